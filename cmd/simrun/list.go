@@ -1,0 +1,83 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/pflag"
+
+	"lockstep/scenarios"
+)
+
+func (a *app) list(args []string) (int, error) {
+	asJSON := false
+	rest, err := flags("list", args, func(f *pflag.FlagSet) { f.BoolVar(&asJSON, "json", false, "") })
+	if err != nil {
+		return 0, err
+	}
+	if len(rest) > 0 {
+		return 0, usagef("list takes no argument, got %q", rest[0])
+	}
+	all, err := scenarios.Builtin()
+	if err != nil {
+		return 0, err
+	}
+	if asJSON {
+		enc := json.NewEncoder(a.out)
+		for _, sc := range all {
+			if err := enc.Encode(map[string]any{"scenario": sc.Name, "about": sc.About, "source": sc.Source, "locks": sc.Locks}); err != nil {
+				return 0, err
+			}
+		}
+		for _, l := range scenarios.Locks {
+			if err := enc.Encode(map[string]any{"lock": l.Name, "about": l.About}); err != nil {
+				return 0, err
+			}
+		}
+		return exitOK, nil
+	}
+	fmt.Fprintln(a.out, "scenarios")
+	for _, sc := range all {
+		fmt.Fprintf(a.out, "  %-30s %s\n", sc.Name, clip(firstSentence(sc.About), 66))
+	}
+	fmt.Fprintln(a.out, "\nlocks")
+	for _, l := range scenarios.Locks {
+		fmt.Fprintf(a.out, "  %-30s %s\n", l.Name, clip(l.About, 66))
+	}
+	return exitOK, nil
+}
+
+func firstSentence(s string) string {
+	s = strings.Join(strings.Fields(s), " ")
+	if i := strings.Index(s, ". "); i >= 0 {
+		return s[:i+1]
+	}
+	return s
+}
+
+func clip(s string, width int) string {
+	r := []rune(s)
+	if len(r) <= width {
+		return s
+	}
+	return strings.TrimRight(string(r[:width-1]), " ") + "…"
+}
+
+// wrap breaks text at spaces into lines of at most width, each indented.
+func wrap(text, indent string, width int) string {
+	var b strings.Builder
+	line := indent
+	for _, word := range strings.Fields(text) {
+		if len(line) > len(indent) && len([]rune(line))+1+len([]rune(word)) > width {
+			b.WriteString(line + "\n")
+			line = indent
+		}
+		if len(line) > len(indent) {
+			line += " "
+		}
+		line += word
+	}
+	b.WriteString(line + "\n")
+	return b.String()
+}

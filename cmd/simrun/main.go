@@ -1,0 +1,155 @@
+// Simrun runs lock code in a simulated world and says what it promised and
+// what it kept. See simrun help.
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/spf13/pflag"
+
+	"lockstep/sim"
+)
+
+// Exit codes. Of several, the first in this order counts: 70, 64, 1, 2, 0.
+const (
+	exitOK         = 0
+	exitUnexpected = 1  // a verdict that was not expected; check: not linearizable
+	exitUndecided  = 2  // undecided, or nondeterministic
+	exitUsage      = 64 // nothing was run, nothing written
+	exitDefect     = 70 // of simrun itself
+)
+
+const usage = `simrun runs distributed-lock code in a simulated world.
+
+  simrun list [--json]                     scenarios and locks
+  simrun run [SCENARIO or FILE ...]        run them; none named: all built in
+      --lock L         another lock than the scenario names; may be repeated
+      --seed N or A..B the seeds; default: the scenario's own
+      --out DIR        write verdicts.md, verdicts.jsonl and recordings to DIR
+      --json           one object a line a run
+  simrun replay RECORDING [--json]         run a recording again
+  simrun check HISTORY ... [--json]        judge histories recorded elsewhere
+      --model M        reentrant, fair or fenced; default reentrant
+      --drift-ppm N    how far apart lease clocks run
+
+exit: 0 as expected (check: linearizable) · 1 a verdict that was not expected
+      2 undecided or not the same again · 64 bad input, nothing was run · 70 our fault
+
+A scenario file, in short; the README tells the rest:
+
+  lockstep: 1
+  name: my-lock
+  locks: [redisson@4.7.0, setnx-del]
+  processes: {a: {threads: 1}, b: {}}
+  steps:
+    a/1:
+      - lock: {name: orders, lease: 3s, want: granted}
+      - sleep: 5s
+      - unlock: orders
+    b/1:
+      - at: 1s
+      - lock: {name: orders, lease: 10s}
+      - sleep: 4s
+      - unlock: orders
+  faults:
+    - {at: 2s, pause: b, for: 100ms}
+  expect:
+    setnx-del: {bug: [misdelete]}
+`
+
+// app is one call of simrun.
+type app struct {
+	host   *sim.Host
+	out    io.Writer
+	err    io.Writer
+	colour bool
+	tty    bool // stderr is a terminal
+}
+
+func main() {
+	sim.Main(func(h *sim.Host) int {
+		a := &app{host: h, out: os.Stdout, err: os.Stderr, tty: terminal(os.Stderr)}
+		a.colour = terminal(os.Stdout) && os.Getenv("NO_COLOR") == ""
+		return a.main(os.Args[1:])
+	})
+}
+
+func terminal(f *os.File) bool {
+	info, err := f.Stat()
+	return err == nil && info.Mode()&os.ModeCharDevice != 0
+}
+
+// usageError is bad input: its message goes to stderr, nothing was run.
+type usageError struct{ error }
+
+func usagef(format string, args ...any) error { return usageError{fmt.Errorf(format, args...)} }
+
+var commands = map[string]func(*app, []string) (int, error){
+	"list": (*app).list, "run": (*app).run, "replay": (*app).replay, "check": (*app).check,
+}
+
+func (a *app) main(args []string) (code int) {
+	defer func() {
+		if r := recover(); r != nil {
+			fmt.Fprintf(a.err, "simrun: a defect of simrun: %v\n", r)
+			code = exitDefect
+		}
+	}()
+	if len(args) == 0 || args[0] == "help" || args[0] == "-h" || args[0] == "--help" {
+		fmt.Fprint(a.out, usage)
+		if len(args) == 0 {
+			return exitUsage
+		}
+		return exitOK
+	}
+	command, ok := commands[args[0]]
+	if !ok {
+		fmt.Fprintf(a.err, "simrun: unknown command %q; known: list, run, replay, check, help\n", args[0])
+		return exitUsage
+	}
+	code, err := command(a, args[1:])
+	var bad usageError
+	switch {
+	case errors.Is(err, pflag.ErrHelp):
+		fmt.Fprint(a.out, usage)
+		return exitOK
+	case errors.As(err, &bad):
+		fmt.Fprintf(a.err, "simrun: %v\n", err)
+		return exitUsage
+	case err != nil:
+		fmt.Fprintf(a.err, "simrun: %v\n", err)
+		return exitDefect
+	}
+	return code
+}
+
+// flags parses a command's arguments: options may stand anywhere.
+func flags(name string, args []string, define func(*pflag.FlagSet)) ([]string, error) {
+	f := pflag.NewFlagSet(name, pflag.ContinueOnError)
+	f.SetOutput(io.Discard)
+	f.Usage = func() {}
+	define(f)
+	if err := f.Parse(args); err != nil {
+		if errors.Is(err, pflag.ErrHelp) {
+			return nil, err
+		}
+		var known []string
+		f.VisitAll(func(f *pflag.Flag) { known = append(known, "--"+f.Name) })
+		return nil, usagef("%s: %v; %s knows %s", name, err, name, strings.Join(known, ", "))
+	}
+	return f.Args(), nil
+}
+
+// verdictColours; colours are never the only sign.
+var verdictColours = map[string]string{"held": "32", "bug": "31", "limit": "33", "undecided": "35", "nondeterministic": "35"}
+
+func (a *app) paint(word, padded string) string {
+	if c := verdictColours[word]; a.colour && c != "" {
+		return "\x1b[" + c + "m" + padded + "\x1b[0m"
+	}
+	return padded
+}

@@ -1,0 +1,168 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"lockstep/scenarios"
+)
+
+// results is a folder of results being written: into a temporary folder
+// beside what is there, and renamed file by file when everything was written.
+type results struct {
+	dir, tmp string
+	command  string
+	rows     []string
+	lines    bytes.Buffer
+	files    []string // recordings, relative
+	pairs    []*pair
+	kept     map[*pair]string
+}
+
+func openResults(dir string, args []string) (*results, error) {
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return nil, usagef("--out: %v", err)
+	}
+	tmp, err := os.MkdirTemp(dir, ".writing-")
+	if err != nil {
+		return nil, usagef("--out %s cannot be written: %v", dir, err)
+	}
+	command := "go run ./cmd/simrun run"
+	for i := 0; i < len(args); i++ {
+		command += " " + args[i]
+	}
+	return &results{dir: dir, tmp: tmp, command: command, kept: map[*pair]string{}}, nil
+}
+
+func (r *results) discard() { _ = os.RemoveAll(r.tmp) }
+
+// recordingOf is where a run's recording is, relative to the folder; "" when
+// there is none.
+func (r *results) recordingOf(p *pair, v scenarios.Verdict) string {
+	if r == nil {
+		return ""
+	}
+	if kept := r.kept[p]; kept != "" && strings.HasSuffix(kept, fmt.Sprintf("/%d.lockstep", v.Seed)) {
+		return kept
+	}
+	return ""
+}
+
+// add writes a pair: the recording of its first failing seed, its verdicts.
+func (r *results) add(p *pair) error {
+	r.pairs = append(r.pairs, p)
+	for _, v := range p.verdicts {
+		if v.Word == scenarios.VerdictHeld && v.AsExpected {
+			continue
+		}
+		file := filepath.ToSlash(filepath.Join(p.sc.Name, p.lock.Name, fmt.Sprintf("%d.lockstep", v.Seed)))
+		if err := r.record(file, v); err != nil {
+			return err
+		}
+		r.kept[p] = file
+		break
+	}
+	enc := json.NewEncoder(&r.lines)
+	enc.SetEscapeHTML(false)
+	for _, v := range p.verdicts {
+		if err := enc.Encode(asObject(v, r.recordingOf(p, v))); err != nil {
+			return err
+		}
+	}
+	w := p.worst()
+	var why []string
+	told := map[string]bool{}
+	for _, f := range w.Findings {
+		if !told[f.Judge] {
+			told[f.Judge] = true
+			why = append(why, "**"+f.Judge+"**: "+strings.ReplaceAll(f.Why, "|", "\\|"))
+		}
+	}
+	if w.Why != "" {
+		why = append(why, w.Why)
+	}
+	recording := ""
+	if kept := r.kept[p]; kept != "" {
+		recording = "[" + filepath.Base(kept) + "](" + kept + ")"
+	}
+	expected := "yes"
+	if !p.asExpected() {
+		expected = "**no**: " + w.Expected
+	}
+	r.rows = append(r.rows, fmt.Sprintf("| %s | %s | %s | %s | %s | %s | %s |", p.sc.Name, p.lock.Name, p.seeds(), w.Word, expected, strings.Join(why, "<br>"), recording))
+	return nil
+}
+
+func (r *results) record(file string, v scenarios.Verdict) error {
+	path := filepath.Join(r.tmp, file)
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return err
+	}
+	comment := []string{
+		fmt.Sprintf("Lockstep recording: scenario %s, lock %s, seed %d: %s", v.Scenario.Name, v.Lock.Name, v.Seed, v.Word),
+	}
+	for _, f := range v.Findings {
+		comment = append(comment, f.Judge+": "+f.Why)
+	}
+	if v.Why != "" {
+		comment = append(comment, v.Why)
+	}
+	comment = append(comment, "replay: go run ./cmd/simrun replay THIS_FILE", "again:  "+replayCommand(v))
+	var b bytes.Buffer
+	if err := v.Recording().Write(&b, comment); err != nil {
+		return err
+	}
+	r.files = append(r.files, file)
+	return os.WriteFile(path, b.Bytes(), 0o644)
+}
+
+// commit puts everything in its place.
+func (r *results) commit(whole bool) error {
+	var md bytes.Buffer
+	fmt.Fprintf(&md, "<!-- written by: %s -->\n# Verdicts\n\nWritten by `%s`.\n", r.command, r.command)
+	if !whole {
+		fmt.Fprint(&md, "Interrupted: not everything that was asked for was run.\n")
+	}
+	fmt.Fprint(&md, "\n| scenario | lock | seeds | verdict | as expected | why | recording |\n|---|---|---|---|---|---|---|\n")
+	for _, row := range r.rows {
+		fmt.Fprintln(&md, row)
+	}
+	if err := os.WriteFile(filepath.Join(r.tmp, "verdicts.md"), md.Bytes(), 0o644); err != nil {
+		return err
+	}
+	if err := os.WriteFile(filepath.Join(r.tmp, "verdicts.jsonl"), r.lines.Bytes(), 0o644); err != nil {
+		return err
+	}
+	for _, file := range r.files {
+		if err := os.MkdirAll(filepath.Join(r.dir, filepath.Dir(file)), 0o755); err != nil {
+			return err
+		}
+		if err := os.Rename(filepath.Join(r.tmp, file), filepath.Join(r.dir, file)); err != nil {
+			return err
+		}
+	}
+	// Recordings of an earlier run of the same pairs that this one did not write.
+	for _, p := range r.pairs {
+		old, err := filepath.Glob(filepath.Join(r.dir, p.sc.Name, p.lock.Name, "*.lockstep"))
+		if err != nil {
+			return err
+		}
+		for _, file := range old {
+			if rel, err := filepath.Rel(r.dir, file); err == nil && filepath.ToSlash(rel) != r.kept[p] {
+				if err := os.Remove(file); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	for _, name := range []string{"verdicts.jsonl", "verdicts.md"} {
+		if err := os.Rename(filepath.Join(r.tmp, name), filepath.Join(r.dir, name)); err != nil {
+			return err
+		}
+	}
+	return nil
+}

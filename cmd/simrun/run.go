@@ -1,0 +1,434 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/pflag"
+
+	"lockstep/linearizability"
+	"lockstep/scenarios"
+)
+
+// pair is a scenario on a lock, and what its seeds came to.
+type pair struct {
+	sc       *scenarios.Scenario
+	lock     *scenarios.Lock
+	from, to uint64
+	verdicts []scenarios.Verdict
+}
+
+func (a *app) run(args []string) (int, error) {
+	var locks []string
+	var seeds, out string
+	asJSON := false
+	names, err := flags("run", args, func(f *pflag.FlagSet) {
+		f.StringSliceVar(&locks, "lock", nil, "")
+		f.StringVar(&seeds, "seed", "", "")
+		f.StringVar(&out, "out", "", "")
+		f.BoolVar(&asJSON, "json", false, "")
+	})
+	if err != nil {
+		return 0, err
+	}
+	pairs, err := choose(names, locks, seeds)
+	if err != nil {
+		return 0, err
+	}
+	var results *results
+	if out != "" {
+		if results, err = openResults(out, args); err != nil {
+			return 0, err
+		}
+		defer results.discard()
+	}
+
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	progress := a.newProgress(pairs)
+	finished := pairs[:0:0]
+	enc := json.NewEncoder(a.out)
+	enc.SetEscapeHTML(false)
+	if !asJSON {
+		a.header()
+	}
+	for _, p := range pairs {
+		for seed := p.from; ctx.Err() == nil; seed++ {
+			progress.show(p, seed)
+			if seed == p.from {
+				p.verdicts = append(p.verdicts, scenarios.RunTwice(a.host, p.sc, p.lock, seed))
+			} else {
+				p.verdicts = append(p.verdicts, scenarios.Run(a.host, p.sc, p.lock, seed))
+			}
+			if seed == p.to {
+				break
+			}
+		}
+		progress.clear()
+		if len(p.verdicts) == 0 {
+			break
+		}
+		p.agree()
+		if results != nil {
+			if err := results.add(p); err != nil {
+				return 0, err
+			}
+		}
+		if asJSON {
+			for _, v := range p.verdicts {
+				if err := enc.Encode(asObject(v, results.recordingOf(p, v))); err != nil {
+					return 0, err
+				}
+			}
+		} else {
+			a.line(p)
+		}
+		p.forget()
+		finished = append(finished, p)
+	}
+	if results != nil {
+		if err := results.commit(ctx.Err() == nil); err != nil {
+			return 0, err
+		}
+	}
+	code := exitCode(finished)
+	if ctx.Err() != nil {
+		fmt.Fprintf(a.err, "simrun: interrupted; %d of %d pairs of scenario and lock were run, and what they came to is kept\n", len(finished), len(pairs))
+		code = max(code, exitUndecided)
+		if exitCode(finished) == exitUnexpected {
+			code = exitUnexpected
+		}
+	}
+	if !asJSON {
+		a.summary(finished)
+	}
+	return code, nil
+}
+
+// choose finds what is to be run before anything is.
+func choose(names, locks []string, seeds string) ([]*pair, error) {
+	var chosen []*scenarios.Scenario
+	if len(names) == 0 {
+		all, err := scenarios.Builtin()
+		if err != nil {
+			return nil, err
+		}
+		chosen = all
+	}
+	var problems []error
+	for _, name := range names {
+		sc, err := scenarios.Find(name)
+		if err != nil {
+			problems = append(problems, err)
+			continue
+		}
+		chosen = append(chosen, sc)
+	}
+	var on []*scenarios.Lock
+	for _, name := range locks {
+		l, err := scenarios.FindLock(name)
+		if err != nil {
+			problems = append(problems, err)
+			continue
+		}
+		if !slices.Contains(on, l) {
+			on = append(on, l)
+		}
+	}
+	from, to, err := seedRange(seeds)
+	if err != nil {
+		problems = append(problems, err)
+	}
+	if len(problems) > 0 {
+		return nil, usageError{errors.Join(problems...)}
+	}
+	var pairs []*pair
+	for _, sc := range chosen {
+		if err := sc.Playable(); err != nil {
+			return nil, usageError{err}
+		}
+		these := on
+		if len(these) == 0 {
+			for _, name := range sc.Locks {
+				l, err := scenarios.FindLock(name)
+				if err != nil {
+					return nil, err
+				}
+				these = append(these, l)
+			}
+		}
+		for _, l := range these {
+			p := &pair{sc: sc, lock: l, from: sc.SeedFirst, to: sc.SeedLast}
+			if seeds != "" {
+				p.from, p.to = from, to
+			}
+			pairs = append(pairs, p)
+		}
+	}
+	return pairs, nil
+}
+
+func seedRange(s string) (from, to uint64, err error) {
+	if s == "" {
+		return 0, 0, nil
+	}
+	first, last, isRange := strings.Cut(s, "..")
+	from, err1 := strconv.ParseUint(first, 10, 64)
+	to, err2 := from, error(nil)
+	if isRange {
+		to, err2 = strconv.ParseUint(last, 10, 64)
+	}
+	if err1 != nil || err2 != nil || to < from {
+		return 0, 0, fmt.Errorf("--seed %q: write one number, or two as in 1..100, the smaller first", s)
+	}
+	return from, to, nil
+}
+
+// agree settles `in: some`: one of the seeds as expected is enough.
+func (p *pair) agree() {
+	if !p.sc.Expect[p.lock.Name].Some {
+		return
+	}
+	met := slices.ContainsFunc(p.verdicts, func(v scenarios.Verdict) bool { return v.AsExpected })
+	for i := range p.verdicts {
+		v := &p.verdicts[i]
+		if met && v.Word != scenarios.VerdictNondeterministic {
+			v.AsExpected = true
+		}
+	}
+}
+
+// forget lets go of the records, which are large.
+func (p *pair) forget() {
+	for i := range p.verdicts {
+		p.verdicts[i].Played = scenarios.Played{}
+	}
+}
+
+// worst is the verdict that stands for the pair: one that was not expected
+// before one that was, a bug before a limit.
+func (p *pair) worst() scenarios.Verdict {
+	rank := func(v scenarios.Verdict) int {
+		r := slices.Index([]scenarios.Word{
+			scenarios.VerdictHeld, scenarios.VerdictLimit, scenarios.VerdictBug, scenarios.VerdictUndecided, scenarios.VerdictNondeterministic,
+		}, v.Word)
+		if !v.AsExpected {
+			r += 10
+		}
+		return r
+	}
+	worst := p.verdicts[0]
+	for _, v := range p.verdicts[1:] {
+		if rank(v) > rank(worst) {
+			worst = v
+		}
+	}
+	return worst
+}
+
+func (p *pair) asExpected() bool {
+	return !slices.ContainsFunc(p.verdicts, func(v scenarios.Verdict) bool { return !v.AsExpected })
+}
+
+func (p *pair) seeds() string {
+	first, last := p.verdicts[0].Seed, p.verdicts[len(p.verdicts)-1].Seed
+	if first == last {
+		return strconv.FormatUint(first, 10)
+	}
+	return fmt.Sprintf("%d..%d", first, last)
+}
+
+func exitCode(pairs []*pair) int {
+	code := exitOK
+	for _, p := range pairs {
+		for _, v := range p.verdicts {
+			switch {
+			case v.AsExpected:
+			case v.Word == scenarios.VerdictUndecided || v.Word == scenarios.VerdictNondeterministic:
+				if code == exitOK {
+					code = exitUndecided
+				}
+			default:
+				code = exitUnexpected
+			}
+		}
+	}
+	return code
+}
+
+func (a *app) header() {
+	fmt.Fprintf(a.out, "%-28s %-21s %-7s %-10s %s\n", "scenario", "lock", "seeds", "verdict", "expected")
+}
+
+// line prints a pair: what was expected, what happened, how to replay it.
+func (a *app) line(p *pair) {
+	w := p.worst()
+	mark := "yes"
+	if !p.asExpected() {
+		mark = "NO: " + w.Expected
+	} else if w.Expected != "held" {
+		mark = "yes: " + w.Expected
+	}
+	fmt.Fprintf(a.out, "%-28s %-21s %-7s %s %s\n", clip(p.sc.Name, 28), clip(p.lock.Name, 21), p.seeds(),
+		a.paint(string(w.Word), fmt.Sprintf("%-10s", clip(string(w.Word), 10))), clip(mark, 29))
+	a.why(w)
+}
+
+// why prints the findings of a verdict, shortened, and the command that
+// replays it.
+func (a *app) why(v scenarios.Verdict) {
+	if v.Why != "" {
+		fmt.Fprint(a.out, wrap(v.Why, "    ", 100))
+	}
+	told := map[string]int{}
+	for _, f := range v.Findings {
+		if told[f.Judge]++; told[f.Judge] > 1 {
+			continue
+		}
+		label := f.Judge
+		if f.Class == linearizability.ClassLimit {
+			label += " (limit)"
+		}
+		fmt.Fprint(a.out, wrap(label+": "+f.Why, "    ", 100))
+		for _, e := range f.Excuses {
+			if f.Class == linearizability.ClassLimit {
+				fmt.Fprint(a.out, wrap("not promised here: "+e.Why, "      ", 100))
+				break
+			}
+		}
+	}
+	if len(v.Findings) > 0 || v.Why != "" {
+		fmt.Fprintf(a.out, "    replay: %s\n", replayCommand(v))
+	}
+}
+
+// replayCommand is what a reader types to see this run again.
+func replayCommand(v scenarios.Verdict) string {
+	name := v.Scenario.Name
+	if !strings.HasPrefix(v.Scenario.File, "builtin/") {
+		name = v.Scenario.File
+	}
+	return fmt.Sprintf("go run ./cmd/simrun run %s --lock %s --seed %d", name, v.Lock.Name, v.Seed)
+}
+
+func (a *app) summary(pairs []*pair) {
+	runs, odd := 0, 0
+	var last *scenarios.Verdict
+	for _, p := range pairs {
+		runs += len(p.verdicts)
+		for i := range p.verdicts {
+			if v := &p.verdicts[i]; !v.AsExpected {
+				odd++
+				last = v
+			}
+		}
+	}
+	fmt.Fprintf(a.out, "\n%d runs of %d pairs of scenario and lock; %d not as expected\n", runs, len(pairs), odd)
+	if last != nil {
+		fmt.Fprintf(a.out, "replay: %s\n", replayCommand(*last))
+	}
+}
+
+// object is a run as --json prints it. Times are integers with their unit in
+// the name; the fields are a contract.
+type object struct {
+	Scenario   string          `json:"scenario"`
+	Lock       string          `json:"lock"`
+	Seed       uint64          `json:"seed"`
+	Verdict    string          `json:"verdict"`
+	Expected   string          `json:"expected"`
+	AsExpected bool            `json:"as_expected"`
+	Findings   []findingObject `json:"findings"`
+	Reached    []string        `json:"reached"`
+	Steps      int             `json:"steps"`
+	SimNs      int64           `json:"sim_ns"`
+	Digest     string          `json:"digest"`
+	Recording  string          `json:"recording"`
+}
+
+type findingObject struct {
+	Judge   string     `json:"judge"`
+	Finding string     `json:"finding"`
+	Class   string     `json:"class,omitempty"`
+	Why     string     `json:"why"`
+	AtNs    int64      `json:"at_ns"`
+	Ops     []opObject `json:"ops"`
+}
+
+type opObject struct {
+	Process  string `json:"process"`
+	Thread   int    `json:"thread"`
+	Op       string `json:"op"`
+	CallNs   int64  `json:"call_ns"`
+	ReturnNs *int64 `json:"return_ns"` // null: still open
+}
+
+func asObject(v scenarios.Verdict, recording string) object {
+	o := object{
+		Scenario: v.Scenario.Name, Lock: v.Lock.Name, Seed: v.Seed, Verdict: string(v.Word), Expected: v.Expected,
+		AsExpected: v.AsExpected, Findings: findingObjects(v.Findings), Reached: v.Reached,
+		Steps: v.Played.Steps, SimNs: v.Played.SimNs, Digest: v.Digest, Recording: recording,
+	}
+	if o.Reached == nil {
+		o.Reached = []string{}
+	}
+	if v.Why != "" {
+		o.Findings = append(o.Findings, findingObject{Judge: string(v.Word), Finding: string(linearizability.Undecided), Why: v.Why, Ops: []opObject{}})
+	}
+	return o
+}
+
+func findingObjects(fs []linearizability.Finding) []findingObject {
+	out := []findingObject{}
+	for _, f := range fs {
+		fo := findingObject{Judge: f.Judge, Finding: string(f.Verdict), Class: string(f.Class), Why: f.Why, AtNs: f.AtNs, Ops: []opObject{}}
+		for _, op := range f.Ops {
+			oo := opObject{Process: op.Process, Thread: op.Thread, Op: op.Op, CallNs: op.CallNs}
+			if op.ReturnNs >= 0 {
+				oo.ReturnNs = &op.ReturnNs
+			}
+			fo.Ops = append(fo.Ops, oo)
+		}
+		out = append(out, fo)
+	}
+	return out
+}
+
+// progress is a line on a terminal for what takes longer than a second.
+type progress struct {
+	a           *app
+	begun       time.Time
+	done, total uint64
+	shown       bool
+}
+
+func (a *app) newProgress(pairs []*pair) *progress {
+	p := &progress{a: a, begun: time.Now()}
+	for _, x := range pairs {
+		p.total += x.to - x.from + 1
+	}
+	return p
+}
+
+func (p *progress) show(x *pair, seed uint64) {
+	if p.a.tty && time.Since(p.begun) > time.Second {
+		fmt.Fprintf(p.a.err, "\r\x1b[K%d of %d runs: %s on %s, seed %d", p.done, p.total, x.sc.Name, x.lock.Name, seed)
+		p.shown = true
+	}
+	p.done++
+}
+
+func (p *progress) clear() {
+	if p.shown {
+		fmt.Fprint(p.a.err, "\r\x1b[K")
+		p.shown = false
+	}
+}

@@ -1,0 +1,584 @@
+package linearizability
+
+import (
+	"cmp"
+	"math"
+	"math/bits"
+	"slices"
+
+	"github.com/anishathalye/porcupine"
+
+	"lockstep/model"
+)
+
+// forever is the return of an operation that may still take effect.
+const forever = math.MaxInt64
+
+// lastNs bounds every other instant; sums stop there.
+const lastNs = math.MaxInt64 - 2
+
+// Limits of one search.
+const (
+	// StepLimitDefault is the number of steps tried for one lock unless
+	// [Options] says otherwise.
+	StepLimitDefault = 5_000_000
+	// memoryBytesMax bounds the configurations that a search remembers; each
+	// has a bit for every operation, so that long histories may remember fewer.
+	memoryBytesMax = 256 << 20
+)
+
+// Options say how to judge. The zero value is the reentrant specification on
+// perfect clocks.
+type Options struct {
+	// Spec is one of [model.Specs]; empty is the first. Whoever takes the name
+	// from a user checks it with [model.SpecNamed].
+	Spec string
+	// DriftPPM bounds how far apart lease clocks run, in parts per million.
+	DriftPPM int64
+	// LeaseGrainNs is how much longer than its milliseconds a lease may last:
+	// a Redis key lives through the millisecond of its expiry. A record of a
+	// simulated run knows it; for other histories it is 0.
+	LeaseGrainNs int64
+	// StepLimit is how many steps the search for one lock may try, 0 for
+	// StepLimitDefault. It counts steps and not time, so that a verdict
+	// repeats.
+	StepLimit int
+}
+
+// Verdict is what a check found.
+type Verdict string
+
+// The verdicts. Undecided means that the search was stopped by a limit: there
+// may or may not be an order.
+const (
+	OK        Verdict = "ok"
+	Broken    Verdict = "broken"
+	Undecided Verdict = "undecided"
+)
+
+// Result is the verdict on a history, lock by lock in order of their names.
+type Result struct {
+	Locks []LockResult
+}
+
+// Verdict returns broken if a lock is broken, else undecided if one is, else ok.
+func (r Result) Verdict() Verdict {
+	v := OK
+	for _, l := range r.Locks {
+		if l.Verdict == Broken {
+			return Broken
+		}
+		if l.Verdict == Undecided {
+			v = Undecided
+		}
+	}
+	return v
+}
+
+// LockResult is the verdict on one lock.
+type LockResult struct {
+	Lock    string
+	Verdict Verdict
+	Ops     int // operations judged: all of the lock but failed ones
+	Steps   int // steps that the search tried; 0 when the monitor knew
+
+	// Prefix is the length of the longest linearizable prefix: so many
+	// operations, counted in order of their returns, can be placed. Where the
+	// search met its limit, it is how many were; where the monitor convicts
+	// after that, how many returned before First.
+	Prefix int
+	// First is the first operation, in order of returns, that no order can
+	// place. Nil unless broken.
+	First *Op
+	// State is the state that refused First, in words. Empty unless broken.
+	State string
+	// Why says what went wrong, in one sentence. Empty when ok.
+	Why string
+}
+
+// Check judges whether every lock of a history is linearizable with leases.
+// The order of ops does not matter, except between those of one thread that
+// are called at the same instant.
+//
+// It panics when opt.Spec is no specification.
+func Check(ops []Op, opt Options) Result {
+	name := cmp.Or(opt.Spec, model.Specs[0])
+	spec, ok := model.SpecNamed(name)
+	if !ok {
+		panic("linearizability: there is no specification " + name + "; check the name with model.SpecNamed")
+	}
+	if opt.StepLimit <= 0 {
+		opt.StepLimit = StepLimitDefault
+	}
+	opt.DriftPPM = max(opt.DriftPPM, 0)
+
+	crashes := map[string][]int64{} // by process, in order
+	for _, op := range ops {
+		if op.Op == OpCrash {
+			crashes[op.Process] = append(crashes[op.Process], op.CallNs)
+		}
+	}
+	for _, at := range crashes {
+		slices.Sort(at)
+	}
+	var result Result
+	for _, part := range partition(ops) {
+		h := history{lock: part[0].Lock, ops: part, spec: spec, opt: opt, crashes: crashes}
+		result.Locks = append(result.Locks, h.check())
+	}
+	return result
+}
+
+// partition splits a history by lock, in order of the locks' names, each part in
+// order of call. It leaves out what the search has no use for: crashes, which
+// only bound leases. It is porcupine's Partition, done before porcupine is
+// called, because porcupine gives one verdict for all partitions and drops the
+// others at the first that is broken.
+func partition(ops []Op) [][]*Op {
+	byLock := map[string][]*Op{}
+	var locks []string
+	for i := range ops {
+		op := &ops[i]
+		if op.Op == OpCrash {
+			continue
+		}
+		if byLock[op.Lock] == nil {
+			locks = append(locks, op.Lock)
+		}
+		byLock[op.Lock] = append(byLock[op.Lock], op)
+	}
+	slices.Sort(locks)
+	var parts [][]*Op
+	for _, lock := range locks {
+		part := byLock[lock]
+		slices.SortStableFunc(part, func(a, b *Op) int { return cmp.Compare(a.CallNs, b.CallNs) })
+		parts = append(parts, part)
+	}
+	return parts
+}
+
+// history is the part of a history that speaks of one lock.
+type history struct {
+	lock    string
+	ops     []*Op // in order of call
+	spec    model.Spec
+	opt     Options
+	crashes map[string][]int64
+}
+
+func (h *history) check() LockResult {
+	r := LockResult{Lock: h.lock, Verdict: OK}
+	for _, op := range h.ops {
+		if op.Outcome != model.AnswerFailed {
+			r.Ops++
+		}
+	}
+	conflict, exact := h.monitor()
+	switch {
+	case conflict != nil:
+		h.convicted(&r, conflict, exact)
+		return r
+	case exact:
+		r.Prefix = r.Ops
+		return r
+	}
+	h.search(forever).result(&r)
+	return r
+}
+
+// convicted fills in the result for a lock on which the monitor found two
+// holds at once. The monitor knows which grant comes too early, but, unless it is
+// exact, not whether all before it was right: the history is searched up to
+// there, where it is usually valid and the search therefore short.
+func (h *history) convicted(r *LockResult, c *conflict, exact bool) {
+	if !exact {
+		s := h.search(c.later.ret())
+		if s.verdict == Broken {
+			s.result(r)
+			return
+		}
+		r.Steps = s.steps
+	}
+	r.Verdict = Broken
+	r.First = c.later
+	for _, op := range h.ops {
+		if op.Outcome != model.AnswerFailed && op.ret() < c.later.ret() {
+			r.Prefix++
+		}
+	}
+	r.State = "held by " + c.earlier.owner()
+	r.Why = c.why()
+}
+
+// window returns the instants between which the lease that op starts may end:
+// not before lo, and, unless hi is forever, not after hi. ok is false when op
+// starts no lease that ends by itself.
+func (h *history) window(op *Op) (lo, hi int64, ok bool) {
+	if !op.startsLease() || op.NeverExpires {
+		return 0, 0, false
+	}
+	if op.ExpireNs != nil {
+		return *op.ExpireNs, *op.ExpireNs, true
+	}
+	if op.LeaseMs == nil && !op.Watchdog {
+		return 0, 0, false
+	}
+	from, to := op.CallNs, op.ret()
+	if op.Watchdog {
+		died := h.crashes[op.Process]
+		i, _ := slices.BinarySearch(died, op.CallNs)
+		if i == len(died) {
+			return 0, 0, false
+		}
+		// From the crash on nobody prolongs the lease, which may have been about
+		// to end just then.
+		from = died[i]
+		if to != forever {
+			to = max(to, from)
+		}
+		if op.LeaseMs == nil {
+			return from, forever, true
+		}
+		return from, plus(to, h.longest(*op.LeaseMs)), true
+	}
+	return max(op.CallNs, plus(from, h.shortest(*op.LeaseMs))), plus(to, h.longest(*op.LeaseMs)), true
+}
+
+// longest and shortest return how long a lease of that many milliseconds may
+// last on the clock of the history, in nanoseconds, rounded outwards.
+func (h *history) longest(leaseMs int64) int64 {
+	ns := leaseNs(leaseMs)
+	return plus(plus(ns, drift(ns, h.opt.DriftPPM)), h.opt.LeaseGrainNs)
+}
+
+func (h *history) shortest(leaseMs int64) int64 {
+	ns := leaseNs(leaseMs)
+	return ns - min(ns, drift(ns, h.opt.DriftPPM))
+}
+
+func leaseNs(ms int64) int64 {
+	return min(max(ms, 0), lastNs/1_000_000) * 1_000_000
+}
+
+// drift returns ns·ppm/1 000 000, rounded up.
+func drift(ns, ppm int64) int64 {
+	hi, lo := bits.Mul64(uint64(ns), uint64(ppm))
+	lo, carry := bits.Add64(lo, 1e6-1, 0)
+	hi += carry
+	if hi >= 1e6 {
+		return lastNs
+	}
+	q, _ := bits.Div64(hi, lo, 1e6)
+	return int64(min(q, lastNs))
+}
+
+// plus adds a span to an instant. Forever stays, other sums stop at lastNs.
+func plus(at, span int64) int64 {
+	if at == forever {
+		return forever
+	}
+	if at > lastNs-span {
+		return lastNs
+	}
+	return at + span
+}
+
+// entry is one operation as porcupine sees it: a call of the history or a step
+// that the judge adds.
+type entry struct {
+	in        model.Input
+	call, ret int64
+	op        *Op // the call, or the one that the step belongs to; nil for the end
+	own       bool
+	rank      int // in order of returns; -1 for what may happen at any time
+}
+
+// entries returns what must be placed for the history as it was known at the
+// instant until: later calls are not there yet, and those that return then or
+// later may already have happened or not.
+func (h *history) entries(until int64) []*entry {
+	var all []*entry
+	add := func(e entry) { all = append(all, &e) }
+	queue := h.spec.Fair() && slices.ContainsFunc(h.ops, func(op *Op) bool {
+		return op.Outcome == model.AnswerBusy || op.ArrivedNs != nil
+	})
+	replaced := h.replacements(until)
+	end := int64(math.MinInt64)
+
+	for i, op := range h.ops {
+		if op.CallNs > until {
+			break
+		}
+		end = max(end, op.CallNs)
+		id := i + 1
+		failed := op.Outcome == model.AnswerFailed
+		if failed && !(queue && op.Op == OpAcquire) {
+			continue
+		}
+		ret := op.ret()
+		if ret >= until {
+			ret = forever
+		}
+		in := model.Input{ID: id, Owner: op.owner(), Answer: op.Outcome, Optional: ret == forever}
+		call := op.CallNs
+		switch op.Op {
+		case OpAcquire:
+			in.Do = model.DoAcquire
+			in.Lease = model.NoExpiry
+			if op.Token != nil {
+				in.Token, in.HasToken = *op.Token, true
+			}
+		case OpRelease:
+			in.Do = model.DoRelease
+			if op.LeaseMs != nil {
+				in.Lease = model.NoExpiry
+			}
+		case OpRenew:
+			in.Do, in.Lease = model.DoRenew, model.NoExpiry
+		case OpForceRelease:
+			in.Do = model.DoForceRelease
+		case OpIsLocked:
+			in.Do = model.DoIsLocked
+		case OpHoldCount:
+			in.Do = model.DoHoldCount
+			if op.Count != nil {
+				in.Count = *op.Count
+			}
+		case OpLost:
+			in.Do = model.DoLost
+		default:
+			panic("linearizability: there is no operation " + op.Op)
+		}
+
+		if queue && op.Op == OpAcquire {
+			// Whoever waits without a known arrival waits from the call on: the
+			// sooner it waits the more answers are right, and nobody has to wait
+			// for it.
+			in.Queued = true
+			if op.ArrivedNs != nil {
+				in.ArrivedNs, in.HasArrival = *op.ArrivedNs, true
+				// An unknown acquire may have left the queue long ago, a failed
+				// one may never have been in it.
+				in.Ordered = !op.open() && !failed && !op.Evicted
+				call = *op.ArrivedNs
+			}
+			arrive := model.Input{Do: model.DoArrive, Of: id, Owner: in.Owner,
+				ArrivedNs: in.ArrivedNs, HasArrival: in.HasArrival, Ordered: in.Ordered}
+			if call <= until {
+				add(entry{in: arrive, call: call, ret: call, op: op})
+			}
+			end = max(end, min(call, until))
+			if failed {
+				in.Do, in.Of = model.DoLeave, id
+			}
+		}
+		if call > until {
+			continue
+		}
+
+		lo, hi, runs := h.window(op)
+		if runs && lo <= until && !replaced(op, lo) {
+			in.Lease = id
+			expire := model.Input{Do: model.DoExpire, Of: id, Owner: in.Owner}
+			if hi >= until {
+				hi = forever
+			}
+			if hi == forever {
+				expire.Optional = true
+			} else {
+				in.Tracked = !in.Optional && lo <= ret
+				expire.Tracked = in.Tracked
+				end = max(end, hi)
+			}
+			add(entry{in: expire, call: lo, ret: hi, op: op})
+		}
+		add(entry{in: in, call: call, ret: ret, op: op, own: true})
+		if ret != forever {
+			end = max(end, ret)
+		}
+	}
+	if slices.ContainsFunc(all, func(e *entry) bool { return e.in.Optional }) {
+		add(entry{in: model.Input{Do: model.DoEnd}, call: end + 1, ret: end + 1})
+	}
+
+	byReturn := slices.Clone(all)
+	slices.SortStableFunc(byReturn, func(a, b *entry) int { return cmp.Compare(a.ret, b.ret) })
+	for i, e := range byReturn {
+		e.rank = i
+		if e.ret == forever {
+			e.rank = -1
+		}
+	}
+	return all
+}
+
+// replacements returns a function that says whether the lease of op has surely
+// been replaced or given back before lo: between its return and lo lies, whole,
+// an operation after which another lease runs or none. The end of such a lease
+// changes nothing wherever it stands, so that leaving it out is exact, and
+// halves most histories.
+func (h *history) replacements(until int64) func(op *Op, lo int64) bool {
+	type span struct{ call, ret int64 }
+	var spans []span
+	for _, op := range h.ops {
+		after := false
+		switch op.Op {
+		case OpAcquire:
+			after = op.Outcome == model.AnswerGranted
+		case OpRelease:
+			after = op.Outcome == model.AnswerReleased
+		case OpRenew:
+			after = op.Outcome == model.AnswerRenewed
+		case OpForceRelease:
+			after = op.Outcome == model.AnswerReleased || op.Outcome == model.AnswerNotHeld
+		case OpIsLocked:
+			after = op.Outcome == model.AnswerFalse
+		case OpLost:
+			after = true
+		}
+		if after && op.ret() < until {
+			spans = append(spans, span{op.CallNs, op.ret()})
+		}
+	}
+	// spans are in order of call; soonest[i] is the first return from i on.
+	soonest := make([]int64, len(spans)+1)
+	soonest[len(spans)] = forever
+	for i := len(spans) - 1; i >= 0; i-- {
+		soonest[i] = min(spans[i].ret, soonest[i+1])
+	}
+	return func(op *Op, lo int64) bool {
+		ret := op.ret()
+		if ret >= until {
+			return false
+		}
+		i, _ := slices.BinarySearchFunc(spans, ret, func(s span, ret int64) int {
+			if s.call <= ret {
+				return -1
+			}
+			return 1
+		})
+		return soonest[i] < lo
+	}
+}
+
+// node is a state on the way of a search, with how far the way has come: all
+// entries of a rank below low are placed, and of those above, the ones in ahead.
+// Both follow from which entries are placed, and porcupine compares that itself,
+// so that they are no part of the state.
+type node struct {
+	state model.State
+	low   int
+	ahead []int32 // in order; short, because it is bounded by how many are concurrent
+}
+
+// search is one run of porcupine.
+type search struct {
+	history  *history
+	byReturn []*entry
+	steps    int // tried
+	made     int // allowed, each of them a configuration to remember
+	madeMax  int
+	best     *node // the first that came farthest
+	verdict  Verdict
+	stopped  bool
+}
+
+// search looks for an order of the history as it was known at the instant
+// until. Porcupine takes intervals as closed, so that of two operations at one
+// instant either may come first.
+func (h *history) search(until int64) *search {
+	entries := h.entries(until)
+	s := &search{history: h, byReturn: make([]*entry, len(entries))}
+	ops := make([]porcupine.Operation, len(entries))
+	for i, e := range entries {
+		if e.rank >= 0 {
+			s.byReturn[e.rank] = e
+		}
+		ops[i] = porcupine.Operation{Input: e, Call: e.call, Return: e.ret}
+	}
+	s.madeMax = max(1000, memoryBytesMax/(len(entries)/8+250))
+	s.best = &node{state: h.spec.Init()}
+	initial := s.best
+	m := porcupine.Model{
+		Init:  func() any { return initial },
+		Step:  s.step,
+		Equal: func(a, b any) bool { return a.(*node).state.Equal(b.(*node).state) },
+		Hash:  func(a any) uint64 { return a.(*node).state.Hash() },
+	}
+	switch {
+	case porcupine.CheckOperations(m, ops):
+		s.verdict = OK
+	case s.stopped:
+		// Once the limit was met, every step was refused and the search ran out
+		// of orders: that says nothing about the history.
+		s.verdict = Undecided
+	default:
+		s.verdict = Broken
+	}
+	return s
+}
+
+func (s *search) step(state, input, _ any) (bool, any) {
+	if s.stopped {
+		return false, state
+	}
+	if s.steps >= s.history.opt.StepLimit || s.made >= s.madeMax {
+		s.stopped = true
+		return false, state
+	}
+	s.steps++
+	n, e := state.(*node), input.(*entry)
+	st, ok := s.history.spec.Step(n.state, e.in)
+	if !ok {
+		return false, state
+	}
+	s.made++
+	next := n.placed(st, e.rank)
+	if next.low > s.best.low {
+		s.best = next
+	}
+	return true, next
+}
+
+// placed returns the node after the entry of that rank.
+func (n *node) placed(st model.State, rank int) *node {
+	next := &node{state: st, low: n.low, ahead: n.ahead}
+	switch {
+	case rank < 0:
+	case rank > n.low:
+		i, _ := slices.BinarySearch(n.ahead, int32(rank))
+		next.ahead = make([]int32, 0, len(n.ahead)+1)
+		next.ahead = append(next.ahead, n.ahead[:i]...)
+		next.ahead = append(next.ahead, int32(rank))
+		next.ahead = append(next.ahead, n.ahead[i:]...)
+	default:
+		next.low++
+		for len(next.ahead) > 0 && int(next.ahead[0]) == next.low {
+			next.low++
+			next.ahead = next.ahead[1:]
+		}
+	}
+	return next
+}
+
+// result fills in what the search found.
+func (s *search) result(r *LockResult) {
+	r.Verdict, r.Steps = s.verdict, s.steps
+	if s.verdict == OK {
+		r.Prefix = r.Ops
+		return
+	}
+	for _, e := range s.byReturn[:s.best.low] {
+		if e.own && e.op.Outcome != model.AnswerFailed {
+			r.Prefix++
+		}
+	}
+	if s.verdict == Undecided {
+		r.Why = s.whyUndecided()
+		return
+	}
+	e := s.byReturn[s.best.low]
+	r.First = e.op
+	r.State = s.best.state.String()
+	r.Why = s.why(e)
+}

@@ -1,0 +1,102 @@
+package linearizability
+
+import (
+	"cmp"
+	"slices"
+
+	"lockstep/model"
+)
+
+// Class tells a broken promise of the lock from a limit that it never
+// promised to hold.
+type Class string
+
+// The classes.
+const (
+	ClassBug   Class = "bug"
+	ClassLimit Class = "limit"
+)
+
+// Finding is one thing that a judge found: broken, or undecided.
+type Finding struct {
+	Judge   string
+	Verdict Verdict // Broken or Undecided
+	Class   Class   // of a broken one
+	// Why is one sentence with names and instants.
+	Why  string
+	AtNs int64
+	Ops  []OpRef
+	// Excuses are the circumstances under which the promise does not hold.
+	// They make a limit of the finding if it vanishes without them.
+	Excuses []model.Excuse
+}
+
+// OpRef names an operation of the record.
+type OpRef struct {
+	Process  string
+	Thread   int
+	Op       string
+	CallNs   int64
+	ReturnNs int64 // -1: still open
+}
+
+// Judgement is what all judges say of one run.
+type Judgement struct {
+	Findings []Finding // by judge in the order of model.Judges, then by instant
+	Reached  []string  // in the order of model.Reachable
+}
+
+// Resource is the rule of a resource for the judge workload.
+type Resource struct {
+	Name       string
+	Start      int64
+	NeverBelow *int64
+	End        *int64
+}
+
+// Judge reads a record and says what each judge finds. Findings that the table
+// of promises does not cover are left out; those with excuses are limits until
+// a replay without the excuses says otherwise.
+func Judge(rec *model.Record, resources []Resource) Judgement {
+	r := newRun(rec)
+	var found []Finding
+	for _, judge := range []func(*run) []Finding{
+		judgeMutualExclusion, judgeMisdelete, judgeLinearizable, judgeHoldCount, judgeFIFO,
+		judgeLease, judgeLiveness, judgeWant, judgeDefects,
+	} {
+		found = append(found, judge(r)...)
+	}
+	found = append(found, judgeWorkload(r, resources)...)
+	j := Judgement{Reached: r.reached()}
+	for _, f := range found {
+		if f.Verdict == Broken {
+			promise, ok := model.PromiseOf(rec.Params, f.Judge)
+			if !ok {
+				continue // not promised, so not judged
+			}
+			f.Class = ClassBug
+			f.Excuses = promise.Admit(f.Excuses)
+			if len(f.Excuses) > 0 {
+				f.Class = ClassLimit
+			}
+		}
+		j.Findings = append(j.Findings, f)
+	}
+	slices.SortStableFunc(j.Findings, func(a, b Finding) int {
+		return cmp.Or(
+			cmp.Compare(slices.Index(model.Judges, a.Judge), slices.Index(model.Judges, b.Judge)),
+			cmp.Compare(a.AtNs, b.AtNs))
+	})
+	return j
+}
+
+// Has says whether a judge is broken in the run, and whether as a bug.
+func (j Judgement) Has(judge string) (broken, bug bool) {
+	for _, f := range j.Findings {
+		if f.Judge == judge && f.Verdict == Broken {
+			broken = true
+			bug = bug || f.Class == ClassBug
+		}
+	}
+	return broken, bug
+}

@@ -1,0 +1,479 @@
+package linearizability
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"lockstep/model"
+)
+
+// JudgeHarness is the name under which the harness accuses itself.
+const JudgeHarness = "harness"
+
+// judgeDefects: the harness itself went wrong, or the lock panicked.
+func judgeDefects(r *run) []Finding {
+	var out []Finding
+	for _, e := range r.rec.Events {
+		if e.Kind == model.KindDefect {
+			out = append(out, Finding{Judge: JudgeHarness, Verdict: Undecided, AtNs: e.AtNs, Why: e.Text})
+		}
+	}
+	return out
+}
+
+// judgeFIFO: a new hold although another thread, waiting and within its own
+// wait, had its first try executed by the server before.
+func judgeFIFO(r *run) []Finding {
+	if !r.rec.Params.Fair {
+		return nil
+	}
+	var out []Finding
+	for _, lock := range r.locks {
+		ops := r.opsOf(lock)
+		for _, c := range r.states[lock] {
+			if !c.started() || c.by == nil || c.by.Op == 0 {
+				continue
+			}
+			y := r.ops[c.by.Op-1]
+			tried := y.first("acquire")
+			if tried == nil {
+				continue
+			}
+			for _, x := range ops {
+				if r.overtaken(x, y, tried, c) {
+					out = append(out, r.overtaking(lock, x, y, c))
+					break
+				}
+			}
+		}
+	}
+	return out
+}
+
+// overtaken: x waited when y, which tried later, was given the lock.
+func (r *run) overtaken(x, y *operation, tried *msg, c change) bool {
+	if x == y || x.who == y.who || x.Action != model.ActLock && x.Action != model.ActTryLockTimed {
+		return false
+	}
+	first := x.first("acquire")
+	if first == nil || first.exec.AtNs >= tried.exec.AtNs {
+		return false
+	}
+	if x.returned() <= c.at || x.waitsUntil() <= c.at || r.diedAt(x.who) <= c.at || r.endNs <= c.at {
+		return false
+	}
+	if x.interrupted {
+		return false // whether it still waits is its own affair
+	}
+	for _, g := range r.grants(x) {
+		if g.at < c.at {
+			return false
+		}
+	}
+	return true
+}
+
+func (r *run) overtaking(lock string, x, y *operation, c change) Finding {
+	first := x.first("acquire")
+	f := Finding{Judge: model.JudgeFIFO, Verdict: Broken, AtNs: c.at, Ops: []OpRef{x.ref(), y.ref()}}
+	evicted := int64(-1)
+	for _, e := range r.states[lock] {
+		if e.at > first.exec.AtNs && e.at <= c.at && slices.Contains(e.before.Queue, x.who) && !slices.Contains(e.after.Queue, x.who) {
+			evicted = e.at
+		}
+	}
+	f.Why = fmt.Sprintf("%s was granted %s at %s before %s, which had first tried at %s and still waited",
+		y.who, lock, model.At(c.at), x.who, model.At(first.exec.AtNs))
+	if evicted >= 0 {
+		f.Why += fmt.Sprintf("; it had lost its place in the queue at %s", model.At(evicted))
+	}
+	skewed := false
+	for _, p := range r.rec.Params.Processes {
+		skewed = skewed || p.Skew >= time.Millisecond
+	}
+	if skewed {
+		f.Excuses = append(f.Excuses, model.Excuse{Circumstance: model.ClocksApart, Clocks: true, Why: "wall clocks differ"})
+	}
+	covers := func(t trouble) bool {
+		return t.from <= c.at && c.at <= t.to || evicted >= 0 && t.from <= evicted && evicted <= t.to
+	}
+	for _, t := range append(r.pauses(x.who), r.cuts(x.who)...) {
+		if covers(t) {
+			f.Excuses = append(f.Excuses, model.Excuse{Circumstance: model.WaiterAway, Fault: t.number, Why: t.text})
+		}
+	}
+	for _, m := range r.msgsInOrder() {
+		process, _, _ := strings.Cut(x.who, "/")
+		if m.Op != x.Op && (m.Process != process || m.Op > 0) {
+			continue
+		}
+		for _, h := range m.hits {
+			if first.AtNs <= h.AtNs && h.AtNs <= c.at {
+				f.Excuses = append(f.Excuses, model.Excuse{Circumstance: model.WaiterAway, Fault: h.Fault, Why: r.fault(h.Fault).text})
+			}
+		}
+	}
+	for _, e := range r.states[lock] {
+		if e.fault > 0 && e.at <= c.at {
+			f.Excuses = append(f.Excuses, model.Excuse{Circumstance: model.HoldRemoved, Fault: e.fault, Why: r.fault(e.fault).text})
+		}
+	}
+	return f
+}
+
+// judgeLease: what must be true of leases and renewals.
+func judgeLease(r *run) []Finding {
+	var out []Finding
+	for _, lock := range r.locks {
+		out = append(out, r.leases(lock)...)
+		out = append(out, r.lateRenewals(lock)...)
+	}
+	return out
+}
+
+func (r *run) leases(lock string) []Finding {
+	var out []Finding
+	add := func(at int64, format string, args ...any) {
+		out = append(out, Finding{Judge: model.JudgeLease, Verdict: Broken, AtNs: at, Why: fmt.Sprintf(format, args...)})
+	}
+	beliefs := r.beliefs(lock)
+	changes := r.states[lock]
+	endless := false
+	for _, c := range changes {
+		who := c.after.Owner
+		if c.after.Held() && c.after.ExpiresMs < 0 && !endless {
+			endless = true
+			add(c.at, "the hold of %s on %s has no time to live since %s", who, lock, model.At(c.at))
+		}
+		if c.by != nil && c.after.Held() && c.after.ExpiresMs >= 0 && (c.before.Owner != who || c.after.ExpiresMs != c.before.ExpiresMs) {
+			if most := r.mostLease(lock, who, c); most > 0 {
+				got := c.after.ExpiresMs - c.at/int64(time.Millisecond)
+				if time.Duration(got)*time.Millisecond > most {
+					add(c.at, "at %s the hold of %s on %s got a lease of %v, and asked for %v at most", model.At(c.at), who, lock, time.Duration(got)*time.Millisecond, most)
+				}
+			}
+		}
+		if c.expired && c.ended() {
+			if b := believer(beliefs, c.before.Owner, c.at); b != nil && b.lease == 0 {
+				if f, late := r.unrenewed(lock, *b, c); late {
+					out = append(out, f)
+				}
+			}
+		}
+	}
+	// An orphan outlives its lease.
+	for _, process := range slices.Sorted(maps.Keys(r.dead)) {
+		died := r.dead[process]
+		held := r.stateAt(lock, died)
+		if !strings.HasPrefix(held.Owner, process+"/") || held.ExpiresMs < 0 {
+			continue
+		}
+		for _, c := range changes {
+			if c.at > died && c.after.Owner == held.Owner && c.after.ExpiresMs > held.ExpiresMs {
+				if c.by != nil && c.by.AtNs <= died {
+					held = c.after // sent while it lived
+					continue
+				}
+				add(c.at, "the hold of %s on %s was prolonged at %s, although it had died at %s", held.Owner, lock, model.At(c.at), model.At(died))
+				break
+			}
+		}
+	}
+	return out
+}
+
+// mostLease is the longest lease that an owner may have after a change: what
+// its calls asked for, or the watchdog timeout where it asked for none.
+func (r *run) mostLease(lock, who string, c change) time.Duration {
+	if c.by == nil || !slices.Contains(c.by.owners, who) {
+		return 0
+	}
+	var most time.Duration
+	unlimited := false
+	for _, o := range r.opsOf(lock) {
+		if o.who != who || o.AtNs > c.at || !o.Action.Acquires() {
+			continue
+		}
+		// Calls of before this hold began count only when they are open: their
+		// command may arrive late.
+		if g := r.grants(o); len(g) == 0 && o.returned() < c.at && o.outcome != model.Unknown {
+			continue
+		}
+		if o.LeaseNs == 0 {
+			unlimited = true
+		}
+		most = max(most, time.Duration(o.LeaseNs))
+	}
+	if unlimited {
+		most = max(most, r.rec.Params.Watchdog)
+	}
+	return most
+}
+
+func believer(beliefs []belief, who string, at int64) *belief {
+	for i := range beliefs {
+		if b := &beliefs[i]; b.who == who && b.from <= at && at < b.to {
+			return b
+		}
+	}
+	return nil
+}
+
+// unrenewed: a hold with a watchdog ended by expiry although nothing had met
+// its messages for a watchdog period.
+func (r *run) unrenewed(lock string, b belief, c change) (Finding, bool) {
+	last := b.from
+	why := "no fault met its messages"
+	for _, t := range r.metRenewals(lock, b.who, b.from-int64(r.rec.Params.Watchdog), c.at) {
+		if t.to >= last {
+			last = t.to
+			why = fmt.Sprintf("the last fault that met its messages was %s at %s", r.fault(t.number).text, model.At(t.to))
+		}
+	}
+	if c.at-last < int64(r.rec.Params.Watchdog/3) {
+		return Finding{}, false
+	}
+	return Finding{Judge: model.JudgeLease, Verdict: Broken, AtNs: c.at, Ops: []OpRef{b.grant.ref()},
+		Why: fmt.Sprintf("the hold of %s on %s ended with its lease at %s while %s believed to hold it and its watchdog should have renewed it; %s",
+			b.who, lock, model.At(c.at), b.who, why)}, true
+}
+
+// lateRenewals: renewals sent after the release of the last level returned, or
+// for an acquire that returned without a grant.
+func (r *run) lateRenewals(lock string) []Finding {
+	type known struct {
+		at     int64
+		levels int
+		open   *operation // a call that may change the levels
+		why    string
+		last   *operation
+	}
+	owners := map[string]*known{}
+	of := func(who string) *known {
+		if owners[who] == nil {
+			owners[who] = &known{why: "never held it"}
+		}
+		return owners[who]
+	}
+	var out []Finding
+	told := map[string]bool{}
+	for i := range r.rec.Events {
+		e := &r.rec.Events[i]
+		switch {
+		case e.Kind == model.KindInvoke && e.Lock == lock:
+			of(e.ThreadName()).open = r.ops[e.Op-1]
+		case e.Kind == model.KindReturn && e.Lock == lock:
+			o := r.ops[e.Op-1]
+			k := of(o.who)
+			k.open, k.last = nil, o
+			switch {
+			case o.outcome == model.Granted:
+				k.levels++
+			case o.Action == model.ActUnlock && (o.outcome == model.Released || o.outcome == model.StillHeld):
+				k.levels = max(0, k.levels-1)
+			case o.Action == model.ActUnlock && (o.outcome == model.NotHeld || o.outcome == model.Unknown || o.outcome == model.Failed):
+				k.levels = max(0, k.levels-1)
+				if o.outcome == model.NotHeld {
+					k.levels = 0
+				}
+			}
+			if k.levels == 0 {
+				k.at = e.AtNs
+				k.why = fmt.Sprintf("%s had returned %s at %s", o.Action, o.outcome, model.At(e.AtNs))
+			}
+		case e.Kind == model.KindSend && e.Script == "renew" && e.AtNs < r.endNs:
+			for j, l := range e.Locks {
+				if l != lock || j >= len(e.Owners) {
+					continue
+				}
+				who := e.Owners[j]
+				k := of(who)
+				if k.levels > 0 || k.open != nil || told[who] {
+					continue
+				}
+				told[who] = true
+				f := Finding{Judge: model.JudgeLease, Verdict: Broken, AtNs: e.AtNs,
+					Why: fmt.Sprintf("a renewal of %s for %s was sent at %s, although its %s", lock, who, model.At(e.AtNs), k.why)}
+				if k.last != nil {
+					f.Ops = []OpRef{k.last.ref()}
+				}
+				out = append(out, f)
+			}
+		}
+	}
+	return out
+}
+
+// judgeLiveness: nobody believes to hold, the server is healthy, and a waiter
+// gets nothing for longer than the bound.
+func judgeLiveness(r *run) []Finding {
+	var out []Finding
+	for _, lock := range r.locks {
+		beliefs := r.beliefs(lock)
+		for _, o := range r.opsOf(lock) {
+			if o.Action != model.ActLock && o.Action != model.ActTryLockTimed || o.interrupted {
+				continue
+			}
+			if f, ok := r.forgotten(lock, o, beliefs); ok {
+				out = append(out, f)
+			}
+		}
+	}
+	return out
+}
+
+// forgotten looks for a time in which a waiter waited for nobody.
+func (r *run) forgotten(lock string, o *operation, beliefs []belief) (Finding, bool) {
+	until := min(o.returned(), o.waitsUntil(), r.diedAt(o.who), r.endNs)
+	// The times in which somebody believed to hold, and those in which a fault
+	// was on or had just ended, are not waiting for nobody.
+	type span struct{ from, to int64 }
+	var busy []span
+	for _, b := range beliefs {
+		busy = append(busy, span{b.from, b.to})
+	}
+	for _, t := range r.faults {
+		busy = append(busy, span{t.from, t.to})
+	}
+	for _, m := range r.msgsInOrder() {
+		for _, h := range m.hits {
+			busy = append(busy, span{h.AtNs, h.AtNs})
+		}
+	}
+	slices.SortFunc(busy, func(a, b span) int { return cmp.Compare(a.from, b.from) })
+	idle := o.AtNs
+	for _, s := range append(busy, span{until, math.MaxInt64}) {
+		if end := min(s.from, until); end > idle {
+			if bound, why := r.bound(lock, o, idle, end); end-idle > bound {
+				return Finding{Judge: model.JudgeLiveness, Verdict: Broken, AtNs: idle + bound, Ops: []OpRef{o.ref()},
+					Excuses: r.deadInFront(lock, o, idle),
+					Why: fmt.Sprintf("%s waited for %s from %s to %s while nobody believed to hold it; the bound is %v%s",
+						o.who, lock, model.At(idle), model.At(end), time.Duration(bound), why)}, true
+			}
+		}
+		idle = max(idle, s.to)
+		if idle >= until {
+			break
+		}
+	}
+	return Finding{}, false
+}
+
+// bound is how long a waiter may get nothing from the instant from on.
+func (r *run) bound(lock string, o *operation, from, to int64) (ns int64, why string) {
+	ns = int64(time.Second)
+	lease := max(r.rec.Params.Watchdog, 0)
+	for _, x := range r.opsOf(lock) {
+		if x.AtNs < to {
+			lease = max(lease, time.Duration(x.LeaseNs))
+		}
+	}
+	extend := func(at int64, for_ string) {
+		if at > to {
+			return
+		}
+		if until := max(at, from) + int64(time.Second) + int64(lease); until-from > ns && at+int64(lease) >= from {
+			ns = until - from
+			why = fmt.Sprintf(" (a second and %v, after %s)", lease, for_)
+		}
+	}
+	for _, at := range r.dead {
+		extend(at, "a crash")
+	}
+	for _, x := range r.opsOf(lock) {
+		if x.ret != nil && (x.outcome == model.Unknown || x.interrupted) {
+			extend(x.returned(), "a call of unknown outcome")
+		}
+		// An owner whose own lease ran out on the client's side still holds on the server.
+	}
+	for _, e := range r.rec.Events {
+		if e.Kind == model.KindLost && e.Dir == "push" && e.Why != "nobody waits for it" {
+			extend(e.AtNs, "a lost wake-up")
+		}
+		if e.Kind == model.KindClose {
+			extend(e.AtNs, "a client that closed")
+		}
+	}
+	if r.rec.Params.Fair && len(r.dead) > 0 {
+		wait := r.rec.Params.FairWait
+		for _, x := range r.opsOf(lock) {
+			wait = max(wait, time.Duration(x.WaitNs))
+		}
+		if two := int64(2*wait + time.Second); len(r.deadWaiters(lock, from)) > 0 && two > ns {
+			ns = two
+			why = " (two waits of this lock and a second, with dead waiters in front)"
+		}
+	}
+	return ns, why
+}
+
+// deadWaiters are the threads in the queue whose process is dead.
+func (r *run) deadWaiters(lock string, at int64) []string {
+	var out []string
+	for _, who := range r.stateAt(lock, at).Queue {
+		if r.diedAt(who) <= at {
+			out = append(out, who)
+		}
+	}
+	return out
+}
+
+// deadInFront excuses a wait behind more than one dead waiter.
+func (r *run) deadInFront(lock string, o *operation, at int64) []model.Excuse {
+	var out []model.Excuse
+	dead := r.deadWaiters(lock, at)
+	if len(dead) < 2 {
+		return nil
+	}
+	for _, t := range r.faults {
+		if strings.HasPrefix(t.text, "crash of ") && slices.ContainsFunc(dead, func(who string) bool { return strings.HasPrefix(who, t.process+"/") }) {
+			out = append(out, model.Excuse{Circumstance: model.DeadWaiters, Fault: t.number, Why: t.text + " at " + model.At(t.from)})
+		}
+	}
+	return out
+}
+
+// fault is the trouble of a number; a rule that was never noted as begun has
+// its text from its hits.
+func (r *run) fault(number int) trouble {
+	for _, t := range r.faults {
+		if t.number == number {
+			return t
+		}
+	}
+	t := trouble{number: number, text: fmt.Sprintf("fault %d", number)}
+	for _, e := range r.rec.Events {
+		if e.Kind == model.KindHit && e.Fault == number {
+			t.from, t.text = e.AtNs, fmt.Sprintf("%s of a %s (fault %d)", e.Text, e.Dir, number)
+			break
+		}
+	}
+	return t
+}
+
+func serverFault(t trouble) bool {
+	return strings.HasPrefix(t.text, "server ") || strings.HasPrefix(t.text, "failover")
+}
+
+// msgsInOrder are the messages by number.
+func (r *run) msgsInOrder() []*msg {
+	out := make([]*msg, 0, len(r.msgs))
+	for _, id := range sortedKeys(r.msgs) {
+		out = append(out, r.msgs[id])
+	}
+	return out
+}
+
+func sortedKeys[V any](m map[int]V) []int { return slices.Sorted(maps.Keys(m)) }
+
+func name(owners []string) string {
+	if len(owners) == 0 {
+		return "somebody"
+	}
+	return strings.Join(owners, ", ")
+}

@@ -1,0 +1,270 @@
+package linearizability
+
+// The monitor looks for two owners who surely hold one lock at one instant. It
+// sorts, where the search may have to try every order; and it is just the
+// histories with two such holds on which the search explodes.
+//
+// # Sound: two sure holds convict
+//
+// An anchor is an operation after which its owner o holds: a granted acquire, or
+// a renewal answered renewed. Let anchor i have been called at a and returned at
+// b, and take any order of the history that the specification allows; i stands in
+// it at some p in [a, b]. Let e be the least of
+//
+//   - the call of every operation that may end o's hold and returned at a or
+//     later: a release by o, a force_release by anybody, a lost key, each of them
+//     answered released or of unknown outcome;
+//   - the earliest end of every lease that o may have started with an operation
+//     that returned at a or later, i itself and those of unknown outcome included.
+//
+// Then o holds from p on, throughout the instants before e. For suppose that the
+// hold ends before, and look at the first step after p that ends it. If it is one
+// of the first kind, it stands at or after a, so it returned at a or later and was
+// called at e or later. If it is the end of a lease, that lease was the one
+// running, which is i's own or was started later than p, so that it was started by
+// an operation of o that returned at a or later, and it ends at e or later.
+//
+// Now let j be an anchor of another owner with a', b', p', e', let b ≤ b' and
+// b' < e. As p' ≤ b' < e, p' is not after p, or j would have succeeded while o
+// holds. So j stands before i, and if p < e', i succeeded while the owner of j
+// holds. The hold of j is sure only if b' ≤ e', and p ≤ b ≤ b' ≤ e'. The end p =
+// b = b' = e' remains, where j's hold is an instant at the very start of i's; the
+// sweep takes j first there, and it is no conflict. In every other case no order
+// exists: the monitor convicts. It needs no more than that owners exclude each
+// other, so it convicts for the fair and the fenced specification alike.
+//
+// One ender that returned at a is excepted: the release of o that came just
+// before a granted acquire i of o and returned at the very instant of its call, as
+// it does when no time passes between two calls. Calls at one instant are
+// concurrent, so that the release might be placed after the acquire. But if o
+// surely holds, from an anchor that returned before a on, until that release or i
+// whichever comes first, then i placed first would be a re-entry, and the release
+// would have answered still_held, not released.
+//
+// # Exact: only plain holds
+//
+// Let the history have only granted acquires without leases and releases
+// answered released, in turn in every thread, and let b(k), c(k) be the return of
+// the k-th acquire and the call of its release. If two of these definite holds of
+// different owners overlap, no order exists: at an instant t strictly within
+// [b(k), c(k)] the thread has exactly one acquire more behind it than releases,
+// for what it did before has returned by b(k) < t and what it does later is called
+// at c(k) > t or after. And if one of them is a point within the other, its acquire
+// or something before it would have to succeed while the other holds. If they do
+// not overlap, take each acquire at its return and each release at its call: the
+// holds come one after the other, which is an order. So nothing is left to search.
+//
+// # What it hands over
+//
+// Anything else may be broken without an overlap. a/1 is granted in 0..1 and
+// released in 2..3, b/1 is answered busy in 4..5: there is only one hold, and
+// nobody for b/1 to wait for. Leases likewise: a hold is clipped where its lease
+// may end at the earliest, and what happens between there and the latest end is
+// for the search to place.
+
+import (
+	"cmp"
+	"slices"
+
+	"lockstep/model"
+)
+
+// conflict is two sure holds at one instant.
+type conflict struct {
+	earlier, later *Op   // in order of their returns
+	until          int64 // the hold of earlier is sure until then
+}
+
+// sureHold is the time in which an owner surely holds.
+type sureHold struct {
+	op       *Op // the anchor
+	owner    string
+	from, to int64
+}
+
+// monitor looks for two sure holds at one instant. If it finds none and exact is
+// true, the history is linearizable.
+func (h *history) monitor() (c *conflict, exact bool) {
+	if holds, ok := h.plainHolds(); ok {
+		return overlap(holds), true
+	}
+	return overlap(h.sureHolds()), false
+}
+
+// overlap returns the conflict whose later hold starts first, nil if there is
+// none.
+func overlap(holds []sureHold) *conflict {
+	slices.SortStableFunc(holds, func(a, b sureHold) int {
+		return cmp.Or(cmp.Compare(a.from, b.from), cmp.Compare(a.to, b.to))
+	})
+	// The hold that lasts longest so far, and the one of another owner.
+	var first, second *sureHold
+	for i := range holds {
+		next := &holds[i]
+		rival := first
+		if rival != nil && rival.owner == next.owner {
+			rival = second
+		}
+		if rival != nil && next.from < rival.to {
+			return &conflict{earlier: rival.op, later: next.op, until: rival.to}
+		}
+		switch {
+		case first == nil || first.owner == next.owner:
+			if first == nil || next.to > first.to {
+				first = next
+			}
+		case next.to > first.to:
+			first, second = next, first
+		case second == nil || next.to > second.to:
+			second = next
+		}
+	}
+	return nil
+}
+
+// plainHolds returns the definite holds of a history that has nothing else; ok
+// is false when it has.
+func (h *history) plainHolds() (holds []sureHold, ok bool) {
+	type thread struct {
+		holds bool
+		hold  int // index of its last hold
+		ret   int64
+	}
+	threads := map[string]*thread{}
+	for _, op := range h.ops {
+		if op.Outcome == model.AnswerFailed {
+			continue
+		}
+		if op.open() {
+			return nil, false
+		}
+		t := threads[op.owner()]
+		if t == nil {
+			t = &thread{ret: op.CallNs}
+			threads[op.owner()] = t
+		}
+		if op.CallNs < t.ret {
+			return nil, false
+		}
+		t.ret = op.ret()
+		switch {
+		case op.Op == OpAcquire && op.Outcome == model.AnswerGranted && !t.holds:
+			if op.LeaseMs != nil || op.Watchdog || op.ExpireNs != nil ||
+				h.spec.Fair() && op.ArrivedNs != nil || h.spec.Fenced() && op.Token != nil {
+				return nil, false
+			}
+			t.holds, t.hold = true, len(holds)
+			holds = append(holds, sureHold{op, op.owner(), op.ret(), forever})
+		case op.Op == OpRelease && op.Outcome == model.AnswerReleased && t.holds:
+			t.holds = false
+			holds[t.hold].to = op.CallNs
+		default:
+			return nil, false
+		}
+	}
+	return holds, true
+}
+
+// sureHolds returns for every anchor the time in which its owner surely holds.
+func (h *history) sureHolds() []sureHold {
+	type thread struct {
+		anchors []*Op
+		enders  bounds // releases
+		leases  bounds
+	}
+	threads := map[string]*thread{}
+	var order []string
+	var anybody bounds // what ends everybody's hold
+	for _, op := range h.ops {
+		if op.Outcome == model.AnswerFailed {
+			continue
+		}
+		if op.Op == OpLost || op.Op == OpForceRelease && op.Outcome != model.AnswerNotHeld {
+			anybody = append(anybody, bound{ret: op.ret(), at: op.CallNs})
+			continue
+		}
+		t := threads[op.owner()]
+		if t == nil {
+			t = &thread{}
+			threads[op.owner()] = t
+			order = append(order, op.owner())
+		}
+		switch {
+		case op.open():
+		case op.Op == OpAcquire && op.Outcome == model.AnswerGranted,
+			op.Op == OpRenew && op.Outcome == model.AnswerRenewed:
+			t.anchors = append(t.anchors, op)
+		}
+		if op.Op == OpRelease && (op.Outcome == model.AnswerReleased || op.Outcome == model.AnswerUnknown) {
+			t.enders = append(t.enders, bound{ret: op.ret(), at: op.CallNs})
+		}
+		if lo, _, ok := h.window(op); ok {
+			t.leases = append(t.leases, bound{ret: op.ret(), at: lo})
+		}
+	}
+
+	var holds []sureHold
+	anybody.sort()
+	for _, owner := range order {
+		t := threads[owner]
+		t.enders.sort()
+		t.leases.sort()
+		var last *Op  // the anchor before this one
+		lastFrom := 0 // the first of its enders that counts
+		for _, op := range t.anchors {
+			others := func(op *Op) int64 {
+				return min(anybody.least(anybody.since(op.CallNs)), t.leases.least(t.leases.since(op.CallNs)))
+			}
+			from := t.enders.since(op.CallNs)
+			// The exception of the proof: the release just before.
+			if from < len(t.enders) && op.Op == OpAcquire && last != nil {
+				r := t.enders[from]
+				alone := from+1 == len(t.enders) || t.enders[from+1].ret > op.CallNs
+				if r.ret == op.CallNs && alone && lastFrom == from && last.ret() < op.CallNs &&
+					min(others(last), t.enders.least(from+1)) > op.CallNs {
+					from++
+				}
+			}
+			to := min(others(op), t.enders.least(from))
+			if to >= op.ret() {
+				holds = append(holds, sureHold{op, owner, op.ret(), to})
+			}
+			last, lastFrom = op, from
+		}
+	}
+	return holds
+}
+
+// A bound is an instant before which an operation cannot have ended a hold, to
+// be heeded by whoever acquired before the operation returned.
+type bound struct {
+	ret, at int64
+	least   int64 // of at, from here on
+}
+
+type bounds []bound
+
+// sort puts the bounds in order of return and sums up the least instants.
+func (b bounds) sort() {
+	slices.SortStableFunc(b, func(x, y bound) int { return cmp.Compare(x.ret, y.ret) })
+	least := int64(forever)
+	for i := len(b) - 1; i >= 0; i-- {
+		least = min(least, b[i].at)
+		b[i].least = least
+	}
+}
+
+// since returns the first bound whose operation returned at that instant or
+// later.
+func (b bounds) since(ns int64) int {
+	i, _ := slices.BinarySearchFunc(b, ns, func(x bound, ns int64) int { return cmp.Compare(x.ret, ns) })
+	return i
+}
+
+// least returns the least instant of the bounds from i on.
+func (b bounds) least(i int) int64 {
+	if i >= len(b) {
+		return forever
+	}
+	return b[i].least
+}

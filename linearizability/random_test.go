@@ -1,0 +1,504 @@
+package linearizability
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"lockstep/model"
+)
+
+// simLock is a lock that does everything right, played in small integers of
+// milliseconds.
+type simLock struct {
+	owner   string
+	count   int
+	token   int64
+	expires int64 // -1: never
+	lease   *Op   // started the lease that runs
+	queue   []*simCall
+}
+
+type simCall struct {
+	op      *Op
+	arrive  int64
+	giveUp  int64
+	effect  bool
+	unknown bool
+}
+
+// simulate plays up to most operations on a lock that is right and returns what
+// its clients saw. What really happened to the leases goes into the history when
+// settled is set.
+func simulate(rng *rand.Rand, most int, plain, settled, fair bool) []Op {
+	l := &simLock{expires: -1}
+	var ops []*Op
+	threads := make([]*simCall, 2+rng.IntN(2))
+	var strays []*simCall // nobody waits for them any more
+	at := func(t int64) *int64 { t *= bruteUnit; return &t }
+	leases := rng.IntN(3) > 0
+	free := func(t int64) {
+		if l.lease != nil && settled {
+			l.lease.NeverExpires = true
+		}
+		l.owner, l.count, l.expires, l.lease = "", 0, -1, nil
+	}
+	starts := func(t int64, op *Op) {
+		if l.lease != nil && settled {
+			l.lease.NeverExpires = true
+		}
+		l.lease, l.expires = nil, -1
+		if op.LeaseMs != nil {
+			l.lease, l.expires = op, t+*op.LeaseMs
+		}
+	}
+	expire := func(t int64) {
+		if settled {
+			l.lease.ExpireNs = at(t)
+		}
+		l.lease = nil
+		free(t)
+	}
+	begin := func(t int64, thread int) *simCall {
+		op := &Op{Process: string(rune('a' + thread)), Thread: 1, Lock: "l", CallNs: t * bruteUnit}
+		c := &simCall{op: op, arrive: t + rng.Int64N(2), giveUp: t + rng.Int64N(6)}
+		held := l.owner == op.owner()
+		if !plain && leases && rng.IntN(2) == 0 {
+			lease := 1 + rng.Int64N(4)
+			op.LeaseMs = &lease
+		}
+		k := rng.IntN(12)
+		switch {
+		case plain && held, k < 4 && held:
+			op.Op = OpRelease
+			if plain {
+				op.LeaseMs = nil
+			}
+		case plain || k < 7:
+			op.Op = OpAcquire
+		case k == 7:
+			op.Op = OpRelease
+		case k == 8:
+			op.Op = OpRenew
+			lease := 1 + rng.Int64N(4)
+			op.LeaseMs = &lease
+		case k == 9:
+			op.Op, op.LeaseMs = OpForceRelease, nil
+		case k == 10:
+			op.Op, op.LeaseMs = OpIsLocked, nil
+		default:
+			op.Op, op.LeaseMs = OpHoldCount, nil
+		}
+		ops = append(ops, op)
+		return c
+	}
+	take := func(t int64, c *simCall) { // c.op may take effect at t
+		op := c.op
+		mine := l.owner == op.owner()
+		say := func(outcome string) {
+			op.Outcome = outcome
+			c.effect = true
+			l.queue = slices.DeleteFunc(l.queue, func(q *simCall) bool { return q == c })
+		}
+		switch op.Op {
+		case OpAcquire:
+			if !slices.Contains(l.queue, c) {
+				l.queue = append(l.queue, c)
+				c.arrive, op.ArrivedNs = t, at(t)
+			}
+			// The head of the queue is who arrived first.
+			head := true
+			for _, q := range l.queue {
+				if fair && q != c && q.arrive < c.arrive {
+					head = false
+				}
+			}
+			switch {
+			case mine:
+				l.count++
+				op.Token = new(int64)
+				*op.Token = l.token
+				starts(t, op)
+				say(model.AnswerGranted)
+			case l.owner == "" && head:
+				l.owner, l.count = op.owner(), 1
+				l.token++
+				op.Token = new(int64)
+				*op.Token = l.token
+				starts(t, op)
+				say(model.AnswerGranted)
+			case !plain && !c.unknown && t >= c.giveUp && rng.IntN(4) == 0:
+				say(model.AnswerFailed)
+				op.ReturnNs = at(t)
+			case !plain && t >= c.giveUp:
+				say(model.AnswerBusy)
+			}
+		case OpRelease:
+			switch {
+			case !mine:
+				say(model.AnswerNotHeld)
+			case l.count > 1:
+				l.count--
+				if op.LeaseMs != nil {
+					starts(t, op)
+				}
+				say(model.AnswerStillHeld)
+			default:
+				free(t)
+				say(model.AnswerReleased)
+			}
+		case OpRenew:
+			if mine {
+				starts(t, op)
+				say(model.AnswerRenewed)
+			} else {
+				say(model.AnswerNotHeld)
+			}
+		case OpForceRelease:
+			if l.owner != "" {
+				free(t)
+				say(model.AnswerReleased)
+			} else {
+				say(model.AnswerNotHeld)
+			}
+		case OpIsLocked:
+			say(fmt.Sprint(l.owner != ""))
+		case OpHoldCount:
+			count := int64(0)
+			if mine {
+				count = int64(l.count)
+			}
+			op.Count = &count
+			say(model.AnswerOK)
+		}
+	}
+	for t := int64(0); t < 14; t++ {
+		late := rng.IntN(2) == 0
+		if l.expires == t && !late {
+			expire(t)
+		}
+		if !plain && len(ops) < most && rng.IntN(30) == 0 {
+			ops = append(ops, &Op{Op: OpLost, Lock: "l", CallNs: at0(max(0, t-rng.Int64N(2))), ReturnNs: at(t + rng.Int64N(2))})
+			free(t)
+		}
+		for range 2 {
+			for _, i := range rng.Perm(len(threads)) {
+				c := threads[i]
+				if c == nil {
+					if len(ops) < most && rng.IntN(2) == 0 {
+						threads[i] = begin(t, i)
+					}
+					continue
+				}
+				if !c.effect && t >= c.arrive {
+					take(t, c)
+				}
+				reads := c.op.Op == OpIsLocked || c.op.Op == OpHoldCount
+				switch {
+				case c.effect && c.op.Outcome == model.AnswerFailed:
+					threads[i] = nil
+				case !plain && !settled && !reads && rng.IntN(12) == 0: // its reply is lost
+					c.unknown = true
+					if !c.effect {
+						strays = append(strays, c)
+					}
+					threads[i] = nil
+				case c.effect && rng.IntN(2) == 0:
+					c.op.ReturnNs = at(t)
+					threads[i] = nil
+				}
+			}
+			for _, c := range strays {
+				if !c.effect && t >= c.arrive && rng.IntN(3) == 0 {
+					take(t, c)
+				}
+			}
+		}
+		if l.expires == t {
+			expire(t)
+		}
+	}
+	for _, c := range threads {
+		if c == nil {
+			continue
+		}
+		if c.effect {
+			c.op.ReturnNs = at(14)
+		} else {
+			c.unknown = true
+		}
+		if c.unknown {
+			strays = append(strays, c)
+		}
+	}
+	if l.lease != nil && settled {
+		l.lease.NeverExpires = true
+	}
+	var seen []Op
+	for _, op := range ops {
+		if op.Outcome == "" && op.Op != OpLost || op.ReturnNs == nil {
+			op.Outcome, op.ReturnNs, op.Token = model.AnswerUnknown, nil, nil
+			if plain || op.Op == OpIsLocked || op.Op == OpHoldCount {
+				continue
+			}
+		}
+		if op.Op == OpAcquire && rng.IntN(5) == 0 {
+			op.ArrivedNs = nil
+		}
+		seen = append(seen, *op)
+	}
+	slices.SortStableFunc(seen, func(a, b Op) int { return int(a.CallNs - b.CallNs) })
+	return seen
+}
+
+func at0(t int64) int64 { return t * bruteUnit }
+
+// mutate changes one thing of a history: an outcome, a time, a lease, an owner.
+func mutate(rng *rand.Rand, ops []Op) {
+	if len(ops) == 0 {
+		return
+	}
+	op := &ops[rng.IntN(len(ops))]
+	if op.Op == OpLost {
+		op.Op, op.Process, op.Thread, op.Outcome = OpForceRelease, "a", 1, model.AnswerNotHeld
+		return
+	}
+	switch rng.IntN(6) {
+	case 0, 1, 2:
+		words := outcomes[op.Op]
+		if op.ReturnNs == nil {
+			return
+		}
+		op.Outcome = words[rng.IntN(len(words))]
+		if op.Outcome == model.AnswerUnknown {
+			op.ReturnNs = nil
+		}
+		if op.Op == OpHoldCount {
+			*op.Count = rng.Int64N(3)
+		}
+	case 3:
+		if op.ReturnNs != nil {
+			r := max(op.CallNs, *op.ReturnNs-at0(rng.Int64N(3)))
+			op.ReturnNs = &r
+			if op.ArrivedNs != nil && *op.ArrivedNs > r {
+				op.ArrivedNs = nil
+			}
+		}
+	case 4:
+		op.LeaseMs, op.ExpireNs = nil, nil
+		if rng.IntN(2) == 0 && (op.Op == OpAcquire || op.Op == OpRelease) {
+			lease := 1 + rng.Int64N(3)
+			op.LeaseMs = &lease
+		}
+	case 5:
+		op.Process = string(rune('a' + rng.IntN(3)))
+	}
+}
+
+// random returns a history that nothing produced.
+func random(rng *rand.Rand) []Op {
+	var ops []Op
+	for range 1 + rng.IntN(6) {
+		op := Op{Process: string(rune('a' + rng.IntN(3))), Thread: 1, Lock: "l", CallNs: at0(rng.Int64N(8))}
+		ret := op.CallNs + at0(rng.Int64N(4))
+		op.ReturnNs = &ret
+		op.Op = []string{OpAcquire, OpAcquire, OpAcquire, OpRelease, OpRelease, OpRenew, OpForceRelease, OpIsLocked, OpHoldCount, OpLost, OpCrash}[rng.IntN(11)]
+		if words := outcomes[op.Op]; words != nil {
+			op.Outcome = words[rng.IntN(len(words))]
+			if rng.IntN(2) == 0 {
+				op.Outcome = words[0]
+			}
+		}
+		if (op.Op == OpAcquire || op.Op == OpRelease) && rng.IntN(3) == 0 || op.Op == OpRenew {
+			lease := 1 + rng.Int64N(4)
+			op.LeaseMs = &lease
+			op.Watchdog = op.Op == OpAcquire && rng.IntN(3) == 0
+		}
+		if op.startsLease() && op.Outcome != model.AnswerUnknown && !op.Watchdog && rng.IntN(8) == 0 {
+			e := op.CallNs + at0(rng.Int64N(4))
+			op.ExpireNs = &e
+			op.NeverExpires = rng.IntN(3) == 0
+		}
+		if op.Op == OpAcquire {
+			if rng.IntN(2) == 0 {
+				token := rng.Int64N(4)
+				op.Token = &token
+			}
+			if rng.IntN(2) == 0 {
+				a := op.CallNs + at0(rng.Int64N((ret-op.CallNs)/bruteUnit+1))
+				op.ArrivedNs = &a
+			}
+			op.Evicted = rng.IntN(10) == 0
+		}
+		if op.Op == OpHoldCount {
+			count := rng.Int64N(3)
+			op.Count = &count
+		}
+		if op.Outcome == model.AnswerUnknown {
+			op.ReturnNs = nil
+		}
+		ops = append(ops, op)
+	}
+	slices.SortStableFunc(ops, func(a, b Op) int { return int(a.CallNs - b.CallNs) })
+	return ops
+}
+
+// randomPlain returns plain holds of three threads at random times.
+func randomPlain(rng *rand.Rand) []Op {
+	var ops []Op
+	for thread := range 2 + rng.IntN(2) {
+		t := rng.Int64N(4)
+		for i := range 1 + rng.IntN(4) {
+			op := Op{Process: string(rune('a' + thread)), Thread: 1, Lock: "l", CallNs: at0(t), Op: OpAcquire, Outcome: model.AnswerGranted}
+			if i%2 == 1 {
+				op.Op, op.Outcome = OpRelease, model.AnswerReleased
+			}
+			t += rng.Int64N(4)
+			ret := at0(t)
+			op.ReturnNs = &ret
+			t += rng.Int64N(2)
+			ops = append(ops, op)
+		}
+	}
+	slices.SortStableFunc(ops, func(a, b Op) int { return int(a.CallNs - b.CallNs) })
+	return ops
+}
+
+type tally struct{ histories, ok, broken, convicted, exact int }
+
+// judge compares brute force, porcupine, monitor and Check on one history.
+func (n *tally) judge(t *testing.T, ops []Op, specName string) (linearizable bool) {
+	t.Helper()
+	fail := func(format string, args ...any) {
+		t.Helper()
+		for i, op := range ops {
+			t.Logf("%d: %+v %s lease %v token %v arrived %v count %v expires %v never %v evicted %v watchdog %v", i, op.Process, op,
+				deref(op.LeaseMs), deref(op.Token), deref(op.ArrivedNs), deref(op.Count), deref(op.ExpireNs), op.NeverExpires, op.Evicted, op.Watchdog)
+		}
+		t.Fatalf("history %d, %s: "+format, append([]any{n.histories, specName}, args...)...)
+	}
+	want := bruteForce(ops, specName, forever)
+	n.histories++
+	if want {
+		n.ok++
+	} else {
+		n.broken++
+	}
+	spec, _ := model.SpecNamed(specName)
+	opt := Options{Spec: specName, StepLimit: StepLimitDefault}
+	crashes := map[string][]int64{}
+	for _, op := range ops {
+		if op.Op == OpCrash {
+			crashes[op.Process] = append(crashes[op.Process], op.CallNs)
+		}
+	}
+	for _, part := range partition(ops) {
+		h := &history{lock: "l", ops: part, spec: spec, opt: opt, crashes: crashes}
+		if got := h.search(forever).verdict; (got == OK) != want || got == Undecided {
+			fail("porcupine says %s, the brute force %v", got, want)
+		}
+		c, exact := h.monitor()
+		if c != nil {
+			n.convicted++
+			if want {
+				fail("the monitor convicts a history that is linearizable: %s", c.why())
+			}
+		}
+		if exact {
+			n.exact++
+			if (c == nil) != want {
+				fail("the exact monitor found %v, the brute force %v", c, want)
+			}
+		}
+	}
+	r := Check(ops, opt)
+	if (r.Verdict() == OK) != want {
+		fail("Check says %+v, the brute force %v", r, want)
+	}
+	if !want {
+		n.prefix(ops, specName, r.Locks[0], fail)
+	}
+	return want
+}
+
+// prefix holds the explanation of a broken history against the brute force: up
+// to the first operation that no order can place there is an order, and with it
+// there is none.
+func (n *tally) prefix(ops []Op, specName string, r LockResult, fail func(string, ...any)) {
+	if r.First == nil || r.Why == "" || r.State == "" {
+		fail("nothing explains %+v", r)
+	}
+	before, at := 0, 0
+	for _, op := range ops {
+		if op.ExpireNs != nil {
+			return // the end of a settled lease may come before the return
+		}
+		if op.Op == OpCrash || op.Outcome == model.AnswerFailed || op.open() {
+			continue
+		}
+		if op.ret() < r.First.ret() {
+			before++
+		}
+		if op.ret() == r.First.ret() {
+			at++
+		}
+	}
+	if at > 1 {
+		return // which of them is first is a matter of taste
+	}
+	if r.Prefix != before {
+		fail("the prefix is %d operations, %d returned before %s", r.Prefix, before, r.First)
+	}
+	if !bruteForce(ops, specName, r.First.ret()) {
+		fail("what came before %s is broken already: %+v", r.First, r)
+	}
+	if bruteForce(ops, specName, r.First.ret()+1) {
+		fail("%s can be placed: %+v", r.First, r)
+	}
+}
+
+func deref(p *int64) any {
+	if p == nil {
+		return "-"
+	}
+	return *p
+}
+
+func TestBruteForcePorcupineAndMonitorAgree(t *testing.T) {
+	rng := rand.New(rand.NewPCG(7, 1))
+	var n tally
+	for i := range 26_000 {
+		spec := model.Specs[i%3]
+		ops := simulate(rng, 6, i%5 == 0, i%4 == 1, spec == "fair")
+		if i%3 != 1 { // the lock is fair; only there arrivals mean something
+			for k := range ops {
+				ops[k].ArrivedNs = nil
+			}
+		}
+		if !n.judge(t, ops, spec) {
+			n.judgeValid(t, ops, spec)
+		}
+		mutate(rng, ops)
+		n.judge(t, ops, spec)
+		n.judge(t, random(rng), spec)
+		n.judge(t, randomPlain(rng), spec)
+	}
+	t.Logf("%d histories agreed: %d linearizable, %d broken; the monitor convicted %d and was exact on %d",
+		n.histories, n.ok, n.broken, n.convicted, n.exact)
+	if n.histories < 100_000 || n.broken < n.histories/5 || n.ok < n.histories/5 || n.convicted < 5_000 || n.exact < 10_000 {
+		t.Errorf("the histories are too few or too much alike: %+v", n)
+	}
+}
+
+// judgeValid fails: what a right lock did must be linearizable.
+func (n *tally) judgeValid(t *testing.T, ops []Op, spec string) {
+	t.Helper()
+	for _, l := range Check(ops, Options{Spec: spec}).Locks {
+		t.Log(l.Why)
+	}
+	for _, op := range ops {
+		t.Logf("%s lease %v arrived %v expires %v never %v", op, deref(op.LeaseMs), deref(op.ArrivedNs), deref(op.ExpireNs), op.NeverExpires)
+	}
+	t.Fatalf("history %d, %s: what a right lock did is called broken", n.histories, spec)
+}

@@ -1,0 +1,464 @@
+package linearizability
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strings"
+
+	"lockstep/model"
+)
+
+// run is a record as the judges read it: its operations, what the server held
+// when, and what went wrong when. Built once, in one pass.
+type run struct {
+	rec    *model.Record
+	ops    []*operation // by number, from 1 at index 0
+	states map[string][]change
+	locks  []string // names with a state or an operation, sorted
+	msgs   map[int]*msg
+	faults []trouble
+	dead   map[string]int64 // process -> when it died
+	calmNs int64
+	endNs  int64 // when all left
+}
+
+// operation is a call of a thread.
+type operation struct {
+	model.Event // its invoke
+	who         string
+	ret         *model.Event // nil: none, or the end of the run
+	outcome     model.Outcome
+	sent        []*msg // commands sent for it, in order
+	interrupted bool
+}
+
+func (o *operation) returned() int64 {
+	if o.ret == nil {
+		return math.MaxInt64
+	}
+	return o.ret.AtNs
+}
+
+// waitsUntil is when the operation's own wait ends.
+func (o *operation) waitsUntil() int64 {
+	if o.WaitNs < 0 {
+		return math.MaxInt64
+	}
+	return o.AtNs + o.WaitNs
+}
+
+// first gives the first execution of one of its commands of that script.
+func (o *operation) first(script string) *msg {
+	for _, m := range o.sent {
+		if m.exec != nil && m.Script == script {
+			return m
+		}
+	}
+	return nil
+}
+
+func (o *operation) ref() OpRef {
+	ret := int64(-1)
+	if o.ret != nil && o.outcome != model.Waiting {
+		ret = o.ret.AtNs
+	}
+	return OpRef{Process: o.Process, Thread: o.Thread, Op: string(o.Action), CallNs: o.AtNs, ReturnNs: ret}
+}
+
+// msg is a command: sent, perhaps executed, perhaps answered.
+type msg struct {
+	model.Event // its send
+	exec        *model.Event
+	delivered   int64 // -1: never
+	lost        *model.Event
+	hits        []model.Event
+	owners      []string // for whom, resolved
+}
+
+// change is one change of what the server held of a lock.
+type change struct {
+	at            int64
+	before, after model.LockState
+	by            *msg // nil: expiry, or a fault
+	expired       bool
+	fault         int // the fault whose hand it was, 0: none
+}
+
+func (c change) started() bool { return c.after.Held() && c.before.Owner != c.after.Owner }
+func (c change) ended() bool   { return c.before.Held() && c.before.Owner != c.after.Owner }
+
+// trouble is a fault while it lasted.
+type trouble struct {
+	number   int
+	text     string
+	process  string // "" for those on several or on none
+	from, to int64
+}
+
+func newRun(rec *model.Record) *run {
+	r := &run{rec: rec, states: map[string][]change{}, msgs: map[int]*msg{}, dead: map[string]int64{}, calmNs: math.MaxInt64, endNs: math.MaxInt64}
+	last := map[string]model.LockState{}
+	names := map[string]bool{}
+	var expired bool
+	var lastFault int
+	var lastAt int64
+	for i := range rec.Events {
+		e := &rec.Events[i]
+		if e.AtNs != lastAt {
+			expired, lastFault, lastAt = false, 0, e.AtNs
+		}
+		switch e.Kind {
+		case model.KindInvoke:
+			r.ops = append(r.ops, &operation{Event: *e, who: e.ThreadName()})
+			names[e.Lock] = true
+		case model.KindReturn:
+			o := r.ops[e.Op-1]
+			o.ret, o.outcome = e, e.Outcome
+		case model.KindSend:
+			m := &msg{Event: *e, delivered: -1, owners: e.Owners}
+			if e.Op > 0 {
+				o := r.ops[e.Op-1]
+				o.sent = append(o.sent, m)
+				if len(m.owners) == 0 {
+					m.owners = []string{o.who}
+				}
+			}
+			r.msgs[e.Msg] = m
+		case model.KindExec:
+			if m := r.msgs[e.Msg]; m != nil {
+				m.exec = e
+			}
+		case model.KindDeliver:
+			if m := r.msgs[e.Msg]; m != nil {
+				m.delivered = e.AtNs
+			}
+		case model.KindLost:
+			if m := r.msgs[e.Msg]; m != nil {
+				m.lost = e
+			}
+		case model.KindHit:
+			if m := r.msgs[e.Msg]; m != nil {
+				m.hits = append(m.hits, *e)
+			}
+		case model.KindExpire:
+			expired = true
+		case model.KindState:
+			c := change{at: e.AtNs, before: last[e.Lock], after: *e.State}
+			switch {
+			case e.Msg > 0:
+				c.by = r.msgs[e.Msg]
+			case lastFault > 0:
+				c.fault = lastFault
+			default:
+				c.expired = expired
+			}
+			r.states[e.Lock] = append(r.states[e.Lock], c)
+			last[e.Lock] = *e.State
+			names[e.Lock] = true
+		case model.KindFault:
+			lastFault = e.Fault
+			r.faults = append(r.faults, trouble{e.Fault, e.Text, e.Process, e.AtNs, e.AtNs})
+			if strings.HasPrefix(e.Text, "crash of ") {
+				r.dead[e.Process] = e.AtNs
+			}
+		case model.KindFaultEnd:
+			for j := range r.faults {
+				if r.faults[j].number == e.Fault {
+					r.faults[j].to = e.AtNs
+				}
+			}
+		case model.KindUse:
+			if e.Phase == "interrupt" && e.Met {
+				for _, o := range r.ops {
+					if o.who == e.Text && o.ret == nil {
+						o.interrupted = true
+					}
+				}
+			}
+		case model.KindCalm:
+			r.calmNs = e.AtNs
+		case model.KindLeave:
+			r.endNs = e.AtNs
+		}
+	}
+	r.locks = slices.Sorted(maps.Keys(names))
+	return r
+}
+
+// opsOf are the operations on one lock, in order of their calls.
+func (r *run) opsOf(lock string) []*operation {
+	var out []*operation
+	for _, o := range r.ops {
+		if o.Lock == lock {
+			out = append(out, o)
+		}
+	}
+	return out
+}
+
+// diedAt is when a thread's process died; never: MaxInt64.
+func (r *run) diedAt(who string) int64 {
+	process, _, _ := strings.Cut(who, "/")
+	if at, ok := r.dead[process]; ok {
+		return at
+	}
+	return math.MaxInt64
+}
+
+// pauses of a thread's process, in order.
+func (r *run) pauses(who string) []trouble { return r.troubles(who, "pause of ") }
+
+// cuts are the partitions of a thread's process.
+func (r *run) cuts(who string) []trouble { return r.troubles(who, "partition of ") }
+
+func (r *run) troubles(who, prefix string) []trouble {
+	process, _, _ := strings.Cut(who, "/")
+	var out []trouble
+	for _, f := range r.faults {
+		names, ok := strings.CutPrefix(f.text, prefix)
+		if !ok {
+			continue
+		}
+		names, _, _ = strings.Cut(names, " for ")
+		if slices.Contains(strings.Split(names, ", "), process) {
+			out = append(out, f)
+		}
+	}
+	return out
+}
+
+// stateAt is what the server held of a lock at an instant.
+func (r *run) stateAt(lock string, at int64) model.LockState {
+	changes := r.states[lock]
+	i, _ := slices.BinarySearchFunc(changes, at, func(c change, at int64) int {
+		if c.at <= at {
+			return -1
+		}
+		return 1
+	})
+	if i == 0 {
+		return model.LockState{}
+	}
+	return changes[i-1].after
+}
+
+// granted are the changes in which the operation's own commands took or
+// entered the lock: more than one is a grant too many.
+func (r *run) grants(o *operation) []change {
+	var out []change
+	for _, c := range r.states[o.Lock] {
+		if c.by != nil && c.by.Op == o.Op && c.after.Owner == o.who && (c.before.Owner != o.who || c.after.Count > c.before.Count) {
+			out = append(out, c)
+		}
+	}
+	return out
+}
+
+// entered is the execution that granted the lock, for locks too whose state
+// does not change when it is entered again.
+func (r *run) entered(o *operation) *msg {
+	if g := r.grants(o); len(g) > 0 {
+		return g[0].by
+	}
+	if o.outcome != model.Granted {
+		return nil
+	}
+	var last *msg
+	for _, m := range o.sent {
+		if m.exec != nil && m.Script == "acquire" {
+			last = m
+		}
+	}
+	return last
+}
+
+// reached says what the run came to, beside its findings.
+func (r *run) reached() []string {
+	got := map[string]bool{}
+	for _, lock := range r.locks {
+		for i, c := range r.states[lock] {
+			if c.expired && c.ended() {
+				got["lease_expired"] = true
+			}
+			if c.by != nil && c.by.Script == "renew" && c.before.Owner == c.after.Owner && c.after.ExpiresMs > c.before.ExpiresMs {
+				got["renewed"] = true
+			}
+			if c.by != nil && c.by.Script == "acquire" && c.before.Held() && c.before.Owner == c.after.Owner {
+				got["reentered"] = true
+			}
+			for _, w := range c.before.Queue {
+				if c.by != nil && !slices.Contains(c.after.Queue, w) && c.after.Owner != w && !slices.Contains(c.by.owners, w) {
+					got["waiter_evicted"] = true
+				}
+			}
+			if c.started() && c.by != nil && c.by.Op > 0 && r.handedOver(lock, i, r.ops[c.by.Op-1]) {
+				got["handed_over"] = true
+			}
+		}
+	}
+	for i := range r.rec.Events {
+		e := &r.rec.Events[i]
+		switch {
+		case e.Kind == model.KindLost && e.Dir == "push" && e.Why != "nobody waits for it":
+			got["wakeup_lost"] = true
+		case e.Kind == model.KindLost && e.Dir == "reply" && e.Script != "":
+			if m := r.msgs[e.Msg]; m != nil && m.exec != nil && e.Why != "nobody waits for it" {
+				got["reply_lost_after_run"] = true
+			}
+		case e.Kind == model.KindFault && strings.HasPrefix(e.Text, "failover"):
+			got["failed_over"] = true
+		}
+	}
+	for _, o := range r.ops {
+		if o.Action != model.ActUnlock {
+			continue
+		}
+		for _, m := range o.sent {
+			if m.exec != nil {
+				// The first thing that it did at the server.
+				if r.stateBefore(o.Lock, m.Msg, m.exec.AtNs).Owner != o.who {
+					got["stale_unlock"] = true
+				}
+				break
+			}
+		}
+	}
+	var out []string
+	for _, name := range model.Reachable {
+		if got[name] {
+			out = append(out, name)
+		}
+	}
+	return out
+}
+
+// handedOver: the new holder had been waiting when the one before gave up.
+func (r *run) handedOver(lock string, i int, next *operation) bool {
+	for j := i; j >= 0; j-- {
+		c := r.states[lock][j]
+		if j < i && c.started() {
+			return false
+		}
+		if c.ended() && c.by != nil {
+			first := next.first("acquire")
+			return first != nil && first.exec.AtNs < c.at
+		}
+	}
+	return false
+}
+
+// stateBefore is what the server held before it executed a message.
+func (r *run) stateBefore(lock string, id int, at int64) model.LockState {
+	for _, c := range r.states[lock] {
+		if c.by != nil && c.by.Msg == id {
+			return c.before
+		}
+	}
+	return r.stateAt(lock, at)
+}
+
+// belief is a time in which a thread believes to hold a lock.
+type belief struct {
+	who      string
+	lock     string
+	from, to int64
+	lease    int64 // 0: none
+	grant    *operation
+	end      *operation // the release that ended it; nil: none did
+	paused   *trouble   // the pause that made it last longer
+}
+
+// beliefs are what the callers believe: from the return of a grant to the call
+// of the last release, or one lease after the granted attempt was sent.
+func (r *run) beliefs(lock string) []belief {
+	type open struct {
+		b     *belief
+		level int
+	}
+	var out []*belief
+	now := map[string]*open{}
+	type point struct {
+		at     int64
+		isCall bool
+		o      *operation
+	}
+	var points []point
+	for _, o := range r.opsOf(lock) {
+		points = append(points, point{o.AtNs, true, o})
+		if o.ret != nil && o.outcome != model.Waiting {
+			points = append(points, point{o.ret.AtNs, false, o})
+		}
+	}
+	slices.SortStableFunc(points, func(a, b point) int { return cmp.Compare(a.at, b.at) })
+	stop := func(who string, at int64, by *operation) {
+		if h := now[who]; h != nil {
+			h.b.to = min(h.b.to, at)
+			h.b.end = by
+			delete(now, who)
+		}
+	}
+	for _, p := range points {
+		o := p.o
+		h := now[o.who]
+		if h != nil && h.b.to <= p.at {
+			delete(now, o.who) // the lease was over before
+			h = nil
+		}
+		switch {
+		case p.isCall && o.Action == model.ActUnlock && h != nil && h.level == 1:
+			stop(o.who, p.at, o)
+		case p.isCall:
+		case o.Action.Acquires() && o.outcome == model.Granted:
+			to := r.diedAt(o.who)
+			lease := o.LeaseNs
+			if lease == 0 && r.rec.Params.NoWatchdog {
+				lease = int64(r.rec.Params.Watchdog)
+			}
+			if lease > 0 {
+				to = min(to, r.attemptSent(o)+lease)
+			}
+			if h == nil {
+				h = &open{b: &belief{who: o.who, lock: lock, from: p.at, grant: o}}
+				out = append(out, h.b)
+				now[o.who] = h
+			}
+			h.level++
+			h.b.to, h.b.lease = to, lease
+		case o.Action == model.ActUnlock && (o.outcome == model.NotHeld || o.outcome == model.Unknown):
+			stop(o.who, p.at, o)
+		case o.Action == model.ActUnlock && h != nil && (o.outcome == model.Released || o.outcome == model.StillHeld):
+			h.level--
+		}
+	}
+	var done []belief
+	for _, b := range out {
+		b.to = min(b.to, r.endNs)
+		for _, p := range r.pauses(b.who) {
+			if p.from < b.to && b.to < p.to {
+				b.to, b.paused = min(p.to, r.endNs), &p
+			}
+		}
+		if b.from < b.to {
+			done = append(done, *b)
+		}
+	}
+	return done
+}
+
+// attemptSent is when the attempt that was granted left its process.
+func (r *run) attemptSent(o *operation) int64 {
+	if m := r.entered(o); m != nil {
+		return m.AtNs
+	}
+	return o.AtNs
+}
+
+func holds(s model.LockState) string {
+	if !s.Held() {
+		return "nobody"
+	}
+	return fmt.Sprintf("%s with count %d", s.Owner, s.Count)
+}

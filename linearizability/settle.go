@@ -1,0 +1,285 @@
+package linearizability
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+	"time"
+
+	"lockstep/model"
+)
+
+// millisecond is what Redis's clock may add to a lease: a key lives through
+// the millisecond of its expiry.
+const millisecond = int64(time.Millisecond)
+
+// judgeLinearizable checks the history of a run twice: settled, with every
+// unknown outcome and every lease's end as the record has them, and blind, as
+// a user who wrote down the calls would have to. Blind and not settled broken
+// would be a mistake of ours.
+func judgeLinearizable(r *run) []Finding {
+	spec := "reentrant"
+	if r.rec.Params.Fair {
+		spec = "fair"
+	}
+	var out []Finding
+	for _, lock := range r.locks {
+		if r.resurrected(lock) {
+			continue // a failover brought a hold back: no history can say so
+		}
+		settled := r.check(lock, spec, true)
+		blind := r.check(lock, spec, false)
+		switch {
+		case settled.Verdict == Broken:
+			out = append(out, r.unplaceable(lock, settled))
+		case blind.Verdict == Broken:
+			out = append(out, Finding{Judge: JudgeHarness, Verdict: Undecided,
+				Why: "the history of " + lock + " is broken when checked blind and not when settled: " + blind.Why})
+		case settled.Verdict == Undecided || blind.Verdict == Undecided:
+			out = append(out, Finding{Judge: model.JudgeLinearizable, Verdict: Undecided, Why: lock + ": " + settled.Why})
+		}
+	}
+	return out
+}
+
+func (r *run) check(lock, spec string, settled bool) LockResult {
+	res := Check(r.history(lock, settled), Options{Spec: spec, LeaseGrainNs: millisecond})
+	if len(res.Locks) == 0 {
+		return LockResult{Lock: lock, Verdict: OK}
+	}
+	return res.Locks[0]
+}
+
+func (r *run) unplaceable(lock string, res LockResult) Finding {
+	f := Finding{Judge: model.JudgeLinearizable, Verdict: Broken, Why: lock + ": " + res.Why}
+	if op := res.First; op != nil {
+		f.AtNs = op.CallNs
+		for _, o := range r.opsOf(lock) {
+			if o.who == op.owner() && o.AtNs == op.CallNs {
+				f.Ops = []OpRef{o.ref()}
+			}
+		}
+	}
+	return f
+}
+
+// resurrected: a fault gave the lock to somebody.
+func (r *run) resurrected(lock string) bool {
+	return slices.ContainsFunc(r.states[lock], func(c change) bool { return c.fault > 0 && c.started() })
+}
+
+// history writes a lock's calls, renewals and losses as a history.
+func (r *run) history(lock string, settled bool) []Op {
+	var ops []Op
+	for _, o := range r.opsOf(lock) {
+		if op, ok := r.asOp(o, settled); ok {
+			ops = append(ops, op)
+		}
+	}
+	ops = append(ops, r.renewals(lock, settled)...)
+	for _, c := range r.states[lock] {
+		if c.fault > 0 && c.ended() {
+			at := c.at
+			ops = append(ops, Op{Lock: lock, Op: OpLost, CallNs: at, ReturnNs: &at})
+		}
+	}
+	slices.SortStableFunc(ops, func(a, b Op) int { return cmp.Compare(a.CallNs, b.CallNs) })
+	return ops
+}
+
+// asOp writes a call as a line of a history; ok is false for one that took no
+// effect.
+func (r *run) asOp(o *operation, settled bool) (op Op, ok bool) {
+	op = Op{Process: o.Process, Thread: o.Thread, Lock: o.Lock, CallNs: o.AtNs}
+	ret := o.returned()
+	outcome := o.outcome
+	if o.ret == nil || outcome == model.Waiting {
+		outcome = model.Unknown
+	}
+	effects := r.effects(o)
+	switch {
+	case o.Action.Acquires():
+		op.Op = OpAcquire
+		if len(effects) > 0 && outcome == model.Granted || outcome == model.Unknown && settled {
+			effects = r.grants(o)
+		}
+		if first := o.first("acquire"); r.rec.Params.Fair && first != nil && o.Action != model.ActTryLock && !r.evicted(o) {
+			op.ArrivedNs = &first.exec.AtNs
+		}
+	case o.Action == model.ActForceUnlock:
+		op.Op = OpForceRelease
+	default:
+		op.Op = OpRelease
+	}
+	if outcome == model.Unknown && settled {
+		if len(effects) == 0 {
+			return op, false // it never ran, or changed nothing
+		}
+		c := effects[0]
+		ret = max(c.at, o.AtNs)
+		switch {
+		case op.Op == OpAcquire:
+			outcome = model.Granted
+		case c.after.Owner == c.before.Owner:
+			outcome = model.StillHeld
+		default:
+			outcome = model.Released
+		}
+	}
+	op.Outcome = string(outcome)
+	switch outcome {
+	case model.Failed:
+		return op, false
+	case model.Unknown:
+		op.Outcome = model.AnswerUnknown
+	default:
+		op.ReturnNs = &ret
+	}
+	starts := outcome == model.Granted || outcome == model.StillHeld || outcome == model.Unknown && op.Op == OpAcquire
+	if starts && len(effects) > 0 {
+		r.lease(&op, effects[0], settled)
+	} else if outcome == model.Unknown && op.Op == OpAcquire {
+		ms := r.mostLeaseMs(o)
+		op.LeaseMs = &ms
+	}
+	return op, true
+}
+
+// mostLeaseMs is the lease that a call asked for.
+func (r *run) mostLeaseMs(o *operation) int64 {
+	if o.LeaseNs > 0 {
+		return o.LeaseNs / millisecond
+	}
+	return r.rec.Params.Watchdog.Milliseconds()
+}
+
+// effects are the changes that a call's own commands made of its hold.
+func (r *run) effects(o *operation) []change {
+	var out []change
+	for _, c := range r.states[o.Lock] {
+		if c.by == nil || c.by.Op != o.Op {
+			continue
+		}
+		moved := c.before.Owner != c.after.Owner || c.before.Count != c.after.Count || c.before.ExpiresMs != c.after.ExpiresMs
+		if moved && (c.before.Owner == o.who || c.after.Owner == o.who || o.Action == model.ActForceUnlock) {
+			out = append(out, c)
+		}
+	}
+	return out
+}
+
+// lease says which lease an operation started: its length from what the server
+// set, and, settled, when it ran out.
+func (r *run) lease(op *Op, c change, settled bool) {
+	if c.after.ExpiresMs < 0 || !c.after.Held() {
+		return
+	}
+	ms := c.after.ExpiresMs - c.at/millisecond
+	op.LeaseMs = &ms
+	if !settled {
+		return
+	}
+	op.NeverExpires = true
+	for _, later := range r.states[op.Lock] {
+		if later.at <= c.at {
+			continue
+		}
+		if later.expired && later.before.Owner == c.after.Owner && later.before.ExpiresMs == c.after.ExpiresMs && later.ended() {
+			at := max(later.at, op.CallNs)
+			op.ExpireNs, op.NeverExpires = &at, false
+			return
+		}
+		if later.before.Owner != later.after.Owner || later.before.ExpiresMs != later.after.ExpiresMs {
+			return // replaced or given back
+		}
+	}
+}
+
+// evicted: the server took the call out of its queue while it still waited.
+func (r *run) evicted(o *operation) bool {
+	until := min(o.returned(), r.endNs)
+	for _, c := range r.states[o.Lock] {
+		if c.at < o.AtNs || c.at > until {
+			continue
+		}
+		if slices.Contains(c.before.Queue, o.who) && !slices.Contains(c.after.Queue, o.who) && c.after.Owner != o.who &&
+			(c.by == nil || !slices.Contains(c.by.owners, o.who)) {
+			return true
+		}
+	}
+	return false
+}
+
+// renewals writes the watchdog's renewals.
+func (r *run) renewals(lock string, settled bool) []Op {
+	var ops []Op
+	for _, m := range r.msgsInOrder() {
+		if m.Script != "renew" {
+			continue
+		}
+		for i, l := range m.Locks {
+			if l != lock || i >= len(m.Owners) {
+				continue
+			}
+			process, thread := splitName(m.Owners[i])
+			op := Op{Process: process, Thread: thread, Lock: lock, Op: OpRenew, CallNs: m.AtNs, Outcome: model.AnswerUnknown}
+			known := m.delivered >= 0
+			if m.exec == nil {
+				if settled {
+					continue
+				}
+			} else if known || settled {
+				ret := m.delivered
+				if !known {
+					ret = m.exec.AtNs
+				}
+				op.ReturnNs = &ret
+				op.Outcome = model.AnswerNotHeld
+				if r.heldBefore(lock, m).Owner == m.Owners[i] {
+					op.Outcome = model.AnswerRenewed
+				}
+				if strings.HasPrefix(m.exec.Reply, "(error)") {
+					continue
+				}
+			}
+			if c, ok := r.changeBy(lock, m.Msg); ok && op.Outcome != model.AnswerNotHeld {
+				r.lease(&op, c, settled)
+			} else if op.Outcome != model.AnswerNotHeld {
+				ms := r.rec.Params.Watchdog.Milliseconds()
+				op.LeaseMs = &ms
+				if settled && m.exec != nil {
+					r.sameLease(&op, lock, m)
+				}
+			}
+			ops = append(ops, op)
+		}
+	}
+	return ops
+}
+
+// sameLease is lease for a renewal that set the expiry to what it was.
+func (r *run) sameLease(op *Op, lock string, m *msg) {
+	now := r.stateAt(lock, m.exec.AtNs)
+	r.lease(op, change{at: m.exec.AtNs, before: now, after: now}, true)
+}
+
+func (r *run) heldBefore(lock string, m *msg) model.LockState {
+	return r.stateBefore(lock, m.Msg, m.exec.AtNs)
+}
+
+func (r *run) changeBy(lock string, msg int) (change, bool) {
+	for _, c := range r.states[lock] {
+		if c.by != nil && c.by.Msg == msg {
+			return c, true
+		}
+	}
+	return change{}, false
+}
+
+func splitName(who string) (process string, thread int) {
+	process, number, _ := strings.Cut(who, "/")
+	for _, d := range number {
+		thread = thread*10 + int(d-'0')
+	}
+	return process, thread
+}

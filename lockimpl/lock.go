@@ -1,0 +1,173 @@
+// Package lockimpl holds distributed locks on Redis behind one interface: the
+// faithful ports of Redisson (lockimpl/redisson) and the bare ones of this
+// package, that people write in an afternoon.
+//
+// The locks run against any Redis and know nothing of a simulation. What a
+// lock takes from its process beside the connection, the wall clock, unique
+// ids and retry jitter, comes through Environment, so that a test can skew,
+// step and repeat it; the zero Environment is the machine's own.
+package lockimpl
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	mathrand "math/rand/v2"
+	"strings"
+	"time"
+)
+
+// Owner tells apart those who share one client. Redisson uses the Java thread
+// id; Go has none, so the caller names one. Two goroutines that use one Owner
+// share its holds.
+type Owner int64
+
+// Errors that a lock's methods wrap; match them with errors.Is.
+var (
+	// ErrNotHeld: the caller does not hold the lock (Redisson's
+	// IllegalMonitorStateException). Nothing was changed.
+	ErrNotHeld = errors.New("lock not held by this owner")
+	// ErrUnknownOutcome: a command was sent and its answer never came (a
+	// timeout, a lost connection, an interrupt). It may have run or not, or may
+	// still run. Redisson has no such outcome: it throws, or answers false.
+	ErrUnknownOutcome = errors.New("outcome unknown")
+	// ErrClosed: the client was closed.
+	ErrClosed = errors.New("client closed")
+	// ErrInvalid: an argument was refused before anything was sent.
+	ErrInvalid = errors.New("invalid argument")
+)
+
+// Release is what an unlock that succeeded did.
+type Release int
+
+const (
+	// Released: the last level went, the lock is free.
+	Released Release = iota + 1
+	// StillHeld: a level of re-entry went, the owner still holds the lock.
+	StillHeld
+)
+
+// LockOptions are the choices of Lock. The zero value asks for a hold without
+// lease, renewed by the watchdog where the lock has one.
+type LockOptions struct {
+	// Lease ends the hold by itself; 0 for none. At least one millisecond.
+	Lease time.Duration
+	// Interruptible says that a cancelled context ends the waiting
+	// (Redisson's lockInterruptibly). Otherwise a wait swallows it, as
+	// Redisson's lock() does, and only a command under way is given up.
+	Interruptible bool
+}
+
+// TryOptions are the choices of TryLockTimed.
+type TryOptions struct {
+	// Wait is how long to try; 0 is one attempt.
+	Wait time.Duration
+	// Lease ends the hold by itself; 0 for none.
+	Lease time.Duration
+	// Unit is the unit in which a Java caller would have named Wait; 0 is the
+	// millisecond. Some releases take the number for milliseconds whatever its
+	// unit (redisson issue 4743).
+	Unit time.Duration
+}
+
+// Lock is one lock object of one client. All methods may be called from many
+// goroutines. Errors of the connection come back wrapped, with
+// ErrUnknownOutcome where the command may have run.
+type Lock interface {
+	// Name is the lock's name, which is also its key.
+	Name() string
+	// Lock waits until the owner holds the lock.
+	Lock(ctx context.Context, o Owner, opt LockOptions) error
+	// TryLock makes the single attempt that never queues.
+	TryLock(ctx context.Context, o Owner) (bool, error)
+	// TryLockTimed tries for opt.Wait.
+	TryLockTimed(ctx context.Context, o Owner, opt TryOptions) (bool, error)
+	// Unlock gives up one level of the owner's hold; ErrNotHeld when there is none.
+	Unlock(ctx context.Context, o Owner) (Release, error)
+	// ForceUnlock frees the lock whoever holds it; false when it was free.
+	ForceUnlock(ctx context.Context) (bool, error)
+	// IsLocked says whether anybody holds the lock.
+	IsLocked(ctx context.Context) (bool, error)
+	// IsHeldBy says whether the owner, of this client, holds the lock.
+	IsHeldBy(ctx context.Context, o Owner) (bool, error)
+	// HoldCount is the number of levels that the owner, of this client, holds.
+	HoldCount(ctx context.Context, o Owner) (int, error)
+	// RemainTimeToLive is Redis's PTTL as it is: -2ms when free, -1ms when the
+	// key has no expiry, else the time to live in whole milliseconds.
+	RemainTimeToLive(ctx context.Context) (time.Duration, error)
+}
+
+// Client makes the lock objects of one process.
+type Client interface {
+	// GetLock makes a new lock object; objects of one name share their holds
+	// but not what a release keeps in the object (see redisson).
+	GetLock(name string) (Lock, error)
+	// Close ends subscriptions and renewals without unlocking anything.
+	// Calls under way and later ones fail with ErrClosed.
+	Close() error
+}
+
+// Environment is what a client takes from its process. Nil fields mean the
+// machine's own. Owner 0 is the client itself (its watchdog).
+type Environment struct {
+	// Now reads the wall clock; locks read it in whole milliseconds.
+	Now func() time.Time
+	// NewID gives 16 random bytes as 32 hexadecimal digits.
+	NewID func(o Owner) string
+	// Jitter gives a length in [0, max).
+	Jitter func(o Owner, max time.Duration) time.Duration
+}
+
+// WithDefaults fills the nil fields.
+func (e Environment) WithDefaults() Environment {
+	if e.Now == nil {
+		e.Now = time.Now
+	}
+	if e.NewID == nil {
+		e.NewID = func(Owner) string {
+			var b [16]byte
+			_, _ = rand.Read(b[:]) // never fails (crypto/rand)
+			return hex.EncodeToString(b[:])
+		}
+	}
+	if e.Jitter == nil {
+		e.Jitter = func(_ Owner, max time.Duration) time.Duration {
+			if max <= 0 {
+				return 0
+			}
+			return mathrand.N(max)
+		}
+	}
+	return e
+}
+
+// CheckName refuses a name that would not work as a key in a cluster: an empty
+// one, and one with a brace that is not closed, whose keys would fall into
+// different slots.
+func CheckName(name string) error {
+	if name == "" {
+		return fmt.Errorf("%w: a lock needs a name", ErrInvalid)
+	}
+	if i := strings.IndexByte(name, '{'); i >= 0 && !strings.Contains(name[i:], "}") {
+		return fmt.Errorf("%w: lock name %q opens a brace and does not close it", ErrInvalid, name)
+	}
+	return nil
+}
+
+// CheckLease refuses a lease that Redis cannot keep; 0 means none.
+func CheckLease(lease time.Duration) error {
+	if lease != 0 && lease < time.Millisecond {
+		return fmt.Errorf("%w: lease %v is below one millisecond", ErrInvalid, lease)
+	}
+	return nil
+}
+
+// CheckTry refuses a negative wait and a lease that Redis cannot keep.
+func CheckTry(opt TryOptions) error {
+	if opt.Wait < 0 {
+		return fmt.Errorf("%w: wait %v is negative", ErrInvalid, opt.Wait)
+	}
+	return CheckLease(opt.Lease)
+}

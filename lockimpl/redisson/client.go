@@ -1,0 +1,190 @@
+package redisson
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"lockstep/lockimpl"
+)
+
+// Config is what a Redisson configuration file would say. Zero values mean the
+// release's defaults.
+type Config struct {
+	Release *Release // nil: the newest
+	// ID tells this client from all others (the UUID); empty: a random one.
+	ID string
+	// WatchdogTimeout is lockWatchdogTimeout.
+	WatchdogTimeout time.Duration
+	// FairWait is the wait of a waiter that names none.
+	FairWait time.Duration
+	// ResponseTimeout must be the ReadTimeout of the go-redis client.
+	ResponseTimeout time.Duration
+	// RetryAttempts bounds resends; negative: none.
+	RetryAttempts int
+	Environment   lockimpl.Environment
+	// Log gets what the watchdog has to say; nil: nothing.
+	Log *slog.Logger
+}
+
+// Client is one Redisson client: an id, subscriptions and a watchdog for all
+// its locks. It implements lockimpl.Client for the plain lock; GetFairLock
+// makes fair ones.
+type Client struct {
+	rel       *Release
+	rdb       redis.UniversalClient
+	id        string
+	watchdogT time.Duration
+	fairWait  time.Duration
+	response  time.Duration
+	attempts  int
+	env       lockimpl.Environment
+	log       *slog.Logger
+
+	watchdog watchdog
+	channels subscriptions
+
+	closing context.Context
+	close   context.CancelFunc
+	once    sync.Once
+}
+
+// NewClient makes a client on rdb, which must not resend by itself
+// (MaxRetries -1) and whose ReadTimeout is the response timeout; Options gives
+// such options. Close does not close rdb.
+func NewClient(rdb redis.UniversalClient, cfg Config) *Client {
+	rel := cfg.Release
+	if rel == nil {
+		rel = Releases[len(Releases)-1]
+	}
+	c := &Client{
+		rel: rel, rdb: rdb, id: cfg.ID,
+		watchdogT: orElse(cfg.WatchdogTimeout, DefaultWatchdog),
+		fairWait:  orElse(cfg.FairWait, rel.FairWait),
+		response:  orElse(cfg.ResponseTimeout, ResponseTimeout),
+		attempts:  rel.RetryAttempts,
+		env:       cfg.Environment.WithDefaults(),
+		log:       cfg.Log,
+	}
+	if cfg.RetryAttempts != 0 {
+		c.attempts = max(0, cfg.RetryAttempts)
+	}
+	if c.id == "" {
+		c.id = c.env.NewID(0)
+	}
+	if c.log == nil {
+		c.log = slog.New(slog.DiscardHandler)
+	}
+	c.closing, c.close = context.WithCancel(context.Background())
+	c.channels.client = c
+	switch rel.Watchdog {
+	case WatchdogEntryQueue:
+		c.watchdog = &entryWatchdog{client: c, entries: map[string]*renewalEntry{}}
+	case WatchdogTask:
+		c.watchdog = &taskWatchdog{client: c, entries: map[string]*renewalEntry{}}
+	default:
+		panic("redisson: release " + rel.Version + " names no watchdog")
+	}
+	return c
+}
+
+func orElse(d, def time.Duration) time.Duration {
+	if d == 0 {
+		return def
+	}
+	return d
+}
+
+// Options sets what the ports need of a go-redis client: no resends of its
+// own, the response timeout as read timeout, Redisson's pool of 64.
+func Options(opt *redis.Options) *redis.Options {
+	opt.MaxRetries = -1
+	opt.ReadTimeout = orElse(opt.ReadTimeout, ResponseTimeout)
+	if opt.PoolSize == 0 {
+		opt.PoolSize = 64
+	}
+	return opt
+}
+
+// ID is the client's id, the first half of every owner it writes.
+func (c *Client) ID() string { return c.id }
+
+// GetLock makes a plain lock object.
+func (c *Client) GetLock(name string) (lockimpl.Lock, error) {
+	l, err := c.newLock(name)
+	if err != nil {
+		return nil, err
+	}
+	l.scripts = plainScripts{l}
+	return l, nil
+}
+
+// GetFairLock makes a fair lock object.
+func (c *Client) GetFairLock(name string) (lockimpl.Lock, error) {
+	l, err := c.newLock(name)
+	if err != nil {
+		return nil, err
+	}
+	l.scripts = fairScripts{l}
+	return l, nil
+}
+
+func (c *Client) newLock(name string) (*lock, error) {
+	if err := lockimpl.CheckName(name); err != nil {
+		return nil, err
+	}
+	return &lock{c: c, name: name, leaseField: c.watchdogT}, nil
+}
+
+// Close ends the watchdog and the subscriptions without unlocking: what this
+// client holds ends with its lease.
+func (c *Client) Close() error {
+	c.once.Do(func() {
+		c.close()
+		c.watchdog.stop()
+		c.channels.closeAll()
+	})
+	return nil
+}
+
+func (c *Client) owner(o lockimpl.Owner) string {
+	return c.id + ":" + strconv.FormatInt(int64(o), 10)
+}
+
+func (c *Client) nowMillis() int64 { return c.env.Now().UnixMilli() }
+
+func (c *Client) latchLife(o lockimpl.Owner) time.Duration {
+	attempts := max(c.attempts, 1)
+	return (c.response + c.rel.LatchDelay.of(attempts, o, c.env)) * time.Duration(attempts)
+}
+
+// ChannelName is where releases of a lock are published: its own channel, the
+// base of the waiters' channels on the fair lock.
+func ChannelName(lock string) string { return prefixName("redisson_lock__channel", lock) }
+
+// WaiterChannel is the channel of one waiter of the fair lock.
+func WaiterChannel(lock, owner string) string { return ChannelName(lock) + ":" + owner }
+
+// QueueName is the list of a fair lock's waiters, head first.
+func QueueName(lock string) string { return prefixName("redisson_lock_queue", lock) }
+
+// DeadlinesName is the sorted set of a fair lock's waiters by deadline, in
+// milliseconds of the clients' epoch.
+func DeadlinesName(lock string) string { return prefixName("redisson_lock_timeout", lock) }
+
+func latchName(lock, request string) string {
+	return prefixName("redisson_unlock_latch", lock) + ":" + request
+}
+
+func prefixName(prefix, name string) string {
+	if strings.Contains(name, "{") {
+		return prefix + ":" + name
+	}
+	return fmt.Sprintf("%s:{%s}", prefix, name)
+}

@@ -1,0 +1,159 @@
+package redisson
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"lockstep/lockimpl"
+)
+
+// errResponseTimeout: written, and not answered within the response timeout
+// (RedisResponseTimeoutException).
+var errResponseTimeout = errors.New("no response in time")
+
+// reply is what a command came to: a value (nil for Redis's nil) or an error.
+type reply struct {
+	val any
+	err error
+}
+
+// long gives the reply as a number; ok is false for nil.
+func (r reply) long() (n int64, ok bool) {
+	n, ok = r.val.(int64)
+	return n, ok
+}
+
+// of draws the delay before resend number attempt (from 0).
+func (d Delay) of(attempt int, o lockimpl.Owner, env lockimpl.Environment) time.Duration {
+	if d.Min == 0 {
+		return d.Fixed
+	}
+	full := d.Min << min(attempt, 30)
+	if full > d.Max {
+		full = d.Max
+	}
+	half := (full / 2).Truncate(time.Millisecond)
+	return half + env.Jitter(o, full-half).Truncate(time.Millisecond)
+}
+
+// evalAsync runs a script as Redisson's executor does: in the background, with
+// the release's resends, whatever becomes of the caller. done sees the reply
+// before anybody else does (the promise's first listener); the channel gets it
+// afterwards.
+func (c *Client) evalAsync(ctx context.Context, o lockimpl.Owner, s Script, keys []string, args []any, done func(reply)) <-chan reply {
+	return c.async(ctx, o, s.Kind, func(ctx context.Context) (any, error) { return c.evalOnce(ctx, s, keys, args) }, done)
+}
+
+// commandAsync is evalAsync for a plain command.
+func (c *Client) commandAsync(ctx context.Context, args ...any) <-chan reply {
+	return c.async(ctx, 0, kindRead, func(ctx context.Context) (any, error) { return c.rdb.Do(ctx, args...).Result() }, nil)
+}
+
+func (c *Client) async(ctx context.Context, o lockimpl.Owner, kind ScriptKind, send func(context.Context) (any, error), done func(reply)) <-chan reply {
+	out := make(chan reply, 1)
+	ctx = context.WithoutCancel(ctx) // an interrupt abandons the reply, not the command
+	go func() {
+		r := c.execute(ctx, o, kind, send)
+		if done != nil {
+			done(r)
+		}
+		out <- r
+	}()
+	return out
+}
+
+// execute sends a command until it is answered or the release gives up:
+// one that never left is sent again in any case, one whose reply was lost only
+// where the table of releases says so.
+func (c *Client) execute(ctx context.Context, o lockimpl.Owner, kind ScriptKind, send func(context.Context) (any, error)) reply {
+	if c.closing.Err() != nil {
+		return reply{err: lockimpl.ErrClosed}
+	}
+	for attempt := 0; ; attempt++ {
+		val, err := send(ctx)
+		if err == nil || errors.Is(err, redis.Nil) {
+			return reply{val: val}
+		}
+		if c.closing.Err() != nil {
+			if lockimpl.MayHaveRun(err) {
+				return reply{err: fmt.Errorf("%w: %w", lockimpl.ErrUnknownOutcome, lockimpl.ErrClosed)}
+			}
+			return reply{err: lockimpl.ErrClosed}
+		}
+		again := retryable(err) || lockimpl.MayHaveRun(err) && c.rel.resends(kind)
+		if !again || attempt >= c.attempts {
+			return reply{err: classify(err)}
+		}
+		if !c.sleep(c.rel.RetryDelay.of(attempt, o, c.env)) {
+			return reply{err: lockimpl.ErrClosed}
+		}
+	}
+}
+
+// sleep waits; false when the client was closed meanwhile.
+func (c *Client) sleep(d time.Duration) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return true
+	case <-c.closing.Done():
+		return false
+	}
+}
+
+// retryable: the command did not run. Nothing was written, or the server
+// answered with one of the errors that mean "ask again".
+func retryable(err error) bool {
+	for _, prefix := range []string{"MOVED", "ASK", "LOADING", "CLUSTERDOWN", "TRYAGAIN", "READONLY", "BUSY"} {
+		if redis.HasErrorPrefix(err, prefix) {
+			return true
+		}
+	}
+	var answered redis.Error
+	return !errors.As(err, &answered) && !lockimpl.MayHaveRun(err)
+}
+
+func classify(err error) error {
+	if !lockimpl.MayHaveRun(err) {
+		return err
+	}
+	var timeout net.Error
+	if errors.As(err, &timeout) && timeout.Timeout() {
+		return fmt.Errorf("%w: %w: %w", lockimpl.ErrUnknownOutcome, errResponseTimeout, err)
+	}
+	return fmt.Errorf("%w: %w", lockimpl.ErrUnknownOutcome, err)
+}
+
+func (c *Client) evalOnce(ctx context.Context, s Script, keys []string, args []any) (any, error) {
+	if !c.rel.ScriptCache {
+		return c.rdb.Eval(ctx, s.Text, keys, args...).Result()
+	}
+	val, err := c.rdb.EvalSha(ctx, s.SHA, keys, args...).Result()
+	if !redis.HasErrorPrefix(err, "NOSCRIPT") {
+		return val, err
+	}
+	if err := c.rdb.ScriptLoad(ctx, s.Text).Err(); err != nil {
+		return nil, err
+	}
+	return c.rdb.EvalSha(ctx, s.SHA, keys, args...).Result()
+}
+
+// await is Future.get(): the reply, or the interrupt, which leaves the command
+// to itself.
+func await(ctx context.Context, what string, r <-chan reply) (reply, error) {
+	select {
+	case got := <-r:
+		if got.err != nil {
+			return got, fmt.Errorf("%s: %w", what, got.err)
+		}
+		return got, nil
+	case <-ctx.Done():
+		return reply{}, fmt.Errorf("%s: %w: %w", what, lockimpl.ErrUnknownOutcome, context.Cause(ctx))
+	}
+}

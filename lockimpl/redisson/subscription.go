@@ -1,0 +1,220 @@
+package redisson
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"lockstep/lockimpl"
+)
+
+// subscriptions are the channels a client listens to: one entry a channel,
+// shared by all threads that wait there. (A connection each: Redisson puts up
+// to five channels on one.)
+type subscriptions struct {
+	client  *Client
+	mu      sync.Mutex
+	entries map[string]*subscription
+}
+
+// subscription is RedissonLockEntry: a reference counter, a counting semaphore
+// and a promise that completes at the server's acknowledgement.
+type subscription struct {
+	channel string
+	users   int
+	pubsub  *redis.PubSub
+
+	ready chan struct{} // closed when acknowledged or failed
+	err   error         // set before ready closes
+
+	mu      sync.Mutex
+	permits int
+	waiting []chan struct{} // FIFO
+}
+
+var errSubscribeTimeout = errors.New("no subscribe acknowledgement in time")
+
+// subscribe joins the channel's entry, or opens it. The caller must
+// unsubscribe whatever await says afterwards.
+func (s *subscriptions) subscribe(ctx context.Context, channel string) *subscription {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if e := s.entries[channel]; e != nil {
+		e.users++
+		return e
+	}
+	if s.entries == nil {
+		s.entries = map[string]*subscription{}
+	}
+	e := &subscription{channel: channel, users: 1, ready: make(chan struct{})}
+	s.entries[channel] = e
+	e.pubsub = s.client.rdb.Subscribe(context.WithoutCancel(ctx)) // connects with the first channel
+	go s.listen(context.WithoutCancel(ctx), e)
+	return e
+}
+
+// listen opens the channel and hands out permits, one a message, until the
+// entry is closed. go-redis subscribes again after a lost connection; what was
+// published in between is lost.
+func (s *subscriptions) listen(ctx context.Context, e *subscription) {
+	err := e.pubsub.Subscribe(ctx, e.channel)
+	acknowledged := false
+	for backoff := 10 * time.Millisecond; ; {
+		var msg any
+		if err == nil {
+			msg, err = e.pubsub.Receive(ctx)
+		}
+		switch {
+		case err == nil:
+			backoff = 10 * time.Millisecond
+			switch msg.(type) {
+			case *redis.Subscription:
+				if !acknowledged {
+					acknowledged = true
+					close(e.ready)
+				}
+			case *redis.Message:
+				e.release()
+			}
+		case !acknowledged:
+			e.err = fmt.Errorf("subscribe to %s: %w", e.channel, err)
+			s.drop(e) // before anybody can join the failed entry
+			close(e.ready)
+			_ = e.pubsub.Close()
+			return
+		case errors.Is(err, redis.ErrClosed) || !s.has(e):
+			return
+		default:
+			if !s.client.sleep(backoff) {
+				return
+			}
+			backoff = min(2*backoff, time.Second)
+			err = nil
+		}
+	}
+}
+
+func (s *subscriptions) has(e *subscription) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.entries[e.channel] == e
+}
+
+func (s *subscriptions) drop(e *subscription) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.entries[e.channel] == e {
+		delete(s.entries, e.channel)
+	}
+}
+
+// unsubscribe leaves the entry; the last one closes it.
+func (s *subscriptions) unsubscribe(e *subscription) {
+	s.mu.Lock()
+	e.users--
+	last := e.users == 0 && s.entries[e.channel] == e
+	if last {
+		delete(s.entries, e.channel)
+	}
+	s.mu.Unlock()
+	if last {
+		_ = e.pubsub.Unsubscribe(context.Background(), e.channel)
+		_ = e.pubsub.Close()
+	}
+}
+
+func (s *subscriptions) closeAll() {
+	s.mu.Lock()
+	open := make([]*subscription, 0, len(s.entries))
+	for _, e := range s.entries {
+		open = append(open, e)
+	}
+	s.entries = map[string]*subscription{}
+	s.mu.Unlock()
+	slices.SortFunc(open, func(a, b *subscription) int { return compareStrings(a.channel, b.channel) })
+	for _, e := range open {
+		_ = e.pubsub.Close()
+	}
+}
+
+func compareStrings(a, b string) int {
+	switch {
+	case a < b:
+		return -1
+	case a > b:
+		return 1
+	}
+	return 0
+}
+
+// acknowledged waits for the server's acknowledgement, at most for limit.
+func (c *Client) acknowledged(ctx context.Context, e *subscription, limit time.Duration) error {
+	t := time.NewTimer(limit)
+	defer t.Stop()
+	select {
+	case <-e.ready:
+		return e.err
+	case <-t.C:
+		return fmt.Errorf("subscribe to %s: %w", e.channel, errSubscribeTimeout)
+	case <-c.closing.Done():
+		return lockimpl.ErrClosed
+	case <-ctx.Done():
+		return fmt.Errorf("subscribe to %s: %w", e.channel, context.Cause(ctx))
+	}
+}
+
+// release gives one permit: to the one who has waited longest, else it stays.
+func (e *subscription) release() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if len(e.waiting) == 0 {
+		e.permits++
+		return
+	}
+	close(e.waiting[0])
+	e.waiting = e.waiting[1:]
+}
+
+// acquire takes a permit, at most waiting for limit; negative: without bound.
+// It returns nil also when the time was up: the caller asks Redis either way.
+func (c *Client) acquire(ctx context.Context, e *subscription, limit time.Duration) error {
+	e.mu.Lock()
+	if e.permits > 0 {
+		e.permits--
+		e.mu.Unlock()
+		return nil
+	}
+	turn := make(chan struct{})
+	e.waiting = append(e.waiting, turn)
+	e.mu.Unlock()
+
+	var over <-chan time.Time
+	if limit >= 0 {
+		t := time.NewTimer(limit)
+		defer t.Stop()
+		over = t.C
+	}
+	var err error
+	select {
+	case <-turn:
+		return nil
+	case <-over:
+	case <-c.closing.Done():
+		err = lockimpl.ErrClosed
+	case <-ctx.Done():
+		err = context.Cause(ctx)
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if i := slices.Index(e.waiting, turn); i >= 0 {
+		e.waiting = slices.Delete(e.waiting, i, i+1)
+	} else if err != nil {
+		e.permits++ // the permit came in the same instant; it is not ours to lose
+	}
+	return err
+}

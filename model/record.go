@@ -1,0 +1,183 @@
+package model
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"time"
+)
+
+// Kind says what an event is.
+type Kind string
+
+// The kinds of events.
+const (
+	KindInvoke   Kind = "invoke"   // a thread calls an operation
+	KindReturn   Kind = "return"   // the call returned; Outcome
+	KindSend     Kind = "send"     // a command left a process; Msg
+	KindExec     Kind = "exec"     // the server executed Msg; Reply
+	KindDeliver  Kind = "deliver"  // Msg's reply, or a published message, reached its process
+	KindLost     Kind = "lost"     // Msg (Dir request, reply or push) will never arrive; Why
+	KindPublish  Kind = "publish"  // the server published on Channel, to Count subscribers
+	KindState    Kind = "state"    // what the server holds of Lock changed
+	KindExpire   Kind = "expire"   // Key ran out
+	KindFault    Kind = "fault"    // a fault (Fault, its index) starts; Text
+	KindFaultEnd Kind = "heal"     // it ends
+	KindHit      Kind = "hit"      // rule Fault met message Msg; Text says how
+	KindUse      Kind = "use"      // a critical section: Phase
+	KindCheck    Kind = "check"    // a want, reply or read was looked at; Met
+	KindCalm     Kind = "calm"     // every fault is over
+	KindLeave    Kind = "leave"    // all leave; calls still open are interrupted
+	KindClose    Kind = "close"    // a process's client was closed in order
+	KindDone     Kind = "done"     // a thread has no steps left
+	KindLeft     Kind = "left"     // inventory at the very end: Key, Channel or Text
+	KindDefect   Kind = "defect"   // the harness itself went wrong; Text
+	KindResource Kind = "resource" // a resource was read or written: Phase, Value
+)
+
+// Event is one thing that happened. Fields that mean nothing for its kind are
+// zero and left out of the JSON.
+type Event struct {
+	AtNs    int64  `json:"at_ns"` // simulated time since the start, server clock
+	Kind    Kind   `json:"kind"`
+	Process string `json:"process,omitempty"`
+	Thread  int    `json:"thread,omitempty"`
+
+	// Operations.
+	Op      int     `json:"op,omitempty"` // numbered from 1 in order of invocation
+	Action  Action  `json:"action,omitempty"`
+	Lock    string  `json:"lock,omitempty"`
+	LeaseNs int64   `json:"lease_ns,omitempty"` // 0: none
+	WaitNs  int64   `json:"wait_ns,omitempty"`  // -1: without bound
+	Outcome Outcome `json:"outcome,omitempty"`
+	Error   string  `json:"error,omitempty"`
+
+	// Messages.
+	Msg     int      `json:"msg,omitempty"` // numbered from 1 in order of sending
+	Conn    int      `json:"conn,omitempty"`
+	Dir     string   `json:"dir,omitempty"` // request, reply, push
+	Command string   `json:"command,omitempty"`
+	Script  string   `json:"script,omitempty"`
+	Args    []string `json:"args,omitempty"`   // without the text of a script
+	Owners  []string `json:"owners,omitempty"` // for whom a command speaks, as process/thread
+	Locks   []string `json:"locks,omitempty"`  // of which locks
+	Reply   string   `json:"reply,omitempty"`
+	Channel string   `json:"channel,omitempty"`
+	Count   int64    `json:"count,omitempty"`
+	Why     string   `json:"why,omitempty"`
+
+	State *LockState `json:"state,omitempty"`
+
+	// The rest.
+	Key   string `json:"key,omitempty"`
+	Fault int    `json:"fault,omitempty"` // index into the scenario's faults, from 1
+	Text  string `json:"text,omitempty"`
+	Phase string `json:"phase,omitempty"`
+	Value int64  `json:"value,omitempty"`
+	Met   bool   `json:"met,omitempty"`
+}
+
+// Action is what an operation asks for.
+type Action string
+
+// The actions.
+const (
+	ActLock         Action = "lock"           // blocking
+	ActTryLock      Action = "try_lock"       // the single attempt that never queues
+	ActTryLockTimed Action = "try_lock_timed" // with a wait
+	ActUnlock       Action = "unlock"
+	ActForceUnlock  Action = "force_unlock"
+)
+
+// Acquires says whether the action may end in a hold.
+func (a Action) Acquires() bool {
+	return a == ActLock || a == ActTryLock || a == ActTryLockTimed
+}
+
+// Outcome is how a call ended.
+type Outcome string
+
+// The outcomes.
+const (
+	Granted   Outcome = "granted"
+	Busy      Outcome = "busy"
+	Released  Outcome = "released"
+	StillHeld Outcome = "still_held"
+	NotHeld   Outcome = "not_held"
+	// Failed: an error came back and the call surely did nothing.
+	Failed Outcome = "error"
+	// Unknown: it came back without the server's answer.
+	Unknown Outcome = "unknown"
+	// Waiting: it was still open when everybody left.
+	Waiting Outcome = "waiting"
+)
+
+// LockState is what a server holds of one lock. Owners are process/thread.
+type LockState struct {
+	Owner string `json:"owner,omitempty"` // "": free
+	Count int    `json:"count,omitempty"`
+	// ExpiresMs is the last millisecond, server clock since the start, in which
+	// the hold lives; -1 when it has no expiry. Meaningless when free.
+	ExpiresMs int64    `json:"expires_ms,omitempty"`
+	Queue     []string `json:"queue,omitempty"` // head first
+	// Deadlines are the waiters' in milliseconds since the start.
+	Deadlines map[string]int64 `json:"deadlines,omitempty"`
+}
+
+// Held says whether somebody holds the lock.
+func (s *LockState) Held() bool { return s != nil && s.Owner != "" }
+
+// ThreadName is the thread as people write it.
+func (e *Event) ThreadName() string { return ThreadName(e.Process, e.Thread) }
+
+// ThreadName is process/thread.
+func ThreadName(process string, thread int) string { return fmt.Sprintf("%s/%d", process, thread) }
+
+// Params is what the judges must know of a run beside its events.
+type Params struct {
+	Lock       string        // its name in the registry
+	Fair       bool          // promises order
+	Watchdog   time.Duration // lockWatchdogTimeout
+	FairWait   time.Duration // the longest a waiter keeps a place it does not defend
+	NoWatchdog bool          // a hold without lease gets Watchdog as its lease
+	// Uncounted: re-entry is not counted, or not possible.
+	Uncounted bool
+	// Processes are those that exist, in order.
+	Processes []ProcessParams
+}
+
+// ProcessParams is one process.
+type ProcessParams struct {
+	Name    string
+	Threads int
+	Skew    time.Duration // largest distance of its wall clock from the server's, steps and drift included
+}
+
+// Record is everything that happened in one run, in order.
+type Record struct {
+	Params Params
+	Events []Event
+}
+
+// Add appends an event.
+func (r *Record) Add(e Event) { r.Events = append(r.Events, e) }
+
+// Digest is the hex SHA-256 of the events as JSON lines. The same seed in the
+// same world gives the same digest on every machine.
+func (r *Record) Digest() string {
+	h := sha256.New()
+	enc := json.NewEncoder(h)
+	for i := range r.Events {
+		if err := enc.Encode(&r.Events[i]); err != nil {
+			panic("model: an event that JSON cannot say: " + err.Error()) // no field can fail
+		}
+	}
+	return hex.EncodeToString(h.Sum(nil))
+}
+
+// At writes an instant of a record for people: seconds since the start.
+func At(ns int64) string {
+	s := fmt.Sprintf("%.6f", float64(ns)/1e9)
+	return s[:len(s)-3] + "s"
+}

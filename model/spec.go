@@ -1,0 +1,430 @@
+package model
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+)
+
+// A Spec is the sequential specification of a lock: what it answers when calls
+// come one at a time. The three specifications differ in two rules only, so
+// they are one machine with two switches.
+//
+//   - reentrant: an owner may acquire again what it holds; a hold is given back
+//     level by level.
+//   - fair: besides, holds are given out in the order of arrival.
+//   - fenced: besides, every new hold has a token greater than all before.
+//
+// A specification has no clock. Time comes in as steps that nobody called: the
+// end of a lease is a [DoExpire] of the operation that started it, and whoever
+// checks a history decides where in the order it may stand.
+type Spec struct {
+	name   string
+	fair   bool
+	fenced bool
+}
+
+// Specs are the names of the specifications, the weakest first.
+var Specs = []string{"reentrant", "fair", "fenced"}
+
+// SpecNamed returns the specification of that name, one of [Specs].
+func SpecNamed(name string) (Spec, bool) {
+	if !slices.Contains(Specs, name) {
+		return Spec{}, false
+	}
+	return Spec{name: name, fair: name == "fair", fenced: name == "fenced"}, true
+}
+
+// Name returns the name of the specification.
+func (s Spec) Name() string { return s.name }
+
+// Fair reports whether holds are given out in the order of arrival.
+func (s Spec) Fair() bool { return s.fair }
+
+// Fenced reports whether the tokens of new holds must grow.
+func (s Spec) Fenced() bool { return s.fenced }
+
+// Do is what one step of the machine does.
+type Do uint8
+
+// The steps. The last six are nobody's calls.
+const (
+	DoAcquire Do = iota + 1
+	DoRelease
+	DoRenew
+	DoForceRelease
+	DoIsLocked
+	DoHoldCount
+	DoLost   // the key was deleted by somebody who is no client
+	DoExpire // the lease that operation Of started ends
+	DoArrive // the first try of acquire Of reached the lock (fair)
+	DoLeave  // acquire Of gave up without an effect (fair)
+	DoEnd    // the history is over: what is optional may be skipped from here on
+)
+
+// Answers, as they stand in a history.
+const (
+	AnswerGranted   = "granted"
+	AnswerBusy      = "busy"
+	AnswerReleased  = "released"
+	AnswerStillHeld = "still_held"
+	AnswerNotHeld   = "not_held"
+	AnswerRenewed   = "renewed"
+	AnswerTrue      = "true"
+	AnswerFalse     = "false"
+	AnswerOK        = "ok"
+	AnswerFailed    = "failed"
+	AnswerUnknown   = "unknown"
+)
+
+// What [Input].Lease says besides the id of a lease.
+const (
+	KeepLease = 0  // the lease that runs goes on
+	NoExpiry  = -1 // from here on the hold has no end of its own
+)
+
+// An Input is one step: a call together with its answer, or something that
+// nobody called.
+type Input struct {
+	Do     Do
+	ID     int    // the operation, above 0; names its lease and its place in the queue
+	Owner  string // process/thread
+	Answer string // of a call; AnswerUnknown: whatever the state makes of it
+	Of     int    // DoExpire, DoArrive, DoLeave: the operation they belong to
+
+	Lease int   // the lease that runs once this step took effect, or KeepLease, or NoExpiry
+	Count int64 // DoHoldCount: the answer
+
+	Token    int64 // of a granted acquire, when HasToken
+	HasToken bool
+
+	ArrivedNs  int64 // when the first try reached the lock, when HasArrival
+	HasArrival bool
+	Ordered    bool // nobody who arrived later may get a new hold before this acquire
+	Queued     bool // a DoArrive of this acquire comes before it
+
+	// Optional marks a step that need not happen: a call of unknown outcome,
+	// or the end of a lease that it may have started. It happens where it
+	// changes something, or not at all, which is after DoEnd. To allow it as
+	// a step without effect before that would add no order that matters and
+	// double the search with every such step.
+	Optional bool
+
+	// Tracked marks an operation whose lease may end before it is sure to
+	// have taken effect, and the DoExpire of that lease: the state then
+	// remembers that the operation came first.
+	Tracked bool
+}
+
+// A Waiter is an acquire that has arrived and not yet taken effect.
+type Waiter struct {
+	ID        int
+	Owner     string
+	ArrivedNs int64
+	Ordered   bool
+}
+
+// A State is what the lock knows between two steps. States are values: Step
+// never changes the one that it is given.
+type State struct {
+	Owner   string // process/thread, empty when free
+	Count   int    // levels of re-entry, 0 when free
+	Lease   int    // id of the operation whose lease runs, or NoExpiry; 0 when free
+	Token   int64  // fenced: the greatest token so far
+	Waiting []Waiter
+	Begun   []int // tracked operations that took effect and whose lease has not ended
+	Ended   bool  // DoEnd has happened
+}
+
+// Init returns the state of a lock that nobody has touched.
+func (s Spec) Init() State { return State{Token: math.MinInt64} }
+
+// Step returns the state after in, and whether st allows it. When it does not,
+// the state that comes back means nothing.
+func (s Spec) Step(st State, in Input) (State, bool) {
+	next, refusal := s.step(st, in)
+	return next, refusal == nil
+}
+
+// Refusal says in words why st does not allow in: the part of a sentence that
+// follows "but". It is empty when st allows it.
+func (s Spec) Refusal(st State, in Input) string {
+	_, refusal := s.step(st, in)
+	if refusal == nil {
+		return ""
+	}
+	return refusal(st, in)
+}
+
+// A refusal puts a refused step into words; made only when asked for, because a
+// search is refused millions of times.
+type refusal func(State, Input) string
+
+func (s Spec) step(st State, in Input) (State, refusal) {
+	if st.Ended {
+		if in.Optional {
+			return st, nil
+		}
+		return st, func(State, Input) string { return "the history was over" }
+	}
+	switch in.Do {
+	case DoAcquire:
+		return s.acquire(st, in)
+	case DoRelease:
+		return s.release(st, in)
+	case DoRenew:
+		if (in.Answer == AnswerNotHeld) == (st.Owner == in.Owner) {
+			return st, lockWas
+		}
+		if in.Answer != AnswerNotHeld {
+			st.Lease = lease(st.Lease, in.Lease)
+			st = begun(st, in)
+		}
+		return st, nil
+	case DoForceRelease:
+		if (in.Answer == AnswerNotHeld) == (st.Owner != "") {
+			return st, lockWas
+		}
+		return freed(st), nil
+	case DoIsLocked:
+		if (in.Answer == AnswerTrue) != (st.Owner != "") {
+			return st, lockWas
+		}
+		return st, nil
+	case DoHoldCount:
+		count := 0
+		if st.Owner == in.Owner {
+			count = st.Count
+		}
+		if in.Count != int64(count) {
+			return st, lockWas
+		}
+		return st, nil
+	case DoLost:
+		return freed(st), nil
+	case DoExpire:
+		return s.expire(st, in)
+	case DoArrive:
+		w := Waiter{ID: in.Of, Owner: in.Owner, ArrivedNs: in.ArrivedNs, Ordered: in.Ordered}
+		st.Waiting = append(slices.Clip(st.Waiting), w)
+		return st, nil
+	case DoLeave:
+		if !waits(st, in.Of) {
+			return st, notArrived
+		}
+		return left(st, in.Of), nil
+	case DoEnd:
+		st.Ended = true
+		return st, nil
+	}
+	panic(fmt.Sprintf("model: there is no step %d", in.Do))
+}
+
+func (s Spec) acquire(st State, in Input) (State, refusal) {
+	if in.Queued {
+		if !waits(st, in.ID) {
+			return st, notArrived
+		}
+	}
+	if in.Answer == AnswerBusy {
+		other := st.Owner != "" && st.Owner != in.Owner
+		if !other && !(s.fair && othersWait(st, in.ID)) {
+			return st, func(st State, in Input) string {
+				if s.fair {
+					return lockWas(st, in) + " and no other acquire waited"
+				}
+				return lockWas(st, in)
+			}
+		}
+		return left(st, in.ID), nil
+	}
+	switch st.Owner {
+	case in.Owner:
+		st.Count++
+	case "":
+		if s.fair && ahead(st, in) != nil {
+			return st, func(st State, in Input) string {
+				w := ahead(st, in)
+				return fmt.Sprintf("%s arrived before it (%s, itself %s) and still waited",
+					w.Owner, Seconds(w.ArrivedNs), Seconds(in.ArrivedNs))
+			}
+		}
+		if s.fenced && in.HasToken {
+			if in.Token <= st.Token {
+				return st, func(st State, in Input) string {
+					return fmt.Sprintf("its token %d is not greater than %d, which was given out before", in.Token, st.Token)
+				}
+			}
+			st.Token = in.Token
+		}
+		st.Owner, st.Count = in.Owner, 1
+	default:
+		return st, lockWas
+	}
+	st.Lease = lease(st.Lease, in.Lease)
+	return left(begun(st, in), in.ID), nil
+}
+
+func (s Spec) release(st State, in Input) (State, refusal) {
+	if st.Owner != in.Owner {
+		if in.Answer != AnswerNotHeld {
+			return st, lockWas
+		}
+		return st, nil
+	}
+	switch in.Answer {
+	case AnswerNotHeld:
+		return st, lockWas
+	case AnswerReleased:
+		if st.Count != 1 {
+			return st, lockWas
+		}
+	case AnswerStillHeld:
+		if st.Count == 1 {
+			return st, lockWas
+		}
+	}
+	if st.Count == 1 {
+		return freed(begun(st, in)), nil
+	}
+	st.Count--
+	st.Lease = lease(st.Lease, in.Lease)
+	return begun(st, in), nil
+}
+
+// expire ends the lease of operation in.Of if it is the one that runs. One that
+// was replaced or given back ends without anybody noticing.
+func (s Spec) expire(st State, in Input) (State, refusal) {
+	if in.Tracked {
+		i := slices.Index(st.Begun, in.Of)
+		if i < 0 {
+			return st, func(st State, in Input) string {
+				return "its lease was over before it could take effect: " + lockWas(st, in)
+			}
+		}
+		st.Begun = slices.Concat(st.Begun[:i], st.Begun[i+1:])
+	}
+	if st.Owner != "" && st.Lease == in.Of {
+		return freed(st), nil
+	}
+	if in.Optional {
+		return st, lockWas
+	}
+	return st, nil
+}
+
+func lease(running, next int) int {
+	if next == KeepLease {
+		return running
+	}
+	return next
+}
+
+func begun(st State, in Input) State {
+	if in.Tracked {
+		st.Begun = append(slices.Clip(st.Begun), in.ID)
+	}
+	return st
+}
+
+func freed(st State) State {
+	st.Owner, st.Count, st.Lease = "", 0, 0
+	return st
+}
+
+func left(st State, id int) State {
+	for i, w := range st.Waiting {
+		if w.ID == id {
+			st.Waiting = slices.Concat(st.Waiting[:i], st.Waiting[i+1:])
+			break
+		}
+	}
+	return st
+}
+
+func waits(st State, id int) bool {
+	return slices.ContainsFunc(st.Waiting, func(w Waiter) bool { return w.ID == id })
+}
+
+func othersWait(st State, id int) bool {
+	return slices.ContainsFunc(st.Waiting, func(w Waiter) bool { return w.ID != id })
+}
+
+// ahead returns the first waiter who arrived before in, nil when there is none.
+func ahead(st State, in Input) *Waiter {
+	if !in.Queued || !in.HasArrival {
+		return nil
+	}
+	var first *Waiter
+	for i, w := range st.Waiting {
+		if w.Ordered && w.ArrivedNs < in.ArrivedNs && w.ID != in.ID && (first == nil || w.ArrivedNs < first.ArrivedNs) {
+			first = &st.Waiting[i]
+		}
+	}
+	return first
+}
+
+// lockWas is the refusal that only the state explains.
+func lockWas(st State, _ Input) string { return "the lock was " + st.holder() }
+
+func notArrived(State, Input) string { return "its first try had not reached the lock" }
+
+// String says in words who holds the lock and who waits for it.
+func (st State) String() string {
+	var b strings.Builder
+	b.WriteString(st.holder())
+	for i, w := range st.Waiting {
+		if i == 0 {
+			b.WriteString(", waiting: ")
+		} else {
+			b.WriteString(" ")
+		}
+		b.WriteString(w.Owner)
+	}
+	return b.String()
+}
+
+func (st State) holder() string {
+	if st.Owner == "" {
+		return "free"
+	}
+	return fmt.Sprintf("held by %s with count %d", st.Owner, st.Count)
+}
+
+// Equal reports whether the two states answer every step alike.
+func (st State) Equal(other State) bool {
+	return st.Owner == other.Owner && st.Count == other.Count && st.Lease == other.Lease &&
+		st.Token == other.Token && st.Ended == other.Ended &&
+		slices.Equal(st.Waiting, other.Waiting) && slices.Equal(st.Begun, other.Begun)
+}
+
+// Hash returns a number that is the same for equal states. The two lists are
+// left out: which operations they name follows from which have taken effect,
+// and that is compared with the state.
+func (st State) Hash() uint64 {
+	const prime = 1099511628211 // FNV-1a
+	h := uint64(14695981039346656037)
+	for i := range len(st.Owner) {
+		h = (h ^ uint64(st.Owner[i])) * prime
+	}
+	for _, v := range [...]uint64{uint64(st.Count), uint64(st.Lease), uint64(st.Token)} {
+		h = (h ^ v) * prime
+		h ^= h >> 29
+	}
+	return h
+}
+
+// Seconds writes an instant in nanoseconds as seconds, exactly and with three
+// decimals at least: 2.104s, 0.000000005s.
+func Seconds(ns int64) string {
+	sign, abs := "", uint64(ns)
+	if ns < 0 {
+		sign, abs = "-", -uint64(ns)
+	}
+	frac := strings.TrimRight(fmt.Sprintf("%09d", abs%1e9), "0")
+	for len(frac) < 3 {
+		frac += "0"
+	}
+	return fmt.Sprintf("%s%d.%ss", sign, abs/1e9, frac)
+}

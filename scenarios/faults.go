@@ -1,0 +1,150 @@
+package scenarios
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"go.yaml.in/yaml/v3"
+
+	"lockstep/sim"
+)
+
+// The faults with their fields ("!": required).
+var (
+	faultTable = []struct {
+		kind   sim.FaultKind
+		fields []string
+	}{
+		{sim.FaultCrash, []string{"at!", "crash!"}},
+		{sim.FaultPause, []string{"at!", "pause!", "for!"}},
+		{sim.FaultPartition, []string{"at!", "partition!", "for!"}},
+		{sim.FaultWallClock, []string{"at!", "wall_clock!", "step!"}},
+		{sim.FaultServer, nil}, // serverTable
+		{sim.FaultKey, []string{"at!", "key!", "do!"}},
+		{sim.FaultRule, []string{"when!", "from", "until", "do!", "for", "with"}},
+	}
+	serverTable = []struct {
+		does   string
+		fields []string
+	}{
+		{"restart", []string{"at!", "server!", "keep_data"}},
+		{"failover", []string{"at!", "server!", "lose_last"}},
+		{"flush_scripts", []string{"at!", "server!"}},
+		{"stall", []string{"at!", "server!", "for!"}},
+	}
+)
+
+func (l *loader) fault(n *yaml.Node) Fault {
+	fault := Fault{Pos: Position{File: l.file, Line: n.Line, Column: n.Column}}
+	where, known := l.faultKind(n, &fault)
+	f := l.fields(n, where, known...)
+	if f == nil || fault.Kind == "" {
+		return fault
+	}
+	fault.At = l.duration(f["at"])
+	fault.For = l.durationFrom(time.Nanosecond)(f["for"])
+	switch fault.Kind {
+	case sim.FaultCrash, sim.FaultPause, sim.FaultWallClock:
+		fault.Processes = []string{l.process(f[string(fault.Kind)])}
+		fault.Step = l.signed(f["step"])
+	case sim.FaultPartition:
+		names := []*yaml.Node{f["partition"]}
+		if names[0] != nil && names[0].Kind == yaml.SequenceNode {
+			names = names[0].Content
+			l.notEmpty(f["partition"], "name the processes to cut off")
+		}
+		for _, name := range names {
+			fault.Processes = append(fault.Processes, l.process(name))
+		}
+	case sim.FaultServer:
+		fault.KeepData = l.boolean(f["keep_data"])
+		fault.LoseLast = l.count(0)(f["lose_last"])
+	case sim.FaultKey:
+		fault.Key = l.filled(f["key"])
+		fault.KeyDo = l.word(f["do"], "do", "a key fault", "delete", "expire")
+	case sim.FaultRule:
+		l.rule(n, f, &fault)
+	}
+	return fault
+}
+
+// faultKind finds out what a fault does and gives its name for messages and
+// its fields; an unclear kind is left to the field check, with all fields known.
+func (l *loader) faultKind(n *yaml.Node, fault *Fault) (where string, known []string) {
+	if n.Kind != yaml.MappingNode {
+		return "a fault", nil
+	}
+	var kinds, all []string
+	for _, row := range faultTable {
+		kinds = append(kinds, string(row.kind))
+		for _, field := range row.fields {
+			if field = strings.TrimSuffix(field, "!"); !slices.Contains(all, field) {
+				all = append(all, field)
+			}
+		}
+	}
+	all = append(all, "server", "keep_data", "lose_last")
+	f := map[string]*yaml.Node{}
+	misspelt := false
+	for i := 0; i < len(n.Content); i += 2 {
+		f[n.Content[i].Value] = n.Content[i+1]
+		misspelt = misspelt || !slices.Contains(all, n.Content[i].Value)
+	}
+	if misspelt && !slices.ContainsFunc(kinds, func(k string) bool { return f[k] != nil }) {
+		return "a fault", all
+	}
+	kind := l.oneOf(n, f, "a fault", kinds...)
+	for _, row := range faultTable {
+		if string(row.kind) == kind && row.kind != sim.FaultServer {
+			fault.Kind = row.kind
+			return "a " + kind + " fault", row.fields
+		}
+	}
+	if kind == "" {
+		return "a fault", all
+	}
+	var words []string
+	for _, row := range serverTable {
+		words = append(words, row.does)
+	}
+	fault.Server = l.word(f[kind], "server fault", "server", words...)
+	for _, row := range serverTable {
+		if row.does == fault.Server {
+			fault.Kind = sim.FaultServer
+			return "server: " + row.does, row.fields
+		}
+	}
+	return "a fault", all
+}
+
+func (l *loader) rule(n *yaml.Node, f map[string]*yaml.Node, fault *Fault) {
+	w := l.fields(f["when"], "when", "process", "direction", "command", "script", "channel", "nth", "every")
+	fault.When = sim.When{
+		Process:   l.process(w["process"]),
+		Direction: l.word(w["direction"], "direction", "when", "request", "reply"),
+		Command:   strings.ToUpper(l.filled(w["command"])),
+		Script:    l.word(w["script"], "script", "when", "acquire", "unlock", "renew", "force_unlock", "leave"),
+		Channel:   l.filled(w["channel"]),
+		Nth:       l.count(1)(w["nth"]),
+		Every:     l.count(1)(w["every"]),
+	}
+	if w["nth"] != nil && w["every"] != nil {
+		l.fail(w["every"], "nth and every exclude each other; give one")
+	}
+	fault.From = l.duration(f["from"])
+	fault.Until = optional(f["until"], l.durationFrom(time.Nanosecond))
+	if u := fault.Until; u != nil && *u > 0 && *u <= fault.From {
+		l.fail(f["until"], "until %v is not after from %v", *u, fault.From)
+	}
+	fault.Do = l.word(f["do"], "do", "a rule", "drop", "delay", "hold", "reset", "error")
+	fault.With = l.filled(f["with"])
+	for field, owner := range map[string]string{"for": "delay", "with": "error"} {
+		switch {
+		case fault.Do == owner && f[field] == nil:
+			l.fail(n, "do: %s needs %s", owner, field)
+		case fault.Do != owner && fault.Do != "" && f[field] != nil:
+			l.fail(f[field], "%s belongs to do: %s, not to do: %s", field, owner, fault.Do)
+		}
+	}
+}

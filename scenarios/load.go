@@ -1,0 +1,351 @@
+package scenarios
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"go.yaml.in/yaml/v3"
+
+	"lockstep/model"
+)
+
+// Limits on a file, so that no input can make the loader slow or large.
+const (
+	maxText    = 1 << 20 // bytes
+	maxThreads = 4096    // of all processes together
+	maxErrors  = 20      // reported for one file
+)
+
+const (
+	formatVersion   = "1"
+	defaultWatchdog = 30 * time.Second
+	// A Redisson client renews every third of the watchdog timeout, in whole
+	// milliseconds; below this a third of it is none.
+	minWatchdog = 3 * time.Millisecond
+	minLease    = time.Millisecond // PEXPIRE counts in milliseconds
+	zeroLatency = 100 * time.Microsecond
+)
+
+var (
+	scenarioName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9-]*$`)
+	memberName   = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_-]*$`)
+)
+
+// FileError says what is wrong in a scenario file and where; line and column
+// count from 1.
+type FileError struct {
+	File         string
+	Line, Column int
+	Msg          string
+}
+
+func (e *FileError) Error() string {
+	return fmt.Sprintf("%s:%d:%d: %s", e.File, e.Line, e.Column, e.Msg)
+}
+
+// loader fills one Scenario. It collects what is wrong instead of stopping:
+// every method reports through fail and gives back a zero value.
+type loader struct {
+	file      string
+	knownLock func(string) (string, error)
+	errs      []*FileError
+	s         *Scenario
+	// declared are all threads, p/n, in order.
+	declared []string
+}
+
+// Parse parses and checks one scenario; file is the name that errors carry.
+// knownLock gives the canonical name of a lock ("redisson" is
+// "redisson@4.7.0") or an error that names those there are.
+//
+// The error is a *FileError, or several joined in the order of the file; match
+// with errors.As.
+func Parse(file string, text []byte, knownLock func(string) (string, error)) (*Scenario, error) {
+	l := &loader{file: file, knownLock: knownLock, s: &Scenario{
+		File:      file,
+		Text:      string(text),
+		Latency:   Range{200 * time.Microsecond, 2 * time.Millisecond},
+		Watchdog:  defaultWatchdog,
+		Expect:    map[string]Expectation{},
+		SeedFirst: 1,
+		SeedLast:  1,
+	}}
+	// What these two find would make everything after it noise.
+	if root := l.document(text); root != nil && l.version(root) {
+		l.scenario(root)
+	}
+	if err := l.result(); err != nil {
+		return nil, err
+	}
+	return l.s, nil
+}
+
+func (l *loader) version(root *yaml.Node) bool {
+	const must = "must start with `lockstep: " + formatVersion + "`, the version of its format"
+	if root.Kind != yaml.MappingNode {
+		l.fail(root, "a scenario is a mapping of fields, not %s, and "+must, describe(root))
+		return false
+	}
+	for i := 0; i < len(root.Content); i += 2 {
+		key, value := root.Content[i], root.Content[i+1]
+		switch {
+		case key.Value != "lockstep":
+		case value.Value != formatVersion:
+			l.fail(value, "this program reads format version %s; the file says %s", formatVersion, quote(value.Value))
+			return false
+		case i > 0:
+			l.fail(key, "lockstep is not the first field; a scenario "+must)
+			return false
+		default:
+			return true
+		}
+	}
+	l.fail(root, "there is no lockstep field; a scenario "+must)
+	return false
+}
+
+func (l *loader) scenario(root *yaml.Node) {
+	f := l.fields(root, "a scenario", "lockstep", "name!", "about", "source", "locks!", "network", "watchdog",
+		"resources", "processes!", "steps!", "faults", "expect", "reach", "seeds", "server")
+	l.s.Name = l.name(f["name"], scenarioName, "letters, digits and dashes, and start with a letter or a digit")
+	l.s.About = l.text(f["about"])
+	l.s.Source = l.text(f["source"])
+	l.locks(f["locks"])
+	l.latency(l.fields(f["network"], "network", "latency!")["latency"])
+	if n := f["watchdog"]; n != nil {
+		l.s.Watchdog = l.durationFrom(minWatchdog)(n)
+	}
+	for key, value := range l.pairs(f["resources"], "a mapping of resources, such as {stock: {start: 100}}") {
+		r := l.fields(value, "a resource", "start!", "never_below", "end")
+		l.s.Resources = append(l.s.Resources, Resource{
+			Name:       l.member(key),
+			Start:      l.integer(r["start"]),
+			NeverBelow: optional(r["never_below"], l.integer),
+			End:        optional(r["end"], l.integer),
+		})
+	}
+	l.processes(f["processes"])
+	l.scripts(f["steps"])
+	for _, n := range l.list(f["faults"], "a list of faults") {
+		l.s.Faults = append(l.s.Faults, l.fault(n))
+	}
+	l.expect(f["expect"])
+	l.s.Reach = l.words(f["reach"], "reach word", "reach", model.Reachable)
+	l.seeds(f["seeds"])
+	server := l.fields(f["server"], "server", "replicas!", "lag")
+	l.s.Server = Server{Replicas: l.count(0)(server["replicas"]), Lag: l.duration(server["lag"])}
+}
+
+func (l *loader) locks(n *yaml.Node) {
+	l.notEmpty(n, "name at least one lock")
+	for _, n := range l.list(n, "a list of locks, such as [redisson, setnx-del]") {
+		lock := l.lock(n)
+		if lock == "" {
+			continue
+		}
+		if slices.Contains(l.s.Locks, lock) {
+			l.fail(n, "%s is %s, which is listed already", quote(n.Value), lock)
+			continue
+		}
+		l.s.Locks = append(l.s.Locks, lock)
+	}
+}
+
+// lock reads the canonical name of a lock, "" when there is none.
+func (l *loader) lock(n *yaml.Node) string {
+	text := l.filled(n)
+	if text == "" {
+		return ""
+	}
+	lock, err := l.knownLock(text)
+	if err != nil {
+		l.fail(n, "%v", err)
+		return ""
+	}
+	return lock
+}
+
+func (l *loader) latency(n *yaml.Node) {
+	if n == nil {
+		return
+	}
+	r := l.span(n)
+	for _, end := range []*Duration{&r.Min, &r.Max} {
+		if *end == 0 {
+			*end = zeroLatency
+		}
+	}
+	if r.Min > r.Max {
+		l.fail(n, "latency %s is %v..%v, since 0 stands for %v: the first is above the second",
+			quote(n.Value), r.Min, r.Max, zeroLatency)
+	}
+	l.s.Latency = r
+}
+
+func (l *loader) processes(n *yaml.Node) {
+	l.notEmpty(n, "without a process nothing runs")
+	for key, value := range l.pairs(n, "a mapping of processes, such as {a: {threads: 1}}") {
+		f := l.fields(value, "a process", "threads", "lock_objects", "wall_clock", "client")
+		clock := l.fields(f["wall_clock"], "wall_clock", "offset", "drift_ppm")
+		client := l.fields(f["client"], "client", "response_timeout", "retry_attempts", "pool_size", "fair_wait")
+		p := Process{
+			Name:         l.member(key),
+			Threads:      1,
+			PerCall:      l.word(f["lock_objects"], "word", "lock_objects", "shared", "per_call") == "per_call",
+			WallOffset:   l.signed(clock["offset"]),
+			WallDriftPPM: l.integer(clock["drift_ppm"]),
+			ClientOptions: ClientOptions{
+				ResponseTimeout: optional(client["response_timeout"], l.durationFrom(time.Millisecond)),
+				RetryAttempts:   optional(client["retry_attempts"], l.count(0)),
+				PoolSize:        optional(client["pool_size"], l.count(1)),
+				FairWait:        optional(client["fair_wait"], l.duration),
+			},
+		}
+		if p.WallDriftPPM <= -1_000_000 || p.WallDriftPPM >= 1_000_000 {
+			l.fail(clock["drift_ppm"], "a drift of %d ppm stops the clock or doubles it; stay within ±999999", p.WallDriftPPM)
+		}
+		if f["threads"] != nil {
+			p.Threads = l.count(1)(f["threads"])
+		}
+		if left := maxThreads - len(l.declared); p.Threads > left {
+			l.fail(value, "more than %d threads in one scenario", maxThreads)
+			p.Threads = left
+		}
+		l.s.Processes = append(l.s.Processes, p)
+		for i := range p.Threads {
+			l.declared = append(l.declared, p.Name+"/"+strconv.Itoa(i+1))
+		}
+	}
+}
+
+// process reads the name of a declared process.
+func (l *loader) process(n *yaml.Node) string {
+	var known []string
+	for _, p := range l.s.Processes {
+		known = append(known, p.Name)
+	}
+	return l.word(n, "process", "processes", known...)
+}
+
+// thread reads the name of a declared thread, p/n.
+func (l *loader) thread(n *yaml.Node) string {
+	return l.word(n, "thread", "processes", l.declared...)
+}
+
+func (l *loader) scripts(n *yaml.Node) {
+	l.notEmpty(n, "without a step nothing is tested")
+	type owned struct {
+		key   string
+		steps []Step
+	}
+	byThread := map[string]owned{}
+	for key, value := range l.pairs(n, "a mapping of threads, such as {a/1: [...]}") {
+		threads := []string{key.Value}
+		if p, all := strings.CutSuffix(key.Value, "/*"); all {
+			threads = l.threadsOf(key, p)
+		} else if l.thread(key) == "" {
+			threads = nil
+		}
+		steps := l.steps(value)
+		for _, t := range threads {
+			if other, twice := byThread[t]; twice {
+				l.fail(key, "%s already has steps, under %s", t, other.key)
+				break
+			}
+			byThread[t] = owned{key.Value, steps}
+		}
+	}
+	for _, t := range l.declared {
+		if own := byThread[t]; len(own.steps) > 0 {
+			p, number, _ := strings.Cut(t, "/")
+			i, _ := strconv.Atoi(number)
+			l.s.Threads = append(l.s.Threads, Script{Process: p, Thread: i, Steps: own.steps})
+		}
+	}
+}
+
+// threadsOf gives the threads that `p/*` stands for.
+func (l *loader) threadsOf(key *yaml.Node, process string) []string {
+	name := *key
+	name.Value = process
+	if l.process(&name) == "" {
+		return nil
+	}
+	var threads []string
+	for _, t := range l.declared {
+		if strings.HasPrefix(t, process+"/") {
+			threads = append(threads, t)
+		}
+	}
+	return threads
+}
+
+func (l *loader) expect(n *yaml.Node) {
+	for key, value := range l.pairs(n, "a mapping of locks, such as {redisson: held}") {
+		e := l.expectation(value)
+		lock := l.lock(key)
+		if lock == "" {
+			continue
+		}
+		if !slices.Contains(l.s.Locks, lock) {
+			l.unknown(key, "lock", lock, "locks", l.s.Locks)
+			continue
+		}
+		if _, twice := l.s.Expect[lock]; twice {
+			l.fail(key, "%s is %s, which has an expectation already", quote(key.Value), lock)
+			continue
+		}
+		l.s.Expect[lock] = e
+	}
+}
+
+func (l *loader) expectation(n *yaml.Node) Expectation {
+	classes := []string{string(Held), string(Bug), string(Limit), string(Not)}
+	if n.Kind == yaml.ScalarNode {
+		class := l.word(n, "outcome", "expect", classes...)
+		if class != "" && class != string(Held) {
+			l.fail(n, "%s needs its judges: {%s: [misdelete]}", class, class)
+		}
+		return Expectation{Class: Held}
+	}
+	f := l.fields(n, "an expectation", append(classes, "reach", "in")...)
+	e := Expectation{
+		Class: Class(l.oneOf(n, f, "an expectation", classes...)),
+		Reach: l.words(f["reach"], "reach word", "reach", model.Reachable),
+		Some:  l.word(f["in"], "word", "in", "all", "some") == "some",
+	}
+	switch judges := f[string(e.Class)]; {
+	case judges == nil:
+	case e.Class != Held:
+		l.notEmpty(judges, "judges: "+strings.Join(model.Judges, ", "))
+		e.Judges = l.words(judges, "judge", string(e.Class), model.Judges)
+	case judges.Tag == "!!null": // {held, reach: […]} is YAML for {held: null, …}
+	case judges.Kind != yaml.SequenceNode || len(judges.Content) > 0:
+		l.fail(judges, "held names no judge: write held: []")
+	}
+	return e
+}
+
+func (l *loader) seeds(n *yaml.Node) {
+	text, ok := l.scalar(n, "a seed or a range of seeds, such as 1..50")
+	if !ok {
+		return
+	}
+	first, last, isRange := strings.Cut(text, "..")
+	if !isRange {
+		last = first
+	}
+	var err1, err2 error
+	l.s.SeedFirst, err1 = strconv.ParseUint(first, 10, 64)
+	l.s.SeedLast, err2 = strconv.ParseUint(last, 10, 64)
+	switch {
+	case err1 != nil || err2 != nil:
+		l.fail(n, "%s is not a seed; write a whole number such as 1, or a range such as 1..50", quote(text))
+	case l.s.SeedFirst > l.s.SeedLast:
+		l.fail(n, "seeds %s: the first is above the last", quote(text))
+	}
+}

@@ -1,0 +1,532 @@
+package scenarios
+
+import (
+	"errors"
+	"fmt"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"lockstep/sim"
+)
+
+// example is the one in the description of the format.
+const example = `lockstep: 1                          # format version
+name: misdelete                      # unique; letters, digits, dashes
+about: A thread outlives its lease and unlocks; the next owner's hold must survive.
+source: redisson 3.43.0              # where the story comes from (text, issue number, release)
+locks: [redisson@3.43.0, redisson@4.7.0, setnx-del, setnx-cad]
+network: {latency: 1ms..5ms}         # one way; a single value is exact; 0 is 100us, too small to move a millisecond; default 200us..2ms
+watchdog: 30s                        # lockWatchdogTimeout; default 30s
+resources:
+  stock: {start: 100, never_below: 0, end: 99}
+processes:
+  a: {threads: 1}
+  b: {threads: 1, wall_clock: {offset: 250ms, drift_ppm: 20}}
+steps:
+  a/1:
+    - lock: {name: orders, lease: 3s, want: granted}
+    - sleep: 5s
+    - unlock: {name: orders}
+  b/1:
+    - at: 1s
+    - lock: {name: orders, lease: 10s, want: granted}
+    - use: {resource: stock, take: 1, for: 4s}
+    - unlock: {name: orders}
+faults:
+  - {at: 2s, pause: a, for: 100ms}
+expect:
+  redisson@3.43.0: held
+  setnx-del: {bug: [misdelete], reach: [stale_unlock]}
+reach: [lease_expired, stale_unlock]
+seeds: 1..50                         # each is a run; default 1
+`
+
+// shop knows the locks of the example; "redisson" is the newest release.
+func shop(name string) (string, error) {
+	switch name {
+	case "redisson":
+		return "redisson@4.7.0", nil
+	case "redisson@3.43.0", "redisson@4.7.0", "setnx-del", "setnx-cad":
+		return name, nil
+	}
+	return "", fmt.Errorf("no lock %q; known: redisson, setnx-del, setnx-cad", name)
+}
+
+func ptr[T any](v T) *T { return &v }
+
+func TestTheExampleOfTheFormatParses(t *testing.T) {
+	got, err := Parse("misdelete.yaml", []byte(example), shop)
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := func(line, column int) Position { return Position{"misdelete.yaml", line, column} }
+	want := &Scenario{
+		File:      "misdelete.yaml",
+		Text:      example,
+		Name:      "misdelete",
+		About:     "A thread outlives its lease and unlocks; the next owner's hold must survive.",
+		Source:    "redisson 3.43.0",
+		Locks:     []string{"redisson@3.43.0", "redisson@4.7.0", "setnx-del", "setnx-cad"},
+		Latency:   Range{time.Millisecond, 5 * time.Millisecond},
+		Watchdog:  30 * time.Second,
+		Resources: []Resource{{Name: "stock", Start: 100, NeverBelow: ptr(int64(0)), End: ptr(int64(99))}},
+		Processes: []Process{
+			{Name: "a", Threads: 1},
+			{Name: "b", Threads: 1, WallOffset: 250 * time.Millisecond, WallDriftPPM: 20},
+		},
+		Threads: []Script{
+			{Process: "a", Thread: 1, Steps: []Step{
+				{Kind: StepLock, Pos: at(15, 7), Name: "orders", Lease: ptr(3 * time.Second), Want: []string{"granted"}},
+				{Kind: StepSleep, Pos: at(16, 7), D: 5 * time.Second},
+				{Kind: StepUnlock, Pos: at(17, 7), Name: "orders"},
+			}},
+			{Process: "b", Thread: 1, Steps: []Step{
+				{Kind: StepAt, Pos: at(19, 7), D: time.Second},
+				{Kind: StepLock, Pos: at(20, 7), Name: "orders", Lease: ptr(10 * time.Second), Want: []string{"granted"}},
+				{Kind: StepUse, Pos: at(21, 7), Name: "stock", Take: 1, For: 4 * time.Second},
+				{Kind: StepUnlock, Pos: at(22, 7), Name: "orders"},
+			}},
+		},
+		Faults: []Fault{
+			{Pos: at(24, 5), Fault: sim.Fault{Kind: sim.FaultPause, At: 2 * time.Second, Processes: []string{"a"}, For: 100 * time.Millisecond}},
+		},
+		Expect: map[string]Expectation{
+			"redisson@3.43.0": {Class: Held},
+			"setnx-del":       {Class: Bug, Judges: []string{"misdelete"}, Reach: []string{"stale_unlock"}},
+		},
+		Reach:     []string{"lease_expired", "stale_unlock"},
+		SeedFirst: 1,
+		SeedLast:  50,
+	}
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("got  %+v\nwant %+v", got, want)
+	}
+}
+
+// base is a small scenario; the cases below change it. Its lines are counted
+// in their expectations.
+const base = `lockstep: 1
+name: base
+locks: [redisson]
+resources: {stock: {start: 5}}
+processes: {a: {threads: 2}, b: {}}
+steps:
+  a/1:
+    - lock: orders
+`
+
+// with puts lines after base: at four spaces they go on with the steps of
+// a/1, at two they are other threads, at none other fields.
+func with(lines string) string { return base + lines + "\n" }
+
+func TestStepsAreReadAsWritten(t *testing.T) {
+	s := time.Second
+	cases := []struct {
+		rule, yaml string
+		want       Step
+	}{
+		{"short lock", "lock: orders", Step{Kind: StepLock, Name: "orders"}},
+		{"short unlock", "unlock: orders", Step{Kind: StepUnlock, Name: "orders"}},
+		{"short try_lock", "try_lock: orders", Step{Kind: StepTryLock, Name: "orders"}},
+		{"short force_unlock", "force_unlock: orders", Step{Kind: StepForceUnlock, Name: "orders"}},
+		{"close is a word", "close", Step{Kind: StepClose}},
+		{"a bare 0 is a duration", "sleep: 0", Step{Kind: StepSleep}},
+		{"a name in a closed brace", `lock: "{orders}:x"`, Step{Kind: StepLock, Name: "{orders}:x"}},
+		{"lock in full", "lock: {name: o, lease: 3s, interruptible: true, want: [granted, error], reply: -2}",
+			Step{Kind: StepLock, Name: "o", Lease: ptr(3 * s), Interruptible: ptr(true), Want: []string{"granted", "error"}, Reply: "-2"}},
+		{"reply nil is a word", "lock: {name: o, reply: nil}", Step{Kind: StepLock, Name: "o", Reply: "nil"}},
+		{"try_lock in full", "try_lock: {name: o, wait: 0, lease: 3s, unit: seconds, want: busy, reply: 2900}",
+			Step{Kind: StepTryLock, Name: "o", Wait: ptr(0 * s), Lease: ptr(3 * s), UnitSeconds: true, Want: []string{"busy"}, Reply: "2900"}},
+		{"unlock in full", "unlock: {name: o, want: [released, still_held, not_held, error, unknown], reply: 0}",
+			Step{Kind: StepUnlock, Name: "o", Want: []string{"released", "still_held", "not_held", "error", "unknown"}, Reply: "0"}},
+		{"force_unlock in full", "force_unlock: {name: o, want: not_held}", Step{Kind: StepForceUnlock, Name: "o", Want: []string{"not_held"}}},
+		{"with_lock in full", "with_lock: {name: o, lease: 1ms, wait: 2s, unlock: always, steps: [close]}",
+			Step{Kind: StepWithLock, Name: "o", Lease: ptr(time.Millisecond), Wait: ptr(2 * s), UnlockAlways: true, Steps: []Step{{Kind: StepClose}}}},
+		{"read in full", "read: {name: o, holds: 0, locked: false, ttl: 29s..30s, queue: [b/1, a/2], deadlines: {b/1: 25s, a/2: 1s..2s}}",
+			Step{Kind: StepRead, Name: "o", Read: &Read{Holds: ptr(int64(0)), Locked: ptr(false), TTL: &TTL{Range: Range{29 * s, 30 * s}},
+				Queue: ptr([]string{"b/1", "a/2"}), Deadlines: map[string]Range{"b/1": {25 * s, 25 * s}, "a/2": {s, 2 * s}}}}},
+		{"ttl free", "read: {name: o, ttl: free}", Step{Kind: StepRead, Name: "o", Read: &Read{TTL: &TTL{Free: true}}}},
+		{"ttl endless", "read: {name: o, ttl: endless}", Step{Kind: StepRead, Name: "o", Read: &Read{TTL: &TTL{Endless: true}}}},
+		{"an empty queue is looked at", "read: {name: o, queue: []}", Step{Kind: StepRead, Name: "o", Read: &Read{Queue: &[]string{}}}},
+		{"published to one", "published: {name: o, to: b/1, count: 1}", Step{Kind: StepPublished, Name: "o", Target: "b/1", Count: 1}},
+		{"published to all", "published: {name: o, to: all, count: 0}", Step{Kind: StepPublished, Name: "o", Target: "all"}},
+		{"use takes 1 in no time", "use: {resource: stock}", Step{Kind: StepUse, Name: "stock", Take: 1}},
+		{"use in full", "use: {resource: stock, take: 3, for: 4s, want: sold_out}",
+			Step{Kind: StepUse, Name: "stock", Take: 3, For: 4 * s, Want: []string{"sold_out"}}},
+		{"interrupt", "interrupt: b/1", Step{Kind: StepInterrupt, Target: "b/1"}},
+		{"repeat times", "repeat: {times: 3, steps: [sleep: 1s]}", Step{Kind: StepRepeat, Times: 3, Steps: []Step{{Kind: StepSleep, D: s}}}},
+		{"repeat until, nested at", "repeat: {until: 9s, steps: [at: 1m30s]}",
+			Step{Kind: StepRepeat, Until: ptr(9 * s), Steps: []Step{{Kind: StepAt, D: 90 * s}}}},
+	}
+	for _, c := range cases {
+		t.Run(c.rule, func(t *testing.T) {
+			got, err := Parse("f", []byte(with("    - "+c.yaml)), shop)
+			if err != nil {
+				t.Fatal(err)
+			}
+			step := got.Threads[0].Steps[1]
+			if want := (Position{"f", 9, 7}); step.Pos != want {
+				t.Errorf("position %v, want %v", step.Pos, want)
+			}
+			step.Pos = Position{}
+			for i := range step.Steps {
+				step.Steps[i].Pos = Position{}
+			}
+			if !reflect.DeepEqual(step, c.want) {
+				t.Errorf("got  %+v\nwant %+v", step, c.want)
+			}
+		})
+	}
+}
+
+func TestFaultsAreReadAsWritten(t *testing.T) {
+	s := time.Second
+	cases := []struct {
+		rule, yaml string
+		want       sim.Fault
+	}{
+		{"crash", "{at: 1s, crash: a}", sim.Fault{Kind: sim.FaultCrash, At: s, Processes: []string{"a"}}},
+		{"partition of two", "{at: 0, partition: [a, b], for: 1s}", sim.Fault{Kind: sim.FaultPartition, Processes: []string{"a", "b"}, For: s}},
+		{"partition of one", "{at: 0, partition: b, for: 1s}", sim.Fault{Kind: sim.FaultPartition, Processes: []string{"b"}, For: s}},
+		{"the wall clock goes back", "{at: 1s, wall_clock: b, step: -3s}", sim.Fault{Kind: sim.FaultWallClock, At: s, Processes: []string{"b"}, Step: -3 * s}},
+		{"restart", "{at: 1s, server: restart, keep_data: true}", sim.Fault{Kind: sim.FaultServer, At: s, Server: "restart", KeepData: true}},
+		{"failover", "{at: 1s, server: failover, lose_last: 2}", sim.Fault{Kind: sim.FaultServer, At: s, Server: "failover", LoseLast: 2}},
+		{"script flush", "{at: 1s, server: flush_scripts}", sim.Fault{Kind: sim.FaultServer, At: s, Server: "flush_scripts"}},
+		{"stall", "{at: 1s, server: stall, for: 2s}", sim.Fault{Kind: sim.FaultServer, At: s, Server: "stall", For: 2 * s}},
+		{"operator", `{at: 1s, key: "ord*", do: expire}`, sim.Fault{Kind: sim.FaultKey, At: s, Key: "ord*", KeyDo: "expire"}},
+		{"crashed watchdog", "{when: {process: a, script: renew, direction: request}, do: drop}",
+			sim.Fault{Kind: sim.FaultRule, When: sim.When{Process: "a", Script: "renew", Direction: "request"}, Do: "drop"}},
+		{"one failed renewal", `{when: {script: renew, direction: request, nth: 1}, do: error, with: "ERR injected"}`,
+			sim.Fault{Kind: sim.FaultRule, When: sim.When{Script: "renew", Direction: "request", Nth: 1}, Do: "error", With: "ERR injected"}},
+		{"a rule on everything for a while", "{when: {}, from: 1s, until: 2s, do: delay, for: 2s}",
+			sim.Fault{Kind: sim.FaultRule, From: s, Until: ptr(2 * s), Do: "delay", For: 2 * s}},
+		{"commands are in upper case", `{when: {command: pexpire, channel: "*", every: 2}, do: hold}`,
+			sim.Fault{Kind: sim.FaultRule, When: sim.When{Command: "PEXPIRE", Channel: "*", Every: 2}, Do: "hold"}},
+	}
+	for _, c := range cases {
+		t.Run(c.rule, func(t *testing.T) {
+			got, err := Parse("f", []byte(with("faults:\n  - "+c.yaml)), shop)
+			if err != nil {
+				t.Fatal(err)
+			}
+			fault := got.Faults[0]
+			if want := (Position{"f", 10, 5}); fault.Pos != want {
+				t.Errorf("position %v, want %v", fault.Pos, want)
+			}
+			if !reflect.DeepEqual(fault.Fault, c.want) {
+				t.Errorf("got  %+v\nwant %+v", fault, c.want)
+			}
+		})
+	}
+}
+
+func TestFieldsOfAScenario(t *testing.T) {
+	us, ms, s := time.Microsecond, time.Millisecond, time.Second
+	cases := []struct {
+		rule, yaml string
+		get        func(*Scenario) any
+		want       any
+	}{
+		{"latency by default", "about: x", func(s *Scenario) any { return s.Latency }, Range{200 * us, 2 * ms}},
+		{"one latency is exact", "network: {latency: 50us}", func(s *Scenario) any { return s.Latency }, Range{50 * us, 50 * us}},
+		{"latency 0 is 100us", "network: {latency: 0}", func(s *Scenario) any { return s.Latency }, Range{100 * us, 100 * us}},
+		{"latency from 0", "network: {latency: 0..1ms}", func(s *Scenario) any { return s.Latency }, Range{100 * us, ms}},
+		{"watchdog by default", "about: x", func(s *Scenario) any { return s.Watchdog }, 30 * s},
+		{"the shortest watchdog", "watchdog: 3ms", func(s *Scenario) any { return s.Watchdog }, 3 * ms},
+		{"seed by default", "about: x", func(s *Scenario) any { return [2]uint64{s.SeedFirst, s.SeedLast} }, [2]uint64{1, 1}},
+		{"one seed", "seeds: 7", func(s *Scenario) any { return [2]uint64{s.SeedFirst, s.SeedLast} }, [2]uint64{7, 7}},
+		{"replicas", "server: {replicas: 2, lag: 5ms}", func(s *Scenario) any { return s.Server }, Server{2, 5 * ms}},
+		{"names are made canonical", "expect: {redisson: held}", func(s *Scenario) any { return s.Expect },
+			map[string]Expectation{"redisson@4.7.0": {Class: Held}}},
+		{"held with a reach", "expect: {redisson: {held: [], reach: [renewed]}}", func(s *Scenario) any { return s.Expect["redisson@4.7.0"] },
+			Expectation{Class: Held, Reach: []string{"renewed"}}},
+		{"held without its list", "expect: {redisson: {held, reach: [renewed]}}", func(s *Scenario) any { return s.Expect["redisson@4.7.0"] },
+			Expectation{Class: Held, Reach: []string{"renewed"}}},
+		{"limit in some seed", "expect: {redisson: {limit: [mutual-exclusion, tidy], in: some}}", func(s *Scenario) any { return s.Expect["redisson@4.7.0"] },
+			Expectation{Class: Limit, Judges: []string{"mutual-exclusion", "tidy"}, Some: true}},
+		{"not, in all seeds", "expect: {redisson: {not: [fifo], in: all}}", func(s *Scenario) any { return s.Expect["redisson@4.7.0"] },
+			Expectation{Class: Not, Judges: []string{"fifo"}}},
+		{"threads by process, then number", "  b/1: [close]\n  a/2: [close]", func(s *Scenario) any {
+			var names []string
+			for _, t := range s.Threads {
+				names = append(names, fmt.Sprintf("%s/%d", t.Process, t.Thread))
+			}
+			return names
+		}, []string{"a/1", "a/2", "b/1"}},
+		{"a thread without steps is left out", "  b/1: []", func(s *Scenario) any { return len(s.Threads) }, 1},
+		{"a star is every thread", "  b/*: [close]", func(s *Scenario) any { return s.Threads[1].Process }, "b"},
+	}
+	for _, c := range cases {
+		t.Run(c.rule, func(t *testing.T) {
+			got, err := Parse("f", []byte(with(c.yaml)), shop)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if v := c.get(got); !reflect.DeepEqual(v, c.want) {
+				t.Errorf("got %v, want %v", v, c.want)
+			}
+		})
+	}
+}
+
+func TestFieldsOfAProcess(t *testing.T) {
+	text := strings.Replace(base, "b: {}", `b_2: {threads: 3, lock_objects: per_call, wall_clock: {offset: -250ms, drift_ppm: -20},
+  client: {response_timeout: 3s, retry_attempts: 0, pool_size: 1, fair_wait: 5s}}`, 1) + "  b_2/*: [close]\n"
+	got, err := Parse("f", []byte(text), shop)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := Process{Name: "b_2", Threads: 3, PerCall: true, WallOffset: -250 * time.Millisecond, WallDriftPPM: -20,
+		ClientOptions: ClientOptions{ptr(3 * time.Second), ptr(0), ptr(1), ptr(5 * time.Second)}}
+	if !reflect.DeepEqual(got.Processes[1], want) {
+		t.Errorf("got %+v, want %+v", got.Processes[1], want)
+	}
+	if len(got.Threads) != 4 {
+		t.Errorf("%d threads have steps, want 4", len(got.Threads))
+	}
+}
+
+func TestBadInputIsRefusedWithItsPlace(t *testing.T) {
+	replace := func(old, new string) string {
+		if !strings.Contains(base, old) {
+			t.Fatalf("base has no %q", old)
+		}
+		return strings.Replace(base, old, new, 1)
+	}
+	step := func(yaml string) string { return with("    - " + yaml) }
+	fault := func(yaml string) string { return with("faults:\n  - " + yaml) }
+	cases := []struct {
+		rule, text string
+		at         string // line:column
+		says       string
+	}{
+		// The file.
+		{"empty", "", "1:1", "the file is empty; a scenario starts with `lockstep: 1`"},
+		{"only a comment", "# nothing\n", "1:1", "the file is empty"},
+		{"only a null", "---\n", "1:1", "the file is empty"},
+		{"a second document", with("---\nlockstep: 1"), "9:1", "one scenario a file"},
+		{"an empty second document", with("---"), "9:1", "one scenario a file"},
+		{"a list", "- lockstep: 1\n", "1:1", "a scenario is a mapping of fields, not a list"},
+		{"too long", strings.Repeat("#", maxText+1), "1:1", "at most 1048576"},
+		{"not UTF-8", "lockstep: 1\nname: \xff\n", "2:1", "invalid"},
+		{"UTF-16", "\xff\xfea\x00", "1:1", "not UTF-8"},
+		{"a control character", "lockstep: 1\nname: a\n\nabout: \x01\n", "4:1", "control characters"},
+		{"a tab as indentation", "lockstep: 1\nprocesses:\n\ta: {}\n", "3:2", "not valid YAML: found character that cannot start any token"},
+		{"a misaligned key", with("  b/1:\n    - close\n   - close"), "11:4", "not valid YAML"},
+		{"a misaligned field", base + "seeds: 1\n  name: x\nreach: []\n", "10:3", "not valid YAML"},
+		{"an open brace", with("    - lock: {name: x\nfaults: []\nseeds: 1"), "9:5", "not valid YAML: did not find expected ',' or '}'"},
+		{"an open quote", with("about: \"x\nseeds: 1"), "9:1", "not valid YAML: found unexpected end of stream"},
+		{"a line without a colon", with("about\nseeds: 1"), "9:1", "not valid YAML"},
+		{"two colons", "lockstep: 1\nname: a\nabout: b: c\nlocks: []\n", "3:1", "not valid YAML: mapping values are not allowed"},
+		{"an unknown anchor", "lockstep: 1\nname: a\nabout: *x\n", "3:1", "unknown anchor 'x'"},
+		{"an alias", with("about: &x y\nsource: *x"), "9:8", "the anchor &x: write the value out"},
+		{"a merge key", with("server: {<<: {replicas: 1}}"), "9:10", "a merge key <<"},
+		{"a tag", with("about: !!str x"), "9:8", "the tag !!str"},
+		{"a tag of one's own", with("server: !x {replicas: 1}"), "9:9", "the tag !x"},
+		{"a field twice", with("name: again"), "9:1", `"name" is here twice; first on line 2`},
+		{"a nested field twice", with("server: {replicas: 1, replicas: 2}"), "9:23", `"replicas" is here twice`},
+		{"a key that is no word", with("? [a]\n: b"), "9:3", "a key must be a word, not a list"},
+
+		// The top.
+		{"no version", "name: x\n", "1:1", "there is no lockstep field"},
+		{"another version", "lockstep: 2\nfuture: yes\n", "1:11", `this program reads format version 1; the file says "2"`},
+		{"the version is not first", "name: x\nlockstep: 1\n", "2:1", "lockstep is not the first field"},
+		{"an unknown field", with("wachdog: 3s"), "9:1", `unknown field "wachdog" in a scenario; did you mean "watchdog"? known: lockstep, name`},
+		{"no name", replace("name: base\n", ""), "1:1", `a scenario needs "name"`},
+		{"a name with a space", replace("base", "a b"), "2:7", `name "a b" must have letters, digits and dashes`},
+		{"a name like an option", replace("base", "-x"), "2:7", "start with a letter or a digit"},
+		{"text that is a list", with("about: [x]"), "9:8", "this must be text, not a list"},
+		{"no value", with("about:"), "9:7", "this must be text, not nothing"},
+		{"no lock", replace("[redisson]", "[]"), "3:8", "this is empty; name at least one lock"},
+		{"locks that are a word", replace("[redisson]", "redisson"), "3:8", `a list of locks, such as [redisson, setnx-del], not "redisson"`},
+		{"an unknown lock", replace("[redisson]", "[redison]"), "3:9", `no lock "redison"; known: redisson`},
+		{"a lock under two names", replace("[redisson]", "[redisson, redisson@4.7.0]"), "3:19", "redisson@4.7.0, which is listed already"},
+		{"an unknown network field", with("network: {latencey: 1ms}"), "9:11", `did you mean "latency"?`},
+		{"a range upside down", with("network: {latency: 2ms..1ms}"), "9:20", "the first is above the second"},
+		{"a range below the stand-in for 0", with("network: {latency: 0..50us}"), "9:20", "0 stands for 100µs"},
+		{"a negative latency", with("network: {latency: -1ms}"), "9:20", "too short: at least 0s"},
+		{"a duration without a unit", with("watchdog: 5"), "9:11", `duration "5" has no unit; write 5s, 5ms or 5us`},
+		{"a range without a unit", with("network: {latency: 1..5ms}"), "9:20", `duration "1" has no unit`},
+		{"a duration of words", with("watchdog: soon"), "9:11", `"soon" is not a duration`},
+		{"a duration too long for 64 bits", with("watchdog: 9999999h"), "9:11", "is not a duration"},
+		{"a watchdog too short", with("watchdog: 2ms"), "9:11", "at least 3ms"},
+		{"seeds upside down", with("seeds: 5..1"), "9:8", "the first is above the last"},
+		{"seeds that are words", with("seeds: many"), "9:8", "such as 1..50"},
+		{"a negative seed", with("seeds: -1"), "9:8", "is not a seed"},
+		{"an unknown reach", with("reach: [renewd]"), "9:9", `did you mean "renewed"?`},
+		{"a server without replicas", with("server: {lag: 1ms}"), "9:9", `server needs "replicas"`},
+		{"a resource without a start", replace("{start: 5}", "{end: 5}"), "4:20", `a resource needs "start"`},
+		{"a fraction", replace("start: 5", "start: 5.5"), "4:28", `"5.5" is not a whole number`},
+
+		// Processes.
+		{"no process", replace("{a: {threads: 2}, b: {}}", "{}"), "5:12", "without a process nothing runs"},
+		{"a process that starts with a digit", replace("b: {}", "1b: {}"), "5:30", "start with a letter"},
+		{"an unknown process field", replace("threads: 2", "thread: 2"), "5:17", `unknown field "thread" in a process; did you mean "threads"?`},
+		{"a process without a value", replace("b: {}", "b: "), "5:33", "a process is a mapping of fields, not nothing"},
+		{"no thread", replace("threads: 2", "threads: 0"), "5:26", "0 is not between 1 and"},
+		{"too many threads", replace("threads: 2", "threads: 2000000000"), "5:16", "more than 4096 threads"},
+		{"an unknown word", replace("b: {}", "b: {lock_objects: percall}"), "5:48", `did you mean "per_call"?`},
+		{"a drift that stops the clock", replace("b: {}", "b: {wall_clock: {drift_ppm: -1000000}}"), "5:58", "stops the clock"},
+		{"an unknown client field", replace("b: {}", "b: {client: {timeout: 1s}}"), "5:43", `unknown field "timeout" in client`},
+
+		// Steps.
+		{"no steps", replace("\n  a/1:\n    - lock: orders", " {}"), "6:8", "without a step nothing is tested"},
+		{"a thread that is not there", with("  a/3: [close]"), "9:3", `unknown thread "a/3" in processes; did you mean "a/1"? known: a/1, a/2, b/1`},
+		{"a thread without a number", with("  a: [close]"), "9:3", `unknown thread "a"`},
+		{"a thread with a leading zero", with("  a/02: [close]"), "9:3", `did you mean "a/2"?`},
+		{"all threads of no process", with("  c/*: [close]"), "9:3", `unknown process "c"`},
+		{"a thread under a star and a number", with("  a/*: [close]"), "9:3", "a/1 already has steps, under a/1"},
+		{"steps that are a mapping", with("  a/2: {close: 1}"), "9:8", "this must be a list of steps, not a mapping"},
+		{"an unknown step", step("lok: orders"), "9:7", `unknown step "lok" in steps; did you mean "lock"?`},
+		{"an unknown word for a step", step("closed"), "9:7", `did you mean "close"?`},
+		{"a word for a step with fields", step("unlock"), "9:7", "unlock needs a value"},
+		{"close with fields", step("close: now"), "9:7", "write `- close`"},
+		{"a step that is a list", step("[close]"), "9:7", "not a list"},
+		{"an empty step", step("{}"), "9:7", "not a mapping"},
+		{"two steps in one", step("sleep: 1s\n      unlock: orders"), "10:7", `"unlock" does not belong to the step sleep`},
+		{"a misspelt field", step("lock: {name: o, leese: 3s}"), "9:23",
+			`unknown field "leese" in lock; did you mean "lease"? known: name, lease, interruptible, want, reply`},
+		{"a field of another step", step("lock: {name: o, wait: 3s}"), "9:23", `unknown field "wait" in lock`},
+		{"a lock without a name", step("lock: {lease: 3s}"), "9:13", `lock needs "name"`},
+		{"an empty lock name", step(`lock: ""`), "9:13", "must not be empty"},
+		{"a lock name with an open brace", step(`lock: "a{b"`), "9:13", "a brace that is not closed"},
+		{"a list as a lock", step("lock: [a, b]"), "9:13", "lock is a mapping of fields, not a list"},
+		{"no lease at all", step("lock: {name: o, lease: 0}"), "9:30", `"0" is too short: at least 1ms`},
+		{"a lease too short", step("lock: {name: o, lease: 999us}"), "9:30", "at least 1ms"},
+		{"a negative wait", step("try_lock: {name: o, wait: -1s}"), "9:33", "at least 0s"},
+		{"a negative sleep", step("sleep: -1s"), "9:14", "at least 0s"},
+		{"an unknown unit", step("try_lock: {name: o, unit: second}"), "9:33", `did you mean "seconds"?`},
+		{"a value that is not true or false", step("lock: {name: o, interruptible: yes}"), "9:38", "known: true, false"},
+		{"a want of another step", step("lock: {name: o, want: busy}"), "9:29", `unknown want "busy" in lock; did you mean "error"? known: granted, error, unknown`},
+		{"a want of another step in a list", step("force_unlock: {name: o, want: [released, still_held]}"), "9:48", "known: released, not_held, error, unknown"},
+		{"an empty want", step("unlock: {name: o, want: []}"), "9:31", "unlock can have: released, still_held"},
+		{"sold is not a want", step("use: {resource: stock, want: sold}"), "9:36", `did you mean "sold_out"?`},
+		{"a null reply", step("lock: {name: o, reply: null}"), "9:30", "an empty reply is written nil"},
+		{"a reply with a unit", step("lock: {name: o, reply: 3s}"), "9:30", "write the milliseconds without a unit: 3000"},
+		{"a reply that is a word", step("try_lock: {name: o, reply: ok}"), "9:34", "neither nil nor a whole number"},
+		{"a reply that unlock cannot have", step("unlock: {name: o, reply: 2}"), "9:32", "known: nil, 0, 1"},
+		{"a read of nothing", step("read: {name: o}"), "9:13", "read looks at nothing"},
+		{"a misspelt ttl", step("read: {name: o, ttl: fre}"), "9:28", `did you mean "free"?`},
+		{"a ttl without a unit", step("read: {name: o, ttl: 30}"), "9:28", "write 30s, 30ms"},
+		{"a queue of strangers", step("read: {name: o, queue: [b/2]}"), "9:31", `unknown thread "b/2" in processes; did you mean`},
+		{"a deadline of a stranger", step("read: {name: o, deadlines: {b/2: 1s}}"), "9:35", `unknown thread "b/2"`},
+		{"published without a count", step("published: {name: o, to: all}"), "9:18", `published needs "count"`},
+		{"published to a stranger", step("published: {name: o, to: al, count: 1}"), "9:32", `did you mean "all"?`},
+		{"an unknown resource", step("use: {resource: stok}"), "9:23", `unknown resource "stok" in resources; did you mean "stock"?`},
+		{"a resource where there is none", strings.Replace(step("use: {resource: x}"), base[strings.Index(base, "resources"):strings.Index(base, "processes")], "", 1),
+			"8:23", "resources declares none"},
+		{"interrupting a stranger", step("interrupt: c/1"), "9:18", `unknown thread "c/1"`},
+		{"repeat without a bound", step("repeat: {steps: [close]}"), "9:15", "repeat needs one of times, until"},
+		{"repeat with two bounds", step("repeat: {times: 1, until: 1s, steps: [close]}"), "9:15", "times and until; give one"},
+		{"repeat without steps", step("repeat: {times: 1, steps: []}"), "9:33", "give the steps to repeat"},
+		{"a bad step inside", step("repeat: {times: 1, steps: [{sleep: 5}]}"), "9:42", "write 5s"},
+		{"a misspelt with_lock", step("with_lock: {name: o, unlock: never}"), "9:36", "known: when_granted, always"},
+
+		// Faults.
+		{"a fault that is a word", fault("crash"), "10:5", "a fault is a mapping of fields"},
+		{"an unknown fault", fault("{at: 1s, crush: a}"), "10:14", `unknown field "crush" in a fault; did you mean "crash"?`},
+		{"a fault that does nothing", fault("{at: 1s}"), "10:5", "a fault needs one of crash, pause"},
+		{"two faults in one", fault("{at: 1s, crash: a, pause: a, for: 1s}"), "10:5", "crash and pause; give one"},
+		{"a fault without an instant", fault("{crash: a}"), "10:5", `a crash fault needs "at"`},
+		{"a field of another fault", fault("{at: 1s, crash: a, for: 1s}"), "10:24", `unknown field "for" in a crash fault`},
+		{"a pause without a length", fault("{at: 1s, pause: a}"), "10:5", `a pause fault needs "for"`},
+		{"a pause of no length", fault("{at: 1s, pause: a, for: 0}"), "10:29", "too short"},
+		{"a crash of a stranger", fault("{at: 1s, crash: aa}"), "10:21", `unknown process "aa" in processes; did you mean "a"?`},
+		{"a partition of nobody", fault("{at: 1s, partition: [], for: 1s}"), "10:25", "name the processes to cut off"},
+		{"a partition of a stranger", fault("{at: 1s, partition: [a, c], for: 1s}"), "10:29", `unknown process "c"`},
+		{"an unknown server fault", fault("{at: 1s, server: reboot}"), "10:22", "known: restart, failover, flush_scripts, stall"},
+		{"keep_data of a failover", fault("{at: 1s, server: failover, keep_data: true}"), "10:32", `unknown field "keep_data" in server: failover`},
+		{"a negative loss", fault("{at: 1s, server: failover, lose_last: -1}"), "10:43", "-1 is not between 0"},
+		{"a stall without a length", fault("{at: 1s, server: stall}"), "10:5", `server: stall needs "for"`},
+		{"an unknown deed of an operator", fault("{at: 1s, key: x, do: drop}"), "10:26", "known: delete, expire"},
+		{"a rule at an instant", fault("{at: 1s, when: {}, do: drop}"), "10:6", `unknown field "at" in a when fault`},
+		{"a rule without a deed", fault("{when: {}}"), "10:5", `a when fault needs "do"`},
+		{"an unknown field of a rule", fault("{when: {proces: a}, do: drop}"), "10:13", `did you mean "process"?`},
+		{"an unknown script", fault("{when: {script: renewal}, do: drop}"), "10:21", `did you mean "renew"?`},
+		{"the nothingth message", fault("{when: {nth: 0}, do: drop}"), "10:18", "0 is not between 1"},
+		{"nth and every", fault("{when: {nth: 1, every: 2}, do: drop}"), "10:28", "exclude each other"},
+		{"a rule that ends before it begins", fault("{when: {}, from: 2s, until: 2s, do: drop}"), "10:33", "not after from 2s"},
+		{"a delay without a length", fault("{when: {}, do: delay}"), "10:5", "do: delay needs for"},
+		{"a drop with a length", fault("{when: {}, do: drop, for: 1s}"), "10:31", "for belongs to do: delay, not to do: drop"},
+		{"an error without a text", fault("{when: {}, do: error}"), "10:5", "do: error needs with"},
+		{"a drop with a text", fault("{when: {}, do: drop, with: x}"), "10:32", "with belongs to do: error"},
+
+		// Expectations.
+		{"an expectation of an unknown lock", with("expect: {redison: held}"), "9:10", `no lock "redison"`},
+		{"an expectation of a lock not listed", with("expect: {setnx-del: held}"), "9:10", `unknown lock "setnx-del" in locks; did you mean "redisson@4.7.0"?`},
+		{"two expectations of one lock", with("expect: {redisson: held, redisson@4.7.0: held}"), "9:26", "has an expectation already"},
+		{"an unknown outcome", with("expect: {redisson: hold}"), "9:20", `did you mean "held"?`},
+		{"a bug without judges", with("expect: {redisson: bug}"), "9:20", "bug needs its judges: {bug: [misdelete]}"},
+		{"a bug with no judge", with("expect: {redisson: {bug: []}}"), "9:26", "judges: mutual-exclusion"},
+		{"an unknown judge", with("expect: {redisson: {bug: [misdeleted]}}"), "9:27", `unknown judge "misdeleted" in bug; did you mean "misdelete"?`},
+		{"held with a judge", with("expect: {redisson: {held: [fifo]}}"), "9:27", "write held: []"},
+		{"two outcomes", with("expect: {redisson: {bug: [fifo], limit: [fifo]}}"), "9:20", "bug and limit; give one"},
+		{"no outcome", with("expect: {redisson: {reach: [renewed]}}"), "9:20", "needs one of held, bug, limit, not"},
+		{"in no known number of seeds", with("expect: {redisson: {bug: [fifo], in: any}}"), "9:38", "known: all, some"},
+	}
+	for _, c := range cases {
+		t.Run(c.rule, func(t *testing.T) {
+			s, err := Parse("x.yaml", []byte(c.text), shop)
+			var first *FileError
+			if !errors.As(err, &first) {
+				t.Fatalf("got %v, want a *FileError\n%s", err, c.text)
+			}
+			if s != nil {
+				t.Error("a scenario comes with the error")
+			}
+			if place := "x.yaml:" + c.at + ": "; !strings.HasPrefix(first.Error(), place) || !strings.Contains(first.Error(), c.says) {
+				t.Errorf("got  %v\nwant %s…%s", err, place, c.says)
+			}
+		})
+	}
+}
+
+func TestEveryErrorIsReportedInTheOrderOfTheFile(t *testing.T) {
+	_, err := Parse("f", []byte(with("    - lok: orders\nwatchdog: 5\nseeds: x")), shop)
+	lines := strings.Split(err.Error(), "\n")
+	if len(lines) != 3 {
+		t.Fatalf("%d errors, want 3: %v", len(lines), err)
+	}
+	for i, place := range []string{"f:9:7: ", "f:10:11: ", "f:11:8: "} {
+		if !strings.HasPrefix(lines[i], place) {
+			t.Errorf("error %d is %q, want it at %s", i, lines[i], place)
+		}
+	}
+}
+
+func TestAFileFullOfErrorsReportsOnlySome(t *testing.T) {
+	_, err := Parse("f", []byte(with(strings.Repeat("    - lok: orders\n", 10_000))), shop)
+	if n := strings.Count(err.Error(), "\n") + 1; n != maxErrors {
+		t.Errorf("%d errors, want %d", n, maxErrors)
+	}
+}
+
+func FuzzParse(f *testing.F) {
+	for _, seed := range []string{
+		"", example, base, "lockstep: 1", "lockstep: 2", "---\n---\n", "a: &a [*a]", "{<<: {}}", "? {a: b}\n: c", "!!x y", "\xff", "\xff\xfe[\x00",
+		with("    - repeat: {times: 1, steps: [read: {name: o, ttl: 1s..2s, queue: [b/1]}]}"),
+		with("faults:\n  - {when: {nth: 1}, do: error, with: x}\n  - {at: 1s, server: stall, for: 1s}"),
+		with("expect: {redisson: {held, reach: []}}\nserver: {replicas: 1}\nseeds: 3..4"),
+	} {
+		f.Add([]byte(seed))
+	}
+	f.Fuzz(func(t *testing.T, text []byte) {
+		s, err := Parse("f", text, shop)
+		if (s == nil) == (err == nil) {
+			t.Fatalf("scenario %v with error %v", s, err)
+		}
+		var at *FileError
+		if err != nil && (!errors.As(err, &at) || at.Line < 1 || at.Column < 1 || at.Msg == "") {
+			t.Fatalf("error without a place: %v", err)
+		}
+		// What was accepted is accepted again, with the same meaning.
+		if err == nil {
+			again, err := Parse("f", []byte(s.Text), shop)
+			if err != nil || !reflect.DeepEqual(s, again) {
+				t.Fatalf("again: %v, %v; first %v", again, err, s)
+			}
+		}
+	})
+}

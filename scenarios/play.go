@@ -1,0 +1,436 @@
+package scenarios
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+
+	"lockstep/lockimpl"
+	"lockstep/model"
+	"lockstep/sim"
+)
+
+// Played is one run of a scenario: what happened, not yet judged.
+type Played struct {
+	sim.Result
+	Decisions sim.Decisions
+}
+
+// Play runs a scenario on a lock with the decisions of a chooser.
+func Play(h *sim.Host, sc *Scenario, l *Lock, chooser sim.Chooser) Played {
+	drawn := sim.NewRecorder(chooser)
+	locks := sc.lockNames()
+	params := l.params(sc)
+	cfg := sim.Config{
+		Chooser: drawn, LatencyMin: sc.Latency.Min, LatencyMax: sc.Latency.Max,
+		Resources: map[string]int64{}, Locks: locks,
+		Name:   func(words []string) sim.Command { return l.name(words, locks) },
+		Params: params,
+	}
+	for _, p := range sc.Processes {
+		cfg.Processes = append(cfg.Processes, sim.ProcessConfig{Name: p.Name, Threads: p.Threads, Offset: p.WallOffset, DriftPPM: p.WallDriftPPM})
+	}
+	for _, r := range sc.Resources {
+		cfg.Resources[r.Name] = r.Start
+	}
+	for _, f := range sc.Faults {
+		cfg.Faults = append(cfg.Faults, f.Fault)
+	}
+	longest := max(params.Watchdog, sc.longestLease())
+	cfg.Settle = longest + time.Second
+	cfg.Quiet = longest + time.Second
+	if l.Fair {
+		cfg.Quiet += 2 * max(params.FairWait, sc.longestWait())
+	}
+	cfg.Drain = cfg.Settle
+
+	res := sim.Run(h, withObserver(cfg, l), func(w *sim.World) {
+		for i, p := range sc.Processes {
+			ps := &player{sc: sc, lock: l, w: w, process: w.Process(p.Name), perCall: p.PerCall, objects: map[string]lockimpl.Lock{}}
+			ps.client = l.client(ps.process, sc, sc.Processes[i].ClientOptions)
+			for _, t := range ps.process.Threads() {
+				steps := sc.stepsOf(p.Name, t.Number())
+				t.Start(func() { ps.run(t, steps) })
+			}
+		}
+	})
+	res.Record.Params.Processes = sc.skews(res.SimNs)
+	return Played{Result: res, Decisions: drawn.Drawn}
+}
+
+// withObserver lets the world read the lock's keys; scores are deadlines on
+// the clock that the bubble starts with.
+func withObserver(cfg sim.Config, l *Lock) sim.Config {
+	cfg.Observe = func(keys sim.Keyspace, lock string) *model.LockState { return l.observe(keys, lock, sim.EpochMs) }
+	return cfg
+}
+
+func (sc *Scenario) stepsOf(process string, thread int) []Step {
+	for _, s := range sc.Threads {
+		if s.Process == process && s.Thread == thread {
+			return s.Steps
+		}
+	}
+	return nil
+}
+
+// each visits every step, nested ones included.
+func (sc *Scenario) each(visit func(Step)) {
+	var walk func([]Step)
+	walk = func(steps []Step) {
+		for _, s := range steps {
+			visit(s)
+			walk(s.Steps)
+		}
+	}
+	for _, t := range sc.Threads {
+		walk(t.Steps)
+	}
+}
+
+// lockNames are the names of the locks that the steps use, sorted.
+func (sc *Scenario) lockNames() []string {
+	names := map[string]bool{}
+	sc.each(func(s Step) {
+		switch s.Kind {
+		case StepLock, StepTryLock, StepWithLock, StepUnlock, StepForceUnlock, StepRead, StepPublished:
+			names[s.Name] = true
+		}
+	})
+	return slices.Sorted(maps.Keys(names))
+}
+
+func (sc *Scenario) longestLease() (longest Duration) {
+	sc.each(func(s Step) {
+		if s.Lease != nil {
+			longest = max(longest, *s.Lease)
+		}
+	})
+	return longest
+}
+
+func (sc *Scenario) longestWait() (longest Duration) {
+	sc.each(func(s Step) {
+		if s.Wait != nil {
+			longest = max(longest, *s.Wait)
+		}
+	})
+	return longest
+}
+
+// skews are the processes' largest distances from the server's clock.
+func (sc *Scenario) skews(simNs int64) []model.ProcessParams {
+	var out []model.ProcessParams
+	for _, p := range sc.Processes {
+		at, worst := p.WallOffset, p.WallOffset.Abs()
+		for _, f := range sc.Faults {
+			if f.Kind == sim.FaultWallClock && f.Processes[0] == p.Name {
+				at += f.Step
+				worst = max(worst, at.Abs())
+			}
+		}
+		drift := Duration(float64(simNs) * float64(p.WallDriftPPM) / 1e6)
+		out = append(out, model.ProcessParams{Name: p.Name, Threads: p.Threads, Skew: worst + drift.Abs()})
+	}
+	return out
+}
+
+// player makes the steps of one process's threads into calls.
+type player struct {
+	sc      *Scenario
+	lock    *Lock
+	w       *sim.World
+	process *sim.Process
+	client  lockimpl.Client
+	perCall bool
+
+	mu      sync.Mutex
+	objects map[string]lockimpl.Lock
+}
+
+// object is the lock object that a call uses.
+func (p *player) object(name string) lockimpl.Lock {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if l := p.objects[name]; l != nil && !p.perCall {
+		return l
+	}
+	l, err := p.client.GetLock(name)
+	if err != nil {
+		panic("scenarios: the loader let a lock name pass that no lock takes: " + err.Error())
+	}
+	p.objects[name] = l
+	return l
+}
+
+func (p *player) run(t *sim.Thread, steps []Step) {
+	for _, s := range steps {
+		p.step(t, s)
+	}
+}
+
+func (p *player) step(t *sim.Thread, s Step) {
+	switch s.Kind {
+	case StepAt:
+		t.At(s.D)
+	case StepSleep:
+		t.Sleep(s.D)
+	case StepLock, StepTryLock:
+		p.acquire(t, s)
+	case StepWithLock:
+		granted := p.acquire(t, s) == model.Granted
+		if granted {
+			p.run(t, s.Steps)
+		}
+		if granted || s.UnlockAlways {
+			p.unlock(t, Step{Kind: StepUnlock, Pos: s.Pos, Name: s.Name})
+		}
+	case StepUnlock:
+		p.unlock(t, s)
+	case StepForceUnlock:
+		_, outcome := p.call(t, s, model.ActForceUnlock, 0, 0, func(ctx context.Context, l lockimpl.Lock) (model.Outcome, error) {
+			freed, err := l.ForceUnlock(ctx)
+			if freed {
+				return model.Released, err
+			}
+			return ended(model.NotHeld, err)
+		})
+		p.want(t, s, outcome)
+	case StepRead:
+		t.Do(func() { p.read(t, s) })
+	case StepPublished:
+		t.Do(func() {
+			got := p.w.Published(p.lock.channel(s.Name, s.Target))
+			p.check(t, s, "published to "+s.Target, strconv.FormatInt(s.Count, 10), strconv.FormatInt(got, 10), got == s.Count)
+		})
+	case StepUse:
+		p.use(t, s)
+	case StepInterrupt:
+		t.Interrupt(p.thread(s.Target))
+	case StepRepeat:
+		for i := 0; s.Until != nil || i < s.Times; i++ {
+			if s.Until != nil && p.w.Now() >= *s.Until {
+				break
+			}
+			p.run(t, s.Steps)
+		}
+	case StepClose:
+		t.Close()
+	default:
+		panic("scenarios: a step of unknown kind " + string(s.Kind))
+	}
+}
+
+func (p *player) thread(name string) *sim.Thread {
+	process, n := splitThread(name)
+	return p.w.Process(process).Threads()[n-1]
+}
+
+func splitThread(name string) (process string, n int) {
+	for i := len(name) - 1; i >= 0; i-- {
+		if name[i] == '/' {
+			n, _ = strconv.Atoi(name[i+1:])
+			return name[:i], n
+		}
+	}
+	return name, 0
+}
+
+func value(d *Duration) Duration {
+	if d == nil {
+		return 0
+	}
+	return *d
+}
+
+func (p *player) acquire(t *sim.Thread, s Step) model.Outcome {
+	lease, wait := value(s.Lease), value(s.Wait)
+	var op int
+	var outcome model.Outcome
+	switch {
+	case s.Kind == StepTryLock && s.Lease == nil && s.Wait == nil:
+		op, outcome = p.call(t, s, model.ActTryLock, 0, 0, func(ctx context.Context, l lockimpl.Lock) (model.Outcome, error) {
+			ok, err := l.TryLock(ctx, lockimpl.Owner(t.Number()))
+			return tried(ok, err)
+		})
+	case s.Kind == StepTryLock || s.Wait != nil:
+		unit := time.Millisecond
+		if s.UnitSeconds {
+			unit = time.Second
+		}
+		op, outcome = p.call(t, s, model.ActTryLockTimed, lease, wait, func(ctx context.Context, l lockimpl.Lock) (model.Outcome, error) {
+			ok, err := l.TryLockTimed(ctx, lockimpl.Owner(t.Number()), lockimpl.TryOptions{Wait: wait, Lease: lease, Unit: unit})
+			return tried(ok, err)
+		})
+	default:
+		interruptible := p.lock.Interruptible
+		if s.Interruptible != nil {
+			interruptible = *s.Interruptible
+		}
+		op, outcome = p.call(t, s, model.ActLock, lease, -1, func(ctx context.Context, l lockimpl.Lock) (model.Outcome, error) {
+			err := l.Lock(ctx, lockimpl.Owner(t.Number()), lockimpl.LockOptions{Lease: lease, Interruptible: interruptible})
+			return ended(model.Granted, err)
+		})
+	}
+	p.want(t, s, outcome)
+	p.reply(t, s, op, "acquire", false)
+	return outcome
+}
+
+func (p *player) unlock(t *sim.Thread, s Step) {
+	op, outcome := p.call(t, s, model.ActUnlock, 0, 0, func(ctx context.Context, l lockimpl.Lock) (model.Outcome, error) {
+		r, err := l.Unlock(ctx, lockimpl.Owner(t.Number()))
+		if r == lockimpl.StillHeld {
+			return model.StillHeld, err
+		}
+		return ended(model.Released, err)
+	})
+	p.want(t, s, outcome)
+	p.reply(t, s, op, "unlock", true)
+}
+
+func (p *player) call(t *sim.Thread, s Step, act model.Action, lease, wait Duration, f func(context.Context, lockimpl.Lock) (model.Outcome, error)) (int, model.Outcome) {
+	what := sim.Operation{Action: act, Lock: s.Name, LeaseNs: int64(lease), WaitNs: int64(wait)}
+	l := p.object(s.Name)
+	return t.Call(what, func(ctx context.Context) (model.Outcome, error) { return f(ctx, l) })
+}
+
+func tried(ok bool, err error) (model.Outcome, error) {
+	if ok {
+		return model.Granted, err
+	}
+	return ended(model.Busy, err)
+}
+
+// ended is the outcome of a call that came back with err, or well.
+func ended(well model.Outcome, err error) (model.Outcome, error) {
+	switch {
+	case err == nil:
+		return well, nil
+	case errors.Is(err, lockimpl.ErrUnknownOutcome):
+		return model.Unknown, err
+	case errors.Is(err, lockimpl.ErrNotHeld):
+		return model.NotHeld, err
+	default:
+		return model.Failed, err
+	}
+}
+
+func (p *player) want(t *sim.Thread, s Step, got model.Outcome) {
+	if len(s.Want) > 0 {
+		t.Do(func() {
+			p.check(t, s, string(s.Kind), fmt.Sprint(s.Want), string(got), slices.Contains(s.Want, string(got)))
+		})
+	}
+}
+
+func (p *player) reply(t *sim.Thread, s Step, op int, script string, last bool) {
+	if s.Reply == "" || p.lock.rel == nil {
+		return
+	}
+	t.Do(func() {
+		got, ok := p.w.OpReply(op, script, last)
+		if !ok {
+			got = "none"
+		}
+		p.check(t, s, string(s.Kind)+" reply", s.Reply, got, got == s.Reply)
+	})
+}
+
+// check records whether a step met what the file wants of it.
+func (p *player) check(t *sim.Thread, s Step, what, want, got string, met bool) {
+	t.Record(model.Event{Kind: model.KindCheck, Lock: s.Name, Met: met,
+		Text: fmt.Sprintf("%s:%d: %s of %s: wanted %s, got %s", s.Pos.File, s.Pos.Line, what, s.Name, want, got)})
+}
+
+func (p *player) use(t *sim.Thread, s Step) {
+	var keep *int64
+	for _, r := range p.sc.Resources {
+		if r.Name == s.Name {
+			keep = r.NeverBelow
+		}
+	}
+	sold := t.Use(s.Name, s.Take, s.For, keep)
+	if len(s.Want) > 0 {
+		got := "sold"
+		if !sold {
+			got = "sold_out"
+		}
+		t.Do(func() { p.check(t, s, "use", fmt.Sprint(s.Want), got, slices.Contains(s.Want, got)) })
+	}
+}
+
+func (p *player) read(t *sim.Thread, s Step) {
+	state := p.w.State(s.Name)
+	r := s.Read
+	if r.Holds != nil {
+		var got int64
+		if state.Owner == t.Name() {
+			got = int64(state.Count)
+		}
+		p.check(t, s, "holds", fmt.Sprint(*r.Holds), fmt.Sprint(got), got == *r.Holds)
+	}
+	if r.Locked != nil {
+		p.check(t, s, "locked", fmt.Sprint(*r.Locked), fmt.Sprint(state.Held()), *r.Locked == state.Held())
+	}
+	if r.TTL != nil {
+		got, met := p.ttl(state, *r.TTL)
+		p.check(t, s, "ttl", r.TTL.String(), got, met)
+	}
+	if r.Queue != nil {
+		p.check(t, s, "queue", fmt.Sprint(*r.Queue), fmt.Sprint(state.Queue), slices.Equal(*r.Queue, state.Queue))
+	}
+	for _, who := range slices.Sorted(maps.Keys(r.Deadlines)) {
+		want := r.Deadlines[who]
+		ms, ok := state.Deadlines[who]
+		got := Duration(ms) * time.Millisecond
+		shown := got.String()
+		if !ok {
+			shown = "none"
+		}
+		p.check(t, s, "deadline of "+who, want.String(), shown, ok && want.Min <= got && got <= want.Max)
+	}
+}
+
+func (p *player) ttl(state *model.LockState, want TTL) (got string, met bool) {
+	switch {
+	case !state.Held():
+		return "free", want.Free
+	case state.ExpiresMs < 0:
+		return "endless", want.Endless
+	}
+	left := Duration(state.ExpiresMs-p.w.Now().Milliseconds()) * time.Millisecond
+	return left.String(), !want.Free && !want.Endless && want.Range.Min <= left && left <= want.Range.Max
+}
+
+// String writes a range as a file does.
+func (r Range) String() string {
+	if r.Min == r.Max {
+		return r.Min.String()
+	}
+	return r.Min.String() + ".." + r.Max.String()
+}
+
+// String writes what a read expects as a file does.
+func (t TTL) String() string {
+	switch {
+	case t.Free:
+		return "free"
+	case t.Endless:
+		return "endless"
+	}
+	return t.Range.String()
+}
+
+// Playable says whether this world can play the scenario.
+func (sc *Scenario) Playable() error {
+	if sc.Server.Replicas > 0 {
+		return fmt.Errorf("%s: server: {replicas: %d}: this world has one server; locks that ask for replicas (WAIT) do not exist in it", sc.File, sc.Server.Replicas)
+	}
+	return nil
+}

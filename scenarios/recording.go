@@ -1,0 +1,148 @@
+package scenarios
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"lockstep/sim"
+)
+
+// recordingFormat is the version of the file format.
+const recordingFormat = 1
+
+// Recording is a run that can be played again: lines that begin with # for
+// people, then one JSON object.
+type Recording struct {
+	Format int `json:"lockstep_recording"`
+	// World is the world version in which the decisions give the digest.
+	World    int    `json:"world"`
+	Lock     string `json:"lock"`
+	Strategy string `json:"strategy"`
+	Seed     uint64 `json:"seed"`
+	Verdict  Word   `json:"verdict"`
+	Digest   string `json:"digest"` // of the record: hex SHA-256
+	// File is where the scenario came from; Scenario is its text.
+	File      string        `json:"file"`
+	Scenario  string        `json:"scenario"`
+	Decisions sim.Decisions `json:"decisions"` // by stream
+}
+
+// WrongWorldError refuses a recording of another world version.
+type WrongWorldError struct {
+	File      string
+	World     int
+	Recording *Recording
+}
+
+// Error says what can still be done with the recording.
+func (e *WrongWorldError) Error() string {
+	return fmt.Sprintf("%s: recorded in world version %d, and this program's is %d: the same decisions would give another record. "+
+		"Its scenario may still show the same: it is %s, lock %s, seed %d", e.File, e.World, sim.Version, e.Recording.File, e.Recording.Lock, e.Recording.Seed)
+}
+
+// Recording makes the recording of a verdict.
+func (v Verdict) Recording() *Recording {
+	return &Recording{
+		Format: recordingFormat, World: sim.Version, Lock: v.Lock.Name, Strategy: "random", Seed: v.Seed, Verdict: v.Word,
+		Digest: v.Digest, File: v.Scenario.File, Scenario: v.Scenario.Text, Decisions: v.Played.Decisions,
+	}
+}
+
+// Write writes a recording, with comment lines on top.
+func (r *Recording) Write(w io.Writer, comment []string) error {
+	var b bytes.Buffer
+	for _, line := range comment {
+		fmt.Fprintf(&b, "# %s\n", strings.ReplaceAll(line, "\n", " "))
+	}
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(r); err != nil {
+		return err
+	}
+	_, err := w.Write(b.Bytes())
+	return err
+}
+
+// ReadRecording reads a recording, its scenario and its lock. Errors are
+// *FileError, or *WrongWorldError for one that is whole but of another world.
+func ReadRecording(file string, text []byte) (*Recording, *Scenario, *Lock, error) {
+	fail := func(offset int, format string, args ...any) (*Recording, *Scenario, *Lock, error) {
+		line, column := position(text, offset)
+		return nil, nil, nil, &FileError{File: file, Line: line, Column: column, Msg: fmt.Sprintf(format, args...)}
+	}
+	begin := 0
+	for begin < len(text) && text[begin] == '#' {
+		end := bytes.IndexByte(text[begin:], '\n')
+		if end < 0 {
+			end = len(text) - begin - 1
+		}
+		begin += end + 1
+	}
+	if len(bytes.TrimSpace(text[begin:])) == 0 {
+		return fail(begin, "the recording is empty; a recording is what simrun run --out DIR writes as DIR/SCENARIO/LOCK/SEED.lockstep")
+	}
+	dec := json.NewDecoder(bytes.NewReader(text[begin:]))
+	dec.DisallowUnknownFields()
+	var r Recording
+	if err := dec.Decode(&r); err != nil {
+		var syntax *json.SyntaxError
+		var kind *json.UnmarshalTypeError
+		switch {
+		case errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF):
+			return fail(len(text), "the recording is cut off: the JSON object that begins at byte %d does not end", begin)
+		case errors.As(err, &syntax):
+			return fail(begin+int(syntax.Offset)-1, "not a recording: %v", err)
+		case errors.As(err, &kind):
+			return fail(begin+int(kind.Offset)-1, "not a recording: %s cannot be a %s", kind.Field, kind.Value)
+		}
+		return fail(begin, "not a recording: %v", err)
+	}
+	if rest := bytes.TrimSpace(text[begin+int(dec.InputOffset()):]); len(rest) > 0 {
+		return fail(begin+int(dec.InputOffset()), "something follows the recording's JSON object; remove it")
+	}
+	if r.Format != recordingFormat {
+		return fail(begin, "recording format %d; this program reads format %d", r.Format, recordingFormat)
+	}
+	if r.World != sim.Version {
+		return nil, nil, nil, &WrongWorldError{File: file, World: r.World, Recording: &r}
+	}
+	l, err := FindLock(r.Lock)
+	if err != nil {
+		return fail(begin, "%v", err)
+	}
+	sc, err := Parse(r.File, []byte(r.Scenario), canonical)
+	if err != nil {
+		return fail(begin, "the scenario in the recording: %v", err)
+	}
+	return &r, sc, l, nil
+}
+
+// position gives line and column, from 1, of a byte offset.
+func position(text []byte, offset int) (line, column int) {
+	offset = max(0, min(offset, len(text)))
+	before := text[:offset]
+	return bytes.Count(before, []byte("\n")) + 1, offset - bytes.LastIndexByte(before, '\n')
+}
+
+// Replay plays a recording. diverged says where the run asked for a decision
+// that was not recorded, "" when it did not.
+func Replay(h *sim.Host, r *Recording, sc *Scenario, l *Lock) (v Verdict, diverged string) {
+	replayer := sim.NewReplayer(r.Decisions)
+	p := Play(h, sc, l, replayer)
+	return Judge(h, sc, l, r.Seed, p), replayer.Diverged()
+}
+
+// ScenarioName finds the scenario's name in a recording whose scenario may not
+// be readable any more.
+func (r *Recording) ScenarioName() string {
+	for _, line := range strings.Split(r.Scenario, "\n") {
+		if name, ok := strings.CutPrefix(line, "name:"); ok {
+			return strings.TrimSpace(name)
+		}
+	}
+	return r.File
+}

@@ -1,0 +1,285 @@
+package scenarios
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"lockstep/lockimpl"
+	"lockstep/lockimpl/redisson"
+	"lockstep/model"
+	"lockstep/sim"
+)
+
+// bareBackoff is the wait between a bare client's own retries.
+const bareBackoff = 8 * time.Millisecond
+
+// Lock is one entry of the registry: a lock by its canonical name, and what
+// the world and the judges must know of it.
+type Lock struct {
+	Name  string
+	About string
+	Fair  bool
+	// Uncounted: re-entry is not counted, or not possible.
+	Uncounted bool
+	// NoWatchdog: a hold without lease has a fixed one.
+	NoWatchdog bool
+	// Interruptible is what lock() does when a scenario does not say.
+	Interruptible bool
+
+	rel      *redisson.Release // nil: a bare lock
+	bare     lockimpl.Bare
+	commands map[string]sim.Command // by script text and by SHA
+}
+
+// Locks is the registry, in the order in which locks are listed.
+var Locks = registry()
+
+func registry() []*Lock {
+	bare := func(kind lockimpl.Bare, about string) *Lock {
+		l := &Lock{Name: string(kind), About: about, Uncounted: true, NoWatchdog: true, Interruptible: true, bare: kind}
+		l.commands = map[string]sim.Command{}
+		for text, script := range lockimpl.BareScripts {
+			l.commands[text] = sim.Command{Script: script}
+			l.commands[redis.NewScript(text).Hash()] = sim.Command{Script: script}
+		}
+		return l
+	}
+	all := []*Lock{
+		bare(lockimpl.None, "grants everything: the control that must fail"),
+		bare(lockimpl.SetNXDel, "SET NX PX, then DEL whoever holds it"),
+		bare(lockimpl.SetNXGetDel, "SET NX PX, then GET, compare, DEL"),
+		bare(lockimpl.SetNXCad, "SET NX PX, then compare and delete in one script"),
+		bare(lockimpl.StringReentrant, "the owner's name in one string; re-entry is not counted"),
+	}
+	for _, fair := range []bool{false, true} {
+		for _, rel := range redisson.Releases {
+			l := &Lock{Name: "redisson@" + rel.Version, About: "Redisson's lock as of " + rel.Version, Fair: fair, rel: rel}
+			if fair {
+				l.Name, l.About = "redisson-fair@"+rel.Version, "Redisson's fair lock as of "+rel.Version
+			}
+			l.commands = map[string]sim.Command{}
+			for _, s := range rel.Scripts() {
+				c := sim.Command{Script: string(s.Kind)}
+				l.commands[s.Text], l.commands[s.SHA] = c, c
+			}
+			all = append(all, l)
+		}
+	}
+	return all
+}
+
+// FindLock gives a lock by its name; without a release, the newest.
+func FindLock(name string) (*Lock, error) {
+	var found *Lock
+	names := make([]string, len(Locks))
+	for i, l := range Locks {
+		names[i] = l.Name
+		family, _, _ := strings.Cut(l.Name, "@")
+		if l.Name == name || family == name {
+			found = l // the last of a family is the newest
+		}
+	}
+	if found == nil {
+		return nil, fmt.Errorf("unknown lock %q; known: %s", name, strings.Join(names, ", "))
+	}
+	return found, nil
+}
+
+func canonical(name string) (string, error) {
+	l, err := FindLock(name)
+	if err != nil {
+		return "", err
+	}
+	return l.Name, nil
+}
+
+// client makes the lock's client in a process of a world.
+func (l *Lock) client(p *sim.Process, sc *Scenario, opt ClientOptions) lockimpl.Client {
+	ro := p.RedisOptions()
+	if opt.ResponseTimeout != nil {
+		ro.ReadTimeout = *opt.ResponseTimeout
+	}
+	if opt.PoolSize != nil {
+		ro.PoolSize = *opt.PoolSize
+	}
+	if l.rel == nil {
+		if opt.RetryAttempts != nil {
+			// Equal bounds: the jitter between them comes from global chance.
+			ro.MaxRetries, ro.MinRetryBackoff, ro.MaxRetryBackoff = *opt.RetryAttempts, bareBackoff, bareBackoff
+		}
+		rdb := p.NewRedis(ro)
+		c := lockimpl.NewBareClient(l.bare, rdb, p.Name())
+		p.OnClose(func() { _ = c.Close(); _ = rdb.Close() })
+		return c
+	}
+	rdb := p.NewRedis(redisson.Options(ro))
+	cfg := redisson.Config{
+		Release: l.rel, ID: p.Name(), WatchdogTimeout: sc.Watchdog, ResponseTimeout: ro.ReadTimeout,
+		Environment: lockimpl.Environment{
+			Now:    p.Now,
+			NewID:  func(o lockimpl.Owner) string { return p.NewID(int64(o)) },
+			Jitter: func(o lockimpl.Owner, max Duration) Duration { return p.Jitter(int64(o), max) },
+		},
+	}
+	if opt.FairWait != nil {
+		cfg.FairWait = *opt.FairWait
+	}
+	if opt.RetryAttempts != nil {
+		if cfg.RetryAttempts = *opt.RetryAttempts; cfg.RetryAttempts == 0 {
+			cfg.RetryAttempts = -1
+		}
+	}
+	c := redisson.NewClient(rdb, cfg)
+	p.OnClose(func() { _ = c.Close(); _ = rdb.Close() })
+	if l.Fair {
+		return fairClient{c}
+	}
+	return c
+}
+
+// fairClient makes fair locks of a Redisson client.
+type fairClient struct{ *redisson.Client }
+
+func (c fairClient) GetLock(name string) (lockimpl.Lock, error) { return c.GetFairLock(name) }
+
+// name says what a command is; locks are the names of the scenario's locks.
+func (l *Lock) name(words []string, locks []string) sim.Command {
+	switch cmd := strings.ToUpper(words[0]); {
+	case cmd == "SET" && l.rel == nil && len(words) >= 3:
+		return sim.Command{Script: "acquire", Locks: words[1:2], Owners: ownersOf(words[2:3])}
+	case cmd == "DEL" && l.rel == nil && len(words) == 2:
+		return sim.Command{Script: "unlock", Locks: words[1:2]}
+	case (cmd == "EVAL" || cmd == "EVALSHA") && len(words) > 3:
+		c := l.commands[words[1]]
+		n, err := strconv.Atoi(words[2])
+		if err != nil || n < 1 || 3+n > len(words) {
+			return c
+		}
+		keys, argv := words[3:3+n], words[3+n:]
+		c.Locks, c.Owners = l.whose(c.Script, keys, argv, locks)
+		return c
+	}
+	return sim.Command{}
+}
+
+// whose finds locks and owners among a script's keys and arguments.
+func (l *Lock) whose(script string, keys, argv, locks []string) (of, owners []string) {
+	if l.rel == nil {
+		return keys[:1], ownersOf(argv[len(argv)-1:])
+	}
+	switch script {
+	case "renew":
+		for i, k := range keys {
+			if i+1 < len(argv) {
+				of = append(of, k)
+				owners = append(owners, ownersOf(argv[i+1:i+2])...)
+			}
+		}
+		return of, owners
+	case "leave":
+		for _, name := range locks {
+			if redisson.QueueName(name) == keys[0] {
+				of = []string{name}
+			}
+		}
+		return of, ownersOf(argv[:1])
+	case "force_unlock":
+		return keys[:1], nil
+	case "unlock":
+		return keys[:1], ownersOf(argv[2:3])
+	default:
+		return keys[:1], ownersOf(argv[1:2])
+	}
+}
+
+// ownersOf turns CLIENT:OWNER, the client being named after its process, into
+// process/thread.
+func ownersOf(fields []string) []string {
+	out := make([]string, len(fields))
+	for i, f := range fields {
+		out[i] = ownerName(f)
+	}
+	return out
+}
+
+func ownerName(field string) string {
+	if i := strings.LastIndexByte(field, ':'); i >= 0 {
+		return field[:i] + "/" + field[i+1:]
+	}
+	return field
+}
+
+func ownerField(thread string) string { return strings.Replace(thread, "/", ":", 1) }
+
+// observe reads a lock's state from the server's keys.
+func (l *Lock) observe(keys sim.Keyspace, lock string, epochMs int64) *model.LockState {
+	s := &model.LockState{}
+	if l.rel == nil {
+		if holder, ok := keys.String(lock); ok {
+			s.Owner, s.Count, s.ExpiresMs = ownerName(holder), 1, keys.ExpiresMs(lock)
+		}
+		return s
+	}
+	hash := keys.Hash(lock)
+	// One field but where a fault put two; the smallest name speaks then.
+	for field, count := range hash {
+		if name := ownerName(field); s.Owner == "" || cmp.Less(name, s.Owner) {
+			s.Owner = name
+			s.Count, _ = strconv.Atoi(count)
+			s.ExpiresMs = keys.ExpiresMs(lock)
+		}
+	}
+	if !l.Fair {
+		return s
+	}
+	s.Queue = ownersOf(keys.List(redisson.QueueName(lock)))
+	for member, score := range keys.SortedSet(redisson.DeadlinesName(lock)) {
+		if s.Deadlines == nil {
+			s.Deadlines = map[string]int64{}
+		}
+		s.Deadlines[ownerName(member)] = int64(score) - epochMs
+	}
+	return s
+}
+
+// channel is where a release of the lock is published: to one waiter
+// (process/thread), or to "all".
+func (l *Lock) channel(lock, to string) string {
+	switch {
+	case l.rel == nil:
+		return ""
+	case to == "all":
+		return redisson.ChannelName(lock)
+	default:
+		return redisson.WaiterChannel(lock, ownerField(to))
+	}
+}
+
+// params is what the judges must know.
+func (l *Lock) params(sc *Scenario) model.Params {
+	p := model.Params{
+		Lock: l.Name, Fair: l.Fair, Watchdog: sc.Watchdog, NoWatchdog: l.NoWatchdog, Uncounted: l.Uncounted,
+	}
+	if l.NoWatchdog {
+		p.Watchdog = lockimpl.BareLease
+	}
+	if l.Fair {
+		p.FairWait = l.rel.FairWait
+		var own []Duration
+		for _, pr := range sc.Processes {
+			if w := pr.ClientOptions.FairWait; w != nil {
+				own = append(own, *w)
+			}
+		}
+		if len(own) == len(sc.Processes) {
+			p.FairWait = slices.Max(own)
+		}
+	}
+	return p
+}

@@ -1,0 +1,12 @@
+// Package sim is the world: a bubble of simulated time in which unmodified
+// clients talk to a Redis server over a simulated network, and every latency,
+// fault and order of events is drawn from one Chooser. It knows no lock: how
+// commands are named and what the server's keys mean comes with the Config.
+//
+// The one idea: the root goroutine of a testing/synctest bubble is the
+// scheduler. It waits until every other goroutine is durably blocked, gathers
+// what they sent in a stable order, and then lets exactly one thing happen.
+//
+// Nothing here may read the wall clock, global chance, or the order of a map
+// or of goroutines. docs/design.md lists the traps and the way round each.
+package sim

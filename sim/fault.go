@@ -1,0 +1,309 @@
+package sim
+
+import (
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+	"time"
+
+	"lockstep/model"
+)
+
+// FaultKind names what a fault does.
+type FaultKind string
+
+// The faults.
+const (
+	FaultCrash     FaultKind = "crash"
+	FaultPause     FaultKind = "pause"
+	FaultPartition FaultKind = "partition"
+	FaultWallClock FaultKind = "wall_clock"
+	FaultServer    FaultKind = "server"
+	FaultKey       FaultKind = "key"
+	FaultRule      FaultKind = "when"
+)
+
+// Fault is one fault of a world. Which fields mean something depends on Kind.
+type Fault struct {
+	Kind      FaultKind
+	At        time.Duration // all but rules
+	Processes []string      // crash, pause, wall_clock: one; partition: one or more
+	For       time.Duration // pause, partition, stall; a rule's delay
+	Step      time.Duration // wall_clock
+	// Server is restart, failover, flush_scripts or stall.
+	Server   string
+	KeepData bool
+	LoseLast int
+	// Key is a glob; KeyDo is delete or expire.
+	Key   string
+	KeyDo string
+	// A rule.
+	When  When
+	From  time.Duration
+	Until *time.Duration // nil: to the calm phase
+	Do    string         // drop, delay, hold, reset, error
+	With  string         // the error's text
+}
+
+// When is what a rule matches; empty fields match everything.
+type When struct {
+	Process   string
+	Direction string // request, reply or "" (both); a published message is a reply
+	Command   string // upper case
+	Script    string
+	Channel   string // a glob
+	Nth       int    // 0: every match
+	Every     int    // 0: every match
+}
+
+// rule is a fault on messages while it runs.
+type rule struct {
+	index   int // into the faults, from 1
+	fault   Fault
+	matched int
+	over    bool
+	held    []func()
+}
+
+// plan puts the faults on the schedule. Fault numbers in the record count from
+// 1 in the order of the list.
+func (w *World) plan(faults []Fault) {
+	for i, f := range faults {
+		n := i + 1
+		if f.Kind == FaultRule {
+			r := &rule{index: n, fault: f}
+			w.rules = append(w.rules, r)
+			if f.Until != nil {
+				w.faultsDue++
+				w.sched.add(int64(*f.Until), classFault, func() {
+					w.faultsDue--
+					w.moved = w.now()
+					r.end(w)
+				})
+			}
+			continue
+		}
+		if f.Kind == FaultServer && f.Server == "failover" {
+			w.server.keep = max(w.server.keep, f.LoseLast+1)
+		}
+		w.faultsDue++
+		w.sched.add(int64(f.At), classFault, func() {
+			w.moved = w.now()
+			w.record(model.Event{Kind: model.KindFault, Fault: n, Process: first(f.Processes), Text: f.Describe()})
+			w.strike(f)
+			if f.For == 0 {
+				w.faultsDue--
+				return
+			}
+			w.sched.add(w.now()+int64(f.For), classFault, func() {
+				w.faultsDue--
+				w.moved = w.now()
+				w.record(model.Event{Kind: model.KindFaultEnd, Fault: n, Process: first(f.Processes), Text: f.Describe()})
+			})
+		})
+	}
+}
+
+func first(names []string) string {
+	if len(names) == 1 {
+		return names[0]
+	}
+	return ""
+}
+
+func (w *World) strike(f Fault) {
+	switch f.Kind {
+	case FaultCrash:
+		w.process(f.Processes[0]).crash()
+	case FaultPause:
+		w.process(f.Processes[0]).pause(int64(f.For))
+	case FaultPartition:
+		for _, name := range f.Processes {
+			p := w.process(name)
+			w.mu.Lock()
+			p.cutUntil = max(p.cutUntil, w.now()+int64(f.For))
+			w.mu.Unlock()
+		}
+	case FaultWallClock:
+		p := w.process(f.Processes[0])
+		w.mu.Lock()
+		p.jump += f.Step
+		w.mu.Unlock()
+	case FaultKey:
+		for _, k := range w.server.remove(f.Key) {
+			if f.KeyDo == "expire" {
+				w.record(model.Event{Kind: model.KindExpire, Key: k})
+			}
+		}
+		w.observe(0)
+		w.server.planExpiry()
+	case FaultServer:
+		w.strikeServer(f)
+	default:
+		panic("sim: a fault of unknown kind " + string(f.Kind))
+	}
+}
+
+func (w *World) strikeServer(f Fault) {
+	s := w.server
+	switch f.Server {
+	case "stall":
+		w.stallTill = max(w.stallTill, w.now()+int64(f.For))
+		return
+	case "flush_scripts":
+		s.flushScripts()
+		return
+	case "failover":
+		s.failover(f.LoseLast)
+	case "restart":
+		if !f.KeepData {
+			s.m.FlushAll()
+		}
+		s.flushScripts()
+	}
+	for _, c := range w.conns {
+		// One at a time: goroutines woken together would go on in any order.
+		w.sched.add(w.now(), classDelivery, func() { w.reset(c) })
+	}
+	w.observe(0)
+	s.planExpiry()
+}
+
+func (w *World) partitioned(p *Process) bool { return !w.leaving && p.cutUntil > w.now() }
+
+// meet lets the rules look at a message. pass sends it on with a delay, fail
+// answers it with an error; a message that is neither is lost or held.
+func (w *World) meet(m *message, dir string, pass func(delay int64), fail func(text string)) {
+	r := w.rule(m, dir)
+	if r == nil {
+		pass(0)
+		return
+	}
+	w.moved = w.now()
+	w.record(model.Event{Kind: model.KindHit, Fault: r.index, Process: m.conn.p.cfg.Name, Op: m.op, Msg: m.id, Dir: dir,
+		Script: m.cmd.Script, Owners: m.cmd.Owners, Locks: m.cmd.Locks, Text: r.fault.Do})
+	switch r.fault.Do {
+	case "drop":
+		w.lost(m, dir, "dropped")
+	case "delay":
+		pass(int64(r.fault.For))
+	case "hold":
+		r.held = append(r.held, func() { pass(0) })
+	case "reset":
+		w.lost(m, dir, "connection reset")
+		w.reset(m.conn)
+	case "error":
+		fail(r.fault.With)
+	}
+}
+
+// rule counts the message on every rule that matches it and gives the first
+// that wants it.
+func (w *World) rule(m *message, dir string) *rule {
+	var found *rule
+	for _, r := range w.rules {
+		if !r.matches(w, m, dir) {
+			continue
+		}
+		r.matched++
+		when := r.fault.When
+		fires := when.Nth == 0 && when.Every == 0 ||
+			when.Nth > 0 && r.matched == when.Nth ||
+			when.Every > 0 && r.matched%when.Every == 0
+		if fires && found == nil {
+			found = r
+		}
+	}
+	return found
+}
+
+func (r *rule) matches(w *World, m *message, dir string) bool {
+	f, when := r.fault, r.fault.When
+	now := w.now()
+	if r.over || w.calm || now < int64(f.From) || f.Until != nil && now >= int64(*f.Until) {
+		return false
+	}
+	if when.Process != "" && when.Process != m.conn.p.cfg.Name {
+		return false
+	}
+	if when.Direction != "" && (when.Direction == "request") != (dir == "request") {
+		return false
+	}
+	if when.Script != "" && when.Script != m.cmd.Script {
+		return false
+	}
+	if when.Command != "" && (dir == "push" || when.Command != m.name()) {
+		return false
+	}
+	if when.Channel != "" {
+		channels := []string{m.ch}
+		if name := m.name(); strings.HasSuffix(name, "SUBSCRIBE") {
+			channels = m.words[1:]
+		} else if name == "PUBLISH" {
+			channels = m.words[1:2]
+		}
+		if !slices.ContainsFunc(channels, func(ch string) bool {
+			ok, err := path.Match(when.Channel, ch)
+			return err == nil && ok && ch != "" || ch == when.Channel
+		}) {
+			return false
+		}
+	}
+	return true
+}
+
+// end lets go what the rule held.
+func (r *rule) end(w *World) {
+	if r.over {
+		return
+	}
+	r.over = true
+	if r.matched > 0 {
+		w.record(model.Event{Kind: model.KindFaultEnd, Fault: r.index, Text: r.fault.Describe()})
+	}
+	held := r.held
+	r.held = nil
+	for _, f := range held {
+		f()
+	}
+}
+
+// Describe says what the fault does, in the words of a scenario.
+func (f Fault) Describe() string {
+	who := strings.Join(f.Processes, ", ")
+	switch f.Kind {
+	case FaultCrash:
+		return "crash of " + who
+	case FaultPause:
+		return fmt.Sprintf("pause of %s for %v", who, f.For)
+	case FaultPartition:
+		return fmt.Sprintf("partition of %s for %v", who, f.For)
+	case FaultWallClock:
+		return fmt.Sprintf("wall clock of %s steps by %v", who, f.Step)
+	case FaultKey:
+		return fmt.Sprintf("%s of key %s", f.KeyDo, f.Key)
+	case FaultServer:
+		switch {
+		case f.Server == "failover":
+			return fmt.Sprintf("failover that loses the last %d writes", f.LoseLast)
+		case f.Server == "restart" && f.KeepData:
+			return "server restart with its data"
+		case f.Server == "restart":
+			return "server restart without its data"
+		case f.Server == "stall":
+			return fmt.Sprintf("server stall for %v", f.For)
+		}
+		return "flush of the script cache"
+	}
+	words := []string{f.Do}
+	for _, part := range []string{f.When.Script, f.When.Command, f.When.Channel, f.When.Direction} {
+		if part != "" {
+			words = append(words, part)
+		}
+	}
+	if f.When.Process != "" {
+		words = append(words, "of", f.When.Process)
+	}
+	return strings.Join(words, " ")
+}

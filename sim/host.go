@@ -1,0 +1,127 @@
+package sim
+
+import (
+	"fmt"
+	"os"
+	"runtime"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// Version is the world version: raised by hand whenever the same decisions
+// give another record. Recordings of another version are refused.
+const Version = 1
+
+// Host is what a bubble needs of the testing package. A test makes one of its
+// *testing.T; a program gets one from Main.
+type Host struct {
+	t *testing.T
+	// stillAfter is the real time without a step of the scheduler after which
+	// a run is taken for hung.
+	stillAfter time.Duration
+}
+
+// NewHost makes the host of a test. It sets GOMAXPROCS to 1: with more
+// processors one seed in hundreds repeats differently.
+func NewHost(t *testing.T) *Host {
+	runtime.GOMAXPROCS(1)
+	return &Host{t: t, stillAfter: time.Minute}
+}
+
+// Main runs program where bubbles can be made and ends the process with its
+// result. It sets GOMAXPROCS to 1.
+func Main(program func(*Host) int) {
+	runtime.GOMAXPROCS(1)
+	args := os.Args
+	os.Args = args[:1] // the testing package would read the program's flags
+	testing.Main(func(string, string) (bool, error) { return true, nil }, []testing.InternalTest{{
+		Name: "program",
+		F: func(t *testing.T) {
+			os.Args = args
+			os.Exit(program(&Host{t: t, stillAfter: time.Minute}))
+		},
+	}}, nil, nil)
+}
+
+// bubble runs f as the root of a bubble and waits for it. f says whether all
+// goroutines that it knows of have ended: a bubble with others left would
+// panic, so it is parked for good.
+func (h *Host) bubble(alive *atomic.Int64, f func() (clean bool)) {
+	// go-redis keeps timers in a package-level pool; a timer of one bubble
+	// kills the next one. Two collections empty the pool.
+	runtime.GC()
+	runtime.GC()
+	done := make(chan struct{})
+	parked := make(chan struct{}) // made outside: waiting on it is not durable
+	go func() {
+		synctest.Test(h.t, func(*testing.T) {
+			clean := f()
+			close(done)
+			if !clean {
+				<-parked
+			}
+		})
+	}()
+	// The only real clock in this package: it can end a hung run, never
+	// change one.
+	tick := time.NewTicker(h.stillAfter / 4)
+	defer tick.Stop()
+	last, still := int64(-1), 0
+	for {
+		select {
+		case <-done:
+			return
+		case <-tick.C:
+			if now := alive.Load(); now != last {
+				last, still = now, 0
+				continue
+			}
+			if still++; still >= 4 {
+				fmt.Fprintf(os.Stderr, "lockstep: the world stands still. A goroutine waits in a way that simulated time cannot see, most likely for a sync.Mutex held over a Redis call:\n\n%s", notDurable())
+				os.Exit(70)
+			}
+		}
+	}
+}
+
+// notDurable gives the stacks of goroutines in bubbles that block time.
+func notDurable() string {
+	buf := make([]byte, 4<<20)
+	buf = buf[:runtime.Stack(buf, true)]
+	var found []string
+	for _, g := range strings.Split(string(buf), "\n\n") {
+		head, _, _ := strings.Cut(g, "\n")
+		if strings.Contains(head, "synctest bubble") && !strings.Contains(head, "durable") && !strings.Contains(head, "synctest.Wait") {
+			found = append(found, g)
+		}
+	}
+	return strings.Join(found, "\n\n") + "\n"
+}
+
+// bubbleGoroutines gives the heads of the goroutines that are in the caller's
+// bubble beside itself.
+func bubbleGoroutines() []string {
+	buf := make([]byte, 4<<20)
+	buf = buf[:runtime.Stack(buf, true)]
+	goroutines := strings.Split(string(buf), "\n\n")
+	own := bubbleOf(goroutines[0]) // Stack prints the caller first
+	var found []string
+	for _, g := range goroutines[1:] {
+		if own != "" && bubbleOf(g) == own && !strings.Contains(g, "testing.testingSynctestTest") {
+			found = append(found, g)
+		}
+	}
+	return found
+}
+
+func bubbleOf(stack string) string {
+	head, _, _ := strings.Cut(stack, "\n")
+	_, after, ok := strings.Cut(head, "synctest bubble ")
+	if !ok {
+		return ""
+	}
+	return strings.TrimRight(after, "]:")
+}

@@ -1,0 +1,95 @@
+package sim
+
+import "container/heap"
+
+// class orders what happens at one instant: key expiry, faults, deliveries,
+// deadlines, steps. Timers of the code under test run in the middle: they
+// inherit their sub-slot nanosecond from what started them.
+type class int
+
+const (
+	classExpiry class = iota
+	classFault
+	classDelivery
+	classDeadline
+	classStep
+)
+
+// slotNs is the resolution of nominal time. Below it every wake-up of the
+// world has a nanosecond of its own, because the runtime fires timers of one
+// instant in random order.
+const slotNs = 10_000
+
+// residue is where in its slot a class begins, and room the nanoseconds it has.
+var residue = [...]int64{classExpiry: 0, classFault: 100, classDelivery: 1000, classDeadline: 5000, classStep: 7000}
+
+const room = 2000
+
+// event is something that will happen: run, at a slot.
+type event struct {
+	slot int64 // ns, multiple of slotNs
+	class
+	seq uint64
+	run func()
+}
+
+func (e *event) ns() int64 {
+	r := residue[e.class]
+	if e.class >= classDelivery {
+		r += int64(e.seq % room)
+	}
+	return e.slot + r
+}
+
+type schedule struct {
+	events eventHeap
+	seq    uint64
+	last   int64 // ns at which the last event ran
+}
+
+// add plans run at the slot of nominal time atNs.
+func (s *schedule) add(atNs int64, c class, run func()) {
+	s.seq++
+	if atNs < 0 {
+		atNs = 0
+	}
+	heap.Push(&s.events, &event{slot: atNs / slotNs * slotNs, class: c, seq: s.seq, run: run})
+}
+
+// next gives the next event and when it runs, never before or at the instant
+// of the one before it.
+func (s *schedule) next() (*event, int64) {
+	if len(s.events) == 0 {
+		return nil, 0
+	}
+	e := s.events[0]
+	return e, max(e.ns(), s.last+1)
+}
+
+func (s *schedule) pop(atNs int64) *event {
+	s.last = atNs
+	return heap.Pop(&s.events).(*event)
+}
+
+type eventHeap []*event
+
+func (h eventHeap) Len() int { return len(h) }
+func (h eventHeap) Less(i, j int) bool {
+	a, b := h[i], h[j]
+	if a.slot != b.slot {
+		return a.slot < b.slot
+	}
+	if a.class != b.class {
+		return a.class < b.class
+	}
+	return a.seq < b.seq
+}
+func (h eventHeap) Swap(i, j int) { h[i], h[j] = h[j], h[i] }
+func (h *eventHeap) Push(x any)   { *h = append(*h, x.(*event)) }
+func (h *eventHeap) Pop() any {
+	old := *h
+	e := old[len(old)-1]
+	old[len(old)-1] = nil
+	*h = old[:len(old)-1]
+	return e
+}

@@ -1,0 +1,512 @@
+package sim
+
+import (
+	"bufio"
+	"bytes"
+	"fmt"
+	"math"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"net"
+
+	"github.com/alicebob/miniredis/v2"
+	"github.com/alicebob/miniredis/v2/proto"
+	mserver "github.com/alicebob/miniredis/v2/server"
+
+	"lockstep/model"
+)
+
+// Keyspace is how an observer reads the server's keys. Absent keys, and keys
+// of another type, read as empty.
+type Keyspace interface {
+	String(key string) (string, bool)
+	Hash(key string) map[string]string
+	List(key string) []string
+	SortedSet(key string) map[string]float64
+	// ExpiresMs is the last millisecond since the start in which the key lives;
+	// -1: it has no expiry, -2: there is no key.
+	ExpiresMs(key string) int64
+}
+
+// server is miniredis with Redis's clock: whole milliseconds, and a key that
+// lives through the millisecond of its expiry.
+type server struct {
+	w       *World
+	m       *miniredis.Miniredis
+	nextRun int64 // ms of the planned expiry, 0: none
+	history []snapshot
+	keep    int // snapshots to keep, for failovers
+}
+
+// message is a command on its way, its reply, or a published message.
+type message struct {
+	id    int
+	conn  *conn
+	words []string
+	cmd   Command
+	op    int
+	bytes []byte // reply or push
+	ch    string // of a push
+}
+
+func (m *message) name() string { return strings.ToUpper(m.words[0]) }
+
+// shown are a command's arguments for the record, without a script's text.
+func (m *message) shown() []string {
+	switch m.name() {
+	case "EVAL", "EVALSHA":
+		return m.words[min(2, len(m.words)):]
+	case "SCRIPT":
+		return m.words[1:2]
+	}
+	return m.words[1:]
+}
+
+func newServer(w *World) *server {
+	s := &server{w: w, m: miniredis.NewMiniRedis()}
+	pipe, err := s.m.Dial() // starts it without a listener
+	if err != nil {
+		panic("sim: miniredis did not start: " + err.Error())
+	}
+	_ = pipe.Close()
+	s.m.SetTime(w.start)
+	s.m.ClockTTL(true)
+	s.m.Server().SetPreHook(s.hook)
+	return s
+}
+
+// blocking commands would block the scheduler.
+var blocking = []string{"BLPOP", "BRPOP", "BRPOPLPUSH", "BLMOVE", "BLMPOP", "BZPOPMIN", "BZPOPMAX", "BZMPOP", "XREAD", "XREADGROUP", "WAIT", "WAITAOF"}
+
+func (s *server) hook(c *mserver.Peer, cmd string, args ...string) bool {
+	switch {
+	case slices.Contains(blocking, cmd):
+		c.WriteError("ERR lockstep: " + cmd + " may block and is not simulated")
+		return true
+	case cmd == "PUBLISH" && len(args) == 2:
+		s.w.published[args[0]]++
+		s.w.record(model.Event{Kind: model.KindPublish, Channel: args[0], Text: args[1]})
+	}
+	return false
+}
+
+func (s *server) nowMs() int64 { return s.w.now() / int64(time.Millisecond) }
+
+// setClock moves the server's clock to this millisecond.
+func (s *server) setClock() {
+	s.m.SetTime(s.w.start.Add(time.Duration(s.nowMs()) * time.Millisecond))
+}
+
+// send takes a command from a client: the network's side of a message.
+func (w *World) send(c *conn, words []string) {
+	w.msgs++
+	m := &message{id: w.msgs, conn: c, words: words, cmd: w.cfg.Name(words), op: c.p.opOf(words)}
+	if !c.p.dead {
+		w.record(model.Event{Kind: model.KindSend, Process: c.p.cfg.Name, Op: m.op, Msg: m.id, Conn: c.id,
+			Command: m.name(), Script: m.cmd.Script, Args: m.shown(), Owners: m.cmd.Owners, Locks: m.cmd.Locks})
+	}
+	c.p.whenAwake(func() { w.transmit(m) })
+}
+
+// whenAwake does f now, or when the pause ends.
+func (p *Process) whenAwake(f func()) {
+	if p.paused() {
+		p.held = append(p.held, f)
+		return
+	}
+	f()
+}
+
+func (w *World) transmit(m *message) {
+	c := m.conn
+	switch {
+	case c.p.dead:
+		return
+	case c.severed:
+		w.lost(m, "request", "connection reset")
+	case w.partitioned(c.p):
+		w.lost(m, "request", "partition")
+	default:
+		w.meet(m, "request", func(delay int64) {
+			w.travel(&c.lastOut, w.latency(c.p, "request")+delay, func() { w.arrive(m) })
+		}, func(err string) {
+			w.reply(m, []byte("-"+err+"\r\n"), true)
+		})
+	}
+}
+
+// travel lets f happen after a way of that length, and not before what
+// travelled earlier the same way.
+func (w *World) travel(last *int64, length int64, f func()) {
+	*last = max(w.now()+length, *last)
+	w.sched.add(*last, classDelivery, f)
+}
+
+func (w *World) lost(m *message, dir, why string) {
+	w.record(model.Event{Kind: model.KindLost, Process: m.conn.p.cfg.Name, Op: m.op, Msg: m.id, Dir: dir, Script: m.cmd.Script,
+		Owners: m.cmd.Owners, Locks: m.cmd.Locks, Channel: m.ch, Why: why})
+}
+
+// arrive is a command's arrival at the server.
+func (w *World) arrive(m *message) {
+	switch {
+	case m.conn.severed || m.conn.gone && !m.conn.p.dead && w.over:
+		w.lost(m, "request", "connection reset")
+		return
+	case m.conn.p.cutUntil > w.now() && !w.leaving:
+		w.lost(m, "request", "partition")
+		return
+	case w.stallTill > w.now():
+		w.sched.add(w.stallTill, classDelivery, func() { w.arrive(m) })
+		return
+	}
+	s := w.server
+	s.setClock()
+	s.snapshot()
+	s.m.Server().Dispatch(m.conn.peer, m.words)
+	m.conn.peer.Flush()
+	reply := m.conn.fromServer.take()
+	s.keepThroughLastMs()
+	w.record(model.Event{Kind: model.KindExec, Process: m.conn.p.cfg.Name, Op: m.op, Msg: m.id, Conn: m.conn.id,
+		Command: m.name(), Script: m.cmd.Script, Args: m.shown(), Owners: m.cmd.Owners, Locks: m.cmd.Locks, Reply: shownReply(reply)})
+	w.observe(m.id)
+	s.planExpiry()
+	w.reply(m, reply, false)
+}
+
+// reply sends bytes back; injected: they come from a rule, not from the server.
+func (w *World) reply(m *message, b []byte, injected bool) {
+	if m.conn.p.dead {
+		w.lost(m, "reply", "process dead")
+		return
+	}
+	m.bytes = b
+	back := func(delay int64) {
+		w.travel(&m.conn.lastIn, w.latency(m.conn.p, "reply")+delay, func() { w.deliver(m, "reply") })
+	}
+	switch {
+	case m.conn.severed:
+		w.lost(m, "reply", "connection reset")
+	case w.partitioned(m.conn.p):
+		w.lost(m, "reply", "partition")
+	case injected:
+		back(w.latency(m.conn.p, "request"))
+	default:
+		w.meet(m, "reply", back, func(err string) {
+			m.bytes = []byte("-" + err + "\r\n")
+			back(0)
+		})
+	}
+}
+
+// pushes sends published messages that miniredis wrote to c.
+func (w *World) pushes(c *conn) {
+	b := c.fromServer.take()
+	rd := bufio.NewReader(bytes.NewReader(b))
+	for len(b) > 0 {
+		raw, err := proto.Read(rd)
+		if err != nil {
+			break
+		}
+		b = b[len(raw):]
+		words, err := proto.ReadStrings(raw)
+		if err != nil || len(words) < 3 {
+			continue
+		}
+		w.msgs++
+		m := &message{id: w.msgs, conn: c, words: []string{"MESSAGE"}, bytes: []byte(raw), ch: words[len(words)-2]}
+		if c.p.dead || c.severed || w.partitioned(c.p) {
+			why := "partition"
+			if c.p.dead {
+				why = "process dead"
+			} else if c.severed {
+				why = "connection reset"
+			}
+			w.lost(m, "push", why)
+			continue
+		}
+		w.meet(m, "push", func(delay int64) {
+			w.travel(&c.lastIn, w.latency(c.p, "reply")+delay, func() { w.deliver(m, "push") })
+		}, func(string) { w.lost(m, "push", "an error rule cannot answer a published message") })
+	}
+}
+
+// deliver lets bytes reach a client.
+func (w *World) deliver(m *message, dir string) {
+	c := m.conn
+	c.mu.Lock()
+	shut := c.shut
+	c.mu.Unlock()
+	switch {
+	case c.p.dead:
+		w.lost(m, dir, "process dead")
+	case c.severed:
+		w.lost(m, dir, "connection reset")
+	case w.partitioned(c.p):
+		w.lost(m, dir, "partition")
+	case shut:
+		w.lost(m, dir, "nobody waits for it")
+	case c.p.paused():
+		c.p.afterPause(classDelivery, func() { w.deliver(m, dir) })
+	default:
+		w.record(model.Event{Kind: model.KindDeliver, Process: c.p.cfg.Name, Op: m.op, Msg: m.id, Conn: c.id, Dir: dir,
+			Script: m.cmd.Script, Owners: m.cmd.Owners, Locks: m.cmd.Locks, Channel: m.ch})
+		c.mu.Lock()
+		c.in = append(c.in, m.bytes...)
+		c.mu.Unlock()
+		c.signal()
+	}
+}
+
+// reset breaks a connection for both sides.
+func (w *World) reset(c *conn) {
+	if c.severed {
+		return
+	}
+	c.severed = true
+	c.cut(&net.OpError{Op: "read", Net: "tcp", Err: syscall.ECONNRESET})
+	w.server.disconnect(c)
+}
+
+// disconnect is the end of a connection at the server.
+func (s *server) disconnect(c *conn) {
+	c.gone = true
+	if c.id != 0 && len(s.m.PubSubChannels("")) > 0 {
+		s.m.Server().Dispatch(c.peer, []string{"UNSUBSCRIBE"})
+		c.peer.Flush()
+	}
+	c.fromServer.take()
+}
+
+// keepThroughLastMs makes fresh expiries Redis's: a key with n ms to live is
+// there while the clock says n ms later, and gone one later. (miniredis lets
+// it go at n.) Half a millisecond more does it, and leaves PTTL alone.
+func (s *server) keepThroughLastMs() {
+	for _, k := range s.m.Keys() {
+		if ttl := s.m.TTL(k); ttl > 0 && ttl%time.Millisecond == 0 {
+			s.m.SetTTL(k, ttl+time.Millisecond/2)
+		}
+	}
+}
+
+// planExpiry plans the next moment at which a key runs out.
+func (s *server) planExpiry() {
+	first := int64(math.MaxInt64)
+	for _, k := range s.m.Keys() {
+		if ms := s.ExpiresMs(k); ms >= 0 {
+			first = min(first, ms+1)
+		}
+	}
+	if first == math.MaxInt64 || first == s.nextRun {
+		return
+	}
+	s.nextRun = first
+	s.w.sched.add(first*int64(time.Millisecond), classExpiry, func() {
+		if s.nextRun != first {
+			return // planned anew since
+		}
+		s.nextRun = 0
+		s.sweep()
+		s.planExpiry()
+	})
+}
+
+// sweep lets go what has run out.
+func (s *server) sweep() {
+	before := s.m.Keys()
+	s.setClock()
+	after := s.m.Keys()
+	for _, k := range before {
+		if !slices.Contains(after, k) {
+			s.w.record(model.Event{Kind: model.KindExpire, Key: k})
+		}
+	}
+	s.w.observe(0)
+}
+
+// remove deletes the keys that match a glob, as an operator or an eviction
+// would; expire lets them run out at once.
+func (s *server) remove(glob string) []string {
+	s.setClock()
+	var gone []string
+	for _, k := range s.m.Keys() {
+		if ok, err := path.Match(glob, k); err == nil && ok || k == glob {
+			s.m.Del(k)
+			gone = append(gone, k)
+		}
+	}
+	return gone
+}
+
+func (s *server) String(key string) (string, bool) {
+	v, err := s.m.Get(key)
+	return v, err == nil
+}
+
+func (s *server) Hash(key string) map[string]string {
+	fields, err := s.m.HKeys(key)
+	if err != nil {
+		return nil
+	}
+	h := make(map[string]string, len(fields))
+	for _, f := range fields {
+		h[f] = s.m.HGet(key, f)
+	}
+	return h
+}
+
+func (s *server) List(key string) []string {
+	l, err := s.m.List(key)
+	if err != nil {
+		return nil
+	}
+	return l
+}
+
+func (s *server) SortedSet(key string) map[string]float64 {
+	z, err := s.m.SortedSet(key)
+	if err != nil {
+		return nil
+	}
+	return z
+}
+
+func (s *server) ExpiresMs(key string) int64 {
+	if !s.m.Exists(key) {
+		return -2
+	}
+	ttl := s.m.TTL(key)
+	if ttl <= 0 {
+		return -1
+	}
+	return s.nowMs() + int64(ttl/time.Millisecond)
+}
+
+// snapshot is a copy of the data at an earlier instant.
+type snapshot struct {
+	keys []saved
+}
+
+type saved struct {
+	key, kind string
+	expiresMs int64
+	str       string
+	hash      map[string]string
+	list      []string
+	zset      map[string]float64
+}
+
+func (s *server) copyData() snapshot {
+	var snap snapshot
+	for _, k := range s.m.Keys() {
+		v := saved{key: k, kind: s.m.Type(k), expiresMs: s.ExpiresMs(k)}
+		switch v.kind {
+		case "string":
+			v.str, _ = s.String(k)
+		case "hash":
+			v.hash = s.Hash(k)
+		case "list":
+			v.list = s.List(k)
+		case "zset":
+			v.zset = s.SortedSet(k)
+		}
+		snap.keys = append(snap.keys, v)
+	}
+	return snap
+}
+
+func (a snapshot) equal(b snapshot) bool { return fmt.Sprint(a) == fmt.Sprint(b) }
+
+// snapshot keeps a copy of the data before a command that may write, where a
+// failover will want one.
+func (s *server) snapshot() {
+	if s.keep == 0 {
+		return
+	}
+	now := s.copyData()
+	if n := len(s.history); n > 0 && s.history[n-1].equal(now) {
+		return
+	}
+	s.history = append(s.history, now)
+}
+
+// failover goes back to the data before the last n writes. Scripts are gone
+// with the old master.
+func (s *server) failover(n int) {
+	s.setClock()
+	s.snapshot()
+	at := max(0, len(s.history)-1-n)
+	s.m.FlushAll()
+	for _, v := range s.history[at].keys {
+		if v.expiresMs >= 0 && v.expiresMs < s.nowMs() {
+			continue
+		}
+		switch v.kind {
+		case "string":
+			_ = s.m.Set(v.key, v.str)
+		case "hash":
+			for f, x := range v.hash {
+				s.m.HSet(v.key, f, x)
+			}
+		case "list":
+			_, _ = s.m.RPush(v.key, v.list...)
+		case "zset":
+			for member, score := range v.zset {
+				_, _ = s.m.ZAdd(v.key, score, member)
+			}
+		}
+		if v.expiresMs >= 0 {
+			s.m.SetTTL(v.key, time.Duration(v.expiresMs-s.nowMs())*time.Millisecond+time.Millisecond/2)
+		}
+	}
+	s.history = s.history[:at+1]
+	s.flushScripts()
+}
+
+// flushScripts empties the script cache, through a connection of its own.
+func (s *server) flushScripts() {
+	var sink bytes.Buffer
+	s.m.Server().Dispatch(mserver.NewPeer(bufio.NewWriter(&sink)), []string{"SCRIPT", "FLUSH"})
+}
+
+// shownReply writes a RESP reply for the record: nil, a number, text,
+// (error) text, or a list in brackets.
+func shownReply(b []byte) string {
+	v, rest := parseReply(string(b))
+	_ = rest
+	return v
+}
+
+func parseReply(s string) (shown, rest string) {
+	line, rest, ok := strings.Cut(s, "\r\n")
+	if !ok || line == "" {
+		return "", ""
+	}
+	switch body := line[1:]; line[0] {
+	case '-':
+		return "(error) " + body, rest
+	case '$':
+		n, err := strconv.Atoi(body)
+		if err != nil || n < 0 {
+			return "nil", rest
+		}
+		return rest[:n], rest[n+2:]
+	case '*', '>':
+		n, err := strconv.Atoi(body)
+		if err != nil || n < 0 {
+			return "nil", rest
+		}
+		parts := make([]string, n)
+		for i := range parts {
+			parts[i], rest = parseReply(rest)
+		}
+		return "[" + strings.Join(parts, " ") + "]", rest
+	default:
+		return body, rest
+	}
+}

@@ -1,0 +1,461 @@
+package sim
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"sort"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing/synctest"
+	"time"
+
+	"lockstep/model"
+)
+
+// ErrInterrupted is the cause of a context that an interrupt step cancelled.
+var ErrInterrupted = errors.New("interrupted")
+
+// Config is a world before it starts.
+type Config struct {
+	Chooser Chooser
+	// LatencyMin and LatencyMax bound a message's way, one way, in either
+	// direction; equal: exact.
+	LatencyMin, LatencyMax time.Duration
+	Processes              []ProcessConfig
+	Faults                 []Fault
+	Resources              map[string]int64
+	// Locks are the names of the locks whose state is recorded.
+	Locks []string
+	// Name says what a command is: which script, of which locks, for whom.
+	Name func(args []string) Command
+	// Observe reads the state of a lock from the server's keys.
+	Observe func(keys Keyspace, lock string) *model.LockState
+	// Quiet is how long nothing may happen after the last fault and step before
+	// all leave.
+	Quiet time.Duration
+	// Settle is the same when every thread is done and nobody waits.
+	Settle time.Duration
+	// Drain is how long the world goes on after all left, so that leases end.
+	Drain time.Duration
+	// MaxEvents ends a run that never comes to rest.
+	MaxEvents int
+	Params    model.Params
+}
+
+// ProcessConfig is one process of a world.
+type ProcessConfig struct {
+	Name     string
+	Threads  int
+	Offset   time.Duration // of its wall clock
+	DriftPPM int64
+}
+
+// Command is what Config.Name makes of a command's words.
+type Command struct {
+	Script string   // acquire, unlock, renew, force_unlock, leave or ""
+	Locks  []string // of which locks
+	Owners []string // for whom, as process/thread; parallel to Locks or empty
+}
+
+// EpochMs is the server's clock at the start of every run, in Unix
+// milliseconds: where a bubble's time begins.
+var EpochMs = time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC).UnixMilli()
+
+// World is a running world. Its methods, unless said otherwise, belong to the
+// setup function and to threads.
+type World struct {
+	cfg     Config
+	start   time.Time
+	chooser Chooser
+	rec     *model.Record
+
+	sched     schedule
+	processes []*Process
+	server    *server
+	rules     []*rule
+	resources map[string]int64
+	msgs      int
+	conns     []*conn // numbered, in order
+	ops       int
+	calm      bool
+	leaving   bool
+	over      bool  // connections are gone, nothing is recorded
+	faultsDue int   // timed faults that have not ended
+	moved     int64 // when a thread last took a step, or a fault began or ended
+	endAt     int64 // when the leaving is over
+	stallTill int64
+	published map[string]int64
+	states    map[string]*model.LockState
+
+	mu     sync.Mutex // guards what other goroutines post
+	posts  []*Thread
+	dirty  []*conn
+	notify chan struct{}
+}
+
+// Result is what a run leaves behind.
+type Result struct {
+	Record *model.Record
+	Steps  int   // events that the scheduler let happen
+	SimNs  int64 // simulated time from the start until all had left
+}
+
+// Run builds a world, calls setup in it to give the threads their bodies and
+// lets it happen.
+func Run(h *Host, cfg Config, setup func(*World)) Result {
+	var res Result
+	var alive atomic.Int64
+	h.bubble(&alive, func() bool {
+		w := newWorld(cfg)
+		before := len(bubbleGoroutines())
+		setup(w)
+		w.loop(&alive, &res)
+		w.end(before)
+		res.Record = w.rec
+		return len(bubbleGoroutines()) <= before
+	})
+	return res
+}
+
+func newWorld(cfg Config) *World {
+	w := &World{
+		cfg: cfg, chooser: cfg.Chooser, start: time.Now(),
+		rec:       &model.Record{Params: cfg.Params},
+		resources: map[string]int64{}, published: map[string]int64{},
+		states: map[string]*model.LockState{},
+		notify: make(chan struct{}, 1),
+	}
+	for name, v := range cfg.Resources {
+		w.resources[name] = v
+	}
+	for i, pc := range cfg.Processes {
+		p := &Process{w: w, index: i, cfg: pc, notes: map[string][]*note{}}
+		p.entropy = w.chooser.Choose("entropy/"+pc.Name, 1<<62)
+		for n := 1; n <= pc.Threads; n++ {
+			p.threads = append(p.threads, &Thread{p: p, number: n, resume: make(chan struct{})})
+		}
+		w.processes = append(w.processes, p)
+	}
+	w.server = newServer(w)
+	w.plan(cfg.Faults)
+	return w
+}
+
+// now is the simulated time since the start in nanoseconds.
+func (w *World) now() int64 { return int64(time.Since(w.start)) }
+
+// Now is the simulated time since the start.
+func (w *World) Now() time.Duration { return time.Since(w.start) }
+
+func (w *World) record(e model.Event) {
+	if w.over {
+		return
+	}
+	e.AtNs = w.now()
+	w.rec.Add(e)
+}
+
+// wake tells the scheduler that something was posted. Any goroutine.
+func (w *World) wake() {
+	select {
+	case w.notify <- struct{}{}:
+	default:
+	}
+}
+
+// loop is the scheduler.
+func (w *World) loop(alive *atomic.Int64, res *Result) {
+	limit := w.cfg.MaxEvents
+	if limit == 0 {
+		limit = 1_000_000
+	}
+	for {
+		w.gather()
+		if res.Steps >= limit && !w.leaving {
+			w.record(model.Event{Kind: model.KindDefect, Text: fmt.Sprintf("the run did not come to rest within %d events", limit)})
+			w.leave()
+		}
+		e, at := w.sched.next()
+		if wait, done := w.rest(e, at); done {
+			break
+		} else if wait > 0 {
+			w.sleep(wait)
+			continue
+		}
+		res.Steps++
+		alive.Store(int64(res.Steps))
+		w.sched.pop(max(at, w.now()))
+		e.run()
+	}
+	res.SimNs = w.now()
+}
+
+// rest says how long to sleep before the next event, 0 when it is due, and
+// when everything is over. A run goes through three phases: with faults, calm,
+// and leaving; it passes on when for Quiet no thread has taken a step.
+func (w *World) rest(e *event, at int64) (wait int64, done bool) {
+	now := w.now()
+	until := w.endAt
+	if !w.leaving {
+		until = w.moved + int64(w.cfg.Quiet)
+		if w.allDone() {
+			until = w.moved + int64(w.cfg.Settle)
+		}
+		if !w.idle() || w.faultsDue > 0 {
+			until = math.MaxInt64
+		}
+	}
+	switch {
+	case now >= until && w.leaving:
+		return 0, true
+	case now >= until && w.calm:
+		w.leave()
+		return 1, false
+	case now >= until:
+		w.heal()
+		return 1, false
+	case e != nil && at <= until:
+		return max(0, at-now), false
+	case until == math.MaxInt64:
+		// Steps are under way but no event is due: time belongs to the timers
+		// of the code under test.
+		return int64(time.Second), false
+	default:
+		return until - now, false
+	}
+}
+
+// sleep lets simulated time pass until something is posted, at most d ns.
+func (w *World) sleep(d int64) {
+	t := time.NewTimer(time.Duration(d))
+	defer t.Stop()
+	select {
+	case <-t.C:
+	case <-w.notify:
+	}
+}
+
+// gather waits until everybody else is blocked and takes what they posted, in
+// a stable order.
+func (w *World) gather() {
+	for {
+		synctest.Wait()
+		w.mu.Lock()
+		threads, conns := w.posts, w.dirty
+		w.posts, w.dirty = nil, nil
+		w.mu.Unlock()
+		select {
+		case <-w.notify:
+		default:
+		}
+		if len(threads) == 0 && len(conns) == 0 {
+			return
+		}
+		sort.SliceStable(threads, func(i, j int) bool { return threads[i].before(threads[j]) })
+		for _, t := range threads {
+			t.handle()
+		}
+		w.collect(conns)
+	}
+}
+
+// idle: no thread has a step of its own before it; all are finished, dead or
+// inside a call.
+func (w *World) idle() bool {
+	for _, p := range w.processes {
+		for _, t := range p.threads {
+			if !p.dead && t.state != threadDone && t.state != threadCalling {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+func (w *World) allDone() bool {
+	for _, p := range w.processes {
+		for _, t := range p.threads {
+			if !p.dead && t.state != threadDone {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// heal begins the calm phase: rules end, what they held is let go.
+func (w *World) heal() {
+	w.calm = true
+	w.moved = w.now()
+	w.record(model.Event{Kind: model.KindCalm})
+	for _, r := range w.rules {
+		r.end(w)
+	}
+}
+
+// leave ends the run for the threads: open calls are recorded as waiting and
+// interrupted, clients close without unlocking.
+func (w *World) leave() {
+	w.leaving = true
+	if !w.calm {
+		w.heal()
+	}
+	w.record(model.Event{Kind: model.KindLeave})
+	for _, p := range w.processes {
+		for _, t := range p.threads {
+			if t.call != nil && !p.dead {
+				w.record(model.Event{Kind: model.KindReturn, Process: p.cfg.Name, Thread: t.number, Op: t.call.op,
+					Action: t.call.what.Action, Lock: t.call.what.Lock, Outcome: model.Waiting})
+				t.call.cancel(ErrInterrupted)
+			}
+			t.call = nil
+		}
+		if !p.dead {
+			p.closeClient()
+		}
+	}
+	w.endAt = w.now() + int64(w.cfg.Drain)
+}
+
+// end takes an inventory, cuts everything and lets sleepers run out.
+func (w *World) end(before int) {
+	for _, k := range w.server.m.Keys() {
+		w.record(model.Event{Kind: model.KindLeft, Key: k})
+	}
+	for _, ch := range w.server.m.PubSubChannels("") {
+		w.record(model.Event{Kind: model.KindLeft, Channel: ch})
+	}
+	w.over = true
+	for _, p := range w.processes {
+		p.dead = true
+		if p.close != nil && !p.closed {
+			go p.close()
+		}
+		for _, t := range p.threads {
+			t.kill()
+		}
+	}
+	w.gather()
+	for _, p := range w.processes {
+		for _, c := range p.conns {
+			c.cut(errCut)
+			w.server.disconnect(c)
+		}
+	}
+	for range 4 { // sleepers may start others
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		for _, p := range w.processes {
+			for _, c := range p.conns {
+				c.cut(errCut)
+				w.server.disconnect(c)
+			}
+		}
+		if len(bubbleGoroutines()) <= before {
+			break
+		}
+	}
+	w.server.m.Close()
+	synctest.Wait()
+	w.over = false
+	for _, g := range bubbleGoroutines() {
+		w.record(model.Event{Kind: model.KindLeft, Text: "goroutine " + topFunction(g)})
+	}
+	w.over = true
+}
+
+// topFunction names where a goroutine was started, which does not depend on
+// addresses.
+func topFunction(stack string) string {
+	_, created, ok := strings.Cut(stack, "created by ")
+	if !ok {
+		return "unknown"
+	}
+	name, _, _ := strings.Cut(created, " in goroutine")
+	return name
+}
+
+func (w *World) process(name string) *Process {
+	for _, p := range w.processes {
+		if p.cfg.Name == name {
+			return p
+		}
+	}
+	return nil
+}
+
+// Process finds a process by its name; nil when there is none.
+func (w *World) Process(name string) *Process { return w.process(name) }
+
+// latency draws how long a message of p is under way.
+func (w *World) latency(p *Process, dir string) int64 {
+	lo, hi := int64(w.cfg.LatencyMin), int64(w.cfg.LatencyMax)
+	if hi <= lo {
+		return lo
+	}
+	steps := uint64((hi-lo)/slotNs) + 1
+	return lo + int64(w.chooser.Choose("latency/"+p.cfg.Name+"/"+dir, steps))*slotNs
+}
+
+// observe records what changed in the locks' state after msg (0: no message).
+func (w *World) observe(msg int) {
+	for _, name := range w.cfg.Locks {
+		s := w.cfg.Observe(w.server, name)
+		if sameState(w.states[name], s) {
+			continue
+		}
+		w.states[name] = s
+		w.record(model.Event{Kind: model.KindState, Lock: name, Msg: msg, State: s})
+	}
+}
+
+func sameState(a, b *model.LockState) bool {
+	if a == nil {
+		a = &model.LockState{}
+	}
+	if a.Owner != b.Owner || a.Count != b.Count || a.Held() && a.ExpiresMs != b.ExpiresMs ||
+		!slices.Equal(a.Queue, b.Queue) || len(a.Deadlines) != len(b.Deadlines) {
+		return false
+	}
+	for k, v := range a.Deadlines {
+		if got, ok := b.Deadlines[k]; !ok || got != v {
+			return false
+		}
+	}
+	return true
+}
+
+// State is what the server holds of a lock now.
+func (w *World) State(lock string) *model.LockState {
+	w.server.setClock()
+	return w.cfg.Observe(w.server, lock)
+}
+
+// Published is how many messages went to a channel so far.
+func (w *World) Published(channel string) int64 { return w.published[channel] }
+
+// OpReply gives the reply to the first (or the last) execution of a script
+// that an operation sent; ok is false when none was executed.
+func (w *World) OpReply(op int, script string, last bool) (reply string, ok bool) {
+	for _, e := range w.rec.Events {
+		if e.Kind == model.KindExec && e.Op == op && e.Script == script {
+			reply, ok = e.Reply, true
+			if !last {
+				return reply, ok
+			}
+		}
+	}
+	return reply, ok
+}
+
+type callKey struct{}
+
+// callOf gives the operation for which ctx was made; 0: none.
+func callOf(ctx context.Context) int {
+	op, _ := ctx.Value(callKey{}).(int)
+	return op
+}
