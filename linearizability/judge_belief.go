@@ -103,7 +103,7 @@ func (r *run) whyExpired(lock string, a belief, lost change) []model.Excuse {
 // or kept them from leaving, each with the last instant at which it did.
 func (r *run) metRenewals(lock, who string, from, to int64) []trouble {
 	last := map[int]int64{}
-	for _, m := range r.msgsInOrder() {
+	for _, m := range r.ordered {
 		if m.Script != "renew" || !slices.Contains(m.owners, who) || !slices.Contains(m.Locks, lock) {
 			continue
 		}
@@ -199,11 +199,13 @@ func judgeHoldCount(r *run) []Finding {
 	return out
 }
 
+// miscounts follows calls and changes in the order in which they happened.
 func (r *run) miscounts(lock string) []Finding {
 	type tally struct {
 		levels int
-		open   *operation
+		open   bool
 		wrong  bool
+		last   *operation
 	}
 	tallies := map[string]*tally{}
 	of := func(who string) *tally {
@@ -213,79 +215,107 @@ func (r *run) miscounts(lock string) []Finding {
 		return tallies[who]
 	}
 	var out []Finding
-	state := model.LockState{}
-	look := func(who string, at int64, o *operation) {
+	var state model.LockState
+	look := func(who string, at int64) {
 		t := of(who)
 		count := 0
 		if state.Owner == who {
 			count = state.Count
 		}
-		if t.open != nil || t.wrong || count == t.levels || r.diedAt(who) <= at || r.endNs <= at {
+		if t.open || t.wrong || t.last == nil || count == t.levels || r.diedAt(who) <= at || r.endNs <= at {
 			return
 		}
 		t.wrong = true // once an owner; what follows is the same fault
-		f := Finding{Judge: model.JudgeHoldCount, Verdict: Broken, AtNs: at,
-			Why: fmt.Sprintf("after %s of %s at %s the server counts %d for it on %s, and its calls add up to %d",
-				o.Action, who, model.At(at), count, lock, t.levels),
-			Ops: []OpRef{o.ref()}}
-		out = append(out, f)
+		out = append(out, Finding{Judge: model.JudgeHoldCount, Verdict: Broken, AtNs: at, Ops: []OpRef{t.last.ref()},
+			Why: fmt.Sprintf("at %s, after its %s, the server counts %d for %s on %s, and its calls add up to %d",
+				model.At(at), t.last.Action, count, who, lock, t.levels)})
 	}
+	late := map[int]bool{} // calls of unknown outcome whose effect is counted
 	changes := r.states[lock]
 	next := 0
-	catchUp := func(at int64) {
-		for ; next < len(changes) && changes[next].at <= at; next++ {
+	for i := range r.rec.Events {
+		e := &r.rec.Events[i]
+		if e.Lock != lock {
+			continue
+		}
+		switch e.Kind {
+		case model.KindState:
 			c := changes[next]
+			next++
 			state = c.after
 			if c.ended() && (c.by == nil || !slices.Contains(c.by.owners, c.before.Owner)) {
 				of(c.before.Owner).levels = 0 // expired, removed, or taken by another
 			}
+			if c.by != nil && c.by.Op > 0 {
+				o := r.ops[c.by.Op-1]
+				if o.ret != nil && o.ret.AtNs <= e.AtNs && o.outcome == model.Unknown && !late[o.Op] {
+					late[o.Op] = true
+					of(o.who).levels = max(0, of(o.who).levels+levelsOf(c, o.who))
+				}
+			}
+			for _, who := range []string{c.before.Owner, c.after.Owner} {
+				if who != "" {
+					look(who, e.AtNs)
+				}
+			}
+		case model.KindInvoke:
+			t := of(e.ThreadName())
+			t.open, t.last = true, r.ops[e.Op-1]
+		case model.KindReturn:
+			o := r.ops[e.Op-1]
+			t := of(o.who)
+			t.open = false
+			if o.outcome == model.Waiting {
+				continue
+			}
+			n, counted := r.settledLevels(o)
+			late[o.Op] = counted
+			t.levels = max(0, t.levels+n)
+			look(o.who, e.AtNs)
 		}
-	}
-	for _, e := range r.rec.Events {
-		if e.Lock != lock || e.Kind != model.KindInvoke && e.Kind != model.KindReturn {
-			continue
-		}
-		o := r.ops[e.Op-1]
-		catchUp(e.AtNs)
-		t := of(o.who)
-		if e.Kind == model.KindInvoke {
-			t.open = o
-			continue
-		}
-		t.open = nil
-		if o.outcome == model.Waiting {
-			continue
-		}
-		t.levels = max(0, t.levels+r.settledLevels(o))
-		look(o.who, e.AtNs, o)
 	}
 	return out
 }
 
-// settledLevels is what a call adds to its owner's levels: what it answered,
-// or, where that is unknown, what the record says, once.
-func (r *run) settledLevels(o *operation) int {
+// levelsOf is what a change adds to a thread's count: 1, -1 or 0.
+func levelsOf(c change, who string) int {
+	count := func(s model.LockState) int {
+		if s.Owner == who {
+			return s.Count
+		}
+		return 0
+	}
+	return int(sign(int64(count(c.after) - count(c.before))))
+}
+
+// settledLevels is what a call has added to its owner's levels when it
+// returned: what it answered, or, where that is unknown, what the record says
+// that it did until then, once.
+func (r *run) settledLevels(o *operation) (n int, counted bool) {
 	switch {
+	case o.Action == model.ActForceUnlock:
+		return 0, true
 	case o.outcome == model.Granted:
-		if o.returned() > o.AtNs && r.lostSince(o) {
-			return 0
+		if r.lostSince(o) {
+			return 0, true
 		}
-		return 1
+		return 1, true
 	case o.outcome == model.Released || o.outcome == model.StillHeld:
-		if o.Action == model.ActForceUnlock {
-			return 0
-		}
-		return -1
-	case o.outcome == model.Unknown && o.Action.Acquires():
-		return min(1, len(r.grants(o)))
-	case o.outcome == model.Unknown && o.Action == model.ActUnlock:
+		return -1, true
+	case o.outcome == model.Unknown:
 		for _, c := range r.states[o.Lock] {
-			if c.by != nil && c.by.Op == o.Op && c.before.Owner == o.who && (c.after.Owner != o.who || c.after.Count < c.before.Count) {
-				return -1
+			if c.by != nil && c.by.Op == o.Op && c.at <= o.returned() {
+				if n := levelsOf(c, o.who); n != 0 {
+					if n > 0 && r.lostSince(o) {
+						n = 0
+					}
+					return n, true
+				}
 			}
 		}
+		return 0, false
 	}
-	return 0
+	return 0, true
 }
 
 // lostSince: the hold that the call was granted ended before the call returned.

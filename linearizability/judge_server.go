@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
-	"math"
 	"slices"
 	"strings"
 	"time"
@@ -107,7 +106,7 @@ func (r *run) overtaking(lock string, x, y *operation, c change) Finding {
 			f.Excuses = append(f.Excuses, model.Excuse{Circumstance: model.WaiterAway, Fault: t.number, Why: t.text})
 		}
 	}
-	for _, m := range r.msgsInOrder() {
+	for _, m := range r.ordered {
 		process, _, _ := strings.Cut(x.who, "/")
 		if m.Op != x.Op && (m.Process != process || m.Op > 0) {
 			continue
@@ -314,12 +313,12 @@ func (r *run) lateRenewals(lock string) []Finding {
 func judgeLiveness(r *run) []Finding {
 	var out []Finding
 	for _, lock := range r.locks {
-		beliefs := r.beliefs(lock)
+		busy, disturbed := r.occupied(lock), r.disturbances(lock)
 		for _, o := range r.opsOf(lock) {
 			if o.Action != model.ActLock && o.Action != model.ActTryLockTimed || o.interrupted {
 				continue
 			}
-			if f, ok := r.forgotten(lock, o, beliefs); ok {
+			if f, ok := r.forgotten(lock, o, busy, disturbed); ok {
 				out = append(out, f)
 			}
 		}
@@ -327,45 +326,114 @@ func judgeLiveness(r *run) []Finding {
 	return out
 }
 
-// forgotten looks for a time in which a waiter waited for nobody.
-func (r *run) forgotten(lock string, o *operation, beliefs []belief) (Finding, bool) {
-	until := min(o.returned(), o.waitsUntil(), r.diedAt(o.who), r.endNs)
-	// The times in which somebody believed to hold, and those in which a fault
-	// was on or had just ended, are not waiting for nobody.
-	type span struct{ from, to int64 }
-	var busy []span
-	for _, b := range beliefs {
+// span is a stretch of time.
+type span struct{ from, to int64 }
+
+// occupied are the times in which somebody believed to hold the lock or was
+// served by it, and those in which a fault was on: waiting then is not waiting
+// for nobody. Sorted by their beginning.
+func (r *run) occupied(lock string) []span {
+	busy := r.served(lock)
+	for _, b := range r.beliefs(lock) {
 		busy = append(busy, span{b.from, b.to})
 	}
 	for _, t := range r.faults {
 		busy = append(busy, span{t.from, t.to})
 	}
-	for _, m := range r.msgsInOrder() {
+	for _, m := range r.ordered {
 		for _, h := range m.hits {
 			busy = append(busy, span{h.AtNs, h.AtNs})
 		}
 	}
 	slices.SortFunc(busy, func(a, b span) int { return cmp.Compare(a.from, b.from) })
+	return busy
+}
+
+// forgotten looks for a time in which a waiter waited for nobody.
+func (r *run) forgotten(lock string, o *operation, busy []span, disturbed []disturbance) (Finding, bool) {
+	until := min(o.returned(), o.waitsUntil(), r.diedAt(o.who), r.endNs)
 	idle := o.AtNs
-	for _, s := range append(busy, span{until, math.MaxInt64}) {
-		if end := min(s.from, until); end > idle {
-			if bound, why := r.bound(lock, o, idle, end); end-idle > bound {
+	for i := 0; i <= len(busy) && idle < until; i++ {
+		next := span{until, until}
+		if i < len(busy) {
+			next = busy[i]
+		}
+		if end := min(next.from, until); end-idle > int64(time.Second) {
+			if bound, why := r.bound(lock, disturbed, idle, end); end-idle > bound {
 				return Finding{Judge: model.JudgeLiveness, Verdict: Broken, AtNs: idle + bound, Ops: []OpRef{o.ref()},
-					Excuses: r.deadInFront(lock, o, idle),
+					Excuses: r.deadInFront(lock, idle),
 					Why: fmt.Sprintf("%s waited for %s from %s to %s while nobody believed to hold it; the bound is %v%s",
 						o.who, lock, model.At(idle), model.At(end), time.Duration(bound), why)}, true
 			}
 		}
-		idle = max(idle, s.to)
-		if idle >= until {
-			break
-		}
+		idle = max(idle, next.to)
 	}
 	return Finding{}, false
 }
 
+// served are the times in which the server held the lock for a thread that
+// had been granted it and had not asked to give it up, whatever that thread
+// may believe of its lease.
+func (r *run) served(lock string) []span {
+	var out []span
+	ops := r.opsOf(lock)
+	for _, o := range ops {
+		if o.outcome != model.Granted {
+			continue
+		}
+		to := min(r.goneAt(o.who), r.endNs)
+		for _, u := range ops {
+			if u.who == o.who && u.Action == model.ActUnlock && u.AtNs >= o.returned() {
+				to = min(to, u.AtNs)
+			}
+		}
+		for _, c := range r.states[lock] {
+			if c.at > o.returned() && c.before.Owner == o.who && c.after.Owner != o.who {
+				to = min(to, c.at)
+			}
+		}
+		if r.stateAt(lock, o.returned()).Owner == o.who && o.returned() < to {
+			out = append(out, span{o.returned(), to})
+		}
+	}
+	return out
+}
+
+// disturbance is an event after which a waiter may have to wait for a lease to
+// end: nobody tells it, or nobody knows, that the lock is free.
+type disturbance struct {
+	at   int64
+	what string
+}
+
+// disturbances of one lock, and of those that all locks share.
+func (r *run) disturbances(lock string) []disturbance {
+	var out []disturbance
+	for _, process := range slices.Sorted(maps.Keys(r.dead)) {
+		// What the dead held, or were still given, ends with its lease.
+		for _, at := range r.orphaned(lock, process) {
+			out = append(out, disturbance{at, "a crash"})
+		}
+	}
+	for _, x := range r.opsOf(lock) {
+		if x.ret != nil && (x.outcome == model.Unknown || x.interrupted) {
+			out = append(out, disturbance{x.returned(), "a call of unknown outcome"})
+		}
+	}
+	for i := range r.rec.Events {
+		e := &r.rec.Events[i]
+		switch {
+		case e.Kind == model.KindLost && e.Dir == "push" && e.Why != "nobody waits for it":
+			out = append(out, disturbance{e.AtNs, "a lost wake-up"})
+		case e.Kind == model.KindClose:
+			out = append(out, disturbance{e.AtNs, "a client that closed"})
+		}
+	}
+	return out
+}
+
 // bound is how long a waiter may get nothing from the instant from on.
-func (r *run) bound(lock string, o *operation, from, to int64) (ns int64, why string) {
+func (r *run) bound(lock string, disturbed []disturbance, from, to int64) (ns int64, why string) {
 	ns = int64(time.Second)
 	lease := max(r.rec.Params.Watchdog, 0)
 	for _, x := range r.opsOf(lock) {
@@ -373,30 +441,13 @@ func (r *run) bound(lock string, o *operation, from, to int64) (ns int64, why st
 			lease = max(lease, time.Duration(x.LeaseNs))
 		}
 	}
-	extend := func(at int64, for_ string) {
-		if at > to {
-			return
+	for _, d := range disturbed {
+		if d.at > to || d.at+int64(lease) < from {
+			continue
 		}
-		if until := max(at, from) + int64(time.Second) + int64(lease); until-from > ns && at+int64(lease) >= from {
+		if until := max(d.at, from) + int64(time.Second) + int64(lease); until-from > ns {
 			ns = until - from
-			why = fmt.Sprintf(" (a second and %v, after %s)", lease, for_)
-		}
-	}
-	for _, at := range r.dead {
-		extend(at, "a crash")
-	}
-	for _, x := range r.opsOf(lock) {
-		if x.ret != nil && (x.outcome == model.Unknown || x.interrupted) {
-			extend(x.returned(), "a call of unknown outcome")
-		}
-		// An owner whose own lease ran out on the client's side still holds on the server.
-	}
-	for _, e := range r.rec.Events {
-		if e.Kind == model.KindLost && e.Dir == "push" && e.Why != "nobody waits for it" {
-			extend(e.AtNs, "a lost wake-up")
-		}
-		if e.Kind == model.KindClose {
-			extend(e.AtNs, "a client that closed")
+			why = fmt.Sprintf(" (a second and %v, after %s)", lease, d.what)
 		}
 	}
 	if r.rec.Params.Fair && len(r.dead) > 0 {
@@ -412,6 +463,21 @@ func (r *run) bound(lock string, o *operation, from, to int64) (ns int64, why st
 	return ns, why
 }
 
+// orphaned are the instants from which the lock was held by a dead process.
+func (r *run) orphaned(lock, process string) []int64 {
+	died := r.dead[process]
+	var out []int64
+	if strings.HasPrefix(r.stateAt(lock, died).Owner, process+"/") {
+		out = append(out, died)
+	}
+	for _, c := range r.states[lock] {
+		if c.at > died && c.started() && strings.HasPrefix(c.after.Owner, process+"/") {
+			out = append(out, c.at)
+		}
+	}
+	return out
+}
+
 // deadWaiters are the threads in the queue whose process is dead.
 func (r *run) deadWaiters(lock string, at int64) []string {
 	var out []string
@@ -424,7 +490,7 @@ func (r *run) deadWaiters(lock string, at int64) []string {
 }
 
 // deadInFront excuses a wait behind more than one dead waiter.
-func (r *run) deadInFront(lock string, o *operation, at int64) []model.Excuse {
+func (r *run) deadInFront(lock string, at int64) []model.Excuse {
 	var out []model.Excuse
 	dead := r.deadWaiters(lock, at)
 	if len(dead) < 2 {
@@ -449,7 +515,7 @@ func (r *run) fault(number int) trouble {
 	t := trouble{number: number, text: fmt.Sprintf("fault %d", number)}
 	for _, e := range r.rec.Events {
 		if e.Kind == model.KindHit && e.Fault == number {
-			t.from, t.text = e.AtNs, fmt.Sprintf("%s of a %s (fault %d)", e.Text, e.Dir, number)
+			t.from, t.text = e.AtNs, e.Text
 			break
 		}
 	}
@@ -458,15 +524,6 @@ func (r *run) fault(number int) trouble {
 
 func serverFault(t trouble) bool {
 	return strings.HasPrefix(t.text, "server ") || strings.HasPrefix(t.text, "failover")
-}
-
-// msgsInOrder are the messages by number.
-func (r *run) msgsInOrder() []*msg {
-	out := make([]*msg, 0, len(r.msgs))
-	for _, id := range sortedKeys(r.msgs) {
-		out = append(out, r.msgs[id])
-	}
-	return out
 }
 
 func sortedKeys[V any](m map[int]V) []int { return slices.Sorted(maps.Keys(m)) }

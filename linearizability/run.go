@@ -14,15 +14,16 @@ import (
 // run is a record as the judges read it: its operations, what the server held
 // when, and what went wrong when. Built once, in one pass.
 type run struct {
-	rec    *model.Record
-	ops    []*operation // by number, from 1 at index 0
-	states map[string][]change
-	locks  []string // names with a state or an operation, sorted
-	msgs   map[int]*msg
-	faults []trouble
-	dead   map[string]int64 // process -> when it died
-	calmNs int64
-	endNs  int64 // when all left
+	rec     *model.Record
+	ops     []*operation // by number, from 1 at index 0
+	states  map[string][]change
+	locks   []string // names with a state or an operation, sorted
+	msgs    map[int]*msg
+	ordered []*msg // by number
+	faults  []trouble
+	dead    map[string]int64 // process -> when it died
+	closed  map[string]int64 // process -> when its client was closed
+	endNs   int64            // when all left
 }
 
 // operation is a call of a thread.
@@ -99,7 +100,7 @@ type trouble struct {
 }
 
 func newRun(rec *model.Record) *run {
-	r := &run{rec: rec, states: map[string][]change{}, msgs: map[int]*msg{}, dead: map[string]int64{}, calmNs: math.MaxInt64, endNs: math.MaxInt64}
+	r := &run{rec: rec, states: map[string][]change{}, msgs: map[int]*msg{}, dead: map[string]int64{}, closed: map[string]int64{}, endNs: math.MaxInt64}
 	last := map[string]model.LockState{}
 	names := map[string]bool{}
 	var expired bool
@@ -127,8 +128,9 @@ func newRun(rec *model.Record) *run {
 				}
 			}
 			r.msgs[e.Msg] = m
+			r.ordered = append(r.ordered, m)
 		case model.KindExec:
-			if m := r.msgs[e.Msg]; m != nil {
+			if m := r.msgs[e.Msg]; m != nil && !e.NotRun() {
 				m.exec = e
 			}
 		case model.KindDeliver:
@@ -178,8 +180,10 @@ func newRun(rec *model.Record) *run {
 					}
 				}
 			}
-		case model.KindCalm:
-			r.calmNs = e.AtNs
+		case model.KindClose:
+			if _, ok := r.closed[e.Process]; !ok {
+				r.closed[e.Process] = e.AtNs
+			}
 		case model.KindLeave:
 			r.endNs = e.AtNs
 		}
@@ -206,6 +210,16 @@ func (r *run) diedAt(who string) int64 {
 		return at
 	}
 	return math.MaxInt64
+}
+
+// goneAt is when a thread's process died or closed its client: what it
+// believes to hold it has given up.
+func (r *run) goneAt(who string) int64 {
+	process, _, _ := strings.Cut(who, "/")
+	if at, ok := r.closed[process]; ok {
+		return min(at, r.diedAt(who))
+	}
+	return r.diedAt(who)
 }
 
 // pauses of a thread's process, in order.
@@ -412,7 +426,7 @@ func (r *run) beliefs(lock string) []belief {
 			stop(o.who, p.at, o)
 		case p.isCall:
 		case o.Action.Acquires() && o.outcome == model.Granted:
-			to := r.diedAt(o.who)
+			to := r.goneAt(o.who)
 			lease := o.LeaseNs
 			if lease == 0 && r.rec.Params.NoWatchdog {
 				lease = int64(r.rec.Params.Watchdog)

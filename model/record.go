@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"strings"
 	"time"
 )
 
@@ -127,6 +128,10 @@ type LockState struct {
 
 // Held says whether somebody holds the lock.
 func (s *LockState) Held() bool { return s != nil && s.Owner != "" }
+
+// NotRun says of an execution that the server did not know the script: it
+// answered and did nothing.
+func (e *Event) NotRun() bool { return strings.HasPrefix(e.Reply, "(error) NOSCRIPT") }
 
 // ThreadName is the thread as people write it.
 func (e *Event) ThreadName() string { return ThreadName(e.Process, e.Thread) }

@@ -29,8 +29,9 @@ func Play(h *sim.Host, sc *Scenario, l *Lock, chooser sim.Chooser) Played {
 	cfg := sim.Config{
 		Chooser: drawn, LatencyMin: sc.Latency.Min, LatencyMax: sc.Latency.Max,
 		Resources: map[string]int64{}, Locks: locks,
-		Name:   func(words []string) sim.Command { return l.name(words, locks) },
-		Params: params,
+		Name:    func(words []string) sim.Command { return l.name(words, locks) },
+		Scripts: l.scripts(),
+		Params:  params,
 	}
 	for _, p := range sc.Processes {
 		cfg.Processes = append(cfg.Processes, sim.ProcessConfig{Name: p.Name, Threads: p.Threads, Offset: p.WallOffset, DriftPPM: p.WallDriftPPM})

@@ -3,6 +3,7 @@ package scenarios
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -246,6 +247,18 @@ func (l *Lock) observe(keys sim.Keyspace, lock string, epochMs int64) *model.Loc
 		s.Deadlines[ownerName(member)] = int64(score) - epochMs
 	}
 	return s
+}
+
+// scripts are the texts that the lock sends.
+func (l *Lock) scripts() []string {
+	if l.rel == nil {
+		return slices.Sorted(maps.Keys(lockimpl.BareScripts))
+	}
+	var texts []string
+	for _, s := range l.rel.Scripts() {
+		texts = append(texts, s.Text)
+	}
+	return texts
 }
 
 // channel is where a release of the lock is published: to one waiter

@@ -182,7 +182,7 @@ func (w *World) meet(m *message, dir string, pass func(delay int64), fail func(t
 	}
 	w.moved = w.now()
 	w.record(model.Event{Kind: model.KindHit, Fault: r.index, Process: m.conn.p.cfg.Name, Op: m.op, Msg: m.id, Dir: dir,
-		Script: m.cmd.Script, Owners: m.cmd.Owners, Locks: m.cmd.Locks, Text: r.fault.Do})
+		Script: m.cmd.Script, Owners: m.cmd.Owners, Locks: m.cmd.Locks, Text: r.fault.Describe()})
 	switch r.fault.Do {
 	case "drop":
 		w.lost(m, dir, "dropped")

@@ -89,10 +89,8 @@ func (h *Host) bubble(alive *atomic.Int64, f func() (clean bool)) {
 
 // notDurable gives the stacks of goroutines in bubbles that block time.
 func notDurable() string {
-	buf := make([]byte, 4<<20)
-	buf = buf[:runtime.Stack(buf, true)]
 	var found []string
-	for _, g := range strings.Split(string(buf), "\n\n") {
+	for _, g := range strings.Split(stacks(), "\n\n") {
 		head, _, _ := strings.Cut(g, "\n")
 		if strings.Contains(head, "synctest bubble") && !strings.Contains(head, "durable") && !strings.Contains(head, "synctest.Wait") {
 			found = append(found, g)
@@ -101,20 +99,28 @@ func notDurable() string {
 	return strings.Join(found, "\n\n") + "\n"
 }
 
-// bubbleGoroutines gives the heads of the goroutines that are in the caller's
-// bubble beside itself.
+// bubbleGoroutines gives the stacks of the goroutines in the caller's bubble,
+// beside its own and those that make the bubble.
 func bubbleGoroutines() []string {
-	buf := make([]byte, 4<<20)
-	buf = buf[:runtime.Stack(buf, true)]
-	goroutines := strings.Split(string(buf), "\n\n")
+	goroutines := strings.Split(stacks(), "\n\n")
 	own := bubbleOf(goroutines[0]) // Stack prints the caller first
 	var found []string
 	for _, g := range goroutines[1:] {
-		if own != "" && bubbleOf(g) == own && !strings.Contains(g, "testing.testingSynctestTest") {
+		if own != "" && bubbleOf(g) == own && !strings.Contains(g, "testingSynctestTest(") && !strings.Contains(g, "internal/synctest.Run(") {
 			found = append(found, g)
 		}
 	}
 	return found
+}
+
+// stacks gives the stacks of all goroutines, the caller's first.
+func stacks() string {
+	for size := 64 << 10; ; size *= 4 {
+		buf := make([]byte, size)
+		if n := runtime.Stack(buf, true); n < size {
+			return string(buf[:n])
+		}
+	}
 }
 
 func bubbleOf(stack string) string {

@@ -76,8 +76,17 @@ func newServer(w *World) *server {
 	_ = pipe.Close()
 	s.m.SetTime(w.start)
 	s.m.ClockTTL(true)
+	for _, text := range w.cfg.Scripts {
+		s.command("SCRIPT", "LOAD", text)
+	}
 	s.m.Server().SetPreHook(s.hook)
 	return s
+}
+
+// command executes a command of the world's own, on a connection of its own.
+func (s *server) command(words ...string) {
+	var sink bytes.Buffer
+	s.m.Server().Dispatch(mserver.NewPeer(bufio.NewWriter(&sink)), words)
 }
 
 // blocking commands would block the scheduler.
@@ -468,11 +477,8 @@ func (s *server) failover(n int) {
 	s.flushScripts()
 }
 
-// flushScripts empties the script cache, through a connection of its own.
-func (s *server) flushScripts() {
-	var sink bytes.Buffer
-	s.m.Server().Dispatch(mserver.NewPeer(bufio.NewWriter(&sink)), []string{"SCRIPT", "FLUSH"})
-}
+// flushScripts empties the script cache.
+func (s *server) flushScripts() { s.command("SCRIPT", "FLUSH") }
 
 // shownReply writes a RESP reply for the record: nil, a number, text,
 // (error) text, or a list in brackets.

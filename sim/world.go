@@ -34,6 +34,9 @@ type Config struct {
 	Name func(args []string) Command
 	// Observe reads the state of a lock from the server's keys.
 	Observe func(keys Keyspace, lock string) *model.LockState
+	// Scripts are in the server's script cache from the start, as on a server
+	// that has served others before; a flush empties it.
+	Scripts []string
 	// Quiet is how long nothing may happen after the last fault and step before
 	// all leave.
 	Quiet time.Duration
@@ -111,12 +114,11 @@ func Run(h *Host, cfg Config, setup func(*World)) Result {
 	var alive atomic.Int64
 	h.bubble(&alive, func() bool {
 		w := newWorld(cfg)
-		before := len(bubbleGoroutines())
 		setup(w)
 		w.loop(&alive, &res)
-		w.end(before)
+		w.end()
 		res.Record = w.rec
-		return len(bubbleGoroutines()) <= before
+		return len(bubbleGoroutines()) == 0
 	})
 	return res
 }
@@ -322,7 +324,7 @@ func (w *World) leave() {
 }
 
 // end takes an inventory, cuts everything and lets sleepers run out.
-func (w *World) end(before int) {
+func (w *World) end() {
 	for _, k := range w.server.m.Keys() {
 		w.record(model.Event{Kind: model.KindLeft, Key: k})
 	}
@@ -355,15 +357,20 @@ func (w *World) end(before int) {
 				w.server.disconnect(c)
 			}
 		}
-		if len(bubbleGoroutines()) <= before {
+		if len(bubbleGoroutines()) == 0 {
 			break
 		}
 	}
 	w.server.m.Close()
 	synctest.Wait()
 	w.over = false
+	var left []string
 	for _, g := range bubbleGoroutines() {
-		w.record(model.Event{Kind: model.KindLeft, Text: "goroutine " + topFunction(g)})
+		left = append(left, "goroutine "+topFunction(g))
+	}
+	slices.Sort(left) // they are listed in no order that repeats
+	for _, text := range left {
+		w.record(model.Event{Kind: model.KindLeft, Text: text})
 	}
 	w.over = true
 }
@@ -442,7 +449,7 @@ func (w *World) Published(channel string) int64 { return w.published[channel] }
 // that an operation sent; ok is false when none was executed.
 func (w *World) OpReply(op int, script string, last bool) (reply string, ok bool) {
 	for _, e := range w.rec.Events {
-		if e.Kind == model.KindExec && e.Op == op && e.Script == script {
+		if e.Kind == model.KindExec && e.Op == op && e.Script == script && !e.NotRun() {
 			reply, ok = e.Reply, true
 			if !last {
 				return reply, ok
