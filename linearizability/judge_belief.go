@@ -230,7 +230,7 @@ func (r *run) miscounts(lock string) []Finding {
 			Why: fmt.Sprintf("at %s, after its %s, the server counts %d for %s on %s, and its calls add up to %d",
 				model.At(at), t.last.Action, count, who, lock, t.levels)})
 	}
-	late := map[int]bool{} // calls of unknown outcome whose effect is counted
+	uncounted := map[int]bool{} // calls that returned with their effect still to come
 	changes := r.states[lock]
 	next := 0
 	for i := range r.rec.Events {
@@ -248,8 +248,8 @@ func (r *run) miscounts(lock string) []Finding {
 			}
 			if c.by != nil && c.by.Op > 0 {
 				o := r.ops[c.by.Op-1]
-				if o.ret != nil && o.ret.AtNs <= e.AtNs && o.outcome == model.Unknown && !late[o.Op] {
-					late[o.Op] = true
+				if uncounted[o.Op] {
+					delete(uncounted, o.Op)
 					of(o.who).levels = max(0, of(o.who).levels+levelsOf(c, o.who))
 				}
 			}
@@ -269,7 +269,9 @@ func (r *run) miscounts(lock string) []Finding {
 				continue
 			}
 			n, counted := r.settledLevels(o)
-			late[o.Op] = counted
+			if !counted {
+				uncounted[o.Op] = true
+			}
 			t.levels = max(0, t.levels+n)
 			look(o.who, e.AtNs)
 		}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -329,11 +330,16 @@ func judgeLiveness(r *run) []Finding {
 // span is a stretch of time.
 type span struct{ from, to int64 }
 
-// occupied are the times in which somebody believed to hold the lock or was
-// served by it, and those in which a fault was on: waiting then is not waiting
-// for nobody. Sorted by their beginning.
+// occupied are the times in which somebody believed to hold the lock, was
+// served by it or was giving it up, and those in which a fault was on: waiting
+// then is not waiting for nobody. Sorted by their beginning.
 func (r *run) occupied(lock string) []span {
 	busy := r.served(lock)
+	for _, o := range r.opsOf(lock) {
+		if o.Action == model.ActUnlock && r.stateAt(lock, o.AtNs).Owner == o.who {
+			busy = append(busy, span{o.AtNs, min(o.returned(), r.goneAt(o.who))})
+		}
+	}
 	for _, b := range r.beliefs(lock) {
 		busy = append(busy, span{b.from, b.to})
 	}
@@ -353,6 +359,19 @@ func (r *run) occupied(lock string) []span {
 func (r *run) forgotten(lock string, o *operation, busy []span, disturbed []disturbance) (Finding, bool) {
 	until := min(o.returned(), o.waitsUntil(), r.diedAt(o.who), r.endNs)
 	idle := o.AtNs
+	disturbed = append(slices.Clip(disturbed), r.ownDisturbances(o)...)
+	if r.rec.Params.Fair {
+		// Whoever stands in front holds up those behind it.
+		for _, x := range r.opsOf(lock) {
+			if x != o && x.Action != model.ActUnlock && x.AtNs < until && x.returned() > o.AtNs {
+				disturbed = append(disturbed, r.ownDisturbances(x)...)
+			}
+		}
+	}
+	if own := o.unanswered(); len(own) > 0 {
+		busy = append(own, busy...)
+		slices.SortStableFunc(busy, func(a, b span) int { return cmp.Compare(a.from, b.from) })
+	}
 	for i := 0; i <= len(busy) && idle < until; i++ {
 		next := span{until, until}
 		if i < len(busy) {
@@ -371,29 +390,53 @@ func (r *run) forgotten(lock string, o *operation, busy []span, disturbed []dist
 	return Finding{}, false
 }
 
+// unanswered are the times in which the call waited for the answer to a
+// command of its own that a fault had met.
+func (o *operation) unanswered() []span {
+	var out []span
+	for i, m := range o.sent {
+		if m.lost == nil && len(m.hits) == 0 {
+			continue
+		}
+		to := o.returned()
+		if m.delivered >= 0 {
+			to = m.delivered
+		} else if i+1 < len(o.sent) {
+			to = o.sent[i+1].AtNs
+		}
+		out = append(out, span{m.AtNs, to})
+	}
+	return out
+}
+
 // served are the times in which the server held the lock for a thread that
-// had been granted it and had not asked to give it up, whatever that thread
-// may believe of its lease.
+// had not asked to give it up, from the grant on: the thread may not know of it
+// yet, or believe that its lease is over. Not those of calls that ended without
+// a grant: nobody will give these up.
 func (r *run) served(lock string) []span {
 	var out []span
 	ops := r.opsOf(lock)
 	for _, o := range ops {
-		if o.outcome != model.Granted {
+		grants := r.grants(o)
+		if len(grants) == 0 {
 			continue
 		}
-		to := min(r.goneAt(o.who), r.endNs)
+		from, to := grants[0].at, min(r.goneAt(o.who), r.endNs)
+		if o.outcome != model.Granted {
+			to = min(to, o.returned())
+		}
 		for _, u := range ops {
 			if u.who == o.who && u.Action == model.ActUnlock && u.AtNs >= o.returned() {
 				to = min(to, u.AtNs)
 			}
 		}
 		for _, c := range r.states[lock] {
-			if c.at > o.returned() && c.before.Owner == o.who && c.after.Owner != o.who {
+			if c.at > from && c.before.Owner == o.who && c.after.Owner != o.who {
 				to = min(to, c.at)
 			}
 		}
-		if r.stateAt(lock, o.returned()).Owner == o.who && o.returned() < to {
-			out = append(out, span{o.returned(), to})
+		if from < to {
+			out = append(out, span{from, to})
 		}
 	}
 	return out
@@ -402,9 +445,16 @@ func (r *run) served(lock string) []span {
 // disturbance is an event after which a waiter may have to wait for a lease to
 // end: nobody tells it, or nobody knows, that the lock is free.
 type disturbance struct {
-	at   int64
-	what string
+	from  int64
+	at    int64 // when it last had an effect, not before from
+	what  string
+	extra time.Duration // how long it may cost; 0: a lease
 }
+
+// resend is what a client may need to notice that its command was lost and to
+// send it again, or to give up: Redisson's subscription timeout of 7.5 s is the
+// longest of its waits.
+const resend = 7500 * time.Millisecond
 
 // disturbances of one lock, and of those that all locks share.
 func (r *run) disturbances(lock string) []disturbance {
@@ -412,21 +462,66 @@ func (r *run) disturbances(lock string) []disturbance {
 	for _, process := range slices.Sorted(maps.Keys(r.dead)) {
 		// What the dead held, or were still given, ends with its lease.
 		for _, at := range r.orphaned(lock, process) {
-			out = append(out, disturbance{at, "a crash"})
+			out = append(out, disturbance{from: at, at: at, what: "a crash"})
 		}
 	}
 	for _, x := range r.opsOf(lock) {
-		if x.ret != nil && (x.outcome == model.Unknown || x.interrupted) {
-			out = append(out, disturbance{x.returned(), "a call of unknown outcome"})
+		switch {
+		case x.ret == nil:
+		case x.outcome == model.Unknown || x.interrupted:
+			out = append(out, disturbance{from: x.returned(), at: r.lastTouch(x), what: "a call of unknown outcome"})
+		case x.Action == model.ActUnlock && x.outcome == model.Failed:
+			out = append(out, disturbance{from: x.returned(), at: r.lastTouch(x), what: "a release that failed"})
 		}
 	}
 	for i := range r.rec.Events {
 		e := &r.rec.Events[i]
 		switch {
 		case e.Kind == model.KindLost && e.Dir == "push" && e.Why != "nobody waits for it":
-			out = append(out, disturbance{e.AtNs, "a lost wake-up"})
+			out = append(out, disturbance{from: e.AtNs, at: e.AtNs, what: "a lost wake-up"})
 		case e.Kind == model.KindClose:
-			out = append(out, disturbance{e.AtNs, "a client that closed"})
+			out = append(out, disturbance{from: e.AtNs, at: e.AtNs, what: "a client that closed"})
+		}
+	}
+	for _, c := range r.states[lock] {
+		if c.fault > 0 && c.ended() {
+			out = append(out, disturbance{from: c.at, at: c.at, what: "a hold that another hand removed, which wakes nobody"})
+		}
+	}
+	return out
+}
+
+// lastTouch is when the owner of a call that ended badly last had to do with
+// the hold that it may have left behind: entering it again and leaving once
+// more puts its time to live back without ending it.
+func (r *run) lastTouch(x *operation) int64 {
+	at := x.returned()
+	end := int64(math.MaxInt64)
+	for _, c := range r.states[x.Lock] {
+		if c.at > at && c.before.Owner == x.who && c.after.Owner != x.who {
+			end = c.at
+			break
+		}
+	}
+	for _, o := range r.opsOf(x.Lock) {
+		if o.who == x.who && o.ret != nil && o.outcome != model.Waiting && o.AtNs < end {
+			at = max(at, min(o.returned(), end))
+		}
+	}
+	return at
+}
+
+// ownDisturbances are the faults that met the waiter's own client.
+func (r *run) ownDisturbances(o *operation) []disturbance {
+	var out []disturbance
+	for _, t := range append(r.cuts(o.who), r.pauses(o.who)...) {
+		out = append(out, disturbance{from: t.to, at: t.to, what: t.text, extra: resend})
+	}
+	for _, m := range r.ordered {
+		if m.Process == o.Process && m.Op == o.Op || m.lost != nil && m.Process == o.Process && m.Script == "" {
+			for _, h := range m.hits {
+				out = append(out, disturbance{from: h.AtNs, at: h.AtNs, what: h.Text, extra: resend})
+			}
 		}
 	}
 	return out
@@ -442,12 +537,16 @@ func (r *run) bound(lock string, disturbed []disturbance, from, to int64) (ns in
 		}
 	}
 	for _, d := range disturbed {
-		if d.at > to || d.at+int64(lease) < from {
+		cost := lease
+		if d.extra > 0 {
+			cost = d.extra
+		}
+		if d.from > to || d.at+int64(cost) < from {
 			continue
 		}
-		if until := max(d.at, from) + int64(time.Second) + int64(lease); until-from > ns {
+		if until := min(max(d.at, from), to) + int64(time.Second) + int64(cost); until-from > ns {
 			ns = until - from
-			why = fmt.Sprintf(" (a second and %v, after %s)", lease, d.what)
+			why = fmt.Sprintf(" (a second and %v, after %s)", cost, d.what)
 		}
 	}
 	if r.rec.Params.Fair && len(r.dead) > 0 {

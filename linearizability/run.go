@@ -163,7 +163,7 @@ func newRun(rec *model.Record) *run {
 		case model.KindFault:
 			lastFault = e.Fault
 			r.faults = append(r.faults, trouble{e.Fault, e.Text, e.Process, e.AtNs, e.AtNs})
-			if strings.HasPrefix(e.Text, "crash of ") {
+			if _, dead := r.dead[e.Process]; !dead && strings.HasPrefix(e.Text, "crash of ") {
 				r.dead[e.Process] = e.AtNs
 			}
 		case model.KindFaultEnd:
@@ -388,9 +388,12 @@ type belief struct {
 // beliefs are what the callers believe: from the return of a grant to the call
 // of the last release, or one lease after the granted attempt was sent.
 func (r *run) beliefs(lock string) []belief {
+	// What a thread believes of the end of its hold is what its latest level
+	// says; a release goes back to the level before.
+	type term struct{ to, lease int64 }
 	type open struct {
-		b     *belief
-		level int
+		b      *belief
+		levels []term
 	}
 	var out []*belief
 	now := map[string]*open{}
@@ -422,7 +425,7 @@ func (r *run) beliefs(lock string) []belief {
 			h = nil
 		}
 		switch {
-		case p.isCall && o.Action == model.ActUnlock && h != nil && h.level == 1:
+		case p.isCall && o.Action == model.ActUnlock && h != nil && len(h.levels) == 1:
 			stop(o.who, p.at, o)
 		case p.isCall:
 		case o.Action.Acquires() && o.outcome == model.Granted:
@@ -439,12 +442,17 @@ func (r *run) beliefs(lock string) []belief {
 				out = append(out, h.b)
 				now[o.who] = h
 			}
-			h.level++
+			h.levels = append(h.levels, term{to, lease})
 			h.b.to, h.b.lease = to, lease
 		case o.Action == model.ActUnlock && (o.outcome == model.NotHeld || o.outcome == model.Unknown):
 			stop(o.who, p.at, o)
 		case o.Action == model.ActUnlock && h != nil && (o.outcome == model.Released || o.outcome == model.StillHeld):
-			h.level--
+			if h.levels = h.levels[:len(h.levels)-1]; len(h.levels) == 0 {
+				stop(o.who, p.at, o)
+				break
+			}
+			top := h.levels[len(h.levels)-1]
+			h.b.to, h.b.lease = max(top.to, p.at), top.lease
 		}
 	}
 	var done []belief

@@ -102,6 +102,9 @@ func (r *run) asOp(o *operation, settled bool) (op Op, ok bool) {
 		outcome = model.Unknown
 	}
 	effects := r.effects(o)
+	if r.rec.Params.Uncounted && outcome == model.Busy && r.selfBusy(o) {
+		return op, false // a lock without re-entry is busy for its owner too
+	}
 	switch {
 	case o.Action.Acquires():
 		op.Op = OpAcquire
@@ -143,11 +146,22 @@ func (r *run) asOp(o *operation, settled bool) (op Op, ok bool) {
 	starts := outcome == model.Granted || outcome == model.StillHeld || outcome == model.Unknown && op.Op == OpAcquire
 	if starts && len(effects) > 0 {
 		r.lease(&op, effects[0], settled)
-	} else if outcome == model.Unknown && op.Op == OpAcquire {
+	} else if outcome == model.Unknown && op.Op != OpForceRelease {
+		// It may have started a lease; a release that leaves a level does too.
 		ms := r.mostLeaseMs(o)
 		op.LeaseMs = &ms
 	}
 	return op, true
+}
+
+// selfBusy: the call was refused because its own thread held the lock.
+func (r *run) selfBusy(o *operation) bool {
+	for _, m := range o.sent {
+		if m.exec != nil && r.stateBefore(o.Lock, m.Msg, m.exec.AtNs).Owner == o.who {
+			return true
+		}
+	}
+	return false
 }
 
 // mostLeaseMs is the lease that a call asked for.
@@ -192,6 +206,12 @@ func (r *run) lease(op *Op, c change, settled bool) {
 		if later.expired && later.before.Owner == c.after.Owner && later.before.ExpiresMs == c.after.ExpiresMs && later.ended() {
 			at := max(later.at, op.CallNs)
 			op.ExpireNs, op.NeverExpires = &at, false
+			return
+		}
+		if later.fault > 0 && later.ended() {
+			// Removed by another hand, which may stand before this operation in
+			// the order: then its lease ran out like any other.
+			op.NeverExpires = false
 			return
 		}
 		if later.before.Owner != later.after.Owner || later.before.ExpiresMs != later.after.ExpiresMs {

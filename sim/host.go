@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"runtime"
@@ -9,11 +10,21 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/redis/go-redis/v9"
 )
 
 // Version is the world version: raised by hand whenever the same decisions
 // give another record. Recordings of another version are refused.
 const Version = 1
+
+// silent drops what go-redis would log: failing to dial is what a partition is
+// for.
+type silent struct{}
+
+func (silent) Printf(context.Context, string, ...any) {}
+
+func init() { redis.SetLogger(silent{}) }
 
 // Host is what a bubble needs of the testing package. A test makes one of its
 // *testing.T; a program gets one from Main.
@@ -131,3 +142,6 @@ func bubbleOf(stack string) string {
 	}
 	return strings.TrimRight(after, "]:")
 }
+
+// For makes the host of a subtest.
+func (h *Host) For(t *testing.T) *Host { return &Host{t: t, stillAfter: h.stillAfter} }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"runtime"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -71,7 +72,8 @@ func (p *Process) draw(thread int64) uint64 {
 	}
 	k := p.ids[thread]
 	p.ids[thread] = k + 1
-	return mix(p.entropy ^ mix(uint64(thread)<<32^k))
+	// The process is in it too: whatever the chooser drew, ids are unique.
+	return mix(p.entropy ^ mix(uint64(p.index)<<48^uint64(thread)<<32^k))
 }
 
 // NewID gives the next request id of a thread: 32 hexadecimal digits. Any
@@ -145,7 +147,7 @@ func (h noteHook) DialHook(next redis.DialHook) redis.DialHook { return next }
 
 func (h noteHook) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 	return func(ctx context.Context, cmd redis.Cmder) error {
-		h.p.note(callOf(ctx), cmd)
+		defer h.p.note(callOf(ctx), cmd)()
 		return next(ctx, cmd)
 	}
 }
@@ -153,27 +155,33 @@ func (h noteHook) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 func (h noteHook) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
 	return func(ctx context.Context, cmds []redis.Cmder) error {
 		for _, cmd := range cmds {
-			h.p.note(callOf(ctx), cmd)
+			defer h.p.note(callOf(ctx), cmd)()
 		}
 		return next(ctx, cmds)
 	}
 }
 
-func (p *Process) note(op int, cmd redis.Cmder) {
+// note ties the words of a command to an operation until the command is over.
+func (p *Process) note(op int, cmd redis.Cmder) (over func()) {
 	words := make([]string, len(cmd.Args()))
 	for i, a := range cmd.Args() {
 		words[i] = fmt.Sprint(a)
 	}
 	key := strings.Join(words, "\x00")
+	n := &note{op: op}
 	p.w.mu.Lock()
 	defer p.w.mu.Unlock()
-	open := p.notes[key][:0]
-	for _, n := range p.notes[key] {
-		if !n.used {
-			open = append(open, n)
+	p.notes[key] = append(p.notes[key], n)
+	return func() {
+		p.w.mu.Lock()
+		defer p.w.mu.Unlock()
+		if i := slices.Index(p.notes[key], n); i >= 0 {
+			p.notes[key] = slices.Delete(p.notes[key], i, i+1)
+		}
+		if len(p.notes[key]) == 0 {
+			delete(p.notes, key)
 		}
 	}
-	p.notes[key] = append(open, &note{op: op})
 }
 
 // opOf gives the operation that sent these words; one that a client repeats by
@@ -243,6 +251,9 @@ func (p *Process) afterPause(c class, f func()) {
 
 // crash kills p: its connections are cut, its threads take no further step.
 func (p *Process) crash() {
+	if p.dead {
+		return
+	}
 	p.dead = true
 	for _, c := range p.conns {
 		c := c
