@@ -2,7 +2,6 @@ package linearizability
 
 import (
 	"cmp"
-	"fmt"
 	"maps"
 	"math"
 	"slices"
@@ -476,11 +475,4 @@ func (r *run) attemptSent(o *operation) int64 {
 		return m.AtNs
 	}
 	return o.AtNs
-}
-
-func holds(s model.LockState) string {
-	if !s.Held() {
-		return "nobody"
-	}
-	return fmt.Sprintf("%s with count %d", s.Owner, s.Count)
 }

@@ -329,3 +329,36 @@ func fail(rt *rapid.T, t *testing.T, v Verdict, f linearizability.Finding) {
 	rt.Fatalf("%s %s: %s\n\nthe scenario, for go run ./cmd/simrun run FILE:\n\n%s\nthe very schedule: go run ./cmd/simrun replay %s",
 		f.Judge, f.Verdict, f.Why, v.Scenario.Text, file)
 }
+
+// The same generator on the locks that are wrong on purpose: what is promised
+// must be seen to break, or the test above shows nothing.
+func TestBrokenLocksAreFound(t *testing.T) {
+	h := sim.NewHost(t)
+	for _, c := range []struct {
+		lock, judge string
+		draws       int
+	}{
+		{"none", model.JudgeMutualExclusion, 50},
+		{"setnx-del", model.JudgeMisdelete, 1000},
+	} {
+		t.Run(c.lock, func(t *testing.T) {
+			h := h.For(t)
+			l := mustFind(t, c.lock)
+			gen := rapid.Custom(func(rt *rapid.T) string { return drawScenario(rt, l) })
+			for i := range c.draws {
+				sc, err := Parse("drawn.yaml", []byte(gen.Example(i)), canonical)
+				if err != nil {
+					t.Fatal(err)
+				}
+				v := Run(h, sc, l, uint64(i))
+				for _, f := range v.Findings {
+					if f.Judge == c.judge && f.Class == linearizability.ClassBug {
+						t.Logf("found after %d draws: %s", i+1, f.Why)
+						return
+					}
+				}
+			}
+			t.Errorf("%s was not broken in %d draws", c.judge, c.draws)
+		})
+	}
+}

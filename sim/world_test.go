@@ -2,6 +2,12 @@ package sim
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -10,52 +16,414 @@ import (
 	"lockstep/model"
 )
 
-func testConfig(seed uint64) Config {
-	return Config{
-		Chooser: NewSeeded(seed), LatencyMin: 200 * time.Microsecond, LatencyMax: 2 * time.Millisecond,
-		Processes: []ProcessConfig{{Name: "a", Threads: 2}, {Name: "b", Threads: 1}},
-		Name:      func([]string) Command { return Command{} },
-		Observe:   func(Keyspace, string) *model.LockState { return nil },
-		Quiet:     time.Second, Settle: time.Second, Drain: time.Second,
+// oneWay is how long a message takes in a stage's network.
+const oneWay = time.Millisecond
+
+// stage is a world for a test: a configuration and a body for each thread that
+// has something to do.
+type stage struct {
+	Config
+	// client changes the options of every process's client.
+	client func(*redis.Options)
+	bodies map[string]body // by process/thread
+}
+
+// body is what a thread does with its process's client.
+type body func(th *Thread, c *redis.Client)
+
+// newStage has processes a and b of one thread each and an exact network.
+func newStage(faults ...Fault) *stage {
+	return &stage{
+		Config: Config{
+			Chooser: NewSeeded(1), LatencyMin: oneWay, LatencyMax: oneWay,
+			Processes: []ProcessConfig{{Name: "a", Threads: 1}, {Name: "b", Threads: 1}},
+			Faults:    faults,
+			Name: func(words []string) Command {
+				if strings.EqualFold(words[0], "incr") {
+					return Command{Script: "count"}
+				}
+				return Command{}
+			},
+			Observe: func(Keyspace, string) *model.LockState { return nil },
+			Quiet:   time.Second, Settle: time.Second, Drain: time.Second,
+			MaxEvents: 100_000,
+		},
+		bodies: map[string]body{},
 	}
 }
 
-func TestSmoke(t *testing.T) {
-	h := NewHost(t)
-	var digests []string
-	for i := range 20 {
-		r := Run(h, testConfig(7), func(w *World) {
-			for _, p := range w.processes {
-				c := p.NewRedis(p.RedisOptions())
-				p.OnClose(func() { c.Close() })
-				for _, th := range p.Threads() {
-					th.Start(func() {
-						for range 3 {
-							th.Call(Operation{Action: model.ActLock, Lock: "x"}, func(ctx context.Context) (model.Outcome, error) {
-								err := c.Incr(ctx, "n").Err()
-								sub := c.Subscribe(ctx, "ch")
-								sub.Receive(ctx)
-								c.Publish(ctx, "ch", "hello")
-								sub.Receive(ctx)
-								sub.Close()
-								redis.NewScript("redis.call('publish','ch','x') return redis.call('incr', KEYS[1])").Run(ctx, c, []string{"n"})
-								return model.Granted, err
-							})
-							th.Sleep(time.Second)
-						}
-					})
-				}
+func (s *stage) does(thread string, b body) *stage {
+	s.bodies[thread] = b
+	return s
+}
+
+// run plays the stage.
+func (s *stage) run(h *Host) Result {
+	return Run(h, s.Config, func(w *World) {
+		for _, p := range w.processes {
+			opt := p.RedisOptions()
+			if s.client != nil {
+				s.client(opt)
 			}
-		})
-		digests = append(digests, r.Record.Digest())
-		if false {
-			for _, e := range r.Record.Events {
-				t.Logf("%+v", e)
+			c := p.NewRedis(opt)
+			p.OnClose(func() { _ = c.Close() })
+			for _, th := range p.Threads() {
+				th.Start(func() {
+					if b := s.bodies[th.Name()]; b != nil {
+						b(th, c)
+					}
+				})
 			}
-			t.Log(r.Steps, time.Duration(r.SimNs))
 		}
-		if digests[i] != digests[0] {
-			t.Fatal("differs")
+	})
+}
+
+// operate performs f as an operation of th and gives its error.
+func operate(th *Thread, f func(context.Context) error) (err error) {
+	th.Call(Operation{Action: model.ActLock, Lock: "x"}, func(ctx context.Context) (model.Outcome, error) {
+		if err = f(ctx); err != nil {
+			return model.Failed, err
+		}
+		return model.Granted, nil
+	})
+	return err
+}
+
+// clock is the time since the start, without what is below a tenth of a
+// millisecond: there the world keeps the instants of its events apart.
+func clock(th *Thread) time.Duration { return th.p.w.Now().Round(100 * time.Microsecond) }
+
+// at is the same for an event.
+func at(e model.Event) time.Duration { return time.Duration(e.AtNs).Round(100 * time.Microsecond) }
+
+// pick gives the events of r that match.
+func pick(r Result, match func(e model.Event) bool) []model.Event {
+	var found []model.Event
+	for _, e := range r.Record.Events {
+		if match(e) {
+			found = append(found, e)
 		}
 	}
+	return found
+}
+
+func ofKind(kind model.Kind) func(model.Event) bool {
+	return func(e model.Event) bool { return e.Kind == kind }
+}
+
+func equal[T comparable](t *testing.T, what string, got, want T) {
+	t.Helper()
+	if got != want {
+		t.Errorf("%s: got %v, want %v", what, got, want)
+	}
+}
+
+// busy is a stage with much at once: two processes of two threads, goroutines
+// within a call, a small pool, subscriptions, scripts, contexts that run out
+// and a fault of nearly every kind.
+func busy(chooser Chooser) *stage {
+	ms := time.Millisecond
+	s := newStage(
+		Fault{Kind: FaultRule, When: When{Command: "GET", Every: 7}, Do: "drop"},
+		Fault{Kind: FaultRule, When: When{Direction: "reply", Command: "INCR", Every: 9}, Do: "reset"},
+		Fault{Kind: FaultRule, When: When{Channel: "ch*", Every: 5}, Do: "delay", For: 30 * ms},
+		Fault{Kind: FaultPause, Processes: []string{"a"}, At: 100 * ms, For: 200 * ms},
+		Fault{Kind: FaultPartition, Processes: []string{"b"}, At: 250 * ms, For: 100 * ms},
+		Fault{Kind: FaultServer, Server: "flush_scripts", At: 400 * ms},
+		Fault{Kind: FaultServer, Server: "failover", LoseLast: 3, At: 500 * ms},
+		Fault{Kind: FaultCrash, Processes: []string{"b"}, At: 900 * ms},
+	)
+	s.Chooser = chooser
+	s.LatencyMin, s.LatencyMax = 200*time.Microsecond, 2*ms
+	s.Processes = []ProcessConfig{{Name: "a", Threads: 2}, {Name: "b", Threads: 2}}
+	s.client = func(o *redis.Options) {
+		o.PoolSize, o.PoolTimeout = 3, 50*ms
+		o.ReadTimeout, o.ContextTimeoutEnabled = 60*ms, true
+	}
+	script := redis.NewScript("redis.call('publish', 'ch', ARGV[1]) return redis.call('incr', KEYS[1])")
+	work := func(th *Thread, c *redis.Client) {
+		for range 6 {
+			_ = operate(th, func(ctx context.Context) error {
+				sub := c.Subscribe(ctx, "ch")
+				defer sub.Close()
+				var all sync.WaitGroup
+				for i := range 5 {
+					all.Go(func() {
+						ctx, cancel := context.WithTimeout(ctx, time.Duration(10+i)*ms)
+						defer cancel()
+						c.Incr(ctx, fmt.Sprintf("n%d", i))
+						c.Get(ctx, fmt.Sprintf("n%d", i))
+						script.Run(ctx, c, []string{"n"}, th.Name())
+					})
+				}
+				all.Wait()
+				_, err := sub.ReceiveTimeout(ctx, 5*ms)
+				c.Set(ctx, "lease:"+th.Name(), th.Process().NewID(int64(th.Number())), 20*ms)
+				return err
+			})
+			th.Sleep(th.Process().Jitter(int64(th.Number()), 100*ms))
+		}
+	}
+	for _, name := range []string{"a/1", "a/2", "b/1", "b/2"} {
+		s.does(name, work)
+	}
+	return s
+}
+
+func TestASeedRepeatsItsRecordWhateverRanBefore(t *testing.T) {
+	h := NewHost(t)
+	seeds := []uint64{1, 2, 3, 4, 5, 6, 7, 8}
+	digests := map[uint64]string{}
+	for _, seed := range seeds {
+		r := busy(NewSeeded(seed)).run(h)
+		if n := len(r.Record.Events); n < 500 {
+			t.Fatalf("seed %d: only %d events, the stage is not busy", seed, n)
+		}
+		digests[seed] = r.Record.Digest()
+	}
+	for range 4 {
+		slices.Reverse(seeds)
+		for _, seed := range seeds {
+			equal(t, fmt.Sprint("digest of seed ", seed), busy(NewSeeded(seed)).run(h).Record.Digest(), digests[seed])
+		}
+	}
+}
+
+func TestSeedsDiffer(t *testing.T) {
+	h := NewHost(t)
+	seen := map[string]uint64{}
+	for seed := range uint64(8) {
+		d := busy(NewSeeded(seed)).run(h).Record.Digest()
+		if other, ok := seen[d]; ok {
+			t.Errorf("seeds %d and %d give the same record", other, seed)
+		}
+		seen[d] = seed
+	}
+}
+
+func TestTheHostRunsOnOneProcessor(t *testing.T) {
+	NewHost(t)
+	equal(t, "GOMAXPROCS", runtime.GOMAXPROCS(0), 1)
+}
+
+func TestStepsOfAThreadTakeTheTimeTheySay(t *testing.T) {
+	var now []time.Duration
+	s := newStage().does("a/1", func(th *Thread, c *redis.Client) {
+		see := func() { now = append(now, clock(th)) }
+		th.Sleep(2 * time.Second)
+		see()
+		th.At(5 * time.Second)
+		see()
+		th.At(time.Second) // has passed
+		see()
+		th.Do(func() {})
+		see()
+		c.Ping(context.Background())
+		see()
+	})
+	s.run(NewHost(t))
+	equal(t, "instants", fmt.Sprint(now), "[2s 5s 5s 5s 5.002s]")
+}
+
+func TestACallIsRecordedFromInvokeToReturn(t *testing.T) {
+	r := newStage().does("a/1", func(th *Thread, c *redis.Client) {
+		for _, end := range []error{nil, errors.New("no luck")} {
+			_ = operate(th, func(ctx context.Context) error { c.Get(ctx, "k"); return end })
+		}
+	}).does("b/1", func(th *Thread, c *redis.Client) {
+		c.Get(context.Background(), "k") // outside of any call
+	}).run(NewHost(t))
+	var got []string
+	for _, e := range pick(r, func(e model.Event) bool {
+		return slices.Contains([]model.Kind{model.KindInvoke, model.KindSend, model.KindExec, model.KindDeliver, model.KindReturn}, e.Kind)
+	}) {
+		got = append(got, fmt.Sprintf("%s %s %d %v", e.Kind, e.Process, e.Op, at(e)))
+	}
+	want := []string{
+		"send b 0 0s", "invoke a 1 0s", "send a 1 0s",
+		"exec b 0 1ms", "exec a 1 1ms", "deliver b 0 2ms", "deliver a 1 2ms", "return a 1 2ms",
+		"invoke a 2 2ms", "send a 2 2ms", "exec a 2 3ms", "deliver a 2 4ms", "return a 2 4ms",
+	}
+	slices.Sort(got)
+	slices.Sort(want)
+	equal(t, "events", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	returns := pick(r, ofKind(model.KindReturn))
+	equal(t, "first outcome", returns[0].Outcome, model.Granted)
+	equal(t, "second outcome", returns[1].Outcome, model.Failed)
+	equal(t, "second error", returns[1].Error, "no luck")
+}
+
+func TestARunPassesFromFaultsToCalmToLeaving(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		body  body
+		calm  time.Duration
+		leave time.Duration
+	}{
+		{"everybody done: Settle after the last step", func(th *Thread, c *redis.Client) { th.Sleep(time.Second) }, 4 * time.Second, 7 * time.Second},
+		{"somebody waits: Quiet after the last step", func(th *Thread, c *redis.Client) {
+			th.Sleep(time.Second)
+			_ = operate(th, func(ctx context.Context) error { <-ctx.Done(); return context.Cause(ctx) })
+		}, 11 * time.Second, 21 * time.Second},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s := newStage().does("a/1", c.body)
+			s.Quiet, s.Settle, s.Drain = 10*time.Second, 3*time.Second, 5*time.Second
+			r := s.run(NewHost(t))
+			equal(t, "calm", at(pick(r, ofKind(model.KindCalm))[0]), c.calm)
+			equal(t, "leave", at(pick(r, ofKind(model.KindLeave))[0]), c.leave)
+			equal(t, "end", time.Duration(r.SimNs).Round(time.Millisecond), c.leave+s.Drain)
+			equal(t, "clients closed in order", len(pick(r, ofKind(model.KindClose))), 2)
+		})
+	}
+}
+
+func TestACallStillOpenWhenAllLeaveIsWaitingAndInterrupted(t *testing.T) {
+	var cause error
+	r := newStage().does("a/1", func(th *Thread, c *redis.Client) {
+		_ = operate(th, func(ctx context.Context) error { <-ctx.Done(); cause = context.Cause(ctx); return cause })
+		t.Error("a step followed after all had left")
+	}).run(NewHost(t))
+	equal(t, "cause", cause, ErrInterrupted)
+	returns := pick(r, ofKind(model.KindReturn))
+	equal(t, "returns", len(returns), 1)
+	equal(t, "outcome", returns[0].Outcome, model.Waiting)
+}
+
+func TestInterruptCancelsACallAndOnlyACall(t *testing.T) {
+	var causes []error
+	r := newStage().does("a/1", func(th *Thread, c *redis.Client) {
+		wait := func(d time.Duration) error {
+			return operate(th, func(ctx context.Context) error {
+				select {
+				case <-ctx.Done():
+					return context.Cause(ctx)
+				case <-time.After(d):
+					return nil
+				}
+			})
+		}
+		causes = append(causes, wait(5*time.Second)) // met at 1 s
+		th.At(3 * time.Second)                       // met by nothing at 2 s
+		causes = append(causes, wait(time.Second))
+	}).does("b/1", func(th *Thread, c *redis.Client) {
+		target := th.p.w.Process("a").Threads()[0]
+		th.At(time.Second)
+		th.Interrupt(target)
+		th.At(2 * time.Second)
+		th.Interrupt(target)
+	}).run(NewHost(t))
+	equal(t, "causes", fmt.Sprint(causes), fmt.Sprint([]error{ErrInterrupted, nil}))
+	equal(t, "first return", at(pick(r, ofKind(model.KindReturn))[0]), time.Second)
+	var met []bool
+	for _, e := range pick(r, func(e model.Event) bool { return e.Phase == "interrupt" }) {
+		equal(t, "target", e.Text, "a/1")
+		met = append(met, e.Met)
+	}
+	equal(t, "met", fmt.Sprint(met), "[true false]")
+}
+
+func TestALockThatPanicsIsADefectAndTheRunGoesOn(t *testing.T) {
+	r := newStage().does("a/1", func(th *Thread, c *redis.Client) {
+		_ = operate(th, func(context.Context) error { panic("nil lock") })
+	}).does("b/1", func(th *Thread, c *redis.Client) {
+		th.Sleep(time.Second)
+	}).run(NewHost(t))
+	defects := pick(r, ofKind(model.KindDefect))
+	if len(defects) != 1 {
+		t.Fatalf("%d defects, want 1", len(defects))
+	}
+	equal(t, "who", defects[0].ThreadName(), "a/1")
+	equal(t, "text", defects[0].Text, "the lock panicked: nil lock")
+	equal(t, "others done", len(pick(r, func(e model.Event) bool { return e.Kind == model.KindDone && e.Process == "b" })), 1)
+}
+
+func TestALeftoverGoroutineIsListedByWhoStartedIt(t *testing.T) {
+	h := NewHost(t)
+	for name, leak := range map[string]func(){
+		"blocked for ever": func() { select {} },
+		"asleep for ever": func() {
+			for {
+				time.Sleep(time.Second)
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newStage().does("a/1", func(th *Thread, c *redis.Client) {
+				_ = operate(th, func(context.Context) error { go leak(); return nil })
+			}).run(h.For(t))
+			left := pick(r, ofKind(model.KindLeft))
+			if len(left) != 1 || !strings.HasPrefix(left[0].Text, "goroutine lockstep/sim.TestALeftoverGoroutine") {
+				t.Errorf("left: %+v", left)
+			}
+		})
+	}
+	r := newStage().does("a/1", func(th *Thread, c *redis.Client) { c.Ping(context.Background()) }).run(h)
+	equal(t, "left by a clean run after it", len(pick(r, ofKind(model.KindLeft))), 0)
+}
+
+func TestKeysAndChannelsThatStayAreListed(t *testing.T) {
+	r := newStage().does("a/1", func(th *Thread, c *redis.Client) {
+		ctx := context.Background()
+		c.Set(ctx, "stays", 1, 0)
+		c.Set(ctx, "expires", 1, 500*time.Millisecond)
+		sub := c.Subscribe(ctx, "gone")
+		_, _ = sub.Receive(ctx)
+		_ = sub.Close()
+		_, _ = c.Subscribe(ctx, "forgotten").Receive(ctx)
+	}).run(NewHost(t))
+	var left []string
+	for _, e := range pick(r, ofKind(model.KindLeft)) {
+		left = append(left, e.Key+e.Channel)
+	}
+	slices.Sort(left)
+	// Closing a go-redis client leaves the connections of its subscriptions.
+	equal(t, "left", fmt.Sprint(left), "[forgotten stays]")
+}
+
+func TestARunThatNeverRestsEndsAtMaxEventsWithADefect(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		body body
+	}{
+		{"a thread that sleeps for ever", func(th *Thread, c *redis.Client) {
+			for {
+				th.Sleep(time.Millisecond)
+			}
+		}},
+		{"a thread that calls for ever", func(th *Thread, c *redis.Client) {
+			for {
+				_ = operate(th, func(ctx context.Context) error { return c.Ping(ctx).Err() })
+			}
+		}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s := newStage().does("a/1", c.body)
+			s.MaxEvents = 500
+			r := s.run(NewHost(t))
+			defects := pick(r, ofKind(model.KindDefect))
+			if len(defects) != 1 || defects[0].Text != "the run did not come to rest within 500 events" {
+				t.Errorf("defects: %+v", defects)
+			}
+			equal(t, "leaves after it", len(pick(r, ofKind(model.KindLeave))), 1)
+		})
+	}
+}
+
+func TestAResourceIsReadWorkedOnAndWritten(t *testing.T) {
+	var sold []bool
+	s := newStage().does("a/1", func(th *Thread, c *redis.Client) {
+		keep := int64(0)
+		for range 3 {
+			sold = append(sold, th.Use("seats", 2, 10*time.Millisecond, &keep))
+		}
+	})
+	s.Resources = map[string]int64{"seats": 4}
+	r := s.run(NewHost(t))
+	equal(t, "had enough", fmt.Sprint(sold), "[true true false]")
+	var got []string
+	for _, e := range pick(r, ofKind(model.KindResource)) {
+		got = append(got, fmt.Sprint(e.Phase, " ", e.Value))
+	}
+	equal(t, "visits", strings.Join(got, ", "), "read 4, write 2, read 2, write 0, read 0")
 }

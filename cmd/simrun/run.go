@@ -101,7 +101,7 @@ func (a *app) run(args []string) (int, error) {
 	}
 	code := exitCode(finished)
 	if ctx.Err() != nil {
-		fmt.Fprintf(a.err, "simrun: interrupted; %d of %d pairs of scenario and lock were run, and what they came to is kept\n", len(finished), len(pairs))
+		fmt.Fprintf(a.err, "simrun: interrupted after %d of %d runs; what they came to is kept\n", count(finished), progress.total)
 		code = max(code, exitUndecided)
 		if exitCode(finished) == exitUnexpected {
 			code = exitUnexpected
@@ -319,11 +319,18 @@ func replayCommand(v scenarios.Verdict) string {
 	return fmt.Sprintf("go run ./cmd/simrun run %s --lock %s --seed %d", name, v.Lock.Name, v.Seed)
 }
 
-func (a *app) summary(pairs []*pair) {
-	runs, odd := 0, 0
-	var last *scenarios.Verdict
+// count is the number of runs.
+func count(pairs []*pair) (runs int) {
 	for _, p := range pairs {
 		runs += len(p.verdicts)
+	}
+	return runs
+}
+
+func (a *app) summary(pairs []*pair) {
+	odd := 0
+	var last *scenarios.Verdict
+	for _, p := range pairs {
 		for i := range p.verdicts {
 			if v := &p.verdicts[i]; !v.AsExpected {
 				odd++
@@ -331,7 +338,7 @@ func (a *app) summary(pairs []*pair) {
 			}
 		}
 	}
-	fmt.Fprintf(a.out, "\n%d runs of %d pairs of scenario and lock; %d not as expected\n", runs, len(pairs), odd)
+	fmt.Fprintf(a.out, "\n%d runs of %d pairs of scenario and lock; %d not as expected\n", count(pairs), len(pairs), odd)
 	if last != nil {
 		fmt.Fprintf(a.out, "replay: %s\n", replayCommand(*last))
 	}

@@ -91,7 +91,7 @@ func (l *lock) Lock(ctx context.Context, o lockimpl.Owner, opt lockimpl.LockOpti
 	if err := lockimpl.CheckLease(opt.Lease); err != nil {
 		return err
 	}
-	ok, ttl, err := l.attempt(ctx, o, 0, opt.Lease)
+	ok, _, err := l.attempt(ctx, o, 0, opt.Lease)
 	if ok || err != nil {
 		return err
 	}
@@ -101,7 +101,7 @@ func (l *lock) Lock(ctx context.Context, o lockimpl.Owner, opt lockimpl.LockOpti
 		return fmt.Errorf("%s: %w", l.doing("lock", o), err)
 	}
 	for {
-		ok, ttl, err = l.attempt(ctx, o, 0, opt.Lease)
+		ok, ttl, err := l.attempt(ctx, o, 0, opt.Lease)
 		if ok || err != nil {
 			return err
 		}
@@ -142,7 +142,7 @@ func (l *lock) TryLockTimed(ctx context.Context, o lockimpl.Owner, opt lockimpl.
 	}
 	giveUp := func() (bool, error) { return false, l.scripts.leave(ctx, o, opt.Wait) }
 
-	ok, ttl, err := l.attempt(ctx, o, queueWait, opt.Lease)
+	ok, _, err := l.attempt(ctx, o, queueWait, opt.Lease)
 	if ok || err != nil {
 		return ok, err
 	}
@@ -161,7 +161,7 @@ func (l *lock) TryLockTimed(ctx context.Context, o lockimpl.Owner, opt lockimpl.
 		return giveUp()
 	}
 	for {
-		ok, ttl, err = l.attempt(ctx, o, queueWait, opt.Lease)
+		ok, ttl, err := l.attempt(ctx, o, queueWait, opt.Lease)
 		if l.c.rel.FalseOnTimeout && errors.Is(err, errResponseTimeout) {
 			return giveUp()
 		}

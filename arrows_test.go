@@ -1,0 +1,64 @@
+// Package lockstep holds no code: the folders do. This test keeps the arrows
+// between them as docs/design.md has them.
+package lockstep
+
+import (
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// arrows are the imports that the design knows, by top-level folder.
+var arrows = map[string][]string{
+	"model":           nil,
+	"lockimpl":        nil,
+	"sim":             {"model"},
+	"linearizability": {"model"},
+	"scenarios":       {"model", "lockimpl", "sim", "linearizability"},
+	"cmd":             {"model", "sim", "linearizability", "scenarios"},
+}
+
+func TestNoArrowPointsTheOtherWay(t *testing.T) {
+	seen := map[string]bool{}
+	err := filepath.WalkDir(".", func(path string, d fs.DirEntry, err error) error {
+		if err != nil || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
+			return err
+		}
+		from, _, _ := strings.Cut(filepath.ToSlash(path), "/")
+		known, ok := arrows[from]
+		if !ok {
+			t.Errorf("%s: folder %s is not in the design's table", path, from)
+			return nil
+		}
+		seen[from] = true
+		file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.ImportsOnly)
+		if err != nil {
+			return err
+		}
+		for _, imp := range file.Imports {
+			name, _ := strconv.Unquote(imp.Path.Value)
+			inside, ours := strings.CutPrefix(name, "lockstep/")
+			if !ours {
+				continue
+			}
+			to, _, _ := strings.Cut(inside, "/")
+			if to != from && !slices.Contains(known, to) {
+				t.Errorf("%s imports %s: an arrow that the design does not know", path, to)
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for folder := range arrows {
+		if !seen[folder] {
+			t.Errorf("folder %s is in the design and has no code", folder)
+		}
+	}
+}

@@ -1,0 +1,163 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"lockstep/sim"
+)
+
+// call runs simrun as a shell would.
+func call(t *testing.T, args ...string) (code int, stdout, stderr string) {
+	t.Helper()
+	var out, err bytes.Buffer
+	a := &app{host: sim.NewHost(t), out: &out, err: &err}
+	code = a.main(args)
+	return code, out.String(), err.String()
+}
+
+func TestRunAsJSON(t *testing.T) {
+	cases := []struct {
+		lock, verdict, judge, reached string
+	}{
+		{"setnx-del", "bug", "misdelete", "stale_unlock"},
+		{"redisson@4.7.0", "held", "", "stale_unlock"},
+	}
+	for _, c := range cases {
+		t.Run(c.lock, func(t *testing.T) {
+			code, out, stderr := call(t, "run", "misdelete", "--lock", c.lock, "--seed", "1", "--json")
+			if code != exitOK || stderr != "" {
+				t.Fatalf("exit %d, %s", code, stderr)
+			}
+			var o object
+			dec := json.NewDecoder(strings.NewReader(out))
+			dec.DisallowUnknownFields()
+			if err := dec.Decode(&o); err != nil {
+				t.Fatal(err)
+			}
+			if o.Verdict != c.verdict || !o.AsExpected || o.Seed != 1 || len(o.Digest) != 64 || o.Steps == 0 || o.SimNs == 0 {
+				t.Errorf("got %+v", o)
+			}
+			if !strings.Contains(strings.Join(o.Reached, " "), c.reached) {
+				t.Errorf("reached %v, want %s", o.Reached, c.reached)
+			}
+			judges := ""
+			for _, f := range o.Findings {
+				judges += f.Judge + " "
+				if f.Finding != "broken" || f.Class == "" || f.Why == "" || f.AtNs == 0 {
+					t.Errorf("an incomplete finding: %+v", f)
+				}
+			}
+			if !strings.Contains(judges, c.judge) {
+				t.Errorf("judges %q, want %q", judges, c.judge)
+			}
+		})
+	}
+}
+
+func TestExitCodes(t *testing.T) {
+	dir := t.TempDir()
+	write := func(name, text string) string {
+		file := filepath.Join(dir, name)
+		if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return file
+	}
+	head := "lockstep: 1\nname: t\nlocks: [setnx-cad]\nprocesses: {a: {}}\n"
+	steps := "steps:\n  a/1:\n    - lock: {name: x, want: granted}\n    - unlock: x\n"
+	held := write("held.yaml", head+steps)
+	surprise := write("surprise.yaml", head+strings.Replace(steps, "granted", "error", 1))
+	unreached := write("unreached.yaml", head+"reach: [renewed]\n"+steps)
+	badStep := write("bad.yaml", head+"steps:\n  a/1:\n    - lok: x\n")
+	replicas := write("replicas.yaml", head+"server: {replicas: 1, lag: 1s}\n"+steps)
+	line := `{"process":"a","thread":1,"lock":"x","op":"acquire","call_ns":0,"return_ns":10,"outcome":"granted"}` + "\n"
+	other := `{"process":"b","thread":1,"lock":"x","op":"acquire","call_ns":20,"return_ns":30,"outcome":"granted"}` + "\n"
+	valid, broken := write("valid.jsonl", line), write("broken.jsonl", line+other)
+	cut := write("cut.jsonl", line+other[:40])
+	empty := write("empty.lockstep", "")
+	file := write("file", "")
+
+	cases := []struct {
+		rule   string
+		args   []string
+		code   int
+		stdout string
+		stderr string
+	}{
+		{"as expected", []string{"run", held}, 0, "0 not as expected", ""},
+		{"a verdict that was not expected", []string{"run", surprise}, 1, "got granted", ""},
+		{"undecided", []string{"run", unreached}, 2, "did not reach renewed", ""},
+		{"a bug counts before undecided", []string{"run", unreached, surprise}, 1, "", ""},
+		{"help", []string{"help"}, 0, "simrun run", ""},
+		{"no command", nil, 64, "simrun run", ""},
+		{"an unknown command", []string{"explode"}, 64, "", `unknown command "explode"`},
+		{"an unknown option", []string{"run", "--sede", "1"}, 64, "", "run knows --json, --lock, --out, --seed"},
+		{"an unknown scenario", []string{"run", "misdelte"}, 64, "", "built in: "},
+		{"an unknown lock", []string{"run", held, "--lock", "redison"}, 64, "", "redisson@4.7.0"},
+		{"a bad seed", []string{"run", held, "--seed", "5..1"}, 64, "", "the smaller first"},
+		{"a bad step: file, line and column", []string{"run", badStep}, 64, "", "bad.yaml:7:7: unknown"},
+		{"nothing is run when one file is bad", []string{"run", held, badStep}, 64, "", "did you mean"},
+		{"replicas", []string{"run", replicas}, 64, "", "this world has one server"},
+		{"no such file", []string{"run", filepath.Join(dir, "no.yaml")}, 64, "", "no such file"},
+		{"a folder that cannot be written", []string{"run", held, "--out", filepath.Join(file, "x")}, 64, "", "--out"},
+		{"an empty recording", []string{"replay", empty}, 64, "", "empty.lockstep:1:1: the recording is empty"},
+		{"two recordings", []string{"replay", empty, empty}, 64, "", "one recording, got 2"},
+		{"linearizable", []string{"check", valid}, 0, "held (1 operations, reentrant)", ""},
+		{"not linearizable", []string{"check", valid, broken}, 1, "line 2 is the first that no order can place", ""},
+		{"a history that is cut off", []string{"check", cut}, 64, "", "cut.jsonl:2:"},
+		{"an unknown model", []string{"check", valid, "--model", "unfair"}, 64, "", "reentrant, fair, fenced"},
+		{"a negative drift", []string{"check", valid, "--drift-ppm", "-1"}, 64, "", "parts per million"},
+		{"no history", []string{"check"}, 64, "", "one history or more"},
+		{"list takes nothing", []string{"list", "x"}, 64, "", "takes no argument"},
+	}
+	for _, c := range cases {
+		t.Run(c.rule, func(t *testing.T) {
+			code, stdout, stderr := call(t, c.args...)
+			if code != c.code || !strings.Contains(stdout, c.stdout) || !strings.Contains(stderr, c.stderr) {
+				t.Errorf("exit %d (want %d)\nstdout: %s\nstderr: %s", code, c.code, stdout, stderr)
+			}
+			if c.code == exitUsage && c.args != nil && stdout != "" {
+				t.Errorf("bad input printed a result: %s", stdout)
+			}
+		})
+	}
+}
+
+func TestTheLastLineOfAFailingRunReplaysIt(t *testing.T) {
+	_, out, _ := call(t, "run", "misdelete", "--lock", "none", "--seed", "4")
+	lines := strings.Split(strings.TrimSpace(out), "\n")
+	if last := lines[len(lines)-1]; last != "replay: go run ./cmd/simrun run misdelete --lock none --seed 4" {
+		t.Errorf("last line %q", last)
+	}
+}
+
+func TestTheTableFitsAHundredColumns(t *testing.T) {
+	for _, args := range [][]string{{"list"}, {"help"}, {"run", "misdelete", "fair-dead-waiters-add-up", "--seed", "1"}} {
+		_, out, _ := call(t, args...)
+		for _, line := range strings.Split(out, "\n") {
+			if n := len([]rune(line)); n > 100 && !strings.Contains(line, "replay:") {
+				t.Errorf("%v: %d columns: %s", args, n, line)
+			}
+		}
+	}
+}
+
+func TestListNamesEveryScenarioAndLock(t *testing.T) {
+	_, text, _ := call(t, "list")
+	_, lines, _ := call(t, "list", "--json")
+	for _, name := range []string{"misdelete", "pause-past-lease", "redisson@3.43.0", "redisson-fair@4.7.0", "setnx-get-del"} {
+		if !strings.Contains(text, name) || !strings.Contains(lines, `"`+name+`"`) {
+			t.Errorf("%s is not listed", name)
+		}
+	}
+	for _, l := range strings.Split(strings.TrimSpace(lines), "\n") {
+		if !json.Valid([]byte(l)) {
+			t.Errorf("not JSON: %s", l)
+		}
+	}
+}

@@ -1,0 +1,92 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// blocks gives the fenced blocks of one language in the README.
+func blocks(t *testing.T, language string) []string {
+	t.Helper()
+	text, err := os.ReadFile("../../README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out []string
+	for _, m := range regexp.MustCompile("(?s)```"+language+"\n(.*?)```").FindAllStringSubmatch(string(text), -1) {
+		out = append(out, m[1])
+	}
+	if len(out) == 0 {
+		t.Fatalf("the README has no %s block", language)
+	}
+	return out
+}
+
+func TestTheReadmeIsTrue(t *testing.T) {
+	root, err := filepath.Abs("../..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	for file, language := range map[string]string{"my.yaml": "yaml", "history.jsonl": "json"} {
+		if err := os.WriteFile(filepath.Join(dir, file), []byte(blocks(t, language)[0]), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	commands := blocks(t, "sh")
+	t.Chdir(dir)
+	if err := os.Symlink(filepath.Join(root, "results"), "results"); err != nil {
+		t.Fatal(err)
+	}
+
+	t.Run("the scenario runs as it says", func(t *testing.T) {
+		if code, out, stderr := call(t, "run", "my.yaml"); code != exitOK {
+			t.Errorf("exit %d\n%s%s", code, out, stderr)
+		}
+	})
+	ran := 0
+	for _, block := range commands {
+		for _, line := range strings.Split(block, "\n") {
+			args, ok := strings.CutPrefix(line, "go run ./cmd/simrun ")
+			args, _, _ = strings.Cut(args, "#")
+			if !ok || strings.TrimSpace(args) == "run" {
+				continue // all scenarios: the test of results/ runs them
+			}
+			ran++
+			t.Run(args, func(t *testing.T) {
+				if code, out, stderr := call(t, strings.Fields(args)...); code != exitOK {
+					t.Errorf("exit %d\n%s%s", code, out, stderr)
+				}
+			})
+		}
+	}
+	if ran < 3 {
+		t.Errorf("only %d commands of the README were run", ran)
+	}
+}
+
+func TestTheReadmesOutputIsReal(t *testing.T) {
+	text, err := os.ReadFile("../../README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, run, _ := call(t, "run", "misdelete", "--lock", "setnx-del", "--seed", "1")
+	_, replay, _ := call(t, "replay", "../../results/misdelete/setnx-del/1.lockstep")
+	squeeze := func(s string) string { return strings.Join(strings.Fields(s), " ") }
+	said := squeeze(run + replay)
+	quoted := 0
+	for _, line := range strings.Split(string(text), "\n") {
+		if strings.HasPrefix(line, "    ") && strings.TrimSpace(line) != "" && !strings.Contains(line, ": {") && !strings.HasPrefix(strings.TrimSpace(line), "- ") {
+			quoted++
+			if !strings.Contains(said, squeeze(line)) {
+				t.Errorf("the README quotes what simrun does not print: %s", line)
+			}
+		}
+	}
+	if quoted < 8 {
+		t.Errorf("only %d quoted lines were found", quoted)
+	}
+}

@@ -1,0 +1,100 @@
+package main
+
+import (
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// The committed results are what simrun writes today, byte for byte, and each
+// recording among them replays.
+func TestResultsAreWhatSimrunWrites(t *testing.T) {
+	committed, err := filepath.Abs("../../results")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Chdir(t.TempDir())
+	if code, _, stderr := call(t, "run", "--out", "results"); code != exitOK {
+		t.Fatalf("exit %d: %s", code, stderr)
+	}
+	want, got := files(t, committed), files(t, "results")
+	for name, text := range got {
+		switch old, ok := want[name]; {
+		case !ok:
+			t.Errorf("%s is missing; write it with: go run ./cmd/simrun run --out results", name)
+		case old != text:
+			t.Errorf("%s differs; if that is meant, write it with: go run ./cmd/simrun run --out results", name)
+		}
+	}
+	for name := range want {
+		if _, ok := got[name]; !ok {
+			t.Errorf("%s is not written any more; remove it", name)
+		}
+	}
+	replayed := 0
+	for name := range want {
+		if strings.HasSuffix(name, ".lockstep") && !strings.HasPrefix(name, "inventory/") {
+			replayed++
+			if code, out, stderr := call(t, "replay", filepath.Join(committed, name)); code != exitOK {
+				t.Errorf("%s: exit %d\n%s%s", name, code, out, stderr)
+			}
+		}
+	}
+	if replayed == 0 {
+		t.Error("no recording was replayed")
+	}
+}
+
+func files(t *testing.T, dir string) map[string]string {
+	t.Helper()
+	out := map[string]string{}
+	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		text, err := os.ReadFile(path)
+		rel, _ := filepath.Rel(dir, path)
+		out[filepath.ToSlash(rel)] = string(text)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+func TestAnInterruptedOrEarlierResultIsNeverHalfReplaced(t *testing.T) {
+	t.Chdir(t.TempDir())
+	if code, _, stderr := call(t, "run", "misdelete", "--seed", "1", "--out", "r"); code != exitOK {
+		t.Fatal(stderr)
+	}
+	before := files(t, "r")
+	if _, ok := before["misdelete/setnx-del/1.lockstep"]; !ok {
+		t.Fatalf("no recording: %v", before)
+	}
+	// Another seed: the recording of the first goes, the rest is replaced.
+	if code, _, stderr := call(t, "run", "misdelete", "--seed", "2", "--out", "r"); code != exitOK {
+		t.Fatal(stderr)
+	}
+	after := files(t, "r")
+	if _, ok := after["misdelete/setnx-del/1.lockstep"]; ok {
+		t.Error("a recording that this run did not write stayed")
+	}
+	if !strings.Contains(after["verdicts.md"], "go run ./cmd/simrun run misdelete --seed 2 --out r") {
+		t.Error("the command that wrote it is not on top")
+	}
+	// Bad input touches nothing.
+	if code, _, _ := call(t, "run", "no-such-scenario", "--out", "r"); code != exitUsage {
+		t.Fatal("an unknown scenario was run")
+	}
+	if got := files(t, "r"); len(got) != len(after) || got["verdicts.md"] != after["verdicts.md"] {
+		t.Error("bad input changed the results")
+	}
+	for name := range after {
+		if strings.Contains(name, ".writing-") {
+			t.Errorf("a temporary file stayed: %s", name)
+		}
+	}
+}

@@ -1,0 +1,259 @@
+package scenarios
+
+import (
+	"bytes"
+	"errors"
+	"flag"
+	"os"
+	"strings"
+	"testing"
+
+	"lockstep/sim"
+)
+
+// TestMain fixes rapid's seed, so that a run of the suite is the same every
+// time; -rapid.seed and -rapid.checks still choose others.
+func TestMain(m *testing.M) {
+	flag.Parse()
+	set := map[string]bool{}
+	flag.Visit(func(f *flag.Flag) { set[f.Name] = true })
+	if !set["rapid.seed"] {
+		_ = flag.Set("rapid.seed", "20240817")
+	}
+	os.Exit(m.Run())
+}
+
+func builtin(t *testing.T) []*Scenario {
+	t.Helper()
+	all, err := Builtin()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+func mustFind(t *testing.T, name string) *Lock {
+	t.Helper()
+	l, err := FindLock(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l
+}
+
+// What each scenario and lock comes to is compared whole by the test of
+// results/; this one says why a scenario is worth having.
+func TestEveryScenarioSaysWhatItShows(t *testing.T) {
+	for _, sc := range builtin(t) {
+		t.Run(sc.Name, func(t *testing.T) {
+			if sc.File != "builtin/"+sc.Name+".yaml" {
+				t.Errorf("scenario %s is in %s", sc.Name, sc.File)
+			}
+			if sc.About == "" || sc.Source == "" {
+				t.Error("about and source must say what the story is and where it comes from")
+			}
+			wants, expected, reach := 0, len(sc.Expect), len(sc.Reach)
+			sc.each(func(s Step) {
+				wants += len(s.Want)
+				if s.Read != nil || s.Reply != "" {
+					wants++
+				}
+			})
+			if wants+expected == 0 {
+				t.Error("nothing in it can fail: no want, no read, no expectation")
+			}
+			if reach == 0 && expected == 0 {
+				t.Error("it does not say what it must reach")
+			}
+		})
+	}
+}
+
+func TestTheSameDecisionsGiveTheSameRecord(t *testing.T) {
+	h := sim.NewHost(t)
+	seeds := []uint64{1, 2, 3, 99, 12345}
+	if testing.Short() {
+		seeds = seeds[:1]
+	}
+	for _, sc := range builtin(t) {
+		if sc.Name == "inventory" || strings.HasPrefix(sc.Name, "fair-dead") {
+			continue // long; results/ repeats them
+		}
+		for _, name := range sc.Locks {
+			l := mustFind(t, name)
+			for _, seed := range seeds {
+				first := Play(h, sc, l, sim.NewSeeded(seed))
+				again := Play(h, sc, l, sim.NewSeeded(seed))
+				if a, b := first.Record.Digest(), again.Record.Digest(); a != b {
+					t.Errorf("%s on %s, seed %d: two runs gave %.12s and %.12s", sc.Name, name, seed, a, b)
+				}
+				if len(first.Record.Events) == 0 {
+					t.Fatal("an empty record")
+				}
+				for _, e := range first.Record.Events {
+					if e.Kind == "defect" || e.Kind == "left" && e.Text != "" {
+						t.Errorf("%s on %s, seed %d: %s %s", sc.Name, name, seed, e.Kind, e.Text)
+					}
+				}
+			}
+		}
+	}
+}
+
+func TestARecordingReplays(t *testing.T) {
+	h := sim.NewHost(t)
+	sc, err := Find("misdelete")
+	if err != nil {
+		t.Fatal(err)
+	}
+	v := Run(h, sc, mustFind(t, "setnx-del"), 3)
+	var b bytes.Buffer
+	if err := v.Recording().Write(&b, []string{"for people"}); err != nil {
+		t.Fatal(err)
+	}
+	rec, sc2, l, err := ReadRecording("x.lockstep", b.Bytes())
+	if err != nil {
+		t.Fatal(err)
+	}
+	again, diverged := Replay(h, rec, sc2, l)
+	if again.Digest != v.Digest || diverged != "" || again.Word != VerdictBug {
+		t.Errorf("replay: digest %.12s (want %.12s), %s, diverged %q", again.Digest, v.Digest, again.Word, diverged)
+	}
+
+	rec.Decisions["latency/a/request"][0] ^= 1
+	if changed, _ := Replay(h, rec, sc2, l); changed.Digest == v.Digest {
+		t.Error("another latency gave the same digest")
+	}
+	delete(rec.Decisions, "latency/b/reply")
+	if _, diverged := Replay(h, rec, sc2, l); !strings.Contains(diverged, "latency/b/reply") {
+		t.Errorf("a missing stream is not noticed: %q", diverged)
+	}
+}
+
+func TestABadRecordingIsRefused(t *testing.T) {
+	h := sim.NewHost(t)
+	sc, err := Find("misdelete")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var b bytes.Buffer
+	if err := Run(h, sc, mustFind(t, "setnx-cad"), 1).Recording().Write(&b, []string{"one", "two"}); err != nil {
+		t.Fatal(err)
+	}
+	whole := b.String()
+	cases := []struct{ rule, text, want string }{
+		{"empty", "", "x:1:1: the recording is empty"},
+		{"only comments", "# one\n", "x:2:1: the recording is empty"},
+		{"cut off", whole[:len(whole)-40], "the recording is cut off"},
+		{"not JSON", "# c\nhello\n", "x:2:1: not a recording"},
+		{"an unknown field", "{\"lockstep_recording\":1,\"wat\":2}", `unknown field "wat"`},
+		{"a wrong type", "{\"lockstep_recording\":1,\"world\":\"one\"}", "world cannot be a string"},
+		{"another format", strings.Replace(whole, `"lockstep_recording":1`, `"lockstep_recording":9`, 1), "recording format 9; this program reads format 1"},
+		{"an unknown lock", strings.Replace(whole, `"lock":"setnx-cad"`, `"lock":"setnx-cat"`, 1), `unknown lock "setnx-cat"; known: none, `},
+		{"a scenario that does not load", strings.Replace(whole, `lockstep: 1\n`, `lockstep: 7\n`, 1), "the scenario in the recording: builtin/misdelete.yaml:1:"},
+		{"something behind it", whole + "more", "something follows"},
+	}
+	for _, c := range cases {
+		t.Run(c.rule, func(t *testing.T) {
+			_, _, _, err := ReadRecording("x", []byte(c.text))
+			if err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("got %v, want …%s…", err, c.want)
+			}
+		})
+	}
+	t.Run("another world", func(t *testing.T) {
+		_, _, _, err := ReadRecording("x", []byte(strings.Replace(whole, `"world":1`, `"world":99`, 1)))
+		var other *WrongWorldError
+		if !errors.As(err, &other) || !strings.Contains(err.Error(), "world version 99") || !strings.Contains(err.Error(), "seed 1") {
+			t.Errorf("got %v", err)
+		}
+	})
+}
+
+func TestLocksAreFoundByName(t *testing.T) {
+	for name, want := range map[string]string{
+		"redisson": "redisson@4.7.0", "redisson-fair": "redisson-fair@4.7.0", "redisson@3.43.0": "redisson@3.43.0", "none": "none",
+	} {
+		if l, err := FindLock(name); err != nil || l.Name != want {
+			t.Errorf("%s: %v, %v; want %s", name, l, err, want)
+		}
+	}
+	if _, err := FindLock("redisson@9"); err == nil || !strings.Contains(err.Error(), "redisson@3.43.0") {
+		t.Errorf("an unknown release must name those that exist: %v", err)
+	}
+}
+
+func TestAnUnmetExpectationIsTold(t *testing.T) {
+	h := sim.NewHost(t)
+	base := `lockstep: 1
+name: t
+locks: [setnx-cad]
+processes: {a: {}}
+steps:
+  a/1:
+    - lock: {name: x, want: granted}
+    - unlock: {name: x, want: WANT}
+`
+	cases := []struct {
+		rule, want, more string
+		word             Word
+		asExpected       bool
+	}{
+		{"held as expected", "released", "", VerdictHeld, true},
+		{"a want that is not met is a bug", "not_held", "", VerdictBug, false},
+		{"a bug that is expected", "not_held", "expect: {setnx-cad: {bug: [want]}}\n", VerdictBug, true},
+		{"a bug of another judge", "not_held", "expect: {setnx-cad: {bug: [lease]}}\n", VerdictBug, false},
+		{"a limit is no bug", "not_held", "expect: {setnx-cad: {limit: [want]}}\n", VerdictBug, false},
+		{"not: others may be broken", "not_held", "expect: {setnx-cad: {not: [lease]}}\n", VerdictBug, true},
+		{"not: these may not", "not_held", "expect: {setnx-cad: {not: [want]}}\n", VerdictBug, false},
+		{"a bug that does not show", "released", "expect: {setnx-cad: {bug: [want]}}\n", VerdictHeld, false},
+		{"what was not reached", "released", "reach: [lease_expired]\n", VerdictUndecided, false},
+		{"what the lock's own expectation must reach", "released", "expect: {setnx-cad: {held: [], reach: [renewed]}}\n", VerdictUndecided, false},
+	}
+	for _, c := range cases {
+		t.Run(c.rule, func(t *testing.T) {
+			sc, err := Parse("t.yaml", []byte(strings.Replace(base, "WANT", c.want, 1)+c.more), canonical)
+			if err != nil {
+				t.Fatal(err)
+			}
+			v := Run(h, sc, mustFind(t, "setnx-cad"), 1)
+			if v.Word != c.word || v.AsExpected != c.asExpected {
+				t.Errorf("got %s, as expected %v; want %s, %v (%s)", v.Word, v.AsExpected, c.word, c.asExpected, v.Why)
+			}
+		})
+	}
+}
+
+func TestALimitThatDoesNotVanishIsABug(t *testing.T) {
+	h := sim.NewHost(t)
+	// DEL takes b's hold whether or not a was paused: the pause excuses the
+	// overlap that it causes and not the one that the DEL causes.
+	text := `lockstep: 1
+name: t
+locks: [setnx-del]
+processes: {a: {}, b: {}, c: {}}
+steps:
+  a/1: [{lock: {name: x, lease: 2s}}, {sleep: 4s}, {unlock: x}]
+  b/1: [{at: 1s}, {lock: {name: x, lease: 20s}}, {sleep: 9s}, {unlock: x}]
+  c/1: [{at: 3s}, {lock: {name: x, lease: 20s}}, {sleep: 1s}, {unlock: x}]
+faults:
+  - {at: 3500ms, pause: b, for: 1ms}
+`
+	sc, err := Parse("t.yaml", []byte(text), canonical)
+	if err != nil {
+		t.Fatal(err)
+	}
+	v := Run(h, sc, mustFind(t, "setnx-del"), 1)
+	found := false
+	for _, f := range v.Findings {
+		if f.Judge == "mutual-exclusion" {
+			found = true
+			if f.Class != "bug" {
+				t.Errorf("one millisecond of pause excuses nothing, got %s: %s", f.Class, f.Why)
+			}
+		}
+	}
+	if !found {
+		t.Error("mutual exclusion is not broken; the test shows nothing")
+	}
+}
