@@ -62,17 +62,36 @@ func (r *run) howLost(lock string, a belief, at int64) (how string, excuses []mo
 		}
 	}
 	switch {
+	case lost == nil && r.shortened(lock, a, at) != nil:
+		t := r.fault(r.shortened(lock, a, at).fault)
+		return ": " + t.text + " had taken from it at " + model.At(t.from),
+			[]model.Excuse{{Circumstance: model.HoldRemoved, Fault: t.number, Why: t.text + " at " + model.At(t.from)}}
 	case lost == nil:
 		return ": the server never ended that hold, or never knew of it", nil
 	case lost.fault > 0:
 		t := r.fault(lost.fault)
 		return fmt.Sprintf(": %s had removed it at %s", t.text, model.At(lost.at)),
 			[]model.Excuse{{Circumstance: model.HoldRemoved, Fault: lost.fault, Why: t.text + " at " + model.At(t.from)}}
+	case lost.by != nil && lost.by.Op > 0 && r.ops[lost.by.Op-1].Action == model.ActForceUnlock:
+		who := r.ops[lost.by.Op-1].who
+		return fmt.Sprintf(": %s had forced it open at %s", who, model.At(lost.at)),
+			[]model.Excuse{{Circumstance: model.HoldRemoved, Why: who + " forced it open at " + model.At(lost.at)}}
 	case lost.by != nil:
 		return fmt.Sprintf(": %s of %s had ended it at %s", lost.by.Script, name(lost.by.owners), model.At(lost.at)), nil
 	}
 	how = fmt.Sprintf(": its lease had ended at %s", model.At(lost.at))
 	return how, r.whyExpired(lock, a, *lost)
+}
+
+// shortened finds a fault that took from a's hold without ending it: a failover
+// that lost a renewal or an entry.
+func (r *run) shortened(lock string, a belief, at int64) *change {
+	for i, c := range r.states[lock] {
+		if c.fault > 0 && a.from <= c.at && c.at <= at && c.before.Owner == a.who && c.after.Owner == a.who {
+			return &r.states[lock][i]
+		}
+	}
+	return nil
 }
 
 // whyExpired gives what kept a believer from noticing, or from renewing in
@@ -113,8 +132,15 @@ func (r *run) metRenewals(lock, who string, from, to int64) []trouble {
 			}
 		}
 	}
-	for _, p := range append(r.cuts(who), r.pauses(who)...) {
+	for _, p := range r.cuts(who) {
 		if p.from <= to && p.to >= from {
+			last[p.number] = max(last[p.number], min(p.to, to))
+		}
+	}
+	for _, p := range r.pauses(who) {
+		// A pause that held no renewal back, and was too short to cover the time
+		// of one, changed nothing.
+		if p.from <= to && p.to >= from && (p.to-p.from >= int64(r.rec.Params.Watchdog/3) || r.heldBack(p, who)) {
 			last[p.number] = max(last[p.number], min(p.to, to))
 		}
 	}
@@ -128,6 +154,13 @@ func (r *run) metRenewals(lock, who string, from, to int64) []trouble {
 		out = append(out, trouble{number: f, from: from, to: last[f]})
 	}
 	return out
+}
+
+// heldBack: a renewal of the thread was sent, or its answer came, in the pause.
+func (r *run) heldBack(p trouble, who string) bool {
+	return slices.ContainsFunc(r.ordered, func(m *msg) bool {
+		return m.Script == "renew" && slices.Contains(m.owners, who) && m.AtNs <= p.to && (m.AtNs >= p.from || m.delivered >= p.from)
+	})
 }
 
 // judgeMisdelete: a release, renewal or script of one owner ended, shortened
@@ -243,8 +276,12 @@ func (r *run) miscounts(lock string) []Finding {
 			c := changes[next]
 			next++
 			state = c.after
-			if c.ended() && (c.by == nil || !slices.Contains(c.by.owners, c.before.Owner)) {
+			forced := c.by != nil && c.by.Op > 0 && r.ops[c.by.Op-1].Action == model.ActForceUnlock
+			if c.ended() && (forced || c.by == nil || !slices.Contains(c.by.owners, c.before.Owner)) {
 				of(c.before.Owner).levels = 0 // expired, removed, or taken by another
+			}
+			if c.fault > 0 && c.after.Held() {
+				of(c.after.Owner).levels = c.after.Count // a failover: what it left is the truth
 			}
 			if c.by != nil && c.by.Op > 0 {
 				o := r.ops[c.by.Op-1]

@@ -67,7 +67,7 @@ func (r *run) overtaken(x, y *operation, tried *msg, c change) bool {
 	if x.returned() <= c.at || x.waitsUntil() <= c.at || r.diedAt(x.who) <= c.at || r.endNs <= c.at {
 		return false
 	}
-	if x.interrupted {
+	if x.interrupted <= c.at {
 		return false // whether it still waits is its own affair
 	}
 	for _, g := range r.grants(x) {
@@ -119,7 +119,7 @@ func (r *run) overtaking(lock string, x, y *operation, c change) Finding {
 		}
 	}
 	for _, e := range r.states[lock] {
-		if e.fault > 0 && e.at <= c.at {
+		if e.fault > 0 && first.exec.AtNs <= e.at && e.at <= c.at {
 			f.Excuses = append(f.Excuses, model.Excuse{Circumstance: model.HoldRemoved, Fault: e.fault, Why: r.fault(e.fault).text})
 		}
 	}
@@ -171,10 +171,14 @@ func (r *run) leases(lock string) []Finding {
 		died := r.dead[process]
 		held := r.stateAt(lock, died)
 		if !strings.HasPrefix(held.Owner, process+"/") || held.ExpiresMs < 0 {
-			continue
+			held = model.LockState{}
 		}
 		for _, c := range changes {
-			if c.at > died && c.after.Owner == held.Owner && c.after.ExpiresMs > held.ExpiresMs {
+			if c.at > died && c.started() && strings.HasPrefix(c.after.Owner, process+"/") {
+				held = c.after // what it had sent before it died
+				continue
+			}
+			if c.at > died && held.Held() && c.after.Owner == held.Owner && c.after.ExpiresMs > held.ExpiresMs {
 				if c.by != nil && c.by.AtNs <= died {
 					held = c.after // sent while it lived
 					continue
@@ -195,13 +199,21 @@ func (r *run) mostLease(lock, who string, c change) time.Duration {
 	}
 	var most time.Duration
 	unlimited := false
+	began := c.at // when the present hold did
+	for _, s := range r.states[lock] {
+		if s.started() && s.after.Owner == who && s.at <= c.at {
+			began = s.at
+		}
+	}
 	for _, o := range r.opsOf(lock) {
 		if o.who != who || o.AtNs > c.at || !o.Action.Acquires() {
 			continue
 		}
 		// Calls of before this hold began count only when they are open: their
 		// command may arrive late.
-		if g := r.grants(o); len(g) == 0 && o.returned() < c.at && o.outcome != model.Unknown {
+		g := r.grants(o)
+		before := len(g) > 0 && g[len(g)-1].at < began || len(g) == 0 && o.outcome != model.Unknown
+		if before && o.returned() < c.at {
 			continue
 		}
 		if o.LeaseNs == 0 {
@@ -250,27 +262,36 @@ func (r *run) lateRenewals(lock string) []Finding {
 		at     int64
 		levels int
 		open   *operation // a call that may change the levels
+		lost   bool       // the hold is gone, and no call has returned since
 		why    string
 		last   *operation
 	}
 	owners := map[string]*known{}
 	of := func(who string) *known {
 		if owners[who] == nil {
-			owners[who] = &known{why: "never held it"}
+			owners[who] = &known{why: "it never held it"}
 		}
 		return owners[who]
 	}
 	var out []Finding
 	told := map[string]bool{}
+	changes := r.states[lock]
 	for i := range r.rec.Events {
 		e := &r.rec.Events[i]
 		switch {
+		case e.Kind == model.KindState && e.Lock == lock:
+			c := changes[0]
+			changes = changes[1:]
+			if c.ended() && (c.by == nil || !slices.Contains(c.by.owners, c.before.Owner)) {
+				k := of(c.before.Owner)
+				k.levels, k.lost = 0, true
+			}
 		case e.Kind == model.KindInvoke && e.Lock == lock:
 			of(e.ThreadName()).open = r.ops[e.Op-1]
 		case e.Kind == model.KindReturn && e.Lock == lock:
 			o := r.ops[e.Op-1]
 			k := of(o.who)
-			k.open, k.last = nil, o
+			k.open, k.last, k.lost = nil, o, false
 			switch {
 			case o.outcome == model.Granted:
 				k.levels++
@@ -284,7 +305,7 @@ func (r *run) lateRenewals(lock string) []Finding {
 			}
 			if k.levels == 0 {
 				k.at = e.AtNs
-				k.why = fmt.Sprintf("%s had returned %s at %s", o.Action, o.outcome, model.At(e.AtNs))
+				k.why = fmt.Sprintf("its %s had returned %s at %s", o.Action, o.outcome, model.At(e.AtNs))
 			}
 		case e.Kind == model.KindSend && e.Script == "renew" && e.AtNs < r.endNs:
 			for j, l := range e.Locks {
@@ -293,12 +314,12 @@ func (r *run) lateRenewals(lock string) []Finding {
 				}
 				who := e.Owners[j]
 				k := of(who)
-				if k.levels > 0 || k.open != nil || told[who] {
+				if k.levels > 0 || k.lost || k.open != nil || told[who] {
 					continue
 				}
 				told[who] = true
 				f := Finding{Judge: model.JudgeLease, Verdict: Broken, AtNs: e.AtNs,
-					Why: fmt.Sprintf("a renewal of %s for %s was sent at %s, although its %s", lock, who, model.At(e.AtNs), k.why)}
+					Why: fmt.Sprintf("a renewal of %s for %s was sent at %s, although %s", lock, who, model.At(e.AtNs), k.why)}
 				if k.last != nil {
 					f.Ops = []OpRef{k.last.ref()}
 				}
@@ -316,7 +337,11 @@ func judgeLiveness(r *run) []Finding {
 	for _, lock := range r.locks {
 		busy, disturbed := r.occupied(lock), r.disturbances(lock)
 		for _, o := range r.opsOf(lock) {
-			if o.Action != model.ActLock && o.Action != model.ActTryLockTimed || o.interrupted {
+			if f, ok := r.stuck(lock, o); ok {
+				out = append(out, f)
+				continue
+			}
+			if o.Action != model.ActLock && o.Action != model.ActTryLockTimed {
 				continue
 			}
 			if f, ok := r.forgotten(lock, o, busy, disturbed); ok {
@@ -325,6 +350,28 @@ func judgeLiveness(r *run) []Finding {
 		}
 	}
 	return out
+}
+
+// stuckAfter is longer than any client takes to give a command up: the resends
+// of a renewal take 22 s.
+const stuckAfter = 25 * time.Second
+
+// stuck: after calm, a call that waits for nobody never returned: an unlock, a
+// single try, a timed one whose time was long over.
+func (r *run) stuck(lock string, o *operation) (Finding, bool) {
+	if o.outcome != model.Waiting || o.Action == model.ActLock || r.goneAt(o.who) < r.endNs {
+		return Finding{}, false
+	}
+	since := max(o.AtNs, r.calmNs)
+	if o.WaitNs > 0 {
+		since = max(since, o.waitsUntil())
+	}
+	if r.endNs-since <= int64(stuckAfter) {
+		return Finding{}, false
+	}
+	return Finding{Judge: model.JudgeLiveness, Verdict: Broken, AtNs: since, Ops: []OpRef{o.ref()},
+		Why: fmt.Sprintf("%s of %s by %s, called at %s, had not returned at %s, although every fault was over at %s",
+			o.Action, lock, o.who, model.At(o.AtNs), model.At(r.endNs), model.At(r.calmNs))}, true
 }
 
 // span is a stretch of time.
@@ -347,6 +394,9 @@ func (r *run) occupied(lock string) []span {
 		busy = append(busy, span{t.from, t.to})
 	}
 	for _, m := range r.ordered {
+		if !slices.Contains(m.Locks, lock) {
+			continue
+		}
 		for _, h := range m.hits {
 			busy = append(busy, span{h.AtNs, h.AtNs})
 		}
@@ -357,7 +407,7 @@ func (r *run) occupied(lock string) []span {
 
 // forgotten looks for a time in which a waiter waited for nobody.
 func (r *run) forgotten(lock string, o *operation, busy []span, disturbed []disturbance) (Finding, bool) {
-	until := min(o.returned(), o.waitsUntil(), r.diedAt(o.who), r.endNs)
+	until := min(o.returned(), o.waitsUntil(), o.interrupted, r.diedAt(o.who), r.endNs)
 	idle := o.AtNs
 	disturbed = append(slices.Clip(disturbed), r.ownDisturbances(o)...)
 	if r.rec.Params.Fair {
@@ -468,7 +518,7 @@ func (r *run) disturbances(lock string) []disturbance {
 	for _, x := range r.opsOf(lock) {
 		switch {
 		case x.ret == nil:
-		case x.outcome == model.Unknown || x.interrupted:
+		case x.outcome == model.Unknown || x.interrupted < math.MaxInt64:
 			out = append(out, disturbance{from: x.returned(), at: r.lastTouch(x), what: "a call of unknown outcome"})
 		case x.Action == model.ActUnlock && x.outcome == model.Failed:
 			out = append(out, disturbance{from: x.returned(), at: r.lastTouch(x), what: "a release that failed"})

@@ -42,7 +42,7 @@ import (
 // and whole calls, of two milliseconds, the server's part in the middle:
 //
 //	0    a/1 takes lease=3000 -> ...          # lock, granted; without an arrow as asked
-//	0    b/1 waits try_lock_timed wait=500 -> # the call and its first try, which is refused
+//	0    b/1 waits try_lock_timed wait=500 -> ... # the call and its first try, refused
 //	5    b/1 gets -> ...                      # another try, granted, of the call that is open
 //	5    a/1 releases -> ...                  # unlock, released; without an arrow free
 //	5    a/1 renews -> ...                    # without an arrow for 30 s
@@ -54,7 +54,7 @@ func recordOf(t *testing.T, p model.Params, text string) *model.Record {
 	for line := range strings.Lines(text) {
 		line, _, _ = strings.Cut(line, "#")
 		if strings.TrimSpace(line) != "" {
-			lines = append(lines, readLine(t, line))
+			lines = append(lines, parseLine(t, line))
 		}
 	}
 	var all []recordLine
@@ -89,7 +89,7 @@ type recordLine struct {
 	text  string            // all behind the verb
 }
 
-func readLine(t *testing.T, line string) recordLine {
+func parseLine(t *testing.T, line string) recordLine {
 	t.Helper()
 	front, state, has := strings.Cut(line, "->")
 	words := strings.Fields(front)

@@ -22,6 +22,7 @@ type run struct {
 	faults  []trouble
 	dead    map[string]int64 // process -> when it died
 	closed  map[string]int64 // process -> when its client was closed
+	calmNs  int64            // when every fault was over
 	endNs   int64            // when all left
 }
 
@@ -32,7 +33,7 @@ type operation struct {
 	ret         *model.Event // nil: none, or the end of the run
 	outcome     model.Outcome
 	sent        []*msg // commands sent for it, in order
-	interrupted bool
+	interrupted int64  // when it was; MaxInt64: never
 }
 
 func (o *operation) returned() int64 {
@@ -99,7 +100,7 @@ type trouble struct {
 }
 
 func newRun(rec *model.Record) *run {
-	r := &run{rec: rec, states: map[string][]change{}, msgs: map[int]*msg{}, dead: map[string]int64{}, closed: map[string]int64{}, endNs: math.MaxInt64}
+	r := &run{rec: rec, states: map[string][]change{}, msgs: map[int]*msg{}, dead: map[string]int64{}, closed: map[string]int64{}, calmNs: math.MaxInt64, endNs: math.MaxInt64}
 	last := map[string]model.LockState{}
 	names := map[string]bool{}
 	var expired bool
@@ -112,7 +113,7 @@ func newRun(rec *model.Record) *run {
 		}
 		switch e.Kind {
 		case model.KindInvoke:
-			r.ops = append(r.ops, &operation{Event: *e, who: e.ThreadName()})
+			r.ops = append(r.ops, &operation{Event: *e, who: e.ThreadName(), interrupted: math.MaxInt64})
 			names[e.Lock] = true
 		case model.KindReturn:
 			o := r.ops[e.Op-1]
@@ -175,10 +176,12 @@ func newRun(rec *model.Record) *run {
 			if e.Phase == "interrupt" && e.Met {
 				for _, o := range r.ops {
 					if o.who == e.Text && o.ret == nil {
-						o.interrupted = true
+						o.interrupted = min(o.interrupted, e.AtNs)
 					}
 				}
 			}
+		case model.KindCalm:
+			r.calmNs = e.AtNs
 		case model.KindClose:
 			if _, ok := r.closed[e.Process]; !ok {
 				r.closed[e.Process] = e.AtNs
@@ -299,7 +302,7 @@ func (r *run) reached() []string {
 			if c.by != nil && c.by.Script == "renew" && c.before.Owner == c.after.Owner && c.after.ExpiresMs > c.before.ExpiresMs {
 				got["renewed"] = true
 			}
-			if c.by != nil && c.by.Script == "acquire" && c.before.Held() && c.before.Owner == c.after.Owner {
+			if c.by != nil && c.by.Script == "acquire" && c.before.Held() && c.before.Owner == c.after.Owner && slices.Contains(c.by.owners, c.after.Owner) {
 				got["reentered"] = true
 			}
 			for _, w := range c.before.Queue {
@@ -424,7 +427,8 @@ func (r *run) beliefs(lock string) []belief {
 			h = nil
 		}
 		switch {
-		case p.isCall && o.Action == model.ActUnlock && h != nil && len(h.levels) == 1:
+		case p.isCall && o.Action == model.ActUnlock && h != nil && len(h.levels) == 1,
+			p.isCall && o.Action == model.ActForceUnlock:
 			stop(o.who, p.at, o)
 		case p.isCall:
 		case o.Action.Acquires() && o.outcome == model.Granted:

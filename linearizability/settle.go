@@ -29,7 +29,7 @@ func judgeLinearizable(r *run) []Finding {
 	var out []Finding
 	for _, lock := range r.locks {
 		if r.resurrected(lock) {
-			continue // a failover brought a hold back: no history can say so
+			continue // a failover brought something back: no history can say so
 		}
 		settled := r.check(lock, Options{Spec: spec}, true)
 		blind := r.check(lock, Options{Spec: spec, StepLimit: blindSteps}, false)
@@ -68,9 +68,12 @@ func (r *run) unplaceable(lock string, res LockResult) Finding {
 	return f
 }
 
-// resurrected: a fault gave the lock to somebody.
+// resurrected: a fault gave the lock to somebody, or took a level or a lease
+// from who had it and has it still.
 func (r *run) resurrected(lock string) bool {
-	return slices.ContainsFunc(r.states[lock], func(c change) bool { return c.fault > 0 && c.started() })
+	return slices.ContainsFunc(r.states[lock], func(c change) bool {
+		return c.fault > 0 && c.after.Held() && (c.started() || c.before.Count != c.after.Count || c.before.ExpiresMs != c.after.ExpiresMs)
+	})
 }
 
 // history writes a lock's calls, renewals and losses as a history.

@@ -47,7 +47,7 @@ func (e Excuse) Removable() bool { return e.Fault > 0 || e.Clocks }
 // circumstances.
 type Promise struct {
 	Judge  string
-	Locks  string // a family: none, bare, redisson, redisson-fair, or * for all
+	Locks  string // a family, which is a lock's name without its release; * for all
 	Unless []Circumstance
 	Source string // why it is promised, or why it is not
 }

@@ -43,8 +43,9 @@ func Play(h *sim.Host, sc *Scenario, l *Lock, chooser sim.Chooser) Played {
 		cfg.Faults = append(cfg.Faults, f.Fault)
 	}
 	longest := max(params.Watchdog, sc.longestLease())
-	cfg.Settle = longest + time.Second
-	cfg.Quiet = longest + time.Second
+	// At least as long as a client takes to give a command up.
+	cfg.Settle = max(longest, 30*time.Second) + time.Second
+	cfg.Quiet = cfg.Settle
 	if l.Fair {
 		cfg.Quiet += 2 * max(params.FairWait, sc.longestWait())
 	}

@@ -44,6 +44,9 @@ type conn struct {
 	lastOut    int64
 	severed    bool // reset: nothing passes any more
 	gone       bool // the server knows that it ended
+	subscribes bool
+	putOff     int // deliveries that wait for the end of a pause
+	stalled    int // arrivals that wait for the end of a stall
 }
 
 func newConn(p *Process) *conn {

@@ -62,6 +62,7 @@ type rule struct {
 	index   int // into the faults, from 1
 	fault   Fault
 	matched int
+	fired   bool
 	over    bool
 	held    []func()
 }
@@ -163,8 +164,7 @@ func (w *World) strikeServer(f Fault) {
 		s.flushScripts()
 	}
 	for _, c := range w.conns {
-		// One at a time: goroutines woken together would go on in any order.
-		w.sched.add(w.now(), classDelivery, func() { w.reset(c) })
+		w.sever(c)
 	}
 	w.observe(0)
 	s.planExpiry()
@@ -180,7 +180,6 @@ func (w *World) meet(m *message, dir string, pass func(delay int64), fail func(t
 		pass(0)
 		return
 	}
-	w.moved = w.now()
 	w.record(model.Event{Kind: model.KindHit, Fault: r.index, Process: m.conn.p.cfg.Name, Op: m.op, Msg: m.id, Dir: dir,
 		Script: m.cmd.Script, Owners: m.cmd.Owners, Locks: m.cmd.Locks, Text: r.fault.Describe()})
 	switch r.fault.Do {
@@ -192,7 +191,7 @@ func (w *World) meet(m *message, dir string, pass func(delay int64), fail func(t
 		r.held = append(r.held, func() { pass(0) })
 	case "reset":
 		w.lost(m, dir, "connection reset")
-		w.reset(m.conn)
+		w.sever(m.conn)
 	case "error":
 		fail(r.fault.With)
 	}
@@ -212,6 +211,7 @@ func (w *World) rule(m *message, dir string) *rule {
 			when.Nth > 0 && r.matched == when.Nth ||
 			when.Every > 0 && r.matched%when.Every == 0
 		if fires && found == nil {
+			r.fired = true
 			found = r
 		}
 	}
@@ -244,13 +244,19 @@ func (r *rule) matches(w *World, m *message, dir string) bool {
 			channels = m.words[1:2]
 		}
 		if !slices.ContainsFunc(channels, func(ch string) bool {
-			ok, err := path.Match(when.Channel, ch)
-			return err == nil && ok && ch != "" || ch == when.Channel
+			return ch != "" && glob(when.Channel, ch)
 		}) {
 			return false
 		}
 	}
 	return true
+}
+
+// glob matches as Redis does: a * passes over slashes too.
+func glob(pattern, name string) bool {
+	plain := strings.NewReplacer("/", "\x00")
+	ok, err := path.Match(plain.Replace(pattern), plain.Replace(name))
+	return err == nil && ok || pattern == name
 }
 
 // end lets go what the rule held.
@@ -259,7 +265,7 @@ func (r *rule) end(w *World) {
 		return
 	}
 	r.over = true
-	if r.matched > 0 {
+	if r.fired {
 		w.record(model.Event{Kind: model.KindFaultEnd, Fault: r.index, Text: r.fault.Describe()})
 	}
 	held := r.held

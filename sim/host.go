@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"runtime"
+	"runtime/debug"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -26,6 +27,10 @@ func (silent) Printf(context.Context, string, ...any) {}
 
 func init() { redis.SetLogger(silent{}) }
 
+// memoryMax is the size from which the collector runs within a run all the
+// same.
+const memoryMax = 2 << 30
+
 // Host is what a bubble needs of the testing package. A test makes one of its
 // *testing.T; a program gets one from Main.
 type Host struct {
@@ -39,7 +44,7 @@ type Host struct {
 // processors one seed in hundreds repeats differently.
 func NewHost(t *testing.T) *Host {
 	runtime.GOMAXPROCS(1)
-	return &Host{t: t, stillAfter: time.Minute}
+	return &Host{t: t, stillAfter: 30 * time.Second}
 }
 
 // Main runs program where bubbles can be made and ends the process with its
@@ -52,7 +57,7 @@ func Main(program func(*Host) int) {
 		Name: "program",
 		F: func(t *testing.T) {
 			os.Args = args
-			os.Exit(program(&Host{t: t, stillAfter: time.Minute}))
+			os.Exit(program(&Host{t: t, stillAfter: 30 * time.Second}))
 		},
 	}}, nil, nil)
 }
@@ -65,6 +70,10 @@ func (h *Host) bubble(alive *atomic.Int64, f func() (clean bool)) {
 	// kills the next one. Two collections empty the pool.
 	runtime.GC()
 	runtime.GC()
+	// A collection in the middle of a run reorders goroutines that are runnable
+	// at one instant. The limit is for runs that would not fit.
+	defer debug.SetGCPercent(debug.SetGCPercent(-1))
+	debug.SetMemoryLimit(memoryMax)
 	done := make(chan struct{})
 	parked := make(chan struct{}) // made outside: waiting on it is not durable
 	go func() {

@@ -205,7 +205,8 @@ func (p *Process) opOf(words []string) int {
 // pause stops the world of p for d.
 func (p *Process) pause(d int64) {
 	w := p.w
-	until := w.now() + d
+	// To the slot: the event that ends the pause must not come before its end.
+	until := (w.now() + d) / slotNs * slotNs
 	if until <= p.pausedUntil {
 		return
 	}
@@ -256,15 +257,16 @@ func (p *Process) crash() {
 	}
 	p.dead = true
 	for _, c := range p.conns {
-		c := c
-		p.w.sched.add(p.w.now()+p.w.latency(p, "cut"), classDelivery, func() { p.w.server.disconnect(c) })
+		// The end of a connection arrives after what was written before it.
+		at := max(p.w.now()+p.w.latency(p, "cut"), c.lastOut)
+		p.w.sched.add(at, classDelivery, func() { p.w.server.disconnect(c) })
 	}
 }
 
 type threadState int
 
 const (
-	threadNew threadState = iota
+	threadNew threadState = iota // without a body: nothing will come of it
 	threadStepping
 	threadCalling
 	threadDone
@@ -333,7 +335,7 @@ func (t *Thread) recovered() {
 		return
 	}
 	t.post(func() {
-		t.state = threadDone
+		t.state, t.call = threadDone, nil
 		t.p.w.record(model.Event{Kind: model.KindDefect, Process: t.p.cfg.Name, Thread: t.number, Text: fmt.Sprintf("the lock panicked: %v", r)})
 	})
 }

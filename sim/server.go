@@ -5,14 +5,12 @@ import (
 	"bytes"
 	"fmt"
 	"math"
-	"path"
+	"net"
 	"slices"
 	"strconv"
 	"strings"
 	"syscall"
 	"time"
-
-	"net"
 
 	"github.com/alicebob/miniredis/v2"
 	"github.com/alicebob/miniredis/v2/proto"
@@ -142,7 +140,7 @@ func (w *World) transmit(m *message) {
 		w.lost(m, "request", "partition")
 	default:
 		w.meet(m, "request", func(delay int64) {
-			w.travel(&c.lastOut, w.latency(c.p, "request")+delay, func() { w.arrive(m) })
+			w.travel(&c.lastOut, w.latency(c.p, "request")+delay, func() { w.arrive(m, false) })
 		}, func(err string) {
 			w.reply(m, []byte("-"+err+"\r\n"), true)
 		})
@@ -161,19 +159,29 @@ func (w *World) lost(m *message, dir, why string) {
 		Owners: m.cmd.Owners, Locks: m.cmd.Locks, Channel: m.ch, Why: why})
 }
 
-// arrive is a command's arrival at the server.
-func (w *World) arrive(m *message) {
+// arrive is a command's arrival at the server; again: it was put off before.
+func (w *World) arrive(m *message, again bool) {
+	subscribe := m.name() == "SUBSCRIBE" || m.name() == "PSUBSCRIBE"
 	switch {
-	case m.conn.severed || m.conn.gone && !m.conn.p.dead && w.over:
+	case m.conn.severed:
 		w.lost(m, "request", "connection reset")
+		return
+	case m.conn.gone && subscribe:
+		w.lost(m, "request", "connection closed")
 		return
 	case m.conn.p.cutUntil > w.now() && !w.leaving:
 		w.lost(m, "request", "partition")
 		return
-	case w.stallTill > w.now():
-		w.sched.add(w.stallTill, classDelivery, func() { w.arrive(m) })
+	case w.stallTill > w.now() || !again && m.conn.stalled > 0:
+		// Behind those of this connection that wait already.
+		m.conn.stalled++
+		w.sched.add(max(w.now(), w.stallTill), classDelivery, func() {
+			m.conn.stalled--
+			w.arrive(m, true)
+		})
 		return
 	}
+	m.conn.subscribes = m.conn.subscribes || subscribe
 	s := w.server
 	s.setClock()
 	s.snapshot()
@@ -181,6 +189,7 @@ func (w *World) arrive(m *message) {
 	m.conn.peer.Flush()
 	reply := m.conn.fromServer.take()
 	s.keepThroughLastMs()
+	s.snapshot()
 	w.record(model.Event{Kind: model.KindExec, Process: m.conn.p.cfg.Name, Op: m.op, Msg: m.id, Conn: m.conn.id,
 		Command: m.name(), Script: m.cmd.Script, Args: m.shown(), Owners: m.cmd.Owners, Locks: m.cmd.Locks, Reply: shownReply(reply)})
 	w.observe(m.id)
@@ -196,7 +205,7 @@ func (w *World) reply(m *message, b []byte, injected bool) {
 	}
 	m.bytes = b
 	back := func(delay int64) {
-		w.travel(&m.conn.lastIn, w.latency(m.conn.p, "reply")+delay, func() { w.deliver(m, "reply") })
+		w.travel(&m.conn.lastIn, w.latency(m.conn.p, "reply")+delay, func() { w.deliver(m, "reply", false) })
 	}
 	switch {
 	case m.conn.severed:
@@ -240,13 +249,13 @@ func (w *World) pushes(c *conn) {
 			continue
 		}
 		w.meet(m, "push", func(delay int64) {
-			w.travel(&c.lastIn, w.latency(c.p, "reply")+delay, func() { w.deliver(m, "push") })
+			w.travel(&c.lastIn, w.latency(c.p, "reply")+delay, func() { w.deliver(m, "push", false) })
 		}, func(string) { w.lost(m, "push", "an error rule cannot answer a published message") })
 	}
 }
 
-// deliver lets bytes reach a client.
-func (w *World) deliver(m *message, dir string) {
+// deliver lets bytes reach a client; again: they were put off before.
+func (w *World) deliver(m *message, dir string, again bool) {
 	c := m.conn
 	c.mu.Lock()
 	shut := c.shut
@@ -260,8 +269,13 @@ func (w *World) deliver(m *message, dir string) {
 		w.lost(m, dir, "partition")
 	case shut:
 		w.lost(m, dir, "nobody waits for it")
-	case c.p.paused():
-		c.p.afterPause(classDelivery, func() { w.deliver(m, dir) })
+	case c.p.paused() || !again && c.putOff > 0:
+		// Behind those of this connection that wait already.
+		c.putOff++
+		w.sched.add(max(w.now(), c.p.pausedUntil), classDelivery, func() {
+			c.putOff--
+			w.deliver(m, dir, true)
+		})
 	default:
 		w.record(model.Event{Kind: model.KindDeliver, Process: c.p.cfg.Name, Op: m.op, Msg: m.id, Conn: c.id, Dir: dir,
 			Script: m.cmd.Script, Owners: m.cmd.Owners, Locks: m.cmd.Locks, Channel: m.ch})
@@ -272,21 +286,26 @@ func (w *World) deliver(m *message, dir string) {
 	}
 }
 
-// reset breaks a connection for both sides.
-func (w *World) reset(c *conn) {
+// sever breaks a connection: nothing passes any more, and the client notices in
+// an event of its own, because goroutines woken together go on in any order.
+func (w *World) sever(c *conn) {
 	if c.severed {
 		return
 	}
 	c.severed = true
-	c.cut(&net.OpError{Op: "read", Net: "tcp", Err: syscall.ECONNRESET})
 	w.server.disconnect(c)
+	w.sched.add(w.now(), classDelivery, func() {
+		c.cut(&net.OpError{Op: "read", Net: "tcp", Err: syscall.ECONNRESET})
+	})
 }
 
 // disconnect is the end of a connection at the server.
 func (s *server) disconnect(c *conn) {
 	c.gone = true
-	if c.id != 0 && len(s.m.PubSubChannels("")) > 0 {
+	if c.subscribes {
+		c.subscribes = false
 		s.m.Server().Dispatch(c.peer, []string{"UNSUBSCRIBE"})
+		s.m.Server().Dispatch(c.peer, []string{"PUNSUBSCRIBE"})
 		c.peer.Flush()
 	}
 	c.fromServer.take()
@@ -340,11 +359,11 @@ func (s *server) sweep() {
 
 // remove deletes the keys that match a glob, as an operator or an eviction
 // would; expire lets them run out at once.
-func (s *server) remove(glob string) []string {
+func (s *server) remove(pattern string) []string {
 	s.setClock()
 	var gone []string
 	for _, k := range s.m.Keys() {
-		if ok, err := path.Match(glob, k); err == nil && ok || k == glob {
+		if glob(pattern, k) {
 			s.m.Del(k)
 			gone = append(gone, k)
 		}
@@ -423,6 +442,10 @@ func (s *server) copyData() snapshot {
 			v.list = s.List(k)
 		case "zset":
 			v.zset = s.SortedSet(k)
+		case "set":
+			v.list, _ = s.m.SMembers(k)
+		default:
+			s.w.record(model.Event{Kind: model.KindDefect, Text: "a failover cannot copy key " + k + " of type " + v.kind})
 		}
 		snap.keys = append(snap.keys, v)
 	}
@@ -431,7 +454,7 @@ func (s *server) copyData() snapshot {
 
 func (a snapshot) equal(b snapshot) bool { return fmt.Sprint(a) == fmt.Sprint(b) }
 
-// snapshot keeps a copy of the data before a command that may write, where a
+// snapshot keeps a copy of the data, before and after each command, where a
 // failover will want one.
 func (s *server) snapshot() {
 	if s.keep == 0 {
@@ -442,6 +465,9 @@ func (s *server) snapshot() {
 		return
 	}
 	s.history = append(s.history, now)
+	if extra := len(s.history) - s.keep - 1; extra > 0 {
+		s.history = s.history[extra:]
+	}
 }
 
 // failover goes back to the data before the last n writes. Scripts are gone
@@ -464,6 +490,8 @@ func (s *server) failover(n int) {
 			}
 		case "list":
 			_, _ = s.m.RPush(v.key, v.list...)
+		case "set":
+			_, _ = s.m.SAdd(v.key, v.list...)
 		case "zset":
 			for member, score := range v.zset {
 				_, _ = s.m.ZAdd(v.key, score, member)

@@ -181,6 +181,9 @@ func (w *World) loop(alive *atomic.Int64, res *Result) {
 			w.record(model.Event{Kind: model.KindDefect, Text: fmt.Sprintf("the run did not come to rest within %d events", limit)})
 			w.leave()
 		}
+		if res.Steps >= 2*limit {
+			break
+		}
 		e, at := w.sched.next()
 		if wait, done := w.rest(e, at); done {
 			break
@@ -270,7 +273,7 @@ func (w *World) gather() {
 func (w *World) idle() bool {
 	for _, p := range w.processes {
 		for _, t := range p.threads {
-			if !p.dead && t.state != threadDone && t.state != threadCalling {
+			if !p.dead && t.state == threadStepping {
 				return false
 			}
 		}
@@ -281,7 +284,7 @@ func (w *World) idle() bool {
 func (w *World) allDone() bool {
 	for _, p := range w.processes {
 		for _, t := range p.threads {
-			if !p.dead && t.state != threadDone {
+			if !p.dead && (t.state == threadStepping || t.state == threadCalling) {
 				return false
 			}
 		}
@@ -412,6 +415,9 @@ func (w *World) latency(p *Process, dir string) int64 {
 func (w *World) observe(msg int) {
 	for _, name := range w.cfg.Locks {
 		s := w.cfg.Observe(w.server, name)
+		if s == nil {
+			s = &model.LockState{}
+		}
 		if sameState(w.states[name], s) {
 			continue
 		}

@@ -45,7 +45,7 @@ func newStage(faults ...Fault) *stage {
 				return Command{}
 			},
 			Observe: func(Keyspace, string) *model.LockState { return nil },
-			Quiet:   time.Second, Settle: time.Second, Drain: time.Second,
+			Quiet:   30 * time.Second, Settle: time.Second, Drain: time.Second,
 			MaxEvents: 100_000,
 		},
 		bodies: map[string]body{},
@@ -121,7 +121,10 @@ func equal[T comparable](t *testing.T, what string, got, want T) {
 // busy is a stage with much at once: two processes of two threads, goroutines
 // within a call, a small pool, subscriptions, scripts, contexts that run out
 // and a fault of nearly every kind.
-func busy(chooser Chooser) *stage {
+func busy(chooser Chooser) *stage { return crowded(chooser, time.Microsecond) }
+
+// crowded is busy with goroutines that a call starts some time apart.
+func crowded(chooser Chooser, apart time.Duration) *stage {
 	ms := time.Millisecond
 	s := newStage(
 		Fault{Kind: FaultRule, When: When{Command: "GET", Every: 7}, Do: "drop"},
@@ -149,6 +152,9 @@ func busy(chooser Chooser) *stage {
 				var all sync.WaitGroup
 				for i := range 5 {
 					all.Go(func() {
+						if apart > 0 {
+							time.Sleep(time.Duration(i) * apart)
+						}
 						ctx, cancel := context.WithTimeout(ctx, time.Duration(10+i)*ms)
 						defer cancel()
 						c.Incr(ctx, fmt.Sprintf("n%d", i))
@@ -185,6 +191,19 @@ func TestASeedRepeatsItsRecordWhateverRanBefore(t *testing.T) {
 		slices.Reverse(seeds)
 		for _, seed := range seeds {
 			equal(t, fmt.Sprint("digest of seed ", seed), busy(NewSeeded(seed)).run(h).Record.Digest(), digests[seed])
+		}
+	}
+}
+
+// TestGoroutinesThatStartAtOnceCompeteInOneOrder: a call that starts five
+// goroutines at one instant, for three connections. The runtime begins with
+// the last one started, but for when the collector runs just then.
+func TestGoroutinesThatStartAtOnceCompeteInOneOrder(t *testing.T) {
+	h := NewHost(t)
+	for seed := range uint64(8) {
+		want := crowded(NewSeeded(seed), 0).run(h).Record.Digest()
+		for range 5 {
+			equal(t, fmt.Sprint("digest of seed ", seed), crowded(NewSeeded(seed), 0).run(h).Record.Digest(), want)
 		}
 	}
 }
@@ -370,14 +389,14 @@ func TestKeysAndChannelsThatStayAreListed(t *testing.T) {
 		sub := c.Subscribe(ctx, "gone")
 		_, _ = sub.Receive(ctx)
 		_ = sub.Close()
-		_, _ = c.Subscribe(ctx, "forgotten").Receive(ctx)
+		// In a client that nobody closes.
+		_, _ = th.p.NewRedis(th.p.RedisOptions()).Subscribe(ctx, "forgotten").Receive(ctx)
 	}).run(NewHost(t))
 	var left []string
 	for _, e := range pick(r, ofKind(model.KindLeft)) {
 		left = append(left, e.Key+e.Channel)
 	}
 	slices.Sort(left)
-	// Closing a go-redis client leaves the connections of its subscriptions.
 	equal(t, "left", fmt.Sprint(left), "[forgotten stays]")
 }
 
@@ -405,6 +424,9 @@ func TestARunThatNeverRestsEndsAtMaxEventsWithADefect(t *testing.T) {
 			if len(defects) != 1 || defects[0].Text != "the run did not come to rest within 500 events" {
 				t.Errorf("defects: %+v", defects)
 			}
+			if n := at(defects[0]); n > 500*time.Millisecond {
+				t.Errorf("500 events, each a millisecond at most, ended only at %v", n)
+			}
 			equal(t, "leaves after it", len(pick(r, ofKind(model.KindLeave))), 1)
 		})
 	}
@@ -426,4 +448,22 @@ func TestAResourceIsReadWorkedOnAndWritten(t *testing.T) {
 		got = append(got, fmt.Sprint(e.Phase, " ", e.Value))
 	}
 	equal(t, "visits", strings.Join(got, ", "), "read 4, write 2, read 2, write 0, read 0")
+}
+
+func TestEveryEventHasAnInstantOfItsOwn(t *testing.T) {
+	var s schedule
+	for range 3 * room {
+		for _, c := range []class{classStep, classDelivery, classFault, classExpiry} {
+			s.add(3*slotNs+17, c, func() {})
+		}
+	}
+	last, order := int64(-1), classExpiry
+	for len(s.events) > 0 {
+		e, at := s.next()
+		if at <= last || e.class < order {
+			t.Fatalf("class %d at %d ns after class %d at %d ns", e.class, at, order, last)
+		}
+		last, order = at, e.class
+		s.pop(at)
+	}
 }

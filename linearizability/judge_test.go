@@ -1,0 +1,1472 @@
+package linearizability
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"lockstep/model"
+)
+
+// judged is one rule of a judge: a record and all that the judges say of it.
+type judged struct {
+	rule string
+	lock model.Params // zero: plainLock
+	// finds has a line for each finding in the order of a judgement: judge,
+	// class (or undecided), and what its sentence must say. Nothing else may be
+	// found; empty: everything held.
+	finds  string
+	record string
+}
+
+func testJudged(t *testing.T, cases []judged) {
+	t.Helper()
+	for _, c := range cases {
+		t.Run(c.rule, func(t *testing.T) {
+			p := c.lock
+			if p.Lock == "" {
+				p = plainLock
+			}
+			expect(t, c.finds, Judge(recordOf(t, p, c.record), nil))
+		})
+	}
+}
+
+func expect(t *testing.T, finds string, j Judgement) {
+	t.Helper()
+	var want [][2]string
+	for line := range strings.Lines(finds) {
+		if line = strings.TrimSpace(line); line != "" {
+			head, why, _ := strings.Cut(line, ": ")
+			want = append(want, [2]string{head, why})
+		}
+	}
+	var got []string
+	ok := len(want) == len(j.Findings)
+	for i, f := range j.Findings {
+		head := f.Judge + " " + string(f.Class)
+		if f.Verdict != Broken {
+			head = f.Judge + " " + string(f.Verdict)
+		}
+		for _, e := range f.Excuses {
+			head += " (" + string(e.Circumstance) + ")"
+		}
+		got = append(got, head+": "+f.Why)
+		ok = ok && head == want[i][0] && strings.Contains(f.Why, want[i][1])
+	}
+	if !ok {
+		t.Errorf("the judges found\n\t%s\nand should have found\n\t%s", strings.Join(got, "\n\t"), strings.TrimSpace(finds))
+	}
+}
+
+// Where two believe at once, the server gave the first a shorter lease than it
+// asked for: it takes no notice, and no other judge has anything to say.
+
+func TestMutualExclusion(t *testing.T) {
+	testJudged(t, []judged{
+		{rule: "holds that follow each other", record: `
+			0    a/1 takes lease=3000
+			1000 a/1 releases
+			1100 b/1 takes lease=3000
+			2000 b/1 releases
+			9000 server leave`},
+		{rule: "two threads believe at one instant",
+			finds: "mutual-exclusion bug: b/1 was granted l at 2.502s while a/1 believed to hold it since 0.002s: its lease had ended at 2.002s",
+			record: `
+			0    a/1 takes lease=3000 -> a/1 1 2001
+			2002 server expire -> free
+			2500 b/1 takes lease=3000
+			9000 server leave`},
+		{rule: "two threads of one process are two owners", finds: "mutual-exclusion bug: a/2 was granted l", record: `
+			0    a/1 takes lease=3000 -> a/1 1 2001
+			2002 server expire -> free
+			2500 a/2 takes lease=3000
+			9000 server leave`},
+		{rule: "two locks are two locks", record: `
+			0    a/1 takes lease=3000
+			2500 b/1 takes lease=3000 lock=m
+			9000 server leave`},
+		{rule: "a belief outlasts a shorter one that began later", finds: `
+			mutual-exclusion bug: b/1 was granted l at 0.202s
+			mutual-exclusion bug: c/1 was granted l at 2.502s while a/1 believed`, record: `
+			0    a/1 takes lease=3000 -> a/1 1 101
+			102  server expire -> free
+			200  b/1 takes lease=1000
+			1202 server expire -> free
+			2500 c/1 takes lease=3000
+			9000 server leave`},
+
+		{rule: "a belief ends one lease after the attempt was sent", record: `
+			0    a/1 takes lease=3000 -> a/1 1 2001
+			2002 server expire -> free
+			2998 b/1 takes lease=3000
+			9000 server leave`},
+		{rule: "and not a millisecond sooner", finds: "mutual-exclusion bug: b/1 was granted l at 2.999s", record: `
+			0    a/1 takes lease=3000 -> a/1 1 2001
+			2002 server expire -> free
+			2997 b/1 takes lease=3000
+			9000 server leave`},
+		{rule: "it is the granted attempt that counts, not the call", finds: "mutual-exclusion bug: b/1 was granted l at 4.502s while a/1", record: `
+			0    c/1 takes lease=1000
+			100  a/1 waits lock lease=3000 # its belief does not end 3 s after this
+			1002 server expire -> free
+			2000 a/1 gets -> a/1 1 3001
+			3002 server expire -> free
+			4500 b/1 takes lease=3000
+			9000 server leave`},
+		{rule: "a belief begins when the grant returns, and not at all after its lease", record: `
+			0    a/1 invoke lock lease=3000
+			0    a/1 send acquire
+			1    a/1 exec acquire -> a/1 1 3001
+			3002 server expire -> free
+			3100 b/1 takes lease=3000
+			4000 a/1 deliver acquire
+			4000 a/1 return granted
+			9000 server leave`},
+		{rule: "nor when it returns at the end of its lease", record: `
+			0    a/1 invoke lock lease=3000
+			0    a/1 send acquire
+			1    a/1 exec acquire -> a/1 1 2001
+			2002 server expire -> free
+			2500 b/1 takes lease=3000
+			3000 a/1 deliver acquire
+			3000 a/1 return granted
+			9000 server leave`},
+		{rule: "with a watchdog a belief has no end of its own", finds: `
+			mutual-exclusion bug: b/1 was granted l at 35.002s while a/1 believed to hold it since 0.002s
+			lease bug`, record: `
+			0     a/1 takes
+			30002 server expire -> free
+			35000 b/1 takes
+			39000 server leave`},
+		{rule: "a lock without a watchdog gives its default lease", lock: bareLock, record: `
+			0     a/1 takes
+			30002 server expire -> free
+			35000 b/1 takes
+			39000 server leave`},
+
+		{rule: "a belief ends at the call of the release", record: `
+			0    a/1 takes lease=9000
+			1000 a/1 invoke unlock
+			1000 a/1 send unlock
+			1001 a/1 exec unlock -> free
+			1100 b/1 takes lease=3000
+			2500 a/1 deliver unlock
+			2500 a/1 return released
+			9000 server leave`},
+		{rule: "the release of an inner level ends nothing", finds: "mutual-exclusion bug: b/1 was granted l at 2.502s while a/1", record: `
+			0    a/1 takes lease=9000
+			100  a/1 takes lease=9000 -> a/1 2 9101
+			1000 a/1 invoke unlock
+			1000 a/1 send unlock
+			1001 a/1 exec unlock -> a/1 1 2001
+			1002 a/1 deliver unlock
+			1002 a/1 return still_held
+			2002 server expire -> free
+			2500 b/1 takes lease=3000
+			9000 server leave`},
+		{rule: "a not_held ends all levels", record: `
+			0    a/1 takes lease=9000 -> a/1 1 9001
+			100  a/1 takes lease=9000 -> a/1 2 1001
+			1002 server expire -> free
+			1200 a/1 invoke unlock
+			1200 a/1 send unlock
+			1201 a/1 exec unlock
+			1202 a/1 deliver unlock
+			1202 a/1 return not_held
+			2500 b/1 takes lease=3000
+			9000 server leave`},
+		{rule: "an unknown release ends all levels", record: `
+			0    a/1 takes lease=9000 -> a/1 1 9001
+			100  a/1 takes lease=9000 -> a/1 2 1001
+			1002 server expire -> free
+			1200 a/1 invoke unlock
+			1200 a/1 send unlock
+			1202 a/1 return unknown
+			2500 b/1 takes lease=3000
+			9000 server leave`},
+		{rule: "a failed release of an inner level does not", finds: "mutual-exclusion bug: b/1 was granted l at 2.502s while a/1", record: `
+			0    a/1 takes lease=9000 -> a/1 1 9001
+			100  a/1 takes lease=9000 -> a/1 2 1001
+			1002 server expire -> free
+			1200 a/1 invoke unlock
+			1200 a/1 send unlock
+			1202 a/1 return error
+			2500 b/1 takes lease=3000
+			9000 server leave`},
+		{rule: "the dead believe nothing", record: `
+			0     a/1 takes
+			1000  server fault 1 crash of a
+			30002 server expire -> free
+			35000 b/1 takes
+			39000 server leave`},
+		{rule: "nor do those whose client was closed", record: `
+			0     a/1 takes
+			1000  a close
+			30002 server expire -> free
+			35000 b/1 takes
+			39000 server leave`},
+
+		{rule: "a belief in force when the pause begins lasts to its end",
+			finds: "mutual-exclusion limit (holder paused past its lease): b/1 was granted l at 5.999s while a/1 believed", record: `
+			0    a/1 takes lease=3000
+			2000 server fault 1 pause of a for 4s
+			3002 server expire -> free
+			5997 b/1 takes lease=3000
+			6000 server heal 1
+			9000 server leave`},
+		{rule: "and no longer", record: `
+			0    a/1 takes lease=3000
+			2000 server fault 1 pause of a for 4s
+			3002 server expire -> free
+			5998 b/1 takes lease=3000
+			6000 server heal 1
+			9000 server leave`},
+		{rule: "a pause that begins when the belief is over lengthens nothing", record: `
+			0    a/1 takes lease=3000
+			3000 server fault 1 pause of a for 3s
+			3002 server expire -> free
+			4000 b/1 takes lease=3000
+			6000 server heal 1
+			9000 server leave`},
+		{rule: "nor does the pause of another", record: `
+			0    a/1 takes lease=3000
+			2000 server fault 1 pause of b for 4s
+			3002 server expire -> free
+			4000 c/1 takes lease=3000
+			6000 server heal 1
+			9000 server leave`},
+	})
+}
+
+func TestWhatExcusesTwoBelievers(t *testing.T) {
+	testJudged(t, []judged{
+		{rule: "a pause that is over before the lease ends excuses nothing", finds: "mutual-exclusion bug: its lease had ended at 2.002s", record: `
+			0    a/1 takes lease=3000 -> a/1 1 2001
+			1000 server fault 1 pause of a for 1ms
+			1001 server heal 1
+			2002 server expire -> free
+			2500 b/1 takes lease=3000
+			9000 server leave`},
+		{rule: "nor does one that begins when the hold is gone", finds: "mutual-exclusion bug", record: `
+			0    a/1 takes lease=3000 -> a/1 1 1501
+			1502 server expire -> free
+			1600 server fault 1 pause of a for 5s
+			2500 b/1 takes lease=3000
+			6600 server heal 1
+			9000 server leave`},
+		{rule: "nor the pause of the one who came", finds: "mutual-exclusion bug", record: `
+			0    a/1 takes lease=3000 -> a/1 1 2001
+			1000 server fault 1 pause of b for 1400ms
+			2002 server expire -> free
+			2400 server heal 1
+			2500 b/1 takes lease=3000
+			9000 server leave`},
+		{rule: "nor a partition where no watchdog renews", finds: "mutual-exclusion bug", record: `
+			0    a/1 takes lease=3000 -> a/1 1 2001
+			1000 server fault 1 partition of a for 5s
+			2002 server expire -> free
+			2500 b/1 takes lease=3000
+			6000 server heal 1
+			9000 server leave`},
+		{rule: "a watchdog cut off until its lease ended",
+			finds: "mutual-exclusion limit (holder cut off until its lease ended): b/1 was granted l at 41.002s while a/1 believed", record: `
+			0     a/1 takes
+			10000 a/1 renews
+			15000 server fault 1 partition of c, a for 40s
+			20000 a/1 send renew
+			20000 a/1 lost renew request partition
+			40002 server expire -> free
+			41000 b/1 takes
+			55000 server heal 1
+			59000 server leave`},
+		{rule: "a partition that was over a watchdog period before excuses nothing", finds: `
+			mutual-exclusion bug
+			lease bug: the last fault that met its messages was partition of a for 15s at 30.000s`, record: `
+			0     a/1 takes
+			10000 a/1 renews
+			15000 server fault 1 partition of a for 15s
+			30000 server heal 1
+			40002 server expire -> free
+			41000 b/1 takes
+			59000 server leave`},
+		{rule: "the partition of another excuses nothing", finds: "mutual-exclusion bug\n lease bug: no fault met its messages", record: `
+			0     a/1 takes
+			15000 server fault 1 partition of b for 20s
+			30002 server expire -> free
+			35000 server heal 1
+			36000 b/1 takes
+			59000 server leave`},
+		{rule: "lost renewals", finds: "mutual-exclusion limit (holder cut off until its lease ended)", record: `
+			0     a/1 takes
+			10000 a/1 send renew
+			10000 a/1 hit 1 renew
+			10000 a/1 lost renew request dropped
+			20003 a/1 send renew
+			20003 a/1 hit 1 renew
+			20003 a/1 lost renew request dropped
+			30002 server expire -> free
+			31000 b/1 takes
+			59000 server leave`},
+		{rule: "a renewal that was lost long before the last one", finds: "mutual-exclusion bug\n lease bug", record: `
+			0     a/1 takes
+			10000 a/1 send renew
+			10000 a/1 hit 1 renew
+			10000 a/1 lost renew request dropped
+			20000 a/1 renews
+			50002 server expire -> free
+			51000 b/1 takes
+			59000 server leave`},
+		{rule: "an operator deleted the key",
+			finds: "mutual-exclusion limit (hold removed by another hand): delete of key l had removed it at 1.000s", record: `
+			0    a/1 takes lease=3000
+			1000 server fault 1 delete of key l -> free
+			2000 b/1 takes lease=3000
+			9000 server leave`},
+		{rule: "a failover lost the hold", finds: "mutual-exclusion limit (hold removed by another hand): failover", record: `
+			0    a/1 takes lease=3000
+			1000 server fault 1 failover that loses the last 1 writes -> free
+			2000 b/1 takes lease=3000
+			9000 server leave`},
+		{rule: "an operator deleted the key of an earlier hold", finds: "mutual-exclusion bug: its lease had ended", record: `
+			0    a/1 takes lease=3000
+			100  server fault 1 delete of key l -> free
+			200  a/1 takes lease=3000 -> a/1 1 1001
+			1002 server expire -> free
+			2000 b/1 takes lease=3000
+			9000 server leave`},
+		{rule: "a release by another is no excuse", lock: bareLock, finds: `
+			mutual-exclusion bug: unlock of c/1 had ended it at 0.101s
+			misdelete bug
+			linearizable bug`, record: `
+			0    a/1 takes lease=3000
+			100  c/1 releases
+			200  b/1 takes lease=3000
+			9000 server leave`},
+		{rule: "the server never knew of it", finds: "mutual-exclusion bug: the server never ended that hold, or never knew of it\n linearizable bug\n hold-count bug", record: `
+			0    a/1 invoke lock lease=3000
+			1    a/1 return granted
+			200  b/1 takes lease=3000
+			9000 server leave`},
+	})
+}
+
+func TestMisdelete(t *testing.T) {
+	testJudged(t, []judged{
+		{rule: "a late release ends the next owner's hold", lock: bareLock, finds: `
+			misdelete bug: unlock of a/1 (EVAL, sent at 3.000s) ended the hold of b/1 on l at 3.001s
+			linearizable bug`, record: `
+			0    a/1 takes lease=2000
+			2002 server expire -> free
+			2500 b/1 takes lease=9000
+			3000 a/1 releases
+			9000 server leave`},
+		{rule: "a late release that is refused", lock: bareLock, record: `
+			0    a/1 takes lease=2000
+			2002 server expire -> free
+			2500 b/1 takes lease=9000
+			3000 a/1 invoke unlock
+			3000 a/1 send unlock
+			3001 a/1 exec unlock
+			3002 a/1 deliver unlock
+			3002 a/1 return not_held
+			9000 server leave`},
+		{rule: "a release of one's own", record: `
+			0    a/1 takes lease=2000
+			1000 a/1 releases
+			9000 server leave`},
+		{rule: "force_unlock is not meant", record: `
+			0    a/1 takes lease=9000
+			1000 b/1 invoke force_unlock
+			1000 b/1 send force_unlock
+			1001 b/1 exec force_unlock -> free
+			1002 b/1 deliver force_unlock
+			1002 b/1 return released
+			9000 server leave`},
+		{rule: "nor is expiry, nor an operator", record: `
+			0    a/1 takes lease=1000
+			1002 server expire -> free
+			2000 a/1 takes lease=1000
+			2500 server fault 1 delete of key l -> free
+			9000 server leave`},
+		{rule: "a level taken away", finds: "misdelete bug: unlock of b/1 (EVAL, sent at 0.200s) changed to 1 levels the hold of a/1\n hold-count bug", record: `
+			0    a/1 takes lease=9000
+			100  a/1 takes lease=9000 -> a/1 2 9101
+			200  b/1 invoke unlock
+			200  b/1 send unlock
+			201  b/1 exec unlock -> a/1 1 9101
+			202  b/1 deliver unlock
+			202  b/1 return not_held
+			9000 server leave`},
+		{rule: "a try that shortens the hold", finds: "misdelete bug: acquire of b/1 (EVAL, sent at 0.100s) shortened the hold of a/1", record: `
+			0    a/1 takes lease=9000
+			100  b/1 waits try_lock -> a/1 1 5001
+			102  b/1 return busy
+			5002 server expire -> free
+			9000 server leave`},
+		{rule: "a try that prolongs the hold", finds: "misdelete bug: acquire of b/1 (EVAL, sent at 0.100s) prolonged the hold of a/1", record: `
+			0    a/1 takes lease=3000
+			100  b/1 waits try_lock -> a/1 1 5001
+			102  b/1 return busy
+			5002 server expire -> free
+			9000 server leave`},
+		{rule: "a try that makes it endless", finds: `
+			misdelete bug: acquire of b/1 (EVAL, sent at 0.100s) prolonged the hold of a/1
+			lease bug: has no time to live`, record: `
+			0    a/1 takes lease=3000
+			100  b/1 waits try_lock -> a/1 1 endless
+			102  b/1 return busy
+			9000 server leave`},
+		{rule: "a try that only queues", record: `
+			0    a/1 takes lease=9000
+			100  b/1 waits lock -> a/1 1 9001 queue=b/1
+			9000 server leave`},
+		{rule: "a renewal for another's hold", finds: "misdelete bug: renew of b/1 (EVAL, sent at 0.100s) prolonged the hold of a/1\n lease bug", record: `
+			0    a/1 takes lease=3000
+			100  b/1 renews -> a/1 1 30101
+			9000 server leave`},
+		{rule: "a renewal for several of one process", record: `
+			0     a/1 takes
+			0     a/2 takes lock=m
+			10000 a/1 send renew for=a/1,a/2
+			10001 a/1 exec renew -> a/1 1 40001
+			19000 server leave`},
+	})
+}
+
+func TestLinearizable(t *testing.T) {
+	testJudged(t, []judged{
+		{rule: "the answers fit one order", record: `
+			0    a/1 takes lease=3000
+			100  b/1 waits try_lock
+			102  b/1 return busy
+			1000 a/1 releases
+			2000 b/1 takes lease=3000
+			9000 server leave`},
+		{rule: "a grant while another holds", finds: `
+			mutual-exclusion bug
+			misdelete bug
+			linearizable bug: l: b/1 acquire (0.100s..0.102s) answered granted, but a/1 held the lock`, record: `
+			0    a/1 takes lease=3000
+			100  b/1 takes lease=3000
+			9000 server leave`},
+		{rule: "busy while nobody holds", finds: "linearizable bug: b/1 acquire (2.000s..2.002s) answered busy", record: `
+			0    a/1 takes lease=3000
+			1000 a/1 releases
+			2000 b/1 waits try_lock
+			2002 b/1 return busy
+			9000 server leave`},
+		{rule: "busy for its owner where re-entry is not counted", lock: bareLock, record: `
+			0    a/1 takes lease=3000
+			2000 a/1 waits try_lock
+			2002 a/1 return busy
+			9000 server leave`},
+		{rule: "busy for its owner where it is", finds: "linearizable bug", record: `
+			0    a/1 takes lease=3000
+			2000 a/1 waits try_lock
+			2002 a/1 return busy
+			9000 server leave`},
+		{rule: "a retried command that ran twice is one grant", finds: `
+			linearizable bug: a/1 release (1.000s..1.002s) answered still_held
+			hold-count bug`, record: `
+			0    a/1 invoke lock lease=9000
+			0    a/1 send acquire
+			1    a/1 exec acquire -> a/1 1 9001
+			1    a/1 lost acquire reply dropped
+			100  a/1 send acquire
+			101  a/1 exec acquire -> a/1 2 9101
+			102  a/1 deliver acquire
+			102  a/1 return granted
+			1000 a/1 invoke unlock
+			1000 a/1 send unlock
+			1001 a/1 exec unlock -> a/1 1 9101
+			1002 a/1 deliver unlock
+			1002 a/1 return still_held
+			9000 server leave`},
+		{rule: "a lease's end frees the lock", record: `
+			0    a/1 takes lease=1000
+			1002 server expire -> free
+			1100 b/1 waits lock lease=1000 -> b/1 1 2101
+			1102 b/1 return granted
+			1200 a/1 invoke unlock
+			1200 a/1 send unlock
+			1201 a/1 exec unlock
+			1202 a/1 deliver unlock
+			1202 a/1 return not_held
+			2102 server expire -> free
+			9000 server leave`},
+		{rule: "an operator's hand frees the lock", record: `
+			0    a/1 takes lease=9000
+			1000 server fault 1 delete of key l -> free
+			1200 a/1 invoke unlock
+			1200 a/1 send unlock
+			1201 a/1 exec unlock
+			1202 a/1 deliver unlock
+			1202 a/1 return not_held
+			9000 server leave`},
+		{rule: "fair: a later arrival is not placed before one that waits", lock: fairLock, finds: `
+			linearizable bug: c/1 acquire
+			fifo bug`, record: `
+			0    a/1 takes lease=3000
+			100  b/1 waits lock lease=3000 -> a/1 1 3001 queue=b/1
+			200  c/1 waits lock lease=3000 -> a/1 1 3001 queue=b/1,c/1
+			1000 a/1 releases -> free queue=b/1,c/1
+			1100 c/1 gets -> c/1 1 4101 queue=b/1
+			2000 c/1 releases -> free queue=b/1
+			2100 b/1 gets
+			9000 server leave`},
+	})
+}
+
+// A hold that a failover brought back belongs to no call, so that no history
+// can say what was right; without the failover the same answers are wrong.
+func TestNoHistoryOfWhatAFailoverBroughtBack(t *testing.T) {
+	for by, want := range map[string]int{"server fault 1 failover that loses the last 1 writes": 0, "b/1 exec other": 1} {
+		record := `
+			0    b/1 send other
+			0    a/1 takes lease=9000
+			1000 a/1 releases
+			1100 ` + by + ` -> a/1 1 9001
+			1200 b/1 waits try_lock
+			1202 b/1 return busy
+			9002 server expire -> free
+			9100 server leave`
+		if found := judgeLinearizable(newRun(recordOf(t, plainLock, record))); len(found) != want {
+			t.Errorf("%s: found %v, want %d findings", by, found, want)
+		}
+	}
+}
+
+// A record settles what a caller cannot know. Blind, a violation may be missed
+// and none may be invented.
+func TestSettledAndBlind(t *testing.T) {
+	for _, c := range []struct {
+		rule           string
+		settled, blind Verdict
+		record         string
+	}{
+		{"an unknown acquire that ran holds the lock", Broken, OK, `
+			0    a/1 invoke lock lease=9000
+			0    a/1 send acquire
+			1    a/1 exec acquire -> a/1 1 9001
+			5    a/1 return unknown
+			100  b/1 takes lease=3000
+			9000 server leave`},
+		{"an unknown acquire that never ran does not", OK, OK, `
+			0    a/1 invoke lock lease=9000
+			0    a/1 send acquire
+			0    a/1 lost acquire request dropped
+			5    a/1 return unknown
+			100  b/1 takes lease=3000
+			9000 server leave`},
+		{"an unknown release that ran frees it", OK, OK, `
+			0    a/1 takes lease=9000
+			100  a/1 invoke unlock
+			100  a/1 send unlock
+			101  a/1 exec unlock -> free
+			105  a/1 return unknown
+			200  b/1 takes lease=3000
+			9000 server leave`},
+		{"an unknown release that never ran does not", Broken, OK, `
+			0    a/1 takes lease=9000
+			100  a/1 invoke unlock
+			100  a/1 send unlock
+			105  a/1 return unknown
+			200  b/1 takes lease=3000
+			9000 server leave`},
+		{"a call still open at the end is of unknown outcome", OK, OK, `
+			0    a/1 invoke lock lease=9000
+			0    a/1 send acquire
+			1    a/1 exec acquire -> a/1 1 9001
+			100  b/1 waits try_lock
+			102  b/1 return busy
+			9000 server leave`},
+		{"a lease that ended later than it had to, within the call", Broken, OK, `
+			0    a/1 invoke lock lease=1000
+			0    a/1 send acquire
+			1    a/1 exec acquire -> a/1 1 1001
+			500  a/1 return granted
+			1002 server expire -> free
+			1200 b/1 waits try_lock
+			1202 b/1 return busy
+			9000 server leave`},
+		{"two grants without a lease's end between", Broken, Broken, `
+			0    a/1 takes lease=9000
+			100  b/1 takes lease=3000
+			9000 server leave`},
+		{"a renewal of unknown outcome that ran", OK, OK, `
+			0     a/1 takes
+			10000 a/1 send renew
+			10001 a/1 exec renew -> a/1 1 40001
+			10001 a/1 lost renew reply dropped
+			35000 b/1 waits try_lock
+			35002 b/1 return busy
+			39000 server leave`},
+	} {
+		t.Run(c.rule, func(t *testing.T) {
+			r := newRun(recordOf(t, plainLock, c.record))
+			if got := r.check("l", Options{}, true); got.Verdict != c.settled {
+				t.Errorf("settled: %s, want %s: %s", got.Verdict, c.settled, got.Why)
+			}
+			if got := r.check("l", Options{}, false); got.Verdict != c.blind {
+				t.Errorf("blind: %s, want %s: %s", got.Verdict, c.blind, got.Why)
+			}
+		})
+	}
+}
+
+func TestHoldCount(t *testing.T) {
+	testJudged(t, []judged{
+		{rule: "grants less releases", record: `
+			0    a/1 takes lease=9000
+			100  a/1 takes lease=9000 -> a/1 2 9101
+			200  a/1 invoke unlock
+			200  a/1 send unlock
+			201  a/1 exec unlock -> a/1 1 9101
+			202  a/1 deliver unlock
+			202  a/1 return still_held
+			300  a/1 releases
+			9000 server leave`},
+		{rule: "a grant counted twice", finds: "hold-count bug: at 0.002s, after its lock, the server counts 2 for a/1 on l, and its calls add up to 1", record: `
+			0    a/1 takes lease=9000 -> a/1 2 9001
+			9000 server leave`},
+		{rule: "a release that gives all levels up", finds: "hold-count bug: at 0.202s, after its unlock, the server counts 0 for a/1 on l, and its calls add up to 1", record: `
+			0    a/1 takes lease=9000
+			100  a/1 takes lease=9000 -> a/1 2 9101
+			200  a/1 invoke unlock
+			200  a/1 send unlock
+			201  a/1 exec unlock -> free
+			202  a/1 deliver unlock
+			202  a/1 return still_held
+			9000 server leave`},
+		{rule: "a release that gives nothing up", finds: "hold-count bug: after its unlock, the server counts 1", record: `
+			0    a/1 takes lease=9000
+			200  a/1 releases -> a/1 1 9002
+			9000 server leave`},
+		{rule: "each owner has a count of its own", record: `
+			0    a/1 takes lease=1000
+			1002 server expire -> free
+			1100 a/2 takes lease=9000
+			1200 a/2 takes lease=9000 -> a/2 2 10201
+			9000 server leave`},
+		{rule: "counting begins anew when the key was lost", record: `
+			0    a/1 takes lease=1000
+			100  a/1 takes lease=1000 -> a/1 2 1101
+			1102 server expire -> free
+			1200 a/1 takes lease=1000
+			1300 server fault 1 delete of key l -> free
+			1400 a/1 takes lease=1000
+			1500 b/1 invoke force_unlock
+			1500 b/1 send force_unlock
+			1501 b/1 exec force_unlock -> free
+			1502 b/1 deliver force_unlock
+			1502 b/1 return released
+			1600 a/1 takes lease=9000
+			9000 server leave`},
+		{rule: "a grant whose hold was lost before it returned adds nothing", record: `
+			0    a/1 invoke lock lease=1000
+			0    a/1 send acquire
+			1    a/1 exec acquire -> a/1 1 1001
+			1002 server expire -> free
+			2000 a/1 deliver acquire
+			2000 a/1 return granted
+			9000 server leave`},
+		{rule: "while a call of the owner is open nothing is compared", record: `
+			0    a/1 takes lease=9000
+			100  a/1 invoke lock lease=9000
+			100  a/1 send acquire
+			101  a/1 exec acquire -> a/1 3 9101
+			9000 server leave`},
+		{rule: "nor of the dead", record: `
+			0    a/1 invoke lock lease=9000
+			0    a/1 send acquire
+			1    server fault 1 crash of a
+			2    a/1 exec acquire -> a/1 1 9002
+			9000 server leave`},
+		{rule: "an unknown acquire that ran counts", record: `
+			0    a/1 takes lease=9000
+			100  a/1 invoke lock lease=9000
+			100  a/1 send acquire
+			101  a/1 exec acquire -> a/1 2 9101
+			101  a/1 lost acquire reply dropped
+			150  a/1 return unknown
+			200  a/1 invoke unlock
+			200  a/1 send unlock
+			201  a/1 exec unlock -> a/1 1 9101
+			202  a/1 deliver unlock
+			202  a/1 return still_held
+			9000 server leave`},
+		{rule: "once, however often it ran", finds: "hold-count bug: at 0.150s, after its lock, the server counts 3 for a/1 on l, and its calls add up to 2", record: `
+			0    a/1 takes lease=9000
+			100  a/1 invoke lock lease=9000
+			100  a/1 send acquire
+			101  a/1 exec acquire -> a/1 2 9101
+			101  a/1 lost acquire reply dropped
+			110  a/1 send acquire
+			111  a/1 exec acquire -> a/1 3 9111
+			111  a/1 lost acquire reply dropped
+			150  a/1 return unknown
+			9000 server leave`},
+		{rule: "an unknown acquire that never ran does not", record: `
+			0    a/1 takes lease=9000
+			100  a/1 invoke lock lease=9000
+			100  a/1 send acquire
+			100  a/1 lost acquire request dropped
+			150  a/1 return unknown
+			200  a/1 releases
+			9000 server leave`},
+		{rule: "an unknown acquire that runs after it returned counts then", record: `
+			0    a/1 takes lease=9000
+			100  a/1 invoke lock lease=9000
+			100  a/1 send acquire
+			150  a/1 return unknown
+			160  a/1 exec acquire -> a/1 2 9160
+			9000 server leave`},
+		{rule: "an unknown release that ran counts", record: `
+			0    a/1 takes lease=9000
+			100  a/1 takes lease=9000 -> a/1 2 9101
+			200  a/1 invoke unlock
+			200  a/1 send unlock
+			201  a/1 exec unlock -> a/1 1 9101
+			201  a/1 lost unlock reply dropped
+			250  a/1 return unknown
+			300  a/1 releases
+			9000 server leave`},
+	})
+}
+
+// order is a queue of two behind a holder; who comes next is the case.
+const order = `
+	0    a/1 takes lease=9000
+	100  b/1 waits lock lease=9000 -> a/1 1 9001 queue=b/1
+	200  c/1 waits lock lease=9000 -> a/1 1 9001 queue=b/1,c/1
+	9000 server leave
+`
+
+// overtaken is order when the later of the two comes first.
+const overtaken = order + `
+	1000 a/1 releases -> free queue=b/1,c/1
+	1010 c/1 gets -> c/1 1 10011 queue=b/1
+	1500 c/1 releases -> free queue=b/1
+	1510 b/1 gets
+`
+
+// evicted is the same after the server took b out of its queue.
+const evicted = order + `
+	600  c/1 send acquire
+	601  c/1 exec acquire -> a/1 1 9001 queue=c/1
+	1000 a/1 releases -> free queue=c/1
+	1010 c/1 gets
+	1500 c/1 releases
+	1510 b/1 gets
+`
+
+func TestFIFO(t *testing.T) {
+	skewed := func(by time.Duration) model.Params {
+		p := fairLock
+		p.Processes = []model.ProcessParams{{Name: "a"}, {Name: "b", Skew: by}}
+		return p
+	}
+	testJudged(t, []judged{
+		{rule: "waiters get it in the order of their first try", lock: fairLock, record: order + `
+			1000 a/1 releases -> free queue=b/1,c/1
+			1010 b/1 gets -> b/1 1 10011 queue=c/1
+			1500 b/1 releases -> free queue=c/1
+			1510 c/1 gets`},
+		{rule: "the later comes first", lock: fairLock,
+			finds: "linearizable bug: c/1 acquire\n fifo bug: c/1 was granted l at 1.011s before b/1, which had first tried at 0.101s and still waited", record: overtaken},
+		{rule: "order on the plain lock is not promised", record: overtaken},
+		{rule: "nor on a bare one", lock: bareLock, record: overtaken},
+		{rule: "nor on a fair one that the table does not know", lock: model.Params{Lock: "mine", Fair: true, Watchdog: 30 * time.Second}, record: evicted},
+		{rule: "whoever was evicted still waits for its caller, not for the server", lock: fairLock,
+			finds: "fifo bug: it had lost its place in the queue at 0.601s", record: evicted},
+		{rule: "re-entry overtakes nobody", lock: fairLock, record: order + `
+			300  a/1 takes lease=9000 -> a/1 2 9301 queue=b/1,c/1
+			400  a/1 invoke unlock
+			400  a/1 send unlock
+			401  a/1 exec unlock -> a/1 1 9301 queue=b/1,c/1
+			402  a/1 deliver unlock
+			402  a/1 return still_held
+			1000 a/1 releases -> free queue=b/1,c/1
+			1010 b/1 gets -> b/1 1 10011 queue=c/1`},
+		{rule: "leavers do not count", lock: fairLock, record: `
+			0    a/1 takes lease=9000
+			100  b/1 waits try_lock_timed wait=3000 lease=9000 -> a/1 1 9001 queue=b/1
+			200  c/1 waits lock lease=9000 -> a/1 1 9001 queue=b/1,c/1
+			300  b/1 send leave
+			301  b/1 exec leave -> a/1 1 9001 queue=c/1
+			302  b/1 deliver leave
+			302  b/1 return error
+			1000 a/1 releases -> free queue=c/1
+			1010 c/1 gets
+			9000 server leave`},
+		{rule: "nor do the interrupted, though they have not returned", lock: fairLock, record: evicted + `
+			900  a/2 interrupts b/1`},
+		{rule: "the dead do not count", lock: fairLock, record: `
+			0    a/1 takes lease=9000
+			100  b/1 waits lock lease=9000 -> a/1 1 9001 queue=b/1
+			200  c/1 waits lock lease=9000 -> a/1 1 9001 queue=b/1,c/1
+			500  server fault 1 crash of b
+			1000 a/1 releases -> free queue=c/1
+			1010 c/1 gets
+			9000 server leave`},
+		{rule: "the timed out do not count, returned or not", lock: fairLock, record: `
+			0    a/1 takes lease=9000
+			100  b/1 waits try_lock_timed wait=500 lease=9000 -> a/1 1 9001 queue=b/1
+			200  c/1 waits lock lease=9000 -> a/1 1 9001 queue=b/1,c/1
+			1000 a/1 releases -> free queue=c/1
+			1010 c/1 gets
+			1100 b/1 return busy
+			9000 server leave`},
+		{rule: "within its own wait a timed one counts", lock: fairLock, finds: "fifo bug: c/1 was granted l at 1.011s before b/1", record: `
+			0    a/1 takes lease=9000
+			100  b/1 waits try_lock_timed wait=912 lease=9000 -> a/1 1 9001 queue=b/1
+			200  c/1 waits lock lease=9000 -> a/1 1 9001 queue=b/1,c/1
+			1000 a/1 releases -> free queue=c/1
+			1010 c/1 gets
+			1100 b/1 return busy
+			9000 server leave`},
+		{rule: "a single attempt is no waiter", lock: fairLock, record: `
+			0    a/1 takes lease=9000
+			100  b/1 invoke try_lock
+			100  b/1 send acquire
+			101  b/1 exec acquire
+			200  c/1 waits lock lease=9000 -> a/1 1 9001 queue=c/1
+			1000 a/1 releases -> free queue=c/1
+			1010 c/1 gets
+			1100 b/1 deliver acquire
+			1100 b/1 return busy
+			9000 server leave`},
+		{rule: "and may not overtake one", lock: fairLock, finds: "fifo bug: d/1 was granted l at 1.006s before b/1", record: order + `
+			1000 a/1 releases -> free queue=b/1,c/1
+			1005 d/1 takes try_lock lease=3000 -> d/1 1 4006 queue=b/1,c/1
+			1500 d/1 releases -> free queue=b/1,c/1
+			1510 b/1 gets -> b/1 1 10011 queue=c/1`},
+		{rule: "it is the first try at the server that counts, not the call", lock: fairLock, record: `
+			0    a/1 takes lease=9000
+			100  b/1 invoke lock lease=9000
+			100  b/1 send acquire
+			200  c/1 waits lock lease=9000 -> a/1 1 9001 queue=c/1
+			300  b/1 exec acquire -> a/1 1 9001 queue=c/1,b/1
+			301  b/1 deliver acquire
+			1000 a/1 releases -> free queue=c/1,b/1
+			1010 c/1 gets -> c/1 1 10011 queue=b/1
+			1500 c/1 releases -> free queue=b/1
+			1510 b/1 gets -> b/1 1 10511
+			9000 server leave`},
+
+		{rule: "wall clocks apart excuse it", lock: skewed(250 * time.Millisecond), finds: "fifo limit (wall clocks apart)", record: evicted},
+		{rule: "wall clocks less than a millisecond apart do not", lock: skewed(999 * time.Microsecond), finds: "fifo bug", record: evicted},
+		{rule: "a waiter paused when it lost its place", lock: fairLock, finds: "fifo limit (waiter away when its turn came)", record: evicted + `
+			400  server fault 1 pause of b for 300ms
+			700  server heal 1`},
+		{rule: "a waiter cut off when its turn came", lock: fairLock, finds: "fifo limit (waiter away when its turn came)", record: evicted + `
+			900  server fault 1 partition of b for 300ms
+			1200 server heal 1`},
+		{rule: "a waiter paused at another time", lock: fairLock, finds: "fifo bug", record: evicted + `
+			700  server fault 1 pause of b for 1ms
+			701  server heal 1`},
+		{rule: "another paused", lock: fairLock, finds: "fifo bug", record: evicted + `
+			400  server fault 1 pause of c for 300ms
+			700  server heal 1`},
+		{rule: "a waiter whose message was lost", lock: fairLock, finds: "fifo limit (waiter away when its turn came)", record: evicted + `
+			500  b/1 send acquire
+			500  b/1 hit 1 acquire
+			500  b/1 lost acquire request dropped`},
+		{rule: "an operator removed the hold", lock: fairLock, finds: `
+			mutual-exclusion limit (hold removed by another hand)
+			mutual-exclusion limit (hold removed by another hand)
+			fifo limit (hold removed by another hand)`, record: order + `
+			900  server fault 1 delete of key l -> free
+			1010 c/1 gets
+			1500 c/1 releases
+			1510 b/1 gets`},
+	})
+}
+
+func TestLease(t *testing.T) {
+	testJudged(t, []judged{
+		{rule: "an orphan ends with its lease", record: `
+			0     a/1 takes
+			10000 server fault 1 crash of a
+			30002 server expire -> free
+			39000 server leave`},
+		{rule: "an orphan prolonged", finds: "lease bug: the hold of a/1 on l was prolonged at 20.001s, although it had died at 10.000s", record: `
+			0     a/1 takes
+			10000 server fault 1 crash of a
+			20000 a/1 renews
+			50002 server expire -> free
+			59000 server leave`},
+		{rule: "by a renewal that it sent while it lived", record: `
+			0     a/1 takes
+			10000 a/1 renews
+			10000 server fault 1 crash of a
+			40002 server expire -> free
+			59000 server leave`},
+		{rule: "by two, of which one was sent later", finds: "lease bug: the hold of a/1 on l was prolonged at 10.003s", record: `
+			0     a/1 takes
+			10000 a/1 renews
+			10000 server fault 1 crash of a
+			10002 a/1 renews
+			40004 server expire -> free
+			59000 server leave`},
+
+		{rule: "a watchdog that renews nothing", finds: "lease bug: the hold of a/1 on l ended with its lease at 30.002s while a/1 believed to hold it and its watchdog should have renewed it; no fault met its messages", record: `
+			0     a/1 takes
+			30002 server expire -> free
+			39000 server leave`},
+		{rule: "a watchdog that renews", record: `
+			0     a/1 takes
+			10000 a/1 renews
+			20000 a/1 renews
+			49000 server leave`},
+		{rule: "a lease of one's own is not renewed", record: `
+			0    a/1 takes lease=3000
+			3002 server expire -> free
+			9000 server leave`},
+		{rule: "nor is one that the server ended early", record: `
+			0     a/1 takes lease=29000 -> a/1 1 15001
+			15002 server expire -> free
+			39000 server leave`},
+		{rule: "a hold without a believer may end", record: `
+			0     a/1 takes
+			25000 a/1 invoke unlock
+			25000 a/1 send unlock
+			25001 a/1 return unknown
+			30002 server expire -> free
+			39000 server leave`},
+		{rule: "a watchdog period after the last fault that met a renewal", finds: "lease bug: the last fault that met its messages was drop of renew at 20.002s", record: `
+			0     a/1 takes
+			20002 a/1 send renew
+			20002 a/1 hit 1 renew
+			20002 a/1 lost renew request dropped
+			30002 server expire -> free
+			39000 server leave`},
+		{rule: "a millisecond less", record: `
+			0     a/1 takes
+			20003 a/1 send renew
+			20003 a/1 hit 1 renew
+			20003 a/1 lost renew request dropped
+			30002 server expire -> free
+			39000 server leave`},
+		{rule: "a renewal of another's hold met by a fault", finds: "lease bug: no fault met its messages", record: `
+			0     a/1 takes
+			25000 b/1 send renew lock=m for=a/1
+			25000 b/1 hit 1 renew
+			30002 server expire -> free
+			39000 server leave`},
+
+		{rule: "a renewal sent after the last release returned", finds: "lease bug: a renewal of l for a/1 was sent at 2.000s, although its unlock had returned released at 1.002s", record: `
+			0    a/1 takes
+			1000 a/1 releases
+			2000 a/1 send renew
+			2001 a/1 exec renew
+			9000 server leave`},
+		{rule: "before it returned", record: `
+			0    a/1 takes
+			1000 a/1 releases
+			1001 a/1 send renew
+			1002 a/1 exec renew
+			9000 server leave`},
+		{rule: "while an acquire is open, which may have been granted", record: `
+			0    a/1 invoke lock
+			0    a/1 send acquire
+			1    a/1 exec acquire -> a/1 1 30001
+			50   a/1 send renew
+			51   a/1 exec renew -> a/1 1 30051
+			60   a/1 return granted
+			9000 server leave`},
+		{rule: "after the release of an inner level", record: `
+			0    a/1 takes
+			100  a/1 takes -> a/1 2 30101
+			1000 a/1 invoke unlock
+			1000 a/1 send unlock
+			1001 a/1 exec unlock -> a/1 1 31001
+			1002 a/1 deliver unlock
+			1002 a/1 return still_held
+			2000 a/1 renews
+			9000 server leave`},
+		{rule: "after a release that failed", finds: "lease bug: its unlock had returned error", record: `
+			0    a/1 takes
+			1000 a/1 invoke unlock
+			1001 a/1 return error
+			2000 a/1 renews
+			9000 server leave`},
+		{rule: "after a release of unknown outcome", finds: "lease bug: its unlock had returned unknown", record: `
+			0    a/1 takes
+			1000 a/1 invoke unlock
+			1000 a/1 send unlock
+			1001 a/1 return unknown
+			2000 a/1 renews
+			9000 server leave`},
+		{rule: "after a release that found nothing, at whatever level", finds: "lease bug: its unlock had returned not_held", record: `
+			0    a/1 takes
+			10   a/1 takes -> a/1 2 30011
+			1000 server fault 1 delete of key l -> free
+			2000 a/1 invoke unlock
+			2000 a/1 send unlock
+			2001 a/1 exec unlock
+			2002 a/1 return not_held
+			3000 a/1 send renew
+			9000 server leave`},
+		{rule: "for an acquire that returned without a grant", finds: "lease bug: its try_lock_timed had returned busy", record: `
+			0    a/1 takes lease=9000
+			100  b/1 waits try_lock_timed wait=500
+			600  b/1 return busy
+			700  b/1 send renew
+			701  b/1 exec renew
+			8000 a/1 releases
+			9000 server leave`},
+		{rule: "for one who never held it", finds: "lease bug: a renewal of l for b/1 was sent at 0.700s", record: `
+			0    a/1 takes lease=9000
+			700  b/1 send renew
+			701  b/1 exec renew
+			9000 server leave`},
+		{rule: "in the leaving no renewal is judged", record: `
+			0    a/1 takes
+			1000 a/1 releases
+			9000 server leave
+			9000 a/1 send renew`},
+
+		{rule: "a key without time to live", finds: "lease bug: the hold of a/1 on l has no time to live since 0.001s", record: `
+			0    a/1 takes -> a/1 1 endless
+			9000 server leave`},
+		{rule: "a lease longer than granted", finds: "lease bug: at 0.001s the hold of a/1 on l got a lease of 3.001s, and asked for 3s at most", record: `
+			0    a/1 takes lease=3000 -> a/1 1 3002
+			9000 server leave`},
+		{rule: "a lease as granted", record: `
+			0    a/1 takes lease=3000 -> a/1 1 3001
+			9000 server leave`},
+		{rule: "longer than the watchdog's", finds: "lease bug: got a lease of 30.001s, and asked for 30s at most", record: `
+			0    a/1 takes -> a/1 1 30002
+			9000 server leave`},
+		{rule: "a renewal of a lease that nobody asked to renew", finds: "lease bug: at 1.001s the hold of a/1 on l got a lease of 30s, and asked for 3s at most", record: `
+			0    a/1 takes lease=3000
+			1000 a/1 renews
+			9000 server leave`},
+		{rule: "a level with a longer lease than the one below", record: `
+			0    a/1 takes lease=3000
+			100  a/1 takes lease=8000 -> a/1 2 8101
+			9000 server leave`},
+		{rule: "a release puts the lease back", record: `
+			0    a/1 takes lease=3000
+			100  a/1 takes lease=8000 -> a/1 2 8101
+			200  a/1 invoke unlock
+			200  a/1 send unlock
+			201  a/1 exec unlock -> a/1 1 8201
+			202  a/1 deliver unlock
+			202  a/1 return still_held
+			9000 server leave`},
+	})
+}
+
+// idle is a lock that a releases at 1 s, with b waiting; the release returned
+// at 1.002 s, and from then on nobody believes to hold.
+const idle = `
+	0    a/1 takes
+	100  b/1 waits lock
+	1000 a/1 releases
+`
+
+func TestLiveness(t *testing.T) {
+	deadWaiters := `
+		0    a/1 takes
+		100  b/1 waits lock -> a/1 1 30001 queue=b/1
+		200  c/1 waits lock -> a/1 1 30001 queue=b/1,c/1
+		300  d/1 waits lock -> a/1 1 30001 queue=b/1,c/1,d/1
+		500  server fault 1 crash of b
+		1000 a/1 releases -> free queue=b/1,c/1,d/1
+		19000 server leave
+	`
+	testJudged(t, []judged{
+		{rule: "a second when nothing went wrong", record: idle + `
+			2001 b/1 gets
+			9000 server leave`},
+		{rule: "and not a millisecond more", finds: "liveness bug: b/1 waited for l from 1.002s to 2.003s while nobody believed to hold it; the bound is 1s", record: idle + `
+			2002 b/1 gets
+			9000 server leave`},
+		{rule: "still open at the end", finds: "liveness bug: b/1 waited for l from 1.002s to 9.000s", record: idle + `
+			9000 server leave`},
+		{rule: "still open at the end, within its second", record: idle + `
+			2002 server leave`},
+		{rule: "waiting for somebody is no fault", record: `
+			0    a/1 takes
+			100  b/1 waits lock
+			9000 server leave`},
+		{rule: "a timed wait that ends within the second", record: `
+			0    a/1 takes
+			100  b/1 waits try_lock_timed wait=1900
+			1000 a/1 releases
+			2000 b/1 return busy
+			9000 server leave`},
+		{rule: "a timed wait that lasts longer", finds: "liveness bug: b/1 waited for l from 1.002s to 2.100s", record: `
+			0    a/1 takes
+			100  b/1 waits try_lock_timed wait=2000
+			1000 a/1 releases
+			2150 b/1 return error
+			9000 server leave`},
+		{rule: "waiting until the bound of another lock is no matter", finds: "liveness bug: the bound is 1s", record: idle + `
+			0    c/1 takes lock=m
+			1500 c/1 invoke unlock lock=m
+			1600 c/1 return unknown
+			9000 server leave`},
+		{rule: "the interrupted do not wait", record: idle + `
+			1500 a/2 interrupts b/1
+			9000 server leave`},
+		{rule: "the dead do not wait", record: idle + `
+			1500 server fault 1 crash of b
+			9000 server leave`},
+		{rule: "nobody waits for a server that does not answer", record: idle + `
+			1500 server fault 1 server stall for 3s
+			4500 server heal 1
+			5400 b/1 gets
+			9000 server leave`},
+
+		{rule: "a second and a lease after a lost wake-up", record: idle + `
+			1002  b push lost dropped
+			32001 b/1 gets
+			39000 server leave`},
+		{rule: "and no more", finds: "liveness bug: the bound is 31s (a second and 30s, after a lost wake-up)", record: idle + `
+			1002  b push lost dropped
+			32002 b/1 gets
+			39000 server leave`},
+		{rule: "a wake-up that nobody waits for is not lost", finds: "liveness bug: the bound is 1s", record: idle + `
+			1002  a push lost nobody waits for it
+			32001 b/1 gets
+			39000 server leave`},
+		{rule: "a lease longer than the watchdog's counts", record: `
+			0     a/1 takes lease=50000
+			100   b/1 waits lock
+			1000  a/1 releases
+			1002  b push lost dropped
+			52001 b/1 gets
+			59000 server leave`},
+		{rule: "a second and a lease after the crash of the holder", record: `
+			0     a/1 takes
+			100   b/1 waits lock
+			1000  server fault 1 crash of a
+			30002 server expire -> free
+			31999 b/1 gets
+			39000 server leave`},
+		{rule: "and no more after that", finds: "liveness bug: b/1 waited for l from 1.000s to 32.001s while nobody believed to hold it; the bound is 31s (a second and 30s, after a crash)", record: `
+			0     a/1 takes
+			100   b/1 waits lock
+			1000  server fault 1 crash of a
+			30002 server expire -> free
+			32000 b/1 gets
+			39000 server leave`},
+		{rule: "the crash of one who does not hold costs nothing", finds: "liveness bug: the bound is 1s", record: idle + `
+			500  server fault 1 crash of c
+			2002 b/1 gets
+			9000 server leave`},
+		{rule: "a second and a lease after an unknown release, from its return", record: `
+			0     a/1 takes
+			100   b/1 waits lock
+			1000  a/1 invoke unlock
+			1000  a/1 send unlock
+			4000  a/1 return unknown
+			30002 server expire -> free
+			34999 b/1 gets
+			39000 server leave`},
+		{rule: "and no more after that release", finds: "liveness bug: to 35.001s while nobody believed to hold it; the bound is 31s (a second and 30s, after a call of unknown outcome)", record: `
+			0     a/1 takes
+			100   b/1 waits lock
+			1000  a/1 invoke unlock
+			1000  a/1 send unlock
+			4000  a/1 return unknown
+			30002 server expire -> free
+			35000 b/1 gets
+			39000 server leave`},
+		{rule: "a second and a lease after an unknown acquire", record: `
+			0     a/1 invoke lock
+			0     a/1 send acquire
+			1     a/1 exec acquire -> a/1 1 30001
+			1     a/1 lost acquire reply dropped
+			100   b/1 waits lock
+			500   a/1 return unknown
+			30002 server expire -> free
+			31499 b/1 gets
+			39000 server leave`},
+		{rule: "and no more after that acquire", finds: "liveness bug: to 31.501s while nobody believed to hold it; the bound is 31s", record: `
+			0     a/1 invoke lock
+			0     a/1 send acquire
+			1     a/1 exec acquire -> a/1 1 30001
+			1     a/1 lost acquire reply dropped
+			100   b/1 waits lock
+			500   a/1 return unknown
+			30002 server expire -> free
+			31500 b/1 gets
+			39000 server leave`},
+		{rule: "an unknown acquire counts from its return, not from its call", record: idle + `
+			0     c/1 waits lock
+			3000  c/1 return unknown
+			33999 b/1 gets
+			39000 server leave`},
+		{rule: "and no more after that return", finds: "liveness bug: b/1 waited for l from 1.002s to 34.001s while nobody believed to hold it; the bound is 32.998s", record: idle + `
+			0     c/1 waits lock
+			3000  c/1 return unknown
+			34000 b/1 gets
+			39000 server leave`},
+
+		{rule: "fair: two waits and a second behind a dead waiter", lock: fairLock, record: deadWaiters + `
+			12001 c/1 gets -> c/1 1 42002 queue=d/1`},
+		{rule: "fair: and no more", lock: fairLock, finds: `
+			liveness bug: c/1 waited for l from 1.002s to 12.003s while nobody believed to hold it; the bound is 11s (two waits of this lock and a second, with dead waiters in front)
+			liveness bug: d/1`, record: deadWaiters + `
+			12002 c/1 gets -> c/1 1 42003 queue=d/1`},
+		{rule: "fair: several dead waiters make a limit of it", lock: fairLock,
+			finds: "liveness limit (several dead waiters in the queue) (several dead waiters in the queue): d/1 waited for l from 1.002s to 12.003s", record: deadWaiters + `
+			500   server fault 2 crash of c
+			12002 d/1 gets`},
+		{rule: "fair: a dead thread that is not in the queue costs nothing", lock: fairLock, finds: "liveness bug: the bound is 1s", record: idle + `
+			500  server fault 1 crash of c
+			2002 b/1 gets
+			9000 server leave`},
+	})
+}
+
+func TestWorkload(t *testing.T) {
+	stock := Resource{Name: "stock", Start: 100, NeverBelow: new(int64(0)), End: new(int64(98))}
+	twice := `
+		1000 a/1 read stock 100
+		1500 a/1 write stock 99 1
+		2600 b/1 read stock 99
+		4000 b/1 write stock 98 1
+		9000 server leave
+	`
+	lostUpdate := `
+		1000 a/1 read stock 100
+		2600 b/1 read stock 100
+		3000 a/1 write stock 99 1
+		4000 b/1 write stock 99 1
+		9000 server leave
+	`
+	for _, c := range []struct {
+		rule, finds string
+		res         Resource
+		record      string
+	}{
+		{"one after the other", "", stock, twice},
+		{"a lost update", "workload bug: b/1 wrote 99 to stock at 4.000s, although 2 of 100 were taken; a/1 worked from 1.000s to 3.000s, b/1 from 2.600s", stock, lostUpdate},
+		{"another's resource", "", Resource{Name: "other"}, lostUpdate},
+		{"below what it must never be", "workload bug: b/1 wrote 98 to stock", Resource{Name: "stock", Start: 100, NeverBelow: new(int64(99))}, twice},
+		{"not at its end", "workload bug: stock ended at 98, not at 97", Resource{Name: "stock", Start: 100, End: new(int64(97))}, twice},
+		{"nobody worked", "workload bug: stock ended at 100, not at 98", stock, "9000 server leave"},
+		{"the dead leave work undone", "", stock, "5 server fault 1 crash of a\n 9000 server leave"},
+		{"whoever works past the lease that it asked for", "workload limit (caller worked past its own lease): the lease that a/1 asked for had ended", stock, `
+			0    a/1 takes lease=2000
+			2002 server expire -> free
+			2500 b/1 takes lease=9000` + lostUpdate},
+		{"a lease that ended while it was still believed in", "mutual-exclusion bug\n workload bug: its lease had ended at 2.002s", stock, `
+			0    a/1 takes lease=3000 -> a/1 1 2001
+			2002 server expire -> free
+			2500 b/1 takes lease=9000` + lostUpdate},
+		{"a holder paused past its lease", "mutual-exclusion limit (holder paused past its lease)\n workload limit (holder paused past its lease)", stock, `
+			0    a/1 takes lease=2000
+			1100 server fault 1 pause of a for 1800ms
+			2002 server expire -> free
+			2500 b/1 takes lease=9000
+			2900 server heal 1` + lostUpdate},
+		{"an operator removed the hold", "mutual-exclusion limit (hold removed by another hand)\n workload limit (hold removed by another hand)", stock, `
+			0    a/1 takes lease=8000
+			1100 server fault 1 delete of key l -> free
+			2500 b/1 takes lease=6000` + lostUpdate},
+	} {
+		t.Run(c.rule, func(t *testing.T) {
+			expect(t, c.finds, Judge(recordOf(t, plainLock, c.record), []Resource{c.res}))
+		})
+	}
+}
+
+func TestWantAndDefects(t *testing.T) {
+	testJudged(t, []judged{
+		{rule: "a want that was met", record: "5 a/1 check met the reply was nil"},
+		{rule: "a want that was not", finds: "want bug: a/1 at 0.005s: the reply was nil, not 5", record: "5 a/1 check unmet the reply was nil, not 5"},
+		{rule: "a defect of the harness decides nothing", finds: "harness undecided: the lock panicked", record: "5 server defect the lock panicked"},
+	})
+}
+
+func TestReached(t *testing.T) {
+	for _, c := range []struct {
+		rule, reached string
+		record        string
+	}{
+		{"nothing", "", "0 a/1 takes\n 1000 a/1 releases\n 9000 server leave"},
+		{"a renewal that prolonged", "renewed", "0 a/1 takes\n 10000 a/1 renews"},
+		{"a renewal that found nothing", "", "0 a/1 takes\n 1000 a/1 releases\n 1001 a/1 send renew\n 1002 a/1 exec renew"},
+		{"a renewal that shortened", "", "0 a/1 takes\n 10000 a/1 renews -> a/1 1 20001"},
+		{"a lease that ended", "lease_expired", "0 a/1 takes lease=1000\n 1002 server expire -> free"},
+		{"a key that an operator deleted did not expire", "", "0 a/1 takes lease=1000\n 500 server fault 1 delete of key l -> free"},
+		{"a lock entered again", "reentered", "0 a/1 takes\n 100 a/1 takes -> a/1 2 30101"},
+		{"a lock taken again", "", "0 a/1 takes\n 50 a/1 releases\n 100 a/1 takes"},
+		{"the release of one who holds no more", "lease_expired stale_unlock", "0 a/1 takes lease=1000\n 1002 server expire -> free\n 2000 a/1 invoke unlock\n 2000 a/1 send unlock\n 2001 a/1 exec unlock"},
+		{"the release of one who holds no more, that never ran", "lease_expired", "0 a/1 takes lease=1000\n 1002 server expire -> free\n 2000 a/1 invoke unlock\n 2000 a/1 send unlock"},
+		{"a lost wake-up", "wakeup_lost", "5 b push lost dropped"},
+		{"a wake-up that nobody waits for", "", "5 b push lost nobody waits for it"},
+		{"a reply lost after its command ran", "reply_lost_after_run", "0 a/1 send acquire\n 1 a/1 exec acquire\n 1 a/1 lost acquire reply dropped"},
+		{"a reply lost before", "", "0 a/1 send acquire\n 0 a/1 lost acquire reply dropped"},
+		{"a command lost", "", "0 a/1 send acquire\n 0 a/1 lost acquire request dropped"},
+		{"a script that the server did not know did not run", "", "0 a/1 send acquire\n 1 a/1 exec acquire (error) NOSCRIPT\n 1 a/1 lost acquire reply dropped"},
+		{"a waiter evicted by another", "waiter_evicted", "0 b/1 waits lock -> free queue=b/1\n 100 c/1 waits lock -> free queue=c/1"},
+		{"a waiter that left", "", "0 b/1 waits lock -> free queue=b/1\n 100 b/1 send leave\n 101 b/1 exec leave -> free"},
+		{"a waiter served", "handed_over", idle + "1010 b/1 gets"},
+		{"one who came after the release", "", "0 a/1 takes\n 1000 a/1 releases\n 2000 b/1 takes"},
+		{"one who waited for a lease's end", "lease_expired", "0 a/1 takes lease=1000\n 100 b/1 waits lock\n 1002 server expire -> free\n 1100 b/1 gets"},
+		{"a failover", "failed_over", "5 server fault 1 failover that loses the last 1 writes"},
+		{"a restart", "", "5 server fault 1 server restart, keeping its data"},
+	} {
+		t.Run(c.rule, func(t *testing.T) {
+			got := Judge(recordOf(t, plainLock, c.record), nil).Reached
+			if strings.Join(got, " ") != c.reached {
+				t.Errorf("reached %v, want %s", got, c.reached)
+			}
+		})
+	}
+}
+
+func TestReachedIsInOrder(t *testing.T) {
+	got := Judge(recordOf(t, plainLock, `
+		0    server fault 1 failover that loses the last 1 writes
+		1    b push lost dropped
+		100  a/1 takes lease=1000
+		1102 server expire -> free`), nil).Reached
+	if want := []string{"lease_expired", "wakeup_lost", "failed_over"}; !slices.Equal(got, want) {
+		t.Errorf("reached %v, want %v", got, want)
+	}
+}
+
+func TestFindingsAreInOrder(t *testing.T) {
+	j := Judge(recordOf(t, plainLock, `
+		0    a/1 check unmet first
+		0    a/1 takes lease=1000 -> a/1 1 endless
+		100  b/1 takes lease=1000
+		200  c/1 takes lease=1000`), nil)
+	got := make([]int, 0, len(j.Findings))
+	for i, f := range j.Findings {
+		got = append(got, slices.Index(model.Judges, f.Judge))
+		if i > 0 && got[i] == got[i-1] && f.AtNs < j.Findings[i-1].AtNs {
+			t.Errorf("%s at %d stands after one at %d", f.Judge, f.AtNs, j.Findings[i-1].AtNs)
+		}
+	}
+	if !slices.IsSorted(got) || len(slices.Compact(got)) < 3 {
+		t.Errorf("findings of judges %v, want them in the order of model.Judges", got)
+	}
+	if broken, bug := j.Has(model.JudgeWant); !broken || !bug {
+		t.Error("the want that was not met is no bug")
+	}
+	if broken, bug := j.Has(model.JudgeFIFO); broken || bug {
+		t.Error("order on the plain lock was judged")
+	}
+}
+
+func TestForceUnlockIsMeant(t *testing.T) {
+	testJudged(t, []judged{
+		{rule: "one's own: the caller holds no longer, and the count begins anew", record: `
+			0    a/1 takes
+			500  a/1 invoke force_unlock
+			500  a/1 send force_unlock
+			501  a/1 exec force_unlock -> free
+			502  a/1 deliver force_unlock
+			502  a/1 return released
+			1000 b/1 takes
+			2000 b/1 releases
+			9000 server leave`},
+		{rule: "another's: two may believe at once, and it is nobody's bug",
+			finds: "mutual-exclusion limit (hold removed by another hand): b/1 had forced it open", record: `
+			0    a/1 takes
+			500  b/1 invoke force_unlock
+			500  b/1 send force_unlock
+			501  b/1 exec force_unlock -> free
+			502  b/1 deliver force_unlock
+			502  b/1 return released
+			1000 b/1 takes
+			2000 b/1 releases
+			9000 server leave`},
+	})
+}
+
+func TestAnInterruptExcusesOnlyWhatComesAfter(t *testing.T) {
+	testJudged(t, []judged{
+		{rule: "starved before it was interrupted", finds: "liveness bug: the bound is 1s", record: idle + `
+			5000 a/2 interrupts b/1
+			9000 server leave`},
+		{rule: "interrupted before it starved", record: idle + `
+			1900 a/2 interrupts b/1
+			9000 server leave`},
+	})
+}
+
+func TestALeaseOfBeforeLicensesNothing(t *testing.T) {
+	longer := "lease bug: got a lease of 8s, and asked for 1s at most"
+	testJudged(t, []judged{
+		{rule: "the lease of a hold that was given up", finds: longer, record: `
+			0    a/1 takes lease=9000
+			1000 a/1 releases
+			2000 a/1 takes lease=1000 -> a/1 1 10001
+			2500 a/1 releases
+			9000 server leave`},
+		{rule: "the lease of the level before", record: `
+			0    a/1 takes lease=9000
+			1000 a/1 takes lease=1000 -> a/1 2 10001 # nine seconds from here
+			5000 server leave`},
+	})
+}
+
+func TestAnOrphanThatWasGrantedAfterTheDeath(t *testing.T) {
+	base := `
+		0     a/1 invoke lock
+		0     a/1 send acquire
+		1     server fault 1 crash of a
+		2     a/1 exec acquire -> a/1 1 30002
+		`
+	testJudged(t, []judged{
+		{rule: "it ends with its lease", record: base + `
+			30003 server expire -> free
+			39000 server leave`},
+		{rule: "nobody prolongs it", finds: "lease bug: was prolonged at 10.001s, although it had died", record: base + `
+			10000 a/1 renews -> a/1 1 40001
+			40002 server expire -> free
+			49000 server leave`},
+	})
+}
+
+func TestOnePauseOfAMillisecondExcusesNoMissingRenewal(t *testing.T) {
+	hold := `
+		0     a/1 takes
+		30002 server expire -> free
+		31000 b/1 takes
+		32000 b/1 releases
+		39000 server leave
+		`
+	testJudged(t, []judged{
+		{rule: "a millisecond at which nothing was due", finds: `
+			mutual-exclusion bug: its lease had ended
+			lease bug: its watchdog should have renewed it`, record: hold + `
+			25000 server fault 1 pause of a for 1ms
+			25001 server heal 1`},
+		{rule: "a period and more", finds: `
+			mutual-exclusion limit (holder cut off until its lease ended): its lease had ended`, record: hold + `
+			12000 server fault 1 pause of a for 16s
+			28000 server heal 1`},
+	})
+}
+
+func TestReenteredIsTheHoldersOwn(t *testing.T) {
+	queued := Judge(recordOf(t, fairLock, `
+		0    a/1 takes
+		100  b/1 waits lock -> a/1 1 30001 queue=b/1
+		1000 a/1 releases -> free queue=b/1
+		1003 b/1 gets
+		9000 server leave`), nil)
+	if slices.Contains(queued.Reached, "reentered") {
+		t.Error("a waiter that queues does not enter again")
+	}
+	again := Judge(recordOf(t, fairLock, `
+		0    a/1 takes
+		100  a/1 takes -> a/1 2 30101
+		9000 server leave`), nil)
+	if !slices.Contains(again.Reached, "reentered") {
+		t.Error("a second entry was not noticed")
+	}
+}

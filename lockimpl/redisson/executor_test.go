@@ -1,0 +1,340 @@
+package redisson
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"lockstep/lockimpl"
+)
+
+// The table of section 3: what is sent again when it was written and not
+// answered, when, and when the caller hears of it. (Jitter is half of what it
+// may be: 750 ms, then 1500 ms.)
+func TestResendsAfterALostReply(t *testing.T) {
+	const once = 3 * time.Second
+	resent := map[string][]time.Duration{
+		"3.43.0": seconds(0, 4.5, 9, 13.5),
+		"4.7.0":  seconds(0, 3.75, 8.25, 12.75, 17.25),
+	}
+	gaveUp := map[string]time.Duration{"3.43.0": 16500 * time.Millisecond, "4.7.0": 20250 * time.Millisecond}
+	all := []string{"3.43.0", "4.7.0"}
+
+	hold := func(b *bench, c *Client, k kind) {
+		b.must(b.lock(c, k, "x").Lock(background, 9, lockimpl.LockOptions{}))
+	}
+	for _, c := range []struct {
+		what   string
+		fair   bool
+		script func(k kind) Script
+		first  func(b *bench, c *Client, k kind) // before replies are lost
+		call   func(l lockimpl.Lock) error
+		resent []string // releases that send again
+	}{
+		{"acquire", false, kind.acquire, nil, func(l lockimpl.Lock) error { return l.Lock(background, 1, lockimpl.LockOptions{}) }, nil},
+		{"try", false, kind.acquire, nil, func(l lockimpl.Lock) error { return second(l.TryLock(background, 1)) }, nil},
+		{"fair acquire", true, kind.acquire, nil, func(l lockimpl.Lock) error { return l.Lock(background, 1, lockimpl.LockOptions{}) }, nil},
+		{"fair try", true, func(k kind) Script { return k.FairTryAcquire }, nil, func(l lockimpl.Lock) error { return second(l.TryLock(background, 1)) }, nil},
+		{"unlock", false, kind.unlock, hold, func(l lockimpl.Lock) error { return second(l.Unlock(background, 9)) }, nil},
+		{"fair unlock", true, kind.unlock, hold, func(l lockimpl.Lock) error { return second(l.Unlock(background, 9)) }, nil},
+		{"force unlock", false, func(k kind) Script { return k.ForceUnlock }, nil, func(l lockimpl.Lock) error { return second(l.ForceUnlock(background)) }, all},
+		{"fair force unlock", true, func(k kind) Script { return k.FairForceUnlock }, nil, func(l lockimpl.Lock) error { return second(l.ForceUnlock(background)) }, all},
+		{"leave", true, func(k kind) Script { return k.FairLeave }, hold, func(l lockimpl.Lock) error {
+			return second(l.TryLockTimed(background, 1, lockimpl.TryOptions{}))
+		}, all[1:]},
+	} {
+		t.Run(c.what, func(t *testing.T) {
+			eachRelease(t, func(b *bench, rel *Release) {
+				k := kind{rel, c.fair}
+				client := b.client(rel, "c1", func(cfg *Config) { cfg.WatchdogTimeout = time.Hour })
+				if c.first != nil {
+					c.first(b, client, k)
+				}
+				b.forget()
+				b.answer(loses(c.script(k).Name))
+				l := b.lock(client, k, "x")
+				call := b.begin(func() (bool, error) { return false, c.call(l) })
+				want, end := seconds(0), once
+				for _, version := range c.resent {
+					if version == rel.Version {
+						want, end = resent[version], gaveUp[version]
+					}
+				}
+				call.failedAt(end, lockimpl.ErrUnknownOutcome)
+				if !errors.Is(call.err, errResponseTimeout) {
+					b.t.Errorf("error %v does not say that the response was late", call.err)
+				}
+				b.until(5 * time.Minute)
+				runs := b.runs("c1", c.script(k).Name)
+				same(b.t, "sent", times(runs), want)
+				for _, r := range runs { // the very same command
+					same(b.t, "keys of a resend", r.keys, runs[0].keys)
+					same(b.t, "arguments of a resend", r.args, runs[0].args)
+				}
+			})
+		})
+	}
+}
+
+// The same for a renewal, which nobody waits for: with 3.43.0 the renewals end
+// 16.5 s after the tick, with 4.7.0 the next tick comes a period after it gave up.
+func TestResendsOfARenewal(t *testing.T) {
+	eachRelease(t, func(b *bench, rel *Release) {
+		l := b.lock(b.client(rel, "c1"), kind{rel, false}, "x")
+		b.must(l.Lock(background, 1, lockimpl.LockOptions{}))
+		b.answer(loses(rel.Renew.Name))
+		b.until(45 * time.Second)
+		want := map[string][]time.Duration{
+			"3.43.0": seconds(10, 14.5, 19, 23.5),
+			"4.7.0":  seconds(10, 13.75, 18.25, 22.75, 27.25, 40.25, 44),
+		}
+		same(b.t, "renewals", times(b.runs("c1", rel.Renew.Name)), want[rel.Version])
+	})
+}
+
+func TestRetryAttempts(t *testing.T) {
+	for _, c := range []struct {
+		what     string
+		attempts int
+		sent     []time.Duration
+	}{
+		{"none when negative", -1, seconds(0)},
+		{"one when named", 1, seconds(0, 4.5)},
+		{"the release's when zero", 0, seconds(0, 4.5, 9, 13.5)},
+	} {
+		t.Run(c.what, func(t *testing.T) {
+			on(t, "3.43.0", func(b *bench, rel *Release) {
+				l := b.lock(b.client(rel, "c1", func(cfg *Config) { cfg.RetryAttempts = c.attempts }), kind{rel, false}, "x")
+				b.answer(loses(rel.ForceUnlock.Name))
+				if _, err := l.ForceUnlock(background); !errors.Is(err, lockimpl.ErrUnknownOutcome) {
+					b.t.Fatal(err)
+				}
+				same(b.t, "sent", times(b.runs("c1", rel.ForceUnlock.Name)), c.sent)
+			})
+		})
+	}
+}
+
+// A connection that ends under a command leaves its outcome as unknown as a
+// late reply does.
+func TestACutConnectionIsAnUnknownOutcome(t *testing.T) {
+	each(t, func(b *bench, k kind) {
+		l := b.lock(b.client(k.Release, "c1"), k, "x")
+		b.answer(func(c command) fate { return fate{cut: c.script == k.acquire().Name} })
+		call := b.begin(func() (bool, error) { err := l.Lock(background, 1, lockimpl.LockOptions{}); return false, err })
+		call.failedAt(0, lockimpl.ErrUnknownOutcome)
+		if errors.Is(call.err, errResponseTimeout) {
+			b.t.Errorf("error %v speaks of a timeout", call.err)
+		}
+	})
+}
+
+// "Outcome of an unknown acquire": the hash may hold my owner with no watchdog,
+// and frees itself; the same thread's next acquire counts 2.
+func TestAnUnknownAcquireThatRan(t *testing.T) {
+	eachRelease(t, func(b *bench, rel *Release) {
+		k := kind{rel, false}
+		l := b.lock(b.client(rel, "c1"), k, "x")
+		if rel.ScriptCache { // else the first EVALSHA is answered NOSCRIPT and did not run
+			b.tried(true)(l.TryLock(background, 1))
+			b.released(lockimpl.Released)(l.Unlock(background, 1))
+		}
+		b.answer(loses(rel.Acquire.Name))
+		if err := l.Lock(background, 1, lockimpl.LockOptions{}); !errors.Is(err, lockimpl.ErrUnknownOutcome) {
+			b.t.Fatal(err)
+		}
+		b.answer(nil)
+		same(b.t, "hash", b.held("x"), map[string]string{"c1:1": "1"})
+		b.until(20 * time.Second)
+		same(b.t, "renewals", b.renewals(rel, "c1"), nil)
+		b.must(l.Lock(background, 1, lockimpl.LockOptions{Lease: time.Minute}))
+		same(b.t, "hash", b.held("x"), map[string]string{"c1:1": "2"})
+		b.released(lockimpl.StillHeld)(l.Unlock(background, 1))
+	})
+}
+
+// A command that was never written is sent again whatever it is.
+func TestACommandThatWasNotWrittenIsSentAgain(t *testing.T) {
+	refused := errors.New("connection refused")
+	gaveUp := map[string]time.Duration{"3.43.0": 4500 * time.Millisecond, "4.7.0": 5250 * time.Millisecond}
+	each(t, func(b *bench, k kind) {
+		l := b.lock(b.client(k.Release, "c1"), k, "x")
+		b.refuse(refused)
+		call := b.begin(func() (bool, error) { err := l.Lock(background, 1, lockimpl.LockOptions{}); return err == nil, err })
+		call.failedAt(gaveUp[k.Version], refused)
+		if errors.Is(call.err, lockimpl.ErrUnknownOutcome) {
+			b.t.Errorf("nothing was sent, and yet: %v", call.err)
+		}
+		call = b.begin(func() (bool, error) { err := l.Lock(background, 1, lockimpl.LockOptions{}); return err == nil, err })
+		b.until(gaveUp[k.Version] + 500*time.Millisecond)
+		b.refuse(nil)
+		call.grantedAt(gaveUp[k.Version] + map[string]time.Duration{"3.43.0": 1500, "4.7.0": 750}[k.Version]*time.Millisecond)
+	})
+}
+
+// Answers that mean "ask again" are followed, others are the caller's.
+func TestErrorRepliesThatMeanAskAgain(t *testing.T) {
+	for _, c := range []struct {
+		reply string
+		again bool
+	}{
+		{"LOADING Redis is loading the dataset in memory", true},
+		{"TRYAGAIN Multiple keys request during rehashing of slot", true},
+		{"CLUSTERDOWN The cluster is down", true},
+		{"READONLY You can't write against a read only replica.", true},
+		{"BUSY Redis is busy running a script.", true},
+		{"MOVED 1 192.0.2.1:6379", true},
+		{"ASK 1 192.0.2.1:6379", true},
+		{"ERR wrong number", false},
+		{"NOPERM this user has no permissions", false},
+	} {
+		t.Run(c.reply, func(t *testing.T) {
+			on(t, "3.43.0", func(b *bench, rel *Release) {
+				l := b.lock(b.client(rel, "c1"), kind{rel, false}, "x")
+				b.answer(func(k command) fate {
+					if k.script == rel.Acquire.Name {
+						return fate{reply: "-" + c.reply + "\r\n"}
+					}
+					return fate{}
+				})
+				err := l.Lock(background, 1, lockimpl.LockOptions{})
+				if err == nil || errors.Is(err, lockimpl.ErrUnknownOutcome) {
+					b.t.Errorf("lock gave %v; want the server's error", err)
+				}
+				want := seconds(0)
+				if c.again {
+					want = seconds(0, 1.5, 3, 4.5)
+				}
+				same(b.t, "sent", times(b.runs("c1", rel.Acquire.Name)), want)
+			})
+		})
+	}
+}
+
+// A response timeout in tryLock's loop: 4.7.0 leaves the queue and answers
+// false (issue 5019), 3.43.0 throws. At the first attempt both throw.
+func TestAResponseTimeoutInsideTryLock(t *testing.T) {
+	each(t, func(b *bench, k kind) {
+		b.must(b.lock(b.client(k.Release, "c1"), k, "x").Lock(background, 1, lockimpl.LockOptions{}))
+		l := b.lock(b.client(k.Release, "c2"), k, "x")
+		attempts := 0
+		b.answer(func(c command) fate {
+			if c.client != "c2" || c.script != k.acquire().Name {
+				return fate{}
+			}
+			attempts++
+			return fate{lost: attempts == map[string]int{"3.43.0": 2, "4.7.0": 3}[k.Version]} // 4.7.0 sends its first twice
+		})
+		if k.ScriptCache { // the first EVALSHA of all is answered NOSCRIPT; c1 loaded the script
+			attempts = 1
+		}
+		call := b.begin(func() (bool, error) {
+			return l.TryLockTimed(background, 1, lockimpl.TryOptions{Wait: time.Minute})
+		})
+		if k.FalseOnTimeout {
+			call.refusedAt(3 * time.Second)
+		} else {
+			call.failedAt(3*time.Second, lockimpl.ErrUnknownOutcome)
+		}
+		b.answer(nil)
+		if k.fair {
+			queue, _ := b.m.List(QueueName("x"))
+			same(b.t, "left the queue", len(queue) == 0, k.FalseOnTimeout)
+		}
+
+		b.answer(loses(k.acquire().Name))
+		call = b.begin(func() (bool, error) {
+			return l.TryLockTimed(background, 2, lockimpl.TryOptions{Wait: time.Minute})
+		})
+		call.failedAt(6*time.Second, lockimpl.ErrUnknownOutcome)
+	})
+}
+
+// The script cache: 3.43.0 sends the text each time; 4.7.0 its hash, and loads
+// the text where the server does not know it.
+func TestEvalAndEvalSha(t *testing.T) {
+	play := func(b *bench, rel *Release) (ops []string) {
+		l := b.lock(b.client(rel, "c1"), kind{rel, false}, "x")
+		b.tried(true)(l.TryLock(background, 1))
+		b.tried(true)(l.TryLock(background, 1))
+		b.must(b.client(rel, "admin").rdb.ScriptFlush(background).Err()) // as after a failover
+		b.tried(true)(l.TryLock(background, 1))
+		for _, c := range b.commands("c1") {
+			op := c.op
+			if op == "SCRIPT" {
+				op += " " + c.args[0]
+			}
+			ops = append(ops, op)
+		}
+		same(b.t, "hash", b.held("x"), map[string]string{"c1:1": "3"})
+		return ops
+	}
+	on(t, "3.43.0", func(b *bench, rel *Release) {
+		same(b.t, "commands", play(b, rel), []string{"EVAL", "EVAL", "EVAL"})
+	})
+	on(t, "4.7.0", func(b *bench, rel *Release) {
+		ops := play(b, rel)
+		for i, op := range ops { // go-redis writes the subcommand in lower case
+			if op == "SCRIPT load" {
+				ops[i] = "SCRIPT LOAD"
+			}
+		}
+		same(b.t, "commands", ops, []string{
+			"EVALSHA", "SCRIPT LOAD", "EVALSHA", "EVALSHA",
+			"EVALSHA", "SCRIPT LOAD", "EVALSHA",
+		})
+	})
+}
+
+// A close does not hide that a command was under way.
+func TestCloseDuringACommand(t *testing.T) {
+	each(t, func(b *bench, k kind) {
+		c := b.client(k.Release, "c1")
+		l := b.lock(c, k, "x")
+		b.answer(loses(k.acquire().Name))
+		call := b.begin(func() (bool, error) { err := l.Lock(background, 1, lockimpl.LockOptions{}); return err == nil, err })
+		b.until(time.Second)
+		b.must(c.Close())
+		call.failedAt(3*time.Second, lockimpl.ErrUnknownOutcome)
+		if !errors.Is(call.err, lockimpl.ErrClosed) {
+			b.t.Errorf("error %v does not say that the client was closed", call.err)
+		}
+	})
+}
+
+// Between two attempts a close ends it at once, with nothing under way.
+func TestCloseBetweenResends(t *testing.T) {
+	eachRelease(t, func(b *bench, rel *Release) {
+		c := b.client(rel, "c1")
+		l := b.lock(c, kind{rel, false}, "x")
+		b.refuse(errors.New("connection refused"))
+		call := b.begin(func() (bool, error) { err := l.Lock(background, 1, lockimpl.LockOptions{}); return err == nil, err })
+		b.until(100 * time.Millisecond)
+		b.must(c.Close())
+		call.failedAt(100*time.Millisecond, lockimpl.ErrClosed)
+	})
+}
+
+// EqualJitter: half of the full delay, and up to as much again.
+func TestDelays(t *testing.T) {
+	jitter := func(share float64) lockimpl.Environment {
+		return lockimpl.Environment{Jitter: func(_ lockimpl.Owner, max time.Duration) time.Duration {
+			return time.Duration(share * float64(max))
+		}}
+	}
+	for _, c := range []struct {
+		delay    Delay
+		attempt  int
+		min, max time.Duration
+	}{
+		{fixedRetry, 0, 1500 * time.Millisecond, 1500 * time.Millisecond},
+		{fixedRetry, 3, 1500 * time.Millisecond, 1500 * time.Millisecond},
+		{jitterRetry, 0, 500 * time.Millisecond, time.Second},
+		{jitterRetry, 1, time.Second, 2 * time.Second},
+		{jitterRetry, 3, time.Second, 2 * time.Second},
+		{jitterRetry, 1000, time.Second, 2 * time.Second}, // no overflow
+	} {
+		same(t, "least delay", c.delay.of(c.attempt, 0, jitter(0)), c.min)
+		same(t, "greatest delay", c.delay.of(c.attempt, 0, jitter(1)), c.max)
+	}
+}

@@ -1,0 +1,234 @@
+package redisson
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"lockstep/lockimpl"
+)
+
+// ops counts a client's commands of a name.
+func (b *bench) ops(client, op string) (n int) {
+	for _, c := range b.commands(client) {
+		if c.op == op {
+			n++
+		}
+	}
+	return n
+}
+
+// All threads of a client share the plain lock's channel and its entry; a
+// fair lock's waiter has its own. The last to go unsubscribes.
+func TestSharedAndOwnSubscriptions(t *testing.T) {
+	each(t, func(b *bench, k kind) {
+		holder := b.lock(b.client(k.Release, "c0"), k, "x")
+		b.must(holder.Lock(background, 1, lockimpl.LockOptions{}))
+		c := b.client(k.Release, "c1")
+		ctx, cancel := context.WithCancel(background)
+		var calls []*call
+		for o := range 3 {
+			calls = append(calls, b.beginLock(ctx, b.lock(c, k, "x"), lockimpl.Owner(o), lockimpl.LockOptions{Interruptible: true}))
+		}
+		channels, subscribes := []string{"redisson_lock__channel:{x}"}, 1
+		if k.fair {
+			channels = []string{"redisson_lock__channel:{x}:c1:0", "redisson_lock__channel:{x}:c1:1", "redisson_lock__channel:{x}:c1:2"}
+			subscribes = 3
+		}
+		same(b.t, "channels", b.channels(), channels)
+		same(b.t, "SUBSCRIBE commands", b.ops("c1", "SUBSCRIBE"), subscribes)
+		for _, n := range b.m.PubSubNumSub(channels...) {
+			same(b.t, "subscribers of a channel", n, 1)
+		}
+		cancel()
+		for _, c := range calls {
+			c.failedAt(0, context.Canceled)
+		}
+		same(b.t, "channels left", b.channels(), nil)
+		same(b.t, "entries left", len(c.channels.entries), 0)
+	})
+}
+
+// A lock that is got at the first attempt subscribes to nothing.
+func TestAnUncontendedLockDoesNotSubscribe(t *testing.T) {
+	each(t, func(b *bench, k kind) {
+		b.must(b.lock(b.client(k.Release, "c1"), k, "x").Lock(background, 1, lockimpl.LockOptions{}))
+		same(b.t, "SUBSCRIBE commands", b.ops("c1", "SUBSCRIBE"), 0)
+	})
+}
+
+// Each release wakes at most one waiter of each client on the plain lock, and
+// the head of the queue only on the fair one.
+func TestWhomAReleaseWakes(t *testing.T) {
+	each(t, func(b *bench, k kind) {
+		holder := b.lock(b.client(k.Release, "c0"), k, "x")
+		b.must(holder.Lock(background, 1, lockimpl.LockOptions{}))
+		var calls []*call
+		c1, c2 := b.client(k.Release, "c1"), b.client(k.Release, "c2")
+		for o := range 3 {
+			calls = append(calls, b.beginLock(background, b.lock(c1, k, "x"), lockimpl.Owner(o), lockimpl.LockOptions{Lease: time.Second}))
+			calls = append(calls, b.beginLock(background, b.lock(c2, k, "x"), lockimpl.Owner(o), lockimpl.LockOptions{Lease: time.Second}))
+		}
+		b.until(time.Second)
+		b.forget()
+		b.released(lockimpl.Released)(holder.Unlock(background, 1))
+		n1, n2 := len(b.runs("c1", k.acquire().Name)), len(b.runs("c2", k.acquire().Name))
+		if k.fair {
+			same(b.t, "attempts of the two clients", [2]int{n1, n2}, [2]int{1, 0})
+		} else {
+			same(b.t, "attempts of the two clients", [2]int{n1, n2}, [2]int{1, 1})
+		}
+		for _, c := range calls { // leases end without a message; all get it in the end
+			c.wait()
+			b.must(c.err)
+		}
+	})
+}
+
+// Permits accumulate: each message is one attempt, also those that came while
+// nobody waited.
+func TestPermitsAccumulate(t *testing.T) {
+	eachRelease(t, func(b *bench, rel *Release) {
+		k := kind{rel, false}
+		b.must(b.lock(b.client(rel, "c0"), k, "x").Lock(background, 1, lockimpl.LockOptions{}))
+		c := b.client(rel, "c1")
+		ctx, cancel := context.WithCancel(background)
+		call := b.beginLock(ctx, b.lock(c, k, "x"), 1, lockimpl.LockOptions{Interruptible: true})
+		b.forget()
+		// While the woken attempt is under way, two more messages come.
+		b.answer(func(c command) fate {
+			if c.client == "c1" && c.script == rel.Acquire.Name {
+				return fate{late: time.Second}
+			}
+			return fate{}
+		})
+		for range 3 {
+			b.m.Publish(ChannelName("x"), "0")
+		}
+		b.until(5 * time.Second)
+		same(b.t, "attempts", times(b.runs("c1", rel.Acquire.Name)), seconds(0, 1, 2))
+		cancel()
+		call.failedAt(5*time.Second, context.Canceled)
+	})
+}
+
+// subscriptionTimeout: lock() fails after 7.5 s, without leaving the fair
+// lock's queue (2.4); tryLock's is what remains of its wait, and it leaves.
+func TestASubscriptionThatIsNotAcknowledged(t *testing.T) {
+	each(t, func(b *bench, k kind) {
+		b.must(b.lock(b.client(k.Release, "c0"), k, "x").Lock(background, 1, lockimpl.LockOptions{}))
+		c := b.client(k.Release, "c1")
+		l := b.lock(c, k, "x")
+		b.answer(func(c command) fate { return fate{lost: c.op == "SUBSCRIBE"} })
+		b.beginLock(background, l, 1, lockimpl.LockOptions{}).failedAt(7500*time.Millisecond, errSubscribeTimeout)
+		same(b.t, "entries left", len(c.channels.entries), 0)
+		if k.fair {
+			queue, _ := b.m.List(QueueName("x"))
+			same(b.t, "queue", queue, []string{"c1:1"})
+		}
+		b.begin(func() (bool, error) {
+			return l.TryLockTimed(background, 2, lockimpl.TryOptions{Wait: 2500 * time.Millisecond})
+		}).refusedAt(10 * time.Second)
+		if k.fair {
+			queue, _ := b.m.List(QueueName("x"))
+			same(b.t, "queue", queue, []string{"c1:1"})
+		}
+		same(b.t, "entries left", len(c.channels.entries), 0)
+	})
+}
+
+// An interrupt while subscribing aborts lock() too: it is not a wait for the lock.
+func TestAnInterruptWhileSubscribing(t *testing.T) {
+	each(t, func(b *bench, k kind) {
+		b.must(b.lock(b.client(k.Release, "c0"), k, "x").Lock(background, 1, lockimpl.LockOptions{}))
+		b.answer(func(c command) fate { return fate{lost: c.op == "SUBSCRIBE"} })
+		ctx, cancel := context.WithCancel(background)
+		lock := b.beginLock(ctx, b.lock(b.client(k.Release, "c1"), k, "x"), 1, lockimpl.LockOptions{})
+		b.until(time.Second)
+		cancel()
+		lock.failedAt(time.Second, context.Canceled)
+	})
+}
+
+// A failed subscription fails all who joined it; the entry goes, and the next
+// one begins anew (issue 4662).
+func TestAFailedSubscriptionFailsAllWhoJoined(t *testing.T) {
+	eachRelease(t, func(b *bench, rel *Release) {
+		k := kind{rel, false}
+		holder := b.lock(b.client(rel, "c0"), k, "x")
+		b.must(holder.Lock(background, 1, lockimpl.LockOptions{}))
+		c := b.client(rel, "c1")
+		l := b.lock(c, k, "x")
+		b.answer(func(c command) fate {
+			if c.op == "SUBSCRIBE" {
+				return fate{late: time.Second, reply: "-NOPERM not this channel\r\n"}
+			}
+			return fate{}
+		})
+		first := b.beginLock(background, l, 1, lockimpl.LockOptions{})
+		joined := b.beginLock(background, l, 2, lockimpl.LockOptions{})
+		try := b.begin(func() (bool, error) {
+			return l.TryLockTimed(background, 3, lockimpl.TryOptions{Wait: time.Hour})
+		})
+		for _, c := range []*call{first, joined} {
+			c.wait()
+			if c.at != time.Second || c.err == nil || !strings.Contains(c.err.Error(), "NOPERM") {
+				b.t.Errorf("lock ended at %v with %v; want the failure to subscribe at 1s", c.at, c.err)
+			}
+		}
+		try.refusedAt(time.Second)
+		same(b.t, "entries left", len(c.channels.entries), 0)
+		b.answer(nil)
+		again := b.beginLock(background, l, 1, lockimpl.LockOptions{})
+		now := b.now()
+		b.released(lockimpl.Released)(holder.Unlock(background, 1))
+		again.grantedAt(now)
+	})
+}
+
+// A lost connection is made again and subscribed again; what was published in
+// between is lost, what comes later is heard.
+func TestASubscriptionSurvivesItsConnection(t *testing.T) {
+	each(t, func(b *bench, k kind) {
+		holder := b.lock(b.client(k.Release, "c0"), k, "x")
+		b.must(holder.Lock(background, 1, lockimpl.LockOptions{}))
+		lock := b.beginLock(background, b.lock(b.client(k.Release, "c1"), k, "x"), 1, lockimpl.LockOptions{})
+		b.until(time.Second)
+		b.refuse(errors.New("network is down"))
+		b.cut("c1")
+		b.until(2 * time.Second)
+		same(b.t, "channels while the network is down", b.channels(), nil)
+		b.refuse(nil)
+		b.until(10*time.Second - 1)
+		same(b.t, "channels after it", len(b.channels()), 1)
+		b.until(12 * time.Second)
+		b.released(lockimpl.Released)(holder.Unlock(background, 1))
+		lock.grantedAt(12 * time.Second)
+	})
+}
+
+// A permit that comes in the instant in which a waiter gives up is not lost.
+func TestAPermitIsNeverLost(t *testing.T) {
+	e := &subscription{ready: make(chan struct{})}
+	c := NewClient(nil, Config{})
+	e.release()
+	e.release()
+	same(t, "stored permits", e.permits, 2)
+	ctx, cancel := context.WithCancel(background)
+	cancel()
+	for range 2 { // a stored permit goes before the interrupt
+		if err := c.acquire(ctx, e, -1); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := c.acquire(ctx, e, -1); !errors.Is(err, context.Canceled) {
+		t.Fatalf("acquire without permits gave %v; want the interrupt", err)
+	}
+	same(t, "waiters left", len(e.waiting), 0)
+	if err := c.acquire(background, e, 0); err != nil {
+		t.Fatalf("a wait of no length gave %v", err)
+	}
+	same(t, "waiters left", len(e.waiting), 0)
+}

@@ -1,0 +1,354 @@
+package redisson
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"lockstep/lockimpl"
+)
+
+// seconds gives instants.
+func seconds(n ...float64) []time.Duration {
+	var at []time.Duration
+	for _, s := range n {
+		at = append(at, time.Duration(s*float64(time.Second)))
+	}
+	return at
+}
+
+// renewals gives the instants of a client's renewals; one that is written twice,
+// around SCRIPT LOAD, counts once.
+func (b *bench) renewals(rel *Release, client string) []time.Duration {
+	return slices.Compact(times(b.runs(client, rel.Renew.Name)))
+}
+
+func TestHoldsWithoutLeaseAreRenewedAtAThird(t *testing.T) {
+	for what, acquire := range map[string]func(lockimpl.Lock) error{
+		"lock":    func(l lockimpl.Lock) error { return l.Lock(background, 1, lockimpl.LockOptions{}) },
+		"tryLock": func(l lockimpl.Lock) error { return second(l.TryLock(background, 1)) },
+		"tryLock with wait": func(l lockimpl.Lock) error {
+			return second(l.TryLockTimed(background, 1, lockimpl.TryOptions{Wait: time.Second}))
+		},
+	} {
+		t.Run(what, func(t *testing.T) {
+			each(t, func(b *bench, k kind) {
+				l := b.lock(b.client(k.Release, "c1"), k, "x")
+				b.must(acquire(l))
+				for i := range 5 {
+					b.until(time.Duration(i+1)*10*time.Second - 1)
+					same(b.t, "time to live before a renewal", b.m.TTL("x"), 20*time.Second+1)
+					b.until(time.Duration(i+1) * 10 * time.Second)
+					same(b.t, "time to live after it", b.m.TTL("x"), 30*time.Second)
+				}
+				b.released(lockimpl.Released)(l.Unlock(background, 1))
+				b.until(5 * time.Minute)
+				same(b.t, "renewals", b.renewals(k.Release, "c1"), seconds(10, 20, 30, 40, 50))
+			})
+		})
+	}
+}
+
+func TestThePeriodFollowsTheWatchdogTimeout(t *testing.T) {
+	each(t, func(b *bench, k kind) {
+		c := b.client(k.Release, "c1", func(cfg *Config) { cfg.WatchdogTimeout = 900 * time.Millisecond })
+		b.must(b.lock(c, k, "x").Lock(background, 1, lockimpl.LockOptions{}))
+		same(b.t, "time to live", b.m.TTL("x"), 900*time.Millisecond)
+		b.until(time.Second)
+		same(b.t, "renewals", b.renewals(k.Release, "c1"), seconds(0.3, 0.6, 0.9))
+		same(b.t, "lease of a renewal", b.runs("c1", k.Renew.Name)[0].args[0], "900")
+	})
+}
+
+func TestHoldsWithALeaseAreNotRenewed(t *testing.T) {
+	each(t, func(b *bench, k kind) {
+		l := b.lock(b.client(k.Release, "c1"), k, "x")
+		b.must(l.Lock(background, 1, lockimpl.LockOptions{Lease: time.Minute}))
+		b.until(time.Minute)
+		same(b.t, "renewals", b.renewals(k.Release, "c1"), nil)
+		same(b.t, "hash", b.held("x"), map[string]string{})
+	})
+}
+
+// Since 3.15 an attempt without lease sends the object's field, but the
+// renewals come at a third of the watchdog timeout (issue 4818).
+func TestAShortLeaseLeftInTheObjectEndsARenewedHold(t *testing.T) {
+	each(t, func(b *bench, k kind) {
+		l := b.lock(b.client(k.Release, "c1"), k, "x")
+		b.must(l.Lock(background, 1, lockimpl.LockOptions{Lease: 5 * time.Second}))
+		b.must(l.Lock(background, 1, lockimpl.LockOptions{}))
+		b.until(5*time.Second - 1)
+		same(b.t, "hash before", b.held("x"), map[string]string{"c1:1": "2"})
+		b.until(5 * time.Second)
+		same(b.t, "hash after", b.held("x"), map[string]string{})
+	})
+}
+
+// The keys and arguments of renewals, and their phase: W8 has a timer for each
+// name, W9 one for the client, so that a hold may be renewed soon after it began.
+func TestPhaseAndArgumentsOfRenewals(t *testing.T) {
+	type run struct {
+		at         time.Duration
+		keys, args []string
+	}
+	watch := func(b *bench, rel *Release) (got []run) {
+		c := b.client(rel, "c1")
+		k := kind{rel, false}
+		b.must(b.lock(c, k, "x").Lock(background, 1, lockimpl.LockOptions{}))
+		b.until(7 * time.Second)
+		b.must(b.lock(c, k, "y").Lock(background, 2, lockimpl.LockOptions{}))
+		b.until(21 * time.Second)
+		for _, r := range b.runs("c1", rel.Renew.Name) {
+			if len(got) == 0 || got[len(got)-1].at != r.at {
+				got = append(got, run{r.at, r.keys, r.args})
+			}
+		}
+		return got
+	}
+	on(t, "3.43.0", func(b *bench, rel *Release) {
+		same(b.t, "renewals", watch(b, rel), []run{
+			{10 * time.Second, []string{"x"}, []string{"30000", "c1:1"}},
+			{17 * time.Second, []string{"y"}, []string{"30000", "c1:2"}},
+			{20 * time.Second, []string{"x"}, []string{"30000", "c1:1"}},
+		})
+	})
+	on(t, "4.7.0", func(b *bench, rel *Release) {
+		same(b.t, "renewals", watch(b, rel), []run{
+			{10 * time.Second, []string{"x", "y"}, []string{"30000", "c1:1", "c1:2"}},
+			{20 * time.Second, []string{"x", "y"}, []string{"30000", "c1:1", "c1:2"}},
+		})
+	})
+}
+
+// 1.6: an error ends W8's renewals of that name, and W9's tick only.
+func TestAFailedRenewal(t *testing.T) {
+	refuse := func(script string) func(command) fate {
+		return func(c command) fate {
+			if c.script == script {
+				return fate{reply: "-ERR out of order\r\n"}
+			}
+			return fate{}
+		}
+	}
+	on(t, "3.43.0", func(b *bench, rel *Release) {
+		c := b.client(rel, "c1")
+		x, y := b.lock(c, kind{rel, false}, "x"), b.lock(c, kind{rel, false}, "y")
+		b.must(x.Lock(background, 1, lockimpl.LockOptions{}))
+		b.until(5 * time.Second)
+		b.must(y.Lock(background, 1, lockimpl.LockOptions{}))
+		b.answer(refuse(rel.Renew.Name))
+		b.until(11 * time.Second)
+		b.answer(nil)
+		b.until(41 * time.Second) // the script itself was executed at 10 s
+		same(b.t, "x, held but renewed no more", b.held("x"), map[string]string{})
+		same(b.t, "y, whose renewal comes later", b.held("y"), map[string]string{"c1:1": "1"})
+		same(b.t, "renewals", b.renewals(rel, "c1"), seconds(10, 15, 25, 35))
+		// The entry is gone: a new hold starts anew.
+		b.must(x.Lock(background, 1, lockimpl.LockOptions{}))
+		b.until(5 * time.Minute)
+		same(b.t, "x, locked anew", b.held("x"), map[string]string{"c1:1": "1"})
+	})
+	on(t, "4.7.0", func(b *bench, rel *Release) {
+		l := b.lock(b.client(rel, "c1"), kind{rel, false}, "x")
+		b.must(l.Lock(background, 1, lockimpl.LockOptions{}))
+		b.answer(refuse(rel.Renew.Name))
+		b.until(15 * time.Second)
+		b.answer(nil)
+		b.until(5 * time.Minute)
+		same(b.t, "hash", b.held("x"), map[string]string{"c1:1": "1"})
+		same(b.t, "the first renewals", b.renewals(rel, "c1")[:4], seconds(10, 20, 30, 40))
+	})
+}
+
+// 1.6 and section 6: lock twice, unlock twice, then another thread of the same
+// client. The first thread is still in front of 3.43.0's queue: the next tick
+// asks for it, is answered 0 and cancels the entry of the second.
+func TestAnotherThreadAfterAReentry(t *testing.T) {
+	for _, fair := range []bool{false, true} {
+		play := func(b *bench, rel *Release) lockimpl.Lock {
+			l := b.lock(b.client(rel, "c1"), kind{rel, fair}, "x")
+			for range 2 {
+				b.must(l.Lock(background, 1, lockimpl.LockOptions{}))
+			}
+			b.released(lockimpl.StillHeld)(l.Unlock(background, 1))
+			b.released(lockimpl.Released)(l.Unlock(background, 1))
+			b.must(l.Lock(background, 2, lockimpl.LockOptions{}))
+			return l
+		}
+		on(t, "3.43.0", func(b *bench, rel *Release) {
+			l := play(b, rel)
+			b.until(30*time.Second - 1)
+			same(b.t, "hash", b.held("x"), map[string]string{"c1:2": "1"})
+			b.until(30 * time.Second)
+			same(b.t, "hash at the end of the first lease", b.held("x"), map[string]string{})
+			runs := b.runs("c1", rel.Renew.Name)
+			same(b.t, "renewals", times(runs), seconds(10))
+			same(b.t, "renewed owner", runs[0].args[1], "c1:1")
+			if _, err := l.Unlock(background, 2); !fair && !errors.Is(err, lockimpl.ErrNotHeld) {
+				b.t.Errorf("unlock: %v; want ErrNotHeld", err)
+			}
+		})
+		on(t, "4.7.0", func(b *bench, rel *Release) {
+			l := play(b, rel)
+			b.until(300 * time.Second)
+			same(b.t, "hash", b.held("x"), map[string]string{"c1:2": "1"})
+			b.released(lockimpl.Released)(l.Unlock(background, 2))
+		})
+	}
+}
+
+// What goes well on both: the levels are counted, and the last unlock ends it.
+func TestRenewalsLastAsLongAsAnyLevel(t *testing.T) {
+	each(t, func(b *bench, k kind) {
+		l := b.lock(b.client(k.Release, "c1"), k, "x")
+		b.must(l.Lock(background, 1, lockimpl.LockOptions{}))
+		b.must(l.Lock(background, 1, lockimpl.LockOptions{}))
+		b.until(15 * time.Second)
+		b.released(lockimpl.StillHeld)(l.Unlock(background, 1))
+		b.until(2 * time.Minute)
+		same(b.t, "hash", b.held("x"), map[string]string{"c1:1": "1"})
+	})
+}
+
+// The watchdog counts an unlock whatever its outcome: also one whose reply is
+// lost and that never ran as far as the caller knows.
+func TestAnUnlockOfUnknownOutcomeEndsTheRenewals(t *testing.T) {
+	each(t, func(b *bench, k kind) {
+		l := b.lock(b.client(k.Release, "c1"), k, "x")
+		b.must(l.Lock(background, 1, lockimpl.LockOptions{}))
+		b.answer(loses(k.unlock().Name))
+		if _, err := l.Unlock(background, 1); !errors.Is(err, lockimpl.ErrUnknownOutcome) {
+			b.t.Fatal(err)
+		}
+		b.until(time.Minute)
+		same(b.t, "renewals", b.renewals(k.Release, "c1"), nil)
+	})
+}
+
+func TestForceUnlockDropsTheClientsOwnRenewals(t *testing.T) {
+	each(t, func(b *bench, k kind) {
+		c := b.client(k.Release, "c1")
+		l := b.lock(c, k, "x")
+		for range 3 {
+			b.must(l.Lock(background, 1, lockimpl.LockOptions{}))
+		}
+		b.tried(true)(b.lock(c, k, "x").ForceUnlock(background))
+		b.until(time.Minute)
+		same(b.t, "renewals", b.renewals(k.Release, "c1"), nil)
+		b.must(l.Lock(background, 2, lockimpl.LockOptions{}))
+		b.until(5 * time.Minute)
+		same(b.t, "hash of a later hold", b.held("x"), map[string]string{"c1:2": "1"})
+	})
+}
+
+// Section 6: after a server restart that lost the lock, unlock is an error, and
+// a new lock of the same name is renewed past twice the timeout.
+func TestAfterARestartThatLostTheLock(t *testing.T) {
+	eachRelease(t, func(b *bench, rel *Release) {
+		l := b.lock(b.client(rel, "c1"), kind{rel, false}, "x")
+		b.must(l.Lock(background, 1, lockimpl.LockOptions{}))
+		b.until(5 * time.Second)
+		b.m.FlushAll()
+		b.until(25 * time.Second) // a tick found it not held meanwhile
+		if _, err := l.Unlock(background, 1); !errors.Is(err, lockimpl.ErrNotHeld) {
+			b.t.Fatalf("unlock: %v; want ErrNotHeld", err)
+		}
+		b.must(l.Lock(background, 1, lockimpl.LockOptions{}))
+		b.until(2 * time.Minute)
+		same(b.t, "hash", b.held("x"), map[string]string{"c1:1": "1"})
+	})
+}
+
+// On reply 0, W8 cancels the entry and W9 removes one count of that thread.
+func TestARenewalThatFindsTheLockNotHeld(t *testing.T) {
+	lose := func(b *bench, rel *Release) {
+		l := b.lock(b.client(rel, "c1"), kind{rel, false}, "x")
+		for range 2 {
+			b.must(l.Lock(background, 1, lockimpl.LockOptions{}))
+		}
+		b.m.Del("x")
+		b.until(time.Minute)
+	}
+	on(t, "3.43.0", func(b *bench, rel *Release) {
+		lose(b, rel)
+		same(b.t, "renewals", b.renewals(rel, "c1"), seconds(10))
+	})
+	on(t, "4.7.0", func(b *bench, rel *Release) {
+		lose(b, rel)
+		same(b.t, "renewals", b.renewals(rel, "c1"), seconds(10, 20))
+	})
+}
+
+// A hold whose entry remains without a hold is what W9 may ask for; it renews
+// nobody else's.
+func TestARenewalNeverExtendsAnothersHold(t *testing.T) {
+	eachRelease(t, func(b *bench, rel *Release) {
+		l := b.lock(b.client(rel, "c1"), kind{rel, false}, "x")
+		b.must(l.Lock(background, 1, lockimpl.LockOptions{}))
+		b.m.Del("x")
+		other := b.lock(b.client(rel, "c2"), kind{rel, false}, "x")
+		b.must(other.Lock(background, 1, lockimpl.LockOptions{Lease: 15 * time.Second}))
+		b.until(10 * time.Second)
+		same(b.t, "renewals", b.renewals(rel, "c1"), seconds(10))
+		same(b.t, "time to live", b.m.TTL("x"), 5*time.Second)
+	})
+}
+
+// lockWatchdogBatchSize is 100; an error in one batch leaves out the rest of
+// that tick, and the next tick comes all the same.
+func TestBatchesOfRenewals(t *testing.T) {
+	on(t, "4.7.0", func(b *bench, rel *Release) {
+		c := b.client(rel, "c1")
+		for i := range 101 {
+			b.tried(true)(b.lock(c, kind{rel, false}, fmt.Sprintf("x%03d", i)).TryLock(background, lockimpl.Owner(i)))
+		}
+		b.until(11 * time.Second)
+		b.answer(func(c command) fate {
+			if c.script == rel.Renew.Name && len(c.keys) == 100 {
+				return fate{reply: "-ERR out of order\r\n"}
+			}
+			return fate{}
+		})
+		b.until(21 * time.Second)
+		b.answer(nil)
+		b.until(31 * time.Second)
+		type batch struct {
+			at   time.Duration
+			size int
+		}
+		var got []batch
+		for _, r := range b.runs("c1", rel.Renew.Name) {
+			if one := (batch{r.at, len(r.keys)}); len(got) == 0 || got[len(got)-1] != one {
+				got = append(got, one)
+			}
+			if len(r.args) != len(r.keys)+1 {
+				b.t.Errorf("%d keys with %d arguments", len(r.keys), len(r.args))
+			}
+			for i, key := range r.keys {
+				if n := strings.TrimLeft(key[1:], "0"); r.args[i+1] != "c1:"+n && key != "x000" {
+					b.t.Errorf("key %s goes with owner %s", key, r.args[i+1])
+				}
+			}
+		}
+		same(b.t, "batches", got, []batch{
+			{10 * time.Second, 100}, {10 * time.Second, 1},
+			{20 * time.Second, 100},
+			{30 * time.Second, 100}, {30 * time.Second, 1},
+		})
+	})
+}
+
+// An interrupted owner is no reason to stop: the watchdog is the client's.
+func TestRenewalsGoOnAfterTheCallersContextEnded(t *testing.T) {
+	each(t, func(b *bench, k kind) {
+		ctx, cancel := context.WithCancel(background)
+		b.must(b.lock(b.client(k.Release, "c1"), k, "x").Lock(ctx, 1, lockimpl.LockOptions{}))
+		cancel()
+		b.until(2 * time.Minute)
+		same(b.t, "hash", b.held("x"), map[string]string{"c1:1": "1"})
+	})
+}

@@ -1,0 +1,248 @@
+package sim
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"lockstep/model"
+)
+
+// dialled gives a thread of process a a bare connection.
+func dialled(t *testing.T, s *stage, b func(th *Thread, c net.Conn)) Result {
+	t.Helper()
+	return s.does("a/1", func(th *Thread, _ *redis.Client) {
+		c, err := th.p.dial()
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		defer c.Close()
+		b(th, c)
+	}).run(NewHost(t))
+}
+
+// read gives what one Read brings, and when.
+func read(th *Thread, c net.Conn) string {
+	buf := make([]byte, 1000)
+	n, err := c.Read(buf)
+	text := fmt.Sprintf("%q", buf[:n])
+	if err != nil {
+		text = kindOf(err)
+	}
+	return fmt.Sprintf("%s@%v", text, clock(th))
+}
+
+const ping = "*1\r\n$4\r\nPING\r\n"
+
+func TestHelloIsAnsweredAtOnce(t *testing.T) {
+	const refusal = `"-ERR unknown command 'hello'\r\n"@0s`
+	for _, c := range []struct{ name, wrote, want string }{
+		{"alone", "*2\r\n$5\r\nhello\r\n$1\r\n3\r\n", refusal},
+		{"in capitals", "*2\r\n$5\r\nHELLO\r\n$1\r\n3\r\n", refusal},
+		{"before another command", "*2\r\n$5\r\nhello\r\n$1\r\n3\r\n" + ping, refusal + ` "+PONG\r\n"@2ms`},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			var got []string
+			r := dialled(t, newStage(), func(th *Thread, conn net.Conn) {
+				_, _ = conn.Write([]byte(c.wrote))
+				for range strings.Count(c.want, "@") {
+					got = append(got, read(th, conn))
+				}
+			})
+			equal(t, "read", strings.Join(got, " "), c.want)
+			for _, e := range pick(r, ofKind(model.KindSend)) {
+				equal(t, "sent", e.Command, "PING")
+			}
+		})
+	}
+}
+
+func TestAClientOfAnyProtocolWorksFromItsFirstCommand(t *testing.T) {
+	for _, protocol := range []int{2, 3} {
+		var got string
+		s := newStage().does("a/1", func(th *Thread, c *redis.Client) {
+			got = timed(th, func(ctx context.Context) error { return c.Ping(ctx).Err() })
+		})
+		s.client = func(o *redis.Options) { o.Protocol = protocol }
+		s.run(NewHost(t))
+		equal(t, fmt.Sprint("protocol ", protocol), got, "ok@2ms")
+	}
+}
+
+func TestACommandMayBeWrittenInPieces(t *testing.T) {
+	var got string
+	r := dialled(t, newStage(), func(th *Thread, c net.Conn) {
+		for i, piece := range []string{ping[:3], ping[3:9], ping[9:]} {
+			th.At(time.Duration(i) * time.Second)
+			_, _ = c.Write([]byte(piece))
+		}
+		got = read(th, c)
+	})
+	equal(t, "read", got, `"+PONG\r\n"@2.002s`)
+	equal(t, "commands", len(pick(r, ofKind(model.KindExec))), 1)
+}
+
+func TestMessagesOfAConnectionKeepTheirOrder(t *testing.T) {
+	h := NewHost(t)
+	for seed := range uint64(5) {
+		s := newStage(Fault{Kind: FaultRule, Do: "delay", For: 40 * time.Millisecond, When: When{Direction: "request", Nth: 4}})
+		s.Chooser, s.LatencyMin, s.LatencyMax = NewSeeded(seed), 0, 50*time.Millisecond
+		var want, executed, delivered []int
+		for i := range 20 {
+			want = append(want, i+1)
+		}
+		s.does("a/1", func(th *Thread, c *redis.Client) {
+			_, err := c.Pipelined(context.Background(), func(p redis.Pipeliner) error {
+				for range 20 {
+					p.Incr(context.Background(), "n")
+				}
+				return nil
+			})
+			if err != nil {
+				t.Error(err)
+			}
+		})
+		for _, e := range s.run(h).Record.Events {
+			switch e.Kind {
+			case model.KindExec:
+				executed = append(executed, e.Msg)
+			case model.KindDeliver:
+				delivered = append(delivered, e.Msg)
+			}
+		}
+		equal(t, "executed", fmt.Sprint(executed), fmt.Sprint(want))
+		equal(t, "delivered", fmt.Sprint(delivered), fmt.Sprint(want))
+	}
+}
+
+func TestALatencyIsDrawnBetweenItsBounds(t *testing.T) {
+	s := newStage()
+	s.LatencyMin, s.LatencyMax = 3*time.Millisecond, 5*time.Millisecond
+	s.does("a/1", func(th *Thread, c *redis.Client) {
+		for range 100 {
+			c.Ping(context.Background())
+		}
+	})
+	var ways []time.Duration
+	last := int64(0)
+	for _, e := range s.run(NewHost(t)).Record.Events {
+		switch e.Kind {
+		case model.KindExec, model.KindDeliver:
+			ways = append(ways, time.Duration(e.AtNs-last))
+			fallthrough
+		case model.KindSend:
+			last = e.AtNs
+		}
+	}
+	lo, hi := slices.Min(ways), slices.Max(ways)
+	if lo < s.LatencyMin-slotNs || hi > s.LatencyMax+slotNs || lo > 3200*time.Microsecond || hi < 4800*time.Microsecond {
+		t.Errorf("%d ways took %v to %v", len(ways), lo, hi)
+	}
+}
+
+func TestAReadDeadline(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		do   func(th *Thread, c net.Conn)
+		want string
+	}{
+		{"ends a read", func(th *Thread, c net.Conn) { c.SetReadDeadline(time.Now().Add(time.Second)) }, "timeout@1.002s"},
+		{"set anew counts from there", func(th *Thread, c net.Conn) {
+			c.SetReadDeadline(time.Now().Add(time.Second))
+			th.Sleep(500 * time.Millisecond)
+			c.SetReadDeadline(time.Now().Add(time.Second))
+		}, "timeout@1.502s"},
+		{"set anew after it passed, counts again", func(th *Thread, c net.Conn) {
+			c.SetReadDeadline(time.Now().Add(time.Second))
+			read(th, c)
+			c.SetReadDeadline(time.Now().Add(time.Second))
+		}, "timeout@2.002s"},
+		{"in the past ends it at once", func(th *Thread, c net.Conn) { c.SetReadDeadline(time.Now().Add(-time.Second)) }, "timeout@2ms"},
+		{"taken back does not end it", func(th *Thread, c net.Conn) {
+			c.SetDeadline(time.Now().Add(time.Second))
+			c.SetDeadline(time.Time{})
+			_, _ = c.Write([]byte(ping))
+		}, `"+PONG\r\n"@4ms`},
+		{"yields to bytes that are there", func(th *Thread, c net.Conn) {
+			_, _ = c.Write([]byte(ping))
+			c.SetReadDeadline(time.Now().Add(time.Second))
+			th.Sleep(2 * time.Second)
+		}, `"+PONG\r\n"@2.002s`},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			var got string
+			dialled(t, newStage(), func(th *Thread, conn net.Conn) {
+				_, _ = conn.Write([]byte(ping))
+				read(th, conn)
+				c.do(th, conn)
+				got = read(th, conn)
+			})
+			equal(t, "read", got, c.want)
+		})
+	}
+}
+
+func TestAClosedConnection(t *testing.T) {
+	var got error
+	var receivers [2]int64
+	newStage().does("a/1", func(th *Thread, _ *redis.Client) {
+		c, _ := th.p.dial()
+		_, _ = c.Write([]byte("*2\r\n$9\r\nSUBSCRIBE\r\n$2\r\nch\r\n"))
+		go func() {
+			time.Sleep(time.Second)
+			_ = c.Close()
+		}()
+		for got == nil {
+			_, got = c.Read(make([]byte, 100))
+		}
+	}).does("b/1", func(th *Thread, c *redis.Client) {
+		for i := range receivers {
+			th.At(time.Second + time.Duration(i-1)*time.Millisecond*10 + 5*time.Millisecond)
+			receivers[i] = c.Publish(context.Background(), "ch", "x").Val()
+		}
+	}).run(NewHost(t))
+	if !errors.Is(got, net.ErrClosed) || errors.Is(got, os.ErrDeadlineExceeded) {
+		t.Errorf("a read that waits: %v", got)
+	}
+	equal(t, "subscribers before and after", receivers, [2]int64{1, 0})
+}
+
+func TestCommandsHeldByAStallKeepTheirOrder(t *testing.T) {
+	var got string
+	dialled(t, newStage(Fault{Kind: FaultServer, Server: "stall", At: 10 * time.Millisecond, For: 10 * time.Millisecond}), func(th *Thread, c net.Conn) {
+		th.At(18500 * time.Microsecond)
+		_, _ = c.Write([]byte("*2\r\n$4\r\nINCR\r\n$1\r\nn\r\n"))
+		th.At(19 * time.Millisecond)
+		_, _ = c.Write([]byte(ping))
+		got = read(th, c) + " " + read(th, c)
+	})
+	equal(t, "replies", got, `":1\r\n"@21ms "+PONG\r\n"@21ms`)
+}
+
+func TestConnectionsDialledTogetherAreNumberedByTheirFirstBytes(t *testing.T) {
+	h := NewHost(t)
+	for _, order := range [][]string{{"a", "b", "c"}, {"c", "a", "b"}, {"b", "c", "a"}} {
+		r := newStage().does("a/1", func(th *Thread, _ *redis.Client) {
+			for _, key := range order {
+				c, _ := th.p.dial()
+				defer c.Close()
+				_, _ = fmt.Fprintf(c, "*2\r\n$3\r\nGET\r\n$1\r\n%s\r\n", key)
+			}
+			th.Sleep(time.Second)
+		}).run(h)
+		var got []string
+		for _, e := range pick(r, ofKind(model.KindSend)) {
+			got = append(got, fmt.Sprint(e.Conn, e.Args))
+		}
+		equal(t, fmt.Sprint("numbers when written in the order ", order), strings.Join(got, " "), "1 [a] 2 [b] 3 [c]")
+	}
+}

@@ -1,0 +1,206 @@
+package sim
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"lockstep/model"
+)
+
+// TestAKeyLivesThroughTheLastMillisecondOfItsExpiry: Redis lets a key go when
+// its clock is past the expiry, not when it reaches it.
+func TestAKeyLivesThroughTheLastMillisecondOfItsExpiry(t *testing.T) {
+	const set = 10 * time.Millisecond // when the key is set, server clock
+	for _, c := range []struct {
+		name string
+		how  []any
+		ends time.Duration // its last millisecond
+	}{
+		{"SET PX", []any{"set", "k", "v", "px", 5}, 15 * time.Millisecond},
+		{"SET PX 1", []any{"set", "k", "v", "px", 1}, 11 * time.Millisecond},
+		{"SET EX", []any{"set", "k", "v", "ex", 1}, 1010 * time.Millisecond},
+		{"PSETEX", []any{"psetex", "k", 7, "v"}, 17 * time.Millisecond},
+		{"PEXPIRE in a script", []any{"eval", "redis.call('hset', 'k', 'f', 1) redis.call('pexpire', 'k', 30) return redis.call('pttl', 'k')", 0}, 40 * time.Millisecond},
+		{"SET PXAT", []any{"set", "k", "v", "pxat", EpochMs + 20}, 20 * time.Millisecond},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			var seen []string
+			var ttls []time.Duration
+			s := newStage().does("a/1", func(th *Thread, client *redis.Client) {
+				ctx := context.Background()
+				// Half a millisecond into the server's: expiry goes by whole ones.
+				th.At(set + time.Millisecond/2 - oneWay)
+				client.Do(ctx, c.how...)
+				look := func(at time.Duration) {
+					th.At(at - oneWay)
+					ttls = append(ttls, client.PTTL(ctx, "k").Val())
+				}
+				if c.ends-set > 5*time.Millisecond {
+					look(c.ends - 3*time.Millisecond)
+				}
+			}).does("b/1", func(th *Thread, client *redis.Client) {
+				for _, at := range []time.Duration{c.ends, c.ends + time.Millisecond - 20*time.Microsecond, c.ends + time.Millisecond} {
+					th.At(at - oneWay)
+					go func() { client.PTTL(context.Background(), "k") }()
+				}
+				th.Sleep(10 * time.Millisecond)
+			})
+			r := s.run(NewHost(t))
+			for _, e := range pick(r, func(e model.Event) bool { return e.Kind == model.KindExec && e.Process == "b" }) {
+				seen = append(seen, e.Reply)
+			}
+			equal(t, "PTTL first and last in the last millisecond, and after", strings.Join(seen, " "), "0 0 -2")
+			for _, ttl := range ttls {
+				equal(t, "PTTL 3 ms before", ttl, 3*time.Millisecond)
+			}
+			expired := pick(r, ofKind(model.KindExpire))
+			if len(expired) != 1 {
+				t.Fatalf("%d expiries, want 1", len(expired))
+			}
+			equal(t, "key", expired[0].Key, "k")
+			equal(t, "expiry recorded, ns", expired[0].AtNs, int64(c.ends+time.Millisecond))
+		})
+	}
+}
+
+func TestTheTimeToLiveIsWholeMilliseconds(t *testing.T) {
+	var got []string
+	newStage().does("a/1", func(th *Thread, c *redis.Client) {
+		ctx := context.Background()
+		ask := func(words ...any) { got = append(got, fmt.Sprint(c.Do(ctx, words...).Val())) }
+		ask("eval", "redis.call('set', 'k', 'v', 'px', 100) return redis.call('pttl', 'k')", 0)
+		ask("pttl", "k") // 2 ms later
+		th.Sleep(700 * time.Microsecond)
+		ask("pttl", "k")         // 4.7 ms later
+		ask("pexpire", "k", 200) // renewed
+		ask("eval", "return redis.call('pttl', 'k')", 0)
+		ask("persist", "k")
+		ask("pttl", "k")
+		ask("pttl", "none")
+	}).run(NewHost(t))
+	equal(t, "replies", strings.Join(got, " "), "100 98 96 1 198 1 -1 -2")
+}
+
+func TestAKeyThatIsRenewedOrDeletedDoesNotExpire(t *testing.T) {
+	r := newStage().does("a/1", func(th *Thread, c *redis.Client) {
+		ctx := context.Background()
+		c.Set(ctx, "renewed", 1, 100*time.Millisecond)
+		c.Set(ctx, "deleted", 1, 100*time.Millisecond)
+		th.At(50 * time.Millisecond)
+		c.PExpire(ctx, "renewed", 100*time.Millisecond) // arrives at 51 ms
+		c.Del(ctx, "deleted")
+		th.At(time.Second)
+	}).run(NewHost(t))
+	expired := pick(r, ofKind(model.KindExpire))
+	if len(expired) != 1 || expired[0].Key != "renewed" || at(expired[0]) != 152*time.Millisecond {
+		t.Errorf("expired: %+v", expired)
+	}
+}
+
+func TestKeysThatRunOutTogetherAreRecordedInOrder(t *testing.T) {
+	r := newStage().does("a/1", func(th *Thread, c *redis.Client) {
+		_, _ = c.TxPipelined(context.Background(), func(p redis.Pipeliner) error {
+			for _, k := range []string{"c", "a", "b"} {
+				p.Set(context.Background(), k, 1, 10*time.Millisecond)
+			}
+			return nil
+		})
+		th.Sleep(time.Second)
+	}).run(NewHost(t))
+	var got string
+	for _, e := range pick(r, ofKind(model.KindExpire)) {
+		got += fmt.Sprint(e.Key, "@", e.AtNs, " ")
+	}
+	equal(t, "expired", got, "a@12000000 b@12000000 c@12000000 ")
+}
+
+func TestALocksStateIsRecordedWhenItChanges(t *testing.T) {
+	s := newStage().does("a/1", func(th *Thread, c *redis.Client) {
+		ctx := context.Background()
+		c.Set(ctx, "l", "a/1", 10*time.Millisecond)
+		c.Get(ctx, "l")
+		c.Set(ctx, "other", 1, 0)
+		th.At(time.Second)
+	})
+	s.Locks = []string{"l"}
+	s.Observe = func(keys Keyspace, lock string) *model.LockState {
+		owner, ok := keys.String(lock)
+		if !ok {
+			return &model.LockState{}
+		}
+		return &model.LockState{Owner: owner, Count: 1, ExpiresMs: keys.ExpiresMs(lock)}
+	}
+	var got []string
+	for _, e := range pick(s.run(NewHost(t)), ofKind(model.KindState)) {
+		text := "free"
+		if e.State.Held() {
+			text = fmt.Sprintf("%s to %d by %d", e.State.Owner, e.State.ExpiresMs, e.Msg)
+		}
+		got = append(got, fmt.Sprintf("%v %s", at(e), text))
+	}
+	equal(t, "states", strings.Join(got, ", "), "1ms a/1 to 11 by 1, 12ms free")
+}
+
+func TestBlockingCommandsAreRefused(t *testing.T) {
+	ctx := context.Background()
+	for name, do := range map[string]func(*redis.Client) error{
+		"BLPOP":      func(c *redis.Client) error { return c.BLPop(ctx, time.Second, "k").Err() },
+		"BRPOP":      func(c *redis.Client) error { return c.BRPop(ctx, 0, "k").Err() },
+		"BRPOPLPUSH": func(c *redis.Client) error { return c.BRPopLPush(ctx, "k", "l", 0).Err() },
+		"BLMOVE":     func(c *redis.Client) error { return c.BLMove(ctx, "k", "l", "LEFT", "LEFT", 0).Err() },
+		"BZPOPMIN":   func(c *redis.Client) error { return c.BZPopMin(ctx, 0, "k").Err() },
+		"WAIT":       func(c *redis.Client) error { return c.Do(ctx, "wait", 1, 0).Err() },
+		"XREAD": func(c *redis.Client) error {
+			return c.XRead(ctx, &redis.XReadArgs{Streams: []string{"k", "0"}}).Err()
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var err error
+			newStage().does("a/1", func(th *Thread, c *redis.Client) { err = do(c) }).run(NewHost(t))
+			equal(t, "error", fmt.Sprint(err), "ERR lockstep: "+name+" may block and is not simulated")
+		})
+	}
+}
+
+func TestScriptsGivenAreInTheCacheFromTheStart(t *testing.T) {
+	const text = "return ARGV[1]"
+	var known, unknown error
+	s := newStage().does("a/1", func(th *Thread, c *redis.Client) {
+		known = redis.NewScript(text).EvalSha(context.Background(), c, nil, 1).Err()
+		unknown = redis.NewScript("return 2").EvalSha(context.Background(), c, nil).Err()
+	})
+	s.Scripts = []string{text}
+	s.run(NewHost(t))
+	equal(t, "known", known, nil)
+	equal(t, "unknown", kindOf(unknown), "NOSCRIPT No matching script. Please use EVAL.")
+}
+
+func TestAPublishIsRecordedAndReachesItsSubscribers(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		send func(*redis.Client)
+	}{
+		{"by PUBLISH", func(c *redis.Client) { c.Publish(context.Background(), "ch", "x") }},
+		{"by a script", func(c *redis.Client) {
+			redis.NewScript("return redis.call('publish', 'ch', 'x')").Eval(context.Background(), c, nil)
+		}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			var got []string
+			r := newStage().
+				does("a/1", func(th *Thread, client *redis.Client) { got = listen(th, client, "ch", 2*time.Second) }).
+				does("b/1", func(th *Thread, client *redis.Client) { th.At(time.Second); c.send(client) }).
+				run(NewHost(t))
+			equal(t, "received", fmt.Sprint(got), "[x@1.002s]")
+			published := pick(r, ofKind(model.KindPublish))
+			equal(t, "recorded", len(published), 1)
+			equal(t, "channel", published[0].Channel, "ch")
+			equal(t, "at", at(published[0]), time.Second+oneWay)
+		})
+	}
+}
