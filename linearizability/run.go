@@ -2,6 +2,7 @@ package linearizability
 
 import (
 	"cmp"
+	"fmt"
 	"maps"
 	"math"
 	"slices"
@@ -479,4 +480,35 @@ func (r *run) attemptSent(o *operation) int64 {
 		return m.AtNs
 	}
 	return o.AtNs
+}
+
+// fault is the trouble of a number; a rule that was never noted as begun has
+// its text from its hits.
+func (r *run) fault(number int) trouble {
+	for _, t := range r.faults {
+		if t.number == number {
+			return t
+		}
+	}
+	t := trouble{number: number, text: fmt.Sprintf("fault %d", number)}
+	for _, e := range r.rec.Events {
+		if e.Kind == model.KindHit && e.Fault == number {
+			t.from, t.text = e.AtNs, e.Text
+			break
+		}
+	}
+	return t
+}
+
+func serverFault(t trouble) bool {
+	return strings.HasPrefix(t.text, "server ") || strings.HasPrefix(t.text, "failover")
+}
+
+func sortedKeys[V any](m map[int]V) []int { return slices.Sorted(maps.Keys(m)) }
+
+func name(owners []string) string {
+	if len(owners) == 0 {
+		return "somebody"
+	}
+	return strings.Join(owners, ", ")
 }

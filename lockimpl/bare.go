@@ -95,9 +95,17 @@ func (l *bareLock) Name() string             { return l.name }
 func (l *bareLock) token(o Owner) string     { return fmt.Sprintf("%s:%d", l.c.id, o) }
 func (l *bareLock) doing(verb string) string { return fmt.Sprintf("%s %q", verb, l.name) }
 
-func (l *bareLock) attempt(ctx context.Context, o Owner, lease time.Duration) (bool, error) {
+// open refuses a call on a closed client.
+func (l *bareLock) open(verb string) error {
 	if l.c.closed.Load() {
-		return false, fmt.Errorf("%s: %w", l.doing("lock"), ErrClosed)
+		return fmt.Errorf("%s: %w", l.doing(verb), ErrClosed)
+	}
+	return nil
+}
+
+func (l *bareLock) attempt(ctx context.Context, o Owner, lease time.Duration) (bool, error) {
+	if err := l.open("lock"); err != nil {
+		return false, err
 	}
 	if lease == 0 {
 		lease = BareLease
@@ -158,8 +166,8 @@ func (l *bareLock) TryLockTimed(ctx context.Context, o Owner, opt TryOptions) (b
 }
 
 func (l *bareLock) Unlock(ctx context.Context, o Owner) (Release, error) {
-	if l.c.closed.Load() {
-		return 0, fmt.Errorf("%s: %w", l.doing("unlock"), ErrClosed)
+	if err := l.open("unlock"); err != nil {
+		return 0, err
 	}
 	n, err := l.release(ctx, o)
 	if err != nil {
@@ -190,16 +198,25 @@ func (l *bareLock) release(ctx context.Context, o Owner) (int64, error) {
 }
 
 func (l *bareLock) ForceUnlock(ctx context.Context) (bool, error) {
+	if err := l.open("force unlock"); err != nil {
+		return false, err
+	}
 	n, err := l.c.rdb.Del(ctx, l.name).Result()
 	return n > 0, outcome(l.doing("force unlock"), err)
 }
 
 func (l *bareLock) IsLocked(ctx context.Context) (bool, error) {
+	if err := l.open("look at"); err != nil {
+		return false, err
+	}
 	n, err := l.c.rdb.Exists(ctx, l.name).Result()
 	return n > 0, outcome(l.doing("look at"), err)
 }
 
 func (l *bareLock) IsHeldBy(ctx context.Context, o Owner) (bool, error) {
+	if err := l.open("look at"); err != nil {
+		return false, err
+	}
 	holder, err := l.c.rdb.Get(ctx, l.name).Result()
 	if errors.Is(err, redis.Nil) {
 		return false, nil
@@ -216,11 +233,14 @@ func (l *bareLock) HoldCount(ctx context.Context, o Owner) (int, error) {
 }
 
 func (l *bareLock) RemainTimeToLive(ctx context.Context) (time.Duration, error) {
+	if err := l.open("look at"); err != nil {
+		return 0, err
+	}
 	ms, err := l.c.rdb.Do(ctx, "PTTL", l.name).Int64()
 	return time.Duration(ms) * time.Millisecond, outcome(l.doing("look at"), err)
 }
 
-// noneLock grants everything.
+// noneLock grants everything, its client closed or not.
 type noneLock struct{ name string }
 
 func (l noneLock) Name() string                                 { return l.name }

@@ -436,3 +436,30 @@ func TestBareScripts(t *testing.T) {
 		}
 	}
 }
+
+func TestAClosedBareClientAnswersNothing(t *testing.T) {
+	c := NewBareClient(SetNXCad, nil, "c") // no call may reach Redis
+	l, err := c.GetLock("x")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Close(); err != nil {
+		t.Fatal(err)
+	}
+	ctx := context.Background()
+	for name, call := range map[string]func() error{
+		"Lock":             func() error { return l.Lock(ctx, 1, LockOptions{}) },
+		"TryLock":          func() error { _, err := l.TryLock(ctx, 1); return err },
+		"TryLockTimed":     func() error { _, err := l.TryLockTimed(ctx, 1, TryOptions{}); return err },
+		"Unlock":           func() error { _, err := l.Unlock(ctx, 1); return err },
+		"ForceUnlock":      func() error { _, err := l.ForceUnlock(ctx); return err },
+		"IsLocked":         func() error { _, err := l.IsLocked(ctx); return err },
+		"IsHeldBy":         func() error { _, err := l.IsHeldBy(ctx, 1); return err },
+		"HoldCount":        func() error { _, err := l.HoldCount(ctx, 1); return err },
+		"RemainTimeToLive": func() error { _, err := l.RemainTimeToLive(ctx); return err },
+	} {
+		if err := call(); !errors.Is(err, ErrClosed) {
+			t.Errorf("%s: got %v, want ErrClosed", name, err)
+		}
+	}
+}

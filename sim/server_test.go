@@ -151,7 +151,7 @@ func TestBlockingCommandsAreRefused(t *testing.T) {
 	for name, do := range map[string]func(*redis.Client) error{
 		"BLPOP":      func(c *redis.Client) error { return c.BLPop(ctx, time.Second, "k").Err() },
 		"BRPOP":      func(c *redis.Client) error { return c.BRPop(ctx, 0, "k").Err() },
-		"BRPOPLPUSH": func(c *redis.Client) error { return c.BRPopLPush(ctx, "k", "l", 0).Err() },
+		"BRPOPLPUSH": func(c *redis.Client) error { return c.Do(ctx, "brpoplpush", "k", "l", 0).Err() },
 		"BLMOVE":     func(c *redis.Client) error { return c.BLMove(ctx, "k", "l", "LEFT", "LEFT", 0).Err() },
 		"BZPOPMIN":   func(c *redis.Client) error { return c.BZPopMin(ctx, 0, "k").Err() },
 		"WAIT":       func(c *redis.Client) error { return c.Do(ctx, "wait", 1, 0).Err() },

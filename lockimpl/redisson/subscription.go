@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -136,20 +137,10 @@ func (s *subscriptions) closeAll() {
 	}
 	s.entries = map[string]*subscription{}
 	s.mu.Unlock()
-	slices.SortFunc(open, func(a, b *subscription) int { return compareStrings(a.channel, b.channel) })
+	slices.SortFunc(open, func(a, b *subscription) int { return strings.Compare(a.channel, b.channel) })
 	for _, e := range open {
 		_ = e.pubsub.Close()
 	}
-}
-
-func compareStrings(a, b string) int {
-	switch {
-	case a < b:
-		return -1
-	case a > b:
-		return 1
-	}
-	return 0
 }
 
 // acknowledged waits for the server's acknowledgement, at most for limit.

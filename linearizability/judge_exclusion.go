@@ -1,0 +1,154 @@
+package linearizability
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"lockstep/model"
+)
+
+// judgeMutualExclusion: two threads believe to hold at one instant.
+func judgeMutualExclusion(r *run) []Finding {
+	var out []Finding
+	for _, lock := range r.locks {
+		beliefs := r.beliefs(lock)
+		slices.SortStableFunc(beliefs, func(a, b belief) int { return cmp.Compare(a.from, b.from) })
+		// Of those that began earlier, the one that lasts longest overlaps if
+		// any does.
+		var longest *belief
+		for i := range beliefs {
+			b := &beliefs[i]
+			if longest != nil && longest.who != b.who && b.from < longest.to {
+				out = append(out, r.overlap(lock, *longest, *b))
+			}
+			if longest == nil || b.to > longest.to {
+				longest = b
+			}
+		}
+	}
+	return out
+}
+
+func (r *run) overlap(lock string, a, b belief) Finding {
+	f := Finding{
+		Judge: model.JudgeMutualExclusion, Verdict: Broken, AtNs: b.from,
+		Ops: []OpRef{a.grant.ref(), b.grant.ref()},
+	}
+	how, excuses := r.howLost(lock, a, b.from)
+	f.Why = fmt.Sprintf("%s was granted %s at %s while %s believed to hold it since %s%s",
+		b.who, lock, model.At(b.from), a.who, model.At(a.from), how)
+	f.Excuses = excuses
+	return f
+}
+
+// howLost says how a's hold had ended on the server before the instant at, and
+// what excuses it.
+func (r *run) howLost(lock string, a belief, at int64) (how string, excuses []model.Excuse) {
+	var lost *change
+	for i, c := range r.states[lock] {
+		if c.at <= at && c.before.Owner == a.who && c.after.Owner != a.who {
+			lost = &r.states[lock][i]
+		}
+	}
+	switch {
+	case lost == nil && r.shortened(lock, a, at) != nil:
+		t := r.fault(r.shortened(lock, a, at).fault)
+		return ": " + t.text + " had taken from it at " + model.At(t.from),
+			[]model.Excuse{{Circumstance: model.HoldRemoved, Fault: t.number, Why: t.text + " at " + model.At(t.from)}}
+	case lost == nil:
+		return ": the server never ended that hold, or never knew of it", nil
+	case lost.fault > 0:
+		t := r.fault(lost.fault)
+		return fmt.Sprintf(": %s had removed it at %s", t.text, model.At(lost.at)),
+			[]model.Excuse{{Circumstance: model.HoldRemoved, Fault: lost.fault, Why: t.text + " at " + model.At(t.from)}}
+	case lost.by != nil && lost.by.Op > 0 && r.ops[lost.by.Op-1].Action == model.ActForceUnlock:
+		who := r.ops[lost.by.Op-1].who
+		return fmt.Sprintf(": %s had forced it open at %s", who, model.At(lost.at)),
+			[]model.Excuse{{Circumstance: model.HoldRemoved, Why: who + " forced it open at " + model.At(lost.at)}}
+	case lost.by != nil:
+		return fmt.Sprintf(": %s of %s had ended it at %s", lost.by.Script, name(lost.by.owners), model.At(lost.at)), nil
+	}
+	how = fmt.Sprintf(": its lease had ended at %s", model.At(lost.at))
+	return how, r.whyExpired(lock, a, *lost)
+}
+
+// shortened finds a fault that took from a's hold without ending it: a failover
+// that lost a renewal or an entry.
+func (r *run) shortened(lock string, a belief, at int64) *change {
+	for i, c := range r.states[lock] {
+		if c.fault > 0 && a.from <= c.at && c.at <= at && c.before.Owner == a.who && c.after.Owner == a.who {
+			return &r.states[lock][i]
+		}
+	}
+	return nil
+}
+
+// whyExpired gives what kept a believer from noticing, or from renewing in
+// time, that its hold ended with its lease.
+func (r *run) whyExpired(lock string, a belief, lost change) []model.Excuse {
+	var out []model.Excuse
+	for _, p := range r.pauses(a.who) {
+		// Past the lease: it began while the hold lived and outlasted it.
+		if p.from < lost.at && lost.at < p.to {
+			out = append(out, model.Excuse{Circumstance: model.HolderStopped, Fault: p.number,
+				Why: fmt.Sprintf("%s from %s to %s", p.text, model.At(p.from), model.At(p.to))})
+		}
+	}
+	if a.lease > 0 {
+		return out // nothing renews it
+	}
+	for _, n := range r.metRenewals(lock, a.who, a.from, lost.at) {
+		t := r.fault(n.number)
+		if n.to+int64(r.rec.Params.Watchdog/3) > lost.at {
+			out = append(out, model.Excuse{Circumstance: model.HolderCutOff, Fault: n.number,
+				Why: fmt.Sprintf("%s, last at %s", t.text, model.At(n.to))})
+		}
+	}
+	return out
+}
+
+// metRenewals are the faults that met a holder's renewals within [from, to],
+// or kept them from leaving, each with the last instant at which it did.
+func (r *run) metRenewals(lock, who string, from, to int64) []trouble {
+	last := map[int]int64{}
+	for _, m := range r.ordered {
+		if m.Script != "renew" || !slices.Contains(m.owners, who) || !slices.Contains(m.Locks, lock) {
+			continue
+		}
+		for _, h := range m.hits {
+			if from <= h.AtNs && h.AtNs <= to {
+				last[h.Fault] = max(last[h.Fault], h.AtNs)
+			}
+		}
+	}
+	for _, p := range r.cuts(who) {
+		if p.from <= to && p.to >= from {
+			last[p.number] = max(last[p.number], min(p.to, to))
+		}
+	}
+	for _, p := range r.pauses(who) {
+		// A pause that held no renewal back, and was too short to cover the time
+		// of one, changed nothing.
+		if p.from <= to && p.to >= from && (p.to-p.from >= int64(r.rec.Params.Watchdog/3) || r.heldBack(p, who)) {
+			last[p.number] = max(last[p.number], min(p.to, to))
+		}
+	}
+	for _, t := range r.faults {
+		if t.process == "" && t.from <= to && t.to >= from && serverFault(t) {
+			last[t.number] = max(last[t.number], min(t.to, to))
+		}
+	}
+	var out []trouble
+	for _, f := range sortedKeys(last) {
+		out = append(out, trouble{number: f, from: from, to: last[f]})
+	}
+	return out
+}
+
+// heldBack: a renewal of the thread was sent, or its answer came, in the pause.
+func (r *run) heldBack(p trouble, who string) bool {
+	return slices.ContainsFunc(r.ordered, func(m *msg) bool {
+		return m.Script == "renew" && slices.Contains(m.owners, who) && m.AtNs <= p.to && (m.AtNs >= p.from || m.delivered >= p.from)
+	})
+}

@@ -1,0 +1,215 @@
+package linearizability
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"lockstep/model"
+)
+
+// judgeLease: what must be true of leases and renewals.
+func judgeLease(r *run) []Finding {
+	var out []Finding
+	for _, lock := range r.locks {
+		out = append(out, r.leases(lock)...)
+		out = append(out, r.lateRenewals(lock)...)
+	}
+	return out
+}
+
+func (r *run) leases(lock string) []Finding {
+	var out []Finding
+	add := func(at int64, format string, args ...any) {
+		out = append(out, Finding{Judge: model.JudgeLease, Verdict: Broken, AtNs: at, Why: fmt.Sprintf(format, args...)})
+	}
+	beliefs := r.beliefs(lock)
+	changes := r.states[lock]
+	endless := false
+	for _, c := range changes {
+		who := c.after.Owner
+		if c.after.Held() && c.after.ExpiresMs < 0 && !endless {
+			endless = true
+			add(c.at, "the hold of %s on %s has no time to live since %s", who, lock, model.At(c.at))
+		}
+		if c.by != nil && c.after.Held() && c.after.ExpiresMs >= 0 && (c.before.Owner != who || c.after.ExpiresMs != c.before.ExpiresMs) {
+			if most := r.mostLease(lock, who, c); most > 0 {
+				got := c.after.ExpiresMs - c.at/int64(time.Millisecond)
+				if time.Duration(got)*time.Millisecond > most {
+					add(c.at, "at %s the hold of %s on %s got a lease of %v, and asked for %v at most", model.At(c.at), who, lock, time.Duration(got)*time.Millisecond, most)
+				}
+			}
+		}
+		if c.expired && c.ended() {
+			if b := believer(beliefs, c.before.Owner, c.at); b != nil && b.lease == 0 {
+				if f, late := r.unrenewed(lock, *b, c); late {
+					out = append(out, f)
+				}
+			}
+		}
+	}
+	// An orphan outlives its lease.
+	for _, process := range slices.Sorted(maps.Keys(r.dead)) {
+		died := r.dead[process]
+		held := r.stateAt(lock, died)
+		if !strings.HasPrefix(held.Owner, process+"/") || held.ExpiresMs < 0 {
+			held = model.LockState{}
+		}
+		for _, c := range changes {
+			if c.at > died && c.started() && strings.HasPrefix(c.after.Owner, process+"/") {
+				held = c.after // what it had sent before it died
+				continue
+			}
+			if c.at > died && held.Held() && c.after.Owner == held.Owner && c.after.ExpiresMs > held.ExpiresMs {
+				if c.by != nil && c.by.AtNs <= died {
+					held = c.after // sent while it lived
+					continue
+				}
+				add(c.at, "the hold of %s on %s was prolonged at %s, although it had died at %s", held.Owner, lock, model.At(c.at), model.At(died))
+				break
+			}
+		}
+	}
+	return out
+}
+
+// mostLease is the longest lease that an owner may have after a change: what
+// its calls asked for, or the watchdog timeout where it asked for none.
+func (r *run) mostLease(lock, who string, c change) time.Duration {
+	if c.by == nil || !slices.Contains(c.by.owners, who) {
+		return 0
+	}
+	var most time.Duration
+	unlimited := false
+	began := c.at // when the present hold did
+	for _, s := range r.states[lock] {
+		if s.started() && s.after.Owner == who && s.at <= c.at {
+			began = s.at
+		}
+	}
+	for _, o := range r.opsOf(lock) {
+		if o.who != who || o.AtNs > c.at || !o.Action.Acquires() {
+			continue
+		}
+		// Calls of before this hold began count only when they are open: their
+		// command may arrive late.
+		g := r.grants(o)
+		before := len(g) > 0 && g[len(g)-1].at < began || len(g) == 0 && o.outcome != model.Unknown
+		if before && o.returned() < c.at {
+			continue
+		}
+		if o.LeaseNs == 0 {
+			unlimited = true
+		}
+		most = max(most, time.Duration(o.LeaseNs))
+	}
+	if unlimited {
+		most = max(most, r.rec.Params.Watchdog)
+	}
+	return most
+}
+
+func believer(beliefs []belief, who string, at int64) *belief {
+	for i := range beliefs {
+		if b := &beliefs[i]; b.who == who && b.from <= at && at < b.to {
+			return b
+		}
+	}
+	return nil
+}
+
+// unrenewed: a hold with a watchdog ended by expiry although nothing had met
+// its messages for a watchdog period.
+func (r *run) unrenewed(lock string, b belief, c change) (Finding, bool) {
+	last := b.from
+	why := "no fault met its messages"
+	for _, t := range r.metRenewals(lock, b.who, b.from-int64(r.rec.Params.Watchdog), c.at) {
+		if t.to >= last {
+			last = t.to
+			why = fmt.Sprintf("the last fault that met its messages was %s at %s", r.fault(t.number).text, model.At(t.to))
+		}
+	}
+	if c.at-last < int64(r.rec.Params.Watchdog/3) {
+		return Finding{}, false
+	}
+	return Finding{Judge: model.JudgeLease, Verdict: Broken, AtNs: c.at, Ops: []OpRef{b.grant.ref()},
+		Why: fmt.Sprintf("the hold of %s on %s ended with its lease at %s while %s believed to hold it and its watchdog should have renewed it; %s",
+			b.who, lock, model.At(c.at), b.who, why)}, true
+}
+
+// lateRenewals: renewals sent after the release of the last level returned, or
+// for an acquire that returned without a grant.
+func (r *run) lateRenewals(lock string) []Finding {
+	type known struct {
+		at     int64
+		levels int
+		open   *operation // a call that may change the levels
+		lost   bool       // the hold is gone, and no call has returned since
+		why    string
+		last   *operation
+	}
+	owners := map[string]*known{}
+	of := func(who string) *known {
+		if owners[who] == nil {
+			owners[who] = &known{why: "it never held it"}
+		}
+		return owners[who]
+	}
+	var out []Finding
+	told := map[string]bool{}
+	changes := r.states[lock]
+	for i := range r.rec.Events {
+		e := &r.rec.Events[i]
+		switch {
+		case e.Kind == model.KindState && e.Lock == lock:
+			c := changes[0]
+			changes = changes[1:]
+			if c.ended() && (c.by == nil || !slices.Contains(c.by.owners, c.before.Owner)) {
+				k := of(c.before.Owner)
+				k.levels, k.lost = 0, true
+			}
+		case e.Kind == model.KindInvoke && e.Lock == lock:
+			of(e.ThreadName()).open = r.ops[e.Op-1]
+		case e.Kind == model.KindReturn && e.Lock == lock:
+			o := r.ops[e.Op-1]
+			k := of(o.who)
+			k.open, k.last, k.lost = nil, o, false
+			switch {
+			case o.outcome == model.Granted:
+				k.levels++
+			case o.Action == model.ActUnlock && (o.outcome == model.Released || o.outcome == model.StillHeld):
+				k.levels = max(0, k.levels-1)
+			case o.Action == model.ActUnlock && (o.outcome == model.NotHeld || o.outcome == model.Unknown || o.outcome == model.Failed):
+				k.levels = max(0, k.levels-1)
+				if o.outcome == model.NotHeld {
+					k.levels = 0
+				}
+			}
+			if k.levels == 0 {
+				k.at = e.AtNs
+				k.why = fmt.Sprintf("its %s had returned %s at %s", o.Action, o.outcome, model.At(e.AtNs))
+			}
+		case e.Kind == model.KindSend && e.Script == "renew" && e.AtNs < r.endNs:
+			for j, l := range e.Locks {
+				if l != lock || j >= len(e.Owners) {
+					continue
+				}
+				who := e.Owners[j]
+				k := of(who)
+				if k.levels > 0 || k.lost || k.open != nil || told[who] {
+					continue
+				}
+				told[who] = true
+				f := Finding{Judge: model.JudgeLease, Verdict: Broken, AtNs: e.AtNs,
+					Why: fmt.Sprintf("a renewal of %s for %s was sent at %s, although %s", lock, who, model.At(e.AtNs), k.why)}
+				if k.last != nil {
+					f.Ops = []OpRef{k.last.ref()}
+				}
+				out = append(out, f)
+			}
+		}
+	}
+	return out
+}

@@ -1,0 +1,336 @@
+package linearizability
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"lockstep/model"
+)
+
+// judgeLiveness: nobody believes to hold, the server is healthy, and a waiter
+// gets nothing for longer than the bound.
+func judgeLiveness(r *run) []Finding {
+	var out []Finding
+	for _, lock := range r.locks {
+		busy, disturbed := r.occupied(lock), r.disturbances(lock)
+		for _, o := range r.opsOf(lock) {
+			if f, ok := r.stuck(lock, o); ok {
+				out = append(out, f)
+				continue
+			}
+			if o.Action != model.ActLock && o.Action != model.ActTryLockTimed {
+				continue
+			}
+			if f, ok := r.forgotten(lock, o, busy, disturbed); ok {
+				out = append(out, f)
+			}
+		}
+	}
+	return out
+}
+
+// stuckAfter is longer than any client takes to give a command up: the resends
+// of a renewal take 22 s.
+const stuckAfter = 25 * time.Second
+
+// stuck: after calm, a call that waits for nobody never returned: an unlock, a
+// single try, a timed one whose time was long over.
+func (r *run) stuck(lock string, o *operation) (Finding, bool) {
+	if o.outcome != model.Waiting || o.Action == model.ActLock || r.goneAt(o.who) < r.endNs {
+		return Finding{}, false
+	}
+	since := max(o.AtNs, r.calmNs)
+	if o.WaitNs > 0 {
+		since = max(since, o.waitsUntil())
+	}
+	if r.endNs-since <= int64(stuckAfter) {
+		return Finding{}, false
+	}
+	return Finding{Judge: model.JudgeLiveness, Verdict: Broken, AtNs: since, Ops: []OpRef{o.ref()},
+		Why: fmt.Sprintf("%s of %s by %s, called at %s, had not returned at %s, although every fault was over at %s",
+			o.Action, lock, o.who, model.At(o.AtNs), model.At(r.endNs), model.At(r.calmNs))}, true
+}
+
+// span is a stretch of time.
+type span struct{ from, to int64 }
+
+// occupied are the times in which somebody believed to hold the lock, was
+// served by it or was giving it up, and those in which a fault was on: waiting
+// then is not waiting for nobody. Sorted by their beginning.
+func (r *run) occupied(lock string) []span {
+	busy := r.served(lock)
+	for _, o := range r.opsOf(lock) {
+		if o.Action == model.ActUnlock && r.stateAt(lock, o.AtNs).Owner == o.who {
+			busy = append(busy, span{o.AtNs, min(o.returned(), r.goneAt(o.who))})
+		}
+	}
+	for _, b := range r.beliefs(lock) {
+		busy = append(busy, span{b.from, b.to})
+	}
+	for _, t := range r.faults {
+		busy = append(busy, span{t.from, t.to})
+	}
+	for _, m := range r.ordered {
+		if !slices.Contains(m.Locks, lock) {
+			continue
+		}
+		for _, h := range m.hits {
+			busy = append(busy, span{h.AtNs, h.AtNs})
+		}
+	}
+	slices.SortFunc(busy, func(a, b span) int { return cmp.Compare(a.from, b.from) })
+	return busy
+}
+
+// forgotten looks for a time in which a waiter waited for nobody.
+func (r *run) forgotten(lock string, o *operation, busy []span, disturbed []disturbance) (Finding, bool) {
+	until := min(o.returned(), o.waitsUntil(), o.interrupted, r.diedAt(o.who), r.endNs)
+	idle := o.AtNs
+	disturbed = append(slices.Clip(disturbed), r.ownDisturbances(o)...)
+	if r.rec.Params.Fair {
+		// Whoever stands in front holds up those behind it.
+		for _, x := range r.opsOf(lock) {
+			if x != o && x.Action != model.ActUnlock && x.AtNs < until && x.returned() > o.AtNs {
+				disturbed = append(disturbed, r.ownDisturbances(x)...)
+			}
+		}
+	}
+	if own := o.unanswered(); len(own) > 0 {
+		busy = append(own, busy...)
+		slices.SortStableFunc(busy, func(a, b span) int { return cmp.Compare(a.from, b.from) })
+	}
+	for i := 0; i <= len(busy) && idle < until; i++ {
+		next := span{until, until}
+		if i < len(busy) {
+			next = busy[i]
+		}
+		if end := min(next.from, until); end-idle > int64(time.Second) {
+			if bound, why := r.bound(lock, disturbed, idle, end); end-idle > bound {
+				return Finding{Judge: model.JudgeLiveness, Verdict: Broken, AtNs: idle + bound, Ops: []OpRef{o.ref()},
+					Excuses: r.deadInFront(lock, idle),
+					Why: fmt.Sprintf("%s waited for %s from %s to %s while nobody believed to hold it; the bound is %v%s",
+						o.who, lock, model.At(idle), model.At(end), time.Duration(bound), why)}, true
+			}
+		}
+		idle = max(idle, next.to)
+	}
+	return Finding{}, false
+}
+
+// unanswered are the times in which the call waited for the answer to a
+// command of its own that a fault had met.
+func (o *operation) unanswered() []span {
+	var out []span
+	for i, m := range o.sent {
+		if m.lost == nil && len(m.hits) == 0 {
+			continue
+		}
+		to := o.returned()
+		if m.delivered >= 0 {
+			to = m.delivered
+		} else if i+1 < len(o.sent) {
+			to = o.sent[i+1].AtNs
+		}
+		out = append(out, span{m.AtNs, to})
+	}
+	return out
+}
+
+// served are the times in which the server held the lock for a thread that
+// had not asked to give it up, from the grant on: the thread may not know of it
+// yet, or believe that its lease is over. Not those of calls that ended without
+// a grant: nobody will give these up.
+func (r *run) served(lock string) []span {
+	var out []span
+	ops := r.opsOf(lock)
+	for _, o := range ops {
+		grants := r.grants(o)
+		if len(grants) == 0 {
+			continue
+		}
+		from, to := grants[0].at, min(r.goneAt(o.who), r.endNs)
+		if o.outcome != model.Granted {
+			to = min(to, o.returned())
+		}
+		for _, u := range ops {
+			if u.who == o.who && u.Action == model.ActUnlock && u.AtNs >= o.returned() {
+				to = min(to, u.AtNs)
+			}
+		}
+		for _, c := range r.states[lock] {
+			if c.at > from && c.before.Owner == o.who && c.after.Owner != o.who {
+				to = min(to, c.at)
+			}
+		}
+		if from < to {
+			out = append(out, span{from, to})
+		}
+	}
+	return out
+}
+
+// disturbance is an event after which a waiter may have to wait for a lease to
+// end: nobody tells it, or nobody knows, that the lock is free.
+type disturbance struct {
+	from  int64
+	at    int64 // when it last had an effect, not before from
+	what  string
+	extra time.Duration // how long it may cost; 0: a lease
+}
+
+// resend is what a client may need to notice that its command was lost and to
+// send it again, or to give up: Redisson's subscription timeout of 7.5 s is the
+// longest of its waits.
+const resend = 7500 * time.Millisecond
+
+// disturbances of one lock, and of those that all locks share.
+func (r *run) disturbances(lock string) []disturbance {
+	var out []disturbance
+	for _, process := range slices.Sorted(maps.Keys(r.dead)) {
+		// What the dead held, or were still given, ends with its lease.
+		for _, at := range r.orphaned(lock, process) {
+			out = append(out, disturbance{from: at, at: at, what: "a crash"})
+		}
+	}
+	for _, x := range r.opsOf(lock) {
+		switch {
+		case x.ret == nil:
+		case x.outcome == model.Unknown || x.interrupted < math.MaxInt64:
+			out = append(out, disturbance{from: x.returned(), at: r.lastTouch(x), what: "a call of unknown outcome"})
+		case x.Action == model.ActUnlock && x.outcome == model.Failed:
+			out = append(out, disturbance{from: x.returned(), at: r.lastTouch(x), what: "a release that failed"})
+		}
+	}
+	for i := range r.rec.Events {
+		e := &r.rec.Events[i]
+		switch {
+		case e.Kind == model.KindLost && e.Dir == "push" && e.Why != "nobody waits for it":
+			out = append(out, disturbance{from: e.AtNs, at: e.AtNs, what: "a lost wake-up"})
+		case e.Kind == model.KindClose:
+			out = append(out, disturbance{from: e.AtNs, at: e.AtNs, what: "a client that closed"})
+		}
+	}
+	for _, c := range r.states[lock] {
+		if c.fault > 0 && c.ended() {
+			out = append(out, disturbance{from: c.at, at: c.at, what: "a hold that another hand removed, which wakes nobody"})
+		}
+	}
+	return out
+}
+
+// ownDisturbances are the faults that met the waiter's own client.
+func (r *run) ownDisturbances(o *operation) []disturbance {
+	var out []disturbance
+	for _, t := range append(r.cuts(o.who), r.pauses(o.who)...) {
+		out = append(out, disturbance{from: t.to, at: t.to, what: t.text, extra: resend})
+	}
+	for _, m := range r.ordered {
+		if m.Process == o.Process && m.Op == o.Op || m.lost != nil && m.Process == o.Process && m.Script == "" {
+			for _, h := range m.hits {
+				out = append(out, disturbance{from: h.AtNs, at: h.AtNs, what: h.Text, extra: resend})
+			}
+		}
+	}
+	return out
+}
+
+// lastTouch is when the owner of a call that ended badly last had to do with
+// the hold that it may have left behind: entering it again and leaving once
+// more puts its time to live back without ending it.
+func (r *run) lastTouch(x *operation) int64 {
+	at := x.returned()
+	end := int64(math.MaxInt64)
+	for _, c := range r.states[x.Lock] {
+		if c.at > at && c.before.Owner == x.who && c.after.Owner != x.who {
+			end = c.at
+			break
+		}
+	}
+	for _, o := range r.opsOf(x.Lock) {
+		if o.who == x.who && o.ret != nil && o.outcome != model.Waiting && o.AtNs < end {
+			at = max(at, min(o.returned(), end))
+		}
+	}
+	return at
+}
+
+// bound is how long a waiter may get nothing from the instant from on.
+func (r *run) bound(lock string, disturbed []disturbance, from, to int64) (ns int64, why string) {
+	ns = int64(time.Second)
+	lease := max(r.rec.Params.Watchdog, 0)
+	for _, x := range r.opsOf(lock) {
+		if x.AtNs < to {
+			lease = max(lease, time.Duration(x.LeaseNs))
+		}
+	}
+	for _, d := range disturbed {
+		cost := lease
+		if d.extra > 0 {
+			cost = d.extra
+		}
+		if d.from > to || d.at+int64(cost) < from {
+			continue
+		}
+		if until := min(max(d.at, from), to) + int64(time.Second) + int64(cost); until-from > ns {
+			ns = until - from
+			why = fmt.Sprintf(" (a second and %v, after %s)", cost, d.what)
+		}
+	}
+	if r.rec.Params.Fair && len(r.dead) > 0 {
+		wait := r.rec.Params.FairWait
+		for _, x := range r.opsOf(lock) {
+			wait = max(wait, time.Duration(x.WaitNs))
+		}
+		if two := int64(2*wait + time.Second); len(r.deadWaiters(lock, from)) > 0 && two > ns {
+			ns = two
+			why = " (two waits of this lock and a second, with dead waiters in front)"
+		}
+	}
+	return ns, why
+}
+
+// orphaned are the instants from which the lock was held by a dead process.
+func (r *run) orphaned(lock, process string) []int64 {
+	died := r.dead[process]
+	var out []int64
+	if strings.HasPrefix(r.stateAt(lock, died).Owner, process+"/") {
+		out = append(out, died)
+	}
+	for _, c := range r.states[lock] {
+		if c.at > died && c.started() && strings.HasPrefix(c.after.Owner, process+"/") {
+			out = append(out, c.at)
+		}
+	}
+	return out
+}
+
+// deadWaiters are the threads in the queue whose process is dead.
+func (r *run) deadWaiters(lock string, at int64) []string {
+	var out []string
+	for _, who := range r.stateAt(lock, at).Queue {
+		if r.diedAt(who) <= at {
+			out = append(out, who)
+		}
+	}
+	return out
+}
+
+// deadInFront excuses a wait behind more than one dead waiter.
+func (r *run) deadInFront(lock string, at int64) []model.Excuse {
+	var out []model.Excuse
+	dead := r.deadWaiters(lock, at)
+	if len(dead) < 2 {
+		return nil
+	}
+	for _, t := range r.faults {
+		if strings.HasPrefix(t.text, "crash of ") && slices.ContainsFunc(dead, func(who string) bool { return strings.HasPrefix(who, t.process+"/") }) {
+			out = append(out, model.Excuse{Circumstance: model.DeadWaiters, Fault: t.number, Why: t.text + " at " + model.At(t.from)})
+		}
+	}
+	return out
+}

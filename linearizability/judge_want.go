@@ -1,0 +1,33 @@
+package linearizability
+
+import (
+	"fmt"
+
+	"lockstep/model"
+)
+
+// judgeWant: a step's want, reply or read was not met.
+func judgeWant(r *run) []Finding {
+	var out []Finding
+	for _, e := range r.rec.Events {
+		if e.Kind == model.KindCheck && !e.Met {
+			out = append(out, Finding{Judge: model.JudgeWant, Verdict: Broken, AtNs: e.AtNs,
+				Why: fmt.Sprintf("%s at %s: %s", e.ThreadName(), model.At(e.AtNs), e.Text)})
+		}
+	}
+	return out
+}
+
+// JudgeHarness is the name under which the harness accuses itself.
+const JudgeHarness = "harness"
+
+// judgeDefects: the harness itself went wrong, or the lock panicked.
+func judgeDefects(r *run) []Finding {
+	var out []Finding
+	for _, e := range r.rec.Events {
+		if e.Kind == model.KindDefect {
+			out = append(out, Finding{Judge: JudgeHarness, Verdict: Undecided, AtNs: e.AtNs, Why: e.Text})
+		}
+	}
+	return out
+}
