@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"sync"
@@ -195,16 +196,26 @@ func TestASeedRepeatsItsRecordWhateverRanBefore(t *testing.T) {
 	}
 }
 
-// TestGoroutinesThatStartAtOnceCompeteInOneOrder: a call that starts five
-// goroutines at one instant, for three connections. The runtime begins with
-// the last one started, but for when the collector runs just then.
-func TestGoroutinesThatStartAtOnceCompeteInOneOrder(t *testing.T) {
-	h := NewHost(t)
-	for seed := range uint64(8) {
-		want := crowded(NewSeeded(seed), 0).run(h).Record.Digest()
-		for range 5 {
-			equal(t, fmt.Sprint("digest of seed ", seed), crowded(NewSeeded(seed), 0).run(h).Record.Digest(), want)
+// A collection reorders goroutines that are runnable at one instant, so none
+// may run within a world; afterwards the collector is on again.
+func TestNoCollectionWithinARun(t *testing.T) {
+	collections := func() uint32 {
+		var m runtime.MemStats
+		runtime.ReadMemStats(&m)
+		return m.NumGC
+	}
+	var before, after uint32
+	newStage().does("a/1", func(th *Thread, c *redis.Client) {
+		before = collections()
+		for range 50 {
+			c.Set(context.Background(), "k", strings.Repeat("x", 1<<20), 0)
 		}
+		after = collections()
+	}).run(NewHost(t))
+	equal(t, "collections", after-before, 0)
+	runtime.GC()
+	if was := debug.SetGCPercent(100); was <= 0 {
+		t.Errorf("the collector was left at %d percent", was)
 	}
 }
 
