@@ -1470,3 +1470,52 @@ func TestReenteredIsTheHoldersOwn(t *testing.T) {
 		t.Error("a second entry was not noticed")
 	}
 }
+
+func TestACallThatNeverReturns(t *testing.T) {
+	testJudged(t, []judged{
+		{rule: "an unlock, long after calm", finds: "liveness bug: unlock of l by a/1, called at 1.000s, had not returned at 99.000s", record: `
+			0     a/1 takes
+			1000  a/1 invoke unlock
+			2000  server calm
+			99000 server leave`},
+		{rule: "an unlock that may still be given up", record: `
+			0     a/1 takes
+			1000  a/1 invoke unlock
+			2000  server calm
+			26000 server leave`},
+		{rule: "a timed try whose time is long over", finds: "liveness bug: try_lock_timed of l by b/1", record: `
+			0     a/1 takes
+			1000  b/1 waits try_lock_timed wait=500
+			2000  server calm
+			99000 server leave`},
+		{rule: "a lock() waits for as long as somebody holds", record: `
+			0     a/1 takes
+			1000  b/1 waits lock
+			2000  server calm
+			99000 server leave`},
+		{rule: "the dead return nothing", record: `
+			0     a/1 takes
+			1000  a/1 invoke unlock
+			1001  server fault 1 crash of a
+			2000  server calm
+			99000 server leave`},
+	})
+}
+
+func TestWhatAFailoverLeavesIsTheTruth(t *testing.T) {
+	testJudged(t, []judged{
+		{rule: "a level of re-entry lost", record: `
+			0    a/1 takes
+			100  a/1 takes -> a/1 2 30101
+			200  server fault 1 failover that loses the last 1 writes -> a/1 1 30001
+			300  a/1 releases
+			9000 server leave`},
+		{rule: "without the failover it is a level too few", finds: `
+			linearizable bug: answered released
+			hold-count bug: the server counts 0 for a/1`, record: `
+			0    a/1 takes
+			100  a/1 takes -> a/1 2 30101
+			300  a/1 releases
+			9000 server leave`},
+	})
+}
