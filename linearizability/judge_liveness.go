@@ -200,7 +200,9 @@ func (r *run) disturbances(lock string) []disturbance {
 	for _, x := range r.opsOf(lock) {
 		switch {
 		case x.ret == nil:
-		case x.outcome == model.Unknown || x.interrupted < math.MaxInt64:
+		case x.interrupted < math.MaxInt64:
+			out = append(out, disturbance{from: x.returned(), at: r.lastTouch(x), what: "an interrupted call"})
+		case x.outcome == model.Unknown:
 			out = append(out, disturbance{from: x.returned(), at: r.lastTouch(x), what: "a call of unknown outcome"})
 		case x.Action == model.ActUnlock && x.outcome == model.Failed:
 			out = append(out, disturbance{from: x.returned(), at: r.lastTouch(x), what: "a release that failed"})
