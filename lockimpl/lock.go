@@ -29,6 +29,9 @@ var (
 	// ErrNotHeld: the caller does not hold the lock (Redisson's
 	// IllegalMonitorStateException). Nothing was changed.
 	ErrNotHeld = errors.New("lock not held by this owner")
+	// ErrReentry: the caller holds the lock already, and it is not reentrant
+	// (Redisson's IllegalMonitorStateException). Nothing was changed.
+	ErrReentry = errors.New("lock held by this owner already, and not reentrant")
 	// ErrUnknownOutcome: a command was sent and its answer never came (a
 	// timeout, a lost connection, an interrupt). It may have run or not, or may
 	// still run. Redisson has no such outcome: it throws, or answers false.

@@ -28,7 +28,12 @@ type Config struct {
 	ResponseTimeout time.Duration
 	// RetryAttempts bounds resends; negative: none.
 	RetryAttempts int
-	Environment   lockimpl.Environment
+	// UncheckedArguments lets through what the Java library lets through and
+	// does with it what the release does: a lease below a millisecond, a
+	// negative lease or wait, a name that breaks in a cluster. Without it such
+	// arguments are refused with ErrInvalid before anything is sent.
+	UncheckedArguments bool
+	Environment        lockimpl.Environment
 	// Log gets what the watchdog has to say; nil: nothing.
 	Log *slog.Logger
 }
@@ -44,6 +49,7 @@ type Client struct {
 	fairWait  time.Duration
 	response  time.Duration
 	attempts  int
+	unchecked bool
 	env       lockimpl.Environment
 	log       *slog.Logger
 
@@ -69,6 +75,7 @@ func NewClient(rdb redis.UniversalClient, cfg Config) *Client {
 		fairWait:  orElse(cfg.FairWait, rel.FairWait),
 		response:  orElse(cfg.ResponseTimeout, ResponseTimeout),
 		attempts:  rel.RetryAttempts,
+		unchecked: cfg.UncheckedArguments,
 		env:       cfg.Environment.WithDefaults(),
 		log:       cfg.Log,
 	}
@@ -83,14 +90,7 @@ func NewClient(rdb redis.UniversalClient, cfg Config) *Client {
 	}
 	c.closing, c.close = context.WithCancel(context.Background())
 	c.channels.client = c
-	switch rel.Watchdog {
-	case WatchdogEntryQueue:
-		c.watchdog = &entryWatchdog{client: c, entries: map[string]*renewalEntry{}}
-	case WatchdogTask:
-		c.watchdog = &taskWatchdog{client: c, entries: map[string]*renewalEntry{}}
-	default:
-		panic("redisson: release " + rel.Version + " names no watchdog")
-	}
+	c.watchdog = newWatchdog(c)
 	return c
 }
 
@@ -117,29 +117,70 @@ func (c *Client) ID() string { return c.id }
 
 // GetLock makes a plain lock object.
 func (c *Client) GetLock(name string) (lockimpl.Lock, error) {
-	l, err := c.newLock(name)
-	if err != nil {
-		return nil, err
-	}
-	l.scripts = plainScripts{l}
-	return l, nil
+	return c.newLock(name, family{
+		acquire: c.rel.Acquire, tryAcquire: c.rel.Acquire,
+		unlock: c.rel.Unlock, forceUnlock: c.rel.ForceUnlock,
+	})
 }
 
 // GetFairLock makes a fair lock object.
 func (c *Client) GetFairLock(name string) (lockimpl.Lock, error) {
-	l, err := c.newLock(name)
-	if err != nil {
-		return nil, err
-	}
-	l.scripts = fairScripts{l}
-	return l, nil
+	return c.newLock(name, c.fair(c.rel.FairAcquire, c.rel.FairTryAcquire))
 }
 
-func (c *Client) newLock(name string) (*lock, error) {
-	if err := lockimpl.CheckName(name); err != nil {
+// GetFencedLock makes an object of the lock whose holds are numbered; a
+// release without one gives ErrInvalid.
+func (c *Client) GetFencedLock(name string) (FencedLock, error) {
+	f := c.rel.Fenced
+	if f == nil {
+		return nil, c.lacks("fenced lock")
+	}
+	l, err := c.newLock(name, family{
+		acquire: f.Acquire, tryAcquire: f.Acquire,
+		unlock: c.rel.Unlock, forceUnlock: c.rel.ForceUnlock,
+	})
+	return fencedLock{l}, err
+}
+
+// GetNonReentrantLock makes a plain lock object that refuses its own holder
+// with ErrReentry; a release without one gives ErrInvalid.
+func (c *Client) GetNonReentrantLock(name string) (lockimpl.Lock, error) {
+	n := c.rel.NonReentrant
+	if n == nil {
+		return nil, c.lacks("non-reentrant lock")
+	}
+	return c.newLock(name, family{
+		acquire: n.Acquire, tryAcquire: n.Acquire,
+		unlock: c.rel.Unlock, forceUnlock: c.rel.ForceUnlock,
+	})
+}
+
+// GetNonReentrantFairLock makes a fair lock object that refuses its own holder
+// with ErrReentry; a release without one gives ErrInvalid.
+func (c *Client) GetNonReentrantFairLock(name string) (lockimpl.Lock, error) {
+	n := c.rel.NonReentrant
+	if n == nil {
+		return nil, c.lacks("non-reentrant lock")
+	}
+	return c.newLock(name, c.fair(n.FairAcquire, n.FairTryAcquire))
+}
+
+func (c *Client) fair(acquire, tryAcquire Script) family {
+	return family{
+		acquire: acquire, tryAcquire: tryAcquire, leave: &c.rel.FairLeave,
+		unlock: c.rel.FairUnlock, forceUnlock: c.rel.FairForceUnlock,
+	}
+}
+
+func (c *Client) lacks(what string) error {
+	return fmt.Errorf("%w: the port of redisson %s has no %s", lockimpl.ErrInvalid, c.rel.Version, what)
+}
+
+func (c *Client) newLock(name string, f family) (*lock, error) {
+	if err := lockimpl.CheckName(name); err != nil && !c.unchecked {
 		return nil, err
 	}
-	return &lock{c: c, name: name, leaseField: c.watchdogT}, nil
+	return &lock{c: c, name: name, family: f, leaseField: c.watchdogT}, nil
 }
 
 // Close ends the watchdog and the subscriptions without unlocking: what this
@@ -159,9 +200,12 @@ func (c *Client) owner(o lockimpl.Owner) string {
 
 func (c *Client) nowMillis() int64 { return c.env.Now().UnixMilli() }
 
+// publishCommand is how a release of a lock is published.
+func (c *Client) publishCommand() string { return "PUBLISH" }
+
 func (c *Client) latchLife(o lockimpl.Owner) time.Duration {
 	attempts := max(c.attempts, 1)
-	return (c.response + c.rel.LatchDelay.of(attempts, o, c.env)) * time.Duration(attempts)
+	return (c.response + c.rel.RetryDelay.of(attempts, o, c.env)) * time.Duration(attempts)
 }
 
 // ChannelName is where releases of a lock are published: its own channel, the
@@ -177,6 +221,9 @@ func QueueName(lock string) string { return prefixName("redisson_lock_queue", lo
 // DeadlinesName is the sorted set of a fair lock's waiters by deadline, in
 // milliseconds of the clients' epoch.
 func DeadlinesName(lock string) string { return prefixName("redisson_lock_timeout", lock) }
+
+// TokenName is the counter of a fenced lock's tokens.
+func TokenName(lock string) string { return prefixName("redisson_lock_token", lock) }
 
 func latchName(lock, request string) string {
 	return prefixName("redisson_unlock_latch", lock) + ":" + request

@@ -85,11 +85,15 @@ func (c *Client) execute(ctx context.Context, o lockimpl.Owner, kind ScriptKind,
 			}
 			return reply{err: lockimpl.ErrClosed}
 		}
-		again := retryable(err) || lockimpl.MayHaveRun(err) && c.rel.resends(kind)
+		delay := c.rel.RetryDelay
+		again := retryable(err)
+		if !again && lockimpl.MayHaveRun(err) {
+			delay, again = c.rel.ResendDelay, c.rel.resends(kind)
+		}
 		if !again || attempt >= c.attempts {
 			return reply{err: classify(err)}
 		}
-		if !c.sleep(c.rel.RetryDelay.of(attempt, o, c.env)) {
+		if !c.sleep(delay.of(attempt, o, c.env)) {
 			return reply{err: lockimpl.ErrClosed}
 		}
 	}
@@ -146,7 +150,10 @@ func (c *Client) evalOnce(ctx context.Context, s Script, keys []string, args []a
 
 // await is Future.get(): the reply, or the interrupt, which leaves the command
 // to itself.
-func await(ctx context.Context, what string, r <-chan reply) (reply, error) {
+func (c *Client) await(ctx context.Context, what string, r <-chan reply) (reply, error) {
+	if c.rel.PatientReply {
+		ctx = context.WithoutCancel(ctx)
+	}
 	select {
 	case got := <-r:
 		if got.err != nil {

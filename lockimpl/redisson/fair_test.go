@@ -325,11 +325,11 @@ func TestWhatAWaiterIsTold(t *testing.T) {
 		l := b.lock(c, k, "x").(*lock)
 		told := func(o lockimpl.Owner) time.Duration {
 			b.t.Helper()
-			ok, ttl, err := l.attempt(background, o, 0, 0)
-			if ok || err != nil {
-				b.t.Fatalf("attempt gave %v, %v", ok, err)
+			got, err := l.attempt(background, "", l.acquire, o, 0, 0)
+			if got.granted || err != nil {
+				b.t.Fatalf("attempt gave %v, %v", got, err)
 			}
-			return ttl
+			return got.ttl
 		}
 		same(b.t, "the first who queues", told(1), 10*time.Second)
 		same(b.t, "the second", told(2), 310*time.Second)

@@ -4,8 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"strconv"
 	"sync"
 	"time"
+
+	"github.com/redis/go-redis/v9"
 
 	"lockstep/lockimpl"
 )
@@ -13,29 +17,27 @@ import (
 // lock is one RLock object. What it keeps, the lease field, is why it matters
 // how many objects there are of one name.
 type lock struct {
-	c       *Client
-	name    string
-	scripts lockScripts
+	c    *Client
+	name string
+	family
 
 	mu sync.Mutex
-	// leaseField is internalLockLeaseTime: sent by attempts without a lease
-	// and by every unlock, overwritten by a successful attempt with one.
+	// leaseField is internalLockLeaseTime; LeaseField says who writes it.
 	leaseField time.Duration
 }
 
-// lockScripts is where the plain and the fair lock differ.
-type lockScripts interface {
-	// acquire is one attempt; wait is what the queue hears of it (0: none).
-	acquire(ctx context.Context, o lockimpl.Owner, wait, lease time.Duration, done func(reply)) <-chan reply
+// family is what makes a lock plain or fair, fenced or non-reentrant.
+type family struct {
+	acquire Script
 	// tryAcquire is the attempt that never queues.
-	tryAcquire(ctx context.Context, o lockimpl.Owner, lease time.Duration, done func(reply)) <-chan reply
-	// leave gives up a place in the queue.
-	leave(ctx context.Context, o lockimpl.Owner, wait time.Duration) error
-	unlock(ctx context.Context, o lockimpl.Owner, request string, latch, lease time.Duration, done func(reply)) <-chan reply
-	forceUnlock(ctx context.Context) <-chan reply
-	// channel is where this owner hears of a release.
-	channel(o lockimpl.Owner) string
+	tryAcquire Script
+	unlock     Script
+	// leave gives up a place in the queue; nil: nobody queues.
+	leave       *Script
+	forceUnlock Script
 }
+
+func (f family) fair() bool { return f.leave != nil }
 
 func (l *lock) Name() string { return l.name }
 
@@ -55,79 +57,210 @@ func (l *lock) setField(d time.Duration) {
 	l.leaseField = d
 }
 
-// granted is what the promise of an attempt does when it was answered yes,
-// whether or not anybody still waits for it: an interrupted caller leaves a
-// renewed hold behind (issues 2714, 4368).
-func (l *lock) granted(o lockimpl.Owner, lease time.Duration, acquired func(reply) bool) func(reply) {
-	return func(r reply) {
-		if r.err != nil || !acquired(r) {
-			return
-		}
-		if lease > 0 {
-			l.setField(lease)
-			return
-		}
-		l.c.watchdog.add(l.name, o)
-	}
+// operands are what a script may take, beside what client and lock know.
+type operands struct {
+	owner   lockimpl.Owner
+	lease   time.Duration
+	wait    time.Duration // of a waiter; 0 or less: none of its own
+	request string
 }
 
-func isNil(r reply) bool { return r.val == nil }
+// unlockMessage is what a release publishes.
+const unlockMessage = 0
 
-// attempt is tryAcquire: granted, or the time in which to ask again.
-func (l *lock) attempt(ctx context.Context, o lockimpl.Owner, wait, lease time.Duration) (granted bool, ttl time.Duration, err error) {
-	sent := lease
-	if sent == 0 {
-		sent = l.field()
+// eval sends a script with the keys and arguments that its head names, in its
+// order.
+func (l *lock) eval(ctx context.Context, s Script, v operands, done func(reply)) <-chan reply {
+	keys := make([]string, len(s.keys))
+	for i, name := range s.keys {
+		keys[i] = l.key(name, v)
 	}
-	r, err := await(ctx, l.doing("lock", o), l.scripts.acquire(ctx, o, wait, sent, l.granted(o, lease, isNil)))
+	args := make([]any, len(s.args))
+	for i, name := range s.args {
+		args[i] = l.argument(name, v)
+	}
+	return l.c.evalAsync(ctx, v.owner, s, keys, args, done)
+}
+
+func (l *lock) key(name string, v operands) string {
+	switch name {
+	case "lock hash":
+		return l.name
+	case "queue":
+		return QueueName(l.name)
+	case "deadlines":
+		return DeadlinesName(l.name)
+	case "channel", "channel of the queue":
+		return ChannelName(l.name)
+	case "unlock latch of this request":
+		return latchName(l.name, v.request)
+	case "token counter":
+		return TokenName(l.name)
+	}
+	panic("redisson: a script asks for an unknown key: " + name)
+}
+
+func (l *lock) argument(name string, v operands) any {
+	switch name {
+	case "message":
+		return unlockMessage
+	case "lease in ms":
+		return v.lease.Milliseconds()
+	case "owner":
+		return l.c.owner(v.owner)
+	case "wait in ms":
+		return l.queueWait(v.wait)
+	case "now in ms":
+		return l.c.nowMillis()
+	case "now and wait in ms":
+		return l.c.nowMillis() + l.queueWait(v.wait)
+	case "publish command":
+		return l.c.publishCommand()
+	case "life of the latch in ms":
+		return l.c.latchLife(v.owner).Milliseconds()
+	}
+	panic("redisson: a script asks for an unknown argument: " + name)
+}
+
+// queueWait is what a waiter is queued and taken out with, in ms: its own wait
+// where the release lets it, else the client's default.
+func (l *lock) queueWait(own time.Duration) int64 {
+	if own > 0 && l.c.rel.FairOwnWait {
+		return own.Milliseconds()
+	}
+	return l.c.fairWait.Milliseconds()
+}
+
+// noLease says whether the release takes a lease for none, which the watchdog
+// renews.
+func (l *lock) noLease(lease time.Duration) bool {
+	return lease == 0 || lease < 0 && !l.c.rel.OnlyMinusOne
+}
+
+// leaseToSend is what an attempt sends; where the release has it so, it is
+// written to the lock object, whatever comes of the attempt.
+func (l *lock) leaseToSend(lease time.Duration) time.Duration {
+	if l.c.rel.LeaseField == FieldOfAttempt {
+		if l.noLease(lease) {
+			lease = l.c.watchdogT
+		}
+		l.setField(lease)
+		return lease
+	}
+	if l.noLease(lease) {
+		return l.field()
+	}
+	return lease
+}
+
+// answer is what an attempt came to.
+type answer struct {
+	granted bool
+	ttl     time.Duration // when not granted: in which time to ask again
+	token   int64         // of a fenced lock's hold, where its script tells
+}
+
+func answerTo(r reply) answer {
+	if pair, ok := r.val.([]any); ok && len(pair) == 2 { // {ttl, token}
+		ttl, _ := pair[0].(int64)
+		token, _ := pair[1].(int64)
+		return answer{granted: token >= 0, ttl: time.Duration(ttl) * time.Millisecond, token: token}
+	}
+	ms, busy := r.long()
+	return answer{granted: !busy, ttl: time.Duration(ms) * time.Millisecond}
+}
+
+// attempt is tryAcquire. What a grant does to field and watchdog is the first
+// listener of its promise: it happens whether or not anybody still waits, so
+// that an interrupted caller leaves a renewed hold behind (issues 2714, 4368).
+func (l *lock) attempt(ctx context.Context, doing string, s Script, o lockimpl.Owner, wait, lease time.Duration) (answer, error) {
+	sent := l.leaseToSend(lease)
+	r, err := l.c.await(ctx, doing, l.eval(ctx, s, operands{owner: o, lease: sent, wait: wait}, func(r reply) {
+		switch {
+		case r.err != nil || !answerTo(r).granted:
+		case l.noLease(lease):
+			l.c.watchdog.add(l, o)
+		case l.c.rel.LeaseField != FieldOfAttempt:
+			l.setField(lease)
+		}
+	}))
+	if redis.HasErrorPrefix(err, "NON_REENTRANT_REACQUIRE") {
+		err = fmt.Errorf("%s: %w", doing, lockimpl.ErrReentry)
+	}
 	if err != nil {
-		return false, 0, err
+		return answer{}, err
 	}
-	ms, late := r.long()
-	return !late, time.Duration(ms) * time.Millisecond, nil
+	return answerTo(r), nil
 }
 
 func (l *lock) Lock(ctx context.Context, o lockimpl.Owner, opt lockimpl.LockOptions) error {
-	if err := lockimpl.CheckLease(opt.Lease); err != nil {
-		return err
+	_, err := l.lock(ctx, l.acquire, o, opt)
+	return err
+}
+
+func (l *lock) lock(ctx context.Context, s Script, o lockimpl.Owner, opt lockimpl.LockOptions) (answer, error) {
+	if err := lockimpl.CheckLease(opt.Lease); err != nil && !l.c.unchecked {
+		return answer{}, err
 	}
-	ok, _, err := l.attempt(ctx, o, 0, opt.Lease)
-	if ok || err != nil {
-		return err
+	doing := l.doing("lock", o)
+	got, err := l.attempt(ctx, doing, s, o, 0, opt.Lease)
+	if got.granted || err != nil {
+		return got, err
 	}
-	entry := l.c.channels.subscribe(ctx, l.scripts.channel(o))
+	entry := l.c.channels.subscribe(ctx, l.channel(o))
 	defer l.c.channels.unsubscribe(entry)
-	if err := l.c.acknowledged(ctx, entry, SubscriptionTimeout); err != nil {
-		return fmt.Errorf("%s: %w", l.doing("lock", o), err)
+	acknowledging := ctx
+	if l.c.rel.PatientReply {
+		acknowledging = context.WithoutCancel(ctx)
+	}
+	if err := l.c.acknowledged(acknowledging, entry, SubscriptionTimeout); err != nil {
+		return answer{}, fmt.Errorf("%s: %w", doing, err)
 	}
 	for {
-		ok, ttl, err := l.attempt(ctx, o, 0, opt.Lease)
-		if ok || err != nil {
-			return err
+		got, err := l.attempt(ctx, doing, s, o, 0, opt.Lease)
+		if got.granted || err != nil {
+			return got, err
 		}
-		err = l.c.acquire(ctx, entry, ttl)
+		err = l.c.acquire(ctx, entry, got.ttl)
 		if err != nil && !opt.Interruptible && ctx.Err() != nil {
+			if l.c.rel.LockReturnsInterrupted {
+				return answer{}, nil
+			}
 			// lock() swallows the interrupt and waits its time again.
 			ctx = context.WithoutCancel(ctx)
-			err = l.c.acquire(ctx, entry, ttl)
+			err = l.c.acquire(ctx, entry, got.ttl)
 		}
 		if err != nil {
-			return fmt.Errorf("%s: %w", l.doing("lock", o), err)
+			return answer{}, fmt.Errorf("%s: %w", doing, err)
 		}
 	}
+}
+
+// channel is where this owner hears of a release.
+func (l *lock) channel(o lockimpl.Owner) string {
+	if l.fair() {
+		return WaiterChannel(l.name, l.c.owner(o))
+	}
+	return ChannelName(l.name)
 }
 
 func (l *lock) TryLock(ctx context.Context, o lockimpl.Owner) (bool, error) {
-	r, err := await(ctx, l.doing("try lock", o), l.scripts.tryAcquire(ctx, o, l.field(), l.granted(o, 0, isNil)))
-	return err == nil && isNil(r), err
+	got, err := l.attempt(ctx, l.doing("try lock", o), l.tryAcquire, o, 0, 0)
+	return got.granted, err
 }
 
 func (l *lock) TryLockTimed(ctx context.Context, o lockimpl.Owner, opt lockimpl.TryOptions) (bool, error) {
-	if err := lockimpl.CheckTry(opt); err != nil {
-		return false, err
+	got, err := l.tryLockTimed(ctx, l.acquire, o, opt)
+	return got.granted, err
+}
+
+func (l *lock) tryLockTimed(ctx context.Context, s Script, o lockimpl.Owner, opt lockimpl.TryOptions) (answer, error) {
+	if err := lockimpl.CheckTry(opt); err != nil && !l.c.unchecked {
+		return answer{}, err
 	}
+	doing := l.doing("try lock", o)
 	queueWait := opt.Wait
-	if opt.Lease == 0 && opt.Unit > 0 {
+	if l.noLease(opt.Lease) && opt.Unit > 0 {
 		// Without a lease the script hears the number in milliseconds (4743).
 		queueWait = opt.Wait / opt.Unit * time.Millisecond
 	}
@@ -140,20 +273,26 @@ func (l *lock) TryLockTimed(ctx context.Context, o lockimpl.Owner, opt lockimpl.
 		before = now
 		return left > 0
 	}
-	giveUp := func() (bool, error) { return false, l.scripts.leave(ctx, o, opt.Wait) }
+	giveUp := func() (answer, error) {
+		if !l.fair() {
+			return answer{}, nil
+		}
+		_, err := l.c.await(ctx, l.doing("leave the queue of", o), l.eval(ctx, *l.leave, operands{owner: o, wait: opt.Wait}, nil))
+		return answer{}, err
+	}
 
-	ok, _, err := l.attempt(ctx, o, queueWait, opt.Lease)
-	if ok || err != nil {
-		return ok, err
+	got, err := l.attempt(ctx, doing, s, o, queueWait, opt.Lease)
+	if got.granted || err != nil {
+		return got, err
 	}
 	if !spend() {
 		return giveUp()
 	}
-	entry := l.c.channels.subscribe(ctx, l.scripts.channel(o))
+	entry := l.c.channels.subscribe(ctx, l.channel(o))
 	defer l.c.channels.unsubscribe(entry)
 	if err := l.c.acknowledged(ctx, entry, left); err != nil {
 		if ctx.Err() != nil || errors.Is(err, lockimpl.ErrClosed) {
-			return false, fmt.Errorf("%s: %w", l.doing("try lock", o), err)
+			return answer{}, fmt.Errorf("%s: %w", doing, err)
 		}
 		return giveUp()
 	}
@@ -161,22 +300,22 @@ func (l *lock) TryLockTimed(ctx context.Context, o lockimpl.Owner, opt lockimpl.
 		return giveUp()
 	}
 	for {
-		ok, ttl, err := l.attempt(ctx, o, queueWait, opt.Lease)
+		got, err := l.attempt(ctx, doing, s, o, queueWait, opt.Lease)
 		if l.c.rel.FalseOnTimeout && errors.Is(err, errResponseTimeout) {
 			return giveUp()
 		}
-		if ok || err != nil {
-			return ok, err
+		if got.granted || err != nil {
+			return got, err
 		}
 		if !spend() {
 			return giveUp()
 		}
 		limit := left
-		if ttl >= 0 {
-			limit = min(ttl, left)
+		if got.ttl >= 0 {
+			limit = min(got.ttl, left)
 		}
 		if err := l.c.acquire(ctx, entry, limit); err != nil {
-			return false, fmt.Errorf("%s: %w", l.doing("try lock", o), err)
+			return answer{}, fmt.Errorf("%s: %w", doing, err)
 		}
 		if !spend() {
 			return giveUp()
@@ -185,41 +324,66 @@ func (l *lock) TryLockTimed(ctx context.Context, o lockimpl.Owner, opt lockimpl.
 }
 
 func (l *lock) Unlock(ctx context.Context, o lockimpl.Owner) (lockimpl.Release, error) {
-	request := l.c.env.NewID(o)
-	settle := func(r reply) {
-		l.c.watchdog.remove(l.name, o)
+	v := operands{owner: o, lease: l.field()}
+	latched := l.unlock.takes("unlock latch of this request")
+	if latched {
+		v.request = l.c.env.NewID(o)
+	}
+	r, err := l.c.await(ctx, l.doing("unlock", o), l.eval(ctx, l.unlock, v, func(r reply) {
+		if slices.Contains(l.c.rel.StopsRenewal, unlockAnswer(r)) {
+			l.c.watchdog.remove(l, o)
+		}
 		if r.err != nil {
 			return
 		}
-		// The latch is deleted behind the caller's back; nobody waits for it.
-		l.c.commandAsync(ctx, "DEL", latchName(l.name, request))
-		if n, ok := r.long(); !ok || n == 1 {
-			l.setField(l.c.watchdogT)
+		if latched { // it is deleted behind the caller's back; nobody waits for it
+			l.c.commandAsync(ctx, "DEL", latchName(l.name, v.request))
 		}
-	}
-	r, err := await(ctx, l.doing("unlock", o), l.scripts.unlock(ctx, o, request, l.c.latchLife(o), l.field(), settle))
+		switch l.c.rel.LeaseField {
+		case FieldUntilUnlock:
+			l.setField(l.c.watchdogT)
+		case FieldUntilRelease:
+			if unlockAnswer(r) != AnswerStillHeld {
+				l.setField(l.c.watchdogT)
+			}
+		}
+	}))
 	if err != nil {
 		return 0, err
 	}
-	switch n, ok := r.long(); {
-	case !ok:
+	switch unlockAnswer(r) {
+	case AnswerNotHeld:
 		return 0, fmt.Errorf("%s: %w", l.doing("unlock", o), lockimpl.ErrNotHeld)
-	case n == 0:
+	case AnswerStillHeld:
 		return lockimpl.StillHeld, nil
 	default:
 		return lockimpl.Released, nil
 	}
 }
 
+func unlockAnswer(r reply) UnlockAnswer {
+	n, ok := r.long()
+	switch {
+	case r.err != nil:
+		return AnswerError
+	case !ok:
+		return AnswerNotHeld
+	case n == 0:
+		return AnswerStillHeld
+	default:
+		return AnswerReleased
+	}
+}
+
 func (l *lock) ForceUnlock(ctx context.Context) (bool, error) {
-	l.c.watchdog.drop(l.name)
-	r, err := await(ctx, l.doing("force unlock", 0), l.scripts.forceUnlock(ctx))
+	l.c.watchdog.drop(l)
+	r, err := l.c.await(ctx, l.doing("force unlock", 0), l.eval(ctx, l.forceUnlock, operands{}, nil))
 	n, _ := r.long()
 	return n == 1, err
 }
 
 func (l *lock) ask(ctx context.Context, args ...any) (int64, error) {
-	r, err := await(ctx, fmt.Sprintf("look at %q", l.name), l.c.commandAsync(ctx, args...))
+	r, err := l.c.await(ctx, fmt.Sprintf("look at %q", l.name), l.c.commandAsync(ctx, args...))
 	n, _ := r.long()
 	return n, err
 }
@@ -235,13 +399,19 @@ func (l *lock) IsHeldBy(ctx context.Context, o lockimpl.Owner) (bool, error) {
 }
 
 func (l *lock) HoldCount(ctx context.Context, o lockimpl.Owner) (int, error) {
-	r, err := await(ctx, fmt.Sprintf("look at %q", l.name), l.c.commandAsync(ctx, "HGET", l.name, l.c.owner(o)))
+	n, err := l.readNumber(ctx, "HGET", l.name, l.c.owner(o))
+	return int(n), err
+}
+
+// readNumber reads what Redis keeps as text; what is not there is 0.
+func (l *lock) readNumber(ctx context.Context, args ...any) (int64, error) {
+	r, err := l.c.await(ctx, fmt.Sprintf("look at %q", l.name), l.c.commandAsync(ctx, args...))
 	if err != nil || r.val == nil {
 		return 0, err
 	}
-	var n int
-	if _, err := fmt.Sscan(fmt.Sprint(r.val), &n); err != nil {
-		return 0, fmt.Errorf("hold count of %q: %w", l.name, err)
+	n, err := strconv.ParseInt(fmt.Sprint(r.val), 10, 64)
+	if err != nil {
+		return 0, fmt.Errorf("look at %q: %w", l.name, err)
 	}
 	return n, nil
 }
@@ -250,87 +420,3 @@ func (l *lock) RemainTimeToLive(ctx context.Context) (time.Duration, error) {
 	ms, err := l.ask(ctx, "PTTL", l.name)
 	return time.Duration(ms) * time.Millisecond, err
 }
-
-// unlockMessage is what a release publishes.
-const unlockMessage = 0
-
-// publishCommand is how a release publishes on a single server.
-const publishCommand = "PUBLISH"
-
-// plainScripts is RedissonLock.
-type plainScripts struct{ l *lock }
-
-func (p plainScripts) acquire(ctx context.Context, o lockimpl.Owner, _, lease time.Duration, done func(reply)) <-chan reply {
-	c := p.l.c
-	return c.evalAsync(ctx, o, c.rel.Acquire, []string{p.l.name}, []any{lease.Milliseconds(), c.owner(o)}, done)
-}
-
-func (p plainScripts) tryAcquire(ctx context.Context, o lockimpl.Owner, lease time.Duration, done func(reply)) <-chan reply {
-	return p.acquire(ctx, o, 0, lease, done)
-}
-
-func (p plainScripts) leave(context.Context, lockimpl.Owner, time.Duration) error { return nil }
-
-func (p plainScripts) unlock(ctx context.Context, o lockimpl.Owner, request string, latch, lease time.Duration, done func(reply)) <-chan reply {
-	c, name := p.l.c, p.l.name
-	return c.evalAsync(ctx, o, c.rel.Unlock,
-		[]string{name, ChannelName(name), latchName(name, request)},
-		[]any{unlockMessage, lease.Milliseconds(), c.owner(o), publishCommand, latch.Milliseconds()}, done)
-}
-
-func (p plainScripts) forceUnlock(ctx context.Context) <-chan reply {
-	c, name := p.l.c, p.l.name
-	return c.evalAsync(ctx, 0, c.rel.ForceUnlock, []string{name, ChannelName(name)}, []any{unlockMessage, publishCommand}, nil)
-}
-
-func (p plainScripts) channel(lockimpl.Owner) string { return ChannelName(p.l.name) }
-
-// fairScripts is RedissonFairLock.
-type fairScripts struct{ l *lock }
-
-func (f fairScripts) keys() []string {
-	return []string{f.l.name, QueueName(f.l.name), DeadlinesName(f.l.name)}
-}
-
-// wait is what a waiter is queued and taken out with: its own, or the client's
-// default.
-func (f fairScripts) wait(wait time.Duration) int64 {
-	if wait > 0 {
-		return wait.Milliseconds()
-	}
-	return f.l.c.fairWait.Milliseconds()
-}
-
-func (f fairScripts) acquire(ctx context.Context, o lockimpl.Owner, wait, lease time.Duration, done func(reply)) <-chan reply {
-	c := f.l.c
-	return c.evalAsync(ctx, o, c.rel.FairAcquire, f.keys(),
-		[]any{lease.Milliseconds(), c.owner(o), f.wait(wait), c.nowMillis()}, done)
-}
-
-func (f fairScripts) tryAcquire(ctx context.Context, o lockimpl.Owner, lease time.Duration, done func(reply)) <-chan reply {
-	c := f.l.c
-	return c.evalAsync(ctx, o, c.rel.FairTryAcquire, f.keys(),
-		[]any{lease.Milliseconds(), c.owner(o), c.nowMillis(), f.wait(0)}, done)
-}
-
-func (f fairScripts) leave(ctx context.Context, o lockimpl.Owner, wait time.Duration) error {
-	c := f.l.c
-	_, err := await(ctx, f.l.doing("leave the queue of", o), c.evalAsync(ctx, o, c.rel.FairLeave,
-		f.keys()[1:], []any{c.owner(o), f.wait(wait)}, nil))
-	return err
-}
-
-func (f fairScripts) unlock(ctx context.Context, o lockimpl.Owner, request string, latch, lease time.Duration, done func(reply)) <-chan reply {
-	c, name := f.l.c, f.l.name
-	return c.evalAsync(ctx, o, c.rel.FairUnlock,
-		append(f.keys(), ChannelName(name), latchName(name, request)),
-		[]any{unlockMessage, lease.Milliseconds(), c.owner(o), c.nowMillis(), publishCommand, latch.Milliseconds()}, done)
-}
-
-func (f fairScripts) forceUnlock(ctx context.Context) <-chan reply {
-	c := f.l.c
-	return c.evalAsync(ctx, 0, c.rel.FairForceUnlock, append(f.keys(), ChannelName(f.l.name)),
-		[]any{unlockMessage, c.nowMillis(), publishCommand}, nil)
-}
-
-func (f fairScripts) channel(o lockimpl.Owner) string { return WaiterChannel(f.l.name, f.l.c.owner(o)) }

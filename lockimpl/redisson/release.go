@@ -8,8 +8,10 @@ import (
 )
 
 // Release is one coherent snapshot of the library: which script, which
-// watchdog, which executor rule. Releases differ in this table and in nothing
-// else; what two of them share is written once.
+// watchdog, which queue rule, which executor rule. Releases differ in this
+// table and in nothing else; what two of them share is written once. G, W and
+// F count the generations of the plain lock's scripts, of the watchdog and of
+// the fair lock in the library's history.
 type Release struct {
 	Version string
 
@@ -18,7 +20,6 @@ type Release struct {
 	Unlock      Script
 	ForceUnlock Script
 	Renew       Script
-	Watchdog    Watchdog
 
 	// Fair lock; renewals are the plain lock's.
 	FairAcquire     Script
@@ -26,20 +27,59 @@ type Release struct {
 	FairLeave       Script
 	FairUnlock      Script
 	FairForceUnlock Script
-	// FairWait is how long a waiter that named no wait may hold its place
-	// (threadWaitTime, since 3.46.0 fairLockWaitTimeout).
+	// FairWait is how long a waiter holds its place (threadWaitTime, since
+	// 3.46.0 fairLockWaitTimeout).
 	FairWait time.Duration
+	// FairOwnWait: a tryLock with a wait is queued with that wait instead, and
+	// leaves with it (F5 on).
+	FairOwnWait bool
 
-	// Executor.
-	Resend        []ScriptKind // sent again after a lost reply
-	RetryAttempts int
-	RetryDelay    Delay
-	ScriptCache   bool // EVALSHA first, and SCRIPT LOAD on NOSCRIPT
-	// LatchLife is the life of the unlock latch: (response timeout + delay) × attempts.
-	LatchDelay Delay
+	// Other locks; nil where the port has none of that release.
+	Fenced       *Fenced
+	NonReentrant *NonReentrant
+
+	// Watchdog and lease field.
+	Watchdog   Watchdog
+	LeaseField LeaseField
+	// OnlyMinusOne: of the leases that are not positive only -1 means none; any
+	// other is sent (before 3.17.1).
+	OnlyMinusOne bool
+	// StopsRenewal names the answers to an unlock that take one level from the
+	// watchdog.
+	StopsRenewal []UnlockAnswer
+
+	// Client.
+	//
+	// PatientReply: a call that waits for a reply does not notice an interrupt.
+	PatientReply bool
+	// LockReturnsInterrupted: lock() comes back from an interrupted wait as if
+	// it had the lock (issue 1593).
+	LockReturnsInterrupted bool
 	// FalseOnTimeout: a response timeout inside tryLock's loop becomes false
 	// instead of an error (issue 5019).
 	FalseOnTimeout bool
+
+	// Executor.
+	Resend        []ScriptKind // sent again after a lost reply
+	ResendDelay   Delay        // after the response timeout
+	RetryAttempts int          // at most so many, for either reason
+	RetryDelay    Delay        // before a command that did not run is sent again
+	ScriptCache   bool         // EVALSHA first, and SCRIPT LOAD on NOSCRIPT
+	// Sync: what becomes of WAIT where there are replicas.
+	Sync Sync
+}
+
+// Fenced is the lock whose holds are numbered.
+type Fenced struct {
+	Acquire      Script // lock, tryLock: the token is drawn and not told
+	AcquireToken Script // lockAndGetToken, tryLockAndGetToken
+}
+
+// NonReentrant is the pair of locks that refuse their own holder.
+type NonReentrant struct {
+	Acquire        Script
+	FairAcquire    Script
+	FairTryAcquire Script
 }
 
 // ResponseTimeout is how long every release waits for a reply.
@@ -57,11 +97,21 @@ const DefaultWatchdog = 30 * time.Second
 type Watchdog int
 
 const (
-	// WatchdogEntryQueue is W8 as of 3.37.0: one timer a lock name, renewing
-	// the first thread of a queue that gets an element at every entry and
-	// loses one only when that thread's count reaches 0. An error, or a reply
-	// of 0, ends it.
-	WatchdogEntryQueue Watchdog = iota + 1
+	// WatchdogTimer is W2: one timer a lock name, for the thread that set it.
+	// Whatever ends a renewal but a reply of 1, an error too, forgets the timer.
+	WatchdogTimer Watchdog = iota + 1
+	// WatchdogEntry is W6: one entry a lock name with a count for each thread;
+	// a timer renews the first of them. An error, or a reply of 0, ends the
+	// timer and leaves the entry, so that no later hold starts another
+	// (issues 3194, 3712).
+	WatchdogEntry
+	// WatchdogEntryDropped is W8 up to 3.36.0: as before, but an error or a
+	// reply of 0 drops the entry (issue 5698: also of one who still holds).
+	WatchdogEntryDropped
+	// WatchdogEntryQueue is W8 as of 3.37.0: the entry keeps a queue of threads
+	// that gets an element at every entry and loses one only when that thread's
+	// count reaches 0.
+	WatchdogEntryQueue
 	// WatchdogTask is W9: one timer a client for all its locks, renewing in
 	// batches. An error is logged and the next tick comes all the same.
 	WatchdogTask
@@ -70,6 +120,49 @@ const (
 // watchdogBatch is lockWatchdogBatchSize.
 const watchdogBatch = 100
 
+// LeaseField is what a release does with internalLockLeaseTime, the lease that
+// a lock object keeps: attempts without a lease and all unlocks send it.
+type LeaseField int
+
+const (
+	// FieldOfAttempt: every attempt, a failed one too, writes its lease there,
+	// the watchdog timeout where it has none; renewals take lease and period
+	// from it.
+	FieldOfAttempt LeaseField = iota + 1
+	// FieldUntilUnlock: a grant with a lease writes it there; every answer to
+	// an unlock resets it to the watchdog timeout (issue 5623).
+	FieldUntilUnlock
+	// FieldUntilRelease: the same, but an answer of 0 resets nothing.
+	FieldUntilRelease
+)
+
+// UnlockAnswer is what came back for an unlock.
+type UnlockAnswer string
+
+// The answers.
+const (
+	AnswerReleased  UnlockAnswer = "1"
+	AnswerStillHeld UnlockAnswer = "0"
+	AnswerNotHeld   UnlockAnswer = "nil"
+	AnswerError     UnlockAnswer = "error"
+)
+
+var anyAnswer = []UnlockAnswer{AnswerReleased, AnswerStillHeld, AnswerNotHeld, AnswerError}
+
+// Sync is what a release does about replicas.
+type Sync int
+
+const (
+	// SyncNone: no WAIT is sent (up to 3.12.4).
+	SyncNone Sync = iota + 1
+	// SyncAsked: INFO tells how many replicas there are, at each script; WAIT
+	// follows the script. An answer of 0 where there are some makes an acquire
+	// unlock again, and acquire and unlock be tried anew (3.20.1 to 3.26.x).
+	SyncAsked
+	// SyncCached: the same, but INFO is asked once (3.27.0 and later).
+	SyncCached
+)
+
 // Delay is a wait before a resend: Fixed, or, where Min is set, drawn from
 // [d/2, d) with d = Min doubled at each attempt up to Max (EqualJitter).
 type Delay struct {
@@ -77,48 +170,185 @@ type Delay struct {
 	Min, Max time.Duration
 }
 
-var fixedRetry = Delay{Fixed: 1500 * time.Millisecond}
-var jitterRetry = Delay{Min: time.Second, Max: 2 * time.Second}
+var (
+	atOnce      = Delay{}
+	fixedRetry  = Delay{Fixed: 1500 * time.Millisecond}
+	jitterRetry = Delay{Min: time.Second, Max: 2 * time.Second}
+)
+
+var (
+	nothing     = []ScriptKind{}
+	everything  = []ScriptKind{KindAcquire, KindUnlock, KindRenew, KindForceUnlock, KindLeave, kindRead}
+	unguarded   = []ScriptKind{KindRenew, KindForceUnlock, kindRead}
+	unguardedF9 = append([]ScriptKind{KindLeave}, unguarded...)
+)
 
 // Releases is the table, oldest first.
 var Releases = []*Release{
 	{
-		Version:         "3.43.0",
-		Acquire:         script(KindAcquire, "acquire_merged"),      // G8
-		Unlock:          script(KindUnlock, "unlock_latch"),         // G10
-		ForceUnlock:     script(KindForceUnlock, "force_unlock"),    // G9
-		Renew:           script(KindRenew, "renew_owner"),           // 3.1.0
-		Watchdog:        WatchdogEntryQueue,                         // W8, 3.37.0 form
-		FairAcquire:     fair(KindAcquire, "fair_acquire_lock_ttl"), // F7
-		FairTryAcquire:  fair(KindAcquire, "fair_try_acquire"),      // F4
-		FairLeave:       script(KindLeave, "fair_leave_behind"),     // F4
-		FairUnlock:      fair(KindUnlock, "fair_unlock_latch"),
-		FairForceUnlock: fair(KindForceUnlock, "fair_force_unlock"),
-		FairWait:        300 * time.Second,
-		Resend:          []ScriptKind{KindRenew, KindForceUnlock},
-		RetryAttempts:   3,
-		RetryDelay:      fixedRetry,
-		LatchDelay:      fixedRetry,
+		Version:     "3.4.2",
+		Acquire:     script(KindAcquire, "acquire_hset", reenter), // G4
+		Unlock:      script(KindUnlock, "unlock_lenient"),         // G4
+		ForceUnlock: script(KindForceUnlock, "force_unlock"),
+		Renew:       script(KindRenew, "renew_owner"), // 3.1.0
+
+		FairAcquire:     script(KindAcquire, "fair_acquire_first", purgeStrict, take, reenter), // F1
+		FairTryAcquire:  script(KindAcquire, "fair_try_acquire", purgeStrict, take, reenter),   // F1
+		FairLeave:       script(KindLeave, "fair_leave"),                                       // F2
+		FairUnlock:      script(KindUnlock, "fair_unlock", purgeStrict),
+		FairForceUnlock: script(KindForceUnlock, "fair_force_unlock", purgeStrict),
+		FairWait:        5 * time.Second,
+
+		Watchdog:     WatchdogTimer, // W2
+		LeaseField:   FieldOfAttempt,
+		OnlyMinusOne: true,
+		StopsRenewal: []UnlockAnswer{AnswerReleased}, // issue 1602
+
+		PatientReply:           true,
+		LockReturnsInterrupted: true, // up to 3.10.5
+
+		Resend:        nothing,
+		RetryAttempts: 3,
+		RetryDelay:    fixedRetry,
+		Sync:          SyncNone,
 	},
 	{
-		Version:         "4.7.0",
-		Acquire:         script(KindAcquire, "acquire_merged"),
-		Unlock:          script(KindUnlock, "unlock_latch"),
-		ForceUnlock:     script(KindForceUnlock, "force_unlock"),
-		Renew:           script(KindRenew, "renew_batch"),              // 3.44.0
-		Watchdog:        WatchdogTask,                                  // W9
-		FairAcquire:     fair(KindAcquire, "fair_acquire_scored_last"), // F8
-		FairTryAcquire:  fair(KindAcquire, "fair_try_acquire"),
+		Version:     "3.11.0",
+		Acquire:     script(KindAcquire, "acquire_hset", reenter),
+		Unlock:      script(KindUnlock, "unlock_owner"), // G5
+		ForceUnlock: script(KindForceUnlock, "force_unlock"),
+		Renew:       script(KindRenew, "renew_owner"),
+
+		FairAcquire:     script(KindAcquire, "fair_acquire_first", purgeStrict, take, reenter),
+		FairTryAcquire:  script(KindAcquire, "fair_try_acquire", purgeStrict, take, reenter),
+		FairLeave:       script(KindLeave, "fair_leave_head"), // F3
+		FairUnlock:      script(KindUnlock, "fair_unlock", purgeStrict),
+		FairForceUnlock: script(KindForceUnlock, "fair_force_unlock", purgeStrict),
+		FairWait:        5 * time.Second,
+
+		Watchdog:     WatchdogEntry, // W6
+		LeaseField:   FieldOfAttempt,
+		OnlyMinusOne: true,
+		StopsRenewal: []UnlockAnswer{AnswerReleased, AnswerStillHeld, AnswerError},
+
+		Resend:        everything,
+		ResendDelay:   atOnce,
+		RetryAttempts: 3,
+		RetryDelay:    fixedRetry,
+		Sync:          SyncNone,
+	},
+	{
+		Version:     "3.12.4",
+		Acquire:     script(KindAcquire, "acquire_hincrby", reenter), // G6
+		Unlock:      script(KindUnlock, "unlock_owner"),
+		ForceUnlock: script(KindForceUnlock, "force_unlock"),
+		Renew:       script(KindRenew, "renew_owner"),
+
+		FairAcquire:     script(KindAcquire, "fair_acquire_deadline", purgeStrict, takeChained, reenter), // F4
+		FairTryAcquire:  script(KindAcquire, "fair_try_acquire_wait", purgeStrict, takeChained, reenter), // F4
+		FairLeave:       script(KindLeave, "fair_leave_behind"),                                          // F4
+		FairUnlock:      script(KindUnlock, "fair_unlock", purgeStrict),
+		FairForceUnlock: script(KindForceUnlock, "fair_force_unlock", purgeStrict),
+		FairWait:        5 * time.Second,
+
+		Watchdog:     WatchdogEntry,
+		LeaseField:   FieldOfAttempt,
+		OnlyMinusOne: true,
+		StopsRenewal: anyAnswer, // 3.12.1 (issue 2515)
+
+		Resend:        everything,
+		ResendDelay:   atOnce,
+		RetryAttempts: 3,
+		RetryDelay:    fixedRetry,
+		Sync:          SyncNone,
+	},
+	{
+		Version:     "3.21.3",
+		Acquire:     script(KindAcquire, "acquire_merged"), // G8
+		Unlock:      script(KindUnlock, "unlock_owner"),
+		ForceUnlock: script(KindForceUnlock, "force_unlock"),
+		Renew:       script(KindRenew, "renew_owner"),
+
+		FairAcquire:     script(KindAcquire, "fair_acquire_deadline", purgeStrict, takeChained, reenter),
+		FairTryAcquire:  script(KindAcquire, "fair_try_acquire_wait", purgeStrict, takeChained, reenter),
 		FairLeave:       script(KindLeave, "fair_leave_behind"),
-		FairUnlock:      fair(KindUnlock, "fair_unlock_latch"),
-		FairForceUnlock: fair(KindForceUnlock, "fair_force_unlock"),
+		FairUnlock:      script(KindUnlock, "fair_unlock", purgeStrict),
+		FairForceUnlock: script(KindForceUnlock, "fair_force_unlock", purgeStrict),
+		FairWait:        300 * time.Second, // F5
+		FairOwnWait:     true,              // F5
+
+		Watchdog:     WatchdogEntryDropped, // W8
+		LeaseField:   FieldUntilUnlock,
+		StopsRenewal: anyAnswer,
+
+		Resend:        everything,
+		ResendDelay:   fixedRetry,
+		RetryAttempts: 3,
+		RetryDelay:    fixedRetry,
+		Sync:          SyncAsked,
+	},
+	{
+		Version:     "3.43.0",
+		Acquire:     script(KindAcquire, "acquire_merged"),
+		Unlock:      script(KindUnlock, "unlock_latch"),              // G10
+		ForceUnlock: script(KindForceUnlock, "force_unlock_command"), // G9
+		Renew:       script(KindRenew, "renew_owner"),
+
+		FairAcquire:     script(KindAcquire, "fair_acquire_lock_ttl", purgeTolerant, takeChained, reenter), // F7
+		FairTryAcquire:  script(KindAcquire, "fair_try_acquire_wait", purgeTolerant, takeChained, reenter), // F6
+		FairLeave:       script(KindLeave, "fair_leave_behind"),
+		FairUnlock:      script(KindUnlock, "fair_unlock_latch", purgeTolerant),
+		FairForceUnlock: script(KindForceUnlock, "fair_force_unlock_command", purgeTolerant),
 		FairWait:        300 * time.Second,
-		Resend:          []ScriptKind{KindRenew, KindForceUnlock, KindLeave}, // F9
-		RetryAttempts:   4,
-		RetryDelay:      jitterRetry,
-		ScriptCache:     true,
-		LatchDelay:      jitterRetry,
-		FalseOnTimeout:  true, // F9
+		FairOwnWait:     true,
+
+		Watchdog:     WatchdogEntryQueue, // W8, 3.37.0
+		LeaseField:   FieldUntilRelease,
+		StopsRenewal: anyAnswer,
+
+		Resend:        unguarded, // G11
+		ResendDelay:   fixedRetry,
+		RetryAttempts: 3,
+		RetryDelay:    fixedRetry,
+		Sync:          SyncCached,
+	},
+	{
+		Version:     "4.7.0",
+		Acquire:     script(KindAcquire, "acquire_merged"),
+		Unlock:      script(KindUnlock, "unlock_latch"),
+		ForceUnlock: script(KindForceUnlock, "force_unlock_command"),
+		Renew:       script(KindRenew, "renew_batch"), // 3.44.0
+
+		FairAcquire:     script(KindAcquire, "fair_acquire_scored_last", purgeTolerant, takeChained, reenter), // F8
+		FairTryAcquire:  script(KindAcquire, "fair_try_acquire_wait", purgeTolerant, takeChained, reenter),
+		FairLeave:       script(KindLeave, "fair_leave_behind"),
+		FairUnlock:      script(KindUnlock, "fair_unlock_latch", purgeTolerant),
+		FairForceUnlock: script(KindForceUnlock, "fair_force_unlock_command", purgeTolerant),
+		FairWait:        300 * time.Second,
+		FairOwnWait:     true,
+
+		Fenced: &Fenced{
+			Acquire:      script(KindAcquire, "acquire_fenced"),
+			AcquireToken: script(KindAcquire, "acquire_token"),
+		},
+		NonReentrant: &NonReentrant{
+			Acquire:        script(KindAcquire, "acquire_hincrby", refuseReentry),
+			FairAcquire:    script(KindAcquire, "fair_acquire_scored_last", purgeTolerant, takeChained, refuseReentry),
+			FairTryAcquire: script(KindAcquire, "fair_try_acquire_wait", purgeTolerant, takeChained, refuseReentry),
+		},
+
+		Watchdog:     WatchdogTask, // W9
+		LeaseField:   FieldUntilRelease,
+		StopsRenewal: anyAnswer,
+
+		FalseOnTimeout: true, // F9
+
+		Resend:        unguardedF9,
+		ResendDelay:   jitterRetry,
+		RetryAttempts: 4,
+		RetryDelay:    jitterRetry,
+		ScriptCache:   true,
+		Sync:          SyncCached,
 	},
 }
 
@@ -137,14 +367,19 @@ func Find(version string) (*Release, error) {
 	return nil, fmt.Errorf("unknown redisson release %q; known: %s", version, strings.Join(known, ", "))
 }
 
-func (r *Release) resends(kind ScriptKind) bool {
-	return kind == kindRead || slices.Contains(r.Resend, kind)
-}
+func (r *Release) resends(kind ScriptKind) bool { return slices.Contains(r.Resend, kind) }
 
 // Scripts lists the release's scripts.
 func (r *Release) Scripts() []Script {
-	return []Script{
+	all := []Script{
 		r.Acquire, r.Unlock, r.ForceUnlock, r.Renew,
 		r.FairAcquire, r.FairTryAcquire, r.FairLeave, r.FairUnlock, r.FairForceUnlock,
 	}
+	if f := r.Fenced; f != nil {
+		all = append(all, f.Acquire, f.AcquireToken)
+	}
+	if n := r.NonReentrant; n != nil {
+		all = append(all, n.Acquire, n.FairAcquire, n.FairTryAcquire)
+	}
+	return all
 }

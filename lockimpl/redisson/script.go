@@ -4,10 +4,11 @@ import (
 	"crypto/sha1"
 	"embed"
 	"encoding/hex"
+	"slices"
 	"strings"
 )
 
-//go:embed scripts/*.lua
+//go:embed scripts/*.lua scripts/parts/*.lua
 var scriptFiles embed.FS
 
 // ScriptKind is what a script is for.
@@ -20,9 +21,8 @@ const (
 	KindRenew       ScriptKind = "renew"
 	KindForceUnlock ScriptKind = "force_unlock"
 	KindLeave       ScriptKind = "leave"
-	// kindRead is a plain command that changes nothing worth guarding; the
-	// executor sends it again.
-	kindRead ScriptKind = ""
+	// kindRead is a plain command that changes nothing worth guarding.
+	kindRead ScriptKind = "read"
 )
 
 // Script is one Lua script as it is sent.
@@ -31,19 +31,57 @@ type Script struct {
 	Name string // of its file, without .lua
 	Text string
 	SHA  string // hex SHA-1 of Text, as EVALSHA wants it
+
+	// keys and args are what the head of the file says of KEYS and ARGV, in
+	// order: names of operands.
+	keys, args []string
 }
 
-func script(kind ScriptKind, name string) Script {
-	return finished(kind, name, scriptText(name))
-}
+// part is a piece of Lua that several scripts share: it stands where a script
+// says --@place.
+type part struct{ place, file string }
 
-// fair is a script of the fair lock, in which the lines --@purge and --@enter
-// stand for the parts that several scripts share.
-func fair(kind ScriptKind, name string) Script {
+var (
+	purgeStrict   = part{"purge", "parts/purge_strict"}     // F1 to F5
+	purgeTolerant = part{"purge", "parts/purge_tolerant"}   // F6 on
+	take          = part{"take", "parts/take"}              // F1 to F3
+	takeChained   = part{"take", "parts/take_chained"}      // F4 on
+	reenter       = part{"reenter", "parts/reenter"}        // reentrant locks
+	refuseReentry = part{"reenter", "parts/refuse_reentry"} // non-reentrant locks
+)
+
+var allParts = []part{purgeStrict, purgeTolerant, take, takeChained, reenter, refuseReentry}
+
+// script reads a script and puts its parts in.
+func script(kind ScriptKind, name string, parts ...part) Script {
 	text := scriptText(name)
-	text = strings.Replace(text, "--@purge\n", scriptText("fair_purge_tolerant"), 1)
-	text = strings.Replace(text, "--@enter\n", scriptText("fair_enter_chained"), 1)
-	return finished(kind, name, text)
+	s := Script{Kind: kind, Name: name, keys: headOf(text, "KEYS"), args: headOf(text, "ARGV")}
+	for _, p := range parts {
+		text = strings.Replace(text, "--@"+p.place+"\n", scriptText(p.file), 1)
+	}
+	sum := sha1.Sum([]byte(text))
+	s.Text, s.SHA = text, hex.EncodeToString(sum[:])
+	return s
+}
+
+// headOf reads a line such as "-- KEYS: 1 lock hash, 2 channel" of a file's
+// head.
+func headOf(text, of string) (names []string) {
+	_, list, found := strings.Cut(text, "-- "+of+": ")
+	if !found {
+		return nil
+	}
+	list, _, _ = strings.Cut(list, "\n")
+	for entry := range strings.SplitSeq(list, ", ") {
+		_, name, _ := strings.Cut(entry, " ")
+		names = append(names, name)
+	}
+	return names
+}
+
+// takes says whether the script has a key or an argument of that name.
+func (s Script) takes(operand string) bool {
+	return slices.Contains(s.keys, operand) || slices.Contains(s.args, operand)
 }
 
 func scriptText(name string) string {
@@ -52,9 +90,4 @@ func scriptText(name string) string {
 		panic("redisson: the table of releases names a script that is not embedded: " + name)
 	}
 	return string(text)
-}
-
-func finished(kind ScriptKind, name, text string) Script {
-	sum := sha1.Sum([]byte(text))
-	return Script{Kind: kind, Name: name, Text: text, SHA: hex.EncodeToString(sum[:])}
 }

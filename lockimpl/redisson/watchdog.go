@@ -13,12 +13,113 @@ import (
 // they remember of a hold and in what ends a renewal; see Watchdog.
 type watchdog interface {
 	// add is called when a hold without lease was acquired or entered again.
-	add(lock string, o lockimpl.Owner)
-	// remove is called at every unlock, whatever its outcome.
-	remove(lock string, o lockimpl.Owner)
+	add(l *lock, o lockimpl.Owner)
+	// remove is called at the answers to an unlock that take a level.
+	remove(l *lock, o lockimpl.Owner)
 	// drop forgets all of this client's holds of a lock (forceUnlock).
-	drop(lock string)
+	drop(l *lock)
 	stop()
+}
+
+func newWatchdog(c *Client) watchdog {
+	switch c.rel.Watchdog {
+	case WatchdogTimer:
+		return &timerWatchdog{client: c, timers: map[string]*time.Timer{}}
+	case WatchdogEntry, WatchdogEntryDropped, WatchdogEntryQueue:
+		return &entryWatchdog{client: c, form: c.rel.Watchdog, entries: map[string]*renewalEntry{}}
+	case WatchdogTask:
+		return &taskWatchdog{client: c, entries: map[string]*renewalEntry{}}
+	}
+	panic("redisson: release " + c.rel.Version + " names no watchdog")
+}
+
+// renewalLease is the lease that a renewal of this lock object asks for; a
+// third of it is the period.
+func (l *lock) renewalLease() time.Duration {
+	if l.c.rel.LeaseField == FieldOfAttempt {
+		return l.field()
+	}
+	return l.c.watchdogT
+}
+
+// afterPeriod calls f in one period of a lock object.
+func (l *lock) afterPeriod(f func()) *time.Timer {
+	return time.AfterFunc(l.renewalLease()/3, f)
+}
+
+// renew asks once for one owner's hold, with the executor's resends; held is
+// what the script answered.
+func (l *lock) renew(o lockimpl.Owner) (held bool, err error) {
+	c, lease := l.c, l.renewalLease()
+	r := c.execute(context.Background(), 0, KindRenew, func(ctx context.Context) (any, error) {
+		return c.evalOnce(ctx, c.rel.Renew, []string{l.name}, []any{lease.Milliseconds(), c.owner(o)})
+	})
+	n, _ := r.long()
+	c.logRenewal(l.name, o, n == 1, r.err)
+	return n == 1, r.err
+}
+
+// logRenewal tells the log what came of a renewal.
+func (c *Client) logRenewal(lock string, o lockimpl.Owner, held bool, err error) {
+	log := c.log.With("lock", lock, "owner", c.owner(o))
+	switch {
+	case err != nil:
+		log.Error("can't update lock expiration", "err", err)
+	case held:
+		log.Debug("renewed")
+	default:
+		log.Info("renewal found the lock not held")
+	}
+}
+
+// timerWatchdog is W2: a timer for each lock name.
+type timerWatchdog struct {
+	client  *Client
+	mu      sync.Mutex
+	timers  map[string]*time.Timer
+	stopped bool
+}
+
+func (w *timerWatchdog) add(l *lock, o lockimpl.Owner) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.stopped || w.timers[l.name] != nil {
+		return
+	}
+	w.timers[l.name] = l.afterPeriod(func() { w.tick(l, o) })
+}
+
+// tick renews for the thread that set the timer. Its answer forgets the lock's
+// timer, whichever is set by then, and, when the lock is still held, sets one
+// again for the same thread.
+func (w *timerWatchdog) tick(l *lock, o lockimpl.Owner) {
+	held, err := l.renew(o)
+	w.mu.Lock()
+	delete(w.timers, l.name)
+	w.mu.Unlock()
+	if held && err == nil {
+		w.add(l, o)
+	}
+}
+
+func (w *timerWatchdog) remove(l *lock, _ lockimpl.Owner) { w.drop(l) }
+
+func (w *timerWatchdog) drop(l *lock) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if t := w.timers[l.name]; t != nil {
+		t.Stop()
+		delete(w.timers, l.name)
+	}
+}
+
+func (w *timerWatchdog) stop() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.stopped = true
+	for _, t := range w.timers {
+		t.Stop()
+	}
 }
 
 // renewalEntry is what is known of one lock's holds: how often each thread
@@ -31,6 +132,15 @@ type renewalEntry struct {
 
 func newRenewalEntry() *renewalEntry {
 	return &renewalEntry{counts: map[lockimpl.Owner]int{}}
+}
+
+// addOne adds one level of a thread; its element goes to the queue with its
+// first level, or, everyEntry, with each.
+func (e *renewalEntry) addOne(o lockimpl.Owner, everyEntry bool) {
+	if everyEntry || e.counts[o] == 0 {
+		e.queue = append(e.queue, o)
+	}
+	e.counts[o]++
 }
 
 // removeOne takes one level of a thread. At its last level the first element
@@ -52,39 +162,39 @@ func (e *renewalEntry) removeOne(o lockimpl.Owner) {
 	}
 }
 
-// entryWatchdog is W8: a timer for each lock name.
+// entryWatchdog is W6 and W8: a timer for each lock name that renews for the
+// first of its threads.
 type entryWatchdog struct {
 	client  *Client
+	form    Watchdog
 	mu      sync.Mutex
 	entries map[string]*renewalEntry
 	stopped bool
 }
 
-func (w *entryWatchdog) add(lock string, o lockimpl.Owner) {
+func (w *entryWatchdog) add(l *lock, o lockimpl.Owner) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.stopped {
 		return
 	}
-	e := w.entries[lock]
+	e := w.entries[l.name]
 	if e == nil {
 		e = newRenewalEntry()
-		w.entries[lock] = e
-		w.arm(lock, e)
+		w.entries[l.name] = e
+		w.arm(l, e)
 	}
-	e.counts[o]++
-	e.queue = append(e.queue, o)
+	e.addOne(o, w.form == WatchdogEntryQueue)
 }
 
 // arm sets the next tick; w.mu is held.
-func (w *entryWatchdog) arm(lock string, e *renewalEntry) {
-	e.timer = time.AfterFunc(w.client.watchdogT/3, func() { w.tick(lock) })
+func (w *entryWatchdog) arm(l *lock, e *renewalEntry) {
+	e.timer = l.afterPeriod(func() { w.tick(l) })
 }
 
-func (w *entryWatchdog) tick(lock string) {
-	c := w.client
+func (w *entryWatchdog) tick(l *lock) {
 	w.mu.Lock()
-	e := w.entries[lock]
+	e := w.entries[l.name]
 	if e == nil || len(e.queue) == 0 || w.stopped {
 		w.mu.Unlock()
 		return
@@ -92,49 +202,42 @@ func (w *entryWatchdog) tick(lock string) {
 	o := e.queue[0]
 	w.mu.Unlock()
 
-	r := c.execute(context.Background(), 0, KindRenew, func(ctx context.Context) (any, error) {
-		return c.evalOnce(ctx, c.rel.Renew, []string{lock}, []any{c.watchdogT.Milliseconds(), c.owner(o)})
-	})
+	held, err := l.renew(o)
 
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.stopped {
-		return
-	}
-	renewed, _ := r.long()
 	switch {
-	case r.err != nil:
-		c.log.Error("can't update lock expiration", "lock", lock, "owner", c.owner(o), "err", r.err)
-		delete(w.entries, lock)
-	case renewed == 1:
-		c.log.Debug("renewed", "lock", lock, "owner", c.owner(o))
+	case w.stopped:
+	case err == nil && held:
 		// Redisson arms the entry that is in the map now.
-		if now := w.entries[lock]; now != nil {
-			w.arm(lock, now)
+		if now := w.entries[l.name]; now != nil {
+			w.arm(l, now)
 		}
+	case w.form == WatchdogEntry: // the entry stays, without a timer
+	case err != nil:
+		delete(w.entries, l.name)
 	default:
-		c.log.Info("renewal found the lock not held", "lock", lock, "owner", c.owner(o))
-		w.cancel(lock)
+		w.cancel(l.name)
 	}
 }
 
-func (w *entryWatchdog) remove(lock string, o lockimpl.Owner) {
+func (w *entryWatchdog) remove(l *lock, o lockimpl.Owner) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	e := w.entries[lock]
+	e := w.entries[l.name]
 	if e == nil {
 		return
 	}
 	e.removeOne(o)
 	if len(e.queue) == 0 {
-		w.cancel(lock)
+		w.cancel(l.name)
 	}
 }
 
-func (w *entryWatchdog) drop(lock string) {
+func (w *entryWatchdog) drop(l *lock) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.cancel(lock)
+	w.cancel(l.name)
 }
 
 // cancel forgets an entry; w.mu is held.
@@ -166,22 +269,19 @@ type taskWatchdog struct {
 	stopped bool
 }
 
-func (w *taskWatchdog) add(lock string, o lockimpl.Owner) {
+func (w *taskWatchdog) add(l *lock, o lockimpl.Owner) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.stopped {
 		return
 	}
-	e := w.entries[lock]
+	e := w.entries[l.name]
 	if e == nil {
 		e = newRenewalEntry()
-		w.entries[lock] = e
-		w.order = append(w.order, lock)
+		w.entries[l.name] = e
+		w.order = append(w.order, l.name)
 	}
-	if e.counts[o] == 0 {
-		e.queue = append(e.queue, o)
-	}
-	e.counts[o]++
+	e.addOne(o, false)
 	if w.timer == nil {
 		w.timer = time.AfterFunc(w.client.watchdogT/3, w.tick)
 	}
@@ -230,21 +330,23 @@ func (w *taskWatchdog) renew(batch []string) bool {
 	r := c.execute(context.Background(), 0, KindRenew, func(ctx context.Context) (any, error) {
 		return c.evalOnce(ctx, c.rel.Renew, keys, args)
 	})
-	if r.err != nil {
-		c.log.Error("can't update lock expirations", "locks", keys, "err", r.err)
-		return false
-	}
 	answers, _ := r.val.([]any)
-	for i, a := range answers {
-		if n, _ := a.(int64); n == 0 && i < len(keys) {
-			c.log.Info("renewal found the lock not held", "lock", keys[i], "owner", c.owner(owners[i]))
-			w.remove(keys[i], owners[i])
+	for i, name := range keys {
+		var n int64
+		if i < len(answers) {
+			n, _ = answers[i].(int64)
+		}
+		c.logRenewal(name, owners[i], n == 1, r.err)
+		if r.err == nil && n == 0 {
+			w.removeOne(name, owners[i])
 		}
 	}
-	return true
+	return r.err == nil
 }
 
-func (w *taskWatchdog) remove(lock string, o lockimpl.Owner) {
+func (w *taskWatchdog) remove(l *lock, o lockimpl.Owner) { w.removeOne(l.name, o) }
+
+func (w *taskWatchdog) removeOne(lock string, o lockimpl.Owner) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	e := w.entries[lock]
@@ -257,12 +359,13 @@ func (w *taskWatchdog) remove(lock string, o lockimpl.Owner) {
 	}
 }
 
-func (w *taskWatchdog) drop(lock string) {
+func (w *taskWatchdog) drop(l *lock) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.forget(lock)
+	w.forget(l.name)
 }
 
+// forget drops a lock's entry; w.mu is held.
 func (w *taskWatchdog) forget(lock string) {
 	delete(w.entries, lock)
 	if i := slices.Index(w.order, lock); i >= 0 {

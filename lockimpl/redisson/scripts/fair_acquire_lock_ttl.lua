@@ -5,7 +5,8 @@
 local now = tonumber(ARGV[4])
 local wait = tonumber(ARGV[3])
 --@purge
---@enter
+--@take
+--@reenter
 if redis.call('zscore', KEYS[3], ARGV[2]) then
     return math.max(0, redis.call('pttl', KEYS[1]))
 end

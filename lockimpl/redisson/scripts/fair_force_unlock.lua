@@ -1,7 +1,7 @@
 -- Deletes the fair lock whoever holds it, and wakes the head; the queue stays.
--- (3.22.0 and later)
+-- (F1 to F5, 3.2.0 to 3.21.x)
 -- KEYS: 1 lock hash, 2 queue, 3 deadlines, 4 channel of the queue
--- ARGV: 1 message, 2 now in ms, 3 publish command
+-- ARGV: 1 message, 2 now in ms
 -- reply: 1 deleted, 0 was free
 local now = tonumber(ARGV[2])
 --@purge
@@ -10,6 +10,6 @@ if redis.call('del', KEYS[1]) == 0 then
 end
 local head = redis.call('lindex', KEYS[2], 0)
 if head then
-    redis.call(ARGV[3], KEYS[4] .. ':' .. head, ARGV[1])
+    redis.call('publish', KEYS[4] .. ':' .. head, ARGV[1])
 end
 return 1

@@ -1,6 +1,6 @@
--- Middle of the fair acquire scripts: takes a free lock for the head of the
+-- Part of the fair acquire scripts: takes a free lock for the head of the
 -- queue or, when nobody queues, for anyone, and moves all waiters up by one
--- wait; or enters again. (F4, 3.11.1 and later)
+-- wait. (F4, 3.11.1 and later)
 -- KEYS: 1 lock hash, 2 queue, 3 deadlines
 -- ARGV: 1 lease in ms, 2 owner
 -- needs the local `wait`
@@ -12,11 +12,6 @@ if redis.call('exists', KEYS[1]) == 0
         redis.call('zincrby', KEYS[3], -wait, waiter)
     end
     redis.call('hset', KEYS[1], ARGV[2], 1)
-    redis.call('pexpire', KEYS[1], ARGV[1])
-    return nil
-end
-if redis.call('hexists', KEYS[1], ARGV[2]) == 1 then
-    redis.call('hincrby', KEYS[1], ARGV[2], 1)
     redis.call('pexpire', KEYS[1], ARGV[1])
     return nil
 end
