@@ -63,8 +63,8 @@ var Promises = []Promise{
 		"every answer fits one order of grants, releases and lease ends"},
 	{JudgeHoldCount, "*", nil,
 		"as many unlocks as locks give the lock up (java.util.concurrent.locks.Lock; Redisson's hold count)"},
-	{JudgeFIFO, "redisson-fair", []Circumstance{ClocksApart, WaiterAway, HoldRemoved},
-		"waiters get the lock in the order of their first try; deadlines are the clients' wall clocks, and a waiter that does not ask within its deadline is passed over"},
+	{JudgeFIFO, "redisson-fair", fifoUnless, fifoSource},
+	{JudgeFIFO, "redisson-nonreentrant-fair", fifoUnless, fifoSource},
 	{JudgeLease, "*", nil,
 		"a hold ends with its lease and not before, and a renewal ends with its hold (lockWatchdogTimeout)"},
 	{JudgeLiveness, "*", []Circumstance{DeadWaiters},
@@ -73,6 +73,10 @@ var Promises = []Promise{
 		"what the lock guards is worked on by one at a time"},
 	{JudgeWant, "*", nil, "what the scenario's author wants of a step"},
 }
+
+var fifoUnless = []Circumstance{ClocksApart, WaiterAway, HoldRemoved}
+
+const fifoSource = "waiters get the lock in the order of their first try; deadlines are the clients' wall clocks, and a waiter that does not ask within its deadline is passed over"
 
 // Family is the row of the table under which a lock stands.
 func Family(lock string) string {

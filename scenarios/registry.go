@@ -34,6 +34,8 @@ type Lock struct {
 	Interruptible bool
 
 	rel      *redisson.Release // nil: a bare lock
+	topology redisson.Topology
+	object   func(*redisson.Client, string) (lockimpl.Lock, error) // makes a lock object
 	bare     lockimpl.Bare
 	commands map[string]sim.Command // by script text and by SHA
 }
@@ -58,21 +60,61 @@ func registry() []*Lock {
 		bare(lockimpl.SetNXCad, "SET NX PX, then compare and delete in one script"),
 		bare(lockimpl.StringReentrant, "the owner's name in one string; re-entry is not counted"),
 	}
-	for _, fair := range []bool{false, true} {
+	for _, f := range families {
 		for _, rel := range redisson.Releases {
-			l := &Lock{Name: "redisson@" + rel.Version, About: "Redisson's lock as of " + rel.Version, Fair: fair, rel: rel}
-			if fair {
-				l.Name, l.About = "redisson-fair@"+rel.Version, "Redisson's fair lock as of "+rel.Version
+			if f.has != nil && !f.has(rel) {
+				continue
 			}
-			l.commands = map[string]sim.Command{}
-			for _, s := range rel.Scripts() {
-				c := sim.Command{Script: string(s.Kind)}
-				l.commands[s.Text], l.commands[s.SHA] = c, c
+			for _, t := range topologies {
+				if t.has != nil && (!f.everywhere || !t.has(rel)) {
+					continue
+				}
+				l := &Lock{
+					Name:  f.name + "@" + rel.Version + t.suffix,
+					About: fmt.Sprintf("Redisson's %s as of %s%s", f.what, rel.Version, t.what),
+					Fair:  f.fair, rel: rel, topology: t.topology, object: f.object,
+					commands: map[string]sim.Command{},
+				}
+				for _, s := range rel.Scripts() {
+					c := sim.Command{Script: string(s.Kind)}
+					l.commands[s.Text], l.commands[s.SHA] = c, c
+				}
+				all = append(all, l)
 			}
-			all = append(all, l)
 		}
 	}
 	return all
+}
+
+// families are the kinds of Redisson's lock.
+var families = []struct {
+	name, what string
+	fair       bool
+	everywhere bool // also in the topologies that are more than one server
+	has        func(*redisson.Release) bool
+	object     func(*redisson.Client, string) (lockimpl.Lock, error)
+}{
+	{name: "redisson", what: "lock", everywhere: true, object: (*redisson.Client).GetLock},
+	{name: "redisson-fair", what: "fair lock", fair: true, everywhere: true, object: (*redisson.Client).GetFairLock},
+	{name: "redisson-fenced", what: "fenced lock", has: func(r *redisson.Release) bool { return r.Fenced != nil },
+		object: func(c *redisson.Client, name string) (lockimpl.Lock, error) { return c.GetFencedLock(name) }},
+	{name: "redisson-nonreentrant", what: "non-reentrant lock", has: hasNonReentrant,
+		object: (*redisson.Client).GetNonReentrantLock},
+	{name: "redisson-nonreentrant-fair", what: "non-reentrant fair lock", fair: true, has: hasNonReentrant,
+		object: (*redisson.Client).GetNonReentrantFairLock},
+}
+
+func hasNonReentrant(r *redisson.Release) bool { return r.NonReentrant != nil }
+
+// topologies are the kinds of server, by the suffix of a lock's name.
+var topologies = []struct {
+	suffix, what string
+	topology     redisson.Topology
+	has          func(*redisson.Release) bool
+}{
+	{"", "", redisson.Single, nil},
+	{"+replicas", ", with replicas", redisson.Replicated, func(*redisson.Release) bool { return true }},
+	{"+cluster", ", in a cluster", redisson.Cluster, (*redisson.Release).Sharded},
 }
 
 // FindLock gives a lock by its name; without a release, the newest.
@@ -81,8 +123,7 @@ func FindLock(name string) (*Lock, error) {
 	names := make([]string, len(Locks))
 	for i, l := range Locks {
 		names[i] = l.Name
-		family, _, _ := strings.Cut(l.Name, "@")
-		if l.Name == name || family == name {
+		if l.Name == name || model.Family(l.Name) == name && l.topology == redisson.Single {
 			found = l // the last of a family is the newest
 		}
 	}
@@ -121,7 +162,7 @@ func (l *Lock) client(p *sim.Process, sc *Scenario, opt ClientOptions) lockimpl.
 	}
 	rdb := p.NewRedis(redisson.Options(ro))
 	cfg := redisson.Config{
-		Release: l.rel, ID: p.Name(), WatchdogTimeout: sc.Watchdog, ResponseTimeout: ro.ReadTimeout,
+		Release: l.rel, Topology: l.topology, ID: p.Name(), WatchdogTimeout: sc.Watchdog, ResponseTimeout: ro.ReadTimeout,
 		Environment: lockimpl.Environment{
 			Now:    p.Now,
 			NewID:  func(o lockimpl.Owner) string { return p.NewID(int64(o)) },
@@ -138,16 +179,16 @@ func (l *Lock) client(p *sim.Process, sc *Scenario, opt ClientOptions) lockimpl.
 	}
 	c := redisson.NewClient(rdb, cfg)
 	p.OnClose(func() { _ = c.Close(); _ = rdb.Close() })
-	if l.Fair {
-		return fairClient{c}
-	}
-	return c
+	return lockClient{c, l.object}
 }
 
-// fairClient makes fair locks of a Redisson client.
-type fairClient struct{ *redisson.Client }
+// lockClient makes one kind of lock of a Redisson client.
+type lockClient struct {
+	*redisson.Client
+	object func(*redisson.Client, string) (lockimpl.Lock, error)
+}
 
-func (c fairClient) GetLock(name string) (lockimpl.Lock, error) { return c.GetFairLock(name) }
+func (c lockClient) GetLock(name string) (lockimpl.Lock, error) { return c.object(c.Client, name) }
 
 // name says what a command is; locks are the names of the scenario's locks.
 func (l *Lock) name(words []string, locks []string) sim.Command {

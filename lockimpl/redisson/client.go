@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -17,7 +18,8 @@ import (
 // Config is what a Redisson configuration file would say. Zero values mean the
 // release's defaults.
 type Config struct {
-	Release *Release // nil: the newest
+	Release  *Release // nil: the newest
+	Topology Topology // of the servers; the zero value is Single
 	// ID tells this client from all others (the UUID); empty: a random one.
 	ID string
 	// WatchdogTimeout is lockWatchdogTimeout.
@@ -43,6 +45,7 @@ type Config struct {
 // makes fair ones.
 type Client struct {
 	rel       *Release
+	topology  Topology
 	rdb       redis.UniversalClient
 	id        string
 	watchdogT time.Duration
@@ -55,6 +58,8 @@ type Client struct {
 
 	watchdog watchdog
 	channels subscriptions
+	replicas atomic.Int64 // that INFO told of
+	loaded   sync.Map     // SHAs of the scripts that this client loaded
 
 	closing context.Context
 	close   context.CancelFunc
@@ -70,7 +75,7 @@ func NewClient(rdb redis.UniversalClient, cfg Config) *Client {
 		rel = Releases[len(Releases)-1]
 	}
 	c := &Client{
-		rel: rel, rdb: rdb, id: cfg.ID,
+		rel: rel, topology: cfg.Topology, rdb: rdb, id: cfg.ID,
 		watchdogT: orElse(cfg.WatchdogTimeout, DefaultWatchdog),
 		fairWait:  orElse(cfg.FairWait, rel.FairWait),
 		response:  orElse(cfg.ResponseTimeout, ResponseTimeout),
@@ -201,7 +206,12 @@ func (c *Client) owner(o lockimpl.Owner) string {
 func (c *Client) nowMillis() int64 { return c.env.Now().UnixMilli() }
 
 // publishCommand is how a release of a lock is published.
-func (c *Client) publishCommand() string { return "PUBLISH" }
+func (c *Client) publishCommand() string {
+	if c.sharded() {
+		return "SPUBLISH"
+	}
+	return "PUBLISH"
+}
 
 func (c *Client) latchLife(o lockimpl.Owner) time.Duration {
 	attempts := max(c.attempts, 1)

@@ -41,30 +41,30 @@ func (d Delay) of(attempt int, o lockimpl.Owner, env lockimpl.Environment) time.
 	return half + env.Jitter(o, full-half).Truncate(time.Millisecond)
 }
 
-// evalAsync runs a script as Redisson's executor does: in the background, with
-// the release's resends, whatever becomes of the caller. done sees the reply
-// before anybody else does (the promise's first listener); the channel gets it
-// afterwards.
-func (c *Client) evalAsync(ctx context.Context, o lockimpl.Owner, s Script, keys []string, args []any, done func(reply)) <-chan reply {
-	return c.async(ctx, o, s.Kind, func(ctx context.Context) (any, error) { return c.evalOnce(ctx, s, keys, args) }, done)
-}
-
-// commandAsync is evalAsync for a plain command.
-func (c *Client) commandAsync(ctx context.Context, args ...any) <-chan reply {
-	return c.async(ctx, 0, kindRead, func(ctx context.Context) (any, error) { return c.rdb.Do(ctx, args...).Result() }, nil)
-}
-
-func (c *Client) async(ctx context.Context, o lockimpl.Owner, kind ScriptKind, send func(context.Context) (any, error), done func(reply)) <-chan reply {
+// async does as Redisson's executor does: in the background, whatever becomes
+// of the caller.
+func async(ctx context.Context, run func(context.Context) reply) <-chan reply {
 	out := make(chan reply, 1)
 	ctx = context.WithoutCancel(ctx) // an interrupt abandons the reply, not the command
-	go func() {
-		r := c.execute(ctx, o, kind, send)
-		if done != nil {
-			done(r)
-		}
-		out <- r
-	}()
+	go func() { out <- run(ctx) }()
 	return out
+}
+
+// commandAsync sends a plain command.
+func (c *Client) commandAsync(ctx context.Context, args ...any) <-chan reply {
+	return async(ctx, func(ctx context.Context) reply {
+		return c.execute(ctx, 0, kindRead, func(ctx context.Context) (any, error) { return c.rdb.Do(ctx, args...).Result() })
+	})
+}
+
+// evalScript runs a script with the release's resends.
+func (c *Client) evalScript(ctx context.Context, o lockimpl.Owner, s Script, keys []string, args []any) reply {
+	return c.execute(ctx, o, s.Kind, func(ctx context.Context) (any, error) {
+		if c.waits() {
+			return c.evalSynced(ctx, s, keys, args)
+		}
+		return c.evalOnce(ctx, s, keys, args)
+	})
 }
 
 // execute sends a command until it is answered or the release gives up:
@@ -79,6 +79,9 @@ func (c *Client) execute(ctx context.Context, o lockimpl.Owner, kind ScriptKind,
 		if err == nil || errors.Is(err, redis.Nil) {
 			return reply{val: val}
 		}
+		if errors.Is(err, ErrNotSynced) {
+			return reply{err: err}
+		}
 		if c.closing.Err() != nil {
 			if lockimpl.MayHaveRun(err) {
 				return reply{err: fmt.Errorf("%w: %w", lockimpl.ErrUnknownOutcome, lockimpl.ErrClosed)}
@@ -88,7 +91,7 @@ func (c *Client) execute(ctx context.Context, o lockimpl.Owner, kind ScriptKind,
 		delay := c.rel.RetryDelay
 		again := retryable(err)
 		if !again && lockimpl.MayHaveRun(err) {
-			delay, again = c.rel.ResendDelay, c.rel.resends(kind)
+			delay, again = c.rel.ResendDelay, c.resends(kind)
 		}
 		if !again || attempt >= c.attempts {
 			return reply{err: classify(err)}

@@ -39,6 +39,9 @@ type family struct {
 
 func (f family) fair() bool { return f.leave != nil }
 
+// latched: an unlock leaves its answer behind under the id of its request.
+func (f family) latched() bool { return f.unlock.takes("unlock latch of this request") }
+
 func (l *lock) Name() string { return l.name }
 
 func (l *lock) doing(verb string, o lockimpl.Owner) string {
@@ -68,9 +71,15 @@ type operands struct {
 // unlockMessage is what a release publishes.
 const unlockMessage = 0
 
-// eval sends a script with the keys and arguments that its head names, in its
+// eval sends a script in the background. done sees the reply before anybody
+// else does (the promise's first listener), and the operands that were sent.
+func (l *lock) eval(ctx context.Context, s Script, v operands, done func(reply, operands)) <-chan reply {
+	return async(ctx, func(ctx context.Context) reply { return l.runSynced(ctx, s, v, done) })
+}
+
+// run sends a script with the keys and arguments that its head names, in its
 // order.
-func (l *lock) eval(ctx context.Context, s Script, v operands, done func(reply)) <-chan reply {
+func (l *lock) run(ctx context.Context, s Script, v operands) reply {
 	keys := make([]string, len(s.keys))
 	for i, name := range s.keys {
 		keys[i] = l.key(name, v)
@@ -79,7 +88,7 @@ func (l *lock) eval(ctx context.Context, s Script, v operands, done func(reply))
 	for i, name := range s.args {
 		args[i] = l.argument(name, v)
 	}
-	return l.c.evalAsync(ctx, v.owner, s, keys, args, done)
+	return l.c.evalScript(ctx, v.owner, s, keys, args)
 }
 
 func (l *lock) key(name string, v operands) string {
@@ -175,7 +184,7 @@ func answerTo(r reply) answer {
 // that an interrupted caller leaves a renewed hold behind (issues 2714, 4368).
 func (l *lock) attempt(ctx context.Context, doing string, s Script, o lockimpl.Owner, wait, lease time.Duration) (answer, error) {
 	sent := l.leaseToSend(lease)
-	r, err := l.c.await(ctx, doing, l.eval(ctx, s, operands{owner: o, lease: sent, wait: wait}, func(r reply) {
+	r, err := l.c.await(ctx, doing, l.eval(ctx, s, operands{owner: o, lease: sent, wait: wait}, func(r reply, _ operands) {
 		switch {
 		case r.err != nil || !answerTo(r).granted:
 		case l.noLease(lease):
@@ -325,18 +334,17 @@ func (l *lock) tryLockTimed(ctx context.Context, s Script, o lockimpl.Owner, opt
 
 func (l *lock) Unlock(ctx context.Context, o lockimpl.Owner) (lockimpl.Release, error) {
 	v := operands{owner: o, lease: l.field()}
-	latched := l.unlock.takes("unlock latch of this request")
-	if latched {
+	if l.latched() {
 		v.request = l.c.env.NewID(o)
 	}
-	r, err := l.c.await(ctx, l.doing("unlock", o), l.eval(ctx, l.unlock, v, func(r reply) {
+	r, err := l.c.await(ctx, l.doing("unlock", o), l.eval(ctx, l.unlock, v, func(r reply, v operands) {
 		if slices.Contains(l.c.rel.StopsRenewal, unlockAnswer(r)) {
 			l.c.watchdog.remove(l, o)
 		}
 		if r.err != nil {
 			return
 		}
-		if latched { // it is deleted behind the caller's back; nobody waits for it
+		if l.latched() { // it is deleted behind the caller's back; nobody waits for it
 			l.c.commandAsync(ctx, "DEL", latchName(l.name, v.request))
 		}
 		switch l.c.rel.LeaseField {

@@ -67,6 +67,9 @@ type Release struct {
 	ScriptCache   bool         // EVALSHA first, and SCRIPT LOAD on NOSCRIPT
 	// Sync: what becomes of WAIT where there are replicas.
 	Sync Sync
+	// RequestKept: an unlock that no replica had is tried again under the same
+	// request id, so that its latch answers (3.52.0 on).
+	RequestKept bool
 }
 
 // Fenced is the lock whose holds are numbered.
@@ -349,6 +352,7 @@ var Releases = []*Release{
 		RetryDelay:    jitterRetry,
 		ScriptCache:   true,
 		Sync:          SyncCached,
+		RequestKept:   true,
 	},
 }
 

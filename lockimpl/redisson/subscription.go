@@ -54,7 +54,12 @@ func (s *subscriptions) subscribe(ctx context.Context, channel string) *subscrip
 	}
 	e := &subscription{channel: channel, users: 1, ready: make(chan struct{})}
 	s.entries[channel] = e
-	e.pubsub = s.client.rdb.Subscribe(context.WithoutCancel(ctx)) // connects with the first channel
+	// It connects with the first channel.
+	if s.client.sharded() {
+		e.pubsub = s.client.rdb.SSubscribe(context.WithoutCancel(ctx))
+	} else {
+		e.pubsub = s.client.rdb.Subscribe(context.WithoutCancel(ctx))
+	}
 	go s.listen(context.WithoutCancel(ctx), e)
 	return e
 }
@@ -63,7 +68,11 @@ func (s *subscriptions) subscribe(ctx context.Context, channel string) *subscrip
 // entry is closed. go-redis subscribes again after a lost connection; what was
 // published in between is lost.
 func (s *subscriptions) listen(ctx context.Context, e *subscription) {
-	err := e.pubsub.Subscribe(ctx, e.channel)
+	subscribe := e.pubsub.Subscribe
+	if s.client.sharded() {
+		subscribe = e.pubsub.SSubscribe
+	}
+	err := subscribe(ctx, e.channel)
 	acknowledged := false
 	for backoff := 10 * time.Millisecond; ; {
 		var msg any
@@ -124,7 +133,11 @@ func (s *subscriptions) unsubscribe(e *subscription) {
 	}
 	s.mu.Unlock()
 	if last {
-		_ = e.pubsub.Unsubscribe(context.Background(), e.channel)
+		unsubscribe := e.pubsub.Unsubscribe
+		if s.client.sharded() {
+			unsubscribe = e.pubsub.SUnsubscribe
+		}
+		_ = unsubscribe(context.Background(), e.channel)
 		_ = e.pubsub.Close()
 	}
 }

@@ -51,9 +51,7 @@ func (l *lock) afterPeriod(f func()) *time.Timer {
 // what the script answered.
 func (l *lock) renew(o lockimpl.Owner) (held bool, err error) {
 	c, lease := l.c, l.renewalLease()
-	r := c.execute(context.Background(), 0, KindRenew, func(ctx context.Context) (any, error) {
-		return c.evalOnce(ctx, c.rel.Renew, []string{l.name}, []any{lease.Milliseconds(), c.owner(o)})
-	})
+	r := c.evalScript(context.Background(), 0, c.rel.Renew, []string{l.name}, []any{lease.Milliseconds(), c.owner(o)})
 	n, _ := r.long()
 	c.logRenewal(l.name, o, n == 1, r.err)
 	return n == 1, r.err
@@ -327,9 +325,7 @@ func (w *taskWatchdog) renew(batch []string) bool {
 	if len(keys) == 0 {
 		return true
 	}
-	r := c.execute(context.Background(), 0, KindRenew, func(ctx context.Context) (any, error) {
-		return c.evalOnce(ctx, c.rel.Renew, keys, args)
-	})
+	r := c.evalScript(context.Background(), 0, c.rel.Renew, keys, args)
 	answers, _ := r.val.([]any)
 	for i, name := range keys {
 		var n int64

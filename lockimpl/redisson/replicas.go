@@ -1,0 +1,163 @@
+package redisson
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"lockstep/lockimpl"
+)
+
+// Topology is what kind of Redis the library's configuration would name. It
+// decides whether scripts are followed by WAIT and how releases are published.
+type Topology int
+
+const (
+	// Single is one server (useSingleServer): no WAIT.
+	Single Topology = iota
+	// Replicated is a master and its replicas (useMasterSlaveServers,
+	// useReplicatedServers, useSentinelServers): scripts are followed by WAIT
+	// where the release has it.
+	Replicated
+	// Cluster is Redis Cluster as of Redis 7 (useClusterServers): as
+	// Replicated, and from 3.22.0 on releases are published by SPUBLISH.
+	Cluster
+)
+
+// ErrNotSynced: the script ran, and none of the replicas had it in time
+// (NoSyncedSlavesException). An acquire was given back before this error.
+var ErrNotSynced = errors.New("no replica had it in time")
+
+// syncTimeout is slavesSyncTimeout, for which WAIT waits.
+const syncTimeout = time.Second
+
+// waits says whether scripts are followed by WAIT.
+func (c *Client) waits() bool { return c.topology != Single && c.rel.Sync != SyncNone }
+
+// sharded says whether messages go through sharded channels.
+func (c *Client) sharded() bool {
+	return c.topology == Cluster && c.rel.Sharded()
+}
+
+// Sharded says whether the release publishes by SPUBLISH in a cluster (3.22.0
+// and later).
+func (r *Release) Sharded() bool { return r.Unlock.takes("publish command") }
+
+// resends says whether a command is sent again after a lost reply. The path
+// that sends WAIT forgets which ones must not be (issue 7367).
+func (c *Client) resends(kind ScriptKind) bool { return c.waits() || c.rel.resends(kind) }
+
+// node is where a key's commands go: WAIT has no key, and must follow its
+// script to the same server on the same connection.
+func (c *Client) node(ctx context.Context, key string) (redis.UniversalClient, error) {
+	if cluster, ok := c.rdb.(*redis.ClusterClient); ok {
+		return cluster.MasterForKey(ctx, key)
+	}
+	return c.rdb, nil
+}
+
+// evalSynced sends a script and WAIT in one write, and fails with ErrNotSynced
+// where there are replicas and none has it.
+func (c *Client) evalSynced(ctx context.Context, s Script, keys []string, args []any) (any, error) {
+	node, err := c.node(ctx, keys[0])
+	if err != nil {
+		return nil, err
+	}
+	replicas, err := c.countReplicas(ctx, node)
+	if err != nil {
+		return nil, err
+	}
+	if c.rel.ScriptCache {
+		if _, loaded := c.loaded.LoadOrStore(s.SHA, true); !loaded {
+			if err := node.ScriptLoad(ctx, s.Text).Err(); err != nil {
+				c.loaded.Delete(s.SHA)
+				return nil, err
+			}
+		}
+	}
+	var script, synced *redis.Cmd
+	_, err = node.Pipelined(ctx, func(p redis.Pipeliner) error {
+		if c.rel.ScriptCache {
+			script = p.EvalSha(ctx, s.SHA, keys, args...)
+		} else {
+			script = p.Eval(ctx, s.Text, keys, args...)
+		}
+		if replicas > 0 {
+			synced = p.Do(ctx, "WAIT", replicas, syncTimeout.Milliseconds())
+		}
+		return nil
+	})
+	if redis.HasErrorPrefix(script.Err(), "NOSCRIPT") {
+		c.loaded.Delete(s.SHA)
+		return c.evalSynced(ctx, s, keys, args)
+	}
+	val, scriptErr := script.Result()
+	if scriptErr != nil && !errors.Is(scriptErr, redis.Nil) {
+		return nil, scriptErr
+	}
+	if synced == nil {
+		return val, scriptErr
+	}
+	n, err := synced.Int64()
+	if err != nil {
+		return nil, err
+	}
+	if n == 0 {
+		c.replicas.Store(0)
+		return nil, fmt.Errorf("%w: %w (%d are connected)", lockimpl.ErrUnknownOutcome, ErrNotSynced, replicas)
+	}
+	return val, scriptErr
+}
+
+// countReplicas asks how many replicas are connected; some releases ask once,
+// and again after a script that none had.
+func (c *Client) countReplicas(ctx context.Context, node redis.UniversalClient) (int64, error) {
+	if known := c.replicas.Load(); known > 0 && c.rel.Sync == SyncCached {
+		return known, nil
+	}
+	info, err := node.Info(ctx, "replication").Result()
+	if err != nil {
+		return 0, err
+	}
+	_, rest, found := strings.Cut(info, "connected_slaves:")
+	line, _, _ := strings.Cut(rest, "\n")
+	n, err := strconv.ParseInt(strings.TrimSpace(line), 10, 64)
+	if !found || err != nil {
+		return 0, fmt.Errorf("INFO replication does not tell connected_slaves: %q", info)
+	}
+	c.replicas.Store(n)
+	return n, nil
+}
+
+// runSynced runs a script of a lock until a replica has it: acquire, unlock and
+// forceUnlock are tried again, an acquire after it was given back. done sees
+// the answer to each try.
+func (l *lock) runSynced(ctx context.Context, s Script, v operands, done func(reply, operands)) reply {
+	for attempt := 0; ; attempt++ {
+		r := l.run(ctx, s, v)
+		if done != nil {
+			done(r, v)
+		}
+		if !errors.Is(r.err, ErrNotSynced) || s.Kind == KindLeave {
+			return r
+		}
+		if s.Kind == KindAcquire {
+			undo := operands{owner: v.owner, lease: l.field()}
+			if l.latched() {
+				undo.request = l.c.env.NewID(v.owner)
+			}
+			_ = l.run(ctx, l.unlock, undo) // whatever comes of it
+		}
+		if attempt >= l.c.attempts || !l.c.sleep(l.c.rel.RetryDelay.of(attempt, v.owner, l.c.env)) {
+			return r
+		}
+		if v.request != "" && !l.c.rel.RequestKept {
+			v.request = l.c.env.NewID(v.owner)
+		}
+	}
+}
