@@ -154,7 +154,6 @@ func TestBlockingCommandsAreRefused(t *testing.T) {
 		"BRPOPLPUSH": func(c *redis.Client) error { return c.Do(ctx, "brpoplpush", "k", "l", 0).Err() },
 		"BLMOVE":     func(c *redis.Client) error { return c.BLMove(ctx, "k", "l", "LEFT", "LEFT", 0).Err() },
 		"BZPOPMIN":   func(c *redis.Client) error { return c.BZPopMin(ctx, 0, "k").Err() },
-		"WAIT":       func(c *redis.Client) error { return c.Do(ctx, "wait", 1, 0).Err() },
 		"XREAD": func(c *redis.Client) error {
 			return c.XRead(ctx, &redis.XReadArgs{Streams: []string{"k", "0"}}).Err()
 		},
