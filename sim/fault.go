@@ -149,6 +149,7 @@ func (w *World) strike(f Fault) {
 
 func (w *World) strikeServer(f Fault) {
 	s := w.server
+	s.setClock()
 	switch f.Server {
 	case "stall":
 		w.stallTill = max(w.stallTill, w.now()+int64(f.For))

@@ -147,6 +147,7 @@ func (s *server) timeUp(wt *wait) {
 
 func (s *server) answer(wt *wait, have int) {
 	s.forget(wt)
+	s.setClock() // what is observed now must not be read by the clock of the last command
 	s.w.executed(wt.m, fmt.Appendf(nil, ":%d\r\n", have))
 	for _, m := range wt.held {
 		s.w.putOff(m)
