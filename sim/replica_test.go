@@ -654,38 +654,20 @@ func TestARuleOnOneCommandOfAPipeline(t *testing.T) {
 	}
 }
 
-// Two threads that send the same WAIT at one time: each is of the operation
-// whose script it follows.
+// Operations that send the same words at one time are told apart by the command
+// before them in their pipeline.
 func TestAWaitBelongsToTheOperationOfItsPipeline(t *testing.T) {
-	h := NewHost(t)
-	for seed := range uint64(5) {
-		s := replicated(1, 0)
-		s.Chooser, s.LatencyMin, s.LatencyMax, s.LagMax = NewSeeded(seed), 0, ms, 5*ms
-		s.Processes = []ProcessConfig{{Name: "a", Threads: 4}}
-		s.client = func(o *redis.Options) { o.PoolSize = 2 } // some wait for a connection
-		for n := range 4 {
-			s.does(fmt.Sprint("a/", n+1), func(th *Thread, c *redis.Client) {
-				for i := range 20 {
-					th.At(time.Duration(i*20) * ms)
-					_ = operate(th, func(ctx context.Context) error {
-						_, err := c.Pipelined(ctx, func(p redis.Pipeliner) error {
-							p.Eval(ctx, "return redis.call('incr', KEYS[1])", []string{th.Name()})
-							p.Do(ctx, "wait", 1, 1000)
-							return nil
-						})
-						return err
-					})
-				}
-			})
-		}
-		script := map[int]int{} // by connection
-		for _, e := range pick(s.run(h), ofKind(model.KindSend)) {
-			switch {
-			case e.Command == "EVAL":
-				script[e.Conn] = e.Op
-			case e.Op != script[e.Conn]:
-				t.Errorf("seed %d: WAIT of operation %d follows the script of %d", seed, e.Op, script[e.Conn])
+	newStage().does("a/1", func(th *Thread, _ *redis.Client) {
+		th.Do(func() {
+			for op := range 3 {
+				defer th.p.note(op+1, redis.NewCmd(context.Background(), "wait", 1, 1000))()
 			}
-		}
-	}
+			words := []string{"wait", "1", "1000"}
+			var got []int
+			for _, likely := range []int{2, 0, 2, 0} {
+				got = append(got, th.p.opOf(words, likely))
+			}
+			equal(t, "operations", fmt.Sprint(got), "[2 1 3 3]")
+		})
+	}).run(NewHost(t))
 }
