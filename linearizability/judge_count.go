@@ -128,6 +128,11 @@ func (r *run) settledLevels(o *operation) (n int, counted bool) {
 		return 1, true
 	case o.outcome == model.Released || o.outcome == model.StillHeld:
 		return -1, true
+	case o.outcome == model.Unknown && len(o.undone()) > 0:
+		if len(r.grants(o)) > 0 && !r.lostSince(o) {
+			return 1, true
+		}
+		return 0, true
 	case o.outcome == model.Unknown:
 		for _, c := range r.states[o.Lock] {
 			if c.by != nil && c.by.Op == o.Op && c.at <= o.returned() {

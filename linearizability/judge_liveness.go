@@ -231,6 +231,9 @@ func (r *run) ownDisturbances(o *operation) []disturbance {
 	for _, t := range append(r.cuts(o.who), r.pauses(o.who)...) {
 		out = append(out, disturbance{from: t.to, at: t.to, what: t.text, extra: resend})
 	}
+	for _, m := range o.undone() {
+		out = append(out, disturbance{from: m.AtNs, at: m.AtNs, what: "a grant that no replica had", extra: resend})
+	}
 	for _, m := range r.ordered {
 		if m.Process == o.Process && m.Op == o.Op || m.lost != nil && m.Process == o.Process && m.Script == "" {
 			for _, h := range m.hits {

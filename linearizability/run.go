@@ -262,13 +262,34 @@ func (r *run) stateAt(lock string, at int64) model.LockState {
 	return changes[i-1].after
 }
 
-// granted are the changes in which the operation's own commands took or
-// entered the lock: more than one is a grant too many.
+// grants are the changes that gave the call's owner a level which the call did
+// not lose again before it returned: not those that another hand ended before
+// a later one, nor those that the call gave back itself because no replica had
+// them.
 func (r *run) grants(o *operation) []change {
 	var out []change
 	for _, c := range r.states[o.Lock] {
-		if c.by != nil && c.by.Op == o.Op && c.after.Owner == o.who && (c.before.Owner != o.who || c.after.Count > c.before.Count) {
+		if c.by == nil || c.by.Op != o.Op {
+			continue
+		}
+		switch levels := levelsOf(c, o.who); {
+		case levels > 0 && c.before.Owner != o.who:
+			out = []change{c}
+		case levels > 0:
 			out = append(out, c)
+		case levels < 0 && c.by.Script == "unlock" && len(out) > 0:
+			out = out[:len(out)-1]
+		}
+	}
+	return out
+}
+
+// undone are the commands with which an acquire gave back what no replica had.
+func (o *operation) undone() []*msg {
+	var out []*msg
+	for _, m := range o.sent {
+		if o.Action.Acquires() && m.Script == "unlock" {
+			out = append(out, m)
 		}
 	}
 	return out
