@@ -35,8 +35,14 @@ type Config struct {
 	// negative lease or wait, a name that breaks in a cluster. Without it such
 	// arguments are refused with ErrInvalid before anything is sent.
 	UncheckedArguments bool
-	Environment        lockimpl.Environment
-	// Log gets what the watchdog has to say; nil: nothing.
+	// WatchHolds lets HoldContext tell a holder that its hold is lost. An
+	// addition of ours; it sends nothing.
+	WatchHolds  bool
+	Environment lockimpl.Environment
+	// Log gets what the watchdog does, with the keys lock and owner. Debug: a
+	// hold is renewed from now on, was renewed, has a level less to renew. Info:
+	// a renewal found the lock not held. Error, with the key err: a renewal
+	// failed. nil: nothing.
 	Log *slog.Logger
 }
 
@@ -57,6 +63,7 @@ type Client struct {
 	log       *slog.Logger
 
 	watchdog watchdog
+	holds    *holds // nil: not watched
 	channels subscriptions
 	replicas atomic.Int64 // that INFO told of
 	loaded   sync.Map     // SHAs of the scripts that this client loaded
@@ -96,6 +103,9 @@ func NewClient(rdb redis.UniversalClient, cfg Config) *Client {
 	c.closing, c.close = context.WithCancel(context.Background())
 	c.channels.client = c
 	c.watchdog = newWatchdog(c)
+	if cfg.WatchHolds {
+		c.holds = &holds{open: map[holdKey]*hold{}}
+	}
 	return c
 }
 
@@ -194,6 +204,7 @@ func (c *Client) Close() error {
 	c.once.Do(func() {
 		c.close()
 		c.watchdog.stop()
+		c.holds.closed()
 		c.channels.closeAll()
 	})
 	return nil

@@ -183,12 +183,16 @@ func answerTo(r reply) answer {
 // listener of its promise: it happens whether or not anybody still waits, so
 // that an interrupted caller leaves a renewed hold behind (issues 2714, 4368).
 func (l *lock) attempt(ctx context.Context, doing string, s Script, o lockimpl.Owner, wait, lease time.Duration) (answer, error) {
-	sent := l.leaseToSend(lease)
+	sent, asked := l.leaseToSend(lease), time.Now()
 	r, err := l.c.await(ctx, doing, l.eval(ctx, s, operands{owner: o, lease: sent, wait: wait}, func(r reply, _ operands) {
+		if r.err != nil || !answerTo(r).granted {
+			return
+		}
+		l.c.holds.granted(l.name, o, asked, sent)
 		switch {
-		case r.err != nil || !answerTo(r).granted:
 		case l.noLease(lease):
 			l.c.watchdog.add(l, o)
+			l.c.log.Debug("renewing from now on", "lock", l.name, "owner", l.c.owner(o))
 		case l.c.rel.LeaseField != FieldOfAttempt:
 			l.setField(lease)
 		}
@@ -333,13 +337,15 @@ func (l *lock) tryLockTimed(ctx context.Context, s Script, o lockimpl.Owner, opt
 }
 
 func (l *lock) Unlock(ctx context.Context, o lockimpl.Owner) (lockimpl.Release, error) {
-	v := operands{owner: o, lease: l.field()}
+	v, asked := operands{owner: o, lease: l.field()}, time.Now()
 	if l.latched() {
 		v.request = l.c.env.NewID(o)
 	}
 	r, err := l.c.await(ctx, l.doing("unlock", o), l.eval(ctx, l.unlock, v, func(r reply, v operands) {
+		l.c.holds.unlocked(l.name, o, unlockAnswer(r), asked, v.lease)
 		if slices.Contains(l.c.rel.StopsRenewal, unlockAnswer(r)) {
 			l.c.watchdog.remove(l, o)
+			l.c.log.Debug("a level less to renew", "lock", l.name, "owner", l.c.owner(o))
 		}
 		if r.err != nil {
 			return
@@ -385,6 +391,7 @@ func unlockAnswer(r reply) UnlockAnswer {
 
 func (l *lock) ForceUnlock(ctx context.Context) (bool, error) {
 	l.c.watchdog.drop(l)
+	l.c.holds.forced(l.name)
 	r, err := l.c.await(ctx, l.doing("force unlock", 0), l.eval(ctx, l.forceUnlock, operands{}, nil))
 	n, _ := r.long()
 	return n == 1, err

@@ -50,22 +50,24 @@ func (l *lock) afterPeriod(f func()) *time.Timer {
 // renew asks once for one owner's hold, with the executor's resends; held is
 // what the script answered.
 func (l *lock) renew(o lockimpl.Owner) (held bool, err error) {
-	c, lease := l.c, l.renewalLease()
+	c, lease, asked := l.c, l.renewalLease(), time.Now()
 	r := c.evalScript(context.Background(), 0, c.rel.Renew, []string{l.name}, []any{lease.Milliseconds(), c.owner(o)})
 	n, _ := r.long()
-	c.logRenewal(l.name, o, n == 1, r.err)
+	c.settleRenewal(l.name, o, n == 1, r.err, asked, lease)
 	return n == 1, r.err
 }
 
-// logRenewal tells the log what came of a renewal.
-func (c *Client) logRenewal(lock string, o lockimpl.Owner, held bool, err error) {
+// settleRenewal tells log and holder what came of a renewal.
+func (c *Client) settleRenewal(lock string, o lockimpl.Owner, held bool, err error, asked time.Time, lease time.Duration) {
 	log := c.log.With("lock", lock, "owner", c.owner(o))
 	switch {
 	case err != nil:
 		log.Error("can't update lock expiration", "err", err)
 	case held:
+		c.holds.renewed(lock, o, asked, lease)
 		log.Debug("renewed")
 	default:
+		c.holds.lost(lock, o)
 		log.Info("renewal found the lock not held")
 	}
 }
@@ -325,6 +327,7 @@ func (w *taskWatchdog) renew(batch []string) bool {
 	if len(keys) == 0 {
 		return true
 	}
+	asked := time.Now()
 	r := c.evalScript(context.Background(), 0, c.rel.Renew, keys, args)
 	answers, _ := r.val.([]any)
 	for i, name := range keys {
@@ -332,7 +335,7 @@ func (w *taskWatchdog) renew(batch []string) bool {
 		if i < len(answers) {
 			n, _ = answers[i].(int64)
 		}
-		c.logRenewal(name, owners[i], n == 1, r.err)
+		c.settleRenewal(name, owners[i], n == 1, r.err, asked, c.watchdogT)
 		if r.err == nil && n == 0 {
 			w.removeOne(name, owners[i])
 		}
