@@ -1,0 +1,64 @@
+package lockstep.interop;
+
+import java.util.concurrent.LinkedBlockingQueue;
+import java.util.concurrent.Semaphore;
+
+/** One logical thread: a real thread of its own, whose id is half of the owner that the library writes. */
+final class Worker {
+    private static final long LATCH_LIMIT_MILLIS = 2000;
+
+    private final LinkedBlockingQueue<Runnable> calls = new LinkedBlockingQueue<>();
+    private final Thread thread;
+
+    Worker(String name) {
+        thread = Shared.daemons(name).newThread(() -> {
+            while (true) {
+                Runnable call;
+                try {
+                    call = calls.take();
+                } catch (InterruptedException e) {
+                    continue; // came after its call had ended
+                }
+                call.run();
+            }
+        });
+        thread.start();
+    }
+
+    void execute(Runnable call) {
+        calls.add(call);
+    }
+
+    Thread thread() {
+        return thread;
+    }
+
+    /**
+     * Interrupts the thread, at once or when it has come to wait for a message: an interrupt during a round trip has another
+     * effect.
+     */
+    String interrupt(boolean now) throws InterruptedException {
+        long end = System.nanoTime() + LATCH_LIMIT_MILLIS * 1_000_000;
+        while (!now && !waitsAtLatch()) {
+            if (System.nanoTime() > end) {
+                return "not waiting";
+            }
+            Thread.sleep(1);
+        }
+        thread.interrupt();
+        return "ok";
+    }
+
+    private boolean waitsAtLatch() {
+        Thread.State state = thread.getState();
+        if (state != Thread.State.WAITING && state != Thread.State.TIMED_WAITING) {
+            return false;
+        }
+        for (StackTraceElement frame : thread.getStackTrace()) {
+            if (frame.getClassName().equals(Semaphore.class.getName())) {
+                return true;
+            }
+        }
+        return false;
+    }
+}
