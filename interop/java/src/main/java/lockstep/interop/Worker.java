@@ -2,12 +2,14 @@ package lockstep.interop;
 
 import java.util.concurrent.LinkedBlockingQueue;
 import java.util.concurrent.Semaphore;
+import java.util.concurrent.atomic.AtomicLong;
 
 /** One logical thread: a real thread of its own, whose id is half of the owner that the library writes. */
 final class Worker {
     private static final long LATCH_LIMIT_MILLIS = 2000;
 
     private final LinkedBlockingQueue<Runnable> calls = new LinkedBlockingQueue<>();
+    private final AtomicLong ended = new AtomicLong();
     private final Thread thread;
 
     Worker(String name) {
@@ -20,6 +22,7 @@ final class Worker {
                     continue; // came after its call had ended
                 }
                 call.run();
+                ended.incrementAndGet();
             }
         });
         thread.start();
@@ -35,7 +38,7 @@ final class Worker {
 
     /**
      * Interrupts the thread, at once or when it has come to wait for a message: an interrupt during a round trip has another
-     * effect.
+     * effect. Says, of the latter, whether the call ended or waits again.
      */
     String interrupt(boolean now) throws InterruptedException {
         long end = System.nanoTime() + LATCH_LIMIT_MILLIS * 1_000_000;
@@ -45,7 +48,17 @@ final class Worker {
             }
             Thread.sleep(1);
         }
+        long before = ended.get();
         thread.interrupt();
+        while (!now && System.nanoTime() < end) {
+            if (ended.get() != before) {
+                return "ended";
+            }
+            if (!thread.isInterrupted() && waitsAtLatch()) { // in this order: the mark goes before it waits again
+                return "waits";
+            }
+            Thread.sleep(1);
+        }
         return "ok";
     }
 
