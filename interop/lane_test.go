@@ -91,7 +91,7 @@ func newLane(t testing.TB, server *Server, w *watch, l *Library, rel *redisson.R
 	newSide := func(tag string, db int) (*side, *ear) {
 		rdb := connect(db)
 		e := w.join(tag, rdb)
-		return &side{names: names{owners: map[string]string{}}, rdb: rdb, world: e, bell: e.ring}, e
+		return &side{names: names{owners: map[string]string{}}, rdb: rdb, world: e, bell: e.ring, parks: parks(rel.Version)}, e
 	}
 
 	party := theLibrary{l, fmt.Sprintf("%d", n)}
@@ -137,6 +137,9 @@ type disagreement struct {
 	at      int
 	library []Step
 	port    []Step
+	// stalled: an operation took so long that times may differ for no other
+	// reason.
+	stalled bool
 }
 
 func (d disagreement) String() string {
@@ -151,6 +154,10 @@ func (d disagreement) String() string {
 	return b.String()
 }
 
+// stall is how long an operation may take, of which none waits for long.
+// (The library's subscription took two to three seconds now and then, seen of 3.21.3.)
+const stall = time.Second
+
 // play runs a sequence on both sides, operation by operation, up to where they
 // part. An error means that the lane is of no more use.
 func (la *lane) play(seq Sequence) (steps []Step, d *disagreement, err error) {
@@ -159,7 +166,9 @@ func (la *lane) play(seq Sequence) (steps []Step, d *disagreement, err error) {
 	la.port.begin(seq.Kind, fmt.Sprintf("%s.%d.", la.port.world.(*ear).tag, la.played))
 	la.port.party.(*port).forget()
 	var ours []Step
+	stalled := false
 	for i, op := range seq.Ops {
+		began := time.Now()
 		var theirs, mine Step
 		var errs [2]error
 		if op.Do == doInterrupt {
@@ -179,11 +188,12 @@ func (la *lane) play(seq Sequence) (steps []Step, d *disagreement, err error) {
 		steps, ours = append(steps, theirs), append(ours, mine)
 		for who, e := range errs {
 			if e != nil {
-				return steps, nil, fmt.Errorf("%s: %w\n%v", [2]string{"library", "port"}[who], e, disagreement{"(unknown)", i, steps, ours})
+				return steps, nil, fmt.Errorf("%s: %w\n%v", [2]string{"library", "port"}[who], e, disagreement{what: "sides", at: i, library: steps, port: ours})
 			}
 		}
+		stalled = stalled || time.Since(began) > stall
 		if what := theirs.difference(mine); what != "" {
-			d = &disagreement{what, i, steps, ours}
+			d = &disagreement{what, i, steps, ours, stalled}
 			break
 		}
 	}
