@@ -47,7 +47,7 @@ func lanes(t *testing.T, rel *redisson.Release, count int) []*lane {
 	// cache.
 	for _, kind := range kinds {
 		for range 2 {
-			_, _, err := all[0].play(Sequence{Kind: kind, Ops: warmUp})
+			_, _, _, err := all[0].play(Sequence{Kind: kind, Ops: warmUp})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -82,7 +82,7 @@ func compareMany(t *testing.T, rel *redisson.Release, kind string, all []*lane) 
 	began := time.Now()
 	var next, agreed, ops, again atomic.Int64
 	var mu sync.Mutex
-	var parted []Sequence
+	var apart []Sequence
 	var work sync.WaitGroup
 	for _, la := range all {
 		if la.dead {
@@ -95,10 +95,10 @@ func compareMany(t *testing.T, rel *redisson.Release, kind string, all []*lane) 
 					return
 				}
 				seq := Draw(kind, *firstFlag+n)
-				steps, d, err := la.play(seq)
-				for tries := 1; err == nil && d != nil && d.stalled && tries < 5; tries++ {
+				steps, d, stalled, err := la.play(seq)
+				for tries := 1; err == nil && d != nil && stalled && tries < 5; tries++ {
 					again.Add(1)
-					steps, d, err = la.play(seq)
+					steps, d, stalled, err = la.play(seq)
 				}
 				ops.Add(int64(len(steps)))
 				switch {
@@ -108,7 +108,7 @@ func compareMany(t *testing.T, rel *redisson.Release, kind string, all []*lane) 
 					return
 				case d != nil:
 					mu.Lock()
-					if parted = append(parted, seq); len(parted) <= 3 {
+					if apart = append(apart, seq); len(apart) <= 3 {
 						t.Errorf("redisson %s, %s, seed %d: the library and the port do not agree:\n%v", rel.Version, kind, seq.Seed, shrink(la, seq, d))
 					}
 					mu.Unlock()
@@ -122,7 +122,7 @@ func compareMany(t *testing.T, rel *redisson.Release, kind string, all []*lane) 
 	text := fmt.Sprintf("redisson %s, %s: %d of %d sequences agreed (%d operations, %d asked again after a stall, %v)", rel.Version, kind, agreed.Load(), *sequencesFlag, ops.Load(), again.Load(), time.Since(began).Round(time.Second))
 	t.Log(text)
 	if agreed.Load() != int64(*sequencesFlag) {
-		t.Errorf("%s; seeds: %v", text, seeds(parted))
+		t.Errorf("%s; seeds: %v", text, seeds(apart))
 	}
 }
 
@@ -142,7 +142,7 @@ func shrink(la *lane, seq Sequence, d *disagreement) *disagreement {
 		for i := len(seq.Ops) - 1; i >= 0; i-- {
 			fewer := seq
 			fewer.Ops = slices.Delete(slices.Clone(seq.Ops), i, i+1)
-			_, smaller, err := la.play(fewer)
+			_, smaller, _, err := la.play(fewer)
 			if err != nil {
 				return d
 			}

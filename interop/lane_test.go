@@ -4,19 +4,22 @@ package interop
 
 import (
 	"fmt"
-	"strings"
+	"strconv"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 
+	"lockstep/lockimpl"
 	"lockstep/lockimpl/redisson"
 )
 
 // lane runs one sequence at a time on both sides, with clients of its own.
 type lane struct {
 	rel           *redisson.Release
+	server        *Server
+	watchdogMS    int64 // that the library has
 	library, port *side
 	played        int
 	dead          bool // a call on it never came back
@@ -82,7 +85,7 @@ func (p theLibrary) interrupt(op Op) (ends, known bool, err error) {
 // newLane makes the clients of a lane; n tells it from others on the server.
 func newLane(t testing.TB, server *Server, w *watch, l *Library, rel *redisson.Release, n int) *lane {
 	t.Helper()
-	la := &lane{rel: rel}
+	la := &lane{rel: rel, server: server}
 	connect := func(db int) *redis.Client {
 		rdb := redis.NewClient(redisson.Options(&redis.Options{Addr: server.Addr, DB: db, Protocol: 2, PoolSize: 16}))
 		t.Cleanup(func() { _ = rdb.Close() })
@@ -97,13 +100,14 @@ func newLane(t testing.TB, server *Server, w *watch, l *Library, rel *redisson.R
 	party := theLibrary{l, fmt.Sprintf("%d", n)}
 	la.library, _ = newSide(fmt.Sprintf("j%d", n), 0)
 	la.library.party = party
-	watchdog := ""
 	for _, c := range clientNames {
 		a, err := l.Ask("client", Fields{"client", party.client(c), "address", server.Addr, "database", 0, "watchdog", watchdogMS})
 		if err != nil {
 			t.Fatal(err)
 		}
-		watchdog = a.Value()
+		if la.watchdogMS, err = strconv.ParseInt(a.Value(), 10, 64); err != nil {
+			t.Fatal(err)
+		}
 		for _, thread := range threadIDs {
 			a, err := l.Ask("thread", Fields{"client", party.client(c), "thread", thread})
 			if err != nil {
@@ -114,44 +118,12 @@ func newLane(t testing.TB, server *Server, w *watch, l *Library, rel *redisson.R
 	}
 
 	la.port, _ = newSide(fmt.Sprintf("g%d", n), 1)
-	clients := map[string]*redisson.Client{}
-	timeout, err := time.ParseDuration(watchdog + "ms")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, c := range clientNames {
-		id := fmt.Sprintf("port%d%s", n, c)
-		clients[c] = redisson.NewClient(connect(1), redisson.Config{Release: rel, ID: id, WatchdogTimeout: timeout})
-		t.Cleanup(func() { _ = clients[c].Close() })
-		for _, thread := range threadIDs {
-			la.port.owners[fmt.Sprintf("%s:%d", id, thread)] = fmt.Sprintf("%s:%d", c, thread)
-		}
+	clients := portClients(rel, fmt.Sprintf("port%d", n), la.watchdogMS, lockimpl.Environment{}, la.port.owners, func() redis.UniversalClient { return connect(1) })
+	for _, c := range clients {
+		t.Cleanup(func() { _ = c.Close() })
 	}
 	la.port.party = newPort(clients, func() { time.Sleep(5 * time.Millisecond) })
 	return la
-}
-
-// disagreement is where the two sides parted.
-type disagreement struct {
-	what    string
-	at      int
-	library []Step
-	port    []Step
-	// stalled: an operation took so long that times may differ for no other
-	// reason.
-	stalled bool
-}
-
-func (d disagreement) String() string {
-	var b strings.Builder
-	for i := range d.library {
-		fmt.Fprintf(&b, "%2d %v\n     library: %v\n", i+1, d.library[i].Op, d.library[i])
-		if i < len(d.port) {
-			fmt.Fprintf(&b, "     port:    %v\n", d.port[i])
-		}
-	}
-	fmt.Fprintf(&b, "the %s differ at %d\n", d.what, d.at+1)
-	return b.String()
 }
 
 // stall is how long an operation may take, of which none waits for long.
@@ -160,13 +132,9 @@ const stall = time.Second
 
 // play runs a sequence on both sides, operation by operation, up to where they
 // part. An error means that the lane is of no more use.
-func (la *lane) play(seq Sequence) (steps []Step, d *disagreement, err error) {
-	la.played++
-	la.library.begin(seq.Kind, fmt.Sprintf("%s.%d.", la.library.world.(*ear).tag, la.played))
-	la.port.begin(seq.Kind, fmt.Sprintf("%s.%d.", la.port.world.(*ear).tag, la.played))
-	la.port.party.(*port).forget()
+func (la *lane) play(seq Sequence) (steps []Step, d *disagreement, stalled bool, err error) {
+	la.begin(seq)
 	var ours []Step
-	stalled := false
 	for i, op := range seq.Ops {
 		began := time.Now()
 		var theirs, mine Step
@@ -188,20 +156,31 @@ func (la *lane) play(seq Sequence) (steps []Step, d *disagreement, err error) {
 		steps, ours = append(steps, theirs), append(ours, mine)
 		for who, e := range errs {
 			if e != nil {
-				return steps, nil, fmt.Errorf("%s: %w\n%v", [2]string{"library", "port"}[who], e, disagreement{what: "sides", at: i, library: steps, port: ours})
+				return steps, nil, stalled, fmt.Errorf("%s: %w\n%v", [2]string{"library", "port"}[who], e, disagreement{"sides", i, steps, ours, "library", "port"})
 			}
 		}
 		stalled = stalled || time.Since(began) > stall
-		if what := theirs.difference(mine); what != "" {
-			d = &disagreement{what, i, steps, ours, stalled}
+		if d = parted(steps, ours); d != nil {
 			break
 		}
 	}
+	return steps, d, stalled, la.finish()
+}
+
+func (la *lane) begin(seq Sequence) {
+	la.played++
+	for _, s := range []*side{la.library, la.port} {
+		s.begin(seq.Kind, fmt.Sprintf("%s.%d.", s.world.(*ear).tag, la.played))
+	}
+	la.port.party.(*port).forget()
+}
+
+func (la *lane) finish() error {
 	for _, s := range []*side{la.library, la.port} {
 		if err := s.finish(); err != nil {
-			return steps, d, err
+			return err
 		}
 		s.world.(*ear).forget()
 	}
-	return steps, d, nil
+	return nil
 }

@@ -9,6 +9,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+
 	"lockstep/lockimpl"
 	"lockstep/lockimpl/redisson"
 )
@@ -22,6 +24,20 @@ type port struct {
 	cancels map[string]context.CancelFunc // by thread
 	// calm lets a call get from the answer of its attempt to its wait.
 	calm func()
+}
+
+// portClients makes the clients of a sequence; owners gets their threads.
+func portClients(rel *redisson.Release, id string, watchdogMS int64, env lockimpl.Environment, owners map[string]string, connect func() redis.UniversalClient) map[string]*redisson.Client {
+	clients := map[string]*redisson.Client{}
+	for _, c := range clientNames {
+		clients[c] = redisson.NewClient(connect(), redisson.Config{
+			Release: rel, ID: id + c, WatchdogTimeout: time.Duration(watchdogMS) * time.Millisecond, Environment: env,
+		})
+		for _, thread := range threadIDs {
+			owners[fmt.Sprintf("%s%s:%d", id, c, thread)] = fmt.Sprintf("%s:%d", c, thread)
+		}
+	}
+	return clients
 }
 
 func newPort(clients map[string]*redisson.Client, calm func()) *port {

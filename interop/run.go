@@ -348,3 +348,36 @@ func (s *side) drop() error {
 	}
 	return err
 }
+
+// disagreement is where two runs of one sequence parted.
+type disagreement struct {
+	what           string
+	at             int
+	one, other     []Step
+	oneIs, otherIs string
+}
+
+// parted compares what the library did with what the port did, step by step.
+func parted(library, port []Step) *disagreement {
+	for i := range library {
+		if i >= len(port) {
+			return nil
+		}
+		if what := library[i].difference(port[i]); what != "" {
+			return &disagreement{what, i, library[:i+1], port[:i+1], "library", "port"}
+		}
+	}
+	return nil
+}
+
+func (d disagreement) String() string {
+	var b strings.Builder
+	for i := range d.one {
+		fmt.Fprintf(&b, "%2d %v\n     %-8s %v\n", i+1, d.one[i].Op, d.oneIs, d.one[i])
+		if i < len(d.other) {
+			fmt.Fprintf(&b, "     %-8s %v\n", d.otherIs, d.other[i])
+		}
+	}
+	fmt.Fprintf(&b, "the %s differ at %d\n", d.what, d.at+1)
+	return b.String()
+}
