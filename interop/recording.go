@@ -45,7 +45,7 @@ func (r Recorded) Sequence() Sequence {
 const (
 	recordingFormat  = 1
 	recordingCommand = "go test -tags interop ./interop -run TestLibraryAnswersAsRecorded -record"
-	recordedPerKind  = 150 // sequences of each kind in a recording, seeds from 1
+	recordedPerKind  = 120 // sequences of each kind in a recording, seeds from 1
 )
 
 func recordingPath(version string) string { return filepath.Join("testdata", version+".jsonl") }

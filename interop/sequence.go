@@ -142,7 +142,7 @@ func drawOps(t *rapid.T) []Op {
 	var ops []Op
 	slept := int64(0)
 	left := func(ms int64) bool { return slept+ms <= 50 }
-	length := rapid.IntRange(4, 13).Draw(t, "length")
+	length := rapid.IntRange(6, 15).Draw(t, "length")
 	for len(ops) < length {
 		o := Op{Client: pick("client", clientNames), Thread: rapid.SampledFrom(threadIDs).Draw(t, "thread"), Lock: lockNames[0]}
 		if chance("second lock", second) {
@@ -226,14 +226,14 @@ func drawOps(t *rapid.T) []Op {
 // attempt with a lease that ends at once; outlast such a hold and a call by
 // another thread that waits for its end.
 var drawnOps = []string{
-	doLock, doLock, doLock, doLock, doLock,
-	doLockInterruptibly, doLockInterruptibly,
+	doLock, doLock, doLock, doLock,
+	doLockInterruptibly, doLockInterruptibly, doLockInterruptibly, doLockInterruptibly,
 	doTryLock, doTryLock, doTryLock,
 	doTryLockTimed, doTryLockTimed, doTryLockTimed, doTryLockTimed, doTryLockTimed,
 	doUnlock, doUnlock, doUnlock, doUnlock, doUnlock, doUnlock, doUnlock, doUnlock, doUnlock,
 	doForceUnlock,
 	doIsLocked, doIsHeld, doHoldCount, doRemainTTL,
-	doInterrupt, doInterrupt,
+	doInterrupt, doInterrupt, doInterrupt,
 	"expire", "expire",
 	"outlast",
 }
