@@ -105,39 +105,58 @@ func (w *watch) ear(key string) *ear {
 	return w.ears[tag]
 }
 
-// command reads a line of MONITOR: time, [database address], then the words,
-// each in quotes and with inner quotes escaped.
+// scriptRun is a script as MONITOR shows it, without its text.
+type scriptRun struct{ keys, args []string }
+
+// monitored gives the words of a command: each is in quotes, and quotes within
+// are escaped.
+func monitored(words string) []string {
+	return strings.Split(strings.TrimSuffix(strings.TrimSpace(words), `"`), `" "`)
+}
+
+// parseScript reads EVAL or EVALSHA from a line of MONITOR, if it is one that
+// a client sent and has a key.
+func parseScript(line string) (scriptRun, bool) {
+	_, line, _ = strings.Cut(line, "] ")
+	if !strings.HasPrefix(line, `"EVAL`) && !strings.HasPrefix(line, `"eval`) {
+		return scriptRun{}, false
+	}
+	word := monitored(line)
+	if len(word) < 4 {
+		return scriptRun{}, false
+	}
+	n, err := strconv.Atoi(word[2])
+	if err != nil || n < 1 || len(word) < 3+n {
+		return scriptRun{}, false
+	}
+	return scriptRun{word[3 : 3+n], word[3+n:]}, true
+}
+
+// command reads a line of MONITOR: time, [database address], then the words.
 func (w *watch) command(line string) {
 	_, words, ok := strings.Cut(line, "] ")
 	if !ok {
 		return
 	}
-	isFence := strings.HasPrefix(words, `"publish" "fence `)
-	if !isFence && !strings.HasPrefix(words, `"EVAL`) && !strings.HasPrefix(words, `"eval`) {
-		return // a script's own commands are below, and of no interest
-	}
-	word := strings.Split(strings.TrimSuffix(strings.TrimSpace(words), `"`), `" "`)
-	if isFence {
+	if strings.HasPrefix(words, `"publish" "fence `) {
+		word := monitored(words)
 		if e := w.ear(strings.TrimPrefix(word[1], "fence ") + "."); e != nil {
 			e.passed(0, word[2])
 		}
 		return
 	}
-	if len(word) < 5 {
+	run, ok := parseScript(line)
+	if !ok {
 		return
 	}
-	keys, err := strconv.Atoi(word[2])
-	if err != nil || len(word) < 3+keys {
-		return
-	}
-	e := w.ear(word[3])
+	e := w.ear(run.keys[0])
 	if e == nil {
 		return
 	}
 	e.mu.Lock()
-	for _, arg := range word[3+keys:] {
+	for _, arg := range run.args {
 		if strings.Contains(arg, ":") { // an owner
-			e.tried[word[3]+" "+arg]++
+			e.tried[run.keys[0]+" "+arg]++
 		}
 	}
 	e.mu.Unlock()
