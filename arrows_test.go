@@ -17,6 +17,7 @@ import (
 var arrows = map[string][]string{
 	"model":           nil,
 	"lockimpl":        nil,
+	"interop":         {"lockimpl"},
 	"sim":             {"model"},
 	"linearizability": {"model"},
 	"scenarios":       {"model", "lockimpl", "sim", "linearizability"},

@@ -1,0 +1,186 @@
+//go:build interop
+
+package interop
+
+import (
+	"fmt"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"lockstep/lockimpl"
+	"lockstep/lockimpl/redisson"
+)
+
+// lane runs one sequence at a time on both sides, with clients of its own.
+type lane struct {
+	rel           *redisson.Release
+	server        *Server
+	watchdogMS    int64 // that the library has
+	library, port *side
+	played        int
+	dead          bool // a call on it never came back
+}
+
+// watchdogMS is lockWatchdogTimeout, where the release has it: no renewal
+// comes within a sequence.
+const watchdogMS = 3_600_000
+
+// theLibrary is the library as a party.
+type theLibrary struct {
+	l    *Library
+	lane string
+}
+
+func (p theLibrary) client(name string) string { return p.lane + name }
+
+func (p theLibrary) begin(kind string, op Op, key string, done func(string)) error {
+	f := Fields{"client", p.client(op.Client), "thread", op.Thread, "kind", kind, "lock", key}
+	method := op.Do
+	unit, in := "MILLISECONDS", int64(1)
+	if op.Unit == "s" {
+		unit, in = "SECONDS", 1000
+	}
+	if op.Do == doTryLockTimed {
+		method = doTryLock
+		f = append(f, "wait", op.WaitMS/in)
+	}
+	if op.LeaseMS != 0 {
+		f = append(f, "lease", op.LeaseMS/in)
+	}
+	if op.Fresh {
+		f = append(f, "object", "fresh")
+	}
+	answer := p.l.Send("call", append(f, "op", method, "unit", unit))
+	go func() {
+		a := <-answer
+		switch a.Exception() {
+		case "":
+			done(a.Value())
+		case "IllegalMonitorStateException":
+			done(replyNotHeld)
+		case "InterruptedException":
+			done(replyInterrupted)
+		default:
+			done("error " + a["error"] + ": " + a["message"])
+		}
+	}()
+	return nil
+}
+
+func (p theLibrary) interrupt(op Op) (ends, known bool, err error) {
+	a, err := p.l.Ask("interrupt", Fields{"client", p.client(op.Client), "thread", op.Thread, "where", "latch"})
+	if err != nil {
+		return false, false, err
+	}
+	if v := a.Value(); v != "ended" && v != "waits" {
+		return false, false, fmt.Errorf("%v: the thread is %s", op, v)
+	}
+	return a.Value() == "ended", true, nil
+}
+
+// newLane makes the clients of a lane; n tells it from others on the server.
+func newLane(t testing.TB, server *Server, w *watch, l *Library, rel *redisson.Release, n int) *lane {
+	t.Helper()
+	la := &lane{rel: rel, server: server}
+	connect := func(db int) *redis.Client {
+		rdb := redis.NewClient(redisson.Options(&redis.Options{Addr: server.Addr, DB: db, Protocol: 2, PoolSize: 16}))
+		t.Cleanup(func() { _ = rdb.Close() })
+		return rdb
+	}
+	newSide := func(tag string, db int) (*side, *ear) {
+		rdb := connect(db)
+		e := w.join(tag, rdb)
+		return &side{names: names{owners: map[string]string{}}, rdb: rdb, world: e, bell: e.ring, parks: parks(rel.Version)}, e
+	}
+
+	party := theLibrary{l, fmt.Sprintf("%d", n)}
+	la.library, _ = newSide(fmt.Sprintf("j%d", n), 0)
+	la.library.party = party
+	for _, c := range clientNames {
+		a, err := l.Ask("client", Fields{"client", party.client(c), "address", server.Addr, "database", 0, "watchdog", watchdogMS})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if la.watchdogMS, err = strconv.ParseInt(a.Value(), 10, 64); err != nil {
+			t.Fatal(err)
+		}
+		for _, thread := range threadIDs {
+			a, err := l.Ask("thread", Fields{"client", party.client(c), "thread", thread})
+			if err != nil {
+				t.Fatal(err)
+			}
+			la.library.owners[a.Owner()] = fmt.Sprintf("%s:%d", c, thread)
+		}
+	}
+
+	la.port, _ = newSide(fmt.Sprintf("g%d", n), 1)
+	clients := portClients(rel, fmt.Sprintf("port%d", n), la.watchdogMS, lockimpl.Environment{}, la.port.owners, func() redis.UniversalClient { return connect(1) })
+	for _, c := range clients {
+		t.Cleanup(func() { _ = c.Close() })
+	}
+	la.port.party = newPort(clients, func() { time.Sleep(5 * time.Millisecond) })
+	return la
+}
+
+// stall is how long an operation may take, of which none waits for long.
+// (The library's subscription took two to three seconds now and then, seen of 3.21.3.)
+const stall = time.Second
+
+// play runs a sequence on both sides, operation by operation, up to where they
+// part. An error means that the lane is of no more use.
+func (la *lane) play(seq Sequence) (steps []Step, d *disagreement, stalled bool, err error) {
+	la.begin(seq)
+	var ours []Step
+	for i, op := range seq.Ops {
+		began := time.Now()
+		var theirs, mine Step
+		var errs [2]error
+		if op.Do == doInterrupt {
+			// The library's threads can be looked at: they tell what an interrupt did.
+			theirs, errs[0] = la.library.step(op, nil)
+			ends := false
+			for _, e := range theirs.Ended {
+				ends = ends || e.Thread == op.thread()
+			}
+			mine, errs[1] = la.port.step(op, &ends)
+		} else {
+			var both sync.WaitGroup
+			both.Go(func() { theirs, errs[0] = la.library.step(op, nil) })
+			both.Go(func() { mine, errs[1] = la.port.step(op, nil) })
+			both.Wait()
+		}
+		steps, ours = append(steps, theirs), append(ours, mine)
+		for who, e := range errs {
+			if e != nil {
+				return steps, nil, stalled, fmt.Errorf("%s: %w\n%v", [2]string{"library", "port"}[who], e, disagreement{"sides", i, steps, ours, "library", "port"})
+			}
+		}
+		stalled = stalled || time.Since(began) > stall
+		if d = parted(steps, ours); d != nil {
+			break
+		}
+	}
+	return steps, d, stalled, la.finish()
+}
+
+func (la *lane) begin(seq Sequence) {
+	la.played++
+	for _, s := range []*side{la.library, la.port} {
+		s.begin(seq.Kind, fmt.Sprintf("%s.%d.", s.world.(*ear).tag, la.played))
+	}
+	la.port.party.(*port).forget()
+}
+
+func (la *lane) finish() error {
+	for _, s := range []*side{la.library, la.port} {
+		if err := s.finish(); err != nil {
+			return err
+		}
+		s.world.(*ear).forget()
+	}
+	return nil
+}

@@ -1,0 +1,125 @@
+package interop
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+)
+
+// Recording is what the library answered to the kept sequences: a file in
+// testdata, a header and then a sequence a line.
+type Recording struct {
+	Header
+	Sequences []Recorded
+}
+
+// Header says where a recording comes from.
+type Header struct {
+	Format      int    `json:"format"`
+	WrittenBy   string `json:"written_by"`
+	Redisson    string `json:"redisson"`
+	RedisServer string `json:"redis_server"`
+	// WatchdogMS is lockWatchdogTimeout: so long that nothing is renewed within
+	// a sequence, where the release has the setting.
+	WatchdogMS int64 `json:"watchdog_ms"`
+}
+
+// Recorded is one sequence with its answers.
+type Recorded struct {
+	Kind  string `json:"kind"`
+	Seed  int    `json:"seed"`
+	Steps []Step `json:"steps"`
+}
+
+// Sequence gives back what was asked.
+func (r Recorded) Sequence() Sequence {
+	seq := Sequence{Kind: r.Kind, Seed: r.Seed}
+	for _, s := range r.Steps {
+		seq.Ops = append(seq.Ops, s.Op)
+	}
+	return seq
+}
+
+const (
+	recordingFormat  = 1
+	recordingCommand = "go test -tags interop ./interop -run TestLibraryAnswersAsRecorded -record"
+	recordedPerKind  = 120 // sequences of each kind in a recording, seeds from 1
+)
+
+func recordingPath(version string) string { return filepath.Join("testdata", version+".jsonl") }
+
+func readRecording(version string) (Recording, error) {
+	var r Recording
+	text, err := os.ReadFile(recordingPath(version))
+	if err != nil {
+		return r, fmt.Errorf("no recording of redisson %s; write it with `%s`: %w", version, recordingCommand, err)
+	}
+	for i, line := range bytes.Split(bytes.TrimSpace(text), []byte("\n")) {
+		if i == 0 {
+			err = strictly(line, &r.Header)
+		} else {
+			r.Sequences = append(r.Sequences, Recorded{})
+			err = strictly(line, &r.Sequences[i-1])
+		}
+		if err != nil {
+			return r, fmt.Errorf("%s:%d: %w", recordingPath(version), i+1, err)
+		}
+	}
+	if r.Format != recordingFormat || r.Redisson != version {
+		return r, fmt.Errorf("%s is format %d of redisson %s, not %d of %s; write it anew with `%s`", recordingPath(version), r.Format, r.Redisson, recordingFormat, version, recordingCommand)
+	}
+	return r, nil
+}
+
+func strictly(line []byte, into any) error {
+	d := json.NewDecoder(bytes.NewReader(line))
+	d.DisallowUnknownFields()
+	return d.Decode(into)
+}
+
+func (r Recording) write() error {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(r.Header); err != nil {
+		return err
+	}
+	for _, s := range r.Sequences {
+		for _, step := range s.Steps {
+			step.State.round()
+		}
+		if err := e.Encode(s); err != nil {
+			return err
+		}
+	}
+	if err := os.MkdirAll("testdata", 0o755); err != nil {
+		return err
+	}
+	temporary := recordingPath(r.Redisson) + ".new"
+	if err := os.WriteFile(temporary, b.Bytes(), 0o644); err != nil {
+		return err
+	}
+	return os.Rename(temporary, recordingPath(r.Redisson))
+}
+
+// round takes out of the times how fast the machine was that day.
+func (s *State) round() {
+	if s == nil {
+		return
+	}
+	up := func(ms int64) int64 {
+		if ms <= 0 {
+			return ms
+		}
+		return (ms + 99) / 100 * 100
+	}
+	for name, l := range s.Locks {
+		l.TTL = up(l.TTL)
+		for who, ms := range l.Deadlines {
+			l.Deadlines[who] = up(ms)
+		}
+		s.Locks[name] = l
+	}
+}

@@ -1,0 +1,383 @@
+package interop
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"lockstep/lockimpl/redisson"
+)
+
+// Step is what came of one operation.
+type Step struct {
+	Op Op `json:"op"`
+	// Reply is the call's result, or what was thrown; blocked: it waits for a
+	// message. An operation that makes no sense at its place is not done:
+	// busy (the thread is in a call), idle (nothing to interrupt), skipped.
+	Reply string `json:"reply"`
+	// Ended are the calls of other threads that came back meanwhile.
+	Ended     []Ended  `json:"ended,omitempty"`
+	Published []string `json:"published,omitempty"` // channel and payload
+	State     *State   `json:"state,omitempty"`     // nil: not looked at
+}
+
+// Ended is a call that was blocked and came back.
+type Ended struct {
+	Thread string `json:"thread"`
+	Reply  string `json:"reply"`
+}
+
+const (
+	replyBlocked = "blocked"
+	replyBusy    = "busy"
+	replyIdle    = "idle"
+	replySkipped = "skipped"
+
+	replyNotHeld     = "not_held"
+	replyInterrupted = "interrupted"
+)
+
+// difference says where two steps of one operation differ; "" for nowhere.
+func (s Step) difference(o Step) string {
+	switch {
+	case !sameReply(s.Op, s.Reply, o.Reply):
+		return "replies"
+	case !slices.Equal(s.Ended, o.Ended):
+		return "calls that came back"
+	case !slices.Equal(s.Published, o.Published):
+		return "published messages"
+	case (s.State == nil) != (o.State == nil) || s.State != nil && !s.State.equal(*o.State):
+		return "states"
+	}
+	return ""
+}
+
+func sameReply(op Op, a, b string) bool {
+	switch op.Do {
+	case doForceUnlock:
+		if a == "ok" || b == "ok" {
+			return true // 3.4.2: a method without result
+		}
+	case doRemainTTL:
+		x, errX := strconv.ParseInt(a, 10, 64)
+		y, errY := strconv.ParseInt(b, 10, 64)
+		return errX == nil && errY == nil && near(x, y) && (x < 0) == (y < 0) || a == b
+	}
+	return a == b
+}
+
+func (s Step) String() string {
+	var b strings.Builder
+	b.WriteString(s.Reply)
+	for _, e := range s.Ended {
+		fmt.Fprintf(&b, "; %s came back: %s", e.Thread, e.Reply)
+	}
+	for _, p := range s.Published {
+		fmt.Fprintf(&b, "; published %s", p)
+	}
+	if s.State != nil {
+		fmt.Fprintf(&b, "; %v", *s.State)
+	}
+	return b.String()
+}
+
+// party is who runs the calls: the library or the port.
+type party interface {
+	// begin makes the call; done gets its reply, on any goroutine.
+	begin(kind string, op Op, key string, done func(reply string)) error
+	// interrupt interrupts a call that waits for a message, and says whether it
+	// ended; known is false where only its coming back would tell.
+	interrupt(op Op) (ends, known bool, err error)
+}
+
+// world is where they run: a server to watch, or a bubble.
+type world interface {
+	// settle returns when every open call has come back or waits for a message.
+	settle(s *side) error
+	// heard gives what was published since it was last asked.
+	heard() []*redis.Message
+	// pass lets time pass until a hold is over that has so long to live.
+	pass(s *side, ttl time.Duration) error
+	nowMS() int64
+}
+
+// side is one party in its world, in the middle of a sequence.
+type side struct {
+	names
+	kind  string
+	rdb   redis.UniversalClient
+	party party
+	world world
+
+	mu   sync.Mutex // of the calls' outcome
+	bell func()     // rung when a call comes back
+	open []*call    // in the order in which they began
+	last State
+	prev Step
+	// parks: a queued waiter that asks a little early is told a negative time
+	// and waits without bound; see parks.
+	parks bool
+	// leased are the clients' own lock objects that a lease was asked of.
+	leased map[string]bool
+}
+
+// call is one call under way.
+type call struct {
+	op          Op
+	key         string
+	owner       string // as the server has it
+	mustEnd     bool
+	interrupted bool
+	before      int // attempts of the owner before the call
+	due         int // attempts that it must have made before it waits
+	done        bool
+	reply       string
+}
+
+func (s *side) ownerOf(thread string) string {
+	for owner, name := range s.owners {
+		if name == thread {
+			return owner
+		}
+	}
+	panic("interop: no owner for thread " + thread)
+}
+
+func (s *side) callOf(thread string) *call {
+	for _, c := range s.open {
+		if c.op.thread() == thread {
+			return c
+		}
+	}
+	return nil
+}
+
+func (s *side) waitsOn(lock string, but string) bool {
+	return slices.ContainsFunc(s.open, func(c *call) bool { return c.op.Lock == lock && c.op.Client != but })
+}
+
+// begin resets what a sequence leaves and names its locks.
+func (s *side) begin(kind, prefix string) {
+	s.kind, s.prefix = kind, prefix
+	s.last, s.prev, s.leased = State{}, Step{}, map[string]bool{}
+}
+
+// parks names the releases (3.11.1 to 3.31.0) whose fair lock tells a queued
+// waiter how long the hold had that it found when it came. One that asks just
+// after that time and just before the key is gone is told a negative time, and
+// waits for a message that need not come: whether it outlasts a lease is chance.
+func parks(version string) bool { return version == "3.12.4" || version == "3.21.3" }
+
+// racesForField: an unlock puts the object's lease field back when its answer
+// comes, and a waiter on the same object, woken by the message, sends the
+// field: chance decides, in the library as in the port, which comes first.
+func (s *side) racesForField(op Op) bool {
+	return op.Do == doUnlock && !op.Fresh && s.leased[op.Client+op.Lock] && slices.ContainsFunc(s.open, func(c *call) bool {
+		return c.op.Client == op.Client && c.op.Lock == op.Lock && !c.op.Fresh && c.op.LeaseMS == 0
+	})
+}
+
+// step does one operation. ends is the word of the other side on whether an
+// interrupt ends its call; nil where there is no such word.
+func (s *side) step(op Op, ends *bool) (Step, error) {
+	st := Step{Op: op}
+	busy := s.callOf(op.thread())
+	var mine *call
+	switch {
+	case op.Do == doInterrupt && busy == nil:
+		st.Reply = replyIdle
+	case op.Do == doInterrupt && len(s.last.Locks[busy.op.Lock].Holds) == 0:
+		// Behind a dead waiter of a free fair lock some releases ask again and
+		// again: it would be chance where the interrupt meets the call.
+		st.Reply = replySkipped
+	case op.Do == doInterrupt && busy.interrupted:
+		// A second interrupt makes lock() throw IllegalStateException; a context
+		// ends only once.
+		st.Reply = replySkipped
+	case op.Do == doInterrupt:
+		busy.interrupted = true
+		end, known, err := s.party.interrupt(op)
+		if err != nil {
+			return st, err
+		}
+		if !known && ends != nil {
+			end = *ends
+			if !end {
+				time.Sleep(20 * time.Millisecond) // it may come back although it should not
+			}
+		}
+		st.Reply, busy.mustEnd = "ok", end
+		// If it waits again, it does so behind the others.
+		s.open = append(slices.DeleteFunc(s.open, func(c *call) bool { return c == busy }), busy)
+	case busy != nil:
+		st.Reply = replyBusy
+	case op.waitsLong() && s.kind == plain && s.waitsOn(op.Lock, op.Client):
+		// A message would wake one waiter of each client, and chance decide.
+		st.Reply = replySkipped
+	case s.racesForField(op):
+		st.Reply = replySkipped
+	case op.Outlasts && s.kind == fair && s.parks:
+		st.Reply = replySkipped
+	case op.Outlasts && (s.prev.Reply != "true" || s.prev.Op.thread() == op.thread() || s.waitsOn(op.Lock, "") || len(s.last.Locks[op.Lock].Queue) > 0):
+		st.Reply = replySkipped
+	default:
+		mine = &call{op: op, key: s.prefix + op.Lock, owner: s.ownerOf(op.thread()), mustEnd: !op.waitsLong() || op.Outlasts, due: 2}
+		if w, ok := s.world.(interface{ attempts(*call) int }); ok {
+			mine.before = w.attempts(mine)
+		}
+		s.open = append(s.open, mine)
+		if op.LeaseMS != 0 && !op.Fresh {
+			s.leased[op.Client+op.Lock] = true
+		}
+		err := s.party.begin(s.kind, op, mine.key, func(reply string) {
+			s.mu.Lock()
+			mine.done, mine.reply = true, reply
+			s.mu.Unlock()
+			s.bell()
+		})
+		if err != nil {
+			return st, err
+		}
+	}
+	if err := s.world.settle(s); err != nil {
+		return st, fmt.Errorf("%v: %w", op, err)
+	}
+	s.mu.Lock()
+	var open []*call
+	for _, c := range s.open {
+		switch {
+		case !c.done:
+			open = append(open, c)
+		case c == mine:
+			st.Reply = c.reply
+		default:
+			st.Ended = append(st.Ended, Ended{c.op.thread(), c.reply})
+		}
+		if c == mine && !c.done {
+			st.Reply = replyBlocked
+		}
+	}
+	s.open = open
+	s.mu.Unlock()
+	for _, m := range s.world.heard() {
+		st.Published = append(st.Published, s.plain(m.Channel)+" "+m.Payload)
+	}
+	if !op.Unseen {
+		state, err := s.look()
+		if err != nil {
+			return st, err
+		}
+		s.last, st.State = state, &state
+	}
+	s.prev = st
+	return st, nil
+}
+
+// look waits until nothing in the state is about to change.
+func (s *side) look() (State, error) {
+	ctx := context.Background()
+	for began := time.Now(); ; {
+		state, err := look(ctx, s.rdb, s.names, s.world.nowMS)
+		if err != nil {
+			return state, err
+		}
+		switch {
+		case state.soonOver():
+			for _, l := range state.Locks {
+				if len(l.Holds) > 0 && l.TTL < longMS/10 {
+					if err := s.world.pass(s, time.Duration(l.TTL)*time.Millisecond); err != nil {
+						return state, err
+					}
+				}
+			}
+		case hasLatch(state) && time.Since(began) < time.Second:
+			// It is deleted behind the caller's back.
+			if err := s.world.settle(s); err != nil {
+				return state, err
+			}
+		default:
+			return state, nil
+		}
+	}
+}
+
+// finish lets every call end and leaves nothing behind: no hold, no waiter, no
+// renewal.
+func (s *side) finish() error {
+	for tries := 0; len(s.open) > 0; tries++ {
+		if tries > 100 {
+			return fmt.Errorf("%v of %v does not come back", s.open[0].op, s.prefix)
+		}
+		if err := s.drop(); err != nil {
+			return err
+		}
+		c := s.open[0]
+		for _, channel := range []string{redisson.ChannelName(c.key), redisson.WaiterChannel(c.key, c.owner)} {
+			if err := s.rdb.Publish(context.Background(), channel, "0").Err(); err != nil {
+				return err
+			}
+		}
+		if err := s.world.settle(s); err != nil {
+			return fmt.Errorf("at the end of the sequence %s: %w", s.prefix, err)
+		}
+		s.mu.Lock()
+		s.open = slices.DeleteFunc(s.open, func(c *call) bool { return c.done })
+		s.mu.Unlock()
+	}
+	for _, client := range clientNames {
+		for _, lock := range lockNames {
+			if _, err := s.step(Op{Client: client, Thread: threadIDs[0], Do: doForceUnlock, Lock: lock, Unseen: true}, nil); err != nil {
+				return err
+			}
+		}
+	}
+	return s.drop()
+}
+
+func (s *side) drop() error {
+	ctx := context.Background()
+	keys, err := s.rdb.Keys(ctx, "*"+s.prefix+"*").Result()
+	if err == nil && len(keys) > 0 {
+		err = s.rdb.Del(ctx, keys...).Err()
+	}
+	return err
+}
+
+// disagreement is where two runs of one sequence parted.
+type disagreement struct {
+	what           string
+	at             int
+	one, other     []Step
+	oneIs, otherIs string
+}
+
+// parted compares what the library did with what the port did, step by step.
+func parted(library, port []Step) *disagreement {
+	for i := range library {
+		if i >= len(port) {
+			return nil
+		}
+		if what := library[i].difference(port[i]); what != "" {
+			return &disagreement{what, i, library[:i+1], port[:i+1], "library", "port"}
+		}
+	}
+	return nil
+}
+
+func (d disagreement) String() string {
+	var b strings.Builder
+	for i := range d.one {
+		fmt.Fprintf(&b, "%2d %v\n     %-8s %v\n", i+1, d.one[i].Op, d.oneIs, d.one[i])
+		if i < len(d.other) {
+			fmt.Fprintf(&b, "     %-8s %v\n", d.otherIs, d.other[i])
+		}
+	}
+	fmt.Fprintf(&b, "the %s differ at %d\n", d.what, d.at+1)
+	return b.String()
+}

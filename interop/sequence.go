@@ -1,0 +1,278 @@
+package interop
+
+import (
+	"fmt"
+	"strings"
+
+	"pgregory.net/rapid"
+)
+
+// Op is one operation of a sequence: a call of a lock's method on one thread
+// of one client, or an interrupt of such a call.
+type Op struct {
+	Client string `json:"client"`
+	Thread int    `json:"thread"`
+	Do     string `json:"do"`
+	Lock   string `json:"lock,omitempty"`
+	// Fresh is a lock object of its own for this call, not the client's.
+	Fresh   bool   `json:"fresh,omitempty"`
+	WaitMS  int64  `json:"wait_ms,omitempty"`
+	LeaseMS int64  `json:"lease_ms,omitempty"`
+	Unit    string `json:"unit,omitempty"` // s: the caller counts in seconds
+	// Unseen: the state after it is not looked at, because it changes by itself.
+	Unseen bool `json:"unseen,omitempty"`
+	// Outlasts: the call waits until the lease of the operation before ends.
+	Outlasts bool `json:"outlasts,omitempty"`
+}
+
+// The operations, in the words of a sequence.
+const (
+	doLock              = "lock"
+	doLockInterruptibly = "lock_interruptibly"
+	doTryLock           = "try_lock"
+	doTryLockTimed      = "try_lock_timed"
+	doUnlock            = "unlock"
+	doForceUnlock       = "force_unlock"
+	doIsLocked          = "is_locked"
+	doIsHeld            = "is_held"
+	doHoldCount         = "hold_count"
+	doRemainTTL         = "remain_ttl"
+	doInterrupt         = "interrupt"
+)
+
+// waitsLong says that the call returns only when somebody else does something.
+func (o Op) waitsLong() bool {
+	return o.Do == doLock || o.Do == doLockInterruptibly || o.Do == doTryLockTimed && o.WaitMS >= longMS
+}
+
+func (o Op) thread() string { return fmt.Sprintf("%s:%d", o.Client, o.Thread) }
+
+func (o Op) String() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s %s %s", o.thread(), o.Do, o.Lock)
+	if o.Do == doTryLockTimed {
+		fmt.Fprintf(&b, " wait %d", o.WaitMS)
+	}
+	if o.LeaseMS != 0 {
+		fmt.Fprintf(&b, " lease %d", o.LeaseMS)
+	}
+	for _, w := range []struct {
+		word string
+		on   bool
+	}{{" in s", o.Unit == "s"}, {" fresh", o.Fresh}, {" unseen", o.Unseen}, {" outlasts", o.Outlasts}} {
+		if w.on {
+			b.WriteString(w.word)
+		}
+	}
+	return b.String()
+}
+
+// Sequence is what both sides are made to do.
+type Sequence struct {
+	Kind string `json:"kind"` // plain or fair
+	Seed int    `json:"seed"` // of its draw
+	Ops  []Op   `json:"ops"`
+}
+
+const (
+	plain = "plain"
+	fair  = "fair"
+)
+
+var kinds = []string{plain, fair}
+
+// A time in a sequence is either over before anybody looks or far from ending:
+// no sequence is a race against its own leases. Long ones are seconds apart,
+// so that one in the place of another is seen.
+const (
+	shortMS = 5
+	longMS  = 10_000
+)
+
+var (
+	longLeases = []int64{20_000, 50_000, 110_000}
+	longWaits  = []int64{30_000, 70_000}
+)
+
+// Clients and threads of a sequence, and its locks.
+var (
+	clientNames = []string{"a", "b"}
+	threadIDs   = []int{1, 2}
+	lockNames   = []string{"x", "y"}
+)
+
+// Draw gives the sequence of a seed, always the same.
+func Draw(kind string, seed int) Sequence {
+	return Sequence{Kind: kind, Seed: seed, Ops: rapid.Custom(drawOps).Example(seed)}
+}
+
+// guess is what the drawing believes of a lock, so that holders unlock and
+// waiters are handed over more often than chance would have it. It need not be
+// right.
+type guess struct {
+	holder  string
+	levels  int
+	waiting []string
+}
+
+func drawOps(t *rapid.T) []Op {
+	pick := func(what string, from []string) string { return rapid.SampledFrom(from).Draw(t, what) }
+	chance := func(what string, percent int) bool { return rapid.IntRange(1, 100).Draw(t, what) <= percent }
+	times := func(what string, from []int64) int64 { return rapid.SampledFrom(from).Draw(t, what) }
+
+	fresh := map[string]int{"one object": 0, "an object each call": 100, "either": 50}[pick("objects", []string{"one object", "an object each call", "either"})]
+	second := 0 // percent of operations on the second lock
+	if chance("two locks", 40) {
+		second = 35
+	}
+	guesses := map[string]*guess{}
+	for _, n := range lockNames {
+		guesses[n] = &guess{}
+	}
+	busy := func(thread string) bool {
+		for _, g := range guesses {
+			for _, w := range g.waiting {
+				if w == thread {
+					return true
+				}
+			}
+		}
+		return false
+	}
+	var ops []Op
+	slept := int64(0)
+	left := func(ms int64) bool { return slept+ms <= 50 }
+	length := rapid.IntRange(6, 15).Draw(t, "length")
+	for len(ops) < length {
+		o := Op{Client: pick("client", clientNames), Thread: rapid.SampledFrom(threadIDs).Draw(t, "thread"), Lock: lockNames[0]}
+		if chance("second lock", second) {
+			o.Lock = lockNames[1]
+		}
+		g := guesses[o.Lock]
+		o.Do = pick("operation", drawnOps)
+		if o.Do == doUnlock && g.holder != "" && chance("by the holder", 70) {
+			o.Client, o.Thread = g.holder[:1], int(g.holder[2]-'0')
+		}
+		if o.Do == doInterrupt && len(g.waiting) > 0 {
+			w := pick("whom", g.waiting)
+			o.Client, o.Thread = w[:1], int(w[2]-'0')
+		}
+		if busy(o.thread()) != (o.Do == doInterrupt) && chance("another", 95) {
+			continue
+		}
+		o.Fresh = o.Do != doInterrupt && chance("fresh", fresh)
+		lease := func() {
+			if chance("lease", 50) {
+				o.LeaseMS = times("lease of", longLeases)
+			}
+		}
+		outlasting := false
+		switch o.Do {
+		case doLock, doLockInterruptibly:
+			lease()
+		case doTryLockTimed:
+			lease()
+			o.WaitMS = times("wait", []int64{0, 0, 3, shortMS, 30_000, 30_000, 70_000})
+			if o.WaitMS < longMS && !left(o.WaitMS) {
+				o.WaitMS = 0
+			}
+			if o.WaitMS%1000 == 0 && chance("seconds", 40) {
+				o.Unit = "s"
+			}
+			if o.WaitMS < longMS {
+				slept += o.WaitMS
+			}
+		case "expire":
+			if !left(shortMS) {
+				continue
+			}
+			slept += shortMS
+			o.Do, o.LeaseMS = doTryLockTimed, shortMS
+		case "outlast":
+			if !left(4 * shortMS) {
+				continue
+			}
+			slept += 4 * shortMS
+			o.Do, o.LeaseMS, o.Unseen = doTryLockTimed, 4*shortMS, true
+			outlasting = true
+		}
+		ops = append(ops, o)
+		if outlasting {
+			next := Op{Client: pick("client", clientNames), Thread: rapid.SampledFrom(threadIDs).Draw(t, "thread"), Do: doLock, Lock: o.Lock, Outlasts: true}
+			if chance("timed", 40) {
+				next.Do, next.WaitMS = doTryLockTimed, times("wait", longWaits)
+			}
+			if chance("lease", 50) {
+				next.LeaseMS = times("lease of", longLeases)
+			}
+			next.Fresh = chance("fresh", fresh)
+			g.holder, g.levels = "", 0
+			g.note(next)
+			ops = append(ops, next)
+			continue
+		}
+		if o.LeaseMS == shortMS {
+			if g.holder == "" || g.holder == o.thread() {
+				g.holder, g.levels = "", 0
+			}
+			continue
+		}
+		g.note(o)
+	}
+	return ops
+}
+
+// drawnOps are what is drawn, each as often as it stands here. expire is an
+// attempt with a lease that ends at once; outlast such a hold and a call by
+// another thread that waits for its end.
+var drawnOps = []string{
+	doLock, doLock, doLock, doLock,
+	doLockInterruptibly, doLockInterruptibly, doLockInterruptibly, doLockInterruptibly,
+	doTryLock, doTryLock, doTryLock,
+	doTryLockTimed, doTryLockTimed, doTryLockTimed, doTryLockTimed, doTryLockTimed,
+	doUnlock, doUnlock, doUnlock, doUnlock, doUnlock, doUnlock, doUnlock, doUnlock, doUnlock,
+	doForceUnlock,
+	doIsLocked, doIsHeld, doHoldCount, doRemainTTL,
+	doInterrupt, doInterrupt, doInterrupt,
+	"expire", "expire",
+	"outlast",
+}
+
+func (g *guess) note(o Op) {
+	me := o.thread()
+	switch o.Do {
+	case doLock, doLockInterruptibly, doTryLock, doTryLockTimed:
+		switch {
+		case g.holder == me:
+			g.levels++
+		case g.holder == "":
+			g.holder, g.levels = me, 1
+		case o.waitsLong():
+			g.waiting = append(g.waiting, me)
+		}
+	case doUnlock:
+		if g.holder != me {
+			return
+		}
+		if g.levels--; g.levels == 0 {
+			g.handOver()
+		}
+	case doForceUnlock:
+		g.handOver()
+	case doInterrupt:
+		for i, w := range g.waiting {
+			if w == me {
+				g.waiting = append(g.waiting[:i], g.waiting[i+1:]...)
+				return
+			}
+		}
+	}
+}
+
+func (g *guess) handOver() {
+	g.holder, g.levels = "", 0
+	if len(g.waiting) > 0 {
+		g.holder, g.levels = g.waiting[0], 1
+		g.waiting = g.waiting[1:]
+	}
+}

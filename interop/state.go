@@ -1,0 +1,158 @@
+package interop
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/redis/go-redis/v9"
+
+	"lockstep/lockimpl/redisson"
+)
+
+// State is what the server holds for a sequence, in the sequence's own names.
+type State struct {
+	Locks map[string]LockState `json:"locks,omitempty"`
+	// Others are keys beside those of the locks: an unlock latch left behind.
+	Others []string `json:"others,omitempty"`
+}
+
+// LockState is one lock: its hash, and of a fair lock its queue. Times are in
+// milliseconds from the moment in which it was looked at.
+type LockState struct {
+	Holds     map[string]string `json:"holds,omitempty"`
+	TTL       int64             `json:"ttl_ms,omitempty"` // 0: no key
+	Queue     []string          `json:"queue,omitempty"`  // head first
+	Deadlines map[string]int64  `json:"deadlines_ms,omitempty"`
+}
+
+// toleranceMS is how far two times may be apart that should be one. Whoever
+// looks does so a while after the call; a loaded machine makes it a long while.
+const toleranceMS = 2000
+
+func near(a, b int64) bool { return max(a-b, b-a) <= toleranceMS }
+
+func (s State) equal(o State) bool {
+	return maps.EqualFunc(s.Locks, o.Locks, LockState.equal) && slices.Equal(s.Others, o.Others)
+}
+
+func (l LockState) equal(o LockState) bool {
+	return maps.Equal(l.Holds, o.Holds) && near(l.TTL, o.TTL) && (l.TTL > 0) == (o.TTL > 0) &&
+		slices.Equal(l.Queue, o.Queue) && maps.EqualFunc(l.Deadlines, o.Deadlines, near)
+}
+
+func (s State) String() string {
+	var b strings.Builder
+	for _, name := range slices.Sorted(maps.Keys(s.Locks)) {
+		l := s.Locks[name]
+		fmt.Fprintf(&b, "%s held %v for %d ms, queue %v, deadlines %v; ", name, l.Holds, l.TTL, l.Queue, l.Deadlines)
+	}
+	if len(s.Others) > 0 {
+		fmt.Fprintf(&b, "others %v", s.Others)
+	}
+	return strings.TrimSuffix(b.String(), "; ")
+}
+
+// soonOver says that a hold ends by itself before long.
+func (s State) soonOver() bool {
+	for _, l := range s.Locks {
+		if len(l.Holds) > 0 && l.TTL >= 0 && l.TTL < longMS/10 {
+			return true
+		}
+	}
+	return false
+}
+
+// names turns a server's words into a sequence's: keys lose their prefix,
+// owners become client:thread.
+type names struct {
+	prefix string
+	owners map[string]string // CLIENT:THREAD on the server to client:thread
+}
+
+func (n names) plain(text string) string {
+	text = strings.ReplaceAll(text, n.prefix, "")
+	if i := strings.LastIndex(text, "}:"); i >= 0 {
+		return text[:i+2] + n.owner(text[i+2:])
+	}
+	return text
+}
+
+func (n names) owner(text string) string {
+	if name, ok := n.owners[text]; ok {
+		return name
+	}
+	return text
+}
+
+// look reads the state of a sequence's locks in one transaction.
+func look(ctx context.Context, rdb redis.UniversalClient, n names, nowMS func() int64) (State, error) {
+	type cmds struct {
+		hash *redis.MapStringStringCmd
+		ttl  *redis.Cmd
+		list *redis.StringSliceCmd
+		zset *redis.ZSliceCmd
+	}
+	found := map[string]cmds{}
+	var keys *redis.StringSliceCmd
+	known := map[string]bool{}
+	_, err := rdb.TxPipelined(ctx, func(p redis.Pipeliner) error {
+		keys = p.Keys(ctx, "*"+n.prefix+"*")
+		for _, name := range lockNames {
+			key := n.prefix + name
+			queue, zset := redisson.QueueName(key), redisson.DeadlinesName(key)
+			known[key], known[queue], known[zset] = true, true, true
+			found[name] = cmds{
+				p.HGetAll(ctx, key), p.Do(ctx, "PTTL", key),
+				p.LRange(ctx, queue, 0, -1), p.ZRangeWithScores(ctx, zset, 0, -1),
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return State{}, fmt.Errorf("look at the locks %s*: %w", n.prefix, err)
+	}
+	now := nowMS()
+	s := State{}
+	for name, c := range found {
+		l := LockState{}
+		for owner, count := range c.hash.Val() {
+			if l.Holds == nil {
+				l.Holds = map[string]string{}
+			}
+			l.Holds[n.owner(owner)] = count
+		}
+		if ms, _ := c.ttl.Val().(int64); len(l.Holds) > 0 {
+			l.TTL = ms
+		}
+		for _, owner := range c.list.Val() {
+			l.Queue = append(l.Queue, n.owner(owner))
+		}
+		for _, z := range c.zset.Val() {
+			if l.Deadlines == nil {
+				l.Deadlines = map[string]int64{}
+			}
+			l.Deadlines[n.owner(fmt.Sprint(z.Member))] = int64(z.Score) - now
+		}
+		if l.Holds == nil && l.Queue == nil && l.Deadlines == nil {
+			continue
+		}
+		if s.Locks == nil {
+			s.Locks = map[string]LockState{}
+		}
+		s.Locks[name] = l
+	}
+	for _, k := range keys.Val() {
+		if !known[k] {
+			s.Others = append(s.Others, n.plain(k))
+		}
+	}
+	slices.Sort(s.Others)
+	return s, nil
+}
+
+func hasLatch(s State) bool {
+	return slices.ContainsFunc(s.Others, func(k string) bool { return strings.Contains(k, "latch") })
+}
