@@ -60,6 +60,9 @@ func (l *loader) fault(n *yaml.Node) Fault {
 	case sim.FaultServer:
 		fault.KeepData = l.boolean(f["keep_data"])
 		fault.LoseLast = l.count(0)(f["lose_last"])
+		if f["lose_last"] != nil && l.s.Server.Replicas > 0 {
+			l.fail(f["lose_last"], "lose_last belongs to a server without replicas; with them a failover loses what had not reached the one that it promotes, which server: {lag} decides")
+		}
 	case sim.FaultKey:
 		fault.Key = l.filled(f["key"])
 		fault.KeyDo = l.word(f["do"], "do", "a key fault", "delete", "expire")

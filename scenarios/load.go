@@ -15,9 +15,10 @@ import (
 
 // Limits on a file, so that no input can make the loader slow or large.
 const (
-	maxText    = 1 << 20 // bytes
-	maxThreads = 4096    // of all processes together
-	maxErrors  = 20      // reported for one file
+	maxText     = 1 << 20 // bytes
+	maxThreads  = 4096    // of all processes together
+	maxReplicas = 16
+	maxErrors   = 20 // reported for one file
 )
 
 const (
@@ -115,7 +116,10 @@ func (l *loader) scenario(root *yaml.Node) {
 	l.s.About = l.text(f["about"])
 	l.s.Source = l.text(f["source"])
 	l.locks(f["locks"])
-	l.latency(l.fields(f["network"], "network", "latency!")["latency"])
+	if n := l.fields(f["network"], "network", "latency!")["latency"]; n != nil {
+		l.s.Latency = l.way(n, "latency")
+	}
+	l.server(f["server"])
 	if n := f["watchdog"]; n != nil {
 		l.s.Watchdog = l.durationFrom(minWatchdog)(n)
 	}
@@ -136,8 +140,6 @@ func (l *loader) scenario(root *yaml.Node) {
 	l.expect(f["expect"])
 	l.s.Reach = l.words(f["reach"], "reach word", "reach", model.Reachable)
 	l.seeds(f["seeds"])
-	server := l.fields(f["server"], "server", "replicas!", "lag")
-	l.s.Server = Server{Replicas: l.count(0)(server["replicas"]), Lag: l.duration(server["lag"])}
 }
 
 func (l *loader) locks(n *yaml.Node) {
@@ -169,10 +171,8 @@ func (l *loader) lock(n *yaml.Node) string {
 	return lock
 }
 
-func (l *loader) latency(n *yaml.Node) {
-	if n == nil {
-		return
-	}
+// way reads how long a message is under way.
+func (l *loader) way(n *yaml.Node, what string) Range {
 	r := l.span(n)
 	for _, end := range []*Duration{&r.Min, &r.Max} {
 		if *end == 0 {
@@ -180,10 +180,28 @@ func (l *loader) latency(n *yaml.Node) {
 		}
 	}
 	if r.Min > r.Max {
-		l.fail(n, "latency %s is %v..%v, since 0 stands for %v: the first is above the second",
-			quote(n.Value), r.Min, r.Max, zeroLatency)
+		l.fail(n, "%s %s is %v..%v, since 0 stands for %v: the first is above the second",
+			what, quote(n.Value), r.Min, r.Max, zeroLatency)
 	}
-	l.s.Latency = r
+	return r
+}
+
+func (l *loader) server(n *yaml.Node) {
+	f := l.fields(n, "server", "replicas!", "lag")
+	if f["replicas"] == nil {
+		return
+	}
+	bad := len(l.errs)
+	s := Server{Replicas: l.count(0)(f["replicas"]), Lag: l.s.Latency}
+	switch lag := f["lag"]; {
+	case s.Replicas > maxReplicas:
+		l.fail(f["replicas"], "%d replicas; a server has at most %d", s.Replicas, maxReplicas)
+	case lag != nil && s.Replicas == 0 && len(l.errs) == bad:
+		l.fail(lag, "a lag without replicas: give replicas, or leave lag out")
+	case lag != nil:
+		s.Lag = l.way(lag, "lag")
+	}
+	l.s.Server = s
 }
 
 func (l *loader) processes(n *yaml.Node) {

@@ -28,6 +28,7 @@ func Play(h *sim.Host, sc *Scenario, l *Lock, chooser sim.Chooser) Played {
 	params := l.params(sc)
 	cfg := sim.Config{
 		Chooser: drawn, LatencyMin: sc.Latency.Min, LatencyMax: sc.Latency.Max,
+		Replicas: sc.Server.Replicas, LagMin: sc.Server.Lag.Min, LagMax: sc.Server.Lag.Max,
 		Resources: map[string]int64{}, Locks: locks,
 		Name:    func(words []string) sim.Command { return l.name(words, locks) },
 		Scripts: l.scripts(),
@@ -427,12 +428,4 @@ func (t TTL) String() string {
 		return "endless"
 	}
 	return t.Range.String()
-}
-
-// Playable says whether this world can play the scenario.
-func (sc *Scenario) Playable() error {
-	if sc.Server.Replicas > 0 {
-		return fmt.Errorf("%s: server: {replicas: %d}: this world has one server; locks that ask for replicas (WAIT) do not exist in it", sc.File, sc.Server.Replicas)
-	}
-	return nil
 }

@@ -257,3 +257,39 @@ faults:
 		t.Error("mutual exclusion is not broken; the test shows nothing")
 	}
 }
+
+// A lock that does not ask for replicas is lost with what had not reached the
+// one that a failover promotes, and kept with what had.
+func TestAFailoverOfAServerWithReplicas(t *testing.T) {
+	h := sim.NewHost(t)
+	for _, c := range []struct {
+		rule, lag string
+		word      Word
+	}{
+		{"the hold had reached no replica", "10s", VerdictLimit},
+		{"the hold had reached one of them in time", "1ms..5ms", VerdictHeld},
+	} {
+		for _, lock := range []string{"setnx-cad", "redisson@4.7.0"} {
+			t.Run(c.rule+", "+lock, func(t *testing.T) {
+				text := "lockstep: 1\nname: t\nlocks: [" + lock + "]\nserver: {replicas: 2, lag: " + c.lag + "}\n" +
+					"processes: {a: {}, b: {}}\nsteps:\n" +
+					"  a/1:\n    - lock: {name: x, lease: 20s, want: granted}\n    - sleep: 10s\n    - unlock: x\n" +
+					"  b/1:\n    - at: 5s\n    - try_lock: x\n" +
+					"faults:\n  - {at: 4s, server: failover}\nreach: [failed_over]\n"
+				sc, err := Parse("t.yaml", []byte(text), canonical)
+				if err != nil {
+					t.Fatal(err)
+				}
+				l := mustFind(t, lock)
+				v := RunTwice(h, sc, l, 1)
+				if v.Word != c.word {
+					t.Errorf("%s (%s %v), want %s", v.Word, v.Why, v.Findings, c.word)
+				}
+				again, diverged := Replay(h, v.Recording(), sc, l)
+				if again.Digest != v.Digest || diverged != "" {
+					t.Errorf("the recording gives another run: %s", diverged)
+				}
+			})
+		}
+	}
+}

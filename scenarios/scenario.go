@@ -43,10 +43,11 @@ type Scenario struct {
 	Server    Server
 }
 
-// Server is the `server:` block: replicas and how far behind they are.
+// Server is the `server:` block: replicas and the way to them, one way; without
+// a lag the network's latency.
 type Server struct {
 	Replicas int
-	Lag      Duration
+	Lag      Range
 }
 
 // Resource is what the lock guards: a number on a server of its own.

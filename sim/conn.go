@@ -7,7 +7,9 @@ import (
 	"io"
 	"net"
 	"os"
+	"slices"
 	"sort"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -43,10 +45,15 @@ type conn struct {
 	lastIn     int64  // nominal arrival of the last message, each way
 	lastOut    int64
 	severed    bool // reset: nothing passes any more
-	gone       bool // the server knows that it ended
+	gone       bool // the client closed it, or it broke
+	ended      bool // the server knows
 	subscribes bool
-	putOff     int // deliveries that wait for the end of a pause
-	stalled    int // arrivals that wait for the end of a stall
+	shards     []string // sharded channels that it is subscribed to, in order
+	multi      bool     // between MULTI and EXEC
+	seen       int64    // writes of anybody, up to its last command
+	waits      *wait    // it is blocked in a WAIT
+	putOff     int      // deliveries that wait for the end of a pause
+	stalled    int      // arrivals that wait for the end of a stall
 }
 
 func newConn(p *Process) *conn {
@@ -257,6 +264,8 @@ func (w *World) collectConn(c *conn) {
 		return
 	}
 
+	var commands [][]string
+	var pipe *pipeline
 	rd := bufio.NewReader(bytes.NewReader(out))
 	for len(out) > 0 {
 		raw, err := proto.Read(rd)
@@ -272,7 +281,14 @@ func (w *World) collectConn(c *conn) {
 			w.record(model.Event{Kind: model.KindDefect, Text: "a client wrote what is no command"})
 			continue
 		}
-		w.send(c, words)
+		commands = append(commands, words)
+	}
+	// What a subscriber writes is no pipeline: its answers have no place.
+	if len(commands) > 1 && !slices.ContainsFunc(commands, subscribing) {
+		pipe = newPipeline()
+	}
+	for _, words := range commands {
+		w.send(c, words, pipe)
 	}
 	w.pushes(c)
 	if shut && !c.gone {
@@ -285,6 +301,10 @@ func (w *World) collectConn(c *conn) {
 		c.planned = set
 		w.planDeadline(c, int64(deadline.Sub(w.start)), set)
 	}
+}
+
+func subscribing(words []string) bool {
+	return strings.HasSuffix(strings.ToUpper(words[0]), "SUBSCRIBE")
 }
 
 // planDeadline lets a read deadline pass: not within a pause, which shifts it

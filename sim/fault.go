@@ -85,13 +85,13 @@ func (w *World) plan(faults []Fault) {
 			}
 			continue
 		}
-		if f.Kind == FaultServer && f.Server == "failover" {
+		if f.Kind == FaultServer && f.Server == "failover" && w.cfg.Replicas == 0 {
 			w.server.keep = max(w.server.keep, f.LoseLast+1)
 		}
 		w.faultsDue++
 		w.sched.add(int64(f.At), classFault, func() {
 			w.moved = w.now()
-			w.record(model.Event{Kind: model.KindFault, Fault: n, Process: first(f.Processes), Text: f.Describe()})
+			w.record(model.Event{Kind: model.KindFault, Fault: n, Process: first(f.Processes), Text: w.describe(f)})
 			w.strike(f)
 			if f.For == 0 {
 				w.faultsDue--
@@ -137,6 +137,7 @@ func (w *World) strike(f Fault) {
 				w.record(model.Event{Kind: model.KindExpire, Key: k})
 			}
 		}
+		w.server.replicate()
 		w.observe(0)
 		w.server.planExpiry()
 	case FaultServer:
@@ -148,6 +149,7 @@ func (w *World) strike(f Fault) {
 
 func (w *World) strikeServer(f Fault) {
 	s := w.server
+	s.setClock()
 	switch f.Server {
 	case "stall":
 		w.stallTill = max(w.stallTill, w.now()+int64(f.For))
@@ -156,12 +158,18 @@ func (w *World) strikeServer(f Fault) {
 		s.flushScripts()
 		return
 	case "failover":
+		if len(s.replicas) > 0 {
+			s.promote(s.candidate())
+			break
+		}
 		s.failover(f.LoseLast)
 	case "restart":
 		if !f.KeepData {
 			s.m.FlushAll()
+			s.writes++
 		}
 		s.flushScripts()
+		s.resync()
 	}
 	for _, c := range w.conns {
 		w.sever(c)
@@ -175,6 +183,29 @@ func (w *World) partitioned(p *Process) bool { return !w.leaving && p.cutUntil >
 // meet lets the rules look at a message. pass sends it on with a delay, fail
 // answers it with an error; a message that is neither is lost or held.
 func (w *World) meet(m *message, dir string, pass func(delay int64), fail func(text string)) {
+	w.passage(m, dir, func() { w.meetRules(m, dir, pass, fail) })
+}
+
+// whyBehindLost is why a message is lost that was written after one that was.
+const whyBehindLost = "behind a lost one"
+
+// passage lets a message go on unless one before it in its pipeline is lost or
+// held.
+func (w *World) passage(m *message, dir string, on func()) {
+	switch p := m.pipe; {
+	case p == nil:
+		on()
+	case m.behindLost(dir):
+		w.lost(m, dir, whyBehindLost)
+	case p.held[dir] != nil && !p.held[dir].over:
+		r := p.held[dir]
+		r.held = append(r.held, func() { w.passage(m, dir, on) })
+	default:
+		on()
+	}
+}
+
+func (w *World) meetRules(m *message, dir string, pass func(delay int64), fail func(text string)) {
 	r := w.rule(m, dir)
 	if r == nil {
 		pass(0)
@@ -188,6 +219,9 @@ func (w *World) meet(m *message, dir string, pass func(delay int64), fail func(t
 	case "delay":
 		pass(int64(r.fault.For))
 	case "hold":
+		if m.pipe != nil {
+			m.pipe.held[dir] = r
+		}
 		r.held = append(r.held, func() { pass(0) })
 	case "reset":
 		w.lost(m, dir, "connection reset")
@@ -240,7 +274,7 @@ func (r *rule) matches(w *World, m *message, dir string) bool {
 		channels := []string{m.ch}
 		if name := m.name(); strings.HasSuffix(name, "SUBSCRIBE") {
 			channels = m.words[1:]
-		} else if name == "PUBLISH" {
+		} else if name == "PUBLISH" || name == "SPUBLISH" {
 			channels = m.words[1:2]
 		}
 		if !slices.ContainsFunc(channels, func(ch string) bool {

@@ -39,6 +39,16 @@ type server struct {
 	nextRun int64 // ms of the planned expiry, 0: none
 	history []snapshot
 	keep    int // snapshots to keep, for failovers
+	shards  shards
+	// executing is the command of a client that is being executed.
+	executing *message
+
+	replicas []*replica
+	writes   int64    // since the start, that the replicas get
+	latest   snapshot // the data after the last of them
+	spoke    bool     // something was published since
+	term     int      // counts connections of server and replicas
+	waits    []*wait  // in order of arrival
 }
 
 // message is a command on its way, its reply, or a published message.
@@ -50,6 +60,27 @@ type message struct {
 	op    int
 	bytes []byte // reply or push
 	ch    string // of a push
+	there bool   // the server has it already and put it off
+	// pipe is what it was written with; refused, the error that a rule gives it
+	// in its place there.
+	pipe    *pipeline
+	refused string
+}
+
+// pipeline is commands that a client wrote at once. A connection carries them in
+// order: what a rule does to one of them, the others behind it cannot pass.
+type pipeline struct {
+	lost map[string]int   // by direction, the first message lost: so are those behind it
+	held map[string]*rule // by direction: those behind wait for the end of this rule
+}
+
+// behindLost says whether m is lost because one before it is.
+func (m *message) behindLost(dir string) bool {
+	return m.pipe != nil && m.pipe.lost[dir] != 0 && m.id > m.pipe.lost[dir]
+}
+
+func newPipeline() *pipeline {
+	return &pipeline{lost: map[string]int{}, held: map[string]*rule{}}
 }
 
 func (m *message) name() string { return strings.ToUpper(m.words[0]) }
@@ -66,7 +97,10 @@ func (m *message) shown() []string {
 }
 
 func newServer(w *World) *server {
-	s := &server{w: w, m: miniredis.NewMiniRedis()}
+	s := &server{w: w, m: miniredis.NewMiniRedis(), shards: shards{}}
+	for range w.cfg.Replicas {
+		s.replicas = append(s.replicas, &replica{})
+	}
 	pipe, err := s.m.Dial() // starts it without a listener
 	if err != nil {
 		panic("sim: miniredis did not start: " + err.Error())
@@ -88,18 +122,79 @@ func (s *server) command(words ...string) {
 }
 
 // blocking commands would block the scheduler.
-var blocking = []string{"BLPOP", "BRPOP", "BRPOPLPUSH", "BLMOVE", "BLMPOP", "BZPOPMIN", "BZPOPMAX", "BZMPOP", "XREAD", "XREADGROUP", "WAIT", "WAITAOF"}
+var blocking = []string{"BLPOP", "BRPOP", "BRPOPLPUSH", "BLMOVE", "BLMPOP", "BZPOPMIN", "BZPOPMAX", "BZMPOP", "XREAD", "XREADGROUP", "WAITAOF"}
 
-func (s *server) hook(c *mserver.Peer, cmd string, args ...string) bool {
-	switch {
-	case slices.Contains(blocking, cmd):
-		c.WriteError("ERR lockstep: " + cmd + " may block and is not simulated")
+// ours are the commands that the world answers, or counts, itself.
+var ours = []string{"PUBLISH", "SPUBLISH", "SSUBSCRIBE", "SUNSUBSCRIBE", "WAIT", "INFO"}
+
+// hook looks at every command before miniredis does, those of scripts included.
+// True: it was answered.
+func (s *server) hook(peer *mserver.Peer, cmd string, args ...string) bool {
+	if slices.Contains(blocking, cmd) {
+		peer.WriteError("ERR lockstep: " + cmd + " may block and is not simulated")
 		return true
-	case cmd == "PUBLISH" && len(args) == 2:
+	}
+	if s.executing == nil {
+		return false // the world's own
+	}
+	c := s.executing.conn
+	direct := peer == c.peer
+	if direct && !c.multi && onlyListens(c, cmd, args) {
+		return true
+	}
+	if !slices.Contains(ours, cmd) {
+		return cmd == "PUBSUB" && direct && !c.multi && s.shards.asked(peer, args)
+	}
+	if direct && c.multi {
+		// miniredis would queue only what it knows. It knows scripts.
+		s.m.Server().Dispatch(peer, append([]string{"EVAL", "return redis.call(unpack(ARGV))", "0", cmd}, args...))
+		return true
+	}
+	switch {
+	case strings.HasSuffix(cmd, "PUBLISH"):
+		if len(args) != 2 {
+			peer.WriteError("ERR wrong number of arguments for '" + strings.ToLower(cmd) + "' command")
+			return true
+		}
+		s.spoke = true
 		s.w.published[args[0]]++
 		s.w.record(model.Event{Kind: model.KindPublish, Channel: args[0], Text: args[1]})
+		if cmd == "PUBLISH" {
+			return false
+		}
+		peer.WriteInt(s.shards.publish(args[0], args[1]))
+	case cmd == "INFO":
+		s.info(peer, args)
+	case !direct && (cmd != "WAIT" || s.executing.name() != "EXEC"):
+		peer.WriteError("ERR This Redis command is not allowed from script")
+	case cmd == "WAIT":
+		s.wait(peer, args)
+	case cmd == "SSUBSCRIBE":
+		s.shards.subscribe(c, args)
+	default:
+		s.shards.unsubscribe(c, args)
 	}
-	return false
+	return true
+}
+
+// execute lets the server execute a command and gives its reply; none: it waits.
+func (s *server) execute(m *message) []byte {
+	s.executing = m
+	s.m.Server().Dispatch(m.conn.peer, m.words)
+	s.executing = nil
+	m.conn.peer.Flush()
+	reply := m.conn.fromServer.take()
+	switch name := m.name(); {
+	case name == "MULTI":
+		m.conn.multi = m.conn.multi || string(reply) == "+OK\r\n"
+	case name == "EXEC" || name == "DISCARD":
+		m.conn.multi = false
+	case name == "SUBSCRIBE" || name == "PSUBSCRIBE":
+		m.conn.subscribes = m.conn.subscribes || !bytes.HasPrefix(reply, []byte("-"))
+	case strings.HasSuffix(name, "UNSUBSCRIBE") && name != "SUNSUBSCRIBE" && bytes.HasSuffix(reply, []byte(":0\r\n")):
+		m.conn.subscribes = false
+	}
+	return reply
 }
 
 func (s *server) nowMs() int64 { return s.w.now() / int64(time.Millisecond) }
@@ -110,9 +205,9 @@ func (s *server) setClock() {
 }
 
 // send takes a command from a client: the network's side of a message.
-func (w *World) send(c *conn, words []string) {
+func (w *World) send(c *conn, words []string, pipe *pipeline) {
 	w.msgs++
-	m := &message{id: w.msgs, conn: c, words: words, cmd: w.cfg.Name(words), op: c.p.opOf(words)}
+	m := &message{id: w.msgs, conn: c, words: words, cmd: w.cfg.Name(words), op: c.p.opOf(words), pipe: pipe}
 	if !c.p.dead {
 		w.record(model.Event{Kind: model.KindSend, Process: c.p.cfg.Name, Op: m.op, Msg: m.id, Conn: c.id,
 			Command: m.name(), Script: m.cmd.Script, Args: m.shown(), Owners: m.cmd.Owners, Locks: m.cmd.Locks})
@@ -139,9 +234,15 @@ func (w *World) transmit(m *message) {
 	case w.partitioned(c.p):
 		w.lost(m, "request", "partition")
 	default:
-		w.meet(m, "request", func(delay int64) {
+		pass := func(delay int64) {
 			w.travel(&c.lastOut, w.latency(c.p, "request")+delay, func() { w.arrive(m, false) })
-		}, func(err string) {
+		}
+		w.meet(m, "request", pass, func(err string) {
+			if m.pipe != nil { // its answer has a place among others
+				m.refused = err
+				pass(0)
+				return
+			}
 			w.reply(m, []byte("-"+err+"\r\n"), true)
 		})
 	}
@@ -155,46 +256,72 @@ func (w *World) travel(last *int64, length int64, f func()) {
 }
 
 func (w *World) lost(m *message, dir, why string) {
+	if p := m.pipe; p != nil && (p.lost[dir] == 0 || m.id < p.lost[dir]) {
+		p.lost[dir] = m.id
+	}
 	w.record(model.Event{Kind: model.KindLost, Process: m.conn.p.cfg.Name, Op: m.op, Msg: m.id, Dir: dir, Script: m.cmd.Script,
 		Owners: m.cmd.Owners, Locks: m.cmd.Locks, Channel: m.ch, Why: why})
 }
 
 // arrive is a command's arrival at the server; again: it was put off before.
 func (w *World) arrive(m *message, again bool) {
-	subscribe := m.name() == "SUBSCRIBE" || m.name() == "PSUBSCRIBE"
+	name := m.name()
 	switch {
 	case m.conn.severed:
 		w.lost(m, "request", "connection reset")
 		return
-	case m.conn.gone && subscribe:
+	case m.conn.gone && strings.HasSuffix(name, "SUBSCRIBE") && !strings.Contains(name, "UNSUB"), m.conn.ended && name == "WAIT":
 		w.lost(m, "request", "connection closed")
 		return
-	case m.conn.p.cutUntil > w.now() && !w.leaving:
+	case m.conn.p.cutUntil > w.now() && !w.leaving && !m.there:
 		w.lost(m, "request", "partition")
 		return
+	case m.behindLost("request"):
+		w.lost(m, "request", whyBehindLost)
+		return
 	case w.stallTill > w.now() || !again && m.conn.stalled > 0:
-		// Behind those of this connection that wait already.
-		m.conn.stalled++
-		w.sched.add(max(w.now(), w.stallTill), classDelivery, func() {
-			m.conn.stalled--
-			w.arrive(m, true)
-		})
+		w.putOff(m)
+		return
+	case m.conn.waits != nil:
+		m.there = true
+		m.conn.waits.held = append(m.conn.waits.held, m)
+		return
+	case m.refused != "":
+		w.reply(m, []byte("-"+m.refused+"\r\n"), true)
 		return
 	}
-	m.conn.subscribes = m.conn.subscribes || subscribe
 	s := w.server
 	s.setClock()
 	s.snapshot()
-	s.m.Server().Dispatch(m.conn.peer, m.words)
-	m.conn.peer.Flush()
-	reply := m.conn.fromServer.take()
+	reply := s.execute(m)
 	s.keepThroughLastMs()
 	s.snapshot()
+	s.replicate()
+	if string(reply) != "+QUEUED\r\n" {
+		m.conn.seen = s.writes
+	}
+	if m.conn.waits == nil {
+		w.executed(m, reply)
+	}
+}
+
+// executed records that the server executed a command and sends its reply.
+func (w *World) executed(m *message, reply []byte) {
 	w.record(model.Event{Kind: model.KindExec, Process: m.conn.p.cfg.Name, Op: m.op, Msg: m.id, Conn: m.conn.id,
 		Command: m.name(), Script: m.cmd.Script, Args: m.shown(), Owners: m.cmd.Owners, Locks: m.cmd.Locks, Reply: shownReply(reply)})
 	w.observe(m.id)
-	s.planExpiry()
+	w.server.planExpiry()
 	w.reply(m, reply, false)
+}
+
+// putOff lets a command arrive again when the server goes on, behind those of
+// its connection that wait already.
+func (w *World) putOff(m *message) {
+	m.conn.stalled++
+	w.sched.add(max(w.now(), w.stallTill), classDelivery, func() {
+		m.conn.stalled--
+		w.arrive(m, true)
+	})
 }
 
 // reply sends bytes back; injected: they come from a rule, not from the server.
@@ -212,6 +339,8 @@ func (w *World) reply(m *message, b []byte, injected bool) {
 		w.lost(m, "reply", "connection reset")
 	case w.partitioned(m.conn.p):
 		w.lost(m, "reply", "partition")
+	case m.refused != "":
+		w.passage(m, "reply", func() { back(0) })
 	case injected:
 		back(w.latency(m.conn.p, "request"))
 	default:
@@ -301,7 +430,11 @@ func (w *World) sever(c *conn) {
 
 // disconnect is the end of a connection at the server.
 func (s *server) disconnect(c *conn) {
-	c.gone = true
+	c.gone, c.ended = true, true
+	s.hangUp(c)
+	for len(c.shards) > 0 {
+		s.shards.leave(c, c.shards[0])
+	}
 	if c.subscribes {
 		c.subscribes = false
 		s.m.Server().Dispatch(c.peer, []string{"UNSUBSCRIBE"})
@@ -354,6 +487,7 @@ func (s *server) sweep() {
 			s.w.record(model.Event{Kind: model.KindExpire, Key: k})
 		}
 	}
+	s.replicate()
 	s.w.observe(0)
 }
 
@@ -476,8 +610,15 @@ func (s *server) failover(n int) {
 	s.setClock()
 	s.snapshot()
 	at := max(0, len(s.history)-1-n)
+	s.restore(s.history[at])
+	s.history = s.history[:at+1]
+	s.flushScripts()
+}
+
+// restore makes the data what it was in a snapshot, less what has run out since.
+func (s *server) restore(data snapshot) {
 	s.m.FlushAll()
-	for _, v := range s.history[at].keys {
+	for _, v := range data.keys {
 		if v.expiresMs >= 0 && v.expiresMs < s.nowMs() {
 			continue
 		}
@@ -501,8 +642,6 @@ func (s *server) failover(n int) {
 			s.m.SetTTL(v.key, time.Duration(v.expiresMs-s.nowMs())*time.Millisecond+time.Millisecond/2)
 		}
 	}
-	s.history = s.history[:at+1]
-	s.flushScripts()
 }
 
 // flushScripts empties the script cache.

@@ -146,6 +146,38 @@ func TestALocksStateIsRecordedWhenItChanges(t *testing.T) {
 	equal(t, "states", strings.Join(got, ", "), "1ms a/1 to 11 by 1, 12ms free")
 }
 
+// What happens between commands reads the server's keys too, and must read them
+// by the clock of that instant.
+func TestAnExpiryDoesNotMoveBetweenCommands(t *testing.T) {
+	for name, c := range map[string]struct {
+		replicas int
+		faults   []Fault
+	}{
+		"a WAIT is answered":    {1, nil},
+		"a restart keeps data":  {0, []Fault{{Kind: FaultServer, Server: "restart", KeepData: true, At: 600 * ms}}},
+		"a failover":            {0, []Fault{failover(600 * ms)}},
+		"a replica is promoted": {1, []Fault{failover(600 * ms)}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := replicated(c.replicas, 200*ms, c.faults...).does("a/1", func(th *Thread, client *redis.Client) {
+				client.Set(context.Background(), "l", "a/1", time.Second)
+				client.Wait(context.Background(), c.replicas, time.Second)
+				th.At(2 * time.Second)
+			})
+			s.Locks = []string{"l"}
+			s.Observe = func(keys Keyspace, lock string) *model.LockState {
+				owner, _ := keys.String(lock)
+				return &model.LockState{Owner: owner, Count: 1, ExpiresMs: keys.ExpiresMs(lock)}
+			}
+			var got []string
+			for _, e := range pick(s.run(NewHost(t)), ofKind(model.KindState)) {
+				got = append(got, fmt.Sprintf("%v %q to %d", at(e), e.State.Owner, e.State.ExpiresMs))
+			}
+			equal(t, "states", strings.Join(got, ", "), `1ms "a/1" to 1001, 1.002s "" to -2`)
+		})
+	}
+}
+
 func TestBlockingCommandsAreRefused(t *testing.T) {
 	ctx := context.Background()
 	for name, do := range map[string]func(*redis.Client) error{
@@ -154,7 +186,6 @@ func TestBlockingCommandsAreRefused(t *testing.T) {
 		"BRPOPLPUSH": func(c *redis.Client) error { return c.Do(ctx, "brpoplpush", "k", "l", 0).Err() },
 		"BLMOVE":     func(c *redis.Client) error { return c.BLMove(ctx, "k", "l", "LEFT", "LEFT", 0).Err() },
 		"BZPOPMIN":   func(c *redis.Client) error { return c.BZPopMin(ctx, 0, "k").Err() },
-		"WAIT":       func(c *redis.Client) error { return c.Do(ctx, "wait", 1, 0).Err() },
 		"XREAD": func(c *redis.Client) error {
 			return c.XRead(ctx, &redis.XReadArgs{Streams: []string{"k", "0"}}).Err()
 		},

@@ -25,9 +25,13 @@ type Config struct {
 	// LatencyMin and LatencyMax bound a message's way, one way, in either
 	// direction; equal: exact.
 	LatencyMin, LatencyMax time.Duration
-	Processes              []ProcessConfig
-	Faults                 []Fault
-	Resources              map[string]int64
+	// Replicas is how many the server has. LagMin and LagMax bound the way of a
+	// message between it and a replica, one way.
+	Replicas       int
+	LagMin, LagMax time.Duration
+	Processes      []ProcessConfig
+	Faults         []Fault
+	Resources      map[string]int64
 	// Locks are the names of the locks whose state is recorded.
 	Locks []string
 	// Name says what a command is: which script, of which locks, for whom.
@@ -334,6 +338,9 @@ func (w *World) end() {
 	for _, ch := range w.server.m.PubSubChannels("") {
 		w.record(model.Event{Kind: model.KindLeft, Channel: ch})
 	}
+	for _, ch := range w.server.shards.names() {
+		w.record(model.Event{Kind: model.KindLeft, Channel: ch})
+	}
 	w.over = true
 	for _, p := range w.processes {
 		p.dead = true
@@ -403,12 +410,17 @@ func (w *World) Process(name string) *Process { return w.process(name) }
 
 // latency draws how long a message of p is under way.
 func (w *World) latency(p *Process, dir string) int64 {
-	lo, hi := int64(w.cfg.LatencyMin), int64(w.cfg.LatencyMax)
+	return w.between(w.cfg.LatencyMin, w.cfg.LatencyMax, "latency/"+p.cfg.Name+"/"+dir)
+}
+
+// between draws a length; where both bounds are one it draws nothing.
+func (w *World) between(min, max time.Duration, stream string) int64 {
+	lo, hi := int64(min), int64(max)
 	if hi <= lo {
 		return lo
 	}
 	steps := uint64((hi-lo)/slotNs) + 1
-	return lo + int64(w.chooser.Choose("latency/"+p.cfg.Name+"/"+dir, steps))*slotNs
+	return lo + int64(w.chooser.Choose(stream, steps))*slotNs
 }
 
 // observe records what changed in the locks' state after msg (0: no message).

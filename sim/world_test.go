@@ -126,7 +126,7 @@ func busy(chooser Chooser) *stage { return crowded(chooser, time.Microsecond) }
 
 // crowded is busy with goroutines that a call starts some time apart.
 func crowded(chooser Chooser, apart time.Duration) *stage {
-	ms := time.Millisecond
+
 	s := newStage(
 		Fault{Kind: FaultRule, When: When{Command: "GET", Every: 7}, Do: "drop"},
 		Fault{Kind: FaultRule, When: When{Direction: "reply", Command: "INCR", Every: 9}, Do: "reset"},

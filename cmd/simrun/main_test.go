@@ -102,7 +102,7 @@ func TestExitCodes(t *testing.T) {
 		{"a bad seed", []string{"run", held, "--seed", "5..1"}, 64, "", "the smaller first"},
 		{"a bad step: file, line and column", []string{"run", badStep}, 64, "", "bad.yaml:7:7: unknown"},
 		{"nothing is run when one file is bad", []string{"run", held, badStep}, 64, "", "did you mean"},
-		{"replicas", []string{"run", replicas}, 64, "", "this world has one server"},
+		{"replicas", []string{"run", replicas}, 0, "0 not as expected", ""},
 		{"no such file", []string{"run", filepath.Join(dir, "no.yaml")}, 64, "", "no such file"},
 		{"a folder that cannot be written", []string{"run", held, "--out", filepath.Join(file, "x")}, 64, "", "--out"},
 		{"an empty recording", []string{"replay", empty}, 64, "", "empty.lockstep:1:1: the recording is empty"},
