@@ -185,11 +185,17 @@ func (p *Process) note(op int, cmd redis.Cmder) (over func()) {
 }
 
 // opOf gives the operation that sent these words; one that a client repeats by
-// itself belongs to the same.
-func (p *Process) opOf(words []string) int {
+// itself belongs to the same. Where several sent them it is likely this one.
+func (p *Process) opOf(words []string, likely int) int {
 	p.w.mu.Lock()
 	defer p.w.mu.Unlock()
 	notes := p.notes[strings.Join(words, "\x00")]
+	for _, n := range notes {
+		if n.op == likely && !n.used {
+			n.used = true
+			return n.op
+		}
+	}
 	for _, n := range notes {
 		if !n.used {
 			n.used = true

@@ -72,6 +72,7 @@ type message struct {
 type pipeline struct {
 	lost map[string]int   // by direction, the first message lost: so are those behind it
 	held map[string]*rule // by direction: those behind wait for the end of this rule
+	op   int              // the operation that its last command belongs to
 }
 
 // behindLost says whether m is lost because one before it is.
@@ -207,7 +208,13 @@ func (s *server) setClock() {
 // send takes a command from a client: the network's side of a message.
 func (w *World) send(c *conn, words []string, pipe *pipeline) {
 	w.msgs++
-	m := &message{id: w.msgs, conn: c, words: words, cmd: w.cfg.Name(words), op: c.p.opOf(words), pipe: pipe}
+	m := &message{id: w.msgs, conn: c, words: words, cmd: w.cfg.Name(words), pipe: pipe}
+	if pipe == nil {
+		m.op = c.p.opOf(words, 0)
+	} else {
+		m.op = c.p.opOf(words, pipe.op)
+		pipe.op = m.op
+	}
 	if !c.p.dead {
 		w.record(model.Event{Kind: model.KindSend, Process: c.p.cfg.Name, Op: m.op, Msg: m.id, Conn: c.id,
 			Command: m.name(), Script: m.cmd.Script, Args: m.shown(), Owners: m.cmd.Owners, Locks: m.cmd.Locks})
