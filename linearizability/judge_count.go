@@ -151,7 +151,7 @@ func (r *run) settledLevels(o *operation) (n int, counted bool) {
 
 // lostSince: the hold that the call was granted ended before the call returned.
 func (r *run) lostSince(o *operation) bool {
-	g := r.grants(o)
+	g := r.grantsKept(o)
 	if len(g) == 0 {
 		return false
 	}

@@ -484,6 +484,20 @@ func TestLinearizable(t *testing.T) {
 			1002 a/1 deliver unlock
 			1002 a/1 return still_held
 			9000 server leave`},
+		{rule: "of a retried command that was granted two holds the caller has the second", record: `
+			0    a/1 invoke lock lease=1000
+			0    a/1 send acquire
+			1    a/1 exec acquire -> a/1 1 1001
+			1    a/1 lost acquire reply dropped
+			1002 server expire -> free
+			1100 b/1 takes lease=9000
+			1200 b/1 releases
+			3000 a/1 send acquire
+			3001 a/1 exec acquire -> a/1 1 4001
+			3002 a/1 deliver acquire
+			3002 a/1 return granted
+			3100 a/1 releases
+			9000 server leave`},
 		{rule: "a lease's end frees the lock", record: `
 			0    a/1 takes lease=1000
 			1002 server expire -> free
@@ -504,6 +518,43 @@ func TestLinearizable(t *testing.T) {
 			1201 a/1 exec unlock
 			1202 a/1 deliver unlock
 			1202 a/1 return not_held
+			9000 server leave`},
+		{rule: "fair: busy while a dead waiter stands in front", lock: fairLock, record: `
+			0    a/1 takes lease=9000
+			100  b/1 waits lock lease=9000 -> a/1 1 9001 queue=b/1
+			200  server fault 1 crash of b
+			300  a/1 releases -> free queue=b/1
+			400  c/1 waits try_lock
+			402  c/1 return busy
+			500  server leave`},
+		{rule: "fair: and one that waits in vain", lock: fairLock, record: `
+			0    a/1 takes lease=9000
+			100  b/1 waits lock lease=9000 -> a/1 1 9001 queue=b/1
+			300  a/1 releases -> free queue=b/1
+			400  c/1 waits try_lock
+			402  c/1 return busy
+			450  b/1 return error
+			9000 server leave`},
+		{rule: "fair: not when it has gone", lock: fairLock, finds: "linearizable bug: c/1 acquire (0.400s..0.402s) answered busy, but the lock was free and no other acquire waited", record: `
+			0    a/1 takes lease=9000
+			100  b/1 waits lock lease=9000 -> a/1 1 9001 queue=b/1
+			300  a/1 releases -> free queue=b/1
+			350  b/1 return error
+			400  c/1 waits try_lock
+			402  c/1 return busy
+			9000 server leave`},
+		{rule: "fair: the try that came first was not sent first", lock: fairLock, record: `
+			0    a/1 takes lease=9000
+			100  b/1 invoke lock lease=9000
+			100  b/1 send acquire
+			150  b/1 send acquire
+			151  b/1 exec acquire -> a/1 1 9001 queue=b/1
+			200  c/1 waits lock lease=9000 -> a/1 1 9001 queue=b/1,c/1
+			1000 a/1 releases -> free queue=b/1,c/1
+			1010 b/1 gets -> b/1 1 10011 queue=c/1
+			1500 b/1 releases -> free queue=c/1
+			1510 c/1 gets -> c/1 1 10511
+			1600 b/1 exec acquire nth=1
 			9000 server leave`},
 		{rule: "fair: a later arrival is not placed before one that waits", lock: fairLock, finds: `
 			linearizable bug: c/1 acquire
@@ -671,6 +722,17 @@ func TestHoldCount(t *testing.T) {
 			1002 server expire -> free
 			2000 a/1 deliver acquire
 			2000 a/1 return granted
+			9000 server leave`},
+		{rule: "unless it was given another when it was sent again", record: `
+			0    a/1 invoke lock lease=1000
+			0    a/1 send acquire
+			1    a/1 exec acquire -> a/1 1 1001
+			1    a/1 lost acquire reply dropped
+			1002 server expire -> free
+			3000 a/1 send acquire
+			3001 a/1 exec acquire -> a/1 1 4001
+			3002 a/1 deliver acquire
+			3002 a/1 return granted
 			9000 server leave`},
 		{rule: "while a call of the owner is open nothing is compared", record: `
 			0    a/1 takes lease=9000

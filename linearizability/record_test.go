@@ -24,8 +24,9 @@ import (
 // with times in milliseconds. What stands behind the arrow is what the server
 // then holds: owner, count, the last millisecond of its life (endless: none),
 // and the queue; without an arrow nothing changed. exec, deliver, hit and lost
-// speak of the thread's latest command of that name; renew belongs to no call,
-// and for=b/1 says for whom a command speaks. Of the rest:
+// speak of the thread's latest command of that name, or of its nth (nth=1);
+// renew belongs to no call, and for=b/1 says for whom a command speaks. Of the
+// rest:
 //
 //	5    server fault 1 pause of a for 6s     # also: crash of a, partition of a, b for 6s, delete of key l -> free
 //	6005 server heal 1
@@ -63,7 +64,7 @@ func recordOf(t *testing.T, p model.Params, text string) *model.Record {
 		all = append(all, whole(l, leases)...)
 	}
 	slices.SortStableFunc(all, func(a, b recordLine) int { return cmp.Compare(a.ms, b.ms) })
-	b := recorder{t: t, rec: &model.Record{Params: p}, open: map[string]*model.Event{}, sent: map[string]model.Event{}}
+	b := recorder{t: t, rec: &model.Record{Params: p}, open: map[string]*model.Event{}, sent: map[string][]model.Event{}}
 	for _, l := range all {
 		b.add(l)
 	}
@@ -167,8 +168,8 @@ type recorder struct {
 	rec  *model.Record
 	ops  int
 	msgs int
-	open map[string]*model.Event // by thread, the call that it is in
-	sent map[string]model.Event  // by thread and script, the latest
+	open map[string]*model.Event  // by thread, the call that it is in
+	sent map[string][]model.Event // by thread and script
 }
 
 func (b *recorder) add(l recordLine) {
@@ -191,12 +192,16 @@ func (b *recorder) add(l recordLine) {
 		return n
 	}
 	message := func(kind model.Kind, script string) {
-		m, ok := b.sent[l.who+" "+script]
-		if !ok {
+		sent := b.sent[l.who+" "+script]
+		nth := len(sent)
+		if v, ok := l.opts["nth"]; ok {
+			nth = int(number64(v))
+		}
+		if nth < 1 || nth > len(sent) {
 			b.t.Fatalf("%d %s %s %s: it sent no such command", l.ms, l.who, l.verb, script)
 		}
 		at := e.AtNs
-		e = m
+		e = sent[nth-1]
 		e.AtNs, e.Kind, e.Dir, e.Thread = at, kind, "reply", 0
 	}
 	switch l.verb {
@@ -231,7 +236,7 @@ func (b *recorder) add(l recordLine) {
 		if call := b.open[l.who]; call != nil && e.Script != "renew" {
 			e.Op = call.Op
 		}
-		b.sent[l.who+" "+e.Script] = e
+		b.sent[l.who+" "+e.Script] = append(b.sent[l.who+" "+e.Script], e)
 	case "exec":
 		message(model.KindExec, word(0))
 		if len(l.words) > 1 {

@@ -52,14 +52,16 @@ func (o *operation) waitsUntil() int64 {
 	return o.AtNs + o.WaitNs
 }
 
-// first gives the first execution of one of its commands of that script.
+// first gives the command of that script that was executed first, which need
+// not be the one that was sent first.
 func (o *operation) first(script string) *msg {
+	var found *msg
 	for _, m := range o.sent {
-		if m.exec != nil && m.Script == script {
-			return m
+		if m.exec != nil && m.Script == script && (found == nil || m.exec.AtNs < found.exec.AtNs) {
+			found = m
 		}
 	}
-	return nil
+	return found
 }
 
 func (o *operation) ref() OpRef {
@@ -295,10 +297,24 @@ func (o *operation) undone() []*msg {
 	return out
 }
 
+// grantsKept are the grants of the hold with which the operation came back:
+// one that was sent again may have had another before, which ended without the
+// caller's knowing.
+func (r *run) grantsKept(o *operation) []change {
+	all := r.grants(o)
+	kept := all
+	for i, g := range all {
+		if g.started() && g.at <= o.returned() {
+			kept = all[i:]
+		}
+	}
+	return kept
+}
+
 // entered is the execution that granted the lock, for locks too whose state
 // does not change when it is entered again.
 func (r *run) entered(o *operation) *msg {
-	if g := r.grants(o); len(g) > 0 {
+	if g := r.grantsKept(o); len(g) > 0 {
 		return g[0].by
 	}
 	if o.outcome != model.Granted {

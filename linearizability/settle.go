@@ -2,6 +2,7 @@ package linearizability
 
 import (
 	"cmp"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -112,7 +113,7 @@ func (r *run) asOp(o *operation, settled bool) (op Op, ok bool) {
 	case o.Action.Acquires():
 		op.Op = OpAcquire
 		if len(effects) > 0 && outcome == model.Granted || outcome == model.Unknown && settled {
-			effects = r.grants(o)
+			effects = r.grantsKept(o)
 		}
 		if first := o.first("acquire"); r.rec.Params.Fair && first != nil && o.Action != model.ActTryLock && !r.evicted(o) {
 			op.ArrivedNs = &first.exec.AtNs
@@ -121,6 +122,13 @@ func (r *run) asOp(o *operation, settled bool) (op Op, ok bool) {
 		op.Op = OpForceRelease
 	default:
 		op.Op = OpRelease
+	}
+	if outcome == model.Failed || settled && outcome == model.Unknown && len(effects) == 0 {
+		if until, queued := r.queuedUntil(o); queued {
+			// It was granted nothing, and stood in the way of others.
+			op.Outcome, op.ReturnNs = model.AnswerFailed, &until
+			return op, true
+		}
 	}
 	if outcome == model.Unknown && settled {
 		if len(effects) == 0 {
@@ -236,6 +244,26 @@ func (r *run) evicted(o *operation) bool {
 		}
 	}
 	return false
+}
+
+// queuedUntil says whether a call that was granted nothing stood in the queue,
+// and until when: until it returned, and one of the dead, or of those who wait
+// to the end, until it was taken out.
+func (r *run) queuedUntil(o *operation) (until int64, queued bool) {
+	first := o.first("acquire")
+	if !r.rec.Params.Fair || first == nil || !slices.Contains(r.stateAt(o.Lock, first.exec.AtNs).Queue, o.who) {
+		return 0, false
+	}
+	until = o.returned()
+	if until == math.MaxInt64 {
+		until = r.rec.Events[len(r.rec.Events)-1].AtNs
+	}
+	for _, c := range r.states[o.Lock] {
+		if first.exec.AtNs < c.at && c.at < until && !slices.Contains(c.after.Queue, o.who) {
+			until = c.at
+		}
+	}
+	return until, until >= first.exec.AtNs
 }
 
 // renewals writes the watchdog's renewals.
