@@ -264,10 +264,9 @@ func (r *run) stateAt(lock string, at int64) model.LockState {
 	return changes[i-1].after
 }
 
-// grants are the changes that gave the call's owner a level which the call did
-// not lose again before it returned: not those that another hand ended before
-// a later one, nor those that the call gave back itself because no replica had
-// them.
+// grants are the changes in which the operation's own commands took or entered
+// the lock, but those that it gave back itself because no replica had them:
+// more than one is a grant too many.
 func (r *run) grants(o *operation) []change {
 	var out []change
 	for _, c := range r.states[o.Lock] {
@@ -275,8 +274,6 @@ func (r *run) grants(o *operation) []change {
 			continue
 		}
 		switch levels := levelsOf(c, o.who); {
-		case levels > 0 && c.before.Owner != o.who:
-			out = []change{c}
 		case levels > 0:
 			out = append(out, c)
 		case levels < 0 && c.by.Script == "unlock" && len(out) > 0:
