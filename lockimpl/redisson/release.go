@@ -133,7 +133,8 @@ const (
 	// from it.
 	FieldOfAttempt LeaseField = iota + 1
 	// FieldUntilUnlock: a grant with a lease writes it there; every answer to
-	// an unlock resets it to the watchdog timeout (issue 5623).
+	// an unlock, and every forceUnlock, resets it to the watchdog timeout (issue
+	// 5623).
 	FieldUntilUnlock
 	// FieldUntilRelease: the same, but an answer of 0 resets nothing.
 	FieldUntilRelease
