@@ -82,6 +82,16 @@ func (p theLibrary) interrupt(op Op) (ends, known bool, err error) {
 	return a.Value() == "ended", true, nil
 }
 
+// park waits until a call has come to wait for a message; that its attempt was
+// answered is not enough.
+func (p theLibrary) park(op Op) error {
+	a, err := p.l.Ask("waits", Fields{"client", p.client(op.Client), "thread", op.Thread})
+	if err == nil && a.Value() != "true" {
+		err = fmt.Errorf("%v: the thread does not wait for a message", op)
+	}
+	return err
+}
+
 // newLane makes the clients of a lane; n tells it from others on the server.
 func newLane(t testing.TB, server *Server, w *watch, l *Library, rel *redisson.Release, n int) *lane {
 	t.Helper()
@@ -172,7 +182,7 @@ func (la *lane) begin(seq Sequence) {
 	for _, s := range []*side{la.library, la.port} {
 		s.begin(seq.Kind, fmt.Sprintf("%s.%d.", s.world.(*ear).tag, la.played))
 	}
-	la.port.party.(*port).forget()
+	clear(la.port.party.(*port).objects)
 }
 
 func (la *lane) finish() error {

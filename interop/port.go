@@ -44,9 +44,6 @@ func newPort(clients map[string]*redisson.Client, calm func()) *port {
 	return &port{clients: clients, objects: map[string]lockimpl.Lock{}, cancels: map[string]context.CancelFunc{}, calm: calm}
 }
 
-// forget drops the lock objects of a sequence.
-func (p *port) forget() { clear(p.objects) }
-
 func (p *port) lock(kind string, op Op, key string) (lockimpl.Lock, error) {
 	c := p.clients[op.Client]
 	get := c.GetLock

@@ -45,7 +45,6 @@ func (r Recorded) Sequence() Sequence {
 const (
 	recordingFormat  = 1
 	recordingCommand = "go test -tags interop ./interop -run TestLibraryAnswersAsRecorded -record"
-	recordedPerKind  = 120 // sequences of each kind in a recording, seeds from 1
 )
 
 func recordingPath(version string) string { return filepath.Join("testdata", version+".jsonl") }
@@ -77,49 +76,4 @@ func strictly(line []byte, into any) error {
 	d := json.NewDecoder(bytes.NewReader(line))
 	d.DisallowUnknownFields()
 	return d.Decode(into)
-}
-
-func (r Recording) write() error {
-	var b bytes.Buffer
-	e := json.NewEncoder(&b)
-	e.SetEscapeHTML(false)
-	if err := e.Encode(r.Header); err != nil {
-		return err
-	}
-	for _, s := range r.Sequences {
-		for _, step := range s.Steps {
-			step.State.round()
-		}
-		if err := e.Encode(s); err != nil {
-			return err
-		}
-	}
-	if err := os.MkdirAll("testdata", 0o755); err != nil {
-		return err
-	}
-	temporary := recordingPath(r.Redisson) + ".new"
-	if err := os.WriteFile(temporary, b.Bytes(), 0o644); err != nil {
-		return err
-	}
-	return os.Rename(temporary, recordingPath(r.Redisson))
-}
-
-// round takes out of the times how fast the machine was that day.
-func (s *State) round() {
-	if s == nil {
-		return
-	}
-	up := func(ms int64) int64 {
-		if ms <= 0 {
-			return ms
-		}
-		return (ms + 99) / 100 * 100
-	}
-	for name, l := range s.Locks {
-		l.TTL = up(l.TTL)
-		for who, ms := range l.Deadlines {
-			l.Deadlines[who] = up(ms)
-		}
-		s.Locks[name] = l
-	}
 }

@@ -3,7 +3,10 @@
 package interop
 
 import (
+	"bytes"
+	"encoding/json"
 	"flag"
+	"os"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -11,6 +14,13 @@ import (
 )
 
 var recordFlag = flag.Bool("record", false, "write testdata/ anew")
+
+// recordedPerKind sequences of each kind are in a recording, seeds from 1.
+const recordedPerKind = 120
+
+// notable are seeds of sequences that once showed a fault of the port: it did
+// not reset the lease field at forceUnlock (3.21.3 and later).
+var notable = []int{1000700, 1001744, 1001747, 1001941}
 
 // The library answers what it answered when testdata/ was written. With
 // -record its answers are what is written.
@@ -29,6 +39,9 @@ func TestLibraryAnswersAsRecorded(t *testing.T) {
 				for _, kind := range kinds {
 					for seed := range recordedPerKind {
 						asked = append(asked, Draw(kind, seed+1))
+					}
+					for _, seed := range notable {
+						asked = append(asked, Draw(kind, seed))
 					}
 				}
 			} else {
@@ -96,7 +109,7 @@ func (la *lane) ask(seq Sequence) (steps []Step, err error) {
 			began := time.Now()
 			st, err := la.library.step(op, nil)
 			if err != nil {
-				return nil, err
+				return steps, err
 			}
 			steps = append(steps, st)
 			stalled = stalled || time.Since(began) > stall
@@ -109,4 +122,49 @@ func (la *lane) ask(seq Sequence) (steps []Step, err error) {
 		}
 	}
 	return steps, nil
+}
+
+func (r Recording) write() error {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(r.Header); err != nil {
+		return err
+	}
+	for _, s := range r.Sequences {
+		for _, step := range s.Steps {
+			step.State.round()
+		}
+		if err := e.Encode(s); err != nil {
+			return err
+		}
+	}
+	if err := os.MkdirAll("testdata", 0o755); err != nil {
+		return err
+	}
+	temporary := recordingPath(r.Redisson) + ".new"
+	if err := os.WriteFile(temporary, b.Bytes(), 0o644); err != nil {
+		return err
+	}
+	return os.Rename(temporary, recordingPath(r.Redisson))
+}
+
+// round takes out of the times how fast the machine was that day.
+func (s *State) round() {
+	if s == nil {
+		return
+	}
+	up := func(ms int64) int64 {
+		if ms <= 0 {
+			return ms
+		}
+		return (ms + 99) / 100 * 100
+	}
+	for name, l := range s.Locks {
+		l.TTL = up(l.TTL)
+		for who, ms := range l.Deadlines {
+			l.Deadlines[who] = up(ms)
+		}
+		s.Locks[name] = l
+	}
 }

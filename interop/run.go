@@ -175,11 +175,12 @@ func (s *side) begin(kind, prefix string) {
 func parks(version string) bool { return version == "3.12.4" || version == "3.21.3" }
 
 // racesForField: an unlock puts the object's lease field back when its answer
-// comes, and a waiter on the same object, woken by the message, sends the
-// field: chance decides, in the library as in the port, which comes first.
+// comes, and a waiter on the same object, woken by the message, sends the field
+// or writes its own lease there: chance decides, in the library as in the port,
+// which comes first.
 func (s *side) racesForField(op Op) bool {
 	return op.Do == doUnlock && !op.Fresh && s.leased[op.Client+op.Lock] && slices.ContainsFunc(s.open, func(c *call) bool {
-		return c.op.Client == op.Client && c.op.Lock == op.Lock && !c.op.Fresh && c.op.LeaseMS == 0
+		return c.op.Client == op.Client && c.op.Lock == op.Lock && !c.op.Fresh
 	})
 }
 
@@ -265,6 +266,15 @@ func (s *side) step(op Op, ends *bool) (Step, error) {
 	}
 	s.open = open
 	s.mu.Unlock()
+	if p, ok := s.party.(interface{ park(Op) error }); ok && s.kind == plain {
+		// The order in which the waiters of a client came to wait is that in
+		// which they are woken.
+		for _, c := range open {
+			if err := p.park(c.op); err != nil {
+				return st, err
+			}
+		}
+	}
 	for _, m := range s.world.heard() {
 		st.Published = append(st.Published, s.plain(m.Channel)+" "+m.Payload)
 	}

@@ -248,20 +248,27 @@ func (e *ear) settle(s *side) error {
 	}
 	for {
 		// Whatever calls did before is seen once the fence is.
-		late, quiet := e.late(s)
+		late, _ := e.late(s)
 		if late == nil {
-			if err := e.putFence(s, wait); err != nil {
+			if err := e.putFence(wait); err != nil {
 				return err
 			}
-			if late, quiet = e.late(s); late == nil && quiet {
-				return nil
+			var quiet bool
+			if late, quiet = e.late(s); late == nil {
+				if quiet {
+					return nil
+				}
+				continue
 			}
 		}
-		if late == nil {
-			continue
-		}
 		if err := wait(func() error {
-			return fmt.Errorf("%v: %w within %v (%d attempts of %d)", late.op, errUnsettled, settleLimit, e.attempts(late)-late.before, late.due)
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			var under []string
+			for _, c := range s.open {
+				under = append(under, fmt.Sprintf("%v: %d attempts of %d, reply %q", c.op, e.attempts(c)-c.before, c.due, c.reply))
+			}
+			return fmt.Errorf("%v: %w within %v; calls: %s", late.op, errUnsettled, settleLimit, strings.Join(under, "; "))
 		}); err != nil {
 			return err
 		}
@@ -315,7 +322,7 @@ func (s *side) deliver(channel string) {
 	}
 }
 
-func (e *ear) putFence(s *side, wait func(func() error) error) error {
+func (e *ear) putFence(wait func(func() error) error) error {
 	e.mu.Lock()
 	e.fence++
 	n := e.fence

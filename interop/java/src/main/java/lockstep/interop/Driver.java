@@ -23,6 +23,7 @@ import java.util.concurrent.Executors;
  * call       client, thread, op, kind, lock, object,      calls a lock's method on that thread (see Calls)
  *            wait, lease, unit
  * interrupt  client, thread, where                        interrupts it: where=latch once it waits for a message, where=now
+ * waits      client, thread                               answers once its call waits for a message, or soon after that it does not
  * close      client                                       shuts it down
  * </pre>
  *
@@ -78,6 +79,10 @@ public final class Driver {
             case "interrupt":
                 Worker target = member(command).worker(need(command, "thread"));
                 aside.execute(() -> answer(command, target, () -> target.interrupt("now".equals(command.get("where")))));
+                break;
+            case "waits":
+                Worker waiter = member(command).worker(need(command, "thread"));
+                aside.execute(() -> answer(command, waiter, waiter::waits));
                 break;
             case "close":
                 aside.execute(() -> answer(command, null, () -> {

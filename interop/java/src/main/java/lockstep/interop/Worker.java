@@ -36,6 +36,18 @@ final class Worker {
         return thread;
     }
 
+    /** Whether its call waits for a message: once it does, or after a while in which it did not come to that. */
+    boolean waits() throws InterruptedException {
+        long end = System.nanoTime() + LATCH_LIMIT_MILLIS * 1_000_000;
+        while (System.nanoTime() < end) {
+            if (waitsAtLatch()) {
+                return true;
+            }
+            Thread.sleep(1);
+        }
+        return false;
+    }
+
     /**
      * Interrupts the thread, at once or when it has come to wait for a message: an interrupt during a round trip has another
      * effect. Says, of the latter, whether the call ended or waits again.
