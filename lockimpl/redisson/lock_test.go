@@ -61,8 +61,10 @@ type command struct {
 	args   []string // of anything else: all words after the command's name
 }
 
-// fate is what becomes of an answer. The command itself is always executed.
+// fate is what becomes of an answer. The command is executed unless it is said
+// never to arrive.
 type fate struct {
+	never bool          // the command does not arrive, and no answer comes
 	lost  bool          // never arrives, nor anything after it
 	cut   bool          // the connection ends instead
 	late  time.Duration // arrives later by this
@@ -120,6 +122,27 @@ func on(t *testing.T, version string, f func(b *bench, rel *Release)) {
 		}
 		bubble(t, func(b *bench) { f(b, rel) })
 	})
+}
+
+// byRelease is a rule that differs from release to release: a value for each,
+// under its version or a list of versions.
+type byRelease[T any] map[string]T
+
+// of gives the rule of a release. A release without one fails the test.
+func (rules byRelease[T]) of(t *testing.T, rel *Release) T {
+	t.Helper()
+	for versions, rule := range rules {
+		if slices.Contains(strings.Fields(versions), rel.Version) {
+			return rule
+		}
+	}
+	t.Fatalf("the test says nothing of %s", rel.Version)
+	panic("not reached")
+}
+
+// isOneOf says whether a release is in a list of versions.
+func (r *Release) isOneOf(versions string) bool {
+	return slices.Contains(strings.Fields(versions), r.Version)
 }
 
 // kind is what a test runs for: a release and the plain or the fair lock.
@@ -478,6 +501,7 @@ type wire struct {
 
 func (w *wire) Write(p []byte) (int, error) {
 	rd := bufio.NewReader(bytes.NewReader(p))
+	arrives := true
 	for {
 		raw, err := proto.Read(rd)
 		if err != nil {
@@ -496,8 +520,12 @@ func (w *wire) Write(p []byte) (int, error) {
 		if decide != nil && c.op != "HELLO" {
 			w.mu.Lock()
 			w.due = decide(c)
+			arrives = arrives && !w.due.never
 			w.mu.Unlock()
 		}
+	}
+	if !arrives {
+		return len(p), nil
 	}
 	return w.Conn.Write(p)
 }
