@@ -857,6 +857,28 @@ func TestTheLeaseFieldIsTheLastAttempts(t *testing.T) {
 	})
 }
 
+// The attempt writes it when it is sent, not when it is answered: of two that
+// are under way together the later one's stays.
+func TestTheLeaseFieldIsTheLastAttemptsThatWasSent(t *testing.T) {
+	each(t, func(b *bench, k kind) {
+		if !k.isOneOf("3.4.2 3.11.0 3.12.4") {
+			return
+		}
+		l := b.lock(b.client(k.Release, "c1"), k, "x")
+		b.answer(func(command) fate { return fate{late: time.Second} })
+		granted := b.beginLock(background, l, 1, lockimpl.LockOptions{Lease: 50 * time.Second})
+		b.until(500 * time.Millisecond)
+		refused := b.begin(func() (bool, error) {
+			return l.TryLockTimed(background, 2, lockimpl.TryOptions{Lease: 40 * time.Second})
+		})
+		granted.grantedAt(time.Second)
+		refused.wait()
+		b.answer(nil)
+		b.released(lockimpl.Released)(l.Unlock(background, 1))
+		same(b.t, "lease of an unlock", b.leaseSent("c1", k.unlock()), "40000")
+	})
+}
+
 // Section 3, since 3.15: the lease of a grant stays in the lock object. It is
 // what an attempt without lease and an unlock send, until an unlock is
 // answered: in 3.21.3 with anything (issue 5623), later with 1 or nil.

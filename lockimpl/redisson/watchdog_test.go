@@ -249,6 +249,32 @@ func TestAThreadBehindOneThatLostItsHold(t *testing.T) {
 	})
 }
 
+// A thread that gave up a hold it had lost begins anew with its next one, though
+// another thread's entry was there all the time.
+func TestAThreadThatComesBackIsRenewed(t *testing.T) {
+	eachRelease(t, func(b *bench, rel *Release) {
+		l := b.lock(b.client(rel, "c1"), kind{rel, false}, "x")
+		hold := func(o lockimpl.Owner) {
+			b.t.Helper()
+			b.m.Del("x")
+			b.must(l.Lock(background, o, lockimpl.LockOptions{}))
+		}
+		giveUp := func(o lockimpl.Owner) {
+			b.t.Helper()
+			if _, err := l.Unlock(background, o); !errors.Is(err, lockimpl.ErrNotHeld) {
+				b.t.Fatalf("unlock of a lost hold: %v; want ErrNotHeld", err)
+			}
+		}
+		hold(1)
+		hold(2)
+		giveUp(1)
+		hold(1)
+		giveUp(2)
+		b.until(5 * time.Minute)
+		same(b.t, "hash", b.held("x"), map[string]string{"c1:1": "1"})
+	})
+}
+
 // What goes well on all: the levels are counted, and the last unlock ends it.
 func TestRenewalsLastAsLongAsAnyLevel(t *testing.T) {
 	each(t, func(b *bench, k kind) {
