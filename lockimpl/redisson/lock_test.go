@@ -927,6 +927,25 @@ func TestTheLeaseFieldIsTheLastGrants(t *testing.T) {
 	})
 }
 
+// A forceUnlock resets the field too since 3.15, whether or not it freed
+// anything; before, nothing does.
+func TestTheLeaseFieldAfterAForceUnlock(t *testing.T) {
+	each(t, func(b *bench, k kind) {
+		want := byRelease[string]{"3.4.2 3.11.0 3.12.4": "50000", "3.21.3 3.43.0 4.7.0": "30000"}.of(b.t, k.Release)
+		c := b.client(k.Release, "c1")
+		for _, free := range []bool{false, true} {
+			l := b.lock(c, k, "x")
+			b.must(l.Lock(background, 1, lockimpl.LockOptions{Lease: 50 * time.Second}))
+			if free {
+				b.m.Del("x")
+			}
+			b.tried(!free)(l.ForceUnlock(background))
+			_, _ = l.Unlock(background, 1) // it sends the field, whatever comes of it
+			same(b.t, "lease of an unlock", b.leaseSent("c1", k.unlock()), want)
+		}
+	})
+}
+
 // 1.2, 1.3 and 1.4: KEYS and ARGV of the plain lock's scripts, and the DEL of
 // the latch (since 3.24.0), which nobody waits for.
 func TestKeysAndArgumentsOfThePlainLock(t *testing.T) {
