@@ -107,15 +107,25 @@ func TestHeadsOfScriptsNameKeysAndArguments(t *testing.T) {
 // Every script, from every state, does on a real Redis what it does on
 // miniredis: the reply, what it publishes and the database that it leaves.
 func TestScriptsDoOnRedisWhatTheyDoOnMiniredis(t *testing.T) {
-	realRedis := newStage(t, startRedis(t))
+	for _, server := range []string{"redis-server", "valkey-server"} {
+		t.Run(server, func(t *testing.T) {
+			if _, err := exec.LookPath(server); err != nil && server != "redis-server" {
+				t.Skip("no " + server + " here; install valkey-server where Debian has it (trixie and later)")
+			}
+			compareScripts(t, newStage(t, startServer(t, server)))
+		})
+	}
+}
+
+func compareScripts(t *testing.T, real *stage) {
 	mini := miniStage(t)
 	cases := 0
 	for _, script := range distinctScripts() {
 		for _, c := range casesOf(t, script) {
 			cases++
-			got, want := mini.play(t, script.Text, c).text(coarse), realRedis.play(t, script.Text, c).text(coarse)
+			got, want := mini.play(t, script.Text, c).text(coarse), real.play(t, script.Text, c).text(coarse)
 			if got != want {
-				t.Errorf("%s, %s:\nminiredis: %s\nredis:     %s", variant(script), c.what, got, want)
+				t.Errorf("%s, %s:\nminiredis: %s\nreal:      %s", variant(script), c.what, got, want)
 			}
 		}
 	}
@@ -134,12 +144,12 @@ func coarse(v any) string {
 	return fmt.Sprint(v)
 }
 
-// startRedis starts a Redis without persistence on a free loopback port.
-func startRedis(t *testing.T) *redis.Client {
+// startServer starts a server without persistence on a free loopback port.
+func startServer(t *testing.T, program string) *redis.Client {
 	t.Helper()
-	path, err := exec.LookPath("redis-server")
+	path, err := exec.LookPath(program)
 	if err != nil {
-		const missing = "no redis-server to compare with: apt-get install redis-server"
+		missing := "no " + program + " to compare with: apt-get install " + program
 		if os.Getenv("LOCKSTEP_REQUIRE") == "all" {
 			t.Fatal(missing)
 		}
@@ -150,7 +160,7 @@ func startRedis(t *testing.T) *redis.Client {
 			return c
 		}
 	}
-	t.Fatal("redis-server did not start on any of three free ports")
+	t.Fatal(program + " did not start on any of three free ports")
 	return nil
 }
 
