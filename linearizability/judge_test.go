@@ -527,6 +527,19 @@ func TestLinearizable(t *testing.T) {
 			3002 a/1 return granted
 			3100 a/1 releases
 			9000 server leave`},
+		{rule: "the run that comes when the call is over is none of its own", finds: "hold-count bug: at 3.000s", record: `
+			0    a/1 invoke lock lease=1000
+			0    a/1 send acquire
+			100  a/1 send acquire
+			101  a/1 exec acquire -> a/1 1 1101
+			102  a/1 deliver acquire
+			102  a/1 return granted
+			1102 server expire -> free
+			3000 a/1 exec acquire nth=1 -> a/1 1 4000
+			4001 server expire -> free
+			4500 b/1 takes lease=1000
+			5000 b/1 releases
+			9000 server leave`},
 		{rule: "and its lease is that of the later run", finds: "hold-count bug: counts 2 for a/1 on l, and its calls add up to 1", record: `
 			0    a/1 invoke lock lease=1000
 			0    a/1 send acquire
