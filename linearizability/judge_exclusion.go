@@ -35,7 +35,11 @@ func (r *run) overlap(lock string, a, b belief) Finding {
 		Judge: model.JudgeMutualExclusion, Verdict: Broken, AtNs: b.from,
 		Ops: []OpRef{a.grant.ref(), b.grant.ref()},
 	}
-	how, excuses := r.howLost(lock, a, b.from)
+	without := a
+	if held := r.stateAt(lock, b.from).Owner; held == a.who && held != b.who {
+		without = b // it was lost before its grant came back
+	}
+	how, excuses := r.howLost(lock, without, b.from)
 	f.Why = fmt.Sprintf("%s was granted %s at %s while %s believed to hold it since %s%s",
 		b.who, lock, model.At(b.from), a.who, model.At(a.from), how)
 	f.Excuses = excuses

@@ -303,6 +303,17 @@ func TestWhatExcusesTwoBelievers(t *testing.T) {
 			30002 server expire -> free
 			31000 b/1 takes
 			59000 server leave`},
+		{rule: "what another hand took before the grant came back",
+			finds: "mutual-exclusion limit (hold removed by another hand): b/1 was granted l at 0.020s while c/1 believed to hold it since 0.012s: delete of key l had removed it at 0.008s", record: `
+			0    b/1 invoke lock
+			0    b/1 send acquire
+			1    b/1 exec acquire -> b/1 1 30001
+			8    server fault 1 delete of key l -> free
+			10   c/1 takes lease=9000
+			20   b/1 deliver acquire
+			20   b/1 return granted
+			1000 c/1 releases
+			1500 server leave`},
 		{rule: "what another hand took before the thread entered again", finds: "mutual-exclusion limit (hold removed by another hand): delete of key l had removed it at 0.500s", record: `
 			0    a/1 takes lease=9000
 			500  server fault 1 delete of key l -> free
@@ -1175,6 +1186,17 @@ func TestLease(t *testing.T) {
 			202  a/1 deliver unlock
 			202  a/1 return still_held
 			9000 server leave`},
+		{rule: "an attempt that came to nothing does not tell of a hold that was lost", record: `
+			0    a/1 takes
+			100  a/1 invoke try_lock
+			100  a/1 send acquire
+			100  a/1 lost acquire request dropped
+			500  server fault 1 delete of key l -> free
+			3100 a/1 return unknown
+			10002 a/1 send renew
+			10003 a/1 exec renew
+			10004 a/1 deliver renew
+			11000 server leave`},
 	})
 }
 
