@@ -198,6 +198,18 @@ var knownDefects = []defect{
 		},
 	},
 	{
+		"a hold without lease starts with the lease that its lock object was last given, and may end before the first renewal (4818)",
+		of(since("3.15.0")),
+		onHold,
+		func(c clue) bool { return c.says("lease") && c.startedShort() },
+	},
+	{
+		"entering again with a lease gives the whole hold that lease, and a level without lease ends with it",
+		of(),
+		onHold,
+		func(c clue) bool { return c.says("lease") && c.shortenedItself() },
+	},
+	{
 		"a partial unlock after another gives the hold the watchdog's lease (5623)",
 		of(since("3.15.2"), upTo("3.23.5")),
 		[]string{model.JudgeLease},
@@ -212,6 +224,18 @@ var knownDefects = []defect{
 		of(fair),
 		[]string{model.JudgeFIFO, model.JudgeLinearizable, model.JudgeLiveness},
 		clue.keptItsPlace,
+	},
+	{
+		"an acquire arrives when its call is over, and queues for nobody",
+		of(fair),
+		[]string{model.JudgeFIFO, model.JudgeLinearizable, model.JudgeLiveness},
+		clue.queuedLate,
+	},
+	{
+		"no acquire takes its wait off the deadlines behind it, so that a dead waiter stands in the way for the waits of those before it too (2099)",
+		of(fair, upTo("3.11.0")),
+		[]string{model.JudgeLiveness},
+		clue.headIsDead,
 	},
 	{
 		"the head sleeps until its own deadline, past the end of the hold (4705)",
@@ -235,7 +259,7 @@ var knownDefects = []defect{
 	},
 	{
 		"a waiter sleeps on the time to live of a hold that was given up (scenario fair-sleeps-on-an-old-lease)",
-		of(fair, since("3.32.0")),
+		of(fair),
 		[]string{model.JudgeLiveness},
 		func(c clue) bool {
 			return c.headSleeps(func(told, ttl time.Duration) bool { return 0 <= told && told <= ttl })
@@ -327,10 +351,21 @@ func (c clue) holderOr(who string) string {
 	return who
 }
 
-// suspects are whom the finding may be owed to: the thread that it names, who
-// held the lock then, and for the order of all calls anybody.
+// suspect says whether a finding may be owed to a thread: the one that it names,
+// who held the lock last, and for the order of all calls anybody.
 func (c clue) suspect(who string) bool {
-	return who == c.who || who == c.holderOr("") || c.judges(model.JudgeLinearizable)
+	return who == c.who || who == c.lastHolder() || c.judges(model.JudgeLinearizable)
+}
+
+// lastHolder is who held the lock on the server then, or last before.
+func (c clue) lastHolder() string {
+	last := ""
+	for _, s := range c.states[c.lock] {
+		if s.AtNs <= c.until() && s.State.Held() {
+			last = s.State.Owner
+		}
+	}
+	return last
 }
 
 // ended: a call of the thread on the lock had ended so.
@@ -428,7 +463,7 @@ func (c clue) renewalUnderWay() bool {
 func (c clue) lastRenewalFailed() bool {
 	process, _, _ := strings.Cut(c.who, "/")
 	all := c.renewals()
-	if n := len(all); n > 0 && (all[n-1].delivered < 0 || strings.HasPrefix(all[n-1].reply(), "(error)")) {
+	if n := len(all); n > 0 && all[n-1].failed() {
 		return true
 	}
 	return slices.ContainsFunc(c.rec.Events, func(e model.Event) bool {
@@ -452,7 +487,7 @@ func (c clue) neverRenewed() bool {
 			if m.AtNs >= began {
 				return false
 			}
-			left = left || m.reply() == "0" || m.delivered < 0 || strings.HasPrefix(m.reply(), "(error)")
+			left = left || m.reply() == "0" || m.failed()
 		}
 	}
 	return left
@@ -479,6 +514,27 @@ func (c clue) reentered() bool {
 	return false
 }
 
+// startedShort: the thread asked for no lease and was given one shorter than
+// the watchdog's.
+func (c clue) startedShort() bool {
+	return slices.ContainsFunc(c.calls, func(o *call) bool {
+		return o.Lock == c.lock && o.who == c.who && o.LeaseNs == 0 && o.AtNs <= c.f.AtNs && slices.ContainsFunc(o.sent, func(m *command) bool {
+			return m.Script == "acquire" && m.took(o.who) &&
+				time.Duration(m.after.ExpiresMs)*time.Millisecond-time.Duration(m.exec.AtNs) < c.rec.Params.Watchdog-time.Second
+		})
+	})
+}
+
+// shortenedItself: the thread, holding the lock, entered again with a lease and
+// had less time than before.
+func (c clue) shortenedItself() bool {
+	return slices.ContainsFunc(c.calls, func(o *call) bool {
+		return o.Lock == c.lock && o.who == c.who && o.LeaseNs > 0 && o.AtNs <= c.f.AtNs && slices.ContainsFunc(o.sent, func(m *command) bool {
+			return m.Script == "acquire" && m.took(o.who) && m.before.Owner == o.who && m.after.ExpiresMs < m.before.ExpiresMs
+		})
+	})
+}
+
 // keptItsPlace: a thread stood in the queue although its call had ended without
 // a grant, or came to its turn from there.
 func (c clue) keptItsPlace() bool {
@@ -487,6 +543,23 @@ func (c clue) keptItsPlace() bool {
 			(o.ret.Outcome == model.Failed || o.ret.Outcome == model.Unknown) &&
 			slices.Contains(c.stateAt(c.lock, o.ret.AtNs).Queue, o.who)
 	})
+}
+
+// queuedLate: a command put its thread into the queue when its call was over.
+func (c clue) queuedLate() bool {
+	return slices.ContainsFunc(c.calls, func(o *call) bool {
+		return o.Lock == c.lock && o.ret != nil && slices.ContainsFunc(o.sent, func(m *command) bool {
+			return m.exec != nil && o.ret.AtNs < m.exec.AtNs && m.exec.AtNs <= c.until() &&
+				!slices.Contains(m.before.Queue, o.who) && slices.Contains(m.after.Queue, o.who)
+		})
+	})
+}
+
+// headIsDead: the lock is free, and a dead waiter stands first, its deadline
+// still to come.
+func (c clue) headIsDead() bool {
+	s := c.stateAt(c.lock, c.f.AtNs)
+	return !s.Held() && len(s.Queue) > 0 && c.died(s.Queue[0]) <= c.f.AtNs && c.f.AtNs < s.Deadlines[s.Queue[0]]*int64(time.Millisecond)
 }
 
 // headSleeps: the lock is free, and who stands first in its queue, not counting
@@ -521,7 +594,9 @@ func (c clue) evictedAsleep() bool {
 	return slices.ContainsFunc(c.states[c.lock], func(s change) bool {
 		return s.AtNs <= c.until() && slices.ContainsFunc(s.before.Queue, func(who string) bool {
 			m := c.lastTry(who, s.AtNs)
-			return m != nil && s.State.Owner != who && !slices.Contains(s.State.Queue, who) &&
+			gone := s.State.Owner != who && !slices.Contains(s.State.Queue, who) ||
+				slices.Index(s.State.Queue, who) > slices.Index(s.before.Queue, who) // and comes back at its end
+			return m != nil && gone &&
 				s.before.Deadlines[who]*int64(time.Millisecond) < m.delivered+int64(m.told())
 		})
 	})
@@ -598,6 +673,11 @@ func (m *command) took(who string) bool {
 func (m *command) told() time.Duration {
 	ms, _ := strconv.ParseInt(m.reply(), 10, 64)
 	return time.Duration(ms) * time.Millisecond
+}
+
+// failed: no answer, or an error.
+func (m *command) failed() bool {
+	return m.exec == nil || m.delivered < 0 || strings.HasPrefix(m.reply(), "(error)")
 }
 
 func (m *command) reply() string {
