@@ -35,7 +35,11 @@ func (r *run) overlap(lock string, a, b belief) Finding {
 		Judge: model.JudgeMutualExclusion, Verdict: Broken, AtNs: b.from,
 		Ops: []OpRef{a.grant.ref(), b.grant.ref()},
 	}
-	how, excuses := r.howLost(lock, a, b.from)
+	without := a
+	if held := r.stateAt(lock, b.from).Owner; held == a.who && held != b.who {
+		without = b // it was lost before its grant came back
+	}
+	how, excuses := r.howLost(lock, without, b.from)
 	f.Why = fmt.Sprintf("%s was granted %s at %s while %s believed to hold it since %s%s",
 		b.who, lock, model.At(b.from), a.who, model.At(a.from), how)
 	f.Excuses = excuses
@@ -45,11 +49,24 @@ func (r *run) overlap(lock string, a, b belief) Finding {
 // howLost says how a's hold had ended on the server before the instant at, and
 // what excuses it.
 func (r *run) howLost(lock string, a belief, at int64) (how string, excuses []model.Excuse) {
-	var lost *change
+	since := a.from
+	if m := r.entered(a.grant); m != nil && m.exec != nil {
+		since = m.exec.AtNs
+	}
+	var first, lost *change
 	for i, c := range r.states[lock] {
-		if c.at <= at && c.before.Owner == a.who && c.after.Owner != a.who {
-			lost = &r.states[lock][i]
+		if c.at > at || c.before.Owner != a.who || c.after.Owner == a.who {
+			continue
 		}
+		lost = &r.states[lock][i]
+		if first == nil && since <= c.at {
+			first = lost
+		}
+	}
+	if lost != nil && lost.by != nil && slices.Contains(lost.by.owners, a.who) && first != nil {
+		// Its own release ended it: a thread that lost its levels and entered
+		// again has fewer than it believes.
+		lost = first
 	}
 	switch {
 	case lost == nil && r.shortened(lock, a, at) != nil:
@@ -98,7 +115,17 @@ func (r *run) whyExpired(lock string, a belief, lost change) []model.Excuse {
 	if a.lease > 0 {
 		return out // nothing renews it
 	}
-	for _, n := range r.metRenewals(lock, a.who, a.from, lost.at) {
+	// What kept the grant from coming back kept the first renewal from being sent.
+	granted := r.entered(a.grant)
+	from := a.from
+	met := []trouble{}
+	if granted != nil {
+		from = granted.AtNs
+		for _, h := range granted.hits {
+			met = append(met, trouble{number: h.Fault, from: h.AtNs, to: max(h.AtNs, granted.delivered)})
+		}
+	}
+	for _, n := range append(met, r.metRenewals(lock, a.who, from, lost.at)...) {
 		t := r.fault(n.number)
 		if n.to+int64(r.rec.Params.Watchdog/3) > lost.at {
 			out = append(out, model.Excuse{Circumstance: model.HolderCutOff, Fault: n.number,

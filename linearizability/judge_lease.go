@@ -175,7 +175,9 @@ func (r *run) lateRenewals(lock string) []Finding {
 		case e.Kind == model.KindReturn && e.Lock == lock:
 			o := r.ops[e.Op-1]
 			k := of(o.who)
-			k.open, k.last, k.lost = nil, o, false
+			k.open, k.last = nil, o
+			// Of an attempt that came to nothing the thread learns nothing of its hold.
+			k.lost = k.lost && o.Action.Acquires() && o.outcome != model.Granted
 			switch {
 			case o.outcome == model.Granted:
 				k.levels++

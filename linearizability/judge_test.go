@@ -281,6 +281,46 @@ func TestWhatExcusesTwoBelievers(t *testing.T) {
 			41000 b/1 takes
 			55000 server heal 1
 			59000 server leave`},
+		{rule: "a grant that came back too late to be renewed in time",
+			finds: "mutual-exclusion limit (holder cut off until its lease ended): its lease had ended at 30.002s", record: `
+			0     a/1 invoke lock
+			0     a/1 send acquire
+			1     a/1 exec acquire -> a/1 1 30001
+			1     a/1 hit 1 acquire
+			25000 a/1 deliver acquire
+			25000 a/1 return granted
+			30002 server expire -> free
+			31000 b/1 takes
+			59000 server leave`},
+		{rule: "the same, paused", finds: "mutual-exclusion limit (holder cut off until its lease ended): its lease had ended at 30.002s", record: `
+			0     a/1 invoke lock
+			0     a/1 send acquire
+			1     a/1 exec acquire -> a/1 1 30001
+			2     server fault 1 pause of a for 25s
+			25002 server heal 1
+			25002 a/1 deliver acquire
+			25003 a/1 return granted
+			30002 server expire -> free
+			31000 b/1 takes
+			59000 server leave`},
+		{rule: "what another hand took before the grant came back",
+			finds: "mutual-exclusion limit (hold removed by another hand): b/1 was granted l at 0.020s while c/1 believed to hold it since 0.012s: delete of key l had removed it at 0.008s", record: `
+			0    b/1 invoke lock
+			0    b/1 send acquire
+			1    b/1 exec acquire -> b/1 1 30001
+			8    server fault 1 delete of key l -> free
+			10   c/1 takes lease=9000
+			20   b/1 deliver acquire
+			20   b/1 return granted
+			1000 c/1 releases
+			1500 server leave`},
+		{rule: "what another hand took before the thread entered again", finds: "mutual-exclusion limit (hold removed by another hand): delete of key l had removed it at 0.500s", record: `
+			0    a/1 takes lease=9000
+			500  server fault 1 delete of key l -> free
+			1000 a/1 takes lease=9000
+			1500 a/1 releases
+			2000 b/1 takes lease=9000
+			9000 server leave`},
 		{rule: "a partition that was over a watchdog period before excuses nothing", finds: `
 			mutual-exclusion bug
 			lease bug: the last fault that met its messages was partition of a for 15s at 30.000s`, record: `
@@ -497,6 +537,32 @@ func TestLinearizable(t *testing.T) {
 			3002 a/1 deliver acquire
 			3002 a/1 return granted
 			3100 a/1 releases
+			9000 server leave`},
+		{rule: "the run that comes when the call is over is none of its own", finds: "hold-count bug: at 3.000s", record: `
+			0    a/1 invoke lock lease=1000
+			0    a/1 send acquire
+			100  a/1 send acquire
+			101  a/1 exec acquire -> a/1 1 1101
+			102  a/1 deliver acquire
+			102  a/1 return granted
+			1102 server expire -> free
+			3000 a/1 exec acquire nth=1 -> a/1 1 4000
+			4001 server expire -> free
+			4500 b/1 takes lease=1000
+			5000 b/1 releases
+			9000 server leave`},
+		{rule: "and its lease is that of the later run", finds: "hold-count bug: counts 2 for a/1 on l, and its calls add up to 1", record: `
+			0    a/1 invoke lock lease=1000
+			0    a/1 send acquire
+			1    a/1 exec acquire -> a/1 1 1001
+			1    a/1 lost acquire reply dropped
+			100  a/1 send acquire
+			101  a/1 exec acquire -> a/1 2 1101
+			102  a/1 deliver acquire
+			102  a/1 return granted
+			1102 server expire -> free
+			1200 b/1 takes lease=1000
+			1500 b/1 releases
 			9000 server leave`},
 		{rule: "a lease's end frees the lock", record: `
 			0    a/1 takes lease=1000
@@ -1120,6 +1186,17 @@ func TestLease(t *testing.T) {
 			202  a/1 deliver unlock
 			202  a/1 return still_held
 			9000 server leave`},
+		{rule: "an attempt that came to nothing does not tell of a hold that was lost", record: `
+			0    a/1 takes
+			100  a/1 invoke try_lock
+			100  a/1 send acquire
+			100  a/1 lost acquire request dropped
+			500  server fault 1 delete of key l -> free
+			3100 a/1 return unknown
+			10002 a/1 send renew
+			10003 a/1 exec renew
+			10004 a/1 deliver renew
+			11000 server leave`},
 	})
 }
 

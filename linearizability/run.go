@@ -296,14 +296,21 @@ func (o *operation) undone() []*msg {
 
 // grantsKept are the grants of the hold with which the operation came back:
 // one that was sent again may have had another before, which ended without the
-// caller's knowing.
+// caller's knowing, and may be given another when it is over.
 func (r *run) grantsKept(o *operation) []change {
 	all := r.grants(o)
-	kept := all
-	for i, g := range all {
-		if g.started() && g.at <= o.returned() {
-			kept = all[i:]
+	if o.outcome != model.Granted {
+		return all
+	}
+	var kept []change
+	for _, g := range all {
+		if g.at > o.returned() {
+			break
 		}
+		if g.started() {
+			kept = nil
+		}
+		kept = append(kept, g)
 	}
 	return kept
 }

@@ -156,7 +156,7 @@ func (r *run) asOp(o *operation, settled bool) (op Op, ok bool) {
 	}
 	starts := outcome == model.Granted || outcome == model.StillHeld || outcome == model.Unknown && op.Op == OpAcquire
 	if starts && len(effects) > 0 {
-		r.lease(&op, effects[0], settled)
+		r.lease(&op, effects[len(effects)-1], settled)
 	} else if outcome == model.Unknown && op.Op != OpForceRelease {
 		// It may have started a lease; a release that leaves a level does too.
 		ms := r.mostLeaseMs(o)

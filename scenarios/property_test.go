@@ -2,16 +2,18 @@ package scenarios
 
 import (
 	"bytes"
+	"flag"
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
 	"pgregory.net/rapid"
 
 	"lockstep/linearizability"
+	"lockstep/lockimpl/redisson"
 	"lockstep/model"
 	"lockstep/sim"
 )
@@ -42,6 +44,9 @@ func (c *rapidChooser) Choose(stream string, n uint64) (v uint64) {
 func drawScenario(t *rapid.T, l *Lock) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "lockstep: 1\nname: drawn\nlocks: [%s]\n", l.Name)
+	if l.topology != redisson.Single {
+		fmt.Fprintf(&b, "server: {replicas: 2, lag: 0..%dms}\n", rapid.SampledFrom([]int{1, 20}).Draw(t, "lag"))
+	}
 	switch {
 	case l.Fair:
 		// Behind a dead waiter the next one asks again without a pause: a slow
@@ -81,6 +86,9 @@ func drawSteps(t *rapid.T, b *strings.Builder, l *Lock) {
 	ms := func(label string, max int) string {
 		return fmt.Sprintf("%dms", rapid.IntRange(0, max).Draw(t, label))
 	}
+	// A careful thread unlocks only what it was granted: a wrong answer to the
+	// unlock of a free lock, which some releases give, hides others.
+	careful := rapid.Bool().Draw(t, "careful")
 	for range rapid.IntRange(1, 3).Draw(t, "sections") {
 		fmt.Fprintf(b, "    - sleep: %s\n", ms("gap", 3000))
 		name := rapid.SampledFrom([]string{"x", "x", "x", "y"}).Draw(t, "name")
@@ -92,7 +100,7 @@ func drawSteps(t *rapid.T, b *strings.Builder, l *Lock) {
 		wait := ""
 		switch rapid.IntRange(0, 3).Draw(t, "how") {
 		case 0:
-			if lease == "" {
+			if lease == "" && !careful {
 				take = "try_lock"
 			}
 		case 1:
@@ -101,8 +109,23 @@ func drawSteps(t *rapid.T, b *strings.Builder, l *Lock) {
 			}
 		}
 		levels := 1
-		if !l.Uncounted && rapid.IntRange(0, 3).Draw(t, "reenter") == 0 {
-			levels = 2
+		if !l.Uncounted && !l.NonReentrant && rapid.IntRange(0, 3).Draw(t, "reenter") == 0 {
+			levels = rapid.IntRange(2, 3).Draw(t, "levels")
+		}
+		if careful {
+			indent := "    "
+			for range levels {
+				fmt.Fprintf(b, "%s- with_lock:\n%s    name: %s\n", indent, indent, name)
+				for _, option := range []string{wait, lease} {
+					if option != "" {
+						fmt.Fprintf(b, "%s    %s\n", indent, strings.TrimPrefix(option, ", "))
+					}
+				}
+				fmt.Fprintf(b, "%s    steps:\n", indent)
+				indent += "      "
+			}
+			fmt.Fprintf(b, "%s- sleep: %s\n", indent, ms("hold", 6000))
+			continue
 		}
 		for range levels {
 			fmt.Fprintf(b, "    - %s: {name: %s%s%s}\n", take, name, wait, lease)
@@ -168,165 +191,43 @@ func playDrawn(h *sim.Host, t *rapid.T, l *Lock) Verdict {
 	return Judge(h, sc, l, 0, p)
 }
 
-// knownDefects are what a release is known to do wrong on this profile, one by
-// one: on which locks, which judges, and the circumstance without which the
-// finding is not this defect.
-var knownDefects = []struct {
-	name   string
-	locks  []string
-	judges []string
-	is     func(f linearizability.Finding, v Verdict) bool
-}{
-	{
-		"DEL takes whatever hold is there when it arrives, and what follows from it",
-		[]string{"setnx-del", "setnx-get-del"},
-		model.Judges,
-		func(f linearizability.Finding, v Verdict) bool {
-			// Without the fault that hid it, the DEL comes to light in the replay.
-			return strings.Contains(f.Why, "it is so too without") || slices.ContainsFunc(v.Findings, func(f linearizability.Finding) bool { return f.Judge == model.JudgeMisdelete })
-		},
-	},
-	{
-		"one string has no room to count a second entry",
-		[]string{"string-reentrant"},
-		[]string{model.JudgeLinearizable, model.JudgeHoldCount, model.JudgeMutualExclusion},
-		func(f linearizability.Finding, v Verdict) bool {
-			return slices.Contains(v.Reached, "reentered")
-		},
-	},
-	{
-		"a free fair lock can be unlocked by anyone (by design of every release)",
-		[]string{"redisson-fair@3.43.0", "redisson-fair@4.7.0"},
-		[]string{model.JudgeLinearizable},
-		func(f linearizability.Finding, v Verdict) bool { return unlockedFree(v) },
-	},
-	{
-		"a re-entered hold leaves its thread in the watchdog's queue after the last unlock (3.37.0 to 3.43.0)",
-		[]string{"redisson@3.43.0", "redisson-fair@3.43.0"},
-		[]string{model.JudgeLease},
-		func(f linearizability.Finding, v Verdict) bool {
-			grants := 0
-			return (strings.Contains(f.Why, "renewal") || strings.Contains(f.Why, "got a lease")) && happened(v, f, func(e *model.Event) bool {
-				if e.Kind == model.KindReturn && e.Outcome == model.Granted && e.LeaseNs == 0 {
-					grants++
-				}
-				return grants > 1
-			})
-		},
-	},
-	{
-		"an unlock that failed stops the renewal although the hold stays (every release since 3.8.1)",
-		[]string{"redisson@3.43.0", "redisson@4.7.0", "redisson-fair@3.43.0", "redisson-fair@4.7.0"},
-		[]string{model.JudgeLease, model.JudgeMutualExclusion},
-		func(f linearizability.Finding, v Verdict) bool {
-			return strings.Contains(f.Why, "lease") && happened(v, f, func(e *model.Event) bool {
-				return e.Kind == model.KindReturn && e.Action == model.ActUnlock && (e.Outcome == model.Failed || e.Outcome == model.Unknown)
-			})
-		},
-	},
-	{
-		"a waiter of the fair lock sleeps on the time to live of a hold that was given up (scenario fair-sleeps-on-an-old-lease)",
-		[]string{"redisson-fair@3.43.0", "redisson-fair@4.7.0"},
-		[]string{model.JudgeLiveness},
-		func(f linearizability.Finding, v Verdict) bool {
-			return happened(v, linearizability.Finding{AtNs: f.AtNs}, func(e *model.Event) bool { return e.Kind == model.KindExpire })
-		},
-	},
-	{
-		"lock() that ends with an error keeps its place in the queue, and its thread comes back to it (acquireFailed is not called)",
-		[]string{"redisson-fair@3.43.0", "redisson-fair@4.7.0"},
-		[]string{model.JudgeFIFO, model.JudgeLinearizable, model.JudgeLiveness},
-		func(f linearizability.Finding, v Verdict) bool {
-			return happened(v, linearizability.Finding{AtNs: f.AtNs}, func(e *model.Event) bool {
-				return e.Kind == model.KindReturn && e.Action.Acquires() && (e.Outcome == model.Failed || e.Outcome == model.Unknown)
-			})
-		},
-	},
-	{
-		"a renewal that was lost or late, or could not leave, is sent again although the lock was unlocked meanwhile (every release that resends)",
-		[]string{"redisson@3.43.0", "redisson@4.7.0", "redisson-fair@3.43.0", "redisson-fair@4.7.0"},
-		[]string{model.JudgeLease},
-		func(f linearizability.Finding, v Verdict) bool {
-			return strings.Contains(f.Why, "renewal") && happened(v, f, func(e *model.Event) bool {
-				return (e.Kind == model.KindLost || e.Kind == model.KindHit) && e.Script == "renew" || e.Kind == model.KindFault && strings.HasPrefix(e.Text, "partition")
-			})
-		},
-	},
-	{
-		"an unlock that was given up as unknown arrives later and takes a level of a later hold of its thread (an owner is client and thread, not one acquisition)",
-		[]string{"redisson@3.43.0", "redisson@4.7.0", "redisson-fair@3.43.0", "redisson-fair@4.7.0", "setnx-cad", "setnx-del", "setnx-get-del", "string-reentrant"},
-		[]string{model.JudgeMutualExclusion, model.JudgeHoldCount},
-		func(f linearizability.Finding, v Verdict) bool {
-			return happened(v, f, func(e *model.Event) bool {
-				return e.Kind == model.KindReturn && e.Action == model.ActUnlock && e.Outcome == model.Unknown
-			})
-		},
-	},
-	{
-		"one failed renewal ends the watchdog (issue 5698, up to 3.43.0)",
-		[]string{"redisson@3.43.0", "redisson-fair@3.43.0"},
-		[]string{model.JudgeLease, model.JudgeMutualExclusion},
-		func(f linearizability.Finding, v Verdict) bool {
-			return strings.Contains(f.Why, "lease") && happened(v, f, func(e *model.Event) bool {
-				return e.Kind == model.KindHit && e.Script == "renew" || e.Kind == model.KindLost && e.Script == "renew"
-			})
-		},
-	},
-}
-
-// happened says whether an event of that kind, by the one whom the finding is
-// about, stands in the record before it.
-func happened(v Verdict, f linearizability.Finding, is func(*model.Event) bool) bool {
-	for i := range v.Played.Record.Events {
-		e := &v.Played.Record.Events[i]
-		if e.AtNs > f.AtNs {
-			return false
-		}
-		if is(e) && (e.Kind == model.KindState || len(f.Ops) == 0 || e.Process == f.Ops[0].Process) {
-			return true
-		}
+// draws is how many cases the suite draws for a lock: most for the newest, few
+// where there are replicas, none where they change nothing.
+func draws(l *Lock) int {
+	newest := redisson.Releases[len(redisson.Releases)-1]
+	switch {
+	case l.Name == "none":
+		return 0 // promises everything and keeps nothing: TestBrokenLocksAreFound
+	case l.topology != redisson.Single && l.rel.Sync == redisson.SyncNone:
+		return 0
+	case l.topology != redisson.Single:
+		return 60
+	case l.rel == newest:
+		return 400
+	default:
+		return 200
 	}
-	return false
-}
-
-// unlockedFree says whether an unlock was answered 1 and changed nothing.
-func unlockedFree(v Verdict) bool {
-	changed := map[int]bool{}
-	for _, e := range v.Played.Record.Events {
-		if e.Kind == model.KindState {
-			changed[e.Msg] = true
-		}
-	}
-	return slices.ContainsFunc(v.Played.Record.Events, func(e model.Event) bool {
-		return e.Kind == model.KindExec && e.Script == "unlock" && e.Reply == "1" && !changed[e.Msg]
-	})
-}
-
-// defectOf names the known defect that a finding is; "" when it is none.
-func defectOf(v Verdict, f linearizability.Finding) string {
-	for _, d := range knownDefects {
-		if slices.Contains(d.locks, v.Lock.Name) && slices.Contains(d.judges, f.Judge) && d.is(f, v) {
-			return d.name
-		}
-	}
-	return ""
 }
 
 func TestWhatIsPromisedHolds(t *testing.T) {
 	h := sim.NewHost(t)
 	for _, l := range Locks {
-		if l.Name == "none" {
-			continue // promises everything and keeps nothing: TestBrokenLocksAreFound
+		n := draws(l)
+		if n == 0 {
+			continue
 		}
 		t.Run(l.Name, func(t *testing.T) {
 			h := h.For(t)
+			if !checksGiven {
+				_ = flag.Set("rapid.checks", strconv.Itoa(n))
+			}
 			rapid.Check(t, func(rt *rapid.T) {
 				v := playDrawn(h, rt, l)
 				for _, f := range v.Findings {
 					if f.Verdict == linearizability.Undecided {
 						fail(rt, t, v, f)
 					}
-					if f.Class == linearizability.ClassBug && defectOf(v, f) == "" {
+					if f.Class == linearizability.ClassBug && defectOf(h, v, f) == "" {
 						fail(rt, t, v, f)
 					}
 				}

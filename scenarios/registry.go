@@ -28,6 +28,8 @@ type Lock struct {
 	Fair  bool
 	// Uncounted: re-entry is not counted, or not possible.
 	Uncounted bool
+	// NonReentrant: an owner that enters again gets an error.
+	NonReentrant bool
 	// NoWatchdog: a hold without lease has a fixed one.
 	NoWatchdog bool
 	// Interruptible is what lock() does when a scenario does not say.
@@ -72,7 +74,7 @@ func registry() []*Lock {
 				l := &Lock{
 					Name:  f.name + "@" + rel.Version + t.suffix,
 					About: fmt.Sprintf("Redisson's %s as of %s%s", f.what, rel.Version, t.what),
-					Fair:  f.fair, rel: rel, topology: t.topology, object: f.object,
+					Fair:  f.fair, NonReentrant: f.once, rel: rel, topology: t.topology, object: f.object,
 					commands: map[string]sim.Command{},
 				}
 				for _, s := range rel.Scripts() {
@@ -90,6 +92,7 @@ func registry() []*Lock {
 var families = []struct {
 	name, what string
 	fair       bool
+	once       bool // not re-entrant
 	everywhere bool // also in the topologies that are more than one server
 	has        func(*redisson.Release) bool
 	object     func(*redisson.Client, string) (lockimpl.Lock, error)
@@ -98,9 +101,9 @@ var families = []struct {
 	{name: "redisson-fair", what: "fair lock", fair: true, everywhere: true, object: (*redisson.Client).GetFairLock},
 	{name: "redisson-fenced", what: "fenced lock", has: func(r *redisson.Release) bool { return r.Fenced != nil },
 		object: func(c *redisson.Client, name string) (lockimpl.Lock, error) { return c.GetFencedLock(name) }},
-	{name: "redisson-nonreentrant", what: "non-reentrant lock", has: hasNonReentrant,
+	{name: "redisson-nonreentrant", what: "non-reentrant lock", once: true, has: hasNonReentrant,
 		object: (*redisson.Client).GetNonReentrantLock},
-	{name: "redisson-nonreentrant-fair", what: "non-reentrant fair lock", fair: true, has: hasNonReentrant,
+	{name: "redisson-nonreentrant-fair", what: "non-reentrant fair lock", fair: true, once: true, has: hasNonReentrant,
 		object: (*redisson.Client).GetNonReentrantFairLock},
 }
 

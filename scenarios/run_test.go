@@ -11,6 +11,9 @@ import (
 	"lockstep/sim"
 )
 
+// checksGiven: the command line says how many cases rapid is to draw.
+var checksGiven bool
+
 // TestMain fixes rapid's seed, so that a run of the suite is the same every
 // time; -rapid.seed and -rapid.checks still choose others.
 func TestMain(m *testing.M) {
@@ -20,6 +23,7 @@ func TestMain(m *testing.M) {
 	if !set["rapid.seed"] {
 		_ = flag.Set("rapid.seed", "20240817")
 	}
+	checksGiven = set["rapid.checks"]
 	os.Exit(m.Run())
 }
 

@@ -74,6 +74,7 @@ func (c *Client) execute(ctx context.Context, o lockimpl.Owner, kind ScriptKind,
 	if c.closing.Err() != nil {
 		return reply{err: lockimpl.ErrClosed}
 	}
+	mayHaveRun := false // one of the attempts, whatever became of the last
 	for attempt := 0; ; attempt++ {
 		val, err := send(ctx)
 		if err == nil || errors.Is(err, redis.Nil) {
@@ -82,11 +83,9 @@ func (c *Client) execute(ctx context.Context, o lockimpl.Owner, kind ScriptKind,
 		if errors.Is(err, ErrNotSynced) {
 			return reply{err: err}
 		}
+		mayHaveRun = mayHaveRun || lockimpl.MayHaveRun(err)
 		if c.closing.Err() != nil {
-			if lockimpl.MayHaveRun(err) {
-				return reply{err: fmt.Errorf("%w: %w", lockimpl.ErrUnknownOutcome, lockimpl.ErrClosed)}
-			}
-			return reply{err: lockimpl.ErrClosed}
+			return reply{err: classify(lockimpl.ErrClosed, mayHaveRun)}
 		}
 		delay := c.rel.RetryDelay
 		again := retryable(err)
@@ -94,10 +93,10 @@ func (c *Client) execute(ctx context.Context, o lockimpl.Owner, kind ScriptKind,
 			delay, again = c.rel.ResendDelay, c.resends(kind)
 		}
 		if !again || attempt >= c.attempts {
-			return reply{err: classify(err)}
+			return reply{err: classify(err, mayHaveRun)}
 		}
 		if !c.sleep(delay.of(attempt, o, c.env)) {
-			return reply{err: lockimpl.ErrClosed}
+			return reply{err: classify(lockimpl.ErrClosed, mayHaveRun)}
 		}
 	}
 }
@@ -126,12 +125,13 @@ func retryable(err error) bool {
 	return !errors.As(err, &answered) && !lockimpl.MayHaveRun(err)
 }
 
-func classify(err error) error {
-	if !lockimpl.MayHaveRun(err) {
+// classify tells the caller what is known of a command that failed.
+func classify(err error, mayHaveRun bool) error {
+	if !mayHaveRun {
 		return err
 	}
 	var timeout net.Error
-	if errors.As(err, &timeout) && timeout.Timeout() {
+	if lockimpl.MayHaveRun(err) && errors.As(err, &timeout) && timeout.Timeout() {
 		return fmt.Errorf("%w: %w: %w", lockimpl.ErrUnknownOutcome, errResponseTimeout, err)
 	}
 	return fmt.Errorf("%w: %w", lockimpl.ErrUnknownOutcome, err)

@@ -1,0 +1,749 @@
+package scenarios
+
+import (
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"lockstep/linearizability"
+	"lockstep/lockimpl/redisson"
+	"lockstep/model"
+	"lockstep/sim"
+)
+
+// defect is what a release is known to do wrong: on which locks, which judges
+// see it, and the cause without which a finding is not this defect.
+type defect struct {
+	name   string
+	locks  func(*Lock) bool
+	judges []string
+	is     func(clue) bool
+}
+
+// Which locks a defect is of.
+
+func bare(names ...string) func(*Lock) bool {
+	return func(l *Lock) bool { return slices.Contains(names, l.Name) }
+}
+
+// of are the locks of Redisson for which all conditions hold.
+func of(conditions ...func(*Lock) bool) func(*Lock) bool {
+	return func(l *Lock) bool {
+		return l.rel != nil && !slices.ContainsFunc(conditions, func(c func(*Lock) bool) bool { return !c(l) })
+	}
+}
+
+func plain(l *Lock) bool { return !l.Fair }
+func fair(l *Lock) bool  { return l.Fair }
+
+func since(version string) func(*Lock) bool {
+	return func(l *Lock) bool { return slices.Compare(numbers(l.rel.Version), numbers(version)) >= 0 }
+}
+
+func upTo(version string) func(*Lock) bool {
+	return func(l *Lock) bool { return slices.Compare(numbers(l.rel.Version), numbers(version)) <= 0 }
+}
+
+// resends: an acquire and an unlock are sent again after a lost reply, up to
+// 3.36.0, and wherever WAIT follows the script (7367).
+func resends(l *Lock) bool {
+	return slices.Contains(l.rel.Resend, redisson.KindAcquire) || l.topology != redisson.Single && l.rel.Sync != redisson.SyncNone
+}
+
+func numbers(version string) (out []int) {
+	for part := range strings.SplitSeq(version, ".") {
+		n, err := strconv.Atoi(part)
+		if err != nil {
+			panic("not a version: " + version)
+		}
+		out = append(out, n)
+	}
+	return out
+}
+
+// onServer are the judges that see what the server counts otherwise than its
+// owner; onHold those that see a hold end under its owner.
+var (
+	onServer = []string{model.JudgeHoldCount, model.JudgeLinearizable, model.JudgeLiveness}
+	onHold   = []string{model.JudgeLease, model.JudgeMutualExclusion}
+)
+
+// knownDefects are what releases are known to do wrong on what the property
+// tests draw. Numbers are issues of redisson/redisson.
+var knownDefects = []defect{
+	{
+		"DEL takes whatever hold is there when it arrives, and what follows from it",
+		bare("setnx-del", "setnx-get-del"),
+		model.Judges,
+		func(c clue) bool {
+			return slices.ContainsFunc(c.all, func(f linearizability.Finding) bool { return f.Judge == model.JudgeMisdelete && f.AtNs <= c.until() })
+		},
+	},
+	{
+		"one string has no room to count a second entry",
+		bare("string-reentrant"),
+		[]string{model.JudgeLinearizable, model.JudgeHoldCount, model.JudgeMutualExclusion},
+		func(c clue) bool { return slices.Contains(c.reached, "reentered") },
+	},
+
+	// Unlock.
+	{
+		"a free lock can be unlocked by anyone (2018)",
+		of(plain, upTo("3.10.5")),
+		[]string{model.JudgeLinearizable},
+		clue.unlockedNothing,
+	},
+	{
+		"a free fair lock can be unlocked by anyone (by design)",
+		of(fair),
+		[]string{model.JudgeLinearizable},
+		clue.unlockedNothing,
+	},
+	{
+		"an unlock that is sent again takes two levels, or finds nothing and is an error (4871)",
+		of(resends, upTo("3.23.5")),
+		append([]string{model.JudgeLease, model.JudgeMutualExclusion, model.JudgeFIFO}, onServer...),
+		func(c clue) bool { return c.ranTwice("unlock") },
+	},
+	{
+		"an unlock that was given up as unknown arrives later and takes a level of a later hold of its thread (an owner is client and thread, not one acquisition)",
+		func(l *Lock) bool { return l.Name != "none" },
+		append([]string{model.JudgeMutualExclusion, model.JudgeLease}, onServer...),
+		clue.lateUnlock,
+	},
+
+	// Acquire.
+	{
+		"an acquire that is sent again is granted twice, and one unlock leaves a level (6025, 7367)",
+		of(resends),
+		append([]string{model.JudgeLease, model.JudgeMutualExclusion, model.JudgeFIFO}, onServer...),
+		func(c clue) bool { return c.ranTwice("acquire") },
+	},
+
+	// Watchdog.
+	{
+		"an unlock that failed leaves the renewal running (1602)",
+		of(upTo("3.8.0")),
+		[]string{model.JudgeLease, model.JudgeLiveness},
+		func(c clue) bool {
+			who := c.who
+			if c.judges(model.JudgeLiveness) {
+				who = c.holderOr("")
+			}
+			return !c.says("ended with its lease") && c.ended(who, model.ActUnlock, model.Failed, model.Unknown, model.NotHeld)
+		},
+	},
+	{
+		"the level that an acquire of unknown outcome leaves is renewed for ever: only the release of the last level ends the renewal",
+		of(upTo("3.10.4")),
+		[]string{model.JudgeLease},
+		func(c clue) bool {
+			return c.says("a renewal of") && slices.ContainsFunc(c.calls, func(o *call) bool {
+				return o.Lock == c.lock && o.who == c.who && o.ret != nil && o.ret.AtNs <= c.f.AtNs && o.ret.Outcome == model.Unknown &&
+					slices.ContainsFunc(o.sent, func(m *command) bool { return m.Script == "acquire" && m.took(o.who) })
+			})
+		},
+	},
+	{
+		"a renewal under way when the unlock is answered sets the timer again",
+		of(upTo("3.10.4")),
+		[]string{model.JudgeLease},
+		func(c clue) bool { return c.says("a renewal of") && c.renewedAcrossUnlock() },
+	},
+	{
+		"an unlock that found nothing leaves the renewal running (2515)",
+		of(since("3.10.5"), upTo("3.12.0")),
+		[]string{model.JudgeLease},
+		func(c clue) bool {
+			return (c.says("a renewal of") || c.says("got a lease")) && c.ended(c.who, model.ActUnlock, model.NotHeld)
+		},
+	},
+	{
+		"an unlock that failed stops the renewal although the hold stays (since 3.8.1)",
+		of(since("3.8.1")),
+		onHold,
+		func(c clue) bool {
+			return c.says("lease") && c.ended(c.who, model.ActUnlock, model.Failed, model.Unknown)
+		},
+	},
+	{
+		"one renewal that fails ends them (5698)",
+		of(upTo("3.43.0")),
+		onHold,
+		func(c clue) bool { return c.says("lease") && c.lastRenewalFailed() },
+	},
+	{
+		"a renewal that fails or finds nothing leaves the entry behind, and no later hold is renewed (3194, 3712)",
+		of(since("3.10.7"), upTo("3.16.0")),
+		onHold,
+		func(c clue) bool { return c.says("lease") && c.neverRenewed() },
+	},
+	{
+		"a re-entered hold leaves its thread in the watchdog's queue after the last unlock (3.37.0 to 3.43.0)",
+		of(since("3.37.0"), upTo("3.43.0")),
+		[]string{model.JudgeLease},
+		func(c clue) bool { return (c.says("a renewal of") || c.says("got a lease")) && c.reentered() },
+	},
+	{
+		"a renewal that was lost, late or could not leave is sent again, or arrives, when the lock was unlocked meanwhile",
+		of(),
+		[]string{model.JudgeLease, model.JudgeLiveness},
+		func(c clue) bool {
+			if c.judges(model.JudgeLiveness) {
+				c.who = c.holderOr("")
+			}
+			return !c.says("ended with its lease") && c.renewalUnderWay()
+		},
+	},
+	{
+		"a hold without lease starts with the lease that its lock object was last given, and may end before the first renewal (4818)",
+		of(since("3.15.0")),
+		onHold,
+		func(c clue) bool { return c.says("lease") && c.startedShort() },
+	},
+	{
+		"entering again with a lease gives the whole hold that lease, and a level without lease ends with it",
+		of(),
+		onHold,
+		func(c clue) bool { return c.says("lease") && c.shortenedItself() },
+	},
+	{
+		"a partial unlock after another gives the hold the watchdog's lease (5623)",
+		of(since("3.15.2"), upTo("3.23.5")),
+		[]string{model.JudgeLease},
+		func(c clue) bool {
+			return c.says("got a lease") && c.ended(c.who, model.ActUnlock, model.StillHeld, model.Released)
+		},
+	},
+
+	// The fair queue.
+	{
+		"lock() that ends with an error keeps its place in the queue, and its thread comes back to it (acquireFailed is not called)",
+		of(fair),
+		[]string{model.JudgeFIFO, model.JudgeLinearizable, model.JudgeLiveness},
+		clue.keptItsPlace,
+	},
+	{
+		"an acquire arrives when its call is over, and queues for nobody",
+		of(fair),
+		[]string{model.JudgeFIFO, model.JudgeLinearizable, model.JudgeLiveness},
+		clue.queuedLate,
+	},
+	{
+		"no acquire takes its wait off the deadlines behind it, so that a dead waiter stands in the way for the waits of those before it too (2099)",
+		of(fair, upTo("3.11.0")),
+		[]string{model.JudgeLiveness},
+		clue.headIsDead,
+	},
+	{
+		"the head sleeps until its own deadline, past the end of the hold (4705)",
+		of(fair, upTo("3.31.0")),
+		[]string{model.JudgeLiveness},
+		func(c clue) bool { return c.headSleeps(func(told, ttl time.Duration) bool { return told > ttl }) },
+	},
+	{
+		"a waiter whose deadline is nearer than its wait is told a negative time and sleeps without bound",
+		of(fair, since("3.11.1"), upTo("3.31.0")),
+		[]string{model.JudgeLiveness, model.JudgeFIFO},
+		func(c clue) bool {
+			return c.headSleeps(func(told, _ time.Duration) bool { return told < 0 }) || c.judges(model.JudgeFIFO) && c.toldNegative(c.who)
+		},
+	},
+	{
+		"a waiter sleeps on what it was told before others acquired, which took their waits off its deadline, and is thrown out of the queue",
+		of(fair, since("3.11.1"), upTo("3.31.0")),
+		[]string{model.JudgeFIFO, model.JudgeLinearizable},
+		clue.evictedAsleep,
+	},
+	{
+		"a waiter sleeps on the time to live of a hold that was given up (scenario fair-sleeps-on-an-old-lease)",
+		of(fair),
+		[]string{model.JudgeLiveness},
+		func(c clue) bool {
+			return c.headSleeps(func(told, ttl time.Duration) bool { return 0 <= told && told <= ttl })
+		},
+	},
+}
+
+// defectOf names the known defect that a finding is; "" when it is none. One
+// that was convicted by a replay is what all findings of that judge in the
+// replay are.
+func defectOf(h *sim.Host, v Verdict, f linearizability.Finding) string {
+	if strings.Contains(f.Why, convicted) {
+		less, _ := v.Scenario.without(f.Excuses)
+		again := Judge(h, less, v.Lock, v.Seed, Play(h, less, v.Lock, sim.NewLenientReplayer(v.Played.Decisions)))
+		name := ""
+		for _, g := range again.Findings {
+			if g.Judge == f.Judge && g.Class == linearizability.ClassBug {
+				if name = defectOf(h, again, g); name == "" {
+					return ""
+				}
+			}
+		}
+		return name
+	}
+	c := newClue(v, f)
+	for _, d := range knownDefects {
+		if d.locks(v.Lock) && slices.Contains(d.judges, f.Judge) && d.is(c) {
+			return d.name
+		}
+	}
+	return ""
+}
+
+// convicted is what convict writes.
+const convicted = "; it is so too without "
+
+// clue is a finding with the record in which it was made.
+type clue struct {
+	*trace
+	f       linearizability.Finding
+	all     []linearizability.Finding
+	reached []string
+	lock    string // that the finding is about
+	who     string // the thread, the first where it names several
+	call    *call  // the call, nil where it names none
+}
+
+func newClue(v Verdict, f linearizability.Finding) clue {
+	t := traceOf(v.Played.Record)
+	c := clue{trace: t, f: f, all: v.Findings, reached: v.Reached}
+	for word := range strings.FieldsFuncSeq(f.Why, func(r rune) bool { return strings.ContainsRune(" :,", r) }) {
+		if c.lock == "" && t.locks[word] {
+			c.lock = word
+		}
+		if c.who == "" && strings.HasSuffix(word, "/1") {
+			c.who = word
+		}
+	}
+	if len(f.Ops) > 0 {
+		op := f.Ops[0]
+		c.who = model.ThreadName(op.Process, op.Thread)
+		for _, o := range t.calls {
+			if o.who == c.who && o.AtNs == op.CallNs && o.Lock == c.lock {
+				c.call = o
+			}
+		}
+	}
+	return c
+}
+
+func (c clue) says(text string) bool { return strings.Contains(c.f.Why, text) }
+
+func (c clue) judges(judge string) bool { return c.f.Judge == judge }
+
+// until is the last instant that can have to do with the finding: the judge of
+// linearizability names a call, which is wrong at its end.
+func (c clue) until() int64 {
+	if c.judges(model.JudgeLinearizable) && c.call != nil && c.call.ret != nil {
+		return c.call.ret.AtNs
+	}
+	return c.f.AtNs
+}
+
+// holderOr is who held the lock on the server then, who when nobody did.
+func (c clue) holderOr(who string) string {
+	if s := c.stateAt(c.lock, c.until()); s.Held() {
+		return s.Owner
+	}
+	return who
+}
+
+// suspect says whether a finding may be owed to a thread: the one that it names,
+// who held the lock last, and for the order of all calls anybody.
+func (c clue) suspect(who string) bool {
+	return who == c.who || who == c.lastHolder() || c.judges(model.JudgeLinearizable)
+}
+
+// lastHolder is who held the lock on the server then, or last before.
+func (c clue) lastHolder() string {
+	last := ""
+	for _, s := range c.states[c.lock] {
+		if s.AtNs <= c.until() && s.State.Held() {
+			last = s.State.Owner
+		}
+	}
+	return last
+}
+
+// ended: a call of the thread on the lock had ended so.
+func (c clue) ended(who string, action model.Action, outcomes ...model.Outcome) bool {
+	return slices.ContainsFunc(c.calls, func(o *call) bool {
+		return o.who == who && o.Lock == c.lock && o.Action == action && o.ret != nil && o.ret.AtNs <= c.until() &&
+			slices.Contains(outcomes, o.ret.Outcome)
+	})
+}
+
+// unlockedNothing: the call is an unlock that was answered 1 and found the
+// lock free.
+func (c clue) unlockedNothing() bool {
+	return c.call != nil && c.call.Action == model.ActUnlock && slices.ContainsFunc(c.call.sent, func(m *command) bool {
+		return m.Script == "unlock" && m.exec != nil && m.exec.Reply == "1" && !m.before.Held()
+	})
+}
+
+// ranTwice: two commands of one call each changed something, or the second
+// found that the first had.
+func (c clue) ranTwice(script string) bool {
+	return slices.ContainsFunc(c.calls, func(o *call) bool {
+		if o.Lock != c.lock || !c.suspect(o.who) || o.AtNs > c.until() {
+			return false
+		}
+		changed, ran := 0, 0
+		for _, m := range o.sent {
+			if m.Script != script || m.exec == nil || m.exec.AtNs > c.until() && !c.judges(model.JudgeLinearizable) {
+				continue
+			}
+			ran++
+			if m.took(o.who) {
+				changed++
+			}
+		}
+		return changed > 1 || script == "unlock" && changed > 0 && ran > 1
+	})
+}
+
+// lateUnlock: an unlock ran after its call had returned, and took a level.
+func (c clue) lateUnlock() bool {
+	return slices.ContainsFunc(c.calls, func(o *call) bool {
+		return o.Lock == c.lock && c.suspect(o.who) && o.Action == model.ActUnlock && o.ret != nil && o.ret.Outcome == model.Unknown &&
+			slices.ContainsFunc(o.sent, func(m *command) bool {
+				return m.exec != nil && o.ret.AtNs < m.exec.AtNs && m.exec.AtNs <= c.until() && m.took(o.who)
+			})
+	})
+}
+
+// renewals are those for the thread and the lock that were sent before.
+func (c clue) renewals() []*command {
+	var out []*command
+	for _, m := range c.commands {
+		if m.Script == "renew" && m.AtNs <= c.f.AtNs && slices.Contains(m.Locks, c.lock) && slices.Contains(m.Owners, c.who) {
+			out = append(out, m)
+		}
+	}
+	return out
+}
+
+// lastUnlock is when the thread's last unlock returned.
+func (c clue) lastUnlock() int64 {
+	var at int64 = -1
+	for _, o := range c.calls {
+		if o.who == c.who && o.Lock == c.lock && o.Action == model.ActUnlock && o.ret != nil && o.ret.AtNs <= c.f.AtNs {
+			at = o.ret.AtNs
+		}
+	}
+	return at
+}
+
+// renewedAcrossUnlock: a renewal that was sent before the last unlock returned
+// was answered 1 when the unlock had run.
+func (c clue) renewedAcrossUnlock() bool {
+	at := c.lastUnlock()
+	return slices.ContainsFunc(c.renewals(), func(m *command) bool {
+		return m.AtNs < at && m.exec != nil && m.exec.Reply == "1" && at-int64(100*time.Millisecond) < m.delivered
+	})
+}
+
+// renewalUnderWay: at the last unlock a renewal was under way, of which the
+// client had no answer, or could not leave.
+func (c clue) renewalUnderWay() bool {
+	at := c.lastUnlock()
+	process, _, _ := strings.Cut(c.who, "/")
+	return slices.ContainsFunc(c.renewals(), func(m *command) bool {
+		return m.AtNs <= at && (m.delivered < 0 || at < m.delivered)
+	}) || slices.ContainsFunc(c.rec.Events, func(e model.Event) bool {
+		return e.Kind == model.KindFault && e.AtNs <= at && strings.HasPrefix(e.Text, "partition of "+process)
+	})
+}
+
+// lastRenewalFailed: the last renewal of the hold was answered with an error,
+// or not at all, or could not leave.
+func (c clue) lastRenewalFailed() bool {
+	process, _, _ := strings.Cut(c.who, "/")
+	all := c.renewals()
+	if n := len(all); n > 0 && all[n-1].failed() {
+		return true
+	}
+	return slices.ContainsFunc(c.rec.Events, func(e model.Event) bool {
+		return e.Kind == model.KindFault && e.AtNs <= c.f.AtNs && strings.HasPrefix(e.Text, "partition of "+process)
+	})
+}
+
+// neverRenewed: an earlier renewal of the lock by this process failed or found
+// nothing, and this hold had none.
+func (c clue) neverRenewed() bool {
+	process, _, _ := strings.Cut(c.who, "/")
+	var began int64
+	for _, s := range c.states[c.lock] {
+		if s.AtNs <= c.f.AtNs && s.before.Owner != c.who && s.State.Owner == c.who {
+			began = s.AtNs
+		}
+	}
+	left := false
+	for _, m := range c.commands {
+		if m.Script == "renew" && m.Process == process && slices.Contains(m.Locks, c.lock) && m.AtNs <= c.f.AtNs {
+			if m.AtNs >= began {
+				return false
+			}
+			left = left || m.reply() == "0" || m.failed()
+		}
+	}
+	return left
+}
+
+// reentered: the thread had been granted the lock, without a lease, when it
+// believed to hold it so already.
+func (c clue) reentered() bool {
+	levels := 0
+	for i := range c.rec.Events {
+		e := &c.rec.Events[i]
+		if e.Kind != model.KindReturn || e.Lock != c.lock || e.ThreadName() != c.who || e.AtNs > c.f.AtNs {
+			continue
+		}
+		switch {
+		case e.Action == model.ActUnlock:
+			levels = max(0, levels-1)
+		case e.Outcome == model.Granted && c.calls[e.Op-1].LeaseNs == 0:
+			if levels++; levels > 1 {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// startedShort: the thread asked for no lease and was given one shorter than
+// the watchdog's.
+func (c clue) startedShort() bool {
+	return slices.ContainsFunc(c.calls, func(o *call) bool {
+		return o.Lock == c.lock && o.who == c.who && o.LeaseNs == 0 && o.AtNs <= c.f.AtNs && slices.ContainsFunc(o.sent, func(m *command) bool {
+			return m.Script == "acquire" && m.took(o.who) &&
+				time.Duration(m.after.ExpiresMs)*time.Millisecond-time.Duration(m.exec.AtNs) < c.rec.Params.Watchdog-time.Second
+		})
+	})
+}
+
+// shortenedItself: the thread, holding the lock, entered again with a lease and
+// had less time than before.
+func (c clue) shortenedItself() bool {
+	return slices.ContainsFunc(c.calls, func(o *call) bool {
+		return o.Lock == c.lock && o.who == c.who && o.LeaseNs > 0 && o.AtNs <= c.f.AtNs && slices.ContainsFunc(o.sent, func(m *command) bool {
+			return m.Script == "acquire" && m.took(o.who) && m.before.Owner == o.who && m.after.ExpiresMs < m.before.ExpiresMs
+		})
+	})
+}
+
+// keptItsPlace: a thread stood in the queue although its call had ended without
+// a grant, or came to its turn from there.
+func (c clue) keptItsPlace() bool {
+	return slices.ContainsFunc(c.calls, func(o *call) bool {
+		return o.Lock == c.lock && o.Action.Acquires() && o.ret != nil && o.ret.AtNs <= c.until() &&
+			(o.ret.Outcome == model.Failed || o.ret.Outcome == model.Unknown) &&
+			slices.Contains(c.stateAt(c.lock, o.ret.AtNs).Queue, o.who)
+	})
+}
+
+// queuedLate: a command put its thread into the queue when its call was over.
+func (c clue) queuedLate() bool {
+	return slices.ContainsFunc(c.calls, func(o *call) bool {
+		return o.Lock == c.lock && o.ret != nil && slices.ContainsFunc(o.sent, func(m *command) bool {
+			return m.exec != nil && o.ret.AtNs < m.exec.AtNs && m.exec.AtNs <= c.until() &&
+				!slices.Contains(m.before.Queue, o.who) && slices.Contains(m.after.Queue, o.who)
+		})
+	})
+}
+
+// headIsDead: the lock is free, and a dead waiter stands first, its deadline
+// still to come.
+func (c clue) headIsDead() bool {
+	s := c.stateAt(c.lock, c.f.AtNs)
+	return !s.Held() && len(s.Queue) > 0 && c.died(s.Queue[0]) <= c.f.AtNs && c.f.AtNs < s.Deadlines[s.Queue[0]]*int64(time.Millisecond)
+}
+
+// headSleeps: the lock is free, and who stands first in its queue, not counting
+// the dead whose deadlines have passed, sleeps on what it was told: how long to
+// wait, when the hold had ttl to live.
+func (c clue) headSleeps(is func(told, ttl time.Duration) bool) bool {
+	s := c.stateAt(c.lock, c.f.AtNs)
+	if s.Held() {
+		return false
+	}
+	queue := s.Queue
+	for len(queue) > 0 && c.died(queue[0]) <= c.f.AtNs && s.Deadlines[queue[0]]*int64(time.Millisecond) <= c.f.AtNs {
+		queue = queue[1:]
+	}
+	if len(queue) == 0 {
+		return false
+	}
+	m := c.lastTry(queue[0], c.f.AtNs)
+	if m == nil || 0 <= m.told() && m.delivered+int64(m.told()) < c.f.AtNs {
+		return false
+	}
+	var ttl time.Duration
+	if m.before.Held() {
+		ttl = time.Duration(m.before.ExpiresMs+1)*time.Millisecond - time.Duration(m.exec.AtNs)
+	}
+	return is(m.told(), ttl)
+}
+
+// evictedAsleep: a waiter was taken out of the queue while it slept on an answer
+// that lasted beyond its deadline.
+func (c clue) evictedAsleep() bool {
+	return slices.ContainsFunc(c.states[c.lock], func(s change) bool {
+		return s.AtNs <= c.until() && slices.ContainsFunc(s.before.Queue, func(who string) bool {
+			m := c.lastTry(who, s.AtNs)
+			gone := s.State.Owner != who && !slices.Contains(s.State.Queue, who) ||
+				slices.Index(s.State.Queue, who) > slices.Index(s.before.Queue, who) // and comes back at its end
+			return m != nil && gone &&
+				s.before.Deadlines[who]*int64(time.Millisecond) < m.delivered+int64(m.told())
+		})
+	})
+}
+
+// died is when the thread's process crashed; never: the end of time.
+func (c clue) died(who string) int64 {
+	process, _, _ := strings.Cut(who, "/")
+	for _, e := range c.rec.Events {
+		if e.Kind == model.KindFault && e.Text == "crash of "+process {
+			return e.AtNs
+		}
+	}
+	return math.MaxInt64
+}
+
+// lastTry is the last attempt of the thread's open call that was answered.
+func (c clue) lastTry(who string, at int64) *command {
+	var last *command
+	for _, o := range c.calls {
+		if o.who != who || o.Lock != c.lock || o.AtNs > at || o.ret != nil && o.ret.AtNs <= at {
+			continue
+		}
+		for _, m := range o.sent {
+			if m.Script == "acquire" && m.exec != nil && m.delivered >= 0 && m.delivered <= at {
+				last = m
+			}
+		}
+	}
+	return last
+}
+
+// toldNegative: the thread was told a negative time.
+func (c clue) toldNegative(who string) bool {
+	m := c.lastTry(who, c.f.AtNs)
+	return m != nil && m.told() < 0
+}
+
+// trace is a record as the known defects read it.
+type trace struct {
+	rec      *model.Record
+	calls    []*call
+	commands []*command // in the order in which they were sent
+	states   map[string][]change
+	locks    map[string]bool
+}
+
+type call struct {
+	model.Event // its invoke
+	who         string
+	ret         *model.Event // nil: none
+	sent        []*command
+}
+
+type command struct {
+	model.Event   // its send
+	exec          *model.Event
+	delivered     int64 // -1: never
+	before, after model.LockState
+}
+
+// took: the command changed the thread's levels.
+func (m *command) took(who string) bool {
+	levels := func(s model.LockState) int {
+		if s.Owner != who {
+			return 0
+		}
+		return s.Count
+	}
+	return levels(m.before) != levels(m.after)
+}
+
+// told is how long the answer to an attempt says to wait.
+func (m *command) told() time.Duration {
+	ms, _ := strconv.ParseInt(m.reply(), 10, 64)
+	return time.Duration(ms) * time.Millisecond
+}
+
+// failed: no answer, or an error.
+func (m *command) failed() bool {
+	return m.exec == nil || m.delivered < 0 || strings.HasPrefix(m.reply(), "(error)")
+}
+
+func (m *command) reply() string {
+	if m.exec == nil {
+		return ""
+	}
+	return m.exec.Reply
+}
+
+// change is a state event with what was before.
+type change struct {
+	*model.Event
+	before model.LockState
+}
+
+func traceOf(rec *model.Record) *trace {
+	t := &trace{rec: rec, states: map[string][]change{}, locks: map[string]bool{}}
+	last := map[string]model.LockState{}
+	commands := map[int]*command{}
+	for i := range rec.Events {
+		e := &rec.Events[i]
+		m := commands[e.Msg]
+		switch e.Kind {
+		case model.KindInvoke:
+			t.calls = append(t.calls, &call{Event: *e, who: e.ThreadName()})
+			t.locks[e.Lock] = true
+		case model.KindReturn:
+			if e.Outcome != model.Waiting {
+				t.calls[e.Op-1].ret = e
+			}
+		case model.KindSend:
+			m = &command{Event: *e, delivered: -1}
+			commands[e.Msg] = m
+			t.commands = append(t.commands, m)
+			if e.Op > 0 {
+				t.calls[e.Op-1].sent = append(t.calls[e.Op-1].sent, m)
+			}
+		case model.KindExec:
+			if m != nil && !e.NotRun() {
+				m.exec = e
+				if len(m.Locks) > 0 {
+					m.before = last[m.Locks[0]]
+					m.after = m.before
+				}
+			}
+		case model.KindDeliver:
+			if m != nil {
+				m.delivered = e.AtNs
+			}
+		case model.KindState:
+			t.states[e.Lock] = append(t.states[e.Lock], change{e, last[e.Lock]})
+			last[e.Lock] = *e.State
+			if m != nil {
+				m.after = *e.State
+			}
+		}
+	}
+	return t
+}
+
+func (t *trace) stateAt(lock string, at int64) model.LockState {
+	var s model.LockState
+	for _, c := range t.states[lock] {
+		if c.AtNs <= at {
+			s = *c.State
+		}
+	}
+	return s
+}
