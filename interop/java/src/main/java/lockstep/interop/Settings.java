@@ -127,6 +127,7 @@ final class Settings {
                 continue;
             }
             try {
+                m.setAccessible(true); // of a class that is not public
                 m.invoke(target, args);
                 return;
             } catch (IllegalArgumentException e) {
