@@ -131,7 +131,7 @@ func TestLostAnswers(t *testing.T) {
 			t.Parallel()
 			lib := StartLibrary(t, rel.Version)
 			servers := []*Server{StartServer(t), StartServer(t)}
-			set := settings{response: lostResponse(rel)}
+			set := settings{response: lostResponse(rel), idle: 6} // a resend finds a connection that waits for nothing
 			all := losses(rel)
 			for i, p := range []player{
 				newLibraryPlayer(t, lib, StartProxy(t, servers[0].Addr), set, 3), newPortPlayer(t, rel, StartProxy(t, servers[1].Addr), set),

@@ -48,8 +48,8 @@ type settings struct {
 	watchdog time.Duration
 	response time.Duration
 	attempts int
-	delay    time.Duration // constant, before a resend
-	replicas []*Proxy      // of the server that via leads to
+	idle     int      // connections that are kept open; 0: one
+	replicas []*Proxy // of the server that via leads to
 	topology redisson.Topology
 }
 
@@ -80,7 +80,9 @@ func newLibraryPlayer(t testing.TB, l *Library, via *Proxy, set settings, thread
 	}
 	add("watchdog", set.watchdog)
 	add("response", set.response)
-	add("retry_delay", set.delay)
+	if set.idle != 0 {
+		f = append(f, "connections", set.idle, "idle", set.idle)
+	}
 	if set.attempts != 0 {
 		f = append(f, "retry_attempts", max(set.attempts, 0))
 	}
@@ -146,7 +148,8 @@ func libraryResult(op string, a Answer) string {
 	switch {
 	case strings.Contains(a["message"], "slaves were synced") || strings.HasSuffix(a["cause"], "NoSyncedSlavesException"):
 		return resultNotSynced
-	case strings.HasSuffix(a["cause"], ".InterruptedException"):
+	case strings.HasSuffix(a["cause"], ".InterruptedException"),
+		a["message"] == "Unexpected exception while processing command" && a["cause"] == "": // up to 3.12.4
 		return resultUnderWay
 	case strings.HasSuffix(a["cause"], "TimeoutException"):
 		return resultTimeout

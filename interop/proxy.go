@@ -153,6 +153,7 @@ type proxied struct {
 	mu     sync.Mutex // of the queue, and of writing to the client
 	queue  []*expected
 	pubsub bool // answers cannot be told from messages any more
+	stream bool // a replica's: what comes are not answers
 }
 
 // expected is a command that waits for its answer; forged answers do not come
@@ -192,6 +193,9 @@ func (x *proxied) up() {
 		x.mu.Lock()
 		if subscribes(words[0]) {
 			x.pubsub = true
+		}
+		if strings.EqualFold(words[0], "PSYNC") {
+			x.pubsub, x.stream = true, true
 		}
 		known := !x.pubsub
 		if known {
@@ -237,6 +241,13 @@ func (x *proxied) down() {
 		x.mu.Unlock()
 		if e == nil {
 			if _, err := x.client.Write(raw); err != nil {
+				return
+			}
+			x.mu.Lock()
+			stream := x.stream
+			x.mu.Unlock()
+			if stream {
+				_, _ = io.Copy(x.client, in)
 				return
 			}
 			continue
