@@ -146,7 +146,8 @@ func libraryResult(op string, a Answer) string {
 		return resultTimeout
 	}
 	switch {
-	case strings.Contains(a["message"], "slaves were synced") || strings.HasSuffix(a["cause"], "NoSyncedSlavesException"):
+	case strings.Contains(a["message"], "slaves were synced") || strings.HasSuffix(a["cause"], "NoSyncedSlavesException"),
+		strings.HasSuffix(a["cause"], ".IllegalStateException"): // up to 3.43.0
 		return resultNotSynced
 	case strings.HasSuffix(a["cause"], ".InterruptedException"),
 		a["message"] == "Unexpected exception while processing command" && a["cause"] == "": // up to 3.12.4
