@@ -23,6 +23,7 @@ import org.redisson.config.Config;
  * retry_attempts  number
  * retry_delay     constant delay before a resend in ms
  * connections     size of the connection pool, default 4
+ * idle            how many of them are kept open, default 1
  * </pre>
  */
 final class Settings {
@@ -46,12 +47,13 @@ final class Settings {
     private static void server(Config config, Map<String, String> command) throws Exception {
         String[] addresses = Driver.need(command, "address").split(",");
         Integer connections = Integer.valueOf(command.getOrDefault("connections", "4"));
+        Integer idle = Integer.valueOf(command.getOrDefault("idle", "1"));
         Object server;
         switch (command.getOrDefault("mode", "single")) {
             case "single":
                 server = config.useSingleServer();
                 call(server, "setAddress", scheme() + addresses[0]);
-                call(server, "setConnectionMinimumIdleSize", 1);
+                call(server, "setConnectionMinimumIdleSize", idle);
                 call(server, "setConnectionPoolSize", connections);
                 break;
             case "master_replica":
@@ -62,14 +64,14 @@ final class Settings {
                         call(server, "addSlaveAddress", new Object[] {new String[] {scheme() + replica}});
                     }
                 }
-                pools(server, connections);
+                pools(server, connections, idle);
                 break;
             case "cluster":
                 server = config.useClusterServers();
                 for (String node : addresses) {
                     call(server, "addNodeAddress", new Object[] {new String[] {scheme() + node}});
                 }
-                pools(server, connections);
+                pools(server, connections, idle);
                 break;
             default:
                 throw new IllegalArgumentException("unknown mode " + command.get("mode"));
@@ -99,9 +101,9 @@ final class Settings {
         }
     }
 
-    private static void pools(Object server, Integer connections) throws Exception {
+    private static void pools(Object server, Integer connections, Integer idle) throws Exception {
         for (String of : new String[] {"Master", "Slave"}) {
-            call(server, "set" + of + "ConnectionMinimumIdleSize", 1);
+            call(server, "set" + of + "ConnectionMinimumIdleSize", idle);
             call(server, "set" + of + "ConnectionPoolSize", connections);
         }
     }
@@ -127,6 +129,7 @@ final class Settings {
                 continue;
             }
             try {
+                m.setAccessible(true); // of a class that is not public
                 m.invoke(target, args);
                 return;
             } catch (IllegalArgumentException e) {

@@ -1,0 +1,282 @@
+//go:build interop
+
+package interop
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"lockstep/lockimpl/redisson"
+)
+
+// lostResponse is the response timeout for all that is lost here: no delay
+// before a resend is taken for one with the response timeout in it.
+func lostResponse(rel *redisson.Release) time.Duration {
+	if rel.RetryDelay.Min != 0 {
+		return 1300 * time.Millisecond
+	}
+	return 900 * time.Millisecond
+}
+
+// loss is one thing that goes wrong, and the call that meets it.
+type loss struct {
+	name   string
+	kind   string
+	before []move // undisturbed
+	move   move   // the call
+	// strike says what becomes of the n-th (from 0) sending of the command.
+	strike func(n int) Verdict
+	// hits picks the command by name and number of keys; 0 keys: any.
+	hits func(words []string) bool
+	// wait is how long to look on after the call's result.
+	wait time.Duration
+}
+
+func evals(keys int) func([]string) bool {
+	return func(words []string) bool {
+		return len(words) > 2 && strings.HasPrefix(strings.ToUpper(words[0]), "EVAL") && words[2] == strconv.Itoa(keys)
+	}
+}
+
+func reads(words []string) bool { return words[0] == "EXISTS" || words[0] == "exists" }
+
+// firstN loses the first n.
+func firstN(n int, v Verdict) func(int) Verdict {
+	return func(i int) Verdict {
+		if i < n {
+			return v
+		}
+		return Verdict{}
+	}
+}
+
+// script keys, by kind and operation.
+func keysOf(rel *redisson.Release, kind, op string) int {
+	latch := 0
+	if rel.Unlock.Name == "unlock_latch" {
+		latch = 1
+	}
+	switch {
+	case kind == "plain" && (op == "lock" || op == "try_lock"):
+		return 1
+	case kind == "plain" && op == "unlock":
+		return 2 + latch
+	case kind == "plain" && op == "force_unlock":
+		return 2
+	case kind == "fair" && (op == "lock" || op == "try_lock"):
+		return 3
+	case kind == "fair" && op == "leave":
+		return 2
+	case kind == "fair" && op == "unlock":
+		return 4 + latch
+	case kind == "fair" && op == "force_unlock":
+		return 4
+	}
+	panic("interop: no script for " + kind + " " + op)
+}
+
+func losses(rel *redisson.Release) []loss {
+	var all []loss
+	late := Verdict{Delay: lostResponse(rel) + 500*time.Millisecond}
+	faults := []struct {
+		name  string
+		v     Verdict
+		times int
+	}{
+		{"answer lost once", Verdict{Drop: true}, 1},
+		{"answer lost each time", Verdict{Drop: true}, 99},
+		{"answer late once", late, 1},
+		{"connection cut after it", Verdict{Cut: true}, 1},
+		{"connection cut after it each time", Verdict{Cut: true}, 99},
+		{"connection cut before it", Verdict{CutBefore: true}, 1},
+		{"answered with an error", Verdict{Error: "ERR made up"}, 1},
+		{"answered LOADING once", Verdict{Error: "LOADING Redis is loading the dataset in memory"}, 1},
+		{"answered LOADING each time", Verdict{Error: "LOADING Redis is loading the dataset in memory"}, 99},
+		{"answered READONLY once", Verdict{Error: "READONLY You can't write against a read only replica."}, 1},
+		{"answered BUSY once", Verdict{Error: "BUSY Redis is busy running a script."}, 1},
+		{"answered TRYAGAIN once", Verdict{Error: "TRYAGAIN Multiple keys request during rehashing of slot"}, 1},
+		{"answered CLUSTERDOWN once", Verdict{Error: "CLUSTERDOWN The cluster is down"}, 1},
+	}
+	hold := []move{{thread: 1, op: "lock"}}
+	for _, f := range faults {
+		add := func(kind, what string, before []move, m move, hits func([]string) bool) {
+			all = append(all, loss{
+				name: fmt.Sprintf("%s %s, %s", kind, what, f.name), kind: kind,
+				before: before, move: m, strike: firstN(f.times, f.v), hits: hits,
+			})
+		}
+		add("plain", "acquire", nil, move{thread: 1, op: "lock"}, evals(keysOf(rel, "plain", "lock")))
+		add("plain", "unlock", append(hold, hold...), move{thread: 1, op: "unlock"}, evals(keysOf(rel, "plain", "unlock")))
+		if strings.Contains(f.name, "answered") && f.times == 1 && !strings.Contains(f.name, "READONLY") {
+			continue // the first two show it
+		}
+		add("plain", "force unlock", hold, move{thread: 1, op: "force_unlock"}, evals(keysOf(rel, "plain", "force_unlock")))
+		add("plain", "read", hold, move{thread: 1, op: "is_locked"}, reads)
+		add("fair", "leave", hold, move{thread: 2, op: "try_lock", with: Fields{"wait", 200}}, evals(2))
+	}
+	return all
+}
+
+func TestLostAnswers(t *testing.T) {
+	for _, rel := range redisson.Releases {
+		t.Run(rel.Version, func(t *testing.T) {
+			t.Parallel()
+			lib := StartLibrary(t, rel.Version)
+			servers := []*Server{StartServer(t), StartServer(t)}
+			set := settings{response: lostResponse(rel), idle: 6} // a resend finds a connection that waits for nothing
+			all := losses(rel)
+			for i, p := range []player{
+				newLibraryPlayer(t, lib, StartProxy(t, servers[0].Addr), set, 3), newPortPlayer(t, rel, StartProxy(t, servers[1].Addr), set),
+			} {
+				warm(t, p, i)
+			}
+			type outcome struct{ want, got string }
+			outcomes := make([]outcome, len(all))
+			var done sync.WaitGroup
+			enough := make(chan bool, 24) // at once: they wait more than they do
+			for i, x := range all {
+				done.Go(func() {
+					enough <- true
+					defer func() { <-enough }()
+					lock := fmt.Sprintf("lost%d", i)
+					var both sync.WaitGroup
+					both.Go(func() {
+						outcomes[i].want = suffer(t, rel, newLibraryPlayer(t, lib, StartProxy(t, servers[0].Addr), set, 3), x, lock)
+					})
+					both.Go(func() {
+						outcomes[i].got = suffer(t, rel, newPortPlayer(t, rel, StartProxy(t, servers[1].Addr), set), x, lock)
+					})
+					both.Wait()
+				})
+			}
+			done.Wait()
+			agreed, known := 0, 0
+			for i, x := range all {
+				why := knownLoss(rel, x.name)
+				if o := outcomes[i]; o.want != o.got && why != "" {
+					known++
+					t.Logf("%s, known: %s:\n  library: %s\n  port:    %s", x.name, why, o.want, o.got)
+				} else if o.want != o.got {
+					t.Errorf("%s:\n  library: %s\n  port:    %s", x.name, o.want, o.got)
+				} else {
+					agreed++
+					t.Logf("%s:\n  both:    %s", x.name, o.got)
+				}
+			}
+			t.Logf("redisson %s: %d losses of %d agree, %d are known to differ", rel.Version, agreed, len(all), known)
+		})
+	}
+}
+
+// knownLoss says why the port is known to do otherwise; "" where it must not.
+func knownLoss(rel *redisson.Release, name string) string {
+	early := slices.Contains([]string{"3.4.2", "3.11.0", "3.12.4"}, rel.Version)
+	has := func(what string) bool { return strings.Contains(name, what) }
+	switch {
+	case has("connection cut"):
+		return "the library does not notice that a connection ends: its command waits for the response timeout"
+	case has("READONLY") && (early || rel.Version == "3.21.3"):
+		return "it is an error like any other before 3.22 or later"
+	case (has("BUSY") || has("CLUSTERDOWN")) && early:
+		return "it is an error like any other before 3.13 or later"
+	case (has("LOADING") || has("TRYAGAIN")) && early:
+		return "it has a delay of its own: a second; 3.4.2 has none after LOADING, and no end"
+	case has("lost once") && rel.Version == "4.7.0":
+		return "the resend takes the same connection, on which it waits behind the lost answer"
+	}
+	return ""
+}
+
+// warm has a server load all scripts, so that what is lost is never the
+// question whether it has one.
+func warm(t *testing.T, p player, i int) {
+	for _, kind := range []string{"plain", "fair"} {
+		for _, m := range []move{
+			{thread: 1, op: "lock"}, {thread: 2, op: "try_lock"}, {thread: 2, op: "try_lock", with: Fields{"wait", 1}},
+			{thread: 1, op: "unlock"}, {thread: 1, op: "force_unlock"},
+		} {
+			await(t, p.do(m.thread, m.op, append(Fields{"kind", kind, "lock", fmt.Sprintf("warm%d", i)}, m.with...)))
+		}
+	}
+}
+
+// suffer makes the call and gives what came of it: how often the command was
+// sent and after which delays, the result, and the state that stays.
+func suffer(t *testing.T, rel *redisson.Release, p player, x loss, lock string) string {
+	do := func(m move) string {
+		r := await(t, p.do(m.thread, m.op, append(Fields{"kind", x.kind, "lock", lock}, m.with...)))
+		if m.op == "force_unlock" && rel.Version == "3.4.2" && (r == "ok" || r == "true" || r == "false") {
+			r = "done" // a method without a result
+		}
+		return r
+	}
+	for _, m := range x.before {
+		if r := do(m); r != "ok" {
+			return "before: " + r
+		}
+	}
+	via := p.proxies()[0]
+	via.Quiet(30*time.Millisecond, time.Second)
+	var times []time.Duration
+	via.Rule(func(s Sent) Verdict {
+		if !x.hits(s.Words) {
+			return Verdict{}
+		}
+		times = append(times, s.At)
+		return x.strike(len(times) - 1)
+	})
+	result := do(x.move)
+	time.Sleep(x.wait + 50*time.Millisecond)
+	via.Rule(nil)
+	var b strings.Builder
+	fmt.Fprintf(&b, "sent %d times", len(times))
+	for i := 1; i < len(times); i++ {
+		fmt.Fprintf(&b, ", %s", delayName(rel, i-1, times[i]-times[i-1]))
+	}
+	fmt.Fprintf(&b, "; %s; %s", result, lostState(via.target, lock))
+	return b.String()
+}
+
+// delayName says what a delay before a resend consists of, with a tolerance
+// for a busy machine and the library's timers, which have ticks of 100 ms.
+func delayName(rel *redisson.Release, attempt int, d time.Duration) string {
+	shortest, longest := rel.RetryDelay.Fixed, rel.RetryDelay.Fixed
+	if least := rel.RetryDelay.Min; least != 0 {
+		longest = min(least<<attempt, rel.RetryDelay.Max)
+		shortest = longest / 2
+	}
+	response := lostResponse(rel)
+	const late = 390 * time.Millisecond
+	in := func(from, to time.Duration) bool { return d >= from-10*time.Millisecond && d <= to+late }
+	switch {
+	case in(0, 0):
+		return "at once"
+	case rel.RetryDelay.Min == 0 && in(response, response):
+		return "after the response timeout"
+	case in(shortest, longest):
+		return "after a delay"
+	case in(response+shortest, response+longest):
+		return "after the response timeout and a delay"
+	}
+	return "after " + d.Round(10*time.Millisecond).String()
+}
+
+// lostState is the lock as the server has it.
+func lostState(addr, lock string) string {
+	rdb := redis.NewClient(&redis.Options{Addr: addr})
+	defer func() { _ = rdb.Close() }()
+	ctx := context.Background()
+	counts := rdb.HVals(ctx, lock).Val()
+	queue := rdb.LLen(ctx, redisson.QueueName(lock)).Val()
+	latches := rdb.Keys(ctx, "*latch*{"+lock+"}*").Val()
+	slices.Sort(counts)
+	return fmt.Sprintf("counts %v, %d queued, %d latches", counts, queue, len(latches))
+}

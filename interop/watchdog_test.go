@@ -1,0 +1,477 @@
+//go:build interop
+
+package interop
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"lockstep/lockimpl/redisson"
+)
+
+// storyWatchdog is the lockWatchdogTimeout of the stories; a third of it is
+// the period.
+const storyWatchdog = 900 * time.Millisecond
+
+// stage is one player in a story: what it does is written down in words that
+// are the same for the library and the port.
+type stage struct {
+	t    *testing.T
+	rel  *redisson.Release
+	p    player
+	via  *Proxy
+	rdb  *redis.Client // past the proxy
+	lock string
+	// watchdog is the client's lockWatchdogTimeout.
+	watchdog time.Duration
+	text     []string
+}
+
+func (s *stage) note(format string, args ...any) {
+	s.text = append(s.text, fmt.Sprintf(format, args...))
+}
+
+// begin starts a call.
+func (s *stage) begin(thread int, op string, with ...any) <-chan string {
+	return s.p.do(thread, op, append(Fields{"kind", "plain", "lock", s.lock}, with...))
+}
+
+// call makes a call and notes its result.
+func (s *stage) call(thread int, op string, with ...any) {
+	s.note("%d %s: %s", thread, op, await(s.t, s.begin(thread, op, with...)))
+}
+
+// renewals notes whether renewals come within five periods: none, one (a
+// period's worth), or more.
+func (s *stage) renewals() {
+	if s.rel.Watchdog != redisson.WatchdogTimer { // whose period is ten seconds
+		s.note("renewals: %s", []string{"none", "one", "go on"}[min(2, s.countRenewals(s.watchdog*5/3))])
+	}
+}
+
+func (s *stage) countRenewals(during time.Duration) (n int) {
+	from := len(s.via.Sent(0))
+	time.Sleep(during)
+	for _, c := range s.via.Sent(from) {
+		if evals(1)(c.Words) {
+			n++
+		}
+	}
+	return n
+}
+
+// strike lets the next renewal, or every, meet a fault.
+func (s *stage) strike(keys, times int, v Verdict) {
+	n := 0
+	s.via.Rule(func(c Sent) Verdict {
+		if n >= times || !evals(keys)(c.Words) {
+			return Verdict{}
+		}
+		n++
+		return v
+	})
+}
+
+// state notes the lock's holds, by thread.
+func (s *stage) state() {
+	var holds []string
+	for owner, count := range s.rdb.HGetAll(context.Background(), s.lock).Val() {
+		name := "somebody"
+		for thread := 1; thread <= 3; thread++ {
+			if s.p.owner(thread) == owner {
+				name = fmt.Sprint(thread)
+			}
+		}
+		holds = append(holds, name+" x"+count)
+	}
+	slices.Sort(holds)
+	s.note("held %v", holds)
+}
+
+// result notes whether a call has come back within a while.
+func (s *stage) result(what string, c <-chan string, within time.Duration) bool {
+	select {
+	case r := <-c:
+		s.note("%s: %s", what, r)
+		return true
+	case <-time.After(within):
+		s.note("%s: not back", what)
+		return false
+	}
+}
+
+type story struct {
+	name string
+	set  settings
+	tell func(*stage)
+}
+
+var watchdogStories = []story{
+	{name: "a renewal answered with an error", tell: func(s *stage) {
+		s.call(1, "lock")
+		s.strike(1, 1, Verdict{Error: "ERR made up"})
+		time.Sleep(storyWatchdog / 3)
+		s.renewals()
+		s.call(1, "unlock")
+		s.call(1, "lock")
+		s.renewals()
+		s.call(1, "unlock")
+		s.call(2, "lock")
+		s.renewals()
+	}},
+	{name: "a renewal without an answer", set: settings{response: 300 * time.Millisecond, attempts: -1}, tell: func(s *stage) {
+		s.call(1, "lock")
+		s.strike(1, 1, Verdict{Delay: 400 * time.Millisecond})
+		time.Sleep(storyWatchdog/3 + 500*time.Millisecond)
+		s.renewals()
+		s.via.Rule(nil)
+		_ = s.rdb.Del(context.Background(), s.lock)
+		s.call(1, "lock")
+		s.renewals()
+	}},
+	{name: "deleted by an operator, and taken again by the same thread", tell: func(s *stage) {
+		s.call(1, "lock")
+		s.rdb.Del(context.Background(), s.lock)
+		s.renewals()
+		s.call(1, "lock")
+		s.renewals()
+		s.call(1, "unlock")
+		s.renewals()
+		s.call(2, "lock")
+		s.renewals()
+	}},
+	{name: "deleted by an operator, and taken by another thread", tell: func(s *stage) {
+		s.call(1, "lock")
+		s.rdb.Del(context.Background(), s.lock)
+		s.call(2, "lock")
+		s.renewals()
+		s.call(1, "unlock")
+		s.renewals()
+		s.state()
+	}},
+	{name: "an unlock answered with an error", tell: func(s *stage) {
+		s.call(1, "lock")
+		s.strike(keysOf(s.rel, "plain", "unlock"), 1, Verdict{Error: "ERR made up"})
+		s.call(1, "unlock")
+		s.renewals()
+		s.state()
+		s.call(1, "unlock")
+		s.call(1, "lock")
+		s.renewals()
+	}},
+	{name: "an unlock answered with an error, of a hold entered twice", tell: func(s *stage) {
+		s.call(1, "lock")
+		s.call(1, "lock")
+		s.strike(keysOf(s.rel, "plain", "unlock"), 1, Verdict{Error: "ERR made up"})
+		s.call(1, "unlock")
+		s.renewals()
+		s.call(1, "unlock")
+		s.renewals()
+		s.state()
+	}},
+	{name: "an unlock without an answer", set: settings{response: 400 * time.Millisecond, attempts: -1}, tell: func(s *stage) {
+		s.call(1, "lock")
+		s.strike(keysOf(s.rel, "plain", "unlock"), 1, Verdict{Delay: 600 * time.Millisecond})
+		s.call(1, "unlock")
+		time.Sleep(300 * time.Millisecond)
+		s.renewals()
+		s.state()
+		s.call(1, "lock")
+		s.renewals()
+	}},
+	{name: "an unlock of a lost hold", tell: func(s *stage) {
+		s.call(1, "lock")
+		ctx := context.Background()
+		s.rdb.Del(ctx, s.lock)
+		s.rdb.HSet(ctx, s.lock, "somebody:1", 1)
+		s.call(1, "unlock")
+		s.renewals()
+	}},
+	{name: "in, in, out, out, then another thread", tell: func(s *stage) {
+		s.call(1, "lock")
+		s.call(1, "lock")
+		s.call(1, "unlock")
+		s.renewals()
+		s.call(1, "unlock")
+		s.call(2, "lock")
+		s.renewals()
+		s.state()
+	}},
+	{name: "force unlocked by its own client", tell: func(s *stage) {
+		s.call(1, "lock")
+		s.call(1, "lock")
+		s.call(2, "force_unlock")
+		s.renewals()
+		s.call(2, "lock")
+		s.renewals()
+		s.call(2, "unlock")
+		s.renewals()
+	}},
+	{name: "a lease after a hold without one", tell: func(s *stage) {
+		s.call(1, "lock")
+		s.call(1, "lock", "lease", 60000)
+		s.renewals()
+		s.call(1, "unlock")
+		s.renewals()
+		s.call(1, "unlock")
+		s.renewals()
+	}},
+	{name: "a lease first, then without", tell: func(s *stage) {
+		s.call(1, "lock", "lease", 60000)
+		s.call(1, "lock")
+		s.renewals()
+		s.call(1, "unlock")
+		s.renewals()
+		s.state()
+	}},
+	{name: "when the first renewal of a hold comes", set: settings{watchdog: 4500 * time.Millisecond}, tell: func(s *stage) {
+		const period = 1500 * time.Millisecond
+		first := func(what string, lock string) {
+			from := len(s.via.Sent(0))
+			begin := s.via.Now()
+			for s.via.Now() < begin+2*period {
+				for _, c := range s.via.Sent(from) {
+					if strings.HasPrefix(strings.ToUpper(c.Words[0]), "EVAL") && slices.Contains(c.Words, lock) {
+						s.note("%s: %v of a period", what, halves((c.At-begin)/(period/10)))
+						return
+					}
+				}
+				time.Sleep(5 * time.Millisecond)
+			}
+			s.note("%s: none in two periods", what)
+		}
+		s.call(1, "lock")
+		first("of the first hold", s.lock)
+		time.Sleep(period * 4 / 10)
+		s.call(1, "unlock")
+		s.call(1, "lock") // four tenths after the tick: the next is six tenths away
+		first("of a hold taken between two ticks", s.lock)
+		time.Sleep(period * 4 / 10)
+		r := await(s.t, s.p.do(2, "lock", Fields{"kind", "plain", "lock", s.lock + "other"}))
+		s.note("2 lock of another: %s", r)
+		first("of another lock between two ticks", s.lock+"other")
+		s.call(1, "unlock")
+		s.note("2 unlock: %s", await(s.t, s.p.do(2, "unlock", Fields{"kind", "plain", "lock", s.lock + "other"})))
+		time.Sleep(3 * period) // no holds: the ticks end, if they do
+		s.call(1, "lock")
+		first("of a hold after a long rest", s.lock)
+		time.Sleep(period / 10)
+		// The library's timers have ticks of 100 ms: its periods are a little longer.
+		s.note("one timer: %v", s.countRenewals(3*period) < 5)
+	}},
+}
+
+// halves tells a fixed phase (six tenths) from a fresh one (ten tenths).
+func halves(tenths time.Duration) string {
+	if tenths < 8 {
+		return "0.6"
+	}
+	return "1"
+}
+
+// keptBack is how long answers are kept back while somebody interrupts the call.
+const keptBack = 1200 * time.Millisecond
+
+const whileSubscribing = " interrupted while it subscribes"
+
+var interruptStories = func() (all []story) {
+	defer func() {
+		for i := range all {
+			all[i].set.watchdog = 3 * keptBack
+		}
+	}()
+	for _, op := range []struct {
+		name string
+		with []any
+	}{
+		{"lock", nil}, {"lock", []any{"lease", 60000}}, {"lock_interruptibly", nil}, {"try_lock", nil},
+		{"try_lock", []any{"wait", 9000}}, {"try_lock", []any{"wait", 9000, "lease", 60000}},
+	} {
+		what := fmt.Sprint(op.name, op.with)
+		all = append(all, story{name: what + " interrupted while its attempt is under way", tell: func(s *stage) {
+			s.strike(1, 1, Verdict{Delay: keptBack})
+			c := s.begin(1, op.name, op.with...)
+			time.Sleep(keptBack / 4)
+			s.p.interrupt(1)
+			if !s.result("before the answer", c, keptBack/3) {
+				s.result("after the answer", c, keptBack)
+			}
+			time.Sleep(keptBack)
+			s.renewals()
+			s.state()
+		}})
+		if op.name == "try_lock" && op.with == nil {
+			continue
+		}
+		all = append(all, story{name: what + whileSubscribing, tell: func(s *stage) {
+			s.call(2, "lock")
+			s.via.Rule(func(c Sent) Verdict {
+				if subscribes(c.Words[0]) {
+					return Verdict{Hold: keptBack}
+				}
+				return Verdict{}
+			})
+			c := s.begin(1, op.name, op.with...)
+			time.Sleep(keptBack / 4)
+			s.p.interrupt(1)
+			back := s.result("before it is subscribed", c, keptBack/3)
+			time.Sleep(keptBack)
+			if !back {
+				back = s.result("after it is subscribed", c, keptBack/4)
+			}
+			s.via.Rule(nil)
+			s.call(2, "unlock")
+			if !back {
+				s.result("after the unlock", c, keptBack)
+			}
+			time.Sleep(keptBack / 4)
+			s.state()
+			time.Sleep(keptBack)
+			s.note("channels left open: %d", channelsOpened(s.via.Sent(0)))
+		}})
+		all = append(all, story{name: what + " interrupted while it waits", tell: func(s *stage) {
+			s.call(2, "lock")
+			c := s.begin(1, op.name, op.with...)
+			time.Sleep(keptBack / 2)
+			s.p.interrupt(1)
+			back := s.result("at once", c, keptBack/4)
+			s.call(2, "unlock")
+			if !back {
+				s.result("after the unlock", c, keptBack)
+			}
+			time.Sleep(keptBack / 4)
+			s.state()
+			s.note("channels left open: %d", channelsOpened(s.via.Sent(0)))
+		}})
+		all = append(all, story{name: what + " interrupted while its second attempt is under way", tell: func(s *stage) {
+			s.call(2, "lock")
+			n := 0
+			me := s.p.owner(1)
+			s.via.Rule(func(c Sent) Verdict {
+				if !evals(1)(c.Words) || !slices.Contains(c.Words, me) {
+					return Verdict{}
+				}
+				if n++; n == 2 {
+					return Verdict{Delay: keptBack}
+				}
+				return Verdict{}
+			})
+			c := s.begin(1, op.name, op.with...)
+			time.Sleep(keptBack / 2)
+			s.p.interrupt(1)
+			back := s.result("before the answer", c, keptBack/4)
+			time.Sleep(keptBack)
+			s.call(2, "unlock")
+			if !back {
+				s.result("after the unlock", c, keptBack)
+			}
+			time.Sleep(keptBack / 4)
+			s.state()
+			s.note("channels left open: %d", channelsOpened(s.via.Sent(0)))
+		}})
+	}
+	all = append(all, story{name: "unlock interrupted while it is under way", tell: func(s *stage) {
+		s.call(1, "lock")
+		s.strike(keysOf(s.rel, "plain", "unlock"), 1, Verdict{Delay: keptBack})
+		c := s.begin(1, "unlock")
+		time.Sleep(keptBack / 4)
+		s.p.interrupt(1)
+		if !s.result("before the answer", c, keptBack/3) {
+			s.result("after the answer", c, keptBack)
+		}
+		time.Sleep(keptBack)
+		s.renewals()
+		s.state()
+	}})
+	return all
+}()
+
+// TestWatchdog: when renewals come, and what ends them.
+func TestWatchdog(t *testing.T) { tellStories(t, watchdogStories, "3.4.2") }
+
+// TestInterrupts: what an interrupt meets, and what it leaves behind.
+func TestInterrupts(t *testing.T) { tellStories(t, interruptStories, "") }
+
+func tellStories(t *testing.T, stories []story, but string) {
+	for _, rel := range redisson.Releases {
+		if rel.Version == but {
+			continue // its watchdog's timeout is no setting: 30 s
+		}
+		t.Run(rel.Version, func(t *testing.T) {
+			t.Parallel()
+			lib := StartLibrary(t, rel.Version)
+			servers := []*Server{StartServer(t), StartServer(t)}
+			for i, side := range servers {
+				p := StartProxy(t, side.Addr)
+				if i == 0 {
+					warm(t, newLibraryPlayer(t, lib, p, settings{}, 3), i)
+				} else {
+					warm(t, newPortPlayer(t, rel, p, settings{}), i)
+				}
+			}
+			var mu sync.Mutex
+			agreed, known := 0, 0
+			var telling sync.WaitGroup
+			enough := make(chan bool, 12)
+			for i, x := range stories {
+				telling.Go(func() {
+					enough <- true
+					defer func() { <-enough }()
+					var want, got string
+					for try := range 3 { // a busy machine may blur one telling
+						var both sync.WaitGroup
+						both.Go(func() { want = tell(t, rel, lib, servers[0], x, fmt.Sprintf("story%d-%d", i, try)) })
+						both.Go(func() { got = tell(t, rel, nil, servers[1], x, fmt.Sprintf("story%d-%d", i, try)) })
+						both.Wait()
+						if want == got {
+							break
+						}
+					}
+					mu.Lock()
+					defer mu.Unlock()
+					if want != got {
+						if strings.HasSuffix(x.name, whileSubscribing) {
+							known++
+							t.Logf("%s, known: the library leaves the channel open, or waits for the acknowledgement first:\n  library: %s\n  port:    %s", x.name, want, got)
+							return
+						}
+						t.Errorf("%s:\n  library: %s\n  port:    %s", x.name, want, got)
+						return
+					}
+					agreed++
+					t.Logf("%s:\n  both:    %s", x.name, got)
+				})
+			}
+			telling.Wait()
+			t.Logf("redisson %s: %d stories of %d agree, %d are known to differ", rel.Version, agreed, len(stories), known)
+		})
+	}
+}
+
+// tell has one side tell a story; lib is nil for the port.
+func tell(t *testing.T, rel *redisson.Release, lib *Library, server *Server, x story, lock string) string {
+	via := StartProxy(t, server.Addr)
+	set := x.set
+	switch {
+	case rel.Watchdog == redisson.WatchdogTimer:
+		set.watchdog = 0
+	case set.watchdog == 0:
+		set.watchdog = storyWatchdog
+	}
+	s := &stage{t: t, rel: rel, via: via, lock: lock, watchdog: set.watchdog, rdb: redis.NewClient(&redis.Options{Addr: server.Addr})}
+	defer func() { _ = s.rdb.Close() }()
+	if lib != nil {
+		s.p = newLibraryPlayer(t, lib, via, set, 3)
+	} else {
+		s.p = newPortPlayer(t, rel, via, set)
+	}
+	x.tell(s)
+	return strings.Join(s.text, "; ")
+}
