@@ -121,6 +121,12 @@ var knownDefects = []defect{
 		append([]string{model.JudgeLease, model.JudgeMutualExclusion, model.JudgeFIFO}, onServer...),
 		func(c clue) bool { return c.ranTwice("acquire") },
 	},
+	{
+		"a tryLock whose answer does not come in time answers false, and its acquire may hold the lock all the same (7223, 7224)",
+		of(since("4.7.0")),
+		append([]string{model.JudgeLease, model.JudgeMutualExclusion, model.JudgeFIFO}, onServer...),
+		clue.grantedUnheard,
+	},
 
 	// Watchdog.
 	{
@@ -412,6 +418,15 @@ func (c clue) lateUnlock() bool {
 			slices.ContainsFunc(o.sent, func(m *command) bool {
 				return m.exec != nil && o.ret.AtNs < m.exec.AtNs && m.exec.AtNs <= c.until() && m.took(o.who)
 			})
+	})
+}
+
+// grantedUnheard: a call came back as busy, and a command of it was granted.
+func (c clue) grantedUnheard() bool {
+	return slices.ContainsFunc(c.calls, func(o *call) bool {
+		return o.Lock == c.lock && c.suspect(o.who) && o.ret != nil && o.ret.Outcome == model.Busy && slices.ContainsFunc(o.sent, func(m *command) bool {
+			return m.Script == "acquire" && m.took(o.who) && m.exec.AtNs <= c.until()
+		})
 	})
 }
 
