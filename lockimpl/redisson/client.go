@@ -132,7 +132,7 @@ func (c *Client) ID() string { return c.id }
 
 // GetLock makes a plain lock object.
 func (c *Client) GetLock(name string) (lockimpl.Lock, error) {
-	return c.newLock(name, family{
+	return c.object(name, family{
 		acquire: c.rel.Acquire, tryAcquire: c.rel.Acquire,
 		unlock: c.rel.Unlock, forceUnlock: c.rel.ForceUnlock,
 	})
@@ -140,7 +140,7 @@ func (c *Client) GetLock(name string) (lockimpl.Lock, error) {
 
 // GetFairLock makes a fair lock object.
 func (c *Client) GetFairLock(name string) (lockimpl.Lock, error) {
-	return c.newLock(name, c.fair(c.rel.FairAcquire, c.rel.FairTryAcquire))
+	return c.object(name, c.fair(c.rel.FairAcquire, c.rel.FairTryAcquire))
 }
 
 // GetFencedLock makes an object of the lock whose holds are numbered; a
@@ -154,7 +154,10 @@ func (c *Client) GetFencedLock(name string) (FencedLock, error) {
 		acquire: f.Acquire, tryAcquire: f.Acquire,
 		unlock: c.rel.Unlock, forceUnlock: c.rel.ForceUnlock,
 	})
-	return fencedLock{l}, err
+	if err != nil {
+		return nil, err
+	}
+	return fencedLock{l}, nil
 }
 
 // GetNonReentrantLock makes a plain lock object that refuses its own holder
@@ -164,7 +167,7 @@ func (c *Client) GetNonReentrantLock(name string) (lockimpl.Lock, error) {
 	if n == nil {
 		return nil, c.lacks("non-reentrant lock")
 	}
-	return c.newLock(name, family{
+	return c.object(name, family{
 		acquire: n.Acquire, tryAcquire: n.Acquire,
 		unlock: c.rel.Unlock, forceUnlock: c.rel.ForceUnlock,
 	})
@@ -177,7 +180,7 @@ func (c *Client) GetNonReentrantFairLock(name string) (lockimpl.Lock, error) {
 	if n == nil {
 		return nil, c.lacks("non-reentrant lock")
 	}
-	return c.newLock(name, c.fair(n.FairAcquire, n.FairTryAcquire))
+	return c.object(name, c.fair(n.FairAcquire, n.FairTryAcquire))
 }
 
 func (c *Client) fair(acquire, tryAcquire Script) family {
@@ -189,6 +192,14 @@ func (c *Client) fair(acquire, tryAcquire Script) family {
 
 func (c *Client) lacks(what string) error {
 	return fmt.Errorf("%w: the port of redisson %s has no %s", lockimpl.ErrInvalid, c.rel.Version, what)
+}
+
+func (c *Client) object(name string, f family) (lockimpl.Lock, error) {
+	l, err := c.newLock(name, f)
+	if err != nil {
+		return nil, err
+	}
+	return l, nil
 }
 
 func (c *Client) newLock(name string, f family) (*lock, error) {

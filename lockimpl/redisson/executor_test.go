@@ -2,24 +2,35 @@ package redisson
 
 import (
 	"errors"
+	"fmt"
+	"strings"
 	"testing"
 	"time"
 
 	"lockstep/lockimpl"
 )
 
-// The table of section 3: what is sent again when it was written and not
-// answered, when, and when the caller hears of it. (Jitter is half of what it
-// may be: 750 ms, then 1500 ms.)
-func TestResendsAfterALostReply(t *testing.T) {
-	const once = 3 * time.Second
-	resent := map[string][]time.Duration{
-		"3.43.0": seconds(0, 4.5, 9, 13.5),
-		"4.7.0":  seconds(0, 3.75, 8.25, 12.75, 17.25),
-	}
-	gaveUp := map[string]time.Duration{"3.43.0": 16500 * time.Millisecond, "4.7.0": 20250 * time.Millisecond}
-	all := []string{"3.43.0", "4.7.0"}
+// resends says when a release sends what it sends again after lost replies,
+// the first time included, and when it tells the caller. (Jitter is half of
+// what it may be: 750 ms, then 1500 ms.)
+var resends = byRelease[struct {
+	at     []time.Duration
+	gaveUp time.Duration
+}]{
+	"3.4.2":         {seconds(0), 3 * time.Second},
+	"3.11.0 3.12.4": {seconds(0, 3, 6, 9), 12 * time.Second},
+	"3.21.3 3.43.0": {seconds(0, 4.5, 9, 13.5), 16500 * time.Millisecond},
+	"4.7.0":         {seconds(0, 3.75, 8.25, 12.75, 17.25), 20250 * time.Millisecond},
+}
 
+// The table of section 3: what is sent again when it was written and not
+// answered, when, and when the caller hears of it.
+func TestResendsAfterALostReply(t *testing.T) {
+	const (
+		guarded   = "3.11.0 3.12.4 3.21.3" // later ones flag it "no retry"
+		unguarded = "3.11.0 3.12.4 3.21.3 3.43.0 4.7.0"
+		left      = "3.11.0 3.12.4 3.21.3 4.7.0" // F9 sends it again
+	)
 	hold := func(b *bench, c *Client, k kind) {
 		b.must(b.lock(c, k, "x").Lock(background, 9, lockimpl.LockOptions{}))
 	}
@@ -29,19 +40,19 @@ func TestResendsAfterALostReply(t *testing.T) {
 		script func(k kind) Script
 		first  func(b *bench, c *Client, k kind) // before replies are lost
 		call   func(l lockimpl.Lock) error
-		resent []string // releases that send again
+		resent string // by these releases
 	}{
-		{"acquire", false, kind.acquire, nil, func(l lockimpl.Lock) error { return l.Lock(background, 1, lockimpl.LockOptions{}) }, nil},
-		{"try", false, kind.acquire, nil, func(l lockimpl.Lock) error { return second(l.TryLock(background, 1)) }, nil},
-		{"fair acquire", true, kind.acquire, nil, func(l lockimpl.Lock) error { return l.Lock(background, 1, lockimpl.LockOptions{}) }, nil},
-		{"fair try", true, func(k kind) Script { return k.FairTryAcquire }, nil, func(l lockimpl.Lock) error { return second(l.TryLock(background, 1)) }, nil},
-		{"unlock", false, kind.unlock, hold, func(l lockimpl.Lock) error { return second(l.Unlock(background, 9)) }, nil},
-		{"fair unlock", true, kind.unlock, hold, func(l lockimpl.Lock) error { return second(l.Unlock(background, 9)) }, nil},
-		{"force unlock", false, func(k kind) Script { return k.ForceUnlock }, nil, func(l lockimpl.Lock) error { return second(l.ForceUnlock(background)) }, all},
-		{"fair force unlock", true, func(k kind) Script { return k.FairForceUnlock }, nil, func(l lockimpl.Lock) error { return second(l.ForceUnlock(background)) }, all},
+		{"acquire", false, kind.acquire, nil, func(l lockimpl.Lock) error { return l.Lock(background, 1, lockimpl.LockOptions{}) }, guarded},
+		{"try", false, kind.acquire, nil, func(l lockimpl.Lock) error { return second(l.TryLock(background, 1)) }, guarded},
+		{"fair acquire", true, kind.acquire, nil, func(l lockimpl.Lock) error { return l.Lock(background, 1, lockimpl.LockOptions{}) }, guarded},
+		{"fair try", true, func(k kind) Script { return k.FairTryAcquire }, nil, func(l lockimpl.Lock) error { return second(l.TryLock(background, 1)) }, guarded},
+		{"unlock", false, kind.unlock, hold, func(l lockimpl.Lock) error { return second(l.Unlock(background, 9)) }, guarded},
+		{"fair unlock", true, kind.unlock, hold, func(l lockimpl.Lock) error { return second(l.Unlock(background, 9)) }, guarded},
+		{"force unlock", false, func(k kind) Script { return k.ForceUnlock }, nil, func(l lockimpl.Lock) error { return second(l.ForceUnlock(background)) }, unguarded},
+		{"fair force unlock", true, func(k kind) Script { return k.FairForceUnlock }, nil, func(l lockimpl.Lock) error { return second(l.ForceUnlock(background)) }, unguarded},
 		{"leave", true, func(k kind) Script { return k.FairLeave }, hold, func(l lockimpl.Lock) error {
 			return second(l.TryLockTimed(background, 1, lockimpl.TryOptions{}))
-		}, all[1:]},
+		}, left},
 	} {
 		t.Run(c.what, func(t *testing.T) {
 			eachRelease(t, func(b *bench, rel *Release) {
@@ -54,11 +65,10 @@ func TestResendsAfterALostReply(t *testing.T) {
 				b.answer(loses(c.script(k).Name))
 				l := b.lock(client, k, "x")
 				call := b.begin(func() (bool, error) { return false, c.call(l) })
-				want, end := seconds(0), once
-				for _, version := range c.resent {
-					if version == rel.Version {
-						want, end = resent[version], gaveUp[version]
-					}
+				want, end := seconds(0), 3*time.Second
+				if rel.isOneOf(c.resent) {
+					rule := resends.of(b.t, rel)
+					want, end = rule.at, rule.gaveUp
 				}
 				call.failedAt(end, lockimpl.ErrUnknownOutcome)
 				if !errors.Is(call.err, errResponseTimeout) {
@@ -76,19 +86,21 @@ func TestResendsAfterALostReply(t *testing.T) {
 	}
 }
 
-// The same for a renewal, which nobody waits for: with 3.43.0 the renewals end
-// 16.5 s after the tick, with 4.7.0 the next tick comes a period after it gave up.
+// The same for a renewal, which nobody waits for. Up to 3.43.0 the renewals
+// end when it gives up; with 4.7.0 the next tick comes a period after that.
 func TestResendsOfARenewal(t *testing.T) {
 	eachRelease(t, func(b *bench, rel *Release) {
 		l := b.lock(b.client(rel, "c1"), kind{rel, false}, "x")
 		b.must(l.Lock(background, 1, lockimpl.LockOptions{}))
 		b.answer(loses(rel.Renew.Name))
 		b.until(45 * time.Second)
-		want := map[string][]time.Duration{
-			"3.43.0": seconds(10, 14.5, 19, 23.5),
-			"4.7.0":  seconds(10, 13.75, 18.25, 22.75, 27.25, 40.25, 44),
+		want := byRelease[[]time.Duration]{
+			"3.4.2":         seconds(10),
+			"3.11.0 3.12.4": seconds(10, 13, 16, 19),
+			"3.21.3 3.43.0": seconds(10, 14.5, 19, 23.5),
+			"4.7.0":         seconds(10, 13.75, 18.25, 22.75, 27.25, 40.25, 44),
 		}
-		same(b.t, "renewals", times(b.runs("c1", rel.Renew.Name)), want[rel.Version])
+		same(b.t, "renewals", times(b.runs("c1", rel.Renew.Name)), want.of(b.t, rel))
 	})
 }
 
@@ -116,21 +128,29 @@ func TestRetryAttempts(t *testing.T) {
 }
 
 // A connection that ends under a command leaves its outcome as unknown as a
-// late reply does.
+// late reply does, and what is sent again after the one is after the other,
+// without the 3 s.
 func TestACutConnectionIsAnUnknownOutcome(t *testing.T) {
 	each(t, func(b *bench, k kind) {
 		l := b.lock(b.client(k.Release, "c1"), k, "x")
 		b.answer(func(c command) fate { return fate{cut: c.script == k.acquire().Name} })
 		call := b.begin(func() (bool, error) { err := l.Lock(background, 1, lockimpl.LockOptions{}); return false, err })
-		call.failedAt(0, lockimpl.ErrUnknownOutcome)
+		sent := byRelease[[]time.Duration]{
+			"3.4.2 3.43.0 4.7.0": seconds(0),
+			"3.11.0 3.12.4":      seconds(0, 0, 0, 0),
+			"3.21.3":             seconds(0, 1.5, 3, 4.5),
+		}.of(b.t, k.Release)
+		call.failedAt(sent[len(sent)-1], lockimpl.ErrUnknownOutcome)
 		if errors.Is(call.err, errResponseTimeout) {
 			b.t.Errorf("error %v speaks of a timeout", call.err)
 		}
+		same(b.t, "sent", times(b.runs("c1", k.acquire().Name)), sent)
 	})
 }
 
 // "Outcome of an unknown acquire": the hash may hold my owner with no watchdog,
-// and frees itself; the same thread's next acquire counts 2.
+// and frees itself; the same thread's next acquire enters again. Where every
+// script is sent again, each time entered (issue 6025).
 func TestAnUnknownAcquireThatRan(t *testing.T) {
 	eachRelease(t, func(b *bench, rel *Release) {
 		k := kind{rel, false}
@@ -144,31 +164,35 @@ func TestAnUnknownAcquireThatRan(t *testing.T) {
 			b.t.Fatal(err)
 		}
 		b.answer(nil)
-		same(b.t, "hash", b.held("x"), map[string]string{"c1:1": "1"})
-		b.until(20 * time.Second)
+		runs := byRelease[int]{"3.4.2 3.43.0 4.7.0": 1, "3.11.0 3.12.4 3.21.3": 4}.of(b.t, rel)
+		same(b.t, "hash", b.held("x"), map[string]string{"c1:1": fmt.Sprint(runs)})
+		b.until(b.now() + 20*time.Second)
 		same(b.t, "renewals", b.renewals(rel, "c1"), nil)
 		b.must(l.Lock(background, 1, lockimpl.LockOptions{Lease: time.Minute}))
-		same(b.t, "hash", b.held("x"), map[string]string{"c1:1": "2"})
+		same(b.t, "hash", b.held("x"), map[string]string{"c1:1": fmt.Sprint(runs + 1)})
 		b.released(lockimpl.StillHeld)(l.Unlock(background, 1))
 	})
 }
 
-// A command that was never written is sent again whatever it is.
+// A command that was never written is sent again whatever it is, by every
+// release.
 func TestACommandThatWasNotWrittenIsSentAgain(t *testing.T) {
 	refused := errors.New("connection refused")
-	gaveUp := map[string]time.Duration{"3.43.0": 4500 * time.Millisecond, "4.7.0": 5250 * time.Millisecond}
+	const constant = "3.4.2 3.11.0 3.12.4 3.21.3 3.43.0"
 	each(t, func(b *bench, k kind) {
+		gaveUp := byRelease[time.Duration]{constant: 4500 * time.Millisecond, "4.7.0": 5250 * time.Millisecond}.of(b.t, k.Release)
+		first := byRelease[time.Duration]{constant: 1500 * time.Millisecond, "4.7.0": 750 * time.Millisecond}.of(b.t, k.Release)
 		l := b.lock(b.client(k.Release, "c1"), k, "x")
 		b.refuse(refused)
 		call := b.begin(func() (bool, error) { err := l.Lock(background, 1, lockimpl.LockOptions{}); return err == nil, err })
-		call.failedAt(gaveUp[k.Version], refused)
+		call.failedAt(gaveUp, refused)
 		if errors.Is(call.err, lockimpl.ErrUnknownOutcome) {
 			b.t.Errorf("nothing was sent, and yet: %v", call.err)
 		}
 		call = b.begin(func() (bool, error) { err := l.Lock(background, 1, lockimpl.LockOptions{}); return err == nil, err })
-		b.until(gaveUp[k.Version] + 500*time.Millisecond)
+		b.until(gaveUp + 500*time.Millisecond)
 		b.refuse(nil)
-		call.grantedAt(gaveUp[k.Version] + map[string]time.Duration{"3.43.0": 1500, "4.7.0": 750}[k.Version]*time.Millisecond)
+		call.grantedAt(gaveUp + first)
 	})
 }
 
@@ -189,7 +213,7 @@ func TestErrorRepliesThatMeanAskAgain(t *testing.T) {
 		{"NOPERM this user has no permissions", false},
 	} {
 		t.Run(c.reply, func(t *testing.T) {
-			on(t, "3.43.0", func(b *bench, rel *Release) {
+			eachRelease(t, func(b *bench, rel *Release) {
 				l := b.lock(b.client(rel, "c1"), kind{rel, false}, "x")
 				b.answer(func(k command) fate {
 					if k.script == rel.Acquire.Name {
@@ -203,7 +227,10 @@ func TestErrorRepliesThatMeanAskAgain(t *testing.T) {
 				}
 				want := seconds(0)
 				if c.again {
-					want = seconds(0, 1.5, 3, 4.5)
+					want = byRelease[[]time.Duration]{
+						"3.4.2 3.11.0 3.12.4 3.21.3 3.43.0": seconds(0, 1.5, 3, 4.5),
+						"4.7.0":                             seconds(0, 0.75, 2.25, 3.75, 5.25),
+					}.of(b.t, rel)
 				}
 				same(b.t, "sent", times(b.runs("c1", rel.Acquire.Name)), want)
 			})
@@ -211,8 +238,9 @@ func TestErrorRepliesThatMeanAskAgain(t *testing.T) {
 	}
 }
 
-// A response timeout in tryLock's loop: 4.7.0 leaves the queue and answers
-// false (issue 5019), 3.43.0 throws. At the first attempt both throw.
+// A response timeout in tryLock's loop, all resends lost too: 4.7.0 leaves the
+// queue and answers false; the others throw, and leave a ghost in the queue
+// (issue 5019). At the first attempt all throw.
 func TestAResponseTimeoutInsideTryLock(t *testing.T) {
 	each(t, func(b *bench, k kind) {
 		b.must(b.lock(b.client(k.Release, "c1"), k, "x").Lock(background, 1, lockimpl.LockOptions{}))
@@ -223,35 +251,38 @@ func TestAResponseTimeoutInsideTryLock(t *testing.T) {
 				return fate{}
 			}
 			attempts++
-			return fate{lost: attempts == map[string]int{"3.43.0": 2, "4.7.0": 3}[k.Version]} // 4.7.0 sends its first twice
+			return fate{lost: attempts >= 2}
 		})
-		if k.ScriptCache { // the first EVALSHA of all is answered NOSCRIPT; c1 loaded the script
-			attempts = 1
-		}
 		call := b.begin(func() (bool, error) {
 			return l.TryLockTimed(background, 1, lockimpl.TryOptions{Wait: time.Minute})
 		})
-		if k.FalseOnTimeout {
-			call.refusedAt(3 * time.Second)
+		gaveUp := byRelease[time.Duration]{
+			"3.4.2 3.43.0 4.7.0": 3 * time.Second,
+			"3.11.0 3.12.4":      12 * time.Second,
+			"3.21.3":             16500 * time.Millisecond,
+		}.of(b.t, k.Release)
+		left := k.isOneOf("4.7.0")
+		if left {
+			call.refusedAt(gaveUp)
 		} else {
-			call.failedAt(3*time.Second, lockimpl.ErrUnknownOutcome)
+			call.failedAt(gaveUp, lockimpl.ErrUnknownOutcome)
 		}
 		b.answer(nil)
 		if k.fair {
 			queue, _ := b.m.List(QueueName("x"))
-			same(b.t, "left the queue", len(queue) == 0, k.FalseOnTimeout)
+			same(b.t, "left the queue", len(queue) == 0, left)
 		}
 
 		b.answer(loses(k.acquire().Name))
 		call = b.begin(func() (bool, error) {
 			return l.TryLockTimed(background, 2, lockimpl.TryOptions{Wait: time.Minute})
 		})
-		call.failedAt(6*time.Second, lockimpl.ErrUnknownOutcome)
+		call.failedAt(2*gaveUp, lockimpl.ErrUnknownOutcome)
 	})
 }
 
-// The script cache: 3.43.0 sends the text each time; 4.7.0 its hash, and loads
-// the text where the server does not know it.
+// The script cache (3.46.0 on): 4.7.0 sends the script's hash, and loads the
+// text where the server does not know it; the others send the text each time.
 func TestEvalAndEvalSha(t *testing.T) {
 	play := func(b *bench, rel *Release) (ops []string) {
 		l := b.lock(b.client(rel, "c1"), kind{rel, false}, "x")
@@ -269,20 +300,18 @@ func TestEvalAndEvalSha(t *testing.T) {
 		same(b.t, "hash", b.held("x"), map[string]string{"c1:1": "3"})
 		return ops
 	}
-	on(t, "3.43.0", func(b *bench, rel *Release) {
-		same(b.t, "commands", play(b, rel), []string{"EVAL", "EVAL", "EVAL"})
-	})
-	on(t, "4.7.0", func(b *bench, rel *Release) {
+	eachRelease(t, func(b *bench, rel *Release) {
 		ops := play(b, rel)
 		for i, op := range ops { // go-redis writes the subcommand in lower case
-			if op == "SCRIPT load" {
-				ops[i] = "SCRIPT LOAD"
-			}
+			ops[i] = strings.ToUpper(op)
 		}
-		same(b.t, "commands", ops, []string{
-			"EVALSHA", "SCRIPT LOAD", "EVALSHA", "EVALSHA",
-			"EVALSHA", "SCRIPT LOAD", "EVALSHA",
-		})
+		same(b.t, "commands", ops, byRelease[[]string]{
+			"3.4.2 3.11.0 3.12.4 3.21.3 3.43.0": {"EVAL", "EVAL", "EVAL"},
+			"4.7.0": {
+				"EVALSHA", "SCRIPT LOAD", "EVALSHA", "EVALSHA",
+				"EVALSHA", "SCRIPT LOAD", "EVALSHA",
+			},
+		}.of(b.t, rel))
 	})
 }
 
@@ -295,7 +324,7 @@ func TestCloseDuringACommand(t *testing.T) {
 		call := b.begin(func() (bool, error) { err := l.Lock(background, 1, lockimpl.LockOptions{}); return err == nil, err })
 		b.until(time.Second)
 		b.must(c.Close())
-		call.failedAt(3*time.Second, lockimpl.ErrUnknownOutcome)
+		call.failedAt(3*time.Second, lockimpl.ErrUnknownOutcome) // and no resend
 		if !errors.Is(call.err, lockimpl.ErrClosed) {
 			b.t.Errorf("error %v does not say that the client was closed", call.err)
 		}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -47,7 +48,8 @@ func TestKeysAndArgumentsOfTheFairLock(t *testing.T) {
 		t.Run(name.name, func(t *testing.T) {
 			eachFair(t, func(b *bench, k kind) {
 				b.until(5 * time.Second)
-				now := fmt.Sprint(b.start.UnixMilli() + 5000)
+				later := func(d time.Duration) string { return fmt.Sprint(b.start.UnixMilli() + 5000 + d.Milliseconds()) }
+				now := later(0)
 				hash := []string{name.name, "redisson_lock_queue:" + name.tag, "redisson_lock_timeout:" + name.tag}
 				channel := "redisson_lock__channel:" + name.tag
 				l := b.lock(b.client(k.Release, "c1"), k, name.name)
@@ -64,34 +66,86 @@ func TestKeysAndArgumentsOfTheFairLock(t *testing.T) {
 					same(b.t, script.Name+" keys", last(script).keys, keys)
 					same(b.t, script.Name+" arguments", last(script).args, args)
 				}
-				b.must(l.Lock(background, 7, lockimpl.LockOptions{Lease: 20 * time.Second}))
-				check(k.FairAcquire, hash, []string{"20000", "c1:7", "300000", now})
-				b.tried(false)(l.TryLock(background, 8))
-				check(k.FairTryAcquire, hash, []string{"20000", "c1:8", now, "300000"}) // the object's lease field
-				b.tried(false)(l.TryLockTimed(background, 8, lockimpl.TryOptions{Lease: time.Minute}))
-				check(k.FairAcquire, hash, []string{"60000", "c1:8", "300000", now})
-				check(k.FairLeave, hash[1:], []string{"c1:8", "300000"})
-				b.released(lockimpl.Released)(l.Unlock(background, 7))
+				// What the lock form sends after lease and owner, what leaving
+				// sends after the owner, with a wait of the release's own, and
+				// with one of 4 s that the caller names.
+				type waits struct{ acquire, leave []string }
+				const oldest = "3.4.2 3.11.0" // F1 to F3
+				own := byRelease[waits]{
+					"3.4.2":               {[]string{later(5 * time.Second), now}, nil},
+					"3.11.0":              {[]string{later(5 * time.Second), now}, []string{"5000"}},
+					"3.12.4":              {[]string{"5000", now}, []string{"5000"}},
+					"3.21.3 3.43.0 4.7.0": {[]string{"300000", now}, []string{"300000"}},
+				}.of(b.t, k.Release)
+				named := own
+				if !k.isOneOf(oldest + " 3.12.4") {
+					named = waits{[]string{"4000", now}, []string{"4000"}}
+				}
+				tried := byRelease[[]string]{
+					oldest:                {now},
+					"3.12.4":              {now, "5000"},
+					"3.21.3 3.43.0 4.7.0": {now, "300000"},
+				}.of(b.t, k.Release)
+				// What the lock object's lease field gives the no-argument tryLock
+				// and the unlock: up to 3.12.4 it is every attempt's own.
+				field := byRelease[struct{ try, unlock string }]{
+					oldest + " 3.12.4":    {"30000", "60000"},
+					"3.21.3 3.43.0 4.7.0": {"20000", "20000"},
+				}.of(b.t, k.Release)
 				latch := "redisson_unlock_latch:" + name.tag + ":" + fmt.Sprintf("%032d", 1)
-				latchMs := map[string]string{"3.43.0": "13500", "4.7.0": "18000"}[k.Version]
-				check(k.FairUnlock, append(slices.Clone(hash), channel, latch), []string{"0", "20000", "c1:7", now, "PUBLISH", latchMs})
+				unlock := byRelease[struct{ keys, args []string }]{
+					oldest + " 3.12.4 3.21.3": {},
+					"3.43.0":                  {[]string{latch}, []string{"PUBLISH", "13500"}},
+					"4.7.0":                   {[]string{latch}, []string{"PUBLISH", "18000"}},
+				}.of(b.t, k.Release)
+				force := byRelease[[]string]{
+					oldest + " 3.12.4 3.21.3": {"0", now},
+					"3.43.0 4.7.0":            {"0", now, "PUBLISH"},
+				}.of(b.t, k.Release)
+				with := func(list []string, more ...string) []string { return slices.Concat(list, more) }
+
+				b.must(l.Lock(background, 7, lockimpl.LockOptions{Lease: 20 * time.Second}))
+				check(k.FairAcquire, hash, with([]string{"20000", "c1:7"}, own.acquire...))
+				b.tried(false)(l.TryLock(background, 8))
+				check(k.FairTryAcquire, hash, with([]string{field.try, "c1:8"}, tried...))
+				b.tried(false)(l.TryLockTimed(background, 8, lockimpl.TryOptions{Lease: time.Minute}))
+				check(k.FairAcquire, hash, with([]string{"60000", "c1:8"}, own.acquire...))
+				check(k.FairLeave, hash[1:], with([]string{"c1:8"}, own.leave...))
+				b.released(lockimpl.Released)(l.Unlock(background, 7))
+				check(k.FairUnlock, with(with(hash, channel), unlock.keys...), with([]string{"0", field.unlock, "c1:7", now}, unlock.args...))
 				b.tried(false)(l.ForceUnlock(background))
-				check(k.FairForceUnlock, append(slices.Clone(hash), channel), []string{"0", now, "PUBLISH"})
+				check(k.FairForceUnlock, with(hash, channel), force)
 				b.must(l.Lock(background, 7, lockimpl.LockOptions{}))
 				waiter := b.begin(func() (bool, error) {
 					return l.TryLockTimed(background, 8, lockimpl.TryOptions{Wait: 4 * time.Second, Lease: time.Minute})
 				})
-				check(k.FairAcquire, hash, []string{"60000", "c1:8", "4000", now})
+				check(k.FairAcquire, hash, with([]string{"60000", "c1:8"}, named.acquire...))
 				same(b.t, "channels", b.channels(), []string{channel + ":c1:8"})
 				waiter.refusedAt(9 * time.Second)
-				check(k.FairLeave, hash[1:], []string{"c1:8", "4000"})
+				check(k.FairLeave, hash[1:], with([]string{"c1:8"}, named.leave...))
 			})
 		})
 	}
 }
 
-// Issue 4743: without a lease the script hears the number of the caller's
-// unit as milliseconds; leaving the queue takes the wait as it is.
+// waitOf is the wait that a run of a release's lock form was sent, in ms. Up to
+// 3.11.0 it is within the deadline.
+func waitOf(t *testing.T, rel *Release, run command) string {
+	t.Helper()
+	if !rel.isOneOf("3.4.2 3.11.0") {
+		return run.args[2]
+	}
+	deadline, err1 := strconv.Atoi(run.args[2])
+	now, err2 := strconv.Atoi(run.args[3])
+	if err1 != nil || err2 != nil {
+		t.Fatal(err1, err2)
+	}
+	return strconv.Itoa(deadline - now)
+}
+
+// Up to 3.12.4 all wait for 5 s, whatever wait they name. Later, without a
+// lease, the script hears the number of the caller's unit as milliseconds
+// (issue 4743); leaving the queue takes the wait as it is.
 func TestUnitOfTheWait(t *testing.T) {
 	for _, c := range []struct {
 		what           string
@@ -105,11 +159,17 @@ func TestUnitOfTheWait(t *testing.T) {
 	} {
 		t.Run(c.what, func(t *testing.T) {
 			eachFair(t, func(b *bench, k kind) {
+				enqueue, leave := c.enqueue, c.leave
+				if k.isOneOf("3.4.2 3.11.0 3.12.4") {
+					enqueue, leave = "5000", "5000"
+				}
 				b.must(b.lock(b.client(k.Release, "c0"), k, "x").Lock(background, 1, lockimpl.LockOptions{}))
 				b.tried(false)(b.lock(b.client(k.Release, "c1"), k, "x").TryLockTimed(background, 1, c.opt))
 				same(b.t, "time", b.now(), c.opt.Wait)
-				same(b.t, "wait of the attempt", b.runs("c1", k.FairAcquire.Name)[0].args[2], c.enqueue)
-				same(b.t, "wait of leaving", b.runs("c1", k.FairLeave.Name)[0].args[1], c.leave)
+				same(b.t, "wait of the attempt", waitOf(b.t, k.Release, b.runs("c1", k.FairAcquire.Name)[0]), enqueue)
+				if !k.isOneOf("3.4.2") { // it leaves without a wait
+					same(b.t, "wait of leaving", b.runs("c1", k.FairLeave.Name)[0].args[1], leave)
+				}
 			})
 		})
 	}
@@ -125,10 +185,28 @@ func TestFairWaitIsTheClientsToChoose(t *testing.T) {
 	})
 }
 
-// 2.7: a deadline is the lock's time to live when the first waiter came, and
-// the waits of all up to me. A queued waiter does not write its own again.
+// 2.7: since 3.11.1 a deadline is the lock's time to live when the first waiter
+// came, and the waits of all up to me. Before, every waiter but the first is
+// one wait after the first (issue 2099).
 func TestDeadlinesAreChained(t *testing.T) {
 	eachFair(t, func(b *bench, k kind) {
+		rule := byRelease[struct{ queued, first, second []string }]{
+			"3.4.2 3.11.0": {
+				[]string{"c1:1 at 25", "c2:1 at 30", "c3:1 at 30"},
+				[]string{"c2:1 at 30", "c3:1 at 30"}, // an acquire moves nobody
+				[]string{"c3:1 at 30"},
+			},
+			"3.12.4": { // its wait is 5 s whatever the caller names
+				[]string{"c1:1 at 25", "c2:1 at 30", "c3:1 at 35"},
+				[]string{"c2:1 at 25", "c3:1 at 30"}, // an acquire takes its wait from all behind
+				[]string{"c3:1 at 25"},
+			},
+			"3.21.3 3.43.0 4.7.0": {
+				[]string{"c1:1 at 120", "c2:1 at 170", "c3:1 at 370"},
+				[]string{"c2:1 at 70", "c3:1 at 270"},
+				[]string{"c3:1 at 220"},
+			},
+		}.of(b.t, k.Release)
 		holder := b.lock(b.client(k.Release, "c0"), k, "x")
 		b.must(holder.Lock(background, 1, lockimpl.LockOptions{Lease: 20 * time.Second}))
 		var calls []*call
@@ -139,18 +217,16 @@ func TestDeadlinesAreChained(t *testing.T) {
 			}))
 			b.until(b.now() + time.Second)
 		}
-		want := []string{"c1:1 at 120", "c2:1 at 170", "c3:1 at 370"}
-		same(b.t, "queue", b.queue(), want)
+		same(b.t, "queue", b.queue(), rule.queued)
 		b.m.Publish(WaiterChannel("x", "c2:1"), "0") // it asks again
-		same(b.t, "queue after a retry", b.queue(), want)
+		same(b.t, "queue after a retry", b.queue(), rule.queued)
 
-		// Acquiring takes the acquirer's wait from everybody behind.
 		b.released(lockimpl.Released)(holder.Unlock(background, 1))
 		calls[0].grantedAt(3 * time.Second)
-		same(b.t, "queue after an acquire", b.queue(), []string{"c2:1 at 70", "c3:1 at 270"})
+		same(b.t, "queue after an acquire", b.queue(), rule.first)
 		b.released(lockimpl.Released)(b.lock(b.client(k.Release, "c1"), k, "x").Unlock(background, 1))
 		calls[1].grantedAt(3 * time.Second)
-		same(b.t, "queue after an acquire", b.queue(), []string{"c3:1 at 220"})
+		same(b.t, "queue after an acquire", b.queue(), rule.second)
 		b.released(lockimpl.Released)(b.lock(b.client(k.Release, "c2"), k, "x").Unlock(background, 1))
 		calls[2].grantedAt(3 * time.Second)
 		same(b.t, "queue after an acquire", b.queue(), nil)
@@ -158,23 +234,87 @@ func TestDeadlinesAreChained(t *testing.T) {
 	})
 }
 
-// 2.4: leaving moves those behind up by one wait, and nobody in front.
-func TestLeavingMovesThoseBehindUp(t *testing.T) {
+// 2.3: up to 3.11.0 a waiter writes its deadline again each time it asks; later
+// it keeps the first one.
+func TestWhetherAskingAgainMovesADeadline(t *testing.T) {
 	eachFair(t, func(b *bench, k kind) {
-		b.must(b.lock(b.client(k.Release, "c0"), k, "x").Lock(background, 1, lockimpl.LockOptions{Lease: time.Hour}))
+		rule := byRelease[[2]string]{
+			"3.4.2 3.11.0":        {"c1:1 at 25", "c1:1 at 69"},
+			"3.12.4":              {"c1:1 at 25", "c1:1 at 25"},
+			"3.21.3 3.43.0 4.7.0": {"c1:1 at 320", "c1:1 at 320"},
+		}.of(b.t, k.Release)
+		holder := b.lock(b.client(k.Release, "c0"), k, "x")
+		b.must(holder.Lock(background, 1, lockimpl.LockOptions{Lease: 20 * time.Second}))
 		c := b.client(k.Release, "c1")
-		l := b.lock(c, k, "x")
-		b.beginLock(background, l, 1, lockimpl.LockOptions{})
-		try := b.begin(func() (bool, error) {
-			return l.TryLockTimed(background, 2, lockimpl.TryOptions{Wait: 40 * time.Second})
-		})
-		b.beginLock(background, l, 3, lockimpl.LockOptions{})
-		b.beginLock(background, l, 4, lockimpl.LockOptions{})
-		same(b.t, "queue", b.queue(), []string{"c1:1 at 3900", "c1:2 at 3940", "c1:3 at 4240", "c1:4 at 4540"})
-		try.refusedAt(40 * time.Second)
-		same(b.t, "queue", b.queue(), []string{"c1:1 at 3900", "c1:3 at 4200", "c1:4 at 4500"})
+		b.beginLock(background, b.lock(c, k, "x"), 1, lockimpl.LockOptions{})
+		same(b.t, "queue", b.queue(), []string{rule[0]})
+		b.until(4 * time.Second)
+		b.must(holder.Lock(background, 1, lockimpl.LockOptions{Lease: time.Minute}))
+		b.m.Publish(WaiterChannel("x", "c1:1"), "0")
+		same(b.t, "queue after it asked again", b.queue(), []string{rule[1]})
 		b.must(c.Close())
 	})
+}
+
+// 2.4: since 3.11.1 leaving moves those behind up by one wait, and nobody in
+// front; in 3.11.0 the head's leaving moves all; before, leaving moves nobody.
+func TestWhomLeavingMovesUp(t *testing.T) {
+	for _, c := range []struct {
+		what   string
+		tries  lockimpl.Owner // the one who leaves; the others call lock()
+		before byRelease[[]string]
+		after  byRelease[[]string]
+	}{
+		{
+			"the second leaves", 2,
+			byRelease[[]string]{
+				"3.4.2 3.11.0":        {"c1:1 at 3605", "c1:2 at 3610", "c1:3 at 3610", "c1:4 at 3610"},
+				"3.12.4":              {"c1:1 at 3605", "c1:2 at 3610", "c1:3 at 3615", "c1:4 at 3620"},
+				"3.21.3 3.43.0 4.7.0": {"c1:1 at 3900", "c1:2 at 3940", "c1:3 at 4240", "c1:4 at 4540"},
+			},
+			byRelease[[]string]{
+				"3.4.2 3.11.0":        {"c1:1 at 3605", "c1:3 at 3610", "c1:4 at 3610"},
+				"3.12.4":              {"c1:1 at 3605", "c1:3 at 3610", "c1:4 at 3615"},
+				"3.21.3 3.43.0 4.7.0": {"c1:1 at 3900", "c1:3 at 4200", "c1:4 at 4500"},
+			},
+		},
+		{
+			"the head leaves", 1,
+			byRelease[[]string]{
+				"3.4.2 3.11.0":        {"c1:1 at 3605", "c1:2 at 3610", "c1:3 at 3610", "c1:4 at 3610"},
+				"3.12.4":              {"c1:1 at 3605", "c1:2 at 3610", "c1:3 at 3615", "c1:4 at 3620"},
+				"3.21.3 3.43.0 4.7.0": {"c1:1 at 3640", "c1:2 at 3940", "c1:3 at 4240", "c1:4 at 4540"},
+			},
+			byRelease[[]string]{
+				"3.4.2":               {"c1:2 at 3610", "c1:3 at 3610", "c1:4 at 3610"},
+				"3.11.0":              {"c1:2 at 3605", "c1:3 at 3605", "c1:4 at 3605"},
+				"3.12.4":              {"c1:2 at 3605", "c1:3 at 3610", "c1:4 at 3615"},
+				"3.21.3 3.43.0 4.7.0": {"c1:2 at 3900", "c1:3 at 4200", "c1:4 at 4500"},
+			},
+		},
+	} {
+		t.Run(c.what, func(t *testing.T) {
+			eachFair(t, func(b *bench, k kind) {
+				b.must(b.lock(b.client(k.Release, "c0"), k, "x").Lock(background, 1, lockimpl.LockOptions{Lease: time.Hour}))
+				client := b.client(k.Release, "c1")
+				l := b.lock(client, k, "x")
+				var try *call
+				for o := range lockimpl.Owner(4) {
+					if o+1 != c.tries {
+						b.beginLock(background, l, o+1, lockimpl.LockOptions{})
+						continue
+					}
+					try = b.begin(func() (bool, error) {
+						return l.TryLockTimed(background, o+1, lockimpl.TryOptions{Wait: 40 * time.Second})
+					})
+				}
+				same(b.t, "queue", b.queue(), c.before.of(b.t, k.Release))
+				try.refusedAt(40 * time.Second)
+				same(b.t, "queue", b.queue(), c.after.of(b.t, k.Release))
+				b.must(client.Close())
+			})
+		})
+	}
 }
 
 // 2.1 and 2.7: a dead waiter is purged when its deadline has passed, by
@@ -197,14 +337,19 @@ func TestDeadWaitersArePurgedAtTheirDeadline(t *testing.T) {
 		})
 		live := b.client(k.Release, "c2")
 		lock := b.beginLock(background, b.lock(live, k, "x"), 1, lockimpl.LockOptions{})
-		same(b.t, "queue", b.queue(), []string{"c1:0 at 15", "c1:1 at 20", "c2:1 at 320"})
+		mine := byRelease[[2]string]{
+			"3.4.2 3.11.0":        {"c2:1 at 20", "c2:1 at 25"}, // as the other behind the first; it asks at 15 s
+			"3.12.4":              {"c2:1 at 25", "c2:1 at 25"},
+			"3.21.3 3.43.0 4.7.0": {"c2:1 at 320", "c2:1 at 320"},
+		}.of(b.t, k.Release)
+		same(b.t, "queue", b.queue(), []string{"c1:0 at 15", "c1:1 at 20", mine[0]})
 		// Nobody takes the free lock past those in front, not even one who never queues.
 		passer := b.lock(b.client(k.Release, "c3"), k, "x")
 		b.until(12 * time.Second)
 		b.tried(false)(passer.TryLock(background, 1))
 		b.until(15 * time.Second)
 		b.tried(false)(passer.TryLock(background, 1))
-		same(b.t, "queue", b.queue(), []string{"c1:1 at 20", "c2:1 at 320"})
+		same(b.t, "queue", b.queue(), []string{"c1:1 at 20", mine[1]})
 		b.until(20*time.Second - 1)
 		b.tried(false)(passer.TryLock(background, 1))
 		lock.wait()
@@ -215,32 +360,37 @@ func TestDeadWaitersArePurgedAtTheirDeadline(t *testing.T) {
 	})
 }
 
-// F8 tolerates a last waiter without a deadline, F7 does not (issue 5989).
+// F8 tolerates a last waiter without a deadline, F7 does not (issue 5989), and
+// before neither does the purge, which finds it at the head (issue 4153).
 func TestALastWaiterWithoutADeadline(t *testing.T) {
-	for _, rel := range Releases {
-		on(t, rel.Version, func(b *bench, rel *Release) {
-			k := kind{rel, true}
-			b.must(b.lock(b.client(rel, "c0"), k, "x").Lock(background, 1, lockimpl.LockOptions{Lease: 10 * time.Second}))
-			if _, err := b.m.RPush(QueueName("x"), "dead:1"); err != nil {
-				b.t.Fatal(err)
-			}
-			c := b.client(rel, "c1")
-			call := b.beginLock(background, b.lock(c, k, "x"), 1, lockimpl.LockOptions{})
-			if rel.Version == "4.7.0" {
-				same(b.t, "queue", b.queue(), []string{"dead:1 without deadline", "c1:1 at 310"})
-				b.must(c.Close())
-				return
-			}
-			call.wait()
-			if call.err == nil || !strings.Contains(call.err.Error(), "nil") || errors.Is(call.err, lockimpl.ErrUnknownOutcome) {
-				b.t.Errorf("lock: %v; want the script's error about nil", call.err)
-			}
-			same(b.t, "queue", b.queue(), []string{"dead:1 without deadline"})
-		})
+	eachFair(t, func(b *bench, k kind) {
+		b.must(b.lock(b.client(k.Release, "c0"), k, "x").Lock(background, 1, lockimpl.LockOptions{Lease: 10 * time.Second}))
+		if _, err := b.m.RPush(QueueName("x"), "dead:1"); err != nil {
+			b.t.Fatal(err)
+		}
+		c := b.client(k.Release, "c1")
+		call := b.beginLock(background, b.lock(c, k, "x"), 1, lockimpl.LockOptions{})
+		if k.isOneOf("4.7.0") {
+			same(b.t, "queue", b.queue(), []string{"dead:1 without deadline", "c1:1 at 310"})
+			b.must(c.Close())
+			return
+		}
+		call.wait()
+		b.failedOnNil("lock", call.err)
+		same(b.t, "queue", b.queue(), []string{"dead:1 without deadline"})
+	})
+}
+
+// failedOnNil checks that a script stumbled over a deadline that is not there.
+func (b *bench) failedOnNil(what string, err error) {
+	b.t.Helper()
+	if err == nil || !strings.Contains(err.Error(), "nil") || errors.Is(err, lockimpl.ErrUnknownOutcome) {
+		b.t.Errorf("%s: %v; want the script's error about nil", what, err)
 	}
 }
 
-// F6 and later: a head without a deadline stops the purge for good.
+// 2.1: F6 and later, a head without a deadline stops the purge for good; before,
+// every script that purges fails on it (issue 4153).
 func TestAHeadWithoutADeadlineIsNeverPurged(t *testing.T) {
 	eachFair(t, func(b *bench, k kind) {
 		if _, err := b.m.RPush(QueueName("x"), "dead:1"); err != nil {
@@ -248,7 +398,16 @@ func TestAHeadWithoutADeadlineIsNeverPurged(t *testing.T) {
 		}
 		l := b.lock(b.client(k.Release, "c1"), k, "x")
 		b.until(1000 * time.Hour)
-		b.tried(false)(l.TryLock(background, 1))
+		if k.isOneOf("3.43.0 4.7.0") {
+			b.tried(false)(l.TryLock(background, 1))
+			b.released(lockimpl.Released)(l.Unlock(background, 1)) // of a free lock
+			b.tried(false)(l.ForceUnlock(background))
+		} else {
+			b.failedOnNil("try lock", second(l.TryLock(background, 1)))
+			b.failedOnNil("lock", l.Lock(background, 1, lockimpl.LockOptions{}))
+			b.failedOnNil("unlock", second(l.Unlock(background, 1)))
+			b.failedOnNil("force unlock", second(l.ForceUnlock(background)))
+		}
 		same(b.t, "queue", b.queue(), []string{"dead:1 without deadline"})
 	})
 }
@@ -315,15 +474,26 @@ func TestWaitersAcquireInTheOrderOfTheirArrival(t *testing.T) {
 	})
 }
 
-// 2.3: a waiter that is queued already is told the lock's remaining time, not
-// the distance of its deadline; one that queues behind another, the distance
-// of the other's deadline.
+// 2.3: one that queues behind another is told the distance of a deadline: the
+// first's up to 3.11.0, the last's later. One that is queued already is told
+// what the first time would give (up to 3.11.0), the distance of its own
+// deadline less its wait (up to 3.31.0), or the lock's remaining time.
 func TestWhatAWaiterIsTold(t *testing.T) {
+	type told struct{ first, second, firstAgain, secondAgain, free, renewed time.Duration }
+	const s = time.Second
+	rules := byRelease[told]{
+		"3.4.2 3.11.0": {10 * s, 15 * s, 6 * s, 11 * s, 5 * s, 48 * s},
+		"3.12.4":       {10 * s, 15 * s, 6 * s, 11 * s, 5 * s, -2 * s}, // which means: wait without bound
+		"3.21.3":       {10 * s, 310 * s, 6 * s, 306 * s, 300 * s, -2 * s},
+		"3.43.0 4.7.0": {10 * s, 310 * s, 6 * s, 6 * s, 0, 48 * s},
+	}
 	eachFair(t, func(b *bench, k kind) {
-		b.must(b.lock(b.client(k.Release, "c0"), k, "x").Lock(background, 1, lockimpl.LockOptions{Lease: 10 * time.Second}))
+		want := rules.of(b.t, k.Release)
+		holder := b.lock(b.client(k.Release, "c0"), k, "x")
+		b.must(holder.Lock(background, 1, lockimpl.LockOptions{Lease: 10 * time.Second}))
 		c := b.client(k.Release, "c1")
 		l := b.lock(c, k, "x").(*lock)
-		told := func(o lockimpl.Owner) time.Duration {
+		tell := func(o lockimpl.Owner) time.Duration {
 			b.t.Helper()
 			got, err := l.attempt(background, "", l.acquire, o, 0, 0)
 			if got.granted || err != nil {
@@ -331,13 +501,17 @@ func TestWhatAWaiterIsTold(t *testing.T) {
 			}
 			return got.ttl
 		}
-		same(b.t, "the first who queues", told(1), 10*time.Second)
-		same(b.t, "the second", told(2), 310*time.Second)
+		same(b.t, "the first who queues", tell(1), want.first)
+		same(b.t, "the second", tell(2), want.second)
 		b.until(4 * time.Second)
-		same(b.t, "the first again", told(1), 6*time.Second)
-		same(b.t, "the second again", told(2), 6*time.Second)
+		same(b.t, "the first again", tell(1), want.firstAgain)
+		same(b.t, "the second again", tell(2), want.secondAgain)
 		b.until(10 * time.Second)
-		same(b.t, "the second when the lock is free", told(2), 0)
+		same(b.t, "the second when the lock is free", tell(2), want.free)
+		b.m.HSet("x", "c0:1", "1") // the holder took it again, out of turn
+		b.m.SetTTL("x", 50*time.Second)
+		b.until(12 * time.Second)
+		same(b.t, "the first when the lock is held longer than it was", tell(1), want.renewed)
 	})
 }
 
@@ -362,7 +536,9 @@ func TestAClientFarBehindQueuesItselfStale(t *testing.T) {
 			cfg.Environment.Now = func() time.Time { return time.Now().Add(-time.Hour) }
 		})
 		b.beginLock(background, b.lock(late, k, "x"), 1, lockimpl.LockOptions{})
-		same(b.t, "queue", b.queue(), []string{"c1:1 at -3240"})
+		same(b.t, "queue", b.queue(), byRelease[[]string]{
+			"3.4.2 3.11.0 3.12.4": {"c1:1 at -3535"}, "3.21.3 3.43.0 4.7.0": {"c1:1 at -3240"},
+		}.of(b.t, k.Release))
 		b.tried(false)(b.lock(b.client(k.Release, "c2"), k, "x").TryLock(background, 1))
 		same(b.t, "queue", b.queue(), nil)
 		b.must(late.Close())

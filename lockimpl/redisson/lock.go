@@ -143,7 +143,7 @@ func (l *lock) queueWait(own time.Duration) int64 {
 // noLease says whether the release takes a lease for none, which the watchdog
 // renews.
 func (l *lock) noLease(lease time.Duration) bool {
-	return lease == 0 || lease < 0 && !l.c.rel.OnlyMinusOne
+	return lease == 0 || lease == -time.Millisecond || lease < 0 && !l.c.rel.OnlyMinusOne
 }
 
 // leaseToSend is what an attempt sends; where the release has it so, it is

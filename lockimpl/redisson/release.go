@@ -41,8 +41,8 @@ type Release struct {
 	// Watchdog and lease field.
 	Watchdog   Watchdog
 	LeaseField LeaseField
-	// OnlyMinusOne: of the leases that are not positive only -1 means none; any
-	// other is sent (before 3.17.1).
+	// OnlyMinusOne: of the negative leases only -1 ms means none; any other is
+	// sent (before 3.17.1).
 	OnlyMinusOne bool
 	// StopsRenewal names the answers to an unlock that take one level from the
 	// watchdog.

@@ -1,6 +1,7 @@
 package redisson
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -32,25 +33,123 @@ func TestFind(t *testing.T) {
 
 // The rows of the specification's tables for these releases.
 func TestTableOfReleases(t *testing.T) {
+	scripts := func(r *Release) (names []string) {
+		for _, s := range r.Scripts() {
+			names = append(names, string(s.Kind)+": "+variant(s))
+		}
+		return names
+	}
 	type row struct {
-		version, acquire, unlock, renew, fairAcquire string
-		watchdog                                     Watchdog
-		resend                                       []ScriptKind
-		attempts                                     int
-		scriptCache, falseOnTimeout                  bool
-		fairWait                                     time.Duration
+		version                                    string
+		scripts                                    []string
+		fairWait                                   time.Duration
+		fairOwnWait                                bool
+		watchdog                                   Watchdog
+		leaseField                                 LeaseField
+		onlyMinusOne                               bool
+		stopsRenewal                               []UnlockAnswer
+		patientReply, returnsInterrupted           bool
+		falseOnTimeout                             bool
+		resend                                     []ScriptKind
+		resendDelay                                Delay
+		attempts                                   int
+		retryDelay                                 Delay
+		scriptCache                                bool
+		sync                                       Sync
+		requestKept, sharded, fenced, nonReentrant bool
 	}
-	var got []row
-	for _, r := range Releases {
-		got = append(got, row{r.Version, r.Acquire.Name, r.Unlock.Name, r.Renew.Name, r.FairAcquire.Name,
-			r.Watchdog, r.Resend, r.RetryAttempts, r.ScriptCache, r.FalseOnTimeout, r.FairWait})
+	constant := Delay{Fixed: 1500 * time.Millisecond}
+	drawn := Delay{Min: time.Second, Max: 2 * time.Second}
+	all := []ScriptKind{KindAcquire, KindForceUnlock, KindLeave, kindRead, KindRenew, KindUnlock}
+	released, held, notHeld, failed := AnswerReleased, AnswerStillHeld, AnswerNotHeld, AnswerError
+	for i, want := range []row{
+		{
+			version: "3.4.2",
+			scripts: []string{ // G4 and F2
+				"acquire: acquire_hset + reenter", "unlock: unlock_lenient", "force_unlock: force_unlock", "renew: renew_owner",
+				"acquire: fair_acquire_first + purge_strict + take + reenter", "acquire: fair_try_acquire + purge_strict + take + reenter",
+				"leave: fair_leave", "unlock: fair_unlock + purge_strict", "force_unlock: fair_force_unlock + purge_strict",
+			},
+			fairWait: 5 * time.Second, watchdog: WatchdogTimer, leaseField: FieldOfAttempt, onlyMinusOne: true,
+			stopsRenewal: []UnlockAnswer{released}, patientReply: true, returnsInterrupted: true,
+			attempts: 3, retryDelay: constant, sync: SyncNone,
+		},
+		{
+			version: "3.11.0",
+			scripts: []string{ // G5 and F3
+				"acquire: acquire_hset + reenter", "unlock: unlock_owner", "force_unlock: force_unlock", "renew: renew_owner",
+				"acquire: fair_acquire_first + purge_strict + take + reenter", "acquire: fair_try_acquire + purge_strict + take + reenter",
+				"leave: fair_leave_head", "unlock: fair_unlock + purge_strict", "force_unlock: fair_force_unlock + purge_strict",
+			},
+			fairWait: 5 * time.Second, watchdog: WatchdogEntry, leaseField: FieldOfAttempt, onlyMinusOne: true,
+			stopsRenewal: []UnlockAnswer{released, held, failed},
+			resend:       all, attempts: 3, retryDelay: constant, sync: SyncNone,
+		},
+		{
+			version: "3.12.4",
+			scripts: []string{ // G6 and F4
+				"acquire: acquire_hincrby + reenter", "unlock: unlock_owner", "force_unlock: force_unlock", "renew: renew_owner",
+				"acquire: fair_acquire_deadline + purge_strict + take_chained + reenter", "acquire: fair_try_acquire_wait + purge_strict + take_chained + reenter",
+				"leave: fair_leave_behind", "unlock: fair_unlock + purge_strict", "force_unlock: fair_force_unlock + purge_strict",
+			},
+			fairWait: 5 * time.Second, watchdog: WatchdogEntry, leaseField: FieldOfAttempt, onlyMinusOne: true,
+			stopsRenewal: []UnlockAnswer{released, held, notHeld, failed},
+			resend:       all, attempts: 3, retryDelay: constant, sync: SyncNone,
+		},
+		{
+			version: "3.21.3",
+			scripts: []string{ // G8 and F5
+				"acquire: acquire_merged", "unlock: unlock_owner", "force_unlock: force_unlock", "renew: renew_owner",
+				"acquire: fair_acquire_deadline + purge_strict + take_chained + reenter", "acquire: fair_try_acquire_wait + purge_strict + take_chained + reenter",
+				"leave: fair_leave_behind", "unlock: fair_unlock + purge_strict", "force_unlock: fair_force_unlock + purge_strict",
+			},
+			fairWait: 300 * time.Second, fairOwnWait: true, watchdog: WatchdogEntryDropped, leaseField: FieldUntilUnlock,
+			stopsRenewal: []UnlockAnswer{released, held, notHeld, failed},
+			resend:       all, resendDelay: constant, attempts: 3, retryDelay: constant, sync: SyncAsked,
+		},
+		{
+			version: "3.43.0",
+			scripts: []string{ // G11 and F7
+				"acquire: acquire_merged", "unlock: unlock_latch", "force_unlock: force_unlock_command", "renew: renew_owner",
+				"acquire: fair_acquire_lock_ttl + purge_tolerant + take_chained + reenter", "acquire: fair_try_acquire_wait + purge_tolerant + take_chained + reenter",
+				"leave: fair_leave_behind", "unlock: fair_unlock_latch + purge_tolerant", "force_unlock: fair_force_unlock_command + purge_tolerant",
+			},
+			fairWait: 300 * time.Second, fairOwnWait: true, watchdog: WatchdogEntryQueue, leaseField: FieldUntilRelease,
+			stopsRenewal: []UnlockAnswer{released, held, notHeld, failed},
+			resend:       []ScriptKind{KindForceUnlock, kindRead, KindRenew}, resendDelay: constant,
+			attempts: 3, retryDelay: constant, sync: SyncCached, sharded: true,
+		},
+		{
+			version: "4.7.0",
+			scripts: []string{ // G14 and F9
+				"acquire: acquire_merged", "unlock: unlock_latch", "force_unlock: force_unlock_command", "renew: renew_batch",
+				"acquire: fair_acquire_scored_last + purge_tolerant + take_chained + reenter", "acquire: fair_try_acquire_wait + purge_tolerant + take_chained + reenter",
+				"leave: fair_leave_behind", "unlock: fair_unlock_latch + purge_tolerant", "force_unlock: fair_force_unlock_command + purge_tolerant",
+				"acquire: acquire_fenced", "acquire: acquire_token",
+				"acquire: acquire_hincrby + refuse_reentry",
+				"acquire: fair_acquire_scored_last + purge_tolerant + take_chained + refuse_reentry",
+				"acquire: fair_try_acquire_wait + purge_tolerant + take_chained + refuse_reentry",
+			},
+			fairWait: 300 * time.Second, fairOwnWait: true, watchdog: WatchdogTask, leaseField: FieldUntilRelease,
+			stopsRenewal:   []UnlockAnswer{released, held, notHeld, failed},
+			falseOnTimeout: true,
+			resend:         []ScriptKind{KindForceUnlock, KindLeave, kindRead, KindRenew}, resendDelay: drawn,
+			attempts: 4, retryDelay: drawn, scriptCache: true,
+			sync: SyncCached, requestKept: true, sharded: true, fenced: true, nonReentrant: true,
+		},
+	} {
+		if i >= len(Releases) {
+			t.Fatalf("%s is not in the table", want.version)
+		}
+		r := Releases[i]
+		sorted := slices.Sorted(slices.Values(r.Resend))
+		same(t, want.version, row{
+			r.Version, scripts(r), r.FairWait, r.FairOwnWait, r.Watchdog, r.LeaseField, r.OnlyMinusOne, r.StopsRenewal,
+			r.PatientReply, r.LockReturnsInterrupted, r.FalseOnTimeout, sorted, r.ResendDelay, r.RetryAttempts, r.RetryDelay,
+			r.ScriptCache, r.Sync, r.RequestKept, r.Sharded(), r.Fenced != nil, r.NonReentrant != nil,
+		}, want)
 	}
-	same(t, "releases", got, []row{
-		{"3.43.0", "acquire_merged", "unlock_latch", "renew_owner", "fair_acquire_lock_ttl", // G11, W8, F7
-			WatchdogEntryQueue, []ScriptKind{KindRenew, KindForceUnlock}, 3, false, false, 300 * time.Second},
-		{"4.7.0", "acquire_merged", "unlock_latch", "renew_batch", "fair_acquire_scored_last", // G14, W9, F9
-			WatchdogTask, []ScriptKind{KindRenew, KindForceUnlock, KindLeave}, 4, true, true, 300 * time.Second},
-	})
+	same(t, "releases", len(Releases), 6)
 }
 
 // 1.3: 13.5 s with a constant delay; (3000 + 1000 to 2000) × 4 with a drawn
@@ -102,6 +201,7 @@ func TestNamesOfKeysAndChannels(t *testing.T) {
 		{QueueName("{a}b"), "redisson_lock_queue:{a}b"},
 		{DeadlinesName("x"), "redisson_lock_timeout:{x}"},
 		{latchName("x", "1"), "redisson_unlock_latch:{x}:1"},
+		{TokenName("x"), "redisson_lock_token:{x}"},
 	} {
 		if c.got != c.want {
 			t.Errorf("name %q; want %q", c.got, c.want)

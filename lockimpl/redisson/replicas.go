@@ -81,7 +81,8 @@ func (c *Client) evalSynced(ctx context.Context, s Script, keys []string, args [
 		}
 	}
 	var script, synced *redis.Cmd
-	_, err = node.Pipelined(ctx, func(p redis.Pipeliner) error {
+	// Each command has its own error.
+	_, _ = node.Pipelined(ctx, func(p redis.Pipeliner) error {
 		if c.rel.ScriptCache {
 			script = p.EvalSha(ctx, s.SHA, keys, args...)
 		} else {
