@@ -178,18 +178,7 @@ func TestLostAnswers(t *testing.T) {
 
 // knownLoss says why the port is known to do otherwise; "" where it must not.
 func knownLoss(rel *redisson.Release, name string) string {
-	early := slices.Contains([]string{"3.4.2", "3.11.0", "3.12.4"}, rel.Version)
-	has := func(what string) bool { return strings.Contains(name, what) }
-	switch {
-	case has("connection cut"):
-		return "the library does not notice that a connection ends: its command waits for the response timeout"
-	case has("READONLY") && (early || rel.Version == "3.21.3"):
-		return "it is an error like any other before 3.22 or later"
-	case (has("BUSY") || has("CLUSTERDOWN")) && early:
-		return "it is an error like any other before 3.13 or later"
-	case (has("LOADING") || has("TRYAGAIN")) && early:
-		return "it has a delay of its own: a second; 3.4.2 has none after LOADING, and no end"
-	case has("lost once") && rel.Version == "4.7.0":
+	if rel.Version == "4.7.0" && strings.Contains(name, "lost once") {
 		return "the resend takes the same connection, on which it waits behind the lost answer"
 	}
 	return ""

@@ -136,7 +136,7 @@ func ExampleLock_Lock_unknownOutcome() {
 		}
 	}
 	// Output:
-	// lock "stock" as checkout-1:1: outcome unknown: unexpected EOF
+	// lock "stock" as checkout-1:1: outcome unknown: no response in time: unexpected EOF
 	// it was held, and is given back
 }
 

@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
+	"slices"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -76,6 +76,7 @@ func (c *Client) execute(ctx context.Context, o lockimpl.Owner, kind ScriptKind,
 	}
 	mayHaveRun := false // one of the attempts, whatever became of the last
 	for attempt := 0; ; attempt++ {
+		sent := time.Now()
 		val, err := send(ctx)
 		if err == nil || errors.Is(err, redis.Nil) {
 			return reply{val: val}
@@ -83,22 +84,54 @@ func (c *Client) execute(ctx context.Context, o lockimpl.Owner, kind ScriptKind,
 		if errors.Is(err, ErrNotSynced) {
 			return reply{err: err}
 		}
-		mayHaveRun = mayHaveRun || lockimpl.MayHaveRun(err)
+		lost := lockimpl.MayHaveRun(err)
+		mayHaveRun = mayHaveRun || lost
+		if lost {
+			// The library does not notice that a connection ends: what was
+			// written on it waits for the response timeout like what is not
+			// answered.
+			err = fmt.Errorf("%w: %w", errResponseTimeout, err)
+			if left := time.Until(sent.Add(c.response)); left > 0 {
+				c.sleep(left)
+			}
+		}
 		if c.closing.Err() != nil {
-			return reply{err: classify(lockimpl.ErrClosed, mayHaveRun)}
+			return reply{err: unknownIf(mayHaveRun, lockimpl.ErrClosed)}
 		}
-		delay := c.rel.RetryDelay
-		again := retryable(err)
-		if !again && lockimpl.MayHaveRun(err) {
-			delay, again = c.rel.ResendDelay, c.resends(kind)
-		}
-		if !again || attempt >= c.attempts {
-			return reply{err: classify(err, mayHaveRun)}
+		again, delay := c.again(kind, lost, err)
+		if again == never || again == limited && attempt >= c.attempts {
+			return reply{err: unknownIf(mayHaveRun, err)}
 		}
 		if !c.sleep(delay.of(attempt, o, c.env)) {
-			return reply{err: classify(lockimpl.ErrClosed, mayHaveRun)}
+			return reply{err: unknownIf(mayHaveRun, lockimpl.ErrClosed)}
 		}
 	}
+}
+
+// Whether a command that failed is sent again.
+const (
+	never = iota
+	limited
+	endlessly
+)
+
+// again says what the release does about an error: it lost the reply, it found
+// nothing written, or the server refused to run the command.
+func (c *Client) again(kind ScriptKind, lost bool, err error) (int, Delay) {
+	var answered redis.Error
+	switch {
+	case lost && c.resends(kind):
+		return limited, c.rel.ResendDelay
+	case lost:
+		return never, Delay{}
+	case !errors.As(err, &answered):
+		return limited, c.rel.RetryDelay
+	case c.rel.LoadingForever && redis.HasErrorPrefix(err, "LOADING"):
+		return endlessly, atOnce
+	case slices.ContainsFunc(c.rel.Refusals, func(prefix string) bool { return redis.HasErrorPrefix(err, prefix) }):
+		return limited, c.rel.RefusalDelay
+	}
+	return never, Delay{}
 }
 
 // sleep waits; false when the client was closed meanwhile.
@@ -113,26 +146,10 @@ func (c *Client) sleep(d time.Duration) bool {
 	}
 }
 
-// retryable: the command did not run. Nothing was written, or the server
-// answered with one of the errors that mean "ask again".
-func retryable(err error) bool {
-	for _, prefix := range []string{"MOVED", "ASK", "LOADING", "CLUSTERDOWN", "TRYAGAIN", "READONLY", "BUSY"} {
-		if redis.HasErrorPrefix(err, prefix) {
-			return true
-		}
-	}
-	var answered redis.Error
-	return !errors.As(err, &answered) && !lockimpl.MayHaveRun(err)
-}
-
-// classify tells the caller what is known of a command that failed.
-func classify(err error, mayHaveRun bool) error {
+// unknownIf tells the caller what is known of a command that failed.
+func unknownIf(mayHaveRun bool, err error) error {
 	if !mayHaveRun {
 		return err
-	}
-	var timeout net.Error
-	if lockimpl.MayHaveRun(err) && errors.As(err, &timeout) && timeout.Timeout() {
-		return fmt.Errorf("%w: %w: %w", lockimpl.ErrUnknownOutcome, errResponseTimeout, err)
 	}
 	return fmt.Errorf("%w: %w", lockimpl.ErrUnknownOutcome, err)
 }

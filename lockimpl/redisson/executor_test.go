@@ -128,23 +128,23 @@ func TestRetryAttempts(t *testing.T) {
 }
 
 // A connection that ends under a command leaves its outcome as unknown as a
-// late reply does, and what is sent again after the one is after the other,
-// without the 3 s.
-func TestACutConnectionIsAnUnknownOutcome(t *testing.T) {
+// late reply does. The library does not notice: the command waits for the rest
+// of the response timeout, and is sent again as after a lost reply.
+func TestACutConnectionIsALostReply(t *testing.T) {
 	each(t, func(b *bench, k kind) {
 		l := b.lock(b.client(k.Release, "c1"), k, "x")
 		b.answer(func(c command) fate { return fate{cut: c.script == k.acquire().Name} })
 		call := b.begin(func() (bool, error) { err := l.Lock(background, 1, lockimpl.LockOptions{}); return false, err })
-		sent := byRelease[[]time.Duration]{
-			"3.4.2 3.43.0 4.7.0": seconds(0),
-			"3.11.0 3.12.4":      seconds(0, 0, 0, 0),
-			"3.21.3":             seconds(0, 1.5, 3, 4.5),
-		}.of(b.t, k.Release)
-		call.failedAt(sent[len(sent)-1], lockimpl.ErrUnknownOutcome)
-		if errors.Is(call.err, errResponseTimeout) {
-			b.t.Errorf("error %v speaks of a timeout", call.err)
+		want, end := seconds(0), 3*time.Second
+		if k.isOneOf("3.11.0 3.12.4 3.21.3") {
+			rule := resends.of(b.t, k.Release)
+			want, end = rule.at, rule.gaveUp
 		}
-		same(b.t, "sent", times(b.runs("c1", k.acquire().Name)), sent)
+		call.failedAt(end, lockimpl.ErrUnknownOutcome)
+		if !errors.Is(call.err, errResponseTimeout) {
+			b.t.Errorf("error %v does not say that the response was late", call.err)
+		}
+		same(b.t, "sent", times(b.runs("c1", k.acquire().Name)), want)
 	})
 }
 
@@ -196,24 +196,40 @@ func TestACommandThatWasNotWrittenIsSentAgain(t *testing.T) {
 	})
 }
 
-// Answers that mean "ask again" are followed, others are the caller's.
-func TestErrorRepliesThatMeanAskAgain(t *testing.T) {
+// Which refusals of the server are asked again, and when, is the release's; the
+// library was seen to do so (interop, TestLostAnswers). All others are the
+// caller's.
+func TestRefusalsThatAreAskedAgain(t *testing.T) {
+	const early = "3.4.2 3.11.0 3.12.4"
+	var (
+		each1s    = seconds(0, 1, 2, 3)
+		each1500  = seconds(0, 1.5, 3, 4.5)
+		jittered  = seconds(0, 0.75, 2.25, 3.75, 5.25)
+		onlyFirst = seconds(0)
+	)
+	always := byRelease[[]time.Duration]{early: each1s, "3.21.3 3.43.0": each1500, "4.7.0": jittered}
+	since313 := byRelease[[]time.Duration]{early: onlyFirst, "3.21.3 3.43.0": each1500, "4.7.0": jittered}
+	since322 := byRelease[[]time.Duration]{early + " 3.21.3": onlyFirst, "3.43.0": each1500, "4.7.0": jittered}
+	nobody := byRelease[[]time.Duration]{early + " 3.21.3 3.43.0 4.7.0": onlyFirst}
 	for _, c := range []struct {
 		reply string
-		again bool
+		sent  byRelease[[]time.Duration]
 	}{
-		{"LOADING Redis is loading the dataset in memory", true},
-		{"TRYAGAIN Multiple keys request during rehashing of slot", true},
-		{"CLUSTERDOWN The cluster is down", true},
-		{"READONLY You can't write against a read only replica.", true},
-		{"BUSY Redis is busy running a script.", true},
-		{"MOVED 1 192.0.2.1:6379", true},
-		{"ASK 1 192.0.2.1:6379", true},
-		{"ERR wrong number", false},
-		{"NOPERM this user has no permissions", false},
+		{"LOADING Redis is loading the dataset in memory", always},
+		{"TRYAGAIN Multiple keys request during rehashing of slot", always},
+		{"MOVED 1 192.0.2.1:6379", always},
+		{"ASK 1 192.0.2.1:6379", always},
+		{"CLUSTERDOWN The cluster is down", since313},
+		{"BUSY Redis is busy running a script.", since313},
+		{"READONLY You can't write against a read only replica.", since322},
+		{"ERR wrong number", nobody},
+		{"NOPERM this user has no permissions", nobody},
 	} {
 		t.Run(c.reply, func(t *testing.T) {
 			eachRelease(t, func(b *bench, rel *Release) {
+				if rel.LoadingForever && strings.HasPrefix(c.reply, "LOADING") {
+					return // never ends: see the next test
+				}
 				l := b.lock(b.client(rel, "c1"), kind{rel, false}, "x")
 				b.answer(func(k command) fate {
 					if k.script == rel.Acquire.Name {
@@ -225,17 +241,27 @@ func TestErrorRepliesThatMeanAskAgain(t *testing.T) {
 				if err == nil || errors.Is(err, lockimpl.ErrUnknownOutcome) {
 					b.t.Errorf("lock gave %v; want the server's error", err)
 				}
-				want := seconds(0)
-				if c.again {
-					want = byRelease[[]time.Duration]{
-						"3.4.2 3.11.0 3.12.4 3.21.3 3.43.0": seconds(0, 1.5, 3, 4.5),
-						"4.7.0":                             seconds(0, 0.75, 2.25, 3.75, 5.25),
-					}.of(b.t, rel)
-				}
-				same(b.t, "sent", times(b.runs("c1", rel.Acquire.Name)), want)
+				same(b.t, "sent", times(b.runs("c1", rel.Acquire.Name)), c.sent.of(b.t, rel))
 			})
 		})
 	}
+}
+
+// 3.4.2 asks a loading server again at once, as often as it says so.
+func TestLoadingIsAskedAgainWithoutEnd(t *testing.T) {
+	on(t, "3.4.2", func(b *bench, rel *Release) {
+		const refused = 500
+		l, asked := b.lock(b.client(rel, "c1"), kind{rel, false}, "x"), 0
+		b.answer(func(k command) fate {
+			if k.script != rel.Acquire.Name || asked == refused {
+				return fate{}
+			}
+			asked++
+			return fate{reply: "-LOADING Redis is loading the dataset in memory\r\n"}
+		})
+		b.must(l.Lock(background, 1, lockimpl.LockOptions{}))
+		same(b.t, "sent", times(b.runs("c1", rel.Acquire.Name)), make([]time.Duration, refused+1))
+	})
 }
 
 // A response timeout in tryLock's loop, all resends lost too: 4.7.0 leaves the

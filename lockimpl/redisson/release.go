@@ -63,8 +63,12 @@ type Release struct {
 	Resend        []ScriptKind // sent again after a lost reply
 	ResendDelay   Delay        // after the response timeout
 	RetryAttempts int          // at most so many, for either reason
-	RetryDelay    Delay        // before a command that did not run is sent again
-	ScriptCache   bool         // EVALSHA first, and SCRIPT LOAD on NOSCRIPT
+	RetryDelay    Delay        // before a command that was not written is sent again
+	Refusals      []string     // error replies after which a command is sent again
+	RefusalDelay  Delay        // before it is
+	// LoadingForever: after LOADING it is sent again at once, and without end.
+	LoadingForever bool
+	ScriptCache    bool // EVALSHA first, and SCRIPT LOAD on NOSCRIPT
 	// Sync: what becomes of WAIT where there are replicas.
 	Sync Sync
 	// RequestKept: an unlock that no replica had is tried again under the same
@@ -161,9 +165,13 @@ const (
 	SyncNone Sync = iota + 1
 	// SyncAsked: INFO tells how many replicas there are, at each script; WAIT
 	// follows the script. An answer of 0 where there are some makes an acquire
-	// unlock again, and acquire and unlock be tried anew (3.20.1 to 3.26.x).
+	// unlock again, and acquire and unlock be tried anew (seen in 3.21.3).
 	SyncAsked
-	// SyncCached: the same, but INFO is asked once (3.27.0 and later).
+	// SyncThrown: INFO is asked once. An answer of 0 is thrown at the caller at
+	// once: nothing is given back or tried again (seen in 3.43.0).
+	SyncThrown
+	// SyncCached: as SyncAsked, but INFO is asked once, and again after an
+	// answer of 0 (seen in 4.7.0).
 	SyncCached
 )
 
@@ -178,6 +186,14 @@ var (
 	atOnce      = Delay{}
 	fixedRetry  = Delay{Fixed: 1500 * time.Millisecond}
 	jitterRetry = Delay{Min: time.Second, Max: 2 * time.Second}
+)
+
+// refusals, by what was added when.
+var (
+	refusals    = []string{"MOVED", "ASK", "LOADING", "TRYAGAIN"}
+	refusals313 = append([]string{"CLUSTERDOWN", "BUSY"}, refusals...)
+	refusals322 = append([]string{"READONLY"}, refusals313...)
+	aSecond     = Delay{Fixed: time.Second}
 )
 
 var (
@@ -211,10 +227,13 @@ var Releases = []*Release{
 		PatientReply:           true,
 		LockReturnsInterrupted: true, // up to 3.10.5
 
-		Resend:        nothing,
-		RetryAttempts: 3,
-		RetryDelay:    fixedRetry,
-		Sync:          SyncNone,
+		Resend:         nothing,
+		RetryAttempts:  3,
+		RetryDelay:     fixedRetry,
+		Refusals:       refusals,
+		RefusalDelay:   aSecond,
+		LoadingForever: true,
+		Sync:           SyncNone,
 	},
 	{
 		Version:     "3.11.0",
@@ -239,6 +258,8 @@ var Releases = []*Release{
 		ResendDelay:   atOnce,
 		RetryAttempts: 3,
 		RetryDelay:    fixedRetry,
+		Refusals:      refusals,
+		RefusalDelay:  aSecond,
 		Sync:          SyncNone,
 	},
 	{
@@ -264,6 +285,8 @@ var Releases = []*Release{
 		ResendDelay:   atOnce,
 		RetryAttempts: 3,
 		RetryDelay:    fixedRetry,
+		Refusals:      refusals,
+		RefusalDelay:  aSecond,
 		Sync:          SyncNone,
 	},
 	{
@@ -289,6 +312,8 @@ var Releases = []*Release{
 		ResendDelay:   fixedRetry,
 		RetryAttempts: 3,
 		RetryDelay:    fixedRetry,
+		Refusals:      refusals313,
+		RefusalDelay:  fixedRetry,
 		Sync:          SyncAsked,
 	},
 	{
@@ -314,7 +339,9 @@ var Releases = []*Release{
 		ResendDelay:   fixedRetry,
 		RetryAttempts: 3,
 		RetryDelay:    fixedRetry,
-		Sync:          SyncCached,
+		Refusals:      refusals322,
+		RefusalDelay:  fixedRetry,
+		Sync:          SyncThrown,
 	},
 	{
 		Version:     "4.7.0",
@@ -351,6 +378,8 @@ var Releases = []*Release{
 		ResendDelay:   jitterRetry,
 		RetryAttempts: 4,
 		RetryDelay:    jitterRetry,
+		Refusals:      refusals322,
+		RefusalDelay:  jitterRetry,
 		ScriptCache:   true,
 		Sync:          SyncCached,
 		RequestKept:   true,

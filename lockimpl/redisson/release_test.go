@@ -54,12 +54,19 @@ func TestTableOfReleases(t *testing.T) {
 		resendDelay                                Delay
 		attempts                                   int
 		retryDelay                                 Delay
+		refusals                                   []string
+		refusalDelay                               Delay
+		loadingForever                             bool
 		scriptCache                                bool
 		sync                                       Sync
 		requestKept, sharded, fenced, nonReentrant bool
 	}
 	constant := Delay{Fixed: 1500 * time.Millisecond}
 	drawn := Delay{Min: time.Second, Max: 2 * time.Second}
+	aSecond := Delay{Fixed: time.Second}
+	first := []string{"ASK", "LOADING", "MOVED", "TRYAGAIN"}
+	more := []string{"ASK", "BUSY", "CLUSTERDOWN", "LOADING", "MOVED", "TRYAGAIN"}
+	most := []string{"ASK", "BUSY", "CLUSTERDOWN", "LOADING", "MOVED", "READONLY", "TRYAGAIN"}
 	all := []ScriptKind{KindAcquire, KindForceUnlock, KindLeave, kindRead, KindRenew, KindUnlock}
 	released, held, notHeld, failed := AnswerReleased, AnswerStillHeld, AnswerNotHeld, AnswerError
 	for i, want := range []row{
@@ -72,7 +79,7 @@ func TestTableOfReleases(t *testing.T) {
 			},
 			fairWait: 5 * time.Second, watchdog: WatchdogTimer, leaseField: FieldOfAttempt, onlyMinusOne: true,
 			stopsRenewal: []UnlockAnswer{released}, patientReply: true, returnsInterrupted: true,
-			attempts: 3, retryDelay: constant, sync: SyncNone,
+			attempts: 3, retryDelay: constant, refusals: first, refusalDelay: aSecond, loadingForever: true, sync: SyncNone,
 		},
 		{
 			version: "3.11.0",
@@ -83,7 +90,7 @@ func TestTableOfReleases(t *testing.T) {
 			},
 			fairWait: 5 * time.Second, watchdog: WatchdogEntry, leaseField: FieldOfAttempt, onlyMinusOne: true,
 			stopsRenewal: []UnlockAnswer{released, held, failed},
-			resend:       all, attempts: 3, retryDelay: constant, sync: SyncNone,
+			resend:       all, attempts: 3, retryDelay: constant, refusals: first, refusalDelay: aSecond, sync: SyncNone,
 		},
 		{
 			version: "3.12.4",
@@ -94,7 +101,7 @@ func TestTableOfReleases(t *testing.T) {
 			},
 			fairWait: 5 * time.Second, watchdog: WatchdogEntry, leaseField: FieldOfAttempt, onlyMinusOne: true,
 			stopsRenewal: []UnlockAnswer{released, held, notHeld, failed},
-			resend:       all, attempts: 3, retryDelay: constant, sync: SyncNone,
+			resend:       all, attempts: 3, retryDelay: constant, refusals: first, refusalDelay: aSecond, sync: SyncNone,
 		},
 		{
 			version: "3.21.3",
@@ -105,7 +112,8 @@ func TestTableOfReleases(t *testing.T) {
 			},
 			fairWait: 300 * time.Second, fairOwnWait: true, watchdog: WatchdogEntryDropped, leaseField: FieldUntilUnlock,
 			stopsRenewal: []UnlockAnswer{released, held, notHeld, failed},
-			resend:       all, resendDelay: constant, attempts: 3, retryDelay: constant, sync: SyncAsked,
+			resend:       all, resendDelay: constant, attempts: 3, retryDelay: constant,
+			refusals: more, refusalDelay: constant, sync: SyncAsked,
 		},
 		{
 			version: "3.43.0",
@@ -117,7 +125,7 @@ func TestTableOfReleases(t *testing.T) {
 			fairWait: 300 * time.Second, fairOwnWait: true, watchdog: WatchdogEntryQueue, leaseField: FieldUntilRelease,
 			stopsRenewal: []UnlockAnswer{released, held, notHeld, failed},
 			resend:       []ScriptKind{KindForceUnlock, kindRead, KindRenew}, resendDelay: constant,
-			attempts: 3, retryDelay: constant, sync: SyncCached, sharded: true,
+			attempts: 3, retryDelay: constant, refusals: most, refusalDelay: constant, sync: SyncThrown, sharded: true,
 		},
 		{
 			version: "4.7.0",
@@ -134,7 +142,7 @@ func TestTableOfReleases(t *testing.T) {
 			stopsRenewal:   []UnlockAnswer{released, held, notHeld, failed},
 			falseOnTimeout: true,
 			resend:         []ScriptKind{KindForceUnlock, KindLeave, kindRead, KindRenew}, resendDelay: drawn,
-			attempts: 4, retryDelay: drawn, scriptCache: true,
+			attempts: 4, retryDelay: drawn, refusals: most, refusalDelay: drawn, scriptCache: true,
 			sync: SyncCached, requestKept: true, sharded: true, fenced: true, nonReentrant: true,
 		},
 	} {
@@ -143,9 +151,11 @@ func TestTableOfReleases(t *testing.T) {
 		}
 		r := Releases[i]
 		sorted := slices.Sorted(slices.Values(r.Resend))
+		refusals := slices.Sorted(slices.Values(r.Refusals))
 		same(t, want.version, row{
 			r.Version, scripts(r), r.FairWait, r.FairOwnWait, r.Watchdog, r.LeaseField, r.OnlyMinusOne, r.StopsRenewal,
 			r.PatientReply, r.LockReturnsInterrupted, r.FalseOnTimeout, sorted, r.ResendDelay, r.RetryAttempts, r.RetryDelay,
+			refusals, r.RefusalDelay, r.LoadingForever,
 			r.ScriptCache, r.Sync, r.RequestKept, r.Sharded(), r.Fenced != nil, r.NonReentrant != nil,
 		}, want)
 	}

@@ -30,7 +30,8 @@ const (
 )
 
 // ErrNotSynced: the script ran, and none of the replicas had it in time
-// (NoSyncedSlavesException). An acquire was given back before this error.
+// (NoSyncedSlavesException). Some releases have given an acquire back before
+// this error; see Sync.
 var ErrNotSynced = errors.New("no replica had it in time")
 
 // syncTimeout is slavesSyncTimeout, for which WAIT waits.
@@ -118,7 +119,7 @@ func (c *Client) evalSynced(ctx context.Context, s Script, keys []string, args [
 // countReplicas asks how many replicas are connected; some releases ask once,
 // and again after a script that none had.
 func (c *Client) countReplicas(ctx context.Context, node redis.UniversalClient) (int64, error) {
-	if known := c.replicas.Load(); known > 0 && c.rel.Sync == SyncCached {
+	if known := c.replicas.Load(); known > 0 && c.rel.Sync != SyncAsked {
 		return known, nil
 	}
 	info, err := node.Info(ctx, "replication").Result()
@@ -144,7 +145,7 @@ func (l *lock) runSynced(ctx context.Context, s Script, v operands, done func(re
 		if done != nil {
 			done(r, v)
 		}
-		if !errors.Is(r.err, ErrNotSynced) || s.Kind == KindLeave {
+		if !errors.Is(r.err, ErrNotSynced) || s.Kind == KindLeave || l.c.rel.Sync == SyncThrown {
 			return r
 		}
 		if s.Kind == KindAcquire {
