@@ -21,7 +21,7 @@ import (
 // before a resend is taken for one with the response timeout in it.
 func lostResponse(rel *redisson.Release) time.Duration {
 	if rel.RetryDelay.Min != 0 {
-		return 1300 * time.Millisecond
+		return 2500 * time.Millisecond
 	}
 	return 900 * time.Millisecond
 }
@@ -244,7 +244,7 @@ func delayName(rel *redisson.Release, attempt int, d time.Duration) string {
 	}
 	response := lostResponse(rel)
 	const late = 390 * time.Millisecond
-	in := func(from, to time.Duration) bool { return d >= from-10*time.Millisecond && d <= to+late }
+	in := func(from, to time.Duration) bool { return d >= from-60*time.Millisecond && d <= to+late }
 	switch {
 	case in(0, 0):
 		return "at once"

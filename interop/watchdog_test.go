@@ -266,6 +266,17 @@ var watchdogStories = []story{
 		// The library's timers have ticks of 100 ms: its periods are a little longer.
 		s.note("one timer: %v", s.countRenewals(3*period) < 5)
 	}},
+	// Each unlock leaves 4.7.0 a timer, and the others none.
+	{name: "timers left by unlocks", set: settings{watchdog: 4500 * time.Millisecond}, tell: func(s *stage) {
+		const period = 1500 * time.Millisecond
+		for range 3 {
+			s.call(1, "lock")
+			time.Sleep(period * 3 / 10)
+			s.call(1, "unlock")
+		}
+		s.call(1, "lock") // at nine tenths of a period
+		s.note("renewals in nearly three periods: %d", s.countRenewals(period*287/100))
+	}},
 }
 
 // halves tells a fixed phase (six tenths) from a fresh one (ten tenths).

@@ -28,7 +28,7 @@ func newWatchdog(c *Client) watchdog {
 	case WatchdogEntry, WatchdogEntryDropped, WatchdogEntryQueue:
 		return &entryWatchdog{client: c, form: c.rel.Watchdog, entries: map[string]*renewalEntry{}}
 	case WatchdogTask:
-		return &taskWatchdog{client: c, entries: map[string]*renewalEntry{}}
+		return &taskWatchdog{client: c, entries: map[string]*renewalEntry{}, timers: map[*time.Timer]struct{}{}}
 	}
 	panic("redisson: release " + c.rel.Version + " names no watchdog")
 }
@@ -260,12 +260,19 @@ func (w *entryWatchdog) stop() {
 // taskWatchdog is W9: one task for all locks of the client, with one tick for
 // all of them, so that a fresh hold may be renewed at any time within the
 // first period.
+//
+// It runs from the first hold to the last. A timer that is under way then is
+// left alone, and goes on when it finds the task running again: a client that
+// unlocks its last lock and locks anew within a period has one timer more, which
+// renews all holds too. Timers end when they find nothing held. (The library was
+// seen to do so: interop, TestWatchdog.)
 type taskWatchdog struct {
 	client  *Client
 	mu      sync.Mutex
 	entries map[string]*renewalEntry
 	order   []string // lock names in the order in which their entries were made
-	timer   *time.Timer
+	running bool     // there are entries
+	timers  map[*time.Timer]struct{}
 	stopped bool
 }
 
@@ -282,13 +289,25 @@ func (w *taskWatchdog) add(l *lock, o lockimpl.Owner) {
 		w.order = append(w.order, l.name)
 	}
 	e.addOne(o, false)
-	if w.timer == nil {
-		w.timer = time.AfterFunc(w.client.watchdogT/3, w.tick)
+	if !w.running {
+		w.running = true
+		w.schedule()
 	}
 }
 
-func (w *taskWatchdog) tick() {
+// schedule sets a timer where the task runs; w.mu is held.
+func (w *taskWatchdog) schedule() {
+	if !w.running || w.stopped {
+		return
+	}
+	var t *time.Timer
+	t = time.AfterFunc(w.client.watchdogT/3, func() { w.tick(t) })
+	w.timers[t] = struct{}{}
+}
+
+func (w *taskWatchdog) tick(t *time.Timer) {
 	w.mu.Lock()
+	delete(w.timers, t)
 	names := slices.Clone(w.order)
 	w.mu.Unlock()
 	for len(names) > 0 {
@@ -300,10 +319,7 @@ func (w *taskWatchdog) tick() {
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.timer = nil
-	if len(w.entries) > 0 && !w.stopped {
-		w.timer = time.AfterFunc(w.client.watchdogT/3, w.tick)
-	}
+	w.schedule()
 }
 
 func (w *taskWatchdog) renew(batch []string) bool {
@@ -370,13 +386,14 @@ func (w *taskWatchdog) forget(lock string) {
 	if i := slices.Index(w.order, lock); i >= 0 {
 		w.order = slices.Delete(w.order, i, i+1)
 	}
+	w.running = len(w.entries) > 0
 }
 
 func (w *taskWatchdog) stop() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.stopped = true
-	if w.timer != nil {
-		w.timer.Stop()
+	for t := range w.timers {
+		t.Stop()
 	}
 }

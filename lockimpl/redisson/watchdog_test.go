@@ -152,6 +152,31 @@ func TestPhaseAndArgumentsOfRenewals(t *testing.T) {
 	})
 }
 
+// W9 leaves a timer behind at the unlock of its last lock: it goes on when it
+// finds something held, and each renews all holds. They end when they find
+// nothing. Up to W8 an unlock ends its timer.
+func TestTimersLeftByUnlocks(t *testing.T) {
+	const others = "3.4.2 3.11.0 3.12.4 3.21.3 3.43.0"
+	eachRelease(t, func(b *bench, rel *Release) {
+		l := b.lock(b.client(rel, "c1"), kind{rel, false}, "x")
+		for _, at := range []time.Duration{3 * time.Second, 6 * time.Second} {
+			b.must(l.Lock(background, 1, lockimpl.LockOptions{}))
+			b.until(at)
+			b.released(lockimpl.Released)(l.Unlock(background, 1))
+		}
+		b.must(l.Lock(background, 1, lockimpl.LockOptions{}))
+		b.until(27 * time.Second)
+		want := byRelease[[]time.Duration]{others: seconds(16, 26), "4.7.0": seconds(10, 13, 16, 20, 23, 26)}
+		same(b.t, "renewals of a hold since 6 s", b.renewals(rel, "c1"), want.of(b.t, rel))
+		b.released(lockimpl.Released)(l.Unlock(background, 1))
+		b.until(40 * time.Second)
+		b.must(l.Lock(background, 1, lockimpl.LockOptions{}))
+		b.forget()
+		b.until(61 * time.Second)
+		same(b.t, "renewals of a hold since 40 s", b.renewals(rel, "c1"), seconds(50, 60))
+	})
+}
+
 // refuses answers every run of a script with an error, after it was executed.
 func refuses(script Script) func(command) fate {
 	return func(c command) fate {
