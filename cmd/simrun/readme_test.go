@@ -90,3 +90,16 @@ func TestTheReadmesOutputIsReal(t *testing.T) {
 		t.Errorf("only %d quoted lines were found", quoted)
 	}
 }
+
+// The Go code is a piece of an example that is compiled and run.
+func TestTheReadmesCodeIsAnExample(t *testing.T) {
+	example, err := os.ReadFile("../../lockimpl/redisson/example_test.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, b := range blocks(t, "go") {
+		if !strings.Contains(string(example), b) {
+			t.Errorf("not in the examples:\n%s", b)
+		}
+	}
+}
