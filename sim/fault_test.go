@@ -469,6 +469,52 @@ func TestAFailoverLosesTheLastWrites(t *testing.T) {
 	}
 }
 
+// Each failover loses the last writes of what the one before it left, and a
+// write is also what no client wrote.
+func TestAFailoverAndWhatWasWrittenBefore(t *testing.T) {
+	sec := time.Second
+	del := func(key string, at time.Duration) Fault {
+		return Fault{Kind: FaultKey, Key: key, KeyDo: "delete", At: at}
+	}
+	lose := func(n int, at time.Duration) Fault {
+		return Fault{Kind: FaultServer, Server: "failover", LoseLast: n, At: at}
+	}
+	restart := Fault{Kind: FaultServer, Server: "restart", At: sec}
+	for _, c := range []struct {
+		rule   string
+		faults []Fault
+		left   string // of a, b, c and d, written in this order; c has 500 ms to live
+	}{
+		{"nothing is lost", []Fault{lose(0, sec)}, "a b d"},
+		{"a key that ran out is a write", []Fault{lose(2, sec)}, "a b"},
+		{"a second one loses what the first one left", []Fault{lose(3, sec), lose(2, sec)}, ""},
+		{"and a third", []Fault{lose(3, sec), lose(1, sec), lose(1, sec)}, ""},
+		{"a key that ran out and one that was deleted are two", []Fault{del("a", sec), lose(2, 2*sec)}, "a b d"},
+		{"what an operator deletes comes back", []Fault{del("a", sec), lose(1, 2*sec)}, "a b d"},
+		{"the last of two deletions comes back", []Fault{del("a", sec), del("b", sec), lose(1, 2*sec)}, "b d"},
+		{"both come back", []Fault{del("a", sec), del("b", sec), lose(2, 2*sec)}, "a b d"},
+		{"what a restart lost comes back", []Fault{restart, lose(1, 2*sec)}, "a b d"},
+		{"a restart and a deletion before it", []Fault{del("a", sec), restart, lose(1, 2*sec)}, "b d"},
+		{"a deletion of no key is no write", []Fault{del("x", sec), lose(2, 2*sec)}, "a b"},
+	} {
+		t.Run(c.rule, func(t *testing.T) {
+			var got []string
+			newStage(c.faults...).does("a/1", func(th *Thread, client *redis.Client) {
+				ctx := context.Background()
+				for _, k := range []string{"a", "b"} {
+					client.Set(ctx, k, 1, 0)
+				}
+				client.Set(ctx, "c", 1, 500*ms)
+				client.Set(ctx, "d", 1, 0)
+				th.At(4 * sec)
+				client.Ping(ctx)
+				got = client.Keys(ctx, "*").Val()
+			}).run(NewHost(t))
+			equal(t, "left", strings.Join(got, " "), c.left)
+		})
+	}
+}
+
 func TestAFlushOfTheScriptCacheKeepsDataAndConnections(t *testing.T) {
 	script := redis.NewScript("return redis.call('incr', KEYS[1])")
 	var got []string
@@ -543,9 +589,6 @@ func TestTheWallClockOfAProcess(t *testing.T) {
 		})
 	}
 }
-
-// The tests from here on say what is right and fail today: each one's Skip
-// goes with the repair.
 
 func TestAPauseEndsWhateverElseStrikesAtItsInstant(t *testing.T) {
 	for name, faults := range map[string][]Fault{
