@@ -57,6 +57,34 @@ func TestACrashedProcessTakesNoStepAndGetsNoMessage(t *testing.T) {
 	equal(t, "events of a from the crash on", strings.Join(got, ", "), "fault , exec , lost process dead")
 }
 
+func TestWhatACrashedProcessSent(t *testing.T) {
+	for _, c := range []struct {
+		rule string
+		sent time.Duration
+		want string // what another process reads afterwards
+	}{
+		{"is executed when its answer was under way", time.Second - oneWay*3/2, "1"},
+		{"is executed when it was under way itself", time.Second - oneWay/2, "1"},
+		{"is not when a timer would send it afterwards", time.Second + oneWay, ""},
+	} {
+		t.Run(c.rule, func(t *testing.T) {
+			var got string
+			newStage(Fault{Kind: FaultCrash, At: time.Second, Processes: []string{"a"}}).
+				does("a/1", func(th *Thread, client *redis.Client) {
+					_ = operate(th, func(ctx context.Context) error {
+						time.Sleep(c.sent)
+						return client.Incr(ctx, "n").Err()
+					})
+				}).
+				does("b/1", func(th *Thread, client *redis.Client) {
+					th.At(2 * time.Second)
+					got = client.Get(context.Background(), "n").Val()
+				}).run(NewHost(t))
+			equal(t, "n", got, c.want)
+		})
+	}
+}
+
 func TestTheSubscriptionOfACrashedProcessEndsAtTheServer(t *testing.T) {
 	var before, after int64
 	newStage(Fault{Kind: FaultCrash, At: time.Second, Processes: []string{"a"}}).
@@ -176,6 +204,47 @@ func TestAPartition(t *testing.T) {
 	}
 }
 
+func TestPartitionsOfSeveral(t *testing.T) {
+	cut := func(from, length time.Duration, who ...string) Fault {
+		return Fault{Kind: FaultPartition, At: from, For: length, Processes: who}
+	}
+	sec := time.Second
+	for _, c := range []struct {
+		rule   string
+		faults []Fault
+		want   map[string]string // what each second from 1.5 s on answers
+	}{
+		{"one fault, two processes", []Fault{cut(sec, sec, "a", "b")}, map[string]string{"a": "timeout ok ok ok", "b": "timeout ok ok ok"}},
+		{"two that overlap end with the later one", []Fault{cut(sec, 3*sec, "a"), cut(2*sec, sec, "a", "b")},
+			map[string]string{"a": "timeout timeout timeout ok", "b": "ok timeout ok ok"}},
+		{"two in a row", []Fault{cut(sec, sec, "a"), cut(3*sec, sec, "a")}, map[string]string{"a": "timeout ok timeout ok", "b": "ok ok ok ok"}},
+	} {
+		t.Run(c.rule, func(t *testing.T) {
+			got := map[string][]string{}
+			s := newStage(c.faults...)
+			s.client = func(o *redis.Options) { o.ReadTimeout, o.MaxIdleConns = 100*ms, 1 }
+			for name := range c.want {
+				s.does(name+"/1", func(th *Thread, client *redis.Client) {
+					for i := range 4 {
+						th.At(time.Duration(i)*sec + 500*ms)
+						client.Ping(context.Background()) // dials when it can
+						th.At(time.Duration(i)*sec + 1500*ms)
+						kind := kindOf(client.Incr(context.Background(), "n").Err())
+						if kind == "unreachable" { // the last one cost the connection
+							kind = "timeout"
+						}
+						got[name] = append(got[name], kind)
+					}
+				})
+			}
+			s.run(NewHost(t))
+			for name, want := range c.want {
+				equal(t, name, strings.Join(got[name], " "), want)
+			}
+		})
+	}
+}
+
 func TestAPublishedMessageIsLostInAPartition(t *testing.T) {
 	var got []string
 	newStage(Fault{Kind: FaultPartition, At: time.Second, For: time.Second, Processes: []string{"a"}}).
@@ -274,6 +343,139 @@ func TestARule(t *testing.T) {
 			if c.rule.Do == "hold" {
 				equal(t, "the held one executed", at(runs[len(runs)-1]), until+oneWay)
 			}
+		})
+	}
+}
+
+// A client that sends again by itself meets a rule as often as it sends.
+func TestARuleCountsWhatAClientRepeats(t *testing.T) {
+	for _, c := range []struct {
+		rule string
+		when When
+		want string
+		runs int
+	}{
+		{"the first request is lost, the second runs", When{Direction: "request", Nth: 1}, "ok@104ms", 1},
+		{"the first reply is lost, the command runs again", When{Direction: "reply", Nth: 1}, "ok@104ms", 2},
+		{"the second is none of the first command", When{Direction: "reply", Nth: 2}, "ok@2ms", 1},
+		{"every one is lost, the repeats too", When{Direction: "reply"}, "timeout@304ms", 3},
+		{"every second", When{Direction: "request", Every: 2}, "ok@2ms", 1},
+	} {
+		t.Run(c.rule, func(t *testing.T) {
+			var got string
+			s := newStage(Fault{Kind: FaultRule, Do: "drop", When: c.when}).does("a/1", func(th *Thread, client *redis.Client) {
+				got = timed(th, func(ctx context.Context) error { return client.Incr(ctx, "n").Err() })
+			})
+			s.client = func(o *redis.Options) {
+				o.ReadTimeout, o.MaxRetries, o.MinRetryBackoff, o.MaxRetryBackoff = 100*ms, 2, 2*ms, 2*ms
+			}
+			r := s.run(NewHost(t))
+			equal(t, "ended", got, c.want)
+			equal(t, "executed", len(pick(r, ofKind(model.KindExec))), c.runs)
+		})
+	}
+}
+
+func TestAHeldMessageGoesOnAtTheEndOfItsRule(t *testing.T) {
+	for _, c := range []struct {
+		direction string
+		ran       time.Duration
+		want      string
+	}{
+		{"request", time.Second + oneWay, "ok@502ms"},
+		{"reply", 500*ms + oneWay, "ok@501ms"},
+	} {
+		t.Run(c.direction, func(t *testing.T) {
+			var got, other string
+			r := newStage(Fault{Kind: FaultRule, Do: "hold", Until: new(time.Second), When: When{Process: "a", Direction: c.direction}}).
+				does("a/1", func(th *Thread, client *redis.Client) {
+					th.At(500 * ms)
+					got = timed(th, func(ctx context.Context) error { return client.Incr(ctx, "n").Err() })
+				}).
+				does("b/1", func(th *Thread, client *redis.Client) {
+					th.At(600 * ms)
+					other = timed(th, func(ctx context.Context) error { return client.Ping(ctx).Err() })
+				}).run(NewHost(t))
+			equal(t, "the held one", got, c.want)
+			equal(t, "another process", other, "ok@2ms")
+			equal(t, "executed", at(pick(r, func(e model.Event) bool { return e.Kind == model.KindExec && e.Process == "a" })[0]), c.ran)
+		})
+	}
+}
+
+// a listens from the start on, and again when its connection is lost; b
+// publishes at 0.5 ms, 1 s, 2 s and 3 s.
+func TestASubscriptionLostBeforeThePublish(t *testing.T) {
+	rule := func(do string, when When) []Fault {
+		when.Process = "a"
+		return []Fault{{Kind: FaultRule, Do: do, When: when}}
+	}
+	for _, c := range []struct {
+		name      string
+		faults    []Fault
+		heard     string // by a
+		receivers string // told to b
+	}{
+		{"nothing is lost", nil, "subscribed@2ms 0@2.5ms 1@1.002s 2@2.002s 3@3.002s", "[1 1 1 1]"},
+		{"the SUBSCRIBE is dropped", rule("drop", When{Command: "SUBSCRIBE", Direction: "request"}), "timeout@5s", "[0 0 0 0]"},
+		{"its acknowledgement is dropped", rule("drop", When{Command: "SUBSCRIBE", Direction: "reply"}), "0@2.5ms 1@1.002s 2@2.002s 3@3.002s", "[1 1 1 1]"},
+		{"its acknowledgement resets the connection", rule("reset", When{Channel: "ch", Nth: 2}),
+			"reset@1ms subscribed@3ms 1@1.002s 2@2.002s 3@3.002s", "[0 1 1 1]"},
+		{"the server restarts", []Fault{{Kind: FaultServer, Server: "restart", KeepData: true, At: 1500 * ms}},
+			"subscribed@2ms 0@2.5ms 1@1.002s reset@1.5s subscribed@1.502s 2@2.002s 3@3.002s", "[1 1 1 1]"},
+		{"the server restarts as b publishes", []Fault{{Kind: FaultServer, Server: "restart", KeepData: true, At: 2*time.Second + oneWay/2}},
+			"subscribed@2ms 0@2.5ms 1@1.002s reset@2.0005s subscribed@2.0025s 3@3.002s", "[1 1 reset 1]"},
+		{"the server fails over", []Fault{{Kind: FaultServer, Server: "failover", At: 1500 * ms}},
+			"subscribed@2ms 0@2.5ms 1@1.002s reset@1.5s subscribed@1.502s 2@2.002s 3@3.002s", "[1 1 1 1]"},
+		{"a message resets the connection", rule("reset", When{Channel: "c*", Direction: "reply", Nth: 3}),
+			"subscribed@2ms 0@2.5ms reset@1.001s subscribed@1.003s 2@2.002s 3@3.002s", "[1 1 1 1]"},
+		{"a partition, which nobody notices", []Fault{{Kind: FaultPartition, Processes: []string{"a"}, At: 500 * ms, For: 2 * time.Second}},
+			"subscribed@2ms 0@2.5ms 3@3.002s", "[1 1 1 1]"},
+		{"messages are dropped", rule("drop", When{Channel: "ch", Direction: "reply", Every: 2}), "subscribed@2ms 1@1.002s 3@3.002s", "[1 1 1 1]"},
+		{"a crash", []Fault{{Kind: FaultCrash, Processes: []string{"a"}, At: 1500 * ms}}, "subscribed@2ms 0@2.5ms 1@1.002s", "[1 1 0 0]"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			var heard, receivers []string
+			s := newStage(c.faults...).does("a/1", func(th *Thread, client *redis.Client) {
+				ctx := context.Background()
+				sub := client.Subscribe(ctx, "ch")
+				defer sub.Close()
+				for end := 5 * time.Second; clock(th) < end; {
+					m, err := sub.ReceiveTimeout(ctx, end-clock(th))
+					if clock(th) > end {
+						break // of a dead process, at the end of the run
+					}
+					what := kindOf(err)
+					switch m := m.(type) {
+					case *redis.Subscription:
+						what = "subscribed"
+					case *redis.Message:
+						what = m.Payload
+					}
+					heard = append(heard, fmt.Sprintf("%s@%v", what, clock(th)))
+				}
+			}).does("b/1", func(th *Thread, client *redis.Client) {
+				for i, at := range []time.Duration{oneWay / 2, time.Second, 2 * time.Second, 3 * time.Second} {
+					if i > 0 {
+						th.At(at - 10*ms)
+						client.Ping(context.Background()) // on a connection that a restart cut
+					}
+					th.At(at)
+					n, err := client.Publish(context.Background(), "ch", i).Result()
+					if err != nil {
+						receivers = append(receivers, kindOf(err))
+						continue
+					}
+					receivers = append(receivers, fmt.Sprint(n))
+				}
+			})
+			s.run(NewHost(t))
+			text := strings.Join(heard, " ")
+			if c.heard != "timeout@5s" {
+				text = strings.TrimSuffix(text, " timeout@5s")
+			}
+			equal(t, "heard", text, c.heard)
+			equal(t, "receivers", fmt.Sprint(receivers), c.receivers)
 		})
 	}
 }
@@ -548,6 +750,24 @@ func TestAStalledServerAnswersAtTheEnd(t *testing.T) {
 	equal(t, "a", a, "ok@1.501s")
 	equal(t, "b", b, "ok@2ms")
 	equal(t, "executed", at(pick(r, func(e model.Event) bool { return e.Kind == model.KindExec && e.Process == "a" })[0]), 3*time.Second)
+}
+
+// A client's patience does not stop with the server, and what it gave up runs
+// all the same.
+func TestAStallLongerThanTheReadTimeout(t *testing.T) {
+	var got []string
+	s := newStage(Fault{Kind: FaultServer, Server: "stall", At: time.Second, For: 2 * time.Second}).
+		does("a/1", func(th *Thread, c *redis.Client) {
+			th.At(1500 * ms)
+			for range 2 {
+				got = append(got, timed(th, func(ctx context.Context) error { return c.Incr(ctx, "n").Err() }))
+			}
+			th.At(4 * time.Second)
+			got = append(got, c.Get(context.Background(), "n").Val())
+		})
+	s.client = func(o *redis.Options) { o.ReadTimeout = time.Second }
+	s.run(NewHost(t))
+	equal(t, "two INCRs, and the value", strings.Join(got, " "), "timeout@1s ok@501ms 2")
 }
 
 func TestTheWallClockOfAProcess(t *testing.T) {
