@@ -176,6 +176,7 @@ func TestAPartition(t *testing.T) {
 		{"a request on an open connection is lost", 1500 * time.Millisecond, true, "timeout@100ms", []string{"request partition"}},
 		{"a request under way is lost", time.Second - oneWay/2, true, "timeout@100ms", []string{"request partition"}},
 		{"a reply under way is lost", time.Second - oneWay*3/2, true, "timeout@100ms", []string{"reply partition"}},
+		{"a request of its last moment is lost", 3*time.Second - oneWay/2, true, "timeout@100ms", []string{"request partition"}},
 		{"it heals", 3 * time.Second, true, "ok@2ms", nil},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -250,12 +251,13 @@ func TestAPublishedMessageIsLostInAPartition(t *testing.T) {
 	newStage(Fault{Kind: FaultPartition, At: time.Second, For: time.Second, Processes: []string{"a"}}).
 		does("a/1", func(th *Thread, c *redis.Client) { got = listen(th, c, "ch", 4*time.Second) }).
 		does("b/1", func(th *Thread, c *redis.Client) {
-			for i := range 3 {
-				th.At(time.Duration(i)*time.Second + 500*time.Millisecond)
+			// The third leaves the server in the last moment of the partition.
+			for i, at := range []time.Duration{500 * ms, 1500 * ms, 2*time.Second - oneWay*3/2, 2500 * ms} {
+				th.At(at)
 				c.Publish(context.Background(), "ch", i)
 			}
 		}).run(NewHost(t))
-	equal(t, "received", fmt.Sprint(got), "[0@502ms 2@2.502s]")
+	equal(t, "received", fmt.Sprint(got), "[0@502ms 3@2.502s]")
 }
 
 // listen subscribes and gives what arrived, and when, until some time.
@@ -738,7 +740,9 @@ func TestAFlushOfTheScriptCacheKeepsDataAndConnections(t *testing.T) {
 
 func TestAStalledServerAnswersAtTheEnd(t *testing.T) {
 	var a, b string
-	r := newStage(Fault{Kind: FaultServer, Server: "stall", At: time.Second, For: 2 * time.Second}).
+	r := newStage(
+		Fault{Kind: FaultServer, Server: "stall", At: time.Second, For: 2 * time.Second},
+		Fault{Kind: FaultServer, Server: "stall", At: 1200 * ms, For: 500 * ms}). // ends within the first
 		does("a/1", func(th *Thread, c *redis.Client) {
 			th.At(1500 * time.Millisecond)
 			a = timed(th, func(ctx context.Context) error { return c.Ping(ctx).Err() })
