@@ -927,12 +927,29 @@ func TestARuleThatAlwaysHitsDoesNotPutOffTheCalm(t *testing.T) {
 }
 
 func TestAGlobMatchesAsRedisDoes(t *testing.T) {
-	var got []string
-	newStage(Fault{Kind: FaultKey, KeyDo: "delete", Key: "lock:*", At: time.Second}).
-		does("a/1", func(th *Thread, c *redis.Client) {
-			c.Set(context.Background(), "lock:a/b", 1, 0)
-			th.At(2 * time.Second)
-			got = c.Keys(context.Background(), "*").Val()
-		}).run(NewHost(t))
-	equal(t, "left", len(got), 0)
+	for glob, left := range map[string]string{
+		"lock:*":     "other {lock:a}:queue",
+		"*{lock:a}*": "lock:a lock:a/b lock:b other",
+		"lock:?":     "lock:a/b other {lock:a}:queue",
+		"lock:[b-z]": "lock:a lock:a/b other {lock:a}:queue",
+		"lock:[^a]":  "lock:a lock:a/b other {lock:a}:queue",
+		`lock\:a`:    "lock:a/b lock:b other {lock:a}:queue",
+		"lock:a":     "lock:a/b lock:b other {lock:a}:queue",
+		"Lock:*":     "lock:a lock:a/b lock:b other {lock:a}:queue",
+		"*":          "",
+	} {
+		t.Run(glob, func(t *testing.T) {
+			var got []string
+			newStage(Fault{Kind: FaultKey, KeyDo: "delete", Key: glob, At: time.Second}).
+				does("a/1", func(th *Thread, c *redis.Client) {
+					for _, k := range []string{"lock:a", "lock:a/b", "lock:b", "{lock:a}:queue", "other"} {
+						c.Set(context.Background(), k, 1, 0)
+					}
+					th.At(2 * time.Second)
+					got = c.Keys(context.Background(), "*").Val()
+				}).run(NewHost(t))
+			slices.Sort(got)
+			equal(t, "left", strings.Join(got, " "), left)
+		})
+	}
 }
