@@ -70,10 +70,10 @@ func Needs(h *sim.Host, f Failure) (Group, int) {
 	s := newShrinker(h, f, math.MaxInt)
 	s.any = true
 	if !s.begin() {
-		return Group{Judge: f.Finding.Judge, Class: f.Finding.Class, Op: kindOf(f.Verdict, f.Finding), Faults: kinds(f.Verdict.Scenario)}, s.runs[phaseAgain]
+		return Group{Judge: f.Finding.Judge, Class: f.Finding.Class, Op: kindOf(f.Verdict, f.Finding), Faults: faultKinds(f.Verdict.Scenario)}, s.runs[phaseAgain]
 	}
 	s.thin(needCuts)
-	return Group{Judge: f.Finding.Judge, Class: f.Finding.Class, Op: kindOf(s.best.verdict, s.best.finding), Faults: kinds(s.best.verdict.Scenario)}, s.runs[phaseAgain]
+	return Group{Judge: f.Finding.Judge, Class: f.Finding.Class, Op: kindOf(s.best.verdict, s.best.finding), Faults: faultKinds(s.best.verdict.Scenario)}, s.runs[phaseAgain]
 }
 
 // needCuts take out what the world does to a run.
@@ -92,8 +92,8 @@ func needCuts(root *yaml.Node) []cut {
 	return cuts
 }
 
-// kinds names what the world does to a run, without names and times.
-func kinds(sc *scenarios.Scenario) []string {
+// faultKinds names what the world does to a run, without names and times.
+func faultKinds(sc *scenarios.Scenario) []string {
 	out := []string{}
 	for _, f := range sc.Faults {
 		out = append(out, kindOfFault(f.Fault))

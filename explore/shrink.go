@@ -137,7 +137,7 @@ type candidate struct {
 
 func newShrinker(h *sim.Host, f Failure, budget int) *shrinker {
 	return &shrinker{
-		host: h, from: f, op: kindOf(f.Verdict, f.Finding), kinds: kinds(f.Verdict.Scenario), claim: f.Finding.Judge == model.JudgeWant,
+		host: h, from: f, op: kindOf(f.Verdict, f.Finding), kinds: faultKinds(f.Verdict.Scenario), claim: f.Finding.Judge == model.JudgeWant,
 		left: budget, tried: map[string]bool{}, phase: phaseAgain, runs: map[string]int{}, did: map[string]string{},
 	}
 }
@@ -246,7 +246,7 @@ func (s *shrinker) consider(tree *yaml.Node, seed uint64, decisions sim.Decision
 	if err != nil {
 		return false
 	}
-	if slices.ContainsFunc(kinds(sc), func(k string) bool { return !slices.Contains(s.kinds, k) }) {
+	if slices.ContainsFunc(faultKinds(sc), func(k string) bool { return !slices.Contains(s.kinds, k) }) {
 		return false
 	}
 	c := &candidate{tree: tree, seed: seed, decisions: decisions}
@@ -727,10 +727,10 @@ func (s *shrinker) finish() Failure {
 		switch {
 		case last == seedsShown:
 			best.seed = 1
-			set(tree, "seeds", scalar(seedsText(1, last)))
+			set(tree, "seeds", scalar(fmt.Sprintf("1..%d", last)))
 			s.did[phaseFile] = fmt.Sprintf("every seed of 1..%d shows it", last)
 		default:
-			set(tree, "seeds", scalar(seedsText(best.seed, best.seed)))
+			set(tree, "seeds", scalar(fmt.Sprint(best.seed)))
 			s.did[phaseFile] = fmt.Sprintf("seed %d shows it", best.seed)
 		}
 	} else {

@@ -2,7 +2,6 @@ package explore
 
 import (
 	"fmt"
-	"strconv"
 	"strings"
 	"unicode"
 
@@ -160,12 +159,4 @@ func fold(text, indent string, width int) string {
 	}
 	b.WriteString(indent + line + "\n")
 	return b.String()
-}
-
-// seedsText is what stands after seeds.
-func seedsText(first, last uint64) string {
-	if first == last {
-		return strconv.FormatUint(first, 10)
-	}
-	return fmt.Sprintf("%d..%d", first, last)
 }
