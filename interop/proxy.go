@@ -23,6 +23,7 @@ type Proxy struct {
 
 	target string
 	born   time.Time
+	ports  *strings.Replacer // what is told of a cluster's nodes; nil: as it is
 
 	mu      sync.Mutex
 	rule    func(Sent) Verdict
@@ -103,8 +104,33 @@ func StartProxy(t testing.TB, target string) *Proxy {
 	return p
 }
 
-// again is another proxy to the same server.
-func (p *Proxy) again(t testing.TB) *Proxy { return StartProxy(t, p.target) }
+// proxiesAgain are other proxies to the same servers. Where these name one
+// another, as the nodes of a cluster do, clients are told of the new ones.
+func proxiesAgain(t testing.TB, first []*Proxy) []*Proxy {
+	var again []*Proxy
+	var renamed []string
+	for _, p := range first {
+		a := StartProxy(t, p.target)
+		_, from, _ := net.SplitHostPort(p.Addr)
+		_, to, _ := net.SplitHostPort(a.Addr)
+		if len(from) != len(to) {
+			t.Fatalf("ports %s and %s are not of one length: a bulk string would have another", from, to)
+		}
+		again, renamed = append(again, a), append(renamed, from, to)
+	}
+	for _, a := range again {
+		a.ports = strings.NewReplacer(renamed...)
+	}
+	return again
+}
+
+// rename names the clients' own proxies in what a cluster says of its nodes.
+func (p *Proxy) rename(command string, raw []byte) []byte {
+	if p.ports == nil || !strings.EqualFold(command, "CLUSTER") && !bytes.HasPrefix(raw, []byte("-MOVED")) {
+		return raw
+	}
+	return []byte(p.ports.Replace(string(raw)))
+}
 
 // Rule says from now on what becomes of each command; nil lets all pass.
 func (p *Proxy) Rule(rule func(Sent) Verdict) {
@@ -160,6 +186,7 @@ type proxied struct {
 // from the server.
 type expected struct {
 	index   int
+	name    string
 	verdict Verdict
 	forged  []byte
 }
@@ -186,7 +213,7 @@ func (x *proxied) up() {
 			x.proxy.answered(s.Index, "")
 			return
 		}
-		e := &expected{index: s.Index, verdict: v}
+		e := &expected{index: s.Index, name: words[0], verdict: v}
 		if v.Error != "" {
 			e.forged = []byte("-" + v.Error + "\r\n")
 		}
@@ -252,6 +279,7 @@ func (x *proxied) down() {
 			}
 			continue
 		}
+		raw = x.proxy.rename(e.name, raw)
 		x.proxy.answered(e.index, string(raw))
 		switch v := e.verdict; {
 		case v.Cut:

@@ -184,10 +184,7 @@ func compareLines(t *testing.T, rel *redisson.Release, topology redisson.Topolog
 			case watchdog == -1:
 				watchdog = 0
 			}
-			var via []*Proxy
-			for _, p := range first {
-				via = append(via, p.again(t))
-			}
+			via := proxiesAgain(t, first)
 			return make(via[0], settings{watchdog: watchdog, topology: topology, replicas: via[1:]})
 		}}
 	}

@@ -25,7 +25,7 @@ func Builtin() ([]*Scenario, error) {
 		if err != nil {
 			return nil, err
 		}
-		sc, err := Parse(file, text, canonical)
+		sc, err := Load(file, text)
 		if err != nil {
 			return nil, err
 		}
@@ -55,5 +55,8 @@ func Find(nameOrFile string) (*Scenario, error) {
 		}
 		return nil, fmt.Errorf("read the scenario: %w", err)
 	}
-	return Parse(path.Clean(nameOrFile), text, canonical)
+	return Load(path.Clean(nameOrFile), text)
 }
+
+// Load reads a scenario from its text; file is what errors call it.
+func Load(file string, text []byte) (*Scenario, error) { return Parse(file, text, canonical) }

@@ -1,6 +1,7 @@
 package scenarios
 
 import (
+	"path"
 	"slices"
 	"strings"
 	"time"
@@ -55,7 +56,11 @@ func (l *loader) fault(n *yaml.Node) Fault {
 			l.notEmpty(f["partition"], "name the processes to cut off")
 		}
 		for _, name := range names {
-			fault.Processes = append(fault.Processes, l.process(name))
+			p := l.process(name)
+			if p != "" && slices.Contains(fault.Processes, p) {
+				l.fail(name, "%s is named already", p)
+			}
+			fault.Processes = append(fault.Processes, p)
 		}
 	case sim.FaultServer:
 		fault.KeepData = l.boolean(f["keep_data"])
@@ -64,7 +69,7 @@ func (l *loader) fault(n *yaml.Node) Fault {
 			l.fail(f["lose_last"], "lose_last belongs to a server without replicas; with them a failover loses what had not reached the one that it promotes, which server: {lag} decides")
 		}
 	case sim.FaultKey:
-		fault.Key = l.filled(f["key"])
+		fault.Key = l.glob(f["key"])
 		fault.KeyDo = l.word(f["do"], "do", "a key fault", "delete", "expire")
 	case sim.FaultRule:
 		l.rule(n, f, &fault)
@@ -126,9 +131,9 @@ func (l *loader) rule(n *yaml.Node, f map[string]*yaml.Node, fault *Fault) {
 	fault.When = sim.When{
 		Process:   l.process(w["process"]),
 		Direction: l.word(w["direction"], "direction", "when", "request", "reply"),
-		Command:   strings.ToUpper(l.filled(w["command"])),
+		Command:   l.command(w["command"]),
 		Script:    l.word(w["script"], "script", "when", "acquire", "unlock", "renew", "force_unlock", "leave"),
-		Channel:   l.filled(w["channel"]),
+		Channel:   l.glob(w["channel"]),
 		Nth:       l.count(1)(w["nth"]),
 		Every:     l.count(1)(w["every"]),
 	}
@@ -142,6 +147,9 @@ func (l *loader) rule(n *yaml.Node, f map[string]*yaml.Node, fault *Fault) {
 	}
 	fault.Do = l.word(f["do"], "do", "a rule", "drop", "delay", "hold", "reset", "error")
 	fault.With = l.filled(f["with"])
+	if strings.ContainsAny(fault.With, "\r\n") {
+		l.fail(f["with"], "an error of the server is one line")
+	}
 	for field, owner := range map[string]string{"for": "delay", "with": "error"} {
 		switch {
 		case fault.Do == owner && f[field] == nil:
@@ -150,4 +158,22 @@ func (l *loader) rule(n *yaml.Node, f map[string]*yaml.Node, fault *Fault) {
 			l.fail(f[field], "%s belongs to do: %s, not to do: %s", field, owner, fault.Do)
 		}
 	}
+}
+
+// command reads the name of a command, in upper or lower case.
+func (l *loader) command(n *yaml.Node) string {
+	text := strings.ToUpper(l.filled(n))
+	if text != "" && !slices.Contains(sim.Commands, text) {
+		l.unknown(n, "command", text, "when", sim.Commands)
+	}
+	return text
+}
+
+// glob reads a pattern of keys or channels.
+func (l *loader) glob(n *yaml.Node) string {
+	text := l.filled(n)
+	if _, err := path.Match(text, ""); err != nil {
+		l.fail(n, `%s is no glob: a class such as [abc] is not closed or has nothing in it, or a \ stands at the end; \[ is the letter itself`, quote(text))
+	}
+	return text
 }

@@ -19,6 +19,8 @@ const (
 	maxThreads  = 4096    // of all processes together
 	maxReplicas = 16
 	maxErrors   = 20 // reported for one file
+	// maxDuration keeps every instant within the 292 years that nanoseconds count.
+	maxDuration = 10 * 365 * 24 * time.Hour
 )
 
 const (

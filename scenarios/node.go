@@ -294,6 +294,9 @@ func (l *loader) words(n *yaml.Node, what, where string, known []string) []strin
 }
 
 func (l *loader) boolean(n *yaml.Node) bool {
+	if _, ok := l.scalar(n, "true or false"); !ok {
+		return false
+	}
 	return l.word(n, "value", "a field that is true or false", "true", "false") == "true"
 }
 
@@ -348,7 +351,11 @@ func (l *loader) signed(n *yaml.Node) Duration { return l.durationFrom(math.MinI
 
 func (l *loader) parseDuration(n *yaml.Node, text string) (Duration, bool) {
 	d, err := time.ParseDuration(text)
-	if err == nil {
+	switch {
+	case err == nil && d.Abs() > maxDuration:
+		l.fail(n, "%s is too long: at most %gh, ten years", quote(text), maxDuration.Hours())
+		return 0, false
+	case err == nil:
 		return d, true
 	}
 	if _, numeric := strconv.ParseFloat(text, 64); numeric == nil {

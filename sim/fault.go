@@ -86,7 +86,7 @@ func (w *World) plan(faults []Fault) {
 			continue
 		}
 		if f.Kind == FaultServer && f.Server == "failover" && w.cfg.Replicas == 0 {
-			w.server.keep = max(w.server.keep, f.LoseLast+1)
+			w.server.keep = max(w.server.keep, 1) + f.LoseLast
 		}
 		w.faultsDue++
 		w.sched.add(int64(f.At), classFault, func() {
@@ -137,6 +137,7 @@ func (w *World) strike(f Fault) {
 				w.record(model.Event{Kind: model.KindExpire, Key: k})
 			}
 		}
+		w.server.snapshot()
 		w.server.replicate()
 		w.observe(0)
 		w.server.planExpiry()

@@ -57,6 +57,34 @@ func TestACrashedProcessTakesNoStepAndGetsNoMessage(t *testing.T) {
 	equal(t, "events of a from the crash on", strings.Join(got, ", "), "fault , exec , lost process dead")
 }
 
+func TestWhatACrashedProcessSent(t *testing.T) {
+	for _, c := range []struct {
+		rule string
+		sent time.Duration
+		want string // what another process reads afterwards
+	}{
+		{"is executed when its answer was under way", time.Second - oneWay*3/2, "1"},
+		{"is executed when it was under way itself", time.Second - oneWay/2, "1"},
+		{"is not when a timer would send it afterwards", time.Second + oneWay, ""},
+	} {
+		t.Run(c.rule, func(t *testing.T) {
+			var got string
+			newStage(Fault{Kind: FaultCrash, At: time.Second, Processes: []string{"a"}}).
+				does("a/1", func(th *Thread, client *redis.Client) {
+					_ = operate(th, func(ctx context.Context) error {
+						time.Sleep(c.sent)
+						return client.Incr(ctx, "n").Err()
+					})
+				}).
+				does("b/1", func(th *Thread, client *redis.Client) {
+					th.At(2 * time.Second)
+					got = client.Get(context.Background(), "n").Val()
+				}).run(NewHost(t))
+			equal(t, "n", got, c.want)
+		})
+	}
+}
+
 func TestTheSubscriptionOfACrashedProcessEndsAtTheServer(t *testing.T) {
 	var before, after int64
 	newStage(Fault{Kind: FaultCrash, At: time.Second, Processes: []string{"a"}}).
@@ -148,6 +176,7 @@ func TestAPartition(t *testing.T) {
 		{"a request on an open connection is lost", 1500 * time.Millisecond, true, "timeout@100ms", []string{"request partition"}},
 		{"a request under way is lost", time.Second - oneWay/2, true, "timeout@100ms", []string{"request partition"}},
 		{"a reply under way is lost", time.Second - oneWay*3/2, true, "timeout@100ms", []string{"reply partition"}},
+		{"a request of its last moment is lost", 3*time.Second - oneWay/2, true, "timeout@100ms", []string{"request partition"}},
 		{"it heals", 3 * time.Second, true, "ok@2ms", nil},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -176,17 +205,59 @@ func TestAPartition(t *testing.T) {
 	}
 }
 
+func TestPartitionsOfSeveral(t *testing.T) {
+	cut := func(from, length time.Duration, who ...string) Fault {
+		return Fault{Kind: FaultPartition, At: from, For: length, Processes: who}
+	}
+	sec := time.Second
+	for _, c := range []struct {
+		rule   string
+		faults []Fault
+		want   map[string]string // what each second from 1.5 s on answers
+	}{
+		{"one fault, two processes", []Fault{cut(sec, sec, "a", "b")}, map[string]string{"a": "timeout ok ok ok", "b": "timeout ok ok ok"}},
+		{"two that overlap end with the later one", []Fault{cut(sec, 3*sec, "a"), cut(2*sec, sec, "a", "b")},
+			map[string]string{"a": "timeout timeout timeout ok", "b": "ok timeout ok ok"}},
+		{"two in a row", []Fault{cut(sec, sec, "a"), cut(3*sec, sec, "a")}, map[string]string{"a": "timeout ok timeout ok", "b": "ok ok ok ok"}},
+	} {
+		t.Run(c.rule, func(t *testing.T) {
+			got := map[string][]string{}
+			s := newStage(c.faults...)
+			s.client = func(o *redis.Options) { o.ReadTimeout, o.MaxIdleConns = 100*ms, 1 }
+			for name := range c.want {
+				s.does(name+"/1", func(th *Thread, client *redis.Client) {
+					for i := range 4 {
+						th.At(time.Duration(i)*sec + 500*ms)
+						client.Ping(context.Background()) // dials when it can
+						th.At(time.Duration(i)*sec + 1500*ms)
+						kind := kindOf(client.Incr(context.Background(), "n").Err())
+						if kind == "unreachable" { // the last one cost the connection
+							kind = "timeout"
+						}
+						got[name] = append(got[name], kind)
+					}
+				})
+			}
+			s.run(NewHost(t))
+			for name, want := range c.want {
+				equal(t, name, strings.Join(got[name], " "), want)
+			}
+		})
+	}
+}
+
 func TestAPublishedMessageIsLostInAPartition(t *testing.T) {
 	var got []string
 	newStage(Fault{Kind: FaultPartition, At: time.Second, For: time.Second, Processes: []string{"a"}}).
 		does("a/1", func(th *Thread, c *redis.Client) { got = listen(th, c, "ch", 4*time.Second) }).
 		does("b/1", func(th *Thread, c *redis.Client) {
-			for i := range 3 {
-				th.At(time.Duration(i)*time.Second + 500*time.Millisecond)
+			// The third leaves the server in the last moment of the partition.
+			for i, at := range []time.Duration{500 * ms, 1500 * ms, 2*time.Second - oneWay*3/2, 2500 * ms} {
+				th.At(at)
 				c.Publish(context.Background(), "ch", i)
 			}
 		}).run(NewHost(t))
-	equal(t, "received", fmt.Sprint(got), "[0@502ms 2@2.502s]")
+	equal(t, "received", fmt.Sprint(got), "[0@502ms 3@2.502s]")
 }
 
 // listen subscribes and gives what arrived, and when, until some time.
@@ -274,6 +345,139 @@ func TestARule(t *testing.T) {
 			if c.rule.Do == "hold" {
 				equal(t, "the held one executed", at(runs[len(runs)-1]), until+oneWay)
 			}
+		})
+	}
+}
+
+// A client that sends again by itself meets a rule as often as it sends.
+func TestARuleCountsWhatAClientRepeats(t *testing.T) {
+	for _, c := range []struct {
+		rule string
+		when When
+		want string
+		runs int
+	}{
+		{"the first request is lost, the second runs", When{Direction: "request", Nth: 1}, "ok@104ms", 1},
+		{"the first reply is lost, the command runs again", When{Direction: "reply", Nth: 1}, "ok@104ms", 2},
+		{"the second is none of the first command", When{Direction: "reply", Nth: 2}, "ok@2ms", 1},
+		{"every one is lost, the repeats too", When{Direction: "reply"}, "timeout@304ms", 3},
+		{"every second", When{Direction: "request", Every: 2}, "ok@2ms", 1},
+	} {
+		t.Run(c.rule, func(t *testing.T) {
+			var got string
+			s := newStage(Fault{Kind: FaultRule, Do: "drop", When: c.when}).does("a/1", func(th *Thread, client *redis.Client) {
+				got = timed(th, func(ctx context.Context) error { return client.Incr(ctx, "n").Err() })
+			})
+			s.client = func(o *redis.Options) {
+				o.ReadTimeout, o.MaxRetries, o.MinRetryBackoff, o.MaxRetryBackoff = 100*ms, 2, 2*ms, 2*ms
+			}
+			r := s.run(NewHost(t))
+			equal(t, "ended", got, c.want)
+			equal(t, "executed", len(pick(r, ofKind(model.KindExec))), c.runs)
+		})
+	}
+}
+
+func TestAHeldMessageGoesOnAtTheEndOfItsRule(t *testing.T) {
+	for _, c := range []struct {
+		direction string
+		ran       time.Duration
+		want      string
+	}{
+		{"request", time.Second + oneWay, "ok@502ms"},
+		{"reply", 500*ms + oneWay, "ok@501ms"},
+	} {
+		t.Run(c.direction, func(t *testing.T) {
+			var got, other string
+			r := newStage(Fault{Kind: FaultRule, Do: "hold", Until: new(time.Second), When: When{Process: "a", Direction: c.direction}}).
+				does("a/1", func(th *Thread, client *redis.Client) {
+					th.At(500 * ms)
+					got = timed(th, func(ctx context.Context) error { return client.Incr(ctx, "n").Err() })
+				}).
+				does("b/1", func(th *Thread, client *redis.Client) {
+					th.At(600 * ms)
+					other = timed(th, func(ctx context.Context) error { return client.Ping(ctx).Err() })
+				}).run(NewHost(t))
+			equal(t, "the held one", got, c.want)
+			equal(t, "another process", other, "ok@2ms")
+			equal(t, "executed", at(pick(r, func(e model.Event) bool { return e.Kind == model.KindExec && e.Process == "a" })[0]), c.ran)
+		})
+	}
+}
+
+// a listens from the start on, and again when its connection is lost; b
+// publishes at 0.5 ms, 1 s, 2 s and 3 s.
+func TestASubscriptionLostBeforeThePublish(t *testing.T) {
+	rule := func(do string, when When) []Fault {
+		when.Process = "a"
+		return []Fault{{Kind: FaultRule, Do: do, When: when}}
+	}
+	for _, c := range []struct {
+		name      string
+		faults    []Fault
+		heard     string // by a
+		receivers string // told to b
+	}{
+		{"nothing is lost", nil, "subscribed@2ms 0@2.5ms 1@1.002s 2@2.002s 3@3.002s", "[1 1 1 1]"},
+		{"the SUBSCRIBE is dropped", rule("drop", When{Command: "SUBSCRIBE", Direction: "request"}), "timeout@5s", "[0 0 0 0]"},
+		{"its acknowledgement is dropped", rule("drop", When{Command: "SUBSCRIBE", Direction: "reply"}), "0@2.5ms 1@1.002s 2@2.002s 3@3.002s", "[1 1 1 1]"},
+		{"its acknowledgement resets the connection", rule("reset", When{Channel: "ch", Nth: 2}),
+			"reset@1ms subscribed@3ms 1@1.002s 2@2.002s 3@3.002s", "[0 1 1 1]"},
+		{"the server restarts", []Fault{{Kind: FaultServer, Server: "restart", KeepData: true, At: 1500 * ms}},
+			"subscribed@2ms 0@2.5ms 1@1.002s reset@1.5s subscribed@1.502s 2@2.002s 3@3.002s", "[1 1 1 1]"},
+		{"the server restarts as b publishes", []Fault{{Kind: FaultServer, Server: "restart", KeepData: true, At: 2*time.Second + oneWay/2}},
+			"subscribed@2ms 0@2.5ms 1@1.002s reset@2.0005s subscribed@2.0025s 3@3.002s", "[1 1 reset 1]"},
+		{"the server fails over", []Fault{{Kind: FaultServer, Server: "failover", At: 1500 * ms}},
+			"subscribed@2ms 0@2.5ms 1@1.002s reset@1.5s subscribed@1.502s 2@2.002s 3@3.002s", "[1 1 1 1]"},
+		{"a message resets the connection", rule("reset", When{Channel: "c*", Direction: "reply", Nth: 3}),
+			"subscribed@2ms 0@2.5ms reset@1.001s subscribed@1.003s 2@2.002s 3@3.002s", "[1 1 1 1]"},
+		{"a partition, which nobody notices", []Fault{{Kind: FaultPartition, Processes: []string{"a"}, At: 500 * ms, For: 2 * time.Second}},
+			"subscribed@2ms 0@2.5ms 3@3.002s", "[1 1 1 1]"},
+		{"messages are dropped", rule("drop", When{Channel: "ch", Direction: "reply", Every: 2}), "subscribed@2ms 1@1.002s 3@3.002s", "[1 1 1 1]"},
+		{"a crash", []Fault{{Kind: FaultCrash, Processes: []string{"a"}, At: 1500 * ms}}, "subscribed@2ms 0@2.5ms 1@1.002s", "[1 1 0 0]"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			var heard, receivers []string
+			s := newStage(c.faults...).does("a/1", func(th *Thread, client *redis.Client) {
+				ctx := context.Background()
+				sub := client.Subscribe(ctx, "ch")
+				defer sub.Close()
+				for end := 5 * time.Second; clock(th) < end; {
+					m, err := sub.ReceiveTimeout(ctx, end-clock(th))
+					if clock(th) > end {
+						break // of a dead process, at the end of the run
+					}
+					what := kindOf(err)
+					switch m := m.(type) {
+					case *redis.Subscription:
+						what = "subscribed"
+					case *redis.Message:
+						what = m.Payload
+					}
+					heard = append(heard, fmt.Sprintf("%s@%v", what, clock(th)))
+				}
+			}).does("b/1", func(th *Thread, client *redis.Client) {
+				for i, at := range []time.Duration{oneWay / 2, time.Second, 2 * time.Second, 3 * time.Second} {
+					if i > 0 {
+						th.At(at - 10*ms)
+						client.Ping(context.Background()) // on a connection that a restart cut
+					}
+					th.At(at)
+					n, err := client.Publish(context.Background(), "ch", i).Result()
+					if err != nil {
+						receivers = append(receivers, kindOf(err))
+						continue
+					}
+					receivers = append(receivers, fmt.Sprint(n))
+				}
+			})
+			s.run(NewHost(t))
+			text := strings.Join(heard, " ")
+			if c.heard != "timeout@5s" {
+				text = strings.TrimSuffix(text, " timeout@5s")
+			}
+			equal(t, "heard", text, c.heard)
+			equal(t, "receivers", fmt.Sprint(receivers), c.receivers)
 		})
 	}
 }
@@ -469,6 +673,52 @@ func TestAFailoverLosesTheLastWrites(t *testing.T) {
 	}
 }
 
+// Each failover loses the last writes of what the one before it left, and a
+// write is also what no client wrote.
+func TestAFailoverAndWhatWasWrittenBefore(t *testing.T) {
+	sec := time.Second
+	del := func(key string, at time.Duration) Fault {
+		return Fault{Kind: FaultKey, Key: key, KeyDo: "delete", At: at}
+	}
+	lose := func(n int, at time.Duration) Fault {
+		return Fault{Kind: FaultServer, Server: "failover", LoseLast: n, At: at}
+	}
+	restart := Fault{Kind: FaultServer, Server: "restart", At: sec}
+	for _, c := range []struct {
+		rule   string
+		faults []Fault
+		left   string // of a, b, c and d, written in this order; c has 500 ms to live
+	}{
+		{"nothing is lost", []Fault{lose(0, sec)}, "a b d"},
+		{"a key that ran out is a write", []Fault{lose(2, sec)}, "a b"},
+		{"a second one loses what the first one left", []Fault{lose(3, sec), lose(2, sec)}, ""},
+		{"and a third", []Fault{lose(3, sec), lose(1, sec), lose(1, sec)}, ""},
+		{"a key that ran out and one that was deleted are two", []Fault{del("a", sec), lose(2, 2*sec)}, "a b d"},
+		{"what an operator deletes comes back", []Fault{del("a", sec), lose(1, 2*sec)}, "a b d"},
+		{"the last of two deletions comes back", []Fault{del("a", sec), del("b", sec), lose(1, 2*sec)}, "b d"},
+		{"both come back", []Fault{del("a", sec), del("b", sec), lose(2, 2*sec)}, "a b d"},
+		{"what a restart lost comes back", []Fault{restart, lose(1, 2*sec)}, "a b d"},
+		{"a restart and a deletion before it", []Fault{del("a", sec), restart, lose(1, 2*sec)}, "b d"},
+		{"a deletion of no key is no write", []Fault{del("x", sec), lose(2, 2*sec)}, "a b"},
+	} {
+		t.Run(c.rule, func(t *testing.T) {
+			var got []string
+			newStage(c.faults...).does("a/1", func(th *Thread, client *redis.Client) {
+				ctx := context.Background()
+				for _, k := range []string{"a", "b"} {
+					client.Set(ctx, k, 1, 0)
+				}
+				client.Set(ctx, "c", 1, 500*ms)
+				client.Set(ctx, "d", 1, 0)
+				th.At(4 * sec)
+				client.Ping(ctx)
+				got = client.Keys(ctx, "*").Val()
+			}).run(NewHost(t))
+			equal(t, "left", strings.Join(got, " "), c.left)
+		})
+	}
+}
+
 func TestAFlushOfTheScriptCacheKeepsDataAndConnections(t *testing.T) {
 	script := redis.NewScript("return redis.call('incr', KEYS[1])")
 	var got []string
@@ -490,7 +740,9 @@ func TestAFlushOfTheScriptCacheKeepsDataAndConnections(t *testing.T) {
 
 func TestAStalledServerAnswersAtTheEnd(t *testing.T) {
 	var a, b string
-	r := newStage(Fault{Kind: FaultServer, Server: "stall", At: time.Second, For: 2 * time.Second}).
+	r := newStage(
+		Fault{Kind: FaultServer, Server: "stall", At: time.Second, For: 2 * time.Second},
+		Fault{Kind: FaultServer, Server: "stall", At: 1200 * ms, For: 500 * ms}). // ends within the first
 		does("a/1", func(th *Thread, c *redis.Client) {
 			th.At(1500 * time.Millisecond)
 			a = timed(th, func(ctx context.Context) error { return c.Ping(ctx).Err() })
@@ -502,6 +754,24 @@ func TestAStalledServerAnswersAtTheEnd(t *testing.T) {
 	equal(t, "a", a, "ok@1.501s")
 	equal(t, "b", b, "ok@2ms")
 	equal(t, "executed", at(pick(r, func(e model.Event) bool { return e.Kind == model.KindExec && e.Process == "a" })[0]), 3*time.Second)
+}
+
+// A client's patience does not stop with the server, and what it gave up runs
+// all the same.
+func TestAStallLongerThanTheReadTimeout(t *testing.T) {
+	var got []string
+	s := newStage(Fault{Kind: FaultServer, Server: "stall", At: time.Second, For: 2 * time.Second}).
+		does("a/1", func(th *Thread, c *redis.Client) {
+			th.At(1500 * ms)
+			for range 2 {
+				got = append(got, timed(th, func(ctx context.Context) error { return c.Incr(ctx, "n").Err() }))
+			}
+			th.At(4 * time.Second)
+			got = append(got, c.Get(context.Background(), "n").Val())
+		})
+	s.client = func(o *redis.Options) { o.ReadTimeout = time.Second }
+	s.run(NewHost(t))
+	equal(t, "two INCRs, and the value", strings.Join(got, " "), "timeout@1s ok@501ms 2")
 }
 
 func TestTheWallClockOfAProcess(t *testing.T) {
@@ -543,9 +813,6 @@ func TestTheWallClockOfAProcess(t *testing.T) {
 		})
 	}
 }
-
-// The tests from here on say what is right and fail today: each one's Skip
-// goes with the repair.
 
 func TestAPauseEndsWhateverElseStrikesAtItsInstant(t *testing.T) {
 	for name, faults := range map[string][]Fault{
@@ -660,12 +927,29 @@ func TestARuleThatAlwaysHitsDoesNotPutOffTheCalm(t *testing.T) {
 }
 
 func TestAGlobMatchesAsRedisDoes(t *testing.T) {
-	var got []string
-	newStage(Fault{Kind: FaultKey, KeyDo: "delete", Key: "lock:*", At: time.Second}).
-		does("a/1", func(th *Thread, c *redis.Client) {
-			c.Set(context.Background(), "lock:a/b", 1, 0)
-			th.At(2 * time.Second)
-			got = c.Keys(context.Background(), "*").Val()
-		}).run(NewHost(t))
-	equal(t, "left", len(got), 0)
+	for glob, left := range map[string]string{
+		"lock:*":     "other {lock:a}:queue",
+		"*{lock:a}*": "lock:a lock:a/b lock:b other",
+		"lock:?":     "lock:a/b other {lock:a}:queue",
+		"lock:[b-z]": "lock:a lock:a/b other {lock:a}:queue",
+		"lock:[^a]":  "lock:a lock:a/b other {lock:a}:queue",
+		`lock\:a`:    "lock:a/b lock:b other {lock:a}:queue",
+		"lock:a":     "lock:a/b lock:b other {lock:a}:queue",
+		"Lock:*":     "lock:a lock:a/b lock:b other {lock:a}:queue",
+		"*":          "",
+	} {
+		t.Run(glob, func(t *testing.T) {
+			var got []string
+			newStage(Fault{Kind: FaultKey, KeyDo: "delete", Key: glob, At: time.Second}).
+				does("a/1", func(th *Thread, c *redis.Client) {
+					for _, k := range []string{"lock:a", "lock:a/b", "lock:b", "{lock:a}:queue", "other"} {
+						c.Set(context.Background(), k, 1, 0)
+					}
+					th.At(2 * time.Second)
+					got = c.Keys(context.Background(), "*").Val()
+				}).run(NewHost(t))
+			slices.Sort(got)
+			equal(t, "left", strings.Join(got, " "), left)
+		})
+	}
 }

@@ -494,6 +494,7 @@ func (s *server) sweep() {
 			s.w.record(model.Event{Kind: model.KindExpire, Key: k})
 		}
 	}
+	s.snapshot()
 	s.replicate()
 	s.w.observe(0)
 }
@@ -595,8 +596,8 @@ func (s *server) copyData() snapshot {
 
 func (a snapshot) equal(b snapshot) bool { return fmt.Sprint(a) == fmt.Sprint(b) }
 
-// snapshot keeps a copy of the data, before and after each command, where a
-// failover will want one.
+// snapshot keeps a copy of the data, after whatever may have changed it, where
+// a failover will want one.
 func (s *server) snapshot() {
 	if s.keep == 0 {
 		return
