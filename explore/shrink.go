@@ -1,6 +1,7 @@
 package explore
 
 import (
+	"cmp"
 	"fmt"
 	"hash/fnv"
 	"maps"
@@ -83,13 +84,18 @@ const (
 	seedsTried = 10
 	// seedsShown is how many seeds of a file are to show the failure, if they do.
 	seedsShown = 5
+	// lastRuns are those that the file itself takes.
+	lastRuns = seedsShown + 1
 )
 
 // ShrinkInPhases is Shrink, and says what it did.
 func ShrinkInPhases(h *sim.Host, f Failure, budget int) (Failure, []Phase) {
-	s := newShrinker(h, f, budget-seedsShown) // which the file's own runs may take
+	return newShrinker(h, f, budget-lastRuns).shrink()
+}
+
+func (s *shrinker) shrink() (Failure, []Phase) {
 	if !s.begin() {
-		return f, s.report()
+		return s.from, s.report()
 	}
 	first := s.best.measure
 	for s.left > 0 {
@@ -117,6 +123,7 @@ type shrinker struct {
 	// any: whatever still fails is kept, be it larger.
 	any   bool
 	left  int
+	seeds uint64 // how many are tried
 	best  *candidate
 	tried map[string]bool
 	phase string
@@ -138,14 +145,13 @@ type candidate struct {
 func newShrinker(h *sim.Host, f Failure, budget int) *shrinker {
 	return &shrinker{
 		host: h, from: f, op: kindOf(f.Verdict, f.Finding), kinds: faultKinds(f.Verdict.Scenario), claim: f.Finding.Judge == model.JudgeWant,
-		left: budget, tried: map[string]bool{}, phase: phaseAgain, runs: map[string]int{}, did: map[string]string{},
+		left: budget, seeds: seedsTried, tried: map[string]bool{}, phase: phaseAgain, runs: map[string]int{}, did: map[string]string{},
 	}
 }
 
-// load parses a scenario under the name of the one that failed, so that what
-// is found says the same.
-func (s *shrinker) load(text string) (*scenarios.Scenario, error) {
-	return scenarios.Parse(s.from.Verdict.Scenario.File, []byte(text), func(name string) (string, error) {
+// load parses a scenario with all locks that there are.
+func load(file, text string) (*scenarios.Scenario, error) {
+	return scenarios.Parse(file, []byte(text), func(name string) (string, error) {
 		l, err := scenarios.FindLock(name)
 		if err != nil {
 			return "", err
@@ -242,7 +248,7 @@ func (s *shrinker) consider(tree *yaml.Node, seed uint64, decisions sim.Decision
 		return false
 	}
 	s.tried[key] = true
-	sc, err := s.load(text)
+	sc, err := load(s.from.Verdict.Scenario.File, text)
 	if err != nil {
 		return false
 	}
@@ -582,7 +588,7 @@ var exact = []string{"1ms", "2ms", "5ms", "10ms", "50ms"}
 // sayable looks for a seed that shows what decisions of another kind showed.
 func (s *shrinker) sayable() {
 	for _, latency := range append([]string{""}, exact[0]) {
-		for seed := uint64(1); seed <= seedsTried && s.best.decisions != nil; seed++ {
+		for seed := uint64(1); seed <= s.seeds && s.best.decisions != nil; seed++ {
 			tree := clone(s.best.tree)
 			if latency != "" {
 				set(tree, "network", mapping("latency", scalar(latency)))
@@ -618,30 +624,38 @@ func setIn(root *yaml.Node, keys []string, value string) {
 	}
 }
 
-// seed makes a range of latencies smaller, and then the seed.
+// seed makes a range of latencies smaller, with whatever seed shows it then,
+// and the seed.
 func (s *shrinker) seed() {
 	s.exactly()
-	for narrower := true; narrower && s.left > 0; {
-		narrower = false
-		r := s.best.verdict.Scenario.Latency
-		grain := time.Millisecond
-		if r.Max-r.Min <= 2*time.Millisecond {
-			grain = 100 * time.Microsecond
+	for s.left > 0 && s.narrower() {
+	}
+	for seed := uint64(1); seed <= s.seeds && seed < s.best.seed; seed++ {
+		s.consider(s.best.tree, seed, nil)
+	}
+}
+
+func (s *shrinker) narrower() bool {
+	r := s.best.verdict.Scenario.Latency
+	grain := time.Millisecond
+	if r.Max-r.Min <= 2*time.Millisecond {
+		grain = 100 * time.Microsecond
+	}
+	middle := (r.Min + (r.Max-r.Min)/2).Truncate(grain)
+	for _, half := range []scenarios.Range{{Min: r.Min.Truncate(grain), Max: middle}, {Min: middle, Max: r.Max.Truncate(grain)}} {
+		if half.Min <= 0 || half.Min >= half.Max || half.Max-half.Min >= r.Max-r.Min {
+			continue
 		}
-		middle := (r.Min + (r.Max-r.Min)/2).Truncate(grain)
-		for _, half := range []scenarios.Range{{Min: r.Min.Truncate(grain), Max: middle}, {Min: middle, Max: r.Max.Truncate(grain)}} {
-			if half.Min > 0 && half.Min < half.Max && half.Max-half.Min < r.Max-r.Min {
-				text := amount{int64(half.Min), true}.String() + ".." + amount{int64(half.Max), true}.String()
-				if s.try(func(root *yaml.Node) { setIn(root, []string{"network", "latency"}, text) }) {
-					narrower = true
-					break
-				}
+		text := amount{int64(half.Min), true}.String() + ".." + amount{int64(half.Max), true}.String()
+		for seed := uint64(0); seed <= s.seeds; seed++ {
+			tree := clone(s.best.tree)
+			setIn(tree, []string{"network", "latency"}, text)
+			if s.consider(tree, cmp.Or(seed, s.best.seed), nil) {
+				return true
 			}
 		}
 	}
-	for seed := uint64(1); seed <= seedsTried && seed < s.best.seed; seed++ {
-		s.consider(s.best.tree, seed, nil)
-	}
+	return false
 }
 
 // decisions makes those that are not a seed's smaller: whole streams 0, then
@@ -693,7 +707,7 @@ func (s *shrinker) decisions() {
 // once more.
 func (s *shrinker) finish() Failure {
 	s.phase = phaseFile
-	s.left += seedsShown
+	s.left += lastRuns
 	best := s.best
 	f := best.finding
 	tree := clone(best.tree)
@@ -720,7 +734,7 @@ func (s *shrinker) finish() Failure {
 		last := uint64(0)
 		for seed := uint64(1); seed <= seedsShown && last == seed-1; seed++ {
 			c := &candidate{tree: tree, seed: seed}
-			if sc, err := s.load(write(tree)); err == nil && s.play(c, sc) {
+			if sc, err := load(s.from.Verdict.Scenario.File, write(tree)); err == nil && s.play(c, sc) {
 				last = seed
 			}
 		}
@@ -736,7 +750,7 @@ func (s *shrinker) finish() Failure {
 	} else {
 		s.did[phaseFile] = "no seed shows it: these very decisions do"
 	}
-	sc, err := s.load(write(tree))
+	sc, err := load(s.from.Verdict.Scenario.File, write(tree))
 	if err != nil {
 		panic("explore: a shrunk scenario does not load: " + err.Error() + "\n" + write(tree))
 	}

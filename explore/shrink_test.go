@@ -1,8 +1,10 @@
 package explore
 
 import (
-	"strings"
+	"bytes"
 	"testing"
+
+	"go.yaml.in/yaml/v3"
 
 	"lockstep/linearizability"
 	"lockstep/scenarios"
@@ -15,9 +17,10 @@ var bloated = []struct {
 	name, lock, judge string
 	class             linearizability.Class
 	seed              uint64
+	group             string
 	text              string
 }{
-	{"an unlock deletes another's hold after a pause", "setnx-del", "misdelete", linearizability.ClassBug, 3, `lockstep: 1
+	{"an unlock deletes another's hold after a pause", "setnx-del", "misdelete", linearizability.ClassBug, 3, "misdelete.bug.unlock.pause", `lockstep: 1
 name: late
 about: A thread is paused past its lease and unlocks.
 locks: [setnx-del, setnx-cad]
@@ -48,7 +51,7 @@ faults:
   - {at: 30s, crash: d}
 seeds: 1..20
 `},
-	{"one unlock takes two levels", "redisson@3.21.3", "hold-count", linearizability.ClassBug, 5, `lockstep: 1
+	{"one unlock takes two levels", "redisson@3.21.3", "hold-count", linearizability.ClassBug, 5, "hold-count.bug.unlock.drop-reply-of-unlock", `lockstep: 1
 name: twice
 locks: [redisson@3.21.3]
 processes: {a: {threads: 2}, b: {threads: 3}, c: {threads: 2}}
@@ -66,7 +69,7 @@ faults:
   - {at: 40s, server: flush_scripts}
   - {at: 50s, pause: b, for: 1s}
 `},
-	{"one failed renewal ends the watchdog", "redisson@3.21.3", "lease", linearizability.ClassBug, 2, `lockstep: 1
+	{"one failed renewal ends the watchdog", "redisson@3.21.3", "lease", linearizability.ClassBug, 2, "lease.bug.acquire.error-request-of-renew", `lockstep: 1
 name: renewal
 locks: [redisson@3.21.3]
 watchdog: 27s
@@ -83,7 +86,7 @@ faults:
   - {when: {process: b, script: acquire, direction: request, nth: 1}, do: delay, for: 40ms}
   - {at: 80s, server: stall, for: 100ms}
 `},
-	{"a waiter of the fair lock sleeps on an old lease", "redisson-fair@3.12.4", "liveness", linearizability.ClassBug, 1, `lockstep: 1
+	{"a waiter of the fair lock sleeps on an old lease", "redisson-fair@3.12.4", "liveness", linearizability.ClassBug, 1, "liveness.bug.acquire.no-fault", `lockstep: 1
 name: sleeper
 locks: [redisson-fair@3.12.4, redisson-fair@4.7.0]
 processes: {a: {}, b: {threads: 2}, c: {}, d: {}}
@@ -97,7 +100,7 @@ faults:
   - {at: 100s, pause: a, for: 3s}
   - {when: {process: d, script: unlock, direction: reply}, do: delay, for: 20ms}
 `},
-	{"no lock at all", "none", "mutual-exclusion", linearizability.ClassBug, 1, `lockstep: 1
+	{"no lock at all", "none", "mutual-exclusion", linearizability.ClassBug, 1, "mutual-exclusion.bug.acquire.no-fault", `lockstep: 1
 name: nothing
 locks: [none]
 resources: {stock: {start: 40, never_below: 0, end: 28}}
@@ -109,7 +112,7 @@ faults:
   - {at: 1s, pause: a, for: 200ms}
   - {at: 20s, crash: b}
 `},
-	{"the holder pauses past its lease", "redisson@4.7.0", "mutual-exclusion", linearizability.ClassLimit, 1, `lockstep: 1
+	{"the holder pauses past its lease", "redisson@4.7.0", "mutual-exclusion", linearizability.ClassLimit, 1, "mutual-exclusion.limit.acquire.pause", `lockstep: 1
 name: pause
 locks: [redisson@4.7.0]
 processes: {a: {threads: 2}, b: {}, c: {}}
@@ -126,8 +129,7 @@ faults:
 
 func fails(t *testing.T, h *sim.Host, text, lock, judge string, class linearizability.Class, seed uint64) Failure {
 	t.Helper()
-	s := &shrinker{from: Failure{Verdict: scenarios.Verdict{Scenario: &scenarios.Scenario{File: "my.yaml"}}}}
-	sc, err := s.load(text)
+	sc, err := load("my.yaml", text)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -149,15 +151,175 @@ func TestWhatIsPlantedBecomesSmall(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			h := h.For(t)
 			f := fails(t, h, c.text, c.lock, c.judge, c.class, c.seed)
-			small, phases := ShrinkInPhases(h, f, 2000)
-			runs := 0
-			for _, p := range phases {
-				runs += p.Runs
-				t.Logf("%-10s %4d runs  %s", p.Name, p.Runs, p.Did)
+			small, runs := Shrink(h, f, 2000)
+			t.Logf("%d runs, %d events, now %d\n%s", runs, Size(f.Verdict), Size(small.Verdict), small.Verdict.Scenario.Text)
+			if n := Size(small.Verdict); n > 20 || n > Size(f.Verdict) {
+				t.Errorf("%d events", n)
 			}
-			g, n := Needs(h, f)
-			t.Logf("%d runs, %d events before, %d now; group %s in %d runs\n%s", runs, Size(f.Verdict), Size(small.Verdict), g.Key(), n, small.Verdict.Scenario.Text)
-			_ = strings.TrimSpace
+			if !small.Seeded || small.Finding.Judge != c.judge || small.Finding.Class != c.class {
+				t.Errorf("it is %s (%s) now, seeded %v", small.Finding.Judge, small.Finding.Class, small.Seeded)
+			}
+			saysWhatItShows(t, h, small)
+			smallest(t, h, small)
+
+			again, _ := Shrink(h, small, 2000)
+			if was, is := small.Verdict.Scenario.Text, again.Verdict.Scenario.Text; was != is {
+				t.Errorf("shrunk again it is\n%s", is)
+			}
+			// The group stays: a smaller failure of another is another bug.
+			was, n := Needs(h, f)
+			if is, _ := Needs(h, small); was.Key() != is.Key() {
+				t.Errorf("group %s became %s", was, is)
+			}
+			if was.Key() != c.group {
+				t.Errorf("group %s in %d runs, want %s", was.Key(), n, c.group)
+			}
 		})
 	}
+}
+
+// saysWhatItShows: the file, run as a user would, comes out as it expects.
+func saysWhatItShows(t *testing.T, h *sim.Host, f Failure) {
+	t.Helper()
+	sc, err := load("small.yaml", f.Verdict.Scenario.Text)
+	if err != nil {
+		t.Fatalf("%v\n%s", err, f.Verdict.Scenario.Text)
+	}
+	if sc.Expect[f.Verdict.Lock.Name].Class == "" || len(sc.Locks) != 1 || sc.About == "" {
+		t.Errorf("it does not say what it shows:\n%s", sc.Text)
+	}
+	for seed := sc.SeedFirst; seed <= sc.SeedLast; seed++ {
+		if v := scenarios.Run(h, sc, f.Verdict.Lock, seed); !v.AsExpected {
+			t.Errorf("seed %d is a %s, %s, and not %s", seed, v.Word, v.Why, v.Expected)
+		}
+	}
+}
+
+// smallest: without any one step or fault it is not the same failure.
+func smallest(t *testing.T, h *sim.Host, f Failure) {
+	t.Helper()
+	for _, cuts := range []func(*yaml.Node) []cut{stepCuts, faultCuts, processCuts, threadCuts} {
+		whole, err := document(f.Verdict.Scenario.Text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := range cuts(whole) {
+			less := clone(whole)
+			cuts(less)[i]()
+			tidy(less)
+			sc, err := load("less.yaml", write(less))
+			if err != nil {
+				continue
+			}
+			if len(sc.Processes) == len(f.Verdict.Scenario.Processes) && len(sc.Threads) == len(f.Verdict.Scenario.Threads) && write(less) == write(whole) {
+				continue // a process keeps its one thread
+			}
+			v := scenarios.Run(h, sc, f.Verdict.Lock, f.Verdict.Seed)
+			if g, ok := First(v, f.Finding.Judge); ok && g.Class == f.Finding.Class {
+				t.Errorf("it is broken without more:\n%s", write(less))
+			}
+		}
+	}
+}
+
+func TestShrinkingIsTheSameEveryTime(t *testing.T) {
+	h := sim.NewHost(t)
+	c := bloated[1]
+	f := fails(t, h, c.text, c.lock, c.judge, c.class, c.seed)
+	one, n := Shrink(h, f, 2000)
+	two, m := Shrink(h, f, 2000)
+	if one.Verdict.Scenario.Text != two.Verdict.Scenario.Text || one.Verdict.Digest != two.Verdict.Digest || n != m {
+		t.Errorf("%d runs:\n%s\n%d runs:\n%s", n, one.Verdict.Scenario.Text, m, two.Verdict.Scenario.Text)
+	}
+}
+
+func TestTheBudgetIsKept(t *testing.T) {
+	h := sim.NewHost(t)
+	c := bloated[0]
+	f := fails(t, h, c.text, c.lock, c.judge, c.class, c.seed)
+	for _, budget := range []int{-1, 0, 1, 6, 7, 8, 20, 60} {
+		small, runs := Shrink(h, f, budget)
+		if runs > max(0, budget) {
+			t.Errorf("%d runs of %d", runs, budget)
+		}
+		if g, ok := First(small.Verdict, c.judge); !ok || g.Class != c.class {
+			t.Errorf("after %d runs it is not broken", runs)
+		}
+		if runs > 0 {
+			saysWhatItShows(t, h, small)
+		} else if small.Verdict.Scenario != f.Verdict.Scenario {
+			t.Error("it changed without a run")
+		}
+	}
+}
+
+// between needs a reply that comes late and a release that comes later still.
+const between = `lockstep: 1
+name: between
+locks: [setnx-get-del]
+network: {latency: 1ms..40ms}
+processes: {a: {}, b: {threads: 2}, c: {}}
+steps:
+  a/1: [{lock: {name: orders, lease: 1s}}, {at: 993ms}, {unlock: orders}]
+  b/1: [{at: 957ms}, {lock: {name: orders, lease: 10s}}, {sleep: 1s}, {unlock: orders}]
+  b/2: [{lock: spare}, {unlock: spare}]
+  c/1: [{at: 3s}, {lock: spare}, {unlock: spare}]
+`
+
+func TestDecisionsOfTheirOwn(t *testing.T) {
+	h := sim.NewHost(t)
+	const seed = 172 // the first that shows it
+	f := fails(t, h, between, "setnx-get-del", "misdelete", linearizability.ClassBug, seed)
+	f.Seeded = false
+
+	t.Run("a seed can say it", func(t *testing.T) {
+		small, _ := Shrink(h.For(t), f, 2000)
+		if !small.Seeded {
+			t.Error("it was not found")
+		}
+		saysWhatItShows(t, h.For(t), small)
+	})
+	t.Run("none can", func(t *testing.T) {
+		h := h.For(t)
+		s := newShrinker(h, f, 2000)
+		s.seeds = 0
+		small, phases := s.shrink()
+		if small.Seeded || small.Finding.Judge != "misdelete" {
+			t.Fatalf("%v %s", small.Seeded, small.Finding.Judge)
+		}
+		rec := small.Verdict.Recording()
+		var b bytes.Buffer
+		if err := rec.Write(&b, nil); err != nil {
+			t.Fatal(err)
+		}
+		rec, sc, l, err := scenarios.ReadRecording("small.lockstep", b.Bytes())
+		if err != nil {
+			t.Fatal(err)
+		}
+		v, diverged := scenarios.Replay(h, rec, sc, l)
+		if diverged != "" || v.Digest != small.Verdict.Digest || !v.AsExpected {
+			t.Errorf("%s; %s is a %s", diverged, v.Digest, v.Word)
+		}
+		drawn, before := 0, 0
+		for _, values := range rec.Decisions {
+			for _, n := range values {
+				if n > 0 {
+					drawn++
+				}
+			}
+		}
+		for _, values := range f.Verdict.Played.Decisions {
+			before += len(values)
+		}
+		t.Logf("%v\n%s%v", phases, sc.Text, rec.Decisions)
+		if drawn > 5 || before < 20 {
+			t.Errorf("%d decisions of %d are left", drawn, before)
+		}
+		s = newShrinker(h, small, 2000)
+		s.seeds = 0
+		again, _ := s.shrink()
+		if again.Verdict.Digest != small.Verdict.Digest {
+			t.Errorf("shrunk again it is\n%s%v", again.Verdict.Scenario.Text, again.Verdict.Played.Decisions)
+		}
+	})
 }

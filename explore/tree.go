@@ -411,7 +411,11 @@ func optionCuts(root *yaml.Node) []cut {
 		fields(r.value)
 	}
 	for _, p := range entries(get(root, "processes")) {
-		fields(p.value, "threads")
+		but := "threads"
+		if threadsOf(p.value) == 1 {
+			but = "" // which goes without saying
+		}
+		fields(p.value, but)
 		fields(get(p.value, "client"))
 		fields(get(p.value, "wall_clock"))
 	}
