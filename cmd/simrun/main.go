@@ -32,6 +32,8 @@ const usage = `simrun runs distributed-lock code in a simulated world.
       --out DIR        write verdicts.md, verdicts.jsonl and recordings to DIR
       --json           one object a line a run
   simrun replay RECORDING [--json]         run a recording again
+  simrun shrink RECORDING [-o FILE]        the smallest scenario that breaks the same judge
+      --judge J        this one; default: the first that shows a bug, else a limit
   simrun check HISTORY ... [--json]        judge histories recorded elsewhere
       --model M        reentrant, fair or fenced; default reentrant
       --drift-ppm N    how far apart lease clocks run
@@ -89,7 +91,7 @@ type usageError struct{ error }
 func usagef(format string, args ...any) error { return usageError{fmt.Errorf(format, args...)} }
 
 var commands = map[string]func(*app, []string) (int, error){
-	"list": (*app).list, "run": (*app).run, "replay": (*app).replay, "check": (*app).check,
+	"list": (*app).list, "run": (*app).run, "replay": (*app).replay, "shrink": (*app).shrink, "check": (*app).check,
 }
 
 func (a *app) main(args []string) (code int) {
@@ -108,7 +110,7 @@ func (a *app) main(args []string) (code int) {
 	}
 	command, ok := commands[args[0]]
 	if !ok {
-		fmt.Fprintf(a.err, "simrun: unknown command %q; known: list, run, replay, check, help\n", args[0])
+		fmt.Fprintf(a.err, "simrun: unknown command %q; known: list, run, replay, shrink, check, help\n", args[0])
 		return exitUsage
 	}
 	code, err := command(a, args[1:])

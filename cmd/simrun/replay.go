@@ -19,29 +19,14 @@ func (a *app) replay(args []string) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	if len(files) != 1 {
-		return 0, usagef("replay takes one recording, got %d", len(files))
-	}
-	text, err := os.ReadFile(files[0])
+	rec, sc, lock, err := readRecording("replay", files)
 	if err != nil {
-		return 0, usagef("read the recording: %w", err)
+		return 0, err
 	}
-	rec, sc, lock, err := scenarios.ReadRecording(files[0], text)
-	if err != nil {
-		var other *scenarios.WrongWorldError
-		if errors.As(err, &other) {
-			return 0, usagef("%w; try: go run ./cmd/simrun run %s --lock %s --seed %d", err, other.Recording.ScenarioName(), other.Recording.Lock, other.Recording.Seed)
-		}
-		return 0, usageError{err}
-	}
-	v, diverged := scenarios.Replay(a.host, rec, sc, lock)
-	same := v.Digest == rec.Digest && diverged == ""
+	v, why := a.again(rec, sc, lock)
+	same := why == ""
 	if !same {
-		v.Word, v.AsExpected = scenarios.VerdictNondeterministic, false
-		v.Why = fmt.Sprintf("the recording has digest %.12s, the replay %.12s", rec.Digest, v.Digest)
-		if diverged != "" {
-			v.Why += "; " + diverged
-		}
+		v.Word, v.AsExpected, v.Why = scenarios.VerdictNondeterministic, false, why
 	}
 	if asJSON {
 		enc := json.NewEncoder(a.out)
@@ -56,6 +41,38 @@ func (a *app) replay(args []string) (int, error) {
 		return exitUndecided, nil
 	}
 	return exitOK, nil
+}
+
+// readRecording reads the one recording that a command was given.
+func readRecording(command string, files []string) (*scenarios.Recording, *scenarios.Scenario, *scenarios.Lock, error) {
+	if len(files) != 1 {
+		return nil, nil, nil, usagef("%s takes one recording, got %d", command, len(files))
+	}
+	text, err := os.ReadFile(files[0])
+	if err != nil {
+		return nil, nil, nil, usagef("read the recording: %w", err)
+	}
+	rec, sc, lock, err := scenarios.ReadRecording(files[0], text)
+	if err != nil {
+		var other *scenarios.WrongWorldError
+		if errors.As(err, &other) {
+			return nil, nil, nil, usagef("%w; try: go run ./cmd/simrun run %s --lock %s --seed %d", err, other.Recording.ScenarioName(), other.Recording.Lock, other.Recording.Seed)
+		}
+		return nil, nil, nil, usageError{err}
+	}
+	return rec, sc, lock, nil
+}
+
+// again plays a recording; why says how the run differs, "" when it does not.
+func (a *app) again(rec *scenarios.Recording, sc *scenarios.Scenario, lock *scenarios.Lock) (v scenarios.Verdict, why string) {
+	v, diverged := scenarios.Replay(a.host, rec, sc, lock)
+	if v.Digest != rec.Digest || diverged != "" {
+		why = fmt.Sprintf("the recording has digest %.12s, the replay %.12s", rec.Digest, v.Digest)
+		if diverged != "" {
+			why += "; " + diverged
+		}
+	}
+	return v, why
 }
 
 // story prints a run as text: a line an event that a reader of the findings

@@ -102,6 +102,17 @@ func (r *results) record(file string, v scenarios.Verdict) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return err
 	}
+	text, err := recordingText(v, "again:  "+replayCommand(v))
+	if err != nil {
+		return err
+	}
+	r.files = append(r.files, file)
+	return os.WriteFile(path, text, 0o644)
+}
+
+// recordingText is a recording as a file: what it shows on top, then more
+// lines for people.
+func recordingText(v scenarios.Verdict, more ...string) ([]byte, error) {
 	comment := []string{
 		fmt.Sprintf("Lockstep recording: scenario %s, lock %s, seed %d: %s", v.Scenario.Name, v.Lock.Name, v.Seed, v.Word),
 	}
@@ -111,13 +122,10 @@ func (r *results) record(file string, v scenarios.Verdict) error {
 	if v.Why != "" {
 		comment = append(comment, v.Why)
 	}
-	comment = append(comment, "replay: go run ./cmd/simrun replay THIS_FILE", "again:  "+replayCommand(v))
+	comment = append(comment, "replay: go run ./cmd/simrun replay THIS_FILE")
 	var b bytes.Buffer
-	if err := v.Recording().Write(&b, comment); err != nil {
-		return err
-	}
-	r.files = append(r.files, file)
-	return os.WriteFile(path, b.Bytes(), 0o644)
+	err := v.Recording().Write(&b, append(comment, more...))
+	return b.Bytes(), err
 }
 
 // commit puts everything in its place.

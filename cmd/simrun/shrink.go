@@ -1,0 +1,152 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/spf13/pflag"
+
+	"lockstep/explore"
+	"lockstep/model"
+	"lockstep/scenarios"
+	"lockstep/sim"
+)
+
+// shrinkRuns is how many runs a recording is worth.
+const shrinkRuns = 2000
+
+func (a *app) shrink(args []string) (int, error) {
+	var out, judge string
+	var given *pflag.FlagSet
+	files, err := flags("shrink", args, func(f *pflag.FlagSet) {
+		f.StringVarP(&out, "out", "o", "", "")
+		f.StringVar(&judge, "judge", "", "")
+		given = f
+	})
+	if err != nil {
+		return 0, err
+	}
+	if judge != "" && !slices.Contains(model.Judges, judge) {
+		return 0, usagef("--judge %q: known are %s", judge, strings.Join(model.Judges, ", "))
+	}
+	rec, sc, lock, err := readRecording("shrink", files)
+	if err != nil {
+		return 0, err
+	}
+	if rec.Verdict == scenarios.VerdictHeld {
+		return 0, usagef("%s: nothing is broken in it, so there is nothing to shrink", files[0])
+	}
+	var to *target
+	if given.Changed("out") {
+		if to, err = newTarget(out, files[0]); err != nil {
+			return 0, err
+		}
+	}
+	v, why := a.again(rec, sc, lock)
+	if why != "" {
+		fmt.Fprintf(a.err, "simrun: %s is not the same again: %s\n", files[0], why)
+		return exitUndecided, nil
+	}
+	finding, ok := explore.First(v, judge)
+	if !ok {
+		what := "nothing is broken in it, so there is nothing to shrink"
+		if any, ok := explore.First(v, ""); ok {
+			what = fmt.Sprintf("%s is not broken in it; %s is", judge, any.Judge)
+		}
+		return 0, usagef("%s: %s", files[0], what)
+	}
+	f := explore.Failure{Verdict: v, Finding: finding}
+	f.Seeded = scenarios.Play(a.host, sc, lock, sim.NewSeeded(rec.Seed)).Record.Digest() == v.Digest
+	small, phases := explore.ShrinkInPhases(a.host, f, shrinkRuns)
+
+	text, what := []byte(small.Verdict.Scenario.Text), "a scenario: go run ./cmd/simrun run "
+	if !small.Seeded {
+		what = "a recording, since only these decisions show it: go run ./cmd/simrun replay "
+		if text, err = recordingText(small.Verdict); err != nil {
+			return 0, err
+		}
+	}
+	// Before a file on stdout, what is said of it is a comment of the file.
+	mark := ""
+	if to == nil {
+		mark = "# "
+	}
+	runs := 0
+	for _, p := range phases {
+		runs += p.Runs
+		fmt.Fprintf(a.out, "%s%-10s %5d runs  %s\n", mark, p.Name, p.Runs, p.Did)
+	}
+	fmt.Fprintf(a.out, "%s%s (%s) in %d runs: %d events, now %d\n", mark, finding.Judge, finding.Class, runs, explore.Size(v), explore.Size(small.Verdict))
+	if to == nil {
+		_, err := a.out.Write(text)
+		return exitOK, err
+	}
+	if err := to.replace(text); err != nil {
+		return 0, err
+	}
+	fmt.Fprintf(a.out, "%s%s\n", what, out)
+	return exitOK, nil
+}
+
+// target is a file that is to be replaced, whole or not at all.
+type target struct {
+	file string
+	mode fs.FileMode
+}
+
+// newTarget makes sure that file can be written, before anything is run. It
+// must not be the file that is read.
+func newTarget(file, from string) (*target, error) {
+	t := &target{file: file, mode: 0o644}
+	switch info, err := os.Stat(file); {
+	case file == "":
+		return nil, usagef("-o needs a file")
+	case errors.Is(err, fs.ErrNotExist):
+	case err != nil:
+		return nil, usagef("-o: %v", err)
+	case info.IsDir():
+		return nil, usagef("-o %s is a folder; give a file", file)
+	case !info.Mode().IsRegular():
+		return nil, usagef("-o %s is no ordinary file; without -o the result goes to stdout", file)
+	default:
+		t.mode = info.Mode().Perm()
+		if read, err := os.Stat(from); err == nil && os.SameFile(info, read) {
+			return nil, usagef("-o %s is the recording itself", file)
+		}
+		// Through a link, not in its place.
+		if t.file, err = filepath.EvalSymlinks(file); err != nil {
+			return nil, usagef("-o: %v", err)
+		}
+	}
+	tmp, err := t.create()
+	if err != nil {
+		return nil, usagef("-o %s cannot be written: %v", file, err)
+	}
+	_ = tmp.Close()
+	return t, os.Remove(tmp.Name())
+}
+
+func (t *target) create() (*os.File, error) {
+	return os.CreateTemp(filepath.Dir(t.file), ".writing-")
+}
+
+func (t *target) replace(text []byte) error {
+	tmp, err := t.create()
+	if err != nil {
+		return err
+	}
+	_, err = tmp.Write(text)
+	err = errors.Join(err, tmp.Chmod(t.mode), tmp.Close())
+	if err == nil {
+		err = os.Rename(tmp.Name(), t.file)
+	}
+	if err != nil {
+		_ = os.Remove(tmp.Name())
+	}
+	return err
+}

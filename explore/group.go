@@ -1,0 +1,291 @@
+package explore
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"hash/fnv"
+	"math"
+	"slices"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+
+	"lockstep/linearizability"
+	"lockstep/model"
+	"lockstep/scenarios"
+	"lockstep/sim"
+)
+
+// Group is failures that are one bug as far as can be told.
+type Group struct {
+	Judge string                `json:"judge"`
+	Class linearizability.Class `json:"class"`
+	// Op is the kind of the call that the finding names first: acquire, unlock,
+	// force_unlock; of the event where it names none.
+	Op string `json:"op"`
+	// Faults are the kinds of those without which it is not broken, sorted.
+	Faults []string `json:"faults"`
+}
+
+// keyMost is how long a key may be, for file systems' sake.
+const keyMost = 120
+
+// Key names a group, readable and fit for a folder.
+func (g Group) Key() string {
+	faults := "no-fault"
+	if len(g.Faults) > 0 {
+		faults = strings.Join(g.Faults, "+")
+	}
+	key := strings.Map(func(r rune) rune {
+		switch {
+		case r >= 'a' && r <= 'z' || r >= '0' && r <= '9' || strings.ContainsRune("-_.+", r):
+			return r
+		case r >= 'A' && r <= 'Z':
+			return r - 'A' + 'a'
+		}
+		return '-'
+	}, strings.Join([]string{g.Judge, string(g.Class), g.Op, faults}, "."))
+	if len(key) > keyMost {
+		h := fnv.New32a()
+		_, _ = h.Write([]byte(key))
+		key = fmt.Sprintf("%s-%08x", key[:keyMost-9], h.Sum32())
+	}
+	return key
+}
+
+// String says a group in words.
+func (g Group) String() string {
+	faults := "no fault"
+	if len(g.Faults) > 0 {
+		faults = strings.Join(g.Faults, ", ")
+	}
+	return fmt.Sprintf("%s (%s) at %s, with %s", g.Judge, g.Class, g.Op, faults)
+}
+
+// Needs leaves out faults one by one, as long as the same judge is broken as
+// the same class, and gives the group of what stays, and the number of runs
+// that it took. An interrupt and a wall clock of its own are faults too.
+func Needs(h *sim.Host, f Failure) (Group, int) {
+	s := newShrinker(h, f, math.MaxInt)
+	s.any = true
+	if !s.begin() {
+		return Group{Judge: f.Finding.Judge, Class: f.Finding.Class, Op: kindOf(f.Verdict, f.Finding), Faults: faultKinds(f.Verdict.Scenario)}, s.runs[phaseAgain]
+	}
+	s.thin(needCuts)
+	return Group{Judge: f.Finding.Judge, Class: f.Finding.Class, Op: kindOf(s.best.verdict, s.best.finding), Faults: faultKinds(s.best.verdict.Scenario)}, s.runs[phaseAgain]
+}
+
+// needCuts take out what the world does to a run.
+func needCuts(root *yaml.Node) []cut {
+	cuts := faultCuts(root)
+	for _, p := range allSteps(root) {
+		if kind, _ := stepOf(p.step); kind == "interrupt" {
+			cuts = append(cuts, bury(p.step))
+		}
+	}
+	for _, p := range entries(get(root, "processes")) {
+		if i := find(p.value, "wall_clock"); i >= 0 {
+			cuts = append(cuts, bury(p.value.Content[i]))
+		}
+	}
+	return cuts
+}
+
+// faultKinds names what the world does to a run, without names and times.
+func faultKinds(sc *scenarios.Scenario) []string {
+	out := []string{}
+	for _, f := range sc.Faults {
+		out = append(out, kindOfFault(f.Fault))
+	}
+	var walk func([]scenarios.Step)
+	walk = func(steps []scenarios.Step) {
+		for _, st := range steps {
+			if st.Kind == scenarios.StepInterrupt {
+				out = append(out, "interrupt")
+			}
+			walk(st.Steps)
+		}
+	}
+	for _, t := range sc.Threads {
+		walk(t.Steps)
+	}
+	for _, p := range sc.Processes {
+		if p.WallOffset != 0 || p.WallDriftPPM != 0 {
+			out = append(out, "wall clocks apart")
+		}
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
+}
+
+func kindOfFault(f sim.Fault) string {
+	switch f.Kind {
+	case sim.FaultWallClock:
+		return "wall clock step"
+	case sim.FaultKey:
+		return f.KeyDo + " of a key"
+	case sim.FaultServer:
+		switch {
+		case f.Server == "restart" && f.KeepData:
+			return "restart with data"
+		case f.Server == "restart":
+			return "restart without data"
+		case f.Server == "flush_scripts":
+			return "script flush"
+		}
+		return f.Server
+	case sim.FaultRule:
+		way, of := f.When.Direction, ""
+		switch {
+		case way == "":
+			way = "message"
+		case f.When.Channel != "" && f.When.Command == "" && way == "reply":
+			way = "published message"
+		}
+		switch {
+		case f.When.Script != "":
+			of = " of " + f.When.Script
+		case f.When.Command != "":
+			of = " of " + f.When.Command
+		}
+		return f.Do + " " + way + of
+	}
+	return string(f.Kind)
+}
+
+// kindOf is the kind of the call that a finding names first, or of the event
+// that it speaks of.
+func kindOf(v scenarios.Verdict, f linearizability.Finding) string {
+	if len(f.Ops) > 0 {
+		if op := model.Action(f.Ops[0].Op); !op.Acquires() {
+			return string(op)
+		}
+		return "acquire"
+	}
+	switch f.Judge {
+	case model.JudgeWorkload:
+		return "use"
+	case model.JudgeWant:
+		what, _, _ := strings.Cut(claimOf(f.Why), " of ")
+		return what
+	}
+	if v.Played.Record == nil {
+		return "run"
+	}
+	// The state that the finding speaks of, and the command that made it.
+	by := 0
+	for i := range v.Played.Record.Events {
+		e := &v.Played.Record.Events[i]
+		switch {
+		case e.AtNs > f.AtNs:
+			return "run"
+		case e.AtNs == f.AtNs && e.Kind == model.KindExec && e.Script != "":
+			by = i
+		case e.AtNs == f.AtNs && e.Kind == model.KindState && by > 0:
+			return v.Played.Record.Events[by].Script
+		case e.AtNs == f.AtNs && e.Kind == model.KindExpire:
+			return "expiry"
+		}
+	}
+	return "run"
+}
+
+// Member is one failing run, as a group counts it.
+type Member struct {
+	Index     int    `json:"index"` // of the run in its campaign
+	Seed      uint64 `json:"seed"`
+	Size      int    `json:"size_events"`
+	Recording string `json:"recording"`
+	Why       string `json:"why"`
+}
+
+// less orders members by size; of equals the earlier run is the smaller one.
+func (m Member) less(n Member) int {
+	return cmp.Or(cmp.Compare(m.Size, n.Size), m.before(n))
+}
+
+// before orders members by run; the rest is for two of one run, which are to
+// come out in one order too.
+func (m Member) before(n Member) int {
+	return cmp.Or(cmp.Compare(m.Index, n.Index), cmp.Compare(m.Seed, n.Seed), cmp.Compare(m.Size, n.Size),
+		cmp.Compare(m.Recording, n.Recording), cmp.Compare(m.Why, n.Why))
+}
+
+// Grouped is a group with what is known of its runs.
+type Grouped struct {
+	Group
+	Runs     int    `json:"runs"`
+	First    Member `json:"first"`
+	Smallest Member `json:"smallest"`
+}
+
+// Groups collects failing runs. Whatever the order in which runs are added and
+// collections merged, the result is the same.
+type Groups struct {
+	by map[string]*Grouped
+}
+
+// Add counts a failing run.
+func (g *Groups) Add(group Group, m Member) {
+	g.merge(Grouped{Group: group, Runs: 1, First: m, Smallest: m})
+}
+
+// Merge adds what another collection has; no run may be in both.
+func (g *Groups) Merge(other *Groups) {
+	for _, o := range other.List() {
+		g.merge(o)
+	}
+}
+
+func (g *Groups) merge(o Grouped) {
+	if g.by == nil {
+		g.by = map[string]*Grouped{}
+	}
+	old, ok := g.by[o.Key()]
+	if !ok {
+		o.Faults = append([]string{}, o.Faults...)
+		g.by[o.Key()] = &o
+		return
+	}
+	old.Runs += o.Runs
+	if o.First.before(old.First) < 0 {
+		old.First = o.First
+	}
+	if o.Smallest.less(old.Smallest) < 0 {
+		old.Smallest = o.Smallest
+	}
+}
+
+// List gives the groups: bugs before limits, by judge, those of fewer faults
+// first.
+func (g *Groups) List() []Grouped {
+	out := []Grouped{}
+	for _, o := range g.by {
+		out = append(out, *o)
+	}
+	slices.SortFunc(out, func(a, b Grouped) int {
+		return cmp.Or(
+			cmp.Compare(a.Class, b.Class), // bug, limit
+			cmp.Compare(slices.Index(model.Judges, a.Judge), slices.Index(model.Judges, b.Judge)),
+			cmp.Compare(len(a.Faults), len(b.Faults)),
+			cmp.Compare(a.Key(), b.Key()))
+	})
+	return out
+}
+
+// MarshalJSON writes the groups as List gives them.
+func (g *Groups) MarshalJSON() ([]byte, error) { return json.Marshal(g.List()) }
+
+// UnmarshalJSON reads what MarshalJSON wrote.
+func (g *Groups) UnmarshalJSON(text []byte) error {
+	var list []Grouped
+	if err := json.Unmarshal(text, &list); err != nil {
+		return err
+	}
+	*g = Groups{}
+	for _, o := range list {
+		g.merge(o)
+	}
+	return nil
+}

@@ -1,0 +1,861 @@
+package explore
+
+import (
+	"cmp"
+	"fmt"
+	"hash/fnv"
+	"maps"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"go.yaml.in/yaml/v3"
+
+	"lockstep/linearizability"
+	"lockstep/model"
+	"lockstep/scenarios"
+	"lockstep/sim"
+)
+
+// Failure is one finding of one run.
+type Failure struct {
+	Verdict scenarios.Verdict       // of the run: scenario, lock, seed, record, decisions
+	Finding linearizability.Finding // the one that matters
+	// Seeded: the run's decisions are those of NewSeeded(Verdict.Seed);
+	// otherwise they are Verdict.Played.Decisions.
+	Seeded bool
+}
+
+// Phase is one part of the work of shrinking.
+type Phase struct {
+	Name string
+	Runs int
+	Did  string // in a few words
+}
+
+// Shrink makes a failure smaller as long as the same judge is broken, as the
+// same class, at the same kind of operation and with no fault of another kind:
+// a smaller failure of another group would be another bug. budget is the number
+// of runs that it may take, and it gives the number that it took. What comes back is a scenario file that says of itself
+// what it shows (Seeded; its Verdict.Scenario.Text) or, where only these very
+// decisions show it, a run to be recorded. A failure that does not show itself
+// again comes back as it was.
+//
+// Smaller is, the first difference counting: sayable as a file, fewer
+// processes, threads, steps, faults, fewer rules that meet more than one message,
+// a smaller range of latencies, fewer events (Size), fewer fields, rounder and
+// then smaller numbers, fewer and then smaller decisions, a smaller seed, less
+// text.
+//
+// What an author wants of a step, or of a resource's end, rests on the calls
+// and times that he wrote: where that is what is broken, they stay, and only
+// what surrounds them goes.
+func Shrink(h *sim.Host, f Failure, budget int) (Failure, int) {
+	small, phases := ShrinkInPhases(h, f, budget)
+	runs := 0
+	for _, p := range phases {
+		runs += p.Runs
+	}
+	return small, runs
+}
+
+// The phases.
+const (
+	phaseAgain     = "again"
+	phaseSeeds     = "seeds"
+	phaseProcesses = "processes"
+	phaseThreads   = "threads"
+	phaseSteps     = "steps"
+	phaseFaults    = "faults"
+	phaseFields    = "fields"
+	phaseTimes     = "times"
+	phaseDecisions = "decisions"
+	phaseFile      = "file"
+)
+
+var phaseNames = []string{
+	phaseAgain, phaseSeeds, phaseProcesses, phaseThreads, phaseSteps, phaseFaults, phaseFields, phaseTimes, phaseDecisions, phaseFile,
+}
+
+const (
+	// seedsTried is how many seeds may say what decisions of another kind said.
+	seedsTried = 10
+	// seedsShown is how many seeds of a file are to show the failure, if they do.
+	seedsShown = 5
+	// lastRuns are those that the file itself takes.
+	lastRuns = seedsShown + 1
+)
+
+// ShrinkInPhases is Shrink, and says what it did.
+func ShrinkInPhases(h *sim.Host, f Failure, budget int) (Failure, []Phase) {
+	return newShrinker(h, f, budget-lastRuns).shrink()
+}
+
+func (s *shrinker) shrink() (Failure, []Phase) {
+	if !s.begin() {
+		return s.from, s.report()
+	}
+	first := s.best.measure
+	for s.left > 0 {
+		before := s.best.measure
+		s.round()
+		if slices.Equal(before, s.best.measure) {
+			break
+		}
+	}
+	small := s.finish()
+	s.tell(first)
+	return small, s.report()
+}
+
+// shrinker makes one failure smaller.
+type shrinker struct {
+	host *sim.Host
+	from Failure
+	word scenarios.Word // of the run
+	op   string         // the kind of operation
+	// kinds are those of the faults.
+	kinds []string
+	// claim: what is broken is what the author wants.
+	claim bool
+	// any: whatever still fails is kept, be it larger.
+	any   bool
+	left  int
+	seeds uint64 // how many are tried
+	best  *candidate
+	tried map[string]bool
+	phase string
+	runs  map[string]int
+	did   map[string]string
+	times int // changed
+}
+
+// candidate is a scenario that shows the failure.
+type candidate struct {
+	tree      *yaml.Node
+	seed      uint64
+	decisions sim.Decisions // nil: those of the seed
+	verdict   scenarios.Verdict
+	finding   linearizability.Finding
+	measure   []int64
+}
+
+func newShrinker(h *sim.Host, f Failure, budget int) *shrinker {
+	return &shrinker{
+		host: h, from: f, op: kindOf(f.Verdict, f.Finding), kinds: faultKinds(f.Verdict.Scenario), claim: f.Finding.Judge == model.JudgeWant,
+		left: budget, seeds: seedsTried, tried: map[string]bool{}, phase: phaseAgain, runs: map[string]int{}, did: map[string]string{},
+	}
+}
+
+// load parses a scenario with all locks that there are.
+func load(file, text string) (*scenarios.Scenario, error) {
+	return scenarios.Parse(file, []byte(text), func(name string) (string, error) {
+		l, err := scenarios.FindLock(name)
+		if err != nil {
+			return "", err
+		}
+		return l.Name, nil
+	})
+}
+
+// begin plays the failure again without what the file says of it.
+func (s *shrinker) begin() bool {
+	tree, err := document(s.from.Verdict.Scenario.Text)
+	if err != nil {
+		return false
+	}
+	for _, key := range []string{"about", "source", "expect", "reach", "seeds"} {
+		remove(tree, key)
+	}
+	set(tree, "locks", sequence(s.from.Verdict.Lock.Name))
+	tidy(tree)
+	var decisions sim.Decisions
+	if !s.from.Seeded {
+		decisions = s.from.Verdict.Played.Decisions
+	}
+	if !s.consider(tree, s.from.Verdict.Seed, decisions) {
+		return false
+	}
+	s.word = s.best.verdict.Word
+	return true
+}
+
+// round goes once through all that can be made smaller.
+func (s *shrinker) round() {
+	s.in(phaseSeeds, s.sayable)
+	s.in(phaseProcesses, func() {
+		if !s.claim {
+			s.thin(processCuts)
+		}
+	})
+	s.in(phaseThreads, func() {
+		if !s.claim {
+			s.thin(threadCuts)
+		}
+	})
+	s.in(phaseSteps, func() {
+		// Claims first: what only they break is not to be broken on purpose.
+		s.thin(claimCuts)
+		s.thin(wishCuts)
+		s.claim = s.claim || s.ends()
+		if !s.claim {
+			s.thin(stepCuts)
+			s.each(unwrappings)
+		}
+	})
+	s.in(phaseFaults, func() {
+		s.thin(faultCuts)
+		s.each(narrowings)
+	})
+	s.in(phaseFields, func() {
+		if !s.claim {
+			s.thin(optionCuts)
+		}
+	})
+	s.in(phaseTimes, func() {
+		if !s.claim {
+			s.amounts()
+		}
+	})
+	s.in(phaseSeeds, s.sayable)
+	s.in(phaseDecisions, func() {
+		if s.best.decisions == nil {
+			s.seed()
+		} else {
+			s.decisions()
+		}
+	})
+}
+
+func (s *shrinker) in(phase string, work func()) {
+	s.phase = phase
+	work()
+}
+
+// ends: it is a resource's end that is not as its author wants.
+func (s *shrinker) ends() bool {
+	return s.from.Finding.Judge == model.JudgeWorkload && slices.ContainsFunc(s.best.verdict.Scenario.Resources, func(r scenarios.Resource) bool { return r.End != nil })
+}
+
+// consider plays a scenario, unless it cannot be smaller, and keeps it when it
+// is and still fails.
+func (s *shrinker) consider(tree *yaml.Node, seed uint64, decisions sim.Decisions) bool {
+	text := write(tree)
+	key := fmt.Sprint(seed, decisionsKey(decisions), text)
+	if s.left <= 0 || s.tried[key] {
+		return false
+	}
+	s.tried[key] = true
+	sc, err := load(s.from.Verdict.Scenario.File, text)
+	if err != nil {
+		return false
+	}
+	if slices.ContainsFunc(faultKinds(sc), func(k string) bool { return !slices.Contains(s.kinds, k) }) {
+		return false
+	}
+	c := &candidate{tree: tree, seed: seed, decisions: decisions}
+	static := shape(sc, decisions != nil)
+	if s.best != nil && !s.any && slices.Compare(static, s.best.measure[:len(static)]) > 0 {
+		return false
+	}
+	if !s.play(c, sc) {
+		return false
+	}
+	c.measure = append(static, int64(sizeTo(c.verdict, c.finding)))
+	c.measure = append(c.measure, details(c, text)...)
+	if s.best != nil && !s.any && slices.Compare(c.measure, s.best.measure) >= 0 {
+		return false
+	}
+	s.best = c
+	return true
+}
+
+func decisionsKey(d sim.Decisions) uint64 {
+	if d == nil {
+		return 0
+	}
+	h := fnv.New64a()
+	for _, stream := range slices.Sorted(maps.Keys(d)) {
+		_, _ = fmt.Fprint(h, stream, d[stream])
+	}
+	return h.Sum64()
+}
+
+// play runs a candidate and looks for the failure in it.
+func (s *shrinker) play(c *candidate, sc *scenarios.Scenario) bool {
+	s.left--
+	s.runs[s.phase]++
+	lock := s.from.Verdict.Lock
+	var chooser sim.Chooser = sim.NewSeeded(c.seed)
+	switch {
+	case c.decisions != nil && s.phase == phaseDecisions:
+		chooser = sim.NewReplayer(c.decisions)
+	case c.decisions != nil:
+		chooser = sim.NewLenientReplayer(c.decisions)
+	}
+	c.verdict = scenarios.Judge(s.host, sc, lock, c.seed, scenarios.Play(s.host, sc, lock, chooser))
+	if c.decisions != nil {
+		c.decisions = c.verdict.Played.Decisions
+	}
+	if s.word != "" && c.verdict.Word != s.word {
+		return false
+	}
+	var ok bool
+	c.finding, ok = s.same(c.verdict)
+	return ok
+}
+
+// same finds in a run what failed: the same judge, broken as the same class, at
+// the same kind of operation.
+func (s *shrinker) same(v scenarios.Verdict) (linearizability.Finding, bool) {
+	f := s.from.Finding
+	for _, g := range v.Findings {
+		if g.Verdict == linearizability.Broken && g.Judge == f.Judge && g.Class == f.Class && kindOf(v, g) == s.op &&
+			(g.Judge != model.JudgeWant || claimOf(g.Why) == claimOf(f.Why)) {
+			return g, true
+		}
+	}
+	return linearizability.Finding{}, false
+}
+
+// claimOf is what a step wanted, of the sentence of a finding of judge want,
+// without where in the file and when.
+func claimOf(why string) string {
+	i := strings.Index(why, ": wanted ")
+	if i < 0 {
+		return why
+	}
+	what := why[:i]
+	wanted, _, _ := strings.Cut(why[i:], ", got ")
+	return what[strings.LastIndex(what, ": ")+1:] + wanted
+}
+
+// Where things are in a measure.
+const (
+	inProcesses = iota + 1
+	inThreads
+	inSteps
+	inFaults
+	inWide
+	inWidth
+	inEvents
+	inFields
+	inDigits
+	inTotal
+	inDrawn
+)
+
+// shape is what is compared before a candidate is played.
+func shape(sc *scenarios.Scenario, recording bool) []int64 {
+	var threads, steps int64
+	for _, p := range sc.Processes {
+		threads += int64(p.Threads)
+	}
+	var count func(list []scenarios.Step)
+	count = func(list []scenarios.Step) {
+		for _, st := range list {
+			steps++
+			if st.Kind == scenarios.StepWithLock {
+				steps++ // it locks and unlocks
+			}
+			count(st.Steps)
+		}
+	}
+	for _, t := range sc.Threads {
+		count(t.Steps)
+	}
+	var only, wide int64
+	for _, f := range sc.Faults {
+		if f.Kind == sim.FaultRule && f.When.Nth == 0 {
+			wide++
+		}
+	}
+	if recording {
+		only = 1
+	}
+	width := sc.Latency.Max - sc.Latency.Min + sc.Server.Lag.Max - sc.Server.Lag.Min
+	return []int64{only, int64(len(sc.Processes)), threads, steps, int64(len(sc.Faults)), wide, int64(width)}
+}
+
+// details is what is compared after the number of events.
+func details(c *candidate, text string) []int64 {
+	var fields, digits, total int64
+	var count func(n *yaml.Node)
+	count = func(n *yaml.Node) {
+		if n.Kind == yaml.ScalarNode {
+			fields++
+		}
+		for _, child := range n.Content {
+			count(child)
+		}
+	}
+	for _, key := range []string{"watchdog", "server", "resources", "processes", "steps", "faults"} {
+		if n := get(c.tree, key); n != nil {
+			count(n)
+		}
+	}
+	for _, n := range amounts(c.tree) {
+		if a, ok := amountOf(n.Value); ok {
+			digits += a.digits()
+			total = add(total, abs(a.n))
+		}
+	}
+	var drawn, sum int64
+	for _, values := range c.decisions {
+		for _, v := range values {
+			if v > 0 {
+				drawn++
+				sum = add(sum, int64(min(v, math.MaxInt64)))
+			}
+		}
+	}
+	return []int64{fields, digits, total, drawn, sum, int64(min(c.seed, math.MaxInt64)), int64(len(text))}
+}
+
+func add(a, b int64) int64 {
+	if a > math.MaxInt64-b {
+		return math.MaxInt64
+	}
+	return a + b
+}
+
+func abs(n int64) int64 {
+	if n < 0 {
+		return -max(n, -math.MaxInt64)
+	}
+	return n
+}
+
+// try changes a copy of the best tree.
+func (s *shrinker) try(change func(root *yaml.Node)) bool {
+	tree := clone(s.best.tree)
+	change(tree)
+	tidy(tree)
+	return s.consider(tree, s.best.seed, s.best.decisions)
+}
+
+// thin takes out as much as it can of one kind: all, halves, quarters, then
+// one by one, from the end, until none of what is left can go.
+func (s *shrinker) thin(cuts func(root *yaml.Node) []cut) {
+	n := len(cuts(s.best.tree))
+	for size := n; size > 0 && s.left > 0; {
+		went := false
+		for end := n; end > 0; end -= size {
+			from := max(0, end-size)
+			if s.try(func(root *yaml.Node) {
+				for _, c := range slices.Backward(cuts(root)[from:end]) {
+					c()
+				}
+			}) {
+				// A step takes those within it along.
+				n = len(cuts(s.best.tree))
+				end = min(end, n+size)
+				went = true
+			}
+		}
+		if size == 1 && !went {
+			return
+		}
+		size = max(1, min(size/2, n))
+	}
+}
+
+// each tries changes one by one.
+func (s *shrinker) each(changes func(root *yaml.Node) []cut) {
+	for i := 0; i < len(changes(s.best.tree)) && s.left > 0; i++ {
+		if s.try(func(root *yaml.Node) { changes(root)[i]() }) {
+			i = -1
+		}
+	}
+}
+
+// amount is a number of a scenario, in nanoseconds where it is a time.
+type amount struct {
+	n    int64
+	time bool
+}
+
+func amountOf(text string) (amount, bool) {
+	if i, err := strconv.ParseInt(text, 10, 64); err == nil && text != "0" {
+		return amount{i, false}, true
+	}
+	d, err := time.ParseDuration(text)
+	return amount{int64(d), true}, err == nil
+}
+
+func (a amount) String() string {
+	d := time.Duration(a.n)
+	switch {
+	case !a.time:
+		return strconv.FormatInt(a.n, 10)
+	case d%time.Second == 0:
+		return fmt.Sprintf("%ds", d/time.Second)
+	case d%time.Millisecond == 0:
+		return fmt.Sprintf("%dms", d/time.Millisecond)
+	case d%time.Microsecond == 0:
+		return fmt.Sprintf("%dus", d/time.Microsecond)
+	}
+	return d.String()
+}
+
+// digits are those that a reader has to look at.
+func (a amount) digits() int64 {
+	s := strings.TrimRight(strings.Trim(a.String(), "-nums"), "0")
+	return int64(len(s))
+}
+
+// rounder are the amounts to try in place of one: those below it from 0 up,
+// seconds for what has seconds, and those next to it with fewer digits.
+func (a amount) rounder() (below, near []amount) {
+	unit := int64(1)
+	if a.time {
+		unit = int64(time.Second)
+		if abs(a.n) < unit {
+			unit = int64(time.Millisecond)
+		}
+	}
+	sign := int64(1)
+	if a.n < 0 {
+		sign = -1
+	}
+	below = append(below, amount{0, a.time})
+	for decade := unit; decade < abs(a.n); decade *= 10 {
+		for _, lead := range []int64{1, 2, 3, 4, 5, 6, 8} {
+			if decade*lead < abs(a.n) {
+				below = append(below, amount{sign * decade * lead, a.time})
+			}
+		}
+		if decade > math.MaxInt64/100 {
+			break
+		}
+	}
+	for grain := unit; grain < abs(a.n) && grain < math.MaxInt64/20; grain *= 10 {
+		down := a.n / grain * grain
+		near = append([]amount{{down, a.time}, {down + sign*grain, a.time}}, near...)
+	}
+	if a.time && abs(a.n) > int64(time.Second) {
+		for _, grain := range []time.Duration{100 * time.Millisecond, 10 * time.Millisecond, time.Millisecond} {
+			down := a.n / int64(grain) * int64(grain)
+			near = append(near, amount{down, true}, amount{down + sign*int64(grain), true})
+		}
+	}
+	return below, near
+}
+
+// amounts makes times and numbers rounder and smaller.
+func (s *shrinker) amounts() {
+	for i := 0; i < len(amounts(s.best.tree)) && s.left > 0; i++ {
+		a, ok := amountOf(amounts(s.best.tree)[i].Value)
+		if !ok {
+			continue
+		}
+		put := func(b amount) bool {
+			ok := s.try(func(root *yaml.Node) { *amounts(root)[i] = *scalar(b.String()) })
+			if ok {
+				s.times++
+			}
+			return ok
+		}
+		below, near := a.rounder()
+		// The smallest that will do, if all above it do too.
+		lo, hi := 0, len(below)
+		if put(below[0]) {
+			continue
+		}
+		for lo++; lo < hi; {
+			mid := (lo + hi) / 2
+			if put(below[mid]) {
+				hi = mid
+			} else {
+				lo = mid + 1
+			}
+		}
+		if hi == len(below) && a.digits() > 1 {
+			for _, b := range near {
+				if b.digits() < a.digits() && put(b) {
+					break
+				}
+			}
+		}
+	}
+}
+
+// exact are the latencies that take the place of a range.
+var exact = []string{"1ms", "2ms", "5ms", "10ms", "50ms"}
+
+// sayable looks for a seed that shows what decisions of another kind showed.
+func (s *shrinker) sayable() {
+	for _, latency := range append([]string{""}, exact[0]) {
+		for seed := uint64(1); seed <= s.seeds && s.best.decisions != nil; seed++ {
+			tree := clone(s.best.tree)
+			if latency != "" {
+				set(tree, "network", mapping("latency", scalar(latency)))
+			}
+			s.consider(tree, seed, nil)
+		}
+	}
+	if s.best.decisions == nil {
+		s.exactly()
+	}
+}
+
+// exactly takes the chance out of latencies.
+func (s *shrinker) exactly() {
+	for _, ways := range [][]string{{"network", "latency"}, {"server", "lag"}} {
+		for _, latency := range exact {
+			r := s.best.verdict.Scenario.Latency
+			if ways[0] == "server" {
+				r = s.best.verdict.Scenario.Server.Lag
+			}
+			if r.Min == r.Max || s.try(func(root *yaml.Node) { setIn(root, ways, latency) }) {
+				break
+			}
+		}
+	}
+}
+
+func setIn(root *yaml.Node, keys []string, value string) {
+	if inner := get(root, keys[0]); inner != nil {
+		set(inner, keys[1], scalar(value))
+	} else {
+		set(root, keys[0], mapping(keys[1], scalar(value)))
+	}
+}
+
+// seed makes a range of latencies smaller, with whatever seed shows it then,
+// and the seed.
+func (s *shrinker) seed() {
+	s.exactly()
+	for s.left > 0 && s.narrower() {
+	}
+	for seed := uint64(1); seed <= s.seeds && seed < s.best.seed; seed++ {
+		s.consider(s.best.tree, seed, nil)
+	}
+}
+
+func (s *shrinker) narrower() bool {
+	r := s.best.verdict.Scenario.Latency
+	grain := time.Millisecond
+	if r.Max-r.Min <= 2*time.Millisecond {
+		grain = 100 * time.Microsecond
+	}
+	middle := (r.Min + (r.Max-r.Min)/2).Truncate(grain)
+	for _, half := range []scenarios.Range{{Min: r.Min.Truncate(grain), Max: middle}, {Min: middle, Max: r.Max.Truncate(grain)}} {
+		if half.Min <= 0 || half.Min >= half.Max || half.Max-half.Min >= r.Max-r.Min {
+			continue
+		}
+		text := amount{int64(half.Min), true}.String() + ".." + amount{int64(half.Max), true}.String()
+		for seed := uint64(0); seed <= s.seeds; seed++ {
+			tree := clone(s.best.tree)
+			setIn(tree, []string{"network", "latency"}, text)
+			if s.consider(tree, cmp.Or(seed, s.best.seed), nil) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// decisions makes those that are not a seed's smaller: whole streams 0, then
+// parts of all of them, then single ones 0 or less.
+func (s *shrinker) decisions() {
+	type place struct {
+		stream string
+		i      int
+	}
+	drawn := func() []place {
+		var out []place
+		for _, stream := range slices.Sorted(maps.Keys(s.best.decisions)) {
+			for i, v := range s.best.decisions[stream] {
+				if v > 0 {
+					out = append(out, place{stream, i})
+				}
+			}
+		}
+		return out
+	}
+	lower := func(places []place, to func(uint64) uint64) bool {
+		d := sim.Decisions{}
+		for stream, values := range s.best.decisions {
+			d[stream] = slices.Clone(values)
+		}
+		for _, p := range places {
+			d[p.stream][p.i] = to(d[p.stream][p.i])
+		}
+		return s.consider(s.best.tree, s.best.seed, d)
+	}
+	none := func(uint64) uint64 { return 0 }
+	for _, stream := range slices.Sorted(maps.Keys(s.best.decisions)) {
+		lower(slices.DeleteFunc(drawn(), func(p place) bool { return p.stream != stream }), none)
+	}
+	for size := len(drawn()); size > 0 && s.left > 0; size /= 2 {
+		for end := len(drawn()); end > 0; end -= size {
+			if places := drawn(); end <= len(places) {
+				lower(places[max(0, end-size):end], none)
+			}
+		}
+	}
+	for i := 0; i < len(drawn()) && s.left > 0; i++ {
+		for lower(drawn()[i:i+1], func(v uint64) uint64 { return v / 2 }) && i < len(drawn()) {
+		}
+	}
+}
+
+// finish writes what was found as a file that says what it shows, and plays it
+// once more.
+func (s *shrinker) finish() Failure {
+	s.phase = phaseFile
+	s.left += lastRuns
+	best := s.best
+	f := best.finding
+	tree := clone(best.tree)
+	name := best.verdict.Scenario.Name
+	if !strings.HasSuffix(name, "-shrunk") {
+		set(tree, "source", scalar(fmt.Sprintf("shrunk from %s (seed %d)", name, s.from.Verdict.Seed)))
+		name += "-shrunk"
+	} else {
+		set(tree, "source", scalar(s.from.Verdict.Scenario.Source))
+	}
+	set(tree, "name", scalar(name))
+	why := f.Why
+	if f.Judge == model.JudgeWant {
+		why = strings.TrimSpace(claimOf(why)) // where in the file is not in the file
+	}
+	set(tree, "about", scalar(fmt.Sprintf("%s of %s: %s.", f.Judge, best.verdict.Lock.Name, why)))
+	class := string(f.Class)
+	if best.verdict.Word == scenarios.VerdictBug {
+		class = string(scenarios.Bug) // the run's, which other findings may have made
+	}
+	set(tree, "expect", mapping(best.verdict.Lock.Name, mapping(class, sequence(f.Judge))))
+	if best.decisions == nil {
+		// As many seeds as show it, from the first on.
+		last := uint64(0)
+		for seed := uint64(1); seed <= seedsShown && last == seed-1; seed++ {
+			c := &candidate{tree: tree, seed: seed}
+			if sc, err := load(s.from.Verdict.Scenario.File, write(tree)); err == nil && s.play(c, sc) {
+				last = seed
+			}
+		}
+		switch {
+		case last == seedsShown:
+			best.seed = 1
+			set(tree, "seeds", scalar(fmt.Sprintf("1..%d", last)))
+			s.did[phaseFile] = fmt.Sprintf("every seed of 1..%d shows it", last)
+		default:
+			set(tree, "seeds", scalar(fmt.Sprint(best.seed)))
+			s.did[phaseFile] = fmt.Sprintf("seed %d shows it", best.seed)
+		}
+	} else {
+		s.did[phaseFile] = "no seed shows it: these very decisions do"
+	}
+	sc, err := load(s.from.Verdict.Scenario.File, write(tree))
+	if err != nil {
+		panic("explore: a shrunk scenario does not load: " + err.Error() + "\n" + write(tree))
+	}
+	sc.File = name + ".yaml"
+	last := &candidate{tree: tree, seed: best.seed, decisions: best.decisions}
+	if !s.play(last, sc) {
+		// It was not the same again: what was seen is all there is to show.
+		return Failure{Verdict: best.verdict, Finding: best.finding, Seeded: best.decisions == nil}
+	}
+	return Failure{Verdict: last.verdict, Finding: last.finding, Seeded: best.decisions == nil}
+}
+
+// tell says what each phase did.
+func (s *shrinker) tell(first []int64) {
+	for phase, i := range map[string]int{
+		phaseProcesses: inProcesses, phaseThreads: inThreads, phaseSteps: inSteps, phaseFaults: inFaults, phaseFields: inFields,
+	} {
+		s.did[phase] = fmt.Sprintf("%d, now %d", first[i], s.best.measure[i])
+	}
+	s.did[phaseAgain] = fmt.Sprintf("broken again: %s", s.from.Finding.Judge)
+	s.did[phaseTimes] = fmt.Sprintf("%d changed", s.times)
+	s.did[phaseSeeds] = "needs decisions of its own"
+	if s.best.decisions == nil {
+		s.did[phaseSeeds] = "a scenario can say it"
+	}
+	s.did[phaseDecisions] = fmt.Sprintf("%d that are not 0", s.best.measure[inDrawn])
+	if l := s.best.verdict.Scenario.Latency; s.best.decisions == nil && l.Min == l.Max {
+		s.did[phaseDecisions] = "an exact latency of " + l.String()
+	} else if s.best.decisions == nil {
+		s.did[phaseDecisions] = "latencies of " + l.String()
+	}
+}
+
+func (s *shrinker) report() []Phase {
+	var out []Phase
+	for _, name := range phaseNames {
+		if s.runs[name] > 0 {
+			out = append(out, Phase{name, s.runs[name], s.did[name]})
+		}
+	}
+	return out
+}
+
+// Size is the number of events with which the story of a run is told up to its
+// first bug, or else its first limit, or to its end when nothing is broken:
+//   - a call, and its return;
+//   - a message that met a fault, or that was lost;
+//   - the beginning and the end of any other fault, a client that closed;
+//   - a change on the server of who holds a lock, how often, or who waits, but
+//     not of how long;
+//   - a use of a resource, a want that was not met.
+//
+// Commands are not counted: what they did is.
+func Size(v scenarios.Verdict) int {
+	f, _ := First(v, "")
+	return sizeTo(v, f)
+}
+
+// First is the finding that matters most: of a judge, or of any when that is
+// "", the first bug, else the first limit.
+func First(v scenarios.Verdict, judge string) (linearizability.Finding, bool) {
+	for _, class := range []linearizability.Class{linearizability.ClassBug, linearizability.ClassLimit} {
+		for _, f := range v.Findings {
+			if f.Verdict == linearizability.Broken && f.Class == class && (judge == "" || f.Judge == judge) {
+				return f, true
+			}
+		}
+	}
+	return linearizability.Finding{}, false
+}
+
+func sizeTo(v scenarios.Verdict, f linearizability.Finding) int {
+	last := f.AtNs
+	if f.Judge == "" {
+		last = math.MaxInt64
+	}
+	n := 0
+	met := map[int]bool{}
+	held := map[string]model.LockState{}
+	for i := range v.Played.Record.Events {
+		e := &v.Played.Record.Events[i]
+		if e.AtNs > last || e.Kind == model.KindLeave {
+			break
+		}
+		switch e.Kind {
+		case model.KindInvoke, model.KindReturn, model.KindFault, model.KindFaultEnd, model.KindClose, model.KindResource:
+			n++
+		case model.KindHit:
+			met[e.Msg] = true
+			n++
+		case model.KindLost:
+			if !met[e.Msg] && e.Why != "nobody waits for it" {
+				n++
+			}
+		case model.KindState:
+			old := held[e.Lock]
+			if old.Owner != e.State.Owner || old.Count != e.State.Count || !slices.Equal(old.Queue, e.State.Queue) {
+				n++
+			}
+			held[e.Lock] = *e.State
+		case model.KindCheck:
+			if !e.Met {
+				n++
+			}
+		}
+	}
+	return n
+}

@@ -1,0 +1,325 @@
+package explore
+
+import (
+	"bytes"
+	"testing"
+
+	"go.yaml.in/yaml/v3"
+
+	"lockstep/linearizability"
+	"lockstep/scenarios"
+	"lockstep/sim"
+)
+
+// bloated are failures of known kinds under much that has nothing to do with
+// them.
+var bloated = []struct {
+	name, lock, judge string
+	class             linearizability.Class
+	seed              uint64
+	group             string
+	text              string
+}{
+	{"an unlock deletes another's hold after a pause", "setnx-del", "misdelete", linearizability.ClassBug, 3, "misdelete.bug.unlock.pause", `lockstep: 1
+name: late
+about: A thread is paused past its lease and unlocks.
+locks: [setnx-del, setnx-cad]
+network: {latency: 200us..7ms}
+resources: {stock: {start: 100}, other: {start: 7}}
+processes: {a: {threads: 3}, b: {threads: 2, wall_clock: {offset: 20ms}}, c: {}, d: {threads: 4, client: {pool_size: 5}}}
+steps:
+  a/1:
+    - sleep: 130ms
+    - repeat:
+        times: 3
+        steps:
+          - with_lock: {name: orders, lease: 3750ms, unlock: always, steps: [{use: {resource: stock, take: 2, for: 1s}}, {sleep: 20ms}]}
+          - sleep: 77ms
+    - try_lock: {name: other, lease: 3s}
+  a/2: [{lock: spare}, {sleep: 1s}, {unlock: spare}, {read: {name: spare, locked: false}}]
+  a/3: [{at: 3s}, {try_lock: {name: orders, wait: 4s, lease: 2s}}, {unlock: orders}]
+  b/*:
+    - at: 1s
+    - with_lock: {name: orders, lease: 10s, steps: [{use: {resource: stock, take: 1, for: 4s}}]}
+  c/1: [{lock: orders}, {sleep: 200ms}, {unlock: orders}, close]
+  d/*: [{sleep: 400ms}, {try_lock: other}, {use: {resource: other}}, {unlock: other}]
+faults:
+  - {at: 500ms, pause: c, for: 100ms}
+  - {at: 600ms, pause: a, for: 5300ms}
+  - {when: {process: d, script: acquire, direction: reply, nth: 2}, do: delay, for: 30ms}
+  - {at: 9s, partition: [b, c], for: 400ms}
+  - {at: 30s, crash: d}
+seeds: 1..20
+`},
+	{"one unlock takes two levels", "redisson@3.21.3", "hold-count", linearizability.ClassBug, 5, "hold-count.bug.unlock.drop-reply-of-unlock", `lockstep: 1
+name: twice
+locks: [redisson@3.21.3]
+processes: {a: {threads: 2}, b: {threads: 3}, c: {threads: 2}}
+steps:
+  a/1:
+    - repeat: {times: 2, steps: [{sleep: 120ms}, {lock: {name: orders, lease: 60s}}, {lock: {name: orders, lease: 50s}}, {sleep: 2s}, {unlock: orders}, {sleep: 3s}, {unlock: orders}]}
+  a/2: [{sleep: 3s}, {with_lock: {name: spare, steps: [{sleep: 2s}]}}]
+  b/*: [{at: 1s}, {try_lock: {name: orders, wait: 20s, lease: 9s}}, {sleep: 1s}, {unlock: orders}]
+  c/1: [{at: 4s}, {lock: orders}, {sleep: 12s}, {unlock: orders}]
+  c/2: [{lock: spare}, {sleep: 500ms}, {unlock: spare}]
+faults:
+  - {when: {process: c, script: renew, direction: reply, every: 3}, do: delay, for: 15ms}
+  - {when: {process: a, script: unlock, direction: reply, nth: 1}, do: drop}
+  - {when: {process: b, channel: "*", direction: reply, nth: 3}, do: drop}
+  - {at: 40s, server: flush_scripts}
+  - {at: 50s, pause: b, for: 1s}
+`},
+	{"one failed renewal ends the watchdog", "redisson@3.21.3", "lease", linearizability.ClassBug, 2, "lease.bug.acquire.error-request-of-renew", `lockstep: 1
+name: renewal
+locks: [redisson@3.21.3]
+watchdog: 27s
+processes: {a: {threads: 2}, b: {threads: 2}, c: {client: {retry_attempts: 2}}}
+steps:
+  a/1: [{sleep: 1200ms}, {lock: orders}, {sleep: 70s}, {unlock: orders}, {lock: orders}, {unlock: orders}]
+  a/2: [{sleep: 2s}, {lock: spare}, {sleep: 4s}, {unlock: spare}]
+  b/1: [{at: 2s}, {lock: {name: orders, lease: 40s}}, {sleep: 30s}, {unlock: orders}]
+  b/2: [{at: 3s}, {try_lock: {name: orders, wait: 20s}}, {unlock: orders}]
+  c/1: [{at: 30s}, {try_lock: orders}, {try_lock: spare}, {unlock: spare}]
+faults:
+  - {when: {process: a, script: renew, direction: request, nth: 2}, do: error, with: "ERR injected"}
+  - {at: 5s, pause: c, for: 2s}
+  - {when: {process: b, script: acquire, direction: request, nth: 1}, do: delay, for: 40ms}
+  - {at: 80s, server: stall, for: 100ms}
+`},
+	{"a waiter of the fair lock sleeps on an old lease", "redisson-fair@3.12.4", "liveness", linearizability.ClassBug, 1, "liveness.bug.acquire.no-fault", `lockstep: 1
+name: sleeper
+locks: [redisson-fair@3.12.4, redisson-fair@4.7.0]
+processes: {a: {}, b: {threads: 2}, c: {}, d: {}}
+steps:
+  a/1: [{lock: {name: orders, lease: 30s}}, {at: 2200ms}, {unlock: orders}, {sleep: 40s}, {lock: orders}, {unlock: orders}]
+  b/1: [{at: 500ms}, {lock: {name: orders, lease: 1100ms}}, {sleep: 60s}]
+  b/2: [{at: 300ms}, {lock: {name: spare, lease: 1s}}, {unlock: spare}]
+  c/1: [{at: 1s}, {lock: {name: orders, lease: 1s}}, {unlock: orders}]
+  d/1: [{at: 90s}, {lock: {name: orders, lease: 5s}}, {unlock: orders}]
+faults:
+  - {at: 100s, pause: a, for: 3s}
+  - {when: {process: d, script: unlock, direction: reply}, do: delay, for: 20ms}
+`},
+	{"no lock at all", "none", "mutual-exclusion", linearizability.ClassBug, 1, "mutual-exclusion.bug.acquire.no-fault", `lockstep: 1
+name: nothing
+locks: [none]
+resources: {stock: {start: 40, never_below: 0, end: 28}}
+processes: {a: {threads: 6}, b: {threads: 6}}
+steps:
+  a/*: [{with_lock: {name: orders, steps: [{use: {resource: stock, for: 2s}}]}}]
+  b/*: [{sleep: 100ms}, {with_lock: {name: orders, steps: [{use: {resource: stock, for: 2s}}]}}]
+faults:
+  - {at: 1s, pause: a, for: 200ms}
+  - {at: 20s, crash: b}
+`},
+	{"the holder pauses past its lease", "redisson@4.7.0", "mutual-exclusion", linearizability.ClassLimit, 1, "mutual-exclusion.limit.acquire.pause", `lockstep: 1
+name: pause
+locks: [redisson@4.7.0]
+processes: {a: {threads: 2}, b: {}, c: {}}
+steps:
+  a/1: [{sleep: 200ms}, {lock: {name: orders, lease: 4s}}, {sleep: 2s}, {unlock: orders}]
+  a/2: [{lock: spare}, {sleep: 2s}, {unlock: spare}]
+  b/1: [{at: 1s}, {lock: {name: orders, lease: 9s}}, {sleep: 4s}, {unlock: orders}]
+  c/1: [{at: 2s}, {lock: {name: orders, lease: 9s}}, {sleep: 4s}, {unlock: orders}]
+faults:
+  - {at: 900ms, pause: a, for: 20s}
+  - {at: 40s, pause: b, for: 1s}
+`},
+}
+
+func fails(t *testing.T, h *sim.Host, text, lock, judge string, class linearizability.Class, seed uint64) Failure {
+	t.Helper()
+	sc, err := load("my.yaml", text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := scenarios.FindLock(lock)
+	if err != nil {
+		t.Fatal(err)
+	}
+	v := scenarios.Run(h, sc, l, seed)
+	f, ok := First(v, judge)
+	if !ok || f.Class != class {
+		t.Fatalf("%s is not broken as a %s: %+v", judge, class, v.Findings)
+	}
+	return Failure{Verdict: v, Finding: f, Seeded: true}
+}
+
+func TestWhatIsPlantedBecomesSmall(t *testing.T) {
+	h := sim.NewHost(t)
+	for _, c := range bloated {
+		t.Run(c.name, func(t *testing.T) {
+			h := h.For(t)
+			f := fails(t, h, c.text, c.lock, c.judge, c.class, c.seed)
+			small, runs := Shrink(h, f, 2000)
+			t.Logf("%d runs, %d events, now %d\n%s", runs, Size(f.Verdict), Size(small.Verdict), small.Verdict.Scenario.Text)
+			if n := Size(small.Verdict); n > 20 || n > Size(f.Verdict) {
+				t.Errorf("%d events", n)
+			}
+			if !small.Seeded || small.Finding.Judge != c.judge || small.Finding.Class != c.class {
+				t.Errorf("it is %s (%s) now, seeded %v", small.Finding.Judge, small.Finding.Class, small.Seeded)
+			}
+			saysWhatItShows(t, h, small)
+			smallest(t, h, small)
+
+			again, _ := Shrink(h, small, 2000)
+			if was, is := small.Verdict.Scenario.Text, again.Verdict.Scenario.Text; was != is {
+				t.Errorf("shrunk again it is\n%s", is)
+			}
+			// The group stays: a smaller failure of another is another bug.
+			was, n := Needs(h, f)
+			if is, _ := Needs(h, small); was.Key() != is.Key() {
+				t.Errorf("group %s became %s", was, is)
+			}
+			if was.Key() != c.group {
+				t.Errorf("group %s in %d runs, want %s", was.Key(), n, c.group)
+			}
+		})
+	}
+}
+
+// saysWhatItShows: the file, run as a user would, comes out as it expects.
+func saysWhatItShows(t *testing.T, h *sim.Host, f Failure) {
+	t.Helper()
+	sc, err := load("small.yaml", f.Verdict.Scenario.Text)
+	if err != nil {
+		t.Fatalf("%v\n%s", err, f.Verdict.Scenario.Text)
+	}
+	if sc.Expect[f.Verdict.Lock.Name].Class == "" || len(sc.Locks) != 1 || sc.About == "" {
+		t.Errorf("it does not say what it shows:\n%s", sc.Text)
+	}
+	for seed := sc.SeedFirst; seed <= sc.SeedLast; seed++ {
+		if v := scenarios.Run(h, sc, f.Verdict.Lock, seed); !v.AsExpected {
+			t.Errorf("seed %d is a %s, %s, and not %s", seed, v.Word, v.Why, v.Expected)
+		}
+	}
+}
+
+// smallest: without any one step or fault it is not the same failure.
+func smallest(t *testing.T, h *sim.Host, f Failure) {
+	t.Helper()
+	for _, cuts := range []func(*yaml.Node) []cut{stepCuts, faultCuts, processCuts, threadCuts} {
+		whole, err := document(f.Verdict.Scenario.Text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := range cuts(whole) {
+			less := clone(whole)
+			cuts(less)[i]()
+			tidy(less)
+			sc, err := load("less.yaml", write(less))
+			if err != nil {
+				continue
+			}
+			if len(sc.Processes) == len(f.Verdict.Scenario.Processes) && len(sc.Threads) == len(f.Verdict.Scenario.Threads) && write(less) == write(whole) {
+				continue // a process keeps its one thread
+			}
+			v := scenarios.Run(h, sc, f.Verdict.Lock, f.Verdict.Seed)
+			if g, ok := First(v, f.Finding.Judge); ok && g.Class == f.Finding.Class {
+				t.Errorf("it is broken without more:\n%s", write(less))
+			}
+		}
+	}
+}
+
+func TestShrinkingIsTheSameEveryTime(t *testing.T) {
+	h := sim.NewHost(t)
+	c := bloated[1]
+	f := fails(t, h, c.text, c.lock, c.judge, c.class, c.seed)
+	one, n := Shrink(h, f, 2000)
+	two, m := Shrink(h, f, 2000)
+	if one.Verdict.Scenario.Text != two.Verdict.Scenario.Text || one.Verdict.Digest != two.Verdict.Digest || n != m {
+		t.Errorf("%d runs:\n%s\n%d runs:\n%s", n, one.Verdict.Scenario.Text, m, two.Verdict.Scenario.Text)
+	}
+}
+
+func TestTheBudgetIsKept(t *testing.T) {
+	h := sim.NewHost(t)
+	c := bloated[0]
+	f := fails(t, h, c.text, c.lock, c.judge, c.class, c.seed)
+	for _, budget := range []int{-1, 0, 1, 6, 7, 8, 20, 60} {
+		small, runs := Shrink(h, f, budget)
+		if runs > max(0, budget) {
+			t.Errorf("%d runs of %d", runs, budget)
+		}
+		if g, ok := First(small.Verdict, c.judge); !ok || g.Class != c.class {
+			t.Errorf("after %d runs it is not broken", runs)
+		}
+		if runs > 0 {
+			saysWhatItShows(t, h, small)
+		} else if small.Verdict.Scenario != f.Verdict.Scenario {
+			t.Error("it changed without a run")
+		}
+	}
+}
+
+// between needs a reply that comes late and a release that comes later still.
+const between = `lockstep: 1
+name: between
+locks: [setnx-get-del]
+network: {latency: 1ms..40ms}
+processes: {a: {}, b: {threads: 2}, c: {}}
+steps:
+  a/1: [{lock: {name: orders, lease: 1s}}, {at: 993ms}, {unlock: orders}]
+  b/1: [{at: 957ms}, {lock: {name: orders, lease: 10s}}, {sleep: 1s}, {unlock: orders}]
+  b/2: [{lock: spare}, {unlock: spare}]
+  c/1: [{at: 3s}, {lock: spare}, {unlock: spare}]
+`
+
+func TestDecisionsOfTheirOwn(t *testing.T) {
+	h := sim.NewHost(t)
+	const seed = 172 // the first that shows it
+	f := fails(t, h, between, "setnx-get-del", "misdelete", linearizability.ClassBug, seed)
+	f.Seeded = false
+
+	t.Run("a seed can say it", func(t *testing.T) {
+		small, _ := Shrink(h.For(t), f, 2000)
+		if !small.Seeded {
+			t.Error("it was not found")
+		}
+		saysWhatItShows(t, h.For(t), small)
+	})
+	t.Run("none can", func(t *testing.T) {
+		h := h.For(t)
+		s := newShrinker(h, f, 2000)
+		s.seeds = 0
+		small, phases := s.shrink()
+		if small.Seeded || small.Finding.Judge != "misdelete" {
+			t.Fatalf("%v %s", small.Seeded, small.Finding.Judge)
+		}
+		rec := small.Verdict.Recording()
+		var b bytes.Buffer
+		if err := rec.Write(&b, nil); err != nil {
+			t.Fatal(err)
+		}
+		rec, sc, l, err := scenarios.ReadRecording("small.lockstep", b.Bytes())
+		if err != nil {
+			t.Fatal(err)
+		}
+		v, diverged := scenarios.Replay(h, rec, sc, l)
+		if diverged != "" || v.Digest != small.Verdict.Digest || !v.AsExpected {
+			t.Errorf("%s; %s is a %s", diverged, v.Digest, v.Word)
+		}
+		drawn, before := 0, 0
+		for _, values := range rec.Decisions {
+			for _, n := range values {
+				if n > 0 {
+					drawn++
+				}
+			}
+		}
+		for _, values := range f.Verdict.Played.Decisions {
+			before += len(values)
+		}
+		t.Logf("%v\n%s%v", phases, sc.Text, rec.Decisions)
+		if drawn > 5 || before < 20 {
+			t.Errorf("%d decisions of %d are left", drawn, before)
+		}
+		s = newShrinker(h, small, 2000)
+		s.seeds = 0
+		again, _ := s.shrink()
+		if again.Verdict.Digest != small.Verdict.Digest {
+			t.Errorf("shrunk again it is\n%s%v", again.Verdict.Scenario.Text, again.Verdict.Played.Decisions)
+		}
+	})
+}
