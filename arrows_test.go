@@ -21,7 +21,8 @@ var arrows = map[string][]string{
 	"sim":             {"model"},
 	"linearizability": {"model"},
 	"scenarios":       {"model", "lockimpl", "sim", "linearizability"},
-	"cmd":             {"model", "sim", "linearizability", "scenarios"},
+	"explore":         {"model", "sim", "linearizability", "scenarios"},
+	"cmd":             {"model", "sim", "linearizability", "scenarios", "explore"},
 }
 
 func TestNoArrowPointsTheOtherWay(t *testing.T) {

@@ -25,7 +25,7 @@ func Builtin() ([]*Scenario, error) {
 		if err != nil {
 			return nil, err
 		}
-		sc, err := Parse(file, text, canonical)
+		sc, err := Parse(file, text, Canonical)
 		if err != nil {
 			return nil, err
 		}
@@ -55,5 +55,5 @@ func Find(nameOrFile string) (*Scenario, error) {
 		}
 		return nil, fmt.Errorf("read the scenario: %w", err)
 	}
-	return Parse(path.Clean(nameOrFile), text, canonical)
+	return Parse(path.Clean(nameOrFile), text, Canonical)
 }
