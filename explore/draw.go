@@ -370,7 +370,7 @@ func (d *drawer) drawKnobs() {
 		}
 		d.chance = append(d.chance, weight{word, n})
 	}
-	d.kinds = d.swarm(kindsOf(d.classes))
+	d.kinds = d.swarm(faultKindsOf(d.classes))
 	d.times = d.swarm(scales)
 }
 

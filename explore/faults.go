@@ -8,9 +8,9 @@ import (
 	"lockstep/sim"
 )
 
-// kinds are the kinds of faults of each class, in the order of Classes. An
+// faultKinds are the kinds of faults of each class, in the order of Classes. An
 // interrupt is a step, and skewed clocks are a process's.
-var kinds = map[Class][]string{
+var faultKinds = map[Class][]string{
 	ClassNetwork:   {"drop", "delay", "hold", "reset", "error", "wakeup"},
 	ClassCrash:     {"crash"},
 	ClassPause:     {"pause"},
@@ -22,11 +22,11 @@ var kinds = map[Class][]string{
 	ClassInterrupt: {"interrupt"},
 }
 
-func kindsOf(classes []Class) (out []string) {
+func faultKindsOf(classes []Class) (out []string) {
 	for _, c := range Classes { // not in the caller's order
 		for _, asked := range classes {
 			if c == asked {
-				out = append(out, kinds[c]...)
+				out = append(out, faultKinds[c]...)
 				break
 			}
 		}

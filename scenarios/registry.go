@@ -171,7 +171,8 @@ func (l *Lock) Keys(name string) []string {
 	return keys
 }
 
-func canonical(name string) (string, error) {
+// Canonical gives the name under which a lock is registered.
+func Canonical(name string) (string, error) {
 	l, err := FindLock(name)
 	if err != nil {
 		return "", err

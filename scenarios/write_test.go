@@ -9,7 +9,7 @@ import (
 func TestAScenarioIsWrittenAsItWasRead(t *testing.T) {
 	all := builtin(t)
 	for _, text := range []string{odd} {
-		sc, err := Parse("odd.yaml", []byte(text), canonical)
+		sc, err := Parse("odd.yaml", []byte(text), Canonical)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -17,7 +17,7 @@ func TestAScenarioIsWrittenAsItWasRead(t *testing.T) {
 	}
 	for _, sc := range all {
 		text := sc.Write()
-		again, err := Parse(sc.File, []byte(text), canonical)
+		again, err := Parse(sc.File, []byte(text), Canonical)
 		if err != nil {
 			t.Errorf("%s: what was written does not load: %v\n%s", sc.Name, err, text)
 			continue
