@@ -70,10 +70,10 @@ func Needs(h *sim.Host, f Failure) (Group, int) {
 	s := newShrinker(h, f, math.MaxInt)
 	s.any = true
 	if !s.begin() {
-		return Group{Judge: f.Finding.Judge, Class: f.Finding.Class, Op: kindOf(f.Verdict, f.Finding), Faults: faultKinds(f.Verdict.Scenario)}, s.runs[phaseAgain]
+		return Group{Judge: f.Finding.Judge, Class: f.Finding.Class, Op: kindOf(f.Verdict, f.Finding), Faults: kindsMet(f.Verdict)}, s.runs[phaseAgain]
 	}
 	s.thin(needCuts)
-	return Group{Judge: f.Finding.Judge, Class: f.Finding.Class, Op: kindOf(s.best.verdict, s.best.finding), Faults: faultKinds(s.best.verdict.Scenario)}, s.runs[phaseAgain]
+	return Group{Judge: f.Finding.Judge, Class: f.Finding.Class, Op: kindOf(s.best.verdict, s.best.finding), Faults: kindsMet(s.best.verdict)}, s.runs[phaseAgain]
 }
 
 // needCuts take out what the world does to a run.
@@ -92,10 +92,26 @@ func needCuts(root *yaml.Node) []cut {
 	return cuts
 }
 
-// faultKinds names what the world does to a run, without names and times.
-func faultKinds(sc *scenarios.Scenario) []string {
+// kindsMet names what the world did to a run, without names and times.
+func kindsMet(v scenarios.Verdict) []string {
+	return worldKinds(v.Scenario, func(rule int, f sim.Fault) []string { return hitKinds(v.Played.Record, rule, f.Do) })
+}
+
+// statedKinds names what a scenario says that the world does: what its rules
+// ask for, whatever they meet.
+func statedKinds(sc *scenarios.Scenario) []string {
+	return worldKinds(sc, func(_ int, f sim.Fault) []string {
+		return []string{fmt.Sprint(f.Do, f.When.Direction, f.When.Script, f.When.Command, f.When.Channel != "")}
+	})
+}
+
+func worldKinds(sc *scenarios.Scenario, rule func(int, sim.Fault) []string) []string {
 	out := []string{}
-	for _, f := range sc.Faults {
+	for i, f := range sc.Faults {
+		if f.Kind == sim.FaultRule {
+			out = append(out, rule(i+1, f.Fault)...)
+			continue
+		}
 		out = append(out, kindOfFault(f.Fault))
 	}
 	var walk func([]scenarios.Step)
@@ -135,23 +151,35 @@ func kindOfFault(f sim.Fault) string {
 			return "script flush"
 		}
 		return f.Server
-	case sim.FaultRule:
-		way, of := f.When.Direction, ""
-		switch {
-		case way == "":
-			way = "message"
-		case f.When.Channel != "" && f.When.Command == "" && way == "reply":
-			way = "published message"
-		}
-		switch {
-		case f.When.Script != "":
-			of = " of " + f.When.Script
-		case f.When.Command != "":
-			of = " of " + f.When.Command
-		}
-		return f.Do + " " + way + of
 	}
 	return string(f.Kind)
+}
+
+// hitKinds names what a rule did, by the messages that it met: a command or an
+// answer that came late, never, or as an error. Whether it was dropped or its
+// connection reset, and how the rule picked it, makes no other bug.
+func hitKinds(r *model.Record, rule int, do string) []string {
+	if r == nil {
+		return []string{do}
+	}
+	word := map[string]string{"drop": "lost", "reset": "lost", "delay": "late", "hold": "late", "error": "refused"}[do]
+	names := map[int]string{} // of commands
+	var out []string
+	for i := range r.Events {
+		e := &r.Events[i]
+		switch {
+		case e.Kind == model.KindSend:
+			names[e.Msg] = strings.ToLower(e.Command)
+		case e.Kind != model.KindHit || e.Fault != rule:
+		case e.Dir == "push":
+			out = append(out, word+" published message")
+		case e.Script != "":
+			out = append(out, word+" "+e.Dir+" of "+e.Script)
+		default:
+			out = append(out, word+" "+e.Dir+" of "+names[e.Msg])
+		}
+	}
+	return out
 }
 
 // kindOf is the kind of the call that a finding names first, or of the event

@@ -42,7 +42,7 @@ func (c *rapidChooser) Choose(stream string, n uint64) (v uint64) {
 // playDrawn draws a scenario and its schedule, and judges it.
 func playDrawn(h *sim.Host, t *rapid.T, l *scenarios.Lock) scenarios.Verdict {
 	chooser := &rapidChooser{t: t}
-	sc := load(t, Draw(chooser, l, Simple, simpleClasses))
+	sc := loadDrawn(t, Draw(chooser, l, Simple, simpleClasses))
 	p := scenarios.Play(h, sc, l, chooser)
 	if chooser.stopped != nil {
 		panic(chooser.stopped)
@@ -53,7 +53,7 @@ func playDrawn(h *sim.Host, t *rapid.T, l *scenarios.Lock) scenarios.Verdict {
 // simpleClasses are the faults whose consequences knownDefects knows.
 var simpleClasses = []Class{ClassNetwork, ClassCrash, ClassPause, ClassPartition, ClassOperator}
 
-func load(t interface{ Fatalf(string, ...any) }, text string) *scenarios.Scenario {
+func loadDrawn(t interface{ Fatalf(string, ...any) }, text string) *scenarios.Scenario {
 	sc, err := scenarios.Parse("drawn.yaml", []byte(text), scenarios.Canonical)
 	if err != nil {
 		t.Fatalf("the drawn scenario does not load: %v\n%s", err, text)
@@ -135,7 +135,7 @@ func TestBrokenLocksAreFound(t *testing.T) {
 			l := mustFind(t, c.lock)
 			for i := range c.draws {
 				seed := uint64(i)
-				sc := load(t, Draw(sim.NewSeeded(seed), l, Simple, simpleClasses))
+				sc := loadDrawn(t, Draw(sim.NewSeeded(seed), l, Simple, simpleClasses))
 				v := scenarios.Run(h, sc, l, seed)
 				for _, f := range v.Findings {
 					if f.Judge == c.judge && f.Class == linearizability.ClassBug {

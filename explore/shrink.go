@@ -144,7 +144,7 @@ type candidate struct {
 
 func newShrinker(h *sim.Host, f Failure, budget int) *shrinker {
 	return &shrinker{
-		host: h, from: f, op: kindOf(f.Verdict, f.Finding), kinds: faultKinds(f.Verdict.Scenario), claim: f.Finding.Judge == model.JudgeWant,
+		host: h, from: f, op: kindOf(f.Verdict, f.Finding), kinds: statedKinds(f.Verdict.Scenario), claim: f.Finding.Judge == model.JudgeWant,
 		left: budget, seeds: seedsTried, tried: map[string]bool{}, phase: phaseAgain, runs: map[string]int{}, did: map[string]string{},
 	}
 }
@@ -252,7 +252,7 @@ func (s *shrinker) consider(tree *yaml.Node, seed uint64, decisions sim.Decision
 	if err != nil {
 		return false
 	}
-	if slices.ContainsFunc(faultKinds(sc), func(k string) bool { return !slices.Contains(s.kinds, k) }) {
+	if slices.ContainsFunc(statedKinds(sc), func(k string) bool { return !slices.Contains(s.kinds, k) }) {
 		return false
 	}
 	c := &candidate{tree: tree, seed: seed, decisions: decisions}
