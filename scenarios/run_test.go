@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"flag"
+	"fmt"
 	"os"
 	"strings"
 	"testing"
@@ -166,7 +167,7 @@ func TestABadRecordingIsRefused(t *testing.T) {
 		})
 	}
 	t.Run("another world", func(t *testing.T) {
-		_, _, _, err := ReadRecording("x", []byte(strings.Replace(whole, `"world":1`, `"world":99`, 1)))
+		_, _, _, err := ReadRecording("x", []byte(strings.Replace(whole, fmt.Sprintf(`"world":%d`, sim.Version), `"world":99`, 1)))
 		var other *WrongWorldError
 		if !errors.As(err, &other) || !strings.Contains(err.Error(), "world version 99") || !strings.Contains(err.Error(), "seed 1") {
 			t.Errorf("got %v", err)
