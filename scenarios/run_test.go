@@ -3,6 +3,12 @@ package scenarios
 import (
 	"bytes"
 	"errors"
+<<<<<<< HEAD
+=======
+	"flag"
+	"fmt"
+	"os"
+>>>>>>> 5d1e47d584df199cb596891fcd73b73af94ea54e
 	"strings"
 	"testing"
 
@@ -148,7 +154,7 @@ func TestABadRecordingIsRefused(t *testing.T) {
 		})
 	}
 	t.Run("another world", func(t *testing.T) {
-		_, _, _, err := ReadRecording("x", []byte(strings.Replace(whole, `"world":1`, `"world":99`, 1)))
+		_, _, _, err := ReadRecording("x", []byte(strings.Replace(whole, fmt.Sprintf(`"world":%d`, sim.Version), `"world":99`, 1)))
 		var other *WrongWorldError
 		if !errors.As(err, &other) || !strings.Contains(err.Error(), "world version 99") || !strings.Contains(err.Error(), "seed 1") {
 			t.Errorf("got %v", err)
