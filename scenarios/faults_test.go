@@ -226,7 +226,7 @@ func playText(t *testing.T, lock, steps, faults string) Played {
 	t.Helper()
 	text := "lockstep: 1\nname: t\nlocks: [" + lock + "]\nnetwork: {latency: 1ms}\nprocesses: {a: {}, b: {threads: 2}, c: {}}\n" +
 		"steps:" + steps + "\nfaults: [" + faults + "]\n"
-	sc, err := Parse("t.yaml", []byte(text), canonical)
+	sc, err := Parse("t.yaml", []byte(text), Canonical)
 	if err != nil {
 		t.Fatal(err)
 	}

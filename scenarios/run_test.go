@@ -3,12 +3,7 @@ package scenarios
 import (
 	"bytes"
 	"errors"
-<<<<<<< HEAD
-=======
-	"flag"
 	"fmt"
-	"os"
->>>>>>> 5d1e47d584df199cb596891fcd73b73af94ea54e
 	"strings"
 	"testing"
 
