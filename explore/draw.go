@@ -66,6 +66,32 @@ func Draw(c sim.Chooser, l *scenarios.Lock, p Profile, classes []Class) string {
 	return d.sc.Write()
 }
 
+// Vary draws a neighbour of a scenario: a few of its knobs, steps, faults or
+// times are others, the rest is kept. What a file expects of a run and what
+// its steps want is left out. A text that does not load has no neighbours, and
+// gives a new draw.
+func Vary(c sim.Chooser, text string, l *scenarios.Lock, p Profile, classes []Class) string {
+	was, err := scenarios.Parse("varied.yaml", []byte(text), scenarios.Canonical)
+	if err != nil {
+		return Draw(c, l, p, classes)
+	}
+	d := newDrawer(c, l, p, classes)
+	d.drawKnobs()
+	d.adopt(was)
+	if len(d.sc.Threads) == 0 {
+		return Draw(c, l, p, classes)
+	}
+	var changes []string
+	for range 1 + d.draw("vary", 3) {
+		if change := d.change(); change != "" {
+			changes = append(changes, change)
+		}
+	}
+	d.settleResources()
+	d.sc.About = d.about(d.varied(was, changes))
+	return d.sc.Write()
+}
+
 // drawer is a scenario being drawn.
 type drawer struct {
 	c       sim.Chooser
@@ -113,33 +139,9 @@ func (d *drawer) ms(what string, most int) time.Duration {
 
 // world draws all that is not a step or a fault.
 func (d *drawer) world() {
-	sc := d.sc
-	switch {
-	case d.lock.Fair && d.full():
-		sc.Latency = from(d, "world", span(5, 20), span(20, 20), span(50, 50), span(5, 200), span(5, 2000))
-	case d.lock.Fair:
-		// Behind a dead waiter the next one asks again without a pause: a slow
-		// network keeps such a run short.
-		sc.Latency = span(5, 20)
-	case d.full():
-		sc.Latency = from(d, "world", usual, atOnce, span(1, 1), span(1, 5), span(5, 20), span(50, 50), span(1, 200), span(1, 2000))
-	default:
-		sc.Latency = from(d, "world", usual, atOnce)
-	}
-	if d.lock.Replicated() {
-		sc.Server.Replicas = 2
-		sc.Server.Lag = from(d, "world", span(0, 1), span(0, 20))
-		if d.full() {
-			sc.Server.Replicas = from(d, "world", 1, 2, 3)
-			sc.Server.Lag = from(d, "world", atOnce, span(0, 1), span(0, 20), span(100, 100), span(200, 600), span(0, 2000))
-		}
-		sc.Server.Lag.Min = max(sc.Server.Lag.Min, atOnce.Min)
-	}
-	// Not below the response timeout: one lost reply would outlast the lease.
-	sc.Watchdog = from(d, "world", 30*time.Second, 15*time.Second)
-	if d.full() {
-		sc.Watchdog = from(d, "world", 30*time.Second, 15*time.Second, 10*time.Second, 5*time.Second, time.Minute)
-	}
+	d.sc.Latency = d.latency()
+	d.sc.Server = d.server()
+	d.sc.Watchdog = d.watchdog()
 	d.names = []string{"x", "y"}
 	if d.full() {
 		d.names = []string{"x", "y", "z{1}"}[:1+d.draw("world", 3)]
@@ -151,9 +153,45 @@ func (d *drawer) world() {
 		if threads += p.Threads; threads > 6 {
 			p.Threads = 1
 		}
-		sc.Processes = append(sc.Processes, p)
+		d.sc.Processes = append(d.sc.Processes, p)
 	}
 	d.findEdges()
+	d.bursts = []time.Duration{d.length(5 * time.Second), d.length(30 * time.Second)}
+}
+
+func (d *drawer) latency() scenarios.Range {
+	switch {
+	case d.lock.Fair && d.full():
+		return from(d, "world", span(5, 20), span(20, 20), span(50, 50), span(5, 200), span(5, 2000))
+	case d.lock.Fair:
+		// Behind a dead waiter the next one asks again without a pause: a slow
+		// network keeps such a run short.
+		return span(5, 20)
+	case d.full():
+		return from(d, "world", usual, atOnce, span(1, 1), span(1, 5), span(5, 20), span(50, 50), span(1, 200), span(1, 2000))
+	}
+	return from(d, "world", usual, atOnce)
+}
+
+func (d *drawer) server() (s scenarios.Server) {
+	if !d.lock.Replicated() {
+		return s
+	}
+	s.Replicas, s.Lag = 2, from(d, "world", span(0, 1), span(0, 20))
+	if d.full() {
+		s.Replicas = from(d, "world", 1, 2, 3)
+		s.Lag = from(d, "world", atOnce, span(0, 1), span(0, 20), span(100, 100), span(200, 600), span(0, 2000))
+	}
+	s.Lag.Min = max(s.Lag.Min, atOnce.Min)
+	return s
+}
+
+func (d *drawer) watchdog() time.Duration {
+	if d.full() {
+		return from(d, "world", 30*time.Second, 15*time.Second, 10*time.Second, 5*time.Second, time.Minute)
+	}
+	// Not below the response timeout: one lost reply would outlast the lease.
+	return from(d, "world", 30*time.Second, 15*time.Second)
 }
 
 // usual is the network when a file does not say; atOnce is as near to no
@@ -214,9 +252,6 @@ func (d *drawer) findEdges() {
 				d.edges = append(d.edges, *t)
 			}
 		}
-	}
-	if len(d.bursts) == 0 {
-		d.bursts = []time.Duration{d.length(5 * time.Second), d.length(30 * time.Second)}
 	}
 }
 
@@ -454,14 +489,18 @@ func value[T any](p *T) (v T) {
 	return v
 }
 
-// settleResources gives each resource what the workload takes from it, and the
-// rules that follow from the workload.
+// settleResources declares the resources that the workload uses, with what it
+// takes from them and the rules that follow from it.
 func (d *drawer) settleResources() {
+	var used []string
 	takes := map[string]int64{}
 	var walk func(steps []scenarios.Step, times int64)
 	walk = func(steps []scenarios.Step, times int64) {
 		for _, s := range steps {
 			if s.Kind == scenarios.StepUse {
+				if !slices.Contains(used, s.Name) {
+					used = append(used, s.Name)
+				}
 				takes[s.Name] += s.Take * times
 			}
 			walk(s.Steps, times*int64(max(1, s.Times)))
@@ -471,18 +510,15 @@ func (d *drawer) settleResources() {
 		walk(t.Steps, 1)
 	}
 	certain := d.certain()
-	d.sc.Resources = nil
-	for i := range d.names {
-		name := resourceOf(i)
-		taken, used := takes[name]
-		if !used {
+	slices.Sort(used)
+	for _, name := range used {
+		if slices.ContainsFunc(d.sc.Resources, func(r scenarios.Resource) bool { return r.Name == name }) {
 			continue
 		}
-		// Less than is taken is sold out; the rule is that of the step use.
-		r := scenarios.Resource{Name: name, Start: taken + from(d, "world", int64(10), 0, -1)}
-		r.Start = max(0, r.Start)
-		zero := int64(0)
-		r.NeverBelow = &zero
+		// With less than is taken, somebody finds it sold out; the step use sees
+		// to it that nothing goes below.
+		taken, zero := takes[name], int64(0)
+		r := scenarios.Resource{Name: name, Start: taken + from(d, "world", int64(10), 0, -1), NeverBelow: &zero}
 		if end := r.Start - taken; certain && end >= 0 {
 			r.End = &end
 		}
