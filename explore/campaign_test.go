@@ -1,0 +1,242 @@
+package explore
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+
+	"lockstep/sim"
+)
+
+func plan(lock string, runs int, faults ...Class) Plan {
+	return Plan{World: sim.Version, Lock: lock, Faults: faults, Profile: Simple, Strategy: StrategyRandom, Seed: 1, Runs: runs}
+}
+
+// played plays a campaign in this process and gives its runs.
+func played(t *testing.T, h *sim.Host, c Campaign) []Run {
+	t.Helper()
+	if c.Dir == "" {
+		c.Dir = t.TempDir()
+	}
+	if c.Jobs == 0 {
+		c.Jobs = 1
+	}
+	if c.Of == 0 {
+		c.Of = 1
+	}
+	if c.Stop == nil {
+		c.Stop = context.Background()
+	}
+	if c.Player == nil {
+		c.Player = func() (Player, error) { return Here(h, c.Plan) }
+	}
+	if _, err := c.Run(); err != nil {
+		t.Fatal(err)
+	}
+	_, runs, err := Merge([]string{c.Dir})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return sorted(runs)
+}
+
+func sameRuns(t *testing.T, what string, got, want []Run) {
+	t.Helper()
+	if len(got) != len(want) {
+		t.Fatalf("%s: %d runs, want %d", what, len(got), len(want))
+	}
+	for i := range got {
+		a, _ := json.Marshal(got[i])
+		b, _ := json.Marshal(want[i])
+		if string(a) != string(b) {
+			t.Fatalf("%s: run %d is\n%s\nand was\n%s", what, i, a, b)
+		}
+	}
+}
+
+// stopping ends a campaign after so many runs.
+type stopping struct {
+	Player
+	left   *int
+	cancel func()
+}
+
+func (p stopping) Play(task Task) (Run, error) {
+	r, err := p.Player.Play(task)
+	if *p.left--; *p.left == 0 {
+		p.cancel()
+	}
+	return r, err
+}
+
+// A campaign comes to the same whoever plays it: at once, in shards, or killed
+// in the middle of a line and begun again.
+func TestACampaignIsTheSameHoweverItIsPlayed(t *testing.T) {
+	h := sim.NewHost(t)
+	p := plan("setnx-del", 250, ClassPause)
+	want := played(t, h, Campaign{Plan: p})
+	if o := Sum(p, want); len(o.Groups) == 0 || o.Missing != 0 || o.Runs != 250 {
+		t.Fatalf("%d groups, %d of %d runs missing: nothing to compare", len(o.Groups), o.Missing, o.Runs)
+	}
+
+	t.Run("in shards", func(t *testing.T) {
+		var dirs []string
+		for shard := range 2 {
+			dir := t.TempDir()
+			played(t, h, Campaign{Plan: p, Dir: dir, Shard: shard, Of: 2})
+			dirs = append(dirs, dir)
+		}
+		_, runs, err := Merge(dirs)
+		if err != nil {
+			t.Fatal(err)
+		}
+		sameRuns(t, "merged", sorted(runs), want)
+		if !reflect.DeepEqual(Sum(p, runs), Sum(p, want)) {
+			t.Error("the sums differ")
+		}
+		_, runs, err = Merge(dirs[1:])
+		if err != nil {
+			t.Fatal(err)
+		}
+		if o := Sum(p, runs); o.Missing != 150 || !strings.Contains(o.Total(), "incomplete: 150 of 250") {
+			t.Errorf("a shard alone lacks %d runs: %s", o.Missing, o.Total())
+		}
+		if _, _, err := Merge([]string{dirs[0], dirs[0]}); err != nil {
+			t.Errorf("one folder named twice: %v", err)
+		}
+	})
+
+	t.Run("killed and begun again", func(t *testing.T) {
+		dir := t.TempDir()
+		ctx, cancel := context.WithCancel(t.Context())
+		left := 37
+		c := Campaign{Plan: p, Dir: dir, Jobs: 1, Of: 1, Stop: ctx, Player: func() (Player, error) {
+			here, err := Here(h, p)
+			return stopping{here, &left, cancel}, err
+		}}
+		if complete, err := c.Run(); complete || err != nil {
+			t.Fatalf("complete %v, error %v", complete, err)
+		}
+		file := filepath.Join(dir, runsFile)
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n := strings.Count(string(text), "\n"); n != 37 {
+			t.Fatalf("%d runs are kept of 37", n)
+		}
+		if err := os.WriteFile(file, text[:len(text)-20], 0o644); err != nil {
+			t.Fatal(err)
+		}
+		sameRuns(t, "begun again", played(t, h, Campaign{Plan: p, Dir: dir}), want)
+	})
+}
+
+// dying ends with one run, once.
+type dying struct {
+	Player
+	at   int
+	died *bool
+}
+
+func (p dying) Play(task Task) (Run, error) {
+	if task.Index == p.at {
+		*p.died = true
+		return Run{}, errors.New("the process that played it ended (signal: killed)")
+	}
+	return p.Player.Play(task)
+}
+
+// A process that dies takes its run with it and nothing else.
+func TestARunThatTakesItsProcessWithIt(t *testing.T) {
+	h := sim.NewHost(t)
+	p := plan("setnx-cad", 30)
+	died, players := false, 0
+	runs := played(t, h, Campaign{Plan: p, Player: func() (Player, error) {
+		players++
+		here, err := Here(h, p)
+		return dying{here, 7, &died}, err
+	}})
+	o := Sum(p, runs)
+	if !died || players != 2 || o.Missing != 0 || len(o.Died) != 1 || o.Died[0].Seed != p.seedOf(7) || o.Words["held"] != 29 {
+		t.Errorf("died %v, %d players, %d missing, died %v, %v", died, players, o.Missing, o.Died, o.Words)
+	}
+	if !strings.Contains(o.Total(), "1 runs took their process with them (first seed ") {
+		t.Error(o.Total())
+	}
+}
+
+func TestAFolderOfAnotherCampaignIsLeftAlone(t *testing.T) {
+	h := sim.NewHost(t)
+	dir := t.TempDir()
+	p := plan("setnx-cad", 5)
+	played(t, h, Campaign{Plan: p, Dir: dir})
+	before, _ := os.ReadFile(filepath.Join(dir, runsFile))
+	for what, change := range map[string]func(*Plan){
+		"seed 1 there, 2 here":   func(p *Plan) { p.Seed = 2 },
+		"runs 5 there, 6 here":   func(p *Plan) { p.Runs = 6 },
+		"lock setnx-cad there":   func(p *Plan) { p.Lock = "none" },
+		"faults [] there":        func(p *Plan) { p.Faults = []Class{ClassCrash} },
+		"profile simple there":   func(p *Plan) { p.Profile = Full },
+		"strategy random there":  func(p *Plan) { p.Strategy = StrategyPCT },
+		"steps 0 there, 10 here": func(p *Plan) { p.Steps = 10 },
+	} {
+		q := p
+		change(&q)
+		c := Campaign{Plan: q, Dir: dir, Jobs: 1, Of: 1, Stop: t.Context(), Player: func() (Player, error) { return Here(h, q) }}
+		_, err := c.Run()
+		var other *OtherCampaignError
+		if !errors.As(err, &other) || !strings.Contains(err.Error(), what) {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	after, _ := os.ReadFile(filepath.Join(dir, runsFile))
+	if string(before) != string(after) {
+		t.Error("the folder was changed")
+	}
+}
+
+// A budget of steps ends the campaign with the run that reaches it, whatever
+// was played beyond.
+func TestABudgetOfSteps(t *testing.T) {
+	h := sim.NewHost(t)
+	p := plan("setnx-cad", 220)
+	all := played(t, h, Campaign{Plan: p})
+	p.Steps = all[0].Steps + all[1].Steps + all[2].Steps - 1
+	runs := played(t, h, Campaign{Plan: p})
+	if o := Sum(p, runs); o.Runs != 3 || !o.Spent || o.Missing != 0 || !strings.Contains(o.Total(), "the budget of steps ended it") {
+		t.Errorf("%d runs, %s", o.Runs, o.Total())
+	}
+	if len(runs) == 220 {
+		t.Error("all was played all the same")
+	}
+}
+
+// The curve of new states rises and says when it stops.
+func TestTheCurveOfStates(t *testing.T) {
+	h := sim.NewHost(t)
+	p := plan("redisson@4.7.0", 120, ClassNetwork, ClassCrash)
+	o := Sum(p, played(t, h, Campaign{Plan: p}))
+	for i := 1; i < len(o.Curve); i++ {
+		if o.Curve[i].Runs <= o.Curve[i-1].Runs || o.Curve[i].States < o.Curve[i-1].States {
+			t.Fatalf("%v", o.Curve)
+		}
+	}
+	if last := o.Curve[len(o.Curve)-1]; last.Runs != 120 || last.States < 50 {
+		t.Errorf("the curve ends at %v", last)
+	}
+	varied := 0
+	for _, r := range played(t, h, Campaign{Plan: p}) {
+		if r.From >= 0 {
+			varied++
+		}
+	}
+	if varied < 20 {
+		t.Errorf("%d of 120 runs are variations of others", varied)
+	}
+}
