@@ -68,12 +68,12 @@ func (g Group) String() string {
 // that it took. An interrupt and a wall clock of its own are faults too.
 func Needs(h *sim.Host, f Failure) (Group, int) {
 	s := newShrinker(h, f, math.MaxInt)
-	s.any = true
-	if !s.begin() {
-		return Group{Judge: f.Finding.Judge, Class: f.Finding.Class, Op: kindOf(f.Verdict, f.Finding), Faults: faultKinds(f.Verdict.Scenario)}, s.runs[phaseAgain]
+	v, found := f.Verdict, f.Finding
+	if s.begin() {
+		s.leaveOut()
+		v, found = s.best.verdict, s.best.finding
 	}
-	s.thin(needCuts)
-	return Group{Judge: f.Finding.Judge, Class: f.Finding.Class, Op: kindOf(s.best.verdict, s.best.finding), Faults: faultKinds(s.best.verdict.Scenario)}, s.runs[phaseAgain]
+	return Group{Judge: found.Judge, Class: found.Class, Op: kindOf(v, found), Faults: faultKinds(v.Scenario, v.Played.Record)}, s.runs[phaseAgain]
 }
 
 // needCuts take out what the world does to a run.
@@ -92,11 +92,17 @@ func needCuts(root *yaml.Node) []cut {
 	return cuts
 }
 
-// faultKinds names what the world does to a run, without names and times.
-func faultKinds(sc *scenarios.Scenario) []string {
+// faultKinds names what the world does to a run, without names and times. Of a
+// rule that met one kind of message in the record it says which, else what the
+// file says.
+func faultKinds(sc *scenarios.Scenario, rec *model.Record) []string {
 	out := []string{}
-	for _, f := range sc.Faults {
-		out = append(out, kindOfFault(f.Fault))
+	for i, f := range sc.Faults {
+		kind := kindOfFault(f.Fault)
+		if met := messagesMet(rec, i+1); len(met) == 1 {
+			kind = f.Do + " " + met[0]
+		}
+		out = append(out, kind)
 	}
 	var walk func([]scenarios.Step)
 	walk = func(steps []scenarios.Step) {
@@ -119,6 +125,47 @@ func faultKinds(sc *scenarios.Scenario) []string {
 	return slices.Compact(out)
 }
 
+// messagesMet are the kinds of messages that a rule met, in the order in which
+// it first did.
+func messagesMet(rec *model.Record, rule int) []string {
+	if rec == nil {
+		return nil
+	}
+	var out []string
+	commands := map[int]string{}
+	for i := range rec.Events {
+		e := &rec.Events[i]
+		switch {
+		case e.Kind == model.KindSend:
+			commands[e.Msg] = e.Command
+		case e.Kind == model.KindHit && e.Fault == rule:
+			of := e.Script
+			if of == "" {
+				of = commands[e.Msg]
+			}
+			kind := messageKind(e.Dir, of)
+			if !slices.Contains(out, kind) {
+				out = append(out, kind)
+			}
+		}
+	}
+	return out
+}
+
+// messageKind names a kind of message; either part may be "".
+func messageKind(dir, of string) string {
+	switch {
+	case dir == "push":
+		return "published message"
+	case dir == "":
+		dir = "message"
+	}
+	if of == "" {
+		return dir
+	}
+	return dir + " of " + of
+}
+
 func kindOfFault(f sim.Fault) string {
 	switch f.Kind {
 	case sim.FaultWallClock:
@@ -136,20 +183,11 @@ func kindOfFault(f sim.Fault) string {
 		}
 		return f.Server
 	case sim.FaultRule:
-		way, of := f.When.Direction, ""
-		switch {
-		case way == "":
-			way = "message"
-		case f.When.Channel != "" && f.When.Command == "" && way == "reply":
-			way = "published message"
+		dir := f.When.Direction
+		if f.When.Channel != "" && f.When.Command == "" && dir == "reply" {
+			dir = "push"
 		}
-		switch {
-		case f.When.Script != "":
-			of = " of " + f.When.Script
-		case f.When.Command != "":
-			of = " of " + f.When.Command
-		}
-		return f.Do + " " + way + of
+		return f.Do + " " + messageKind(dir, cmp.Or(f.When.Script, f.When.Command))
 	}
 	return string(f.Kind)
 }
@@ -173,18 +211,20 @@ func kindOf(v scenarios.Verdict, f linearizability.Finding) string {
 	if v.Played.Record == nil {
 		return "run"
 	}
-	// The state that the finding speaks of, and the command that made it.
-	by := 0
+	// The command that was sent then, or changed the state then, or the key that
+	// ran out.
+	script := ""
 	for i := range v.Played.Record.Events {
 		e := &v.Played.Record.Events[i]
 		switch {
-		case e.AtNs > f.AtNs:
-			return "run"
-		case e.AtNs == f.AtNs && e.Kind == model.KindExec && e.Script != "":
-			by = i
-		case e.AtNs == f.AtNs && e.Kind == model.KindState && by > 0:
-			return v.Played.Record.Events[by].Script
-		case e.AtNs == f.AtNs && e.Kind == model.KindExpire:
+		case e.AtNs != f.AtNs:
+		case e.Kind == model.KindSend && e.Script != "":
+			return e.Script
+		case e.Kind == model.KindExec:
+			script = e.Script
+		case e.Kind == model.KindState && script != "":
+			return script
+		case e.Kind == model.KindExpire:
 			return "expiry"
 		}
 	}

@@ -98,6 +98,9 @@ func (s *shrinker) shrink() (Failure, []Phase) {
 		return s.from, s.report()
 	}
 	first := s.best.measure
+	// Before anything else: what is broken without a fault is not to become what
+	// needs it.
+	s.in(phaseFaults, s.leaveOut)
 	for s.left > 0 {
 		before := s.best.measure
 		s.round()
@@ -116,7 +119,7 @@ type shrinker struct {
 	from Failure
 	word scenarios.Word // of the run
 	op   string         // the kind of operation
-	// kinds are those of the faults.
+	// kinds are those of the faults, as the file says them.
 	kinds []string
 	// claim: what is broken is what the author wants.
 	claim bool
@@ -144,7 +147,7 @@ type candidate struct {
 
 func newShrinker(h *sim.Host, f Failure, budget int) *shrinker {
 	return &shrinker{
-		host: h, from: f, op: kindOf(f.Verdict, f.Finding), kinds: faultKinds(f.Verdict.Scenario), claim: f.Finding.Judge == model.JudgeWant,
+		host: h, from: f, op: kindOf(f.Verdict, f.Finding), kinds: faultKinds(f.Verdict.Scenario, nil), claim: f.Finding.Judge == model.JudgeWant,
 		left: budget, seeds: seedsTried, tried: map[string]bool{}, phase: phaseAgain, runs: map[string]int{}, did: map[string]string{},
 	}
 }
@@ -180,6 +183,14 @@ func (s *shrinker) begin() bool {
 	}
 	s.word = s.best.verdict.Word
 	return true
+}
+
+// leaveOut leaves out what the world does to the run, as far as it can go.
+func (s *shrinker) leaveOut() {
+	s.any = true
+	s.thin(needCuts)
+	s.any = false
+	s.kinds = faultKinds(s.best.verdict.Scenario, nil)
 }
 
 // round goes once through all that can be made smaller.
@@ -252,7 +263,7 @@ func (s *shrinker) consider(tree *yaml.Node, seed uint64, decisions sim.Decision
 	if err != nil {
 		return false
 	}
-	if slices.ContainsFunc(faultKinds(sc), func(k string) bool { return !slices.Contains(s.kinds, k) }) {
+	if slices.ContainsFunc(faultKinds(sc, nil), func(k string) bool { return !slices.Contains(s.kinds, k) }) {
 		return false
 	}
 	c := &candidate{tree: tree, seed: seed, decisions: decisions}
@@ -531,14 +542,20 @@ func (a amount) rounder() (below, near []amount) {
 			break
 		}
 	}
-	for grain := unit; grain < abs(a.n) && grain < math.MaxInt64/20; grain *= 10 {
+	beside := func(grain int64) (out []amount) {
 		down := a.n / grain * grain
-		near = append([]amount{{down, a.time}, {down + sign*grain, a.time}}, near...)
+		out = append(out, amount{down, a.time})
+		if abs(down) <= math.MaxInt64-grain {
+			out = append(out, amount{down + sign*grain, a.time})
+		}
+		return out
+	}
+	for grain := unit; grain < abs(a.n) && grain < math.MaxInt64/20; grain *= 10 {
+		near = append(beside(grain), near...)
 	}
 	if a.time && abs(a.n) > int64(time.Second) {
 		for _, grain := range []time.Duration{100 * time.Millisecond, 10 * time.Millisecond, time.Millisecond} {
-			down := a.n / int64(grain) * int64(grain)
-			near = append(near, amount{down, true}, amount{down + sign*int64(grain), true})
+			near = append(near, beside(int64(grain))...)
 		}
 	}
 	return below, near
@@ -824,8 +841,11 @@ func First(v scenarios.Verdict, judge string) (linearizability.Finding, bool) {
 
 func sizeTo(v scenarios.Verdict, f linearizability.Finding) int {
 	last := f.AtNs
-	if f.Judge == "" {
+	switch {
+	case f.Judge == "":
 		last = math.MaxInt64
+	case f.Judge == model.JudgeLinearizable && len(f.Ops) > 0:
+		last = max(last, f.Ops[0].ReturnNs) // the finding names the call
 	}
 	n := 0
 	met := map[int]bool{}
