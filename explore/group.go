@@ -73,7 +73,7 @@ func Needs(h *sim.Host, f Failure) (Group, int) {
 		s.leaveOut()
 		v, found = s.best.verdict, s.best.finding
 	}
-	return Group{Judge: found.Judge, Class: found.Class, Op: kindOf(v, found), Faults: faultKinds(v.Scenario, v.Played.Record)}, s.runs[phaseAgain]
+	return Group{Judge: found.Judge, Class: found.Class, Op: kindOf(v, found), Faults: kindsMet(v, found)}, s.runs[phaseAgain]
 }
 
 // needCuts take out what the world does to a run.
@@ -92,17 +92,30 @@ func needCuts(root *yaml.Node) []cut {
 	return cuts
 }
 
-// faultKinds names what the world does to a run, without names and times. Of a
-// rule that met one kind of message in the record it says which, else what the
-// file says.
-func faultKinds(sc *scenarios.Scenario, rec *model.Record) []string {
+// kindsMet names what the world did to a run up to a finding, without names and
+// times.
+func kindsMet(v scenarios.Verdict, f linearizability.Finding) []string {
+	return worldKinds(v.Scenario, func(rule int, rf sim.Fault) []string {
+		return hitKinds(v.Played.Record, rule, rf.Do, until(f))
+	})
+}
+
+// statedKinds names what a scenario says that the world does: what its rules
+// ask for, whatever they meet.
+func statedKinds(sc *scenarios.Scenario) []string {
+	return worldKinds(sc, func(_ int, f sim.Fault) []string {
+		return []string{fmt.Sprint(f.Do, f.When.Direction, f.When.Script, f.When.Command, f.When.Channel != "")}
+	})
+}
+
+func worldKinds(sc *scenarios.Scenario, rule func(int, sim.Fault) []string) []string {
 	out := []string{}
 	for i, f := range sc.Faults {
-		kind := kindOfFault(f.Fault)
-		if met := messagesMet(rec, i+1); len(met) == 1 {
-			kind = f.Do + " " + met[0]
+		if f.Kind == sim.FaultRule {
+			out = append(out, rule(i+1, f.Fault)...)
+			continue
 		}
-		out = append(out, kind)
+		out = append(out, kindOfFault(f.Fault))
 	}
 	var walk func([]scenarios.Step)
 	walk = func(steps []scenarios.Step) {
@@ -125,47 +138,6 @@ func faultKinds(sc *scenarios.Scenario, rec *model.Record) []string {
 	return slices.Compact(out)
 }
 
-// messagesMet are the kinds of messages that a rule met, in the order in which
-// it first did.
-func messagesMet(rec *model.Record, rule int) []string {
-	if rec == nil {
-		return nil
-	}
-	var out []string
-	commands := map[int]string{}
-	for i := range rec.Events {
-		e := &rec.Events[i]
-		switch {
-		case e.Kind == model.KindSend:
-			commands[e.Msg] = e.Command
-		case e.Kind == model.KindHit && e.Fault == rule:
-			of := e.Script
-			if of == "" {
-				of = commands[e.Msg]
-			}
-			kind := messageKind(e.Dir, of)
-			if !slices.Contains(out, kind) {
-				out = append(out, kind)
-			}
-		}
-	}
-	return out
-}
-
-// messageKind names a kind of message; either part may be "".
-func messageKind(dir, of string) string {
-	switch {
-	case dir == "push":
-		return "published message"
-	case dir == "":
-		dir = "message"
-	}
-	if of == "" {
-		return dir
-	}
-	return dir + " of " + of
-}
-
 func kindOfFault(f sim.Fault) string {
 	switch f.Kind {
 	case sim.FaultWallClock:
@@ -182,14 +154,38 @@ func kindOfFault(f sim.Fault) string {
 			return "script flush"
 		}
 		return f.Server
-	case sim.FaultRule:
-		dir := f.When.Direction
-		if f.When.Channel != "" && f.When.Command == "" && dir == "reply" {
-			dir = "push"
-		}
-		return f.Do + " " + messageKind(dir, cmp.Or(f.When.Script, f.When.Command))
 	}
 	return string(f.Kind)
+}
+
+// hitKinds names what a rule did, by the messages that it met: a command or an
+// answer that came late, never, or as an error. Whether it was dropped or its
+// connection reset, and how the rule picked it, makes no other bug.
+func hitKinds(r *model.Record, rule int, do string, until int64) []string {
+	if r == nil {
+		return []string{do}
+	}
+	word := map[string]string{"drop": "lost", "reset": "lost", "delay": "late", "hold": "late", "error": "refused"}[do]
+	names := map[int]string{} // of commands
+	var out []string
+	for i := range r.Events {
+		e := &r.Events[i]
+		if e.AtNs > until {
+			break
+		}
+		switch {
+		case e.Kind == model.KindSend:
+			names[e.Msg] = strings.ToLower(e.Command)
+		case e.Kind != model.KindHit || e.Fault != rule:
+		case e.Dir == "push":
+			out = append(out, word+" published message")
+		case e.Script != "":
+			out = append(out, word+" "+e.Dir+" of "+e.Script)
+		default:
+			out = append(out, word+" "+e.Dir+" of "+names[e.Msg])
+		}
+	}
+	return out
 }
 
 // kindOf is the kind of the call that a finding names first, or of the event

@@ -147,7 +147,7 @@ type candidate struct {
 
 func newShrinker(h *sim.Host, f Failure, budget int) *shrinker {
 	return &shrinker{
-		host: h, from: f, op: kindOf(f.Verdict, f.Finding), kinds: faultKinds(f.Verdict.Scenario, nil), claim: f.Finding.Judge == model.JudgeWant,
+		host: h, from: f, op: kindOf(f.Verdict, f.Finding), kinds: statedKinds(f.Verdict.Scenario), claim: f.Finding.Judge == model.JudgeWant,
 		left: budget, seeds: seedsTried, tried: map[string]bool{}, phase: phaseAgain, runs: map[string]int{}, did: map[string]string{},
 	}
 }
@@ -190,7 +190,7 @@ func (s *shrinker) leaveOut() {
 	s.any = true
 	s.thin(needCuts)
 	s.any = false
-	s.kinds = faultKinds(s.best.verdict.Scenario, nil)
+	s.kinds = statedKinds(s.best.verdict.Scenario)
 }
 
 // round goes once through all that can be made smaller.
@@ -263,7 +263,7 @@ func (s *shrinker) consider(tree *yaml.Node, seed uint64, decisions sim.Decision
 	if err != nil {
 		return false
 	}
-	if slices.ContainsFunc(faultKinds(sc, nil), func(k string) bool { return !slices.Contains(s.kinds, k) }) {
+	if slices.ContainsFunc(statedKinds(sc), func(k string) bool { return !slices.Contains(s.kinds, k) }) {
 		return false
 	}
 	c := &candidate{tree: tree, seed: seed, decisions: decisions}
@@ -839,14 +839,19 @@ func First(v scenarios.Verdict, judge string) (linearizability.Finding, bool) {
 	return linearizability.Finding{}, false
 }
 
-func sizeTo(v scenarios.Verdict, f linearizability.Finding) int {
-	last := f.AtNs
+// until is the instant up to which a run shows a finding.
+func until(f linearizability.Finding) int64 {
 	switch {
 	case f.Judge == "":
-		last = math.MaxInt64
+		return math.MaxInt64
 	case f.Judge == model.JudgeLinearizable && len(f.Ops) > 0:
-		last = max(last, f.Ops[0].ReturnNs) // the finding names the call
+		return max(f.AtNs, f.Ops[0].ReturnNs) // it names the call
 	}
+	return f.AtNs
+}
+
+func sizeTo(v scenarios.Verdict, f linearizability.Finding) int {
+	last := until(f)
 	n := 0
 	met := map[int]bool{}
 	held := map[string]model.LockState{}

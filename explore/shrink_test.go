@@ -53,7 +53,7 @@ faults:
   - {at: 30s, crash: d}
 seeds: 1..20
 `},
-	{"one unlock takes two levels", "redisson@3.21.3", "hold-count", linearizability.ClassBug, 5, "hold-count.bug.unlock.drop-reply-of-unlock", `lockstep: 1
+	{"one unlock takes two levels", "redisson@3.21.3", "hold-count", linearizability.ClassBug, 5, "hold-count.bug.unlock.lost-reply-of-unlock", `lockstep: 1
 name: twice
 locks: [redisson@3.21.3]
 processes: {a: {threads: 2}, b: {threads: 3}, c: {threads: 2}}
@@ -71,7 +71,7 @@ faults:
   - {at: 40s, server: flush_scripts}
   - {at: 50s, pause: b, for: 1s}
 `},
-	{"one failed renewal ends the watchdog", "redisson@3.21.3", "lease", linearizability.ClassBug, 2, "lease.bug.acquire.error-request-of-renew", `lockstep: 1
+	{"one failed renewal ends the watchdog", "redisson@3.21.3", "lease", linearizability.ClassBug, 2, "lease.bug.acquire.refused-request-of-renew", `lockstep: 1
 name: renewal
 locks: [redisson@3.21.3]
 watchdog: 27s

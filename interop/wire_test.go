@@ -430,7 +430,6 @@ type wording struct {
 	replace  []string // pairs
 	scripts  map[string]string
 	requests map[string]string
-	born     time.Time
 }
 
 func newWording(players []player) *wording {

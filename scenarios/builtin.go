@@ -25,7 +25,7 @@ func Builtin() ([]*Scenario, error) {
 		if err != nil {
 			return nil, err
 		}
-		sc, err := Load(file, text)
+		sc, err := Parse(file, text, Canonical)
 		if err != nil {
 			return nil, err
 		}
@@ -55,8 +55,5 @@ func Find(nameOrFile string) (*Scenario, error) {
 		}
 		return nil, fmt.Errorf("read the scenario: %w", err)
 	}
-	return Load(path.Clean(nameOrFile), text)
+	return Parse(path.Clean(nameOrFile), text, Canonical)
 }
-
-// Load reads a scenario from its text; file is what errors call it.
-func Load(file string, text []byte) (*Scenario, error) { return Parse(file, text, canonical) }

@@ -114,7 +114,7 @@ func ReadRecording(file string, text []byte) (*Recording, *Scenario, *Lock, erro
 	if err != nil {
 		return fail(begin, "%v", err)
 	}
-	sc, err := Parse(r.File, []byte(r.Scenario), canonical)
+	sc, err := Parse(r.File, []byte(r.Scenario), Canonical)
 	if err != nil {
 		return fail(begin, "the scenario in the recording: %v", err)
 	}

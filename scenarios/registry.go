@@ -136,7 +136,43 @@ func FindLock(name string) (*Lock, error) {
 	return found, nil
 }
 
-func canonical(name string) (string, error) {
+// Release is the release of Redisson that the lock is; "" for a bare lock.
+func (l *Lock) Release() string {
+	if l.rel == nil {
+		return ""
+	}
+	return l.rel.Version
+}
+
+// Replicated says whether the lock is configured for a server with replicas.
+func (l *Lock) Replicated() bool { return l.topology != redisson.Single }
+
+// SendsAgain says whether an acquire or an unlock whose reply is lost is sent
+// again: up to 3.36.0, and wherever WAIT follows the script (issue 7367).
+func (l *Lock) SendsAgain() bool {
+	return l.rel != nil && (slices.Contains(l.rel.Resend, redisson.KindAcquire) || l.Replicated() && l.rel.Sync != redisson.SyncNone)
+}
+
+// Keys are the keys in which the server keeps the lock of that name, as globs.
+func (l *Lock) Keys(name string) []string {
+	keys := []string{name}
+	if l.rel == nil {
+		return keys
+	}
+	if l.Fair {
+		keys = append(keys, redisson.QueueName(name), redisson.DeadlinesName(name))
+	}
+	if l.rel.Latched() {
+		keys = append(keys, redisson.LatchName(name, "*"))
+	}
+	if model.Family(l.Name) == "redisson-fenced" {
+		keys = append(keys, redisson.TokenName(name))
+	}
+	return keys
+}
+
+// Canonical gives the name under which a lock is registered.
+func Canonical(name string) (string, error) {
 	l, err := FindLock(name)
 	if err != nil {
 		return "", err

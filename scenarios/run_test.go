@@ -3,29 +3,12 @@ package scenarios
 import (
 	"bytes"
 	"errors"
-	"flag"
-	"os"
+	"fmt"
 	"strings"
 	"testing"
 
 	"lockstep/sim"
 )
-
-// checksGiven: the command line says how many cases rapid is to draw.
-var checksGiven bool
-
-// TestMain fixes rapid's seed, so that a run of the suite is the same every
-// time; -rapid.seed and -rapid.checks still choose others.
-func TestMain(m *testing.M) {
-	flag.Parse()
-	set := map[string]bool{}
-	flag.Visit(func(f *flag.Flag) { set[f.Name] = true })
-	if !set["rapid.seed"] {
-		_ = flag.Set("rapid.seed", "20240817")
-	}
-	checksGiven = set["rapid.checks"]
-	os.Exit(m.Run())
-}
 
 func builtin(t *testing.T) []*Scenario {
 	t.Helper()
@@ -166,7 +149,7 @@ func TestABadRecordingIsRefused(t *testing.T) {
 		})
 	}
 	t.Run("another world", func(t *testing.T) {
-		_, _, _, err := ReadRecording("x", []byte(strings.Replace(whole, `"world":1`, `"world":99`, 1)))
+		_, _, _, err := ReadRecording("x", []byte(strings.Replace(whole, fmt.Sprintf(`"world":%d`, sim.Version), `"world":99`, 1)))
 		var other *WrongWorldError
 		if !errors.As(err, &other) || !strings.Contains(err.Error(), "world version 99") || !strings.Contains(err.Error(), "seed 1") {
 			t.Errorf("got %v", err)
@@ -216,7 +199,7 @@ steps:
 	}
 	for _, c := range cases {
 		t.Run(c.rule, func(t *testing.T) {
-			sc, err := Parse("t.yaml", []byte(strings.Replace(base, "WANT", c.want, 1)+c.more), canonical)
+			sc, err := Parse("t.yaml", []byte(strings.Replace(base, "WANT", c.want, 1)+c.more), Canonical)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -243,7 +226,7 @@ steps:
 faults:
   - {at: 3500ms, pause: b, for: 1ms}
 `
-	sc, err := Parse("t.yaml", []byte(text), canonical)
+	sc, err := Parse("t.yaml", []byte(text), Canonical)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -280,7 +263,7 @@ func TestAFailoverOfAServerWithReplicas(t *testing.T) {
 					"  a/1:\n    - lock: {name: x, lease: 20s, want: granted}\n    - sleep: 10s\n    - unlock: x\n" +
 					"  b/1:\n    - at: 5s\n    - try_lock: x\n" +
 					"faults:\n  - {at: 4s, server: failover}\nreach: [failed_over]\n"
-				sc, err := Parse("t.yaml", []byte(text), canonical)
+				sc, err := Parse("t.yaml", []byte(text), Canonical)
 				if err != nil {
 					t.Fatal(err)
 				}

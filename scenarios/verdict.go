@@ -160,9 +160,22 @@ func convict(h *sim.Host, sc *Scenario, l *Lock, p Played, j *linearizability.Ju
 		}
 		if _, bug := again.Has(f.Judge); bug {
 			f.Class = linearizability.ClassBug
-			f.Why += "; it is so too without " + names
+			f.Why += convicted + names
 		}
 	}
+}
+
+// convicted is what convict adds to a finding.
+const convicted = "; it is so too without "
+
+// Convicted plays v's decisions again without the excuses of a finding that is
+// a bug because it is so too without them. ok is false for any other finding.
+func (v Verdict) Convicted(h *sim.Host, f linearizability.Finding) (again Verdict, ok bool) {
+	if !strings.Contains(f.Why, convicted) {
+		return Verdict{}, false
+	}
+	less, _ := v.Scenario.without(f.Excuses)
+	return Judge(h, less, v.Lock, v.Seed, Play(h, less, v.Lock, sim.NewLenientReplayer(v.Played.Decisions))), true
 }
 
 // without is the scenario less what excuses; nil when nothing can be left out.

@@ -257,7 +257,8 @@ func DeadlinesName(lock string) string { return prefixName("redisson_lock_timeou
 // TokenName is the counter of a fenced lock's tokens.
 func TokenName(lock string) string { return prefixName("redisson_lock_token", lock) }
 
-func latchName(lock, request string) string {
+// LatchName is where an unlock leaves its answer, by its request's id.
+func LatchName(lock, request string) string {
 	return prefixName("redisson_unlock_latch", lock) + ":" + request
 }
 

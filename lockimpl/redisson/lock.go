@@ -102,7 +102,7 @@ func (l *lock) key(name string, v operands) string {
 	case "channel", "channel of the queue":
 		return ChannelName(l.name)
 	case "unlock latch of this request":
-		return latchName(l.name, v.request)
+		return LatchName(l.name, v.request)
 	case "token counter":
 		return TokenName(l.name)
 	}
@@ -351,7 +351,7 @@ func (l *lock) Unlock(ctx context.Context, o lockimpl.Owner) (lockimpl.Release, 
 			return
 		}
 		if l.latched() { // it is deleted behind the caller's back; nobody waits for it
-			l.c.commandAsync(ctx, "DEL", latchName(l.name, v.request))
+			l.c.commandAsync(ctx, "DEL", LatchName(l.name, v.request))
 		}
 		switch l.c.rel.LeaseField {
 		case FieldUntilUnlock:

@@ -210,7 +210,7 @@ func TestNamesOfKeysAndChannels(t *testing.T) {
 		{QueueName("x"), "redisson_lock_queue:{x}"},
 		{QueueName("{a}b"), "redisson_lock_queue:{a}b"},
 		{DeadlinesName("x"), "redisson_lock_timeout:{x}"},
-		{latchName("x", "1"), "redisson_unlock_latch:{x}:1"},
+		{LatchName("x", "1"), "redisson_unlock_latch:{x}:1"},
 		{TokenName("x"), "redisson_lock_token:{x}"},
 	} {
 		if c.got != c.want {

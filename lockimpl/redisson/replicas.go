@@ -49,6 +49,10 @@ func (c *Client) sharded() bool {
 // and later).
 func (r *Release) Sharded() bool { return r.Unlock.takes("publish command") }
 
+// Latched says whether an unlock leaves its answer behind under the id of its
+// request.
+func (r *Release) Latched() bool { return r.Unlock.takes("unlock latch of this request") }
+
 // resends says whether a command is sent again after a lost reply. The path
 // that sends WAIT forgets which ones must not be (issue 7367).
 func (c *Client) resends(kind ScriptKind) bool { return c.waits() || c.rel.resends(kind) }

@@ -31,7 +31,7 @@ const (
 
 // The keys of a case, and what they are called where it is written down.
 var (
-	caseQueue, caseDeadlines, caseLatchKey, caseToken = QueueName("x"), DeadlinesName("x"), latchName("x", "r"), TokenName("x")
+	caseQueue, caseDeadlines, caseLatchKey, caseToken = QueueName("x"), DeadlinesName("x"), LatchName("x", "r"), TokenName("x")
 
 	caseKeys = []struct{ key, called string }{
 		{"x", "lock"}, {"y", "lock y"}, {"z", "lock z"}, {caseQueue, "queue"}, {caseDeadlines, "deadlines"},

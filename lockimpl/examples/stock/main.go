@@ -114,7 +114,8 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	client := redisson.NewClient(rdb, redisson.Config{Release: release, WatchHolds: true, Log: log})
 	s := &shop{rdb: rdb, name: "lockstep-stock-" + rand.Text(), log: log, pack: packing(o.pack)}
 	defer func() {
-		_ = client.Close() // so that nothing is sent once the keys are gone
+		_ = client.Close() // so that nothing more is sent
+		s.settle()
 		s.clear()
 	}()
 	s.guard, err = newGuard(o.lock, client, s.lockName())

@@ -49,6 +49,26 @@ func (s *shop) left() (int, error) {
 	return n, nil
 }
 
+// settle waits for the commands that are under way still: an interrupted
+// attempt may reach Redis after its caller has gone, and would make keys anew.
+func (s *shop) settle() {
+	ctx, cancel := atTheEnd()
+	defer cancel()
+	every := time.NewTicker(time.Millisecond)
+	defer every.Stop()
+	for {
+		if pool := s.rdb.PoolStats(); pool.TotalConns == pool.IdleConns {
+			return
+		}
+		select {
+		case <-every.C:
+		case <-ctx.Done():
+			s.log.Warn("a command is under way still; it may leave keys behind")
+			return
+		}
+	}
+}
+
 // clear removes the shop's keys, and those that the lock keeps for good. (What
 // else the lock leaves behind ends by itself within seconds.)
 func (s *shop) clear() {

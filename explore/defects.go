@@ -1,4 +1,4 @@
-package scenarios
+package explore
 
 import (
 	"math"
@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"lockstep/linearizability"
-	"lockstep/lockimpl/redisson"
 	"lockstep/model"
+	"lockstep/scenarios"
 	"lockstep/sim"
 )
 
@@ -17,39 +17,33 @@ import (
 // see it, and the cause without which a finding is not this defect.
 type defect struct {
 	name   string
-	locks  func(*Lock) bool
+	locks  func(*scenarios.Lock) bool
 	judges []string
 	is     func(clue) bool
 }
 
 // Which locks a defect is of.
 
-func bare(names ...string) func(*Lock) bool {
-	return func(l *Lock) bool { return slices.Contains(names, l.Name) }
+func bare(names ...string) func(*scenarios.Lock) bool {
+	return func(l *scenarios.Lock) bool { return slices.Contains(names, l.Name) }
 }
 
 // of are the locks of Redisson for which all conditions hold.
-func of(conditions ...func(*Lock) bool) func(*Lock) bool {
-	return func(l *Lock) bool {
-		return l.rel != nil && !slices.ContainsFunc(conditions, func(c func(*Lock) bool) bool { return !c(l) })
+func of(conditions ...func(*scenarios.Lock) bool) func(*scenarios.Lock) bool {
+	return func(l *scenarios.Lock) bool {
+		return l.Release() != "" && !slices.ContainsFunc(conditions, func(c func(*scenarios.Lock) bool) bool { return !c(l) })
 	}
 }
 
-func plain(l *Lock) bool { return !l.Fair }
-func fair(l *Lock) bool  { return l.Fair }
+func plain(l *scenarios.Lock) bool { return !l.Fair }
+func fair(l *scenarios.Lock) bool  { return l.Fair }
 
-func since(version string) func(*Lock) bool {
-	return func(l *Lock) bool { return slices.Compare(numbers(l.rel.Version), numbers(version)) >= 0 }
+func since(version string) func(*scenarios.Lock) bool {
+	return func(l *scenarios.Lock) bool { return slices.Compare(numbers(l.Release()), numbers(version)) >= 0 }
 }
 
-func upTo(version string) func(*Lock) bool {
-	return func(l *Lock) bool { return slices.Compare(numbers(l.rel.Version), numbers(version)) <= 0 }
-}
-
-// resends: an acquire and an unlock are sent again after a lost reply, up to
-// 3.36.0, and wherever WAIT follows the script (7367).
-func resends(l *Lock) bool {
-	return slices.Contains(l.rel.Resend, redisson.KindAcquire) || l.topology != redisson.Single && l.rel.Sync != redisson.SyncNone
+func upTo(version string) func(*scenarios.Lock) bool {
+	return func(l *scenarios.Lock) bool { return slices.Compare(numbers(l.Release()), numbers(version)) <= 0 }
 }
 
 func numbers(version string) (out []int) {
@@ -103,13 +97,13 @@ var knownDefects = []defect{
 	},
 	{
 		"an unlock that is sent again takes two levels, or finds nothing and is an error (4871)",
-		of(resends, upTo("3.23.5")),
+		of((*scenarios.Lock).SendsAgain, upTo("3.23.5")),
 		append([]string{model.JudgeLease, model.JudgeMutualExclusion, model.JudgeFIFO}, onServer...),
 		func(c clue) bool { return c.ranTwice("unlock") },
 	},
 	{
 		"an unlock that was given up as unknown arrives later and takes a level of a later hold of its thread (an owner is client and thread, not one acquisition)",
-		func(l *Lock) bool { return l.Name != "none" },
+		func(l *scenarios.Lock) bool { return l.Name != "none" },
 		append([]string{model.JudgeMutualExclusion, model.JudgeLease}, onServer...),
 		clue.lateUnlock,
 	},
@@ -117,9 +111,15 @@ var knownDefects = []defect{
 	// Acquire.
 	{
 		"an acquire that is sent again is granted twice, and one unlock leaves a level (6025, 7367)",
-		of(resends),
+		of((*scenarios.Lock).SendsAgain),
 		append([]string{model.JudgeLease, model.JudgeMutualExclusion, model.JudgeFIFO}, onServer...),
 		func(c clue) bool { return c.ranTwice("acquire") },
+	},
+	{
+		"an acquire that was sent again arrives when its tryLock has answered false, and holds the lock for nobody (6025, 7367)",
+		of((*scenarios.Lock).SendsAgain),
+		append([]string{model.JudgeLease, model.JudgeMutualExclusion, model.JudgeFIFO}, onServer...),
+		clue.grantedUnheard,
 	},
 	{
 		"a tryLock whose answer does not come in time answers false, and its acquire may hold the lock all the same (7223, 7224)",
@@ -193,7 +193,7 @@ var knownDefects = []defect{
 		func(c clue) bool { return (c.says("a renewal of") || c.says("got a lease")) && c.reentered() },
 	},
 	{
-		"a renewal that was lost, late or could not leave is sent again, or arrives, when the lock was unlocked meanwhile",
+		"a renewal that was lost, late or could not leave, or had to ask for replicas first, is sent, or arrives, when the lock was unlocked meanwhile",
 		of(),
 		[]string{model.JudgeLease, model.JudgeLiveness},
 		func(c clue) bool {
@@ -273,17 +273,15 @@ var knownDefects = []defect{
 	},
 }
 
-// defectOf names the known defect that a finding is; "" when it is none. One
+// DefectOf names the known defect that a finding is; "" when it is none. One
 // that was convicted by a replay is what all findings of that judge in the
 // replay are.
-func defectOf(h *sim.Host, v Verdict, f linearizability.Finding) string {
-	if strings.Contains(f.Why, convicted) {
-		less, _ := v.Scenario.without(f.Excuses)
-		again := Judge(h, less, v.Lock, v.Seed, Play(h, less, v.Lock, sim.NewLenientReplayer(v.Played.Decisions)))
+func DefectOf(h *sim.Host, v scenarios.Verdict, f linearizability.Finding) string {
+	if again, ok := v.Convicted(h, f); ok {
 		name := ""
 		for _, g := range again.Findings {
 			if g.Judge == f.Judge && g.Class == linearizability.ClassBug {
-				if name = defectOf(h, again, g); name == "" {
+				if name = DefectOf(h, again, g); name == "" {
 					return ""
 				}
 			}
@@ -299,9 +297,6 @@ func defectOf(h *sim.Host, v Verdict, f linearizability.Finding) string {
 	return ""
 }
 
-// convicted is what convict writes.
-const convicted = "; it is so too without "
-
 // clue is a finding with the record in which it was made.
 type clue struct {
 	*trace
@@ -313,14 +308,14 @@ type clue struct {
 	call    *call  // the call, nil where it names none
 }
 
-func newClue(v Verdict, f linearizability.Finding) clue {
+func newClue(v scenarios.Verdict, f linearizability.Finding) clue {
 	t := traceOf(v.Played.Record)
 	c := clue{trace: t, f: f, all: v.Findings, reached: v.Reached}
 	for word := range strings.FieldsFuncSeq(f.Why, func(r rune) bool { return strings.ContainsRune(" :,", r) }) {
 		if c.lock == "" && t.locks[word] {
 			c.lock = word
 		}
-		if c.who == "" && strings.HasSuffix(word, "/1") {
+		if c.who == "" && t.threads[word] {
 			c.who = word
 		}
 	}
@@ -462,12 +457,14 @@ func (c clue) renewedAcrossUnlock() bool {
 }
 
 // renewalUnderWay: at the last unlock a renewal was under way, of which the
-// client had no answer, or could not leave.
+// client had no answer, or could not leave, or waited to be told of replicas.
 func (c clue) renewalUnderWay() bool {
 	at := c.lastUnlock()
 	process, _, _ := strings.Cut(c.who, "/")
 	return slices.ContainsFunc(c.renewals(), func(m *command) bool {
 		return m.AtNs <= at && (m.delivered < 0 || at < m.delivered)
+	}) || slices.ContainsFunc(c.commands, func(m *command) bool {
+		return m.Process == process && m.Command == "INFO" && m.Op == 0 && m.AtNs <= at && (m.delivered < 0 || at <= m.delivered)
 	}) || slices.ContainsFunc(c.rec.Events, func(e model.Event) bool {
 		return e.Kind == model.KindFault && e.AtNs <= at && strings.HasPrefix(e.Text, "partition of "+process)
 	})
@@ -657,6 +654,7 @@ type trace struct {
 	commands []*command // in the order in which they were sent
 	states   map[string][]change
 	locks    map[string]bool
+	threads  map[string]bool
 }
 
 type call struct {
@@ -709,7 +707,7 @@ type change struct {
 }
 
 func traceOf(rec *model.Record) *trace {
-	t := &trace{rec: rec, states: map[string][]change{}, locks: map[string]bool{}}
+	t := &trace{rec: rec, states: map[string][]change{}, locks: map[string]bool{}, threads: map[string]bool{}}
 	last := map[string]model.LockState{}
 	commands := map[int]*command{}
 	for i := range rec.Events {
@@ -718,7 +716,7 @@ func traceOf(rec *model.Record) *trace {
 		switch e.Kind {
 		case model.KindInvoke:
 			t.calls = append(t.calls, &call{Event: *e, who: e.ThreadName()})
-			t.locks[e.Lock] = true
+			t.locks[e.Lock], t.threads[e.ThreadName()] = true, true
 		case model.KindReturn:
 			if e.Outcome != model.Waiting {
 				t.calls[e.Op-1].ret = e

@@ -1,0 +1,320 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/signal"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/spf13/pflag"
+
+	"lockstep/explore"
+	"lockstep/scenarios"
+	"lockstep/sim"
+)
+
+// shrinkBudget is how many runs it may take to make a failure small.
+const shrinkBudget = 600
+
+func (a *app) explore(args []string) (int, error) {
+	p := explore.Plan{World: sim.Version}
+	c := &explore.Campaign{Of: 1}
+	var faults []string
+	var profile, shard string
+	var limit time.Duration
+	asJSON := false
+	rest, err := flags("explore", args, func(f *pflag.FlagSet) {
+		f.StringVar(&p.Lock, "lock", "", "")
+		f.StringSliceVar(&faults, "faults", nil, "")
+		f.StringVar(&profile, "profile", string(explore.Simple), "")
+		f.IntVar(&p.Runs, "runs", 1000, "")
+		f.Int64Var(&p.Steps, "steps", 0, "")
+		f.Uint64Var(&p.Seed, "seed", 1, "")
+		f.StringVar(&p.Strategy, "strategy", explore.StrategyRandom, "")
+		f.IntVar(&p.Depth, "depth", 0, "")
+		f.IntVar(&c.Jobs, "jobs", runtime.NumCPU(), "")
+		f.StringVar(&shard, "shard", "", "")
+		f.StringVar(&c.Dir, "out", "", "")
+		f.DurationVar(&limit, "time", 0, "")
+		f.BoolVar(&asJSON, "json", false, "")
+	})
+	if err != nil {
+		return 0, err
+	}
+	if err := planned(&p, c, rest, faults, profile, shard); err != nil {
+		return 0, usageError{fmt.Errorf("explore: %w", err)}
+	}
+	if c.Dir == "" {
+		dir, err := os.MkdirTemp("", "lockstep-explore-")
+		if err != nil {
+			return 0, err
+		}
+		defer func() { _ = os.RemoveAll(dir) }()
+		c.Dir = dir
+	}
+	stop, cancel := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer cancel()
+	if limit > 0 {
+		stop, cancel = context.WithTimeout(stop, limit)
+		defer cancel()
+	}
+	c.Plan, c.Stop = p, stop
+	c.Player = func() (explore.Player, error) { return player(p) }
+	told := a.tellProgress()
+	c.Progress = told.show
+	complete, err := c.Run()
+	told.clear()
+	var other *explore.OtherCampaignError
+	switch {
+	case errors.As(err, &other):
+		return 0, usageError{err}
+	case err != nil:
+		return 0, err
+	}
+	if c.Of > 1 {
+		fmt.Fprintf(a.out, "shard %d of %d is kept in %s; when all are done: simrun merge DIR ... --out DIR\n", c.Shard+1, c.Of, c.Dir)
+		if !complete {
+			fmt.Fprintf(a.err, "simrun: incomplete: it was stopped; the same command goes on with it\n")
+			return exitUndecided, nil
+		}
+		return exitOK, nil
+	}
+	_, runs, err := explore.Merge([]string{c.Dir})
+	if err != nil {
+		return 0, err
+	}
+	return a.conclude(p, runs, c.Dir, asJSON)
+}
+
+// planned checks what was asked for before anything is run.
+func planned(p *explore.Plan, c *explore.Campaign, rest, faults []string, profile, shard string) error {
+	if len(rest) > 0 {
+		return fmt.Errorf("%q is no option; explore takes options only", rest[0])
+	}
+	if p.Lock == "" {
+		return errors.New("--lock is missing; simrun list names the locks")
+	}
+	l, err := scenarios.FindLock(p.Lock)
+	if err != nil {
+		return err
+	}
+	p.Lock = l.Name
+	if p.Faults, err = explore.ParseClasses(faults); err != nil {
+		return err
+	}
+	p.Profile = explore.Profile(profile)
+	if p.Profile != explore.Simple && p.Profile != explore.Full {
+		return fmt.Errorf("--profile %q: write simple or full", profile)
+	}
+	switch {
+	case p.Strategy == explore.StrategyRandom && p.Depth != 0:
+		return errors.New("--depth belongs to --strategy pct")
+	case p.Strategy == explore.StrategyPCT && p.Depth == 0:
+		p.Depth = 3
+	case p.Strategy != explore.StrategyRandom && p.Strategy != explore.StrategyPCT:
+		return fmt.Errorf("--strategy %q: write random, pct or exhaustive", p.Strategy)
+	}
+	switch {
+	case p.Runs < 1:
+		return fmt.Errorf("--runs %d: at least 1", p.Runs)
+	case p.Steps < 0:
+		return fmt.Errorf("--steps %d: at least 1, or 0 for no such budget", p.Steps)
+	case p.Depth < 0:
+		return fmt.Errorf("--depth %d: at least 1", p.Depth)
+	case c.Jobs < 1 || c.Jobs > 1024:
+		return fmt.Errorf("--jobs %d: from 1 to 1024", c.Jobs)
+	}
+	if shard != "" {
+		i, n, ok := strings.Cut(shard, "/")
+		first, err1 := strconv.Atoi(i)
+		of, err2 := strconv.Atoi(n)
+		if !ok || err1 != nil || err2 != nil || first < 1 || of < first {
+			return fmt.Errorf("--shard %q: write I/N, as in 1/8 for the first of eight", shard)
+		}
+		if c.Dir == "" {
+			return errors.New("--shard needs --out: simrun merge reads the folders of all shards")
+		}
+		c.Shard, c.Of = first-1, of
+	}
+	return nil
+}
+
+// player starts a process that plays for a campaign. It does not hear the
+// terminal's interrupt: the campaign ends it.
+func player(p explore.Plan) (explore.Player, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	cmd := exec.Command(self, workerCommand)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	return explore.Away(cmd, p)
+}
+
+// workerCommand is how simrun calls itself; it is no command for people.
+const workerCommand = "explore-worker"
+
+func (a *app) worker([]string) (int, error) {
+	return exitOK, explore.Serve(a.host, os.Stdin, os.Stdout)
+}
+
+// merge makes one campaign of its shards' folders.
+func (a *app) merge(args []string) (int, error) {
+	out := ""
+	asJSON := false
+	dirs, err := flags("merge", args, func(f *pflag.FlagSet) {
+		f.StringVar(&out, "out", "", "")
+		f.BoolVar(&asJSON, "json", false, "")
+	})
+	if err != nil {
+		return 0, err
+	}
+	if len(dirs) == 0 {
+		return 0, usagef("merge takes the folders of the shards of one campaign")
+	}
+	p, runs, err := explore.Merge(dirs)
+	if err != nil {
+		return 0, usagef("merge: %w", err)
+	}
+	if p.World != sim.Version {
+		return 0, usagef("merge: the campaign was played in world version %d, and this program's is %d", p.World, sim.Version)
+	}
+	return a.conclude(p, runs, out, asJSON)
+}
+
+// conclude adds up the runs, makes one failure of each group small, and tells
+// the result.
+func (a *app) conclude(p explore.Plan, runs []explore.Run, dir string, asJSON bool) (int, error) {
+	o := explore.Sum(p, runs)
+	small, err := a.shrinkAll(p, o)
+	if err != nil {
+		return 0, err
+	}
+	o, small = o.Fold(small)
+	if dir != "" {
+		if err := explore.WriteOutcome(dir, o, small); err != nil {
+			return 0, err
+		}
+	}
+	if asJSON {
+		if err := o.WriteJSON(a.out, small); err != nil {
+			return 0, err
+		}
+	} else {
+		a.outcome(o, small)
+	}
+	return outcomeCode(o), nil
+}
+
+func outcomeCode(o explore.Outcome) int {
+	switch {
+	case len(o.Died) > 0:
+		return exitDefect
+	case slices.ContainsFunc(o.Groups, func(g explore.Found) bool { return g.Class == "bug" }):
+		return exitUnexpected
+	case o.Missing > 0 || len(o.Odd) > 0:
+		return exitUndecided
+	}
+	return exitOK
+}
+
+// shrinkAll makes one failure of each group small, on all processors.
+func (a *app) shrinkAll(p explore.Plan, o explore.Outcome) ([]explore.Shrunk, error) {
+	small := make([]explore.Shrunk, len(o.Groups))
+	problems := make([]error, len(o.Groups))
+	turn := make(chan int)
+	var all sync.WaitGroup
+	for range min(runtime.NumCPU(), len(o.Groups)) {
+		all.Go(func() {
+			for i := range turn {
+				g := o.Groups[i]
+				w, err := player(p)
+				if err == nil {
+					small[i], err = w.Shrink(explore.ShrinkTask{Run: g.Least, Failed: g.Failed, Budget: shrinkBudget})
+					w.Close()
+				}
+				problems[i] = err
+			}
+		})
+	}
+	for i := range o.Groups {
+		a.status("making %d of %d failures small", i+1, len(o.Groups))
+		turn <- i
+	}
+	close(turn)
+	all.Wait()
+	a.status("")
+	return small, errors.Join(problems...)
+}
+
+// outcome tells what a campaign came to.
+func (a *app) outcome(o explore.Outcome, small []explore.Shrunk) {
+	for i, g := range o.Groups {
+		word := string(g.Class)
+		cause := ""
+		if g.Defect != "" {
+			cause = ", a known defect: " + g.Defect
+		}
+		fmt.Fprintf(a.out, "%s %s\n", a.paint(word, fmt.Sprintf("%-5s", word)), g.Group)
+		fmt.Fprint(a.out, wrap(fmt.Sprintf("%d of %d runs, first seed %d; %d events after %d runs of shrinking%s",
+			g.Count, o.Runs, g.First.Seed, small[i].Size, small[i].Runs, cause), "    ", 100))
+		fmt.Fprint(a.out, wrap(small[i].Why, "    ", 100))
+	}
+	fmt.Fprintf(a.out, "%s\n", o.Total())
+}
+
+// status shows what is being done, on a terminal; "" clears it.
+func (a *app) status(format string, args ...any) {
+	if a.tty {
+		fmt.Fprintf(a.err, "\r\x1b[K"+format, args...)
+	}
+}
+
+// progress tells how far a campaign is: a line that is written over on a
+// terminal, else a line whenever there are a quarter more runs.
+type exploreProgress struct {
+	mu    sync.Mutex
+	a     *app
+	begun time.Time
+	from  int // runs of an earlier start
+	shown time.Time
+	next  int
+}
+
+func (a *app) tellProgress() *exploreProgress {
+	return &exploreProgress{a: a, begun: time.Now(), from: -1, next: 1}
+}
+
+func (t *exploreProgress) show(p explore.Progress) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.from < 0 {
+		t.from = p.Runs - 1
+	}
+	rate := float64(p.Runs-t.from) / time.Since(t.begun).Seconds()
+	line := fmt.Sprintf("%d of %d runs, %.0f a second, %d states, %d groups, %d steps", p.Runs, p.Of, rate, p.States, p.Groups, p.Steps)
+	if p.Died > 0 {
+		line += fmt.Sprintf(", %d died", p.Died)
+	}
+	switch {
+	case t.a.tty && time.Since(t.shown) > 200*time.Millisecond:
+		t.shown = time.Now()
+		t.a.status("%s", line)
+	case !t.a.tty && (p.Runs >= t.next || p.Runs == p.Of):
+		for t.next <= p.Runs {
+			t.next = max(t.next+1, t.next*5/4)
+		}
+		fmt.Fprintln(t.a.err, line)
+	}
+}
+
+func (t *exploreProgress) clear() { t.a.status("") }

@@ -1,0 +1,463 @@
+package explore
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+)
+
+// Campaign is a plan being played, or one shard of it: families whose number
+// modulo Of is Shard. What was played is kept in Dir, run by run, so that a
+// campaign that was killed at any moment goes on where it was.
+type Campaign struct {
+	Plan  Plan
+	Shard int // from 0
+	Of    int
+	Jobs  int
+	Dir   string
+	// Player starts what plays runs: a process, or this one in a test.
+	Player func() (Player, error)
+	// Progress is told after each run; it may be nil.
+	Progress func(Progress)
+	// Stop ends the campaign before its time.
+	Stop context.Context
+}
+
+// Player plays one run after another, and makes failures small. One that gives
+// an error that is no *BadRunError is not used again.
+type Player interface {
+	Play(Task) (Run, error)
+	Shrink(ShrinkTask) (Shrunk, error)
+	Close()
+}
+
+// Progress is how far a campaign is.
+type Progress struct {
+	Runs, Of int
+	Steps    int64
+	States   int // new ones
+	Groups   int
+	Died     int
+}
+
+// The files of a campaign's folder.
+const (
+	planFile = "campaign.json"
+	runsFile = "runs.jsonl"
+)
+
+// shardFile is what planFile holds.
+type shardFile struct {
+	Plan
+	Shard int `json:"shard"`
+	Of    int `json:"of"`
+}
+
+// OtherCampaignError: the folder holds the runs of another campaign.
+type OtherCampaignError struct{ Dir, Difference string }
+
+func (e *OtherCampaignError) Error() string {
+	return fmt.Sprintf("%s holds another campaign (%s); name another folder, or remove it", e.Dir, e.Difference)
+}
+
+// playerRuns is how many runs a process plays before another takes its place:
+// runs that leave goroutines behind cost it memory.
+const playerRuns = 2000
+
+// Run plays what is missing of the campaign. It returns whether everything was
+// played.
+func (c *Campaign) Run() (complete bool, err error) {
+	before, err := c.open()
+	if err != nil {
+		return false, err
+	}
+	log, err := os.OpenFile(filepath.Join(c.Dir, runsFile), os.O_WRONLY|os.O_APPEND, 0o644)
+	if err != nil {
+		return false, err
+	}
+	defer func() { err = errors.Join(err, log.Close()) }()
+
+	w := &writer{out: log, c: c, groups: map[string]bool{}, states: map[uint64]bool{}, progress: Progress{Of: c.size()}}
+	byFamily := map[int][]Run{}
+	for _, r := range sorted(before) {
+		byFamily[r.Index/familyRuns] = append(byFamily[r.Index/familyRuns], r)
+		w.count(r)
+	}
+	families := make(chan int)
+	go func() {
+		defer close(families)
+		for f := c.Shard; f < c.Plan.families(); f += c.Of {
+			select {
+			case families <- f:
+			case <-c.Stop.Done():
+				return
+			}
+			if w.spent() {
+				return
+			}
+		}
+	}()
+	problems := make([]error, c.Jobs)
+	var all sync.WaitGroup
+	for job := range c.Jobs {
+		all.Go(func() { problems[job] = c.work(w, families, byFamily) })
+	}
+	all.Wait()
+	if err := errors.Join(problems...); err != nil {
+		return false, err
+	}
+	return c.Stop.Err() == nil, nil
+}
+
+// work plays families, one after another, with a player of its own.
+func (c *Campaign) work(w *writer, families <-chan int, before map[int][]Run) (err error) {
+	var p Player
+	played := 0
+	defer func() {
+		if p != nil {
+			p.Close()
+		}
+		if err != nil { // let the others end
+			for range families {
+			}
+		}
+	}()
+	for number := range families {
+		f := newFamily()
+		for _, r := range before[number] {
+			f.again(r)
+		}
+		from, to := c.Plan.family(number)
+		for index := from + len(f.runs); index < to && c.Stop.Err() == nil; index++ {
+			if p == nil {
+				if p, err = c.Player(); err != nil {
+					return err
+				}
+				played = 0
+			}
+			t := c.Plan.next(index, f.runs)
+			r, err := p.Play(t)
+			var bad *BadRunError
+			switch {
+			case errors.As(err, &bad):
+				return err
+			case err != nil:
+				if c.Stop.Err() != nil {
+					return nil // it was interrupted too
+				}
+				p.Close()
+				p = nil
+				r = Run{Index: index, Seed: c.Plan.seedOf(index), From: t.From, Died: true, Why: err.Error()}
+			}
+			if err := w.write(f.add(r)); err != nil {
+				return err
+			}
+			if played++; played == playerRuns && p != nil {
+				p.Close()
+				p = nil
+			}
+		}
+	}
+	return nil
+}
+
+// BadRunError is a run that could not be played at all: a defect of ours.
+type BadRunError struct{ Msg string }
+
+func (e *BadRunError) Error() string { return e.Msg }
+
+// size is how many runs the shard has.
+func (c *Campaign) size() (n int) {
+	for f := c.Shard; f < c.Plan.families(); f += c.Of {
+		from, to := c.Plan.family(f)
+		n += to - from
+	}
+	return n
+}
+
+// open makes the folder, or reads what an earlier start left there.
+func (c *Campaign) open() ([]Run, error) {
+	if err := os.MkdirAll(c.Dir, 0o755); err != nil {
+		return nil, err
+	}
+	mine := shardFile{c.Plan, c.Shard, c.Of}
+	old, err := readPlan(c.Dir)
+	switch {
+	case errors.Is(err, os.ErrNotExist):
+		text, err := json.MarshalIndent(mine, "", "  ")
+		if err != nil {
+			return nil, err
+		}
+		if err := os.WriteFile(filepath.Join(c.Dir, runsFile), nil, 0o644); err != nil {
+			return nil, err
+		}
+		return nil, os.WriteFile(filepath.Join(c.Dir, planFile), append(text, '\n'), 0o644)
+	case err != nil:
+		return nil, err
+	}
+	if d := mine.difference(old); d != "" {
+		return nil, &OtherCampaignError{c.Dir, d}
+	}
+	runs, whole, err := readRuns(c.Dir)
+	if err != nil {
+		return nil, err
+	}
+	// What was cut off while it was written is played again.
+	return runs, os.Truncate(filepath.Join(c.Dir, runsFile), whole)
+}
+
+func (s shardFile) difference(o shardFile) string {
+	if d := s.Plan.difference(o.Plan); d != "" {
+		return d
+	}
+	if s.Shard != o.Shard || s.Of != o.Of {
+		return fmt.Sprintf("shard %d/%d there, %d/%d here", o.Shard+1, o.Of, s.Shard+1, s.Of)
+	}
+	return ""
+}
+
+// difference says where another plan differs; "" for nowhere.
+func (p Plan) difference(o Plan) string {
+	for _, d := range []struct {
+		what        string
+		here, there any
+	}{
+		{"world version", p.World, o.World},
+		{"lock", p.Lock, o.Lock},
+		{"faults", fmt.Sprint(p.Faults), fmt.Sprint(o.Faults)},
+		{"profile", p.Profile, o.Profile},
+		{"strategy", p.Strategy, o.Strategy},
+		{"depth", p.Depth, o.Depth},
+		{"seed", p.Seed, o.Seed},
+		{"runs", p.Runs, o.Runs},
+		{"steps", p.Steps, o.Steps},
+	} {
+		if d.here != d.there {
+			return fmt.Sprintf("%s %v there, %v here", d.what, d.there, d.here)
+		}
+	}
+	return ""
+}
+
+func readPlan(dir string) (shardFile, error) {
+	var s shardFile
+	file := filepath.Join(dir, planFile)
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return s, err
+	}
+	d := json.NewDecoder(bytes.NewReader(text))
+	d.DisallowUnknownFields()
+	if err := d.Decode(&s); err != nil {
+		return s, fmt.Errorf("%s: not a campaign: %w", file, err)
+	}
+	return s, nil
+}
+
+// readRuns reads what was played; whole is where the last whole line ends.
+func readRuns(dir string) (runs []Run, whole int64, err error) {
+	file := filepath.Join(dir, runsFile)
+	in, err := os.Open(file)
+	if err != nil {
+		return nil, 0, err
+	}
+	defer func() { _ = in.Close() }()
+	lines := bufio.NewReaderSize(in, 1<<20)
+	for n := 1; ; n++ {
+		line, err := lines.ReadBytes('\n')
+		if errors.Is(err, io.EOF) {
+			return runs, whole, nil
+		}
+		if err != nil {
+			return nil, 0, err
+		}
+		var r Run
+		if err := json.Unmarshal(line, &r); err != nil {
+			return nil, 0, fmt.Errorf("%s:%d: not a run: %w", file, n, err)
+		}
+		runs = append(runs, r)
+		whole += int64(len(line))
+	}
+}
+
+// writer keeps what was played, from all jobs.
+type writer struct {
+	mu       sync.Mutex
+	out      io.Writer
+	c        *Campaign
+	groups   map[string]bool
+	states   map[uint64]bool
+	progress Progress
+}
+
+func (w *writer) write(r Run) error {
+	line, err := json.Marshal(r)
+	if err != nil {
+		return err
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if _, err := w.out.Write(append(line, '\n')); err != nil {
+		return err
+	}
+	w.count(r)
+	if w.c.Progress != nil {
+		w.c.Progress(w.progress)
+	}
+	return nil
+}
+
+func (w *writer) count(r Run) {
+	w.progress.Runs++
+	w.progress.Steps += r.Steps
+	for _, s := range r.States {
+		w.states[s] = true
+	}
+	for _, f := range r.Failures {
+		w.groups[f.key()] = true
+	}
+	w.progress.States, w.progress.Groups = len(w.states), len(w.groups)
+	if r.Died {
+		w.progress.Died++
+	}
+}
+
+// spent: what was played uses up the budget of steps. Families begin in order
+// and are played to their end, so that the first runs that add up to the budget
+// are among them. A shard knows nothing of the others and plays all of its own.
+func (w *writer) spent() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.c.Plan.Steps > 0 && w.c.Of == 1 && w.progress.Steps >= w.c.Plan.Steps
+}
+
+// Outcome is what the runs of a campaign, or of some of its shards, came to.
+type Outcome struct {
+	Plan    Plan
+	Runs    int  // that were played, within the budget of steps
+	Missing int  // that the plan has and nobody played
+	Spent   bool // the budget of steps ended it
+	Steps   int64
+	SimNs   int64
+	Words   map[string]int // verdicts
+	Died    []Run
+	Odd     []Run // undecided or nondeterministic
+	Groups  []Found
+	Curve   []Point
+}
+
+// Found is a group, told once.
+type Found struct {
+	Failed
+	Count int
+	First Run // the first that failed so
+	Least Run // the smallest
+}
+
+// Point is how many states were known after so many runs.
+type Point struct {
+	Runs   int `json:"runs"`
+	States int `json:"states"`
+}
+
+// Sum adds up runs, whichever process or machine played them.
+func Sum(p Plan, runs []Run) Outcome {
+	o := Outcome{Plan: p, Words: map[string]int{}}
+	states := map[uint64]bool{}
+	at := map[string]int{}
+	next := 1
+	for _, r := range sorted(runs) {
+		if o.Spent {
+			break
+		}
+		o.Runs++
+		o.Steps += r.Steps
+		o.SimNs += r.SimNs
+		if r.Died {
+			o.Died = append(o.Died, r)
+		} else {
+			o.Words[string(r.Word)]++
+		}
+		if r.Word == "undecided" || r.Word == "nondeterministic" {
+			o.Odd = append(o.Odd, r)
+		}
+		for _, s := range r.States {
+			states[s] = true
+		}
+		for _, f := range r.Failures {
+			i, ok := at[f.key()]
+			if !ok {
+				i = len(o.Groups)
+				at[f.key()] = i
+				o.Groups = append(o.Groups, Found{Failed: f, First: r, Least: r})
+			}
+			g := &o.Groups[i]
+			g.Count++
+			if f.Size < g.Size {
+				g.Failed, g.Least = f, r
+			}
+		}
+		if o.Runs == next {
+			o.Curve = append(o.Curve, Point{o.Runs, len(states)})
+			next = max(next+1, next*5/4)
+		}
+		o.Spent = p.Steps > 0 && o.Steps >= p.Steps
+	}
+	if n := len(o.Curve); o.Runs > 0 && o.Curve[n-1].Runs != o.Runs {
+		o.Curve = append(o.Curve, Point{o.Runs, len(states)})
+	}
+	if !o.Spent {
+		o.Missing = p.Runs - o.Runs
+	}
+	slices.SortStableFunc(o.Groups, func(a, b Found) int { return b.rank() - a.rank() })
+	return o
+}
+
+// rank puts unknown bugs first, then known ones, then limits.
+func (f Found) rank() int {
+	switch {
+	case f.Class == "bug" && f.Defect == "":
+		return 2
+	case f.Class == "bug":
+		return 1
+	}
+	return 0
+}
+
+// Merge reads the folders of shards of one campaign.
+func Merge(dirs []string) (Plan, []Run, error) {
+	var plan Plan
+	var all []Run
+	seen := map[int]string{}
+	for i, dir := range dirs {
+		s, err := readPlan(dir)
+		if err != nil {
+			return plan, nil, err
+		}
+		if i == 0 {
+			plan = s.Plan
+		} else if d := plan.difference(s.Plan); d != "" {
+			return plan, nil, &OtherCampaignError{dir, d}
+		}
+		runs, _, err := readRuns(dir)
+		if err != nil {
+			return plan, nil, err
+		}
+		for _, r := range runs {
+			if other, ok := seen[r.Index]; ok && other != dir {
+				return plan, nil, fmt.Errorf("run %d is in %s and in %s: two folders of one shard", r.Index, other, dir)
+			}
+			seen[r.Index] = dir
+		}
+		all = append(all, runs...)
+	}
+	return plan, all, nil
+}

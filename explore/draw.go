@@ -1,0 +1,559 @@
+package explore
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"lockstep/scenarios"
+	"lockstep/sim"
+)
+
+// Profile is how wild the workloads are.
+type Profile string
+
+// The profiles.
+const (
+	// Simple: one thread a client, leases and watchdog not mixed on one hold, no
+	// timed try on a fair lock, nobody forces a lock open or closes a client.
+	Simple Profile = "simple"
+	// Full is whatever callers do.
+	Full Profile = "full"
+)
+
+// Class is a family of faults.
+type Class string
+
+// The classes of faults.
+const (
+	ClassNetwork   Class = "network"
+	ClassCrash     Class = "crash"
+	ClassPause     Class = "pause"
+	ClassPartition Class = "partition"
+	ClassClock     Class = "clock"
+	ClassServer    Class = "server"
+	ClassOperator  Class = "operator"
+	ClassWatchdog  Class = "watchdog"
+	ClassInterrupt Class = "interrupt"
+)
+
+// Classes are all classes of faults.
+var Classes = []Class{
+	ClassNetwork, ClassCrash, ClassPause, ClassPartition, ClassClock, ClassServer, ClassOperator, ClassWatchdog, ClassInterrupt,
+}
+
+// Draw draws a scenario file for a lock; all its chance comes from c, by
+// streams that begin with draw/. Draws of 0 give the simplest there is. The
+// file's about names every knob with its value.
+func Draw(c sim.Chooser, l *scenarios.Lock, p Profile, classes []Class) string {
+	d := newDrawer(c, l, p, classes)
+	d.drawKnobs()
+	d.world()
+	for _, pr := range d.sc.Processes {
+		for i := range pr.Threads {
+			d.sc.Threads = append(d.sc.Threads, scenarios.Script{Process: pr.Name, Thread: i + 1, Steps: d.thread()})
+		}
+	}
+	d.interrupts()
+	d.settleResources()
+	for range d.draw("faults", d.most(3, 6)+1) {
+		if f, ok := d.fault(); ok {
+			d.sc.Faults = append(d.sc.Faults, f)
+		}
+	}
+	d.sc.About = d.about("")
+	return d.sc.Write()
+}
+
+// Vary draws a neighbour of a scenario: a few of its knobs, steps, faults or
+// times are others, the rest is kept. What a file expects of a run and what
+// its steps want is left out. A text that does not load has no neighbours, and
+// gives a new draw.
+func Vary(c sim.Chooser, text string, l *scenarios.Lock, p Profile, classes []Class) string {
+	was, err := scenarios.Parse("varied.yaml", []byte(text), scenarios.Canonical)
+	if err != nil {
+		return Draw(c, l, p, classes)
+	}
+	d := newDrawer(c, l, p, classes)
+	d.drawKnobs()
+	d.adopt(was)
+	if len(d.sc.Threads) == 0 {
+		return Draw(c, l, p, classes)
+	}
+	var changes []string
+	for range 1 + d.draw("vary", 3) {
+		if change := d.change(); change != "" {
+			changes = append(changes, change)
+		}
+	}
+	d.settleResources()
+	d.sc.About = d.about(d.varied(was, changes))
+	return d.sc.Write()
+}
+
+// drawer is a scenario being drawn.
+type drawer struct {
+	c       sim.Chooser
+	lock    *scenarios.Lock
+	profile Profile
+	classes []Class
+	sc      *scenarios.Scenario
+	knobs
+	// edges are lengths at which something ends or begins, and bursts instants
+	// at which threads step together.
+	edges, bursts []time.Duration
+	names         []string // of locks
+}
+
+func newDrawer(c sim.Chooser, l *scenarios.Lock, p Profile, classes []Class) *drawer {
+	return &drawer{c: c, lock: l, profile: p, classes: classes, sc: &scenarios.Scenario{
+		Name: "drawn", Locks: []string{l.Name}, SeedFirst: 1, SeedLast: 1,
+	}}
+}
+
+func (d *drawer) has(c Class) bool { return slices.Contains(d.classes, c) }
+
+func (d *drawer) full() bool { return d.profile == Full }
+
+// most is one bound in the profile simple, another in full.
+func (d *drawer) most(simple, full int) int {
+	if d.full() {
+		return full
+	}
+	return simple
+}
+
+// polls: the lock's waiters ask every 100 ms, so that long waits make long runs.
+func (d *drawer) polls() bool { return d.lock.Release() == "" }
+
+// draw draws a number below n for the next decision about something.
+func (d *drawer) draw(what string, n int) int { return int(d.c.Choose("draw/"+what, uint64(n))) }
+
+// from draws one of several; the first is the simplest.
+func from[T any](d *drawer, what string, of ...T) T { return of[d.draw(what, len(of))] }
+
+func (d *drawer) ms(what string, most int) time.Duration {
+	return time.Duration(d.draw(what, most+1)) * time.Millisecond
+}
+
+// world draws all that is not a step or a fault.
+func (d *drawer) world() {
+	d.sc.Latency = d.latency()
+	d.sc.Server = d.server()
+	d.sc.Watchdog = d.watchdog()
+	d.names = []string{"x", "y"}
+	if d.full() {
+		d.names = []string{"x", "y", "z{1}"}[:1+d.draw("world", 3)]
+	}
+	n := 2 + d.draw("world", 3)
+	threads := 0
+	for _, name := range []string{"a", "b", "c", "d"}[:n] {
+		p := d.process(name)
+		if threads += p.Threads; threads > 6 {
+			p.Threads = 1
+		}
+		d.sc.Processes = append(d.sc.Processes, p)
+	}
+	d.findEdges()
+	d.bursts = []time.Duration{d.length(5 * time.Second), d.length(30 * time.Second)}
+}
+
+func (d *drawer) latency() scenarios.Range {
+	switch {
+	case d.lock.Fair && d.full():
+		return from(d, "world", span(5, 20), span(20, 20), span(50, 50), span(5, 200), span(5, 2000))
+	case d.lock.Fair:
+		// Behind a dead waiter the next one asks again without a pause: a slow
+		// network keeps such a run short.
+		return span(5, 20)
+	case d.full():
+		return from(d, "world", usual, atOnce, span(1, 1), span(1, 5), span(5, 20), span(50, 50), span(1, 200), span(1, 2000))
+	}
+	return from(d, "world", usual, atOnce)
+}
+
+func (d *drawer) server() (s scenarios.Server) {
+	if !d.lock.Replicated() {
+		return s
+	}
+	s.Replicas, s.Lag = 2, from(d, "world", span(0, 1), span(0, 20))
+	if d.full() {
+		s.Replicas = from(d, "world", 1, 2, 3)
+		s.Lag = from(d, "world", atOnce, span(0, 1), span(0, 20), span(100, 100), span(200, 600), span(0, 2000))
+	}
+	s.Lag.Min = max(s.Lag.Min, atOnce.Min)
+	return s
+}
+
+func (d *drawer) watchdog() time.Duration {
+	if d.full() {
+		return from(d, "world", 30*time.Second, 15*time.Second, 10*time.Second, 5*time.Second, time.Minute)
+	}
+	// Not below the response timeout: one lost reply would outlast the lease.
+	return from(d, "world", 30*time.Second, 15*time.Second)
+}
+
+// usual is the network when a file does not say; atOnce is as near to no
+// latency as there is.
+var (
+	usual  = scenarios.Range{Min: 200 * time.Microsecond, Max: 2 * time.Millisecond}
+	atOnce = scenarios.Range{Min: 100 * time.Microsecond, Max: 100 * time.Microsecond}
+)
+
+func span(min, max int) scenarios.Range {
+	return scenarios.Range{Min: time.Duration(min) * time.Millisecond, Max: time.Duration(max) * time.Millisecond}
+}
+
+func (d *drawer) process(name string) scenarios.Process {
+	p := scenarios.Process{Name: name, Threads: 1}
+	if d.lock.Fair {
+		// Shorter than the release's 300 s, as the latency is longer; longer than
+		// any hold, so that no living waiter loses its place.
+		wait := 40 * time.Second
+		if d.full() {
+			wait = from(d, "process", 40*time.Second, 10*time.Second, 5*time.Second, time.Second)
+		}
+		p.ClientOptions.FairWait = &wait
+	}
+	if d.full() {
+		p.Threads = from(d, "process", 1, 2, 3)
+		p.PerCall = d.odds("per_call")
+		if d.odds("response_timeout") {
+			t := from(d, "process", 10*time.Second, time.Second, 300*time.Millisecond)
+			p.ClientOptions.ResponseTimeout = &t
+		}
+		if d.odds("retry_attempts") {
+			n := from(d, "process", 1, 0, 2, 5)
+			p.ClientOptions.RetryAttempts = &n
+		}
+	}
+	if d.has(ClassClock) && d.odds("skewed") {
+		p.WallOffset = d.signed(d.length(time.Minute))
+		p.WallDriftPPM = int64(from(d, "process", 0, 20, -20, 500, -500, 50_000, -50_000))
+	}
+	return p
+}
+
+func (d *drawer) signed(t time.Duration) time.Duration {
+	if d.draw("times", 2) == 1 {
+		return -t
+	}
+	return t
+}
+
+// findEdges gathers the lengths of the scenario at which something ends.
+func (d *drawer) findEdges() {
+	w := d.sc.Watchdog
+	d.edges = []time.Duration{w / 3, w, 2 * w / 3, 3 * time.Second, 7500 * time.Millisecond, d.sc.Latency.Min, d.sc.Latency.Max, 100 * time.Millisecond}
+	for _, p := range d.sc.Processes {
+		for _, t := range []*time.Duration{p.ClientOptions.FairWait, p.ClientOptions.ResponseTimeout} {
+			if t != nil && !slices.Contains(d.edges, *t) {
+				d.edges = append(d.edges, *t)
+			}
+		}
+	}
+}
+
+// The scales of times: bugs sit at boundaries, and where things meet.
+var scales = []string{"zero", "tiny", "second", "seconds", "edge", "minute"}
+
+// length draws a length of time of at most most.
+func (d *drawer) length(most time.Duration) time.Duration {
+	var t time.Duration
+	switch d.pick("times", d.times) {
+	case "zero":
+	case "tiny":
+		t = d.ms("times", 10)
+	case "second":
+		t = d.ms("times", 1000)
+	case "seconds":
+		t = d.ms("times", 6000)
+	case "minute":
+		t = d.ms("times", 60_000)
+	case "edge":
+		var edges []time.Duration
+		for _, e := range d.edges {
+			if e <= most {
+				edges = append(edges, e)
+			}
+		}
+		if len(edges) == 0 {
+			return 0
+		}
+		// Beside it by nothing, a millisecond, a message's way there and back.
+		off := from(d, "times", 0, time.Millisecond, d.sc.Latency.Max, 2*d.sc.Latency.Max, 50*time.Millisecond, time.Second)
+		t = max(0, from(d, "times", edges...)+d.signed(off)).Round(10 * time.Microsecond)
+	}
+	if t > most {
+		return t % (most + time.Millisecond)
+	}
+	return t
+}
+
+// positive draws a length of at least least.
+func (d *drawer) positive(least, most time.Duration) time.Duration {
+	return max(least, d.length(most))
+}
+
+// instant draws when something happens.
+func (d *drawer) instant() time.Duration {
+	switch from(d, "times", "any", "length", "burst") {
+	case "length":
+		return d.length(time.Minute)
+	case "burst":
+		return from(d, "times", d.bursts...) + d.length(time.Second)
+	}
+	return d.ms("times", 12_000)
+}
+
+// knobs are what a draw turns on, and how much: a swarm, since a feature that
+// is always on hides what happens without it.
+type knobs struct {
+	calls  weights // how a lock is taken
+	chance weights // percent
+	kinds  weights // of faults
+	times  weights // scales of times
+}
+
+// weights are words with their weights, 0 for what is off.
+type weights []weight
+
+type weight struct {
+	word string
+	n    int
+}
+
+func (w weights) String() string {
+	var parts []string
+	for _, one := range w {
+		parts = append(parts, fmt.Sprintf("%s %d", one.word, one.n))
+	}
+	return strings.Join(parts, ", ")
+}
+
+func (w weights) of(word string) int {
+	for _, one := range w {
+		if one.word == word {
+			return one.n
+		}
+	}
+	return 0
+}
+
+// pick draws one of the words by weight, "" when all are off.
+func (d *drawer) pick(what string, w weights) string {
+	total := 0
+	for _, one := range w {
+		total += one.n
+	}
+	if total == 0 {
+		return ""
+	}
+	k := d.draw(what, total)
+	for _, one := range w {
+		if k -= one.n; k < 0 {
+			return one.word
+		}
+	}
+	panic("explore: weights do not add up")
+}
+
+// odds draws whether something with a chance happens.
+func (d *drawer) odds(what string) bool {
+	n := d.chance.of(what)
+	return n > 0 && d.draw(what, 100) >= 100-n
+}
+
+// swarm turns on some of the words, with wild weights.
+func (d *drawer) swarm(words []string) (w weights) {
+	sides := 2
+	if len(words) < 3 {
+		sides = 3 // of few, rarely none
+	}
+	for _, word := range words {
+		n := 0
+		if d.draw("knobs", sides) > 0 {
+			n = 1 << d.draw("knobs", 5)
+		}
+		w = append(w, weight{word, n})
+	}
+	return w
+}
+
+func (d *drawer) drawKnobs() {
+	calls := []string{"lock", "try_lock", "timed"}
+	if d.lock.Fair && !d.full() {
+		calls = calls[:2]
+	}
+	d.calls = d.swarm(calls)
+	odds := []string{"careful", "leased", "burst", "reenter", "twice"}
+	if d.full() {
+		odds = append(odds, "always", "mixed", "nest", "repeat", "use", "forget", "interruptible", "seconds",
+			"force_unlock", "stray", "close", "per_call", "response_timeout", "retry_attempts")
+		if d.has(ClassInterrupt) {
+			odds = append(odds, "interrupt")
+		}
+	}
+	if d.has(ClassClock) {
+		odds = append(odds, "skewed")
+	}
+	for _, word := range odds {
+		n := 0
+		if d.draw("knobs", 2) == 1 {
+			n = from(d, "knobs", 50, 25, 10, 90)
+		}
+		d.chance = append(d.chance, weight{word, n})
+	}
+	d.kinds = d.swarm(faultKindsOf(d.classes))
+	d.times = d.swarm(scales)
+}
+
+// about names the knobs with their values.
+func (d *drawer) about(more string) string {
+	sc := d.sc
+	var threads []string
+	for _, p := range sc.Processes {
+		threads = append(threads, fmt.Sprintf("%s %d", p.Name, p.Threads))
+	}
+	var classes []string
+	for _, c := range d.classes {
+		classes = append(classes, string(c))
+	}
+	parts := []string{
+		"profile " + string(d.profile),
+		"classes " + orNone(strings.Join(classes, " ")),
+		fmt.Sprintf("%d processes with threads %s", len(sc.Processes), strings.Join(threads, ", ")),
+		"lock names " + strings.Join(d.names, " "),
+		"latency " + sc.Latency.String(),
+		"watchdog " + sc.Watchdog.String(),
+	}
+	if n := sc.Server.Replicas; n > 0 {
+		parts = append(parts, fmt.Sprintf("%d replicas, lag %v", n, sc.Server.Lag))
+	}
+	for _, p := range sc.Processes {
+		if own := ownOptions(p); own != "" {
+			parts = append(parts, p.Name+" has "+own)
+		}
+	}
+	for _, k := range d.knobs.named() {
+		parts = append(parts, k.name+" "+orNone(k.of.String()))
+	}
+	parts = append(parts, fmt.Sprintf("%d faults", len(sc.Faults)))
+	if more != "" {
+		parts = append(parts, more)
+	}
+	return "Drawn: " + strings.Join(parts, "; ") + "."
+}
+
+// named are the knobs with their names in an about.
+func (k *knobs) named() []struct {
+	name string
+	of   *weights
+} {
+	return []struct {
+		name string
+		of   *weights
+	}{{"calls", &k.calls}, {"percent", &k.chance}, {"faults", &k.kinds}, {"times", &k.times}}
+}
+
+func orNone(s string) string {
+	if s == "" {
+		return "none"
+	}
+	return s
+}
+
+// ownOptions says what a process has of its own.
+func ownOptions(p scenarios.Process) string {
+	var own []string
+	add := func(is bool, format string, args ...any) {
+		if is {
+			own = append(own, fmt.Sprintf(format, args...))
+		}
+	}
+	o := p.ClientOptions
+	add(p.PerCall, "a lock object a call")
+	add(o.FairWait != nil, "fair wait %v", value(o.FairWait))
+	add(o.ResponseTimeout != nil, "response timeout %v", value(o.ResponseTimeout))
+	add(o.RetryAttempts != nil, "retry attempts %d", value(o.RetryAttempts))
+	add(p.WallOffset != 0, "clock offset %v", p.WallOffset)
+	add(p.WallDriftPPM != 0, "clock drift %d ppm", p.WallDriftPPM)
+	return strings.Join(own, ", ")
+}
+
+func value[T any](p *T) (v T) {
+	if p != nil {
+		v = *p
+	}
+	return v
+}
+
+// settleResources declares the resources that the workload uses, with what it
+// takes from them and the rules that follow from it.
+func (d *drawer) settleResources() {
+	var used []string
+	takes := map[string]int64{}
+	var walk func(steps []scenarios.Step, times int64)
+	walk = func(steps []scenarios.Step, times int64) {
+		for _, s := range steps {
+			if s.Kind == scenarios.StepUse {
+				if !slices.Contains(used, s.Name) {
+					used = append(used, s.Name)
+				}
+				takes[s.Name] += s.Take * times
+			}
+			walk(s.Steps, times*int64(max(1, s.Times)))
+		}
+	}
+	for _, t := range d.sc.Threads {
+		walk(t.Steps, 1)
+	}
+	certain := d.certain()
+	slices.Sort(used)
+	for _, name := range used {
+		if slices.ContainsFunc(d.sc.Resources, func(r scenarios.Resource) bool { return r.Name == name }) {
+			continue
+		}
+		// With less than is taken, somebody finds it sold out; the step use sees
+		// to it that nothing goes below.
+		taken, zero := takes[name], int64(0)
+		r := scenarios.Resource{Name: name, Start: taken + from(d, "world", int64(10), 0, -1), NeverBelow: &zero}
+		if end := r.Start - taken; certain && end >= 0 {
+			r.End = &end
+		}
+		d.sc.Resources = append(d.sc.Resources, r)
+	}
+}
+
+func resourceOf(name int) string { return fmt.Sprintf("stock%d", name+1) }
+
+// certain: all uses are sure to happen, since nothing is done but to wait for
+// the lock and to work under it.
+func (d *drawer) certain() bool {
+	var plain func(steps []scenarios.Step, under int) bool
+	plain = func(steps []scenarios.Step, under int) bool {
+		return !slices.ContainsFunc(steps, func(s scenarios.Step) bool {
+			switch s.Kind {
+			case scenarios.StepAt, scenarios.StepSleep, scenarios.StepUse, scenarios.StepRepeat:
+				return !plain(s.Steps, under)
+			case scenarios.StepWithLock:
+				again := under > 0 && (d.lock.NonReentrant || d.lock.Uncounted)
+				return again || s.Wait != nil || s.UnlockAlways || !plain(s.Steps, under+1)
+			}
+			return true
+		})
+	}
+	return len(d.classes) == 0 && !slices.ContainsFunc(d.sc.Threads, func(t scenarios.Script) bool { return !plain(t.Steps, 0) })
+}
+
+// longest is the longest that a thread works, waits or sleeps at once.
+func (d *drawer) longest() time.Duration {
+	switch {
+	case d.polls() || d.lock.Fair:
+		return 6 * time.Second
+	case d.full():
+		return time.Minute
+	}
+	return 20 * time.Second
+}

@@ -1,0 +1,331 @@
+package explore
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"lockstep/linearizability"
+	"lockstep/scenarios"
+	"lockstep/sim"
+)
+
+var profiles = []Profile{Simple, Full}
+
+// classSets are those that the tests draw with.
+func classSets() [][]Class {
+	sets := [][]Class{nil, Classes}
+	for _, c := range Classes {
+		sets = append(sets, []Class{c})
+	}
+	return sets
+}
+
+// eachDraw draws n scenarios for every lock, profile and set of classes.
+func eachDraw(n int, visit func(seed uint64, l *scenarios.Lock, p Profile, classes []Class, text string)) {
+	seed := uint64(0)
+	for _, l := range scenarios.Locks {
+		for _, p := range profiles {
+			for _, classes := range classSets() {
+				for range n {
+					seed++
+					visit(seed, l, p, classes, Draw(sim.NewSeeded(seed), l, p, classes))
+				}
+			}
+		}
+	}
+}
+
+// stepKinds and faultsOf say what is in a scenario.
+func stepKinds(sc *scenarios.Scenario) map[string]bool {
+	found := map[string]bool{}
+	var walk func([]scenarios.Step)
+	walk = func(steps []scenarios.Step) {
+		for _, s := range steps {
+			found[string(s.Kind)] = true
+			walk(s.Steps)
+		}
+	}
+	for _, t := range sc.Threads {
+		walk(t.Steps)
+	}
+	return found
+}
+
+// classesOf are the classes that a fault can have been drawn for.
+func classesOf(f scenarios.Fault) []Class {
+	switch f.Kind {
+	case sim.FaultCrash:
+		return []Class{ClassCrash}
+	case sim.FaultPause:
+		return []Class{ClassPause}
+	case sim.FaultPartition:
+		return []Class{ClassPartition}
+	case sim.FaultWallClock:
+		return []Class{ClassClock}
+	case sim.FaultServer:
+		return []Class{ClassServer}
+	case sim.FaultKey:
+		return []Class{ClassOperator}
+	}
+	if f.When.Script == "renew" && (f.Do == "drop" || f.Do == "error") {
+		return []Class{ClassNetwork, ClassWatchdog}
+	}
+	return []Class{ClassNetwork}
+}
+
+// kindOfDrawn is the fault's kind as its drawing names it.
+func kindOfDrawn(f scenarios.Fault) string {
+	switch f.Kind {
+	case sim.FaultRule:
+		if f.When.Channel == "*" && f.When.Script == "" && f.When.Direction == "reply" && f.Do == "drop" {
+			return "wakeup"
+		}
+		return f.Do
+	case sim.FaultServer:
+		return f.Server
+	case sim.FaultKey:
+		return f.KeyDo
+	}
+	return string(f.Kind)
+}
+
+func TestWhatIsDrawnLoads(t *testing.T) {
+	eachDraw(20, func(seed uint64, l *scenarios.Lock, p Profile, classes []Class, text string) {
+		sc := load(t, text)
+		if again := Draw(sim.NewSeeded(seed), l, p, classes); again != text {
+			t.Fatalf("seed %d, drawn twice:\n%s\n%s", seed, text, again)
+		}
+		if !slices.Equal(sc.Locks, []string{l.Name}) || l.Replicated() != (sc.Server.Replicas > 0) {
+			t.Fatalf("seed %d is not for %s:\n%s", seed, l.Name, text)
+		}
+		for _, f := range sc.Faults {
+			if !slices.ContainsFunc(classesOf(f), func(c Class) bool { return slices.Contains(classes, c) }) {
+				t.Fatalf("seed %d: %s is of no class of %v", seed, f.Describe(), classes)
+			}
+		}
+		if stepKinds(sc)["interrupt"] && !slices.Contains(classes, ClassInterrupt) {
+			t.Fatalf("seed %d interrupts, and was asked for %v", seed, classes)
+		}
+		if !slices.Contains(classes, ClassClock) && slices.ContainsFunc(sc.Processes, func(p scenarios.Process) bool { return p.WallOffset != 0 || p.WallDriftPPM != 0 }) {
+			t.Fatalf("seed %d has clocks that differ, and was asked for %v", seed, classes)
+		}
+		if p == Simple {
+			simple(t, l, sc)
+		}
+		for _, knob := range []string{"profile " + string(p), "classes ", "processes with threads ", "lock names ", "latency " + sc.Latency.String(),
+			"watchdog " + sc.Watchdog.String(), "calls ", "percent ", "faults ", "times ", fmt.Sprintf("%d faults", len(sc.Faults))} {
+			if !strings.Contains(sc.About, knob) {
+				t.Fatalf("seed %d: the about does not name %q: %s", seed, knob, sc.About)
+			}
+		}
+	})
+}
+
+// simple fails when a scenario is not of the profile simple.
+func simple(t *testing.T, l *scenarios.Lock, sc *scenarios.Scenario) {
+	t.Helper()
+	for _, p := range sc.Processes {
+		if p.Threads != 1 {
+			t.Fatalf("%d threads in one client:\n%s", p.Threads, sc.Text)
+		}
+	}
+	kinds := stepKinds(sc)
+	for _, kind := range []scenarios.StepKind{scenarios.StepForceUnlock, scenarios.StepClose, scenarios.StepUse, scenarios.StepRepeat} {
+		if kinds[string(kind)] {
+			t.Fatalf("a step %s:\n%s", kind, sc.Text)
+		}
+	}
+	for _, th := range sc.Threads {
+		held := map[string]*scenarios.Duration{}
+		var walk func([]scenarios.Step)
+		walk = func(steps []scenarios.Step) {
+			for _, s := range steps {
+				switch s.Kind {
+				case scenarios.StepUnlock:
+					delete(held, s.Name)
+				case scenarios.StepLock, scenarios.StepTryLock, scenarios.StepWithLock:
+					if l.Fair && s.Wait != nil {
+						t.Fatalf("a timed try on a fair lock:\n%s", sc.Text)
+					}
+					if lease, ok := held[s.Name]; ok && (lease == nil) != (s.Lease == nil) {
+						t.Fatalf("lease and watchdog on one hold of %s/%d:\n%s", th.Process, th.Thread, sc.Text)
+					}
+					held[s.Name] = s.Lease
+				}
+				walk(s.Steps)
+				if s.Kind == scenarios.StepWithLock {
+					delete(held, s.Name)
+				}
+			}
+		}
+		walk(th.Steps)
+	}
+}
+
+// Every kind of step and of fault is drawn, and each is absent from some: what
+// is always there hides what happens without it.
+func TestDrawsAreASwarm(t *testing.T) {
+	const n = 300
+	steps := []string{"at", "sleep", "lock", "try_lock", "with_lock", "unlock", "force_unlock", "use", "interrupt", "repeat", "close"}
+	all := []string{
+		"drop", "delay", "hold", "reset", "error", "wakeup", "crash", "pause", "partition", "wall_clock",
+		"restart", "failover", "flush_scripts", "stall", "delete", "expire",
+	}
+	for _, name := range []string{"redisson", "redisson-fair", "setnx-cad", "redisson@4.7.0+replicas"} {
+		l := mustFind(t, name)
+		seen := map[string]int{}
+		for seed := range uint64(n) {
+			sc := load(t, Draw(sim.NewSeeded(seed), l, Full, Classes))
+			found := stepKinds(sc)
+			for _, f := range sc.Faults {
+				found[kindOfDrawn(f)] = true
+			}
+			for kind := range found {
+				seen[kind]++
+			}
+		}
+		for _, kind := range append(slices.Clone(steps), all...) {
+			if k := seen[kind]; k == 0 || k == n {
+				t.Errorf("%s: %s is in %d of %d draws", name, kind, k, n)
+			}
+		}
+	}
+	l := mustFind(t, "redisson")
+	for _, c := range Classes {
+		with := 0
+		for seed := range uint64(n) {
+			sc := load(t, Draw(sim.NewSeeded(seed), l, Full, []Class{c}))
+			skewed := slices.ContainsFunc(sc.Processes, func(p scenarios.Process) bool { return p.WallOffset != 0 || p.WallDriftPPM != 0 })
+			if len(sc.Faults) > 0 || stepKinds(sc)["interrupt"] || skewed {
+				with++
+			}
+		}
+		if with < n/3 || with == n {
+			t.Errorf("class %s alone: %d of %d draws have a fault", c, with, n)
+		}
+	}
+}
+
+// Without faults a simple workload shows nothing but what a release is known
+// to do wrong.
+func TestSimpleWorkloadsHold(t *testing.T) {
+	h := sim.NewHost(t)
+	n := uint64(20)
+	if testing.Short() {
+		n = 3
+	}
+	for _, l := range scenarios.Locks {
+		if l.Name == "none" {
+			continue
+		}
+		for seed := range n {
+			v := scenarios.Run(h, load(t, Draw(sim.NewSeeded(seed), l, Simple, nil)), l, seed)
+			for _, f := range v.Findings {
+				if f.Verdict == linearizability.Undecided || f.Class == linearizability.ClassBug && DefectOf(h, v, f) == "" {
+					t.Errorf("%s, seed %d: %s %s: %s\n%s", l.Name, seed, f.Judge, f.Verdict, f.Why, v.Scenario.Text)
+				}
+			}
+		}
+	}
+}
+
+// lines counts the lines of a file that are not its about.
+func lines(text string) map[string]int {
+	sc := map[string]int{}
+	about := false
+	for line := range strings.SplitSeq(text, "\n") {
+		about = strings.HasPrefix(line, "about") || about && strings.HasPrefix(line, "  ")
+		if !about && line != "" {
+			sc[line]++
+		}
+	}
+	return sc
+}
+
+// shared is the part of a's lines that are in b too, and whether that is all.
+func shared(a, b string) (part float64, same bool) {
+	x, y := lines(a), lines(b)
+	all, both, others := 0, 0, 0
+	for line, n := range x {
+		all += n
+		both += min(n, y[line])
+	}
+	for line, n := range y {
+		others += max(0, n-x[line])
+	}
+	return float64(both) / float64(all), both == all && others == 0
+}
+
+func TestANeighbourIsNear(t *testing.T) {
+	var kept, apart, changed, n float64
+	var last string
+	eachDraw(2, func(seed uint64, l *scenarios.Lock, p Profile, classes []Class, text string) {
+		near := text
+		for generation := range uint64(3) {
+			was := near
+			near = Vary(sim.NewSeeded(seed+generation<<32), was, l, p, classes)
+			sc := load(t, near)
+			if again := Vary(sim.NewSeeded(seed+generation<<32), was, l, p, classes); again != near {
+				t.Fatalf("seed %d, varied twice:\n%s\n%s", seed, near, again)
+			}
+			if want := fmt.Sprintf("varied %d times", generation+1); !strings.Contains(sc.About, want) {
+				t.Fatalf("the about does not say %q: %s", want, sc.About)
+			}
+			if p == Simple {
+				simple(t, l, sc)
+			}
+			part, same := shared(was, near)
+			kept += part
+			n++
+			if !same {
+				changed++
+			}
+		}
+		if last != "" {
+			part, _ := shared(last, text)
+			apart += part
+		}
+		last = text
+	})
+	kept, changed, apart = kept/n, changed/n, apart/(n/3)
+	t.Logf("a neighbour keeps %.2f of the lines, %.2f of them differ; two draws share %.2f", kept, changed, apart)
+	if kept < 0.7 || changed < 0.8 || kept < apart+0.2 {
+		t.Errorf("a neighbour keeps %.2f of the lines, %.2f of them differ; two draws share %.2f", kept, changed, apart)
+	}
+}
+
+// What a scenario of the collection expects does not hold of its neighbours.
+func TestANeighbourExpectsNothing(t *testing.T) {
+	all, err := scenarios.Builtin()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, was := range all {
+		l := mustFind(t, was.Locks[0])
+		for seed := range uint64(20) {
+			sc := load(t, Vary(sim.NewSeeded(seed), was.Text, l, Full, Classes))
+			if len(sc.Expect)+len(sc.Reach) > 0 || strings.Contains(sc.Write(), "want:") {
+				t.Fatalf("the neighbour of %s expects something:\n%s", was.Name, sc.Text)
+			}
+		}
+	}
+	if text := Vary(sim.NewSeeded(1), "no scenario", mustFind(t, "redisson"), Full, nil); len(load(t, text).Threads) == 0 {
+		t.Error("a text that does not load gave nothing")
+	}
+}
+
+// A draw of all zeros is what rapid shrinks to.
+func TestTheSimplestDraw(t *testing.T) {
+	for _, p := range profiles {
+		sc := load(t, Draw(zeros{}, mustFind(t, "redisson"), p, Classes))
+		if len(sc.Faults) > 0 || len(sc.Processes) != 2 || len(stepKinds(sc)) > 2 {
+			t.Errorf("the simplest draw of profile %s:\n%s", p, sc.Text)
+		}
+	}
+}
+
+type zeros struct{}
+
+func (zeros) Choose(string, uint64) uint64 { return 0 }

@@ -1,0 +1,233 @@
+package explore
+
+import (
+	"time"
+
+	"lockstep/model"
+	"lockstep/scenarios"
+	"lockstep/sim"
+)
+
+// faultKinds are the kinds of faults of each class, in the order of Classes. An
+// interrupt is a step, and skewed clocks are a process's.
+var faultKinds = map[Class][]string{
+	ClassNetwork:   {"drop", "delay", "hold", "reset", "error", "wakeup"},
+	ClassCrash:     {"crash"},
+	ClassPause:     {"pause"},
+	ClassPartition: {"partition"},
+	ClassClock:     {"wall_clock"},
+	ClassServer:    {"restart", "failover", "flush_scripts", "stall"},
+	ClassOperator:  {"delete", "expire"},
+	ClassWatchdog:  {"lose_renewal", "fail_renewal"},
+	ClassInterrupt: {"interrupt"},
+}
+
+func faultKindsOf(classes []Class) (out []string) {
+	for _, c := range Classes { // not in the caller's order
+		for _, asked := range classes {
+			if c == asked {
+				out = append(out, faultKinds[c]...)
+				break
+			}
+		}
+	}
+	return out
+}
+
+// fault draws one fault, ok is false when no kind is on.
+func (d *drawer) fault() (f scenarios.Fault, ok bool) {
+	of := make(weights, 0, len(d.kinds))
+	for _, k := range d.kinds {
+		if k.word != "interrupt" {
+			of = append(of, k)
+		}
+	}
+	kind := d.pick("faults", of)
+	who := from(d, "faults", d.sc.Processes...).Name
+	switch kind {
+	case "":
+		return f, false
+	case "crash":
+		f.Fault = sim.Fault{Kind: sim.FaultCrash, Processes: []string{who}}
+	case "pause":
+		f.Fault = sim.Fault{Kind: sim.FaultPause, Processes: []string{who}, For: d.outage()}
+	case "partition":
+		f.Fault = sim.Fault{Kind: sim.FaultPartition, Processes: []string{who}, For: d.outage()}
+		if d.full() && d.draw("faults", 3) == 2 {
+			f.Processes = nil
+			for _, p := range d.sc.Processes {
+				f.Processes = append(f.Processes, p.Name)
+			}
+		}
+	case "wall_clock":
+		f.Fault = sim.Fault{Kind: sim.FaultWallClock, Processes: []string{who}, Step: d.signed(d.length(time.Minute))}
+	case "restart":
+		f.Fault = sim.Fault{Kind: sim.FaultServer, Server: kind, KeepData: d.draw("faults", 2) == 0}
+	case "failover":
+		f.Fault = sim.Fault{Kind: sim.FaultServer, Server: kind}
+		if !d.lock.Replicated() {
+			f.LoseLast = d.draw("faults", 6)
+		}
+	case "flush_scripts":
+		f.Fault = sim.Fault{Kind: sim.FaultServer, Server: kind}
+	case "stall":
+		f.Fault = sim.Fault{Kind: sim.FaultServer, Server: kind, For: d.outage()}
+	case "delete", "expire":
+		key := d.names[0]
+		if d.full() {
+			key = from(d, "faults", append(d.lock.Keys(from(d, "faults", d.names...)), "*")...)
+		}
+		f.Fault = sim.Fault{Kind: sim.FaultKey, Key: key, KeyDo: kind}
+	case "lose_renewal":
+		f.Fault = sim.Fault{Kind: sim.FaultRule, Do: "drop", When: sim.When{Script: "renew", Process: who,
+			Direction: from(d, "faults", "request", "reply")}}
+		d.often(&f.Fault)
+		d.window(&f.Fault)
+	case "fail_renewal":
+		f.Fault = sim.Fault{Kind: sim.FaultRule, Do: "error", With: d.refusal(), When: sim.When{Script: "renew", Process: who,
+			Direction: "request", Nth: 1 + d.draw("faults", 3)}}
+	case "wakeup":
+		f.Fault = d.wakeup(who)
+	default:
+		f.Fault = d.message(kind, who)
+	}
+	if f.Kind != sim.FaultRule {
+		f.At = d.instant()
+	}
+	return f, true
+}
+
+// outage draws how long a pause, a partition or a stall lasts: short, or
+// longer than something.
+func (d *drawer) outage() time.Duration {
+	if d.draw("faults", 2) == 0 {
+		return time.Millisecond + d.ms("times", 11_999)
+	}
+	return d.positive(time.Millisecond, time.Minute)
+}
+
+// message draws a rule on what is sent.
+func (d *drawer) message(do, who string) sim.Fault {
+	f := sim.Fault{Kind: sim.FaultRule, Do: do, When: sim.When{
+		Process: who, Direction: from(d, "faults", "request", "reply"), Script: d.script(),
+	}}
+	if !d.full() && do != "hold" {
+		f.When.Nth = 1 + d.draw("faults", 3)
+	} else {
+		d.match(&f)
+		d.often(&f)
+		d.window(&f)
+	}
+	switch do {
+	case "delay":
+		f.For = d.outage()
+	case "error":
+		f.With = d.refusal()
+		if !d.full() {
+			f.When.Direction = "request"
+		}
+		// Some releases ask again at once after some errors, for as long as they
+		// get them.
+		if f.When.Nth == 0 && f.When.Every < 2 {
+			f.When.Nth, f.When.Every = 1, 0
+		}
+	}
+	return f
+}
+
+func (d *drawer) script() string {
+	scripts := []string{"acquire", "unlock", "renew"}
+	if d.full() {
+		scripts = append(scripts, "force_unlock", "leave")
+	}
+	return from(d, "faults", scripts...)
+}
+
+// match draws what else a rule looks at than script, process and direction.
+func (d *drawer) match(f *sim.Fault) {
+	switch from(d, "faults", "script", "command", "channel", "all") {
+	case "command":
+		f.When.Script = ""
+		f.When.Command = from(d, "faults", d.commands()...)
+	case "channel":
+		f.When.Script = ""
+		f.When.Channel = d.channel()
+	case "all":
+		f.When.Script = ""
+	}
+	if d.draw("faults", 3) == 2 {
+		f.When.Process = ""
+	}
+	if d.draw("faults", 3) == 2 {
+		f.When.Direction = ""
+	}
+}
+
+// commands are those that the lock's client sends.
+func (d *drawer) commands() []string {
+	if d.lock.Release() == "" {
+		return []string{"SET", "GET", "DEL", "EVAL", "EVALSHA"}
+	}
+	all := []string{"EVAL", "EVALSHA", "SUBSCRIBE", "UNSUBSCRIBE", "DEL"}
+	if d.lock.Replicated() {
+		all = append(all, "SSUBSCRIBE", "WAIT", "INFO")
+	}
+	return all
+}
+
+func (d *drawer) channel() string {
+	return from(d, "faults", "*", "redisson_lock__channel:*"+d.names[0]+"*", "*:a:1")
+}
+
+// wakeup draws the loss of a release's message, or of the subscription between
+// asking for it and the message.
+func (d *drawer) wakeup(who string) sim.Fault {
+	f := sim.Fault{Kind: sim.FaultRule, Do: "drop", When: sim.When{
+		Process: who, Channel: "*", Direction: "reply", Every: 1 + d.draw("faults", 3),
+	}}
+	if !d.full() {
+		return f
+	}
+	f.Do = from(d, "faults", "drop", "reset", "delay")
+	if f.Do == "delay" {
+		f.For = d.outage()
+	}
+	if d.draw("faults", 2) == 1 {
+		f.When.Channel, f.When.Command = "", "SUBSCRIBE"
+		f.When.Direction = from(d, "faults", "reply", "request")
+	}
+	d.window(&f)
+	return f
+}
+
+// refusal draws what an error says.
+func (d *drawer) refusal() string {
+	if !d.full() {
+		return "ERR injected"
+	}
+	return from(d, "faults", "ERR injected", "LOADING injected", "READONLY injected", "TRYAGAIN injected", "BUSY injected", "NOSCRIPT injected")
+}
+
+// often draws how many of the messages a rule takes.
+func (d *drawer) often(f *sim.Fault) {
+	f.When.Nth, f.When.Every = 0, 0
+	switch from(d, "faults", "nth", "every", "all") {
+	case "nth":
+		f.When.Nth = 1 + d.draw("faults", 4)
+	case "every":
+		f.When.Every = 1 + d.draw("faults", 3)
+	}
+}
+
+// window draws from when and until when a rule is in force.
+func (d *drawer) window(f *sim.Fault) {
+	if d.draw("faults", 2) == 1 {
+		f.From = d.instant()
+	}
+	if d.draw("faults", 2) == 1 {
+		until := f.From + d.positive(time.Millisecond, time.Minute)
+		f.Until = &until
+	}
+}
+
+func threadName(process string, n int) string { return model.ThreadName(process, n) }

@@ -1,0 +1,243 @@
+package explore
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"lockstep/linearizability"
+)
+
+// ParseClasses reads the names of fault classes; "all" is all of them.
+func ParseClasses(names []string) ([]Class, error) {
+	var out []Class
+	for _, name := range names {
+		if name == "all" {
+			return Classes, nil
+		}
+		if !slices.Contains(Classes, Class(name)) {
+			var known []string
+			for _, c := range Classes {
+				known = append(known, string(c))
+			}
+			return nil, fmt.Errorf("--faults %s: known are %s, and all", name, strings.Join(known, ", "))
+		}
+		if !slices.Contains(out, Class(name)) {
+			out = append(out, Class(name))
+		}
+	}
+	return out, nil
+}
+
+// Fold makes one of the groups whose smallest failures turned out to be of one
+// group: what seemed to need a fault may do without when it is made smaller.
+// small has the smallest of each group, and comes back with those that stay.
+func (o Outcome) Fold(small []Shrunk) (Outcome, []Shrunk) {
+	at := map[string]int{}
+	var groups []Found
+	var kept []Shrunk
+	for i, g := range o.Groups {
+		g.Group, g.Defect = small[i].Group, small[i].Defect
+		k, ok := at[g.key()]
+		if !ok {
+			at[g.key()] = len(groups)
+			groups, kept = append(groups, g), append(kept, small[i])
+			continue
+		}
+		into := &groups[k]
+		// A run that failed in two ways is counted for each: this is how many
+		// failures there are, not how many runs.
+		into.Count += g.Count
+		if g.First.Index < into.First.Index {
+			into.First = g.First
+		}
+		if small[i].Size < kept[k].Size {
+			kept[k], into.Least, into.Group = small[i], g.Least, g.Group
+		}
+	}
+	order := make([]int, len(groups))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return groups[b].rank() - groups[a].rank() })
+	o.Groups, small = nil, nil
+	for _, i := range order {
+		o.Groups, small = append(o.Groups, groups[i]), append(small, kept[i])
+	}
+	return o, small
+}
+
+// Total is the campaign in one sentence or two.
+func (o Outcome) Total() string {
+	var bugs, limits, known int
+	for _, g := range o.Groups {
+		switch {
+		case g.Class != linearizability.ClassBug:
+			limits++
+		case g.Defect != "":
+			known++
+		default:
+			bugs++
+		}
+	}
+	s := fmt.Sprintf("%d runs of %s, %d steps", o.Runs, o.Plan.Lock, o.Steps)
+	switch {
+	case bugs+known+limits == 0:
+		s += ": every promise held in all of them"
+	default:
+		s += fmt.Sprintf(": %d kinds of bugs that have no name yet, %d of known defects, %d limits", bugs, known, limits)
+	}
+	if n := len(o.Odd); n > 0 {
+		s += fmt.Sprintf("; %d undecided or not the same again (first seed %d: %s)", n, o.Odd[0].Seed, o.Odd[0].Why)
+	}
+	if n := len(o.Died); n > 0 {
+		s += fmt.Sprintf("; %d runs took their process with them (first seed %d: %s)", n, o.Died[0].Seed, o.Died[0].Why)
+	}
+	s += "; " + o.paid()
+	if o.Plan.Strategy == StrategyPCT {
+		s += "; " + o.Plan.bound(o.Runs)
+	}
+	if o.Spent {
+		s += "; the budget of steps ended it"
+	}
+	if o.Missing > 0 {
+		s += fmt.Sprintf("; incomplete: %d of %d runs were not played", o.Missing, o.Plan.Runs)
+	}
+	return s
+}
+
+// paid says whether more runs were still finding new states.
+func (o Outcome) paid() string {
+	if len(o.Curve) == 0 {
+		return "no states"
+	}
+	last := o.Curve[len(o.Curve)-1]
+	half := 0
+	for _, p := range o.Curve {
+		if p.Runs <= last.Runs/2 {
+			half = p.States
+		}
+	}
+	return fmt.Sprintf("%d abstract states, %d of them new in the second half", last.States, last.States-half)
+}
+
+type jsonGroup struct {
+	Group     string                `json:"group"`
+	Judge     string                `json:"judge"`
+	Class     linearizability.Class `json:"class"`
+	Op        string                `json:"op"`
+	Faults    []string              `json:"faults"`
+	Defect    string                `json:"defect,omitempty"`
+	Runs      int                   `json:"runs"`
+	FirstSeed uint64                `json:"first_seed"`
+	Size      int                   `json:"size_events"`
+	Why       string                `json:"why"`
+	Recording string                `json:"recording,omitempty"`
+	Scenario  string                `json:"scenario,omitempty"`
+}
+
+type jsonTotal struct {
+	Campaign string         `json:"campaign"`
+	Runs     int            `json:"runs"`
+	Missing  int            `json:"missing"`
+	Groups   int            `json:"groups"`
+	Verdicts map[string]int `json:"verdicts"`
+	Steps    int64          `json:"steps"`
+	SimNs    int64          `json:"sim_ns"`
+	Died     int            `json:"died"`
+	States   []Point        `json:"states"`
+}
+
+// WriteJSON writes an object for each group and one of totals, a line each.
+func (o Outcome) WriteJSON(w io.Writer, small []Shrunk) error {
+	enc := json.NewEncoder(w)
+	enc.SetEscapeHTML(false)
+	for i, g := range o.Groups {
+		s := small[i]
+		x := jsonGroup{
+			Group: g.folder(), Judge: g.Judge, Class: g.Class, Op: g.Op, Faults: g.Faults, Defect: g.Defect, Runs: g.Count,
+			FirstSeed: g.First.Seed, Size: s.Size, Why: s.Why, Recording: g.file(s, ".lockstep"),
+		}
+		if s.Scenario != "" {
+			x.Scenario = g.file(s, ".yaml")
+		}
+		if err := enc.Encode(x); err != nil {
+			return err
+		}
+	}
+	return enc.Encode(jsonTotal{
+		Campaign: o.Plan.String(), Runs: o.Runs, Missing: o.Missing, Groups: len(o.Groups), Verdicts: o.Words,
+		Steps: o.Steps, SimNs: o.SimNs, Died: len(o.Died), States: o.Curve,
+	})
+}
+
+// folder is where a group's files are.
+func (f Found) folder() string {
+	if f.Defect == "" {
+		return f.Key()
+	}
+	return fmt.Sprintf("%s.known-%08x", f.Key(), uint32(hashOf(f.Defect)))
+}
+
+func (f Found) file(s Shrunk, ext string) string {
+	return fmt.Sprintf("%s/%d%s", f.folder(), s.Seed, ext)
+}
+
+// WriteOutcome writes verdicts.md, verdicts.jsonl and each group's recording
+// and scenario into a folder.
+func WriteOutcome(dir string, o Outcome, small []Shrunk) error {
+	write := func(name string, text []byte) error {
+		file := filepath.Join(dir, filepath.FromSlash(name))
+		if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+			return err
+		}
+		if err := os.WriteFile(file+".new", text, 0o644); err != nil {
+			return err
+		}
+		return os.Rename(file+".new", file)
+	}
+	var md, lines bytes.Buffer
+	fmt.Fprintf(&md, "<!-- written by: go run ./cmd/%s -->\n# What was found\n\nWritten by `go run ./cmd/%s`.\n\n%s.\n", o.Plan, o.Plan, o.Total())
+	if len(o.Groups) > 0 {
+		fmt.Fprint(&md, "\n| class | broken | at | faults needed | runs | first seed | events | why | files |\n|---|---|---|---|---|---|---|---|---|\n")
+	}
+	for i, g := range o.Groups {
+		s := small[i]
+		files := fmt.Sprintf("[recording](%s)", g.file(s, ".lockstep"))
+		if err := write(g.file(s, ".lockstep"), []byte(s.Recording)); err != nil {
+			return err
+		}
+		if s.Scenario != "" {
+			files += fmt.Sprintf(" [scenario](%s)", g.file(s, ".yaml"))
+			if err := write(g.file(s, ".yaml"), []byte(s.Scenario)); err != nil {
+				return err
+			}
+		}
+		class := string(g.Class)
+		if g.Defect != "" {
+			class += "; known: " + g.Defect
+		}
+		faults := strings.Join(g.Faults, ", ")
+		if faults == "" {
+			faults = "none"
+		}
+		fmt.Fprintf(&md, "| %s | %s | %s | %s | %d | %d | %d | %s | %s |\n", class, g.Judge, g.Op, faults, g.Count, g.First.Seed, s.Size,
+			strings.ReplaceAll(s.Why, "|", `\|`), files)
+	}
+	fmt.Fprint(&md, "\n## New states\n\n| runs | states |\n|---|---|\n")
+	for _, p := range o.Curve {
+		fmt.Fprintf(&md, "| %d | %d |\n", p.Runs, p.States)
+	}
+	if err := o.WriteJSON(&lines, small); err != nil {
+		return err
+	}
+	if err := write("verdicts.jsonl", lines.Bytes()); err != nil {
+		return err
+	}
+	return write("verdicts.md", md.Bytes())
+}

@@ -1,0 +1,222 @@
+package explore
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"lockstep/linearizability"
+	"lockstep/scenarios"
+	"lockstep/sim"
+)
+
+// Plan is what a campaign is. Its runs, groups and counts depend on nothing
+// else: not on how many processes or machines shared it, nor on how often it
+// was interrupted.
+type Plan struct {
+	World    int     `json:"world"` // sim.Version
+	Lock     string  `json:"lock"`
+	Faults   []Class `json:"faults"`
+	Profile  Profile `json:"profile"`
+	Strategy string  `json:"strategy"` // StrategyRandom or StrategyPCT
+	Depth    int     `json:"depth,omitempty"`
+	Seed     uint64  `json:"seed"`
+	Runs     int     `json:"runs"`
+	// Steps ends the campaign with the run that brings the sum of all runs' steps
+	// to it; 0: no such budget.
+	Steps int64 `json:"steps,omitempty"`
+}
+
+// The strategies of a campaign.
+const (
+	StrategyRandom = "random"
+	StrategyPCT    = "pct"
+)
+
+// familyRuns is how many runs make a family: they are played in order, and
+// each may be a variation of an earlier one. Families know nothing of one
+// another, so that any process may play any of them.
+const familyRuns = 100
+
+// repeatEvery is how often a run is played twice, to see that it repeats.
+const repeatEvery = 200
+
+// families is how many there are.
+func (p Plan) families() int { return (p.Runs + familyRuns - 1) / familyRuns }
+
+// familyOf gives the first and the last-plus-one run of a family.
+func (p Plan) family(f int) (from, to int) {
+	return f * familyRuns, min((f+1)*familyRuns, p.Runs)
+}
+
+// seedOf is the seed of a run: it draws the workload, the faults and the
+// schedule.
+func (p Plan) seedOf(index int) uint64 {
+	return sim.NewSeeded(p.Seed).Choose(fmt.Sprintf("explore/run/%d", index), 1<<48)
+}
+
+// chooser draws the schedule of a run.
+func (p Plan) chooser(seed uint64) sim.Chooser {
+	if p.Strategy == StrategyPCT {
+		return NewPCT(seed, p.Depth, pctDecisions)
+	}
+	return sim.NewSeeded(seed)
+}
+
+// Run is what one run came to.
+type Run struct {
+	Index int    `json:"run"`
+	Seed  uint64 `json:"seed"`
+	// From is the run that this one is a variation of; -1 for none.
+	From  int            `json:"from"`
+	Word  scenarios.Word `json:"verdict,omitempty"`
+	Why   string         `json:"why,omitempty"` // of an undecided run
+	Steps int64          `json:"steps,omitempty"`
+	SimNs int64          `json:"sim_ns,omitempty"`
+	// States are those that no earlier run of the family went through.
+	States   []uint64 `json:"states,omitempty"`
+	Failures []Failed `json:"failures,omitempty"`
+	// Text is the scenario, where it may be needed again: for variations of a run
+	// with new states, and for failures that may stand for their group.
+	Text string `json:"scenario,omitempty"`
+	// Died: the process that played it ended with it. Why says how.
+	Died bool `json:"died,omitempty"`
+}
+
+// Failed is one judge that a run broke.
+type Failed struct {
+	Group
+	Defect string `json:"defect,omitempty"` // the known defect of the release; "" for none
+	Why    string `json:"why"`
+	Size   int    `json:"size_events"`
+}
+
+// Task is one run that is to be played.
+type Task struct {
+	Index int    `json:"run"`
+	From  int    `json:"from"`
+	Base  string `json:"base,omitempty"` // the scenario of From
+}
+
+// next says what the next run of a family is, given those before it: one drawn
+// anew, or a variation of one that went through new states.
+func (p Plan) next(index int, before []Run) Task {
+	var kept []Run
+	for _, r := range before {
+		if len(r.States) > 0 && r.Text != "" {
+			kept = append(kept, r)
+		}
+	}
+	c := sim.NewSeeded(p.seedOf(index))
+	if len(kept) == 0 || c.Choose("explore/vary", 2) == 0 {
+		return Task{Index: index, From: -1}
+	}
+	base := kept[c.Choose("explore/base", uint64(len(kept)))]
+	return Task{Index: index, From: base.Index, Base: base.Text}
+}
+
+// play plays a run and judges it; States are all that it went through, and
+// Text is the scenario.
+func (p Plan) play(h *sim.Host, l *scenarios.Lock, t Task) (Run, error) {
+	r := Run{Index: t.Index, Seed: p.seedOf(t.Index), From: t.From}
+	if t.From < 0 {
+		r.Text = Draw(sim.NewSeeded(r.Seed), l, p.Profile, p.Faults)
+	} else {
+		r.Text = Vary(sim.NewSeeded(r.Seed), t.Base, l, p.Profile, p.Faults)
+	}
+	v, err := p.judge(h, l, r)
+	if err != nil {
+		return r, err
+	}
+	r.Word, r.Why, r.Steps, r.SimNs = v.Word, v.Why, int64(v.Played.Steps), v.Played.SimNs
+	r.States = States(v.Played.Record)
+	if t.Index%repeatEvery == 0 && r.Word != scenarios.VerdictNondeterministic {
+		if again := scenarios.Play(h, v.Scenario, l, p.chooser(r.Seed)).Record.Digest(); again != v.Digest {
+			r.Word = scenarios.VerdictNondeterministic
+			r.Why = fmt.Sprintf("played twice, it gave different records: %.12s and %.12s", v.Digest, again)
+		}
+	}
+	seen := map[string]bool{}
+	for _, f := range v.Findings {
+		if f.Verdict == linearizability.Undecided || seen[f.Judge+string(f.Class)] {
+			continue
+		}
+		seen[f.Judge+string(f.Class)] = true
+		failure := Failure{Verdict: v, Finding: f, Seeded: p.Strategy == StrategyRandom}
+		g, _ := Needs(h, failure)
+		failed := Failed{Group: g, Why: f.Why, Size: Size(v)}
+		if f.Class == linearizability.ClassBug {
+			failed.Defect = DefectOf(h, v, f)
+		}
+		r.Failures = append(r.Failures, failed)
+	}
+	return r, nil
+}
+
+// judge plays the scenario of a run and judges it.
+func (p Plan) judge(h *sim.Host, l *scenarios.Lock, r Run) (scenarios.Verdict, error) {
+	sc, err := scenarios.Parse(fmt.Sprintf("run-%d.yaml", r.Index), []byte(r.Text), scenarios.Canonical)
+	if err != nil {
+		return scenarios.Verdict{}, fmt.Errorf("run %d (seed %d) drew a scenario that does not load: %w\n%s", r.Index, r.Seed, err, r.Text)
+	}
+	return scenarios.Judge(h, sc, l, r.Seed, scenarios.Play(h, sc, l, p.chooser(r.Seed))), nil
+}
+
+// family is what is known of a family while it is played.
+type family struct {
+	runs   []Run
+	states map[uint64]bool
+	best   map[string]int // by group: the smallest failure so far
+}
+
+func newFamily() *family { return &family{states: map[uint64]bool{}, best: map[string]int{}} }
+
+// add takes the next run into the family, and gives what is to be kept of it.
+func (f *family) add(r Run) Run {
+	keep := false
+	r.States = slices.DeleteFunc(r.States, func(s uint64) bool { return f.states[s] })
+	for _, s := range r.States {
+		f.states[s] = true
+		keep = true
+	}
+	for _, failed := range r.Failures {
+		if size, seen := f.best[failed.key()]; !seen || failed.Size < size {
+			f.best[failed.key()] = failed.Size
+			keep = true
+		}
+	}
+	if !keep {
+		r.Text = ""
+	}
+	f.runs = append(f.runs, r)
+	return r
+}
+
+// again takes a run into the family as it was kept.
+func (f *family) again(r Run) {
+	for _, s := range r.States {
+		f.states[s] = true
+	}
+	for _, failed := range r.Failures {
+		if size, seen := f.best[failed.key()]; !seen || failed.Size < size {
+			f.best[failed.key()] = failed.Size
+		}
+	}
+	f.runs = append(f.runs, r)
+}
+
+// key is the group of a failure. A known cause is a group of its own, with
+// whatever faults it was met.
+func (f Failed) key() string {
+	if f.Defect != "" {
+		return f.Judge + "|" + f.Defect
+	}
+	return f.Key()
+}
+
+// sorted gives the runs in order, each once; the first of two of one index.
+func sorted(runs []Run) []Run {
+	runs = slices.Clone(runs)
+	slices.SortStableFunc(runs, func(a, b Run) int { return cmp.Compare(a.Index, b.Index) })
+	return slices.CompactFunc(runs, func(a, b Run) bool { return a.Index == b.Index })
+}

@@ -1,0 +1,256 @@
+package explore
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os/exec"
+
+	"lockstep/linearizability"
+	"lockstep/scenarios"
+	"lockstep/sim"
+)
+
+// ShrinkTask is a failure that is to be made smaller.
+type ShrinkTask struct {
+	Run    Run    `json:"run"`
+	Failed Failed `json:"failed"`
+	Budget int    `json:"budget"` // runs
+}
+
+// Shrunk is a failure made small.
+type Shrunk struct {
+	Run       int    `json:"run"` // the failure that it was made of
+	Group     Group  `json:"group"`
+	Defect    string `json:"defect,omitempty"`
+	Size      int    `json:"size_events"`
+	Runs      int    `json:"runs"` // that it took
+	Why       string `json:"why"`
+	Seed      uint64 `json:"seed"`
+	Scenario  string `json:"scenario,omitempty"` // the file; "" where it cannot be said in one
+	Recording string `json:"recording"`
+}
+
+// here plays runs in this process.
+type here struct {
+	host *sim.Host
+	plan Plan
+	lock *scenarios.Lock
+}
+
+// Here gives a player that plays in this process, which must be one of
+// sim.Main's or a test's.
+func Here(h *sim.Host, p Plan) (Player, error) {
+	l, err := scenarios.FindLock(p.Lock)
+	if err != nil {
+		return nil, err
+	}
+	return here{h, p, l}, nil
+}
+
+func (p here) Close() {}
+
+func (p here) Play(t Task) (Run, error) {
+	r, err := p.plan.play(p.host, p.lock, t)
+	if err != nil {
+		return r, &BadRunError{err.Error()}
+	}
+	return r, nil
+}
+
+func (p here) Shrink(t ShrinkTask) (Shrunk, error) {
+	v, err := p.plan.judge(p.host, p.lock, t.Run)
+	if err != nil {
+		return Shrunk{}, &BadRunError{err.Error()}
+	}
+	i := indexOf(v.Findings, t.Failed)
+	if i < 0 {
+		return Shrunk{}, &BadRunError{fmt.Sprintf("run %d (seed %d) broke %s when it was first played, and does not now", t.Run.Index, t.Run.Seed, t.Failed.Judge)}
+	}
+	small, runs := Shrink(p.host, Failure{Verdict: v, Finding: v.Findings[i], Seeded: p.plan.Strategy == StrategyRandom}, t.Budget)
+	group, more := Needs(p.host, small)
+	runs += more
+	s := Shrunk{Run: t.Run.Index, Group: group, Size: Size(small.Verdict), Runs: runs, Why: small.Finding.Why, Seed: small.Verdict.Seed}
+	if small.Seeded {
+		s.Scenario = small.Verdict.Scenario.Text
+	}
+	if group.Class == linearizability.ClassBug {
+		s.Defect = DefectOf(p.host, small.Verdict, small.Finding)
+	}
+	var b bytes.Buffer
+	comment := []string{
+		fmt.Sprintf("Lockstep recording: lock %s, made of run %d of %s: %s", p.plan.Lock, t.Run.Index, p.plan, small.Verdict.Word),
+		small.Finding.Judge + ": " + small.Finding.Why,
+		"replay: go run ./cmd/simrun replay THIS_FILE",
+	}
+	if err := small.Verdict.Recording().Write(&b, comment); err != nil {
+		return s, err
+	}
+	s.Recording = b.String()
+	return s, nil
+}
+
+func indexOf(findings []linearizability.Finding, f Failed) int {
+	for i, x := range findings {
+		if x.Judge == f.Judge && x.Class == f.Class && x.Verdict != linearizability.Undecided {
+			return i
+		}
+	}
+	return -1
+}
+
+// String says a plan as the command line that makes it.
+func (p Plan) String() string {
+	s := "simrun explore --lock " + p.Lock
+	if len(p.Faults) > 0 {
+		s += " --faults "
+		for i, c := range p.Faults {
+			if i > 0 {
+				s += ","
+			}
+			s += string(c)
+		}
+	}
+	s += fmt.Sprintf(" --profile %s --runs %d --seed %d", p.Profile, p.Runs, p.Seed)
+	if p.Strategy == StrategyPCT {
+		s += fmt.Sprintf(" --strategy pct --depth %d", p.Depth)
+	}
+	if p.Steps > 0 {
+		s += fmt.Sprintf(" --steps %d", p.Steps)
+	}
+	return s
+}
+
+// What goes between a campaign and the processes that play for it: a JSON
+// object a line, one question, one answer; the plan first.
+type question struct {
+	Play   *Task       `json:"play,omitempty"`
+	Shrink *ShrinkTask `json:"shrink,omitempty"`
+}
+
+type answer struct {
+	Run    *Run    `json:"run,omitempty"`
+	Shrunk *Shrunk `json:"shrunk,omitempty"`
+	Bad    string  `json:"bad,omitempty"`
+}
+
+// Serve plays runs for a campaign in another process until in ends.
+func Serve(h *sim.Host, in io.Reader, out io.Writer) error {
+	questions, answers := json.NewDecoder(in), json.NewEncoder(out)
+	var plan Plan
+	if err := questions.Decode(&plan); err != nil {
+		return fmt.Errorf("no plan: %w", err)
+	}
+	p, err := Here(h, plan)
+	if err != nil {
+		return err
+	}
+	for {
+		var q question
+		if err := questions.Decode(&q); errors.Is(err, io.EOF) {
+			return nil
+		} else if err != nil {
+			return err
+		}
+		var a answer
+		var err error
+		if q.Shrink != nil {
+			var s Shrunk
+			s, err = p.Shrink(*q.Shrink)
+			a.Shrunk = &s
+		} else {
+			var r Run
+			r, err = p.Play(*q.Play)
+			a.Run = &r
+		}
+		if err != nil {
+			a.Bad = err.Error()
+		}
+		if err := answers.Encode(a); err != nil {
+			return err
+		}
+	}
+}
+
+// away plays runs in a process of its own.
+type away struct {
+	cmd     *exec.Cmd
+	in      io.WriteCloser
+	ask     *json.Encoder
+	answers *json.Decoder
+	stderr  *tail
+}
+
+// Away starts a process that serves the plan; cmd must call Serve.
+func Away(cmd *exec.Cmd, p Plan) (Player, error) {
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		return nil, err
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	stderr := &tail{}
+	cmd.Stderr = stderr
+	if err := cmd.Start(); err != nil {
+		return nil, err
+	}
+	a := &away{cmd: cmd, in: in, ask: json.NewEncoder(in), answers: json.NewDecoder(bufio.NewReaderSize(out, 1<<20)), stderr: stderr}
+	_ = a.ask.Encode(p) // a process that is gone is noticed at its first answer
+	return a, nil
+}
+
+func (a *away) question(q question) (answer, error) {
+	var x answer
+	_ = a.ask.Encode(q)
+	if err := a.answers.Decode(&x); err != nil {
+		_ = a.in.Close()
+		_ = a.cmd.Process.Kill()
+		state := a.cmd.Wait()
+		return x, fmt.Errorf("the process that played it ended (%v): %s", state, a.stderr.String())
+	}
+	if x.Bad != "" {
+		return x, &BadRunError{x.Bad}
+	}
+	return x, nil
+}
+
+func (a *away) Play(t Task) (Run, error) {
+	x, err := a.question(question{Play: &t})
+	if err != nil {
+		return Run{}, err
+	}
+	return *x.Run, nil
+}
+
+func (a *away) Shrink(t ShrinkTask) (Shrunk, error) {
+	x, err := a.question(question{Shrink: &t})
+	if err != nil {
+		return Shrunk{}, err
+	}
+	return *x.Shrunk, nil
+}
+
+func (a *away) Close() {
+	_ = a.in.Close()
+	_ = a.cmd.Wait()
+}
+
+// tail keeps the end of what is written to it.
+type tail struct{ b []byte }
+
+const tailMost = 2000
+
+func (t *tail) Write(p []byte) (int, error) {
+	t.b = append(t.b, p...)
+	if over := len(t.b) - tailMost; over > 0 {
+		t.b = t.b[over:]
+	}
+	return len(p), nil
+}
+
+func (t *tail) String() string { return string(bytes.TrimSpace(t.b)) }

@@ -1,0 +1,150 @@
+package explore
+
+import (
+	"bytes"
+	"flag"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"lockstep/linearizability"
+	"lockstep/lockimpl/redisson"
+	"lockstep/model"
+	"lockstep/scenarios"
+	"lockstep/sim"
+)
+
+// rapidChooser draws a world's decisions from rapid, so that rapid shrinks a
+// schedule as it shrinks a value.
+type rapidChooser struct {
+	t *rapid.T
+	// stopped keeps rapid's panic: it means "enough of this case" and must not
+	// unwind a bubble.
+	stopped any
+}
+
+func (c *rapidChooser) Choose(stream string, n uint64) (v uint64) {
+	if c.stopped != nil {
+		return 0
+	}
+	defer func() {
+		if r := recover(); r != nil {
+			c.stopped = r
+		}
+	}()
+	return rapid.Uint64Range(0, n-1).Draw(c.t, stream)
+}
+
+// playDrawn draws a scenario and its schedule, and judges it.
+func playDrawn(h *sim.Host, t *rapid.T, l *scenarios.Lock) scenarios.Verdict {
+	chooser := &rapidChooser{t: t}
+	sc := loadDrawn(t, Draw(chooser, l, Simple, simpleClasses))
+	p := scenarios.Play(h, sc, l, chooser)
+	if chooser.stopped != nil {
+		panic(chooser.stopped)
+	}
+	return scenarios.Judge(h, sc, l, 0, p)
+}
+
+// simpleClasses are the faults whose consequences knownDefects knows.
+var simpleClasses = []Class{ClassNetwork, ClassCrash, ClassPause, ClassPartition, ClassOperator}
+
+func loadDrawn(t interface{ Fatalf(string, ...any) }, text string) *scenarios.Scenario {
+	sc, err := scenarios.Parse("drawn.yaml", []byte(text), scenarios.Canonical)
+	if err != nil {
+		t.Fatalf("the drawn scenario does not load: %v\n%s", err, text)
+	}
+	return sc
+}
+
+// draws is how many cases the suite draws for a lock: most for the newest, few
+// where there are replicas, none where they change nothing.
+func draws(l *scenarios.Lock) int {
+	newest := redisson.Releases[len(redisson.Releases)-1]
+	rel, err := redisson.Find(l.Release())
+	switch {
+	case l.Name == "none":
+		return 0 // promises everything and keeps nothing: TestBrokenLocksAreFound
+	case l.Replicated() && err == nil && rel.Sync == redisson.SyncNone:
+		return 0
+	case l.Replicated():
+		return 60
+	case l.Release() == newest.Version:
+		return 400
+	default:
+		return 200
+	}
+}
+
+func TestWhatIsPromisedHolds(t *testing.T) {
+	h := sim.NewHost(t)
+	for _, l := range scenarios.Locks {
+		n := draws(l)
+		if n == 0 {
+			continue
+		}
+		t.Run(l.Name, func(t *testing.T) {
+			h := h.For(t)
+			if !checksGiven {
+				_ = flag.Set("rapid.checks", strconv.Itoa(n))
+			}
+			rapid.Check(t, func(rt *rapid.T) {
+				v := playDrawn(h, rt, l)
+				for _, f := range v.Findings {
+					if f.Verdict == linearizability.Undecided {
+						fail(rt, t, v, f)
+					}
+					if f.Class == linearizability.ClassBug && DefectOf(h, v, f) == "" {
+						fail(rt, t, v, f)
+					}
+				}
+			})
+		})
+	}
+}
+
+// fail prints what was found, the scenario as a file, and a recording.
+func fail(rt *rapid.T, t *testing.T, v scenarios.Verdict, f linearizability.Finding) {
+	var b bytes.Buffer
+	_ = v.Recording().Write(&b, []string{f.Judge + ": " + f.Why})
+	file := filepath.Join(os.TempDir(), "lockstep-"+strings.ReplaceAll(t.Name(), "/", "-")+".lockstep")
+	if err := os.WriteFile(file, b.Bytes(), 0o644); err != nil {
+		file = err.Error()
+	}
+	rt.Fatalf("%s %s: %s\n\nthe scenario, for go run ./cmd/simrun run FILE:\n\n%s\nthe very schedule: go run ./cmd/simrun replay %s",
+		f.Judge, f.Verdict, f.Why, v.Scenario.Text, file)
+}
+
+// The same generator on the locks that are wrong on purpose: what is promised
+// must be seen to break, or the test above shows nothing.
+func TestBrokenLocksAreFound(t *testing.T) {
+	h := sim.NewHost(t)
+	for _, c := range []struct {
+		lock, judge string
+		draws       int
+	}{
+		{"none", model.JudgeMutualExclusion, 50},
+		{"setnx-del", model.JudgeMisdelete, 1000},
+	} {
+		t.Run(c.lock, func(t *testing.T) {
+			h := h.For(t)
+			l := mustFind(t, c.lock)
+			for i := range c.draws {
+				seed := uint64(i)
+				sc := loadDrawn(t, Draw(sim.NewSeeded(seed), l, Simple, simpleClasses))
+				v := scenarios.Run(h, sc, l, seed)
+				for _, f := range v.Findings {
+					if f.Judge == c.judge && f.Class == linearizability.ClassBug {
+						t.Logf("found after %d draws: %s", i+1, f.Why)
+						return
+					}
+				}
+			}
+			t.Errorf("%s was not broken in %d draws", c.judge, c.draws)
+		})
+	}
+}

@@ -1,0 +1,303 @@
+package explore
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"lockstep/scenarios"
+	"lockstep/sim"
+)
+
+// adopt takes a scenario over, less what it expects, with the knobs that its
+// about names.
+func (d *drawer) adopt(was *scenarios.Scenario) {
+	sc := *was
+	sc.Name, sc.Source, sc.Locks = d.sc.Name, "", d.sc.Locks
+	sc.SeedFirst, sc.SeedLast = 1, 1
+	sc.Expect, sc.Reach = nil, nil
+	sc.Resources = slices.Clone(was.Resources)
+	for i := range sc.Resources {
+		sc.Resources[i].End = nil // what follows from the workload no longer does
+	}
+	sc.Threads = nil
+	for _, t := range was.Threads {
+		if t.Steps = d.undemanding(t.Steps); len(t.Steps) > 0 {
+			sc.Threads = append(sc.Threads, t)
+		}
+	}
+	if d.lock.Replicated() != (sc.Server.Replicas > 0) {
+		sc.Server = d.server()
+	}
+	d.sc = &sc
+	for _, k := range d.knobs.named() {
+		for i := range *k.of {
+			w := &(*k.of)[i]
+			if n, ok := knobIn(was.About, k.name, w.word); ok {
+				w.n = n
+			}
+		}
+	}
+	if len(d.names) == 0 {
+		d.names = []string{"x"}
+	}
+	if len(d.bursts) == 0 {
+		d.bursts = []time.Duration{0}
+	}
+	d.findEdges()
+}
+
+// undemanding copies steps without what they want, and learns their names,
+// instants and leases.
+func (d *drawer) undemanding(steps []scenarios.Step) []scenarios.Step {
+	learn := func(list *[]time.Duration, t time.Duration) {
+		if !slices.Contains(*list, t) {
+			*list = append(*list, t)
+		}
+	}
+	var out []scenarios.Step
+	for _, s := range steps {
+		s.Want, s.Reply = nil, ""
+		switch s.Kind {
+		case scenarios.StepRead, scenarios.StepPublished:
+			continue
+		case scenarios.StepAt:
+			learn(&d.bursts, s.D)
+		case scenarios.StepLock, scenarios.StepTryLock, scenarios.StepWithLock, scenarios.StepUnlock, scenarios.StepForceUnlock:
+			if !slices.Contains(d.names, s.Name) {
+				d.names = append(d.names, s.Name)
+			}
+		}
+		s.Steps = d.undemanding(s.Steps)
+		if s.Kind == scenarios.StepRepeat && len(s.Steps) == 0 {
+			continue
+		}
+		out = append(out, s)
+	}
+	slices.Sort(d.names)
+	return out
+}
+
+// knobIn reads a weight out of an about.
+func knobIn(about, knob, word string) (int, bool) {
+	for part := range strings.SplitSeq(strings.TrimSuffix(strings.TrimPrefix(about, "Drawn: "), "."), "; ") {
+		list, ok := strings.CutPrefix(part, knob+" ")
+		if !ok {
+			continue
+		}
+		for one := range strings.SplitSeq(list, ", ") {
+			if number, ok := strings.CutPrefix(one, word+" "); ok {
+				n, err := strconv.Atoi(number)
+				return n, err == nil
+			}
+		}
+	}
+	return 0, false
+}
+
+var variedTimes = regexp.MustCompile(`varied (\d+) times`)
+
+// varied says what was changed, and in which generation.
+func (d *drawer) varied(was *scenarios.Scenario, changes []string) string {
+	n := 0
+	if m := variedTimes.FindStringSubmatch(was.About); m != nil {
+		n, _ = strconv.Atoi(m[1])
+	}
+	return fmt.Sprintf("varied %d times, last: %s", n+1, orNone(strings.Join(changes, ", ")))
+}
+
+// change changes one thing and says what, "" when there was nothing to change.
+func (d *drawer) change() string {
+	changes := []func() string{d.changeTime, d.changeTime, d.changeTime, d.changeFault, d.changeFault, d.changeWorld, d.changeThread}
+	if d.full() {
+		// On the profile simple these would mix lease and watchdog, or unlock
+		// what is not held.
+		changes = append(changes, d.changeStep, d.changeStep)
+	}
+	return from(d, "vary", changes...)()
+}
+
+// slot is a length of time in the scenario.
+type slot struct {
+	of    string
+	t     *time.Duration
+	least time.Duration
+}
+
+// slots are all lengths of time that can be changed.
+func (d *drawer) slots() (all []slot) {
+	least := time.Millisecond // of a lease
+	if !d.full() {
+		least = 500 * time.Millisecond
+	}
+	var walk func(who string, steps []scenarios.Step)
+	walk = func(who string, steps []scenarios.Step) {
+		for i := range steps {
+			s := &steps[i]
+			of := string(s.Kind) + " of " + who
+			switch s.Kind {
+			case scenarios.StepAt, scenarios.StepSleep:
+				all = append(all, slot{of, &s.D, 0})
+			case scenarios.StepUse:
+				all = append(all, slot{of, &s.For, 0})
+			}
+			for _, o := range []struct {
+				what  string
+				t     **time.Duration
+				least time.Duration
+			}{{"lease", &s.Lease, least}, {"wait", &s.Wait, 0}} {
+				if *o.t != nil {
+					t := **o.t // of this scenario's own
+					*o.t = &t
+					all = append(all, slot{o.what + " of " + of, &t, o.least})
+				}
+			}
+			walk(who, s.Steps)
+		}
+	}
+	for _, t := range d.sc.Threads {
+		walk(threadName(t.Process, t.Thread), t.Steps)
+	}
+	for i := range d.sc.Faults {
+		f := &d.sc.Faults[i]
+		of := "of fault " + strconv.Itoa(i+1)
+		if f.Kind != sim.FaultRule {
+			all = append(all, slot{"instant " + of, &f.At, 0})
+		}
+		if f.For > 0 {
+			all = append(all, slot{"length " + of, &f.For, time.Millisecond})
+		}
+		if f.Until != nil {
+			until := *f.Until
+			f.Until = &until
+			all = append(all, slot{"end " + of, &until, f.From + time.Millisecond})
+		}
+	}
+	return all
+}
+
+// changeTime moves one time a little, or draws it anew.
+func (d *drawer) changeTime() string {
+	slots := d.slots()
+	if len(slots) == 0 {
+		return ""
+	}
+	s := from(d, "vary", slots...)
+	was := *s.t
+	switch from(d, "vary", "nudge", "nudge", "half", "double", "new") {
+	case "nudge":
+		by := from(d, "vary", time.Millisecond, d.sc.Latency.Max, 10*time.Millisecond, 100*time.Millisecond, time.Second)
+		*s.t += d.signed(by)
+	case "half":
+		*s.t /= 2
+	case "double":
+		*s.t *= 2
+	case "new":
+		*s.t = d.length(d.longest())
+	}
+	// Leases count in whole milliseconds.
+	*s.t = max(s.least, min(*s.t, time.Minute).Round(time.Millisecond))
+	return fmt.Sprintf("%s from %v to %v", s.of, was, *s.t)
+}
+
+// changeFault adds a fault, drops one, or draws one anew.
+func (d *drawer) changeFault() string {
+	n := len(d.sc.Faults)
+	d.sc.Faults = slices.Clone(d.sc.Faults)
+	i := d.draw("vary", n+1)
+	drop := i < n && d.draw("vary", 2) == 0
+	if drop {
+		d.sc.Faults = slices.Delete(d.sc.Faults, i, i+1)
+		return fmt.Sprintf("without fault %d", i+1)
+	}
+	f, ok := d.fault()
+	switch {
+	case !ok:
+		return ""
+	case i < n:
+		d.sc.Faults[i] = f
+		return fmt.Sprintf("fault %d anew", i+1)
+	case n >= d.most(3, 6):
+		return ""
+	}
+	d.sc.Faults = append(d.sc.Faults, f)
+	return fmt.Sprintf("fault %d added", n+1)
+}
+
+// changeWorld changes the network, the watchdog, or a process's client.
+func (d *drawer) changeWorld() string {
+	switch from(d, "vary", "latency", "watchdog", "process", "lag") {
+	case "latency":
+		d.sc.Latency = d.latency()
+		return "latency " + d.sc.Latency.String()
+	case "watchdog":
+		d.sc.Watchdog = d.watchdog()
+		return "watchdog " + d.sc.Watchdog.String()
+	case "lag":
+		if !d.lock.Replicated() {
+			return ""
+		}
+		d.sc.Server = d.server()
+		return "lag " + d.sc.Server.Lag.String()
+	}
+	d.sc.Processes = slices.Clone(d.sc.Processes)
+	p := &d.sc.Processes[d.draw("vary", len(d.sc.Processes))]
+	threads := p.Threads
+	*p = d.process(p.Name)
+	p.Threads = threads
+	return "process " + p.Name + " anew"
+}
+
+// changeThread draws the steps of a thread anew, or lets it go on after them.
+func (d *drawer) changeThread() string {
+	i := d.draw("vary", len(d.sc.Threads))
+	t := &d.sc.Threads[i]
+	name := threadName(t.Process, t.Thread)
+	if d.draw("vary", 2) == 0 {
+		more := append(d.gap(), d.section(d.odds("careful"), 0)...)
+		t.Steps = append(slices.Clip(t.Steps), more...)
+		return "a section more of " + name
+	}
+	t.Steps = d.thread()
+	return "steps of " + name + " anew"
+}
+
+// changeStep drops a step, does one twice, swaps two, or gives one another
+// lock.
+func (d *drawer) changeStep() string {
+	i := d.draw("vary", len(d.sc.Threads))
+	t := &d.sc.Threads[i]
+	if slices.ContainsFunc(t.Steps, func(s scenarios.Step) bool { return s.Kind == scenarios.StepUse }) {
+		return "" // which steps guard it is not known
+	}
+	name := threadName(t.Process, t.Thread)
+	t.Steps = slices.Clone(t.Steps)
+	k := d.draw("vary", len(t.Steps))
+	s := t.Steps[k]
+	switch how := from(d, "vary", "drop", "twice", "swap", "lock"); how {
+	case "drop":
+		if len(t.Steps) == 1 {
+			return ""
+		}
+		t.Steps = slices.Delete(t.Steps, k, k+1)
+		return fmt.Sprintf("without %s of %s", s.Kind, name)
+	case "twice":
+		t.Steps = slices.Insert(t.Steps, k, s)
+		return fmt.Sprintf("%s of %s twice", s.Kind, name)
+	case "swap":
+		if k == 0 {
+			return ""
+		}
+		t.Steps[k-1], t.Steps[k] = t.Steps[k], t.Steps[k-1]
+		return fmt.Sprintf("%s of %s one step earlier", s.Kind, name)
+	}
+	// Not of a step with steps: what is used in there is guarded by its lock.
+	if s.Name == "" || len(s.Steps) > 0 {
+		return ""
+	}
+	t.Steps[k].Name = from(d, "vary", d.names...)
+	return fmt.Sprintf("%s of %s on %s", s.Kind, name, t.Steps[k].Name)
+}

@@ -1,0 +1,296 @@
+package scenarios
+
+import (
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"lockstep/sim"
+)
+
+// Write gives the scenario as a file, from its fields and not from its Text:
+// Parse reads the same out of it.
+func (sc *Scenario) Write() string {
+	w := &writer{}
+	w.line("lockstep: %s", formatVersion)
+	w.line("name: %s", atom(sc.Name))
+	w.text("about", sc.About)
+	w.text("source", sc.Source)
+	w.line("locks: %s", list(sc.Locks))
+	w.line("network: {latency: %s}", sc.Latency.String())
+	if sc.Server.Replicas > 0 {
+		w.line("server: {replicas: %d, lag: %s}", sc.Server.Replicas, sc.Server.Lag.String())
+	}
+	w.line("watchdog: %s", sc.Watchdog.String())
+	if len(sc.Resources) > 0 {
+		w.line("resources:")
+		for _, r := range sc.Resources {
+			w.line("  %s: %s", r.Name, flow("start", fmt.Sprint(r.Start), "never_below", number(r.NeverBelow), "end", number(r.End)))
+		}
+	}
+	w.line("processes:")
+	for _, p := range sc.Processes {
+		w.line("  %s: %s", p.Name, p.write())
+	}
+	w.line("steps:")
+	for _, t := range sc.Threads {
+		w.line("  %s/%d:", t.Process, t.Thread)
+		w.steps("    ", t.Steps)
+	}
+	if len(sc.Faults) > 0 {
+		w.line("faults:")
+		for _, f := range sc.Faults {
+			w.line("  - %s", f.write())
+		}
+	}
+	if len(sc.Expect) > 0 {
+		w.line("expect:")
+		for _, lock := range slices.Sorted(maps.Keys(sc.Expect)) {
+			w.line("  %s: %s", lock, sc.Expect[lock].write())
+		}
+	}
+	if len(sc.Reach) > 0 {
+		w.line("reach: %s", list(sc.Reach))
+	}
+	if sc.SeedFirst != 1 || sc.SeedLast != 1 {
+		w.line("seeds: %d..%d", sc.SeedFirst, sc.SeedLast)
+	}
+	return w.String()
+}
+
+// writer is a file being written.
+type writer struct{ strings.Builder }
+
+func (w *writer) line(format string, args ...any) { fmt.Fprintf(w, format+"\n", args...) }
+
+// textWidth is how many columns a text is folded to.
+const textWidth = 110
+
+// text writes prose, folded where that keeps it as it is.
+func (w *writer) text(field, text string) {
+	switch {
+	case text == "":
+	case len(text) < textWidth-len(field) || strings.Join(strings.Fields(text), " ") != text:
+		w.line("%s: %s", field, atom(text))
+	default:
+		w.line("%s: >-", field)
+		line := " "
+		for part := range strings.FieldsSeq(text) {
+			if len(line)+1+len(part) > textWidth && line != " " {
+				w.line("%s", line)
+				line = " "
+			}
+			line += " " + part
+		}
+		w.line("%s", line)
+	}
+}
+
+func (w *writer) steps(indent string, steps []Step) {
+	for _, s := range steps {
+		if s.Kind != StepWithLock && s.Kind != StepRepeat {
+			w.line("%s- %s", indent, s.write())
+			continue
+		}
+		w.line("%s- %s:", indent, s.Kind)
+		fields := []string{"times", count(s.Times), "until", lengthOf(s.Until)}
+		if s.Kind == StepWithLock {
+			fields = []string{"name", atom(s.Name), "lease", lengthOf(s.Lease), "wait", lengthOf(s.Wait), "unlock", when(s.UnlockAlways, "always")}
+		}
+		for i := 0; i < len(fields); i += 2 {
+			if fields[i+1] != "" {
+				w.line("%s    %s: %s", indent, fields[i], fields[i+1])
+			}
+		}
+		if len(s.Steps) > 0 {
+			w.line("%s    steps:", indent)
+			w.steps(indent+"      ", s.Steps)
+		}
+	}
+}
+
+// write gives a step without steps of its own.
+func (s Step) write() string {
+	var value string
+	switch s.Kind {
+	case StepClose:
+		return string(s.Kind)
+	case StepAt, StepSleep:
+		value = s.D.String()
+	case StepInterrupt:
+		value = s.Target
+	case StepLock:
+		value = flow("name", atom(s.Name), "lease", lengthOf(s.Lease), "interruptible", boolOf(s.Interruptible), "want", wanted(s.Want), "reply", s.Reply)
+	case StepTryLock:
+		value = flow("name", atom(s.Name), "wait", lengthOf(s.Wait), "lease", lengthOf(s.Lease), "unit", when(s.UnitSeconds, "seconds"),
+			"want", wanted(s.Want), "reply", s.Reply)
+	case StepUnlock, StepForceUnlock:
+		value = flow("name", atom(s.Name), "want", wanted(s.Want), "reply", s.Reply)
+	case StepPublished:
+		value = flow("name", atom(s.Name), "to", s.Target, "count", fmt.Sprint(s.Count))
+	case StepUse:
+		value = flow("resource", s.Name, "take", fmt.Sprint(s.Take), "for", s.For.String(), "want", wanted(s.Want))
+	case StepRead:
+		value = s.Read.write(s.Name)
+	default:
+		panic("scenarios: a step of unknown kind " + string(s.Kind))
+	}
+	return string(s.Kind) + ": " + value
+}
+
+func (r *Read) write(name string) string {
+	fields := []string{"name", atom(name), "holds", number(r.Holds), "locked", boolOf(r.Locked)}
+	if r.TTL != nil {
+		fields = append(fields, "ttl", r.TTL.String())
+	}
+	if r.Queue != nil {
+		fields = append(fields, "queue", list(*r.Queue))
+	}
+	if r.Deadlines != nil {
+		var each []string
+		for _, who := range slices.Sorted(maps.Keys(r.Deadlines)) {
+			each = append(each, who, r.Deadlines[who].String())
+		}
+		fields = append(fields, "deadlines", flow(each...))
+	}
+	return flow(fields...)
+}
+
+func (p Process) write() string {
+	clock, client := "", ""
+	if p.WallOffset != 0 || p.WallDriftPPM != 0 {
+		clock = flow("offset", p.WallOffset.String(), "drift_ppm", fmt.Sprint(p.WallDriftPPM))
+	}
+	o := p.ClientOptions
+	if o != (ClientOptions{}) {
+		client = flow("response_timeout", lengthOf(o.ResponseTimeout), "retry_attempts", number(o.RetryAttempts),
+			"pool_size", number(o.PoolSize), "fair_wait", lengthOf(o.FairWait))
+	}
+	return flow("threads", fmt.Sprint(p.Threads), "lock_objects", when(p.PerCall, "per_call"), "wall_clock", clock, "client", client)
+}
+
+func (f Fault) write() string {
+	at := f.At.String()
+	switch f.Kind {
+	case sim.FaultCrash:
+		return flow("at", at, "crash", f.Processes[0])
+	case sim.FaultPause:
+		return flow("at", at, "pause", f.Processes[0], "for", f.For.String())
+	case sim.FaultPartition:
+		return flow("at", at, "partition", list(f.Processes), "for", f.For.String())
+	case sim.FaultWallClock:
+		return flow("at", at, "wall_clock", f.Processes[0], "step", f.Step.String())
+	case sim.FaultKey:
+		return flow("at", at, "key", atom(f.Key), "do", f.KeyDo)
+	case sim.FaultServer:
+		return flow("at", at, "server", f.Server, "keep_data", when(f.KeepData, "true"), "lose_last", count(f.LoseLast), "for", nonzero(f.For))
+	case sim.FaultRule:
+		w := f.When
+		return flow("when", flow("process", w.Process, "direction", w.Direction, "command", atom(w.Command), "script", w.Script,
+			"channel", atom(w.Channel), "nth", count(w.Nth), "every", count(w.Every)),
+			"from", nonzero(f.From), "until", lengthOf(f.Until), "do", f.Do, "for", nonzero(f.For), "with", atom(f.With))
+	}
+	panic("scenarios: a fault of unknown kind " + string(f.Kind))
+}
+
+func (e Expectation) write() string {
+	judges := list(e.Judges)
+	if e.Class == Held && len(e.Reach) == 0 && !e.Some {
+		return string(Held)
+	}
+	reach := ""
+	if len(e.Reach) > 0 {
+		reach = list(e.Reach)
+	}
+	return flow(string(e.Class), judges, "reach", reach, "in", when(e.Some, "some"))
+}
+
+// flow writes the fields that are not empty, names and values by turns, in
+// braces.
+func flow(fields ...string) string {
+	var parts []string
+	for i := 0; i < len(fields); i += 2 {
+		if fields[i+1] != "" {
+			parts = append(parts, fields[i]+": "+fields[i+1])
+		}
+	}
+	return "{" + strings.Join(parts, ", ") + "}"
+}
+
+// plainWord needs no quotes in YAML, wherever it stands, and the loader reads
+// it as it is.
+var plainWord = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9@+./_-]*$`)
+
+// atom writes text as one scalar; nothing stays nothing.
+func atom(text string) string {
+	switch {
+	case text == "":
+		return ""
+	case plainWord.MatchString(text) && !strings.EqualFold(text, "null"):
+		return text
+	}
+	return strconv.Quote(text) // its escapes are YAML's too
+}
+
+func list(of []string) string {
+	var out []string
+	for _, w := range of {
+		out = append(out, atom(w))
+	}
+	return "[" + strings.Join(out, ", ") + "]"
+}
+
+func wanted(words []string) string {
+	switch len(words) {
+	case 0:
+		return ""
+	case 1:
+		return words[0]
+	}
+	return list(words)
+}
+
+func lengthOf(d *Duration) string {
+	if d == nil {
+		return ""
+	}
+	return d.String()
+}
+
+func nonzero(d Duration) string {
+	if d == 0 {
+		return ""
+	}
+	return d.String()
+}
+
+func number[T int | int64](n *T) string {
+	if n == nil {
+		return ""
+	}
+	return fmt.Sprint(*n)
+}
+
+func count(n int) string {
+	if n == 0 {
+		return ""
+	}
+	return strconv.Itoa(n)
+}
+
+func boolOf(b *bool) string {
+	if b == nil {
+		return ""
+	}
+	return strconv.FormatBool(*b)
+}
+
+func when(is bool, text string) string {
+	if is {
+		return text
+	}
+	return ""
+}

@@ -1,0 +1,106 @@
+package scenarios
+
+import (
+	"reflect"
+	"testing"
+)
+
+// What is written loads, and is the same scenario.
+func TestAScenarioIsWrittenAsItWasRead(t *testing.T) {
+	all := builtin(t)
+	for _, text := range []string{odd} {
+		sc, err := Parse("odd.yaml", []byte(text), Canonical)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, sc)
+	}
+	for _, sc := range all {
+		text := sc.Write()
+		again, err := Parse(sc.File, []byte(text), Canonical)
+		if err != nil {
+			t.Errorf("%s: what was written does not load: %v\n%s", sc.Name, err, text)
+			continue
+		}
+		if was, is := stripped(sc), stripped(again); !reflect.DeepEqual(was, is) {
+			t.Errorf("%s: read as\n%+v\nwritten and read as\n%+v\n%s", sc.Name, was, is, text)
+		}
+	}
+}
+
+// stripped is a scenario without its text and the positions in it.
+func stripped(sc *Scenario) Scenario {
+	out := *sc
+	out.Text = ""
+	out.Threads = nil
+	var strip func([]Step) []Step
+	strip = func(steps []Step) []Step {
+		var out []Step
+		for _, s := range steps {
+			s.Pos, s.Steps = Position{}, strip(s.Steps)
+			out = append(out, s)
+		}
+		return out
+	}
+	for _, t := range sc.Threads {
+		t.Steps = strip(t.Steps)
+		out.Threads = append(out.Threads, t)
+	}
+	out.Faults = nil
+	for _, f := range sc.Faults {
+		f.Pos = Position{}
+		out.Faults = append(out.Faults, f)
+	}
+	return out
+}
+
+// odd has what no built-in scenario has.
+const odd = `lockstep: 1
+name: odd
+about: "two  blanks, a colon: and\nlines that are long enough to be folded if it were not for them, which is what this is for"
+source: "null"
+locks: [redisson@4.7.0+replicas, setnx-del]
+network: {latency: 0}
+server: {replicas: 2, lag: 1ms..1500ms}
+resources:
+  stock: {start: 3, never_below: -1, end: 0}
+processes:
+  a: {threads: 2, lock_objects: per_call, wall_clock: {offset: -1500ms, drift_ppm: -20}, client: {response_timeout: 90s, retry_attempts: 0, pool_size: 2, fair_wait: 0}}
+  b: {}
+steps:
+  a/1:
+    - lock: {name: "{x}y: z", lease: 1ms, interruptible: true, want: [granted, error], reply: nil}
+    - repeat: {until: 5s, steps: [sleep: 1s, close]}
+    - repeat: {times: 2, steps: [{with_lock: {name: "null", lease: 2s, wait: 0, unlock: always, steps: [{use: {resource: stock, take: 0, for: 1us, want: sold_out}}]}}]}
+    - try_lock: {name: 5, wait: 1s, lease: 1s, unit: seconds, want: busy, reply: -2}
+    - with_lock: {name: x}
+    - read: {name: x, holds: 0, locked: false, ttl: free, queue: [], deadlines: {b/1: 1s..2s}}
+    - read: {name: x, ttl: endless, queue: [a/1, b/1], deadlines: {}}
+    - published: {name: x, to: all, count: 0}
+  b/1:
+    - at: 1h
+    - interrupt: a/1
+    - unlock: {name: x, want: still_held, reply: 0}
+    - force_unlock: {name: x, want: [released, not_held]}
+faults:
+  - {at: 1s, crash: a}
+  - {at: 1s, pause: a, for: 1ns}
+  - {at: 1s, partition: a, for: 1s}
+  - {at: 1s, partition: [a, b], for: 1s}
+  - {at: 1s, wall_clock: b, step: -1s}
+  - {at: 1s, server: restart}
+  - {at: 1s, server: restart, keep_data: true}
+  - {at: 1s, server: failover}
+  - {at: 1s, server: flush_scripts}
+  - {at: 1s, server: stall, for: 2s}
+  - {at: 1s, key: "*", do: delete}
+  - {at: 1s, key: x, do: expire}
+  - {when: {process: a, direction: reply, command: evalsha, script: leave, channel: "a*: b", nth: 3}, from: 1s, until: 2s, do: delay, for: 3s}
+  - {when: {every: 2}, do: error, with: "ERR \"quoted\" and more"}
+  - {when: {}, do: hold, until: 1s}
+expect:
+  redisson@4.7.0+replicas: {held: [], reach: [renewed]}
+  setnx-del: {bug: [misdelete, lease], reach: [stale_unlock], in: some}
+reach: [handed_over]
+seeds: 2..7
+`
