@@ -307,6 +307,41 @@ func (d *drawer) instant() time.Duration {
 	return d.ms("times", 12_000)
 }
 
+// underWay draws an instant at which a step's messages may be under way, and
+// whose: when it would begin if no call took any time, and a few messages'
+// times later.
+func (d *drawer) underWay() (at time.Duration, who string) {
+	type begin struct {
+		at  time.Duration
+		who string
+	}
+	var begins []begin
+	for _, t := range d.sc.Threads {
+		now := time.Duration(0)
+		var walk func([]scenarios.Step)
+		walk = func(steps []scenarios.Step) {
+			for _, s := range steps {
+				switch s.Kind {
+				case scenarios.StepSleep:
+					now += s.D
+				case scenarios.StepAt:
+					now = max(now, s.D)
+				default:
+					begins = append(begins, begin{now, t.Process})
+				}
+				walk(s.Steps)
+			}
+		}
+		walk(t.Steps)
+	}
+	if len(begins) == 0 {
+		return d.instant(), from(d, "faults", d.sc.Processes...).Name
+	}
+	b := from(d, "times", begins...)
+	way := max((d.sc.Latency.Min+d.sc.Latency.Max)/2, 100*time.Microsecond)
+	return b.at + (time.Duration(d.draw("times", 25)) * way / 4).Round(10*time.Microsecond), b.who
+}
+
 // knobs are what a draw turns on, and how much: a swarm, since a feature that
 // is always on hides what happens without it.
 type knobs struct {

@@ -93,7 +93,7 @@ func kindOfDrawn(f scenarios.Fault) string {
 
 func TestWhatIsDrawnLoads(t *testing.T) {
 	eachDraw(20, func(seed uint64, l *scenarios.Lock, p Profile, classes []Class, text string) {
-		sc := load(t, text)
+		sc := loadDrawn(t, text)
 		if again := Draw(sim.NewSeeded(seed), l, p, classes); again != text {
 			t.Fatalf("seed %d, drawn twice:\n%s\n%s", seed, text, again)
 		}
@@ -177,7 +177,7 @@ func TestDrawsAreASwarm(t *testing.T) {
 		l := mustFind(t, name)
 		seen := map[string]int{}
 		for seed := range uint64(n) {
-			sc := load(t, Draw(sim.NewSeeded(seed), l, Full, Classes))
+			sc := loadDrawn(t, Draw(sim.NewSeeded(seed), l, Full, Classes))
 			found := stepKinds(sc)
 			for _, f := range sc.Faults {
 				found[kindOfDrawn(f)] = true
@@ -196,7 +196,7 @@ func TestDrawsAreASwarm(t *testing.T) {
 	for _, c := range Classes {
 		with := 0
 		for seed := range uint64(n) {
-			sc := load(t, Draw(sim.NewSeeded(seed), l, Full, []Class{c}))
+			sc := loadDrawn(t, Draw(sim.NewSeeded(seed), l, Full, []Class{c}))
 			skewed := slices.ContainsFunc(sc.Processes, func(p scenarios.Process) bool { return p.WallOffset != 0 || p.WallDriftPPM != 0 })
 			if len(sc.Faults) > 0 || stepKinds(sc)["interrupt"] || skewed {
 				with++
@@ -221,7 +221,7 @@ func TestSimpleWorkloadsHold(t *testing.T) {
 			continue
 		}
 		for seed := range n {
-			v := scenarios.Run(h, load(t, Draw(sim.NewSeeded(seed), l, Simple, nil)), l, seed)
+			v := scenarios.Run(h, loadDrawn(t, Draw(sim.NewSeeded(seed), l, Simple, nil)), l, seed)
 			for _, f := range v.Findings {
 				if f.Verdict == linearizability.Undecided || f.Class == linearizability.ClassBug && DefectOf(h, v, f) == "" {
 					t.Errorf("%s, seed %d: %s %s: %s\n%s", l.Name, seed, f.Judge, f.Verdict, f.Why, v.Scenario.Text)
@@ -266,7 +266,7 @@ func TestANeighbourIsNear(t *testing.T) {
 		for generation := range uint64(3) {
 			was := near
 			near = Vary(sim.NewSeeded(seed+generation<<32), was, l, p, classes)
-			sc := load(t, near)
+			sc := loadDrawn(t, near)
 			if again := Vary(sim.NewSeeded(seed+generation<<32), was, l, p, classes); again != near {
 				t.Fatalf("seed %d, varied twice:\n%s\n%s", seed, near, again)
 			}
@@ -305,13 +305,13 @@ func TestANeighbourExpectsNothing(t *testing.T) {
 	for _, was := range all {
 		l := mustFind(t, was.Locks[0])
 		for seed := range uint64(20) {
-			sc := load(t, Vary(sim.NewSeeded(seed), was.Text, l, Full, Classes))
+			sc := loadDrawn(t, Vary(sim.NewSeeded(seed), was.Text, l, Full, Classes))
 			if len(sc.Expect)+len(sc.Reach) > 0 || strings.Contains(sc.Write(), "want:") {
 				t.Fatalf("the neighbour of %s expects something:\n%s", was.Name, sc.Text)
 			}
 		}
 	}
-	if text := Vary(sim.NewSeeded(1), "no scenario", mustFind(t, "redisson"), Full, nil); len(load(t, text).Threads) == 0 {
+	if text := Vary(sim.NewSeeded(1), "no scenario", mustFind(t, "redisson"), Full, nil); len(loadDrawn(t, text).Threads) == 0 {
 		t.Error("a text that does not load gave nothing")
 	}
 }
@@ -319,7 +319,7 @@ func TestANeighbourExpectsNothing(t *testing.T) {
 // A draw of all zeros is what rapid shrinks to.
 func TestTheSimplestDraw(t *testing.T) {
 	for _, p := range profiles {
-		sc := load(t, Draw(zeros{}, mustFind(t, "redisson"), p, Classes))
+		sc := loadDrawn(t, Draw(zeros{}, mustFind(t, "redisson"), p, Classes))
 		if len(sc.Faults) > 0 || len(sc.Processes) != 2 || len(stepKinds(sc)) > 2 {
 			t.Errorf("the simplest draw of profile %s:\n%s", p, sc.Text)
 		}

@@ -91,8 +91,16 @@ func (d *drawer) fault() (f scenarios.Fault, ok bool) {
 	default:
 		f.Fault = d.message(kind, who)
 	}
-	if f.Kind != sim.FaultRule {
-		f.At = d.instant()
+	if f.Kind == sim.FaultRule {
+		return f, true
+	}
+	f.At = d.instant()
+	if d.draw("faults", 3) == 2 {
+		at, whose := d.underWay()
+		f.At = at
+		if len(f.Processes) == 1 {
+			f.Processes = []string{whose}
+		}
 	}
 	return f, true
 }
