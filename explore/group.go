@@ -68,12 +68,12 @@ func (g Group) String() string {
 // that it took. An interrupt and a wall clock of its own are faults too.
 func Needs(h *sim.Host, f Failure) (Group, int) {
 	s := newShrinker(h, f, math.MaxInt)
-	s.any = true
-	if !s.begin() {
-		return Group{Judge: f.Finding.Judge, Class: f.Finding.Class, Op: kindOf(f.Verdict, f.Finding), Faults: kindsMet(f.Verdict)}, s.runs[phaseAgain]
+	v, found := f.Verdict, f.Finding
+	if s.begin() {
+		s.leaveOut()
+		v, found = s.best.verdict, s.best.finding
 	}
-	s.thin(needCuts)
-	return Group{Judge: f.Finding.Judge, Class: f.Finding.Class, Op: kindOf(s.best.verdict, s.best.finding), Faults: kindsMet(s.best.verdict)}, s.runs[phaseAgain]
+	return Group{Judge: found.Judge, Class: found.Class, Op: kindOf(v, found), Faults: kindsMet(v, found)}, s.runs[phaseAgain]
 }
 
 // needCuts take out what the world does to a run.
@@ -92,9 +92,12 @@ func needCuts(root *yaml.Node) []cut {
 	return cuts
 }
 
-// kindsMet names what the world did to a run, without names and times.
-func kindsMet(v scenarios.Verdict) []string {
-	return worldKinds(v.Scenario, func(rule int, f sim.Fault) []string { return hitKinds(v.Played.Record, rule, f.Do) })
+// kindsMet names what the world did to a run up to a finding, without names and
+// times.
+func kindsMet(v scenarios.Verdict, f linearizability.Finding) []string {
+	return worldKinds(v.Scenario, func(rule int, rf sim.Fault) []string {
+		return hitKinds(v.Played.Record, rule, rf.Do, until(f))
+	})
 }
 
 // statedKinds names what a scenario says that the world does: what its rules
@@ -158,7 +161,7 @@ func kindOfFault(f sim.Fault) string {
 // hitKinds names what a rule did, by the messages that it met: a command or an
 // answer that came late, never, or as an error. Whether it was dropped or its
 // connection reset, and how the rule picked it, makes no other bug.
-func hitKinds(r *model.Record, rule int, do string) []string {
+func hitKinds(r *model.Record, rule int, do string, until int64) []string {
 	if r == nil {
 		return []string{do}
 	}
@@ -167,6 +170,9 @@ func hitKinds(r *model.Record, rule int, do string) []string {
 	var out []string
 	for i := range r.Events {
 		e := &r.Events[i]
+		if e.AtNs > until {
+			break
+		}
 		switch {
 		case e.Kind == model.KindSend:
 			names[e.Msg] = strings.ToLower(e.Command)
@@ -201,18 +207,20 @@ func kindOf(v scenarios.Verdict, f linearizability.Finding) string {
 	if v.Played.Record == nil {
 		return "run"
 	}
-	// The state that the finding speaks of, and the command that made it.
-	by := 0
+	// The command that was sent then, or changed the state then, or the key that
+	// ran out.
+	script := ""
 	for i := range v.Played.Record.Events {
 		e := &v.Played.Record.Events[i]
 		switch {
-		case e.AtNs > f.AtNs:
-			return "run"
-		case e.AtNs == f.AtNs && e.Kind == model.KindExec && e.Script != "":
-			by = i
-		case e.AtNs == f.AtNs && e.Kind == model.KindState && by > 0:
-			return v.Played.Record.Events[by].Script
-		case e.AtNs == f.AtNs && e.Kind == model.KindExpire:
+		case e.AtNs != f.AtNs:
+		case e.Kind == model.KindSend && e.Script != "":
+			return e.Script
+		case e.Kind == model.KindExec:
+			script = e.Script
+		case e.Kind == model.KindState && script != "":
+			return script
+		case e.Kind == model.KindExpire:
 			return "expiry"
 		}
 	}

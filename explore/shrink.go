@@ -98,6 +98,9 @@ func (s *shrinker) shrink() (Failure, []Phase) {
 		return s.from, s.report()
 	}
 	first := s.best.measure
+	// Before anything else: what is broken without a fault is not to become what
+	// needs it.
+	s.in(phaseFaults, s.leaveOut)
 	for s.left > 0 {
 		before := s.best.measure
 		s.round()
@@ -116,7 +119,7 @@ type shrinker struct {
 	from Failure
 	word scenarios.Word // of the run
 	op   string         // the kind of operation
-	// kinds are those of the faults.
+	// kinds are those of the faults, as the file says them.
 	kinds []string
 	// claim: what is broken is what the author wants.
 	claim bool
@@ -180,6 +183,14 @@ func (s *shrinker) begin() bool {
 	}
 	s.word = s.best.verdict.Word
 	return true
+}
+
+// leaveOut leaves out what the world does to the run, as far as it can go.
+func (s *shrinker) leaveOut() {
+	s.any = true
+	s.thin(needCuts)
+	s.any = false
+	s.kinds = statedKinds(s.best.verdict.Scenario)
 }
 
 // round goes once through all that can be made smaller.
@@ -531,14 +542,20 @@ func (a amount) rounder() (below, near []amount) {
 			break
 		}
 	}
-	for grain := unit; grain < abs(a.n) && grain < math.MaxInt64/20; grain *= 10 {
+	beside := func(grain int64) (out []amount) {
 		down := a.n / grain * grain
-		near = append([]amount{{down, a.time}, {down + sign*grain, a.time}}, near...)
+		out = append(out, amount{down, a.time})
+		if abs(down) <= math.MaxInt64-grain {
+			out = append(out, amount{down + sign*grain, a.time})
+		}
+		return out
+	}
+	for grain := unit; grain < abs(a.n) && grain < math.MaxInt64/20; grain *= 10 {
+		near = append(beside(grain), near...)
 	}
 	if a.time && abs(a.n) > int64(time.Second) {
 		for _, grain := range []time.Duration{100 * time.Millisecond, 10 * time.Millisecond, time.Millisecond} {
-			down := a.n / int64(grain) * int64(grain)
-			near = append(near, amount{down, true}, amount{down + sign*int64(grain), true})
+			near = append(near, beside(int64(grain))...)
 		}
 	}
 	return below, near
@@ -822,11 +839,19 @@ func First(v scenarios.Verdict, judge string) (linearizability.Finding, bool) {
 	return linearizability.Finding{}, false
 }
 
-func sizeTo(v scenarios.Verdict, f linearizability.Finding) int {
-	last := f.AtNs
-	if f.Judge == "" {
-		last = math.MaxInt64
+// until is the instant up to which a run shows a finding.
+func until(f linearizability.Finding) int64 {
+	switch {
+	case f.Judge == "":
+		return math.MaxInt64
+	case f.Judge == model.JudgeLinearizable && len(f.Ops) > 0:
+		return max(f.AtNs, f.Ops[0].ReturnNs) // it names the call
 	}
+	return f.AtNs
+}
+
+func sizeTo(v scenarios.Verdict, f linearizability.Finding) int {
+	last := until(f)
 	n := 0
 	met := map[int]bool{}
 	held := map[string]model.LockState{}

@@ -2,6 +2,8 @@ package explore
 
 import (
 	"bytes"
+	"math"
+	"strings"
 	"testing"
 
 	"go.yaml.in/yaml/v3"
@@ -51,7 +53,7 @@ faults:
   - {at: 30s, crash: d}
 seeds: 1..20
 `},
-	{"one unlock takes two levels", "redisson@3.21.3", "hold-count", linearizability.ClassBug, 5, "hold-count.bug.unlock.drop-reply-of-unlock", `lockstep: 1
+	{"one unlock takes two levels", "redisson@3.21.3", "hold-count", linearizability.ClassBug, 5, "hold-count.bug.unlock.lost-reply-of-unlock", `lockstep: 1
 name: twice
 locks: [redisson@3.21.3]
 processes: {a: {threads: 2}, b: {threads: 3}, c: {threads: 2}}
@@ -69,7 +71,7 @@ faults:
   - {at: 40s, server: flush_scripts}
   - {at: 50s, pause: b, for: 1s}
 `},
-	{"one failed renewal ends the watchdog", "redisson@3.21.3", "lease", linearizability.ClassBug, 2, "lease.bug.acquire.error-request-of-renew", `lockstep: 1
+	{"one failed renewal ends the watchdog", "redisson@3.21.3", "lease", linearizability.ClassBug, 2, "lease.bug.acquire.refused-request-of-renew", `lockstep: 1
 name: renewal
 locks: [redisson@3.21.3]
 watchdog: 27s
@@ -322,4 +324,133 @@ func TestDecisionsOfTheirOwn(t *testing.T) {
 			t.Errorf("shrunk again it is\n%s%v", again.Verdict.Scenario.Text, again.Verdict.Played.Decisions)
 		}
 	})
+}
+
+// What an author wants rests on his calls and times: they stay.
+func TestAClaimKeepsItsCalls(t *testing.T) {
+	h := sim.NewHost(t)
+	for _, c := range []struct{ name, lock, judge, text, kept, gone string }{
+		{"a want", "redisson@3.12.4", "want", `lockstep: 1
+name: claim
+locks: [redisson@3.12.4]
+processes: {a: {threads: 2}, b: {}}
+steps:
+  a/1:
+    - lock: {name: orders, lease: 60s, want: granted}
+    - lock: {name: orders, lease: 60s, want: granted}
+    - unlock: {name: orders, want: still_held}
+    - read: {name: orders, holds: 1}
+    - sleep: 5s
+  a/2: [{sleep: 1s}]
+  b/1: [{lock: {name: spare, want: granted}}, {unlock: spare}]
+faults:
+  - {when: {process: a, script: unlock, direction: reply, nth: 1}, do: drop}
+  - {at: 4s, pause: b, for: 1s}
+`, "sleep: 5s", "want: granted"},
+		{"the end of a resource", "redisson@4.7.0", "workload", `lockstep: 1
+name: claim
+locks: [redisson@4.7.0]
+resources: {stock: {start: 4, end: 1}}
+processes: {a: {threads: 2}, b: {}}
+steps:
+  a/*: [{lock: orders}, {use: {resource: stock, for: 1s}}, {unlock: orders}]
+  b/1: [{sleep: 1s}]
+faults:
+  - {at: 4s, pause: b, for: 1s}
+`, "use: {resource: stock, for: 1s}", "pause"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			h := h.For(t)
+			f := fails(t, h, c.text, c.lock, c.judge, linearizability.ClassBug, 1)
+			small, _ := Shrink(h, f, 500)
+			if text := small.Verdict.Scenario.Text; !strings.Contains(text, c.kept) || strings.Contains(text, c.gone) {
+				t.Errorf("want %q kept and %q gone:\n%s", c.kept, c.gone, text)
+			}
+			saysWhatItShows(t, h, small)
+		})
+	}
+}
+
+func TestWhatDoesNotShowItselfStays(t *testing.T) {
+	h := sim.NewHost(t)
+	c := bloated[0]
+	f := fails(t, h, c.text, c.lock, c.judge, c.class, c.seed)
+	f.Finding.Judge = "fifo"
+	small, runs := Shrink(h, f, 500)
+	if small.Verdict.Scenario != f.Verdict.Scenario || runs != 1 {
+		t.Errorf("after %d runs it is\n%s", runs, small.Verdict.Scenario.Text)
+	}
+}
+
+// Whatever the loader reads is written so that it reads the same again.
+func TestTheBuiltInScenariosAreWrittenAsTheyAre(t *testing.T) {
+	h := sim.NewHost(t)
+	all, err := scenarios.Builtin()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, sc := range all {
+		root, err := document(sc.Text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		// In its own words but for what stands where, which wants name.
+		tidy(root)
+		again, err := load(sc.File, write(root))
+		if err != nil {
+			t.Errorf("%s: %v\n%s", sc.Name, err, write(root))
+			continue
+		}
+		if sc.Name == "inventory" {
+			continue // large
+		}
+		l, err := scenarios.FindLock(sc.Locks[0])
+		if err != nil {
+			t.Fatal(err)
+		}
+		was, is := scenarios.Run(h, sc, l, 1), scenarios.Run(h, again, l, 1)
+		if was.Word != is.Word || was.AsExpected != is.AsExpected || len(was.Played.Record.Events) != len(is.Played.Record.Events) || was.Played.SimNs != is.Played.SimNs {
+			t.Errorf("%s: a %s of %d events, and as written a %s of %d\n%s", sc.Name, was.Word, len(was.Played.Record.Events), is.Word, len(is.Played.Record.Events), write(root))
+		}
+	}
+}
+
+func TestWords(t *testing.T) {
+	for _, s := range []string{"", " x", "a: b", "null", "~", "{x}", "[y]", "*", "a*", "-", "- x", "1", "-1", "say \"no\"", "back\\slash", "#x", "x #y", "é", "a\tb", "a\nb", "\x00", "💡", "'", "!x", "&x", "%x", "@x", "`", "x:", ","} {
+		for _, text := range []string{"a: " + word(scalar(s)), "{a: " + word(scalar(s)) + "}", "a: [" + word(scalar(s)) + "]"} {
+			n, err := document(text)
+			if err != nil {
+				t.Errorf("%s: %v", text, err)
+				continue
+			}
+			value := get(n, "a")
+			if len(value.Content) > 0 {
+				value = value.Content[0]
+			}
+			if value.Kind != yaml.ScalarNode || value.Value != s || value.Tag == "!!null" {
+				t.Errorf("%q is written %s and read %q (%s)", s, text, value.Value, value.Tag)
+			}
+		}
+	}
+}
+
+func TestAmounts(t *testing.T) {
+	for text, digits := range map[string]int64{"0": 0, "0s": 0, "10s": 1, "1500ms": 2, "2m": 2, "-250ms": 2, "100": 1, "34": 2, "1001us": 4} {
+		if a, ok := amountOf(text); !ok || a.digits() != digits {
+			t.Errorf("%s has %d digits (%v), want %d", text, a.digits(), ok, digits)
+		}
+	}
+	for _, text := range []string{"1ms..2ms", "free", "", "1e3"} {
+		if a, ok := amountOf(text); ok {
+			t.Errorf("%s is read as %v", text, a)
+		}
+	}
+	for _, n := range []int64{1, -1, 7, math.MaxInt64, math.MinInt64 + 1} {
+		below, near := amount{n, true}.rounder()
+		for _, b := range append(below, near...) {
+			if b.n != 0 && (b.n < 0) != (n < 0) {
+				t.Errorf("%d is made %d", n, b.n)
+			}
+		}
+	}
 }

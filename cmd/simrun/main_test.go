@@ -81,6 +81,32 @@ func TestExitCodes(t *testing.T) {
 	cut := write("cut.jsonl", line+other[:40])
 	empty := write("empty.lockstep", "")
 	file := write("file", "")
+	record := func(name string, args ...string) string {
+		out := filepath.Join(dir, name)
+		if code, _, stderr := call(t, append([]string{"run", "--out", out}, args...)...); code > exitUndecided {
+			t.Fatal(stderr)
+		}
+		found, err := filepath.Glob(filepath.Join(out, "*", "*", "*.lockstep"))
+		if err != nil || len(found) != 1 {
+			t.Fatal(found, err)
+		}
+		return found[0]
+	}
+	late := record("late", "misdelete", "--lock", "setnx-del", "--seed", "1")
+	nothing := record("nothing", unreached)
+	text, err := os.ReadFile(late)
+	if err != nil {
+		t.Fatal(err)
+	}
+	alter := func(name, old, new string) string {
+		if !strings.Contains(string(text), old) {
+			t.Fatalf("no %s in the recording", old)
+		}
+		return write(name, strings.Replace(string(text), old, new, 1))
+	}
+	otherWorld := alter("world.lockstep", `"world":`, `"world":9`)
+	held1 := alter("held1.lockstep", `"verdict":"bug"`, `"verdict":"held"`)
+	changed := alter("changed.lockstep", `"digest":"`, `"digest":"0`)
 
 	cases := []struct {
 		rule   string
@@ -107,6 +133,21 @@ func TestExitCodes(t *testing.T) {
 		{"a folder that cannot be written", []string{"run", held, "--out", filepath.Join(file, "x")}, 64, "", "--out"},
 		{"an empty recording", []string{"replay", empty}, 64, "", "empty.lockstep:1:1: the recording is empty"},
 		{"two recordings", []string{"replay", empty, empty}, 64, "", "one recording, got 2"},
+		{"shrunk", []string{"shrink", late}, 0, "setnx-del: {bug: [misdelete]}", ""},
+		{"shrink what is no recording", []string{"shrink", held}, 64, "", "held.yaml:1:"},
+		{"shrink a recording that is not there", []string{"shrink", filepath.Join(dir, "no")}, 64, "", "no such file"},
+		{"shrink a recording of another world", []string{"shrink", otherWorld}, 64, "", "recorded in world version"},
+		{"shrink a recording that holds", []string{"shrink", held1}, 64, "", "nothing is broken in it"},
+		{"shrink an undecided recording", []string{"shrink", nothing}, 64, "", "nothing is broken in it"},
+		{"shrink what is not the same again", []string{"shrink", changed}, 2, "", "is not the same again"},
+		{"shrink for another judge", []string{"shrink", late, "--judge", "fifo"}, 64, "", "fifo is not broken in it; misdelete is"},
+		{"shrink for no judge", []string{"shrink", late, "--judge", "nobody"}, 64, "", "known are mutual-exclusion"},
+		{"shrink nothing", []string{"shrink"}, 64, "", "one recording, got 0"},
+		{"shrink into a folder", []string{"shrink", late, "-o", dir}, 64, "", "is a folder"},
+		{"shrink into no folder", []string{"shrink", late, "-o", filepath.Join(dir, "no", "x.yaml")}, 64, "", "cannot be written"},
+		{"shrink below a file", []string{"shrink", late, "-o", filepath.Join(file, "x.yaml")}, 64, "", "-o"},
+		{"shrink into nothing", []string{"shrink", late, "-o", ""}, 64, "", "-o needs a file"},
+		{"shrink into itself", []string{"shrink", late, "-o", late}, 64, "", "is the recording itself"},
 		{"linearizable", []string{"check", valid}, 0, "held (1 operations, reentrant)", ""},
 		{"not linearizable", []string{"check", valid, broken}, 1, "line 2 is the first that no order can place", ""},
 		{"a history that is cut off", []string{"check", cut}, 64, "", "cut.jsonl:2:"},
@@ -125,6 +166,49 @@ func TestExitCodes(t *testing.T) {
 				t.Errorf("bad input printed a result: %s", stdout)
 			}
 		})
+	}
+}
+
+func TestShrinkWritesAScenarioThatRuns(t *testing.T) {
+	t.Chdir(t.TempDir())
+	if code, _, stderr := call(t, "run", "misdelete", "--lock", "setnx-del", "--seed", "1", "--out", "r"); code != exitOK {
+		t.Fatal(stderr)
+	}
+	const recording = "r/misdelete/setnx-del/1.lockstep"
+	if err := os.WriteFile("small.yaml", []byte("what was there before"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink("small.yaml", "link.yaml"); err != nil {
+		t.Fatal(err)
+	}
+	code, out, stderr := call(t, "shrink", recording, "-o", "link.yaml")
+	if code != exitOK || stderr != "" || !strings.Contains(out, "a scenario: go run ./cmd/simrun run link.yaml") {
+		t.Fatalf("exit %d\n%s%s", code, out, stderr)
+	}
+	if info, err := os.Lstat("link.yaml"); err != nil || info.Mode()&os.ModeSymlink == 0 {
+		t.Error("the link was replaced, not what it names")
+	}
+	if info, err := os.Stat("small.yaml"); err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("the file's mode is %v (%v)", info.Mode(), err)
+	}
+	if code, out, stderr := call(t, "run", "small.yaml"); code != exitOK || !strings.Contains(out, "5 runs of 1 pairs") {
+		t.Errorf("exit %d\n%s%s", code, out, stderr)
+	}
+	// Without -o it is on stdout, and a scenario all the same.
+	_, out, _ = call(t, "shrink", recording)
+	if err := os.WriteFile("stdout.yaml", []byte(out), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if code, out, stderr := call(t, "run", "stdout.yaml"); code != exitOK {
+		t.Errorf("exit %d\n%s%s", code, out, stderr)
+	}
+	small, err := os.ReadFile("small.yaml")
+	if err != nil || !strings.HasSuffix(out, string(small)) {
+		t.Errorf("on stdout it is another (%v)", err)
+	}
+	left, err := filepath.Glob(".writing-*")
+	if err != nil || len(left) > 0 {
+		t.Errorf("left behind: %v", left)
 	}
 }
 
