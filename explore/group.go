@@ -56,11 +56,15 @@ func (g Group) Key() string {
 
 // String says a group in words.
 func (g Group) String() string {
-	faults := "no fault"
-	if len(g.Faults) > 0 {
-		faults = strings.Join(g.Faults, ", ")
+	return fmt.Sprintf("%s (%s) at %s, with %s", g.Judge, g.Class, g.Op, g.FaultWords())
+}
+
+// FaultWords says the faults needed in words.
+func (g Group) FaultWords() string {
+	if len(g.Faults) == 0 {
+		return "no fault"
 	}
-	return fmt.Sprintf("%s (%s) at %s, with %s", g.Judge, g.Class, g.Op, faults)
+	return strings.Join(g.Faults, ", ")
 }
 
 // Needs leaves out faults one by one, as long as the same judge is broken as

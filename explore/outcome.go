@@ -161,7 +161,7 @@ func (o Outcome) WriteJSON(w io.Writer, small []Shrunk) error {
 		s := small[i]
 		x := jsonGroup{
 			Group: g.folder(), Judge: g.Judge, Class: g.Class, Op: g.Op, Faults: g.Faults, Defect: g.Defect, Runs: g.Count,
-			FirstSeed: g.First.Seed, Size: s.Size, Why: s.Why, Recording: g.file(s, ".lockstep"),
+			FirstSeed: g.First.Seed, Size: s.Size, Why: s.Why, Recording: g.Recording(s),
 		}
 		if s.Scenario != "" {
 			x.Scenario = g.file(s, ".yaml")
@@ -183,6 +183,9 @@ func (f Found) folder() string {
 	}
 	return fmt.Sprintf("%s.known-%08x", f.Key(), uint32(hashOf(f.Defect)))
 }
+
+// Recording is where WriteOutcome puts the recording of a group.
+func (f Found) Recording(s Shrunk) string { return f.file(s, ".lockstep") }
 
 func (f Found) file(s Shrunk, ext string) string {
 	return fmt.Sprintf("%s/%d%s", f.folder(), s.Seed, ext)
@@ -208,8 +211,8 @@ func WriteOutcome(dir string, o Outcome, small []Shrunk) error {
 	}
 	for i, g := range o.Groups {
 		s := small[i]
-		files := fmt.Sprintf("[recording](%s)", g.file(s, ".lockstep"))
-		if err := write(g.file(s, ".lockstep"), []byte(s.Recording)); err != nil {
+		files := fmt.Sprintf("[recording](%s)", g.Recording(s))
+		if err := write(g.Recording(s), []byte(s.Recording)); err != nil {
 			return err
 		}
 		if s.Scenario != "" {

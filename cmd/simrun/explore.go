@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
+	"path/filepath"
 	"runtime"
 	"slices"
 	"strconv"
@@ -53,7 +54,8 @@ func (a *app) explore(args []string) (int, error) {
 	if err := planned(&p, c, rest, faults, profile, shard); err != nil {
 		return 0, usageError{fmt.Errorf("explore: %w", err)}
 	}
-	if c.Dir == "" {
+	temporary := c.Dir == ""
+	if temporary {
 		dir, err := os.MkdirTemp("", "lockstep-explore-")
 		if err != nil {
 			return 0, err
@@ -91,6 +93,9 @@ func (a *app) explore(args []string) (int, error) {
 	_, runs, err := explore.Merge([]string{c.Dir})
 	if err != nil {
 		return 0, err
+	}
+	if temporary {
+		c.Dir = ""
 	}
 	return a.conclude(p, runs, c.Dir, asJSON)
 }
@@ -210,7 +215,7 @@ func (a *app) conclude(p explore.Plan, runs []explore.Run, dir string, asJSON bo
 			return 0, err
 		}
 	} else {
-		a.outcome(o, small)
+		a.outcome(o, small, dir)
 	}
 	return outcomeCode(o), nil
 }
@@ -257,19 +262,22 @@ func (a *app) shrinkAll(p explore.Plan, o explore.Outcome) ([]explore.Shrunk, er
 }
 
 // outcome tells what a campaign came to.
-func (a *app) outcome(o explore.Outcome, small []explore.Shrunk) {
+func (a *app) outcome(o explore.Outcome, small []explore.Shrunk, dir string) {
 	for i, g := range o.Groups {
 		word := string(g.Class)
 		cause := ""
 		if g.Defect != "" {
 			cause = ", a known defect: " + g.Defect
 		}
-		fmt.Fprintf(a.out, "%s %s\n", a.paint(word, fmt.Sprintf("%-5s", word)), g.Group)
+		fmt.Fprintf(a.out, "%s %s at %s, with %s\n", a.paint(word, fmt.Sprintf("%-5s", word)), g.Judge, g.Op, g.FaultWords())
 		fmt.Fprint(a.out, wrap(fmt.Sprintf("%d of %d runs, first seed %d; %d events after %d runs of shrinking%s",
 			g.Count, o.Runs, g.First.Seed, small[i].Size, small[i].Runs, cause), "    ", 100))
 		fmt.Fprint(a.out, wrap(small[i].Why, "    ", 100))
+		if dir != "" {
+			fmt.Fprintf(a.out, "    replay: go run ./cmd/simrun replay %s\n", filepath.Join(dir, g.Recording(small[i])))
+		}
 	}
-	fmt.Fprintf(a.out, "%s\n", o.Total())
+	fmt.Fprint(a.out, wrap(o.Total(), "", 100))
 }
 
 // status shows what is being done, on a terminal; "" clears it.

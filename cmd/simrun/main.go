@@ -34,11 +34,24 @@ const usage = `simrun runs distributed-lock code in a simulated world.
   simrun replay RECORDING [--json]         run a recording again
   simrun shrink RECORDING [-o FILE]        the smallest scenario that breaks the same judge
       --judge J        this one; default: the first that shows a bug, else a limit
+  simrun explore --lock L                  look for schedules that break it
+      --faults F,...   network crash pause partition clock server operator
+                       watchdog interrupt, or all; default: none
+      --profile P      simple or full: how wild the callers are
+      --runs N         default 1000; --steps N: a budget of steps besides
+      --seed S --strategy random or pct (--depth D)
+      --jobs J         processes that play; default: one a processor
+      --out DIR        keep the runs, and what is found; the same command goes
+                       on where it was killed
+      --shard I/N      play the I-th of N parts; then simrun merge
+      --time D         stop then, incomplete
+  simrun merge DIR ... [--out DIR]         one campaign out of its shards
   simrun check HISTORY ... [--json]        judge histories recorded elsewhere
       --model M        reentrant, fair or fenced; default reentrant
       --drift-ppm N    how far apart lease clocks run
 
-exit: 0 as expected (check: linearizable) · 1 a verdict that was not expected
+exit: 0 as expected (check: linearizable; explore: no bug) · 1 a bug, or a verdict
+      that was not expected
       2 undecided or not the same again · 64 bad input, nothing was run · 70 our fault
 
 A scenario file, in short; the README tells the rest:
@@ -111,7 +124,7 @@ func (a *app) main(args []string) (code int) {
 	}
 	command, ok := commands[args[0]]
 	if !ok {
-		fmt.Fprintf(a.err, "simrun: unknown command %q; known: list, run, replay, shrink, check, help\n", args[0])
+		fmt.Fprintf(a.err, "simrun: unknown command %q; known: list, run, replay, shrink, explore, merge, check, help\n", args[0])
 		return exitUsage
 	}
 	code, err := command(a, args[1:])

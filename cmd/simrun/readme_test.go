@@ -57,7 +57,11 @@ func TestTheReadmeIsTrue(t *testing.T) {
 			}
 			ran++
 			t.Run(args, func(t *testing.T) {
-				if code, out, stderr := call(t, strings.Fields(args)...); code != exitOK {
+				want := exitOK
+				if strings.HasPrefix(args, "explore") {
+					want = exitUnexpected // it shows a bug
+				}
+				if code, out, stderr := call(t, strings.Fields(args)...); code != want {
 					t.Errorf("exit %d\n%s%s", code, out, stderr)
 				}
 			})
@@ -75,8 +79,9 @@ func TestTheReadmesOutputIsReal(t *testing.T) {
 	}
 	_, run, _ := call(t, "run", "misdelete", "--lock", "setnx-del", "--seed", "1")
 	_, replay, _ := call(t, "replay", "../../results/misdelete/setnx-del/1.lockstep")
+	_, explored, _ := call(t, "explore", "--lock", "setnx-del", "--faults", "pause", "--runs", "300")
 	squeeze := func(s string) string { return strings.Join(strings.Fields(s), " ") }
-	said := squeeze(run + replay)
+	said := squeeze(run + replay + explored)
 	quoted := 0
 	for _, line := range strings.Split(string(text), "\n") {
 		if strings.HasPrefix(line, "    ") && strings.TrimSpace(line) != "" && !strings.Contains(line, ": {") && !strings.HasPrefix(strings.TrimSpace(line), "- ") {
