@@ -150,7 +150,9 @@ func (d *drawer) lease() *time.Duration {
 	}
 	lease := 500*time.Millisecond + d.ms("times", 7500)
 	if d.full() {
-		lease = max(time.Millisecond, d.length(d.longest()).Round(time.Millisecond))
+		// Not over before its grant is back: nobody would have held it.
+		least := (4*d.sc.Latency.Max + time.Millisecond).Round(time.Millisecond)
+		lease = max(least, d.length(d.longest()).Round(time.Millisecond))
 	}
 	if !slices.Contains(d.edges, lease) {
 		d.edges = append(d.edges, lease)
