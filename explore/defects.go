@@ -264,6 +264,12 @@ var knownDefects = []defect{
 		clue.evictedAsleep,
 	},
 	{
+		"a waiter sleeps on what it was told past its own deadline, where a hold outlasts the wait of its place, and is thrown out of the queue",
+		of(fair, since("3.31.1")),
+		[]string{model.JudgeFIFO, model.JudgeLinearizable},
+		clue.evictedAsleep,
+	},
+	{
 		"a waiter sleeps on the time to live of a hold that was given up (scenario fair-sleeps-on-an-old-lease)",
 		of(fair),
 		[]string{model.JudgeLiveness},
