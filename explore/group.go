@@ -1,8 +1,6 @@
 package explore
 
 import (
-	"cmp"
-	"encoding/json"
 	"fmt"
 	"hash/fnv"
 	"math"
@@ -229,103 +227,4 @@ func kindOf(v scenarios.Verdict, f linearizability.Finding) string {
 		}
 	}
 	return "run"
-}
-
-// Member is one failing run, as a group counts it.
-type Member struct {
-	Index     int    `json:"index"` // of the run in its campaign
-	Seed      uint64 `json:"seed"`
-	Size      int    `json:"size_events"`
-	Recording string `json:"recording"`
-	Why       string `json:"why"`
-}
-
-// less orders members by size; of equals the earlier run is the smaller one.
-func (m Member) less(n Member) int {
-	return cmp.Or(cmp.Compare(m.Size, n.Size), m.before(n))
-}
-
-// before orders members by run; the rest is for two of one run, which are to
-// come out in one order too.
-func (m Member) before(n Member) int {
-	return cmp.Or(cmp.Compare(m.Index, n.Index), cmp.Compare(m.Seed, n.Seed), cmp.Compare(m.Size, n.Size),
-		cmp.Compare(m.Recording, n.Recording), cmp.Compare(m.Why, n.Why))
-}
-
-// Grouped is a group with what is known of its runs.
-type Grouped struct {
-	Group
-	Runs     int    `json:"runs"`
-	First    Member `json:"first"`
-	Smallest Member `json:"smallest"`
-}
-
-// Groups collects failing runs. Whatever the order in which runs are added and
-// collections merged, the result is the same.
-type Groups struct {
-	by map[string]*Grouped
-}
-
-// Add counts a failing run.
-func (g *Groups) Add(group Group, m Member) {
-	g.merge(Grouped{Group: group, Runs: 1, First: m, Smallest: m})
-}
-
-// Merge adds what another collection has; no run may be in both.
-func (g *Groups) Merge(other *Groups) {
-	for _, o := range other.List() {
-		g.merge(o)
-	}
-}
-
-func (g *Groups) merge(o Grouped) {
-	if g.by == nil {
-		g.by = map[string]*Grouped{}
-	}
-	old, ok := g.by[o.Key()]
-	if !ok {
-		o.Faults = append([]string{}, o.Faults...)
-		g.by[o.Key()] = &o
-		return
-	}
-	old.Runs += o.Runs
-	if o.First.before(old.First) < 0 {
-		old.First = o.First
-	}
-	if o.Smallest.less(old.Smallest) < 0 {
-		old.Smallest = o.Smallest
-	}
-}
-
-// List gives the groups: bugs before limits, by judge, those of fewer faults
-// first.
-func (g *Groups) List() []Grouped {
-	out := []Grouped{}
-	for _, o := range g.by {
-		out = append(out, *o)
-	}
-	slices.SortFunc(out, func(a, b Grouped) int {
-		return cmp.Or(
-			cmp.Compare(a.Class, b.Class), // bug, limit
-			cmp.Compare(slices.Index(model.Judges, a.Judge), slices.Index(model.Judges, b.Judge)),
-			cmp.Compare(len(a.Faults), len(b.Faults)),
-			cmp.Compare(a.Key(), b.Key()))
-	})
-	return out
-}
-
-// MarshalJSON writes the groups as List gives them.
-func (g *Groups) MarshalJSON() ([]byte, error) { return json.Marshal(g.List()) }
-
-// UnmarshalJSON reads what MarshalJSON wrote.
-func (g *Groups) UnmarshalJSON(text []byte) error {
-	var list []Grouped
-	if err := json.Unmarshal(text, &list); err != nil {
-		return err
-	}
-	*g = Groups{}
-	for _, o := range list {
-		g.merge(o)
-	}
-	return nil
 }
