@@ -1,8 +1,6 @@
 package explore
 
 import (
-	"math/rand"
-	"reflect"
 	"regexp"
 	"strings"
 	"testing"
