@@ -339,8 +339,8 @@ func (w *writer) spent() bool {
 	return w.c.Plan.Steps > 0 && w.c.Of == 1 && w.progress.Steps >= w.c.Plan.Steps
 }
 
-// Outcome is what the runs of a campaign, or of some of its shards, came to.
-type Outcome struct {
+// Tally is what the runs of a campaign, or of some of its shards, came to.
+type Tally struct {
 	Plan    Plan
 	Runs    int  // that were played, within the budget of steps
 	Missing int  // that the plan has and nobody played
@@ -369,8 +369,8 @@ type Point struct {
 }
 
 // Sum adds up runs, whichever process or machine played them.
-func Sum(p Plan, runs []Run) Outcome {
-	o := Outcome{Plan: p, Words: map[string]int{}}
+func Sum(p Plan, runs []Run) Tally {
+	o := Tally{Plan: p, Words: map[string]int{}}
 	states := map[uint64]bool{}
 	at := map[string]int{}
 	next := 1

@@ -206,7 +206,7 @@ func (a *app) conclude(p explore.Plan, runs []explore.Run, dir string, asJSON bo
 	}
 	o, small = o.Fold(small)
 	if dir != "" {
-		if err := explore.WriteOutcome(dir, o, small); err != nil {
+		if err := explore.WriteTally(dir, o, small); err != nil {
 			return 0, err
 		}
 	}
@@ -215,12 +215,12 @@ func (a *app) conclude(p explore.Plan, runs []explore.Run, dir string, asJSON bo
 			return 0, err
 		}
 	} else {
-		a.outcome(o, small, dir)
+		a.tally(o, small, dir)
 	}
-	return outcomeCode(o), nil
+	return tallyCode(o), nil
 }
 
-func outcomeCode(o explore.Outcome) int {
+func tallyCode(o explore.Tally) int {
 	switch {
 	case len(o.Died) > 0:
 		return exitDefect
@@ -233,7 +233,7 @@ func outcomeCode(o explore.Outcome) int {
 }
 
 // shrinkAll makes one failure of each group small, on all processors.
-func (a *app) shrinkAll(p explore.Plan, o explore.Outcome) ([]explore.Shrunk, error) {
+func (a *app) shrinkAll(p explore.Plan, o explore.Tally) ([]explore.Shrunk, error) {
 	small := make([]explore.Shrunk, len(o.Groups))
 	problems := make([]error, len(o.Groups))
 	turn := make(chan int)
@@ -261,8 +261,8 @@ func (a *app) shrinkAll(p explore.Plan, o explore.Outcome) ([]explore.Shrunk, er
 	return small, errors.Join(problems...)
 }
 
-// outcome tells what a campaign came to.
-func (a *app) outcome(o explore.Outcome, small []explore.Shrunk, dir string) {
+// tally tells what a campaign came to.
+func (a *app) tally(o explore.Tally, small []explore.Shrunk, dir string) {
 	for i, g := range o.Groups {
 		word := string(g.Class)
 		cause := ""

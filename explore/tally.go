@@ -37,7 +37,7 @@ func ParseClasses(names []string) ([]Class, error) {
 // Fold makes one of the groups whose smallest failures turned out to be of one
 // group: what seemed to need a fault may do without when it is made smaller.
 // small has the smallest of each group, and comes back with those that stay.
-func (o Outcome) Fold(small []Shrunk) (Outcome, []Shrunk) {
+func (o Tally) Fold(small []Shrunk) (Tally, []Shrunk) {
 	at := map[string]int{}
 	var groups []Found
 	var kept []Shrunk
@@ -73,7 +73,7 @@ func (o Outcome) Fold(small []Shrunk) (Outcome, []Shrunk) {
 }
 
 // Total is the campaign in one sentence or two.
-func (o Outcome) Total() string {
+func (o Tally) Total() string {
 	var bugs, limits, known int
 	for _, g := range o.Groups {
 		switch {
@@ -112,7 +112,7 @@ func (o Outcome) Total() string {
 }
 
 // paid says whether more runs were still finding new states.
-func (o Outcome) paid() string {
+func (o Tally) paid() string {
 	if len(o.Curve) == 0 {
 		return "no states"
 	}
@@ -154,7 +154,7 @@ type jsonTotal struct {
 }
 
 // WriteJSON writes an object for each group and one of totals, a line each.
-func (o Outcome) WriteJSON(w io.Writer, small []Shrunk) error {
+func (o Tally) WriteJSON(w io.Writer, small []Shrunk) error {
 	enc := json.NewEncoder(w)
 	enc.SetEscapeHTML(false)
 	for i, g := range o.Groups {
@@ -184,16 +184,16 @@ func (f Found) folder() string {
 	return fmt.Sprintf("%s.known-%08x", f.Key(), uint32(hashOf(f.Defect)))
 }
 
-// Recording is where WriteOutcome puts the recording of a group.
+// Recording is where WriteTally puts the recording of a group.
 func (f Found) Recording(s Shrunk) string { return f.file(s, ".lockstep") }
 
 func (f Found) file(s Shrunk, ext string) string {
 	return fmt.Sprintf("%s/%d%s", f.folder(), s.Seed, ext)
 }
 
-// WriteOutcome writes verdicts.md, verdicts.jsonl and each group's recording
+// WriteTally writes verdicts.md, verdicts.jsonl and each group's recording
 // and scenario into a folder.
-func WriteOutcome(dir string, o Outcome, small []Shrunk) error {
+func WriteTally(dir string, o Tally, small []Shrunk) error {
 	write := func(name string, text []byte) error {
 		file := filepath.Join(dir, filepath.FromSlash(name))
 		if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
