@@ -150,6 +150,17 @@ func planned(p *explore.Plan, c *explore.Campaign, rest, faults []string, profil
 		}
 		c.Shard, c.Of = first-1, of
 	}
+	return folder(c.Dir)
+}
+
+// folder makes the folder of --out, if one was named.
+func folder(dir string) error {
+	if dir == "" {
+		return nil
+	}
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return fmt.Errorf("--out: %w", err)
+	}
 	return nil
 }
 
@@ -187,6 +198,9 @@ func (a *app) merge(args []string) (int, error) {
 		return 0, usagef("merge takes the folders of the shards of one campaign")
 	}
 	p, runs, err := explore.Merge(dirs)
+	if err == nil {
+		err = folder(out)
+	}
 	if err != nil {
 		return 0, usagef("merge: %w", err)
 	}

@@ -1,0 +1,160 @@
+package main
+
+import (
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"lockstep/explore"
+	"lockstep/sim"
+)
+
+func TestExploreRefusesBadInput(t *testing.T) {
+	dir := t.TempDir()
+	file := filepath.Join(dir, "file")
+	if err := os.WriteFile(file, nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		args string
+		want string
+	}{
+		{"", "--lock is missing"},
+		{"--lock setnx-dell", "setnx-del"},
+		{"--lock setnx-del extra", `"extra" is no option`},
+		{"--lock setnx-del --faults pauze", "known are network, crash, pause"},
+		{"--lock setnx-del --profile wild", "write simple or full"},
+		{"--lock setnx-del --strategy luck", "write random, pct or exhaustive"},
+		{"--lock setnx-del --depth 2", "--depth belongs to --strategy pct"},
+		{"--lock setnx-del --runs 0", "--runs 0: at least 1"},
+		{"--lock setnx-del --steps -1", "--steps -1"},
+		{"--lock setnx-del --jobs 0", "--jobs 0: from 1"},
+		{"--lock setnx-del --shard 3/2 --out " + dir, "write I/N"},
+		{"--lock setnx-del --shard 1", "write I/N"},
+		{"--lock setnx-del --shard 1/2", "--shard needs --out"},
+		{"--lock setnx-del --runs 5 --out " + file, "file"},
+		{"--lock setnx-del --runs many", "explore knows"},
+		{"--lock setnx-del --time soon", "explore knows"},
+	} {
+		code, out, stderr := call(t, append([]string{"explore"}, strings.Fields(c.args)...)...)
+		if code != exitUsage || out != "" || !strings.Contains(stderr, c.want) {
+			t.Errorf("explore %s: exit %d, %q, %q; want %q", c.args, code, out, stderr, c.want)
+		}
+	}
+	for _, c := range []struct{ args, want string }{
+		{"", "merge takes the folders"},
+		{dir, "campaign.json"},
+		{filepath.Join(dir, "nothing"), "campaign.json"},
+	} {
+		code, _, stderr := call(t, append([]string{"merge"}, strings.Fields(c.args)...)...)
+		if code != exitUsage || !strings.Contains(stderr, c.want) {
+			t.Errorf("merge %s: exit %d, %q; want %q", c.args, code, stderr, c.want)
+		}
+	}
+	if left, _ := os.ReadDir(dir); len(left) != 1 {
+		t.Errorf("something was written: %v", left)
+	}
+}
+
+type foundGroup struct {
+	Group, Judge, Class, Recording, Scenario string
+	Runs                                     int
+	FirstSeed                                uint64 `json:"first_seed"`
+	Size                                     int    `json:"size_events"`
+}
+
+// What explore finds is the same on one process, on three, and in shards; each
+// recording replays and each scenario runs as it says.
+func TestExploreFindsTheSameOnAnyNumberOfProcesses(t *testing.T) {
+	args := []string{"explore", "--lock", "setnx-del", "--faults", "pause", "--runs", "220", "--json"}
+	one, two := t.TempDir(), t.TempDir()
+	code, first, stderr := call(t, append(slices.Clone(args), "--jobs", "1", "--out", one)...)
+	if code != exitUnexpected {
+		t.Fatalf("exit %d\n%s%s", code, first, stderr)
+	}
+	if _, again, _ := call(t, append(slices.Clone(args), "--jobs", "3", "--out", two)...); again != first {
+		t.Errorf("with three processes:\n%s\nwith one:\n%s", again, first)
+	}
+	if _, resumed, _ := call(t, append(slices.Clone(args), "--out", one)...); resumed != first {
+		t.Errorf("asked again, and all played:\n%s", resumed)
+	}
+
+	lines := strings.Split(strings.TrimSpace(first), "\n")
+	misdelete := false
+	for _, line := range lines[:len(lines)-1] {
+		var g foundGroup
+		if err := json.Unmarshal([]byte(line), &g); err != nil {
+			t.Fatal(err)
+		}
+		misdelete = misdelete || g.Judge == "misdelete"
+		if g.Class == "bug" && (g.Size > 20 || g.Scenario == "") {
+			t.Errorf("%s has %d events, scenario %q", g.Group, g.Size, g.Scenario)
+		}
+		if code, out, _ := call(t, "replay", filepath.Join(one, g.Recording)); code != exitOK {
+			t.Errorf("replay of %s: exit %d\n%s", g.Recording, code, out)
+		}
+		if g.Scenario != "" {
+			if code, out, _ := call(t, "run", filepath.Join(one, g.Scenario)); code != exitOK {
+				t.Errorf("run of %s: exit %d\n%s", g.Scenario, code, out)
+			}
+		}
+	}
+	if !misdelete {
+		t.Error("the misdelete was not found")
+	}
+
+	var shards []string
+	for _, shard := range []string{"1/2", "2/2"} {
+		dir := t.TempDir()
+		shards = append(shards, dir)
+		if code, out, stderr := call(t, append(slices.Clone(args), "--shard", shard, "--out", dir)...); code != exitOK {
+			t.Fatalf("shard %s: exit %d\n%s%s", shard, code, out, stderr)
+		}
+	}
+	if _, merged, stderr := call(t, "merge", shards[0], shards[1], "--json"); merged != first {
+		t.Errorf("merged:\n%s%s", merged, stderr)
+	}
+	code, part, _ := call(t, "merge", shards[1])
+	if code != exitUnexpected || !strings.Contains(strings.Join(strings.Fields(part), " "), "incomplete: 120 of 220 runs were not played") {
+		t.Errorf("a shard alone: exit %d\n%s", code, part)
+	}
+}
+
+func TestExploreStopsInTime(t *testing.T) {
+	dir := t.TempDir()
+	args := []string{"explore", "--lock", "setnx-cad", "--runs", "100000", "--jobs", "1", "--out", dir, "--time", "1s"}
+	code, out, stderr := call(t, args...)
+	if code != exitUndecided || !strings.Contains(out, "incomplete") {
+		t.Errorf("exit %d\n%s%s", code, out, stderr)
+	}
+}
+
+// A process that is killed takes one run with it, and says how it ended.
+func TestAKilledProcessTakesOneRunWithIt(t *testing.T) {
+	p := explore.Plan{World: sim.Version, Lock: "setnx-cad", Profile: explore.Simple, Strategy: explore.StrategyRandom, Seed: 1, Runs: 6}
+	started := 0
+	c := explore.Campaign{Plan: p, Of: 1, Jobs: 1, Dir: t.TempDir(), Stop: t.Context(), Player: func() (explore.Player, error) {
+		if started++; started > 1 {
+			return player(p)
+		}
+		return explore.Away(exec.Command("false"), p)
+	}}
+	if complete, err := c.Run(); !complete || err != nil {
+		t.Fatal(complete, err)
+	}
+	_, runs, err := explore.Merge([]string{c.Dir})
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := explore.Sum(p, runs)
+	if len(o.Died) != 1 || o.Died[0].Index != 0 || o.Runs != 6 || !strings.Contains(o.Died[0].Why, "exit status 1") {
+		t.Errorf("%d runs, died %+v", o.Runs, o.Died)
+	}
+	if tallyCode(o) != exitDefect {
+		t.Errorf("exit %d", tallyCode(o))
+	}
+}
