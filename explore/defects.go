@@ -223,6 +223,24 @@ var knownDefects = []defect{
 			return c.says("got a lease") && c.ended(c.who, model.ActUnlock, model.StillHeld, model.Released)
 		},
 	},
+	{
+		"an unlock that leaves levels gives the hold the lease that its lock object keeps: the watchdog's, where the object is another one or was released meanwhile",
+		of(),
+		[]string{model.JudgeLease, model.JudgeLiveness},
+		clue.stretchedByUnlock,
+	},
+	{
+		"an unlock that found nothing takes one level off the watchdog, which goes on renewing what was entered more than once",
+		of(since("3.12.1")),
+		[]string{model.JudgeLease},
+		func(c clue) bool { return c.says("a renewal of") && c.ended(c.who, model.ActUnlock, model.NotHeld) },
+	},
+	{
+		"an attempt without a lease takes the one that its lock object was last given, also a longer one than the watchdog's (4818)",
+		of(),
+		[]string{model.JudgeLease},
+		func(c clue) bool { return c.says("got a lease") && c.startedLong() },
+	},
 
 	// The fair queue.
 	{
@@ -539,6 +557,32 @@ func (c clue) startedShort() bool {
 		return o.Lock == c.lock && o.who == c.who && o.LeaseNs == 0 && o.AtNs <= c.f.AtNs && slices.ContainsFunc(o.sent, func(m *command) bool {
 			return m.Script == "acquire" && m.took(o.who) &&
 				time.Duration(m.after.ExpiresMs)*time.Millisecond-time.Duration(m.exec.AtNs) < c.rec.Params.Watchdog-time.Second
+		})
+	})
+}
+
+// startedLong: an acquire without a lease got more than the watchdog's, at the
+// instant of the finding.
+func (c clue) startedLong() bool {
+	return slices.ContainsFunc(c.calls, func(o *call) bool {
+		return o.Lock == c.lock && o.who == c.who && o.LeaseNs == 0 && slices.ContainsFunc(o.sent, func(m *command) bool {
+			return m.Script == "acquire" && m.took(o.who) && m.exec.AtNs == c.f.AtNs &&
+				time.Duration(m.after.ExpiresMs)*time.Millisecond-time.Duration(m.exec.AtNs) > c.rec.Params.Watchdog
+		})
+	})
+}
+
+// stretchedByUnlock: a partial unlock made the lease of the hold longer; of the
+// hold that the finding is about, or that the waiter waits for.
+func (c clue) stretchedByUnlock() bool {
+	who := c.who
+	if c.judges(model.JudgeLiveness) {
+		who = c.holderOr("")
+	}
+	return slices.ContainsFunc(c.calls, func(o *call) bool {
+		return o.Lock == c.lock && o.who == who && o.Action == model.ActUnlock && slices.ContainsFunc(o.sent, func(m *command) bool {
+			return m.exec != nil && m.exec.AtNs <= c.until() && (c.judges(model.JudgeLiveness) || m.exec.AtNs == c.f.AtNs) &&
+				m.took(who) && m.after.Owner == who && m.after.ExpiresMs > m.before.ExpiresMs
 		})
 	})
 }
