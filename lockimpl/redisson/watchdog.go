@@ -28,7 +28,7 @@ func newWatchdog(c *Client) watchdog {
 	case WatchdogEntry, WatchdogEntryDropped, WatchdogEntryQueue:
 		return &entryWatchdog{client: c, form: c.rel.Watchdog, entries: map[string]*renewalEntry{}}
 	case WatchdogTask:
-		return &taskWatchdog{client: c, entries: map[string]*renewalEntry{}, timers: map[*time.Timer]struct{}{}}
+		return &taskWatchdog{client: c, entries: map[string]*renewalEntry{}, timers: map[int]*time.Timer{}}
 	}
 	panic("redisson: release " + c.rel.Version + " names no watchdog")
 }
@@ -272,7 +272,8 @@ type taskWatchdog struct {
 	entries map[string]*renewalEntry
 	order   []string // lock names in the order in which their entries were made
 	running bool     // there are entries
-	timers  map[*time.Timer]struct{}
+	timers  map[int]*time.Timer // by number
+	armed   int                 // timers until now
 	stopped bool
 }
 
@@ -300,14 +301,14 @@ func (w *taskWatchdog) schedule() {
 	if !w.running || w.stopped {
 		return
 	}
-	var t *time.Timer
-	t = time.AfterFunc(w.client.watchdogT/3, func() { w.tick(t) })
-	w.timers[t] = struct{}{}
+	w.armed++
+	n := w.armed
+	w.timers[n] = time.AfterFunc(w.client.watchdogT/3, func() { w.tick(n) })
 }
 
-func (w *taskWatchdog) tick(t *time.Timer) {
+func (w *taskWatchdog) tick(n int) {
 	w.mu.Lock()
-	delete(w.timers, t)
+	delete(w.timers, n)
 	names := slices.Clone(w.order)
 	w.mu.Unlock()
 	for len(names) > 0 {
@@ -393,7 +394,7 @@ func (w *taskWatchdog) stop() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.stopped = true
-	for t := range w.timers {
+	for _, t := range w.timers {
 		t.Stop()
 	}
 }
