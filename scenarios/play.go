@@ -19,15 +19,22 @@ import (
 type Played struct {
 	sim.Result
 	Decisions sim.Decisions
+	// Orders is the mode of the world, nil for one with latencies.
+	Orders *sim.Orders
 }
 
 // Play runs a scenario on a lock with the decisions of a chooser.
 func Play(h *sim.Host, sc *Scenario, l *Lock, chooser sim.Chooser) Played {
+	return PlayIn(h, sc, l, chooser, nil)
+}
+
+// PlayIn is Play in a world of that mode.
+func PlayIn(h *sim.Host, sc *Scenario, l *Lock, chooser sim.Chooser, orders *sim.Orders) Played {
 	drawn := sim.NewRecorder(chooser)
 	locks := sc.lockNames()
 	params := l.params(sc)
 	cfg := sim.Config{
-		Chooser: drawn, LatencyMin: sc.Latency.Min, LatencyMax: sc.Latency.Max,
+		Chooser: drawn, Orders: orders, LatencyMin: sc.Latency.Min, LatencyMax: sc.Latency.Max,
 		Replicas: sc.Server.Replicas, LagMin: sc.Server.Lag.Min, LagMax: sc.Server.Lag.Max,
 		Resources: map[string]int64{}, Locks: locks,
 		Name:    func(words []string) sim.Command { return l.name(words, locks) },
@@ -63,7 +70,7 @@ func Play(h *sim.Host, sc *Scenario, l *Lock, chooser sim.Chooser) Played {
 		}
 	})
 	res.Record.Params.Processes = sc.skews(res.SimNs)
-	return Played{Result: res, Decisions: drawn.Drawn}
+	return Played{Result: res, Decisions: drawn.Drawn, Orders: orders}
 }
 
 // withObserver lets the world read the lock's keys; scores are deadlines on

@@ -29,6 +29,8 @@ type Recording struct {
 	File      string        `json:"file"`
 	Scenario  string        `json:"scenario"`
 	Decisions sim.Decisions `json:"decisions"` // by stream
+	// Orders is there when the world was in that mode.
+	Orders *sim.Orders `json:"orders,omitempty"`
 }
 
 // WrongWorldError refuses a recording of another world version.
@@ -49,6 +51,7 @@ func (v Verdict) Recording() *Recording {
 	return &Recording{
 		Format: recordingFormat, World: sim.Version, Lock: v.Lock.Name, Strategy: "random", Seed: v.Seed, Verdict: v.Word,
 		Digest: v.Digest, File: v.Scenario.File, Scenario: v.Scenario.Text, Decisions: v.Played.Decisions,
+		Orders: v.Played.Orders,
 	}
 }
 
@@ -132,7 +135,7 @@ func position(text []byte, offset int) (line, column int) {
 // that was not recorded, "" when it did not.
 func Replay(h *sim.Host, r *Recording, sc *Scenario, l *Lock) (v Verdict, diverged string) {
 	replayer := sim.NewReplayer(r.Decisions)
-	p := Play(h, sc, l, replayer)
+	p := PlayIn(h, sc, l, replayer, r.Orders)
 	return Judge(h, sc, l, r.Seed, p), replayer.Diverged()
 }
 

@@ -152,7 +152,7 @@ func convict(h *sim.Host, sc *Scenario, l *Lock, p Played, j *linearizability.Ju
 		}
 		again, ok := replays[names]
 		if !ok {
-			replay := Play(h, without, l, sim.NewLenientReplayer(p.Decisions))
+			replay := PlayIn(h, without, l, sim.NewLenientReplayer(p.Decisions), sc.ordersWithout(p.Orders, f.Excuses))
 			again = linearizability.Judge(replay.Record, without.rules())
 			// What is broken there may have an excuse of its own.
 			convict(h, without, l, replay, &again)
@@ -210,6 +210,15 @@ func (sc *Scenario) without(excuses []model.Excuse) (*Scenario, string) {
 		}
 	}
 	return &less, strings.Join(slices.Compact(names), " and ")
+}
+
+// ordersWithout is the world's mode, less the message that met something there
+// when that excuses.
+func (sc *Scenario) ordersWithout(o *sim.Orders, excuses []model.Excuse) *sim.Orders {
+	if o != nil && slices.ContainsFunc(excuses, func(e model.Excuse) bool { return e.Fault == sim.FateFault(len(sc.Faults)) }) {
+		return &sim.Orders{}
+	}
+	return o
 }
 
 func (sc *Scenario) rules() []linearizability.Resource {

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"os"
@@ -27,6 +28,9 @@ var errCut = errors.New("connection cut")
 type conn struct {
 	p  *Process
 	id int // 0 until its first bytes were collected
+	// outLine and inLine name its directions among the lines of Orders. They
+	// count the connections of the process, which no other process can change.
+	outLine, inLine string
 
 	mu       sync.Mutex // held for moments only; never over a wait
 	out      []byte     // written by the client, not collected yet
@@ -241,6 +245,9 @@ func (w *World) collect(dirty []*conn) {
 	for _, c := range fresh {
 		w.conns = append(w.conns, c)
 		c.id = len(w.conns)
+		c.p.spoken++
+		name := fmt.Sprintf("%s#%d", c.p.cfg.Name, c.p.spoken)
+		c.outLine, c.inLine = name+" to server", name+" from server"
 		conns = append(conns, c)
 	}
 	sort.Slice(conns, func(i, j int) bool {
@@ -295,7 +302,7 @@ func (w *World) collectConn(c *conn) {
 		c.gone = true
 		// The end of a connection arrives after what was written before it.
 		at := max(w.now()+w.latency(c.p, "close"), c.lastOut)
-		w.sched.add(at, classDelivery, func() { w.server.disconnect(c) })
+		w.sched.addTo(c.outLine, at, classDelivery, func() { w.server.disconnect(c) }, nil)
 	}
 	if !deadline.IsZero() && set != c.planned && !shut {
 		c.planned = set

@@ -236,6 +236,9 @@ func (w *World) meetRules(m *message, dir string, pass func(delay int64), fail f
 // that wants it.
 func (w *World) rule(m *message, dir string) *rule {
 	var found *rule
+	if len(w.rules) > 0 {
+		w.touch(objRules, true) // they count
+	}
 	for _, r := range w.rules {
 		if !r.matches(w, m, dir) {
 			continue

@@ -27,6 +27,7 @@ type Process struct {
 	entropy uint64
 
 	conns       []*conn // in the order of dialling; numbered when they first speak
+	spoken      int     // how many are numbered
 	dead        bool
 	closed      bool
 	pausedUntil int64
@@ -85,7 +86,11 @@ func (p *Process) Jitter(thread int64, max time.Duration) time.Duration {
 	if max <= 0 {
 		return 0
 	}
-	return time.Duration(p.draw(thread) % uint64(max))
+	d := time.Duration(p.draw(thread) % uint64(max))
+	if p.w.orders != nil {
+		return d.Truncate(time.Millisecond) // see Orders: what is set fires at the same place
+	}
+	return d
 }
 
 // RedisOptions are the options with which a go-redis client lives in the
@@ -265,7 +270,7 @@ func (p *Process) crash() {
 	for _, c := range p.conns {
 		// The end of a connection arrives after what was written before it.
 		at := max(p.w.now()+p.w.latency(p, "cut"), c.lastOut)
-		p.w.sched.add(at, classDelivery, func() { p.w.server.disconnect(c) })
+		p.w.sched.addTo(c.outLine, at, classDelivery, func() { p.w.server.disconnect(c) }, nil)
 	}
 }
 
@@ -388,7 +393,8 @@ func (t *Thread) kill() {
 // at resumes the thread at an instant, as a step of its own.
 func (t *Thread) at(ns int64, then func()) {
 	w := t.p.w
-	w.sched.add(max(ns, w.now()), classStep, func() {
+	w.sched.addTo(t.Name(), max(ns, w.now()), classStep, func() {
+		w.touch(objProcess(t.p), true)
 		t.p.afterPauseNow(classStep, func() {
 			if t.p.dead || t.killed {
 				return
@@ -396,7 +402,7 @@ func (t *Thread) at(ns int64, then func()) {
 			w.moved = w.now()
 			then()
 		})
-	})
+	}, nil)
 }
 
 // afterPauseNow is afterPause without an event of its own when p is awake.
@@ -421,7 +427,13 @@ func (t *Thread) Sleep(d time.Duration) {
 // Do runs f between two events of the world, as a step of this thread: f may
 // look at the world and add to its record.
 func (t *Thread) Do(f func()) {
-	t.step(func(done func()) { t.at(t.p.w.now(), func() { f(); done() }) })
+	t.step(func(done func()) {
+		t.at(t.p.w.now(), func() {
+			t.p.w.touch(objServer, true) // nobody knows what f looks at
+			f()
+			done()
+		})
+	})
 }
 
 // Record adds an event of this thread. Only within Do.
@@ -480,6 +492,7 @@ func (t *Thread) Interrupt(target *Thread) {
 		met := target.call != nil && !target.p.dead
 		t.Record(model.Event{Kind: model.KindUse, Phase: "interrupt", Text: target.Name(), Met: met})
 		if met {
+			t.p.w.touch(objProcess(target.p), true)
 			target.call.cancel(ErrInterrupted)
 		}
 	})
@@ -517,17 +530,20 @@ func (t *Thread) Use(resource string, take int64, work time.Duration, keep *int6
 func (t *Thread) visit(f func()) {
 	w, p := t.p.w, t.p
 	t.step(func(done func()) {
-		w.sched.add(w.now()+w.latency(p, "resource"), classDelivery, func() {
+		line := t.Name() + " resource"
+		w.sched.addTo(line, w.now()+w.latency(p, "resource"), classDelivery, func() {
+			w.touch(objUses, true)
 			f()
-			w.sched.add(w.now()+w.latency(p, "resource"), classDelivery, func() {
+			w.sched.addTo(line, w.now()+w.latency(p, "resource"), classDelivery, func() {
+				w.touch(objProcess(p), true)
 				p.afterPauseNow(classDelivery, func() {
 					if !p.dead && !t.killed {
 						w.moved = w.now()
 						done()
 					}
 				})
-			})
-		})
+			}, nil)
+		}, nil)
 	})
 }
 

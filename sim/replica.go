@@ -41,6 +41,7 @@ func (s *server) replicate() {
 	if !s.spoke && s.latest.equal(now) {
 		return
 	}
+	s.w.touch(objWrites, true)
 	s.spoke = false
 	s.writes++
 	s.latest = now
@@ -53,13 +54,18 @@ func (s *server) replicate() {
 // take a lag, and are void when the server was another meanwhile.
 func (s *server) send(i int) {
 	w, r, term, write, data := s.w, s.replicas[i], s.term, s.writes, s.latest
-	w.travel(&r.lastOut, w.lag(i, "write"), func() {
+	var there, back string // lines; none: at once
+	if w.orders != nil && !w.orders.NearReplicas {
+		there = fmt.Sprintf("replica %d from server", i+1)
+		back = fmt.Sprintf("replica %d to server", i+1)
+	}
+	w.travel(there, &r.lastOut, w.lag(i, "write"), func() {
 		if s.term != term {
 			return
 		}
 		r.has, r.data, r.behind = write, data, false
-		w.travel(&r.lastIn, w.lag(i, "ack"), func() { s.acknowledged(r, term, write) })
-	})
+		w.travel(back, &r.lastIn, w.lag(i, "ack"), func() { s.acknowledged(r, term, write) }, nil)
+	}, nil)
 }
 
 // lag draws how long a message between the server and replica i is under way.
@@ -68,12 +74,16 @@ func (w *World) lag(i int, what string) int64 {
 }
 
 func (s *server) acknowledged(r *replica, term int, write int64) {
+	s.w.touch(objServer, false)
 	switch w := s.w; {
 	case s.term != term:
 		return
 	case w.stallTill > w.now():
 		w.sched.add(w.stallTill, classDelivery, func() { s.acknowledged(r, term, write) })
 		return
+	}
+	for i := r.acked + 1; i <= write; i++ {
+		s.w.touch(objAck(i), true)
 	}
 	r.acked = max(r.acked, write)
 	for _, wt := range slices.Clone(s.waits) {
@@ -165,6 +175,7 @@ func (s *server) hangUp(c *conn) {
 	if wt == nil {
 		return
 	}
+	s.w.touch(objAck(wt.upTo), true)
 	s.forget(wt)
 	why := "connection closed"
 	if c.severed {
@@ -244,11 +255,17 @@ func (s *server) info(peer *mserver.Peer, sections []string) {
 		peer.WriteBulk("")
 		return
 	}
+	offset := func(writes int64) int64 {
+		if s.w.orders != nil {
+			return 0 // so that it depends on nobody
+		}
+		return writes
+	}
 	var b strings.Builder
 	fmt.Fprintf(&b, "# Replication\r\nrole:master\r\nconnected_slaves:%d\r\n", len(s.replicas))
 	for i, r := range s.replicas {
-		fmt.Fprintf(&b, "slave%d:ip=192.0.2.%d,port=6379,state=online,offset=%d,lag=0\r\n", i, i+2, r.acked)
+		fmt.Fprintf(&b, "slave%d:ip=192.0.2.%d,port=6379,state=online,offset=%d,lag=0\r\n", i, i+2, offset(r.acked))
 	}
-	fmt.Fprintf(&b, "master_failover_state:no-failover\r\nmaster_repl_offset:%d\r\n", s.writes)
+	fmt.Fprintf(&b, "master_failover_state:no-failover\r\nmaster_repl_offset:%d\r\n", offset(s.writes))
 	peer.WriteBulk(b.String())
 }

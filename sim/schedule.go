@@ -1,6 +1,9 @@
 package sim
 
-import "container/heap"
+import (
+	"container/heap"
+	"time"
+)
 
 // class orders what happens at one instant: key expiry, faults, deliveries,
 // deadlines, steps. Timers of the code under test run in the middle: they
@@ -31,6 +34,12 @@ type event struct {
 	class
 	seq uint64
 	run func()
+	// Of a message in a world of Orders: what loses it, and what notes that it
+	// is late.
+	lose func(what string)
+	late func(time.Duration)
+	// choice: which event it is is still to be chosen.
+	choice bool
 }
 
 func (e *event) ns() int64 {
@@ -45,6 +54,7 @@ type schedule struct {
 	events eventHeap
 	seq    uint64
 	last   int64 // ns at which the last event ran
+	orders *orders
 }
 
 // add plans run at the slot of nominal time atNs.
@@ -56,14 +66,35 @@ func (s *schedule) add(atNs int64, c class, run func()) {
 	heap.Push(&s.events, &event{slot: atNs / slotNs * slotNs, class: c, seq: s.seq, run: run})
 }
 
+// addTo is add for what one line carries in order; without a name it is add.
+// p: it is a message.
+func (s *schedule) addTo(line string, atNs int64, c class, run func(), p *parcel) {
+	if s.orders == nil || line == "" {
+		s.add(atNs, c, run)
+		return
+	}
+	s.seq++
+	e := &event{slot: max(atNs, 0) / slotNs * slotNs, class: c, seq: s.seq, run: run}
+	if p != nil {
+		e.lose = p.lose
+		e.late = func(d time.Duration) { p.late("late by " + d.String()) }
+	}
+	s.orders.add(line, e)
+}
+
 // next gives the next event and when it runs, never before or at the instant
 // of the one before it.
 func (s *schedule) next() (*event, int64) {
-	if len(s.events) == 0 {
-		return nil, 0
+	var e *event
+	var at int64
+	if len(s.events) > 0 {
+		e = s.events[0]
+		at = max(e.ns(), s.last+1)
 	}
-	e := s.events[0]
-	return e, max(e.ns(), s.last+1)
+	if s.orders != nil {
+		return s.orders.next(e, at)
+	}
+	return e, at
 }
 
 func (s *schedule) pop(atNs int64) *event {

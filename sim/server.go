@@ -48,6 +48,7 @@ type server struct {
 	latest   snapshot // the data after the last of them
 	spoke    bool     // something was published since
 	term     int      // counts connections of server and replicas
+	flushed  bool     // the script cache was, once
 	waits    []*wait  // in order of arrival
 }
 
@@ -138,6 +139,7 @@ func (s *server) hook(peer *mserver.Peer, cmd string, args ...string) bool {
 	if s.executing == nil {
 		return false // the world's own
 	}
+	s.touchCommand(cmd, args)
 	c := s.executing.conn
 	direct := peer == c.peer
 	if direct && !c.multi && onlyListens(c, cmd, args) {
@@ -242,7 +244,7 @@ func (w *World) transmit(m *message) {
 		w.lost(m, "request", "partition")
 	default:
 		pass := func(delay int64) {
-			w.travel(&c.lastOut, w.latency(c.p, "request")+delay, func() { w.arrive(m, false) })
+			w.travel(c.outLine, &c.lastOut, w.latency(c.p, "request")+delay, func() { w.arrive(m, false) }, w.fated(m, "request"))
 		}
 		w.meet(m, "request", pass, func(err string) {
 			if m.pipe != nil { // its answer has a place among others
@@ -257,9 +259,9 @@ func (w *World) transmit(m *message) {
 
 // travel lets f happen after a way of that length, and not before what
 // travelled earlier the same way.
-func (w *World) travel(last *int64, length int64, f func()) {
+func (w *World) travel(line string, last *int64, length int64, f func(), p *parcel) {
 	*last = max(w.now()+length, *last)
-	w.sched.add(*last, classDelivery, f)
+	w.sched.addTo(line, *last, classDelivery, f, p)
 }
 
 func (w *World) lost(m *message, dir, why string) {
@@ -273,6 +275,7 @@ func (w *World) lost(m *message, dir, why string) {
 // arrive is a command's arrival at the server; again: it was put off before.
 func (w *World) arrive(m *message, again bool) {
 	name := m.name()
+	w.touch(objServer, false)
 	switch {
 	case m.conn.severed:
 		w.lost(m, "request", "connection reset")
@@ -306,6 +309,9 @@ func (w *World) arrive(m *message, again bool) {
 	s.replicate()
 	if string(reply) != "+QUEUED\r\n" {
 		m.conn.seen = s.writes
+		if len(s.replicas) > 0 && !m.conn.subscribes && len(m.conn.shards) == 0 {
+			w.touch(objWrites, false) // for a WAIT, which none that listens may send
+		}
 	}
 	if m.conn.waits == nil {
 		w.executed(m, reply)
@@ -339,7 +345,7 @@ func (w *World) reply(m *message, b []byte, injected bool) {
 	}
 	m.bytes = b
 	back := func(delay int64) {
-		w.travel(&m.conn.lastIn, w.latency(m.conn.p, "reply")+delay, func() { w.deliver(m, "reply", false) })
+		w.travel(m.conn.inLine, &m.conn.lastIn, w.latency(m.conn.p, "reply")+delay, func() { w.deliver(m, "reply", false) }, w.fated(m, "reply"))
 	}
 	switch {
 	case m.conn.severed:
@@ -385,7 +391,7 @@ func (w *World) pushes(c *conn) {
 			continue
 		}
 		w.meet(m, "push", func(delay int64) {
-			w.travel(&c.lastIn, w.latency(c.p, "reply")+delay, func() { w.deliver(m, "push", false) })
+			w.travel(c.inLine, &c.lastIn, w.latency(c.p, "reply")+delay, func() { w.deliver(m, "push", false) }, w.fated(m, "push"))
 		}, func(string) { w.lost(m, "push", "an error rule cannot answer a published message") })
 	}
 }
@@ -396,7 +402,10 @@ func (w *World) deliver(m *message, dir string, again bool) {
 	c.mu.Lock()
 	shut := c.shut
 	c.mu.Unlock()
+	w.touch(objProcess(c.p), true)
 	switch {
+	case w.orders != nil && m.behindLost(dir):
+		w.lost(m, dir, whyBehindLost) // which was on its way already
 	case c.p.dead:
 		w.lost(m, dir, "process dead")
 	case c.severed:
@@ -429,6 +438,7 @@ func (w *World) sever(c *conn) {
 		return
 	}
 	c.severed = true
+	w.touch(objProcess(c.p), true)
 	w.server.disconnect(c)
 	w.sched.add(w.now(), classDelivery, func() {
 		c.cut(&net.OpError{Op: "read", Net: "tcp", Err: syscall.ECONNRESET})
@@ -438,6 +448,8 @@ func (w *World) sever(c *conn) {
 // disconnect is the end of a connection at the server.
 func (s *server) disconnect(c *conn) {
 	c.gone, c.ended = true, true
+	s.w.touch(objServer, false)
+	s.w.touch(objChannels, true)
 	s.hangUp(c)
 	for len(c.shards) > 0 {
 		s.shards.leave(c, c.shards[0])
@@ -653,7 +665,10 @@ func (s *server) restore(data snapshot) {
 }
 
 // flushScripts empties the script cache.
-func (s *server) flushScripts() { s.command("SCRIPT", "FLUSH") }
+func (s *server) flushScripts() {
+	s.flushed = true
+	s.command("SCRIPT", "FLUSH")
+}
 
 // shownReply writes a RESP reply for the record: nil, a number, text,
 // (error) text, or a list in brackets.

@@ -22,6 +22,8 @@ var ErrInterrupted = errors.New("interrupted")
 // Config is a world before it starts.
 type Config struct {
 	Chooser Chooser
+	// Orders, unless nil, puts the world in a mode without latencies.
+	Orders *Orders
 	// LatencyMin and LatencyMax bound a message's way, one way, in either
 	// direction; equal: exact.
 	LatencyMin, LatencyMax time.Duration
@@ -81,6 +83,7 @@ type World struct {
 	rec     *model.Record
 
 	sched     schedule
+	orders    *orders // nil: messages have latencies
 	processes []*Process
 	server    *server
 	rules     []*rule
@@ -107,8 +110,10 @@ type World struct {
 // Result is what a run leaves behind.
 type Result struct {
 	Record *model.Record
-	Steps  int   // events that the scheduler let happen
-	SimNs  int64 // simulated time from the start until all had left
+	Steps  int // events that the scheduler let happen
+	// Stopped: a Watcher ended the run before it was over.
+	Stopped bool
+	SimNs   int64 // simulated time from the start until all had left
 }
 
 // Run builds a world, calls setup in it to give the threads their bodies and
@@ -134,6 +139,10 @@ func newWorld(cfg Config) *World {
 		resources: map[string]int64{}, published: map[string]int64{},
 		states: map[string]*model.LockState{},
 		notify: make(chan struct{}, 1),
+	}
+	if cfg.Orders != nil {
+		w.orders = &orders{Orders: *cfg.Orders, w: w, lines: map[string]*line{}}
+		w.sched.orders = w.orders
 	}
 	for name, v := range cfg.Resources {
 		w.resources[name] = v
@@ -162,6 +171,7 @@ func (w *World) record(e model.Event) {
 		return
 	}
 	e.AtNs = w.now()
+	w.see(e.Kind)
 	w.rec.Add(e)
 }
 
@@ -192,14 +202,25 @@ func (w *World) loop(alive *atomic.Int64, res *Result) {
 		if wait, done := w.rest(e, at); done {
 			break
 		} else if wait > 0 {
+			if wait >= slotNs {
+				w.orders.settle()
+			}
 			w.sleep(wait)
 			continue
 		}
 		res.Steps++
 		alive.Store(int64(res.Steps))
+		if e.choice {
+			if w.sched.last = w.now(); !w.orders.choose() {
+				res.Stopped = true
+				break
+			}
+			continue
+		}
 		w.sched.pop(max(at, w.now()))
 		e.run()
 	}
+	w.orders.settle()
 	res.SimNs = w.now()
 }
 
@@ -310,6 +331,7 @@ func (w *World) heal() {
 // interrupted, clients close without unlocking.
 func (w *World) leave() {
 	w.leaving = true
+	w.orders.settle()
 	if !w.calm {
 		w.heal()
 	}
@@ -416,6 +438,9 @@ func (w *World) latency(p *Process, dir string) int64 {
 // between draws a length; where both bounds are one it draws nothing.
 func (w *World) between(min, max time.Duration, stream string) int64 {
 	lo, hi := int64(min), int64(max)
+	if w.orders != nil {
+		return 0
+	}
 	if hi <= lo {
 		return lo
 	}

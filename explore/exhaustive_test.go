@@ -1,0 +1,96 @@
+package explore
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"testing"
+	"time"
+
+	"lockstep/scenarios"
+	"lockstep/sim"
+)
+
+func lockNamed(t *testing.T, name string) *scenarios.Lock {
+	t.Helper()
+	l, err := scenarios.FindLock(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l
+}
+
+func parsed(t *testing.T, text string) *scenarios.Scenario {
+	t.Helper()
+	sc, err := scenarios.Parse("small.yaml", []byte(text), func(name string) (string, error) { return name, nil })
+	if err != nil {
+		t.Fatal(err)
+	}
+	return sc
+}
+
+// tiny is a scenario of two clients with these steps.
+func tiny(lock, extra, a, b string) string {
+	return fmt.Sprintf("lockstep: 1\nname: tiny\nlocks: [%s]\n%sprocesses: {a: {}, b: {}}\nsteps:\n  a/1: [%s]\n  b/1: [%s]\n", lock, extra, a, b)
+}
+
+// Where only one order of what commutes is played, the same comes out as where
+// all are: the same outcomes, none more and none less.
+func TestReductionLosesNoOutcome(t *testing.T) {
+	const (
+		section = "with_lock: {name: x, steps: []}"
+	)
+	h := sim.NewHost(t)
+	for _, c := range []struct {
+		lock, extra, a, b string
+		lose              bool
+		late              []time.Duration
+	}{
+		{lock: "setnx-del", a: section, b: section},
+		{lock: "setnx-get-del", a: section, b: section},
+		{lock: "setnx-del", a: "{try_lock: x}, {unlock: x}", b: "{try_lock: x}", lose: true},
+		{lock: "setnx-del", a: "{try_lock: {name: x, lease: 1s, wait: 0s}}, {unlock: x}", b: "{at: 2s}, {try_lock: x}", late: []time.Duration{2 * time.Second}},
+		{lock: "redisson@3.4.2", a: "lock: x", b: "unlock: x", lose: true},
+		{lock: "redisson@4.7.0", a: "try_lock: {name: x, lease: 1s}", b: "try_lock: {name: x, lease: 1s}", lose: true},
+		{lock: "redisson-fair@4.7.0", a: "lock: {name: x, lease: 1s}", b: "lock: {name: x, lease: 1s}"},
+		{lock: "string-reentrant", a: "{lock: x}, {lock: x}, {unlock: x}", b: "{at: 0}, {try_lock: x}"},
+		{lock: "setnx-cad", a: section, b: "with_lock: {name: y, steps: []}"},
+		{lock: "none", extra: "resources: {r: {start: 5}}\n", a: "{use: {resource: r, take: 1, for: 0}}", b: "{use: {resource: r, take: 1, for: 0}}"},
+		{lock: "redisson@3.43.0+replicas", extra: "server: {replicas: 1}\n", a: "try_lock: {name: x, lease: 1s}", b: "at: 0"},
+	} {
+		name := fmt.Sprintf("%s/%s|%s", c.lock, c.a, c.b)
+		t.Run(name, func(t *testing.T) {
+			h := h.For(t)
+			l := lockNamed(t, c.lock)
+			sc := parsed(t, tiny(c.lock, c.extra, c.a, c.b))
+			search := func(plain bool) (map[string]int, Coverage) {
+				outcomes := map[string]int{}
+				s := Search{Scenario: sc, Lock: l, LoseOne: c.lose, Late: c.late, Plain: plain, MaxRuns: 4000}
+				cov := s.Run(h, func(_ int, v scenarios.Verdict) bool {
+					outcomes[Outcome(v)]++
+					return true
+				})
+				if !cov.Complete || cov.Diverged != "" {
+					t.Fatalf("plain %t: not complete: %v", plain, cov)
+				}
+				return outcomes, cov
+			}
+			all, plain := search(true)
+			some, reduced := search(false)
+			t.Logf("plain: %v; reduced: %v, %d pruned; %d outcomes", plain, reduced, reduced.Pruned, len(all))
+			for _, o := range slices.Sorted(maps.Keys(all)) {
+				if some[o] == 0 {
+					t.Errorf("the reduced search does not reach\n%s", o)
+				}
+			}
+			for _, o := range slices.Sorted(maps.Keys(some)) {
+				if all[o] == 0 {
+					t.Errorf("only the reduced search reaches\n%s", o)
+				}
+			}
+			if reduced.Schedules >= plain.Schedules {
+				t.Errorf("%d schedules of %d: nothing was reduced", reduced.Schedules, plain.Schedules)
+			}
+		})
+	}
+}

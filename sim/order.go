@@ -1,0 +1,433 @@
+package sim
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"lockstep/model"
+)
+
+// Orders is the mode of a world in which messages have an order in place of
+// latencies: whatever is under way, and every step that is due, is equally
+// near, and the chooser says which comes next (stream "order", among the first
+// of every line, see Candidate). Time passes only when nothing is left to
+// choose from.
+//
+// What is chosen in a row happens within one slot, a few nanoseconds apart.
+// Such a burst has a place of its own in its millisecond, later than that of
+// every burst before, so that whatever was set in bursts before, to fire at
+// this millisecond, has fired: timers come before what is chosen, and the order
+// within a burst cannot decide which of two timers is too late for a later one.
+// (After a hundred bursts the places begin anew.) One such run stands for all
+// those in which no message takes a millisecond and things come in this order,
+// but that a line carries no more than perBurst in one burst.
+//
+// When all leave, the choices end: what is still sent is delivered in the
+// order in which it was sent.
+type Orders struct {
+	// Lose lets the chooser lose a message, Late delay it by one of these:
+	// stream "fate", 0 for neither. Only one message of a run meets this, and
+	// none after the calm began.
+	Lose bool            `json:"lose,omitempty"`
+	Late []time.Duration `json:"late_ns,omitempty"`
+	// NearReplicas lets replicas have, and acknowledge, what was written before
+	// anything else comes: what goes between them and the server is no choice.
+	NearReplicas bool `json:"near_replicas,omitempty"`
+}
+
+// fates is how many ways a message can go.
+func (o *Orders) fates() int {
+	n := 1 + len(o.Late)
+	if o.Lose {
+		n++
+	}
+	return n
+}
+
+// Candidate is what may come next: the first of a line. A line carries things
+// in order: one direction of a connection, the steps of one thread, its visits
+// to a resource, one way between the server and a replica.
+type Candidate struct {
+	Line string
+	// Nth counts what the line carried, from 1; the line and it say the same
+	// thing in every run that begins alike.
+	Nth int
+	// Fates is how many ways it can go, 1 but for messages while one may be lost
+	// or late.
+	Fates int
+}
+
+// Place is something that a line carries.
+type Place struct {
+	Line string
+	Nth  int
+}
+
+// Effect is what a choice did until nothing more came of it at its instant: the
+// objects that it read and wrote, what it put on lines, and whether it holds
+// calls or returns of threads, or changes of a lock's state. Of two effects of
+// different lines that have no object in common which one of them wrote, either
+// may come first with the same result.
+type Effect struct {
+	Reads, Writes           map[string]bool
+	Sent                    []Place
+	Calls, Returns, Changes bool
+}
+
+// Watcher is a Chooser that wants to know what it chooses from in a world of
+// Orders.
+type Watcher interface {
+	Chooser
+	// Offer comes before every choice, of one candidate too, which draws
+	// nothing. Bursts count from 1. False ends the run here.
+	Offer(burst int, among []Candidate) bool
+	// Took says what became of the candidate that was chosen last.
+	Took(Effect)
+}
+
+// Offer implements Watcher for the chooser that is recorded.
+func (r *Recorder) Offer(burst int, among []Candidate) bool {
+	if w, ok := r.From.(Watcher); ok {
+		return w.Offer(burst, among)
+	}
+	return true
+}
+
+// Took implements Watcher for the chooser that is recorded.
+func (r *Recorder) Took(e Effect) {
+	if w, ok := r.From.(Watcher); ok {
+		w.Took(e)
+	}
+}
+
+// orders is a world's state of Orders.
+type orders struct {
+	Orders
+	w     *World
+	lines map[string]*line
+	names []string // of the lines, sorted
+	burst int
+	at    int64 // when the burst began
+	spent bool  // a message was lost or late
+	// effect is what the choice that was made last has done so far.
+	effect *Effect
+}
+
+// line is a queue of events.
+type line struct {
+	queue []*event
+	added int
+	taken int // how many it has carried
+	burst int // in which it did last, and how many in that
+	of    int
+}
+
+// perBurst is how many things a line carries in a burst. The next one waits
+// until another millisecond, so that a client that asks again and again comes to
+// the instant for which it waits.
+const perBurst = 16
+
+// due is when the first of the line may be chosen, negative when it is empty.
+func (o *orders) due(l *line) int64 {
+	switch {
+	case len(l.queue) == 0:
+		return -1
+	case o.bursting() && l.burst == o.burst && l.of >= perBurst:
+		return max(l.queue[0].slot, o.at/int64(time.Millisecond)*int64(time.Millisecond)+int64(time.Millisecond))
+	default:
+		return l.queue[0].slot
+	}
+}
+
+// shift takes the first of the line.
+func (o *orders) shift(l *line) {
+	l.queue = l.queue[1:]
+	l.taken++
+	if l.burst != o.burst {
+		l.burst, l.of = o.burst, 0
+	}
+	l.of++
+}
+
+// burstsPerMs is how many places a millisecond has for bursts.
+const burstsPerMs = int(time.Millisecond/slotNs) - 1
+
+// place is where in its millisecond the next burst is.
+func (o *orders) place() int64 { return int64(o.burst%burstsPerMs+1) * slotNs }
+
+// bursting: time has not passed since the last choice.
+func (o *orders) bursting() bool { return o.burst > 0 && o.w.now() < o.at+slotNs }
+
+func (o *orders) add(name string, e *event) {
+	l := o.lines[name]
+	if l == nil {
+		l = &line{}
+		o.lines[name] = l
+		i, _ := slices.BinarySearch(o.names, name)
+		o.names = slices.Insert(o.names, i, name)
+	}
+	l.queue = append(l.queue, e)
+	l.added++
+	if o.effect != nil {
+		o.effect.Sent = append(o.effect.Sent, Place{name, l.added})
+		o.effect.Writes["line "+name] = true
+	}
+}
+
+// next gives the next event: e, which belongs to no line, or a choice.
+func (o *orders) next(e *event, at int64) (*event, int64) {
+	now := o.w.now()
+	if o.bursting() {
+		if e != nil && e.slot <= o.at {
+			return e, o.w.sched.last + 1 // it came of the last choice
+		}
+	}
+	first := int64(-1)
+	for _, name := range o.names {
+		if due := o.due(o.lines[name]); due >= 0 && (first < 0 || due < first) {
+			first = due
+		}
+	}
+	if first < 0 {
+		return e, at
+	}
+	if o.bursting() && first <= o.at {
+		return &event{choice: true}, o.w.sched.last + 1
+	}
+	ms := int64(time.Millisecond)
+	soonest := max(first, now)
+	begin := soonest/ms*ms + o.place()
+	if begin < soonest {
+		begin += ms
+	}
+	if e != nil && at <= begin {
+		return e, at
+	}
+	return &event{choice: true}, begin
+}
+
+// choose lets one candidate happen; false: the run ends here.
+func (o *orders) choose() bool {
+	w := o.w
+	o.settle()
+	if !o.bursting() {
+		o.burst++
+		o.at = w.now() / slotNs * slotNs
+	}
+	var among []Candidate
+	var oldest int
+	for _, name := range o.names {
+		l := o.lines[name]
+		if due := o.due(l); due < 0 || due > o.at {
+			continue
+		}
+		c := Candidate{Line: name, Nth: l.taken + 1, Fates: 1}
+		if l.queue[0].lose != nil && !o.spent && !w.calm {
+			c.Fates = o.fates()
+		}
+		if among = append(among, c); l.queue[0].seq < o.lines[among[oldest].Line].queue[0].seq {
+			oldest = len(among) - 1
+		}
+	}
+	if w.leaving {
+		o.take(among[oldest], 0)
+		return true
+	}
+	if watcher, ok := w.chooser.(Watcher); ok && !watcher.Offer(o.burst, among) {
+		return false
+	}
+	o.effect = &Effect{Reads: map[string]bool{}, Writes: map[string]bool{}}
+	c := among[0]
+	if len(among) > 1 {
+		c = among[w.chooser.Choose("order", uint64(len(among)))]
+	}
+	fate := 0
+	if c.Fates > 1 {
+		fate = int(w.chooser.Choose("fate", uint64(c.Fates)))
+	}
+	o.take(c, fate)
+	return true
+}
+
+func (o *orders) take(c Candidate, fate int) {
+	w, l := o.w, o.lines[c.Line]
+	e := l.queue[0]
+	if fate == 0 {
+		o.shift(l)
+		e.run()
+		return
+	}
+	o.spent = true
+	w.touch("fate", true)
+	if o.Lose {
+		fate--
+	}
+	if fate == 0 {
+		o.shift(l)
+		e.lose("lost")
+		return
+	}
+	// What is behind it on its line is late too.
+	d := o.Late[fate-1]
+	e.slot = (w.now() + int64(d)) / slotNs * slotNs
+	e.late(d)
+}
+
+// settle tells the watcher what the last choice did.
+func (o *orders) settle() {
+	if o == nil || o.effect == nil {
+		return
+	}
+	e := *o.effect
+	o.effect = nil
+	if watcher, ok := o.w.chooser.(Watcher); ok {
+		watcher.Took(e)
+	}
+}
+
+// FateFault is the number, as of a fault, of what a chooser did to a message in
+// a world of Orders: the one after the world's own faults.
+func FateFault(faults int) int { return faults + 1 }
+
+// parcel is a message on its way as a line sees it.
+type parcel struct{ lose, late func(what string) }
+
+// fated says how the chooser may lose or delay a message, nil for what is no
+// message of a client.
+func (w *World) fated(m *message, dir string) *parcel {
+	if w.orders == nil {
+		return nil
+	}
+	hit := func(what string) {
+		w.record(model.Event{Kind: model.KindHit, Fault: FateFault(len(w.cfg.Faults)), Process: m.conn.p.cfg.Name, Op: m.op, Msg: m.id, Dir: dir,
+			Script: m.cmd.Script, Owners: m.cmd.Owners, Locks: m.cmd.Locks, Text: what})
+	}
+	return &parcel{
+		lose: func(what string) { hit(what); w.lost(m, dir, what) },
+		late: hit,
+	}
+}
+
+// touch notes that the choice under way looked at an object, or changed it.
+func (w *World) touch(object string, write bool) {
+	if w.orders == nil || w.orders.effect == nil {
+		return
+	}
+	if e := w.orders.effect; write {
+		e.Writes[object] = true
+	} else {
+		e.Reads[object] = true
+	}
+}
+
+// see notes what of a choice judges look at.
+func (w *World) see(k model.Kind) {
+	if w.orders == nil || w.orders.effect == nil {
+		return
+	}
+	switch e := w.orders.effect; k {
+	case model.KindInvoke:
+		e.Calls = true
+	case model.KindReturn:
+		e.Returns = true
+	case model.KindState:
+		e.Changes = true
+	case model.KindUse, model.KindCheck, model.KindResource, model.KindClose, model.KindFault, model.KindFaultEnd:
+		e.Calls, e.Returns, e.Changes = true, true, true
+	}
+}
+
+// The objects of a choice. All that reaches the server reads objServer; what is
+// not known to touch less writes it.
+const (
+	objServer   = "server"
+	objScripts  = "scripts"
+	objChannels = "channels" // who is connected to any
+	objWrites   = "writes"   // how many the server has made
+	objRules    = "rules"
+	objUses     = "resources"
+)
+
+// objAck is whether replicas have a write.
+func objAck(write int64) string { return fmt.Sprintf("ack of write %d", write) }
+
+func objProcess(p *Process) string { return "process " + p.cfg.Name }
+
+// reading and writing are commands whose first argument is the only key that
+// they read or write.
+var (
+	reading = words("GET STRLEN GETRANGE PTTL TTL TYPE HGET HEXISTS HLEN HKEYS HVALS HGETALL HMGET LINDEX LLEN LRANGE ZSCORE ZRANGE ZCARD ZRANK ZCOUNT SISMEMBER SCARD SMEMBERS")
+	writing = words("SET SETNX SETEX PSETEX GETSET GETDEL INCR INCRBY DECR DECRBY APPEND PEXPIRE EXPIRE PEXPIREAT EXPIREAT PERSIST HSET HSETNX HMSET HDEL HINCRBY RPUSH LPUSH RPOP LPOP LREM LSET LTRIM LINSERT ZADD ZREM ZINCRBY SADD SREM")
+)
+
+func words(s string) map[string]bool {
+	m := map[string]bool{}
+	for _, w := range strings.Fields(s) {
+		m[w] = true
+	}
+	return m
+}
+
+// touchCommand notes what a command touches at the server.
+func (s *server) touchCommand(cmd string, args []string) {
+	w := s.w
+	if w.orders == nil {
+		return
+	}
+	all := func(kind string, names []string, write bool) {
+		for _, name := range names {
+			w.touch(kind+name, write)
+		}
+	}
+	switch {
+	case len(args) > 0 && reading[cmd]:
+		all("key ", args[:1], false)
+	case len(args) > 0 && writing[cmd]:
+		all("key ", args[:1], true)
+	case cmd == "EXISTS":
+		all("key ", args, false)
+	case cmd == "DEL" || cmd == "UNLINK":
+		all("key ", args, true)
+	case cmd == "EVALSHA":
+		w.touch(objScripts, false)
+	case cmd == "EVAL" && len(args) > 0:
+		w.touch(objScripts, s.newScript(args[0]))
+	case cmd == "SCRIPT" && len(args) == 2 && strings.EqualFold(args[0], "LOAD"):
+		w.touch(objScripts, s.newScript(args[1]))
+	case cmd == "PUBLISH" && len(args) > 0 || cmd == "SPUBLISH" && len(args) > 0:
+		w.touch(objChannels, false)
+		all("channel ", args[:1], true)
+	case len(args) > 0 && slices.Contains([]string{"SUBSCRIBE", "SSUBSCRIBE", "UNSUBSCRIBE", "SUNSUBSCRIBE"}, cmd):
+		// Who listens is a set, which only a PUBLISH asks for.
+		w.touch(objChannels, false)
+		all("channel ", args, false)
+	case cmd == "PING" || cmd == "ECHO":
+	case cmd == "WAIT":
+		// Which of two that wait was first makes no difference.
+		w.touch(objAck(s.executing.conn.seen), false)
+	case cmd == "INFO": // see there
+	default:
+		w.touch(objServer, true)
+	}
+}
+
+// newScript: a script may not be in the cache, where it is from the start.
+func (s *server) newScript(text string) bool {
+	return s.flushed || !slices.Contains(s.w.cfg.Scripts, text)
+}
+
+func (o *Orders) String() string {
+	if o == nil {
+		return "latencies"
+	}
+	s := "orders"
+	if o.Lose {
+		s += ", one message lost"
+	}
+	for _, d := range o.Late {
+		s += fmt.Sprintf(", or late by %v", d)
+	}
+	return s
+}
