@@ -352,6 +352,9 @@ type Tally struct {
 	Odd     []Run // undecided or nondeterministic
 	Groups  []Found
 	Curve   []Point
+	// Of PCT: how many runs had no more decisions than expected, the most actors
+	// of these, and the most decisions that were expected of one.
+	Within, Actors, Estimate int
 }
 
 // Found is a group, told once.
@@ -385,6 +388,10 @@ func Sum(p Plan, runs []Run) Tally {
 			o.Died = append(o.Died, r)
 		} else {
 			o.Words[string(r.Word)]++
+		}
+		if r.Decisions > 0 && r.Decisions <= r.Estimate {
+			o.Within++
+			o.Actors, o.Estimate = max(o.Actors, r.Actors), max(o.Estimate, r.Estimate)
 		}
 		if r.Word == "undecided" || r.Word == "nondeterministic" {
 			o.Odd = append(o.Odd, r)

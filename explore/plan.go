@@ -55,10 +55,14 @@ func (p Plan) seedOf(index int) uint64 {
 	return sim.NewSeeded(p.Seed).Choose(fmt.Sprintf("explore/run/%d", index), 1<<48)
 }
 
+// firstEstimate is how many decisions the first run of a family is taken to
+// have by PCT; the ones after it are taken to have as many as the longest before.
+const firstEstimate = 200
+
 // chooser draws the schedule of a run.
-func (p Plan) chooser(seed uint64) sim.Chooser {
+func (p Plan) chooser(seed uint64, estimate int) sim.Chooser {
 	if p.Strategy == StrategyPCT {
-		return NewPCT(seed, p.Depth, pctDecisions)
+		return NewPCT(seed, p.Depth, estimate)
 	}
 	return sim.NewSeeded(seed)
 }
@@ -79,6 +83,10 @@ type Run struct {
 	// Text is the scenario, where it may be needed again: for variations of a run
 	// with new states, and for failures that may stand for their group.
 	Text string `json:"scenario,omitempty"`
+	// Estimate, Actors and Decisions are those of PCT.
+	Estimate  int `json:"estimate,omitempty"`
+	Actors    int `json:"actors,omitempty"`
+	Decisions int `json:"decisions,omitempty"`
 	// Died: the process that played it ended with it. Why says how.
 	Died bool `json:"died,omitempty"`
 }
@@ -96,11 +104,20 @@ type Task struct {
 	Index int    `json:"run"`
 	From  int    `json:"from"`
 	Base  string `json:"base,omitempty"` // the scenario of From
+	// Estimate is how many decisions PCT is to expect.
+	Estimate int `json:"estimate,omitempty"`
 }
 
 // next says what the next run of a family is, given those before it: one drawn
 // anew, or a variation of one that went through new states.
 func (p Plan) next(index int, before []Run) Task {
+	t := Task{Index: index, From: -1}
+	if p.Strategy == StrategyPCT {
+		t.Estimate = firstEstimate
+		for _, r := range before {
+			t.Estimate = max(t.Estimate, r.Decisions)
+		}
+	}
 	var kept []Run
 	for _, r := range before {
 		if len(r.States) > 0 && r.Text != "" {
@@ -109,29 +126,34 @@ func (p Plan) next(index int, before []Run) Task {
 	}
 	c := sim.NewSeeded(p.seedOf(index))
 	if len(kept) == 0 || c.Choose("explore/vary", 2) == 0 {
-		return Task{Index: index, From: -1}
+		return t
 	}
 	base := kept[c.Choose("explore/base", uint64(len(kept)))]
-	return Task{Index: index, From: base.Index, Base: base.Text}
+	t.From, t.Base = base.Index, base.Text
+	return t
 }
 
 // play plays a run and judges it; States are all that it went through, and
 // Text is the scenario.
 func (p Plan) play(h *sim.Host, l *scenarios.Lock, t Task) (Run, error) {
-	r := Run{Index: t.Index, Seed: p.seedOf(t.Index), From: t.From}
+	r := Run{Index: t.Index, Seed: p.seedOf(t.Index), From: t.From, Estimate: t.Estimate}
 	if t.From < 0 {
 		r.Text = Draw(sim.NewSeeded(r.Seed), l, p.Profile, p.Faults)
 	} else {
 		r.Text = Vary(sim.NewSeeded(r.Seed), t.Base, l, p.Profile, p.Faults)
 	}
-	v, err := p.judge(h, l, r)
+	chooser := p.chooser(r.Seed, r.Estimate)
+	v, err := p.judge(h, l, r, chooser)
 	if err != nil {
 		return r, err
+	}
+	if pct, ok := chooser.(*PCT); ok {
+		r.Actors, r.Decisions = pct.Actors(), pct.Decisions()
 	}
 	r.Word, r.Why, r.Steps, r.SimNs = v.Word, v.Why, int64(v.Played.Steps), v.Played.SimNs
 	r.States = States(v.Played.Record)
 	if t.Index%repeatEvery == 0 && r.Word != scenarios.VerdictNondeterministic {
-		if again := scenarios.Play(h, v.Scenario, l, p.chooser(r.Seed)).Record.Digest(); again != v.Digest {
+		if again := scenarios.Play(h, v.Scenario, l, p.chooser(r.Seed, r.Estimate)).Record.Digest(); again != v.Digest {
 			r.Word = scenarios.VerdictNondeterministic
 			r.Why = fmt.Sprintf("played twice, it gave different records: %.12s and %.12s", v.Digest, again)
 		}
@@ -154,12 +176,12 @@ func (p Plan) play(h *sim.Host, l *scenarios.Lock, t Task) (Run, error) {
 }
 
 // judge plays the scenario of a run and judges it.
-func (p Plan) judge(h *sim.Host, l *scenarios.Lock, r Run) (scenarios.Verdict, error) {
+func (p Plan) judge(h *sim.Host, l *scenarios.Lock, r Run, chooser sim.Chooser) (scenarios.Verdict, error) {
 	sc, err := scenarios.Parse(fmt.Sprintf("run-%d.yaml", r.Index), []byte(r.Text), scenarios.Canonical)
 	if err != nil {
 		return scenarios.Verdict{}, fmt.Errorf("run %d (seed %d) drew a scenario that does not load: %w\n%s", r.Index, r.Seed, err, r.Text)
 	}
-	return scenarios.Judge(h, sc, l, r.Seed, scenarios.Play(h, sc, l, p.chooser(r.Seed))), nil
+	return scenarios.Judge(h, sc, l, r.Seed, scenarios.Play(h, sc, l, chooser)), nil
 }
 
 // family is what is known of a family while it is played.

@@ -62,7 +62,7 @@ func (p here) Play(t Task) (Run, error) {
 }
 
 func (p here) Shrink(t ShrinkTask) (Shrunk, error) {
-	v, err := p.plan.judge(p.host, p.lock, t.Run)
+	v, err := p.plan.judge(p.host, p.lock, t.Run, p.plan.chooser(t.Run.Seed, t.Run.Estimate))
 	if err != nil {
 		return Shrunk{}, &BadRunError{err.Error()}
 	}

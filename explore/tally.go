@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -100,13 +101,27 @@ func (o Tally) Total() string {
 	}
 	s += "; " + o.paid()
 	if o.Plan.Strategy == StrategyPCT {
-		s += "; " + o.Plan.bound(o.Runs)
+		s += "; " + o.bound()
 	}
 	if o.Spent {
 		s += "; the budget of steps ended it"
 	}
 	if o.Missing > 0 {
 		s += fmt.Sprintf("; incomplete: %d of %d runs were not played", o.Missing, o.Plan.Runs)
+	}
+	return s
+}
+
+// bound says what PCT promises of the runs that kept to their estimates.
+func (o Tally) bound() string {
+	if o.Within == 0 {
+		return "no run kept to the decisions that PCT expected, so there is no bound"
+	}
+	one := PCTBound(o.Actors, o.Estimate, o.Plan.Depth)
+	s := fmt.Sprintf("pct of depth %d with at most %d actors and %d decisions: what takes %d orderings of messages is met with probability %.2g or more by a run in which it can be, and %.2g or more if it can be in all %d",
+		o.Plan.Depth, o.Actors, o.Estimate, o.Plan.Depth-1, one, -math.Expm1(float64(o.Within)*math.Log1p(-one)), o.Within)
+	if more := o.Runs - len(o.Died) - o.Within; more > 0 {
+		s += fmt.Sprintf(" (%d more runs had latencies that are exact, or more decisions than expected, and no bound)", more)
 	}
 	return s
 }

@@ -270,8 +270,8 @@ type taskWatchdog struct {
 	client  *Client
 	mu      sync.Mutex
 	entries map[string]*renewalEntry
-	order   []string // lock names in the order in which their entries were made
-	running bool     // there are entries
+	order   []string            // lock names in the order in which their entries were made
+	running bool                // there are entries
 	timers  map[int]*time.Timer // by number
 	armed   int                 // timers until now
 	stopped bool
