@@ -355,6 +355,8 @@ type Tally struct {
 	// Of PCT: how many runs had no more decisions than expected, the most actors
 	// of these, and the most decisions that were expected of one.
 	Within, Actors, Estimate int
+	// Coverage is there for the exhaustive strategy, whose runs are schedules.
+	Coverage *Coverage
 }
 
 // Found is a group, told once.

@@ -92,8 +92,10 @@ type Search struct {
 type Coverage struct {
 	// Schedules were played to their end and judged. They differ pairwise.
 	Schedules int
-	// Disturbed are those of them in which a message was lost or late.
+	// Disturbed are those of them in which a message was lost or late; How is the
+	// word for it.
 	Disturbed int
+	How       string
 	// Pruned were left on the way: all that could come next had been played
 	// elsewhere in an order that makes no difference.
 	Pruned int
@@ -118,16 +120,16 @@ func (c Coverage) String() string {
 		s = "covered all " + s
 	}
 	if c.Disturbed > 0 {
-		s += fmt.Sprintf(", %d of them with a message lost or late", c.Disturbed)
+		s += fmt.Sprintf(" (%d of them with one message %s)", c.Disturbed, c.How)
 	}
 	if c.Cut > 0 {
-		s += fmt.Sprintf("; %d more were too long", c.Cut)
+		s += fmt.Sprintf(" and %d more that were too long", c.Cut)
 	}
 	if c.Open > 0 {
-		s += fmt.Sprintf("; %d choices are open", c.Open)
+		s += fmt.Sprintf(", not all: %d choices are open", c.Open)
 	}
 	if c.Diverged != "" {
-		s += "; " + c.Diverged
+		s += ", not all: " + c.Diverged
 	}
 	return s
 }
@@ -152,6 +154,16 @@ func (s *Search) Orders() *sim.Orders {
 	return &sim.Orders{Lose: s.LoseOne, Late: s.Late, NearReplicas: s.NearReplicas}
 }
 
+func (s *Search) how() string {
+	switch {
+	case len(s.Late) == 0:
+		return "lost"
+	case !s.LoseOne:
+		return "late"
+	}
+	return "lost or late"
+}
+
 // Run plays all schedules and gives each to each, numbered from 1, until it
 // returns false.
 func (s *Search) Run(h *sim.Host, each func(n int, v scenarios.Verdict) bool) Coverage {
@@ -159,7 +171,7 @@ func (s *Search) Run(h *sim.Host, each func(n int, v scenarios.Verdict) bool) Co
 	if t.maxSteps == 0 {
 		t.maxSteps = 5000
 	}
-	var cov Coverage
+	cov := Coverage{How: s.how()}
 	for runs := 1; ; runs++ {
 		t.begin()
 		p := scenarios.PlayIn(h, s.Scenario, s.Lock, t, s.Orders())

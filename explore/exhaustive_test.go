@@ -1,6 +1,7 @@
 package explore
 
 import (
+	"bytes"
 	"fmt"
 	"maps"
 	"slices"
@@ -92,5 +93,41 @@ func TestReductionLosesNoOutcome(t *testing.T) {
 				t.Errorf("%d schedules of %d: nothing was reduced", reduced.Schedules, plain.Schedules)
 			}
 		})
+	}
+}
+
+// A schedule of orders can be recorded and played again, and says what it is.
+func TestOrdersAreRecorded(t *testing.T) {
+	h := sim.NewHost(t)
+	l := lockNamed(t, "redisson@3.21.3")
+	s := Search{Scenario: parsed(t, SmallCase(l)), Lock: l, LoseOne: true, MaxRuns: 40}
+	failed := 0
+	s.Run(h, func(n int, v scenarios.Verdict) bool {
+		v.Played.Strategy = StrategyExhaustive
+		var b bytes.Buffer
+		if err := v.Recording().Write(&b, nil); err != nil {
+			t.Fatal(err)
+		}
+		r, sc, lock, err := scenarios.ReadRecording("r.lockstep", b.Bytes())
+		if err != nil {
+			t.Fatal(err)
+		}
+		again, diverged := scenarios.Replay(h, r, sc, lock)
+		if diverged != "" || again.Digest != v.Digest || again.Recording().Strategy != StrategyExhaustive {
+			t.Errorf("schedule %d: digest %.12s, and again %.12s (%s), strategy %s", n, v.Digest, again.Digest, diverged, again.Recording().Strategy)
+		}
+		if len(v.Findings) == 0 || failed > 0 {
+			return true
+		}
+		failed++
+		// What is lost in it becomes a rule, so that a file can say it.
+		small, _ := Shrink(h, Failure{Verdict: v, Finding: v.Findings[0]}, 300)
+		if !small.Seeded || len(small.Verdict.Scenario.Faults) != 1 {
+			t.Errorf("made small it is no file with one fault:\n%s", small.Verdict.Scenario.Text)
+		}
+		return true
+	})
+	if failed == 0 {
+		t.Error("none failed: nothing was shrunk")
 	}
 }

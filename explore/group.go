@@ -97,9 +97,38 @@ func needCuts(root *yaml.Node) []cut {
 // kindsMet names what the world did to a run up to a finding, without names and
 // times.
 func kindsMet(v scenarios.Verdict, f linearizability.Finding) []string {
-	return worldKinds(v.Scenario, func(rule int, rf sim.Fault) []string {
+	kinds := worldKinds(v.Scenario, func(rule int, rf sim.Fault) []string {
 		return hitKinds(v.Played.Record, rule, rf.Do, until(f))
 	})
+	if hit := fateOf(v); hit != nil {
+		kinds = append(kinds, hitKinds(v.Played.Record, hit.Fault, fateDo(hit), until(f))...)
+		slices.Sort(kinds)
+	}
+	return slices.Compact(kinds)
+}
+
+// fateOf is what the chooser did to a message of a run in a world of orders, nil
+// for nothing.
+func fateOf(v scenarios.Verdict) *model.Event {
+	if v.Played.Orders == nil || v.Played.Record == nil {
+		return nil
+	}
+	events := v.Played.Record.Events
+	i := slices.IndexFunc(events, func(e model.Event) bool {
+		return e.Kind == model.KindHit && e.Fault == sim.FateFault(len(v.Scenario.Faults))
+	})
+	if i < 0 {
+		return nil
+	}
+	return &events[i]
+}
+
+// fateDo is what a rule does that does the same.
+func fateDo(hit *model.Event) string {
+	if hit.Text == "lost" {
+		return "drop"
+	}
+	return "delay"
 }
 
 // statedKinds names what a scenario says that the world does: what its rules

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"slices"
 
-	"lockstep/linearizability"
 	"lockstep/scenarios"
 	"lockstep/sim"
 )
@@ -18,19 +17,23 @@ type Plan struct {
 	Lock     string  `json:"lock"`
 	Faults   []Class `json:"faults"`
 	Profile  Profile `json:"profile"`
-	Strategy string  `json:"strategy"` // StrategyRandom or StrategyPCT
+	Strategy string  `json:"strategy"`
 	Depth    int     `json:"depth,omitempty"`
 	Seed     uint64  `json:"seed"`
 	Runs     int     `json:"runs"`
 	// Steps ends the campaign with the run that brings the sum of all runs' steps
 	// to it; 0: no such budget.
 	Steps int64 `json:"steps,omitempty"`
+	// Case is the scenario of StrategyExhaustive, "" for SmallCase.
+	Case string `json:"case,omitempty"`
 }
 
-// The strategies of a campaign.
+// The strategies. The exhaustive one plays all schedules of one small scenario
+// in place of runs that are drawn: see Cover.
 const (
-	StrategyRandom = "random"
-	StrategyPCT    = "pct"
+	StrategyRandom     = "random"
+	StrategyPCT        = "pct"
+	StrategyExhaustive = "exhaustive"
 )
 
 // familyRuns is how many runs make a family: they are played in order, and
@@ -158,19 +161,9 @@ func (p Plan) play(h *sim.Host, l *scenarios.Lock, t Task) (Run, error) {
 			r.Why = fmt.Sprintf("played twice, it gave different records: %.12s and %.12s", v.Digest, again)
 		}
 	}
-	seen := map[string]bool{}
-	for _, f := range v.Findings {
-		if f.Verdict == linearizability.Undecided || seen[f.Judge+string(f.Class)] {
-			continue
-		}
-		seen[f.Judge+string(f.Class)] = true
-		failure := Failure{Verdict: v, Finding: f, Seeded: p.Strategy == StrategyRandom}
-		g, _ := Needs(h, failure)
-		failed := Failed{Group: g, Why: f.Why, Size: Size(v)}
-		if f.Class == linearizability.ClassBug {
-			failed.Defect = DefectOf(h, v, f)
-		}
-		r.Failures = append(r.Failures, failed)
+	for _, f := range broken(v) {
+		g, _ := Needs(h, Failure{Verdict: v, Finding: f, Seeded: p.Strategy == StrategyRandom})
+		r.Failures = append(r.Failures, failedOf(h, v, f, g))
 	}
 	return r, nil
 }
@@ -181,7 +174,9 @@ func (p Plan) judge(h *sim.Host, l *scenarios.Lock, r Run, chooser sim.Chooser) 
 	if err != nil {
 		return scenarios.Verdict{}, fmt.Errorf("run %d (seed %d) drew a scenario that does not load: %w\n%s", r.Index, r.Seed, err, r.Text)
 	}
-	return scenarios.Judge(h, sc, l, r.Seed, scenarios.Play(h, sc, l, chooser)), nil
+	played := scenarios.Play(h, sc, l, chooser)
+	played.Strategy = p.Strategy
+	return scenarios.Judge(h, sc, l, r.Seed, played), nil
 }
 
 // family is what is known of a family while it is played.

@@ -70,27 +70,8 @@ func (p here) Shrink(t ShrinkTask) (Shrunk, error) {
 	if i < 0 {
 		return Shrunk{}, &BadRunError{fmt.Sprintf("run %d (seed %d) broke %s when it was first played, and does not now", t.Run.Index, t.Run.Seed, t.Failed.Judge)}
 	}
-	small, runs := Shrink(p.host, Failure{Verdict: v, Finding: v.Findings[i], Seeded: p.plan.Strategy == StrategyRandom}, t.Budget)
-	group, more := Needs(p.host, small)
-	runs += more
-	s := Shrunk{Run: t.Run.Index, Group: group, Size: Size(small.Verdict), Runs: runs, Why: small.Finding.Why, Seed: small.Verdict.Seed}
-	if small.Seeded {
-		s.Scenario = small.Verdict.Scenario.Text
-	}
-	if group.Class == linearizability.ClassBug {
-		s.Defect = DefectOf(p.host, small.Verdict, small.Finding)
-	}
-	var b bytes.Buffer
-	comment := []string{
-		fmt.Sprintf("Lockstep recording: lock %s, made of run %d of %s: %s", p.plan.Lock, t.Run.Index, p.plan, small.Verdict.Word),
-		small.Finding.Judge + ": " + small.Finding.Why,
-		"replay: go run ./cmd/simrun replay THIS_FILE",
-	}
-	if err := small.Verdict.Recording().Write(&b, comment); err != nil {
-		return s, err
-	}
-	s.Recording = b.String()
-	return s, nil
+	f := Failure{Verdict: v, Finding: v.Findings[i], Seeded: p.plan.Strategy == StrategyRandom}
+	return shrunk(p.host, p.plan, t.Run.Index, f, t.Budget)
 }
 
 func indexOf(findings []linearizability.Finding, f Failed) int {
@@ -113,6 +94,13 @@ func (p Plan) String() string {
 			}
 			s += string(c)
 		}
+	}
+	if p.Strategy == StrategyExhaustive {
+		s += " --strategy exhaustive"
+		if p.Case != "" {
+			s += " --scenario " + p.Case
+		}
+		return s
 	}
 	s += fmt.Sprintf(" --profile %s --runs %d --seed %d", p.Profile, p.Runs, p.Seed)
 	if p.Strategy == StrategyPCT {

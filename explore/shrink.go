@@ -306,9 +306,16 @@ func (s *shrinker) play(c *candidate, sc *scenarios.Scenario) bool {
 	case c.decisions != nil:
 		chooser = sim.NewLenientReplayer(c.decisions)
 	}
-	c.verdict = scenarios.Judge(s.host, sc, lock, c.seed, scenarios.Play(s.host, sc, lock, chooser))
+	var orders *sim.Orders
+	strategy := ""
+	if c.decisions != nil { // as they were drawn; a seed draws latencies
+		orders, strategy = s.from.Verdict.Played.Orders, s.from.Verdict.Played.Strategy
+	}
+	p := scenarios.PlayIn(s.host, sc, lock, chooser, orders)
+	p.Strategy = strategy
+	c.verdict = scenarios.Judge(s.host, sc, lock, c.seed, p)
 	if c.decisions != nil {
-		c.decisions = c.verdict.Played.Decisions
+		c.decisions = p.Decisions
 	}
 	if s.word != "" && c.verdict.Word != s.word {
 		return false
@@ -604,9 +611,28 @@ var exact = []string{"1ms", "2ms", "5ms", "10ms", "50ms"}
 
 // sayable looks for a seed that shows what decisions of another kind showed.
 func (s *shrinker) sayable() {
+	if s.best.decisions == nil {
+		return
+	}
+	said := s.best.tree
+	if hit := fateOf(s.best.verdict); hit != nil {
+		rule := fateRule(s.best.verdict.Played.Record, hit)
+		if rule == nil {
+			return
+		}
+		said = clone(said)
+		if faults := get(said, "faults"); faults != nil {
+			faults.Content = append(faults.Content, rule)
+		} else {
+			set(said, "faults", &yaml.Node{Kind: yaml.SequenceNode, Content: []*yaml.Node{rule}})
+		}
+		if sc, err := load("", write(said)); err == nil { // it is a fault that it had
+			s.kinds = append(s.kinds, statedKinds(sc)...)
+		}
+	}
 	for _, latency := range append([]string{""}, exact[0]) {
 		for seed := uint64(1); seed <= s.seeds && s.best.decisions != nil; seed++ {
-			tree := clone(s.best.tree)
+			tree := clone(said)
 			if latency != "" {
 				set(tree, "network", mapping("latency", scalar(latency)))
 			}
@@ -616,6 +642,39 @@ func (s *shrinker) sayable() {
 	if s.best.decisions == nil {
 		s.exactly()
 	}
+}
+
+// fateRule is the rule of a scenario that loses the message that the chooser
+// lost; nil where none can say it.
+func fateRule(r *model.Record, hit *model.Event) *yaml.Node {
+	if fateDo(hit) != "drop" || hit.Dir == "push" {
+		return nil
+	}
+	same := func(a, b *model.Event) bool {
+		return a.Process == b.Process && a.Script == b.Script && a.Command == b.Command
+	}
+	i := slices.IndexFunc(r.Events, func(e model.Event) bool { return e.Kind == model.KindSend && e.Msg == hit.Msg })
+	if i < 0 {
+		return nil
+	}
+	sent := &r.Events[i]
+	nth := 1
+	for j := range r.Events[:i] {
+		if e := &r.Events[j]; e.Kind == model.KindSend && same(e, sent) {
+			nth++
+		}
+	}
+	when := mapping("process", scalar(sent.Process))
+	if sent.Script != "" {
+		set(when, "script", scalar(sent.Script))
+	} else {
+		set(when, "command", scalar(sent.Command))
+	}
+	set(when, "direction", scalar(hit.Dir))
+	set(when, "nth", scalar(fmt.Sprint(nth)))
+	rule := mapping("when", when)
+	set(rule, "do", scalar("drop"))
+	return rule
 }
 
 // exactly takes the chance out of latencies.

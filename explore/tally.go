@@ -87,11 +87,14 @@ func (o Tally) Total() string {
 		}
 	}
 	s := fmt.Sprintf("%d runs of %s, %d steps", o.Runs, o.Plan.Lock, o.Steps)
+	if o.Coverage != nil {
+		s = fmt.Sprintf("%s: %s, %d steps", o.Plan.Lock, o.Coverage, o.Steps)
+	}
 	switch {
 	case bugs+known+limits == 0:
-		s += ": every promise held in all of them"
+		s += "; every promise held in all of them"
 	default:
-		s += fmt.Sprintf(": %d kinds of bugs that have no name yet, %d of known defects, %d limits", bugs, known, limits)
+		s += fmt.Sprintf("; %d kinds of bugs that have no name yet, %d of known defects, %d limits", bugs, known, limits)
 	}
 	if n := len(o.Odd); n > 0 {
 		s += fmt.Sprintf("; %d undecided or not the same again (first seed %d: %s)", n, o.Odd[0].Seed, o.Odd[0].Why)
@@ -99,7 +102,9 @@ func (o Tally) Total() string {
 	if n := len(o.Died); n > 0 {
 		s += fmt.Sprintf("; %d runs took their process with them (first seed %d: %s)", n, o.Died[0].Seed, o.Died[0].Why)
 	}
-	s += "; " + o.paid()
+	if o.Coverage == nil {
+		s += "; " + o.paid()
+	}
 	if o.Plan.Strategy == StrategyPCT {
 		s += "; " + o.bound()
 	}

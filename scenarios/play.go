@@ -19,6 +19,8 @@ import (
 type Played struct {
 	sim.Result
 	Decisions sim.Decisions
+	// Strategy is how the decisions came about; "" is random.
+	Strategy string
 	// Orders is the mode of the world, nil for one with latencies.
 	Orders *sim.Orders
 }

@@ -2,6 +2,7 @@ package scenarios
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -13,6 +14,9 @@ import (
 
 // recordingFormat is the version of the file format.
 const recordingFormat = 1
+
+// strategyRandom is the strategy of decisions that a seed draws.
+const strategyRandom = "random"
 
 // Recording is a run that can be played again: lines that begin with # for
 // people, then one JSON object.
@@ -49,7 +53,7 @@ func (e *WrongWorldError) Error() string {
 // Recording makes the recording of a verdict.
 func (v Verdict) Recording() *Recording {
 	return &Recording{
-		Format: recordingFormat, World: sim.Version, Lock: v.Lock.Name, Strategy: "random", Seed: v.Seed, Verdict: v.Word,
+		Format: recordingFormat, World: sim.Version, Lock: v.Lock.Name, Strategy: cmp.Or(v.Played.Strategy, strategyRandom), Seed: v.Seed, Verdict: v.Word,
 		Digest: v.Digest, File: v.Scenario.File, Scenario: v.Scenario.Text, Decisions: v.Played.Decisions,
 		Orders: v.Played.Orders,
 	}
@@ -136,6 +140,7 @@ func position(text []byte, offset int) (line, column int) {
 func Replay(h *sim.Host, r *Recording, sc *Scenario, l *Lock) (v Verdict, diverged string) {
 	replayer := sim.NewReplayer(r.Decisions)
 	p := PlayIn(h, sc, l, replayer, r.Orders)
+	p.Strategy = r.Strategy
 	return Judge(h, sc, l, r.Seed, p), replayer.Diverged()
 }
 

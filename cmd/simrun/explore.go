@@ -30,7 +30,8 @@ func (a *app) explore(args []string) (int, error) {
 	p := explore.Plan{World: sim.Version}
 	c := &explore.Campaign{Of: 1}
 	var faults []string
-	var profile, shard string
+	var profile, shard, small string
+	var given *pflag.FlagSet
 	var limit time.Duration
 	asJSON := false
 	rest, err := flags("explore", args, func(f *pflag.FlagSet) {
@@ -46,10 +47,18 @@ func (a *app) explore(args []string) (int, error) {
 		f.StringVar(&shard, "shard", "", "")
 		f.StringVar(&c.Dir, "out", "", "")
 		f.DurationVar(&limit, "time", 0, "")
+		f.StringVar(&small, "scenario", "", "")
 		f.BoolVar(&asJSON, "json", false, "")
+		given = f
 	})
 	if err != nil {
 		return 0, err
+	}
+	if p.Strategy == explore.StrategyExhaustive {
+		return a.cover(p, given, rest, faults, small, c.Dir, limit, asJSON)
+	}
+	if small != "" {
+		return 0, usagef("explore: --scenario belongs to --strategy exhaustive; the others draw theirs")
 	}
 	if err := planned(&p, c, rest, faults, profile, shard); err != nil {
 		return 0, usageError{fmt.Errorf("explore: %w", err)}
@@ -98,6 +107,72 @@ func (a *app) explore(args []string) (int, error) {
 		c.Dir = ""
 	}
 	return a.conclude(p, runs, c.Dir, asJSON)
+}
+
+// cover plays all schedules of one small scenario.
+func (a *app) cover(p explore.Plan, given *pflag.FlagSet, rest, faults []string, file, dir string, limit time.Duration, asJSON bool) (int, error) {
+	s, err := covered(&p, given, rest, faults, file)
+	if err == nil {
+		err = folder(dir)
+	}
+	if err != nil {
+		return 0, usageError{fmt.Errorf("explore: %w", err)}
+	}
+	stop, cancel := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer cancel()
+	if limit > 0 {
+		stop, cancel = context.WithTimeout(stop, limit)
+		defer cancel()
+	}
+	told := a.tellProgress()
+	o, small, err := explore.Cover(a.host, stop, p, s, shrinkBudget, told.show)
+	told.clear()
+	if err != nil {
+		return 0, err
+	}
+	return a.result(o, small, dir, asJSON)
+}
+
+// covered checks what is to be covered before anything is run.
+func covered(p *explore.Plan, given *pflag.FlagSet, rest, faults []string, file string) (*explore.Search, error) {
+	if len(rest) > 0 {
+		return nil, fmt.Errorf("%q is no option; explore takes options only", rest[0])
+	}
+	for _, name := range []string{"profile", "steps", "seed", "depth", "jobs", "shard"} {
+		if given.Changed(name) {
+			return nil, fmt.Errorf("--%s does not belong to --strategy exhaustive, which plays all schedules of one scenario in one process", name)
+		}
+	}
+	if p.Lock == "" {
+		return nil, errors.New("--lock is missing; simrun list names the locks")
+	}
+	l, err := scenarios.FindLock(p.Lock)
+	if err != nil {
+		return nil, err
+	}
+	p.Lock = l.Name
+	if p.Faults, err = explore.ParseClasses(faults); err != nil {
+		return nil, err
+	}
+	s := &explore.Search{Lock: l, NearReplicas: true}
+	switch {
+	case len(p.Faults) == 1 && p.Faults[0] == explore.ClassNetwork:
+		s.LoseOne = true
+	case len(p.Faults) > 0:
+		return nil, errors.New("--strategy exhaustive takes --faults network, one lost message; other faults come at their time: write them into a scenario and name it with --scenario")
+	}
+	if given.Changed("runs") {
+		if p.Runs < 1 {
+			return nil, fmt.Errorf("--runs %d: at least 1", p.Runs)
+		}
+		s.MaxRuns = p.Runs
+	}
+	if p.Case = file; file == "" {
+		s.Scenario, err = scenarios.Parse("small.yaml", []byte(explore.SmallCase(l)), scenarios.Canonical)
+	} else {
+		s.Scenario, err = scenarios.Find(file)
+	}
+	return s, err
 }
 
 // planned checks what was asked for before anything is run.
@@ -218,6 +293,11 @@ func (a *app) conclude(p explore.Plan, runs []explore.Run, dir string, asJSON bo
 	if err != nil {
 		return 0, err
 	}
+	return a.result(o, small, dir, asJSON)
+}
+
+// result tells what came out, and keeps it in dir unless that is "".
+func (a *app) result(o explore.Tally, small []explore.Shrunk, dir string, asJSON bool) (int, error) {
 	o, small = o.Fold(small)
 	if dir != "" {
 		if err := explore.WriteTally(dir, o, small); err != nil {
@@ -240,7 +320,7 @@ func tallyCode(o explore.Tally) int {
 		return exitDefect
 	case slices.ContainsFunc(o.Groups, func(g explore.Found) bool { return g.Class == "bug" }):
 		return exitUnexpected
-	case o.Missing > 0 || len(o.Odd) > 0:
+	case o.Missing > 0 || len(o.Odd) > 0 || o.Coverage != nil && !o.Coverage.Complete:
 		return exitUndecided
 	}
 	return exitOK
@@ -323,7 +403,11 @@ func (t *exploreProgress) show(p explore.Progress) {
 		t.from = p.Runs - 1
 	}
 	rate := float64(p.Runs-t.from) / time.Since(t.begun).Seconds()
-	line := fmt.Sprintf("%d of %d runs, %.0f a second, %d states, %d groups, %d steps", p.Runs, p.Of, rate, p.States, p.Groups, p.Steps)
+	of := fmt.Sprintf("%d of %d runs", p.Runs, p.Of)
+	if p.Of == 0 {
+		of = fmt.Sprintf("%d schedules", p.Runs)
+	}
+	line := fmt.Sprintf("%s, %.0f a second, %d states, %d groups, %d steps", of, rate, p.States, p.Groups, p.Steps)
 	if p.Died > 0 {
 		line += fmt.Sprintf(", %d died", p.Died)
 	}

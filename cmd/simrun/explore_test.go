@@ -29,6 +29,13 @@ func TestExploreRefusesBadInput(t *testing.T) {
 		{"--lock setnx-del --faults pauze", "known are network, crash, pause"},
 		{"--lock setnx-del --profile wild", "write simple or full"},
 		{"--lock setnx-del --strategy luck", "write random, pct or exhaustive"},
+		{"--lock setnx-del --strategy exhaustive --jobs 2", "--jobs does not belong to --strategy exhaustive"},
+		{"--lock setnx-del --strategy exhaustive --faults pause", "write them into a scenario"},
+		{"--lock setnx-del --strategy exhaustive --scenario nowhere", "nowhere"},
+		{"--lock setnx-del --strategy exhaustive --runs 0", "--runs 0: at least 1"},
+		{"--strategy exhaustive", "--lock is missing"},
+		{"--lock setnx-del --strategy exhaustive --out " + file, "file"},
+		{"--lock setnx-del --scenario misdelete", "--scenario belongs to --strategy exhaustive"},
 		{"--lock setnx-del --depth 2", "--depth belongs to --strategy pct"},
 		{"--lock setnx-del --runs 0", "--runs 0: at least 1"},
 		{"--lock setnx-del --steps -1", "--steps -1"},
@@ -156,5 +163,66 @@ func TestAKilledProcessTakesOneRunWithIt(t *testing.T) {
 	}
 	if tallyCode(o) != exitDefect {
 		t.Errorf("exit %d", tallyCode(o))
+	}
+}
+
+// All schedules of two clients are covered, or what is missing is said; one that
+// fails is a scenario of its own in the end.
+func TestExploreCoversASmallCase(t *testing.T) {
+	small := []string{"explore", "--lock", "setnx-del", "--faults", "network", "--strategy", "exhaustive"}
+	code, out, stderr := call(t, small...)
+	if code != exitOK || !strings.HasPrefix(out, "setnx-del: covered all ") || !strings.Contains(out, "of them with one message lost)") {
+		t.Errorf("exit %d\n%s%s", code, out, stderr)
+	}
+	code, out, _ = call(t, append(slices.Clone(small), "--runs", "5")...)
+	if code != exitUndecided || !strings.Contains(out, "5 schedules") || !strings.Contains(out, "not all") {
+		t.Errorf("of a few: exit %d\n%s", code, out)
+	}
+	dir := t.TempDir()
+	code, out, stderr = call(t, "explore", "--lock", "redisson@3.21.3", "--faults", "network", "--strategy", "exhaustive", "--runs", "60", "--out", dir, "--json")
+	if code != exitUnexpected {
+		t.Fatalf("exit %d\n%s%s", code, out, stderr)
+	}
+	var g foundGroup
+	if err := json.Unmarshal([]byte(out[:strings.Index(out, "\n")]), &g); err != nil {
+		t.Fatal(err)
+	}
+	if g.Scenario == "" {
+		t.Fatalf("no scenario says it: %s", out)
+	}
+	if code, out, stderr := call(t, "run", filepath.Join(dir, g.Scenario)); code != exitOK {
+		t.Errorf("run: exit %d\n%s%s", code, out, stderr)
+	}
+	if code, out, stderr := call(t, "replay", filepath.Join(dir, g.Recording)); code != exitOK {
+		t.Errorf("replay: exit %d\n%s%s", code, out, stderr)
+	}
+}
+
+// A case of one's own.
+func TestExploreCoversAScenario(t *testing.T) {
+	dir := t.TempDir()
+	file := filepath.Join(dir, "mine.yaml")
+	text := "lockstep: 1\nname: mine\nabout: Two take one.\nlocks: [none]\nresources: {r: {start: 1, never_below: 0}}\nprocesses: {a: {}, b: {}}\n" +
+		"steps:\n  a/1: [{use: {resource: r, take: 1, for: 0}}]\n  b/1: [{use: {resource: r, take: 1, for: 0}}]\n"
+	if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	code, out, stderr := call(t, "explore", "--lock", "none", "--strategy", "exhaustive", "--scenario", file, "--out", filepath.Join(dir, "out"))
+	if code != exitUnexpected || !strings.Contains(out, "workload at use") || !strings.Contains(out, "covered all") {
+		t.Fatalf("exit %d\n%s%s", code, out, stderr)
+	}
+	for _, line := range strings.Split(out, "\n") {
+		if _, recording, ok := strings.Cut(line, "simrun replay "); ok {
+			if code, out, stderr := call(t, "replay", recording); code != exitOK || !strings.Contains(out, "workload (bug)") {
+				t.Errorf("replay %s: exit %d\n%s%s", recording, code, out, stderr)
+			}
+		}
+	}
+}
+
+func TestExploreTellsTheBoundOfPCT(t *testing.T) {
+	code, out, stderr := call(t, "explore", "--lock", "setnx-cad", "--strategy", "pct", "--depth", "2", "--runs", "40")
+	if code != exitOK || !strings.Contains(strings.Join(strings.Fields(out), " "), "pct of depth 2 with at most") {
+		t.Errorf("exit %d\n%s%s", code, out, stderr)
 	}
 }

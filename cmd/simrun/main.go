@@ -39,7 +39,9 @@ const usage = `simrun runs distributed-lock code in a simulated world.
                        watchdog interrupt, or all; default: none
       --profile P      simple or full: how wild the callers are
       --runs N         default 1000; --steps N: a budget of steps besides
-      --seed S --strategy random or pct (--depth D)
+      --seed S --strategy random or pct (--depth D: orderings it is to get right)
+      --strategy exhaustive: all schedules of two clients, with network one message
+                       lost; --scenario FILE: of this one
       --jobs J         processes that play; default: one a processor
       --out DIR        keep the runs, and what is found; the same command goes
                        on where it was killed
