@@ -382,7 +382,7 @@ func (a *app) status(format string, args ...any) {
 }
 
 // progress tells how far a campaign is: a line that is written over on a
-// terminal, else a line whenever there are a quarter more runs.
+// terminal, else a line whenever there are twice as many runs.
 type exploreProgress struct {
 	mu    sync.Mutex
 	a     *app
@@ -417,7 +417,7 @@ func (t *exploreProgress) show(p explore.Progress) {
 		t.a.status("%s", line)
 	case !t.a.tty && (p.Runs >= t.next || p.Runs == p.Of):
 		for t.next <= p.Runs {
-			t.next = max(t.next+1, t.next*5/4)
+			t.next = max(t.next+1, 2*t.next)
 		}
 		fmt.Fprintln(t.a.err, line)
 	}
