@@ -127,6 +127,18 @@ faults:
   - {at: 900ms, pause: a, for: 20s}
   - {at: 40s, pause: b, for: 1s}
 `},
+	{"a limit in a run that has a bug too", "redisson@3.21.3", "mutual-exclusion", linearizability.ClassLimit, 1, "mutual-exclusion.limit.acquire.pause", `lockstep: 1
+name: both
+locks: [redisson@3.21.3]
+processes: {a: {}, b: {}, c: {}}
+steps:
+  a/1: [{lock: {name: orders, lease: 4s}}, {sleep: 2s}, {unlock: orders}]
+  b/1: [{at: 1s}, {lock: {name: orders, lease: 9s}}, {sleep: 4s}, {unlock: orders}]
+  c/1: [{lock: spare}, {lock: spare}, {sleep: 2s}, {unlock: spare}, {sleep: 30s}, {unlock: spare}]
+faults:
+  - {at: 900ms, pause: a, for: 20s}
+  - {when: {process: c, script: unlock, direction: reply, nth: 1}, do: drop}
+`},
 }
 
 func fails(t *testing.T, h *sim.Host, text, lock, judge string, class linearizability.Class, seed uint64) Failure {
@@ -157,6 +169,9 @@ func TestWhatIsPlantedBecomesSmall(t *testing.T) {
 			t.Logf("%d runs, %d events, now %d\n%s", runs, Size(f.Verdict), Size(small.Verdict), small.Verdict.Scenario.Text)
 			if n := Size(small.Verdict); n > 20 || n > Size(f.Verdict) {
 				t.Errorf("%d events", n)
+			}
+			if small.Verdict.Word != scenarios.Word(c.class) {
+				t.Errorf("a run with a %s became one with a %s", c.class, small.Verdict.Word)
 			}
 			if !small.Seeded || small.Finding.Judge != c.judge || small.Finding.Class != c.class {
 				t.Errorf("it is %s (%s) now, seeded %v", small.Finding.Judge, small.Finding.Class, small.Seeded)
