@@ -611,26 +611,42 @@ var exact = []string{"1ms", "2ms", "5ms", "10ms", "50ms"}
 
 // sayable looks for a seed that shows what decisions of another kind showed.
 func (s *shrinker) sayable() {
+	if s.best.decisions != nil {
+		if said := s.said(); said != nil {
+			s.sow(said)
+		}
+	}
 	if s.best.decisions == nil {
-		return
+		s.exactly()
 	}
-	said := s.best.tree
-	if hit := fateOf(s.best.verdict); hit != nil {
-		rule := fateRule(s.best.verdict.Played.Record, hit)
-		if rule == nil {
-			return
-		}
-		said = clone(said)
-		if faults := get(said, "faults"); faults != nil {
-			faults.Content = append(faults.Content, rule)
-		} else {
-			set(said, "faults", &yaml.Node{Kind: yaml.SequenceNode, Content: []*yaml.Node{rule}})
-		}
-		if sc, err := load("", write(said)); err == nil { // it is a fault that it had
-			s.kinds = append(s.kinds, statedKinds(sc)...)
-		}
+}
+
+// said is the scenario with what the chooser did to a message as a rule of its
+// own; nil where no rule can say it.
+func (s *shrinker) said() *yaml.Node {
+	hit := fateOf(s.best.verdict)
+	if hit == nil {
+		return s.best.tree
 	}
-	for _, latency := range append([]string{""}, exact[0]) {
+	rule := fateRule(s.best.verdict.Played.Record, hit)
+	if rule == nil {
+		return nil
+	}
+	said := clone(s.best.tree)
+	if faults := get(said, "faults"); faults != nil {
+		faults.Content = append(faults.Content, rule)
+	} else {
+		set(said, "faults", &yaml.Node{Kind: yaml.SequenceNode, Content: []*yaml.Node{rule}})
+	}
+	if sc, err := load("", write(said)); err == nil { // the run had this fault
+		s.kinds = append(s.kinds, statedKinds(sc)...)
+	}
+	return said
+}
+
+// sow tries the first seeds.
+func (s *shrinker) sow(said *yaml.Node) {
+	for _, latency := range []string{"", exact[0]} {
 		for seed := uint64(1); seed <= s.seeds && s.best.decisions != nil; seed++ {
 			tree := clone(said)
 			if latency != "" {
@@ -638,9 +654,6 @@ func (s *shrinker) sayable() {
 			}
 			s.consider(tree, seed, nil)
 		}
-	}
-	if s.best.decisions == nil {
-		s.exactly()
 	}
 }
 
