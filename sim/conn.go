@@ -54,6 +54,7 @@ type conn struct {
 	subscribes bool
 	shards     []string // sharded channels that it is subscribed to, in order
 	multi      bool     // between MULTI and EXEC
+	elsewhere  bool     // it has selected a database
 	seen       int64    // writes of anybody, up to its last command
 	waits      *wait    // it is blocked in a WAIT
 	putOff     int      // deliveries that wait for the end of a pause

@@ -38,6 +38,9 @@ type Host struct {
 	// stillAfter is the real time without a step of the scheduler after which
 	// a run is taken for hung.
 	stillAfter time.Duration
+	// MiniredisScripts lets miniredis run every script, which is slower and
+	// answers the same: for tests and benchmarks.
+	MiniredisScripts bool
 }
 
 // NewHost makes the host of a test. It sets GOMAXPROCS to 1: with more
@@ -153,4 +156,8 @@ func bubbleOf(stack string) string {
 }
 
 // For makes the host of a subtest.
-func (h *Host) For(t *testing.T) *Host { return &Host{t: t, stillAfter: h.stillAfter} }
+func (h *Host) For(t *testing.T) *Host {
+	other := *h
+	other.t = t
+	return &other
+}

@@ -42,6 +42,8 @@ type server struct {
 	shards  shards
 	// executing is the command of a client that is being executed.
 	executing *message
+	running   *script         // of executing
+	cached    map[string]bool // scripts that miniredis has in its cache, as far as it was asked
 
 	replicas []*replica
 	writes   int64    // since the start, that the replicas get
@@ -99,7 +101,7 @@ func (m *message) shown() []string {
 }
 
 func newServer(w *World) *server {
-	s := &server{w: w, m: miniredis.NewMiniRedis(), shards: shards{}}
+	s := &server{w: w, m: miniredis.NewMiniRedis(), shards: shards{}, cached: map[string]bool{}}
 	for range w.cfg.Replicas {
 		s.replicas = append(s.replicas, &replica{})
 	}
@@ -112,15 +114,19 @@ func newServer(w *World) *server {
 	s.m.ClockTTL(true)
 	for _, text := range w.cfg.Scripts {
 		s.command("SCRIPT", "LOAD", text)
+		scriptOf(text)
 	}
 	s.m.Server().SetPreHook(s.hook)
 	return s
 }
 
 // command executes a command of the world's own, on a connection of its own.
-func (s *server) command(words ...string) {
-	var sink bytes.Buffer
-	s.m.Server().Dispatch(mserver.NewPeer(bufio.NewWriter(&sink)), words)
+func (s *server) command(words ...string) (reply string) {
+	var out bytes.Buffer
+	peer := mserver.NewPeer(bufio.NewWriter(&out))
+	s.m.Server().Dispatch(peer, words)
+	peer.Flush()
+	return out.String()
 }
 
 // blocking commands would block the scheduler.
@@ -136,6 +142,9 @@ func (s *server) hook(peer *mserver.Peer, cmd string, args ...string) bool {
 		peer.WriteError("ERR lockstep: " + cmd + " may block and is not simulated")
 		return true
 	}
+	if cmd == "EXEC" || cmd == "SCRIPT" && len(args) > 0 && strings.EqualFold(args[0], "FLUSH") {
+		clear(s.cached)
+	}
 	if s.executing == nil {
 		return false // the world's own
 	}
@@ -144,6 +153,20 @@ func (s *server) hook(peer *mserver.Peer, cmd string, args ...string) bool {
 	direct := peer == c.peer
 	if direct && !c.multi && onlyListens(c, cmd, args) {
 		return true
+	}
+	switch {
+	case !direct:
+		if s.refused(peer, cmd, args) {
+			return true
+		}
+	case cmd == "EVAL" || cmd == "EVALSHA":
+		if s.eval(peer, cmd, args) {
+			return true
+		}
+	case cmd == "SELECT":
+		c.elsewhere = true
+	case cmd == "SCRIPT" && len(args) == 2 && strings.EqualFold(args[0], "LOAD"):
+		scriptOf(args[1])
 	}
 	if !slices.Contains(ours, cmd) {
 		return cmd == "PUBSUB" && direct && !c.multi && s.shards.asked(peer, args)

@@ -53,6 +53,8 @@ type Config struct {
 	// MaxEvents ends a run that never comes to rest.
 	MaxEvents int
 	Params    model.Params
+
+	miniredisScripts bool // the Host's
 }
 
 // ProcessConfig is one process of a world.
@@ -121,6 +123,7 @@ type Result struct {
 func Run(h *Host, cfg Config, setup func(*World)) Result {
 	var res Result
 	var alive atomic.Int64
+	cfg.miniredisScripts = h.MiniredisScripts
 	h.bubble(&alive, func() bool {
 		w := newWorld(cfg)
 		setup(w)
