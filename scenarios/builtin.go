@@ -3,33 +3,68 @@ package scenarios
 import (
 	"embed"
 	"fmt"
+	"io/fs"
 	"os"
 	"path"
+	"slices"
 	"sort"
 	"strings"
 )
 
-//go:embed builtin/*.yaml
+//go:embed builtin
 var builtinFiles embed.FS
 
-// Builtin loads the scenarios that come with the program, sorted by name.
-func Builtin() ([]*Scenario, error) {
-	entries, err := builtinFiles.ReadDir("builtin")
+// Tag is the folder of builtin/ in which a scenario stands: those of one tag
+// belong together. "" for the others, and for a user's own.
+func (sc *Scenario) Tag() string {
+	rest, ok := strings.CutPrefix(path.Dir(sc.File), "builtin/")
+	if !ok {
+		return ""
+	}
+	return rest
+}
+
+// Tagged loads the built-in scenarios of one tag, sorted by name.
+func Tagged(tag string) ([]*Scenario, error) {
+	all, err := Builtin()
 	if err != nil {
 		return nil, err
 	}
+	var found []*Scenario
+	var known []string
+	for _, sc := range all {
+		if t := sc.Tag(); t == tag {
+			found = append(found, sc)
+		} else if t != "" && !slices.Contains(known, t) {
+			known = append(known, t)
+		}
+	}
+	if tag == "" || len(found) == 0 {
+		return nil, fmt.Errorf("no scenario is tagged %q; tags: %s", tag, strings.Join(known, ", "))
+	}
+	return found, nil
+}
+
+// Builtin loads the scenarios that come with the program, sorted by name.
+func Builtin() ([]*Scenario, error) {
 	var all []*Scenario
-	for _, e := range entries {
-		file := "builtin/" + e.Name()
+	err := fs.WalkDir(builtinFiles, "builtin", func(file string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
 		text, err := builtinFiles.ReadFile(file)
 		if err != nil {
-			return nil, err
+			return err
 		}
 		sc, err := Parse(file, text, Canonical)
 		if err != nil {
-			return nil, err
+			return err
 		}
 		all = append(all, sc)
+		return nil
+	})
+	if err != nil {
+		return nil, err
 	}
 	sort.Slice(all, func(i, j int) bool { return all[i].Name < all[j].Name })
 	return all, nil

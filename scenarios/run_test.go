@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"path"
 	"strings"
 	"testing"
 
@@ -33,7 +34,7 @@ func mustFind(t *testing.T, name string) *Lock {
 func TestEveryScenarioSaysWhatItShows(t *testing.T) {
 	for _, sc := range builtin(t) {
 		t.Run(sc.Name, func(t *testing.T) {
-			if sc.File != "builtin/"+sc.Name+".yaml" {
+			if path.Base(sc.File) != sc.Name+".yaml" {
 				t.Errorf("scenario %s is in %s", sc.Name, sc.File)
 			}
 			if sc.About == "" || sc.Source == "" {

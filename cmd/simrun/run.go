@@ -28,10 +28,11 @@ type pair struct {
 
 func (a *app) run(args []string) (int, error) {
 	var locks []string
-	var seeds, out string
+	var seeds, out, tag string
 	asJSON := false
 	names, err := flags("run", args, func(f *pflag.FlagSet) {
 		f.StringSliceVar(&locks, "lock", nil, "")
+		f.StringVar(&tag, "tag", "", "")
 		f.StringVar(&seeds, "seed", "", "")
 		f.StringVar(&out, "out", "", "")
 		f.BoolVar(&asJSON, "json", false, "")
@@ -39,7 +40,7 @@ func (a *app) run(args []string) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	pairs, err := choose(names, locks, seeds)
+	pairs, err := choose(names, tag, locks, seeds)
 	if err != nil {
 		return 0, err
 	}
@@ -114,16 +115,23 @@ func (a *app) run(args []string) (int, error) {
 }
 
 // choose finds what is to be run before anything is.
-func choose(names, locks []string, seeds string) ([]*pair, error) {
+func choose(names []string, tag string, locks []string, seeds string) ([]*pair, error) {
 	var chosen []*scenarios.Scenario
-	if len(names) == 0 {
+	var problems []error
+	switch {
+	case tag != "":
+		tagged, err := scenarios.Tagged(tag)
+		if err != nil {
+			problems = append(problems, fmt.Errorf("--tag: %w", err))
+		}
+		chosen = tagged
+	case len(names) == 0:
 		all, err := scenarios.Builtin()
 		if err != nil {
 			return nil, err
 		}
 		chosen = all
 	}
-	var problems []error
 	for _, name := range names {
 		sc, err := scenarios.Find(name)
 		if err != nil {
