@@ -158,8 +158,14 @@ func (r *run) served(lock string) []span {
 			to = min(to, o.returned())
 		}
 		for _, u := range ops {
-			if u.who == o.who && u.Action == model.ActUnlock && u.AtNs >= o.returned() && last[u.Op] {
+			switch {
+			case u.who != o.who || u.Action != model.ActUnlock || u.AtNs < o.returned():
+			case last[u.Op]:
 				to = min(to, u.AtNs)
+			default: // it may hold on for as long as it asked for
+				for _, c := range r.effects(u) {
+					to = min(to, c.at+int64(r.mostLease(lock, u.who, c)))
+				}
 			}
 		}
 		for _, c := range r.states[lock] {

@@ -1244,7 +1244,16 @@ func TestLiveness(t *testing.T) {
 			4900 a/1 releases
 			5000 b/1 gets
 			9000 server leave`},
-		{rule: "but not with a level that it knows nothing of", finds: "linearizable bug\n hold-count bug\n liveness bug: b/1 waited for l from 1.002s", record: `
+		{rule: "but no longer than it asked for", finds: "lease bug\n liveness bug: b/1 waited for l from 5.001s", record: `
+			0    a/1 takes lease=500
+			300  a/1 takes lease=4000 -> a/1 2 4300
+			400  b/1 waits lock -> a/1 2 4300
+			1000 a/1 invoke unlock
+			1000 a/1 send unlock
+			1001 a/1 exec unlock -> a/1 1 31000
+			1002 a/1 return still_held
+			19000 server leave`},
+		{rule: "nor with a level that it knows nothing of", finds: "linearizable bug\n hold-count bug\n liveness bug: b/1 waited for l from 1.002s", record: `
 			0    a/1 takes -> a/1 2 30001
 			100  b/1 waits lock
 			1000 a/1 invoke unlock
