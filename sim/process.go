@@ -317,13 +317,6 @@ func (t *Thread) Number() int { return t.number }
 // Name is process/thread.
 func (t *Thread) Name() string { return model.ThreadName(t.p.cfg.Name, t.number) }
 
-func (t *Thread) before(o *Thread) bool {
-	if t.p.index != o.p.index {
-		return t.p.index < o.p.index
-	}
-	return t.number < o.number
-}
-
 // Start gives the thread its body.
 func (t *Thread) Start(body func()) {
 	t.state = threadStepping

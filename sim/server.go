@@ -205,6 +205,7 @@ func (s *server) hook(peer *mserver.Peer, cmd string, args ...string) bool {
 
 // execute lets the server execute a command and gives its reply; none: it waits.
 func (s *server) execute(m *message) []byte {
+	m.conn.fromServer.await()
 	s.executing = m
 	s.m.Server().Dispatch(m.conn.peer, m.words)
 	s.executing = nil
@@ -390,6 +391,9 @@ func (w *World) reply(m *message, b []byte, injected bool) {
 // pushes sends published messages that miniredis wrote to c.
 func (w *World) pushes(c *conn) {
 	b := c.fromServer.take()
+	if len(b) == 0 {
+		return
+	}
 	rd := bufio.NewReader(bytes.NewReader(b))
 	for len(b) > 0 {
 		raw, err := proto.Read(rd)
@@ -448,7 +452,11 @@ func (w *World) deliver(m *message, dir string, again bool) {
 		w.record(model.Event{Kind: model.KindDeliver, Process: c.p.cfg.Name, Op: m.op, Msg: m.id, Conn: c.id, Dir: dir,
 			Script: m.cmd.Script, Owners: m.cmd.Owners, Locks: m.cmd.Locks, Channel: m.ch})
 		c.mu.Lock()
-		c.in = append(c.in, m.bytes...)
+		if len(c.in) == 0 {
+			c.in = m.bytes
+		} else {
+			c.in = append(c.in, m.bytes...)
+		}
 		c.mu.Unlock()
 		c.signal()
 	}
