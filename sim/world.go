@@ -156,10 +156,10 @@ func newWorld(cfg Config) *World {
 		w.resources[name] = v
 	}
 	for i, pc := range cfg.Processes {
-		p := &Process{w: w, index: i, cfg: pc, notes: map[string][]*note{}}
+		p := &Process{w: w, index: i, cfg: pc, object: "process " + pc.Name, notes: map[string][]*note{}}
 		p.entropy = w.chooser.Choose("entropy/"+pc.Name, 1<<62)
 		for n := 1; n <= pc.Threads; n++ {
-			p.threads = append(p.threads, &Thread{p: p, number: n, resume: make(chan struct{})})
+			p.threads = append(p.threads, &Thread{p: p, number: n, name: model.ThreadName(pc.Name, n), resume: make(chan struct{})})
 		}
 		w.processes = append(w.processes, p)
 	}
