@@ -3,13 +3,13 @@ package sim
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
 	"net"
 	"os"
 	"slices"
-	"sort"
 	"strings"
 	"sync"
 	"syscall"
@@ -41,6 +41,7 @@ type conn struct {
 	deadline time.Time
 	setAt    uint64 // counts SetReadDeadline
 	ready    chan struct{}
+	posted   bool // it is among w.dirty; guarded by w.mu
 
 	// The scheduler's.
 	peer       *mserver.Peer
@@ -74,21 +75,32 @@ type serverSide struct {
 	mu     sync.Mutex
 	buf    []byte
 	posted func()
+	// awaited: the scheduler is about to take what is written.
+	awaited bool
 }
 
 func (s *serverSide) Write(b []byte) (int, error) {
 	s.mu.Lock()
 	s.buf = append(s.buf, b...)
+	awaited := s.awaited
 	s.mu.Unlock()
-	s.posted()
+	if !awaited {
+		s.posted()
+	}
 	return len(b), nil
+}
+
+func (s *serverSide) await() {
+	s.mu.Lock()
+	s.awaited = true
+	s.mu.Unlock()
 }
 
 func (s *serverSide) take() []byte {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	b := s.buf
-	s.buf = nil
+	s.buf, s.awaited = nil, false
 	return b
 }
 
@@ -96,7 +108,10 @@ func (s *serverSide) take() []byte {
 func (c *conn) post() {
 	w := c.p.w
 	w.mu.Lock()
-	w.dirty = append(w.dirty, c)
+	if !c.posted {
+		c.posted = true
+		w.dirty = append(w.dirty, c)
+	}
 	w.mu.Unlock()
 	w.wake()
 }
@@ -216,13 +231,8 @@ func (c *conn) cut(err error) {
 // collect takes what the connections posted: bytes of clients, messages of
 // the server, closes and deadlines.
 func (w *World) collect(dirty []*conn) {
-	seen := map[*conn]bool{}
-	var conns, fresh []*conn
+	conns, fresh := w.collected[:0], []*conn(nil)
 	for _, c := range dirty {
-		if seen[c] {
-			continue
-		}
-		seen[c] = true
 		if c.id == 0 {
 			c.mu.Lock()
 			silent := len(c.out) == 0
@@ -236,12 +246,8 @@ func (w *World) collect(dirty []*conn) {
 	}
 	// A connection gets its number with its first bytes, in the order of those
 	// bytes: connections dialled at one time have no other identity.
-	sort.SliceStable(fresh, func(i, j int) bool {
-		a, b := fresh[i], fresh[j]
-		if a.p.index != b.p.index {
-			return a.p.index < b.p.index
-		}
-		return bytes.Compare(a.out, b.out) < 0
+	slices.SortStableFunc(fresh, func(a, b *conn) int {
+		return cmp.Or(cmp.Compare(a.p.index, b.p.index), bytes.Compare(a.out, b.out))
 	})
 	for _, c := range fresh {
 		w.conns = append(w.conns, c)
@@ -251,12 +257,10 @@ func (w *World) collect(dirty []*conn) {
 		c.outLine, c.inLine = name+" to server", name+" from server"
 		conns = append(conns, c)
 	}
-	sort.Slice(conns, func(i, j int) bool {
-		if conns[i].p.index != conns[j].p.index {
-			return conns[i].p.index < conns[j].p.index
-		}
-		return conns[i].id < conns[j].id
+	slices.SortFunc(conns, func(a, b *conn) int {
+		return cmp.Or(cmp.Compare(a.p.index, b.p.index), cmp.Compare(a.id, b.id))
 	})
+	w.collected = conns
 	for _, c := range conns {
 		w.collectConn(c)
 	}
@@ -272,25 +276,15 @@ func (w *World) collectConn(c *conn) {
 		return
 	}
 
-	var commands [][]string
-	var pipe *pipeline
-	rd := bufio.NewReader(bytes.NewReader(out))
-	for len(out) > 0 {
-		raw, err := proto.Read(rd)
-		if err != nil {
-			c.mu.Lock()
-			c.out = append(out, c.out...) // an unfinished command waits for its rest
-			c.mu.Unlock()
-			break
-		}
-		out = out[len(raw):]
-		words, err := proto.ReadStrings(raw)
-		if err != nil || len(words) == 0 {
-			w.record(model.Event{Kind: model.KindDefect, Text: "a client wrote what is no command"})
-			continue
-		}
-		commands = append(commands, words)
+	commands, rest := w.readCommands(string(out))
+	c.mu.Lock()
+	if rest != "" {
+		c.out = append([]byte(rest), c.out...) // an unfinished command waits for its rest
+	} else if c.out == nil {
+		c.out = out[:0]
 	}
+	c.mu.Unlock()
+	var pipe *pipeline
 	// What a subscriber writes is no pipeline: its answers have no place.
 	if len(commands) > 1 && !slices.ContainsFunc(commands, subscribing) {
 		pipe = newPipeline()
@@ -309,6 +303,60 @@ func (w *World) collectConn(c *conn) {
 		c.planned = set
 		w.planDeadline(c, int64(deadline.Sub(w.start)), set)
 	}
+}
+
+// readCommands reads what a client wrote, as far as its commands are finished.
+func (w *World) readCommands(text string) (commands [][]string, rest string) {
+	for text != "" {
+		words, after, ok := readCommand(text)
+		if !ok { // unfinished, or none
+			raw, err := proto.Read(bufio.NewReader(strings.NewReader(text)))
+			if err != nil {
+				return commands, text
+			}
+			if words, err = proto.ReadStrings(raw); err != nil || len(words) == 0 {
+				w.record(model.Event{Kind: model.KindDefect, Text: "a client wrote what is no command"})
+			}
+			after = text[len(raw):]
+		}
+		text = after
+		if len(words) > 0 {
+			commands = append(commands, words)
+		}
+	}
+	return commands, ""
+}
+
+// readCommand reads a command as clients write it: an array of bulk strings.
+func readCommand(text string) (words []string, rest string, ok bool) {
+	n, rest, ok := header(text, '*')
+	if !ok || n == 0 || n > len(text) {
+		return nil, "", false
+	}
+	words = make([]string, n)
+	for i := range words {
+		var size int
+		if size, rest, ok = header(rest, '$'); !ok || size > len(rest)-2 || rest[size:size+2] != "\r\n" {
+			return nil, "", false
+		}
+		words[i], rest = rest[:size], rest[size+2:]
+	}
+	return words, rest, true
+}
+
+// header reads the line before an array or a bulk string: its size.
+func header(text string, kind byte) (size int, rest string, ok bool) {
+	line, rest, ok := strings.Cut(text, "\r\n")
+	if !ok || len(line) < 2 || line[0] != kind {
+		return 0, "", false
+	}
+	for _, digit := range []byte(line[1:]) {
+		if digit < '0' || digit > '9' || size > 1<<30 {
+			return 0, "", false
+		}
+		size = 10*size + int(digit-'0')
+	}
+	return size, rest, true
 }
 
 func subscribing(words []string) bool {

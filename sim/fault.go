@@ -271,12 +271,12 @@ func (r *rule) matches(w *World, m *message, dir string) bool {
 	if when.Script != "" && when.Script != m.cmd.Script {
 		return false
 	}
-	if when.Command != "" && (dir == "push" || when.Command != m.name()) {
+	if when.Command != "" && (dir == "push" || when.Command != m.name) {
 		return false
 	}
 	if when.Channel != "" {
 		channels := []string{m.ch}
-		if name := m.name(); strings.HasSuffix(name, "SUBSCRIBE") {
+		if name := m.name; strings.HasSuffix(name, "SUBSCRIBE") {
 			channels = m.words[1:]
 		} else if name == "PUBLISH" || name == "SPUBLISH" {
 			channels = m.words[1:2]

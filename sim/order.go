@@ -353,7 +353,7 @@ const (
 // objAck is whether replicas have a write.
 func objAck(write int64) string { return fmt.Sprintf("ack of write %d", write) }
 
-func objProcess(p *Process) string { return "process " + p.cfg.Name }
+func objProcess(p *Process) string { return p.object }
 
 // reading and writing are commands whose first argument is the only key that
 // they read or write.
@@ -361,6 +361,10 @@ var (
 	reading = words("GET STRLEN GETRANGE PTTL TTL TYPE HGET HEXISTS HLEN HKEYS HVALS HGETALL HMGET LINDEX LLEN LRANGE ZSCORE ZRANGE ZCARD ZRANK ZCOUNT SISMEMBER SCARD SMEMBERS")
 	writing = words("SET SETNX SETEX PSETEX GETSET GETDEL INCR INCRBY DECR DECRBY APPEND PEXPIRE EXPIRE PEXPIREAT EXPIREAT PERSIST HSET HSETNX HMSET HDEL HINCRBY RPUSH LPUSH RPOP LPOP LREM LSET LTRIM LINSERT ZADD ZREM ZINCRBY SADD SREM")
 )
+
+// keeping are others that leave the data as it is. What a script does is looked
+// at by itself.
+var keeping = words("EVAL EVALSHA SCRIPT EXISTS PUBLISH SPUBLISH SUBSCRIBE PSUBSCRIBE SSUBSCRIBE UNSUBSCRIBE PUNSUBSCRIBE SUNSUBSCRIBE PING ECHO WAIT INFO MULTI")
 
 func words(s string) map[string]bool {
 	m := map[string]bool{}

@@ -23,6 +23,7 @@ type Process struct {
 	w       *World
 	index   int
 	cfg     ProcessConfig
+	object  string // what a choice that changes it touches
 	threads []*Thread
 	entropy uint64
 
@@ -168,11 +169,18 @@ func (h noteHook) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.Proc
 
 // note ties the words of a command to an operation until the command is over.
 func (p *Process) note(op int, cmd redis.Cmder) (over func()) {
-	words := make([]string, len(cmd.Args()))
+	var b []byte
 	for i, a := range cmd.Args() {
-		words[i] = fmt.Sprint(a)
+		if i > 0 {
+			b = append(b, 0)
+		}
+		if text, ok := a.(string); ok {
+			b = append(b, text...)
+		} else {
+			b = fmt.Append(b, a)
+		}
 	}
-	key := strings.Join(words, "\x00")
+	key := string(b)
 	n := &note{op: op}
 	p.w.mu.Lock()
 	defer p.w.mu.Unlock()
@@ -287,6 +295,7 @@ const (
 type Thread struct {
 	p      *Process
 	number int
+	name   string
 	state  threadState
 	resume chan struct{}
 	killed bool
@@ -315,14 +324,7 @@ func (t *Thread) Process() *Process { return t.p }
 func (t *Thread) Number() int { return t.number }
 
 // Name is process/thread.
-func (t *Thread) Name() string { return model.ThreadName(t.p.cfg.Name, t.number) }
-
-func (t *Thread) before(o *Thread) bool {
-	if t.p.index != o.p.index {
-		return t.p.index < o.p.index
-	}
-	return t.number < o.number
-}
+func (t *Thread) Name() string { return t.name }
 
 // Start gives the thread its body.
 func (t *Thread) Start(body func()) {

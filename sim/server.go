@@ -3,7 +3,7 @@ package sim
 import (
 	"bufio"
 	"bytes"
-	"fmt"
+	"maps"
 	"math"
 	"net"
 	"slices"
@@ -43,6 +43,7 @@ type server struct {
 	// executing is the command of a client that is being executed.
 	executing *message
 	running   *script         // of executing
+	wrote     bool            // executing may have changed the data
 	cached    map[string]bool // scripts that miniredis has in its cache, as far as it was asked
 
 	replicas []*replica
@@ -59,6 +60,7 @@ type message struct {
 	id    int
 	conn  *conn
 	words []string
+	name  string // of the command, upper case
 	cmd   Command
 	op    int
 	bytes []byte // reply or push
@@ -87,11 +89,9 @@ func newPipeline() *pipeline {
 	return &pipeline{lost: map[string]int{}, held: map[string]*rule{}}
 }
 
-func (m *message) name() string { return strings.ToUpper(m.words[0]) }
-
 // shown are a command's arguments for the record, without a script's text.
 func (m *message) shown() []string {
-	switch m.name() {
+	switch m.name {
 	case "EVAL", "EVALSHA":
 		return m.words[min(2, len(m.words)):]
 	case "SCRIPT":
@@ -148,6 +148,7 @@ func (s *server) hook(peer *mserver.Peer, cmd string, args ...string) bool {
 	if s.executing == nil {
 		return false // the world's own
 	}
+	s.wrote = s.wrote || !reading[cmd] && !keeping[cmd]
 	s.touchCommand(cmd, args)
 	c := s.executing.conn
 	direct := peer == c.peer
@@ -191,7 +192,7 @@ func (s *server) hook(peer *mserver.Peer, cmd string, args ...string) bool {
 		peer.WriteInt(s.shards.publish(args[0], args[1]))
 	case cmd == "INFO":
 		s.info(peer, args)
-	case !direct && (cmd != "WAIT" || s.executing.name() != "EXEC"):
+	case !direct && (cmd != "WAIT" || s.executing.name != "EXEC"):
 		peer.WriteError("ERR This Redis command is not allowed from script")
 	case cmd == "WAIT":
 		s.wait(peer, args)
@@ -205,12 +206,14 @@ func (s *server) hook(peer *mserver.Peer, cmd string, args ...string) bool {
 
 // execute lets the server execute a command and gives its reply; none: it waits.
 func (s *server) execute(m *message) []byte {
+	m.conn.fromServer.await()
+	s.wrote = false
 	s.executing = m
 	s.m.Server().Dispatch(m.conn.peer, m.words)
 	s.executing = nil
 	m.conn.peer.Flush()
 	reply := m.conn.fromServer.take()
-	switch name := m.name(); {
+	switch name := m.name; {
 	case name == "MULTI":
 		m.conn.multi = m.conn.multi || string(reply) == "+OK\r\n"
 	case name == "EXEC" || name == "DISCARD":
@@ -233,7 +236,7 @@ func (s *server) setClock() {
 // send takes a command from a client: the network's side of a message.
 func (w *World) send(c *conn, words []string, pipe *pipeline) {
 	w.msgs++
-	m := &message{id: w.msgs, conn: c, words: words, cmd: w.cfg.Name(words), pipe: pipe}
+	m := &message{id: w.msgs, conn: c, words: words, name: strings.ToUpper(words[0]), cmd: w.cfg.Name(words), pipe: pipe}
 	if pipe == nil {
 		m.op = c.p.opOf(words, 0)
 	} else {
@@ -242,7 +245,7 @@ func (w *World) send(c *conn, words []string, pipe *pipeline) {
 	}
 	if !c.p.dead {
 		w.record(model.Event{Kind: model.KindSend, Process: c.p.cfg.Name, Op: m.op, Msg: m.id, Conn: c.id,
-			Command: m.name(), Script: m.cmd.Script, Args: m.shown(), Owners: m.cmd.Owners, Locks: m.cmd.Locks})
+			Command: m.name, Script: m.cmd.Script, Args: m.shown(), Owners: m.cmd.Owners, Locks: m.cmd.Locks})
 	}
 	c.p.whenAwake(func() { w.transmit(m) })
 }
@@ -297,7 +300,7 @@ func (w *World) lost(m *message, dir, why string) {
 
 // arrive is a command's arrival at the server; again: it was put off before.
 func (w *World) arrive(m *message, again bool) {
-	name := m.name()
+	name := m.name
 	w.touch(objServer, false)
 	switch {
 	case m.conn.severed:
@@ -327,9 +330,12 @@ func (w *World) arrive(m *message, again bool) {
 	s.setClock()
 	s.snapshot()
 	reply := s.execute(m)
-	s.keepThroughLastMs()
-	s.snapshot()
-	s.replicate()
+	if s.wrote {
+		s.snapshot()
+	}
+	if s.wrote || s.spoke {
+		s.replicate()
+	}
 	if string(reply) != "+QUEUED\r\n" {
 		m.conn.seen = s.writes
 		if len(s.replicas) > 0 && !m.conn.subscribes && len(m.conn.shards) == 0 {
@@ -344,9 +350,11 @@ func (w *World) arrive(m *message, again bool) {
 // executed records that the server executed a command and sends its reply.
 func (w *World) executed(m *message, reply []byte) {
 	w.record(model.Event{Kind: model.KindExec, Process: m.conn.p.cfg.Name, Op: m.op, Msg: m.id, Conn: m.conn.id,
-		Command: m.name(), Script: m.cmd.Script, Args: m.shown(), Owners: m.cmd.Owners, Locks: m.cmd.Locks, Reply: shownReply(reply)})
-	w.observe(m.id)
-	w.server.planExpiry()
+		Command: m.name, Script: m.cmd.Script, Args: m.shown(), Owners: m.cmd.Owners, Locks: m.cmd.Locks, Reply: shownReply(reply)})
+	if w.server.wrote {
+		w.observe(m.id)
+		w.server.planExpiry()
+	}
 	w.reply(m, reply, false)
 }
 
@@ -390,6 +398,9 @@ func (w *World) reply(m *message, b []byte, injected bool) {
 // pushes sends published messages that miniredis wrote to c.
 func (w *World) pushes(c *conn) {
 	b := c.fromServer.take()
+	if len(b) == 0 {
+		return
+	}
 	rd := bufio.NewReader(bytes.NewReader(b))
 	for len(b) > 0 {
 		raw, err := proto.Read(rd)
@@ -402,7 +413,7 @@ func (w *World) pushes(c *conn) {
 			continue
 		}
 		w.msgs++
-		m := &message{id: w.msgs, conn: c, words: []string{"MESSAGE"}, bytes: []byte(raw), ch: words[len(words)-2]}
+		m := &message{id: w.msgs, conn: c, words: []string{"MESSAGE"}, name: "MESSAGE", bytes: []byte(raw), ch: words[len(words)-2]}
 		if c.p.dead || c.severed || w.partitioned(c.p) {
 			why := "partition"
 			if c.p.dead {
@@ -448,7 +459,11 @@ func (w *World) deliver(m *message, dir string, again bool) {
 		w.record(model.Event{Kind: model.KindDeliver, Process: c.p.cfg.Name, Op: m.op, Msg: m.id, Conn: c.id, Dir: dir,
 			Script: m.cmd.Script, Owners: m.cmd.Owners, Locks: m.cmd.Locks, Channel: m.ch})
 		c.mu.Lock()
-		c.in = append(c.in, m.bytes...)
+		if len(c.in) == 0 {
+			c.in = m.bytes
+		} else {
+			c.in = append(c.in, m.bytes...)
+		}
 		c.mu.Unlock()
 		c.signal()
 	}
@@ -486,24 +501,21 @@ func (s *server) disconnect(c *conn) {
 	c.fromServer.take()
 }
 
-// keepThroughLastMs makes fresh expiries Redis's: a key with n ms to live is
-// there while the clock says n ms later, and gone one later. (miniredis lets
-// it go at n.) Half a millisecond more does it, and leaves PTTL alone.
-func (s *server) keepThroughLastMs() {
+// planExpiry plans the next moment at which a key runs out. It makes fresh
+// expiries Redis's: a key with n ms to live is there while the clock says n ms
+// later, and gone one later. (miniredis lets it go at n.) Half a millisecond
+// more does it, and leaves PTTL alone.
+func (s *server) planExpiry() {
+	first, now := int64(math.MaxInt64), s.nowMs()
 	for _, k := range s.m.Keys() {
-		if ttl := s.m.TTL(k); ttl > 0 && ttl%time.Millisecond == 0 {
+		ttl := s.m.TTL(k)
+		if ttl <= 0 {
+			continue
+		}
+		if ttl%time.Millisecond == 0 {
 			s.m.SetTTL(k, ttl+time.Millisecond/2)
 		}
-	}
-}
-
-// planExpiry plans the next moment at which a key runs out.
-func (s *server) planExpiry() {
-	first := int64(math.MaxInt64)
-	for _, k := range s.m.Keys() {
-		if ms := s.ExpiresMs(k); ms >= 0 {
-			first = min(first, ms+1)
-		}
+		first = min(first, now+int64(ttl/time.Millisecond)+1)
 	}
 	if first == math.MaxInt64 || first == s.nextRun {
 		return
@@ -629,7 +641,12 @@ func (s *server) copyData() snapshot {
 	return snap
 }
 
-func (a snapshot) equal(b snapshot) bool { return fmt.Sprint(a) == fmt.Sprint(b) }
+func (a snapshot) equal(b snapshot) bool { return slices.EqualFunc(a.keys, b.keys, saved.equal) }
+
+func (a saved) equal(b saved) bool {
+	return a.key == b.key && a.kind == b.kind && a.expiresMs == b.expiresMs && a.str == b.str &&
+		maps.Equal(a.hash, b.hash) && slices.Equal(a.list, b.list) && maps.Equal(a.zset, b.zset)
+}
 
 // snapshot keeps a copy of the data, after whatever may have changed it, where
 // a failover will want one.

@@ -1,12 +1,12 @@
 package sim
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"math"
 	"slices"
-	"sort"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -107,6 +107,11 @@ type World struct {
 	posts  []*Thread
 	dirty  []*conn
 	notify chan struct{}
+
+	// Space that is used again.
+	timer              *time.Timer
+	gathered           []*Thread
+	touched, collected []*conn
 }
 
 // Result is what a run leaves behind.
@@ -151,10 +156,10 @@ func newWorld(cfg Config) *World {
 		w.resources[name] = v
 	}
 	for i, pc := range cfg.Processes {
-		p := &Process{w: w, index: i, cfg: pc, notes: map[string][]*note{}}
+		p := &Process{w: w, index: i, cfg: pc, object: "process " + pc.Name, notes: map[string][]*note{}}
 		p.entropy = w.chooser.Choose("entropy/"+pc.Name, 1<<62)
 		for n := 1; n <= pc.Threads; n++ {
-			p.threads = append(p.threads, &Thread{p: p, number: n, resume: make(chan struct{})})
+			p.threads = append(p.threads, &Thread{p: p, number: n, name: model.ThreadName(pc.Name, n), resume: make(chan struct{})})
 		}
 		w.processes = append(w.processes, p)
 	}
@@ -264,10 +269,14 @@ func (w *World) rest(e *event, at int64) (wait int64, done bool) {
 
 // sleep lets simulated time pass until something is posted, at most d ns.
 func (w *World) sleep(d int64) {
-	t := time.NewTimer(time.Duration(d))
-	defer t.Stop()
+	if w.timer == nil {
+		w.timer = time.NewTimer(time.Duration(d))
+	} else {
+		w.timer.Reset(time.Duration(d))
+	}
+	defer w.timer.Stop()
 	select {
-	case <-t.C:
+	case <-w.timer.C:
 	case <-w.notify:
 	}
 }
@@ -279,7 +288,11 @@ func (w *World) gather() {
 		synctest.Wait()
 		w.mu.Lock()
 		threads, conns := w.posts, w.dirty
-		w.posts, w.dirty = nil, nil
+		w.posts, w.dirty = w.gathered[:0], w.touched[:0]
+		w.gathered, w.touched = threads, conns
+		for _, c := range conns {
+			c.posted = false
+		}
 		w.mu.Unlock()
 		select {
 		case <-w.notify:
@@ -288,7 +301,9 @@ func (w *World) gather() {
 		if len(threads) == 0 && len(conns) == 0 {
 			return
 		}
-		sort.SliceStable(threads, func(i, j int) bool { return threads[i].before(threads[j]) })
+		slices.SortFunc(threads, func(a, b *Thread) int {
+			return cmp.Or(cmp.Compare(a.p.index, b.p.index), cmp.Compare(a.number, b.number))
+		})
 		for _, t := range threads {
 			t.handle()
 		}
