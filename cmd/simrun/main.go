@@ -48,6 +48,7 @@ const usage = `simrun runs distributed-lock code in a simulated world.
       --shard I/N      play the I-th of N parts; then simrun merge
       --time D         stop then, incomplete
   simrun merge DIR ... [--out DIR]         one campaign out of its shards
+  simrun findings DIR ... [-o FILE]        what campaigns found, written up
   simrun check HISTORY ... [--json]        judge histories recorded elsewhere
       --model M        reentrant, fair or fenced; default reentrant
       --drift-ppm N    how far apart lease clocks run
@@ -107,7 +108,7 @@ func usagef(format string, args ...any) error { return usageError{fmt.Errorf(for
 
 var commands = map[string]func(*app, []string) (int, error){
 	"list": (*app).list, "run": (*app).run, "replay": (*app).replay, "shrink": (*app).shrink, "check": (*app).check,
-	"explore": (*app).explore, "merge": (*app).merge, workerCommand: (*app).worker,
+	"explore": (*app).explore, "merge": (*app).merge, "findings": (*app).findings, workerCommand: (*app).worker,
 }
 
 func (a *app) main(args []string) (code int) {
@@ -126,7 +127,7 @@ func (a *app) main(args []string) (code int) {
 	}
 	command, ok := commands[args[0]]
 	if !ok {
-		fmt.Fprintf(a.err, "simrun: unknown command %q; known: list, run, replay, shrink, explore, merge, check, help\n", args[0])
+		fmt.Fprintf(a.err, "simrun: unknown command %q; known: list, run, replay, shrink, explore, merge, findings, check, help\n", args[0])
 		return exitUsage
 	}
 	code, err := command(a, args[1:])

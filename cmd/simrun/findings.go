@@ -1,0 +1,45 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/pflag"
+
+	"lockstep/explore"
+)
+
+// findings writes up what several campaigns found.
+func (a *app) findings(args []string) (int, error) {
+	var out string
+	dirs, err := flags("findings", args, func(f *pflag.FlagSet) {
+		f.StringVarP(&out, "out", "o", "", "")
+	})
+	if err != nil {
+		return 0, err
+	}
+	if len(dirs) == 0 {
+		return 0, usagef("findings takes the folders that explore --out wrote")
+	}
+	var to *target
+	base := "."
+	if out != "" {
+		if to, err = newTarget(out, filepath.Join(dirs[0], "verdicts.jsonl")); err != nil {
+			return 0, err
+		}
+		base = filepath.Dir(out)
+	}
+	command := "go run ./cmd/simrun findings " + strings.Join(args, " ")
+	var b bytes.Buffer
+	fmt.Fprintf(&b, "<!-- written by: %s -->\n# What explore found\n\nWritten by `%s`.\n\n", command, command)
+	if err := explore.WriteFindings(&b, base, dirs); err != nil {
+		return 0, usageError{fmt.Errorf("findings: %w", err)}
+	}
+	if to != nil {
+		return exitOK, to.replace(b.Bytes())
+	}
+	_, err = a.out.Write(b.Bytes())
+	return exitOK, err
+}

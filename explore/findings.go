@@ -1,0 +1,155 @@
+package explore
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"lockstep/linearizability"
+)
+
+// retold is what verdicts.jsonl says of one campaign.
+type retold struct {
+	dir    string // with slashes, as links are to have it
+	groups []jsonGroup
+	total  jsonTotal
+}
+
+// readTold reads what WriteTally wrote.
+func readTold(dir string) (retold, error) {
+	t := retold{}
+	file := filepath.Join(dir, "verdicts.jsonl")
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return t, err
+	}
+	lines := bufio.NewScanner(bytes.NewReader(text))
+	lines.Buffer(nil, len(text)+1)
+	for n := 1; lines.Scan(); n++ {
+		if t.total.Campaign != "" {
+			return t, fmt.Errorf("%s:%d: something follows the totals of the campaign", file, n)
+		}
+		var g jsonGroup
+		var total jsonTotal
+		if err := errors.Join(json.Unmarshal(lines.Bytes(), &g), json.Unmarshal(lines.Bytes(), &total)); err != nil {
+			return t, fmt.Errorf("%s:%d: not what explore writes: %w", file, n, err)
+		}
+		switch {
+		case total.Campaign != "":
+			t.total = total
+		case g.Judge != "":
+			t.groups = append(t.groups, g)
+		default:
+			return t, fmt.Errorf("%s:%d: neither a group nor the totals of a campaign", file, n)
+		}
+	}
+	if t.total.Campaign == "" {
+		return t, fmt.Errorf("%s: the totals of the campaign are missing: it was cut off, or is not one of explore", file)
+	}
+	return t, lines.Err()
+}
+
+// lock is the lock that the campaign was of.
+func (t retold) lock() string {
+	words := strings.Fields(t.total.Campaign)
+	if i := slices.Index(words, "--lock"); i >= 0 && i+1 < len(words) {
+		return words[i+1]
+	}
+	return t.total.Campaign
+}
+
+// WriteFindings writes up what campaigns found, from the folders that WriteTally
+// wrote, as Markdown: each known defect once, with what it is and where it was
+// met, then what has no name, then the limits. Links are relative to base.
+func WriteFindings(w io.Writer, base string, dirs []string) error {
+	var all []retold
+	for _, dir := range dirs {
+		t, err := readTold(dir)
+		if err != nil {
+			return err
+		}
+		rel, err := filepath.Rel(base, dir)
+		if err != nil {
+			return err
+		}
+		t.dir = filepath.ToSlash(rel)
+		all = append(all, t)
+	}
+	slices.SortStableFunc(all, func(a, b retold) int { return strings.Compare(a.total.Campaign, b.total.Campaign) })
+
+	var b bytes.Buffer
+	fmt.Fprintf(&b, "| campaign | runs | steps | kinds without a name | known defects | limits |\n|---|---|---|---|---|---|\n")
+	known := map[string][]string{} // by defect: where it was met
+	rows := map[string]bool{}
+	var unnamed, limits []string
+	for _, t := range all {
+		var bare, limit int
+		defects := map[string]bool{}
+		for _, g := range t.groups {
+			where := g.where(t)
+			switch {
+			case g.Class != linearizability.ClassBug:
+				limit++
+				limits = append(limits, where)
+			case g.Defect == "":
+				bare++
+				unnamed = append(unnamed, where)
+			default:
+				defects[g.Defect] = true
+				known[g.Defect] = append(known[g.Defect], where)
+				if row := stories[g.Defect].row; row != "" {
+					rows[row] = true
+				}
+			}
+		}
+		fmt.Fprintf(&b, "| [`%s`](%s/verdicts.md) | %d | %d | %d | %d | %d |\n", t.total.Campaign, t.dir, t.total.Runs, t.total.Steps, bare, len(defects), limit)
+	}
+	fmt.Fprintf(&b, "\nRows of the track record that were found without a script: %d", len(rows))
+	for i, row := range slices.Sorted(maps.Keys(rows)) {
+		fmt.Fprintf(&b, "%s %s", map[bool]string{true: ":", false: ","}[i == 0], row)
+	}
+	b.WriteString(".\n")
+	list := func(head string, where []string) {
+		if len(where) > 0 {
+			fmt.Fprintf(&b, "\n%s\n\n%s", head, strings.Join(where, ""))
+		}
+	}
+	list("## Without a name", unnamed)
+	for _, d := range knownDefects { // in the order of the table
+		if where := known[d.name]; len(where) > 0 {
+			s := stories[d.name]
+			row := "It is no row of the track record."
+			if s.row != "" {
+				row = fmt.Sprintf("It is the row `%s` of the track record.", s.row)
+			}
+			list(fmt.Sprintf("## %s\n\n%s %s", strings.ToUpper(d.name[:1])+d.name[1:], s.text, row), where)
+			delete(known, d.name)
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(known)) {
+		return fmt.Errorf("the campaigns know a defect that this program does not know: %s; run them again", name)
+	}
+	list("## Limits\n\nBroken where it is not promised: the faults named excuse it, and without them it vanishes.", limits)
+	_, err := w.Write(b.Bytes())
+	return err
+}
+
+// where says in one line of a list where a group was met.
+func (g jsonGroup) where(t retold) string {
+	faults := "no fault"
+	if len(g.Faults) > 0 {
+		faults = strings.Join(g.Faults, ", ")
+	}
+	s := fmt.Sprintf("* %s: %s at %s, with %s: %d of %d runs; [%d events](%s): %s\n", t.lock(), g.Judge, g.Op, faults, g.Runs, t.total.Runs,
+		g.Size, path.Join(t.dir, g.Recording), g.Why)
+	return s
+}

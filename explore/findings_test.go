@@ -1,0 +1,89 @@
+package explore
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"lockstep/scenarios"
+)
+
+// Every known defect has its story, and every story its defect; rows are those
+// of the track record.
+func TestDefectsHaveStories(t *testing.T) {
+	rows := map[string]bool{}
+	all, err := scenarios.Builtin()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, sc := range all {
+		rows[sc.Name] = true
+	}
+	named := map[string]bool{}
+	for _, d := range knownDefects {
+		named[d.name] = true
+		s, ok := stories[d.name]
+		if !ok || len(s.text) < 80 {
+			t.Errorf("%q has no story", d.name)
+		}
+		if s.row != "" && !rows[s.row] {
+			t.Errorf("%q is the row %s, which is no scenario", d.name, s.row)
+		}
+	}
+	for name := range stories {
+		if !named[name] {
+			t.Errorf("%q is told, and no defect", name)
+		}
+	}
+}
+
+func TestFindingsAreWrittenUp(t *testing.T) {
+	base := t.TempDir()
+	write := func(dir, text string) string {
+		dir = filepath.Join(base, dir)
+		if err := os.MkdirAll(dir, 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(dir, "verdicts.jsonl"), []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return dir
+	}
+	const (
+		known = `{"group":"g1","judge":"hold-count","class":"bug","op":"unlock","faults":["lost reply of unlock"],` +
+			`"defect":"an unlock that is sent again takes two levels, or finds nothing and is an error (4871)","runs":7,"first_seed":3,"size_events":9,"why":"it did","recording":"g1/3.lockstep"}` + "\n"
+		unknown = `{"group":"g2","judge":"lease","class":"bug","op":"acquire","faults":[],"runs":1,"first_seed":4,"size_events":5,"why":"nobody knows","recording":"g2/4.lockstep"}` + "\n"
+		limit   = `{"group":"g3","judge":"mutual-exclusion","class":"limit","op":"acquire","faults":["pause"],"runs":2,"first_seed":5,"size_events":6,"why":"it slept","recording":"g3/5.lockstep"}` + "\n"
+		total   = `{"campaign":"simrun explore --lock redisson@3.21.3 --runs 50","runs":50,"missing":0,"groups":3,"verdicts":{},"steps":99,"sim_ns":1,"died":0,"states":[]}` + "\n"
+	)
+	var b bytes.Buffer
+	if err := WriteFindings(&b, base, []string{write("one", known+unknown+limit+total)}); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{
+		"| [`simrun explore --lock redisson@3.21.3 --runs 50`](one/verdicts.md) | 50 | 99 | 1 | 1 | 1 |",
+		"found without a script: 1: unlock-reply-lost.",
+		"## An unlock that is sent again takes two levels",
+		"It is the row `unlock-reply-lost` of the track record.",
+		"* redisson@3.21.3: hold-count at unlock, with lost reply of unlock: 7 of 50 runs; [9 events](one/g1/3.lockstep): it did",
+		"## Without a name\n\n* redisson@3.21.3: lease at acquire, with no fault: 1 of 50 runs; [5 events](one/g2/4.lockstep): nobody knows",
+		"## Limits", "with pause: 2 of 50 runs",
+	} {
+		if !strings.Contains(b.String(), want) {
+			t.Errorf("%q is not in\n%s", want, b.String())
+		}
+	}
+	for _, c := range []struct{ name, text, want string }{
+		{"cut", known, "the totals of the campaign are missing"},
+		{"other", "{}\n", "verdicts.jsonl:1: neither a group nor the totals"},
+		{"no JSON", known + "{\n", "verdicts.jsonl:2: not what explore writes"},
+		{"more", total + known, "verdicts.jsonl:2: something follows the totals"},
+		{"old", strings.ReplaceAll(known, "takes two levels", "does odd things") + total, "run them again"},
+	} {
+		if err := WriteFindings(&b, base, []string{write(c.name, c.text)}); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %v; want %q", c.name, err, c.want)
+		}
+	}
+}

@@ -1,0 +1,90 @@
+package explore
+
+// story is what a reader is told of a known defect: what happens and who is to
+// blame, and the row of the track record that it is, "" for none.
+type story struct{ text, row string }
+
+// stories are those of knownDefects, by name.
+var stories = map[string]story{
+	"DEL takes whatever hold is there when it arrives, and what follows from it": {
+		text: "A holder works past its lease, the key goes to another, and the holder's DEL removes that one's key: the misdelete. A comparison before it does not help when the lease ends between GET and DEL. The lock is to blame: compare and delete must be one script."},
+	"one string has no room to count a second entry": {
+		text: "A second entry overwrites the first in the one string that the key holds, and the first unlock gives up both. The lock's form of data is to blame."},
+
+	"a free lock can be unlocked by anyone (2018)": {row: "unlock-of-a-free-lock",
+		text: "The unlock script answers success when the key is missing, without looking for the caller in it, and publishes. The release is to blame."},
+	"a free fair lock can be unlocked by anyone (by design)": {row: "fair-unlock-of-a-free-lock",
+		text: "The fair lock's unlock answers success when the key is missing, to anybody, and wakes the head of the queue. The library means it so; a caller who asks whether it still held the lock is told wrong."},
+	"a force_unlock that is sent again ends the next owner's hold too, or answers that there was none": {
+		text: "The answer to a force unlock is lost, the executor sends it again, and a thread that had got the lock in between loses it. The release is to blame: a force unlock leaves no mark by which its second run could be told."},
+	"an unlock that is sent again takes two levels, or finds nothing and is an error (4871)": {row: "unlock-reply-lost",
+		text: "The unlock runs, its reply is lost, and the executor sends it again. The second run takes another level, so that another thread enters while the owner believes to hold; or, at the last level, it finds nothing, and the true owner is told that it did not hold the lock. The release is to blame, which sends again what is not idempotent."},
+	"an unlock that was given up as unknown arrives later and takes a level of a later hold of its thread (an owner is client and thread, not one acquisition)": {
+		text: "An unlock that no answer came to is still on its way when the thread locks anew; then it arrives and ends the new hold. Owners are named by client and thread and not by acquisition, in every release and in most locks of this kind: the form is to blame, and a caller who locks again after an unknown outcome."},
+
+	"an acquire that is sent again is granted twice, and one unlock leaves a level (6025, 7367)": {row: "acquire-reply-lost",
+		text: "The acquire runs, its reply is lost, and its second run is taken for a re-entry: the count is 2, one unlock leaves 1, and others wait until that lease ends. The release is to blame; where scripts are followed by WAIT also the later ones, whose path forgets what must not be sent again."},
+	"an acquire that was sent again arrives when its tryLock has answered false, and holds the lock for nobody (6025, 7367)": {
+		text: "A tryLock is over when the second run of its acquire reaches the server and is granted. Nobody knows of the hold, and it lasts for its lease. The release is to blame."},
+	"a tryLock whose answer does not come in time answers false, and its acquire may hold the lock all the same (7223, 7224)": {
+		text: "Since 4.7.0 a tryLock that gets no answer in time answers false in place of an error, although the outcome is unknown: the lock may be held, for nobody, until its lease ends. The release is to blame for saying more than it knows."},
+
+	"an unlock that failed leaves the renewal running (1602)": {row: "failed-unlock-renewed-forever",
+		text: "An unlock fails on the network, the caller goes on, and the watchdog renews the hold as long as the process lives. The release is to blame."},
+	"the level that an acquire of unknown outcome leaves is renewed for ever: only the release of the last level ends the renewal": {
+		text: "An acquire whose outcome the caller never learned has added a level. The unlocks that the caller knows of leave one, and the watchdog goes on renewing it. The release is to blame: it ends the renewal by what the server counts and not by what the caller holds."},
+	"a renewal under way when the unlock is answered sets the timer again": {
+		text: "The unlock cancels the timer while a renewal is on its way; its answer sets the timer again, and a lock that nobody holds is renewed if somebody of that name takes it. The release is to blame."},
+	"an unlock that found nothing leaves the renewal running (2515)": {
+		text: "An unlock that is refused because the hold was lost does not cancel the renewal, which goes on asking and renews the thread's next hold with the old timer. The release is to blame."},
+	"an unlock that failed stops the renewal although the hold stays (since 3.8.1)": {
+		text: "An unlock fails before it reached the server, or its error says so; the hold stays, but its renewal was cancelled, and the lock is lost one lease later while the owner may still work. The mirror of 1602, made by its fix: the release is to blame, and a caller who works on after a failed unlock."},
+	"one renewal that fails ends them (5698)": {row: "one-failed-renewal-ends-it",
+		text: "One renewal is answered with an error or not at all, and none follows: the lease ends while the owner works, and another enters. The release is to blame."},
+	"a renewal that fails or finds nothing leaves the entry behind, and no later hold is renewed (3194, 3712)": {row: "key-removed-then-never-renewed",
+		text: "A renewal fails, or finds the key gone, and its entry stays in the client's map without a timer. A later hold of that lock finds the entry and sets no timer: it is never renewed. The release is to blame."},
+	"a re-entered hold leaves its thread in the watchdog's queue after the last unlock (3.37.0 to 3.43.0)": {
+		text: "Each entry queues the thread once more with the watchdog, and the last unlock takes it out once. The rest keeps asking for a hold that is over. The release is to blame."},
+	"a renewal that was lost, late or could not leave, or had to ask for replicas first, is sent, or arrives, when the lock was unlocked meanwhile": {
+		text: "A renewal is under way, or waits to be sent again, when its lock is unlocked, and reaches the server after that. It finds nothing, or the thread's next hold, which it may give another lease. All releases do so; it is harmless but where the next hold has a shorter lease of its own."},
+
+	"a hold without lease starts with the lease that its lock object was last given, and may end before the first renewal (4818)": {
+		text: "The lock object keeps the lease of an earlier call; a later lock without one starts with that. A short one is over before the watchdog's first renewal. The release is to blame, where a lock object is used with and without leases."},
+	"entering again with a lease gives the whole hold that lease, and a level without lease ends with it": {
+		text: "A thread that holds under the watchdog enters again with a short lease: the key has one time to live, so the outer level ends with the inner one's lease. By the form of data, in all releases; the caller mixes leases."},
+	"a partial unlock after another gives the hold the watchdog's lease (5623)": {row: "partial-unlock-stretches-the-lease",
+		text: "A lock entered several times with a lease is given up level by level; from the second unlock on the hold gets the watchdog's 30 s in place of its lease, because the lock object forgot it. The release is to blame."},
+	"an unlock that leaves levels gives the hold the lease that its lock object keeps: the watchdog's, where the object is another one or was released meanwhile": {
+		text: "An unlock that leaves levels starts the lease anew, with what the lock object at hand keeps. Through another object of the same name, or after a release by another thread of the process, that is the watchdog's lease: a hold with a short lease lasts longer than granted. In all releases; a relative of 5623."},
+	"an unlock that found nothing takes one level off the watchdog, which goes on renewing what was entered more than once": {
+		text: "The hold was lost, the unlock is refused, and takes one level off the watchdog's count, which had more: the watchdog goes on for a hold that is over. The release is to blame."},
+	"a hold that others ended leaves its levels with the watchdog, which renews them when the thread has locked and unlocked again": {
+		text: "A force unlock or an operator ended a hold of several levels, of which the watchdog keeps count. The thread's next hold adds to that, its unlock takes one off, and the renewals go on after it. The release is to blame."},
+	"the watchdog asks for the first thread of a client only: one whose hold others had ended keeps it from renewing the next": {
+		text: "Of a client's threads that hold or held a lock the watchdog asks for the first. When that one's hold was ended by others, the answer is no, and the next thread's hold, which is real, goes without its renewal. The release is to blame."},
+	"an unlock of a level with a lease takes a level off the watchdog, which renews the levels without one no longer": {
+		text: "A thread enters without a lease and again with one, and unlocks once. The watchdog counted one level, and that is gone now: the hold that is left is not renewed. The release is to blame, where leases are mixed."},
+	"an attempt without a lease takes the one that its lock object was last given, also a longer one than the watchdog's (4818)": {
+		text: "The lock object keeps the lease of an earlier call, and a later one without a lease is granted that: a crash then blocks the others for that lease, and not for the watchdog's. The release is to blame, where a lock object is used with and without leases."},
+	"a waiter sleeps on the time to live that it was told, although that hold was given up or its lease cut short: an unlock wakes one thread of a client, and the end of a lease nobody": {
+		text: "A waiter sleeps for the time to live that its last try was told. An unlock wakes one waiter of each client, and a lease that ends wakes none, so that the lock can be free and the waiter asleep until that time is over. In all releases; it ends by itself."},
+
+	"lock() that ends with an error keeps its place in the queue, and its thread comes back to it (acquireFailed is not called)": {
+		text: "A lock() of the fair lock ends with an error, and does not leave the queue as a tryLock does. Its place stands in the way of others until its deadline, and the thread finds it again when it comes back. The release is to blame."},
+	"an acquire arrives when its call is over, and queues for nobody": {row: "fair-ghost-after-reply-timeout",
+		text: "A call of the fair lock gives up without an answer and leaves the queue; its acquire reaches the server after that, and queues a thread that no longer waits. Others wait for its deadline. The release is to blame, which names a place by owner and not by call."},
+	"no acquire takes its wait off the deadlines behind it, so that a dead waiter stands in the way for the waits of those before it too (2099)": {row: "fair-third-waiter-shares-deadline",
+		text: "Deadlines in the queue add up wait on wait, or share one, and nothing takes them back when somebody enters: who waits behind a dead waiter waits for the waits of all that were before it too. The release is to blame."},
+	"the head sleeps until its own deadline, past the end of the hold (4705)": {row: "fair-head-sleeps-past-expiry",
+		text: "The first in the queue is told its own deadline in place of the hold's time to live, and sleeps past the end of a lease that nobody unlocks. The release is to blame."},
+	"a waiter whose deadline is nearer than its wait is told a negative time and sleeps without bound": {
+		text: "The queueing script answers the deadline less the wait less the time now, which is negative for one who asks a little early; the client takes a negative time for no bound and sleeps until a message comes. The release is to blame."},
+	"a waiter sleeps on what it was told before others acquired, which took their waits off its deadline, and is thrown out of the queue": {
+		text: "Every acquire takes its wait off the deadlines behind it, while the waiters sleep on what they were told before. One that sleeps past its new deadline is taken for dead and thrown out; it comes back at the end of the queue. The release is to blame."},
+	"a waiter sleeps on what it was told past its own deadline, where a hold outlasts the wait of its place, and is thrown out of the queue": {
+		text: "A waiter is told the time to live of the hold, which is longer than the wait that its place is kept for. It sleeps past its deadline, is taken for dead, and loses its place to who came later. The release is to blame."},
+	"a waiter that was thrown out of the queue while it slept is woken by no unlock, and sleeps on what it was told": {
+		text: "A waiter lost its place while it slept; unlocks publish to the head's own channel, so none reaches it, and with nobody else in the queue the lock is free while it sleeps. It ends with what it was told. The release is to blame."},
+	"a waiter sleeps on the time to live of a hold that was given up (scenario fair-sleeps-on-an-old-lease)": {
+		text: "The head was told the time to live of a long hold and sleeps on it. The hold is given up before the head listens, or a short one follows and ends by its lease, of which nobody is told: the lock is free, and the head asleep. In all releases; it ends by itself."},
+}
