@@ -105,9 +105,15 @@ func (p *Process) RedisOptions() *redis.Options {
 		MaxRetries:               -1,
 		Protocol:                 2,
 		DisableIdentity:          true,
+		ReadBufferSize:           bufferSize,
+		WriteBufferSize:          bufferSize,
 		MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
 	}
 }
+
+// bufferSize is less than go-redis's own 32 KiB: a run makes connections by the
+// dozen and sends little.
+const bufferSize = 4 << 10
 
 // NewRedis makes a go-redis client of the process.
 func (p *Process) NewRedis(opt *redis.Options) *redis.Client {

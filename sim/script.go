@@ -313,7 +313,7 @@ func (in *interpreter) call(l *lua.LState, protected int) int {
 
 // only makes a table with one field.
 func (in *interpreter) only(field, text string) *lua.LTable {
-	t := in.l.NewTable()
+	t := in.l.CreateTable(0, 1)
 	t.RawSetString(field, lua.LString(text))
 	return t
 }
