@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 )
@@ -166,7 +167,12 @@ type Record struct {
 }
 
 // Add appends an event.
-func (r *Record) Add(e Event) { r.Events = append(r.Events, e) }
+func (r *Record) Add(e Event) {
+	if n := len(r.Events); n == cap(r.Events) {
+		r.Events = slices.Grow(r.Events, max(n, 256)) // append alone would copy a long record oftener
+	}
+	r.Events = append(r.Events, e)
+}
 
 // Digest is the hex SHA-256 of the events as JSON lines. The same seed in the
 // same world gives the same digest on every machine.

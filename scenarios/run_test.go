@@ -29,6 +29,25 @@ func mustFind(t *testing.T, name string) *Lock {
 	return l
 }
 
+// Who runs the scripts makes no difference to a record.
+func TestScriptsRunByMiniredisGiveTheSameRecord(t *testing.T) {
+	h := sim.NewHost(t)
+	slow := sim.NewHost(t)
+	slow.MiniredisScripts = true
+	for i, sc := range builtin(t) {
+		if sc.Name == "inventory" {
+			continue // long
+		}
+		name := sc.Locks[i%len(sc.Locks)]
+		l := mustFind(t, name)
+		got := Play(h, sc, l, sim.NewSeeded(1)).Record.Digest()
+		want := Play(slow, sc, l, sim.NewSeeded(1)).Record.Digest()
+		if got != want {
+			t.Errorf("%s on %s: %.12s, and %.12s with miniredis's own", sc.Name, name, got, want)
+		}
+	}
+}
+
 // What each scenario and lock comes to is compared whole by the test of
 // results/; this one says why a scenario is worth having.
 func TestEveryScenarioSaysWhatItShows(t *testing.T) {

@@ -31,6 +31,11 @@ func init() { redis.SetLogger(silent{}) }
 // same.
 const memoryMax = 2 << 30
 
+// percentMin is how far the heap may grow between runs, at least: with less,
+// what one run leaves is collected, and its memory given up, just before the
+// next one needs it.
+const percentMin = 400
+
 // Host is what a bubble needs of the testing package. A test makes one of its
 // *testing.T; a program gets one from Main.
 type Host struct {
@@ -75,7 +80,8 @@ func (h *Host) bubble(alive *atomic.Int64, f func() (clean bool)) {
 	runtime.GC()
 	// A collection in the middle of a run reorders goroutines that are runnable
 	// at one instant. The limit is for runs that would not fit.
-	defer debug.SetGCPercent(debug.SetGCPercent(-1))
+	percent := debug.SetGCPercent(-1)
+	defer debug.SetGCPercent(max(percent, percentMin))
 	debug.SetMemoryLimit(memoryMax)
 	done := make(chan struct{})
 	parked := make(chan struct{}) // made outside: waiting on it is not durable

@@ -7,6 +7,7 @@ import (
 	"net"
 	"runtime"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -105,9 +106,15 @@ func (p *Process) RedisOptions() *redis.Options {
 		MaxRetries:               -1,
 		Protocol:                 2,
 		DisableIdentity:          true,
+		ReadBufferSize:           bufferSize,
+		WriteBufferSize:          bufferSize,
 		MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
 	}
 }
+
+// bufferSize is less than go-redis's own 32 KiB: a run makes connections by the
+// dozen and sends little.
+const bufferSize = 4 << 10
 
 // NewRedis makes a go-redis client of the process.
 func (p *Process) NewRedis(opt *redis.Options) *redis.Client {
@@ -169,14 +176,19 @@ func (h noteHook) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.Proc
 
 // note ties the words of a command to an operation until the command is over.
 func (p *Process) note(op int, cmd redis.Cmder) (over func()) {
-	var b []byte
+	b := make([]byte, 0, 256)
 	for i, a := range cmd.Args() {
 		if i > 0 {
 			b = append(b, 0)
 		}
-		if text, ok := a.(string); ok {
-			b = append(b, text...)
-		} else {
+		switch a := a.(type) {
+		case string:
+			b = append(b, a...)
+		case int:
+			b = strconv.AppendInt(b, int64(a), 10)
+		case int64:
+			b = strconv.AppendInt(b, a, 10)
+		default:
 			b = fmt.Append(b, a)
 		}
 	}

@@ -1,9 +1,6 @@
 package sim
 
-import (
-	"container/heap"
-	"time"
-)
+import "time"
 
 // class orders what happens at one instant: key expiry, faults, deliveries,
 // deadlines, steps. Timers of the code under test run in the middle: they
@@ -63,7 +60,7 @@ func (s *schedule) add(atNs int64, c class, run func()) {
 	if atNs < 0 {
 		atNs = 0
 	}
-	heap.Push(&s.events, &event{slot: atNs / slotNs * slotNs, class: c, seq: s.seq, run: run})
+	s.events.push(&event{slot: atNs / slotNs * slotNs, class: c, seq: s.seq, run: run})
 }
 
 // addTo is add for what one line carries in order; without a name it is add.
@@ -88,7 +85,7 @@ func (s *schedule) next() (*event, int64) {
 	var e *event
 	var at int64
 	if len(s.events) > 0 {
-		e = s.events[0]
+		e = s.events[0].event
 		at = max(e.ns(), s.last+1)
 	}
 	if s.orders != nil {
@@ -99,28 +96,54 @@ func (s *schedule) next() (*event, int64) {
 
 func (s *schedule) pop(atNs int64) *event {
 	s.last = atNs
-	return heap.Pop(&s.events).(*event)
+	return s.events.pop()
 }
 
-type eventHeap []*event
+// eventHeap is a binary heap: most of what is in it are deadlines that will be
+// stale, thousands where a client is busy.
+type eventHeap []planned
 
-func (h eventHeap) Len() int { return len(h) }
-func (h eventHeap) Less(i, j int) bool {
-	a, b := h[i], h[j]
-	if a.slot != b.slot {
-		return a.slot < b.slot
-	}
-	if a.class != b.class {
-		return a.class < b.class
-	}
-	return a.seq < b.seq
+// planned is an event with its place in the order: by slot, class and seq.
+type planned struct {
+	slot int64
+	rank uint64
+	*event
 }
-func (h eventHeap) Swap(i, j int) { h[i], h[j] = h[j], h[i] }
-func (h *eventHeap) Push(x any)   { *h = append(*h, x.(*event)) }
-func (h *eventHeap) Pop() any {
-	old := *h
-	e := old[len(old)-1]
-	old[len(old)-1] = nil
-	*h = old[:len(old)-1]
-	return e
+
+func (a planned) before(b planned) bool {
+	return a.slot < b.slot || a.slot == b.slot && a.rank < b.rank
+}
+
+func (h *eventHeap) push(e *event) {
+	p := planned{e.slot, uint64(e.class)<<56 | e.seq, e}
+	*h = append(*h, p)
+	q, i := *h, len(*h)-1
+	for up := (i - 1) / 2; i > 0 && p.before(q[up]); i, up = up, (up-1)/2 {
+		q[i] = q[up]
+	}
+	q[i] = p
+}
+
+func (h *eventHeap) pop() *event {
+	q := *h
+	first, n := q[0].event, len(q)-1
+	p := q[n]
+	q[n] = planned{}
+	q = q[:n]
+	*h = q
+	i := 0
+	for down := 1; down < n; down = 2*i + 1 {
+		if down+1 < n && q[down+1].before(q[down]) {
+			down++
+		}
+		if !q[down].before(p) {
+			break
+		}
+		q[i] = q[down]
+		i = down
+	}
+	if n > 0 {
+		q[i] = p
+	}
+	return first
 }

@@ -137,7 +137,17 @@ func (s *server) eval(peer *mserver.Peer, cmd string, args []string) bool {
 	return true
 }
 
-// hasScript says whether miniredis has a script in its cache.
+// load gives miniredis the scripts that were in the cache from the start. It
+// parses each, so it gets them when it is to look for one.
+func (s *server) load() {
+	texts := s.unloaded
+	s.unloaded = nil
+	for _, text := range texts {
+		s.aside("SCRIPT", "LOAD", text)
+	}
+}
+
+// hasScript says whether a script is in the cache.
 func (s *server) hasScript(sha string) bool {
 	if !s.cached[sha] {
 		s.cached[sha] = strings.HasSuffix(s.aside("SCRIPT", "EXISTS", sha), ":1\r\n")
@@ -145,7 +155,8 @@ func (s *server) hasScript(sha string) bool {
 	return s.cached[sha]
 }
 
-// aside executes a command of the world's own while one of a client is executed.
+// aside executes a command of the world's own, perhaps while one of a client is
+// executed.
 func (s *server) aside(words ...string) string {
 	executing := s.executing
 	s.executing = nil
@@ -302,7 +313,7 @@ func (in *interpreter) call(l *lua.LState, protected int) int {
 
 // only makes a table with one field.
 func (in *interpreter) only(field, text string) *lua.LTable {
-	t := in.l.NewTable()
+	t := in.l.CreateTable(0, 1)
 	t.RawSetString(field, lua.LString(text))
 	return t
 }

@@ -44,7 +44,8 @@ type server struct {
 	executing *message
 	running   *script         // of executing
 	wrote     bool            // executing may have changed the data
-	cached    map[string]bool // scripts that miniredis has in its cache, as far as it was asked
+	cached    map[string]bool // scripts that are in the cache, as far as is known here
+	unloaded  []string        // scripts in the cache that miniredis has not been given yet
 
 	replicas []*replica
 	writes   int64    // since the start, that the replicas get
@@ -101,7 +102,7 @@ func (m *message) shown() []string {
 }
 
 func newServer(w *World) *server {
-	s := &server{w: w, m: miniredis.NewMiniRedis(), shards: shards{}, cached: map[string]bool{}}
+	s := &server{w: w, m: miniredis.NewMiniRedis(), shards: shards{}, cached: map[string]bool{}, unloaded: w.cfg.Scripts}
 	for range w.cfg.Replicas {
 		s.replicas = append(s.replicas, &replica{})
 	}
@@ -113,8 +114,7 @@ func newServer(w *World) *server {
 	s.m.SetTime(w.start)
 	s.m.ClockTTL(true)
 	for _, text := range w.cfg.Scripts {
-		s.command("SCRIPT", "LOAD", text)
-		scriptOf(text)
+		s.cached[scriptOf(text).sha] = true
 	}
 	s.m.Server().SetPreHook(s.hook)
 	return s
@@ -145,6 +145,9 @@ func (s *server) hook(peer *mserver.Peer, cmd string, args ...string) bool {
 	if cmd == "EXEC" || cmd == "SCRIPT" && len(args) > 0 && strings.EqualFold(args[0], "FLUSH") {
 		clear(s.cached)
 	}
+	if cmd == "SCRIPT" {
+		s.load()
+	}
 	if s.executing == nil {
 		return false // the world's own
 	}
@@ -164,6 +167,9 @@ func (s *server) hook(peer *mserver.Peer, cmd string, args ...string) bool {
 		if s.eval(peer, cmd, args) {
 			return true
 		}
+		s.load()
+	case cmd == "EVALSHA_RO":
+		s.load()
 	case cmd == "SELECT":
 		c.elsewhere = true
 	case cmd == "SCRIPT" && len(args) == 2 && strings.EqualFold(args[0], "LOAD"):
@@ -706,7 +712,7 @@ func (s *server) restore(data snapshot) {
 
 // flushScripts empties the script cache.
 func (s *server) flushScripts() {
-	s.flushed = true
+	s.flushed, s.unloaded = true, nil
 	s.command("SCRIPT", "FLUSH")
 }
 

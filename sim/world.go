@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -95,13 +96,15 @@ type World struct {
 	ops       int
 	calm      bool
 	leaving   bool
-	over      bool  // connections are gone, nothing is recorded
-	faultsDue int   // timed faults that have not ended
-	moved     int64 // when a thread last took a step, or a fault began or ended
-	endAt     int64 // when the leaving is over
-	stallTill int64
-	published map[string]int64
-	states    map[string]*model.LockState
+	// goroutines is how many the program had at the start.
+	goroutines int
+	over       bool  // connections are gone, nothing is recorded
+	faultsDue  int   // timed faults that have not ended
+	moved      int64 // when a thread last took a step, or a fault began or ended
+	endAt      int64 // when the leaving is over
+	stallTill  int64
+	published  map[string]int64
+	states     map[string]*model.LockState
 
 	mu     sync.Mutex // guards what other goroutines post
 	posts  []*Thread
@@ -133,9 +136,9 @@ func Run(h *Host, cfg Config, setup func(*World)) Result {
 		w := newWorld(cfg)
 		setup(w)
 		w.loop(&alive, &res)
-		w.end()
+		clean := w.end()
 		res.Record = w.rec
-		return len(bubbleGoroutines()) == 0
+		return clean
 	})
 	return res
 }
@@ -146,7 +149,7 @@ func newWorld(cfg Config) *World {
 		rec:       &model.Record{Params: cfg.Params},
 		resources: map[string]int64{}, published: map[string]int64{},
 		states: map[string]*model.LockState{},
-		notify: make(chan struct{}, 1),
+		notify: make(chan struct{}, 1), goroutines: runtime.NumGoroutine(),
 	}
 	if cfg.Orders != nil {
 		w.orders = &orders{Orders: *cfg.Orders, w: w, lines: map[string]*line{}}
@@ -370,8 +373,9 @@ func (w *World) leave() {
 	w.endAt = w.now() + int64(w.cfg.Drain)
 }
 
-// end takes an inventory, cuts everything and lets sleepers run out.
-func (w *World) end() {
+// end takes an inventory, cuts everything and lets sleepers run out; clean: no
+// goroutine is left.
+func (w *World) end() (clean bool) {
 	for _, k := range w.server.m.Keys() {
 		w.record(model.Event{Kind: model.KindLeft, Key: k})
 	}
@@ -407,7 +411,8 @@ func (w *World) end() {
 				w.server.disconnect(c)
 			}
 		}
-		if len(bubbleGoroutines()) == 0 {
+		// To list them costs more than to count them.
+		if runtime.NumGoroutine() == w.goroutines || len(bubbleGoroutines()) == 0 {
 			break
 		}
 	}
@@ -423,6 +428,7 @@ func (w *World) end() {
 		w.record(model.Event{Kind: model.KindLeft, Text: text})
 	}
 	w.over = true
+	return len(left) == 0
 }
 
 // topFunction names where a goroutine was started, which does not depend on
