@@ -80,7 +80,11 @@ var knownDefects = []defect{
 		"one string has no room to count a second entry",
 		bare("string-reentrant"),
 		[]string{model.JudgeLinearizable, model.JudgeHoldCount, model.JudgeMutualExclusion},
-		func(c clue) bool { return slices.Contains(c.of.Reached, "reentered") },
+		func(c clue) bool {
+			return slices.ContainsFunc(c.commands, func(m *command) bool {
+				return m.Script == "acquire" && m.exec != nil && m.before.Owner != "" && slices.Contains(m.Owners, m.before.Owner) && slices.Contains(m.Locks, c.lock)
+			})
+		},
 	},
 
 	// Unlock.
@@ -133,6 +137,12 @@ var knownDefects = []defect{
 		of(since("4.7.0")),
 		append([]string{model.JudgeLease, model.JudgeMutualExclusion, model.JudgeFIFO}, onServer...),
 		clue.grantedUnheard,
+	},
+	{
+		"an interrupted acquire that is granted all the same is renewed for nobody (2714, 4368)",
+		of(since("3.8.1")),
+		[]string{model.JudgeLease, model.JudgeLiveness},
+		func(c clue) bool { return !c.says("ended with its lease") && c.interruptedGrant() },
 	},
 
 	// Watchdog.
@@ -569,6 +579,20 @@ func (c clue) grantedUnheard() bool {
 	})
 }
 
+// interruptedGrant: a call of the thread, or of who holds the lock, was
+// interrupted before it was answered, and took a level.
+func (c clue) interruptedGrant() bool {
+	return slices.ContainsFunc(c.calls, func(o *call) bool {
+		return o.Lock == c.lock && c.suspect(o.who) && o.Action.Acquires() && o.ret != nil && o.ret.Outcome == model.Unknown &&
+			slices.ContainsFunc(c.rec.Events, func(e model.Event) bool {
+				return e.Kind == model.KindUse && e.Phase == "interrupt" && e.Met && e.Text == o.who && o.AtNs <= e.AtNs && e.AtNs <= o.ret.AtNs
+			}) &&
+			slices.ContainsFunc(o.sent, func(m *command) bool {
+				return m.Script == "acquire" && m.exec != nil && m.exec.AtNs <= c.until() && m.took(o.who)
+			})
+	})
+}
+
 // renewals are those for the thread and the lock that were sent before.
 func (c clue) renewals() []*command {
 	var out []*command
@@ -613,7 +637,8 @@ func (c clue) renewalUnderWay() bool {
 	}) || slices.ContainsFunc(c.commands, func(m *command) bool {
 		return m.Process == process && m.Command == "INFO" && m.Op == 0 && m.AtNs <= at && (m.delivered < 0 || at <= m.delivered)
 	}) || slices.ContainsFunc(c.rec.Events, func(e model.Event) bool {
-		return e.Kind == model.KindFault && e.AtNs <= at && strings.HasPrefix(e.Text, "partition of "+process)
+		return e.Kind == model.KindFault && e.AtNs <= at && (strings.HasPrefix(e.Text, "partition of "+process) ||
+			strings.HasPrefix(e.Text, "server restart") || strings.HasPrefix(e.Text, "failover")) // which end all connections
 	})
 }
 

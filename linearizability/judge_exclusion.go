@@ -74,7 +74,7 @@ func (r *run) howLost(lock string, a belief, at int64) (how string, excuses []mo
 		lost = first
 	}
 	switch {
-	case lost == nil && r.shortened(lock, a, at) != nil:
+	case (lost == nil || lost.by != nil && slices.Contains(lost.by.owners, a.who)) && r.shortened(lock, a, at) != nil:
 		t := r.fault(r.shortened(lock, a, at).fault)
 		return ": " + t.text + " had taken from it at " + model.At(t.from),
 			[]model.Excuse{{Circumstance: model.HoldRemoved, Fault: t.number, Why: t.text + " at " + model.At(t.from)}}
