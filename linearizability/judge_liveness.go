@@ -267,8 +267,8 @@ func (r *run) ownDisturbances(o *operation) []disturbance {
 		out = append(out, disturbance{from: t.to, at: t.to, what: t.text, extra: resend})
 	}
 	for _, t := range r.faults {
-		// It ends all connections, and each client finds out when it uses one again.
-		if strings.HasPrefix(t.text, "server restart") || strings.HasPrefix(t.text, "failover") {
+		// Each client finds its connections dead when it uses one again.
+		if endsConnections(t) {
 			out = append(out, disturbance{from: t.to, at: t.to, lasts: true, what: t.text, extra: resend})
 		}
 	}

@@ -1054,6 +1054,22 @@ func TestLease(t *testing.T) {
 			20000 a/1 renews
 			50002 server expire -> free
 			59000 server leave`},
+		{rule: "a restart may keep the renewals from the server for a period and 7.5 s", record: `
+			0     a/1 takes
+			15000 server fault 1 server restart with its data
+			30002 server expire -> free
+			39000 server leave`},
+		{rule: "and no longer", finds: "lease bug: the last fault that met its messages was server restart with its data at 18.500s", record: `
+			0     a/1 takes
+			1000  server fault 1 server restart with its data
+			30002 server expire -> free
+			39000 server leave`},
+		{rule: "nor after one was sent", finds: "lease bug: at 10.000s", record: `
+			0     a/1 takes
+			5000  server fault 1 server restart with its data
+			10000 a/1 send renew
+			30002 server expire -> free
+			39000 server leave`},
 		{rule: "a hold that is lost while a level is given up is renewed until its thread hears of it", record: `
 			0     a/1 takes
 			100   a/1 takes -> a/1 2 30101
