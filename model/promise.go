@@ -65,6 +65,8 @@ var Promises = []Promise{
 		"as many unlocks as locks give the lock up (java.util.concurrent.locks.Lock; Redisson's hold count)"},
 	{JudgeFIFO, "redisson-fair", fifoUnless, fifoSource},
 	{JudgeFIFO, "redisson-nonreentrant-fair", fifoUnless, fifoSource},
+	{JudgeFIFO, "reference-fair", []Circumstance{WaiterAway, HoldRemoved},
+		"waiters get the lock in the order of their first try (lockimpl/reference); one that is not heard of for a heartbeat loses its place"},
 	{JudgeLease, "*", nil,
 		"a hold ends with its lease and not before, and a renewal ends with its hold (lockWatchdogTimeout)"},
 	{JudgeLiveness, "*", []Circumstance{DeadWaiters},

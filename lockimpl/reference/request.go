@@ -1,0 +1,164 @@
+package reference
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"lockstep/lockimpl"
+)
+
+// The server's answers to requests.
+const (
+	answerGranted   = "granted"
+	answerBusy      = "busy"
+	answerReleased  = "released"
+	answerStillHeld = "still_held"
+	answerNotHeld   = "not_held"
+	answerForgotten = "forgotten"
+	answerLeft      = "left"
+	answerOver      = "over" // a newer request of the owner was there, or this one is done with
+	answerLate      = "late"
+)
+
+// behind is the time to live of a busy answer to a waiter with others in front.
+const behind = -3 * time.Millisecond
+
+// answer is what the server said to a request.
+type answer struct {
+	word  string
+	token int64         // of a grant
+	ttl   time.Duration // of a grant, or of the hold that makes it busy; see behind
+}
+
+// request is something that may be asked of the server many times and happens
+// at most once.
+type request struct {
+	c      *Client
+	script script
+	keys   []string
+	owner  string
+	number int64
+	args   []any
+
+	mayHaveRun bool // one was sent and not answered
+	refused    int  // errors that the server answered
+}
+
+// try sends the request once. Each attempt is bounded by the ReadTimeout of the
+// go-redis client and not by ctx, so that a cancelled call still learns what
+// came of what it has sent.
+func (r *request) try(ctx context.Context) (answer, error) {
+	ctx = context.WithoutCancel(ctx)
+	now, err := r.c.serverNow(ctx)
+	if err != nil {
+		return answer{}, err
+	}
+	sent := time.Now()
+	args := append([]any{r.owner, r.number, now + valid.Milliseconds(), memory.Milliseconds()}, r.args...)
+	reply, err := r.script.Run(ctx, r.c.rdb, r.keys, args...).Slice()
+	if err != nil {
+		// A server that refuses may have run it: a proxy or a script that was
+		// stopped says so afterwards.
+		var refusal redis.Error
+		if errors.As(err, &refusal) {
+			r.refused++
+			r.mayHaveRun = true
+		}
+		r.mayHaveRun = r.mayHaveRun || lockimpl.MayHaveRun(err)
+		return answer{}, err
+	}
+	a, said, err := parse(reply)
+	if err != nil {
+		return answer{}, err
+	}
+	r.c.clock.said(said, sent)
+	return a, nil
+}
+
+// serverNow estimates the server's time, and asks for it once.
+func (c *Client) serverNow(ctx context.Context) (ms int64, err error) {
+	if ms, known := c.clock.now(); known {
+		return ms, nil
+	}
+	asked := time.Now()
+	now, err := c.rdb.Time(ctx).Result()
+	if err != nil {
+		return 0, err
+	}
+	c.clock.said(now.UnixMilli(), asked)
+	return now.UnixMilli(), nil
+}
+
+func parse(reply []any) (a answer, now int64, err error) {
+	number := func(i int) (n int64) {
+		switch v := reply[i].(type) {
+		case int64:
+			return v
+		case string:
+			n, err = strconv.ParseInt(v, 10, 64)
+		}
+		return n
+	}
+	if len(reply) < 2 {
+		return a, 0, fmt.Errorf("an answer that is none of this lock's: %v", reply)
+	}
+	a.word, _ = reply[0].(string)
+	now = number(1)
+	if len(reply) > 3 {
+		a.token = number(2)
+	}
+	if len(reply) > 2 {
+		a.ttl = time.Duration(number(len(reply)-1)) * time.Millisecond
+	}
+	return a, now, err
+}
+
+// settle sends the request until it is answered, ctx ends or the client closes,
+// or the server has refused it often enough. The error says whether the request
+// may have taken effect.
+func (r *request) settle(ctx context.Context) (answer, error) {
+	for backoff := retryMin; ; backoff = min(2*backoff, retryMax) {
+		a, err := r.try(ctx)
+		if err == nil && a.word != answerLate {
+			return a, nil
+		}
+		if err == nil {
+			continue // the clock is known again
+		}
+		if r.hopeless() {
+			return a, r.unknownIf(err)
+		}
+		if gone := r.c.sleep(ctx, backoff); gone != nil {
+			return a, r.unknownIf(errors.Join(gone, err))
+		}
+	}
+}
+
+// hopeless: the server has answered with errors only.
+func (r *request) hopeless() bool { return r.refused >= refusals }
+
+func (r *request) unknownIf(err error) error {
+	if !r.mayHaveRun {
+		return err
+	}
+	return fmt.Errorf("%w: %w", lockimpl.ErrUnknownOutcome, err)
+}
+
+// sleep waits; an error says why it did not to the end.
+func (c *Client) sleep(ctx context.Context, d time.Duration) error {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-c.closing.Done():
+		return lockimpl.ErrClosed
+	}
+}
