@@ -35,7 +35,7 @@ type hold struct {
 	name  string // of the owner, as the server knows it
 	token int64
 
-	levels []time.Duration // the leases asked for, innermost last; 0: renewed
+	levels []level         // innermost last
 	until  time.Time       // when it may be over, by the process's own clock
 	alarm  *time.Timer     // goes off then
 	ctx    context.Context // ends then, or with the hold
@@ -43,38 +43,57 @@ type hold struct {
 	stop   context.CancelFunc // of the renewals; nil: there are none
 }
 
-// granted enters a hold, which the server keeps for ttl from the instant at
-// which it was asked, at least.
-func (h *holds) granted(key holdKey, owner string, token int64, lease time.Duration, asked time.Time, ttl time.Duration) {
+// level is one entering of a hold.
+type level struct {
+	renewed bool
+	ends    int64 // the server's millisecond in which its lease ends; not of a renewed one
+}
+
+func renewed(l level) bool { return l.renewed }
+
+// granted enters a hold, which the server keeps for its time to live from the
+// instant at which it was asked, at least.
+func (h *holds) granted(key holdKey, owner string, lease time.Duration, got answer, asked time.Time) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	held := h.open[key]
-	if held != nil && held.token != token {
+	if held != nil && held.token != got.token {
 		h.over(held, ErrHoldLost) // it was lost unheard, and this is a new one
 		held = nil
 	}
 	if held == nil {
-		held = &hold{key: key, name: owner, token: token}
+		held = &hold{key: key, name: owner, token: got.token}
 		held.ctx, held.end = context.WithCancelCause(context.Background())
-		held.alarm = time.AfterFunc(ttl, func() { h.expired(held) })
+		held.alarm = time.AfterFunc(got.ttl, func() { h.expired(held) })
 		h.open[key] = held
 	}
-	held.levels = append(held.levels, lease)
-	held.lastsUntil(asked.Add(ttl))
+	held.levels = append(held.levels, level{lease == 0, got.now + lease.Milliseconds()})
+	if until := asked.Add(got.ttl); until.After(held.until) {
+		held.lastsUntil(until)
+	}
 	h.renewals(held)
 }
 
-// lastsUntil moves the end of a hold, which nothing brings nearer.
 func (held *hold) lastsUntil(t time.Time) {
-	if t.After(held.until) {
-		held.until = t
-		held.alarm.Reset(time.Until(t))
+	held.until = t
+	held.alarm.Reset(time.Until(t))
+}
+
+// ends is the server's millisecond in which the last of some levels ends.
+func (h *holds) ends(levels []level) (ms int64) {
+	now, _ := h.client.clock.now()
+	for _, l := range levels {
+		if l.renewed {
+			l.ends = now + h.client.watchdog.Milliseconds()
+		}
+		ms = max(ms, l.ends)
 	}
+	return ms
 }
 
 // renewals starts or stops them, as the levels want it; holds.mu is held.
 func (h *holds) renewals(held *hold) {
-	wanted := slices.Contains(held.levels, 0)
+	wanted := slices.ContainsFunc(held.levels, renewed)
 	switch {
 	case wanted && held.stop == nil:
 		var ctx context.Context
@@ -113,7 +132,7 @@ func (h *holds) renew(ctx context.Context, held *hold, pause time.Duration) {
 func (h *holds) renewed(held *hold, until time.Time) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.open[held.key] == held {
+	if h.open[held.key] == held && until.After(held.until) {
 		held.lastsUntil(until)
 	}
 }
@@ -153,15 +172,22 @@ func (h *holds) over(held *hold, cause error) {
 	h.tell(held, cause)
 }
 
-// releasing stops the renewals of a hold whose last level is about to go: what
-// the server still gets of it must not come after the release.
-func (h *holds) releasing(key holdKey) {
+// releasing says until which millisecond of the server the hold is wanted once
+// its innermost level is given up, 0 for no longer. Renewals that no level asks
+// for then stop here: none must be sent after the release.
+func (h *holds) releasing(key holdKey) (ends int64) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if held := h.open[key]; held != nil && len(held.levels) == 1 && held.stop != nil {
+	held := h.open[key]
+	if held == nil {
+		return 0
+	}
+	left := held.levels[:len(held.levels)-1]
+	if held.stop != nil && !slices.ContainsFunc(left, renewed) {
 		held.stop()
 		held.stop = nil
 	}
+	return h.ends(left)
 }
 
 // released takes the innermost level, or all of them.
@@ -178,6 +204,10 @@ func (h *holds) released(key holdKey, all bool, cause error) {
 		return
 	}
 	h.renewals(held)
+	if !slices.ContainsFunc(held.levels, renewed) {
+		now, _ := h.client.clock.now()
+		held.lastsUntil(time.Now().Add(time.Duration(h.ends(held.levels)-now) * time.Millisecond))
+	}
 }
 
 // forced ends all of this client's holds of a lock.

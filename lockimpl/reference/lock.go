@@ -83,7 +83,11 @@ func (l *Lock) acquire(ctx context.Context, o lockimpl.Owner, lease, wait time.D
 	if wait != 0 {
 		a.place = l.c.heartbeat
 	}
-	a.renumber()
+	kept := lease
+	if kept == 0 {
+		kept = l.c.watchdog
+	}
+	a.request = l.request(l.scripts.acquire, l.c.owner(o), TokenName(l.name), kept.Milliseconds(), a.place.Milliseconds())
 	var w *waiter
 	for backoff := retryMin; ; {
 		if err := l.over(ctx); err != nil {
@@ -95,13 +99,12 @@ func (l *Lock) acquire(ctx context.Context, o lockimpl.Owner, lease, wait time.D
 		var pause time.Duration
 		switch {
 		case err == nil && got.word == answerGranted:
-			l.c.holds.granted(holdKey{l.name, o}, a.owner, got.token, lease, asked, got.ttl)
+			a.granted(got, asked)
 			return true, nil
 		case err == nil && got.word == answerLate:
 			continue
 		case err == nil && got.word == answerOver:
-			a.renumber() // it was granted unheard, and is over
-			continue
+			return false, fmt.Errorf("%s: %w", doing, errLostUnheard)
 		case err == nil:
 			pause, backoff = l.pause(got), retryMin
 		case a.hopeless():
@@ -130,13 +133,13 @@ func (l *Lock) acquire(ctx context.Context, o lockimpl.Owner, lease, wait time.D
 	}
 }
 
-// renumber makes a new request of the acquisition.
-func (a *acquisition) renumber() {
-	lease := a.lease
-	if lease == 0 {
-		lease = a.l.c.watchdog
-	}
-	a.request = a.l.request(a.l.scripts.acquire, a.l.c.owner(a.o), TokenName(a.l.name), lease.Milliseconds(), a.place.Milliseconds())
+// errLostUnheard: no answer came in time to be of use. To try again would be
+// another acquire than the caller asked for.
+var errLostUnheard = fmt.Errorf("%w: it was granted, and the hold was over before the answer came: %w", lockimpl.ErrUnknownOutcome, ErrHoldLost)
+
+// granted notes the hold.
+func (a *acquisition) granted(got answer, asked time.Time) {
+	a.l.c.holds.granted(holdKey{a.l.name, a.o}, a.owner, a.lease, got, asked)
 }
 
 // pause is how long a waiter sleeps after a busy answer, unless it is woken.
@@ -171,8 +174,10 @@ func (a *acquisition) giveUp(ctx context.Context, doing string, err error) (bool
 	}
 	switch {
 	case leaveErr == nil && got.word == answerGranted:
-		a.l.c.holds.granted(holdKey{a.l.name, a.o}, a.owner, got.token, a.lease, asked, got.ttl)
+		a.granted(got, asked)
 		return true, nil
+	case leaveErr == nil && got.word == answerOver && a.mayHaveRun:
+		return false, fmt.Errorf("%s: %w", doing, errLostUnheard)
 	case leaveErr == nil && got.word == answerLeft, !a.mayHaveRun:
 		return false, err // a place that is left behind is free after a heartbeat
 	}
@@ -190,8 +195,7 @@ func (l *Lock) Unlock(ctx context.Context, o lockimpl.Owner) (lockimpl.Release, 
 	if err := l.over(ctx); err != nil {
 		return 0, fmt.Errorf("%s: %w", doing, err)
 	}
-	l.c.holds.releasing(key)
-	r := l.request(l.scripts.unlock, l.c.owner(o), ChannelName(l.name))
+	r := l.request(l.scripts.unlock, l.c.owner(o), ChannelName(l.name), l.c.holds.releasing(key))
 	got, err := r.settle(ctx)
 	switch {
 	case err != nil:

@@ -31,6 +31,7 @@ const behind = -3 * time.Millisecond
 // answer is what the server said to a request.
 type answer struct {
 	word  string
+	now   int64         // its clock, in ms
 	token int64         // of a grant
 	ttl   time.Duration // of a grant, or of the hold that makes it busy; see behind
 }
@@ -65,18 +66,21 @@ func (r *request) try(ctx context.Context) (answer, error) {
 		// A server that refuses may have run it: a proxy or a script that was
 		// stopped says so afterwards.
 		var refusal redis.Error
-		if errors.As(err, &refusal) {
+		answered := errors.As(err, &refusal)
+		if answered {
 			r.refused++
-			r.mayHaveRun = true
 		}
-		r.mayHaveRun = r.mayHaveRun || lockimpl.MayHaveRun(err)
+		if r.c.closing.Err() != nil { // while it was under way
+			r.mayHaveRun, err = true, lockimpl.ErrClosed
+		}
+		r.mayHaveRun = r.mayHaveRun || answered || lockimpl.MayHaveRun(err)
 		return answer{}, err
 	}
-	a, said, err := parse(reply)
+	a, err := parse(reply)
 	if err != nil {
 		return answer{}, err
 	}
-	r.c.clock.said(said, sent)
+	r.c.clock.said(a.now, sent)
 	return a, nil
 }
 
@@ -94,7 +98,7 @@ func (c *Client) serverNow(ctx context.Context) (ms int64, err error) {
 	return now.UnixMilli(), nil
 }
 
-func parse(reply []any) (a answer, now int64, err error) {
+func parse(reply []any) (a answer, err error) {
 	number := func(i int) (n int64) {
 		switch v := reply[i].(type) {
 		case int64:
@@ -105,17 +109,17 @@ func parse(reply []any) (a answer, now int64, err error) {
 		return n
 	}
 	if len(reply) < 2 {
-		return a, 0, fmt.Errorf("an answer that is none of this lock's: %v", reply)
+		return a, fmt.Errorf("an answer that is none of this lock's: %v", reply)
 	}
 	a.word, _ = reply[0].(string)
-	now = number(1)
+	a.now = number(1)
 	if len(reply) > 3 {
 		a.token = number(2)
 	}
 	if len(reply) > 2 {
 		a.ttl = time.Duration(number(len(reply)-1)) * time.Millisecond
 	}
-	return a, now, err
+	return a, err
 }
 
 // settle sends the request until it is answered, ctx ends or the client closes,
