@@ -22,11 +22,13 @@ const (
 )
 
 const (
-	// valid is how old a request may be when the server runs it, and memory how
-	// long the server remembers what it did for an owner: longer than valid, so
-	// that what it has forgotten can no longer run.
-	valid  = 30 * time.Second
-	memory = time.Minute
+	// valid is how old an attempt may be when the server runs it, patience for
+	// how long a request that may have run is sent again, and memory how long the
+	// server remembers what it did for an owner: as long as both, so that nothing
+	// that it has forgotten can run any more.
+	valid    = 30 * time.Second
+	patience = 30 * time.Second
+	memory   = valid + patience
 	// pollEvery bounds how long a waiter of the plain lock sleeps; one of the
 	// fair lock asks pollsPerHeartbeat times in a heartbeat, if that is sooner.
 	pollEvery         = 500 * time.Millisecond
@@ -155,19 +157,19 @@ func prefixed(prefix, name string) string {
 type serverClock struct {
 	mu    sync.Mutex
 	known bool
-	ms    int64     // what it said,
-	asked time.Time // when asked at this instant of the process's own clock
+	ms    int64     // what it said
+	heard time.Time // when that came, by the process's own clock
 }
 
-func (s *serverClock) said(ms int64, asked time.Time) {
+func (s *serverClock) said(ms int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.known, s.ms, s.asked = true, ms, asked
+	s.known, s.ms, s.heard = true, ms, time.Now()
 }
 
-// now gives the server's time in ms, ahead by at most what its answer took.
+// now gives the server's time in ms, behind by at most what its answer took.
 func (s *serverClock) now() (ms int64, known bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.ms + time.Since(s.asked).Milliseconds(), s.known
+	return s.ms + time.Since(s.heard).Milliseconds(), s.known
 }

@@ -46,7 +46,10 @@ type hold struct {
 // level is one entering of a hold.
 type level struct {
 	renewed bool
-	ends    int64 // the server's millisecond in which its lease ends; not of a renewed one
+	// When its lease ends, if it is not renewed: by the process's own clock, and
+	// the server's millisecond.
+	until time.Time
+	ends  int64
 }
 
 func renewed(l level) bool { return l.renewed }
@@ -67,7 +70,7 @@ func (h *holds) granted(key holdKey, owner string, lease time.Duration, got answ
 		held.alarm = time.AfterFunc(got.ttl, func() { h.expired(held) })
 		h.open[key] = held
 	}
-	held.levels = append(held.levels, level{lease == 0, got.now + lease.Milliseconds()})
+	held.levels = append(held.levels, level{lease == 0, asked.Add(lease), got.now + lease.Milliseconds()})
 	if until := asked.Add(got.ttl); until.After(held.until) {
 		held.lastsUntil(until)
 	}
@@ -111,7 +114,7 @@ func (h *holds) renew(ctx context.Context, held *hold, pause time.Duration) {
 	c := h.client
 	for backoff := retryMin; c.sleep(ctx, pause) == nil; {
 		asked := time.Now()
-		n, err := plainScripts.renew.Run(context.Background(), c.rdb, []string{held.key.lock},
+		n, err := plainScripts.renew.Run(ctx, c.rdb, []string{held.key.lock},
 			held.name, held.token, c.watchdog.Milliseconds()).Int64()
 		switch {
 		case ctx.Err() != nil:
@@ -205,8 +208,7 @@ func (h *holds) released(key holdKey, all bool, cause error) {
 	}
 	h.renewals(held)
 	if !slices.ContainsFunc(held.levels, renewed) {
-		now, _ := h.client.clock.now()
-		held.lastsUntil(time.Now().Add(time.Duration(h.ends(held.levels)-now) * time.Millisecond))
+		held.lastsUntil(slices.MaxFunc(held.levels, func(a, b level) int { return a.until.Compare(b.until) }).until)
 	}
 }
 

@@ -46,8 +46,9 @@ type request struct {
 	number int64
 	args   []any
 
-	mayHaveRun bool // one was sent and not answered
-	refused    int  // errors that the server answered
+	mayHaveRun bool      // one was sent and not answered
+	since      time.Time // when the first was that was sent and not answered since the last answer
+	refused    int       // errors that the server answered
 }
 
 // try sends the request once. Each attempt is bounded by the ReadTimeout of the
@@ -59,7 +60,9 @@ func (r *request) try(ctx context.Context) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	sent := time.Now()
+	if r.since.IsZero() {
+		r.since = time.Now()
+	}
 	args := append([]any{r.owner, r.number, now + valid.Milliseconds(), memory.Milliseconds()}, r.args...)
 	reply, err := r.script.Run(ctx, r.c.rdb, r.keys, args...).Slice()
 	if err != nil {
@@ -80,7 +83,8 @@ func (r *request) try(ctx context.Context) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	r.c.clock.said(a.now, sent)
+	r.c.clock.said(a.now)
+	r.since = time.Time{}
 	return a, nil
 }
 
@@ -89,12 +93,11 @@ func (c *Client) serverNow(ctx context.Context) (ms int64, err error) {
 	if ms, known := c.clock.now(); known {
 		return ms, nil
 	}
-	asked := time.Now()
 	now, err := c.rdb.Time(ctx).Result()
 	if err != nil {
 		return 0, err
 	}
-	c.clock.said(now.UnixMilli(), asked)
+	c.clock.said(now.UnixMilli())
 	return now.UnixMilli(), nil
 }
 
@@ -122,8 +125,8 @@ func parse(reply []any) (a answer, err error) {
 	return a, err
 }
 
-// settle sends the request until it is answered, ctx ends or the client closes,
-// or the server has refused it often enough. The error says whether the request
+// settle sends the request until it is answered, ctx ends, the client closes, or
+// it is hopeless. The error says whether the request
 // may have taken effect.
 func (r *request) settle(ctx context.Context) (answer, error) {
 	for backoff := retryMin; ; backoff = min(2*backoff, retryMax) {
@@ -143,8 +146,11 @@ func (r *request) settle(ctx context.Context) (answer, error) {
 	}
 }
 
-// hopeless: the server has answered with errors only.
-func (r *request) hopeless() bool { return r.refused >= refusals }
+// hopeless: the server has refused it often enough, or it may have run so long
+// ago that the server will forget.
+func (r *request) hopeless() bool {
+	return r.refused >= refusals || r.mayHaveRun && time.Since(r.since) >= patience
+}
 
 func (r *request) unknownIf(err error) error {
 	if !r.mayHaveRun {
