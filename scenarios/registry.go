@@ -225,11 +225,7 @@ func (l *Lock) client(p *sim.Process, sc *Scenario, opt ClientOptions) lockimpl.
 	rdb := p.NewRedis(redisson.Options(ro))
 	cfg := redisson.Config{
 		Release: l.rel, Topology: l.topology, ID: p.Name(), WatchdogTimeout: sc.Watchdog, ResponseTimeout: ro.ReadTimeout,
-		Environment: lockimpl.Environment{
-			Now:    p.Now,
-			NewID:  func(o lockimpl.Owner) string { return p.NewID(int64(o)) },
-			Jitter: func(o lockimpl.Owner, max Duration) Duration { return p.Jitter(int64(o), max) },
-		},
+		Environment: environment(p),
 	}
 	if opt.FairWait != nil {
 		cfg.FairWait = *opt.FairWait
@@ -244,12 +240,24 @@ func (l *Lock) client(p *sim.Process, sc *Scenario, opt ClientOptions) lockimpl.
 	return lockClient{c, l.object}
 }
 
+// environment is what a process of a world gives to a lock.
+func environment(p *sim.Process) lockimpl.Environment {
+	return lockimpl.Environment{
+		Now:    p.Now,
+		NewID:  func(o lockimpl.Owner) string { return p.NewID(int64(o)) },
+		Jitter: func(o lockimpl.Owner, max Duration) Duration { return p.Jitter(int64(o), max) },
+	}
+}
+
 // referenceClient makes a client of our own locks.
 func (l *Lock) referenceClient(p *sim.Process, sc *Scenario, opt ClientOptions, ro *redis.Options) lockimpl.Client {
 	if opt.RetryAttempts != nil {
 		ro.MaxRetries, ro.MinRetryBackoff, ro.MaxRetryBackoff = *opt.RetryAttempts, bareBackoff, bareBackoff
 	}
-	cfg := reference.Config{ID: p.Name(), WatchdogTimeout: max(sc.Watchdog, time.Second)}
+	if opt.PoolSize == nil {
+		ro.PoolSize = 64 // as many as Redisson's
+	}
+	cfg := reference.Config{ID: p.Name(), WatchdogTimeout: max(sc.Watchdog, time.Second), Environment: environment(p)}
 	if opt.FairWait != nil {
 		cfg.Heartbeat = max(*opt.FairWait, time.Second)
 	}

@@ -34,7 +34,7 @@ const (
 	pollEvery         = 500 * time.Millisecond
 	pollsPerHeartbeat = 6
 	// After an error the next try waits for retryMin, then twice as long each
-	// time, up to retryMax.
+	// time, up to retryMax, and up to half of that by chance.
 	retryMin = 100 * time.Millisecond
 	retryMax = time.Second
 	// refusals is how many errors a server may answer to a request before the
@@ -53,6 +53,9 @@ type Config struct {
 	// Heartbeat is how long a waiter of the fair lock keeps its place without
 	// being heard of. All clients should have the same. At least one second.
 	Heartbeat time.Duration
+	// Environment gives ID when it is empty, and the jitter of retries. The wall
+	// clock is not read.
+	Environment lockimpl.Environment
 	// Log gets what a program may want to know of its holds, with the keys lock
 	// and owner: at Warn a renewal that failed (err), at Error a hold that is
 	// lost. nil: nothing.
@@ -66,6 +69,7 @@ type Client struct {
 	id        string
 	watchdog  time.Duration
 	heartbeat time.Duration
+	env       lockimpl.Environment
 	log       *slog.Logger
 	requests  atomic.Int64 // numbers the requests, from 1
 	clock     serverClock
@@ -80,9 +84,9 @@ type Client struct {
 // waited for before a request is sent again. It sends nothing. Close does not
 // close rdb. A duration of the Config that is too short gives ErrInvalid.
 func NewClient(rdb redis.UniversalClient, cfg Config) (*Client, error) {
-	c := &Client{rdb: rdb, id: cfg.ID, watchdog: cfg.WatchdogTimeout, heartbeat: cfg.Heartbeat, log: cfg.Log}
+	c := &Client{rdb: rdb, id: cfg.ID, watchdog: cfg.WatchdogTimeout, heartbeat: cfg.Heartbeat, env: cfg.Environment.WithDefaults(), log: cfg.Log}
 	if c.id == "" {
-		c.id = lockimpl.Environment{}.WithDefaults().NewID(0)
+		c.id = c.env.NewID(0)
 	}
 	if c.watchdog == 0 {
 		c.watchdog = DefaultWatchdogTimeout
@@ -126,6 +130,12 @@ func (c *Client) Close() error {
 }
 
 func (c *Client) owner(o lockimpl.Owner) string { return c.id + ":" + strconv.FormatInt(int64(o), 10) }
+
+// backoff is the pause before retry number n, from 0.
+func (c *Client) backoff(o lockimpl.Owner, n int) time.Duration {
+	full := min(retryMin<<min(n, 10), retryMax)
+	return full/2 + c.env.Jitter(o, full/2)
+}
 
 // ChannelName is where a lock's waiters are woken: the plain lock's by an empty
 // message, the fair lock's by the owner who is next.

@@ -112,7 +112,7 @@ func (h *holds) renewals(held *hold) {
 // lost: an error, and a lease that may have run out meanwhile, change nothing.
 func (h *holds) renew(ctx context.Context, held *hold, pause time.Duration) {
 	c := h.client
-	for backoff := retryMin; c.sleep(ctx, pause) == nil; {
+	for failed := 0; c.sleep(ctx, pause) == nil; {
 		asked := time.Now()
 		n, err := plainScripts.renew.Run(ctx, c.rdb, []string{held.key.lock},
 			held.name, held.token, c.watchdog.Milliseconds()).Int64()
@@ -121,13 +121,14 @@ func (h *holds) renew(ctx context.Context, held *hold, pause time.Duration) {
 			return
 		case err != nil:
 			c.log.Warn("a renewal failed", "lock", held.key.lock, "owner", held.name, "err", err)
-			pause, backoff = backoff, min(2*backoff, retryMax)
+			pause = c.backoff(held.key.owner, failed)
+			failed++
 		case n == 0:
 			h.lost(held)
 			return
 		default:
 			h.renewed(held, asked.Add(c.watchdog))
-			pause, backoff = time.Until(asked.Add(c.watchdog/3)), retryMin
+			pause, failed = time.Until(asked.Add(c.watchdog/3)), 0
 		}
 	}
 }

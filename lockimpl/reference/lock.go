@@ -32,8 +32,12 @@ func (l *Lock) doing(verb string, o lockimpl.Owner) string {
 
 // request makes the next request of an owner; third is the key that stands
 // between the owner's and the queue's.
-func (l *Lock) request(s script, owner, third string, args ...any) *request {
-	r := &request{c: l.c, script: s, owner: owner, number: l.c.requests.Add(1), args: args}
+func (l *Lock) request(s script, o lockimpl.Owner, third string, args ...any) *request {
+	return l.requestAs(l.c.owner(o), s, o, third, args...)
+}
+
+func (l *Lock) requestAs(owner string, s script, o lockimpl.Owner, third string, args ...any) *request {
+	r := &request{c: l.c, script: s, o: o, owner: owner, number: l.c.requests.Add(1), args: args}
 	r.keys = []string{l.name, MemoryName(l.name, owner), third}
 	if l.fair() {
 		r.keys = append(r.keys, QueueName(l.name), DeadlinesName(l.name))
@@ -70,7 +74,6 @@ func (l *Lock) TryLockTimed(ctx context.Context, o lockimpl.Owner, opt lockimpl.
 type acquisition struct {
 	*request
 	l     *Lock
-	o     lockimpl.Owner
 	lease time.Duration // that was asked for
 	place time.Duration // for which a place in the queue is taken
 	asked bool          // one attempt may have left a place or a hold
@@ -79,7 +82,7 @@ type acquisition struct {
 // acquire tries for wait, without bound when it is negative.
 func (l *Lock) acquire(ctx context.Context, o lockimpl.Owner, lease, wait time.Duration) (bool, error) {
 	doing, until := l.doing("lock", o), time.Now().Add(wait)
-	a := &acquisition{l: l, o: o, lease: lease}
+	a := &acquisition{l: l, lease: lease}
 	if wait != 0 {
 		a.place = l.c.heartbeat
 	}
@@ -87,9 +90,9 @@ func (l *Lock) acquire(ctx context.Context, o lockimpl.Owner, lease, wait time.D
 	if kept == 0 {
 		kept = l.c.watchdog
 	}
-	a.request = l.request(l.scripts.acquire, l.c.owner(o), TokenName(l.name), kept.Milliseconds(), a.place.Milliseconds())
+	a.request = l.request(l.scripts.acquire, o, TokenName(l.name), kept.Milliseconds(), a.place.Milliseconds())
 	var w *waiter
-	for backoff := retryMin; ; {
+	for failed := 0; ; {
 		if err := l.over(ctx); err != nil {
 			return a.giveUp(ctx, doing, err)
 		}
@@ -106,11 +109,12 @@ func (l *Lock) acquire(ctx context.Context, o lockimpl.Owner, lease, wait time.D
 		case err == nil && got.word == answerOver:
 			return false, fmt.Errorf("%s: %w", doing, errLostUnheard)
 		case err == nil:
-			pause, backoff = l.pause(got), retryMin
+			pause, failed = l.pause(got), 0
 		case a.hopeless():
 			return a.giveUp(ctx, doing, err)
 		default:
-			pause, backoff = backoff, min(2*backoff, retryMax)
+			pause = l.c.backoff(o, failed)
+			failed++
 		}
 		if wait >= 0 {
 			left := time.Until(until)
@@ -121,7 +125,7 @@ func (l *Lock) acquire(ctx context.Context, o lockimpl.Owner, lease, wait time.D
 		}
 		if w == nil {
 			var leave func()
-			w, leave = l.c.channels.join(ctx, ChannelName(l.name), a.owner)
+			w, leave = l.c.channels.join(ctx, ChannelName(l.name), o)
 			defer leave()
 		}
 		if gone := l.c.wait(ctx, w, pause); gone != nil {
@@ -165,7 +169,7 @@ func (a *acquisition) giveUp(ctx context.Context, doing string, err error) (bool
 	if !a.mayHaveRun && !queued || a.l.c.closing.Err() != nil {
 		return false, a.unknownIf(err)
 	}
-	leave := a.l.request(a.l.scripts.leave, a.owner, ChannelName(a.l.name), a.number)
+	leave := a.l.request(a.l.scripts.leave, a.o, ChannelName(a.l.name), a.number)
 	asked := time.Now()
 	got, leaveErr := leave.try(ctx)
 	if leaveErr != nil && a.mayHaveRun {
@@ -195,7 +199,7 @@ func (l *Lock) Unlock(ctx context.Context, o lockimpl.Owner) (lockimpl.Release, 
 	if err := l.over(ctx); err != nil {
 		return 0, fmt.Errorf("%s: %w", doing, err)
 	}
-	r := l.request(l.scripts.unlock, l.c.owner(o), ChannelName(l.name), l.c.holds.releasing(key))
+	r := l.request(l.scripts.unlock, o, ChannelName(l.name), l.c.holds.releasing(key))
 	got, err := r.settle(ctx)
 	switch {
 	case err != nil:
@@ -224,7 +228,7 @@ func (l *Lock) ForceUnlock(ctx context.Context) (bool, error) {
 	}
 	// An owner of its own for each, so that two of them do not overtake one another.
 	owner := l.c.id + ":force-" + strconv.FormatInt(l.c.requests.Add(1), 10)
-	got, err := l.request(l.scripts.forceUnlock, owner, ChannelName(l.name)).settle(ctx)
+	got, err := l.requestAs(owner, l.scripts.forceUnlock, 0, ChannelName(l.name)).settle(ctx)
 	if err != nil {
 		return false, fmt.Errorf("%s: %w", doing, err)
 	}

@@ -42,7 +42,8 @@ type request struct {
 	c      *Client
 	script script
 	keys   []string
-	owner  string
+	o      lockimpl.Owner
+	owner  string // as the server knows it
 	number int64
 	args   []any
 
@@ -129,7 +130,7 @@ func parse(reply []any) (a answer, err error) {
 // it is hopeless. The error says whether the request
 // may have taken effect.
 func (r *request) settle(ctx context.Context) (answer, error) {
-	for backoff := retryMin; ; backoff = min(2*backoff, retryMax) {
+	for failed := 0; ; failed++ {
 		a, err := r.try(ctx)
 		if err == nil && a.word != answerLate {
 			return a, nil
@@ -140,7 +141,7 @@ func (r *request) settle(ctx context.Context) (answer, error) {
 		if r.hopeless() {
 			return a, r.unknownIf(err)
 		}
-		if gone := r.c.sleep(ctx, backoff); gone != nil {
+		if gone := r.c.sleep(ctx, r.c.backoff(r.o, failed)); gone != nil {
 			return a, r.unknownIf(errors.Join(gone, err))
 		}
 	}

@@ -36,15 +36,15 @@ type waiter struct {
 
 // join begins to listen for a waiter, which is woken once it can be sure to
 // miss nothing from then on.
-func (s *channels) join(ctx context.Context, name, owner string) (w *waiter, leave func()) {
-	w = &waiter{owner: owner, wake: make(chan struct{}, 1)}
+func (s *channels) join(ctx context.Context, name string, o lockimpl.Owner) (w *waiter, leave func()) {
+	w = &waiter{owner: s.client.owner(o), wake: make(chan struct{}, 1)}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	ch := s.open[name]
 	if ch == nil {
 		ch = &channel{name: name, pubsub: s.client.rdb.Subscribe(context.WithoutCancel(ctx))}
 		s.open[name] = ch
-		go s.listen(context.WithoutCancel(ctx), ch)
+		go s.listen(context.WithoutCancel(ctx), ch, o)
 	} else {
 		w.wake <- struct{}{}
 	}
@@ -68,21 +68,21 @@ func (s *channels) leave(ch *channel, w *waiter) {
 // listen hands messages to waiters. go-redis subscribes again after a lost
 // connection, and says so; what was published in between is lost, so everybody
 // asks then. Waiters ask now and then anyway, so that no error matters here.
-func (s *channels) listen(ctx context.Context, ch *channel) {
+func (s *channels) listen(ctx context.Context, ch *channel, o lockimpl.Owner) {
 	err := ch.pubsub.Subscribe(ctx, ch.name)
-	for backoff := retryMin; ; {
+	for failed := 0; ; {
 		var msg any
 		if err == nil {
 			msg, err = ch.pubsub.Receive(ctx)
 		}
 		if err != nil {
-			if errors.Is(err, redis.ErrClosed) || s.client.sleep(ctx, backoff) != nil || !s.has(ch) {
+			if errors.Is(err, redis.ErrClosed) || s.client.sleep(ctx, s.client.backoff(o, failed)) != nil || !s.has(ch) {
 				return
 			}
-			backoff, err = min(2*backoff, retryMax), nil
+			failed, err = failed+1, nil
 			continue
 		}
-		backoff = retryMin
+		failed = 0
 		switch msg := msg.(type) {
 		case *redis.Subscription:
 			s.wake(ch, func(*waiter) bool { return true }, false)
