@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"lockstep/linearizability"
+	"lockstep/lockimpl/redisson"
 	"lockstep/model"
 	"lockstep/scenarios"
 	"lockstep/sim"
@@ -94,6 +95,12 @@ var knownDefects = []defect{
 		of(fair),
 		[]string{model.JudgeLinearizable},
 		clue.unlockedNothing,
+	},
+	{
+		"a force_unlock that is sent again ends the next owner's hold too, or answers that there was none",
+		of(since("3.11.0")),
+		[]string{model.JudgeLinearizable},
+		clue.forcedTwice,
 	},
 	{
 		"an unlock that is sent again takes two levels, or finds nothing and is an error (4871)",
@@ -233,13 +240,43 @@ var knownDefects = []defect{
 		"an unlock that found nothing takes one level off the watchdog, which goes on renewing what was entered more than once",
 		of(since("3.12.1")),
 		[]string{model.JudgeLease},
-		func(c clue) bool { return c.says("a renewal of") && c.ended(c.who, model.ActUnlock, model.NotHeld) },
+		func(c clue) bool {
+			return c.says("a renewal of") && (c.ended(c.who, model.ActUnlock, model.NotHeld) || slices.ContainsFunc(c.calls, func(o *call) bool {
+				return o.who == c.who && o.Lock == c.lock && o.AtNs <= c.f.AtNs && o.foundFree()
+			}))
+		},
+	},
+	{
+		"a hold that others ended leaves its levels with the watchdog, which renews them when the thread has locked and unlocked again",
+		of(since("3.10.5")),
+		[]string{model.JudgeLease},
+		func(c clue) bool { return c.says("a renewal of") && c.lostLevels() },
+	},
+	{
+		"the watchdog asks for the first thread of a client only: one whose hold others had ended keeps it from renewing the next",
+		of(since("3.10.5")),
+		onHold,
+		func(c clue) bool { return c.says("lease") && c.askedForAnother() },
+	},
+	{
+		"an unlock of a level with a lease takes a level off the watchdog, which renews the levels without one no longer",
+		of(since("3.10.5")),
+		onHold,
+		func(c clue) bool { return c.says("lease") && c.countedOut() },
 	},
 	{
 		"an attempt without a lease takes the one that its lock object was last given, also a longer one than the watchdog's (4818)",
 		of(),
 		[]string{model.JudgeLease},
 		func(c clue) bool { return c.says("got a lease") && c.startedLong() },
+	},
+
+	// Waiting.
+	{
+		"a waiter sleeps on the time to live that it was told, although that hold was given up or its lease cut short: an unlock wakes one thread of a client, and the end of a lease nobody",
+		of(plain),
+		[]string{model.JudgeLiveness},
+		clue.sleepsOn,
 	},
 
 	// The fair queue.
@@ -288,6 +325,12 @@ var knownDefects = []defect{
 		clue.evictedAsleep,
 	},
 	{
+		"a waiter that was thrown out of the queue while it slept is woken by no unlock, and sleeps on what it was told",
+		of(fair),
+		[]string{model.JudgeLiveness},
+		clue.sleepsUnqueued,
+	},
+	{
 		"a waiter sleeps on the time to live of a hold that was given up (scenario fair-sleeps-on-an-old-lease)",
 		of(fair),
 		[]string{model.JudgeLiveness},
@@ -312,6 +355,9 @@ func DefectOf(h *sim.Host, v scenarios.Verdict, f linearizability.Finding) strin
 		}
 		return name
 	}
+	if f.Judge == model.JudgeWorkload {
+		return defectOfOverlap(h, v, f)
+	}
 	c := newClue(v, f)
 	for _, d := range knownDefects {
 		if d.locks(v.Lock) && slices.Contains(d.judges, f.Judge) && d.is(c) {
@@ -319,6 +365,21 @@ func DefectOf(h *sim.Host, v scenarios.Verdict, f linearizability.Finding) strin
 		}
 	}
 	return ""
+}
+
+// defectOfOverlap names what let two threads work at one time: that of the
+// last grant of one of them while another believed to hold.
+func defectOfOverlap(h *sim.Host, v scenarios.Verdict, f linearizability.Finding) string {
+	name := ""
+	for _, g := range v.Findings {
+		if g.Judge != model.JudgeMutualExclusion || g.Class != linearizability.ClassBug || g.AtNs > f.AtNs {
+			continue
+		}
+		if granted := g.Ops[1]; strings.Contains(f.Why, model.ThreadName(granted.Process, granted.Thread)+" ") {
+			name = DefectOf(h, v, g)
+		}
+	}
+	return name
 }
 
 // clue is a finding with the record in which it was made.
@@ -402,10 +463,43 @@ func (c clue) ended(who string, action model.Action, outcomes ...model.Outcome) 
 }
 
 // unlockedNothing: the call is an unlock that was answered 1 and found the
-// lock free.
+// lock free, or one such was under way with it: which of the two is named is
+// chance.
 func (c clue) unlockedNothing() bool {
-	return c.call != nil && c.call.Action == model.ActUnlock && slices.ContainsFunc(c.call.sent, func(m *command) bool {
+	return c.call != nil && slices.ContainsFunc(c.calls, func(o *call) bool {
+		return o.Lock == c.lock && o.AtNs <= c.call.returned() && c.call.AtNs <= o.returned() && o.foundFree()
+	})
+}
+
+// foundFree: it is an unlock that was answered 1 and found the lock free.
+func (o *call) foundFree() bool {
+	return o.Action == model.ActUnlock && slices.ContainsFunc(o.sent, func(m *command) bool {
 		return m.Script == "unlock" && m.exec != nil && m.exec.Reply == "1" && !m.before.Held()
+	})
+}
+
+// returned is when it did; never: the end of time.
+func (o *call) returned() int64 {
+	if o.ret == nil {
+		return math.MaxInt64
+	}
+	return o.ret.AtNs
+}
+
+// forcedTwice: two commands of one force_unlock ran, and the first found the
+// lock held.
+func (c clue) forcedTwice() bool {
+	return slices.ContainsFunc(c.calls, func(o *call) bool {
+		if o.Lock != c.lock || o.Action != model.ActForceUnlock || o.AtNs > c.until() {
+			return false
+		}
+		ran := 0
+		for _, m := range o.sent {
+			if m.exec != nil && (ran > 0 || m.before.Held()) {
+				ran++
+			}
+		}
+		return ran > 1
 	})
 }
 
@@ -460,11 +554,14 @@ func (c clue) renewals() []*command {
 	return out
 }
 
-// lastUnlock is when the thread's last unlock returned.
+// lastUnlock is when the thread's last unlock returned, or a force_unlock of its
+// client, which ends the renewal too.
 func (c clue) lastUnlock() int64 {
+	process, _, _ := strings.Cut(c.who, "/")
 	var at int64 = -1
 	for _, o := range c.calls {
-		if o.who == c.who && o.Lock == c.lock && o.Action == model.ActUnlock && o.ret != nil && o.ret.AtNs <= c.f.AtNs {
+		ends := o.who == c.who && o.Action == model.ActUnlock || o.Process == process && o.Action == model.ActForceUnlock
+		if ends && o.Lock == c.lock && o.ret != nil && o.ret.AtNs <= c.f.AtNs {
 			at = o.ret.AtNs
 		}
 	}
@@ -511,12 +608,7 @@ func (c clue) lastRenewalFailed() bool {
 // nothing, and this hold had none.
 func (c clue) neverRenewed() bool {
 	process, _, _ := strings.Cut(c.who, "/")
-	var began int64
-	for _, s := range c.states[c.lock] {
-		if s.AtNs <= c.f.AtNs && s.before.Owner != c.who && s.State.Owner == c.who {
-			began = s.AtNs
-		}
-	}
+	began := c.holdBegan()
 	left := false
 	for _, m := range c.commands {
 		if m.Script == "renew" && m.Process == process && slices.Contains(m.Locks, c.lock) && m.AtNs <= c.f.AtNs {
@@ -597,6 +689,105 @@ func (c clue) shortenedItself() bool {
 	})
 }
 
+// countedOut: in the hold that was lost, the thread had given up as many levels
+// as it had entered without a lease, and one that it had entered with one.
+func (c clue) countedOut() bool {
+	began := c.holdBegan()
+	leased, without, given := 0, 0, 0
+	for _, o := range c.calls {
+		if o.who != c.who || o.Lock != c.lock || o.ret == nil || o.ret.AtNs < began || o.ret.AtNs > c.f.AtNs {
+			continue
+		}
+		switch {
+		case o.ret.Outcome == model.Granted && o.LeaseNs > 0:
+			leased++
+		case o.ret.Outcome == model.Granted:
+			without++
+		case o.ret.Outcome == model.StillHeld:
+			given++
+		}
+	}
+	return leased > 0 && without > 0 && given >= without
+}
+
+// lostLevels: a hold of the thread ended by another's hand or with its lease, and
+// it has given up fewer levels since it first locked than it was granted without
+// a lease.
+func (c clue) lostLevels() bool {
+	lost := slices.ContainsFunc(c.states[c.lock], func(s change) bool {
+		return s.AtNs <= c.f.AtNs && s.before.Owner == c.who && s.State.Owner != c.who && !slices.Contains(c.ownersOf(s.Msg), c.who)
+	})
+	levels := 0
+	for i := range c.rec.Events {
+		e := &c.rec.Events[i]
+		if e.Kind != model.KindReturn || e.Lock != c.lock || e.ThreadName() != c.who || e.AtNs > c.f.AtNs {
+			continue
+		}
+		switch {
+		case e.Action == model.ActUnlock:
+			levels = max(0, levels-1)
+		case e.Outcome == model.Granted && c.calls[e.Op-1].LeaseNs == 0:
+			levels++
+		}
+	}
+	return lost && levels > 0
+}
+
+// ownersOf are the threads for whom a command speaks.
+func (c clue) ownersOf(msg int) []string {
+	for _, m := range c.commands {
+		if m.Msg == msg {
+			return m.Owners
+		}
+	}
+	return nil
+}
+
+// askedForAnother: while the thread held the lock, its client asked for another
+// thread, which did not hold it.
+func (c clue) askedForAnother() bool {
+	process, _, _ := strings.Cut(c.who, "/")
+	began := c.holdBegan()
+	return slices.ContainsFunc(c.commands, func(m *command) bool {
+		i := slices.Index(m.Locks, c.lock)
+		return m.Script == "renew" && m.Process == process && i >= 0 && m.Owners[i] != c.who && m.AtNs <= c.f.AtNs && began <= m.delivered
+	})
+}
+
+// holdBegan is when the thread's hold did that is, or was the last, on the server.
+func (c clue) holdBegan() (at int64) {
+	for _, s := range c.states[c.lock] {
+		if s.AtNs <= c.f.AtNs && s.before.Owner != c.who && s.State.Owner == c.who {
+			at = s.AtNs
+		}
+	}
+	return at
+}
+
+// sleepsOn: the lock is free, and the waiter sleeps on the time to live of a hold
+// that has ended; all messages since have woken others of its client.
+func (c clue) sleepsOn() bool {
+	m, now := c.lastTry(c.who, c.f.AtNs), c.stateAt(c.lock, c.f.AtNs)
+	if m == nil || !m.before.Held() || now.Held() || m.delivered+int64(m.told()) < c.f.AtNs {
+		return false
+	}
+	woken := 0
+	for _, other := range c.commands {
+		if other.Script == "acquire" && other.Process == m.Process && other.Op != m.Op && slices.Contains(other.Locks, c.lock) &&
+			m.exec.AtNs < other.AtNs && other.AtNs <= c.f.AtNs {
+			woken++
+		}
+	}
+	heard := 0
+	for _, e := range c.rec.Events {
+		if e.Kind == model.KindDeliver && e.Dir == "push" && e.Process == m.Process && e.Channel == redisson.ChannelName(c.lock) &&
+			m.exec.AtNs < e.AtNs && e.AtNs <= c.f.AtNs {
+			heard++
+		}
+	}
+	return heard <= woken
+}
+
 // keptItsPlace: a thread stood in the queue although its call had ended without
 // a grant, or came to its turn from there.
 func (c clue) keptItsPlace() bool {
@@ -648,6 +839,14 @@ func (c clue) headSleeps(is func(told, ttl time.Duration) bool) bool {
 		ttl = time.Duration(m.before.ExpiresMs+1)*time.Millisecond - time.Duration(m.exec.AtNs)
 	}
 	return is(m.told(), ttl)
+}
+
+// sleepsUnqueued: the lock is free, and the waiter, which had queued, sleeps and
+// stands in the queue no longer.
+func (c clue) sleepsUnqueued() bool {
+	m, now := c.lastTry(c.who, c.f.AtNs), c.stateAt(c.lock, c.f.AtNs)
+	return m != nil && !now.Held() && slices.Contains(m.after.Queue, c.who) && !slices.Contains(now.Queue, c.who) &&
+		(m.told() < 0 || c.f.AtNs < m.delivered+int64(m.told()))
 }
 
 // evictedAsleep: a waiter was taken out of the queue while it slept on an answer

@@ -9,6 +9,8 @@ type bruteState struct {
 	count int
 	lease int // index of the operation whose lease runs, -1: none
 	token int64
+	// refused are the waiting operations that another's hold was seen by.
+	refused uint32
 }
 
 type bruteKey struct {
@@ -43,6 +45,11 @@ func bruteForce(ops []Op, spec string, until int64) bool {
 }
 
 func (b *brute) from(t int64, taken uint32, st bruteState) bool {
+	for i := range b.ops {
+		if st.owner != "" && st.owner != b.name(i) && b.waits(t, taken, i) {
+			st.refused |= 1 << i
+		}
+	}
 	key := bruteKey{t, taken, st}
 	if b.seen[key] {
 		return false
@@ -79,7 +86,7 @@ func (b *brute) from(t int64, taken uint32, st bruteState) bool {
 	if st.lease >= 0 {
 		lo, hi, ends := b.window(st.lease)
 		if ends && lo <= t && t <= hi {
-			if b.from(t, taken, bruteState{lease: -1, token: st.token}) {
+			if b.from(t, taken, bruteState{lease: -1, token: st.token, refused: st.refused}) {
 				return true
 			}
 			last = t == hi
@@ -141,7 +148,7 @@ func (b *brute) window(i int) (lo, hi int64, ends bool) {
 func (b *brute) effect(t int64, taken uint32, st bruteState, i int) (bruteState, bool) {
 	op := b.ops[i]
 	mine := st.owner != "" && st.owner == b.name(i)
-	free := bruteState{lease: -1, token: st.token}
+	free := bruteState{lease: -1, token: st.token, refused: st.refused}
 	starts := func() bool { // its lease runs from now on
 		st.lease = i
 		_, hi, ends := b.window(i)
@@ -153,7 +160,7 @@ func (b *brute) effect(t int64, taken uint32, st bruteState, i int) (bruteState,
 			return st, false
 		}
 		if op.Outcome == "busy" {
-			return st, st.owner != "" && !mine || b.spec == "fair" && b.anotherWaits(t, taken, i)
+			return st, st.owner != "" && !mine || b.spec == "fair" && (st.refused&(1<<i) != 0 || b.anotherWaits(t, taken, i))
 		}
 		if st.owner != "" && !mine {
 			return st, false
@@ -212,19 +219,25 @@ func (b *brute) effect(t int64, taken uint32, st bruteState, i int) (bruteState,
 }
 
 func (b *brute) anotherWaits(t int64, taken uint32, i int) bool {
-	for k, w := range b.ops {
-		if w.Op != "acquire" || taken&(1<<k) != 0 || k == i {
-			continue
-		}
-		since := w.CallNs
-		if w.ArrivedNs != nil {
-			since = *w.ArrivedNs
-		}
-		if since <= t && (b.optional(k) || t <= *w.ReturnNs) {
+	for k := range b.ops {
+		if k != i && b.waits(t, taken, k) {
 			return true
 		}
 	}
 	return false
+}
+
+// waits: the operation is an acquire that has arrived and not taken effect.
+func (b *brute) waits(t int64, taken uint32, i int) bool {
+	w := b.ops[i]
+	if w.Op != "acquire" || taken&(1<<i) != 0 {
+		return false
+	}
+	since := w.CallNs
+	if w.ArrivedNs != nil {
+		since = *w.ArrivedNs
+	}
+	return since <= t && (b.optional(i) || t <= *w.ReturnNs)
 }
 
 func (b *brute) overtakes(taken uint32, i int) bool {

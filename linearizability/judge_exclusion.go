@@ -35,15 +35,20 @@ func (r *run) overlap(lock string, a, b belief) Finding {
 		Judge: model.JudgeMutualExclusion, Verdict: Broken, AtNs: b.from,
 		Ops: []OpRef{a.grant.ref(), b.grant.ref()},
 	}
-	without := a
-	if held := r.stateAt(lock, b.from).Owner; held == a.who && held != b.who {
-		without = b // it was lost before its grant came back
-	}
-	how, excuses := r.howLost(lock, without, b.from)
+	how, excuses := r.howLost(lock, r.without(lock, a, b, b.from), b.from)
 	f.Why = fmt.Sprintf("%s was granted %s at %s while %s believed to hold it since %s%s",
 		b.who, lock, model.At(b.from), a.who, model.At(a.from), how)
 	f.Excuses = excuses
 	return f
+}
+
+// without is who of two believers does not hold the lock at an instant: the one
+// that began earlier, unless the other lost it before its grant came back.
+func (r *run) without(lock string, a, b belief, at int64) belief {
+	if r.stateAt(lock, at).Owner == a.who {
+		return b
+	}
+	return a
 }
 
 // howLost says how a's hold had ended on the server before the instant at, and

@@ -176,8 +176,9 @@ func (r *run) lateRenewals(lock string) []Finding {
 			o := r.ops[e.Op-1]
 			k := of(o.who)
 			k.open, k.last = nil, o
-			// Of an attempt that came to nothing the thread learns nothing of its hold.
-			k.lost = k.lost && o.Action.Acquires() && o.outcome != model.Granted
+			// Of an attempt that came to nothing the thread learns nothing of its
+			// hold, and of an unlock that ran before it was lost that it goes on.
+			k.lost = k.lost && (o.Action.Acquires() && o.outcome != model.Granted || o.outcome == model.StillHeld)
 			switch {
 			case o.outcome == model.Granted:
 				k.levels++

@@ -147,7 +147,7 @@ func (o *operation) unanswered() []span {
 // a grant: nobody will give these up.
 func (r *run) served(lock string) []span {
 	var out []span
-	ops := r.opsOf(lock)
+	ops, last := r.opsOf(lock), r.lastReleases(lock)
 	for _, o := range ops {
 		grants := r.grants(o)
 		if len(grants) == 0 {
@@ -158,8 +158,14 @@ func (r *run) served(lock string) []span {
 			to = min(to, o.returned())
 		}
 		for _, u := range ops {
-			if u.who == o.who && u.Action == model.ActUnlock && u.AtNs >= o.returned() {
+			switch {
+			case u.who != o.who || u.Action != model.ActUnlock || u.AtNs < o.returned():
+			case last[u.Op]:
 				to = min(to, u.AtNs)
+			default: // it may hold on for as long as it asked for
+				for _, c := range r.effects(u) {
+					to = min(to, c.at+int64(r.mostLease(lock, u.who, c)))
+				}
 			}
 		}
 		for _, c := range r.states[lock] {
@@ -172,6 +178,34 @@ func (r *run) served(lock string) []span {
 		}
 	}
 	return out
+}
+
+// lastReleases are the unlocks, by number, with which a thread gave up all that
+// it had been granted: one that leaves levels asks to go on.
+func (r *run) lastReleases(lock string) map[int]bool {
+	last := map[int]bool{}
+	levels := map[string]int{}
+	changes := r.states[lock]
+	for i := range r.rec.Events {
+		e := &r.rec.Events[i]
+		if e.Lock != lock {
+			continue
+		}
+		who := e.ThreadName()
+		switch {
+		case e.Kind == model.KindState:
+			if c := changes[0]; c.ended() {
+				levels[c.before.Owner] = 0
+			}
+			changes = changes[1:]
+		case e.Kind == model.KindReturn && e.Outcome == model.Granted:
+			levels[who]++
+		case e.Kind == model.KindInvoke && e.Action == model.ActUnlock:
+			levels[who] = max(0, levels[who]-1)
+			last[e.Op] = levels[who] == 0
+		}
+	}
+	return last
 }
 
 // disturbance is an event after which a waiter may have to wait for a lease to

@@ -1233,6 +1233,34 @@ func TestLiveness(t *testing.T) {
 			0    a/1 takes
 			100  b/1 waits lock
 			9000 server leave`},
+		{rule: "whoever gives up one level of two holds on, though its own time for it is over", record: `
+			0    a/1 takes lease=500
+			300  a/1 takes lease=4000 -> a/1 2 4300
+			400  b/1 waits lock -> a/1 2 4300
+			1000 a/1 invoke unlock
+			1000 a/1 send unlock
+			1001 a/1 exec unlock -> a/1 1 5000
+			1002 a/1 return still_held
+			4900 a/1 releases
+			5000 b/1 gets
+			9000 server leave`},
+		{rule: "but no longer than it asked for", finds: "lease bug\n liveness bug: b/1 waited for l from 5.001s", record: `
+			0    a/1 takes lease=500
+			300  a/1 takes lease=4000 -> a/1 2 4300
+			400  b/1 waits lock -> a/1 2 4300
+			1000 a/1 invoke unlock
+			1000 a/1 send unlock
+			1001 a/1 exec unlock -> a/1 1 31000
+			1002 a/1 return still_held
+			19000 server leave`},
+		{rule: "nor with a level that it knows nothing of", finds: "linearizable bug\n hold-count bug\n liveness bug: b/1 waited for l from 1.002s", record: `
+			0    a/1 takes -> a/1 2 30001
+			100  b/1 waits lock
+			1000 a/1 invoke unlock
+			1000 a/1 send unlock
+			1001 a/1 exec unlock -> a/1 1 30999
+			1002 a/1 return still_held
+			9000 server leave`},
 		{rule: "a timed wait that ends within the second", record: `
 			0    a/1 takes
 			100  b/1 waits try_lock_timed wait=1900
@@ -1387,7 +1415,26 @@ func TestWorkload(t *testing.T) {
 		record      string
 	}{
 		{"one after the other", "", stock, twice},
-		{"a lost update", "workload bug: b/1 wrote 99 to stock at 4.000s, although 2 of 100 were taken; a/1 worked from 1.000s to 3.000s, b/1 from 2.600s", stock, lostUpdate},
+		{"whoever works without the lock", "workload limit (caller worked without the lock): b/1 wrote 99 to stock at 4.000s, although 2 of 100 were taken; a/1 worked from 1.000s to 3.000s, b/1 from 2.600s: they held no lock in common", stock, `
+			0    a/1 takes
+			900  a/1 releases
+			2500 b/1 takes` + lostUpdate},
+		{"whoever begins to work past its lease", "workload limit (caller worked past its own lease): the lease that b/1 asked for had ended", stock, `
+			0    b/1 takes lease=500
+			502  server expire -> free
+			900  a/1 takes` + lostUpdate},
+		{"two who held it after one who worked past its lease", "mutual-exclusion bug\n workload bug: c/1 worked from 2.800s to 3.500s, d/1 from 2.900s", stock, `
+			0    a/1 takes lease=2000
+			2002 server expire -> free
+			2500 b/1 takes lease=100
+			2602 server expire -> free
+			2650 c/1 takes lease=9000 -> c/1 1 2690
+			2691 server expire -> free
+			2700 d/1 takes lease=9000
+			2800 c/1 read stock 100
+			2900 d/1 read stock 100
+			3500 c/1 write stock 99 1
+			3600 d/1 write stock 99 1` + lostUpdate},
 		{"another's resource", "", Resource{Name: "other"}, lostUpdate},
 		{"below what it must never be", "workload bug: b/1 wrote 98 to stock", Resource{Name: "stock", Start: 100, NeverBelow: new(int64(99))}, twice},
 		{"not at its end", "workload bug: stock ended at 98, not at 97", Resource{Name: "stock", Start: 100, End: new(int64(97))}, twice},

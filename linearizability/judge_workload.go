@@ -52,8 +52,9 @@ type use struct {
 }
 
 // usedTogether names two threads that worked on a resource at one time up to
-// the instant at, and what excuses it.
-func (r *run) usedTogether(resource string, at int64) (string, []model.Excuse) {
+// the instant at, and what excuses it: two that both believed to hold a lock
+// before those of whom one knew better.
+func (r *run) usedTogether(resource string, at int64) (why string, excuses []model.Excuse) {
 	var uses []use
 	open := map[string]int{}
 	for _, e := range r.rec.Events {
@@ -70,30 +71,47 @@ func (r *run) usedTogether(resource string, at int64) (string, []model.Excuse) {
 	}
 	for i, b := range uses {
 		for _, a := range uses[:i] {
-			if a.who != b.who && b.from < a.to && b.from <= at {
-				how, excuses := r.howOverrun(a, b)
-				return fmt.Sprintf("; %s worked from %s to %s, %s from %s%s", a.who, model.At(a.from), model.At(a.to), b.who, model.At(b.from), how), excuses
-			}
-		}
-	}
-	return "", nil
-}
-
-// howOverrun says how a came to work still when b began.
-func (r *run) howOverrun(a, b use) (string, []model.Excuse) {
-	for _, lock := range r.locks {
-		for _, h := range r.beliefs(lock) {
-			if h.who != a.who || h.from > a.from || h.paused == nil && h.to < a.from {
+			if a.who == b.who || b.from >= a.to || b.from > at {
 				continue
 			}
-			if h.lease > 0 && h.to <= b.from {
-				return fmt.Sprintf(": the lease that %s asked for had ended", a.who),
-					[]model.Excuse{{Circumstance: model.Overstayed, Why: fmt.Sprintf("%s worked past its lease of %v", a.who, time.Duration(h.lease))}}
+			how, excused, believed := r.howTogether(a, b)
+			if believed || why == "" {
+				why = fmt.Sprintf("; %s worked from %s to %s, %s from %s%s", a.who, model.At(a.from), model.At(a.to), b.who, model.At(b.from), how)
+				excuses = excused
 			}
-			if h.to >= b.from {
-				return r.howLost(lock, h, b.from)
+			if believed {
+				return why, excuses
 			}
 		}
 	}
-	return "", nil
+	return why, excuses
+}
+
+// howTogether says how a came to work still when b began: both believed to hold
+// the same lock then, or one of them worked on without it, which is its own doing.
+func (r *run) howTogether(a, b use) (how string, excuses []model.Excuse, believed bool) {
+	for _, lock := range r.locks {
+		beliefs := r.beliefs(lock)
+		x, y := believer(beliefs, a.who, b.from), believer(beliefs, b.who, b.from)
+		if x != nil && y != nil {
+			how, excuses = r.howLost(lock, r.without(lock, *x, *y, b.from), b.from)
+			return how, excuses, true
+		}
+	}
+	for _, u := range []use{a, b} {
+		for _, lock := range r.locks {
+			var last *belief
+			for _, h := range r.beliefs(lock) {
+				if h.who == u.who && h.from <= u.from {
+					last = &h
+				}
+			}
+			if last != nil && last.lease > 0 && last.end == nil && last.to <= b.from {
+				return fmt.Sprintf(": the lease that %s asked for had ended", u.who), []model.Excuse{{Circumstance: model.Overstayed,
+					Why: fmt.Sprintf("%s worked past its lease of %v", u.who, time.Duration(last.lease))}}, false
+			}
+		}
+	}
+	return ": they held no lock in common", []model.Excuse{{Circumstance: model.Unguarded,
+		Why: fmt.Sprintf("%s and %s held no lock in common", a.who, b.who)}}, false
 }

@@ -20,6 +20,8 @@ const (
 	HoldRemoved Circumstance = "hold removed by another hand"
 	// Overstayed: the caller worked past the lease that it asked for.
 	Overstayed Circumstance = "caller worked past its own lease"
+	// Unguarded: the caller worked on what a lock guards without having it.
+	Unguarded Circumstance = "caller worked without the lock"
 	// ClocksApart: wall clocks differed.
 	ClocksApart Circumstance = "wall clocks apart"
 	// WaiterAway: the waiter was paused, cut off or its messages were lost when
@@ -71,7 +73,7 @@ var Promises = []Promise{
 		"a hold ends with its lease and not before, and a renewal ends with its hold (lockWatchdogTimeout)"},
 	{JudgeLiveness, "*", []Circumstance{DeadWaiters},
 		"a free lock is given to a waiter; each dead waiter of the fair lock costs up to its own wait (issue 4595)"},
-	{JudgeWorkload, "*", []Circumstance{HolderStopped, HolderCutOff, HoldRemoved, Overstayed},
+	{JudgeWorkload, "*", []Circumstance{HolderStopped, HolderCutOff, HoldRemoved, Overstayed, Unguarded},
 		"what the lock guards is worked on by one at a time"},
 	{JudgeWant, "*", nil, "what the scenario's author wants of a step"},
 }

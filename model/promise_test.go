@@ -26,7 +26,7 @@ func TestPromiseOf(t *testing.T) {
 		{"none", model.JudgeFIFO, false, nil},
 		{"redisson-fair@4.7.0", model.JudgeLiveness, true, []model.Circumstance{model.DeadWaiters}},
 		{"string-reentrant", model.JudgeWorkload, true,
-			[]model.Circumstance{model.HolderStopped, model.HolderCutOff, model.HoldRemoved, model.Overstayed}},
+			[]model.Circumstance{model.HolderStopped, model.HolderCutOff, model.HoldRemoved, model.Overstayed, model.Unguarded}},
 		{"redisson@4.7.0", model.JudgeWant, true, nil},
 		{"redisson@4.7.0", "no such judge", false, nil},
 	} {

@@ -123,6 +123,9 @@ type Waiter struct {
 	Owner     string
 	ArrivedNs int64
 	Ordered   bool
+	// Refused: another held the lock at some instant since it arrived, so that it
+	// may answer busy, and keeps its place until it does.
+	Refused bool
 }
 
 // A State is what the lock knows between two steps. States are values: Step
@@ -208,7 +211,7 @@ func (s Spec) step(st State, in Input) (State, refusal) {
 	case DoArrive:
 		w := Waiter{ID: in.Of, Owner: in.Owner, ArrivedNs: in.ArrivedNs, Ordered: in.Ordered}
 		st.Waiting = append(slices.Clip(st.Waiting), w)
-		return st, nil
+		return refused(st), nil
 	case DoLeave:
 		if !waits(st, in.Of) {
 			return st, notArrived
@@ -229,7 +232,7 @@ func (s Spec) acquire(st State, in Input) (State, refusal) {
 	}
 	if in.Answer == AnswerBusy {
 		other := st.Owner != "" && st.Owner != in.Owner
-		if !other && !(s.fair && othersWait(st, in.ID)) {
+		if !other && !(s.fair && (othersWait(st, in.ID) || wasRefused(st, in.ID))) {
 			return st, func(st State, in Input) string {
 				if s.fair {
 					return lockWas(st, in) + " and no other acquire waited"
@@ -263,7 +266,7 @@ func (s Spec) acquire(st State, in Input) (State, refusal) {
 		return st, lockWas
 	}
 	st.Lease = lease(st.Lease, in.Lease)
-	return left(begun(st, in), in.ID), nil
+	return refused(left(begun(st, in), in.ID)), nil
 }
 
 func (s Spec) release(st State, in Input) (State, refusal) {
@@ -345,6 +348,25 @@ func left(st State, id int) State {
 
 func waits(st State, id int) bool {
 	return slices.ContainsFunc(st.Waiting, func(w Waiter) bool { return w.ID == id })
+}
+
+// refused marks the waiters that do not hold a lock that is held.
+func refused(st State) State {
+	cloned := false
+	for i, w := range st.Waiting {
+		if w.Refused || st.Owner == "" || st.Owner == w.Owner {
+			continue
+		}
+		if !cloned {
+			st.Waiting, cloned = slices.Clone(st.Waiting), true
+		}
+		st.Waiting[i].Refused = true
+	}
+	return st
+}
+
+func wasRefused(st State, id int) bool {
+	return slices.ContainsFunc(st.Waiting, func(w Waiter) bool { return w.ID == id && w.Refused })
 }
 
 func othersWait(st State, id int) bool {

@@ -24,6 +24,11 @@ func TestSpec(t *testing.T) {
 		in.Queued, in.HasArrival, in.ArrivedNs = true, true, at
 		return in
 	}
+	busy := func(id int, owner string, at int64) model.Input {
+		in := queued(acquire(id, owner), at)
+		in.Answer, in.Lease = model.AnswerBusy, model.KeepLease
+		return in
+	}
 	token := func(in model.Input, token int64) model.Input {
 		in.Token, in.HasToken = token, true
 		return in
@@ -77,6 +82,9 @@ func TestSpec(t *testing.T) {
 		{"nobody holds before arriving", "fair", []model.Input{queued(acquire(1, "a/1"), 5)}, free, "its first try had not reached the lock"},
 		{"who leaves is waited for no more", "fair", []model.Input{arrive(1, "a/1", 5), arrive(2, "b/1", 6), {Do: model.DoLeave, Of: 1}, queued(acquire(2, "b/1"), 6)}, "held by b/1 with count 1", ""},
 		{"busy while somebody waits", "fair", []model.Input{arrive(1, "a/1", 5), call(model.DoAcquire, "c/1", "busy")}, "free, waiting: a/1", ""},
+		{"who was refused keeps its place until it says so", "fair", []model.Input{acquire(1, "a/1"), arrive(2, "b/1", 5), call(model.DoRelease, "a/1", "released"), call(model.DoAcquire, "c/1", "busy"), busy(2, "b/1", 5)}, free, ""},
+		{"also whom a later holder refused", "fair", []model.Input{arrive(2, "b/1", 5), acquire(1, "a/1"), call(model.DoRelease, "a/1", "released"), busy(2, "b/1", 5)}, free, ""},
+		{"nobody is refused by himself", "fair", []model.Input{acquire(1, "b/1"), arrive(2, "b/1", 5), call(model.DoRelease, "b/1", "released"), busy(2, "b/1", 5)}, "free, waiting: b/1", "the lock was free and no other acquire waited"},
 		{"but not on the plain lock", "reentrant", []model.Input{arrive(1, "a/1", 5), call(model.DoAcquire, "c/1", "busy")}, "free, waiting: a/1", "the lock was free"},
 
 		{"tokens grow", "fenced", []model.Input{token(acquire(1, "a/1"), 1), expire(1), token(acquire(2, "b/1"), 2)}, "held by b/1 with count 1", ""},
