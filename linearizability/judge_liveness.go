@@ -325,7 +325,7 @@ func (r *run) bound(lock string, disturbed []disturbance, from, to int64) (ns in
 		for _, x := range r.opsOf(lock) {
 			wait = max(wait, time.Duration(x.WaitNs))
 		}
-		if two := int64(2*wait + time.Second); len(r.deadWaiters(lock, from)) > 0 && two > ns {
+		if two := int64(2*wait + time.Second); r.deadInQueue(lock, from, to) && two > ns {
 			ns = two
 			why = " (two waits of this lock and a second, with dead waiters in front)"
 		}
@@ -357,6 +357,14 @@ func (r *run) deadWaiters(lock string, at int64) []string {
 		}
 	}
 	return out
+}
+
+// deadInQueue: the queue had a dead waiter in that time; what it had sent may
+// come after its death.
+func (r *run) deadInQueue(lock string, from, to int64) bool {
+	return len(r.deadWaiters(lock, from)) > 0 || slices.ContainsFunc(r.states[lock], func(c change) bool {
+		return from < c.at && c.at <= to && len(r.deadWaiters(lock, c.at)) > 0
+	})
 }
 
 // deadInFront excuses a wait behind more than one dead waiter.

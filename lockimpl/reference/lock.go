@@ -228,14 +228,18 @@ func (l *Lock) ForceUnlock(ctx context.Context) (bool, error) {
 	}
 	// An owner of its own for each, so that two of them do not overtake one another.
 	owner := l.c.id + ":force-" + strconv.FormatInt(l.c.requests.Add(1), 10)
-	got, err := l.requestAs(owner, l.scripts.forceUnlock, 0, ChannelName(l.name)).settle(ctx)
-	if err != nil {
+	r := l.requestAs(owner, l.scripts.forceUnlock, 0, ChannelName(l.name))
+	got, err := r.settle(ctx)
+	switch {
+	case err != nil:
 		return false, fmt.Errorf("%s: %w", doing, err)
-	}
-	if got.word == answerReleased {
+	case got.word == answerReleased:
 		l.c.holds.forced(l.name)
+		return true, nil
+	case r.mayHaveRun: // it is free now, and who freed it a server that lost its memory cannot tell
+		return false, fmt.Errorf("%s: %w", doing, lockimpl.ErrUnknownOutcome)
 	}
-	return got.word == answerReleased, nil
+	return false, nil
 }
 
 // over says why a call should not begin, or go on.
