@@ -185,11 +185,13 @@ func (l *Lock) Keys(name string) []string {
 	if l.rel.Latched() {
 		keys = append(keys, redisson.LatchName(name, "*"))
 	}
-	if model.Family(l.Name) == "redisson-fenced" {
+	if l.fenced() {
 		keys = append(keys, redisson.TokenName(name))
 	}
 	return keys
 }
+
+func (l *Lock) fenced() bool { return model.Family(l.Name) == "redisson-fenced" }
 
 // Canonical gives the name under which a lock is registered.
 func Canonical(name string) (string, error) {
@@ -371,6 +373,10 @@ func (l *Lock) observe(keys sim.Keyspace, lock string, epochMs int64) *model.Loc
 		}
 		return s
 	}
+	if l.fenced() {
+		token, _ := keys.String(redisson.TokenName(lock))
+		s.Token, _ = strconv.ParseInt(token, 10, 64)
+	}
 	hash := keys.Hash(lock)
 	// One field but where a fault put two; the smallest name speaks then.
 	for field, count := range hash {
@@ -392,6 +398,7 @@ func (l *Lock) observeReference(keys sim.Keyspace, lock string, epochMs int64) *
 	if hash := keys.Hash(lock); len(hash) > 0 {
 		s.Owner, s.ExpiresMs = ownerName(hash["owner"]), keys.ExpiresMs(lock)
 		s.Count, _ = strconv.Atoi(hash["count"])
+		s.Token, _ = strconv.ParseInt(hash["token"], 10, 64)
 	}
 	if l.Fair {
 		observeQueue(s, keys, reference.QueueName(lock), reference.DeadlinesName(lock), epochMs)
