@@ -37,6 +37,9 @@ const (
 	// time, up to retryMax, and up to half of that by chance.
 	retryMin = 100 * time.Millisecond
 	retryMax = time.Second
+	// answerWithin is how long one attempt is waited for, if the go-redis client
+	// does not give up sooner.
+	answerWithin = time.Second
 	// refusals is how many errors a server may answer to a request before the
 	// caller gets the last: it is not going to change its mind.
 	refusals = 3
@@ -80,8 +83,9 @@ type Client struct {
 	close   context.CancelFunc
 }
 
-// NewClient makes a client on rdb, whose ReadTimeout is how long an answer is
-// waited for before a request is sent again. It sends nothing. Close does not
+// NewClient makes a client on rdb. An answer is waited for one second, or for
+// rdb's ReadTimeout where that is shorter, before a request is sent again; what
+// is given up keeps its connection until the ReadTimeout. It sends nothing. Close does not
 // close rdb. A duration of the Config that is too short gives ErrInvalid.
 func NewClient(rdb redis.UniversalClient, cfg Config) (*Client, error) {
 	c := &Client{rdb: rdb, id: cfg.ID, watchdog: cfg.WatchdogTimeout, heartbeat: cfg.Heartbeat, env: cfg.Environment.WithDefaults(), log: cfg.Log}

@@ -114,8 +114,7 @@ func (h *holds) renew(ctx context.Context, held *hold, pause time.Duration) {
 	c := h.client
 	for failed := 0; c.sleep(ctx, pause) == nil; {
 		asked := time.Now()
-		n, err := plainScripts.renew.Run(ctx, c.rdb, []string{held.key.lock},
-			held.name, held.token, c.watchdog.Milliseconds()).Int64()
+		kept, err := c.run(ctx, plainScripts.renew, []string{held.key.lock}, held.name, held.token, c.watchdog.Milliseconds())
 		switch {
 		case ctx.Err() != nil:
 			return
@@ -123,7 +122,7 @@ func (h *holds) renew(ctx context.Context, held *hold, pause time.Duration) {
 			c.log.Warn("a renewal failed", "lock", held.key.lock, "owner", held.name, "err", err)
 			pause = c.backoff(held.key.owner, failed)
 			failed++
-		case n == 0:
+		case kept == int64(0):
 			h.lost(held)
 			return
 		default:
@@ -195,22 +194,25 @@ func (h *holds) releasing(key holdKey) (ends int64) {
 }
 
 // released takes the innermost level, or all of them.
-func (h *holds) released(key holdKey, all bool, cause error) {
+// believed says whether the holder had reason to think that it holds the lock.
+func (h *holds) released(key holdKey, all bool, cause error) (believed bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	held := h.open[key]
 	if held == nil {
-		return
+		return false
 	}
+	believed = time.Now().Before(held.until)
 	held.levels = held.levels[:len(held.levels)-1]
 	if all || len(held.levels) == 0 {
 		h.over(held, cause)
-		return
+		return believed
 	}
 	h.renewals(held)
 	if !slices.ContainsFunc(held.levels, renewed) {
 		held.lastsUntil(slices.MaxFunc(held.levels, func(a, b level) int { return a.until.Compare(b.until) }).until)
 	}
+	return believed
 }
 
 // forced ends all of this client's holds of a lock.

@@ -14,7 +14,7 @@ import (
 
 // Lock is a lock of one name; locks of one name and client share their holds.
 // It implements lockimpl.Lock. A context that ends ends every call; what the
-// call has sent by then is still waited for, for one ReadTimeout at most.
+// call has sent by then is still waited for, one second at most.
 type Lock struct {
 	c       *Client
 	name    string
@@ -212,8 +212,10 @@ func (l *Lock) Unlock(ctx context.Context, o lockimpl.Owner) (lockimpl.Release, 
 		l.c.holds.released(key, false, context.Canceled)
 		return lockimpl.StillHeld, nil
 	}
-	l.c.holds.released(key, true, ErrHoldLost)
-	if got.word == answerNotHeld || !r.mayHaveRun {
+	// With its memory of the owner the server may have lost the hold, or the
+	// release: one that go-redis sent again would not be noticed.
+	believed := l.c.holds.released(key, true, ErrHoldLost)
+	if got.word == answerNotHeld || !r.mayHaveRun && !believed {
 		return 0, fmt.Errorf("%s: %w", doing, lockimpl.ErrNotHeld)
 	}
 	return 0, fmt.Errorf("%s: %w: the server no longer knows (%s)", doing, lockimpl.ErrUnknownOutcome, got.word)

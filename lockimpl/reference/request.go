@@ -52,8 +52,7 @@ type request struct {
 	refused    int       // errors that the server answered
 }
 
-// try sends the request once. Each attempt is bounded by the ReadTimeout of the
-// go-redis client and not by ctx, so that a cancelled call still learns what
+// try sends the request once. The attempt is bounded in time and not by ctx, so that a cancelled call still learns what
 // came of what it has sent.
 func (r *request) try(ctx context.Context) (answer, error) {
 	ctx = context.WithoutCancel(ctx)
@@ -65,7 +64,7 @@ func (r *request) try(ctx context.Context) (answer, error) {
 		r.since = time.Now()
 	}
 	args := append([]any{r.owner, r.number, now + valid.Milliseconds(), memory.Milliseconds()}, r.args...)
-	reply, err := r.script.Run(ctx, r.c.rdb, r.keys, args...).Slice()
+	reply, err := r.c.run(ctx, r.script, r.keys, args...)
 	if err != nil {
 		// A server that refuses may have run it: a proxy or a script that was
 		// stopped says so afterwards.
@@ -89,12 +88,40 @@ func (r *request) try(ctx context.Context) (answer, error) {
 	return a, nil
 }
 
+// errNoAnswer: it may come later, or never.
+var errNoAnswer = fmt.Errorf("no answer within %v", answerWithin)
+
+// run runs a script, and waits for its answer no longer than answerWithin.
+func (c *Client) run(ctx context.Context, s script, keys []string, args ...any) (any, error) {
+	return bounded(func() (any, error) { return s.Run(ctx, c.rdb, keys, args...).Result() })
+}
+
+func bounded[T any](ask func() (T, error)) (none T, err error) {
+	type result struct {
+		reply T
+		err   error
+	}
+	done := make(chan result, 1)
+	go func() {
+		reply, err := ask()
+		done <- result{reply, err}
+	}()
+	t := time.NewTimer(answerWithin)
+	defer t.Stop()
+	select {
+	case got := <-done:
+		return got.reply, got.err
+	case <-t.C:
+		return none, errNoAnswer
+	}
+}
+
 // serverNow estimates the server's time, and asks for it once.
 func (c *Client) serverNow(ctx context.Context) (ms int64, err error) {
 	if ms, known := c.clock.now(); known {
 		return ms, nil
 	}
-	now, err := c.rdb.Time(ctx).Result()
+	now, err := bounded(func() (time.Time, error) { return c.rdb.Time(ctx).Result() })
 	if err != nil {
 		return 0, err
 	}
@@ -102,7 +129,8 @@ func (c *Client) serverNow(ctx context.Context) (ms int64, err error) {
 	return now.UnixMilli(), nil
 }
 
-func parse(reply []any) (a answer, err error) {
+func parse(said any) (a answer, err error) {
+	reply, _ := said.([]any)
 	number := func(i int) (n int64) {
 		switch v := reply[i].(type) {
 		case int64:
@@ -113,7 +141,7 @@ func parse(reply []any) (a answer, err error) {
 		return n
 	}
 	if len(reply) < 2 {
-		return a, fmt.Errorf("an answer that is none of this lock's: %v", reply)
+		return a, fmt.Errorf("an answer that is none of this lock's: %v", said)
 	}
 	a.word, _ = reply[0].(string)
 	a.now = number(1)
