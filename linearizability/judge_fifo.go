@@ -85,8 +85,9 @@ func (r *run) overtaking(lock string, x, y *operation, c change) Finding {
 	covers := func(t trouble) bool {
 		return t.from <= c.at && c.at <= t.to || evicted >= 0 && t.from <= evicted && evicted <= t.to
 	}
-	for _, t := range append(r.pauses(x.who), r.cuts(x.who)...) {
-		if covers(t) {
+	for _, t := range r.faults {
+		own := slices.Contains(append(r.pauses(x.who), r.cuts(x.who)...), t)
+		if (own || serverFault(t)) && covers(t) {
 			f.Excuses = append(f.Excuses, model.Excuse{Circumstance: model.WaiterAway, Fault: t.number, Why: t.text})
 		}
 	}

@@ -255,6 +255,9 @@ func (r *run) disturbances(lock string) []disturbance {
 		if c.fault > 0 && c.ended() {
 			out = append(out, disturbance{from: c.at, at: c.at, what: "a hold that another hand removed, which wakes nobody"})
 		}
+		if c.fault > 0 && c.after.Held() {
+			out = append(out, disturbance{from: c.at, at: c.at, what: "a hold that a failover brought back, of which nobody knows"})
+		}
 	}
 	return out
 }
@@ -320,7 +323,7 @@ func (r *run) bound(lock string, disturbed []disturbance, from, to int64) (ns in
 			why = fmt.Sprintf(" (a second and %v, after %s)", cost, d.what)
 		}
 	}
-	if r.rec.Params.Fair && len(r.dead) > 0 {
+	if r.rec.Params.Fair {
 		wait := r.rec.Params.FairWait
 		for _, x := range r.opsOf(lock) {
 			wait = max(wait, time.Duration(x.WaitNs))
@@ -348,11 +351,12 @@ func (r *run) orphaned(lock, process string) []int64 {
 	return out
 }
 
-// deadWaiters are the threads in the queue whose process is dead.
+// deadWaiters are the threads in the queue whose process is dead, or closed its
+// client.
 func (r *run) deadWaiters(lock string, at int64) []string {
 	var out []string
 	for _, who := range r.stateAt(lock, at).Queue {
-		if r.diedAt(who) <= at {
+		if r.goneAt(who) <= at {
 			out = append(out, who)
 		}
 	}
