@@ -87,7 +87,9 @@ func (r *run) overtaking(lock string, x, y *operation, c change) Finding {
 	}
 	for _, t := range r.faults {
 		own := slices.Contains(append(r.pauses(x.who), r.cuts(x.who)...), t)
-		if (own || serverFault(t)) && covers(t) {
+		// A server that did not answer throws a waiter out when it does again.
+		silent := serverFault(t) && (covers(t) || t.from <= evicted && evicted <= t.to+int64(r.rec.Params.FairWait))
+		if own && covers(t) || silent {
 			f.Excuses = append(f.Excuses, model.Excuse{Circumstance: model.WaiterAway, Fault: t.number, Why: t.text})
 		}
 	}

@@ -653,21 +653,6 @@ func TestAHoldThatARestartTookFromACallUnderWay(t *testing.T) {
 			302  a/1 return granted
 			400  a/1 releases
 			9000 server leave`},
-		{rule: "and not when it was gone", finds: "linearizable bug: b/1 acquire (0.250000000s..0.252000000s) answered busy", record: `
-			0    a/1 invoke lock lease=9000
-			0    a/1 send acquire
-			1    a/1 exec acquire -> a/1 1 9001
-			200  server fault 1 server restart without its data -> free
-			210  c/1 takes
-			230  c/1 releases
-			252  b/1 waits try_lock
-			254  b/1 return busy
-			300  a/1 send acquire
-			301  a/1 exec acquire -> a/1 1 9301
-			302  a/1 deliver acquire
-			302  a/1 return granted
-			400  a/1 releases
-			9000 server leave`},
 	})
 }
 

@@ -284,7 +284,7 @@ func (r *run) queuedUntil(o *operation) (until int64, queued bool) {
 		return 0, false
 	}
 	until = o.returned()
-	if until == math.MaxInt64 || until < first.exec.AtNs { // it came when nobody waited for it any more
+	if until == math.MaxInt64 || until < first.exec.AtNs || r.goneAt(o.who) <= until { // nobody takes it out but the server
 		until = r.rec.Events[len(r.rec.Events)-1].AtNs
 	}
 	for _, c := range r.states[o.Lock] {

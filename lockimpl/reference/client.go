@@ -29,16 +29,16 @@ const (
 	valid    = 30 * time.Second
 	patience = 30 * time.Second
 	memory   = valid + patience
-	// pollEvery bounds how long a waiter of the plain lock sleeps; one of the
-	// fair lock asks pollsPerHeartbeat times in a heartbeat, if that is sooner.
+	// pollEvery bounds how long a waiter sleeps; it asks pollsPerHeartbeat times
+	// in a heartbeat, if that is sooner.
 	pollEvery         = 500 * time.Millisecond
 	pollsPerHeartbeat = 6
 	// After an error the next try waits for retryMin, then twice as long each
 	// time, up to retryMax, and up to half of that by chance.
 	retryMin = 100 * time.Millisecond
 	retryMax = time.Second
-	// answerWithin is how long one attempt is waited for, if the go-redis client
-	// does not give up sooner.
+	// answerWithin is how long one attempt is waited for, or half a heartbeat if
+	// that is less, if the go-redis client does not give up sooner.
 	answerWithin = time.Second
 	// refusals is how many errors a server may answer to a request before the
 	// caller gets the last: it is not going to change its mind.
@@ -74,6 +74,7 @@ type Client struct {
 	heartbeat time.Duration
 	env       lockimpl.Environment
 	log       *slog.Logger
+	answer    time.Duration // how long one is waited for
 	requests  atomic.Int64 // numbers the requests, from 1
 	clock     serverClock
 	channels  channels
@@ -101,6 +102,7 @@ func NewClient(rdb redis.UniversalClient, cfg Config) (*Client, error) {
 	if least := time.Second; c.watchdog < least || c.heartbeat < least {
 		return nil, fmt.Errorf("%w: watchdog timeout %v and heartbeat %v must be at least %v", lockimpl.ErrInvalid, c.watchdog, c.heartbeat, least)
 	}
+	c.answer = min(answerWithin, c.heartbeat/2)
 	if c.log == nil {
 		c.log = slog.New(slog.DiscardHandler)
 	}
@@ -140,6 +142,9 @@ func (c *Client) backoff(o lockimpl.Owner, n int) time.Duration {
 	full := min(retryMin<<min(n, 10), retryMax)
 	return full/2 + c.env.Jitter(o, full/2)
 }
+
+// poll bounds how long a waiter sleeps.
+func (c *Client) poll() time.Duration { return min(pollEvery, c.heartbeat/pollsPerHeartbeat) }
 
 // ChannelName is where a lock's waiters are woken: the plain lock's by an empty
 // message, the fair lock's by the owner who is next.

@@ -113,7 +113,7 @@ func (l *Lock) acquire(ctx context.Context, o lockimpl.Owner, lease, wait time.D
 		case a.hopeless():
 			return a.giveUp(ctx, doing, err)
 		default:
-			pause = l.c.backoff(o, failed)
+			pause = min(l.c.backoff(o, failed), l.c.poll())
 			failed++
 		}
 		if wait >= 0 {
@@ -148,10 +148,7 @@ func (a *acquisition) granted(got answer, asked time.Time) {
 
 // pause is how long a waiter sleeps after a busy answer, unless it is woken.
 func (l *Lock) pause(got answer) time.Duration {
-	pause := pollEvery
-	if l.fair() {
-		pause = min(pause, l.c.heartbeat/pollsPerHeartbeat)
-	}
+	pause := l.c.poll()
 	if got.ttl >= 0 {
 		pause = min(pause, got.ttl+time.Millisecond) // Redis keeps a key through its last one
 	}

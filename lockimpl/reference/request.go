@@ -89,14 +89,14 @@ func (r *request) try(ctx context.Context) (answer, error) {
 }
 
 // errNoAnswer: it may come later, or never.
-var errNoAnswer = fmt.Errorf("no answer within %v", answerWithin)
+var errNoAnswer = errors.New("no answer in time")
 
-// run runs a script, and waits for its answer no longer than answerWithin.
+// run runs a script, and waits for its answer no longer than it should.
 func (c *Client) run(ctx context.Context, s script, keys []string, args ...any) (any, error) {
-	return bounded(func() (any, error) { return s.Run(ctx, c.rdb, keys, args...).Result() })
+	return bounded(c.answer, func() (any, error) { return s.Run(ctx, c.rdb, keys, args...).Result() })
 }
 
-func bounded[T any](ask func() (T, error)) (none T, err error) {
+func bounded[T any](most time.Duration, ask func() (T, error)) (none T, err error) {
 	type result struct {
 		reply T
 		err   error
@@ -106,7 +106,7 @@ func bounded[T any](ask func() (T, error)) (none T, err error) {
 		reply, err := ask()
 		done <- result{reply, err}
 	}()
-	t := time.NewTimer(answerWithin)
+	t := time.NewTimer(most)
 	defer t.Stop()
 	select {
 	case got := <-done:
@@ -121,7 +121,7 @@ func (c *Client) serverNow(ctx context.Context) (ms int64, err error) {
 	if ms, known := c.clock.now(); known {
 		return ms, nil
 	}
-	now, err := bounded(func() (time.Time, error) { return c.rdb.Time(ctx).Result() })
+	now, err := bounded(c.answer, func() (time.Time, error) { return c.rdb.Time(ctx).Result() })
 	if err != nil {
 		return 0, err
 	}

@@ -21,7 +21,7 @@ type scripts struct{ acquire, unlock, forceUnlock, leave, renew script }
 
 var (
 	plainScripts = scriptsWith("request", "request", "wake", "wake")
-	fairScripts  = scriptsWith("request", "request", "wake", "wake_head", "queue", "queue", "wait", "wait", "depart", "depart")
+	fairScripts  = scriptsWith("request", "request", "wake", "wake_head", "keep", "keep", "queue", "queue", "wait", "wait", "depart", "depart")
 )
 
 // scriptsWith reads the scripts and puts a part, of some file, where they say

@@ -11,6 +11,7 @@ end
 if newest == number and answered ~= 'busy' then
     return {'over', now} -- it was granted, and that hold is gone
 end
+--@keep
 local head
 --@queue
 if holder == owner then
@@ -36,8 +37,6 @@ if not holder and (not head or head == owner) then
     remember('granted')
     return {'granted', now, token, lease}
 end
-if newest < number then
-    remember('busy')
-end
+remember('busy')
 --@wait
 return {'busy', now, redis.call('pttl', KEYS[1])}
