@@ -1246,6 +1246,16 @@ func TestLiveness(t *testing.T) {
 			9000 server leave`},
 		{rule: "still open at the end, within its second", record: idle + `
 			2002 server leave`},
+		{rule: "whoever gives up a level whose lease is over holds the level before it still", record: `
+			0    a/1 takes
+			100  a/1 takes lease=500 -> a/1 2 30001
+			200  b/1 waits lock
+			3000 a/1 invoke unlock
+			3000 a/1 send unlock
+			3001 a/1 exec unlock -> a/1 1 30001
+			3002 a/1 deliver unlock
+			3002 a/1 return still_held
+			9000 server leave`},
 		{rule: "waiting for somebody is no fault", record: `
 			0    a/1 takes
 			100  b/1 waits lock
