@@ -353,6 +353,12 @@ var knownDefects = []defect{
 		clue.sleepsUnqueued,
 	},
 	{
+		"behind a dead waiter of a free lock the next one is told to wait 0 ms, and asks again at once, until that one's deadline (since 3.32.0)",
+		of(fair, since("3.32.0")),
+		[]string{model.JudgeTraffic},
+		clue.toldNothing,
+	},
+	{
 		"a waiter sleeps on the time to live of a hold that was given up (scenario fair-sleeps-on-an-old-lease)",
 		of(fair),
 		[]string{model.JudgeLiveness},
@@ -899,6 +905,22 @@ func (c clue) headSleeps(is func(told, ttl time.Duration) bool) bool {
 		ttl = time.Duration(m.before.ExpiresMs+1)*time.Millisecond - time.Duration(m.exec.AtNs)
 	}
 	return is(m.told(), ttl)
+}
+
+// toldNothing: of the commands of that second most were answered 0 while the
+// lock was free and another stood in front.
+func (c clue) toldNothing() bool {
+	asked, told := 0, 0
+	for _, m := range c.commands {
+		if m.Script != "acquire" || m.exec == nil || m.Op == 0 || m.AtNs < c.f.AtNs || m.AtNs >= c.f.AtNs+int64(time.Second) || !slices.Contains(m.Owners, c.who) {
+			continue
+		}
+		asked++
+		if q := m.after.Queue; m.told() == 0 && !m.after.Held() && len(q) > 0 && q[0] != c.who {
+			told++
+		}
+	}
+	return told > asked/2
 }
 
 // sleepsUnqueued: the lock is free, and the waiter, which had queued, sleeps and

@@ -44,6 +44,7 @@ type OpRef struct {
 type Judgement struct {
 	Findings []Finding // by judge in the order of model.Judges, then by instant
 	Reached  []string  // in the order of model.Reachable
+	Waits    Waits
 }
 
 // Resource is the rule of a resource for the judge workload.
@@ -62,12 +63,12 @@ func Judge(rec *model.Record, resources []Resource) Judgement {
 	var found []Finding
 	for _, judge := range []func(*run) []Finding{
 		judgeMutualExclusion, judgeMisdelete, judgeLinearizable, judgeHoldCount, judgeFIFO,
-		judgeLease, judgeLiveness, judgeWant, judgeDefects,
+		judgeLease, judgeLiveness, judgeWaitBound, judgeFencing, judgeTraffic, judgeWant, judgeDefects,
 	} {
 		found = append(found, judge(r)...)
 	}
 	found = append(found, judgeWorkload(r, resources)...)
-	j := Judgement{Reached: r.reached()}
+	j := Judgement{Reached: r.reached(), Waits: r.waits()}
 	for _, f := range found {
 		if f.Verdict == Broken {
 			promise, ok := model.PromiseOf(rec.Params, f.Judge)

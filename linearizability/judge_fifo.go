@@ -85,8 +85,11 @@ func (r *run) overtaking(lock string, x, y *operation, c change) Finding {
 	covers := func(t trouble) bool {
 		return t.from <= c.at && c.at <= t.to || evicted >= 0 && t.from <= evicted && evicted <= t.to
 	}
-	for _, t := range append(r.pauses(x.who), r.cuts(x.who)...) {
-		if covers(t) {
+	for _, t := range r.faults {
+		own := slices.Contains(append(r.pauses(x.who), r.cuts(x.who)...), t)
+		// A server that did not answer throws a waiter out when it does again.
+		silent := serverFault(t) && (covers(t) || t.from <= evicted && evicted <= t.to+int64(r.rec.Params.FairWait))
+		if own && covers(t) || silent {
 			f.Excuses = append(f.Excuses, model.Excuse{Circumstance: model.WaiterAway, Fault: t.number, Why: t.text})
 		}
 	}

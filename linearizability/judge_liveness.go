@@ -256,6 +256,9 @@ func (r *run) disturbances(lock string) []disturbance {
 		if c.fault > 0 && c.ended() {
 			out = append(out, disturbance{from: c.at, at: c.at, what: "a hold that another hand removed, which wakes nobody"})
 		}
+		if c.fault > 0 && c.after.Held() {
+			out = append(out, disturbance{from: c.at, at: c.at, what: "a hold that a failover brought back, of which nobody knows"})
+		}
 	}
 	return out
 }
@@ -330,12 +333,12 @@ func (r *run) bound(lock string, disturbed []disturbance, from, to int64) (ns in
 			why = fmt.Sprintf(" (a second and %v, after %s)", cost, d.what)
 		}
 	}
-	if r.rec.Params.Fair && len(r.dead) > 0 {
+	if r.rec.Params.Fair {
 		wait := r.rec.Params.FairWait
 		for _, x := range r.opsOf(lock) {
 			wait = max(wait, time.Duration(x.WaitNs))
 		}
-		if two := int64(2*wait + time.Second); len(r.deadWaiters(lock, from)) > 0 && two > ns {
+		if two := int64(2*wait + time.Second); r.deadInQueue(lock, from, to) && two > ns {
 			ns = two
 			why = " (two waits of this lock and a second, with dead waiters in front)"
 		}
@@ -358,15 +361,24 @@ func (r *run) orphaned(lock, process string) []int64 {
 	return out
 }
 
-// deadWaiters are the threads in the queue whose process is dead.
+// deadWaiters are the threads in the queue whose process is dead, or closed its
+// client.
 func (r *run) deadWaiters(lock string, at int64) []string {
 	var out []string
 	for _, who := range r.stateAt(lock, at).Queue {
-		if r.diedAt(who) <= at {
+		if r.goneAt(who) <= at {
 			out = append(out, who)
 		}
 	}
 	return out
+}
+
+// deadInQueue: the queue had a dead waiter in that time; what it had sent may
+// come after its death.
+func (r *run) deadInQueue(lock string, from, to int64) bool {
+	return len(r.deadWaiters(lock, from)) > 0 || slices.ContainsFunc(r.states[lock], func(c change) bool {
+		return from < c.at && c.at <= to && len(r.deadWaiters(lock, c.at)) > 0
+	})
 }
 
 // deadInFront excuses a wait behind more than one dead waiter.

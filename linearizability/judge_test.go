@@ -655,6 +655,24 @@ func TestLinearizable(t *testing.T) {
 
 // A hold that a failover brought back belongs to no call, so that no history
 // can say what was right; without the failover the same answers are wrong.
+func TestAHoldThatARestartTookFromACallUnderWay(t *testing.T) {
+	testJudged(t, []judged{
+		{rule: "it was there for others", record: `
+			0    a/1 invoke lock lease=9000
+			0    a/1 send acquire
+			1    a/1 exec acquire -> a/1 1 9001
+			100  b/1 waits try_lock
+			102  b/1 return busy
+			200  server fault 1 server restart without its data -> free
+			300  a/1 send acquire
+			301  a/1 exec acquire -> a/1 1 9301
+			302  a/1 deliver acquire
+			302  a/1 return granted
+			400  a/1 releases
+			9000 server leave`},
+	})
+}
+
 func TestNoHistoryOfWhatAFailoverBroughtBack(t *testing.T) {
 	for by, want := range map[string]int{"server fault 1 failover that loses the last 1 writes": 0, "b/1 exec other": 1} {
 		record := `
@@ -956,17 +974,16 @@ func TestFIFO(t *testing.T) {
 			1000 a/1 releases -> free queue=c/1
 			1010 c/1 gets
 			9000 server leave`},
-		{rule: "the timed out do not count, returned or not", lock: fairLock, record: `
+		{rule: "the timed out do not count", lock: fairLock, record: `
 			0    a/1 takes lease=9000
 			100  b/1 waits try_lock_timed wait=500 lease=9000 -> a/1 1 9001 queue=b/1
 			200  c/1 waits lock lease=9000 -> a/1 1 9001 queue=b/1,c/1
 			1000 a/1 releases -> free queue=c/1
 			1010 c/1 gets
-			1100 b/1 return busy
 			9000 server leave`},
 		{rule: "within its own wait a timed one counts", lock: fairLock, finds: "fifo bug: c/1 was granted l at 1.011s before b/1", record: `
 			0    a/1 takes lease=9000
-			100  b/1 waits try_lock_timed wait=912 lease=9000 -> a/1 1 9001 queue=b/1
+			100  b/1 waits try_lock_timed wait=1000 lease=9000 -> a/1 1 9001 queue=b/1
 			200  c/1 waits lock lease=9000 -> a/1 1 9001 queue=b/1,c/1
 			1000 a/1 releases -> free queue=c/1
 			1010 c/1 gets
@@ -1288,6 +1305,16 @@ func TestLiveness(t *testing.T) {
 			9000 server leave`},
 		{rule: "still open at the end, within its second", record: idle + `
 			2002 server leave`},
+		{rule: "whoever gives up a level whose lease is over holds the level before it still", record: `
+			0    a/1 takes
+			100  a/1 takes lease=500 -> a/1 2 30001
+			200  b/1 waits lock
+			3000 a/1 invoke unlock
+			3000 a/1 send unlock
+			3001 a/1 exec unlock -> a/1 1 30001
+			3002 a/1 deliver unlock
+			3002 a/1 return still_held
+			9000 server leave`},
 		{rule: "waiting for somebody is no fault", record: `
 			0    a/1 takes
 			100  b/1 waits lock
@@ -1330,7 +1357,7 @@ func TestLiveness(t *testing.T) {
 			0    a/1 takes
 			100  b/1 waits try_lock_timed wait=2000
 			1000 a/1 releases
-			2150 b/1 return error
+			2102 b/1 return error
 			9000 server leave`},
 		{rule: "waiting until the bound of another lock is no matter", finds: "liveness bug: the bound is 1s", record: idle + `
 			0    c/1 takes lock=m
@@ -1453,6 +1480,35 @@ func TestLiveness(t *testing.T) {
 			finds: "liveness limit (several dead waiters in the queue) (several dead waiters in the queue): d/1 waited for l from 1.002s to 12.003s", record: deadWaiters + `
 			500   server fault 2 crash of c
 			12002 d/1 gets`},
+		{rule: "fair: what a dead waiter had sent comes after its death", lock: fairLock, record: `
+			0    a/1 takes
+			200  c/1 waits lock -> a/1 1 30001 queue=c/1
+			1000 a/1 releases -> free queue=b/1,c/1
+			300  b/1 invoke lock
+			300  b/1 send acquire
+			998  server fault 1 crash of b
+			999  b/1 exec acquire -> a/1 1 30001 queue=b/1,c/1
+			5001 c/1 gets -> c/1 1 35001
+			9000 server leave`},
+		{rule: "fair: who closed its client is as good as dead", lock: fairLock, record: `
+			0    a/1 takes
+			100  b/1 waits lock -> a/1 1 30001 queue=b/1
+			200  c/1 waits lock -> a/1 1 30001 queue=b/1,c/1
+			500  b close
+			510  b/1 return error
+			1000 a/1 releases -> free queue=b/1,c/1
+			11001 c/1 gets -> c/1 1 41001
+			19000 server leave`},
+		{rule: "a second and a lease after a failover brought a hold back", record: idle + `
+			1500 server fault 1 failover that loses the last 1 writes -> a/1 1 30001
+			30002 server expire -> free
+			31001 b/1 gets
+			39000 server leave`},
+		{rule: "and no more after that failover", finds: "liveness bug: the bound is", record: idle + `
+			1500 server fault 1 failover that loses the last 1 writes -> a/1 1 30001
+			30002 server expire -> free
+			32600 b/1 gets
+			39000 server leave`},
 		{rule: "fair: a dead thread that is not in the queue costs nothing", lock: fairLock, finds: "liveness bug: the bound is 1s", record: idle + `
 			500  server fault 1 crash of c
 			2002 b/1 gets

@@ -23,7 +23,7 @@ import (
 //
 // with times in milliseconds. What stands behind the arrow is what the server
 // then holds: owner, count, the last millisecond of its life (endless: none),
-// and the queue; without an arrow nothing changed. exec, deliver, hit and lost
+// its token (token=7) and the queue; without an arrow nothing changed. exec, deliver, hit and lost
 // speak of the thread's latest command of that name, or of its nth (nth=1);
 // renew belongs to no call, and for=b/1 says for whom a command speaks. Of the
 // rest:
@@ -33,6 +33,7 @@ import (
 //	7    a/1 hit 1 renew                      # fault 1 met that command
 //	8    a/1 lost renew reply dropped         # request or reply, and why
 //	9    b push lost dropped                  # a published message that never came to b
+//	9    b woken                              # one that did
 //	10   c/1 interrupts b/1
 //	11   a/1 read stock 100
 //	12   a/1 write stock 99 1                 # what is left, how many were taken
@@ -250,6 +251,9 @@ func (b *recorder) add(l recordLine) {
 	case "lost":
 		message(model.KindLost, word(0))
 		e.Dir, e.Why = word(1), strings.Join(l.words[2:], " ")
+	case "woken":
+		b.msgs++
+		e.Kind, e.Msg, e.Dir, e.Channel = model.KindDeliver, b.msgs, "push", "channel"
 	case "push":
 		b.msgs++
 		e.Kind, e.Msg, e.Dir, e.Channel, e.Why = model.KindLost, b.msgs, "push", "channel", strings.Join(l.words[1:], " ")
@@ -328,6 +332,13 @@ func (b *recorder) state(l recordLine) *model.LockState {
 	if n := len(words); n > 0 && strings.HasPrefix(words[n-1], "queue=") {
 		s.Queue = strings.Split(strings.TrimPrefix(words[n-1], "queue="), ",")
 		words = words[:n-1]
+	}
+	if n := len(words); n > 0 && strings.HasPrefix(words[n-1], "token=") {
+		token, err := strconv.ParseInt(strings.TrimPrefix(words[n-1], "token="), 10, 64)
+		if err != nil {
+			b.t.Fatalf("%d %s %s: %v", l.ms, l.who, l.verb, err)
+		}
+		s.Token, words = token, words[:n-1]
 	}
 	if len(words) == 1 && words[0] == "free" {
 		return s

@@ -441,6 +441,7 @@ func (r *run) beliefs(lock string) []belief {
 	}
 	var out []*belief
 	now := map[string]*open{}
+	lapsed := map[string][]term{} // the levels of a thread whose latest lease is over
 	type point struct {
 		at     int64
 		isCall bool
@@ -466,7 +467,17 @@ func (r *run) beliefs(lock string) []belief {
 		h := now[o.who]
 		if h != nil && h.b.to <= p.at {
 			delete(now, o.who) // the lease was over before
+			lapsed[o.who] = h.levels
 			h = nil
+		}
+		if !p.isCall && h == nil && o.outcome == model.StillHeld && len(lapsed[o.who]) > 1 {
+			// Only the lease of its latest level was over, as the server tells it.
+			h = &open{b: &belief{who: o.who, lock: lock, from: p.at, grant: o}, levels: lapsed[o.who]}
+			out = append(out, h.b)
+			now[o.who] = h
+		}
+		if !p.isCall {
+			delete(lapsed, o.who)
 		}
 		switch {
 		case p.isCall && o.Action == model.ActUnlock && h != nil && len(h.levels) == 1,

@@ -85,6 +85,7 @@ func (r *run) history(lock string, settled bool) []Op {
 		if op, ok := r.asOp(o, settled); ok {
 			ops = append(ops, op)
 		}
+		ops = append(ops, r.takenAway(o, settled)...)
 	}
 	ops = append(ops, r.renewals(lock, settled)...)
 	for _, c := range r.states[lock] {
@@ -94,6 +95,34 @@ func (r *run) history(lock string, settled bool) []Op {
 		}
 	}
 	slices.SortStableFunc(ops, func(a, b Op) int { return cmp.Compare(a.CallNs, b.CallNs) })
+	return ops
+}
+
+// takenAway writes the holds that a call was given before the one with which it
+// came back, where a fault took them: a server that lost the hold has lost its
+// memory of the call too, and grants it anew when it is sent again.
+func (r *run) takenAway(o *operation, settled bool) []Op {
+	if !o.Action.Acquires() {
+		return nil
+	}
+	kept := r.grantsKept(o)
+	var ops []Op
+	for _, g := range r.grants(o) {
+		if len(kept) == 0 || g.at >= kept[0].at || !g.started() {
+			continue
+		}
+		end := slices.IndexFunc(r.states[o.Lock], func(c change) bool { return c.at > g.at && c.before.Owner == o.who && c.ended() })
+		if end < 0 || r.states[o.Lock][end].fault == 0 {
+			continue
+		}
+		op := Op{Process: o.Process, Thread: o.Thread, Lock: o.Lock, CallNs: o.AtNs, Op: OpAcquire, Outcome: model.AnswerUnknown}
+		if settled {
+			at := g.at
+			op.Outcome, op.ReturnNs = string(model.Granted), &at
+		}
+		r.lease(&op, g, settled)
+		ops = append(ops, op)
+	}
 	return ops
 }
 
@@ -256,7 +285,7 @@ func (r *run) queuedUntil(o *operation) (until int64, queued bool) {
 		return 0, false
 	}
 	until = o.returned()
-	if until == math.MaxInt64 {
+	if until == math.MaxInt64 || until < first.exec.AtNs || r.goneAt(o.who) <= until { // nobody takes it out but the server
 		until = r.rec.Events[len(r.rec.Events)-1].AtNs
 	}
 	for _, c := range r.states[o.Lock] {

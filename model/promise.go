@@ -67,14 +67,25 @@ var Promises = []Promise{
 		"as many unlocks as locks give the lock up (java.util.concurrent.locks.Lock; Redisson's hold count)"},
 	{JudgeFIFO, "redisson-fair", fifoUnless, fifoSource},
 	{JudgeFIFO, "redisson-nonreentrant-fair", fifoUnless, fifoSource},
+	{JudgeFIFO, "reference-fair", []Circumstance{WaiterAway, HoldRemoved},
+		"waiters get the lock in the order of their first try (lockimpl/reference); one that is not heard of for a heartbeat loses its place"},
 	{JudgeLease, "*", nil,
 		"a hold ends with its lease and not before, and a renewal ends with its hold (lockWatchdogTimeout)"},
 	{JudgeLiveness, "*", []Circumstance{DeadWaiters},
 		"a free lock is given to a waiter; each dead waiter of the fair lock costs up to its own wait (issue 4595)"},
+	{JudgeWaitBound, "*", []Circumstance{ClocksApart},
+		"a timed try is over when its wait is, but for the round trip under way (RLock.tryLock); Redisson measures it with the wall clock"},
+	{JudgeFencing, "redisson-fenced", []Circumstance{HoldRemoved}, fencingSource},
+	{JudgeFencing, "reference", []Circumstance{HoldRemoved}, fencingSource},
+	{JudgeFencing, "reference-fair", []Circumstance{HoldRemoved}, fencingSource},
+	{JudgeTraffic, "*", nil,
+		"a waiter is woken, or asks now and then; one that asks without a pause costs its server what a thousand others would"},
 	{JudgeWorkload, "*", []Circumstance{HolderStopped, HolderCutOff, HoldRemoved, Overstayed, Unguarded},
 		"what the lock guards is worked on by one at a time"},
 	{JudgeWant, "*", nil, "what the scenario's author wants of a step"},
 }
+
+const fencingSource = "the token grows with every hold (RFencedLock; Kleppmann, How to do distributed locking); a server that loses the count begins anew"
 
 var fifoUnless = []Circumstance{ClocksApart, WaiterAway, HoldRemoved}
 

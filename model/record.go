@@ -122,6 +122,7 @@ type LockState struct {
 	// ExpiresMs is the last millisecond, server clock since the start, in which
 	// the hold lives; -1 when it has no expiry. Meaningless when free.
 	ExpiresMs int64    `json:"expires_ms,omitempty"`
+	Token     int64    `json:"token,omitempty"` // the newest fencing token; 0: none
 	Queue     []string `json:"queue,omitempty"` // head first
 	// Deadlines are the waiters' in milliseconds since the start.
 	Deadlines map[string]int64 `json:"deadlines,omitempty"`

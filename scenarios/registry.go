@@ -13,6 +13,7 @@ import (
 
 	"lockstep/lockimpl"
 	"lockstep/lockimpl/redisson"
+	"lockstep/lockimpl/reference"
 	"lockstep/model"
 	"lockstep/sim"
 )
@@ -35,10 +36,11 @@ type Lock struct {
 	// Interruptible is what lock() does when a scenario does not say.
 	Interruptible bool
 
-	rel      *redisson.Release // nil: a bare lock
+	rel      *redisson.Release // nil: no lock of Redisson's
 	topology redisson.Topology
 	object   func(*redisson.Client, string) (lockimpl.Lock, error) // makes a lock object
 	bare     lockimpl.Bare
+	ours     bool                   // the reference
 	commands map[string]sim.Command // by script text and by SHA
 }
 
@@ -61,6 +63,17 @@ func registry() []*Lock {
 		bare(lockimpl.SetNXGetDel, "SET NX PX, then GET, compare, DEL"),
 		bare(lockimpl.SetNXCad, "SET NX PX, then compare and delete in one script"),
 		bare(lockimpl.StringReentrant, "the owner's name in one string; re-entry is not counted"),
+	}
+	for _, l := range []*Lock{
+		{Name: "reference", About: "ours: requests that happen once, server time, fencing tokens"},
+		{Name: "reference-fair", About: "ours, serving waiters in the order of their first tries", Fair: true},
+	} {
+		l.Interruptible, l.ours, l.commands = true, true, map[string]sim.Command{}
+		for text, script := range reference.Scripts() {
+			l.commands[text] = sim.Command{Script: script}
+			l.commands[redis.NewScript(text).Hash()] = sim.Command{Script: script}
+		}
+		all = append(all, l)
 	}
 	for _, f := range families {
 		for _, rel := range redisson.Releases {
@@ -136,7 +149,7 @@ func FindLock(name string) (*Lock, error) {
 	return found, nil
 }
 
-// Release is the release of Redisson that the lock is; "" for a bare lock.
+// Release is the release of Redisson that the lock is; "" for any other.
 func (l *Lock) Release() string {
 	if l.rel == nil {
 		return ""
@@ -156,6 +169,13 @@ func (l *Lock) SendsAgain() bool {
 // Keys are the keys in which the server keeps the lock of that name, as globs.
 func (l *Lock) Keys(name string) []string {
 	keys := []string{name}
+	if l.ours {
+		keys = append(keys, reference.MemoryName(name, "*"), reference.TokenName(name))
+		if l.Fair {
+			keys = append(keys, reference.QueueName(name), reference.DeadlinesName(name))
+		}
+		return keys
+	}
 	if l.rel == nil {
 		return keys
 	}
@@ -165,11 +185,13 @@ func (l *Lock) Keys(name string) []string {
 	if l.rel.Latched() {
 		keys = append(keys, redisson.LatchName(name, "*"))
 	}
-	if model.Family(l.Name) == "redisson-fenced" {
+	if l.fenced() {
 		keys = append(keys, redisson.TokenName(name))
 	}
 	return keys
 }
+
+func (l *Lock) fenced() bool { return model.Family(l.Name) == "redisson-fenced" }
 
 // Canonical gives the name under which a lock is registered.
 func Canonical(name string) (string, error) {
@@ -189,6 +211,9 @@ func (l *Lock) client(p *sim.Process, sc *Scenario, opt ClientOptions) lockimpl.
 	if opt.PoolSize != nil {
 		ro.PoolSize = *opt.PoolSize
 	}
+	if l.ours {
+		return l.referenceClient(p, sc, opt, ro)
+	}
 	if l.rel == nil {
 		if opt.RetryAttempts != nil {
 			// Equal bounds: the jitter between them comes from global chance.
@@ -202,11 +227,7 @@ func (l *Lock) client(p *sim.Process, sc *Scenario, opt ClientOptions) lockimpl.
 	rdb := p.NewRedis(redisson.Options(ro))
 	cfg := redisson.Config{
 		Release: l.rel, Topology: l.topology, ID: p.Name(), WatchdogTimeout: sc.Watchdog, ResponseTimeout: ro.ReadTimeout,
-		Environment: lockimpl.Environment{
-			Now:    p.Now,
-			NewID:  func(o lockimpl.Owner) string { return p.NewID(int64(o)) },
-			Jitter: func(o lockimpl.Owner, max Duration) Duration { return p.Jitter(int64(o), max) },
-		},
+		Environment: environment(p),
 	}
 	if opt.FairWait != nil {
 		cfg.FairWait = *opt.FairWait
@@ -221,6 +242,43 @@ func (l *Lock) client(p *sim.Process, sc *Scenario, opt ClientOptions) lockimpl.
 	return lockClient{c, l.object}
 }
 
+// environment is what a process of a world gives to a lock.
+func environment(p *sim.Process) lockimpl.Environment {
+	return lockimpl.Environment{
+		Now:    p.Now,
+		NewID:  func(o lockimpl.Owner) string { return p.NewID(int64(o)) },
+		Jitter: func(o lockimpl.Owner, max Duration) Duration { return p.Jitter(int64(o), max) },
+	}
+}
+
+// referenceClient makes a client of our own locks.
+func (l *Lock) referenceClient(p *sim.Process, sc *Scenario, opt ClientOptions, ro *redis.Options) lockimpl.Client {
+	if opt.RetryAttempts != nil {
+		ro.MaxRetries, ro.MinRetryBackoff, ro.MaxRetryBackoff = *opt.RetryAttempts, bareBackoff, bareBackoff
+	}
+	if opt.PoolSize == nil {
+		ro.PoolSize = 64 // as many as Redisson's
+	}
+	cfg := reference.Config{ID: p.Name(), WatchdogTimeout: max(sc.Watchdog, time.Second), Environment: environment(p)}
+	if opt.FairWait != nil {
+		cfg.Heartbeat = max(*opt.FairWait, time.Second)
+	}
+	rdb := p.NewRedis(ro)
+	c, err := reference.NewClient(rdb, cfg)
+	if err != nil {
+		panic("scenarios: " + err.Error()) // every setting is within its bounds
+	}
+	p.OnClose(func() { _ = c.Close(); _ = rdb.Close() })
+	if l.Fair {
+		return fairReference{c}
+	}
+	return c
+}
+
+type fairReference struct{ *reference.Client }
+
+func (c fairReference) GetLock(name string) (lockimpl.Lock, error) { return c.GetFairLock(name) }
+
 // lockClient makes one kind of lock of a Redisson client.
 type lockClient struct {
 	*redisson.Client
@@ -232,9 +290,9 @@ func (c lockClient) GetLock(name string) (lockimpl.Lock, error) { return c.objec
 // name says what a command is; locks are the names of the scenario's locks.
 func (l *Lock) name(words []string, locks []string) sim.Command {
 	switch cmd := strings.ToUpper(words[0]); {
-	case cmd == "SET" && l.rel == nil && len(words) >= 3:
+	case cmd == "SET" && l.bare != "" && len(words) >= 3:
 		return sim.Command{Script: "acquire", Locks: words[1:2], Owners: ownersOf(words[2:3])}
-	case cmd == "DEL" && l.rel == nil && len(words) == 2:
+	case cmd == "DEL" && l.bare != "" && len(words) == 2:
 		return sim.Command{Script: "unlock", Locks: words[1:2]}
 	case (cmd == "EVAL" || cmd == "EVALSHA") && len(words) > 3:
 		c := l.commands[words[1]]
@@ -251,7 +309,12 @@ func (l *Lock) name(words []string, locks []string) sim.Command {
 
 // whose finds locks and owners among a script's keys and arguments.
 func (l *Lock) whose(script string, keys, argv, locks []string) (of, owners []string) {
-	if l.rel == nil {
+	switch {
+	case l.ours && script == "force_unlock":
+		return keys[:1], nil
+	case l.ours:
+		return keys[:1], ownersOf(argv[:1])
+	case l.rel == nil:
 		return keys[:1], ownersOf(argv[len(argv)-1:])
 	}
 	switch script {
@@ -301,11 +364,18 @@ func ownerField(thread string) string { return strings.Replace(thread, "/", ":",
 // observe reads a lock's state from the server's keys.
 func (l *Lock) observe(keys sim.Keyspace, lock string, epochMs int64) *model.LockState {
 	s := &model.LockState{}
+	if l.ours {
+		return l.observeReference(keys, lock, epochMs)
+	}
 	if l.rel == nil {
 		if holder, ok := keys.String(lock); ok {
 			s.Owner, s.Count, s.ExpiresMs = ownerName(holder), 1, keys.ExpiresMs(lock)
 		}
 		return s
+	}
+	if l.fenced() {
+		token, _ := keys.String(redisson.TokenName(lock))
+		s.Token, _ = strconv.ParseInt(token, 10, 64)
 	}
 	hash := keys.Hash(lock)
 	// One field but where a fault put two; the smallest name speaks then.
@@ -319,19 +389,39 @@ func (l *Lock) observe(keys sim.Keyspace, lock string, epochMs int64) *model.Loc
 	if !l.Fair {
 		return s
 	}
-	s.Queue = ownersOf(keys.List(redisson.QueueName(lock)))
-	for member, score := range keys.SortedSet(redisson.DeadlinesName(lock)) {
+	observeQueue(s, keys, redisson.QueueName(lock), redisson.DeadlinesName(lock), epochMs)
+	return s
+}
+
+func (l *Lock) observeReference(keys sim.Keyspace, lock string, epochMs int64) *model.LockState {
+	s := &model.LockState{}
+	if hash := keys.Hash(lock); len(hash) > 0 {
+		s.Owner, s.ExpiresMs = ownerName(hash["owner"]), keys.ExpiresMs(lock)
+		s.Count, _ = strconv.Atoi(hash["count"])
+		s.Token, _ = strconv.ParseInt(hash["token"], 10, 64)
+	}
+	if l.Fair {
+		observeQueue(s, keys, reference.QueueName(lock), reference.DeadlinesName(lock), epochMs)
+	}
+	return s
+}
+
+func observeQueue(s *model.LockState, keys sim.Keyspace, queue, deadlines string, epochMs int64) {
+	s.Queue = ownersOf(keys.List(queue))
+	for member, score := range keys.SortedSet(deadlines) {
 		if s.Deadlines == nil {
 			s.Deadlines = map[string]int64{}
 		}
 		s.Deadlines[ownerName(member)] = int64(score) - epochMs
 	}
-	return s
 }
 
 // scripts are the texts that the lock sends.
 func (l *Lock) scripts() []string {
-	if l.rel == nil {
+	switch {
+	case l.ours:
+		return slices.Sorted(maps.Keys(reference.Scripts()))
+	case l.rel == nil:
 		return slices.Sorted(maps.Keys(lockimpl.BareScripts))
 	}
 	var texts []string
@@ -345,6 +435,8 @@ func (l *Lock) scripts() []string {
 // (process/thread), or to "all".
 func (l *Lock) channel(lock, to string) string {
 	switch {
+	case l.ours && to == "all":
+		return reference.ChannelName(lock)
 	case l.rel == nil:
 		return ""
 	case to == "all":
@@ -363,7 +455,10 @@ func (l *Lock) params(sc *Scenario) model.Params {
 		p.Watchdog = lockimpl.BareLease
 	}
 	if l.Fair {
-		p.FairWait = l.rel.FairWait
+		p.FairWait = reference.DefaultHeartbeat
+		if l.rel != nil {
+			p.FairWait = l.rel.FairWait
+		}
 		var own []Duration
 		for _, pr := range sc.Processes {
 			if w := pr.ClientOptions.FairWait; w != nil {

@@ -33,6 +33,7 @@ type Verdict struct {
 	AsExpected bool
 	Findings   []linearizability.Finding
 	Reached    []string
+	Waits      linearizability.Waits
 	// Why says what an undecided or nondeterministic run lacks; else "".
 	Why    string
 	Played Played
@@ -64,7 +65,7 @@ func Judge(h *sim.Host, sc *Scenario, l *Lock, seed uint64, p Played) Verdict {
 		e.Class = Held
 	}
 	v := Verdict{
-		Scenario: sc, Lock: l, Seed: seed, Expected: e.String(), Findings: j.Findings, Reached: j.Reached,
+		Scenario: sc, Lock: l, Seed: seed, Expected: e.String(), Findings: j.Findings, Reached: j.Reached, Waits: j.Waits,
 		Played: p, Digest: p.Record.Digest(),
 	}
 	v.Word, v.Why = word(j)

@@ -491,7 +491,7 @@ func sameState(a, b *model.LockState) bool {
 	if a == nil {
 		a = &model.LockState{}
 	}
-	if a.Owner != b.Owner || a.Count != b.Count || a.Held() && a.ExpiresMs != b.ExpiresMs ||
+	if a.Owner != b.Owner || a.Count != b.Count || a.Token != b.Token || a.Held() && a.ExpiresMs != b.ExpiresMs ||
 		!slices.Equal(a.Queue, b.Queue) || len(a.Deadlines) != len(b.Deadlines) {
 		return false
 	}

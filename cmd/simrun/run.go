@@ -360,10 +360,20 @@ type object struct {
 	AsExpected bool            `json:"as_expected"`
 	Findings   []findingObject `json:"findings"`
 	Reached    []string        `json:"reached"`
+	Waits      waitsObject     `json:"waits"`
 	Steps      int             `json:"steps"`
 	SimNs      int64           `json:"sim_ns"`
 	Digest     string          `json:"digest"`
 	Recording  string          `json:"recording"`
+}
+
+// waitsObject is how long the calls waited that were granted a lock.
+type waitsObject struct {
+	Granted int   `json:"granted"`
+	P50Ns   int64 `json:"p50_ns"`
+	P90Ns   int64 `json:"p90_ns"`
+	P99Ns   int64 `json:"p99_ns"`
+	MaxNs   int64 `json:"max_ns"`
 }
 
 type findingObject struct {
@@ -386,7 +396,7 @@ type opObject struct {
 func asObject(v scenarios.Verdict, recording string) object {
 	o := object{
 		Scenario: v.Scenario.Name, Lock: v.Lock.Name, Seed: v.Seed, Verdict: string(v.Word), Expected: v.Expected,
-		AsExpected: v.AsExpected, Findings: findingObjects(v.Findings), Reached: v.Reached,
+		AsExpected: v.AsExpected, Findings: findingObjects(v.Findings), Reached: v.Reached, Waits: waitsObject(v.Waits),
 		Steps: v.Played.Steps, SimNs: v.Played.SimNs, Digest: v.Digest, Recording: recording,
 	}
 	if o.Reached == nil {

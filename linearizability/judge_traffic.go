@@ -1,0 +1,71 @@
+package linearizability
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"lockstep/model"
+)
+
+// trafficMost is how many commands a waiter may send in a simulated second,
+// beside those with which it answers to being woken.
+const trafficMost = 20
+
+// judgeTraffic: a waiter asks more often than that. Commands that a fault met
+// may be sent again, and do not count.
+func judgeTraffic(r *run) []Finding {
+	woken := r.woken()
+	var out []Finding
+	for _, o := range r.ops {
+		if o.Action != model.ActLock && o.Action != model.ActTryLockTimed {
+			continue
+		}
+		var sent []int64
+		for _, m := range o.sent {
+			if len(m.hits) == 0 && m.lost == nil && !m.notRun() {
+				sent = append(sent, m.AtNs)
+			}
+		}
+		if from, n, ok := burst(sent, woken[o.Process]); ok {
+			out = append(out, Finding{Judge: model.JudgeTraffic, Verdict: Broken, AtNs: from, Ops: []OpRef{o.ref()},
+				Why: fmt.Sprintf("%s sent %d commands for %s in the second from %s on, %d more than it was woken", o.who, n, o.Lock,
+					model.At(from), n-within(woken[o.Process], from))})
+		}
+	}
+	return out
+}
+
+// notRun: the server answered, and did not know the script.
+func (m *msg) notRun() bool { return m.Script != "" && m.exec == nil && m.delivered >= 0 }
+
+// woken are the instants at which published messages reached a process.
+func (r *run) woken() map[string][]int64 {
+	at := map[string][]int64{}
+	for i := range r.rec.Events {
+		if e := &r.rec.Events[i]; e.Kind == model.KindDeliver && e.Dir == "push" {
+			at[e.Process] = append(at[e.Process], e.AtNs)
+		}
+	}
+	return at
+}
+
+// burst finds the first second in which more was sent than is allowed, and how
+// much.
+func burst(sent, woken []int64) (from int64, n int, ok bool) {
+	slices.Sort(sent)
+	for _, at := range sent {
+		if n := within(sent, at); n-within(woken, at) > trafficMost {
+			return at, n, true
+		}
+	}
+	return 0, 0, false
+}
+
+// within counts the instants in the second that begins with from; they are
+// sorted.
+func within(instants []int64, from int64) int {
+	first, _ := slices.BinarySearch(instants, from)
+	end, _ := slices.BinarySearch(instants, from+int64(time.Second))
+	return end - first
+}

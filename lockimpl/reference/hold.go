@@ -1,0 +1,271 @@
+package reference
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"lockstep/lockimpl"
+)
+
+// ErrHoldLost is the cause with which the context of a hold ends that was not
+// given up: its lease ran out, no renewal got through in time, or the server
+// says that it is another's.
+var ErrHoldLost = errors.New("hold lost")
+
+// holds are what this client's owners have been granted and not given up.
+type holds struct {
+	client *Client
+	mu     sync.Mutex
+	open   map[holdKey]*hold
+}
+
+type holdKey struct {
+	lock  string
+	owner lockimpl.Owner
+}
+
+// hold is one grant, entered again or not. Its fields are guarded by holds.mu
+// but for those that never change.
+type hold struct {
+	key   holdKey
+	name  string // of the owner, as the server knows it
+	token int64
+
+	levels []level         // innermost last
+	until  time.Time       // when it may be over, by the process's own clock
+	alarm  *time.Timer     // goes off then
+	ctx    context.Context // ends then, or with the hold
+	end    context.CancelCauseFunc
+	stop   context.CancelFunc // of the renewals; nil: there are none
+}
+
+// level is one entering of a hold.
+type level struct {
+	renewed bool
+	// When its lease ends, if it is not renewed: by the process's own clock, and
+	// the server's millisecond.
+	until time.Time
+	ends  int64
+}
+
+func renewed(l level) bool { return l.renewed }
+
+// granted enters a hold, which the server keeps for its time to live from the
+// instant at which it was asked, at least.
+func (h *holds) granted(key holdKey, owner string, lease time.Duration, got answer, asked time.Time) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	held := h.open[key]
+	if held != nil && held.token != got.token {
+		h.over(held, ErrHoldLost) // it was lost unheard, and this is a new one
+		held = nil
+	}
+	if held == nil {
+		held = &hold{key: key, name: owner, token: got.token}
+		held.ctx, held.end = context.WithCancelCause(context.Background())
+		held.alarm = time.AfterFunc(got.ttl, func() { h.expired(held) })
+		h.open[key] = held
+	}
+	held.levels = append(held.levels, level{lease == 0, asked.Add(lease), got.now + lease.Milliseconds()})
+	if until := asked.Add(got.ttl); until.After(held.until) {
+		held.lastsUntil(until)
+	}
+	h.renewals(held)
+}
+
+func (held *hold) lastsUntil(t time.Time) {
+	held.until = t
+	held.alarm.Reset(time.Until(t))
+}
+
+// ends is the server's millisecond in which the last of some levels ends.
+func (h *holds) ends(levels []level) (ms int64) {
+	now, _ := h.client.clock.now()
+	for _, l := range levels {
+		if l.renewed {
+			l.ends = now + h.client.watchdog.Milliseconds()
+		}
+		ms = max(ms, l.ends)
+	}
+	return ms
+}
+
+// renewals starts or stops them, as the levels want it; holds.mu is held.
+func (h *holds) renewals(held *hold) {
+	wanted := slices.ContainsFunc(held.levels, renewed)
+	switch {
+	case wanted && held.stop == nil:
+		var ctx context.Context
+		ctx, held.stop = context.WithCancel(h.client.closing)
+		go h.renew(ctx, held, time.Until(held.until)-h.client.watchdog*2/3)
+	case !wanted && held.stop != nil:
+		held.stop()
+		held.stop = nil
+	}
+}
+
+// renew keeps a hold alive until it is given up or the server says that it is
+// lost: an error, and a lease that may have run out meanwhile, change nothing.
+func (h *holds) renew(ctx context.Context, held *hold, pause time.Duration) {
+	c := h.client
+	for failed := 0; c.sleep(ctx, pause) == nil; {
+		asked := time.Now()
+		kept, err := c.run(ctx, plainScripts.renew, []string{held.key.lock}, held.name, held.token, c.watchdog.Milliseconds())
+		switch {
+		case ctx.Err() != nil:
+			return
+		case err != nil:
+			c.log.Warn("a renewal failed", "lock", held.key.lock, "owner", held.name, "err", err)
+			pause = c.backoff(held.key.owner, failed)
+			failed++
+		case kept == int64(0):
+			h.lost(held)
+			return
+		default:
+			h.renewed(held, asked.Add(c.watchdog))
+			pause, failed = time.Until(asked.Add(c.watchdog/3)), 0
+		}
+	}
+}
+
+func (h *holds) renewed(held *hold, until time.Time) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.open[held.key] == held && until.After(held.until) {
+		held.lastsUntil(until)
+	}
+}
+
+func (h *holds) lost(held *hold) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.open[held.key] == held {
+		h.over(held, ErrHoldLost)
+	}
+}
+
+// expired tells the holder that its hold may be over; renewals go on.
+func (h *holds) expired(held *hold) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.open[held.key] != held || time.Now().Before(held.until) {
+		return // given up, or renewed while the alarm went off
+	}
+	h.tell(held, ErrHoldLost)
+}
+
+func (h *holds) tell(held *hold, cause error) {
+	if held.ctx.Err() == nil && errors.Is(cause, ErrHoldLost) {
+		h.client.log.Error("a hold is lost", "lock", held.key.lock, "owner", held.name)
+	}
+	held.end(cause)
+}
+
+// over forgets a hold; holds.mu is held.
+func (h *holds) over(held *hold, cause error) {
+	delete(h.open, held.key)
+	held.alarm.Stop()
+	if held.stop != nil {
+		held.stop()
+	}
+	h.tell(held, cause)
+}
+
+// releasing says until which millisecond of the server the hold is wanted once
+// its innermost level is given up, 0 for no longer. Renewals that no level asks
+// for then stop here: none must be sent after the release.
+func (h *holds) releasing(key holdKey) (ends int64) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	held := h.open[key]
+	if held == nil {
+		return 0
+	}
+	left := held.levels[:len(held.levels)-1]
+	if held.stop != nil && !slices.ContainsFunc(left, renewed) {
+		held.stop()
+		held.stop = nil
+	}
+	return h.ends(left)
+}
+
+// released takes the innermost level, or all of them.
+// believed says whether the holder had reason to think that it holds the lock.
+func (h *holds) released(key holdKey, all bool, cause error) (believed bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	held := h.open[key]
+	if held == nil {
+		return false
+	}
+	believed = time.Now().Before(held.until)
+	held.levels = held.levels[:len(held.levels)-1]
+	if all || len(held.levels) == 0 {
+		h.over(held, cause)
+		return believed
+	}
+	h.renewals(held)
+	if !slices.ContainsFunc(held.levels, renewed) {
+		held.lastsUntil(slices.MaxFunc(held.levels, func(a, b level) int { return a.until.Compare(b.until) }).until)
+	}
+	return believed
+}
+
+// forced ends all of this client's holds of a lock.
+func (h *holds) forced(lock string) {
+	h.all(ErrHoldLost, func(k holdKey) bool { return k.lock == lock })
+}
+
+func (h *holds) closeAll() { h.all(lockimpl.ErrClosed, func(holdKey) bool { return true }) }
+
+func (h *holds) all(cause error, of func(holdKey) bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for key, held := range h.open {
+		if of(key) {
+			h.over(held, cause)
+		}
+	}
+}
+
+func (h *holds) find(key holdKey) *hold {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.open[key]
+}
+
+// HoldContext gives a context for the work that the lock guards. It ends with
+// parent, when the owner has given up its last level (context.Canceled), when
+// the client was closed (lockimpl.ErrClosed), and with the cause ErrHoldLost
+// as soon as the hold may have ended on the server: its lease counts from the
+// instant at which it was asked for, so that the context ends before the hold
+// does, as far as the two clocks run alike. An owner that does not hold the
+// lock gets ErrNotHeld. Nothing is sent.
+func (l *Lock) HoldContext(parent context.Context, o lockimpl.Owner) (context.Context, error) {
+	held := l.c.holds.find(holdKey{l.name, o})
+	if held == nil {
+		return nil, fmt.Errorf("%s: %w", l.doing("watch the hold of", o), lockimpl.ErrNotHeld)
+	}
+	ctx, cancel := context.WithCancelCause(parent)
+	context.AfterFunc(held.ctx, func() { cancel(context.Cause(held.ctx)) })
+	return ctx, nil
+}
+
+// Token is the fencing token of the owner's hold: greater than that of every
+// hold before, on this lock, by whomever. A resource that refuses tokens
+// smaller than the greatest it has seen is safe from a holder who outlives its
+// lease. An owner that does not hold the lock gets ErrNotHeld. Nothing is sent.
+//
+// Tokens are counted at the server and follow its clock where the count is
+// lost, so they go on growing unless count and clock are both put back.
+func (l *Lock) Token(o lockimpl.Owner) (int64, error) {
+	held := l.c.holds.find(holdKey{l.name, o})
+	if held == nil {
+		return 0, fmt.Errorf("%s: %w", l.doing("see the token of", o), lockimpl.ErrNotHeld)
+	}
+	return held.token, nil
+}

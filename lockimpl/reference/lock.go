@@ -1,0 +1,288 @@
+package reference
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"lockstep/lockimpl"
+)
+
+// Lock is a lock of one name; locks of one name and client share their holds.
+// It implements lockimpl.Lock. A context that ends ends every call; what the
+// call has sent by then is still waited for, one second at most.
+type Lock struct {
+	c       *Client
+	name    string
+	scripts *scripts
+}
+
+// Name implements lockimpl.Lock.
+func (l *Lock) Name() string { return l.name }
+
+func (l *Lock) fair() bool { return l.scripts == fairScripts }
+
+func (l *Lock) doing(verb string, o lockimpl.Owner) string {
+	return fmt.Sprintf("%s %q (owner %d)", verb, l.name, o)
+}
+
+// request makes the next request of an owner; third is the key that stands
+// between the owner's and the queue's.
+func (l *Lock) request(s script, o lockimpl.Owner, third string, args ...any) *request {
+	return l.requestAs(l.c.owner(o), s, o, third, args...)
+}
+
+func (l *Lock) requestAs(owner string, s script, o lockimpl.Owner, third string, args ...any) *request {
+	r := &request{c: l.c, script: s, o: o, owner: owner, number: l.c.requests.Add(1), args: args}
+	r.keys = []string{l.name, MemoryName(l.name, owner), third}
+	if l.fair() {
+		r.keys = append(r.keys, QueueName(l.name), DeadlinesName(l.name))
+	}
+	return r
+}
+
+// Lock implements lockimpl.Lock. It is always interruptible. Errors: of ctx
+// when it ended, with ErrUnknownOutcome where the owner may hold the lock all
+// the same, until the lease or the watchdog timeout has passed; of the server
+// when it refuses what the lock asks.
+func (l *Lock) Lock(ctx context.Context, o lockimpl.Owner, opt lockimpl.LockOptions) error {
+	if err := lockimpl.CheckLease(opt.Lease); err != nil {
+		return err
+	}
+	_, err := l.acquire(ctx, o, opt.Lease, -1)
+	return err
+}
+
+// TryLock implements lockimpl.Lock.
+func (l *Lock) TryLock(ctx context.Context, o lockimpl.Owner) (bool, error) {
+	return l.acquire(ctx, o, 0, 0)
+}
+
+// TryLockTimed implements lockimpl.Lock.
+func (l *Lock) TryLockTimed(ctx context.Context, o lockimpl.Owner, opt lockimpl.TryOptions) (bool, error) {
+	if err := lockimpl.CheckTry(opt); err != nil {
+		return false, err
+	}
+	return l.acquire(ctx, o, opt.Lease, opt.Wait)
+}
+
+// acquisition is an acquire under way.
+type acquisition struct {
+	*request
+	l     *Lock
+	lease time.Duration // that was asked for
+	place time.Duration // for which a place in the queue is taken
+	asked bool          // one attempt may have left a place or a hold
+}
+
+// acquire tries for wait, without bound when it is negative.
+func (l *Lock) acquire(ctx context.Context, o lockimpl.Owner, lease, wait time.Duration) (bool, error) {
+	doing, until := l.doing("lock", o), time.Now().Add(wait)
+	a := &acquisition{l: l, lease: lease}
+	if wait != 0 {
+		a.place = l.c.heartbeat
+	}
+	kept := lease
+	if kept == 0 {
+		kept = l.c.watchdog
+	}
+	a.request = l.request(l.scripts.acquire, o, TokenName(l.name), kept.Milliseconds(), a.place.Milliseconds())
+	var w *waiter
+	for failed := 0; ; {
+		if err := l.over(ctx); err != nil {
+			return a.giveUp(ctx, doing, err)
+		}
+		asked := time.Now()
+		got, err := a.try(ctx)
+		a.asked = a.asked || a.mayHaveRun || err == nil
+		var pause time.Duration
+		switch {
+		case err == nil && got.word == answerGranted:
+			a.granted(got, asked)
+			return true, nil
+		case err == nil && got.word == answerLate:
+			continue
+		case err == nil && got.word == answerOver:
+			return false, fmt.Errorf("%s: %w", doing, errLostUnheard)
+		case err == nil:
+			pause, failed = l.pause(got), 0
+		case a.hopeless():
+			return a.giveUp(ctx, doing, err)
+		default:
+			pause = min(l.c.backoff(o, failed), l.c.poll())
+			failed++
+		}
+		if wait >= 0 {
+			left := time.Until(until)
+			if left <= 0 {
+				return a.giveUp(ctx, doing, err)
+			}
+			pause = min(pause, left)
+		}
+		if w == nil {
+			var leave func()
+			w, leave = l.c.channels.join(ctx, ChannelName(l.name), o)
+			defer leave()
+		}
+		if gone := l.c.wait(ctx, w, pause); gone != nil {
+			return a.giveUp(ctx, doing, gone)
+		}
+		if wait >= 0 && time.Until(until) <= 0 {
+			return a.giveUp(ctx, doing, err)
+		}
+	}
+}
+
+// errLostUnheard: no answer came in time to be of use. To try again would be
+// another acquire than the caller asked for.
+var errLostUnheard = fmt.Errorf("%w: it was granted, and the hold was over before the answer came: %w", lockimpl.ErrUnknownOutcome, ErrHoldLost)
+
+// granted notes the hold.
+func (a *acquisition) granted(got answer, asked time.Time) {
+	a.l.c.holds.granted(holdKey{a.l.name, a.o}, a.owner, a.lease, got, asked)
+}
+
+// pause is how long a waiter sleeps after a busy answer, unless it is woken.
+func (l *Lock) pause(got answer) time.Duration {
+	pause := l.c.poll()
+	if got.ttl >= 0 {
+		pause = min(pause, got.ttl+time.Millisecond) // Redis keeps a key through its last one
+	}
+	return pause
+}
+
+// giveUp ends an acquire without a grant because of err, nil when its time was
+// up, and sees to it that it is not granted later: its number is overtaken. If
+// it was granted already, unheard, it has succeeded.
+func (a *acquisition) giveUp(ctx context.Context, doing string, err error) (bool, error) {
+	if err != nil {
+		err = fmt.Errorf("%s: %w", doing, err)
+	}
+	queued := a.place > 0 && a.l.fair() && a.asked
+	if !a.mayHaveRun && !queued || a.l.c.closing.Err() != nil {
+		return false, a.unknownIf(err)
+	}
+	leave := a.l.request(a.l.scripts.leave, a.o, ChannelName(a.l.name), a.number)
+	asked := time.Now()
+	got, leaveErr := leave.try(ctx)
+	if leaveErr != nil && a.mayHaveRun {
+		asked = time.Now()
+		got, leaveErr = leave.try(ctx)
+	}
+	switch {
+	case leaveErr == nil && got.word == answerGranted:
+		a.granted(got, asked)
+		return true, nil
+	case leaveErr == nil && got.word == answerOver && a.mayHaveRun:
+		return false, fmt.Errorf("%s: %w", doing, errLostUnheard)
+	case leaveErr == nil && got.word == answerLeft, !a.mayHaveRun:
+		return false, err // a place that is left behind is free after a heartbeat
+	}
+	if err == nil {
+		err = fmt.Errorf("%s: %w", doing, leaveErr)
+	}
+	return false, a.unknownIf(err)
+}
+
+// Unlock implements lockimpl.Lock. It asks until it is answered or ctx ends;
+// only then, or when the server has lost its memory of the owner, is the
+// outcome unknown. The hold is no longer renewed in any case.
+func (l *Lock) Unlock(ctx context.Context, o lockimpl.Owner) (lockimpl.Release, error) {
+	doing, key := l.doing("unlock", o), holdKey{l.name, o}
+	if err := l.over(ctx); err != nil {
+		return 0, fmt.Errorf("%s: %w", doing, err)
+	}
+	r := l.request(l.scripts.unlock, o, ChannelName(l.name), l.c.holds.releasing(key))
+	got, err := r.settle(ctx)
+	switch {
+	case err != nil:
+		l.c.holds.released(key, false, context.Canceled)
+		return 0, fmt.Errorf("%s: %w", doing, err)
+	case got.word == answerReleased:
+		l.c.holds.released(key, true, context.Canceled)
+		return lockimpl.Released, nil
+	case got.word == answerStillHeld:
+		l.c.holds.released(key, false, context.Canceled)
+		return lockimpl.StillHeld, nil
+	}
+	// With its memory of the owner the server may have lost the hold, or the
+	// release: one that go-redis sent again would not be noticed.
+	believed := l.c.holds.released(key, true, ErrHoldLost)
+	if got.word == answerNotHeld || !r.mayHaveRun && !believed {
+		return 0, fmt.Errorf("%s: %w", doing, lockimpl.ErrNotHeld)
+	}
+	return 0, fmt.Errorf("%s: %w: the server no longer knows (%s)", doing, lockimpl.ErrUnknownOutcome, got.word)
+}
+
+// ForceUnlock implements lockimpl.Lock. It is meant for people: the holder
+// learns of it with its next renewal or unlock.
+func (l *Lock) ForceUnlock(ctx context.Context) (bool, error) {
+	doing := fmt.Sprintf("force unlock %q", l.name)
+	if err := l.over(ctx); err != nil {
+		return false, fmt.Errorf("%s: %w", doing, err)
+	}
+	// An owner of its own for each, so that two of them do not overtake one another.
+	owner := l.c.id + ":force-" + strconv.FormatInt(l.c.requests.Add(1), 10)
+	r := l.requestAs(owner, l.scripts.forceUnlock, 0, ChannelName(l.name))
+	got, err := r.settle(ctx)
+	switch {
+	case err != nil:
+		return false, fmt.Errorf("%s: %w", doing, err)
+	case got.word == answerReleased:
+		l.c.holds.forced(l.name)
+		return true, nil
+	case r.mayHaveRun: // it is free now, and who freed it a server that lost its memory cannot tell
+		return false, fmt.Errorf("%s: %w", doing, lockimpl.ErrUnknownOutcome)
+	}
+	return false, nil
+}
+
+// over says why a call should not begin, or go on.
+func (l *Lock) over(ctx context.Context) error {
+	if l.c.closing.Err() != nil {
+		return lockimpl.ErrClosed
+	}
+	return context.Cause(ctx)
+}
+
+// IsLocked implements lockimpl.Lock.
+func (l *Lock) IsLocked(ctx context.Context) (bool, error) {
+	n, err := l.c.rdb.Exists(ctx, l.name).Result()
+	return n > 0, l.looked(err)
+}
+
+// IsHeldBy implements lockimpl.Lock.
+func (l *Lock) IsHeldBy(ctx context.Context, o lockimpl.Owner) (bool, error) {
+	n, err := l.HoldCount(ctx, o)
+	return n > 0, err
+}
+
+// HoldCount implements lockimpl.Lock.
+func (l *Lock) HoldCount(ctx context.Context, o lockimpl.Owner) (int, error) {
+	fields, err := l.c.rdb.HMGet(ctx, l.name, "owner", "count").Result()
+	if err != nil || fields[0] != l.c.owner(o) {
+		return 0, l.looked(err)
+	}
+	n, err := strconv.Atoi(fmt.Sprint(fields[1]))
+	return n, l.looked(err)
+}
+
+// RemainTimeToLive implements lockimpl.Lock.
+func (l *Lock) RemainTimeToLive(ctx context.Context) (time.Duration, error) {
+	ms, err := l.c.rdb.Do(ctx, "PTTL", l.name).Int64()
+	return time.Duration(ms) * time.Millisecond, l.looked(err)
+}
+
+func (l *Lock) looked(err error) error {
+	if err == nil {
+		return nil
+	}
+	if l.c.closing.Err() != nil || errors.Is(err, redis.ErrClosed) {
+		err = lockimpl.ErrClosed
+	}
+	return fmt.Errorf("look at %q: %w", l.name, err)
+}

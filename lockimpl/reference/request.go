@@ -1,0 +1,203 @@
+package reference
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"lockstep/lockimpl"
+)
+
+// The server's answers to requests.
+const (
+	answerGranted   = "granted"
+	answerBusy      = "busy"
+	answerReleased  = "released"
+	answerStillHeld = "still_held"
+	answerNotHeld   = "not_held"
+	answerForgotten = "forgotten"
+	answerLeft      = "left"
+	answerOver      = "over" // a newer request of the owner was there, or this one is done with
+	answerLate      = "late"
+)
+
+// behind is the time to live of a busy answer to a waiter with others in front.
+const behind = -3 * time.Millisecond
+
+// answer is what the server said to a request.
+type answer struct {
+	word  string
+	now   int64         // its clock, in ms
+	token int64         // of a grant
+	ttl   time.Duration // of a grant, or of the hold that makes it busy; see behind
+}
+
+// request is something that may be asked of the server many times and happens
+// at most once.
+type request struct {
+	c      *Client
+	script script
+	keys   []string
+	o      lockimpl.Owner
+	owner  string // as the server knows it
+	number int64
+	args   []any
+
+	mayHaveRun bool      // one was sent and not answered
+	since      time.Time // when the first was that was sent and not answered since the last answer
+	refused    int       // errors that the server answered
+}
+
+// try sends the request once. The attempt is bounded in time and not by ctx, so that a cancelled call still learns what
+// came of what it has sent.
+func (r *request) try(ctx context.Context) (answer, error) {
+	ctx = context.WithoutCancel(ctx)
+	now, err := r.c.serverNow(ctx)
+	if err != nil {
+		return answer{}, err
+	}
+	if r.since.IsZero() {
+		r.since = time.Now()
+	}
+	args := append([]any{r.owner, r.number, now + valid.Milliseconds(), memory.Milliseconds()}, r.args...)
+	reply, err := r.c.run(ctx, r.script, r.keys, args...)
+	if err != nil {
+		// A server that refuses may have run it: a proxy or a script that was
+		// stopped says so afterwards.
+		var refusal redis.Error
+		answered := errors.As(err, &refusal)
+		if answered {
+			r.refused++
+		}
+		if r.c.closing.Err() != nil { // while it was under way
+			r.mayHaveRun, err = true, lockimpl.ErrClosed
+		}
+		r.mayHaveRun = r.mayHaveRun || answered || lockimpl.MayHaveRun(err)
+		return answer{}, err
+	}
+	a, err := parse(reply)
+	if err != nil {
+		return answer{}, err
+	}
+	r.c.clock.said(a.now)
+	r.since = time.Time{}
+	return a, nil
+}
+
+// errNoAnswer: it may come later, or never.
+var errNoAnswer = errors.New("no answer in time")
+
+// run runs a script, and waits for its answer no longer than it should.
+func (c *Client) run(ctx context.Context, s script, keys []string, args ...any) (any, error) {
+	return bounded(c.answer, func() (any, error) { return s.Run(ctx, c.rdb, keys, args...).Result() })
+}
+
+func bounded[T any](most time.Duration, ask func() (T, error)) (none T, err error) {
+	type result struct {
+		reply T
+		err   error
+	}
+	done := make(chan result, 1)
+	go func() {
+		reply, err := ask()
+		done <- result{reply, err}
+	}()
+	t := time.NewTimer(most)
+	defer t.Stop()
+	select {
+	case got := <-done:
+		return got.reply, got.err
+	case <-t.C:
+		return none, errNoAnswer
+	}
+}
+
+// serverNow estimates the server's time, and asks for it once.
+func (c *Client) serverNow(ctx context.Context) (ms int64, err error) {
+	if ms, known := c.clock.now(); known {
+		return ms, nil
+	}
+	now, err := bounded(c.answer, func() (time.Time, error) { return c.rdb.Time(ctx).Result() })
+	if err != nil {
+		return 0, err
+	}
+	c.clock.said(now.UnixMilli())
+	return now.UnixMilli(), nil
+}
+
+func parse(said any) (a answer, err error) {
+	reply, _ := said.([]any)
+	number := func(i int) (n int64) {
+		switch v := reply[i].(type) {
+		case int64:
+			return v
+		case string:
+			n, err = strconv.ParseInt(v, 10, 64)
+		}
+		return n
+	}
+	if len(reply) < 2 {
+		return a, fmt.Errorf("an answer that is none of this lock's: %v", said)
+	}
+	a.word, _ = reply[0].(string)
+	a.now = number(1)
+	if len(reply) > 3 {
+		a.token = number(2)
+	}
+	if len(reply) > 2 {
+		a.ttl = time.Duration(number(len(reply)-1)) * time.Millisecond
+	}
+	return a, err
+}
+
+// settle sends the request until it is answered, ctx ends, the client closes, or
+// it is hopeless. The error says whether the request
+// may have taken effect.
+func (r *request) settle(ctx context.Context) (answer, error) {
+	for failed := 0; ; failed++ {
+		a, err := r.try(ctx)
+		if err == nil && a.word != answerLate {
+			return a, nil
+		}
+		if err == nil {
+			continue // the clock is known again
+		}
+		if r.hopeless() {
+			return a, r.unknownIf(err)
+		}
+		if gone := r.c.sleep(ctx, r.c.backoff(r.o, failed)); gone != nil {
+			return a, r.unknownIf(errors.Join(gone, err))
+		}
+	}
+}
+
+// hopeless: the server has refused it often enough, or it may have run so long
+// ago that the server will forget.
+func (r *request) hopeless() bool {
+	return r.refused >= refusals || r.mayHaveRun && time.Since(r.since) >= patience
+}
+
+func (r *request) unknownIf(err error) error {
+	if !r.mayHaveRun {
+		return err
+	}
+	return fmt.Errorf("%w: %w", lockimpl.ErrUnknownOutcome, err)
+}
+
+// sleep waits; an error says why it did not to the end.
+func (c *Client) sleep(ctx context.Context, d time.Duration) error {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-c.closing.Done():
+		return lockimpl.ErrClosed
+	}
+}

@@ -1,0 +1,60 @@
+package reference
+
+import (
+	"embed"
+	"strings"
+
+	"github.com/redis/go-redis/v9"
+)
+
+//go:embed scripts/*.lua
+var scriptFiles embed.FS
+
+// script is one Lua script; its name is also what it is for.
+type script struct {
+	*redis.Script
+	name, text string
+}
+
+// scripts are those of one kind of lock.
+type scripts struct{ acquire, unlock, forceUnlock, leave, renew script }
+
+var (
+	plainScripts = scriptsWith("request", "request", "wake", "wake")
+	fairScripts  = scriptsWith("request", "request", "wake", "wake_head", "keep", "keep", "queue", "queue", "wait", "wait", "depart", "depart")
+)
+
+// scriptsWith reads the scripts and puts a part, of some file, where they say
+// --@PART; a part that a kind of lock lacks stays a comment.
+func scriptsWith(partsAndFiles ...string) *scripts {
+	var parts []string
+	for i := 0; i < len(partsAndFiles); i += 2 {
+		parts = append(parts, "--@"+partsAndFiles[i]+"\n", scriptText(partsAndFiles[i+1]))
+	}
+	put := strings.NewReplacer(parts...)
+	read := func(name string) script {
+		text := put.Replace(scriptText(name))
+		return script{redis.NewScript(text), name, text}
+	}
+	return &scripts{read("acquire"), read("unlock"), read("force_unlock"), read("leave"), read("renew")}
+}
+
+func scriptText(name string) string {
+	text, err := scriptFiles.ReadFile("scripts/" + name + ".lua")
+	if err != nil {
+		panic("reference: a script that is not embedded: " + name)
+	}
+	return string(text)
+}
+
+// Scripts gives what each script is for, by its text, as lockimpl.BareScripts
+// does.
+func Scripts() map[string]string {
+	of := map[string]string{}
+	for _, s := range []*scripts{plainScripts, fairScripts} {
+		for _, s := range []script{s.acquire, s.unlock, s.forceUnlock, s.leave, s.renew} {
+			of[s.text] = s.name
+		}
+	}
+	return of
+}

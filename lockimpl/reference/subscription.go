@@ -1,0 +1,147 @@
+package reference
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"lockstep/lockimpl"
+)
+
+// channels are those that somebody of this client waits at, by name; each has a
+// connection of its own.
+type channels struct {
+	client *Client
+	mu     sync.Mutex
+	open   map[string]*channel
+}
+
+// channel is one that waiters share while there are any.
+type channel struct {
+	name    string
+	pubsub  *redis.PubSub
+	waiters []*waiter // in order of their coming; guarded by channels.mu
+}
+
+// waiter is a call that waits. A message that comes while it asks is kept.
+type waiter struct {
+	owner string
+	wake  chan struct{} // holds one
+}
+
+// join begins to listen for a waiter, which is woken once it can be sure to
+// miss nothing from then on.
+func (s *channels) join(ctx context.Context, name string, o lockimpl.Owner) (w *waiter, leave func()) {
+	w = &waiter{owner: s.client.owner(o), wake: make(chan struct{}, 1)}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	ch := s.open[name]
+	if ch == nil {
+		ch = &channel{name: name, pubsub: s.client.rdb.Subscribe(context.WithoutCancel(ctx))}
+		s.open[name] = ch
+		go s.listen(context.WithoutCancel(ctx), ch, o)
+	} else {
+		w.wake <- struct{}{}
+	}
+	ch.waiters = append(ch.waiters, w)
+	return w, func() { s.leave(ch, w) }
+}
+
+func (s *channels) leave(ch *channel, w *waiter) {
+	s.mu.Lock()
+	ch.waiters = slices.DeleteFunc(ch.waiters, func(other *waiter) bool { return other == w })
+	last := len(ch.waiters) == 0 && s.open[ch.name] == ch
+	if last {
+		delete(s.open, ch.name)
+	}
+	s.mu.Unlock()
+	if last {
+		_ = ch.pubsub.Close()
+	}
+}
+
+// listen hands messages to waiters. go-redis subscribes again after a lost
+// connection, and says so; what was published in between is lost, so everybody
+// asks then. Waiters ask now and then anyway, so that no error matters here.
+func (s *channels) listen(ctx context.Context, ch *channel, o lockimpl.Owner) {
+	err := ch.pubsub.Subscribe(ctx, ch.name)
+	for failed := 0; ; {
+		var msg any
+		if err == nil {
+			msg, err = ch.pubsub.Receive(ctx)
+		}
+		if err != nil {
+			if errors.Is(err, redis.ErrClosed) || s.client.sleep(ctx, s.client.backoff(o, failed)) != nil || !s.has(ch) {
+				return
+			}
+			failed, err = failed+1, nil
+			continue
+		}
+		failed = 0
+		switch msg := msg.(type) {
+		case *redis.Subscription:
+			s.wake(ch, func(*waiter) bool { return true }, false)
+		case *redis.Message:
+			s.wake(ch, func(w *waiter) bool { return msg.Payload == "" || msg.Payload == w.owner }, true)
+		}
+	}
+}
+
+func (s *channels) has(ch *channel) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.open[ch.name] == ch
+}
+
+// wake wakes the waiters that a message is for, or only the first of them that
+// is not awake already: one is enough to take a lock.
+func (s *channels) wake(ch *channel, of func(*waiter) bool, one bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, w := range ch.waiters {
+		if !of(w) {
+			continue
+		}
+		select {
+		case w.wake <- struct{}{}:
+			if one {
+				return
+			}
+		default:
+		}
+	}
+}
+
+func (s *channels) closeAll() {
+	s.mu.Lock()
+	var open []*channel
+	for _, ch := range s.open {
+		open = append(open, ch)
+	}
+	clear(s.open)
+	s.mu.Unlock()
+	slices.SortFunc(open, func(a, b *channel) int { return strings.Compare(a.name, b.name) })
+	for _, ch := range open {
+		_ = ch.pubsub.Close()
+	}
+}
+
+// wait waits until the waiter is woken, at most for d.
+func (c *Client) wait(ctx context.Context, w *waiter, d time.Duration) error {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-w.wake:
+	case <-t.C:
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-c.closing.Done():
+		return lockimpl.ErrClosed
+	}
+	return nil
+}
