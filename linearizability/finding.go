@@ -62,7 +62,7 @@ func Judge(rec *model.Record, resources []Resource) Judgement {
 	var found []Finding
 	for _, judge := range []func(*run) []Finding{
 		judgeMutualExclusion, judgeMisdelete, judgeLinearizable, judgeHoldCount, judgeFIFO,
-		judgeLease, judgeLiveness, judgeWant, judgeDefects,
+		judgeLease, judgeLiveness, judgeTidy, judgeWant, judgeDefects,
 	} {
 		found = append(found, judge(r)...)
 	}

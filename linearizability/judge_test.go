@@ -585,7 +585,7 @@ func TestLinearizable(t *testing.T) {
 			1202 a/1 deliver unlock
 			1202 a/1 return not_held
 			9000 server leave`},
-		{rule: "fair: busy while a dead waiter stands in front", lock: fairLock, record: `
+		{rule: "fair: busy while a dead waiter stands in front", lock: fairLock, finds: "tidy limit (waiter gone from the queue)", record: `
 			0    a/1 takes lease=9000
 			100  b/1 waits lock lease=9000 -> a/1 1 9001 queue=b/1
 			200  server fault 1 crash of b
@@ -593,7 +593,7 @@ func TestLinearizable(t *testing.T) {
 			400  c/1 waits try_lock
 			402  c/1 return busy
 			500  server leave`},
-		{rule: "fair: and one that waits in vain", lock: fairLock, record: `
+		{rule: "fair: and one that waits in vain", lock: fairLock, finds: "tidy bug: b/1 stands in the queue", record: `
 			0    a/1 takes lease=9000
 			100  b/1 waits lock lease=9000 -> a/1 1 9001 queue=b/1
 			300  a/1 releases -> free queue=b/1
@@ -601,7 +601,9 @@ func TestLinearizable(t *testing.T) {
 			402  c/1 return busy
 			450  b/1 return error
 			9000 server leave`},
-		{rule: "fair: not when it has gone", lock: fairLock, finds: "linearizable bug: c/1 acquire (0.400s..0.402s) answered busy, but the lock was free and no other acquire waited", record: `
+		{rule: "fair: not when it has gone", lock: fairLock, finds: `
+			linearizable bug: c/1 acquire (0.400s..0.402s) answered busy, but the lock was free and no other acquire waited
+			tidy bug: b/1 stands in the queue`, record: `
 			0    a/1 takes lease=9000
 			100  b/1 waits lock lease=9000 -> a/1 1 9001 queue=b/1
 			300  a/1 releases -> free queue=b/1

@@ -25,6 +25,8 @@ const (
 	// WaiterAway: the waiter was paused, cut off or its messages were lost when
 	// it should have asked.
 	WaiterAway Circumstance = "waiter away when its turn came"
+	// WaiterGone: the waiter died, or closed its client, in the queue.
+	WaiterGone Circumstance = "waiter gone from the queue"
 	// DeadWaiters: more than one waiter died in the queue.
 	DeadWaiters Circumstance = "several dead waiters in the queue"
 )
@@ -69,6 +71,8 @@ var Promises = []Promise{
 		"a hold ends with its lease and not before, and a renewal ends with its hold (lockWatchdogTimeout)"},
 	{JudgeLiveness, "*", []Circumstance{DeadWaiters},
 		"a free lock is given to a waiter; each dead waiter of the fair lock costs up to its own wait (issue 4595)"},
+	{JudgeTidy, "*", []Circumstance{WaiterAway, WaiterGone, HoldRemoved},
+		"who no longer waits leaves the queue (RedissonFairLock, acquireFailed), and what is left has an end; the queue itself has no time to live, and the dead stay in it until somebody asks again"},
 	{JudgeWorkload, "*", []Circumstance{HolderStopped, HolderCutOff, HoldRemoved, Overstayed},
 		"what the lock guards is worked on by one at a time"},
 	{JudgeWant, "*", nil, "what the scenario's author wants of a step"},

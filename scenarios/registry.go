@@ -362,6 +362,14 @@ func (l *Lock) params(sc *Scenario) model.Params {
 	if l.NoWatchdog {
 		p.Watchdog = lockimpl.BareLease
 	}
+	for _, name := range sc.lockNames() {
+		if l.Fair {
+			p.Kept = append(p.Kept, redisson.QueueName(name), redisson.DeadlinesName(name))
+		}
+		if model.Family(l.Name) == "redisson-fenced" {
+			p.Kept = append(p.Kept, redisson.TokenName(name))
+		}
+	}
 	if l.Fair {
 		p.FairWait = l.rel.FairWait
 		var own []Duration
