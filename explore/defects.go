@@ -299,13 +299,13 @@ var knownDefects = []defect{
 	{
 		"lock() that ends with an error keeps its place in the queue, and its thread comes back to it (acquireFailed is not called)",
 		of(fair),
-		[]string{model.JudgeFIFO, model.JudgeLinearizable, model.JudgeLiveness},
+		[]string{model.JudgeFIFO, model.JudgeLinearizable, model.JudgeLiveness, model.JudgeTidy},
 		clue.keptItsPlace,
 	},
 	{
 		"an acquire arrives when its call is over, and queues for nobody",
 		of(fair),
-		[]string{model.JudgeFIFO, model.JudgeLinearizable, model.JudgeLiveness},
+		[]string{model.JudgeFIFO, model.JudgeLinearizable, model.JudgeLiveness, model.JudgeTidy},
 		clue.queuedLate,
 	},
 	{

@@ -63,7 +63,7 @@ func Judge(rec *model.Record, resources []Resource) Judgement {
 	var found []Finding
 	for _, judge := range []func(*run) []Finding{
 		judgeMutualExclusion, judgeMisdelete, judgeLinearizable, judgeHoldCount, judgeFIFO,
-		judgeLease, judgeLiveness, judgeWaitBound, judgeFencing, judgeTraffic, judgeWant, judgeDefects,
+		judgeLease, judgeLiveness, judgeWaitBound, judgeFencing, judgeTraffic, judgeTidy, judgeWant, judgeDefects,
 	} {
 		found = append(found, judge(r)...)
 	}

@@ -592,7 +592,7 @@ func TestLinearizable(t *testing.T) {
 			1202 a/1 deliver unlock
 			1202 a/1 return not_held
 			9000 server leave`},
-		{rule: "fair: busy while a dead waiter stands in front", lock: fairLock, record: `
+		{rule: "fair: busy while a dead waiter stands in front", lock: fairLock, finds: "tidy limit (waiter gone from the queue)", record: `
 			0    a/1 takes lease=9000
 			100  b/1 waits lock lease=9000 -> a/1 1 9001 queue=b/1
 			200  server fault 1 crash of b
@@ -600,7 +600,7 @@ func TestLinearizable(t *testing.T) {
 			400  c/1 waits try_lock
 			402  c/1 return busy
 			500  server leave`},
-		{rule: "fair: and one that waits in vain", lock: fairLock, record: `
+		{rule: "fair: and one that waits in vain", lock: fairLock, finds: "tidy bug: b/1 stands in the queue", record: `
 			0    a/1 takes lease=9000
 			100  b/1 waits lock lease=9000 -> a/1 1 9001 queue=b/1
 			300  a/1 releases -> free queue=b/1
@@ -610,7 +610,7 @@ func TestLinearizable(t *testing.T) {
 			9000 server leave`},
 		{rule: "fair: one that was refused keeps its place until it says so", lock: fairLock, record: `
 			0    a/1 takes lease=9000
-			100  b/1 waits try_lock_timed lease=9000 -> a/1 1 9001 queue=b/1
+			100  b/1 waits try_lock_timed wait=310 lease=9000 -> a/1 1 9001 queue=b/1
 			300  a/1 releases -> free queue=b/1
 			400  c/1 waits try_lock
 			410  b/1 send leave
@@ -618,7 +618,9 @@ func TestLinearizable(t *testing.T) {
 			412  b/1 return busy
 			414  c/1 return busy
 			9000 server leave`},
-		{rule: "fair: not when it has gone", lock: fairLock, finds: "linearizable bug: c/1 acquire (0.400s..0.402s) answered busy, but the lock was free and no other acquire waited", record: `
+		{rule: "fair: not when it has gone", lock: fairLock, finds: `
+			linearizable bug: c/1 acquire (0.400s..0.402s) answered busy, but the lock was free and no other acquire waited
+			tidy bug: b/1 stands in the queue`, record: `
 			0    a/1 takes lease=9000
 			100  b/1 waits lock lease=9000 -> a/1 1 9001 queue=b/1
 			300  a/1 releases -> free queue=b/1
@@ -1036,7 +1038,9 @@ func TestFIFO(t *testing.T) {
 			500  b/1 send acquire
 			500  b/1 hit 1 acquire
 			500  b/1 lost acquire request dropped`},
-		{rule: "a failover gave back a place in front", lock: fairLock, finds: "fifo limit (hold removed by another hand)", record: `
+		{rule: "a failover gave back a place in front", lock: fairLock, finds: `
+			fifo limit (hold removed by another hand)
+			tidy bug: c/1 stands in the queue`, record: `
 			0    a/1 takes lease=3000 -> a/1 1 3001 queue=c/1
 			50   server fault 1 failover that loses the last 1 writes -> a/1 1 3001
 			60   server fault 2 failover that loses the last 1 writes -> a/1 1 3001 queue=c/1

@@ -23,7 +23,8 @@ import (
 //
 // with times in milliseconds. What stands behind the arrow is what the server
 // then holds: owner, count, the last millisecond of its life (endless: none),
-// its token (token=7) and the queue; without an arrow nothing changed. exec, deliver, hit and lost
+// its token (token=7) and the queue, with deadlines of the same threads unless
+// deadlines= (also: none) names others; without an arrow nothing changed. exec, deliver, hit and lost
 // speak of the thread's latest command of that name, or of its nth (nth=1);
 // renew belongs to no call, and for=b/1 says for whom a command speaks. Of the
 // rest:
@@ -40,6 +41,7 @@ import (
 //	13   a/1 check unmet the reply was nil
 //	14   a close
 //	99   server leave                         # calls still open are then waiting
+//	130  server left key k                    # also: channel, goroutine
 //
 // and whole calls, of two milliseconds, the server's part in the middle:
 //
@@ -281,6 +283,16 @@ func (b *recorder) add(l recordLine) {
 		}
 	case "calm":
 		e = model.Event{AtNs: e.AtNs, Kind: model.KindCalm}
+	case "left":
+		e = model.Event{AtNs: e.AtNs, Kind: model.KindLeft}
+		switch word(0) {
+		case "key":
+			e.Key = word(1)
+		case "channel":
+			e.Channel = word(1)
+		default:
+			e.Text = l.text
+		}
 	case "defect":
 		e = model.Event{AtNs: e.AtNs, Kind: model.KindDefect, Text: l.text}
 	case "leave":
@@ -329,9 +341,27 @@ func (b *recorder) state(l recordLine) *model.LockState {
 	b.t.Helper()
 	s := &model.LockState{}
 	words := strings.Fields(l.state)
-	if n := len(words); n > 0 && strings.HasPrefix(words[n-1], "queue=") {
-		s.Queue = strings.Split(strings.TrimPrefix(words[n-1], "queue="), ",")
-		words = words[:n-1]
+	threads := func(option string) []string {
+		if n := len(words); n > 0 && strings.HasPrefix(words[n-1], option) {
+			list := strings.Split(strings.TrimPrefix(words[n-1], option), ",")
+			words = words[:n-1]
+			return list
+		}
+		return nil
+	}
+	deadlines := threads("deadlines=")
+	s.Queue = threads("queue=")
+	if deadlines == nil {
+		deadlines = s.Queue
+	}
+	for _, who := range deadlines {
+		if who == "none" {
+			break
+		}
+		if s.Deadlines == nil {
+			s.Deadlines = map[string]int64{}
+		}
+		s.Deadlines[who] = 0
 	}
 	if n := len(words); n > 0 && strings.HasPrefix(words[n-1], "token=") {
 		token, err := strconv.ParseInt(strings.TrimPrefix(words[n-1], "token="), 10, 64)

@@ -27,6 +27,8 @@ const (
 	// WaiterAway: the waiter was paused, cut off or its messages were lost when
 	// it should have asked.
 	WaiterAway Circumstance = "waiter away when its turn came"
+	// WaiterGone: the waiter died, or closed its client, in the queue.
+	WaiterGone Circumstance = "waiter gone from the queue"
 	// DeadWaiters: more than one waiter died in the queue.
 	DeadWaiters Circumstance = "several dead waiters in the queue"
 )
@@ -80,6 +82,8 @@ var Promises = []Promise{
 	{JudgeFencing, "reference-fair", []Circumstance{HoldRemoved}, fencingSource},
 	{JudgeTraffic, "*", nil,
 		"a waiter is woken, or asks now and then; one that asks without a pause costs its server what a thousand others would"},
+	{JudgeTidy, "*", []Circumstance{WaiterAway, WaiterGone, HoldRemoved},
+		"who no longer waits leaves the queue (RedissonFairLock, acquireFailed), and what is left has an end; the queue itself has no time to live, and the dead stay in it until somebody asks again"},
 	{JudgeWorkload, "*", []Circumstance{HolderStopped, HolderCutOff, HoldRemoved, Overstayed, Unguarded},
 		"what the lock guards is worked on by one at a time"},
 	{JudgeWant, "*", nil, "what the scenario's author wants of a step"},

@@ -150,6 +150,9 @@ type Params struct {
 	NoWatchdog bool          // a hold without lease gets Watchdog as its lease
 	// Uncounted: re-entry is not counted, or not possible.
 	Uncounted bool
+	// Kept are the keys that may stay when all have left: a fencing counter, and
+	// the queue, whose entries are looked at one by one.
+	Kept []string
 	// Processes are those that exist, in order.
 	Processes []ProcessParams
 }

@@ -454,6 +454,14 @@ func (l *Lock) params(sc *Scenario) model.Params {
 	if l.NoWatchdog {
 		p.Watchdog = lockimpl.BareLease
 	}
+	for _, name := range sc.lockNames() {
+		if l.Fair {
+			p.Kept = append(p.Kept, redisson.QueueName(name), redisson.DeadlinesName(name))
+		}
+		if model.Family(l.Name) == "redisson-fenced" {
+			p.Kept = append(p.Kept, redisson.TokenName(name))
+		}
+	}
 	if l.Fair {
 		p.FairWait = reference.DefaultHeartbeat
 		if l.rel != nil {

@@ -27,10 +27,14 @@ const usage = `simrun runs distributed-lock code in a simulated world.
 
   simrun list [--json]                     scenarios and locks
   simrun run [SCENARIO or FILE ...]        run them; none named: all built in
+      --tag T          those of one tag: track-record, six-properties
       --lock L         another lock than the scenario names; may be repeated
       --seed N or A..B the seeds; default: the scenario's own
       --out DIR        write verdicts.md, verdicts.jsonl and recordings to DIR
       --json           one object a line a run
+  simrun matrix [SCENARIO or FILE ...]     scenarios by releases; none named: the track record
+      --tag T --lock L --seed A..B   as for run
+      --format F       text, json (also --json: one object a cell), markdown, html
   simrun replay RECORDING [--json]         run a recording again
   simrun shrink RECORDING [-o FILE]        the smallest scenario that breaks the same judge
       --judge J        this one; default: the first that shows a bug, else a limit
@@ -108,7 +112,7 @@ func usagef(format string, args ...any) error { return usageError{fmt.Errorf(for
 
 var commands = map[string]func(*app, []string) (int, error){
 	"list": (*app).list, "run": (*app).run, "replay": (*app).replay, "shrink": (*app).shrink, "check": (*app).check,
-	"explore": (*app).explore, "merge": (*app).merge, "findings": (*app).findings, workerCommand: (*app).worker,
+	"explore": (*app).explore, "merge": (*app).merge, "findings": (*app).findings, "matrix": (*app).matrix, workerCommand: (*app).worker,
 }
 
 func (a *app) main(args []string) (code int) {
@@ -127,7 +131,7 @@ func (a *app) main(args []string) (code int) {
 	}
 	command, ok := commands[args[0]]
 	if !ok {
-		fmt.Fprintf(a.err, "simrun: unknown command %q; known: list, run, replay, shrink, explore, merge, findings, check, help\n", args[0])
+		fmt.Fprintf(a.err, "simrun: unknown command %q; known: list, run, replay, shrink, explore, merge, findings, matrix, check, help\n", args[0])
 		return exitUsage
 	}
 	code, err := command(a, args[1:])

@@ -75,7 +75,7 @@ type Client struct {
 	env       lockimpl.Environment
 	log       *slog.Logger
 	answer    time.Duration // how long one is waited for
-	requests  atomic.Int64 // numbers the requests, from 1
+	requests  atomic.Int64  // numbers the requests, from 1
 	clock     serverClock
 	channels  channels
 	holds     holds

@@ -1,0 +1,364 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"html"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/spf13/pflag"
+
+	"lockstep/lockimpl/redisson"
+	"lockstep/model"
+	"lockstep/scenarios"
+)
+
+// trackRecord is the tag of the scenarios that matrix shows when none is named.
+const trackRecord = "track-record"
+
+// matrix is scenarios by locks. Where a scenario's locks are releases of one
+// lock, these are the columns; where they are not, locks are the rows.
+func (a *app) matrix(args []string) (int, error) {
+	var locks []string
+	var seeds, tag, format string
+	asJSON := false
+	names, err := flags("matrix", args, func(f *pflag.FlagSet) {
+		f.StringSliceVar(&locks, "lock", nil, "")
+		f.StringVar(&seeds, "seed", "", "")
+		f.StringVar(&tag, "tag", "", "")
+		f.StringVar(&format, "format", "text", "")
+		f.BoolVar(&asJSON, "json", false, "")
+	})
+	if err != nil {
+		return 0, err
+	}
+	if asJSON {
+		format = "json"
+	}
+	formats := map[string]func(*app, *table) error{
+		"text": (*app).matrixText, "json": (*app).matrixJSON, "markdown": (*app).matrixMarkdown, "html": (*app).matrixHTML,
+	}
+	write, ok := formats[format]
+	if !ok {
+		return 0, usagef("--format %q: known are text, json, markdown, html", format)
+	}
+	if len(names) == 0 && tag == "" {
+		tag = trackRecord
+	}
+	pairs, err := choose(names, tag, locks, seeds)
+	if err != nil {
+		return 0, err
+	}
+	progress := a.newProgress(pairs)
+	t := &table{command: strings.Join(append([]string{"go run ./cmd/simrun matrix"}, args...), " ")}
+	for _, p := range pairs {
+		for seed := p.from; ; seed++ {
+			progress.show(p, seed)
+			if seed == p.from {
+				p.verdicts = append(p.verdicts, scenarios.RunTwice(a.host, p.sc, p.lock, seed))
+			} else {
+				p.verdicts = append(p.verdicts, scenarios.Run(a.host, p.sc, p.lock, seed))
+			}
+			if seed == p.to {
+				break
+			}
+		}
+		progress.clear()
+		p.agree()
+		t.add(p)
+		p.forget()
+	}
+	if err := write(a, t); err != nil {
+		return 0, err
+	}
+	return exitCode(pairs), nil
+}
+
+// table is the matrix: a cell a pair.
+type table struct {
+	command string
+	rows    []*scenarios.Scenario
+	cells   []cell
+}
+
+type cell struct {
+	*pair
+	word     string // held, bug, limit; or what kept it from being judged
+	verdict  scenarios.Verdict
+	measured string // "" where nothing is measured
+}
+
+func (t *table) add(p *pair) {
+	if len(t.rows) == 0 || t.rows[len(t.rows)-1] != p.sc {
+		t.rows = append(t.rows, p.sc)
+	}
+	c := cell{pair: p, verdict: p.worst()}
+	for _, v := range p.verdicts {
+		if v.Word == c.verdict.Word && v.AsExpected == c.verdict.AsExpected {
+			c.verdict = v // the first seed that shows it
+			break
+		}
+	}
+	if measure := measures[p.sc.Name]; measure != nil {
+		c.measured = measure(c.verdict.Played.Record)
+	}
+	c.verdict.Played.Record = nil
+	c.word = string(c.verdict.Word)
+	if c.verdict.AsExpected && p.sc.Expect[p.lock.Name].Class == scenarios.Not {
+		c.word = string(scenarios.VerdictHeld) // what is broken is another story
+	}
+	t.cells = append(t.cells, c)
+}
+
+func (t *table) of(sc *scenarios.Scenario, column string) *cell {
+	for i := range t.cells {
+		if t.cells[i].sc == sc && columnOf(t.cells[i].pair) == column {
+			return &t.cells[i]
+		}
+	}
+	return nil
+}
+
+// columnOf is the release where the scenario is about that lock of Redisson,
+// else the lock.
+func columnOf(p *pair) string {
+	if p.lock.Release() != "" && !p.lock.Replicated() && model.Family(p.lock.Name) == model.Family(p.sc.Locks[0]) {
+		return p.lock.Release()
+	}
+	return p.lock.Name
+}
+
+// columns are the releases that are there, oldest first; others the other locks.
+func (t *table) columns() (releases, others []string) {
+	for _, c := range t.cells {
+		if column := columnOf(c.pair); strings.Contains(column, "@") || c.lock.Release() == "" {
+			if !slices.Contains(others, column) {
+				others = append(others, column)
+			}
+		}
+	}
+	for _, r := range redisson.Releases {
+		if slices.ContainsFunc(t.cells, func(c cell) bool { return columnOf(c.pair) == r.Version }) {
+			releases = append(releases, r.Version)
+		}
+	}
+	return releases, others
+}
+
+// say is a cell in a word or two: the verdict, and the first seed that shows
+// it where something broke.
+func (c *cell) say() string {
+	if c == nil {
+		return "–"
+	}
+	s := c.word
+	if c.measured != "" && c.word == string(scenarios.VerdictHeld) {
+		return c.measured
+	}
+	if c.word != string(scenarios.VerdictHeld) {
+		s += fmt.Sprintf(" %d", c.verdict.Seed)
+	}
+	if !c.asExpected() {
+		s += "!"
+	}
+	return s
+}
+
+// grid is the table as text: the head, then a row each.
+func (t *table) grid(say func(*cell) string) (grid [][]string, others []string) {
+	releases, others := t.columns()
+	if len(releases) == 0 {
+		head := []string{"lock"}
+		for _, sc := range t.rows {
+			head = append(head, sc.Name)
+		}
+		grid = append(grid, head)
+		for _, lock := range others {
+			row := []string{lock}
+			for _, sc := range t.rows {
+				row = append(row, say(t.of(sc, lock)))
+			}
+			grid = append(grid, row)
+		}
+		return grid, nil
+	}
+	grid = append(grid, append([]string{"scenario", "lock"}, releases...))
+	for _, sc := range t.rows {
+		kind := "plain"
+		if model.Family(sc.Locks[0]) == "redisson-fair" {
+			kind = "fair"
+		}
+		row := []string{sc.Name, kind}
+		for _, r := range releases {
+			row = append(row, say(t.of(sc, r)))
+		}
+		grid = append(grid, row)
+	}
+	return grid, others
+}
+
+const matrixKey = "held: nothing broke. bug, limit: it broke; the number is the first seed that shows it. –: not applicable. !: not what the scenario expects."
+
+func (a *app) matrixText(t *table) error {
+	grid, others := t.grid((*cell).say)
+	widths := make([]int, len(grid[0]))
+	for _, row := range grid {
+		for i, s := range row {
+			widths[i] = max(widths[i], len([]rune(s)))
+		}
+	}
+	for _, row := range grid {
+		var line strings.Builder
+		for i, s := range row {
+			padded := s + strings.Repeat(" ", widths[i]-len([]rune(s)))
+			word, _, _ := strings.Cut(s, " ")
+			line.WriteString(a.paint(word, padded) + " ")
+		}
+		fmt.Fprintln(a.out, strings.TrimRight(line.String(), " "))
+	}
+	for _, sc := range t.rows {
+		for _, lock := range others {
+			if c := t.of(sc, lock); c != nil {
+				fmt.Fprint(a.out, wrap(fmt.Sprintf("%s on %s: %s", sc.Name, lock, c.say()), "", 100))
+			}
+		}
+	}
+	fmt.Fprint(a.out, "\n"+wrap(matrixKey, "", 100))
+	if last := t.odd(); last != nil {
+		fmt.Fprintf(a.out, "replay: %s\n", replayCommand(last.verdict))
+	}
+	return nil
+}
+
+// odd is the last cell that was not expected.
+func (t *table) odd() *cell {
+	for i := len(t.cells) - 1; i >= 0; i-- {
+		if !t.cells[i].asExpected() {
+			return &t.cells[i]
+		}
+	}
+	return nil
+}
+
+func (a *app) matrixJSON(t *table) error {
+	enc := json.NewEncoder(a.out)
+	enc.SetEscapeHTML(false)
+	for _, c := range t.cells {
+		if err := enc.Encode(asObject(c.verdict, c.recording())); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// recording is where `run --out` keeps the run, "" where it keeps none.
+func (c *cell) recording() string {
+	if c.verdict.Word == scenarios.VerdictHeld && c.verdict.AsExpected {
+		return ""
+	}
+	return fmt.Sprintf("%s/%s/%d.lockstep", c.sc.Name, c.lock.Name, c.verdict.Seed)
+}
+
+// judges are those that the scenario names.
+func judges(sc *scenarios.Scenario) string {
+	var names []string
+	for _, judge := range model.Judges {
+		for _, e := range sc.Expect {
+			if slices.Contains(e.Judges, judge) && !slices.Contains(names, judge) {
+				names = append(names, judge)
+			}
+		}
+	}
+	return strings.Join(names, ", ")
+}
+
+func (a *app) matrixMarkdown(t *table) error {
+	link := func(c *cell) string {
+		s := c.say()
+		if c != nil && c.recording() != "" {
+			s = "[" + s + "](" + c.recording() + ")"
+		}
+		return s
+	}
+	grid, others := t.grid(link)
+	fmt.Fprintf(a.out, "<!-- written by: %s -->\n# Scenarios by locks\n\nWritten by `%s`. %s\n\n", t.command, t.command, matrixKey)
+	for i, row := range grid {
+		fmt.Fprintf(a.out, "| %s |\n", strings.Join(row, " | "))
+		if i == 0 {
+			fmt.Fprintf(a.out, "|%s\n", strings.Repeat("---|", len(row)))
+		}
+	}
+	for _, sc := range t.rows {
+		fmt.Fprintf(a.out, "\n## %s\n\n%s\n\nSource: %s.", sc.Name, squeeze(sc.About), sc.Source)
+		if j := judges(sc); j != "" {
+			fmt.Fprintf(a.out, " Judged by: %s.", j)
+		}
+		if len(sc.Reach) > 0 {
+			fmt.Fprintf(a.out, " Each run reaches: %s.", strings.Join(sc.Reach, ", "))
+		}
+		for _, lock := range others {
+			if c := t.of(sc, lock); c != nil {
+				fmt.Fprintf(a.out, " On `%s`: %s.", lock, link(c))
+			}
+		}
+		fmt.Fprintln(a.out)
+		t.shown(a.out, sc)
+	}
+	return nil
+}
+
+// shown tells what broke on the first lock on which something did.
+func (t *table) shown(w io.Writer, sc *scenarios.Scenario) {
+	for _, c := range t.cells {
+		if c.sc == sc && len(c.verdict.Findings) > 0 {
+			fmt.Fprintf(w, "\nOn `%s`:\n\n", c.lock.Name)
+			told := map[string]bool{}
+			for _, f := range c.verdict.Findings {
+				if !told[f.Judge] {
+					told[f.Judge] = true
+					fmt.Fprintf(w, "* **%s**: %s\n", f.Judge, strings.ReplaceAll(f.Why, "|", "\\|"))
+				}
+			}
+			return
+		}
+	}
+}
+
+func squeeze(s string) string { return strings.Join(strings.Fields(s), " ") }
+
+func (a *app) matrixHTML(t *table) error {
+	grid, others := t.grid((*cell).say)
+	fmt.Fprintf(a.out, `<!doctype html>
+<html lang="en"><meta charset="utf-8"><title>Scenarios by locks</title>
+<style>body{font-family:sans-serif;max-width:70em;margin:2em auto}td,th{padding:.2em .6em;text-align:left}.bug{background:#f8d0d0}.limit{background:#f8e8c0}.held{background:#d8f0d8}</style>
+<h1>Scenarios by locks</h1>
+<p>Written by <code>%s</code>. %s</p>
+<table>
+`, html.EscapeString(t.command), html.EscapeString(matrixKey))
+	for i, row := range grid {
+		tag := "td"
+		if i == 0 {
+			tag = "th"
+		}
+		fmt.Fprint(a.out, "<tr>")
+		for _, s := range row {
+			word, _, _ := strings.Cut(s, " ")
+			fmt.Fprintf(a.out, `<%s class="%s">%s</%s>`, tag, html.EscapeString(strings.TrimSuffix(word, "!")), html.EscapeString(s), tag)
+		}
+		fmt.Fprintln(a.out, "</tr>")
+	}
+	fmt.Fprintln(a.out, "</table>")
+	for _, sc := range t.rows {
+		fmt.Fprintf(a.out, "<h2>%s</h2>\n<p>%s</p>\n<p>Source: %s.", sc.Name, html.EscapeString(squeeze(sc.About)), html.EscapeString(sc.Source))
+		for _, lock := range others {
+			if c := t.of(sc, lock); c != nil {
+				fmt.Fprintf(a.out, " On %s: %s.", html.EscapeString(lock), c.say())
+			}
+		}
+		fmt.Fprintln(a.out, "</p>")
+	}
+	fmt.Fprintln(a.out, "</html>")
+	return nil
+}

@@ -1,0 +1,175 @@
+package linearizability
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	"lockstep/model"
+)
+
+// judgeTidy: what a lock leaves behind. While the run goes on, entries of the
+// queue whose owner lives and no longer waits (ghosts), and a queue and
+// deadlines with different members; when everybody has left and every lease is
+// over, keys, entries, channels and goroutines.
+func judgeTidy(r *run) []Finding {
+	var out []Finding
+	for _, lock := range r.locks {
+		out = append(out, r.ghosts(lock)...)
+		out = append(out, r.abandoned(lock)...)
+	}
+	for _, e := range r.rec.Events {
+		if e.Kind != model.KindLeft || slices.Contains(r.rec.Params.Kept, e.Key) {
+			continue
+		}
+		what := e.Text
+		switch {
+		case e.Key != "":
+			what = "key " + e.Key
+		case e.Channel != "":
+			what = "channel " + e.Channel
+		}
+		out = append(out, Finding{Judge: model.JudgeTidy, Verdict: Broken, AtNs: e.AtNs,
+			Why: fmt.Sprintf("at %s, when everybody had left and every lease was over, there still was %s", model.At(e.AtNs), what)})
+	}
+	return out
+}
+
+// ghosts looks at the queue after each return, and after each command of those
+// that stand in it.
+func (r *run) ghosts(lock string) []Finding {
+	var out []Finding
+	told := map[string]bool{}
+	torn := false
+	open := map[string]*operation{} // the acquiring call that a thread is in
+	last := map[string]*operation{} // its last one
+	moving := map[string]int{}      // its commands that have not arrived
+	var now change
+	changes := r.states[lock]
+	look := func(at int64) {
+		if at >= r.endNs {
+			return
+		}
+		settled := true
+		for _, who := range now.after.Queue {
+			if moving[who] > 0 {
+				settled = false
+				continue
+			}
+			if open[who] != nil || told[who] || r.goneAt(who) <= at {
+				continue
+			}
+			told[who] = true
+			f := Finding{Judge: model.JudgeTidy, Verdict: Broken, AtNs: at,
+				Why: fmt.Sprintf("%s stands in the queue of %s at %s, and does not wait", who, lock, model.At(at))}
+			if o := last[who]; o != nil {
+				f.Ops = []OpRef{o.ref()}
+				f.Why = fmt.Sprintf("%s stands in the queue of %s at %s, although its %s had returned %s at %s",
+					who, lock, model.At(at), o.Action, o.outcome, model.At(o.returned()))
+				f.Excuses = r.couldNotLeave(o, now)
+			}
+			out = append(out, f)
+		}
+		if a, b := membersOf(now.after); settled && !torn && !slices.Equal(a, b) {
+			torn = true
+			out = append(out, Finding{Judge: model.JudgeTidy, Verdict: Broken, AtNs: at, Excuses: r.byHand(now),
+				Why: fmt.Sprintf("at %s the queue of %s has %v and its deadlines %v", model.At(at), lock, a, b)})
+		}
+	}
+	executed := int64(-1) // when a command was whose change is still to be told
+	for i := range r.rec.Events {
+		e := &r.rec.Events[i]
+		m := r.msgs[e.Msg]
+		if executed >= 0 && e.Kind != model.KindState {
+			look(executed)
+			executed = -1
+		}
+		switch {
+		case e.Kind == model.KindState && e.Lock == lock:
+			now, changes = changes[0], changes[1:]
+			look(e.AtNs)
+		case e.Kind == model.KindInvoke && e.Lock == lock && e.Action.Acquires():
+			open[e.ThreadName()] = r.ops[e.Op-1]
+		case e.Kind == model.KindReturn && e.Lock == lock && e.Action.Acquires():
+			delete(open, e.ThreadName())
+			last[e.ThreadName()] = r.ops[e.Op-1]
+			look(e.AtNs)
+		case m == nil || m.Op == 0 || !slices.Contains(m.Locks, lock):
+		case e.Kind == model.KindSend:
+			moving[r.ops[m.Op-1].who]++
+		case e.Kind == model.KindExec, e.Kind == model.KindLost && e.Dir == "request":
+			moving[r.ops[m.Op-1].who]--
+			executed = e.AtNs
+		}
+	}
+	return out
+}
+
+// membersOf are the threads in the queue and those with a deadline, sorted.
+func membersOf(s model.LockState) (queue, deadlines []string) {
+	queue = slices.Compact(slices.Sorted(slices.Values(s.Queue)))
+	deadlines = slices.Sorted(maps.Keys(s.Deadlines))
+	return queue, deadlines
+}
+
+// couldNotLeave excuses an entry whose owner did what it could: what takes it
+// out of the queue met a fault, or the command that put it there came late; or
+// another hand put it there.
+func (r *run) couldNotLeave(o *operation, now change) []model.Excuse {
+	out := r.byHand(now)
+	for _, m := range o.sent {
+		late := m.Script == "acquire" && m.exec != nil && m.exec.AtNs > o.returned()
+		if m.Script != "leave" && !late {
+			continue
+		}
+		for _, h := range m.hits {
+			out = append(out, model.Excuse{Circumstance: model.WaiterAway, Fault: h.Fault, Why: r.fault(h.Fault).text + " at " + model.At(h.AtNs)})
+		}
+	}
+	for _, t := range slices.Concat(r.cuts(o.who), r.pauses(o.who)) {
+		if t.from <= o.returned() && o.AtNs <= t.to {
+			out = append(out, model.Excuse{Circumstance: model.WaiterAway, Fault: t.number, Why: t.text})
+		}
+	}
+	for _, t := range r.faults {
+		if serverFault(t) && t.from <= o.returned() && o.AtNs <= t.to {
+			out = append(out, model.Excuse{Circumstance: model.WaiterAway, Fault: t.number, Why: t.text})
+		}
+	}
+	return out
+}
+
+// byHand excuses what an operator, or the server's own loss, did.
+func (r *run) byHand(c change) []model.Excuse {
+	if c.fault == 0 {
+		return nil
+	}
+	return []model.Excuse{{Circumstance: model.HoldRemoved, Fault: c.fault, Why: r.fault(c.fault).text}}
+}
+
+// abandoned are the entries that stay when all have left, of threads that died,
+// or closed their client, while they waited. Of those that waited to the end
+// nothing can be said.
+func (r *run) abandoned(lock string) []Finding {
+	changes := r.states[lock]
+	if len(changes) == 0 {
+		return nil
+	}
+	var out []Finding
+	for _, who := range slices.Compact(slices.Sorted(slices.Values(changes[len(changes)-1].after.Queue))) {
+		gone := r.goneAt(who)
+		if gone >= r.endNs {
+			continue
+		}
+		f := Finding{Judge: model.JudgeTidy, Verdict: Broken, AtNs: r.endNs,
+			Excuses: []model.Excuse{{Circumstance: model.WaiterGone, Why: "its client closed at " + model.At(gone)}},
+			Why:     fmt.Sprintf("%s stands in the queue of %s to the end; it was gone at %s", who, lock, model.At(gone))}
+		for _, t := range r.faults {
+			if t.process != "" && t.from == r.diedAt(who) {
+				f.Excuses = []model.Excuse{{Circumstance: model.WaiterGone, Fault: t.number, Why: t.text + " at " + model.At(t.from)}}
+			}
+		}
+		out = append(out, f)
+	}
+	return out
+}

@@ -1,0 +1,98 @@
+package linearizability
+
+import (
+	"testing"
+	"time"
+
+	"lockstep/model"
+)
+
+// fencedLock keeps its counter.
+var fencedLock = model.Params{Lock: "redisson-fenced@4.7.0", Watchdog: 30 * time.Second, Kept: []string{"token"}}
+
+func TestTidy(t *testing.T) {
+	testJudged(t, []judged{
+		{rule: "who leaves the queue leaves nothing", lock: fairLock, record: `
+			0    a/1 takes lease=3000
+			500  b/1 waits try_lock_timed wait=500 -> a/1 1 3001 queue=b/1
+			1000 b/1 send leave
+			1001 b/1 exec leave -> a/1 1 3001
+			1002 b/1 return busy
+			2000 a/1 releases
+			9000 server leave`},
+		{rule: "a ghost stands in the queue and does not wait", lock: fairLock,
+			finds: "tidy bug: b/1 stands in the queue of l at 1.000s, although its try_lock_timed had returned unknown at 1.000s", record: `
+			0    a/1 takes lease=3000
+			500  b/1 waits try_lock_timed wait=500 -> a/1 1 3001 queue=b/1
+			1000 b/1 return unknown
+			2000 a/1 releases -> free
+			9000 server leave`},
+		{rule: "a command of its owner is still under way", lock: fairLock, record: `
+			0    a/1 takes lease=3000
+			500  b/1 waits try_lock_timed wait=500 -> a/1 1 3001 queue=b/1
+			1000 b/1 send leave
+			1001 b/1 return busy
+			1003 b/1 exec leave -> a/1 1 3001
+			2000 a/1 releases
+			9000 server leave`},
+		{rule: "a queue and deadlines with different members", lock: fairLock,
+			finds: "tidy bug: at 0.501s the queue of l has [b/1] and its deadlines []", record: `
+			0    a/1 takes lease=3000
+			500  b/1 waits lock -> a/1 1 3001 queue=b/1 deadlines=none
+			2000 a/1 releases -> free
+			2001 b/1 gets
+			2100 b/1 releases
+			9000 server leave`},
+		{rule: "an operator tore them apart", lock: fairLock,
+			finds: "tidy limit (hold removed by another hand): at 1.000s the queue of l has [b/1] and its deadlines []", record: `
+			0    a/1 takes lease=3000
+			500  b/1 waits lock -> a/1 1 3001 queue=b/1
+			1000 server fault 1 delete of key z -> a/1 1 3001 queue=b/1 deadlines=none
+			2000 a/1 releases -> free
+			2001 b/1 gets
+			2100 b/1 releases
+			9000 server leave`},
+		{rule: "the command with which it leaves was lost", lock: fairLock,
+			finds: "tidy limit (waiter away when its turn came): b/1 stands in the queue", record: `
+			0    a/1 takes lease=9000
+			500  b/1 waits try_lock_timed wait=500 -> a/1 1 9001 queue=b/1
+			1000 b/1 send leave
+			1000 b/1 hit 1 leave
+			1000 b/1 lost leave request dropped
+			4000 b/1 return busy
+			5000 a/1 releases -> free
+			9000 server leave`},
+		{rule: "the dead stay in the queue until somebody asks again", lock: fairLock,
+			finds: "tidy limit (waiter gone from the queue): b/1 stands in the queue of l to the end", record: `
+			0    a/1 takes lease=3000
+			500  b/1 waits lock -> a/1 1 3001 queue=b/1
+			1000 server fault 1 crash of b
+			2000 a/1 releases -> free queue=b/1
+			90000 server leave`},
+		{rule: "who waits to the end is no ghost", lock: fairLock, record: `
+			0    a/1 takes lease=3000
+			500  b/1 waits lock -> a/1 1 3001 queue=b/1
+			900  server leave`},
+		{rule: "a key that nobody will ever delete",
+			finds: "tidy bug: at 130.000s, when everybody had left and every lease was over, there still was key l", record: `
+			0      a/1 takes lease=3000
+			2000   a/1 releases
+			9000   server leave
+			130000 server left key l`},
+		{rule: "a channel to which somebody still listens", finds: "tidy bug: there still was channel c", record: `
+			0      a/1 takes lease=3000
+			2000   a/1 releases
+			9000   server leave
+			130000 server left channel c`},
+		{rule: "a goroutine that has not ended", finds: "tidy bug: there still was goroutine f", record: `
+			0      a/1 takes lease=3000
+			2000   a/1 releases
+			9000   server leave
+			130000 server left goroutine f`},
+		{rule: "a fencing counter may stay", lock: fencedLock, record: `
+			0      a/1 takes lease=3000
+			2000   a/1 releases
+			9000   server leave
+			130000 server left key token`},
+	})
+}

@@ -1,0 +1,122 @@
+package scenarios
+
+import (
+	"maps"
+	"slices"
+	"testing"
+
+	"lockstep/linearizability"
+	"lockstep/lockimpl/redisson"
+	"lockstep/sim"
+)
+
+// rowJudge is the judge that a scenario of the track record is about.
+func rowJudge(sc *Scenario) string {
+	for _, name := range sc.Locks {
+		if e := sc.Expect[name]; len(e.Judges) > 0 {
+			return e.Judges[0]
+		}
+	}
+	return ""
+}
+
+// Every release has its cell, every bug a release or another lock where the
+// same steps hold, or a note that there is none.
+func TestTheTrackRecordIsWhole(t *testing.T) {
+	rows, err := Tagged("track-record")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, sc := range rows {
+		if rowJudge(sc) == "" {
+			t.Errorf("%s names no judge", sc.Name)
+		}
+		shows, holds := false, false
+		for _, name := range sc.Locks {
+			e := sc.Expect[name]
+			shows = shows || e.Class == Bug || e.Class == Limit
+			holds = holds || e.Class != Bug && e.Class != Limit
+		}
+		if !shows {
+			t.Errorf("%s shows its bug on no lock", sc.Name)
+		}
+		if alone := sc.Name == "fair-waiter-without-score" || sc.Name == "fair-trylock-unit-mismatch"; holds == alone {
+			t.Errorf("%s holds somewhere: %v", sc.Name, holds)
+		}
+	}
+}
+
+// withRelease is a lock of Redisson whose release is another in one thing.
+func withRelease(l *Lock, change func(*redisson.Release)) *Lock {
+	other, rel := *l, *l.rel
+	change(&rel)
+	other.rel = &rel
+	other.commands = maps.Clone(l.commands)
+	for _, s := range rel.Scripts() {
+		c := sim.Command{Script: string(s.Kind)}
+		other.commands[s.Text], other.commands[s.SHA] = c, c
+	}
+	return &other
+}
+
+// Taking back the one thing that repaired a bug turns exactly its row.
+func TestUndoingARepairTurnsItsRow(t *testing.T) {
+	release := func(version string) *redisson.Release {
+		r, err := redisson.Find(version)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return r
+	}
+	rows, err := Tagged("track-record")
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := sim.NewHost(t)
+	broken := func(l *Lock) map[string]bool {
+		cells := map[string]bool{}
+		for _, sc := range rows {
+			if mustFind(t, sc.Locks[0]).Fair != l.Fair {
+				continue
+			}
+			v := Run(h, sc, l, sc.SeedFirst)
+			judge := rowJudge(sc)
+			cells[sc.Name] = slices.ContainsFunc(v.Findings, func(f linearizability.Finding) bool { return f.Judge == judge })
+		}
+		return cells
+	}
+	as := map[string]map[string]bool{} // of each release, as it is
+	for _, c := range []struct {
+		lock, row string
+		undo      func(*redisson.Release)
+	}{
+		{"redisson@3.11.0", "unlock-of-a-free-lock", func(r *redisson.Release) { r.Unlock = release("3.4.2").Unlock }},
+		{"redisson@3.4.2", "unlock-reply-lost", func(r *redisson.Release) { r.Resend = []redisson.ScriptKind{redisson.KindUnlock} }},
+		{"redisson@4.7.0", "acquire-reply-lost", func(r *redisson.Release) { r.Resend = append(slices.Clip(r.Resend), redisson.KindAcquire) }},
+		{"redisson@3.11.0", "failed-unlock-renewed-forever", func(r *redisson.Release) { r.StopsRenewal = r.StopsRenewal[:2] }},
+		{"redisson@3.21.3", "key-removed-then-never-renewed", func(r *redisson.Release) { r.Watchdog = redisson.WatchdogEntry }},
+		{"redisson@3.11.0", "interrupted-lock-returns-unlocked", func(r *redisson.Release) { r.LockReturnsInterrupted = true }},
+		{"redisson@3.4.2", "interrupted-trylock-renewed-forever", func(r *redisson.Release) { r.PatientReply = false }},
+		{"redisson@3.43.0", "partial-unlock-stretches-the-lease", func(r *redisson.Release) { r.LeaseField = redisson.FieldUntilUnlock }},
+		{"redisson-fair@3.11.0", "fair-deadline-drift", func(r *redisson.Release) { r.FairLeave = release("3.4.2").FairLeave }},
+		{"redisson-fair@3.43.0", "fair-head-sleeps-past-expiry", func(r *redisson.Release) { r.FairAcquire = release("3.21.3").FairAcquire }},
+		{"redisson-fair@4.7.0", "fair-ghost-after-reply-timeout", func(r *redisson.Release) { r.FalseOnTimeout = false }},
+	} {
+		t.Run(c.row, func(t *testing.T) {
+			l := mustFind(t, c.lock)
+			if as[c.lock] == nil {
+				as[c.lock] = broken(l)
+			}
+			for row, was := range as[c.lock] {
+				if row == c.row && was {
+					t.Errorf("%s has the bug as it is", c.lock)
+				}
+			}
+			for row, is := range broken(withRelease(l, c.undo)) {
+				if want := as[c.lock][row] || row == c.row; is != want {
+					t.Errorf("%s: broken is %v, want %v", row, is, want)
+				}
+			}
+		})
+	}
+}
