@@ -105,7 +105,7 @@ func usagef(format string, args ...any) error { return usageError{fmt.Errorf(for
 
 var commands = map[string]func(*app, []string) (int, error){
 	"list": (*app).list, "run": (*app).run, "replay": (*app).replay, "shrink": (*app).shrink, "check": (*app).check,
-	"explore": (*app).explore, "merge": (*app).merge, workerCommand: (*app).worker,
+	"report": (*app).report, "explore": (*app).explore, "merge": (*app).merge, workerCommand: (*app).worker,
 }
 
 func (a *app) main(args []string) (code int) {
