@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"time"
 
 	"lockstep/model"
 )
@@ -20,7 +21,7 @@ func (b *builder) moments() {
 	add := func(at int64, mark, format string, args ...any) {
 		out = append(out, moment{AtNs: at, Text: clip(fmt.Sprintf(format, args...), textMost), Mark: mark})
 	}
-	last := map[string]hold{}
+	last, renewed := map[string]hold{}, map[string]int{}
 	by := map[[2]any]*message{} // lock and instant -> the message that changed it
 	for i := range v.Messages {
 		m := &v.Messages[i]
@@ -42,9 +43,18 @@ func (b *builder) moments() {
 		switch {
 		case t.Owner == was.Owner && t.Owner != "" && t.Count != was.Count:
 			add(t.AtNs, "", "the server counts %d levels of %s for %s", t.Count, t.Lock, t.Owner)
+		case t.Owner == was.Owner && t.Owner != "" && m != nil && t.ExpiresMs > was.ExpiresMs:
+			// Of renewals in a row the last is told.
+			if n := len(out); renewed[t.Lock] > 0 && renewed[t.Lock] == n {
+				out = out[:n-1]
+			}
+			add(t.AtNs, "", "the lease of %s on %s is renewed, until %s", t.Owner, t.Lock, at(t.ExpiresMs*1e6))
+			renewed[t.Lock] = len(out)
 		case t.Owner == was.Owner:
+		case t.Owner == "" && m == nil && b.ranOut[t.AtNs]:
+			add(t.AtNs, "", "%s's lease of %s runs out", was.Owner, t.Lock)
 		case t.Owner == "" && m == nil:
-			add(t.AtNs, "", "%s's hold of %s ends by itself: its lease ran out, or a fault took it", was.Owner, t.Lock)
+			add(t.AtNs, "", "%s's hold of %s is gone from the server", was.Owner, t.Lock)
 		case t.Owner == "":
 			add(t.AtNs, "", "%s's hold of %s is ended%s", was.Owner, t.Lock, whose)
 		default:
@@ -95,18 +105,18 @@ func (b *builder) moments() {
 		}
 	}
 	for _, x := range v.Overlaps {
-		add(x.FromNs, "finding", "from here to %s both %s and %s believe to hold %s", at(x.ToNs), x.Who[0], x.Who[1], x.Lock)
+		add(x.FromNs, "finding", "for %s, until %s, both %s and %s believe to hold %s", length(x.ToNs-x.FromNs), at(x.ToNs), x.Who[0], x.Who[1], x.Lock)
 	}
 	until := v.EndNs
 	if len(v.Findings) > 0 {
-		until = v.Findings[0].AtNs
-		for _, f := range v.Findings {
-			if f.Class == v.Findings[0].Class {
-				add(f.AtNs, "finding", "%s: %s", f.Judge, f.Why)
-			}
-		}
+		f := v.Findings[0]
+		until = f.AtNs
+		out = append(out, moment{AtNs: f.AtNs, Text: clip(f.Judge+": "+f.Why, 3*textMost), Mark: "finding"})
 	}
-	slices.SortStableFunc(out, func(a, b moment) int { return cmp.Compare(a.AtNs, b.AtNs) })
+	// Of one instant the fault comes first: the rest came of it.
+	slices.SortStableFunc(out, func(a, b moment) int {
+		return cmp.Or(cmp.Compare(a.AtNs, b.AtNs), cmp.Compare(rank(a), rank(b)))
+	})
 	end := len(out)
 	for i, m := range out {
 		if m.AtNs > until {
@@ -116,4 +126,17 @@ func (b *builder) moments() {
 	}
 	out = out[:end]
 	v.Moments = out[max(0, len(out)-momentsMost):]
+}
+
+func rank(m moment) int { return slices.Index([]string{"fault", "lost", "", "finding"}, m.Mark) }
+
+// length is a stretch of time with three digits.
+func length(ns int64) string {
+	d := time.Duration(ns)
+	for unit := time.Duration(1); unit <= d; unit *= 10 {
+		if d/unit < 1000 {
+			return d.Round(unit).String()
+		}
+	}
+	return d.String()
 }

@@ -86,7 +86,7 @@ func foundText(fs []finding, v *view) string {
 		b.WriteString(wrap(fmt.Sprintf("▶ %s  %s (%s): %s", at(f.AtNs), f.Judge, f.Class, f.Why), "", textWidth))
 		for _, o := range v.Overlaps {
 			if o.FromNs == f.AtNs {
-				b.WriteString(wrap(fmt.Sprintf("%s and %s both believed to hold %s for %s", o.Who[0], o.Who[1], o.Lock, at(o.ToNs-o.FromNs)), "  ", textWidth))
+				b.WriteString(wrap(fmt.Sprintf("%s and %s both believed to hold %s for %s", o.Who[0], o.Who[1], o.Lock, length(o.ToNs-o.FromNs)), "  ", textWidth))
 			}
 		}
 		if f.Excuse != "" {

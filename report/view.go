@@ -25,13 +25,14 @@ type builder struct {
 	hears   map[string]map[int]string // channel -> connection -> process
 	conns   map[int]int               // message -> connection
 	changed map[int]bool              // messages that changed what the server holds
+	ranOut  map[int64]bool            // instants at which a key did
 	using   map[string]int            // thread and resource -> index of v.Uses
 }
 
 func build(r Run) *view {
 	b := &builder{
 		run: r, lanes: map[string]int{}, ops: map[int]int{}, msgs: map[int]int{}, faults: map[int]int{},
-		spoken: map[string]int64{}, hears: map[string]map[int]string{}, conns: map[int]int{}, changed: map[int]bool{}, using: map[string]int{},
+		spoken: map[string]int64{}, hears: map[string]map[int]string{}, conns: map[int]int{}, changed: map[int]bool{}, using: map[string]int{}, ranOut: map[int64]bool{},
 	}
 	b.v = &view{Scenario: r.Scenario, Lock: r.Lock, Verdict: r.Verdict, Total: len(r.Record.Events), Blame: r.Blame}
 	b.plan()
@@ -95,13 +96,15 @@ func (b *builder) server(locks []string) int {
 	return slices.IndexFunc(b.v.Lanes, func(l lane) bool { return l.Kind == laneServer })
 }
 
-// client is the lane that a message belongs to: the caller's, or the watchdog's.
-func (b *builder) client(process string, op int) int {
+// client is the lane that a message belongs to: its caller's. What no call
+// sent belongs to the watchdog, but for the subscriptions of an only thread.
+func (b *builder) client(process string, op int, script string) int {
 	if i, ok := b.ops[op]; ok {
 		return b.v.Ops[i].Lane
 	}
-	if i, ok := b.lanes[process+" watchdog"]; ok {
-		return i
+	dog, ok := b.lanes[process+" watchdog"]
+	if _, more := b.lanes[model.ThreadName(process, 2)]; ok && (more || script == "renew") {
+		return dog
 	}
 	return slices.IndexFunc(b.v.Lanes, func(l lane) bool { return l.Process == process })
 }
@@ -153,6 +156,7 @@ func (b *builder) event(e *model.Event) {
 		v.Truth = append(v.Truth, hold{Lock: e.Lock, AtNs: e.AtNs, Owner: s.Owner, Count: s.Count, ExpiresMs: s.ExpiresMs, Queue: s.Queue, Deadlines: s.Deadlines})
 		b.add(e, b.server([]string{e.Lock}), held(s))
 	case model.KindExpire:
+		b.ranOut[e.AtNs] = true
 		b.add(e, b.server(nil), "key "+e.Key+" ran out")
 	case model.KindFault:
 		b.faults[e.Fault] = len(v.Faults)
@@ -172,7 +176,7 @@ func (b *builder) event(e *model.Event) {
 		b.add(e, b.thread(e), fmt.Sprintf("%ss %s: %d", e.Phase, e.Key, e.Value))
 	case model.KindCheck:
 		if !e.Met {
-			b.add(e, b.thread(e), "NOT MET: "+e.Text)
+			b.add(e, b.thread(e), notMet+e.Text)
 		}
 	case model.KindCalm:
 		b.add(e, -1, "calm: every fault is over")
@@ -180,7 +184,7 @@ func (b *builder) event(e *model.Event) {
 		b.add(e, -1, "all leave")
 	case model.KindClose:
 		v.Gone = append(v.Gone, gone{e.Process, e.AtNs, "closed its client"})
-		b.add(e, b.client(e.Process, 0), "client closed")
+		b.add(e, b.client(e.Process, 0, ""), "client closed")
 	case model.KindLeft:
 		b.add(e, b.server(nil), "left over: "+cmp.Or(e.Key, e.Channel, e.Text))
 	case model.KindDefect:
@@ -232,7 +236,7 @@ func (b *builder) traffic(e *model.Event) {
 	switch {
 	case e.Kind == model.KindSend:
 		b.msgs[e.Msg], b.conns[e.Msg] = len(v.Messages), e.Conn
-		v.Messages = append(v.Messages, message{ID: e.Msg, Lane: b.client(e.Process, e.Op), Server: b.server(e.Locks), Name: clip(name, 40), Locks: e.Locks, Op: e.Op,
+		v.Messages = append(v.Messages, message{ID: e.Msg, Lane: b.client(e.Process, e.Op, e.Script), Server: b.server(e.Locks), Name: clip(name, 40), Locks: e.Locks, Op: e.Op,
 			Sent: e.AtNs, Exec: -1, Done: -1, Lost: -1})
 		b.add(e, v.Messages[len(v.Messages)-1].Lane, "sends "+name+about(e)).quiet = true
 		return
@@ -252,7 +256,7 @@ func (b *builder) traffic(e *model.Event) {
 		if !ok {
 			sent = e.AtNs
 		}
-		v.Messages = append(v.Messages, message{ID: e.Msg, Lane: b.client(e.Process, 0), Server: b.server(nil), Name: "wake-up", Sent: sent, Exec: sent, Done: -1, Lost: -1, Push: true})
+		v.Messages = append(v.Messages, message{ID: e.Msg, Lane: b.client(e.Process, 0, ""), Server: b.server(nil), Name: "wake-up", Sent: sent, Exec: sent, Done: -1, Lost: -1, Push: true})
 	}
 	m := &v.Messages[i]
 	switch e.Kind {
@@ -277,7 +281,8 @@ func (b *builder) traffic(e *model.Event) {
 	case model.KindLost:
 		m.Lost, m.Dir, m.Why = e.AtNs, e.Dir, e.Why
 		if e.Why == "nobody waits for it" {
-			b.add(e, m.Lane, fmt.Sprintf("nobody waits for the %s of %s any more", e.Dir, m.Name)).quiet = true
+			x := b.add(e, m.Lane, fmt.Sprintf("nobody waits for the %s of %s any more", e.Dir, m.Name))
+			x.Kind, x.quiet = "late", true
 			return
 		}
 		b.add(e, m.Lane, lostText(m))
@@ -361,8 +366,13 @@ func (b *builder) close() {
 		v.FromNs, v.EndNs = events[0].AtNs, events[len(events)-1].AtNs
 	}
 	for i := range v.Ops {
-		if v.Ops[i].ToNs < 0 {
-			v.Ops[i].ToNs = v.EndNs
+		if o := &v.Ops[i]; o.ToNs < 0 {
+			o.ToNs = v.EndNs
+			for _, g := range v.Gone {
+				if o.Lane >= 0 && g.Process == v.Lanes[o.Lane].Process && g.AtNs >= o.FromNs {
+					o.ToNs = min(o.ToNs, g.AtNs)
+				}
+			}
 		}
 	}
 	for i := range v.Uses {
@@ -485,22 +495,33 @@ func (b *builder) findings() {
 	}
 }
 
-// place finds the line of the list at which a finding shows: at its instant the
-// change of what is held, or else the last; the nearest before if there is
-// none.
+// place finds the line of the list at which a finding shows: of those at its
+// instant the return of a call that it names, a want that was not met, a change
+// of what is held, or else the last; the nearest before if there is none.
 func (v *view) place(f finding) int {
-	best := -1
+	best, rank := -1, -1
 	for i, e := range v.Events {
+		r := 0
 		switch {
 		case e.AtNs > f.AtNs:
 			return best
-		case e.AtNs == f.AtNs && best >= 0 && v.Events[best].AtNs == f.AtNs && v.Events[best].Kind == string(model.KindState):
-		default:
-			best = i
+		case e.AtNs < f.AtNs:
+			r = -1
+		case e.Kind == string(model.KindReturn) && slices.Contains(f.Ops, e.Op):
+			r = 3
+		case e.Kind == string(model.KindCheck) && strings.Contains(f.Why, strings.TrimPrefix(e.Text, notMet)):
+			r = 2
+		case e.Kind == string(model.KindState):
+			r = 1
+		}
+		if r >= rank {
+			best, rank = i, r
 		}
 	}
 	return best
 }
+
+const notMet = "NOT MET: "
 
 // cut leaves out what a browser cannot show, around the findings.
 func (b *builder) cut() {

@@ -77,7 +77,8 @@ function eventShown(e) {
 }
 
 // ---- the chart
-const LEFT = 132, TOP = 46, H = { thread: 44, watchdog: 24, server: 84 };
+const LEFT = 132, TOP = 66, H = { thread: 44, watchdog: 24, server: 84 };
+const busy = new Set(D.messages.map(m => m.lane));
 let W = 1200, geometry = [];
 const X = t => LEFT + (place(t) - S.u0) / (S.u1 - S.u0) * (W - LEFT - 12);
 const U = x => S.u0 + (x - LEFT) / (W - LEFT - 12) * (S.u1 - S.u0);
@@ -101,7 +102,7 @@ function draw() {
   let y = TOP;
   D.lanes.forEach((l, i) => {
     if (!laneShown(l)) return;
-    const h = H[l.kind];
+    const h = l.kind === "watchdog" && !busy.has(i) ? 15 : H[l.kind];
     geometry[i] = { y, h, from: l.kind === "thread" ? y + 34 : y + h / 2 };
     y += h + 4;
   });
@@ -157,12 +158,12 @@ function names() {
   geometry.forEach((o, i) => {
     const l = D.lanes[i];
     g.append(sv("rect", { class: "lane", x: 0, y: o.y, width: LEFT - 6, height: o.h }));
-    g.append(sv("text", { class: "name", x: 8, y: o.y + 15 }, label(l.name, LEFT - 12)));
+    g.append(sv("text", { class: "name", x: 8, y: o.y + (o.h < 20 ? 12 : 15) }, label(l.name, LEFT - 12)));
     const sub = { thread: ["", "calls"], watchdog: [], server: ["held by", "lease left", "queue"] }[l.kind];
     if (l.kind === "server") sub.forEach((s, n) => g.append(sv("text", { class: "soft", x: 18, y: o.y + [30, 52, 76][n] }, s)));
     if (l.kind === "thread") g.append(sv("text", { class: "soft", x: 18, y: o.y + 33 }, "its calls"));
   });
-  g.append(sv("text", { class: "soft", x: 8, y: 28 }, "since the start"));
+  g.append(sv("text", { class: "soft", x: 8, y: 46 }, "since the start"));
   return g;
 }
 
@@ -173,7 +174,7 @@ function ticks(g, height) {
     const x = X(t);
     if (x < LEFT || x > W - 30 || x < free) return;
     free = x + 74;
-    g.append(sv("line", { class: "tick", x1: x, x2: x, y1: 32, y2: height }), sv("text", { class: "soft", x: x + 3, y: 42 }, at(t)));
+    g.append(sv("line", { class: "tick", x1: x, x2: x, y1: 38, y2: height }), sv("text", { class: "soft", x: x + 3, y: 46 }, at(t)));
   };
   if (axis.plain) {
     const n = Math.max(2, Math.floor((W - LEFT) / 110)), raw = (S.u1 - S.u0) / n, p = 10 ** Math.floor(Math.log10(Math.max(raw, 1)));
@@ -204,7 +205,7 @@ function faults(g, height) {
     const row = free[0] <= b.x ? 0 : 1;
     if (free[row] <= b.x) {
       const s = "⚡ " + f.text;
-      g.append(sv("text", { class: "faulttext", x: b.x, y: 12 + row * 12 }, s));
+      g.append(sv("text", { class: "faulttext", x: b.x, y: 11 + row * 11 }, s));
       free[row] = b.x + s.length * 6.3 + 8;
     }
   }
@@ -227,7 +228,7 @@ function overlaps(g, height) {
       const i = D.lanes.findIndex(l => l.name === who), geo = geometry[i];
       if (geo) g.append(sv("rect", { class: "overrect", x: b.x, y: geo.y - 2, width: b.w, height: geo.h + 4 }));
     }
-    g.append(sv("text", { class: "overtext", x: b.x + 3, y: TOP - 18 }, label(`${o.who.join(" and ")} both believe to hold ${o.lock}`, Math.max(b.w, 330))));
+    g.append(sv("text", { class: "overtext", x: b.x + 3, y: 34 }, label(`${o.who.join(" and ")} both believe to hold ${o.lock}`, Math.max(b.w, 330))));
   }
 }
 
@@ -259,8 +260,14 @@ function bands(g) {
 }
 
 function truth(g) {
-  let longest = 1;
-  for (const x of D.truth) if (x.owner && x.exp >= 0) longest = Math.max(longest, x.exp * ms - x.t);
+  // A lease is drawn against the longest of the same hold.
+  const longest = new Map(), of = {};
+  for (const x of D.truth) {
+    const was = of[x.lock];
+    x.hold = was && was.owner === x.owner ? was.hold : x.t;
+    of[x.lock] = x;
+    if (x.owner && x.exp >= 0) longest.set(x.lock + x.hold, Math.max(longest.get(x.lock + x.hold) || 1, x.exp * ms - x.t));
+  }
   for (const x of D.truth) {
     const i = D.lanes.findIndex(l => l.kind === "server" && l.lock === x.lock), o = geometry[i], b = o && box(x.t, x.to);
     if (!b) continue;
@@ -269,8 +276,7 @@ function truth(g) {
       r.append(sv("title", {}, `${x.lock} is held by ${x.owner}, count ${x.count}, ` + (x.exp < 0 ? "without end" : "until " + at(x.exp * ms))));
       g.append(r, sv("text", { x: b.x + 4, y: o.y + 30, "font-weight": 600 }, label(`${x.owner} ×${x.count || 1}`, b.w - 4)));
       if (x.exp >= 0) {
-        // The height is what is left of the lease: full at the longest one.
-        const end = Math.min(x.to, x.exp * ms), y0 = o.y + 58, h = t => Math.max(0, x.exp * ms - t) / longest * 22;
+                const end = Math.min(x.to, x.exp * ms), y0 = o.y + 58, h = t => Math.max(0, x.exp * ms - t) / longest.get(x.lock + x.hold) * 22;
         let d = `M${X(x.t)},${y0} L${X(x.t)},${y0 - h(x.t)}`;
         const k = axis.knots;
         for (let n = below(k, x.t) + 1; n < k.length && k[n] < end; n++) d += ` L${X(k[n])},${y0 - h(k[n])}`;
@@ -282,7 +288,7 @@ function truth(g) {
     } else if (b.w > 34) g.append(sv("text", { class: "soft", x: b.x + 4, y: o.y + 30 }, "free"));
     if (x.queue && x.queue.length) {
       g.append(sv("rect", { class: "queue", x: b.x, y: o.y + 64, width: b.w, height: 16 }),
-        sv("text", { x: b.x + 4, y: o.y + 76 }, label(x.queue.map((w, n) => `${n + 1}. ${w}`).join("  "), b.w - 4)));
+        sv("text", { x: b.x + 4, y: o.y + 76 }, label(x.queue.join(" › "), b.w - 4)));
     }
   }
 }
@@ -319,6 +325,7 @@ function messages(g) {
       if (m.done >= 0) arrow(X(m.exec), ys, X(m.done), yc, "reply " + hit, "head");
       else if (lost) air(X(m.exec), ys, X(m.lost), yc + down * 2);
     }
+    if (hot && !lost) grp.append(sv("text", { class: "hottext", x: (X(m.sent) + X(Math.max(m.exec, m.sent))) / 2 + 8, y: yc + (ys - yc) * 0.6 }, m.name));
     g.append(grp);
   }
   for (const x of D.events) {
@@ -329,19 +336,19 @@ function messages(g) {
 }
 
 function marks(g, height) {
+  // The first finding has its name for certain, the others where there is room.
+  const taken = [];
   foundNow().forEach((f, n) => {
     if (f.event < 0 || (S.lock && f.locks.length && !f.locks.includes(S.lock))) return;
     const x = X(f.t);
     if (x < LEFT - 2 || x > W) return;
     const grp = sv("g", { class: "mark", "data-judge": f.judge });
     grp.append(sv("title", {}, f.judge + ": " + f.why));
-    grp.append(sv("line", { class: "find " + f.class, x1: x, x2: x, y1: TOP - 12, y2: height }));
-    const same = foundNow().filter((o, k) => k < n && Math.abs(X(o.t) - x) < 1).length;
-    if (!same) {
-      const all = foundNow().filter(o => Math.abs(X(o.t) - x) < 1);
-      const names = [...new Set(all.map(o => o.judge))].join(", ");
-      const w = names.length * 6.3 + 10, left = x + w > W ? x - w : x;
-      grp.append(sv("rect", { class: "flag " + f.class, x: left, y: TOP - 15, width: w, height: 14 }), sv("text", { class: "flagtext", x: left + 4, y: TOP - 4 }, names));
+    grp.append(sv("line", { class: "find " + f.class, x1: x, x2: x, y1: TOP - 14, y2: height, opacity: n ? 0.45 : 1 }));
+    const w = f.judge.length * 7 + 22, left = x + w > W ? x - w : x;
+    if (!taken.some(([a, b]) => left < b && left + w > a)) {
+      taken.push([left, left + w]);
+      grp.append(sv("rect", { class: "flag " + f.class, x: left, y: TOP - 17, width: w, height: 14 }), sv("text", { class: "flagtext", x: left + 4, y: TOP - 6 }, "▼ " + f.judge));
     }
     g.append(grp);
   });
