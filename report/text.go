@@ -24,9 +24,9 @@ type column struct {
 // faults across all of them, what was found at the end.
 func Text(r Run) string { return textOf(r, build(r)) }
 
-// Shortened is the end of Text: what happened last before the first finding, in
-// at most so many lines, and the finding.
-func Shortened(r Run, lines int) string {
+// Shortened is the end of the story that Text tells: what happened last before
+// the first finding, in at most so many events; "" when nothing was found.
+func Shortened(r Run, most int) string {
 	v := build(r)
 	if len(v.Findings) == 0 {
 		return ""
@@ -39,11 +39,11 @@ func Shortened(r Run, lines int) string {
 	head, body := columnsOf(v)
 	rows := body(v.Events[:max(end, 0)])
 	out := head
-	if left := len(rows) - lines; left > 0 {
+	if left := len(rows) - most; left > 0 {
 		rows = rows[left:]
-		out += fmt.Sprintf("%*s  (%d lines before)\n", textTime-2, "…", left)
+		out += fmt.Sprintf("%*s  %d events before\n", textTime-2, "…", left)
 	}
-	return out + strings.Join(rows, "") + foundText(v.Findings[:1], v)
+	return out + strings.Join(rows, "")
 }
 
 func textOf(r Run, v *view) string {
@@ -73,16 +73,16 @@ func textOf(r Run, v *view) string {
 	if len(v.Findings) == 0 && r.Why == "" {
 		b.WriteString("no judge found anything\n")
 	}
-	b.WriteString(foundText(v.Findings, v))
+	b.WriteString(foundText(v))
 	if r.Blame != nil {
 		b.WriteString("\n" + CurveText(*r.Blame))
 	}
 	return b.String()
 }
 
-func foundText(fs []finding, v *view) string {
+func foundText(v *view) string {
 	var b strings.Builder
-	for _, f := range fs {
+	for _, f := range v.Findings {
 		b.WriteString(wrap(fmt.Sprintf("▶ %s  %s (%s): %s", at(f.AtNs), f.Judge, f.Class, f.Why), "", textWidth))
 		for _, o := range v.Overlaps {
 			if o.FromNs == f.AtNs {
