@@ -24,8 +24,8 @@ func Locks(rec *model.Record) []string { return newRun(rec).locks }
 
 // Picture writes porcupine's own picture of the settled history of a lock, an
 // HTML page: which operations its search could place in which order, with the
-// faults beside them. A client of the picture is a thread, then the leases that
-// end. The error says why there is no picture.
+// faults beside them. Its clients are the threads and then, in the same
+// order, their leases that end. The error says why there is no picture.
 func Picture(rec *model.Record, lock string, w io.Writer) error {
 	r := newRun(rec)
 	spec, _ := model.SpecNamed("reentrant")
@@ -57,9 +57,9 @@ func Picture(rec *model.Record, lock string, w io.Writer) error {
 	}
 	calls := make([]porcupine.Operation, len(s.entries))
 	for i, e := range s.entries {
-		id := client[e.in.Owner] - 1
+		id := max(client[e.in.Owner]-1, 0)
 		if !e.own {
-			id = len(client)
+			id += len(client)
 		}
 		calls[i] = porcupine.Operation{ClientId: id, Input: e, Call: e.call, Return: e.ret}
 	}

@@ -3,6 +3,7 @@ package report
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	_ "embed"
 	"encoding/json"
 	"errors"
@@ -168,6 +169,8 @@ func WriteIndex(w io.Writer, x Index) error {
 	}
 	return indexTemplate.Execute(w, struct {
 		Index
+		Rows   []indexRow
+		Total  int
 		Counts string
 		Waited bool
 		Odd    int
@@ -176,7 +179,51 @@ func WriteIndex(w io.Writer, x Index) error {
 		Most   IndexPoint
 		Style  template.CSS
 		Script template.JS
-	}{x, strings.Join(counts, ", "), waited, odd, signs, polyline(x.Curve), last(x.Curve), template.CSS(pageCSS), template.JS(indexJS)})
+	}{x, rows(x.Runs), len(x.Runs), strings.Join(counts, ", "), waited, odd, signs, polyline(x.Curve), last(x.Curve), template.CSS(pageCSS), template.JS(indexJS)})
+}
+
+// indexRow is seeds in a row that came to the same.
+type indexRow struct {
+	IndexRun
+	last uint64
+}
+
+// Seeds are those of the row, as --seed takes them.
+func (r indexRow) Seeds() string {
+	if r.last == r.Seed {
+		return fmt.Sprint(r.Seed)
+	}
+	return fmt.Sprintf("%d..%d", r.Seed, r.last)
+}
+
+// Sign stands beside the colour of the verdict.
+func (r indexRow) Sign() string { return signs[r.Verdict] }
+
+// rows puts what was not expected first, then bugs, limits, and what held.
+func rows(runs []IndexRun) []indexRow {
+	var out []indexRow
+	for _, r := range runs {
+		if n := len(out); n > 0 && r.Link == "" {
+			o := &out[n-1]
+			if o.Scenario == r.Scenario && o.Lock == r.Lock && o.Verdict == r.Verdict && o.AsExpected == r.AsExpected && o.last+1 == r.Seed {
+				o.last = r.Seed
+				continue
+			}
+		}
+		out = append(out, indexRow{r, r.Seed})
+	}
+	rank := func(r indexRow) int {
+		n := slices.Index([]string{"nondeterministic", "undecided", "bug", "limit"}, r.Verdict)
+		if n < 0 {
+			n = 4
+		}
+		if !r.AsExpected {
+			n -= 10
+		}
+		return n
+	}
+	slices.SortStableFunc(out, func(a, b indexRow) int { return cmp.Compare(rank(a), rank(b)) })
+	return out
 }
 
 func last(c []IndexPoint) IndexPoint {

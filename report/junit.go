@@ -58,7 +58,7 @@ type junitProblem struct {
 	XMLName xml.Name
 	Message string `xml:"message,attr"`
 	Type    string `xml:"type,attr"`
-	Text    string `xml:",chardata"`
+	Text    string `xml:",cdata"`
 }
 
 // WriteJUnit writes runs as JUnit XML, a suite a scenario. A run whose verdict

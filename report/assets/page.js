@@ -221,6 +221,7 @@ function faults(g, height) {
 }
 
 function overlaps(g, height) {
+  let free = 0;
   for (const o of D.overlaps) {
     const b = ofLock(o) && box(o.from, o.to);
     if (!b) continue;
@@ -228,7 +229,10 @@ function overlaps(g, height) {
       const i = D.lanes.findIndex(l => l.name === who), geo = geometry[i];
       if (geo) g.append(sv("rect", { class: "overrect", x: b.x, y: geo.y - 2, width: b.w, height: geo.h + 4 }));
     }
-    g.append(sv("text", { class: "overtext", x: b.x + 3, y: 34 }, label(`${o.who.join(" and ")} both believe to hold ${o.lock}`, Math.max(b.w, 330))));
+    if (b.x < free) continue;
+    const text = `${o.who.join(" and ")} both believe to hold ${o.lock}`;
+    g.append(sv("text", { class: "overtext", x: b.x + 3, y: 34 }, text));
+    free = b.x + text.length * 6.8;
   }
 }
 
