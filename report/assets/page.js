@@ -329,13 +329,14 @@ function messages(g) {
       if (m.done >= 0) arrow(X(m.exec), ys, X(m.done), yc, "reply " + hit, "head");
       else if (lost) air(X(m.exec), ys, X(m.lost), yc + down * 2);
     }
+    if (hit && !lost) grp.append(sv("text", { class: "faulttext", x: (X(m.sent) + Math.max(X(m.sent), X(Math.max(m.exec, m.done)))) / 2 + 10, y: yc + (ys - yc) * 0.5 + 12 }, "⚡ " + m.hit));
     if (hot && !lost) grp.append(sv("text", { class: "hottext", x: (X(m.sent) + X(Math.max(m.exec, m.sent))) / 2 + 8, y: yc + (ys - yc) * 0.6 }, m.name));
     g.append(grp);
   }
   for (const x of D.events) {
     if (x.k !== "repeat" || !geometry[x.lane] || !ofLock(x)) continue;
     const px = X(x.t);
-    if (px > LEFT && px < W) g.append(sv("text", { class: "soft", x: px + 4, y: geometry[x.lane].y + 42 }, "× " + x.n));
+    if (px > LEFT && px < W) g.append(sv("text", { class: "soft", x: px + 4, y: geometry[x.lane].y + 45 }, "× " + x.n));
   }
 }
 
@@ -536,6 +537,7 @@ $("true").addEventListener("change", () => {
   view(place(a), place(b));
   draw();
 });
+document.documentElement.dataset.theme = matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light";
 $("theme").addEventListener("click", () => {
   document.documentElement.dataset.theme = document.documentElement.dataset.theme === "dark" ? "light" : "dark";
 });
