@@ -16,6 +16,7 @@ import (
 	"github.com/chromedp/cdproto/log"
 	"github.com/chromedp/cdproto/network"
 	"github.com/chromedp/cdproto/runtime"
+	"github.com/chromedp/cdproto/target"
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
 
@@ -195,6 +196,7 @@ func TestPages(t *testing.T) {
 		{"stepping", stepping},
 		{"filters", filters},
 		{"the look of a page", theLookOfAPage},
+		{"many threads", manyThreads},
 		{"names are text", namesAreText},
 		{"a long run is cut around the finding", aLongRunIsCutAroundTheFinding},
 		{"the index", theIndex},
@@ -317,7 +319,12 @@ func filters(t *testing.T, chromium context.Context) {
 }
 
 func theLookOfAPage(t *testing.T, chromium context.Context) {
-	p := open(t, chromium, html(t, play(t, "unlock-reply-lost", "redisson@3.21.3")))
+	r := play(t, "unlock-reply-lost", "redisson@3.21.3")
+	r.Blame = &report.Curve{Judge: "mutual-exclusion", Of: 9, Runs: 4, Points: []report.CurvePoint{{Kept: 0, Failed: 1}, {Kept: 9, Failed: 4}}}
+	p := open(t, chromium, html(t, r))
+	if n := eval[int](p, `document.querySelectorAll("#curve circle").length`); n != 2 {
+		t.Errorf("the curve has %d points, want 2", n)
+	}
 	if n := eval[int](p, `document.querySelectorAll(".message.islost .cross").length`); n != 1 {
 		t.Errorf("%d arrows end in the air, want that of the lost reply", n)
 	}
@@ -337,7 +344,30 @@ func theLookOfAPage(t *testing.T, chromium context.Context) {
 	if now := eval[float64](p, `document.querySelector("#chart .belief").getBoundingClientRect().width`); now == width {
 		t.Error("true to time looks like the other axis")
 	}
+	p.quiet()
+	// Porcupine's picture opens as a page of its own.
+	opened := chromedp.WaitNewTarget(p.ctx, func(i *target.Info) bool { return strings.HasPrefix(i.URL, "blob:") })
 	p.do(chromedp.Click(chromedp.CSS(".picture")))
+	picture, stop := chromedp.NewContext(p.ctx, chromedp.WithTargetID(<-opened))
+	defer stop()
+	if text, err := chromedp.Run(picture, chromedp.Text(chromedp.CSS("#canvas"))); err != nil || !strings.Contains(text, "answered released") {
+		t.Errorf("porcupine's picture reads %q (%v)", text, err)
+	}
+}
+
+// Of a hundred threads only those are shown that do something.
+func manyThreads(t *testing.T, chromium context.Context) {
+	r := play(t, "misdelete", "setnx-del")
+	r.Record.Params.Processes[1].Threads = 100
+	p := open(t, chromium, html(t, r))
+	threads := `[...document.querySelectorAll("#chart svg text.name")].map(t => t.textContent).filter(t => t.includes("/"))`
+	if got := eval[[]string](p, threads); !slices.Equal(got, []string{"a/1", "b/1"}) {
+		t.Errorf("the lanes are %q", got)
+	}
+	p.do(chromedp.Click(chromedp.CSS("#quiet")))
+	if got := eval[[]string](p, threads); len(got) != 101 {
+		t.Errorf("with those that only wait there are %d lanes", len(got))
+	}
 	p.quiet()
 }
 

@@ -53,7 +53,7 @@ func (b *builder) plan() {
 	locks, alone := map[string]bool{}, map[string]bool{}
 	for i := range b.run.Record.Events {
 		e := &b.run.Record.Events[i]
-		if e.Lock != "" {
+		if e.Kind == model.KindInvoke || e.Kind == model.KindState {
 			locks[e.Lock] = true
 		}
 		alone[e.Process] = alone[e.Process] || e.Kind == model.KindSend && e.Op == 0
@@ -94,6 +94,25 @@ func (b *builder) server(locks []string) int {
 		}
 	}
 	return slices.IndexFunc(b.v.Lanes, func(l lane) bool { return l.Kind == laneServer })
+}
+
+// addressed is the server's lane that a command goes to.
+func (b *builder) addressed(e *model.Event) int {
+	if strings.HasSuffix(e.Command, "SUBSCRIBE") && len(e.Args) > 0 {
+		return b.hearing(e.Args[0])
+	}
+	return b.server(e.Locks)
+}
+
+// hearing is the lane of the lock that a channel is of.
+func (b *builder) hearing(channel string) int {
+	of := ""
+	for _, l := range b.v.Locks {
+		if strings.Contains(channel, l) && len(l) > len(of) {
+			of = l
+		}
+	}
+	return b.server([]string{of})
 }
 
 // client is the lane that a message belongs to: its caller's. What no call
@@ -236,13 +255,13 @@ func (b *builder) traffic(e *model.Event) {
 	switch {
 	case e.Kind == model.KindSend:
 		b.msgs[e.Msg], b.conns[e.Msg] = len(v.Messages), e.Conn
-		v.Messages = append(v.Messages, message{ID: e.Msg, Lane: b.client(e.Process, e.Op, e.Script), Server: b.server(e.Locks), Name: clip(name, 40), Locks: e.Locks, Op: e.Op,
+		v.Messages = append(v.Messages, message{ID: e.Msg, Lane: b.client(e.Process, e.Op, e.Script), Server: b.addressed(e), Name: clip(name, 40), Locks: e.Locks, Op: e.Op,
 			Sent: e.AtNs, Exec: -1, Done: -1, Lost: -1})
 		b.add(e, v.Messages[len(v.Messages)-1].Lane, "sends "+name+about(e)).quiet = true
 		return
 	case e.Kind == model.KindPublish:
 		b.spoken[e.Channel] = e.AtNs
-		b.add(e, b.server(nil), fmt.Sprintf("publishes %q on %s", e.Text, e.Channel))
+		b.add(e, b.hearing(e.Channel), fmt.Sprintf("publishes %q on %s", e.Text, e.Channel))
 		return
 	}
 	i, known := b.msgs[e.Msg]
@@ -256,7 +275,7 @@ func (b *builder) traffic(e *model.Event) {
 		if !ok {
 			sent = e.AtNs
 		}
-		v.Messages = append(v.Messages, message{ID: e.Msg, Lane: b.client(e.Process, 0, ""), Server: b.server(nil), Name: "wake-up", Sent: sent, Exec: sent, Done: -1, Lost: -1, Push: true})
+		v.Messages = append(v.Messages, message{ID: e.Msg, Lane: b.client(e.Process, 0, ""), Server: b.hearing(e.Channel), Name: "wake-up", Sent: sent, Exec: sent, Done: -1, Lost: -1, Push: true})
 	}
 	m := &v.Messages[i]
 	switch e.Kind {

@@ -58,6 +58,25 @@ const S = { u0: first(), u1: last(), cur: 0, hover: null, lock: "", process: "",
 const owners = D.lanes.filter(l => l.kind === "thread").map(l => l.name);
 const ownerNo = who => Math.max(0, owners.indexOf(who)) % 8;
 
+// Of many threads most only wait: those are shown that do something in view, or
+// that a finding there names.
+const MANY = 14;
+let active = null; // of the lanes; null: all are shown
+function findActive() {
+  active = null;
+  if (!$("quiet").checked) return;
+  const from = instant(S.u0), to = instant(S.u1), now = t => from <= t && t <= to;
+  active = new Set([D.events.length ? D.events[S.cur].lane : -1]);
+  for (const b of D.beliefs) if (b.from <= to && b.to >= from) active.add(b.lane);
+  for (const o of D.ops) if (now(o.from) || !o.open && now(o.to)) active.add(o.lane);
+  for (const m of D.messages) if (now(m.sent) || now(m.done) || now(m.lost)) active.add(m.lane);
+  for (const f of foundNow()) {
+    if (!now(f.t)) continue;
+    const words = new Set(f.why.split(/[\s,;:]+/));
+    D.lanes.forEach((l, i) => { if (words.has(l.name)) active.add(i); });
+    for (const o of D.ops) if (f.ops.includes(o.op)) active.add(o.lane);
+  }
+}
 function laneShown(l) {
   if (S.process && l.process && l.process !== S.process) return false;
   if (S.lock && l.lock && l.lock !== S.lock) return false;
@@ -100,8 +119,11 @@ function draw() {
   W = Math.max(600, chart.clientWidth);
   geometry = [];
   let y = TOP;
+  findActive();
+  let hidden = 0;
   D.lanes.forEach((l, i) => {
     if (!laneShown(l)) return;
+    if (active && l.kind !== "server" && !active.has(i)) { hidden += l.kind === "thread"; return; }
     const h = l.kind === "watchdog" && !busy.has(i) ? 15 : H[l.kind];
     geometry[i] = { y, h, from: l.kind === "thread" ? y + 34 : y + h / 2 };
     y += h + 4;
@@ -121,6 +143,7 @@ function draw() {
   svg.append(names());
   const hover = sv("line", { id: "hover", class: "hover", y1: TOP - 14, y2: height, x1: -9, x2: -9 });
   svg.append(hover);
+  if (hidden) svg.append(sv("text", { class: "soft", x: 8, y: 14 }, `${hidden} threads that only wait are left out`));
   chart.replaceChildren(svg);
 }
 
@@ -538,6 +561,9 @@ $("true").addEventListener("change", () => {
   draw();
 });
 document.documentElement.dataset.theme = matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light";
+$("quiet").parentElement.hidden = D.lanes.length <= MANY;
+$("quiet").checked = D.lanes.length > MANY;
+$("quiet").addEventListener("change", draw);
 $("theme").addEventListener("click", () => {
   document.documentElement.dataset.theme = document.documentElement.dataset.theme === "dark" ? "light" : "dark";
 });
