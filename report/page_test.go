@@ -4,17 +4,22 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/chromedp/cdproto/log"
 	"github.com/chromedp/cdproto/network"
+	cdppage "github.com/chromedp/cdproto/page"
 	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/cdproto/target"
 	"github.com/chromedp/chromedp"
@@ -200,6 +205,7 @@ func TestPages(t *testing.T) {
 		{"names are text", namesAreText},
 		{"a long run is cut around the finding", aLongRunIsCutAroundTheFinding},
 		{"the index", theIndex},
+		{"a served index follows its folder", theServedIndex},
 	} {
 		t.Run(c.what, func(t *testing.T) { c.test(t, chromium) })
 	}
@@ -499,5 +505,37 @@ func theIndex(t *testing.T, chromium context.Context) {
 	_, err = report.ReadIndex(strings.NewReader(lines+"{\"seed\":1}\n"), "verdicts.jsonl")
 	if err == nil || !strings.Contains(err.Error(), "verdicts.jsonl:6: neither a run nor a group") {
 		t.Errorf("a line that is no verdict: %v", err)
+	}
+}
+
+func theServedIndex(t *testing.T, chromium context.Context) {
+	var state atomic.Value
+	state.Store("before")
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		now := state.Load().(string)
+		if r.URL.Path == "/stamp" {
+			_, _ = io.WriteString(w, now)
+			return
+		}
+		w.Header().Set("Content-Type", "text/html; charset=utf-8")
+		if err := report.WriteIndex(w, report.Index{Title: now, Stamp: now}); err != nil {
+			t.Error(err)
+		}
+	}))
+	defer server.Close()
+	ctx, stop := chromedp.NewContext(chromium)
+	defer stop()
+	if err := chromedp.Do(ctx, chromedp.Navigate(server.URL), chromedp.SendKeys(chromedp.CSS("#filter"), "a b")); err != nil {
+		t.Fatal(err)
+	}
+	change := chromedp.Func(func(context.Context, *chromedp.Target) error { state.Store("after"); return nil })
+	if _, err := chromedp.Run(ctx, chromedp.WaitEvent(cdppage.LoadEventFired, nil, change)); err != nil {
+		t.Fatal(err)
+	}
+	if title, err := chromedp.Run(ctx, chromedp.Title()); err != nil || title != "after" {
+		t.Errorf("the title is %q (%v)", title, err)
+	}
+	if typed, err := chromedp.Run(ctx, chromedp.Value(chromedp.CSS("#filter"))); err != nil || typed != "a b" {
+		t.Errorf("what was typed is %q (%v)", typed, err)
 	}
 }

@@ -11,7 +11,8 @@ import (
 const (
 	textWidth   = 100
 	textTime    = 11 // of the column of instants
-	columnLeast = 17
+	columnLeast = 15
+	serverLeast = 29 // of the server's column, which says most
 )
 
 // column is one of the story's: a thread, the server, or whoever has no room.
@@ -99,7 +100,7 @@ func foundText(v *view) string {
 // columnsOf gives the head of the table, and what makes rows of events.
 func columnsOf(v *view) (head string, body func([]event) []string) {
 	cols := choose(v)
-	width := (textWidth - textTime) / len(cols)
+	width := min((textWidth-textTime)/len(cols), (textWidth-textTime-serverLeast)/max(len(cols)-1, 1))
 	head = strings.Repeat(" ", textTime)
 	for i, c := range cols {
 		head += pad(clip(c.name, width-1), width, i == len(cols)-1)
@@ -118,7 +119,7 @@ func columnsOf(v *view) (head string, body func([]event) []string) {
 // choose gives columns to the threads that fit, those that a finding names
 // first; the others share one.
 func choose(v *view) []column {
-	most := (textWidth-textTime)/columnLeast - 1
+	most := (textWidth - textTime - serverLeast) / columnLeast
 	var named, threads []int
 	for _, f := range v.Findings {
 		for _, op := range f.Ops {

@@ -351,6 +351,11 @@ function messages(g) {
     if (m.exec >= 0) {
       if (m.done >= 0) arrow(X(m.exec), ys, X(m.done), yc, "reply " + hit, "head");
       else if (lost) air(X(m.exec), ys, X(m.lost), yc + down * 2);
+      else if (m.lost < 0) {
+        const x = X(m.exec) + 24, y = ys + (yc - ys) * 0.5;
+        arrow(X(m.exec), ys, x, y, "reply hit", "head");
+        grp.append(sv("text", { class: "faulttext", x: x + 4, y: y + 4 }, "never arrives"));
+      }
     }
     if (hit && !lost) grp.append(sv("text", { class: "faulttext", x: (X(m.sent) + Math.max(X(m.sent), X(Math.max(m.exec, m.done)))) / 2 + 10, y: yc + (ys - yc) * 0.5 + 12 }, "⚡ " + m.hit));
     if (hot && !lost) grp.append(sv("text", { class: "hottext", x: (X(m.sent) + X(Math.max(m.exec, m.sent))) / 2 + 8, y: yc + (ys - yc) * 0.6 }, m.name));
