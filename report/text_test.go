@@ -187,3 +187,32 @@ func TestOverlapsAreTheJudges(t *testing.T) {
 		t.Errorf("the overlap is not told:\n%s", text)
 	}
 }
+
+// A wake-up that nobody hears is lost too, without a message that is.
+func TestAPublicationSaysWhoHearsIt(t *testing.T) {
+	r := play(t, "misdelete", "setnx-del")
+	rec := &model.Record{Params: r.Record.Params}
+	rec.Add(model.Event{AtNs: 1e9, Kind: model.KindInvoke, Process: "a", Thread: 1, Op: 1, Action: model.ActLock, Lock: "x"})
+	speak := func(s int64) { rec.Add(model.Event{AtNs: s * 1e9, Kind: model.KindPublish, Channel: "x", Text: "0"}) }
+	hear := func(s int64, command, process string, msg, conn int) {
+		e := model.Event{AtNs: s * 1e9, Kind: model.KindSend, Process: process, Msg: msg, Conn: conn, Command: command, Args: []string{"x"}}
+		rec.Add(e)
+		e.Kind = model.KindExec
+		rec.Add(e)
+	}
+	speak(2)
+	hear(3, "SUBSCRIBE", "a", 1, 1)
+	hear(4, "SSUBSCRIBE", "b", 2, 2)
+	speak(5)
+	hear(6, "UNSUBSCRIBE", "a", 3, 1)
+	speak(7)
+	rec.Add(model.Event{AtNs: 8e9, Kind: model.KindFault, Fault: 1, Process: "b", Text: "crash of b"})
+	speak(9)
+	r.Record, r.Findings = rec, nil
+	text := report.Text(r)
+	for at, who := range map[string]string{"2.000s": "nobody", "5.000s": "a, b", "7.000s": "b", "9.000s": "nobody"} {
+		if !regexp.MustCompile(at + ` +publishes "0" on x, to ` + who + "\n").MatchString(text) {
+			t.Errorf("at %s, want it to reach %s, in\n%s", at, who, text)
+		}
+	}
+}

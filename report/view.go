@@ -183,6 +183,10 @@ func (b *builder) event(e *model.Event) {
 		if strings.HasPrefix(e.Text, "crash of ") {
 			v.Gone = append(v.Gone, gone{e.Process, e.AtNs, "died"})
 		}
+		all := strings.HasPrefix(e.Text, "server restart") || strings.HasPrefix(e.Text, "failover")
+		b.deafen(e.AtNs, func(_ int, process string) bool {
+			return all || process == e.Process && strings.HasPrefix(e.Text, "crash of ")
+		})
 		b.add(e, -1, "fault: "+e.Text)
 	case model.KindFaultEnd:
 		if i, ok := b.faults[e.Fault]; ok {
@@ -203,6 +207,7 @@ func (b *builder) event(e *model.Event) {
 		b.add(e, -1, "all leave")
 	case model.KindClose:
 		v.Gone = append(v.Gone, gone{e.Process, e.AtNs, "closed its client"})
+		b.deafen(e.AtNs, func(_ int, process string) bool { return process == e.Process })
 		b.add(e, b.client(e.Process, 0, ""), "client closed")
 	case model.KindLeft:
 		b.add(e, b.server(nil), "left over: "+cmp.Or(e.Key, e.Channel, e.Text))
@@ -261,7 +266,8 @@ func (b *builder) traffic(e *model.Event) {
 		return
 	case e.Kind == model.KindPublish:
 		b.spoken[e.Channel] = e.AtNs
-		b.add(e, b.hearing(e.Channel), fmt.Sprintf("publishes %q on %s", e.Text, e.Channel))
+		to := strings.Join(b.listeners(e.Channel), ", ")
+		b.add(e, b.hearing(e.Channel), fmt.Sprintf("publishes %q on %s, to %s", e.Text, e.Channel, cmp.Or(to, "nobody")))
 		return
 	}
 	i, known := b.msgs[e.Msg]
@@ -299,6 +305,9 @@ func (b *builder) traffic(e *model.Event) {
 		b.add(e, m.Lane, fmt.Sprintf("answer of %s: %s", m.Name, m.Reply)).quiet = true
 	case model.KindLost:
 		m.Lost, m.Dir, m.Why = e.AtNs, e.Dir, e.Why
+		if conn := b.conns[e.Msg]; conn > 0 && e.Why == "connection reset" {
+			b.deafen(e.AtNs, func(c int, _ string) bool { return c == conn })
+		}
 		if e.Why == "nobody waits for it" {
 			x := b.add(e, m.Lane, fmt.Sprintf("nobody waits for the %s of %s any more", e.Dir, m.Name))
 			x.Kind, x.quiet = "late", true
@@ -326,19 +335,32 @@ func (b *builder) listen(e *model.Event) {
 		return
 	}
 	for _, ch := range e.Args {
-		now := b.hears[ch]
-		if now == nil {
-			now = map[int]string{}
-			b.hears[ch] = now
+		if b.hears[ch] == nil {
+			b.hears[ch] = map[int]string{}
 		}
 		if add {
-			now[b.conns[e.Msg]] = e.Process
+			b.hears[ch][b.conns[e.Msg]] = e.Process
 		} else {
-			delete(now, b.conns[e.Msg])
+			delete(b.hears[ch], b.conns[e.Msg])
 		}
-		who := slices.Sorted(maps.Values(now))
-		b.v.Subs = append(b.v.Subs, audience{Channel: ch, AtNs: e.AtNs, Who: slices.Compact(who)})
+		b.v.Subs = append(b.v.Subs, audience{Channel: ch, AtNs: e.AtNs, Who: b.listeners(ch)})
 	}
+}
+
+// deafen takes the subscriptions of connections that are gone.
+func (b *builder) deafen(at int64, gone func(conn int, process string) bool) {
+	for _, ch := range slices.Sorted(maps.Keys(b.hears)) {
+		before := len(b.hears[ch])
+		maps.DeleteFunc(b.hears[ch], gone)
+		if len(b.hears[ch]) < before {
+			b.v.Subs = append(b.v.Subs, audience{Channel: ch, AtNs: at, Who: b.listeners(ch)})
+		}
+	}
+}
+
+// listeners are the processes that are subscribed to a channel now.
+func (b *builder) listeners(channel string) []string {
+	return slices.Compact(slices.Sorted(maps.Values(b.hears[channel])))
 }
 
 func about(e *model.Event) string {

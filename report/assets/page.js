@@ -427,7 +427,7 @@ function showState(t) {
   const channels = [...new Set(D.subs.map(s => s.channel))], heard = [];
   for (const ch of channels) {
     const s = latest(D.subs, t, x => x.channel === ch);
-    if (s && s.who && s.who.length) heard.push([ch, s.who.filter(p => !D.gone.some(g => g.process === p && g.t <= t)).join(", ") || "nobody alive"]);
+    if (s && s.who && s.who.length) heard.push([ch, s.who.join(", ")]);
   }
   table("Subscribers", heard.length ? heard : [["none", "nobody listens"]]);
   const rows = [];
