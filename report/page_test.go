@@ -199,6 +199,7 @@ func TestPages(t *testing.T) {
 	}{
 		{"the page of a story", thePageOfAStory},
 		{"stepping", stepping},
+		{"a hold nobody knows of", aHoldNobodyKnowsOf},
 		{"filters", filters},
 		{"the look of a page", theLookOfAPage},
 		{"many threads", manyThreads},
@@ -217,6 +218,15 @@ var stories = []struct{ scenario, lock, judge string }{
 	{"one-failed-renewal-ends-it", "redisson@3.43.0", "mutual-exclusion"},
 	{"pause-past-lease", "redisson@4.7.0", "mutual-exclusion"},
 	{"fair-dead-waiters-add-up", "redisson-fair@4.7.0", "liveness"},
+}
+
+// A hold that its owner does not know of.
+func aHoldNobodyKnowsOf(t *testing.T, chromium context.Context) {
+	p := open(t, chromium, html(t, play(t, "interrupted-trylock-renewed-forever", "redisson@4.7.0")))
+	if got := p.text("#state .wrong"); got != "does not believe to hold orders, but the server has it for a/1" {
+		t.Errorf("of a/1 the state says %q", got)
+	}
+	p.quiet()
 }
 
 func thePageOfAStory(t *testing.T, chromium context.Context) {

@@ -449,6 +449,9 @@ function showState(t) {
     if (op) says.push(`in ${op.action} ${op.lock} since ${at(op.from)}`);
     const use = D.uses.find(u => u.lane === i && u.from <= t && t < u.to);
     if (use) says.push("uses " + use.name);
+    // In a call the answer may be on its way; outside of one nobody knows of this hold.
+    const unaware = op || end ? [] : D.locks.filter(k => owner[k] === l.name && !D.beliefs.some(b => b.lane === i && b.lock === k && b.from <= t && t < b.to));
+    for (const k of unaware) { says.push(`does not believe to hold ${k}, but the server has it for ${l.name}`); wrong = true; }
     rows.push([l.name, says.join("; ") || "does not believe to hold", wrong ? "wrong" : ""]);
   });
   table("What the threads believe", rows);
