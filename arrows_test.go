@@ -22,7 +22,8 @@ var arrows = map[string][]string{
 	"linearizability": {"model"},
 	"scenarios":       {"model", "lockimpl", "sim", "linearizability"},
 	"explore":         {"model", "sim", "linearizability", "scenarios"},
-	"cmd":             {"model", "sim", "linearizability", "scenarios", "explore"},
+	"report":          {"model", "linearizability"},
+	"cmd":             {"model", "sim", "linearizability", "scenarios", "explore", "report"},
 }
 
 func TestNoArrowPointsTheOtherWay(t *testing.T) {

@@ -474,6 +474,7 @@ type node struct {
 // search is one run of porcupine.
 type search struct {
 	history  *history
+	entries  []*entry
 	byReturn []*entry
 	steps    int // tried
 	made     int // allowed, each of them a configuration to remember
@@ -483,30 +484,43 @@ type search struct {
 	stopped  bool
 }
 
-// search looks for an order of the history as it was known at the instant
-// until. Porcupine takes intervals as closed, so that of two operations at one
-// instant either may come first.
-func (h *history) search(until int64) *search {
+// newSearch prepares the search of the history as it was known at the instant
+// until.
+func (h *history) newSearch(until int64) *search {
 	entries := h.entries(until)
-	s := &search{history: h, byReturn: make([]*entry, len(entries))}
-	ops := make([]porcupine.Operation, len(entries))
-	for i, e := range entries {
+	s := &search{history: h, entries: entries, byReturn: make([]*entry, len(entries))}
+	for _, e := range entries {
 		if e.rank >= 0 {
 			s.byReturn[e.rank] = e
 		}
-		ops[i] = porcupine.Operation{Input: e, Call: e.call, Return: e.ret}
 	}
 	s.madeMax = max(1000, memoryBytesMax/(len(entries)/8+250))
 	s.best = &node{state: h.spec.Init()}
+	return s
+}
+
+// model is the specification as porcupine takes it, with the search's limits.
+func (s *search) model() porcupine.Model {
 	initial := s.best
-	m := porcupine.Model{
+	return porcupine.Model{
 		Init:  func() any { return initial },
 		Step:  s.step,
 		Equal: func(a, b any) bool { return a.(*node).state.Equal(b.(*node).state) },
 		Hash:  func(a any) uint64 { return a.(*node).state.Hash() },
 	}
+}
+
+// search looks for an order of the history as it was known at the instant
+// until. Porcupine takes intervals as closed, so that of two operations at one
+// instant either may come first.
+func (h *history) search(until int64) *search {
+	s := h.newSearch(until)
+	ops := make([]porcupine.Operation, len(s.entries))
+	for i, e := range s.entries {
+		ops[i] = porcupine.Operation{Input: e, Call: e.call, Return: e.ret}
+	}
 	switch {
-	case porcupine.CheckOperations(m, ops):
+	case porcupine.CheckOperations(s.model(), ops):
 		s.verdict = OK
 	case s.stopped:
 		// Once the limit was met, every step was refused and the search ran out

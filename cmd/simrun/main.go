@@ -32,10 +32,16 @@ const usage = `simrun runs distributed-lock code in a simulated world.
       --seed N or A..B the seeds; default: the scenario's own
       --out DIR        write verdicts.md, verdicts.jsonl and recordings to DIR
       --json           one object a line a run
+      --format F       junit or github, in place of the table
   simrun matrix [SCENARIO or FILE ...]     scenarios by releases; none named: the track record
       --tag T --lock L --seed A..B   as for run
       --format F       text, json (also --json: one object a cell), markdown, html
   simrun replay RECORDING [--json]         run a recording again
+  simrun report RECORDING [-o FILE]        a page that shows what happened, and why it is wrong
+      --text           the same as text; --mermaid: as a sequence diagram
+      --blame          and which decision made it inevitable; --runs N: of 20 for each
+  simrun report DIR [-o DIR]               an index of results, and the page of each recording
+  simrun serve DIR                         the same on http://127.0.0.1:7420, as it grows; --addr A
   simrun shrink RECORDING [-o FILE]        the smallest scenario that breaks the same judge
       --judge J        this one; default: the first that shows a bug, else a limit
   simrun explore --lock L                  look for schedules that break it
@@ -112,7 +118,8 @@ func usagef(format string, args ...any) error { return usageError{fmt.Errorf(for
 
 var commands = map[string]func(*app, []string) (int, error){
 	"list": (*app).list, "run": (*app).run, "replay": (*app).replay, "shrink": (*app).shrink, "check": (*app).check,
-	"explore": (*app).explore, "merge": (*app).merge, "findings": (*app).findings, "matrix": (*app).matrix, workerCommand: (*app).worker,
+	"report": (*app).report, "serve": (*app).serve, "explore": (*app).explore, "merge": (*app).merge, "findings": (*app).findings,
+	"matrix": (*app).matrix, workerCommand: (*app).worker,
 }
 
 func (a *app) main(args []string) (code int) {
@@ -131,7 +138,7 @@ func (a *app) main(args []string) (code int) {
 	}
 	command, ok := commands[args[0]]
 	if !ok {
-		fmt.Fprintf(a.err, "simrun: unknown command %q; known: list, run, replay, shrink, explore, merge, findings, matrix, check, help\n", args[0])
+		fmt.Fprintf(a.err, "simrun: unknown command %q; known: list, run, replay, report, serve, shrink, explore, merge, findings, matrix, check, help\n", args[0])
 		return exitUsage
 	}
 	code, err := command(a, args[1:])

@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"lockstep/linearizability"
+	"lockstep/report"
 	"lockstep/scenarios"
 )
 
@@ -28,18 +29,24 @@ type pair struct {
 
 func (a *app) run(args []string) (int, error) {
 	var locks []string
-	var seeds, out, tag string
+	var seeds, out, tag, format string
 	asJSON := false
 	names, err := flags("run", args, func(f *pflag.FlagSet) {
 		f.StringSliceVar(&locks, "lock", nil, "")
 		f.StringVar(&tag, "tag", "", "")
 		f.StringVar(&seeds, "seed", "", "")
 		f.StringVar(&out, "out", "", "")
+		f.StringVar(&format, "format", "", "")
 		f.BoolVar(&asJSON, "json", false, "")
 	})
 	if err != nil {
 		return 0, err
 	}
+	if err := checkFormat(format, asJSON); err != nil {
+		return 0, err
+	}
+	table := !asJSON && format == ""
+	var cases []report.Case
 	pairs, err := choose(names, tag, locks, seeds)
 	if err != nil {
 		return 0, err
@@ -58,7 +65,7 @@ func (a *app) run(args []string) (int, error) {
 	finished := pairs[:0:0]
 	enc := json.NewEncoder(a.out)
 	enc.SetEscapeHTML(false)
-	if !asJSON {
+	if table {
 		a.header()
 	}
 	for _, p := range pairs {
@@ -89,8 +96,10 @@ func (a *app) run(args []string) (int, error) {
 					return 0, err
 				}
 			}
-		} else {
+		} else if table {
 			a.line(p)
+		} else {
+			cases = append(cases, p.cases()...)
 		}
 		p.forget()
 		finished = append(finished, p)
@@ -108,8 +117,10 @@ func (a *app) run(args []string) (int, error) {
 			code = exitUnexpected
 		}
 	}
-	if !asJSON {
+	if table {
 		a.summary(finished)
+	} else if !asJSON {
+		return code, a.writeCases(format, cases)
 	}
 	return code, nil
 }
@@ -287,9 +298,12 @@ func (a *app) line(p *pair) {
 	a.why(w)
 }
 
-// why prints the findings of a verdict, shortened, and the command that
-// replays it.
+// why prints how a verdict that was not expected came about and the findings,
+// shortened, and the command that replays it.
 func (a *app) why(v scenarios.Verdict) {
+	if !v.AsExpected {
+		fmt.Fprint(a.out, shortStory(v))
+	}
 	if v.Why != "" {
 		fmt.Fprint(a.out, wrap(v.Why, "    ", 100))
 	}

@@ -1,0 +1,68 @@
+package main
+
+import (
+	"slices"
+	"strings"
+
+	"lockstep/report"
+	"lockstep/scenarios"
+)
+
+// formats of simrun run, beside its table.
+var formats = []string{"junit", "github"}
+
+func checkFormat(format string, asJSON bool) error {
+	switch {
+	case format == "":
+		return nil
+	case asJSON:
+		return usagef("--format %s and --json: give one of them", format)
+	case !slices.Contains(formats, format):
+		return usagef("--format %q: known are %s", format, strings.Join(formats, ", "))
+	}
+	return nil
+}
+
+// cases are a pair's runs as other programs take them.
+func (p *pair) cases() []report.Case {
+	var out []report.Case
+	for _, v := range p.verdicts {
+		file := v.Scenario.File
+		if strings.HasPrefix(file, "builtin/") {
+			file = "scenarios/" + file
+		}
+		c := report.Case{
+			Scenario: v.Scenario.Name, File: file, Lock: v.Lock.Name, Seed: v.Seed, Verdict: string(v.Word), Expected: v.Expected,
+			AsExpected: v.AsExpected, Replay: replayCommand(v),
+		}
+		if !v.AsExpected {
+			if v.Why != "" {
+				c.Text = v.Why + "\n"
+			}
+			for _, f := range v.Findings {
+				c.Text += f.Judge + ": " + f.Why + "\n"
+			}
+			c.Text += shortStory(v)
+		}
+		out = append(out, c)
+	}
+	return out
+}
+
+func (a *app) writeCases(format string, cases []report.Case) error {
+	if format == "junit" {
+		return report.WriteJUnit(a.out, cases)
+	}
+	return report.WriteGitHub(a.out, cases)
+}
+
+// storyEvents is how many events of a failing run simrun run shows.
+const storyEvents = 12
+
+// shortStory is how a failing run came to its first finding.
+func shortStory(v scenarios.Verdict) string {
+	if v.Played.Record == nil {
+		return ""
+	}
+	return report.Shortened(reportOf(v, ""), storyEvents)
+}

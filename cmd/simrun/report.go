@@ -1,0 +1,360 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"os/signal"
+	"path"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/pflag"
+
+	"lockstep/explore"
+	"lockstep/linearizability"
+	"lockstep/report"
+	"lockstep/scenarios"
+)
+
+// pictureBytesMost is how much of a report porcupine's picture may take.
+const pictureBytesMost = 700_000
+
+// reportOptions are those of simrun report.
+type reportOptions struct {
+	out                  string
+	toFile               bool // -o was given
+	text, mermaid, blame bool
+	runs                 int
+}
+
+func (a *app) report(args []string) (int, error) {
+	var o reportOptions
+	var given *pflag.FlagSet
+	names, err := flags("report", args, func(f *pflag.FlagSet) {
+		f.StringVarP(&o.out, "out", "o", "", "")
+		f.BoolVar(&o.text, "text", false, "")
+		f.BoolVar(&o.mermaid, "mermaid", false, "")
+		f.BoolVar(&o.blame, "blame", false, "")
+		f.IntVar(&o.runs, "runs", 20, "")
+		given = f
+	})
+	if err != nil {
+		return 0, err
+	}
+	o.toFile = given.Changed("out")
+	switch {
+	case len(names) != 1:
+		return 0, usagef("report takes one recording or one folder of results, got %d", len(names))
+	case o.text && o.mermaid:
+		return 0, usagef("report: --text and --mermaid: give one of them")
+	case o.mermaid && o.blame:
+		return 0, usagef("report: --mermaid and --blame: a diagram has no curve")
+	case given.Changed("runs") && !o.blame:
+		return 0, usagef("report: --runs belongs to --blame")
+	case o.runs < 1 || o.runs > 1_000_000:
+		return 0, usagef("report: --runs %d: from 1 to 1000000", o.runs)
+	}
+	if info, err := os.Stat(names[0]); err == nil && info.IsDir() {
+		if o.text || o.mermaid || o.blame {
+			return 0, usagef("report: --text, --mermaid and --blame are for a recording, and %s is a folder", names[0])
+		}
+		return a.reportFolder(names[0], o)
+	}
+	return a.reportRun(names, o)
+}
+
+// reportRun reports one recording.
+func (a *app) reportRun(files []string, o reportOptions) (int, error) {
+	rec, sc, lock, err := readRecording("report", files)
+	if err != nil {
+		return 0, err
+	}
+	page := !o.text && !o.mermaid
+	if !o.toFile {
+		o.out = fileName(fmt.Sprintf("%s-%s-%d.html", sc.Name, lock.Name, rec.Seed))
+	}
+	var to *target
+	if page || o.toFile {
+		if to, err = newTarget(o.out, files[0]); err != nil {
+			return 0, err
+		}
+	}
+	v, why := a.again(rec, sc, lock)
+	if why != "" {
+		fmt.Fprintf(a.err, "simrun: %s is not the same again: %s\n", files[0], why)
+		return exitUndecided, nil
+	}
+	r := reportOf(v, "go run ./cmd/simrun replay "+files[0])
+	if o.blame {
+		if r.Blame, err = a.blame(rec, v, files[0], o.runs); err != nil {
+			return 0, err
+		}
+	}
+	var b bytes.Buffer
+	switch {
+	case o.text:
+		b.WriteString(report.Text(r))
+	case o.mermaid:
+		b.WriteString(report.Mermaid(r))
+	default:
+		if err := report.WriteHTML(&b, r, pictures(v)); err != nil {
+			return 0, err
+		}
+	}
+	if to == nil {
+		_, err := a.out.Write(b.Bytes())
+		return exitOK, err
+	}
+	if err := to.replace(b.Bytes()); err != nil {
+		return 0, err
+	}
+	if page && r.Blame != nil {
+		fmt.Fprint(a.out, wrap(r.Blame.Sentence, "", 100))
+	}
+	fmt.Fprintln(a.out, o.out)
+	return exitOK, nil
+}
+
+// fileName is text that is a file's name everywhere.
+func fileName(s string) string {
+	return strings.Map(func(r rune) rune {
+		if r < ' ' || strings.ContainsRune(`/\:*?"<>|`, r) {
+			return '_'
+		}
+		return r
+	}, s)
+}
+
+// blame finds out which decision made the first finding inevitable.
+func (a *app) blame(rec *scenarios.Recording, v scenarios.Verdict, file string, runs int) (*report.Curve, error) {
+	f, ok := explore.First(v, "")
+	if !ok {
+		return nil, usagef("%s: nothing is broken in it, so no decision is to blame", file)
+	}
+	b, err := explore.FindBlame(a.host, rec, v, f, runs, func(points int) { a.status("%d points of some 25", points) })
+	a.status("")
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", file, err)
+	}
+	c := &report.Curve{Judge: f.Judge, Of: b.Of, Runs: b.Runs, Sentence: b.String()}
+	for _, p := range b.Points {
+		c.Points = append(c.Points, report.CurvePoint(p))
+	}
+	return c, nil
+}
+
+// reportOf is a verdict as the reports take it.
+func reportOf(v scenarios.Verdict, replay string) report.Run {
+	return report.Run{
+		Scenario: v.Scenario.Name, About: v.Scenario.About, Lock: v.Lock.Name, Seed: v.Seed, Verdict: string(v.Word), Expected: v.Expected,
+		Why: v.Why, Replay: replay, Digest: v.Digest, Record: v.Played.Record, Findings: v.Findings,
+	}
+}
+
+// pictures are porcupine's, of each lock of a run.
+func pictures(v scenarios.Verdict) []report.Picture {
+	out := []report.Picture{}
+	for _, lock := range linearizability.Locks(v.Played.Record) {
+		var b bytes.Buffer
+		p := report.Picture{Lock: lock}
+		switch err := linearizability.Picture(v.Played.Record, lock, &b); {
+		case err != nil:
+			p.Why = err.Error()
+		case b.Len() > pictureBytesMost:
+			p.Why = fmt.Sprintf("it would take %d bytes", b.Len())
+		default:
+			p.HTML = b.String()
+		}
+		out = append(out, p)
+	}
+	return out
+}
+
+// verdictsFile is what run and explore write into a folder of results.
+const verdictsFile = "verdicts.jsonl"
+
+// readIndex reads a folder of results, or of a campaign under way.
+func readIndex(root *os.Root, dir string) (report.Index, error) {
+	x, err := readVerdicts(root, dir)
+	running, live := readCampaign(dir)
+	switch {
+	case err == nil && (!live || running.Runs == x.Ran()):
+	case live:
+		x = indexOf(running)
+	case errors.Is(err, fs.ErrNotExist):
+		return x, usagef("%s holds no results: neither %s nor a campaign; simrun run --out DIR and simrun explore --out DIR write such folders", dir, verdictsFile)
+	default:
+		return x, usageError{err}
+	}
+	x.Title = "Lockstep: " + filepath.Base(dir)
+	return x, nil
+}
+
+func readVerdicts(root *os.Root, dir string) (report.Index, error) {
+	f, err := root.Open(verdictsFile)
+	if err != nil {
+		return report.Index{}, err
+	}
+	defer func() { _ = f.Close() }()
+	return report.ReadIndex(f, filepath.Join(dir, verdictsFile))
+}
+
+// readCampaign adds up what a campaign has played so far.
+func readCampaign(dir string) (explore.Tally, bool) {
+	p, runs, err := explore.Merge([]string{dir})
+	if err != nil {
+		return explore.Tally{}, false
+	}
+	return explore.Sum(p, runs), true
+}
+
+// indexOf is a campaign that has not been concluded yet: its failures are not
+// made small, and have no recordings.
+func indexOf(o explore.Tally) report.Index {
+	x := report.Index{Campaign: o.Plan.String() + ", under way: " + o.Total()}
+	for _, p := range o.Curve {
+		x.Curve = append(x.Curve, report.IndexPoint(p))
+	}
+	for _, g := range o.Groups {
+		x.Groups = append(x.Groups, report.IndexGroup{
+			Judge: g.Judge, Class: string(g.Class), Op: g.Op, Faults: g.Faults, Defect: g.Defect, Runs: g.Count, FirstSeed: g.First.Seed, Size: g.Size, Why: g.Why,
+		})
+	}
+	return x
+}
+
+// reportFolder writes an index and a report of each recording into a folder of
+// their own.
+func (a *app) reportFolder(dir string, o reportOptions) (int, error) {
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return 0, usagef("report: %w", err)
+	}
+	defer func() { _ = root.Close() }()
+	x, err := readIndex(root, dir)
+	if err != nil {
+		return 0, err
+	}
+	if !o.toFile {
+		o.out = filepath.Base(filepath.Clean(dir)) + "-report"
+	}
+	if o.out == "" {
+		return 0, usagef("-o needs a folder")
+	}
+	if err := os.MkdirAll(o.out, 0o755); err != nil {
+		return 0, usagef("-o: %w", err)
+	}
+	index, err := newTarget(filepath.Join(o.out, "index.html"), "")
+	if err != nil {
+		return 0, err
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	written := map[string]string{} // recording -> how long its threads waited
+	var bad []error
+	link := func(recording string) string {
+		if recording == "" || ctx.Err() != nil {
+			return ""
+		}
+		page := strings.TrimSuffix(recording, ".lockstep") + ".html"
+		if _, ok := written[recording]; !ok {
+			a.status("%d reports: %s", len(written), recording)
+			waits, err := a.reportInto(root, dir, recording, o.out, page)
+			if err != nil {
+				bad = append(bad, err)
+				return ""
+			}
+			written[recording] = waits
+		}
+		return href(page)
+	}
+	for i := range x.Runs {
+		r := &x.Runs[i]
+		r.Link = link(r.Recording)
+		r.Waits = written[r.Recording]
+	}
+	for i := range x.Groups {
+		g := &x.Groups[i]
+		g.Link = link(g.Recording)
+	}
+	a.status("")
+	if ctx.Err() != nil {
+		fmt.Fprintf(a.err, "simrun: interrupted after %d reports; there is no index\n", len(written))
+		return exitUndecided, nil
+	}
+	var b bytes.Buffer
+	if err := report.WriteIndex(&b, x); err != nil {
+		return 0, err
+	}
+	if err := index.replace(b.Bytes()); err != nil {
+		return 0, err
+	}
+	fmt.Fprintf(a.out, "%s, with %d reports\n", filepath.Join(o.out, "index.html"), len(written))
+	if len(bad) > 0 {
+		fmt.Fprintf(a.err, "simrun: without a report:\n%v\n", errors.Join(bad...))
+		return exitUndecided, nil
+	}
+	return exitOK, nil
+}
+
+// href is a path as a link from the index.
+func href(page string) string {
+	var parts []string
+	for _, p := range strings.Split(page, "/") {
+		parts = append(parts, strings.NewReplacer("%", "%25", "?", "%3F", "#", "%23").Replace(p))
+	}
+	return "./" + strings.Join(parts, "/")
+}
+
+// reportInto writes the report of one recording of a folder.
+func (a *app) reportInto(root *os.Root, dir, recording, out, page string) (waits string, err error) {
+	if !filepath.IsLocal(filepath.FromSlash(page)) {
+		return "", fmt.Errorf("%s: not in the folder", recording)
+	}
+	file := filepath.Join(out, filepath.FromSlash(page))
+	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+		return "", err
+	}
+	to, err := newTarget(file, "")
+	if err != nil {
+		return "", err
+	}
+	text, v, err := a.pageOf(root, dir, recording)
+	if err != nil {
+		return "", err
+	}
+	return report.Waits(v.Played.Record), to.replace(text)
+}
+
+// pageOf is the report of a recording in a folder that it does not leave.
+func (a *app) pageOf(root *os.Root, dir, recording string) ([]byte, scenarios.Verdict, error) {
+	fail := func(err error) ([]byte, scenarios.Verdict, error) { return nil, scenarios.Verdict{}, err }
+	f, err := root.Open(path.Clean(recording))
+	if err != nil {
+		return fail(err)
+	}
+	defer func() { _ = f.Close() }()
+	text, err := io.ReadAll(f)
+	if err != nil {
+		return fail(err)
+	}
+	file := filepath.Join(dir, filepath.FromSlash(recording))
+	rec, sc, lock, err := scenarios.ReadRecording(file, text)
+	if err != nil {
+		return fail(err)
+	}
+	v, why := a.again(rec, sc, lock)
+	if why != "" {
+		return fail(fmt.Errorf("%s is not the same again: %s", file, why))
+	}
+	var b bytes.Buffer
+	if err := report.WriteHTML(&b, reportOf(v, "go run ./cmd/simrun replay "+file), pictures(v)); err != nil {
+		return fail(err)
+	}
+	return b.Bytes(), v, nil
+}

@@ -1,0 +1,292 @@
+package main
+
+import (
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"lockstep/explore"
+	"lockstep/sim"
+)
+
+// recorded is a folder of results with one failing run, in a new working
+// directory.
+func recorded(t *testing.T) (recording string) {
+	t.Helper()
+	t.Chdir(t.TempDir())
+	if code, _, stderr := call(t, "run", "misdelete", "--lock", "setnx-del", "--seed", "1", "--out", "r"); code != exitOK {
+		t.Fatal(stderr)
+	}
+	return "r/misdelete/setnx-del/1.lockstep"
+}
+
+func read(t *testing.T, file string) string {
+	t.Helper()
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+func write(t *testing.T, file, text string) {
+	t.Helper()
+	if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestReport(t *testing.T) {
+	recording := recorded(t)
+	t.Run("a page", func(t *testing.T) {
+		code, out, stderr := call(t, "report", recording)
+		if code != exitOK || stderr != "" || out != "misdelete-setnx-del-1.html\n" {
+			t.Fatalf("exit %d, %q, %q", code, out, stderr)
+		}
+		page := read(t, "misdelete-setnx-del-1.html")
+		for _, want := range []string{"<!doctype html>", "ended the hold of b/1 on orders at 5.014s", "porcupine’s own picture of orders", "go run ./cmd/simrun replay " + recording} {
+			if !strings.Contains(page, want) {
+				t.Errorf("the page has no %q", want)
+			}
+		}
+	})
+	t.Run("it replaces what was there, whole or not at all", func(t *testing.T) {
+		write(t, "out.html", "before")
+		write(t, "changed.lockstep", strings.Replace(read(t, recording), `"digest":"`, `"digest":"0`, 1))
+		if code, _, stderr := call(t, "report", "changed.lockstep", "-o", "out.html"); code != exitUndecided || !strings.Contains(stderr, "not the same again") {
+			t.Errorf("exit %d: %s", code, stderr)
+		}
+		if got := read(t, "out.html"); got != "before" {
+			t.Errorf("of a run that is not the same again the file holds %.40q", got)
+		}
+		if code, _, stderr := call(t, "report", recording, "-o", "out.html"); code != exitOK {
+			t.Errorf("exit %d: %s", code, stderr)
+		}
+		if got := read(t, "out.html"); !strings.HasSuffix(got, "</html>\n") {
+			t.Errorf("it ends in %q", got[len(got)-20:])
+		}
+		if left, err := filepath.Glob(".writing-*"); err != nil || len(left) > 0 {
+			t.Errorf("left behind: %v", left)
+		}
+	})
+	t.Run("as text", func(t *testing.T) {
+		code, out, _ := call(t, "report", "--text", recording)
+		if code != exitOK || !strings.Contains(out, "held by b/1 ×1, until 13.015s") || !strings.Contains(out, "▶ 5.014s misdelete (bug)") {
+			t.Errorf("exit %d\n%s", code, out)
+		}
+	})
+	t.Run("as a diagram", func(t *testing.T) {
+		if code, out, _ := call(t, "report", "--mermaid", recording); code != exitOK || !strings.HasPrefix(out, "sequenceDiagram\n") {
+			t.Errorf("exit %d\n%s", code, out)
+		}
+	})
+	t.Run("with what is to blame", func(t *testing.T) {
+		code, out, _ := call(t, "report", "--blame", "--runs", "2", recording, "-o", "blame.html")
+		if code != exitOK || !strings.Contains(out, "misdelete is broken in all of 2 runs with none of the") {
+			t.Errorf("exit %d\n%s", code, out)
+		}
+		if !strings.Contains(read(t, "blame.html"), "Which decision made it inevitable") {
+			t.Error("the page has no curve")
+		}
+	})
+	t.Run("a folder", func(t *testing.T) {
+		code, out, stderr := call(t, "report", "r")
+		if code != exitOK || out != filepath.FromSlash("r-report/index.html")+", with 1 reports\n" {
+			t.Fatalf("exit %d, %q, %q", code, out, stderr)
+		}
+		if index := read(t, "r-report/index.html"); !strings.Contains(index, `href="./misdelete/setnx-del/1.html"`) || !strings.Contains(index, "at most 2.02s") {
+			t.Error("the index does not lead to the report, or knows no waits")
+		}
+		if page := read(t, "r-report/misdelete/setnx-del/1.html"); !strings.Contains(page, "misdelete") {
+			t.Error("the report is empty")
+		}
+	})
+	t.Run("a folder with a recording that leads out of it", func(t *testing.T) {
+		line := strings.Replace(read(t, "r/verdicts.jsonl"), "misdelete/setnx-del/1.lockstep", "../secret.lockstep", 1)
+		if err := os.Mkdir("evil", 0o755); err != nil {
+			t.Fatal(err)
+		}
+		write(t, "evil/verdicts.jsonl", line)
+		write(t, "secret.lockstep", read(t, recording))
+		code, _, stderr := call(t, "report", "evil", "-o", "evil-out")
+		if code != exitUndecided || !strings.Contains(stderr, "not in the folder") {
+			t.Errorf("exit %d: %s", code, stderr)
+		}
+		if _, err := os.Stat("secret.html"); err == nil {
+			t.Error("it wrote outside of its folder")
+		}
+	})
+
+	bad := []struct {
+		rule string
+		args []string
+		says string
+	}{
+		{"nothing", nil, "one recording or one folder of results, got 0"},
+		{"two", []string{recording, recording}, "got 2"},
+		{"no such file", []string{"no.lockstep"}, "no such file"},
+		{"no recording", []string{"out.html"}, "out.html:1:"},
+		{"into itself", []string{recording, "-o", recording}, "is the recording itself"},
+		{"into a folder", []string{recording, "-o", "r"}, "is a folder"},
+		{"text and diagram", []string{recording, "--text", "--mermaid"}, "one of them"},
+		{"a diagram with a curve", []string{recording, "--blame", "--mermaid"}, "no curve"},
+		{"runs without blame", []string{recording, "--runs", "3"}, "belongs to --blame"},
+		{"no runs", []string{recording, "--blame", "--runs", "0"}, "from 1"},
+		{"a folder as text", []string{"r", "--text"}, "are for a recording"},
+		{"a folder without results", []string{"r/misdelete"}, "holds no results"},
+		{"an unknown option", []string{recording, "--html"}, "report knows --blame, --mermaid, --out, --runs, --text"},
+	}
+	for _, c := range bad {
+		t.Run(c.rule, func(t *testing.T) {
+			code, out, stderr := call(t, append([]string{"report"}, c.args...)...)
+			if code != exitUsage || out != "" || !strings.Contains(stderr, c.says) {
+				t.Errorf("exit %d, %q, %q", code, out, stderr)
+			}
+		})
+	}
+}
+
+func TestServeStaysOnThisMachine(t *testing.T) {
+	recorded(t)
+	for addr, says := range map[string]string{
+		"0.0.0.0:7420": "on this machine only", ":7420": "on this machine only", "192.0.2.1:80": "on this machine only",
+		"example.org:80": "on this machine only", "[::]:80": "on this machine only", "127.0.0.1": "with its port",
+	} {
+		code, out, stderr := call(t, "serve", "r", "--addr", addr)
+		if code != exitUsage || out != "" || !strings.Contains(stderr, says) {
+			t.Errorf("%s: exit %d, %q, %q", addr, code, out, stderr)
+		}
+	}
+	for _, addr := range []string{"127.0.0.1:0", "localhost:7420", "[::1]:80", "127.8.8.8:1"} {
+		if err := onLoopback(addr); err != nil {
+			t.Errorf("%s: %v", addr, err)
+		}
+	}
+	if code, _, stderr := call(t, "serve", "r/misdelete"); code != exitUsage || !strings.Contains(stderr, "holds no results") {
+		t.Errorf("a folder without results: exit %d, %s", code, stderr)
+	}
+}
+
+func TestServe(t *testing.T) {
+	recording := recorded(t)
+	write(t, "secret.lockstep", read(t, recording))
+	if err := os.Symlink("../secret.lockstep", "r/link.lockstep"); err != nil {
+		t.Fatal(err)
+	}
+	root, err := os.OpenRoot("r")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = root.Close() }()
+	s := &folderServer{app: &app{host: sim.NewHost(t)}, root: root, dir: "r"}
+	get := func(method, host, path string) *httptest.ResponseRecorder {
+		r := httptest.NewRequest(method, "http://"+host+"/", nil)
+		r.URL.Path = path
+		w := httptest.NewRecorder()
+		s.ServeHTTP(w, r)
+		return w
+	}
+	cases := []struct {
+		rule, method, host, path string
+		code                     int
+		says                     string
+	}{
+		{"the index", "GET", "127.0.0.1:7420", "/", 200, `href="./run/misdelete/setnx-del/1.lockstep"`},
+		{"a report", "GET", "localhost:7420", "/run/misdelete/setnx-del/1.lockstep", 200, "ended the hold of b/1"},
+		{"what is not there", "GET", "127.0.0.1", "/run/misdelete/2.lockstep", 404, "no such recording"},
+		{"out of the folder", "GET", "127.0.0.1", "/run/../secret.lockstep", 422, "escapes"},
+		{"out of it through a link", "GET", "127.0.0.1", "/run/link.lockstep", 422, "escapes"},
+		{"an absolute path", "GET", "127.0.0.1", "/run//etc/x.lockstep", 422, "escapes"},
+		{"other files of the folder", "GET", "127.0.0.1", "/verdicts.jsonl", 404, ""},
+		{"a page of somebody else's, by its own name", "GET", "evil.example", "/", 403, "its own machine"},
+		{"a change", "POST", "127.0.0.1", "/", 405, ""},
+	}
+	for _, c := range cases {
+		t.Run(c.rule, func(t *testing.T) {
+			w := get(c.method, c.host, c.path)
+			if w.Code != c.code || !strings.Contains(w.Body.String(), c.says) {
+				t.Errorf("%d: %.200s", w.Code, w.Body)
+			}
+		})
+	}
+	t.Run("the stamp changes with the folder", func(t *testing.T) {
+		before := get("GET", "127.0.0.1", "/stamp").Body.String()
+		if index := get("GET", "127.0.0.1", "/").Body.String(); !strings.Contains(index, `data-stamp="`+before) || before == "" {
+			t.Error("the index has no stamp")
+		}
+		write(t, "r/verdicts.jsonl", read(t, "r/verdicts.jsonl")+"\n")
+		if after := get("GET", "127.0.0.1", "/stamp").Body.String(); after == before {
+			t.Error("it stays")
+		}
+	})
+	t.Run("a broken line is told", func(t *testing.T) {
+		write(t, "r/verdicts.jsonl", "{\n")
+		if w := get("GET", "127.0.0.1", "/"); w.Code != http.StatusInternalServerError || !strings.Contains(w.Body.String(), "verdicts.jsonl:1: not a verdict") {
+			t.Errorf("%d: %s", w.Code, w.Body)
+		}
+	})
+}
+
+// A campaign under way has no verdicts yet: what it has played is told.
+func TestTheIndexOfACampaignUnderWay(t *testing.T) {
+	t.Chdir(t.TempDir())
+	code, _, stderr := call(t, "explore", "--lock", "setnx-del", "--faults", "pause", "--runs", "40", "--jobs", "1", "--out", "c")
+	if code != exitUnexpected {
+		t.Fatalf("exit %d: %s", code, stderr)
+	}
+	index := func() string {
+		if code, _, stderr := call(t, "report", "c", "-o", "out"); code != exitOK {
+			t.Fatalf("exit %d: %s", code, stderr)
+		}
+		return read(t, "out/index.html")
+	}
+	whole := index()
+	if !strings.Contains(whole, ": 40 runs, ") || !strings.Contains(whole, "New states") || !strings.Contains(whole, ".html\">misdelete</a>") {
+		t.Error("the index of a campaign lacks its total, its curve or a link")
+	}
+	// As it was in the middle.
+	if err := os.Remove("c/verdicts.jsonl"); err != nil {
+		t.Fatal(err)
+	}
+	lines := strings.SplitAfter(read(t, "c/runs.jsonl"), "\n")
+	write(t, "c/runs.jsonl", strings.Join(lines[:30], "")+lines[30][:10])
+	var last explore.Run
+	if err := json.Unmarshal([]byte(lines[29]), &last); err != nil {
+		t.Fatal(err)
+	}
+	if half := index(); !strings.Contains(half, "under way: 30 runs of setnx-del") || !strings.Contains(half, "misdelete") {
+		t.Error("the index of a campaign under way does not tell its 30 runs")
+	}
+}
+
+func TestRunForOtherPrograms(t *testing.T) {
+	code, out, _ := call(t, "run", "misdelete", "--lock", "none", "--lock", "setnx-del", "--seed", "1", "--format", "junit")
+	if code != exitUndecided || !strings.Contains(out, `<testsuites tests="2" failures="0" errors="1">`) {
+		t.Errorf("exit %d\n%s", code, out)
+	}
+	code, out, _ = call(t, "run", "misdelete", "--lock", "none", "--seed", "1", "--format", "github")
+	if code != exitUndecided || !strings.HasPrefix(out, "::warning file=scenarios/builtin/misdelete.yaml,title=misdelete on none") {
+		t.Errorf("exit %d\n%s", code, out)
+	}
+	for _, args := range [][]string{{"--format", "xml"}, {"--format", "junit", "--json"}} {
+		if code, _, stderr := call(t, append([]string{"run", "misdelete"}, args...)...); code != exitUsage || !strings.Contains(stderr, "--format") {
+			t.Errorf("%v: exit %d, %s", args, code, stderr)
+		}
+	}
+}
+
+// A run that was not expected tells how it came about; one that was does not.
+func TestRunTellsAFailingRunsStory(t *testing.T) {
+	_, out, _ := call(t, "run", "misdelete", "--lock", "none", "--seed", "1")
+	if !strings.Contains(out, "b/1                          server\n") || !strings.Contains(out, "1.000s                               lock orders: granted\n") {
+		t.Errorf("no story in\n%s", out)
+	}
+	_, out, _ = call(t, "run", "misdelete", "--lock", "setnx-del", "--seed", "1")
+	if strings.Contains(out, "server\n") {
+		t.Errorf("a story of what was expected:\n%s", out)
+	}
+}

@@ -1,0 +1,175 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"net/http"
+	"os"
+	"os/signal"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/spf13/pflag"
+
+	"lockstep/report"
+)
+
+// serve shows a folder of results on this machine only.
+func (a *app) serve(args []string) (int, error) {
+	addr := "127.0.0.1:7420"
+	dirs, err := flags("serve", args, func(f *pflag.FlagSet) { f.StringVar(&addr, "addr", addr, "") })
+	if err != nil {
+		return 0, err
+	}
+	if len(dirs) != 1 {
+		return 0, usagef("serve takes one folder of results, got %d", len(dirs))
+	}
+	if err := onLoopback(addr); err != nil {
+		return 0, err
+	}
+	root, err := os.OpenRoot(dirs[0])
+	if err != nil {
+		return 0, usagef("serve: %w", err)
+	}
+	defer func() { _ = root.Close() }()
+	if _, err := readIndex(root, dirs[0]); err != nil {
+		return 0, err
+	}
+	l, err := net.Listen("tcp", addr)
+	if err != nil {
+		return 0, usagef("serve: %w", err)
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	server := &http.Server{Handler: &folderServer{app: a, root: root, dir: dirs[0]}, ReadHeaderTimeout: 10 * time.Second}
+	go func() {
+		<-ctx.Done()
+		_ = server.Close()
+	}()
+	fmt.Fprintf(a.out, "%s on http://%s/ until interrupted\n", dirs[0], l.Addr())
+	if err := server.Serve(l); !errors.Is(err, http.ErrServerClosed) {
+		return 0, err
+	}
+	return exitOK, nil
+}
+
+// onLoopback refuses an address that another machine could reach.
+func onLoopback(addr string) error {
+	host, _, err := net.SplitHostPort(addr)
+	if err != nil {
+		return usagef("--addr %q: write an address with its port, as 127.0.0.1:7420", addr)
+	}
+	if !loopback(host) {
+		return usagef("--addr %s: serve shows results on this machine only, and binds to 127.0.0.1, [::1] or localhost; others reach it through a tunnel of yours, or take what simrun report writes", addr)
+	}
+	return nil
+}
+
+func loopback(host string) bool {
+	ip := net.ParseIP(host)
+	return host == "localhost" || ip != nil && ip.IsLoopback()
+}
+
+// folderServer serves the index of a folder, made anew for every request, and
+// the report of each recording in it.
+type folderServer struct {
+	app  *app
+	root *os.Root // nothing outside is opened, through no link
+	dir  string
+	one  sync.Mutex // one world at a time
+}
+
+// ServeHTTP answers /, /stamp, which changes when the folder does, and
+// /run/FILE.lockstep.
+func (s *folderServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	// A name that somebody else's page made lead here is not this server's.
+	host, _, err := net.SplitHostPort(r.Host)
+	if err != nil {
+		host = r.Host
+	}
+	if !loopback(strings.Trim(host, "[]")) {
+		http.Error(w, "this server is for its own machine", http.StatusForbidden)
+		return
+	}
+	if r.Method != http.MethodGet && r.Method != http.MethodHead {
+		http.Error(w, "there is nothing to change here", http.StatusMethodNotAllowed)
+		return
+	}
+	w.Header().Set("Cache-Control", "no-store")
+	w.Header().Set("X-Content-Type-Options", "nosniff")
+	recording, isRun := strings.CutPrefix(r.URL.Path, "/run/")
+	switch {
+	case r.URL.Path == "/":
+		s.index(w)
+	case r.URL.Path == "/stamp":
+		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+		fmt.Fprint(w, s.stamp())
+	case isRun && strings.HasSuffix(recording, ".lockstep"):
+		s.run(w, recording)
+	default:
+		http.NotFound(w, r)
+	}
+}
+
+// stamp says when the folder changed.
+func (s *folderServer) stamp() string {
+	var stamp strings.Builder
+	for _, name := range []string{verdictsFile, "runs.jsonl"} {
+		if info, err := s.root.Stat(name); err == nil {
+			fmt.Fprintf(&stamp, "%s %d %d;", name, info.Size(), info.ModTime().UnixNano())
+		}
+	}
+	return stamp.String()
+}
+
+func (s *folderServer) index(w http.ResponseWriter) {
+	stamp := s.stamp()
+	x, err := readIndex(s.root, s.dir)
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusInternalServerError)
+		return
+	}
+	x.Stamp = stamp
+	for i := range x.Runs {
+		if f := x.Runs[i].Recording; f != "" {
+			x.Runs[i].Link = href("run/" + f)
+		}
+	}
+	for i := range x.Groups {
+		if f := x.Groups[i].Recording; f != "" {
+			x.Groups[i].Link = href("run/" + f)
+		}
+	}
+	page(w, func(b *bytes.Buffer) error { return report.WriteIndex(b, x) })
+}
+
+func (s *folderServer) run(w http.ResponseWriter, recording string) {
+	s.one.Lock()
+	defer s.one.Unlock()
+	text, _, err := s.app.pageOf(s.root, s.dir, recording)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		http.Error(w, "there is no such recording", http.StatusNotFound)
+	case err != nil:
+		http.Error(w, err.Error(), http.StatusUnprocessableEntity)
+	default:
+		page(w, func(b *bytes.Buffer) error { b.Write(text); return nil })
+	}
+}
+
+// page sends a page, whole or not at all.
+func page(w http.ResponseWriter, write func(*bytes.Buffer) error) {
+	var b bytes.Buffer
+	if err := write(&b); err != nil {
+		http.Error(w, err.Error(), http.StatusInternalServerError)
+		return
+	}
+	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	_, _ = w.Write(b.Bytes())
+}

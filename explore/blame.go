@@ -1,0 +1,152 @@
+package explore
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"lockstep/linearizability"
+	"lockstep/scenarios"
+	"lockstep/sim"
+)
+
+// blamePoints is how many points of a curve are spread over the run, before
+// those that close in on the decision.
+const blamePoints = 20
+
+// Blame is how probable a failure was from each decision of its run on.
+type Blame struct {
+	Finding linearizability.Finding
+	Of      int // decisions of the run
+	Runs    int // for each point
+	// Points are in order of Kept; the last keeps everything.
+	Points []BlamePoint
+	// From is the number of the decision, from 1, from which on every run
+	// failed; 0 when it always does.
+	From int
+}
+
+// BlamePoint is what came of keeping the first decisions of a run and drawing
+// the rest anew.
+type BlamePoint struct {
+	Kept   int
+	Failed int    // runs in which the same judge was broken, as the same class
+	Stream string // of the last decision kept; "" for none
+	AtNs   int64  // when it was drawn
+}
+
+// FindBlame plays a run again with its first i decisions and others after
+// them, runs times for each of some i, and closes in on the first from which on
+// the failure was inevitable. v is the recording's verdict, f its finding. A
+// run is played some 25·runs times; progress hears of every point, and may be
+// nil.
+func FindBlame(h *sim.Host, rec *scenarios.Recording, v scenarios.Verdict, f linearizability.Finding, runs int, progress func(points int)) (Blame, error) {
+	order := &drawnOrder{from: sim.NewReplayer(rec.Decisions)}
+	again := scenarios.PlayIn(h, v.Scenario, v.Lock, order, rec.Orders)
+	if again.Record.Digest() != v.Digest {
+		return Blame{}, fmt.Errorf("the run was not the same again")
+	}
+	b := Blame{Finding: f, Of: len(order.drawn), Runs: runs}
+	at := map[int]BlamePoint{}
+	try := func(kept int) bool {
+		if p, ok := at[kept]; ok {
+			return p.Failed == runs
+		}
+		p := BlamePoint{Kept: kept}
+		if kept > 0 {
+			p.Stream, p.AtNs = order.drawn[kept-1].stream, order.drawn[kept-1].at
+		}
+		for n := range runs {
+			c := &prefix{left: kept, kept: sim.NewReplayer(rec.Decisions), rest: sim.NewSeeded(hashOf(fmt.Sprintf("blame %d %d %d", rec.Seed, kept, n)))}
+			run := scenarios.Judge(h, v.Scenario, v.Lock, rec.Seed, scenarios.PlayIn(h, v.Scenario, v.Lock, c, rec.Orders))
+			if slices.ContainsFunc(run.Findings, func(g linearizability.Finding) bool {
+				return g.Judge == f.Judge && g.Verdict == f.Verdict && g.Class == f.Class
+			}) {
+				p.Failed++
+			}
+		}
+		at[kept] = p
+		if progress != nil {
+			progress(len(at))
+		}
+		return p.Failed == runs
+	}
+	// What was drawn after the failure explains nothing.
+	last := 0
+	for last < b.Of && order.drawn[last].at <= until(f) {
+		last++
+	}
+	grid := []int{}
+	for i := range blamePoints {
+		grid = append(grid, last*i/blamePoints)
+	}
+	grid = slices.Compact(append(grid, last, b.Of))
+	sure := len(grid) // from this point of the grid on every run failed
+	for i := len(grid) - 1; i >= 0; i-- {
+		if try(grid[i]) && sure == i+1 {
+			sure = i
+		}
+	}
+	if sure == len(grid) {
+		return Blame{}, fmt.Errorf("%s is not broken by the run's own decisions", f.Judge)
+	}
+	b.From = grid[sure]
+	if sure > 0 {
+		for low := grid[sure-1]; b.From-low > 1; {
+			if mid := (low + b.From) / 2; try(mid) {
+				b.From = mid
+			} else {
+				low = mid
+			}
+		}
+	}
+	for _, p := range at {
+		b.Points = append(b.Points, p)
+	}
+	slices.SortFunc(b.Points, func(a, b BlamePoint) int { return a.Kept - b.Kept })
+	return b, nil
+}
+
+// String says which decision made the failure inevitable.
+func (b Blame) String() string {
+	i := slices.IndexFunc(b.Points, func(p BlamePoint) bool { return p.Kept == b.From })
+	p := b.Points[i]
+	if b.From == 0 {
+		return fmt.Sprintf("%s is broken in all of %d runs with none of the %d decisions kept: the scenario leads to it under every schedule that was drawn.", b.Finding.Judge, b.Runs, b.Of)
+	}
+	before := b.Points[i-1]
+	return fmt.Sprintf("Decision %d of %d (%s, at %.3fs) made it inevitable, as far as %d runs tell: with it %s is broken in all, with %d decisions in %d, with none in %d.",
+		b.From, b.Of, p.Stream, time.Duration(p.AtNs).Seconds(), b.Runs, b.Finding.Judge, before.Kept, before.Failed, b.Points[0].Failed)
+}
+
+// drawnOrder notes in which order the decisions of all streams are drawn.
+type drawnOrder struct {
+	from  sim.Chooser
+	drawn []drawn
+}
+
+type drawn struct {
+	stream string
+	at     int64 // simulated time
+}
+
+// Choose implements sim.Chooser. Within a world the clock is simulated.
+func (o *drawnOrder) Choose(stream string, n uint64) uint64 {
+	o.drawn = append(o.drawn, drawn{stream, time.Now().UnixNano() - sim.EpochMs*int64(time.Millisecond)})
+	return o.from.Choose(stream, n)
+}
+
+// prefix repeats the first decisions and draws the rest.
+type prefix struct {
+	left       int
+	kept, rest sim.Chooser
+}
+
+// Choose implements sim.Chooser.
+func (p *prefix) Choose(stream string, n uint64) uint64 {
+	if p.left > 0 {
+		p.left--
+		return p.kept.Choose(stream, n)
+	}
+	return p.rest.Choose(stream, n)
+}

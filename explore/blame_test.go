@@ -1,0 +1,87 @@
+package explore
+
+import (
+	"strings"
+	"testing"
+
+	"lockstep/scenarios"
+	"lockstep/sim"
+)
+
+// racing: whoever comes first, by latency, decides whether a/1's want is met:
+// the failure hangs on the two latencies of the requests, and on nothing after
+// them.
+const racing = `lockstep: 1
+name: racing
+locks: [setnx-cad]
+network: {latency: 1ms..20ms}
+processes: {a: {}, b: {}}
+steps:
+  a/1:
+    - try_lock: {name: x, want: granted}
+    - sleep: 1s
+    - unlock: x
+  b/1:
+    - try_lock: x
+    - sleep: 1s
+    - unlock: x
+`
+
+func TestBlameFindsTheDecision(t *testing.T) {
+	h := sim.NewHost(t)
+	sc, err := scenarios.Parse("racing.yaml", []byte(racing), scenarios.Canonical)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := mustFind(t, "setnx-cad")
+	var v scenarios.Verdict
+	for seed := uint64(1); v.Word != scenarios.VerdictBug; seed++ {
+		v = scenarios.Run(h, sc, l, seed)
+	}
+	f, _ := First(v, "")
+	b, err := FindBlame(h, v.Recording(), v, f, 20, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	none, all := b.Points[0], b.Points[len(b.Points)-1]
+	if none.Kept != 0 || none.Failed == 0 || none.Failed == 20 || all.Kept != b.Of || all.Failed != 20 {
+		t.Errorf("with nothing kept %d of 20 failed, with everything %d", none.Failed, all.Failed)
+	}
+	for i, p := range b.Points {
+		if i > 0 && p.Kept <= b.Points[i-1].Kept {
+			t.Errorf("points out of order: %+v", b.Points)
+		}
+		if p.Kept >= b.From && p.Failed != 20 || p.Kept == b.From-1 && p.Failed == 20 {
+			t.Errorf("decision %d is to blame, and with %d kept %d of 20 failed", b.From, p.Kept, p.Failed)
+		}
+		if p.Kept == b.From && !strings.HasSuffix(p.Stream, "/request") {
+			t.Errorf("a latency of %s is to blame, want that of a request", p.Stream)
+		}
+	}
+	again, err := FindBlame(h, v.Recording(), v, f, 20, nil)
+	if err != nil || again.String() != b.String() {
+		t.Errorf("another time: %s (%v), before: %s", again, err, b)
+	}
+}
+
+// What no schedule avoids is nobody's fault but the scenario's.
+func TestBlameOfWhatAlwaysFails(t *testing.T) {
+	h := sim.NewHost(t)
+	sc, err := scenarios.Find("misdelete")
+	if err != nil {
+		t.Fatal(err)
+	}
+	v := scenarios.Run(h, sc, mustFind(t, "setnx-del"), 1)
+	f, _ := First(v, "")
+	b, err := FindBlame(h, v.Recording(), v, f, 2, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if b.From != 0 || !strings.Contains(b.String(), "with none of the") {
+		t.Errorf("decision %d: %s", b.From, b)
+	}
+	f.Judge = "fifo"
+	if _, err := FindBlame(h, v.Recording(), v, f, 2, nil); err == nil {
+		t.Error("a judge that is not broken has a decision to blame")
+	}
+}

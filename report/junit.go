@@ -1,0 +1,137 @@
+package report
+
+import (
+	"encoding/xml"
+	"fmt"
+	"io"
+	"strings"
+)
+
+// Case is a run as other programs take it.
+type Case struct {
+	Scenario   string
+	File       string // of the scenario, relative to the repository
+	Lock       string
+	Seed       uint64
+	Verdict    string
+	Expected   string
+	AsExpected bool
+	Text       string // what was found, in some lines
+	Replay     string
+}
+
+func (c Case) name() string { return fmt.Sprintf("%s, seed %d", c.Lock, c.Seed) }
+
+func (c Case) message() string {
+	return fmt.Sprintf("%s, expected %s", c.Verdict, c.Expected)
+}
+
+// decided: the run has a verdict, if not the one that was expected.
+func (c Case) decided() bool { return c.Verdict != "undecided" && c.Verdict != "nondeterministic" }
+
+type junitSuites struct {
+	XMLName  xml.Name `xml:"testsuites"`
+	Tests    int      `xml:"tests,attr"`
+	Failures int      `xml:"failures,attr"`
+	Errors   int      `xml:"errors,attr"`
+	Suites   []*junitSuite
+}
+
+type junitSuite struct {
+	XMLName  xml.Name `xml:"testsuite"`
+	Name     string   `xml:"name,attr"`
+	Tests    int      `xml:"tests,attr"`
+	Failures int      `xml:"failures,attr"`
+	Errors   int      `xml:"errors,attr"`
+	Cases    []junitCase
+}
+
+type junitCase struct {
+	XMLName   xml.Name `xml:"testcase"`
+	Classname string   `xml:"classname,attr"`
+	Name      string   `xml:"name,attr"`
+	Failure   *junitProblem
+	Error     *junitProblem
+}
+
+type junitProblem struct {
+	XMLName xml.Name
+	Message string `xml:"message,attr"`
+	Type    string `xml:"type,attr"`
+	Text    string `xml:",cdata"`
+}
+
+// WriteJUnit writes runs as JUnit XML, a suite a scenario. A run whose verdict
+// was not expected is a failure, one without a verdict an error. There are no
+// times: a run has none but simulated ones.
+func WriteJUnit(w io.Writer, cases []Case) error {
+	var all junitSuites
+	suites := map[string]*junitSuite{}
+	for _, c := range cases {
+		s := suites[c.Scenario]
+		if s == nil {
+			s = &junitSuite{Name: c.Scenario}
+			suites[c.Scenario] = s
+			all.Suites = append(all.Suites, s)
+		}
+		x := junitCase{Classname: c.Scenario, Name: c.name()}
+		problem := &junitProblem{Message: c.message(), Type: c.Verdict, Text: c.Text + "replay: " + c.Replay + "\n"}
+		switch {
+		case c.AsExpected:
+		case c.decided():
+			problem.XMLName.Local = "failure"
+			x.Failure = problem
+			s.Failures++
+			all.Failures++
+		default:
+			problem.XMLName.Local = "error"
+			x.Error = problem
+			s.Errors++
+			all.Errors++
+		}
+		s.Tests++
+		all.Tests++
+		s.Cases = append(s.Cases, x)
+	}
+	if _, err := io.WriteString(w, xml.Header); err != nil {
+		return err
+	}
+	enc := xml.NewEncoder(w)
+	enc.Indent("", "  ")
+	if err := enc.Encode(all); err != nil {
+		return err
+	}
+	_, err := io.WriteString(w, "\n")
+	return err
+}
+
+// WriteGitHub writes an annotation for each run that was not as expected, as a
+// GitHub workflow takes them from what a step prints, and a line of totals.
+func WriteGitHub(w io.Writer, cases []Case) error {
+	odd := 0
+	for _, c := range cases {
+		if c.AsExpected {
+			continue
+		}
+		odd++
+		level := "error"
+		if !c.decided() {
+			level = "warning"
+		}
+		title := fmt.Sprintf("%s on %s: %s", c.Scenario, c.name(), c.message())
+		if _, err := fmt.Fprintf(w, "::%s file=%s,title=%s::%s\n", level, property(c.File), property(title), data(c.Text+"replay: "+c.Replay)); err != nil {
+			return err
+		}
+	}
+	_, err := fmt.Fprintf(w, "%d runs, %d not as expected\n", len(cases), odd)
+	return err
+}
+
+// data and property escape as the workflow commands ask for.
+func data(s string) string {
+	return strings.NewReplacer("%", "%25", "\r", "%0D", "\n", "%0A").Replace(s)
+}
+
+func property(s string) string {
+	return strings.NewReplacer("%", "%25", "\r", "%0D", "\n", "%0A", ":", "%3A", ",", "%2C").Replace(s)
+}

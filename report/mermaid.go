@@ -1,0 +1,104 @@
+package report
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// mermaidMost is how many arrows and notes a diagram has: beyond some hundreds
+// GitHub draws none.
+const mermaidMost = 120
+
+// Mermaid is a run as a sequence diagram, the part that leads to the first
+// finding if it is long.
+func Mermaid(r Run) string {
+	v := build(r)
+	type line struct {
+		at   int64
+		text string
+	}
+	var lines []line
+	add := func(at int64, format string, args ...any) {
+		lines = append(lines, line{at, fmt.Sprintf(format, args...)})
+	}
+	everybody := fmt.Sprintf("P0,P%d", len(v.Lanes)-1)
+	for i := range v.Messages {
+		m := &v.Messages[i]
+		if m.Lane < 0 || len(m.Locks) == 0 && !m.Push {
+			continue
+		}
+		name := plain(m.Name)
+		switch {
+		case m.Exec < 0 && m.Lost >= 0:
+			add(m.Sent, "P%d-xP%d: %s, lost: %s", m.Lane, m.Server, name, plain(m.Why))
+			continue
+		case m.Exec < 0:
+			add(m.Sent, "P%d->>P%d: %s, not executed. %s", m.Lane, m.Server, name, plain(m.Hit))
+			continue
+		case !m.Push:
+			add(m.Exec, "P%d->>P%d: %s", m.Lane, m.Server, name)
+		}
+		switch {
+		case m.Done >= 0:
+			add(m.Done, "P%d-->>P%d: %s", m.Server, m.Lane, plain(answer(m)))
+		case m.Lost >= 0 && m.Why != "nobody waits for it":
+			add(m.Lost, "P%d--xP%d: %s, lost: %s", m.Server, m.Lane, plain(answer(m)), plain(m.Why))
+		}
+	}
+	for _, e := range v.Events {
+		if e.Kind == "state" {
+			add(e.AtNs, "Note over P%d: %s %s", e.Lane, at(e.AtNs), plain(e.Text))
+		} else if e.Kind == "return" || e.Kind == "repeat" {
+			add(e.AtNs, "Note over P%d: %s", max(e.Lane, 0), plain(e.Text))
+		}
+	}
+	for _, f := range v.Faults {
+		add(f.FromNs, "Note over %s: FAULT %s at %s", everybody, plain(f.Text), at(f.FromNs))
+	}
+	until := v.EndNs
+	if len(v.Findings) > 0 {
+		until = v.Findings[0].AtNs
+	}
+	for _, f := range v.Findings {
+		if f.AtNs <= until {
+			add(f.AtNs, "Note over %s: BROKEN %s. %s", everybody, plain(f.Judge), plain(f.Why))
+		}
+	}
+	slices.SortStableFunc(lines, func(a, b line) int { return int(min(max(a.at-b.at, -1), 1)) })
+	lines = slices.DeleteFunc(lines, func(l line) bool { return l.at > until })
+	left := max(0, len(lines)-mermaidMost)
+
+	var b strings.Builder
+	fmt.Fprintf(&b, "sequenceDiagram\n")
+	for i, l := range v.Lanes {
+		fmt.Fprintf(&b, "    participant P%d as %s\n", i, plain(l.Name))
+	}
+	if left > 0 {
+		fmt.Fprintf(&b, "    Note over %s: … %d steps before\n", everybody, left)
+	}
+	for _, l := range lines[left:] {
+		fmt.Fprintf(&b, "    %s\n", l.text)
+	}
+	return b.String()
+}
+
+func answer(m *message) string {
+	if m.Push {
+		return "wake-up"
+	}
+	return m.Name + " → " + m.Reply
+}
+
+// plain is text that Mermaid does not take for anything else.
+func plain(s string) string {
+	var b strings.Builder
+	for _, r := range clip(s, textMost) {
+		if strings.ContainsRune("#;<>&\"{}%`", r) {
+			fmt.Fprintf(&b, "#%d;", r)
+		} else {
+			b.WriteRune(r)
+		}
+	}
+	return strings.TrimSpace(b.String())
+}

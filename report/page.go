@@ -1,0 +1,58 @@
+package report
+
+import (
+	_ "embed"
+	"html/template"
+	"io"
+	"slices"
+
+	"lockstep/model"
+)
+
+//go:embed assets/page.html
+var pageHTML string
+
+//go:embed assets/page.css
+var pageCSS string
+
+//go:embed assets/page.js
+var pageJS string
+
+var pageTemplate = template.Must(template.New("page").Funcs(template.FuncMap{"at": model.At}).Parse(pageHTML))
+
+// Picture is porcupine's own picture of a lock's history: a whole page, or why
+// there is none.
+type Picture struct {
+	Lock string `json:"lock"`
+	HTML string `json:"html,omitempty"`
+	Why  string `json:"-"`
+}
+
+// signs stand beside the colour of a verdict.
+var signs = map[string]string{"held": "✓", "bug": "✗", "limit": "!", "undecided": "?", "nondeterministic": "≠"}
+
+// WriteHTML writes a run as one page that needs nothing else: no network, no
+// other file.
+func WriteHTML(w io.Writer, r Run, pictures []Picture) error {
+	v := build(r)
+	var processes, judges []string
+	for _, l := range v.Lanes {
+		if l.Process != "" && !slices.Contains(processes, l.Process) {
+			processes = append(processes, l.Process)
+		}
+	}
+	for _, f := range v.Findings {
+		if !slices.Contains(judges, f.Judge) {
+			judges = append(judges, f.Judge)
+		}
+	}
+	return pageTemplate.Execute(w, struct {
+		Run               Run
+		View              *view
+		Sign, Text        string
+		Processes, Judges []string
+		Pictures          []Picture
+		Style             template.CSS
+		Script            template.JS
+	}{r, v, signs[r.Verdict], textOf(r, v), processes, judges, pictures, template.CSS(pageCSS), template.JS(pageJS)})
+}

@@ -1,0 +1,551 @@
+package report_test
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/chromedp/cdproto/log"
+	"github.com/chromedp/cdproto/network"
+	cdppage "github.com/chromedp/cdproto/page"
+	"github.com/chromedp/cdproto/runtime"
+	"github.com/chromedp/cdproto/target"
+	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
+
+	"lockstep/linearizability"
+	"lockstep/model"
+	"lockstep/report"
+	"lockstep/scenarios"
+	"lockstep/sim"
+)
+
+// play runs a built-in scenario and gives it as a report takes it.
+func play(t *testing.T, scenario, lock string) report.Run {
+	t.Helper()
+	sc, err := scenarios.Find(scenario)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := scenarios.FindLock(lock)
+	if err != nil {
+		t.Fatal(err)
+	}
+	v := scenarios.Run(sim.NewHost(t), sc, l, 1)
+	return report.Run{
+		Scenario: sc.Name, About: sc.About, Lock: l.Name, Seed: 1, Verdict: string(v.Word), Expected: v.Expected, Why: v.Why,
+		Replay: "replay it", Digest: v.Digest, Record: v.Played.Record, Findings: v.Findings,
+	}
+}
+
+func html(t *testing.T, r report.Run) []byte {
+	t.Helper()
+	var pictures []report.Picture
+	for _, lock := range linearizability.Locks(r.Record) {
+		var b bytes.Buffer
+		if err := linearizability.Picture(r.Record, lock, &b); err != nil {
+			pictures = append(pictures, report.Picture{Lock: lock, Why: err.Error()})
+			continue
+		}
+		pictures = append(pictures, report.Picture{Lock: lock, HTML: b.String()})
+	}
+	var b bytes.Buffer
+	if err := report.WriteHTML(&b, r, pictures); err != nil {
+		t.Fatal(err)
+	}
+	return b.Bytes()
+}
+
+// browser starts Chromium; a test without it is skipped.
+func browser(t *testing.T) context.Context {
+	t.Helper()
+	path := ""
+	for _, name := range []string{"chromium", "chromium-browser", "google-chrome"} {
+		if found, err := exec.LookPath(name); err == nil {
+			path = found
+			break
+		}
+	}
+	if path == "" {
+		if os.Getenv("LOCKSTEP_REQUIRE") == "all" {
+			t.Fatal("chromium is not installed")
+		}
+		t.Skip("chromium is not installed: apt-get install chromium")
+	}
+	options := append(slices.Clone(chromedp.DefaultExecAllocatorOptions[:]),
+		chromedp.ExecPath(path), chromedp.NoSandbox, chromedp.WindowSize(1400, 1000))
+	alloc, stop := chromedp.NewExecAllocator(t.Context(), options...)
+	t.Cleanup(stop)
+	ctx, stop := chromedp.NewContext(alloc)
+	t.Cleanup(stop)
+	if err := chromedp.Do(ctx); err != nil {
+		t.Fatal(err)
+	}
+	return ctx
+}
+
+// tab is a page opened from disk, and what it should not have done.
+type tab struct {
+	t   *testing.T
+	ctx context.Context
+	mu  sync.Mutex
+	bad []string
+}
+
+func open(t *testing.T, browser context.Context, page []byte) *tab {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "report.html")
+	if err := os.WriteFile(file, page, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := chromedp.NewContext(browser)
+	t.Cleanup(stop)
+	ctx, stop = context.WithTimeout(ctx, 2*time.Minute) // of a browser that hangs
+	t.Cleanup(stop)
+	p := &tab{t: t, ctx: ctx}
+	note := func(format string, args ...any) {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.bad = append(p.bad, fmt.Sprintf(format, args...))
+	}
+	err := chromedp.Listen(ctx, func(e any) {
+		switch e := e.(type) {
+		case *network.EventRequestWillBeSent:
+			if url := e.Request.URL; url != "file://"+file && !strings.HasPrefix(url, "data:") {
+				note("requested %s", url)
+			}
+		case *runtime.EventExceptionThrown:
+			note("threw %s", e.ExceptionDetails.Text)
+		case *runtime.EventConsoleAPICalled:
+			note("wrote to the console: %s", e.Type)
+		case *log.EventEntryAdded:
+			note("made the browser say %s: %s", e.Entry.Level, e.Entry.Text)
+		}
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.do(chromedp.Navigate("file://" + file))
+	return p
+}
+
+func (p *tab) do(actions ...chromedp.Action[chromedp.Void]) {
+	p.t.Helper()
+	if err := chromedp.Do(p.ctx, actions...); err != nil {
+		p.t.Fatal(err)
+	}
+}
+
+func eval[T any](p *tab, script string) T {
+	p.t.Helper()
+	got, err := chromedp.Run(p.ctx, chromedp.Evaluate[T](script))
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	return got
+}
+
+func (p *tab) text(selector string) string {
+	p.t.Helper()
+	s, err := chromedp.Run(p.ctx, chromedp.Text(chromedp.CSS(selector)))
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	return s
+}
+
+// script runs a script for what it does.
+func (p *tab) script(format string, args ...any) {
+	p.t.Helper()
+	p.do(chromedp.Evaluate[chromedp.Void](fmt.Sprintf(format, args...)))
+}
+
+func (p *tab) quiet() {
+	p.t.Helper()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, b := range p.bad {
+		p.t.Error("the page", b)
+	}
+}
+
+// inView: a mark of that judge stands within the chart, and the chart within
+// the window.
+const inView = `(judge => {
+	const chart = document.getElementById("chart").getBoundingClientRect();
+	return chart.top >= 0 && chart.top < innerHeight && [...document.querySelectorAll(".mark")].some(m => {
+		const r = m.querySelector(".find").getBoundingClientRect();
+		return m.dataset.judge === judge && r.left >= chart.left + 130 && r.left <= chart.right;
+	});
+})`
+
+func TestPages(t *testing.T) {
+	chromium := browser(t)
+	for _, c := range []struct {
+		what string
+		test func(*testing.T, context.Context)
+	}{
+		{"the page of a story", thePageOfAStory},
+		{"stepping", stepping},
+		{"a hold nobody knows of", aHoldNobodyKnowsOf},
+		{"filters", filters},
+		{"the look of a page", theLookOfAPage},
+		{"many threads", manyThreads},
+		{"names are text", namesAreText},
+		{"a long run is cut around the finding", aLongRunIsCutAroundTheFinding},
+		{"the index", theIndex},
+		{"a served index follows its folder", theServedIndex},
+	} {
+		t.Run(c.what, func(t *testing.T) { c.test(t, chromium) })
+	}
+}
+
+var stories = []struct{ scenario, lock, judge string }{
+	{"misdelete", "setnx-del", "misdelete"},
+	{"unlock-reply-lost", "redisson@3.21.3", "mutual-exclusion"},
+	{"one-failed-renewal-ends-it", "redisson@3.43.0", "mutual-exclusion"},
+	{"pause-past-lease", "redisson@4.7.0", "mutual-exclusion"},
+	{"fair-dead-waiters-add-up", "redisson-fair@4.7.0", "liveness"},
+}
+
+// A hold that its owner does not know of.
+func aHoldNobodyKnowsOf(t *testing.T, chromium context.Context) {
+	p := open(t, chromium, html(t, play(t, "interrupted-trylock-renewed-forever", "redisson@4.7.0")))
+	if got := p.text("#state .wrong"); got != "does not believe to hold orders, but the server has it for a/1" {
+		t.Errorf("of a/1 the state says %q", got)
+	}
+	p.quiet()
+}
+
+func thePageOfAStory(t *testing.T, chromium context.Context) {
+	for _, s := range stories {
+		t.Run(s.scenario, func(t *testing.T) {
+			p := open(t, chromium, html(t, play(t, s.scenario, s.lock)))
+			if why := p.text("#findings li p"); !strings.Contains(why, s.judge) {
+				t.Errorf("the first finding reads %q", why)
+			}
+			// Away from it and near, then one click.
+			p.do(chromedp.Focus(chromedp.CSS("#chart")), chromedp.KeyEvent(kb.End))
+			for range 6 {
+				p.do(chromedp.KeyEvent("+"))
+			}
+			if eval[bool](p, inView+`("`+s.judge+`")`) {
+				t.Error("the finding is in view before anybody went to it")
+			}
+			p.do(chromedp.Click(chromedp.CSS(".go")))
+			if !eval[bool](p, inView+`("`+s.judge+`")`) {
+				t.Error("after the click the finding is not in view")
+			}
+			selected := p.text("#events li[aria-selected=true]")
+			if !strings.Contains(selected, "▶") {
+				t.Errorf("the list's line is %q", selected)
+			}
+			p.quiet()
+		})
+	}
+}
+
+func stepping(t *testing.T, chromium context.Context) {
+	p := open(t, chromium, html(t, play(t, "misdelete", "setnx-del")))
+	p.do(chromedp.Focus(chromedp.CSS("#events")), chromedp.KeyEvent(kb.Home))
+	server := `[...document.querySelectorAll("#state td")][0].textContent`
+	var seen []string
+	for range 60 {
+		if s := eval[string](p, server); len(seen) == 0 || seen[len(seen)-1] != s {
+			seen = append(seen, s)
+		}
+		p.do(chromedp.KeyEvent(kb.ArrowRight))
+	}
+	free := "no such key: the lock is free"
+	if want := []string{free, "{ a/1: 1 }", free, "{ b/1: 1 }", free}; !slices.Equal(seen, want) {
+		t.Errorf("step by step the server holds %q, want %q", seen, want)
+	}
+	last := p.text("#events li[aria-selected=true]")
+	p.do(chromedp.KeyEvent(kb.ArrowLeft))
+	if p.text("#events li[aria-selected=true]") == last {
+		t.Errorf("a step back changes nothing: %s", last)
+	}
+	// What a thread believes against the server's truth.
+	p.do(chromedp.Click(chromedp.CSS(".go")))
+	if wrong := p.text("#state .wrong"); !strings.Contains(wrong, "believes to hold orders") || !strings.Contains(wrong, "on the server it is free") {
+		t.Errorf("at the finding the state says %q", wrong)
+	}
+	// The mouse shows another instant, and leaves the chosen one.
+	chosen := p.text("#now")
+	p.script(`{const c = document.getElementById("chart"), r = c.getBoundingClientRect();
+		c.dispatchEvent(new PointerEvent("pointermove", {clientX: r.left + 140, clientY: r.top + 80, bubbles: true}))}`)
+	if p.text("#now") == chosen {
+		t.Error("moving over the chart shows no other instant")
+	}
+	p.script(`document.getElementById("chart").dispatchEvent(new PointerEvent("pointerleave"))`)
+	if p.text("#now") != chosen {
+		t.Error("the chosen instant is lost")
+	}
+	p.quiet()
+}
+
+func filters(t *testing.T, chromium context.Context) {
+	r := play(t, "unlock-reply-lost", "redisson@3.21.3")
+	// Another lock, which nobody held.
+	r.Record.Add(model.Event{AtNs: r.Record.Events[len(r.Record.Events)-1].AtNs, Kind: model.KindInvoke, Process: "b", Thread: 1, Op: 99, Action: model.ActLock, Lock: "spare"})
+	p := open(t, chromium, html(t, r))
+	lanes := func() []string {
+		return eval[[]string](p, `[...document.querySelectorAll("#chart svg text.name")].map(t => t.textContent)`)
+	}
+	rows := func() int { return eval[int](p, `document.querySelectorAll("#events li").length`) }
+	set := func(id, value string) {
+		p.script(`{const s = document.getElementById(%q); s.value = %q; s.dispatchEvent(new Event("change"))}`, id, value)
+	}
+	all := rows()
+	if got := lanes(); !slices.Equal(got, []string{"a/1", "a watchdog", "b/1", "b watchdog", "server: orders", "server: spare"}) {
+		t.Fatalf("lanes %q", got)
+	}
+	set("lock", "spare")
+	if got := lanes(); slices.Contains(got, "server: orders") || rows() >= all {
+		t.Errorf("with the lock spare the lanes are %q, and %d of %d lines", got, rows(), all)
+	}
+	set("lock", "")
+	set("process", "b")
+	if got := lanes(); slices.Contains(got, "a/1") || !slices.Contains(got, "server: orders") || rows() >= all {
+		t.Errorf("with process b the lanes are %q, and %d of %d lines", got, rows(), all)
+	}
+	set("process", "")
+	set("judge", "hold-count")
+	marks := eval[[]string](p, `[...new Set([...document.querySelectorAll(".mark")].map(m => m.dataset.judge))]`)
+	if !slices.Equal(marks, []string{"hold-count"}) || rows() >= all {
+		t.Errorf("with one judge the marks are %q, and %d of %d lines", marks, rows(), all)
+	}
+	set("judge", "")
+	if rows() != all {
+		t.Errorf("without filters %d of %d lines", rows(), all)
+	}
+	p.quiet()
+}
+
+func theLookOfAPage(t *testing.T, chromium context.Context) {
+	r := play(t, "unlock-reply-lost", "redisson@3.21.3")
+	r.Blame = &report.Curve{Judge: "mutual-exclusion", Of: 9, Runs: 4, Points: []report.CurvePoint{{Kept: 0, Failed: 1}, {Kept: 9, Failed: 4}}}
+	p := open(t, chromium, html(t, r))
+	if n := eval[int](p, `document.querySelectorAll("#curve circle").length`); n != 2 {
+		t.Errorf("the curve has %d points, want 2", n)
+	}
+	if n := eval[int](p, `document.querySelectorAll(".message.islost .cross").length`); n != 1 {
+		t.Errorf("%d arrows end in the air, want that of the lost reply", n)
+	}
+	background := `getComputedStyle(document.body).backgroundColor`
+	p.do(chromedp.Click(chromedp.CSS("#theme")))
+	first := eval[string](p, background)
+	p.do(chromedp.Click(chromedp.CSS("#theme")))
+	if second := eval[string](p, background); first == second {
+		t.Errorf("light and dark are both %s", first)
+	}
+	// Nothing is said by colour alone: the owners' bands carry their names.
+	if bare := eval[int](p, `[...document.querySelectorAll("#chart .bandrect")].filter(r => !r.querySelector("title") || r.getAttribute("fill").indexOf("url(#o") !== 0).length`); bare != 0 {
+		t.Errorf("%d bands without a name or a pattern", bare)
+	}
+	width := eval[float64](p, `document.querySelector("#chart .belief").getBoundingClientRect().width`)
+	p.do(chromedp.Click(chromedp.CSS("#true")))
+	if now := eval[float64](p, `document.querySelector("#chart .belief").getBoundingClientRect().width`); now == width {
+		t.Error("true to time looks like the other axis")
+	}
+	p.quiet()
+	// Porcupine's picture opens as a page of its own.
+	opened := chromedp.WaitNewTarget(p.ctx, func(i *target.Info) bool { return strings.HasPrefix(i.URL, "blob:") })
+	p.do(chromedp.Click(chromedp.CSS(".picture")))
+	picture, stop := chromedp.NewContext(p.ctx, chromedp.WithTargetID(<-opened))
+	defer stop()
+	if text, err := chromedp.Run(picture, chromedp.Text(chromedp.CSS("#canvas"))); err != nil || !strings.Contains(text, "answered released") {
+		t.Errorf("porcupine's picture reads %q (%v)", text, err)
+	}
+}
+
+// Of a hundred threads only those are shown that do something.
+func manyThreads(t *testing.T, chromium context.Context) {
+	r := play(t, "misdelete", "setnx-del")
+	r.Record.Params.Processes[1].Threads = 100
+	p := open(t, chromium, html(t, r))
+	threads := `[...document.querySelectorAll("#chart svg text.name")].map(t => t.textContent).filter(t => t.includes("/"))`
+	if got := eval[[]string](p, threads); !slices.Equal(got, []string{"a/1", "b/1"}) {
+		t.Errorf("the lanes are %q", got)
+	}
+	p.do(chromedp.Click(chromedp.CSS("#quiet")))
+	if got := eval[[]string](p, threads); len(got) != 101 {
+		t.Errorf("with those that only wait there are %d lanes", len(got))
+	}
+	p.quiet()
+}
+
+func namesAreText(t *testing.T, chromium context.Context) {
+	r := play(t, "misdelete", "setnx-del")
+	const evil = `</script><img src=x onerror="document.title='gone'"><script>document.title='gone'</script>`
+	r.Scenario, r.About, r.Lock, r.Why = evil, evil, evil, evil
+	r.Findings[0].Why, r.Findings[0].Judge = evil, evil
+	r.Record.Params.Processes[0].Name = evil
+	for i := range r.Record.Events {
+		e := &r.Record.Events[i]
+		if e.Process == "a" {
+			e.Process = evil
+		}
+		if e.Lock == "orders" {
+			e.Lock = evil
+		}
+		if e.State != nil && e.State.Owner == "a/1" {
+			e.State.Owner = evil + "/1"
+		}
+	}
+	p := open(t, chromium, html(t, r))
+	if title := eval[string](p, `document.title`); !strings.HasPrefix(title, "</script>") {
+		t.Errorf("the title is %q", title)
+	}
+	if n := eval[int](p, `document.querySelectorAll("img").length`); n != 0 {
+		t.Error("a name became an element")
+	}
+	if got := p.text("#findings li p"); !strings.Contains(got, evil) {
+		t.Errorf("the finding reads %q", got)
+	}
+	p.quiet()
+}
+
+// long is a record with so many events, of which each five are a change of the
+// owner.
+func long(events int) report.Run {
+	rec := &model.Record{Params: model.Params{Lock: "redisson@4.7.0", Watchdog: 30 * time.Second, Processes: []model.ProcessParams{{Name: "a", Threads: 1}, {Name: "b", Threads: 1}}}}
+	for i := 0; len(rec.Events) < events; i++ {
+		at, msg := int64(i)*10_000_000, i+1
+		process := []string{"a", "b"}[i%2]
+		state := &model.LockState{}
+		if i%2 == 0 {
+			state = &model.LockState{Owner: "a/1", Count: 1, ExpiresMs: at/1e6 + 30_000}
+		}
+		rec.Add(model.Event{AtNs: at, Kind: model.KindSend, Process: process, Msg: msg, Script: "renew", Locks: []string{"orders"}})
+		rec.Add(model.Event{AtNs: at + 1e6, Kind: model.KindExec, Process: process, Msg: msg, Script: "renew", Locks: []string{"orders"}, Reply: "1"})
+		rec.Add(model.Event{AtNs: at + 1e6, Kind: model.KindState, Lock: "orders", Msg: msg, State: state})
+		rec.Add(model.Event{AtNs: at + 2e6, Kind: model.KindDeliver, Process: process, Msg: msg, Dir: "reply"})
+		rec.Add(model.Event{AtNs: at + 3e6, Kind: model.KindPublish, Channel: "channel", Text: "0"})
+	}
+	mid := rec.Events[len(rec.Events)*2/3].AtNs
+	return report.Run{
+		Scenario: "long", Lock: "redisson@4.7.0", Verdict: "bug", Record: rec,
+		Findings: []linearizability.Finding{{Judge: model.JudgeMisdelete, Verdict: linearizability.Broken, Class: linearizability.ClassBug, Why: "it is so", AtNs: mid}},
+	}
+}
+
+func aLongRunIsCutAroundTheFinding(t *testing.T, chromium context.Context) {
+	var b bytes.Buffer
+	if err := report.WriteHTML(&b, long(200_000), nil); err != nil {
+		t.Fatal(err)
+	}
+	if b.Len() > 2<<20 {
+		t.Errorf("the page has %d bytes", b.Len())
+	}
+	p := open(t, chromium, b.Bytes())
+	if got := p.text("#cut"); !strings.Contains(got, "200000 events") || !strings.Contains(got, "left out") {
+		t.Errorf("the page says %q", got)
+	}
+	p.do(chromedp.Click(chromedp.CSS(".go")))
+	if !eval[bool](p, inView+`("misdelete")`) {
+		t.Error("the finding is not in view")
+	}
+	if got := p.text("#events li[aria-selected=true]"); !strings.Contains(got, "▶") {
+		t.Errorf("the line is %q", got)
+	}
+	if got := p.text("#events .gap"); !strings.Contains(got, "events left out") {
+		t.Errorf("the list says %q", got)
+	}
+	p.quiet()
+}
+
+func TestTwoThousandEventsFitInTwoMegabytes(t *testing.T) {
+	var b bytes.Buffer
+	if err := report.WriteHTML(&b, long(2000), nil); err != nil {
+		t.Fatal(err)
+	}
+	if b.Len() > 2<<20 || bytes.Contains(b.Bytes(), []byte("left out.</p>")) {
+		t.Errorf("%d bytes", b.Len())
+	}
+	// And nothing of it comes from elsewhere.
+	for _, s := range []string{"http://", "https://", "src=", "@import"} {
+		if i := bytes.Index(bytes.ReplaceAll(b.Bytes(), []byte("http://www.w3.org/2000/svg"), nil), []byte(s)); i >= 0 {
+			t.Errorf("the page has %s", s)
+		}
+	}
+}
+
+func theIndex(t *testing.T, chromium context.Context) {
+	lines := `{"scenario":"one","lock":"x","seed":1,"verdict":"held","expected":"held","as_expected":true,"findings":[]}
+{"scenario":"one","lock":"x","seed":2,"verdict":"held","expected":"held","as_expected":true,"findings":[]}
+{"scenario":"two","lock":"<b>y</b>","seed":1,"verdict":"bug","expected":"held","as_expected":false,"findings":[{"judge":"fifo","why":"it is so"}]}
+{"group":"g","judge":"lease","class":"bug","op":"unlock","faults":["pause"],"runs":3,"first_seed":7,"size_events":4,"why":"so"}
+{"campaign":"simrun explore --lock y","runs":10,"missing":0,"steps":99,"states":[{"runs":1,"states":2},{"runs":10,"states":5}]}
+`
+	x, err := report.ReadIndex(strings.NewReader(lines), "verdicts.jsonl")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var b bytes.Buffer
+	if err := report.WriteIndex(&b, x); err != nil {
+		t.Fatal(err)
+	}
+	p := open(t, chromium, b.Bytes())
+	shown := `[...document.querySelectorAll(".row")].filter(r => !r.hidden).map(r => r.children[1].textContent)`
+	if got := eval[[]string](p, shown); !slices.Equal(got, []string{"lease", "two", "one"}) {
+		t.Errorf("rows %q: what was not expected comes first, seeds alike are one row", got)
+	}
+	p.do(chromedp.SendKeys(chromedp.CSS("#filter"), "<b>y"))
+	if got := eval[[]string](p, shown); !slices.Equal(got, []string{"two"}) {
+		t.Errorf("filtered: %q", got)
+	}
+	if got := eval[int](p, `document.querySelectorAll("polyline").length`); got != 1 {
+		t.Error("no curve of new states")
+	}
+	p.quiet()
+
+	_, err = report.ReadIndex(strings.NewReader(lines+"{\"seed\":1}\n"), "verdicts.jsonl")
+	if err == nil || !strings.Contains(err.Error(), "verdicts.jsonl:6: neither a run nor a group") {
+		t.Errorf("a line that is no verdict: %v", err)
+	}
+}
+
+func theServedIndex(t *testing.T, chromium context.Context) {
+	var state atomic.Value
+	state.Store("before")
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		now := state.Load().(string)
+		if r.URL.Path == "/stamp" {
+			_, _ = io.WriteString(w, now)
+			return
+		}
+		w.Header().Set("Content-Type", "text/html; charset=utf-8")
+		if err := report.WriteIndex(w, report.Index{Title: now, Stamp: now}); err != nil {
+			t.Error(err)
+		}
+	}))
+	defer server.Close()
+	ctx, stop := chromedp.NewContext(chromium)
+	defer stop()
+	if err := chromedp.Do(ctx, chromedp.Navigate(server.URL), chromedp.SendKeys(chromedp.CSS("#filter"), "a b")); err != nil {
+		t.Fatal(err)
+	}
+	change := chromedp.Func(func(context.Context, *chromedp.Target) error { state.Store("after"); return nil })
+	if _, err := chromedp.Run(ctx, chromedp.WaitEvent(cdppage.LoadEventFired, nil, change)); err != nil {
+		t.Fatal(err)
+	}
+	if title, err := chromedp.Run(ctx, chromedp.Title()); err != nil || title != "after" {
+		t.Errorf("the title is %q (%v)", title, err)
+	}
+	if typed, err := chromedp.Run(ctx, chromedp.Value(chromedp.CSS("#filter"))); err != nil || typed != "a b" {
+		t.Errorf("what was typed is %q (%v)", typed, err)
+	}
+}

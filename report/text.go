@@ -1,0 +1,262 @@
+package report
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"lockstep/model"
+)
+
+const (
+	textWidth   = 100
+	textTime    = 11 // of the column of instants
+	columnLeast = 15
+	serverLeast = 29 // of the server's column, which says most
+)
+
+// column is one of the story's: a thread, the server, or whoever has no room.
+type column struct {
+	name  string
+	lanes []int
+}
+
+// Text is a run as text in 100 columns: a column a thread, the server's last,
+// faults across all of them, what was found at the end.
+func Text(r Run) string { return textOf(r, build(r)) }
+
+// Shortened is the end of the story that Text tells: what happened last before
+// the first finding, in at most so many events; "" when nothing was found.
+func Shortened(r Run, most int) string {
+	v := build(r)
+	if len(v.Findings) == 0 {
+		return ""
+	}
+	f := v.Findings[0]
+	end := f.Event + 1
+	for end > 0 && end < len(v.Events) && v.Events[end].AtNs == f.AtNs {
+		end++
+	}
+	head, body := columnsOf(v)
+	rows := body(v.Events[:max(end, 0)])
+	out := head
+	if left := len(rows) - most; left > 0 {
+		rows = rows[left:]
+		out += fmt.Sprintf("%*s  %d events before\n", textTime-2, "…", left)
+	}
+	return out + strings.Join(rows, "")
+}
+
+func textOf(r Run, v *view) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s on %s, seed %d: %s\n", r.Scenario, r.Lock, r.Seed, r.Verdict)
+	if r.About != "" {
+		b.WriteString(wrap(r.About, "", textWidth))
+	}
+	b.WriteString("\n")
+	head, body := columnsOf(v)
+	b.WriteString(head)
+	events := v.Events
+	for _, g := range v.Cuts {
+		i := slices.IndexFunc(events, func(e event) bool { return e.AtNs >= g.ToNs })
+		if i < 0 {
+			i = len(events)
+		}
+		b.WriteString(strings.Join(body(events[:i]), ""))
+		fmt.Fprintf(&b, "%*s  %d events left out\n", textTime-2, "…", g.Events)
+		events = events[i:]
+	}
+	b.WriteString(strings.Join(body(events), ""))
+	b.WriteString("\n")
+	if r.Why != "" {
+		b.WriteString(wrap(r.Why, "", textWidth))
+	}
+	if len(v.Findings) == 0 && r.Why == "" {
+		b.WriteString("no judge found anything\n")
+	}
+	b.WriteString(foundText(v))
+	if r.Blame != nil {
+		b.WriteString("\n" + CurveText(*r.Blame))
+	}
+	return b.String()
+}
+
+func foundText(v *view) string {
+	var b strings.Builder
+	for _, f := range v.Findings {
+		b.WriteString(wrap(fmt.Sprintf("▶ %s  %s (%s): %s", at(f.AtNs), f.Judge, f.Class, f.Why), "", textWidth))
+		for _, o := range v.Overlaps {
+			if o.FromNs == f.AtNs {
+				b.WriteString(wrap(fmt.Sprintf("%s and %s both believed to hold %s for %s", o.Who[0], o.Who[1], o.Lock, length(o.ToNs-o.FromNs)), "  ", textWidth))
+			}
+		}
+		if f.Excuse != "" {
+			b.WriteString(wrap("not promised here: "+f.Excuse, "  ", textWidth))
+		}
+	}
+	return b.String()
+}
+
+// columnsOf gives the head of the table, and what makes rows of events.
+func columnsOf(v *view) (head string, body func([]event) []string) {
+	cols := choose(v)
+	width := min((textWidth-textTime)/len(cols), (textWidth-textTime-serverLeast)/max(len(cols)-1, 1))
+	head = strings.Repeat(" ", textTime)
+	for i, c := range cols {
+		head += pad(clip(c.name, width-1), width, i == len(cols)-1)
+	}
+	head += "\n"
+	return head, func(events []event) (rows []string) {
+		for _, e := range events {
+			if !e.quiet {
+				rows = append(rows, row(e, cols, width, v))
+			}
+		}
+		return rows
+	}
+}
+
+// choose gives columns to the threads that fit, those that a finding names
+// first; the others share one.
+func choose(v *view) []column {
+	most := (textWidth - textTime - serverLeast) / columnLeast
+	var named, threads []int
+	for _, f := range v.Findings {
+		for _, op := range f.Ops {
+			for _, o := range v.Ops {
+				if o.Op == op && o.Lane >= 0 && !slices.Contains(named, o.Lane) {
+					named = append(named, o.Lane)
+				}
+			}
+		}
+	}
+	for i, l := range v.Lanes {
+		if l.Kind == laneThread {
+			threads = append(threads, i)
+		}
+	}
+	shown := threads
+	if len(threads) > most {
+		shown = named[:min(len(named), most-1)]
+		for _, i := range threads {
+			if len(shown) < most-1 && !slices.Contains(shown, i) {
+				shown = append(shown, i)
+			}
+		}
+		slices.Sort(shown)
+	}
+	var cols []column
+	of := map[string]int{} // process -> its first column
+	for _, i := range shown {
+		if _, ok := of[v.Lanes[i].Process]; !ok {
+			of[v.Lanes[i].Process] = len(cols)
+		}
+		cols = append(cols, column{v.Lanes[i].Name, []int{i}})
+	}
+	rest, server := column{name: "others"}, column{name: "server"}
+	for i, l := range v.Lanes {
+		c, ok := of[l.Process]
+		switch {
+		case l.Kind == laneServer:
+			server.lanes = append(server.lanes, i)
+		case l.Kind == laneWatchdog && ok:
+			cols[c].lanes = append(cols[c].lanes, i)
+		case !slices.Contains(shown, i):
+			rest.lanes = append(rest.lanes, i)
+		}
+	}
+	if len(rest.lanes) > 0 {
+		cols = append(cols, rest)
+	}
+	return append(cols, server)
+}
+
+// row is one event in its column, wrapped there.
+func row(e event, cols []column, width int, v *view) string {
+	at := fmt.Sprintf("%*s  ", textTime-2, model.At(e.AtNs))
+	blank := strings.Repeat(" ", textTime)
+	if e.Lane < 0 {
+		var b strings.Builder
+		for i, line := range strings.Split(strings.TrimRight(wrap("── "+e.Text+" ──", "", textWidth-textTime), "\n"), "\n") {
+			if i > 0 {
+				at = blank
+			}
+			b.WriteString(at + line + "\n")
+		}
+		return b.String()
+	}
+	which, text := 0, e.Text
+	for i, c := range cols {
+		if slices.Contains(c.lanes, e.Lane) {
+			which = i
+			if l := v.Lanes[e.Lane]; c.name != l.Name && (l.Kind != laneServer || len(v.Locks) > 1) {
+				text = strings.TrimPrefix(l.Name, "server: ") + ": " + text
+			}
+		}
+	}
+	// The server's column and one whose right is empty may be wider.
+	room := textWidth - textTime - which*width
+	if which < len(cols)-1 {
+		room = max(width-1, min(room, 2*width-1))
+	}
+	var b strings.Builder
+	for i, line := range strings.Split(strings.TrimRight(wrap(text, "", room), "\n"), "\n") {
+		if i > 0 {
+			at, line = blank, "  "+line
+		}
+		b.WriteString(strings.TrimRight(at+strings.Repeat(" ", which*width)+line, " ") + "\n")
+	}
+	return b.String()
+}
+
+func pad(s string, width int, last bool) string {
+	if n := len([]rune(s)); n < width && !last {
+		return s + strings.Repeat(" ", width-n)
+	}
+	return s
+}
+
+// wrap breaks text at spaces, or anywhere in a word that is too long, into
+// lines of at most width columns that begin with indent; from the second on
+// there is room for two columns more.
+func wrap(text, indent string, width int) string {
+	var lines []string
+	line := []rune(indent)
+	empty := true
+	for _, word := range strings.Fields(text) {
+		w := []rune(word)
+		if !empty && len(line)+1+len(w) > width-2 {
+			lines = append(lines, string(line))
+			line, empty = []rune(indent), true
+		}
+		if !empty {
+			line = append(line, ' ')
+		}
+		for len(indent) < width-4 && len(line)+len(w) > width-2 {
+			n := width - 2 - len(line)
+			lines = append(lines, string(line)+string(w[:n]))
+			line, w = []rune(indent), w[n:]
+		}
+		line = append(line, w...)
+		empty = false
+	}
+	lines = append(lines, string(line))
+	return strings.Join(lines, "\n") + "\n"
+}
+
+// CurveText is a curve as a table of bars, and its sentence.
+func CurveText(c Curve) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%10s %9s %7s\n", "decisions", "at", "failed")
+	for _, p := range c.Points {
+		bar := strings.Repeat("█", p.Failed*40/max(c.Runs, 1))
+		when := ""
+		if p.Stream != "" {
+			when = at(p.AtNs)
+		}
+		line := fmt.Sprintf("%10d %9s %3d/%-3d %s", p.Kept, when, p.Failed, c.Runs, bar)
+		b.WriteString(strings.TrimRight(line, " ") + "\n")
+	}
+	b.WriteString(wrap(c.Sentence, "", textWidth))
+	return b.String()
+}

@@ -1,0 +1,218 @@
+package report_test
+
+import (
+	"encoding/xml"
+	"regexp"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"lockstep/linearizability"
+	"lockstep/model"
+	"lockstep/report"
+)
+
+func TestTheTextTellsTheStory(t *testing.T) {
+	text := report.Text(play(t, "unlock-reply-lost", "redisson@3.21.3"))
+	// In this order; a change of what is held stands in the server's column.
+	rest := text
+	for _, want := range []string{
+		"a/1                          b/1                          server",
+		"calls lock orders, lease 60.000s",
+		"held by a/1 ×2, until",
+		"LOST: the reply of unlock (dropped)",
+		"lock orders: granted",
+		"▶ 4.508s mutual-exclusion (bug)",
+		"a/1 and b/1 both believed to hold orders for",
+	} {
+		_, after, ok := strings.Cut(rest, want)
+		if !ok {
+			t.Fatalf("%q is missing, or comes too soon, in\n%s", want, text)
+		}
+		rest = after
+	}
+}
+
+func TestTheTextFitsAHundredColumns(t *testing.T) {
+	runs := []report.Run{long(3000)}
+	for _, s := range stories {
+		runs = append(runs, play(t, s.scenario, s.lock))
+	}
+	runs = append(runs, play(t, "inventory-small", "redisson@3.4.2")) // six threads
+	for _, r := range runs {
+		for _, text := range []string{report.Text(r), report.Shortened(r, 12)} {
+			for _, line := range strings.Split(text, "\n") {
+				if n := utf8.RuneCountInString(line); n > 100 {
+					t.Errorf("%s: %d columns: %s", r.Scenario, n, line)
+				}
+			}
+		}
+	}
+}
+
+// A waiter that asks again and again is told in a line.
+func TestRepeatsAreFolded(t *testing.T) {
+	text := report.Text(play(t, "misdelete", "setnx-del"))
+	if !strings.Contains(text, "17 times more, until 2.806s") {
+		t.Errorf("the polls are not folded:\n%s", text)
+	}
+	if n := strings.Count(text, "acquire (SET) of b/1 → nil"); n != 2 {
+		t.Errorf("%d polls are left, want the first and the last", n)
+	}
+	if !strings.Contains(text, "held by b/1") {
+		t.Error("the acquire that was granted was folded too")
+	}
+}
+
+func TestTheShortStoryEndsAtTheFinding(t *testing.T) {
+	r := play(t, "misdelete", "setnx-del")
+	lines := strings.Split(strings.TrimSpace(report.Shortened(r, 5)), "\n")
+	if len(lines) != 7 || !strings.Contains(lines[1], "events before") || !strings.Contains(lines[6], "5.014s") || !strings.HasSuffix(lines[6], "free") {
+		t.Errorf("got\n%s", strings.Join(lines, "\n"))
+	}
+	r.Findings = nil
+	if s := report.Shortened(r, 5); s != "" {
+		t.Errorf("a run that held has a story: %s", s)
+	}
+}
+
+// A terminal takes no command from a name.
+func TestControlCharactersDoNotReachTheTerminal(t *testing.T) {
+	r := long(20)
+	r.Record.Add(model.Event{Kind: model.KindInvoke, Process: "a", Thread: 1, Op: 1, Action: model.ActLock, Lock: "x\x1b[2J\ny"})
+	if text := report.Text(r); strings.Contains(text, "\x1b") || !strings.Contains(text, "calls lock x\uFFFD[2J\uFFFDy") {
+		t.Errorf("got %q", text)
+	}
+}
+
+func TestMermaid(t *testing.T) {
+	r := play(t, "unlock-reply-lost", "redisson@3.21.3")
+	r.Findings[0].Why = "a;b #c\nend"
+	text := report.Mermaid(r)
+	for _, want := range []string{
+		"sequenceDiagram\n    participant P0 as a/1\n",
+		"P0->>P4: unlock\n",
+		"P4--xP0: unlock → 0, lost: dropped\n",
+		"Note over P0,P4: BROKEN mutual-exclusion. a#59;b #35;c\uFFFDend\n",
+	} {
+		if !strings.Contains(text, want) {
+			t.Errorf("%q is not in\n%s", want, text)
+		}
+	}
+	// Whatever the names are, every line is one of the few that are written.
+	line := regexp.MustCompile(`^(sequenceDiagram|    participant P\d+ as [^;#]+|    Note over P\d+(,P\d+)?: .*|    P\d+-?-(>>|x)P\d+: .*)$`)
+	for _, l := range strings.Split(strings.TrimSpace(text), "\n") {
+		if !line.MatchString(l) {
+			t.Errorf("not Mermaid: %q", l)
+		}
+	}
+	if text := report.Mermaid(long(5000)); strings.Count(text, "\n") > 200 || !strings.Contains(text, "steps before") {
+		t.Error("a long diagram is not cut")
+	}
+}
+
+func TestOtherProgramsFormats(t *testing.T) {
+	cases := []report.Case{
+		{Scenario: "one", File: "a,b.yaml", Lock: "x", Seed: 1, Verdict: "held", Expected: "held", AsExpected: true},
+		{Scenario: "one", File: "a,b.yaml", Lock: "x", Seed: 2, Verdict: "bug", Expected: "held", Text: "fifo: 100% <so>\n]]>\n", Replay: "again"},
+		{Scenario: "two", File: "c.yaml", Lock: "x", Seed: 1, Verdict: "undecided", Expected: "held", Text: "why\n", Replay: "again"},
+	}
+	var b strings.Builder
+	if err := report.WriteJUnit(&b, cases); err != nil {
+		t.Fatal(err)
+	}
+	var got struct {
+		Tests, Failures, Errors int `xml:",attr"`
+		Suites                  []struct {
+			Name  string `xml:"name,attr"`
+			Cases []struct {
+				Name    string  `xml:"name,attr"`
+				Failure *string `xml:"failure"`
+				Error   *string `xml:"error"`
+			} `xml:"testcase"`
+		} `xml:"testsuite"`
+	}
+	var totals struct {
+		Tests    int `xml:"tests,attr"`
+		Failures int `xml:"failures,attr"`
+		Errors   int `xml:"errors,attr"`
+	}
+	if err := xml.Unmarshal([]byte(b.String()), &got); err != nil {
+		t.Fatal(err)
+	}
+	if err := xml.Unmarshal([]byte(b.String()), &totals); err != nil {
+		t.Fatal(err)
+	}
+	if totals.Tests != 3 || totals.Failures != 1 || totals.Errors != 1 || len(got.Suites) != 2 {
+		t.Errorf("totals %+v in\n%s", totals, &b)
+	}
+	one := got.Suites[0].Cases
+	if one[0].Failure != nil || one[1].Failure == nil || *one[1].Failure != "fifo: 100% <so>\n]]>\nreplay: again\n" || got.Suites[1].Cases[0].Error == nil {
+		t.Errorf("cases %+v in\n%s", one, &b)
+	}
+
+	b.Reset()
+	if err := report.WriteGitHub(&b, cases); err != nil {
+		t.Fatal(err)
+	}
+	want := "::error file=a%2Cb.yaml,title=one on x%2C seed 2%3A bug%2C expected held::fifo: 100%25 <so>%0A]]>%0Areplay: again\n" +
+		"::warning file=c.yaml,title=two on x%2C seed 1%3A undecided%2C expected held::why%0Areplay: again\n" +
+		"3 runs, 2 not as expected\n"
+	if b.String() != want {
+		t.Errorf("got\n%swant\n%s", &b, want)
+	}
+}
+
+func TestWaits(t *testing.T) {
+	r := play(t, "misdelete", "setnx-del")
+	if got := report.Waits(r.Record); !strings.HasSuffix(got, "at most 2.02s") {
+		t.Errorf("b waits from 1 s to 3.017 s, and the waits are %q", got)
+	}
+}
+
+// What is drawn as an overlap is what the judge calls one.
+func TestOverlapsAreTheJudges(t *testing.T) {
+	r := play(t, "pause-past-lease", "redisson@4.7.0")
+	var who []string
+	for _, b := range linearizability.Beliefs(r.Record) {
+		who = append(who, b.Thread)
+		if b.ToNs <= b.FromNs {
+			t.Errorf("an empty belief: %+v", b)
+		}
+	}
+	if len(who) != 2 || who[0] != "a/1" || who[1] != "b/1" {
+		t.Errorf("beliefs of %v", who)
+	}
+	if text := report.Text(r); !strings.Contains(text, "a/1 and b/1 both believed to hold orders for 4.99s") {
+		t.Errorf("the overlap is not told:\n%s", text)
+	}
+}
+
+// A wake-up that nobody hears is lost too, without a message that is.
+func TestAPublicationSaysWhoHearsIt(t *testing.T) {
+	r := play(t, "misdelete", "setnx-del")
+	rec := &model.Record{Params: r.Record.Params}
+	rec.Add(model.Event{AtNs: 1e9, Kind: model.KindInvoke, Process: "a", Thread: 1, Op: 1, Action: model.ActLock, Lock: "x"})
+	speak := func(s int64) { rec.Add(model.Event{AtNs: s * 1e9, Kind: model.KindPublish, Channel: "x", Text: "0"}) }
+	hear := func(s int64, command, process string, msg, conn int) {
+		e := model.Event{AtNs: s * 1e9, Kind: model.KindSend, Process: process, Msg: msg, Conn: conn, Command: command, Args: []string{"x"}}
+		rec.Add(e)
+		e.Kind = model.KindExec
+		rec.Add(e)
+	}
+	speak(2)
+	hear(3, "SUBSCRIBE", "a", 1, 1)
+	hear(4, "SSUBSCRIBE", "b", 2, 2)
+	speak(5)
+	hear(6, "UNSUBSCRIBE", "a", 3, 1)
+	speak(7)
+	rec.Add(model.Event{AtNs: 8e9, Kind: model.KindFault, Fault: 1, Process: "b", Text: "crash of b"})
+	speak(9)
+	r.Record, r.Findings = rec, nil
+	text := report.Text(r)
+	for at, who := range map[string]string{"2.000s": "nobody", "5.000s": "a, b", "7.000s": "b", "9.000s": "nobody"} {
+		if !regexp.MustCompile(at + ` +publishes "0" on x, to ` + who + "\n").MatchString(text) {
+			t.Errorf("at %s, want it to reach %s, in\n%s", at, who, text)
+		}
+	}
+}

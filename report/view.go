@@ -1,0 +1,630 @@
+package report
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strings"
+	"unicode"
+
+	"lockstep/linearizability"
+	"lockstep/model"
+)
+
+// builder makes a view of a record, in one pass and some afterthoughts.
+type builder struct {
+	run     Run
+	v       *view
+	lanes   map[string]int // by name
+	ops     map[int]int    // number -> index of v.Ops
+	msgs    map[int]int    // number -> index of v.Messages
+	faults  map[int]int    // number -> index of v.Faults
+	spoken  map[string]int64
+	hears   map[string]map[int]string // channel -> connection -> process
+	conns   map[int]int               // message -> connection
+	changed map[int]bool              // messages that changed what the server holds
+	ranOut  map[int64]bool            // instants at which a key did
+	using   map[string]int            // thread and resource -> index of v.Uses
+}
+
+func build(r Run) *view {
+	b := &builder{
+		run: r, lanes: map[string]int{}, ops: map[int]int{}, msgs: map[int]int{}, faults: map[int]int{},
+		spoken: map[string]int64{}, hears: map[string]map[int]string{}, conns: map[int]int{}, changed: map[int]bool{}, using: map[string]int{}, ranOut: map[int64]bool{},
+	}
+	b.v = &view{Scenario: r.Scenario, Lock: r.Lock, Verdict: r.Verdict, Total: len(r.Record.Events), Blame: r.Blame}
+	b.plan()
+	for i := range r.Record.Events {
+		b.event(&r.Record.Events[i])
+	}
+	b.close()
+	b.fold()
+	b.findings()
+	b.moments()
+	b.cut()
+	return b.v
+}
+
+// plan makes the lanes: of each process its threads and its watchdog, then the
+// server's, one a lock.
+func (b *builder) plan() {
+	locks, alone := map[string]bool{}, map[string]bool{}
+	for i := range b.run.Record.Events {
+		e := &b.run.Record.Events[i]
+		if e.Kind == model.KindInvoke || e.Kind == model.KindState {
+			locks[e.Lock] = true
+		}
+		alone[e.Process] = alone[e.Process] || e.Kind == model.KindSend && e.Op == 0
+	}
+	b.v.Locks = slices.Sorted(maps.Keys(locks))
+	add := func(l lane) {
+		b.lanes[l.Name] = len(b.v.Lanes)
+		b.v.Lanes = append(b.v.Lanes, l)
+	}
+	for _, p := range b.run.Record.Params.Processes {
+		for n := 1; n <= p.Threads; n++ {
+			add(lane{Name: model.ThreadName(p.Name, n), Process: p.Name, Kind: laneThread})
+		}
+		if !b.run.Record.Params.NoWatchdog || alone[p.Name] {
+			add(lane{Name: p.Name + " watchdog", Process: p.Name, Kind: laneWatchdog})
+		}
+	}
+	for _, l := range b.v.Locks {
+		add(lane{Name: "server: " + l, Kind: laneServer, Lock: l})
+	}
+	if len(b.v.Locks) == 0 {
+		add(lane{Name: "server", Kind: laneServer})
+	}
+}
+
+func (b *builder) thread(e *model.Event) int {
+	if i, ok := b.lanes[e.ThreadName()]; ok {
+		return i
+	}
+	return -1
+}
+
+// server is the lane of the first of these locks.
+func (b *builder) server(locks []string) int {
+	for _, l := range locks {
+		if i, ok := b.lanes["server: "+l]; ok {
+			return i
+		}
+	}
+	return slices.IndexFunc(b.v.Lanes, func(l lane) bool { return l.Kind == laneServer })
+}
+
+// addressed is the server's lane that a command goes to.
+func (b *builder) addressed(e *model.Event) int {
+	if strings.HasSuffix(e.Command, "SUBSCRIBE") && len(e.Args) > 0 {
+		return b.hearing(e.Args[0])
+	}
+	return b.server(e.Locks)
+}
+
+// hearing is the lane of the lock that a channel is of.
+func (b *builder) hearing(channel string) int {
+	of := ""
+	for _, l := range b.v.Locks {
+		if strings.Contains(channel, l) && len(l) > len(of) {
+			of = l
+		}
+	}
+	return b.server([]string{of})
+}
+
+// client is the lane that a message belongs to: its caller's. What no call
+// sent belongs to the watchdog, but for the subscriptions of an only thread.
+func (b *builder) client(process string, op int, script string) int {
+	if i, ok := b.ops[op]; ok {
+		return b.v.Ops[i].Lane
+	}
+	dog, ok := b.lanes[process+" watchdog"]
+	if _, more := b.lanes[model.ThreadName(process, 2)]; ok && (more || script == "renew") {
+		return dog
+	}
+	return slices.IndexFunc(b.v.Lanes, func(l lane) bool { return l.Process == process })
+}
+
+// clip shortens text, and leaves out what a terminal would take for a command.
+func clip(s string, most int) string {
+	s = strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) {
+			return '\uFFFD'
+		}
+		return r
+	}, s)
+	if r := []rune(s); len(r) > most {
+		return string(r[:most-1]) + "…"
+	}
+	return s
+}
+
+func (b *builder) add(e *model.Event, lane int, text string) *event {
+	locks := e.Locks
+	if e.Lock != "" {
+		locks = []string{e.Lock}
+	}
+	process := e.Process
+	if lane >= 0 && process == "" {
+		process = b.v.Lanes[lane].Process
+	}
+	b.v.Events = append(b.v.Events, event{AtNs: e.AtNs, Kind: string(e.Kind), Lane: lane, Process: process, Locks: locks, Op: e.Op, Msg: e.Msg, Text: clip(text, textMost)})
+	return &b.v.Events[len(b.v.Events)-1]
+}
+
+func (b *builder) event(e *model.Event) {
+	v := b.v
+	switch e.Kind {
+	case model.KindInvoke:
+		b.ops[e.Op] = len(v.Ops)
+		v.Ops = append(v.Ops, bar{Op: e.Op, Lane: b.thread(e), Action: string(e.Action), Lock: e.Lock, FromNs: e.AtNs, ToNs: -1, Open: true})
+		b.add(e, b.thread(e), fmt.Sprintf("calls %s %s%s", e.Action, e.Lock, terms(e)))
+	case model.KindReturn:
+		if i, ok := b.ops[e.Op]; ok {
+			v.Ops[i].Outcome, v.Ops[i].ToNs, v.Ops[i].Open = string(e.Outcome), e.AtNs, e.Outcome == model.Waiting
+		}
+		b.add(e, b.thread(e), fmt.Sprintf("%s %s: %s", e.Action, e.Lock, e.Outcome))
+	case model.KindSend, model.KindExec, model.KindDeliver, model.KindLost, model.KindHit, model.KindPublish:
+		b.traffic(e)
+	case model.KindState:
+		s := e.State
+		b.changed[e.Msg] = true
+		v.Truth = append(v.Truth, hold{Lock: e.Lock, AtNs: e.AtNs, Owner: s.Owner, Count: s.Count, ExpiresMs: s.ExpiresMs, Queue: s.Queue, Deadlines: s.Deadlines})
+		b.add(e, b.server([]string{e.Lock}), held(s))
+	case model.KindExpire:
+		b.ranOut[e.AtNs] = true
+		b.add(e, b.server(nil), "key "+e.Key+" ran out")
+	case model.KindFault:
+		b.faults[e.Fault] = len(v.Faults)
+		v.Faults = append(v.Faults, fault{Text: e.Text, Processes: b.struck(e), FromNs: e.AtNs, ToNs: e.AtNs})
+		if strings.HasPrefix(e.Text, "crash of ") {
+			v.Gone = append(v.Gone, gone{e.Process, e.AtNs, "died"})
+		}
+		all := strings.HasPrefix(e.Text, "server restart") || strings.HasPrefix(e.Text, "failover")
+		b.deafen(e.AtNs, func(_ int, process string) bool {
+			return all || process == e.Process && strings.HasPrefix(e.Text, "crash of ")
+		})
+		b.add(e, -1, "fault: "+e.Text)
+	case model.KindFaultEnd:
+		if i, ok := b.faults[e.Fault]; ok {
+			v.Faults[i].ToNs = e.AtNs
+		}
+		b.add(e, -1, "over: "+e.Text)
+	case model.KindUse:
+		b.use(e)
+	case model.KindResource:
+		b.add(e, b.thread(e), fmt.Sprintf("%ss %s: %d", e.Phase, e.Key, e.Value))
+	case model.KindCheck:
+		if !e.Met {
+			b.add(e, b.thread(e), notMet+e.Text)
+		}
+	case model.KindCalm:
+		b.add(e, -1, "calm: every fault is over")
+	case model.KindLeave:
+		b.add(e, -1, "all leave")
+	case model.KindClose:
+		v.Gone = append(v.Gone, gone{e.Process, e.AtNs, "closed its client"})
+		b.deafen(e.AtNs, func(_ int, process string) bool { return process == e.Process })
+		b.add(e, b.client(e.Process, 0, ""), "client closed")
+	case model.KindLeft:
+		b.add(e, b.server(nil), "left over: "+cmp.Or(e.Key, e.Channel, e.Text))
+	case model.KindDefect:
+		b.add(e, -1, "DEFECT of the harness: "+e.Text)
+	}
+}
+
+// struck names the processes that a fault is about; none: the server, or all.
+func (b *builder) struck(e *model.Event) []string {
+	if e.Process != "" {
+		return []string{e.Process}
+	}
+	names, ok := strings.CutPrefix(e.Text, "partition of ")
+	if !ok {
+		return nil
+	}
+	names, _, _ = strings.Cut(names, " for ")
+	return strings.Split(names, ", ")
+}
+
+func (b *builder) use(e *model.Event) {
+	key := fmt.Sprint(e.ThreadName(), " ", e.Key)
+	switch e.Phase {
+	case "start":
+		b.using[key] = len(b.v.Uses)
+		b.v.Uses = append(b.v.Uses, use{Lane: b.thread(e), Name: e.Key, FromNs: e.AtNs, ToNs: -1})
+		b.add(e, b.thread(e), "begins to use "+e.Key)
+	case "interrupt":
+		b.add(e, b.thread(e), "interrupts "+e.Text)
+	default:
+		if i, ok := b.using[key]; ok {
+			b.v.Uses[i].ToNs = e.AtNs
+			delete(b.using, key)
+		}
+		what := "ends its use of "
+		if e.Phase == "sold_out" {
+			what = "finds too little of "
+		}
+		b.add(e, b.thread(e), what+e.Key)
+	}
+}
+
+func (b *builder) traffic(e *model.Event) {
+	v := b.v
+	name := cmp.Or(e.Script, e.Command)
+	if e.Script != "" && e.Command != "" && !strings.HasPrefix(e.Command, "EVAL") {
+		name = e.Script + " (" + e.Command + ")"
+	}
+	switch {
+	case e.Kind == model.KindSend:
+		b.msgs[e.Msg], b.conns[e.Msg] = len(v.Messages), e.Conn
+		v.Messages = append(v.Messages, message{ID: e.Msg, Lane: b.client(e.Process, e.Op, e.Script), Server: b.addressed(e), Name: clip(name, 40), Locks: e.Locks, Op: e.Op,
+			Sent: e.AtNs, Exec: -1, Done: -1, Lost: -1})
+		b.add(e, v.Messages[len(v.Messages)-1].Lane, "sends "+name+about(e)).quiet = true
+		return
+	case e.Kind == model.KindPublish:
+		b.spoken[e.Channel] = e.AtNs
+		to := strings.Join(b.listeners(e.Channel), ", ")
+		b.add(e, b.hearing(e.Channel), fmt.Sprintf("publishes %q on %s, to %s", e.Text, e.Channel, cmp.Or(to, "nobody")))
+		return
+	}
+	i, known := b.msgs[e.Msg]
+	if !known {
+		if e.Dir != "push" {
+			return
+		}
+		i = len(v.Messages)
+		b.msgs[e.Msg] = i
+		sent, ok := b.spoken[e.Channel]
+		if !ok {
+			sent = e.AtNs
+		}
+		v.Messages = append(v.Messages, message{ID: e.Msg, Lane: b.client(e.Process, 0, ""), Server: b.hearing(e.Channel), Name: "wake-up", Sent: sent, Exec: sent, Done: -1, Lost: -1, Push: true})
+	}
+	m := &v.Messages[i]
+	switch e.Kind {
+	case model.KindExec:
+		if m.Exec < 0 {
+			m.Exec = e.AtNs
+		}
+		m.Reply = clip(e.Reply, 60)
+		b.listen(e)
+		who := strings.Join(e.Owners, ", ")
+		if who == "" {
+			who = e.Process
+		}
+		b.add(e, m.Server, fmt.Sprintf("%s of %s%s → %s", name, who, about(e), e.Reply)).quiet = e.Script == "" && strings.HasSuffix(e.Command, "SUBSCRIBE")
+	case model.KindDeliver:
+		m.Done = e.AtNs
+		if m.Push {
+			b.add(e, m.Lane, "hears the wake-up on "+e.Channel)
+			return
+		}
+		b.add(e, m.Lane, fmt.Sprintf("answer of %s: %s", m.Name, m.Reply)).quiet = true
+	case model.KindLost:
+		m.Lost, m.Dir, m.Why = e.AtNs, e.Dir, e.Why
+		if conn := b.conns[e.Msg]; conn > 0 && e.Why == "connection reset" {
+			b.deafen(e.AtNs, func(c int, _ string) bool { return c == conn })
+		}
+		if e.Why == "nobody waits for it" {
+			x := b.add(e, m.Lane, fmt.Sprintf("nobody waits for the %s of %s any more", e.Dir, m.Name))
+			x.Kind, x.quiet = "late", true
+			return
+		}
+		b.add(e, m.Lane, lostText(m))
+	case model.KindHit:
+		m.Hit = clip(e.Text, 80)
+		b.add(e, m.Lane, fmt.Sprintf("fault met the %s of %s: %s", e.Dir, m.Name, e.Text))
+	}
+}
+
+func lostText(m *message) string {
+	what := "the " + m.Dir + " of " + m.Name
+	if m.Push {
+		what = "a wake-up"
+	}
+	return fmt.Sprintf("LOST: %s (%s)", what, m.Why)
+}
+
+// listen keeps who is subscribed to what, from the commands that were executed.
+func (b *builder) listen(e *model.Event) {
+	add := strings.HasSuffix(e.Command, "SUBSCRIBE") && !strings.Contains(e.Command, "UNSUB")
+	if !add && !strings.Contains(e.Command, "UNSUB") {
+		return
+	}
+	for _, ch := range e.Args {
+		if b.hears[ch] == nil {
+			b.hears[ch] = map[int]string{}
+		}
+		if add {
+			b.hears[ch][b.conns[e.Msg]] = e.Process
+		} else {
+			delete(b.hears[ch], b.conns[e.Msg])
+		}
+		b.v.Subs = append(b.v.Subs, audience{Channel: ch, AtNs: e.AtNs, Who: b.listeners(ch)})
+	}
+}
+
+// deafen takes the subscriptions of connections that are gone.
+func (b *builder) deafen(at int64, gone func(conn int, process string) bool) {
+	for _, ch := range slices.Sorted(maps.Keys(b.hears)) {
+		before := len(b.hears[ch])
+		maps.DeleteFunc(b.hears[ch], gone)
+		if len(b.hears[ch]) < before {
+			b.v.Subs = append(b.v.Subs, audience{Channel: ch, AtNs: at, Who: b.listeners(ch)})
+		}
+	}
+}
+
+// listeners are the processes that are subscribed to a channel now.
+func (b *builder) listeners(channel string) []string {
+	return slices.Compact(slices.Sorted(maps.Values(b.hears[channel])))
+}
+
+func about(e *model.Event) string {
+	if e.Script == "" && strings.HasSuffix(e.Command, "SUBSCRIBE") {
+		return " " + strings.Join(e.Args, " ")
+	}
+	return ""
+}
+
+func terms(e *model.Event) string {
+	s := ""
+	if e.WaitNs > 0 {
+		s += ", waits " + at(e.WaitNs)
+	}
+	if e.LeaseNs > 0 {
+		s += ", lease " + at(e.LeaseNs)
+	}
+	return s
+}
+
+// at is an instant in seconds, without more digits than it needs.
+func at(ns int64) string { return model.At(ns) }
+
+func held(s *model.LockState) string {
+	text := "free"
+	if s.Held() {
+		text = fmt.Sprintf("held by %s ×%d, ", s.Owner, s.Count)
+		if s.ExpiresMs < 0 {
+			text += "without end"
+		} else {
+			text += "until " + at(s.ExpiresMs*1e6)
+		}
+	}
+	if len(s.Queue) > 0 {
+		text += "; queue " + strings.Join(s.Queue, ", ")
+	}
+	return text
+}
+
+// close ends what was still open and finds out who overlapped.
+func (b *builder) close() {
+	v, events := b.v, b.run.Record.Events
+	if len(events) > 0 {
+		v.FromNs, v.EndNs = events[0].AtNs, events[len(events)-1].AtNs
+	}
+	for i := range v.Ops {
+		if o := &v.Ops[i]; o.ToNs < 0 {
+			o.ToNs = v.EndNs
+			for _, g := range v.Gone {
+				if o.Lane >= 0 && g.Process == v.Lanes[o.Lane].Process && g.AtNs >= o.FromNs {
+					o.ToNs = min(o.ToNs, g.AtNs)
+				}
+			}
+		}
+	}
+	for i := range v.Uses {
+		if v.Uses[i].ToNs < 0 {
+			v.Uses[i].ToNs = v.EndNs
+		}
+	}
+	next := map[string]int{}
+	for i := range v.Truth {
+		t := &v.Truth[i]
+		t.ToNs = v.EndNs
+		if j, ok := next[t.Lock]; ok {
+			v.Truth[j].ToNs = t.AtNs
+		}
+		next[t.Lock] = i
+	}
+	for _, x := range linearizability.Beliefs(b.run.Record) {
+		l, ok := b.lanes[x.Thread]
+		if !ok {
+			continue
+		}
+		v.Beliefs = append(v.Beliefs, band{Lane: l, Who: x.Thread, Lock: x.Lock, FromNs: x.FromNs, ToNs: x.ToNs, LeaseNs: x.LeaseNs, Overstayed: x.Overstayed})
+	}
+	v.Overlaps = overlaps(v.Beliefs)
+}
+
+// overlaps are the times in which two threads believe to hold one lock.
+func overlaps(beliefs []band) []overlap {
+	byStart := slices.Clone(beliefs)
+	slices.SortStableFunc(byStart, func(a, b band) int {
+		return cmp.Or(cmp.Compare(a.Lock, b.Lock), cmp.Compare(a.FromNs, b.FromNs))
+	})
+	var out []overlap
+	var open []band // of one lock, that may still last
+	for _, x := range byStart {
+		open = slices.DeleteFunc(open, func(o band) bool { return o.Lock != x.Lock || o.ToNs <= x.FromNs })
+		for _, o := range open {
+			if o.Who != x.Who {
+				out = append(out, overlap{Lock: x.Lock, Who: []string{o.Who, x.Who}, FromNs: x.FromNs, ToNs: min(o.ToNs, x.ToNs)})
+			}
+		}
+		open = append(open, x)
+	}
+	return out
+}
+
+// fold makes one line of exchanges of one call that only repeat, as those of a
+// waiter that asks again and again.
+func (b *builder) fold() {
+	v := b.v
+	plain := func(m *message) bool {
+		return m.Op > 0 && m.Exec >= 0 && m.Done >= 0 && m.Hit == "" && m.Lost < 0 && !b.changed[m.ID] && !m.Push
+	}
+	drop := map[int]bool{}          // messages
+	after := map[int]event{}        // the line that follows the answer of a message
+	row := make(map[int][]*message) // by lane, those that repeat so far
+	end := func(l int) {
+		same := row[l]
+		delete(row, l)
+		if len(same) < repeatsLeast {
+			return
+		}
+		middle := same[1 : len(same)-1]
+		for _, m := range middle {
+			drop[m.ID] = true
+		}
+		after[same[0].ID] = event{AtNs: same[0].Done, Kind: "repeat", Lane: l, Process: v.Lanes[l].Process, Locks: same[0].Locks, Op: same[0].Op, Times: len(middle),
+			Text: fmt.Sprintf("%s %d times more, until %s, with nothing changed", same[0].Name, len(middle), at(middle[len(middle)-1].Done))}
+	}
+	for i := range v.Messages {
+		m := &v.Messages[i]
+		if m.Lane < 0 {
+			continue
+		}
+		if same := row[m.Lane]; len(same) > 0 && (!plain(m) || same[0].Op != m.Op || same[0].Name != m.Name) {
+			end(m.Lane)
+		}
+		if plain(m) {
+			row[m.Lane] = append(row[m.Lane], m)
+		}
+	}
+	for _, l := range slices.Sorted(maps.Keys(row)) {
+		end(l)
+	}
+	kept := v.Events[:0:0]
+	for _, e := range v.Events {
+		if e.Msg > 0 && drop[e.Msg] {
+			continue
+		}
+		kept = append(kept, e)
+		if f, ok := after[e.Msg]; ok && e.Kind == string(model.KindDeliver) {
+			kept = append(kept, f)
+		}
+	}
+	v.Events = kept
+	v.Messages = slices.DeleteFunc(v.Messages, func(m message) bool { return drop[m.ID] })
+	v.Folded = len(drop)
+}
+
+func (b *builder) findings() {
+	for _, f := range byWeight(b.run.Findings) {
+		x := finding{Judge: f.Judge, Class: classOf(f), Why: f.Why, AtNs: f.AtNs, Event: -1, Ops: []int{}, Locks: []string{}}
+		for _, ref := range f.Ops {
+			for _, o := range b.v.Ops {
+				if b.v.Lanes[max(o.Lane, 0)].Name == model.ThreadName(ref.Process, ref.Thread) && o.FromNs == ref.CallNs && o.Action == ref.Op {
+					x.Ops = append(x.Ops, o.Op)
+					x.Locks = append(x.Locks, o.Lock)
+				}
+			}
+		}
+		if f.Class == linearizability.ClassLimit && len(f.Excuses) > 0 {
+			x.Excuse = f.Excuses[0].Why
+		}
+		slices.Sort(x.Locks)
+		x.Locks = slices.Compact(x.Locks)
+		if len(x.Locks) == 0 && len(b.v.Locks) == 1 {
+			x.Locks = b.v.Locks
+		}
+		b.v.Findings = append(b.v.Findings, x)
+	}
+}
+
+// place finds the line of the list at which a finding shows: of those at its
+// instant the return of a call that it names, a want that was not met, a change
+// of what is held, or else the last; the nearest before if there is none.
+func (v *view) place(f finding) int {
+	best, rank := -1, -1
+	for i, e := range v.Events {
+		r := 0
+		switch {
+		case e.AtNs > f.AtNs:
+			return best
+		case e.AtNs < f.AtNs:
+			r = -1
+		case e.Kind == string(model.KindReturn) && slices.Contains(f.Ops, e.Op):
+			r = 3
+		case e.Kind == string(model.KindCheck) && strings.Contains(f.Why, strings.TrimPrefix(e.Text, notMet)):
+			r = 2
+		case e.Kind == string(model.KindState):
+			r = 1
+		}
+		if r >= rank {
+			best, rank = i, r
+		}
+	}
+	return best
+}
+
+const notMet = "NOT MET: "
+
+// cut leaves out what a browser cannot show, around the findings.
+func (b *builder) cut() {
+	v := b.v
+	defer func() {
+		for i := range v.Findings {
+			f := &v.Findings[i]
+			f.Event = v.place(*f)
+			for _, g := range v.Cuts {
+				if g.FromNs < f.AtNs && f.AtNs < g.ToNs {
+					f.Event = -1
+				}
+			}
+		}
+	}()
+	if len(v.Events) <= eventsMost {
+		return
+	}
+	// Most of what explains a finding stands before it.
+	around := []int{0}
+	for _, f := range v.Findings[:min(len(v.Findings), 8)] {
+		if i := v.place(f); i >= 0 {
+			around = append(around, i)
+		}
+	}
+	keep := make([]bool, len(v.Events))
+	each := eventsMost / len(around)
+	for _, i := range around {
+		for j := max(0, i-each*3/4); j < min(len(v.Events), i+each/4); j++ {
+			keep[j] = true
+		}
+	}
+	var events []event
+	last := int64(math.MinInt64)
+	left := 0
+	for i, e := range v.Events {
+		if !keep[i] {
+			left++
+			continue
+		}
+		if left > 0 {
+			v.Cuts = append(v.Cuts, gap{FromNs: max(last, v.FromNs), ToNs: e.AtNs, Events: left})
+			v.Left += left
+			left = 0
+		}
+		last = e.AtNs
+		events = append(events, e)
+	}
+	if left > 0 {
+		v.Cuts = append(v.Cuts, gap{FromNs: last, ToNs: v.EndNs + 1, Events: left})
+		v.Left += left
+	}
+	v.Events = events
+	hidden := func(from, to int64) bool {
+		return slices.ContainsFunc(v.Cuts, func(g gap) bool { return g.FromNs < from && to < g.ToNs })
+	}
+	v.Ops = slices.DeleteFunc(v.Ops, func(o bar) bool { return hidden(o.FromNs, o.ToNs) })
+	v.Beliefs = slices.DeleteFunc(v.Beliefs, func(x band) bool { return hidden(x.FromNs, x.ToNs) })
+	v.Overlaps = slices.DeleteFunc(v.Overlaps, func(x overlap) bool { return hidden(x.FromNs, x.ToNs) })
+	v.Truth = slices.DeleteFunc(v.Truth, func(x hold) bool { return hidden(x.AtNs, x.ToNs) })
+	v.Uses = slices.DeleteFunc(v.Uses, func(x use) bool { return hidden(x.FromNs, x.ToNs) })
+	v.Messages = slices.DeleteFunc(v.Messages, func(m message) bool { return hidden(m.Sent, max(m.Sent, m.Exec, m.Done, m.Lost)) })
+	v.Subs = slices.DeleteFunc(v.Subs, func(x audience) bool { return hidden(x.AtNs, x.AtNs) })
+	v.Faults = slices.DeleteFunc(v.Faults, func(x fault) bool { return hidden(x.FromNs, x.ToNs) })
+}
