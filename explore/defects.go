@@ -73,14 +73,18 @@ var knownDefects = []defect{
 		bare("setnx-del", "setnx-get-del"),
 		model.Judges,
 		func(c clue) bool {
-			return slices.ContainsFunc(c.all, func(f linearizability.Finding) bool { return f.Judge == model.JudgeMisdelete && f.AtNs <= c.until() })
+			return slices.ContainsFunc(c.of.Findings, func(f linearizability.Finding) bool { return f.Judge == model.JudgeMisdelete && f.AtNs <= c.until() })
 		},
 	},
 	{
 		"one string has no room to count a second entry",
 		bare("string-reentrant"),
 		[]string{model.JudgeLinearizable, model.JudgeHoldCount, model.JudgeMutualExclusion},
-		func(c clue) bool { return slices.Contains(c.reached, "reentered") },
+		func(c clue) bool {
+			return slices.ContainsFunc(c.commands, func(m *command) bool {
+				return m.Script == "acquire" && m.exec != nil && m.before.Owner != "" && slices.Contains(m.Owners, m.before.Owner) && slices.Contains(m.Locks, c.lock)
+			})
+		},
 	},
 
 	// Unlock.
@@ -133,6 +137,12 @@ var knownDefects = []defect{
 		of(since("4.7.0")),
 		append([]string{model.JudgeLease, model.JudgeMutualExclusion, model.JudgeFIFO}, onServer...),
 		clue.grantedUnheard,
+	},
+	{
+		"an interrupted acquire that is granted all the same is renewed for nobody (2714, 4368)",
+		of(since("3.8.1")),
+		[]string{model.JudgeLease, model.JudgeLiveness},
+		func(c clue) bool { return !c.says("ended with its lease") && c.interruptedGrant() },
 	},
 
 	// Watchdog.
@@ -247,16 +257,22 @@ var knownDefects = []defect{
 		},
 	},
 	{
-		"a hold that others ended leaves its levels with the watchdog, which renews them when the thread has locked and unlocked again",
+		"a hold that others ended leaves its levels with the watchdog, which renews the thread's next hold, whatever its lease, and when it is given up",
 		of(since("3.10.5")),
 		[]string{model.JudgeLease},
-		func(c clue) bool { return c.says("a renewal of") && c.lostLevels() },
+		func(c clue) bool { return (c.says("a renewal of") || c.says("got a lease")) && c.lostLevels() },
 	},
 	{
 		"the watchdog asks for the first thread of a client only: one whose hold others had ended keeps it from renewing the next",
 		of(since("3.10.5")),
 		onHold,
 		func(c clue) bool { return c.says("lease") && c.askedForAnother() },
+	},
+	{
+		"a renewal that found nothing is answered when the thread has locked again, and ends the renewal of the new hold",
+		of(),
+		onHold,
+		func(c clue) bool { return c.says("lease") && c.toldOfLastHold() },
 	},
 	{
 		"an unlock of a level with a lease takes a level off the watchdog, which renews the levels without one no longer",
@@ -301,6 +317,12 @@ var knownDefects = []defect{
 	{
 		"the head sleeps until its own deadline, past the end of the hold (4705)",
 		of(fair, upTo("3.31.0")),
+		[]string{model.JudgeLiveness},
+		func(c clue) bool { return c.headSleeps(func(told, ttl time.Duration) bool { return told > ttl }) },
+	},
+	{
+		"a waiter that was thrown out of the queue and queues again is told the deadline of the one before it, and sleeps so long, past the end of the hold",
+		of(fair, since("3.31.1")),
 		[]string{model.JudgeLiveness},
 		func(c clue) bool { return c.headSleeps(func(told, ttl time.Duration) bool { return told > ttl }) },
 	},
@@ -364,9 +386,19 @@ func DefectOf(h *sim.Host, v scenarios.Verdict, f linearizability.Finding) strin
 	if f.Judge == model.JudgeWorkload {
 		return defectOfOverlap(h, v, f)
 	}
-	c := newClue(v, f)
+	c := newClue(v, traceOf(v.Played.Record), f)
+	if f.Judge == model.JudgeLinearizable && c.unlockedNothing() {
+		if rest := c.hidden(); len(rest) > 0 {
+			return rest[0].name()
+		}
+	}
+	return c.name()
+}
+
+// name is that of the first known defect that fits.
+func (c clue) name() string {
 	for _, d := range knownDefects {
-		if d.locks(v.Lock) && slices.Contains(d.judges, f.Judge) && d.is(c) {
+		if d.locks(c.of.Lock) && slices.Contains(d.judges, c.f.Judge) && d.is(c) {
 			return d.name
 		}
 	}
@@ -391,17 +423,15 @@ func defectOfOverlap(h *sim.Host, v scenarios.Verdict, f linearizability.Finding
 // clue is a finding with the record in which it was made.
 type clue struct {
 	*trace
-	f       linearizability.Finding
-	all     []linearizability.Finding
-	reached []string
-	lock    string // that the finding is about
-	who     string // the thread, the first where it names several
-	call    *call  // the call, nil where it names none
+	of   scenarios.Verdict // of the run
+	f    linearizability.Finding
+	lock string // that the finding is about
+	who  string // the thread, the first where it names several
+	call *call  // the call, nil where it names none
 }
 
-func newClue(v scenarios.Verdict, f linearizability.Finding) clue {
-	t := traceOf(v.Played.Record)
-	c := clue{trace: t, f: f, all: v.Findings, reached: v.Reached}
+func newClue(v scenarios.Verdict, t *trace, f linearizability.Finding) clue {
+	c := clue{trace: t, of: v, f: f}
 	for word := range strings.FieldsFuncSeq(f.Why, func(r rune) bool { return strings.ContainsRune(" :,", r) }) {
 		if c.lock == "" && t.locks[word] {
 			c.lock = word
@@ -468,28 +498,34 @@ func (c clue) ended(who string, action model.Action, outcomes ...model.Outcome) 
 	})
 }
 
-// unlockedNothing: the call is an unlock that was answered 1 and found the
-// lock free, or one such was under way with it: which of the two is named is
-// chance.
+// unlockedNothing: unlocks found the lock free and were answered 1.
 func (c clue) unlockedNothing() bool {
-	return c.call != nil && slices.ContainsFunc(c.calls, func(o *call) bool {
-		return o.Lock == c.lock && o.AtNs <= c.call.returned() && c.call.AtNs <= o.returned() && o.foundFree()
-	})
+	return slices.ContainsFunc(c.calls, func(o *call) bool { return o.Lock == c.lock && o.foundFree() })
+}
+
+// hidden are the findings about the order of all calls that there would be, had
+// the unlocks that found the lock free been refused.
+func (c clue) hidden() []clue {
+	refused := &model.Record{Params: c.rec.Params, Events: slices.Clone(c.rec.Events)}
+	for i := range refused.Events {
+		if e := &refused.Events[i]; e.Kind == model.KindReturn && c.calls[e.Op-1].foundFree() {
+			e.Outcome = model.NotHeld
+		}
+	}
+	var out []clue
+	for _, f := range linearizability.Judge(refused, nil).Findings {
+		if f.Judge == model.JudgeLinearizable && f.Verdict == linearizability.Broken && strings.HasPrefix(f.Why, c.lock+": ") {
+			out = append(out, newClue(c.of, traceOf(refused), f))
+		}
+	}
+	return out
 }
 
 // foundFree: it is an unlock that was answered 1 and found the lock free.
 func (o *call) foundFree() bool {
-	return o.Action == model.ActUnlock && slices.ContainsFunc(o.sent, func(m *command) bool {
+	return o.Action == model.ActUnlock && o.ret != nil && o.ret.Outcome == model.Released && slices.ContainsFunc(o.sent, func(m *command) bool {
 		return m.Script == "unlock" && m.exec != nil && m.exec.Reply == "1" && !m.before.Held()
 	})
-}
-
-// returned is when it did; never: the end of time.
-func (o *call) returned() int64 {
-	if o.ret == nil {
-		return math.MaxInt64
-	}
-	return o.ret.AtNs
 }
 
 // forcedTwice: two commands of one force_unlock ran, and the first found the
@@ -549,6 +585,20 @@ func (c clue) grantedUnheard() bool {
 	})
 }
 
+// interruptedGrant: a call of the thread, or of who holds the lock, was
+// interrupted before it was answered, and took a level.
+func (c clue) interruptedGrant() bool {
+	return slices.ContainsFunc(c.calls, func(o *call) bool {
+		return o.Lock == c.lock && c.suspect(o.who) && o.Action.Acquires() && o.ret != nil && o.ret.Outcome == model.Unknown &&
+			slices.ContainsFunc(c.rec.Events, func(e model.Event) bool {
+				return e.Kind == model.KindUse && e.Phase == "interrupt" && e.Met && e.Text == o.who && o.AtNs <= e.AtNs && e.AtNs <= o.ret.AtNs
+			}) &&
+			slices.ContainsFunc(o.sent, func(m *command) bool {
+				return m.Script == "acquire" && m.exec != nil && m.exec.AtNs <= c.until() && m.took(o.who)
+			})
+	})
+}
+
 // renewals are those for the thread and the lock that were sent before.
 func (c clue) renewals() []*command {
 	var out []*command
@@ -593,7 +643,8 @@ func (c clue) renewalUnderWay() bool {
 	}) || slices.ContainsFunc(c.commands, func(m *command) bool {
 		return m.Process == process && m.Command == "INFO" && m.Op == 0 && m.AtNs <= at && (m.delivered < 0 || at <= m.delivered)
 	}) || slices.ContainsFunc(c.rec.Events, func(e model.Event) bool {
-		return e.Kind == model.KindFault && e.AtNs <= at && strings.HasPrefix(e.Text, "partition of "+process)
+		return e.Kind == model.KindFault && e.AtNs <= at && (strings.HasPrefix(e.Text, "partition of "+process) ||
+			strings.HasPrefix(e.Text, "server restart") || strings.HasPrefix(e.Text, "failover")) // which end all connections
 	})
 }
 
@@ -760,6 +811,15 @@ func (c clue) askedForAnother() bool {
 	})
 }
 
+// toldOfLastHold: a renewal of the thread that ran before its hold began, and
+// found nothing, was answered later.
+func (c clue) toldOfLastHold() bool {
+	began := c.holdBegan()
+	return slices.ContainsFunc(c.renewals(), func(m *command) bool {
+		return m.exec != nil && m.exec.AtNs < began && began <= m.delivered && m.delivered <= c.f.AtNs && m.before.Owner != c.who
+	})
+}
+
 // holdBegan is when the thread's hold did that is, or was the last, on the server.
 func (c clue) holdBegan() (at int64) {
 	for _, s := range c.states[c.lock] {
@@ -774,7 +834,7 @@ func (c clue) holdBegan() (at int64) {
 // that has ended; all messages since have woken others of its client.
 func (c clue) sleepsOn() bool {
 	m, now := c.lastTry(c.who, c.f.AtNs), c.stateAt(c.lock, c.f.AtNs)
-	if m == nil || !m.before.Held() || now.Held() || m.delivered+int64(m.told()) < c.f.AtNs {
+	if m == nil || !m.before.Held() || now.Held() || !c.asleep(m) {
 		return false
 	}
 	woken := 0
@@ -837,7 +897,7 @@ func (c clue) headSleeps(is func(told, ttl time.Duration) bool) bool {
 		return false
 	}
 	m := c.lastTry(queue[0], c.f.AtNs)
-	if m == nil || 0 <= m.told() && m.delivered+int64(m.told()) < c.f.AtNs {
+	if m == nil || !c.asleep(m) {
 		return false
 	}
 	var ttl time.Duration
@@ -868,7 +928,14 @@ func (c clue) toldNothing() bool {
 func (c clue) sleepsUnqueued() bool {
 	m, now := c.lastTry(c.who, c.f.AtNs), c.stateAt(c.lock, c.f.AtNs)
 	return m != nil && !now.Held() && slices.Contains(m.after.Queue, c.who) && !slices.Contains(now.Queue, c.who) &&
-		(m.told() < 0 || c.f.AtNs < m.delivered+int64(m.told()))
+		c.asleep(m)
+}
+
+// asleep: the answer to an attempt has its thread sleep until the finding, or
+// until what it sends then is under way.
+func (c clue) asleep(m *command) bool {
+	const way = 500 * time.Millisecond
+	return m.told() < 0 || c.f.AtNs < m.delivered+int64(m.told()+way)
 }
 
 // evictedAsleep: a waiter was taken out of the queue while it slept on an answer

@@ -107,6 +107,36 @@ func TestWhatIsPromisedHolds(t *testing.T) {
 	}
 }
 
+// Whatever callers do, a healthy world shows of the newest release nothing that
+// is not known.
+func TestFullWorkloadsShowWhatIsKnown(t *testing.T) {
+	h := sim.NewHost(t)
+	for _, c := range []struct {
+		lock  string
+		draws uint64
+	}{{"redisson@4.7.0", 250}, {"redisson-fair@4.7.0", 150}} {
+		t.Run(c.lock, func(t *testing.T) {
+			h, l := h.For(t), mustFind(t, c.lock)
+			named := 0
+			for seed := range c.draws {
+				v := scenarios.Run(h, loadDrawn(t, Draw(sim.NewSeeded(seed), l, Full, nil)), l, seed)
+				for _, f := range v.Findings {
+					if f.Class == linearizability.ClassLimit {
+						continue
+					}
+					if f.Verdict == linearizability.Undecided || DefectOf(h, v, f) == "" {
+						t.Fatalf("seed %d: %s: %s\n%s", seed, f.Judge, f.Why, v.Scenario.Text)
+					}
+					named++
+				}
+			}
+			if named == 0 {
+				t.Error("nothing was found")
+			}
+		})
+	}
+}
+
 // fail prints what was found, the scenario as a file, and a recording.
 func fail(rt *rapid.T, t *testing.T, v scenarios.Verdict, f linearizability.Finding) {
 	var b bytes.Buffer

@@ -25,6 +25,7 @@ func (r *run) miscounts(lock string) []Finding {
 		levels int
 		open   bool
 		wrong  bool
+		truth  int64 // when a failover last set what the server counts
 		last   *operation
 	}
 	tallies := map[string]*tally{}
@@ -68,7 +69,9 @@ func (r *run) miscounts(lock string) []Finding {
 				of(c.before.Owner).levels = 0 // expired, removed, or taken by another
 			}
 			if c.fault > 0 && c.after.Held() {
-				of(c.after.Owner).levels = c.after.Count // a failover: what it left is the truth
+				// A failover: what it left is the truth.
+				t := of(c.after.Owner)
+				t.levels, t.truth = c.after.Count, c.at
 			}
 			if c.by != nil && c.by.Op > 0 {
 				o := r.ops[c.by.Op-1]
@@ -93,6 +96,9 @@ func (r *run) miscounts(lock string) []Finding {
 				continue
 			}
 			n, counted := r.settledLevels(o)
+			if t.truth > 0 && slices.ContainsFunc(r.effects(o), func(c change) bool { return c.at <= t.truth }) {
+				n, counted = 0, true // in the truth already, or undone
+			}
 			if !counted {
 				uncounted[o.Op] = true
 			}

@@ -74,7 +74,7 @@ func (r *run) howLost(lock string, a belief, at int64) (how string, excuses []mo
 		lost = first
 	}
 	switch {
-	case lost == nil && r.shortened(lock, a, at) != nil:
+	case (lost == nil || lost.by != nil && slices.Contains(lost.by.owners, a.who)) && r.shortened(lock, a, at) != nil:
 		t := r.fault(r.shortened(lock, a, at).fault)
 		return ": " + t.text + " had taken from it at " + model.At(t.from),
 			[]model.Excuse{{Circumstance: model.HoldRemoved, Fault: t.number, Why: t.text + " at " + model.At(t.from)}}
@@ -167,8 +167,8 @@ func (r *run) metRenewals(lock, who string, from, to int64) []trouble {
 		}
 	}
 	for _, t := range r.faults {
-		if t.process == "" && t.from <= to && t.to >= from && serverFault(t) {
-			last[t.number] = max(last[t.number], min(t.to, to))
+		if t.process == "" && t.from <= to && r.silentUntil(t, lock, who) >= from && serverFault(t) {
+			last[t.number] = max(last[t.number], min(r.silentUntil(t, lock, who), to))
 		}
 	}
 	var out []trouble
@@ -176,6 +176,22 @@ func (r *run) metRenewals(lock, who string, from, to int64) []trouble {
 		out = append(out, trouble{number: f, from: from, to: last[f]})
 	}
 	return out
+}
+
+// silentUntil is when a server's fault no longer kept renewals of a thread from
+// it: where it ended all connections, when the first is sent after that, or when
+// that should have been, a client finding its connection dead only when it uses it.
+func (r *run) silentUntil(t trouble, lock, who string) int64 {
+	if !endsConnections(t) {
+		return t.to
+	}
+	until := t.to + int64(r.rec.Params.Watchdog/3+resend)
+	for _, m := range r.ordered {
+		if m.Script == "renew" && m.AtNs > t.to && slices.Contains(m.owners, who) && slices.Contains(m.Locks, lock) {
+			until = min(until, m.AtNs)
+		}
+	}
+	return until
 }
 
 // heldBack: a renewal of the thread was sent, or its answer came, in the pause.

@@ -105,7 +105,9 @@ func (r *run) overtaking(lock string, x, y *operation, c change) Finding {
 		}
 	}
 	for _, e := range r.states[lock] {
-		if e.fault > 0 && first.exec.AtNs <= e.at && e.at <= c.at {
+		// A failover may have given the one a place that it had given up, too.
+		back := !slices.Contains(e.before.Queue, y.who) && slices.Contains(e.after.Queue, y.who)
+		if e.fault > 0 && (back || first.exec.AtNs <= e.at) && e.at <= c.at {
 			f.Excuses = append(f.Excuses, model.Excuse{Circumstance: model.HoldRemoved, Fault: e.fault, Why: r.fault(e.fault).text})
 		}
 	}

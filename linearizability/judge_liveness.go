@@ -213,6 +213,7 @@ func (r *run) lastReleases(lock string) map[int]bool {
 type disturbance struct {
 	from  int64
 	at    int64 // when it last had an effect, not before from
+	lasts bool  // it may yet have one at any time
 	what  string
 	extra time.Duration // how long it may cost; 0: a lease
 }
@@ -268,6 +269,12 @@ func (r *run) ownDisturbances(o *operation) []disturbance {
 	for _, t := range append(r.cuts(o.who), r.pauses(o.who)...) {
 		out = append(out, disturbance{from: t.to, at: t.to, what: t.text, extra: resend})
 	}
+	for _, t := range r.faults {
+		// Each client finds its connections dead when it uses one again.
+		if endsConnections(t) {
+			out = append(out, disturbance{from: t.to, at: t.to, lasts: true, what: t.text, extra: resend})
+		}
+	}
 	for _, m := range o.undone() {
 		out = append(out, disturbance{from: m.AtNs, at: m.AtNs, what: "a grant that no replica had", extra: resend})
 	}
@@ -314,6 +321,9 @@ func (r *run) bound(lock string, disturbed []disturbance, from, to int64) (ns in
 		cost := lease
 		if d.extra > 0 {
 			cost = d.extra
+		}
+		if d.lasts {
+			d.at = max(d.from, from)
 		}
 		if d.from > to || d.at+int64(cost) < from {
 			continue

@@ -369,6 +369,13 @@ func TestWhatExcusesTwoBelievers(t *testing.T) {
 			1000 server fault 1 failover that loses the last 1 writes -> free
 			2000 b/1 takes lease=3000
 			9000 server leave`},
+		{rule: "a failover lost a level, and its own release ended the hold", finds: "mutual-exclusion limit (hold removed by another hand): failover", record: `
+			0    a/1 takes lease=9000
+			100  a/1 takes lease=9000 -> a/1 2 9101
+			500  server fault 1 failover that loses the last 1 writes -> a/1 1 9001
+			1000 a/1 releases
+			1100 b/1 takes lease=3000
+			9000 server leave`},
 		{rule: "an operator deleted the key of an earlier hold", finds: "mutual-exclusion bug: its lease had ended", record: `
 			0    a/1 takes lease=3000
 			100  server fault 1 delete of key l -> free
@@ -600,6 +607,16 @@ func TestLinearizable(t *testing.T) {
 			400  c/1 waits try_lock
 			402  c/1 return busy
 			450  b/1 return error
+			9000 server leave`},
+		{rule: "fair: one that was refused keeps its place until it says so", lock: fairLock, record: `
+			0    a/1 takes lease=9000
+			100  b/1 waits try_lock_timed lease=9000 -> a/1 1 9001 queue=b/1
+			300  a/1 releases -> free queue=b/1
+			400  c/1 waits try_lock
+			410  b/1 send leave
+			411  b/1 exec leave -> free
+			412  b/1 return busy
+			414  c/1 return busy
 			9000 server leave`},
 		{rule: "fair: not when it has gone", lock: fairLock, finds: "linearizable bug: c/1 acquire (0.400s..0.402s) answered busy, but the lock was free and no other acquire waited", record: `
 			0    a/1 takes lease=9000
@@ -1019,6 +1036,17 @@ func TestFIFO(t *testing.T) {
 			500  b/1 send acquire
 			500  b/1 hit 1 acquire
 			500  b/1 lost acquire request dropped`},
+		{rule: "a failover gave back a place in front", lock: fairLock, finds: "fifo limit (hold removed by another hand)", record: `
+			0    a/1 takes lease=3000 -> a/1 1 3001 queue=c/1
+			50   server fault 1 failover that loses the last 1 writes -> a/1 1 3001
+			60   server fault 2 failover that loses the last 1 writes -> a/1 1 3001 queue=c/1
+			100  b/1 waits lock lease=3000 -> a/1 1 3001 queue=c/1,b/1
+			900  c/1 waits lock lease=3000 -> a/1 1 3001 queue=c/1,b/1
+			1000 a/1 releases -> free queue=c/1,b/1
+			1100 c/1 gets -> c/1 1 4101 queue=b/1
+			2000 c/1 releases -> free queue=b/1
+			2100 b/1 gets
+			9000 server leave`},
 		{rule: "an operator removed the hold", lock: fairLock, finds: `
 			mutual-exclusion limit (hold removed by another hand)
 			mutual-exclusion limit (hold removed by another hand)
@@ -1043,6 +1071,37 @@ func TestLease(t *testing.T) {
 			20000 a/1 renews
 			50002 server expire -> free
 			59000 server leave`},
+		{rule: "a restart may keep the renewals from the server for a period and 7.5 s", record: `
+			0     a/1 takes
+			15000 server fault 1 server restart with its data
+			30002 server expire -> free
+			39000 server leave`},
+		{rule: "and no longer", finds: "lease bug: the last fault that met its messages was server restart with its data at 18.500s", record: `
+			0     a/1 takes
+			1000  server fault 1 server restart with its data
+			30002 server expire -> free
+			39000 server leave`},
+		{rule: "nor after one was sent", finds: "lease bug: at 10.000s", record: `
+			0     a/1 takes
+			5000  server fault 1 server restart with its data
+			10000 a/1 send renew
+			30002 server expire -> free
+			39000 server leave`},
+		{rule: "a hold that is lost while a level is given up is renewed until its thread hears of it", record: `
+			0     a/1 takes
+			100   a/1 takes -> a/1 2 30101
+			9990  a/1 invoke unlock
+			9990  a/1 send unlock
+			9991  a/1 exec unlock -> a/1 1 39991
+			9994  b/1 invoke force_unlock
+			9994  b/1 send force_unlock
+			9995  b/1 exec force_unlock -> free
+			9996  b/1 deliver force_unlock
+			9996  b/1 return released
+			9998  a/1 deliver unlock
+			9998  a/1 return still_held
+			10000 a/1 renews -> free
+			39000 server leave`},
 		{rule: "by a renewal that it sent while it lived", record: `
 			0     a/1 takes
 			10000 a/1 renews
@@ -1317,6 +1376,14 @@ func TestLiveness(t *testing.T) {
 			5400 b/1 gets
 			9000 server leave`},
 
+		{rule: "a client that finds its connection dead after a restart asks again within 7.5 s", record: idle + `
+			500  server fault 1 server restart with its data
+			9501 b/1 gets
+			9900 server leave`},
+		{rule: "and no later", finds: "liveness bug: the bound is 8.5s (a second and 7.5s, after failover)", record: idle + `
+			500  server fault 1 failover
+			9502 b/1 gets
+			9900 server leave`},
 		{rule: "a second and a lease after a lost wake-up", record: idle + `
 			1002  b push lost dropped
 			32001 b/1 gets
@@ -1751,6 +1818,15 @@ func TestWhatAFailoverLeavesIsTheTruth(t *testing.T) {
 			100  a/1 takes -> a/1 2 30101
 			200  server fault 1 failover that loses the last 1 writes -> a/1 1 30001
 			300  a/1 releases
+			9000 server leave`},
+		{rule: "a level given up, which it brought back before the call returned", record: `
+			0    a/1 takes
+			100  a/1 invoke unlock
+			100  a/1 send unlock
+			101  a/1 exec unlock -> free
+			102  server fault 1 failover that loses the last 1 writes -> a/1 1 30001
+			103  a/1 lost unlock reply connection reset
+			3100 a/1 return unknown
 			9000 server leave`},
 		{rule: "without the failover it is a level too few", finds: `
 			linearizable bug: answered released

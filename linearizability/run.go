@@ -556,6 +556,11 @@ func serverFault(t trouble) bool {
 	return strings.HasPrefix(t.text, "server ") || strings.HasPrefix(t.text, "failover")
 }
 
+// endsConnections: every client has to connect again.
+func endsConnections(t trouble) bool {
+	return strings.HasPrefix(t.text, "server restart") || strings.HasPrefix(t.text, "failover")
+}
+
 func sortedKeys[V any](m map[int]V) []int { return slices.Sorted(maps.Keys(m)) }
 
 func name(owners []string) string {

@@ -69,11 +69,12 @@ func (r *run) unplaceable(lock string, res LockResult) Finding {
 	return f
 }
 
-// resurrected: a fault gave the lock to somebody, or took a level or a lease
-// from who had it and has it still.
+// resurrected: a fault gave the lock, or a place in its queue, to somebody, or
+// took a level or a lease from who had it and has it still.
 func (r *run) resurrected(lock string) bool {
 	return slices.ContainsFunc(r.states[lock], func(c change) bool {
-		return c.fault > 0 && c.after.Held() && (c.started() || c.before.Count != c.after.Count || c.before.ExpiresMs != c.after.ExpiresMs)
+		return c.fault > 0 && (c.after.Held() && (c.started() || c.before.Count != c.after.Count || c.before.ExpiresMs != c.after.ExpiresMs) ||
+			slices.ContainsFunc(c.after.Queue, func(who string) bool { return !slices.Contains(c.before.Queue, who) }))
 	})
 }
 

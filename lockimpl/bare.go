@@ -61,12 +61,15 @@ type BareClient struct {
 	rdb    redis.UniversalClient
 	id     string
 	closed atomic.Bool
+	// retries: rdb sends a command again that failed.
+	retries bool
 }
 
 // NewBareClient makes a client. Owners are written to Redis as ID:OWNER, with
 // id unique among all clients.
 func NewBareClient(kind Bare, rdb redis.UniversalClient, id string) *BareClient {
-	return &BareClient{kind: kind, rdb: rdb, id: id}
+	single, ok := rdb.(*redis.Client)
+	return &BareClient{kind: kind, rdb: rdb, id: id, retries: !ok || single.Options().MaxRetries > 0}
 }
 
 // GetLock implements Client.
@@ -119,7 +122,7 @@ func (l *bareLock) attempt(ctx context.Context, o Owner, lease time.Duration) (b
 	if errors.Is(err, redis.Nil) {
 		return false, nil
 	}
-	return err == nil, outcome(l.doing("lock"), err)
+	return err == nil, l.c.outcome(l.doing("lock"), err)
 }
 
 func (l *bareLock) poll(ctx context.Context, o Owner, lease time.Duration, until time.Time) (bool, error) {
@@ -171,7 +174,7 @@ func (l *bareLock) Unlock(ctx context.Context, o Owner) (Release, error) {
 	}
 	n, err := l.release(ctx, o)
 	if err != nil {
-		return 0, outcome(l.doing("unlock"), err)
+		return 0, l.c.outcome(l.doing("unlock"), err)
 	}
 	if n == 0 {
 		return 0, fmt.Errorf("%s: %w", l.doing("unlock"), ErrNotHeld)
@@ -202,7 +205,7 @@ func (l *bareLock) ForceUnlock(ctx context.Context) (bool, error) {
 		return false, err
 	}
 	n, err := l.c.rdb.Del(ctx, l.name).Result()
-	return n > 0, outcome(l.doing("force unlock"), err)
+	return n > 0, l.c.outcome(l.doing("force unlock"), err)
 }
 
 func (l *bareLock) IsLocked(ctx context.Context) (bool, error) {
@@ -210,7 +213,7 @@ func (l *bareLock) IsLocked(ctx context.Context) (bool, error) {
 		return false, err
 	}
 	n, err := l.c.rdb.Exists(ctx, l.name).Result()
-	return n > 0, outcome(l.doing("look at"), err)
+	return n > 0, l.c.outcome(l.doing("look at"), err)
 }
 
 func (l *bareLock) IsHeldBy(ctx context.Context, o Owner) (bool, error) {
@@ -221,7 +224,7 @@ func (l *bareLock) IsHeldBy(ctx context.Context, o Owner) (bool, error) {
 	if errors.Is(err, redis.Nil) {
 		return false, nil
 	}
-	return err == nil && holder == l.token(o), outcome(l.doing("look at"), err)
+	return err == nil && holder == l.token(o), l.c.outcome(l.doing("look at"), err)
 }
 
 func (l *bareLock) HoldCount(ctx context.Context, o Owner) (int, error) {
@@ -237,7 +240,7 @@ func (l *bareLock) RemainTimeToLive(ctx context.Context) (time.Duration, error) 
 		return 0, err
 	}
 	ms, err := l.c.rdb.Do(ctx, "PTTL", l.name).Int64()
-	return time.Duration(ms) * time.Millisecond, outcome(l.doing("look at"), err)
+	return time.Duration(ms) * time.Millisecond, l.c.outcome(l.doing("look at"), err)
 }
 
 // noneLock grants everything, its client closed or not.
@@ -259,12 +262,13 @@ func (noneLock) RemainTimeToLive(context.Context) (time.Duration, error) {
 }
 
 // outcome wraps an error of the client with what was being done, and with
-// ErrUnknownOutcome where the command may have run.
-func outcome(doing string, err error) error {
+// ErrUnknownOutcome where the command may have run. Of a client that retries only
+// the last error is known, and an earlier attempt may have run.
+func (c *BareClient) outcome(doing string, err error) error {
 	if err == nil {
 		return nil
 	}
-	if MayHaveRun(err) {
+	if c.retries || MayHaveRun(err) {
 		return fmt.Errorf("%s: %w: %w", doing, ErrUnknownOutcome, err)
 	}
 	return fmt.Errorf("%s: %w", doing, err)
