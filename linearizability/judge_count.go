@@ -75,9 +75,9 @@ func (r *run) miscounts(lock string) []Finding {
 			}
 			if c.by != nil && c.by.Op > 0 {
 				o := r.ops[c.by.Op-1]
-				if uncounted[o.Op] {
+				if n := levelsOf(c, o.who); uncounted[o.Op] && n != 0 { // more than a place in the queue
 					delete(uncounted, o.Op)
-					of(o.who).levels = max(0, of(o.who).levels+levelsOf(c, o.who))
+					of(o.who).levels = max(0, of(o.who).levels+n)
 				}
 			}
 			for _, who := range []string{c.before.Owner, c.after.Owner} {

@@ -145,6 +145,7 @@ func (r *run) lateRenewals(lock string) []Finding {
 	type known struct {
 		at     int64
 		levels int
+		own    int        // levels by its own calls, whatever became of the hold
 		open   *operation // a call that may change the levels
 		lost   bool       // the hold is gone, and no call has returned since
 		why    string
@@ -176,9 +177,19 @@ func (r *run) lateRenewals(lock string) []Finding {
 			o := r.ops[e.Op-1]
 			k := of(o.who)
 			k.open, k.last = nil, o
+			switch {
+			case o.outcome == model.Granted:
+				k.own++
+			case o.outcome == model.NotHeld:
+				k.own = 0
+			case o.Action == model.ActUnlock:
+				k.own = max(0, k.own-1)
+			}
 			// Of an attempt that came to nothing the thread learns nothing of its
-			// hold, and of an unlock that ran before it was lost that it goes on.
-			k.lost = k.lost && (o.Action.Acquires() && o.outcome != model.Granted || o.outcome == model.StillHeld)
+			// hold, and of an unlock that ran before it was lost that it goes on; nor
+			// anything of one without answer, when that gave up a level of several.
+			k.lost = k.lost && (o.Action.Acquires() && o.outcome != model.Granted || o.outcome == model.StillHeld ||
+				o.outcome == model.Unknown && k.own > 0)
 			switch {
 			case o.outcome == model.Granted:
 				k.levels++

@@ -277,7 +277,13 @@ func (l *Lock) referenceClient(p *sim.Process, sc *Scenario, opt ClientOptions, 
 
 type fairReference struct{ *reference.Client }
 
-func (c fairReference) GetLock(name string) (lockimpl.Lock, error) { return c.GetFairLock(name) }
+func (c fairReference) GetLock(name string) (lockimpl.Lock, error) {
+	l, err := c.NewFairLock(name)
+	if err != nil {
+		return nil, err
+	}
+	return l, nil
+}
 
 // lockClient makes one kind of lock of a Redisson client.
 type lockClient struct {

@@ -112,14 +112,24 @@ func NewClient(rdb redis.UniversalClient, cfg Config) (*Client, error) {
 	return c, nil
 }
 
-// GetLock makes a lock whose waiters compete. It implements lockimpl.Client.
-func (c *Client) GetLock(name string) (lockimpl.Lock, error) { return c.lock(name, plainScripts) }
+// NewLock makes a lock whose waiters compete. A name that does not work as a
+// key gives ErrInvalid.
+func (c *Client) NewLock(name string) (*Lock, error) { return c.lock(name, plainScripts) }
 
-// GetFairLock makes a lock whose waiters are served in the order of their first
+// NewFairLock makes a lock whose waiters are served in the order of their first
 // tries. A name must not be used for locks of both kinds.
-func (c *Client) GetFairLock(name string) (lockimpl.Lock, error) { return c.lock(name, fairScripts) }
+func (c *Client) NewFairLock(name string) (*Lock, error) { return c.lock(name, fairScripts) }
 
-func (c *Client) lock(name string, s *scripts) (lockimpl.Lock, error) {
+// GetLock is NewLock for code that knows only lockimpl.Client.
+func (c *Client) GetLock(name string) (lockimpl.Lock, error) {
+	l, err := c.NewLock(name)
+	if err != nil {
+		return nil, err
+	}
+	return l, nil
+}
+
+func (c *Client) lock(name string, s *scripts) (*Lock, error) {
 	if err := lockimpl.CheckName(name); err != nil {
 		return nil, err
 	}

@@ -2,8 +2,8 @@
 // a Go program that need not share its locks with a Redisson client, and the
 // control group of the harness, in which no judge may find a bug.
 //
-// Both locks are reentrant and count their holds. GetLock makes one whose
-// waiters compete; GetFairLock one that serves them in the order of their first
+// Both locks are reentrant and count their holds. NewLock makes one whose
+// waiters compete; NewFairLock one that serves them in the order of their first
 // tries.
 //
 //   - A request has a number. One that runs twice, or arrives when its caller

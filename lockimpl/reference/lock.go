@@ -94,7 +94,7 @@ func (l *Lock) acquire(ctx context.Context, o lockimpl.Owner, lease, wait time.D
 	var w *waiter
 	for failed := 0; ; {
 		if err := l.over(ctx); err != nil {
-			return a.giveUp(ctx, doing, err)
+			return a.giveUp(ctx, doing, err, nil)
 		}
 		asked := time.Now()
 		got, err := a.try(ctx)
@@ -111,7 +111,7 @@ func (l *Lock) acquire(ctx context.Context, o lockimpl.Owner, lease, wait time.D
 		case err == nil:
 			pause, failed = l.pause(got), 0
 		case a.hopeless():
-			return a.giveUp(ctx, doing, err)
+			return a.giveUp(ctx, doing, err, nil)
 		default:
 			pause = min(l.c.backoff(o, failed), l.c.poll())
 			failed++
@@ -119,7 +119,7 @@ func (l *Lock) acquire(ctx context.Context, o lockimpl.Owner, lease, wait time.D
 		if wait >= 0 {
 			left := time.Until(until)
 			if left <= 0 {
-				return a.giveUp(ctx, doing, err)
+				return a.giveUp(ctx, doing, nil, err)
 			}
 			pause = min(pause, left)
 		}
@@ -129,10 +129,10 @@ func (l *Lock) acquire(ctx context.Context, o lockimpl.Owner, lease, wait time.D
 			defer leave()
 		}
 		if gone := l.c.wait(ctx, w, pause); gone != nil {
-			return a.giveUp(ctx, doing, gone)
+			return a.giveUp(ctx, doing, gone, err)
 		}
 		if wait >= 0 && time.Until(until) <= 0 {
-			return a.giveUp(ctx, doing, err)
+			return a.giveUp(ctx, doing, nil, err)
 		}
 	}
 }
@@ -155,37 +155,45 @@ func (l *Lock) pause(got answer) time.Duration {
 	return pause
 }
 
-// giveUp ends an acquire without a grant because of err, nil when its time was
-// up, and sees to it that it is not granted later: its number is overtaken. If
-// it was granted already, unheard, it has succeeded.
-func (a *acquisition) giveUp(ctx context.Context, doing string, err error) (bool, error) {
-	if err != nil {
-		err = fmt.Errorf("%s: %w", doing, err)
-	}
+// giveUp ends an acquire without a grant: because of why, or, when that is nil,
+// because its time was up, with the last attempt failed. It sees to it that it
+// is not granted later, by a request that overtakes it. If it was granted
+// already, unheard, it has succeeded.
+func (a *acquisition) giveUp(ctx context.Context, doing string, why, failed error) (bool, error) {
 	queued := a.place > 0 && a.l.fair() && a.asked
 	if !a.mayHaveRun && !queued || a.l.c.closing.Err() != nil {
-		return false, a.unknownIf(err)
+		return false, a.unfinished(doing, why, failed)
 	}
 	leave := a.l.request(a.l.scripts.leave, a.o, ChannelName(a.l.name), a.number)
 	asked := time.Now()
-	got, leaveErr := leave.try(ctx)
-	if leaveErr != nil && a.mayHaveRun {
+	got, err := leave.try(ctx)
+	if err != nil && a.mayHaveRun {
 		asked = time.Now()
-		got, leaveErr = leave.try(ctx)
+		got, err = leave.try(ctx)
 	}
 	switch {
-	case leaveErr == nil && got.word == answerGranted:
+	case err == nil && got.word == answerGranted:
 		a.granted(got, asked)
 		return true, nil
-	case leaveErr == nil && got.word == answerOver && a.mayHaveRun:
+	case err == nil && got.word == answerOver && a.mayHaveRun:
 		return false, fmt.Errorf("%s: %w", doing, errLostUnheard)
-	case leaveErr == nil && got.word == answerLeft, !a.mayHaveRun:
-		return false, err // a place that is left behind is free after a heartbeat
+	case err == nil && got.word == answerLeft && why == nil:
+		return false, nil
+	case err == nil && got.word == answerLeft:
+		return false, fmt.Errorf("%s: %w", doing, why)
 	}
-	if err == nil {
-		err = fmt.Errorf("%s: %w", doing, leaveErr)
+	// A place that is left behind is free after a heartbeat.
+	return false, a.unfinished(doing, why, failed)
+}
+
+// unfinished is the error of an acquire of which the server has not said the
+// last word.
+func (a *acquisition) unfinished(doing string, why, failed error) error {
+	err := errors.Join(why, failed)
+	if err == nil && !a.mayHaveRun {
+		return nil
 	}
-	return false, a.unknownIf(err)
+	return fmt.Errorf("%s: %w", doing, a.unknownIf(err))
 }
 
 // Unlock implements lockimpl.Lock. It asks until it is answered or ctx ends;

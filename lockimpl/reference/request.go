@@ -185,6 +185,9 @@ func (r *request) unknownIf(err error) error {
 	if !r.mayHaveRun {
 		return err
 	}
+	if err == nil {
+		return lockimpl.ErrUnknownOutcome
+	}
 	return fmt.Errorf("%w: %w", lockimpl.ErrUnknownOutcome, err)
 }
 

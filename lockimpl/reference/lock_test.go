@@ -1,0 +1,453 @@
+package reference
+
+import (
+	"context"
+	"errors"
+	"net"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/alicebob/miniredis/v2"
+	"github.com/redis/go-redis/v9"
+	"github.com/redis/go-redis/v9/maintnotifications"
+
+	"lockstep/lockimpl"
+)
+
+var background = context.Background()
+
+// bench is a miniredis behind in-memory pipes, in a bubble.
+type bench struct {
+	t     *testing.T
+	m     *miniredis.Miniredis
+	start time.Time
+	close []func()
+
+	mu    sync.Mutex
+	lose  map[string]int // how many replies to commands with these words are lost
+	sent  []string       // the scripts' names, in order
+	names map[string]string
+}
+
+func bubble(t *testing.T, f func(*bench)) {
+	t.Helper()
+	// go-redis keeps timers in a package-level pool; a timer of one bubble
+	// kills the next one. Two collections empty the pool.
+	runtime.GC()
+	runtime.GC()
+	synctest.Test(t, func(t *testing.T) {
+		b := &bench{t: t, m: miniredis.NewMiniRedis(), start: time.Now(), lose: map[string]int{}, names: map[string]string{}}
+		for text, name := range Scripts() {
+			b.names[text], b.names[redis.NewScript(text).Hash()] = name, name
+		}
+		b.m.ClockTTL(true)
+		defer func() {
+			for _, c := range b.close {
+				c()
+			}
+			b.m.Close()
+			synctest.Wait()
+		}()
+		f(b)
+	})
+}
+
+// client makes one with a go-redis client of its own.
+func (b *bench) client(id string) *Client {
+	b.t.Helper()
+	rdb := redis.NewClient(&redis.Options{
+		Addr: "192.0.2.1:6379", Protocol: 2, MaxRetries: -1, DisableIdentity: true, ReadTimeout: 3 * time.Second,
+		Dialer:                   func(context.Context, string, string) (net.Conn, error) { return b.m.Dial() },
+		MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
+	})
+	rdb.AddHook(b)
+	c, err := NewClient(rdb, Config{ID: id})
+	b.must(err)
+	b.close = append(b.close, func() { _ = c.Close(); _ = rdb.Close() })
+	return c
+}
+
+func (b *bench) lock(id string, fair bool) *Lock {
+	b.t.Helper()
+	c := b.client(id)
+	l, err := c.NewLock("l")
+	if fair {
+		l, err = c.NewFairLock("l")
+	}
+	b.must(err)
+	return l
+}
+
+func (b *bench) DialHook(next redis.DialHook) redis.DialHook { return next }
+
+// ProcessHook runs a command and loses its reply, where that is wanted.
+func (b *bench) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, cmd redis.Cmder) error {
+		err := next(ctx, cmd)
+		if len(cmd.Args()) < 2 {
+			return err
+		}
+		text, _ := cmd.Args()[1].(string) // or its SHA
+		name := b.names[text]
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		if name == "" || redis.HasErrorPrefix(err, "NOSCRIPT") {
+			return err
+		}
+		b.sent = append(b.sent, name)
+		if b.lose[name] > 0 {
+			b.lose[name]--
+			err = &net.OpError{Op: "read", Err: errors.New("lost")}
+			cmd.SetErr(err)
+		}
+		return err
+	}
+}
+
+func (b *bench) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return next
+}
+
+func (b *bench) must(err error) {
+	b.t.Helper()
+	if err != nil {
+		b.t.Fatal(err)
+	}
+}
+
+func (b *bench) is(what string, got, want any) {
+	b.t.Helper()
+	if got != want {
+		b.t.Errorf("at %v: %s: got %v, want %v", time.Since(b.start), what, got, want)
+	}
+}
+
+func (b *bench) count(l *Lock, o lockimpl.Owner) int {
+	b.t.Helper()
+	n, err := l.HoldCount(background, o)
+	b.must(err)
+	return n
+}
+
+func (b *bench) try(l *Lock, o lockimpl.Owner, wait time.Duration) bool {
+	b.t.Helper()
+	ok, err := l.TryLockTimed(background, o, lockimpl.TryOptions{Wait: wait})
+	b.must(err)
+	return ok
+}
+
+func (b *bench) hold(l *Lock, o lockimpl.Owner, lease time.Duration) {
+	b.t.Helper()
+	b.must(l.Lock(background, o, lockimpl.LockOptions{Lease: lease}))
+}
+
+func (b *bench) unlock(l *Lock, o lockimpl.Owner, want lockimpl.Release) {
+	b.t.Helper()
+	got, err := l.Unlock(background, o)
+	b.must(err)
+	b.is("release", got, want)
+}
+
+func (b *bench) ttl(l *Lock) time.Duration {
+	b.t.Helper()
+	d, err := l.RemainTimeToLive(background)
+	b.must(err)
+	return d
+}
+
+// both runs a test on either lock.
+func both(t *testing.T, f func(b *bench, fair bool)) {
+	for name, fair := range map[string]bool{"plain": false, "fair": true} {
+		t.Run(name, func(t *testing.T) { bubble(t, func(b *bench) { f(b, fair) }) })
+	}
+}
+
+func TestOneOwnerThatCounts(t *testing.T) {
+	both(t, func(b *bench, fair bool) {
+		a, c := b.lock("a", fair), b.lock("c", fair)
+		b.hold(a, 1, 0)
+		b.hold(a, 1, 0)
+		b.is("levels", b.count(a, 1), 2)
+		b.is("another owner of the client", b.try(a, 2, 0), false)
+		b.is("another client", b.try(c, 1, 0), false)
+		if _, err := c.Unlock(background, 1); !errors.Is(err, lockimpl.ErrNotHeld) {
+			t.Errorf("unlock of another's hold: %v", err)
+		}
+		b.unlock(a, 1, lockimpl.StillHeld)
+		b.is("with a level left", b.try(c, 1, 0), false)
+		b.unlock(a, 1, lockimpl.Released)
+		b.is("when it is free", b.try(c, 1, 0), true)
+	})
+}
+
+func TestARequestHappensOnce(t *testing.T) {
+	for _, script := range []string{"acquire", "unlock"} {
+		t.Run(script, func(t *testing.T) {
+			both(t, func(b *bench, fair bool) {
+				l := b.lock("a", fair)
+				b.lose["acquire"] = 3 * strings.Count(script, "acquire")
+				b.hold(l, 1, 0)
+				b.hold(l, 1, 0)
+				b.is("levels", b.count(l, 1), 2)
+				b.lose["unlock"] = 3 * strings.Count(script, "unlock")
+				b.unlock(l, 1, lockimpl.StillHeld)
+				b.is("levels", b.count(l, 1), 1)
+				b.unlock(l, 1, lockimpl.Released)
+			})
+		})
+	}
+}
+
+func TestATryWhoseAnswerIsLostLearnsIt(t *testing.T) {
+	both(t, func(b *bench, fair bool) {
+		l := b.lock("a", fair)
+		b.lose["acquire"] = 1
+		b.is("granted", b.try(l, 1, 0), true)
+		b.lose["acquire"] = 1
+		b.is("refused", b.try(b.lock("c", fair), 1, 0), false)
+		b.unlock(l, 1, lockimpl.Released)
+	})
+}
+
+// An attempt that comes when its call is over takes nothing.
+func TestALateRequestIsRefused(t *testing.T) {
+	both(t, func(b *bench, fair bool) {
+		l := b.lock("a", fair)
+		late := l.request(l.scripts.acquire, 1, TokenName("l"), 30_000, 3_000)
+		b.hold(l, 1, 0)
+		b.unlock(l, 1, lockimpl.Released)
+		got, err := late.try(background)
+		b.must(err)
+		b.is("a request that was overtaken", got.word, answerOver)
+
+		old := l.request(l.scripts.unlock, 2, ChannelName("l"), 0)
+		_, err = old.try(background)
+		b.must(err)
+		l.c.clock.said(time.Now().Add(-time.Minute).UnixMilli())
+		got, err = old.try(background)
+		b.must(err)
+		b.is("a request of a minute ago", got.word, answerLate)
+	})
+}
+
+func TestAHoldWithoutLeaseIsRenewedThroughErrors(t *testing.T) {
+	both(t, func(b *bench, fair bool) {
+		l := b.lock("a", fair)
+		b.hold(l, 1, 0)
+		ctx, err := l.HoldContext(background, 1)
+		b.must(err)
+		time.Sleep(9 * time.Second)
+		b.m.SetError("LOADING")
+		time.Sleep(15 * time.Second) // the renewals of 10 s and 20 s fail
+		b.m.SetError("")
+		time.Sleep(time.Minute)
+		b.is("levels", b.count(l, 1), 1)
+		b.must(ctx.Err())
+		b.unlock(l, 1, lockimpl.Released)
+		synctest.Wait()
+		b.is("cause", context.Cause(ctx), context.Canceled)
+		before := len(b.sent)
+		time.Sleep(time.Minute)
+		if after := b.sent[before:]; slices.Contains(after, "renew") {
+			t.Errorf("renewed after the release: %v", after)
+		}
+	})
+}
+
+func TestTheHolderIsToldOfItsLoss(t *testing.T) {
+	both(t, func(b *bench, fair bool) {
+		l := b.lock("a", fair)
+		watch := func(lease time.Duration) context.Context {
+			b.hold(l, 1, lease)
+			ctx, err := l.HoldContext(background, 1)
+			b.must(err)
+			return ctx
+		}
+		ended := func(ctx context.Context, within time.Duration) {
+			t.Helper()
+			from := time.Now()
+			<-ctx.Done()
+			b.is("cause", context.Cause(ctx), error(ErrHoldLost))
+			b.is("in time", time.Since(from) <= within, true)
+		}
+		ended(watch(2*time.Second), 2*time.Second) // a lease
+		ctx := watch(0)
+		b.m.SetError("LOADING") // nothing gets through
+		ended(ctx, 30*time.Second)
+		b.m.SetError("")
+		_, _ = l.Unlock(background, 1)
+		ctx = watch(0)
+		freed, err := b.lock("c", fair).ForceUnlock(background)
+		b.must(err)
+		b.is("freed", freed, true)
+		ended(ctx, 10*time.Second) // with the next renewal
+		if _, err := l.Unlock(background, 1); !errors.Is(err, lockimpl.ErrNotHeld) {
+			t.Errorf("unlock of a lost hold: %v", err)
+		}
+		if _, err := l.HoldContext(background, 1); !errors.Is(err, lockimpl.ErrNotHeld) {
+			t.Errorf("the context of a lost hold: %v", err)
+		}
+	})
+}
+
+func TestLeasesAreExact(t *testing.T) {
+	both(t, func(b *bench, fair bool) {
+		l := b.lock("a", fair)
+		b.hold(l, 1, 5*time.Second)
+		b.is("as asked", b.ttl(l), 5*time.Second)
+		b.hold(l, 1, 2*time.Second)
+		b.is("a shorter one takes nothing", b.ttl(l), 5*time.Second)
+		b.hold(l, 1, 20*time.Second)
+		b.is("a longer one counts", b.ttl(l), 20*time.Second)
+		b.unlock(l, 1, lockimpl.StillHeld)
+		b.is("and goes with its level", b.ttl(l), 5*time.Second)
+		time.Sleep(6 * time.Second)
+		b.is("levels", b.count(l, 1), 0)
+	})
+}
+
+func TestTokensGrow(t *testing.T) {
+	both(t, func(b *bench, fair bool) {
+		a, c := b.lock("a", fair), b.lock("c", fair)
+		var last int64
+		for i := range 6 {
+			l := []*Lock{a, c}[i%2]
+			b.hold(l, 1, 0)
+			got, err := l.Token(1)
+			b.must(err)
+			b.is("greater", got > last, true)
+			last = got
+			b.unlock(l, 1, lockimpl.Released)
+			if i == 3 {
+				time.Sleep(10 * time.Millisecond)
+				b.m.FlushAll() // the count is lost, and the clock goes on
+			}
+		}
+	})
+}
+
+func TestWaitersAreWoken(t *testing.T) {
+	both(t, func(b *bench, fair bool) {
+		a, c := b.lock("a", fair), b.lock("c", fair)
+		b.hold(a, 1, 0)
+		time.AfterFunc(2100*time.Millisecond, func() { b.unlock(a, 1, lockimpl.Released) })
+		b.hold(c, 1, 0)
+		b.is("at once", time.Since(b.start), 2100*time.Millisecond)
+	})
+}
+
+func TestWaitersAskNowAndThen(t *testing.T) {
+	both(t, func(b *bench, fair bool) {
+		a, c := b.lock("a", fair), b.lock("c", fair)
+		b.hold(a, 1, 0)
+		time.AfterFunc(2100*time.Millisecond, func() { b.m.Del("l") }) // and nobody is told
+		b.hold(c, 1, 0)
+		b.is("within a poll", time.Since(b.start) <= 2100*time.Millisecond+pollEvery, true)
+		time.Sleep(time.Second)
+		before := len(b.sent)
+		b.is("busy", b.try(a, 1, 10*time.Second), false)
+		if n := len(b.sent) - before; n > 30 {
+			t.Errorf("%d commands in ten seconds", n)
+		}
+	})
+}
+
+func TestFairServesInOrder(t *testing.T) {
+	bubble(t, func(b *bench) {
+		first := b.lock("first", true)
+		b.hold(first, 1, 0)
+		var order []string
+		var all sync.WaitGroup
+		for i, id := range []string{"a", "b", "c", "d"} {
+			l := b.lock(id, true)
+			time.Sleep(10 * time.Millisecond)
+			all.Add(1)
+			go func() {
+				defer all.Done()
+				b.hold(l, lockimpl.Owner(i), 0)
+				order = append(order, id)
+				b.unlock(l, lockimpl.Owner(i), lockimpl.Released)
+			}()
+		}
+		time.Sleep(5 * time.Second) // longer than a heartbeat
+		b.unlock(first, 1, lockimpl.Released)
+		b.is("one that does not wait comes not before them", b.try(first, 1, 0), false)
+		all.Wait()
+		b.is("order", strings.Join(order, " "), "a b c d")
+		for _, key := range []string{QueueName("l"), DeadlinesName("l")} {
+			b.is(key, b.m.Exists(key), false)
+		}
+	})
+}
+
+func TestTheDeadLeaveTheQueueWithinAHeartbeat(t *testing.T) {
+	bubble(t, func(b *bench) {
+		holder, dead, next := b.lock("a", true), b.lock("dead", true), b.lock("c", true)
+		b.hold(holder, 1, 0)
+		go func() { _ = dead.Lock(background, 1, lockimpl.LockOptions{}) }()
+		time.Sleep(time.Second)
+		b.must(dead.c.Close())
+		time.AfterFunc(10*time.Millisecond, func() { b.unlock(holder, 1, lockimpl.Released) })
+		from := time.Now()
+		b.hold(next, 1, 0)
+		b.is("within a heartbeat and a poll", time.Since(from) <= DefaultHeartbeat+pollEvery, true)
+	})
+}
+
+func TestWhoLeavesLeavesNothing(t *testing.T) {
+	bubble(t, func(b *bench) {
+		a, c := b.lock("a", true), b.lock("c", true)
+		b.hold(a, 1, 0)
+		b.is("timed out", b.try(c, 1, time.Second), false)
+		b.is("after its wait", time.Since(b.start), time.Second)
+		ctx, cancel := context.WithTimeout(background, time.Second)
+		defer cancel()
+		if err := c.Lock(ctx, 2, lockimpl.LockOptions{}); !errors.Is(err, context.DeadlineExceeded) || errors.Is(err, lockimpl.ErrUnknownOutcome) {
+			t.Errorf("a context that ended: %v", err)
+		}
+		b.is("queue", b.m.Exists(QueueName("l")), false)
+		b.unlock(a, 1, lockimpl.Released)
+		b.is("free", b.try(c, 1, 0), true)
+	})
+}
+
+func TestWhatIsRefused(t *testing.T) {
+	bubble(t, func(b *bench) {
+		c := b.client("a")
+		l, err := c.NewLock("l")
+		b.must(err)
+		_, nameless := c.NewLock("")
+		_, negative := l.TryLockTimed(background, 1, lockimpl.TryOptions{Wait: -1})
+		_, hasty := NewClient(c.rdb, Config{Heartbeat: time.Millisecond})
+		for what, err := range map[string]error{
+			"a lock without a name": nameless, "a negative wait": negative, "a heartbeat of a millisecond": hasty,
+			"a lease of a microsecond": l.Lock(background, 1, lockimpl.LockOptions{Lease: time.Microsecond}),
+		} {
+			if !errors.Is(err, lockimpl.ErrInvalid) {
+				t.Errorf("%s: %v", what, err)
+			}
+		}
+		b.must(c.Close())
+		if err := l.Lock(background, 1, lockimpl.LockOptions{}); !errors.Is(err, lockimpl.ErrClosed) {
+			t.Errorf("a closed client: %v", err)
+		}
+	})
+}
+
+func TestAServerThatRefusesIsBelieved(t *testing.T) {
+	both(t, func(b *bench, fair bool) {
+		l := b.lock("a", fair)
+		b.hold(l, 1, time.Second)
+		b.m.SetError("NOPERM this user has no permissions")
+		err := l.Lock(background, 2, lockimpl.LockOptions{})
+		if err == nil || !strings.Contains(err.Error(), "NOPERM") {
+			t.Errorf("got %v", err)
+		}
+		b.is("soon", time.Since(b.start) < 2*time.Second, true)
+	})
+}
