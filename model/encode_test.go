@@ -1,0 +1,33 @@
+package model
+
+import (
+	"encoding/json"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+// Any event, whatever fields it will have: one that the encoder does not know
+// shows here.
+func TestAnEventIsEncodedAsEncodingJSONDoes(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		event := rapid.Make[Event]().Draw(t, "event")
+		want, err := json.Marshal(&event)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var e encoder
+		e.event(&event)
+		if string(e.b) != string(want) {
+			t.Errorf("got  %s\nwant %s", e.b, want)
+		}
+	})
+	for _, text := range []string{"", "a<b>&c", "\u2028", "\xff", "\"\\\n\t\x00", "ä", "~ \x7f"} {
+		want, _ := json.Marshal(text)
+		var e encoder
+		e.quote(text)
+		if string(e.b) != string(want) {
+			t.Errorf("%q: got %s, want %s", text, e.b, want)
+		}
+	}
+}
