@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"lockstep/linearizability"
 	"lockstep/lockimpl/redisson"
 	"lockstep/model"
 	"lockstep/scenarios"
@@ -95,8 +96,10 @@ func (t *table) add(p *pair) {
 		t.rows = append(t.rows, p.sc)
 	}
 	c := cell{pair: p, verdict: p.worst()}
+	about := about(p.sc)
+	c.word = wordOf(c.verdict, about)
 	for _, v := range p.verdicts {
-		if v.Word == c.verdict.Word && v.AsExpected == c.verdict.AsExpected {
+		if wordOf(v, about) == c.word && v.AsExpected == c.verdict.AsExpected {
 			c.verdict = v // the first seed that shows it
 			break
 		}
@@ -105,11 +108,38 @@ func (t *table) add(p *pair) {
 		c.measured = measure(c.verdict.Played.Record)
 	}
 	c.verdict.Played.Record = nil
-	c.word = string(c.verdict.Word)
-	if c.verdict.AsExpected && p.sc.Expect[p.lock.Name].Class == scenarios.Not {
-		c.word = string(scenarios.VerdictHeld) // what is broken is another story
-	}
 	t.cells = append(t.cells, c)
+}
+
+// about are the judges that a scenario is about: those that it names wherever it
+// says that something breaks. What others find there is another story.
+func about(sc *scenarios.Scenario) []string {
+	return slices.DeleteFunc(slices.Clone(model.Judges), func(judge string) bool {
+		for _, e := range sc.Expect {
+			if (e.Class == scenarios.Bug || e.Class == scenarios.Limit) && !slices.Contains(e.Judges, judge) {
+				return true
+			}
+		}
+		return false
+	})
+}
+
+// wordOf is what a run comes to for these judges.
+func wordOf(v scenarios.Verdict, about []string) string {
+	if !v.AsExpected || len(about) == 0 {
+		return string(v.Word)
+	}
+	word := scenarios.VerdictHeld
+	for _, f := range v.Findings {
+		switch {
+		case f.Verdict != linearizability.Broken || !slices.Contains(about, f.Judge):
+		case f.Class == linearizability.ClassBug:
+			return string(scenarios.VerdictBug)
+		default:
+			word = scenarios.VerdictLimit
+		}
+	}
+	return string(word)
 }
 
 func (t *table) of(sc *scenarios.Scenario, column string) *cell {
@@ -199,7 +229,7 @@ func (t *table) grid(say func(*cell) string) (grid [][]string, others []string) 
 	return grid, others
 }
 
-const matrixKey = "held: nothing broke. bug, limit: it broke; the number is the first seed that shows it. –: not applicable. !: not what the scenario expects."
+const matrixKey = "held: what the scenario is about did not break. bug, limit: it broke; the number is the first seed that shows it. –: not applicable. !: not what the scenario expects."
 
 func (a *app) matrixText(t *table) error {
 	grid, others := t.grid((*cell).say)
