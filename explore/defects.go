@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"lockstep/linearizability"
-	"lockstep/lockimpl/redisson"
 	"lockstep/model"
 	"lockstep/scenarios"
 	"lockstep/sim"
@@ -863,7 +862,7 @@ func (c clue) sleepsOn() bool {
 	}
 	heard := 0
 	for _, e := range c.rec.Events {
-		if e.Kind == model.KindDeliver && e.Dir == "push" && e.Process == m.Process && e.Channel == redisson.ChannelName(c.lock) &&
+		if e.Kind == model.KindDeliver && e.Dir == "push" && e.Process == m.Process && strings.HasSuffix(strings.Trim(e.Channel, "}"), strings.Trim(c.lock, "}")) &&
 			m.exec.AtNs < e.AtNs && e.AtNs <= c.f.AtNs {
 			heard++
 		}
