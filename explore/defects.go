@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"lockstep/linearizability"
-	"lockstep/lockimpl/redisson"
 	"lockstep/model"
 	"lockstep/scenarios"
 	"lockstep/sim"
@@ -198,6 +197,16 @@ var knownDefects = []defect{
 		func(c clue) bool { return c.says("lease") && c.lastRenewalFailed() },
 	},
 	{
+		"no renewal is sent before the one before has its answer, so that a lost one costs the response timeout, which a short watchdog timeout does not outlast",
+		of(since("3.44.0")),
+		onHold,
+		func(c clue) bool {
+			all := c.renewals()
+			return (c.says("ended with its lease") || c.says("lease had ended")) && len(all) > 0 &&
+				(all[len(all)-1].delivered < 0 || all[len(all)-1].delivered > c.f.AtNs)
+		},
+	},
+	{
 		"a renewal that fails or finds nothing leaves the entry behind, and no later hold is renewed (3194, 3712)",
 		of(since("3.10.7"), upTo("3.16.0")),
 		onHold,
@@ -307,6 +316,19 @@ var knownDefects = []defect{
 		of(fair),
 		[]string{model.JudgeFIFO, model.JudgeLinearizable, model.JudgeLiveness, model.JudgeTidy},
 		clue.queuedLate,
+	},
+	{
+		"who stands in the queue without a score is never thrown out of it (4153, 5989)",
+		of(fair, since("3.31.0")),
+		[]string{model.JudgeLiveness},
+		func(c clue) bool {
+			now := c.stateAt(c.lock, c.f.AtNs)
+			if now.Held() || len(now.Queue) == 0 {
+				return false
+			}
+			_, scored := now.Deadlines[now.Queue[0]]
+			return !scored
+		},
 	},
 	{
 		"no acquire takes its wait off the deadlines behind it, so that a dead waiter stands in the way for the waits of those before it too (2099)",
@@ -846,7 +868,7 @@ func (c clue) sleepsOn() bool {
 	}
 	heard := 0
 	for _, e := range c.rec.Events {
-		if e.Kind == model.KindDeliver && e.Dir == "push" && e.Process == m.Process && e.Channel == redisson.ChannelName(c.lock) &&
+		if e.Kind == model.KindDeliver && e.Dir == "push" && e.Process == m.Process && strings.HasSuffix(strings.Trim(e.Channel, "}"), strings.Trim(c.lock, "}")) &&
 			m.exec.AtNs < e.AtNs && e.AtNs <= c.f.AtNs {
 			heard++
 		}

@@ -74,6 +74,25 @@ steps:
 faults:
   - {when: {script: acquire, direction: reply, nth: 1}, do: delay, for: 100ms}
 `},
+		{"no renewal is sent before the one before has its answer", "lease", "redisson@4.7.0", `
+watchdog: 5s
+processes: {a: {}}
+steps:
+  a/1: [{lock: x}, {sleep: 20s}]
+faults:
+  - {when: {script: renew, direction: request, nth: 1}, do: drop}
+`},
+		// Behind it c asks again with every round trip; a slow network keeps that short.
+		{"who stands in the queue without a score", "liveness", "redisson-fair@4.7.0", `
+network: {latency: 100ms}
+processes: {a: {}, b: {}, c: {}}
+steps:
+  a/1: [{lock: x}, {at: 40s}, {unlock: x}]
+  b/1: [{at: 1s}, {lock: x}, {unlock: x}]
+  c/1: [{at: 35s}, {lock: x}]
+faults:
+  - {at: 5s, key: "redisson_lock_timeout:{x}", do: delete}
+`},
 		{"a waiter sleeps on the time to live that it was told", "liveness", "redisson@3.4.2, redisson@3.21.3, redisson@4.7.0", `
 processes: {a: {}, b: {threads: 2}}
 steps:
@@ -112,7 +131,11 @@ steps:
 		for lock := range strings.SplitSeq(c.locks, ", ") {
 			t.Run(lock+"/"+c.judge+": "+c.name, func(t *testing.T) {
 				l := mustFind(t, lock)
-				sc := loadDrawn(t, "lockstep: 1\nname: drawn\nabout: drawn\nlocks: ["+lock+"]\nnetwork: {latency: 100us}\n"+c.steps[1:])
+				text := "lockstep: 1\nname: drawn\nabout: drawn\nlocks: [" + lock + "]\n" + c.steps[1:]
+				if !strings.Contains(text, "network:") {
+					text += "network: {latency: 100us}\n"
+				}
+				sc := loadDrawn(t, text)
 				v := scenarios.Run(h.For(t), sc, l, 1)
 				for _, f := range v.Findings {
 					if f.Judge == c.judge && f.Class == linearizability.ClassBug {

@@ -329,3 +329,23 @@ func TestTheSimplestDraw(t *testing.T) {
 type zeros struct{}
 
 func (zeros) Choose(string, uint64) uint64 { return 0 }
+
+// An error that comes when the command has run is no refusal, and no server
+// sends one.
+func TestErrorsComeInPlaceOfCommands(t *testing.T) {
+	l := mustFind(t, "redisson@4.7.0")
+	drawn := 0
+	for seed := range uint64(300) {
+		for _, f := range loadDrawn(t, Draw(sim.NewSeeded(seed), l, Full, []Class{ClassNetwork, ClassWatchdog})).Faults {
+			if f.Do != "error" {
+				continue
+			}
+			if drawn++; f.When.Direction != "request" {
+				t.Errorf("seed %d: an error on %q", seed, f.When.Direction)
+			}
+		}
+	}
+	if drawn == 0 {
+		t.Error("no error was drawn")
+	}
+}

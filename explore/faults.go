@@ -131,9 +131,9 @@ func (d *drawer) message(do, who string) sim.Fault {
 		f.For = d.outage()
 	case "error":
 		f.With = d.refusal()
-		if !d.full() {
-			f.When.Direction = "request"
-		}
+		// In place of the command, not of its reply: who is refused may take it
+		// that nothing ran.
+		f.When.Direction = "request"
 		// Some releases ask again at once after some errors, for as long as they
 		// get them.
 		if f.When.Nth == 0 && f.When.Every < 2 {

@@ -29,6 +29,7 @@ type bench struct {
 	start   time.Time
 	before  func(words string) // called before a command is sent
 	lose    string             // the reply to a command that contains this is lost
+	cutOff  bool               // no connection can be made any more
 	clients []*redis.Client
 }
 
@@ -51,11 +52,16 @@ func bubble(t *testing.T, f func(*bench)) {
 	})
 }
 
-func (b *bench) lock(kind Bare, id string) Lock {
+func (b *bench) lock(kind Bare, id string) Lock { return b.lockRetrying(kind, id, -1) }
+
+func (b *bench) lockRetrying(kind Bare, id string, retries int) Lock {
 	b.t.Helper()
 	rdb := redis.NewClient(&redis.Options{
-		Addr: "192.0.2.1:6379", Protocol: 2, MaxRetries: -1, DisableIdentity: true,
+		Addr: "192.0.2.1:6379", Protocol: 2, MaxRetries: retries, DisableIdentity: true,
 		Dialer: func(context.Context, string, string) (net.Conn, error) {
+			if b.cutOff {
+				return nil, &net.OpError{Op: "dial", Err: syscall.ECONNREFUSED}
+			}
 			c, err := b.m.Dial()
 			return &lossy{Conn: c, b: b}, err
 		},
@@ -307,6 +313,22 @@ func TestALostReplyIsAnUnknownOutcome(t *testing.T) {
 		b.lose = "a:1"
 		if err := l.Lock(background, 1, LockOptions{}); !errors.Is(err, ErrUnknownOutcome) {
 			t.Errorf("lock gave %v; want ErrUnknownOutcome", err)
+		}
+		b.holder("a:1")
+	})
+}
+
+// The last error is of an attempt that was never sent, and the first one ran.
+func TestOfAClientThatRetriesEveryFailureIsUnknown(t *testing.T) {
+	eachBare(t, func(b *bench, kind Bare) {
+		l := b.lockRetrying(kind, "a", 1)
+		b.must(l.Lock(background, 1, LockOptions{}))
+		_, err := l.Unlock(background, 1)
+		b.must(err)
+		b.lose = "a:1"
+		b.before = func(string) { b.cutOff = true }
+		if err := l.Lock(background, 1, LockOptions{}); !errors.Is(err, ErrUnknownOutcome) || !errors.Is(err, syscall.ECONNREFUSED) {
+			t.Errorf("lock gave %v; want ErrUnknownOutcome of a refused connection", err)
 		}
 		b.holder("a:1")
 	})
