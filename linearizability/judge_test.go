@@ -610,7 +610,7 @@ func TestLinearizable(t *testing.T) {
 			9000 server leave`},
 		{rule: "fair: one that was refused keeps its place until it says so", lock: fairLock, record: `
 			0    a/1 takes lease=9000
-			100  b/1 waits try_lock_timed lease=9000 -> a/1 1 9001 queue=b/1
+			100  b/1 waits try_lock_timed wait=310 lease=9000 -> a/1 1 9001 queue=b/1
 			300  a/1 releases -> free queue=b/1
 			400  c/1 waits try_lock
 			410  b/1 send leave
