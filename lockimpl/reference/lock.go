@@ -170,7 +170,7 @@ func (a *acquisition) giveUp(ctx context.Context, doing string, why, failed erro
 	leave := a.l.request(a.l.scripts.leave, a.o, ChannelName(a.l.name), a.number)
 	asked := time.Now()
 	got, err := leave.try(ctx)
-	if err != nil && a.mayHaveRun {
+	if err != nil {
 		asked = time.Now()
 		got, err = leave.try(ctx)
 	}
