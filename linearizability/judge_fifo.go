@@ -61,6 +61,9 @@ func (r *run) overtaken(x, y *operation, tried *msg, c change) bool {
 	return true
 }
 
+// silence is how long after a fault a waiter may still not have asked.
+const silence = 3 * time.Second
+
 func (r *run) overtaking(lock string, x, y *operation, c change) Finding {
 	first := x.first("acquire")
 	f := Finding{Judge: model.JudgeFIFO, Verdict: Broken, AtNs: c.at, Ops: []OpRef{x.ref(), y.ref()}}
@@ -87,9 +90,8 @@ func (r *run) overtaking(lock string, x, y *operation, c change) Finding {
 	}
 	for _, t := range r.faults {
 		own := slices.Contains(append(r.pauses(x.who), r.cuts(x.who)...), t)
-		// A server that did not answer throws a waiter out when it does again.
-		silent := serverFault(t) && (covers(t) || t.from <= evicted && evicted <= t.to+int64(r.rec.Params.FairWait))
-		if own && covers(t) || silent {
+		// A waiter that could not ask may be thrown out a little later.
+		if (own || serverFault(t)) && (covers(t) || t.from <= evicted && evicted <= t.to+int64(silence)) {
 			f.Excuses = append(f.Excuses, model.Excuse{Circumstance: model.WaiterAway, Fault: t.number, Why: t.text})
 		}
 	}

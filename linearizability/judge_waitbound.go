@@ -62,7 +62,11 @@ func (r *run) heldUp(o *operation) bool {
 			return true
 		}
 	}
-	return slices.ContainsFunc(r.faults, func(t trouble) bool { return serverFault(t) && during(t.from, t.to) }) ||
+	return slices.ContainsFunc(r.faults, func(t trouble) bool {
+		// One that cut connections shows when the next command finds its own dead.
+		cut := strings.HasPrefix(t.text, "server restart") || strings.HasPrefix(t.text, "failover")
+		return serverFault(t) && during(t.from, t.to) || cut && t.from <= o.returned()
+	}) ||
 		slices.ContainsFunc(r.ordered, func(m *msg) bool {
 			return m.Process == o.Process && (len(m.hits) > 0 || m.lost != nil) && m.AtNs <= o.returned() && (m.delivered < 0 || m.delivered >= o.AtNs)
 		})

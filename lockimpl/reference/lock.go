@@ -102,8 +102,7 @@ func (l *Lock) acquire(ctx context.Context, o lockimpl.Owner, lease, wait time.D
 		var pause time.Duration
 		switch {
 		case err == nil && got.word == answerGranted:
-			a.granted(got, asked)
-			return true, nil
+			return a.granted(doing, got, asked)
 		case err == nil && got.word == answerLate:
 			continue
 		case err == nil && got.word == answerOver:
@@ -141,9 +140,13 @@ func (l *Lock) acquire(ctx context.Context, o lockimpl.Owner, lease, wait time.D
 // another acquire than the caller asked for.
 var errLostUnheard = fmt.Errorf("%w: it was granted, and the hold was over before the answer came: %w", lockimpl.ErrUnknownOutcome, ErrHoldLost)
 
-// granted notes the hold.
-func (a *acquisition) granted(got answer, asked time.Time) {
+// granted notes the hold, unless it may be over.
+func (a *acquisition) granted(doing string, got answer, asked time.Time) (bool, error) {
+	if !time.Now().Before(asked.Add(got.ttl)) {
+		return false, fmt.Errorf("%s: %w", doing, errLostUnheard)
+	}
 	a.l.c.holds.granted(holdKey{a.l.name, a.o}, a.owner, a.lease, got, asked)
+	return true, nil
 }
 
 // pause is how long a waiter sleeps after a busy answer, unless it is woken.
@@ -167,14 +170,13 @@ func (a *acquisition) giveUp(ctx context.Context, doing string, why, failed erro
 	leave := a.l.request(a.l.scripts.leave, a.o, ChannelName(a.l.name), a.number)
 	asked := time.Now()
 	got, err := leave.try(ctx)
-	if err != nil && a.mayHaveRun {
+	if err != nil {
 		asked = time.Now()
 		got, err = leave.try(ctx)
 	}
 	switch {
 	case err == nil && got.word == answerGranted:
-		a.granted(got, asked)
-		return true, nil
+		return a.granted(doing, got, asked)
 	case err == nil && got.word == answerOver && a.mayHaveRun:
 		return false, fmt.Errorf("%s: %w", doing, errLostUnheard)
 	case err == nil && got.word == answerLeft && why == nil:

@@ -1,0 +1,67 @@
+package scenarios
+
+import (
+	"bytes"
+	"errors"
+	"testing"
+
+	"lockstep/sim"
+)
+
+// FuzzReadRecording: whatever is read is a recording, or an error with its
+// place; what was read is written and read again as the same.
+func FuzzReadRecording(f *testing.F) {
+	whole := func() []byte {
+		var b bytes.Buffer
+		r := Recording{Format: recordingFormat, World: sim.Version, Lock: "setnx-del", Seed: 1, File: "f", Scenario: fuzzScenario}
+		if err := r.Write(&b, nil); err != nil {
+			f.Fatal(err)
+		}
+		return b.Bytes()
+	}()
+	for _, seed := range [][]byte{
+		whole, whole[:len(whole)/2], nil, []byte("#"), []byte("# only a comment\n"), []byte("{}"), []byte("[]"), []byte(`{"format":1`),
+		append(bytes.Clone(whole), "more"...), bytes.Replace(whole, []byte("setnx-del"), []byte("no-such-lock"), 1),
+		bytes.Replace(whole, []byte("lockstep: 1"), []byte("lockstep: 9"), 1), {0xff, '\n'},
+	} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, text []byte) {
+		r, sc, l, err := ReadRecording("f", text)
+		var at *FileError
+		var world *WrongWorldError
+		switch {
+		case errors.As(err, &world):
+			return
+		case err != nil:
+			// What is wrong in the scenario inside has its place there.
+			if !errors.As(err, &at) || at.Line < 1 || at.Column < 1 || at.Msg == "" {
+				t.Fatalf("error without a place: %v", err)
+			}
+			if r != nil || sc != nil || l != nil {
+				t.Fatalf("something beside %v", err)
+			}
+			return
+		}
+		var b bytes.Buffer
+		if err := r.Write(&b, []string{"again"}); err != nil {
+			t.Fatal(err)
+		}
+		again, _, _, err := ReadRecording("f", b.Bytes())
+		if err != nil || again.Scenario != r.Scenario || again.Seed != r.Seed || again.Lock != r.Lock {
+			t.Fatalf("again: %v, %+v; first %+v", err, again, r)
+		}
+	})
+}
+
+const fuzzScenario = `lockstep: 1
+name: f
+about: one lock
+source: a test
+locks: [setnx-del]
+processes: {a: {}}
+steps:
+  a/1:
+    - lock: x
+    - unlock: x
+`
