@@ -10,7 +10,6 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"lockstep/lockimpl/redisson"
 	"lockstep/model"
 	"lockstep/scenarios"
 )
@@ -139,9 +138,10 @@ func (t *table) columns() (releases, others []string) {
 			}
 		}
 	}
-	for _, r := range redisson.Releases {
-		if slices.ContainsFunc(t.cells, func(c cell) bool { return columnOf(c.pair) == r.Version }) {
-			releases = append(releases, r.Version)
+	for _, l := range scenarios.Locks {
+		v := l.Release()
+		if !slices.Contains(releases, v) && slices.ContainsFunc(t.cells, func(c cell) bool { return v != "" && columnOf(c.pair) == v }) {
+			releases = append(releases, v)
 		}
 	}
 	return releases, others
