@@ -99,6 +99,10 @@ func TestUndoingARepairTurnsItsRow(t *testing.T) {
 		{"redisson@3.4.2", "interrupted-trylock-renewed-forever", func(r *redisson.Release) { r.PatientReply = false }},
 		{"redisson@3.43.0", "partial-unlock-stretches-the-lease", func(r *redisson.Release) { r.LeaseField = redisson.FieldUntilUnlock }},
 		{"redisson-fair@3.11.0", "fair-deadline-drift", func(r *redisson.Release) { r.FairLeave = release("3.4.2").FairLeave }},
+		{"redisson-fair@3.12.4", "fair-third-waiter-shares-deadline", func(r *redisson.Release) { r.FairAcquire = release("3.11.0").FairAcquire }},
+		{"redisson@4.7.0", "one-failed-renewal-ends-it", func(r *redisson.Release) {
+			r.Watchdog, r.Renew = redisson.WatchdogEntryDropped, release("3.43.0").Renew
+		}},
 		{"redisson-fair@3.43.0", "fair-head-sleeps-past-expiry", func(r *redisson.Release) { r.FairAcquire = release("3.21.3").FairAcquire }},
 		{"redisson-fair@4.7.0", "fair-ghost-after-reply-timeout", func(r *redisson.Release) { r.FalseOnTimeout = false }},
 	} {
@@ -113,7 +117,11 @@ func TestUndoingARepairTurnsItsRow(t *testing.T) {
 				}
 			}
 			for row, is := range broken(withRelease(l, c.undo)) {
-				if want := as[c.lock][row] || row == c.row; is != want {
+				want := as[c.lock][row] || row == c.row
+				if c.row == "fair-third-waiter-shares-deadline" && row == "fair-dead-waiters-add-up" {
+					want = false // deadlines that are shared do not add up: one repair made the other's limit
+				}
+				if is != want {
 					t.Errorf("%s: broken is %v, want %v", row, is, want)
 				}
 			}

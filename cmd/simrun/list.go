@@ -39,11 +39,11 @@ func (a *app) list(args []string) (int, error) {
 	}
 	fmt.Fprintln(a.out, "scenarios")
 	for _, sc := range all {
-		fmt.Fprintf(a.out, "  %-30s %s\n", sc.Name, clip(firstSentence(sc.About), 66))
+		fmt.Fprintf(a.out, "  %-35s %s\n", sc.Name, clip(firstSentence(sc.About), 61))
 	}
 	fmt.Fprintln(a.out, "\nlocks")
 	for _, l := range scenarios.Locks {
-		fmt.Fprintf(a.out, "  %-30s %s\n", l.Name, clip(l.About, 66))
+		fmt.Fprintf(a.out, "  %-35s %s\n", l.Name, clip(l.About, 61))
 	}
 	return exitOK, nil
 }

@@ -11,7 +11,6 @@ import (
 	"github.com/spf13/pflag"
 
 	"lockstep/linearizability"
-	"lockstep/lockimpl/redisson"
 	"lockstep/model"
 	"lockstep/scenarios"
 )
@@ -169,9 +168,10 @@ func (t *table) columns() (releases, others []string) {
 			}
 		}
 	}
-	for _, r := range redisson.Releases {
-		if slices.ContainsFunc(t.cells, func(c cell) bool { return columnOf(c.pair) == r.Version }) {
-			releases = append(releases, r.Version)
+	for _, l := range scenarios.Locks {
+		v := l.Release()
+		if !slices.Contains(releases, v) && slices.ContainsFunc(t.cells, func(c cell) bool { return v != "" && columnOf(c.pair) == v }) {
+			releases = append(releases, v)
 		}
 	}
 	return releases, others

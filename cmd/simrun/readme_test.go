@@ -52,7 +52,7 @@ func TestTheReadmeIsTrue(t *testing.T) {
 		for _, line := range strings.Split(block, "\n") {
 			args, ok := strings.CutPrefix(line, "go run ./cmd/simrun ")
 			args, _, _ = strings.Cut(args, "#")
-			if !ok || strings.TrimSpace(args) == "run" {
+			if !ok || strings.TrimSpace(args) == "run" || strings.HasPrefix(args, "matrix") || strings.Contains(args, "> ") {
 				continue // all scenarios: the test of results/ runs them
 			}
 			ran++
@@ -97,6 +97,32 @@ func TestTheReadmesOutputIsReal(t *testing.T) {
 	}
 	if quoted < 8 {
 		t.Errorf("only %d quoted lines were found", quoted)
+	}
+}
+
+// What docs/reading-a-failure.md shows is what its commands print.
+func TestTheFailuresReadAreReal(t *testing.T) {
+	text, err := os.ReadFile("../../docs/reading-a-failure.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	squeeze := func(s string) string { return strings.Join(strings.Fields(s), " ") }
+	var said strings.Builder
+	t.Chdir("../..")
+	lines := strings.Split(string(text), "\n")
+	for _, line := range lines {
+		if args, ok := strings.CutPrefix(line, "go run ./cmd/simrun "); ok {
+			code, out, stderr := call(t, strings.Fields(args)...)
+			if code != exitOK {
+				t.Errorf("%s: exit %d\n%s%s", line, code, out, stderr)
+			}
+			said.WriteString(squeeze(out) + " ")
+		}
+	}
+	for _, line := range lines {
+		if strings.HasPrefix(line, "    ") && !strings.Contains(said.String(), squeeze(line)) {
+			t.Errorf("not printed: %s", line)
+		}
 	}
 }
 

@@ -182,6 +182,9 @@ func choose(names []string, tag string, locks []string, seeds string) ([]*pair, 
 			}
 		}
 		for _, l := range these {
+			if first, err := scenarios.FindLock(sc.Locks[0]); tag != "" && len(on) > 0 && (err != nil || first.Fair != l.Fair) {
+				continue // of a tag, the fair lock plays what is about the fair lock
+			}
 			p := &pair{sc: sc, lock: l, from: sc.SeedFirst, to: sc.SeedLast}
 			if seeds != "" {
 				p.from, p.to = from, to
