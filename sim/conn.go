@@ -23,14 +23,12 @@ import (
 
 var errCut = errors.New("connection cut")
 
-// conn is a connection of a process with the server: a net.Conn for the
-// client, a Peer for miniredis.
-type conn struct {
-	p  *Process
-	id int // 0 until its first bytes were collected
-	// outLine and inLine name its directions among the lines of Orders. They
-	// count the connections of the process, which no other process can change.
-	outLine, inLine string
+// socket is a connection as the client has it: a net.Conn.
+type socket struct {
+	p *Process
+	// c is the connection that it is the end of. Only the scheduler changes that:
+	// see settleSockets.
+	c *conn
 
 	mu       sync.Mutex // held for moments only; never over a wait
 	out      []byte     // written by the client, not collected yet
@@ -43,11 +41,22 @@ type conn struct {
 	ready    chan struct{}
 	posted   bool // it is among w.dirty; guarded by w.mu
 
-	// The scheduler's.
+	planned uint64 // setAt of the deadline that was planned last; the scheduler's
+}
+
+// conn is a connection of a process with the server, as the network and the
+// server know it: a Peer for miniredis. It is the scheduler's.
+type conn struct {
+	p      *Process
+	client *socket
+	id     int // 0 until its first bytes were collected
+	// outLine and inLine name its directions among the lines of Orders. They
+	// count the connections of the process, which no other process can change.
+	outLine, inLine string
+
 	peer       *mserver.Peer
 	fromServer *serverSide
-	planned    uint64 // setAt of the deadline that was planned last
-	lastIn     int64  // nominal arrival of the last message, each way
+	lastIn     int64 // nominal arrival of the last message, each way
 	lastOut    int64
 	severed    bool // reset: nothing passes any more
 	gone       bool // the client closed it, or it broke
@@ -60,13 +69,16 @@ type conn struct {
 	waits      *wait    // it is blocked in a WAIT
 	putOff     int      // deliveries that wait for the end of a pause
 	stalled    int      // arrivals that wait for the end of a stall
+	unanswered int      // commands whose answers the client does not have
+	marked     bool     // it was sent what may set it apart from others
 }
 
-func newConn(p *Process) *conn {
-	c := &conn{p: p, ready: make(chan struct{}, 1), fromServer: &serverSide{}}
-	c.fromServer.posted = func() { c.post() }
+func newSocket(p *Process) *socket {
+	c := &conn{p: p, fromServer: &serverSide{}}
+	c.client = &socket{p: p, c: c, ready: make(chan struct{}, 1)}
+	c.fromServer.posted = func() { c.client.post() }
 	c.peer = mserver.NewPeer(bufio.NewWriter(c.fromServer))
-	return c
+	return c.client
 }
 
 // serverSide is where miniredis writes, from the scheduler and from the
@@ -104,60 +116,60 @@ func (s *serverSide) take() []byte {
 	return b
 }
 
-// post tells the scheduler to look at c. Callers may hold c.mu.
-func (c *conn) post() {
-	w := c.p.w
+// post tells the scheduler to look at s. Callers may hold s.mu.
+func (s *socket) post() {
+	w := s.p.w
 	w.mu.Lock()
-	if !c.posted {
-		c.posted = true
-		w.dirty = append(w.dirty, c)
+	if !s.posted {
+		s.posted = true
+		w.dirty = append(w.dirty, s)
 	}
 	w.mu.Unlock()
 	w.wake()
 }
 
-func (c *conn) signal() {
+func (s *socket) signal() {
 	select {
-	case c.ready <- struct{}{}:
+	case s.ready <- struct{}{}:
 	default:
 	}
 }
 
 // Read implements net.Conn.
-func (c *conn) Read(b []byte) (int, error) {
+func (s *socket) Read(b []byte) (int, error) {
 	for {
-		c.mu.Lock()
+		s.mu.Lock()
 		switch {
-		case len(c.in) > 0:
-			n := copy(b, c.in)
-			c.in = c.in[n:]
-			c.mu.Unlock()
+		case len(s.in) > 0:
+			n := copy(b, s.in)
+			s.in = s.in[n:]
+			s.mu.Unlock()
 			return n, nil
-		case c.shut:
-			c.mu.Unlock()
+		case s.shut:
+			s.mu.Unlock()
 			return 0, net.ErrClosed
-		case c.err != nil:
-			err := c.err
-			c.mu.Unlock()
+		case s.err != nil:
+			err := s.err
+			s.mu.Unlock()
 			return 0, err
-		case c.expired:
-			c.mu.Unlock()
+		case s.expired:
+			s.mu.Unlock()
 			return 0, &net.OpError{Op: "read", Net: "tcp", Err: os.ErrDeadlineExceeded}
 		}
-		c.mu.Unlock()
-		<-c.ready
+		s.mu.Unlock()
+		<-s.ready
 	}
 }
 
 // Write implements net.Conn. A HELLO is answered here and at once: go-redis
 // waits for it while holding a mutex, which simulated time cannot see.
-func (c *conn) Write(b []byte) (int, error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.shut {
+func (s *socket) Write(b []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.shut {
 		return 0, net.ErrClosed
 	}
-	if c.err != nil {
+	if s.err != nil {
 		return 0, &net.OpError{Op: "write", Net: "tcp", Err: syscall.EPIPE}
 	}
 	n := len(b)
@@ -165,34 +177,34 @@ func (c *conn) Write(b []byte) (int, error) {
 		rd := bufio.NewReader(bytes.NewReader(b))
 		if _, err := proto.Read(rd); err == nil {
 			b, _ = io.ReadAll(rd)
-			c.in = append(c.in, "-ERR unknown command 'hello'\r\n"...)
-			c.signal()
+			s.in = append(s.in, "-ERR unknown command 'hello'\r\n"...)
+			s.signal()
 		}
 	}
 	if len(b) > 0 {
-		c.out = append(c.out, b...)
-		c.post()
+		s.out = append(s.out, b...)
+		s.post()
 	}
 	return n, nil
 }
 
 // Close implements net.Conn.
-func (c *conn) Close() error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if !c.shut {
-		c.shut = true
-		c.signal()
-		c.post()
+func (s *socket) Close() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.shut {
+		s.shut = true
+		s.signal()
+		s.post()
 	}
 	return nil
 }
 
 // LocalAddr implements net.Conn.
-func (c *conn) LocalAddr() net.Addr { return address(c.p.cfg.Name) }
+func (s *socket) LocalAddr() net.Addr { return address(s.p.cfg.Name) }
 
 // RemoteAddr implements net.Conn.
-func (c *conn) RemoteAddr() net.Addr { return address("server") }
+func (*socket) RemoteAddr() net.Addr { return address("server") }
 
 type address string
 
@@ -200,54 +212,51 @@ func (address) Network() string  { return "sim" }
 func (a address) String() string { return string(a) }
 
 // SetDeadline implements net.Conn; writes never wait.
-func (c *conn) SetDeadline(t time.Time) error { return c.SetReadDeadline(t) }
+func (s *socket) SetDeadline(t time.Time) error { return s.SetReadDeadline(t) }
 
 // SetWriteDeadline implements net.Conn; writes never wait.
-func (c *conn) SetWriteDeadline(time.Time) error { return nil }
+func (*socket) SetWriteDeadline(time.Time) error { return nil }
 
 // SetReadDeadline implements net.Conn. The deadline is an event of the
 // scheduler, so that it does not count while the process is paused.
-func (c *conn) SetReadDeadline(t time.Time) error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.deadline, c.expired = t, false
-	c.setAt++
+func (s *socket) SetReadDeadline(t time.Time) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.deadline, s.expired = t, false
+	s.setAt++
 	if !t.IsZero() {
-		c.post()
+		s.post()
 	}
 	return nil
 }
 
 // cut ends the client's side with err.
-func (c *conn) cut(err error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.err == nil {
-		c.err = err
+func (s *socket) cut(err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.err == nil {
+		s.err = err
 	}
-	c.signal()
+	s.signal()
 }
 
 // collect takes what the connections posted: bytes of clients, messages of
 // the server, closes and deadlines.
-func (w *World) collect(dirty []*conn) {
+func (w *World) collect(dirty []*socket) {
+	w.settleSockets(dirty)
 	conns, fresh := w.collected[:0], []*conn(nil)
-	for _, c := range dirty {
-		if c.id == 0 {
-			c.mu.Lock()
-			silent := len(c.out) == 0
-			c.mu.Unlock()
-			if !silent {
-				fresh = append(fresh, c)
-			}
-			continue
+	for _, s := range dirty {
+		switch {
+		case s.c.id > 0:
+			conns = append(conns, s.c)
+		case len(s.written()) > 0:
+			fresh = append(fresh, s.c)
 		}
-		conns = append(conns, c)
 	}
 	// A connection gets its number with its first bytes, in the order of those
 	// bytes: connections dialled at one time have no other identity.
 	slices.SortStableFunc(fresh, func(a, b *conn) int {
-		return cmp.Or(cmp.Compare(a.p.index, b.p.index), bytes.Compare(a.out, b.out))
+		return cmp.Or(cmp.Compare(a.p.index, b.p.index), bytes.Compare(a.client.out, b.client.out))
 	})
 	for _, c := range fresh {
 		w.conns = append(w.conns, c)
@@ -266,24 +275,91 @@ func (w *World) collect(dirty []*conn) {
 	}
 }
 
+// settleSockets says which of the connections that a client could have taken
+// for what it wrote at this instant it took for which. Goroutines that wake
+// together go on in any order, so that chance has given each of them one of the
+// client's idle connections, or a new one: they get them in the order of what
+// they wrote.
+func (w *World) settleSockets(dirty []*socket) {
+	var wrote []*socket
+	for _, s := range dirty {
+		if s.couldBeAnother() {
+			wrote = append(wrote, s)
+		}
+	}
+	if len(wrote) < 2 { // nearly always
+		return
+	}
+	wrote = slices.DeleteFunc(wrote, func(s *socket) bool { return !w.plainly(s) })
+	slices.SortStableFunc(wrote, func(a, b *socket) int {
+		return cmp.Or(cmp.Compare(a.p.index, b.p.index), bytes.Compare(a.out, b.out))
+	})
+	for len(wrote) > 0 {
+		n := 1
+		for n < len(wrote) && wrote[n].p == wrote[0].p {
+			n++
+		}
+		conns := make([]*conn, n)
+		for i, s := range wrote[:n] {
+			conns[i] = s.c
+		}
+		slices.SortStableFunc(conns, func(a, b *conn) int { // those without a number last
+			return cmp.Compare(uint(a.id-1), uint(b.id-1))
+		})
+		for i, s := range wrote[:n] {
+			s.c, conns[i].client = conns[i], s
+		}
+		wrote = wrote[n:]
+	}
+}
+
+// couldBeAnother: the client wrote, and nothing sets the connection apart from
+// other idle ones.
+func (s *socket) couldBeAnother() bool {
+	c := s.c
+	return len(s.written()) > 0 && c.unanswered == 0 && !c.severed && !c.gone && !c.ended && !c.subscribes && !c.multi && !c.elsewhere && !c.marked &&
+		c.waits == nil && len(c.shards) == 0
+}
+
+// plainly: what was written are commands that leave no mark on a connection.
+func (w *World) plainly(s *socket) bool {
+	commands, rest := w.readCommands(string(s.written()))
+	return rest == "" && !slices.ContainsFunc(commands, func(words []string) bool { return marks(words[0]) })
+}
+
+// marks: after that command a connection may differ from others, or it rests on
+// what was sent before it.
+func marks(name string) bool {
+	name = strings.ToUpper(name)
+	return !reading[name] && !writing[name] && !slices.Contains([]string{"EVAL", "EVALSHA", "EXISTS", "DEL", "UNLINK", "PUBLISH", "SPUBLISH", "PING", "ECHO", "TIME"}, name)
+}
+
+// written is what the client wrote and nobody collected.
+func (s *socket) written() []byte {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.out
+}
+
 func (w *World) collectConn(c *conn) {
-	c.mu.Lock()
-	out, shut := c.out, c.shut
-	c.out = nil
-	deadline, set := c.deadline, c.setAt
-	c.mu.Unlock()
+	s := c.client
+	s.mu.Lock()
+	out, shut := s.out, s.shut
+	s.out = nil
+	deadline, set := s.deadline, s.setAt
+	s.mu.Unlock()
 	if w.over {
 		return
 	}
 
 	commands, rest := w.readCommands(string(out))
-	c.mu.Lock()
+	s.mu.Lock()
 	if rest != "" {
-		c.out = append([]byte(rest), c.out...) // an unfinished command waits for its rest
-	} else if c.out == nil {
-		c.out = out[:0]
+		s.out = append([]byte(rest), s.out...) // an unfinished command waits for its rest
+	} else if s.out == nil {
+		s.out = out[:0]
 	}
-	c.mu.Unlock()
+	s.mu.Unlock()
 	var pipe *pipeline
 	// What a subscriber writes is no pipeline: its answers have no place.
 	if len(commands) > 1 && !slices.ContainsFunc(commands, subscribing) {
@@ -299,9 +375,9 @@ func (w *World) collectConn(c *conn) {
 		at := max(w.now()+w.latency(c.p, "close"), c.lastOut)
 		w.sched.addTo(c.outLine, at, classDelivery, func() { w.server.disconnect(c) }, nil)
 	}
-	if !deadline.IsZero() && set != c.planned && !shut {
-		c.planned = set
-		w.planDeadline(c, int64(deadline.Sub(w.start)), set)
+	if !deadline.IsZero() && set != s.planned && !shut {
+		s.planned = set
+		w.planDeadline(s, int64(deadline.Sub(w.start)), set)
 	}
 }
 
@@ -365,25 +441,25 @@ func subscribing(words []string) bool {
 
 // planDeadline lets a read deadline pass: not within a pause, which shifts it
 // by its length.
-func (w *World) planDeadline(c *conn, at int64, set uint64) {
-	w.planDeadlineFrom(c, w.now(), at-w.now(), set)
+func (w *World) planDeadline(s *socket, at int64, set uint64) {
+	w.planDeadlineFrom(s, w.now(), at-w.now(), set)
 }
 
-func (w *World) planDeadlineFrom(c *conn, asked, left int64, set uint64) {
+func (w *World) planDeadlineFrom(s *socket, asked, left int64, set uint64) {
 	w.sched.add(asked+left, classDeadline, func() {
-		c.mu.Lock()
-		stale := c.setAt != set || c.shut
-		c.mu.Unlock()
-		if stale || c.p.dead {
+		s.mu.Lock()
+		stale := s.setAt != set || s.shut
+		s.mu.Unlock()
+		if stale || s.p.dead {
 			return
 		}
-		if lost := c.p.pausedBetween(asked, w.now()); lost > 0 {
-			w.planDeadlineFrom(c, max(w.now(), c.p.pausedUntil), lost, set)
+		if lost := s.p.pausedBetween(asked, w.now()); lost > 0 {
+			w.planDeadlineFrom(s, max(w.now(), s.p.pausedUntil), lost, set)
 			return
 		}
-		c.mu.Lock()
-		c.expired = true
-		c.mu.Unlock()
-		c.signal()
+		s.mu.Lock()
+		s.expired = true
+		s.mu.Unlock()
+		s.signal()
 	})
 }

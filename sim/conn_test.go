@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -244,5 +245,58 @@ func TestConnectionsDialledTogetherAreNumberedByTheirFirstBytes(t *testing.T) {
 			got = append(got, fmt.Sprint(e.Conn, e.Args))
 		}
 		equal(t, fmt.Sprint("numbers when written in the order ", order), strings.Join(got, " "), "1 [a] 2 [b] 3 [c]")
+	}
+}
+
+// Whichever of several goroutines that wake together goes on first, each has
+// the same connection in the record.
+func TestGoroutinesThatWakeTogetherMayGoOnInAnyOrder(t *testing.T) {
+	const threads = 8
+	h := NewHost(t)
+	play := func(yields func(thread int) int) Result {
+		s := newStage()
+		s.LatencyMin, s.LatencyMax = time.Millisecond, 20*time.Millisecond // each connection has its own
+		s.Processes = []ProcessConfig{{Name: "a", Threads: threads}, {Name: "b", Threads: 1}}
+		var gate chan struct{}
+		for i := 1; i <= threads; i++ {
+			s.does(fmt.Sprintf("a/%d", i), func(th *Thread, c *redis.Client) {
+				if i <= 3 { // as many connections are idle when the gate opens
+					_ = operate(th, func(ctx context.Context) error { return c.Incr(ctx, fmt.Sprint("k", i)).Err() })
+				}
+				for range 3 {
+					_ = operate(th, func(ctx context.Context) error {
+						<-gate
+						for range yields(i) {
+							runtime.Gosched()
+						}
+						return c.Incr(ctx, fmt.Sprint("k", i)).Err()
+					})
+				}
+			})
+		}
+		s.does("b/1", func(th *Thread, _ *redis.Client) {
+			th.Sleep(time.Second)
+			_ = operate(th, func(context.Context) error { close(gate); return nil })
+		})
+		return Run(h, s.Config, func(w *World) {
+			gate = make(chan struct{}) // of the bubble
+			for _, p := range w.processes {
+				c := p.NewRedis(p.RedisOptions())
+				p.OnClose(func() { _ = c.Close() })
+				for _, th := range p.Threads() {
+					th.Start(func() { s.bodies[th.Name()](th, c) })
+				}
+			}
+		})
+	}
+	up := play(func(i int) int { return i })
+	if n := len(pick(up, ofKind(model.KindSend))); n != 3+3*threads {
+		t.Fatalf("%d commands were sent", n)
+	}
+	for name, yields := range map[string]func(int) int{
+		"down":  func(i int) int { return threads - i },
+		"mixed": func(i int) int { return i * 5 % threads },
+	} {
+		equal(t, name, play(yields).Record.Digest(), up.Record.Digest())
 	}
 }

@@ -2,6 +2,7 @@ package sim
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"fmt"
 	"net"
@@ -147,9 +148,9 @@ func (p *Process) dial() (net.Conn, error) {
 	if !p.dead && !w.leaving && p.cutUntil > w.now() {
 		return nil, &net.OpError{Op: "dial", Net: "tcp", Err: syscall.EHOSTUNREACH}
 	}
-	c := newConn(p)
-	p.conns = append(p.conns, c)
-	return c, nil
+	s := newSocket(p)
+	p.conns = append(p.conns, s.c)
+	return s, nil
 }
 
 // noteHook ties commands to operations: it sees the context that a lock
@@ -287,6 +288,9 @@ func (p *Process) crash() {
 		return
 	}
 	p.dead = true
+	slices.SortStableFunc(p.conns, func(a, b *conn) int { // dialled together, in any order
+		return cmp.Compare(uint(a.id-1), uint(b.id-1))
+	})
 	for _, c := range p.conns {
 		// The end of a connection arrives after what was written before it.
 		at := max(p.w.now()+p.w.latency(p, "cut"), c.lastOut)

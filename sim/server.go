@@ -242,6 +242,8 @@ func (s *server) setClock() {
 // send takes a command from a client: the network's side of a message.
 func (w *World) send(c *conn, words []string, pipe *pipeline) {
 	w.msgs++
+	c.unanswered++
+	c.marked = c.marked || marks(words[0]) && !strings.EqualFold(words[0], "WAIT")
 	m := &message{id: w.msgs, conn: c, words: words, name: strings.ToUpper(words[0]), cmd: w.cfg.Name(words), pipe: pipe}
 	if pipe == nil {
 		m.op = c.p.opOf(words, 0)
@@ -439,9 +441,10 @@ func (w *World) pushes(c *conn) {
 // deliver lets bytes reach a client; again: they were put off before.
 func (w *World) deliver(m *message, dir string, again bool) {
 	c := m.conn
-	c.mu.Lock()
-	shut := c.shut
-	c.mu.Unlock()
+	s := c.client
+	s.mu.Lock()
+	shut := s.shut
+	s.mu.Unlock()
 	w.touch(objProcess(c.p), true)
 	switch {
 	case w.orders != nil && m.behindLost(dir):
@@ -464,14 +467,17 @@ func (w *World) deliver(m *message, dir string, again bool) {
 	default:
 		w.record(model.Event{Kind: model.KindDeliver, Process: c.p.cfg.Name, Op: m.op, Msg: m.id, Conn: c.id, Dir: dir,
 			Script: m.cmd.Script, Owners: m.cmd.Owners, Locks: m.cmd.Locks, Channel: m.ch})
-		c.mu.Lock()
-		if len(c.in) == 0 {
-			c.in = m.bytes
-		} else {
-			c.in = append(c.in, m.bytes...)
+		if dir == "reply" {
+			c.unanswered--
 		}
-		c.mu.Unlock()
-		c.signal()
+		s.mu.Lock()
+		if len(s.in) == 0 {
+			s.in = m.bytes
+		} else {
+			s.in = append(s.in, m.bytes...)
+		}
+		s.mu.Unlock()
+		s.signal()
 	}
 }
 
@@ -485,7 +491,7 @@ func (w *World) sever(c *conn) {
 	w.touch(objProcess(c.p), true)
 	w.server.disconnect(c)
 	w.sched.add(w.now(), classDelivery, func() {
-		c.cut(&net.OpError{Op: "read", Net: "tcp", Err: syscall.ECONNRESET})
+		c.client.cut(&net.OpError{Op: "read", Net: "tcp", Err: syscall.ECONNRESET})
 	})
 }
 

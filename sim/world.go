@@ -108,13 +108,14 @@ type World struct {
 
 	mu     sync.Mutex // guards what other goroutines post
 	posts  []*Thread
-	dirty  []*conn
+	dirty  []*socket
 	notify chan struct{}
 
 	// Space that is used again.
-	timer              *time.Timer
-	gathered           []*Thread
-	touched, collected []*conn
+	timer     *time.Timer
+	gathered  []*Thread
+	touched   []*socket
+	collected []*conn
 }
 
 // Result is what a run leaves behind.
@@ -290,18 +291,18 @@ func (w *World) gather() {
 	for {
 		synctest.Wait()
 		w.mu.Lock()
-		threads, conns := w.posts, w.dirty
+		threads, sockets := w.posts, w.dirty
 		w.posts, w.dirty = w.gathered[:0], w.touched[:0]
-		w.gathered, w.touched = threads, conns
-		for _, c := range conns {
-			c.posted = false
+		w.gathered, w.touched = threads, sockets
+		for _, s := range sockets {
+			s.posted = false
 		}
 		w.mu.Unlock()
 		select {
 		case <-w.notify:
 		default:
 		}
-		if len(threads) == 0 && len(conns) == 0 {
+		if len(threads) == 0 && len(sockets) == 0 {
 			return
 		}
 		slices.SortFunc(threads, func(a, b *Thread) int {
@@ -310,7 +311,7 @@ func (w *World) gather() {
 		for _, t := range threads {
 			t.handle()
 		}
-		w.collect(conns)
+		w.collect(sockets)
 	}
 }
 
@@ -398,7 +399,7 @@ func (w *World) end() (clean bool) {
 	w.gather()
 	for _, p := range w.processes {
 		for _, c := range p.conns {
-			c.cut(errCut)
+			c.client.cut(errCut)
 			w.server.disconnect(c)
 		}
 	}
@@ -407,7 +408,7 @@ func (w *World) end() (clean bool) {
 		synctest.Wait()
 		for _, p := range w.processes {
 			for _, c := range p.conns {
-				c.cut(errCut)
+				c.client.cut(errCut)
 				w.server.disconnect(c)
 			}
 		}

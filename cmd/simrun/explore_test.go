@@ -203,7 +203,8 @@ func TestExploreCoversAScenario(t *testing.T) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, "mine.yaml")
 	text := "lockstep: 1\nname: mine\nabout: Two take one.\nlocks: [none]\nresources: {r: {start: 1, never_below: 0}}\nprocesses: {a: {}, b: {}}\n" +
-		"steps:\n  a/1: [{use: {resource: r, take: 1, for: 0}}]\n  b/1: [{use: {resource: r, take: 1, for: 0}}]\n"
+		"steps:\n  a/1: [{with_lock: {name: x, steps: [{use: {resource: r, take: 1, for: 0}}]}}]\n" +
+		"  b/1: [{with_lock: {name: x, steps: [{use: {resource: r, take: 1, for: 0}}]}}]\n"
 	if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
 		t.Fatal(err)
 	}
