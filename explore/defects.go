@@ -543,11 +543,19 @@ func (c clue) hidden() []clue {
 	return out
 }
 
-// foundFree: it is an unlock that was answered 1 and found the lock free.
+// foundFree: it is an unlock that was answered 1 and found the lock free when it
+// first ran.
 func (o *call) foundFree() bool {
-	return o.Action == model.ActUnlock && o.ret != nil && o.ret.Outcome == model.Released && slices.ContainsFunc(o.sent, func(m *command) bool {
-		return m.Script == "unlock" && m.exec != nil && m.exec.Reply == "1" && !m.before.Held()
-	})
+	if o.Action != model.ActUnlock || o.ret == nil || o.ret.Outcome != model.Released {
+		return false
+	}
+	var first *command
+	for _, m := range o.sent {
+		if m.Script == "unlock" && m.exec != nil && (first == nil || m.exec.AtNs < first.exec.AtNs) {
+			first = m
+		}
+	}
+	return first != nil && first.exec.Reply == "1" && !first.before.Held()
 }
 
 // forcedTwice: two commands of one force_unlock ran, and the first found the

@@ -58,8 +58,14 @@ var stories = map[string]story{
 		text: "An unlock that leaves levels starts the lease anew, with what the lock object at hand keeps. Through another object of the same name, or after a release by another thread of the process, that is the watchdog's lease: a hold with a short lease lasts longer than granted. In all releases; a relative of 5623."},
 	"an unlock that found nothing takes one level off the watchdog, which goes on renewing what was entered more than once": {
 		text: "The hold was lost, the unlock is refused, and takes one level off the watchdog's count, which had more: the watchdog goes on for a hold that is over. The release is to blame."},
-	"a hold that others ended leaves its levels with the watchdog, which renews them when the thread has locked and unlocked again": {
-		text: "A force unlock or an operator ended a hold of several levels, of which the watchdog keeps count. The thread's next hold adds to that, its unlock takes one off, and the renewals go on after it. The release is to blame."},
+	"a hold that others ended leaves its levels with the watchdog, which renews the thread's next hold, whatever its lease, and when it is given up": {
+		text: "A force unlock or an operator ended a hold of several levels, of which the watchdog keeps count. The thread's next hold is renewed although it has a lease of its own, and the renewals go on when it was given up. The release is to blame."},
+	"a renewal that found nothing is answered when the thread has locked again, and ends the renewal of the new hold": {
+		text: "A renewal finds the hold gone; before its answer comes the thread has locked anew. The answer ends the renewal of the new hold, which is over one lease later while its owner works. The release is to blame: an answer is taken for whatever hold is there when it comes."},
+	"no renewal is sent before the one before has its answer, so that a lost one costs the response timeout, which a short watchdog timeout does not outlast": {
+		text: "The watchdog sends no renewal while one is under way. When its message is lost the client waits for the response timeout, and with a watchdog timeout of a few seconds the hold is over by then. The release is to blame, and whoever sets a watchdog timeout that is not several response timeouts long."},
+	"an interrupted acquire that is granted all the same is renewed for nobody (2714, 4368)": {row: "interrupted-trylock-renewed-forever",
+		text: "A caller is interrupted while its acquire is under way, and told that it has no lock. The grant comes, the watchdog takes it up, and renews it as long as the process lives. The release is to blame."},
 	"the watchdog asks for the first thread of a client only: one whose hold others had ended keeps it from renewing the next": {
 		text: "Of a client's threads that hold or held a lock the watchdog asks for the first. When that one's hold was ended by others, the answer is no, and the next thread's hold, which is real, goes without its renewal. The release is to blame."},
 	"an unlock of a level with a lease takes a level off the watchdog, which renews the levels without one no longer": {
@@ -85,6 +91,12 @@ var stories = map[string]story{
 		text: "A waiter is told the time to live of the hold, which is longer than the wait that its place is kept for. It sleeps past its deadline, is taken for dead, and loses its place to who came later. The release is to blame."},
 	"a waiter that was thrown out of the queue while it slept is woken by no unlock, and sleeps on what it was told": {
 		text: "A waiter lost its place while it slept; unlocks publish to the head's own channel, so none reaches it, and with nobody else in the queue the lock is free while it sleeps. It ends with what it was told. The release is to blame."},
+	"who stands in the queue without a score is never thrown out of it (4153, 5989)": {row: "fair-waiter-without-score",
+		text: "The set of deadlines was removed and the queue stayed, so that a waiter has a place and no deadline. Scripts that look at it fail, or take it for one that is not over: nobody behind it ever enters. The release is to blame, which keeps one truth under two keys."},
+	"a waiter that was thrown out of the queue and queues again is told the deadline of the one before it, and sleeps so long, past the end of the hold": {
+		text: "A waiter lost its place, asks, and is queued again at the end, with the deadline of the one before it as its answer. It sleeps until then, though the lock may be free much earlier and unlocks wake the head only. The release is to blame."},
+	"behind a dead waiter of a free lock the next one is told to wait 0 ms, and asks again at once, until that one's deadline (since 3.32.0)": {
+		text: "The lock is free and a dead waiter is first in the queue. The next one is told the hold's time to live, of which there is none, so it asks again at once, some hundred times a second, until the dead one's deadline. The release is to blame."},
 	"a waiter sleeps on the time to live of a hold that was given up (scenario fair-sleeps-on-an-old-lease)": {
 		text: "The head was told the time to live of a long hold and sleeps on it. The hold is given up before the head listens, or a short one follows and ends by its lease, of which nobody is told: the lock is free, and the head asleep. In all releases; it ends by itself."},
 }

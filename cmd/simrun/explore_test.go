@@ -213,7 +213,7 @@ func TestExploreCoversAScenario(t *testing.T) {
 		t.Fatalf("exit %d\n%s%s", code, out, stderr)
 	}
 	for _, line := range strings.Split(out, "\n") {
-		if _, recording, ok := strings.Cut(line, "simrun replay "); ok {
+		if _, recording, ok := strings.Cut(line, "simrun replay "); ok && strings.Contains(line, "workload") {
 			if code, out, stderr := call(t, "replay", recording); code != exitOK || !strings.Contains(out, "workload (bug)") {
 				t.Errorf("replay %s: exit %d\n%s%s", recording, code, out, stderr)
 			}

@@ -1,6 +1,7 @@
 package reference
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -77,6 +78,7 @@ type acquisition struct {
 	lease time.Duration // that was asked for
 	place time.Duration // for which a place in the queue is taken
 	asked bool          // one attempt may have left a place or a hold
+	busy  bool          // one attempt was told that another holds the lock, or waits for it
 }
 
 // acquire tries for wait, without bound when it is negative.
@@ -108,7 +110,7 @@ func (l *Lock) acquire(ctx context.Context, o lockimpl.Owner, lease, wait time.D
 		case err == nil && got.word == answerOver:
 			return false, fmt.Errorf("%s: %w", doing, errLostUnheard)
 		case err == nil:
-			pause, failed = l.pause(got), 0
+			pause, failed, a.busy = l.pause(got), 0, true
 		case a.hopeless():
 			return a.giveUp(ctx, doing, err, nil)
 		default:
@@ -174,15 +176,16 @@ func (a *acquisition) giveUp(ctx context.Context, doing string, why, failed erro
 		asked = time.Now()
 		got, err = leave.try(ctx)
 	}
+	left := got.word == answerLeft || got.word == answerBusy
 	switch {
 	case err == nil && got.word == answerGranted:
 		return a.granted(doing, got, asked)
 	case err == nil && got.word == answerOver && a.mayHaveRun:
 		return false, fmt.Errorf("%s: %w", doing, errLostUnheard)
-	case err == nil && got.word == answerLeft && why == nil:
+	case err == nil && left && why == nil && (a.busy || got.word == answerBusy):
 		return false, nil
-	case err == nil && got.word == answerLeft:
-		return false, fmt.Errorf("%s: %w", doing, why)
+	case err == nil && left:
+		return false, fmt.Errorf("%s: %w", doing, cmp.Or(why, failed))
 	}
 	// A place that is left behind is free after a heartbeat.
 	return false, a.unfinished(doing, why, failed)
