@@ -25,15 +25,12 @@ const (
 	answerLate      = "late"
 )
 
-// behind is the time to live of a busy answer to a waiter with others in front.
-const behind = -3 * time.Millisecond
-
 // answer is what the server said to a request.
 type answer struct {
 	word  string
 	now   int64         // its clock, in ms
 	token int64         // of a grant
-	ttl   time.Duration // of a grant, or of the hold that makes it busy; see behind
+	ttl   time.Duration // of a grant, or of the hold that makes it busy
 }
 
 // request is something that may be asked of the server many times and happens
