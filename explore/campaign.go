@@ -355,6 +355,10 @@ type Tally struct {
 	// Of PCT: how many runs had no more decisions than expected, the most actors
 	// of these, and the most decisions that were expected of one.
 	Within, Actors, Estimate int
+	// Medians says of each known defect how many runs it took to meet it, in the
+	// median of the campaign's parts; those are as good as campaigns of other seeds.
+	// One that half of them did not meet has none.
+	Medians map[string]int
 	// Coverage is there for the exhaustive strategy, whose runs are schedules.
 	Coverage *Coverage
 }
@@ -373,9 +377,16 @@ type Point struct {
 	States int `json:"states"`
 }
 
+// parts is how many parts of a campaign are looked at for the first run that
+// meets a defect.
+const parts = 20
+
 // Sum adds up runs, whichever process or machine played them.
 func Sum(p Plan, runs []Run) Tally {
 	o := Tally{Plan: p, Words: map[string]int{}}
+	first := map[string][]int{} // by defect: how many runs it took, in the parts that met it
+	met := map[string]int{}     // the last part that did, from 1
+	each := max(p.Runs/parts, 1)
 	states := map[uint64]bool{}
 	at := map[string]int{}
 	next := 1
@@ -408,6 +419,10 @@ func Sum(p Plan, runs []Run) Tally {
 				at[f.key()] = i
 				o.Groups = append(o.Groups, Found{Failed: f, First: r, Least: r})
 			}
+			if part := min(r.Index/each, parts-1) + 1; f.Defect != "" && met[f.Defect] < part {
+				met[f.Defect] = part
+				first[f.Defect] = append(first[f.Defect], r.Index-(part-1)*each+1)
+			}
 			g := &o.Groups[i]
 			g.Count++
 			if f.Size < g.Size {
@@ -427,6 +442,13 @@ func Sum(p Plan, runs []Run) Tally {
 		o.Missing = p.Runs - o.Runs
 	}
 	slices.SortStableFunc(o.Groups, func(a, b Found) int { return b.rank() - a.rank() })
+	o.Medians = map[string]int{}
+	for defect, took := range first {
+		if len(took) > parts/2 {
+			slices.Sort(took)
+			o.Medians[defect] = took[parts/2] // those that did not meet it are last
+		}
+	}
 	return o
 }
 

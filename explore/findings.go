@@ -88,7 +88,8 @@ func WriteFindings(w io.Writer, base string, dirs []string) error {
 
 	var b bytes.Buffer
 	fmt.Fprintf(&b, "| campaign | runs | steps | kinds without a name | known defects | limits |\n|---|---|---|---|---|---|\n")
-	known := map[string][]string{} // by defect: where it was met
+	known := map[string][]string{}   // by defect: where it was met
+	medians := map[string][]string{} // and how soon
 	rows := map[string]bool{}
 	var unnamed, limits []string
 	for _, t := range all {
@@ -104,8 +105,11 @@ func WriteFindings(w io.Writer, base string, dirs []string) error {
 				bare++
 				unnamed = append(unnamed, where)
 			default:
-				defects[g.Defect] = true
 				known[g.Defect] = append(known[g.Defect], where)
+				if g.MedianRuns > 0 && !defects[g.Defect] {
+					medians[g.Defect] = append(medians[g.Defect], fmt.Sprintf("%d on %s", g.MedianRuns, t.lock()))
+				}
+				defects[g.Defect] = true
 				if row := stories[g.Defect].row; row != "" {
 					rows[row] = true
 				}
@@ -130,6 +134,9 @@ func WriteFindings(w io.Writer, base string, dirs []string) error {
 			row := "It is no row of the track record."
 			if s.row != "" {
 				row = fmt.Sprintf("It is the row `%s` of the track record.", s.row)
+			}
+			if m := medians[d.name]; len(m) > 0 {
+				row += fmt.Sprintf(" Runs until it was met (median of %d parts of the campaign): %s.", parts, strings.Join(m, ", "))
 			}
 			list(fmt.Sprintf("## %s\n\n%s %s", strings.ToUpper(d.name[:1])+d.name[1:], s.text, row), where)
 			delete(known, d.name)

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -53,7 +54,7 @@ func TestFindingsAreWrittenUp(t *testing.T) {
 	}
 	const (
 		known = `{"group":"g1","judge":"hold-count","class":"bug","op":"unlock","faults":["lost reply of unlock"],` +
-			`"defect":"an unlock that is sent again takes two levels, or finds nothing and is an error (4871)","runs":7,"first_seed":3,"size_events":9,"why":"it did","recording":"g1/3.lockstep"}` + "\n"
+			`"defect":"an unlock that is sent again takes two levels, or finds nothing and is an error (4871)","runs":7,"median_runs":12,"first_seed":3,"size_events":9,"why":"it did","recording":"g1/3.lockstep"}` + "\n"
 		unknown = `{"group":"g2","judge":"lease","class":"bug","op":"acquire","faults":[],"runs":1,"first_seed":4,"size_events":5,"why":"nobody knows","recording":"g2/4.lockstep"}` + "\n"
 		limit   = `{"group":"g3","judge":"mutual-exclusion","class":"limit","op":"acquire","faults":["pause"],"runs":2,"first_seed":5,"size_events":6,"why":"it slept","recording":"g3/5.lockstep"}` + "\n"
 		total   = `{"campaign":"simrun explore --lock redisson@3.21.3 --runs 50","runs":50,"missing":0,"groups":3,"verdicts":{},"steps":99,"sim_ns":1,"died":0,"states":[]}` + "\n"
@@ -66,7 +67,7 @@ func TestFindingsAreWrittenUp(t *testing.T) {
 		"| [`simrun explore --lock redisson@3.21.3 --runs 50`](one/verdicts.md) | 50 | 99 | 1 | 1 | 1 |",
 		"found without a script: 1: unlock-reply-lost.",
 		"## An unlock that is sent again takes two levels",
-		"It is the row `unlock-reply-lost` of the track record.",
+		"It is the row `unlock-reply-lost` of the track record. Runs until it was met (median of 20 parts of the campaign): 12 on redisson@3.21.3.",
 		"* redisson@3.21.3: hold-count at unlock, with lost reply of unlock: 7 of 50 runs; [9 events](one/g1/3.lockstep): it did",
 		"## Without a name\n\n* redisson@3.21.3: lease at acquire, with no fault: 1 of 50 runs; [5 events](one/g2/4.lockstep): nobody knows",
 		"## Limits", "with pause: 2 of 50 runs",
@@ -85,5 +86,33 @@ func TestFindingsAreWrittenUp(t *testing.T) {
 		if err := WriteFindings(&b, base, []string{write(c.name, c.text)}); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v; want %q", c.name, err, c.want)
 		}
+	}
+}
+
+// A campaign of 200 runs has 20 parts of 10.
+func TestMediansOfTheFirstRunThatMeetsADefect(t *testing.T) {
+	p := plan("redisson@3.21.3", 200)
+	var runs []Run
+	for i := range p.Runs {
+		r := Run{Index: i, From: -1, Word: "bug"}
+		fails := func(defect string) {
+			r.Failures = append(r.Failures, Failed{Group: Group{Class: "bug"}, Defect: defect})
+		}
+		part, at := i/10, i%10
+		if at >= 3 && part < 11 { // in 11 parts, after 4 runs each
+			fails("often")
+		}
+		if part < 10 {
+			fails("in half of them")
+		}
+		if at == 9-part/3 {
+			fails("sooner and sooner")
+		}
+		runs = append(runs, r)
+	}
+	got := Sum(p, runs).Medians
+	want := map[string]int{"often": 4, "sooner and sooner": 7}
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("%v, want %v", got, want)
 	}
 }

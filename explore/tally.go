@@ -147,18 +147,20 @@ func (o Tally) paid() string {
 }
 
 type jsonGroup struct {
-	Group     string                `json:"group"`
-	Judge     string                `json:"judge"`
-	Class     linearizability.Class `json:"class"`
-	Op        string                `json:"op"`
-	Faults    []string              `json:"faults"`
-	Defect    string                `json:"defect,omitempty"`
-	Runs      int                   `json:"runs"`
-	FirstSeed uint64                `json:"first_seed"`
-	Size      int                   `json:"size_events"`
-	Why       string                `json:"why"`
-	Recording string                `json:"recording,omitempty"`
-	Scenario  string                `json:"scenario,omitempty"`
+	Group  string                `json:"group"`
+	Judge  string                `json:"judge"`
+	Class  linearizability.Class `json:"class"`
+	Op     string                `json:"op"`
+	Faults []string              `json:"faults"`
+	Defect string                `json:"defect,omitempty"`
+	Runs   int                   `json:"runs"`
+	// MedianRuns is Tally.Medians of its defect.
+	MedianRuns int    `json:"median_runs,omitempty"`
+	FirstSeed  uint64 `json:"first_seed"`
+	Size       int    `json:"size_events"`
+	Why        string `json:"why"`
+	Recording  string `json:"recording,omitempty"`
+	Scenario   string `json:"scenario,omitempty"`
 }
 
 type jsonTotal struct {
@@ -181,7 +183,7 @@ func (o Tally) WriteJSON(w io.Writer, small []Shrunk) error {
 		s := small[i]
 		x := jsonGroup{
 			Group: g.folder(), Judge: g.Judge, Class: g.Class, Op: g.Op, Faults: g.Faults, Defect: g.Defect, Runs: g.Count,
-			FirstSeed: g.First.Seed, Size: s.Size, Why: s.Why, Recording: g.Recording(s),
+			MedianRuns: o.Medians[g.Defect], FirstSeed: g.First.Seed, Size: s.Size, Why: s.Why, Recording: g.Recording(s),
 		}
 		if s.Scenario != "" {
 			x.Scenario = g.file(s, ".yaml")
