@@ -217,7 +217,7 @@ var stories = []struct{ scenario, lock, judge string }{
 	{"unlock-reply-lost", "redisson@3.21.3", "mutual-exclusion"},
 	{"one-failed-renewal-ends-it", "redisson@3.43.0", "mutual-exclusion"},
 	{"pause-past-lease", "redisson@4.7.0", "mutual-exclusion"},
-	{"fair-dead-waiters-add-up", "redisson-fair@4.7.0", "liveness"},
+	{"fair-dead-waiters-add-up", "redisson-fair@3.21.3", "liveness"},
 }
 
 // A hold that its owner does not know of.
