@@ -298,6 +298,12 @@ var knownDefects = []defect{
 
 	// Waiting.
 	{
+		"a waiter asks for nothing until its subscription is confirmed, however free the lock is",
+		of(),
+		[]string{model.JudgeLiveness},
+		clue.unconfirmed,
+	},
+	{
 		"a waiter sleeps on the time to live that it was told, although that hold was given up or its lease cut short: an unlock wakes one thread of a client, and the end of a lease nobody",
 		of(plain),
 		[]string{model.JudgeLiveness},
@@ -858,6 +864,24 @@ func (c clue) holdBegan() (at int64) {
 		}
 	}
 	return at
+}
+
+// unconfirmed: the waiter's client had subscribed, was not told so for more than
+// a second, and the waiter asked for nothing meanwhile.
+func (c clue) unconfirmed() bool {
+	if c.call == nil {
+		return false
+	}
+	return slices.ContainsFunc(c.commands, func(m *command) bool {
+		told := m.delivered
+		if told < 0 {
+			told = math.MaxInt64
+		}
+		return (m.Command == "SUBSCRIBE" || m.Command == "SSUBSCRIBE") && m.Process == c.call.Process && c.call.AtNs <= m.AtNs && m.AtNs <= c.until() &&
+			slices.ContainsFunc(m.Args, func(channel string) bool { return strings.Contains(channel, c.lock) }) &&
+			told-m.AtNs > int64(time.Second) &&
+			!slices.ContainsFunc(c.call.sent, func(a *command) bool { return a.Script == "acquire" && m.AtNs < a.AtNs && a.AtNs < min(told, c.f.AtNs) })
+	})
 }
 
 // sleepsOn: the lock is free, and the waiter sleeps on the time to live of a hold

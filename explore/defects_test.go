@@ -18,6 +18,15 @@ func TestDefectsAreNamed(t *testing.T) {
 		locks       string
 		steps       string // and what else the file has
 	}{
+		{"a waiter asks for nothing until its subscription is confirmed", "liveness", "redisson@3.21.3, redisson@4.7.0", `
+network: {latency: 1ms}
+processes: {a: {}, d: {}}
+steps:
+  a/1: [{try_lock: x}, {unlock: x}]
+  d/1: [{at: 500us}, {try_lock: {name: x, wait: 20s}}]
+faults:
+  - {when: {direction: reply, channel: "redisson_lock__channel:*x*", nth: 1}, do: hold}
+`},
 		{"a force_unlock that is sent again", "linearizable", "redisson@3.21.3, redisson@4.7.0", `
 processes: {a: {}, b: {}}
 steps:

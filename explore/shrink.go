@@ -38,10 +38,11 @@ type Phase struct {
 // Shrink makes a failure smaller as long as the same judge is broken, as the
 // same class, at the same kind of operation and with no fault of another kind:
 // a smaller failure of another group would be another bug. budget is the number
-// of runs that it may take, and it gives the number that it took. What comes back is a scenario file that says of itself
-// what it shows (Seeded; its Verdict.Scenario.Text) or, where only these very
-// decisions show it, a run to be recorded. A failure that does not show itself
-// again comes back as it was.
+// of runs that it may take (a long one counts once more for every longRun
+// steps), and it gives the number that it took. What comes back is a scenario
+// file that says of itself what it shows (Seeded; its Verdict.Scenario.Text) or,
+// where only these very decisions show it, a run to be recorded. A failure that
+// does not show itself again comes back as it was.
 //
 // Smaller is, the first difference counting: sayable as a file, fewer
 // processes, threads, steps, faults, fewer rules that meet more than one message,
@@ -60,6 +61,9 @@ func Shrink(h *sim.Host, f Failure, budget int) (Failure, int) {
 	}
 	return small, runs
 }
+
+// longRun is as many steps as most runs have not.
+const longRun = 2000
 
 // The phases.
 const (
@@ -312,6 +316,7 @@ func (s *shrinker) play(c *candidate, sc *scenarios.Scenario) bool {
 	p := scenarios.PlayIn(s.host, sc, lock, chooser, orders)
 	p.Strategy = strategy
 	c.verdict = scenarios.Judge(s.host, sc, lock, c.seed, p)
+	s.left -= p.Steps / longRun
 	if c.decisions != nil {
 		c.decisions = p.Decisions
 	}

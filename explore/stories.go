@@ -72,6 +72,8 @@ var stories = map[string]story{
 		text: "A thread enters without a lease and again with one, and unlocks once. The watchdog counted one level, and that is gone now: the hold that is left is not renewed. The release is to blame, where leases are mixed."},
 	"an attempt without a lease takes the one that its lock object was last given, also a longer one than the watchdog's (4818)": {
 		text: "The lock object keeps the lease of an earlier call, and a later one without a lease is granted that: a crash then blocks the others for that lease, and not for the watchdog's. The release is to blame, where a lock object is used with and without leases."},
+	"a waiter asks for nothing until its subscription is confirmed, however free the lock is": {
+		text: "The answer to a SUBSCRIBE is late or lost. The waiter waits for it, 7.5 s long or, in a timed try, until its time is over, and does not look at the lock meanwhile, which may have been given up at once. The release is to blame: it could ask again without a subscription."},
 	"a waiter sleeps on the time to live that it was told, although that hold was given up or its lease cut short: an unlock wakes one thread of a client, and the end of a lease nobody": {
 		text: "A waiter sleeps for the time to live that its last try was told. An unlock wakes one waiter of each client, and a lease that ends wakes none, so that the lock can be free and the waiter asleep until that time is over. In all releases; it ends by itself."},
 
