@@ -83,7 +83,7 @@ func (r *run) overtaking(lock string, x, y *operation, c change) Finding {
 		skewed = skewed || p.Skew >= time.Millisecond
 	}
 	if skewed {
-		f.Excuses = append(f.Excuses, model.Excuse{Circumstance: model.ClocksApart, Clocks: true, Why: "wall clocks differ"})
+		f.Excuses = append(f.Excuses, model.Excuse{Circumstance: model.ClocksApart, Clocks: true, Why: "wall clocks that differ"})
 	}
 	covers := func(t trouble) bool {
 		return t.from <= c.at && c.at <= t.to || evicted >= 0 && t.from <= evicted && evicted <= t.to

@@ -49,6 +49,8 @@ type bench struct {
 	dialErr error
 	conns   map[string][]*wire
 	closers []func()
+
+	deciding sync.Mutex // held while fate is asked, which may count
 }
 
 // command is one command as it was written to a connection.
@@ -519,7 +521,9 @@ func (w *wire) Write(p []byte) (int, error) {
 		w.b.mu.Unlock()
 		if decide != nil && c.op != "HELLO" {
 			w.mu.Lock()
+			w.b.deciding.Lock()
 			w.due = decide(c)
+			w.b.deciding.Unlock()
 			arrives = arrives && !w.due.never
 			w.mu.Unlock()
 		}

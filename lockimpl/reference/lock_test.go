@@ -335,9 +335,14 @@ func TestWaitersAreWoken(t *testing.T) {
 	both(t, func(b *bench, fair bool) {
 		a, c := b.lock("a", fair), b.lock("c", fair)
 		b.hold(a, 1, 0)
-		time.AfterFunc(2100*time.Millisecond, func() { b.unlock(a, 1, lockimpl.Released) })
+		unlocked := make(chan struct{})
+		time.AfterFunc(2100*time.Millisecond, func() {
+			b.unlock(a, 1, lockimpl.Released)
+			close(unlocked)
+		})
 		b.hold(c, 1, 0)
 		b.is("at once", time.Since(b.start), 2100*time.Millisecond)
+		<-unlocked
 	})
 }
 
@@ -392,9 +397,14 @@ func TestTheDeadLeaveTheQueueWithinAHeartbeat(t *testing.T) {
 		go func() { _ = dead.Lock(background, 1, lockimpl.LockOptions{}) }()
 		time.Sleep(time.Second)
 		b.must(dead.c.Close())
-		time.AfterFunc(10*time.Millisecond, func() { b.unlock(holder, 1, lockimpl.Released) })
+		unlocked := make(chan struct{})
+		time.AfterFunc(10*time.Millisecond, func() {
+			b.unlock(holder, 1, lockimpl.Released)
+			close(unlocked)
+		})
 		from := time.Now()
 		b.hold(next, 1, 0)
+		<-unlocked
 		b.is("within a heartbeat and a poll", time.Since(from) <= DefaultHeartbeat+pollEvery, true)
 	})
 }
