@@ -506,8 +506,16 @@ func (c clue) judges(judge string) bool { return c.f.Judge == judge }
 // until is the last instant that can have to do with the finding: the judge of
 // linearizability names a call, which is wrong at its end.
 func (c clue) until() int64 {
-	if c.judges(model.JudgeLinearizable) && c.call != nil && c.call.ret != nil {
+	switch {
+	case !c.judges(model.JudgeLinearizable):
+	case c.call != nil && c.call.ret != nil:
 		return c.call.ret.AtNs
+	case c.call == nil: // a renewal, which is no call
+		for _, m := range c.commands {
+			if m.AtNs == c.f.AtNs {
+				return max(m.AtNs, m.delivered)
+			}
+		}
 	}
 	return c.f.AtNs
 }

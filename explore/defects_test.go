@@ -38,6 +38,14 @@ steps:
 faults:
   - {at: 0s, wall_clock: a, step: 1s}
 `},
+		{"an unlock that is sent again", "linearizable", "redisson@3.21.3", `
+network: {latency: 1ms}
+processes: {a: {}}
+steps:
+  a/1: [{with_lock: {name: x, steps: [{at: 10002500us}]}}]
+faults:
+  - {when: {direction: reply, script: unlock, nth: 1}, do: drop}
+`},
 		{"a force_unlock that is sent again", "linearizable", "redisson@3.21.3, redisson@4.7.0", `
 processes: {a: {}, b: {}}
 steps:
