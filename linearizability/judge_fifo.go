@@ -78,13 +78,7 @@ func (r *run) overtaking(lock string, x, y *operation, c change) Finding {
 	if evicted >= 0 {
 		f.Why += fmt.Sprintf("; it had lost its place in the queue at %s", model.At(evicted))
 	}
-	skewed := false
-	for _, p := range r.rec.Params.Processes {
-		skewed = skewed || p.Skew >= time.Millisecond
-	}
-	if skewed {
-		f.Excuses = append(f.Excuses, model.Excuse{Circumstance: model.ClocksApart, Clocks: true, Why: "wall clocks that differ"})
-	}
+	f.Excuses = append(f.Excuses, r.clocksApart()...)
 	covers := func(t trouble) bool {
 		return t.from <= c.at && c.at <= t.to || evicted >= 0 && t.from <= evicted && evicted <= t.to
 	}
@@ -114,4 +108,14 @@ func (r *run) overtaking(lock string, x, y *operation, c change) Finding {
 		}
 	}
 	return f
+}
+
+// clocksApart excuses an order that rests on the callers' wall clocks.
+func (r *run) clocksApart() []model.Excuse {
+	for _, p := range r.rec.Params.Processes {
+		if p.Skew >= time.Millisecond {
+			return []model.Excuse{{Circumstance: model.ClocksApart, Clocks: true, Why: "wall clocks that differ"}}
+		}
+	}
+	return nil
 }

@@ -941,6 +941,14 @@ func TestFIFO(t *testing.T) {
 			1510 c/1 gets`},
 		{rule: "the later comes first", lock: fairLock,
 			finds: "linearizable bug: c/1 acquire\n fifo bug: c/1 was granted l at 1.011s before b/1, which had first tried at 0.101s and still waited", record: overtaken},
+		{rule: "with wall clocks apart it is a limit", lock: skewed(time.Second),
+			finds: "linearizable limit (wall clocks apart)\n fifo limit (wall clocks apart)", record: overtaken},
+		{rule: "but not what is wrong in any order", lock: skewed(time.Second), finds: "linearizable bug", record: `
+			0    a/1 takes -> a/1 1 30001
+			1000 a/1 releases -> free
+			1100 b/1 waits try_lock
+			1101 b/1 return busy
+			9000 server leave`},
 		{rule: "order on the plain lock is not promised", record: overtaken},
 		{rule: "nor on a bare one", lock: bareLock, record: overtaken},
 		{rule: "nor on a fair one that the table does not know", lock: model.Params{Lock: "mine", Fair: true, Watchdog: 30 * time.Second}, record: evicted},

@@ -36,7 +36,11 @@ func judgeLinearizable(r *run) []Finding {
 		blind := r.check(lock, Options{Spec: spec, StepLimit: blindSteps}, false)
 		switch {
 		case settled.Verdict == Broken:
-			out = append(out, r.unplaceable(lock, settled))
+			f := r.unplaceable(lock, settled)
+			if spec == "fair" && r.check(lock, Options{Spec: "reentrant"}, true).Verdict == OK { // it is about the order only
+				f.Excuses = r.clocksApart()
+			}
+			out = append(out, f)
 		case blind.Verdict == Broken:
 			out = append(out, Finding{Judge: JudgeHarness, Verdict: Undecided,
 				Why: "the history of " + lock + " is broken when checked blind and not when settled: " + blind.Why})

@@ -63,6 +63,8 @@ var Promises = []Promise{
 		"one owner at a time, within the lease: past it another may enter and the holder is not told (redisson issues 4698, 2665, 3187); a single server promises nothing across a loss of data"},
 	{JudgeMisdelete, "*", nil,
 		"a release names its owner; unlock of somebody else's hold is refused (Redisson: IllegalMonitorStateException)"},
+	{JudgeLinearizable, "redisson-fair", []Circumstance{ClocksApart}, linearizableInOrder},
+	{JudgeLinearizable, "redisson-nonreentrant-fair", []Circumstance{ClocksApart}, linearizableInOrder},
 	{JudgeLinearizable, "*", nil,
 		"every answer fits one order of grants, releases and lease ends"},
 	{JudgeHoldCount, "*", nil,
@@ -92,6 +94,8 @@ var Promises = []Promise{
 const fencingSource = "the token grows with every hold (RFencedLock; Kleppmann, How to do distributed locking); a server that loses the count begins anew"
 
 var fifoUnless = []Circumstance{ClocksApart, WaiterAway, HoldRemoved}
+
+const linearizableInOrder = "every answer fits one order of grants, releases and lease ends, in which waiters are served as they came; deadlines are the clients' wall clocks"
 
 const fifoSource = "waiters get the lock in the order of their first try; deadlines are the clients' wall clocks, and a waiter that does not ask within its deadline is passed over"
 

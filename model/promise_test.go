@@ -18,6 +18,7 @@ func TestPromiseOf(t *testing.T) {
 		{"redisson@3.43.0", model.JudgeMisdelete, true, nil},
 		{"setnx-del", model.JudgeMisdelete, true, nil},
 		{"none", model.JudgeLinearizable, true, nil},
+		{"redisson-fair@4.7.0", model.JudgeLinearizable, true, []model.Circumstance{model.ClocksApart}},
 		{"redisson-fair@4.7.0", model.JudgeFIFO, true, []model.Circumstance{model.ClocksApart, model.WaiterAway, model.HoldRemoved}},
 		{"redisson-fair", model.JudgeFIFO, true, []model.Circumstance{model.ClocksApart, model.WaiterAway, model.HoldRemoved}},
 		{"redisson@4.7.0", model.JudgeFIFO, false, nil},
