@@ -420,26 +420,7 @@ func DefectOf(h *sim.Host, v scenarios.Verdict, f linearizability.Finding) strin
 			return rest[0].name()
 		}
 	}
-	if name := c.name(); name != "" || f.Judge != model.JudgeLinearizable {
-		return name
-	}
-	return defectOfOrder(h, v, f)
-}
-
-// defectOfOrder names what put a call before another in the order of all calls:
-// it is what the judge of the queue says of that grant.
-func defectOfOrder(h *sim.Host, v scenarios.Verdict, f linearizability.Finding) string {
-	for _, g := range v.Findings {
-		if g.Judge != model.JudgeFIFO || g.Class != linearizability.ClassBug {
-			continue
-		}
-		for _, op := range f.Ops {
-			if granted := g.Ops[len(g.Ops)-1]; granted.Process == op.Process && granted.Thread == op.Thread && granted.CallNs == op.CallNs {
-				return DefectOf(h, v, g)
-			}
-		}
-	}
-	return ""
+	return c.name()
 }
 
 // name is that of the first known defect that fits.

@@ -27,17 +27,6 @@ steps:
 faults:
   - {when: {direction: reply, channel: "redisson_lock__channel:*x*", nth: 1}, do: hold}
 `},
-		{"a waiter sleeps on what it was told past its own deadline", "linearizable", "redisson-fair@4.7.0", `
-network: {latency: 1ms}
-watchdog: 1s
-processes: {a: {client: {fair_wait: 1s}}, b: {}, c: {}}
-steps:
-  a/1: [{sleep: 0s}, {lock: x}]
-  b/1: [{with_lock: {name: x, steps: [{sleep: 5s}]}}]
-  c/1: [{sleep: 3s}, {with_lock: {name: x}}]
-faults:
-  - {at: 0s, wall_clock: a, step: 1s}
-`},
 		{"an unlock that is sent again", "linearizable", "redisson@3.21.3", `
 network: {latency: 1ms}
 processes: {a: {}}
