@@ -132,6 +132,9 @@ func TestLostAnswers(t *testing.T) {
 			lib := StartLibrary(t, rel.Version)
 			servers := []*Server{StartServer(t), StartServer(t)}
 			set := settings{response: lostResponse(rel), idle: 6} // a resend finds a connection that waits for nothing
+			if rel.Watchdog != redisson.WatchdogTimer {
+				set.watchdog = noWatchdog
+			}
 			all := losses(rel)
 			for i, p := range []player{
 				newLibraryPlayer(t, lib, StartProxy(t, servers[0].Addr), set, 3), newPortPlayer(t, rel, StartProxy(t, servers[1].Addr), set),

@@ -153,7 +153,7 @@ func TestUnsynced(t *testing.T) {
 				begin           func(*Proxy, *Proxy) player
 			}
 			set := func(r *Proxy) settings {
-				return settings{topology: redisson.Replicated, replicas: []*Proxy{r}, attempts: attempts}
+				return settings{watchdog: noWatchdog, topology: redisson.Replicated, replicas: []*Proxy{r}, attempts: attempts}
 			}
 			sides := make([]side, 2)
 			for i := range sides {
@@ -219,7 +219,7 @@ func unsynced(t *testing.T, rel *redisson.Release, p player, kind string, m move
 	from := len(via.Sent(0))
 	result := await(t, p.do(m.thread, m.op, append(Fields{"kind", kind, "lock", lock}, m.with...)))
 	time.Sleep(300 * time.Millisecond)
-	n := newWording([]player{p})
+	n := newWording(rel, []player{p})
 	var out []string
 	var last time.Duration
 	for _, s := range via.Sent(from) {
@@ -230,7 +230,7 @@ func unsynced(t *testing.T, rel *redisson.Release, p player, kind string, m move
 		words := strings.Fields(text)
 		if strings.HasPrefix(words[0], "EVAL") {
 			gap := ""
-			if last != 0 && s.At-last > 1300*time.Millisecond {
+			if last != 0 && s.At-last > 1700*time.Millisecond { // WAIT alone takes 1 s, WAIT and the shortest delay 2 s
 				gap = "(later) "
 			}
 			request := ""
