@@ -12,6 +12,8 @@ import (
 	"path/filepath"
 	"slices"
 	"sync"
+
+	"github.com/google/renameio/v2"
 )
 
 // Campaign is a plan being played, or one shard of it: families whose number
@@ -48,10 +50,12 @@ type Progress struct {
 	Died     int
 }
 
-// The files of a campaign's folder.
+// The files of a campaign's folder: the plan, the runs that were played, and
+// what they came to, which other folders of results have too.
 const (
-	planFile = "campaign.json"
-	runsFile = "runs.jsonl"
+	planFile     = "campaign.json"
+	RunsFile     = "runs.jsonl"
+	VerdictsFile = "verdicts.jsonl"
 )
 
 // shardFile is what planFile holds.
@@ -75,15 +79,19 @@ const playerRuns = 2000
 // Run plays what is missing of the campaign. It returns whether everything was
 // played.
 func (c *Campaign) Run() (complete bool, err error) {
-	before, err := c.open()
+	before, whole, err := c.open()
 	if err != nil {
 		return false, err
 	}
-	log, err := os.OpenFile(filepath.Join(c.Dir, runsFile), os.O_WRONLY|os.O_APPEND, 0o644)
+	log, err := os.OpenFile(filepath.Join(c.Dir, RunsFile), os.O_WRONLY|os.O_APPEND|os.O_CREATE, 0o644)
 	if err != nil {
 		return false, err
 	}
 	defer func() { err = errors.Join(err, log.Close()) }()
+	// What was cut off while it was written is played again.
+	if err := log.Truncate(whole); err != nil {
+		return false, err
+	}
 
 	w := &writer{out: log, c: c, groups: map[string]bool{}, states: map[uint64]bool{}, progress: Progress{Of: c.size()}}
 	byFamily := map[int][]Run{}
@@ -183,35 +191,34 @@ func (c *Campaign) size() (n int) {
 	return n
 }
 
-// open makes the folder, or reads what an earlier start left there.
-func (c *Campaign) open() ([]Run, error) {
+// open makes the folder, or reads what an earlier start left there: the runs,
+// and where the last whole line of them ends.
+func (c *Campaign) open() (runs []Run, whole int64, err error) {
 	if err := os.MkdirAll(c.Dir, 0o755); err != nil {
-		return nil, err
+		return nil, 0, err
+	}
+	runs, whole, err = readRuns(c.Dir)
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return nil, 0, err
 	}
 	mine := shardFile{c.Plan, c.Shard, c.Of}
 	old, err := readPlan(c.Dir)
 	switch {
+	case errors.Is(err, os.ErrNotExist) && whole > 0:
+		return nil, 0, &OtherCampaignError{c.Dir, fmt.Sprintf("%d runs in %s, and no %s that says of what", len(runs), RunsFile, planFile)}
 	case errors.Is(err, os.ErrNotExist):
 		text, err := json.MarshalIndent(mine, "", "  ")
 		if err != nil {
-			return nil, err
+			return nil, 0, err
 		}
-		if err := os.WriteFile(filepath.Join(c.Dir, runsFile), nil, 0o644); err != nil {
-			return nil, err
-		}
-		return nil, os.WriteFile(filepath.Join(c.Dir, planFile), append(text, '\n'), 0o644)
+		return nil, 0, renameio.WriteFile(filepath.Join(c.Dir, planFile), append(text, '\n'), 0o644)
 	case err != nil:
-		return nil, err
+		return nil, 0, err
 	}
 	if d := mine.difference(old); d != "" {
-		return nil, &OtherCampaignError{c.Dir, d}
+		return nil, 0, &OtherCampaignError{c.Dir, d}
 	}
-	runs, whole, err := readRuns(c.Dir)
-	if err != nil {
-		return nil, err
-	}
-	// What was cut off while it was written is played again.
-	return runs, os.Truncate(filepath.Join(c.Dir, runsFile), whole)
+	return runs, whole, nil
 }
 
 func (s shardFile) difference(o shardFile) string {
@@ -264,7 +271,7 @@ func readPlan(dir string) (shardFile, error) {
 
 // readRuns reads what was played; whole is where the last whole line ends.
 func readRuns(dir string) (runs []Run, whole int64, err error) {
-	file := filepath.Join(dir, runsFile)
+	file := filepath.Join(dir, RunsFile)
 	in, err := os.Open(file)
 	if err != nil {
 		return nil, 0, err

@@ -122,7 +122,7 @@ func TestACampaignIsTheSameHoweverItIsPlayed(t *testing.T) {
 		if complete, err := c.Run(); complete || err != nil {
 			t.Fatalf("complete %v, error %v", complete, err)
 		}
-		file := filepath.Join(dir, runsFile)
+		file := filepath.Join(dir, RunsFile)
 		text, err := os.ReadFile(file)
 		if err != nil {
 			t.Fatal(err)
@@ -134,6 +134,11 @@ func TestACampaignIsTheSameHoweverItIsPlayed(t *testing.T) {
 			t.Fatal(err)
 		}
 		sameRuns(t, "begun again", played(t, h, Campaign{Plan: p, Dir: dir}), want)
+
+		if err := os.Remove(file); err != nil {
+			t.Fatal(err)
+		}
+		sameRuns(t, "killed before the first run", played(t, h, Campaign{Plan: p, Dir: dir}), want)
 	})
 }
 
@@ -176,7 +181,16 @@ func TestAFolderOfAnotherCampaignIsLeftAlone(t *testing.T) {
 	dir := t.TempDir()
 	p := plan("setnx-cad", 5)
 	played(t, h, Campaign{Plan: p, Dir: dir})
-	before, _ := os.ReadFile(filepath.Join(dir, runsFile))
+	before, _ := os.ReadFile(filepath.Join(dir, RunsFile))
+	refused := func(q Plan, what string) {
+		t.Helper()
+		c := Campaign{Plan: q, Dir: dir, Jobs: 1, Of: 1, Stop: t.Context(), Player: func() (Player, error) { return Here(h, q) }}
+		_, err := c.Run()
+		var other *OtherCampaignError
+		if !errors.As(err, &other) || !strings.Contains(err.Error(), what) {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
 	for what, change := range map[string]func(*Plan){
 		"seed 1 there, 2 here":   func(p *Plan) { p.Seed = 2 },
 		"runs 5 there, 6 here":   func(p *Plan) { p.Runs = 6 },
@@ -188,14 +202,13 @@ func TestAFolderOfAnotherCampaignIsLeftAlone(t *testing.T) {
 	} {
 		q := p
 		change(&q)
-		c := Campaign{Plan: q, Dir: dir, Jobs: 1, Of: 1, Stop: t.Context(), Player: func() (Player, error) { return Here(h, q) }}
-		_, err := c.Run()
-		var other *OtherCampaignError
-		if !errors.As(err, &other) || !strings.Contains(err.Error(), what) {
-			t.Errorf("%s: %v", what, err)
-		}
+		refused(q, what)
 	}
-	after, _ := os.ReadFile(filepath.Join(dir, runsFile))
+	if err := os.Remove(filepath.Join(dir, planFile)); err != nil {
+		t.Fatal(err)
+	}
+	refused(p, "5 runs in runs.jsonl, and no campaign.json that says of what")
+	after, _ := os.ReadFile(filepath.Join(dir, RunsFile))
 	if string(before) != string(after) {
 		t.Error("the folder was changed")
 	}

@@ -10,10 +10,10 @@ import (
 	"lockstep/sim"
 )
 
-// Cover plays the schedules of a search, until stop, and adds them up as those
-// of a campaign: the plan says of what. Each kind of failure is there once, made
-// small in budget runs. progress, unless nil, is told after each schedule.
-func Cover(h *sim.Host, stop context.Context, p Plan, s *Search, budget int, progress func(Progress)) (Tally, []Shrunk, error) {
+// Cover plays the schedules of a search, until ctx ends, and adds them up as
+// those of a campaign: the plan says of what. Each kind of failure is there once,
+// made small in budget runs. progress, unless nil, is told after each schedule.
+func Cover(ctx context.Context, h *sim.Host, p Plan, s *Search, budget int, progress func(Progress)) (Tally, []Shrunk, error) {
 	// A campaign keeps scenarios, and plays what is to be made small again. Here
 	// it is the decisions that differ.
 	f := newFamily()
@@ -35,11 +35,12 @@ func Cover(h *sim.Host, stop context.Context, p Plan, s *Search, budget int, pro
 		if progress != nil {
 			progress(Progress{Runs: n, Steps: steps, States: len(f.states), Groups: len(f.best)})
 		}
-		return stop.Err() == nil
+		return ctx.Err() == nil
 	})
-	p.Runs = cov.Schedules
+	p.Runs = s.MaxRuns
 	o := Sum(p, f.runs)
 	o.Coverage = &cov
+	o.Missing, o.Medians = 0, nil // nobody knows how many there are, and their order is not chance
 	small := make([]Shrunk, len(o.Groups))
 	for i, g := range o.Groups {
 		var err error

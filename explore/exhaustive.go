@@ -91,26 +91,26 @@ type Search struct {
 // Coverage is how far a search came.
 type Coverage struct {
 	// Schedules were played to their end and judged. They differ pairwise.
-	Schedules int
+	Schedules int `json:"schedules"`
 	// Disturbed are those of them in which a message was lost or late; How is the
 	// word for it.
-	Disturbed int
-	How       string
+	Disturbed int    `json:"disturbed"`
+	How       string `json:"how,omitempty"`
 	// Pruned were left on the way: all that could come next had been played
 	// elsewhere in an order that makes no difference.
-	Pruned int
+	Pruned int `json:"pruned"`
 	// Cut reached MaxSteps.
-	Cut int
+	Cut int `json:"cut"`
 	// Open is how many choices were known and not made when MaxRuns was reached;
 	// each leads to one schedule at least.
-	Open int
+	Open int `json:"open"`
 	// Longest is the most choices that a schedule had.
-	Longest int
+	Longest int `json:"longest"`
 	// Complete: there is no other schedule.
-	Complete bool
+	Complete bool `json:"complete"`
 	// Diverged says where a run did not repeat what one before it had begun; a
 	// defect of ours, or of a lock with chance of its own.
-	Diverged string
+	Diverged string `json:"diverged,omitempty"`
 }
 
 // String says it in a sentence.

@@ -27,7 +27,7 @@ type retold struct {
 // readTold reads what WriteTally wrote.
 func readTold(dir string) (retold, error) {
 	t := retold{}
-	file := filepath.Join(dir, "verdicts.jsonl")
+	file := filepath.Join(dir, VerdictsFile)
 	text, err := os.ReadFile(file)
 	if err != nil {
 		return t, err
@@ -115,7 +115,11 @@ func WriteFindings(w io.Writer, base string, dirs []string) error {
 				}
 			}
 		}
-		fmt.Fprintf(&b, "| [`%s`](%s/verdicts.md) | %d | %d | %d | %d | %d |\n", t.total.Campaign, t.dir, t.total.Runs, t.total.Steps, bare, len(defects), limit)
+		runs := fmt.Sprint(t.total.Runs)
+		if t.total.Coverage != nil {
+			runs = t.total.Coverage.String()
+		}
+		fmt.Fprintf(&b, "| [`%s`](%s/verdicts.md) | %s | %d | %d | %d | %d |\n", t.total.Campaign, t.dir, runs, t.total.Steps, bare, len(defects), limit)
 	}
 	fmt.Fprintf(&b, "\nRows of the track record that were found without a script: %d", len(rows))
 	for i, row := range slices.Sorted(maps.Keys(rows)) {

@@ -20,7 +20,7 @@ type Plan struct {
 	Strategy string  `json:"strategy"`
 	Depth    int     `json:"depth,omitempty"`
 	Seed     uint64  `json:"seed"`
-	Runs     int     `json:"runs"`
+	Runs     int     `json:"runs"` // of StrategyExhaustive: the most that are begun; 0: all
 	// Steps ends the campaign with the run that brings the sum of all runs' steps
 	// to it; 0: no such budget.
 	Steps int64 `json:"steps,omitempty"`
@@ -47,7 +47,7 @@ const repeatEvery = 200
 // families is how many there are.
 func (p Plan) families() int { return (p.Runs + familyRuns - 1) / familyRuns }
 
-// familyOf gives the first and the last-plus-one run of a family.
+// family gives the first and the last-plus-one run of a family.
 func (p Plan) family(f int) (from, to int) {
 	return f * familyRuns, min((f+1)*familyRuns, p.Runs)
 }

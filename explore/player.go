@@ -100,6 +100,9 @@ func (p Plan) String() string {
 		if p.Case != "" {
 			s += " --scenario " + p.Case
 		}
+		if p.Runs > 0 {
+			s += fmt.Sprintf(" --runs %d", p.Runs)
+		}
 		return s
 	}
 	s += fmt.Sprintf(" --profile %s --runs %d --seed %d", p.Profile, p.Runs, p.Seed)

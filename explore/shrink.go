@@ -255,7 +255,7 @@ func (s *shrinker) ends() bool {
 // consider plays a scenario, unless it cannot be smaller, and keeps it when it
 // is and still fails.
 func (s *shrinker) consider(tree *yaml.Node, seed uint64, decisions sim.Decisions) bool {
-	text := write(tree)
+	text := source(tree)
 	key := fmt.Sprint(seed, decisionsKey(decisions), text)
 	if s.left <= 0 || s.tried[key] {
 		return false
@@ -643,7 +643,7 @@ func (s *shrinker) said() *yaml.Node {
 	} else {
 		set(said, "faults", &yaml.Node{Kind: yaml.SequenceNode, Content: []*yaml.Node{rule}})
 	}
-	if sc, err := load("", write(said)); err == nil { // the run had this fault
+	if sc, err := load("", source(said)); err == nil { // the run had this fault
 		s.kinds = append(s.kinds, statedKinds(sc)...)
 	}
 	return said
@@ -828,7 +828,7 @@ func (s *shrinker) finish() Failure {
 		last := uint64(0)
 		for seed := uint64(1); seed <= seedsShown && last == seed-1; seed++ {
 			c := &candidate{tree: tree, seed: seed}
-			if sc, err := load(s.from.Verdict.Scenario.File, write(tree)); err == nil && s.play(c, sc) {
+			if sc, err := load(s.from.Verdict.Scenario.File, source(tree)); err == nil && s.play(c, sc) {
 				last = seed
 			}
 		}
@@ -844,9 +844,12 @@ func (s *shrinker) finish() Failure {
 	} else {
 		s.did[phaseFile] = "no seed shows it: these very decisions do"
 	}
-	sc, err := load(s.from.Verdict.Scenario.File, write(tree))
+	sc, err := load(s.from.Verdict.Scenario.File, source(tree))
+	if err == nil {
+		sc, err = load(sc.File, sc.Write())
+	}
 	if err != nil {
-		panic("explore: a shrunk scenario does not load: " + err.Error() + "\n" + write(tree))
+		panic("explore: a shrunk scenario does not load: " + err.Error() + "\n" + source(tree))
 	}
 	sc.File = name + ".yaml"
 	last := &candidate{tree: tree, seed: best.seed, decisions: best.decisions}

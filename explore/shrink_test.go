@@ -224,16 +224,16 @@ func smallest(t *testing.T, h *sim.Host, f Failure) {
 			less := clone(whole)
 			cuts(less)[i]()
 			tidy(less)
-			sc, err := load("less.yaml", write(less))
+			sc, err := load("less.yaml", source(less))
 			if err != nil {
 				continue
 			}
-			if len(sc.Processes) == len(f.Verdict.Scenario.Processes) && len(sc.Threads) == len(f.Verdict.Scenario.Threads) && write(less) == write(whole) {
+			if len(sc.Processes) == len(f.Verdict.Scenario.Processes) && len(sc.Threads) == len(f.Verdict.Scenario.Threads) && source(less) == source(whole) {
 				continue // a process keeps its one thread
 			}
 			v := scenarios.Run(h, sc, f.Verdict.Lock, f.Verdict.Seed)
 			if g, ok := First(v, f.Finding.Judge); ok && g.Class == f.Finding.Class {
-				t.Errorf("it is broken without more:\n%s", write(less))
+				t.Errorf("it is broken without more:\n%s", source(less))
 			}
 		}
 	}
@@ -372,7 +372,7 @@ steps:
   b/1: [{sleep: 1s}]
 faults:
   - {at: 4s, pause: b, for: 1s}
-`, "use: {resource: stock, for: 1s}", "pause"},
+`, "use: {resource: stock, take: 1, for: 1s}", "pause"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			h := h.For(t)
@@ -411,9 +411,9 @@ func TestTheBuiltInScenariosAreWrittenAsTheyAre(t *testing.T) {
 		}
 		// In its own words but for what stands where, which wants name.
 		tidy(root)
-		again, err := load(sc.File, write(root))
+		again, err := load(sc.File, source(root))
 		if err != nil {
-			t.Errorf("%s: %v\n%s", sc.Name, err, write(root))
+			t.Errorf("%s: %v\n%s", sc.Name, err, source(root))
 			continue
 		}
 		if sc.Name == "inventory" {
@@ -425,26 +425,7 @@ func TestTheBuiltInScenariosAreWrittenAsTheyAre(t *testing.T) {
 		}
 		was, is := scenarios.Run(h, sc, l, 1), scenarios.Run(h, again, l, 1)
 		if was.Word != is.Word || was.AsExpected != is.AsExpected || len(was.Played.Record.Events) != len(is.Played.Record.Events) || was.Played.SimNs != is.Played.SimNs {
-			t.Errorf("%s: a %s of %d events, and as written a %s of %d\n%s", sc.Name, was.Word, len(was.Played.Record.Events), is.Word, len(is.Played.Record.Events), write(root))
-		}
-	}
-}
-
-func TestWords(t *testing.T) {
-	for _, s := range []string{"", " x", "a: b", "null", "~", "{x}", "[y]", "*", "a*", "-", "- x", "1", "-1", "say \"no\"", "back\\slash", "#x", "x #y", "é", "a\tb", "a\nb", "\x00", "💡", "'", "!x", "&x", "%x", "@x", "`", "x:", ","} {
-		for _, text := range []string{"a: " + word(scalar(s)), "{a: " + word(scalar(s)) + "}", "a: [" + word(scalar(s)) + "]"} {
-			n, err := document(text)
-			if err != nil {
-				t.Errorf("%s: %v", text, err)
-				continue
-			}
-			value := get(n, "a")
-			if len(value.Content) > 0 {
-				value = value.Content[0]
-			}
-			if value.Kind != yaml.ScalarNode || value.Value != s || value.Tag == "!!null" {
-				t.Errorf("%q is written %s and read %q (%s)", s, text, value.Value, value.Tag)
-			}
+			t.Errorf("%s: a %s of %d events, and as written a %s of %d\n%s", sc.Name, was.Word, len(was.Played.Record.Events), is.Word, len(is.Played.Record.Events), source(root))
 		}
 	}
 }

@@ -11,6 +11,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/google/renameio/v2"
+
 	"lockstep/linearizability"
 )
 
@@ -173,6 +175,7 @@ type jsonTotal struct {
 	SimNs    int64          `json:"sim_ns"`
 	Died     int            `json:"died"`
 	States   []Point        `json:"states"`
+	Coverage *Coverage      `json:"coverage,omitempty"` // of the exhaustive strategy
 }
 
 // WriteJSON writes an object for each group and one of totals, a line each.
@@ -194,7 +197,7 @@ func (o Tally) WriteJSON(w io.Writer, small []Shrunk) error {
 	}
 	return enc.Encode(jsonTotal{
 		Campaign: o.Plan.String(), Runs: o.Runs, Missing: o.Missing, Groups: len(o.Groups), Verdicts: o.Words,
-		Steps: o.Steps, SimNs: o.SimNs, Died: len(o.Died), States: o.Curve,
+		Steps: o.Steps, SimNs: o.SimNs, Died: len(o.Died), States: o.Curve, Coverage: o.Coverage,
 	})
 }
 
@@ -221,10 +224,7 @@ func WriteTally(dir string, o Tally, small []Shrunk) error {
 		if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
 			return err
 		}
-		if err := os.WriteFile(file+".new", text, 0o644); err != nil {
-			return err
-		}
-		return os.Rename(file+".new", file)
+		return renameio.WriteFile(file, text, 0o644)
 	}
 	var md, lines bytes.Buffer
 	fmt.Fprintf(&md, "<!-- written by: go run ./cmd/%s -->\n# What was found\n\nWritten by `go run ./cmd/%s`.\n\n%s.\n", o.Plan, o.Plan, o.Total())
@@ -261,7 +261,7 @@ func WriteTally(dir string, o Tally, small []Shrunk) error {
 	if err := o.WriteJSON(&lines, small); err != nil {
 		return err
 	}
-	if err := write("verdicts.jsonl", lines.Bytes()); err != nil {
+	if err := write(VerdictsFile, lines.Bytes()); err != nil {
 		return err
 	}
 	return write("verdicts.md", md.Bytes())

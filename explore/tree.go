@@ -23,6 +23,15 @@ func document(text string) (*yaml.Node, error) {
 	return n.Content[0], nil
 }
 
+// source is a tree as the loader reads it.
+func source(tree *yaml.Node) string {
+	text, err := yaml.Marshal(tree)
+	if err != nil {
+		panic("explore: a scenario that was read cannot be written: " + err.Error())
+	}
+	return string(text)
+}
+
 func clone(n *yaml.Node) *yaml.Node {
 	c := *n
 	c.Content = make([]*yaml.Node, len(n.Content))

@@ -68,10 +68,10 @@ var lines = []line{
 		{thread: 1, op: "unlock"}, {thread: 1, op: "unlock"}, {thread: 2, op: "try_lock"}, {thread: 2, op: "unlock"},
 	}},
 	{name: "a wait that ends", moves: []move{
-		{thread: 1, op: "lock"}, {thread: 2, op: "try_lock", with: Fields{"wait", 300}},
-		{thread: 2, op: "try_lock", with: Fields{"wait", 300, "lease", 4000}},
+		{thread: 1, op: "lock"}, {thread: 2, op: "try_lock", with: Fields{"wait", 900}},
+		{thread: 2, op: "try_lock", with: Fields{"wait", 900, "lease", 4000}},
 		{thread: 2, op: "try_lock", with: Fields{"wait", 1, "unit", "SECONDS"}},
-		{client: 1, thread: 1, op: "try_lock", with: Fields{"wait", 200, "lease", 4000}},
+		{client: 1, thread: 1, op: "try_lock", with: Fields{"wait", 1500, "lease", 4000}},
 		{thread: 1, op: "unlock"},
 	}},
 	{name: "hand over", moves: []move{
@@ -510,8 +510,8 @@ func (w *wording) word(text string, at int64) string {
 	case w.rel.RetryDelay.Min > 0 && n >= 16000 && n <= 20000: // latches live so long, by chance
 		return "[16 s, 20 s]"
 	default:
-		for _, wait := range []int64{0, 300, 1000, 5000, 300000} {
-			if d := n - at - wait; d > -timeSlack && d < timeSlack && (wait == 0 || wait >= 5000) {
+		for _, wait := range []int64{0, 5000, 300000} {
+			if d := n - at - wait; d > -timeSlack && d < timeSlack {
 				return fmt.Sprintf("now+%d", wait)
 			}
 		}

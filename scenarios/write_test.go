@@ -3,6 +3,8 @@ package scenarios
 import (
 	"reflect"
 	"testing"
+
+	"go.yaml.in/yaml/v3"
 )
 
 // What is written loads, and is the same scenario.
@@ -24,6 +26,27 @@ func TestAScenarioIsWrittenAsItWasRead(t *testing.T) {
 		}
 		if was, is := stripped(sc), stripped(again); !reflect.DeepEqual(was, is) {
 			t.Errorf("%s: read as\n%+v\nwritten and read as\n%+v\n%s", sc.Name, was, is, text)
+		}
+	}
+}
+
+// Whatever a name or a text is, it reads as it was.
+func TestAtoms(t *testing.T) {
+	for _, s := range []string{" x", "a: b", "null", "~", "true", "No", "{x}", "[y]", "*", "a*", "-", "- x", "1", "-1", "0x1f", "1e3", "1:30", "2026-11-21",
+		"say \"no\"", "back\\slash", "#x", "x #y", "é", "a\tb", "a\nb", "\x00", "💡", "'", "!x", "&x", "%x", "@x", "`", "x:", ","} {
+		for _, text := range []string{"a: " + atom(s), "{a: " + atom(s) + "}", "a: [" + atom(s) + "]"} {
+			var n yaml.Node
+			if err := yaml.Unmarshal([]byte(text), &n); err != nil {
+				t.Errorf("%s: %v", text, err)
+				continue
+			}
+			value := n.Content[0].Content[1]
+			if len(value.Content) > 0 {
+				value = value.Content[0]
+			}
+			if value.Kind != yaml.ScalarNode || value.Value != s || value.Tag == "!!null" {
+				t.Errorf("%q is written %s and read %q (%s)", s, text, value.Value, value.Tag)
+			}
 		}
 	}
 }

@@ -125,7 +125,7 @@ func (a *app) cover(p explore.Plan, given *pflag.FlagSet, rest, faults []string,
 		defer cancel()
 	}
 	told := a.tellProgress()
-	o, small, err := explore.Cover(a.host, stop, p, s, shrinkBudget, told.show)
+	o, small, err := explore.Cover(stop, a.host, p, s, shrinkBudget, told.show)
 	told.clear()
 	if err != nil {
 		return 0, err

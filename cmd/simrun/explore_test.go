@@ -190,6 +190,18 @@ func TestExploreCoversASmallCase(t *testing.T) {
 	if g.Scenario == "" {
 		t.Fatalf("no scenario says it: %s", out)
 	}
+	for _, want := range []string{`--strategy exhaustive --runs 60"`, `"missing":0,`, `"coverage":{"schedules":56,"disturbed":44,"how":"lost","pruned":4,`, `"complete":false}`} {
+		if !strings.Contains(out, want) {
+			t.Errorf("the JSON does not say %s:\n%s", want, out)
+		}
+	}
+	findings := filepath.Join(dir, "findings.md")
+	if code, _, stderr := call(t, "findings", dir, "-o", findings); code != exitOK {
+		t.Fatalf("findings: exit %d\n%s", code, stderr)
+	}
+	if text, err := os.ReadFile(findings); err != nil || !strings.Contains(string(text), "| 56 schedules (") || !strings.Contains(string(text), ", not all: ") {
+		t.Errorf("%v\n%s", err, text)
+	}
 	if code, out, stderr := call(t, "run", filepath.Join(dir, g.Scenario)); code != exitOK {
 		t.Errorf("run: exit %d\n%s%s", code, out, stderr)
 	}

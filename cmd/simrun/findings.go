@@ -26,7 +26,7 @@ func (a *app) findings(args []string) (int, error) {
 	var to *target
 	base := "."
 	if out != "" {
-		if to, err = newTarget(out, filepath.Join(dirs[0], "verdicts.jsonl")); err != nil {
+		if to, err = newTarget(out, filepath.Join(dirs[0], explore.VerdictsFile)); err != nil {
 			return 0, err
 		}
 		base = filepath.Dir(out)

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"html"
@@ -54,19 +55,7 @@ func (a *app) matrix(args []string) (int, error) {
 	progress := a.newProgress(pairs)
 	t := &table{command: strings.Join(append([]string{"go run ./cmd/simrun matrix"}, args...), " ")}
 	for _, p := range pairs {
-		for seed := p.from; ; seed++ {
-			progress.show(p, seed)
-			if seed == p.from {
-				p.verdicts = append(p.verdicts, scenarios.RunTwice(a.host, p.sc, p.lock, seed))
-			} else {
-				p.verdicts = append(p.verdicts, scenarios.Run(a.host, p.sc, p.lock, seed))
-			}
-			if seed == p.to {
-				break
-			}
-		}
-		progress.clear()
-		p.agree()
+		a.play(context.Background(), p, progress)
 		t.add(p)
 		p.forget()
 	}

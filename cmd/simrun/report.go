@@ -175,9 +175,6 @@ func pictures(v scenarios.Verdict) []report.Picture {
 	return out
 }
 
-// verdictsFile is what run and explore write into a folder of results.
-const verdictsFile = "verdicts.jsonl"
-
 // readIndex reads a folder of results, or of a campaign under way.
 func readIndex(root *os.Root, dir string) (report.Index, error) {
 	x, err := readVerdicts(root, dir)
@@ -187,7 +184,7 @@ func readIndex(root *os.Root, dir string) (report.Index, error) {
 	case live:
 		x = indexOf(running)
 	case errors.Is(err, fs.ErrNotExist):
-		return x, usagef("%s holds no results: neither %s nor a campaign; simrun run --out DIR and simrun explore --out DIR write such folders", dir, verdictsFile)
+		return x, usagef("%s holds no results: neither %s nor a campaign; simrun run --out DIR and simrun explore --out DIR write such folders", dir, explore.VerdictsFile)
 	default:
 		return x, usageError{err}
 	}
@@ -196,12 +193,12 @@ func readIndex(root *os.Root, dir string) (report.Index, error) {
 }
 
 func readVerdicts(root *os.Root, dir string) (report.Index, error) {
-	f, err := root.Open(verdictsFile)
+	f, err := root.Open(explore.VerdictsFile)
 	if err != nil {
 		return report.Index{}, err
 	}
 	defer func() { _ = f.Close() }()
-	return report.ReadIndex(f, filepath.Join(dir, verdictsFile))
+	return report.ReadIndex(f, filepath.Join(dir, explore.VerdictsFile))
 }
 
 // readCampaign adds up what a campaign has played so far.

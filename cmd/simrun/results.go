@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"lockstep/explore"
 	"lockstep/scenarios"
 )
 
@@ -142,7 +143,7 @@ func (r *results) commit(whole bool) error {
 	if err := os.WriteFile(filepath.Join(r.tmp, "verdicts.md"), md.Bytes(), 0o644); err != nil {
 		return err
 	}
-	if err := os.WriteFile(filepath.Join(r.tmp, "verdicts.jsonl"), r.lines.Bytes(), 0o644); err != nil {
+	if err := os.WriteFile(filepath.Join(r.tmp, explore.VerdictsFile), r.lines.Bytes(), 0o644); err != nil {
 		return err
 	}
 	for _, file := range r.files {
@@ -167,7 +168,7 @@ func (r *results) commit(whole bool) error {
 			}
 		}
 	}
-	for _, name := range []string{"verdicts.jsonl", "verdicts.md"} {
+	for _, name := range []string{explore.VerdictsFile, "verdicts.md"} {
 		if err := os.Rename(filepath.Join(r.tmp, name), filepath.Join(r.dir, name)); err != nil {
 			return err
 		}

@@ -69,22 +69,9 @@ func (a *app) run(args []string) (int, error) {
 		a.header()
 	}
 	for _, p := range pairs {
-		for seed := p.from; ctx.Err() == nil; seed++ {
-			progress.show(p, seed)
-			if seed == p.from {
-				p.verdicts = append(p.verdicts, scenarios.RunTwice(a.host, p.sc, p.lock, seed))
-			} else {
-				p.verdicts = append(p.verdicts, scenarios.Run(a.host, p.sc, p.lock, seed))
-			}
-			if seed == p.to {
-				break
-			}
-		}
-		progress.clear()
-		if len(p.verdicts) == 0 {
+		if a.play(ctx, p, progress); len(p.verdicts) == 0 {
 			break
 		}
-		p.agree()
 		if results != nil {
 			if err := results.add(p); err != nil {
 				return 0, err
@@ -209,6 +196,21 @@ func seedRange(s string) (from, to uint64, err error) {
 		return 0, 0, fmt.Errorf("--seed %q: write one number, or two as in 1..100, the smaller first", s)
 	}
 	return from, to, nil
+}
+
+// play runs the seeds of a pair until ctx ends, the first of them twice.
+func (a *app) play(ctx context.Context, p *pair, progress *progress) {
+	run := scenarios.RunTwice
+	for seed := p.from; ctx.Err() == nil; seed++ {
+		progress.show(p, seed)
+		p.verdicts = append(p.verdicts, run(a.host, p.sc, p.lock, seed))
+		run = scenarios.Run
+		if seed == p.to { // which may be the last there is
+			break
+		}
+	}
+	progress.clear()
+	p.agree()
 }
 
 // agree settles `in: some`: one of the seeds as expected is enough.

@@ -17,6 +17,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"lockstep/explore"
 	"lockstep/report"
 )
 
@@ -120,7 +121,7 @@ func (s *folderServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // stamp says when the folder changed.
 func (s *folderServer) stamp() string {
 	var stamp strings.Builder
-	for _, name := range []string{verdictsFile, "runs.jsonl"} {
+	for _, name := range []string{explore.VerdictsFile, explore.RunsFile} {
 		if info, err := s.root.Stat(name); err == nil {
 			fmt.Fprintf(&stamp, "%s %d %d;", name, info.Size(), info.ModTime().UnixNano())
 		}

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/google/renameio/v2"
 	"github.com/spf13/pflag"
 
 	"lockstep/explore"
@@ -94,15 +95,12 @@ func (a *app) shrink(args []string) (int, error) {
 }
 
 // target is a file that is to be replaced, whole or not at all.
-type target struct {
-	file string
-	mode fs.FileMode
-}
+type target struct{ file string }
 
 // newTarget makes sure that file can be written, before anything is run. It
 // must not be the file that is read.
 func newTarget(file, from string) (*target, error) {
-	t := &target{file: file, mode: 0o644}
+	t := &target{file}
 	switch info, err := os.Stat(file); {
 	case file == "":
 		return nil, usagef("-o needs a file")
@@ -114,7 +112,6 @@ func newTarget(file, from string) (*target, error) {
 	case !info.Mode().IsRegular():
 		return nil, usagef("-o %s is no ordinary file; without -o the result goes to stdout", file)
 	default:
-		t.mode = info.Mode().Perm()
 		if read, err := os.Stat(from); err == nil && os.SameFile(info, read) {
 			return nil, usagef("-o %s is the recording itself", file)
 		}
@@ -123,30 +120,13 @@ func newTarget(file, from string) (*target, error) {
 			return nil, usagef("-o: %v", err)
 		}
 	}
-	tmp, err := t.create()
+	tmp, err := renameio.TempFile("", t.file)
 	if err != nil {
 		return nil, usagef("-o %s cannot be written: %v", file, err)
 	}
-	_ = tmp.Close()
-	return t, os.Remove(tmp.Name())
-}
-
-func (t *target) create() (*os.File, error) {
-	return os.CreateTemp(filepath.Dir(t.file), ".writing-")
+	return t, tmp.Cleanup()
 }
 
 func (t *target) replace(text []byte) error {
-	tmp, err := t.create()
-	if err != nil {
-		return err
-	}
-	_, err = tmp.Write(text)
-	err = errors.Join(err, tmp.Chmod(t.mode), tmp.Close())
-	if err == nil {
-		err = os.Rename(tmp.Name(), t.file)
-	}
-	if err != nil {
-		_ = os.Remove(tmp.Name())
-	}
-	return err
+	return renameio.WriteFile(t.file, text, 0o644, renameio.WithExistingPermissions())
 }
