@@ -149,6 +149,10 @@ func FindLock(name string) (*Lock, error) {
 	return found, nil
 }
 
+// Control says that it is one of the reference locks, which nothing is to be
+// found on.
+func (l *Lock) Control() bool { return l.ours }
+
 // Release is the release of Redisson that the lock is; "" for any other.
 func (l *Lock) Release() string {
 	if l.rel == nil {

@@ -132,36 +132,47 @@ func wordOf(v scenarios.Verdict, about []string) string {
 
 func (t *table) of(sc *scenarios.Scenario, column string) *cell {
 	for i := range t.cells {
-		if t.cells[i].sc == sc && columnOf(t.cells[i].pair) == column {
+		if c, _ := columnOf(t.cells[i].pair); t.cells[i].sc == sc && c == column {
 			return &t.cells[i]
 		}
 	}
 	return nil
 }
 
-// columnOf is the release where the scenario is about that lock of Redisson,
-// else the lock.
-func columnOf(p *pair) string {
-	if p.lock.Release() != "" && !p.lock.Replicated() && model.Family(p.lock.Name) == model.Family(p.sc.Locks[0]) {
-		return p.lock.Release()
+// controlColumn has the reference locks, plain and fair, beside the releases.
+const controlColumn = "reference"
+
+// columnOf is the release where the scenario is about that lock of Redisson, or
+// the reference beside it; own is true for the lock's own name, else.
+func columnOf(p *pair) (column string, own bool) {
+	first, err := scenarios.FindLock(p.sc.Locks[0])
+	ofReleases := err == nil && first.Release() != ""
+	switch {
+	case ofReleases && p.lock.Release() != "" && !p.lock.Replicated() && model.Family(p.lock.Name) == model.Family(first.Name):
+		return p.lock.Release(), false
+	case ofReleases && p.lock.Control():
+		return controlColumn, false
 	}
-	return p.lock.Name
+	return p.lock.Name, true
 }
 
-// columns are the releases that are there, oldest first; others the other locks.
+// columns are the releases that are there, oldest first, and the reference;
+// others the other locks.
 func (t *table) columns() (releases, others []string) {
+	shared := map[string]bool{}
 	for _, c := range t.cells {
-		if column := columnOf(c.pair); strings.Contains(column, "@") || c.lock.Release() == "" {
-			if !slices.Contains(others, column) {
-				others = append(others, column)
-			}
+		column, own := columnOf(c.pair)
+		if shared[column] = !own; own && !slices.Contains(others, column) {
+			others = append(others, column)
 		}
 	}
 	for _, l := range scenarios.Locks {
-		v := l.Release()
-		if !slices.Contains(releases, v) && slices.ContainsFunc(t.cells, func(c cell) bool { return v != "" && columnOf(c.pair) == v }) {
+		if v := l.Release(); shared[v] && !slices.Contains(releases, v) {
 			releases = append(releases, v)
 		}
+	}
+	if shared[controlColumn] {
+		releases = append(releases, controlColumn)
 	}
 	return releases, others
 }
