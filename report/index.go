@@ -10,9 +10,11 @@ import (
 	"fmt"
 	"html/template"
 	"io"
+	"maps"
+	"math"
+	"path"
 	"slices"
 	"strings"
-	"time"
 
 	"lockstep/model"
 )
@@ -25,21 +27,25 @@ var indexJS string
 
 var indexTemplate = template.Must(template.New("index").Parse(indexHTML))
 
-// Index is a folder of results: runs of scenarios, or what a campaign found.
+// Index is a folder of results: runs of scenarios, what campaigns found, and
+// tables that were written beside them.
 type Index struct {
-	Title  string
-	Runs   []IndexRun
-	Groups []IndexGroup
-	// Campaign is the sentence of a campaign; "" for a folder of runs.
-	Campaign string
-	Curve    []IndexPoint
-	ran      int // of the campaign
+	Title     string
+	Runs      []IndexRun
+	Campaigns []Campaign
+	Tables    []Table
 	// Stamp changes when the folder does; "" for a page that does not ask.
 	Stamp string
 }
 
-// Ran is how many runs of a campaign the index speaks of.
-func (x Index) Ran() int { return x.ran }
+// Campaign is what a campaign came to, or has come to so far.
+type Campaign struct {
+	Name     string // of its folder; "" for the index's own
+	Sentence string
+	Ran      int // runs that were played
+	Groups   []IndexGroup
+	Curve    []IndexPoint
+}
 
 // IndexRun is one line of the verdicts of simrun run.
 type IndexRun struct {
@@ -53,10 +59,19 @@ type IndexRun struct {
 		Judge string `json:"judge"`
 		Why   string `json:"why"`
 	} `json:"findings"`
+	Waits     Waits  `json:"waits"`
 	Recording string `json:"recording"` // relative to the folder; "": none
-	// Link is where its report is, Waits how long its threads waited for locks;
-	// both are filled in by whoever has them.
-	Link, Waits string `json:"-"`
+	// Link is where its report is; whoever has one fills it in.
+	Link string `json:"-"`
+}
+
+// Waits is how long the calls of a run waited that were granted a lock.
+type Waits struct {
+	Granted int   `json:"granted"`
+	P50Ns   int64 `json:"p50_ns"`
+	P90Ns   int64 `json:"p90_ns"`
+	P99Ns   int64 `json:"p99_ns"`
+	MaxNs   int64 `json:"max_ns"`
 }
 
 // Why is the first finding in words.
@@ -125,7 +140,8 @@ func (x *Index) line(text []byte) error {
 	case kind.Group != nil:
 		var g IndexGroup
 		err := json.Unmarshal(text, &g)
-		x.Groups = append(x.Groups, g)
+		c := x.campaign()
+		c.Groups = append(c.Groups, g)
 		return err
 	case kind.Campaign != nil:
 		var total struct {
@@ -135,11 +151,12 @@ func (x *Index) line(text []byte) error {
 			States  []IndexPoint `json:"states"`
 		}
 		err := json.Unmarshal(text, &total)
-		x.Campaign = fmt.Sprintf("%s: %d runs, %d steps", *kind.Campaign, total.Runs, total.Steps)
+		c := x.campaign()
+		c.Sentence = fmt.Sprintf("%s: %d runs, %d steps", *kind.Campaign, total.Runs, total.Steps)
 		if total.Missing > 0 {
-			x.Campaign += fmt.Sprintf(", %d runs missing", total.Missing)
+			c.Sentence += fmt.Sprintf(", %d runs missing", total.Missing)
 		}
-		x.Curve, x.ran = total.States, total.Runs
+		c.Curve, c.Ran = total.States, total.Runs
 		return err
 	case kind.Scenario != nil && kind.Lock != nil:
 		var r IndexRun
@@ -150,12 +167,69 @@ func (x *Index) line(text []byte) error {
 	return errors.New("neither a run nor a group nor the total of a campaign")
 }
 
+// campaign is the one whose lines are being read.
+func (x *Index) campaign() *Campaign {
+	if len(x.Campaigns) == 0 {
+		x.Campaigns = []Campaign{{}}
+	}
+	return &x.Campaigns[0]
+}
+
+// Add takes in the index of a folder, "." or one below: its recordings get the
+// folder's name before theirs.
+func (x *Index) Add(folder string, y Index) {
+	below := func(recording *string) {
+		if *recording != "" {
+			*recording = path.Join(folder, *recording)
+		}
+	}
+	for _, r := range y.Runs {
+		below(&r.Recording)
+		x.Runs = append(x.Runs, r)
+	}
+	for _, c := range y.Campaigns {
+		if folder != "." {
+			c.Name = folder
+		}
+		for i := range c.Groups {
+			below(&c.Groups[i].Recording)
+		}
+		x.Campaigns = append(x.Campaigns, c)
+	}
+}
+
+// EachRecording hands over the recording of every run and group that has one,
+// with where the link to its report belongs.
+func (x *Index) EachRecording(do func(recording string, link *string)) {
+	for i := range x.Runs {
+		if r := &x.Runs[i]; r.Recording != "" {
+			do(r.Recording, &r.Link)
+		}
+	}
+	for i := range x.Campaigns {
+		groups := x.Campaigns[i].Groups
+		for j := range groups {
+			if g := &groups[j]; g.Recording != "" {
+				do(g.Recording, &g.Link)
+			}
+		}
+	}
+	for i := range x.Tables {
+		for _, row := range x.Tables[i].Rows {
+			for j := range row {
+				if c := &row[j]; c.Recording != "" {
+					do(c.Recording, &c.Link)
+				}
+			}
+		}
+	}
+}
+
 // WriteIndex writes an index as a page that needs nothing else.
 func WriteIndex(w io.Writer, x Index) error {
 	verdicts := map[string]int{}
-	odd, waited := 0, false
+	odd := 0
 	for _, r := range x.Runs {
-		waited = waited || r.Waits != ""
 		verdicts[r.Verdict]++
 		if !r.AsExpected {
 			odd++
@@ -167,25 +241,30 @@ func WriteIndex(w io.Writer, x Index) error {
 			counts = append(counts, fmt.Sprintf("%s %d %s", signs[v], verdicts[v], v))
 		}
 	}
+	list := rows(x.Runs)
 	return indexTemplate.Execute(w, struct {
 		Index
-		Rows   []indexRow
-		Total  int
-		Counts string
-		Waited bool
-		Odd    int
-		Signs  map[string]string
-		Line   string
-		Most   IndexPoint
-		Style  template.CSS
-		Script template.JS
-	}{x, rows(x.Runs), len(x.Runs), strings.Join(counts, ", "), waited, odd, signs, polyline(x.Curve), last(x.Curve), template.CSS(pageCSS), template.JS(indexJS)})
+		Rows     []indexRow
+		Matrices []matrix
+		Waited   bool
+		Total    int
+		Counts   string
+		Odd      int
+		Signs    map[string]string
+		Style    template.CSS
+		Script   template.JS
+	}{
+		x, list, matrices(list), slices.ContainsFunc(x.Runs, func(r IndexRun) bool { return r.Waits.Granted > 0 }),
+		len(x.Runs), strings.Join(counts, ", "), odd, signs, template.CSS(pageCSS), template.JS(indexJS),
+	})
 }
 
 // indexRow is seeds in a row that came to the same.
 type indexRow struct {
 	IndexRun
 	last uint64
+	// ID is the row's name on the page.
+	ID string
 }
 
 // Seeds are those of the row, as --seed takes them.
@@ -199,7 +278,18 @@ func (r indexRow) Seeds() string {
 // Sign stands beside the colour of the verdict.
 func (r indexRow) Sign() string { return signs[r.Verdict] }
 
-// rows puts what was not expected first, then bugs, limits, and what held.
+// rank puts what was not expected first, then bugs, limits, and what held.
+func (r indexRow) rank() int {
+	n := slices.Index([]string{"nondeterministic", "undecided", "bug", "limit"}, r.Verdict)
+	if n < 0 {
+		n = 4
+	}
+	if !r.AsExpected {
+		n -= 10
+	}
+	return n
+}
+
 func rows(runs []IndexRun) []indexRow {
 	var out []indexRow
 	for _, r := range runs {
@@ -207,59 +297,158 @@ func rows(runs []IndexRun) []indexRow {
 			o := &out[n-1]
 			if o.Scenario == r.Scenario && o.Lock == r.Lock && o.Verdict == r.Verdict && o.AsExpected == r.AsExpected && o.last+1 == r.Seed {
 				o.last = r.Seed
+				o.Waits = o.Waits.longer(r.Waits)
 				continue
 			}
 		}
-		out = append(out, indexRow{r, r.Seed})
+		out = append(out, indexRow{IndexRun: r, last: r.Seed})
 	}
-	rank := func(r indexRow) int {
-		n := slices.Index([]string{"nondeterministic", "undecided", "bug", "limit"}, r.Verdict)
-		if n < 0 {
-			n = 4
-		}
-		if !r.AsExpected {
-			n -= 10
-		}
-		return n
+	slices.SortStableFunc(out, func(a, b indexRow) int { return cmp.Compare(a.rank(), b.rank()) })
+	for i := range out {
+		out[i].ID = fmt.Sprintf("r%d", i)
 	}
-	slices.SortStableFunc(out, func(a, b indexRow) int { return cmp.Compare(rank(a), rank(b)) })
 	return out
 }
 
-func last(c []IndexPoint) IndexPoint {
-	if len(c) == 0 {
-		return IndexPoint{}
-	}
-	return c[len(c)-1]
+// longer is, of each figure, the greater of two runs.
+func (w Waits) longer(o Waits) Waits {
+	return Waits{max(w.Granted, o.Granted), max(w.P50Ns, o.P50Ns), max(w.P90Ns, o.P90Ns), max(w.P99Ns, o.P99Ns), max(w.MaxNs, o.MaxNs)}
 }
 
-// polyline is a curve in a field of 800 by 140.
-func polyline(c []IndexPoint) string {
-	most := last(c)
+// String says the median and the longest.
+func (w Waits) String() string {
+	if w.Granted == 0 {
+		return ""
+	}
+	return length(w.P50Ns) + ", at most " + length(w.MaxNs)
+}
+
+// Title says all of it.
+func (w Waits) Title() string {
+	return fmt.Sprintf("of %d that were granted, half waited at most %s, 90%% %s, 99%% %s, all %s", w.Granted, length(w.P50Ns), length(w.P90Ns), length(w.P99Ns), length(w.MaxNs))
+}
+
+// Places are the figures in a field of 100, from 10 µs to 1000 s, each ten
+// times the one before at the same distance.
+func (w Waits) Places() [4]string {
+	var out [4]string
+	for i, ns := range []int64{w.P50Ns, w.P90Ns, w.P99Ns, w.MaxNs} {
+		out[i] = fmt.Sprintf("%.1f", min(100, max(0, 100*math.Log10(float64(max(ns, 1))/1e4)/8)))
+	}
+	return out
+}
+
+// matrix is scenarios by the locks of one family.
+type matrix struct {
+	Family  string
+	Columns []string
+	Rows    []matrixRow
+}
+
+type matrixRow struct {
+	Scenario string
+	Cells    []*indexRow // nil: not played
+}
+
+// Odd: a cell is not what was expected.
+func (r matrixRow) Odd() bool {
+	return slices.ContainsFunc(r.Cells, func(c *indexRow) bool { return c != nil && !c.AsExpected })
+}
+
+// otherLocks are those that have no relatives.
+const otherLocks = "other locks"
+
+// matrices gives each family of locks a matrix of its own; a cell is the row
+// that stands first in the list.
+func matrices(list []indexRow) []matrix {
+	locks := map[string][]string{}
+	for _, r := range list {
+		f := model.Family(r.Lock)
+		if !slices.Contains(locks[f], r.Lock) {
+			locks[f] = append(locks[f], r.Lock)
+		}
+	}
+	var out []matrix
+	rest := matrix{Family: otherLocks}
+	for _, f := range slices.Sorted(maps.Keys(locks)) {
+		slices.SortFunc(locks[f], byRelease)
+		if len(locks[f]) == 1 {
+			rest.Columns = append(rest.Columns, locks[f]...)
+			continue
+		}
+		out = append(out, matrix{Family: f, Columns: locks[f]})
+	}
+	if len(rest.Columns) > 0 {
+		out = append(out, rest)
+	}
+	for i := range out {
+		out[i].fill(list)
+	}
+	return out
+}
+
+func (m *matrix) fill(list []indexRow) {
+	at := map[string]*matrixRow{}
+	for i := range list {
+		r := &list[i]
+		column := slices.Index(m.Columns, r.Lock)
+		if column < 0 {
+			continue
+		}
+		row := at[r.Scenario]
+		if row == nil {
+			row = &matrixRow{Scenario: r.Scenario, Cells: make([]*indexRow, len(m.Columns))}
+			at[r.Scenario] = row
+		}
+		if row.Cells[column] == nil {
+			row.Cells[column] = r
+		}
+	}
+	for _, s := range slices.Sorted(maps.Keys(at)) {
+		m.Rows = append(m.Rows, *at[s])
+	}
+}
+
+// byRelease orders locks by their names, numbers in them as numbers.
+func byRelease(a, b string) int {
+	number := func(s string) (n int, digits int) {
+		for digits < len(s) && s[digits] >= '0' && s[digits] <= '9' && digits < 9 {
+			n = n*10 + int(s[digits]-'0')
+			digits++
+		}
+		return n, digits
+	}
+	for a != "" && b != "" {
+		n, i := number(a)
+		m, j := number(b)
+		switch {
+		case i > 0 && j > 0 && n != m:
+			return cmp.Compare(n, m)
+		case i > 0 && j > 0:
+			a, b = a[i:], b[j:]
+		case a[0] != b[0]:
+			return cmp.Compare(a[0], b[0])
+		default:
+			a, b = a[1:], b[1:]
+		}
+	}
+	return cmp.Compare(len(a), len(b))
+}
+
+// Line is the curve of new states in a field of 800 by 140.
+func (c Campaign) Line() string {
+	most := c.Most()
 	points := []string{"0,140"}
-	for _, p := range c {
+	for _, p := range c.Curve {
 		points = append(points, fmt.Sprintf("%.1f,%.1f", 800*float64(p.Runs)/float64(max(most.Runs, 1)), 140-130*float64(p.States)/float64(max(most.States, 1))))
 	}
 	return strings.Join(points, " ")
 }
 
-// Waits says how long the grants of a run were waited for: the median and the
-// longest; "" when there was none.
-func Waits(rec *model.Record) string {
-	called := map[int]int64{}
-	var waits []time.Duration
-	for _, e := range rec.Events {
-		switch {
-		case e.Kind == model.KindInvoke && e.Action.Acquires():
-			called[e.Op] = e.AtNs
-		case e.Kind == model.KindReturn && e.Outcome == model.Granted:
-			waits = append(waits, time.Duration(e.AtNs-called[e.Op]))
-		}
+// Most is the end of the curve.
+func (c Campaign) Most() IndexPoint {
+	if len(c.Curve) == 0 {
+		return IndexPoint{}
 	}
-	if len(waits) == 0 {
-		return ""
-	}
-	slices.Sort(waits)
-	middle, longest := waits[len(waits)/2], waits[len(waits)-1]
-	return fmt.Sprintf("%s, at most %s", length(int64(middle)), length(int64(longest)))
+	return c.Curve[len(c.Curve)-1]
 }

@@ -93,7 +93,7 @@ func answer(m *message) string {
 // plain is text that Mermaid does not take for anything else.
 func plain(s string) string {
 	var b strings.Builder
-	for _, r := range clip(s, textMost) {
+	for _, r := range Clip(s, textMost) {
 		if strings.ContainsRune("#;<>&\"{}%`", r) {
 			fmt.Fprintf(&b, "#%d;", r)
 		} else {

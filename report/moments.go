@@ -19,7 +19,7 @@ func (b *builder) moments() {
 	v := b.v
 	var out []moment
 	add := func(at int64, mark, format string, args ...any) {
-		out = append(out, moment{AtNs: at, Text: clip(fmt.Sprintf(format, args...), textMost), Mark: mark})
+		out = append(out, moment{AtNs: at, Text: Clip(fmt.Sprintf(format, args...), textMost), Mark: mark})
 	}
 	last, renewed := map[string]hold{}, map[string]int{}
 	by := map[[2]any]*message{} // lock and instant -> the message that changed it
@@ -111,7 +111,7 @@ func (b *builder) moments() {
 	if len(v.Findings) > 0 {
 		f := v.Findings[0]
 		until = f.AtNs
-		out = append(out, moment{AtNs: f.AtNs, Text: clip(f.Judge+": "+f.Why, 3*textMost), Mark: "finding"})
+		out = append(out, moment{AtNs: f.AtNs, Text: Clip(f.Judge+": "+f.Why, 3*textMost), Mark: "finding"})
 	}
 	// Of one instant the fault comes first: the rest came of it.
 	slices.SortStableFunc(out, func(a, b moment) int {

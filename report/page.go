@@ -35,6 +35,7 @@ var signs = map[string]string{"held": "✓", "bug": "✗", "limit": "!", "undeci
 // other file.
 func WriteHTML(w io.Writer, r Run, pictures []Picture) error {
 	v := build(r)
+	v.cut()
 	var processes, judges []string
 	for _, l := range v.Lanes {
 		if l.Process != "" && !slices.Contains(processes, l.Process) {

@@ -484,8 +484,9 @@ func TestTwoThousandEventsFitInTwoMegabytes(t *testing.T) {
 }
 
 func theIndex(t *testing.T, chromium context.Context) {
-	lines := `{"scenario":"one","lock":"x","seed":1,"verdict":"held","expected":"held","as_expected":true,"findings":[]}
-{"scenario":"one","lock":"x","seed":2,"verdict":"held","expected":"held","as_expected":true,"findings":[]}
+	lines := `{"scenario":"one","lock":"x@1.10.0","seed":1,"verdict":"held","expected":"held","as_expected":true,"findings":[],"waits":{"granted":2,"p50_ns":1000000,"p90_ns":2000000,"p99_ns":2000000,"max_ns":2000000}}
+{"scenario":"one","lock":"x@1.10.0","seed":2,"verdict":"held","expected":"held","as_expected":true,"findings":[],"waits":{"granted":2,"p50_ns":3000000,"p90_ns":3000000,"p99_ns":3000000,"max_ns":4000000000}}
+{"scenario":"one","lock":"x@1.9.0","seed":1,"verdict":"bug","expected":"bug fifo","as_expected":true,"findings":[{"judge":"fifo","why":"so"}],"recording":"one/x/1.lockstep"}
 {"scenario":"two","lock":"<b>y</b>","seed":1,"verdict":"bug","expected":"held","as_expected":false,"findings":[{"judge":"fifo","why":"it is so"}]}
 {"group":"g","judge":"lease","class":"bug","op":"unlock","faults":["pause"],"runs":3,"first_seed":7,"size_events":4,"why":"so"}
 {"campaign":"simrun explore --lock y","runs":10,"missing":0,"steps":99,"states":[{"runs":1,"states":2},{"runs":10,"states":5}]}
@@ -494,13 +495,32 @@ func theIndex(t *testing.T, chromium context.Context) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	x.Tables = report.ReadTables("# Which judge sees what\n\nSome words.\n\n| fault | <i>judge</i> |\n|---|---|\n| a \\| b | [**killed**](k/1.lockstep) |\n\nand more\n")
+	x.EachRecording(func(recording string, link *string) { *link = "./to/" + recording })
 	var b bytes.Buffer
 	if err := report.WriteIndex(&b, x); err != nil {
 		t.Fatal(err)
 	}
 	p := open(t, chromium, b.Bytes())
-	shown := `[...document.querySelectorAll(".row")].filter(r => !r.hidden).map(r => r.children[1].textContent)`
-	if got := eval[[]string](p, shown); !slices.Equal(got, []string{"lease", "two", "one"}) {
+	cells := eval[[]string](p, `[...document.querySelectorAll(".matrix tr")].map(r => [...r.children].map(c => c.textContent).join("|"))`)
+	if want := []string{"scenario|x@1.9.0|x@1.10.0", "one|✗ bug|✓ held", "scenario|<b>y</b>", "two|✗ bug!"}; !slices.Equal(cells, want) {
+		t.Errorf("the matrices are %q, want %q", cells, want)
+	}
+	leads := eval[[]string](p, `[...document.querySelectorAll(".matrix a")].map(a => a.getAttribute("href"))`)
+	if len(leads) != 3 || leads[0] != "./to/one/x/1.lockstep" || !eval[bool](p, `document.querySelector("`+leads[1]+`").textContent.includes("x@1.10.0")`) {
+		t.Errorf("the cells lead to %q, want the report, and lines of the list", leads)
+	}
+	if got := p.text(".written"); !strings.Contains(got, "Which judge sees what") || !strings.Contains(got, "<i>judge</i>") || !strings.Contains(got, "a | b") || strings.Contains(got, "words") {
+		t.Errorf("the table beside the verdicts reads %q", got)
+	}
+	if got := eval[string](p, `document.querySelector(".written a").getAttribute("href")`); got != "./to/k/1.lockstep" {
+		t.Errorf("its cell leads to %q", got)
+	}
+	if got := eval[string](p, `document.querySelector(".waits title").textContent`); got != "of 2 that were granted, half waited at most 3ms, 90% 3ms, 99% 3ms, all 4s" {
+		t.Errorf("the waits of the two seeds: %q", got)
+	}
+	shown := `[...document.querySelectorAll(".list .row:not(.written *)")].filter(r => !r.hidden).map(r => r.children[1].textContent)`
+	if got := eval[[]string](p, shown); !slices.Equal(got, []string{"lease", "two", "one", "one"}) {
 		t.Errorf("rows %q: what was not expected comes first, seeds alike are one row", got)
 	}
 	p.do(chromedp.SendKeys(chromedp.CSS("#filter"), "<b>y"))
@@ -513,7 +533,7 @@ func theIndex(t *testing.T, chromium context.Context) {
 	p.quiet()
 
 	_, err = report.ReadIndex(strings.NewReader(lines+"{\"seed\":1}\n"), "verdicts.jsonl")
-	if err == nil || !strings.Contains(err.Error(), "verdicts.jsonl:6: neither a run nor a group") {
+	if err == nil || !strings.Contains(err.Error(), "verdicts.jsonl:7: neither a run nor a group") {
 		t.Errorf("a line that is no verdict: %v", err)
 	}
 }

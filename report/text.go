@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"unicode"
 
 	"lockstep/model"
 )
@@ -21,8 +22,8 @@ type column struct {
 	lanes []int
 }
 
-// Text is a run as text in 100 columns: a column a thread, the server's last,
-// faults across all of them, what was found at the end.
+// Text is a whole run as text in 100 columns: a column a thread, the server's
+// last, faults across all of them, what was found at the end.
 func Text(r Run) string { return textOf(r, build(r)) }
 
 // Shortened is the end of the story that Text tells: what happened last before
@@ -49,9 +50,9 @@ func Shortened(r Run, most int) string {
 
 func textOf(r Run, v *view) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s on %s, seed %d: %s\n", r.Scenario, r.Lock, r.Seed, r.Verdict)
+	fmt.Fprintf(&b, "%s on %s, seed %d: %s (digest %.12s)\n", r.Scenario, r.Lock, r.Seed, r.Verdict, r.Digest)
 	if r.About != "" {
-		b.WriteString(wrap(r.About, "", textWidth))
+		b.WriteString(Wrap(r.About, "", textWidth))
 	}
 	b.WriteString("\n")
 	head, body := columnsOf(v)
@@ -69,7 +70,7 @@ func textOf(r Run, v *view) string {
 	b.WriteString(strings.Join(body(events), ""))
 	b.WriteString("\n")
 	if r.Why != "" {
-		b.WriteString(wrap(r.Why, "", textWidth))
+		b.WriteString(Wrap(r.Why, "", textWidth))
 	}
 	if len(v.Findings) == 0 && r.Why == "" {
 		b.WriteString("no judge found anything\n")
@@ -84,14 +85,14 @@ func textOf(r Run, v *view) string {
 func foundText(v *view) string {
 	var b strings.Builder
 	for _, f := range v.Findings {
-		b.WriteString(wrap(fmt.Sprintf("▶ %s  %s (%s): %s", at(f.AtNs), f.Judge, f.Class, f.Why), "", textWidth))
+		b.WriteString(Wrap(fmt.Sprintf("▶ %s  %s (%s): %s", at(f.AtNs), f.Judge, f.Class, f.Why), "", textWidth))
 		for _, o := range v.Overlaps {
 			if o.FromNs == f.AtNs {
-				b.WriteString(wrap(fmt.Sprintf("%s and %s both believed to hold %s for %s", o.Who[0], o.Who[1], o.Lock, length(o.ToNs-o.FromNs)), "  ", textWidth))
+				b.WriteString(Wrap(fmt.Sprintf("%s and %s both believed to hold %s for %s", o.Who[0], o.Who[1], o.Lock, length(o.ToNs-o.FromNs)), "  ", textWidth))
 			}
 		}
 		if f.Excuse != "" {
-			b.WriteString(wrap("not promised here: "+f.Excuse, "  ", textWidth))
+			b.WriteString(Wrap("not promised here: "+f.Excuse, "  ", textWidth))
 		}
 	}
 	return b.String()
@@ -103,7 +104,7 @@ func columnsOf(v *view) (head string, body func([]event) []string) {
 	width := min((textWidth-textTime)/len(cols), (textWidth-textTime-serverLeast)/max(len(cols)-1, 1))
 	head = strings.Repeat(" ", textTime)
 	for i, c := range cols {
-		head += pad(clip(c.name, width-1), width, i == len(cols)-1)
+		head += pad(Clip(c.name, width-1), width, i == len(cols)-1)
 	}
 	head += "\n"
 	return head, func(events []event) (rows []string) {
@@ -177,7 +178,7 @@ func row(e event, cols []column, width int, v *view) string {
 	blank := strings.Repeat(" ", textTime)
 	if e.Lane < 0 {
 		var b strings.Builder
-		for i, line := range strings.Split(strings.TrimRight(wrap("── "+e.Text+" ──", "", textWidth-textTime), "\n"), "\n") {
+		for i, line := range strings.Split(strings.TrimRight(Wrap("── "+e.Text+" ──", "", textWidth-textTime), "\n"), "\n") {
 			if i > 0 {
 				at = blank
 			}
@@ -200,7 +201,7 @@ func row(e event, cols []column, width int, v *view) string {
 		room = max(width-1, min(room, 2*width-1))
 	}
 	var b strings.Builder
-	for i, line := range strings.Split(strings.TrimRight(wrap(text, "", room), "\n"), "\n") {
+	for i, line := range strings.Split(strings.TrimRight(Wrap(text, "", room-2), "\n"), "\n") {
 		if i > 0 {
 			at, line = blank, "  "+line
 		}
@@ -216,24 +217,23 @@ func pad(s string, width int, last bool) string {
 	return s
 }
 
-// wrap breaks text at spaces, or anywhere in a word that is too long, into
-// lines of at most width columns that begin with indent; from the second on
-// there is room for two columns more.
-func wrap(text, indent string, width int) string {
+// Wrap breaks text at spaces, or anywhere in a word that is too long, into
+// lines of at most width columns that begin with indent.
+func Wrap(text, indent string, width int) string {
 	var lines []string
 	line := []rune(indent)
 	empty := true
 	for _, word := range strings.Fields(text) {
 		w := []rune(word)
-		if !empty && len(line)+1+len(w) > width-2 {
+		if !empty && len(line)+1+len(w) > width {
 			lines = append(lines, string(line))
 			line, empty = []rune(indent), true
 		}
 		if !empty {
 			line = append(line, ' ')
 		}
-		for len(indent) < width-4 && len(line)+len(w) > width-2 {
-			n := width - 2 - len(line)
+		for len(indent) < width && len(line)+len(w) > width {
+			n := width - len(line)
 			lines = append(lines, string(line)+string(w[:n]))
 			line, w = []rune(indent), w[n:]
 		}
@@ -242,6 +242,21 @@ func wrap(text, indent string, width int) string {
 	}
 	lines = append(lines, string(line))
 	return strings.Join(lines, "\n") + "\n"
+}
+
+// Clip shortens text to so many columns, and leaves out what a terminal would
+// take for a command.
+func Clip(s string, most int) string {
+	s = strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) {
+			return '\uFFFD'
+		}
+		return r
+	}, s)
+	if r := []rune(s); len(r) > most {
+		return strings.TrimRight(string(r[:most-1]), " ") + "…"
+	}
+	return s
 }
 
 // CurveText is a curve as a table of bars, and its sentence.
@@ -257,6 +272,6 @@ func CurveText(c Curve) string {
 		line := fmt.Sprintf("%10d %9s %3d/%-3d %s", p.Kept, when, p.Failed, c.Runs, bar)
 		b.WriteString(strings.TrimRight(line, " ") + "\n")
 	}
-	b.WriteString(wrap(c.Sentence, "", textWidth))
+	b.WriteString(Wrap(c.Sentence, "", textWidth))
 	return b.String()
 }

@@ -163,13 +163,6 @@ func TestOtherProgramsFormats(t *testing.T) {
 	}
 }
 
-func TestWaits(t *testing.T) {
-	r := play(t, "misdelete", "setnx-del")
-	if got := report.Waits(r.Record); !strings.HasSuffix(got, "at most 2.02s") {
-		t.Errorf("b waits from 1 s to 3.017 s, and the waits are %q", got)
-	}
-}
-
 // What is drawn as an overlap is what the judge calls one.
 func TestOverlapsAreTheJudges(t *testing.T) {
 	r := play(t, "pause-past-lease", "redisson@4.7.0")

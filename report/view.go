@@ -7,7 +7,6 @@ import (
 	"math"
 	"slices"
 	"strings"
-	"unicode"
 
 	"lockstep/linearizability"
 	"lockstep/model"
@@ -43,7 +42,7 @@ func build(r Run) *view {
 	b.fold()
 	b.findings()
 	b.moments()
-	b.cut()
+	b.v.placeAll()
 	return b.v
 }
 
@@ -128,20 +127,6 @@ func (b *builder) client(process string, op int, script string) int {
 	return slices.IndexFunc(b.v.Lanes, func(l lane) bool { return l.Process == process })
 }
 
-// clip shortens text, and leaves out what a terminal would take for a command.
-func clip(s string, most int) string {
-	s = strings.Map(func(r rune) rune {
-		if unicode.IsControl(r) {
-			return '\uFFFD'
-		}
-		return r
-	}, s)
-	if r := []rune(s); len(r) > most {
-		return string(r[:most-1]) + "…"
-	}
-	return s
-}
-
 func (b *builder) add(e *model.Event, lane int, text string) *event {
 	locks := e.Locks
 	if e.Lock != "" {
@@ -151,7 +136,7 @@ func (b *builder) add(e *model.Event, lane int, text string) *event {
 	if lane >= 0 && process == "" {
 		process = b.v.Lanes[lane].Process
 	}
-	b.v.Events = append(b.v.Events, event{AtNs: e.AtNs, Kind: string(e.Kind), Lane: lane, Process: process, Locks: locks, Op: e.Op, Msg: e.Msg, Text: clip(text, textMost)})
+	b.v.Events = append(b.v.Events, event{AtNs: e.AtNs, Kind: string(e.Kind), Lane: lane, Process: process, Locks: locks, Op: e.Op, Msg: e.Msg, Text: Clip(text, textMost)})
 	return &b.v.Events[len(b.v.Events)-1]
 }
 
@@ -260,7 +245,7 @@ func (b *builder) traffic(e *model.Event) {
 	switch {
 	case e.Kind == model.KindSend:
 		b.msgs[e.Msg], b.conns[e.Msg] = len(v.Messages), e.Conn
-		v.Messages = append(v.Messages, message{ID: e.Msg, Lane: b.client(e.Process, e.Op, e.Script), Server: b.addressed(e), Name: clip(name, 40), Locks: e.Locks, Op: e.Op,
+		v.Messages = append(v.Messages, message{ID: e.Msg, Lane: b.client(e.Process, e.Op, e.Script), Server: b.addressed(e), Name: Clip(name, 40), Locks: e.Locks, Op: e.Op,
 			Sent: e.AtNs, Exec: -1, Done: -1, Lost: -1})
 		b.add(e, v.Messages[len(v.Messages)-1].Lane, "sends "+name+about(e)).quiet = true
 		return
@@ -289,7 +274,7 @@ func (b *builder) traffic(e *model.Event) {
 		if m.Exec < 0 {
 			m.Exec = e.AtNs
 		}
-		m.Reply = clip(e.Reply, 60)
+		m.Reply = Clip(e.Reply, 60)
 		b.listen(e)
 		who := strings.Join(e.Owners, ", ")
 		if who == "" {
@@ -315,7 +300,7 @@ func (b *builder) traffic(e *model.Event) {
 		}
 		b.add(e, m.Lane, lostText(m))
 	case model.KindHit:
-		m.Hit = clip(e.Text, 80)
+		m.Hit = Clip(e.Text, 80)
 		b.add(e, m.Lane, fmt.Sprintf("fault met the %s of %s: %s", e.Dir, m.Name, e.Text))
 	}
 }
@@ -540,14 +525,11 @@ func (b *builder) findings() {
 // instant the return of a call that it names, a want that was not met, a change
 // of what is held, or else the last; the nearest before if there is none.
 func (v *view) place(f finding) int {
-	best, rank := -1, -1
-	for i, e := range v.Events {
-		r := 0
+	end, _ := slices.BinarySearchFunc(v.Events, f.AtNs+1, func(e event, t int64) int { return cmp.Compare(e.AtNs, t) })
+	best, rank := end-1, 0
+	for i := end - 1; i >= 0 && v.Events[i].AtNs == f.AtNs; i-- {
+		e, r := &v.Events[i], 0
 		switch {
-		case e.AtNs > f.AtNs:
-			return best
-		case e.AtNs < f.AtNs:
-			r = -1
 		case e.Kind == string(model.KindReturn) && slices.Contains(f.Ops, e.Op):
 			r = 3
 		case e.Kind == string(model.KindCheck) && strings.Contains(f.Why, strings.TrimPrefix(e.Text, notMet)):
@@ -555,7 +537,7 @@ func (v *view) place(f finding) int {
 		case e.Kind == string(model.KindState):
 			r = 1
 		}
-		if r >= rank {
+		if r > rank {
 			best, rank = i, r
 		}
 	}
@@ -564,28 +546,29 @@ func (v *view) place(f finding) int {
 
 const notMet = "NOT MET: "
 
-// cut leaves out what a browser cannot show, around the findings.
-func (b *builder) cut() {
-	v := b.v
-	defer func() {
-		for i := range v.Findings {
-			f := &v.Findings[i]
-			f.Event = v.place(*f)
-			for _, g := range v.Cuts {
-				if g.FromNs < f.AtNs && f.AtNs < g.ToNs {
-					f.Event = -1
-				}
+// placeAll places the findings; one that was cut away has no line.
+func (v *view) placeAll() {
+	for i := range v.Findings {
+		f := &v.Findings[i]
+		f.Event = v.place(*f)
+		for _, g := range v.Cuts {
+			if g.FromNs < f.AtNs && f.AtNs < g.ToNs {
+				f.Event = -1
 			}
 		}
-	}()
+	}
+}
+
+// cut leaves out what a browser cannot show, around the findings.
+func (v *view) cut() {
 	if len(v.Events) <= eventsMost {
 		return
 	}
 	// Most of what explains a finding stands before it.
 	around := []int{0}
 	for _, f := range v.Findings[:min(len(v.Findings), 8)] {
-		if i := v.place(f); i >= 0 {
-			around = append(around, i)
+		if f.Event >= 0 {
+			around = append(around, f.Event)
 		}
 	}
 	keep := make([]bool, len(v.Events))
@@ -627,4 +610,5 @@ func (b *builder) cut() {
 	v.Messages = slices.DeleteFunc(v.Messages, func(m message) bool { return hidden(m.Sent, max(m.Sent, m.Exec, m.Done, m.Lost)) })
 	v.Subs = slices.DeleteFunc(v.Subs, func(x audience) bool { return hidden(x.AtNs, x.AtNs) })
 	v.Faults = slices.DeleteFunc(v.Faults, func(x fault) bool { return hidden(x.FromNs, x.ToNs) })
+	v.placeAll()
 }

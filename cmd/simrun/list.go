@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"lockstep/report"
 	"lockstep/scenarios"
 )
 
@@ -56,28 +57,5 @@ func firstSentence(s string) string {
 	return s
 }
 
-func clip(s string, width int) string {
-	r := []rune(s)
-	if len(r) <= width {
-		return s
-	}
-	return strings.TrimRight(string(r[:width-1]), " ") + "…"
-}
-
-// wrap breaks text at spaces into lines of at most width, each indented.
-func wrap(text, indent string, width int) string {
-	var b strings.Builder
-	line := indent
-	for _, word := range strings.Fields(text) {
-		if len(line) > len(indent) && len([]rune(line))+1+len([]rune(word)) > width {
-			b.WriteString(line + "\n")
-			line = indent
-		}
-		if len(line) > len(indent) {
-			line += " "
-		}
-		line += word
-	}
-	b.WriteString(line + "\n")
-	return b.String()
-}
+// Text is laid out as the reports lay it out.
+var wrap, clip = report.Wrap, report.Clip

@@ -5,12 +5,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"os/signal"
 	"path"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/spf13/pflag"
@@ -175,30 +175,98 @@ func pictures(v scenarios.Verdict) []report.Picture {
 	return out
 }
 
-// readIndex reads a folder of results, or of a campaign under way.
-func readIndex(root *os.Root, dir string) (report.Index, error) {
-	x, err := readVerdicts(root, dir)
-	running, live := readCampaign(dir)
-	switch {
-	case err == nil && (!live || running.Runs == x.Ran()):
-	case live:
-		x = indexOf(running)
-	case errors.Is(err, fs.ErrNotExist):
-		return x, usagef("%s holds no results: neither %s nor a campaign; simrun run --out DIR and simrun explore --out DIR write such folders", dir, explore.VerdictsFile)
-	default:
-		return x, usageError{err}
+// tablesFile says which judge sees which planted fault.
+const tablesFile = "kill-table.md"
+
+// indexDepth is how many folders below the one that is shown are looked into.
+const indexDepth = 2
+
+// indexed are the files that an index of a folder is made of, sorted.
+func indexed(root *os.Root) []string {
+	var out []string
+	for _, name := range []string{explore.VerdictsFile, explore.RunsFile, tablesFile} {
+		for range indexDepth + 1 {
+			found, err := fs.Glob(root.FS(), name)
+			if err != nil {
+				panic(fmt.Sprintf("a bad pattern: %s: %v", name, err))
+			}
+			out = append(out, found...)
+			name = "*/" + name
+		}
 	}
-	x.Title = "Lockstep: " + filepath.Base(dir)
+	slices.Sort(out)
+	return out
+}
+
+// readIndex reads a folder of results and those below it, campaigns under way
+// with them.
+func readIndex(root *os.Root, dir string) (report.Index, error) {
+	x := report.Index{Title: "Lockstep: " + filepath.Base(dir)}
+	seen := map[string]bool{}
+	for _, file := range indexed(root) {
+		folder := path.Dir(file)
+		if path.Base(file) == tablesFile {
+			text, err := root.ReadFile(file)
+			if err != nil {
+				return x, usageError{err}
+			}
+			x.Tables = append(x.Tables, readTables(folder, string(text))...)
+		}
+		if seen[folder] {
+			continue
+		}
+		seen[folder] = true
+		y, err := readResults(root, dir, folder)
+		if err != nil {
+			return x, err
+		}
+		x.Add(folder, y)
+	}
+	if len(x.Runs)+len(x.Campaigns) == 0 {
+		return x, usagef("%s holds no results: neither %s nor a campaign; simrun run --out DIR and simrun explore --out DIR write such folders", dir, explore.VerdictsFile)
+	}
 	return x, nil
 }
 
-func readVerdicts(root *os.Root, dir string) (report.Index, error) {
-	f, err := root.Open(explore.VerdictsFile)
-	if err != nil {
-		return report.Index{}, err
+// readTables reads a Markdown file whose links are relative to its folder.
+func readTables(folder, text string) []report.Table {
+	tables := report.ReadTables(text)
+	for _, t := range tables {
+		for _, row := range t.Rows {
+			for i := range row {
+				if row[i].Recording != "" {
+					row[i].Recording = path.Join(folder, row[i].Recording)
+				}
+			}
+		}
 	}
-	defer func() { _ = f.Close() }()
-	return report.ReadIndex(f, filepath.Join(dir, explore.VerdictsFile))
+	return tables
+}
+
+// readResults reads one folder: its verdicts, or its campaign where that has
+// played on since.
+func readResults(root *os.Root, dir, folder string) (report.Index, error) {
+	var x report.Index
+	name := path.Join(folder, explore.VerdictsFile)
+	f, err := root.Open(name)
+	if err == nil {
+		x, err = report.ReadIndex(f, filepath.Join(dir, filepath.FromSlash(name)))
+		_ = f.Close()
+	}
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return x, usageError{err}
+	}
+	ran := 0
+	for _, c := range x.Campaigns {
+		ran += c.Ran
+	}
+	// The runs are read without root, so that they must be in it.
+	if info, err := root.Stat(path.Join(folder, explore.RunsFile)); err == nil && info.Mode().IsRegular() {
+		if running, ok := readCampaign(filepath.Join(dir, filepath.FromSlash(folder))); ok && running.Runs != ran {
+			return indexOf(running), nil
+		}
+	}
+	return x, nil
 }
 
 // readCampaign adds up what a campaign has played so far.
@@ -213,16 +281,16 @@ func readCampaign(dir string) (explore.Tally, bool) {
 // indexOf is a campaign that has not been concluded yet: its failures are not
 // made small, and have no recordings.
 func indexOf(o explore.Tally) report.Index {
-	x := report.Index{Campaign: o.Plan.String() + ", under way: " + o.Total()}
+	c := report.Campaign{Sentence: o.Plan.String() + ", under way: " + o.Total(), Ran: o.Runs}
 	for _, p := range o.Curve {
-		x.Curve = append(x.Curve, report.IndexPoint(p))
+		c.Curve = append(c.Curve, report.IndexPoint(p))
 	}
 	for _, g := range o.Groups {
-		x.Groups = append(x.Groups, report.IndexGroup{
+		c.Groups = append(c.Groups, report.IndexGroup{
 			Judge: g.Judge, Class: string(g.Class), Op: g.Op, Faults: g.Faults, Defect: g.Defect, Runs: g.Count, FirstSeed: g.First.Seed, Size: g.Size, Why: g.Why,
 		})
 	}
-	return x
+	return report.Index{Campaigns: []report.Campaign{c}}
 }
 
 // reportFolder writes an index and a report of each recording into a folder of
@@ -252,33 +320,25 @@ func (a *app) reportFolder(dir string, o reportOptions) (int, error) {
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	written := map[string]string{} // recording -> how long its threads waited
+	written := map[string]bool{}
 	var bad []error
-	link := func(recording string) string {
-		if recording == "" || ctx.Err() != nil {
-			return ""
+	x.EachRecording(func(recording string, link *string) {
+		if ctx.Err() != nil {
+			return
 		}
 		page := strings.TrimSuffix(recording, ".lockstep") + ".html"
-		if _, ok := written[recording]; !ok {
+		if ok, tried := written[recording]; tried && !ok {
+			return
+		} else if !tried {
 			a.status("%d reports: %s", len(written), recording)
-			waits, err := a.reportInto(root, dir, recording, o.out, page)
-			if err != nil {
+			err := a.reportInto(root, dir, recording, o.out, page)
+			if written[recording] = err == nil; err != nil {
 				bad = append(bad, err)
-				return ""
+				return
 			}
-			written[recording] = waits
 		}
-		return href(page)
-	}
-	for i := range x.Runs {
-		r := &x.Runs[i]
-		r.Link = link(r.Recording)
-		r.Waits = written[r.Recording]
-	}
-	for i := range x.Groups {
-		g := &x.Groups[i]
-		g.Link = link(g.Recording)
-	}
+		*link = href(page)
+	})
 	a.status("")
 	if ctx.Err() != nil {
 		fmt.Fprintf(a.err, "simrun: interrupted after %d reports; there is no index\n", len(written))
@@ -291,7 +351,7 @@ func (a *app) reportFolder(dir string, o reportOptions) (int, error) {
 	if err := index.replace(b.Bytes()); err != nil {
 		return 0, err
 	}
-	fmt.Fprintf(a.out, "%s, with %d reports\n", filepath.Join(o.out, "index.html"), len(written))
+	fmt.Fprintf(a.out, "%s, with %d reports\n", filepath.Join(o.out, "index.html"), len(written)-len(bad))
 	if len(bad) > 0 {
 		fmt.Fprintf(a.err, "simrun: without a report:\n%v\n", errors.Join(bad...))
 		return exitUndecided, nil
@@ -309,49 +369,43 @@ func href(page string) string {
 }
 
 // reportInto writes the report of one recording of a folder.
-func (a *app) reportInto(root *os.Root, dir, recording, out, page string) (waits string, err error) {
+func (a *app) reportInto(root *os.Root, dir, recording, out, page string) error {
 	if !filepath.IsLocal(filepath.FromSlash(page)) {
-		return "", fmt.Errorf("%s: not in the folder", recording)
+		return fmt.Errorf("%s: not in the folder", recording)
 	}
 	file := filepath.Join(out, filepath.FromSlash(page))
 	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
-		return "", err
+		return err
 	}
 	to, err := newTarget(file, "")
 	if err != nil {
-		return "", err
+		return err
 	}
-	text, v, err := a.pageOf(root, dir, recording)
+	text, err := a.pageOf(root, dir, recording)
 	if err != nil {
-		return "", err
+		return err
 	}
-	return report.Waits(v.Played.Record), to.replace(text)
+	return to.replace(text)
 }
 
 // pageOf is the report of a recording in a folder that it does not leave.
-func (a *app) pageOf(root *os.Root, dir, recording string) ([]byte, scenarios.Verdict, error) {
-	fail := func(err error) ([]byte, scenarios.Verdict, error) { return nil, scenarios.Verdict{}, err }
-	f, err := root.Open(path.Clean(recording))
+func (a *app) pageOf(root *os.Root, dir, recording string) ([]byte, error) {
+	text, err := root.ReadFile(path.Clean(recording))
 	if err != nil {
-		return fail(err)
-	}
-	defer func() { _ = f.Close() }()
-	text, err := io.ReadAll(f)
-	if err != nil {
-		return fail(err)
+		return nil, err
 	}
 	file := filepath.Join(dir, filepath.FromSlash(recording))
 	rec, sc, lock, err := scenarios.ReadRecording(file, text)
 	if err != nil {
-		return fail(err)
+		return nil, err
 	}
 	v, why := a.again(rec, sc, lock)
 	if why != "" {
-		return fail(fmt.Errorf("%s is not the same again: %s", file, why))
+		return nil, fmt.Errorf("%s is not the same again: %s", file, why)
 	}
 	var b bytes.Buffer
 	if err := report.WriteHTML(&b, reportOf(v, "go run ./cmd/simrun replay "+file), pictures(v)); err != nil {
-		return fail(err)
+		return nil, err
 	}
-	return b.Bytes(), v, nil
+	return b.Bytes(), nil
 }

@@ -98,11 +98,25 @@ func TestReport(t *testing.T) {
 		if code != exitOK || out != filepath.FromSlash("r-report/index.html")+", with 1 reports\n" {
 			t.Fatalf("exit %d, %q, %q", code, out, stderr)
 		}
-		if index := read(t, "r-report/index.html"); !strings.Contains(index, `href="./misdelete/setnx-del/1.html"`) || !strings.Contains(index, "at most 2.02s") {
+		if index := read(t, "r-report/index.html"); !strings.Contains(index, `href="./misdelete/setnx-del/1.html"`) || !strings.Contains(index, "9.89ms, at most 2.02s") {
 			t.Error("the index does not lead to the report, or knows no waits")
 		}
 		if page := read(t, "r-report/misdelete/setnx-del/1.html"); !strings.Contains(page, "misdelete") {
 			t.Error("the report is empty")
+		}
+	})
+	t.Run("a folder of folders, with a table beside them", func(t *testing.T) {
+		if err := os.CopyFS("all/below", os.DirFS("r")); err != nil {
+			t.Fatal(err)
+		}
+		write(t, "all/kill-table.md", "# Which judge sees what\n| fault | killed |\n|---|---|\n| one | [yes](below/misdelete/setnx-del/1.lockstep) |\n")
+		code, out, stderr := call(t, "report", "all")
+		if code != exitOK || out != filepath.FromSlash("all-report/index.html")+", with 1 reports\n" {
+			t.Fatalf("exit %d, %q, %q", code, out, stderr)
+		}
+		const link = `href="./below/misdelete/setnx-del/1.html"`
+		if index := read(t, "all-report/index.html"); !strings.Contains(index, "Which judge sees what") || strings.Count(index, link) != 3 {
+			t.Error("the matrix, the table and the list do not all lead to the report")
 		}
 	})
 	t.Run("a folder with a recording that leads out of it", func(t *testing.T) {
@@ -196,6 +210,7 @@ func TestServe(t *testing.T) {
 		says                     string
 	}{
 		{"the index", "GET", "127.0.0.1:7420", "/", 200, `href="./run/misdelete/setnx-del/1.lockstep"`},
+		{"how long calls waited", "GET", "localhost", "/", 200, "9.89ms, at most 2.02s"},
 		{"a report", "GET", "localhost:7420", "/run/misdelete/setnx-del/1.lockstep", 200, "ended the hold of b/1"},
 		{"what is not there", "GET", "127.0.0.1", "/run/misdelete/2.lockstep", 404, "no such recording"},
 		{"out of the folder", "GET", "127.0.0.1", "/run/../secret.lockstep", 422, "escapes"},

@@ -17,7 +17,6 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"lockstep/explore"
 	"lockstep/report"
 )
 
@@ -121,7 +120,7 @@ func (s *folderServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // stamp says when the folder changed.
 func (s *folderServer) stamp() string {
 	var stamp strings.Builder
-	for _, name := range []string{explore.VerdictsFile, explore.RunsFile} {
+	for _, name := range indexed(s.root) {
 		if info, err := s.root.Stat(name); err == nil {
 			fmt.Fprintf(&stamp, "%s %d %d;", name, info.Size(), info.ModTime().UnixNano())
 		}
@@ -137,23 +136,14 @@ func (s *folderServer) index(w http.ResponseWriter) {
 		return
 	}
 	x.Stamp = stamp
-	for i := range x.Runs {
-		if f := x.Runs[i].Recording; f != "" {
-			x.Runs[i].Link = href("run/" + f)
-		}
-	}
-	for i := range x.Groups {
-		if f := x.Groups[i].Recording; f != "" {
-			x.Groups[i].Link = href("run/" + f)
-		}
-	}
+	x.EachRecording(func(recording string, link *string) { *link = href("run/" + recording) })
 	page(w, func(b *bytes.Buffer) error { return report.WriteIndex(b, x) })
 }
 
 func (s *folderServer) run(w http.ResponseWriter, recording string) {
 	s.one.Lock()
 	defer s.one.Unlock()
-	text, _, err := s.app.pageOf(s.root, s.dir, recording)
+	text, err := s.app.pageOf(s.root, s.dir, recording)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		http.Error(w, "there is no such recording", http.StatusNotFound)
