@@ -355,6 +355,12 @@ var knownDefects = []defect{
 		func(c clue) bool { return c.headSleeps(func(told, ttl time.Duration) bool { return told > ttl }) },
 	},
 	{
+		"a tryLock in seconds without a lease is queued for as many milliseconds (4743)",
+		of(fair, since("3.21.3")),
+		[]string{model.JudgeFIFO, model.JudgeLinearizable},
+		clue.evictedForUnit,
+	},
+	{
 		"a waiter whose deadline is nearer than its wait is told a negative time and sleeps without bound",
 		of(fair, since("3.11.1"), upTo("3.31.0")),
 		[]string{model.JudgeLiveness, model.JudgeFIFO},
@@ -1003,13 +1009,37 @@ func (c clue) asleep(m *command) bool {
 // evictedAsleep: a waiter was taken out of the queue while it slept on an answer
 // that lasted beyond its deadline.
 func (c clue) evictedAsleep() bool {
+	return c.evicted(func(m *command, deadline int64) bool { return deadline < m.delivered+int64(m.told()) })
+}
+
+// evictedForUnit: a waiter was taken out of the queue before the time was over
+// that its tryLock had given in seconds, and without a lease.
+func (c clue) evictedForUnit() bool {
+	return c.evicted(func(m *command, deadline int64) bool {
+		o := c.calls[m.Op-1]
+		return o.LeaseNs == 0 && deadline < o.AtNs+o.WaitNs && c.inSeconds(o)
+	})
+}
+
+// inSeconds: the thread has a tryLock of such a wait that is given in seconds.
+func (c clue) inSeconds(o *call) bool {
+	for t, s := range c.of.Scenario.All() {
+		if model.ThreadName(t.Process, t.Thread) == o.who && s.UnitSeconds && s.Wait != nil && int64(*s.Wait) == o.WaitNs {
+			return true
+		}
+	}
+	return false
+}
+
+// evicted: a waiter lost its place in the queue, or came back at its end, whose
+// last attempt and deadline, in nanoseconds, are so.
+func (c clue) evicted(is func(m *command, deadline int64) bool) bool {
 	return slices.ContainsFunc(c.states[c.lock], func(s change) bool {
 		return s.AtNs <= c.until() && slices.ContainsFunc(s.before.Queue, func(who string) bool {
 			m := c.lastTry(who, s.AtNs)
 			gone := s.State.Owner != who && !slices.Contains(s.State.Queue, who) ||
-				slices.Index(s.State.Queue, who) > slices.Index(s.before.Queue, who) // and comes back at its end
-			return m != nil && gone &&
-				s.before.Deadlines[who]*int64(time.Millisecond) < m.delivered+int64(m.told())
+				slices.Index(s.State.Queue, who) > slices.Index(s.before.Queue, who)
+			return m != nil && gone && is(m, s.before.Deadlines[who]*int64(time.Millisecond))
 		})
 	})
 }

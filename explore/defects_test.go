@@ -117,6 +117,14 @@ steps:
   b/1: [{at: 100ms}, {lock: {name: x, lease: 100ms}}]
   b/2: [{at: 100ms}, {lock: {name: x, lease: 100ms}}]
 `},
+		{"a tryLock in seconds without a lease", "fifo", "redisson-fair@3.21.3, redisson-fair@4.7.0", `
+watchdog: 9s
+processes: {a: {}, b: {}, c: {}}
+steps:
+  a/1: [{lock: x}, {at: 10s}, {unlock: x}]
+  b/1: [{at: 1s}, {try_lock: {name: x, wait: 10s, unit: seconds}}]
+  c/1: [{at: 2s}, {lock: x}]
+`},
 		{"a waiter that was thrown out of the queue while it slept", "liveness", "redisson-fair@4.7.0", `
 processes: {a: {}, b: {client: {fair_wait: 1s}}}
 steps:

@@ -318,23 +318,20 @@ func (d *drawer) underWay() (at time.Duration, who string) {
 		who string
 	}
 	var begins []begin
-	for _, t := range d.sc.Threads {
-		now := time.Duration(0)
-		var walk func([]scenarios.Step)
-		walk = func(steps []scenarios.Step) {
-			for _, s := range steps {
-				switch s.Kind {
-				case scenarios.StepSleep:
-					now += s.D
-				case scenarios.StepAt:
-					now = max(now, s.D)
-				default:
-					begins = append(begins, begin{now, t.Process})
-				}
-				walk(s.Steps)
-			}
+	var thread *scenarios.Script
+	var now time.Duration
+	for t, s := range d.sc.All() {
+		if t != thread {
+			thread, now = t, 0
 		}
-		walk(t.Steps)
+		switch s.Kind {
+		case scenarios.StepSleep:
+			now += s.D
+		case scenarios.StepAt:
+			now = max(now, s.D)
+		default:
+			begins = append(begins, begin{now, t.Process})
+		}
 	}
 	if len(begins) == 0 {
 		return d.instant(), from(d, "faults", d.sc.Processes...).Name

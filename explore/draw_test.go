@@ -40,15 +40,8 @@ func eachDraw(n int, visit func(seed uint64, l *scenarios.Lock, p Profile, class
 // stepKinds and faultsOf say what is in a scenario.
 func stepKinds(sc *scenarios.Scenario) map[string]bool {
 	found := map[string]bool{}
-	var walk func([]scenarios.Step)
-	walk = func(steps []scenarios.Step) {
-		for _, s := range steps {
-			found[string(s.Kind)] = true
-			walk(s.Steps)
-		}
-	}
-	for _, t := range sc.Threads {
-		walk(t.Steps)
+	for _, s := range sc.All() {
+		found[string(s.Kind)] = true
 	}
 	return found
 }

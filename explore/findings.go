@@ -15,6 +15,7 @@ import (
 	"strings"
 
 	"lockstep/linearizability"
+	"lockstep/scenarios"
 )
 
 // retold is what verdicts.jsonl says of one campaign.
@@ -90,7 +91,7 @@ func WriteFindings(w io.Writer, base string, dirs []string) error {
 	fmt.Fprintf(&b, "| campaign | runs | steps | kinds without a name | known defects | limits |\n|---|---|---|---|---|---|\n")
 	known := map[string][]string{}   // by defect: where it was met
 	medians := map[string][]string{} // and how soon
-	rows := map[string]bool{}
+	rows := map[string][]string{}    // by row of the track record: where it was met
 	var unnamed, limits []string
 	for _, t := range all {
 		var bare, limit int
@@ -109,10 +110,10 @@ func WriteFindings(w io.Writer, base string, dirs []string) error {
 				if g.MedianRuns > 0 && !defects[g.Defect] {
 					medians[g.Defect] = append(medians[g.Defect], fmt.Sprintf("%d on %s", g.MedianRuns, t.lock()))
 				}
-				defects[g.Defect] = true
-				if row := stories[g.Defect].row; row != "" {
-					rows[row] = true
+				if row := stories[g.Defect].row; row != "" && !defects[g.Defect] {
+					rows[row] = append(rows[row], fmt.Sprintf("%s: %s", t.asked(), g.soon(t)))
 				}
+				defects[g.Defect] = true
 			}
 		}
 		runs := fmt.Sprint(t.total.Runs)
@@ -121,11 +122,9 @@ func WriteFindings(w io.Writer, base string, dirs []string) error {
 		}
 		fmt.Fprintf(&b, "| [`%s`](%s/verdicts.md) | %s | %d | %d | %d | %d |\n", t.total.Campaign, t.dir, runs, t.total.Steps, bare, len(defects), limit)
 	}
-	fmt.Fprintf(&b, "\nRows of the track record that were found without a script: %d", len(rows))
-	for i, row := range slices.Sorted(maps.Keys(rows)) {
-		fmt.Fprintf(&b, "%s %s", map[bool]string{true: ":", false: ","}[i == 0], row)
+	if err := writeRows(&b, rows); err != nil {
+		return err
 	}
-	b.WriteString(".\n")
 	list := func(head string, where []string) {
 		if len(where) > 0 {
 			fmt.Fprintf(&b, "\n%s\n\n%s", head, strings.Join(where, ""))
@@ -152,6 +151,44 @@ func WriteFindings(w io.Writer, base string, dirs []string) error {
 	list("## Limits\n\nBroken where it is not promised: the faults named excuse it, and without them it vanishes.", limits)
 	_, err := w.Write(b.Bytes())
 	return err
+}
+
+// writeRows says of each row of the track record where it was met without a
+// script, by row, or why it was not.
+func writeRows(b *bytes.Buffer, met map[string][]string) error {
+	all, err := scenarios.Tagged("track-record")
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(b, "\n## The track record, without a script\n\n%d of %d rows were found by these campaigns. "+
+		"The figure is how many runs it took, in the median of %d parts of the campaign, or in how many of all it was met.\n\n| row | found |\n|---|---|\n",
+		len(met), len(all), parts)
+	for _, sc := range all {
+		found := strings.Join(met[sc.Name], "<br>")
+		if found == "" {
+			found = "not found"
+			if why := outOfReach[sc.Name]; why != "" {
+				found += ": " + why
+			}
+		}
+		fmt.Fprintf(b, "| %s | %s |\n", sc.Name, found)
+	}
+	return nil
+}
+
+// asked is the campaign's lock, with what else it was asked.
+func (t retold) asked() string {
+	_, s, _ := strings.Cut(t.total.Campaign, "--lock ")
+	s, _, _ = strings.Cut(s, " --runs ")
+	return "`" + s + "`"
+}
+
+// soon is how many runs it took to meet the group's defect.
+func (g jsonGroup) soon(t retold) string {
+	if g.MedianRuns > 0 {
+		return fmt.Sprintf("%d runs", g.MedianRuns)
+	}
+	return fmt.Sprintf("in %d of %d", g.Runs, t.total.Runs)
 }
 
 // where says in one line of a list where a group was met.

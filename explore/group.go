@@ -148,17 +148,10 @@ func worldKinds(sc *scenarios.Scenario, rule func(int, sim.Fault) []string) []st
 		}
 		out = append(out, kindOfFault(f.Fault))
 	}
-	var walk func([]scenarios.Step)
-	walk = func(steps []scenarios.Step) {
-		for _, st := range steps {
-			if st.Kind == scenarios.StepInterrupt {
-				out = append(out, "interrupt")
-			}
-			walk(st.Steps)
+	for _, st := range sc.All() {
+		if st.Kind == scenarios.StepInterrupt {
+			out = append(out, "interrupt")
 		}
-	}
-	for _, t := range sc.Threads {
-		walk(t.Steps)
 	}
 	for _, p := range sc.Processes {
 		if p.WallOffset != 0 || p.WallDriftPPM != 0 {

@@ -376,18 +376,11 @@ func shape(sc *scenarios.Scenario, recording bool) []int64 {
 	for _, p := range sc.Processes {
 		threads += int64(p.Threads)
 	}
-	var count func(list []scenarios.Step)
-	count = func(list []scenarios.Step) {
-		for _, st := range list {
-			steps++
-			if st.Kind == scenarios.StepWithLock {
-				steps++ // it locks and unlocks
-			}
-			count(st.Steps)
+	for _, st := range sc.All() {
+		steps++
+		if st.Kind == scenarios.StepWithLock {
+			steps++ // it locks and unlocks
 		}
-	}
-	for _, t := range sc.Threads {
-		count(t.Steps)
 	}
 	var only, wide int64
 	for _, f := range sc.Faults {

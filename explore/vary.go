@@ -133,33 +133,25 @@ func (d *drawer) slots() (all []slot) {
 	if !d.full() {
 		least = 500 * time.Millisecond
 	}
-	var walk func(who string, steps []scenarios.Step)
-	walk = func(who string, steps []scenarios.Step) {
-		for i := range steps {
-			s := &steps[i]
-			of := string(s.Kind) + " of " + who
-			switch s.Kind {
-			case scenarios.StepAt, scenarios.StepSleep:
-				all = append(all, slot{of, &s.D, 0})
-			case scenarios.StepUse:
-				all = append(all, slot{of, &s.For, 0})
-			}
-			for _, o := range []struct {
-				what  string
-				t     **time.Duration
-				least time.Duration
-			}{{"lease", &s.Lease, least}, {"wait", &s.Wait, 0}} {
-				if *o.t != nil {
-					t := **o.t // of this scenario's own
-					*o.t = &t
-					all = append(all, slot{o.what + " of " + of, &t, o.least})
-				}
-			}
-			walk(who, s.Steps)
+	for t, s := range d.sc.All() {
+		of := string(s.Kind) + " of " + threadName(t.Process, t.Thread)
+		switch s.Kind {
+		case scenarios.StepAt, scenarios.StepSleep:
+			all = append(all, slot{of, &s.D, 0})
+		case scenarios.StepUse:
+			all = append(all, slot{of, &s.For, 0})
 		}
-	}
-	for _, t := range d.sc.Threads {
-		walk(threadName(t.Process, t.Thread), t.Steps)
+		for _, o := range []struct {
+			what  string
+			t     **time.Duration
+			least time.Duration
+		}{{"lease", &s.Lease, least}, {"wait", &s.Wait, 0}} {
+			if *o.t != nil {
+				t := **o.t // of this scenario's own
+				*o.t = &t
+				all = append(all, slot{o.what + " of " + of, &t, o.least})
+			}
+		}
 	}
 	for i := range d.sc.Faults {
 		f := &d.sc.Faults[i]

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"maps"
 	"slices"
 	"strconv"
@@ -91,47 +92,53 @@ func (sc *Scenario) stepsOf(process string, thread int) []Step {
 	return nil
 }
 
-// each visits every step, nested ones included.
-func (sc *Scenario) each(visit func(Step)) {
-	var walk func([]Step)
-	walk = func(steps []Step) {
-		for _, s := range steps {
-			visit(s)
-			walk(s.Steps)
+// All are the steps of all threads, those of a step after it.
+func (sc *Scenario) All() iter.Seq2[*Script, *Step] {
+	return func(yield func(*Script, *Step) bool) {
+		var visit func(t *Script, steps []Step) bool
+		visit = func(t *Script, steps []Step) bool {
+			for i := range steps {
+				if !yield(t, &steps[i]) || !visit(t, steps[i].Steps) {
+					return false
+				}
+			}
+			return true
 		}
-	}
-	for _, t := range sc.Threads {
-		walk(t.Steps)
+		for i := range sc.Threads {
+			if !visit(&sc.Threads[i], sc.Threads[i].Steps) {
+				return
+			}
+		}
 	}
 }
 
 // lockNames are the names of the locks that the steps use, sorted.
 func (sc *Scenario) lockNames() []string {
 	names := map[string]bool{}
-	sc.each(func(s Step) {
+	for _, s := range sc.All() {
 		switch s.Kind {
 		case StepLock, StepTryLock, StepWithLock, StepUnlock, StepForceUnlock, StepRead, StepPublished:
 			names[s.Name] = true
 		}
-	})
+	}
 	return slices.Sorted(maps.Keys(names))
 }
 
 func (sc *Scenario) longestLease() (longest Duration) {
-	sc.each(func(s Step) {
+	for _, s := range sc.All() {
 		if s.Lease != nil {
 			longest = max(longest, *s.Lease)
 		}
-	})
+	}
 	return longest
 }
 
 func (sc *Scenario) longestWait() (longest Duration) {
-	sc.each(func(s Step) {
+	for _, s := range sc.All() {
 		if s.Wait != nil {
 			longest = max(longest, *s.Wait)
 		}
-	})
+	}
 	return longest
 }
 

@@ -60,12 +60,12 @@ func TestEveryScenarioSaysWhatItShows(t *testing.T) {
 				t.Error("about and source must say what the story is and where it comes from")
 			}
 			wants, expected, reach := 0, len(sc.Expect), len(sc.Reach)
-			sc.each(func(s Step) {
+			for _, s := range sc.All() {
 				wants += len(s.Want)
 				if s.Read != nil || s.Reply != "" {
 					wants++
 				}
-			})
+			}
 			if wants+expected == 0 {
 				t.Error("nothing in it can fail: no want, no read, no expectation")
 			}
