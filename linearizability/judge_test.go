@@ -927,12 +927,14 @@ const evicted = order + `
 	1510 b/1 gets
 `
 
+// skewed is the fair lock with the clock of b apart.
+func skewed(by time.Duration) model.Params {
+	p := fairLock
+	p.Processes = []model.ProcessParams{{Name: "a"}, {Name: "b", Skew: by}}
+	return p
+}
+
 func TestFIFO(t *testing.T) {
-	skewed := func(by time.Duration) model.Params {
-		p := fairLock
-		p.Processes = []model.ProcessParams{{Name: "a"}, {Name: "b", Skew: by}}
-		return p
-	}
 	testJudged(t, []judged{
 		{rule: "waiters get it in the order of their first try", lock: fairLock, record: order + `
 			1000 a/1 releases -> free queue=b/1,c/1
@@ -1492,6 +1494,17 @@ func TestLiveness(t *testing.T) {
 			finds: "liveness limit (several dead waiters in the queue) (several dead waiters in the queue): d/1 waited for l from 1.002s to 12.003s", record: deadWaiters + `
 			500   server fault 2 crash of c
 			12002 d/1 gets`},
+		{rule: "fair: clocks apart make a limit of it", lock: skewed(4 * time.Second), finds: `
+			liveness limit (wall clocks apart): c/1 waited for l from 1.002s to 16.002s
+			liveness limit (wall clocks apart): d/1`, record: deadWaiters + `
+			16001 c/1 gets -> c/1 1 46002 queue=d/1`},
+		{rule: "fair: but only of what they are apart", lock: skewed(4 * time.Second), finds: `
+			liveness bug: c/1 waited for l from 1.002s to 16.003s
+			liveness bug: d/1`, record: deadWaiters + `
+			16002 c/1 gets -> c/1 1 46003 queue=d/1`},
+		{rule: "fair: nor do they excuse it where nobody is dead", lock: skewed(4 * time.Second), finds: "liveness bug: b/1 waited for l from 1.002s to 2.003s", record: idle + `
+			2002 b/1 gets
+			9000 server leave`},
 		{rule: "fair: what a dead waiter had sent comes after its death", lock: fairLock, record: `
 			0    a/1 takes
 			200  c/1 waits lock -> a/1 1 30001 queue=c/1
