@@ -149,6 +149,9 @@ func (r *run) served(lock string) []span {
 	var out []span
 	ops, last := r.opsOf(lock), r.lastReleases(lock)
 	for _, o := range ops {
+		// While a client waits for replicas it is being served, too: WAIT ends
+		// after a second, and what it gives back then has bounds of its own.
+		out = append(out, r.givenBack(o)...)
 		grants := r.grants(o)
 		if len(grants) == 0 {
 			continue
