@@ -94,6 +94,12 @@ var knownDefects = []defect{
 		clue.unlockedNothing,
 	},
 	{
+		"a try of the fair lock whose time is over stands in the queue until it has left, and others are refused meanwhile although the lock is free",
+		of(fair),
+		[]string{model.JudgeLinearizable},
+		clue.refusedByLeavers,
+	},
+	{
 		"a free fair lock can be unlocked by anyone (by design)",
 		of(fair),
 		[]string{model.JudgeLinearizable},
@@ -144,6 +150,13 @@ var knownDefects = []defect{
 		func(c clue) bool { return !c.says("ended with its lease") && c.interruptedGrant() },
 	},
 
+	{
+		"a try is told that the lock is held while it is for a grant that is given back, since no replica had it in time",
+		of((*scenarios.Lock).Replicated, since("3.20.0")),
+		[]string{model.JudgeLinearizable},
+		clue.toldOfGivenBack,
+	},
+
 	// Watchdog.
 	{
 		"an unlock that failed leaves the renewal running (1602)",
@@ -156,6 +169,12 @@ var knownDefects = []defect{
 			}
 			return !c.says("ended with its lease") && c.ended(who, model.ActUnlock, model.Failed, model.Unknown, model.NotHeld)
 		},
+	},
+	{
+		"an unlock that is interrupted goes on, and the renewal goes on until it is answered",
+		of(since("3.8.1")),
+		[]string{model.JudgeLease},
+		func(c clue) bool { return c.says("a renewal of") && c.interruptedUnlock() },
 	},
 	{
 		"the level that an acquire of unknown outcome leaves is renewed for ever: only the release of the last level ends the renewal",
@@ -207,10 +226,22 @@ var knownDefects = []defect{
 		},
 	},
 	{
+		"an unlock that another thread was answered 1 for, of a lock that was free, ends the renewal of the hold that has begun since: a client has one timer a lock",
+		of(upTo("3.10.4")),
+		onHold,
+		func(c clue) bool { return c.says("lease") && c.stoppedByAnother() },
+	},
+	{
 		"a renewal that fails or finds nothing leaves the entry behind, and no later hold is renewed (3194, 3712)",
 		of(since("3.10.7"), upTo("3.16.0")),
 		onHold,
 		func(c clue) bool { return c.says("lease") && c.neverRenewed() },
+	},
+	{
+		"an attempt on a lock object, a failed one too, changes the lease and the period of the renewals of the hold that it waits for (up to 3.12.4)",
+		of(upTo("3.12.4")),
+		append([]string{model.JudgeTraffic}, onHold...),
+		clue.renewedOtherwise,
 	},
 	{
 		"a re-entered hold leaves its thread in the watchdog's queue after the last unlock (3.37.0 to 3.43.0)",
@@ -273,7 +304,7 @@ var knownDefects = []defect{
 	},
 	{
 		"the watchdog asks for the first thread of a client only: one whose hold others had ended keeps it from renewing the next",
-		of(since("3.10.5")),
+		of(),
 		onHold,
 		func(c clue) bool { return c.says("lease") && c.askedForAnother() },
 	},
@@ -304,6 +335,18 @@ var knownDefects = []defect{
 		clue.unconfirmed,
 	},
 	{
+		"an interrupt of a lock() that takes none makes it sleep its whole time anew, past the end of the hold",
+		of(since("3.10.6")),
+		[]string{model.JudgeLiveness},
+		clue.interruptedAsleep,
+	},
+	{
+		"a waiter hears how long to wait when replicas have answered, up to a second later, and sleeps so long from then on",
+		of((*scenarios.Lock).Replicated, since("3.13.0")),
+		[]string{model.JudgeLiveness},
+		clue.sleepsLate,
+	},
+	{
 		"a waiter sleeps on the time to live that it was told, although that hold was given up or its lease cut short: an unlock wakes one thread of a client, and the end of a lease nobody",
 		of(plain),
 		[]string{model.JudgeLiveness},
@@ -311,6 +354,12 @@ var knownDefects = []defect{
 	},
 
 	// The fair queue.
+	{
+		"a grant that no replica had in time is given back, and its caller has no place in the queue until it asks again",
+		of(fair, (*scenarios.Lock).Replicated, since("3.20.0")),
+		[]string{model.JudgeFIFO, model.JudgeLinearizable},
+		clue.gaveBack,
+	},
 	{
 		"lock() that ends with an error keeps its place in the queue, and its thread comes back to it (acquireFailed is not called)",
 		of(fair),
@@ -326,15 +375,14 @@ var knownDefects = []defect{
 	{
 		"who stands in the queue without a score is never thrown out of it (4153, 5989)",
 		of(fair, since("3.31.0")),
+		[]string{model.JudgeLiveness, model.JudgeTidy},
+		clue.unscored,
+	},
+	{
+		"who has a deadline and no place in the queue is not queued again, and no unlock wakes it",
+		of(fair),
 		[]string{model.JudgeLiveness},
-		func(c clue) bool {
-			now := c.stateAt(c.lock, c.f.AtNs)
-			if now.Held() || len(now.Queue) == 0 {
-				return false
-			}
-			_, scored := now.Deadlines[now.Queue[0]]
-			return !scored
-		},
+		clue.unplaced,
 	},
 	{
 		"no acquire takes its wait off the deadlines behind it, so that a dead waiter stands in the way for the waits of those before it too (2099)",
@@ -365,7 +413,7 @@ var knownDefects = []defect{
 		of(fair, since("3.11.1"), upTo("3.31.0")),
 		[]string{model.JudgeLiveness, model.JudgeFIFO},
 		func(c clue) bool {
-			return c.headSleeps(func(told, _ time.Duration) bool { return told < 0 }) || c.judges(model.JudgeFIFO) && c.toldNegative(c.who)
+			return c.headSleeps(func(told, _ time.Duration) bool { return told < 0 }) || c.judges(model.JudgeFIFO) && c.toldNegative()
 		},
 	},
 	{
@@ -375,10 +423,22 @@ var knownDefects = []defect{
 		clue.evictedAsleep,
 	},
 	{
+		"each head that leaves takes its wait off all deadlines behind it, which are one wait apart at most: a waiter is thrown out while it sleeps on what it was told (1104, 2099)",
+		of(fair, since("3.5.5"), upTo("3.11.0")),
+		[]string{model.JudgeFIFO, model.JudgeLinearizable},
+		clue.evictedAsleep,
+	},
+	{
 		"a waiter sleeps on what it was told past its own deadline, where a hold outlasts the wait of its place, and is thrown out of the queue",
 		of(fair, since("3.31.1")),
 		[]string{model.JudgeFIFO, model.JudgeLinearizable},
 		clue.evictedAsleep,
+	},
+	{
+		"who stands first in the queue waits to send again what its client had no answer to in time, and holds up those behind it",
+		of(fair, (*scenarios.Lock).SendsAgain),
+		[]string{model.JudgeLiveness},
+		clue.headSendsAgain,
 	},
 	{
 		"a waiter that was thrown out of the queue while it slept is woken by no unlock, and sleeps on what it was told",
@@ -476,6 +536,9 @@ func newClue(v scenarios.Verdict, t *trace, f linearizability.Finding) clue {
 	}
 	if len(f.Ops) > 0 {
 		op := f.Ops[0]
+		if c.says(linearizability.LostOwn) {
+			op = f.Ops[1]
+		}
 		c.who = model.ThreadName(op.Process, op.Thread)
 		for _, o := range t.calls {
 			if o.who == c.who && o.AtNs == op.CallNs && o.Lock == c.lock {
@@ -499,8 +562,8 @@ func (c clue) until() int64 {
 		return c.call.ret.AtNs
 	case c.call == nil: // a renewal, which is no call
 		for _, m := range c.commands {
-			if m.AtNs == c.f.AtNs {
-				return max(m.AtNs, m.delivered)
+			if m.AtNs == c.f.AtNs && m.exec != nil {
+				return max(m.exec.AtNs, m.delivered)
 			}
 		}
 	}
@@ -563,19 +626,20 @@ func (c clue) hidden() []clue {
 	return out
 }
 
-// foundFree: it is an unlock that was answered 1 and found the lock free when it
-// first ran.
+// foundFree: it is an unlock that was answered 1, took no level when it ran, and
+// found the lock free.
 func (o *call) foundFree() bool {
 	if o.Action != model.ActUnlock || o.ret == nil || o.ret.Outcome != model.Released {
 		return false
 	}
-	var first *command
+	found := false
 	for _, m := range o.sent {
-		if m.Script == "unlock" && m.exec != nil && (first == nil || m.exec.AtNs < first.exec.AtNs) {
-			first = m
+		if m.Script == "unlock" && m.took(o.who) {
+			return false
 		}
+		found = found || m.Script == "unlock" && m.reply() == "1" && !m.before.Held()
 	}
-	return first != nil && first.exec.Reply == "1" && !first.before.Held()
+	return found
 }
 
 // forcedTwice: two commands of one force_unlock ran, and the first found the
@@ -649,6 +713,28 @@ func (c clue) interruptedGrant() bool {
 	})
 }
 
+// interruptedUnlock: the thread's unlock came back from an interrupt, and was not
+// answered before.
+func (c clue) interruptedUnlock() bool {
+	return c.call != nil && c.call.Action == model.ActUnlock && c.call.ret != nil && c.call.ret.Outcome == model.Unknown &&
+		slices.ContainsFunc(c.rec.Events, func(e model.Event) bool {
+			return e.Kind == model.KindUse && e.Phase == "interrupt" && e.Met && e.Text == c.who && c.call.AtNs <= e.AtNs && e.AtNs <= c.call.ret.AtNs
+		}) && !slices.ContainsFunc(c.call.sent, func(m *command) bool {
+		return m.Script == "unlock" && 0 <= m.delivered && m.delivered <= c.f.AtNs
+	})
+}
+
+// refusedByLeavers: the call asked when the lock was free, and was refused since
+// another stood first, whose own call was refused in the end.
+func (c clue) refusedByLeavers() bool {
+	return c.call != nil && c.call.ret != nil && c.call.ret.Outcome == model.Busy && slices.ContainsFunc(c.call.sent, func(m *command) bool {
+		return m.Script == "acquire" && m.exec != nil && !m.before.Held() && len(m.before.Queue) > 0 && slices.ContainsFunc(c.calls, func(o *call) bool {
+			return o.Lock == c.lock && o.who == m.before.Queue[0] && o.who != c.who && o.AtNs <= m.exec.AtNs &&
+				o.ret != nil && m.exec.AtNs <= o.ret.AtNs && o.ret.Outcome == model.Busy
+		})
+	})
+}
+
 // renewals are those for the thread and the lock that were sent before.
 func (c clue) renewals() []*command {
 	var out []*command
@@ -684,14 +770,15 @@ func (c clue) renewedAcrossUnlock() bool {
 }
 
 // renewalUnderWay: at the last unlock a renewal was under way, of which the
-// client had no answer, or could not leave, or waited to be told of replicas.
+// client had no answer, or could not leave, or waited to be told of replicas, or
+// for its script to be loaded.
 func (c clue) renewalUnderWay() bool {
 	at := c.lastUnlock()
 	process, _, _ := strings.Cut(c.who, "/")
 	return slices.ContainsFunc(c.renewals(), func(m *command) bool {
 		return m.AtNs <= at && (m.delivered < 0 || at < m.delivered)
 	}) || slices.ContainsFunc(c.commands, func(m *command) bool {
-		return m.Process == process && m.Command == "INFO" && m.Op == 0 && m.AtNs <= at && (m.delivered < 0 || at <= m.delivered)
+		return m.Process == process && (m.Command == "INFO" || m.Command == "SCRIPT") && m.Op == 0 && m.AtNs <= at && (m.delivered < 0 || at <= m.delivered)
 	}) || slices.ContainsFunc(c.rec.Events, func(e model.Event) bool {
 		return e.Kind == model.KindFault && e.AtNs <= at && (strings.HasPrefix(e.Text, "partition of "+process) ||
 			strings.HasPrefix(e.Text, "server restart") || strings.HasPrefix(e.Text, "failover")) // which end all connections
@@ -708,6 +795,34 @@ func (c clue) lastRenewalFailed() bool {
 	}
 	return slices.ContainsFunc(c.rec.Events, func(e model.Event) bool {
 		return e.Kind == model.KindFault && e.AtNs <= c.f.AtNs && strings.HasPrefix(e.Text, "partition of "+process)
+	})
+}
+
+// renewedOtherwise: the last renewal of the hold gave it another lease than the
+// watchdog's, or none came after a call of its client that asked for a longer one.
+func (c clue) renewedOtherwise() bool {
+	switch {
+	case c.judges(model.JudgeTraffic):
+		c.who = c.holderOr("")
+	case !c.says("lease"):
+		return false
+	}
+	began := c.holdBegan()
+	var last *command
+	for _, m := range c.renewals() {
+		if m.exec != nil && m.exec.AtNs >= began && m.after.Owner == c.who {
+			last = m
+		}
+	}
+	if last != nil && last.after.ExpiresMs-last.exec.AtNs/int64(time.Millisecond) != c.rec.Params.Watchdog.Milliseconds() {
+		return true
+	}
+	process, _, _ := strings.Cut(c.who, "/")
+	return (c.says("lease had ended") || c.says("ended with its lease")) && slices.ContainsFunc(c.calls, func(o *call) bool {
+		return o.Lock == c.lock && o.Process == process && o.who != c.who && time.Duration(o.LeaseNs) > c.rec.Params.Watchdog &&
+			slices.ContainsFunc(o.sent, func(m *command) bool {
+				return m.Script == "acquire" && m.AtNs <= c.f.AtNs && (m.AtNs >= began || m.delivered >= began)
+			})
 	})
 }
 
@@ -861,6 +976,18 @@ func (c clue) askedForAnother() bool {
 	})
 }
 
+// stoppedByAnother: an unlock by another thread of the client found the lock free
+// and was answered when the hold had begun.
+func (c clue) stoppedByAnother() bool {
+	process, _, _ := strings.Cut(c.who, "/")
+	began := c.holdBegan()
+	return slices.ContainsFunc(c.calls, func(o *call) bool {
+		return o.Lock == c.lock && o.Process == process && o.who != c.who && o.foundFree() && slices.ContainsFunc(o.sent, func(m *command) bool {
+			return m.Script == "unlock" && m.exec != nil && m.exec.AtNs < began && began <= m.delivered && m.delivered <= c.f.AtNs
+		})
+	})
+}
+
 // toldOfLastHold: a renewal of the thread that ran before its hold began, and
 // found nothing, was answered later.
 func (c clue) toldOfLastHold() bool {
@@ -932,6 +1059,71 @@ func (c clue) keptItsPlace() bool {
 	})
 }
 
+// gaveBack: the call that was overtaken had been granted the lock and had given
+// it back.
+func (c clue) gaveBack() bool {
+	if c.call == nil {
+		return false
+	}
+	at := c.call.gaveBack()
+	return 0 <= at && at <= c.until()
+}
+
+// gaveBack is when the call gave up a hold that no replica had in time; -1: it
+// did not.
+func (o *call) gaveBack() int64 {
+	for _, m := range o.sent {
+		if o.Action.Acquires() && m.Script == "unlock" && m.exec != nil && m.before.Owner == o.who && m.after.Owner != o.who {
+			return m.exec.AtNs
+		}
+	}
+	return -1
+}
+
+// toldOfGivenBack: the call asked while the lock was held for another call, which
+// gave it back later.
+func (c clue) toldOfGivenBack() bool {
+	return c.call != nil && slices.ContainsFunc(c.call.sent, func(m *command) bool {
+		return m.Script == "acquire" && m.exec != nil && slices.ContainsFunc(c.calls, func(o *call) bool {
+			return o.Lock == c.lock && o.who != c.who && o.who == m.before.Owner && o.AtNs < m.exec.AtNs && m.exec.AtNs < o.gaveBack()
+		})
+	})
+}
+
+// unscored: the lock is free and who stands first has no deadline; of what is
+// left behind, somebody in the queue has none, or stands in it twice, which is
+// how who had none was queued again.
+func (c clue) unscored() bool {
+	now := c.stateAt(c.lock, c.f.AtNs)
+	if c.judges(model.JudgeLiveness) {
+		return !now.Held() && len(now.Queue) > 0 && !scored(now, now.Queue[0])
+	}
+	stood := map[string]int{}
+	for _, s := range c.states[c.lock] {
+		if s.AtNs > c.f.AtNs {
+			break
+		}
+		clear(stood)
+		for _, who := range s.State.Queue {
+			if stood[who]++; stood[who] > 1 {
+				return true
+			}
+		}
+	}
+	return slices.ContainsFunc(now.Queue, func(who string) bool { return !scored(now, who) })
+}
+
+func scored(s model.LockState, who string) bool {
+	_, ok := s.Deadlines[who]
+	return ok
+}
+
+// unplaced: the lock is free, and the waiter has a deadline and no place.
+func (c clue) unplaced() bool {
+	now := c.stateAt(c.lock, c.f.AtNs)
+	return !now.Held() && scored(now, c.who) && !slices.Contains(now.Queue, c.who)
+}
+
 // queuedLate: a command put its thread into the queue when its call was over.
 func (c clue) queuedLate() bool {
 	return slices.ContainsFunc(c.calls, func(o *call) bool {
@@ -1001,9 +1193,47 @@ func (c clue) sleepsUnqueued() bool {
 
 // asleep: the answer to an attempt has its thread sleep until the finding, or
 // until what it sends then is under way.
-func (c clue) asleep(m *command) bool {
+func (c clue) asleep(m *command) bool { return c.asleepFrom(m, m.delivered) }
+
+// asleepFrom: the same, had the answer come at that instant.
+func (c clue) asleepFrom(m *command, at int64) bool {
 	const way = 500 * time.Millisecond
-	return m.told() < 0 || c.f.AtNs < m.delivered+int64(m.told()+way)
+	return m.told() < 0 || c.f.AtNs < at+int64(m.told()+way)
+}
+
+// sleepsLate: the waiter, or one who stands before it, waits for replicas to
+// answer, or sleeps on what it was told since they did, and would not had it
+// slept since the server did.
+func (c clue) sleepsLate() bool {
+	now := c.stateAt(c.lock, c.f.AtNs)
+	return !now.Held() && slices.ContainsFunc(append(slices.Clip(now.Queue), c.who), func(who string) bool {
+		m := c.lastAsked(who, c.f.AtNs)
+		return m != nil && m.wait != nil && 0 <= m.replied && m.replied <= c.f.AtNs && !c.asleepFrom(m, m.replied) &&
+			(m.delivered < 0 || c.f.AtNs < m.delivered || c.asleep(m))
+	})
+}
+
+// interruptedAsleep: the waiter, or one who stands before it, was interrupted in
+// its sleep, and sleeps what it was told from then on.
+func (c clue) interruptedAsleep() bool {
+	now := c.stateAt(c.lock, c.f.AtNs)
+	return !now.Held() && slices.ContainsFunc(append(slices.Clip(now.Queue), c.who), func(who string) bool {
+		m := c.lastTry(who, c.f.AtNs)
+		return m != nil && !c.asleep(m) && slices.ContainsFunc(c.rec.Events, func(e model.Event) bool {
+			return e.Kind == model.KindUse && e.Phase == "interrupt" && e.Met && e.Text == who && m.delivered <= e.AtNs && e.AtNs <= c.f.AtNs && c.asleepFrom(m, e.AtNs)
+		})
+	})
+}
+
+// headSendsAgain: the lock is free, and the call of who stands first in its queue
+// will send again what its client had no answer to in time.
+func (c clue) headSendsAgain() bool {
+	now := c.stateAt(c.lock, c.f.AtNs)
+	if now.Held() || len(now.Queue) == 0 {
+		return false
+	}
+	m := c.lastAsked(now.Queue[0], c.f.AtNs)
+	return m != nil && (m.delivered < 0 || c.f.AtNs < m.delivered)
 }
 
 // evictedAsleep: a waiter was taken out of the queue while it slept on an answer
@@ -1057,13 +1287,23 @@ func (c clue) died(who string) int64 {
 
 // lastTry is the last attempt of the thread's open call that was answered.
 func (c clue) lastTry(who string, at int64) *command {
+	return c.last(who, at, func(m *command) bool { return m.exec != nil && m.delivered >= 0 && m.delivered <= at })
+}
+
+// lastAsked is the last attempt of the thread's open call.
+func (c clue) lastAsked(who string, at int64) *command {
+	return c.last(who, at, func(m *command) bool { return m.AtNs <= at })
+}
+
+// last is the last attempt of the thread's open call of which something holds.
+func (c clue) last(who string, at int64, is func(*command) bool) *command {
 	var last *command
 	for _, o := range c.calls {
 		if o.who != who || o.Lock != c.lock || o.AtNs > at || o.ret != nil && o.ret.AtNs <= at {
 			continue
 		}
 		for _, m := range o.sent {
-			if m.Script == "acquire" && m.exec != nil && m.delivered >= 0 && m.delivered <= at {
+			if m.Script == "acquire" && is(m) {
 				last = m
 			}
 		}
@@ -1071,10 +1311,11 @@ func (c clue) lastTry(who string, at int64) *command {
 	return last
 }
 
-// toldNegative: the thread was told a negative time.
-func (c clue) toldNegative(who string) bool {
-	m := c.lastTry(who, c.f.AtNs)
-	return m != nil && m.told() < 0
+// toldNegative: the call was told a negative time.
+func (c clue) toldNegative() bool {
+	return c.call != nil && slices.ContainsFunc(c.call.sent, func(m *command) bool {
+		return m.Script == "acquire" && m.exec != nil && m.told() < 0 && m.delivered <= c.f.AtNs
+	})
 }
 
 // trace is a record as the known defects read it.
@@ -1097,7 +1338,10 @@ type call struct {
 type command struct {
 	model.Event   // its send
 	exec          *model.Event
-	delivered     int64 // -1: never
+	replied       int64    // when its own answer came; -1: never
+	delivered     int64    // when the client had all that it waited for, the answer to wait too; -1: never
+	wait          *command // the WAIT that was sent with it; nil: none
+	script        *command // of a WAIT: what it was sent with
 	before, after model.LockState
 }
 
@@ -1118,9 +1362,9 @@ func (m *command) told() time.Duration {
 	return time.Duration(ms) * time.Millisecond
 }
 
-// failed: no answer, or an error.
+// failed: no answer, or an error, or no replica had it in time.
 func (m *command) failed() bool {
-	return m.exec == nil || m.delivered < 0 || strings.HasPrefix(m.reply(), "(error)")
+	return m.exec == nil || m.delivered < 0 || strings.HasPrefix(m.reply(), "(error)") || m.wait != nil && (m.wait.failed() || m.wait.reply() == "0")
 }
 
 func (m *command) reply() string {
@@ -1152,8 +1396,12 @@ func traceOf(rec *model.Record) *trace {
 				t.calls[e.Op-1].ret = e
 			}
 		case model.KindSend:
-			m = &command{Event: *e, delivered: -1}
+			m = &command{Event: *e, replied: -1, delivered: -1}
 			commands[e.Msg] = m
+			if n := len(t.commands); n > 0 && m.Command == "WAIT" && t.commands[n-1].Process == m.Process && t.commands[n-1].Conn == m.Conn {
+				m.script = t.commands[n-1]
+				m.script.wait = m
+			}
 			t.commands = append(t.commands, m)
 			if e.Op > 0 {
 				t.calls[e.Op-1].sent = append(t.calls[e.Op-1].sent, m)
@@ -1168,7 +1416,13 @@ func traceOf(rec *model.Record) *trace {
 			}
 		case model.KindDeliver:
 			if m != nil {
-				m.delivered = e.AtNs
+				m.replied = e.AtNs
+				if m.wait == nil {
+					m.delivered = e.AtNs
+				}
+				if m.script != nil {
+					m.script.delivered = e.AtNs
+				}
 			}
 		case model.KindState:
 			t.states[e.Lock] = append(t.states[e.Lock], change{e, last[e.Lock]})

@@ -15,6 +15,8 @@ var stories = map[string]story{
 		text: "The unlock script answers success when the key is missing, without looking for the caller in it, and publishes. The release is to blame."},
 	"a free fair lock can be unlocked by anyone (by design)": {row: "fair-unlock-of-a-free-lock",
 		text: "The fair lock's unlock answers success when the key is missing, to anybody, and wakes the head of the queue. The library means it so; a caller who asks whether it still held the lock is told wrong."},
+	"a try of the fair lock whose time is over stands in the queue until it has left, and others are refused meanwhile although the lock is free": {
+		text: "A timed try of the fair lock is queued, finds that its time is over, and leaves with a second command. Until that has arrived it stands in front of the others: tries that come meanwhile are refused though the lock is free, and stand in the way of more in their turn. The release is to blame, which cannot ask without queueing."},
 	"a force_unlock that is sent again ends the next owner's hold too, or answers that there was none": {
 		text: "The answer to a force unlock is lost, the executor sends it again, and a thread that had got the lock in between loses it. The release is to blame: a force unlock leaves no mark by which its second run could be told."},
 	"an unlock that is sent again takes two levels, or finds nothing and is an error (4871)": {row: "unlock-reply-lost",
@@ -31,6 +33,8 @@ var stories = map[string]story{
 
 	"an unlock that failed leaves the renewal running (1602)": {row: "failed-unlock-renewed-forever",
 		text: "An unlock fails on the network, the caller goes on, and the watchdog renews the hold as long as the process lives. The release is to blame."},
+	"an unlock that is interrupted goes on, and the renewal goes on until it is answered": {
+		text: "A thread is interrupted while its unlock is under way, and told that the outcome is unknown. The renewal is cancelled by the answer to the unlock, and not by the call: until it comes, or the client has given up sending it again, the watchdog renews a hold that its owner has given up. The release is to blame."},
 	"the level that an acquire of unknown outcome leaves is renewed for ever: only the release of the last level ends the renewal": {
 		text: "An acquire whose outcome the caller never learned has added a level. The unlocks that the caller knows of leave one, and the watchdog goes on renewing it. The release is to blame: it ends the renewal by what the server counts and not by what the caller holds."},
 	"a renewal under way when the unlock is answered sets the timer again": {
@@ -41,6 +45,10 @@ var stories = map[string]story{
 		text: "An unlock fails before it reached the server, or its error says so; the hold stays, but its renewal was cancelled, and the lock is lost one lease later while the owner may still work. The mirror of 1602, made by its fix: the release is to blame, and a caller who works on after a failed unlock."},
 	"one renewal that fails ends them (5698)": {row: "one-failed-renewal-ends-it",
 		text: "One renewal is answered with an error or not at all, and none follows: the lease ends while the owner works, and another enters. The release is to blame."},
+	"an attempt on a lock object, a failed one too, changes the lease and the period of the renewals of the hold that it waits for (up to 3.12.4)": {
+		text: "The lock object keeps the lease of its last attempt, whosever it was and whatever came of it, and the watchdog's renewals take lease and period from there. A thread holds, another of its client asks with a lease of a second: the next renewal asks for a second only, and the one after it comes too late, or the hold gets longer than anybody asked. The releases are to blame, where threads share a lock object and leases are mixed."},
+	"an unlock that another thread was answered 1 for, of a lock that was free, ends the renewal of the hold that has begun since: a client has one timer a lock": {
+		text: "A thread unlocks a lock that is free, which these releases answer with success. Before the answer comes another thread of the client has got the lock, and the answer cancels the one timer that the client has for that lock: the new hold is not renewed. The releases are to blame."},
 	"a renewal that fails or finds nothing leaves the entry behind, and no later hold is renewed (3194, 3712)": {row: "key-removed-then-never-renewed",
 		text: "A renewal fails, or finds the key gone, and its entry stays in the client's map without a timer. A later hold of that lock finds the entry and sets no timer: it is never renewed. The release is to blame."},
 	"a re-entered hold leaves its thread in the watchdog's queue after the last unlock (3.37.0 to 3.43.0)": {
@@ -77,6 +85,17 @@ var stories = map[string]story{
 	"a waiter sleeps on the time to live that it was told, although that hold was given up or its lease cut short: an unlock wakes one thread of a client, and the end of a lease nobody": {
 		text: "A waiter sleeps for the time to live that its last try was told. An unlock wakes one waiter of each client, and a lease that ends wakes none, so that the lock can be free and the waiter asleep until that time is over. In all releases; it ends by itself."},
 
+	"an interrupt of a lock() that takes none makes it sleep its whole time anew, past the end of the hold": {
+		text: "A thread waits in lock(), which takes no interrupts, and is interrupted. It swallows that, and begins the sleep that it was in once more, with the whole time that it was told before: the hold ends meanwhile, and the waiter, and on the fair lock those behind it, wait for the rest. The release is to blame."},
+	"a waiter hears how long to wait when replicas have answered, up to a second later, and sleeps so long from then on": {
+		text: "WAIT follows the script that tells a waiter how long the present hold has to live. The client takes both answers together, up to a second later when replicas are behind, and sleeps the whole time from then on: the lock is free meanwhile, and the end of a lease wakes nobody. The release is to blame, where replicas lag."},
+
+	"a grant that no replica had in time is given back, and its caller has no place in the queue until it asks again": {
+		text: "A replica is behind, so that WAIT counts none; the client gives the grant back and asks again later. A grant takes its thread out of the queue, and giving it back puts it nowhere: who came later goes first. The releases that give back are to blame; the caller waits on, and does not know that it has lost its place."},
+	"a try is told that the lock is held while it is for a grant that is given back, since no replica had it in time": {
+		text: "While a client waits for replicas, the lock is held on the server, and a try of another is told so. Then the grant is given back, and nobody is ever told that he had the lock: the try was refused for nothing. The releases that give back are to blame, where replicas lag."},
+	"who stands first in the queue waits to send again what its client had no answer to in time, and holds up those behind it": {
+		text: "The answer to an acquire comes later than the response timeout, because a message or the replicas are slow. The client has stopped listening, and sends it again after a delay; its place at the head of the queue stays, and the lock is free meanwhile. The release is to blame, and a response timeout that is shorter than a round trip and the wait for replicas."},
 	"lock() that ends with an error keeps its place in the queue, and its thread comes back to it (acquireFailed is not called)": {
 		text: "A lock() of the fair lock ends with an error, and does not leave the queue as a tryLock does. Its place stands in the way of others until its deadline, and the thread finds it again when it comes back. The release is to blame."},
 	"an acquire arrives when its call is over, and queues for nobody": {row: "fair-ghost-after-reply-timeout",
@@ -91,12 +110,16 @@ var stories = map[string]story{
 		text: "Every acquire takes its wait off the deadlines behind it, while the waiters sleep on what they were told before. One that sleeps past its new deadline is taken for dead and thrown out; it comes back at the end of the queue. The release is to blame."},
 	"a tryLock in seconds without a lease is queued for as many milliseconds (4743)": {row: "fair-trylock-unit-mismatch",
 		text: "The time of a tryLock that has no lease goes into the queue without its unit: who says 10 seconds has a place for 10 ms, and is taken for dead and thrown out when the next one looks. Who came later goes first. The release is to blame."},
+	"each head that leaves takes its wait off all deadlines behind it, which are one wait apart at most: a waiter is thrown out while it sleeps on what it was told (1104, 2099)": {
+		text: "All waiters behind the first share one deadline, and each that leaves the head of the queue takes its whole wait off it. After two have left the deadline of the rest is past, while they sleep on what they were told before: they are taken for dead, and come back behind those who came later. The release is to blame."},
 	"a waiter sleeps on what it was told past its own deadline, where a hold outlasts the wait of its place, and is thrown out of the queue": {
 		text: "A waiter is told the time to live of the hold, which is longer than the wait that its place is kept for. It sleeps past its deadline, is taken for dead, and loses its place to who came later. The release is to blame."},
 	"a waiter that was thrown out of the queue while it slept is woken by no unlock, and sleeps on what it was told": {
 		text: "A waiter lost its place while it slept; unlocks publish to the head's own channel, so none reaches it, and with nobody else in the queue the lock is free while it sleeps. It ends with what it was told. The release is to blame."},
 	"who stands in the queue without a score is never thrown out of it (4153, 5989)": {row: "fair-waiter-without-score",
 		text: "The set of deadlines was removed and the queue stayed, so that a waiter has a place and no deadline. Scripts that look at it fail, or take it for one that is not over: nobody behind it ever enters. The release is to blame, which keeps one truth under two keys."},
+	"who has a deadline and no place in the queue is not queued again, and no unlock wakes it": {
+		text: "The queue was removed and the set of deadlines stayed, so that waiters have a deadline and no place. The script that finds a deadline queues nobody, so they stay without; an unlock finds no head to wake, and they sleep on what they were told. The mirror of the waiter without a score: the release is to blame, which keeps one truth under two keys."},
 	"a waiter that was thrown out of the queue and queues again is told the deadline of the one before it, and sleeps so long, past the end of the hold": {
 		text: "A waiter lost its place, asks, and is queued again at the end, with the deadline of the one before it as its answer. It sleeps until then, though the lock may be free much earlier and unlocks wake the head only. The release is to blame."},
 	"behind a dead waiter of a free lock the next one is told to wait 0 ms, and asks again at once, until that one's deadline (since 3.32.0)": {

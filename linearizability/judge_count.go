@@ -64,8 +64,7 @@ func (r *run) miscounts(lock string) []Finding {
 			c := changes[next]
 			next++
 			state = c.after
-			forced := c.by != nil && c.by.Op > 0 && r.ops[c.by.Op-1].Action == model.ActForceUnlock
-			if c.ended() && (forced || c.by == nil || !slices.Contains(c.by.owners, c.before.Owner)) {
+			if c.ended() && (r.forced(c) || c.by == nil || !slices.Contains(c.by.owners, c.before.Owner)) {
 				of(c.before.Owner).levels = 0 // expired, removed, or taken by another
 			}
 			if c.fault > 0 && c.after.Held() {
@@ -163,9 +162,14 @@ func (r *run) lostSince(o *operation) bool {
 	}
 	for _, c := range r.states[o.Lock] {
 		if c.at > g[0].at && c.at <= o.returned() && c.before.Owner == o.who && c.after.Owner != o.who &&
-			(c.by == nil || !slices.Contains(c.by.owners, o.who)) {
+			(c.by == nil || r.forced(c) || !slices.Contains(c.by.owners, o.who)) {
 			return true
 		}
 	}
 	return false
+}
+
+// forced: a force_unlock did it, which is nobody's release, whoever called it.
+func (r *run) forced(c change) bool {
+	return c.by != nil && c.by.Op > 0 && r.ops[c.by.Op-1].Action == model.ActForceUnlock
 }

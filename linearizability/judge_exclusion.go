@@ -30,12 +30,20 @@ func judgeMutualExclusion(r *run) []Finding {
 	return out
 }
 
+// LostOwn, after a thread's name, is in a finding where it is the one granted
+// last that no longer held the lock when it was told so.
+const LostOwn = " had lost its own by then"
+
 func (r *run) overlap(lock string, a, b belief) Finding {
 	f := Finding{
 		Judge: model.JudgeMutualExclusion, Verdict: Broken, AtNs: b.from,
 		Ops: []OpRef{a.grant.ref(), b.grant.ref()},
 	}
-	how, excuses := r.howLost(lock, r.without(lock, a, b, b.from), b.from)
+	loser := r.without(lock, a, b, b.from)
+	how, excuses := r.howLost(lock, loser, b.from)
+	if loser.who == b.who {
+		how = "; " + b.who + LostOwn + how
+	}
 	f.Why = fmt.Sprintf("%s was granted %s at %s while %s believed to hold it since %s%s",
 		b.who, lock, model.At(b.from), a.who, model.At(a.from), how)
 	f.Excuses = excuses

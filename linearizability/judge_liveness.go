@@ -112,7 +112,7 @@ func (r *run) forgotten(lock string, o *operation, busy []span, disturbed []dist
 		if end := min(next.from, until); end-idle > int64(time.Second) {
 			if bound, why := r.bound(lock, disturbed, idle, end); end-idle > bound {
 				return Finding{Judge: model.JudgeLiveness, Verdict: Broken, AtNs: idle + bound, Ops: []OpRef{o.ref()},
-					Excuses: r.deadInFront(lock, idle),
+					Excuses: append(r.deadInFront(lock, idle), r.deadByOtherClocks(lock, idle, end, bound)...),
 					Why: fmt.Sprintf("%s waited for %s from %s to %s while nobody believed to hold it; the bound is %v%s",
 						o.who, lock, model.At(idle), model.At(end), time.Duration(bound), why)}, true
 			}
@@ -149,6 +149,9 @@ func (r *run) served(lock string) []span {
 	var out []span
 	ops, last := r.opsOf(lock), r.lastReleases(lock)
 	for _, o := range ops {
+		// While a client waits for replicas it is being served, too: WAIT ends
+		// after a second, and what it gives back then has bounds of its own.
+		out = append(out, r.givenBack(o)...)
 		grants := r.grants(o)
 		if len(grants) == 0 {
 			continue
@@ -394,4 +397,23 @@ func (r *run) deadInFront(lock string, at int64) []model.Excuse {
 		}
 	}
 	return out
+}
+
+// deadByOtherClocks excuses a wait behind the dead that is longer than its bound
+// by no more than clocks are apart: a place in the queue ends by the clock of who
+// made it and by that of who asks.
+func (r *run) deadByOtherClocks(lock string, from, to, bound int64) []model.Excuse {
+	var skews []time.Duration
+	for _, p := range r.rec.Params.Processes {
+		skews = append(skews, p.Skew)
+	}
+	slices.Sort(skews)
+	var apart time.Duration
+	for _, s := range skews[max(0, len(skews)-2):] {
+		apart += s
+	}
+	if !r.deadInQueue(lock, from, to) || to-from > bound+int64(apart) {
+		return nil
+	}
+	return r.clocksApart()
 }

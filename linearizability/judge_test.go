@@ -304,7 +304,7 @@ func TestWhatExcusesTwoBelievers(t *testing.T) {
 			31000 b/1 takes
 			59000 server leave`},
 		{rule: "what another hand took before the grant came back",
-			finds: "mutual-exclusion limit (hold removed by another hand): b/1 was granted l at 0.020s while c/1 believed to hold it since 0.012s: delete of key l had removed it at 0.008s", record: `
+			finds: "mutual-exclusion limit (hold removed by another hand): b/1 was granted l at 0.020s while c/1 believed to hold it since 0.012s; b/1 had lost its own by then: delete of key l had removed it at 0.008s", record: `
 			0    b/1 invoke lock
 			0    b/1 send acquire
 			1    b/1 exec acquire -> b/1 1 30001
@@ -927,12 +927,14 @@ const evicted = order + `
 	1510 b/1 gets
 `
 
+// skewed is the fair lock with the clock of b apart.
+func skewed(by time.Duration) model.Params {
+	p := fairLock
+	p.Processes = []model.ProcessParams{{Name: "a"}, {Name: "b", Skew: by}}
+	return p
+}
+
 func TestFIFO(t *testing.T) {
-	skewed := func(by time.Duration) model.Params {
-		p := fairLock
-		p.Processes = []model.ProcessParams{{Name: "a"}, {Name: "b", Skew: by}}
-		return p
-	}
 	testJudged(t, []judged{
 		{rule: "waiters get it in the order of their first try", lock: fairLock, record: order + `
 			1000 a/1 releases -> free queue=b/1,c/1
@@ -1306,6 +1308,13 @@ func TestLiveness(t *testing.T) {
 		1000 a/1 releases -> free queue=b/1,c/1,d/1
 		19000 server leave
 	`
+	givenBack := `
+		0    b/1 invoke try_lock_timed wait=1150
+		20   b/1 send acquire
+		46   b/1 exec acquire -> b/1 1 30046
+		1169 b/1 send unlock
+		1180 b/1 exec unlock -> free
+	`
 	testJudged(t, []judged{
 		{rule: "a second when nothing went wrong", record: idle + `
 			2001 b/1 gets
@@ -1482,6 +1491,16 @@ func TestLiveness(t *testing.T) {
 			34000 b/1 gets
 			39000 server leave`},
 
+		{rule: "a waiter is served while it waits for the replicas of a grant that it gives back", record: givenBack + `
+			9000 server leave`},
+		{rule: "and others wait for it", record: givenBack + `
+			100  c/1 waits lock
+			2178 c/1 gets
+			9000 server leave`},
+		{rule: "but no longer", finds: "liveness bug: c/1 waited for l from 1.180s to 2.181s while nobody believed to hold it; the bound is 1s", record: givenBack + `
+			100  c/1 waits lock
+			2180 c/1 gets
+			9000 server leave`},
 		{rule: "fair: two waits and a second behind a dead waiter", lock: fairLock, record: deadWaiters + `
 			12001 c/1 gets -> c/1 1 42002 queue=d/1`},
 		{rule: "fair: and no more", lock: fairLock, finds: `
@@ -1492,6 +1511,17 @@ func TestLiveness(t *testing.T) {
 			finds: "liveness limit (several dead waiters in the queue) (several dead waiters in the queue): d/1 waited for l from 1.002s to 12.003s", record: deadWaiters + `
 			500   server fault 2 crash of c
 			12002 d/1 gets`},
+		{rule: "fair: clocks apart make a limit of it", lock: skewed(4 * time.Second), finds: `
+			liveness limit (wall clocks apart): c/1 waited for l from 1.002s to 16.002s
+			liveness limit (wall clocks apart): d/1`, record: deadWaiters + `
+			16001 c/1 gets -> c/1 1 46002 queue=d/1`},
+		{rule: "fair: but only of what they are apart", lock: skewed(4 * time.Second), finds: `
+			liveness bug: c/1 waited for l from 1.002s to 16.003s
+			liveness bug: d/1`, record: deadWaiters + `
+			16002 c/1 gets -> c/1 1 46003 queue=d/1`},
+		{rule: "fair: nor do they excuse it where nobody is dead", lock: skewed(4 * time.Second), finds: "liveness bug: b/1 waited for l from 1.002s to 2.003s", record: idle + `
+			2002 b/1 gets
+			9000 server leave`},
 		{rule: "fair: what a dead waiter had sent comes after its death", lock: fairLock, record: `
 			0    a/1 takes
 			200  c/1 waits lock -> a/1 1 30001 queue=c/1

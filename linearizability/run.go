@@ -268,19 +268,32 @@ func (r *run) stateAt(lock string, at int64) model.LockState {
 // the lock, but those that it gave back itself because no replica had them:
 // more than one is a grant too many.
 func (r *run) grants(o *operation) []change {
-	var out []change
+	kept, _ := r.keptAndGivenBack(o)
+	return kept
+}
+
+// givenBack are the times in which the server held the lock for an operation
+// that gave it back itself, because no replica had it.
+func (r *run) givenBack(o *operation) []span {
+	_, back := r.keptAndGivenBack(o)
+	return back
+}
+
+func (r *run) keptAndGivenBack(o *operation) (kept []change, back []span) {
 	for _, c := range r.states[o.Lock] {
 		if c.by == nil || c.by.Op != o.Op {
 			continue
 		}
 		switch levels := levelsOf(c, o.who); {
 		case levels > 0:
-			out = append(out, c)
-		case levels < 0 && c.by.Script == "unlock" && len(out) > 0:
-			out = out[:len(out)-1]
+			kept = append(kept, c)
+		case levels < 0 && c.by.Script == "unlock" && len(kept) > 0:
+			last := len(kept) - 1
+			back = append(back, span{kept[last].at, c.at})
+			kept = kept[:last]
 		}
 	}
-	return out
+	return kept, back
 }
 
 // undone are the commands with which an acquire gave back what no replica had.

@@ -75,6 +75,8 @@ var Promises = []Promise{
 		"waiters get the lock in the order of their first try (lockimpl/reference); one that is not heard of for a heartbeat loses its place"},
 	{JudgeLease, "*", nil,
 		"a hold ends with its lease and not before, and a renewal ends with its hold (lockWatchdogTimeout)"},
+	{JudgeLiveness, "redisson-fair", livenessUnless, livenessSource},
+	{JudgeLiveness, "redisson-nonreentrant-fair", livenessUnless, livenessSource},
 	{JudgeLiveness, "*", []Circumstance{DeadWaiters},
 		"a free lock is given to a waiter; each dead waiter of the fair lock costs up to its own wait (issue 4595)"},
 	{JudgeWaitBound, "*", []Circumstance{ClocksApart},
@@ -96,6 +98,10 @@ const fencingSource = "the token grows with every hold (RFencedLock; Kleppmann, 
 var fifoUnless = []Circumstance{ClocksApart, WaiterAway, HoldRemoved}
 
 const linearizableInOrder = "every answer fits one order of grants, releases and lease ends, in which waiters are served as they came; deadlines are the clients' wall clocks"
+
+var livenessUnless = []Circumstance{DeadWaiters, ClocksApart}
+
+const livenessSource = "a free lock is given to a waiter; each dead waiter costs up to its own wait (issue 4595), by the wall clock of who queued it and that of who asks"
 
 const fifoSource = "waiters get the lock in the order of their first try; deadlines are the clients' wall clocks, and a waiter that does not ask within its deadline is passed over"
 
