@@ -210,6 +210,12 @@ var knownDefects = []defect{
 		},
 	},
 	{
+		"a force_unlock ends the renewal of its client's hold before it is sent, and the hold stays when it fails",
+		of(),
+		onHold,
+		func(c clue) bool { return c.says("lease") && c.forcedInVain() },
+	},
+	{
 		"one renewal that fails ends them (5698)",
 		of(upTo("3.43.0")),
 		onHold,
@@ -217,7 +223,7 @@ var knownDefects = []defect{
 	},
 	{
 		"no renewal is sent before the one before has its answer, so that a lost one costs the response timeout, which a short watchdog timeout does not outlast",
-		of(since("3.44.0")),
+		of(),
 		onHold,
 		func(c clue) bool {
 			all := c.renewals()
@@ -511,7 +517,18 @@ func defectOfOverlap(h *sim.Host, v scenarios.Verdict, f linearizability.Finding
 			name = DefectOf(h, v, g)
 		}
 	}
-	return name
+	if name != "" {
+		return name
+	}
+	// Where the two believed to hold it already for another reason, it is why the
+	// hold of the one ended.
+	_, ended, _ := strings.Cut(f.Why, "its lease had ended at ")
+	for _, g := range v.Findings {
+		if g.Judge == model.JudgeLease && g.Class == linearizability.ClassBug && ended != "" && strings.Contains(g.Why, "ended with its lease at "+ended+" ") {
+			return DefectOf(h, v, g)
+		}
+	}
+	return ""
 }
 
 // clue is a finding with the record in which it was made.
@@ -640,6 +657,17 @@ func (o *call) foundFree() bool {
 		found = found || m.Script == "unlock" && m.reply() == "1" && !m.before.Held()
 	}
 	return found
+}
+
+// forcedInVain: a force_unlock by the thread's client that ended nothing was
+// called during the hold.
+func (c clue) forcedInVain() bool {
+	process, _, _ := strings.Cut(c.who, "/")
+	began := c.holdBegan()
+	return slices.ContainsFunc(c.calls, func(o *call) bool {
+		return o.Action == model.ActForceUnlock && o.Lock == c.lock && o.Process == process && began <= o.AtNs && o.AtNs <= c.f.AtNs &&
+			!slices.ContainsFunc(o.sent, func(m *command) bool { return m.took(c.who) })
+	})
 }
 
 // forcedTwice: two commands of one force_unlock ran, and the first found the
@@ -774,6 +802,15 @@ func (c clue) renewedAcrossUnlock() bool {
 // for its script to be loaded.
 func (c clue) renewalUnderWay() bool {
 	at := c.lastUnlock()
+	var last *command
+	for _, m := range c.renewals() {
+		if m.AtNs <= at {
+			last = m
+		}
+	}
+	if last != nil && last.failed() {
+		return true // and is sent again
+	}
 	process, _, _ := strings.Cut(c.who, "/")
 	return slices.ContainsFunc(c.renewals(), func(m *command) bool {
 		return m.AtNs <= at && (m.delivered < 0 || at < m.delivered)

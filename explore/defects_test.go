@@ -63,6 +63,29 @@ steps:
   a/1: [{lock: x}, {at: 2s}, {lock: {name: x, lease: 10s}}, {at: 11s}]
   b/1: [{at: 1s}, {force_unlock: x}]
 `},
+		{"a force_unlock ends the renewal of its client's hold", "lease", "redisson@3.4.2, redisson@3.21.3, redisson@4.7.0", `
+processes: {a: {threads: 2}}
+steps:
+  a/1: [{lock: x}, {sleep: 60s}]
+  a/2: [{at: 1s}, {force_unlock: x}]
+faults:
+  - {when: {script: force_unlock, direction: request}, do: drop}
+`},
+		{"no renewal is sent before the one before has its answer", "lease", "redisson@3.4.2, redisson@3.21.3, redisson@4.7.0", `
+watchdog: 3s
+processes: {a: {}}
+steps:
+  a/1: [{lock: x}, {sleep: 60s}]
+faults:
+  - {when: {script: renew, direction: request, nth: 1}, do: delay, for: 2900ms}
+`},
+		{"a renewal that was lost, late or could not leave", "lease", "redisson@3.4.2, redisson@3.21.3", `
+processes: {a: {}}
+steps:
+  a/1: [{lock: x}, {at: 10500ms}, {unlock: x}]
+faults:
+  - {when: {script: renew, direction: request, nth: 1}, do: error, with: "TRYAGAIN injected"}
+`},
 		{"the watchdog asks for the first thread of a client only", "lease", "redisson@3.21.3, redisson@4.7.0", `
 processes: {a: {threads: 2}, b: {}}
 steps:

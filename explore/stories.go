@@ -43,6 +43,8 @@ var stories = map[string]story{
 		text: "An unlock that is refused because the hold was lost does not cancel the renewal, which goes on asking and renews the thread's next hold with the old timer. The release is to blame."},
 	"an unlock that failed stops the renewal although the hold stays (since 3.8.1)": {
 		text: "An unlock fails before it reached the server, or its error says so; the hold stays, but its renewal was cancelled, and the lock is lost one lease later while the owner may still work. The mirror of 1602, made by its fix: the release is to blame, and a caller who works on after a failed unlock."},
+	"a force_unlock ends the renewal of its client's hold before it is sent, and the hold stays when it fails": {
+		text: "The first thing that a force unlock does is to cancel the renewal of the lock in its own client. When its command is lost, the hold stays and is renewed no longer: it ends with its lease while its owner works. The release is to blame, and whoever forces open what another thread of the same process holds."},
 	"one renewal that fails ends them (5698)": {row: "one-failed-renewal-ends-it",
 		text: "One renewal is answered with an error or not at all, and none follows: the lease ends while the owner works, and another enters. The release is to blame."},
 	"an attempt on a lock object, a failed one too, changes the lease and the period of the renewals of the hold that it waits for (up to 3.12.4)": {
