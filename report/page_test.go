@@ -50,7 +50,7 @@ func play(t *testing.T, scenario, lock string) report.Run {
 	}
 }
 
-func html(t *testing.T, r report.Run) []byte {
+func html(t testing.TB, r report.Run) []byte {
 	t.Helper()
 	var pictures []report.Picture
 	for _, lock := range linearizability.Locks(r.Record) {
@@ -69,7 +69,7 @@ func html(t *testing.T, r report.Run) []byte {
 }
 
 // browser starts Chromium; a test without it is skipped.
-func browser(t *testing.T) context.Context {
+func browser(t testing.TB) context.Context {
 	t.Helper()
 	path := ""
 	for _, name := range []string{"chromium", "chromium-browser", "google-chrome"} {
@@ -85,7 +85,7 @@ func browser(t *testing.T) context.Context {
 		t.Skip("chromium is not installed: apt-get install chromium")
 	}
 	options := append(slices.Clone(chromedp.DefaultExecAllocatorOptions[:]),
-		chromedp.ExecPath(path), chromedp.NoSandbox, chromedp.WindowSize(1400, 1000))
+		chromedp.ExecPath(path), chromedp.NoSandbox, chromedp.WindowSize(1280, 800))
 	alloc, stop := chromedp.NewExecAllocator(t.Context(), options...)
 	t.Cleanup(stop)
 	ctx, stop := chromedp.NewContext(alloc)
@@ -98,13 +98,13 @@ func browser(t *testing.T) context.Context {
 
 // tab is a page opened from disk, and what it should not have done.
 type tab struct {
-	t   *testing.T
+	t   testing.TB
 	ctx context.Context
 	mu  sync.Mutex
 	bad []string
 }
 
-func open(t *testing.T, browser context.Context, page []byte) *tab {
+func open(t testing.TB, browser context.Context, page []byte) *tab {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "report.html")
 	if err := os.WriteFile(file, page, 0o644); err != nil {
@@ -170,6 +170,12 @@ func (p *tab) text(selector string) string {
 func (p *tab) script(format string, args ...any) {
 	p.t.Helper()
 	p.do(chromedp.Evaluate[chromedp.Void](fmt.Sprintf(format, args...)))
+}
+
+// frame waits for the page to be drawn.
+func (p *tab) frame() {
+	p.t.Helper()
+	p.do(chromedp.Evaluate[chromedp.Void](`new Promise(f => requestAnimationFrame(() => requestAnimationFrame(f)))`, chromedp.EvalAwaitPromise))
 }
 
 func (p *tab) quiet() {
@@ -286,6 +292,7 @@ func stepping(t *testing.T, chromium context.Context) {
 	chosen := p.text("#now")
 	p.script(`{const c = document.getElementById("chart"), r = c.getBoundingClientRect();
 		c.dispatchEvent(new PointerEvent("pointermove", {clientX: r.left + 140, clientY: r.top + 80, bubbles: true}))}`)
+	p.frame()
 	if p.text("#now") == chosen {
 		t.Error("moving over the chart shows no other instant")
 	}
@@ -302,7 +309,7 @@ func filters(t *testing.T, chromium context.Context) {
 	r.Record.Add(model.Event{AtNs: r.Record.Events[len(r.Record.Events)-1].AtNs, Kind: model.KindInvoke, Process: "b", Thread: 1, Op: 99, Action: model.ActLock, Lock: "spare"})
 	p := open(t, chromium, html(t, r))
 	lanes := func() []string {
-		return eval[[]string](p, `[...document.querySelectorAll("#chart svg text.name")].map(t => t.textContent)`)
+		return eval[[]string](p, `[...document.querySelectorAll("#chart svg text.name")].map(t => t.firstChild.data)`)
 	}
 	rows := func() int { return eval[int](p, `document.querySelectorAll("#events li").length`) }
 	set := func(id, value string) {
@@ -341,7 +348,7 @@ func theLookOfAPage(t *testing.T, chromium context.Context) {
 	if n := eval[int](p, `document.querySelectorAll("#curve circle").length`); n != 2 {
 		t.Errorf("the curve has %d points, want 2", n)
 	}
-	if n := eval[int](p, `document.querySelectorAll(".message.islost .cross").length`); n != 1 {
+	if n := eval[int](p, `drawn.filter(d => d.kind === "lost").length`); n != 1 {
 		t.Errorf("%d arrows end in the air, want that of the lost reply", n)
 	}
 	background := `getComputedStyle(document.body).backgroundColor`
@@ -351,14 +358,23 @@ func theLookOfAPage(t *testing.T, chromium context.Context) {
 	if second := eval[string](p, background); first == second {
 		t.Errorf("light and dark are both %s", first)
 	}
-	// Nothing is said by colour alone: the owners' bands carry their names.
-	if bare := eval[int](p, `[...document.querySelectorAll("#chart .bandrect")].filter(r => !r.querySelector("title") || r.getAttribute("fill").indexOf("url(#o") !== 0).length`); bare != 0 {
-		t.Errorf("%d bands without a name or a pattern", bare)
+	// Nothing is said by colour alone: the bands of two owners differ in their
+	// pattern, and say whose they are.
+	if hatches := eval[[]string](p, `[...new Set(drawn.filter(d => d.kind === "belief" || d.kind === "truth").map(d => d.text.match(/[ab].1/)[0] + " " + Object.keys(hatch).find(k => hatch[k] === d.fill)))]`); !slices.Equal(hatches, []string{"a/1 0", "b/1 1"}) {
+		t.Errorf("owners and their patterns: %q", hatches)
 	}
-	width := eval[float64](p, `document.querySelector("#chart .belief").getBoundingClientRect().width`)
+	if hatches := eval[int](p, `new Set(hatches).size`); hatches != 8 {
+		t.Errorf("%d patterns, want one for each of 8 owners", hatches)
+	}
+	width := `drawn.find(d => d.kind === "belief").w`
+	before := eval[float64](p, width)
 	p.do(chromedp.Click(chromedp.CSS("#true")))
-	if now := eval[float64](p, `document.querySelector("#chart .belief").getBoundingClientRect().width`); now == width {
+	if now := eval[float64](p, width); now == before {
 		t.Error("true to time looks like the other axis")
+	}
+	// What lies under the mouse is told.
+	if told := eval[string](p, `{const d = drawn.find(d => d.kind === "lost"); under((d.x + d.x2) / 2, (d.y + d.y2) / 2)}`); !strings.Contains(told, "lost at") {
+		t.Errorf("of the lost message the mouse learns %q", told)
 	}
 	p.quiet()
 	// Porcupine's picture opens as a page of its own.
@@ -376,13 +392,24 @@ func manyThreads(t *testing.T, chromium context.Context) {
 	r := play(t, "misdelete", "setnx-del")
 	r.Record.Params.Processes[1].Threads = 100
 	p := open(t, chromium, html(t, r))
-	threads := `[...document.querySelectorAll("#chart svg text.name")].map(t => t.textContent).filter(t => t.includes("/"))`
+	threads := `[...document.querySelectorAll("#chart svg text.name")].map(t => t.firstChild.data).filter(t => t.includes("/"))`
 	if got := eval[[]string](p, threads); !slices.Equal(got, []string{"a/1", "b/1"}) {
 		t.Errorf("the lanes are %q", got)
 	}
+	// All of them are too many for the window: they scroll, and the server stays.
 	p.do(chromedp.Click(chromedp.CSS("#quiet")))
-	if got := eval[[]string](p, threads); len(got) != 101 {
-		t.Errorf("with those that only wait there are %d lanes", len(got))
+	names := func() []string {
+		p.frame()
+		return eval[[]string](p, `[...document.querySelectorAll("#chart svg text.name")].map(t => t.firstChild.data)`)
+	}
+	top := names()
+	p.script(`chart.scrollTop = 1e6`)
+	end := names()
+	if !slices.Contains(top, "a/1") || !slices.Contains(top, "server: orders") || !slices.Contains(end, "b/100") || !slices.Contains(end, "server: orders") || slices.Contains(end, "a/1") {
+		t.Errorf("the lanes are %q above and %q below", top, end)
+	}
+	if got := eval[float64](p, `chart.getBoundingClientRect().height`); got > 800 {
+		t.Errorf("the chart has %v pixels", got)
 	}
 	p.quiet()
 }
