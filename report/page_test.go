@@ -137,7 +137,7 @@ func open(t testing.TB, browser context.Context, page []byte) *tab {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p.do(chromedp.Navigate("file://" + file))
+	p.do(chromedp.EmulateViewport(1280, 800), chromedp.Navigate("file://"+file))
 	return p
 }
 
@@ -207,6 +207,9 @@ func TestPages(t *testing.T) {
 		{"stepping", stepping},
 		{"a hold nobody knows of", aHoldNobodyKnowsOf},
 		{"filters", filters},
+		{"by keyboard", byKeyboard},
+		{"light and dark are readable", lightAndDark},
+		{"the picture of a page that is served", thePictureOfAServedPage},
 		{"the look of a page", theLookOfAPage},
 		{"many threads", manyThreads},
 		{"names are text", namesAreText},
@@ -218,12 +221,17 @@ func TestPages(t *testing.T) {
 	}
 }
 
-var stories = []struct{ scenario, lock, judge string }{
-	{"misdelete", "setnx-del", "misdelete"},
-	{"unlock-reply-lost", "redisson@3.21.3", "mutual-exclusion"},
-	{"one-failed-renewal-ends-it", "redisson@3.43.0", "mutual-exclusion"},
-	{"pause-past-lease", "redisson@4.7.0", "mutual-exclusion"},
-	{"fair-dead-waiters-add-up", "redisson-fair@3.21.3", "liveness"},
+// stories are the five that docs/ has pictures of; shows are the kinds of what
+// the chart must hold when the page is opened.
+var stories = []struct {
+	scenario, lock, judge string
+	shows                 []string
+}{
+	{"misdelete", "setnx-del", "misdelete", []string{"a/1 believes", "b/1 believes", "unlock (DEL) of a/1"}},
+	{"unlock-reply-lost", "redisson@3.21.3", "mutual-exclusion", []string{"a/1 believes", "b/1 believes", "both believe", "lost at"}},
+	{"one-failed-renewal-ends-it", "redisson@3.43.0", "mutual-exclusion", []string{"a/1 believes", "b/1 believes", "both believe", "error renew request"}},
+	{"pause-past-lease", "redisson@4.7.0", "mutual-exclusion", []string{"a/1 believes", "b/1 believes", "both believe", "pause of a"}},
+	{"fair-dead-waiters-add-up", "redisson-fair@3.21.3", "liveness", []string{"a/1 believes", "g/1 believes", "crash of f", "in the queue: b/1"}},
 }
 
 // A hold that its owner does not know of.
@@ -241,6 +249,22 @@ func thePageOfAStory(t *testing.T, chromium context.Context) {
 			p := open(t, chromium, html(t, play(t, s.scenario, s.lock)))
 			if why := p.text("#findings li p"); !strings.Contains(why, s.judge) {
 				t.Errorf("the first finding reads %q", why)
+			}
+			// Opened, it shows all of it in 1280 by 800 pixels: the sentence, the state,
+			// the mark, what led to it.
+			for _, selector := range []string{"#findings li p", "#server table", "#threads table", "#chart", "#find"} {
+				if bottom := eval[float64](p, `document.querySelector("`+selector+`").getBoundingClientRect().bottom`); bottom > 800 {
+					t.Errorf("%s ends at %v", selector, bottom)
+				}
+			}
+			if !eval[bool](p, inView+`("`+s.judge+`")`) {
+				t.Error("the finding is not in view")
+			}
+			seen := eval[[]string](p, `drawn.filter(d => d.text && d.x < W && (d.x2 || d.x + d.w) > LEFT && d.y < shownTall).map(d => d.text)`)
+			for _, want := range s.shows {
+				if !slices.ContainsFunc(seen, func(text string) bool { return strings.Contains(text, want) }) {
+					t.Errorf("%q is not in view", want)
+				}
 			}
 			// Away from it and near, then one click.
 			p.do(chromedp.Focus(chromedp.CSS("#chart")), chromedp.KeyEvent(kb.End))
@@ -377,14 +401,127 @@ func theLookOfAPage(t *testing.T, chromium context.Context) {
 		t.Errorf("of the lost message the mouse learns %q", told)
 	}
 	p.quiet()
-	// Porcupine's picture opens as a page of its own.
-	opened := chromedp.WaitNewTarget(p.ctx, func(i *target.Info) bool { return strings.HasPrefix(i.URL, "blob:") })
-	p.do(chromedp.Click(chromedp.CSS(".picture")))
-	picture, stop := chromedp.NewContext(p.ctx, chromedp.WithTargetID(<-opened))
-	defer stop()
-	if text, err := chromedp.Run(picture, chromedp.Text(chromedp.CSS("#canvas"))); err != nil || !strings.Contains(text, "answered released") {
-		t.Errorf("porcupine's picture reads %q (%v)", text, err)
+	// Porcupine's picture opens as a page of its own, with the faults beside.
+	if text := pictureOf(t, p.ctx); !strings.Contains(text, "answered released") || !strings.Contains(text, "drop unlock reply of a") {
+		t.Errorf("porcupine's picture reads %q", text)
 	}
+}
+
+// Whatever the mouse does the keyboard does too.
+func byKeyboard(t *testing.T, chromium context.Context) {
+	p := open(t, chromium, html(t, play(t, "unlock-reply-lost", "redisson@3.21.3")))
+	var reached []string
+	for range 40 {
+		p.do(chromedp.KeyEvent(kb.Tab))
+		reached = append(reached, eval[string](p, `document.activeElement.id || document.activeElement.className`))
+		if now := eval[string](p, `getComputedStyle(document.activeElement).outlineStyle`); now == "none" && reached[len(reached)-1] != "" {
+			t.Errorf("nobody sees that %s has the focus", reached[len(reached)-1])
+		}
+	}
+	for _, want := range []string{"theme", "go", "state", "lock", "process", "judge", "back", "next", "in", "out", "all", "true", "find", "chart", "events", "picture"} {
+		if !slices.Contains(reached, want) {
+			t.Errorf("Tab does not reach %s, of %q", want, reached)
+		}
+	}
+	width := func() float64 { return eval[float64](p, `S.u1 - S.u0`) }
+	press := func(key string) float64 {
+		p.do(chromedp.KeyEvent(key))
+		return width()
+	}
+	p.do(chromedp.Focus(chromedp.CSS("#chart")))
+	whole := press("0")
+	near := press("+")
+	if far := press("-"); near >= whole || far <= near {
+		t.Errorf("widths %v, after + %v, after - %v", whole, near, far)
+	}
+	p.do(chromedp.Focus(chromedp.CSS("#events")), chromedp.KeyEvent(kb.Home))
+	chosen := func() string { return p.text("#events li[aria-selected=true]") }
+	begin := chosen()
+	p.do(chromedp.KeyEvent(kb.ArrowDown), chromedp.KeyEvent(kb.ArrowDown))
+	down := chosen()
+	p.do(chromedp.KeyEvent(kb.ArrowUp), chromedp.KeyEvent(kb.ArrowUp))
+	if down == begin || chosen() != begin {
+		t.Errorf("the list goes from %q down to %q and up to %q", begin, down, chosen())
+	}
+	p.do(chromedp.KeyEvent("f"))
+	if got := chosen(); !strings.Contains(got, "▶") {
+		t.Errorf("f goes to %q", got)
+	}
+	p.quiet()
+}
+
+// contrast is that of two colours of the page, as WCAG 2 has it.
+const contrast = `((a, b) => {
+	const ink = document.createElement("canvas").getContext("2d", {willReadFrequently: true}), style = getComputedStyle(document.documentElement);
+	const light = name => {
+		ink.fillStyle = style.getPropertyValue("--" + name);
+		ink.fillRect(0, 0, 1, 1);
+		const [r, g, b] = [...ink.getImageData(0, 0, 1, 1).data].map(c => c / 255).map(c => c <= 0.04045 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4);
+		return 0.2126 * r + 0.7152 * g + 0.0722 * b;
+	};
+	const [x, y] = [light(a), light(b)];
+	return (Math.max(x, y) + 0.05) / (Math.min(x, y) + 0.05);
+})`
+
+func lightAndDark(t *testing.T, chromium context.Context) {
+	p := open(t, chromium, html(t, play(t, "misdelete", "setnx-del")))
+	pairs := [][2]string{
+		{"fg", "bg"}, {"fg", "lane"}, {"fg", "card"}, {"fg", "bar"}, {"soft", "bg"}, {"soft", "lane"}, {"bad", "bg"}, {"bad", "badbg"}, {"bad", "lane"},
+		{"warn", "warnbg"}, {"warn", "card"}, {"good", "goodbg"}, {"odd", "oddbg"}, {"fault", "bg"}, {"mark", "bg"}, {"mark", "card"}, {"bg", "bad"}, {"bg", "warn"}, {"bg", "mark"},
+	}
+	for i := range 8 {
+		pairs = append(pairs, [2]string{"fg", fmt.Sprintf("o%d", i)})
+	}
+	var seen []string
+	for range 2 {
+		theme := eval[string](p, `document.documentElement.dataset.theme`)
+		seen = append(seen, theme)
+		for _, c := range pairs {
+			if got := eval[float64](p, fmt.Sprintf(`%s(%q, %q)`, contrast, c[0], c[1])); got < 4.5 {
+				t.Errorf("%s: %s on %s has a contrast of %.1f, want 4.5", theme, c[0], c[1], got)
+			}
+		}
+		p.do(chromedp.Click(chromedp.CSS("#theme")))
+	}
+	slices.Sort(seen)
+	if !slices.Equal(seen, []string{"dark", "light"}) {
+		t.Errorf("themes %q", seen)
+	}
+}
+
+// What simrun serve hands out opens porcupine's picture as the file does, faults
+// and all.
+func thePictureOfAServedPage(t *testing.T, chromium context.Context) {
+	page := html(t, play(t, "unlock-reply-lost", "redisson@3.21.3"))
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "text/html; charset=utf-8")
+		_, _ = w.Write(page)
+	}))
+	defer server.Close()
+	ctx, stop := chromedp.NewContext(chromium)
+	defer stop()
+	if err := chromedp.Do(ctx, chromedp.Navigate(server.URL)); err != nil {
+		t.Fatal(err)
+	}
+	if text := pictureOf(t, ctx); !strings.Contains(text, "answered released") || !strings.Contains(text, "drop unlock reply of a") {
+		t.Errorf("porcupine's picture reads %q", text)
+	}
+}
+
+// pictureOf clicks for porcupine's picture, and gives what it says.
+func pictureOf(t *testing.T, ctx context.Context) string {
+	t.Helper()
+	opened := chromedp.WaitNewTarget(ctx, func(i *target.Info) bool { return strings.HasPrefix(i.URL, "blob:") })
+	if err := chromedp.Do(ctx, chromedp.Click(chromedp.CSS(".picture"))); err != nil {
+		t.Fatal(err)
+	}
+	picture, stop := chromedp.NewContext(ctx, chromedp.WithTargetID(<-opened))
+	defer stop()
+	text, err := chromedp.Run(picture, chromedp.Text(chromedp.CSS("#canvas")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return text
 }
 
 // Of a hundred threads only those are shown that do something.
