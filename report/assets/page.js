@@ -2,7 +2,11 @@
 // The page of one run. D is the view that report.build made: instants are
 // nanoseconds since the start.
 const D = JSON.parse(document.getElementById("data").textContent);
-for (const k of ["events", "ops", "beliefs", "overlaps", "truth", "messages", "faults", "subs", "uses", "gone", "findings", "locks", "cuts", "lanes"]) D[k] = D[k] || [];
+for (const k of ["events", "ops", "beliefs", "overlaps", "truth", "messages", "faults", "subs", "uses", "gone", "findings", "locks", "cuts", "lanes", "names"]) D[k] = D[k] || [];
+for (const x of D.truth) if (x.queue) {
+  x.queue = x.queue.map(i => D.names[i]);
+  x.line = x.queue.join(" › ");
+}
 const $ = id => document.getElementById(id);
 const ms = 1e6;
 
@@ -427,9 +431,8 @@ function truth() {
       }
     } else if (b.w > 34) say("free", b.x + 4, o.y + 30, colour.soft);
     if (x.queue && x.queue.length) {
-      const text = x.queue.join(" › ");
-      rect("queue", b, o.y + 64, 16, { line: colour.soft, dash: [2, 2], text: "in the queue: " + text });
-      say(label(text, b.w - 4), b.x + 4, o.y + 76, colour.fg);
+      rect("queue", b, o.y + 64, 16, { line: colour.soft, dash: [2, 2], text: "in the queue: " + x.line });
+      say(label(x.line, b.w - 4), b.x + 4, o.y + 76, colour.fg);
     }
   }
 }
@@ -609,7 +612,7 @@ function showState(t) {
     if (x.owner) rows.push(["time to live", x.exp < 0 ? "none: it never ends" : `${span(Math.max(0, x.exp * ms - t))}, to ${at(x.exp * ms)}`]);
     if (x.queue && x.queue.length) {
       rows.push(["queue", x.queue.map((w, i) => `${i + 1}. ${w}`).join(", ")]);
-      if (x.deadlines) rows.push(["deadlines", x.queue.filter(w => w in x.deadlines).map(w => `${w} ${at(x.deadlines[w] * ms)}` + (x.deadlines[w] * ms < t ? " (over)" : "")).join(", ")]);
+      if (x.due) rows.push(["deadlines", x.due.map((d, i) => d < 0 ? `${x.queue[i]} none` : `${x.queue[i]} ${at(d * ms)}` + (d * ms < t ? " (over)" : "")).join(", ")]);
     } else rows.push(["queue", "empty"]);
     server.push(table("The server holds of " + lock, rows));
   }
