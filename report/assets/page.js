@@ -561,7 +561,8 @@ function marks() {
     if (x < LEFT - 2 || x > W || lines.has(key)) return;
     lines.add(key);
     const grp = sv("g", { class: "mark", "data-judge": f.judge });
-    grp.append(sv("title", {}, f.judge + ": " + f.why), sv("line", { class: "find " + f.class, x1: x, x2: x, y1: TOP - 14, y2: shownTall, opacity: n ? 0.45 : 1 }));
+    drawn.push({ kind: "mark", x, y: TOP - 17, x2: x, y2: shownTall, text: `${f.judge}, ${f.class}: ${f.why}` });
+    grp.append(sv("line", { class: "find " + f.class, x1: x, x2: x, y1: TOP - 14, y2: shownTall, opacity: n ? 0.45 : 1 }));
     const w = f.judge.length * 7 + 22, left = x + w > W ? x - w : x;
     if (!taken.some(([a, b]) => left < b && left + w > a)) {
       taken.push([left, left + w]);
