@@ -514,17 +514,22 @@ func thePictureOfAServedPage(t *testing.T, chromium context.Context) {
 // pictureOf clicks for porcupine's picture, and gives what it says.
 func pictureOf(t *testing.T, ctx context.Context) string {
 	t.Helper()
+	text, err := chromedp.Run(pictureTab(t, ctx), chromedp.Text(chromedp.CSS("#canvas")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return text
+}
+
+func pictureTab(t *testing.T, ctx context.Context) context.Context {
+	t.Helper()
 	opened := chromedp.WaitNewTarget(ctx, func(i *target.Info) bool { return strings.HasPrefix(i.URL, "blob:") })
 	if err := chromedp.Do(ctx, chromedp.Click(chromedp.CSS(".picture"))); err != nil {
 		t.Fatal(err)
 	}
 	picture, stop := chromedp.NewContext(ctx, chromedp.WithTargetID(<-opened))
-	defer stop()
-	text, err := chromedp.Run(picture, chromedp.Text(chromedp.CSS("#canvas")))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return text
+	t.Cleanup(stop)
+	return picture
 }
 
 // Of a hundred threads only those are shown that do something.
@@ -583,6 +588,15 @@ func namesAreText(t *testing.T, chromium context.Context) {
 		t.Errorf("the finding reads %q", got)
 	}
 	p.quiet()
+	// Nor does one in porcupine's picture, which is not ours.
+	picture := pictureTab(t, p.ctx)
+	elements, err := chromedp.Run(picture, chromedp.Evaluate[int](`document.querySelectorAll("img").length + (document.title === "gone" ? 1 : 0)`))
+	if err != nil || elements != 0 {
+		t.Errorf("in porcupine's picture a name became %d elements (%v)", elements, err)
+	}
+	if text, err := chromedp.Run(picture, chromedp.Text(chromedp.CSS("#canvas"))); err != nil || !strings.Contains(text, "onerror") {
+		t.Errorf("porcupine's picture reads %q (%v)", text, err)
+	}
 }
 
 // long is a record with so many events, of which each five are a change of the
