@@ -661,13 +661,23 @@ func TestTwoThousandEventsFitInTwoMegabytes(t *testing.T) {
 		}
 	}
 	var b bytes.Buffer
-	for _, r := range []report.Run{queued, long(2000)} {
+	found := crowd(2000, 100)
+	for i := range 5000 {
+		f := found.Findings[0]
+		f.Why = fmt.Sprintf("so it is, %d times, as was told before and will be told again, at the length of a finding", i)
+		found.Findings = append(found.Findings, f)
+	}
+	for _, r := range []report.Run{queued, found, long(2000)} {
 		b.Reset()
 		if err := report.WriteHTML(&b, r, nil); err != nil {
 			t.Fatal(err)
 		}
 		if b.Len() > 2<<20 || bytes.Contains(b.Bytes(), []byte("left out.</p>")) {
 			t.Errorf("%s: %d bytes", r.Scenario, b.Len())
+		}
+		more := strings.Contains(b.String(), "4901 more findings of the same judges are left out")
+		if more != (len(r.Findings) == 5001) {
+			t.Errorf("%s: of %d findings it says that some are left out: %v", r.Scenario, len(r.Findings), more)
 		}
 	}
 	// And nothing of it comes from elsewhere.

@@ -50,7 +50,9 @@ type CurvePoint struct {
 
 // Most of a record that a page shows.
 const (
-	eventsMost = 4000
+	eventsMost   = 4000
+	findingsMost = 100 // of each judge
+	overlapsMost = 1000
 	// textMost is how long a text of a record may be.
 	textMost = 160
 	// repeatsLeast is from how many on exchanges that only repeat are folded.
@@ -90,6 +92,7 @@ type view struct {
 	Total    int        `json:"total"` // events of the record
 	Folded   int        `json:"folded"`
 	Left     int        `json:"left_out"`
+	More     int        `json:"more"` // findings that are left out
 	Blame    *Curve     `json:"blame,omitempty"`
 }
 

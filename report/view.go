@@ -585,6 +585,14 @@ func (v *view) placeAll() {
 
 // cut leaves out what a browser cannot show, around the findings.
 func (v *view) cut() {
+	of := map[string]int{}
+	all := len(v.Findings)
+	v.Findings = slices.DeleteFunc(v.Findings, func(f finding) bool {
+		of[f.Judge]++
+		return of[f.Judge] > findingsMost
+	})
+	v.More = all - len(v.Findings)
+	v.Overlaps = v.Overlaps[:min(len(v.Overlaps), overlapsMost)]
 	if len(v.Events) <= eventsMost {
 		return
 	}

@@ -377,11 +377,12 @@ function bands() {
     say(label(`${x.who} believes to hold ${x.lock}`, b.w - 6), b.x + 4, o.y + 14, colour.fg, { bold: true });
   }
   overlaps();
+  const named = S.judge && new Set(foundNow().flatMap(f => f.ops));
   for (const p of D.ops) {
     const o = geometry[p.lane], b = o && ofLock(p) && box(p);
     if (!b) continue;
     const text = `${p.action} ${p.lock}: ${p.open ? "never returned" : p.outcome}`;
-    ink.globalAlpha = S.judge && !foundNow().some(f => f.ops.includes(p.op)) ? 0.15 : 1;
+    ink.globalAlpha = named && !named.has(p.op) ? 0.15 : 1;
     ink.fillStyle = colour.bar;
     ink.strokeStyle = colour.ink;
     ink.lineWidth = 0.8;
