@@ -187,7 +187,7 @@ function dress() { // takes the colours of light or dark
 // The lanes that are shown, each with its place. Those of the server stay in
 // view below when the others are too many and scroll.
 function arrange() {
-  W = Math.max(600, chart.clientWidth);
+  W = Math.max(320, chart.clientWidth);
   findActive();
   let y = TOP, hidden = 0;
   const rows = [], below = [];
