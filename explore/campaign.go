@@ -53,12 +53,12 @@ type Progress struct {
 // The files of a campaign's folder: the plan, the runs that were played, and
 // what they came to, which other folders of results have too.
 const (
-	planFile     = "campaign.json"
+	PlanFile     = "campaign.json"
 	RunsFile     = "runs.jsonl"
 	VerdictsFile = "verdicts.jsonl"
 )
 
-// shardFile is what planFile holds.
+// shardFile is what PlanFile holds.
 type shardFile struct {
 	Plan
 	Shard int `json:"shard"`
@@ -205,13 +205,13 @@ func (c *Campaign) open() (runs []Run, whole int64, err error) {
 	old, err := readPlan(c.Dir)
 	switch {
 	case errors.Is(err, os.ErrNotExist) && whole > 0:
-		return nil, 0, &OtherCampaignError{c.Dir, fmt.Sprintf("%d runs in %s, and no %s that says of what", len(runs), RunsFile, planFile)}
+		return nil, 0, &OtherCampaignError{c.Dir, fmt.Sprintf("%d runs in %s, and no %s that says of what", len(runs), RunsFile, PlanFile)}
 	case errors.Is(err, os.ErrNotExist):
 		text, err := json.MarshalIndent(mine, "", "  ")
 		if err != nil {
 			return nil, 0, err
 		}
-		return nil, 0, renameio.WriteFile(filepath.Join(c.Dir, planFile), append(text, '\n'), 0o644)
+		return nil, 0, renameio.WriteFile(filepath.Join(c.Dir, PlanFile), append(text, '\n'), 0o644)
 	case err != nil:
 		return nil, 0, err
 	}
@@ -256,7 +256,7 @@ func (p Plan) difference(o Plan) string {
 
 func readPlan(dir string) (shardFile, error) {
 	var s shardFile
-	file := filepath.Join(dir, planFile)
+	file := filepath.Join(dir, PlanFile)
 	text, err := os.ReadFile(file)
 	if err != nil {
 		return s, err

@@ -204,7 +204,7 @@ func TestAFolderOfAnotherCampaignIsLeftAlone(t *testing.T) {
 		change(&q)
 		refused(q, what)
 	}
-	if err := os.Remove(filepath.Join(dir, planFile)); err != nil {
+	if err := os.Remove(filepath.Join(dir, PlanFile)); err != nil {
 		t.Fatal(err)
 	}
 	refused(p, "5 runs in runs.jsonl, and no campaign.json that says of what")

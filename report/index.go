@@ -338,11 +338,32 @@ func (w Waits) Places() [4]string {
 	return out
 }
 
-// matrix is scenarios by the locks of one family.
+// matrix is scenarios by the releases of one lock, or by locks that have none.
 type matrix struct {
 	Family  string
-	Columns []string
+	Columns []string // locks
 	Rows    []matrixRow
+}
+
+// Heads are the releases, or the locks.
+func (m matrix) Heads() []string {
+	var out []string
+	for _, c := range m.Columns {
+		if m.Family != otherLocks {
+			_, c, _ = strings.Cut(c, "@")
+			c, _, _ = strings.Cut(c, "+")
+		}
+		out = append(out, c)
+	}
+	return out
+}
+
+// variant is a lock without its release: redisson, redisson+replicas.
+func variant(lock string) string {
+	if _, more, ok := strings.Cut(lock, "+"); ok {
+		return model.Family(lock) + "+" + more
+	}
+	return model.Family(lock)
 }
 
 type matrixRow struct {
@@ -358,12 +379,12 @@ func (r matrixRow) Odd() bool {
 // otherLocks are those that have no relatives.
 const otherLocks = "other locks"
 
-// matrices gives each family of locks a matrix of its own; a cell is the row
-// that stands first in the list.
+// matrices gives each lock of which there are releases a matrix of its own; a
+// cell is the row that stands first in the list.
 func matrices(list []indexRow) []matrix {
 	locks := map[string][]string{}
 	for _, r := range list {
-		f := model.Family(r.Lock)
+		f := variant(r.Lock)
 		if !slices.Contains(locks[f], r.Lock) {
 			locks[f] = append(locks[f], r.Lock)
 		}

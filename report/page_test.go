@@ -50,7 +50,7 @@ func play(t *testing.T, scenario, lock string) report.Run {
 	}
 }
 
-func html(t *testing.T, r report.Run) []byte {
+func html(t testing.TB, r report.Run) []byte {
 	t.Helper()
 	var pictures []report.Picture
 	for _, lock := range linearizability.Locks(r.Record) {
@@ -69,7 +69,7 @@ func html(t *testing.T, r report.Run) []byte {
 }
 
 // browser starts Chromium; a test without it is skipped.
-func browser(t *testing.T) context.Context {
+func browser(t testing.TB) context.Context {
 	t.Helper()
 	path := ""
 	for _, name := range []string{"chromium", "chromium-browser", "google-chrome"} {
@@ -85,7 +85,7 @@ func browser(t *testing.T) context.Context {
 		t.Skip("chromium is not installed: apt-get install chromium")
 	}
 	options := append(slices.Clone(chromedp.DefaultExecAllocatorOptions[:]),
-		chromedp.ExecPath(path), chromedp.NoSandbox, chromedp.WindowSize(1400, 1000))
+		chromedp.ExecPath(path), chromedp.NoSandbox, chromedp.WindowSize(1280, 800))
 	alloc, stop := chromedp.NewExecAllocator(t.Context(), options...)
 	t.Cleanup(stop)
 	ctx, stop := chromedp.NewContext(alloc)
@@ -98,13 +98,13 @@ func browser(t *testing.T) context.Context {
 
 // tab is a page opened from disk, and what it should not have done.
 type tab struct {
-	t   *testing.T
+	t   testing.TB
 	ctx context.Context
 	mu  sync.Mutex
 	bad []string
 }
 
-func open(t *testing.T, browser context.Context, page []byte) *tab {
+func open(t testing.TB, browser context.Context, page []byte) *tab {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "report.html")
 	if err := os.WriteFile(file, page, 0o644); err != nil {
@@ -137,7 +137,7 @@ func open(t *testing.T, browser context.Context, page []byte) *tab {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p.do(chromedp.Navigate("file://" + file))
+	p.do(chromedp.EmulateViewport(1280, 800), chromedp.Navigate("file://"+file))
 	return p
 }
 
@@ -172,6 +172,12 @@ func (p *tab) script(format string, args ...any) {
 	p.do(chromedp.Evaluate[chromedp.Void](fmt.Sprintf(format, args...)))
 }
 
+// frame waits for the page to be drawn.
+func (p *tab) frame() {
+	p.t.Helper()
+	p.do(chromedp.Evaluate[chromedp.Void](`new Promise(f => requestAnimationFrame(() => requestAnimationFrame(f)))`, chromedp.EvalAwaitPromise))
+}
+
 func (p *tab) quiet() {
 	p.t.Helper()
 	p.mu.Lock()
@@ -201,6 +207,9 @@ func TestPages(t *testing.T) {
 		{"stepping", stepping},
 		{"a hold nobody knows of", aHoldNobodyKnowsOf},
 		{"filters", filters},
+		{"by keyboard", byKeyboard},
+		{"light and dark are readable", lightAndDark},
+		{"the picture of a page that is served", thePictureOfAServedPage},
 		{"the look of a page", theLookOfAPage},
 		{"many threads", manyThreads},
 		{"names are text", namesAreText},
@@ -212,12 +221,17 @@ func TestPages(t *testing.T) {
 	}
 }
 
-var stories = []struct{ scenario, lock, judge string }{
-	{"misdelete", "setnx-del", "misdelete"},
-	{"unlock-reply-lost", "redisson@3.21.3", "mutual-exclusion"},
-	{"one-failed-renewal-ends-it", "redisson@3.43.0", "mutual-exclusion"},
-	{"pause-past-lease", "redisson@4.7.0", "mutual-exclusion"},
-	{"fair-dead-waiters-add-up", "redisson-fair@3.21.3", "liveness"},
+// stories are the five that docs/ has pictures of; shows are the kinds of what
+// the chart must hold when the page is opened.
+var stories = []struct {
+	scenario, lock, judge string
+	shows                 []string
+}{
+	{"misdelete", "setnx-del", "misdelete", []string{"a/1 believes", "b/1 believes", "unlock (DEL) of a/1"}},
+	{"unlock-reply-lost", "redisson@3.21.3", "mutual-exclusion", []string{"a/1 believes", "b/1 believes", "both believe", "lost at"}},
+	{"one-failed-renewal-ends-it", "redisson@3.43.0", "mutual-exclusion", []string{"a/1 believes", "b/1 believes", "both believe", "error renew request"}},
+	{"pause-past-lease", "redisson@4.7.0", "mutual-exclusion", []string{"a/1 believes", "b/1 believes", "both believe", "pause of a"}},
+	{"fair-dead-waiters-add-up", "redisson-fair@3.21.3", "liveness", []string{"a/1 believes", "g/1 believes", "crash of f", "in the queue: b/1"}},
 }
 
 // A hold that its owner does not know of.
@@ -235,6 +249,22 @@ func thePageOfAStory(t *testing.T, chromium context.Context) {
 			p := open(t, chromium, html(t, play(t, s.scenario, s.lock)))
 			if why := p.text("#findings li p"); !strings.Contains(why, s.judge) {
 				t.Errorf("the first finding reads %q", why)
+			}
+			// Opened, it shows all of it in 1280 by 800 pixels: the sentence, the state,
+			// the mark, what led to it.
+			for _, selector := range []string{"#findings li p", "#server table", "#threads table", "#chart", "#find"} {
+				if bottom := eval[float64](p, `document.querySelector("`+selector+`").getBoundingClientRect().bottom`); bottom > 800 {
+					t.Errorf("%s ends at %v", selector, bottom)
+				}
+			}
+			if !eval[bool](p, inView+`("`+s.judge+`")`) {
+				t.Error("the finding is not in view")
+			}
+			seen := eval[[]string](p, `drawn.filter(d => d.text && d.x < W && (d.x2 || d.x + d.w) > LEFT && d.y < shownTall).map(d => d.text)`)
+			for _, want := range s.shows {
+				if !slices.ContainsFunc(seen, func(text string) bool { return strings.Contains(text, want) }) {
+					t.Errorf("%q is not in view", want)
+				}
 			}
 			// Away from it and near, then one click.
 			p.do(chromedp.Focus(chromedp.CSS("#chart")), chromedp.KeyEvent(kb.End))
@@ -286,6 +316,7 @@ func stepping(t *testing.T, chromium context.Context) {
 	chosen := p.text("#now")
 	p.script(`{const c = document.getElementById("chart"), r = c.getBoundingClientRect();
 		c.dispatchEvent(new PointerEvent("pointermove", {clientX: r.left + 140, clientY: r.top + 80, bubbles: true}))}`)
+	p.frame()
 	if p.text("#now") == chosen {
 		t.Error("moving over the chart shows no other instant")
 	}
@@ -302,7 +333,7 @@ func filters(t *testing.T, chromium context.Context) {
 	r.Record.Add(model.Event{AtNs: r.Record.Events[len(r.Record.Events)-1].AtNs, Kind: model.KindInvoke, Process: "b", Thread: 1, Op: 99, Action: model.ActLock, Lock: "spare"})
 	p := open(t, chromium, html(t, r))
 	lanes := func() []string {
-		return eval[[]string](p, `[...document.querySelectorAll("#chart svg text.name")].map(t => t.textContent)`)
+		return eval[[]string](p, `[...document.querySelectorAll("#chart svg text.name")].map(t => t.firstChild.data)`)
 	}
 	rows := func() int { return eval[int](p, `document.querySelectorAll("#events li").length`) }
 	set := func(id, value string) {
@@ -341,7 +372,7 @@ func theLookOfAPage(t *testing.T, chromium context.Context) {
 	if n := eval[int](p, `document.querySelectorAll("#curve circle").length`); n != 2 {
 		t.Errorf("the curve has %d points, want 2", n)
 	}
-	if n := eval[int](p, `document.querySelectorAll(".message.islost .cross").length`); n != 1 {
+	if n := eval[int](p, `drawn.filter(d => d.kind === "lost").length`); n != 1 {
 		t.Errorf("%d arrows end in the air, want that of the lost reply", n)
 	}
 	background := `getComputedStyle(document.body).backgroundColor`
@@ -351,24 +382,154 @@ func theLookOfAPage(t *testing.T, chromium context.Context) {
 	if second := eval[string](p, background); first == second {
 		t.Errorf("light and dark are both %s", first)
 	}
-	// Nothing is said by colour alone: the owners' bands carry their names.
-	if bare := eval[int](p, `[...document.querySelectorAll("#chart .bandrect")].filter(r => !r.querySelector("title") || r.getAttribute("fill").indexOf("url(#o") !== 0).length`); bare != 0 {
-		t.Errorf("%d bands without a name or a pattern", bare)
+	// Nothing is said by colour alone: the bands of two owners differ in their
+	// pattern, and say whose they are.
+	if hatches := eval[[]string](p, `[...new Set(drawn.filter(d => d.kind === "belief" || d.kind === "truth").map(d => d.text.match(/[ab].1/)[0] + " " + Object.keys(hatch).find(k => hatch[k] === d.fill)))]`); !slices.Equal(hatches, []string{"a/1 0", "b/1 1"}) {
+		t.Errorf("owners and their patterns: %q", hatches)
 	}
-	width := eval[float64](p, `document.querySelector("#chart .belief").getBoundingClientRect().width`)
+	if hatches := eval[int](p, `new Set(hatches).size`); hatches != 8 {
+		t.Errorf("%d patterns, want one for each of 8 owners", hatches)
+	}
+	width := `drawn.find(d => d.kind === "belief").w`
+	before := eval[float64](p, width)
 	p.do(chromedp.Click(chromedp.CSS("#true")))
-	if now := eval[float64](p, `document.querySelector("#chart .belief").getBoundingClientRect().width`); now == width {
+	if now := eval[float64](p, width); now == before {
 		t.Error("true to time looks like the other axis")
 	}
-	p.quiet()
-	// Porcupine's picture opens as a page of its own.
-	opened := chromedp.WaitNewTarget(p.ctx, func(i *target.Info) bool { return strings.HasPrefix(i.URL, "blob:") })
-	p.do(chromedp.Click(chromedp.CSS(".picture")))
-	picture, stop := chromedp.NewContext(p.ctx, chromedp.WithTargetID(<-opened))
-	defer stop()
-	if text, err := chromedp.Run(picture, chromedp.Text(chromedp.CSS("#canvas"))); err != nil || !strings.Contains(text, "answered released") {
-		t.Errorf("porcupine's picture reads %q (%v)", text, err)
+	// What lies under the mouse is told.
+	if told := eval[string](p, `{const d = drawn.find(d => d.kind === "lost"); under((d.x + d.x2) / 2, (d.y + d.y2) / 2)}`); !strings.Contains(told, "lost at") {
+		t.Errorf("of the lost message the mouse learns %q", told)
 	}
+	p.quiet()
+	// Porcupine's picture opens as a page of its own, with the faults beside.
+	if text := pictureOf(t, p.ctx); !strings.Contains(text, "answered released") || !strings.Contains(text, "drop unlock reply of a") {
+		t.Errorf("porcupine's picture reads %q", text)
+	}
+}
+
+// Whatever the mouse does the keyboard does too.
+func byKeyboard(t *testing.T, chromium context.Context) {
+	p := open(t, chromium, html(t, play(t, "unlock-reply-lost", "redisson@3.21.3")))
+	var reached []string
+	for range 40 {
+		p.do(chromedp.KeyEvent(kb.Tab))
+		reached = append(reached, eval[string](p, `document.activeElement.id || document.activeElement.className`))
+		if now := eval[string](p, `getComputedStyle(document.activeElement).outlineStyle`); now == "none" && reached[len(reached)-1] != "" {
+			t.Errorf("nobody sees that %s has the focus", reached[len(reached)-1])
+		}
+	}
+	for _, want := range []string{"theme", "go", "state", "lock", "process", "judge", "back", "next", "in", "out", "all", "true", "find", "chart", "events", "picture"} {
+		if !slices.Contains(reached, want) {
+			t.Errorf("Tab does not reach %s, of %q", want, reached)
+		}
+	}
+	width := func() float64 { return eval[float64](p, `S.u1 - S.u0`) }
+	press := func(key string) float64 {
+		p.do(chromedp.KeyEvent(key))
+		return width()
+	}
+	p.do(chromedp.Focus(chromedp.CSS("#chart")))
+	whole := press("0")
+	near := press("+")
+	if far := press("-"); near >= whole || far <= near {
+		t.Errorf("widths %v, after + %v, after - %v", whole, near, far)
+	}
+	p.do(chromedp.Focus(chromedp.CSS("#events")), chromedp.KeyEvent(kb.Home))
+	chosen := func() string { return p.text("#events li[aria-selected=true]") }
+	begin := chosen()
+	p.do(chromedp.KeyEvent(kb.ArrowDown), chromedp.KeyEvent(kb.ArrowDown))
+	down := chosen()
+	p.do(chromedp.KeyEvent(kb.ArrowUp), chromedp.KeyEvent(kb.ArrowUp))
+	if down == begin || chosen() != begin {
+		t.Errorf("the list goes from %q down to %q and up to %q", begin, down, chosen())
+	}
+	p.do(chromedp.KeyEvent("f"))
+	if got := chosen(); !strings.Contains(got, "▶") {
+		t.Errorf("f goes to %q", got)
+	}
+	p.quiet()
+}
+
+// contrast is that of two colours of the page, as WCAG 2 has it.
+const contrast = `((a, b) => {
+	const ink = document.createElement("canvas").getContext("2d", {willReadFrequently: true}), style = getComputedStyle(document.documentElement);
+	const light = name => {
+		ink.fillStyle = style.getPropertyValue("--" + name);
+		ink.fillRect(0, 0, 1, 1);
+		const [r, g, b] = [...ink.getImageData(0, 0, 1, 1).data].map(c => c / 255).map(c => c <= 0.04045 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4);
+		return 0.2126 * r + 0.7152 * g + 0.0722 * b;
+	};
+	const [x, y] = [light(a), light(b)];
+	return (Math.max(x, y) + 0.05) / (Math.min(x, y) + 0.05);
+})`
+
+func lightAndDark(t *testing.T, chromium context.Context) {
+	p := open(t, chromium, html(t, play(t, "misdelete", "redisson@4.7.0"))) // which holds
+	if got := eval[float64](p, `document.querySelector("header").getBoundingClientRect().height`); got > 100 {
+		t.Errorf("the head of the page takes %v pixels", got)
+	}
+	pairs := [][2]string{
+		{"fg", "bg"}, {"fg", "lane"}, {"fg", "card"}, {"fg", "bar"}, {"soft", "bg"}, {"soft", "lane"}, {"bad", "bg"}, {"bad", "badbg"}, {"bad", "lane"},
+		{"warn", "warnbg"}, {"warn", "card"}, {"good", "goodbg"}, {"odd", "oddbg"}, {"fault", "bg"}, {"mark", "bg"}, {"mark", "card"}, {"bg", "bad"}, {"bg", "warn"}, {"bg", "mark"},
+	}
+	for i := range 8 {
+		pairs = append(pairs, [2]string{"fg", fmt.Sprintf("o%d", i)})
+	}
+	var seen []string
+	for range 2 {
+		theme := eval[string](p, `document.documentElement.dataset.theme`)
+		seen = append(seen, theme)
+		for _, c := range pairs {
+			if got := eval[float64](p, fmt.Sprintf(`%s(%q, %q)`, contrast, c[0], c[1])); got < 4.5 {
+				t.Errorf("%s: %s on %s has a contrast of %.1f, want 4.5", theme, c[0], c[1], got)
+			}
+		}
+		p.do(chromedp.Click(chromedp.CSS("#theme")))
+	}
+	slices.Sort(seen)
+	if !slices.Equal(seen, []string{"dark", "light"}) {
+		t.Errorf("themes %q", seen)
+	}
+}
+
+// What simrun serve hands out opens porcupine's picture as the file does, faults
+// and all.
+func thePictureOfAServedPage(t *testing.T, chromium context.Context) {
+	page := html(t, play(t, "unlock-reply-lost", "redisson@3.21.3"))
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "text/html; charset=utf-8")
+		_, _ = w.Write(page)
+	}))
+	defer server.Close()
+	ctx, stop := chromedp.NewContext(chromium)
+	defer stop()
+	if err := chromedp.Do(ctx, chromedp.Navigate(server.URL)); err != nil {
+		t.Fatal(err)
+	}
+	if text := pictureOf(t, ctx); !strings.Contains(text, "answered released") || !strings.Contains(text, "drop unlock reply of a") {
+		t.Errorf("porcupine's picture reads %q", text)
+	}
+}
+
+// pictureOf clicks for porcupine's picture, and gives what it says.
+func pictureOf(t *testing.T, ctx context.Context) string {
+	t.Helper()
+	text, err := chromedp.Run(pictureTab(t, ctx), chromedp.Text(chromedp.CSS("#canvas")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return text
+}
+
+func pictureTab(t *testing.T, ctx context.Context) context.Context {
+	t.Helper()
+	opened := chromedp.WaitNewTarget(ctx, func(i *target.Info) bool { return strings.HasPrefix(i.URL, "blob:") })
+	if err := chromedp.Do(ctx, chromedp.Click(chromedp.CSS(".picture"))); err != nil {
+		t.Fatal(err)
+	}
+	picture, stop := chromedp.NewContext(ctx, chromedp.WithTargetID(<-opened))
+	t.Cleanup(stop)
+	return picture
 }
 
 // Of a hundred threads only those are shown that do something.
@@ -376,13 +537,24 @@ func manyThreads(t *testing.T, chromium context.Context) {
 	r := play(t, "misdelete", "setnx-del")
 	r.Record.Params.Processes[1].Threads = 100
 	p := open(t, chromium, html(t, r))
-	threads := `[...document.querySelectorAll("#chart svg text.name")].map(t => t.textContent).filter(t => t.includes("/"))`
+	threads := `[...document.querySelectorAll("#chart svg text.name")].map(t => t.firstChild.data).filter(t => t.includes("/"))`
 	if got := eval[[]string](p, threads); !slices.Equal(got, []string{"a/1", "b/1"}) {
 		t.Errorf("the lanes are %q", got)
 	}
+	// All of them are too many for the window: they scroll, and the server stays.
 	p.do(chromedp.Click(chromedp.CSS("#quiet")))
-	if got := eval[[]string](p, threads); len(got) != 101 {
-		t.Errorf("with those that only wait there are %d lanes", len(got))
+	names := func() []string {
+		p.frame()
+		return eval[[]string](p, `[...document.querySelectorAll("#chart svg text.name")].map(t => t.firstChild.data)`)
+	}
+	top := names()
+	p.script(`chart.scrollTop = 1e6`)
+	end := names()
+	if !slices.Contains(top, "a/1") || !slices.Contains(top, "server: orders") || !slices.Contains(end, "b/100") || !slices.Contains(end, "server: orders") || slices.Contains(end, "a/1") {
+		t.Errorf("the lanes are %q above and %q below", top, end)
+	}
+	if got := eval[float64](p, `chart.getBoundingClientRect().height`); got > 800 {
+		t.Errorf("the chart has %v pixels", got)
 	}
 	p.quiet()
 }
@@ -416,6 +588,15 @@ func namesAreText(t *testing.T, chromium context.Context) {
 		t.Errorf("the finding reads %q", got)
 	}
 	p.quiet()
+	// Nor does one in porcupine's picture, which is not ours.
+	picture := pictureTab(t, p.ctx)
+	elements, err := chromedp.Run(picture, chromedp.Evaluate[int](`document.querySelectorAll("img").length + (document.title === "gone" ? 1 : 0)`))
+	if err != nil || elements != 0 {
+		t.Errorf("in porcupine's picture a name became %d elements (%v)", elements, err)
+	}
+	if text, err := chromedp.Run(picture, chromedp.Text(chromedp.CSS("#canvas"))); err != nil || !strings.Contains(text, "onerror") {
+		t.Errorf("porcupine's picture reads %q (%v)", text, err)
+	}
 }
 
 // long is a record with so many events, of which each five are a change of the
@@ -468,12 +649,36 @@ func aLongRunIsCutAroundTheFinding(t *testing.T, chromium context.Context) {
 }
 
 func TestTwoThousandEventsFitInTwoMegabytes(t *testing.T) {
-	var b bytes.Buffer
-	if err := report.WriteHTML(&b, long(2000), nil); err != nil {
-		t.Fatal(err)
+	queued := crowd(2000, 100)
+	for i := range queued.Record.Events {
+		if s := queued.Record.Events[i].State; s != nil {
+			s.Deadlines = map[string]int64{}
+			for n := range 99 {
+				who := model.ThreadName("a", n+1)
+				s.Queue = append(s.Queue, who)
+				s.Deadlines[who] = queued.Record.Events[i].AtNs/1e6 + int64(n)*5000
+			}
+		}
 	}
-	if b.Len() > 2<<20 || bytes.Contains(b.Bytes(), []byte("left out.</p>")) {
-		t.Errorf("%d bytes", b.Len())
+	var b bytes.Buffer
+	found := crowd(2000, 100)
+	for i := range 5000 {
+		f := found.Findings[0]
+		f.Why = fmt.Sprintf("so it is, %d times, as was told before and will be told again, at the length of a finding", i)
+		found.Findings = append(found.Findings, f)
+	}
+	for _, r := range []report.Run{queued, found, long(2000)} {
+		b.Reset()
+		if err := report.WriteHTML(&b, r, nil); err != nil {
+			t.Fatal(err)
+		}
+		if b.Len() > 2<<20 || bytes.Contains(b.Bytes(), []byte("left out.</p>")) {
+			t.Errorf("%s: %d bytes", r.Scenario, b.Len())
+		}
+		more := strings.Contains(b.String(), "4901 more findings of the same judges are left out")
+		if more != (len(r.Findings) == 5001) {
+			t.Errorf("%s: of %d findings it says that some are left out: %v", r.Scenario, len(r.Findings), more)
+		}
 	}
 	// And nothing of it comes from elsewhere.
 	for _, s := range []string{"http://", "https://", "src=", "@import"} {
@@ -503,7 +708,7 @@ func theIndex(t *testing.T, chromium context.Context) {
 	}
 	p := open(t, chromium, b.Bytes())
 	cells := eval[[]string](p, `[...document.querySelectorAll(".matrix tr")].map(r => [...r.children].map(c => c.textContent).join("|"))`)
-	if want := []string{"scenario|x@1.9.0|x@1.10.0", "one|✗ bug|✓ held", "scenario|<b>y</b>", "two|✗ bug!"}; !slices.Equal(cells, want) {
+	if want := []string{"scenario|1.9.0|1.10.0", "one|✗ bug|✓ held", "scenario|<b>y</b>", "two|✗ bug!"}; !slices.Equal(cells, want) {
 		t.Errorf("the matrices are %q, want %q", cells, want)
 	}
 	leads := eval[[]string](p, `[...document.querySelectorAll(".matrix a")].map(a => a.getAttribute("href"))`)

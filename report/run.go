@@ -50,7 +50,9 @@ type CurvePoint struct {
 
 // Most of a record that a page shows.
 const (
-	eventsMost = 4000
+	eventsMost   = 4000
+	findingsMost = 100 // of each judge
+	overlapsMost = 1000
 	// textMost is how long a text of a record may be.
 	textMost = 160
 	// repeatsLeast is from how many on exchanges that only repeat are folded.
@@ -73,6 +75,7 @@ type view struct {
 	EndNs    int64      `json:"end"`
 	Lanes    []lane     `json:"lanes"`
 	Locks    []string   `json:"locks"`
+	Names    []string   `json:"names"` // of those that queue
 	Events   []event    `json:"events"`
 	Ops      []bar      `json:"ops"`
 	Beliefs  []band     `json:"beliefs"`
@@ -89,6 +92,7 @@ type view struct {
 	Total    int        `json:"total"` // events of the record
 	Folded   int        `json:"folded"`
 	Left     int        `json:"left_out"`
+	More     int        `json:"more"` // findings that are left out
 	Blame    *Curve     `json:"blame,omitempty"`
 }
 
@@ -144,14 +148,14 @@ type overlap struct {
 
 // hold is what the server holds of a lock from an instant on.
 type hold struct {
-	Lock      string           `json:"lock"`
-	AtNs      int64            `json:"t"`
-	ToNs      int64            `json:"to"`
-	Owner     string           `json:"owner,omitempty"`
-	Count     int              `json:"count,omitempty"`
-	ExpiresMs int64            `json:"exp,omitempty"` // -1: never
-	Queue     []string         `json:"queue,omitempty"`
-	Deadlines map[string]int64 `json:"deadlines,omitempty"`
+	Lock      string  `json:"lock"`
+	AtNs      int64   `json:"t"`
+	ToNs      int64   `json:"to"`
+	Owner     string  `json:"owner,omitempty"`
+	Count     int     `json:"count,omitempty"`
+	ExpiresMs int64   `json:"exp,omitempty"`   // -1: never
+	Queue     []int   `json:"queue,omitempty"` // of view.Names
+	DueMs     []int64 `json:"due,omitempty"`   // of each in the queue; -1: it has no deadline
 }
 
 // message is a command with its answer, or a published message. An instant is

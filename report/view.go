@@ -17,6 +17,7 @@ type builder struct {
 	run     Run
 	v       *view
 	lanes   map[string]int // by name
+	names   map[string]int // -> index of v.Names
 	ops     map[int]int    // number -> index of v.Ops
 	msgs    map[int]int    // number -> index of v.Messages
 	faults  map[int]int    // number -> index of v.Faults
@@ -30,7 +31,7 @@ type builder struct {
 
 func build(r Run) *view {
 	b := &builder{
-		run: r, lanes: map[string]int{}, ops: map[int]int{}, msgs: map[int]int{}, faults: map[int]int{},
+		run: r, lanes: map[string]int{}, names: map[string]int{}, ops: map[int]int{}, msgs: map[int]int{}, faults: map[int]int{},
 		spoken: map[string]int64{}, hears: map[string]map[int]string{}, conns: map[int]int{}, changed: map[int]bool{}, using: map[string]int{}, ranOut: map[int64]bool{},
 	}
 	b.v = &view{Scenario: r.Scenario, Lock: r.Lock, Verdict: r.Verdict, Total: len(r.Record.Events), Blame: r.Blame}
@@ -157,7 +158,18 @@ func (b *builder) event(e *model.Event) {
 	case model.KindState:
 		s := e.State
 		b.changed[e.Msg] = true
-		v.Truth = append(v.Truth, hold{Lock: e.Lock, AtNs: e.AtNs, Owner: s.Owner, Count: s.Count, ExpiresMs: s.ExpiresMs, Queue: s.Queue, Deadlines: s.Deadlines})
+		h := hold{Lock: e.Lock, AtNs: e.AtNs, Owner: s.Owner, Count: s.Count, ExpiresMs: s.ExpiresMs}
+		for _, who := range s.Queue {
+			h.Queue = append(h.Queue, b.name(who))
+			due, ok := s.Deadlines[who]
+			if !ok {
+				due = -1
+			}
+			if s.Deadlines != nil {
+				h.DueMs = append(h.DueMs, due)
+			}
+		}
+		v.Truth = append(v.Truth, h)
 		b.add(e, b.server([]string{e.Lock}), held(s))
 	case model.KindExpire:
 		b.ranOut[e.AtNs] = true
@@ -199,6 +211,18 @@ func (b *builder) event(e *model.Event) {
 	case model.KindDefect:
 		b.add(e, -1, "DEFECT of the harness: "+e.Text)
 	}
+}
+
+// name is the place of a name in the view's list. A queue is long and changes
+// often: it is kept as numbers.
+func (b *builder) name(who string) int {
+	i, ok := b.names[who]
+	if !ok {
+		i = len(b.v.Names)
+		b.names[who] = i
+		b.v.Names = append(b.v.Names, who)
+	}
+	return i
 }
 
 // struck names the processes that a fault is about; none: the server, or all.
@@ -561,6 +585,14 @@ func (v *view) placeAll() {
 
 // cut leaves out what a browser cannot show, around the findings.
 func (v *view) cut() {
+	of := map[string]int{}
+	all := len(v.Findings)
+	v.Findings = slices.DeleteFunc(v.Findings, func(f finding) bool {
+		of[f.Judge]++
+		return of[f.Judge] > findingsMost
+	})
+	v.More = all - len(v.Findings)
+	v.Overlaps = v.Overlaps[:min(len(v.Overlaps), overlapsMost)]
 	if len(v.Events) <= eventsMost {
 		return
 	}

@@ -100,28 +100,36 @@ func TestTheReadmesOutputIsReal(t *testing.T) {
 	}
 }
 
-// What docs/reading-a-failure.md shows is what its commands print.
-func TestTheFailuresReadAreReal(t *testing.T) {
-	text, err := os.ReadFile("../../docs/reading-a-failure.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	squeeze := func(s string) string { return strings.Join(strings.Fields(s), " ") }
-	var said strings.Builder
+// What documents about reading show is what their commands print.
+func TestWhatIsReadIsReal(t *testing.T) {
+	page := filepath.Join(t.TempDir(), "report.html")
 	t.Chdir("../..")
-	lines := strings.Split(string(text), "\n")
-	for _, line := range lines {
-		if args, ok := strings.CutPrefix(line, "go run ./cmd/simrun "); ok {
-			code, out, stderr := call(t, strings.Fields(args)...)
-			if code != exitOK {
-				t.Errorf("%s: exit %d\n%s%s", line, code, out, stderr)
-			}
-			said.WriteString(squeeze(out) + " ")
+	squeeze := func(s string) string { return strings.Join(strings.Fields(s), " ") }
+	for _, file := range []string{"docs/reading-a-failure.md", "docs/reports.md"} {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
 		}
-	}
-	for _, line := range lines {
-		if strings.HasPrefix(line, "    ") && !strings.Contains(said.String(), squeeze(line)) {
-			t.Errorf("not printed: %s", line)
+		var said strings.Builder
+		lines := strings.Split(string(text), "\n")
+		for _, line := range lines {
+			if args, ok := strings.CutPrefix(line, "go run ./cmd/simrun "); ok {
+				code, out, stderr := call(t, strings.Fields(strings.Replace(args, "report.html", page, 1))...)
+				if code != exitOK {
+					t.Errorf("%s: exit %d\n%s%s", line, code, out, stderr)
+				}
+				said.WriteString(squeeze(out) + " ")
+			}
+		}
+		for _, line := range lines {
+			if strings.HasPrefix(line, "    ") && !strings.Contains(said.String(), squeeze(line)) {
+				t.Errorf("%s: not printed: %s", file, line)
+			}
+		}
+		for _, m := range regexp.MustCompile(`\]\(([^):]+)\)`).FindAllStringSubmatch(string(text), -1) {
+			if _, err := os.Stat(filepath.Join(filepath.Dir(file), m[1])); err != nil {
+				t.Errorf("%s leads nowhere: %v", file, err)
+			}
 		}
 	}
 }

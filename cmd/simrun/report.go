@@ -260,13 +260,19 @@ func readResults(root *os.Root, dir, folder string) (report.Index, error) {
 	for _, c := range x.Campaigns {
 		ran += c.Ran
 	}
-	// The runs are read without root, so that they must be in it.
-	if info, err := root.Stat(path.Join(folder, explore.RunsFile)); err == nil && info.Mode().IsRegular() {
+	// A campaign is read without root, so that its files must be in it.
+	if within(root, path.Join(folder, explore.RunsFile)) && within(root, path.Join(folder, explore.PlanFile)) {
 		if running, ok := readCampaign(filepath.Join(dir, filepath.FromSlash(folder))); ok && running.Runs != ran {
 			return indexOf(running), nil
 		}
 	}
 	return x, nil
+}
+
+// within: it is a file of the folder, and no link that leads out of it.
+func within(root *os.Root, file string) bool {
+	info, err := root.Stat(file)
+	return err == nil && info.Mode().IsRegular()
 }
 
 // readCampaign adds up what a campaign has played so far.

@@ -273,6 +273,39 @@ func TestTheIndexOfACampaignUnderWay(t *testing.T) {
 	if err := json.Unmarshal([]byte(lines[29]), &last); err != nil {
 		t.Fatal(err)
 	}
+	// serve shows the same, and what was played since; through no link.
+	if err := os.Mkdir("linked", 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range []string{"campaign.json", "runs.jsonl"} {
+		if err := os.Symlink("../c/"+file, "linked/"+file); err != nil {
+			t.Fatal(err)
+		}
+	}
+	served := func(dir string) (string, error) {
+		root, err := os.OpenRoot(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = root.Close() }()
+		s := &folderServer{root: root, dir: dir}
+		w := httptest.NewRecorder()
+		s.index(w)
+		_, err = readIndex(root, dir)
+		return s.stamp() + w.Body.String(), err
+	}
+	before, err := served("c")
+	if err != nil || !strings.Contains(before, "under way: 30 runs of setnx-del") {
+		t.Errorf("served, the campaign under way is not told (%v)", err)
+	}
+	write(t, "c/runs.jsonl", strings.Join(lines[:35], ""))
+	if after, _ := served("c"); !strings.Contains(after, "under way: 35 runs of setnx-del") || after[:40] == before[:40] {
+		t.Error("served, it does not follow the campaign")
+	}
+	write(t, "c/runs.jsonl", strings.Join(lines[:30], "")+lines[30][:10])
+	if got, err := served("linked"); err == nil || strings.Contains(got, "setnx-del") {
+		t.Errorf("a campaign outside is shown through links (%v)", err)
+	}
 	if half := index(); !strings.Contains(half, "under way: 30 runs of setnx-del") || !strings.Contains(half, "misdelete") {
 		t.Error("the index of a campaign under way does not tell its 30 runs")
 	}

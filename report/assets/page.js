@@ -2,7 +2,11 @@
 // The page of one run. D is the view that report.build made: instants are
 // nanoseconds since the start.
 const D = JSON.parse(document.getElementById("data").textContent);
-for (const k of ["events", "ops", "beliefs", "overlaps", "truth", "messages", "faults", "subs", "uses", "gone", "findings", "locks", "cuts", "lanes"]) D[k] = D[k] || [];
+for (const k of ["events", "ops", "beliefs", "overlaps", "truth", "messages", "faults", "subs", "uses", "gone", "findings", "locks", "cuts", "lanes", "names"]) D[k] = D[k] || [];
+for (const x of D.truth) if (x.queue) {
+  x.queue = x.queue.map(i => D.names[i]);
+  x.line = x.queue.join(" › ");
+}
 const $ = id => document.getElementById(id);
 const ms = 1e6;
 
@@ -31,10 +35,15 @@ const axis = (() => {
   for (const x of D.truth) all.add(x.t);
   const inCut = t => D.cuts.some(c => c.from < t && t < c.to);
   const knots = [...all].filter(t => t >= D.from && t <= D.end && !inCut(t)).sort((a, b) => a - b);
+  const wide = new Set(); // gaps of a belief so short that it would not be seen
+  for (const o of D.overlaps.concat(D.beliefs)) {
+    const i = below(knots, o.from);
+    if (o.to - o.from < ms && below(knots, o.to) - i <= 3) for (let j = i + 1; knots[j] <= o.to; j++) wide.add(j);
+  }
   const even = [0];
   for (let i = 1; i < knots.length; i++) {
     const gap = knots[i] - knots[i - 1];
-    even.push(even[i - 1] + (gap < 1e4 ? 0.2 : 0.7 + 0.4 * Math.log2(1 + gap / ms)));
+    even.push(even[i - 1] + (wide.has(i) ? 2.5 : gap < 1e4 ? 0.2 : 0.7 + 0.4 * Math.log2(1 + gap / ms)));
   }
   return { knots, even, plain: false };
 })();
@@ -53,8 +62,38 @@ const place = t => axis.plain ? t : between(axis.knots, axis.even, t);
 const instant = u => axis.plain ? u : between(axis.even, axis.knots, u);
 const first = () => place(D.from), last = () => Math.max(place(D.end), first() + 1);
 
+// Whatever is drawn keeps its places on the axis: a from, b to. Leases keep the
+// corners of what is left of them.
+function lay() {
+  for (const list of [D.ops, D.beliefs, D.uses, D.faults, D.overlaps]) for (const x of list) { x.a = place(x.from); x.b = place(x.to); }
+  for (const x of D.gone) { x.a = place(x.t); x.b = place(D.end); }
+  for (const m of D.messages) {
+    [m.us, m.ue, m.ud, m.ul] = [m.sent, m.exec, m.done, m.lost].map(t => t < 0 ? -1 : place(t));
+    m.a = m.us;
+    m.b = Math.max(m.us, m.ue, m.ud, m.ul);
+  }
+  // A lease is drawn against the longest of the same hold.
+  const longest = new Map(), of = {};
+  for (const x of D.truth) {
+    const was = of[x.lock];
+    x.a = place(x.t);
+    x.b = place(x.to);
+    x.hold = was && was.owner === x.owner ? was.hold : x.lock + x.t;
+    of[x.lock] = x;
+    if (x.owner && x.exp >= 0) longest.set(x.hold, Math.max(longest.get(x.hold) || 1, x.exp * ms - x.t));
+  }
+  for (const x of D.truth) {
+    x.lease = null;
+    if (!x.owner || x.exp < 0) continue;
+    const end = Math.min(x.to, x.exp * ms), k = axis.knots, left = t => Math.max(0, x.exp * ms - t) / longest.get(x.hold);
+    x.lease = [[x.a, left(x.t)]];
+    if (!axis.plain) for (let n = below(k, x.t) + 1; n < k.length && k[n] < end; n++) x.lease.push([axis.even[n], left(k[n])]);
+    x.lease.push([place(end), left(end)]);
+  }
+}
+
 // ---- what is chosen
-const S = { u0: first(), u1: last(), cur: 0, hover: null, lock: "", process: "", judge: "", shown: [] };
+const S = { u0: first(), u1: last(), cur: 0, t: D.from, lock: "", process: "", judge: "", shown: [] };
 const owners = D.lanes.filter(l => l.kind === "thread").map(l => l.name);
 const ownerNo = who => Math.max(0, owners.indexOf(who)) % 8;
 
@@ -65,17 +104,24 @@ let active = null; // of the lanes; null: all are shown
 function findActive() {
   active = null;
   if (!$("quiet").checked) return;
-  const from = instant(S.u0), to = instant(S.u1), now = t => from <= t && t <= to;
+  const now = u => u >= S.u0 && u <= S.u1;
   active = new Set([D.events.length ? D.events[S.cur].lane : -1]);
-  for (const b of D.beliefs) if (b.from <= to && b.to >= from) active.add(b.lane);
-  for (const o of D.ops) if (now(o.from) || !o.open && now(o.to)) active.add(o.lane);
-  for (const m of D.messages) if (now(m.sent) || now(m.done) || now(m.lost)) active.add(m.lane);
+  for (const b of D.beliefs) if (b.a <= S.u1 && b.b >= S.u0) active.add(b.lane);
+  for (const o of D.ops) if (now(o.a) || !o.open && now(o.b)) active.add(o.lane);
+  for (const m of D.messages) if (now(m.us) || now(m.ud) || now(m.ul)) active.add(m.lane);
   for (const f of foundNow()) {
-    if (!now(f.t)) continue;
-    const words = new Set(f.why.split(/[\s,;:]+/));
-    D.lanes.forEach((l, i) => { if (words.has(l.name)) active.add(i); });
-    for (const o of D.ops) if (f.ops.includes(o.op)) active.add(o.lane);
+    if (!now(place(f.t))) continue;
+    for (const i of lanesOf(f)) active.add(i);
   }
+}
+// The lanes that a finding is about: of the calls that it names, of the threads
+// in its sentence.
+function lanesOf(f) {
+  if (!f.lanes) {
+    const words = new Set(f.why.split(/[\s,;:]+/)), calls = new Set(f.ops);
+    f.lanes = [...new Set([...D.lanes.keys()].filter(i => words.has(D.lanes[i].name)).concat(D.ops.filter(o => calls.has(o.op)).map(o => o.lane)))];
+  }
+  return f.lanes;
 }
 function laneShown(l) {
   if (S.process && l.process && l.process !== S.process) return false;
@@ -95,301 +141,445 @@ function eventShown(e) {
   return ofLock(e) && (!S.process || !e.p || e.p === S.process || e.lane >= 0 && D.lanes[e.lane].kind === "server") && related(e);
 }
 
-// ---- the chart
-const LEFT = 132, TOP = 66, H = { thread: 44, watchdog: 24, server: 84 };
-const busy = new Set(D.messages.map(m => m.lane));
-let W = 1200, geometry = [];
-const X = t => LEFT + (place(t) - S.u0) / (S.u1 - S.u0) * (W - LEFT - 12);
-const U = x => S.u0 + (x - LEFT) / (W - LEFT - 12) * (S.u1 - S.u0);
+// ---- the chart: a canvas for what lies along the axis, and above it names and
+// marks as SVG.
+const LEFT = 132, TOP = 66, RIGHT = 12, SERVER = 84;
+const busy = new Set(D.messages.map(m => m.lane)), holders = new Set(D.beliefs.map(b => b.lane));
+const serverOf = new Map(D.lanes.map((l, i) => [l.lock, i]).filter(([, i]) => D.lanes[i].kind === "server"));
+const chart = $("chart"), canvas = $("ink"), over = $("over"), ink = canvas.getContext("2d");
+let W = 1200, tall = 300, shownTall = 300, pinned = 0, geometry = [], drawn = [], colour = {}, hatch = {};
+const X = u => LEFT + (u - S.u0) / (S.u1 - S.u0) * (W - LEFT - RIGHT);
+const U = x => S.u0 + (x - LEFT) / (W - LEFT - RIGHT) * (S.u1 - S.u0);
 
 function label(s, width) {
   const n = Math.floor(width / 6.1);
   return n < 2 ? "" : s.length <= n ? s : s.slice(0, n - 1) + "…";
 }
-// A box from one instant to another, cut to what is in view; null when out of it.
-function box(from, to) {
-  const a = X(from), b = X(to);
-  if (b < LEFT || a > W) return null;
-  const x = Math.max(a, LEFT - 1), w = Math.max(Math.min(b, W) - x, 1.5);
-  return { x, w };
+// A stretch of the axis cut to what is in view; null when out of it.
+function box(o) {
+  if (o.b < S.u0 || o.a > S.u1) return null;
+  const x = Math.max(X(o.a), LEFT - 1), w = Math.max(Math.min(X(o.b), W) - x, 1.5);
+  return x + w < LEFT ? null : { x, w };
 }
 
-function draw() {
-  const chart = $("chart");
-  W = Math.max(600, chart.clientWidth);
-  geometry = [];
-  let y = TOP;
+// Owners differ in hatching as well as in colour.
+const hatches = ["M-1,1 l2,-2 M0,8 l8,-8 M7,9 l2,-2", "M0,4 l8,0", "M4,0 l0,8", "M-1,7 l2,2 M0,0 l8,8 M7,-1 l2,2", "M0,4 l8,0 M4,0 l0,8", "M0,8 l4,-8 l4,8", "M2,2 l1,0 M6,6 l1,0", "M0,2 l8,0 M0,6 l8,0"];
+function dress() { // takes the colours of light or dark
+  const style = getComputedStyle(document.documentElement);
+  for (const k of ["bg", "fg", "soft", "line", "lane", "bad", "warn", "warnbg", "bar", "ink", "fault", "mark"]) colour[k] = style.getPropertyValue("--" + k);
+  const tile = (size, back, path, line, strength) => {
+    const scale = devicePixelRatio || 1, c = el("canvas", { width: size * scale, height: size * scale }), g = c.getContext("2d");
+    g.scale(scale, scale);
+    g.fillStyle = back;
+    g.fillRect(0, 0, size, size);
+    g.globalAlpha = strength;
+    g.strokeStyle = line;
+    g.lineWidth = 0.7;
+    g.stroke(new Path2D(path));
+    const p = ink.createPattern(c, "repeat");
+    p.setTransform(new DOMMatrix().scale(1 / scale));
+    return p;
+  };
+  hatches.forEach((path, i) => { hatch[i] = tile(8, style.getPropertyValue("--o" + i), path, colour.ink, 0.35); });
+  hatch.fault = tile(10, colour.warnbg, "M-1,1 l2,-2 M0,10 l10,-10 M9,11 l2,-2", colour.fault, 0.5);
+}
+
+// The lanes that are shown, each with its place. Those of the server stay in
+// view below when the others are too many and scroll.
+function arrange() {
+  W = Math.max(320, chart.clientWidth);
   findActive();
-  let hidden = 0;
+  let y = TOP, hidden = 0;
+  const rows = [], below = [];
   D.lanes.forEach((l, i) => {
     if (!laneShown(l)) return;
     if (active && l.kind !== "server" && !active.has(i)) { hidden += l.kind === "thread"; return; }
-    const h = l.kind === "watchdog" && !busy.has(i) ? 15 : H[l.kind];
-    geometry[i] = { y, h, from: l.kind === "thread" ? y + 34 : y + h / 2 };
-    y += h + 4;
+    const h = l.kind === "server" ? SERVER : l.kind === "watchdog" ? busy.has(i) ? 24 : 14 : holders.has(i) ? 44 : 26;
+    (l.kind === "server" ? below : rows).push([i, h]);
   });
-  const height = y + 6;
-  const svg = sv("svg", { viewBox: `0 0 ${W} ${height}`, height, role: "img", "aria-label": "timeline" });
-  defs(svg);
-  const body = sv("g", { "clip-path": "url(#body)" });
-  svg.append(lanes(), body);
-  ticks(body, height);
-  faults(body, height);
-  overlaps(body, height);
-  bands(body);
-  truth(body);
-  messages(body);
-  marks(body, height);
-  svg.append(names());
-  const hover = sv("line", { id: "hover", class: "hover", y1: TOP - 14, y2: height, x1: -9, x2: -9 });
-  svg.append(hover);
-  if (hidden) svg.append(sv("text", { class: "soft", x: 8, y: 14 }, `${hidden} threads that only wait are left out`));
-  chart.replaceChildren(svg);
+  const most = Math.max(300, innerHeight - 366), size = list => list.reduce((n, [, h]) => n + h + 4, 0);
+  tall = TOP + size(rows) + size(below) + 2;
+  shownTall = Math.min(tall, most);
+  pinned = size(below) < shownTall / 2 ? size(below) : 0;
+  $("tall").style.height = tall + "px";
+  chart.style.height = shownTall + 2 + "px";
+  const scroll = Math.min(chart.scrollTop, tall - shownTall);
+  geometry = [];
+  const put = (list, dy, from, to) => {
+    for (const [i, h] of list) {
+      const top = y + dy, l = D.lanes[i];
+      if (top < to && top + h > from) geometry[i] = { y: top, h, call: l.kind === "thread" && h === 44 ? top + 22 : top + 5, from: l.kind === "server" ? top + 17 : l.kind === "thread" ? (h === 44 ? top + 34 : top + 14) : top + h / 2 };
+      y += h + 4;
+    }
+  };
+  put(rows, -scroll, TOP, shownTall - pinned);
+  put(below, pinned ? shownTall - tall : -scroll, TOP, shownTall);
+  return hidden;
 }
 
-function defs(svg) {
-  const d = sv("defs");
-  const clip = sv("clipPath", { id: "body" });
-  clip.append(sv("rect", { x: LEFT - 2, y: 0, width: W - LEFT + 2, height: 9999 }));
-  d.append(clip);
-  // Owners differ in hatching as well as in colour.
-  const hatch = ["M-1,1 l2,-2 M0,8 l8,-8 M7,9 l2,-2", "M0,4 l8,0", "M4,0 l0,8", "M-1,7 l2,2 M0,0 l8,8 M7,-1 l2,2", "M0,4 l8,0 M4,0 l0,8", "M0,8 l4,-8 l4,8", "M2,2 l1,0 M6,6 l1,0", "M0,2 l8,0 M0,6 l8,0"];
-  hatch.forEach((path, i) => {
-    const p = sv("pattern", { id: "o" + i, width: 8, height: 8, patternUnits: "userSpaceOnUse" });
-    p.append(sv("rect", { width: 8, height: 8, style: `fill:var(--o${i})` }), sv("path", { d: path, style: "stroke:var(--ink);stroke-width:.7;opacity:.35;fill:none" }));
-    d.append(p);
-  });
-  const f = sv("pattern", { id: "hatchfault", width: 10, height: 10, patternUnits: "userSpaceOnUse" });
-  f.append(sv("rect", { width: 10, height: 10, style: "fill:var(--warnbg);opacity:.75" }), sv("path", { d: "M-1,1 l2,-2 M0,10 l10,-10 M9,11 l2,-2", style: "stroke:var(--fault);stroke-width:1;opacity:.5" }));
-  d.append(f);
-  for (const [id, colour] of [["head", "--ink"], ["headlost", "--bad"], ["headhot", "--mark"]]) {
-    const m = sv("marker", { id, viewBox: "0 0 8 8", refX: 7, refY: 4, markerWidth: 7, markerHeight: 7, markerUnits: "userSpaceOnUse", orient: "auto" });
-    m.append(sv("path", { d: "M0,0 L8,4 L0,8 z", style: `fill:var(${colour})` }));
-    d.append(m);
+let waiting = 0;
+function draw() { waiting = 0; paint(); }
+// Hands that move ask for a picture, and get one a frame.
+function soon() { if (!waiting) waiting = requestAnimationFrame(draw); }
+
+function paint() {
+  if (waiting) cancelAnimationFrame(waiting);
+  waiting = 0;
+  const hidden = arrange(), scale = devicePixelRatio || 1;
+  const w = Math.round(W * scale), h = Math.round(shownTall * scale);
+  if (canvas.width !== w || canvas.height !== h) {
+    canvas.width = w;
+    canvas.height = h;
+    for (const e of [canvas, over]) { e.style.height = shownTall + "px"; e.style.width = W + "px"; }
+    chart.style.setProperty("--tall", shownTall + "px");
+    over.setAttribute("viewBox", `0 0 ${W} ${shownTall}`);
   }
-  svg.append(d);
+  ink.setTransform(scale, 0, 0, scale, 0, 0);
+  ink.clearRect(0, 0, W, shownTall);
+  drawn = [];
+  ink.fillStyle = colour.lane;
+  geometry.forEach(o => ink.fillRect(0, o.y, W, o.h));
+  ink.save();
+  ink.beginPath();
+  ink.rect(LEFT - 2, 0, W - LEFT + 2, shownTall);
+  ink.clip();
+  ticks();
+  const lanesClip = (from, to) => { ink.save(); ink.beginPath(); ink.rect(LEFT - 2, from, W, to - from); ink.clip(); };
+  lanesClip(TOP - 4, shownTall);
+  faults();
+  bands();
+  truth();
+  messages();
+  ink.restore();
+  words.sort((a, b) => a.y - b.y);
+  for (const t of words) t.say();
+  words = [];
+  ink.restore();
+  names(hidden);
+  marks();
 }
 
-function lanes() {
-  const g = sv("g");
-  geometry.forEach(o => g.append(sv("rect", { class: "lane", x: 0, y: o.y, width: W, height: o.h })));
-  return g;
+// Words that must be read, whatever lies below them, are said last.
+let words = [];
+function say(text, x, y, fill, o = {}) {
+  if (!text) return;
+  ink.font = (o.bold ? "600 " : "") + "11px system-ui,sans-serif";
+  if (o.halo) {
+    ink.strokeStyle = colour.bg;
+    ink.lineWidth = 3;
+    ink.lineJoin = "round";
+    ink.strokeText(text, x, y);
+  }
+  ink.fillStyle = fill;
+  ink.fillText(text, x, y);
 }
-function names() {
-  const g = sv("g");
-  g.append(sv("rect", { x: 0, y: 0, width: LEFT - 4, height: 9999, style: "fill:var(--bg);opacity:.9" }));
-  geometry.forEach((o, i) => {
-    const l = D.lanes[i];
-    g.append(sv("rect", { class: "lane", x: 0, y: o.y, width: LEFT - 6, height: o.h }));
-    g.append(sv("text", { class: "name", x: 8, y: o.y + (o.h < 20 ? 12 : 15) }, label(l.name, LEFT - 12)));
-    const sub = { thread: ["", "calls"], watchdog: [], server: ["held by", "lease left", "queue"] }[l.kind];
-    if (l.kind === "server") sub.forEach((s, n) => g.append(sv("text", { class: "soft", x: 18, y: o.y + [30, 52, 76][n] }, s)));
-    if (l.kind === "thread") g.append(sv("text", { class: "soft", x: 18, y: o.y + 33 }, "its calls"));
-  });
-  g.append(sv("text", { class: "soft", x: 8, y: 46 }, "since the start"));
-  return g;
+function note(text, x, y, fill) { words.push({ y, say: () => say(text, x, y, fill, { bold: true, halo: true }) }); }
+function rect(kind, b, y, h, o) {
+  if (o.fill) { ink.fillStyle = o.fill; ink.fillRect(b.x, y, b.w, h); }
+  if (o.line) {
+    ink.strokeStyle = o.line;
+    ink.lineWidth = o.width || 0.8;
+    ink.setLineDash(o.dash || []);
+    ink.strokeRect(b.x, y, b.w, h);
+    ink.setLineDash([]);
+  }
+  drawn.push({ kind, x: b.x, y, w: b.w, h, text: o.text, fill: o.fill });
 }
 
-function ticks(g, height) {
-  const list = axis.plain ? [] : axis.knots;
-  let free = LEFT;
-  const put = t => {
-    const x = X(t);
-    if (x < LEFT || x > W - 30 || x < free) return;
-    free = x + 74;
-    g.append(sv("line", { class: "tick", x1: x, x2: x, y1: 38, y2: height }), sv("text", { class: "soft", x: x + 3, y: 46 }, at(t)));
+function ticks() {
+  ink.strokeStyle = colour.line;
+  ink.lineWidth = 1;
+  const put = (u, t) => {
+    const x = Math.round(X(u)) + 0.5;
+    ink.beginPath();
+    ink.moveTo(x, 38);
+    ink.lineTo(x, shownTall);
+    ink.stroke();
+    say(at(t), x + 3, 46, colour.soft);
   };
   if (axis.plain) {
     const n = Math.max(2, Math.floor((W - LEFT) / 110)), raw = (S.u1 - S.u0) / n, p = 10 ** Math.floor(Math.log10(Math.max(raw, 1)));
     const step = [1, 2, 5, 10].map(k => k * p).find(s => s >= raw);
-    for (let t = Math.ceil(S.u0 / step) * step; t < S.u1; t += step) put(t);
-  } else for (const t of list) put(t);
+    for (let t = Math.ceil(S.u0 / step) * step; t < S.u1; t += step) put(t, t);
+  } else {
+    const room = U(LEFT + 74) - U(LEFT);
+    for (let i = Math.max(0, below(axis.even, S.u0)); i < axis.knots.length && X(axis.even[i]) < W - 30;) {
+      if (axis.even[i] >= S.u0) put(axis.even[i], axis.knots[i]);
+      const next = axis.even[i] < S.u0 ? S.u0 : axis.even[i] + room;
+      i = Math.max(i + 1, below(axis.even, next) + (axis.even[below(axis.even, next)] < next ? 1 : 0));
+    }
+  }
   for (const c of D.cuts) {
-    const x = X(c.to);
+    const x = X(place(c.to));
     if (x < LEFT || x > W) continue;
-    g.append(sv("line", { class: "cutmark", x1: x, x2: x, y1: 30, y2: height }));
-    const t = sv("text", { class: "faulttext", x: x + 3, y: 30 }, `… ${c.events} events left out`);
-    g.append(t);
+    rect("cut", { x, w: 0.1 }, 30, shownTall, { line: colour.warn, width: 2, dash: [2, 4], text: `${c.events} events left out` });
+    note(`… ${c.events} events left out`, x + 3, 30, colour.fault);
   }
 }
 
-function faults(g, height) {
-  let free = [0, 0];
+function faults() {
+  const free = [0, 0];
   for (const f of D.faults) {
-    const b = box(f.from, f.to);
+    const b = box(f);
     if (!b) continue;
-    const mine = geometry.map((o, i) => [o, D.lanes[i]]).filter(([o, l]) => o && (!f.processes || f.processes.includes(l.process)));
-    const to = f.processes ? mine.map(([o]) => o) : [{ y: TOP - 4, h: height - TOP }];
-    for (const o of to) {
-      const r = sv("rect", { class: "faultrect", x: b.x, y: o.y, width: Math.max(b.w, 3), height: o.h });
-      r.append(sv("title", {}, f.text));
-      g.append(r);
-    }
+    b.w = Math.max(b.w, 3);
+    const o = { fill: hatch.fault, line: colour.fault, dash: [4, 3], text: f.text };
+    if (!f.processes) rect("fault", b, TOP - 4, shownTall - TOP, o);
+    else geometry.forEach((g, i) => { if (f.processes.includes(D.lanes[i].process)) rect("fault", b, g.y, g.h, o); });
     const row = free[0] <= b.x ? 0 : 1;
     if (free[row] <= b.x) {
       const s = "⚡ " + f.text;
-      g.append(sv("text", { class: "faulttext", x: b.x, y: 11 + row * 11 }, s));
+      note(s, b.x, 11 + row * 11, colour.fault);
       free[row] = b.x + s.length * 6.3 + 8;
     }
   }
   for (const x of D.gone) {
-    const b = box(x.t, D.end);
+    const b = box(x);
     if (!b) continue;
     geometry.forEach((o, i) => {
       if (D.lanes[i].process !== x.process) return;
-      g.append(sv("rect", { class: "shade", x: b.x, y: o.y, width: b.w, height: o.h }), sv("line", { class: "gone", x1: b.x, x2: b.x, y1: o.y, y2: o.y + o.h }));
-      if (D.lanes[i].kind === "thread") g.append(sv("text", { class: "soft", x: b.x + 5, y: o.y + 12 }, label(x.process + " " + x.how, W - b.x)));
+      ink.globalAlpha = 0.07;
+      rect("gone", b, o.y, o.h, { fill: colour.fg, text: `${x.process} ${x.how} at ${at(x.t)}` });
+      ink.globalAlpha = 1;
+      ink.fillStyle = colour.bad;
+      ink.fillRect(b.x - 1, o.y, 2, o.h);
+      if (D.lanes[i].kind === "thread") say(label(x.process + " " + x.how, W - b.x), b.x + 5, o.y + 12, colour.soft);
     });
   }
 }
 
-function overlaps(g, height) {
+function overlaps() {
   let free = 0;
   for (const o of D.overlaps) {
-    const b = ofLock(o) && box(o.from, o.to);
+    const b = ofLock(o) && box(o);
     if (!b) continue;
     for (const who of o.who) {
-      const i = D.lanes.findIndex(l => l.name === who), geo = geometry[i];
-      if (geo) g.append(sv("rect", { class: "overrect", x: b.x, y: geo.y - 2, width: b.w, height: geo.h + 4 }));
+      const geo = geometry[laneNo.get(who)];
+      if (!geo) continue;
+      const text = `${o.who.join(" and ")} both believe to hold ${o.lock} from ${at(o.from)} to ${at(o.to)}`;
+      ink.globalAlpha = 0.13;
+      rect("overlap", b, geo.y - 2, geo.h + 4, { fill: colour.bad, text });
+      ink.globalAlpha = 1;
+      rect("overlap", b, geo.y - 2, geo.h + 4, { line: colour.bad, width: 1.5, text });
     }
     if (b.x < free) continue;
-    const text = `${o.who.join(" and ")} both believe to hold ${o.lock}`;
-    g.append(sv("text", { class: "overtext", x: b.x + 3, y: 34 }, text));
-    free = b.x + text.length * 6.8;
+    const text = `${o.who.join(" and ")} both believe to hold ${o.lock}`, x = Math.min(b.x + 3, W - text.length * 6.8);
+    note(text, Math.max(LEFT, x), 34, colour.bad);
+    free = x + text.length * 6.8;
   }
 }
 
-function bands(g) {
+function bands() {
   for (const x of D.beliefs) {
-    const o = geometry[x.lane], b = ofLock(x) && o && box(x.from, x.to);
+    const o = geometry[x.lane], b = o && ofLock(x) && box(x);
     if (!b) continue;
-    const r = sv("rect", { class: "bandrect belief", x: b.x, y: o.y + 2, width: b.w, height: 16, fill: `url(#o${ownerNo(x.who)})` });
-    r.append(sv("title", {}, `${x.who} believes to hold ${x.lock} from ${at(x.from)} to ${at(x.to)}` + (x.over ? ", past its lease: it is paused" : "")));
-    g.append(r, sv("text", { x: b.x + 4, y: o.y + 14, "font-weight": 600 }, label(`${x.who} believes to hold ${x.lock}`, b.w - 6)));
+    rect("belief", b, o.y + 2, 16, { fill: hatch[ownerNo(x.who)], line: colour.ink, text: `${x.who} believes to hold ${x.lock} from ${at(x.from)} to ${at(x.to)}` + (x.over ? ", past its lease: it is paused" : "") });
+    say(label(`${x.who} believes to hold ${x.lock}`, b.w - 6), b.x + 4, o.y + 14, colour.fg, { bold: true });
   }
+  overlaps();
+  const named = S.judge && new Set(foundNow().flatMap(f => f.ops));
   for (const p of D.ops) {
-    const o = geometry[p.lane], b = ofLock(p) && o && box(p.from, p.to);
+    const o = geometry[p.lane], b = o && ofLock(p) && box(p);
     if (!b) continue;
-    const dim = S.judge && !foundNow().some(f => f.ops.includes(p.op)) ? " dim" : "";
-    const r = sv("rect", { class: "bar op" + (p.open ? " open" : "") + dim, x: b.x, y: o.y + 22, width: b.w, height: 16, rx: 7 });
     const text = `${p.action} ${p.lock}: ${p.open ? "never returned" : p.outcome}`;
-    r.append(sv("title", {}, `${text}, called ${at(p.from)}, ${p.open ? "open to the end" : "returned " + at(p.to)}`));
-    g.append(r, sv("text", { class: dim, x: b.x + 6, y: o.y + 34 }, label(D.locks.length > 1 ? text : text.replace(" " + p.lock, ""), b.w - 8)));
+    ink.globalAlpha = named && !named.has(p.op) ? 0.15 : 1;
+    ink.fillStyle = colour.bar;
+    ink.strokeStyle = colour.ink;
+    ink.lineWidth = 0.8;
+    ink.setLineDash(p.open ? [3, 2] : []);
+    ink.beginPath();
+    if (b.w > 14) ink.roundRect(b.x, o.call, b.w, 16, 7);
+    else ink.rect(b.x, o.call, b.w, 16);
+    ink.fill();
+    ink.stroke();
+    ink.setLineDash([]);
+    drawn.push({ kind: "op", x: b.x, y: o.call, w: b.w, h: 16, text: `${text}, called ${at(p.from)}, ${p.open ? "open to the end" : "returned " + at(p.to)}` });
+    say(label(D.locks.length > 1 ? text : text.replace(" " + p.lock, ""), b.w - 8), b.x + 6, o.call + 12, colour.fg);
+    ink.globalAlpha = 1;
   }
   for (const p of D.uses) {
-    const o = geometry[p.lane], b = o && box(p.from, p.to);
-    if (b) {
-      const r = sv("path", { class: "use", d: `M${b.x},${o.y + 38} v4 h${b.w} v-4` });
-      r.append(sv("title", {}, `uses ${p.name} from ${at(p.from)} to ${at(p.to)}`));
-      g.append(r);
-    }
+    const o = geometry[p.lane], b = o && box(p);
+    if (!b) continue;
+    ink.strokeStyle = colour.ink;
+    ink.lineWidth = 2;
+    ink.stroke(new Path2D(`M${b.x},${o.call + 16} v4 h${b.w} v-4`));
+    drawn.push({ kind: "use", x: b.x, y: o.call + 16, w: b.w, h: 5, text: `uses ${p.name} from ${at(p.from)} to ${at(p.to)}` });
   }
 }
 
-function truth(g) {
-  // A lease is drawn against the longest of the same hold.
-  const longest = new Map(), of = {};
+function truth() {
   for (const x of D.truth) {
-    const was = of[x.lock];
-    x.hold = was && was.owner === x.owner ? was.hold : x.t;
-    of[x.lock] = x;
-    if (x.owner && x.exp >= 0) longest.set(x.lock + x.hold, Math.max(longest.get(x.lock + x.hold) || 1, x.exp * ms - x.t));
-  }
-  for (const x of D.truth) {
-    const i = D.lanes.findIndex(l => l.kind === "server" && l.lock === x.lock), o = geometry[i], b = o && box(x.t, x.to);
+    const o = geometry[serverOf.get(x.lock)], b = o && box(x);
     if (!b) continue;
     if (x.owner) {
-      const r = sv("rect", { class: "bandrect truth", x: b.x, y: o.y + 18, width: b.w, height: 16, fill: `url(#o${ownerNo(x.owner)})` });
-      r.append(sv("title", {}, `${x.lock} is held by ${x.owner}, count ${x.count}, ` + (x.exp < 0 ? "without end" : "until " + at(x.exp * ms))));
-      g.append(r, sv("text", { x: b.x + 4, y: o.y + 30, "font-weight": 600 }, label(`${x.owner} ×${x.count || 1}`, b.w - 4)));
-      if (x.exp >= 0) {
-                const end = Math.min(x.to, x.exp * ms), y0 = o.y + 58, h = t => Math.max(0, x.exp * ms - t) / longest.get(x.lock + x.hold) * 22;
-        let d = `M${X(x.t)},${y0} L${X(x.t)},${y0 - h(x.t)}`;
-        const k = axis.knots;
-        for (let n = below(k, x.t) + 1; n < k.length && k[n] < end; n++) d += ` L${X(k[n])},${y0 - h(k[n])}`;
-        d += ` L${X(end)},${y0 - h(end)} L${X(end)},${y0} z`;
-        const lease = sv("path", { class: "lease", d });
-        lease.append(sv("title", {}, `the lease of ${x.owner}, to ${at(x.exp * ms)}`));
-        g.append(lease);
+      rect("truth", b, o.y + 18, 16, { fill: hatch[ownerNo(x.owner)], line: colour.ink, text: `${x.lock} is held by ${x.owner}, count ${x.count}, ` + (x.exp < 0 ? "without end" : "until " + at(x.exp * ms)) });
+      say(label(`${x.owner} ×${x.count || 1}`, b.w - 4), b.x + 4, o.y + 30, colour.fg, { bold: true });
+      if (x.lease) {
+        const y = o.y + 58;
+        ink.beginPath();
+        ink.moveTo(X(x.lease[0][0]), y);
+        for (const [u, left] of x.lease) ink.lineTo(X(u), y - left * 22);
+        ink.lineTo(X(x.lease[x.lease.length - 1][0]), y);
+        ink.closePath();
+        ink.globalAlpha = 0.18;
+        ink.fillStyle = colour.ink;
+        ink.fill();
+        ink.globalAlpha = 1;
+        ink.strokeStyle = colour.ink;
+        ink.lineWidth = 1;
+        ink.stroke();
+        drawn.push({ kind: "lease", x: b.x, y: y - 22, w: b.w, h: 22, text: `the lease of ${x.owner}, to ${at(x.exp * ms)}` });
       }
-    } else if (b.w > 34) g.append(sv("text", { class: "soft", x: b.x + 4, y: o.y + 30 }, "free"));
+    } else if (b.w > 34) say("free", b.x + 4, o.y + 30, colour.soft);
     if (x.queue && x.queue.length) {
-      g.append(sv("rect", { class: "queue", x: b.x, y: o.y + 64, width: b.w, height: 16 }),
-        sv("text", { x: b.x + 4, y: o.y + 76 }, label(x.queue.join(" › "), b.w - 4)));
+      rect("queue", b, o.y + 64, 16, { line: colour.soft, dash: [2, 2], text: "in the queue: " + x.line });
+      say(label(x.line, b.w - 4), b.x + 4, o.y + 76, colour.fg);
     }
   }
 }
 
-function messages(g) {
-  const e = D.events[S.cur];
+function arrow(x1, y1, x2, y2, o = {}) {
+  ink.globalAlpha = o.strength || 1;
+  ink.strokeStyle = ink.fillStyle = o.colour || colour.ink;
+  ink.lineWidth = o.width || 1;
+  ink.setLineDash(o.reply ? [5, 3] : []);
+  ink.beginPath();
+  ink.moveTo(x1, y1);
+  ink.lineTo(x2, y2);
+  ink.stroke();
+  ink.setLineDash([]);
+  const dx = x2 - x1, dy = y2 - y1, n = Math.hypot(dx, dy) || 1, a = dx / n * 7, b = dy / n * 7;
+  ink.beginPath();
+  ink.moveTo(x2, y2);
+  ink.lineTo(x2 - a - b * 0.5, y2 - b + a * 0.5);
+  ink.lineTo(x2 - a + b * 0.5, y2 - b - a * 0.5);
+  ink.fill();
+  ink.globalAlpha = 1;
+  drawn.push({ kind: o.kind || "message", x: x1, y: y1, x2, y2, text: o.text });
+}
+
+// Those that cannot be told apart are drawn once: of plain ones of a lane, one
+// in so many pixels.
+const APART = 2.5;
+function messages() {
+  const e = D.events[S.cur], before = new Map();
   for (const m of D.messages) {
+    if (m.b < S.u0 || m.a > S.u1) continue;
     const c = geometry[m.lane], s = geometry[m.server];
     if (!c || !s || !ofLock(m)) continue;
-    const ends = [m.sent, m.exec, m.done, m.lost].filter(t => t >= 0);
-    if (!box(Math.min(...ends), Math.max(...ends))) continue;
-    const down = c.from < s.y ? 1 : -1, yc = c.from, ys = s.y + 17;
-    const hot = e && e.msg === m.id ? " hot" : "", lost = m.lost >= 0 && m.why !== "nobody waits for it";
-    const grp = sv("g", { class: "message" + (lost ? " islost" : "") });
-    grp.append(sv("title", {}, `${m.name} of ${D.lanes[m.lane].name}, sent ${at(m.sent)}` + (m.exec >= 0 && !m.push ? `, executed ${at(m.exec)} → ${m.reply || ""}` : "") + (m.done >= 0 ? `, arrived ${at(m.done)}` : "") + (lost ? `; lost at ${at(m.lost)}: ${m.dir}, ${m.why}` : "") + (m.hit ? `; ${m.hit}` : "")));
-    const arrow = (x1, y1, x2, y2, cls, head) => grp.append(sv("line", { class: "msg " + cls + hot, x1, y1, x2, y2, "marker-end": `url(#${hot ? "headhot" : head})` }));
+    const hot = e && e.msg === m.id && m.id > 0, lost = m.lost >= 0 && m.why !== "nobody waits for it";
+    const xs = X(m.us);
+    if (!hot && !lost && !m.hit) {
+      const key = m.lane * 1e4 + m.server, x = before.get(key);
+      if (x !== undefined && Math.abs(xs - x) < APART) continue;
+      before.set(key, xs);
+    }
+    const ys = s.from, down = c.from < ys ? 1 : -1, yc = c.from;
+    const text = `${m.name} of ${D.lanes[m.lane].name}, sent ${at(m.sent)}` + (m.exec >= 0 && !m.push ? `, executed ${at(m.exec)} → ${m.reply || ""}` : "") + (m.done >= 0 ? `, arrived ${at(m.done)}` : "") + (lost ? `; lost at ${at(m.lost)}: ${m.dir}, ${m.why}` : "") + (m.hit ? `; ${m.hit}` : "");
+    const plain = hot ? { colour: colour.mark, width: 2, text } : m.hit ? { colour: colour.fault, width: 1.6, text } : { strength: 0.55, text }, reply = { ...plain, reply: true };
     const air = (x1, y1, x2, y2) => { // ends on its way
       const x = Math.max(x2, x1 + 16), y = y1 + (y2 - y1) * 0.55;
-      arrow(x1, y1, x, y, "lost", "headlost");
-      grp.append(sv("text", { class: "cross", x: x - 1, y: y + 9 }, "✕"));
-      grp.append(sv("text", { class: "losttext", x: x + 13, y: y + 9 }, `${m.push ? "wake-up" : m.dir + " of " + m.name} lost: ${m.why}`));
+      arrow(x1, y1, x, y, { colour: colour.bad, width: 1.8, kind: "lost", text });
+      const said = `✕ ${m.push ? "wake-up" : m.dir + " of " + m.name} lost: ${m.why}`;
+      note(said, Math.min(x - 1, W - said.length * 6.3), y + 9, colour.bad);
     };
-    const hit = m.hit ? "hit" : "";
     if (!m.push) {
-      if (m.exec >= 0) arrow(X(m.sent), yc, X(m.exec), ys, hit, "head");
-      else if (lost && m.dir === "request") air(X(m.sent), yc, X(m.lost), ys);
+      if (m.exec >= 0) arrow(xs, yc, X(m.ue), ys, plain);
+      else if (lost && m.dir === "request") air(xs, yc, X(m.ul), ys);
       else if (m.done >= 0) { // answered on the way
-        const x = (X(m.sent) + X(m.done)) / 2, y = yc + (ys - yc) / 2;
-        arrow(X(m.sent), yc, x, y, "hit", "head");
-        arrow(x, y, X(m.done), yc, "hit reply", "head");
+        const x = (xs + X(m.ud)) / 2, y = yc + (ys - yc) / 2;
+        arrow(xs, yc, x, y, plain);
+        arrow(x, y, X(m.ud), yc, reply);
       }
     }
     if (m.exec >= 0) {
-      if (m.done >= 0) arrow(X(m.exec), ys, X(m.done), yc, "reply " + hit, "head");
-      else if (lost) air(X(m.exec), ys, X(m.lost), yc + down * 2);
+      if (m.done >= 0) arrow(X(m.ue), ys, X(m.ud), yc, reply);
+      else if (lost) air(X(m.ue), ys, X(m.ul), yc + down * 2);
       else if (m.lost < 0) {
-        const x = X(m.exec) + 24, y = ys + (yc - ys) * 0.5;
-        arrow(X(m.exec), ys, x, y, "reply hit", "head");
-        grp.append(sv("text", { class: "faulttext", x: x + 4, y: y + 4 }, "never arrives"));
+        const x = X(m.ue) + 24, y = ys + (yc - ys) * 0.5;
+        arrow(X(m.ue), ys, x, y, { ...reply, colour: colour.fault, kind: "unanswered" });
+        note("never arrives", x + 4, y + 4, colour.fault);
       }
     }
-    if (hit && !lost) grp.append(sv("text", { class: "faulttext", x: (X(m.sent) + Math.max(X(m.sent), X(Math.max(m.exec, m.done)))) / 2 + 10, y: yc + (ys - yc) * 0.5 + 12 }, "⚡ " + m.hit));
-    if (hot && !lost) grp.append(sv("text", { class: "hottext", x: (X(m.sent) + X(Math.max(m.exec, m.sent))) / 2 + 8, y: yc + (ys - yc) * 0.6 }, m.name));
-    g.append(grp);
+    if (m.hit && !lost) note("⚡ " + m.hit, (xs + Math.max(xs, X(Math.max(m.ue, m.ud, m.us)))) / 2 + 10, yc + (ys - yc) * 0.5 + 12, colour.fault);
+    if (hot && !lost) note(m.name, (xs + X(Math.max(m.ue, m.us))) / 2 + 8, yc + (ys - yc) * 0.6, colour.mark);
   }
-  for (const x of D.events) {
-    if (x.k !== "repeat" || !geometry[x.lane] || !ofLock(x)) continue;
-    const px = X(x.t);
-    if (px > LEFT && px < W) g.append(sv("text", { class: "soft", x: px + 4, y: geometry[x.lane].y + 45 }, "× " + x.n));
+  for (const x of repeats) {
+    const o = geometry[x.lane];
+    if (!o || !ofLock(x)) continue;
+    const px = X(place(x.t));
+    if (px > LEFT && px < W) say("× " + x.n, px + 4, o.call + 22, colour.soft);
   }
 }
+const repeats = D.events.filter(x => x.k === "repeat"), laneNo = new Map(D.lanes.map((l, i) => [l.name, i]));
 
-function marks(g, height) {
+// What lies at a place of the chart: the nearest line, else what was drawn last.
+function under(x, y) {
+  let best = 4, told = "", box = "";
+  for (const d of drawn) {
+    if (!d.text) continue;
+    if (d.x2 === undefined) {
+      if (x >= d.x - 1 && x <= d.x + Math.max(d.w, 2) && y >= d.y && y <= d.y + d.h) box = d.text;
+    } else {
+      const far = apart(d, x, y);
+      if (far < best) { best = far; told = d.text; }
+    }
+  }
+  return told || box;
+}
+function apart(d, x, y) { // from a line
+  const dx = d.x2 - d.x, dy = d.y2 - d.y, f = Math.max(0, Math.min(1, ((x - d.x) * dx + (y - d.y) * dy) / (dx * dx + dy * dy || 1)));
+  return Math.hypot(x - d.x - f * dx, y - d.y - f * dy);
+}
+
+// The names change with the lanes, and not while one zooms.
+let named = "";
+function names(hidden) {
+  const now = JSON.stringify([W, shownTall, hidden, geometry.map((o, i) => [i, o.y])]);
+  if (named === now) return;
+  named = now;
+  const g = $("names");
+  const clip = sv("svg", { x: 0, y: TOP - 2, width: LEFT, height: shownTall - TOP + 2, viewBox: `0 ${TOP - 2} ${LEFT} ${shownTall - TOP + 2}` });
+  geometry.forEach((o, i) => {
+    const l = D.lanes[i];
+    clip.append(sv("rect", { class: "lane", x: 0, y: o.y, width: LEFT - 6, height: o.h }));
+    const name = sv("text", { class: "name", x: 8, y: o.y + (o.h < 20 ? 11 : o.h === 26 ? 17 : 15) }, label(l.name, LEFT - 12));
+    name.append(sv("title", {}, l.name));
+    clip.append(name);
+    if (l.kind === "server") ["held by", "lease left", "queue"].forEach((s, n) => clip.append(sv("text", { class: "soft", x: 18, y: o.y + [30, 52, 76][n] }, s)));
+    if (l.kind === "thread" && o.h === 44) clip.append(sv("text", { class: "soft", x: 18, y: o.y + 33 }, "its calls"));
+  });
+  g.replaceChildren(sv("rect", { class: "behind", x: 0, y: 0, width: LEFT - 4, height: shownTall }), clip, sv("text", { class: "soft", x: 8, y: 46 }, "since the start"));
+  if (hidden) g.append(sv("text", { class: "soft", x: 8, y: 14 }, `${hidden} threads that only wait are left out`));
+}
+
+function marks() {
   // The first finding has its name for certain, the others where there is room.
-  const taken = [];
+  const taken = [], lines = new Set(), g = $("marks"), all = [];
   foundNow().forEach((f, n) => {
     if (f.event < 0 || (S.lock && f.locks.length && !f.locks.includes(S.lock))) return;
-    const x = X(f.t);
-    if (x < LEFT - 2 || x > W) return;
+    const x = X(place(f.t)), key = Math.round(x) + f.judge;
+    if (x < LEFT - 2 || x > W || lines.has(key)) return;
+    lines.add(key);
     const grp = sv("g", { class: "mark", "data-judge": f.judge });
-    grp.append(sv("title", {}, f.judge + ": " + f.why));
-    grp.append(sv("line", { class: "find " + f.class, x1: x, x2: x, y1: TOP - 14, y2: height, opacity: n ? 0.45 : 1 }));
+    drawn.push({ kind: "mark", x, y: TOP - 17, x2: x, y2: shownTall, text: `${f.judge}, ${f.class}: ${f.why}` });
+    grp.append(sv("line", { class: "find " + f.class, x1: x, x2: x, y1: TOP - 14, y2: shownTall, opacity: n ? 0.45 : 1 }));
     const w = f.judge.length * 7 + 22, left = x + w > W ? x - w : x;
     if (!taken.some(([a, b]) => left < b && left + w > a)) {
       taken.push([left, left + w]);
       grp.append(sv("rect", { class: "flag " + f.class, x: left, y: TOP - 17, width: w, height: 14 }), sv("text", { class: "flagtext", x: left + 4, y: TOP - 6 }, "▼ " + f.judge));
     }
-    g.append(grp);
+    all.push(grp);
   });
-  const e = D.events[S.cur];
-  if (e) {
-    const x = X(e.t);
-    g.append(sv("line", { class: "cursor", id: "cursor", x1: x, x2: x, y1: TOP - 14, y2: height }));
-  }
+  g.replaceChildren(...all);
+  const x = X(place(S.t));
+  upright("cursor", x < LEFT - 2 ? -9 : x);
+}
+function upright(id, x) {
+  const l = $(id);
+  l.setAttribute("x1", x);
+  l.setAttribute("x2", x);
+  l.setAttribute("y2", shownTall);
 }
 
 // ---- the state at an instant
@@ -398,10 +588,13 @@ function latest(list, t, same) {
   for (const x of list) if (x.t <= t && same(x)) got = x;
   return got;
 }
+let stated = "";
 function showState(t) {
+  const asked = t + S.lock + S.process;
+  if (asked === stated) return;
+  stated = asked;
   $("now").textContent = at(t);
-  const root = $("state"), owner = {};
-  root.replaceChildren();
+  const owner = {};
   const table = (title, rows) => {
     const tb = el("table");
     tb.append(el("caption", {}, title));
@@ -410,8 +603,9 @@ function showState(t) {
       tr.append(el("th", { scope: "row" }, k), el("td", cls ? { class: cls } : {}, v));
       tb.append(tr);
     }
-    root.append(tb);
+    return tb;
   };
+  const server = [];
   for (const lock of D.locks) {
     if (S.lock && S.lock !== lock) continue;
     const x = latest(D.truth, t, h => h.lock === lock) || {};
@@ -419,18 +613,19 @@ function showState(t) {
     const rows = [["hash", x.owner ? `{ ${x.owner}: ${x.count || 1} }` : "no such key: the lock is free"]];
     if (x.owner) rows.push(["time to live", x.exp < 0 ? "none: it never ends" : `${span(Math.max(0, x.exp * ms - t))}, to ${at(x.exp * ms)}`]);
     if (x.queue && x.queue.length) {
-      rows.push(["queue", x.queue.map((w, i) => `${i + 1}. ${w}`).join("   ")]);
-      if (x.deadlines) rows.push(["deadlines", x.queue.filter(w => w in x.deadlines).map(w => `${w} ${at(x.deadlines[w] * ms)}` + (x.deadlines[w] * ms < t ? " (over)" : "")).join("   ")]);
+      rows.push(["queue", x.queue.map((w, i) => `${i + 1}. ${w}`).join(", ")]);
+      if (x.due) rows.push(["deadlines", x.due.map((d, i) => d < 0 ? `${x.queue[i]} none` : `${x.queue[i]} ${at(d * ms)}` + (d * ms < t ? " (over)" : "")).join(", ")]);
     } else rows.push(["queue", "empty"]);
-    table("The server holds of " + lock, rows);
+    server.push(table("The server holds of " + lock, rows));
   }
   const channels = [...new Set(D.subs.map(s => s.channel))], heard = [];
   for (const ch of channels) {
     const s = latest(D.subs, t, x => x.channel === ch);
     if (s && s.who && s.who.length) heard.push([ch, s.who.join(", ")]);
   }
-  table("Subscribers", heard.length ? heard : [["none", "nobody listens"]]);
-  const rows = [];
+  server.push(table("Subscribers", heard.length ? heard : [["none", "nobody listens"]]));
+  $("server").replaceChildren(...server);
+  const rows = [], idle = [];
   D.lanes.forEach((l, i) => {
     if (l.kind !== "thread" || !laneShown(l)) return;
     const says = [];
@@ -452,9 +647,12 @@ function showState(t) {
     // In a call the answer may be on its way; outside of one nobody knows of this hold.
     const unaware = op || end ? [] : D.locks.filter(k => owner[k] === l.name && !D.beliefs.some(b => b.lane === i && b.lock === k && b.from <= t && t < b.to));
     for (const k of unaware) { says.push(`does not believe to hold ${k}, but the server has it for ${l.name}`); wrong = true; }
-    rows.push([l.name, says.join("; ") || "does not believe to hold", wrong ? "wrong" : ""]);
+    if (says.length) rows.push([l.name, says.join("; "), wrong ? "wrong" : "", wrong || says[0].startsWith("believes") ? 0 : 1]);
+    else idle.push(l.name);
   });
-  table("What the threads believe", rows);
+  if (owners.length > 6) rows.sort((a, b) => a[3] - b[3]);
+  if (idle.length) rows.push([idle.length > 2 ? `${idle.length} others` : idle.join(", "), "no belief to hold"]);
+  $("threads").replaceChildren(table("What the threads believe", rows));
 }
 
 // ---- the list
@@ -481,8 +679,11 @@ function gapRow(c) {
   li.append(el("time", {}, ""), el("span", {}, "…"), el("span", {}, `${c.events} events left out`));
   return li;
 }
-function select(i, keepView) {
+// A line of the list is chosen, and an instant: its own, or a later one before the
+// next line.
+function select(i, keepView, t) {
   if (i < 0 || i >= D.events.length) return;
+  S.t = t === undefined ? D.events[i].t : t;
   const old = $("e" + S.cur), now = $("e" + i);
   if (old) old.setAttribute("aria-selected", "false");
   S.cur = i;
@@ -490,13 +691,13 @@ function select(i, keepView) {
     now.setAttribute("aria-selected", "true");
     $("events").setAttribute("aria-activedescendant", now.id);
     const list = $("events"); // not scrollIntoView, which would move the page
-    const top = now.offsetTop - list.offsetTop;
-    if (top < list.scrollTop || top + now.offsetHeight > list.scrollTop + list.clientHeight) list.scrollTop = top - list.clientHeight / 2;
+    const top = now.getBoundingClientRect().top - list.getBoundingClientRect().top;
+    if (top < 0 || top + now.offsetHeight > list.clientHeight) list.scrollTop += top - list.clientHeight / 2;
   }
-  const u = place(D.events[i].t), w = S.u1 - S.u0;
+  const u = place(S.t), w = S.u1 - S.u0;
   if (!keepView && (u < S.u0 + w * 0.02 || u > S.u1 - w * 0.02)) view(u - w / 2, u + w / 2);
   draw();
-  showState(D.events[i].t);
+  showState(S.t);
 }
 function step(by) {
   const list = S.shown;
@@ -511,11 +712,11 @@ function view(a, b) {
   S.u0 = a;
   S.u1 = a + w;
 }
-function zoom(by, u) {
-  if (u === undefined) u = D.events.length ? place(D.events[S.cur].t) : (S.u0 + S.u1) / 2;
+function zoom(by, u, then = draw) {
+  if (u === undefined) u = place(S.t);
   if (u < S.u0 || u > S.u1) u = (S.u0 + S.u1) / 2;
   view(u - (u - S.u0) * by, u + (S.u1 - u) * by);
-  draw();
+  then();
 }
 function around(i, before, after) {
   const a = D.events[Math.max(0, i - before)], b = D.events[Math.min(D.events.length - 1, i + after)];
@@ -523,12 +724,17 @@ function around(i, before, after) {
   view(place(a.t) - pad, place(b.t) + pad);
 }
 let nextFinding = 0;
+// A finding with what led to it: the last message that a fault met before it.
 function goFinding(n) {
   const f = D.findings[n];
   if (!f || f.event < 0) return;
   nextFinding = n + 1;
-  around(f.event, 16, 8);
-  select(f.event, true);
+  let from = f.event - 16;
+  for (let i = f.event; i >= Math.max(0, f.event - 150); i--) if (["lost", "hit"].includes(D.events[i].k)) { from = Math.min(from, i - 3); break; }
+  around(f.event, f.event - from, 8);
+  const rows = lanesOf(f).map(i => D.lanes.slice(0, i).filter(laneShown).length);
+  if (rows.length && tall > shownTall) chart.scrollTop = Math.max(0, Math.min(...rows) * 30 - 30);
+  select(f.event, true, f.t);
 }
 function findNext() {
   const ok = D.findings.map((f, i) => i).filter(i => D.findings[i].event >= 0 && (!S.judge || D.findings[i].judge === S.judge));
@@ -541,7 +747,7 @@ function filter() {
   for (const li of document.querySelectorAll("#findings li[data-judge]")) li.hidden = S.judge !== "" && li.dataset.judge !== S.judge;
   fillList();
   draw();
-  if (D.events.length) showState(D.events[S.cur].t);
+  showState(S.t);
 }
 
 // ---- hands
@@ -565,29 +771,31 @@ $("find").disabled = !D.findings.some(f => f.event >= 0);
 $("true").addEventListener("change", () => {
   const a = instant(S.u0), b = instant(S.u1);
   axis.plain = $("true").checked;
+  lay();
   view(place(a), place(b));
   draw();
 });
-document.documentElement.dataset.theme = matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light";
 $("quiet").parentElement.hidden = D.lanes.length <= MANY;
 $("quiet").checked = D.lanes.length > MANY;
 $("quiet").addEventListener("change", draw);
 $("theme").addEventListener("click", () => {
   document.documentElement.dataset.theme = document.documentElement.dataset.theme === "dark" ? "light" : "dark";
+  dress();
+  draw();
 });
-const chart = $("chart");
 let drag = null;
-const xOf = e => (e.clientX - chart.getBoundingClientRect().left) * (W / chart.clientWidth);
+const xOf = e => e.clientX - chart.getBoundingClientRect().left;
 chart.addEventListener("wheel", e => {
   if (e.ctrlKey || e.metaKey) return;
   e.preventDefault();
   if (e.shiftKey || Math.abs(e.deltaX) > Math.abs(e.deltaY)) {
     const d = (e.deltaX || e.deltaY) / W * (S.u1 - S.u0);
     view(S.u0 + d, S.u1 + d);
-    draw();
-  } else zoom(e.deltaY > 0 ? 1.2 : 1 / 1.2, U(xOf(e)));
+    soon();
+  } else zoom(e.deltaY > 0 ? 1.2 : 1 / 1.2, U(xOf(e)), soon);
 }, { passive: false });
-chart.addEventListener("pointerdown", e => { drag = { x: xOf(e), u0: S.u0, u1: S.u1, moved: false }; });
+chart.addEventListener("scroll", soon);
+chart.addEventListener("pointerdown", e => { if (xOf(e) <= chart.clientWidth) drag = { x: xOf(e), y: e.clientY, top: chart.scrollTop, u0: S.u0, u1: S.u1, moved: false }; });
 addEventListener("pointermove", e => {
   if (!drag) return;
   const d = xOf(e) - drag.x;
@@ -595,7 +803,8 @@ addEventListener("pointermove", e => {
   if (drag.moved) {
     const u = d / (W - LEFT) * (drag.u1 - drag.u0);
     view(drag.u0 - u, drag.u1 - u);
-    draw();
+    chart.scrollTop = drag.top - (e.clientY - drag.y);
+    soon();
   }
 });
 addEventListener("pointerup", e => {
@@ -605,16 +814,24 @@ addEventListener("pointerup", e => {
   }
   drag = null;
 });
+let pointed = 0, pointer = null;
 chart.addEventListener("pointermove", e => {
   if (drag || xOf(e) < LEFT) return;
-  const h = $("hover");
-  if (h) { h.setAttribute("x1", xOf(e)); h.setAttribute("x2", xOf(e)); }
-  showState(Math.round(Math.max(D.from, Math.min(D.end, instant(U(xOf(e)))))));
+  pointer = e;
+  if (!pointed) pointed = requestAnimationFrame(point);
 });
+function point() {
+  pointed = 0;
+  if (!pointer) return;
+  const x = xOf(pointer), y = pointer.clientY - chart.getBoundingClientRect().top;
+  upright("hover", x);
+  canvas.title = under(x, y);
+  showState(Math.round(Math.max(D.from, Math.min(D.end, instant(U(x))))));
+}
 chart.addEventListener("pointerleave", () => {
-  const h = $("hover");
-  if (h) { h.setAttribute("x1", -9); h.setAttribute("x2", -9); }
-  if (D.events.length) showState(D.events[S.cur].t);
+  pointer = null;
+  upright("hover", -9);
+  showState(S.t);
 });
 addEventListener("keydown", e => {
   if (e.ctrlKey || e.metaKey || e.altKey || /^(SELECT|INPUT|TEXTAREA)$/.test(e.target.tagName)) return;
@@ -623,11 +840,12 @@ addEventListener("keydown", e => {
     ArrowRight: () => step(1), ArrowLeft: () => step(-1), "+": () => zoom(0.5), "=": () => zoom(0.5), "-": () => zoom(2),
     0: () => { view(first(), last()); draw(); }, f: findNext,
   };
+  if (e.target === chart && tall > shownTall) Object.assign(keys, { ArrowDown: () => { chart.scrollTop += 48; }, ArrowUp: () => { chart.scrollTop -= 48; } });
   if (inList || e.target === chart) Object.assign(keys, { Home: () => select(S.shown[0] || 0), End: () => select(S.shown[S.shown.length - 1] || 0) });
   if (inList) Object.assign(keys, { ArrowDown: () => step(1), ArrowUp: () => step(-1) });
   if (keys[e.key]) { e.preventDefault(); keys[e.key](); }
 });
-addEventListener("resize", draw);
+addEventListener("resize", soon);
 
 // porcupine's picture is a page of its own, kept in this one.
 const pictures = JSON.parse($("pictures").textContent) || [];
@@ -651,10 +869,14 @@ function curve() {
   $("curve").append(svg);
 }
 
+document.documentElement.dataset.theme = matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light";
+dress();
+lay();
 fillList();
 curve();
 if (D.events.length) {
-  const f = D.findings.find(f => f.event >= 0), i = f ? f.event : 0;
-  if (D.events.length > 200) around(i, 50, 30);
-  select(i, true);
+  const n = D.findings.findIndex(f => f.event >= 0);
+  if (D.events.length > 200 && n >= 0) goFinding(n);
+  else { if (D.events.length > 200) around(0, 0, 80); if (n < 0) select(0, true); else select(D.findings[n].event, true, D.findings[n].t); }
+  nextFinding = 0;
 } else { draw(); showState(D.from); }
