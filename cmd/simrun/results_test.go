@@ -17,8 +17,8 @@ func TestResultsAreWhatSimrunWrites(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Chdir(t.TempDir())
-	if code, _, stderr := call(t, "run", "--out", "results"); code != exitOK {
-		t.Fatalf("exit %d: %s", code, stderr)
+	if code, out, stderr := call(t, "run", "--out", "results"); code != exitOK {
+		t.Fatalf("exit %d: %s\n%s", code, stderr, notYes(out))
 	}
 	want, got := files(t, committed), files(t, "results")
 	for name, text := range got {
@@ -129,6 +129,15 @@ func TestMatrixFormats(t *testing.T) {
 	if code, _, stderr := call(t, "matrix", "--tag", "trak"); code != exitUsage || !strings.Contains(stderr, "track-record") {
 		t.Errorf("exit %d, %s", code, stderr)
 	}
+}
+
+// notYes are the lines of what run printed from the first pair on that was not as
+// expected.
+func notYes(out string) string {
+	if i := strings.Index(out, " NO: "); i >= 0 {
+		return out[strings.LastIndex(out[:i], "\n")+1:]
+	}
+	return out
 }
 
 func files(t *testing.T, dir string) map[string]string {
