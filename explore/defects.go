@@ -553,7 +553,7 @@ func newClue(v scenarios.Verdict, t *trace, f linearizability.Finding) clue {
 	}
 	if len(f.Ops) > 0 {
 		op := f.Ops[0]
-		if c.says(linearizability.LostOwn) {
+		if c.says(linearizability.HeldByOther) {
 			op = f.Ops[1]
 		}
 		c.who = model.ThreadName(op.Process, op.Thread)

@@ -30,9 +30,9 @@ func judgeMutualExclusion(r *run) []Finding {
 	return out
 }
 
-// LostOwn, after a thread's name, is in a finding where it is the one granted
-// last that no longer held the lock when it was told so.
-const LostOwn = " had lost its own by then"
+// HeldByOther, after the name of the thread that was granted last, is in a
+// finding where the server had the lock for the other by then, or for nobody.
+const HeldByOther = " did not hold it by then"
 
 func (r *run) overlap(lock string, a, b belief) Finding {
 	f := Finding{
@@ -42,7 +42,7 @@ func (r *run) overlap(lock string, a, b belief) Finding {
 	loser := r.without(lock, a, b, b.from)
 	how, excuses := r.howLost(lock, loser, b.from)
 	if loser.who == b.who {
-		how = "; " + b.who + LostOwn + how
+		how = "; " + b.who + HeldByOther + how
 	}
 	f.Why = fmt.Sprintf("%s was granted %s at %s while %s believed to hold it since %s%s",
 		b.who, lock, model.At(b.from), a.who, model.At(a.from), how)

@@ -304,7 +304,7 @@ func TestWhatExcusesTwoBelievers(t *testing.T) {
 			31000 b/1 takes
 			59000 server leave`},
 		{rule: "what another hand took before the grant came back",
-			finds: "mutual-exclusion limit (hold removed by another hand): b/1 was granted l at 0.020s while c/1 believed to hold it since 0.012s; b/1 had lost its own by then: delete of key l had removed it at 0.008s", record: `
+			finds: "mutual-exclusion limit (hold removed by another hand): b/1 was granted l at 0.020s while c/1 believed to hold it since 0.012s; b/1 did not hold it by then: delete of key l had removed it at 0.008s", record: `
 			0    b/1 invoke lock
 			0    b/1 send acquire
 			1    b/1 exec acquire -> b/1 1 30001
