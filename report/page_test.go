@@ -396,6 +396,11 @@ func theLookOfAPage(t *testing.T, chromium context.Context) {
 	if now := eval[float64](p, width); now == before {
 		t.Error("true to time looks like the other axis")
 	}
+	// Words do not lie on words.
+	ghost := open(t, chromium, html(t, play(t, "fair-ghost-after-reply-timeout", "redisson-fair@3.21.3")))
+	if said := eval[[]int](ghost, `[notes.length, notes.filter((a, i) => notes.some((b, j) => i < j && a.x < b.x + b.w && b.x < a.x + a.w && Math.abs(a.y - b.y) < 11)).length]`); said[0] < 4 || said[1] != 0 {
+		t.Errorf("of %d words %d lie on others", said[0], said[1])
+	}
 	// What lies under the mouse is told.
 	if told := eval[string](p, `{const d = drawn.find(d => d.kind === "lost"); under((d.x + d.x2) / 2, (d.y + d.y2) / 2)}`); !strings.Contains(told, "lost at") {
 		t.Errorf("of the lost message the mouse learns %q", told)

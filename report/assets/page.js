@@ -251,9 +251,7 @@ function paint() {
   truth();
   messages();
   ink.restore();
-  words.sort((a, b) => a.y - b.y);
-  for (const t of words) t.say();
-  words = [];
+  sayNotes();
   ink.restore();
   names(hidden);
   marks();
@@ -273,7 +271,25 @@ function say(text, x, y, fill, o = {}) {
   ink.fillStyle = fill;
   ink.fillText(text, x, y);
 }
-function note(text, x, y, fill) { words.push({ y, say: () => say(text, x, y, fill, { bold: true, halo: true }) }); }
+function note(text, x, y, fill) { words.push({ text, x, y, fill }); }
+// One that would lie over another moves a line up or down, two at most; where
+// there is no room only its sign stays. The head of the chart keeps its lines apart itself.
+function sayNotes() {
+  const placed = [];
+  for (const t of words) {
+    const w = t.text.length * 6.6, free = y => y < shownTall - 2 && !placed.some(p => t.x < p.x + p.w && p.x < t.x + w && Math.abs(p.y - y) < 11);
+    const y = t.y < TOP - 4 ? t.y : [0, 12, -12, 24, -24].map(d => t.y + d).find(y => y > TOP && free(y));
+    if (y === undefined || placed.length > 200) {
+      say(t.text.slice(0, 1), t.x, t.y, t.fill, { bold: true, halo: true });
+      continue;
+    }
+    placed.push({ x: t.x, y, w });
+    say(t.text, t.x, y, t.fill, { bold: true, halo: true });
+  }
+  words = [];
+  notes = placed;
+}
+let notes = []; // where words were said, for the tests
 function rect(kind, b, y, h, o) {
   if (o.fill) { ink.fillStyle = o.fill; ink.fillRect(b.x, y, b.w, h); }
   if (o.line) {
