@@ -1,7 +1,6 @@
 package scenarios
 
 import (
-	"maps"
 	"slices"
 	"testing"
 
@@ -60,12 +59,10 @@ func TestTheTrackRecordIsWhole(t *testing.T) {
 func withRelease(l *Lock, change func(*redisson.Release)) *Lock {
 	other, rel := *l, *l.rel
 	change(&rel)
-	other.rel = &rel
-	other.commands = maps.Clone(l.commands)
-	for _, s := range rel.Scripts() {
-		c := sim.Command{Script: string(s.Kind)}
-		other.commands[s.Text], other.commands[s.SHA] = c, c
-	}
+	k := l.kind.(redissonKind)
+	k.rel = &rel
+	other.rel, other.kind = &rel, k
+	other.readScripts()
 	return &other
 }
 
