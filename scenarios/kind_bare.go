@@ -9,8 +9,9 @@ import (
 )
 
 // bareKind is a lock that keeps its owner's name in one string: SET, DEL, and
-// scripts whose first key is the lock and whose last argument is the owner.
-// Bare locks are of this kind; others may embed it.
+// scripts whose first key is the lock and whose last argument is the owner. A
+// lock of that kind that is none of the bare ones embeds it, and has a client
+// and scripts of its own (own_lock_test.go).
 type bareKind lockimpl.Bare
 
 func (k bareKind) client(p *sim.Process, _ *Scenario, opt ClientOptions) lockimpl.Client {

@@ -26,7 +26,7 @@ type Lock struct {
 	Uncounted bool
 	// NonReentrant: an owner that enters again gets an error.
 	NonReentrant bool
-	// NoWatchdog: a hold without lease has a fixed one.
+	// NoWatchdog: a hold without lease has a fixed one, lockimpl.BareLease.
 	NoWatchdog bool
 	// Interruptible is what lock() does when a scenario does not say.
 	Interruptible bool
@@ -198,7 +198,7 @@ func (l *Lock) name(words []string, locks []string) sim.Command {
 }
 
 // ownersOf turns CLIENT:OWNER, the client being named after its process, into
-// process/thread.
+// process/thread; what a lock writes before it, with a colon, is left out.
 func ownersOf(fields []string) []string {
 	out := make([]string, len(fields))
 	for i, f := range fields {
@@ -208,10 +208,12 @@ func ownersOf(fields []string) []string {
 }
 
 func ownerName(field string) string {
-	if i := strings.LastIndexByte(field, ':'); i >= 0 {
-		return field[:i] + "/" + field[i+1:]
+	i := strings.LastIndexByte(field, ':')
+	if i < 0 {
+		return field
 	}
-	return field
+	client := field[:i]
+	return client[strings.LastIndexByte(client, ':')+1:] + "/" + field[i+1:]
 }
 
 func ownerField(thread string) string { return strings.Replace(thread, "/", ":", 1) }
