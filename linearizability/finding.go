@@ -70,6 +70,9 @@ func Judge(rec *model.Record, resources []Resource) Judgement {
 	found = append(found, judgeWorkload(r, resources)...)
 	j := Judgement{Reached: r.reached(), Waits: r.waits()}
 	for _, f := range found {
+		if f.Judge != JudgeHarness && !slices.Contains(model.Judges, f.Judge) {
+			panic("linearizability: a finding of " + f.Judge + ", which is not in model.Judges")
+		}
 		if f.Verdict == Broken {
 			promise, ok := model.PromiseOf(rec.Params, f.Judge)
 			if !ok {

@@ -67,6 +67,11 @@ func TestPromisesAreOfKnownJudges(t *testing.T) {
 			seen[cell] = true
 		}
 	}
+	for _, judge := range model.Judges {
+		if !slices.ContainsFunc(model.Promises, func(p model.Promise) bool { return p.Judge == judge }) {
+			t.Errorf("no lock promises what %s judges, so that whatever it finds is left out: give it a row in model.Promises", judge)
+		}
+	}
 }
 
 func TestAdmitKeepsWhatCounts(t *testing.T) {

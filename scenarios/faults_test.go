@@ -251,3 +251,15 @@ func seen(t *testing.T, p Played) string {
 	}
 	return strings.Join(calls, ", ")
 }
+
+// A fault is told by its words, and the judges tell faults apart by them.
+func TestEveryServerFaultHasItsOwnWords(t *testing.T) {
+	seen := map[string]string{}
+	for _, row := range serverTable {
+		words := sim.Fault{Kind: sim.FaultServer, Server: row.does, For: time.Second}.Describe()
+		if other := seen[words]; other != "" {
+			t.Errorf("%s and %s are both told as %q", other, row.does, words)
+		}
+		seen[words] = row.does
+	}
+}

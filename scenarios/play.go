@@ -41,7 +41,7 @@ func PlayIn(h *sim.Host, sc *Scenario, l *Lock, chooser sim.Chooser, orders *sim
 		Replicas: sc.Server.Replicas, LagMin: sc.Server.Lag.Min, LagMax: sc.Server.Lag.Max,
 		Resources: map[string]int64{}, Locks: locks,
 		Name:    func(words []string) sim.Command { return l.name(words, locks) },
-		Scripts: l.scripts(),
+		Scripts: slices.Sorted(maps.Keys(l.kind.scripts())),
 		Params:  params,
 	}
 	for _, p := range sc.Processes {
@@ -65,7 +65,7 @@ func PlayIn(h *sim.Host, sc *Scenario, l *Lock, chooser sim.Chooser, orders *sim
 	res := sim.Run(h, withObserver(cfg, l), func(w *sim.World) {
 		for i, p := range sc.Processes {
 			ps := &player{sc: sc, lock: l, w: w, process: w.Process(p.Name), perCall: p.PerCall, objects: map[string]lockimpl.Lock{}}
-			ps.client = l.client(ps.process, sc, sc.Processes[i].ClientOptions)
+			ps.client = l.kind.client(ps.process, sc, sc.Processes[i].ClientOptions)
 			for _, t := range ps.process.Threads() {
 				steps := sc.stepsOf(p.Name, t.Number())
 				t.Start(func() { ps.run(t, steps) })
@@ -79,7 +79,7 @@ func PlayIn(h *sim.Host, sc *Scenario, l *Lock, chooser sim.Chooser, orders *sim
 // withObserver lets the world read the lock's keys; scores are deadlines on
 // the clock that the bubble starts with.
 func withObserver(cfg sim.Config, l *Lock) sim.Config {
-	cfg.Observe = func(keys sim.Keyspace, lock string) *model.LockState { return l.observe(keys, lock, sim.EpochMs) }
+	cfg.Observe = func(keys sim.Keyspace, lock string) *model.LockState { return l.kind.observe(keys, lock, sim.EpochMs) }
 	return cfg
 }
 
@@ -224,7 +224,7 @@ func (p *player) step(t *sim.Thread, s Step) {
 		t.Do(func() { p.read(t, s) })
 	case StepPublished:
 		t.Do(func() {
-			got := p.w.Published(p.lock.channel(s.Name, s.Target))
+			got := p.w.Published(p.lock.kind.channel(s.Name, s.Target))
 			p.check(t, s, "published to "+s.Target, strconv.FormatInt(s.Count, 10), strconv.FormatInt(got, 10), got == s.Count)
 		})
 	case StepUse:

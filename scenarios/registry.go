@@ -1,9 +1,7 @@
 package scenarios
 
 import (
-	"cmp"
 	"fmt"
-	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -18,9 +16,6 @@ import (
 	"lockstep/sim"
 )
 
-// bareBackoff is the wait between a bare client's own retries.
-const bareBackoff = 8 * time.Millisecond
-
 // Lock is one entry of the registry: a lock by its canonical name, and what
 // the world and the judges must know of it.
 type Lock struct {
@@ -31,17 +26,42 @@ type Lock struct {
 	Uncounted bool
 	// NonReentrant: an owner that enters again gets an error.
 	NonReentrant bool
-	// NoWatchdog: a hold without lease has a fixed one.
+	// NoWatchdog: a hold without lease has a fixed one, lockimpl.BareLease.
 	NoWatchdog bool
 	// Interruptible is what lock() does when a scenario does not say.
 	Interruptible bool
 
-	rel      *redisson.Release // nil: no lock of Redisson's
-	topology redisson.Topology
-	object   func(*redisson.Client, string) (lockimpl.Lock, error) // makes a lock object
-	bare     lockimpl.Bare
-	ours     bool                   // the reference
+	kind     kind
 	commands map[string]sim.Command // by script text and by SHA
+	rel      *redisson.Release      // nil: no lock of Redisson's
+	topology redisson.Topology
+	control  bool
+}
+
+// kind is what the world must know of a lock beside its name: how its client is
+// made, what its commands are about, and how its state is read from the
+// server's keys. A lock is named as in the scenario, an owner PROCESS/THREAD
+// (ownerName).
+type kind interface {
+	// client makes the lock's client in a process of a world, and has it closed
+	// with the process.
+	client(p *sim.Process, sc *Scenario, opt ClientOptions) lockimpl.Client
+	// scripts are the texts that the lock sends, each with what it is for:
+	// acquire, unlock, renew, force_unlock or leave.
+	scripts() map[string]string
+	// whose are the locks and owners that a script with these keys and
+	// arguments is about; locks are those of the scenario.
+	whose(script string, keys, argv, locks []string) (of, owners []string)
+	// command says what a command is that runs no script; zero: none of the
+	// lock's.
+	command(words []string) sim.Command
+	// observe reads a lock's state. Deadlines are counted from epochMs.
+	observe(keys sim.Keyspace, lock string, epochMs int64) *model.LockState
+	// keys are the keys in which the server keeps a lock, as globs.
+	keys(lock string) []string
+	// channel is where a release of the lock is published: to one waiter
+	// (process/thread), or to "all"; "" where it is not.
+	channel(lock, to string) string
 }
 
 // Locks is the registry, in the order in which locks are listed.
@@ -49,13 +69,7 @@ var Locks = registry()
 
 func registry() []*Lock {
 	bare := func(kind lockimpl.Bare, about string) *Lock {
-		l := &Lock{Name: string(kind), About: about, Uncounted: true, NoWatchdog: true, Interruptible: true, bare: kind}
-		l.commands = map[string]sim.Command{}
-		for text, script := range lockimpl.BareScripts {
-			l.commands[text] = sim.Command{Script: script}
-			l.commands[redis.NewScript(text).Hash()] = sim.Command{Script: script}
-		}
-		return l
+		return &Lock{Name: string(kind), About: about, Uncounted: true, NoWatchdog: true, Interruptible: true, kind: bareKind(kind)}
 	}
 	all := []*Lock{
 		bare(lockimpl.None, "grants everything: the control that must fail"),
@@ -63,74 +77,25 @@ func registry() []*Lock {
 		bare(lockimpl.SetNXGetDel, "SET NX PX, then GET, compare, DEL"),
 		bare(lockimpl.SetNXCad, "SET NX PX, then compare and delete in one script"),
 		bare(lockimpl.StringReentrant, "the owner's name in one string; re-entry is not counted"),
+		{Name: "reference", About: "ours: requests that happen once, server time, fencing tokens",
+			Interruptible: true, control: true, kind: referenceKind{}},
+		{Name: "reference-fair", About: "ours, serving waiters in the order of their first tries",
+			Fair: true, Interruptible: true, control: true, kind: referenceKind{fair: true}},
 	}
-	for _, l := range []*Lock{
-		{Name: "reference", About: "ours: requests that happen once, server time, fencing tokens"},
-		{Name: "reference-fair", About: "ours, serving waiters in the order of their first tries", Fair: true},
-	} {
-		l.Interruptible, l.ours, l.commands = true, true, map[string]sim.Command{}
-		for text, script := range reference.Scripts() {
-			l.commands[text] = sim.Command{Script: script}
-			l.commands[redis.NewScript(text).Hash()] = sim.Command{Script: script}
-		}
-		all = append(all, l)
-	}
-	for _, f := range families {
-		for _, rel := range redisson.Releases {
-			if f.has != nil && !f.has(rel) {
-				continue
-			}
-			for _, t := range topologies {
-				if t.has != nil && (!f.everywhere || !t.has(rel)) {
-					continue
-				}
-				l := &Lock{
-					Name:  f.name + "@" + rel.Version + t.suffix,
-					About: fmt.Sprintf("Redisson's %s as of %s%s", f.what, rel.Version, t.what),
-					Fair:  f.fair, NonReentrant: f.once, rel: rel, topology: t.topology, object: f.object,
-					commands: map[string]sim.Command{},
-				}
-				for _, s := range rel.Scripts() {
-					c := sim.Command{Script: string(s.Kind)}
-					l.commands[s.Text], l.commands[s.SHA] = c, c
-				}
-				all = append(all, l)
-			}
-		}
+	all = append(all, redissonLocks()...)
+	for _, l := range all {
+		l.readScripts()
 	}
 	return all
 }
 
-// families are the kinds of Redisson's lock.
-var families = []struct {
-	name, what string
-	fair       bool
-	once       bool // not re-entrant
-	everywhere bool // also in the topologies that are more than one server
-	has        func(*redisson.Release) bool
-	object     func(*redisson.Client, string) (lockimpl.Lock, error)
-}{
-	{name: "redisson", what: "lock", everywhere: true, object: (*redisson.Client).GetLock},
-	{name: "redisson-fair", what: "fair lock", fair: true, everywhere: true, object: (*redisson.Client).GetFairLock},
-	{name: "redisson-fenced", what: "fenced lock", has: func(r *redisson.Release) bool { return r.Fenced != nil },
-		object: func(c *redisson.Client, name string) (lockimpl.Lock, error) { return c.GetFencedLock(name) }},
-	{name: "redisson-nonreentrant", what: "non-reentrant lock", once: true, has: hasNonReentrant,
-		object: (*redisson.Client).GetNonReentrantLock},
-	{name: "redisson-nonreentrant-fair", what: "non-reentrant fair lock", fair: true, once: true, has: hasNonReentrant,
-		object: (*redisson.Client).GetNonReentrantFairLock},
-}
-
-func hasNonReentrant(r *redisson.Release) bool { return r.NonReentrant != nil }
-
-// topologies are the kinds of server, by the suffix of a lock's name.
-var topologies = []struct {
-	suffix, what string
-	topology     redisson.Topology
-	has          func(*redisson.Release) bool
-}{
-	{"", "", redisson.Single, nil},
-	{"+replicas", ", with replicas", redisson.Replicated, func(*redisson.Release) bool { return true }},
-	{"+cluster", ", in a cluster", redisson.Cluster, (*redisson.Release).Sharded},
+// readScripts fills commands.
+func (l *Lock) readScripts() {
+	l.commands = map[string]sim.Command{}
+	for text, script := range l.kind.scripts() {
+		c := sim.Command{Script: script}
+		l.commands[text], l.commands[redis.NewScript(text).Hash()] = c, c
+	}
 }
 
 // FindLock gives a lock by its name; without a release, the newest.
@@ -151,7 +116,7 @@ func FindLock(name string) (*Lock, error) {
 
 // Control says that it is one of the reference locks, which nothing is to be
 // found on.
-func (l *Lock) Control() bool { return l.ours }
+func (l *Lock) Control() bool { return l.control }
 
 // Release is the release of Redisson that the lock is; "" for any other.
 func (l *Lock) Release() string {
@@ -171,31 +136,7 @@ func (l *Lock) SendsAgain() bool {
 }
 
 // Keys are the keys in which the server keeps the lock of that name, as globs.
-func (l *Lock) Keys(name string) []string {
-	keys := []string{name}
-	if l.ours {
-		keys = append(keys, reference.MemoryName(name, "*"), reference.TokenName(name))
-		if l.Fair {
-			keys = append(keys, reference.QueueName(name), reference.DeadlinesName(name))
-		}
-		return keys
-	}
-	if l.rel == nil {
-		return keys
-	}
-	if l.Fair {
-		keys = append(keys, redisson.QueueName(name), redisson.DeadlinesName(name))
-	}
-	if l.rel.Latched() {
-		keys = append(keys, redisson.LatchName(name, "*"))
-	}
-	if l.fenced() {
-		keys = append(keys, redisson.TokenName(name))
-	}
-	return keys
-}
-
-func (l *Lock) fenced() bool { return model.Family(l.Name) == "redisson-fenced" }
+func (l *Lock) Keys(name string) []string { return l.kind.keys(name) }
 
 // Canonical gives the name under which a lock is registered.
 func Canonical(name string) (string, error) {
@@ -206,8 +147,9 @@ func Canonical(name string) (string, error) {
 	return l.Name, nil
 }
 
-// client makes the lock's client in a process of a world.
-func (l *Lock) client(p *sim.Process, sc *Scenario, opt ClientOptions) lockimpl.Client {
+// redisOptions are the connection's settings in a process, as the scenario has
+// them.
+func redisOptions(p *sim.Process, opt ClientOptions) *redis.Options {
 	ro := p.RedisOptions()
 	if opt.ResponseTimeout != nil {
 		ro.ReadTimeout = *opt.ResponseTimeout
@@ -215,35 +157,18 @@ func (l *Lock) client(p *sim.Process, sc *Scenario, opt ClientOptions) lockimpl.
 	if opt.PoolSize != nil {
 		ro.PoolSize = *opt.PoolSize
 	}
-	if l.ours {
-		return l.referenceClient(p, sc, opt, ro)
-	}
-	if l.rel == nil {
-		if opt.RetryAttempts != nil {
-			// Equal bounds: the jitter between them comes from global chance.
-			ro.MaxRetries, ro.MinRetryBackoff, ro.MaxRetryBackoff = *opt.RetryAttempts, bareBackoff, bareBackoff
-		}
-		rdb := p.NewRedis(ro)
-		c := lockimpl.NewBareClient(l.bare, rdb, p.Name())
-		p.OnClose(func() { _ = c.Close(); _ = rdb.Close() })
-		return c
-	}
-	rdb := p.NewRedis(redisson.Options(ro))
-	cfg := redisson.Config{
-		Release: l.rel, Topology: l.topology, ID: p.Name(), WatchdogTimeout: sc.Watchdog, ResponseTimeout: ro.ReadTimeout,
-		Environment: environment(p),
-	}
-	if opt.FairWait != nil {
-		cfg.FairWait = *opt.FairWait
-	}
+	return ro
+}
+
+// bareBackoff is the wait between go-redis's own retries.
+const bareBackoff = 8 * time.Millisecond
+
+// retries lets go-redis itself send again, where the scenario says so.
+func retries(ro *redis.Options, opt ClientOptions) {
 	if opt.RetryAttempts != nil {
-		if cfg.RetryAttempts = *opt.RetryAttempts; cfg.RetryAttempts == 0 {
-			cfg.RetryAttempts = -1
-		}
+		// Equal bounds: the jitter between them comes from global chance.
+		ro.MaxRetries, ro.MinRetryBackoff, ro.MaxRetryBackoff = *opt.RetryAttempts, bareBackoff, bareBackoff
 	}
-	c := redisson.NewClient(rdb, cfg)
-	p.OnClose(func() { _ = c.Close(); _ = rdb.Close() })
-	return lockClient{c, l.object}
 }
 
 // environment is what a process of a world gives to a lock.
@@ -255,105 +180,25 @@ func environment(p *sim.Process) lockimpl.Environment {
 	}
 }
 
-// referenceClient makes a client of our own locks.
-func (l *Lock) referenceClient(p *sim.Process, sc *Scenario, opt ClientOptions, ro *redis.Options) lockimpl.Client {
-	if opt.RetryAttempts != nil {
-		ro.MaxRetries, ro.MinRetryBackoff, ro.MaxRetryBackoff = *opt.RetryAttempts, bareBackoff, bareBackoff
+// name says what a command is; locks are the names of the scenario's locks.
+func (l *Lock) name(words []string, locks []string) sim.Command {
+	if cmd := strings.ToUpper(words[0]); cmd != "EVAL" && cmd != "EVALSHA" {
+		return l.kind.command(words)
 	}
-	if opt.PoolSize == nil {
-		ro.PoolSize = 64 // as many as Redisson's
+	if len(words) <= 3 {
+		return sim.Command{}
 	}
-	cfg := reference.Config{ID: p.Name(), WatchdogTimeout: max(sc.Watchdog, time.Second), Environment: environment(p)}
-	if opt.FairWait != nil {
-		cfg.Heartbeat = max(*opt.FairWait, time.Second)
+	c := l.commands[words[1]]
+	n, err := strconv.Atoi(words[2])
+	if err != nil || n < 1 || 3+n > len(words) {
+		return c
 	}
-	rdb := p.NewRedis(ro)
-	c, err := reference.NewClient(rdb, cfg)
-	if err != nil {
-		panic("scenarios: " + err.Error()) // every setting is within its bounds
-	}
-	p.OnClose(func() { _ = c.Close(); _ = rdb.Close() })
-	if l.Fair {
-		return fairReference{c}
-	}
+	c.Locks, c.Owners = l.kind.whose(c.Script, words[3:3+n], words[3+n:], locks)
 	return c
 }
 
-type fairReference struct{ *reference.Client }
-
-func (c fairReference) GetLock(name string) (lockimpl.Lock, error) {
-	l, err := c.NewFairLock(name)
-	if err != nil {
-		return nil, err
-	}
-	return l, nil
-}
-
-// lockClient makes one kind of lock of a Redisson client.
-type lockClient struct {
-	*redisson.Client
-	object func(*redisson.Client, string) (lockimpl.Lock, error)
-}
-
-func (c lockClient) GetLock(name string) (lockimpl.Lock, error) { return c.object(c.Client, name) }
-
-// name says what a command is; locks are the names of the scenario's locks.
-func (l *Lock) name(words []string, locks []string) sim.Command {
-	switch cmd := strings.ToUpper(words[0]); {
-	case cmd == "SET" && l.bare != "" && len(words) >= 3:
-		return sim.Command{Script: "acquire", Locks: words[1:2], Owners: ownersOf(words[2:3])}
-	case cmd == "DEL" && l.bare != "" && len(words) == 2:
-		return sim.Command{Script: "unlock", Locks: words[1:2]}
-	case (cmd == "EVAL" || cmd == "EVALSHA") && len(words) > 3:
-		c := l.commands[words[1]]
-		n, err := strconv.Atoi(words[2])
-		if err != nil || n < 1 || 3+n > len(words) {
-			return c
-		}
-		keys, argv := words[3:3+n], words[3+n:]
-		c.Locks, c.Owners = l.whose(c.Script, keys, argv, locks)
-		return c
-	}
-	return sim.Command{}
-}
-
-// whose finds locks and owners among a script's keys and arguments.
-func (l *Lock) whose(script string, keys, argv, locks []string) (of, owners []string) {
-	switch {
-	case l.ours && script == "force_unlock":
-		return keys[:1], nil
-	case l.ours:
-		return keys[:1], ownersOf(argv[:1])
-	case l.rel == nil:
-		return keys[:1], ownersOf(argv[len(argv)-1:])
-	}
-	switch script {
-	case "renew":
-		for i, k := range keys {
-			if i+1 < len(argv) {
-				of = append(of, k)
-				owners = append(owners, ownersOf(argv[i+1:i+2])...)
-			}
-		}
-		return of, owners
-	case "leave":
-		for _, name := range locks {
-			if redisson.QueueName(name) == keys[0] {
-				of = []string{name}
-			}
-		}
-		return of, ownersOf(argv[:1])
-	case "force_unlock":
-		return keys[:1], nil
-	case "unlock":
-		return keys[:1], ownersOf(argv[2:3])
-	default:
-		return keys[:1], ownersOf(argv[1:2])
-	}
-}
-
 // ownersOf turns CLIENT:OWNER, the client being named after its process, into
-// process/thread.
+// process/thread; what a lock writes before it, with a colon, is left out.
 func ownersOf(fields []string) []string {
 	out := make([]string, len(fields))
 	for i, f := range fields {
@@ -363,58 +208,15 @@ func ownersOf(fields []string) []string {
 }
 
 func ownerName(field string) string {
-	if i := strings.LastIndexByte(field, ':'); i >= 0 {
-		return field[:i] + "/" + field[i+1:]
+	i := strings.LastIndexByte(field, ':')
+	if i < 0 {
+		return field
 	}
-	return field
+	client := field[:i]
+	return client[strings.LastIndexByte(client, ':')+1:] + "/" + field[i+1:]
 }
 
 func ownerField(thread string) string { return strings.Replace(thread, "/", ":", 1) }
-
-// observe reads a lock's state from the server's keys.
-func (l *Lock) observe(keys sim.Keyspace, lock string, epochMs int64) *model.LockState {
-	s := &model.LockState{}
-	if l.ours {
-		return l.observeReference(keys, lock, epochMs)
-	}
-	if l.rel == nil {
-		if holder, ok := keys.String(lock); ok {
-			s.Owner, s.Count, s.ExpiresMs = ownerName(holder), 1, keys.ExpiresMs(lock)
-		}
-		return s
-	}
-	if l.fenced() {
-		token, _ := keys.String(redisson.TokenName(lock))
-		s.Token, _ = strconv.ParseInt(token, 10, 64)
-	}
-	hash := keys.Hash(lock)
-	// One field but where a fault put two; the smallest name speaks then.
-	for field, count := range hash {
-		if name := ownerName(field); s.Owner == "" || cmp.Less(name, s.Owner) {
-			s.Owner = name
-			s.Count, _ = strconv.Atoi(count)
-			s.ExpiresMs = keys.ExpiresMs(lock)
-		}
-	}
-	if !l.Fair {
-		return s
-	}
-	observeQueue(s, keys, redisson.QueueName(lock), redisson.DeadlinesName(lock), epochMs)
-	return s
-}
-
-func (l *Lock) observeReference(keys sim.Keyspace, lock string, epochMs int64) *model.LockState {
-	s := &model.LockState{}
-	if hash := keys.Hash(lock); len(hash) > 0 {
-		s.Owner, s.ExpiresMs = ownerName(hash["owner"]), keys.ExpiresMs(lock)
-		s.Count, _ = strconv.Atoi(hash["count"])
-		s.Token, _ = strconv.ParseInt(hash["token"], 10, 64)
-	}
-	if l.Fair {
-		observeQueue(s, keys, reference.QueueName(lock), reference.DeadlinesName(lock), epochMs)
-	}
-	return s
-}
 
 func observeQueue(s *model.LockState, keys sim.Keyspace, queue, deadlines string, epochMs int64) {
 	s.Queue = ownersOf(keys.List(queue))
@@ -423,36 +225,6 @@ func observeQueue(s *model.LockState, keys sim.Keyspace, queue, deadlines string
 			s.Deadlines = map[string]int64{}
 		}
 		s.Deadlines[ownerName(member)] = int64(score) - epochMs
-	}
-}
-
-// scripts are the texts that the lock sends.
-func (l *Lock) scripts() []string {
-	switch {
-	case l.ours:
-		return slices.Sorted(maps.Keys(reference.Scripts()))
-	case l.rel == nil:
-		return slices.Sorted(maps.Keys(lockimpl.BareScripts))
-	}
-	var texts []string
-	for _, s := range l.rel.Scripts() {
-		texts = append(texts, s.Text)
-	}
-	return texts
-}
-
-// channel is where a release of the lock is published: to one waiter
-// (process/thread), or to "all".
-func (l *Lock) channel(lock, to string) string {
-	switch {
-	case l.ours && to == "all":
-		return reference.ChannelName(lock)
-	case l.rel == nil:
-		return ""
-	case to == "all":
-		return redisson.ChannelName(lock)
-	default:
-		return redisson.WaiterChannel(lock, ownerField(to))
 	}
 }
 

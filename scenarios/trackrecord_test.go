@@ -1,7 +1,6 @@
 package scenarios
 
 import (
-	"maps"
 	"slices"
 	"testing"
 
@@ -29,7 +28,7 @@ func TestTheTrackRecordIsWhole(t *testing.T) {
 	}
 	for _, sc := range rows {
 		if rowJudge(sc) == "" {
-			t.Errorf("%s names no judge", sc.Name)
+			t.Errorf("%s names no judge: give a lock that has the bug {bug: [JUDGE]} under expect", sc.Name)
 		}
 		shows, holds, control := false, false, false
 		for _, name := range sc.Locks {
@@ -45,13 +44,19 @@ func TestTheTrackRecordIsWhole(t *testing.T) {
 			holds = holds || e.Class != Bug && e.Class != Limit
 		}
 		if !shows {
-			t.Errorf("%s shows its bug on no lock", sc.Name)
+			t.Errorf("%s shows its bug on no lock: a row needs one with {bug: [JUDGE]} or {limit: [JUDGE]} under expect", sc.Name)
 		}
-		if alone := sc.Name == "fair-waiter-without-score" || sc.Name == "fair-trylock-unit-mismatch"; holds == alone {
-			t.Errorf("%s holds somewhere: %v", sc.Name, holds)
+		switch alone := sc.Name == "fair-waiter-without-score" || sc.Name == "fair-trylock-unit-mismatch"; {
+		case alone && holds:
+			t.Errorf("%s holds on a lock now: it is no longer one of those that hold on none", sc.Name)
+		case !alone && !holds:
+			t.Errorf("%s holds on no lock, so that nothing tells its bug from a mistake in its steps: name one on which it holds", sc.Name)
 		}
-		if inapplicable := sc.Name == "fair-third-waiter-shares-deadline"; control == inapplicable {
-			t.Errorf("%s is played on a reference lock: %v", sc.Name, control)
+		switch inapplicable := sc.Name == "fair-third-waiter-shares-deadline"; {
+		case inapplicable && control:
+			t.Errorf("%s is played on a reference lock now: it is no longer one that is not", sc.Name)
+		case !inapplicable && !control:
+			t.Errorf("%s is not played on a reference lock: add reference (or reference-fair) to its locks", sc.Name)
 		}
 	}
 }
@@ -60,12 +65,10 @@ func TestTheTrackRecordIsWhole(t *testing.T) {
 func withRelease(l *Lock, change func(*redisson.Release)) *Lock {
 	other, rel := *l, *l.rel
 	change(&rel)
-	other.rel = &rel
-	other.commands = maps.Clone(l.commands)
-	for _, s := range rel.Scripts() {
-		c := sim.Command{Script: string(s.Kind)}
-		other.commands[s.Text], other.commands[s.SHA] = c, c
-	}
+	k := l.kind.(redissonKind)
+	k.rel = &rel
+	other.rel, other.kind = &rel, k
+	other.readScripts()
 	return &other
 }
 
@@ -132,7 +135,8 @@ func TestUndoingARepairTurnsItsRow(t *testing.T) {
 					want = false // deadlines that are shared do not add up: one repair made the other's limit
 				}
 				if is != want {
-					t.Errorf("%s: broken is %v, want %v", row, is, want)
+					t.Errorf("%s without the repair of %s: %s is broken: %v; want %v (a repair undone turns its own row and no other: is it the same bug?)",
+						c.lock, c.row, row, is, want)
 				}
 			}
 		})

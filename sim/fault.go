@@ -171,6 +171,8 @@ func (w *World) strikeServer(f Fault) {
 		}
 		s.flushScripts()
 		s.resync()
+	default:
+		panic("sim: a server fault of unknown kind " + f.Server)
 	}
 	for _, c := range w.conns {
 		w.sever(c)
@@ -337,8 +339,10 @@ func (f Fault) Describe() string {
 			return "server restart without its data"
 		case f.Server == "stall":
 			return fmt.Sprintf("server stall for %v", f.For)
+		case f.Server == "flush_scripts":
+			return "flush of the script cache"
 		}
-		return "flush of the script cache"
+		panic("sim: no words for a server that does " + f.Server)
 	}
 	words := []string{f.Do}
 	for _, part := range []string{f.When.Script, f.When.Command, f.When.Channel, f.When.Direction} {

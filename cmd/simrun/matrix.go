@@ -114,7 +114,7 @@ func about(sc *scenarios.Scenario) []string {
 
 // wordOf is what a run comes to for these judges.
 func wordOf(v scenarios.Verdict, about []string) string {
-	if !v.AsExpected || len(about) == 0 {
+	if broke := v.Word == scenarios.VerdictBug || v.Word == scenarios.VerdictLimit; len(about) == 0 || !broke && !v.AsExpected {
 		return string(v.Word)
 	}
 	word := scenarios.VerdictHeld

@@ -4,8 +4,11 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
+
+	"lockstep/model"
 )
 
 // blocks gives the fenced blocks of one language in the README.
@@ -143,6 +146,19 @@ func TestTheReadmesCodeIsAnExample(t *testing.T) {
 	for _, b := range blocks(t, "go") {
 		if !strings.Contains(string(example), b) {
 			t.Errorf("not in the examples:\n%s", b)
+		}
+	}
+}
+
+// Whoever adds a judge, or what a run can reach, says so.
+func TestTheReadmeNamesWhatThereIs(t *testing.T) {
+	text, err := os.ReadFile("../../README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, word := range slices.Concat(model.Judges, model.Reachable) {
+		if !strings.Contains(string(text), "`"+word+"`") {
+			t.Errorf("the README says nothing of %s", word)
 		}
 	}
 }

@@ -140,6 +140,15 @@ func notYes(out string) string {
 	return out
 }
 
+// A lock that no row names is expected to hold: a cell says whether it has the
+// row's bug, whatever else breaks in the run.
+func TestMatrixOfALockThatNoRowNames(t *testing.T) {
+	_, out, _ := call(t, "matrix", "fair-deadline-drift", "fair-dead-waiters-add-up", "--lock", "redisson-nonreentrant-fair@4.7.0", "--seed", "1")
+	if !strings.Contains(squeeze(out), "redisson-nonreentrant-fair@4.7.0 held! limit 1! ") {
+		t.Errorf("want held! and limit 1! in\n%s", out)
+	}
+}
+
 func files(t *testing.T, dir string) map[string]string {
 	t.Helper()
 	out := map[string]string{}

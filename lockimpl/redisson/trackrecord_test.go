@@ -21,7 +21,7 @@ func shownBy(t *testing.T, versions string, fair bool, shown func(b *bench, k ki
 	eachRelease(t, func(b *bench, rel *Release) {
 		got, want := shown(b, kind{rel, fair}), rel.isOneOf(versions)
 		if got != want {
-			b.t.Errorf("the fault shows: %v; want %v", got, want)
+			b.t.Errorf("the fault shows: %v; want %v (the releases in which it does: %s)", got, want, versions)
 		}
 	})
 }

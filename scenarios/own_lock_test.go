@@ -1,0 +1,229 @@
+package scenarios
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"lockstep/linearizability"
+	"lockstep/lockimpl"
+	"lockstep/sim"
+)
+
+// A lock of one's own, from its code to its verdict: what CONTRIBUTING.md asks
+// for, in one file. It is the lock of many code bases: SET NX PX with a random
+// value, a goroutine that prolongs it, a script that compares and deletes.
+
+const (
+	ownUnlock = `if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('DEL', KEYS[1]) end return 0`
+	ownRenew  = `if redis.call('GET', KEYS[1]) == ARGV[2] then return redis.call('PEXPIRE', KEYS[1], ARGV[1]) end return 0`
+)
+
+// ownClient and ownLock are the lock. They know of no simulation; what differs
+// from lock to lock in a run comes through lockimpl.Environment.
+type ownClient struct {
+	rdb     *redis.Client
+	id      string
+	timeout time.Duration // of a hold without lease, until it is renewed
+	env     lockimpl.Environment
+	closed  context.Context
+	close   context.CancelFunc
+}
+
+func (c *ownClient) GetLock(name string) (lockimpl.Lock, error) {
+	if err := lockimpl.CheckName(name); err != nil {
+		return nil, err
+	}
+	return &ownLock{ownClient: c, name: name, holds: map[lockimpl.Owner]ownHold{}}, nil
+}
+
+func (c *ownClient) Close() error {
+	c.close()
+	return nil
+}
+
+type ownLock struct {
+	*ownClient
+	name  string
+	mu    sync.Mutex // never held over a call to Redis
+	holds map[lockimpl.Owner]ownHold
+}
+
+type ownHold struct {
+	value string
+	stop  context.CancelFunc
+}
+
+func (l *ownLock) Name() string { return l.name }
+
+func (l *ownLock) attempt(ctx context.Context, o lockimpl.Owner, lease time.Duration) (bool, error) {
+	if l.closed.Err() != nil {
+		return false, lockimpl.ErrClosed
+	}
+	// The owner stands at the end, so that the server's state can be read.
+	value := fmt.Sprintf("%s:%s:%d", l.env.NewID(o), l.id, o)
+	px := lease
+	if lease == 0 {
+		px = l.timeout
+	}
+	err := l.rdb.Do(ctx, "SET", l.name, value, "NX", "PX", px.Milliseconds()).Err()
+	if errors.Is(err, redis.Nil) {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("lock %q: %w: %w", l.name, lockimpl.ErrUnknownOutcome, err)
+	}
+	renewing, stop := context.WithCancel(l.closed)
+	if lease == 0 {
+		go l.renew(renewing, value)
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.holds[o] = ownHold{value, stop}
+	return true, nil
+}
+
+func (l *ownLock) renew(ctx context.Context, value string) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(l.timeout / 3):
+		}
+		kept, err := l.rdb.Eval(ctx, ownRenew, []string{l.name}, l.timeout.Milliseconds(), value).Int()
+		if err == nil && kept == 0 {
+			return
+		}
+	}
+}
+
+func (l *ownLock) TryLockTimed(ctx context.Context, o lockimpl.Owner, opt lockimpl.TryOptions) (bool, error) {
+	for end := time.Now().Add(opt.Wait); ; {
+		got, err := l.attempt(ctx, o, opt.Lease)
+		left := time.Until(end)
+		if got || err != nil || left <= 0 {
+			return got, err
+		}
+		select {
+		case <-time.After(min(left, 100*time.Millisecond)):
+		case <-ctx.Done():
+			return false, ctx.Err()
+		case <-l.closed.Done():
+			return false, lockimpl.ErrClosed
+		}
+	}
+}
+
+func (l *ownLock) Lock(ctx context.Context, o lockimpl.Owner, opt lockimpl.LockOptions) error {
+	_, err := l.TryLockTimed(ctx, o, lockimpl.TryOptions{Wait: 24 * 365 * time.Hour, Lease: opt.Lease})
+	return err
+}
+
+func (l *ownLock) TryLock(ctx context.Context, o lockimpl.Owner) (bool, error) {
+	return l.attempt(ctx, o, 0)
+}
+
+func (l *ownLock) Unlock(ctx context.Context, o lockimpl.Owner) (lockimpl.Release, error) {
+	l.mu.Lock()
+	hold, ok := l.holds[o]
+	delete(l.holds, o)
+	l.mu.Unlock()
+	if !ok {
+		return 0, lockimpl.ErrNotHeld
+	}
+	hold.stop()
+	freed, err := l.rdb.Eval(ctx, ownUnlock, []string{l.name}, hold.value).Int()
+	switch {
+	case err != nil:
+		return 0, fmt.Errorf("unlock %q: %w: %w", l.name, lockimpl.ErrUnknownOutcome, err)
+	case freed == 0:
+		return 0, lockimpl.ErrNotHeld
+	}
+	return lockimpl.Released, nil
+}
+
+func (l *ownLock) ForceUnlock(ctx context.Context) (bool, error) {
+	n, err := l.rdb.Del(ctx, l.name).Result()
+	return n > 0, err
+}
+
+func (l *ownLock) IsLocked(ctx context.Context) (bool, error) {
+	n, err := l.rdb.Exists(ctx, l.name).Result()
+	return n > 0, err
+}
+
+func (l *ownLock) HoldCount(ctx context.Context, o lockimpl.Owner) (int, error) {
+	value, err := l.rdb.Get(ctx, l.name).Result()
+	if errors.Is(err, redis.Nil) || err == nil && !strings.HasSuffix(value, fmt.Sprintf(":%s:%d", l.id, o)) {
+		return 0, nil
+	}
+	return 1, err
+}
+
+func (l *ownLock) IsHeldBy(ctx context.Context, o lockimpl.Owner) (bool, error) {
+	n, err := l.HoldCount(ctx, o)
+	return n > 0, err
+}
+
+func (l *ownLock) RemainTimeToLive(ctx context.Context) (time.Duration, error) {
+	return l.rdb.PTTL(ctx, l.name).Result()
+}
+
+// ownKind is what the world must know of it: bareKind, but for the client and
+// the scripts.
+type ownKind struct{ bareKind }
+
+func (ownKind) client(p *sim.Process, sc *Scenario, opt ClientOptions) lockimpl.Client {
+	ro := redisOptions(p, opt)
+	retries(ro, opt)
+	rdb := p.NewRedis(ro)
+	c := &ownClient{rdb: rdb, id: p.Name(), timeout: sc.Watchdog, env: environment(p)}
+	c.closed, c.close = context.WithCancel(context.Background())
+	p.OnClose(func() { _ = c.Close(); _ = rdb.Close() })
+	return c
+}
+
+func (ownKind) scripts() map[string]string {
+	return map[string]string{ownUnlock: "unlock", ownRenew: "renew"}
+}
+
+func TestALockOfOnesOwn(t *testing.T) {
+	// This would be its row in registry.
+	own := &Lock{Name: "own", About: "SET NX PX with a random value, renewed", Uncounted: true, Interruptible: true, kind: ownKind{}}
+	own.readScripts()
+	h, all := sim.NewHost(t), builtin(t)
+	for _, c := range []struct{ scenario, breaks string }{
+		{"misdelete", ""},
+		{"crashed-holder", ""},
+		{"one-at-a-time", ""},
+		{"a-lease-ends", ""},
+		{"one-failed-renewal-ends-it", ""},
+		{"failed-unlock-renewed-forever", ""},
+		{"unlock-of-a-free-lock", ""},
+		{"reentrant", "want"},                  // it knows no re-entry
+		{"available", "mutual-exclusion"},      // a failover loses it, as any that waits for no replica
+		{"acquire-reply-lost", "linearizable"}, // of what was granted unheard it knows nothing, and its unlock says so
+	} {
+		t.Run(c.scenario, func(t *testing.T) {
+			i := slices.IndexFunc(all, func(sc *Scenario) bool { return sc.Name == c.scenario })
+			v := RunTwice(h, all[i], own, 1)
+			var broken []string
+			for _, f := range v.Findings {
+				if f.Verdict == linearizability.Broken {
+					broken = append(broken, f.Judge)
+				}
+			}
+			broken = slices.Compact(broken)
+			if got := strings.Join(broken, " "); got != c.breaks || v.Word == VerdictNondeterministic {
+				t.Errorf("broken: %q (%s %s); want %q", got, v.Word, v.Why, c.breaks)
+			}
+		})
+	}
+}
