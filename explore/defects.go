@@ -90,7 +90,7 @@ var knownDefects = []defect{
 	{
 		"a free lock can be unlocked by anyone (2018)",
 		of(plain, upTo("3.10.5")),
-		[]string{model.JudgeLinearizable},
+		[]string{model.JudgeLinearizable, model.JudgeHoldCount},
 		clue.unlockedNothing,
 	},
 	{
@@ -102,7 +102,7 @@ var knownDefects = []defect{
 	{
 		"a free fair lock can be unlocked by anyone (by design)",
 		of(fair),
-		[]string{model.JudgeLinearizable},
+		[]string{model.JudgeLinearizable, model.JudgeHoldCount},
 		clue.unlockedNothing,
 	},
 	{
@@ -220,9 +220,18 @@ var knownDefects = []defect{
 		of(since("3.44.0")),
 		onHold,
 		func(c clue) bool {
-			all := c.renewals()
-			return (c.says("ended with its lease") || c.says("lease had ended")) && len(all) > 0 &&
-				(all[len(all)-1].delivered < 0 || all[len(all)-1].delivered > c.f.AtNs)
+			if !c.says("ended with its lease") && !c.says("lease had ended") {
+				return false
+			}
+			process, _, _ := strings.Cut(c.who, "/")
+			ended := c.holdEnded()
+			var last *command // of the client: one task renews all its locks
+			for _, m := range c.commands {
+				if m.Script == "renew" && m.Process == process && m.AtNs <= ended {
+					last = m
+				}
+			}
+			return last != nil && (last.delivered < 0 || last.delivered > ended)
 		},
 	},
 	{
@@ -283,7 +292,7 @@ var knownDefects = []defect{
 	{
 		"an unlock that leaves levels gives the hold the lease that its lock object keeps: the watchdog's, where the object is another one or was released meanwhile",
 		of(),
-		[]string{model.JudgeLease, model.JudgeLiveness},
+		[]string{model.JudgeLease, model.JudgeLiveness, model.JudgeMutualExclusion},
 		clue.stretchedByUnlock,
 	},
 	{
@@ -548,12 +557,19 @@ func (c clue) says(text string) bool { return strings.Contains(c.f.Why, text) }
 func (c clue) judges(judge string) bool { return c.f.Judge == judge }
 
 // until is the last instant that can have to do with the finding: the judge of
-// linearizability names a call, which is wrong at its end.
+// linearizability names a call, which is wrong at its end, or when its commands
+// ran that nobody heard of.
 func (c clue) until() int64 {
 	switch {
 	case !c.judges(model.JudgeLinearizable):
 	case c.call != nil && c.call.ret != nil:
-		return c.call.ret.AtNs
+		at := c.call.ret.AtNs
+		for _, m := range c.call.sent {
+			if c.call.ret.Outcome == model.Unknown && m.exec != nil {
+				at = max(at, m.exec.AtNs)
+			}
+		}
+		return at
 	case c.call == nil: // a renewal, which is no call
 		for _, m := range c.commands {
 			if m.AtNs == c.f.AtNs && m.exec != nil {
@@ -597,9 +613,12 @@ func (c clue) ended(who string, action model.Action, outcomes ...model.Outcome) 
 	})
 }
 
-// unlockedNothing: unlocks found the lock free and were answered 1.
+// unlockedNothing: unlocks found the lock free and were answered 1; of the thread
+// whose levels are counted, where they are.
 func (c clue) unlockedNothing() bool {
-	return slices.ContainsFunc(c.calls, func(o *call) bool { return o.Lock == c.lock && o.foundFree() })
+	return slices.ContainsFunc(c.calls, func(o *call) bool {
+		return o.Lock == c.lock && o.AtNs <= c.until() && (c.judges(model.JudgeLinearizable) || o.who == c.who) && o.foundFree()
+	})
 }
 
 // hidden are the findings about the order of all calls that there would be, had
@@ -654,14 +673,18 @@ func (c clue) forcedTwice() bool {
 }
 
 // ranTwice: two commands of one call each changed something, or the second
-// found that the first had.
+// found that the first had; not counting a grant that was given back, nor what
+// gave it back.
 func (c clue) ranTwice(script string) bool {
 	return slices.ContainsFunc(c.calls, func(o *call) bool {
-		if o.Lock != c.lock || !c.suspect(o.who) || o.AtNs > c.until() {
+		if o.Lock != c.lock || !c.suspect(o.who) || o.AtNs > c.until() || o.Action.Acquires() != (script == "acquire") {
 			return false
 		}
 		changed, ran := 0, 0
 		for _, m := range o.sent {
+			if script == "acquire" && m.Script == "unlock" && m.took(o.who) {
+				changed--
+			}
 			if m.Script != script || m.exec == nil || m.exec.AtNs > c.until() && !c.judges(model.JudgeLinearizable) {
 				continue
 			}
@@ -740,6 +763,24 @@ func (c clue) renewals() []*command {
 	return out
 }
 
+// holdEnded is when the thread's hold did that was the last on the server; the
+// instant of the finding where it did not.
+func (c clue) holdEnded() int64 {
+	at := c.f.AtNs
+	for _, s := range c.states[c.lock] {
+		if s.AtNs <= c.f.AtNs && s.before.Owner == c.who && s.State.Owner != c.who {
+			at = s.AtNs
+		}
+	}
+	return at
+}
+
+// renewalsUntilLost are those that were sent before the hold ended.
+func (c clue) renewalsUntilLost() []*command {
+	ended := c.holdEnded()
+	return slices.DeleteFunc(c.renewals(), func(m *command) bool { return m.AtNs > ended })
+}
+
 // lastUnlock is when the thread's last unlock returned, or a force_unlock of its
 // client, which ends the renewal too.
 func (c clue) lastUnlock() int64 {
@@ -783,7 +824,7 @@ func (c clue) renewalUnderWay() bool {
 // or not at all, or could not leave.
 func (c clue) lastRenewalFailed() bool {
 	process, _, _ := strings.Cut(c.who, "/")
-	all := c.renewals()
+	all := c.renewalsUntilLost()
 	if n := len(all); n > 0 && all[n-1].failed() {
 		return true
 	}
@@ -881,16 +922,26 @@ func (c clue) startedLong() bool {
 }
 
 // stretchedByUnlock: a partial unlock made the lease of the hold longer; of the
-// hold that the finding is about, or that the waiter waits for.
+// hold that the finding is about, or that the waiter waits for. Or shorter, of a
+// hold that is over.
 func (c clue) stretchedByUnlock() bool {
-	who := c.who
+	who, over := c.who, c.judges(model.JudgeMutualExclusion)
 	if c.judges(model.JudgeLiveness) {
 		who = c.holderOr("")
 	}
+	if over && !c.says("lease had ended") {
+		return false
+	}
+	began := c.holdBegan()
 	return slices.ContainsFunc(c.calls, func(o *call) bool {
 		return o.Lock == c.lock && o.who == who && o.Action == model.ActUnlock && slices.ContainsFunc(o.sent, func(m *command) bool {
-			return m.exec != nil && m.exec.AtNs <= c.until() && (c.judges(model.JudgeLiveness) || m.exec.AtNs == c.f.AtNs) &&
-				m.took(who) && m.after.Owner == who && m.after.ExpiresMs > m.before.ExpiresMs
+			switch {
+			case m.exec == nil || m.exec.AtNs > c.until() || !m.took(who) || m.after.Owner != who:
+				return false
+			case over:
+				return began <= m.exec.AtNs && m.after.ExpiresMs < m.before.ExpiresMs
+			}
+			return (c.judges(model.JudgeLiveness) || m.exec.AtNs == c.f.AtNs) && m.after.ExpiresMs > m.before.ExpiresMs
 		})
 	})
 }
@@ -966,7 +1017,7 @@ func (c clue) askedForAnother() bool {
 	began := c.holdBegan()
 	return slices.ContainsFunc(c.commands, func(m *command) bool {
 		i := slices.Index(m.Locks, c.lock)
-		return m.Script == "renew" && m.Process == process && i >= 0 && m.Owners[i] != c.who && m.AtNs <= c.f.AtNs && began <= m.delivered
+		return m.Script == "renew" && m.Process == process && i >= 0 && m.Owners[i] != c.who && m.AtNs <= c.f.AtNs && (m.delivered < 0 || began <= m.delivered)
 	})
 }
 

@@ -63,7 +63,7 @@ var stories = map[string]story{
 	"a partial unlock after another gives the hold the watchdog's lease (5623)": {row: "partial-unlock-stretches-the-lease",
 		text: "A lock entered several times with a lease is given up level by level; from the second unlock on the hold gets the watchdog's 30 s in place of its lease, because the lock object forgot it. The release is to blame."},
 	"an unlock that leaves levels gives the hold the lease that its lock object keeps: the watchdog's, where the object is another one or was released meanwhile": {
-		text: "An unlock that leaves levels starts the lease anew, with what the lock object at hand keeps. Through another object of the same name, or after a release by another thread of the process, that is the watchdog's lease: a hold with a short lease lasts longer than granted. In all releases; a relative of 5623."},
+		text: "An unlock that leaves levels starts the lease anew, with what the lock object at hand keeps. Through another object of the same name, or after a release by another thread of the process, that is the watchdog's lease: a hold with a short lease lasts longer than granted, and one with a long lease is over before its time. In all releases; a relative of 5623."},
 	"an unlock that found nothing takes one level off the watchdog, which goes on renewing what was entered more than once": {
 		text: "The hold was lost, the unlock is refused, and takes one level off the watchdog's count, which had more: the watchdog goes on for a hold that is over. The release is to blame."},
 	"a hold that others ended leaves its levels with the watchdog, which renews the thread's next hold, whatever its lease, and when it is given up": {
