@@ -400,6 +400,12 @@ var knownDefects = []defect{
 		clue.headIsDead,
 	},
 	{
+		"a dead waiter's place is kept for the time to live that the hold had when it came, however soon that was given up, and for its wait besides",
+		of(fair, since("3.11.1")),
+		[]string{model.JudgeLiveness},
+		clue.headIsDead,
+	},
+	{
 		"the head sleeps until its own deadline, past the end of the hold (4705)",
 		of(fair, upTo("3.31.0")),
 		[]string{model.JudgeLiveness},

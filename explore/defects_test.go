@@ -222,6 +222,18 @@ steps:
   c/1: [{at: 2s}, {lock: x}]
 `},
 
+		// Behind it c asks again with every round trip.
+		{"a dead waiter's place is kept", "liveness", "redisson-fair@3.12.4, redisson-fair@4.7.0", `
+network: {latency: 100ms}
+processes: {a: {client: {fair_wait: 5s}}, b: {client: {fair_wait: 5s}}, c: {client: {fair_wait: 5s}}}
+steps:
+  a/1: [{lock: x}, {at: 5s}, {unlock: x}]
+  b/1: [{at: 1s}, {lock: x}]
+  c/1: [{at: 2s}, {lock: x}]
+faults:
+  - {at: 3s, crash: b}
+`},
+
 		// Replicas that are late.
 		{"one renewal that fails ends them", "lease", "redisson@3.21.3+replicas, redisson@3.43.0+replicas", `
 watchdog: 15s

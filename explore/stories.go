@@ -102,6 +102,8 @@ var stories = map[string]story{
 		text: "A call of the fair lock gives up without an answer and leaves the queue; its acquire reaches the server after that, and queues a thread that no longer waits. Others wait for its deadline. The release is to blame, which names a place by owner and not by call."},
 	"no acquire takes its wait off the deadlines behind it, so that a dead waiter stands in the way for the waits of those before it too (2099)": {row: "fair-third-waiter-shares-deadline",
 		text: "Deadlines in the queue add up wait on wait, or share one, and nothing takes them back when somebody enters: who waits behind a dead waiter waits for the waits of all that were before it too. The release is to blame."},
+	"a dead waiter's place is kept for the time to live that the hold had when it came, however soon that was given up, and for its wait besides": {
+		text: "A waiter's deadline is the hold's time to live when it came, and its wait. It dies, the hold is given up at once, and those behind it wait for a deadline that counts with a hold which is over. The release is to blame; nothing takes the rest of a hold off the deadlines when it ends."},
 	"the head sleeps until its own deadline, past the end of the hold (4705)": {row: "fair-head-sleeps-past-expiry",
 		text: "The first in the queue is told its own deadline in place of the hold's time to live, and sleeps past the end of a lease that nobody unlocks. The release is to blame."},
 	"a waiter whose deadline is nearer than its wait is told a negative time and sleeps without bound": {
