@@ -810,16 +810,20 @@ func (c clue) renewedAcrossUnlock() bool {
 	})
 }
 
+// resending is how long a client may go on sending a renewal.
+const resending = int64(25 * time.Second)
+
 // renewalUnderWay: at the last unlock a renewal was under way, of which the
-// client had no answer, or could not leave, or waited to be told of replicas, or
-// for its script to be loaded.
+// client had no answer, or one that had been refused was sent again, or could not
+// leave, or waited to be told of replicas, or for its script to be loaded.
 func (c clue) renewalUnderWay() bool {
 	at := c.lastUnlock()
 	process, _, _ := strings.Cut(c.who, "/")
 	return slices.ContainsFunc(c.renewals(), func(m *command) bool {
-		return m.AtNs <= at && (m.delivered < 0 || at < m.delivered)
+		return at-resending <= m.AtNs && m.AtNs <= at && (m.failed() || at < m.delivered)
 	}) || slices.ContainsFunc(c.commands, func(m *command) bool {
-		return m.Process == process && (m.Command == "INFO" || m.Command == "SCRIPT") && m.Op == 0 && m.AtNs <= at && (m.delivered < 0 || at <= m.delivered)
+		return m.Process == process && (m.Command == "INFO" || m.Command == "SCRIPT") && m.Op == 0 &&
+			at-resending <= m.AtNs && m.AtNs <= at && (m.delivered < 0 || at <= m.delivered)
 	}) || slices.ContainsFunc(c.rec.Events, func(e model.Event) bool {
 		return e.Kind == model.KindFault && e.AtNs <= at && (strings.HasPrefix(e.Text, "partition of "+process) ||
 			strings.HasPrefix(e.Text, "server restart") || strings.HasPrefix(e.Text, "failover")) // which end all connections
