@@ -483,7 +483,32 @@ func TestMisdelete(t *testing.T) {
 }
 
 func TestLinearizable(t *testing.T) {
+	entryGivenBack := `
+		0    a/1 takes lease=5000
+		1000 a/1 invoke lock lease=5000
+		1000 a/1 send acquire
+		1001 a/1 exec acquire -> a/1 2 6001
+		2000 a/1 send unlock
+		2001 a/1 exec unlock -> a/1 1 7001
+		2500 a/1 return unknown
+	`
 	testJudged(t, []judged{
+		{rule: "an entry that is given back starts the lease anew, which ends", record: entryGivenBack + `
+			7002 server expire -> free
+			8000 a/1 invoke unlock
+			8000 a/1 send unlock
+			8001 a/1 exec unlock
+			8002 a/1 deliver unlock
+			8002 a/1 return not_held
+			9000 server leave`},
+		{rule: "and not before", finds: "linearizable bug: l: a/1 release (6.500s..6.502s) answered not_held, but the lock was held by a/1", record: entryGivenBack + `
+			6500 a/1 invoke unlock
+			6500 a/1 send unlock
+			6501 a/1 exec unlock
+			6502 a/1 deliver unlock
+			6502 a/1 return not_held
+			7002 server expire -> free
+			9000 server leave`},
 		{rule: "the answers fit one order", record: `
 			0    a/1 takes lease=3000
 			100  b/1 waits try_lock
