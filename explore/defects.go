@@ -90,7 +90,7 @@ var knownDefects = []defect{
 	{
 		"a free lock can be unlocked by anyone (2018)",
 		of(plain, upTo("3.10.5")),
-		[]string{model.JudgeLinearizable},
+		[]string{model.JudgeLinearizable, model.JudgeHoldCount},
 		clue.unlockedNothing,
 	},
 	{
@@ -102,7 +102,7 @@ var knownDefects = []defect{
 	{
 		"a free fair lock can be unlocked by anyone (by design)",
 		of(fair),
-		[]string{model.JudgeLinearizable},
+		[]string{model.JudgeLinearizable, model.JudgeHoldCount},
 		clue.unlockedNothing,
 	},
 	{
@@ -206,42 +206,52 @@ var knownDefects = []defect{
 		of(since("3.8.1")),
 		onHold,
 		func(c clue) bool {
-			return c.says("lease") && c.ended(c.who, model.ActUnlock, model.Failed, model.Unknown)
+			return c.says(" lease") && c.ended(c.who, model.ActUnlock, model.Failed, model.Unknown)
 		},
 	},
 	{
 		"a force_unlock ends the renewal of its client's hold before it is sent, and the hold stays when it fails",
 		of(),
 		onHold,
-		func(c clue) bool { return c.says("lease") && c.forcedInVain() },
+		func(c clue) bool { return c.says(" lease") && c.forcedInVain() },
 	},
 	{
 		"one renewal that fails ends them (5698)",
 		of(upTo("3.43.0")),
 		onHold,
-		func(c clue) bool { return c.says("lease") && c.lastRenewalFailed() },
+		func(c clue) bool { return c.says(" lease") && c.lastRenewalFailed() },
 	},
 	{
 		"no renewal is sent before the one before has its answer, so that a lost one costs the response timeout, which a short watchdog timeout does not outlast",
 		of(),
 		onHold,
 		func(c clue) bool {
-			all := c.renewals()
-			return (c.says("ended with its lease") || c.says("lease had ended")) && len(all) > 0 &&
-				(all[len(all)-1].delivered < 0 || all[len(all)-1].delivered > c.f.AtNs)
+			if !c.says("ended with its lease") && !c.says("lease had ended") {
+				return false
+			}
+			process, _, _ := strings.Cut(c.who, "/")
+			ended := c.holdEnded()
+			batches := since("3.44.0")(c.of.Lock) // one task renews all locks of a client
+			var last *command
+			for _, m := range c.commands {
+				if m.Script == "renew" && m.Process == process && m.AtNs <= ended && (batches || slices.Contains(m.Owners, c.who) && slices.Contains(m.Locks, c.lock)) {
+					last = m
+				}
+			}
+			return last != nil && (last.delivered < 0 || last.delivered > ended)
 		},
 	},
 	{
 		"an unlock that another thread was answered 1 for, of a lock that was free, ends the renewal of the hold that has begun since: a client has one timer a lock",
 		of(upTo("3.10.4")),
 		onHold,
-		func(c clue) bool { return c.says("lease") && c.stoppedByAnother() },
+		func(c clue) bool { return c.says(" lease") && c.stoppedByAnother() },
 	},
 	{
 		"a renewal that fails or finds nothing leaves the entry behind, and no later hold is renewed (3194, 3712)",
 		of(since("3.10.7"), upTo("3.16.0")),
 		onHold,
-		func(c clue) bool { return c.says("lease") && c.neverRenewed() },
+		func(c clue) bool { return c.says(" lease") && c.neverRenewed() },
 	},
 	{
 		"an attempt on a lock object, a failed one too, changes the lease and the period of the renewals of the hold that it waits for (up to 3.12.4)",
@@ -270,13 +280,13 @@ var knownDefects = []defect{
 		"a hold without lease starts with the lease that its lock object was last given, and may end before the first renewal (4818)",
 		of(since("3.15.0")),
 		onHold,
-		func(c clue) bool { return c.says("lease") && c.startedShort() },
+		func(c clue) bool { return c.says(" lease") && c.startedShort() },
 	},
 	{
 		"entering again with a lease gives the whole hold that lease, and a level without lease ends with it",
 		of(),
 		onHold,
-		func(c clue) bool { return c.says("lease") && c.shortenedItself() },
+		func(c clue) bool { return c.says(" lease") && c.shortenedItself() },
 	},
 	{
 		"a partial unlock after another gives the hold the watchdog's lease (5623)",
@@ -289,7 +299,7 @@ var knownDefects = []defect{
 	{
 		"an unlock that leaves levels gives the hold the lease that its lock object keeps: the watchdog's, where the object is another one or was released meanwhile",
 		of(),
-		[]string{model.JudgeLease, model.JudgeLiveness},
+		[]string{model.JudgeLease, model.JudgeLiveness, model.JudgeMutualExclusion},
 		clue.stretchedByUnlock,
 	},
 	{
@@ -312,19 +322,19 @@ var knownDefects = []defect{
 		"the watchdog asks for the first thread of a client only: one whose hold others had ended keeps it from renewing the next",
 		of(),
 		onHold,
-		func(c clue) bool { return c.says("lease") && c.askedForAnother() },
+		func(c clue) bool { return c.says(" lease") && c.askedForAnother() },
 	},
 	{
 		"a renewal that found nothing is answered when the thread has locked again, and ends the renewal of the new hold",
 		of(),
 		onHold,
-		func(c clue) bool { return c.says("lease") && c.toldOfLastHold() },
+		func(c clue) bool { return c.says(" lease") && c.toldOfLastHold() },
 	},
 	{
 		"an unlock of a level with a lease takes a level off the watchdog, which renews the levels without one no longer",
 		of(since("3.10.5")),
 		onHold,
-		func(c clue) bool { return c.says("lease") && c.countedOut() },
+		func(c clue) bool { return c.says(" lease") && c.countedOut() },
 	},
 	{
 		"an attempt without a lease takes the one that its lock object was last given, also a longer one than the watchdog's (4818)",
@@ -393,6 +403,12 @@ var knownDefects = []defect{
 	{
 		"no acquire takes its wait off the deadlines behind it, so that a dead waiter stands in the way for the waits of those before it too (2099)",
 		of(fair, upTo("3.11.0")),
+		[]string{model.JudgeLiveness},
+		clue.headIsDead,
+	},
+	{
+		"a dead waiter's place is kept for the time to live that the hold had when it came, however soon that was given up, and for its wait besides",
+		of(fair, since("3.11.1")),
 		[]string{model.JudgeLiveness},
 		clue.headIsDead,
 	},
@@ -571,12 +587,19 @@ func (c clue) says(text string) bool { return strings.Contains(c.f.Why, text) }
 func (c clue) judges(judge string) bool { return c.f.Judge == judge }
 
 // until is the last instant that can have to do with the finding: the judge of
-// linearizability names a call, which is wrong at its end.
+// linearizability names a call, which is wrong at its end, or when its commands
+// ran that nobody heard of.
 func (c clue) until() int64 {
 	switch {
 	case !c.judges(model.JudgeLinearizable):
 	case c.call != nil && c.call.ret != nil:
-		return c.call.ret.AtNs
+		at := c.call.ret.AtNs
+		for _, m := range c.call.sent {
+			if c.call.ret.Outcome == model.Unknown && m.exec != nil {
+				at = max(at, m.exec.AtNs)
+			}
+		}
+		return at
 	case c.call == nil: // a renewal, which is no call
 		for _, m := range c.commands {
 			if m.AtNs == c.f.AtNs && m.exec != nil {
@@ -620,9 +643,12 @@ func (c clue) ended(who string, action model.Action, outcomes ...model.Outcome) 
 	})
 }
 
-// unlockedNothing: unlocks found the lock free and were answered 1.
+// unlockedNothing: unlocks found the lock free and were answered 1; of the thread
+// whose levels are counted, where they are.
 func (c clue) unlockedNothing() bool {
-	return slices.ContainsFunc(c.calls, func(o *call) bool { return o.Lock == c.lock && o.foundFree() })
+	return slices.ContainsFunc(c.calls, func(o *call) bool {
+		return o.Lock == c.lock && o.AtNs <= c.until() && (c.judges(model.JudgeLinearizable) || o.who == c.who) && o.foundFree()
+	})
 }
 
 // hidden are the findings about the order of all calls that there would be, had
@@ -688,14 +714,18 @@ func (c clue) forcedTwice() bool {
 }
 
 // ranTwice: two commands of one call each changed something, or the second
-// found that the first had.
+// found that the first had; not counting a grant that was given back, nor what
+// gave it back.
 func (c clue) ranTwice(script string) bool {
 	return slices.ContainsFunc(c.calls, func(o *call) bool {
-		if o.Lock != c.lock || !c.suspect(o.who) || o.AtNs > c.until() {
+		if o.Lock != c.lock || !c.suspect(o.who) || o.AtNs > c.until() || o.Action.Acquires() != (script == "acquire") {
 			return false
 		}
 		changed, ran := 0, 0
 		for _, m := range o.sent {
+			if script == "acquire" && m.Script == "unlock" && m.took(o.who) {
+				changed--
+			}
 			if m.Script != script || m.exec == nil || m.exec.AtNs > c.until() && !c.judges(model.JudgeLinearizable) {
 				continue
 			}
@@ -774,6 +804,24 @@ func (c clue) renewals() []*command {
 	return out
 }
 
+// holdEnded is when the thread's hold did that was the last on the server; the
+// instant of the finding where it did not.
+func (c clue) holdEnded() int64 {
+	at := c.f.AtNs
+	for _, s := range c.states[c.lock] {
+		if s.AtNs <= c.f.AtNs && s.before.Owner == c.who && s.State.Owner != c.who {
+			at = s.AtNs
+		}
+	}
+	return at
+}
+
+// renewalsUntilLost are those that were sent before the hold ended.
+func (c clue) renewalsUntilLost() []*command {
+	ended := c.holdEnded()
+	return slices.DeleteFunc(c.renewals(), func(m *command) bool { return m.AtNs > ended })
+}
+
 // lastUnlock is when the thread's last unlock returned, or a force_unlock of its
 // client, which ends the renewal too.
 func (c clue) lastUnlock() int64 {
@@ -797,25 +845,20 @@ func (c clue) renewedAcrossUnlock() bool {
 	})
 }
 
+// resending is how long a client may go on sending a renewal.
+const resending = int64(25 * time.Second)
+
 // renewalUnderWay: at the last unlock a renewal was under way, of which the
-// client had no answer, or could not leave, or waited to be told of replicas, or
-// for its script to be loaded.
+// client had no answer, or one that had been refused was sent again, or could not
+// leave, or waited to be told of replicas, or for its script to be loaded.
 func (c clue) renewalUnderWay() bool {
 	at := c.lastUnlock()
-	var last *command
-	for _, m := range c.renewals() {
-		if m.AtNs <= at {
-			last = m
-		}
-	}
-	if last != nil && last.failed() {
-		return true // and is sent again
-	}
 	process, _, _ := strings.Cut(c.who, "/")
 	return slices.ContainsFunc(c.renewals(), func(m *command) bool {
-		return m.AtNs <= at && (m.delivered < 0 || at < m.delivered)
+		return at-resending <= m.AtNs && m.AtNs <= at && (m.failed() || at < m.delivered)
 	}) || slices.ContainsFunc(c.commands, func(m *command) bool {
-		return m.Process == process && (m.Command == "INFO" || m.Command == "SCRIPT") && m.Op == 0 && m.AtNs <= at && (m.delivered < 0 || at <= m.delivered)
+		return m.Process == process && (m.Command == "INFO" || m.Command == "SCRIPT") && m.Op == 0 &&
+			at-resending <= m.AtNs && m.AtNs <= at && (m.delivered < 0 || at <= m.delivered)
 	}) || slices.ContainsFunc(c.rec.Events, func(e model.Event) bool {
 		return e.Kind == model.KindFault && e.AtNs <= at && (strings.HasPrefix(e.Text, "partition of "+process) ||
 			strings.HasPrefix(e.Text, "server restart") || strings.HasPrefix(e.Text, "failover")) // which end all connections
@@ -826,7 +869,7 @@ func (c clue) renewalUnderWay() bool {
 // or not at all, or could not leave.
 func (c clue) lastRenewalFailed() bool {
 	process, _, _ := strings.Cut(c.who, "/")
-	all := c.renewals()
+	all := c.renewalsUntilLost()
 	if n := len(all); n > 0 && all[n-1].failed() {
 		return true
 	}
@@ -841,7 +884,7 @@ func (c clue) renewedOtherwise() bool {
 	switch {
 	case c.judges(model.JudgeTraffic):
 		c.who = c.holderOr("")
-	case !c.says("lease"):
+	case !c.says(" lease"):
 		return false
 	}
 	began := c.holdBegan()
@@ -924,16 +967,26 @@ func (c clue) startedLong() bool {
 }
 
 // stretchedByUnlock: a partial unlock made the lease of the hold longer; of the
-// hold that the finding is about, or that the waiter waits for.
+// hold that the finding is about, or that the waiter waits for. Or shorter, of a
+// hold that is over.
 func (c clue) stretchedByUnlock() bool {
-	who := c.who
+	who, over := c.who, c.judges(model.JudgeMutualExclusion)
 	if c.judges(model.JudgeLiveness) {
 		who = c.holderOr("")
 	}
+	if over && !c.says("lease had ended") {
+		return false
+	}
+	began := c.holdBegan()
 	return slices.ContainsFunc(c.calls, func(o *call) bool {
 		return o.Lock == c.lock && o.who == who && o.Action == model.ActUnlock && slices.ContainsFunc(o.sent, func(m *command) bool {
-			return m.exec != nil && m.exec.AtNs <= c.until() && (c.judges(model.JudgeLiveness) || m.exec.AtNs == c.f.AtNs) &&
-				m.took(who) && m.after.Owner == who && m.after.ExpiresMs > m.before.ExpiresMs
+			switch {
+			case m.exec == nil || m.exec.AtNs > c.until() || !m.took(who) || m.after.Owner != who:
+				return false
+			case over:
+				return began <= m.exec.AtNs && m.after.ExpiresMs < m.before.ExpiresMs
+			}
+			return (c.judges(model.JudgeLiveness) || m.exec.AtNs == c.f.AtNs) && m.after.ExpiresMs > m.before.ExpiresMs
 		})
 	})
 }
@@ -1009,7 +1062,7 @@ func (c clue) askedForAnother() bool {
 	began := c.holdBegan()
 	return slices.ContainsFunc(c.commands, func(m *command) bool {
 		i := slices.Index(m.Locks, c.lock)
-		return m.Script == "renew" && m.Process == process && i >= 0 && m.Owners[i] != c.who && m.AtNs <= c.f.AtNs && began <= m.delivered
+		return m.Script == "renew" && m.Process == process && i >= 0 && m.Owners[i] != c.who && m.AtNs <= c.f.AtNs && (m.delivered < 0 || began <= m.delivered)
 	})
 }
 

@@ -86,7 +86,7 @@ steps:
 faults:
   - {when: {script: renew, direction: request, nth: 1}, do: error, with: "TRYAGAIN injected"}
 `},
-		{"the watchdog asks for the first thread of a client only", "lease", "redisson@3.21.3, redisson@4.7.0", `
+		{"the watchdog asks for the first thread of a client only", "lease", "redisson@3.4.2, redisson@3.21.3, redisson@4.7.0", `
 processes: {a: {threads: 2}, b: {}}
 steps:
   a/1: [{lock: x}, {lock: x}, {lock: x}]
@@ -167,6 +167,151 @@ steps:
     - repeat: {times: 3, steps: [{unlock: x}]}
   b/1: [{at: 1s}, {lock: x}]
   c/1: [{at: 12s}, {lock: {name: x, lease: 500ms}}]
+`},
+		{"an attempt on a lock object, a failed one too", "lease", "redisson@3.4.2, redisson-fair@3.12.4", `
+processes: {a: {threads: 2}}
+steps:
+  a/1: [{lock: x}, {sleep: 50s}]
+  a/2: [{at: 100us}, {lock: {name: x, lease: 100s}}]
+`},
+		{"an unlock that another thread was answered 1 for", "lease", "redisson@3.4.2", `
+processes: {a: {threads: 2}}
+steps:
+  a/1: [{at: 1s}, {unlock: x}]
+  a/2: [{at: 1020ms}, {lock: x}, {sleep: 50s}]
+faults:
+  - {when: {script: unlock, direction: reply, nth: 1}, do: delay, for: 50ms}
+`},
+		{"an unlock that is interrupted goes on", "lease", "redisson@3.21.3, redisson@4.7.0", `
+watchdog: 5s
+processes: {a: {}, b: {}}
+steps:
+  a/1: [{lock: x}, {at: 2s}, {unlock: x}]
+  b/1: [{at: 2100ms}, {interrupt: a/1}]
+faults:
+  - {when: {script: unlock, direction: request, nth: 1}, do: drop}
+`},
+		{"an unlock that leaves levels gives the hold the lease", "mutual-exclusion", "redisson@3.21.3, redisson@4.7.0", `
+processes: {a: {lock_objects: per_call}, b: {}}
+steps:
+  a/1: [{lock: {name: x, lease: 60s}}, {lock: {name: x, lease: 60s}}, {unlock: x}, {sleep: 50s}]
+  b/1: [{at: 1s}, {lock: x}]
+`},
+		{"a free fair lock can be unlocked by anyone", "hold-count", "redisson-fair@4.7.0", `
+processes: {a: {}, b: {}}
+steps:
+  a/1: [{lock: x}, {at: 1s}, {unlock: x}]
+  b/1: [{at: 500ms}, {interrupt: a/1}]
+faults:
+  - {when: {script: acquire, direction: request, nth: 1}, do: delay, for: 1050ms}
+  - {when: {script: unlock, direction: reply, nth: 1}, do: delay, for: 100ms}
+`},
+		{"a try of the fair lock whose time is over", "linearizable", "redisson-fair@3.4.2, redisson-fair@4.7.0", `
+network: {latency: 10ms}
+processes: {a: {}, b: {}, c: {}, d: {}}
+steps:
+  a/1: [{lock: x}, {at: 1s}, {unlock: x}]
+  b/1: [{at: 995ms}, {try_lock: {name: x, wait: 0s}}]
+  c/1: [{at: 1100ms}, {try_lock: {name: x, wait: 0s}}]
+  d/1: [{at: 1200ms}, {try_lock: {name: x, wait: 0s}}]
+faults:
+  - {when: {script: leave, direction: request, every: 1}, do: delay, for: 150ms}
+`},
+		{"each head that leaves takes its wait off", "fifo", "redisson-fair@3.11.0", `
+processes: {a: {}, b: {}, c: {}, d: {}, e: {}}
+steps:
+  a/1: [{lock: x}, {at: 33s}, {unlock: x}]
+  b/1: [{at: 1s}, {try_lock: {name: x, wait: 2s}}]
+  c/1: [{at: 1100ms}, {try_lock: {name: x, wait: 3s}}]
+  d/1: [{at: 1200ms}, {lock: x}]
+  e/1: [{at: 32s}, {lock: x}]
+`},
+		{"who has a deadline and no place in the queue", "liveness", "redisson-fair@4.7.0", `
+processes: {a: {}, b: {}}
+steps:
+  a/1: [{lock: x}, {at: 36s}, {unlock: x}]
+  b/1: [{at: 1s}, {lock: x}]
+faults:
+  - {at: 5s, key: "redisson_lock_queue:{x}", do: delete}
+`},
+		{"who stands in the queue without a score", "tidy", "redisson-fair@4.7.0", `
+network: {latency: 50ms}
+processes: {a: {threads: 2}}
+steps:
+  a/1: [{lock: {name: x, lease: 300ms}}]
+  a/2: [{at: 1ms}, {lock: x}]
+faults:
+  - {at: 230ms, key: "redisson_lock_timeout:{x}", do: delete}
+`},
+		// Behind it c asks again with every round trip.
+		{"an interrupt of a lock() that takes none", "liveness", "redisson-fair@4.7.0", `
+network: {latency: 100ms}
+processes: {a: {}, b: {}, c: {}}
+steps:
+  a/1: [{lock: {name: x, lease: 10s}}, {at: 8s}, {interrupt: b/1}]
+  b/1: [{at: 1s}, {lock: x}]
+  c/1: [{at: 2s}, {lock: x}]
+`},
+
+		// Behind it c asks again with every round trip.
+		{"a dead waiter's place is kept", "liveness", "redisson-fair@3.12.4, redisson-fair@4.7.0", `
+network: {latency: 100ms}
+processes: {a: {client: {fair_wait: 5s}}, b: {client: {fair_wait: 5s}}, c: {client: {fair_wait: 5s}}}
+steps:
+  a/1: [{lock: x}, {at: 5s}, {unlock: x}]
+  b/1: [{at: 1s}, {lock: x}]
+  c/1: [{at: 2s}, {lock: x}]
+faults:
+  - {at: 3s, crash: b}
+`},
+
+		// Replicas that are late.
+		{"one renewal that fails ends them", "lease", "redisson@3.21.3+replicas, redisson@3.43.0+replicas", `
+watchdog: 15s
+processes: {a: {}}
+server: {replicas: 1, lag: 300ms..600ms}
+steps:
+  a/1: [{lock: x}, {sleep: 100s}]
+`},
+		{"a waiter hears how long to wait when replicas", "liveness", "redisson@3.21.3+replicas", `
+network: {latency: 100ms}
+processes: {a: {}, b: {}, c: {}}
+server: {replicas: 1, lag: 450ms}
+steps:
+  a/1: [{lock: {name: x, lease: 5s}}]
+  b/1: [{at: 1s}, {lock: x}]
+  c/1: [{at: 1550ms}, {lock: y}]
+`},
+		{"a grant that no replica had in time is given back", "fifo", "redisson-fair@3.21.3+replicas, redisson-fair@4.7.0+replicas", `
+network: {latency: 10ms}
+processes: {a: {}, b: {}}
+server: {replicas: 1, lag: 1s}
+steps:
+  a/1: [{lock: x}]
+  b/1: [{at: 1500ms}, {lock: x}]
+`},
+		{"a try is told that the lock is held while it is for a grant", "linearizable", "redisson@3.21.3+replicas, redisson@4.7.0+replicas", `
+processes: {a: {}, b: {}}
+server: {replicas: 1, lag: 600ms}
+steps:
+  a/1: [{lock: x}]
+  b/1: [{at: 500ms}, {try_lock: x}]
+`},
+		{"who stands first in the queue waits to send again", "liveness", "redisson-fair@3.43.0+replicas", `
+network: {latency: 100ms}
+processes: {a: {client: {response_timeout: 300ms}}, b: {}, c: {}}
+server: {replicas: 1, lag: 100ms}
+steps:
+  a/1: [{at: 1s}, {lock: x}]
+  b/1: [{lock: x}, {at: 1500ms}, {unlock: x}]
+  c/1: [{at: 1200ms}, {lock: x}]
+`},
+		{"a renewal that was lost, late or could not leave", "lease", "redisson@4.7.0+replicas", `
+network: {latency: 100ms}
+processes: {a: {}}
+server: {replicas: 1, lag: 1ms}
+steps:
+  a/1: [{lock: x}, {at: 10300ms}, {unlock: x}]
 `},
 		{"a hold without lease starts with the lease", "workload", "redisson@4.7.0", `
 resources: {stock: {start: 10}}

@@ -65,7 +65,7 @@ var stories = map[string]story{
 	"a partial unlock after another gives the hold the watchdog's lease (5623)": {row: "partial-unlock-stretches-the-lease",
 		text: "A lock entered several times with a lease is given up level by level; from the second unlock on the hold gets the watchdog's 30 s in place of its lease, because the lock object forgot it. The release is to blame."},
 	"an unlock that leaves levels gives the hold the lease that its lock object keeps: the watchdog's, where the object is another one or was released meanwhile": {
-		text: "An unlock that leaves levels starts the lease anew, with what the lock object at hand keeps. Through another object of the same name, or after a release by another thread of the process, that is the watchdog's lease: a hold with a short lease lasts longer than granted. In all releases; a relative of 5623."},
+		text: "An unlock that leaves levels starts the lease anew, with what the lock object at hand keeps. Through another object of the same name, or after a release by another thread of the process, that is the watchdog's lease: a hold with a short lease lasts longer than granted, and one with a long lease is over before its time. In all releases; a relative of 5623."},
 	"an unlock that found nothing takes one level off the watchdog, which goes on renewing what was entered more than once": {
 		text: "The hold was lost, the unlock is refused, and takes one level off the watchdog's count, which had more: the watchdog goes on for a hold that is over. The release is to blame."},
 	"a hold that others ended leaves its levels with the watchdog, which renews the thread's next hold, whatever its lease, and when it is given up": {
@@ -104,6 +104,8 @@ var stories = map[string]story{
 		text: "A call of the fair lock gives up without an answer and leaves the queue; its acquire reaches the server after that, and queues a thread that no longer waits. Others wait for its deadline. The release is to blame, which names a place by owner and not by call."},
 	"no acquire takes its wait off the deadlines behind it, so that a dead waiter stands in the way for the waits of those before it too (2099)": {row: "fair-third-waiter-shares-deadline",
 		text: "Deadlines in the queue add up wait on wait, or share one, and nothing takes them back when somebody enters: who waits behind a dead waiter waits for the waits of all that were before it too. The release is to blame."},
+	"a dead waiter's place is kept for the time to live that the hold had when it came, however soon that was given up, and for its wait besides": {
+		text: "A waiter's deadline is the hold's time to live when it came, and its wait. It dies, the hold is given up at once, and those behind it wait for a deadline that counts with a hold which is over. The release is to blame; nothing takes the rest of a hold off the deadlines when it ends."},
 	"the head sleeps until its own deadline, past the end of the hold (4705)": {row: "fair-head-sleeps-past-expiry",
 		text: "The first in the queue is told its own deadline in place of the hold's time to live, and sleeps past the end of a lease that nobody unlocks. The release is to blame."},
 	"a waiter whose deadline is nearer than its wait is told a negative time and sleeps without bound": {

@@ -151,7 +151,9 @@ func (r *run) served(lock string) []span {
 	for _, o := range ops {
 		// While a client waits for replicas it is being served, too: WAIT ends
 		// after a second, and what it gives back then has bounds of its own.
-		out = append(out, r.givenBack(o)...)
+		for _, g := range r.givenBack(o) {
+			out = append(out, span{g.grant.at, g.undo.at})
+		}
 		grants := r.grants(o)
 		if len(grants) == 0 {
 			continue

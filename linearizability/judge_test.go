@@ -483,7 +483,32 @@ func TestMisdelete(t *testing.T) {
 }
 
 func TestLinearizable(t *testing.T) {
+	entryGivenBack := `
+		0    a/1 takes lease=5000
+		1000 a/1 invoke lock lease=5000
+		1000 a/1 send acquire
+		1001 a/1 exec acquire -> a/1 2 6001
+		2000 a/1 send unlock
+		2001 a/1 exec unlock -> a/1 1 7001
+		2500 a/1 return unknown
+	`
 	testJudged(t, []judged{
+		{rule: "an entry that is given back starts the lease anew, which ends", record: entryGivenBack + `
+			7002 server expire -> free
+			8000 a/1 invoke unlock
+			8000 a/1 send unlock
+			8001 a/1 exec unlock
+			8002 a/1 deliver unlock
+			8002 a/1 return not_held
+			9000 server leave`},
+		{rule: "and not before", finds: "linearizable bug: l: a/1 release (6.500s..6.502s) answered not_held, but the lock was held by a/1", record: entryGivenBack + `
+			6500 a/1 invoke unlock
+			6500 a/1 send unlock
+			6501 a/1 exec unlock
+			6502 a/1 deliver unlock
+			6502 a/1 return not_held
+			7002 server expire -> free
+			9000 server leave`},
 		{rule: "the answers fit one order", record: `
 			0    a/1 takes lease=3000
 			100  b/1 waits try_lock
@@ -771,6 +796,14 @@ func TestSettledAndBlind(t *testing.T) {
 }
 
 func TestHoldCount(t *testing.T) {
+	ownForce := `
+		0    a/1 invoke force_unlock
+		0    a/1 send force_unlock
+		1000 a/1 return unknown
+		2000 a/1 invoke lock
+		2000 a/1 send acquire
+		2001 a/1 exec acquire -> a/1 1 32001
+	`
 	testJudged(t, []judged{
 		{rule: "grants less releases", record: `
 			0    a/1 takes lease=9000
@@ -817,6 +850,15 @@ func TestHoldCount(t *testing.T) {
 			1502 b/1 deliver force_unlock
 			1502 b/1 return released
 			1600 a/1 takes lease=9000
+			9000 server leave`},
+		{rule: "a force_unlock is nobody's release, also the thread's own that comes late", record: ownForce + `
+			2003 a/1 exec force_unlock -> free
+			2010 a/1 return unknown
+			9000 server leave`},
+		{rule: "and without it the level counts", finds: "hold-count bug: at 3.001s, after its lock, the server counts 2 for a/1 on l, and its calls add up to 1", record: ownForce + `
+			2010 a/1 return unknown
+			3000 a/1 send acquire
+			3001 a/1 exec acquire -> a/1 2 33001
 			9000 server leave`},
 		{rule: "a grant whose hold was lost before it returned adds nothing", record: `
 			0    a/1 invoke lock lease=1000

@@ -272,14 +272,17 @@ func (r *run) grants(o *operation) []change {
 	return kept
 }
 
-// givenBack are the times in which the server held the lock for an operation
-// that gave it back itself, because no replica had it.
-func (r *run) givenBack(o *operation) []span {
+// givenBack is a grant that the operation gave up itself, because no replica had
+// it in time.
+type givenBack struct{ grant, undo change }
+
+// givenBack are those of an operation.
+func (r *run) givenBack(o *operation) []givenBack {
 	_, back := r.keptAndGivenBack(o)
 	return back
 }
 
-func (r *run) keptAndGivenBack(o *operation) (kept []change, back []span) {
+func (r *run) keptAndGivenBack(o *operation) (kept []change, back []givenBack) {
 	for _, c := range r.states[o.Lock] {
 		if c.by == nil || c.by.Op != o.Op {
 			continue
@@ -289,7 +292,7 @@ func (r *run) keptAndGivenBack(o *operation) (kept []change, back []span) {
 			kept = append(kept, c)
 		case levels < 0 && c.by.Script == "unlock" && len(kept) > 0:
 			last := len(kept) - 1
-			back = append(back, span{kept[last].at, c.at})
+			back = append(back, givenBack{kept[last], c})
 			kept = kept[:last]
 		}
 	}

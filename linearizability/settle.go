@@ -90,6 +90,7 @@ func (r *run) history(lock string, settled bool) []Op {
 			ops = append(ops, op)
 		}
 		ops = append(ops, r.takenAway(o, settled)...)
+		ops = append(ops, r.prolonged(o, settled)...)
 	}
 	ops = append(ops, r.renewals(lock, settled)...)
 	for _, c := range r.states[lock] {
@@ -126,6 +127,27 @@ func (r *run) takenAway(o *operation, settled bool) []Op {
 		}
 		r.lease(&op, g, settled)
 		ops = append(ops, op)
+	}
+	return ops
+}
+
+// prolonged writes what a call did to the lease of a hold that it entered again
+// and gave that level back of, because no replica had it: both start it anew.
+func (r *run) prolonged(o *operation, settled bool) []Op {
+	var ops []Op
+	for _, g := range r.givenBack(o) {
+		if g.grant.started() || g.undo.ended() {
+			continue
+		}
+		for _, c := range []change{g.grant, g.undo} {
+			op := Op{Process: o.Process, Thread: o.Thread, Lock: o.Lock, CallNs: c.by.AtNs, Op: OpRenew, Outcome: model.AnswerUnknown}
+			if settled {
+				at := c.at
+				op.Outcome, op.ReturnNs = model.AnswerRenewed, &at
+			}
+			r.lease(&op, c, settled)
+			ops = append(ops, op)
+		}
 	}
 	return ops
 }

@@ -3,9 +3,11 @@ package scenarios
 import (
 	"slices"
 	"testing"
+	"time"
 
 	"lockstep/linearizability"
 	"lockstep/lockimpl/redisson"
+	"lockstep/model"
 	"lockstep/sim"
 )
 
@@ -138,6 +140,43 @@ func TestUndoingARepairTurnsItsRow(t *testing.T) {
 					t.Errorf("%s without the repair of %s: %s is broken: %v; want %v (a repair undone turns its own row and no other: is it the same bug?)",
 						c.lock, c.row, row, is, want)
 				}
+			}
+		})
+	}
+}
+
+// The story of the drift is the same whether a release passes or not: two wait
+// when they die, one behind the other, and the third waits for both.
+func TestTheDriftIsTold(t *testing.T) {
+	h := sim.NewHost(t)
+	sc, err := Find("fair-deadline-drift")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for lock, until := range map[string]time.Duration{
+		"redisson-fair@3.4.2": 184 * time.Second, "redisson-fair@3.12.4": 24 * time.Second, "redisson-fair@4.7.0": 15 * time.Second,
+	} {
+		t.Run(lock, func(t *testing.T) {
+			l, err := FindLock(lock)
+			if err != nil {
+				t.Fatal(err)
+			}
+			const seed = 3
+			var waiting []string
+			var got time.Duration
+			for _, e := range Play(h.For(t), sc, l, sim.NewSeeded(seed)).Record.Events {
+				switch {
+				case e.Kind == model.KindState && e.AtNs < int64(12*time.Second):
+					waiting = e.State.Queue
+				case e.Kind == model.KindReturn && e.Process == "d" && e.Outcome == model.Granted:
+					got = time.Duration(e.AtNs)
+				}
+			}
+			if want := []string{"b/1", "c/1"}; !slices.Equal(waiting, want) {
+				t.Errorf("at its crash the queue had %v, want %v", waiting, want)
+			}
+			if got.Round(time.Second) != until {
+				t.Errorf("d got the lock at %v, want %v", got, until)
 			}
 		})
 	}
