@@ -7,6 +7,7 @@ import (
 	"path"
 	"strings"
 	"testing"
+	"time"
 
 	"lockstep/sim"
 )
@@ -73,6 +74,48 @@ func TestEveryScenarioSaysWhatItShows(t *testing.T) {
 				t.Error("it does not say what it must reach")
 			}
 		})
+	}
+}
+
+// besides has goroutines wake up all the time that have nothing to do with any
+// run. Each takes the place of the one that was next, so that those that are
+// runnable at one instant change their order: as on a busy machine, but often.
+func besides() (stop func()) {
+	done := make(chan struct{})
+	go func() {
+		for {
+			woken := make(chan struct{})
+			time.AfterFunc(5*time.Microsecond, func() { close(woken) })
+			select {
+			case <-woken:
+			case <-done:
+				return
+			}
+		}
+	}()
+	return func() { close(done) }
+}
+
+// No order of goroutines reaches a record.
+func TestWhatRunsBesideDoesNotMatter(t *testing.T) {
+	h := sim.NewHost(t)
+	alone := map[string]string{}
+	for _, busy := range []bool{false, true} {
+		if busy {
+			defer besides()()
+		}
+		for _, sc := range builtin(t) {
+			if sc.Name == "inventory" {
+				continue // large
+			}
+			for _, name := range sc.Locks {
+				digest := Run(h, sc, mustFind(t, name), sc.SeedFirst).Digest
+				if busy && alone[sc.Name+" on "+name] != digest {
+					t.Errorf("%s on %s, seed %d: other goroutines change the record", sc.Name, name, sc.SeedFirst)
+				}
+				alone[sc.Name+" on "+name] = digest
+			}
+		}
 	}
 }
 

@@ -328,10 +328,13 @@ func (w *World) plainly(s *socket) bool {
 }
 
 // marks: after that command a connection may differ from others, or it rests on
-// what was sent before it.
+// what was sent on it before. (WAIT rests on the command before it, which comes
+// with it.)
 func marks(name string) bool {
 	name = strings.ToUpper(name)
-	return !reading[name] && !writing[name] && !slices.Contains([]string{"EVAL", "EVALSHA", "EXISTS", "DEL", "UNLINK", "PUBLISH", "SPUBLISH", "PING", "ECHO", "TIME"}, name)
+	return !reading[name] && !writing[name] && !slices.Contains([]string{
+		"EVAL", "EVALSHA", "SCRIPT", "WAIT", "INFO", "EXISTS", "DEL", "UNLINK", "PUBLISH", "SPUBLISH", "PING", "ECHO", "TIME",
+	}, name)
 }
 
 // written is what the client wrote and nobody collected.

@@ -243,7 +243,7 @@ func (s *server) setClock() {
 func (w *World) send(c *conn, words []string, pipe *pipeline) {
 	w.msgs++
 	c.unanswered++
-	c.marked = c.marked || marks(words[0]) && !strings.EqualFold(words[0], "WAIT")
+	c.marked = c.marked || marks(words[0])
 	m := &message{id: w.msgs, conn: c, words: words, name: strings.ToUpper(words[0]), cmd: w.cfg.Name(words), pipe: pipe}
 	if pipe == nil {
 		m.op = c.p.opOf(words, 0)

@@ -358,18 +358,23 @@ func (w *World) leave() {
 		w.heal()
 	}
 	w.record(model.Event{Kind: model.KindLeave})
+	var open []*call
 	for _, p := range w.processes {
 		for _, t := range p.threads {
 			if t.call != nil && !p.dead {
 				w.record(model.Event{Kind: model.KindReturn, Process: p.cfg.Name, Thread: t.number, Op: t.call.op,
 					Action: t.call.what.Action, Lock: t.call.what.Lock, Outcome: model.Waiting})
-				t.call.cancel(ErrInterrupted)
+				open = append(open, t.call)
 			}
 			t.call = nil
 		}
 		if !p.dead {
 			p.closeClient()
 		}
+	}
+	synctest.Wait() // a call that ends with its client leaves other words behind than one that is cancelled
+	for _, c := range open {
+		c.cancel(ErrInterrupted)
 	}
 	w.endAt = w.now() + int64(w.cfg.Drain)
 }

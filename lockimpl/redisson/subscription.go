@@ -132,14 +132,17 @@ func (s *subscriptions) unsubscribe(e *subscription) {
 		delete(s.entries, e.channel)
 	}
 	s.mu.Unlock()
-	if last {
+	if !last {
+		return
+	}
+	if s.client.closing.Err() == nil { // else the connection ends, which is enough
 		unsubscribe := e.pubsub.Unsubscribe
 		if s.client.sharded() {
 			unsubscribe = e.pubsub.SUnsubscribe
 		}
 		_ = unsubscribe(context.Background(), e.channel)
-		_ = e.pubsub.Close()
 	}
+	_ = e.pubsub.Close()
 }
 
 func (s *subscriptions) closeAll() {

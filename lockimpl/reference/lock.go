@@ -194,7 +194,7 @@ func (a *acquisition) giveUp(ctx context.Context, doing string, why, failed erro
 // unfinished is the error of an acquire of which the server has not said the
 // last word.
 func (a *acquisition) unfinished(doing string, why, failed error) error {
-	err := errors.Join(why, failed)
+	err := bothErrors(why, failed)
 	if err == nil && !a.mayHaveRun {
 		return nil
 	}

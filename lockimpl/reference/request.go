@@ -167,7 +167,7 @@ func (r *request) settle(ctx context.Context) (answer, error) {
 			return a, r.unknownIf(err)
 		}
 		if gone := r.c.sleep(ctx, r.c.backoff(r.o, failed)); gone != nil {
-			return a, r.unknownIf(errors.Join(gone, err))
+			return a, r.unknownIf(bothErrors(gone, err))
 		}
 	}
 }
@@ -176,6 +176,15 @@ func (r *request) settle(ctx context.Context) (answer, error) {
 // ago that the server will forget.
 func (r *request) hopeless() bool {
 	return r.refused >= refusals || r.mayHaveRun && time.Since(r.since) >= patience
+}
+
+// bothErrors are why something ended and what had failed before, once where that is
+// the same: an attempt and the wait after it may end with the client.
+func bothErrors(why, failed error) error {
+	if why != nil && errors.Is(failed, why) {
+		return failed
+	}
+	return errors.Join(why, failed)
 }
 
 func (r *request) unknownIf(err error) error {
