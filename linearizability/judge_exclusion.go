@@ -34,6 +34,9 @@ func judgeMutualExclusion(r *run) []Finding {
 // last that no longer held the lock when it was told so.
 const LostOwn = " had lost its own by then"
 
+// neverEnded is what becomes of a hold that never was.
+const neverEnded = ": the server never ended that hold, or never knew of it"
+
 func (r *run) overlap(lock string, a, b belief) Finding {
 	f := Finding{
 		Judge: model.JudgeMutualExclusion, Verdict: Broken, AtNs: b.from,
@@ -41,7 +44,7 @@ func (r *run) overlap(lock string, a, b belief) Finding {
 	}
 	loser := r.without(lock, a, b, b.from)
 	how, excuses := r.howLost(lock, loser, b.from)
-	if loser.who == b.who {
+	if loser.who == b.who && how != neverEnded {
 		how = "; " + b.who + LostOwn + how
 	}
 	f.Why = fmt.Sprintf("%s was granted %s at %s while %s believed to hold it since %s%s",
@@ -87,7 +90,7 @@ func (r *run) howLost(lock string, a belief, at int64) (how string, excuses []mo
 		return ": " + t.text + " had taken from it at " + model.At(t.from),
 			[]model.Excuse{{Circumstance: model.HoldRemoved, Fault: t.number, Why: t.text + " at " + model.At(t.from)}}
 	case lost == nil:
-		return ": the server never ended that hold, or never knew of it", nil
+		return neverEnded, nil
 	case lost.fault > 0:
 		t := r.fault(lost.fault)
 		return fmt.Sprintf(": %s had removed it at %s", t.text, model.At(lost.at)),
