@@ -1150,13 +1150,12 @@ func (c clue) keptItsPlace() bool {
 }
 
 // gaveBack: the call that was overtaken had been granted the lock and had given
-// it back.
+// it back; of the order of all calls any.
 func (c clue) gaveBack() bool {
-	if c.call == nil {
-		return false
-	}
-	at := c.call.gaveBack()
-	return 0 <= at && at <= c.until()
+	return slices.ContainsFunc(c.calls, func(o *call) bool {
+		at := o.gaveBack()
+		return o.Lock == c.lock && (o == c.call || c.judges(model.JudgeLinearizable)) && 0 <= at && at <= c.until()
+	})
 }
 
 // gaveBack is when the call gave up a hold that no replica had in time; -1: it
