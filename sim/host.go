@@ -116,6 +116,15 @@ func (h *Host) bubble(alive *atomic.Int64, f func() (clean bool)) {
 	}
 }
 
+// Bubble runs f in a bubble that holds no world, and waits for it. Whatever f
+// starts must have ended when f returns.
+func (h *Host) Bubble(f func()) {
+	h.bubble(new(atomic.Int64), func() bool {
+		f()
+		return true
+	})
+}
+
 // notDurable gives the stacks of goroutines in bubbles that block time.
 func notDurable() string {
 	var found []string
