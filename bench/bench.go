@@ -116,32 +116,39 @@ type Report struct {
 	quick        bool
 	rounds       int
 	sections     []section
+	missing      []string // parts that were not reached yet
 }
 
-// Run measures. A part for which something is missing on this machine says so
-// in the report; an error is a defect.
-func Run(o Options) (*Report, error) {
+// Run measures, and gives keep the report when a part is done and in the end. A
+// part for which something is missing on this machine says so in the report; an
+// error is a defect, or keep's.
+func Run(o Options, keep func(*Report) error) error {
 	if err := o.Check(); err != nil {
-		return nil, err
+		return err
 	}
 	b := &bench{o}
 	r := &Report{begun: time.Now(), machine: machine(), quick: o.Quick, rounds: o.Rounds}
 	r.loads[0] = load()
-	for _, p := range parts {
-		if len(o.Only) > 0 && !slices.Contains(o.Only, p.name) {
-			continue
-		}
+	chosen := slices.DeleteFunc(slices.Clone(parts), func(p part) bool { return len(o.Only) > 0 && !slices.Contains(o.Only, p.name) })
+	for i, p := range chosen {
 		if o.Progress != nil {
 			o.Progress(p.name)
 		}
 		s, err := p.measure(b)
 		if err != nil {
-			return nil, fmt.Errorf("%s: %w", p.name, err)
+			return fmt.Errorf("%s: %w", p.name, err)
 		}
 		r.sections = append(r.sections, s)
+		r.ended, r.loads[1] = time.Now(), load()
+		r.missing = nil
+		for _, later := range chosen[i+1:] {
+			r.missing = append(r.missing, later.name)
+		}
+		if err := keep(r); err != nil {
+			return err
+		}
 	}
-	r.ended, r.loads[1] = time.Now(), load()
-	return r, nil
+	return nil
 }
 
 // Write writes the report; command is what makes it.
@@ -156,6 +163,9 @@ func (r *Report) Write(w io.Writer, command string) error {
 	fmt.Fprintf(&b, "* load of the machine before and after (1 minute; what this call runs itself is in the second): %s, %s\n", r.loads[0], r.loads[1])
 	if r.quick {
 		b.WriteString("\n**Measured with --quick: good for a look, too little for a comparison.**\n")
+	}
+	if len(r.missing) > 0 {
+		fmt.Fprintf(&b, "\n**Stopped before %s.**\n", strings.Join(r.missing, ", "))
 	}
 	var goals [][]string
 	for _, s := range r.sections {

@@ -39,20 +39,21 @@ func (a *app) bench(args []string) (int, error) {
 		return 0, usagef("bench: run it in the folder of the repository, where go.mod is: it builds what it compares with")
 	}
 	o.Progress = func(part string) { fmt.Fprintf(a.err, "measuring: %s\n", part) }
-	report, err := bench.Run(o)
-	if err != nil {
-		return 0, err
-	}
+	command := strings.Join(append([]string{"go run ./cmd/simrun bench"}, args...), " ")
 	var text bytes.Buffer
-	if err := report.Write(&text, strings.Join(append([]string{"go run ./cmd/simrun bench"}, args...), " ")); err != nil {
+	err = bench.Run(o, func(r *bench.Report) error { // what was measured stays when the rest is not waited for
+		text.Reset()
+		if err := r.Write(&text, command); err != nil || out == "-" {
+			return err
+		}
+		return os.WriteFile(out, text.Bytes(), 0o644)
+	})
+	if err != nil {
 		return 0, err
 	}
 	if out == "-" {
 		_, err = a.out.Write(text.Bytes())
 		return exitOK, err
-	}
-	if err := os.WriteFile(out, text.Bytes(), 0o644); err != nil {
-		return 0, err
 	}
 	fmt.Fprintf(a.out, "written to %s\n", out)
 	return exitOK, nil
