@@ -306,7 +306,7 @@ func (b *bench) lock() (section, error) {
 		}
 	}
 	floor := median(floors, func(x float64) float64 { return x })
-	s.row("two EVALSHA by redis-benchmark", span(floor), "", "", digits(1e9/floor), "1")
+	s.row("two EVALSHA by redis-benchmark", span(floor), "", "", digits(1e9/floor), "1", "", "", "")
 	var port ratio
 	var portOver, bestPoll float64
 	for i, p := range parties {
