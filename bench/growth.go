@@ -26,7 +26,8 @@ var curves = []curve{
 	{"operations", plainLock, []int{10, 100, 1000, 10_000, 100_000}, steps,
 		"The record is kept in memory until it is judged, and the search for an order of the calls keeps, of each step, which calls it has placed: a bit for each call, so n²."},
 	{"waiters in the fair queue", fairLock, []int{1, 10, 100, 300, 1000}, fairWaiters,
-		"The scripts of the fair lock read queue and deadlines, and the record has the whole queue whenever it changes: n waiters are n changes of a queue of up to n."},
+		"The scripts of the fair lock read queue and deadlines, and the record has the whole queue whenever it changes: n waiters are n changes of a queue of up to n. " +
+			"Judging asks of each waiter, at each change, whether it was put out of the queue (evicted, in linearizability/settle.go), which is n³ and two fifths of it."},
 }
 
 // manyClients is n processes that go through two critical sections each.
