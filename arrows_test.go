@@ -23,7 +23,8 @@ var arrows = map[string][]string{
 	"scenarios":       {"model", "lockimpl", "sim", "linearizability"},
 	"explore":         {"model", "sim", "linearizability", "scenarios"},
 	"report":          {"model", "linearizability"},
-	"cmd":             {"model", "sim", "linearizability", "scenarios", "explore", "report"},
+	"bench":           {"model", "lockimpl", "interop", "sim", "scenarios", "explore"},
+	"cmd":             {"model", "sim", "linearizability", "scenarios", "explore", "report", "bench"},
 }
 
 func TestNoArrowPointsTheOtherWay(t *testing.T) {

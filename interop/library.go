@@ -4,16 +4,10 @@ package interop
 
 import (
 	"bufio"
-	"bytes"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
-	"os"
 	"os/exec"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"sync"
@@ -68,7 +62,10 @@ func StartLibrary(t testing.TB, version string) *Library {
 	if err != nil {
 		Missing(t, "java", "openjdk-17-jdk-headless")
 	}
-	dir, err := build(t, version)
+	classpath, err := Classpath("java", version)
+	if errors.Is(err, exec.ErrNotFound) {
+		Missing(t, "mvn", "maven")
+	}
 	if err != nil {
 		t.Fatalf("build of the driver with redisson %s: %v", version, err)
 	}
@@ -77,7 +74,6 @@ func StartLibrary(t testing.TB, version string) *Library {
 		// The older releases look into the JDK's own classes.
 		args = append(args, "--add-opens", "java.base/java."+pkg+"=ALL-UNNAMED")
 	}
-	classpath := filepath.Join(dir, "classes") + string(filepath.ListSeparator) + filepath.Join(dir, "lib", "*")
 	cmd := exec.Command(java, append(args, "-cp", classpath, "lockstep.interop.Driver")...)
 	l := &Library{Version: version, stderr: &tail{}, waiting: map[string]chan Answer{}}
 	cmd.Stderr = l.stderr
@@ -169,66 +165,6 @@ func (l *Library) end(why error) {
 		answer <- Answer{"error": "driver", "message": l.ended.Error()}
 		delete(l.waiting, id)
 	}
-}
-
-// build compiles the driver with a release and gives the folder of its classes
-// and libraries, which outlives the test: in the user's cache, by what it was
-// built from.
-func build(t testing.TB, version string) (string, error) {
-	t.Helper()
-	mvn, err := exec.LookPath("mvn")
-	if err != nil {
-		Missing(t, "mvn", "maven")
-	}
-	cache, err := os.UserCacheDir()
-	if err != nil {
-		cache = os.TempDir()
-	}
-	sources, err := fingerprint("java")
-	if err != nil {
-		return "", err
-	}
-	dir := filepath.Join(cache, "lockstep", "interop", version+"-"+sources)
-	complete := filepath.Join(dir, "complete")
-	if _, err := os.Stat(complete); err == nil {
-		return dir, nil
-	}
-	var out bytes.Buffer
-	for _, mode := range []string{"-o", "-U"} { // what Maven has, before what it could fetch
-		cmd := exec.Command(mvn, mode, "-q", "-B", "-Dredisson.version="+version, "-Dbuild.dir="+dir,
-			"compiler:compile", "dependency:copy-dependencies")
-		cmd.Dir = "java"
-		out.Reset()
-		cmd.Stdout, cmd.Stderr = &out, &out
-		if err = cmd.Run(); err == nil {
-			return dir, os.WriteFile(complete, nil, 0o644)
-		}
-	}
-	return "", fmt.Errorf("%w\n%s", err, out.String())
-}
-
-// fingerprint tells the contents of a folder from any other's.
-func fingerprint(dir string) (string, error) {
-	sum := sha256.New()
-	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
-		if err != nil {
-			return err
-		}
-		if d.IsDir() {
-			if d.Name() == "target" {
-				return filepath.SkipDir
-			}
-			return nil
-		}
-		text, err := os.ReadFile(path)
-		if err != nil {
-			return err
-		}
-		fmt.Fprintf(sum, "%s %d\n", filepath.ToSlash(path), len(text))
-		sum.Write(text)
-		return nil
-	})
-	return hex.EncodeToString(sum.Sum(nil)[:6]), err
 }
 
 // tail keeps the last of what is written to it.

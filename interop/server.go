@@ -2,6 +2,7 @@ package interop
 
 import (
 	"bufio"
+	"errors"
 	"fmt"
 	"net"
 	"os"
@@ -25,41 +26,55 @@ const databases = 64
 // Where there is none the test is skipped, see Missing.
 func StartServer(t testing.TB, args ...string) *Server {
 	t.Helper()
-	path, err := exec.LookPath("redis-server")
-	if err != nil {
+	s, stop, err := NewServer(t.TempDir(), args...)
+	if errors.Is(err, exec.ErrNotFound) {
 		Missing(t, "redis-server", "redis-server")
 	}
-	for range 3 { // somebody may take the port before Redis does
-		if s := tryServer(t, path, args); s != nil {
-			return s
-		}
-	}
-	t.Fatal("redis-server did not start on any of three free ports; run it by hand to see why")
-	return nil
-}
-
-func tryServer(t testing.TB, path string, args []string) *Server {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
+	}
+	t.Cleanup(stop)
+	return s
+}
+
+// NewServer starts a redis-server on a free port, which works in dir and runs
+// until stop is called; args come after its own. Without one in the path the
+// error is exec.ErrNotFound.
+func NewServer(dir string, args ...string) (s *Server, stop func(), err error) {
+	path, err := exec.LookPath("redis-server")
+	if err != nil {
+		return nil, nil, err
+	}
+	for range 3 { // somebody may take the port before Redis does
+		if s, stop, err = tryServer(path, dir, args); s != nil || err != nil {
+			return s, stop, err
+		}
+	}
+	return nil, nil, errors.New("redis-server did not start on any of three free ports; run it by hand to see why")
+}
+
+// tryServer starts a redis-server; no server and no error: it ended at once.
+func tryServer(path, dir string, args []string) (s *Server, stop func(), err error) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, nil, err
 	}
 	addr := l.Addr().String()
 	_, port, _ := net.SplitHostPort(addr)
 	if err := l.Close(); err != nil {
-		t.Fatal(err)
+		return nil, nil, err
 	}
 	cmd := exec.Command(path, append([]string{
-		"--port", port, "--bind", "127.0.0.1", "--save", "", "--appendonly", "no", "--dir", t.TempDir(),
+		"--port", port, "--bind", "127.0.0.1", "--save", "", "--appendonly", "no", "--dir", dir,
 		"--databases", strconv.Itoa(databases), "--daemonize", "no",
 		"--client-output-buffer-limit", "pubsub 0 0 0", // a slow observer misses nothing
 	}, args...)...)
 	out, err := cmd.StdoutPipe()
 	if err != nil {
-		t.Fatal(err)
+		return nil, nil, err
 	}
 	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
+		return nil, nil, err
 	}
 	lines := bufio.NewScanner(out)
 	for lines.Scan() { // ends when Redis does
@@ -72,15 +87,14 @@ func tryServer(t testing.TB, path string, args []string) *Server {
 			for lines.Scan() {
 			}
 		}()
-		t.Cleanup(func() {
+		return &Server{Addr: addr}, func() {
 			_ = cmd.Process.Kill()
 			<-drained
 			_ = cmd.Wait()
-		})
-		return &Server{Addr: addr}
+		}, nil
 	}
 	_ = cmd.Wait()
-	return nil
+	return nil, nil, nil
 }
 
 // Version is what redis-server says of itself, such as 7.0.15.

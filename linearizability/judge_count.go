@@ -160,8 +160,11 @@ func (r *run) lostSince(o *operation) bool {
 	if len(g) == 0 {
 		return false
 	}
-	for _, c := range r.states[o.Lock] {
-		if c.at > g[0].at && c.at <= o.returned() && c.before.Owner == o.who && c.after.Owner != o.who &&
+	for _, c := range r.after(o.Lock, g[0].at) {
+		if c.at > o.returned() {
+			break
+		}
+		if c.before.Owner == o.who && c.after.Owner != o.who &&
 			(c.by == nil || r.forced(c) || !slices.Contains(c.by.owners, o.who)) {
 			return true
 		}

@@ -35,11 +35,9 @@ func (r *run) leases(lock string) []Finding {
 			add(c.at, "the hold of %s on %s has no time to live since %s", who, lock, model.At(c.at))
 		}
 		if c.by != nil && c.after.Held() && c.after.ExpiresMs >= 0 && (c.before.Owner != who || c.after.ExpiresMs != c.before.ExpiresMs) {
-			if most := r.mostLease(lock, who, c); most > 0 {
-				got := c.after.ExpiresMs - c.at/int64(time.Millisecond)
-				if time.Duration(got)*time.Millisecond > most {
-					add(c.at, "at %s the hold of %s on %s got a lease of %v, and asked for %v at most", model.At(c.at), who, lock, time.Duration(got)*time.Millisecond, most)
-				}
+			got := time.Duration(c.after.ExpiresMs-c.at/int64(time.Millisecond)) * time.Millisecond
+			if most := r.mostLease(lock, who, c, got); most > 0 && got > most {
+				add(c.at, "at %s the hold of %s on %s got a lease of %v, and asked for %v at most", model.At(c.at), who, lock, got, most)
 			}
 		}
 		if c.expired && c.ended() {
@@ -76,37 +74,41 @@ func (r *run) leases(lock string) []Finding {
 }
 
 // mostLease is the longest lease that an owner may have after a change: what
-// its calls asked for, or the watchdog timeout where it asked for none.
-func (r *run) mostLease(lock, who string, c change) time.Duration {
+// its calls asked for, or the watchdog timeout where it asked for none. Where it
+// is no less than enough, any length that is no less either will do.
+func (r *run) mostLease(lock, who string, c change, enough time.Duration) time.Duration {
 	if c.by == nil || !slices.Contains(c.by.owners, who) {
 		return 0
 	}
-	var most time.Duration
-	unlimited := false
 	began := c.at // when the present hold did
-	for _, s := range r.states[lock] {
-		if s.started() && s.after.Owner == who && s.at <= c.at {
-			began = s.at
+	until := r.states[lock]
+	until = until[:len(until)-len(r.after(lock, c.at))]
+	for i := len(until) - 1; i >= 0; i-- {
+		if until[i].started() && until[i].after.Owner == who {
+			began = until[i].at
+			break
 		}
 	}
-	for _, o := range r.opsOf(lock) {
-		if o.who != who || o.AtNs > c.at || !o.Action.Acquires() {
+	var most time.Duration
+	calls := r.opsOf(lock)
+	calls = calls[:called(calls, c.at+1)]
+	for i := len(calls) - 1; i >= 0 && most < enough; i-- { // the present hold's are the last
+		o := calls[i]
+		if o.who != who || !o.Action.Acquires() {
 			continue
 		}
 		// Calls of before this hold began count only when they are open: their
 		// command may arrive late.
-		g := r.grants(o)
-		before := len(g) > 0 && g[len(g)-1].at < began || len(g) == 0 && o.outcome != model.Unknown
-		if before && o.returned() < c.at {
-			continue
+		if o.returned() < c.at {
+			g := r.grants(o)
+			if len(g) > 0 && g[len(g)-1].at < began || len(g) == 0 && o.outcome != model.Unknown {
+				continue
+			}
 		}
 		if o.LeaseNs == 0 {
-			unlimited = true
+			most = max(most, r.rec.Params.Watchdog)
 		}
 		most = max(most, time.Duration(o.LeaseNs))
-	}
-	if unlimited {
-		most = max(most, r.rec.Params.Watchdog)
 	}
 	return most
 }

@@ -162,20 +162,26 @@ func (r *run) served(lock string) []span {
 		if o.outcome != model.Granted {
 			to = min(to, o.returned())
 		}
-		for _, u := range ops {
+		for _, u := range ops[called(ops, o.returned()):] {
+			if u.AtNs >= to {
+				break // none from here on ends it earlier
+			}
 			switch {
-			case u.who != o.who || u.Action != model.ActUnlock || u.AtNs < o.returned():
+			case u.who != o.who || u.Action != model.ActUnlock:
 			case last[u.Op]:
 				to = min(to, u.AtNs)
 			default: // it may hold on for as long as it asked for
 				for _, c := range r.effects(u) {
-					to = min(to, c.at+int64(r.mostLease(lock, u.who, c)))
+					to = min(to, c.at+int64(r.mostLease(lock, u.who, c, math.MaxInt64)))
 				}
 			}
 		}
-		for _, c := range r.states[lock] {
-			if c.at > from && c.before.Owner == o.who && c.after.Owner != o.who {
-				to = min(to, c.at)
+		for _, c := range r.after(lock, from) {
+			if c.at >= to {
+				break
+			}
+			if c.before.Owner == o.who && c.after.Owner != o.who {
+				to = c.at
 			}
 		}
 		if from < to {
@@ -183,6 +189,13 @@ func (r *run) served(lock string) []span {
 		}
 	}
 	return out
+}
+
+// called gives the index of the first operation that was called at an instant
+// or later.
+func called(ops []*operation, at int64) int {
+	i, _ := slices.BinarySearchFunc(ops, at, func(o *operation, at int64) int { return cmp.Compare(o.AtNs, at) })
+	return i
 }
 
 // lastReleases are the unlocks, by number, with which a thread gave up all that
@@ -283,7 +296,7 @@ func (r *run) ownDisturbances(o *operation) []disturbance {
 	for _, m := range o.undone() {
 		out = append(out, disturbance{from: m.AtNs, at: m.AtNs, what: "a grant that no replica had", extra: resend})
 	}
-	for _, m := range r.ordered {
+	for _, m := range r.met {
 		if m.Process == o.Process && m.Op == o.Op || m.lost != nil && m.Process == o.Process && m.Script == "" {
 			for _, h := range m.hits {
 				out = append(out, disturbance{from: h.AtNs, at: h.AtNs, what: h.Text, extra: resend})

@@ -15,11 +15,14 @@ import (
 // when, and what went wrong when. Built once, in one pass.
 type run struct {
 	rec     *model.Record
-	ops     []*operation // by number, from 1 at index 0
+	ops     []*operation            // by number, from 1 at index 0
+	calls   map[string][]*operation // by lock, in order
 	states  map[string][]change
-	locks   []string // names with a state or an operation, sorted
+	changed map[changeOf]int // which of states a message made first, from 1
+	locks   []string         // names with a state or an operation, sorted
 	msgs    map[int]*msg
 	ordered []*msg // by number
+	met     []*msg // those that a fault's rule hit
 	faults  []trouble
 	dead    map[string]int64 // process -> when it died
 	closed  map[string]int64 // process -> when its client was closed
@@ -33,8 +36,9 @@ type operation struct {
 	who         string
 	ret         *model.Event // nil: none, or the end of the run
 	outcome     model.Outcome
-	sent        []*msg // commands sent for it, in order
-	interrupted int64  // when it was; MaxInt64: never
+	sent        []*msg   // commands sent for it, in order
+	changes     []change // of its lock by its own commands, in order
+	interrupted int64    // when it was; MaxInt64: never
 }
 
 func (o *operation) returned() int64 {
@@ -102,8 +106,14 @@ type trouble struct {
 	from, to int64
 }
 
+// changeOf is a message's change of a lock.
+type changeOf struct {
+	lock string
+	msg  int
+}
+
 func newRun(rec *model.Record) *run {
-	r := &run{rec: rec, states: map[string][]change{}, msgs: map[int]*msg{}, dead: map[string]int64{}, closed: map[string]int64{}, calmNs: math.MaxInt64, endNs: math.MaxInt64}
+	r := &run{rec: rec, calls: map[string][]*operation{}, states: map[string][]change{}, changed: map[changeOf]int{}, msgs: map[int]*msg{}, dead: map[string]int64{}, closed: map[string]int64{}, calmNs: math.MaxInt64, endNs: math.MaxInt64}
 	last := map[string]model.LockState{}
 	names := map[string]bool{}
 	var expired bool
@@ -116,7 +126,9 @@ func newRun(rec *model.Record) *run {
 		}
 		switch e.Kind {
 		case model.KindInvoke:
-			r.ops = append(r.ops, &operation{Event: *e, who: e.ThreadName(), interrupted: math.MaxInt64})
+			o := &operation{Event: *e, who: e.ThreadName(), interrupted: math.MaxInt64}
+			r.ops = append(r.ops, o)
+			r.calls[e.Lock] = append(r.calls[e.Lock], o)
 			names[e.Lock] = true
 		case model.KindReturn:
 			o := r.ops[e.Op-1]
@@ -161,6 +173,15 @@ func newRun(rec *model.Record) *run {
 				c.expired = expired
 			}
 			r.states[e.Lock] = append(r.states[e.Lock], c)
+			if c.by != nil {
+				if by := (changeOf{e.Lock, e.Msg}); r.changed[by] == 0 {
+					r.changed[by] = len(r.states[e.Lock])
+				}
+			}
+			if c.by != nil && c.by.Op > 0 && r.ops[c.by.Op-1].Lock == e.Lock {
+				o := r.ops[c.by.Op-1]
+				o.changes = append(o.changes, c)
+			}
 			last[e.Lock] = *e.State
 			names[e.Lock] = true
 		case model.KindFault:
@@ -193,20 +214,17 @@ func newRun(rec *model.Record) *run {
 			r.endNs = e.AtNs
 		}
 	}
+	for _, m := range r.ordered {
+		if len(m.hits) > 0 {
+			r.met = append(r.met, m)
+		}
+	}
 	r.locks = slices.Sorted(maps.Keys(names))
 	return r
 }
 
 // opsOf are the operations on one lock, in order of their calls.
-func (r *run) opsOf(lock string) []*operation {
-	var out []*operation
-	for _, o := range r.ops {
-		if o.Lock == lock {
-			out = append(out, o)
-		}
-	}
-	return out
-}
+func (r *run) opsOf(lock string) []*operation { return r.calls[lock] }
 
 // diedAt is when a thread's process died; never: MaxInt64.
 func (r *run) diedAt(who string) int64 {
@@ -252,16 +270,22 @@ func (r *run) troubles(who, prefix string) []trouble {
 // stateAt is what the server held of a lock at an instant.
 func (r *run) stateAt(lock string, at int64) model.LockState {
 	changes := r.states[lock]
+	if i := len(changes) - len(r.after(lock, at)); i > 0 {
+		return changes[i-1].after
+	}
+	return model.LockState{}
+}
+
+// after are the changes of a lock that came later than an instant.
+func (r *run) after(lock string, at int64) []change {
+	changes := r.states[lock]
 	i, _ := slices.BinarySearchFunc(changes, at, func(c change, at int64) int {
 		if c.at <= at {
 			return -1
 		}
 		return 1
 	})
-	if i == 0 {
-		return model.LockState{}
-	}
-	return changes[i-1].after
+	return changes[i:]
 }
 
 // grants are the changes in which the operation's own commands took or entered
@@ -283,10 +307,7 @@ func (r *run) givenBack(o *operation) []givenBack {
 }
 
 func (r *run) keptAndGivenBack(o *operation) (kept []change, back []givenBack) {
-	for _, c := range r.states[o.Lock] {
-		if c.by == nil || c.by.Op != o.Op {
-			continue
-		}
+	for _, c := range o.changes {
 		switch levels := levelsOf(c, o.who); {
 		case levels > 0:
 			kept = append(kept, c)
@@ -426,10 +447,8 @@ func (r *run) handedOver(lock string, i int, next *operation) bool {
 
 // stateBefore is what the server held before it executed a message.
 func (r *run) stateBefore(lock string, id int, at int64) model.LockState {
-	for _, c := range r.states[lock] {
-		if c.by != nil && c.by.Msg == id {
-			return c.before
-		}
+	if c, ok := r.changeBy(lock, id); ok {
+		return c.before
 	}
 	return r.stateAt(lock, at)
 }

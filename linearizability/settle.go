@@ -242,10 +242,7 @@ func (r *run) mostLeaseMs(o *operation) int64 {
 // effects are the changes that a call's own commands made of its hold.
 func (r *run) effects(o *operation) []change {
 	var out []change
-	for _, c := range r.states[o.Lock] {
-		if c.by == nil || c.by.Op != o.Op {
-			continue
-		}
+	for _, c := range o.changes {
 		moved := c.before.Owner != c.after.Owner || c.before.Count != c.after.Count || c.before.ExpiresMs != c.after.ExpiresMs
 		if moved && (c.before.Owner == o.who || c.after.Owner == o.who || o.Action == model.ActForceUnlock) {
 			out = append(out, c)
@@ -266,10 +263,7 @@ func (r *run) lease(op *Op, c change, settled bool) {
 		return
 	}
 	op.NeverExpires = true
-	for _, later := range r.states[op.Lock] {
-		if later.at <= c.at {
-			continue
-		}
+	for _, later := range r.after(op.Lock, c.at) {
 		if later.expired && later.before.Owner == c.after.Owner && later.before.ExpiresMs == c.after.ExpiresMs && later.ended() {
 			at := max(later.at, op.CallNs)
 			op.ExpireNs, op.NeverExpires = &at, false
@@ -290,9 +284,9 @@ func (r *run) lease(op *Op, c change, settled bool) {
 // evicted: the server took the call out of its queue while it still waited.
 func (r *run) evicted(o *operation) bool {
 	until := min(o.returned(), r.endNs)
-	for _, c := range r.states[o.Lock] {
-		if c.at < o.AtNs || c.at > until {
-			continue
+	for _, c := range r.after(o.Lock, o.AtNs-1) {
+		if c.at > until {
+			break
 		}
 		if slices.Contains(c.before.Queue, o.who) && !slices.Contains(c.after.Queue, o.who) && c.after.Owner != o.who &&
 			(c.by == nil || !slices.Contains(c.by.owners, o.who)) {
@@ -314,8 +308,11 @@ func (r *run) queuedUntil(o *operation) (until int64, queued bool) {
 	if until == math.MaxInt64 || until < first.exec.AtNs || r.goneAt(o.who) <= until { // nobody takes it out but the server
 		until = r.rec.Events[len(r.rec.Events)-1].AtNs
 	}
-	for _, c := range r.states[o.Lock] {
-		if first.exec.AtNs < c.at && c.at < until && !slices.Contains(c.after.Queue, o.who) {
+	for _, c := range r.after(o.Lock, first.exec.AtNs) {
+		if c.at >= until {
+			break
+		}
+		if !slices.Contains(c.after.Queue, o.who) {
 			until = c.at
 		}
 	}
@@ -380,10 +377,8 @@ func (r *run) heldBefore(lock string, m *msg) model.LockState {
 }
 
 func (r *run) changeBy(lock string, msg int) (change, bool) {
-	for _, c := range r.states[lock] {
-		if c.by != nil && c.by.Msg == msg {
-			return c, true
-		}
+	if i := r.changed[changeOf{lock, msg}]; i > 0 {
+		return r.states[lock][i-1], true
 	}
 	return change{}, false
 }

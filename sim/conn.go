@@ -6,7 +6,6 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"os"
 	"slices"
@@ -77,7 +76,7 @@ func newSocket(p *Process) *socket {
 	c := &conn{p: p, fromServer: &serverSide{}}
 	c.client = &socket{p: p, c: c, ready: make(chan struct{}, 1)}
 	c.fromServer.posted = func() { c.client.post() }
-	c.peer = mserver.NewPeer(bufio.NewWriter(c.fromServer))
+	c.peer = mserver.NewPeer(bufio.NewWriterSize(c.fromServer, bufferSize))
 	return c.client
 }
 
@@ -174,9 +173,8 @@ func (s *socket) Write(b []byte) (int, error) {
 	}
 	n := len(b)
 	if isHello(b) {
-		rd := bufio.NewReader(bytes.NewReader(b))
-		if _, err := proto.Read(rd); err == nil {
-			b, _ = io.ReadAll(rd)
+		if _, rest, ok := readCommand(string(b)); ok {
+			b = b[len(b)-len(rest):]
 			s.in = append(s.in, "-ERR unknown command 'hello'\r\n"...)
 			s.signal()
 		}

@@ -5,14 +5,18 @@ import (
 	"fmt"
 	"os"
 	"runtime"
-	"runtime/debug"
+	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
+	"unsafe"
 
 	"github.com/redis/go-redis/v9"
+
+	"lockstep/model"
 )
 
 // Version is the world version: raised by hand whenever the same decisions
@@ -26,15 +30,6 @@ type silent struct{}
 func (silent) Printf(context.Context, string, ...any) {}
 
 func init() { redis.SetLogger(silent{}) }
-
-// memoryMax is the size from which the collector runs within a run all the
-// same.
-const memoryMax = 2 << 30
-
-// percentMin is how far the heap may grow between runs, at least: with less,
-// what one run leaves is collected, and its memory given up, just before the
-// next one needs it.
-const percentMin = 400
 
 // Host is what a bubble needs of the testing package. A test makes one of its
 // *testing.T; a program gets one from Main.
@@ -72,17 +67,11 @@ func Main(program func(*Host) int) {
 
 // bubble runs f as the root of a bubble and waits for it. f says whether all
 // goroutines that it knows of have ended: a bubble with others left would
-// panic, so it is parked for good.
-func (h *Host) bubble(alive *atomic.Int64, f func() (clean bool)) {
-	// go-redis keeps timers in a package-level pool; a timer of one bubble
-	// kills the next one. Two collections empty the pool.
-	runtime.GC()
-	runtime.GC()
-	// A collection in the middle of a run reorders goroutines that are runnable
-	// at one instant. The limit is for runs that would not fit.
-	percent := debug.SetGCPercent(-1)
-	defer debug.SetGCPercent(max(percent, percentMin))
-	debug.SetMemoryLimit(memoryMax)
+// panic, so it is parked for good. timers is asked in the end whether a timer of
+// the bubble may be in go-redis's pool.
+func (h *Host) bubble(alive *atomic.Int64, f func() (clean bool), timers func() bool) {
+	garbage.bubbleBegins()
+	defer func() { garbage.bubbleEnds(timers()) }()
 	done := make(chan struct{})
 	parked := make(chan struct{}) // made outside: waiting on it is not durable
 	go func() {
@@ -116,6 +105,15 @@ func (h *Host) bubble(alive *atomic.Int64, f func() (clean bool)) {
 	}
 }
 
+// Bubble runs f in a bubble that holds no world, and waits for it. Whatever f
+// starts must have ended when f returns.
+func (h *Host) Bubble(f func()) {
+	h.bubble(new(atomic.Int64), func() bool {
+		f()
+		return true
+	}, func() bool { return true })
+}
+
 // notDurable gives the stacks of goroutines in bubbles that block time.
 func notDurable() string {
 	var found []string
@@ -145,11 +143,67 @@ func bubbleGoroutines() []string {
 // stacks gives the stacks of all goroutines, the caller's first.
 func stacks() string {
 	for size := 64 << 10; ; size *= 4 {
-		buf := make([]byte, size)
-		if n := runtime.Stack(buf, true); n < size {
-			return string(buf[:n])
+		buf := stackSpace.take(size)
+		n := runtime.Stack(buf, true)
+		text := string(buf[:n])
+		stackSpace.giveBack(buf)
+		if n < size {
+			return text
 		}
 	}
+}
+
+// stackSpace is what stacks writes into, eventSpace the record of a run.
+var (
+	stackSpace space[byte]
+	eventSpace space[model.Event]
+)
+
+// space is memory that one run after another uses.
+type space[T any] struct {
+	mu   sync.Mutex
+	list []T
+}
+
+// spaceMax is the number of bytes from which memory is not kept.
+const spaceMax = 4 << 20
+
+// take gives n of T, of any content, with room for more where there is some.
+func (s *space[T]) take(n int) []T {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	list := s.list
+	s.list = nil
+	if cap(list) < n {
+		return make([]T, n)
+	}
+	return list[:n]
+}
+
+// moveOut gives what list has in memory of its own, and list back.
+func (s *space[T]) moveOut(list []T) []T {
+	if s.large(list) {
+		return list
+	}
+	out := slices.Clone(list)
+	clear(list)
+	s.giveBack(list)
+	return out
+}
+
+func (*space[T]) large(list []T) bool {
+	var one T
+	return uintptr(cap(list))*unsafe.Sizeof(one) >= spaceMax
+}
+
+// giveBack keeps list for another, unless it is large.
+func (s *space[T]) giveBack(list []T) {
+	if s.large(list) {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.list = list
 }
 
 func bubbleOf(stack string) string {

@@ -39,6 +39,8 @@ type Process struct {
 	held        []func()
 	jump        time.Duration // steps of the wall clock so far
 	close       func()
+	clients     []*redis.Client
+	gaveUp      bool // a command whose context was over; guarded by w.mu
 
 	ids   map[int64]uint64 // draws so far, by thread; guarded by w.mu
 	notes map[string][]*note
@@ -114,14 +116,27 @@ func (p *Process) RedisOptions() *redis.Options {
 }
 
 // bufferSize is less than go-redis's own 32 KiB: a run makes connections by the
-// dozen and sends little.
-const bufferSize = 4 << 10
+// dozen and sends little. What is longer goes in pieces, at the same instant.
+const bufferSize = 512
 
 // NewRedis makes a go-redis client of the process.
 func (p *Process) NewRedis(opt *redis.Options) *redis.Client {
 	c := redis.NewClient(opt)
 	c.AddHook(noteHook{p})
+	p.w.mu.Lock()
+	defer p.w.mu.Unlock()
+	p.clients = append(p.clients, c)
 	return c
+}
+
+// mayHaveWaited: a command may have waited for a connection of its client, for
+// which go-redis takes a timer out of a pool of the whole program. Of waits that
+// ended because the caller gave up its statistics do not tell.
+func (p *Process) mayHaveWaited() bool {
+	return p.gaveUp || len(p.clients) == 0 && len(p.conns) > 0 || slices.ContainsFunc(p.clients, func(c *redis.Client) bool {
+		stats := c.PoolStats()
+		return stats.WaitCount > 0 || stats.Timeouts > 0
+	})
 }
 
 // OnClose says how the process's client shuts down in order.
@@ -161,6 +176,7 @@ func (h noteHook) DialHook(next redis.DialHook) redis.DialHook { return next }
 
 func (h noteHook) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 	return func(ctx context.Context, cmd redis.Cmder) error {
+		defer h.over(ctx)
 		defer h.p.note(callOf(ctx), cmd)()
 		return next(ctx, cmd)
 	}
@@ -168,10 +184,20 @@ func (h noteHook) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 
 func (h noteHook) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
 	return func(ctx context.Context, cmds []redis.Cmder) error {
+		defer h.over(ctx)
 		for _, cmd := range cmds {
 			defer h.p.note(callOf(ctx), cmd)()
 		}
 		return next(ctx, cmds)
+	}
+}
+
+// over notes that a command ended whose caller may have given it up.
+func (h noteHook) over(ctx context.Context) {
+	if ctx.Err() != nil {
+		h.p.w.mu.Lock()
+		h.p.gaveUp = true
+		h.p.w.mu.Unlock()
 	}
 }
 

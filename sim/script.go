@@ -40,6 +40,9 @@ func scriptOf(text string) *script {
 	s := &script{text: text, sha: hex.EncodeToString(sum[:])}
 	if chunk, err := parse.Parse(strings.NewReader(text), "<string>"); err == nil {
 		if code, err := lua.Compile(chunk, ""); err == nil && tame(code) {
+			// What a chunk is called with, nothing here, would be put into a table
+			// under a name that a chunk has not.
+			code.IsVarArg &^= lua.VarArgNeedsArg
 			s.code = code
 		}
 	}

@@ -409,15 +409,19 @@ func (w *World) pushes(c *conn) {
 	if len(b) == 0 {
 		return
 	}
-	rd := bufio.NewReader(bytes.NewReader(b))
-	for len(b) > 0 {
-		raw, err := proto.Read(rd)
-		if err != nil {
-			break
+	for text := string(b); text != ""; {
+		words, rest, ok := readCommand(text)
+		if !ok { // not all are texts, as of what ends a subscription
+			raw, err := proto.Read(bufio.NewReader(strings.NewReader(text)))
+			if err != nil {
+				break
+			}
+			rest = text[len(raw):]
+			words, _ = proto.ReadStrings(raw)
 		}
-		b = b[len(raw):]
-		words, err := proto.ReadStrings(raw)
-		if err != nil || len(words) < 3 {
+		raw := text[:len(text)-len(rest)]
+		text = rest
+		if len(words) < 3 {
 			continue
 		}
 		w.msgs++

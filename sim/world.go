@@ -133,21 +133,26 @@ func Run(h *Host, cfg Config, setup func(*World)) Result {
 	var res Result
 	var alive atomic.Int64
 	cfg.miniredisScripts = h.MiniredisScripts
+	timers := true
 	h.bubble(&alive, func() bool {
 		w := newWorld(cfg)
 		setup(w)
 		w.loop(&alive, &res)
 		clean := w.end()
 		res.Record = w.rec
+		if clean {
+			timers = slices.ContainsFunc(w.processes, (*Process).mayHaveWaited)
+			w.rec.Events = eventSpace.moveOut(w.rec.Events)
+		}
 		return clean
-	})
+	}, func() bool { return timers })
 	return res
 }
 
 func newWorld(cfg Config) *World {
 	w := &World{
 		cfg: cfg, chooser: cfg.Chooser, start: time.Now(),
-		rec:       &model.Record{Params: cfg.Params},
+		rec:       &model.Record{Params: cfg.Params, Events: eventSpace.take(0)},
 		resources: map[string]int64{}, published: map[string]int64{},
 		states: map[string]*model.LockState{},
 		notify: make(chan struct{}, 1), goroutines: runtime.NumGoroutine(),

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"os/signal"
 	"path/filepath"
 	"runtime"
@@ -242,11 +241,7 @@ func folder(dir string) error {
 // player starts a process that plays for a campaign. It does not hear the
 // terminal's interrupt: the campaign ends it.
 func player(p explore.Plan) (explore.Player, error) {
-	self, err := os.Executable()
-	if err != nil {
-		return nil, err
-	}
-	cmd := exec.Command(self, workerCommand)
+	cmd := workerProcess()
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	return explore.Away(cmd, p)
 }

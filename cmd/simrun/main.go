@@ -59,6 +59,10 @@ const usage = `simrun runs distributed-lock code in a simulated world.
       --time D         stop then, incomplete
   simrun merge DIR ... [--out DIR]         one campaign out of its shards
   simrun findings DIR ... [-o FILE]        what campaigns found, written up
+  simrun bench                             what runs cost, into results/performance.md
+      --only P,...     parts: step schedule run hour workers memory real-time lock growth
+      --rounds N       how often what is compared is measured in turn; default 5
+      --quick          little of everything, for a look; --out FILE, - for here
   simrun check HISTORY ... [--json]        judge histories recorded elsewhere
       --model M        reentrant, fair or fenced; default reentrant
       --drift-ppm N    how far apart lease clocks run
@@ -119,7 +123,7 @@ func usagef(format string, args ...any) error { return usageError{fmt.Errorf(for
 var commands = map[string]func(*app, []string) (int, error){
 	"list": (*app).list, "run": (*app).run, "replay": (*app).replay, "shrink": (*app).shrink, "check": (*app).check,
 	"report": (*app).report, "serve": (*app).serve, "explore": (*app).explore, "merge": (*app).merge, "findings": (*app).findings,
-	"matrix": (*app).matrix, workerCommand: (*app).worker,
+	"matrix": (*app).matrix, "bench": (*app).bench, workerCommand: (*app).worker,
 }
 
 func (a *app) main(args []string) (code int) {
@@ -138,7 +142,7 @@ func (a *app) main(args []string) (code int) {
 	}
 	command, ok := commands[args[0]]
 	if !ok {
-		fmt.Fprintf(a.err, "simrun: unknown command %q; known: list, run, replay, report, serve, shrink, explore, merge, findings, matrix, check, help\n", args[0])
+		fmt.Fprintf(a.err, "simrun: unknown command %q; known: list, run, replay, report, serve, shrink, explore, merge, findings, matrix, bench, check, help\n", args[0])
 		return exitUsage
 	}
 	code, err := command(a, args[1:])

@@ -1,0 +1,214 @@
+package bench
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"os/exec"
+	"slices"
+	"strings"
+	"time"
+
+	"lockstep/sim"
+)
+
+// Options say what is measured, and how thoroughly.
+type Options struct {
+	Host *sim.Host
+	// Only are the parts that are measured; empty: all. See Parts.
+	Only []string
+	// Rounds is how often what is compared is measured in turn, at least 1.
+	Rounds int
+	// Quick measures a tenth, or less, of everything: for a look.
+	Quick bool
+	// Worker makes a process that plays runs as a campaign's do (explore.Serve).
+	Worker func() *exec.Cmd
+	// Root is the folder of this repository, for what is built for it: the
+	// programs of other people's locks.
+	Root string
+	// Progress is told what is measured next.
+	Progress func(string)
+}
+
+// part is one of what is measured.
+type part struct {
+	name    string
+	measure func(*bench) (section, error)
+}
+
+var parts = []part{
+	{"step", (*bench).step},
+	{"schedule", (*bench).schedule},
+	{"run", (*bench).run},
+	{"hour", (*bench).hour},
+	{"workers", (*bench).workers},
+	{"memory", (*bench).memory},
+	{"real-time", (*bench).realTime},
+	{"lock", (*bench).lock},
+	{"growth", (*bench).growth},
+}
+
+// Parts are the names of what can be measured, in order.
+func Parts() []string {
+	var names []string
+	for _, p := range parts {
+		names = append(names, p.name)
+	}
+	return names
+}
+
+// Check says what of the options cannot be.
+func (o Options) Check() error {
+	for _, name := range o.Only {
+		if !slices.Contains(Parts(), name) {
+			return fmt.Errorf("there is no part %q; known: %s", name, strings.Join(Parts(), ", "))
+		}
+	}
+	if o.Rounds < 1 || o.Rounds > 1000 {
+		return fmt.Errorf("%d rounds: from 1 to 1000", o.Rounds)
+	}
+	return nil
+}
+
+type bench struct{ Options }
+
+// count is n, or what is measured of it for a look.
+func (b *bench) count(n int) int {
+	if b.Quick {
+		return max(2, n/20)
+	}
+	return n
+}
+
+// section is what measuring one part came to.
+type section struct {
+	title string
+	text  []string // paragraphs
+	head  []string
+	rows  [][]string
+	after []string // paragraphs below the table
+	goals []goal
+}
+
+func (s *section) row(cells ...string) { s.rows = append(s.rows, cells) }
+
+// goal is one of those of the figures that have one.
+type goal struct {
+	what, wanted, measured string
+	met                    bool
+	short                  string // by how much, and where the time goes, where it is not met
+}
+
+// atLeast and atMost are goals on a number.
+func atLeast(what string, wanted, got float64, measured, why string) goal {
+	return goal{what, "at least " + digits(wanted), measured, got >= wanted, fmt.Sprintf("%.0f %% short. %s", 100*(1-got/wanted), why)}
+}
+
+func atMost(what string, wanted, got float64, unit, measured, why string) goal {
+	return goal{what, "at most " + digits(wanted) + unit, measured, got <= wanted, fmt.Sprintf("%.0f %% over. %s", 100*(got/wanted-1), why)}
+}
+
+// Report is what was measured, as a document.
+type Report struct {
+	begun, ended time.Time
+	loads        [2]string // before and after
+	machine      []string
+	quick        bool
+	rounds       int
+	sections     []section
+	missing      []string // parts that were not reached yet
+}
+
+// Run measures, and gives keep the report when a part is done and in the end. A
+// part for which something is missing on this machine says so in the report; an
+// error is a defect, or keep's.
+func Run(o Options, keep func(*Report) error) error {
+	if err := o.Check(); err != nil {
+		return err
+	}
+	b := &bench{o}
+	r := &Report{begun: time.Now(), machine: machine(), quick: o.Quick, rounds: o.Rounds}
+	r.loads[0] = load()
+	chosen := slices.DeleteFunc(slices.Clone(parts), func(p part) bool { return len(o.Only) > 0 && !slices.Contains(o.Only, p.name) })
+	for i, p := range chosen {
+		if o.Progress != nil {
+			o.Progress(p.name)
+		}
+		s, err := p.measure(b)
+		if err != nil {
+			return fmt.Errorf("%s: %w", p.name, err)
+		}
+		r.sections = append(r.sections, s)
+		r.ended, r.loads[1] = time.Now(), load()
+		r.missing = nil
+		for _, later := range chosen[i+1:] {
+			r.missing = append(r.missing, later.name)
+		}
+		if err := keep(r); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Write writes the report; command is what makes it.
+func (r *Report) Write(w io.Writer, command string) error {
+	var b strings.Builder
+	fmt.Fprintf(&b, "<!-- written by: %s -->\n# What it costs\n\nWritten by `%s` in %v, %d rounds. ", command, command, r.ended.Sub(r.begun).Round(time.Second), r.rounds)
+	b.WriteString("What is compared was measured in turn, in this one call; figures are medians of the rounds, ratios medians of the ratios within a round, " +
+		"with the least and the greatest behind them. Processor time, unless a column says otherwise. [docs/performance.md](../docs/performance.md) says where it goes.\n\n")
+	for _, line := range r.machine {
+		fmt.Fprintf(&b, "* %s\n", line)
+	}
+	fmt.Fprintf(&b, "* load of the machine before and after (1 minute; what this call runs itself is in the second): %s, %s\n", r.loads[0], r.loads[1])
+	if r.quick {
+		b.WriteString("\n**Measured with --quick: good for a look, too little for a comparison.**\n")
+	}
+	if len(r.missing) > 0 {
+		fmt.Fprintf(&b, "\n**Stopped before %s.**\n", strings.Join(r.missing, ", "))
+	}
+	var goals [][]string
+	for _, s := range r.sections {
+		for _, g := range s.goals {
+			verdict := "met"
+			if !g.met {
+				verdict = "**not met**: " + g.short
+			}
+			goals = append(goals, []string{g.what, g.wanted, g.measured, verdict})
+		}
+	}
+	if len(goals) > 0 {
+		b.WriteString("\n## Goals\n\n")
+		grid(&b, []string{"figure", "goal", "measured", ""}, goals)
+	}
+	for _, s := range r.sections {
+		fmt.Fprintf(&b, "\n## %s\n", s.title)
+		for _, p := range s.text {
+			fmt.Fprintf(&b, "\n%s\n", p)
+		}
+		if len(s.rows) > 0 {
+			b.WriteString("\n")
+			grid(&b, s.head, s.rows)
+		}
+		for _, p := range s.after {
+			fmt.Fprintf(&b, "\n%s\n", p)
+		}
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+func grid(b *strings.Builder, head []string, rows [][]string) {
+	line := func(cells []string) {
+		escaped := make([]string, len(cells))
+		for i, c := range cells {
+			escaped[i] = strings.ReplaceAll(cmp.Or(c, " "), "|", "\\|")
+		}
+		fmt.Fprintf(b, "| %s |\n", strings.Join(escaped, " | "))
+	}
+	line(head)
+	fmt.Fprintf(b, "|%s\n", strings.Repeat("---|", len(head)))
+	for _, row := range rows {
+		line(row)
+	}
+}

@@ -1,0 +1,113 @@
+package bench
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+
+	"lockstep/scenarios"
+	"lockstep/sim"
+)
+
+// curve is how the cost of a run grows with one number.
+type curve struct {
+	what, lock string
+	sizes      []int
+	scenario   func(n int) *scenarios.Scenario
+	// why a law worse than linear is one.
+	why string
+}
+
+var curves = []curve{
+	{"clients", plainLock, []int{2, 5, 10, 20, 50, 100, 200}, manyClients,
+		"Every release is published to all clients that wait, and each that is woken asks again: of n clients the last one's turn comes after n releases, so n clients send about n² messages. " +
+			"That is what the library does, and it must be played as it is."},
+	{"operations", plainLock, []int{10, 100, 1000, 10_000, 100_000}, steps,
+		"The record is kept in memory until it is judged, and the search for an order of the calls keeps, of each step, which calls it has placed: a bit for each call, so n²."},
+	{"waiters in the fair queue", fairLock, []int{1, 10, 100, 300, 1000}, fairWaiters,
+		"The scripts of the fair lock read queue and deadlines, and the record has the whole queue whenever it changes: n waiters are n changes of a queue of up to n. " +
+			"Judging asks of each waiter, at each change, whether it was put out of the queue (evicted, in linearizability/settle.go), which is n³ and two fifths of it."},
+}
+
+// manyClients is n processes that go through two critical sections each.
+func manyClients(n int) *scenarios.Scenario {
+	var processes, steps strings.Builder
+	for i := range n {
+		fmt.Fprintf(&processes, "  p%d: {threads: 1}\n", i)
+		fmt.Fprintf(&steps, "  p%d/1: [{repeat: {times: 2, steps: [{with_lock: {name: x, steps: [{sleep: 1ms}]}}]}}]\n", i)
+	}
+	return mustParse("lockstep: 1\nname: clients\nabout: Many clients.\nlocks: [" + plainLock + "]\nprocesses:\n" + processes.String() + "steps:\n" + steps.String())
+}
+
+// fairWaiters is n threads that queue behind one, and take their turn.
+func fairWaiters(n int) *scenarios.Scenario {
+	return mustParse(fmt.Sprintf(`
+lockstep: 1
+name: waiters
+about: Many waiters in one queue.
+locks: [%s]
+processes:
+  a: {threads: 1}
+  b: {threads: %d}
+steps:
+  a/1: [{lock: x}, {sleep: 1s}, {unlock: x}]
+  b/*: [{at: 100ms}, {with_lock: {name: x, steps: [{sleep: 1ms}]}}]
+`, fairLock, n))
+}
+
+// law is the exponent of a power law through the upper half of the points.
+func law(sizes []int, costs []float64) float64 {
+	var n, sx, sy, sxx, sxy float64
+	from := (len(sizes) - 1) / 2
+	for i := from; i < len(sizes); i++ {
+		x, y := math.Log(float64(sizes[i])), math.Log(costs[i])
+		n, sx, sy, sxx, sxy = n+1, sx+x, sy+y, sxx+x*x, sxy+x*y
+	}
+	return (n*sxy - sx*sy) / (n*sxx - sx*sx)
+}
+
+// linear is the exponent up to which a law counts as linear.
+const linear = 1.15
+
+func (b *bench) growth() (section, error) {
+	s := section{
+		title: "How cost grows",
+		text:  []string{"One run of each size; processor time of playing it and of judging it. The law is a power through the upper half of the sizes."},
+		head:  []string{"", "n", "played", "judged", "for each n", "events", "steps", "verdict"},
+	}
+	for _, c := range curves {
+		sizes := c.sizes
+		if b.Quick {
+			sizes = sizes[:len(sizes)-2]
+		}
+		l := mustLock(c.lock)
+		var played, judged []float64
+		var undecided []string
+		for _, n := range sizes {
+			sc := c.scenario(n)
+			var p scenarios.Played
+			var v scenarios.Verdict
+			costs := inTurn(1,
+				func() float64 { p = scenarios.Play(b.Host, sc, l, sim.NewSeeded(1)); return 1 },
+				func() float64 { v = scenarios.Judge(b.Host, sc, l, 1, p); return 1 })
+			played, judged = append(played, cpuOf(costs[0][0])), append(judged, cpuOf(costs[1][0]))
+			if v.Word != scenarios.VerdictHeld && v.Word != scenarios.VerdictUndecided {
+				return s, fmt.Errorf("%s, %d: %s: %s", c.what, n, v.Word, v.Why)
+			}
+			last := len(played) - 1
+			s.row(c.what, strconv.Itoa(n), span(played[last]), span(judged[last]), span((played[last]+judged[last])/float64(n)),
+				strconv.Itoa(len(p.Record.Events)), strconv.Itoa(p.Steps), string(v.Word))
+			if v.Why != "" {
+				undecided = append(undecided, fmt.Sprintf("With %d it is undecided: %s.", n, v.Why))
+			}
+		}
+		play, judge := law(sizes, played), law(sizes, judged)
+		text := fmt.Sprintf("**%s**: playing grows as n^%.2f, judging as n^%.2f.", c.what, play, judge)
+		if max(play, judge) > linear {
+			text += " " + c.why
+		}
+		s.after = append(s.after, strings.Join(append([]string{text}, undecided...), " "))
+	}
+	return s, nil
+}

@@ -1,0 +1,341 @@
+package bench
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"lockstep/bench/measure"
+	"lockstep/interop"
+	"lockstep/lockimpl"
+	"lockstep/lockimpl/redisson"
+	"lockstep/lockimpl/reference"
+)
+
+// party is a lock on the real server, ours or somebody else's: it times warmup
+// and rounds pairs of one client, or hand-overs where warmup is negative.
+type party struct {
+	name  string
+	polls bool
+	time  func(addr string, warmup, rounds int) ([]time.Duration, error)
+}
+
+// handOvers asks a party for hand-overs.
+const handOvers = -1
+
+// own times a lock of this module in this process.
+func own(connect func(rdb *redis.Client) (measure.Locker, error)) func(string, int, int) ([]time.Duration, error) {
+	return func(addr string, warmup, rounds int) ([]time.Duration, error) {
+		var both [2]measure.Locker
+		for i := range both {
+			rdb := redis.NewClient(redisson.Options(&redis.Options{Addr: addr, DisableIdentity: true}))
+			defer func() { _ = rdb.Close() }()
+			var err error
+			if both[i], err = connect(rdb); err != nil {
+				return nil, err
+			}
+		}
+		if warmup < 0 {
+			return measure.HandOver(both[0], both[1], rounds)
+		}
+		return measure.Uncontended(both[0], warmup, rounds)
+	}
+}
+
+// owned is a lock of this module for one owner.
+type owned struct{ lock lockimpl.Lock }
+
+func (o owned) Lock() error {
+	return o.lock.Lock(context.Background(), 1, lockimpl.LockOptions{})
+}
+
+func (o owned) Unlock() error {
+	_, err := o.lock.Unlock(context.Background(), 1)
+	return err
+}
+
+// pairOfScripts is what locking and unlocking comes down to: the two scripts
+// with their words, sent through go-redis and nothing else.
+type pairOfScripts struct {
+	rdb             *redis.Client
+	acquire, unlock []any
+	request         int // where in unlock its own name is, which no other may have
+	sent            int
+}
+
+func (p *pairOfScripts) Lock() error { return p.do(p.acquire) }
+
+func (p *pairOfScripts) Unlock() error {
+	p.sent++
+	p.unlock[p.request] = "request " + strconv.Itoa(p.sent)
+	return p.do(p.unlock)
+}
+
+func (p *pairOfScripts) do(words []any) error {
+	err := p.rdb.Do(context.Background(), words...).Err()
+	if errors.Is(err, redis.Nil) {
+		err = nil
+	}
+	return err
+}
+
+// scriptsOf notes the EVALSHA of one lock and one unlock.
+type scriptsOf struct{ words [][]any }
+
+func (s *scriptsOf) DialHook(next redis.DialHook) redis.DialHook { return next }
+func (s *scriptsOf) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return next
+}
+
+func (s *scriptsOf) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, cmd redis.Cmder) error {
+		if strings.EqualFold(cmd.Name(), "evalsha") {
+			s.words = append(s.words, slices.Clone(cmd.Args()))
+		}
+		return next(ctx, cmd)
+	}
+}
+
+func portLock(rdb *redis.Client) (measure.Locker, error) {
+	l, err := redisson.NewClient(rdb, redisson.Config{}).GetLock("port")
+	return owned{l}, err
+}
+
+func referenceLock(rdb *redis.Client) (measure.Locker, error) {
+	c, err := reference.NewClient(rdb, reference.Config{})
+	if err != nil {
+		return nil, err
+	}
+	l, err := c.GetLock("reference")
+	return owned{l}, err
+}
+
+// scripts are the port's two scripts, sent without the port.
+func scripts(rdb *redis.Client) (measure.Locker, error) {
+	noted := redis.NewClient(redisson.Options(rdb.Options()))
+	defer func() { _ = noted.Close() }()
+	seen := &scriptsOf{}
+	noted.AddHook(seen)
+	l, err := portLock(noted)
+	if err != nil {
+		return nil, err
+	}
+	if err := errors.Join(l.Lock(), l.Unlock()); err != nil {
+		return nil, err
+	}
+	n := len(seen.words)
+	if n < 2 {
+		return nil, fmt.Errorf("a lock and an unlock sent %d scripts", n)
+	}
+	p := &pairOfScripts{rdb: rdb, acquire: seen.words[n-2], unlock: seen.words[n-1]}
+	p.request = slices.IndexFunc(p.unlock, func(word any) bool {
+		key, ok := word.(string)
+		return ok && strings.HasPrefix(key, "redisson_unlock_latch")
+	})
+	if p.request < 0 {
+		return nil, errors.New("an unlock without a latch")
+	}
+	return p, nil
+}
+
+// program times a lock of another program, which prints nanoseconds.
+func program(command func(addr string, warmup, rounds int) *exec.Cmd) func(string, int, int) ([]time.Duration, error) {
+	return func(addr string, warmup, rounds int) (took []time.Duration, err error) {
+		cmd := command(addr, warmup, rounds)
+		var said strings.Builder
+		cmd.Stderr = &said
+		out, err := cmd.Output()
+		if err != nil {
+			return nil, fmt.Errorf("%w: %s", err, strings.TrimSpace(said.String()))
+		}
+		return took, json.Unmarshal(out, &took)
+	}
+}
+
+// parties are whom the port is held against. Those of other programs are built
+// first, if they can be.
+func (b *bench) parties(dir string) (all []party, missing []string) {
+	all = []party{
+		{name: "two scripts through go-redis", time: own(scripts)},
+		{name: plainLock + ", this port", time: own(portLock)},
+		{name: "reference", time: own(referenceLock)},
+	}
+	peers := filepath.Join(dir, "peers")
+	build := exec.Command("go", "build", "-o", peers, ".")
+	build.Dir = filepath.Join(b.Root, "bench", "peers")
+	if out, err := build.CombinedOutput(); err != nil {
+		missing = append(missing, fmt.Sprintf("redsync and redislock were not measured: building bench/peers: %v %s", err, firstOf(out)))
+	} else {
+		for _, p := range []struct{ name, flag string }{
+			{"redsync, polling as it does by itself (50 to 250 ms)", "redsync"}, {"redsync, polling every ms", "redsync-1ms"},
+			{"redislock, polling every 100 ms", "redislock"}, {"redislock, polling every ms", "redislock-1ms"},
+		} {
+			all = append(all, party{name: p.name, polls: true, time: program(func(addr string, warmup, rounds int) *exec.Cmd {
+				return exec.Command(peers, addr, p.flag, strconv.Itoa(warmup), strconv.Itoa(rounds))
+			})})
+		}
+	}
+	java, err := exec.LookPath("java")
+	classpath := ""
+	if err == nil {
+		classpath, err = interop.Classpath(filepath.Join(b.Root, "interop", "java"), strings.TrimPrefix(plainLock, "redisson@"))
+	}
+	if err != nil {
+		return all, append(missing, fmt.Sprintf("the Java library was not measured: %v", err))
+	}
+	return append(all, party{name: plainLock + ", the Java library", time: program(func(addr string, warmup, rounds int) *exec.Cmd {
+		if warmup > 0 {
+			warmup *= 10 // until it is compiled
+		}
+		return exec.Command(java, "-Xmx512m", "-cp", classpath, "lockstep.interop.Bench", addr, strconv.Itoa(warmup), strconv.Itoa(rounds))
+	})}), missing
+}
+
+func firstOf(out []byte) string {
+	line, _, _ := strings.Cut(strings.TrimSpace(string(out)), "\n")
+	return line
+}
+
+// roundTrip is the median of n EVALSHA of the port's acquire script by
+// redis-benchmark, on one connection, in nanoseconds.
+func roundTrip(addr string, n int) (float64, error) {
+	rel, err := redisson.Find("")
+	if err != nil {
+		return 0, err
+	}
+	rdb := redis.NewClient(&redis.Options{Addr: addr, DisableIdentity: true})
+	defer func() { _ = rdb.Close() }()
+	if err := rdb.ScriptLoad(context.Background(), rel.Acquire.Text).Err(); err != nil {
+		return 0, err
+	}
+	host, port, err := net.SplitHostPort(addr)
+	if err != nil {
+		return 0, err
+	}
+	out, err := exec.Command("redis-benchmark", "-h", host, "-p", port, "-c", "1", "-n", strconv.Itoa(n), "--csv", "--precision", "3",
+		"EVALSHA", rel.Acquire.SHA, "1", "floor", "30000", "owner:1").Output()
+	if err != nil {
+		return 0, fmt.Errorf("redis-benchmark: %w", err)
+	}
+	return p50Of(string(out))
+}
+
+// p50Of reads the median latency that redis-benchmark --csv tells, in nanoseconds.
+func p50Of(csv string) (float64, error) {
+	lines := strings.Split(strings.TrimSpace(csv), "\n")
+	if len(lines) != 2 {
+		return 0, fmt.Errorf("redis-benchmark said %q", csv)
+	}
+	at := slices.Index(strings.Split(lines[0], ","), `"p50_latency_ms"`)
+	fields := strings.Split(lines[1], `","`) // a command may have commas in it
+	head := strings.Split(lines[0], ",")
+	if at < 0 || len(fields) != len(head) {
+		return 0, fmt.Errorf("redis-benchmark said %q", csv)
+	}
+	ms, err := strconv.ParseFloat(strings.Trim(fields[at], `"`), 64)
+	return ms * 1e6, err
+}
+
+// percentile of sorted samples.
+func percentile(sorted []time.Duration, of int) float64 {
+	return float64(sorted[min(len(sorted)-1, len(sorted)*of/100)])
+}
+
+func (b *bench) lock() (section, error) {
+	s := section{
+		title: "Lock and unlock on a real server",
+		text: []string{"By the clock, on a redis-server on loopback. One client: a lock and an unlock, with nobody else there. Hand-over: one client waits while the other holds for 5 to 14 ms; " +
+			"from the call of its unlock to the return of the other's lock. The floor is two EVALSHA round trips of the port's acquire script by redis-benchmark on one connection."},
+		head: []string{"", "p50", "p90", "p99", "pairs a second", "p50 of the floor's", "hand-over p50", "p90", "p99"},
+	}
+	dir, err := os.MkdirTemp("", "lockstep-bench-")
+	if err != nil {
+		return s, err
+	}
+	defer func() { _ = os.RemoveAll(dir) }()
+	server, stop, err := interop.NewServer(dir)
+	if errors.Is(err, exec.ErrNotFound) {
+		s.after = append(s.after, "Not measured: there is no redis-server here.")
+		return s, nil
+	} else if err != nil {
+		return s, err
+	}
+	defer stop()
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(runtime.NumCPU())) // what a user of the locks has
+	parties, missing := b.parties(dir)
+	for _, m := range missing {
+		s.after = append(s.after, m+".")
+	}
+	pairs, overs, warmup := b.count(2000), b.count(60), b.count(500)
+	alone, handed := make([][]time.Duration, len(parties)), make([][]time.Duration, len(parties))
+	medians, floors := make([][]float64, len(parties)), []float64(nil)
+	for range b.Rounds {
+		floor, err := roundTrip(server.Addr, 5*pairs)
+		if err != nil {
+			s.after = append(s.after, "No floor: "+err.Error()+".")
+		}
+		floors = append(floors, 2*floor)
+		for i, p := range parties {
+			took, err := p.time(server.Addr, warmup, pairs)
+			if err != nil {
+				return s, fmt.Errorf("%s: %w", p.name, err)
+			}
+			alone[i] = append(alone[i], took...)
+			slices.Sort(took)
+			medians[i] = append(medians[i], percentile(took, 50))
+			if i == 0 {
+				continue // it does not wait
+			}
+			took, err = p.time(server.Addr, handOvers, overs)
+			if err != nil {
+				return s, fmt.Errorf("%s, handed over: %w", p.name, err)
+			}
+			handed[i] = append(handed[i], took...)
+		}
+	}
+	floor := median(floors, func(x float64) float64 { return x })
+	s.row("two EVALSHA by redis-benchmark", span(floor), "", "", digits(1e9/floor), "1", "", "", "")
+	var port ratio
+	var portOver, bestPoll float64
+	for i, p := range parties {
+		slices.Sort(alone[i])
+		slices.Sort(handed[i])
+		sum := time.Duration(0)
+		for _, d := range alone[i] {
+			sum += d
+		}
+		r := ratioIn(medians[i], floors)
+		cells := []string{p.name, span(percentile(alone[i], 50)), span(percentile(alone[i], 90)), span(percentile(alone[i], 99)),
+			digits(float64(len(alone[i])) / sum.Seconds()), r.String(), "", "", ""}
+		if len(handed[i]) > 0 {
+			over := percentile(handed[i], 50)
+			copy(cells[6:], []string{span(over), span(percentile(handed[i], 90)), span(percentile(handed[i], 99))})
+			switch {
+			case strings.HasSuffix(p.name, "this port"):
+				port, portOver = r, over
+			case p.polls && (bestPoll == 0 || over < bestPoll):
+				bestPoll = over
+			}
+		}
+		s.row(cells...)
+	}
+	s.goals = append(s.goals, atMost("lock and unlock, uncontended, against the floor", 1.15, port.median, "", port.String(),
+		"Two scripts through go-redis, the second line of the table, are what the port cannot go below; the rest is a goroutine for each command, as the library's executor has it, and the latch of an unlock, which is deleted behind the caller's back."))
+	if bestPoll > 0 {
+		s.goals = append(s.goals, atMost("hand-over (p50) against the fastest peer that polls", 1, portOver/bestPoll, "", digits(portOver/bestPoll),
+			"That peer asks a thousand times a second, and finds the lock free within a millisecond."))
+	}
+	return s, nil
+}

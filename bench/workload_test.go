@@ -1,0 +1,60 @@
+package bench
+
+import (
+	"runtime"
+	"testing"
+
+	"lockstep/scenarios"
+	"lockstep/sim"
+)
+
+// What the figures were, and what bounds them: docs/performance.md.
+
+// inTest runs f in a test, because only a test can have a bubble. Time in a
+// bubble is not real: the benchmark's timer is touched outside of it.
+func inTest(b *testing.B, f func(h *sim.Host)) {
+	b.Helper()
+	b.ReportAllocs()
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
+	before := processorTime()
+	defer func() { b.ReportMetric(float64(processorTime()-before)/float64(b.N), "cpu-ns/op") }()
+	all := func(string, string) (bool, error) { return true, nil }
+	if !testing.RunTests(all, []testing.InternalTest{{Name: b.Name(), F: func(t *testing.T) { f(sim.NewHost(t)) }}}) {
+		b.Fail()
+	}
+}
+
+func BenchmarkFloor(b *testing.B) { inTest(b, func(h *sim.Host) { Floor(h, b.N) }) }
+
+func BenchmarkStep(b *testing.B) {
+	inTest(b, func(h *sim.Host) {
+		commands := Step(h, b.N)
+		if commands < b.N {
+			b.Errorf("only %d commands", commands)
+		}
+		b.ReportMetric(float64(commands)/float64(b.N), "commands/op")
+	})
+}
+
+func BenchmarkSchedule(b *testing.B) {
+	for _, lock := range schedule.Locks {
+		for _, scripts := range []string{"pooled", "miniredis"} {
+			b.Run(lock+"/"+scripts, func(b *testing.B) {
+				inTest(b, func(h *sim.Host) {
+					h.MiniredisScripts = scripts == "miniredis"
+					b.ReportMetric(float64(Schedule(h, lock, b.N))/float64(b.N), "steps/op")
+				})
+			})
+		}
+	}
+}
+
+func BenchmarkEmpty(b *testing.B) {
+	inTest(b, func(h *sim.Host) {
+		for range b.N {
+			scenarios.Run(h, empty, mustLock(plainLock), 1)
+		}
+	})
+}
+
+func BenchmarkIdleHour(b *testing.B) { inTest(b, func(h *sim.Host) { IdleHour(h, b.N) }) }

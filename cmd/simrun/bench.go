@@ -1,0 +1,69 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/pflag"
+
+	"lockstep/bench"
+)
+
+// bench measures what runs cost, and writes it down.
+func (a *app) bench(args []string) (int, error) {
+	o := bench.Options{Host: a.host, Worker: workerProcess, Root: "."}
+	out := ""
+	rest, err := flags("bench", args, func(f *pflag.FlagSet) {
+		f.StringSliceVar(&o.Only, "only", nil, "")
+		f.IntVar(&o.Rounds, "rounds", 5, "")
+		f.BoolVar(&o.Quick, "quick", false, "")
+		f.StringVar(&out, "out", filepath.Join("results", "performance.md"), "")
+	})
+	if err != nil {
+		return 0, err
+	}
+	if len(rest) > 0 {
+		return 0, usagef("bench: %q is no option; bench takes options only", rest[0])
+	}
+	if err := o.Check(); err != nil {
+		return 0, usageError{fmt.Errorf("bench: %w", err)}
+	}
+	if info, err := os.Stat(filepath.Dir(out)); out != "-" && (err != nil || !info.IsDir()) {
+		return 0, usagef("bench: --out %s: there is no folder %s", out, filepath.Dir(out))
+	}
+	if _, err := os.Stat("go.mod"); err != nil {
+		return 0, usagef("bench: run it in the folder of the repository, where go.mod is: it builds what it compares with")
+	}
+	o.Progress = func(part string) { fmt.Fprintf(a.err, "measuring: %s\n", part) }
+	command := strings.Join(append([]string{"go run ./cmd/simrun bench"}, args...), " ")
+	var text bytes.Buffer
+	err = bench.Run(o, func(r *bench.Report) error { // what was measured stays when the rest is not waited for
+		text.Reset()
+		if err := r.Write(&text, command); err != nil || out == "-" {
+			return err
+		}
+		return os.WriteFile(out, text.Bytes(), 0o644)
+	})
+	if err != nil {
+		return 0, err
+	}
+	if out == "-" {
+		_, err = a.out.Write(text.Bytes())
+		return exitOK, err
+	}
+	fmt.Fprintf(a.out, "written to %s\n", out)
+	return exitOK, nil
+}
+
+// workerProcess is this program, to be started as a worker of a campaign.
+func workerProcess() *exec.Cmd {
+	self, err := os.Executable()
+	if err != nil {
+		self = os.Args[0]
+	}
+	return exec.Command(self, workerCommand)
+}

@@ -1,0 +1,52 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+func TestBenchRefusesWhatItCannotDo(t *testing.T) {
+	t.Chdir("../..")
+	for _, c := range []struct {
+		args []string
+		want string
+	}{
+		{[]string{"--only", "steps"}, `there is no part "steps"; known: step, schedule, run, hour, workers, memory, real-time, lock, growth`},
+		{[]string{"--rounds", "0"}, "0 rounds: from 1 to 1000"},
+		{[]string{"step"}, `"step" is no option; bench takes options only`},
+		{[]string{"--out", "nowhere/at/all.md"}, "there is no folder nowhere/at"},
+		{[]string{"--fast"}, "bench knows --only, --out, --quick, --rounds"},
+	} {
+		code, out, stderr := call(t, append([]string{"bench"}, c.args...)...)
+		if code != exitUsage || out != "" || !strings.Contains(stderr, c.want) {
+			t.Errorf("%v: exit %d, %s%s; want %q", c.args, code, out, stderr, c.want)
+		}
+	}
+	t.Chdir("cmd")
+	if code, _, stderr := call(t, "bench", "--out", "-"); code != exitUsage || !strings.Contains(stderr, "where go.mod is") {
+		t.Errorf("outside of the repository: exit %d, %s", code, stderr)
+	}
+}
+
+func TestBenchWritesWhatItMeasured(t *testing.T) {
+	t.Chdir("../..")
+	file := filepath.Join(t.TempDir(), "performance.md")
+	code, out, stderr := call(t, "bench", "--only", "hour,workers,memory", "--quick", "--rounds", "1", "--out", file)
+	if code != exitOK {
+		t.Fatalf("exit %d, %s%s", code, out, stderr)
+	}
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{
+		"Written by `go run ./cmd/simrun bench --only hour,workers,memory --quick --rounds 1", "* processor: ", "* Go: ", "* redis-server: ", "* Java: ",
+		"| IdleHour | at most 20.0 ms | ", "| two workers against one | at least 1.80 | ", "| 500 | ", "times real time",
+	} {
+		if !strings.Contains(string(text), want) {
+			t.Errorf("no %q in\n%s", want, text)
+		}
+	}
+}

@@ -1,0 +1,120 @@
+package sim
+
+import (
+	"runtime"
+	"runtime/debug"
+	"runtime/metrics"
+	"sync"
+	"time"
+)
+
+// garbage is the collector of this process around its bubbles. A collection in
+// the middle of a run reorders goroutines that are runnable at one instant, so
+// none may begin there, nor be under way. And before a bubble two of them may be
+// needed: go-redis keeps timers in a package-level pool, a timer of one bubble
+// kills the next one, and two collections empty the pool.
+var garbage = collector{timers: true}
+
+type collector struct {
+	mu      sync.Mutex
+	bubbles int
+	off     bool
+	percent int         // GOGC, while it is off
+	on      *time.Timer // that turns it on again
+	timers  bool        // go-redis may have a timer in its pool
+	live    uint64      // bytes after the last collection of ours
+}
+
+const (
+	// memoryMax is the size from which the collector runs within a run all the
+	// same.
+	memoryMax = 2 << 30
+	// garbageMax is how many bytes short runs may leave before somebody collects.
+	garbageMax = 32 << 20
+	// percentMin is how far the heap may grow where no run is under way, at least:
+	// with less, what one run leaves is collected, and its memory given up, just
+	// before the next one needs it.
+	percentMin = 400
+	// breath is how long after a run (of real time: no run sees it) another may
+	// begin without a collection before it.
+	breath = 50 * time.Millisecond
+)
+
+// bubbleBegins turns the collector off, and collects where that is needed.
+func (c *collector) bubbleBegins() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.bubbles++
+	needed := c.timers
+	if !c.off {
+		c.percent = debug.SetGCPercent(-1)
+		debug.SetMemoryLimit(memoryMax)
+		c.off = true
+		needed = true // one may be under way
+	}
+	if !needed && heap() < c.live+garbageMax {
+		return
+	}
+	collect()
+	c.timers, c.live = false, heap()
+}
+
+// collect collects twice. New goroutines get stacks as large as those are on
+// average that a collection meets: without some that are in use, each of the
+// many of a run would begin with 2 KiB and move to larger ones three times.
+func collect() {
+	var met, gone sync.WaitGroup
+	collected := make(chan struct{})
+	for range 32 {
+		met.Add(1)
+		gone.Go(func() {
+			useStack(func() {
+				met.Done()
+				<-collected
+			})
+		})
+	}
+	met.Wait()
+	runtime.GC()
+	runtime.GC()
+	close(collected)
+	gone.Wait()
+}
+
+// useStack calls f with 6 KiB of the stack in use.
+//
+//go:noinline
+func useStack(f func()) {
+	var used [6 << 10]byte
+	f()
+	runtime.KeepAlive(&used)
+}
+
+// bubbleEnds turns the collector on again, unless another run comes at once.
+func (c *collector) bubbleEnds(timers bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.bubbles--
+	c.timers = c.timers || timers
+	if c.on == nil {
+		c.on = time.AfterFunc(breath, c.turnOn)
+	} else {
+		c.on.Reset(breath)
+	}
+}
+
+func (c *collector) turnOn() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.bubbles == 0 && c.off {
+		debug.SetGCPercent(max(c.percent, percentMin))
+		c.off = false
+	}
+}
+
+// heap is the size of all objects, those that nobody needs included.
+func heap() uint64 {
+	sample := []metrics.Sample{{Name: "/memory/classes/heap/objects:bytes"}}
+	metrics.Read(sample)
+	return sample[0].Value.Uint64()
+}
