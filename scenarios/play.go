@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"lockstep/lockimpl"
+	"lockstep/lockimpl/reference"
 	"lockstep/model"
 	"lockstep/sim"
 )
@@ -60,6 +61,9 @@ func PlayIn(h *sim.Host, sc *Scenario, l *Lock, chooser sim.Chooser, orders *sim
 		cfg.Quiet += 2 * max(params.FairWait, sc.longestWait())
 	}
 	cfg.Drain = cfg.Settle
+	if l.ours {
+		cfg.Drain = max(cfg.Drain, reference.Memory+time.Second)
+	}
 
 	res := sim.Run(h, withObserver(cfg, l), func(w *sim.World) {
 		for i, p := range sc.Processes {
