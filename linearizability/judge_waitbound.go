@@ -68,7 +68,10 @@ func (r *run) heldUp(o *operation) bool {
 		return serverFault(t) && during(t.from, t.to) || cut && t.from <= o.returned()
 	}) ||
 		slices.ContainsFunc(r.ordered, func(m *msg) bool {
-			return m.Process == o.Process && (len(m.hits) > 0 || m.lost != nil) && m.AtNs <= o.returned() && (m.delivered < 0 || m.delivered >= o.AtNs)
+			// What comes back when nobody waits for it holds nobody up: a call that
+			// ends unsubscribes, and closes that connection.
+			lost := m.lost != nil && m.lost.Why != "nobody waits for it"
+			return m.Process == o.Process && (len(m.hits) > 0 || lost) && m.AtNs <= o.returned() && (m.delivered < 0 || m.delivered >= o.AtNs)
 		})
 }
 
