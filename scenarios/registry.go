@@ -42,6 +42,7 @@ type Lock struct {
 	bare     lockimpl.Bare
 	ours     bool                   // the reference
 	commands map[string]sim.Command // by script text and by SHA
+	planted  *planting              // nil: as its author meant it
 }
 
 // Locks is the registry, in the order in which locks are listed.
@@ -133,20 +134,30 @@ var topologies = []struct {
 	{"+cluster", ", in a cluster", redisson.Cluster, (*redisson.Release).Sharded},
 }
 
-// FindLock gives a lock by its name; without a release, the newest.
+// FindLock gives a lock by its name; without a release, the newest. It knows
+// the locks with a planted bug too (PlantedPrefix).
 func FindLock(name string) (*Lock, error) {
-	var found *Lock
+	if l := registered(name); l != nil {
+		return l, nil
+	}
+	if l := plantedLocks()[name]; l != nil {
+		return l, nil
+	}
 	names := make([]string, len(Locks))
 	for i, l := range Locks {
 		names[i] = l.Name
+	}
+	return nil, fmt.Errorf("unknown lock %q; known: %s", name, strings.Join(names, ", "))
+}
+
+// registered finds a lock among Locks; nil for none.
+func registered(name string) (found *Lock) {
+	for _, l := range Locks {
 		if l.Name == name || model.Family(l.Name) == name && l.topology == redisson.Single {
 			found = l // the last of a family is the newest
 		}
 	}
-	if found == nil {
-		return nil, fmt.Errorf("unknown lock %q; known: %s", name, strings.Join(names, ", "))
-	}
-	return found, nil
+	return found
 }
 
 // Release is the release of Redisson that the lock is; "" for any other.
@@ -191,7 +202,7 @@ func (l *Lock) Keys(name string) []string {
 	return keys
 }
 
-func (l *Lock) fenced() bool { return model.Family(l.Name) == "redisson-fenced" }
+func (l *Lock) fenced() bool { return model.Family(l.promises()) == "redisson-fenced" }
 
 // Canonical gives the name under which a lock is registered.
 func Canonical(name string) (string, error) {
@@ -237,9 +248,9 @@ func (l *Lock) client(p *sim.Process, sc *Scenario, opt ClientOptions) lockimpl.
 			cfg.RetryAttempts = -1
 		}
 	}
-	c := redisson.NewClient(rdb, cfg)
+	c := redisson.NewClient(l.planted.server(rdb), cfg)
 	p.OnClose(func() { _ = c.Close(); _ = rdb.Close() })
-	return lockClient{c, l.object}
+	return l.planted.client(lockClient{c, l.object})
 }
 
 // environment is what a process of a world gives to a lock.
@@ -264,15 +275,15 @@ func (l *Lock) referenceClient(p *sim.Process, sc *Scenario, opt ClientOptions, 
 		cfg.Heartbeat = max(*opt.FairWait, time.Second)
 	}
 	rdb := p.NewRedis(ro)
-	c, err := reference.NewClient(rdb, cfg)
+	c, err := reference.NewClient(l.planted.server(rdb), cfg)
 	if err != nil {
 		panic("scenarios: " + err.Error()) // every setting is within its bounds
 	}
 	p.OnClose(func() { _ = c.Close(); _ = rdb.Close() })
 	if l.Fair {
-		return fairReference{c}
+		return l.planted.client(fairReference{c})
 	}
-	return c
+	return l.planted.client(c)
 }
 
 type fairReference struct{ *reference.Client }
@@ -425,6 +436,8 @@ func observeQueue(s *model.LockState, keys sim.Keyspace, queue, deadlines string
 // scripts are the texts that the lock sends.
 func (l *Lock) scripts() []string {
 	switch {
+	case l.planted != nil:
+		return l.planted.scripts()
 	case l.ours:
 		return slices.Sorted(maps.Keys(reference.Scripts()))
 	case l.rel == nil:
@@ -455,7 +468,7 @@ func (l *Lock) channel(lock, to string) string {
 // params is what the judges must know.
 func (l *Lock) params(sc *Scenario) model.Params {
 	p := model.Params{
-		Lock: l.Name, Fair: l.Fair, Watchdog: sc.Watchdog, NoWatchdog: l.NoWatchdog, Uncounted: l.Uncounted,
+		Lock: l.promises(), Fair: l.Fair, Watchdog: sc.Watchdog, NoWatchdog: l.NoWatchdog, Uncounted: l.Uncounted,
 	}
 	if l.NoWatchdog {
 		p.Watchdog = lockimpl.BareLease
@@ -464,7 +477,7 @@ func (l *Lock) params(sc *Scenario) model.Params {
 		if l.Fair {
 			p.Kept = append(p.Kept, redisson.QueueName(name), redisson.DeadlinesName(name))
 		}
-		if model.Family(l.Name) == "redisson-fenced" {
+		if l.fenced() {
 			p.Kept = append(p.Kept, redisson.TokenName(name))
 		}
 	}
