@@ -5,7 +5,6 @@ import (
 	"strings"
 	"testing"
 
-	bugs "lockstep/lockimpl/planted"
 	"lockstep/scenarios"
 	"lockstep/sim"
 )
@@ -14,7 +13,7 @@ import (
 // campaign with its seed.
 func TestPlantedBugsAreFound(t *testing.T) {
 	h := sim.NewHost(t)
-	for _, b := range bugs.Bugs {
+	for _, b := range scenarios.PlantedBugs() {
 		t.Run(b.Name, func(t *testing.T) {
 			k := hunt(t, h, scenarios.PlantedPrefix+b.Name, b)
 			if k.Runs != 1 {
@@ -27,16 +26,16 @@ func TestPlantedBugsAreFound(t *testing.T) {
 // What is not planted is not found: the base of a bug shows nothing in the same
 // campaign.
 func TestNothingIsFoundWhereNothingIsPlanted(t *testing.T) {
-	h := sim.NewHost(t)
+	h, bugs := sim.NewHost(t), scenarios.PlantedBugs()
 	for _, name := range []string{"unlock-by-anyone", "reference-out-of-turn"} {
-		b := bugs.Bugs[slices.IndexFunc(bugs.Bugs, func(b *bugs.Bug) bool { return b.Name == name })]
+		b := bugs[slices.IndexFunc(bugs, func(b *scenarios.PlantedBug) bool { return b.Name == name })]
 		if k := hunt(t, h, b.Base, b); k.Runs != 0 || k.FirstRuns != 0 {
 			t.Errorf("%s: found in %s itself: %+v", name, b.Base, k)
 		}
 	}
 }
 
-func hunt(t *testing.T, h *sim.Host, lock string, b *bugs.Bug) Kill {
+func hunt(t *testing.T, h *sim.Host, lock string, b *scenarios.PlantedBug) Kill {
 	t.Helper()
 	classes, err := ParseClasses(strings.FieldsFunc(b.Faults, func(r rune) bool { return r == ',' }))
 	if err != nil {

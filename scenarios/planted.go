@@ -16,6 +16,12 @@ import (
 // these locks; Locks does not, since nobody is to choose one by chance.
 const PlantedPrefix = "planted/"
 
+// PlantedBug is a row of the table of lockimpl/planted.
+type PlantedBug = planted.Bug
+
+// PlantedBugs is that table.
+func PlantedBugs() []*PlantedBug { return planted.Bugs }
+
 // planting is the bug in a lock that is wrong on purpose; a nil *planting
 // changes nothing.
 type planting struct {

@@ -16,7 +16,6 @@ import (
 	"github.com/spf13/pflag"
 
 	"lockstep/explore"
-	"lockstep/lockimpl/planted"
 	"lockstep/scenarios"
 	"lockstep/sim"
 )
@@ -88,26 +87,26 @@ func (a *app) kill(args []string) (int, error) {
 	return code, err
 }
 
-func chooseBugs(names []string) ([]*planted.Bug, error) {
+func chooseBugs(names []string) ([]*scenarios.PlantedBug, error) {
 	if len(names) == 0 {
-		return planted.Bugs, nil
+		return scenarios.PlantedBugs(), nil
 	}
-	var chosen []*planted.Bug
+	var chosen []*scenarios.PlantedBug
 	var problems []error
 	for _, name := range names {
 		name = strings.TrimPrefix(name, scenarios.PlantedPrefix)
-		i := slices.IndexFunc(planted.Bugs, func(b *planted.Bug) bool { return b.Name == name })
+		i := slices.IndexFunc(scenarios.PlantedBugs(), func(b *scenarios.PlantedBug) bool { return b.Name == name })
 		if i < 0 {
 			problems = append(problems, fmt.Errorf("no planted bug is called %q; simrun list --planted names them", name))
 			continue
 		}
-		chosen = append(chosen, planted.Bugs[i])
+		chosen = append(chosen, scenarios.PlantedBugs()[i])
 	}
 	return chosen, errors.Join(problems...)
 }
 
 // killAll has processes play the bugs, jobs at a time.
-func (a *app) killAll(chosen []*planted.Bug, seeds, jobs int) ([]killed, error) {
+func (a *app) killAll(chosen []*scenarios.PlantedBug, seeds, jobs int) ([]killed, error) {
 	all := make([]killed, len(chosen))
 	problems := make([]error, len(chosen))
 	turn := make(chan int)
@@ -193,7 +192,7 @@ func (a *app) killer(args []string) (int, error) {
 }
 
 // planOf is the campaign that must find a planted bug.
-func planOf(b *planted.Bug, seed uint64) (explore.Plan, error) {
+func planOf(b *scenarios.PlantedBug, seed uint64) (explore.Plan, error) {
 	var words []string
 	if b.Faults != "" {
 		words = strings.Split(b.Faults, ",")
@@ -255,7 +254,7 @@ func (k killed) caught() string {
 	return strings.Join(judges, ", ")
 }
 
-func writeKills(b *bytes.Buffer, command string, bugs []*planted.Bug, all []killed) {
+func writeKills(b *bytes.Buffer, command string, bugs []*scenarios.PlantedBug, all []killed) {
 	found, named := 0, 0
 	for _, k := range all {
 		if k.alive() < len(k.Kills) {
@@ -303,7 +302,7 @@ func writeKills(b *bytes.Buffer, command string, bugs []*planted.Bug, all []kill
 }
 
 // lookFor is the campaign of one run that shows the bug.
-func lookFor(b *planted.Bug) string {
+func lookFor(b *scenarios.PlantedBug) string {
 	p, err := planOf(b, b.Seed)
 	if err != nil {
 		return err.Error()

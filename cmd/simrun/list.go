@@ -7,7 +7,6 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"lockstep/lockimpl/planted"
 	"lockstep/scenarios"
 )
 
@@ -58,7 +57,7 @@ func (a *app) list(args []string) (int, error) {
 // listBugs names the locks that are wrong on purpose.
 func (a *app) listBugs(asJSON bool) (int, error) {
 	enc := json.NewEncoder(a.out)
-	for _, b := range planted.Bugs {
+	for _, b := range scenarios.PlantedBugs() {
 		name := scenarios.PlantedPrefix + b.Name
 		if !asJSON {
 			fmt.Fprintf(a.out, "  %-42s %-21s %s\n", name, b.Base, b.What)
