@@ -105,6 +105,15 @@ func TestMutualExclusion(t *testing.T) {
 			1200 a/1 deliver unlock
 			1200 a/1 return still_held
 			9000 server leave`},
+		{rule: "a failover took back what had made the lease longer",
+			finds: "mutual-exclusion limit (hold removed by another hand): its lease had ended at 1.002s, which failover that loses the last 1 writes had shortened at 0.600s",
+			record: `
+			0    a/1 takes lease=1000
+			500  a/1 takes lease=1000 -> a/1 2 1501
+			600  server fault 1 failover that loses the last 1 writes -> a/1 1 1001
+			1002 server expire -> free
+			1100 b/1 takes lease=3000
+			9000 server leave`},
 		{rule: "two locks are two locks", record: `
 			0    a/1 takes lease=3000
 			2500 b/1 takes lease=3000 lock=m
