@@ -164,6 +164,11 @@ func TestExitCodes(t *testing.T) {
 		{"an unknown model", []string{"check", valid, "--model", "unfair"}, 64, "", "reentrant, fair, fenced"},
 		{"a negative drift", []string{"check", valid, "--drift-ppm", "-1"}, 64, "", "parts per million"},
 		{"no history", []string{"check"}, 64, "", "one history or more"},
+		{"a planted bug", []string{"kill", "acquire-without-lease", "--seeds", "2"}, 0, "| acquire-without-lease | redisson@4.7.0 | The key of a new hold has no time to live. | lease | 1 | 300 | 2 of 2 | lease 2 |", ""},
+		{"a bug that nobody planted", []string{"kill", "nothing"}, 64, "", "no planted bug is called \"nothing\""},
+		{"no seeds", []string{"kill", "--seeds", "0"}, 64, "", "at least 1"},
+		{"the planted bugs", []string{"list", "--planted"}, 0, "planted/acquire-without-lease", ""},
+		{"a planted lock by its name", []string{"run", held, "--lock", "planted/nothing"}, 64, "", "unknown lock"},
 		{"list takes nothing", []string{"list", "x"}, 64, "", "takes no argument"},
 	}
 	for _, c := range cases {
