@@ -479,7 +479,7 @@ var knownDefects = []defect{
 		of(fair),
 		[]string{model.JudgeLiveness},
 		func(c clue) bool {
-			return c.headSleeps(func(told, ttl time.Duration) bool { return 0 <= told && told <= ttl })
+			return !c.unlockedUnheard() && c.headSleeps(func(told, ttl time.Duration) bool { return 0 <= told && told <= ttl })
 		},
 	},
 }
@@ -1136,7 +1136,33 @@ func (c clue) sleepsOn() bool {
 			heard++
 		}
 	}
-	return heard <= woken
+	return heard <= woken && (heard > 0 || c.unlocked(m.exec.AtNs) == nil)
+}
+
+// unlocked is the last command since then that freed the lock, nil for none.
+func (c clue) unlocked(since int64) (last *command) {
+	for _, m := range c.commands {
+		if (m.Script == "unlock" || m.Script == "force_unlock") && slices.Contains(m.Locks, c.lock) && m.exec != nil &&
+			since < m.exec.AtNs && m.exec.AtNs <= c.f.AtNs && m.before.Held() && !m.after.Held() {
+			last = m
+		}
+	}
+	return last
+}
+
+// unlockedUnheard: the lock is free since an unlock, and who stood first in its
+// queue then was told nothing.
+func (c clue) unlockedUnheard() bool {
+	s := c.stateAt(c.lock, c.f.AtNs)
+	m := c.unlocked(-1)
+	if m == nil || s.Held() || len(m.after.Queue) == 0 {
+		return false
+	}
+	head := ":" + strings.Replace(m.after.Queue[0], "/", ":", 1)
+	return !slices.ContainsFunc(c.rec.Events, func(e model.Event) bool {
+		taken := e.Kind == model.KindState && e.Lock == c.lock && e.State.Held() && m.exec.AtNs < e.AtNs && e.AtNs <= c.f.AtNs
+		return taken || m.exec.AtNs <= e.AtNs && e.AtNs <= c.f.AtNs && e.Dir == "push" && strings.HasSuffix(e.Channel, head)
+	})
 }
 
 // keptItsPlace: a thread stood in the queue although its call had ended without

@@ -100,7 +100,13 @@ func (r *run) howLost(lock string, a belief, at int64) (how string, excuses []mo
 		return fmt.Sprintf(": %s of %s had ended it at %s", lost.by.Script, name(lost.by.owners), model.At(lost.at)), nil
 	}
 	how = fmt.Sprintf(": its lease had ended at %s", model.At(lost.at))
-	return how, r.whyExpired(lock, a, *lost)
+	excuses = r.whyExpired(lock, a, *lost)
+	if s := r.shortened(lock, a, lost.at); s != nil && s.after.ExpiresMs < s.before.ExpiresMs {
+		t := r.fault(s.fault)
+		how += fmt.Sprintf(", which %s had shortened at %s", t.text, model.At(s.at))
+		excuses = append(excuses, model.Excuse{Circumstance: model.HoldRemoved, Fault: s.fault, Why: t.text + " at " + model.At(t.from)})
+	}
+	return how, excuses
 }
 
 // shortened finds a fault that took from a's hold without ending it: a failover

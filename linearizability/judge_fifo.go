@@ -17,21 +17,28 @@ func judgeFIFO(r *run) []Finding {
 	}
 	var out []Finding
 	for _, lock := range r.locks {
-		ops := r.opsOf(lock)
-		for _, c := range r.states[lock] {
-			if !c.started() || c.by == nil || c.by.Op == 0 {
-				continue
-			}
-			y := r.ops[c.by.Op-1]
-			tried := y.first("acquire")
-			if tried == nil {
-				continue
-			}
-			for _, x := range ops {
-				if r.overtaken(x, y, tried, c) {
-					out = append(out, r.overtaking(lock, x, y, c))
-					break
-				}
+		out = append(out, r.outrun(lock)...)
+	}
+	return out
+}
+
+// outrun are the new holds of one lock that were given out of turn.
+func (r *run) outrun(lock string) []Finding {
+	var out []Finding
+	ops := r.opsOf(lock)
+	for _, c := range r.states[lock] {
+		if !c.started() || c.by == nil || c.by.Op == 0 {
+			continue
+		}
+		y := r.ops[c.by.Op-1]
+		tried := y.first("acquire")
+		if tried == nil {
+			continue
+		}
+		for _, x := range ops {
+			if r.overtaken(x, y, tried, c) {
+				out = append(out, r.overtaking(lock, x, y, c))
+				break
 			}
 		}
 	}
@@ -105,6 +112,11 @@ func (r *run) overtaking(lock string, x, y *operation, c change) Finding {
 		back := !slices.Contains(e.before.Queue, y.who) && slices.Contains(e.after.Queue, y.who)
 		if e.fault > 0 && (back || first.exec.AtNs <= e.at) && e.at <= c.at {
 			f.Excuses = append(f.Excuses, model.Excuse{Circumstance: model.HoldRemoved, Fault: e.fault, Why: r.fault(e.fault).text})
+		}
+	}
+	for _, t := range r.faults {
+		if keyFault(t) && first.exec.AtNs <= t.from && t.from <= c.at {
+			f.Excuses = append(f.Excuses, model.Excuse{Circumstance: model.MemoryRemoved, Fault: t.number, Why: t.text})
 		}
 	}
 	return f

@@ -83,6 +83,37 @@ func TestMutualExclusion(t *testing.T) {
 			2002 server expire -> free
 			2500 a/2 takes lease=3000
 			9000 server leave`},
+		{rule: "who is giving up a level believes in the level before", record: `
+			0    a/1 takes lease=1000
+			500  a/1 takes lease=5000 -> a/1 2 5501
+			900  a/1 invoke unlock
+			900  a/1 send unlock
+			901  a/1 exec unlock -> a/1 1 1001
+			1002 server expire -> free
+			1100 b/1 takes lease=3000
+			1200 a/1 deliver unlock
+			1200 a/1 return still_held
+			9000 server leave`},
+		{rule: "for as long as that one lasts", finds: "mutual-exclusion bug: b/1 was granted l at 1.102s while a/1 believed", record: `
+			0    a/1 takes lease=3000
+			500  a/1 takes lease=5000 -> a/1 2 5501
+			900  a/1 invoke unlock
+			900  a/1 send unlock
+			901  a/1 exec unlock -> a/1 1 1001
+			1002 server expire -> free
+			1100 b/1 takes lease=3000
+			1200 a/1 deliver unlock
+			1200 a/1 return still_held
+			9000 server leave`},
+		{rule: "a failover took back what had made the lease longer",
+			finds: "mutual-exclusion limit (hold removed by another hand): its lease had ended at 1.002s, which failover that loses the last 1 writes had shortened at 0.600s",
+			record: `
+			0    a/1 takes lease=1000
+			500  a/1 takes lease=1000 -> a/1 2 1501
+			600  server fault 1 failover that loses the last 1 writes -> a/1 1 1001
+			1002 server expire -> free
+			1100 b/1 takes lease=3000
+			9000 server leave`},
 		{rule: "two locks are two locks", record: `
 			0    a/1 takes lease=3000
 			2500 b/1 takes lease=3000 lock=m
@@ -1111,6 +1142,41 @@ func TestFIFO(t *testing.T) {
 			1010 c/1 gets
 			1500 c/1 releases
 			1510 b/1 gets`},
+		{rule: "an operator removed what our server remembers of a waiter", lock: ourFairLock, finds: `
+			linearizable limit (memory of a call removed by another hand)
+			fifo limit (memory of a call removed by another hand)`, record: overtaken + `
+			500  server fault 1 delete of key reference_memory:{l}:b:1`},
+		{rule: "but not before it waited", lock: ourFairLock, finds: "linearizable bug\n fifo bug", record: overtaken + `
+			50   server fault 1 delete of key reference_memory:{l}:b:1`},
+		{rule: "nor on the lock of Redisson, where nothing is remembered of waiters", lock: fairLock, finds: "linearizable bug\n fifo bug", record: overtaken + `
+			500  server fault 1 delete of key reference_memory:{l}:b:1`},
+	})
+}
+
+// A place that its owner could not give up makes a free lock busy until a
+// heartbeat has passed: a limit where a fault was in the way, else a bug.
+func TestAPlaceThatCouldNotBeGivenUp(t *testing.T) {
+	const ghost = `
+		0    a/1 takes lease=9000
+		100  b/1 waits try_lock_timed wait=500 lease=9000 -> a/1 1 9001 queue=b/1
+		600  b/1 return unknown
+		1000 a/1 releases -> free queue=b/1
+		1100 c/1 invoke try_lock
+		1100 c/1 send acquire
+		1101 c/1 exec acquire
+		1102 c/1 deliver acquire
+		1102 c/1 return busy
+		9000 server leave`
+	testJudged(t, []judged{
+		{rule: "cut off", lock: ourFairLock, finds: `
+			linearizable limit (waiter away when its turn came)
+			tidy limit (waiter away when its turn came)`, record: ghost + `
+			550  server fault 1 partition of b for 2s
+			2550 server heal 1`},
+		{rule: "for no reason", lock: ourFairLock, finds: "linearizable bug\n tidy bug", record: ghost},
+		{rule: "cut off later", lock: ourFairLock, finds: "linearizable bug\n tidy bug", record: ghost + `
+			700  server fault 1 partition of b for 2s
+			2700 server heal 1`},
 	})
 }
 

@@ -68,7 +68,11 @@ func (r *run) heldUp(o *operation) bool {
 		return serverFault(t) && during(t.from, t.to) || cut && t.from <= o.returned()
 	}) ||
 		slices.ContainsFunc(r.ordered, func(m *msg) bool {
-			return m.Process == o.Process && (len(m.hits) > 0 || m.lost != nil) && m.AtNs <= o.returned() && (m.delivered < 0 || m.delivered >= o.AtNs)
+			// A call that ends unsubscribes and closes that connection: the answer,
+			// for which nobody waits, holds nobody up. One that comes after its
+			// client gave the command up does.
+			lost := m.lost != nil && (m.lost.Why != "nobody waits for it" || !strings.HasSuffix(strings.ToUpper(m.Command+m.Script), "UNSUBSCRIBE"))
+			return m.Process == o.Process && (len(m.hits) > 0 || lost) && m.AtNs <= o.returned() && (m.delivered < 0 || m.delivered >= o.AtNs)
 		})
 }
 

@@ -48,6 +48,14 @@ func TestWaitBound(t *testing.T) {
 		{rule: "a call whose message a fault met is not judged", record: tries("5000", `
 			300 b/1 send acquire
 			301 b/1 hit 1 acquire`)},
+		{rule: "one that says at its end that it listens no longer is", finds: "wait-bound bug: returned at 5.000s", record: tries("5000", `
+			5000 b/1 send unsubscribe
+			5001 b/1 exec unsubscribe
+			5002 b/1 lost unsubscribe reply nobody waits for it`)},
+		{rule: "one that its client gave a command up for is not", record: tries("5000", `
+			300 b/1 send acquire
+			301 b/1 exec acquire
+			900 b/1 lost acquire reply nobody waits for it`)},
 		{rule: "nor one whose process is paused", record: tries("5000", `
 			300  server fault 1 pause of b for 4s
 			4300 server heal 1`)},

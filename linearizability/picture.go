@@ -42,9 +42,52 @@ func Picture(rec *model.Record, lock string, w io.Writer) error {
 			h.ops = append(h.ops, &ops[i])
 		}
 	}
+	var notes []porcupine.Annotation
+	for _, f := range r.faults {
+		notes = append(notes, porcupine.Annotation{Tag: cmp.Or(f.process, "server"), Start: f.from, End: max(f.to, f.from), Description: f.text, Details: f.text})
+	}
+	for _, o := range r.opsOf(lock) {
+		for _, m := range o.sent {
+			for _, e := range m.hits {
+				notes = append(notes, porcupine.Annotation{Tag: e.Process, Start: e.AtNs, Description: e.Text, Details: e.Text})
+			}
+		}
+	}
+	return h.picture(notes, w)
+}
+
+// PictureOf is Picture for a history from elsewhere: of what was done with a
+// lock up to the return of res.First, where there is one, with the notes beside
+// it.
+func PictureOf(hist *History, res LockResult, opt Options, w io.Writer) error {
+	spec, ok := model.SpecNamed(cmp.Or(opt.Spec, model.Specs[0]))
+	if !ok {
+		return fmt.Errorf("there is no specification %s", opt.Spec)
+	}
+	opt.StepLimit = pictureSteps
+	h := history{lock: res.Lock, spec: spec, opt: opt}
+	until := int64(forever)
+	if res.First != nil {
+		until = res.First.ret()
+	}
+	for _, part := range partition(hist.Ops) {
+		if part[0].Lock == res.Lock {
+			h.ops = slices.DeleteFunc(part, func(op *Op) bool { return op.CallNs > until })
+		}
+	}
+	var notes []porcupine.Annotation
+	for _, n := range hist.Notes {
+		if n.AtNs <= until {
+			notes = append(notes, porcupine.Annotation{Tag: "nemesis", Start: n.AtNs, Description: n.Text, Details: n.Text})
+		}
+	}
+	return h.picture(notes, w)
+}
+
+func (h *history) picture(notes []porcupine.Annotation, w io.Writer) error {
 	switch {
 	case len(h.ops) == 0:
-		return fmt.Errorf("nothing was done with %s", lock)
+		return fmt.Errorf("nothing was done with %s", h.lock)
 	case len(h.ops) > pictureOps:
 		return fmt.Errorf("its history has %d operations, more than the %d of which a picture can be read", len(h.ops), pictureOps)
 	}
@@ -69,21 +112,10 @@ func Picture(rec *model.Record, lock string, w io.Writer) error {
 	m.DescribeState = func(st any) string { return html.EscapeString(st.(*node).state.String()) }
 	_, info := porcupine.CheckOperationsVerbose(m, calls, 0)
 	if s.stopped {
-		return fmt.Errorf("the search for every order of %s met its limit of %d steps", lock, pictureSteps)
+		return fmt.Errorf("the search for every order of %s met its limit of %d steps", h.lock, pictureSteps)
 	}
 	// It walks along what it found once more.
 	s.steps, s.made = 0, 0
-	var notes []porcupine.Annotation
-	for _, f := range r.faults {
-		notes = append(notes, porcupine.Annotation{Tag: cmp.Or(f.process, "server"), Start: f.from, End: max(f.to, f.from), Description: f.text, Details: f.text})
-	}
-	for _, o := range r.opsOf(lock) {
-		for _, m := range o.sent {
-			for _, e := range m.hits {
-				notes = append(notes, porcupine.Annotation{Tag: e.Process, Start: e.AtNs, Description: e.Text, Details: e.Text})
-			}
-		}
-	}
 	slices.SortStableFunc(notes, func(a, b porcupine.Annotation) int { return cmp.Compare(a.Start, b.Start) })
 	info.AddAnnotations(notes)
 	return porcupine.Visualize(m, info, w)

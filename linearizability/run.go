@@ -468,7 +468,7 @@ type belief struct {
 // of the last release, or one lease after the granted attempt was sent.
 func (r *run) beliefs(lock string) []belief {
 	// What a thread believes of the end of its hold is what its latest level
-	// says; a release goes back to the level before.
+	// says; a release goes back to the level before, from its call on.
 	type term struct{ to, lease int64 }
 	type open struct {
 		b      *belief
@@ -505,8 +505,10 @@ func (r *run) beliefs(lock string) []belief {
 			lapsed[o.who] = h.levels
 			h = nil
 		}
-		if !p.isCall && h == nil && o.outcome == model.StillHeld && len(lapsed[o.who]) > 1 {
-			// Only the lease of its latest level was over, as the server tells it.
+		kept := o.Action == model.ActUnlock && o.outcome == model.Failed // it has what it had
+		if !p.isCall && h == nil && (o.outcome == model.StillHeld || kept) && len(lapsed[o.who]) > 1 {
+			// Only the lease of its latest level was over, as the server tells it, or
+			// that of the level before.
 			h = &open{b: &belief{who: o.who, lock: lock, from: p.at, grant: o}, levels: lapsed[o.who]}
 			out = append(out, h.b)
 			now[o.who] = h
@@ -518,6 +520,8 @@ func (r *run) beliefs(lock string) []belief {
 		case p.isCall && o.Action == model.ActUnlock && h != nil && len(h.levels) == 1,
 			p.isCall && o.Action == model.ActForceUnlock:
 			stop(o.who, p.at, o)
+		case p.isCall && o.Action == model.ActUnlock && h != nil:
+			h.b.to = min(h.b.to, max(h.levels[len(h.levels)-2].to, p.at))
 		case p.isCall:
 		case o.Action.Acquires() && o.outcome == model.Granted:
 			to := r.goneAt(o.who)
@@ -544,6 +548,8 @@ func (r *run) beliefs(lock string) []belief {
 			}
 			top := h.levels[len(h.levels)-1]
 			h.b.to, h.b.lease = max(top.to, p.at), top.lease
+		case kept && h != nil:
+			h.b.to = max(h.levels[len(h.levels)-1].to, p.at)
 		}
 	}
 	var done []belief
@@ -589,6 +595,16 @@ func (r *run) fault(number int) trouble {
 
 func serverFault(t trouble) bool {
 	return strings.HasPrefix(t.text, "server ") || strings.HasPrefix(t.text, "failover")
+}
+
+// keyFault: another hand removed keys.
+func keyFault(t trouble) bool {
+	return strings.HasPrefix(t.text, "delete of key ") || strings.HasPrefix(t.text, "expire of key ")
+}
+
+// losesData: what the server had been told it may have forgotten.
+func losesData(t trouble) bool {
+	return strings.HasPrefix(t.text, "server restart without") || strings.HasPrefix(t.text, "failover")
 }
 
 // endsConnections: every client has to connect again.

@@ -37,9 +37,11 @@ func judgeLinearizable(r *run) []Finding {
 		switch {
 		case settled.Verdict == Broken:
 			f := r.unplaceable(lock, settled)
-			if spec == "fair" && r.check(lock, Options{Spec: "reentrant"}, true).Verdict == OK { // it is about the order only
-				f.Excuses = r.clocksApart()
+			f.Excuses = r.memoryLost(lock)
+			if spec == "fair" && r.aboutOrder(lock) {
+				f.Excuses = append(f.Excuses, r.outOfOrder(lock, settled.First)...)
 			}
+			f.Excuses = slices.CompactFunc(slices.SortedStableFunc(slices.Values(f.Excuses), byFault), func(a, b model.Excuse) bool { return a == b })
 			out = append(out, f)
 		case blind.Verdict == Broken:
 			out = append(out, Finding{Judge: JudgeHarness, Verdict: Undecided,
@@ -51,9 +53,78 @@ func judgeLinearizable(r *run) []Finding {
 	return out
 }
 
+// byFault puts excuses that no fault is behind last.
+func byFault(a, b model.Excuse) int {
+	return cmp.Or(cmp.Compare(uint(a.Fault-1), uint(b.Fault-1)), cmp.Compare(a.Circumstance, b.Circumstance))
+}
+
+// memoryLost excuses answers that rest on what the server no longer knew: keys
+// were removed, or data lost, while a call was under way of which a command had
+// run.
+func (r *run) memoryLost(lock string) []model.Excuse {
+	var out []model.Excuse
+	for _, t := range r.faults {
+		if !keyFault(t) && !losesData(t) {
+			continue
+		}
+		if slices.ContainsFunc(r.opsOf(lock), func(o *operation) bool {
+			return t.from <= o.returned() && slices.ContainsFunc(o.sent, func(m *msg) bool { return m.exec != nil && m.exec.AtNs <= t.from })
+		}) {
+			out = append(out, model.Excuse{Circumstance: model.MemoryRemoved, Fault: t.number, Why: t.text})
+		}
+	}
+	return out
+}
+
+// outOfOrder excuses an order of grants that no queue explains: by what may have
+// changed the queue up to the end of the call that has no place in it. That is
+// clocks apart, what took a hold or a place away, and what excuses the judges of
+// order and of the queue: one who was passed over, one who stands there and does
+// not wait.
+func (r *run) outOfOrder(lock string, first *Op) []model.Excuse {
+	until := r.endNs
+	if first != nil && first.ReturnNs != nil {
+		until = *first.ReturnNs
+	}
+	out := r.clocksApart()
+	for _, c := range r.states[lock] {
+		if c.at <= until {
+			out = append(out, r.byHand(c)...)
+		}
+	}
+	for _, g := range slices.Concat(r.outrun(lock), r.ghosts(lock)) {
+		if g.AtNs <= until {
+			out = append(out, g.Excuses...)
+		}
+	}
+	return out
+}
+
+// aboutOrder: what is broken is the order in which waiters were served, or what
+// was answered because of somebody who stood in the queue and waited no longer.
+func (r *run) aboutOrder(lock string) bool {
+	if r.check(lock, Options{Spec: "reentrant"}, true).Verdict == OK {
+		return true
+	}
+	ops, waiting := r.history(lock, true), false
+	for _, g := range r.ghosts(lock) {
+		for i := range ops {
+			op := &ops[i]
+			if op.Op == OpAcquire && len(g.Ops) > 0 && op.CallNs == g.Ops[0].CallNs && op.Process == g.Ops[0].Process && op.Thread == g.Ops[0].Thread {
+				op.Outcome, op.ReturnNs, waiting = model.AnswerUnknown, nil, true
+			}
+		}
+	}
+	return waiting && r.checkOps(lock, ops, Options{Spec: "fair"}).Verdict == OK
+}
+
 func (r *run) check(lock string, opt Options, settled bool) LockResult {
+	return r.checkOps(lock, r.history(lock, settled), opt)
+}
+
+func (r *run) checkOps(lock string, ops []Op, opt Options) LockResult {
 	opt.LeaseGrainNs = millisecond
-	res := Check(r.history(lock, settled), opt)
+	res := Check(ops, opt)
 	if len(res.Locks) == 0 {
 		return LockResult{Lock: lock, Verdict: OK}
 	}

@@ -36,6 +36,11 @@ var (
 	// timeout, a lost connection, an interrupt). It may have run or not, or may
 	// still run. Redisson has no such outcome: it throws, or answers false.
 	ErrUnknownOutcome = errors.New("outcome unknown")
+	// ErrHoldLost: a hold ended that was not given up: its lease ran out, no
+	// renewal got through in time, or the lock is another's. It is the cause with
+	// which the context of such a hold ends; Redisson does not tell its holder
+	// (issue 4698).
+	ErrHoldLost = errors.New("hold lost")
 	// ErrClosed: the client was closed.
 	ErrClosed = errors.New("client closed")
 	// ErrInvalid: an argument was refused before anything was sent.

@@ -18,6 +18,9 @@ const (
 	HolderCutOff Circumstance = "holder cut off until its lease ended"
 	// HoldRemoved: an operator, an eviction or the server's own loss removed the hold.
 	HoldRemoved Circumstance = "hold removed by another hand"
+	// MemoryRemoved: another hand, or the server's own loss, may have removed what
+	// the server remembers of a call under way, beside hold and place.
+	MemoryRemoved Circumstance = "memory of a call removed by another hand"
 	// Overstayed: the caller worked past the lease that it asked for.
 	Overstayed Circumstance = "caller worked past its own lease"
 	// Unguarded: the caller worked on what a lock guards without having it.
@@ -65,14 +68,19 @@ var Promises = []Promise{
 		"a release names its owner; unlock of somebody else's hold is refused (Redisson: IllegalMonitorStateException)"},
 	{JudgeLinearizable, "redisson-fair", []Circumstance{ClocksApart}, linearizableInOrder},
 	{JudgeLinearizable, "redisson-nonreentrant-fair", []Circumstance{ClocksApart}, linearizableInOrder},
+	{JudgeLinearizable, "reference-fair", referenceOrder,
+		"every answer fits one order of grants, releases and lease ends, in which waiters are served as they came; " + referencePlaces},
+	{JudgeLinearizable, "reference", []Circumstance{MemoryRemoved}, "every answer fits one order of grants, releases and lease ends; " + referenceMemory},
 	{JudgeLinearizable, "*", nil,
 		"every answer fits one order of grants, releases and lease ends"},
+	{JudgeHoldCount, "reference", []Circumstance{MemoryRemoved}, "as many unlocks as locks give the lock up; " + referenceMemory},
+	{JudgeHoldCount, "reference-fair", []Circumstance{MemoryRemoved}, "as many unlocks as locks give the lock up; " + referenceMemory},
 	{JudgeHoldCount, "*", nil,
 		"as many unlocks as locks give the lock up (java.util.concurrent.locks.Lock; Redisson's hold count)"},
 	{JudgeFIFO, "redisson-fair", fifoUnless, fifoSource},
 	{JudgeFIFO, "redisson-nonreentrant-fair", fifoUnless, fifoSource},
-	{JudgeFIFO, "reference-fair", []Circumstance{WaiterAway, HoldRemoved},
-		"waiters get the lock in the order of their first try (lockimpl/reference); one that is not heard of for a heartbeat loses its place"},
+	{JudgeFIFO, "reference-fair", referenceOrder,
+		"waiters get the lock in the order of their first try (lockimpl/reference); " + referencePlaces},
 	{JudgeLease, "*", nil,
 		"a hold ends with its lease and not before, and a renewal ends with its hold (lockWatchdogTimeout)"},
 	{JudgeLiveness, "redisson-fair", livenessUnless, livenessSource},
@@ -94,6 +102,12 @@ var Promises = []Promise{
 }
 
 const fencingSource = "the token grows with every hold (RFencedLock; Kleppmann, How to do distributed locking); a server that loses the count begins anew"
+
+var referenceOrder = []Circumstance{WaiterAway, HoldRemoved, MemoryRemoved}
+
+const referencePlaces = "one that is not heard of for a heartbeat loses its place, one that cannot say that it gives up keeps it so long, and one whose requests the server was made to forget comes last"
+
+const referenceMemory = "a request happens once because the server remembers it (lockimpl/reference): one that is under way when the server forgets may be answered as if it had never run"
 
 var fifoUnless = []Circumstance{ClocksApart, WaiterAway, HoldRemoved}
 

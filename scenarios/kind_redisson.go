@@ -18,6 +18,7 @@ type redissonKind struct {
 	fair     bool
 	fenced   bool
 	object   func(*redisson.Client, string) (lockimpl.Lock, error) // makes a lock object
+	through  through
 }
 
 // redissonLocks are the rows of the registry for each family, release and
@@ -93,7 +94,7 @@ func (k redissonKind) client(p *sim.Process, sc *Scenario, opt ClientOptions) lo
 			cfg.RetryAttempts = -1
 		}
 	}
-	c := redisson.NewClient(rdb, cfg)
+	c := redisson.NewClient(k.through.on(rdb), cfg)
 	p.OnClose(func() { _ = c.Close(); _ = rdb.Close() })
 	return lockClient{c, k.object}
 }

@@ -11,7 +11,10 @@ import (
 )
 
 // referenceKind is a lock of our own.
-type referenceKind struct{ fair bool }
+type referenceKind struct {
+	fair    bool
+	through through
+}
 
 func (k referenceKind) client(p *sim.Process, sc *Scenario, opt ClientOptions) lockimpl.Client {
 	ro := redisOptions(p, opt)
@@ -24,7 +27,7 @@ func (k referenceKind) client(p *sim.Process, sc *Scenario, opt ClientOptions) l
 		cfg.Heartbeat = max(*opt.FairWait, time.Second)
 	}
 	rdb := p.NewRedis(ro)
-	c, err := reference.NewClient(rdb, cfg)
+	c, err := reference.NewClient(k.through.on(rdb), cfg)
 	if err != nil {
 		panic("scenarios: " + err.Error()) // every setting is within its bounds
 	}

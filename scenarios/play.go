@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"lockstep/lockimpl"
+	"lockstep/lockimpl/reference"
 	"lockstep/model"
 	"lockstep/sim"
 )
@@ -61,6 +62,9 @@ func PlayIn(h *sim.Host, sc *Scenario, l *Lock, chooser sim.Chooser, orders *sim
 		cfg.Quiet += 2 * max(params.FairWait, sc.longestWait())
 	}
 	cfg.Drain = cfg.Settle
+	if l.control {
+		cfg.Drain = max(cfg.Drain, reference.Memory+time.Second)
+	}
 
 	res := sim.Run(h, withObserver(cfg, l), func(w *sim.World) {
 		for i, p := range sc.Processes {

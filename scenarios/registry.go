@@ -98,25 +98,35 @@ func (l *Lock) readScripts() {
 	}
 }
 
-// FindLock gives a lock by its name; without a release, the newest.
+// FindLock gives a lock by its name; without a release, the newest. It knows
+// the locks with a planted bug too (PlantedPrefix).
 func FindLock(name string) (*Lock, error) {
-	var found *Lock
+	if l := registered(name); l != nil {
+		return l, nil
+	}
+	if l := plantedLocks()[name]; l != nil {
+		return l, nil
+	}
 	names := make([]string, len(Locks))
 	for i, l := range Locks {
 		names[i] = l.Name
+	}
+	return nil, fmt.Errorf("unknown lock %q; known: %s", name, strings.Join(names, ", "))
+}
+
+// registered finds a lock among Locks; nil for none.
+func registered(name string) (found *Lock) {
+	for _, l := range Locks {
 		if l.Name == name || model.Family(l.Name) == name && l.topology == redisson.Single {
 			found = l // the last of a family is the newest
 		}
 	}
-	if found == nil {
-		return nil, fmt.Errorf("unknown lock %q; known: %s", name, strings.Join(names, ", "))
-	}
-	return found, nil
+	return found
 }
 
 // Control says that it is one of the reference locks, which nothing is to be
 // found on.
-func (l *Lock) Control() bool { return l.control }
+func (l *Lock) Control() bool { return l.control && l.Unplanted() == l }
 
 // Release is the release of Redisson that the lock is; "" for any other.
 func (l *Lock) Release() string {
@@ -231,7 +241,7 @@ func observeQueue(s *model.LockState, keys sim.Keyspace, queue, deadlines string
 // params is what the judges must know.
 func (l *Lock) params(sc *Scenario) model.Params {
 	p := model.Params{
-		Lock: l.Name, Fair: l.Fair, Watchdog: sc.Watchdog, NoWatchdog: l.NoWatchdog, Uncounted: l.Uncounted,
+		Lock: l.promises(), Fair: l.Fair, Watchdog: sc.Watchdog, NoWatchdog: l.NoWatchdog, Uncounted: l.Uncounted,
 	}
 	if l.NoWatchdog {
 		p.Watchdog = lockimpl.BareLease
@@ -240,7 +250,7 @@ func (l *Lock) params(sc *Scenario) model.Params {
 		if l.Fair {
 			p.Kept = append(p.Kept, redisson.QueueName(name), redisson.DeadlinesName(name))
 		}
-		if model.Family(l.Name) == "redisson-fenced" {
+		if model.Family(l.promises()) == "redisson-fenced" {
 			p.Kept = append(p.Kept, redisson.TokenName(name))
 		}
 	}

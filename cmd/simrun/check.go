@@ -1,9 +1,11 @@
 package main
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"os"
+	"path/filepath"
 	"strings"
 
 	"github.com/spf13/pflag"
@@ -22,12 +24,13 @@ type checkObject struct {
 }
 
 func (a *app) check(args []string) (int, error) {
-	spec, asJSON := "reentrant", false
+	spec, out, asJSON := "reentrant", "", false
 	var drift int64
 	files, err := flags("check", args, func(f *pflag.FlagSet) {
 		f.StringVar(&spec, "model", spec, "")
 		f.Int64Var(&drift, "drift-ppm", 0, "")
 		f.BoolVar(&asJSON, "json", false, "")
+		f.StringVar(&out, "out", "", "")
 	})
 	if err != nil {
 		return 0, err
@@ -39,26 +42,24 @@ func (a *app) check(args []string) (int, error) {
 		return 0, usagef("--drift-ppm %d: give parts per million, 0 to 999999", drift)
 	}
 	if len(files) == 0 {
-		return 0, usagef("check takes one history or more: JSON Lines, one operation a line")
+		return 0, usagef("check takes one history or more, - for standard input: JSON Lines, one operation a line, or Jepsen's EDN")
 	}
-	histories := make([][]linearizability.Op, len(files))
+	histories := make([]*linearizability.History, len(files))
 	for i, file := range files {
-		f, err := os.Open(file)
-		if err != nil {
-			return 0, usagef("read the history: %w", err)
-		}
-		histories[i], err = linearizability.Read(f, file)
-		_ = f.Close()
-		if err != nil {
+		if histories[i], err = a.readHistory(file); err != nil {
 			return 0, usageError{err}
 		}
+	}
+	if err := folder(out); err != nil {
+		return 0, usageError{fmt.Errorf("check: %w", err)}
 	}
 	code := exitOK
 	enc := json.NewEncoder(a.out)
 	enc.SetEscapeHTML(false)
 	for i, file := range files {
-		res := linearizability.Check(histories[i], linearizability.Options{Spec: spec, DriftPPM: drift})
-		o := checkObject{File: file, Model: spec, Verdict: "held", Ops: len(histories[i]), Findings: []findingObject{}}
+		opt := linearizability.Options{Spec: spec, DriftPPM: drift}
+		res := linearizability.Check(histories[i].Ops, opt)
+		o := checkObject{File: file, Model: spec, Verdict: "held", Ops: len(histories[i].Ops), Findings: []findingObject{}}
 		switch res.Verdict() {
 		case linearizability.Broken:
 			o.Verdict, code = "bug", exitUnexpected
@@ -88,9 +89,49 @@ func (a *app) check(args []string) (int, error) {
 						l.First.Line, l.Prefix, l.State), "    ", 100))
 				}
 			}
+			if l.Verdict == linearizability.Broken && out != "" {
+				fmt.Fprintf(a.out, "    %s\n", drawn(histories[i], l, opt, filepath.Join(out, pictureName(i, file, l.Lock))))
+			}
 		}
 	}
 	return code, nil
+}
+
+// readHistory reads a file, or standard input.
+func (a *app) readHistory(file string) (*linearizability.History, error) {
+	if file == "-" {
+		return linearizability.ReadHistory(os.Stdin, "standard input")
+	}
+	f, err := os.Open(file)
+	if err != nil {
+		return nil, fmt.Errorf("read the history: %w", err)
+	}
+	defer func() { _ = f.Close() }()
+	return linearizability.ReadHistory(f, file)
+}
+
+// drawn writes porcupine's picture of a broken history, and says where it is or
+// why there is none.
+func drawn(h *linearizability.History, l linearizability.LockResult, opt linearizability.Options, file string) string {
+	var b bytes.Buffer
+	if err := linearizability.PictureOf(h, l, opt, &b); err != nil {
+		return "no picture: " + err.Error()
+	}
+	if err := os.WriteFile(file, b.Bytes(), 0o644); err != nil {
+		return "no picture: " + err.Error()
+	}
+	return "picture: " + file
+}
+
+// pictureName is a file name for the picture of a lock of the i-th history.
+func pictureName(i int, file, lock string) string {
+	plain := func(r rune) rune {
+		if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("-_.", r) {
+			return r
+		}
+		return '-'
+	}
+	return fmt.Sprintf("%d-%s-%s.html", i+1, clip(strings.Map(plain, filepath.Base(file)), 60), clip(strings.Map(plain, lock), 60))
 }
 
 func lockFinding(l linearizability.LockResult) findingObject {

@@ -12,13 +12,19 @@ import (
 )
 
 func (a *app) list(args []string) (int, error) {
-	asJSON := false
-	rest, err := flags("list", args, func(f *pflag.FlagSet) { f.BoolVar(&asJSON, "json", false, "") })
+	asJSON, bugs := false, false
+	rest, err := flags("list", args, func(f *pflag.FlagSet) {
+		f.BoolVar(&asJSON, "json", false, "")
+		f.BoolVar(&bugs, "planted", false, "")
+	})
 	if err != nil {
 		return 0, err
 	}
 	if len(rest) > 0 {
 		return 0, usagef("list takes no argument, got %q", rest[0])
+	}
+	if bugs {
+		return a.listBugs(asJSON)
 	}
 	all, err := scenarios.Builtin()
 	if err != nil {
@@ -45,6 +51,22 @@ func (a *app) list(args []string) (int, error) {
 	fmt.Fprintln(a.out, "\nlocks")
 	for _, l := range scenarios.Locks {
 		fmt.Fprintf(a.out, "  %-35s %s\n", l.Name, clip(l.About, 61))
+	}
+	return exitOK, nil
+}
+
+// listBugs names the locks that are wrong on purpose.
+func (a *app) listBugs(asJSON bool) (int, error) {
+	enc := json.NewEncoder(a.out)
+	for _, b := range scenarios.PlantedBugs() {
+		name := scenarios.PlantedPrefix + b.Name
+		if !asJSON {
+			fmt.Fprintf(a.out, "  %-42s %-21s %s\n", name, b.Base, b.What)
+			continue
+		}
+		if err := enc.Encode(map[string]any{"lock": name, "base": b.Base, "about": b.What, "judge": b.Judge}); err != nil {
+			return 0, err
+		}
 	}
 	return exitOK, nil
 }

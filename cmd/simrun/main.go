@@ -25,7 +25,7 @@ const (
 
 const usage = `simrun runs distributed-lock code in a simulated world.
 
-  simrun list [--json]                     scenarios and locks
+  simrun list [--json] [--planted]         scenarios and locks; or the planted bugs
   simrun run [SCENARIO or FILE ...]        run them; none named: all built in
       --tag T          those of one tag: track-record, six-properties
       --lock L         another lock than the scenario names; may be repeated
@@ -63,7 +63,11 @@ const usage = `simrun runs distributed-lock code in a simulated world.
       --only P,...     parts: step schedule run hour workers memory real-time lock growth
       --rounds N       how often what is compared is measured in turn; default 5
       --quick          little of everything, for a look; --out FILE, - for here
-  simrun check HISTORY ... [--json]        judge histories recorded elsewhere
+  simrun kill [BUG ...] [-o FILE] [--json] is every planted bug found, and by which judge?
+      --seeds N        campaigns for each; default 20; --jobs J: at a time
+  simrun check HISTORY ... [--json]        judge histories recorded elsewhere: JSON Lines, or
+                       Jepsen's EDN of a lock; .gz too; - is standard input
+      --out DIR        and draw those that fail, in DIR
       --model M        reentrant, fair or fenced; default reentrant
       --drift-ppm N    how far apart lease clocks run
 
@@ -123,7 +127,7 @@ func usagef(format string, args ...any) error { return usageError{fmt.Errorf(for
 var commands = map[string]func(*app, []string) (int, error){
 	"list": (*app).list, "run": (*app).run, "replay": (*app).replay, "shrink": (*app).shrink, "check": (*app).check,
 	"report": (*app).report, "serve": (*app).serve, "explore": (*app).explore, "merge": (*app).merge, "findings": (*app).findings,
-	"matrix": (*app).matrix, "bench": (*app).bench, workerCommand: (*app).worker,
+	"matrix": (*app).matrix, "bench": (*app).bench, "kill": (*app).kill, workerCommand: (*app).worker, killerCommand: (*app).killer,
 }
 
 func (a *app) main(args []string) (code int) {
@@ -142,7 +146,7 @@ func (a *app) main(args []string) (code int) {
 	}
 	command, ok := commands[args[0]]
 	if !ok {
-		fmt.Fprintf(a.err, "simrun: unknown command %q; known: list, run, replay, report, serve, shrink, explore, merge, findings, matrix, bench, check, help\n", args[0])
+		fmt.Fprintf(a.err, "simrun: unknown command %q; known: list, run, replay, report, serve, shrink, explore, merge, findings, kill, matrix, bench, check, help\n", args[0])
 		return exitUsage
 	}
 	code, err := command(a, args[1:])

@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -79,6 +80,13 @@ func TestExitCodes(t *testing.T) {
 	other := `{"process":"b","thread":1,"lock":"x","op":"acquire","call_ns":20,"return_ns":30,"outcome":"granted"}` + "\n"
 	valid, broken := write("valid.jsonl", line), write("broken.jsonl", line+other)
 	cut := write("cut.jsonl", line+other[:40])
+	entry := func(kind, f string, process int) string {
+		return fmt.Sprintf("{:type :%s, :f :%s, :process %d}\n", kind, f, process)
+	}
+	took := entry("invoke", "acquire", 0) + entry("ok", "acquire", 0)
+	jepsen := write("one.edn", took+entry("invoke", "release", 0)+entry("ok", "release", 0))
+	two := write("two.edn", took+entry("invoke", "acquire", 1)+entry("ok", "acquire", 1))
+	pictures := filepath.Join(dir, "pictures")
 	empty := write("empty.lockstep", "")
 	file := write("file", "")
 	record := func(name string, args ...string) string {
@@ -151,9 +159,16 @@ func TestExitCodes(t *testing.T) {
 		{"linearizable", []string{"check", valid}, 0, "held (1 operations, reentrant)", ""},
 		{"not linearizable", []string{"check", valid, broken}, 1, "line 2 is the first that no order can place", ""},
 		{"a history that is cut off", []string{"check", cut}, 64, "", "cut.jsonl:2:"},
+		{"a history of Jepsen's", []string{"check", jepsen, valid}, 0, "held (2 operations, reentrant)", ""},
+		{"one that fails, with its picture", []string{"check", jepsen, two, "--out", pictures}, 1, "picture: " + filepath.Join(pictures, "2-two.edn-lock.html"), ""},
 		{"an unknown model", []string{"check", valid, "--model", "unfair"}, 64, "", "reentrant, fair, fenced"},
 		{"a negative drift", []string{"check", valid, "--drift-ppm", "-1"}, 64, "", "parts per million"},
 		{"no history", []string{"check"}, 64, "", "one history or more"},
+		{"a planted bug", []string{"kill", "acquire-without-lease", "--seeds", "2"}, 0, "| acquire-without-lease | redisson@4.7.0 | The key of a new hold has no time to live. | lease | 1 | 300 | 2 of 2 | lease 2 |", ""},
+		{"a bug that nobody planted", []string{"kill", "nothing"}, 64, "", "no planted bug is called \"nothing\""},
+		{"no seeds", []string{"kill", "--seeds", "0"}, 64, "", "at least 1"},
+		{"the planted bugs", []string{"list", "--planted"}, 0, "planted/acquire-without-lease", ""},
+		{"a planted lock by its name", []string{"run", held, "--lock", "planted/nothing"}, 64, "", "unknown lock"},
 		{"list takes nothing", []string{"list", "x"}, 64, "", "takes no argument"},
 	}
 	for _, c := range cases {

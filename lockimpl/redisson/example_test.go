@@ -443,7 +443,7 @@ func ExampleHoldContext() {
 	}
 	<-held.Done() // where the work would look between two steps
 	fmt.Println("stop working:", context.Cause(held))
-	fmt.Println(errors.Is(context.Cause(held), redisson.ErrHoldLost))
+	fmt.Println(errors.Is(context.Cause(held), lockimpl.ErrHoldLost))
 
 	_, err = redisson.HoldContext(ctx, lock, 1)
 	fmt.Println(err)

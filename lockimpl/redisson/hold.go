@@ -2,7 +2,6 @@ package redisson
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -10,14 +9,9 @@ import (
 	"lockstep/lockimpl"
 )
 
-// ErrHoldLost is the cause with which the context of a hold ends that was not
-// given up: its lease ran out, no renewal got through in time, or the lock was
-// found to be another's. Redisson does not tell its holder (issue 4698).
-var ErrHoldLost = errors.New("hold lost")
-
 // HoldContext gives a context for the work that a lock guards. It ends with
 // parent, when the owner has given up its last level (context.Canceled), when
-// the client was closed (lockimpl.ErrClosed), and with the cause ErrHoldLost
+// the client was closed (lockimpl.ErrClosed), and with the cause lockimpl.ErrHoldLost
 // when the hold may have ended on the server: a lease counts from the instant
 // at which its command was sent, so that the context ends before the key does,
 // as far as the two clocks run alike.
@@ -135,7 +129,7 @@ func (h *holds) unlocked(lock string, o lockimpl.Owner, answer UnlockAnswer, ask
 	}
 }
 
-func (h *holds) lost(lock string, o lockimpl.Owner) { h.over(lock, o, ErrHoldLost) }
+func (h *holds) lost(lock string, o lockimpl.Owner) { h.over(lock, o, lockimpl.ErrHoldLost) }
 
 func (h *holds) over(lock string, o lockimpl.Owner, cause error) {
 	if h == nil {
@@ -153,7 +147,7 @@ func (h *holds) over(lock string, o lockimpl.Owner, cause error) {
 
 // forced ends all of this client's holds of a lock.
 func (h *holds) forced(lock string) {
-	h.all(ErrHoldLost, func(k holdKey) bool { return k.lock == lock })
+	h.all(lockimpl.ErrHoldLost, func(k holdKey) bool { return k.lock == lock })
 }
 
 // closed ends every hold: nothing renews it any more.

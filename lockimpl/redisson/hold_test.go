@@ -83,7 +83,7 @@ func (e *ending) endsWithTheKey(at time.Duration) {
 	e.b.t.Helper()
 	synctest.Wait()
 	same(e.b.t, "end of the key", e.b.now()+e.b.m.TTL("x"), at)
-	e.endsAt(at, ErrHoldLost)
+	e.endsAt(at, lockimpl.ErrHoldLost)
 	same(e.b.t, "hash at the end of the hold", e.b.held("x"), map[string]string{})
 }
 
@@ -174,7 +174,7 @@ func TestARenewalCountsFromWhenItWasAskedFor(t *testing.T) {
 				return fate{reply: "-ERR out of order\r\n"}
 			}
 		})
-		e.endsAt(50*time.Second, ErrHoldLost)
+		e.endsAt(50*time.Second, lockimpl.ErrHoldLost)
 	})
 }
 
@@ -186,7 +186,7 @@ func TestAHoldEndsWhenARenewalFindsItGone(t *testing.T) {
 		e := b.watch(l, 1)
 		b.until(15 * time.Second)
 		b.m.Del("x")
-		e.endsAt(20*time.Second, ErrHoldLost)
+		e.endsAt(20*time.Second, lockimpl.ErrHoldLost)
 	})
 }
 
@@ -200,12 +200,12 @@ func TestAnothersForceUnlock(t *testing.T) {
 		e := b.watch(l, 1)
 		b.until(15 * time.Second)
 		b.tried(true)(other.ForceUnlock(background))
-		e.endsAt(20*time.Second, ErrHoldLost)
+		e.endsAt(20*time.Second, lockimpl.ErrHoldLost)
 
 		b.must(l.Lock(background, 1, lockimpl.LockOptions{Lease: 5 * time.Second}))
 		e = b.watch(l, 1)
 		b.tried(true)(other.ForceUnlock(background))
-		e.endsAt(25*time.Second, ErrHoldLost)
+		e.endsAt(25*time.Second, lockimpl.ErrHoldLost)
 	})
 }
 
@@ -230,7 +230,7 @@ func TestAHoldEndsWhenNoRenewalGetsThrough(t *testing.T) {
 					}
 					return fate{}
 				})
-				e.endsAt(50*time.Second, ErrHoldLost)
+				e.endsAt(50*time.Second, lockimpl.ErrHoldLost)
 			})
 		})
 	}
@@ -245,7 +245,7 @@ func TestAHoldEndsWhenNoRenewalGetsThrough(t *testing.T) {
 			}
 			return fate{}
 		})
-		e.endsAt(50*time.Second, ErrHoldLost)
+		e.endsAt(50*time.Second, lockimpl.ErrHoldLost)
 	})
 }
 
@@ -355,7 +355,7 @@ func TestAnUnlockEndsAHold(t *testing.T) {
 			if _, err := l.Unlock(background, 1); !errors.Is(err, lockimpl.ErrNotHeld) {
 				b.t.Fatalf("unlock: %v; want ErrNotHeld", err)
 			}
-			e.endsAt(3*time.Second, ErrHoldLost)
+			e.endsAt(3*time.Second, lockimpl.ErrHoldLost)
 		})
 	})
 	t.Run("another owner's does not", func(t *testing.T) {
@@ -394,7 +394,7 @@ func TestAnUnlockOfUnknownOutcomeLeavesTheHoldToItsLease(t *testing.T) {
 			}
 			b.answer(nil)
 			same(b.t, "hash", b.held("x"), map[string]string{})
-			e.endsAt(end, ErrHoldLost)
+			e.endsAt(end, lockimpl.ErrHoldLost)
 		})
 	}
 }
@@ -427,7 +427,7 @@ func TestForceUnlockEndsTheClientsHolds(t *testing.T) {
 		e, other := b.watch(x, 1), b.watch(y, 1)
 		b.until(3 * time.Second)
 		b.tried(true)(b.lock(c, k, "x").ForceUnlock(background)) // through another object
-		e.endsAt(3*time.Second, ErrHoldLost)
+		e.endsAt(3*time.Second, lockimpl.ErrHoldLost)
 		other.open()
 	})
 }
@@ -547,7 +547,7 @@ func TestHoldsOfTheOtherLocks(t *testing.T) {
 				}
 				b.until(time.Minute)
 				b.m.Del("x")
-				e.endsAt(70*time.Second, ErrHoldLost)
+				e.endsAt(70*time.Second, lockimpl.ErrHoldLost)
 			})
 		})
 	}

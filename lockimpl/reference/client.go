@@ -22,13 +22,10 @@ const (
 )
 
 const (
-	// valid is how old an attempt may be when the server runs it, patience for
-	// how long a request that may have run is sent again, and memory how long the
-	// server remembers what it did for an owner: as long as both, so that nothing
-	// that it has forgotten can run any more.
+	// valid is how old an attempt may be when the server runs it, and patience for
+	// how long a request that may have run is sent again.
 	valid    = 30 * time.Second
 	patience = 30 * time.Second
-	memory   = valid + patience
 	// pollEvery bounds how long a waiter sleeps; it asks pollsPerHeartbeat times
 	// in a heartbeat, if that is sooner.
 	pollEvery         = 500 * time.Millisecond
@@ -44,6 +41,11 @@ const (
 	// caller gets the last: it is not going to change its mind.
 	refusals = 3
 )
+
+// Memory is how long the server remembers what it did for an owner: as long as
+// a request may be sent again and an attempt may take, so that nothing that it
+// has forgotten can run any more.
+const Memory = valid + patience
 
 // Config is how a client is set up. Zero values mean the defaults.
 type Config struct {

@@ -25,5 +25,8 @@
 // What no lock with leases can promise, these do not promise either: that a
 // holder who is stopped or cut off for longer than its lease is alone, and that
 // a server which loses acknowledged writes in a failover keeps a hold. Let the
-// resource check Token where that matters.
+// resource check Token where that matters. Nor is a request known again by a
+// server that was made to forget it while it was under way, by a failover, an
+// eviction or an operator: an unlock that had run may then be answered as if it
+// had not, and a waiter of the fair lock comes last.
 package reference

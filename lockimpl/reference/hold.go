@@ -11,11 +11,6 @@ import (
 	"lockstep/lockimpl"
 )
 
-// ErrHoldLost is the cause with which the context of a hold ends that was not
-// given up: its lease ran out, no renewal got through in time, or the server
-// says that it is another's.
-var ErrHoldLost = errors.New("hold lost")
-
 // holds are what this client's owners have been granted and not given up.
 type holds struct {
 	client *Client
@@ -61,7 +56,7 @@ func (h *holds) granted(key holdKey, owner string, lease time.Duration, got answ
 	defer h.mu.Unlock()
 	held := h.open[key]
 	if held != nil && held.token != got.token {
-		h.over(held, ErrHoldLost) // it was lost unheard, and this is a new one
+		h.over(held, lockimpl.ErrHoldLost) // it was lost unheard, and this is a new one
 		held = nil
 	}
 	if held == nil {
@@ -144,7 +139,7 @@ func (h *holds) lost(held *hold) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.open[held.key] == held {
-		h.over(held, ErrHoldLost)
+		h.over(held, lockimpl.ErrHoldLost)
 	}
 }
 
@@ -155,11 +150,11 @@ func (h *holds) expired(held *hold) {
 	if h.open[held.key] != held || time.Now().Before(held.until) {
 		return // given up, or renewed while the alarm went off
 	}
-	h.tell(held, ErrHoldLost)
+	h.tell(held, lockimpl.ErrHoldLost)
 }
 
 func (h *holds) tell(held *hold, cause error) {
-	if held.ctx.Err() == nil && errors.Is(cause, ErrHoldLost) {
+	if held.ctx.Err() == nil && errors.Is(cause, lockimpl.ErrHoldLost) {
 		h.client.log.Error("a hold is lost", "lock", held.key.lock, "owner", held.name)
 	}
 	held.end(cause)
@@ -217,7 +212,7 @@ func (h *holds) released(key holdKey, all bool, cause error) (believed bool) {
 
 // forced ends all of this client's holds of a lock.
 func (h *holds) forced(lock string) {
-	h.all(ErrHoldLost, func(k holdKey) bool { return k.lock == lock })
+	h.all(lockimpl.ErrHoldLost, func(k holdKey) bool { return k.lock == lock })
 }
 
 func (h *holds) closeAll() { h.all(lockimpl.ErrClosed, func(holdKey) bool { return true }) }
@@ -240,7 +235,7 @@ func (h *holds) find(key holdKey) *hold {
 
 // HoldContext gives a context for the work that the lock guards. It ends with
 // parent, when the owner has given up its last level (context.Canceled), when
-// the client was closed (lockimpl.ErrClosed), and with the cause ErrHoldLost
+// the client was closed (lockimpl.ErrClosed), and with the cause lockimpl.ErrHoldLost
 // as soon as the hold may have ended on the server: its lease counts from the
 // instant at which it was asked for, so that the context ends before the hold
 // does, as far as the two clocks run alike. An owner that does not hold the

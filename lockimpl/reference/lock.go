@@ -140,7 +140,7 @@ func (l *Lock) acquire(ctx context.Context, o lockimpl.Owner, lease, wait time.D
 
 // errLostUnheard: no answer came in time to be of use. To try again would be
 // another acquire than the caller asked for.
-var errLostUnheard = fmt.Errorf("%w: it was granted, and the hold was over before the answer came: %w", lockimpl.ErrUnknownOutcome, ErrHoldLost)
+var errLostUnheard = fmt.Errorf("%w: it was granted, and the hold was over before the answer came: %w", lockimpl.ErrUnknownOutcome, lockimpl.ErrHoldLost)
 
 // granted notes the hold, unless it may be over.
 func (a *acquisition) granted(doing string, got answer, asked time.Time) (bool, error) {
@@ -224,7 +224,7 @@ func (l *Lock) Unlock(ctx context.Context, o lockimpl.Owner) (lockimpl.Release, 
 	}
 	// With its memory of the owner the server may have lost the hold, or the
 	// release: one that go-redis sent again would not be noticed.
-	believed := l.c.holds.released(key, true, ErrHoldLost)
+	believed := l.c.holds.released(key, true, lockimpl.ErrHoldLost)
 	if got.word == answerNotHeld || !r.mayHaveRun && !believed {
 		return 0, fmt.Errorf("%s: %w", doing, lockimpl.ErrNotHeld)
 	}

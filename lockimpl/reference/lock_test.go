@@ -272,7 +272,7 @@ func TestTheHolderIsToldOfItsLoss(t *testing.T) {
 			t.Helper()
 			from := time.Now()
 			<-ctx.Done()
-			b.is("cause", context.Cause(ctx), error(ErrHoldLost))
+			b.is("cause", context.Cause(ctx), error(lockimpl.ErrHoldLost))
 			b.is("in time", time.Since(from) <= within, true)
 		}
 		ended(watch(2*time.Second), 2*time.Second) // a lease

@@ -60,7 +60,7 @@ func (r *request) try(ctx context.Context) (answer, error) {
 	if r.since.IsZero() {
 		r.since = time.Now()
 	}
-	args := append([]any{r.owner, r.number, now + valid.Milliseconds(), memory.Milliseconds()}, r.args...)
+	args := append([]any{r.owner, r.number, now + valid.Milliseconds(), Memory.Milliseconds()}, r.args...)
 	reply, err := r.c.run(ctx, r.script, r.keys, args...)
 	if err != nil {
 		// A server that refuses may have run it: a proxy or a script that was

@@ -81,11 +81,11 @@ func locked(l lockimpl.Lock, acquire func(context.Context, lockimpl.Owner) (int6
 		}
 		undo := giveUp(l, o)
 		switch {
-		case errors.Is(undo, lockimpl.ErrNotHeld) && errors.Is(err, redisson.ErrHoldLost):
+		case errors.Is(undo, lockimpl.ErrNotHeld) && errors.Is(err, lockimpl.ErrHoldLost):
 			return err // it says so already
 		case errors.Is(undo, lockimpl.ErrNotHeld):
 			// The hold was over before its context could tell.
-			return errors.Join(err, fmt.Errorf("%w: %w", redisson.ErrHoldLost, undo))
+			return errors.Join(err, fmt.Errorf("%w: %w", lockimpl.ErrHoldLost, undo))
 		}
 		return errors.Join(err, undo)
 	}

@@ -126,7 +126,7 @@ var (
 
 // add books what became of one order; false where the shop must close.
 func (b *books) add(sold bool, err error) bool {
-	lost := errors.Is(err, redisson.ErrHoldLost) || errors.Is(err, errStale)
+	lost := errors.Is(err, lockimpl.ErrHoldLost) || errors.Is(err, errStale)
 	switch {
 	case sold: // err is of the unlock that came after it
 		b.sold++

@@ -1,0 +1,312 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/spf13/pflag"
+
+	"lockstep/explore"
+	"lockstep/scenarios"
+	"lockstep/sim"
+)
+
+// killed is what campaigns of several seeds came to on one planted bug.
+type killed struct {
+	Bug   string         `json:"bug"`
+	Judge string         `json:"judge"` // the one that must name it
+	Kills []explore.Kill `json:"kills"` // by seed, from 1
+	// Size is in events, after as many runs of shrinking; Why is the finding, and
+	// Known the known defect of a release that it is taken for, "" for none.
+	Size  int    `json:"size_events"`
+	Runs  int    `json:"shrink_runs"`
+	Why   string `json:"why,omitempty"`
+	Known string `json:"known,omitempty"`
+}
+
+// kill plays the table of planted bugs.
+func (a *app) kill(args []string) (int, error) {
+	var out string
+	var seeds, jobs int
+	asJSON := false
+	names, err := flags("kill", args, func(f *pflag.FlagSet) {
+		f.StringVarP(&out, "out", "o", "", "")
+		f.IntVar(&seeds, "seeds", 20, "")
+		f.IntVar(&jobs, "jobs", runtime.NumCPU(), "")
+		f.BoolVar(&asJSON, "json", false, "")
+	})
+	if err != nil {
+		return 0, err
+	}
+	chosen, err := chooseBugs(names)
+	if err == nil && (seeds < 1 || jobs < 1) {
+		err = fmt.Errorf("--seeds %d --jobs %d: at least 1", seeds, jobs)
+	}
+	if err != nil {
+		return 0, usageError{fmt.Errorf("kill: %w", err)}
+	}
+	var to *target
+	if out != "" {
+		if to, err = newTarget(out, ""); err != nil {
+			return 0, err
+		}
+	}
+	all, err := a.killAll(chosen, seeds, jobs)
+	if err != nil {
+		return 0, err
+	}
+	code := exitOK
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	for _, k := range all {
+		if k.alive() > 0 {
+			code = exitUnexpected
+		}
+		if asJSON {
+			if err := enc.Encode(k); err != nil {
+				return 0, err
+			}
+		}
+	}
+	if !asJSON {
+		writeKills(&b, "go run ./cmd/simrun "+strings.Join(append([]string{"kill"}, args...), " "), chosen, all)
+	}
+	if to != nil {
+		return code, to.replace(b.Bytes())
+	}
+	_, err = a.out.Write(b.Bytes())
+	return code, err
+}
+
+func chooseBugs(names []string) ([]*scenarios.PlantedBug, error) {
+	if len(names) == 0 {
+		return scenarios.PlantedBugs(), nil
+	}
+	var chosen []*scenarios.PlantedBug
+	var problems []error
+	for _, name := range names {
+		name = strings.TrimPrefix(name, scenarios.PlantedPrefix)
+		i := slices.IndexFunc(scenarios.PlantedBugs(), func(b *scenarios.PlantedBug) bool { return b.Name == name })
+		if i < 0 {
+			problems = append(problems, fmt.Errorf("no planted bug is called %q; simrun list --planted names them", name))
+			continue
+		}
+		chosen = append(chosen, scenarios.PlantedBugs()[i])
+	}
+	return chosen, errors.Join(problems...)
+}
+
+// killAll has processes play the bugs, jobs at a time.
+func (a *app) killAll(chosen []*scenarios.PlantedBug, seeds, jobs int) ([]killed, error) {
+	all := make([]killed, len(chosen))
+	problems := make([]error, len(chosen))
+	turn := make(chan int)
+	var players sync.WaitGroup
+	for range min(jobs, len(chosen)) {
+		players.Go(func() {
+			for i := range turn {
+				all[i], problems[i] = killAway(chosen[i].Name, seeds)
+			}
+		})
+	}
+	for i, b := range chosen {
+		a.status("looking for %d of %d planted bugs: %s", i+1, len(chosen), b.Name)
+		turn <- i
+	}
+	close(turn)
+	players.Wait()
+	a.status("")
+	return all, errors.Join(problems...)
+}
+
+// killerCommand is how simrun calls itself; it is no command for people.
+const killerCommand = "kill-worker"
+
+func killAway(name string, seeds int) (k killed, err error) {
+	self, err := os.Executable()
+	if err != nil {
+		return k, err
+	}
+	var stderr bytes.Buffer
+	cmd := exec.Command(self, killerCommand, name, strconv.Itoa(seeds))
+	cmd.Stderr = &stderr
+	text, err := cmd.Output()
+	if err == nil {
+		err = json.Unmarshal(text, &k)
+	}
+	if err != nil {
+		return k, fmt.Errorf("planted bug %s: %w: %s", name, err, stderr.String())
+	}
+	return k, nil
+}
+
+// killer looks for one planted bug with several seeds, and makes the first that
+// it finds small.
+func (a *app) killer(args []string) (int, error) {
+	if len(args) != 2 {
+		return 0, usagef("%s takes a planted bug and a number of seeds", killerCommand)
+	}
+	chosen, err := chooseBugs(args[:1])
+	if err != nil {
+		return 0, usageError{err}
+	}
+	seeds, err := strconv.Atoi(args[1])
+	if err != nil {
+		return 0, usageError{err}
+	}
+	b := chosen[0]
+	k := killed{Bug: b.Name, Judge: b.Judge}
+	for seed := 1; seed <= seeds; seed++ {
+		p, err := planOf(b, uint64(seed))
+		if err != nil {
+			return 0, err
+		}
+		found, err := explore.Hunt(a.host, p, b.Judge)
+		if err != nil {
+			return 0, err
+		}
+		k.Kills = append(k.Kills, found)
+		if found.Runs == 0 || k.Why != "" {
+			continue
+		}
+		player, err := explore.Here(a.host, p)
+		if err != nil {
+			return 0, err
+		}
+		small, err := player.Shrink(explore.ShrinkTask{Run: found.Run, Failed: found.Failed, Budget: shrinkBudget})
+		if err != nil {
+			return 0, err
+		}
+		k.Size, k.Runs, k.Why, k.Known = small.Size, small.Runs, small.Why, small.Defect
+	}
+	return exitOK, json.NewEncoder(a.out).Encode(k)
+}
+
+// planOf is the campaign that must find a planted bug.
+func planOf(b *scenarios.PlantedBug, seed uint64) (explore.Plan, error) {
+	var words []string
+	if b.Faults != "" {
+		words = strings.Split(b.Faults, ",")
+	}
+	classes, err := explore.ParseClasses(words)
+	return explore.Plan{
+		World: sim.Version, Lock: scenarios.PlantedPrefix + b.Name, Faults: classes, Profile: explore.Profile(b.Profile),
+		Strategy: explore.StrategyRandom, Seed: seed, Runs: b.Runs,
+	}, err
+}
+
+// alive is how many seeds did not find the bug.
+func (k killed) alive() (n int) {
+	for _, one := range k.Kills {
+		if one.Runs == 0 {
+			n++
+		}
+	}
+	return n
+}
+
+// median is how many runs it took, in the median of the seeds; 0 where half of
+// them did not find it.
+func (k killed) median() int {
+	var runs []int
+	for _, one := range k.Kills {
+		if one.Runs > 0 {
+			runs = append(runs, one.Runs)
+		}
+	}
+	slices.Sort(runs)
+	if at := len(k.Kills) / 2; at < len(runs) {
+		return runs[at]
+	}
+	return 0
+}
+
+// caught are the judges that saw it first, with the number of seeds of each.
+func (k killed) caught() string {
+	of := map[string]int{}
+	var judges []string
+	for _, one := range k.Kills {
+		for _, judge := range one.First {
+			if of[judge] == 0 {
+				judges = append(judges, judge)
+			}
+			of[judge]++
+		}
+	}
+	slices.SortFunc(judges, func(a, b string) int {
+		if of[a] != of[b] {
+			return of[b] - of[a]
+		}
+		return strings.Compare(a, b)
+	})
+	for i, judge := range judges {
+		judges[i] = fmt.Sprintf("%s %d", judge, of[judge])
+	}
+	return strings.Join(judges, ", ")
+}
+
+func writeKills(b *bytes.Buffer, command string, bugs []*scenarios.PlantedBug, all []killed) {
+	found, named := 0, 0
+	for _, k := range all {
+		if k.alive() < len(k.Kills) {
+			found++
+		}
+		if k.alive() == 0 {
+			named++
+		}
+	}
+	fmt.Fprintf(b, "<!-- written by: %s -->\n# Planted bugs\n\nWritten by `%s`.\n\n", command, command)
+	seeds := 0
+	if len(all) > 0 {
+		seeds = len(all[0].Kills)
+	}
+	fmt.Fprintf(b, "%d locks that are wrong on purpose, each a faithful lock with one thing changed (`lockimpl/planted`): in %d of them the judge that names the "+
+		"cause found it, in %d with each of %d seeds within the runs of the column *at most*. Runs are those until that judge found it, in the median of the seeds; a "+
+		"finding counts that the lock without the bug does not have in the same scenario. *First* are the judges that were broken in the first run that "+
+		"showed anything, with the number of seeds.\n\n",
+		len(all), found, named, seeds)
+	b.WriteString("| planted bug | in | what is wrong | judge | runs | at most | found | first | events | look |\n|---|---|---|---|---|---|---|---|---|---|\n")
+	for i, k := range all {
+		bug := bugs[i]
+		median := "–"
+		if n := k.median(); n > 0 {
+			median = strconv.Itoa(n)
+		}
+		size := "–"
+		if k.Why != "" {
+			size = strconv.Itoa(k.Size)
+		}
+		fmt.Fprintf(b, "| %s | %s | %s | %s | %s | %d | %d of %d | %s | %s | `%s` |\n", bug.Name, bug.Base, bug.What, bug.Judge, median, bug.Runs,
+			len(k.Kills)-k.alive(), len(k.Kills), k.caught(), size, lookFor(bug))
+	}
+	b.WriteString("\n## What the judges say\n\nOf the first that was found, made small.\n\n")
+	for _, k := range all {
+		if k.Why == "" {
+			continue
+		}
+		as := ""
+		if k.Known != "" {
+			as = fmt.Sprintf(" (It looks like a known defect: %s.)", k.Known)
+		}
+		fmt.Fprintf(b, "* **%s**: %s%s\n", k.Bug, k.Why, as)
+	}
+}
+
+// lookFor is the campaign of one run that shows the bug.
+func lookFor(b *scenarios.PlantedBug) string {
+	p, err := planOf(b, b.Seed)
+	if err != nil {
+		return err.Error()
+	}
+	p.Runs = 1
+	return strings.TrimPrefix(p.String(), "simrun ")
+}

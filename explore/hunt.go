@@ -1,0 +1,94 @@
+package explore
+
+import (
+	"slices"
+	"strings"
+
+	"lockstep/linearizability"
+	"lockstep/scenarios"
+	"lockstep/sim"
+)
+
+// Kill is how soon a campaign finds a planted bug.
+type Kill struct {
+	// Runs is how many it took until the judge that must name the bug did; 0: none
+	// of the campaign's did.
+	Runs int `json:"runs"`
+	// First are the judges that were broken in the first run that showed anything
+	// of it, and FirstRuns how many runs that took.
+	First     []string `json:"first,omitempty"`
+	FirstRuns int      `json:"first_runs,omitempty"`
+	// Run and Failed are what the judge broke, where it did.
+	Run    Run    `json:"-"`
+	Failed Failed `json:"-"`
+}
+
+// baseSeeds is with how many seeds the lock without the bug must keep the
+// promise that the lock with it has broken.
+const baseSeeds = 4
+
+// Hunt plays the runs of a plan in order until one shows what is planted in its
+// lock to that judge: a bug that the lock in which it was planted does not have
+// when it plays the same scenario, with the same seed or the ones after it.
+func Hunt(h *sim.Host, p Plan, judge string) (k Kill, err error) {
+	l, err := scenarios.FindLock(p.Lock)
+	if err != nil {
+		return k, err
+	}
+	player := here{h, p, l}
+	var f *family
+	for index := range p.Runs {
+		if index%familyRuns == 0 {
+			f = newFamily()
+		}
+		r, err := player.Play(p.next(index, f.runs))
+		if err != nil {
+			return k, err
+		}
+		text := r.Text
+		shown, err := p.shows(h, l, r)
+		if err != nil {
+			return k, err
+		}
+		r = f.add(r)
+		r.Text = text
+		if len(shown) > 0 && k.FirstRuns == 0 {
+			k.FirstRuns = index + 1
+			for _, failed := range shown {
+				k.First = append(k.First, failed.Judge)
+			}
+			slices.Sort(k.First)
+			k.First = slices.Compact(k.First)
+		}
+		if i := slices.IndexFunc(shown, func(f Failed) bool { return f.Judge == judge }); i >= 0 {
+			k.Runs, k.Run, k.Failed = index+1, r, shown[i]
+			return k, nil
+		}
+	}
+	return k, nil
+}
+
+// shows gives the failures of a run that the planted bug is to blame for.
+func (p Plan) shows(h *sim.Host, l *scenarios.Lock, r Run) (out []Failed, err error) {
+	for _, f := range r.Failures {
+		if f.Class == linearizability.ClassBug {
+			out = append(out, f)
+		}
+	}
+	p.Lock = l.Unplanted().Name
+	r.Text = strings.ReplaceAll(r.Text, l.Name, p.Lock)
+	for range baseSeeds {
+		if len(out) == 0 {
+			break
+		}
+		v, err := p.judge(h, l.Unplanted(), r, p.chooser(r.Seed, r.Estimate))
+		if err != nil {
+			return nil, err
+		}
+		out = slices.DeleteFunc(out, func(f Failed) bool {
+			return slices.ContainsFunc(v.Findings, func(b linearizability.Finding) bool { return b.Judge == f.Judge && b.Class == linearizability.ClassBug })
+		})
+		r.Seed++
+	}
+	return out, nil
+}

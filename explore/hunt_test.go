@@ -1,0 +1,49 @@
+package explore
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"lockstep/scenarios"
+	"lockstep/sim"
+)
+
+// Each planted bug is named by the judge of its row, in the first run of the
+// campaign with its seed.
+func TestPlantedBugsAreFound(t *testing.T) {
+	h := sim.NewHost(t)
+	for _, b := range scenarios.PlantedBugs() {
+		t.Run(b.Name, func(t *testing.T) {
+			k := hunt(t, h, scenarios.PlantedPrefix+b.Name, b)
+			if k.Runs != 1 {
+				t.Errorf("the judge %s says nothing; those that do: %v", b.Judge, k.First)
+			}
+		})
+	}
+}
+
+// What is not planted is not found: the base of a bug shows nothing in the same
+// campaign.
+func TestNothingIsFoundWhereNothingIsPlanted(t *testing.T) {
+	h, bugs := sim.NewHost(t), scenarios.PlantedBugs()
+	for _, name := range []string{"unlock-by-anyone", "reference-out-of-turn"} {
+		b := bugs[slices.IndexFunc(bugs, func(b *scenarios.PlantedBug) bool { return b.Name == name })]
+		if k := hunt(t, h, b.Base, b); k.Runs != 0 || k.FirstRuns != 0 {
+			t.Errorf("%s: found in %s itself: %+v", name, b.Base, k)
+		}
+	}
+}
+
+func hunt(t *testing.T, h *sim.Host, lock string, b *scenarios.PlantedBug) Kill {
+	t.Helper()
+	classes, err := ParseClasses(strings.FieldsFunc(b.Faults, func(r rune) bool { return r == ',' }))
+	if err != nil {
+		t.Fatal(err)
+	}
+	k, err := Hunt(h, Plan{World: sim.Version, Lock: lock, Faults: classes, Profile: Profile(b.Profile), Strategy: StrategyRandom, Seed: b.Seed, Runs: 1}, b.Judge)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return k
+}

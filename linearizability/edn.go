@@ -1,0 +1,257 @@
+package linearizability
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"strings"
+
+	"olympos.io/encoding/edn"
+
+	"lockstep/model"
+)
+
+// jepsenLock is the name of the lock of a history that names none.
+const jepsenLock = "lock"
+
+// readJepsen reads a history of a lock as Jepsen writes it: EDN, one map a line,
+// in the order in which it happened.
+//
+//	{:type :invoke, :f :acquire, :process 0, :time 1200, :value nil}
+//
+// :type is :invoke, :ok, :fail (it did nothing) or :info (nobody knows); :f is
+// :acquire or :release. The lock is the first of a :value that is a vector, or a
+// :value that is a word; the second, or the :value, may be a map with the :token
+// or :fence of a grant. Instants are the :time in ns, where an entry has none the
+// :index, else the number of the line. What :nemesis does comes back as notes.
+func readJepsen(in *bufio.Reader, file string) (*History, error) {
+	p := jepsenParser{open: map[string]int{}, lost: map[string]int{}, levels: map[string]int{}, history: &History{}}
+	for number := 1; ; number++ {
+		line, err := readLine(in)
+		if errors.Is(err, errLineTooLong) {
+			return nil, &FormatError{file, number, 1, fmt.Sprintf("the line is longer than %d bytes; an operation is one short map", lineBytesMax)}
+		}
+		if err != nil && !errors.Is(err, io.EOF) {
+			return nil, fmt.Errorf("reading history %s: line %d: %w", file, number, err)
+		}
+		if text := p.unwrapped(line); len(text) > 0 {
+			if reason := p.add(text, number); reason != "" {
+				return nil, &FormatError{file, number, 1, reason}
+			}
+		}
+		if err != nil {
+			return p.history, nil
+		}
+	}
+}
+
+// jepsenParser makes operations of pairs of entries.
+type jepsenParser struct {
+	history *History
+	clock   string         // which field tells the instants
+	last    int64          // instant
+	lastAt  int            // its line
+	open    map[string]int // by process: where its open call is among the operations
+	lost    map[string]int // by process: the line after which it may not come back
+	levels  map[string]int // by lock and process
+}
+
+// jepsenEntry is one line.
+type jepsenEntry struct {
+	Type    edn.Keyword `edn:"type"`
+	F       edn.Keyword `edn:"f"`
+	Process any         `edn:"process"`
+	Time    *int64      `edn:"time"`
+	Index   *int64      `edn:"index"`
+	Value   any         `edn:"value"`
+}
+
+// unwrapped takes off what stands around the map of a line: the brackets of a
+// file that is one vector, and the name of the record.
+func (p *jepsenParser) unwrapped(line []byte) []byte {
+	line = bytes.TrimSpace(line)
+	line = bytes.TrimSpace(bytes.TrimPrefix(line, []byte("[")))
+	if bytes.HasPrefix(line, []byte(";")) {
+		return nil
+	}
+	line = bytes.TrimPrefix(line, []byte("#jepsen.history.Op"))
+	if bytes.HasSuffix(line, []byte("}]")) || bytes.Equal(line, []byte("]")) {
+		line = bytes.TrimSuffix(line, []byte("]"))
+	}
+	return bytes.TrimSpace(line)
+}
+
+// add takes one entry; a reason says why it is not valid.
+func (p *jepsenParser) add(text []byte, number int) (reason string) {
+	if text[0] != '{' {
+		return fmt.Sprintf("%s is no entry; every line is one map, such as {:type :invoke, :f :acquire, :process 0, :time 0}", shorten(string(text)))
+	}
+	var e jepsenEntry
+	decoder := edn.NewDecoder(bytes.NewReader(text))
+	if err := decoder.Decode(&e); err != nil {
+		if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+			return "the line is cut off; the map has no end"
+		}
+		return "not EDN: " + strings.TrimPrefix(err.Error(), "edn: ")
+	}
+	var more any
+	if err := decoder.Decode(&more); err == nil {
+		return "there is something after the map; every line is one entry"
+	}
+	at, reason := p.instant(e, number)
+	if reason != "" {
+		return reason
+	}
+	if e.Process == edn.Keyword("nemesis") {
+		p.history.Notes = append(p.history.Notes, Note{AtNs: at, Text: strings.TrimSpace(fmt.Sprintf("%s %s", string(e.F), nemesisValue(e.Value)))})
+		return ""
+	}
+	if e.F != "acquire" && e.F != "release" {
+		return fmt.Sprintf(":f %s is none of a lock; it must be :acquire or :release", e.F)
+	}
+	n, ok := e.Process.(int64)
+	if !ok {
+		return fmt.Sprintf(":process %v is none; it must be a whole number, or :nemesis", e.Process)
+	}
+	process := fmt.Sprint(n)
+	switch e.Type {
+	case "invoke":
+		return p.invoke(e, process, at, number)
+	case "ok", "fail", "info":
+		return p.complete(e, process, at)
+	}
+	return fmt.Sprintf(":type %s is unknown; it must be :invoke, :ok, :fail or :info", e.Type)
+}
+
+// instant is when an entry happened; all entries tell it in the same way.
+func (p *jepsenParser) instant(e jepsenEntry, number int) (at int64, reason string) {
+	clock := "line"
+	at = int64(number)
+	switch {
+	case e.Time != nil:
+		clock, at = ":time", *e.Time
+	case e.Index != nil:
+		clock, at = ":index", *e.Index
+	}
+	if p.clock == "" {
+		p.clock, p.last = clock, at
+	}
+	switch {
+	case p.clock != clock && clock == "line":
+		return 0, p.clock + " is missing, which the entries before it have"
+	case p.clock != clock:
+		return 0, fmt.Sprintf("%s tells when this was, and %s of the entries before it", clock, p.clock)
+	case at < p.last:
+		return 0, fmt.Sprintf("%s %d is before the %d of line %d; a history is in the order in which it happened", clock, at, p.last, p.lastAt)
+	case at < 0 || at > math.MaxInt64/2:
+		return 0, fmt.Sprintf("%s %d is no instant", clock, at)
+	}
+	p.last, p.lastAt = at, number
+	return at, ""
+}
+
+func (p *jepsenParser) invoke(e jepsenEntry, process string, at int64, number int) (reason string) {
+	ops := p.history.Ops
+	if i, open := p.open[process]; open {
+		return fmt.Sprintf("process %s calls while its call of line %d is open; a process has one at a time", process, ops[i].Line)
+	}
+	if line, gone := p.lost[process]; gone {
+		return fmt.Sprintf("process %s calls although nobody knows what became of its call of line %d; what comes after is another process", process, line)
+	}
+	lock, _, reason := lockAndToken(e.Value)
+	if reason != "" {
+		return reason
+	}
+	p.open[process] = len(ops)
+	// Until it returns, it may still take effect.
+	p.history.Ops = append(ops, Op{Process: process, Thread: 1, Lock: lock, Op: string(e.F), CallNs: at, Outcome: model.AnswerUnknown, Line: number})
+	return ""
+}
+
+func (p *jepsenParser) complete(e jepsenEntry, process string, at int64) (reason string) {
+	i, open := p.open[process]
+	if !open {
+		return fmt.Sprintf("process %s returns from %s and has not called", process, e.F)
+	}
+	op := &p.history.Ops[i]
+	if op.Op != string(e.F) {
+		return fmt.Sprintf("process %s returns from %s, and its call of line %d was :%s", process, e.F, op.Line, op.Op)
+	}
+	delete(p.open, process)
+	_, token, reason := lockAndToken(e.Value)
+	if reason != "" {
+		return reason
+	}
+	holds := op.Lock + "\x00" + process
+	switch {
+	case e.Type == "info":
+		p.lost[process] = op.Line
+		return ""
+	case e.Type == "fail":
+		op.Outcome = model.AnswerFailed
+	case e.F == "acquire":
+		op.Outcome, op.Token = model.AnswerGranted, token
+		p.levels[holds]++
+	case p.levels[holds] > 1:
+		op.Outcome = model.AnswerStillHeld
+		p.levels[holds]--
+	default:
+		op.Outcome = model.AnswerReleased
+		p.levels[holds] = 0
+	}
+	op.ReturnNs = &at
+	return ""
+}
+
+// lockAndToken reads a :value.
+func lockAndToken(value any) (lock string, token *int64, reason string) {
+	lock = jepsenLock
+	if pair, ok := value.([]any); ok {
+		if len(pair) != 2 {
+			return "", nil, fmt.Sprintf(":value has %d parts; a vector is the lock and what else there is", len(pair))
+		}
+		lock, value = wordOf(pair[0]), pair[1]
+		if lock == "" {
+			return "", nil, fmt.Sprintf(":value names no lock: %v", pair[0])
+		}
+	} else if word := wordOf(value); word != "" {
+		return word, nil, ""
+	}
+	m, _ := value.(map[any]any)
+	for _, name := range []edn.Keyword{"token", "fence"} {
+		if n, ok := m[name].(int64); ok {
+			token = &n
+		}
+	}
+	return lock, token, ""
+}
+
+// wordOf is the name that an EDN value is, "" for none.
+func wordOf(v any) string {
+	switch v := v.(type) {
+	case string:
+		return v
+	case edn.Keyword:
+		return string(v)
+	case edn.Symbol:
+		return string(v)
+	case int64:
+		return fmt.Sprint(v)
+	}
+	return ""
+}
+
+// nemesisValue says what a fault was told, short; nothing for nil.
+func nemesisValue(v any) string {
+	if v == nil {
+		return ""
+	}
+	text, err := edn.Marshal(v) // in no order where it is a map
+	if _, isMap := v.(map[any]any); err != nil || isMap {
+		return ""
+	}
+	return shorten(string(text))
+}

@@ -1,0 +1,92 @@
+// Package planted holds locks that are wrong on purpose: each is a faithful
+// lock with one thing changed, and a judge must name what is wrong with it. They
+// tell how much a run without a finding is worth.
+//
+// Bugs is the table. A bug is in a script (an Edit of its text), in a choice of
+// the release, or in the client: in what it sends and makes of the answers
+// (Send), in its connections (Conn), or in its calls (Call). No lock knows of
+// them: what is changed stands between the lock and its server, or between the
+// lock and its caller.
+package planted
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"net"
+	"slices"
+	"strings"
+
+	"lockstep/lockimpl"
+	"lockstep/lockimpl/redisson"
+)
+
+// Bug is one planted bug. Exactly one of Edit, Release, Send, Conn and Call is
+// set.
+type Bug struct {
+	Name string
+	Base string // the registry's name of the lock that it is planted in
+	What string // what is wrong, in one sentence
+
+	// Judge is the one that must name it, when explore looks for it with these
+	// faults and this profile, within so many runs.
+	Judge   string
+	Faults  string // as for explore, "" for none
+	Profile string
+	Runs    int
+	// Seed is that of a campaign whose first run shows it.
+	Seed uint64
+
+	Edit    *Edit
+	Release func(*redisson.Release)
+	// Send, Conn and Call are called once a client: what they give may remember.
+	Send func(next Sender) Sender
+	Conn func() func(net.Conn) net.Conn
+	Call func(lockimpl.Lock) lockimpl.Lock
+}
+
+// Edit changes the text of scripts.
+type Edit struct {
+	// Of names the scripts as the registry does: acquire, unlock, renew, leave,
+	// force_unlock.
+	Of []string
+	// Old stands once in each script that has it, New takes its place.
+	Old, New string
+}
+
+// Command is a script on its way to the server.
+type Command struct {
+	Script string // what it is for, as in Edit.Of
+	Keys   []string
+	Args   []any
+	// Attempt counts what one call has sent of that script, from 1; it is 0 for
+	// what belongs to no call.
+	Attempt int
+
+	text, sha string // as the server is to have it; sha alone for EVALSHA
+}
+
+// Sender sends a command and gives the server's answer.
+type Sender func(context.Context, Command) (any, error)
+
+// Apply gives the texts that take the place of a lock's scripts, which are given
+// by their text with what they are for. An error says that the edit does not
+// fit: nothing has its text, or a script has it more than once.
+func (e Edit) Apply(scripts map[string]string) (map[string]string, error) {
+	edited := map[string]string{}
+	for _, text := range slices.Sorted(maps.Keys(scripts)) {
+		if !slices.Contains(e.Of, scripts[text]) {
+			continue
+		}
+		switch n := strings.Count(text, e.Old); {
+		case n > 1:
+			return nil, fmt.Errorf("%q stands %d times in the script %s", e.Old, n, scripts[text])
+		case n == 1:
+			edited[text] = strings.Replace(text, e.Old, e.New, 1)
+		}
+	}
+	if len(edited) == 0 {
+		return nil, fmt.Errorf("%q stands in none of the scripts %s", e.Old, strings.Join(e.Of, ", "))
+	}
+	return edited, nil
+}
