@@ -144,6 +144,12 @@ var knownDefects = []defect{
 		clue.grantedUnheard,
 	},
 	{
+		"a lock() that is interrupted while it waits returns as if it had the lock (1593)",
+		of(upTo("3.10.5")),
+		append([]string{model.JudgeMutualExclusion, model.JudgeLease, model.JudgeFIFO}, onServer...),
+		clue.returnedUnlocked,
+	},
+	{
 		"an interrupted acquire that is granted all the same is renewed for nobody (2714, 4368)",
 		of(since("3.8.1")),
 		[]string{model.JudgeLease, model.JudgeLiveness},
@@ -754,6 +760,15 @@ func (c clue) grantedUnheard() bool {
 		return o.Lock == c.lock && c.suspect(o.who) && o.ret != nil && o.ret.Outcome == model.Busy && slices.ContainsFunc(o.sent, func(m *command) bool {
 			return m.Script == "acquire" && m.took(o.who) && m.exec.AtNs <= c.until()
 		})
+	})
+}
+
+// returnedUnlocked: a lock() of a thread that the finding may be owed to was
+// answered with a grant, and none of its commands took the lock.
+func (c clue) returnedUnlocked() bool {
+	return slices.ContainsFunc(c.calls, func(o *call) bool {
+		return o.Lock == c.lock && o.Action == model.ActLock && c.suspect(o.who) && o.ret != nil && o.ret.Outcome == model.Granted && o.ret.AtNs <= c.until() &&
+			!slices.ContainsFunc(o.sent, func(m *command) bool { return m.took(o.who) })
 	})
 }
 

@@ -106,6 +106,13 @@ processes: {a: {}}
 steps:
   a/1: [{lock: x}, {lock: {name: x, lease: 40s}}, {unlock: x}, {sleep: 60s}]
 `},
+		{"a lock() that is interrupted while it waits", "mutual-exclusion", "redisson@3.4.2, redisson-fair@3.4.2", `
+processes: {a: {}, b: {threads: 2}}
+steps:
+  a/1: [{lock: x}, {at: 20s}, {unlock: x}]
+  b/1: [{at: 1s}, {lock: {name: x, interruptible: false}}, {sleep: 5s}, {unlock: x}]
+  b/2: [{at: 5s}, {interrupt: b/1}]
+`},
 		{"an interrupted acquire that is granted all the same", "lease", "redisson@3.21.3, redisson@4.7.0", `
 processes: {a: {}, b: {}}
 steps:

@@ -74,6 +74,8 @@ var stories = map[string]story{
 		text: "A renewal finds the hold gone; before its answer comes the thread has locked anew. The answer ends the renewal of the new hold, which is over one lease later while its owner works. The release is to blame: an answer is taken for whatever hold is there when it comes."},
 	"no renewal is sent before the one before has its answer, so that a lost one costs the response timeout, which a short watchdog timeout does not outlast": {
 		text: "The watchdog sends no renewal while one is under way. When its message is lost the client waits for the response timeout, and with a watchdog timeout of a few seconds the hold is over by then. The release is to blame, and whoever sets a watchdog timeout that is not several response timeouts long."},
+	"a lock() that is interrupted while it waits returns as if it had the lock (1593)": {row: "interrupted-lock-returns-unlocked",
+		text: "The form of lock() that cannot be interrupted notes an interrupt and leaves its wait, without an error and without the lock. Two threads work at once, and the unlock of the second is refused. The release is to blame."},
 	"an interrupted acquire that is granted all the same is renewed for nobody (2714, 4368)": {row: "interrupted-trylock-renewed-forever",
 		text: "A caller is interrupted while its acquire is under way, and told that it has no lock. The grant comes, the watchdog takes it up, and renews it as long as the process lives. The release is to blame."},
 	"the watchdog asks for the first thread of a client only: one whose hold others had ended keeps it from renewing the next": {
