@@ -92,6 +92,12 @@ type section struct {
 
 func (s *section) row(cells ...string) { s.rows = append(s.rows, cells) }
 
+// without is the section of a part that could not be measured.
+func (s section) without(why string) section {
+	s.after = append(s.after, "Not measured: "+why+".")
+	return s
+}
+
 // goal is one of those of the figures that have one.
 type goal struct {
 	what, wanted, measured string

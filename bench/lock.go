@@ -253,6 +253,26 @@ func percentile(sorted []time.Duration, of int) float64 {
 	return float64(sorted[min(len(sorted)-1, len(sorted)*of/100)])
 }
 
+// startServer starts a redis-server, and gives the folder that it works in;
+// server is nil where there is none.
+func startServer() (dir string, server *interop.Server, stop func(), err error) {
+	dir, err = os.MkdirTemp("", "lockstep-bench-")
+	if err != nil {
+		return "", nil, nil, err
+	}
+	server, end, err := interop.NewServer(dir)
+	if err != nil {
+		if errors.Is(err, exec.ErrNotFound) {
+			err = nil
+		}
+		return "", nil, nil, errors.Join(err, os.RemoveAll(dir))
+	}
+	return dir, server, func() {
+		end()
+		_ = os.RemoveAll(dir)
+	}, nil
+}
+
 func (b *bench) lock() (section, error) {
 	s := section{
 		title: "Lock and unlock on a real server",
@@ -260,17 +280,9 @@ func (b *bench) lock() (section, error) {
 			"from the call of its unlock to the return of the other's lock. The floor is two EVALSHA round trips of the port's acquire script by redis-benchmark on one connection."},
 		head: []string{"", "p50", "p90", "p99", "pairs a second", "p50 of the floor's", "hand-over p50", "p90", "p99"},
 	}
-	dir, err := os.MkdirTemp("", "lockstep-bench-")
-	if err != nil {
-		return s, err
-	}
-	defer func() { _ = os.RemoveAll(dir) }()
-	server, stop, err := interop.NewServer(dir)
-	if errors.Is(err, exec.ErrNotFound) {
-		s.after = append(s.after, "Not measured: there is no redis-server here.")
-		return s, nil
-	} else if err != nil {
-		return s, err
+	dir, server, stop, err := startServer()
+	if server == nil {
+		return s.without("there is no redis-server here"), err
 	}
 	defer stop()
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(runtime.NumCPU())) // what a user of the locks has
@@ -281,12 +293,13 @@ func (b *bench) lock() (section, error) {
 	pairs, overs, warmup := b.count(2000), b.count(60), b.count(500)
 	alone, handed := make([][]time.Duration, len(parties)), make([][]time.Duration, len(parties))
 	medians, floors := make([][]float64, len(parties)), []float64(nil)
+	var noFloor error
 	for range b.Rounds {
-		floor, err := roundTrip(server.Addr, 5*pairs)
-		if err != nil {
-			s.after = append(s.after, "No floor: "+err.Error()+".")
+		if noFloor == nil {
+			var trip float64
+			trip, noFloor = roundTrip(server.Addr, 5*pairs)
+			floors = append(floors, 2*trip)
 		}
-		floors = append(floors, 2*floor)
 		for i, p := range parties {
 			took, err := p.time(server.Addr, warmup, pairs)
 			if err != nil {
@@ -305,8 +318,12 @@ func (b *bench) lock() (section, error) {
 			handed[i] = append(handed[i], took...)
 		}
 	}
-	floor := median(floors, func(x float64) float64 { return x })
-	s.row("two EVALSHA by redis-benchmark", span(floor), "", "", digits(1e9/floor), "1", "", "", "")
+	if noFloor != nil {
+		s.after = append(s.after, "There is nothing to compare with: "+noFloor.Error()+".")
+	} else {
+		floor := median(floors, func(x float64) float64 { return x })
+		s.row("two EVALSHA by redis-benchmark", span(floor), "", "", digits(1e9/floor), "1", "", "", "")
+	}
 	var port ratio
 	var portOver, bestPoll float64
 	for i, p := range parties {
@@ -316,9 +333,13 @@ func (b *bench) lock() (section, error) {
 		for _, d := range alone[i] {
 			sum += d
 		}
-		r := ratioIn(medians[i], floors)
 		cells := []string{p.name, span(percentile(alone[i], 50)), span(percentile(alone[i], 90)), span(percentile(alone[i], 99)),
-			digits(float64(len(alone[i])) / sum.Seconds()), r.String(), "", "", ""}
+			digits(float64(len(alone[i])) / sum.Seconds()), "", "", "", ""}
+		var r ratio
+		if noFloor == nil {
+			r = ratioIn(medians[i], floors)
+			cells[5] = r.String()
+		}
 		if len(handed[i]) > 0 {
 			over := percentile(handed[i], 50)
 			copy(cells[6:], []string{span(over), span(percentile(handed[i], 90)), span(percentile(handed[i], 99))})
@@ -331,8 +352,10 @@ func (b *bench) lock() (section, error) {
 		}
 		s.row(cells...)
 	}
-	s.goals = append(s.goals, atMost("lock and unlock, uncontended, against the floor", 1.15, port.median, "", port.String(),
-		"Two scripts through go-redis, the second line of the table, are what the port cannot go below; the rest is a goroutine for each command, as the library's executor has it, and the latch of an unlock, which is deleted behind the caller's back."))
+	if noFloor == nil {
+		s.goals = append(s.goals, atMost("lock and unlock, uncontended, against the floor", 1.15, port.median, "", port.String(),
+			"Two scripts through go-redis, the second line of the table, are what the port cannot go below; the rest is a goroutine for each command, as the library's executor has it, and the latch of an unlock, which is deleted behind the caller's back."))
+	}
 	if bestPoll > 0 {
 		s.goals = append(s.goals, atMost("hand-over (p50) against the fastest peer that polls", 1, portOver/bestPoll, "", digits(portOver/bestPoll),
 			"That peer asks a thousand times a second, and finds the lock free within a millisecond."))

@@ -4,15 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
-	"os/exec"
 	"slices"
 	"sync"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 
-	"lockstep/interop"
 	"lockstep/lockimpl"
 	"lockstep/lockimpl/redisson"
 	"lockstep/scenarios"
@@ -44,17 +41,9 @@ func (b *bench) realTime() (section, error) {
 		text:  []string{"The five stories in the world, and the same steps with the same locks on a redis-server in real time, side by side there. `inventory-small` is played without its pause, in both."},
 		head:  []string{"story", "lock", "in the world, by the clock", "real time", "factor", "wanted and got, for real"},
 	}
-	dir, err := os.MkdirTemp("", "lockstep-bench-")
-	if err != nil {
-		return s, err
-	}
-	defer func() { _ = os.RemoveAll(dir) }()
-	server, stop, err := interop.NewServer(dir)
-	if errors.Is(err, exec.ErrNotFound) {
-		s.after = append(s.after, "Not measured: there is no redis-server here.")
-		return s, nil
-	} else if err != nil {
-		return s, err
+	_, server, stop, err := startServer()
+	if server == nil {
+		return s.without("there is no redis-server here"), err
 	}
 	defer stop()
 	type pair struct {

@@ -76,6 +76,18 @@ func TestAGoalSaysByHowMuchItIsMissed(t *testing.T) {
 	}
 }
 
+// A part for which something is missing says so, and the others go on.
+func TestWithoutARedisServer(t *testing.T) {
+	t.Setenv("PATH", t.TempDir())
+	b := &bench{Options{Rounds: 1, Quick: true}}
+	for name, measure := range map[string]func() (section, error){"lock": b.lock, "real-time": b.realTime} {
+		s, err := measure()
+		if err != nil || len(s.rows)+len(s.goals) > 0 || strings.Join(s.after, "") != "Not measured: there is no redis-server here." {
+			t.Errorf("%s: %v: %d rows, %d goals, %q", name, err, len(s.rows), len(s.goals), s.after)
+		}
+	}
+}
+
 // What is measured must be what its name says: a run that broke something, or
 // came to nothing, costs another amount.
 func TestWhatIsMeasuredHolds(t *testing.T) {

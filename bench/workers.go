@@ -133,8 +133,7 @@ func (b *bench) memory() (section, error) {
 		from = to
 		most, err := peak(a.process.Pid)
 		if err != nil {
-			s.after = append(s.after, "Not measured: "+err.Error()+".")
-			return s, nil
+			return s.without(err.Error()), nil
 		}
 		peaks = append(peaks, most)
 		s.row(strconv.Itoa(to), size(most), span(float64(time.Since(begun))))
