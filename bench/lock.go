@@ -20,6 +20,7 @@ import (
 	"lockstep/bench/measure"
 	"lockstep/interop"
 	"lockstep/lockimpl"
+	"lockstep/lockimpl/redisserver"
 	"lockstep/lockimpl/redisson"
 	"lockstep/lockimpl/reference"
 )
@@ -255,12 +256,12 @@ func percentile(sorted []time.Duration, of int) float64 {
 
 // startServer starts a redis-server, and gives the folder that it works in;
 // server is nil where there is none.
-func startServer() (dir string, server *interop.Server, stop func(), err error) {
+func startServer() (dir string, server *redisserver.Server, stop func(), err error) {
 	dir, err = os.MkdirTemp("", "lockstep-bench-")
 	if err != nil {
 		return "", nil, nil, err
 	}
-	server, end, err := interop.NewServer(dir)
+	server, end, err := redisserver.New("redis-server", dir)
 	if err != nil {
 		if errors.Is(err, exec.ErrNotFound) {
 			err = nil

@@ -12,6 +12,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"lockstep/lockimpl/redisserver"
 )
 
 // Library is one release of the library, running in a JVM of its own behind
@@ -60,11 +62,11 @@ func StartLibrary(t testing.TB, version string) *Library {
 	t.Helper()
 	java, err := exec.LookPath("java")
 	if err != nil {
-		Missing(t, "java", "openjdk-17-jdk-headless")
+		redisserver.Missing(t, "java", "openjdk-17-jdk-headless")
 	}
 	classpath, err := Classpath("java", version)
 	if errors.Is(err, exec.ErrNotFound) {
-		Missing(t, "mvn", "maven")
+		redisserver.Missing(t, "mvn", "maven")
 	}
 	if err != nil {
 		t.Fatalf("build of the driver with redisson %s: %v", version, err)

@@ -15,6 +15,7 @@ import (
 	"github.com/alicebob/miniredis/v2/proto"
 	"github.com/redis/go-redis/v9"
 
+	"lockstep/lockimpl/redisserver"
 	"lockstep/lockimpl/redisson"
 )
 
@@ -464,7 +465,7 @@ func TestTheScriptsOfTheReleasesAnswerAsMiniredisDoes(t *testing.T) {
 // Where miniredis and Redis agree, Redis agrees with what runs here. The texts of
 // errors differ.
 func TestRandomScriptsAnswerAsRedisDoes(t *testing.T) {
-	address := startRedis(t)
+	address := redisserver.Start(t, "redis-server").Addr
 	commands, _ := drawn(2, 1500, true)
 	commands = slices.DeleteFunc(commands, func(words []string) bool { return words[0] == "PTTL" || words[0] == "EVALSHA" })
 	c, err := net.Dial("tcp", address)

@@ -1,19 +1,17 @@
 package sim
 
 import (
-	"bufio"
 	"context"
 	"fmt"
 	"io"
 	"net"
-	"os"
-	"os/exec"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 
+	"lockstep/lockimpl/redisserver"
 	"lockstep/model"
 )
 
@@ -297,7 +295,7 @@ func converse(dial func() (net.Conn, error)) (replies []string, err error) {
 // Sharded channels, WAIT and INFO are the world's own: a real Redis without
 // replicas answers the same bytes.
 func TestOurOwnCommandsAnswerAsRedisDoes(t *testing.T) {
-	address := startRedis(t)
+	address := redisserver.Start(t, "redis-server").Addr
 	want, err := converse(func() (net.Conn, error) { return net.Dial("tcp", address) })
 	if err != nil {
 		t.Fatal(err)
@@ -314,63 +312,4 @@ func TestOurOwnCommandsAnswerAsRedisDoes(t *testing.T) {
 			t.Errorf("%s: %s\nhere:  %q\nRedis: %q", line.who, line.says, got[i], want[i])
 		}
 	}
-}
-
-// startRedis starts a real Redis for the length of a test and gives its address.
-func startRedis(t *testing.T) string {
-	t.Helper()
-	path, err := exec.LookPath("redis-server")
-	if err != nil {
-		const missing = "no redis-server to compare with: apt-get install redis-server"
-		if os.Getenv("LOCKSTEP_REQUIRE") == "all" {
-			t.Fatal(missing)
-		}
-		t.Skip(missing)
-	}
-	for range 3 { // somebody may take the port before Redis does
-		if address := tryRedis(t, path); address != "" {
-			return address
-		}
-	}
-	t.Fatal("redis-server did not start on any of three free ports")
-	return ""
-}
-
-func tryRedis(t *testing.T, path string) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, port, _ := net.SplitHostPort(l.Addr().String())
-	if err := l.Close(); err != nil {
-		t.Fatal(err)
-	}
-	cmd := exec.Command(path, "--port", port, "--bind", "127.0.0.1", "--save", "", "--appendonly", "no", "--dir", t.TempDir(), "--daemonize", "no")
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	lines := bufio.NewScanner(out)
-	for lines.Scan() { // ends when Redis does
-		if strings.Contains(lines.Text(), "Ready to accept connections") {
-			drained := make(chan struct{})
-			go func() {
-				defer close(drained)
-				for lines.Scan() {
-				}
-			}()
-			t.Cleanup(func() {
-				_ = cmd.Process.Kill()
-				<-drained
-				_ = cmd.Wait()
-			})
-			return net.JoinHostPort("127.0.0.1", port)
-		}
-	}
-	_ = cmd.Wait()
-	return ""
 }

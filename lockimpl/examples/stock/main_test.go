@@ -1,14 +1,11 @@
 package main
 
 import (
-	"bufio"
 	"bytes"
 	"context"
 	"errors"
 	"log/slog"
 	"net"
-	"os"
-	"os/exec"
 	"regexp"
 	"slices"
 	"strings"
@@ -19,6 +16,7 @@ import (
 	"github.com/alicebob/miniredis/v2"
 	"github.com/redis/go-redis/v9"
 
+	"lockstep/lockimpl/redisserver"
 	"lockstep/lockimpl/redisson"
 )
 
@@ -28,63 +26,8 @@ func onServers(t *testing.T, f func(t *testing.T, addr string)) {
 		f(t, miniredis.RunT(t).Addr())
 	})
 	t.Run("redis-server", func(t *testing.T) {
-		path, err := exec.LookPath("redis-server")
-		if err != nil {
-			const missing = "no redis-server to sell from: apt-get install redis-server"
-			if os.Getenv("LOCKSTEP_REQUIRE") == "all" {
-				t.Fatal(missing)
-			}
-			t.Skip(missing)
-		}
-		for range 3 { // somebody may take the port before Redis does
-			if addr := startRedis(t, path); addr != "" {
-				f(t, addr)
-				return
-			}
-		}
-		t.Fatal("redis-server did not start on any of three free ports")
+		f(t, redisserver.Start(t, "redis-server").Addr)
 	})
-}
-
-// startRedis starts a Redis without persistence on a free loopback port.
-func startRedis(t *testing.T, path string) (addr string) {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	addr = l.Addr().String()
-	_, port, _ := net.SplitHostPort(addr)
-	if err := l.Close(); err != nil {
-		t.Fatal(err)
-	}
-	cmd := exec.Command(path, "--port", port, "--bind", "127.0.0.1", "--save", "", "--appendonly", "no", "--dir", t.TempDir(), "--daemonize", "no")
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	lines := bufio.NewScanner(out)
-	for lines.Scan() { // ends when Redis does
-		if strings.Contains(lines.Text(), "Ready to accept connections") {
-			drained := make(chan struct{})
-			go func() {
-				defer close(drained)
-				for lines.Scan() {
-				}
-			}()
-			t.Cleanup(func() {
-				_ = cmd.Process.Kill()
-				<-drained
-				_ = cmd.Wait()
-			})
-			return addr
-		}
-	}
-	_ = cmd.Wait()
-	return ""
 }
 
 func dial(t *testing.T, addr string) *redis.Client {
