@@ -161,11 +161,13 @@ func columnOf(p *pair) (column string, own bool) {
 func (t *table) columns() (releases, others []string) {
 	shared := map[string]bool{}
 	for _, c := range t.cells {
-		column, own := columnOf(c.pair)
-		if shared[column] = !own; own && !slices.Contains(others, column) {
+		if column, own := columnOf(c.pair); !own {
+			shared[column] = true
+		} else if !slices.Contains(others, column) {
 			others = append(others, column)
 		}
 	}
+	others = slices.DeleteFunc(others, func(column string) bool { return shared[column] }) // the reference, of a scenario that is not of releases
 	for _, l := range scenarios.Locks {
 		if v := l.Release(); shared[v] && !slices.Contains(releases, v) {
 			releases = append(releases, v)

@@ -144,6 +144,16 @@ func notYes(out string) string {
 	return out
 }
 
+// The reference has one column, also beside a scenario that is of no release.
+func TestMatrixOfScenariosOfAllKinds(t *testing.T) {
+	for _, names := range [][]string{{"unlock-of-a-free-lock", "a-lease-ends"}, {"a-lease-ends", "unlock-of-a-free-lock"}} {
+		_, out, _ := call(t, append([]string{"matrix", "--lock", "redisson@4.7.0,reference", "--seed", "1"}, names...)...)
+		if out = squeeze(out); !strings.Contains(out, "scenario lock 4.7.0 reference ") || !strings.Contains(out, "unlock-of-a-free-lock plain held held ") || strings.Contains(out, "on reference") {
+			t.Errorf("%v:\n%s", names, out)
+		}
+	}
+}
+
 // A lock that no row names is expected to hold: a cell says whether it has the
 // row's bug, whatever else breaks in the run.
 func TestMatrixOfALockThatNoRowNames(t *testing.T) {
