@@ -248,7 +248,7 @@ var knownDefects = []defect{
 		},
 	},
 	{
-		"an unlock that another thread was answered 1 for, of a lock that was free, ends the renewal of the hold that has begun since: a client has one timer a lock",
+		"an unlock that is answered when another thread of its client has got the lock ends the renewal of that hold: a client has one timer a lock",
 		of(upTo("3.10.4")),
 		onHold,
 		func(c clue) bool { return c.says(" lease") && c.stoppedByAnother() },
@@ -897,8 +897,9 @@ func (c clue) lastRenewalFailed() bool {
 // watchdog's, or none came after a call of its client that asked for a longer one.
 func (c clue) renewedOtherwise() bool {
 	switch {
-	case c.judges(model.JudgeTraffic):
-		c.who = c.holderOr("")
+	case c.judges(model.JudgeTraffic): // in the second that begins there
+		c.f.AtNs += int64(time.Second)
+		c.who = c.lastHolder()
 	case !c.says(" lease"):
 		return false
 	}
@@ -1081,14 +1082,14 @@ func (c clue) askedForAnother() bool {
 	})
 }
 
-// stoppedByAnother: an unlock by another thread of the client found the lock free
-// and was answered when the hold had begun.
+// stoppedByAnother: an unlock by another thread of the client ran before the hold
+// began and was answered 1 after that, of its own hold or of a lock that was free.
 func (c clue) stoppedByAnother() bool {
 	process, _, _ := strings.Cut(c.who, "/")
 	began := c.holdBegan()
 	return slices.ContainsFunc(c.calls, func(o *call) bool {
-		return o.Lock == c.lock && o.Process == process && o.who != c.who && o.foundFree() && slices.ContainsFunc(o.sent, func(m *command) bool {
-			return m.Script == "unlock" && m.exec != nil && m.exec.AtNs < began && began <= m.delivered && m.delivered <= c.f.AtNs
+		return o.Lock == c.lock && o.Process == process && o.who != c.who && o.Action == model.ActUnlock && slices.ContainsFunc(o.sent, func(m *command) bool {
+			return m.Script == "unlock" && m.exec != nil && m.reply() == "1" && m.exec.AtNs < began && began <= m.delivered && m.delivered <= c.f.AtNs
 		})
 	})
 }

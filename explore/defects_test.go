@@ -181,13 +181,30 @@ steps:
   a/1: [{lock: x}, {sleep: 50s}]
   a/2: [{at: 100us}, {lock: {name: x, lease: 100s}}]
 `},
-		{"an unlock that another thread was answered 1 for", "lease", "redisson@3.4.2", `
+		{"an unlock that is answered when another thread of its client has got the lock", "lease", "redisson@3.4.2", `
 processes: {a: {threads: 2}}
 steps:
   a/1: [{at: 1s}, {unlock: x}]
   a/2: [{at: 1020ms}, {lock: x}, {sleep: 50s}]
 faults:
   - {when: {script: unlock, direction: reply, nth: 1}, do: delay, for: 50ms}
+`},
+		{"an unlock that is answered when another thread of its client has got the lock", "mutual-exclusion", "redisson@3.4.2, redisson-fair@3.4.2", `
+processes: {a: {threads: 3}}
+steps:
+  a/1: [{lock: x}, {at: 1s}, {unlock: x}]
+  a/2: [{at: 1020ms}, {lock: x}, {sleep: 50s}]
+  a/3: [{at: 2s}, {lock: x}]
+faults:
+  - {when: {script: unlock, direction: reply, nth: 1}, do: delay, for: 50ms}
+`},
+		{"an attempt on a lock object, a failed one too", "traffic", "redisson@3.4.2", `
+watchdog: 1s
+network: {latency: 800us}
+processes: {a: {threads: 2}}
+steps:
+  a/1: [{try_lock: x}, {sleep: 2s}, {unlock: x}]
+  a/2: [{at: 100us}, {try_lock: {name: x, wait: 1500ms, lease: 3ms}}]
 `},
 		{"an unlock that is interrupted goes on", "lease", "redisson@3.21.3, redisson@4.7.0", `
 watchdog: 5s

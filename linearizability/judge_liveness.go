@@ -234,6 +234,7 @@ type disturbance struct {
 	lasts bool  // it may yet have one at any time
 	what  string
 	extra time.Duration // how long it may cost; 0: a lease
+	most  time.Duration // where that ends sooner than a lease would; 0: it does not
 }
 
 // resend is what a client may need to notice that its command was lost and to
@@ -243,7 +244,7 @@ const resend = 7500 * time.Millisecond
 
 // disturbances of one lock, and of those that all locks share.
 func (r *run) disturbances(lock string) []disturbance {
-	var out []disturbance
+	out := r.wakeUps()
 	for _, process := range slices.Sorted(maps.Keys(r.dead)) {
 		// What the dead held, or were still given, ends with its lease.
 		for _, at := range r.orphaned(lock, process) {
@@ -263,10 +264,7 @@ func (r *run) disturbances(lock string) []disturbance {
 	}
 	for i := range r.rec.Events {
 		e := &r.rec.Events[i]
-		switch {
-		case e.Kind == model.KindLost && e.Dir == "push" && e.Why != "nobody waits for it":
-			out = append(out, disturbance{from: e.AtNs, at: e.AtNs, what: "a lost wake-up"})
-		case e.Kind == model.KindClose:
+		if e.Kind == model.KindClose {
 			out = append(out, disturbance{from: e.AtNs, at: e.AtNs, what: "a client that closed"})
 		}
 	}
@@ -276,6 +274,33 @@ func (r *run) disturbances(lock string) []disturbance {
 		}
 		if c.fault > 0 && c.after.Held() {
 			out = append(out, disturbance{from: c.at, at: c.at, what: "a hold that a failover brought back, of which nobody knows"})
+		}
+	}
+	return out
+}
+
+// wakeUps are the published messages that were lost, or that a fault put off:
+// such a one is as good as lost until it comes.
+func (r *run) wakeUps() []disturbance {
+	var out []disturbance
+	late := map[int]int{} // message -> its index in out
+	for i := range r.rec.Events {
+		e := &r.rec.Events[i]
+		if e.Dir != "push" {
+			continue
+		}
+		j, put := late[e.Msg]
+		lost := e.Kind == model.KindLost && e.Why != "nobody waits for it"
+		switch {
+		case e.Kind == model.KindHit && !put:
+			late[e.Msg] = len(out)
+			out = append(out, disturbance{from: e.AtNs, at: e.AtNs, what: "a late wake-up"})
+		case lost && put:
+			out[j].at, out[j].what = e.AtNs, "a lost wake-up"
+		case lost:
+			out = append(out, disturbance{from: e.AtNs, at: e.AtNs, what: "a lost wake-up"})
+		case put && (e.Kind == model.KindDeliver || e.Kind == model.KindLost):
+			out[j].most = max(time.Duration(e.AtNs-out[j].from), 1)
 		}
 	}
 	return out
@@ -337,8 +362,11 @@ func (r *run) bound(lock string, disturbed []disturbance, from, to int64) (ns in
 	}
 	for _, d := range disturbed {
 		cost := lease
-		if d.extra > 0 {
+		switch {
+		case d.extra > 0:
 			cost = d.extra
+		case d.most > 0:
+			cost = min(cost, d.most)
 		}
 		if d.lasts {
 			d.at = max(d.from, from)

@@ -1521,6 +1521,30 @@ func TestLiveness(t *testing.T) {
 			1002  b push lost dropped
 			32002 b/1 gets
 			39000 server leave`},
+		{rule: "a second after a late wake-up has come", record: idle + `
+			1002  b push hit
+			6002  b woken
+			7001  b/1 gets
+			39000 server leave`},
+		{rule: "and no more", finds: "liveness bug: the bound is 6s (a second and 5s, after a late wake-up)", record: idle + `
+			1002  b push hit
+			6002  b woken
+			7002  b/1 gets
+			39000 server leave`},
+		{rule: "a wake-up that never comes is late for a lease", record: idle + `
+			1002  b push hit
+			32001 b/1 gets
+			39000 server leave`},
+		{rule: "and so is one that comes after that", finds: "liveness bug: the bound is 31s (a second and 30s, after a late wake-up)", record: idle + `
+			1002  b push hit
+			35000 b woken
+			35002 b/1 gets
+			39000 server leave`},
+		{rule: "a late wake-up that is lost is a lost one", finds: "liveness bug: the bound is 31.001s (a second and 30s, after a lost wake-up)", record: idle + `
+			1002  b push hit
+			1003  b push lost dropped
+			32003 b/1 gets
+			39000 server leave`},
 		{rule: "a wake-up that nobody waits for is not lost", finds: "liveness bug: the bound is 1s", record: idle + `
 			1002  a push lost nobody waits for it
 			32001 b/1 gets

@@ -34,7 +34,8 @@ import (
 //	7    a/1 hit 1 renew                      # fault 1 met that command
 //	8    a/1 lost renew reply dropped         # request or reply, and why
 //	9    b push lost dropped                  # a published message that never came to b
-//	9    b woken                              # one that did
+//	9    b push hit                           # one that fault 1 puts off
+//	9    b woken                              # one that came, the one put off if there was one
 //	10   c/1 interrupts b/1
 //	11   a/1 read stock 100
 //	12   a/1 write stock 99 1                 # what is left, how many were taken
@@ -172,8 +173,18 @@ type recorder struct {
 	rec  *model.Record
 	ops  int
 	msgs int
+	late int                      // the published message that was put off; 0: none
 	open map[string]*model.Event  // by thread, the call that it is in
 	sent map[string][]model.Event // by thread and script
+}
+
+// push is the number of the published message that comes next.
+func (b *recorder) push() int {
+	if b.late > 0 {
+		return b.late
+	}
+	b.msgs++
+	return b.msgs
 }
 
 func (b *recorder) add(l recordLine) {
@@ -255,11 +266,14 @@ func (b *recorder) add(l recordLine) {
 		message(model.KindLost, word(0))
 		e.Dir, e.Why = word(1), strings.Join(l.words[2:], " ")
 	case "woken":
-		b.msgs++
-		e.Kind, e.Msg, e.Dir, e.Channel = model.KindDeliver, b.msgs, "push", "channel"
+		e.Kind, e.Msg, e.Dir, e.Channel = model.KindDeliver, b.push(), "push", "channel"
+		b.late = 0
 	case "push":
-		b.msgs++
-		e.Kind, e.Msg, e.Dir, e.Channel, e.Why = model.KindLost, b.msgs, "push", "channel", strings.Join(l.words[1:], " ")
+		e.Kind, e.Msg, e.Dir, e.Channel, e.Why = model.KindLost, b.push(), "push", "channel", strings.Join(l.words[1:], " ")
+		if word(0) == "hit" {
+			b.late = e.Msg
+			e.Kind, e.Fault, e.Text = model.KindHit, 1, "delay of a message"
+		}
 	case "interrupts":
 		e.Kind, e.Phase, e.Text, e.Met = model.KindUse, "interrupt", word(0), true
 	case "read":

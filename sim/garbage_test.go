@@ -88,6 +88,16 @@ func TestNothingIsCollectedWithinARun(t *testing.T) {
 	}
 }
 
+func TestTheCollectorIsOnAgainAfterARun(t *testing.T) {
+	newStage().run(NewHost(t))
+	garbage.turnOn() // what its timer does in real time, a breath later
+	was := debug.SetGCPercent(100)
+	debug.SetGCPercent(was)
+	if was < percentMin {
+		t.Errorf("the collector was left at %d percent", was)
+	}
+}
+
 // What one run leaves to the next must not be seen there: neither its record's
 // memory nor anything else that is used again.
 func TestARunAfterOthersIsTheSame(t *testing.T) {

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
-	"runtime/debug"
 	"slices"
 	"strings"
 	"sync"
@@ -193,29 +192,6 @@ func TestASeedRepeatsItsRecordWhateverRanBefore(t *testing.T) {
 		for _, seed := range seeds {
 			equal(t, fmt.Sprint("digest of seed ", seed), busy(NewSeeded(seed)).run(h).Record.Digest(), digests[seed])
 		}
-	}
-}
-
-// A collection reorders goroutines that are runnable at one instant, so none
-// may run within a world; afterwards the collector is on again.
-func TestNoCollectionWithinARun(t *testing.T) {
-	collections := func() uint32 {
-		var m runtime.MemStats
-		runtime.ReadMemStats(&m)
-		return m.NumGC
-	}
-	var before, after uint32
-	newStage().does("a/1", func(th *Thread, c *redis.Client) {
-		before = collections()
-		for range 50 {
-			c.Set(context.Background(), "k", strings.Repeat("x", 1<<20), 0)
-		}
-		after = collections()
-	}).run(NewHost(t))
-	equal(t, "collections", after-before, 0)
-	runtime.GC()
-	if was := debug.SetGCPercent(100); was <= 0 {
-		t.Errorf("the collector was left at %d percent", was)
 	}
 }
 
