@@ -72,7 +72,7 @@ func tooEarly(b *testing.B, ops []Op) {
 // alone asks porcupine, without the monitor.
 func alone(b *testing.B, ops []Op, want Verdict) (took time.Duration, stopped float64) {
 	spec, _ := model.SpecNamed(model.Specs[0])
-	h := history{lock: ops[0].Lock, ops: partition(ops)[0], spec: spec, opt: Options{StepLimit: 1 << 60}}
+	h := history{lock: ops[0].Lock, ops: sorted(ops), spec: spec, opt: Options{StepLimit: 1 << 60}, free: spec.Init()}
 	began := time.Now()
 	s := h.newSearch(forever)
 	calls := make([]porcupine.Operation, len(s.entries))

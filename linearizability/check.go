@@ -39,10 +39,13 @@ type Options struct {
 	// a Redis key lives through the millisecond of its expiry. A record of a
 	// simulated run knows it; for other histories it is 0.
 	LeaseGrainNs int64
-	// StepLimit is how many steps the search for one lock may try, 0 for
-	// StepLimitDefault. It counts steps and not time, so that a verdict
+	// StepLimit is how many steps one search may try, 0 for StepLimitDefault. A
+	// history of one lock is searched in stretches of some thousand operations,
+	// where it can be cut. It counts steps and not time, so that a verdict
 	// repeats.
 	StepLimit int
+
+	stretchMin int // operations; 0: stretchMin
 }
 
 // Verdict is what a check found.
@@ -94,6 +97,8 @@ type LockResult struct {
 	State string
 	// Why says what went wrong, in one sentence. Empty when ok.
 	Why string
+
+	broken *history // the stretch that is
 }
 
 // Check judges whether every lock of a history is linearizable with leases.
@@ -102,71 +107,32 @@ type LockResult struct {
 //
 // It panics when opt.Spec is no specification.
 func Check(ops []Op, opt Options) Result {
-	name := cmp.Or(opt.Spec, model.Specs[0])
-	spec, ok := model.SpecNamed(name)
-	if !ok {
-		panic("linearizability: there is no specification " + name + "; check the name with model.SpecNamed")
-	}
-	if opt.StepLimit <= 0 {
-		opt.StepLimit = StepLimitDefault
-	}
-	opt.DriftPPM = max(opt.DriftPPM, 0)
-
-	crashes := map[string][]int64{} // by process, in order
-	for _, op := range ops {
-		if op.Op == OpCrash {
-			crashes[op.Process] = append(crashes[op.Process], op.CallNs)
-		}
-	}
-	for _, at := range crashes {
-		slices.Sort(at)
-	}
-	var result Result
-	for _, part := range partition(ops) {
-		h := history{lock: part[0].Lock, ops: part, spec: spec, opt: opt, crashes: crashes}
-		result.Locks = append(result.Locks, h.check())
-	}
-	return result
-}
-
-// partition splits a history by lock, in order of the locks' names, each part in
-// order of call. It leaves out what the search has no use for: crashes, which
-// only bound leases. It is porcupine's Partition, done before porcupine is
-// called, because porcupine gives one verdict for all partitions and drops the
-// others at the first that is broken.
-func partition(ops []Op) [][]*Op {
-	byLock := map[string][]*Op{}
-	var locks []string
+	c := NewChecker(opt)
+	order := make([]*Op, len(ops))
 	for i := range ops {
-		op := &ops[i]
-		if op.Op == OpCrash {
-			continue
-		}
-		if byLock[op.Lock] == nil {
-			locks = append(locks, op.Lock)
-		}
-		byLock[op.Lock] = append(byLock[op.Lock], op)
+		order[i] = &ops[i]
 	}
-	slices.Sort(locks)
-	var parts [][]*Op
-	for _, lock := range locks {
-		part := byLock[lock]
-		slices.SortStableFunc(part, func(a, b *Op) int { return cmp.Compare(a.CallNs, b.CallNs) })
-		parts = append(parts, part)
+	slices.SortStableFunc(order, func(a, b *Op) int { return cmp.Compare(a.CallNs, b.CallNs) })
+	for _, op := range order {
+		c.Add(op)
 	}
-	return parts
+	return c.Result()
 }
 
-// history is the part of a history that speaks of one lock.
+// history is a stretch of a history, of one lock.
 type history struct {
 	lock    string
 	ops     []*Op // in order of call
 	spec    model.Spec
 	opt     Options
-	crashes map[string][]int64
+	crashes map[string][]int64 // by process, in order
+	free    model.State        // of the lock, at the begin, with those who wait
+	waiting []*Op              // fair: acquires that stand in the queue at the end
 }
 
-func (h *history) check() LockResult {
+// check judges the stretch, and says what state it left the lock in where that is
+// known. Without a search only the monitor is asked, and its silence says nothing.
+func (h *history) check(search bool) (LockResult, model.State) {
 	r := LockResult{Lock: h.lock, Verdict: OK}
 	for _, op := range h.ops {
 		if op.Outcome != model.AnswerFailed {
@@ -177,12 +143,29 @@ func (h *history) check() LockResult {
 	switch {
 	case conflict != nil:
 		h.convicted(&r, conflict, exact)
-		return r
-	case exact:
+		return r, h.free
+	case exact || !search:
 		r.Prefix = r.Ops
+		return r, h.free
+	}
+	s := h.search(forever)
+	s.result(&r)
+	return r, s.best.state
+}
+
+// known judges the stretch as it was known at the instant until.
+func (h *history) known(until int64) LockResult {
+	r := LockResult{Lock: h.lock, Verdict: OK}
+	for _, op := range h.ops {
+		if op.Outcome != model.AnswerFailed && op.CallNs <= until {
+			r.Ops++
+		}
+	}
+	if c, exact := h.monitor(); c != nil && c.later.ret() <= until {
+		h.convicted(&r, c, exact)
 		return r
 	}
-	h.search(forever).result(&r)
+	h.search(until).result(&r)
 	return r
 }
 
@@ -299,9 +282,8 @@ type entry struct {
 func (h *history) entries(until int64) []*entry {
 	var all []*entry
 	add := func(e entry) { all = append(all, &e) }
-	queue := h.spec.Fair() && slices.ContainsFunc(h.ops, func(op *Op) bool {
-		return op.Outcome == model.AnswerBusy || op.ArrivedNs != nil
-	})
+	queues := func(op *Op) bool { return op.Outcome == model.AnswerBusy || op.ArrivedNs != nil }
+	queue := h.spec.Fair() && (slices.ContainsFunc(h.ops, queues) || slices.ContainsFunc(h.waiting, queues) || len(h.free.Waiting) > 0)
 	replaced := h.replacements(until)
 	end := int64(math.MinInt64)
 
@@ -351,20 +333,11 @@ func (h *history) entries(until int64) []*entry {
 		}
 
 		if queue && op.Op == OpAcquire {
-			// Whoever waits without a known arrival waits from the call on: the
-			// sooner it waits the more answers are right, and nobody has to wait
-			// for it.
+			arrive := op.arrive(id)
 			in.Queued = true
-			if op.ArrivedNs != nil {
-				in.ArrivedNs, in.HasArrival = *op.ArrivedNs, true
-				// An unknown acquire may have left the queue long ago, a failed
-				// one may never have been in it.
-				in.Ordered = !op.open() && !failed && !op.Evicted
-				call = *op.ArrivedNs
-			}
-			arrive := model.Input{Do: model.DoArrive, Of: id, Owner: in.Owner,
-				ArrivedNs: in.ArrivedNs, HasArrival: in.HasArrival, Ordered: in.Ordered}
-			if call <= until {
+			in.ArrivedNs, in.HasArrival, in.Ordered = arrive.ArrivedNs, arrive.HasArrival, arrive.Ordered
+			call = op.arrival()
+			if call <= until && !slices.ContainsFunc(h.free.Waiting, func(w model.Waiter) bool { return w.ID == id }) {
 				add(entry{in: arrive, call: call, ret: call, op: op})
 			}
 			end = max(end, min(call, until))
@@ -397,6 +370,11 @@ func (h *history) entries(until int64) []*entry {
 			end = max(end, ret)
 		}
 	}
+	for i, op := range h.waiting {
+		if queue && op.arrival() <= until {
+			add(entry{in: op.arrive(len(h.ops) + i + 1), call: op.arrival(), ret: op.arrival(), op: op})
+		}
+	}
 	if slices.ContainsFunc(all, func(e *entry) bool { return e.in.Optional }) {
 		add(entry{in: model.Input{Do: model.DoEnd}, call: end + 1, ret: end + 1})
 	}
@@ -421,22 +399,7 @@ func (h *history) replacements(until int64) func(op *Op, lo int64) bool {
 	type span struct{ call, ret int64 }
 	var spans []span
 	for _, op := range h.ops {
-		after := false
-		switch op.Op {
-		case OpAcquire:
-			after = op.Outcome == model.AnswerGranted
-		case OpRelease:
-			after = op.Outcome == model.AnswerReleased
-		case OpRenew:
-			after = op.Outcome == model.AnswerRenewed
-		case OpForceRelease:
-			after = op.Outcome == model.AnswerReleased || op.Outcome == model.AnswerNotHeld
-		case OpIsLocked:
-			after = op.Outcome == model.AnswerFalse
-		case OpLost:
-			after = true
-		}
-		if after && op.ret() < until {
+		if op.replaces() && op.ret() < until {
 			spans = append(spans, span{op.CallNs, op.ret()})
 		}
 	}
@@ -495,7 +458,7 @@ func (h *history) newSearch(until int64) *search {
 		}
 	}
 	s.madeMax = max(1000, memoryBytesMax/(len(entries)/8+250))
-	s.best = &node{state: h.spec.Init()}
+	s.best = &node{state: h.free}
 	return s
 }
 

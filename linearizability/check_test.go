@@ -548,7 +548,7 @@ func TestMonitor(t *testing.T) {
 	} {
 		t.Run(c.rule, func(t *testing.T) {
 			ops := parse(t, c.history)
-			h := &history{lock: "l", ops: partition(ops)[0]}
+			h := &history{lock: "l", ops: sorted(ops)}
 			got, exact := h.monitor()
 			if (got != nil) != c.convicts || exact != c.exact {
 				t.Errorf("convicts %v, exact %v; want %v, %v", got != nil, exact, c.convicts, c.exact)
@@ -558,7 +558,7 @@ func TestMonitor(t *testing.T) {
 }
 
 func ExampleCheck() {
-	ops, err := Read(strings.NewReader(`
+	h, err := ReadHistory(strings.NewReader(`
 {"process":"a","thread":1,"lock":"orders","op":"acquire","call_ns":0,"return_ns":1200000,"outcome":"granted","lease_ms":1000}
 {"process":"b","thread":1,"lock":"orders","op":"acquire","call_ns":500000000,"return_ns":1500000000,"outcome":"granted","lease_ms":30000}
 {"process":"a","thread":1,"lock":"orders","op":"release","call_ns":2104000000,"return_ns":2106000000,"outcome":"released"}
@@ -567,7 +567,7 @@ func ExampleCheck() {
 		fmt.Println(err)
 		return
 	}
-	for _, l := range Check(ops, Options{Spec: "reentrant"}).Locks {
+	for _, l := range Check(h.Ops, Options{Spec: "reentrant"}).Locks {
 		fmt.Println(l.Lock, l.Verdict)
 		fmt.Println(l.Why)
 	}

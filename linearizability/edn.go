@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"slices"
 	"strings"
 
 	"olympos.io/encoding/edn"
@@ -17,7 +18,7 @@ import (
 // jepsenLock is the name of the lock of a history that names none.
 const jepsenLock = "lock"
 
-// readJepsen reads a history of a lock as Jepsen writes it: EDN, one map a line,
+// streamJepsen reads a history of a lock as Jepsen writes it: EDN, one map a line,
 // in the order in which it happened.
 //
 //	{:type :invoke, :f :acquire, :process 0, :time 1200, :value nil}
@@ -27,8 +28,8 @@ const jepsenLock = "lock"
 // :value that is a word; the second, or the :value, may be a map with the :token
 // or :fence of a grant. Instants are the :time in ns, where an entry has none the
 // :index, else the number of the line. What :nemesis does comes back as notes.
-func readJepsen(in *bufio.Reader, file string) (*History, error) {
-	p := jepsenParser{open: map[string]int{}, lost: map[string]int{}, levels: map[string]int{}, history: &History{}}
+func streamJepsen(in *bufio.Reader, file string, each func(*Op)) ([]Note, error) {
+	p := jepsenParser{each: each, open: map[string]*Op{}, lost: map[string]int{}, levels: map[string]int{}}
 	for number := 1; ; number++ {
 		line, err := readLine(in)
 		if errors.Is(err, errLineTooLong) {
@@ -43,20 +44,24 @@ func readJepsen(in *bufio.Reader, file string) (*History, error) {
 			}
 		}
 		if err != nil {
-			return p.history, nil
+			clear(p.open) // nobody knows what became of them
+			p.handOver()
+			return p.notes, nil
 		}
 	}
 }
 
 // jepsenParser makes operations of pairs of entries.
 type jepsenParser struct {
-	history *History
-	clock   string         // which field tells the instants
-	last    int64          // instant
-	lastAt  int            // its line
-	open    map[string]int // by process: where its open call is among the operations
-	lost    map[string]int // by process: the line after which it may not come back
-	levels  map[string]int // by lock and process
+	each   func(*Op)
+	queue  []*Op // in order of call; the first is open
+	notes  []Note
+	clock  string         // which field tells the instants
+	last   int64          // instant
+	lastAt int            // its line
+	open   map[string]*Op // by process
+	lost   map[string]int // by process: the line after which it may not come back
+	levels map[string]int // by lock and process, above 0
 }
 
 // jepsenEntry is one line.
@@ -106,7 +111,7 @@ func (p *jepsenParser) add(text []byte, number int) (reason string) {
 		return reason
 	}
 	if e.Process == edn.Keyword("nemesis") {
-		p.history.Notes = append(p.history.Notes, Note{AtNs: at, Text: strings.TrimSpace(fmt.Sprintf("%s %s", string(e.F), nemesisValue(e.Value)))})
+		p.notes = append(p.notes, Note{AtNs: at, Text: strings.TrimSpace(fmt.Sprintf("%s %s", string(e.F), nemesisValue(e.Value)))})
 		return ""
 	}
 	if e.F != "acquire" && e.F != "release" {
@@ -154,9 +159,8 @@ func (p *jepsenParser) instant(e jepsenEntry, number int) (at int64, reason stri
 }
 
 func (p *jepsenParser) invoke(e jepsenEntry, process string, at int64, number int) (reason string) {
-	ops := p.history.Ops
-	if i, open := p.open[process]; open {
-		return fmt.Sprintf("process %s calls while its call of line %d is open; a process has one at a time", process, ops[i].Line)
+	if op := p.open[process]; op != nil {
+		return fmt.Sprintf("process %s calls while its call of line %d is open; a process has one at a time", process, op.Line)
 	}
 	if line, gone := p.lost[process]; gone {
 		return fmt.Sprintf("process %s calls although nobody knows what became of its call of line %d; what comes after is another process", process, line)
@@ -165,31 +169,43 @@ func (p *jepsenParser) invoke(e jepsenEntry, process string, at int64, number in
 	if reason != "" {
 		return reason
 	}
-	p.open[process] = len(ops)
 	// Until it returns, it may still take effect.
-	p.history.Ops = append(ops, Op{Process: process, Thread: 1, Lock: lock, Op: string(e.F), CallNs: at, Outcome: model.AnswerUnknown, Line: number})
+	op := &Op{Process: process, Thread: 1, Lock: lock, Op: string(e.F), CallNs: at, Outcome: model.AnswerUnknown, Line: number}
+	p.open[process] = op
+	p.queue = append(p.queue, op)
 	return ""
 }
 
+// handOver hands over what was called before the first call that is open.
+func (p *jepsenParser) handOver() {
+	n := 0
+	for n < len(p.queue) && p.open[p.queue[n].Process] != p.queue[n] {
+		p.each(p.queue[n])
+		n++
+	}
+	p.queue = slices.Delete(p.queue, 0, n)
+}
+
 func (p *jepsenParser) complete(e jepsenEntry, process string, at int64) (reason string) {
-	i, open := p.open[process]
-	if !open {
+	op := p.open[process]
+	if op == nil {
 		return fmt.Sprintf("process %s returns from %s and has not called", process, e.F)
 	}
-	op := &p.history.Ops[i]
 	if op.Op != string(e.F) {
 		return fmt.Sprintf("process %s returns from %s, and its call of line %d was :%s", process, e.F, op.Line, op.Op)
 	}
-	delete(p.open, process)
 	_, token, reason := lockAndToken(e.Value)
 	if reason != "" {
 		return reason
+	}
+	delete(p.open, process)
+	if e.Type != "info" { // what is unknown has no return
+		op.ReturnNs = &at
 	}
 	holds := op.Lock + "\x00" + process
 	switch {
 	case e.Type == "info":
 		p.lost[process] = op.Line
-		return ""
 	case e.Type == "fail":
 		op.Outcome = model.AnswerFailed
 	case e.F == "acquire":
@@ -200,9 +216,9 @@ func (p *jepsenParser) complete(e jepsenEntry, process string, at int64) (reason
 		p.levels[holds]--
 	default:
 		op.Outcome = model.AnswerReleased
-		p.levels[holds] = 0
+		delete(p.levels, holds)
 	}
-	op.ReturnNs = &at
+	p.handOver()
 	return ""
 }
 

@@ -155,7 +155,7 @@ func TestCheckJepsen(t *testing.T) {
 		t.Fatalf("held by two: %+v, first %+v", l, l.First)
 	}
 	var page bytes.Buffer
-	if err := PictureOf(broken, l, Options{}, &page); err != nil || !strings.Contains(page.String(), "start-partition") || !strings.Contains(page.String(), "<html") {
+	if err := PictureOf(l, broken.Notes, &page); err != nil || !strings.Contains(page.String(), "start-partition") || !strings.Contains(page.String(), "<html") {
 		t.Errorf("picture: %v, %d bytes", err, page.Len())
 	}
 }

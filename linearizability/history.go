@@ -105,3 +105,43 @@ func (o *Op) startsLease() bool {
 	}
 	return false
 }
+
+// replaces says that once the operation took effect another lease runs than
+// before, or none.
+func (o *Op) replaces() bool {
+	switch o.Op {
+	case OpAcquire:
+		return o.Outcome == model.AnswerGranted
+	case OpRelease:
+		return o.Outcome == model.AnswerReleased
+	case OpRenew:
+		return o.Outcome == model.AnswerRenewed
+	case OpForceRelease:
+		return o.Outcome == model.AnswerReleased || o.Outcome == model.AnswerNotHeld
+	case OpIsLocked:
+		return o.Outcome == model.AnswerFalse
+	}
+	return o.Op == OpLost
+}
+
+// arrival is from when on an acquire waits. One without a known arrival waits from
+// the call on: the sooner it waits the more answers are right, and nobody has to
+// wait for it.
+func (o *Op) arrival() int64 {
+	if o.ArrivedNs != nil {
+		return *o.ArrivedNs
+	}
+	return o.CallNs
+}
+
+// arrive is the step with which an acquire, which has that id, begins to wait.
+func (o *Op) arrive(id int) model.Input {
+	in := model.Input{Do: model.DoArrive, Of: id, Owner: o.owner()}
+	if o.ArrivedNs != nil {
+		in.ArrivedNs, in.HasArrival = *o.ArrivedNs, true
+		// An unknown acquire may have left the queue long ago, a failed one may
+		// never have been in it.
+		in.Ordered = !o.open() && o.Outcome != model.AnswerFailed && !o.Evicted
+	}
+	return in
+}

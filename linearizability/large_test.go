@@ -167,3 +167,25 @@ func BenchmarkCheckRead(b *testing.B) {
 		}
 	}
 }
+
+// Of a long history only what was done since the lock was last surely free is
+// kept, and of threads that are over nothing.
+func TestALongHistoryIsForgotten(t *testing.T) {
+	for _, spec := range model.Specs {
+		for _, lease := range []bool{false, true} {
+			ops := contend(60_000, lease)
+			c := NewChecker(Options{Spec: spec})
+			most, owners := 0, 0
+			for i := range ops {
+				c.Add(&ops[i])
+				l := c.locks["orders"]
+				most, owners = max(most, len(l.ops)), max(owners, len(l.owners))
+			}
+			r := c.Result().Locks[0]
+			t.Logf("%s, leases %v: %s, at most %d operations and %d owners were kept", spec, lease, r.Verdict, most, owners)
+			if r.Verdict != OK || r.Ops != len(ops) || r.Prefix != len(ops) || most > 2*stretchMin || owners > stretchMin {
+				t.Errorf("%s, leases %v: %+v", spec, lease, r)
+			}
+		}
+	}
+}

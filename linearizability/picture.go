@@ -36,7 +36,7 @@ func Picture(rec *model.Record, lock string, w io.Writer) error {
 		return fmt.Errorf("a failover brought a hold of %s back, and no history can say so", lock)
 	}
 	ops := r.history(lock, true)
-	h := history{lock: lock, spec: spec, opt: Options{StepLimit: pictureSteps, LeaseGrainNs: millisecond}}
+	h := history{lock: lock, spec: spec, opt: Options{StepLimit: pictureSteps, LeaseGrainNs: millisecond}, free: spec.Init()}
 	for i := range ops {
 		if ops[i].Op != OpCrash {
 			h.ops = append(h.ops, &ops[i])
@@ -56,32 +56,24 @@ func Picture(rec *model.Record, lock string, w io.Writer) error {
 	return h.picture(notes, w)
 }
 
-// PictureOf is Picture for a history from elsewhere: of what was done with a
-// lock up to the return of res.First, where there is one, with the notes beside
-// it.
-func PictureOf(hist *History, res LockResult, opt Options, w io.Writer) error {
-	spec, ok := model.SpecNamed(cmp.Or(opt.Spec, model.Specs[0]))
-	if !ok {
-		return fmt.Errorf("there is no specification %s", opt.Spec)
+// PictureOf is Picture for a history from elsewhere that is broken: of what was
+// done with the lock from when it was last surely free to the return of res.First,
+// with the notes beside it.
+func PictureOf(res LockResult, notes []Note, w io.Writer) error {
+	if res.broken == nil {
+		return fmt.Errorf("the history of %s is %s, and only of a broken one there is a picture", res.Lock, res.Verdict)
 	}
-	opt.StepLimit = pictureSteps
-	h := history{lock: res.Lock, spec: spec, opt: opt}
-	until := int64(forever)
-	if res.First != nil {
-		until = res.First.ret()
-	}
-	for _, part := range partition(hist.Ops) {
-		if part[0].Lock == res.Lock {
-			h.ops = slices.DeleteFunc(part, func(op *Op) bool { return op.CallNs > until })
+	h := *res.broken
+	h.opt.StepLimit = pictureSteps
+	until := res.First.ret()
+	h.ops = slices.DeleteFunc(slices.Clone(h.ops), func(op *Op) bool { return op.CallNs > until })
+	var beside []porcupine.Annotation
+	for _, n := range notes {
+		if h.ops[0].CallNs <= n.AtNs && n.AtNs <= until {
+			beside = append(beside, porcupine.Annotation{Tag: "nemesis", Start: n.AtNs, Description: n.Text, Details: n.Text})
 		}
 	}
-	var notes []porcupine.Annotation
-	for _, n := range hist.Notes {
-		if n.AtNs <= until {
-			notes = append(notes, porcupine.Annotation{Tag: "nemesis", Start: n.AtNs, Description: n.Text, Details: n.Text})
-		}
-	}
-	return h.picture(notes, w)
+	return h.picture(beside, w)
 }
 
 func (h *history) picture(notes []porcupine.Annotation, w io.Writer) error {

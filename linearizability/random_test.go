@@ -1,7 +1,9 @@
 package linearizability
 
 import (
+	"cmp"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -365,7 +367,7 @@ func randomPlain(rng *rand.Rand) []Op {
 	return ops
 }
 
-type tally struct{ histories, ok, broken, convicted, exact int }
+type tally struct{ histories, ok, broken, convicted, exact, cut int }
 
 // judge compares brute force, porcupine, monitor and Check on one history.
 func (n *tally) judge(t *testing.T, ops []Op, specName string) (linearizable bool) {
@@ -393,8 +395,8 @@ func (n *tally) judge(t *testing.T, ops []Op, specName string) (linearizable boo
 			crashes[op.Process] = append(crashes[op.Process], op.CallNs)
 		}
 	}
-	for _, part := range partition(ops) {
-		h := &history{lock: "l", ops: part, spec: spec, opt: opt, crashes: crashes}
+	if part := sorted(ops); len(part) > 0 {
+		h := &history{lock: "l", ops: part, spec: spec, opt: opt, crashes: crashes, free: spec.Init()}
 		if got := h.search(forever).verdict; (got == OK) != want || got == Undecided {
 			fail("porcupine says %s, the brute force %v", got, want)
 		}
@@ -412,14 +414,51 @@ func (n *tally) judge(t *testing.T, ops []Op, specName string) (linearizable boo
 			}
 		}
 	}
-	r := Check(ops, opt)
-	if (r.Verdict() == OK) != want {
-		fail("Check says %+v, the brute force %v", r, want)
+	for _, opt.stretchMin = range []int{stretchMin, 1} { // whole, and cut wherever it can be
+		r := Check(ops, opt)
+		if (r.Verdict() == OK) != want {
+			fail("Check says %+v, the brute force %v; stretches of %d", r, want, opt.stretchMin)
+		}
+		if !want {
+			n.prefix(ops, specName, r.Locks[0], fail)
+		}
 	}
-	if !want {
-		n.prefix(ops, specName, r.Locks[0], fail)
-	}
+	cut, _ := cuts(ops, specName)
+	n.cut += cut
 	return want
+}
+
+// sorted are the operations of a history of one lock, in order of call.
+func sorted(ops []Op) []*Op {
+	var part []*Op
+	for i := range ops {
+		if ops[i].Op != OpCrash {
+			part = append(part, &ops[i])
+		}
+	}
+	slices.SortStableFunc(part, func(a, b *Op) int { return cmp.Compare(a.CallNs, b.CallNs) })
+	return part
+}
+
+// cuts is how often a history of one lock is cut where it can be, and how often
+// while somebody waits.
+func cuts(ops []Op, spec string) (all, waiting int) {
+	c := NewChecker(Options{Spec: spec, stretchMin: 1})
+	var l *lockHistory
+	for i := range ops { // in order of call already
+		before := math.MinInt
+		if l != nil {
+			before = len(l.ops)
+		}
+		c.Add(&ops[i])
+		if l = c.locks[ops[i].Lock]; l != nil && len(l.ops) < before+1 && ops[i].Op != OpCrash && l.result.Verdict == OK {
+			all++
+			if len(l.ops) > 1 {
+				waiting++
+			}
+		}
+	}
+	return all, waiting
 }
 
 // prefix holds the explanation of a broken history against the brute force: up
@@ -484,9 +523,9 @@ func TestBruteForcePorcupineAndMonitorAgree(t *testing.T) {
 		n.judge(t, random(rng), spec)
 		n.judge(t, randomPlain(rng), spec)
 	}
-	t.Logf("%d histories agreed: %d linearizable, %d broken; the monitor convicted %d and was exact on %d",
-		n.histories, n.ok, n.broken, n.convicted, n.exact)
-	if n.histories < 100_000 || n.broken < n.histories/5 || n.ok < n.histories/5 || n.convicted < 5_000 || n.exact < 10_000 {
+	t.Logf("%d histories agreed: %d linearizable, %d broken; the monitor convicted %d and was exact on %d; %d cuts",
+		n.histories, n.ok, n.broken, n.convicted, n.exact, n.cut)
+	if n.histories < 100_000 || n.broken < n.histories/5 || n.ok < n.histories/5 || n.convicted < 5_000 || n.exact < 10_000 || n.cut < 5_000 {
 		t.Errorf("the histories are too few or too much alike: %+v", n)
 	}
 }
@@ -501,4 +540,62 @@ func (n *tally) judgeValid(t *testing.T, ops []Op, spec string) {
 		t.Logf("%s lease %v arrived %v expires %v never %v", op, deref(op.LeaseMs), deref(op.ArrivedNs), deref(op.ExpireNs), op.NeverExpires)
 	}
 	t.Fatalf("history %d, %s: what a right lock did is called broken", n.histories, spec)
+}
+
+// TestCutsChangeNoVerdict compares what is said of longer histories whole and cut
+// wherever they can be, which the brute force is too slow for.
+func TestCutsChangeNoVerdict(t *testing.T) {
+	rng := rand.New(rand.NewPCG(11, 3))
+	type count struct{ cuts, waiting, broken, ok int }
+	got := map[string]*count{}
+	for i := range 12_000 {
+		spec := model.Specs[i%3]
+		n := got[spec]
+		if n == nil {
+			n = &count{}
+			got[spec] = n
+		}
+		var ops []Op
+		switch i / 3 % 4 {
+		case 0:
+			ops = contending(2+rng.IntN(4), 20+rng.IntN(40), rng.IntN(2) == 0, rng.IntN(3) == 0)
+			for k := range rng.IntN(3) {
+				mutate(rng, ops[k*len(ops)/3:])
+			}
+		default:
+			ops = simulate(rng, 10+rng.IntN(30), i%5 == 0, i%4 == 1, spec == "fair")
+			if rng.IntN(2) == 0 {
+				mutate(rng, ops)
+			}
+		}
+		slices.SortStableFunc(ops, func(a, b Op) int { return cmp.Compare(a.CallNs, b.CallNs) })
+		whole := Check(ops, Options{Spec: spec, StepLimit: 200_000})
+		cut := Check(ops, Options{Spec: spec, StepLimit: 200_000, stretchMin: 1})
+		if whole.Verdict() != Undecided && whole.Verdict() != cut.Verdict() {
+			for i, op := range ops {
+				t.Logf("%d: %s lease %v token %v arrived %v expires %v never %v", i, op, deref(op.LeaseMs), deref(op.Token), deref(op.ArrivedNs), deref(op.ExpireNs), op.NeverExpires)
+			}
+			t.Fatalf("history %d, %s: whole %+v\ncut %+v", i, spec, whole, cut)
+		}
+		for k := range whole.Locks {
+			if whole.Verdict() != Undecided && whole.Locks[k].Ops != cut.Locks[k].Ops {
+				t.Fatalf("history %d, %s: %d operations whole and %d cut", i, spec, whole.Locks[k].Ops, cut.Locks[k].Ops)
+			}
+		}
+		if whole.Verdict() == OK {
+			n.ok++
+		} else {
+			n.broken++
+		}
+		all, waiting := cuts(ops, spec)
+		n.cuts += all
+		n.waiting += waiting
+	}
+	for _, spec := range model.Specs {
+		n := got[spec]
+		t.Logf("%s: %d held, %d did not; %d cuts, %d of them with somebody waiting", spec, n.ok, n.broken, n.cuts, n.waiting)
+		if n.cuts < 5_000 || n.waiting < 2_000 || n.broken < 200 || n.ok < 1000 {
+			t.Errorf("%s: too few of a kind", spec)
+		}
+	}
 }

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -32,42 +33,40 @@ func (e *FormatError) Error() string {
 	return fmt.Sprintf("%s:%d:%d: %s", e.File, e.Line, e.Column, e.Reason)
 }
 
-// Read reads a history as JSON Lines, one operation a line in order of call_ns;
-// file is the name that errors carry. The first line that is not valid ends the
-// reading with a [*FormatError]: half a history would be judged wrongly. Other
-// errors are the reader's own, wrapped.
-func Read(r io.Reader, file string) ([]Op, error) {
-	in := bufio.NewReader(r)
-	var ops []Op
-	threads := map[string]openCall{}
+// streamLines reads a history as JSON Lines, one operation a line in order of
+// call_ns.
+func streamLines(in *bufio.Reader, file string, each func(*Op)) error {
+	threads := openCalls{}
+	var last *Op
 	blank := 0 // the first of the blank lines just read
 	for number := 1; ; number++ {
 		line, err := readLine(in)
 		if errors.Is(err, errLineTooLong) {
-			return nil, &FormatError{file, number, 1, fmt.Sprintf("the line is longer than %d bytes; an operation is one short JSON object", lineBytesMax)}
+			return &FormatError{file, number, 1, fmt.Sprintf("the line is longer than %d bytes; an operation is one short JSON object", lineBytesMax)}
 		}
 		if err != nil && !errors.Is(err, io.EOF) {
-			return nil, fmt.Errorf("reading history %s: line %d: %w", file, number, err)
+			return fmt.Errorf("reading history %s: line %d: %w", file, number, err)
 		}
 		if len(bytes.TrimSpace(line)) > 0 {
 			if blank > 0 {
-				return nil, &FormatError{file, blank, 1, "the line is empty; every line is one operation"}
+				return &FormatError{file, blank, 1, "the line is empty; every line is one operation"}
 			}
 			p := lineParser{text: line}
 			op, perr := p.parse()
 			if perr == nil {
 				op.Line = number
-				perr = p.inOrder(&op, ops, threads)
+				perr = p.inOrder(&op, last, threads)
 			}
 			if perr != nil {
-				return nil, &FormatError{file, number, perr.column, perr.reason}
+				return &FormatError{file, number, perr.column, perr.reason}
 			}
-			ops = append(ops, op)
+			last = &op
+			each(&op)
 		} else if blank == 0 && err == nil {
 			blank = number
 		}
 		if err != nil {
-			return ops, nil
+			return nil
 		}
 	}
 }
@@ -94,6 +93,17 @@ func readLine(in *bufio.Reader) ([]byte, error) {
 type openCall struct {
 	line     int
 	returnNs int64
+}
+
+// openCalls are those of the threads that may be open.
+type openCalls map[string]openCall
+
+// forget drops calls that had returned by an instant, whenever there are twice as
+// many.
+func (c openCalls) forget(at int64) {
+	if n := len(c); n >= 1024 && n&(n-1) == 0 {
+		maps.DeleteFunc(c, func(_ string, call openCall) bool { return call.returnNs <= at })
+	}
 }
 
 // lineError is what is wrong with a line, and where in it.
@@ -244,10 +254,10 @@ func (p *lineParser) times(op *Op) *lineError {
 }
 
 // inOrder checks the line against those before it.
-func (p *lineParser) inOrder(op *Op, before []Op, threads map[string]openCall) *lineError {
-	if n := len(before); n > 0 && op.CallNs < before[n-1].CallNs {
+func (p *lineParser) inOrder(op, before *Op, threads openCalls) *lineError {
+	if before != nil && op.CallNs < before.CallNs {
 		return &lineError{p.at["call_ns"], fmt.Sprintf("call_ns %d is before %d, that of line %d; lines must be in order of call_ns",
-			op.CallNs, before[n-1].CallNs, before[n-1].Line)}
+			op.CallNs, before.CallNs, before.Line)}
 	}
 	if op.environment() || op.Op == OpRenew {
 		return nil
@@ -258,6 +268,9 @@ func (p *lineParser) inOrder(op *Op, before []Op, threads map[string]openCall) *
 			op.owner(), op.CallNs, last.line, last.returnNs)}
 	}
 	if !op.open() {
+		if !ok {
+			threads.forget(op.CallNs)
+		}
 		threads[op.owner()] = openCall{op.Line, *op.ReturnNs}
 	}
 	return nil

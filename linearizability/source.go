@@ -20,10 +20,25 @@ type Note struct {
 	Text string
 }
 
-// ReadHistory reads a history in the format in which it is: JSON Lines (see
-// [Read]), or what Jepsen writes of a lock, EDN; either may be packed with gzip.
-// Errors are those of Read.
+// ReadHistory reads a whole history. Formats and errors are those of [Stream].
 func ReadHistory(r io.Reader, file string) (*History, error) {
+	var h History
+	notes, err := Stream(r, file, func(op *Op) { h.Ops = append(h.Ops, *op) })
+	if err != nil {
+		return nil, err
+	}
+	h.Notes = notes
+	return &h, nil
+}
+
+// Stream reads a history and hands over its operations in order of call, each as
+// soon as it and those called before it are known whole; file is the name that
+// errors carry. The format is what it is: JSON Lines, one operation a line in order
+// of call_ns, or what Jepsen writes of a lock, EDN; either may be packed with gzip.
+//
+// The first line that is not valid ends the reading with a [*FormatError]: half a
+// history would be judged wrongly. Other errors are the reader's own, wrapped.
+func Stream(r io.Reader, file string, each func(*Op)) ([]Note, error) {
 	in := bufio.NewReader(r)
 	if magic, _ := in.Peek(2); bytes.Equal(magic, []byte{0x1f, 0x8b}) {
 		unpacked, err := gzip.NewReader(in)
@@ -33,13 +48,9 @@ func ReadHistory(r io.Reader, file string) (*History, error) {
 		in = bufio.NewReader(unpacked)
 	}
 	if isEDN(in) {
-		return readJepsen(in, file)
+		return streamJepsen(in, file, each)
 	}
-	ops, err := Read(in, file)
-	if err != nil {
-		return nil, err
-	}
-	return &History{Ops: ops}, nil
+	return nil, streamLines(in, file, each)
 }
 
 // isEDN looks at how the first entry begins: a JSON object has a string after

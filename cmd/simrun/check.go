@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -44,9 +45,10 @@ func (a *app) check(args []string) (int, error) {
 	if len(files) == 0 {
 		return 0, usagef("check takes one history or more, - for standard input: JSON Lines, one operation a line, or Jepsen's EDN")
 	}
-	histories := make([]*linearizability.History, len(files))
+	opt := linearizability.Options{Spec: spec, DriftPPM: drift}
+	judged := make([]judgedHistory, len(files))
 	for i, file := range files {
-		if histories[i], err = a.readHistory(file); err != nil {
+		if judged[i], err = a.judgeHistory(file, opt); err != nil {
 			return 0, usageError{err}
 		}
 	}
@@ -57,9 +59,8 @@ func (a *app) check(args []string) (int, error) {
 	enc := json.NewEncoder(a.out)
 	enc.SetEscapeHTML(false)
 	for i, file := range files {
-		opt := linearizability.Options{Spec: spec, DriftPPM: drift}
-		res := linearizability.Check(histories[i].Ops, opt)
-		o := checkObject{File: file, Model: spec, Verdict: "held", Ops: len(histories[i].Ops), Findings: []findingObject{}}
+		res := judged[i].result
+		o := checkObject{File: file, Model: spec, Verdict: "held", Ops: judged[i].ops, Findings: []findingObject{}}
 		switch res.Verdict() {
 		case linearizability.Broken:
 			o.Verdict, code = "bug", exitUnexpected
@@ -90,31 +91,45 @@ func (a *app) check(args []string) (int, error) {
 				}
 			}
 			if l.Verdict == linearizability.Broken && out != "" {
-				fmt.Fprintf(a.out, "    %s\n", drawn(histories[i], l, opt, filepath.Join(out, pictureName(i, file, l.Lock))))
+				fmt.Fprintf(a.out, "    %s\n", drawn(l, judged[i].notes, filepath.Join(out, pictureName(i, file, l.Lock))))
 			}
 		}
 	}
 	return code, nil
 }
 
-// readHistory reads a file, or standard input.
-func (a *app) readHistory(file string) (*linearizability.History, error) {
-	if file == "-" {
-		return linearizability.ReadHistory(os.Stdin, "standard input")
+// judgedHistory is what came of a history.
+type judgedHistory struct {
+	ops    int // lines, or calls
+	notes  []linearizability.Note
+	result linearizability.Result
+}
+
+// judgeHistory judges a file, or standard input, while it is read.
+func (a *app) judgeHistory(file string, opt linearizability.Options) (j judgedHistory, err error) {
+	in, name := io.Reader(os.Stdin), "standard input"
+	if file != "-" {
+		f, err := os.Open(file)
+		if err != nil {
+			return j, fmt.Errorf("read the history: %w", err)
+		}
+		defer func() { _ = f.Close() }()
+		in, name = f, file
 	}
-	f, err := os.Open(file)
-	if err != nil {
-		return nil, fmt.Errorf("read the history: %w", err)
-	}
-	defer func() { _ = f.Close() }()
-	return linearizability.ReadHistory(f, file)
+	c := linearizability.NewChecker(opt)
+	j.notes, err = linearizability.Stream(in, name, func(op *linearizability.Op) {
+		j.ops++
+		c.Add(op)
+	})
+	j.result = c.Result()
+	return j, err
 }
 
 // drawn writes porcupine's picture of a broken history, and says where it is or
 // why there is none.
-func drawn(h *linearizability.History, l linearizability.LockResult, opt linearizability.Options, file string) string {
+func drawn(l linearizability.LockResult, notes []linearizability.Note, file string) string {
 	var b bytes.Buffer
-	if err := linearizability.PictureOf(h, l, opt, &b); err != nil {
+	if err := linearizability.PictureOf(l, notes, &b); err != nil {
 		return "no picture: " + err.Error()
 	}
 	if err := os.WriteFile(file, b.Bytes(), 0o644); err != nil {

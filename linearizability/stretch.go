@@ -1,0 +1,371 @@
+package linearizability
+
+// A history is judged in stretches, so that neither the search, which remembers
+// of each configuration which operations it has placed, nor memory grows with the
+// length of a history. Between two stretches stands a cut: an instant at which the
+// lock is free in every order, and nothing of before can come after.
+//
+// # Where it may be cut
+//
+// Let R be a release answered released that returned at t. There is a cut at t if
+// of all other operations called by t each
+//
+//   - returned before R was called, or
+//   - is a waiting acquire: granted, after t, with no lease that may end by t; or
+//   - failed, which has no effect,
+//
+// and no lease that a returned operation started may end from the call of R on:
+// it ended before, or an operation stands whole between the return of the one
+// that started it and the earliest instant of its end, after which another lease
+// runs or none. R is such an operation for those that end after t.
+//
+// Then R is the last of those before the cut in every order, and it leaves the
+// lock free. It remains that a waiting acquire W, by w, does not stand before R.
+// Suppose it does. R needs a hold of its own owner o, which an acquire A of o
+// began that stands before R and is no waiting acquire, as those of o itself would
+// be called by t while R was open; where W is called at t, R comes first or is
+// refused. W cannot stand between A and R. If it stands before A, then w holds, and
+// must have lost it by A. W returns after t, so that no release by w that is called
+// later ends that hold, nor does its lease. So W is waiting only if
+//
+//   - no force_release and no lost key returned at or after the call of W, and
+//   - no operation of w was open when W was called. One that returned at just that
+//     instant might stand after W, and end its hold if it was answered released:
+//     unless w surely held the lock before it, so that W would have entered again,
+//     and the answer would have been still_held.
+//
+// A fair lock has a queue besides, in which those who wait stand before the cut and
+// after it: who arrived by t does so before the cut, where nobody may overtake it,
+// and is there at the begin of the next stretch. Their order is that of their
+// arrivals. Whether a waiter was refused meanwhile, which the orders may differ in,
+// matters to those only that are told busy. What failed stood in the queue until it
+// returned, and so has to have returned before R was called.
+//
+// A fenced lock remembers its greatest token. It is that of the order that the
+// search found, and the same in every order if no lease ended, no key was lost and
+// nobody was forced since the last cut: then it is certain which grant began a
+// hold.
+//
+// Each stretch is searched by itself, with the waiting acquires in the one after
+// the cut. A history has an order if and only if each stretch has: orders one after
+// the other are one, and the order of the whole has its stretches one after the
+// other.
+//
+// An operation of unknown outcome may take effect at any time after it, so that
+// from there on nothing is cut.
+
+import (
+	"cmp"
+	"container/heap"
+	"maps"
+	"math"
+	"slices"
+
+	"lockstep/model"
+)
+
+// stretchMin is from how many operations on a stretch is cut off: short ones cost
+// more than they save.
+const stretchMin = 1000
+
+// Checker judges a history while it is read: it remembers of each lock what was
+// done since the lock was last surely free, see the comment of this file, and
+// what is open.
+type Checker struct {
+	spec    model.Spec
+	opt     Options
+	crashes map[string][]int64 // by process, in order
+	locks   map[string]*lockHistory
+}
+
+// NewChecker begins a history. It panics when opt.Spec is no specification.
+func NewChecker(opt Options) *Checker {
+	name := cmp.Or(opt.Spec, model.Specs[0])
+	spec, ok := model.SpecNamed(name)
+	if !ok {
+		panic("linearizability: there is no specification " + name + "; check the name with model.SpecNamed")
+	}
+	if opt.StepLimit <= 0 {
+		opt.StepLimit = StepLimitDefault
+	}
+	opt.DriftPPM = max(opt.DriftPPM, 0)
+	if opt.stretchMin <= 0 {
+		opt.stretchMin = stretchMin
+	}
+	return &Checker{spec: spec, opt: opt, crashes: map[string][]int64{}, locks: map[string]*lockHistory{}}
+}
+
+// Add takes the next operation, in order of call. The checker keeps it.
+func (c *Checker) Add(op *Op) {
+	if op.Op == OpCrash { // is of no lock, and only bounds leases
+		c.crashes[op.Process] = append(c.crashes[op.Process], op.CallNs)
+		return
+	}
+	l := c.locks[op.Lock]
+	if l == nil {
+		l = &lockHistory{checker: c, result: LockResult{Lock: op.Lock, Verdict: OK}, free: c.spec.Init(), quiet: math.MinInt64, forced: math.MinInt64, owners: map[string]ownerSeen{}}
+		c.locks[op.Lock] = l
+	}
+	l.add(op)
+}
+
+// Result judges what is left, and returns the verdict on all. The checker is at
+// its end.
+func (c *Checker) Result() Result {
+	var r Result
+	for _, name := range slices.Sorted(maps.Keys(c.locks)) {
+		l := c.locks[name]
+		l.judge()
+		r.Locks = append(r.Locks, l.result)
+	}
+	return r
+}
+
+// lockHistory is what is remembered of one lock.
+type lockHistory struct {
+	checker *Checker
+	result  LockResult  // so far
+	free    model.State // of the lock, at the last cut
+
+	ops    []*Op // since the last cut, in order of call
+	open   byReturn
+	quiet  int64 // the last return of what is over
+	forced int64 // the last return of what ends everybody's hold
+	whole  bool  // it is not cut any more
+	ended  bool  // a lease ended, or everybody's hold, since the last cut
+	leases []leaseEnd
+	owners map[string]ownerSeen
+}
+
+// byReturn is a heap of what is open, the first to return on top.
+type byReturn []*Op
+
+func (h byReturn) Len() int           { return len(h) }
+func (h byReturn) Less(i, j int) bool { return h[i].ret() < h[j].ret() }
+func (h byReturn) Swap(i, j int)      { h[i], h[j] = h[j], h[i] }
+func (h *byReturn) Push(op any)       { *h = append(*h, op.(*Op)) }
+func (h *byReturn) Pop() any {
+	last := len(*h) - 1
+	op := (*h)[last]
+	(*h)[last] = nil
+	*h = (*h)[:last]
+	return op
+}
+
+// leaseEnd is when a lease may end that an operation started which is over.
+type leaseEnd struct{ ret, lo, hi int64 }
+
+// ownerSeen is what is known of an owner from its operations that are over.
+type ownerSeen struct {
+	ret   int64 // the last return
+	since int64 // the call of the operation since which it surely holds; MaxInt64: none
+	until int64 // before then its lease does not end
+	ends  bool  // one that returned last was answered released, and the owner may not have held before
+}
+
+var unseen = ownerSeen{ret: math.MinInt64, since: math.MaxInt64}
+
+func (l *lockHistory) history(ops []*Op) *history {
+	return &history{lock: l.result.Lock, ops: ops, spec: l.checker.spec, opt: l.checker.opt, crashes: l.checker.crashes, free: l.free}
+}
+
+func (l *lockHistory) add(op *Op) {
+	if l.result.Verdict == Broken {
+		l.count(op)
+		return
+	}
+	for len(l.open) > 0 && l.open[0].ret() < op.CallNs {
+		l.over(heap.Pop(&l.open).(*Op))
+	}
+	if l.result.Verdict == Broken { // by the stretch that was just cut off
+		l.count(op)
+		return
+	}
+	l.ops = append(l.ops, op)
+	heap.Push(&l.open, op)
+}
+
+// count counts an operation that is not judged any more.
+func (l *lockHistory) count(op *Op) {
+	if op.Outcome != model.AnswerFailed {
+		l.result.Ops++
+	}
+}
+
+// over takes note of an operation that has returned before the next is called.
+func (l *lockHistory) over(op *Op) {
+	spec, ret := l.checker.spec, op.ret()
+	if !l.whole && len(l.ops) >= l.checker.opt.stretchMin && op.Op == OpRelease && op.Outcome == model.AnswerReleased && l.quiet < op.CallNs &&
+		l.leasesOverBy(op.CallNs, ret) && !l.openBeside(op) && !(spec.Fenced() && l.ended) {
+		l.cut(ret)
+		return
+	}
+	if op.Outcome == model.AnswerFailed && !spec.Fair() {
+		return
+	}
+	l.quiet = max(l.quiet, ret)
+	if op.Op == OpLost || op.Op == OpForceRelease && op.Outcome != model.AnswerNotHeld {
+		l.forced, l.ended = max(l.forced, ret), true
+	}
+	lo, hi, runs := l.history(nil).window(op)
+	if op.replaces() {
+		l.leases = slices.DeleteFunc(l.leases, func(e leaseEnd) bool { return e.ret < op.CallNs && ret < e.lo })
+	}
+	if runs {
+		l.leases = append(l.leases, leaseEnd{ret, lo, hi})
+	} else {
+		lo = math.MaxInt64
+	}
+	if op.Op != OpLost {
+		seen, ok := l.owners[op.owner()]
+		if !ok {
+			seen = unseen
+		}
+		l.owners[op.owner()] = seen.after(op, lo, l.forced)
+	}
+}
+
+// after is what is known once the operation is over too, whose lease does not end
+// before lo; forced is the last return of what ends everybody's hold.
+func (s ownerSeen) after(op *Op, lo, forced int64) ownerSeen {
+	ret := op.ret()
+	sure := op.CallNs > s.ret || op.CallNs == s.ret && !s.ends // it came after those before it
+	held := sure && s.since != math.MaxInt64 && ret < s.until && forced < s.since
+	ends := op.Op == OpRelease && op.Outcome == model.AnswerReleased && !held
+	if ret <= s.ret {
+		ends = ends || s.ends
+	}
+	next := ownerSeen{ret: max(s.ret, ret), since: math.MaxInt64, ends: ends}
+	switch {
+	case !sure:
+	case op.Op == OpAcquire && op.Outcome == model.AnswerGranted, op.Op == OpRenew && op.Outcome == model.AnswerRenewed:
+		next.since, next.until = op.CallNs, lo
+	case op.Op == OpRelease && op.Outcome == model.AnswerStillHeld:
+		next.since, next.until = s.since, s.until
+		if op.LeaseMs != nil {
+			next.until = lo
+		}
+	case op.Op == OpIsLocked, op.Op == OpHoldCount:
+		next.since, next.until = s.since, s.until
+	}
+	return next
+}
+
+// leasesOverBy says whether no lease may end from call on that is not replaced by
+// what was called then and returned at ret. Leases that ended are forgotten.
+func (l *lockHistory) leasesOverBy(call, ret int64) bool {
+	l.leases = slices.DeleteFunc(l.leases, func(e leaseEnd) bool {
+		l.ended = l.ended || e.hi < call
+		return e.hi < call
+	})
+	return !slices.ContainsFunc(l.leases, func(e leaseEnd) bool { return e.ret >= call || e.lo <= ret })
+}
+
+// openBeside says whether anything was open while a release was, that returned
+// last, but acquires that wait for the lock.
+func (l *lockHistory) openBeside(release *Op) bool {
+	at := release.ret()
+	return slices.ContainsFunc(l.open, func(op *Op) bool {
+		if op.Outcome == model.AnswerFailed {
+			return l.checker.spec.Fair()
+		}
+		return op.owner() == release.owner() && op.CallNs < at || !l.waits(op, at)
+	})
+}
+
+// waits says whether an open operation is an acquire that comes after whatever
+// returned by an instant.
+func (l *lockHistory) waits(op *Op, at int64) bool {
+	if op.Op != OpAcquire || op.Outcome != model.AnswerGranted || op.ret() <= at || l.forced >= op.CallNs {
+		return false
+	}
+	if lo, _, runs := l.history(nil).window(op); runs && lo <= at {
+		return false
+	}
+	seen, ok := l.owners[op.owner()]
+	return !ok || seen.ret < op.CallNs || seen.ret == op.CallNs && !seen.ends
+}
+
+// cut judges what was called by that instant, but what is open.
+func (l *lockHistory) cut(at int64) {
+	waiting := map[*Op]bool{}
+	for _, op := range l.open {
+		waiting[op] = op.Outcome != model.AnswerFailed
+	}
+	var done, left []*Op
+	for _, op := range l.ops {
+		if waiting[op] {
+			left = append(left, op)
+		} else {
+			done = append(done, op)
+		}
+	}
+	h := l.history(done)
+	if l.checker.spec.Fair() {
+		h.waiting = slices.DeleteFunc(slices.Clone(left), func(op *Op) bool { return op.arrival() > at })
+	}
+	verdict, free := h.check(l.result.Verdict == OK)
+	if verdict.Verdict == Broken {
+		// That nothing which waits comes before the release need not be so where
+		// there is no order at all: what is to be explained is all that is known.
+		switch known := l.history(l.ops).known(at); known.Verdict {
+		case OK: // it breaks later
+			l.whole = true
+			return
+		case Broken:
+			known.Ops = verdict.Ops
+			h, verdict = l.history(l.ops), known
+		}
+	}
+	l.sum(h, verdict)
+	l.ops, l.free = left, free
+	l.free.Waiting = nil
+	for i, op := range left {
+		if in := op.arrive(i + 1); slices.Contains(h.waiting, op) {
+			l.free.Waiting = append(l.free.Waiting, model.Waiter{ID: in.Of, Owner: in.Owner, ArrivedNs: in.ArrivedNs, Ordered: in.Ordered})
+		}
+	}
+	l.open = append(byReturn(nil), left...)
+	heap.Init(&l.open)
+	l.quiet, l.ended, l.leases = at, false, nil
+	// Of those that wait only what returned when they called counts.
+	kept := map[string]ownerSeen{}
+	for _, op := range left {
+		if seen, ok := l.owners[op.owner()]; ok && seen.ret == op.CallNs {
+			kept[op.owner()] = seen
+		}
+	}
+	l.owners = kept
+}
+
+// judge adds the verdict on what was done since the last cut to the result.
+func (l *lockHistory) judge() {
+	switch {
+	case l.result.Verdict == Broken:
+		for _, op := range l.ops {
+			l.count(op)
+		}
+	case len(l.ops) > 0:
+		h := l.history(l.ops)
+		verdict, _ := h.check(l.result.Verdict == OK)
+		l.sum(h, verdict)
+	}
+}
+
+// sum adds the verdict on a stretch to the result.
+func (l *lockHistory) sum(h *history, next LockResult) {
+	r := &l.result
+	before := r.Ops
+	r.Ops += next.Ops
+	r.Steps += next.Steps
+	switch {
+	case next.Verdict == OK && r.Verdict == OK:
+		r.Prefix = r.Ops
+	case next.Verdict == Broken || r.Verdict == OK:
+		next.Ops, next.Steps, next.Prefix = r.Ops, r.Steps, before+next.Prefix
+		if next.Verdict == Broken {
+			next.broken = h
+		}
+		*r = next
+	}
+}
