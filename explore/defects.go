@@ -851,12 +851,17 @@ func (c clue) lastUnlock() int64 {
 	return at
 }
 
-// renewedAcrossUnlock: a renewal that was sent before the last unlock returned
-// was answered 1 when the unlock had run.
+// renewedAcrossUnlock: a renewal that was sent before an unlock of the thread
+// returned was answered 1 after that, or, at the last, when the unlock had run.
 func (c clue) renewedAcrossUnlock() bool {
-	at := c.lastUnlock()
+	last := c.lastUnlock()
 	return slices.ContainsFunc(c.renewals(), func(m *command) bool {
-		return m.AtNs < at && m.exec != nil && m.exec.Reply == "1" && at-int64(100*time.Millisecond) < m.delivered
+		if m.exec == nil || m.exec.Reply != "1" {
+			return false
+		}
+		return m.AtNs < last && last-int64(100*time.Millisecond) < m.delivered || slices.ContainsFunc(c.calls, func(o *call) bool {
+			return o.who == c.who && o.Lock == c.lock && o.Action == model.ActUnlock && o.ret != nil && m.AtNs < o.ret.AtNs && o.ret.AtNs < m.delivered
+		})
 	})
 }
 

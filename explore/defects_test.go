@@ -101,6 +101,14 @@ faults:
   - {when: {script: renew, direction: request, nth: 1}, do: delay, for: 50ms}
   - {when: {script: renew, direction: reply, nth: 1}, do: delay, for: 50ms}
 `},
+		{"a renewal under way when the unlock is answered sets the timer again", "lease", "redisson@3.4.2, redisson-fair@3.4.2", `
+processes: {a: {}}
+steps:
+  a/1: [{lock: x}, {at: 10010ms}, {unlock: x}, {at: 10030ms}, {lock: x}, {at: 10500ms}, {unlock: x}]
+faults:
+  - {when: {script: renew, direction: request, nth: 1}, do: delay, for: 50ms}
+  - {when: {script: renew, direction: reply, nth: 1}, do: delay, for: 100ms}
+`},
 		{"an unlock of a level with a lease takes a level off the watchdog", "lease", "redisson@3.21.3, redisson@4.7.0", `
 processes: {a: {}}
 steps:
