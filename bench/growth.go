@@ -24,10 +24,10 @@ var curves = []curve{
 		"Every release is published to all clients that wait, and each that is woken asks again: of n clients the last one's turn comes after n releases, so n clients send about n² messages. " +
 			"That is what the library does, and it must be played as it is."},
 	{"operations", plainLock, []int{10, 100, 1000, 10_000, 100_000}, steps,
-		"The record is kept in memory until it is judged, and the search for an order of the calls keeps, of each step, which calls it has placed: a bit for each call, so n²."},
+		"The record is kept in memory until it is judged, and 100 000 operations are more than the processor's caches hold."},
 	{"waiters in the fair queue", fairLock, []int{1, 10, 100, 300, 1000}, fairWaiters,
 		"The scripts of the fair lock read queue and deadlines, and the record has the whole queue whenever it changes: n waiters are n changes of a queue of up to n. " +
-			"Judging asks of each waiter, at each change, whether it was put out of the queue (evicted, in linearizability/settle.go), which is n³ and two fifths of it."},
+			"Judging looks through the queue at each change, and the search copies it with each step that changes it: n² too."},
 }
 
 // manyClients is n processes that go through two critical sections each.

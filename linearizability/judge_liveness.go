@@ -17,7 +17,7 @@ import (
 func judgeLiveness(r *run) []Finding {
 	var out []Finding
 	for _, lock := range r.locks {
-		busy, disturbed := r.occupied(lock), r.disturbances(lock)
+		busy, disturbed := inOrder(r.occupied(lock)), r.disturbances(lock)
 		for _, o := range r.opsOf(lock) {
 			if f, ok := r.stuck(lock, o); ok {
 				out = append(out, f)
@@ -61,7 +61,7 @@ type span struct{ from, to int64 }
 
 // occupied are the times in which somebody believed to hold the lock, was
 // served by it or was giving it up, and those in which a fault was on: waiting
-// then is not waiting for nobody. Sorted by their beginning.
+// then is not waiting for nobody.
 func (r *run) occupied(lock string) []span {
 	busy := r.served(lock)
 	for _, o := range r.opsOf(lock) {
@@ -83,14 +83,43 @@ func (r *run) occupied(lock string) []span {
 			busy = append(busy, span{h.AtNs, h.AtNs})
 		}
 	}
-	slices.SortFunc(busy, func(a, b span) int { return cmp.Compare(a.from, b.from) })
 	return busy
 }
 
+// spans are sorted by their beginning.
+type spans struct {
+	all []span
+	to  []int64 // the last end of those up to each
+}
+
+func inOrder(all []span) spans {
+	slices.SortStableFunc(all, func(a, b span) int { return cmp.Compare(a.from, b.from) })
+	s := spans{all, make([]int64, len(all))}
+	for i, x := range all {
+		s.to[i] = max(s.to[max(i-1, 0)], x.to)
+	}
+	return s
+}
+
+// since are the spans that begin after an instant; those before it reach to.
+func (s spans) since(at int64) (after []span, to int64) {
+	i, _ := slices.BinarySearchFunc(s.all, at, func(x span, at int64) int {
+		if x.from <= at {
+			return -1
+		}
+		return 1
+	})
+	if i > 0 {
+		to = s.to[i-1]
+	}
+	return s.all[i:], to
+}
+
 // forgotten looks for a time in which a waiter waited for nobody.
-func (r *run) forgotten(lock string, o *operation, busy []span, disturbed []disturbance) (Finding, bool) {
+func (r *run) forgotten(lock string, o *operation, occupied spans, disturbed []disturbance) (Finding, bool) {
 	until := min(o.returned(), o.waitsUntil(), o.interrupted, r.diedAt(o.who), r.endNs)
-	idle := o.AtNs
+	busy, reach := occupied.since(o.AtNs)
+	idle := max(o.AtNs, reach)
 	disturbed = append(slices.Clip(disturbed), r.ownDisturbances(o)...)
 	if r.rec.Params.Fair {
 		// Whoever stands in front holds up those behind it.

@@ -70,7 +70,10 @@ func (r *run) ghosts(lock string) []Finding {
 			}
 			out = append(out, f)
 		}
-		if a, b := membersOf(now.after); settled && !torn && !slices.Equal(a, b) {
+		if torn || !settled {
+			return
+		}
+		if a, b := membersOf(now.after); !slices.Equal(a, b) {
 			torn = true
 			out = append(out, Finding{Judge: model.JudgeTidy, Verdict: Broken, AtNs: at, Excuses: r.byHand(now),
 				Why: fmt.Sprintf("at %s the queue of %s has %v and its deadlines %v", model.At(at), lock, a, b)})

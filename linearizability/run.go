@@ -18,8 +18,9 @@ type run struct {
 	ops     []*operation            // by number, from 1 at index 0
 	calls   map[string][]*operation // by lock, in order
 	states  map[string][]change
-	changed map[changeOf]int // which of states a message made first, from 1
-	locks   []string         // names with a state or an operation, sorted
+	changed map[changeOf]int               // which of states a message made first, from 1
+	left    map[string]map[string][]change // by lock and thread: what took it out of the queue
+	locks   []string                       // names with a state or an operation, sorted
 	msgs    map[int]*msg
 	ordered []*msg // by number
 	met     []*msg // those that a fault's rule hit
@@ -98,6 +99,11 @@ type change struct {
 func (c change) started() bool { return c.after.Held() && c.before.Owner != c.after.Owner }
 func (c change) ended() bool   { return c.before.Held() && c.before.Owner != c.after.Owner }
 
+// evicts: of a change that took a thread out of the queue, that another hand did.
+func (c change) evicts(who string) bool {
+	return c.after.Owner != who && (c.by == nil || !slices.Contains(c.by.owners, who))
+}
+
 // trouble is a fault while it lasted.
 type trouble struct {
 	number   int
@@ -113,7 +119,7 @@ type changeOf struct {
 }
 
 func newRun(rec *model.Record) *run {
-	r := &run{rec: rec, calls: map[string][]*operation{}, states: map[string][]change{}, changed: map[changeOf]int{}, msgs: map[int]*msg{}, dead: map[string]int64{}, closed: map[string]int64{}, calmNs: math.MaxInt64, endNs: math.MaxInt64}
+	r := &run{rec: rec, calls: map[string][]*operation{}, states: map[string][]change{}, changed: map[changeOf]int{}, left: map[string]map[string][]change{}, msgs: map[int]*msg{}, dead: map[string]int64{}, closed: map[string]int64{}, calmNs: math.MaxInt64, endNs: math.MaxInt64}
 	last := map[string]model.LockState{}
 	names := map[string]bool{}
 	var expired bool
@@ -288,6 +294,31 @@ func (r *run) after(lock string, at int64) []change {
 	return changes[i:]
 }
 
+// departures are the changes that took a thread out of a lock's queue, by thread,
+// in order.
+func (r *run) departures(lock string) map[string][]change {
+	if out, ok := r.left[lock]; ok {
+		return out
+	}
+	out := map[string][]change{}
+	for _, c := range r.states[lock] {
+		before, after := c.before.Queue, c.after.Queue
+		for len(before) > 0 && len(after) > 0 && before[0] == after[0] {
+			before, after = before[1:], after[1:]
+		}
+		for len(before) > 0 && len(after) > 0 && before[len(before)-1] == after[len(after)-1] {
+			before, after = before[:len(before)-1], after[:len(after)-1]
+		}
+		for i, who := range before {
+			if !slices.Contains(before[:i], who) && !slices.Contains(c.after.Queue, who) {
+				out[who] = append(out[who], c)
+			}
+		}
+	}
+	r.left[lock] = out
+	return out
+}
+
 // grants are the changes in which the operation's own commands took or entered
 // the lock, but those that it gave back itself because no replica had them:
 // more than one is a grant too many.
@@ -384,13 +415,13 @@ func (r *run) reached() []string {
 			if c.by != nil && c.by.Script == "acquire" && c.before.Held() && c.before.Owner == c.after.Owner && slices.Contains(c.by.owners, c.after.Owner) {
 				got["reentered"] = true
 			}
-			for _, w := range c.before.Queue {
-				if c.by != nil && !slices.Contains(c.after.Queue, w) && c.after.Owner != w && !slices.Contains(c.by.owners, w) {
-					got["waiter_evicted"] = true
-				}
-			}
 			if c.started() && c.by != nil && c.by.Op > 0 && r.handedOver(lock, i, r.ops[c.by.Op-1]) {
 				got["handed_over"] = true
+			}
+		}
+		for who, departures := range r.departures(lock) {
+			if slices.ContainsFunc(departures, func(c change) bool { return c.by != nil && c.evicts(who) }) {
+				got["waiter_evicted"] = true
 			}
 		}
 	}

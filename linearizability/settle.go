@@ -355,16 +355,9 @@ func (r *run) lease(op *Op, c change, settled bool) {
 // evicted: the server took the call out of its queue while it still waited.
 func (r *run) evicted(o *operation) bool {
 	until := min(o.returned(), r.endNs)
-	for _, c := range r.after(o.Lock, o.AtNs-1) {
-		if c.at > until {
-			break
-		}
-		if slices.Contains(c.before.Queue, o.who) && !slices.Contains(c.after.Queue, o.who) && c.after.Owner != o.who &&
-			(c.by == nil || !slices.Contains(c.by.owners, o.who)) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(r.departures(o.Lock)[o.who], func(c change) bool {
+		return o.AtNs <= c.at && c.at <= until && c.evicts(o.who)
+	})
 }
 
 // queuedUntil says whether a call that was granted nothing stood in the queue,
