@@ -5,6 +5,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"lockstep/model"
 )
 
 // parse reads a history in the short form of these tests: a line an operation,
@@ -531,6 +533,9 @@ func TestMonitor(t *testing.T) {
 		{"the same with a lease", "a/1 acquire 0..1 granted lease=9\na/1 release 2..3 released\na/1 acquire 3..4 granted lease=9\nb/1 acquire 5..6 granted", true, false},
 		{"the same when the lease may have ended before", "a/1 acquire 0..1 granted lease=1\na/1 release 1..3 released\na/1 acquire 3..4 granted\nb/1 acquire 5..6 granted", false, false},
 		{"an overlap convicts beside a read", "a/1 acquire 0..1 granted\nb/1 acquire 1..2 granted\nc/1 is_locked 3..4 true", true, false},
+		{"a hold that is entered again lasts to its last release", "a/1 acquire 0..1 granted\na/1 acquire 2..3 granted\na/1 release 4..5 still_held\nb/1 acquire 6..7 granted\na/1 release 8..9 released", true, true},
+		{"and no longer", "a/1 acquire 0..1 granted\na/1 acquire 2..3 granted\na/1 release 4..5 still_held\na/1 release 6..7 released\nb/1 acquire 6..8 granted", false, true},
+		{"levels that do not fit are handed over", "a/1 acquire 0..1 granted\na/1 release 2..3 still_held", false, false},
 		{"a read is handed over", "a/1 acquire 0..1 granted\nc/1 is_locked 3..4 false", false, false},
 		{"busy is handed over", "a/1 acquire 0..1 granted\na/1 release 2..3 released\nb/1 acquire 4..5 busy", false, false},
 		{"a lease clips a hold", "a/1 acquire 0..1 granted lease=3\nb/1 acquire 2..3 granted", false, false},
@@ -544,7 +549,7 @@ func TestMonitor(t *testing.T) {
 		{"a forced release clips a hold", "a/1 acquire 0..1 granted\nc/1 force_release 2..9 released\nb/1 acquire 3..4 granted", false, false},
 		{"a forced release before it ends nothing", "c/1 acquire 0..1 granted\nc/1 force_release 2..3 released\na/1 acquire 4..5 granted\nb/1 acquire 6..7 granted", true, false},
 		{"a lost key clips a hold", "a/1 acquire 0..1 granted\n- lost 2..9\nb/1 acquire 3..4 granted", false, false},
-		{"still_held ends no hold", "a/1 acquire 0..1 granted\na/1 acquire 2..3 granted\na/1 release 4..5 still_held\nb/1 acquire 6..7 granted", true, false},
+		{"still_held ends no hold", "a/1 acquire 0..1 granted\na/1 acquire 2..3 granted\na/1 release 4..5 still_held\nb/1 acquire 6..7 granted", true, true},
 	} {
 		t.Run(c.rule, func(t *testing.T) {
 			ops := parse(t, c.history)
@@ -552,6 +557,33 @@ func TestMonitor(t *testing.T) {
 			got, exact := h.monitor()
 			if (got != nil) != c.convicts || exact != c.exact {
 				t.Errorf("convicts %v, exact %v; want %v, %v", got != nil, exact, c.convicts, c.exact)
+			}
+		})
+	}
+}
+
+// What the package comment of the monitor says that it hands over.
+func TestWhatTheMonitorHandsOver(t *testing.T) {
+	for _, c := range []struct{ what, spec, history string }{
+		{"busy", "reentrant", "a/1 acquire 0..1 granted\na/1 release 2..3 released\nb/1 acquire 4..5 busy"},
+		{"a read", "reentrant", "a/1 acquire 0..1 granted\nb/1 is_locked 2..3 false"},
+		{"not held", "reentrant", "a/1 acquire 0..1 granted\na/1 release 2..3 not_held"},
+		{"a lease", "reentrant", "a/1 acquire 0..1 granted lease=10\nb/1 acquire 11..12 granted\na/1 release 13..14 released"},
+		{"something forced", "reentrant", "a/1 acquire 0..1 granted\nc/1 force_release 2..3 released\na/1 release 4..5 released"},
+		{"something lost", "reentrant", "a/1 acquire 0..1 granted\n- lost 2..3\na/1 release 4..5 released"},
+		{"an unknown outcome", "reentrant", "a/1 acquire 0..1 granted\na/1 release 2.. unknown\nb/1 acquire 4..5 granted\na/1 release 6..7 released"},
+		{"tokens", "fenced", "a/1 acquire 0..1 granted token=2\na/1 release 2..3 released\nb/1 acquire 4..5 granted token=1"},
+		{"arrivals", "fair", "a/1 acquire 0..1 granted arrived=0\nb/1 acquire 2..9 granted arrived=2\nc/1 acquire 3..6 granted arrived=3\na/1 release 4..5 released\nc/1 release 7..8 released"},
+	} {
+		t.Run(c.what, func(t *testing.T) {
+			ops := parse(t, c.history)
+			spec, _ := model.SpecNamed(c.spec)
+			h := &history{lock: "l", ops: sorted(ops), spec: spec, opt: Options{}, free: spec.Init()}
+			if got, exact := h.monitor(); got != nil || exact {
+				t.Errorf("the monitor says %v, exact %v", got, exact)
+			}
+			if v := Check(ops, Options{Spec: c.spec}).Verdict(); v != Broken {
+				t.Errorf("the search says %s", v)
 			}
 		})
 	}

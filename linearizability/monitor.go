@@ -43,24 +43,39 @@ package linearizability
 //
 // # Exact: only plain holds
 //
-// Let the history have only granted acquires without leases and releases
-// answered released, in turn in every thread, and let b(k), c(k) be the return of
-// the k-th acquire and the call of its release. If two of these definite holds of
-// different owners overlap, no order exists: at an instant t strictly within
-// [b(k), c(k)] the thread has exactly one acquire more behind it than releases,
-// for what it did before has returned by b(k) < t and what it does later is called
-// at c(k) > t or after. And if one of them is a point within the other, its acquire
-// or something before it would have to succeed while the other holds. If they do
-// not overlap, take each acquire at its return and each release at its call: the
-// holds come one after the other, which is an order. So nothing is left to search.
+// Let the history have only granted acquires without leases and releases answered
+// released or still_held, and let the answers of every thread fit: released at its
+// first level, still_held above. Let b(k) be the return of the acquire that began
+// the k-th hold of a thread, and c(k) the call of the release that ended it. If
+// two of these definite holds of different owners overlap, no order exists: at an
+// instant t strictly within [b(k), c(k)] the thread has at least one acquire more
+// behind it than releases, for what it did before has returned by t, and the
+// release that gives back the first level is called later. And if one of them is a
+// point within the other, its acquire or something before it would have to succeed
+// while the other holds. If they do not overlap, take each acquire that begins a
+// hold at its return and each release that ends one at its call: the holds come one
+// after the other, and what a thread does within its hold stands there, which is an
+// order. So nothing is left to search.
 //
 // # What it hands over
 //
-// Anything else may be broken without an overlap. a/1 is granted in 0..1 and
-// released in 2..3, b/1 is answered busy in 4..5: there is only one hold, and
-// nobody for b/1 to wait for. Leases likewise: a hold is clipped where its lease
-// may end at the earliest, and what happens between there and the latest end is
-// for the search to place.
+// Anything else may be broken without two sure holds at one instant, so that the
+// monitor is silent. In each of these a/1 is granted the lock in 0..1 at first:
+//
+//   - busy: it is released in 2..3, and b/1 is answered busy in 4..5, though there
+//     is nobody to wait for.
+//   - A read, or not_held: in 2..3 somebody sees a free lock, or a/1 is told that it
+//     does not hold it.
+//   - A lease: it lasts 10, b/1 is granted the lock in 11..12, and the release of a/1
+//     is answered released in 13..14. The hold is clipped where its lease may end at
+//     the earliest, and nobody holds for sure when b/1 enters.
+//   - Something forced, or lost: it is forced in 2..3, and the release of a/1 is
+//     answered released in 4..5.
+//   - An unknown outcome: its release in 2.. is of unknown outcome, b/1 is granted the
+//     lock in 4..5, and the next release of a/1 is answered released.
+//   - Tokens: it has token 2 and is released, and b/1 is granted token 1.
+//   - Arrivals: b/1 arrives at 2, c/1 at 3, a/1 releases in 4..5, and c/1 is granted the
+//     lock before b/1.
 
 import (
 	"cmp"
@@ -126,9 +141,9 @@ func overlap(holds []sureHold) *conflict {
 // is false when it has.
 func (h *history) plainHolds() (holds []sureHold, ok bool) {
 	type thread struct {
-		holds bool
-		hold  int // index of its last hold
-		ret   int64
+		levels int
+		hold   int // index of its last hold
+		ret    int64
 	}
 	threads := map[string]*thread{}
 	for _, op := range h.ops {
@@ -148,15 +163,17 @@ func (h *history) plainHolds() (holds []sureHold, ok bool) {
 		}
 		t.ret = op.ret()
 		switch {
-		case op.Op == OpAcquire && op.Outcome == model.AnswerGranted && !t.holds:
-			if op.LeaseMs != nil || op.Watchdog || op.ExpireNs != nil ||
-				h.spec.Fair() && op.ArrivedNs != nil || h.spec.Fenced() && op.Token != nil {
-				return nil, false
+		case op.LeaseMs != nil || op.Watchdog || op.ExpireNs != nil || h.spec.Fair() && op.ArrivedNs != nil || h.spec.Fenced() && op.Token != nil:
+			return nil, false
+		case op.Op == OpAcquire && op.Outcome == model.AnswerGranted:
+			if t.levels++; t.levels == 1 {
+				t.hold = len(holds)
+				holds = append(holds, sureHold{op, op.owner(), op.ret(), forever})
 			}
-			t.holds, t.hold = true, len(holds)
-			holds = append(holds, sureHold{op, op.owner(), op.ret(), forever})
-		case op.Op == OpRelease && op.Outcome == model.AnswerReleased && t.holds:
-			t.holds = false
+		case op.Op == OpRelease && op.Outcome == model.AnswerStillHeld && t.levels > 1:
+			t.levels--
+		case op.Op == OpRelease && op.Outcome == model.AnswerReleased && t.levels == 1:
+			t.levels = 0
 			holds[t.hold].to = op.CallNs
 		default:
 			return nil, false
