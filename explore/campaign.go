@@ -33,10 +33,12 @@ type Campaign struct {
 	Stop context.Context
 }
 
-// Player plays one run after another, and makes failures small. One that gives
-// an error that is no *BadRunError is not used again.
+// Player plays families, and makes failures small. One that gives an error is not
+// used again.
 type Player interface {
-	Play(Task) (Run, error)
+	// Family plays the runs of a family after those before, in order, and hands
+	// over what is to be kept of each. An error of each ends it and comes back.
+	Family(number int, before []Run, each func(Run) error) error
 	Shrink(ShrinkTask) (Shrunk, error)
 	Close()
 }
@@ -72,8 +74,8 @@ func (e *OtherCampaignError) Error() string {
 	return fmt.Sprintf("%s holds another campaign (%s); name another folder, or remove it", e.Dir, e.Difference)
 }
 
-// playerRuns is how many runs a process plays before another takes its place:
-// runs that leave goroutines behind cost it memory.
+// playerRuns is after how many runs, and the end of a family, another process takes
+// the place of one: runs that leave goroutines behind cost it memory.
 const playerRuns = 2000
 
 // Run plays what is missing of the campaign. It returns whether everything was
@@ -96,7 +98,7 @@ func (c *Campaign) Run() (complete bool, err error) {
 	w := &writer{out: log, c: c, groups: map[string]bool{}, states: map[uint64]bool{}, progress: Progress{Of: c.size()}}
 	byFamily := map[int][]Run{}
 	for _, r := range sorted(before) {
-		byFamily[r.Index/familyRuns] = append(byFamily[r.Index/familyRuns], r)
+		byFamily[r.Index/FamilyRuns] = append(byFamily[r.Index/FamilyRuns], r)
 		w.count(r)
 	}
 	families := make(chan int)
@@ -139,38 +141,42 @@ func (c *Campaign) work(w *writer, families <-chan int, before map[int][]Run) (e
 		}
 	}()
 	for number := range families {
-		f := newFamily()
-		for _, r := range before[number] {
-			f.again(r)
-		}
+		runs := before[number]
 		from, to := c.Plan.family(number)
-		for index := from + len(f.runs); index < to && c.Stop.Err() == nil; index++ {
+		for from+len(runs) < to && c.Stop.Err() == nil {
 			if p == nil {
 				if p, err = c.Player(); err != nil {
 					return err
 				}
 				played = 0
 			}
-			t := c.Plan.next(index, f.runs)
-			r, err := p.Play(t)
+			var problem error // that is none of the player's
+			err := p.Family(number, runs, func(r Run) error {
+				runs = append(runs, r)
+				played++
+				if problem = w.write(r); problem == nil {
+					problem = c.Stop.Err()
+				}
+				return problem
+			})
+			if err != nil || played >= playerRuns {
+				p.Close()
+				p = nil
+			}
 			var bad *BadRunError
 			switch {
-			case errors.As(err, &bad):
+			case err == nil:
+			case c.Stop.Err() != nil:
+				return nil // the process was interrupted too
+			case problem != nil || errors.As(err, &bad):
 				return err
-			case err != nil:
-				if c.Stop.Err() != nil {
-					return nil // it was interrupted too
+			default:
+				index := from + len(runs)
+				r := Run{Index: index, Seed: c.Plan.seedOf(index), From: c.Plan.next(index, runs).from, Died: true, Why: err.Error()}
+				runs = append(runs, r)
+				if err := w.write(r); err != nil {
+					return err
 				}
-				p.Close()
-				p = nil
-				r = Run{Index: index, Seed: c.Plan.seedOf(index), From: t.From, Died: true, Why: err.Error()}
-			}
-			if err := w.write(f.add(r)); err != nil {
-				return err
-			}
-			if played++; played == playerRuns && p != nil {
-				p.Close()
-				p = nil
 			}
 		}
 	}

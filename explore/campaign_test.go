@@ -66,12 +66,13 @@ type stopping struct {
 	cancel func()
 }
 
-func (p stopping) Play(task Task) (Run, error) {
-	r, err := p.Player.Play(task)
-	if *p.left--; *p.left == 0 {
-		p.cancel()
-	}
-	return r, err
+func (p stopping) Family(number int, before []Run, each func(Run) error) error {
+	return p.Player.Family(number, before, func(r Run) error {
+		if *p.left--; *p.left == 0 {
+			p.cancel()
+		}
+		return each(r)
+	})
 }
 
 // A campaign comes to the same whoever plays it: at once, in shards, or killed
@@ -149,12 +150,14 @@ type dying struct {
 	died *bool
 }
 
-func (p dying) Play(task Task) (Run, error) {
-	if task.Index == p.at {
-		*p.died = true
-		return Run{}, errors.New("the process that played it ended (signal: killed)")
-	}
-	return p.Player.Play(task)
+func (p dying) Family(number int, before []Run, each func(Run) error) error {
+	return p.Player.Family(number, before, func(r Run) error {
+		if r.Index == p.at {
+			*p.died = true
+			return errors.New("the process that played it ended (signal: killed)")
+		}
+		return each(r)
+	})
 }
 
 // A process that dies takes its run with it and nothing else.

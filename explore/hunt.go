@@ -35,13 +35,12 @@ func Hunt(h *sim.Host, p Plan, judge string) (k Kill, err error) {
 	if err != nil {
 		return k, err
 	}
-	player := here{h, p, l}
 	var f *family
 	for index := range p.Runs {
-		if index%familyRuns == 0 {
+		if index%FamilyRuns == 0 {
 			f = newFamily()
 		}
-		r, err := player.Play(p.next(index, f.runs))
+		r, err := p.play(h, l, p.next(index, f.runs))
 		if err != nil {
 			return k, err
 		}

@@ -36,20 +36,20 @@ const (
 	StrategyExhaustive = "exhaustive"
 )
 
-// familyRuns is how many runs make a family: they are played in order, and
+// FamilyRuns is how many runs make a family: they are played in order, and
 // each may be a variation of an earlier one. Families know nothing of one
-// another, so that any process may play any of them.
-const familyRuns = 100
+// another, so that any process may play any of them, and plays it whole.
+const FamilyRuns = 100
 
 // repeatEvery is how often a run is played twice, to see that it repeats.
 const repeatEvery = 200
 
 // families is how many there are.
-func (p Plan) families() int { return (p.Runs + familyRuns - 1) / familyRuns }
+func (p Plan) families() int { return (p.Runs + FamilyRuns - 1) / FamilyRuns }
 
 // family gives the first and the last-plus-one run of a family.
 func (p Plan) family(f int) (from, to int) {
-	return f * familyRuns, min((f+1)*familyRuns, p.Runs)
+	return f * FamilyRuns, min((f+1)*FamilyRuns, p.Runs)
 }
 
 // seedOf is the seed of a run: it draws the workload, the faults and the
@@ -102,23 +102,23 @@ type Failed struct {
 	Size   int    `json:"size_events"`
 }
 
-// Task is one run that is to be played.
-type Task struct {
-	Index int    `json:"run"`
-	From  int    `json:"from"`
-	Base  string `json:"base,omitempty"` // the scenario of From
-	// Estimate is how many decisions PCT is to expect.
-	Estimate int `json:"estimate,omitempty"`
+// task is one run that is to be played.
+type task struct {
+	index int
+	from  int
+	base  string // the scenario of from
+	// estimate is how many decisions PCT is to expect.
+	estimate int
 }
 
 // next says what the next run of a family is, given those before it: one drawn
 // anew, or a variation of one that went through new states.
-func (p Plan) next(index int, before []Run) Task {
-	t := Task{Index: index, From: -1}
+func (p Plan) next(index int, before []Run) task {
+	t := task{index: index, from: -1}
 	if p.Strategy == StrategyPCT {
-		t.Estimate = firstEstimate
+		t.estimate = firstEstimate
 		for _, r := range before {
-			t.Estimate = max(t.Estimate, r.Decisions)
+			t.estimate = max(t.estimate, r.Decisions)
 		}
 	}
 	var kept []Run
@@ -132,18 +132,18 @@ func (p Plan) next(index int, before []Run) Task {
 		return t
 	}
 	base := kept[c.Choose("explore/base", uint64(len(kept)))]
-	t.From, t.Base = base.Index, base.Text
+	t.from, t.base = base.Index, base.Text
 	return t
 }
 
 // play plays a run and judges it; States are all that it went through, and
 // Text is the scenario.
-func (p Plan) play(h *sim.Host, l *scenarios.Lock, t Task) (Run, error) {
-	r := Run{Index: t.Index, Seed: p.seedOf(t.Index), From: t.From, Estimate: t.Estimate}
-	if t.From < 0 {
+func (p Plan) play(h *sim.Host, l *scenarios.Lock, t task) (Run, error) {
+	r := Run{Index: t.index, Seed: p.seedOf(t.index), From: t.from, Estimate: t.estimate}
+	if t.from < 0 {
 		r.Text = Draw(sim.NewSeeded(r.Seed), l, p.Profile, p.Faults)
 	} else {
-		r.Text = Vary(sim.NewSeeded(r.Seed), t.Base, l, p.Profile, p.Faults)
+		r.Text = Vary(sim.NewSeeded(r.Seed), t.base, l, p.Profile, p.Faults)
 	}
 	chooser := p.chooser(r.Seed, r.Estimate)
 	v, err := p.judge(h, l, r, chooser)
@@ -155,7 +155,7 @@ func (p Plan) play(h *sim.Host, l *scenarios.Lock, t Task) (Run, error) {
 	}
 	r.Word, r.Why, r.Steps, r.SimNs = v.Word, v.Why, int64(v.Played.Steps), v.Played.SimNs
 	r.States = States(v.Played.Record)
-	if t.Index%repeatEvery == 0 && r.Word != scenarios.VerdictNondeterministic {
+	if t.index%repeatEvery == 0 && r.Word != scenarios.VerdictNondeterministic {
 		if again := scenarios.Play(h, v.Scenario, l, p.chooser(r.Seed, r.Estimate)).Record.Digest(); again != v.Digest {
 			r.Word = scenarios.VerdictNondeterministic
 			r.Why = fmt.Sprintf("played twice, it gave different records: %.12s and %.12s", v.Digest, again)

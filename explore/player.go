@@ -53,12 +53,22 @@ func Here(h *sim.Host, p Plan) (Player, error) {
 
 func (p here) Close() {}
 
-func (p here) Play(t Task) (Run, error) {
-	r, err := p.plan.play(p.host, p.lock, t)
-	if err != nil {
-		return r, &BadRunError{err.Error()}
+func (p here) Family(number int, before []Run, each func(Run) error) error {
+	f := newFamily()
+	for _, r := range before {
+		f.again(r)
 	}
-	return r, nil
+	from, to := p.plan.family(number)
+	for index := from + len(before); index < to; index++ {
+		r, err := p.plan.play(p.host, p.lock, p.plan.next(index, f.runs))
+		if err != nil {
+			return &BadRunError{err.Error()}
+		}
+		if err := each(f.add(r)); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (p here) Shrink(t ShrinkTask) (Shrunk, error) {
@@ -116,10 +126,17 @@ func (p Plan) String() string {
 }
 
 // What goes between a campaign and the processes that play for it: a JSON
-// object a line, one question, one answer; the plan first.
+// object a line, the plan first, then questions. To a failure there is one answer,
+// to a family one for each of its runs.
 type question struct {
-	Play   *Task       `json:"play,omitempty"`
+	Family *familyTask `json:"family,omitempty"`
 	Shrink *ShrinkTask `json:"shrink,omitempty"`
+}
+
+// familyTask are the runs of a family after those that were played already.
+type familyTask struct {
+	Number int   `json:"number"`
+	Before []Run `json:"before,omitempty"`
 }
 
 type answer struct {
@@ -153,12 +170,16 @@ func Serve(h *sim.Host, in io.Reader, out io.Writer) error {
 			s, err = p.Shrink(*q.Shrink)
 			a.Shrunk = &s
 		} else {
-			var r Run
-			r, err = p.Play(*q.Play)
-			a.Run = &r
+			err = p.Family(q.Family.Number, q.Family.Before, func(r Run) error { return answers.Encode(answer{Run: &r}) })
 		}
-		if err != nil {
-			a.Bad = err.Error()
+		var bad *BadRunError
+		switch {
+		case errors.As(err, &bad):
+			a = answer{Bad: bad.Msg}
+		case err != nil:
+			return err // nobody reads the answers
+		case q.Family != nil:
+			continue
 		}
 		if err := answers.Encode(a); err != nil {
 			return err
@@ -168,6 +189,7 @@ func Serve(h *sim.Host, in io.Reader, out io.Writer) error {
 
 // away plays runs in a process of its own.
 type away struct {
+	plan    Plan
 	cmd     *exec.Cmd
 	in      io.WriteCloser
 	ask     *json.Encoder
@@ -190,19 +212,15 @@ func Away(cmd *exec.Cmd, p Plan) (Player, error) {
 	if err := cmd.Start(); err != nil {
 		return nil, err
 	}
-	a := &away{cmd: cmd, in: in, ask: json.NewEncoder(in), answers: json.NewDecoder(bufio.NewReaderSize(out, 1<<20)), stderr: stderr}
+	a := &away{plan: p, cmd: cmd, in: in, ask: json.NewEncoder(in), answers: json.NewDecoder(bufio.NewReaderSize(out, 1<<20)), stderr: stderr}
 	_ = a.ask.Encode(p) // a process that is gone is noticed at its first answer
 	return a, nil
 }
 
-func (a *away) question(q question) (answer, error) {
-	var x answer
-	_ = a.ask.Encode(q)
+// answer is the next one.
+func (a *away) answer() (x answer, err error) {
 	if err := a.answers.Decode(&x); err != nil {
-		_ = a.in.Close()
-		_ = a.cmd.Process.Kill()
-		state := a.cmd.Wait()
-		return x, fmt.Errorf("the process that played it ended (%v): %s", state, a.stderr.String())
+		return x, fmt.Errorf("the process that played it ended (%v): %s", a.kill(), a.stderr.String())
 	}
 	if x.Bad != "" {
 		return x, &BadRunError{x.Bad}
@@ -210,16 +228,32 @@ func (a *away) question(q question) (answer, error) {
 	return x, nil
 }
 
-func (a *away) Play(t Task) (Run, error) {
-	x, err := a.question(question{Play: &t})
-	if err != nil {
-		return Run{}, err
+// kill ends the process, and says how it ended.
+func (a *away) kill() error {
+	_ = a.in.Close()
+	_ = a.cmd.Process.Kill()
+	return a.cmd.Wait()
+}
+
+func (a *away) Family(number int, before []Run, each func(Run) error) error {
+	_ = a.ask.Encode(question{Family: &familyTask{number, before}})
+	from, to := a.plan.family(number)
+	for range to - from - len(before) {
+		x, err := a.answer()
+		if err != nil {
+			return err
+		}
+		if err := each(*x.Run); err != nil {
+			_ = a.kill() // it plays on
+			return err
+		}
 	}
-	return *x.Run, nil
+	return nil
 }
 
 func (a *away) Shrink(t ShrinkTask) (Shrunk, error) {
-	x, err := a.question(question{Shrink: &t})
+	_ = a.ask.Encode(question{Shrink: &t})
+	x, err := a.answer()
 	if err != nil {
 		return Shrunk{}, err
 	}
