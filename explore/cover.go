@@ -25,7 +25,7 @@ func Cover(ctx context.Context, h *sim.Host, p Plan, s *Search, budget int, prog
 		for _, found := range broken(v) {
 			g := Group{Judge: found.Judge, Class: found.Class, Op: kindOf(v, found), Faults: kindsMet(v, found)}
 			failed := failedOf(h, v, found, g)
-			if size, seen := f.best[failed.key()]; !seen || failed.Size < size {
+			if f.smallest(failed) {
 				least[failed.key()] = Failure{Verdict: v, Finding: found}
 			}
 			r.Failures = append(r.Failures, failed)

@@ -122,8 +122,10 @@ func WriteFindings(w io.Writer, base string, dirs []string) error {
 		}
 		fmt.Fprintf(&b, "| [`%s`](%s/verdicts.md) | %s | %d | %d | %d | %d |\n", t.total.Campaign, t.dir, runs, t.total.Steps, bare, len(defects), limit)
 	}
-	if err := writeRows(&b, rows); err != nil {
-		return err
+	if slices.ContainsFunc(all, func(t retold) bool { return t.total.Coverage == nil }) {
+		if err := writeRows(&b, rows); err != nil {
+			return err
+		}
 	}
 	list := func(head string, where []string) {
 		if len(where) > 0 {

@@ -22,7 +22,8 @@ type Group struct {
 	// Op is the kind of the call that the finding names first: acquire, unlock,
 	// force_unlock; of the event where it names none.
 	Op string `json:"op"`
-	// Faults are the kinds of those without which it is not broken, sorted.
+	// Faults are the kinds of those without which it is not broken, sorted; nil where
+	// nobody asked.
 	Faults []string `json:"faults"`
 }
 

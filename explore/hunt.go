@@ -40,7 +40,7 @@ func Hunt(h *sim.Host, p Plan, judge string) (k Kill, err error) {
 		if index%FamilyRuns == 0 {
 			f = newFamily()
 		}
-		r, err := p.play(h, l, p.next(index, f.runs))
+		r, err := p.play(h, l, p.next(index, f.runs), f)
 		if err != nil {
 			return k, err
 		}

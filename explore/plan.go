@@ -136,9 +136,9 @@ func (p Plan) next(index int, before []Run) task {
 	return t
 }
 
-// play plays a run and judges it; States are all that it went through, and
-// Text is the scenario.
-func (p Plan) play(h *sim.Host, l *scenarios.Lock, t task) (Run, error) {
+// play plays a run of a family and judges it; States are all that it went through,
+// and Text is the scenario.
+func (p Plan) play(h *sim.Host, l *scenarios.Lock, t task, f *family) (Run, error) {
 	r := Run{Index: t.index, Seed: p.seedOf(t.index), From: t.from, Estimate: t.estimate}
 	if t.from < 0 {
 		r.Text = Draw(sim.NewSeeded(r.Seed), l, p.Profile, p.Faults)
@@ -161,9 +161,14 @@ func (p Plan) play(h *sim.Host, l *scenarios.Lock, t task) (Run, error) {
 			r.Why = fmt.Sprintf("played twice, it gave different records: %.12s and %.12s", v.Digest, again)
 		}
 	}
-	for _, f := range broken(v) {
-		g, _ := Needs(h, Failure{Verdict: v, Finding: f, Seeded: p.Strategy == StrategyRandom})
-		r.Failures = append(r.Failures, failedOf(h, v, f, g))
+	for _, found := range broken(v) {
+		failed := failedOf(h, v, found, Group{Judge: found.Judge, Class: found.Class, Op: kindOf(v, found)})
+		// Which faults it needs takes runs to find out. Those of a known defect are
+		// asked of the smallest failure, which stands for all.
+		if failed.Defect == "" || f.smallest(failed) {
+			failed.Group, _ = Needs(h, Failure{Verdict: v, Finding: found, Seeded: p.Strategy == StrategyRandom})
+		}
+		r.Failures = append(r.Failures, failed)
 	}
 	return r, nil
 }
@@ -197,7 +202,7 @@ func (f *family) add(r Run) Run {
 		keep = true
 	}
 	for _, failed := range r.Failures {
-		if size, seen := f.best[failed.key()]; !seen || failed.Size < size {
+		if f.smallest(failed) {
 			f.best[failed.key()] = failed.Size
 			keep = true
 		}
@@ -215,11 +220,17 @@ func (f *family) again(r Run) {
 		f.states[s] = true
 	}
 	for _, failed := range r.Failures {
-		if size, seen := f.best[failed.key()]; !seen || failed.Size < size {
+		if f.smallest(failed) {
 			f.best[failed.key()] = failed.Size
 		}
 	}
 	f.runs = append(f.runs, r)
+}
+
+// smallest: no failure of its group was as small before.
+func (f *family) smallest(failed Failed) bool {
+	size, seen := f.best[failed.key()]
+	return !seen || failed.Size < size
 }
 
 // key is the group of a failure. A known cause is a group of its own, with

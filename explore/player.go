@@ -60,7 +60,7 @@ func (p here) Family(number int, before []Run, each func(Run) error) error {
 	}
 	from, to := p.plan.family(number)
 	for index := from + len(before); index < to; index++ {
-		r, err := p.plan.play(p.host, p.lock, p.plan.next(index, f.runs))
+		r, err := p.plan.play(p.host, p.lock, p.plan.next(index, f.runs), f)
 		if err != nil {
 			return &BadRunError{err.Error()}
 		}

@@ -11,7 +11,7 @@ import (
 
 // otherwise are the files of results/ that are not run's: explore's, findings',
 // kill's, and bench's, whose figures are another machine's every time.
-var otherwise = regexp.MustCompile(`^(explore/|(findings|kill-table|performance)\.md$)`)
+var otherwise = regexp.MustCompile(`^((explore|exhaustive)/|(findings|exhaustive|kill-table|performance)\.md$)`)
 
 // The committed results are what simrun writes today, byte for byte, and each
 // recording among them replays.
@@ -52,26 +52,29 @@ func TestResultsAreWhatSimrunWrites(t *testing.T) {
 	}
 }
 
-// What campaigns found is written up as simrun does it today. (The campaigns
-// themselves take too long for a test; the recordings that they left replay.)
+// What campaigns found, and what the exhaustive ones covered, is written up as
+// simrun does it today. (The campaigns themselves take too long for a test; the
+// recordings that they left replay.)
 func TestFindingsAreWhatSimrunWrites(t *testing.T) {
 	t.Chdir("../..")
-	committed, err := os.ReadFile("results/findings.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	dirs, err := filepath.Glob("results/explore/*")
-	if err != nil {
-		t.Fatal(err)
-	}
-	code, out, stderr := call(t, append([]string{"findings"}, dirs...)...)
-	if code != exitOK {
-		t.Fatalf("exit %d: %s", code, stderr)
-	}
-	// To a file, links are relative to it.
-	out = strings.ReplaceAll(out, "](results/explore/", "](explore/")
-	if out != strings.ReplaceAll(string(committed), " -o results/findings.md", "") {
-		t.Errorf("results/findings.md differs; write it with: go run ./cmd/simrun findings %s -o results/findings.md", strings.Join(dirs, " "))
+	for folder, file := range map[string]string{"explore": "results/findings.md", "exhaustive": "results/exhaustive.md"} {
+		committed, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		dirs, err := filepath.Glob("results/" + folder + "/*")
+		if err != nil {
+			t.Fatal(err)
+		}
+		code, out, stderr := call(t, append([]string{"findings"}, dirs...)...)
+		if code != exitOK {
+			t.Fatalf("exit %d: %s", code, stderr)
+		}
+		// To a file, links are relative to it.
+		out = strings.ReplaceAll(out, "](results/"+folder+"/", "]("+folder+"/")
+		if out != strings.ReplaceAll(string(committed), " -o "+file, "") {
+			t.Errorf("%s differs; write it with: go run ./cmd/simrun findings %s -o %s", file, strings.Join(dirs, " "), file)
+		}
 	}
 }
 
