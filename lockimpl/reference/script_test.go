@@ -75,6 +75,9 @@ var (
 			{"a dead one, then me", queued(third, -20_000, me, 800_000)}, {"one, a dead one, and me", queued(third, 400_000, other, -20_000, me, 800_000)},
 			{"a dead one", queued(third, -20_000)}, {"me without deadline, then another", queued(me, 0, third, 800_000)},
 			{"another without deadline, then me", queued(third, 0, me, 800_000)}, {"me, dead", queued(me, -20_000, third, 400_000)},
+			{"me twice, then another", queued(me, 400_000, me, 400_000, third, 800_000)},
+			{"another, then me twice, then a dead one twice", queued(other, 400_000, me, 800_000, me, 800_000, third, -20_000, third, -20_000)},
+			{"another without deadline, then me and others", queued(third, 0, me, 400_000, other, 800_000)},
 			{"me, and a queue that ends later", func(now int64) [][]any {
 				return append(queued(third, 400_000, me, 600_000)(now), []any{"PEXPIRE", QueueName("x"), 900_000}, []any{"PEXPIRE", DeadlinesName("x"), 900_000})
 			}}},
@@ -109,6 +112,7 @@ func callsOf(s script, fair bool) (calls []scriptCall) {
 			add(fmt.Sprintf("lease %d", lease), asked, 100_000, lease, 300_000)
 			add(fmt.Sprintf("lease %d, at once", lease), asked, 100_000, lease, 0)
 		}
+		add("a place of a millisecond", asked, 100_000, 1_000_000, 1)
 		add("late", asked, -50_000, 1_000_000, 300_000)
 	case "unlock":
 		add("the last level", asked, 100_000, 0)
@@ -174,6 +178,7 @@ type stage struct {
 	rdb   *redis.Client
 	heard <-chan *redis.Message
 	mini  bool // it is a miniredis, whose clock stands still
+	exact bool // say numbers as they are
 }
 
 func newStage(t *testing.T, rdb *redis.Client, mini bool) *stage {
@@ -183,7 +188,7 @@ func newStage(t *testing.T, rdb *redis.Client, mini bool) *stage {
 	if _, err := ps.Receive(background); err != nil {
 		t.Fatal(err)
 	}
-	return &stage{rdb, ps.Channel(redis.WithChannelHealthCheckInterval(0)), mini}
+	return &stage{rdb: rdb, heard: ps.Channel(redis.WithChannelHealthCheckInterval(0)), mini: mini}
 }
 
 func miniStage(t *testing.T) *stage {
@@ -199,7 +204,7 @@ func miniStage(t *testing.T) *stage {
 }
 
 // miniNow is the time on a miniredis.
-var miniNow = time.Unix(946_684_800, 123_456_000)
+var miniNow = time.Unix(946_684_800, 999_456_000)
 
 const endOfCase = "end of case"
 
@@ -225,6 +230,10 @@ func (s *stage) play(t *testing.T, text string, c referenceCase) string {
 	run := pipe.Eval(background, text, c.call.keys, c.call.args(now)...)
 	pipe.Publish(background, endOfCase, "")
 	var left []func() string
+	coarse := coarse
+	if s.exact {
+		coarse = func(n, _ int64) string { return strconv.FormatInt(n, 10) }
+	}
 	tell := func(what string, ttl *redis.Cmd, val func() string) {
 		left = append(left, func() string {
 			if n, _ := ttl.Int64(); n != -2 {
