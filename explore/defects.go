@@ -481,6 +481,12 @@ var knownDefects = []defect{
 		clue.toldNothing,
 	},
 	{
+		"a waiter that asks in the last millisecond of what it waits for is told 0 ms, and asks again at once until that millisecond is over",
+		of(),
+		[]string{model.JudgeTraffic},
+		clue.toldZero,
+	},
+	{
 		"a waiter sleeps on the time to live of a hold that was given up (scenario fair-sleeps-on-an-old-lease)",
 		of(fair),
 		[]string{model.JudgeLiveness},
@@ -1317,6 +1323,23 @@ func (c clue) toldNothing() bool {
 		}
 	}
 	return told > asked/2
+}
+
+// toldZero: most acquires of that second were answered 0, all of these within
+// little more than a millisecond.
+func (c clue) toldZero() bool {
+	asked := 0
+	var told []int64
+	for _, m := range c.call.sent {
+		if m.Script != "acquire" || m.exec == nil || m.AtNs < c.f.AtNs || m.AtNs >= c.f.AtNs+int64(time.Second) {
+			continue
+		}
+		asked++
+		if m.reply() == "0" {
+			told = append(told, m.exec.AtNs)
+		}
+	}
+	return len(told) > asked/2 && told[len(told)-1]-told[0] < int64(1100*time.Microsecond)
 }
 
 // sleepsUnqueued: the lock is free, and the waiter, which had queued, sleeps and

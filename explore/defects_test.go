@@ -214,6 +214,13 @@ steps:
   a/1: [{try_lock: x}, {sleep: 2s}, {unlock: x}]
   a/2: [{at: 100us}, {try_lock: {name: x, wait: 1500ms, lease: 3ms}}]
 `},
+		{"a waiter that asks in the last millisecond of what it waits for", "traffic", "redisson@3.4.2, redisson@3.21.3, redisson@4.7.0", `
+network: {latency: 10us}
+processes: {a: {}, b: {}}
+steps:
+  a/1: [{lock: {name: x, lease: 1s}}, {sleep: 2s}]
+  b/1: [{at: 100us}, {lock: x}]
+`},
 		{"an unlock that is interrupted goes on", "lease", "redisson@3.21.3, redisson@4.7.0", `
 watchdog: 5s
 processes: {a: {}, b: {}}

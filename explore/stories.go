@@ -130,6 +130,8 @@ var stories = map[string]story{
 		text: "A waiter lost its place, asks, and is queued again at the end, with the deadline of the one before it as its answer. It sleeps until then, though the lock may be free much earlier and unlocks wake the head only. The release is to blame."},
 	"behind a dead waiter of a free lock the next one is told to wait 0 ms, and asks again at once, until that one's deadline (since 3.32.0)": {
 		text: "The lock is free and a dead waiter is first in the queue. The next one is told the hold's time to live, of which there is none, so it asks again at once, some hundred times a second, until the dead one's deadline. The release is to blame."},
+	"a waiter that asks in the last millisecond of what it waits for is told 0 ms, and asks again at once until that millisecond is over": {
+		text: "A waiter wakes when a hold, or its own place in the fair queue, has less than a millisecond left. The answer is in whole milliseconds, 0, and a wait of 0 ms is none: it asks again at once, and again, until the millisecond is over. On a network of 20 us that is some thirty commands, on one of 1 ms it is one. The release is to blame, mildly: it ends by itself."},
 	"a waiter sleeps on the time to live of a hold that was given up (scenario fair-sleeps-on-an-old-lease)": {
 		text: "The head was told the time to live of a long hold and sleeps on it. The hold is given up before the head listens, or a short one follows and ends by its lease, of which nobody is told: the lock is free, and the head asleep. In all releases; it ends by itself."},
 }
