@@ -395,6 +395,12 @@ var knownDefects = []defect{
 		clue.queuedLate,
 	},
 	{
+		"an acquire that arrives when its lock() has ended with an error takes the turn of its thread, and the place of the call that waits by then",
+		of(fair),
+		[]string{model.JudgeFIFO, model.JudgeLinearizable},
+		clue.tookItsOwnTurn,
+	},
+	{
 		"who stands in the queue without a score is never thrown out of it (4153, 5989)",
 		of(fair, since("3.31.0")),
 		[]string{model.JudgeLiveness, model.JudgeTidy},
@@ -1272,6 +1278,17 @@ func (c clue) queuedLate() bool {
 		return o.Lock == c.lock && o.ret != nil && slices.ContainsFunc(o.sent, func(m *command) bool {
 			return m.exec != nil && o.ret.AtNs < m.exec.AtNs && m.exec.AtNs <= c.until() &&
 				!slices.Contains(m.before.Queue, o.who) && slices.Contains(m.after.Queue, o.who)
+		})
+	})
+}
+
+// tookItsOwnTurn: a command of a call that was over took the lock for the thread
+// that was overtaken, and with it the thread's place in the queue.
+func (c clue) tookItsOwnTurn() bool {
+	return slices.ContainsFunc(c.calls, func(o *call) bool {
+		return o.Lock == c.lock && o.who == c.who && o.Action.Acquires() && o.ret != nil && slices.ContainsFunc(o.sent, func(m *command) bool {
+			return m.Script == "acquire" && m.took(o.who) && o.ret.AtNs < m.exec.AtNs && m.exec.AtNs <= c.until() &&
+				slices.Contains(m.before.Queue, o.who) && !slices.Contains(m.after.Queue, o.who)
 		})
 	})
 }

@@ -214,6 +214,15 @@ steps:
   a/1: [{try_lock: x}, {sleep: 2s}, {unlock: x}]
   a/2: [{at: 100us}, {try_lock: {name: x, wait: 1500ms, lease: 3ms}}]
 `},
+		{"an acquire that arrives when its lock() has ended with an error takes the turn of its thread", "fifo", "redisson-fair@4.7.0", `
+processes: {b: {}, c: {}, d: {}}
+steps:
+  b/1: [{at: 4s}, {try_lock: x}, {sleep: 4s}, {unlock: x}, {lock: x}]
+  c/1: [{at: 4s}, {lock: {name: x, lease: 1s}}]
+  d/1: [{at: 4s}, {lock: {name: x, lease: 1s}}, {lock: x}]
+faults:
+  - {when: {process: d, direction: request, script: acquire, nth: 1}, do: delay, for: 6s}
+`},
 		{"a waiter that asks in the last millisecond of what it waits for", "traffic", "redisson@3.4.2, redisson@3.21.3, redisson@4.7.0", `
 network: {latency: 10us}
 processes: {a: {}, b: {}}

@@ -122,6 +122,8 @@ var stories = map[string]story{
 		text: "A waiter is told the time to live of the hold, which is longer than the wait that its place is kept for. It sleeps past its deadline, is taken for dead, and loses its place to who came later. The release is to blame."},
 	"a waiter that was thrown out of the queue while it slept is woken by no unlock, and sleeps on what it was told": {
 		text: "A waiter lost its place while it slept; unlocks publish to the head's own channel, so none reaches it, and with nobody else in the queue the lock is free while it sleeps. It ends with what it was told. The release is to blame."},
+	"an acquire that arrives when its lock() has ended with an error takes the turn of its thread, and the place of the call that waits by then": {
+		text: "A lock() of the fair lock ends with an error, since its acquire is late; its thread calls again and waits in its turn. Then the late acquire arrives, finds its owner at the head of a free lock and takes it, and the place with it, for a call that is over. Who waits in the second call has a hold that it does not know of, and when that ends, those who came later go first. The release is to blame, which names holds and places by owner and not by call."},
 	"who stands in the queue without a score is never thrown out of it (4153, 5989)": {row: "fair-waiter-without-score",
 		text: "The set of deadlines was removed and the queue stayed, so that a waiter has a place and no deadline. Scripts that look at it fail, or take it for one that is not over: nobody behind it ever enters. The release is to blame, which keeps one truth under two keys."},
 	"who has a deadline and no place in the queue is not queued again, and no unlock wakes it": {

@@ -35,6 +35,15 @@ func (r *run) outrun(lock string) []Finding {
 		if tried == nil {
 			continue
 		}
+		// A thread that gave up a call and waits anew is given the lock by what
+		// arrives late of the old one, too.
+		for _, z := range ops {
+			if z.who == y.who && z.Action.Acquires() && z.AtNs <= c.at && c.at < z.returned() {
+				if first := z.first("acquire"); first != nil && first.exec.AtNs < tried.exec.AtNs {
+					tried = first
+				}
+			}
+		}
 		for _, x := range ops {
 			if r.overtaken(x, y, tried, c) {
 				out = append(out, r.overtaking(lock, x, y, c))

@@ -1008,6 +1008,12 @@ func skewed(by time.Duration) model.Params {
 }
 
 func TestFIFO(t *testing.T) {
+	const anew = `
+			0    a/1 takes -> a/1 1 30001
+			100  c/1 invoke lock
+			100  c/1 send acquire
+			150  c/1 return unknown
+			160  c/1 waits lock -> a/1 1 30001 queue=c/1`
 	testJudged(t, []judged{
 		{rule: "waiters get it in the order of their first try", lock: fairLock, record: order + `
 			1000 a/1 releases -> free queue=b/1,c/1
@@ -1038,6 +1044,22 @@ func TestFIFO(t *testing.T) {
 			402  a/1 return still_held
 			1000 a/1 releases -> free queue=b/1,c/1
 			1010 b/1 gets -> b/1 1 10011 queue=c/1`},
+		{rule: "what is late of a call that is over takes the turn of the thread that waits anew", lock: fairLock, record: anew + `
+			200  b/1 waits lock -> a/1 1 30001 queue=c/1,b/1
+			1000 a/1 releases -> free queue=c/1,b/1
+			1010 c/1 exec acquire nth=1 -> c/1 1 31010 queue=b/1
+			9000 server leave`},
+		{rule: "and not that of one who had waited before", lock: fairLock,
+			finds: "fifo bug: c/1 was granted l at 1.010s before b/1, which had first tried at 0.051s and still waited", record: `
+			0    a/1 takes -> a/1 1 30001
+			50   b/1 waits lock -> a/1 1 30001 queue=b/1
+			100  c/1 invoke lock
+			100  c/1 send acquire
+			150  c/1 return unknown
+			160  c/1 waits lock -> a/1 1 30001 queue=b/1,c/1
+			1000 a/1 releases -> free queue=b/1,c/1
+			1010 c/1 exec acquire nth=1 -> c/1 1 31010 queue=b/1
+			9000 server leave`},
 		{rule: "leavers do not count", lock: fairLock, record: `
 			0    a/1 takes lease=9000
 			100  b/1 waits try_lock_timed wait=3000 lease=9000 -> a/1 1 9001 queue=b/1
