@@ -68,8 +68,14 @@ type BareClient struct {
 // NewBareClient makes a client. Owners are written to Redis as ID:OWNER, with
 // id unique among all clients.
 func NewBareClient(kind Bare, rdb redis.UniversalClient, id string) *BareClient {
+	return &BareClient{kind: kind, rdb: rdb, id: id, retries: Retries(rdb)}
+}
+
+// Retries says whether rdb sends a command again that failed, or may: then the
+// error that it gives back is of the last try, and says nothing of those before.
+func Retries(rdb redis.UniversalClient) bool {
 	single, ok := rdb.(*redis.Client)
-	return &BareClient{kind: kind, rdb: rdb, id: id, retries: !ok || single.Options().MaxRetries > 0}
+	return !ok || single.Options().MaxRetries > 0
 }
 
 // GetLock implements Client.
@@ -276,7 +282,8 @@ func (c *BareClient) outcome(doing string, err error) error {
 
 // MayHaveRun says whether the command that failed with err may have been
 // executed all the same. Not so when the server refused it, when the
-// connection could not be made or written to, or when no connection was free.
+// connection could not be made or written to, or when no connection was free. It
+// is of one try: see [Retries].
 func MayHaveRun(err error) bool {
 	var reply redis.Error
 	if err == nil || errors.As(err, &reply) || errors.Is(err, redis.ErrPoolTimeout) || errors.Is(err, redis.ErrClosed) {

@@ -71,6 +71,7 @@ type Config struct {
 // plain lock.
 type Client struct {
 	rdb       redis.UniversalClient
+	retries   bool // rdb sends a command again that failed
 	id        string
 	watchdog  time.Duration
 	heartbeat time.Duration
@@ -91,7 +92,7 @@ type Client struct {
 // is given up keeps its connection until the ReadTimeout. It sends nothing. Close does not
 // close rdb. A duration of the Config that is too short gives ErrInvalid.
 func NewClient(rdb redis.UniversalClient, cfg Config) (*Client, error) {
-	c := &Client{rdb: rdb, id: cfg.ID, watchdog: cfg.WatchdogTimeout, heartbeat: cfg.Heartbeat, env: cfg.Environment.WithDefaults(), log: cfg.Log}
+	c := &Client{rdb: rdb, retries: lockimpl.Retries(rdb), id: cfg.ID, watchdog: cfg.WatchdogTimeout, heartbeat: cfg.Heartbeat, env: cfg.Environment.WithDefaults(), log: cfg.Log}
 	if c.id == "" {
 		c.id = c.env.NewID(0)
 	}

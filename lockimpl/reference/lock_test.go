@@ -1,6 +1,7 @@
 package reference
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"net"
@@ -32,6 +33,9 @@ type bench struct {
 	lose  map[string]int // how many replies to commands with these words are lost
 	sent  []string       // the scripts' names, in order
 	names map[string]string
+
+	retries int    // of the go-redis client; 0: none
+	lostAs  string // the operation that the error of a lost reply names; read
 }
 
 func bubble(t *testing.T, f func(*bench)) {
@@ -61,7 +65,7 @@ func bubble(t *testing.T, f func(*bench)) {
 func (b *bench) client(id string) *Client {
 	b.t.Helper()
 	rdb := redis.NewClient(&redis.Options{
-		Addr: "192.0.2.1:6379", Protocol: 2, MaxRetries: -1, DisableIdentity: true, ReadTimeout: 3 * time.Second,
+		Addr: "192.0.2.1:6379", Protocol: 2, MaxRetries: cmp.Or(b.retries, -1), DisableIdentity: true, ReadTimeout: 3 * time.Second,
 		Dialer:                   func(context.Context, string, string) (net.Conn, error) { return b.m.Dial() },
 		MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
 	})
@@ -102,7 +106,7 @@ func (b *bench) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 		b.sent = append(b.sent, name)
 		if b.lose[name] > 0 {
 			b.lose[name]--
-			err = &net.OpError{Op: "read", Err: errors.New("lost")}
+			err = &net.OpError{Op: cmp.Or(b.lostAs, "read"), Err: errors.New("lost")}
 			cmd.SetErr(err)
 		}
 		return err
@@ -117,6 +121,24 @@ func (b *bench) must(err error) {
 	b.t.Helper()
 	if err != nil {
 		b.t.Fatal(err)
+	}
+}
+
+// The last error of a client that retries is of a try that was never sent, and
+// an earlier one ran: what came of it is asked.
+func TestOfAClientThatRetriesEveryFailureMayHaveRun(t *testing.T) {
+	for _, c := range []struct {
+		retries int
+		sent    string
+	}{{-1, "acquire"}, {3, "acquire leave"}} {
+		bubble(t, func(b *bench) {
+			b.retries, b.lostAs, b.lose["acquire"] = c.retries, "write", 1
+			l := b.lock("a", false)
+			got, err := l.TryLock(background, 1)
+			b.is("commands", strings.Join(b.sent, " "), c.sent)
+			b.is("granted", got, c.retries > 0)
+			b.is("failed", err != nil, c.retries < 0)
+		})
 	}
 }
 

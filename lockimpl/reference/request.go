@@ -73,7 +73,7 @@ func (r *request) try(ctx context.Context) (answer, error) {
 		if r.c.closing.Err() != nil { // while it was under way
 			r.mayHaveRun, err = true, lockimpl.ErrClosed
 		}
-		r.mayHaveRun = r.mayHaveRun || answered || lockimpl.MayHaveRun(err)
+		r.mayHaveRun = r.mayHaveRun || answered || r.c.retries || lockimpl.MayHaveRun(err)
 		return answer{}, err
 	}
 	a, err := parse(reply)
