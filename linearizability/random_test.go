@@ -550,6 +550,40 @@ func (n *tally) judgeValid(t *testing.T, ops []Op, spec string) {
 	t.Fatalf("history %d, %s: what a right lock did is called broken", n.histories, spec)
 }
 
+// crashing gives some leases of a history a watchdog, and crashes processes, which
+// may go on.
+func crashing(rng *rand.Rand, ops []Op) []Op {
+	for i := range ops {
+		if op := &ops[i]; op.Op == OpAcquire && op.LeaseMs != nil && rng.IntN(2) == 0 {
+			op.Watchdog = true
+		}
+	}
+	for range 1 + rng.IntN(3) {
+		of := ops[rng.IntN(len(ops))]
+		ops = append(ops, Op{Process: of.Process, Op: OpCrash, CallNs: of.CallNs + rng.Int64N(3)*bruteUnit})
+	}
+	return ops
+}
+
+// A crash may come to be known when what it bounds is over: the lease of a/1 may
+// have ended before its release, which may therefore stand after its next acquire.
+func TestACrashIsHeededThatComesLater(t *testing.T) {
+	ops := parse(t, `
+		a/1 acquire 0..1 granted lease=9 watchdog
+		c/1 is_locked 2..3 true
+		a crash 5
+		a/1 release 6..10 released
+		a/1 acquire 10..40 granted
+		b/1 acquire 12..14 granted
+		b/1 release 20..22 released
+		a/1 release 50..51 not_held`)
+	for _, least := range []int{stretchMin, 1} {
+		if r := Check(ops, Options{stretchMin: least}); r.Verdict() != OK {
+			t.Errorf("in stretches of %d: %+v", least, r.Locks)
+		}
+	}
+}
+
 // TestCutsChangeNoVerdict compares what is said of longer histories whole and cut
 // wherever they can be, which the brute force is too slow for.
 func TestCutsChangeNoVerdict(t *testing.T) {
@@ -575,6 +609,9 @@ func TestCutsChangeNoVerdict(t *testing.T) {
 			if rng.IntN(2) == 0 {
 				mutate(rng, ops)
 			}
+		}
+		if rng.IntN(4) == 0 {
+			ops = crashing(rng, ops)
 		}
 		slices.SortStableFunc(ops, func(a, b Op) int { return cmp.Compare(a.CallNs, b.CallNs) })
 		whole := Check(ops, Options{Spec: spec, StepLimit: 200_000})

@@ -74,8 +74,8 @@ const stretchMin = 1000
 type Checker struct {
 	spec    model.Spec
 	opt     Options
-	crashes map[string][]int64 // by process, in order
-	locks   map[string]*lockHistory
+	crashes map[string][]int64      // by process, in order
+	locks   map[string]*lockHistory // each is judged apart: porcupine gives one verdict for all parts
 }
 
 // NewChecker begins a history. It panics when opt.Spec is no specification.
@@ -133,7 +133,7 @@ type lockHistory struct {
 	forced int64 // the last return of what ends everybody's hold
 	whole  bool  // it is not cut any more
 	ended  bool  // a lease ended, or everybody's hold, since the last cut
-	leases []leaseEnd
+	leases []*Op // are over, and may have started a lease that nothing replaced
 	owners map[string]ownerSeen
 }
 
@@ -152,14 +152,11 @@ func (h *byReturn) Pop() any {
 	return op
 }
 
-// leaseEnd is when a lease may end that an operation started which is over.
-type leaseEnd struct{ ret, lo, hi int64 }
-
 // ownerSeen is what is known of an owner from its operations that are over.
 type ownerSeen struct {
 	ret   int64 // the last return
 	since int64 // the call of the operation since which it surely holds; MaxInt64: none
-	until int64 // before then its lease does not end
+	lease *Op   // has started the lease that runs, if one does
 	ends  bool  // one that returned last was answered released, and the owner may not have held before
 }
 
@@ -207,30 +204,35 @@ func (l *lockHistory) over(op *Op) {
 	if op.Op == OpLost || op.Op == OpForceRelease && op.Outcome != model.AnswerNotHeld {
 		l.forced, l.ended = max(l.forced, ret), true
 	}
-	lo, hi, runs := l.history(nil).window(op)
 	if op.replaces() {
-		l.leases = slices.DeleteFunc(l.leases, func(e leaseEnd) bool { return e.ret < op.CallNs && ret < e.lo })
+		l.leases = slices.DeleteFunc(l.leases, func(before *Op) bool { return before.ret() < op.CallNs && ret < l.lasts(before) })
 	}
-	if runs {
-		l.leases = append(l.leases, leaseEnd{ret, lo, hi})
-	} else {
-		lo = math.MaxInt64
+	if op.startsLease() {
+		l.leases = append(l.leases, op)
 	}
 	if op.Op != OpLost {
-		seen, ok := l.owners[op.owner()]
-		if !ok {
-			seen = unseen
-		}
-		l.owners[op.owner()] = seen.after(op, lo, l.forced)
+		l.owners[op.owner()] = l.seenWith(op)
 	}
 }
 
-// after is what is known once the operation is over too, whose lease does not end
-// before lo; forced is the last return of what ends everybody's hold.
-func (s ownerSeen) after(op *Op, lo, forced int64) ownerSeen {
+// lasts is the instant before which the lease that an operation started does not
+// end, as far as crashes are known; MaxInt64: it started none, or none that ends.
+func (l *lockHistory) lasts(op *Op) int64 {
+	if lo, _, runs := l.history(nil).window(op); runs {
+		return lo
+	}
+	return math.MaxInt64
+}
+
+// seenWith is what is known of an operation's owner now that it is over too.
+func (l *lockHistory) seenWith(op *Op) ownerSeen {
+	s, ok := l.owners[op.owner()]
+	if !ok {
+		s = unseen
+	}
 	ret := op.ret()
 	sure := op.CallNs > s.ret || op.CallNs == s.ret && !s.ends // it came after those before it
-	held := sure && s.since != math.MaxInt64 && ret < s.until && forced < s.since
+	held := sure && s.since != math.MaxInt64 && ret < l.lasts(s.lease) && l.forced < s.since
 	ends := op.Op == OpRelease && op.Outcome == model.AnswerReleased && !held
 	if ret <= s.ret {
 		ends = ends || s.ends
@@ -239,14 +241,14 @@ func (s ownerSeen) after(op *Op, lo, forced int64) ownerSeen {
 	switch {
 	case !sure:
 	case op.Op == OpAcquire && op.Outcome == model.AnswerGranted, op.Op == OpRenew && op.Outcome == model.AnswerRenewed:
-		next.since, next.until = op.CallNs, lo
+		next.since, next.lease = op.CallNs, op
 	case op.Op == OpRelease && op.Outcome == model.AnswerStillHeld:
-		next.since, next.until = s.since, s.until
+		next.since, next.lease = s.since, s.lease
 		if op.LeaseMs != nil {
-			next.until = lo
+			next.lease = op
 		}
 	case op.Op == OpIsLocked, op.Op == OpHoldCount:
-		next.since, next.until = s.since, s.until
+		next.since, next.lease = s.since, s.lease
 	}
 	return next
 }
@@ -254,11 +256,17 @@ func (s ownerSeen) after(op *Op, lo, forced int64) ownerSeen {
 // leasesOverBy says whether no lease may end from call on that is not replaced by
 // what was called then and returned at ret. Leases that ended are forgotten.
 func (l *lockHistory) leasesOverBy(call, ret int64) bool {
-	l.leases = slices.DeleteFunc(l.leases, func(e leaseEnd) bool {
-		l.ended = l.ended || e.hi < call
-		return e.hi < call
+	over := true
+	l.leases = slices.DeleteFunc(l.leases, func(op *Op) bool {
+		lo, hi, runs := l.history(nil).window(op)
+		if runs && hi < call {
+			l.ended = true
+			return true
+		}
+		over = over && !(runs && (op.ret() >= call || lo <= ret))
+		return false
 	})
-	return !slices.ContainsFunc(l.leases, func(e leaseEnd) bool { return e.ret >= call || e.lo <= ret })
+	return over
 }
 
 // openBeside says whether anything was open while a release was, that returned
@@ -279,7 +287,7 @@ func (l *lockHistory) waits(op *Op, at int64) bool {
 	if op.Op != OpAcquire || op.Outcome != model.AnswerGranted || op.ret() <= at || l.forced >= op.CallNs {
 		return false
 	}
-	if lo, _, runs := l.history(nil).window(op); runs && lo <= at {
+	if l.lasts(op) <= at {
 		return false
 	}
 	seen, ok := l.owners[op.owner()]
