@@ -205,6 +205,37 @@ func TestAPartition(t *testing.T) {
 	}
 }
 
+// What tries every half second through a partition does so at the instants at which
+// go-redis's pool, after so many failures, dials by itself; who is first there decides
+// whether the next command fails.
+func TestAPoolThatDialsByItselfDoesSoAtItsOwnInstants(t *testing.T) {
+	h := NewHost(t)
+	records := map[string]int{}
+	for range 20 {
+		var said []string
+		s := newStage(Fault{Kind: FaultPartition, At: time.Second, For: 10 * time.Second, Processes: []string{"a"}})
+		s.client = func(o *redis.Options) { o.PoolSize = 3 }
+		r := s.does("a/1", func(th *Thread, c *redis.Client) {
+			th.At(2 * time.Second)
+			_ = operate(th, func(ctx context.Context) error {
+				for range 22 {
+					said = append(said, fmt.Sprint(clock(th), " ", c.Incr(ctx, "n").Err()))
+					time.Sleep(500 * ms)
+				}
+				return nil
+			})
+		}).run(h)
+		records[r.Record.Digest()]++
+		// The pool dials first some 3 s from the start, and then every second.
+		if got := strings.Join(said[17:], "\n"); !strings.HasPrefix(got, "10.5s dial tcp: no route to host\n11s dial tcp: no route to host\n11.5s <nil>") {
+			t.Fatal(got)
+		}
+	}
+	if len(records) != 1 {
+		t.Errorf("%d records of one seed: %v", len(records), records)
+	}
+}
+
 func TestPartitionsOfSeveral(t *testing.T) {
 	cut := func(from, length time.Duration, who ...string) Fault {
 		return Fault{Kind: FaultPartition, At: from, For: length, Processes: who}

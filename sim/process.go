@@ -102,9 +102,17 @@ func (p *Process) Jitter(thread int64, max time.Duration) time.Duration {
 // world. The caller may set pool, timeouts and retries, and must not set
 // MinIdleConns: nameless goroutines would dial.
 func (p *Process) RedisOptions() *redis.Options {
+	probe := p.w.probeResidue()
 	return &redis.Options{
-		Addr:                     "192.0.2.1:6379", // a name would be resolved outside the bubble
-		Dialer:                   func(context.Context, string, string) (net.Conn, error) { return p.dial() },
+		Addr: "192.0.2.1:6379", // a name would be resolved outside the bubble
+		Dialer: func(context.Context, string, string) (net.Conn, error) {
+			conn, err := p.dial()
+			if err != nil && isProbe() {
+				time.Sleep(untilResidue(p.w.Now(), probe))
+				return p.dial()
+			}
+			return conn, err
+		},
 		DialerRetries:            1,
 		MaxRetries:               -1,
 		Protocol:                 2,
@@ -166,6 +174,25 @@ func (p *Process) dial() (net.Conn, error) {
 	s := newSocket(p)
 	p.conns = append(p.conns, s.c)
 	return s, nil
+}
+
+// isProbe says whether the dial that is under way is one of those with which
+// go-redis's pool finds out, once a second after as many failures as it is large,
+// whether to dial again. They begin at the instant of a failure, as the next try of
+// who failed does, so that they need a nanosecond of their own (see slotNs). Nobody
+// waits for them, so that they may take time.
+func isProbe() bool {
+	var callers [8]uintptr
+	frames := runtime.CallersFrames(callers[:runtime.Callers(2, callers[:])])
+	for {
+		frame, more := frames.Next()
+		if strings.HasSuffix(frame.Function, ".tryDial") {
+			return true
+		}
+		if !more {
+			return false
+		}
+	}
 }
 
 // noteHook ties commands to operations: it sees the context that a lock

@@ -25,6 +25,25 @@ var residue = [...]int64{classExpiry: 0, classFault: 100, classDelivery: 1000, c
 
 const room = 2000
 
+// probes is where in its slot a client's own dials happen (see isProbe), between
+// those of the classes.
+const probes = 3000
+
+// probeResidue gives the nanosecond of its slot at which the next client's own dials
+// happen.
+func (w *World) probeResidue() time.Duration {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.dialers++
+	return probes + time.Duration(w.dialers%room)
+}
+
+// untilResidue is how long it is until the next instant at this nanosecond of its
+// slot, which may be now.
+func untilResidue(now, residue time.Duration) time.Duration {
+	return (residue - now%slotNs + slotNs) % slotNs
+}
+
 // event is something that will happen: run, at a slot.
 type event struct {
 	slot int64 // ns, multiple of slotNs

@@ -104,6 +104,7 @@ type World struct {
 	endAt      int64 // when the leaving is over
 	stallTill  int64
 	published  map[string]int64
+	dialers    int // clients' options given out; guarded by mu
 	states     map[string]*model.LockState
 
 	mu     sync.Mutex // guards what other goroutines post
