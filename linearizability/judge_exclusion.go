@@ -106,7 +106,31 @@ func (r *run) howLost(lock string, a belief, at int64) (how string, excuses []mo
 		how += fmt.Sprintf(", which %s had shortened at %s", t.text, model.At(s.at))
 		excuses = append(excuses, model.Excuse{Circumstance: model.HoldRemoved, Fault: s.fault, Why: t.text + " at " + model.At(t.from)})
 	}
+	for _, c := range r.removedAndBroughtBack(lock, a.who, since, lost.at) {
+		t := r.fault(c.fault)
+		how += fmt.Sprintf(", and %s had removed it at %s", t.text, model.At(c.at))
+		excuses = append(excuses, model.Excuse{Circumstance: model.HoldRemoved, Fault: c.fault, Why: t.text + " at " + model.At(t.from)})
+	}
 	return how, excuses
+}
+
+// removedAndBroughtBack are the faults between two instants that removed a thread's
+// hold which a failover then brought back, as it had been before.
+func (r *run) removedAndBroughtBack(lock, who string, from, to int64) []change {
+	var removed, out []change
+	for _, c := range r.states[lock] {
+		switch {
+		case c.at < from || c.at >= to || c.before.Owner == c.after.Owner:
+		case c.before.Owner == who:
+			removed = nil
+			if c.fault > 0 {
+				removed = []change{c}
+			}
+		case c.after.Owner == who && c.fault > 0:
+			out = append(out, removed...)
+		}
+	}
+	return out
 }
 
 // shortened finds a fault that took from a's hold without ending it: a failover

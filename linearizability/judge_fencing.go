@@ -11,18 +11,13 @@ import (
 func judgeFencing(r *run) []Finding {
 	var out []Finding
 	for _, lock := range r.locks {
-		var greatest int64
-		var excuses []model.Excuse
+		var greatest, since int64
 		for _, c := range r.states[lock] {
-			if c.fault > 0 && c.after.Token < c.before.Token {
-				t := r.fault(c.fault)
-				excuses = append(excuses, model.Excuse{Circumstance: model.HoldRemoved, Fault: c.fault, Why: t.text + " at " + model.At(t.from)})
-			}
 			if c.by == nil {
 				continue // what a failover brings back is no new hold
 			}
 			if c.started() && c.after.Token > 0 && c.after.Token <= greatest {
-				f := Finding{Judge: model.JudgeFencing, Verdict: Broken, AtNs: c.at, Excuses: excuses,
+				f := Finding{Judge: model.JudgeFencing, Verdict: Broken, AtNs: c.at, Excuses: r.countLost(since, c.at),
 					Why: fmt.Sprintf("the hold of %s on %s since %s has the token %d, and there was a token %d before",
 						c.after.Owner, lock, model.At(c.at), c.after.Token, greatest)}
 				if g := r.holderOp(lock, c.after.Owner, c.at); g != nil {
@@ -30,7 +25,22 @@ func judgeFencing(r *run) []Finding {
 				}
 				out = append(out, f)
 			}
-			greatest = max(greatest, c.after.Token)
+			if c.after.Token > greatest {
+				greatest, since = c.after.Token, c.at
+			}
+		}
+	}
+	return out
+}
+
+// countLost excuses a token that is not greater than one since before: another hand,
+// or the server's own loss, may have removed what tokens are counted from, whoever
+// held the lock and whatever could be seen of it.
+func (r *run) countLost(since, at int64) []model.Excuse {
+	var out []model.Excuse
+	for _, t := range r.faults {
+		if (keyFault(t) || losesData(t)) && since <= t.from && t.from <= at {
+			out = append(out, model.Excuse{Circumstance: model.HoldRemoved, Fault: t.number, Why: t.text + " at " + model.At(t.from)})
 		}
 	}
 	return out

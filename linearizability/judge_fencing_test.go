@@ -55,6 +55,21 @@ func TestFencing(t *testing.T) {
 			1050 server fault 1 delete of key * -> free
 			1100 b/1 takes lease=3000 -> b/1 1 4101 token=1
 			9000 server leave`},
+		{rule: "also while nobody held the lock, when nothing is seen of it", lock: fenced,
+			finds: "fencing limit (hold removed by another hand): has the token 7", record: `
+			0    a/1 takes lease=3000 -> a/1 1 3001 token=7
+			1000 a/1 releases -> free
+			1050 server fault 1 delete of key token
+			1100 b/1 takes lease=3000 -> b/1 1 4101 token=7
+			9000 server leave`},
+		{rule: "but not before the greater token was there", lock: fenced, finds: "fencing bug: has the token 7", record: `
+			0    a/1 takes lease=3000 -> a/1 1 3001 token=6
+			500  a/1 releases -> free
+			550  server fault 1 delete of key token
+			600  a/1 takes lease=3000 -> a/1 1 3601 token=7
+			1000 a/1 releases -> free
+			1100 b/1 takes lease=3000 -> b/1 1 4101 token=7
+			9000 server leave`},
 		{rule: "no other fault excuses it", lock: fenced, finds: "fencing bug: has the token 7", record: `
 			0    a/1 takes lease=3000 -> a/1 1 3001 token=7
 			1000 a/1 releases -> free token=7

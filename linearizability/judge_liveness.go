@@ -361,10 +361,14 @@ func (r *run) ownDisturbances(o *operation) []disturbance {
 }
 
 // lastTouch is when the owner of a call that ended badly last had to do with
-// the hold that it may have left behind: entering it again and leaving once
-// more puts its time to live back without ending it.
+// the hold that it may have left behind: what the call sent may take effect after
+// its return, and entering the hold again and leaving once more puts its time to live
+// back without ending it.
 func (r *run) lastTouch(x *operation) int64 {
 	at := x.returned()
+	for _, c := range r.effects(x) {
+		at = max(at, c.at)
+	}
 	end := int64(math.MaxInt64)
 	for _, c := range r.states[x.Lock] {
 		if c.at > at && c.before.Owner == x.who && c.after.Owner != x.who {

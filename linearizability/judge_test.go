@@ -114,6 +114,16 @@ func TestMutualExclusion(t *testing.T) {
 			1002 server expire -> free
 			1100 b/1 takes lease=3000
 			9000 server leave`},
+		{rule: "a restart forgot what a failover brought back as it was before",
+			finds: "mutual-exclusion limit (hold removed by another hand): its lease had ended at 1.002s, and server restart without its data had removed it at 0.600s",
+			record: `
+			0    a/1 takes lease=1000
+			500  a/1 takes lease=1000 -> a/1 2 1501
+			600  server fault 1 server restart without its data -> free
+			700  server fault 2 failover that loses the last 2 writes -> a/1 1 1001
+			1002 server expire -> free
+			1100 b/1 takes lease=3000
+			9000 server leave`},
 		{rule: "two locks are two locks", record: `
 			0    a/1 takes lease=3000
 			2500 b/1 takes lease=3000 lock=m
@@ -1634,6 +1644,28 @@ func TestLiveness(t *testing.T) {
 			30002 server expire -> free
 			31500 b/1 gets
 			39000 server leave`},
+		{rule: "a second and a lease after it ran, when that was after its return", record: `
+			0     c/1 takes
+			100   b/1 waits lock
+			200   a/1 invoke lock
+			200   a/1 send acquire
+			500   a/1 return unknown
+			20000 c/1 releases
+			20100 a/1 exec acquire -> a/1 1 50100
+			50102 server expire -> free
+			51099 b/1 gets
+			59000 server leave`},
+		{rule: "and no more after it ran", finds: "liveness bug: while nobody believed to hold it; the bound is 31", record: `
+			0     c/1 takes
+			100   b/1 waits lock
+			200   a/1 invoke lock
+			200   a/1 send acquire
+			500   a/1 return unknown
+			20000 c/1 releases
+			20100 a/1 exec acquire -> a/1 1 50100
+			50102 server expire -> free
+			51200 b/1 gets
+			59000 server leave`},
 		{rule: "an unknown acquire counts from its return, not from its call", record: idle + `
 			0     c/1 waits lock
 			3000  c/1 return unknown
@@ -2008,6 +2040,18 @@ func TestACallThatNeverReturns(t *testing.T) {
 }
 
 func TestWhatAFailoverLeavesIsTheTruth(t *testing.T) {
+	// A request is sent twice, and the second runs as if it were another.
+	const forgotten = `
+			0    a/1 takes
+			50   a/1 invoke unlock
+			50   a/1 send unlock
+			60   a/1 send unlock
+			70   a/1 exec unlock nth=1 -> free
+			71   a/1 deliver unlock nth=1
+			71   a/1 return released
+			100  a/1 takes
+			200  a/1 exec unlock nth=2 -> free
+			9000 server leave`
 	testJudged(t, []judged{
 		{rule: "a level of re-entry lost", record: `
 			0    a/1 takes
@@ -2015,6 +2059,11 @@ func TestWhatAFailoverLeavesIsTheTruth(t *testing.T) {
 			200  server fault 1 failover that loses the last 1 writes -> a/1 1 30001
 			300  a/1 releases
 			9000 server leave`},
+		{rule: "our server's memory of a call is removed before the last of what it sent runs", lock: ourLock,
+			finds: "hold-count limit (memory of a call removed by another hand)", record: forgotten + `
+			150  server fault 1 delete of key reference_memory:{l}:a:1`},
+		{rule: "but not when all had run", lock: ourLock, finds: "hold-count bug", record: forgotten + `
+			250  server fault 1 delete of key reference_memory:{l}:a:1`},
 		{rule: "a level given up, which it brought back before the call returned", record: `
 			0    a/1 takes
 			100  a/1 invoke unlock

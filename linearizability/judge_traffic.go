@@ -1,6 +1,7 @@
 package linearizability
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"time"
@@ -13,7 +14,9 @@ import (
 const trafficMost = 20
 
 // judgeTraffic: a waiter asks more often than that. Commands that a fault met
-// may be sent again, and do not count.
+// may be sent again, and do not count; nor do those that its process sent while it
+// was paused, and each sent once more: only the timers of the world go on then, and no
+// real process's.
 func judgeTraffic(r *run) []Finding {
 	woken := r.woken()
 	var out []Finding
@@ -22,15 +25,23 @@ func judgeTraffic(r *run) []Finding {
 			continue
 		}
 		var sent []int64
+		pauses, inPause := r.pauses(o.who), map[string]int{}
 		for _, m := range o.sent {
-			if len(m.hits) == 0 && m.lost == nil && !m.notRun() {
+			words := fmt.Sprintf("%s %q", cmp.Or(m.Script, m.Command), m.Args)
+			switch {
+			case slices.ContainsFunc(pauses, func(p trouble) bool { return p.from <= m.AtNs && m.AtNs < p.to }):
+				inPause[words]++
+			case len(m.hits) > 0 || m.lost != nil || m.notRun():
+			case inPause[words] > 0:
+				inPause[words]--
+			default:
 				sent = append(sent, m.AtNs)
 			}
 		}
 		if from, n, ok := burst(sent, woken[o.Process]); ok {
 			out = append(out, Finding{Judge: model.JudgeTraffic, Verdict: Broken, AtNs: from, Ops: []OpRef{o.ref()},
 				Why: fmt.Sprintf("%s sent %d commands for %s in the second from %s on, %d more than it was woken", o.who, n, o.Lock,
-					model.At(from), n-within(woken[o.Process], from))})
+					model.At(from), n-inSecond(woken[o.Process], from))})
 		}
 	}
 	return out
@@ -55,16 +66,16 @@ func (r *run) woken() map[string][]int64 {
 func burst(sent, woken []int64) (from int64, n int, ok bool) {
 	slices.Sort(sent)
 	for _, at := range sent {
-		if n := within(sent, at); n-within(woken, at) > trafficMost {
+		if n := inSecond(sent, at); n-inSecond(woken, at) > trafficMost {
 			return at, n, true
 		}
 	}
 	return 0, 0, false
 }
 
-// within counts the instants in the second that begins with from; they are
+// inSecond counts the instants in the second that begins with from; they are
 // sorted.
-func within(instants []int64, from int64) int {
+func inSecond(instants []int64, from int64) int {
 	first, _ := slices.BinarySearch(instants, from)
 	end, _ := slices.BinarySearch(instants, from+int64(time.Second))
 	return end - first

@@ -31,6 +31,9 @@ func TestTraffic(t *testing.T) {
 			"\n" + strings.Repeat("300 b woken\n", 22)},
 		{rule: "that another process is woken is no reason", finds: "traffic bug: b/1 sent 100 commands", record: asks(100, 5, "c woken")},
 		{rule: "what a fault met may be sent again", record: asks(100, 5, "b/1 hit 1 acquire")},
+		{rule: "what timers of a paused process send is of the world's making", record: asks(100, 5) + "\n100 server fault 1 pause of b for 6s\n6100 server heal 1"},
+		{rule: "that another is paused is no reason", finds: "traffic bug: b/1 sent 100 commands", record: asks(100, 5) + "\n100 server fault 1 pause of c for 6s\n6100 server heal 1"},
+		{rule: "nor that it was, but for as many commands once more", finds: "traffic bug: b/1 sent 60 commands for l in the second from 0.300s on", record: asks(100, 5) + "\n90 server fault 1 pause of b for 110ms\n200 server heal 1"},
 		{rule: "two waiters are two", record: asks(20, 5) + `
 			100 c/1 waits lock
 			` + strings.Repeat("101 c/1 send acquire\n101 c/1 exec acquire\n101 c/1 deliver acquire\n", 19)},

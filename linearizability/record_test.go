@@ -78,6 +78,7 @@ func recordOf(t *testing.T, p model.Params, text string) *model.Record {
 // Locks of these tests: one of each family.
 var (
 	plainLock   = model.Params{Lock: "redisson@3.43.0", Watchdog: 30 * time.Second}
+	ourLock     = model.Params{Lock: "reference", Watchdog: 30 * time.Second}
 	ourFairLock = model.Params{Lock: "reference-fair", Fair: true, Watchdog: 30 * time.Second, FairWait: 3 * time.Second}
 	fairLock    = model.Params{Lock: "redisson-fair@3.43.0", Fair: true, Watchdog: 30 * time.Second, FairWait: 5 * time.Second}
 	bareLock    = model.Params{Lock: "setnx-del", Watchdog: 30 * time.Second, NoWatchdog: true, Uncounted: true}

@@ -59,8 +59,8 @@ func byFault(a, b model.Excuse) int {
 }
 
 // memoryLost excuses answers that rest on what the server no longer knew: keys
-// were removed, or data lost, while a call was under way of which a command had
-// run.
+// were removed, or data lost, when a command of a call had run and the call, or
+// another command of it, was still under way.
 func (r *run) memoryLost(lock string) []model.Excuse {
 	var out []model.Excuse
 	for _, t := range r.faults {
@@ -68,12 +68,24 @@ func (r *run) memoryLost(lock string) []model.Excuse {
 			continue
 		}
 		if slices.ContainsFunc(r.opsOf(lock), func(o *operation) bool {
-			return t.from <= o.returned() && slices.ContainsFunc(o.sent, func(m *msg) bool { return m.exec != nil && m.exec.AtNs <= t.from })
+			return t.from <= r.underWayUntil(o) && slices.ContainsFunc(o.sent, func(m *msg) bool { return m.exec != nil && m.exec.AtNs <= t.from })
 		}) {
 			out = append(out, model.Excuse{Circumstance: model.MemoryRemoved, Fault: t.number, Why: t.text})
 		}
 	}
 	return out
+}
+
+// underWayUntil is when a call has returned and nothing of what it sent runs any
+// more.
+func (r *run) underWayUntil(o *operation) int64 {
+	until := o.returned()
+	for _, m := range o.sent {
+		if m.exec != nil {
+			until = max(until, m.exec.AtNs)
+		}
+	}
+	return until
 }
 
 // outOfOrder excuses an order of grants that no queue explains: by what may have

@@ -16,7 +16,8 @@ const (
 	// HolderCutOff: partition, lost or failed renewals of the holder lasted to
 	// within one watchdog period of the end of its lease.
 	HolderCutOff Circumstance = "holder cut off until its lease ended"
-	// HoldRemoved: an operator, an eviction or the server's own loss removed the hold.
+	// HoldRemoved: an operator, an eviction or the server's own loss removed the
+	// hold, or what its token is counted from.
 	HoldRemoved Circumstance = "hold removed by another hand"
 	// MemoryRemoved: another hand, or the server's own loss, may have removed what
 	// the server remembers of a call under way, beside hold and place.
