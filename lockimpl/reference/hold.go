@@ -210,18 +210,19 @@ func (h *holds) released(key holdKey, all bool, cause error) (believed bool) {
 	return believed
 }
 
-// forced ends all of this client's holds of a lock.
-func (h *holds) forced(lock string) {
-	h.all(lockimpl.ErrHoldLost, func(k holdKey) bool { return k.lock == lock })
+// forced ends this client's holds of a lock with a token up to last. One that was
+// granted since stays, however late it is known that others were forced open.
+func (h *holds) forced(lock string, last int64) {
+	h.all(lockimpl.ErrHoldLost, func(held *hold) bool { return held.key.lock == lock && held.token <= last })
 }
 
-func (h *holds) closeAll() { h.all(lockimpl.ErrClosed, func(holdKey) bool { return true }) }
+func (h *holds) closeAll() { h.all(lockimpl.ErrClosed, func(*hold) bool { return true }) }
 
-func (h *holds) all(cause error, of func(holdKey) bool) {
+func (h *holds) all(cause error, of func(*hold) bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	for key, held := range h.open {
-		if of(key) {
+	for _, held := range h.open {
+		if of(held) {
 			h.over(held, cause)
 		}
 	}

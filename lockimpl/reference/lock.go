@@ -231,8 +231,9 @@ func (l *Lock) Unlock(ctx context.Context, o lockimpl.Owner) (lockimpl.Release, 
 	return 0, fmt.Errorf("%s: %w: the server no longer knows (%s)", doing, lockimpl.ErrUnknownOutcome, got.word)
 }
 
-// ForceUnlock implements lockimpl.Lock. It is meant for people: the holder
-// learns of it with its next renewal or unlock.
+// ForceUnlock implements lockimpl.Lock. It is meant for people: a holder in
+// another process learns of it with its next renewal or unlock, one of this client's
+// with the answer.
 func (l *Lock) ForceUnlock(ctx context.Context) (bool, error) {
 	doing := fmt.Sprintf("force unlock %q", l.name)
 	if err := l.over(ctx); err != nil {
@@ -241,12 +242,14 @@ func (l *Lock) ForceUnlock(ctx context.Context) (bool, error) {
 	// An owner of its own for each, so that two of them do not overtake one another.
 	owner := l.c.id + ":force-" + strconv.FormatInt(l.c.requests.Add(1), 10)
 	r := l.requestAs(owner, l.scripts.forceUnlock, 0, ChannelName(l.name))
+	r.keys = append(r.keys, TokenName(l.name))
 	got, err := r.settle(ctx)
-	switch {
-	case err != nil:
+	if err != nil {
 		return false, fmt.Errorf("%s: %w", doing, err)
+	}
+	l.c.holds.forced(l.name, got.token)
+	switch {
 	case got.word == answerReleased:
-		l.c.holds.forced(l.name)
 		return true, nil
 	case r.mayHaveRun: // it is free now, and who freed it a server that lost its memory cannot tell
 		return false, fmt.Errorf("%s: %w", doing, lockimpl.ErrUnknownOutcome)

@@ -124,24 +124,6 @@ func (b *bench) must(err error) {
 	}
 }
 
-// The last error of a client that retries is of a try that was never sent, and
-// an earlier one ran: what came of it is asked.
-func TestOfAClientThatRetriesEveryFailureMayHaveRun(t *testing.T) {
-	for _, c := range []struct {
-		retries int
-		sent    string
-	}{{-1, "acquire"}, {3, "acquire leave"}} {
-		bubble(t, func(b *bench) {
-			b.retries, b.lostAs, b.lose["acquire"] = c.retries, "write", 1
-			l := b.lock("a", false)
-			got, err := l.TryLock(background, 1)
-			b.is("commands", strings.Join(b.sent, " "), c.sent)
-			b.is("granted", got, c.retries > 0)
-			b.is("failed", err != nil, c.retries < 0)
-		})
-	}
-}
-
 func (b *bench) is(what string, got, want any) {
 	b.t.Helper()
 	if got != want {
@@ -314,6 +296,59 @@ func TestTheHolderIsToldOfItsLoss(t *testing.T) {
 		if _, err := l.HoldContext(background, 1); !errors.Is(err, lockimpl.ErrNotHeld) {
 			t.Errorf("the context of a lost hold: %v", err)
 		}
+	})
+}
+
+// The last error of a client that retries is of a try that was never sent, and
+// an earlier one ran: what came of it is asked.
+func TestOfAClientThatRetriesEveryFailureMayHaveRun(t *testing.T) {
+	for _, c := range []struct {
+		retries int
+		sent    string
+	}{{-1, "acquire"}, {3, "acquire leave"}} {
+		bubble(t, func(b *bench) {
+			b.retries, b.lostAs, b.lose["acquire"] = c.retries, "write", 1
+			l := b.lock("a", false)
+			got, err := l.TryLock(background, 1)
+			b.is("commands", strings.Join(b.sent, " "), c.sent)
+			b.is("granted", got, c.retries > 0)
+			b.is("failed", err != nil, c.retries < 0)
+		})
+	}
+}
+
+// Who learns late that all holds were forced open keeps what was granted since.
+func TestAForcedUnlockEndsTheHoldsUpToIt(t *testing.T) {
+	both(t, func(b *bench, fair bool) {
+		l := b.lock("a", fair)
+		watch := func(o lockimpl.Owner) context.Context {
+			b.hold(l, o, 0)
+			ctx, err := l.HoldContext(background, o)
+			b.must(err)
+			return ctx
+		}
+		before := watch(1)
+		b.lose["force_unlock"] = 1
+		freed := make(chan bool)
+		go func() {
+			ok, err := l.ForceUnlock(background)
+			b.must(err)
+			freed <- ok
+		}()
+		synctest.Wait() // it has run, and asks again
+		after := watch(2)
+		b.is("freed", <-freed, true)
+		synctest.Wait() // contexts hear of it
+		b.is("asked again", strings.Count(strings.Join(b.sent, " "), "force_unlock"), 2)
+		b.is("a hold before it", context.Cause(before), error(lockimpl.ErrHoldLost))
+		b.is("a hold after it", context.Cause(after), nil)
+
+		b.m.Del("l") // by another hand, of which nobody learns
+		ok, err := l.ForceUnlock(background)
+		b.must(err)
+		b.is("freed", ok, false)
+		synctest.Wait()
+		b.is("a hold that was gone", context.Cause(after), error(lockimpl.ErrHoldLost))
 	})
 }
 

@@ -29,7 +29,7 @@ const (
 type answer struct {
 	word  string
 	now   int64         // its clock, in ms
-	token int64         // of a grant
+	token int64         // of a grant; of a forced unlock, up to which every hold is over
 	ttl   time.Duration // of a grant, or of the hold that makes it busy
 }
 

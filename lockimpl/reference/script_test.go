@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -94,6 +95,9 @@ func callsOf(s script, fair bool) (calls []scriptCall) {
 	if fair {
 		keys = append(keys, QueueName("x"), DeadlinesName("x"))
 	}
+	if s.name == "force_unlock" {
+		keys = append(keys, TokenName("x"))
+	}
 	add := func(what string, number int, until int64, more ...any) {
 		calls = append(calls, scriptCall{what, keys, func(now int64) []any {
 			args := []any{me, number, now + until, 3_000_000}
@@ -150,8 +154,11 @@ func casesOf(s script, fair bool) (cases []referenceCase) {
 	if !fair {
 		queues = queues[:1]
 	}
-	if s.name == "acquire" {
+	if s.name == "acquire" || s.name == "force_unlock" {
 		tokens = states["token"]
+	}
+	if s.name == "force_unlock" {
+		memories = append(slices.Clip(memories), remembered("7:released:41"), remembered("7:not_held:0"))
 	}
 	if s.name == "renew" {
 		queues, memories = queues[:1], memories[:1]
