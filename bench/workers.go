@@ -87,7 +87,7 @@ func (b *bench) workers() (section, error) {
 		text:  []string{fmt.Sprintf("Runs a second, by the clock, of `%s` on one worker and on two; both play the same %d runs.", campaign().String(), n*explore.FamilyRuns)},
 		head:  []string{"", "runs a second", "ratio"},
 		goals: []goal{atLeast("two workers against one", 1.8, r.median, r.String(),
-			"A worker plays families of runs and asks nobody meanwhile; what two take from each other are the processor's caches and its clock, and from both whoever else uses the machine.")},
+			"A worker plays families of runs and asks nobody meanwhile. What two take from each other was not found: the same two as programs of their own, without a campaign, would tell.")},
 	}
 	for i, name := range []string{"one worker", "two workers"} {
 		against := ""

@@ -1345,6 +1345,9 @@ func (c clue) toldNothing() bool {
 // toldZero: most acquires of that second were answered 0, all of these within
 // little more than a millisecond.
 func (c clue) toldZero() bool {
+	if c.call == nil {
+		return false
+	}
 	asked := 0
 	var told []int64
 	for _, m := range c.call.sent {

@@ -140,9 +140,8 @@ var stories = map[string]story{
 
 // outOfReach says of rows of the track record why no campaign names them.
 var outOfReach = map[string]string{
-	"fair-dead-waiters-add-up":            "it is a limit and no defect: liveness with a crash, below",
-	"fair-deadline-drift":                 "three processes must try for half a second each for half a minute, and two of them die in the queue; drawn calls are few and far between",
-	"fair-trylock-unit-mismatch":          "it needs the profile full on a fair lock from 3.21.3 on: a tryLock in seconds, without a lease, behind a hold that lasts longer",
-	"fair-waiter-without-score":           "it needs an operator who removes the one key of a fair lock that has the deadlines while somebody waits",
-	"interrupted-trylock-renewed-forever": "it needs an interrupt in the milliseconds between an acquire and its answer",
+	"fair-dead-waiters-add-up":   "it is a limit and no defect: liveness with a crash, below",
+	"fair-deadline-drift":        "three processes must try for half a second each for half a minute, and two of them die in the queue; drawn calls are few and far between",
+	"fair-trylock-unit-mismatch": "it needs the profile full on a fair lock from 3.21.3 on: a tryLock in seconds, without a lease, behind a hold that lasts longer",
+	"fair-waiter-without-score":  "it needs an operator who removes the one key of a fair lock that has the deadlines while somebody waits",
 }

@@ -3,6 +3,7 @@ package linearizability
 import (
 	"bufio"
 	"errors"
+	"fmt"
 	"io"
 	"reflect"
 	"strings"
@@ -180,4 +181,76 @@ func FuzzRead(f *testing.F) {
 			Check(ops, Options{Spec: spec, StepLimit: 10_000})
 		}
 	})
+}
+
+// lineReader gives one line a read.
+type lineReader struct {
+	line  func(i int) string // "" at the end
+	given int
+}
+
+func (r *lineReader) Read(p []byte) (int, error) {
+	text := r.line(r.given)
+	if text == "" {
+		return 0, io.EOF
+	}
+	r.given++
+	return copy(p, text), nil
+}
+
+// What is known whole is handed over while more is read: a history may be longer
+// than memory.
+func TestOperationsAreHandedOverWhileMoreIsRead(t *testing.T) {
+	const lines = 400
+	for _, c := range []struct {
+		name string
+		line func(i int) string
+		each int // lines of an operation
+		ops  int // operations that are known whole after all lines
+	}{
+		{"JSON Lines", func(i int) string {
+			return fmt.Sprintf(`{"process":"a","thread":1,"lock":"l","op":"is_locked","call_ns":%d,"return_ns":%d,"outcome":"false"}`+"\n", 10*i, 10*i+5)
+		}, 1, lines},
+		{"EDN", func(i int) string {
+			return fmt.Sprintf("{:type %s, :f %s, :process 0, :time %d}\n", [...]string{":invoke", ":ok"}[i%2], [...]string{":acquire", ":release"}[i/2%2], i)
+		}, 2, lines / 2},
+		{"EDN, behind a call that is open for long", func(i int) string {
+			switch i {
+			case 0:
+				return "{:type :invoke, :f :acquire, :process 1, :time 0}\n"
+			case lines / 2:
+				return fmt.Sprintf("{:type :info, :f :acquire, :process 1, :time %d}\n", i)
+			}
+			j := i - 1 - i/(lines/2)
+			return fmt.Sprintf("{:type %s, :f %s, :process 0, :time %d}\n", [...]string{":invoke", ":ok"}[j%2], [...]string{":acquire", ":release"}[j/2%2], i)
+		}, 2, lines / 2},
+	} {
+		in, ops := &lineReader{}, 0
+		in.line = func(i int) string {
+			switch {
+			case i == lines && ops < c.ops:
+				t.Errorf("%s: %d operations of %d handed over when all lines but the end were read", c.name, ops, c.ops)
+			case i == lines:
+				return ""
+			case strings.Contains(c.name, "open") && i <= lines/2 && ops > 0:
+				t.Errorf("%s: operation %d was handed over before the first", c.name, ops)
+			case !strings.Contains(c.name, "open") && i > 20 && ops < (i-20)/c.each:
+				t.Errorf("%s: %d operations handed over after %d lines", c.name, ops, i)
+			}
+			if t.Failed() {
+				return ""
+			}
+			return c.line(i)
+		}
+		var last int64 = -1
+		if _, err := Stream(in, "h", func(op *Op) {
+			ops++
+			if op.CallNs < last {
+				t.Errorf("%s: called at %d, after %d", c.name, op.CallNs, last)
+			}
+			last = op.CallNs
+		}); err != nil {
+			t.Fatal(err)
+		}
+	}
 }

@@ -13,7 +13,7 @@ import (
 // none may begin there, nor be under way. And before a bubble two of them may be
 // needed: go-redis keeps timers in a package-level pool, a timer of one bubble
 // kills the next one, and two collections empty the pool.
-var garbage = collector{timers: true}
+var garbage = collector{timers: true, breath: 50 * time.Millisecond}
 
 type collector struct {
 	mu      sync.Mutex
@@ -23,6 +23,9 @@ type collector struct {
 	on      *time.Timer // that turns it on again
 	timers  bool        // go-redis may have a timer in its pool
 	live    uint64      // bytes after the last collection of ours
+	// breath is how long after a run (of real time: no run sees it) another may
+	// begin without a collection before it.
+	breath time.Duration
 }
 
 const (
@@ -35,9 +38,6 @@ const (
 	// with less, what one run leaves is collected, and its memory given up, just
 	// before the next one needs it.
 	percentMin = 400
-	// breath is how long after a run (of real time: no run sees it) another may
-	// begin without a collection before it.
-	breath = 50 * time.Millisecond
 )
 
 // bubbleBegins turns the collector off, and collects where that is needed.
@@ -97,9 +97,9 @@ func (c *collector) bubbleEnds(timers bool) {
 	c.bubbles--
 	c.timers = c.timers || timers
 	if c.on == nil {
-		c.on = time.AfterFunc(breath, c.turnOn)
+		c.on = time.AfterFunc(c.breath, c.turnOn)
 	} else {
-		c.on.Reset(breath)
+		c.on.Reset(c.breath)
 	}
 }
 

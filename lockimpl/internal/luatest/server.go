@@ -1,4 +1,5 @@
-// Package luatest starts the servers on which tests of Lua scripts run.
+// Package luatest is what tests of Lua scripts share: servers to run them on, and
+// mutants to see that the tests would notice a change.
 package luatest
 
 import (
