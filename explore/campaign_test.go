@@ -85,6 +85,25 @@ func TestACampaignIsTheSameHoweverItIsPlayed(t *testing.T) {
 		t.Fatalf("%d groups, %d of %d runs missing: nothing to compare", len(o.Groups), o.Missing, o.Runs)
 	}
 
+	t.Run("a group says which faults it needs, though it was asked of few of its runs", func(t *testing.T) {
+		unasked := 0
+		for _, r := range want {
+			for _, f := range r.Failures {
+				if f.Faults == nil {
+					unasked++
+				}
+			}
+		}
+		if unasked == 0 {
+			t.Error("it was asked of every run")
+		}
+		for _, g := range Sum(p, want).Groups {
+			if g.Faults == nil {
+				t.Errorf("of %s nobody asked", g.Key())
+			}
+		}
+	})
+
 	t.Run("in shards", func(t *testing.T) {
 		var dirs []string
 		for shard := range 2 {
