@@ -795,6 +795,17 @@ func TestSettledAndBlind(t *testing.T) {
 			105  a/1 return unknown
 			200  b/1 takes lease=3000
 			9000 server leave`},
+		{"an unknown release that left an outer level, with its lease", OK, OK, `
+			0    a/1 takes lease=800
+			100  a/1 takes -> a/1 2 30101
+			200  a/1 invoke unlock
+			200  a/1 send unlock
+			201  a/1 exec unlock -> a/1 1 801
+			201  a/1 lost unlock reply dropped
+			205  a/1 return unknown
+			802  server expire -> free
+			900  b/1 takes lease=3000
+			9000 server leave`},
 		{"a call still open at the end is of unknown outcome", OK, OK, `
 			0    a/1 invoke lock lease=9000
 			0    a/1 send acquire

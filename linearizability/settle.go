@@ -293,7 +293,10 @@ func (r *run) asOp(o *operation, settled bool) (op Op, ok bool) {
 	default:
 		op.ReturnNs = &ret
 	}
-	starts := outcome == model.Granted || outcome == model.StillHeld || outcome == model.Unknown && op.Op == OpAcquire
+	// Blind, too, the length of a lease is that of the record: a release may leave
+	// that of an outer level, which no call says.
+	keeps := len(effects) > 0 && effects[len(effects)-1].after.Held() && op.Op == OpRelease
+	starts := outcome == model.Granted || outcome == model.StillHeld || outcome == model.Unknown && (op.Op == OpAcquire || keeps)
 	if starts && len(effects) > 0 {
 		r.lease(&op, effects[len(effects)-1], settled)
 	} else if outcome == model.Unknown && op.Op != OpForceRelease {
