@@ -518,3 +518,44 @@ func TestAServerThatRefusesIsBelieved(t *testing.T) {
 		b.is("soon", time.Since(b.start) < 2*time.Second, true)
 	})
 }
+
+// silence is a server that answers nothing until an instant, and then that it knows
+// no script.
+type silence struct {
+	until time.Time
+	texts int // scripts that were sent whole
+}
+
+func (s *silence) DialHook(next redis.DialHook) redis.DialHook { return next }
+
+func (s *silence) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return next
+}
+
+func (s *silence) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, cmd redis.Cmder) error {
+		if cmd.Name() == "evalsha" && time.Now().Before(s.until) {
+			time.Sleep(time.Until(s.until))
+			cmd.SetErr(redis.ErrNoScript)
+			return cmd.Err()
+		}
+		err := next(ctx, cmd)
+		if cmd.Name() == "eval" && ctx.Err() == nil {
+			s.texts++
+		}
+		return err
+	}
+}
+
+// A server that comes back without its scripts gets no more than one text of a
+// waiter, whose earlier attempts nobody waits for any more.
+func TestWhatNobodyWaitsForIsNotSentAgain(t *testing.T) {
+	both(t, func(b *bench, fair bool) {
+		l := b.lock("a", fair)
+		s := &silence{until: b.start.Add(10 * time.Second)}
+		l.c.rdb.AddHook(s)
+		b.must(l.Lock(background, 1, lockimpl.LockOptions{}))
+		synctest.Wait()
+		b.is("texts", s.texts, 1)
+	})
+}

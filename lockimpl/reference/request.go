@@ -90,17 +90,22 @@ var errNoAnswer = errors.New("no answer in time")
 
 // run runs a script, and waits for its answer no longer than it should.
 func (c *Client) run(ctx context.Context, s script, keys []string, args ...any) (any, error) {
-	return bounded(c.answer, func() (any, error) { return s.Run(ctx, c.rdb, keys, args...).Result() })
+	return bounded(ctx, c.answer, func(ctx context.Context) (any, error) { return s.Run(ctx, c.rdb, keys, args...).Result() })
 }
 
-func bounded[T any](most time.Duration, ask func() (T, error)) (none T, err error) {
+// bounded waits for an answer so long at most. What nobody waits for any more sends
+// nothing more: a server that was silent, and comes back without its scripts, would
+// get the text of every attempt of the meantime at once.
+func bounded[T any](ctx context.Context, most time.Duration, ask func(context.Context) (T, error)) (none T, err error) {
 	type result struct {
 		reply T
 		err   error
 	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
 	done := make(chan result, 1)
 	go func() {
-		reply, err := ask()
+		reply, err := ask(ctx)
 		done <- result{reply, err}
 	}()
 	t := time.NewTimer(most)
@@ -118,7 +123,7 @@ func (c *Client) serverNow(ctx context.Context) (ms int64, err error) {
 	if ms, known := c.clock.now(); known {
 		return ms, nil
 	}
-	now, err := bounded(c.answer, func() (time.Time, error) { return c.rdb.Time(ctx).Result() })
+	now, err := bounded(ctx, c.answer, func(ctx context.Context) (time.Time, error) { return c.rdb.Time(ctx).Result() })
 	if err != nil {
 		return 0, err
 	}
