@@ -150,9 +150,10 @@ func (c *Client) Close() error {
 
 func (c *Client) owner(o lockimpl.Owner) string { return c.id + ":" + strconv.FormatInt(int64(o), 10) }
 
-// backoff is the pause before retry number n, from 0.
-func (c *Client) backoff(o lockimpl.Owner, n int) time.Duration {
-	full := min(retryMin<<min(n, 10), retryMax)
+// backoff is the pause before retry number n, from 0; most at most. However long
+// it is, no two owners ask in step.
+func (c *Client) backoff(o lockimpl.Owner, n int, most time.Duration) time.Duration {
+	full := min(retryMin<<min(n, 10), most)
 	return full/2 + c.env.Jitter(o, full/2)
 }
 

@@ -115,7 +115,7 @@ func (h *holds) renew(ctx context.Context, held *hold, pause time.Duration) {
 			return
 		case err != nil:
 			c.log.Warn("a renewal failed", "lock", held.key.lock, "owner", held.name, "err", err)
-			pause = c.backoff(held.key.owner, failed)
+			pause = c.backoff(held.key.owner, failed, retryMax)
 			failed++
 		case kept == int64(0):
 			h.lost(held)

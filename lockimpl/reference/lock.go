@@ -114,7 +114,7 @@ func (l *Lock) acquire(ctx context.Context, o lockimpl.Owner, lease, wait time.D
 		case a.hopeless():
 			return a.giveUp(ctx, doing, err, nil)
 		default:
-			pause = min(l.c.backoff(o, failed), l.c.poll())
+			pause = l.c.backoff(o, failed, min(retryMax, l.c.poll()))
 			failed++
 		}
 		if wait >= 0 {

@@ -171,7 +171,7 @@ func (r *request) settle(ctx context.Context) (answer, error) {
 		if r.hopeless() {
 			return a, r.unknownIf(err)
 		}
-		if gone := r.c.sleep(ctx, r.c.backoff(r.o, failed)); gone != nil {
+		if gone := r.c.sleep(ctx, r.c.backoff(r.o, failed, retryMax)); gone != nil {
 			return a, r.unknownIf(bothErrors(gone, err))
 		}
 	}

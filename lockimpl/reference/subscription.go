@@ -76,7 +76,7 @@ func (s *channels) listen(ctx context.Context, ch *channel, o lockimpl.Owner) {
 			msg, err = ch.pubsub.Receive(ctx)
 		}
 		if err != nil {
-			if errors.Is(err, redis.ErrClosed) || s.client.sleep(ctx, s.client.backoff(o, failed)) != nil || !s.has(ch) {
+			if errors.Is(err, redis.ErrClosed) || s.client.sleep(ctx, s.client.backoff(o, failed, retryMax)) != nil || !s.has(ch) {
 				return
 			}
 			failed, err = failed+1, nil
