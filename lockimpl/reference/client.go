@@ -34,6 +34,8 @@ const (
 	// time, up to retryMax, and up to half of that by chance.
 	retryMin = 100 * time.Millisecond
 	retryMax = time.Second
+	// Those who ask because a connection is there again do so within spread.
+	spread = 20 * time.Millisecond
 	// answerWithin is how long one attempt is waited for, or half a heartbeat if
 	// that is less, if the go-redis client does not give up sooner.
 	answerWithin = time.Second

@@ -95,7 +95,7 @@ func (l *Lock) acquire(ctx context.Context, o lockimpl.Owner, lease, wait time.D
 	a.request = l.request(l.scripts.acquire, o, TokenName(l.name), kept.Milliseconds(), a.place.Milliseconds())
 	var w *waiter
 	for failed := 0; ; {
-		if err := l.over(ctx); err != nil {
+		if err := l.c.over(ctx); err != nil {
 			return a.giveUp(ctx, doing, err, nil)
 		}
 		asked := time.Now()
@@ -206,7 +206,7 @@ func (a *acquisition) unfinished(doing string, why, failed error) error {
 // outcome unknown. The hold is no longer renewed in any case.
 func (l *Lock) Unlock(ctx context.Context, o lockimpl.Owner) (lockimpl.Release, error) {
 	doing, key := l.doing("unlock", o), holdKey{l.name, o}
-	if err := l.over(ctx); err != nil {
+	if err := l.c.over(ctx); err != nil {
 		return 0, fmt.Errorf("%s: %w", doing, err)
 	}
 	r := l.request(l.scripts.unlock, o, ChannelName(l.name), l.c.holds.releasing(key))
@@ -236,7 +236,7 @@ func (l *Lock) Unlock(ctx context.Context, o lockimpl.Owner) (lockimpl.Release, 
 // with the answer.
 func (l *Lock) ForceUnlock(ctx context.Context) (bool, error) {
 	doing := fmt.Sprintf("force unlock %q", l.name)
-	if err := l.over(ctx); err != nil {
+	if err := l.c.over(ctx); err != nil {
 		return false, fmt.Errorf("%s: %w", doing, err)
 	}
 	// An owner of its own for each, so that two of them do not overtake one another.
@@ -255,14 +255,6 @@ func (l *Lock) ForceUnlock(ctx context.Context) (bool, error) {
 		return false, fmt.Errorf("%s: %w", doing, lockimpl.ErrUnknownOutcome)
 	}
 	return false, nil
-}
-
-// over says why a call should not begin, or go on.
-func (l *Lock) over(ctx context.Context) error {
-	if l.c.closing.Err() != nil {
-		return lockimpl.ErrClosed
-	}
-	return context.Cause(ctx)
 }
 
 // IsLocked implements lockimpl.Lock.

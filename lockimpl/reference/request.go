@@ -114,6 +114,11 @@ func bounded[T any](ctx context.Context, most time.Duration, ask func(context.Co
 	case got := <-done:
 		return got.reply, got.err
 	case <-t.C:
+	}
+	select {
+	case got := <-done: // at the last instant
+		return got.reply, got.err
+	default:
 		return none, errNoAnswer
 	}
 }
@@ -208,10 +213,16 @@ func (c *Client) sleep(ctx context.Context, d time.Duration) error {
 	defer t.Stop()
 	select {
 	case <-t.C:
-		return nil
 	case <-ctx.Done():
-		return context.Cause(ctx)
 	case <-c.closing.Done():
+	}
+	return c.over(ctx)
+}
+
+// over says why a call should not begin, or go on.
+func (c *Client) over(ctx context.Context) error {
+	if c.closing.Err() != nil {
 		return lockimpl.ErrClosed
 	}
+	return context.Cause(ctx)
 }

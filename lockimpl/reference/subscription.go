@@ -30,14 +30,15 @@ type channel struct {
 
 // waiter is a call that waits. A message that comes while it asks is kept.
 type waiter struct {
-	owner string
+	owner lockimpl.Owner
+	name  string        // as the server knows the owner
 	wake  chan struct{} // holds one
 }
 
 // join begins to listen for a waiter, which is woken once it can be sure to
 // miss nothing from then on.
 func (s *channels) join(ctx context.Context, name string, o lockimpl.Owner) (w *waiter, leave func()) {
-	w = &waiter{owner: s.client.owner(o), wake: make(chan struct{}, 1)}
+	w = &waiter{owner: o, name: s.client.owner(o), wake: make(chan struct{}, 1)}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	ch := s.open[name]
@@ -67,7 +68,8 @@ func (s *channels) leave(ch *channel, w *waiter) {
 
 // listen hands messages to waiters. go-redis subscribes again after a lost
 // connection, and says so; what was published in between is lost, so everybody
-// asks then. Waiters ask now and then anyway, so that no error matters here.
+// asks then, one after the other. Waiters ask now and then anyway, so that no error
+// matters here.
 func (s *channels) listen(ctx context.Context, ch *channel, o lockimpl.Owner) {
 	err := ch.pubsub.Subscribe(ctx, ch.name)
 	for failed := 0; ; {
@@ -85,9 +87,9 @@ func (s *channels) listen(ctx context.Context, ch *channel, o lockimpl.Owner) {
 		failed = 0
 		switch msg := msg.(type) {
 		case *redis.Subscription:
-			s.wake(ch, func(*waiter) bool { return true }, false)
+			s.wakeAll(ch)
 		case *redis.Message:
-			s.wake(ch, func(w *waiter) bool { return msg.Payload == "" || msg.Payload == w.owner }, true)
+			s.wakeOne(ch, func(w *waiter) bool { return msg.Payload == "" || msg.Payload == w.name })
 		}
 	}
 }
@@ -98,22 +100,40 @@ func (s *channels) has(ch *channel) bool {
 	return s.open[ch.name] == ch
 }
 
-// wake wakes the waiters that a message is for, or only the first of them that
-// is not awake already: one is enough to take a lock.
-func (s *channels) wake(ch *channel, of func(*waiter) bool, one bool) {
+// wakeOne wakes the first waiter that a message is for and that is not awake
+// already: one is enough to take a lock.
+func (s *channels) wakeOne(ch *channel, of func(*waiter) bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, w := range ch.waiters {
-		if !of(w) {
+		if of(w) && w.awake() {
+			return
+		}
+	}
+}
+
+// wakeAll wakes the first waiter at once, and each of the others a moment later:
+// together they would find the connections that were lost, and meet again at every
+// retry.
+func (s *channels) wakeAll(ch *channel) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for i, w := range ch.waiters {
+		if i == 0 {
+			w.awake()
 			continue
 		}
-		select {
-		case w.wake <- struct{}{}:
-			if one {
-				return
-			}
-		default:
-		}
+		time.AfterFunc(s.client.env.Jitter(w.owner, spread), func() { w.awake() })
+	}
+}
+
+// awake wakes a waiter that is not awake already.
+func (w *waiter) awake() (woken bool) {
+	select {
+	case w.wake <- struct{}{}:
+		return true
+	default:
+		return false
 	}
 }
 
@@ -139,9 +159,7 @@ func (c *Client) wait(ctx context.Context, w *waiter, d time.Duration) error {
 	case <-w.wake:
 	case <-t.C:
 	case <-ctx.Done():
-		return context.Cause(ctx)
 	case <-c.closing.Done():
-		return lockimpl.ErrClosed
 	}
-	return nil
+	return c.over(ctx) // of several that are ready select takes any
 }
