@@ -41,29 +41,47 @@ package linearizability
 // whichever comes first, then i placed first would be a re-entry, and the release
 // would have answered still_held, not released.
 //
-// # Exact: only plain holds
+// # Exact: plain holds and busy answers
 //
-// Let the history have only granted acquires without leases and releases answered
-// released or still_held, and let the answers of every thread fit: released at its
-// first level, still_held above. Let b(k) be the return of the acquire that began
-// the k-th hold of a thread, and c(k) the call of the release that ended it. If
-// two of these definite holds of different owners overlap, no order exists: at an
-// instant t strictly within [b(k), c(k)] the thread has at least one acquire more
-// behind it than releases, for what it did before has returned by t, and the
-// release that gives back the first level is called later. And if one of them is a
-// point within the other, its acquire or something before it would have to succeed
-// while the other holds. If they do not overlap, take each acquire that begins a
-// hold at its return and each release that ends one at its call: the holds come one
-// after the other, and what a thread does within its hold stands there, which is an
-// order. So nothing is left to search.
+// Let the history have only granted acquires without leases, releases answered
+// released or still_held and, on a lock that is not fair, acquires answered busy,
+// each of these at another instant than its thread's calls before and after, and
+// let the answers of every thread fit: released at its first level, still_held
+// above. Let b(k) be the return of the acquire that began the k-th hold of a
+// thread, and c(k) the call of the release that ended it. If two of these definite
+// holds of different owners overlap, no order exists: at an instant t strictly
+// within [b(k), c(k)] the thread has at least one acquire more behind it than
+// releases, for what it did before has returned by t, and the release that gives
+// back the first level is called later. And if one of them is a point within the
+// other, its acquire or something before it would have to succeed while the other
+// holds. If they do not overlap, take each acquire that begins a hold at its return
+// and each release that ends one at its call: the holds come one after the other,
+// and what a thread does within its hold stands there, which is an order. So
+// nothing is left to search but a place for the busy answers.
+//
+// The definite holds come one after the other, so their order is fixed. The k-th
+// can last from s(k), the call of its acquire or the end of the definite hold
+// before it, whichever is later, to e(k), the return of its release or the begin of
+// the definite hold after it, whichever is earlier. A busy answer to o needs an
+// instant of its call, from c to r, in which another holds; so if some call meets
+// no [s(k), e(k)] of another owner there is no order. If each does there is one.
+// Look at what stands between the k-th hold and the next one, of u and v, with the
+// release R and the acquire A. If R returned before A was called, place R at its
+// return and A at its call: both holds then are as long as they can be. If not,
+// place both at one instant g of both, A after R: at each instant u or v holds. Of
+// the calls that meet [s(k), e(k)] or the next range and neither definite hold,
+// those of others than u and v stand before R or after A. One of u is called when R
+// had returned, at g or later, and stands after A. One of v returned before A was
+// called, at g or earlier, and stands before R. Whether that is so the monitor
+// looks up; where it is not the history is broken, and the search says why.
 //
 // # What it hands over
 //
 // Anything else may be broken without two sure holds at one instant, so that the
 // monitor is silent. In each of these a/1 is granted the lock in 0..1 at first:
 //
-//   - busy: it is released in 2..3, and b/1 is answered busy in 4..5, though there
-//     is nobody to wait for.
+//   - A busy answer without a reason: it is released in 2..3, and b/1 is answered busy
+//     in 4..5, though there is nobody to wait for.
 //   - A read, or not_held: in 2..3 somebody sees a free lock, or a/1 is told that it
 //     does not hold it.
 //   - A lease: it lasts 10, b/1 is granted the lock in 11..12, and the release of a/1
@@ -80,6 +98,7 @@ package linearizability
 import (
 	"cmp"
 	"slices"
+	"sort"
 
 	"lockstep/model"
 )
@@ -95,13 +114,20 @@ type sureHold struct {
 	op       *Op // the anchor
 	owner    string
 	from, to int64
+	last     int64 // plain: the return of the release that ended it
 }
 
 // monitor looks for two sure holds at one instant. If it finds none and exact is
-// true, the history is linearizable.
+// true, the history is linearizable; if it finds some and exact is true, all before
+// is right.
 func (h *history) monitor() (c *conflict, exact bool) {
-	if holds, ok := h.plainHolds(); ok {
-		return overlap(holds), true
+	if holds, busy, ok := h.plainHolds(); ok {
+		if c = overlap(holds); c != nil {
+			return c, len(busy) == 0 // a busy answer before may be the first that is wrong
+		}
+		if allRefused(holds, busy) {
+			return nil, true
+		}
 	}
 	return overlap(h.sureHolds()), false
 }
@@ -137,13 +163,41 @@ func overlap(holds []sureHold) *conflict {
 	return nil
 }
 
-// plainHolds returns the definite holds of a history that has nothing else; ok
-// is false when it has.
-func (h *history) plainHolds() (holds []sureHold, ok bool) {
+// allRefused says whether another may have held the lock in the time of each
+// acquire that was answered busy. The holds are sorted and do not overlap.
+func allRefused(holds []sureHold, busy []*Op) bool {
+	ends := func(i int) int64 {
+		if i+1 < len(holds) {
+			return min(holds[i].last, holds[i+1].from)
+		}
+		return holds[i].last
+	}
+	begins := func(i int) int64 {
+		if i > 0 {
+			return max(holds[i].op.CallNs, holds[i-1].to)
+		}
+		return holds[i].op.CallNs
+	}
+	for _, op := range busy {
+		refused := false
+		first := sort.Search(len(holds), func(i int) bool { return ends(i) >= op.CallNs })
+		for i := first; i < len(holds) && begins(i) <= op.ret() && !refused; i++ {
+			refused = holds[i].owner != op.owner()
+		}
+		if !refused {
+			return false
+		}
+	}
+	return true
+}
+
+// plainHolds returns the definite holds of a history that has nothing else but busy
+// answers, and these; ok is false when it has.
+func (h *history) plainHolds() (holds []sureHold, busy []*Op, ok bool) {
 	type thread struct {
 		levels int
 		hold   int // index of its last hold
-		ret    int64
+		last   *Op
 	}
 	threads := map[string]*thread{}
 	for _, op := range h.ops {
@@ -151,35 +205,38 @@ func (h *history) plainHolds() (holds []sureHold, ok bool) {
 			continue
 		}
 		if op.open() {
-			return nil, false
+			return nil, nil, false
 		}
 		t := threads[op.owner()]
 		if t == nil {
-			t = &thread{ret: op.CallNs}
+			t = &thread{}
 			threads[op.owner()] = t
 		}
-		if op.CallNs < t.ret {
-			return nil, false
+		refused := op.Outcome == model.AnswerBusy
+		if t.last != nil && (op.CallNs < t.last.ret() || op.CallNs == t.last.ret() && (refused || t.last.Outcome == model.AnswerBusy)) {
+			return nil, nil, false
 		}
-		t.ret = op.ret()
+		t.last = op
 		switch {
 		case op.LeaseMs != nil || op.Watchdog || op.ExpireNs != nil || h.spec.Fair() && op.ArrivedNs != nil || h.spec.Fenced() && op.Token != nil:
-			return nil, false
+			return nil, nil, false
 		case op.Op == OpAcquire && op.Outcome == model.AnswerGranted:
 			if t.levels++; t.levels == 1 {
 				t.hold = len(holds)
-				holds = append(holds, sureHold{op, op.owner(), op.ret(), forever})
+				holds = append(holds, sureHold{op, op.owner(), op.ret(), forever, forever})
 			}
 		case op.Op == OpRelease && op.Outcome == model.AnswerStillHeld && t.levels > 1:
 			t.levels--
 		case op.Op == OpRelease && op.Outcome == model.AnswerReleased && t.levels == 1:
 			t.levels = 0
-			holds[t.hold].to = op.CallNs
+			holds[t.hold].to, holds[t.hold].last = op.CallNs, op.ret()
+		case refused && !h.spec.Fair():
+			busy = append(busy, op)
 		default:
-			return nil, false
+			return nil, nil, false
 		}
 	}
-	return holds, true
+	return holds, busy, true
 }
 
 // sureHolds returns for every anchor the time in which its owner surely holds.
@@ -244,7 +301,7 @@ func (h *history) sureHolds() []sureHold {
 			}
 			to := min(others(op), t.enders.least(from))
 			if to >= op.ret() {
-				holds = append(holds, sureHold{op, owner, op.ret(), to})
+				holds = append(holds, sureHold{op: op, owner: owner, from: op.ret(), to: to})
 			}
 			last, lastFrom = op, from
 		}

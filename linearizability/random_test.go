@@ -347,14 +347,17 @@ func random(rng *rand.Rand) []Op {
 }
 
 // randomPlain returns plain holds of three threads at random times, some entered
-// more than once.
+// more than once, in every third history with busy answers among them.
 func randomPlain(rng *rand.Rand) []Op {
+	busy := rng.IntN(3) == 0
 	var ops []Op
 	for thread := range 2 + rng.IntN(2) {
 		t, levels := rng.Int64N(4), 0
 		for range 1 + rng.IntN(4) {
 			op := Op{Process: string(rune('a' + thread)), Thread: 1, Lock: "l", CallNs: at0(t), Op: OpRelease, Outcome: model.AnswerReleased}
 			switch {
+			case busy && levels == 0 && rng.IntN(2) == 0:
+				op.Op, op.Outcome = OpAcquire, model.AnswerBusy
 			case levels == 0 || rng.IntN(5) == 0:
 				op.Op, op.Outcome = OpAcquire, model.AnswerGranted
 				levels++
@@ -375,7 +378,7 @@ func randomPlain(rng *rand.Rand) []Op {
 	return ops
 }
 
-type tally struct{ histories, ok, broken, convicted, exact, cut int }
+type tally struct{ histories, ok, broken, convicted, exact, busy, cut int }
 
 // judge compares brute force, porcupine, monitor and Check on one history.
 func (n *tally) judge(t *testing.T, ops []Op, specName string) (linearizable bool) {
@@ -417,6 +420,9 @@ func (n *tally) judge(t *testing.T, ops []Op, specName string) (linearizable boo
 		}
 		if exact {
 			n.exact++
+			if slices.ContainsFunc(ops, func(op Op) bool { return op.Outcome == model.AnswerBusy }) {
+				n.busy++
+			}
 			if (c == nil) != want {
 				fail("the exact monitor found %v, the brute force %v", c, want)
 			}
@@ -531,9 +537,9 @@ func TestBruteForcePorcupineAndMonitorAgree(t *testing.T) {
 		n.judge(t, random(rng), spec)
 		n.judge(t, randomPlain(rng), spec)
 	}
-	t.Logf("%d histories agreed: %d linearizable, %d broken; the monitor convicted %d and was exact on %d; %d cuts",
-		n.histories, n.ok, n.broken, n.convicted, n.exact, n.cut)
-	if n.histories < 100_000 || n.broken < n.histories/5 || n.ok < n.histories/5 || n.convicted < 5_000 || n.exact < 10_000 || n.cut < 4_000 {
+	t.Logf("%d histories agreed: %d linearizable, %d broken; the monitor convicted %d and was exact on %d, %d with busy answers; %d cuts",
+		n.histories, n.ok, n.broken, n.convicted, n.exact, n.busy, n.cut)
+	if n.histories < 100_000 || n.broken < n.histories/5 || n.ok < n.histories/5 || n.convicted < 5_000 || n.exact < 10_000 || n.busy < 1000 || n.cut < 4_000 {
 		t.Errorf("the histories are too few or too much alike: %+v", n)
 	}
 }
