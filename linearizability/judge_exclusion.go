@@ -81,6 +81,9 @@ func (r *run) howLost(lock string, a belief, at int64) (how string, excuses []mo
 		// again has fewer than it believes.
 		lost = first
 	}
+	if lost != nil && first != nil && r.unheard(lock, *lost, at) {
+		lost = first // what it believes in is an earlier hold
+	}
 	switch {
 	case (lost == nil || lost.by != nil && slices.Contains(lost.by.owners, a.who)) && r.shortened(lock, a, at) != nil:
 		t := r.fault(r.shortened(lock, a, at).fault)
@@ -112,6 +115,21 @@ func (r *run) howLost(lock string, a belief, at int64) (how string, excuses []mo
 		excuses = append(excuses, model.Excuse{Circumstance: model.HoldRemoved, Fault: c.fault, Why: t.text + " at " + model.At(t.from)})
 	}
 	return how, excuses
+}
+
+// unheard says whether the hold that ended with a change was begun by a call that
+// had not said so at an instant.
+func (r *run) unheard(lock string, lost change, at int64) bool {
+	for _, c := range slices.Backward(r.states[lock]) {
+		if c.at < lost.at && c.started() && c.after.Owner == lost.before.Owner {
+			if c.by == nil || c.by.Op == 0 {
+				return false
+			}
+			o := r.ops[c.by.Op-1]
+			return o.outcome != model.Granted || o.returned() > at
+		}
+	}
+	return false
 }
 
 // removedAndBroughtBack are the faults between two instants that removed a thread's

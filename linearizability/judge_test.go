@@ -424,6 +424,18 @@ func TestWhatExcusesTwoBelievers(t *testing.T) {
 			1002 server expire -> free
 			2000 b/1 takes lease=3000
 			9000 server leave`},
+		{rule: "an operator deleted the key, and it got another hold of which it does not know",
+			finds: "mutual-exclusion limit (hold removed by another hand): b/1 was granted l at 1.602s while a/1 believed to hold it since 0.002s: delete of key l had removed it at 0.100s", record: `
+			0    a/1 takes lease=3000
+			100  server fault 1 delete of key l -> free
+			200  a/1 invoke lock lease=800
+			200  a/1 send acquire
+			201  a/1 exec acquire -> a/1 1 1001
+			201  a/1 lost acquire reply dropped
+			1002 server expire -> free
+			1600 b/1 takes lease=300
+			1910 a/1 return unknown
+			9000 server leave`},
 		{rule: "a release by another is no excuse", lock: bareLock, finds: `
 			mutual-exclusion bug: unlock of c/1 had ended it at 0.101s
 			misdelete bug
