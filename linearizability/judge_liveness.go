@@ -141,7 +141,7 @@ func (r *run) forgotten(lock string, o *operation, occupied spans, disturbed []d
 		if end := min(next.from, until); end-idle > int64(time.Second) {
 			if bound, why := r.bound(lock, disturbed, idle, end); end-idle > bound {
 				return Finding{Judge: model.JudgeLiveness, Verdict: Broken, AtNs: idle + bound, Ops: []OpRef{o.ref()},
-					Excuses: append(r.deadInFront(lock, idle), r.deadByOtherClocks(lock, idle, end, bound)...),
+					Excuses: slices.Concat(r.deadInFront(lock, idle), r.deadByOtherClocks(lock, idle, end, bound), r.ghostsInFront(lock, idle, end, bound)),
 					Why: fmt.Sprintf("%s waited for %s from %s to %s while nobody believed to hold it; the bound is %v%s",
 						o.who, lock, model.At(idle), model.At(end), time.Duration(bound), why)}, true
 			}
@@ -470,6 +470,29 @@ func (r *run) deadInFront(lock string, at int64) []model.Excuse {
 	for _, t := range r.faults {
 		if strings.HasPrefix(t.text, "crash of ") && slices.ContainsFunc(dead, func(who string) bool { return strings.HasPrefix(who, t.process+"/") }) {
 			out = append(out, model.Excuse{Circumstance: model.DeadWaiters, Fault: t.number, Why: t.text + " at " + model.At(t.from)})
+		}
+	}
+	return out
+}
+
+// ghostsInFront excuses a wait behind those who stood in the queue in that time,
+// waited no longer, and could not leave; up to the bound after the deadline of their
+// place.
+func (r *run) ghostsInFront(lock string, from, to, bound int64) []model.Excuse {
+	var out []model.Excuse
+	for _, g := range r.ghosts(lock) {
+		if len(g.Ops) == 0 {
+			continue
+		}
+		who := model.ThreadName(g.Ops[0].Process, g.Ops[0].Thread)
+		place := r.stateAt(lock, from).Deadlines[who]
+		for _, c := range r.after(lock, from) {
+			if c.at <= to {
+				place = max(place, c.after.Deadlines[who])
+			}
+		}
+		if place > 0 && to-place*millisecond <= bound {
+			out = append(out, g.Excuses...)
 		}
 	}
 	return out

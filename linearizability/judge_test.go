@@ -1211,6 +1211,15 @@ func TestFIFO(t *testing.T) {
 // A place that its owner could not give up makes a free lock busy until a
 // heartbeat has passed: a limit where a fault was in the way, else a bug.
 func TestAPlaceThatCouldNotBeGivenUp(t *testing.T) {
+	const waitsBehind = `
+		0     a/1 takes lease=900
+		100   b/1 waits try_lock_timed wait=500 lease=900 -> a/1 1 901 queue=b/1
+		200   c/1 waits lock lease=900 -> a/1 1 901 queue=b/1,c/1 deadlines=b/1:18500,c/1
+		602   b/1 return busy
+		800   a/1 releases -> free queue=b/1,c/1 deadlines=b/1:18500,c/1
+		19000 c/1 gets -> c/1 1 19901
+		19500 c/1 releases
+		29000 server leave`
 	const ghost = `
 		0    a/1 takes lease=9000
 		100  b/1 waits try_lock_timed wait=500 lease=9000 -> a/1 1 9001 queue=b/1
@@ -1229,6 +1238,20 @@ func TestAPlaceThatCouldNotBeGivenUp(t *testing.T) {
 			550  server fault 1 partition of b for 2s
 			2550 server heal 1`},
 		{rule: "for no reason", lock: ourFairLock, finds: "linearizable bug\n tidy bug", record: ghost},
+		{rule: "cut off, and another waits for a heartbeat", lock: ourFairLock, finds: `
+			liveness limit (waiter away when its turn came)
+			tidy limit (waiter away when its turn came)`, record: waitsBehind + `
+			550  server fault 1 partition of b for 2s
+			2550 server heal 1`},
+		{rule: "but no longer", lock: ourFairLock, finds: `
+			liveness bug
+			tidy limit (waiter away when its turn came)`, record: strings.NewReplacer("19000", "28000", "19901", "28901", "19500", "28500").Replace(waitsBehind) + `
+			550  server fault 1 partition of b for 2s
+			2550 server heal 1`},
+		{rule: "for no reason, and another waits", lock: ourFairLock, finds: "liveness bug\n tidy bug", record: waitsBehind},
+		{rule: "as on the lock of Redisson, which promises none", lock: fairLock, finds: "liveness bug\n tidy limit (waiter away when its turn came)", record: waitsBehind + `
+			550  server fault 1 partition of b for 2s
+			2550 server heal 1`},
 		{rule: "cut off later", lock: ourFairLock, finds: "linearizable bug\n tidy bug", record: ghost + `
 			700  server fault 1 partition of b for 2s
 			2700 server heal 1`},

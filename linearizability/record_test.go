@@ -24,7 +24,7 @@ import (
 // with times in milliseconds. What stands behind the arrow is what the server
 // then holds: owner, count, the last millisecond of its life (endless: none),
 // its token (token=7) and the queue, with deadlines of the same threads unless
-// deadlines= (also: none) names others; without an arrow nothing changed. exec, deliver, hit and lost
+// deadlines= (also: none) names others, or says when (b/1:500); without an arrow nothing changed. exec, deliver, hit and lost
 // speak of the thread's latest command of that name, or of its nth (nth=1);
 // renew belongs to no call, and for=b/1 says for whom a command speaks. Of the
 // rest:
@@ -377,7 +377,12 @@ func (b *recorder) state(l recordLine) *model.LockState {
 		if s.Deadlines == nil {
 			s.Deadlines = map[string]int64{}
 		}
-		s.Deadlines[who] = 0
+		who, at, _ := strings.Cut(who, ":")
+		ms, err := strconv.ParseInt(cmp.Or(at, "0"), 10, 64)
+		if err != nil {
+			b.t.Fatalf("%d %s %s: %v", l.ms, l.who, l.verb, err)
+		}
+		s.Deadlines[who] = ms
 	}
 	if n := len(words); n > 0 && strings.HasPrefix(words[n-1], "token=") {
 		token, err := strconv.ParseInt(strings.TrimPrefix(words[n-1], "token="), 10, 64)

@@ -86,6 +86,8 @@ var Promises = []Promise{
 		"a hold ends with its lease and not before, and a renewal ends with its hold (lockWatchdogTimeout)"},
 	{JudgeLiveness, "redisson-fair", livenessUnless, livenessSource},
 	{JudgeLiveness, "redisson-nonreentrant-fair", livenessUnless, livenessSource},
+	{JudgeLiveness, "reference-fair", []Circumstance{DeadWaiters, WaiterAway},
+		"a free lock is given to a waiter, and places of those who are gone are free after a heartbeat; " + referencePlaces},
 	{JudgeLiveness, "*", []Circumstance{DeadWaiters},
 		"a free lock is given to a waiter; each dead waiter of the fair lock costs up to its own wait (issue 4595)"},
 	{JudgeWaitBound, "*", []Circumstance{ClocksApart},
