@@ -480,7 +480,7 @@ func (r *run) deadInFront(lock string, at int64) []model.Excuse {
 // place.
 func (r *run) ghostsInFront(lock string, from, to, bound int64) []model.Excuse {
 	var out []model.Excuse
-	for _, g := range r.ghosts(lock) {
+	for _, g := range r.lingering(lock) {
 		if len(g.Ops) == 0 {
 			continue
 		}

@@ -1238,6 +1238,11 @@ func TestAPlaceThatCouldNotBeGivenUp(t *testing.T) {
 			550  server fault 1 partition of b for 2s
 			2550 server heal 1`},
 		{rule: "for no reason", lock: ourFairLock, finds: "linearizable bug\n tidy bug", record: ghost},
+		{rule: "what it sent to leave is held", lock: ourFairLock, finds: "linearizable limit (waiter away when its turn came)", record: ghost + `
+			550  b/1 send leave
+			550  b/1 hit 1 leave`},
+		{rule: "what it sent to leave is under way for long", lock: ourFairLock, finds: "linearizable bug", record: ghost + `
+			550  b/1 send leave`},
 		{rule: "cut off, and another waits for a heartbeat", lock: ourFairLock, finds: `
 			liveness limit (waiter away when its turn came)
 			tidy limit (waiter away when its turn came)`, record: waitsBehind + `

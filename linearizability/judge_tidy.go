@@ -37,9 +37,15 @@ func judgeTidy(r *run) []Finding {
 
 // ghosts looks at the queue after each return, and after each command of those
 // that stand in it.
-func (r *run) ghosts(lock string) []Finding {
+func (r *run) ghosts(lock string) []Finding { return r.standing(lock, false) }
+
+// lingering are the ghosts, of each call, and those besides who would leave if what
+// they sent were not under way.
+func (r *run) lingering(lock string) []Finding { return r.standing(lock, true) }
+
+func (r *run) standing(lock string, leaving bool) []Finding {
 	var out []Finding
-	told := map[string]bool{}
+	told := map[string]int{} // of whom, the call
 	torn := false
 	open := map[string]*operation{} // the acquiring call that a thread is in
 	last := map[string]*operation{} // its last one
@@ -54,12 +60,18 @@ func (r *run) ghosts(lock string) []Finding {
 		for _, who := range now.after.Queue {
 			if moving[who] > 0 {
 				settled = false
+				if !leaving {
+					continue
+				}
+			}
+			call := 1
+			if o := last[who]; o != nil && leaving {
+				call = o.Op
+			}
+			if open[who] != nil || told[who] == call || r.goneAt(who) <= at {
 				continue
 			}
-			if open[who] != nil || told[who] || r.goneAt(who) <= at {
-				continue
-			}
-			told[who] = true
+			told[who] = call
 			f := Finding{Judge: model.JudgeTidy, Verdict: Broken, AtNs: at,
 				Why: fmt.Sprintf("%s stands in the queue of %s at %s, and does not wait", who, lock, model.At(at))}
 			if o := last[who]; o != nil {

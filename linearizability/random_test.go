@@ -347,9 +347,9 @@ func random(rng *rand.Rand) []Op {
 }
 
 // randomPlain returns plain holds of three threads at random times, some entered
-// more than once, in every third history with busy answers among them.
+// more than once, in every second history with busy answers among them.
 func randomPlain(rng *rand.Rand) []Op {
-	busy := rng.IntN(3) == 0
+	busy := rng.IntN(2) == 0
 	var ops []Op
 	for thread := range 2 + rng.IntN(2) {
 		t, levels := rng.Int64N(4), 0

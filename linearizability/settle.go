@@ -104,7 +104,7 @@ func (r *run) outOfOrder(lock string, first *Op) []model.Excuse {
 			out = append(out, r.byHand(c)...)
 		}
 	}
-	for _, g := range slices.Concat(r.outrun(lock), r.ghosts(lock)) {
+	for _, g := range slices.Concat(r.outrun(lock), r.lingering(lock)) {
 		if g.AtNs <= until {
 			out = append(out, g.Excuses...)
 		}
@@ -119,7 +119,7 @@ func (r *run) aboutOrder(lock string) bool {
 		return true
 	}
 	ops, waiting := r.history(lock, true), false
-	for _, g := range r.ghosts(lock) {
+	for _, g := range r.lingering(lock) {
 		for i := range ops {
 			op := &ops[i]
 			if op.Op == OpAcquire && len(g.Ops) > 0 && op.CallNs == g.Ops[0].CallNs && op.Process == g.Ops[0].Process && op.Thread == g.Ops[0].Thread {
