@@ -41,7 +41,7 @@ func (r *run) leases(lock string) []Finding {
 			}
 		}
 		if c.expired && c.ended() {
-			if b := believer(beliefs, c.before.Owner, c.at); b != nil && b.lease == 0 {
+			if b := believer(beliefs, c.before.Owner, c.at); b != nil && b.lease == 0 && !r.replaced(lock, *b, c.at) {
 				if f, late := r.unrenewed(lock, *b, c); late {
 					out = append(out, f)
 				}
@@ -111,6 +111,14 @@ func (r *run) mostLease(lock, who string, c change, enough time.Duration) time.D
 		most = max(most, time.Duration(o.LeaseNs))
 	}
 	return most
+}
+
+// replaced says whether a failover had put an earlier hold of the believer in the
+// place of the one it believes in, which nobody renews: their tokens differ.
+func (r *run) replaced(lock string, b belief, at int64) bool {
+	return slices.ContainsFunc(r.states[lock], func(c change) bool {
+		return c.fault > 0 && b.from <= c.at && c.at <= at && c.before.Owner == b.who && c.after.Owner == b.who && c.before.Token != c.after.Token
+	})
 }
 
 func believer(beliefs []belief, who string, at int64) *belief {

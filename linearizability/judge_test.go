@@ -1264,7 +1264,18 @@ func TestAPlaceThatCouldNotBeGivenUp(t *testing.T) {
 }
 
 func TestLease(t *testing.T) {
+	const putBack = `
+			0    a/1 takes -> a/1 1 30001 token=7
+			500  a/1 releases -> free token=7
+			600  a/1 takes -> a/1 1 30601 token=8
+			700  server fault 1 failover that loses the last 2 writes -> a/1 1 30001`
 	testJudged(t, []judged{
+		{rule: "a failover brought back an earlier hold of the same owner, which nobody renews", lock: ourLock, record: putBack + " token=7" + `
+			30002 server expire -> free token=8
+			40000 server leave`},
+		{rule: "it is the same hold, and is to be renewed", lock: ourLock, finds: "lease bug: the hold of a/1 on l ended with its lease at 30.002s while a/1 believed to hold it", record: putBack + " token=8" + `
+			30002 server expire -> free token=8
+			40000 server leave`},
 		{rule: "an orphan ends with its lease", record: `
 			0     a/1 takes
 			10000 server fault 1 crash of a
