@@ -43,6 +43,8 @@ func (r *run) ghosts(lock string) []Finding { return r.standing(lock, false) }
 // they sent were not under way.
 func (r *run) lingering(lock string) []Finding { return r.standing(lock, true) }
 
+// standing are those in the queue that are in no call which waits: of each thread one;
+// leaving: of each call, and whatever it sent is still under way.
 func (r *run) standing(lock string, leaving bool) []Finding {
 	var out []Finding
 	told := map[string]int{} // of whom, the call
