@@ -9,8 +9,7 @@ type bruteState struct {
 	count int
 	lease int // index of the operation whose lease runs, -1: none
 	token int64
-	// refused are the waiting operations that saw another's hold, or others that
-	// waited when they came.
+	// refused are the waiting operations that another's hold was seen by.
 	refused uint32
 }
 
@@ -47,8 +46,7 @@ func bruteForce(ops []Op, spec string, until int64) bool {
 
 func (b *brute) from(t int64, taken uint32, st bruteState) bool {
 	for i := range b.ops {
-		seen := st.owner != "" && st.owner != b.name(i) || t == b.since(i) && b.anotherWaits(t, taken, i)
-		if seen && b.waits(t, taken, i) {
+		if st.owner != "" && st.owner != b.name(i) && b.waits(t, taken, i) {
 			st.refused |= 1 << i
 		}
 	}
@@ -235,15 +233,11 @@ func (b *brute) waits(t int64, taken uint32, i int) bool {
 	if w.Op != "acquire" || taken&(1<<i) != 0 {
 		return false
 	}
-	return b.since(i) <= t && (b.optional(i) || t <= *w.ReturnNs)
-}
-
-// since is from when on an acquire waits.
-func (b *brute) since(i int) int64 {
-	if w := b.ops[i]; w.ArrivedNs != nil {
-		return *w.ArrivedNs
+	since := w.CallNs
+	if w.ArrivedNs != nil {
+		since = *w.ArrivedNs
 	}
-	return b.ops[i].CallNs
+	return since <= t && (b.optional(i) || t <= *w.ReturnNs)
 }
 
 func (b *brute) overtakes(taken uint32, i int) bool {

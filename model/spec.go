@@ -123,8 +123,8 @@ type Waiter struct {
 	Owner     string
 	ArrivedNs int64
 	Ordered   bool
-	// Refused: others waited when it arrived, or another held the lock at some
-	// instant since, so that it may answer busy, and keeps its place until it does.
+	// Refused: another held the lock at some instant since it arrived, so that it
+	// may answer busy, and keeps its place until it does.
 	Refused bool
 }
 
@@ -209,7 +209,7 @@ func (s Spec) step(st State, in Input) (State, refusal) {
 	case DoExpire:
 		return s.expire(st, in)
 	case DoArrive:
-		w := Waiter{ID: in.Of, Owner: in.Owner, ArrivedNs: in.ArrivedNs, Ordered: in.Ordered, Refused: len(st.Waiting) > 0}
+		w := Waiter{ID: in.Of, Owner: in.Owner, ArrivedNs: in.ArrivedNs, Ordered: in.Ordered}
 		st.Waiting = append(slices.Clip(st.Waiting), w)
 		return refused(st), nil
 	case DoLeave:
