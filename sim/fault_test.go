@@ -704,6 +704,48 @@ func TestAFailoverLosesTheLastWrites(t *testing.T) {
 	}
 }
 
+func TestAFailoverUndoesChangesInPlace(t *testing.T) {
+	for _, c := range []struct {
+		rule, key string
+		lose      int
+		commands  []string
+		left      string
+	}{
+		{"a score", "z", 1, []string{"zadd z 1 m", "zadd z 2 m"}, "[m 1]"},
+		{"a member", "z", 1, []string{"zadd z 1 m", "zadd z 2 n"}, "[m 1]"},
+		{"a removal", "z", 1, []string{"zadd z 1 m", "zadd z 2 n", "zrem z m"}, "[m 1 n 2]"},
+		{"the last element", "l", 2, []string{"rpush l x y", "rpop l", "rpush l z"}, "[x y]"},
+		{"an element", "l", 1, []string{"rpush l x y", "lset l 0 z"}, "[x y]"},
+		{"the first element", "l", 1, []string{"rpush l x y", "lpop l"}, "[x y]"},
+		{"a field", "h", 1, []string{"hset h f 1", "hset h f 2"}, "map[f:1]"},
+	} {
+		t.Run(c.rule, func(t *testing.T) {
+			var got any
+			newStage(Fault{Kind: FaultServer, Server: "failover", At: time.Second, LoseLast: c.lose}).
+				does("a/1", func(th *Thread, client *redis.Client) {
+					ctx := context.Background()
+					for _, words := range c.commands {
+						var args []any
+						for _, w := range strings.Fields(words) {
+							args = append(args, w)
+						}
+						if err := client.Do(ctx, args...).Err(); err != nil {
+							t.Error(words, err)
+						}
+					}
+					th.At(2 * time.Second)
+					client.Ping(ctx) // may find its connection reset
+					got = map[string]func() any{
+						"z": func() any { return client.Do(ctx, "zrange", "z", 0, -1, "withscores").Val() },
+						"l": func() any { return client.LRange(ctx, "l", 0, -1).Val() },
+						"h": func() any { return client.HGetAll(ctx, "h").Val() },
+					}[c.key]()
+				}).run(NewHost(t))
+			equal(t, "left", fmt.Sprint(got), c.left)
+		})
+	}
+}
+
 // Each failover loses the last writes of what the one before it left, and a
 // write is also what no client wrote.
 func TestAFailoverAndWhatWasWrittenBefore(t *testing.T) {

@@ -598,7 +598,7 @@ func (s *server) List(key string) []string {
 	if err != nil {
 		return nil
 	}
-	return l
+	return slices.Clone(l) // miniredis gives its own
 }
 
 func (s *server) SortedSet(key string) map[string]float64 {
@@ -606,7 +606,7 @@ func (s *server) SortedSet(key string) map[string]float64 {
 	if err != nil {
 		return nil
 	}
-	return z
+	return maps.Clone(z) // miniredis gives its own
 }
 
 func (s *server) ExpiresMs(key string) int64 {
