@@ -53,6 +53,8 @@ func (r *run) standing(lock string, leaving bool) []Finding {
 	last := map[string]*operation{} // its last one
 	moving := map[string]int{}      // its commands that have not arrived
 	var now change
+	var parted change             // when queue and deadlines became different
+	queued := map[string]change{} // how each came into the queue
 	changes := r.states[lock]
 	look := func(at int64) {
 		if at >= r.endNs {
@@ -74,13 +76,13 @@ func (r *run) standing(lock string, leaving bool) []Finding {
 				continue
 			}
 			told[who] = call
-			f := Finding{Judge: model.JudgeTidy, Verdict: Broken, AtNs: at,
+			f := Finding{Judge: model.JudgeTidy, Verdict: Broken, AtNs: at, Excuses: r.byHand(queued[who]),
 				Why: fmt.Sprintf("%s stands in the queue of %s at %s, and does not wait", who, lock, model.At(at))}
 			if o := last[who]; o != nil {
 				f.Ops = []OpRef{o.ref()}
 				f.Why = fmt.Sprintf("%s stands in the queue of %s at %s, although its %s had returned %s at %s",
 					who, lock, model.At(at), o.Action, o.outcome, model.At(o.returned()))
-				f.Excuses = r.couldNotLeave(o, now)
+				f.Excuses = append(f.Excuses, r.couldNotLeave(o)...)
 			}
 			out = append(out, f)
 		}
@@ -89,7 +91,7 @@ func (r *run) standing(lock string, leaving bool) []Finding {
 		}
 		if a, b := membersOf(now.after); !slices.Equal(a, b) {
 			torn = true
-			out = append(out, Finding{Judge: model.JudgeTidy, Verdict: Broken, AtNs: at, Excuses: r.byHand(now),
+			out = append(out, Finding{Judge: model.JudgeTidy, Verdict: Broken, AtNs: at, Excuses: r.byHand(parted),
 				Why: fmt.Sprintf("at %s the queue of %s has %v and its deadlines %v", model.At(at), lock, a, b)})
 		}
 	}
@@ -104,6 +106,14 @@ func (r *run) standing(lock string, leaving bool) []Finding {
 		switch {
 		case e.Kind == model.KindState && e.Lock == lock:
 			now, changes = changes[0], changes[1:]
+			for _, who := range now.after.Queue {
+				if !slices.Contains(now.before.Queue, who) {
+					queued[who] = now
+				}
+			}
+			if isTorn(now.after) && !isTorn(now.before) {
+				parted = now
+			}
 			look(e.AtNs)
 		case e.Kind == model.KindInvoke && e.Lock == lock && e.Action.Acquires():
 			open[e.ThreadName()] = r.ops[e.Op-1]
@@ -122,6 +132,12 @@ func (r *run) standing(lock string, leaving bool) []Finding {
 	return out
 }
 
+// isTorn: a queue and its deadlines have different members.
+func isTorn(s model.LockState) bool {
+	queue, deadlines := membersOf(s)
+	return !slices.Equal(queue, deadlines)
+}
+
 // membersOf are the threads in the queue and those with a deadline, sorted.
 func membersOf(s model.LockState) (queue, deadlines []string) {
 	queue = slices.Compact(slices.Sorted(slices.Values(s.Queue)))
@@ -130,10 +146,9 @@ func membersOf(s model.LockState) (queue, deadlines []string) {
 }
 
 // couldNotLeave excuses an entry whose owner did what it could: what takes it
-// out of the queue met a fault, or the command that put it there came late; or
-// another hand put it there.
-func (r *run) couldNotLeave(o *operation, now change) []model.Excuse {
-	out := r.byHand(now)
+// out of the queue met a fault, or the command that put it there came late.
+func (r *run) couldNotLeave(o *operation) []model.Excuse {
+	var out []model.Excuse
 	for _, m := range o.sent {
 		late := m.Script == "acquire" && m.exec != nil && m.exec.AtNs > o.returned()
 		if m.Script != "leave" && !late {

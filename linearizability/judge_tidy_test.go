@@ -52,6 +52,29 @@ func TestTidy(t *testing.T) {
 			2001 b/1 gets
 			2100 b/1 releases
 			9000 server leave`},
+		{rule: "an operator tore them apart, and a message of theirs was under way", lock: fairLock,
+			finds: "tidy limit (hold removed by another hand): at 1.500s the queue of l has [b/1] and its deadlines []", record: `
+			0    a/1 takes lease=3000
+			500  b/1 waits lock -> a/1 1 3001 queue=b/1
+			900  b/1 send acquire
+			1000 server fault 1 delete of key z -> a/1 1 3001 queue=b/1 deadlines=none
+			1400 a/1 releases -> free queue=b/1 deadlines=none
+			1500 b/1 lost acquire request dropped
+			2001 b/1 gets
+			2100 b/1 releases
+			9000 server leave`},
+		{rule: "what a failover brings back stands there by another hand, however late it is looked at", lock: fairLock,
+			finds: "tidy limit (hold removed by another hand): b/1 stands in the queue of l at 3.000s, although its try_lock_timed had returned busy at 1.002s", record: `
+			0    a/1 takes lease=9000
+			500  b/1 waits try_lock_timed wait=500 -> a/1 1 9001 queue=b/1
+			900  b/1 send acquire
+			1000 b/1 send leave
+			1001 b/1 exec leave -> a/1 1 9001
+			1002 b/1 return busy
+			1500 server fault 1 failover that loses the last 1 writes -> a/1 1 9001 queue=b/1
+			2000 a/1 releases -> free queue=b/1
+			3000 b/1 lost acquire request dropped
+			9000 server leave`},
 		{rule: "the command with which it leaves was lost", lock: fairLock,
 			finds: "tidy limit (waiter away when its turn came): b/1 stands in the queue", record: `
 			0    a/1 takes lease=9000
