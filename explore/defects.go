@@ -1342,24 +1342,32 @@ func (c clue) toldNothing() bool {
 	return told > asked/2
 }
 
-// toldZero: most acquires of that second were answered 0, all of these within
-// little more than a millisecond.
+// toldZero: most acquires of that second were answered 0, and as long as they all
+// were that took little more than a millisecond.
 func (c clue) toldZero() bool {
 	if c.call == nil {
 		return false
 	}
-	asked := 0
-	var told []int64
+	asked, zeros := 0, 0
+	since := int64(-1) // when the first was answered 0 of those after which none was answered otherwise
 	for _, m := range c.call.sent {
 		if m.Script != "acquire" || m.exec == nil || m.AtNs < c.f.AtNs || m.AtNs >= c.f.AtNs+int64(time.Second) {
 			continue
 		}
 		asked++
-		if m.reply() == "0" {
-			told = append(told, m.exec.AtNs)
+		if m.reply() != "0" {
+			since = -1
+			continue
+		}
+		zeros++
+		if since < 0 {
+			since = m.exec.AtNs
+		}
+		if m.exec.AtNs-since >= int64(1100*time.Microsecond) {
+			return false
 		}
 	}
-	return len(told) > asked/2 && told[len(told)-1]-told[0] < int64(1100*time.Microsecond)
+	return zeros > asked/2
 }
 
 // sleepsUnqueued: the lock is free, and the waiter, which had queued, sleeps and

@@ -230,6 +230,16 @@ steps:
   a/1: [{lock: {name: x, lease: 1s}}, {sleep: 2s}]
   b/1: [{at: 100us}, {lock: x}]
 `},
+		{"a waiter that asks in the last millisecond of what it waits for", "traffic", "redisson@4.7.0", `
+network: {latency: 100us}
+processes: {a: {threads: 2}, b: {threads: 2}, c: {}}
+steps:
+  a/1: [{lock: {name: x, lease: 1ms}}]
+  a/2: [{lock: x}, {sleep: 2ms}, {lock: x}]
+  b/1: [{lock: x}]
+  b/2: [{lock: {name: x, lease: 1ms}}]
+  c/1: [{lock: x}]
+`},
 		{"an unlock that is interrupted goes on", "lease", "redisson@3.21.3, redisson@4.7.0", `
 watchdog: 5s
 processes: {a: {}, b: {}}

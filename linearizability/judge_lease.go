@@ -41,7 +41,7 @@ func (r *run) leases(lock string) []Finding {
 			}
 		}
 		if c.expired && c.ended() {
-			if b := believer(beliefs, c.before.Owner, c.at); b != nil && b.lease == 0 && !r.replaced(lock, *b, c.at) {
+			if b := believer(beliefs, c.before.Owner, c.at); b != nil && b.lease == 0 && r.heard(lock, b.who, c.at) && !r.replaced(lock, *b, c.at) {
 				if f, late := r.unrenewed(lock, *b, c); late {
 					out = append(out, f)
 				}
@@ -80,15 +80,7 @@ func (r *run) mostLease(lock, who string, c change, enough time.Duration) time.D
 	if c.by == nil || !slices.Contains(c.by.owners, who) {
 		return 0
 	}
-	began := c.at // when the present hold did
-	until := r.states[lock]
-	until = until[:len(until)-len(r.after(lock, c.at))]
-	for i := len(until) - 1; i >= 0; i-- {
-		if until[i].started() && until[i].after.Owner == who {
-			began = until[i].at
-			break
-		}
-	}
+	began := r.start(lock, who, c.at).at
 	var most time.Duration
 	calls := r.opsOf(lock)
 	calls = calls[:called(calls, c.at+1)]
@@ -111,6 +103,29 @@ func (r *run) mostLease(lock, who string, c change, enough time.Duration) time.D
 		most = max(most, time.Duration(o.LeaseNs))
 	}
 	return most
+}
+
+// start is how the hold that an owner has at an instant began, in time that instant if
+// nothing says so.
+func (r *run) start(lock, who string, at int64) change {
+	until := r.states[lock]
+	until = until[:len(until)-len(r.after(lock, at))]
+	for i := len(until) - 1; i >= 0; i-- {
+		if until[i].started() && until[i].after.Owner == who {
+			return until[i]
+		}
+	}
+	return change{at: at}
+}
+
+// heard says whether a call of its owner came back with the hold that there is at an
+// instant, or with another level of it; or a failover brought it back.
+func (r *run) heard(lock, who string, at int64) bool {
+	start := r.start(lock, who, at)
+	return start.fault > 0 || slices.ContainsFunc(r.opsOf(lock), func(o *operation) bool {
+		return o.who == who && o.outcome == model.Granted && o.returned() <= at &&
+			slices.ContainsFunc(r.grants(o), func(c change) bool { return start.at <= c.at && c.at <= at })
+	})
 }
 
 // replaced says whether a failover had put an earlier hold of the believer in the

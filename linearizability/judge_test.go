@@ -1264,6 +1264,13 @@ func TestAPlaceThatCouldNotBeGivenUp(t *testing.T) {
 }
 
 func TestLease(t *testing.T) {
+	const unheard = `
+			0     a/1 takes
+			1000  server fault 1 delete of key l -> free
+			10000 a/1 invoke try_lock
+			10000 a/1 send acquire
+			10001 a/1 exec acquire -> a/1 1 40001
+			10500 a/1 return unknown`
 	const putBack = `
 			0    a/1 takes -> a/1 1 30001 token=7
 			500  a/1 releases -> free token=7
@@ -1276,6 +1283,13 @@ func TestLease(t *testing.T) {
 		{rule: "it is the same hold, and is to be renewed", lock: ourLock, finds: "lease bug: the hold of a/1 on l ended with its lease at 30.002s while a/1 believed to hold it", record: putBack + " token=8" + `
 			30002 server expire -> free token=8
 			40000 server leave`},
+		{rule: "of a hold that it was given unheard, after another hand had ended the one it believes in, a client knows nothing", record: unheard + `
+			40002 server expire -> free
+			49000 server leave`},
+		{rule: "until it enters it again", finds: "lease bug: the hold of a/1 on l ended with its lease at 40.002s while a/1 believed to hold it", record: unheard + `
+			11000 a/1 takes -> a/1 2 40001
+			40002 server expire -> free
+			49000 server leave`},
 		{rule: "an orphan ends with its lease", record: `
 			0     a/1 takes
 			10000 server fault 1 crash of a
