@@ -1231,6 +1231,23 @@ func TestAPlaceThatCouldNotBeGivenUp(t *testing.T) {
 		1102 c/1 deliver acquire
 		1102 c/1 return busy
 		9000 server leave`
+	const broughtBack = `
+			liveness limit (hold removed by another hand)
+			tidy limit (hold removed by another hand)`
+	failover := func(granted, released, ends string) string {
+		return strings.NewReplacer("GRANTED", granted, "RELEASED", released, "ENDS", ends).Replace(`
+		0     a/1 takes lease=900
+		100   b/1 waits try_lock_timed wait=500 lease=900 -> a/1 1 901 queue=b/1
+		600   b/1 send leave
+		601   b/1 exec leave -> a/1 1 901
+		602   b/1 return busy
+		650   c/1 waits lock lease=900 -> a/1 1 901 queue=c/1
+		800   a/1 releases -> free queue=c/1
+		850   server fault 1 failover that loses the last 2 writes -> free queue=b/1,c/1 deadlines=b/1:18500,c/1
+		GRANTED  c/1 gets -> c/1 1 ENDS
+		RELEASED c/1 releases
+		29000 server leave`)
+	}
 	testJudged(t, []judged{
 		{rule: "cut off", lock: ourFairLock, finds: `
 			linearizable limit (waiter away when its turn came)
@@ -1253,6 +1270,9 @@ func TestAPlaceThatCouldNotBeGivenUp(t *testing.T) {
 			tidy limit (waiter away when its turn came)`, record: strings.NewReplacer("19000", "28000", "19901", "28901", "19500", "28500").Replace(waitsBehind) + `
 			550  server fault 1 partition of b for 2s
 			2550 server heal 1`},
+		{rule: "brought back, and another waits for a heartbeat", lock: ourFairLock, finds: broughtBack, record: failover("19000", "19500", "19901")},
+		{rule: "nor then any longer", lock: ourFairLock, finds: strings.Replace(broughtBack, "liveness limit (hold removed by another hand)", "liveness bug", 1),
+			record: failover("28000", "28500", "28901")},
 		{rule: "for no reason, and another waits", lock: ourFairLock, finds: "liveness bug\n tidy bug", record: waitsBehind},
 		{rule: "as on the lock of Redisson, which promises none", lock: fairLock, finds: "liveness bug\n tidy limit (waiter away when its turn came)", record: waitsBehind + `
 			550  server fault 1 partition of b for 2s

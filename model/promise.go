@@ -86,7 +86,7 @@ var Promises = []Promise{
 		"a hold ends with its lease and not before, and a renewal ends with its hold (lockWatchdogTimeout)"},
 	{JudgeLiveness, "redisson-fair", livenessUnless, livenessSource},
 	{JudgeLiveness, "redisson-nonreentrant-fair", livenessUnless, livenessSource},
-	{JudgeLiveness, "reference-fair", []Circumstance{DeadWaiters, WaiterAway},
+	{JudgeLiveness, "reference-fair", []Circumstance{DeadWaiters, WaiterAway, HoldRemoved},
 		"a free lock is given to a waiter, and places of those who are gone are free after a heartbeat; " + referencePlaces},
 	{JudgeLiveness, "*", []Circumstance{DeadWaiters},
 		"a free lock is given to a waiter; each dead waiter of the fair lock costs up to its own wait (issue 4595)"},
@@ -108,7 +108,7 @@ const fencingSource = "the token grows with every hold (RFencedLock; Kleppmann, 
 
 var referenceOrder = []Circumstance{WaiterAway, HoldRemoved, MemoryRemoved}
 
-const referencePlaces = "one that is not heard of for a heartbeat loses its place, one that cannot say that it gives up keeps it so long, and one whose requests the server was made to forget comes last"
+const referencePlaces = "one that is not heard of for a heartbeat loses its place, one that cannot say that it gives up keeps it so long, as does one whose place a failover gives back, and one whose requests the server was made to forget comes last"
 
 const referenceMemory = "a request happens once because the server remembers it (lockimpl/reference): one that is under way when the server forgets may be answered as if it had never run"
 

@@ -31,7 +31,7 @@ func TestPromiseOf(t *testing.T) {
 		{"none", model.JudgeFIFO, false, nil},
 		{"redisson-fair@4.7.0", model.JudgeLiveness, true, []model.Circumstance{model.DeadWaiters, model.ClocksApart}},
 		{"redisson@4.7.0", model.JudgeLiveness, true, []model.Circumstance{model.DeadWaiters}},
-		{"reference-fair", model.JudgeLiveness, true, []model.Circumstance{model.DeadWaiters, model.WaiterAway}},
+		{"reference-fair", model.JudgeLiveness, true, []model.Circumstance{model.DeadWaiters, model.WaiterAway, model.HoldRemoved}},
 		{"string-reentrant", model.JudgeWorkload, true,
 			[]model.Circumstance{model.HolderStopped, model.HolderCutOff, model.HoldRemoved, model.Overstayed, model.Unguarded}},
 		{"redisson@4.7.0", model.JudgeWant, true, nil},

@@ -20,7 +20,8 @@
 //   - Each hold has a fencing token, greater than any before it.
 //   - Waiters are woken by a message, and ask again now and then in any case.
 //     On the fair lock that keeps their place: that of a dead one is free after
-//     one heartbeat.
+//     one heartbeat. One that is in front when its time is up takes the lock if it
+//     is free, rather than have kept others from it for nothing.
 //
 // What no lock with leases can promise, these do not promise either: that a
 // holder who is stopped or cut off for longer than its lease is alone, and that

@@ -38,7 +38,7 @@ func (l *Lock) request(s script, o lockimpl.Owner, third string, args ...any) *r
 }
 
 func (l *Lock) requestAs(owner string, s script, o lockimpl.Owner, third string, args ...any) *request {
-	r := &request{c: l.c, script: s, o: o, owner: owner, number: l.c.requests.Add(1), args: args}
+	r := &request{c: l.c, script: s, o: o, owner: owner, number: l.c.requests.Add(1), valid: valid, args: args}
 	r.keys = []string{l.name, MemoryName(l.name, owner), third}
 	if l.fair() {
 		r.keys = append(r.keys, QueueName(l.name), DeadlinesName(l.name))
@@ -76,6 +76,7 @@ type acquisition struct {
 	*request
 	l     *Lock
 	lease time.Duration // that was asked for
+	kept  time.Duration // for which a grant holds: the lease, or the watchdog timeout
 	place time.Duration // for which a place in the queue is taken
 	asked bool          // one attempt may have left a place or a hold
 	busy  bool          // one attempt was told that another holds the lock, or waits for it
@@ -84,15 +85,11 @@ type acquisition struct {
 // acquire tries for wait, without bound when it is negative.
 func (l *Lock) acquire(ctx context.Context, o lockimpl.Owner, lease, wait time.Duration) (bool, error) {
 	doing, until := l.doing("lock", o), time.Now().Add(wait)
-	a := &acquisition{l: l, lease: lease}
+	a := &acquisition{l: l, lease: lease, kept: cmp.Or(lease, l.c.watchdog)}
 	if wait != 0 {
 		a.place = l.c.heartbeat
 	}
-	kept := lease
-	if kept == 0 {
-		kept = l.c.watchdog
-	}
-	a.request = l.request(l.scripts.acquire, o, TokenName(l.name), kept.Milliseconds(), a.place.Milliseconds())
+	a.request = l.request(l.scripts.acquire, o, TokenName(l.name), a.kept.Milliseconds(), a.place.Milliseconds())
 	var w *waiter
 	for failed := 0; ; {
 		if err := l.c.over(ctx); err != nil {
@@ -114,7 +111,7 @@ func (l *Lock) acquire(ctx context.Context, o lockimpl.Owner, lease, wait time.D
 		case a.hopeless():
 			return a.giveUp(ctx, doing, err, nil)
 		default:
-			pause = l.c.backoff(o, failed, min(retryMax, l.c.poll()))
+			pause = l.c.backoff(o, failed, l.c.poll())
 			failed++
 		}
 		if wait >= 0 {
@@ -163,16 +160,28 @@ func (l *Lock) pause(got answer) time.Duration {
 // giveUp ends an acquire without a grant: because of why, or, when that is nil,
 // because its time was up, with the last attempt failed. It sees to it that it
 // is not granted later, by a request that overtakes it. If it was granted
-// already, unheard, it has succeeded.
+// already, unheard, it has succeeded; so it has where its time is up and the fair
+// lock is free just then, and its turn.
 func (a *acquisition) giveUp(ctx context.Context, doing string, why, failed error) (bool, error) {
-	queued := a.place > 0 && a.l.fair() && a.asked
-	if !a.mayHaveRun && !queued || a.l.c.closing.Err() != nil {
+	if !a.mayHaveRun && !a.queued() || a.l.c.closing.Err() != nil {
 		return false, a.unfinished(doing, why, failed)
 	}
-	leave := a.l.request(a.l.scripts.leave, a.o, ChannelName(a.l.name), a.number)
+	// What takes the lock is refused when nobody waits for its answer any more.
+	leave, takes := a.l.request(a.l.scripts.leave, a.o, ChannelName(a.l.name), a.number), why == nil && a.l.fair()
+	if a.l.fair() {
+		leave.keys = append(leave.keys, TokenName(a.l.name))
+		leave.args = append(leave.args, int64(0))
+	}
+	if takes {
+		leave.args[1], leave.valid = a.kept.Milliseconds(), a.l.c.answer
+	}
 	asked := time.Now()
 	got, err := leave.try(ctx)
-	if err != nil {
+	if err != nil || got.word == answerLate {
+		a.mayHaveRun = a.mayHaveRun || takes && leave.mayHaveRun
+		if takes {
+			leave.args[1], leave.valid = int64(0), valid // it may be the first to arrive
+		}
 		asked = time.Now()
 		got, err = leave.try(ctx)
 	}
@@ -191,10 +200,16 @@ func (a *acquisition) giveUp(ctx context.Context, doing string, why, failed erro
 	return false, a.unfinished(doing, why, failed)
 }
 
+// queued: it may have a place in the queue.
+func (a *acquisition) queued() bool { return a.place > 0 && a.l.fair() && a.asked }
+
 // unfinished is the error of an acquire of which the server has not said the
 // last word.
 func (a *acquisition) unfinished(doing string, why, failed error) error {
 	err := bothErrors(why, failed)
+	if err == nil && a.queued() && a.l.c.closing.Err() != nil {
+		err = lockimpl.ErrClosed // while it left
+	}
 	if err == nil && !a.mayHaveRun {
 		return nil
 	}

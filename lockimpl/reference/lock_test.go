@@ -22,6 +22,8 @@ import (
 
 var background = context.Background()
 
+const ms = time.Millisecond
+
 // bench is a miniredis behind in-memory pipes, in a bubble.
 type bench struct {
 	t     *testing.T
@@ -34,6 +36,7 @@ type bench struct {
 	sent  []string       // the scripts' names, in order
 	names map[string]string
 
+	lost    func() // when a reply is; nil: nothing
 	retries int    // of the go-redis client; 0: none
 	lostAs  string // the operation that the error of a lost reply names; read
 }
@@ -106,6 +109,9 @@ func (b *bench) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 		b.sent = append(b.sent, name)
 		if b.lose[name] > 0 {
 			b.lose[name]--
+			if b.lost != nil {
+				b.lost()
+			}
 			err = &net.OpError{Op: cmp.Or(b.lostAs, "read"), Err: errors.New("lost")}
 			cmd.SetErr(err)
 		}
@@ -481,6 +487,60 @@ func TestWhoLeavesLeavesNothing(t *testing.T) {
 		b.unlock(a, 1, lockimpl.Released)
 		b.is("free", b.try(c, 1, 0), true)
 	})
+}
+
+// Who is in front of a free lock when its time is up takes it: others were told
+// that somebody is before them.
+func TestAtLastAFreeLockIsTaken(t *testing.T) {
+	for _, c := range []struct {
+		what    string
+		lost    int // replies to leave
+		granted bool
+		err     error
+		end     func(l *Lock, cancel func()) // of the wait, before its time
+		frees   time.Duration                // when the lock is free
+		others  bool                         // wait before it
+		closes  bool                         // the client, with the first reply that is lost
+	}{
+		{what: "its time is up", frees: 900 * ms, granted: true},
+		{what: "it learns so when asking again", frees: 900 * ms, lost: 1, granted: true},
+		{what: "it does not learn it", frees: 900 * ms, lost: 2, err: lockimpl.ErrUnknownOutcome},
+		{what: "the client closes while it leaves", frees: 900 * ms, lost: 1, closes: true, err: lockimpl.ErrClosed},
+		{what: "the client closes while it leaves, and may have taken it", frees: 900 * ms, lost: 1, closes: true, err: lockimpl.ErrUnknownOutcome},
+		{what: "it asks so late that nobody waits for the answer", frees: 900 * ms, end: func(l *Lock, _ func()) { l.c.clock.said(time.Now().Add(-2 * time.Second).UnixMilli()) }},
+		{what: "it is not free", frees: time.Minute},
+		{what: "others are in front", frees: 900 * ms, others: true},
+		{what: "it is not wanted any more", frees: 900 * ms, end: func(_ *Lock, cancel func()) { cancel() }, err: context.Canceled},
+		{what: "the client closes", frees: 900 * ms, end: func(l *Lock, _ func()) { _ = l.c.Close() }, err: lockimpl.ErrClosed},
+	} {
+		t.Run(c.what, func(t *testing.T) {
+			bubble(t, func(b *bench) {
+				holder, before, l := b.lock("a", true), b.lock("before", true), b.lock("c", true)
+				b.hold(holder, 1, 0)
+				ctx, cancel := context.WithCancel(background)
+				defer cancel()
+				if c.others {
+					go func() { _ = before.Lock(ctx, 1, lockimpl.LockOptions{}) }()
+					time.Sleep(ms)
+				}
+				b.lose["leave"] = c.lost
+				if c.closes {
+					b.lost = func() { _ = l.c.Close(); b.m.SetError("LOADING") }
+				}
+				time.AfterFunc(c.frees, func() {
+					b.m.Del("l") // and nobody is woken
+					_ = before.c.Close()
+				})
+				if c.end != nil {
+					time.AfterFunc(950*ms, func() { c.end(l, cancel) })
+				}
+				got, err := l.TryLockTimed(ctx, 1, lockimpl.TryOptions{Wait: 990 * ms})
+				b.is("granted", got, c.granted)
+				b.is("the error", errors.Is(err, c.err), true)
+				b.is("held", b.m.Exists("l"), c.granted || c.lost > 0 || c.frees > time.Second)
+			})
+		})
+	}
 }
 
 func TestWhatIsRefused(t *testing.T) {

@@ -8,7 +8,7 @@ import (
 )
 
 var equivalents = []luatest.Equivalent{
-	{Scripts: "unlock|force_unlock|leave", Line: "local stamp = time[1] * 1000000 + time[2]", Change: `deleted|"2" for "1"|"1000001"|"-" for "+"`,
+	{Scripts: "unlock|force_unlock|leave, plain", Line: "local stamp = time[1] * 1000000 + time[2]", Change: `deleted|"2" for "1"|"1000001"|"-" for "+"`,
 		Why: "only an acquire draws a token"},
 	{Scripts: "force_unlock", Line: "local owner, number = ARGV[1], tonumber(ARGV[2])", Change: `"2" for "1"`,
 		Why: "it frees the lock whoever asks"},
@@ -16,6 +16,8 @@ var equivalents = []luatest.Equivalent{
 		Why: "nobody queues for the plain lock"},
 	{Scripts: "acquire, plain", Line: "if not holder and (not head or head == owner) then", Change: `"~=" for "=="`,
 		Why: "nobody queues for the plain lock"},
+	{Scripts: "leave, fair", Line: "if not holder and (not head or head == owner) then", Change: `"" for "not" at column 20`,
+		Why: "only who is in front comes so far"},
 	{Scripts: "acquire, plain", Line: "redis.call('zrem', KEYS[5], owner)",
 		Why: "nobody queues for the plain lock"},
 	{Scripts: "acquire, plain", Line: "redis.call('lrem', KEYS[4], 0, owner)",
@@ -28,7 +30,7 @@ var equivalents = []luatest.Equivalent{
 		Why: "it sets the time to live that there is"},
 	{Scripts: "unlock", Line: "if now + redis.call('pttl', KEYS[1]) > tonumber(ARGV[5]) then", Change: `">=" for ">"`,
 		Why: "it sets the time to live that there is"},
-	{Scripts: "acquire", Line: "local last = tonumber(redis.call('get', KEYS[3]) or 0)", Change: `"1" for "0"`,
+	{Scripts: "acquire|leave, fair", Line: "local last = tonumber(redis.call('get', tokens) or 0)", Change: `"1" for "0"`,
 		Why: "the clock is later than either"},
 }
 

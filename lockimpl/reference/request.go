@@ -42,6 +42,7 @@ type request struct {
 	o      lockimpl.Owner
 	owner  string // as the server knows it
 	number int64
+	valid  time.Duration // after which the server refuses it
 	args   []any
 
 	mayHaveRun bool      // one was sent and not answered
@@ -60,7 +61,7 @@ func (r *request) try(ctx context.Context) (answer, error) {
 	if r.since.IsZero() {
 		r.since = time.Now()
 	}
-	args := append([]any{r.owner, r.number, now + valid.Milliseconds(), Memory.Milliseconds()}, r.args...)
+	args := append([]any{r.owner, r.number, now + r.valid.Milliseconds(), Memory.Milliseconds()}, r.args...)
 	reply, err := r.c.run(ctx, r.script, r.keys, args...)
 	if err != nil {
 		// A server that refuses may have run it: a proxy or a script that was

@@ -20,12 +20,13 @@ type script struct {
 type scripts struct{ acquire, unlock, forceUnlock, leave, renew script }
 
 var (
-	plainScripts = scriptsWith("request", "request", "wake", "wake")
-	fairScripts  = scriptsWith("request", "request", "wake", "wake_head", "keep", "keep", "queue", "queue", "wait", "wait", "depart", "depart")
+	plainScripts = scriptsWith("request", "request", "wake", "wake", "take", "take")
+	fairScripts  = scriptsWith("request", "request", "wake", "wake_head", "take", "take", "keep", "keep", "queue", "queue", "wait", "wait",
+		"at_last", "at_last", "depart", "depart")
 )
 
 // scriptsWith reads the scripts and puts a part, of some file, where they say
-// --@PART; a part that a kind of lock lacks stays a comment.
+// --@PART, also in another part; one that a kind of lock lacks stays a comment.
 func scriptsWith(partsAndFiles ...string) *scripts {
 	var parts []string
 	for i := 0; i < len(partsAndFiles); i += 2 {
@@ -33,7 +34,7 @@ func scriptsWith(partsAndFiles ...string) *scripts {
 	}
 	put := strings.NewReplacer(parts...)
 	read := func(name string) script {
-		text := put.Replace(scriptText(name))
+		text := put.Replace(put.Replace(scriptText(name)))
 		return script{redis.NewScript(text), name, text}
 	}
 	return &scripts{read("acquire"), read("unlock"), read("force_unlock"), read("leave"), read("renew")}

@@ -68,8 +68,8 @@ var (
 	free   = scriptState{"free", always()}
 	states = map[string][]scriptState{
 		"hold": {free, {"held by me", heldBy(me, 1, asked)}, {"held by me twice, last by another request", heldBy(me, 2, 5)},
-			{"held by me by another request", heldBy(me, 1, 5)}, {"held by another", heldBy(other, 1, asked)}},
-		"memory": {free, remembered("7:granted"), remembered("7:busy"), remembered("7:released"), remembered("6:busy"), remembered("8:left"), remembered("8:busy"), remembered("9:granted")},
+			{"held by me by another request", heldBy(me, 1, 5)}, {"held by me since I left", heldBy(me, 1, left)}, {"held by another", heldBy(other, 1, asked)}},
+		"memory": {free, remembered("7:granted"), remembered("7:busy"), remembered("7:released"), remembered("6:busy"), remembered("8:left"), remembered("8:busy"), remembered("8:granted"), remembered("9:granted")},
 		"token":  {free, token("41"), token("5000000000000000")},
 		"queue": {free, {"me, then another", queued(me, 400_000, third, 800_000)}, {"another, then me", queued(third, 400_000, me, 800_000)},
 			{"another", queued(third, 400_000)}, {"two others", queued(third, 400_000, other, 800_000)},
@@ -95,7 +95,7 @@ func callsOf(s script, fair bool) (calls []scriptCall) {
 	if fair {
 		keys = append(keys, QueueName("x"), DeadlinesName("x"))
 	}
-	if s.name == "force_unlock" {
+	if s.name == "force_unlock" || fair && s.name == "leave" {
 		keys = append(keys, TokenName("x"))
 	}
 	add := func(what string, number int, until int64, more ...any) {
@@ -128,8 +128,12 @@ func callsOf(s script, fair bool) (calls []scriptCall) {
 		add("", asked, 100_000)
 		add("late", asked, -50_000)
 	case "leave":
-		add("", left, 100_000, asked)
-		add("late", left, -50_000, asked)
+		if fair {
+			add("to take it at last", left, 100_000, asked, 1_000_000)
+			add("to have it for a millisecond at last", left, 100_000, asked, 1)
+		}
+		add("", left, 100_000, asked, 0)
+		add("late", left, -50_000, asked, 0)
 	case "renew":
 		for _, owner := range []string{me, other} {
 			for _, n := range []int{41, 40} {
@@ -154,7 +158,7 @@ func casesOf(s script, fair bool) (cases []referenceCase) {
 	if !fair {
 		queues = queues[:1]
 	}
-	if s.name == "acquire" || s.name == "force_unlock" {
+	if s.name == "acquire" || s.name == "force_unlock" || fair && s.name == "leave" {
 		tokens = states["token"]
 	}
 	if s.name == "force_unlock" {

@@ -23,20 +23,8 @@ if holder == owner then
     end
     return {'granted', now, redis.call('hget', KEYS[1], 'token'), redis.call('pttl', KEYS[1])}
 end
-if not holder and (not head or head == owner) then
-    if head then
-        redis.call('zrem', KEYS[5], owner)
-        redis.call('lrem', KEYS[4], 0, owner)
-    end
-    -- The clock keeps tokens growing when the last one was forgotten.
-    local last = tonumber(redis.call('get', KEYS[3]) or 0)
-    local token = string.format('%.0f', math.max(last + 1, stamp))
-    redis.call('set', KEYS[3], token, 'px', ARGV[4])
-    redis.call('hset', KEYS[1], 'owner', owner, 'count', 1, 'token', token, 'request', ARGV[2])
-    redis.call('pexpire', KEYS[1], lease)
-    remember('granted')
-    return {'granted', now, token, lease}
-end
+local tokens = KEYS[3]
+--@take
 remember('busy')
 --@wait
 return {'busy', now, redis.call('pttl', KEYS[1])}

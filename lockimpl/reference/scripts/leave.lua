@@ -5,18 +5,24 @@
 -- reply: granted with token and time to live in ms; over where it was granted and that hold is gone; busy where that was
 -- the answer; left where there was none
 --@request
-if redis.call('hget', KEYS[1], 'owner') == owner and redis.call('hget', KEYS[1], 'request') == ARGV[5] then
+local acquire = tonumber(ARGV[5])
+local holder = redis.call('hget', KEYS[1], 'owner')
+local by = tonumber(redis.call('hget', KEYS[1], 'request'))
+if holder == owner and (by == acquire or by == number) then
     return {'granted', now, redis.call('hget', KEYS[1], 'token'), redis.call('pttl', KEYS[1])}
 end
-if newest == tonumber(ARGV[5]) and answered == 'granted' then
-    return {'over', now}
-end
 local said = 'left'
-if (newest == tonumber(ARGV[5]) or newest == number) and answered == 'busy' then
-    said = 'busy'
+if newest == acquire or newest == number then
+    if answered == 'granted' then
+        return {'over', now}
+    end
+    if answered == 'busy' then
+        said = 'busy'
+    end
 end
-remember(said)
 local head
 --@queue
+--@at_last
+remember(said)
 --@depart
 return {said, now}
