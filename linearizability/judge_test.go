@@ -1551,6 +1551,15 @@ func TestLiveness(t *testing.T) {
 		1169 b/1 send unlock
 		1180 b/1 exec unlock -> free
 	`
+	const ranLate = `
+			0     c/1 takes
+			100   b/1 waits lock
+			200   a/1 invoke lock
+			200   a/1 send acquire
+			500   a/1 return unknown
+			20000 c/1 releases
+			20100 a/1 exec acquire -> a/1 1 50100
+			50102 server expire -> free`
 	testJudged(t, []judged{
 		{rule: "a second when nothing went wrong", record: idle + `
 			2001 b/1 gets
@@ -1740,26 +1749,10 @@ func TestLiveness(t *testing.T) {
 			30002 server expire -> free
 			31500 b/1 gets
 			39000 server leave`},
-		{rule: "a second and a lease after it ran, when that was after its return", record: `
-			0     c/1 takes
-			100   b/1 waits lock
-			200   a/1 invoke lock
-			200   a/1 send acquire
-			500   a/1 return unknown
-			20000 c/1 releases
-			20100 a/1 exec acquire -> a/1 1 50100
-			50102 server expire -> free
+		{rule: "a second and a lease after it ran, when that was after its return", record: ranLate + `
 			51099 b/1 gets
 			59000 server leave`},
-		{rule: "and no more after it ran", finds: "liveness bug: while nobody believed to hold it; the bound is 31", record: `
-			0     c/1 takes
-			100   b/1 waits lock
-			200   a/1 invoke lock
-			200   a/1 send acquire
-			500   a/1 return unknown
-			20000 c/1 releases
-			20100 a/1 exec acquire -> a/1 1 50100
-			50102 server expire -> free
+		{rule: "and no more after it ran", finds: "liveness bug: while nobody believed to hold it; the bound is 31", record: ranLate + `
 			51200 b/1 gets
 			59000 server leave`},
 		{rule: "an unknown acquire counts from its return, not from its call", record: idle + `

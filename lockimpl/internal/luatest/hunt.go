@@ -16,8 +16,8 @@ type Equivalent struct {
 }
 
 func (e Equivalent) is(script string, m Mutant) bool {
-	begins := func(any, text string) bool {
-		return slices.ContainsFunc(strings.Split(any, "|"), func(one string) bool { return strings.HasPrefix(text, one) })
+	begins := func(either, text string) bool {
+		return slices.ContainsFunc(strings.Split(either, "|"), func(one string) bool { return strings.HasPrefix(text, one) })
 	}
 	_, change, _ := strings.Cut(strings.TrimSuffix(m.What, ": "+e.Line), ", ")
 	return begins(e.Scripts, script) && strings.HasSuffix(m.What, ": "+e.Line) && begins(e.Change, change)
