@@ -189,7 +189,7 @@ func (a *acquisition) giveUp(ctx context.Context, doing string, why, failed erro
 	switch {
 	case err == nil && got.word == answerGranted:
 		return a.granted(doing, got, asked)
-	case err == nil && got.word == answerOver && a.mayHaveRun:
+	case err == nil && got.word == answerOver:
 		return false, fmt.Errorf("%s: %w", doing, errLostUnheard)
 	case err == nil && left && why == nil && (a.busy || got.word == answerBusy):
 		return false, nil

@@ -37,6 +37,7 @@ type bench struct {
 	names map[string]string
 
 	lost    func() // when a reply is; nil: nothing
+	again   func() // before a leave is run again, as go-redis does after a lost reply; nil: it is not
 	retries int    // of the go-redis client; 0: none
 	lostAs  string // the operation that the error of a lost reply names; read
 }
@@ -105,6 +106,10 @@ func (b *bench) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 		defer b.mu.Unlock()
 		if name == "" || redis.HasErrorPrefix(err, "NOSCRIPT") {
 			return err
+		}
+		if name == "leave" && b.again != nil {
+			b.again()
+			err = next(ctx, cmd)
 		}
 		b.sent = append(b.sent, name)
 		if b.lose[name] > 0 {
@@ -501,12 +506,15 @@ func TestAtLastAFreeLockIsTaken(t *testing.T) {
 		frees   time.Duration                // when the lock is free
 		others  bool                         // wait before it
 		closes  bool                         // the client, with the first reply that is lost
+		again   func(b *bench)               // before leave is run for the second time
 	}{
 		{what: "its time is up", frees: 900 * ms, granted: true},
 		{what: "it learns so when asking again", frees: 900 * ms, lost: 1, granted: true},
 		{what: "it does not learn it", frees: 900 * ms, lost: 2, err: lockimpl.ErrUnknownOutcome},
 		{what: "the client closes while it leaves", frees: 900 * ms, lost: 1, closes: true, err: lockimpl.ErrClosed},
 		{what: "the client closes while it leaves, and may have taken it", frees: 900 * ms, lost: 1, closes: true, err: lockimpl.ErrUnknownOutcome},
+		{what: "go-redis asks again", frees: 900 * ms, again: func(*bench) {}, granted: true},
+		{what: "go-redis asks again when it was taken away", frees: 900 * ms, again: func(b *bench) { b.m.Del("l") }, err: lockimpl.ErrHoldLost},
 		{what: "it asks so late that nobody waits for the answer", frees: 900 * ms, end: func(l *Lock, _ func()) { l.c.clock.said(time.Now().Add(-2 * time.Second).UnixMilli()) }},
 		{what: "it is not free", frees: time.Minute},
 		{what: "others are in front", frees: 900 * ms, others: true},
@@ -524,6 +532,9 @@ func TestAtLastAFreeLockIsTaken(t *testing.T) {
 					time.Sleep(ms)
 				}
 				b.lose["leave"] = c.lost
+				if c.again != nil {
+					b.again = func() { c.again(b) }
+				}
 				if c.closes {
 					b.lost = func() { _ = l.c.Close(); b.m.SetError("LOADING") }
 				}
