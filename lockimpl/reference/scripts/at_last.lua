@@ -1,9 +1,9 @@
--- Part of leaving the fair lock: who is in front of it takes it when it is free,
+-- Part of leaving the fair lock: whom the acquire put in front of it takes it when it is free,
 -- since others were told that somebody is.
 -- KEYS: the last: last fencing token
 -- ARGV: 6 lease in ms; 0: it is not wanted any more
--- needs the locals of the request, `holder` and `head`
+-- needs the locals of the request, `acquire`, `holder` and `head`
 local lease, tokens = tonumber(ARGV[6]), KEYS[#KEYS]
-if lease > 0 and head == owner and newest ~= number then
+if lease > 0 and head == owner and newest == acquire then
     --@take
 end
