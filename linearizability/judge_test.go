@@ -545,6 +545,18 @@ func TestLinearizable(t *testing.T) {
 		2001 a/1 exec unlock -> a/1 1 7001
 		2500 a/1 return unknown
 	`
+	const singleAttempt = `
+		0    a/1 takes lease=9000
+		100  b/1 invoke try_lock_timed
+		100  b/1 send acquire
+		101  b/1 exec acquire -> a/1 1 9001
+		200  a/1 releases -> free
+		300  c/1 takes lease=100 -> c/1 1 401
+		350  c/1 releases -> free
+		400  b/1 send acquire
+		402  b/1 exec acquire -> b/1 1 9401
+		402  b/1 return granted
+		9000 server leave`
 	testJudged(t, []judged{
 		{rule: "an entry that is given back starts the lease anew, which ends", record: entryGivenBack + `
 			7002 server expire -> free
@@ -686,6 +698,9 @@ func TestLinearizable(t *testing.T) {
 			402  c/1 return busy
 			450  b/1 return error
 			9000 server leave`},
+		{rule: "fair: a single attempt that did not queue, and is sent again, has no turn", lock: fairLock, finds: "wait-bound bug", record: singleAttempt},
+		{rule: "fair: one that did queue has", lock: fairLock, finds: "linearizable bug: c/1 acquire (0.300s..0.302s) answered granted, but the lock was held by b/1\n wait-bound bug",
+			record: strings.NewReplacer("9001", "9001 queue=b/1", "free", "free queue=b/1", "1 401", "1 401 queue=b/1").Replace(singleAttempt)},
 		{rule: "fair: one that was refused keeps its place until it says so", lock: fairLock, record: `
 			0    a/1 takes lease=9000
 			100  b/1 waits try_lock_timed wait=310 lease=9000 -> a/1 1 9001 queue=b/1

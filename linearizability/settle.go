@@ -254,7 +254,7 @@ func (r *run) asOp(o *operation, settled bool) (op Op, ok bool) {
 		if len(effects) > 0 && outcome == model.Granted || outcome == model.Unknown && settled {
 			effects = r.grantsKept(o)
 		}
-		if first := o.first("acquire"); r.rec.Params.Fair && first != nil && o.Action != model.ActTryLock && !r.evicted(o) {
+		if first := o.first("acquire"); r.rec.Params.Fair && first != nil && r.inTurn(o, first) && !r.evicted(o) {
 			op.ArrivedNs = &first.exec.AtNs
 		}
 	case o.Action == model.ActForceUnlock:
@@ -365,6 +365,16 @@ func (r *run) lease(op *Op, c change, settled bool) {
 			return // replaced or given back
 		}
 	}
+}
+
+// inTurn says whether a call has a turn from its first try on: one that does not wait
+// has none, unless that gave it the lock or a place in the queue.
+func (r *run) inTurn(o *operation, first *msg) bool {
+	if o.Action == model.ActTryLockTimed && o.WaitNs == 0 {
+		now := r.stateAt(o.Lock, first.exec.AtNs)
+		return now.Owner == o.who || slices.Contains(now.Queue, o.who)
+	}
+	return o.Action != model.ActTryLock
 }
 
 // evicted: the server took the call out of its queue while it still waited.
