@@ -166,25 +166,7 @@ func (a *acquisition) giveUp(ctx context.Context, doing string, why, failed erro
 	if !a.mayHaveRun && !a.queued() || a.l.c.closing.Err() != nil {
 		return false, a.unfinished(doing, why, failed)
 	}
-	// What takes the lock is refused when nobody waits for its answer any more.
-	leave, takes := a.l.request(a.l.scripts.leave, a.o, ChannelName(a.l.name), a.number), why == nil && a.l.fair()
-	if a.l.fair() {
-		leave.keys = append(leave.keys, TokenName(a.l.name))
-		leave.args = append(leave.args, int64(0))
-	}
-	if takes {
-		leave.args[1], leave.valid = a.kept.Milliseconds(), a.l.c.answer
-	}
-	asked := time.Now()
-	got, err := leave.try(ctx)
-	if err != nil || got.word == answerLate {
-		a.mayHaveRun = a.mayHaveRun || takes && leave.mayHaveRun
-		if takes {
-			leave.args[1], leave.valid = int64(0), valid // it may be the first to arrive
-		}
-		asked = time.Now()
-		got, err = leave.try(ctx)
-	}
+	got, asked, err := a.leave(ctx, why == nil && a.l.fair())
 	left := got.word == answerLeft || got.word == answerBusy
 	switch {
 	case err == nil && got.word == answerGranted:
@@ -198,6 +180,33 @@ func (a *acquisition) giveUp(ctx context.Context, doing string, why, failed erro
 	}
 	// A place that is left behind is free after a heartbeat.
 	return false, a.unfinished(doing, why, failed)
+}
+
+// leave asks the server, twice if need be, to give the acquire up, and gives its answer
+// and when that was asked for. Where takes, it asks first to take the fair lock
+// instead, if it is free and this one's turn; that is refused when nobody waits for the
+// answer any more.
+func (a *acquisition) leave(ctx context.Context, takes bool) (got answer, asked time.Time, err error) {
+	r := a.l.request(a.l.scripts.leave, a.o, ChannelName(a.l.name), a.number)
+	if a.l.fair() {
+		r.keys = append(r.keys, TokenName(a.l.name))
+		r.args = append(r.args, int64(0))
+	}
+	if takes {
+		r.args[1], r.valid = a.kept.Milliseconds(), a.l.c.answer
+	}
+	asked = time.Now()
+	got, err = r.try(ctx)
+	if err == nil && got.word != answerLate {
+		return got, asked, nil
+	}
+	if takes {
+		a.mayHaveRun = a.mayHaveRun || r.mayHaveRun
+		r.args[1], r.valid = int64(0), valid
+	}
+	asked = time.Now()
+	got, err = r.try(ctx)
+	return got, asked, err
 }
 
 // queued: it may have a place in the queue.
