@@ -109,7 +109,7 @@ func (h *holds) renew(ctx context.Context, held *hold, pause time.Duration) {
 	c := h.client
 	for failed := 0; c.sleep(ctx, pause) == nil; {
 		asked := time.Now()
-		kept, err := c.run(ctx, plainScripts.renew, []string{held.key.lock}, held.name, held.token, c.watchdog.Milliseconds())
+		kept, err := c.run(ctx, plainScripts.renew.Run, []string{held.key.lock}, held.name, held.token, c.watchdog.Milliseconds())
 		switch {
 		case ctx.Err() != nil:
 			return

@@ -191,6 +191,7 @@ func (a *acquisition) leave(ctx context.Context, takes bool) (got answer, asked 
 	if a.l.fair() {
 		r.keys = append(r.keys, TokenName(a.l.name))
 		r.args = append(r.args, int64(0))
+		r.whole = true // its place keeps others waiting
 	}
 	if takes {
 		r.args[1], r.valid = a.kept.Milliseconds(), a.l.c.answer

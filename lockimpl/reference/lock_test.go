@@ -36,6 +36,8 @@ type bench struct {
 	sent  []string       // the scripts' names, in order
 	names map[string]string
 
+	unknown []string // the names of scripts that the server did not know
+
 	lost    func() // when a reply is; nil: nothing
 	again   func() // before a leave is run again, as go-redis does after a lost reply; nil: it is not
 	retries int    // of the go-redis client; 0: none
@@ -104,7 +106,11 @@ func (b *bench) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 		name := b.names[text]
 		b.mu.Lock()
 		defer b.mu.Unlock()
-		if name == "" || redis.HasErrorPrefix(err, "NOSCRIPT") {
+		if name == "" {
+			return err
+		}
+		if redis.HasErrorPrefix(err, "NOSCRIPT") {
+			b.unknown = append(b.unknown, name)
 			return err
 		}
 		if name == "leave" && b.again != nil {
@@ -489,6 +495,7 @@ func TestWhoLeavesLeavesNothing(t *testing.T) {
 			t.Errorf("a context that ended: %v", err)
 		}
 		b.is("queue", b.m.Exists(QueueName("l")), false)
+		b.is("one trip for each", slices.Contains(b.unknown, "leave"), false)
 		b.unlock(a, 1, lockimpl.Released)
 		b.is("free", b.try(c, 1, 0), true)
 	})

@@ -43,6 +43,7 @@ type request struct {
 	owner  string // as the server knows it
 	number int64
 	valid  time.Duration // after which the server refuses it
+	whole  bool          // its script is sent whole: one trip, and the server need not know it
 	args   []any
 
 	mayHaveRun bool      // one was sent and not answered
@@ -62,7 +63,11 @@ func (r *request) try(ctx context.Context) (answer, error) {
 		r.since = time.Now()
 	}
 	args := append([]any{r.owner, r.number, now + r.valid.Milliseconds(), Memory.Milliseconds()}, r.args...)
-	reply, err := r.c.run(ctx, r.script, r.keys, args...)
+	run := r.script.Run
+	if r.whole {
+		run = r.script.Eval
+	}
+	reply, err := r.c.run(ctx, run, r.keys, args...)
 	if err != nil {
 		// A server that refuses may have run it: a proxy or a script that was
 		// stopped says so afterwards.
@@ -90,9 +95,12 @@ func (r *request) try(ctx context.Context) (answer, error) {
 var errNoAnswer = errors.New("no answer in time")
 
 // run runs a script, and waits for its answer no longer than it should.
-func (c *Client) run(ctx context.Context, s script, keys []string, args ...any) (any, error) {
-	return bounded(ctx, c.answer, func(ctx context.Context) (any, error) { return s.Run(ctx, c.rdb, keys, args...).Result() })
+func (c *Client) run(ctx context.Context, how scriptRun, keys []string, args ...any) (any, error) {
+	return bounded(ctx, c.answer, func(ctx context.Context) (any, error) { return how(ctx, c.rdb, keys, args...).Result() })
 }
+
+// scriptRun is a way to run a script, of redis.Script.
+type scriptRun func(ctx context.Context, c redis.Scripter, keys []string, args ...any) *redis.Cmd
 
 // bounded waits for an answer so long at most. What nobody waits for any more sends
 // nothing more: a server that was silent, and comes back without its scripts, would
