@@ -105,8 +105,8 @@ func (r *run) mostLease(lock, who string, c change, enough time.Duration) time.D
 	return most
 }
 
-// start is how the hold that an owner has at an instant began, in time that instant if
-// nothing says so.
+// start is how the hold that an owner has at an instant began; just then, where nothing
+// says it.
 func (r *run) start(lock, who string, at int64) change {
 	until := r.states[lock]
 	until = until[:len(until)-len(r.after(lock, at))]

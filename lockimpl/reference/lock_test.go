@@ -531,19 +531,19 @@ func TestAtLastAFreeLockIsTaken(t *testing.T) {
 		t.Run(c.what, func(t *testing.T) {
 			bubble(t, func(b *bench) {
 				holder, before, l := b.lock("a", true), b.lock("before", true), b.lock("c", true)
-				b.hold(holder, 1, 0)
-				ctx, cancel := context.WithCancel(background)
-				defer cancel()
-				if c.others {
-					go func() { _ = before.Lock(ctx, 1, lockimpl.LockOptions{}) }()
-					time.Sleep(ms)
-				}
 				b.lose["leave"] = c.lost
 				if c.again != nil {
 					b.again = func() { c.again(b) }
 				}
 				if c.closes {
 					b.lost = func() { _ = l.c.Close(); b.m.SetError("LOADING") }
+				}
+				b.hold(holder, 1, 0)
+				ctx, cancel := context.WithCancel(background)
+				defer cancel()
+				if c.others {
+					go func() { _ = before.Lock(ctx, 1, lockimpl.LockOptions{}) }()
+					time.Sleep(ms)
 				}
 				time.AfterFunc(c.frees, func() {
 					b.m.Del("l") // and nobody is woken
