@@ -701,6 +701,16 @@ func TestLinearizable(t *testing.T) {
 		{rule: "fair: a single attempt that did not queue, and is sent again, has no turn", lock: fairLock, finds: "wait-bound bug", record: singleAttempt},
 		{rule: "fair: one that did queue has", lock: fairLock, finds: "linearizable bug: c/1 acquire (0.300s..0.302s) answered granted, but the lock was held by b/1\n wait-bound bug",
 			record: strings.NewReplacer("9001", "9001 queue=b/1", "free", "free queue=b/1", "1 401", "1 401 queue=b/1").Replace(singleAttempt)},
+		{rule: "fair: one that is granted past who waits has", lock: fairLock, finds: `
+			linearizable bug: c/1 acquire (0.250s..0.252s) answered granted, but the lock was held by b/1
+			fifo bug: c/1 was granted l at 0.251s before b/1`, record: `
+			0    a/1 takes lease=9000
+			100  b/1 waits lock lease=9000 -> a/1 1 9001 queue=b/1
+			200  a/1 releases -> free queue=b/1
+			250  c/1 takes try_lock_timed lease=1000 -> c/1 1 1251 queue=b/1
+			300  c/1 releases -> free queue=b/1
+			310  b/1 gets -> b/1 1 9311
+			9000 server leave`},
 		{rule: "fair: one that was refused keeps its place until it says so", lock: fairLock, record: `
 			0    a/1 takes lease=9000
 			100  b/1 waits try_lock_timed wait=310 lease=9000 -> a/1 1 9001 queue=b/1

@@ -54,7 +54,7 @@ func (r *run) standing(lock string, leaving bool) []Finding {
 	moving := map[string]int{}      // its commands that have not arrived
 	var now change
 	var parted change             // when queue and deadlines became different
-	queued := map[string]change{} // how each came into the queue
+	queued := map[string]change{} // how each came into the queue, unless it has asked again since
 	changes := r.states[lock]
 	look := func(at int64) {
 		if at >= r.endNs {
@@ -125,8 +125,12 @@ func (r *run) standing(lock string, leaving bool) []Finding {
 		case e.Kind == model.KindSend:
 			moving[r.ops[m.Op-1].who]++
 		case e.Kind == model.KindExec, e.Kind == model.KindLost && e.Dir == "request":
-			moving[r.ops[m.Op-1].who]--
+			who := r.ops[m.Op-1].who
+			moving[who]--
 			executed = e.AtNs
+			if o := open[who]; e.Kind == model.KindExec && o != nil && o.Op == m.Op && m.Script == "acquire" {
+				delete(queued, who) // it stands there by this call, whatever did put it there
+			}
 		}
 	}
 	return out
