@@ -41,9 +41,14 @@ import (
 // step of one of its threads, writes that process. What arrives at the server
 // reads and writes the keys and channels that the command and the commands of
 // its script name, as they were seen to be executed; a command that is not known
-// to touch less writes all of the server. Putting a message on a line writes
-// the end of that line, so that two that send to one line have an order; taking
-// the first from it does not.
+// to touch less writes all of the server. Where the order of writes is kept, for
+// a failover that loses the last of them or for a WAIT that counts them, each
+// writes that too; and what meets a stalled server writes the queue of what will
+// be executed at its end. Putting a message on a line writes the end of that
+// line, so that two that send to one line have an order; taking the first from
+// it does not. Replicas that are near (NearReplicas) have every write before the
+// next choice, so that a WAIT is answered alike whenever it comes, and writes
+// need no order for its sake.
 //
 // Two steps depend on each other when they are of one line, when one sent what
 // the other takes, when one writes an object that the other reads or writes, and
@@ -96,6 +101,9 @@ type Coverage struct {
 	// word for it.
 	Disturbed int    `json:"disturbed"`
 	How       string `json:"how,omitempty"`
+	// NearReplicas: the scenario has replicas, which had every write before anything
+	// else came; those that lag are in no schedule.
+	NearReplicas bool `json:"near_replicas,omitempty"`
 	// Pruned were left on the way: all that could come next had been played
 	// elsewhere in an order that makes no difference.
 	Pruned int `json:"pruned"`
@@ -118,6 +126,9 @@ func (c Coverage) String() string {
 	s := fmt.Sprintf("%d schedules", c.Schedules)
 	if c.Complete {
 		s = "covered all " + s
+	}
+	if c.NearReplicas {
+		s += " with replicas that keep up"
 	}
 	if c.Disturbed > 0 {
 		s += fmt.Sprintf(" (%d of them with one message %s)", c.Disturbed, c.How)
@@ -171,7 +182,7 @@ func (s *Search) Run(h *sim.Host, each func(n int, v scenarios.Verdict) bool) Co
 	if t.maxSteps == 0 {
 		t.maxSteps = 5000
 	}
-	cov := Coverage{How: s.how()}
+	cov := Coverage{How: s.how(), NearReplicas: s.NearReplicas && s.Scenario.Server.Replicas > 0}
 	for runs := 1; ; runs++ {
 		t.begin()
 		p := scenarios.PlayIn(h, s.Scenario, s.Lock, t, s.Orders())

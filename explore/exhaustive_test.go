@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -44,7 +45,7 @@ func TestReductionLosesNoOutcome(t *testing.T) {
 	h := sim.NewHost(t)
 	for _, c := range []struct {
 		lock, extra, a, b string
-		lose              bool
+		lose, near        bool
 		late              []time.Duration
 	}{
 		{lock: "setnx-del", a: section, b: section},
@@ -58,6 +59,9 @@ func TestReductionLosesNoOutcome(t *testing.T) {
 		{lock: "setnx-cad", a: section, b: "with_lock: {name: y, steps: []}"},
 		{lock: "none", extra: "resources: {r: {start: 5}}\n", a: "{use: {resource: r, take: 1, for: 0}}", b: "{use: {resource: r, take: 1, for: 0}}"},
 		{lock: "redisson@3.43.0+replicas", extra: "server: {replicas: 1}\n", a: "try_lock: {name: x, lease: 1s}", b: "at: 0"},
+		{lock: "redisson@3.21.3+replicas", extra: "server: {replicas: 1}\n", near: true, a: "try_lock: {name: x, lease: 1s}", b: "force_unlock: x"},
+		{lock: "setnx-del", extra: "faults: [{at: 1ms, server: stall, for: 5ms}]\n", a: "{at: 2ms}, {try_lock: x}", b: "{at: 2ms}, {try_lock: x}"},
+		{lock: "setnx-del", extra: "faults: [{at: 5ms, server: failover, lose_last: 1}]\n", a: "{try_lock: x}, {at: 6ms}, {unlock: z}, {at: 7ms}, {try_lock: x}", b: "{try_lock: y}"},
 	} {
 		name := fmt.Sprintf("%s/%s|%s", c.lock, c.a, c.b)
 		t.Run(name, func(t *testing.T) {
@@ -66,7 +70,7 @@ func TestReductionLosesNoOutcome(t *testing.T) {
 			sc := parsed(t, tiny(c.lock, c.extra, c.a, c.b))
 			search := func(plain bool) (map[string]int, Coverage) {
 				outcomes := map[string]int{}
-				s := Search{Scenario: sc, Lock: l, LoseOne: c.lose, Late: c.late, Plain: plain, MaxRuns: 4000}
+				s := Search{Scenario: sc, Lock: l, LoseOne: c.lose, Late: c.late, NearReplicas: c.near, Plain: plain, MaxRuns: 40000}
 				cov := s.Run(h, func(_ int, v scenarios.Verdict) bool {
 					outcomes[Outcome(v)]++
 					return true
@@ -88,6 +92,9 @@ func TestReductionLosesNoOutcome(t *testing.T) {
 				if all[o] == 0 {
 					t.Errorf("only the reduced search reaches\n%s", o)
 				}
+			}
+			if strings.Contains(reduced.String(), "with replicas that keep up") != c.near {
+				t.Errorf("it says of replicas what is not so: %v", reduced)
 			}
 			if reduced.Schedules >= plain.Schedules {
 				t.Errorf("%d schedules of %d: nothing was reduced", reduced.Schedules, plain.Schedules)

@@ -345,13 +345,23 @@ const (
 	objServer   = "server"
 	objScripts  = "scripts"
 	objChannels = "channels" // who is connected to any
-	objWrites   = "writes"   // how many the server has made
+	objWrites   = "writes"   // in which order the server made them
+	objStalled  = "stalled"  // what waits for a stall to end
 	objRules    = "rules"
 	objUses     = "resources"
 )
 
 // objAck is whether replicas have a write.
 func objAck(write int64) string { return fmt.Sprintf("ack of write %d", write) }
+
+// touchReplication is touch for objWrites and objAck, which only a WAIT asks for.
+// Replicas that are near have every write before anything else comes: whenever a
+// WAIT comes, it finds the same.
+func (w *World) touchReplication(object string, write bool) {
+	if w.orders != nil && !w.orders.NearReplicas {
+		w.touch(object, write)
+	}
+}
 
 func objProcess(p *Process) string { return p.object }
 
@@ -410,7 +420,7 @@ func (s *server) touchCommand(cmd string, args []string) {
 	case cmd == "PING" || cmd == "ECHO":
 	case cmd == "WAIT":
 		// Which of two that wait was first makes no difference.
-		w.touch(objAck(s.executing.conn.seen), false)
+		w.touchReplication(objAck(s.executing.conn.seen), false)
 	case cmd == "INFO": // see there
 	default:
 		w.touch(objServer, true)

@@ -41,7 +41,7 @@ func (s *server) replicate() {
 	if !s.spoke && s.latest.equal(now) {
 		return
 	}
-	s.w.touch(objWrites, true)
+	s.w.touchReplication(objWrites, true)
 	s.spoke = false
 	s.writes++
 	s.latest = now
@@ -83,7 +83,7 @@ func (s *server) acknowledged(r *replica, term int, write int64) {
 		return
 	}
 	for i := r.acked + 1; i <= write; i++ {
-		s.w.touch(objAck(i), true)
+		s.w.touchReplication(objAck(i), true)
 	}
 	r.acked = max(r.acked, write)
 	for _, wt := range slices.Clone(s.waits) {
@@ -175,7 +175,7 @@ func (s *server) hangUp(c *conn) {
 	if wt == nil {
 		return
 	}
-	s.w.touch(objAck(wt.upTo), true)
+	s.w.touchReplication(objAck(wt.upTo), true)
 	s.forget(wt)
 	why := "connection closed"
 	if c.severed {

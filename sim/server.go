@@ -324,6 +324,7 @@ func (w *World) arrive(m *message, again bool) {
 		w.lost(m, "request", whyBehindLost)
 		return
 	case w.stallTill > w.now() || !again && m.conn.stalled > 0:
+		w.touch(objStalled, true) // what was put off comes in the order in which it was
 		w.putOff(m)
 		return
 	case m.conn.waits != nil:
@@ -347,7 +348,7 @@ func (w *World) arrive(m *message, again bool) {
 	if string(reply) != "+QUEUED\r\n" {
 		m.conn.seen = s.writes
 		if len(s.replicas) > 0 && !m.conn.subscribes && len(m.conn.shards) == 0 {
-			w.touch(objWrites, false) // for a WAIT, which none that listens may send
+			w.touchReplication(objWrites, false) // for a WAIT, which none that listens may send
 		}
 	}
 	if m.conn.waits == nil {
@@ -674,6 +675,7 @@ func (s *server) snapshot() {
 	if n := len(s.history); n > 0 && s.history[n-1].equal(now) {
 		return
 	}
+	s.w.touch(objWrites, true) // a failover loses the last of them
 	s.history = append(s.history, now)
 	if extra := len(s.history) - s.keep - 1; extra > 0 {
 		s.history = s.history[extra:]
