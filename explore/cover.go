@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"slices"
+	"strings"
 
 	"lockstep/linearizability"
 	"lockstep/scenarios"
@@ -67,10 +69,21 @@ func broken(v scenarios.Verdict) (out []linearizability.Finding) {
 // failedOf is a finding as a run keeps it.
 func failedOf(h *sim.Host, v scenarios.Verdict, f linearizability.Finding, g Group) Failed {
 	failed := Failed{Group: g, Why: f.Why, Size: Size(v)}
-	if f.Class == linearizability.ClassBug {
-		failed.Defect = DefectOf(h, v, f)
-	}
+	failed.Defect, failed.Excuse = causeOf(h, v, f)
 	return failed
+}
+
+// causeOf is the known defect that a bug comes of, or what excuses a limit.
+func causeOf(h *sim.Host, v scenarios.Verdict, f linearizability.Finding) (defect, excuse string) {
+	if f.Class == linearizability.ClassBug {
+		return DefectOf(h, v, f), ""
+	}
+	var words []string
+	for _, e := range f.Excuses {
+		words = append(words, string(e.Circumstance))
+	}
+	slices.Sort(words)
+	return "", strings.Join(slices.Compact(words), ", ")
 }
 
 // shrunk makes a failure of a run of the plan small.
@@ -81,9 +94,7 @@ func shrunk(h *sim.Host, p Plan, run int, f Failure, budget int) (Shrunk, error)
 	if small.Seeded {
 		s.Scenario = small.Verdict.Scenario.Text
 	}
-	if group.Class == linearizability.ClassBug {
-		s.Defect = DefectOf(h, small.Verdict, small.Finding)
-	}
+	s.Defect, s.Excuse = causeOf(h, small.Verdict, small.Finding)
 	var b bytes.Buffer
 	comment := []string{
 		fmt.Sprintf("Lockstep recording: lock %s, made of run %d of %s: %s", p.Lock, run, p, small.Verdict.Word),

@@ -199,7 +199,9 @@ func (g jsonGroup) where(t retold) string {
 	if len(g.Faults) > 0 {
 		faults = strings.Join(g.Faults, ", ")
 	}
-	s := fmt.Sprintf("* %s: %s at %s, with %s: %d of %d runs; [%d events](%s): %s\n", t.lock(), g.Judge, g.Op, faults, g.Runs, t.total.Runs,
+	if g.Excuse != "" {
+		faults = fmt.Sprintf("%s (%s)", faults, g.Excuse)
+	}
+	return fmt.Sprintf("* %s: %s at %s, with %s: %d of %d runs; [%d events](%s): %s\n", t.lock(), g.Judge, g.Op, faults, g.Runs, t.total.Runs,
 		g.Size, path.Join(t.dir, g.Recording), g.Why)
-	return s
 }

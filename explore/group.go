@@ -27,8 +27,8 @@ type Group struct {
 	Faults []string `json:"faults"`
 }
 
-// keyMost is how long a key may be, for file systems' sake.
-const keyMost = 120
+// nameMost is how long a folder's name may be, for file systems' sake.
+const nameMost = 120
 
 // Key names a group, readable and fit for a folder.
 func (g Group) Key() string {
@@ -36,7 +36,12 @@ func (g Group) Key() string {
 	if len(g.Faults) > 0 {
 		faults = strings.Join(g.Faults, "+")
 	}
-	key := strings.Map(func(r rune) rune {
+	return fileName(g.Judge, string(g.Class), g.Op, faults)
+}
+
+// fileName makes of words one that is fit for a folder.
+func fileName(words ...string) string {
+	name := strings.Map(func(r rune) rune {
 		switch {
 		case r >= 'a' && r <= 'z' || r >= '0' && r <= '9' || strings.ContainsRune("-_.+", r):
 			return r
@@ -44,13 +49,13 @@ func (g Group) Key() string {
 			return r - 'A' + 'a'
 		}
 		return '-'
-	}, strings.Join([]string{g.Judge, string(g.Class), g.Op, faults}, "."))
-	if len(key) > keyMost {
+	}, strings.Join(words, "."))
+	if len(name) > nameMost {
 		h := fnv.New32a()
-		_, _ = h.Write([]byte(key))
-		key = fmt.Sprintf("%s-%08x", key[:keyMost-9], h.Sum32())
+		_, _ = h.Write([]byte(name))
+		name = fmt.Sprintf("%s-%08x", name[:nameMost-9], h.Sum32())
 	}
-	return key
+	return name
 }
 
 // String says a group in words.
@@ -69,13 +74,17 @@ func (g Group) FaultWords() string {
 // Needs leaves out faults one by one, as long as the same judge is broken as
 // the same class, and gives the group of what stays, and the number of runs
 // that it took. An interrupt and a wall clock of its own are faults too.
-func Needs(h *sim.Host, f Failure) (Group, int) {
+func Needs(h *sim.Host, f Failure) (Group, int) { return needs(h, f, map[string]scenarios.Verdict{}) }
+
+// needs is Needs for one of several failures of a run, which share the runs that were
+// played with faults left out.
+func needs(h *sim.Host, f Failure, played map[string]scenarios.Verdict) (Group, int) {
 	s := newShrinker(h, f, math.MaxInt)
-	v, found := f.Verdict, f.Finding
-	if s.begin() {
+	s.played = played
+	if s.start() {
 		s.leaveOut()
-		v, found = s.best.verdict, s.best.finding
 	}
+	v, found := s.best.verdict, s.best.finding
 	return Group{Judge: found.Judge, Class: found.Class, Op: kindOf(v, found), Faults: kindsMet(v, found)}, s.runs[phaseAgain]
 }
 

@@ -1,7 +1,9 @@
 package explore
 
 import (
+	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -19,9 +21,45 @@ func TestKeysAreFoldersAndDiffer(t *testing.T) {
 		{"want", linearizability.ClassBug, "deadline", []string{strings.Repeat("a very long fault ", 21)}},
 	} {
 		key := g.Key()
-		if seen[key] || !regexp.MustCompile(`^[a-z0-9][a-z0-9._+-]*$`).MatchString(key) || len(key) > keyMost {
+		if seen[key] || !regexp.MustCompile(`^[a-z0-9][a-z0-9._+-]*$`).MatchString(key) || len(key) > nameMost {
 			t.Errorf("%s", key)
 		}
 		seen[key] = true
+	}
+}
+
+// What is excused in the same way is one group, whatever faults it was met with.
+func TestGroupsOfAKnownCause(t *testing.T) {
+	failed := func(class linearizability.Class, op, fault, defect, excuse string) Failed {
+		return Failed{Group: Group{"tidy", class, op, []string{fault}}, Defect: defect, Excuse: excuse, Size: 9}
+	}
+	const bug, limit = linearizability.ClassBug, linearizability.ClassLimit
+	var runs []Run
+	for i, f := range []Failed{
+		failed(limit, "acquire", "pause", "", "waiter away"),
+		failed(limit, "acquire", "partition", "", "waiter away"),
+		failed(limit, "unlock", "pause", "", "waiter away"),
+		failed(limit, "acquire", "pause", "", "waiter away, waiter gone"),
+		failed(bug, "acquire", "pause", "a known one", ""),
+		failed(bug, "unlock", "crash", "a known one", ""),
+		failed(bug, "acquire", "pause", "", ""),
+		failed(bug, "acquire", "partition", "", ""),
+	} {
+		runs = append(runs, Run{Index: i, Failures: []Failed{f}})
+	}
+	var got []string
+	for _, g := range Sum(Plan{Runs: len(runs)}, runs).Groups {
+		got = append(got, fmt.Sprintf("%d %s", g.Count, g.folder()))
+	}
+	want := []string{
+		"1 tidy.bug.acquire.pause",
+		"1 tidy.bug.acquire.partition",
+		"2 tidy.bug.acquire.pause.known-" + fmt.Sprintf("%08x", uint32(hashOf("a known one"))),
+		"2 tidy.limit.acquire.waiter-away",
+		"1 tidy.limit.unlock.waiter-away",
+		"1 tidy.limit.acquire.waiter-away--waiter-gone",
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("the groups are\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}
 }

@@ -98,6 +98,7 @@ type Run struct {
 type Failed struct {
 	Group
 	Defect string `json:"defect,omitempty"` // the known defect of the release; "" for none
+	Excuse string `json:"excuse,omitempty"` // of a limit: the circumstances that excuse it
 	Why    string `json:"why"`
 	Size   int    `json:"size_events"`
 }
@@ -161,12 +162,13 @@ func (p Plan) play(h *sim.Host, l *scenarios.Lock, t task, f *family) (Run, erro
 			r.Why = fmt.Sprintf("played twice, it gave different records: %.12s and %.12s", v.Digest, again)
 		}
 	}
+	fewer := map[string]scenarios.Verdict{} // the run, played with faults left out
 	for _, found := range broken(v) {
 		failed := failedOf(h, v, found, Group{Judge: found.Judge, Class: found.Class, Op: kindOf(v, found)})
-		// Which faults it needs takes runs to find out. Those of a known defect are
-		// asked of the smallest failure, which stands for all.
-		if failed.Defect == "" || f.smallest(failed) {
-			failed.Group, _ = Needs(h, Failure{Verdict: v, Finding: found, Seeded: p.Strategy == StrategyRandom})
+		// Which faults it needs takes runs to find out. Where the cause is known, that
+		// is asked of the smallest failure of all, when it has been made smaller.
+		if failed.cause() == "" {
+			failed.Group, _ = needs(h, Failure{Verdict: v, Finding: found, Seeded: p.Strategy == StrategyRandom}, fewer)
 		}
 		r.Failures = append(r.Failures, failed)
 	}
@@ -234,13 +236,21 @@ func (f *family) smallest(failed Failed) bool {
 }
 
 // key is the group of a failure. A known cause is a group of its own, with
-// whatever faults it was met.
+// whatever faults it was met: of a defect one for each judge, of an excuse one for
+// each judge and kind of operation.
 func (f Failed) key() string {
-	if f.Defect != "" {
+	switch {
+	case f.Defect != "":
 		return f.Judge + "|" + f.Defect
+	case f.Excuse != "":
+		return f.Judge + "|" + f.Op + "|" + f.Excuse
 	}
 	return f.Key()
 }
+
+// cause is what the failure is known to come of: a defect of the release, or what
+// excuses it; "" for neither.
+func (f Failed) cause() string { return f.Defect + f.Excuse }
 
 // sorted gives the runs in order, each once; the first of two of one index.
 func sorted(runs []Run) []Run {

@@ -26,6 +26,7 @@ type Shrunk struct {
 	Run       int    `json:"run"` // the failure that it was made of
 	Group     Group  `json:"group"`
 	Defect    string `json:"defect,omitempty"`
+	Excuse    string `json:"excuse,omitempty"`
 	Size      int    `json:"size_events"`
 	Runs      int    `json:"runs"` // that it took
 	Why       string `json:"why"`

@@ -132,10 +132,12 @@ type shrinker struct {
 	seeds uint64 // how many are tried
 	best  *candidate
 	tried map[string]bool
-	phase string
-	runs  map[string]int
-	did   map[string]string
-	times int // changed
+	// played are the runs of seeds that others may ask for again, unless nil.
+	played map[string]scenarios.Verdict
+	phase  string
+	runs   map[string]int
+	did    map[string]string
+	times  int // changed
 }
 
 // candidate is a scenario that shows the failure.
@@ -166,24 +168,42 @@ func load(file, text string) (*scenarios.Scenario, error) {
 	})
 }
 
-// begin plays the failure again without what the file says of it.
-func (s *shrinker) begin() bool {
+// bare is the failure's scenario without what the file says of it.
+func (s *shrinker) bare() (*yaml.Node, error) {
 	tree, err := document(s.from.Verdict.Scenario.Text)
 	if err != nil {
-		return false
+		return nil, err
 	}
 	for _, key := range []string{"about", "source", "expect", "reach", "seeds"} {
 		remove(tree, key)
 	}
 	set(tree, "locks", sequence(s.from.Verdict.Lock.Name))
 	tidy(tree)
-	var decisions sim.Decisions
-	if !s.from.Seeded {
-		decisions = s.from.Verdict.Played.Decisions
+	return tree, nil
+}
+
+// decided are the decisions of the failure; nil where its seed says them.
+func (s *shrinker) decided() sim.Decisions {
+	if s.from.Seeded {
+		return nil
 	}
-	if !s.consider(tree, s.from.Verdict.Seed, decisions) {
+	return s.from.Verdict.Played.Decisions
+}
+
+// begin plays the failure again without what the file says of it.
+func (s *shrinker) begin() bool {
+	tree, err := s.bare()
+	return err == nil && s.consider(tree, s.from.Verdict.Seed, s.decided())
+}
+
+// start takes the failure for the best candidate, as it was played.
+func (s *shrinker) start() bool {
+	tree, err := s.bare()
+	s.best = &candidate{tree: tree, seed: s.from.Verdict.Seed, decisions: s.decided(), verdict: s.from.Verdict, finding: s.from.Finding}
+	if err != nil {
 		return false
 	}
+	s.tried[keyOf(s.best.seed, s.best.decisions, source(tree))] = true
 	return true
 }
 
@@ -256,7 +276,7 @@ func (s *shrinker) ends() bool {
 // is and still fails.
 func (s *shrinker) consider(tree *yaml.Node, seed uint64, decisions sim.Decisions) bool {
 	text := source(tree)
-	key := fmt.Sprint(seed, decisionsKey(decisions), text)
+	key := keyOf(seed, decisions, text)
 	if s.left <= 0 || s.tried[key] {
 		return false
 	}
@@ -273,7 +293,14 @@ func (s *shrinker) consider(tree *yaml.Node, seed uint64, decisions sim.Decision
 	if s.best != nil && !s.any && slices.Compare(static, s.best.measure[:len(static)]) > 0 {
 		return false
 	}
-	if !s.play(c, sc) {
+	var known bool
+	if c.verdict, known = s.played[key]; !known {
+		s.run(c, sc)
+		if s.played != nil && decisions == nil {
+			s.played[key] = c.verdict
+		}
+	}
+	if !s.shows(c) {
 		return false
 	}
 	c.measure = append(static, int64(sizeTo(c.verdict, c.finding)))
@@ -283,6 +310,11 @@ func (s *shrinker) consider(tree *yaml.Node, seed uint64, decisions sim.Decision
 	}
 	s.best = c
 	return true
+}
+
+// keyOf tells a candidate from others.
+func keyOf(seed uint64, d sim.Decisions, text string) string {
+	return fmt.Sprint(seed, decisionsKey(d), text)
 }
 
 func decisionsKey(d sim.Decisions) uint64 {
@@ -298,6 +330,12 @@ func decisionsKey(d sim.Decisions) uint64 {
 
 // play runs a candidate and looks for the failure in it.
 func (s *shrinker) play(c *candidate, sc *scenarios.Scenario) bool {
+	s.run(c, sc)
+	return s.shows(c)
+}
+
+// run plays a candidate and judges it.
+func (s *shrinker) run(c *candidate, sc *scenarios.Scenario) {
 	s.left--
 	s.runs[s.phase]++
 	lock := s.from.Verdict.Lock
@@ -320,6 +358,10 @@ func (s *shrinker) play(c *candidate, sc *scenarios.Scenario) bool {
 	if c.decisions != nil {
 		c.decisions = p.Decisions
 	}
+}
+
+// shows looks for the failure in a candidate that was run.
+func (s *shrinker) shows(c *candidate) bool {
 	// A run with a bug and a limit is a bug's; what shows the limit may do
 	// without the bug.
 	if word := c.verdict.Word; s.best != nil && word != s.best.verdict.Word && word != scenarios.Word(s.from.Finding.Class) {

@@ -45,7 +45,7 @@ func (o Tally) Fold(small []Shrunk) (Tally, []Shrunk) {
 	var groups []Found
 	var kept []Shrunk
 	for i, g := range o.Groups {
-		g.Group, g.Defect = small[i].Group, small[i].Defect
+		g.Group, g.Defect, g.Excuse = small[i].Group, small[i].Defect, small[i].Excuse
 		k, ok := at[g.key()]
 		if !ok {
 			at[g.key()] = len(groups)
@@ -155,6 +155,7 @@ type jsonGroup struct {
 	Op     string                `json:"op"`
 	Faults []string              `json:"faults"`
 	Defect string                `json:"defect,omitempty"`
+	Excuse string                `json:"excuse,omitempty"`
 	Runs   int                   `json:"runs"`
 	// MedianRuns is Tally.Medians of its defect.
 	MedianRuns int    `json:"median_runs,omitempty"`
@@ -185,7 +186,7 @@ func (o Tally) WriteJSON(w io.Writer, small []Shrunk) error {
 	for i, g := range o.Groups {
 		s := small[i]
 		x := jsonGroup{
-			Group: g.folder(), Judge: g.Judge, Class: g.Class, Op: g.Op, Faults: g.Faults, Defect: g.Defect, Runs: g.Count,
+			Group: g.folder(), Judge: g.Judge, Class: g.Class, Op: g.Op, Faults: g.Faults, Defect: g.Defect, Excuse: g.Excuse, Runs: g.Count,
 			MedianRuns: o.Medians[g.Defect], FirstSeed: g.First.Seed, Size: s.Size, Why: s.Why, Recording: g.Recording(s),
 		}
 		if s.Scenario != "" {
@@ -203,10 +204,13 @@ func (o Tally) WriteJSON(w io.Writer, small []Shrunk) error {
 
 // folder is where a group's files are.
 func (f Found) folder() string {
-	if f.Defect == "" {
-		return f.Key()
+	switch {
+	case f.Defect != "":
+		return fmt.Sprintf("%s.known-%08x", f.Key(), uint32(hashOf(f.Defect)))
+	case f.Excuse != "":
+		return fileName(f.Judge, string(f.Class), f.Op, f.Excuse)
 	}
-	return fmt.Sprintf("%s.known-%08x", f.Key(), uint32(hashOf(f.Defect)))
+	return f.Key()
 }
 
 // Recording is where WriteTally puts the recording of a group.
@@ -244,8 +248,11 @@ func WriteTally(dir string, o Tally, small []Shrunk) error {
 			}
 		}
 		class := string(g.Class)
-		if g.Defect != "" {
+		switch {
+		case g.Defect != "":
 			class += "; known: " + g.Defect
+		case g.Excuse != "":
+			class += ": " + g.Excuse
 		}
 		faults := strings.Join(g.Faults, ", ")
 		if faults == "" {

@@ -90,6 +90,7 @@ type IndexGroup struct {
 	Op        string   `json:"op"`
 	Faults    []string `json:"faults"`
 	Defect    string   `json:"defect"`
+	Excuse    string   `json:"excuse"`
 	Runs      int      `json:"runs"`
 	FirstSeed uint64   `json:"first_seed"`
 	Size      int      `json:"size_events"`
@@ -97,6 +98,17 @@ type IndexGroup struct {
 	Recording string   `json:"recording"`
 
 	Link string `json:"-"`
+}
+
+// FaultWords says which faults it needs; nobody has asked before it is made small.
+func (g IndexGroup) FaultWords() string {
+	switch {
+	case g.Faults == nil:
+		return "not asked yet"
+	case len(g.Faults) == 0:
+		return "none"
+	}
+	return strings.Join(g.Faults, ", ")
 }
 
 // IndexPoint is how many abstract states were known after so many runs.

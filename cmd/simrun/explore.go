@@ -355,8 +355,11 @@ func (a *app) tally(o explore.Tally, small []explore.Shrunk, dir string) {
 	for i, g := range o.Groups {
 		word := string(g.Class)
 		cause := ""
-		if g.Defect != "" {
+		switch {
+		case g.Defect != "":
 			cause = ", a known defect: " + g.Defect
+		case g.Excuse != "":
+			cause = ", excused: " + g.Excuse
 		}
 		fmt.Fprintf(a.out, "%s %s at %s, with %s\n", a.paint(word, fmt.Sprintf("%-5s", word)), g.Judge, g.Op, g.FaultWords())
 		fmt.Fprint(a.out, wrap(fmt.Sprintf("%d of %d runs, first seed %d; %d events after %d runs of shrinking%s",

@@ -293,7 +293,7 @@ func indexOf(o explore.Tally) report.Index {
 	}
 	for _, g := range o.Groups {
 		c.Groups = append(c.Groups, report.IndexGroup{
-			Judge: g.Judge, Class: string(g.Class), Op: g.Op, Faults: g.Faults, Defect: g.Defect, Runs: g.Count, FirstSeed: g.First.Seed, Size: g.Size, Why: g.Why,
+			Judge: g.Judge, Class: string(g.Class), Op: g.Op, Faults: g.Faults, Defect: g.Defect, Excuse: g.Excuse, Runs: g.Count, FirstSeed: g.First.Seed, Size: g.Size, Why: g.Why,
 		})
 	}
 	return report.Index{Campaigns: []report.Campaign{c}}

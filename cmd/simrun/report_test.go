@@ -263,6 +263,9 @@ func TestTheIndexOfACampaignUnderWay(t *testing.T) {
 	if !strings.Contains(whole, ": 40 runs, ") || !strings.Contains(whole, "New states") || !strings.Contains(whole, ".html\">misdelete</a>") {
 		t.Error("the index of a campaign lacks its total, its curve or a link")
 	}
+	if !strings.Contains(whole, "<i>excused: holder paused past its lease</i>") || strings.Contains(whole, "not asked yet") {
+		t.Error("the index of a campaign lacks what excuses a limit, or which faults something needs")
+	}
 	// As it was in the middle.
 	if err := os.Remove("c/verdicts.jsonl"); err != nil {
 		t.Fatal(err)
@@ -295,7 +298,7 @@ func TestTheIndexOfACampaignUnderWay(t *testing.T) {
 		return s.stamp() + w.Body.String(), err
 	}
 	before, err := served("c")
-	if err != nil || !strings.Contains(before, "under way: 30 runs of setnx-del") {
+	if err != nil || !strings.Contains(before, "under way: 30 runs of setnx-del") || !strings.Contains(before, "<td>not asked yet</td>") {
 		t.Errorf("served, the campaign under way is not told (%v)", err)
 	}
 	write(t, "c/runs.jsonl", strings.Join(lines[:35], ""))
