@@ -293,7 +293,7 @@ func (r *run) disturbances(lock string) []disturbance {
 	}
 	for i := range r.rec.Events {
 		e := &r.rec.Events[i]
-		if e.Kind == model.KindClose {
+		if e.Kind == model.KindClose && e.AtNs < r.endNs { // not one of those that end the run
 			out = append(out, disturbance{from: e.AtNs, at: e.AtNs, what: "a client that closed"})
 		}
 	}

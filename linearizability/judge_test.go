@@ -1594,6 +1594,13 @@ func TestLiveness(t *testing.T) {
 			9000 server leave`},
 		{rule: "still open at the end", finds: "liveness bug: b/1 waited for l from 1.002s to 9.000s", record: idle + `
 			9000 server leave`},
+		{rule: "that all clients close at the end is no reason to wait till then", finds: "liveness bug: b/1 waited for l from 1.002s to 9.000s", record: idle + `
+			9000 server leave
+			9000 a close
+			9000 b close`},
+		{rule: "as it is that one closes before, for a lease", record: idle + `
+			1500 a close
+			20000 server leave`},
 		{rule: "still open at the end, within its second", record: idle + `
 			2002 server leave`},
 		{rule: "whoever gives up a level whose lease is over holds the level before it still", record: `
