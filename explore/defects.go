@@ -983,7 +983,7 @@ func (c clue) startedShort() bool {
 	return slices.ContainsFunc(c.calls, func(o *call) bool {
 		return o.Lock == c.lock && o.who == c.who && o.LeaseNs == 0 && o.AtNs <= c.f.AtNs && slices.ContainsFunc(o.sent, func(m *command) bool {
 			return m.Script == "acquire" && m.took(o.who) &&
-				time.Duration(m.after.ExpiresMs)*time.Millisecond-time.Duration(m.exec.AtNs) < c.rec.Params.Watchdog-time.Second
+				time.Duration(m.after.ExpiresMs)*time.Millisecond-time.Duration(m.exec.AtNs) < c.rec.Params.Watchdog-time.Millisecond
 		})
 	})
 }

@@ -371,6 +371,12 @@ server: {replicas: 1, lag: 1ms}
 steps:
   a/1: [{lock: x}, {at: 10300ms}, {unlock: x}]
 `},
+		{"a hold without lease starts with the lease", "lease", "redisson@3.43.0", `
+watchdog: 1s
+processes: {a: {}}
+steps:
+  a/1: [{try_lock: {name: x, lease: 2ms}}, {try_lock: x}, {at: 1s}, {try_lock: x}, {sleep: 1s}]
+`},
 		{"a hold without lease starts with the lease", "workload", "redisson@4.7.0", `
 resources: {stock: {start: 10}}
 processes: {a: {}, b: {}}

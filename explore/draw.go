@@ -563,7 +563,7 @@ func (d *drawer) settleResources() {
 func resourceOf(name int) string { return fmt.Sprintf("stock%d", name+1) }
 
 // certain: all uses are sure to happen, since nothing is done but to wait for
-// the lock and to work under it.
+// the lock and to work under it, and no call ends because its answer is late.
 func (d *drawer) certain() bool {
 	var plain func(steps []scenarios.Step, under int) bool
 	plain = func(steps []scenarios.Step, under int) bool {
@@ -578,7 +578,22 @@ func (d *drawer) certain() bool {
 			return true
 		})
 	}
-	return len(d.classes) == 0 && !slices.ContainsFunc(d.sc.Threads, func(t scenarios.Script) bool { return !plain(t.Steps, 0) })
+	return len(d.classes) == 0 && !d.late() && !slices.ContainsFunc(d.sc.Threads, func(t scenarios.Script) bool { return !plain(t.Steps, 0) })
+}
+
+// usualTimeout is for how long go-redis and Redisson wait for an answer unless told
+// otherwise.
+const usualTimeout = 3 * time.Second
+
+// late: an answer may take longer than a client waits for it, without any fault.
+func (d *drawer) late() bool {
+	longest := 2 * (d.sc.Latency.Max + d.sc.Server.Lag.Max)
+	return slices.ContainsFunc(d.sc.Processes, func(p scenarios.Process) bool {
+		if t := p.ClientOptions.ResponseTimeout; t != nil {
+			return longest >= *t
+		}
+		return longest >= usualTimeout
+	})
 }
 
 // longest is the longest that a thread works, waits or sleeps at once.

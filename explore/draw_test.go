@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"lockstep/linearizability"
 	"lockstep/scenarios"
@@ -114,6 +115,44 @@ func TestWhatIsDrawnLoads(t *testing.T) {
 			}
 		}
 	})
+}
+
+// What is left of a resource is declared only where every use of it is sure: not
+// where a call may end because its answer comes late.
+func TestAnEndIsDeclaredWhereItIsCertain(t *testing.T) {
+	l := mustFind(t, "redisson@4.7.0+replicas")
+	for _, c := range []struct {
+		what         string
+		latency, lag scenarios.Range
+		timeout      time.Duration // 0: the usual one
+		classes      []Class
+		certain      bool
+	}{
+		{what: "all in time", latency: span(1, 100), timeout: 300 * time.Millisecond, certain: true},
+		{what: "an answer may be late", latency: span(1, 150), timeout: 300 * time.Millisecond},
+		{what: "because replicas lag", latency: span(1, 50), lag: span(0, 100), timeout: 300 * time.Millisecond},
+		{what: "the usual patience", latency: span(1, 200), lag: span(0, 1000), certain: true},
+		{what: "which ends too", latency: span(1, 200), lag: span(0, 2000)},
+		{what: "faults", latency: span(1, 1), classes: []Class{ClassPause}},
+	} {
+		t.Run(c.what, func(t *testing.T) {
+			d := newDrawer(sim.NewSeeded(1), l, Full, c.classes)
+			d.sc.Latency, d.sc.Server = c.latency, scenarios.Server{Replicas: 1, Lag: c.lag}
+			patient := scenarios.Process{Name: "a", Threads: 1}
+			if c.timeout > 0 {
+				patient.ClientOptions.ResponseTimeout = &c.timeout
+			}
+			d.sc.Processes = []scenarios.Process{{Name: "b", Threads: 1}, patient}
+			use := scenarios.Step{Kind: scenarios.StepUse, Name: "stock1", Take: 2}
+			d.sc.Threads = []scenarios.Script{{Process: "a", Thread: 1, Steps: []scenarios.Step{
+				{Kind: scenarios.StepWithLock, Name: "x", Steps: []scenarios.Step{use}},
+			}}}
+			d.settleResources()
+			if len(d.sc.Resources) != 1 || (d.sc.Resources[0].End != nil) != c.certain {
+				t.Errorf("%v", d.sc.Resources)
+			}
+		})
+	}
 }
 
 // simple fails when a scenario is not of the profile simple.

@@ -219,12 +219,12 @@ func (s *shrinker) leaveOut() {
 func (s *shrinker) round() {
 	s.in(phaseSeeds, s.sayable)
 	s.in(phaseProcesses, func() {
-		if !s.claim {
+		if !s.claim && !s.ends() {
 			s.thin(processCuts)
 		}
 	})
 	s.in(phaseThreads, func() {
-		if !s.claim {
+		if !s.claim && !s.ends() {
 			s.thin(threadCuts)
 		}
 	})

@@ -362,6 +362,17 @@ faults:
   - {when: {process: a, script: unlock, direction: reply, nth: 1}, do: drop}
   - {at: 4s, pause: b, for: 1s}
 `, "sleep: 5s", "want: granted"},
+		{"the end of a resource that another process uses", "redisson@4.7.0", "workload", `lockstep: 1
+name: claim
+locks: [redisson@4.7.0]
+resources: {stock: {start: 3, end: 0}}
+processes: {a: {}, b: {}}
+steps:
+  a/1: [{lock: orders}, {use: {resource: stock, for: 1s}}, {unlock: orders}]
+  b/1: [{lock: orders}, {use: {resource: stock, for: 1s}}, {unlock: orders}]
+faults:
+  - {at: 4s, pause: b, for: 1s}
+`, "b/1", "pause"},
 		{"the end of a resource", "redisson@4.7.0", "workload", `lockstep: 1
 name: claim
 locks: [redisson@4.7.0]
