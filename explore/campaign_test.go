@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
@@ -90,12 +91,19 @@ func TestACampaignIsTheSameHoweverItIsPlayed(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, r := range want {
+		unnamed := 0
+		for _, r := range slices.Concat(want, played(t, h, Campaign{Plan: plan("none", 20)})) {
 			for _, f := range r.Failures {
 				if (f.Faults == nil) != (f.cause() != "") {
 					t.Errorf("run %d, %s with the cause %q: asked, %t", r.Index, f.Judge, f.cause(), f.Faults != nil)
 				}
+				if f.cause() == "" {
+					unnamed++
+				}
 			}
+		}
+		if unnamed == 0 {
+			t.Error("every cause is known: nobody was to be asked")
 		}
 		for _, g := range Sum(p, want).Groups {
 			s, err := player.Shrink(ShrinkTask{Run: g.Least, Failed: g.Failed, Budget: 20})

@@ -138,3 +138,46 @@ func TestOrdersAreRecorded(t *testing.T) {
 		t.Error("none failed: nothing was shrunk")
 	}
 }
+
+// noting takes the first of what there is, and notes what came of it.
+type noting struct {
+	sim.Chooser
+	effects []sim.Effect
+}
+
+func (*noting) Offer(int, []sim.Candidate) bool { return true }
+func (n *noting) Took(e sim.Effect)             { n.effects = append(n.effects, e) }
+
+// What a WAIT rests on, which is what replicas acknowledged, has an order only where
+// they may lag.
+func TestAWaitRestsOnReplicasThatMayLag(t *testing.T) {
+	h := sim.NewHost(t)
+	l := lockNamed(t, "redisson@3.43.0+replicas")
+	sc := parsed(t, SmallCase(l))
+	for _, near := range []bool{false, true} {
+		n := &noting{Chooser: sim.NewReplayer(nil)}
+		scenarios.PlayIn(h, sc, l, n, &sim.Orders{NearReplicas: near})
+		touched := func(of func(sim.Effect) map[string]bool, object string) (count int) {
+			for _, e := range n.effects {
+				for name := range of(e) {
+					if strings.HasPrefix(name, object) {
+						count++
+					}
+				}
+			}
+			return count
+		}
+		read := func(e sim.Effect) map[string]bool { return e.Reads }
+		written := func(e sim.Effect) map[string]bool { return e.Writes }
+		for what, count := range map[string]int{
+			"acknowledgements are read":     touched(read, "ack of write"),
+			"acknowledgements come":         touched(written, "ack of write"),
+			"the number of writes is read":  touched(read, "writes"),
+			"the number of writes is other": touched(written, "writes"),
+		} {
+			if (count > 0) == near {
+				t.Errorf("near %t: %s %d times", near, what, count)
+			}
+		}
+	}
+}

@@ -11,6 +11,14 @@ import (
 var fencedLock = model.Params{Lock: "redisson-fenced@4.7.0", Watchdog: 30 * time.Second, Kept: []string{"token"}}
 
 func TestTidy(t *testing.T) {
+	const broughtBack = `
+			0    a/1 takes lease=9000
+			500  b/1 waits try_lock_timed wait=500 -> a/1 1 9001 queue=b/1
+			900  b/1 send unlock
+			1000 b/1 send leave
+			1001 b/1 exec leave -> a/1 1 9001
+			1002 b/1 return busy
+			1500 server fault 1 failover that loses the last 1 writes -> a/1 1 9001 queue=b/1`
 	testJudged(t, []judged{
 		{rule: "who leaves the queue leaves nothing", lock: fairLock, record: `
 			0    a/1 takes lease=3000
@@ -64,40 +72,19 @@ func TestTidy(t *testing.T) {
 			2100 b/1 releases
 			9000 server leave`},
 		{rule: "what a failover brings back stands there by another hand, however late it is looked at", lock: fairLock,
-			finds: "tidy limit (hold removed by another hand): b/1 stands in the queue of l at 3.000s, although its try_lock_timed had returned busy at 1.002s", record: `
-			0    a/1 takes lease=9000
-			500  b/1 waits try_lock_timed wait=500 -> a/1 1 9001 queue=b/1
-			900  b/1 send acquire
-			1000 b/1 send leave
-			1001 b/1 exec leave -> a/1 1 9001
-			1002 b/1 return busy
-			1500 server fault 1 failover that loses the last 1 writes -> a/1 1 9001 queue=b/1
+			finds: "tidy limit (hold removed by another hand): b/1 stands in the queue of l at 3.000s, although its try_lock_timed had returned busy at 1.002s", record: broughtBack + `
 			2000 a/1 releases -> free queue=b/1
-			3000 b/1 lost acquire request dropped
+			3000 b/1 lost unlock request dropped
 			9000 server leave`},
 		{rule: "but not once its owner has asked again", lock: fairLock,
-			finds: "tidy bug: b/1 stands in the queue of l at 2.600s, although its try_lock_timed had returned busy at 2.600s", record: `
-			0    a/1 takes lease=9000
-			500  b/1 waits try_lock_timed wait=500 -> a/1 1 9001 queue=b/1
-			900  b/1 send unlock
-			1000 b/1 send leave
-			1001 b/1 exec leave -> a/1 1 9001
-			1002 b/1 return busy
-			1500 server fault 1 failover that loses the last 1 writes -> a/1 1 9001 queue=b/1
+			finds: "tidy bug: b/1 stands in the queue of l at 2.600s, although its try_lock_timed had returned busy at 2.600s", record: broughtBack + `
 			2000 b/1 waits try_lock_timed wait=500 -> a/1 1 9001 queue=b/1
 			2100 b/1 lost unlock request dropped
 			2600 b/1 return busy
 			3000 a/1 releases -> free
 			9000 server leave`},
 		{rule: "which it has not when that was lost", lock: fairLock,
-			finds: "tidy limit (hold removed by another hand): b/1 stands in the queue", record: `
-			0    a/1 takes lease=9000
-			500  b/1 waits try_lock_timed wait=500 -> a/1 1 9001 queue=b/1
-			900  b/1 send unlock
-			1000 b/1 send leave
-			1001 b/1 exec leave -> a/1 1 9001
-			1002 b/1 return busy
-			1500 server fault 1 failover that loses the last 1 writes -> a/1 1 9001 queue=b/1
+			finds: "tidy limit (hold removed by another hand): b/1 stands in the queue", record: broughtBack + `
 			2000 b/1 invoke try_lock_timed wait=500
 			2000 b/1 send acquire
 			2001 b/1 lost acquire request dropped

@@ -345,7 +345,8 @@ const (
 	objServer   = "server"
 	objScripts  = "scripts"
 	objChannels = "channels" // who is connected to any
-	objWrites   = "writes"   // in which order the server made them
+	objWrites   = "writes"   // how many the server has made
+	objHistory  = "history"  // the writes that a failover may lose
 	objStalled  = "stalled"  // what waits for a stall to end
 	objRules    = "rules"
 	objUses     = "resources"

@@ -675,7 +675,7 @@ func (s *server) snapshot() {
 	if n := len(s.history); n > 0 && s.history[n-1].equal(now) {
 		return
 	}
-	s.w.touch(objWrites, true) // a failover loses the last of them
+	s.w.touch(objHistory, true)
 	s.history = append(s.history, now)
 	if extra := len(s.history) - s.keep - 1; extra > 0 {
 		s.history = s.history[extra:]
