@@ -517,10 +517,13 @@ func DefectOf(h *sim.Host, v scenarios.Verdict, f linearizability.Finding) strin
 		}
 		return name
 	}
-	if f.Judge == model.JudgeWorkload {
+	c := newClue(v, traceOf(v.Played.Record), f)
+	switch {
+	case f.Judge == model.JudgeWorkload && c.says(linearizability.WaitedToTheEnd):
+		return defectOfWait(h, c)
+	case f.Judge == model.JudgeWorkload:
 		return defectOfOverlap(h, v, f)
 	}
-	c := newClue(v, traceOf(v.Played.Record), f)
 	if f.Judge == model.JudgeLinearizable && c.unlockedNothing() {
 		if rest := c.hidden(); len(rest) > 0 {
 			return rest[0].name()
@@ -534,6 +537,17 @@ func (c clue) name() string {
 	for _, d := range knownDefects {
 		if d.locks(c.of.Lock) && slices.Contains(d.judges, c.f.Judge) && d.is(c) {
 			return d.name
+		}
+	}
+	return ""
+}
+
+// defectOfWait names what a thread waits for, which is why it did not work: that
+// of its waiting for nobody.
+func defectOfWait(h *sim.Host, c clue) string {
+	for _, g := range c.of.Findings {
+		if g.Judge == model.JudgeLiveness && g.Class == linearizability.ClassBug && newClue(c.of, c.trace, g).who == c.who {
+			return DefectOf(h, c.of, g)
 		}
 	}
 	return ""

@@ -377,6 +377,13 @@ processes: {a: {}}
 steps:
   a/1: [{try_lock: {name: x, lease: 2ms}}, {try_lock: x}, {at: 1s}, {try_lock: x}, {sleep: 1s}]
 `},
+		{"a waiter that was thrown out of the queue while it slept", "workload", "redisson-fair@3.12.4, redisson-fair@3.21.3", `
+resources: {stock: {start: 10, end: 9}}
+processes: {a: {}, b: {client: {fair_wait: 1s}}}
+steps:
+  a/1: [{lock: x}, {at: 40s}, {unlock: x}]
+  b/1: [{at: 1s}, {with_lock: {name: x, steps: [{use: {resource: stock, for: 1s}}]}}]
+`},
 		{"a hold without lease starts with the lease", "workload", "redisson@4.7.0", `
 resources: {stock: {start: 10}}
 processes: {a: {}, b: {}}

@@ -1910,6 +1910,14 @@ func TestWorkload(t *testing.T) {
 		{"another's resource", "", Resource{Name: "other"}, lostUpdate},
 		{"below what it must never be", "workload bug: b/1 wrote 98 to stock", Resource{Name: "stock", Start: 100, NeverBelow: new(int64(99))}, twice},
 		{"not at its end", "workload bug: stock ended at 98, not at 97", Resource{Name: "stock", Start: 100, End: new(int64(97))}, twice},
+		{"a waiter to the end leaves work undone", "liveness bug\n workload bug: stock ended at 99, not at 98; b/1 waited for l from 2.000s to the end", stock, `
+			0    a/1 takes
+			1000 a/1 read stock 100
+			1500 a/1 write stock 99 1
+			1900 a/1 releases
+			2000 b/1 invoke lock
+			9000 b/1 return waiting
+			9000 server leave`},
 		{"nobody worked", "workload bug: stock ended at 100, not at 98", stock, "9000 server leave"},
 		{"the dead leave work undone", "", stock, "5 server fault 1 crash of a\n 9000 server leave"},
 		{"whoever works past the lease that it asked for", "workload limit (caller worked past its own lease): the lease that a/1 asked for had ended", stock, `

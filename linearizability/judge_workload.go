@@ -14,7 +14,7 @@ func judgeWorkload(r *run, resources []Resource) []Finding {
 	for _, res := range resources {
 		left, taken := res.Start, int64(0)
 		var at int64
-		why := ""
+		why, how := "", ""
 		for _, e := range r.rec.Events {
 			if e.Kind != model.KindResource || e.Key != res.Name || e.Phase != "write" {
 				continue
@@ -27,16 +27,17 @@ func judgeWorkload(r *run, resources []Resource) []Finding {
 			}
 		}
 		if why == "" && res.End != nil && left != *res.End && !r.stranded() {
-			at = r.endNs
+			at, how = r.endNs, r.undone()
 			why = fmt.Sprintf("%s ended at %d, not at %d", res.Name, left, *res.End)
 		}
 		if why == "" {
 			continue
 		}
 		f := Finding{Judge: model.JudgeWorkload, Verdict: Broken, AtNs: at}
-		var together string
-		together, f.Excuses = r.usedTogether(res.Name, at)
-		f.Why = why + together
+		if how == "" {
+			how, f.Excuses = r.usedTogether(res.Name, at)
+		}
+		f.Why = why + how
 		out = append(out, f)
 	}
 	return out
@@ -44,6 +45,21 @@ func judgeWorkload(r *run, resources []Resource) []Finding {
 
 // stranded: a process died, so that what it meant to do is undone.
 func (r *run) stranded() bool { return len(r.dead) > 0 }
+
+// WaitedToTheEnd, after the names of a thread and a lock and when it asked, is in the
+// text of a finding about what it did not come to do.
+const WaitedToTheEnd = " to the end"
+
+// undone names the first of those who waited for a lock when the run ended: what
+// they meant to do under it is not done.
+func (r *run) undone() string {
+	for _, o := range r.ops {
+		if o.Action.Acquires() && o.outcome == model.Waiting {
+			return fmt.Sprintf("; %s waited for %s from %s%s", o.who, o.Lock, model.At(o.AtNs), WaitedToTheEnd)
+		}
+	}
+	return ""
+}
 
 // use is a time in which a thread worked on a resource.
 type use struct {
