@@ -198,7 +198,8 @@ func (c *Campaign) size() (n int) {
 }
 
 // open makes the folder, or reads what an earlier start left there: the runs,
-// and where the last whole line of them ends.
+// and where the last whole line of them ends. The earlier one may have been of
+// fewer runs: a run depends on those before it in its family alone.
 func (c *Campaign) open() (runs []Run, whole int64, err error) {
 	if err := os.MkdirAll(c.Dir, 0o755); err != nil {
 		return nil, 0, err
@@ -213,18 +214,29 @@ func (c *Campaign) open() (runs []Run, whole int64, err error) {
 	case errors.Is(err, os.ErrNotExist) && whole > 0:
 		return nil, 0, &OtherCampaignError{c.Dir, fmt.Sprintf("%d runs in %s, and no %s that says of what", len(runs), RunsFile, PlanFile)}
 	case errors.Is(err, os.ErrNotExist):
-		text, err := json.MarshalIndent(mine, "", "  ")
-		if err != nil {
-			return nil, 0, err
-		}
-		return nil, 0, renameio.WriteFile(filepath.Join(c.Dir, PlanFile), append(text, '\n'), 0o644)
+		return nil, 0, mine.write(c.Dir)
 	case err != nil:
 		return nil, 0, err
+	}
+	more := mine.Runs > old.Runs
+	if more {
+		old.Runs = mine.Runs
 	}
 	if d := mine.difference(old); d != "" {
 		return nil, 0, &OtherCampaignError{c.Dir, d}
 	}
+	if more {
+		return runs, whole, mine.write(c.Dir)
+	}
 	return runs, whole, nil
+}
+
+func (s shardFile) write(dir string) error {
+	text, err := json.MarshalIndent(s, "", "  ")
+	if err != nil {
+		return err
+	}
+	return renameio.WriteFile(filepath.Join(dir, PlanFile), append(text, '\n'), 0o644)
 }
 
 func (s shardFile) difference(o shardFile) string {

@@ -76,6 +76,19 @@ func (p stopping) Family(number int, before []Run, each func(Run) error) error {
 	})
 }
 
+// counting counts the runs that it plays.
+type counting struct {
+	Player
+	runs *int
+}
+
+func (p counting) Family(number int, before []Run, each func(Run) error) error {
+	return p.Player.Family(number, before, func(r Run) error {
+		*p.runs++
+		return each(r)
+	})
+}
+
 // A campaign comes to the same whoever plays it: at once, in shards, or killed
 // in the middle of a line and begun again.
 func TestACampaignIsTheSameHoweverItIsPlayed(t *testing.T) {
@@ -172,6 +185,21 @@ func TestACampaignIsTheSameHoweverItIsPlayed(t *testing.T) {
 		}
 		sameRuns(t, "killed before the first run", played(t, h, Campaign{Plan: p, Dir: dir}), want)
 	})
+
+	t.Run("with more runs than before", func(t *testing.T) {
+		dir, fewer := t.TempDir(), p
+		fewer.Runs = 137
+		sameRuns(t, "fewer", played(t, h, Campaign{Plan: fewer, Dir: dir}), want[:137])
+		begun := 0
+		runs := played(t, h, Campaign{Plan: p, Dir: dir, Player: func() (Player, error) {
+			here, err := Here(h, p)
+			return counting{here, &begun}, err
+		}})
+		sameRuns(t, "more", runs, want)
+		if begun != 250-137 {
+			t.Errorf("%d runs were played", begun)
+		}
+	})
 }
 
 // dying ends with one run, once.
@@ -227,7 +255,7 @@ func TestAFolderOfAnotherCampaignIsLeftAlone(t *testing.T) {
 	}
 	for what, change := range map[string]func(*Plan){
 		"seed 1 there, 2 here":   func(p *Plan) { p.Seed = 2 },
-		"runs 5 there, 6 here":   func(p *Plan) { p.Runs = 6 },
+		"runs 5 there, 4 here":   func(p *Plan) { p.Runs = 4 },
 		"lock setnx-cad there":   func(p *Plan) { p.Lock = "none" },
 		"faults [] there":        func(p *Plan) { p.Faults = []Class{ClassCrash} },
 		"profile simple there":   func(p *Plan) { p.Profile = Full },
