@@ -108,11 +108,10 @@ func (r *run) mostLease(lock, who string, c change, enough time.Duration) time.D
 // start is how the hold that an owner has at an instant began; just then, where nothing
 // says it.
 func (r *run) start(lock, who string, at int64) change {
-	until := r.states[lock]
-	until = until[:len(until)-len(r.after(lock, at))]
-	for i := len(until) - 1; i >= 0; i-- {
-		if until[i].started() && until[i].after.Owner == who {
-			return until[i]
+	starts := r.starts[lock]
+	for _, c := range slices.Backward(starts[:upTo(starts, at)]) {
+		if c.after.Owner == who {
+			return c
 		}
 	}
 	return change{at: at}

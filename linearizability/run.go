@@ -18,6 +18,7 @@ type run struct {
 	ops     []*operation            // by number, from 1 at index 0
 	calls   map[string][]*operation // by lock, in order
 	states  map[string][]change
+	starts  map[string][]change            // those of them that began a hold
 	changed map[changeOf]int               // which of states a message made first, from 1
 	left    map[string]map[string][]change // by lock and thread: what took it out of the queue
 	locks   []string                       // names with a state or an operation, sorted
@@ -119,7 +120,7 @@ type changeOf struct {
 }
 
 func newRun(rec *model.Record) *run {
-	r := &run{rec: rec, calls: map[string][]*operation{}, states: map[string][]change{}, changed: map[changeOf]int{}, left: map[string]map[string][]change{}, msgs: map[int]*msg{}, dead: map[string]int64{}, closed: map[string]int64{}, calmNs: math.MaxInt64, endNs: math.MaxInt64}
+	r := &run{rec: rec, calls: map[string][]*operation{}, states: map[string][]change{}, starts: map[string][]change{}, changed: map[changeOf]int{}, left: map[string]map[string][]change{}, msgs: map[int]*msg{}, dead: map[string]int64{}, closed: map[string]int64{}, calmNs: math.MaxInt64, endNs: math.MaxInt64}
 	last := map[string]model.LockState{}
 	names := map[string]bool{}
 	var expired bool
@@ -179,6 +180,9 @@ func newRun(rec *model.Record) *run {
 				c.expired = expired
 			}
 			r.states[e.Lock] = append(r.states[e.Lock], c)
+			if c.started() {
+				r.starts[e.Lock] = append(r.starts[e.Lock], c)
+			}
 			if c.by != nil {
 				if by := (changeOf{e.Lock, e.Msg}); r.changed[by] == 0 {
 					r.changed[by] = len(r.states[e.Lock])
@@ -284,14 +288,18 @@ func (r *run) stateAt(lock string, at int64) model.LockState {
 
 // after are the changes of a lock that came later than an instant.
 func (r *run) after(lock string, at int64) []change {
-	changes := r.states[lock]
+	return r.states[lock][upTo(r.states[lock], at):]
+}
+
+// upTo is how many of the changes came by an instant.
+func upTo(changes []change, at int64) int {
 	i, _ := slices.BinarySearchFunc(changes, at, func(c change, at int64) int {
 		if c.at <= at {
 			return -1
 		}
 		return 1
 	})
-	return changes[i:]
+	return i
 }
 
 // departures are the changes that took a thread out of a lock's queue, by thread,
