@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"lockstep/scenarios"
 	"lockstep/sim"
 )
 
@@ -107,10 +108,10 @@ func TestACampaignIsTheSameHoweverItIsPlayed(t *testing.T) {
 		unnamed := 0
 		for _, r := range slices.Concat(want, played(t, h, Campaign{Plan: plan("none", 20)})) {
 			for _, f := range r.Failures {
-				if (f.Faults == nil) != (f.cause() != "") {
-					t.Errorf("run %d, %s with the cause %q: asked, %t", r.Index, f.Judge, f.cause(), f.Faults != nil)
+				if (f.Faults == nil) != f.known() {
+					t.Errorf("run %d, %s with the cause %q: asked, %t", r.Index, f.Judge, f.Cause, f.Faults != nil)
 				}
-				if f.cause() == "" {
+				if !f.known() {
 					unnamed++
 				}
 			}
@@ -123,8 +124,8 @@ func TestACampaignIsTheSameHoweverItIsPlayed(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if g.cause() == "" || s.Group.Faults == nil {
-				t.Errorf("%s with the cause %q, made small: %v", g.Judge, g.cause(), s.Group)
+			if !g.known() || s.Group.Faults == nil {
+				t.Errorf("%s with the cause %q, made small: %v", g.Judge, g.Cause, s.Group)
 			}
 		}
 	})
@@ -200,6 +201,22 @@ func TestACampaignIsTheSameHoweverItIsPlayed(t *testing.T) {
 			t.Errorf("%d runs were played", begun)
 		}
 	})
+}
+
+// What nobody could judge is not varied.
+func TestAnUndecidedRunIsNotVaried(t *testing.T) {
+	p := plan("setnx-del", FamilyRuns)
+	before := []Run{
+		{Index: 0, Word: scenarios.VerdictHeld, States: []uint64{1}, Text: "one"},
+		{Index: 1, Word: scenarios.VerdictUndecided, States: []uint64{2}, Text: "another"},
+	}
+	of := map[int]int{}
+	for index := len(before); index < FamilyRuns; index++ {
+		of[p.next(index, before).from]++
+	}
+	if of[-1] == 0 || of[0] == 0 || of[1] != 0 {
+		t.Errorf("how many vary which: %v", of)
+	}
 }
 
 // dying ends with one run, once.

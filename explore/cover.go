@@ -4,8 +4,6 @@ import (
 	"bytes"
 	"context"
 	"fmt"
-	"slices"
-	"strings"
 
 	"lockstep/linearizability"
 	"lockstep/scenarios"
@@ -24,13 +22,12 @@ func Cover(ctx context.Context, h *sim.Host, p Plan, s *Search, budget int, prog
 	cov := s.Run(h, func(n int, v scenarios.Verdict) bool {
 		v.Played.Strategy = StrategyExhaustive
 		r := Run{Index: n - 1, Seed: v.Seed, From: -1, Word: v.Word, Why: v.Why, Steps: int64(v.Played.Steps), SimNs: v.Played.SimNs, States: States(v.Played.Record)}
-		for _, found := range broken(v) {
-			g := Group{Judge: found.Judge, Class: found.Class, Op: kindOf(v, found), Faults: kindsMet(v, found)}
-			failed := failedOf(h, v, found, g)
-			if f.smallest(failed) {
-				least[failed.key()] = Failure{Verdict: v, Finding: found}
+		for _, x := range sightings(h, v) {
+			x.Faults = kindsMet(v, x.finding)
+			if f.smallest(x.Failed) {
+				least[x.key()] = Failure{Verdict: v, Finding: x.finding}
 			}
-			r.Failures = append(r.Failures, failed)
+			r.Failures = append(r.Failures, x.Failed)
 		}
 		f.add(r)
 		steps += r.Steps
@@ -46,55 +43,44 @@ func Cover(ctx context.Context, h *sim.Host, p Plan, s *Search, budget int, prog
 	small := make([]Shrunk, len(o.Groups))
 	for i, g := range o.Groups {
 		var err error
-		if small[i], err = shrunk(h, p, g.Least.Index, least[g.key()], budget); err != nil {
+		if small[i], err = shrunk(h, p, g.Least.Index, least[g.key()], g.Cause, budget); err != nil {
 			return o, nil, err
 		}
 	}
 	return o, small, nil
 }
 
-// broken gives the findings of a run that are broken, one of a judge and class.
-func broken(v scenarios.Verdict) (out []linearizability.Finding) {
-	seen := map[string]bool{}
+// sighting is a finding of a run with what the run keeps of it.
+type sighting struct {
+	Failed
+	finding linearizability.Finding
+}
+
+// sightings gives the findings of a run that are broken, one for each judge, class,
+// kind of operation and cause.
+func sightings(h *sim.Host, v scenarios.Verdict) (out []sighting) {
+	n, seen := newNamer(h, v), map[string]bool{}
 	for _, f := range v.Findings {
-		if f.Verdict == linearizability.Undecided || seen[f.Judge+string(f.Class)] {
+		if f.Verdict == linearizability.Undecided {
 			continue
 		}
-		seen[f.Judge+string(f.Class)] = true
-		out = append(out, f)
+		x := sighting{Failed{Group: Group{Judge: f.Judge, Class: f.Class, Op: kindOf(v, f)}, Cause: n.cause(f), Why: f.Why, Size: Size(v)}, f}
+		if !seen[x.key()] {
+			seen[x.key()] = true
+			out = append(out, x)
+		}
 	}
 	return out
 }
 
-// failedOf is a finding as a run keeps it.
-func failedOf(h *sim.Host, v scenarios.Verdict, f linearizability.Finding, g Group) Failed {
-	failed := Failed{Group: g, Why: f.Why, Size: Size(v)}
-	failed.Defect, failed.Excuse = causeOf(h, v, f)
-	return failed
-}
-
-// causeOf is the known defect that a bug comes of, or what excuses a limit.
-func causeOf(h *sim.Host, v scenarios.Verdict, f linearizability.Finding) (defect, excuse string) {
-	if f.Class == linearizability.ClassBug {
-		return DefectOf(h, v, f), ""
-	}
-	var words []string
-	for _, e := range f.Excuses {
-		words = append(words, string(e.Circumstance))
-	}
-	slices.Sort(words)
-	return "", strings.Join(slices.Compact(words), ", ")
-}
-
 // shrunk makes a failure of a run of the plan small.
-func shrunk(h *sim.Host, p Plan, run int, f Failure, budget int) (Shrunk, error) {
+func shrunk(h *sim.Host, p Plan, run int, f Failure, cause Cause, budget int) (Shrunk, error) {
 	small, runs := Shrink(h, f, budget)
 	group, more := Needs(h, small)
-	s := Shrunk{Run: run, Group: group, Size: Size(small.Verdict), Runs: runs + more, Why: small.Finding.Why, Seed: small.Verdict.Seed}
+	s := Shrunk{Run: run, Group: group, Cause: cause, Size: Size(small.Verdict), Runs: runs + more, Why: small.Finding.Why, Seed: small.Verdict.Seed}
 	if small.Seeded {
 		s.Scenario = small.Verdict.Scenario.Text
 	}
-	s.Defect, s.Excuse = causeOf(h, small.Verdict, small.Finding)
 	var b bytes.Buffer
 	comment := []string{
 		fmt.Sprintf("Lockstep recording: lock %s, made of run %d of %s: %s", p.Lock, run, p, small.Verdict.Word),

@@ -445,9 +445,17 @@ var knownDefects = []defect{
 	{
 		"a waiter whose deadline is nearer than its wait is told a negative time and sleeps without bound",
 		of(fair, since("3.11.1"), upTo("3.31.0")),
-		[]string{model.JudgeLiveness, model.JudgeFIFO},
+		[]string{model.JudgeLiveness, model.JudgeFIFO, model.JudgeLinearizable},
 		func(c clue) bool {
-			return c.headSleeps(func(told, _ time.Duration) bool { return told < 0 }) || c.judges(model.JudgeFIFO) && c.toldNegative()
+			switch c.f.Judge {
+			case model.JudgeLinearizable:
+				return c.evicted(func(m *command, _ int64) bool { return m.told() < 0 })
+			case model.JudgeFIFO:
+				if c.toldNegative() {
+					return true
+				}
+			}
+			return c.headSleeps(func(told, _ time.Duration) bool { return told < 0 })
 		},
 	},
 	{
@@ -502,27 +510,68 @@ var knownDefects = []defect{
 	},
 }
 
-// DefectOf names the known defect that a finding is; "" when it is none. One
-// that was convicted by a replay is what all findings of that judge in the
-// replay are.
+// DefectOf names the known defect that a finding is; "" when it is none.
 func DefectOf(h *sim.Host, v scenarios.Verdict, f linearizability.Finding) string {
-	if again, ok := v.Convicted(h, f); ok {
-		name := ""
+	return newNamer(h, v).defect(f)
+}
+
+// Cause is what a failure is known to come of: a bug of a defect of the release, a
+// limit of the circumstances that excuse it. Of a bug without a name it is neither.
+type Cause struct {
+	Defect string `json:"defect,omitempty"`
+	Excuse string `json:"excuse,omitempty"`
+}
+
+func (c Cause) known() bool { return c != Cause{} }
+
+// namer says what the findings of one run come of.
+type namer struct {
+	host  *sim.Host
+	of    scenarios.Verdict
+	trace *trace // nil until it is asked for
+}
+
+func newNamer(h *sim.Host, v scenarios.Verdict) *namer { return &namer{host: h, of: v} }
+
+func (n *namer) clue(f linearizability.Finding) clue {
+	if n.trace == nil {
+		n.trace = traceOf(n.of.Played.Record)
+	}
+	return newClue(n.of, n.trace, f)
+}
+
+func (n *namer) cause(f linearizability.Finding) Cause {
+	if f.Class == linearizability.ClassBug {
+		return Cause{Defect: n.defect(f)}
+	}
+	var words []string
+	for _, e := range f.Excuses {
+		words = append(words, string(e.Circumstance))
+	}
+	slices.Sort(words)
+	return Cause{Excuse: strings.Join(slices.Compact(words), ", ")}
+}
+
+// defect names the known defect that a finding is. One that was convicted by a
+// replay is what all findings of that judge in the replay are.
+func (n *namer) defect(f linearizability.Finding) string {
+	if again, ok := n.of.Convicted(n.host, f); ok {
+		name, replayed := "", newNamer(n.host, again)
 		for _, g := range again.Findings {
 			if g.Judge == f.Judge && g.Class == linearizability.ClassBug {
-				if name = DefectOf(h, again, g); name == "" {
+				if name = replayed.defect(g); name == "" {
 					return ""
 				}
 			}
 		}
 		return name
 	}
-	c := newClue(v, traceOf(v.Played.Record), f)
+	c := n.clue(f)
 	switch {
 	case f.Judge == model.JudgeWorkload && c.says(linearizability.WaitedToTheEnd):
-		return defectOfWait(h, c)
+		return n.defectOfWait(c)
 	case f.Judge == model.JudgeWorkload:
-		return defectOfOverlap(h, v, f)
+		return n.defectOfOverlap(f)
 	}
 	if f.Judge == model.JudgeLinearizable && c.unlockedNothing() {
 		if rest := c.hidden(); len(rest) > 0 {
@@ -544,10 +593,10 @@ func (c clue) name() string {
 
 // defectOfWait names what a thread waits for, which is why it did not work: that
 // of its waiting for nobody.
-func defectOfWait(h *sim.Host, c clue) string {
-	for _, g := range c.of.Findings {
-		if g.Judge == model.JudgeLiveness && g.Class == linearizability.ClassBug && newClue(c.of, c.trace, g).who == c.who {
-			return DefectOf(h, c.of, g)
+func (n *namer) defectOfWait(c clue) string {
+	for _, g := range n.of.Findings {
+		if g.Judge == model.JudgeLiveness && g.Class == linearizability.ClassBug && n.clue(g).who == c.who {
+			return n.defect(g)
 		}
 	}
 	return ""
@@ -555,14 +604,14 @@ func defectOfWait(h *sim.Host, c clue) string {
 
 // defectOfOverlap names what let two threads work at one time: that of the
 // last grant of one of them while another believed to hold.
-func defectOfOverlap(h *sim.Host, v scenarios.Verdict, f linearizability.Finding) string {
+func (n *namer) defectOfOverlap(f linearizability.Finding) string {
 	name := ""
-	for _, g := range v.Findings {
+	for _, g := range n.of.Findings {
 		if g.Judge != model.JudgeMutualExclusion || g.Class != linearizability.ClassBug || g.AtNs > f.AtNs {
 			continue
 		}
 		if granted := g.Ops[1]; strings.Contains(f.Why, model.ThreadName(granted.Process, granted.Thread)+" ") {
-			name = DefectOf(h, v, g)
+			name = n.defect(g)
 		}
 	}
 	if name != "" {
@@ -570,10 +619,10 @@ func defectOfOverlap(h *sim.Host, v scenarios.Verdict, f linearizability.Finding
 	}
 	// Where the two believed to hold it already for another reason, it is why the
 	// hold of the one ended.
-	_, ended, _ := strings.Cut(f.Why, "its lease had ended at ")
-	for _, g := range v.Findings {
+	_, ended, _ := strings.Cut(f.Why, leaseEnded)
+	for _, g := range n.of.Findings {
 		if g.Judge == model.JudgeLease && g.Class == linearizability.ClassBug && ended != "" && strings.Contains(g.Why, "ended with its lease at "+ended+" ") {
-			return DefectOf(h, v, g)
+			return n.defect(g)
 		}
 	}
 	return ""
@@ -611,8 +660,21 @@ func newClue(v scenarios.Verdict, t *trace, f linearizability.Finding) clue {
 			}
 		}
 	}
+	// What ended a hold was before its end, whenever another came to believe that
+	// it has the lock.
+	if _, ended, ok := strings.Cut(f.Why, leaseEnded); ok && c.judges(model.JudgeMutualExclusion) {
+		for _, s := range t.states[c.lock] {
+			if s.AtNs <= f.AtNs && s.before.Owner == c.who && s.State.Owner != c.who && strings.HasPrefix(ended, model.At(s.AtNs)) {
+				c.f.AtNs = s.AtNs
+			}
+		}
+	}
 	return c
 }
+
+// leaseEnded is in the text of findings about two who believe to hold a lock, before
+// the instant.
+const leaseEnded = "its lease had ended at "
 
 func (c clue) says(text string) bool { return strings.Contains(c.f.Why, text) }
 
@@ -924,8 +986,9 @@ func (c clue) lastRenewalFailed() bool {
 	})
 }
 
-// renewedOtherwise: the last renewal of the hold gave it another lease than the
-// watchdog's, or none came after a call of its client that asked for a longer one.
+// renewedOtherwise: the last renewal of the hold, or unlock that left levels, gave it
+// another lease than the watchdog's, or no renewal came after a call of its client that
+// asked for a longer one.
 func (c clue) renewedOtherwise() bool {
 	switch {
 	case c.judges(model.JudgeTraffic): // in the second that begins there
@@ -936,8 +999,9 @@ func (c clue) renewedOtherwise() bool {
 	}
 	began := c.holdBegan()
 	var last *command
-	for _, m := range c.renewals() {
-		if m.exec != nil && m.exec.AtNs >= began && m.after.Owner == c.who {
+	for _, m := range c.commands {
+		if (m.Script == "renew" || m.Script == "unlock") && slices.Contains(m.Locks, c.lock) && slices.Contains(m.Owners, c.who) &&
+			m.exec != nil && began <= m.exec.AtNs && m.exec.AtNs <= c.f.AtNs && m.after.Owner == c.who {
 			last = m
 		}
 	}
@@ -1356,32 +1420,34 @@ func (c clue) toldNothing() bool {
 	return told > asked/2
 }
 
-// toldZero: most acquires of that second were answered 0, and as long as they all
-// were that took little more than a millisecond.
+// toldZero: without the acquires of that second that were answered 0 it would not
+// have been too often, and as long as all were answered so took little more than a
+// millisecond.
 func (c clue) toldZero() bool {
 	if c.call == nil {
 		return false
 	}
-	asked, zeros := 0, 0
+	inSecond := func(at int64) bool { return c.f.AtNs <= at && at < c.f.AtNs+int64(time.Second) }
+	others := 0        // beside those with which it answered to being woken
 	since := int64(-1) // when the first was answered 0 of those after which none was answered otherwise
 	for _, m := range c.call.sent {
-		if m.Script != "acquire" || m.exec == nil || m.AtNs < c.f.AtNs || m.AtNs >= c.f.AtNs+int64(time.Second) {
-			continue
-		}
-		asked++
-		if m.reply() != "0" {
+		switch {
+		case !inSecond(m.AtNs):
+		case m.Script != "acquire" || m.exec == nil || m.reply() != "0":
+			others++
 			since = -1
-			continue
-		}
-		zeros++
-		if since < 0 {
+		case since < 0:
 			since = m.exec.AtNs
-		}
-		if m.exec.AtNs-since >= int64(1100*time.Microsecond) {
+		case m.exec.AtNs-since >= int64(1100*time.Microsecond):
 			return false
 		}
 	}
-	return zeros > asked/2
+	for i := range c.rec.Events {
+		if e := &c.rec.Events[i]; e.Kind == model.KindDeliver && e.Dir == "push" && e.Process == c.call.Process && inSecond(e.AtNs) {
+			others--
+		}
+	}
+	return others <= linearizability.TrafficMost
 }
 
 // sleepsUnqueued: the lock is free, and the waiter, which had queued, sleeps and
@@ -1438,9 +1504,11 @@ func (c clue) headSendsAgain() bool {
 }
 
 // evictedAsleep: a waiter was taken out of the queue while it slept on an answer
-// that lasted beyond its deadline.
+// that lasted beyond its deadline, or had yet to hear it.
 func (c clue) evictedAsleep() bool {
-	return c.evicted(func(m *command, deadline int64) bool { return deadline < m.delivered+int64(m.told()) })
+	return c.evicted(func(m *command, deadline int64) bool {
+		return m.delivered >= 0 && deadline < m.delivered+int64(m.told())
+	})
 }
 
 // evictedForUnit: a waiter was taken out of the queue before the time was over
@@ -1463,11 +1531,11 @@ func (c clue) inSeconds(o *call) bool {
 }
 
 // evicted: a waiter lost its place in the queue, or came back at its end, whose
-// last attempt and deadline, in nanoseconds, are so.
+// last attempt before and deadline, in nanoseconds, are so.
 func (c clue) evicted(is func(m *command, deadline int64) bool) bool {
 	return slices.ContainsFunc(c.states[c.lock], func(s change) bool {
 		return s.AtNs <= c.until() && slices.ContainsFunc(s.before.Queue, func(who string) bool {
-			m := c.lastTry(who, s.AtNs)
+			m := c.last(who, s.AtNs, func(m *command) bool { return m.exec != nil && m.exec.AtNs < s.AtNs })
 			gone := s.State.Owner != who && !slices.Contains(s.State.Queue, who) ||
 				slices.Index(s.State.Queue, who) > slices.Index(s.before.Queue, who)
 			return m != nil && gone && is(m, s.before.Deadlines[who]*int64(time.Millisecond))

@@ -371,6 +371,58 @@ server: {replicas: 1, lag: 1ms}
 steps:
   a/1: [{lock: x}, {at: 10300ms}, {unlock: x}]
 `},
+		// c is left with the deadline of d, which takes its turn early, less the wait of d.
+		{"a waiter sleeps on what it was told past its own deadline", "fifo", "redisson-fair@4.7.0", `
+network: {latency: 50ms}
+processes: {a: {}, b: {threads: 2}, c: {}, d: {}}
+steps:
+  a/1: [{at: 4100ms}, {try_lock: x}]
+  b/1: [{at: 480ms}, {lock: {name: x, lease: 900ms}}]
+  b/2: [{at: 500ms}, {lock: {name: x, lease: 3s}}, {at: 3870ms}, {unlock: x}, {unlock: x}]
+  c/1: [{at: 3930ms}, {try_lock: {name: x, wait: 1s}}]
+  d/1: [{at: 500ms}, {lock: x}, {unlock: x}]
+`},
+		{"a waiter whose deadline is nearer than its wait", "linearizable", "redisson-fair@3.21.3", `
+network: {latency: 50ms}
+watchdog: 5s
+processes: {a: {client: {fair_wait: 1s}}, b: {client: {fair_wait: 5s}}, c: {}}
+steps:
+  a/1: [{at: 7s}, {lock: x}, {at: 16980ms}, {unlock: x}]
+  b/1: [{at: 7100ms}, {lock: x}]
+  c/1: [{at: 6990ms}, {lock: x}, {at: 11180ms}, {unlock: x}, {lock: x}, {sleep: 4s}, {unlock: x}]
+`},
+		{"the watchdog asks for the first thread of a client only", "mutual-exclusion", "redisson@3.21.3", `
+watchdog: 1s
+processes: {a: {}, b: {}, c: {threads: 2}}
+steps:
+  a/1: [{at: 6s}, {try_lock: x}]
+  b/1: [{at: 300us}, {force_unlock: x}]
+  c/1: [{at: 2ms}, {try_lock: x}, {at: 3s}, {try_lock: x}, {at: 4500ms}, {unlock: x}, {sleep: 4s}]
+  c/2: [{try_lock: x}, {at: 1s}, {unlock: x}]
+`},
+		{"an attempt on a lock object, a failed one too", "lease", "redisson-fair@3.12.4", `
+network: {latency: 20ms}
+watchdog: 3s
+processes: {b: {threads: 2}}
+steps:
+  b/1: [{at: 3500ms}, {lock: {name: x, lease: 60ms}}]
+  b/2: [{lock: x}, {lock: x}, {at: 3600ms}, {unlock: x}, {sleep: 1s}]
+`},
+		{"a waiter that asks in the last millisecond of what it waits for", "traffic", "redisson@4.7.0", `
+processes: {a: {}, c: {}}
+steps:
+  a/1: [{repeat: {times: 14, steps: [{lock: {name: x, lease: 2ms}}, {sleep: 1600us}]}}]
+  c/1: [{sleep: 150us}, {lock: x}]
+`},
+		// The answers to what wakes its client are not counted.
+		{"a waiter that asks in the last millisecond of what it waits for", "traffic", "redisson@4.7.0", `
+processes: {a: {}, c: {threads: 2}, d: {}}
+steps:
+  a/1: [{repeat: {times: 24, steps: [{lock: {name: x, lease: 2ms}}, {sleep: 1600us}]}}]
+  c/1: [{sleep: 150us}, {lock: x}]
+  c/2: [{repeat: {times: 8, steps: [{lock: y}, {sleep: 300us}, {unlock: y}]}}]
+  d/1: [{repeat: {times: 8, steps: [{lock: y}, {sleep: 300us}, {unlock: y}]}}]
+`},
 		{"a hold without lease starts with the lease", "lease", "redisson@3.43.0", `
 watchdog: 1s
 processes: {a: {}}

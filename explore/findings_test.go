@@ -108,7 +108,7 @@ func TestMediansOfTheFirstRunThatMeetsADefect(t *testing.T) {
 	for i := range p.Runs {
 		r := Run{Index: i, From: -1, Word: "bug"}
 		fails := func(defect string) {
-			r.Failures = append(r.Failures, Failed{Group: Group{Class: "bug"}, Defect: defect})
+			r.Failures = append(r.Failures, Failed{Group: Group{Class: "bug"}, Cause: Cause{Defect: defect}})
 		}
 		part, at := i/10, i%10
 		if at >= 3 && part < 11 { // in 11 parts, after 4 runs each

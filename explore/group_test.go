@@ -31,7 +31,7 @@ func TestKeysAreFoldersAndDiffer(t *testing.T) {
 // What is excused in the same way is one group, whatever faults it was met with.
 func TestGroupsOfAKnownCause(t *testing.T) {
 	failed := func(class linearizability.Class, op, fault, defect, excuse string) Failed {
-		return Failed{Group: Group{"tidy", class, op, []string{fault}}, Defect: defect, Excuse: excuse, Size: 9}
+		return Failed{Group: Group{"tidy", class, op, []string{fault}}, Cause: Cause{Defect: defect, Excuse: excuse}, Size: 9}
 	}
 	const bug, limit = linearizability.ClassBug, linearizability.ClassLimit
 	var runs []Run

@@ -94,13 +94,12 @@ type Run struct {
 	Died bool `json:"died,omitempty"`
 }
 
-// Failed is one judge that a run broke.
+// Failed is one judge that a run broke, for one cause.
 type Failed struct {
 	Group
-	Defect string `json:"defect,omitempty"` // the known defect of the release; "" for none
-	Excuse string `json:"excuse,omitempty"` // of a limit: the circumstances that excuse it
-	Why    string `json:"why"`
-	Size   int    `json:"size_events"`
+	Cause
+	Why  string `json:"why"`
+	Size int    `json:"size_events"`
 }
 
 // task is one run that is to be played.
@@ -113,7 +112,8 @@ type task struct {
 }
 
 // next says what the next run of a family is, given those before it: one drawn
-// anew, or a variation of one that went through new states.
+// anew, or a variation of one that went through new states. One that was too long to be
+// judged is not varied: it would be again.
 func (p Plan) next(index int, before []Run) task {
 	t := task{index: index, from: -1}
 	if p.Strategy == StrategyPCT {
@@ -124,7 +124,7 @@ func (p Plan) next(index int, before []Run) task {
 	}
 	var kept []Run
 	for _, r := range before {
-		if len(r.States) > 0 && r.Text != "" {
+		if len(r.States) > 0 && r.Text != "" && r.Word != scenarios.VerdictUndecided {
 			kept = append(kept, r)
 		}
 	}
@@ -163,14 +163,13 @@ func (p Plan) play(h *sim.Host, l *scenarios.Lock, t task, f *family) (Run, erro
 		}
 	}
 	fewer := map[string]scenarios.Verdict{} // the run, played with faults left out
-	for _, found := range broken(v) {
-		failed := failedOf(h, v, found, Group{Judge: found.Judge, Class: found.Class, Op: kindOf(v, found)})
+	for _, x := range sightings(h, v) {
 		// Which faults it needs takes runs to find out. Where the cause is known, that
 		// is asked of the smallest failure of all, when it has been made smaller.
-		if failed.cause() == "" {
-			failed.Group, _ = needs(h, Failure{Verdict: v, Finding: found, Seeded: p.Strategy == StrategyRandom}, fewer)
+		if !x.known() {
+			x.Group, _ = needs(h, Failure{Verdict: v, Finding: x.finding, Seeded: p.Strategy == StrategyRandom}, fewer)
 		}
-		r.Failures = append(r.Failures, failed)
+		r.Failures = append(r.Failures, x.Failed)
 	}
 	return r, nil
 }
@@ -247,10 +246,6 @@ func (f Failed) key() string {
 	}
 	return f.Key()
 }
-
-// cause is what the failure is known to come of: a defect of the release, or what
-// excuses it; "" for neither.
-func (f Failed) cause() string { return f.Defect + f.Excuse }
 
 // sorted gives the runs in order, each once; the first of two of one index.
 func sorted(runs []Run) []Run {

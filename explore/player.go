@@ -8,8 +8,8 @@ import (
 	"fmt"
 	"io"
 	"os/exec"
+	"slices"
 
-	"lockstep/linearizability"
 	"lockstep/scenarios"
 	"lockstep/sim"
 )
@@ -23,10 +23,9 @@ type ShrinkTask struct {
 
 // Shrunk is a failure made small.
 type Shrunk struct {
-	Run       int    `json:"run"` // the failure that it was made of
-	Group     Group  `json:"group"`
-	Defect    string `json:"defect,omitempty"`
-	Excuse    string `json:"excuse,omitempty"`
+	Run   int   `json:"run"` // the failure that it was made of
+	Group Group `json:"group"`
+	Cause
 	Size      int    `json:"size_events"`
 	Runs      int    `json:"runs"` // that it took
 	Why       string `json:"why"`
@@ -77,21 +76,15 @@ func (p here) Shrink(t ShrinkTask) (Shrunk, error) {
 	if err != nil {
 		return Shrunk{}, &BadRunError{err.Error()}
 	}
-	i := indexOf(v.Findings, t.Failed)
+	all := sightings(p.host, v)
+	i := slices.IndexFunc(all, func(x sighting) bool {
+		return x.Judge == t.Failed.Judge && x.Class == t.Failed.Class && x.Op == t.Failed.Op && x.Cause == t.Failed.Cause
+	})
 	if i < 0 {
 		return Shrunk{}, &BadRunError{fmt.Sprintf("run %d (seed %d) broke %s when it was first played, and does not now", t.Run.Index, t.Run.Seed, t.Failed.Judge)}
 	}
-	f := Failure{Verdict: v, Finding: v.Findings[i], Seeded: p.plan.Strategy == StrategyRandom}
-	return shrunk(p.host, p.plan, t.Run.Index, f, t.Budget)
-}
-
-func indexOf(findings []linearizability.Finding, f Failed) int {
-	for i, x := range findings {
-		if x.Judge == f.Judge && x.Class == f.Class && x.Verdict != linearizability.Undecided {
-			return i
-		}
-	}
-	return -1
+	f := Failure{Verdict: v, Finding: all[i].finding, Seeded: p.plan.Strategy == StrategyRandom}
+	return shrunk(p.host, p.plan, t.Run.Index, f, t.Failed.Cause, t.Budget)
 }
 
 // String says a plan as the command line that makes it.

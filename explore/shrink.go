@@ -36,8 +36,8 @@ type Phase struct {
 }
 
 // Shrink makes a failure smaller as long as the same judge is broken, as the
-// same class, at the same kind of operation and with no fault of another kind:
-// a smaller failure of another group would be another bug. budget is the number
+// same class, for the same cause, at the same kind of operation and with no fault
+// of another kind: a smaller failure of another group would be another bug. budget is the number
 // of runs that it may take (a long one counts once more for every longRun
 // steps), and it gives the number that it took. What comes back is a scenario
 // file that says of itself what it shows (Seeded; its Verdict.Scenario.Text) or,
@@ -122,6 +122,8 @@ type shrinker struct {
 	host *sim.Host
 	from Failure
 	op   string // the kind of operation
+	// cause is what the failure comes of.
+	cause Cause
 	// kinds are those of the faults, as the file says them.
 	kinds []string
 	// claim: what is broken is what the author wants.
@@ -152,7 +154,7 @@ type candidate struct {
 
 func newShrinker(h *sim.Host, f Failure, budget int) *shrinker {
 	return &shrinker{
-		host: h, from: f, op: kindOf(f.Verdict, f.Finding), kinds: statedKinds(f.Verdict.Scenario), claim: f.Finding.Judge == model.JudgeWant,
+		host: h, from: f, op: kindOf(f.Verdict, f.Finding), cause: newNamer(h, f.Verdict).cause(f.Finding), kinds: statedKinds(f.Verdict.Scenario), claim: f.Finding.Judge == model.JudgeWant,
 		left: budget, seeds: seedsTried, tried: map[string]bool{}, phase: phaseAgain, runs: map[string]int{}, did: map[string]string{},
 	}
 }
@@ -373,12 +375,19 @@ func (s *shrinker) shows(c *candidate) bool {
 }
 
 // same finds in a run what failed: the same judge, broken as the same class, at
-// the same kind of operation.
+// the same kind of operation, for the same cause.
 func (s *shrinker) same(v scenarios.Verdict) (linearizability.Finding, bool) {
 	f := s.from.Finding
+	var n *namer
 	for _, g := range v.Findings {
-		if g.Verdict == linearizability.Broken && g.Judge == f.Judge && g.Class == f.Class && kindOf(v, g) == s.op &&
-			(g.Judge != model.JudgeWant || claimOf(g.Why) == claimOf(f.Why)) {
+		if g.Verdict != linearizability.Broken || g.Judge != f.Judge || g.Class != f.Class || kindOf(v, g) != s.op ||
+			g.Judge == model.JudgeWant && claimOf(g.Why) != claimOf(f.Why) {
+			continue
+		}
+		if n == nil {
+			n = newNamer(s.host, v)
+		}
+		if n.cause(g) == s.cause {
 			return g, true
 		}
 	}

@@ -3,6 +3,7 @@ package explore
 import (
 	"bytes"
 	"math"
+	"slices"
 	"strings"
 	"testing"
 
@@ -235,6 +236,59 @@ func smallest(t *testing.T, h *sim.Host, f Failure) {
 			if g, ok := First(v, f.Finding.Judge); ok && g.Class == f.Finding.Class {
 				t.Errorf("it is broken without more:\n%s", source(less))
 			}
+		}
+	}
+}
+
+// A run that breaks one judge for several causes has a failure of each, and none of
+// them becomes another when it is made small.
+func TestEachCauseIsAFailureOfItsOwn(t *testing.T) {
+	h := sim.NewHost(t)
+	for _, c := range []struct {
+		lock, judge string
+		class       linearizability.Class
+		steps       string
+		want        []string // causes
+	}{
+		{"redisson@4.7.0", "mutual-exclusion", linearizability.ClassLimit, `
+processes: {a: {}, b: {}, c: {}, d: {}}
+steps:
+  a/1: [{lock: {name: x, lease: 9s}}, {sleep: 8s}]
+  b/1: [{at: 1s}, {force_unlock: x}, {lock: {name: x, lease: 9s}}]
+  c/1: [{lock: {name: y, lease: 2s}}, {sleep: 8s}]
+  d/1: [{lock: y}]
+faults:
+  - {at: 1s, pause: c, for: 5s}
+`, []string{"hold removed by another hand", "holder paused past its lease"}},
+		{"redisson@3.21.3", "lease", linearizability.ClassBug, `
+processes: {a: {}, b: {}}
+steps:
+  a/1:
+    - lock: {name: x, lease: 10s}
+    - repeat: {times: 2, steps: [{lock: {name: x, lease: 10s}}]}
+    - repeat: {times: 3, steps: [{unlock: x}]}
+  b/1: [{lock: y}, {lock: {name: y, lease: 60s}}, {unlock: y}, {sleep: 70s}]
+`, []string{"a partial unlock after another gives", "an unlock of a level with a lease takes"}},
+	} {
+		f := fails(t, h, "lockstep: 1\nname: drawn\nabout: drawn\nlocks: ["+c.lock+"]\nnetwork: {latency: 100us}"+c.steps, c.lock, c.judge, c.class, 1)
+		for _, x := range sightings(h, f.Verdict) {
+			if x.Judge != c.judge {
+				continue
+			}
+			cause := x.Defect + x.Excuse
+			i := slices.IndexFunc(c.want, func(w string) bool { return strings.HasPrefix(cause, w) })
+			if i < 0 {
+				t.Errorf("%s: %s", cause, x.Why)
+				continue
+			}
+			c.want = slices.Delete(c.want, i, i+1)
+			small, _ := Shrink(h, Failure{Verdict: f.Verdict, Finding: x.finding, Seeded: true}, 500)
+			if is := newNamer(h, small.Verdict).cause(small.Finding); is != x.Cause || len(small.Verdict.Scenario.Threads) >= len(f.Verdict.Scenario.Threads) {
+				t.Errorf("%s became %v:\n%s", cause, is, small.Verdict.Scenario.Text)
+			}
+		}
+		if len(c.want) > 0 {
+			t.Errorf("nobody says %q", c.want)
 		}
 	}
 }

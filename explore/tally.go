@@ -45,7 +45,7 @@ func (o Tally) Fold(small []Shrunk) (Tally, []Shrunk) {
 	var groups []Found
 	var kept []Shrunk
 	for i, g := range o.Groups {
-		g.Group, g.Defect, g.Excuse = small[i].Group, small[i].Defect, small[i].Excuse
+		g.Group = small[i].Group
 		k, ok := at[g.key()]
 		if !ok {
 			at[g.key()] = len(groups)
@@ -154,9 +154,8 @@ type jsonGroup struct {
 	Class  linearizability.Class `json:"class"`
 	Op     string                `json:"op"`
 	Faults []string              `json:"faults"`
-	Defect string                `json:"defect,omitempty"`
-	Excuse string                `json:"excuse,omitempty"`
-	Runs   int                   `json:"runs"`
+	Cause
+	Runs int `json:"runs"`
 	// MedianRuns is Tally.Medians of its defect.
 	MedianRuns int    `json:"median_runs,omitempty"`
 	FirstSeed  uint64 `json:"first_seed"`
@@ -186,7 +185,7 @@ func (o Tally) WriteJSON(w io.Writer, small []Shrunk) error {
 	for i, g := range o.Groups {
 		s := small[i]
 		x := jsonGroup{
-			Group: g.folder(), Judge: g.Judge, Class: g.Class, Op: g.Op, Faults: g.Faults, Defect: g.Defect, Excuse: g.Excuse, Runs: g.Count,
+			Group: g.folder(), Judge: g.Judge, Class: g.Class, Op: g.Op, Faults: g.Faults, Cause: g.Cause, Runs: g.Count,
 			MedianRuns: o.Medians[g.Defect], FirstSeed: g.First.Seed, Size: s.Size, Why: s.Why, Recording: g.Recording(s),
 		}
 		if s.Scenario != "" {

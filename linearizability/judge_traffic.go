@@ -9,9 +9,9 @@ import (
 	"lockstep/model"
 )
 
-// trafficMost is how many commands a waiter may send in a simulated second,
+// TrafficMost is how many commands a waiter may send in a simulated second,
 // beside those with which it answers to being woken.
-const trafficMost = 20
+const TrafficMost = 20
 
 // judgeTraffic: a waiter asks more often than that. Commands that a fault met
 // may be sent again, and do not count; nor do those that its process sent while it
@@ -66,7 +66,7 @@ func (r *run) woken() map[string][]int64 {
 func burst(sent, woken []int64) (from int64, n int, ok bool) {
 	slices.Sort(sent)
 	for _, at := range sent {
-		if n := inSecond(sent, at); n-inSecond(woken, at) > trafficMost {
+		if n := inSecond(sent, at); n-inSecond(woken, at) > TrafficMost {
 			return at, n, true
 		}
 	}
