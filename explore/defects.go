@@ -988,13 +988,18 @@ func (c clue) lastRenewalFailed() bool {
 
 // renewedOtherwise: the last renewal of the hold, or unlock that left levels, gave it
 // another lease than the watchdog's, or no renewal came after a call of its client that
-// asked for a longer one.
+// asked for a longer one. Of traffic: a renewal did in the second that begins then.
 func (c clue) renewedOtherwise() bool {
-	switch {
-	case c.judges(model.JudgeTraffic): // in the second that begins there
-		c.f.AtNs += int64(time.Second)
-		c.who = c.lastHolder()
-	case !c.says(" lease"):
+	otherwise := func(m *command) bool {
+		return m.after.ExpiresMs-m.exec.AtNs/int64(time.Millisecond) != c.rec.Params.Watchdog.Milliseconds()
+	}
+	if c.judges(model.JudgeTraffic) {
+		return slices.ContainsFunc(c.commands, func(m *command) bool {
+			return m.Script == "renew" && slices.Contains(m.Locks, c.lock) && m.exec != nil && slices.Contains(m.Owners, m.after.Owner) &&
+				c.f.AtNs <= m.exec.AtNs && m.exec.AtNs < c.f.AtNs+int64(time.Second) && otherwise(m)
+		})
+	}
+	if !c.says(" lease") {
 		return false
 	}
 	began := c.holdBegan()
@@ -1005,7 +1010,7 @@ func (c clue) renewedOtherwise() bool {
 			last = m
 		}
 	}
-	if last != nil && last.after.ExpiresMs-last.exec.AtNs/int64(time.Millisecond) != c.rec.Params.Watchdog.Milliseconds() {
+	if last != nil && otherwise(last) {
 		return true
 	}
 	process, _, _ := strings.Cut(c.who, "/")

@@ -206,6 +206,14 @@ steps:
 faults:
   - {when: {script: unlock, direction: reply, nth: 1}, do: delay, for: 50ms}
 `},
+		{"an attempt on a lock object, a failed one too", "traffic", "redisson@3.12.4", `
+network: {latency: 5ms}
+processes: {a: {}, b: {threads: 2}}
+steps:
+  a/1: [{at: 1ms}, {try_lock: {name: x, wait: 500ms}}]
+  b/1: [{at: 2ms}, {try_lock: {name: x, wait: 0s, lease: 20ms}}]
+  b/2: [{try_lock: {name: x, wait: 0s}}, {sleep: 400ms}, {unlock: x}]
+`},
 		{"an attempt on a lock object, a failed one too", "traffic", "redisson@3.4.2", `
 watchdog: 1s
 network: {latency: 800us}
