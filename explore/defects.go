@@ -200,6 +200,12 @@ var knownDefects = []defect{
 		func(c clue) bool { return c.says("a renewal of") && c.renewedAcrossUnlock() },
 	},
 	{
+		"a renewal that found nothing is answered when the thread has locked again, and the timer of the new hold is forgotten, which no unlock ends then",
+		of(upTo("3.10.4")),
+		[]string{model.JudgeLease},
+		func(c clue) bool { return c.says("a renewal of") && c.toldOfLastHold() },
+	},
+	{
 		"an unlock that found nothing leaves the renewal running (2515)",
 		of(since("3.10.5"), upTo("3.12.0")),
 		[]string{model.JudgeLease},

@@ -109,6 +109,14 @@ faults:
   - {when: {script: renew, direction: request, nth: 1}, do: delay, for: 50ms}
   - {when: {script: renew, direction: reply, nth: 1}, do: delay, for: 100ms}
 `},
+		{"a renewal that found nothing is answered when the thread has locked again, and the timer", "lease", "redisson@3.4.2, redisson-fair@3.4.2", `
+processes: {a: {}}
+steps:
+  a/1: [{lock: x}, {at: 10010ms}, {unlock: x}, {at: 10060ms}, {lock: x}, {at: 10200ms}, {lock: x}, {unlock: x}, {at: 10500ms}, {unlock: x}, {sleep: 20s}]
+faults:
+  - {when: {script: renew, direction: request, nth: 1}, do: delay, for: 50ms}
+  - {when: {script: renew, direction: reply, nth: 1}, do: delay, for: 50ms}
+`},
 		{"an unlock of a level with a lease takes a level off the watchdog", "lease", "redisson@3.21.3, redisson@4.7.0", `
 processes: {a: {}}
 steps:
