@@ -200,10 +200,10 @@ var knownDefects = []defect{
 		func(c clue) bool { return c.says("a renewal of") && c.renewedAcrossUnlock() },
 	},
 	{
-		"a renewal that found nothing is answered when the thread has locked again, and the timer of the new hold is forgotten, which no unlock ends then",
+		"a renewal that found nothing is answered when a thread of its client has locked again, and the timer of the new hold is forgotten, which no unlock ends then",
 		of(upTo("3.10.4")),
 		[]string{model.JudgeLease},
-		func(c clue) bool { return c.says("a renewal of") && c.toldOfLastHold() },
+		func(c clue) bool { return c.says("a renewal of") && c.forgotTimer() },
 	},
 	{
 		"an unlock that found nothing leaves the renewal running (2515)",
@@ -1206,6 +1206,17 @@ func (c clue) toldOfLastHold() bool {
 	began := c.holdBegan()
 	return slices.ContainsFunc(c.renewals(), func(m *command) bool {
 		return m.exec != nil && m.exec.AtNs < began && began <= m.delivered && m.delivered <= c.f.AtNs && m.before.Owner != c.who
+	})
+}
+
+// forgotTimer: a renewal of the thread's client, of a hold before or of another
+// thread, found nothing and was answered when the thread's hold had begun.
+func (c clue) forgotTimer() bool {
+	process, _, _ := strings.Cut(c.who, "/")
+	began := c.holdBegan()
+	return slices.ContainsFunc(c.commands, func(m *command) bool {
+		return m.Script == "renew" && m.Process == process && slices.Contains(m.Locks, c.lock) && m.reply() == "0" &&
+			began <= m.delivered && m.delivered <= c.f.AtNs && (m.exec.AtNs < began || !slices.Contains(m.Owners, c.who))
 	})
 }
 

@@ -109,10 +109,19 @@ faults:
   - {when: {script: renew, direction: request, nth: 1}, do: delay, for: 50ms}
   - {when: {script: renew, direction: reply, nth: 1}, do: delay, for: 100ms}
 `},
-		{"a renewal that found nothing is answered when the thread has locked again, and the timer", "lease", "redisson@3.4.2, redisson-fair@3.4.2", `
+		{"a renewal that found nothing is answered when a thread of its client has locked again", "lease", "redisson@3.4.2, redisson-fair@3.4.2", `
 processes: {a: {}}
 steps:
   a/1: [{lock: x}, {at: 10010ms}, {unlock: x}, {at: 10060ms}, {lock: x}, {at: 10200ms}, {lock: x}, {unlock: x}, {at: 10500ms}, {unlock: x}, {sleep: 20s}]
+faults:
+  - {when: {script: renew, direction: request, nth: 1}, do: delay, for: 50ms}
+  - {when: {script: renew, direction: reply, nth: 1}, do: delay, for: 50ms}
+`},
+		{"a renewal that found nothing is answered when a thread of its client has locked again", "lease", "redisson@3.4.2", `
+processes: {a: {threads: 2}}
+steps:
+  a/1: [{lock: x}, {at: 10010ms}, {unlock: x}]
+  a/2: [{at: 10012ms}, {lock: x}, {at: 10200ms}, {unlock: x}, {sleep: 20s}]
 faults:
   - {when: {script: renew, direction: request, nth: 1}, do: delay, for: 50ms}
   - {when: {script: renew, direction: reply, nth: 1}, do: delay, for: 50ms}

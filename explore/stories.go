@@ -39,8 +39,8 @@ var stories = map[string]story{
 		text: "An acquire whose outcome the caller never learned has added a level. The unlocks that the caller knows of leave one, and the watchdog goes on renewing it. The release is to blame: it ends the renewal by what the server counts and not by what the caller holds."},
 	"a renewal under way when the unlock is answered sets the timer again": {
 		text: "The unlock cancels the timer while a renewal is on its way; its answer sets the timer again, and a lock that nobody holds is renewed if somebody of that name takes it. Where the thread has locked again before the answer, there are two timers then, of which its unlock ends one. The release is to blame."},
-	"a renewal that found nothing is answered when the thread has locked again, and the timer of the new hold is forgotten, which no unlock ends then": {
-		text: "The answer to a renewal forgets whichever timer of the lock there is. One that finds the hold gone, and is answered when the thread has locked anew, forgets the timer of that hold, which runs all the same; entering again sets another, and the unlock ends only that one. The release is to blame: an answer is taken for whatever hold is there when it comes."},
+	"a renewal that found nothing is answered when a thread of its client has locked again, and the timer of the new hold is forgotten, which no unlock ends then": {
+		text: "The answer to a renewal forgets whichever timer of the lock there is. One that finds the hold gone, and is answered when the thread, or another of its client, has locked anew, forgets the timer of that hold, which runs all the same: the unlock finds none to end, or ends one that entering again has set. The release is to blame: an answer is taken for whatever hold is there when it comes."},
 	"an unlock that found nothing leaves the renewal running (2515)": {
 		text: "An unlock that is refused because the hold was lost does not cancel the renewal, which goes on asking and renews the thread's next hold with the old timer. The release is to blame."},
 	"an unlock that failed stops the renewal although the hold stays (since 3.8.1)": {
