@@ -176,7 +176,7 @@ func (o *operation) unanswered() []span {
 // a grant: nobody will give these up.
 func (r *run) served(lock string) []span {
 	var out []span
-	ops, last := r.opsOf(lock), r.lastReleases(lock)
+	ops, left := r.opsOf(lock), r.releases(lock)
 	for _, o := range ops {
 		// While a client waits for replicas it is being served, too: WAIT ends
 		// after a second, and what it gives back then has bounds of its own.
@@ -197,8 +197,9 @@ func (r *run) served(lock string) []span {
 			}
 			switch {
 			case u.who != o.who || u.Action != model.ActUnlock:
-			case last[u.Op]:
+			case left[u.Op].none():
 				to = min(to, u.AtNs)
+			case left[u.Op].unbounded > 0: // until it gives that one up
 			default: // it may hold on for as long as it asked for
 				for _, c := range r.effects(u) {
 					to = min(to, c.at+int64(r.mostLease(lock, u.who, c, math.MaxInt64)))
@@ -227,11 +228,39 @@ func called(ops []*operation, at int64) int {
 	return i
 }
 
-// lastReleases are the unlocks, by number, with which a thread gave up all that
-// it had been granted: one that leaves levels asks to go on.
-func (r *run) lastReleases(lock string) map[int]bool {
-	last := map[int]bool{}
-	levels := map[string]int{}
+// levels are those of a thread on a lock, as its calls tell.
+type levels struct {
+	leased    []bool // of each, the latest last
+	unbounded int    // those without a lease, which a watchdog renews
+}
+
+func (l levels) none() bool { return len(l.leased) == 0 }
+
+func (l levels) with(leased bool) levels {
+	l.leased = append(slices.Clip(l.leased), leased)
+	if !leased {
+		l.unbounded++
+	}
+	return l
+}
+
+func (l levels) withoutLatest() levels {
+	if l.none() {
+		return l
+	}
+	latest := len(l.leased) - 1
+	if !l.leased[latest] {
+		l.unbounded--
+	}
+	l.leased = l.leased[:latest]
+	return l
+}
+
+// releases tell of each unlock, by number, which levels it leaves its thread: one that
+// leaves some asks to go on.
+func (r *run) releases(lock string) map[int]levels {
+	left := map[int]levels{}
+	now := map[string]levels{}
 	changes := r.states[lock]
 	for i := range r.rec.Events {
 		e := &r.rec.Events[i]
@@ -242,17 +271,17 @@ func (r *run) lastReleases(lock string) map[int]bool {
 		switch {
 		case e.Kind == model.KindState:
 			if c := changes[0]; c.ended() {
-				levels[c.before.Owner] = 0
+				delete(now, c.before.Owner)
 			}
 			changes = changes[1:]
 		case e.Kind == model.KindReturn && e.Outcome == model.Granted:
-			levels[who]++
+			now[who] = now[who].with(r.ops[e.Op-1].LeaseNs > 0 || r.rec.Params.NoWatchdog)
 		case e.Kind == model.KindInvoke && e.Action == model.ActUnlock:
-			levels[who] = max(0, levels[who]-1)
-			last[e.Op] = levels[who] == 0
+			now[who] = now[who].withoutLatest()
+			left[e.Op] = now[who]
 		}
 	}
-	return last
+	return left
 }
 
 // disturbance is an event after which a waiter may have to wait for a lease to

@@ -1585,7 +1585,35 @@ func TestLiveness(t *testing.T) {
 			20000 c/1 releases
 			20100 a/1 exec acquire -> a/1 1 50100
 			50102 server expire -> free`
+	const partlyReleased = `
+			100   b/1 waits lock
+			200   a/1 invoke unlock
+			200   a/1 send unlock
+			201   a/1 exec unlock -> a/1 1 30201
+			202   a/1 return still_held
+			10000 a/1 renews -> a/1 1 40001
+			20000 a/1 renews -> a/1 1 50001
+			30000 a/1 renews -> a/1 1 60001
+			40000 a/1 renews -> a/1 1 70001
+			49000 server leave`
 	testJudged(t, []judged{
+		{rule: "a level without a lease that is not given up is waited for, whatever the lease of a later one", lock: ourLock, record: `
+			0  a/1 takes
+			10 a/1 takes lease=10 -> a/1 2 30001
+			30 a/1 takes -> a/1 3 30031` + strings.ReplaceAll(partlyReleased, "a/1 1", "a/1 2")},
+		{rule: "without a watchdog no level is without a lease", lock: model.Params{Lock: "own", Watchdog: 30 * time.Second, NoWatchdog: true},
+			finds: "liveness bug: b/1 waited for l from 30.201s", record: `
+			0  a/1 takes
+			30 a/1 takes -> a/1 2 30031` + partlyReleased},
+		{rule: "a level of a hold before is none of this one", lock: ourLock,
+			finds: strings.Repeat("lease bug\n", 5) + "liveness bug: b/1 waited for l from 9.201s", record: `
+			0  a/1 takes
+			5  server fault 1 delete of key l -> free
+			20 a/1 takes lease=9000 -> a/1 1 9021
+			40 a/1 takes lease=9000 -> a/1 2 9041` + partlyReleased},
+		{rule: "one with a lease is not, when that is over", lock: ourLock, finds: "liveness bug: b/1 waited for l from 30.201s", record: `
+			0  a/1 takes lease=20
+			10 a/1 takes -> a/1 2 30011` + partlyReleased},
 		{rule: "a second when nothing went wrong", record: idle + `
 			2001 b/1 gets
 			9000 server leave`},
