@@ -90,9 +90,7 @@ func (k redissonKind) client(p *sim.Process, sc *Scenario, opt ClientOptions) lo
 		cfg.FairWait = *opt.FairWait
 	}
 	if opt.RetryAttempts != nil {
-		if cfg.RetryAttempts = *opt.RetryAttempts; cfg.RetryAttempts == 0 {
-			cfg.RetryAttempts = -1
-		}
+		cfg.RetryAttempts = cmp.Or(*opt.RetryAttempts, -1) // 0 is the release's own number
 	}
 	c := redisson.NewClient(k.through.on(rdb), cfg)
 	p.OnClose(func() { _ = c.Close(); _ = rdb.Close() })

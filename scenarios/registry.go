@@ -1,6 +1,7 @@
 package scenarios
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
@@ -176,8 +177,9 @@ const bareBackoff = 8 * time.Millisecond
 // retries lets go-redis itself send again, where the scenario says so.
 func retries(ro *redis.Options, opt ClientOptions) {
 	if opt.RetryAttempts != nil {
-		// Equal bounds: the jitter between them comes from global chance.
-		ro.MaxRetries, ro.MinRetryBackoff, ro.MaxRetryBackoff = *opt.RetryAttempts, bareBackoff, bareBackoff
+		// Equal bounds: the jitter between them comes from global chance. To go-redis
+		// 0 is its default, which is 3.
+		ro.MaxRetries, ro.MinRetryBackoff, ro.MaxRetryBackoff = cmp.Or(*opt.RetryAttempts, -1), bareBackoff, bareBackoff
 	}
 }
 

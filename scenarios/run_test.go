@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"lockstep/model"
 	"lockstep/sim"
 )
 
@@ -340,6 +341,44 @@ func TestAFailoverOfAServerWithReplicas(t *testing.T) {
 					t.Errorf("the recording gives another run: %s", diverged)
 				}
 			})
+		}
+	}
+}
+
+// How often a client sends again what it had no answer to: as often as the scenario
+// says, never where it says 0, and as the lock does where it says nothing.
+func TestRetryAttempts(t *testing.T) {
+	h := sim.NewHost(t)
+	for _, c := range []struct {
+		locks, client string
+		sent          int
+	}{
+		{"setnx-del, setnx-get-del, setnx-cad, string-reentrant", "", 1},
+		{"setnx-del, setnx-get-del, setnx-cad, string-reentrant, redisson@3.21.3", ", retry_attempts: 0", 1},
+		{"setnx-del, setnx-get-del, setnx-cad, string-reentrant, redisson@3.21.3", ", retry_attempts: 2", 3},
+		{"redisson@3.21.3", "", 4},
+	} {
+		for name := range strings.SplitSeq(c.locks, ", ") {
+			sc, err := Parse("my.yaml", []byte(`lockstep: 1
+name: mine
+about: mine
+locks: [`+name+`]
+processes: {a: {client: {response_timeout: 1s`+c.client+`}}}
+steps: {a/1: [{try_lock: x}]}
+faults: [{when: {script: acquire, direction: reply}, do: drop}]
+`), Canonical)
+			if err != nil {
+				t.Fatal(err)
+			}
+			sent := 0
+			for _, e := range Play(h, sc, mustFind(t, name), sim.NewSeeded(1)).Record.Events {
+				if e.Kind == model.KindSend && e.Script == "acquire" {
+					sent++
+				}
+			}
+			if sent != c.sent {
+				t.Errorf("%s with client: {response_timeout: 1s%s} sent its acquire %d times, not %d", name, c.client, sent, c.sent)
+			}
 		}
 	}
 }
