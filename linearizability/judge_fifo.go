@@ -69,6 +69,9 @@ func (r *run) overtaken(x, y *operation, tried *msg, c change) bool {
 	if x.interrupted <= c.at {
 		return false // whether it still waits is its own affair
 	}
+	if at, ok := x.refused(); ok && at <= c.at {
+		return false
+	}
 	for _, g := range r.grants(x) {
 		if g.at < c.at {
 			return false

@@ -1131,6 +1131,27 @@ func TestFIFO(t *testing.T) {
 			9000 server leave`},
 		{rule: "nor do the interrupted, though they have not returned", lock: fairLock, record: evicted + `
 			900  a/2 interrupts b/1`},
+		{rule: "nor those whom the server has refused with an error, though they have not heard", lock: fairLock, record: `
+			100 b/1 invoke lock
+			100 b/1 send acquire
+			101 b/1 exec acquire (error) ERR NON_REENTRANT_REACQUIRE
+			110 c/1 takes
+			200 b/1 deliver acquire
+			200 b/1 return error
+			900 c/1 releases
+			999 server leave`},
+		{rule: "unless they ask again", lock: fairLock, finds: "linearizable bug\n fifo bug: c/1 was granted l at 0.111s before b/1", record: `
+			100 b/1 invoke lock
+			100 b/1 send acquire
+			101 b/1 exec acquire (error) ERR NON_REENTRANT_REACQUIRE
+			110 c/1 takes
+			200 b/1 deliver acquire
+			201 b/1 send acquire
+			202 b/1 exec acquire -> c/1 1 30111 queue=b/1
+			203 b/1 deliver acquire
+			300 c/1 releases -> free queue=b/1
+			310 b/1 gets
+			999 server leave`},
 		{rule: "the dead do not count", lock: fairLock, record: `
 			0    a/1 takes lease=9000
 			100  b/1 waits lock lease=9000 -> a/1 1 9001 queue=b/1

@@ -70,6 +70,17 @@ func (o *operation) first(script string) *msg {
 	return found
 }
 
+// refused is when the server gave the error with which the operation ended; ok is
+// false where it did not.
+func (o *operation) refused() (at int64, ok bool) {
+	for _, m := range slices.Backward(o.sent) {
+		if m.exec != nil && m.Script == "acquire" {
+			return m.exec.AtNs, o.outcome == model.Failed && strings.HasPrefix(m.exec.Reply, "(error)")
+		}
+	}
+	return 0, false
+}
+
 func (o *operation) ref() OpRef {
 	ret := int64(-1)
 	if o.ret != nil && o.outcome != model.Waiting {
