@@ -1,6 +1,7 @@
 package explore
 
 import (
+	"cmp"
 	"math"
 	"slices"
 	"strconv"
@@ -84,6 +85,19 @@ var knownDefects = []defect{
 				return m.Script == "acquire" && m.exec != nil && m.before.Owner != "" && slices.Contains(m.Owners, m.before.Owner) && slices.Contains(m.Locks, c.lock)
 			})
 		},
+	},
+
+	{
+		"a SET that the client sends again finds the key that the first one left, and its caller is told that the lock is busy",
+		bare("setnx-del", "setnx-get-del", "setnx-cad"),
+		append([]string{model.JudgeMutualExclusion}, onServer...),
+		clue.grantedUnheard,
+	},
+	{
+		"an unlock that the client sends again finds the key gone that the first one deleted, and its caller is told that it did not hold the lock",
+		bare("setnx-del", "setnx-get-del", "setnx-cad", "string-reentrant"),
+		append([]string{model.JudgeMutualExclusion}, onServer...),
+		func(c clue) bool { return c.ranTwice("unlock") },
 	},
 
 	// Unlock.
@@ -577,7 +591,7 @@ func (n *namer) defect(f linearizability.Finding) string {
 	case f.Judge == model.JudgeWorkload && c.says(linearizability.WaitedToTheEnd):
 		return n.defectOfWait(c)
 	case f.Judge == model.JudgeWorkload:
-		return n.defectOfOverlap(f)
+		return cmp.Or(n.defectOfOverlap(f), c.name())
 	}
 	if f.Judge == model.JudgeLinearizable && c.unlockedNothing() {
 		if rest := c.hidden(); len(rest) > 0 {

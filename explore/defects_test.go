@@ -448,6 +448,30 @@ steps:
   c/2: [{repeat: {times: 8, steps: [{lock: y}, {sleep: 300us}, {unlock: y}]}}]
   d/1: [{repeat: {times: 8, steps: [{lock: y}, {sleep: 300us}, {unlock: y}]}}]
 `},
+		{"a SET that the client sends again", "hold-count", "setnx-del, setnx-get-del, setnx-cad", `
+processes: {a: {client: {response_timeout: 80ms, retry_attempts: 1}}}
+steps:
+  a/1: [{try_lock: x}]
+faults:
+  - {when: {script: acquire, direction: reply, nth: 1}, do: delay, for: 100ms}
+`},
+		{"an unlock that the client sends again", "hold-count", "setnx-del, setnx-get-del, setnx-cad, string-reentrant", `
+processes: {a: {client: {response_timeout: 80ms, retry_attempts: 1}}}
+steps:
+  a/1: [{try_lock: x}, {unlock: x}]
+faults:
+  - {when: {script: unlock, direction: reply, nth: 1}, do: delay, for: 100ms}
+`},
+		{"DEL takes whatever hold is there", "workload", "setnx-del", `
+resources: {stock: {start: 21}}
+processes: {a: {threads: 2}, b: {}, c: {threads: 2}}
+network: {latency: 50ms}
+steps:
+  a/2: [{sleep: 4s}, {try_lock: {name: x, wait: 1500ms}}, {sleep: 2s}, {use: {resource: stock, for: 0s}}]
+  b/1: [{at: 4900ms}, {force_unlock: x}, {try_lock: {name: x, wait: 2s}}, {use: {resource: stock, for: 1s}}]
+  c/1: [{at: 6600ms}, {force_unlock: x}]
+  c/2: [{at: 3800ms}, {lock: x}, {at: 6900ms}, {unlock: x}]
+`},
 		{"a hold without lease starts with the lease", "lease", "redisson@3.43.0", `
 watchdog: 1s
 processes: {a: {}}

@@ -8,6 +8,10 @@ type story struct{ text, row string }
 var stories = map[string]story{
 	"DEL takes whatever hold is there when it arrives, and what follows from it": {
 		text: "A holder works past its lease, the key goes to another, and the holder's DEL removes that one's key: the misdelete. A comparison before it does not help when the lease ends between GET and DEL. The lock is to blame: compare and delete must be one script."},
+	"a SET that the client sends again finds the key that the first one left, and its caller is told that the lock is busy": {
+		text: "The answer to SET NX is late or lost, and go-redis sends the command again, as it does three times unless told otherwise. The second finds the key that the first one left and is answered nil: the caller is told that another has the lock, and nobody gives it up before its lease ends. The lock is to blame: what is sent again must be known again, by the value that it left."},
+	"an unlock that the client sends again finds the key gone that the first one deleted, and its caller is told that it did not hold the lock": {
+		text: "The answer to the unlock is late or lost, and go-redis sends it again. The second finds nothing to delete, and the caller, whose lock was released in order, is told that it had lost it: it may undo what it did. The lock is to blame, as Redisson was (4871)."},
 	"one string has no room to count a second entry": {
 		text: "A second entry overwrites the first in the one string that the key holds, and the first unlock gives up both. The lock's form of data is to blame."},
 
