@@ -1540,10 +1540,14 @@ func (c clue) headSendsAgain() bool {
 }
 
 // evictedAsleep: a waiter was taken out of the queue while it slept on an answer
-// that lasted beyond its deadline, or had yet to hear it.
+// that lasted beyond its deadline, or had yet to hear it, or had slept so long that
+// its next attempt was under way at its deadline.
 func (c clue) evictedAsleep() bool {
 	return c.evicted(func(m *command, deadline int64) bool {
-		return m.delivered >= 0 && deadline < m.delivered+int64(m.told())
+		wakes := m.delivered + int64(m.told())
+		return m.delivered >= 0 && (deadline < wakes || slices.ContainsFunc(c.calls[m.Op-1].sent, func(next *command) bool {
+			return next.Script == "acquire" && wakes <= next.AtNs && next.AtNs <= deadline && next.exec != nil && deadline < next.exec.AtNs
+		}))
 	})
 }
 

@@ -472,6 +472,15 @@ steps:
   c/1: [{at: 6600ms}, {force_unlock: x}]
   c/2: [{at: 3800ms}, {lock: x}, {at: 6900ms}, {unlock: x}]
 `},
+		// b asks again before its deadline, and is not heard before it.
+		{"a waiter sleeps on what it was told past its own deadline", "fifo", "redisson-fair@4.7.0", `
+network: {latency: 20ms..80ms}
+processes: {a: {}, b: {client: {fair_wait: 1s}}, c: {}}
+steps:
+  a/1: [{lock: {name: x, lease: 1s}}, {at: 930ms}, {lock: {name: x, lease: 940ms}}]
+  b/1: [{at: 100ms}, {lock: x}]
+  c/1: [{at: 2010ms}, {try_lock: x}]
+`},
 		{"a hold without lease starts with the lease", "lease", "redisson@3.43.0", `
 watchdog: 1s
 processes: {a: {}}
