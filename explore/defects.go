@@ -639,7 +639,7 @@ func (n *namer) defectOfOverlap(f linearizability.Finding) string {
 	}
 	// Where the two believed to hold it already for another reason, it is why the
 	// hold of the one ended.
-	_, ended, _ := strings.Cut(f.Why, leaseEnded)
+	_, ended, _ := strings.Cut(f.Why, linearizability.LeaseEnded)
 	for _, g := range n.of.Findings {
 		if g.Judge == model.JudgeLease && g.Class == linearizability.ClassBug && ended != "" && strings.Contains(g.Why, "ended with its lease at "+ended+" ") {
 			return n.defect(g)
@@ -682,7 +682,7 @@ func newClue(v scenarios.Verdict, t *trace, f linearizability.Finding) clue {
 	}
 	// What ended a hold was before its end, whenever another came to believe that
 	// it has the lock.
-	if _, ended, ok := strings.Cut(f.Why, leaseEnded); ok && c.judges(model.JudgeMutualExclusion) {
+	if _, ended, ok := strings.Cut(f.Why, linearizability.LeaseEnded); ok && c.judges(model.JudgeMutualExclusion) {
 		for _, s := range t.states[c.lock] {
 			if s.AtNs <= f.AtNs && s.before.Owner == c.who && s.State.Owner != c.who && strings.HasPrefix(ended, model.At(s.AtNs)) {
 				c.f.AtNs = s.AtNs
@@ -691,10 +691,6 @@ func newClue(v scenarios.Verdict, t *trace, f linearizability.Finding) clue {
 	}
 	return c
 }
-
-// leaseEnded is in the text of findings about two who believe to hold a lock, before
-// the instant.
-const leaseEnded = "its lease had ended at "
 
 func (c clue) says(text string) bool { return strings.Contains(c.f.Why, text) }
 

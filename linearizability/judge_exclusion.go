@@ -30,6 +30,10 @@ func judgeMutualExclusion(r *run) []Finding {
 	return out
 }
 
+// LeaseEnded, before an instant, is in the text of a finding about a hold that ran out
+// on the server.
+const LeaseEnded = "its lease had ended at "
+
 // HeldByOther, after the name of the thread that was granted last, is in a
 // finding where the server had the lock for the other by then, or for nobody.
 const HeldByOther = " did not hold it by then"
@@ -102,7 +106,7 @@ func (r *run) howLost(lock string, a belief, at int64) (how string, excuses []mo
 	case lost.by != nil:
 		return fmt.Sprintf(": %s of %s had ended it at %s", lost.by.Script, name(lost.by.owners), model.At(lost.at)), nil
 	}
-	how = fmt.Sprintf(": its lease had ended at %s", model.At(lost.at))
+	how = ": " + LeaseEnded + model.At(lost.at)
 	excuses = r.whyExpired(lock, a, *lost)
 	if s := r.shortened(lock, a, lost.at); s != nil && s.after.ExpiresMs < s.before.ExpiresMs {
 		t := r.fault(s.fault)
