@@ -1461,19 +1461,29 @@ func (c clue) toldZero() bool {
 	}
 	inSecond := func(at int64) bool { return c.f.AtNs <= at && at < c.f.AtNs+int64(time.Second) }
 	others := 0        // beside those with which it answered to being woken
+	before := 0        // of them, those that an attempt sends first: it asks for the replicas
 	since := int64(-1) // when the first was answered 0 of those after which none was answered otherwise
 	for _, m := range c.call.sent {
+		script := m
+		if m.script != nil {
+			script = m.script // whose WAIT it is
+		}
 		switch {
 		case !inSecond(m.AtNs):
-		case m.Script != "acquire" || m.exec == nil || m.reply() != "0":
-			others++
-			since = -1
+		case script.Script != "acquire":
+			before++
+		case script.reply() != "0":
+			others += before + 1
+			before, since = 0, -1
 		case since < 0:
-			since = m.exec.AtNs
-		case m.exec.AtNs-since >= int64(1100*time.Microsecond):
+			before, since = 0, script.exec.AtNs
+		case script.exec.AtNs-since >= int64(1100*time.Microsecond):
 			return false
+		default:
+			before = 0
 		}
 	}
+	others += before
 	for i := range c.rec.Events {
 		if e := &c.rec.Events[i]; e.Kind == model.KindDeliver && e.Dir == "push" && e.Process == c.call.Process && inSecond(e.AtNs) {
 			others--

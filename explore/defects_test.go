@@ -255,6 +255,15 @@ steps:
   a/1: [{lock: {name: x, lease: 1s}}, {sleep: 2s}]
   b/1: [{at: 100us}, {lock: x}]
 `},
+		// Each attempt is two commands.
+		{"a waiter that asks in the last millisecond of what it waits for", "traffic", "redisson@3.21.3+replicas", `
+network: {latency: 10us}
+server: {replicas: 1, lag: 10us}
+processes: {a: {}, b: {}}
+steps:
+  a/1: [{lock: {name: x, lease: 1s}}, {sleep: 2s}]
+  b/1: [{at: 100us}, {lock: x}]
+`},
 		{"a waiter that asks in the last millisecond of what it waits for", "traffic", "redisson@4.7.0", `
 network: {latency: 100us}
 processes: {a: {threads: 2}, b: {threads: 2}, c: {}}
