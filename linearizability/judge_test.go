@@ -536,6 +536,23 @@ func TestMisdelete(t *testing.T) {
 }
 
 func TestLinearizable(t *testing.T) {
+	// b stands in the queue, is thrown out, and comes back by what arrives late of its
+	// call, which ends without an answer.
+	const cameBack = `
+			0    a/1 takes
+			100  b/1 invoke try_lock_timed wait=3900
+			100  b/1 send acquire
+			101  b/1 exec acquire -> a/1 1 30001 queue=b/1
+			102  b/1 deliver acquire
+			200  b/1 send acquire
+			3100 server expire -> a/1 1 30001
+			3500 b/1 exec acquire nth=2 -> a/1 1 30001 queue=b/1
+			3600 a/1 releases -> free queue=b/1
+			3700 c/1 invoke try_lock
+			3700 c/1 send acquire
+			3701 c/1 exec acquire
+			3702 c/1 deliver acquire
+			3702 c/1 return busy`
 	entryGivenBack := `
 		0    a/1 takes lease=5000
 		1000 a/1 invoke lock lease=5000
@@ -558,6 +575,21 @@ func TestLinearizable(t *testing.T) {
 		402  b/1 return granted
 		9000 server leave`
 	testJudged(t, []judged{
+		{rule: "who came back into the queue is in the way until it is out for good", lock: ourFairLock, record: cameBack + `
+			3800 b/1 send leave
+			3801 b/1 exec leave -> free
+			4000 b/1 return unknown
+			9000 server leave`},
+		{rule: "and not longer", lock: ourFairLock, finds: "linearizable bug: d/1 acquire (3.820s..3.822s) answered busy, but the lock was free", record: cameBack + `
+			3800 b/1 send leave
+			3801 b/1 exec leave -> free
+			3820 d/1 invoke try_lock
+			3820 d/1 send acquire
+			3821 d/1 exec acquire
+			3822 d/1 deliver acquire
+			3822 d/1 return busy
+			4000 b/1 return unknown
+			9000 server leave`},
 		{rule: "an entry that is given back starts the lease anew, which ends", record: entryGivenBack + `
 			7002 server expire -> free
 			8000 a/1 invoke unlock

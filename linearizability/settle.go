@@ -387,7 +387,8 @@ func (r *run) evicted(o *operation) bool {
 
 // queuedUntil says whether a call that was granted nothing stood in the queue,
 // and until when: until it returned, and one of the dead, or of those who wait
-// to the end, until it was taken out.
+// to the end, until it was taken out. One that was taken out and came back, because
+// what it had sent was late, stood there until the last time.
 func (r *run) queuedUntil(o *operation) (until int64, queued bool) {
 	first := o.first("acquire")
 	if !r.rec.Params.Fair || first == nil || !slices.Contains(r.stateAt(o.Lock, first.exec.AtNs).Queue, o.who) {
@@ -397,15 +398,20 @@ func (r *run) queuedUntil(o *operation) (until int64, queued bool) {
 	if until == math.MaxInt64 || until < first.exec.AtNs || r.goneAt(o.who) <= until { // nobody takes it out but the server
 		until = r.rec.Events[len(r.rec.Events)-1].AtNs
 	}
+	end, in := until, true
 	for _, c := range r.after(o.Lock, first.exec.AtNs) {
 		if c.at >= until {
 			break
 		}
-		if !slices.Contains(c.after.Queue, o.who) {
-			until = c.at
+		was := in
+		switch in = slices.Contains(c.after.Queue, o.who); {
+		case in:
+			end = until
+		case was:
+			end = c.at
 		}
 	}
-	return until, until >= first.exec.AtNs
+	return end, end >= first.exec.AtNs
 }
 
 // renewals writes the watchdog's renewals.
