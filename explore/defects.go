@@ -682,7 +682,7 @@ func newClue(v scenarios.Verdict, t *trace, f linearizability.Finding) clue {
 	}
 	// What ended a hold was before its end, whenever another came to believe that
 	// it has the lock.
-	if _, ended, ok := strings.Cut(f.Why, linearizability.LeaseEnded); ok && c.judges(model.JudgeMutualExclusion) {
+	if _, ended, ok := strings.Cut(f.Why, linearizability.LeaseEnded); ok && c.judges(model.JudgeMutualExclusion) && !c.says(linearizability.HeldByOther) {
 		for _, s := range t.states[c.lock] {
 			if s.AtNs <= f.AtNs && s.before.Owner == c.who && s.State.Owner != c.who && strings.HasPrefix(ended, model.At(s.AtNs)) {
 				c.f.AtNs = s.AtNs
@@ -858,10 +858,11 @@ func (c clue) lateUnlock() bool {
 	})
 }
 
-// grantedUnheard: a call came back as busy, and a command of it was granted.
+// grantedUnheard: a call came back as busy, or with an error, and a command of it was
+// granted.
 func (c clue) grantedUnheard() bool {
 	return slices.ContainsFunc(c.calls, func(o *call) bool {
-		return o.Lock == c.lock && c.suspect(o.who) && o.ret != nil && o.ret.Outcome == model.Busy && slices.ContainsFunc(o.sent, func(m *command) bool {
+		return o.Lock == c.lock && c.suspect(o.who) && o.ret != nil && (o.ret.Outcome == model.Busy || o.ret.Outcome == model.Failed) && slices.ContainsFunc(o.sent, func(m *command) bool {
 			return m.Script == "acquire" && m.took(o.who) && m.exec.AtNs <= c.until()
 		})
 	})
@@ -1220,13 +1221,14 @@ func (c clue) toldOfLastHold() bool {
 }
 
 // forgotTimer: a renewal of the thread's client, of a hold before or of another
-// thread, found nothing and was answered when the thread's hold had begun.
+// thread, failed, or found nothing and was answered when the thread's hold had begun.
 func (c clue) forgotTimer() bool {
 	process, _, _ := strings.Cut(c.who, "/")
 	began := c.holdBegan()
 	return slices.ContainsFunc(c.commands, func(m *command) bool {
-		return m.Script == "renew" && m.Process == process && slices.Contains(m.Locks, c.lock) && m.reply() == "0" &&
-			began <= m.delivered && m.delivered <= c.f.AtNs && (m.exec.AtNs < began || !slices.Contains(m.Owners, c.who))
+		return m.Script == "renew" && m.Process == process && slices.Contains(m.Locks, c.lock) &&
+			(m.failed() && m.AtNs < began && began < m.AtNs+resending ||
+				m.reply() == "0" && began <= m.delivered && m.delivered <= c.f.AtNs && (m.exec.AtNs < began || !slices.Contains(m.Owners, c.who)))
 	})
 }
 
@@ -1240,21 +1242,25 @@ func (c clue) holdBegan() (at int64) {
 	return at
 }
 
-// unconfirmed: the waiter's client had subscribed, was not told so for more than
-// a second, and the waiter asked for nothing meanwhile.
+// unconfirmed: the waiter's client had subscribed, for it or for another thread, was
+// not told so for more than a second, and the waiter asked for nothing meanwhile, but
+// once when it was called.
 func (c clue) unconfirmed() bool {
 	if c.call == nil {
 		return false
 	}
+	first := slices.IndexFunc(c.call.sent, func(a *command) bool { return a.Script == "acquire" })
 	return slices.ContainsFunc(c.commands, func(m *command) bool {
 		told := m.delivered
 		if told < 0 {
 			told = math.MaxInt64
 		}
-		return (m.Command == "SUBSCRIBE" || m.Command == "SSUBSCRIBE") && m.Process == c.call.Process && c.call.AtNs <= m.AtNs && m.AtNs <= c.until() &&
+		return (m.Command == "SUBSCRIBE" || m.Command == "SSUBSCRIBE") && m.Process == c.call.Process && m.AtNs <= c.until() &&
 			slices.ContainsFunc(m.Args, func(channel string) bool { return strings.Contains(channel, c.lock) }) &&
-			told-m.AtNs > int64(time.Second) &&
-			!slices.ContainsFunc(c.call.sent, func(a *command) bool { return a.Script == "acquire" && m.AtNs < a.AtNs && a.AtNs < min(told, c.f.AtNs) })
+			told-max(m.AtNs, c.call.AtNs) > int64(time.Second) &&
+			!slices.ContainsFunc(c.call.sent[first+1:], func(a *command) bool {
+				return a.Script == "acquire" && m.AtNs < a.AtNs && a.AtNs < min(told, c.f.AtNs)
+			})
 	})
 }
 

@@ -490,6 +490,42 @@ steps:
   b/1: [{at: 100ms}, {lock: x}]
   c/1: [{at: 2010ms}, {try_lock: x}]
 `},
+		{"a lock() that is interrupted while it waits", "mutual-exclusion", "redisson@3.4.2", `
+network: {latency: 1ms}
+processes: {a: {}, c: {}}
+steps:
+  a/1: [{lock: {name: x, lease: 1ms}}, {sleep: 1s}, {lock: x}]
+  c/1: [{sleep: 4ms}, {lock: x}, {at: 1006ms}, {interrupt: a/1}]
+`},
+		{"a renewal that found nothing is answered when a thread of its client has locked again", "lease", "redisson@3.4.2", `
+network: {latency: 1ms}
+watchdog: 10s
+processes: {a: {threads: 2}}
+steps:
+  a/1: [{try_lock: x}, {sleep: 4s}, {unlock: x}]
+  a/2: [{at: 6s}, {try_lock: x}, {sleep: 400ms}, {unlock: x}]
+faults:
+  - {when: {direction: request, script: renew, nth: 1}, do: reset}
+`},
+		{"a waiter asks for nothing until its subscription is confirmed", "liveness", "redisson@3.4.2", `
+network: {latency: 1ms}
+processes: {a: {}, b: {threads: 2}}
+steps:
+  a/1: [{at: 8100ms}, {lock: x}, {unlock: x}]
+  b/1: [{at: 8s}, {lock: x}, {at: 38002ms}, {unlock: x}, {lock: x}]
+  b/2: [{at: 37400ms}, {lock: x}]
+faults:
+  - {when: {process: b, direction: request, command: SUBSCRIBE, nth: 1}, do: delay, for: 2s}
+`},
+		{"an acquire that was sent again arrives when its tryLock", "hold-count", "redisson@3.21.3", `
+processes: {a: {}, c: {}}
+steps:
+  a/1: [{lock: x}, {sleep: 5s}, {unlock: x}]
+  c/1: [{at: 1ms}, {lock: x}, {unlock: x}]
+faults:
+  - {when: {process: c, direction: request, nth: 1}, do: hold}
+  - {when: {direction: request, nth: 2}, from: 1s, do: hold}
+`},
 		{"a hold without lease starts with the lease", "lease", "redisson@3.43.0", `
 watchdog: 1s
 processes: {a: {}}

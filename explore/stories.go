@@ -31,7 +31,7 @@ var stories = map[string]story{
 	"an acquire that is sent again is granted twice, and one unlock leaves a level (6025, 7367)": {row: "acquire-reply-lost",
 		text: "The acquire runs, its reply is lost, and its second run is taken for a re-entry: the count is 2, one unlock leaves 1, and others wait until that lease ends. The release is to blame; where scripts are followed by WAIT also the later ones, whose path forgets what must not be sent again."},
 	"an acquire that was sent again arrives when its tryLock has answered false, and holds the lock for nobody (6025, 7367)": {
-		text: "A tryLock is over when the second run of its acquire reaches the server and is granted. Nobody knows of the hold, and it lasts for its lease. The release is to blame."},
+		text: "A tryLock is over, or a lock() has ended with an error, when another run of its acquire reaches the server and is granted. Nobody knows of the hold, and it lasts for its lease. The release is to blame."},
 	"a tryLock whose answer does not come in time answers false, and its acquire may hold the lock all the same (7223, 7224)": {
 		text: "Since 4.7.0 a tryLock that gets no answer in time answers false in place of an error, although the outcome is unknown: the lock may be held, for nobody, until its lease ends. The release is to blame for saying more than it knows."},
 
