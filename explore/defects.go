@@ -680,11 +680,11 @@ func newClue(v scenarios.Verdict, t *trace, f linearizability.Finding) clue {
 			}
 		}
 	}
-	// What ended a hold was before its end, whenever another came to believe that
-	// it has the lock.
+	// What ended a hold that the thread did get was before its end, whenever another
+	// came to believe that it has the lock.
 	if _, ended, ok := strings.Cut(f.Why, linearizability.LeaseEnded); ok && c.judges(model.JudgeMutualExclusion) && !c.says(linearizability.HeldByOther) {
 		for _, s := range t.states[c.lock] {
-			if s.AtNs <= f.AtNs && s.before.Owner == c.who && s.State.Owner != c.who && strings.HasPrefix(ended, model.At(s.AtNs)) {
+			if f.Ops[0].CallNs <= s.AtNs && s.AtNs <= f.AtNs && s.before.Owner == c.who && s.State.Owner != c.who && strings.HasPrefix(ended, model.At(s.AtNs)) {
 				c.f.AtNs = s.AtNs
 			}
 		}

@@ -497,6 +497,15 @@ steps:
   a/1: [{lock: {name: x, lease: 1ms}}, {sleep: 1s}, {lock: x}]
   c/1: [{sleep: 4ms}, {lock: x}, {at: 1006ms}, {interrupt: a/1}]
 `},
+		// The lease that ended is that of a hold before.
+		{"a lock() that is interrupted while it waits", "mutual-exclusion", "redisson@3.4.2", `
+network: {latency: 1ms}
+processes: {a: {}, b: {}, c: {}}
+steps:
+  a/1: [{sleep: 120s}, {interrupt: c/1}]
+  b/1: [{repeat: {times: 3, steps: [{lock: x}, {sleep: 40s}, {unlock: x}]}}]
+  c/1: [{repeat: {times: 2, steps: [{lock: {name: x, lease: 40s}}, {sleep: 40s}]}}]
+`},
 		{"a renewal that found nothing is answered when a thread of its client has locked again", "lease", "redisson@3.4.2", `
 network: {latency: 1ms}
 watchdog: 10s
