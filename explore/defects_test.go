@@ -255,7 +255,7 @@ steps:
   a/1: [{lock: {name: x, lease: 1s}}, {sleep: 2s}]
   b/1: [{at: 100us}, {lock: x}]
 `},
-		// Each attempt is two commands.
+		// Each attempt is three commands: INFO, the script, WAIT.
 		{"a waiter that asks in the last millisecond of what it waits for", "traffic", "redisson@3.21.3+replicas", `
 network: {latency: 10us}
 server: {replicas: 1, lag: 10us}
@@ -517,14 +517,15 @@ faults:
   - {when: {direction: request, script: renew, nth: 1}, do: reset}
 `},
 		{"a waiter asks for nothing until its subscription is confirmed", "liveness", "redisson@3.4.2", `
-network: {latency: 1ms}
+network: {latency: 1ms..1.1ms}
 processes: {a: {}, b: {threads: 2}}
 steps:
-  a/1: [{at: 8100ms}, {lock: x}, {unlock: x}]
-  b/1: [{at: 8s}, {lock: x}, {at: 38002ms}, {unlock: x}, {lock: x}]
-  b/2: [{at: 37400ms}, {lock: x}]
+  a/1: [{at: 8s}, {lock: x}, {unlock: x}]
+  b/1: [{at: 8s}, {repeat: {times: 2, steps: [{lock: x}, {sleep: 30s}, {unlock: x}]}}]
+  b/2: [{at: 30s}, {repeat: {times: 2, steps: [{lock: x}]}}]
 faults:
-  - {when: {process: b, direction: request, command: SUBSCRIBE, nth: 1}, do: delay, for: 2s}
+  - {when: {process: b, direction: request, channel: "redisson_lock__channel:*x*", nth: 1}, do: drop}
+  - {when: {direction: request, command: SUBSCRIBE, nth: 3}, do: delay, for: 2s}
 `},
 		{"an acquire that was sent again arrives when its tryLock", "hold-count", "redisson@3.21.3", `
 processes: {a: {}, c: {}}
@@ -565,15 +566,20 @@ steps:
 				}
 				sc := loadDrawn(t, text)
 				v := scenarios.Run(h.For(t), sc, l, 1)
+				found := 0
 				for _, f := range v.Findings {
-					if f.Judge == c.judge && f.Class == linearizability.ClassBug {
-						if name := DefectOf(h, v, f); !strings.HasPrefix(name, c.name) {
-							t.Errorf("%s\nis named %q", f.Why, name)
-						}
-						return
+					if f.Judge != c.judge || f.Class != linearizability.ClassBug {
+						continue
+					}
+					// Others may come of what the first did, or of another defect, but of some.
+					found++
+					if name := DefectOf(h, v, f); name == "" || found == 1 && !strings.HasPrefix(name, c.name) {
+						t.Errorf("%s\nis named %q", f.Why, name)
 					}
 				}
-				t.Errorf("%s found nothing: %v", c.judge, v.Findings)
+				if found == 0 {
+					t.Errorf("%s found nothing: %v", c.judge, v.Findings)
+				}
 			})
 		}
 	}
