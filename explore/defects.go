@@ -754,15 +754,16 @@ func (c clue) ended(who string, action model.Action, outcomes ...model.Outcome) 
 }
 
 // unlockedNothing: unlocks found the lock free and were answered 1; of the thread
-// whose levels are counted, where they are.
+// whose levels are counted, where they are. What has no place in the order of all
+// calls may be an earlier one: see hidden.
 func (c clue) unlockedNothing() bool {
 	return slices.ContainsFunc(c.calls, func(o *call) bool {
-		return o.Lock == c.lock && o.AtNs <= c.until() && (c.judges(model.JudgeLinearizable) || o.who == c.who) && o.foundFree()
+		return o.Lock == c.lock && (c.judges(model.JudgeLinearizable) || o.AtNs <= c.until() && o.who == c.who) && o.foundFree()
 	})
 }
 
-// hidden are the findings about the order of all calls that there would be, had
-// the unlocks that found the lock free been refused.
+// hidden are the bugs in the order of all calls that there would be, had the unlocks
+// that found the lock free been refused.
 func (c clue) hidden() []clue {
 	refused := &model.Record{Params: c.rec.Params, Events: slices.Clone(c.rec.Events)}
 	for i := range refused.Events {
@@ -772,7 +773,7 @@ func (c clue) hidden() []clue {
 	}
 	var out []clue
 	for _, f := range linearizability.Judge(refused, nil).Findings {
-		if f.Judge == model.JudgeLinearizable && f.Verdict == linearizability.Broken && strings.HasPrefix(f.Why, c.lock+": ") {
+		if f.Judge == model.JudgeLinearizable && f.Class == linearizability.ClassBug && strings.HasPrefix(f.Why, c.lock+": ") {
 			out = append(out, newClue(c.of, traceOf(refused), f))
 		}
 	}
@@ -1242,23 +1243,37 @@ func (c clue) holdBegan() (at int64) {
 	return at
 }
 
-// unconfirmed: the waiter's client had subscribed, for it or for another thread, was
-// not told so for more than a second, and the waiter asked for nothing meanwhile, but
-// once when it was called.
+// unconfirmed: the waiter, or who stands before it in the queue of a free lock, asks
+// for nothing until its subscription is confirmed.
 func (c clue) unconfirmed() bool {
-	if c.call == nil {
+	if c.unheard(c.call) {
+		return true
+	}
+	now := c.stateAt(c.lock, c.f.AtNs)
+	if now.Held() || len(now.Queue) == 0 || now.Queue[0] == c.who {
 		return false
 	}
-	first := slices.IndexFunc(c.call.sent, func(a *command) bool { return a.Script == "acquire" })
+	m := c.lastAsked(now.Queue[0], c.f.AtNs)
+	return m != nil && m.Op > 0 && c.unheard(c.calls[m.Op-1])
+}
+
+// unheard: the caller's client had subscribed, for it or for another thread, was not
+// told so for more than a second, and the caller asked for nothing meanwhile, but
+// once when it was called.
+func (c clue) unheard(o *call) bool {
+	if o == nil {
+		return false
+	}
+	first := slices.IndexFunc(o.sent, func(a *command) bool { return a.Script == "acquire" })
 	return slices.ContainsFunc(c.commands, func(m *command) bool {
 		told := m.delivered
 		if told < 0 {
 			told = math.MaxInt64
 		}
-		return (m.Command == "SUBSCRIBE" || m.Command == "SSUBSCRIBE") && m.Process == c.call.Process && m.AtNs <= c.until() &&
+		return (m.Command == "SUBSCRIBE" || m.Command == "SSUBSCRIBE") && m.Process == o.Process && m.AtNs <= c.until() &&
 			slices.ContainsFunc(m.Args, func(channel string) bool { return strings.Contains(channel, c.lock) }) &&
-			told-max(m.AtNs, c.call.AtNs) > int64(time.Second) &&
-			!slices.ContainsFunc(c.call.sent[first+1:], func(a *command) bool {
+			told-max(m.AtNs, o.AtNs) > int64(time.Second) &&
+			!slices.ContainsFunc(o.sent[first+1:], func(a *command) bool {
 				return a.Script == "acquire" && m.AtNs < a.AtNs && a.AtNs < min(told, c.f.AtNs)
 			})
 	})
@@ -1582,14 +1597,16 @@ func (c clue) inSeconds(o *call) bool {
 	return false
 }
 
-// evicted: a waiter lost its place in the queue, or came back at its end, whose
-// last attempt before and deadline, in nanoseconds, are so.
+// evicted: a waiter lost its place in the queue, or came back behind one who stood
+// behind it, whose last attempt before and deadline, in nanoseconds, are so.
 func (c clue) evicted(is func(m *command, deadline int64) bool) bool {
 	return slices.ContainsFunc(c.states[c.lock], func(s change) bool {
 		return s.AtNs <= c.until() && slices.ContainsFunc(s.before.Queue, func(who string) bool {
 			m := c.last(who, s.AtNs, func(m *command) bool { return m.exec != nil && m.exec.AtNs < s.AtNs })
-			gone := s.State.Owner != who && !slices.Contains(s.State.Queue, who) ||
-				slices.Index(s.State.Queue, who) > slices.Index(s.before.Queue, who)
+			behind := s.before.Queue[slices.Index(s.before.Queue, who)+1:]
+			place := slices.Index(s.State.Queue, who)
+			gone := place < 0 && s.State.Owner != who ||
+				place >= 0 && slices.ContainsFunc(s.State.Queue[:place], func(ahead string) bool { return slices.Contains(behind, ahead) })
 			return m != nil && gone && is(m, s.before.Deadlines[who]*int64(time.Millisecond))
 		})
 	})

@@ -527,6 +527,44 @@ faults:
   - {when: {process: b, direction: request, channel: "redisson_lock__channel:*x*", nth: 1}, do: drop}
   - {when: {direction: request, command: SUBSCRIBE, nth: 3}, do: delay, for: 2s}
 `},
+		{"a waiter asks for nothing until its subscription is confirmed", "liveness", "redisson-fair@3.11.0, redisson-fair@4.7.0", `
+processes: {a: {}, b: {}, c: {}}
+steps:
+  a/1: [{lock: x}, {at: 5s}, {unlock: x}]
+  b/1: [{at: 1s}, {lock: x}, {unlock: x}]
+  c/1: [{at: 2s}, {lock: x}, {unlock: x}]
+faults:
+  - {when: {process: b, direction: request, command: SUBSCRIBE}, until: 7s, do: hold}
+`},
+		{"a free fair lock can be unlocked by anyone", "linearizable", "redisson-fair@4.7.0", `
+network: {latency: 5ms}
+processes: {a: {}, b: {wall_clock: {offset: 30s}, client: {fair_wait: 1s}}, c: {}, d: {}}
+steps:
+  a/1: [{at: 200ms}, {lock: x}, {unlock: x}]
+  b/1: [{at: 2s}, {lock: x}, {unlock: x}]
+  c/1: [{unlock: x}, {at: 2100ms}, {lock: x}, {unlock: x}]
+  d/1: [{at: 100ms}, {lock: x}, {at: 5s}, {unlock: x}]
+`},
+		{"a free fair lock can be unlocked by anyone", "linearizable", "redisson-fair@4.7.0", `
+network: {latency: 5ms}
+processes: {a: {}, b: {wall_clock: {offset: 30s}, client: {fair_wait: 1s}}, c: {}, d: {}}
+steps:
+  a/1: [{at: 100ms}, {lock: x}, {unlock: x}]
+  b/1: [{at: 2s}, {lock: x}, {unlock: x}]
+  c/1: [{at: 2100ms}, {lock: x}, {unlock: x}, {at: 100s}, {unlock: x}]
+  d/1: [{lock: x}, {at: 5s}, {unlock: x}]
+`},
+		{"a waiter sleeps on what it was told before others acquired", "fifo", "redisson-fair@3.12.4, redisson-fair@3.21.3", `
+network: {latency: 5ms}
+processes: {a: {}, b: {}, c: {}, d: {}}
+steps:
+  a/1: [{at: 50ms}, {lock: x}]
+  b/1: [{at: 10ms}, {lock: x}, {unlock: x}, {lock: x}]
+  c/1: [{lock: x}, {at: 1s}, {unlock: x}]
+  d/1: [{at: 40ms}, {lock: x}]
+faults:
+  - {at: 70ms, crash: d}
+`},
 		{"an acquire that was sent again arrives when its tryLock", "hold-count", "redisson@3.21.3", `
 processes: {a: {}, c: {}}
 steps:

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"os"
 	"os/exec"
@@ -15,7 +16,7 @@ import (
 
 // bench measures what runs cost, and writes it down.
 func (a *app) bench(args []string) (int, error) {
-	o := bench.Options{Host: a.host, Worker: workerProcess, Root: "."}
+	o := bench.Options{Host: a.host, Worker: func() *exec.Cmd { return workerProcess(context.Background()) }, Root: "."}
 	out := ""
 	rest, err := flags("bench", args, func(f *pflag.FlagSet) {
 		f.StringSliceVar(&o.Only, "only", nil, "")
@@ -59,11 +60,12 @@ func (a *app) bench(args []string) (int, error) {
 	return exitOK, nil
 }
 
-// workerProcess is this program, to be started as a worker of a campaign.
-func workerProcess() *exec.Cmd {
+// workerProcess is this program, to be started as a worker of a campaign until quit
+// ends.
+func workerProcess(quit context.Context) *exec.Cmd {
 	self, err := os.Executable()
 	if err != nil {
 		self = os.Args[0]
 	}
-	return exec.Command(self, workerCommand)
+	return exec.CommandContext(quit, self, workerCommand)
 }

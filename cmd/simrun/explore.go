@@ -71,14 +71,15 @@ func (a *app) explore(args []string) (int, error) {
 		defer func() { _ = os.RemoveAll(dir) }()
 		c.Dir = dir
 	}
-	stop, cancel := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer cancel()
+	stop, quit, release := a.interrupts()
+	defer release()
 	if limit > 0 {
+		var cancel func()
 		stop, cancel = context.WithTimeout(stop, limit)
 		defer cancel()
 	}
 	c.Plan, c.Stop = p, stop
-	c.Player = func() (explore.Player, error) { return player(p) }
+	c.Player = func() (explore.Player, error) { return player(quit, p) }
 	told := a.tellProgress()
 	c.Progress = told.show
 	complete, err := c.Run()
@@ -105,7 +106,32 @@ func (a *app) explore(args []string) (int, error) {
 	if temporary {
 		c.Dir = ""
 	}
-	return a.conclude(p, runs, c.Dir, asJSON)
+	return a.conclude(quit, p, runs, c.Dir, asJSON)
+}
+
+// interrupts gives what ends with the first interrupt of a campaign, and what ends
+// with the second: the one plays no more and makes small what was found, the other
+// does not wait for that. What was played is kept.
+func (a *app) interrupts() (stop, quit context.Context, release func()) {
+	stop, end := context.WithCancel(context.Background())
+	quit, endNow := context.WithCancel(context.Background())
+	signals := make(chan os.Signal, 2)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	go func() {
+		select {
+		case <-signals:
+		case <-stop.Done():
+			return
+		}
+		fmt.Fprintln(a.err, "simrun: interrupted; what was found is made small now. Interrupt again not to wait for it")
+		end()
+		select {
+		case <-signals:
+			endNow()
+		case <-quit.Done():
+		}
+	}()
+	return stop, quit, func() { signal.Stop(signals); end(); endNow() }
 }
 
 // cover plays all schedules of one small scenario.
@@ -119,6 +145,7 @@ func (a *app) cover(p explore.Plan, given *pflag.FlagSet, rest, faults []string,
 	}
 	stop, cancel := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer cancel()
+	context.AfterFunc(stop, cancel) // a second interrupt ends the program
 	if limit > 0 {
 		stop, cancel = context.WithTimeout(stop, limit)
 		defer cancel()
@@ -238,10 +265,10 @@ func folder(dir string) error {
 	return nil
 }
 
-// player starts a process that plays for a campaign. It does not hear the
-// terminal's interrupt: the campaign ends it.
-func player(p explore.Plan) (explore.Player, error) {
-	cmd := workerProcess()
+// player starts a process that plays for a campaign until quit ends. It does not
+// hear the terminal's interrupt: the campaign ends it.
+func player(quit context.Context, p explore.Plan) (explore.Player, error) {
+	cmd := workerProcess(quit)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	return explore.Away(cmd, p)
 }
@@ -277,14 +304,24 @@ func (a *app) merge(args []string) (int, error) {
 	if p.World != sim.Version {
 		return 0, usagef("merge: the campaign was played in world version %d, and this program's is %d", p.World, sim.Version)
 	}
-	return a.conclude(p, runs, out, asJSON)
+	quit, cancel := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer cancel()
+	return a.conclude(quit, p, runs, out, asJSON)
 }
 
-// conclude adds up the runs, makes one failure of each group small, and tells
-// the result.
-func (a *app) conclude(p explore.Plan, runs []explore.Run, dir string, asJSON bool) (int, error) {
+// conclude adds up the runs, makes one failure of each group small, unless quit ends
+// before, and tells the result.
+func (a *app) conclude(quit context.Context, p explore.Plan, runs []explore.Run, dir string, asJSON bool) (int, error) {
 	o := explore.Sum(p, runs)
-	small, err := a.shrinkAll(p, o)
+	small, err := a.shrinkAll(quit, p, o)
+	if quit.Err() != nil {
+		kept := ""
+		if dir != "" {
+			kept = "; the runs are kept, and the same command goes on with them"
+		}
+		fmt.Fprintf(a.err, "simrun: interrupted while what was found was made small%s\n", kept)
+		return exitUndecided, nil
+	}
 	if err != nil {
 		return 0, err
 	}
@@ -321,8 +358,8 @@ func tallyCode(o explore.Tally) int {
 	return exitOK
 }
 
-// shrinkAll makes one failure of each group small, on all processors.
-func (a *app) shrinkAll(p explore.Plan, o explore.Tally) ([]explore.Shrunk, error) {
+// shrinkAll makes one failure of each group small, on all processors, until quit ends.
+func (a *app) shrinkAll(quit context.Context, p explore.Plan, o explore.Tally) ([]explore.Shrunk, error) {
 	small := make([]explore.Shrunk, len(o.Groups))
 	problems := make([]error, len(o.Groups))
 	turn := make(chan int)
@@ -331,7 +368,7 @@ func (a *app) shrinkAll(p explore.Plan, o explore.Tally) ([]explore.Shrunk, erro
 		all.Go(func() {
 			for i := range turn {
 				g := o.Groups[i]
-				w, err := player(p)
+				w, err := player(quit, p)
 				if err == nil {
 					small[i], err = w.Shrink(explore.ShrinkTask{Run: g.Least, Failed: g.Failed, Budget: shrinkBudget})
 					w.Close()

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bufio"
 	"encoding/json"
 	"os"
 	"os/exec"
@@ -140,13 +141,46 @@ func TestExploreStopsInTime(t *testing.T) {
 	}
 }
 
+// A campaign that is interrupted makes small what it found; interrupted again it ends,
+// and the next start goes on with the runs.
+func TestASecondInterruptDoesNotWait(t *testing.T) {
+	dir := t.TempDir()
+	cmd := exec.Command(os.Args[0], "explore", "--lock", "redisson-fair@3.21.3", "--profile", "full", "--runs", "1000000", "--jobs", "1", "--out", dir)
+	stderr, err := cmd.StderrPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	var last string
+	for lines := bufio.NewScanner(stderr); lines.Scan(); {
+		last = lines.Text()
+		if strings.HasPrefix(last, "32 of ") || strings.Contains(last, "Interrupt again") {
+			if err := cmd.Process.Signal(os.Interrupt); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	_ = cmd.Wait()
+	if cmd.ProcessState.ExitCode() != exitUndecided || last != "simrun: interrupted while what was found was made small; the runs are kept, and the same command goes on with them" {
+		t.Errorf("%v, and said last: %s", cmd.ProcessState, last)
+	}
+	if _, runs, err := explore.Merge([]string{dir}); err != nil || len(runs) < 32 {
+		t.Errorf("%d runs are kept: %v", len(runs), err)
+	}
+	if _, err := os.Stat(filepath.Join(dir, explore.VerdictsFile)); !os.IsNotExist(err) {
+		t.Errorf("it has a result all the same: %v", err)
+	}
+}
+
 // A process that is killed takes one run with it, and says how it ended.
 func TestAKilledProcessTakesOneRunWithIt(t *testing.T) {
 	p := explore.Plan{World: sim.Version, Lock: "setnx-cad", Profile: explore.Simple, Strategy: explore.StrategyRandom, Seed: 1, Runs: 6}
 	started := 0
 	c := explore.Campaign{Plan: p, Of: 1, Jobs: 1, Dir: t.TempDir(), Stop: t.Context(), Player: func() (explore.Player, error) {
 		if started++; started > 1 {
-			return player(p)
+			return player(t.Context(), p)
 		}
 		return explore.Away(exec.Command("false"), p)
 	}}
