@@ -549,9 +549,16 @@ type namer struct {
 	host  *sim.Host
 	of    scenarios.Verdict
 	trace *trace // nil until it is asked for
+	// replays are the runs without what excuses, by what that is; named is what the
+	// findings of a judge there come of, by both. Each is asked for once: a replay has
+	// replays of its own.
+	replays map[string]*namer
+	named   map[[2]string]string
 }
 
-func newNamer(h *sim.Host, v scenarios.Verdict) *namer { return &namer{host: h, of: v} }
+func newNamer(h *sim.Host, v scenarios.Verdict) *namer {
+	return &namer{host: h, of: v, replays: map[string]*namer{}, named: map[[2]string]string{}}
+}
 
 func (n *namer) clue(f linearizability.Finding) clue {
 	if n.trace == nil {
@@ -575,14 +582,15 @@ func (n *namer) cause(f linearizability.Finding) Cause {
 // defect names the known defect that a finding is. One that was convicted by a
 // replay is what all findings of that judge in the replay are.
 func (n *namer) defect(f linearizability.Finding) string {
-	if again, ok := n.of.Convicted(n.host, f); ok {
-		name, replayed := "", newNamer(n.host, again)
-		for _, g := range again.Findings {
-			if g.Judge == f.Judge && g.Class == linearizability.ClassBug {
-				if name = replayed.defect(g); name == "" {
-					return ""
-				}
+	if without, ok := scenarios.Convicted(f); ok {
+		key := [2]string{without, f.Judge}
+		name, ok := n.named[key]
+		if !ok {
+			if n.replays[without] == nil {
+				n.replays[without] = newNamer(n.host, n.of.Without(n.host, f))
 			}
+			name = n.replays[without].defectOf(f.Judge)
+			n.named[key] = name
 		}
 		return name
 	}
@@ -599,6 +607,19 @@ func (n *namer) defect(f linearizability.Finding) string {
 		}
 	}
 	return c.name()
+}
+
+// defectOf names the known defect that all bugs of a judge are: the last one's, ""
+// when one of them has none.
+func (n *namer) defectOf(judge string) (name string) {
+	for _, f := range n.of.Findings {
+		if f.Judge == judge && f.Class == linearizability.ClassBug {
+			if name = n.defect(f); name == "" {
+				return ""
+			}
+		}
+	}
+	return name
 }
 
 // name is that of the first known defect that fits.

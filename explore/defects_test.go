@@ -1,10 +1,12 @@
 package explore
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
 	"lockstep/linearizability"
+	"lockstep/model"
 	"lockstep/scenarios"
 	"lockstep/sim"
 )
@@ -620,5 +622,51 @@ steps:
 				}
 			})
 		}
+	}
+}
+
+// Each of twelve overlaps is excused by a fault, and is a bug since it is there without
+// it, where the next fault excuses it: twelve to the fifth replays, were each not asked
+// for once.
+func TestAReplayIsPlayedOnce(t *testing.T) {
+	text := `lockstep: 1
+name: drawn
+about: drawn
+locks: [redisson@3.12.4]
+network: {latency: 1ms}
+processes: {a: {}, b: {}}
+steps:
+  a/1: [{lock: x}, {lock: {name: x, lease: 5s}}, {unlock: x}, {sleep: 90s}]
+  b/1: [{at: 40s}, {repeat: {times: 12, steps: [{lock: x}, {unlock: x}]}}]
+faults:
+`
+	for i := range 5 {
+		text += fmt.Sprintf("  - {at: %d00ms, key: x, do: expire}\n", 5+i)
+	}
+	h := sim.NewHost(t)
+	v := scenarios.Run(h, loadDrawn(t, text), mustFind(t, "redisson@3.12.4"), 1)
+	n, overlaps := newNamer(h, v), 0
+	for _, f := range v.Findings {
+		if f.Judge != model.JudgeMutualExclusion {
+			continue
+		}
+		overlaps++
+		if _, ok := scenarios.Convicted(f); !ok {
+			t.Errorf("%s: no replay says so", f.Why)
+		}
+		if name := n.defect(f); !strings.HasPrefix(name, "an attempt on a lock object, a failed one too, changes the lease") {
+			t.Errorf("%s\nis named %q", f.Why, name)
+		}
+	}
+	faults := 0
+	for len(n.replays) > 0 {
+		if faults++; len(n.replays) > 1 {
+			t.Fatalf("%d replays without %d faults", len(n.replays), faults)
+		}
+		for _, n = range n.replays {
+		}
+	}
+	if overlaps != 12 || faults != 5 {
+		t.Errorf("%d overlaps, replays without %d faults", overlaps, faults)
 	}
 }

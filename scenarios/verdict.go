@@ -153,7 +153,7 @@ func convict(h *sim.Host, sc *Scenario, l *Lock, p Played, j *linearizability.Ju
 		}
 		again, ok := replays[names]
 		if !ok {
-			replay := PlayIn(h, without, l, sim.NewLenientReplayer(p.Decisions), sc.ordersWithout(p.Orders, f.Excuses))
+			replay := sc.again(h, without, l, p, f.Excuses)
 			again = linearizability.Judge(replay.Record, without.rules())
 			// What is broken there may have an excuse of its own.
 			convict(h, without, l, replay, &again)
@@ -169,14 +169,24 @@ func convict(h *sim.Host, sc *Scenario, l *Lock, p Played, j *linearizability.Ju
 // convicted is what convict adds to a finding.
 const convicted = "; it is so too without "
 
-// Convicted plays v's decisions again without the excuses of a finding that is
-// a bug because it is so too without them. ok is false for any other finding.
-func (v Verdict) Convicted(h *sim.Host, f linearizability.Finding) (again Verdict, ok bool) {
-	if !strings.Contains(f.Why, convicted) {
-		return Verdict{}, false
-	}
+// Convicted says without what else a finding is so too, and therefore a bug. ok is
+// false for any other finding.
+func Convicted(f linearizability.Finding) (without string, ok bool) {
+	_, without, ok = strings.Cut(f.Why, convicted)
+	return without, ok
+}
+
+// Without plays v's decisions again without the excuses of a convicted finding, and
+// judges what happens.
+func (v Verdict) Without(h *sim.Host, f linearizability.Finding) Verdict {
 	less, _ := v.Scenario.without(f.Excuses)
-	return Judge(h, less, v.Lock, v.Seed, Play(h, less, v.Lock, sim.NewLenientReplayer(v.Played.Decisions))), true
+	return Judge(h, less, v.Lock, v.Seed, v.Scenario.again(h, less, v.Lock, v.Played, f.Excuses))
+}
+
+// again plays the decisions of a run of the scenario in less, which is the scenario
+// without those excuses.
+func (sc *Scenario) again(h *sim.Host, less *Scenario, l *Lock, p Played, excuses []model.Excuse) Played {
+	return PlayIn(h, less, l, sim.NewLenientReplayer(p.Decisions), sc.ordersWithout(p.Orders, excuses))
 }
 
 // without is the scenario less what excuses; nil when nothing can be left out.
