@@ -497,6 +497,12 @@ var knownDefects = []defect{
 		clue.evictedAsleep,
 	},
 	{
+		"a waiter is thrown out of the queue while its client waits to send again what it had no answer to in time",
+		of(fair, (*scenarios.Lock).SendsAgain),
+		[]string{model.JudgeFIFO, model.JudgeLinearizable},
+		func(c clue) bool { return c.evicted(func(m *command, _ int64) bool { return m.delivered < 0 }) },
+	},
+	{
 		"who stands first in the queue waits to send again what its client had no answer to in time, and holds up those behind it",
 		of(fair, (*scenarios.Lock).SendsAgain),
 		[]string{model.JudgeLiveness},
@@ -606,7 +612,7 @@ func (n *namer) defect(f linearizability.Finding) string {
 			return rest[0].name()
 		}
 	}
-	return c.name()
+	return cmp.Or(c.name(), c.whileHeld().name())
 }
 
 // defectOf names the known defect that all bugs of a judge are: the last one's, ""
@@ -716,6 +722,22 @@ func newClue(v scenarios.Verdict, t *trace, f linearizability.Finding) clue {
 func (c clue) says(text string) bool { return strings.Contains(c.f.Why, text) }
 
 func (c clue) judges(judge string) bool { return c.f.Judge == judge }
+
+// whileHeld is the clue as it was when the lock was held last, where that is less than
+// a second ago, the least that a waiter must not wait for nobody: it had waited too
+// long for that hold.
+func (c clue) whileHeld() clue {
+	if now := c.stateAt(c.lock, c.f.AtNs); !c.judges(model.JudgeLiveness) || now.Held() {
+		return c
+	}
+	at := c.f.AtNs
+	for _, s := range c.states[c.lock] {
+		if at-int64(time.Second) < s.AtNs && s.AtNs <= at && s.before.Held() && !s.State.Held() {
+			c.f.AtNs = s.AtNs - 1
+		}
+	}
+	return c
+}
 
 // until is the last instant that can have to do with the finding: the judge of
 // linearizability names a call, which is wrong at its end, or when its commands

@@ -567,6 +567,22 @@ steps:
 faults:
   - {at: 70ms, crash: d}
 `},
+		{"a waiter is thrown out of the queue while its client waits to send again", "fifo", "redisson-fair@3.21.3", `
+network: {latency: 160ms}
+processes: {a: {threads: 2, client: {fair_wait: 1s}}, b: {client: {response_timeout: 300ms, fair_wait: 100ms}}}
+steps:
+  a/1: [{lock: {name: x, lease: 100ms}}]
+  b/1: [{at: 30ms}, {lock: x}]
+  a/2: [{at: 60ms}, {lock: x}]
+`},
+		{"an unlock that leaves levels gives the hold the lease", "liveness", "redisson-fair@3.21.3, redisson@4.7.0", `
+network: {latency: 40ms}
+processes: {a: {lock_objects: per_call}, b: {}, c: {}}
+steps:
+  a/1: [{lock: {name: x, lease: 200ms}}, {lock: {name: x, lease: 800ms}}, {unlock: x}]
+  b/1: [{at: 2s}, {lock: x}, {unlock: x}]
+  c/1: [{at: 2930ms}, {force_unlock: x}]
+`},
 		{"an acquire that was sent again arrives when its tryLock", "hold-count", "redisson@3.21.3", `
 processes: {a: {}, c: {}}
 steps:
