@@ -2,6 +2,8 @@ package explore
 
 import (
 	"cmp"
+	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"strconv"
@@ -665,11 +667,19 @@ func (n *namer) defectOfOverlap(f linearizability.Finding) string {
 		return name
 	}
 	// Where the two believed to hold it already for another reason, it is why the
-	// hold of the one ended.
-	_, ended, _ := strings.Cut(f.Why, linearizability.LeaseEnded)
-	for _, g := range n.of.Findings {
-		if g.Judge == model.JudgeLease && g.Class == linearizability.ClassBug && ended != "" && strings.Contains(g.Why, "ended with its lease at "+ended+" ") {
-			return n.defect(g)
+	// hold of the one ended: to the judge of leases a bug, or what it could not expect
+	// to be renewed.
+	_, ended, ok := strings.Cut(f.Why, linearizability.LeaseEnded)
+	if !ok {
+		return ""
+	}
+	for _, lock := range slices.Sorted(maps.Keys(n.trace.locks)) {
+		for _, s := range n.trace.states[lock] {
+			who := s.before.Owner
+			if s.before.Held() && s.State.Owner != who && model.At(s.AtNs) == ended && strings.Contains(f.Why, who+" ") {
+				return n.clue(linearizability.Finding{Judge: model.JudgeLease, Verdict: linearizability.Broken, Class: linearizability.ClassBug, AtNs: s.AtNs,
+					Why: fmt.Sprintf("the hold of %s on %s ended with its lease", who, lock)}).name()
+			}
 		}
 	}
 	return ""

@@ -583,6 +583,15 @@ steps:
   b/1: [{at: 2s}, {lock: x}, {unlock: x}]
   c/1: [{at: 2930ms}, {force_unlock: x}]
 `},
+		{"a hold without lease starts with the lease", "workload", "redisson@3.21.3, redisson@4.7.0", `
+resources: {stock: {start: 14}}
+processes: {b: {threads: 2}, c: {}, d: {}}
+steps:
+  d/1: [{at: 500ms}, {lock: x}, {at: 5500ms}, {use: {resource: stock}}]
+  c/1: [{at: 1s}, {force_unlock: x}, {lock: x}, {at: 5s}, {unlock: x}]
+  b/2: [{lock: {name: x, lease: 1ms}}]
+  b/1: [{at: 3s}, {lock: x}, {use: {resource: stock, for: 1s}}]
+`},
 		{"an acquire that was sent again arrives when its tryLock", "hold-count", "redisson@3.21.3", `
 processes: {a: {}, c: {}}
 steps:
