@@ -157,7 +157,7 @@ var knownDefects = []defect{
 		"a tryLock whose answer does not come in time answers false, and its acquire may hold the lock all the same (7223, 7224)",
 		of(since("4.7.0")),
 		append([]string{model.JudgeLease, model.JudgeMutualExclusion, model.JudgeFIFO}, onServer...),
-		clue.grantedUnheard,
+		func(c clue) bool { return c.grantedUnheard() || c.judges(model.JudgeFIFO) && c.gaveUpUnheard() },
 	},
 	{
 		"a lock() that is interrupted while it waits returns as if it had the lock (1593)",
@@ -920,6 +920,14 @@ func (c clue) grantedUnheard() bool {
 			return m.Script == "acquire" && m.took(o.who) && m.exec.AtNs <= c.until()
 		})
 	})
+}
+
+// gaveUpUnheard: the call came back as busy before its time was over, and an attempt
+// of it had no answer.
+func (c clue) gaveUpUnheard() bool {
+	return c.call != nil && c.call.Action == model.ActTryLockTimed && c.call.ret != nil && c.call.ret.Outcome == model.Busy &&
+		c.call.ret.AtNs < c.call.AtNs+c.call.WaitNs &&
+		slices.ContainsFunc(c.call.sent, func(m *command) bool { return m.Script == "acquire" && m.delivered < 0 })
 }
 
 // returnedUnlocked: a lock() of a thread that the finding may be owed to was

@@ -592,6 +592,16 @@ steps:
   b/2: [{lock: {name: x, lease: 1ms}}]
   b/1: [{at: 3s}, {lock: x}, {use: {resource: stock, for: 1s}}]
 `},
+		{"a tryLock whose answer does not come in time answers false", "fifo", "redisson-fair@4.7.0", `
+network: {latency: 5ms..200ms}
+processes: {a: {}, b: {threads: 3, client: {response_timeout: 300ms}}}
+steps:
+  a/1: [{sleep: 4870ms}, {lock: y}, {sleep: 900ms}, {unlock: y}, {lock: y}]
+  b/1: [{sleep: 5630ms}, {try_lock: {name: y, wait: 1s}}]
+  b/2: [{lock: y}, {lock: y}, {unlock: y}, {unlock: y}]
+  b/3: [{lock: x}]
+seeds: 68933175036152..68933175036152
+`},
 		{"an acquire that was sent again arrives when its tryLock", "hold-count", "redisson@3.21.3", `
 processes: {a: {}, c: {}}
 steps:
@@ -630,7 +640,7 @@ steps:
 					text += "network: {latency: 100us}\n"
 				}
 				sc := loadDrawn(t, text)
-				v := scenarios.Run(h.For(t), sc, l, 1)
+				v := scenarios.Run(h.For(t), sc, l, sc.SeedFirst)
 				found := 0
 				for _, f := range v.Findings {
 					if f.Judge != c.judge || f.Class != linearizability.ClassBug {

@@ -67,7 +67,7 @@ func (r *run) without(lock string, a, b belief, at int64) belief {
 // what excuses it.
 func (r *run) howLost(lock string, a belief, at int64) (how string, excuses []model.Excuse) {
 	since := a.from
-	if m := r.entered(a.grant); m != nil && m.exec != nil {
+	if m := r.entered(a.first); m != nil && m.exec != nil {
 		since = m.exec.AtNs
 	}
 	var first, lost *change
@@ -181,7 +181,7 @@ func (r *run) whyExpired(lock string, a belief, lost change) []model.Excuse {
 		return out // nothing renews it
 	}
 	// What kept the grant from coming back kept the first renewal from being sent.
-	granted := r.entered(a.grant)
+	granted := r.entered(a.first)
 	from := a.from
 	met := []trouble{}
 	if granted != nil {

@@ -2130,6 +2130,25 @@ func TestForceUnlockIsMeant(t *testing.T) {
 			1000 b/1 takes
 			2000 b/1 releases
 			9000 server leave`},
+		{rule: "a level that it took is believed in also when the lease of a later one was over", finds: `
+			mutual-exclusion limit (hold removed by another hand): while a/1 believed to hold it since 1.720s: b/1 had forced it open at 0.501s`, record: `
+			0    a/1 takes
+			500  b/1 invoke force_unlock
+			500  b/1 send force_unlock
+			501  b/1 exec force_unlock -> free
+			502  b/1 deliver force_unlock
+			502  b/1 return released
+			1000 a/1 takes
+			1100 a/1 takes lease=600 -> a/1 2 1701
+			1650 a/1 invoke unlock
+			1650 a/1 send unlock
+			1690 a/1 exec unlock -> a/1 1 31690
+			1720 a/1 deliver unlock
+			1720 a/1 return still_held
+			1800 a/1 releases
+			2000 b/1 takes
+			3000 b/1 releases
+			9000 server leave`},
 	})
 }
 

@@ -508,8 +508,9 @@ type belief struct {
 	who      string
 	lock     string
 	from, to int64
-	lease    int64 // 0: none
-	grant    *operation
+	lease    int64      // 0: none
+	grant    *operation // or the release that told of a level
+	first    *operation // the grant of its first level
 	end      *operation // the release that ended it; nil: none did
 	paused   *trouble   // the pause that made it last longer
 }
@@ -526,7 +527,7 @@ func (r *run) beliefs(lock string) []belief {
 	}
 	var out []*belief
 	now := map[string]*open{}
-	lapsed := map[string][]term{} // the levels of a thread whose latest lease is over
+	lapsed := map[string]*open{} // of a thread whose latest lease is over
 	type point struct {
 		at     int64
 		isCall bool
@@ -552,14 +553,14 @@ func (r *run) beliefs(lock string) []belief {
 		h := now[o.who]
 		if h != nil && h.b.to <= p.at {
 			delete(now, o.who) // the lease was over before
-			lapsed[o.who] = h.levels
+			lapsed[o.who] = h
 			h = nil
 		}
 		kept := o.Action == model.ActUnlock && o.outcome == model.Failed // it has what it had
-		if !p.isCall && h == nil && (o.outcome == model.StillHeld || kept) && len(lapsed[o.who]) > 1 {
+		if was := lapsed[o.who]; !p.isCall && h == nil && (o.outcome == model.StillHeld || kept) && was != nil && len(was.levels) > 1 {
 			// Only the lease of its latest level was over, as the server tells it, or
 			// that of the level before.
-			h = &open{b: &belief{who: o.who, lock: lock, from: p.at, grant: o}, levels: lapsed[o.who]}
+			h = &open{b: &belief{who: o.who, lock: lock, from: p.at, grant: o, first: was.b.first}, levels: was.levels}
 			out = append(out, h.b)
 			now[o.who] = h
 		}
@@ -583,7 +584,7 @@ func (r *run) beliefs(lock string) []belief {
 				to = min(to, r.attemptSent(o)+lease)
 			}
 			if h == nil {
-				h = &open{b: &belief{who: o.who, lock: lock, from: p.at, grant: o}}
+				h = &open{b: &belief{who: o.who, lock: lock, from: p.at, grant: o, first: o}}
 				out = append(out, h.b)
 				now[o.who] = h
 			}
