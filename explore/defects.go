@@ -187,7 +187,7 @@ var knownDefects = []defect{
 		func(c clue) bool {
 			who := c.who
 			if c.judges(model.JudgeLiveness) {
-				who = c.holderOr("")
+				who = c.holder()
 			}
 			return !c.says("ended with its lease") && c.ended(who, model.ActUnlock, model.Failed, model.Unknown, model.NotHeld)
 		},
@@ -299,7 +299,7 @@ var knownDefects = []defect{
 		[]string{model.JudgeLease, model.JudgeLiveness},
 		func(c clue) bool {
 			if c.judges(model.JudgeLiveness) {
-				c.who = c.holderOr("")
+				c.who = c.holder()
 			}
 			return !c.says("ended with its lease") && c.renewalUnderWay()
 		},
@@ -773,12 +773,12 @@ func (c clue) until() int64 {
 	return c.f.AtNs
 }
 
-// holderOr is who held the lock on the server then, who when nobody did.
-func (c clue) holderOr(who string) string {
+// holder is who held the lock on the server then, "" when nobody did.
+func (c clue) holder() string {
 	if s := c.stateAt(c.lock, c.until()); s.Held() {
 		return s.Owner
 	}
-	return who
+	return ""
 }
 
 // suspect says whether a finding may be owed to a thread: the one that it names,
@@ -825,8 +825,8 @@ func (c clue) hidden() []clue {
 		}
 	}
 	var out []clue
-	for _, f := range linearizability.Judge(refused, nil).Findings {
-		if f.Judge == model.JudgeLinearizable && f.Class == linearizability.ClassBug && strings.HasPrefix(f.Why, c.lock+": ") {
+	for _, f := range linearizability.JudgeLinearizable(refused) {
+		if f.Class == linearizability.ClassBug && strings.HasPrefix(f.Why, c.lock+": ") {
 			out = append(out, newClue(c.of, traceOf(refused), f))
 		}
 	}
@@ -1167,7 +1167,7 @@ func (c clue) startedLong() bool {
 func (c clue) stretchedByUnlock() bool {
 	who, over := c.who, c.judges(model.JudgeMutualExclusion)
 	if c.judges(model.JudgeLiveness) {
-		who = c.holderOr("")
+		who = c.holder()
 	}
 	if over && !c.says("lease had ended") {
 		return false

@@ -68,13 +68,23 @@ func Judge(rec *model.Record, resources []Resource) Judgement {
 		found = append(found, judge(r)...)
 	}
 	found = append(found, judgeWorkload(r, resources)...)
-	j := Judgement{Reached: r.reached(), Waits: r.waits()}
+	return Judgement{Findings: classed(rec.Params, found), Reached: r.reached(), Waits: r.waits()}
+}
+
+// JudgeLinearizable is what the judge of that name alone finds.
+func JudgeLinearizable(rec *model.Record) []Finding {
+	return classed(rec.Params, judgeLinearizable(newRun(rec)))
+}
+
+// classed are the findings that the table of promises covers, with their classes, in
+// their order.
+func classed(params model.Params, found []Finding) (out []Finding) {
 	for _, f := range found {
 		if f.Judge != JudgeHarness && !slices.Contains(model.Judges, f.Judge) {
 			panic("linearizability: a finding of " + f.Judge + ", which is not in model.Judges")
 		}
 		if f.Verdict == Broken {
-			promise, ok := model.PromiseOf(rec.Params, f.Judge)
+			promise, ok := model.PromiseOf(params, f.Judge)
 			if !ok {
 				continue // not promised, so not judged
 			}
@@ -84,14 +94,14 @@ func Judge(rec *model.Record, resources []Resource) Judgement {
 				f.Class = ClassLimit
 			}
 		}
-		j.Findings = append(j.Findings, f)
+		out = append(out, f)
 	}
-	slices.SortStableFunc(j.Findings, func(a, b Finding) int {
+	slices.SortStableFunc(out, func(a, b Finding) int {
 		return cmp.Or(
 			cmp.Compare(slices.Index(model.Judges, a.Judge), slices.Index(model.Judges, b.Judge)),
 			cmp.Compare(a.AtNs, b.AtNs))
 	})
-	return j
+	return out
 }
 
 // Has says whether a judge is broken in the run, and whether as a bug.
