@@ -1376,7 +1376,8 @@ func (c clue) unlocked(since int64) (last *command) {
 }
 
 // unlockedUnheard: the lock is free since an unlock, and who stood first in its
-// queue then was told nothing.
+// queue then was told nothing, or has yet to hear it. One that listens no longer is
+// not waited for.
 func (c clue) unlockedUnheard() bool {
 	s := c.stateAt(c.lock, c.f.AtNs)
 	m := c.unlocked(-1)
@@ -1384,10 +1385,22 @@ func (c clue) unlockedUnheard() bool {
 		return false
 	}
 	head := ":" + strings.Replace(m.after.Queue[0], "/", ":", 1)
-	return !slices.ContainsFunc(c.rec.Events, func(e model.Event) bool {
-		taken := e.Kind == model.KindState && e.Lock == c.lock && e.State.Held() && m.exec.AtNs < e.AtNs && e.AtNs <= c.f.AtNs
-		return taken || m.exec.AtNs <= e.AtNs && e.AtNs <= c.f.AtNs && e.Dir == "push" && strings.HasSuffix(e.Channel, head)
-	})
+	published, pushed := false, false
+	for _, e := range c.rec.Events {
+		switch {
+		case e.AtNs < m.exec.AtNs:
+		case e.Kind == model.KindState && e.Lock == c.lock && e.State.Held() && m.exec.AtNs < e.AtNs && e.AtNs <= c.f.AtNs:
+			return false // it was taken since
+		case !strings.HasSuffix(e.Channel, head):
+		case e.Dir == "push" && e.AtNs <= c.f.AtNs:
+			return false
+		case e.Dir == "push":
+			pushed = true
+		case e.Kind == model.KindPublish && e.AtNs == m.exec.AtNs:
+			published = true
+		}
+	}
+	return pushed || !published
 }
 
 // keptItsPlace: a thread stood in the queue although its call had ended without

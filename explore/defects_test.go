@@ -602,6 +602,16 @@ steps:
   b/3: [{lock: x}]
 seeds: 68933175036152..68933175036152
 `},
+		{"a waiter sleeps on the time to live of a hold that was given up", "liveness", "redisson-fair@4.7.0", `
+network: {latency: 50ms}
+processes: {a: {}, b: {}, c: {}}
+steps:
+  a/1: [{lock: {name: x, lease: 20s}}, {at: 5500ms}, {unlock: x}]
+  b/1: [{at: 5s}, {try_lock: {name: x, wait: 0s}}]
+  c/1: [{at: 5010ms}, {lock: x}, {unlock: x}]
+faults:
+  - {when: {process: b, script: leave, direction: request}, do: delay, for: 1s}
+`},
 		{"an acquire that was sent again arrives when its tryLock", "hold-count", "redisson@3.21.3", `
 processes: {a: {}, c: {}}
 steps:

@@ -143,7 +143,7 @@ var stories = map[string]story{
 	"a waiter that asks in the last millisecond of what it waits for is told 0 ms, and asks again at once until that millisecond is over": {
 		text: "A waiter wakes when a hold, or its own place in the fair queue, has less than a millisecond left. The answer is in whole milliseconds, 0, and a wait of 0 ms is none: it asks again at once, and again, until the millisecond is over. On a network of 20 us that is some thirty commands, on one of 1 ms it is one. The release is to blame, mildly: it ends by itself."},
 	"a waiter sleeps on the time to live of a hold that was given up (scenario fair-sleeps-on-an-old-lease)": {
-		text: "The head was told the time to live of a long hold and sleeps on it. The hold is given up before the head listens, or a short one follows and ends by its lease, of which nobody is told: the lock is free, and the head asleep. In all releases; it ends by itself."},
+		text: "The head was told the time to live of a long hold and sleeps on it. The hold is given up before the head listens, or when another stands first who does not listen any more and leaves, or a short one follows and ends by its lease, of which nobody is told: the lock is free, and the head asleep. In all releases; it ends by itself."},
 }
 
 // outOfReach says of rows of the track record why no campaign names them.
