@@ -606,6 +606,25 @@ func TestLinearizable(t *testing.T) {
 			6502 a/1 return not_held
 			7002 server expire -> free
 			9000 server leave`},
+		{rule: "a lease that was replaced while its renewal was under way ends in the other order, too",
+			finds: "linearizable bug: l: a/1 release (9.000s..9.002s) answered released, but the lock was free", record: `
+			0    a/1 takes
+			10   a/1 takes -> a/1 2 30011
+			100  a/1 send renew
+			101  a/1 exec renew -> a/1 2 1000
+			103  a/1 invoke unlock
+			103  a/1 send unlock
+			104  a/1 exec unlock -> a/1 1 1100
+			105  a/1 deliver renew
+			106  a/1 deliver unlock
+			106  a/1 return still_held
+			1101 server expire -> free
+			9000 a/1 invoke unlock
+			9000 a/1 send unlock
+			9001 a/1 exec unlock
+			9002 a/1 deliver unlock
+			9002 a/1 return released
+			9003 server leave`},
 		{rule: "the answers fit one order", record: `
 			0    a/1 takes lease=3000
 			100  b/1 waits try_lock

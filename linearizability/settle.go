@@ -362,7 +362,13 @@ func (r *run) lease(op *Op, c change, settled bool) {
 			return
 		}
 		if later.before.Owner != later.after.Owner || later.before.ExpiresMs != later.after.ExpiresMs {
-			return // replaced or given back
+			if later.fault == 0 {
+				// Replaced or given back. In an order in which it is not, because the two
+				// were under way at one time, it runs out.
+				at := max((c.after.ExpiresMs+1)*millisecond, op.CallNs)
+				op.ExpireNs, op.NeverExpires = &at, false
+			}
+			return
 		}
 	}
 }
