@@ -93,7 +93,13 @@ var knownDefects = []defect{
 		"a SET that the client sends again finds the key that the first one left, and its caller is told that the lock is busy",
 		bare("setnx-del", "setnx-get-del", "setnx-cad"),
 		append([]string{model.JudgeMutualExclusion}, onServer...),
-		clue.grantedUnheard,
+		func(c clue) bool { return c.grantedUnheard() || c.foundItsOwn() },
+	},
+	{
+		"a SET that the client sends again takes the lock anew when the hold that the first one took has ended unheard",
+		bare("setnx-del", "setnx-get-del", "setnx-cad"),
+		append([]string{model.JudgeMutualExclusion}, onServer...),
+		func(c clue) bool { return c.ranTwice("acquire") },
 	},
 	{
 		"an unlock that the client sends again finds the key gone that the first one deleted, and its caller is told that it did not hold the lock",
@@ -123,7 +129,9 @@ var knownDefects = []defect{
 	},
 	{
 		"a force_unlock that is sent again ends the next owner's hold too, or answers that there was none",
-		of(since("3.11.0")),
+		func(l *scenarios.Lock) bool {
+			return of(since("3.11.0"))(l) || bare("setnx-del", "setnx-get-del", "setnx-cad", "string-reentrant")(l)
+		},
 		[]string{model.JudgeLinearizable},
 		clue.forcedTwice,
 	},
@@ -918,6 +926,19 @@ func (c clue) grantedUnheard() bool {
 	return slices.ContainsFunc(c.calls, func(o *call) bool {
 		return o.Lock == c.lock && c.suspect(o.who) && o.ret != nil && (o.ret.Outcome == model.Busy || o.ret.Outcome == model.Failed) && slices.ContainsFunc(o.sent, func(m *command) bool {
 			return m.Script == "acquire" && m.took(o.who) && m.exec.AtNs <= c.until()
+		})
+	})
+}
+
+// foundItsOwn: a command of a call took the lock, and one that it sent again found it
+// taken.
+func (c clue) foundItsOwn() bool {
+	return slices.ContainsFunc(c.calls, func(o *call) bool {
+		took := false
+		return o.Lock == c.lock && c.suspect(o.who) && slices.ContainsFunc(o.sent, func(m *command) bool {
+			again := took && m.exec != nil && m.before.Owner == o.who && !m.took(o.who)
+			took = took || m.took(o.who)
+			return m.Script == "acquire" && m.AtNs <= c.until() && again
 		})
 	})
 }

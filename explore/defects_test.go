@@ -466,6 +466,30 @@ steps:
 faults:
   - {when: {script: acquire, direction: reply, nth: 1}, do: delay, for: 100ms}
 `},
+		{"a SET that the client sends again finds the key", "liveness", "setnx-cad", `
+network: {latency: 100ms..200ms}
+processes: {a: {client: {response_timeout: 300ms, retry_attempts: 3}}, b: {}}
+steps:
+  a/1: [{sleep: 4s}, {unlock: y}, {lock: {name: y, lease: 800ms}}]
+  b/1: [{sleep: 80ms}, {repeat: {times: 3, steps: [{lock: y}, {sleep: 3s}, {unlock: y}]}}]
+seeds: 4..4
+`},
+		{"a SET that the client sends again takes the lock anew", "linearizable", "setnx-del, setnx-cad", `
+processes: {a: {}, b: {client: {response_timeout: 80ms, retry_attempts: 1}}}
+steps:
+  a/1: [{at: 50ms}, {force_unlock: x}, {at: 1s}, {try_lock: x}]
+  b/1: [{lock: x}]
+faults:
+  - {when: {script: acquire, direction: reply, nth: 1}, do: delay, for: 100ms}
+`},
+		{"a force_unlock that is sent again", "linearizable", "setnx-del, setnx-cad, string-reentrant", `
+processes: {a: {}, b: {client: {response_timeout: 80ms, retry_attempts: 1}}}
+steps:
+  a/1: [{lock: x}]
+  b/1: [{at: 1s}, {force_unlock: x}]
+faults:
+  - {when: {script: unlock, direction: reply, nth: 1}, do: delay, for: 100ms}
+`},
 		{"an unlock that the client sends again", "hold-count", "setnx-del, setnx-get-del, setnx-cad, string-reentrant", `
 processes: {a: {client: {response_timeout: 80ms, retry_attempts: 1}}}
 steps:
