@@ -35,10 +35,11 @@ type Op struct {
 	// What follows no file says; a record of a simulated run does.
 
 	// ExpireNs is the exact instant at which the lease that this operation
-	// started ended. Not before CallNs.
+	// started ended, or would have, had it not been replaced or given back. Not
+	// before CallNs.
 	ExpireNs *int64 `json:"-"`
 	// NeverExpires says that the lease that this operation started never ran
-	// out: it was replaced or given back first, or the history ended before.
+	// out: the history ended before.
 	NeverExpires bool `json:"-"`
 	// Evicted says that the server took this acquire out of its queue while it
 	// still waited, so that nobody has to wait for it any more. In a file the

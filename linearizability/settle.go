@@ -362,12 +362,10 @@ func (r *run) lease(op *Op, c change, settled bool) {
 			return
 		}
 		if later.before.Owner != later.after.Owner || later.before.ExpiresMs != later.after.ExpiresMs {
-			if later.fault == 0 {
-				// Replaced or given back. In an order in which it is not, because the two
-				// were under way at one time, it runs out.
-				at := max((c.after.ExpiresMs+1)*millisecond, op.CallNs)
-				op.ExpireNs, op.NeverExpires = &at, false
-			}
+			// Replaced or given back. In an order in which it is not, because the two
+			// were under way at one time, it runs out.
+			at := max((c.after.ExpiresMs+1)*millisecond, op.CallNs)
+			op.ExpireNs, op.NeverExpires = &at, false
 			return
 		}
 	}

@@ -110,8 +110,8 @@ func (a *app) explore(args []string) (int, error) {
 }
 
 // interrupts gives what ends with the first interrupt of a campaign, and what ends
-// with the second: the one plays no more and makes small what was found, the other
-// does not wait for that. What was played is kept.
+// with the second: after the one it plays no more and makes small what was found, if
+// it is no shard; after the other it does not do that either. What was played is kept.
 func (a *app) interrupts() (stop, quit context.Context, release func()) {
 	stop, end := context.WithCancel(context.Background())
 	quit, endNow := context.WithCancel(context.Background())
@@ -123,7 +123,7 @@ func (a *app) interrupts() (stop, quit context.Context, release func()) {
 		case <-stop.Done():
 			return
 		}
-		fmt.Fprintln(a.err, "simrun: interrupted; what was found is made small now. Interrupt again not to wait for it")
+		fmt.Fprintln(a.err, "simrun: interrupted; it plays no more, and ends when what is under way is done. Interrupt again to end at once")
 		end()
 		select {
 		case <-signals:

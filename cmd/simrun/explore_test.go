@@ -141,8 +141,8 @@ func TestExploreStopsInTime(t *testing.T) {
 	}
 }
 
-// A campaign that is interrupted makes small what it found; interrupted again it ends,
-// and the next start goes on with the runs.
+// A campaign that is interrupted makes small what it found; interrupted again it does
+// not, and keeps the runs.
 func TestASecondInterruptDoesNotWait(t *testing.T) {
 	dir := t.TempDir()
 	cmd := exec.Command(os.Args[0], "explore", "--lock", "redisson-fair@3.21.3", "--profile", "full", "--runs", "1000000", "--jobs", "1", "--out", dir)
