@@ -304,12 +304,13 @@ func (c clue) interruptedUnlock() bool {
 }
 
 // refusedByLeavers: the call asked when the lock was free, and was refused since
-// another stood first, whose own call was refused in the end.
+// another stood first, whose own call was refused in the end, or had no answer to its
+// leaving.
 func (c clue) refusedByLeavers() bool {
 	return c.call != nil && c.call.ret != nil && c.call.ret.Outcome == model.Busy && slices.ContainsFunc(c.call.sent, func(m *command) bool {
 		return m.Script == "acquire" && m.exec != nil && !m.before.Held() && len(m.before.Queue) > 0 && slices.ContainsFunc(c.calls, func(o *call) bool {
 			return o.Lock == c.lock && o.who == m.before.Queue[0] && o.who != c.who && o.AtNs <= m.exec.AtNs &&
-				o.ret != nil && m.exec.AtNs <= o.ret.AtNs && o.ret.Outcome == model.Busy
+				o.ret != nil && m.exec.AtNs <= o.ret.AtNs && (o.ret.Outcome == model.Busy || o.ret.Outcome == model.Unknown)
 		})
 	})
 }
@@ -438,6 +439,40 @@ func (c clue) renewedOtherwise() bool {
 				return m.Script == "acquire" && m.AtNs <= c.f.AtNs && (m.AtNs >= began || m.delivered >= began)
 			})
 	})
+}
+
+// timerTooLong: the thread's client set a timer, which holds entered later use too, when
+// its last attempt had asked for a longer lease than the watchdog's, and the timer ran
+// for a third of that, past the end of the hold.
+func (c clue) timerTooLong() bool {
+	process, _, _ := strings.Cut(c.who, "/")
+	ours := slices.DeleteFunc(slices.Clone(c.commands), func(m *command) bool {
+		return m.Process != process || !slices.Contains(m.Locks, c.lock) || m.AtNs > c.f.AtNs
+	})
+	return slices.ContainsFunc(ours, func(set *command) bool {
+		begins := set.Script == "renew" && set.reply() == "1" || set.Script == "acquire" && set.reply() == "nil" && c.leaseOf(set) == 0
+		if !begins || set.delivered < 0 {
+			return false
+		}
+		var asked int64 // of the lease
+		for _, m := range ours {
+			switch {
+			case m.Script == "acquire" && m.AtNs <= set.delivered:
+				asked = c.leaseOf(m)
+			case m.Script == "renew" && m.AtNs > set.delivered:
+				return false
+			}
+		}
+		return time.Duration(asked) > c.rec.Params.Watchdog && set.delivered+asked/3 > c.f.AtNs
+	})
+}
+
+// leaseOf is the lease, in nanoseconds, that the call of a command asked for; 0: none.
+func (c clue) leaseOf(m *command) int64 {
+	if m.Op == 0 {
+		return 0
+	}
+	return c.calls[m.Op-1].LeaseNs
 }
 
 // neverRenewed: an earlier renewal of the lock by this process failed or found
@@ -579,6 +614,17 @@ func (c clue) lostLevels() bool {
 	return lost && levels > 0
 }
 
+// renewedWhatIsLeft: who holds the lock was renewed when its unlock had left levels.
+func (c clue) renewedWhatIsLeft() bool {
+	who := c.holder()
+	return slices.ContainsFunc(c.calls, func(o *call) bool {
+		return o.Lock == c.lock && o.who == who && o.ret != nil && o.ret.Outcome == model.StillHeld && slices.ContainsFunc(c.commands, func(m *command) bool {
+			return m.Script == "renew" && slices.Contains(m.Locks, c.lock) && slices.Contains(m.Owners, who) && m.reply() == "1" &&
+				o.ret.AtNs < m.AtNs && m.exec.AtNs <= c.until()
+		})
+	})
+}
+
 // ownersOf are the threads for whom a command speaks.
 func (c clue) ownersOf(msg int) []string {
 	for _, m := range c.commands {
@@ -622,25 +668,44 @@ func (c clue) toldOfLastHold() bool {
 }
 
 // forgotTimer: a renewal of the thread's client, of a hold before or of another
-// thread, failed, or found nothing and was answered when the thread's hold had begun.
+// thread, failed, or found nothing and was answered when a hold of the thread had
+// begun, and the next one had not.
 func (c clue) forgotTimer() bool {
 	process, _, _ := strings.Cut(c.who, "/")
-	began := c.holdBegan()
+	began := c.holdsBegan()
 	return slices.ContainsFunc(c.commands, func(m *command) bool {
-		return m.Script == "renew" && m.Process == process && slices.Contains(m.Locks, c.lock) &&
-			(m.failed() && m.AtNs < began && began < m.AtNs+resending ||
-				m.reply() == "0" && began <= m.delivered && m.delivered <= c.f.AtNs && (m.exec.AtNs < began || !slices.Contains(m.Owners, c.who)))
+		if m.Script != "renew" || m.Process != process || !slices.Contains(m.Locks, c.lock) {
+			return false
+		}
+		next := c.f.AtNs
+		for _, at := range slices.Backward(began) {
+			if m.failed() && m.AtNs < at && at < m.AtNs+resending ||
+				m.reply() == "0" && at <= m.delivered && m.delivered <= next && (m.exec.AtNs < at || !slices.Contains(m.Owners, c.who)) {
+				return true
+			}
+			next = at
+		}
+		return false
 	})
 }
 
-// holdBegan is when the thread's hold did that is, or was the last, on the server.
-func (c clue) holdBegan() (at int64) {
+// holdsBegan is when the thread's holds did on the server.
+func (c clue) holdsBegan() (out []int64) {
 	for _, s := range c.states[c.lock] {
 		if s.AtNs <= c.f.AtNs && s.before.Owner != c.who && s.State.Owner == c.who {
-			at = s.AtNs
+			out = append(out, s.AtNs)
 		}
 	}
-	return at
+	return out
+}
+
+// holdBegan is when the hold did that is, or was the last; 0 when there was none.
+func (c clue) holdBegan() int64 {
+	began := c.holdsBegan()
+	if len(began) == 0 {
+		return 0
+	}
+	return began[len(began)-1]
 }
 
 // unconfirmed: the waiter, or who stands before it in the queue of a free lock, asks
@@ -680,7 +745,7 @@ func (c clue) unheard(o *call) bool {
 }
 
 // sleepsOn: the lock is free, and the waiter sleeps on the time to live of a hold
-// that has ended; all messages since have woken others of its client.
+// that has ended; all messages since have woken others of its client, or just now it.
 func (c clue) sleepsOn() bool {
 	m, now := c.lastTry(c.who, c.f.AtNs), c.stateAt(c.lock, c.f.AtNs)
 	if m == nil || !m.before.Held() || now.Held() || !c.asleep(m) {
@@ -688,7 +753,7 @@ func (c clue) sleepsOn() bool {
 	}
 	woken := 0
 	for _, other := range c.commands {
-		if other.Script == "acquire" && other.Process == m.Process && other.Op != m.Op && slices.Contains(other.Locks, c.lock) &&
+		if other.Script == "acquire" && other.Process == m.Process && slices.Contains(other.Locks, c.lock) &&
 			m.exec.AtNs < other.AtNs && other.AtNs <= c.f.AtNs {
 			woken++
 		}

@@ -101,7 +101,7 @@ var knownDefects = []defect{
 	},
 	{
 		"a SET that the client sends again takes the lock anew when the hold that the first one took has ended unheard",
-		setNX,
+		either(setNX, bare("string-reentrant")),
 		append([]string{model.JudgeMutualExclusion}, onServer...),
 		func(c clue) bool { return c.ranTwice("acquire") },
 	},
@@ -218,6 +218,12 @@ var knownDefects = []defect{
 					slices.ContainsFunc(o.sent, func(m *command) bool { return m.Script == "acquire" && m.took(o.who) })
 			})
 		},
+	},
+	{
+		"a level with a lease is renewed when one without was entered above it and released: only the release of the last level ends the renewal",
+		of(upTo("3.10.4")),
+		[]string{model.JudgeLiveness},
+		clue.renewedWhatIsLeft,
 	},
 	{
 		"a renewal under way when the unlock is answered sets the timer again",
@@ -355,6 +361,12 @@ var knownDefects = []defect{
 		of(since("3.10.5")),
 		[]string{model.JudgeLease},
 		func(c clue) bool { return (c.says("a renewal of") || c.says("got a lease")) && c.lostLevels() },
+	},
+	{
+		"a hold that others ended leaves its timer, which renews the thread's next hold, whatever its lease",
+		of(upTo("3.10.4")),
+		[]string{model.JudgeLease},
+		func(c clue) bool { return c.says("got a lease") && c.lostLevels() },
 	},
 	{
 		"the watchdog asks for the first thread of a client only: one whose hold others had ended keeps it from renewing the next",
@@ -544,6 +556,14 @@ var knownDefects = []defect{
 		[]string{model.JudgeLiveness},
 		func(c clue) bool {
 			return !c.unlockedUnheard() && c.headSleeps(func(told, ttl time.Duration) bool { return 0 <= told && told <= ttl })
+		},
+	},
+	{
+		"a timer that was set while the lock object kept a longer lease fires past the end of the hold (up to 3.12.4)",
+		of(upTo("3.12.4")),
+		onHold,
+		func(c clue) bool {
+			return (c.says("lease had ended") || c.says("ended with its lease")) && c.timerTooLong()
 		},
 	},
 }

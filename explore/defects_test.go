@@ -53,6 +53,60 @@ steps:
 faults:
   - {when: {script: unlock, direction: request, nth: 1}, do: delay, for: 100us}
 `},
+		{"a renewal that found nothing is answered when a thread of its client has locked again", "lease", "redisson-fair@3.4.2", `
+network: {latency: 102ms}
+watchdog: 5s
+processes: {b: {threads: 2}}
+steps:
+  b/1: [{at: 1704ms}, {try_lock: x}, {unlock: x}, {try_lock: x}, {unlock: x}]
+  b/2: [{at: 0s}, {lock: x}, {at: 1700ms}, {unlock: x}]
+`},
+		// Who stood in front had no answer to its leaving.
+		{"a try of the fair lock whose time is over stands in the queue until it has left", "linearizable", "redisson-fair@3.4.2", `
+network: {latency: 5ms..200ms}
+processes: {a: {threads: 2, client: {response_timeout: 300ms}}, b: {threads: 3}}
+steps:
+  a/1: [{try_lock: {name: y, wait: 0s}}, {try_lock: {name: x, wait: 0s}}]
+  a/2: [{try_lock: {name: x, wait: 0s}}, {try_lock: x}]
+  b/1: [{with_lock: {name: x}}, {try_lock: {name: x, wait: 0s}}]
+  b/2: [{sleep: 0s}, {with_lock: {name: y, steps: [{with_lock: {name: x, wait: 0s, unlock: always}}]}}]
+  b/3: [{try_lock: {name: x, wait: 0s}}, {unlock: x}, {try_lock: x}]
+seeds: 115993190654072..115993190654072
+`},
+		// The timer is another thread's; or its own, of a level that it entered before.
+		{"a timer that was set while the lock object kept a longer lease", "lease", "redisson@3.4.2", `
+network: {latency: 50ms}
+watchdog: 5s
+processes: {c: {}}
+steps:
+  c/1: [{lock: y}, {at: 1800ms}, {try_lock: {name: y, lease: 20s}}, {try_lock: y}]
+`},
+		// The message that wakes the waiter comes just after the bound.
+		{"a waiter sleeps on the time to live that it was told", "liveness", "redisson@3.4.2", `
+network: {latency: 5ms..20ms}
+processes: {a: {}, c: {threads: 3}}
+steps:
+  a/1: [{unlock: x}, {with_lock: {name: x}}]
+  c/1: [{lock: x}]
+  c/2: [{with_lock: {name: x, lease: 80ms, steps: [{sleep: 1040ms}]}}]
+  c/3: [{lock: x}, {unlock: x}]
+seeds: 3..3
+`},
+		{"a hold that others ended leaves its timer", "lease", "redisson@3.4.2, redisson-fair@3.4.2", `
+network: {latency: 5ms}
+watchdog: 2s
+processes: {a: {}, b: {lock_objects: per_call}}
+steps:
+  a/1: [{at: 10ms}, {force_unlock: x}]
+  b/1: [{lock: x}, {at: 10010us}, {try_lock: {name: x, lease: 1s}}]
+`},
+		{"a level with a lease is renewed when one without was entered above it", "liveness", "redisson-fair@3.4.2", `
+network: {latency: 20ms}
+processes: {a: {}, b: {}}
+steps:
+  a/1: [{at: 1ms}, {lock: y}]
+  b/1: [{lock: {name: y, lease: 1s}}, {lock: y}, {sleep: 3s}, {unlock: y}]
+`},
 		{"a hold that others ended leaves its levels with the watchdog", "lease", "redisson@3.21.3, redisson@4.7.0", `
 processes: {a: {}, b: {}}
 steps:
@@ -474,7 +528,7 @@ steps:
   b/1: [{sleep: 80ms}, {repeat: {times: 3, steps: [{lock: y}, {sleep: 3s}, {unlock: y}]}}]
 seeds: 4..4
 `},
-		{"a SET that the client sends again takes the lock anew", "linearizable", "setnx-del, setnx-cad", `
+		{"a SET that the client sends again takes the lock anew", "linearizable", "setnx-del, setnx-cad, string-reentrant", `
 processes: {a: {}, b: {client: {response_timeout: 80ms, retry_attempts: 1}}}
 steps:
   a/1: [{at: 50ms}, {force_unlock: x}, {at: 1s}, {try_lock: x}]

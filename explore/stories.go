@@ -78,6 +78,12 @@ var stories = map[string]story{
 		text: "The hold was lost, the unlock is refused, and takes one level off the watchdog's count, which had more: the watchdog goes on for a hold that is over. The release is to blame."},
 	"a hold that others ended leaves its levels with the watchdog, which renews the thread's next hold, whatever its lease, and when it is given up": {
 		text: "A force unlock or an operator ended a hold of several levels, of which the watchdog keeps count. The thread's next hold is renewed although it has a lease of its own, and the renewals go on when it was given up. The release is to blame."},
+	"a timer that was set while the lock object kept a longer lease fires past the end of the hold (up to 3.12.4)": {
+		text: "An attempt with a lease, a failed one too, leaves that lease in the lock object, and a timer of the watchdog that is set then waits for a third of it. A client has one timer a lock, so that a later hold without a lease, which lasts as long as the watchdog's, may be over before that timer fires. The release is to blame, where leases are mixed."},
+	"a hold that others ended leaves its timer, which renews the thread's next hold, whatever its lease": {
+		text: "A force unlock or an operator ended a hold. The timer of its renewals, one for a lock and a client, hears of that with the next renewal only; when the thread has locked again by then, with a lease of its own, that hold is renewed and does not end. The release is to blame: a timer is of a name, and not of a hold."},
+	"a level with a lease is renewed when one without was entered above it and released: only the release of the last level ends the renewal": {
+		text: "A thread enters with a lease and again without one, and unlocks once. What is left is the level with the lease, which the caller may well leave to end by itself; but the renewal that the other level began goes on, and others wait as long as the process lives. The release is to blame, where leases are mixed."},
 	"a renewal that found nothing is answered when the thread has locked again, and ends the renewal of the new hold": {
 		text: "A renewal finds the hold gone; before its answer comes the thread has locked anew. The answer ends the renewal of the new hold, which is over one lease later while its owner works. The release is to blame: an answer is taken for whatever hold is there when it comes."},
 	"no renewal is sent before the one before has its answer, so that a lost one costs the response timeout, which a short watchdog timeout does not outlast": {
