@@ -31,6 +31,7 @@ type socket struct {
 
 	mu       sync.Mutex // held for moments only; never over a wait
 	out      []byte     // written by the client, not collected yet
+	writer   string     // the goroutine that wrote it; "" where nobody would ask
 	in       []byte     // arrived, not read yet
 	err      error      // what reads and writes give from now on
 	shut     bool       // the client closed it
@@ -181,6 +182,10 @@ func (s *socket) Write(b []byte) (int, error) {
 	}
 	if len(b) > 0 {
 		s.out = append(s.out, b...)
+		s.writer = ""
+		if s.p.alike.Load() > 0 {
+			s.writer = goroutine()
+		}
 		s.post()
 	}
 	return n, nil
@@ -345,7 +350,7 @@ func (s *socket) written() []byte {
 func (w *World) collectConn(c *conn) {
 	s := c.client
 	s.mu.Lock()
-	out, shut := s.out, s.shut
+	out, writer, shut := s.out, s.writer, s.shut
 	s.out = nil
 	deadline, set := s.deadline, s.setAt
 	s.mu.Unlock()
@@ -367,7 +372,7 @@ func (w *World) collectConn(c *conn) {
 		pipe = newPipeline()
 	}
 	for _, words := range commands {
-		w.send(c, words, pipe)
+		w.send(c, words, writer, pipe)
 	}
 	w.pushes(c)
 	if shut && !c.gone {

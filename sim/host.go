@@ -21,7 +21,7 @@ import (
 
 // Version is the world version: raised by hand whenever the same decisions
 // give another record. Recordings of another version are refused.
-const Version = 5
+const Version = 6
 
 // silent drops what go-redis would log: failing to dial is what a partition is
 // for.

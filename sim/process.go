@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -44,12 +45,16 @@ type Process struct {
 
 	ids   map[int64]uint64 // draws so far, by thread; guarded by w.mu
 	notes map[string][]*note
+	// alike is how many notes have a goroutine: only then is it asked who writes.
+	alike atomic.Int32
 }
 
 // note says for which operation a command with these words is being sent.
 type note struct {
-	op   int
-	used bool
+	op int
+	// goroutine sends it, and sends it again; "" where nobody else was sending the
+	// same words when it began.
+	goroutine string
 }
 
 // Name is the process's name.
@@ -250,10 +255,17 @@ func (p *Process) note(op int, cmd redis.Cmder) (over func()) {
 	n := &note{op: op}
 	p.w.mu.Lock()
 	defer p.w.mu.Unlock()
+	if len(p.notes[key]) > 0 {
+		n.goroutine = goroutine()
+		p.alike.Add(1)
+	}
 	p.notes[key] = append(p.notes[key], n)
 	return func() {
 		p.w.mu.Lock()
 		defer p.w.mu.Unlock()
+		if n.goroutine != "" {
+			p.alike.Add(-1)
+		}
 		if i := slices.Index(p.notes[key], n); i >= 0 {
 			p.notes[key] = slices.Delete(p.notes[key], i, i+1)
 		}
@@ -263,28 +275,32 @@ func (p *Process) note(op int, cmd redis.Cmder) (over func()) {
 	}
 }
 
-// opOf gives the operation that sent these words; one that a client repeats by
-// itself belongs to the same. Where several sent them it is likely this one.
-func (p *Process) opOf(words []string, likely int) int {
+// opOf gives the operation that sent these words. Where several send the same, it is
+// that of the goroutine that wrote them: go-redis sends a command, and sends it
+// again, in its caller's.
+func (p *Process) opOf(words []string, writer string) int {
 	p.w.mu.Lock()
 	defer p.w.mu.Unlock()
 	notes := p.notes[strings.Join(words, "\x00")]
-	for _, n := range notes {
-		if n.op == likely && !n.used {
-			n.used = true
-			return n.op
-		}
+	if len(notes) == 0 {
+		return 0
 	}
-	for _, n := range notes {
-		if !n.used {
-			n.used = true
-			return n.op
-		}
+	of := func(goroutine string) int {
+		return slices.IndexFunc(notes, func(n *note) bool { return n.goroutine == goroutine })
 	}
-	if len(notes) > 0 {
-		return notes[len(notes)-1].op
+	i := of(writer)
+	if i < 0 {
+		i = of("") // the one that began when nobody else sent them
 	}
-	return 0
+	return notes[max(i, 0)].op
+}
+
+// goroutine names the goroutine that asks, which no record may show: "goroutine 7".
+func goroutine() string {
+	var b [32]byte
+	line := b[:runtime.Stack(b[:], false)]
+	name, _, _ := bytes.Cut(line, []byte(" ["))
+	return string(name)
 }
 
 // pause stops the world of p for d.

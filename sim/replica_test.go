@@ -653,21 +653,3 @@ func TestARuleOnOneCommandOfAPipeline(t *testing.T) {
 		})
 	}
 }
-
-// Operations that send the same words at one time are told apart by the command
-// before them in their pipeline.
-func TestAWaitBelongsToTheOperationOfItsPipeline(t *testing.T) {
-	newStage().does("a/1", func(th *Thread, _ *redis.Client) {
-		th.Do(func() {
-			for op := range 3 {
-				defer th.p.note(op+1, redis.NewCmd(context.Background(), "wait", 1, 1000))()
-			}
-			words := []string{"wait", "1", "1000"}
-			var got []int
-			for _, likely := range []int{2, 0, 2, 0} {
-				got = append(got, th.p.opOf(words, likely))
-			}
-			equal(t, "operations", fmt.Sprint(got), "[2 1 3 3]")
-		})
-	}).run(NewHost(t))
-}

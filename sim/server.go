@@ -78,7 +78,6 @@ type message struct {
 type pipeline struct {
 	lost map[string]int   // by direction, the first message lost: so are those behind it
 	held map[string]*rule // by direction: those behind wait for the end of this rule
-	op   int              // the operation that its last command belongs to
 }
 
 // behindLost says whether m is lost because one before it is.
@@ -239,18 +238,13 @@ func (s *server) setClock() {
 	s.m.SetTime(s.w.start.Add(time.Duration(s.nowMs()) * time.Millisecond))
 }
 
-// send takes a command from a client: the network's side of a message.
-func (w *World) send(c *conn, words []string, pipe *pipeline) {
+// send takes a command from a client, which that goroutine of it wrote: the network's
+// side of a message.
+func (w *World) send(c *conn, words []string, writer string, pipe *pipeline) {
 	w.msgs++
 	c.unanswered++
 	c.marked = c.marked || marks(words[0])
-	m := &message{id: w.msgs, conn: c, words: words, name: strings.ToUpper(words[0]), cmd: w.cfg.Name(words), pipe: pipe}
-	if pipe == nil {
-		m.op = c.p.opOf(words, 0)
-	} else {
-		m.op = c.p.opOf(words, pipe.op)
-		pipe.op = m.op
-	}
+	m := &message{id: w.msgs, conn: c, words: words, name: strings.ToUpper(words[0]), cmd: w.cfg.Name(words), op: c.p.opOf(words, writer), pipe: pipe}
 	if !c.p.dead {
 		w.record(model.Event{Kind: model.KindSend, Process: c.p.cfg.Name, Op: m.op, Msg: m.id, Conn: c.id,
 			Command: m.name, Script: m.cmd.Script, Args: m.shown(), Owners: m.cmd.Owners, Locks: m.cmd.Locks})

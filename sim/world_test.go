@@ -454,3 +454,45 @@ func TestEveryEventHasAnInstantOfItsOwn(t *testing.T) {
 		s.pop(at)
 	}
 }
+
+// Operations that send the same words at one time are told apart, also where the
+// client sends them again: here the first, while the answers to the others are on
+// their way.
+func TestACommandBelongsToTheOperationThatSendsItAgain(t *testing.T) {
+	for name, command := range map[string]func(context.Context, *redis.Client) error{
+		"alone": func(ctx context.Context, c *redis.Client) error { return c.Del(ctx, "x").Err() },
+		"in a pipeline": func(ctx context.Context, c *redis.Client) error {
+			_, err := c.Pipelined(ctx, func(p redis.Pipeliner) error {
+				p.Echo(ctx, "first")
+				p.Del(ctx, "x")
+				return nil
+			})
+			return err
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newStage(
+				Fault{Kind: FaultRule, Do: "drop", When: When{Command: "DEL", Direction: "reply", Nth: 1}},
+				Fault{Kind: FaultRule, Do: "delay", For: 50 * ms, When: When{Command: "DEL", Direction: "reply", Nth: 2}},
+				Fault{Kind: FaultRule, Do: "delay", For: 50 * ms, When: When{Command: "DEL", Direction: "reply", Nth: 3}},
+			)
+			s.Processes[0].Threads = 3
+			s.client = func(o *redis.Options) { o.ReadTimeout, o.MaxRetries = 100*ms, 1 }
+			for i, at := range []time.Duration{0, 80 * ms, 90 * ms} {
+				s.does(fmt.Sprintf("a/%d", i+1), func(th *Thread, c *redis.Client) {
+					time.Sleep(at)
+					if err := operate(th, func(ctx context.Context) error { return command(ctx, c) }); err != nil {
+						t.Error(err)
+					}
+				})
+			}
+			var sent []int
+			for _, e := range pick(s.run(NewHost(t)), ofKind(model.KindSend)) {
+				if e.Command == "DEL" {
+					sent = append(sent, e.Op)
+				}
+			}
+			equal(t, "operations", fmt.Sprint(sent), "[1 2 3 1]")
+		})
+	}
+}
