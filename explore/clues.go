@@ -115,9 +115,9 @@ func (c clue) suspect(who string) bool {
 
 // lastHolder is who held the lock on the server then, or last before.
 func (c clue) lastHolder() string {
-	last := ""
+	last, until := "", c.until()
 	for _, s := range c.states[c.lock] {
-		if s.AtNs <= c.until() && s.State.Held() {
+		if s.AtNs <= until && s.State.Held() {
 			last = s.State.Owner
 		}
 	}
@@ -1078,8 +1078,9 @@ func (c clue) inSeconds(o *call) bool {
 // evicted: a waiter lost its place in the queue, or came back behind one who stood
 // behind it, whose last attempt before and deadline, in nanoseconds, are so.
 func (c clue) evicted(is func(m *command, deadline int64) bool) bool {
+	until := c.until()
 	return slices.ContainsFunc(c.states[c.lock], func(s change) bool {
-		return s.AtNs <= c.until() && slices.ContainsFunc(s.before.Queue, func(who string) bool {
+		return s.AtNs <= until && slices.ContainsFunc(s.before.Queue, func(who string) bool {
 			m := c.last(who, s.AtNs, func(m *command) bool { return m.exec != nil && m.exec.AtNs < s.AtNs })
 			behind := s.before.Queue[slices.Index(s.before.Queue, who)+1:]
 			place := slices.Index(s.State.Queue, who)
