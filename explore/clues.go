@@ -492,10 +492,9 @@ func (c clue) neverRenewed() bool {
 	return left
 }
 
-// reentered: the thread had been granted the lock, without a lease, when it
-// believed to hold it so already.
-func (c clue) reentered() bool {
-	levels := 0
+// levels are those without a lease that the thread believed to hold, and the most of
+// them that it did at one time.
+func (c clue) levels() (now, most int) {
 	for i := range c.rec.Events {
 		e := &c.rec.Events[i]
 		if e.Kind != model.KindReturn || e.Lock != c.lock || e.ThreadName() != c.who || e.AtNs > c.f.AtNs {
@@ -503,14 +502,20 @@ func (c clue) reentered() bool {
 		}
 		switch {
 		case e.Action == model.ActUnlock:
-			levels = max(0, levels-1)
+			now = max(0, now-1)
 		case e.Outcome == model.Granted && c.calls[e.Op-1].LeaseNs == 0:
-			if levels++; levels > 1 {
-				return true
-			}
+			now++
+			most = max(most, now)
 		}
 	}
-	return false
+	return now, most
+}
+
+// reentered: the thread had been granted the lock, without a lease, when it
+// believed to hold it so already.
+func (c clue) reentered() bool {
+	_, most := c.levels()
+	return most > 1
 }
 
 // startedShort: the thread asked for no lease and was given one shorter than
@@ -598,19 +603,7 @@ func (c clue) lostLevels() bool {
 	lost := slices.ContainsFunc(c.states[c.lock], func(s change) bool {
 		return s.AtNs <= c.f.AtNs && s.before.Owner == c.who && s.State.Owner != c.who && !slices.Contains(c.ownersOf(s.Msg), c.who)
 	})
-	levels := 0
-	for i := range c.rec.Events {
-		e := &c.rec.Events[i]
-		if e.Kind != model.KindReturn || e.Lock != c.lock || e.ThreadName() != c.who || e.AtNs > c.f.AtNs {
-			continue
-		}
-		switch {
-		case e.Action == model.ActUnlock:
-			levels = max(0, levels-1)
-		case e.Outcome == model.Granted && c.calls[e.Op-1].LeaseNs == 0:
-			levels++
-		}
-	}
+	levels, _ := c.levels()
 	return lost && levels > 0
 }
 

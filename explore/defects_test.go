@@ -73,7 +73,21 @@ steps:
   b/3: [{try_lock: {name: x, wait: 0s}}, {unlock: x}, {try_lock: x}]
 seeds: 115993190654072..115993190654072
 `},
-		// The timer is another thread's; or its own, of a level that it entered before.
+		{"a re-entered hold leaves its thread in the watchdog's queue", "lease", "redisson@3.43.0", `
+processes: {a: {threads: 2}}
+steps:
+  a/1: [{lock: x}, {lock: x}, {unlock: x}, {unlock: x}]
+  a/2: [{at: 1s}, {lock: x}]
+`},
+		// The second thread's hold ends, too, while the first one's timer runs.
+		{"an attempt on a lock object, a failed one too", "lease", "redisson@3.12.4", `
+network: {latency: 50ms}
+watchdog: 1s
+processes: {a: {threads: 2}}
+steps:
+  a/1: [{lock: x}]
+  a/2: [{try_lock: {name: x, lease: 8s}}, {lock: x}]
+`},
 		{"a timer that was set while the lock object kept a longer lease", "lease", "redisson@3.4.2", `
 network: {latency: 50ms}
 watchdog: 5s
