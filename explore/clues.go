@@ -178,7 +178,7 @@ func (o *call) foundFree() bool {
 // forcedInVain: a force_unlock by the thread's client that ended nothing was
 // called during the hold.
 func (c clue) forcedInVain() bool {
-	process, _, _ := strings.Cut(c.who, "/")
+	process := model.ProcessOf(c.who)
 	began := c.holdBegan()
 	return slices.ContainsFunc(c.calls, func(o *call) bool {
 		return o.Action == model.ActForceUnlock && o.Lock == c.lock && o.Process == process && began <= o.AtNs && o.AtNs <= c.f.AtNs &&
@@ -347,7 +347,7 @@ func (c clue) renewalsUntilLost() []*command {
 // lastUnlock is when the thread's last unlock returned, or a force_unlock of its
 // client, which ends the renewal too.
 func (c clue) lastUnlock() int64 {
-	process, _, _ := strings.Cut(c.who, "/")
+	process := model.ProcessOf(c.who)
 	var at int64 = -1
 	for _, o := range c.calls {
 		ends := o.who == c.who && o.Action == model.ActUnlock || o.Process == process && o.Action == model.ActForceUnlock
@@ -380,28 +380,27 @@ const resending = int64(25 * time.Second)
 // leave, or waited to be told of replicas, or for its script to be loaded.
 func (c clue) renewalUnderWay() bool {
 	at := c.lastUnlock()
-	process, _, _ := strings.Cut(c.who, "/")
+	process := model.ProcessOf(c.who)
 	return slices.ContainsFunc(c.renewals(), func(m *command) bool {
 		return at-resending <= m.AtNs && m.AtNs <= at && (m.failed() || at < m.delivered)
 	}) || slices.ContainsFunc(c.commands, func(m *command) bool {
 		return m.Process == process && (m.Command == "INFO" || m.Command == "SCRIPT") && m.Op == 0 &&
 			at-resending <= m.AtNs && m.AtNs <= at && (m.delivered < 0 || at <= m.delivered)
 	}) || slices.ContainsFunc(c.rec.Events, func(e model.Event) bool {
-		return e.Kind == model.KindFault && e.AtNs <= at && (strings.HasPrefix(e.Text, "partition of "+process) ||
-			strings.HasPrefix(e.Text, "server restart") || strings.HasPrefix(e.Text, "failover")) // which end all connections
+		return e.AtNs <= at && (c.struck(e, process, model.FaultPartition) || e.Kind == model.KindFault && c.rec.Params.Fault(e.Fault).EndsConnections())
 	})
 }
 
 // lastRenewalFailed: the last renewal of the hold was answered with an error,
 // or not at all, or could not leave.
 func (c clue) lastRenewalFailed() bool {
-	process, _, _ := strings.Cut(c.who, "/")
+	process := model.ProcessOf(c.who)
 	all := c.renewalsUntilLost()
 	if n := len(all); n > 0 && all[n-1].failed() {
 		return true
 	}
 	return slices.ContainsFunc(c.rec.Events, func(e model.Event) bool {
-		return e.Kind == model.KindFault && e.AtNs <= c.f.AtNs && strings.HasPrefix(e.Text, "partition of "+process)
+		return e.AtNs <= c.f.AtNs && c.struck(e, process, model.FaultPartition)
 	})
 }
 
@@ -432,7 +431,7 @@ func (c clue) renewedOtherwise() bool {
 	if last != nil && otherwise(last) {
 		return true
 	}
-	process, _, _ := strings.Cut(c.who, "/")
+	process := model.ProcessOf(c.who)
 	return (c.says("lease had ended") || c.says("ended with its lease")) && slices.ContainsFunc(c.calls, func(o *call) bool {
 		return o.Lock == c.lock && o.Process == process && o.who != c.who && time.Duration(o.LeaseNs) > c.rec.Params.Watchdog &&
 			slices.ContainsFunc(o.sent, func(m *command) bool {
@@ -445,7 +444,7 @@ func (c clue) renewedOtherwise() bool {
 // its last attempt had asked for a longer lease than the watchdog's, and the timer ran
 // for a third of that, past the end of the hold.
 func (c clue) timerTooLong() bool {
-	process, _, _ := strings.Cut(c.who, "/")
+	process := model.ProcessOf(c.who)
 	ours := slices.DeleteFunc(slices.Clone(c.commands), func(m *command) bool {
 		return m.Process != process || !slices.Contains(m.Locks, c.lock) || m.AtNs > c.f.AtNs
 	})
@@ -478,7 +477,7 @@ func (c clue) leaseOf(m *command) int64 {
 // neverRenewed: an earlier renewal of the lock by this process failed or found
 // nothing, and this hold had none.
 func (c clue) neverRenewed() bool {
-	process, _, _ := strings.Cut(c.who, "/")
+	process := model.ProcessOf(c.who)
 	began := c.holdBegan()
 	left := false
 	for _, m := range c.commands {
@@ -631,7 +630,7 @@ func (c clue) ownersOf(msg int) []string {
 // askedForAnother: while the thread held the lock, its client asked for another
 // thread, which did not hold it.
 func (c clue) askedForAnother() bool {
-	process, _, _ := strings.Cut(c.who, "/")
+	process := model.ProcessOf(c.who)
 	began := c.holdBegan()
 	return slices.ContainsFunc(c.commands, func(m *command) bool {
 		i := slices.Index(m.Locks, c.lock)
@@ -642,7 +641,7 @@ func (c clue) askedForAnother() bool {
 // stoppedByAnother: an unlock by another thread of the client ran before the hold
 // began and was answered 1 after that, of its own hold or of a lock that was free.
 func (c clue) stoppedByAnother() bool {
-	process, _, _ := strings.Cut(c.who, "/")
+	process := model.ProcessOf(c.who)
 	began := c.holdBegan()
 	return slices.ContainsFunc(c.calls, func(o *call) bool {
 		return o.Lock == c.lock && o.Process == process && o.who != c.who && o.Action == model.ActUnlock && slices.ContainsFunc(o.sent, func(m *command) bool {
@@ -664,7 +663,7 @@ func (c clue) toldOfLastHold() bool {
 // thread, failed, or found nothing and was answered when a hold of the thread had
 // begun, and the next one had not.
 func (c clue) forgotTimer() bool {
-	process, _, _ := strings.Cut(c.who, "/")
+	process := model.ProcessOf(c.who)
 	began := c.holdsBegan()
 	return slices.ContainsFunc(c.commands, func(m *command) bool {
 		if m.Script != "renew" || m.Process != process || !slices.Contains(m.Locks, c.lock) {
@@ -1084,11 +1083,18 @@ func (c clue) evicted(is func(m *command, deadline int64) bool) bool {
 	})
 }
 
+// struck reports whether the event is the beginning of a fault of that kind that
+// strikes the process.
+func (c clue) struck(e model.Event, process string, kind model.FaultKind) bool {
+	f := c.rec.Params.Fault(e.Fault)
+	return e.Kind == model.KindFault && f.Kind == kind && f.Names(process)
+}
+
 // died is when the thread's process crashed; never: the end of time.
 func (c clue) died(who string) int64 {
-	process, _, _ := strings.Cut(who, "/")
+	process := model.ProcessOf(who)
 	for _, e := range c.rec.Events {
-		if e.Kind == model.KindFault && e.Text == "crash of "+process {
+		if c.struck(e, process, model.FaultCrash) {
 			return e.AtNs
 		}
 	}

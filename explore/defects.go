@@ -273,7 +273,7 @@ var knownDefects = []defect{
 			if !c.says("ended with its lease") && !c.says("lease had ended") {
 				return false
 			}
-			process, _, _ := strings.Cut(c.who, "/")
+			process := model.ProcessOf(c.who)
 			ended := c.holdEnded()
 			batches := since("3.44.0")(c.of.Lock) // one task renews all locks of a client
 			var last *command

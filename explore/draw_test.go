@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"lockstep/linearizability"
+	"lockstep/model"
 	"lockstep/scenarios"
 	"lockstep/sim"
 )
@@ -50,17 +51,17 @@ func stepKinds(sc *scenarios.Scenario) map[string]bool {
 // classesOf are the classes that a fault can have been drawn for.
 func classesOf(f scenarios.Fault) []Class {
 	switch f.Kind {
-	case sim.FaultCrash:
+	case model.FaultCrash:
 		return []Class{ClassCrash}
-	case sim.FaultPause:
+	case model.FaultPause:
 		return []Class{ClassPause}
-	case sim.FaultPartition:
+	case model.FaultPartition:
 		return []Class{ClassPartition}
-	case sim.FaultWallClock:
+	case model.FaultWallClock:
 		return []Class{ClassClock}
-	case sim.FaultServer:
+	case model.FaultServer:
 		return []Class{ClassServer}
-	case sim.FaultKey:
+	case model.FaultKey:
 		return []Class{ClassOperator}
 	}
 	if f.When.Script == "renew" && (f.Do == "drop" || f.Do == "error") {
@@ -72,14 +73,14 @@ func classesOf(f scenarios.Fault) []Class {
 // kindOfDrawn is the fault's kind as its drawing names it.
 func kindOfDrawn(f scenarios.Fault) string {
 	switch f.Kind {
-	case sim.FaultRule:
+	case model.FaultRule:
 		if f.When.Channel == "*" && f.When.Script == "" && f.When.Direction == "reply" && f.Do == "drop" {
 			return "wakeup"
 		}
 		return f.Do
-	case sim.FaultServer:
-		return f.Server
-	case sim.FaultKey:
+	case model.FaultServer:
+		return string(f.Server)
+	case model.FaultKey:
 		return f.KeyDo
 	}
 	return string(f.Kind)
@@ -96,7 +97,7 @@ func TestWhatIsDrawnLoads(t *testing.T) {
 		}
 		for _, f := range sc.Faults {
 			if !slices.ContainsFunc(classesOf(f), func(c Class) bool { return slices.Contains(classes, c) }) {
-				t.Fatalf("seed %d: %s is of no class of %v", seed, f.Describe(), classes)
+				t.Fatalf("seed %d: %s is of no class of %v", seed, f.String(), classes)
 			}
 		}
 		if stepKinds(sc)["interrupt"] && !slices.Contains(classes, ClassInterrupt) {

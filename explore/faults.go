@@ -5,7 +5,6 @@ import (
 
 	"lockstep/model"
 	"lockstep/scenarios"
-	"lockstep/sim"
 )
 
 // faultKinds are the kinds of faults of each class, in the order of Classes. An
@@ -48,11 +47,11 @@ func (d *drawer) fault() (f scenarios.Fault, ok bool) {
 	case "":
 		return f, false
 	case "crash":
-		f.Fault = sim.Fault{Kind: sim.FaultCrash, Processes: []string{who}}
+		f.FaultSpec = model.FaultSpec{Kind: model.FaultCrash, Processes: []string{who}}
 	case "pause":
-		f.Fault = sim.Fault{Kind: sim.FaultPause, Processes: []string{who}, For: d.outage()}
+		f.FaultSpec = model.FaultSpec{Kind: model.FaultPause, Processes: []string{who}, For: d.outage()}
 	case "partition":
-		f.Fault = sim.Fault{Kind: sim.FaultPartition, Processes: []string{who}, For: d.outage()}
+		f.FaultSpec = model.FaultSpec{Kind: model.FaultPartition, Processes: []string{who}, For: d.outage()}
 		if d.full() && d.draw("faults", 3) == 2 {
 			f.Processes = nil
 			for _, p := range d.sc.Processes {
@@ -60,38 +59,38 @@ func (d *drawer) fault() (f scenarios.Fault, ok bool) {
 			}
 		}
 	case "wall_clock":
-		f.Fault = sim.Fault{Kind: sim.FaultWallClock, Processes: []string{who}, Step: d.signed(d.length(time.Minute))}
+		f.FaultSpec = model.FaultSpec{Kind: model.FaultWallClock, Processes: []string{who}, Step: d.signed(d.length(time.Minute))}
 	case "restart":
-		f.Fault = sim.Fault{Kind: sim.FaultServer, Server: kind, KeepData: d.draw("faults", 2) == 0}
+		f.FaultSpec = model.FaultSpec{Kind: model.FaultServer, Server: model.ServerFault(kind), KeepData: d.draw("faults", 2) == 0}
 	case "failover":
-		f.Fault = sim.Fault{Kind: sim.FaultServer, Server: kind}
+		f.FaultSpec = model.FaultSpec{Kind: model.FaultServer, Server: model.ServerFault(kind)}
 		if !d.lock.Replicated() {
 			f.LoseLast = d.draw("faults", 6)
 		}
 	case "flush_scripts":
-		f.Fault = sim.Fault{Kind: sim.FaultServer, Server: kind}
+		f.FaultSpec = model.FaultSpec{Kind: model.FaultServer, Server: model.ServerFault(kind)}
 	case "stall":
-		f.Fault = sim.Fault{Kind: sim.FaultServer, Server: kind, For: d.outage()}
+		f.FaultSpec = model.FaultSpec{Kind: model.FaultServer, Server: model.ServerFault(kind), For: d.outage()}
 	case "delete", "expire":
 		key := d.names[0]
 		if d.full() {
 			key = from(d, "faults", append(d.lock.Keys(from(d, "faults", d.names...)), "*")...)
 		}
-		f.Fault = sim.Fault{Kind: sim.FaultKey, Key: key, KeyDo: kind}
+		f.FaultSpec = model.FaultSpec{Kind: model.FaultKey, Key: key, KeyDo: kind}
 	case "lose_renewal":
-		f.Fault = sim.Fault{Kind: sim.FaultRule, Do: "drop", When: sim.When{Script: "renew", Process: who,
+		f.FaultSpec = model.FaultSpec{Kind: model.FaultRule, Do: "drop", When: model.When{Script: "renew", Process: who,
 			Direction: from(d, "faults", "request", "reply")}}
-		d.often(&f.Fault)
-		d.window(&f.Fault)
+		d.often(&f.FaultSpec)
+		d.window(&f.FaultSpec)
 	case "fail_renewal":
-		f.Fault = sim.Fault{Kind: sim.FaultRule, Do: "error", With: d.refusal(), When: sim.When{Script: "renew", Process: who,
+		f.FaultSpec = model.FaultSpec{Kind: model.FaultRule, Do: "error", With: d.refusal(), When: model.When{Script: "renew", Process: who,
 			Direction: "request", Nth: 1 + d.draw("faults", 3)}}
 	case "wakeup":
-		f.Fault = d.wakeup(who)
+		f.FaultSpec = d.wakeup(who)
 	default:
-		f.Fault = d.message(kind, who)
+		f.FaultSpec = d.message(kind, who)
 	}
-	if f.Kind == sim.FaultRule {
+	if f.Kind == model.FaultRule {
 		return f, true
 	}
 	f.At = d.instant()
@@ -115,8 +114,8 @@ func (d *drawer) outage() time.Duration {
 }
 
 // message draws a rule on what is sent.
-func (d *drawer) message(do, who string) sim.Fault {
-	f := sim.Fault{Kind: sim.FaultRule, Do: do, When: sim.When{
+func (d *drawer) message(do, who string) model.FaultSpec {
+	f := model.FaultSpec{Kind: model.FaultRule, Do: do, When: model.When{
 		Process: who, Direction: from(d, "faults", "request", "reply"), Script: d.script(),
 	}}
 	if !d.full() && do != "hold" {
@@ -152,7 +151,7 @@ func (d *drawer) script() string {
 }
 
 // match draws what else a rule looks at than script, process and direction.
-func (d *drawer) match(f *sim.Fault) {
+func (d *drawer) match(f *model.FaultSpec) {
 	switch from(d, "faults", "script", "command", "channel", "all") {
 	case "command":
 		f.When.Script = ""
@@ -189,8 +188,8 @@ func (d *drawer) channel() string {
 
 // wakeup draws the loss of a release's message, or of the subscription between
 // asking for it and the message.
-func (d *drawer) wakeup(who string) sim.Fault {
-	f := sim.Fault{Kind: sim.FaultRule, Do: "drop", When: sim.When{
+func (d *drawer) wakeup(who string) model.FaultSpec {
+	f := model.FaultSpec{Kind: model.FaultRule, Do: "drop", When: model.When{
 		Process: who, Channel: "*", Direction: "reply", Every: 1 + d.draw("faults", 3),
 	}}
 	if !d.full() {
@@ -217,7 +216,7 @@ func (d *drawer) refusal() string {
 }
 
 // often draws how many of the messages a rule takes.
-func (d *drawer) often(f *sim.Fault) {
+func (d *drawer) often(f *model.FaultSpec) {
 	f.When.Nth, f.When.Every = 0, 0
 	switch from(d, "faults", "nth", "every", "all") {
 	case "nth":
@@ -228,7 +227,7 @@ func (d *drawer) often(f *sim.Fault) {
 }
 
 // window draws from when and until when a rule is in force.
-func (d *drawer) window(f *sim.Fault) {
+func (d *drawer) window(f *model.FaultSpec) {
 	if d.draw("faults", 2) == 1 {
 		f.From = d.instant()
 	}

@@ -107,7 +107,7 @@ func needCuts(root *yaml.Node) []cut {
 // kindsMet names what the world did to a run up to a finding, without names and
 // times.
 func kindsMet(v scenarios.Verdict, f linearizability.Finding) []string {
-	kinds := worldKinds(v.Scenario, func(rule int, rf sim.Fault) []string {
+	kinds := worldKinds(v.Scenario, func(rule int, rf model.FaultSpec) []string {
 		return hitKinds(v.Played.Record, rule, rf.Do, until(f))
 	})
 	if hit := fateOf(v); hit != nil {
@@ -144,19 +144,19 @@ func fateDo(hit *model.Event) string {
 // statedKinds names what a scenario says that the world does: what its rules
 // ask for, whatever they meet.
 func statedKinds(sc *scenarios.Scenario) []string {
-	return worldKinds(sc, func(_ int, f sim.Fault) []string {
+	return worldKinds(sc, func(_ int, f model.FaultSpec) []string {
 		return []string{fmt.Sprint(f.Do, f.When.Direction, f.When.Script, f.When.Command, f.When.Channel != "")}
 	})
 }
 
-func worldKinds(sc *scenarios.Scenario, rule func(int, sim.Fault) []string) []string {
+func worldKinds(sc *scenarios.Scenario, rule func(int, model.FaultSpec) []string) []string {
 	out := []string{}
 	for i, f := range sc.Faults {
-		if f.Kind == sim.FaultRule {
-			out = append(out, rule(i+1, f.Fault)...)
+		if f.Kind == model.FaultRule {
+			out = append(out, rule(i+1, f.FaultSpec)...)
 			continue
 		}
-		out = append(out, kindOfFault(f.Fault))
+		out = append(out, kindOfFault(f.FaultSpec))
 	}
 	for _, st := range sc.All() {
 		if st.Kind == scenarios.StepInterrupt {
@@ -172,13 +172,13 @@ func worldKinds(sc *scenarios.Scenario, rule func(int, sim.Fault) []string) []st
 	return slices.Compact(out)
 }
 
-func kindOfFault(f sim.Fault) string {
+func kindOfFault(f model.FaultSpec) string {
 	switch f.Kind {
-	case sim.FaultWallClock:
+	case model.FaultWallClock:
 		return "wall clock step"
-	case sim.FaultKey:
+	case model.FaultKey:
 		return f.KeyDo + " of a key"
-	case sim.FaultServer:
+	case model.FaultServer:
 		switch {
 		case f.Server == "restart" && f.KeepData:
 			return "restart with data"
@@ -187,7 +187,7 @@ func kindOfFault(f sim.Fault) string {
 		case f.Server == "flush_scripts":
 			return "script flush"
 		}
-		return f.Server
+		return string(f.Server)
 	}
 	return string(f.Kind)
 }

@@ -15,7 +15,7 @@ import (
 // being renewed, and what is under way. Names and times do not matter.
 func States(r *model.Record) []uint64 {
 	n := &abstraction{
-		watchdog: r.Params.Watchdog.Nanoseconds(), dead: map[string]bool{},
+		params: &r.Params, watchdog: r.Params.Watchdog.Nanoseconds(), dead: map[string]bool{},
 		locks: map[string]*lockView{}, under: map[int]*model.Event{}, seen: map[uint64]bool{},
 	}
 	for i := range r.Events {
@@ -36,6 +36,7 @@ type lockView struct {
 }
 
 type abstraction struct {
+	params   *model.Params
 	watchdog int64
 	dead     map[string]bool // processes
 	locks    map[string]*lockView
@@ -92,7 +93,7 @@ func (n *abstraction) event(e *model.Event) {
 	case model.KindClose:
 		n.dead[e.Process] = true
 	case model.KindFault:
-		if strings.HasPrefix(e.Text, "crash ") {
+		if n.params.Fault(e.Fault).Kind == model.FaultCrash {
 			n.dead[e.Process] = true
 		}
 	default:
@@ -126,7 +127,7 @@ func (n *abstraction) view(name string, now int64) string {
 	slices.Sort(flying)
 	owner := "free"
 	if v.state.Held() {
-		process, _, _ := strings.Cut(v.state.Owner, "/")
+		process := model.ProcessOf(v.state.Owner)
 		renewed := v.renewed != 0 && now-v.renewed <= n.watchdog/2
 		owner = fmt.Sprintf("held %d dead=%v renewed=%v left %s", min(v.state.Count, 3), n.dead[process], renewed, leftOf(v.state.ExpiresMs, now))
 	}

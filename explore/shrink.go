@@ -435,7 +435,7 @@ func shape(sc *scenarios.Scenario, recording bool) []int64 {
 	}
 	var only, wide int64
 	for _, f := range sc.Faults {
-		if f.Kind == sim.FaultRule && f.When.Nth == 0 {
+		if f.Kind == model.FaultRule && f.When.Nth == 0 {
 			wide++
 		}
 	}

@@ -8,8 +8,8 @@ import (
 	"strings"
 	"time"
 
+	"lockstep/model"
 	"lockstep/scenarios"
-	"lockstep/sim"
 )
 
 // adopt takes a scenario over, less what it expects, with the knobs that its
@@ -156,7 +156,7 @@ func (d *drawer) slots() (all []slot) {
 	for i := range d.sc.Faults {
 		f := &d.sc.Faults[i]
 		of := "of fault " + strconv.Itoa(i+1)
-		if f.Kind != sim.FaultRule {
+		if f.Kind != model.FaultRule {
 			all = append(all, slot{"instant " + of, &f.At, 0})
 		}
 		if f.For > 0 {

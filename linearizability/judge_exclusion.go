@@ -227,7 +227,7 @@ func (r *run) metRenewals(lock, who string, from, to int64) []trouble {
 		}
 	}
 	for _, t := range r.faults {
-		if t.process == "" && t.from <= to && r.silentUntil(t, lock, who) >= from && serverFault(t) {
+		if t.process == "" && t.from <= to && r.silentUntil(t, lock, who) >= from && t.spec.Interrupts() {
 			last[t.number] = max(last[t.number], min(r.silentUntil(t, lock, who), to))
 		}
 	}
@@ -242,7 +242,7 @@ func (r *run) metRenewals(lock, who string, from, to int64) []trouble {
 // it: where it ended all connections, when the first is sent after that, or when
 // that should have been, a client finding its connection dead only when it uses it.
 func (r *run) silentUntil(t trouble, lock, who string) int64 {
-	if !endsConnections(t) {
+	if !t.spec.EndsConnections() {
 		return t.to
 	}
 	until := t.to + int64(r.rec.Params.Watchdog/3+resend)

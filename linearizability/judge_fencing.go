@@ -39,7 +39,7 @@ func judgeFencing(r *run) []Finding {
 func (r *run) countLost(since, at int64) []model.Excuse {
 	var out []model.Excuse
 	for _, t := range r.faults {
-		if (keyFault(t) || losesData(t)) && since <= t.from && t.from <= at {
+		if ((t.spec.Kind == model.FaultKey) || t.spec.LosesData()) && since <= t.from && t.from <= at {
 			out = append(out, model.Excuse{Circumstance: model.HoldRemoved, Fault: t.number, Why: t.text + " at " + model.At(t.from)})
 		}
 	}

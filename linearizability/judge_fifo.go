@@ -102,9 +102,9 @@ func (r *run) overtaking(lock string, x, y *operation, c change) Finding {
 		return t.from <= c.at && c.at <= t.to || evicted >= 0 && t.from <= evicted && evicted <= t.to
 	}
 	for _, t := range r.faults {
-		own := slices.Contains(append(r.pauses(x.who), r.cuts(x.who)...), t)
+		own := (t.spec.Kind == model.FaultPause || t.spec.Kind == model.FaultPartition) && t.spec.Names(x.Process)
 		// A waiter that could not ask may be thrown out a little later.
-		if (own || serverFault(t)) && (covers(t) || t.from <= evicted && evicted <= t.to+int64(silence)) {
+		if (own || t.spec.Interrupts()) && (covers(t) || t.from <= evicted && evicted <= t.to+int64(silence)) {
 			f.Excuses = append(f.Excuses, model.Excuse{Circumstance: model.WaiterAway, Fault: t.number, Why: t.text})
 		}
 	}
@@ -127,7 +127,7 @@ func (r *run) overtaking(lock string, x, y *operation, c change) Finding {
 		}
 	}
 	for _, t := range r.faults {
-		if keyFault(t) && first.exec.AtNs <= t.from && t.from <= c.at {
+		if (t.spec.Kind == model.FaultKey) && first.exec.AtNs <= t.from && t.from <= c.at {
 			f.Excuses = append(f.Excuses, model.Excuse{Circumstance: model.MemoryRemoved, Fault: t.number, Why: t.text})
 		}
 	}

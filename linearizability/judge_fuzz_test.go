@@ -105,8 +105,15 @@ func fuzzRecord(data []byte) *model.Record {
 			e = m
 		case 8:
 			faults++
-			e = model.Event{AtNs: at, Kind: model.KindFault, Fault: faults, Process: who,
-				Text: []string{"crash of " + who, "pause of " + who + " for 6s", "partition of a, b for 2s", "server restart without its data", "delete of key l"}[next()%5]}
+			spec := []model.FaultSpec{
+				{Kind: model.FaultCrash, Processes: []string{who}},
+				{Kind: model.FaultPause, Processes: []string{who}, For: 6 * time.Second},
+				{Kind: model.FaultPartition, Processes: []string{"a", "b"}, For: 2 * time.Second},
+				{Kind: model.FaultServer, Server: model.ServerRestart},
+				{Kind: model.FaultKey, KeyDo: "delete", Key: "l"},
+			}[next()%5]
+			rec.Params.Faults = append(rec.Params.Faults, spec)
+			e = model.Event{AtNs: at, Kind: model.KindFault, Fault: faults, Process: who, Text: spec.String()}
 		case 9:
 			e = []model.Event{
 				{AtNs: at, Kind: model.KindExpire, Key: "l"}, {AtNs: at, Kind: model.KindCalm}, {AtNs: at, Kind: model.KindClose, Process: who},

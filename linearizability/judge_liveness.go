@@ -372,7 +372,7 @@ func (r *run) ownDisturbances(o *operation) []disturbance {
 	}
 	for _, t := range r.faults {
 		// Each client finds its connections dead when it uses one again.
-		if endsConnections(t) {
+		if t.spec.EndsConnections() {
 			out = append(out, disturbance{from: t.to, at: t.to, lasts: true, what: t.text, extra: resend})
 		}
 	}
@@ -497,7 +497,7 @@ func (r *run) deadInFront(lock string, at int64) []model.Excuse {
 		return nil
 	}
 	for _, t := range r.faults {
-		if strings.HasPrefix(t.text, "crash of ") && slices.ContainsFunc(dead, func(who string) bool { return strings.HasPrefix(who, t.process+"/") }) {
+		if t.spec.Kind == model.FaultCrash && slices.ContainsFunc(dead, func(who string) bool { return strings.HasPrefix(who, t.process+"/") }) {
 			out = append(out, model.Excuse{Circumstance: model.DeadWaiters, Fault: t.number, Why: t.text + " at " + model.At(t.from)})
 		}
 	}

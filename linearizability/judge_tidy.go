@@ -168,7 +168,7 @@ func (r *run) couldNotLeave(o *operation) []model.Excuse {
 		}
 	}
 	for _, t := range r.faults {
-		if serverFault(t) && t.from <= o.returned() && o.AtNs <= t.to {
+		if t.spec.Interrupts() && t.from <= o.returned() && o.AtNs <= t.to {
 			out = append(out, model.Excuse{Circumstance: model.WaiterAway, Fault: t.number, Why: t.text})
 		}
 	}

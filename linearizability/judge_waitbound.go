@@ -64,8 +64,8 @@ func (r *run) heldUp(o *operation) bool {
 	}
 	return slices.ContainsFunc(r.faults, func(t trouble) bool {
 		// One that cut connections shows when the next command finds its own dead.
-		cut := strings.HasPrefix(t.text, "server restart") || strings.HasPrefix(t.text, "failover")
-		return serverFault(t) && during(t.from, t.to) || cut && t.from <= o.returned()
+		cut := t.spec.EndsConnections()
+		return t.spec.Interrupts() && during(t.from, t.to) || cut && t.from <= o.returned()
 	}) ||
 		slices.ContainsFunc(r.ordered, func(m *msg) bool {
 			// A call that ends unsubscribes and closes that connection: the answer,

@@ -119,6 +119,37 @@ func parseLine(t *testing.T, line string) recordLine {
 	return l
 }
 
+// faultOf reads the words in which these tests name a fault, which are those of
+// FaultSpec.String.
+func faultOf(t *testing.T, text string) model.FaultSpec {
+	t.Helper()
+	what, rest, _ := strings.Cut(text, " of ")
+	who, _, _ := strings.Cut(rest, " for ")
+	names := strings.Split(who, ", ")
+	switch what {
+	case "crash", "pause", "partition":
+		return model.FaultSpec{Kind: model.FaultKind(what), Processes: names}
+	case "delete", "expire":
+		return model.FaultSpec{Kind: model.FaultKey, KeyDo: what, Key: strings.TrimPrefix(rest, "key ")}
+	case "flush":
+		return model.FaultSpec{Kind: model.FaultServer, Server: model.ServerFlushScripts}
+	case "wall clock":
+		who, _, _ := strings.Cut(rest, " steps")
+		return model.FaultSpec{Kind: model.FaultWallClock, Processes: []string{who}}
+	}
+	words := strings.Fields(text)
+	switch words[0] {
+	case "server":
+		return model.FaultSpec{Kind: model.FaultServer, Server: model.ServerFault(words[1]), KeepData: !strings.Contains(text, "without")}
+	case "failover":
+		return model.FaultSpec{Kind: model.FaultServer, Server: model.ServerFailover}
+	case "drop", "delay", "hold", "reset", "error":
+		return model.FaultSpec{Kind: model.FaultRule, Do: words[0]}
+	}
+	t.Fatalf("not a fault: %q", text)
+	return model.FaultSpec{}
+}
+
 // whole writes a whole call as its events.
 func whole(l recordLine, leases map[string]int64) []recordLine {
 	part := func(after int64, verb, word string) recordLine {
@@ -291,11 +322,15 @@ func (b *recorder) add(l recordLine) {
 		e = model.Event{AtNs: e.AtNs, Kind: model.KindFault, Fault: int(number64(word(0))), Text: strings.Join(l.words[1:], " ")}
 		if l.verb == "heal" {
 			e.Kind = model.KindFaultEnd
+			break
 		}
-		_, who, ok := strings.Cut(e.Text, " of ")
-		who, _, _ = strings.Cut(who, " for ")
-		if ok && !strings.ContainsAny(who, " ,") {
-			e.Process = who
+		spec := faultOf(b.t, e.Text)
+		for len(b.rec.Params.Faults) < e.Fault {
+			b.rec.Params.Faults = append(b.rec.Params.Faults, model.FaultSpec{})
+		}
+		b.rec.Params.Faults[e.Fault-1] = spec
+		if len(spec.Processes) == 1 {
+			e.Process = spec.Processes[0]
 		}
 	case "calm":
 		e = model.Event{AtNs: e.AtNs, Kind: model.KindCalm}

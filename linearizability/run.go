@@ -119,7 +119,8 @@ func (c change) evicts(who string) bool {
 // trouble is a fault while it lasted.
 type trouble struct {
 	number   int
-	text     string
+	spec     model.FaultSpec
+	text     string // for people
 	process  string // "" for those on several or on none
 	from, to int64
 }
@@ -207,8 +208,8 @@ func newRun(rec *model.Record) *run {
 			names[e.Lock] = true
 		case model.KindFault:
 			lastFault = e.Fault
-			r.faults = append(r.faults, trouble{e.Fault, e.Text, e.Process, e.AtNs, e.AtNs})
-			if _, dead := r.dead[e.Process]; !dead && strings.HasPrefix(e.Text, "crash of ") {
+			r.faults = append(r.faults, trouble{e.Fault, rec.Params.Fault(e.Fault), e.Text, e.Process, e.AtNs, e.AtNs})
+			if _, dead := r.dead[e.Process]; !dead && rec.Params.Fault(e.Fault).Kind == model.FaultCrash {
 				r.dead[e.Process] = e.AtNs
 			}
 		case model.KindFaultEnd:
@@ -249,7 +250,7 @@ func (r *run) opsOf(lock string) []*operation { return r.calls[lock] }
 
 // diedAt is when a thread's process died; never: MaxInt64.
 func (r *run) diedAt(who string) int64 {
-	process, _, _ := strings.Cut(who, "/")
+	process := model.ProcessOf(who)
 	if at, ok := r.dead[process]; ok {
 		return at
 	}
@@ -259,7 +260,7 @@ func (r *run) diedAt(who string) int64 {
 // goneAt is when a thread's process died or closed its client: what it
 // believes to hold it has given up.
 func (r *run) goneAt(who string) int64 {
-	process, _, _ := strings.Cut(who, "/")
+	process := model.ProcessOf(who)
 	if at, ok := r.closed[process]; ok {
 		return min(at, r.diedAt(who))
 	}
@@ -267,21 +268,17 @@ func (r *run) goneAt(who string) int64 {
 }
 
 // pauses of a thread's process, in order.
-func (r *run) pauses(who string) []trouble { return r.troubles(who, "pause of ") }
+func (r *run) pauses(who string) []trouble { return r.troubles(who, model.FaultPause) }
 
 // cuts are the partitions of a thread's process.
-func (r *run) cuts(who string) []trouble { return r.troubles(who, "partition of ") }
+func (r *run) cuts(who string) []trouble { return r.troubles(who, model.FaultPartition) }
 
-func (r *run) troubles(who, prefix string) []trouble {
-	process, _, _ := strings.Cut(who, "/")
+// troubles returns the faults of a kind that struck the thread's process, in order.
+func (r *run) troubles(who string, kind model.FaultKind) []trouble {
+	process := model.ProcessOf(who)
 	var out []trouble
 	for _, f := range r.faults {
-		names, ok := strings.CutPrefix(f.text, prefix)
-		if !ok {
-			continue
-		}
-		names, _, _ = strings.Cut(names, " for ")
-		if slices.Contains(strings.Split(names, ", "), process) {
+		if f.spec.Kind == kind && f.spec.Names(process) {
 			out = append(out, f)
 		}
 	}
@@ -453,7 +450,7 @@ func (r *run) reached() []string {
 			if m := r.msgs[e.Msg]; m != nil && m.exec != nil && e.Why != "nobody waits for it" {
 				got["reply_lost_after_run"] = true
 			}
-		case e.Kind == model.KindFault && strings.HasPrefix(e.Text, "failover"):
+		case e.Kind == model.KindFault && r.rec.Params.Fault(e.Fault).Server == model.ServerFailover:
 			got["failed_over"] = true
 		}
 	}
@@ -634,7 +631,7 @@ func (r *run) fault(number int) trouble {
 			return t
 		}
 	}
-	t := trouble{number: number, text: fmt.Sprintf("fault %d", number)}
+	t := trouble{number: number, spec: r.rec.Params.Fault(number), text: fmt.Sprintf("fault %d", number)}
 	for _, e := range r.rec.Events {
 		if e.Kind == model.KindHit && e.Fault == number {
 			t.from, t.text = e.AtNs, e.Text
@@ -642,25 +639,6 @@ func (r *run) fault(number int) trouble {
 		}
 	}
 	return t
-}
-
-func serverFault(t trouble) bool {
-	return strings.HasPrefix(t.text, "server ") || strings.HasPrefix(t.text, "failover")
-}
-
-// keyFault: another hand removed keys.
-func keyFault(t trouble) bool {
-	return strings.HasPrefix(t.text, "delete of key ") || strings.HasPrefix(t.text, "expire of key ")
-}
-
-// losesData: what the server had been told it may have forgotten.
-func losesData(t trouble) bool {
-	return strings.HasPrefix(t.text, "server restart without") || strings.HasPrefix(t.text, "failover")
-}
-
-// endsConnections: every client has to connect again.
-func endsConnections(t trouble) bool {
-	return strings.HasPrefix(t.text, "server restart") || strings.HasPrefix(t.text, "failover")
 }
 
 func sortedKeys[V any](m map[int]V) []int { return slices.Sorted(maps.Keys(m)) }

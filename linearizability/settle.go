@@ -64,7 +64,7 @@ func byFault(a, b model.Excuse) int {
 func (r *run) memoryLost(lock string) []model.Excuse {
 	var out []model.Excuse
 	for _, t := range r.faults {
-		if !keyFault(t) && !losesData(t) {
+		if !(t.spec.Kind == model.FaultKey) && !t.spec.LosesData() {
 			continue
 		}
 		if slices.ContainsFunc(r.opsOf(lock), func(o *operation) bool {

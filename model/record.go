@@ -140,6 +140,11 @@ func (e *Event) ThreadName() string { return ThreadName(e.Process, e.Thread) }
 // ThreadName is process/thread.
 func ThreadName(process string, thread int) string { return fmt.Sprintf("%s/%d", process, thread) }
 
+// ProcessOf returns the process of a thread's name, see ThreadName.
+func ProcessOf(thread string) string {
+	return thread[:max(strings.LastIndexByte(thread, '/'), 0)]
+}
+
 // Params is what the judges must know of a run beside its events.
 type Params struct {
 	Lock       string        // its name in the registry
@@ -154,6 +159,21 @@ type Params struct {
 	Kept []string
 	// Processes are those that exist, in order.
 	Processes []ProcessParams
+	// Faults are the faults of the run; an event's Fault is an index into them,
+	// counted from 1.
+	Faults []FaultSpec
+}
+
+// Fault returns the fault with that number, counted from 1. The number after the
+// last one belongs to what a chooser did to a message, in a world that lets it.
+func (p *Params) Fault(number int) FaultSpec {
+	switch {
+	case 0 < number && number <= len(p.Faults):
+		return p.Faults[number-1]
+	case number == len(p.Faults)+1:
+		return FaultSpec{Kind: FaultFate}
+	}
+	return FaultSpec{}
 }
 
 // ProcessParams is one process.

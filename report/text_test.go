@@ -199,6 +199,7 @@ func TestAPublicationSaysWhoHearsIt(t *testing.T) {
 	speak(5)
 	hear(6, "UNSUBSCRIBE", "a", 3, 1)
 	speak(7)
+	rec.Params.Faults = []model.FaultSpec{{Kind: model.FaultCrash, Processes: []string{"b"}}}
 	rec.Add(model.Event{AtNs: 8e9, Kind: model.KindFault, Fault: 1, Process: "b", Text: "crash of b"})
 	speak(9)
 	r.Record, r.Findings = rec, nil

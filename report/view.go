@@ -175,14 +175,14 @@ func (b *builder) event(e *model.Event) {
 		b.ranOut[e.AtNs] = true
 		b.add(e, b.server(nil), "key "+e.Key+" ran out")
 	case model.KindFault:
+		spec := b.run.Record.Params.Fault(e.Fault)
 		b.faults[e.Fault] = len(v.Faults)
-		v.Faults = append(v.Faults, fault{Text: e.Text, Processes: b.struck(e), FromNs: e.AtNs, ToNs: e.AtNs})
-		if strings.HasPrefix(e.Text, "crash of ") {
+		v.Faults = append(v.Faults, fault{Text: e.Text, Processes: spec.Processes, FromNs: e.AtNs, ToNs: e.AtNs})
+		if spec.Kind == model.FaultCrash {
 			v.Gone = append(v.Gone, gone{e.Process, e.AtNs, "died"})
 		}
-		all := strings.HasPrefix(e.Text, "server restart") || strings.HasPrefix(e.Text, "failover")
 		b.deafen(e.AtNs, func(_ int, process string) bool {
-			return all || process == e.Process && strings.HasPrefix(e.Text, "crash of ")
+			return spec.EndsConnections() || spec.Kind == model.FaultCrash && spec.Names(process)
 		})
 		b.add(e, -1, "fault: "+e.Text)
 	case model.KindFaultEnd:
@@ -223,19 +223,6 @@ func (b *builder) name(who string) int {
 		b.v.Names = append(b.v.Names, who)
 	}
 	return i
-}
-
-// struck names the processes that a fault is about; none: the server, or all.
-func (b *builder) struck(e *model.Event) []string {
-	if e.Process != "" {
-		return []string{e.Process}
-	}
-	names, ok := strings.CutPrefix(e.Text, "partition of ")
-	if !ok {
-		return nil
-	}
-	names, _, _ = strings.Cut(names, " for ")
-	return strings.Split(names, ", ")
 }
 
 func (b *builder) use(e *model.Event) {

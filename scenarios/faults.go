@@ -8,25 +8,26 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"lockstep/model"
 	"lockstep/sim"
 )
 
 // The faults with their fields ("!": required).
 var (
 	faultTable = []struct {
-		kind   sim.FaultKind
+		kind   model.FaultKind
 		fields []string
 	}{
-		{sim.FaultCrash, []string{"at!", "crash!"}},
-		{sim.FaultPause, []string{"at!", "pause!", "for!"}},
-		{sim.FaultPartition, []string{"at!", "partition!", "for!"}},
-		{sim.FaultWallClock, []string{"at!", "wall_clock!", "step!"}},
-		{sim.FaultServer, nil}, // serverTable
-		{sim.FaultKey, []string{"at!", "key!", "do!"}},
-		{sim.FaultRule, []string{"when!", "from", "until", "do!", "for", "with"}},
+		{model.FaultCrash, []string{"at!", "crash!"}},
+		{model.FaultPause, []string{"at!", "pause!", "for!"}},
+		{model.FaultPartition, []string{"at!", "partition!", "for!"}},
+		{model.FaultWallClock, []string{"at!", "wall_clock!", "step!"}},
+		{model.FaultServer, nil}, // serverTable
+		{model.FaultKey, []string{"at!", "key!", "do!"}},
+		{model.FaultRule, []string{"when!", "from", "until", "do!", "for", "with"}},
 	}
 	serverTable = []struct {
-		does   string
+		does   model.ServerFault
 		fields []string
 	}{
 		{"restart", []string{"at!", "server!", "keep_data"}},
@@ -46,10 +47,10 @@ func (l *loader) fault(n *yaml.Node) Fault {
 	fault.At = l.duration(f["at"])
 	fault.For = l.durationFrom(time.Nanosecond)(f["for"])
 	switch fault.Kind {
-	case sim.FaultCrash, sim.FaultPause, sim.FaultWallClock:
+	case model.FaultCrash, model.FaultPause, model.FaultWallClock:
 		fault.Processes = []string{l.process(f[string(fault.Kind)])}
 		fault.Step = l.signed(f["step"])
-	case sim.FaultPartition:
+	case model.FaultPartition:
 		names := []*yaml.Node{f["partition"]}
 		if names[0] != nil && names[0].Kind == yaml.SequenceNode {
 			names = names[0].Content
@@ -62,16 +63,16 @@ func (l *loader) fault(n *yaml.Node) Fault {
 			}
 			fault.Processes = append(fault.Processes, p)
 		}
-	case sim.FaultServer:
+	case model.FaultServer:
 		fault.KeepData = l.boolean(f["keep_data"])
 		fault.LoseLast = l.count(0)(f["lose_last"])
 		if f["lose_last"] != nil && l.s.Server.Replicas > 0 {
 			l.fail(f["lose_last"], "lose_last belongs to a server without replicas; with them a failover loses what had not reached the one that it promotes, which server: {lag} decides")
 		}
-	case sim.FaultKey:
+	case model.FaultKey:
 		fault.Key = l.glob(f["key"])
 		fault.KeyDo = l.word(f["do"], "do", "a key fault", "delete", "expire")
-	case sim.FaultRule:
+	case model.FaultRule:
 		l.rule(n, f, &fault)
 	}
 	return fault
@@ -104,7 +105,7 @@ func (l *loader) faultKind(n *yaml.Node, fault *Fault) (where string, known []st
 	}
 	kind := l.oneOf(n, f, "a fault", kinds...)
 	for _, row := range faultTable {
-		if string(row.kind) == kind && row.kind != sim.FaultServer {
+		if string(row.kind) == kind && row.kind != model.FaultServer {
 			fault.Kind = row.kind
 			return "a " + kind + " fault", row.fields
 		}
@@ -114,13 +115,13 @@ func (l *loader) faultKind(n *yaml.Node, fault *Fault) (where string, known []st
 	}
 	var words []string
 	for _, row := range serverTable {
-		words = append(words, row.does)
+		words = append(words, string(row.does))
 	}
-	fault.Server = l.word(f[kind], "server fault", "server", words...)
+	fault.Server = model.ServerFault(l.word(f[kind], "server fault", "server", words...))
 	for _, row := range serverTable {
 		if row.does == fault.Server {
-			fault.Kind = sim.FaultServer
-			return "server: " + row.does, row.fields
+			fault.Kind = model.FaultServer
+			return "server: " + string(row.does), row.fields
 		}
 	}
 	return "a fault", all
@@ -128,7 +129,7 @@ func (l *loader) faultKind(n *yaml.Node, fault *Fault) (where string, known []st
 
 func (l *loader) rule(n *yaml.Node, f map[string]*yaml.Node, fault *Fault) {
 	w := l.fields(f["when"], "when", "process", "direction", "command", "script", "channel", "nth", "every")
-	fault.When = sim.When{
+	fault.When = model.When{
 		Process:   l.process(w["process"]),
 		Direction: l.word(w["direction"], "direction", "when", "request", "reply"),
 		Command:   l.command(w["command"]),

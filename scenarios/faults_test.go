@@ -256,10 +256,10 @@ func seen(t *testing.T, p Played) string {
 func TestEveryServerFaultHasItsOwnWords(t *testing.T) {
 	seen := map[string]string{}
 	for _, row := range serverTable {
-		words := sim.Fault{Kind: sim.FaultServer, Server: row.does, For: time.Second}.Describe()
+		words := model.FaultSpec{Kind: model.FaultServer, Server: row.does, For: time.Second}.String()
 		if other := seen[words]; other != "" {
 			t.Errorf("%s and %s are both told as %q", other, row.does, words)
 		}
-		seen[words] = row.does
+		seen[words] = string(row.does)
 	}
 }

@@ -3,12 +3,11 @@ package scenarios
 import (
 	"errors"
 	"fmt"
+	"lockstep/model"
 	"reflect"
 	"strings"
 	"testing"
 	"time"
-
-	"lockstep/sim"
 )
 
 // example is the one in the description of the format.
@@ -90,7 +89,7 @@ func TestTheExampleOfTheFormatParses(t *testing.T) {
 			}},
 		},
 		Faults: []Fault{
-			{Pos: at(24, 5), Fault: sim.Fault{Kind: sim.FaultPause, At: 2 * time.Second, Processes: []string{"a"}, For: 100 * time.Millisecond}},
+			{Pos: at(24, 5), FaultSpec: model.FaultSpec{Kind: model.FaultPause, At: 2 * time.Second, Processes: []string{"a"}, For: 100 * time.Millisecond}},
 		},
 		Expect: map[string]Expectation{
 			"redisson@3.43.0": {Class: Held},
@@ -185,29 +184,29 @@ func TestFaultsAreReadAsWritten(t *testing.T) {
 	s := time.Second
 	cases := []struct {
 		rule, yaml string
-		want       sim.Fault
+		want       model.FaultSpec
 	}{
-		{"crash", "{at: 1s, crash: a}", sim.Fault{Kind: sim.FaultCrash, At: s, Processes: []string{"a"}}},
-		{"partition of two", "{at: 0, partition: [a, b], for: 1s}", sim.Fault{Kind: sim.FaultPartition, Processes: []string{"a", "b"}, For: s}},
-		{"partition of one", "{at: 0, partition: b, for: 1s}", sim.Fault{Kind: sim.FaultPartition, Processes: []string{"b"}, For: s}},
-		{"the wall clock goes back", "{at: 1s, wall_clock: b, step: -3s}", sim.Fault{Kind: sim.FaultWallClock, At: s, Processes: []string{"b"}, Step: -3 * s}},
-		{"restart", "{at: 1s, server: restart, keep_data: true}", sim.Fault{Kind: sim.FaultServer, At: s, Server: "restart", KeepData: true}},
-		{"failover", "{at: 1s, server: failover, lose_last: 2}", sim.Fault{Kind: sim.FaultServer, At: s, Server: "failover", LoseLast: 2}},
-		{"script flush", "{at: 1s, server: flush_scripts}", sim.Fault{Kind: sim.FaultServer, At: s, Server: "flush_scripts"}},
-		{"stall", "{at: 1s, server: stall, for: 2s}", sim.Fault{Kind: sim.FaultServer, At: s, Server: "stall", For: 2 * s}},
-		{"operator", `{at: 1s, key: "ord*", do: expire}`, sim.Fault{Kind: sim.FaultKey, At: s, Key: "ord*", KeyDo: "expire"}},
+		{"crash", "{at: 1s, crash: a}", model.FaultSpec{Kind: model.FaultCrash, At: s, Processes: []string{"a"}}},
+		{"partition of two", "{at: 0, partition: [a, b], for: 1s}", model.FaultSpec{Kind: model.FaultPartition, Processes: []string{"a", "b"}, For: s}},
+		{"partition of one", "{at: 0, partition: b, for: 1s}", model.FaultSpec{Kind: model.FaultPartition, Processes: []string{"b"}, For: s}},
+		{"the wall clock goes back", "{at: 1s, wall_clock: b, step: -3s}", model.FaultSpec{Kind: model.FaultWallClock, At: s, Processes: []string{"b"}, Step: -3 * s}},
+		{"restart", "{at: 1s, server: restart, keep_data: true}", model.FaultSpec{Kind: model.FaultServer, At: s, Server: "restart", KeepData: true}},
+		{"failover", "{at: 1s, server: failover, lose_last: 2}", model.FaultSpec{Kind: model.FaultServer, At: s, Server: "failover", LoseLast: 2}},
+		{"script flush", "{at: 1s, server: flush_scripts}", model.FaultSpec{Kind: model.FaultServer, At: s, Server: "flush_scripts"}},
+		{"stall", "{at: 1s, server: stall, for: 2s}", model.FaultSpec{Kind: model.FaultServer, At: s, Server: "stall", For: 2 * s}},
+		{"operator", `{at: 1s, key: "ord*", do: expire}`, model.FaultSpec{Kind: model.FaultKey, At: s, Key: "ord*", KeyDo: "expire"}},
 		{"crashed watchdog", "{when: {process: a, script: renew, direction: request}, do: drop}",
-			sim.Fault{Kind: sim.FaultRule, When: sim.When{Process: "a", Script: "renew", Direction: "request"}, Do: "drop"}},
+			model.FaultSpec{Kind: model.FaultRule, When: model.When{Process: "a", Script: "renew", Direction: "request"}, Do: "drop"}},
 		{"one failed renewal", `{when: {script: renew, direction: request, nth: 1}, do: error, with: "ERR injected"}`,
-			sim.Fault{Kind: sim.FaultRule, When: sim.When{Script: "renew", Direction: "request", Nth: 1}, Do: "error", With: "ERR injected"}},
+			model.FaultSpec{Kind: model.FaultRule, When: model.When{Script: "renew", Direction: "request", Nth: 1}, Do: "error", With: "ERR injected"}},
 		{"a rule on everything for a while", "{when: {}, from: 1s, until: 2s, do: delay, for: 2s}",
-			sim.Fault{Kind: sim.FaultRule, From: s, Until: ptr(2 * s), Do: "delay", For: 2 * s}},
+			model.FaultSpec{Kind: model.FaultRule, From: s, Until: ptr(2 * s), Do: "delay", For: 2 * s}},
 		{"commands are in upper case", `{when: {command: pexpire, channel: "*", every: 2}, do: hold}`,
-			sim.Fault{Kind: sim.FaultRule, When: sim.When{Command: "PEXPIRE", Channel: "*", Every: 2}, Do: "hold"}},
+			model.FaultSpec{Kind: model.FaultRule, When: model.When{Command: "PEXPIRE", Channel: "*", Every: 2}, Do: "hold"}},
 		{"a glob has classes", `{at: 1s, key: "redisson_lock_*:{ord[e-s]?}", do: delete}`,
-			sim.Fault{Kind: sim.FaultKey, At: s, Key: "redisson_lock_*:{ord[e-s]?}", KeyDo: "delete"}},
+			model.FaultSpec{Kind: model.FaultKey, At: s, Key: "redisson_lock_*:{ord[e-s]?}", KeyDo: "delete"}},
 		{"the longest", "{at: 87600h, pause: a, for: 87600h}",
-			sim.Fault{Kind: sim.FaultPause, At: 87600 * time.Hour, For: 87600 * time.Hour, Processes: []string{"a"}}},
+			model.FaultSpec{Kind: model.FaultPause, At: 87600 * time.Hour, For: 87600 * time.Hour, Processes: []string{"a"}}},
 	}
 	for _, c := range cases {
 		t.Run(c.rule, func(t *testing.T) {
@@ -219,7 +218,7 @@ func TestFaultsAreReadAsWritten(t *testing.T) {
 			if want := (Position{"f", 10, 5}); fault.Pos != want {
 				t.Errorf("position %v, want %v", fault.Pos, want)
 			}
-			if !reflect.DeepEqual(fault.Fault, c.want) {
+			if !reflect.DeepEqual(fault.FaultSpec, c.want) {
 				t.Errorf("got  %+v\nwant %+v", fault, c.want)
 			}
 		})

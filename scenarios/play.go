@@ -52,7 +52,7 @@ func PlayIn(h *sim.Host, sc *Scenario, l *Lock, chooser sim.Chooser, orders *sim
 		cfg.Resources[r.Name] = r.Start
 	}
 	for _, f := range sc.Faults {
-		cfg.Faults = append(cfg.Faults, f.Fault)
+		cfg.Faults = append(cfg.Faults, f.FaultSpec)
 	}
 	longest := max(params.Watchdog, sc.longestLease())
 	// At least as long as a client takes to give a command up.
@@ -152,7 +152,7 @@ func (sc *Scenario) skews(simNs int64) []model.ProcessParams {
 	for _, p := range sc.Processes {
 		at, worst := p.WallOffset, p.WallOffset.Abs()
 		for _, f := range sc.Faults {
-			if f.Kind == sim.FaultWallClock && f.Processes[0] == p.Name {
+			if f.Kind == model.FaultWallClock && f.Processes[0] == p.Name {
 				at += f.Step
 				worst = max(worst, at.Abs())
 			}

@@ -1,9 +1,8 @@
 package scenarios
 
 import (
+	"lockstep/model"
 	"time"
-
-	"lockstep/sim"
 )
 
 // Duration is a length of simulated time. In a file it is written as Go writes
@@ -159,7 +158,7 @@ type TTL struct {
 
 // Fault is one entry of `faults`.
 type Fault struct {
-	sim.Fault
+	model.FaultSpec
 	Pos Position
 }
 

@@ -209,7 +209,7 @@ func (sc *Scenario) without(excuses []model.Excuse) (*Scenario, string) {
 	less := *sc
 	less.Faults = nil
 	for i, f := range sc.Faults {
-		if drop[i+1] || clocks && f.Kind == sim.FaultWallClock {
+		if drop[i+1] || clocks && f.Kind == model.FaultWallClock {
 			continue
 		}
 		less.Faults = append(less.Faults, f)

@@ -2,13 +2,12 @@ package scenarios
 
 import (
 	"fmt"
+	"lockstep/model"
 	"maps"
 	"regexp"
 	"slices"
 	"strconv"
 	"strings"
-
-	"lockstep/sim"
 )
 
 // Write gives the scenario as a file, from its fields and not from its Text:
@@ -175,19 +174,19 @@ func (p Process) write() string {
 func (f Fault) write() string {
 	at := f.At.String()
 	switch f.Kind {
-	case sim.FaultCrash:
+	case model.FaultCrash:
 		return flow("at", at, "crash", f.Processes[0])
-	case sim.FaultPause:
+	case model.FaultPause:
 		return flow("at", at, "pause", f.Processes[0], "for", f.For.String())
-	case sim.FaultPartition:
+	case model.FaultPartition:
 		return flow("at", at, "partition", list(f.Processes), "for", f.For.String())
-	case sim.FaultWallClock:
+	case model.FaultWallClock:
 		return flow("at", at, "wall_clock", f.Processes[0], "step", f.Step.String())
-	case sim.FaultKey:
+	case model.FaultKey:
 		return flow("at", at, "key", atom(f.Key), "do", f.KeyDo)
-	case sim.FaultServer:
-		return flow("at", at, "server", f.Server, "keep_data", when(f.KeepData, "true"), "lose_last", count(f.LoseLast), "for", nonzero(f.For))
-	case sim.FaultRule:
+	case model.FaultServer:
+		return flow("at", at, "server", string(f.Server), "keep_data", when(f.KeepData, "true"), "lose_last", count(f.LoseLast), "for", nonzero(f.For))
+	case model.FaultRule:
 		w := f.When
 		return flow("when", flow("process", w.Process, "direction", w.Direction, "command", atom(w.Command), "script", w.Script,
 			"channel", atom(w.Channel), "nth", count(w.Nth), "every", count(w.Every)),

@@ -95,7 +95,7 @@ func TestACommandMayBeWrittenInPieces(t *testing.T) {
 func TestMessagesOfAConnectionKeepTheirOrder(t *testing.T) {
 	h := NewHost(t)
 	for seed := range uint64(5) {
-		s := newStage(Fault{Kind: FaultRule, Do: "delay", For: 40 * time.Millisecond, When: When{Direction: "request", Nth: 4}})
+		s := newStage(model.FaultSpec{Kind: model.FaultRule, Do: "delay", For: 40 * time.Millisecond, When: model.When{Direction: "request", Nth: 4}})
 		s.Chooser, s.LatencyMin, s.LatencyMax = NewSeeded(seed), 0, 50*time.Millisecond
 		var want, executed, delivered []int
 		for i := range 20 {
@@ -219,7 +219,7 @@ func TestAClosedConnection(t *testing.T) {
 
 func TestCommandsHeldByAStallKeepTheirOrder(t *testing.T) {
 	var got string
-	dialled(t, newStage(Fault{Kind: FaultServer, Server: "stall", At: 10 * time.Millisecond, For: 10 * time.Millisecond}), func(th *Thread, c net.Conn) {
+	dialled(t, newStage(model.FaultSpec{Kind: model.FaultServer, Server: "stall", At: 10 * time.Millisecond, For: 10 * time.Millisecond}), func(th *Thread, c net.Conn) {
 		th.At(18500 * time.Microsecond)
 		_, _ = c.Write([]byte("*2\r\n$4\r\nINCR\r\n$1\r\nn\r\n"))
 		th.At(19 * time.Millisecond)

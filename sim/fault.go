@@ -1,66 +1,17 @@
 package sim
 
 import (
-	"fmt"
 	"path"
 	"slices"
 	"strings"
-	"time"
 
 	"lockstep/model"
 )
 
-// FaultKind names what a fault does.
-type FaultKind string
-
-// The faults.
-const (
-	FaultCrash     FaultKind = "crash"
-	FaultPause     FaultKind = "pause"
-	FaultPartition FaultKind = "partition"
-	FaultWallClock FaultKind = "wall_clock"
-	FaultServer    FaultKind = "server"
-	FaultKey       FaultKind = "key"
-	FaultRule      FaultKind = "when"
-)
-
-// Fault is one fault of a world. Which fields mean something depends on Kind.
-type Fault struct {
-	Kind      FaultKind
-	At        time.Duration // all but rules
-	Processes []string      // crash, pause, wall_clock: one; partition: one or more
-	For       time.Duration // pause, partition, stall; a rule's delay
-	Step      time.Duration // wall_clock
-	// Server is restart, failover, flush_scripts or stall.
-	Server   string
-	KeepData bool
-	LoseLast int
-	// Key is a glob; KeyDo is delete or expire.
-	Key   string
-	KeyDo string
-	// A rule.
-	When  When
-	From  time.Duration
-	Until *time.Duration // nil: to the calm phase
-	Do    string         // drop, delay, hold, reset, error
-	With  string         // the error's text
-}
-
-// When is what a rule matches; empty fields match everything.
-type When struct {
-	Process   string
-	Direction string // request, reply or "" (both); a published message is a reply
-	Command   string // upper case
-	Script    string
-	Channel   string // a glob
-	Nth       int    // 0: every match
-	Every     int    // 0: every match
-}
-
 // rule is a fault on messages while it runs.
 type rule struct {
 	index   int // into the faults, from 1
-	fault   Fault
+	fault   model.FaultSpec
 	matched int
 	fired   bool
 	over    bool
@@ -69,10 +20,10 @@ type rule struct {
 
 // plan puts the faults on the schedule. Fault numbers in the record count from
 // 1 in the order of the list.
-func (w *World) plan(faults []Fault) {
+func (w *World) plan(faults []model.FaultSpec) {
 	for i, f := range faults {
 		n := i + 1
-		if f.Kind == FaultRule {
+		if f.Kind == model.FaultRule {
 			r := &rule{index: n, fault: f}
 			w.rules = append(w.rules, r)
 			if f.Until != nil {
@@ -85,7 +36,7 @@ func (w *World) plan(faults []Fault) {
 			}
 			continue
 		}
-		if f.Kind == FaultServer && f.Server == "failover" && w.cfg.Replicas == 0 {
+		if f.Kind == model.FaultServer && f.Server == model.ServerFailover && w.cfg.Replicas == 0 {
 			w.server.keep = max(w.server.keep, 1) + f.LoseLast
 		}
 		w.faultsDue++
@@ -100,7 +51,7 @@ func (w *World) plan(faults []Fault) {
 			w.sched.add(w.now()+int64(f.For), classFault, func() {
 				w.faultsDue--
 				w.moved = w.now()
-				w.record(model.Event{Kind: model.KindFaultEnd, Fault: n, Process: first(f.Processes), Text: f.Describe()})
+				w.record(model.Event{Kind: model.KindFaultEnd, Fault: n, Process: first(f.Processes), Text: f.String()})
 			})
 		})
 	}
@@ -113,25 +64,25 @@ func first(names []string) string {
 	return ""
 }
 
-func (w *World) strike(f Fault) {
+func (w *World) strike(f model.FaultSpec) {
 	switch f.Kind {
-	case FaultCrash:
+	case model.FaultCrash:
 		w.process(f.Processes[0]).crash()
-	case FaultPause:
+	case model.FaultPause:
 		w.process(f.Processes[0]).pause(int64(f.For))
-	case FaultPartition:
+	case model.FaultPartition:
 		for _, name := range f.Processes {
 			p := w.process(name)
 			w.mu.Lock()
 			p.cutUntil = max(p.cutUntil, w.now()+int64(f.For))
 			w.mu.Unlock()
 		}
-	case FaultWallClock:
+	case model.FaultWallClock:
 		p := w.process(f.Processes[0])
 		w.mu.Lock()
 		p.jump += f.Step
 		w.mu.Unlock()
-	case FaultKey:
+	case model.FaultKey:
 		for _, k := range w.server.remove(f.Key) {
 			if f.KeyDo == "expire" {
 				w.record(model.Event{Kind: model.KindExpire, Key: k})
@@ -141,30 +92,30 @@ func (w *World) strike(f Fault) {
 		w.server.replicate()
 		w.observe(0)
 		w.server.planExpiry()
-	case FaultServer:
+	case model.FaultServer:
 		w.strikeServer(f)
 	default:
 		panic("sim: a fault of unknown kind " + string(f.Kind))
 	}
 }
 
-func (w *World) strikeServer(f Fault) {
+func (w *World) strikeServer(f model.FaultSpec) {
 	s := w.server
 	s.setClock()
 	switch f.Server {
-	case "stall":
+	case model.ServerStall:
 		w.stallTill = max(w.stallTill, w.now()+int64(f.For))
 		return
-	case "flush_scripts":
+	case model.ServerFlushScripts:
 		s.flushScripts()
 		return
-	case "failover":
+	case model.ServerFailover:
 		if len(s.replicas) > 0 {
 			s.promote(s.candidate())
 			break
 		}
 		s.failover(f.LoseLast)
-	case "restart":
+	case model.ServerRestart:
 		if !f.KeepData {
 			s.m.FlushAll()
 			s.writes++
@@ -172,7 +123,7 @@ func (w *World) strikeServer(f Fault) {
 		s.flushScripts()
 		s.resync()
 	default:
-		panic("sim: a server fault of unknown kind " + f.Server)
+		panic("sim: a server fault of unknown kind " + string(f.Server))
 	}
 	for _, c := range w.conns {
 		w.sever(c)
@@ -215,7 +166,7 @@ func (w *World) meetRules(m *message, dir string, pass func(delay int64), fail f
 		return
 	}
 	w.record(model.Event{Kind: model.KindHit, Fault: r.index, Process: m.conn.p.cfg.Name, Op: m.op, Msg: m.id, Dir: dir,
-		Script: m.cmd.Script, Owners: m.cmd.Owners, Locks: m.cmd.Locks, Text: r.fault.Describe()})
+		Script: m.cmd.Script, Owners: m.cmd.Owners, Locks: m.cmd.Locks, Text: r.fault.String()})
 	switch r.fault.Do {
 	case "drop":
 		w.lost(m, dir, "dropped")
@@ -306,52 +257,11 @@ func (r *rule) end(w *World) {
 	}
 	r.over = true
 	if r.fired {
-		w.record(model.Event{Kind: model.KindFaultEnd, Fault: r.index, Text: r.fault.Describe()})
+		w.record(model.Event{Kind: model.KindFaultEnd, Fault: r.index, Text: r.fault.String()})
 	}
 	held := r.held
 	r.held = nil
 	for _, f := range held {
 		f()
 	}
-}
-
-// Describe says what the fault does, in the words of a scenario.
-func (f Fault) Describe() string {
-	who := strings.Join(f.Processes, ", ")
-	switch f.Kind {
-	case FaultCrash:
-		return "crash of " + who
-	case FaultPause:
-		return fmt.Sprintf("pause of %s for %v", who, f.For)
-	case FaultPartition:
-		return fmt.Sprintf("partition of %s for %v", who, f.For)
-	case FaultWallClock:
-		return fmt.Sprintf("wall clock of %s steps by %v", who, f.Step)
-	case FaultKey:
-		return fmt.Sprintf("%s of key %s", f.KeyDo, f.Key)
-	case FaultServer:
-		switch {
-		case f.Server == "failover":
-			return fmt.Sprintf("failover that loses the last %d writes", f.LoseLast)
-		case f.Server == "restart" && f.KeepData:
-			return "server restart with its data"
-		case f.Server == "restart":
-			return "server restart without its data"
-		case f.Server == "stall":
-			return fmt.Sprintf("server stall for %v", f.For)
-		case f.Server == "flush_scripts":
-			return "flush of the script cache"
-		}
-		panic("sim: no words for a server that does " + f.Server)
-	}
-	words := []string{f.Do}
-	for _, part := range []string{f.When.Script, f.When.Command, f.When.Channel, f.When.Direction} {
-		if part != "" {
-			words = append(words, part)
-		}
-	}
-	if f.When.Process != "" {
-		words = append(words, "of", f.When.Process)
-	}
-	return strings.Join(words, " ")
 }

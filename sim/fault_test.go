@@ -42,7 +42,7 @@ func timed(th *Thread, f func(context.Context) error) string {
 }
 
 func TestACrashedProcessTakesNoStepAndGetsNoMessage(t *testing.T) {
-	r := newStage(Fault{Kind: FaultCrash, At: time.Second, Processes: []string{"a"}}).
+	r := newStage(model.FaultSpec{Kind: model.FaultCrash, At: time.Second, Processes: []string{"a"}}).
 		does("a/1", func(th *Thread, c *redis.Client) {
 			th.At(time.Second - oneWay/2) // the request is under way at the crash
 			_ = operate(th, func(ctx context.Context) error { return c.Incr(ctx, "n").Err() })
@@ -69,7 +69,7 @@ func TestWhatACrashedProcessSent(t *testing.T) {
 	} {
 		t.Run(c.rule, func(t *testing.T) {
 			var got string
-			newStage(Fault{Kind: FaultCrash, At: time.Second, Processes: []string{"a"}}).
+			newStage(model.FaultSpec{Kind: model.FaultCrash, At: time.Second, Processes: []string{"a"}}).
 				does("a/1", func(th *Thread, client *redis.Client) {
 					_ = operate(th, func(ctx context.Context) error {
 						time.Sleep(c.sent)
@@ -87,7 +87,7 @@ func TestWhatACrashedProcessSent(t *testing.T) {
 
 func TestTheSubscriptionOfACrashedProcessEndsAtTheServer(t *testing.T) {
 	var before, after int64
-	newStage(Fault{Kind: FaultCrash, At: time.Second, Processes: []string{"a"}}).
+	newStage(model.FaultSpec{Kind: model.FaultCrash, At: time.Second, Processes: []string{"a"}}).
 		does("a/1", func(th *Thread, c *redis.Client) {
 			_, _ = c.Subscribe(context.Background(), "ch").Receive(context.Background())
 		}).
@@ -105,25 +105,25 @@ func TestNoCallTimesOutInsideAPause(t *testing.T) {
 	for _, c := range []struct {
 		name     string
 		sent     time.Duration // when the call is made
-		rule     []Fault
-		pauses   []Fault
+		rule     []model.FaultSpec
+		pauses   []model.FaultSpec
 		want     string
 		returned time.Duration
 	}{
 		{"a reply that arrives in the pause is read at its end",
-			time.Second - oneWay, nil, []Fault{pause(time.Second, 10*time.Second)}, "ok", 11 * time.Second},
+			time.Second - oneWay, nil, []model.FaultSpec{pause(time.Second, 10*time.Second)}, "ok", 11 * time.Second},
 		{"a request made before the pause, executed within it",
-			time.Second - oneWay/2, nil, []Fault{pause(time.Second, 10*time.Second)}, "ok", 11 * time.Second},
+			time.Second - oneWay/2, nil, []model.FaultSpec{pause(time.Second, 10*time.Second)}, "ok", 11 * time.Second},
 		{"a step due in the pause waits for its end",
-			2 * time.Second, nil, []Fault{pause(time.Second, 10*time.Second)}, "ok", 11*time.Second + 2*oneWay},
+			2 * time.Second, nil, []model.FaultSpec{pause(time.Second, 10*time.Second)}, "ok", 11*time.Second + 2*oneWay},
 		{"a read timeout counts only time without pause",
-			500 * time.Millisecond, dropReplies, []Fault{pause(time.Second, 10*time.Second)}, "timeout", 13500 * time.Millisecond},
+			500 * time.Millisecond, dropReplies, []model.FaultSpec{pause(time.Second, 10*time.Second)}, "timeout", 13500 * time.Millisecond},
 		{"two pauses are both left out",
-			500 * time.Millisecond, dropReplies, []Fault{pause(time.Second, 10*time.Second), pause(12*time.Second, 5*time.Second)}, "timeout", 18500 * time.Millisecond},
+			500 * time.Millisecond, dropReplies, []model.FaultSpec{pause(time.Second, 10*time.Second), pause(12*time.Second, 5*time.Second)}, "timeout", 18500 * time.Millisecond},
 		{"pauses that overlap count once",
-			500 * time.Millisecond, dropReplies, []Fault{pause(time.Second, 3*time.Second), pause(2*time.Second, 4*time.Second)}, "timeout", 8500 * time.Millisecond},
+			500 * time.Millisecond, dropReplies, []model.FaultSpec{pause(time.Second, 3*time.Second), pause(2*time.Second, 4*time.Second)}, "timeout", 8500 * time.Millisecond},
 		{"a pause of another process changes nothing",
-			500 * time.Millisecond, dropReplies, []Fault{{Kind: FaultPause, Processes: []string{"b"}, At: time.Second, For: 10 * time.Second}}, "timeout", 3500 * time.Millisecond},
+			500 * time.Millisecond, dropReplies, []model.FaultSpec{{Kind: model.FaultPause, Processes: []string{"b"}, At: time.Second, For: 10 * time.Second}}, "timeout", 3500 * time.Millisecond},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			var got string
@@ -139,11 +139,11 @@ func TestNoCallTimesOutInsideAPause(t *testing.T) {
 	}
 }
 
-func pause(from, length time.Duration) Fault {
-	return Fault{Kind: FaultPause, Processes: []string{"a"}, At: from, For: length}
+func pause(from, length time.Duration) model.FaultSpec {
+	return model.FaultSpec{Kind: model.FaultPause, Processes: []string{"a"}, At: from, For: length}
 }
 
-var dropReplies = []Fault{{Kind: FaultRule, When: When{Direction: "reply", Command: "INCR"}, Do: "drop"}}
+var dropReplies = []model.FaultSpec{{Kind: model.FaultRule, When: model.When{Direction: "reply", Command: "INCR"}, Do: "drop"}}
 
 func TestWhatTimersOfAPausedProcessSendLeavesAtItsEnd(t *testing.T) {
 	r := newStage(pause(time.Second, 4*time.Second)).does("a/1", func(th *Thread, c *redis.Client) {
@@ -164,7 +164,7 @@ func TestAReturnWaitsForTheEndOfAPause(t *testing.T) {
 }
 
 func TestAPartition(t *testing.T) {
-	cut := Fault{Kind: FaultPartition, At: time.Second, For: 2 * time.Second, Processes: []string{"a"}}
+	cut := model.FaultSpec{Kind: model.FaultPartition, At: time.Second, For: 2 * time.Second, Processes: []string{"a"}}
 	for _, c := range []struct {
 		name string
 		at   time.Duration
@@ -213,7 +213,7 @@ func TestAPoolThatDialsByItselfDoesSoAtItsOwnInstants(t *testing.T) {
 	records := map[string]int{}
 	for range 20 {
 		var said []string
-		s := newStage(Fault{Kind: FaultPartition, At: time.Second, For: 10 * time.Second, Processes: []string{"a"}})
+		s := newStage(model.FaultSpec{Kind: model.FaultPartition, At: time.Second, For: 10 * time.Second, Processes: []string{"a"}})
 		s.client = func(o *redis.Options) { o.PoolSize = 3 }
 		r := s.does("a/1", func(th *Thread, c *redis.Client) {
 			th.At(2 * time.Second)
@@ -237,19 +237,19 @@ func TestAPoolThatDialsByItselfDoesSoAtItsOwnInstants(t *testing.T) {
 }
 
 func TestPartitionsOfSeveral(t *testing.T) {
-	cut := func(from, length time.Duration, who ...string) Fault {
-		return Fault{Kind: FaultPartition, At: from, For: length, Processes: who}
+	cut := func(from, length time.Duration, who ...string) model.FaultSpec {
+		return model.FaultSpec{Kind: model.FaultPartition, At: from, For: length, Processes: who}
 	}
 	sec := time.Second
 	for _, c := range []struct {
 		rule   string
-		faults []Fault
+		faults []model.FaultSpec
 		want   map[string]string // what each second from 1.5 s on answers
 	}{
-		{"one fault, two processes", []Fault{cut(sec, sec, "a", "b")}, map[string]string{"a": "timeout ok ok ok", "b": "timeout ok ok ok"}},
-		{"two that overlap end with the later one", []Fault{cut(sec, 3*sec, "a"), cut(2*sec, sec, "a", "b")},
+		{"one fault, two processes", []model.FaultSpec{cut(sec, sec, "a", "b")}, map[string]string{"a": "timeout ok ok ok", "b": "timeout ok ok ok"}},
+		{"two that overlap end with the later one", []model.FaultSpec{cut(sec, 3*sec, "a"), cut(2*sec, sec, "a", "b")},
 			map[string]string{"a": "timeout timeout timeout ok", "b": "ok timeout ok ok"}},
-		{"two in a row", []Fault{cut(sec, sec, "a"), cut(3*sec, sec, "a")}, map[string]string{"a": "timeout ok timeout ok", "b": "ok ok ok ok"}},
+		{"two in a row", []model.FaultSpec{cut(sec, sec, "a"), cut(3*sec, sec, "a")}, map[string]string{"a": "timeout ok timeout ok", "b": "ok ok ok ok"}},
 	} {
 		t.Run(c.rule, func(t *testing.T) {
 			got := map[string][]string{}
@@ -279,7 +279,7 @@ func TestPartitionsOfSeveral(t *testing.T) {
 
 func TestAPublishedMessageIsLostInAPartition(t *testing.T) {
 	var got []string
-	newStage(Fault{Kind: FaultPartition, At: time.Second, For: time.Second, Processes: []string{"a"}}).
+	newStage(model.FaultSpec{Kind: model.FaultPartition, At: time.Second, For: time.Second, Processes: []string{"a"}}).
 		does("a/1", func(th *Thread, c *redis.Client) { got = listen(th, c, "ch", 4*time.Second) }).
 		does("b/1", func(th *Thread, c *redis.Client) {
 			// The third leaves the server in the last moment of the partition.
@@ -318,32 +318,32 @@ func TestARule(t *testing.T) {
 	const fine = "ok ok ok ok ok ok"
 	for _, c := range []struct {
 		name string
-		rule Fault
+		rule model.FaultSpec
 		a, b string
 		runs int // INCRs executed
 	}{
-		{"drop by process", Fault{Do: "drop", When: When{Process: "a"}}, "timeout timeout timeout timeout timeout timeout", fine, 3},
-		{"drop by direction request: not executed", Fault{Do: "drop", When: When{Process: "a", Direction: "request", Command: "INCR"}}, "timeout ok timeout ok timeout ok", fine, 3},
-		{"drop by direction reply: executed", Fault{Do: "drop", When: When{Process: "a", Direction: "reply", Command: "INCR"}}, "timeout ok timeout ok timeout ok", fine, 6},
-		{"drop by command", Fault{Do: "drop", When: When{Command: "GET"}}, "ok timeout ok timeout ok timeout", "ok timeout ok timeout ok timeout", 6},
-		{"drop by script", Fault{Do: "drop", When: When{Script: "count", Direction: "request"}}, "timeout ok timeout ok timeout ok", "timeout ok timeout ok timeout ok", 0},
-		{"another script meets nothing", Fault{Do: "drop", When: When{Script: "other"}}, fine, fine, 6},
-		{"the n-th of all that match", Fault{Do: "drop", When: When{Command: "INCR", Direction: "request", Nth: 3}}, "ok ok timeout ok ok ok", fine, 5},
-		{"the n-th of a process", Fault{Do: "drop", When: When{Process: "b", Command: "INCR", Direction: "reply", Nth: 3}}, fine, "ok ok ok ok timeout ok", 6},
-		{"every n-th", Fault{Do: "drop", When: When{Process: "a", Direction: "request", Every: 2}}, "ok timeout ok timeout ok timeout", fine, 6},
-		{"from", Fault{Do: "drop", From: ends, When: When{Direction: "request"}}, "ok ok ok timeout timeout timeout", "ok ok timeout timeout timeout timeout", 3},
-		{"until", Fault{Do: "drop", Until: &ends, When: When{Direction: "request"}}, "timeout timeout timeout ok ok ok", "timeout timeout ok ok ok ok", 3},
-		{"delay a request", Fault{Do: "delay", For: 50 * time.Millisecond, When: When{Process: "a", Direction: "request", Nth: 1}}, "ok@52ms ok ok ok ok ok", fine, 6},
-		{"delay a reply", Fault{Do: "delay", For: 50 * time.Millisecond, When: When{Process: "a", Direction: "reply", Nth: 2}}, "ok ok@52ms ok ok ok ok", fine, 6},
-		{"hold a request: executed at the rule's end", Fault{Do: "hold", Until: &until, When: When{Process: "a", Direction: "request", Nth: 1}}, "timeout ok ok ok ok ok", fine, 6},
-		{"reset on a request: not executed", Fault{Do: "reset", When: When{Process: "a", Direction: "request", Nth: 1}}, "reset@0s ok ok ok ok ok", fine, 5},
-		{"reset on a reply: executed", Fault{Do: "reset", When: When{Process: "a", Direction: "reply", Nth: 1}}, "reset@1ms ok ok ok ok ok", fine, 6},
-		{"error on a request: not executed", Fault{Do: "error", With: "LOADING data", When: When{Process: "a", Direction: "request", Nth: 1}}, "LOADING data@2ms ok ok ok ok ok", fine, 5},
-		{"error on a reply: executed", Fault{Do: "error", With: "READONLY replica", When: When{Process: "a", Direction: "reply", Nth: 1}}, "READONLY replica@2ms ok ok ok ok ok", fine, 6},
+		{"drop by process", model.FaultSpec{Do: "drop", When: model.When{Process: "a"}}, "timeout timeout timeout timeout timeout timeout", fine, 3},
+		{"drop by direction request: not executed", model.FaultSpec{Do: "drop", When: model.When{Process: "a", Direction: "request", Command: "INCR"}}, "timeout ok timeout ok timeout ok", fine, 3},
+		{"drop by direction reply: executed", model.FaultSpec{Do: "drop", When: model.When{Process: "a", Direction: "reply", Command: "INCR"}}, "timeout ok timeout ok timeout ok", fine, 6},
+		{"drop by command", model.FaultSpec{Do: "drop", When: model.When{Command: "GET"}}, "ok timeout ok timeout ok timeout", "ok timeout ok timeout ok timeout", 6},
+		{"drop by script", model.FaultSpec{Do: "drop", When: model.When{Script: "count", Direction: "request"}}, "timeout ok timeout ok timeout ok", "timeout ok timeout ok timeout ok", 0},
+		{"another script meets nothing", model.FaultSpec{Do: "drop", When: model.When{Script: "other"}}, fine, fine, 6},
+		{"the n-th of all that match", model.FaultSpec{Do: "drop", When: model.When{Command: "INCR", Direction: "request", Nth: 3}}, "ok ok timeout ok ok ok", fine, 5},
+		{"the n-th of a process", model.FaultSpec{Do: "drop", When: model.When{Process: "b", Command: "INCR", Direction: "reply", Nth: 3}}, fine, "ok ok ok ok timeout ok", 6},
+		{"every n-th", model.FaultSpec{Do: "drop", When: model.When{Process: "a", Direction: "request", Every: 2}}, "ok timeout ok timeout ok timeout", fine, 6},
+		{"from", model.FaultSpec{Do: "drop", From: ends, When: model.When{Direction: "request"}}, "ok ok ok timeout timeout timeout", "ok ok timeout timeout timeout timeout", 3},
+		{"until", model.FaultSpec{Do: "drop", Until: &ends, When: model.When{Direction: "request"}}, "timeout timeout timeout ok ok ok", "timeout timeout ok ok ok ok", 3},
+		{"delay a request", model.FaultSpec{Do: "delay", For: 50 * time.Millisecond, When: model.When{Process: "a", Direction: "request", Nth: 1}}, "ok@52ms ok ok ok ok ok", fine, 6},
+		{"delay a reply", model.FaultSpec{Do: "delay", For: 50 * time.Millisecond, When: model.When{Process: "a", Direction: "reply", Nth: 2}}, "ok ok@52ms ok ok ok ok", fine, 6},
+		{"hold a request: executed at the rule's end", model.FaultSpec{Do: "hold", Until: &until, When: model.When{Process: "a", Direction: "request", Nth: 1}}, "timeout ok ok ok ok ok", fine, 6},
+		{"reset on a request: not executed", model.FaultSpec{Do: "reset", When: model.When{Process: "a", Direction: "request", Nth: 1}}, "reset@0s ok ok ok ok ok", fine, 5},
+		{"reset on a reply: executed", model.FaultSpec{Do: "reset", When: model.When{Process: "a", Direction: "reply", Nth: 1}}, "reset@1ms ok ok ok ok ok", fine, 6},
+		{"error on a request: not executed", model.FaultSpec{Do: "error", With: "LOADING data", When: model.When{Process: "a", Direction: "request", Nth: 1}}, "LOADING data@2ms ok ok ok ok ok", fine, 5},
+		{"error on a reply: executed", model.FaultSpec{Do: "error", With: "READONLY replica", When: model.When{Process: "a", Direction: "reply", Nth: 1}}, "READONLY replica@2ms ok ok ok ok ok", fine, 6},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			ended := map[string][]string{}
-			c.rule.Kind = FaultRule
+			c.rule.Kind = model.FaultRule
 			s := newStage(c.rule)
 			s.Quiet, s.Settle = 20*time.Second, 20*time.Second
 			s.client = func(o *redis.Options) { o.ReadTimeout = 100 * time.Millisecond }
@@ -384,19 +384,19 @@ func TestARule(t *testing.T) {
 func TestARuleCountsWhatAClientRepeats(t *testing.T) {
 	for _, c := range []struct {
 		rule string
-		when When
+		when model.When
 		want string
 		runs int
 	}{
-		{"the first request is lost, the second runs", When{Direction: "request", Nth: 1}, "ok@104ms", 1},
-		{"the first reply is lost, the command runs again", When{Direction: "reply", Nth: 1}, "ok@104ms", 2},
-		{"the second is none of the first command", When{Direction: "reply", Nth: 2}, "ok@2ms", 1},
-		{"every one is lost, the repeats too", When{Direction: "reply"}, "timeout@304ms", 3},
-		{"every second", When{Direction: "request", Every: 2}, "ok@2ms", 1},
+		{"the first request is lost, the second runs", model.When{Direction: "request", Nth: 1}, "ok@104ms", 1},
+		{"the first reply is lost, the command runs again", model.When{Direction: "reply", Nth: 1}, "ok@104ms", 2},
+		{"the second is none of the first command", model.When{Direction: "reply", Nth: 2}, "ok@2ms", 1},
+		{"every one is lost, the repeats too", model.When{Direction: "reply"}, "timeout@304ms", 3},
+		{"every second", model.When{Direction: "request", Every: 2}, "ok@2ms", 1},
 	} {
 		t.Run(c.rule, func(t *testing.T) {
 			var got string
-			s := newStage(Fault{Kind: FaultRule, Do: "drop", When: c.when}).does("a/1", func(th *Thread, client *redis.Client) {
+			s := newStage(model.FaultSpec{Kind: model.FaultRule, Do: "drop", When: c.when}).does("a/1", func(th *Thread, client *redis.Client) {
 				got = timed(th, func(ctx context.Context) error { return client.Incr(ctx, "n").Err() })
 			})
 			s.client = func(o *redis.Options) {
@@ -420,7 +420,7 @@ func TestAHeldMessageGoesOnAtTheEndOfItsRule(t *testing.T) {
 	} {
 		t.Run(c.direction, func(t *testing.T) {
 			var got, other string
-			r := newStage(Fault{Kind: FaultRule, Do: "hold", Until: new(time.Second), When: When{Process: "a", Direction: c.direction}}).
+			r := newStage(model.FaultSpec{Kind: model.FaultRule, Do: "hold", Until: new(time.Second), When: model.When{Process: "a", Direction: c.direction}}).
 				does("a/1", func(th *Thread, client *redis.Client) {
 					th.At(500 * ms)
 					got = timed(th, func(ctx context.Context) error { return client.Incr(ctx, "n").Err() })
@@ -439,33 +439,33 @@ func TestAHeldMessageGoesOnAtTheEndOfItsRule(t *testing.T) {
 // a listens from the start on, and again when its connection is lost; b
 // publishes at 0.5 ms, 1 s, 2 s and 3 s.
 func TestASubscriptionLostBeforeThePublish(t *testing.T) {
-	rule := func(do string, when When) []Fault {
+	rule := func(do string, when model.When) []model.FaultSpec {
 		when.Process = "a"
-		return []Fault{{Kind: FaultRule, Do: do, When: when}}
+		return []model.FaultSpec{{Kind: model.FaultRule, Do: do, When: when}}
 	}
 	for _, c := range []struct {
 		name      string
-		faults    []Fault
+		faults    []model.FaultSpec
 		heard     string // by a
 		receivers string // told to b
 	}{
 		{"nothing is lost", nil, "subscribed@2ms 0@2.5ms 1@1.002s 2@2.002s 3@3.002s", "[1 1 1 1]"},
-		{"the SUBSCRIBE is dropped", rule("drop", When{Command: "SUBSCRIBE", Direction: "request"}), "timeout@5s", "[0 0 0 0]"},
-		{"its acknowledgement is dropped", rule("drop", When{Command: "SUBSCRIBE", Direction: "reply"}), "0@2.5ms 1@1.002s 2@2.002s 3@3.002s", "[1 1 1 1]"},
-		{"its acknowledgement resets the connection", rule("reset", When{Channel: "ch", Nth: 2}),
+		{"the SUBSCRIBE is dropped", rule("drop", model.When{Command: "SUBSCRIBE", Direction: "request"}), "timeout@5s", "[0 0 0 0]"},
+		{"its acknowledgement is dropped", rule("drop", model.When{Command: "SUBSCRIBE", Direction: "reply"}), "0@2.5ms 1@1.002s 2@2.002s 3@3.002s", "[1 1 1 1]"},
+		{"its acknowledgement resets the connection", rule("reset", model.When{Channel: "ch", Nth: 2}),
 			"reset@1ms subscribed@3ms 1@1.002s 2@2.002s 3@3.002s", "[0 1 1 1]"},
-		{"the server restarts", []Fault{{Kind: FaultServer, Server: "restart", KeepData: true, At: 1500 * ms}},
+		{"the server restarts", []model.FaultSpec{{Kind: model.FaultServer, Server: "restart", KeepData: true, At: 1500 * ms}},
 			"subscribed@2ms 0@2.5ms 1@1.002s reset@1.5s subscribed@1.502s 2@2.002s 3@3.002s", "[1 1 1 1]"},
-		{"the server restarts as b publishes", []Fault{{Kind: FaultServer, Server: "restart", KeepData: true, At: 2*time.Second + oneWay/2}},
+		{"the server restarts as b publishes", []model.FaultSpec{{Kind: model.FaultServer, Server: "restart", KeepData: true, At: 2*time.Second + oneWay/2}},
 			"subscribed@2ms 0@2.5ms 1@1.002s reset@2.0005s subscribed@2.0025s 3@3.002s", "[1 1 reset 1]"},
-		{"the server fails over", []Fault{{Kind: FaultServer, Server: "failover", At: 1500 * ms}},
+		{"the server fails over", []model.FaultSpec{{Kind: model.FaultServer, Server: "failover", At: 1500 * ms}},
 			"subscribed@2ms 0@2.5ms 1@1.002s reset@1.5s subscribed@1.502s 2@2.002s 3@3.002s", "[1 1 1 1]"},
-		{"a message resets the connection", rule("reset", When{Channel: "c*", Direction: "reply", Nth: 3}),
+		{"a message resets the connection", rule("reset", model.When{Channel: "c*", Direction: "reply", Nth: 3}),
 			"subscribed@2ms 0@2.5ms reset@1.001s subscribed@1.003s 2@2.002s 3@3.002s", "[1 1 1 1]"},
-		{"a partition, which nobody notices", []Fault{{Kind: FaultPartition, Processes: []string{"a"}, At: 500 * ms, For: 2 * time.Second}},
+		{"a partition, which nobody notices", []model.FaultSpec{{Kind: model.FaultPartition, Processes: []string{"a"}, At: 500 * ms, For: 2 * time.Second}},
 			"subscribed@2ms 0@2.5ms 3@3.002s", "[1 1 1 1]"},
-		{"messages are dropped", rule("drop", When{Channel: "ch", Direction: "reply", Every: 2}), "subscribed@2ms 1@1.002s 3@3.002s", "[1 1 1 1]"},
-		{"a crash", []Fault{{Kind: FaultCrash, Processes: []string{"a"}, At: 1500 * ms}}, "subscribed@2ms 0@2.5ms 1@1.002s", "[1 1 0 0]"},
+		{"messages are dropped", rule("drop", model.When{Channel: "ch", Direction: "reply", Every: 2}), "subscribed@2ms 1@1.002s 3@3.002s", "[1 1 1 1]"},
+		{"a crash", []model.FaultSpec{{Kind: model.FaultCrash, Processes: []string{"a"}, At: 1500 * ms}}, "subscribed@2ms 0@2.5ms 1@1.002s", "[1 1 0 0]"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			var heard, receivers []string
@@ -516,7 +516,7 @@ func TestASubscriptionLostBeforeThePublish(t *testing.T) {
 func TestARuleWithoutUntilEndsWithTheCalm(t *testing.T) {
 	for _, do := range []string{"drop", "hold"} {
 		t.Run(do, func(t *testing.T) {
-			s := newStage(Fault{Kind: FaultRule, Do: do, When: When{Process: "a", Direction: "request"}}).
+			s := newStage(model.FaultSpec{Kind: model.FaultRule, Do: do, When: model.When{Process: "a", Direction: "request"}}).
 				does("a/1", func(th *Thread, c *redis.Client) {
 					_ = operate(th, func(ctx context.Context) error {
 						c.Incr(ctx, "n") // times out
@@ -545,19 +545,19 @@ func TestARuleWithoutUntilEndsWithTheCalm(t *testing.T) {
 func TestARuleOnAChannelMeetsPublishedMessages(t *testing.T) {
 	for _, c := range []struct {
 		name string
-		rule Fault
+		rule model.FaultSpec
 		want string
 	}{
-		{"drop by a glob", Fault{Do: "drop", When: When{Channel: "c*", Process: "a", Direction: "reply", Nth: 3}}, "[1@1.002s]"},
-		{"of a process", Fault{Do: "drop", When: When{Channel: "ch", Process: "a", Direction: "reply", Nth: 2}}, "[2@2.002s]"},
-		{"another channel meets nothing", Fault{Do: "drop", When: When{Channel: "other"}}, "[1@1.002s 2@2.002s]"},
-		{"delay", Fault{Do: "delay", For: 5 * time.Millisecond, When: When{Channel: "ch", Process: "a", Direction: "reply", Nth: 2}}, "[1@1.007s 2@2.002s]"},
-		{"hold", Fault{Do: "hold", Until: new(3 * time.Second), When: When{Channel: "ch", Process: "a", Direction: "reply", Nth: 2}}, "[2@2.002s 1@3.001s]"},
-		{"the PUBLISH itself", Fault{Do: "drop", When: When{Channel: "ch", Process: "b", Direction: "request", Nth: 1}}, "[2@2.002s]"},
+		{"drop by a glob", model.FaultSpec{Do: "drop", When: model.When{Channel: "c*", Process: "a", Direction: "reply", Nth: 3}}, "[1@1.002s]"},
+		{"of a process", model.FaultSpec{Do: "drop", When: model.When{Channel: "ch", Process: "a", Direction: "reply", Nth: 2}}, "[2@2.002s]"},
+		{"another channel meets nothing", model.FaultSpec{Do: "drop", When: model.When{Channel: "other"}}, "[1@1.002s 2@2.002s]"},
+		{"delay", model.FaultSpec{Do: "delay", For: 5 * time.Millisecond, When: model.When{Channel: "ch", Process: "a", Direction: "reply", Nth: 2}}, "[1@1.007s 2@2.002s]"},
+		{"hold", model.FaultSpec{Do: "hold", Until: new(3 * time.Second), When: model.When{Channel: "ch", Process: "a", Direction: "reply", Nth: 2}}, "[2@2.002s 1@3.001s]"},
+		{"the PUBLISH itself", model.FaultSpec{Do: "drop", When: model.When{Channel: "ch", Process: "b", Direction: "request", Nth: 1}}, "[2@2.002s]"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			var got []string
-			c.rule.Kind = FaultRule
+			c.rule.Kind = model.FaultRule
 			s := newStage(c.rule).
 				does("a/1", func(th *Thread, client *redis.Client) { got = listen(th, client, "ch", 5*time.Second) }).
 				does("b/1", func(th *Thread, client *redis.Client) {
@@ -576,8 +576,8 @@ func TestARuleOnAChannelMeetsPublishedMessages(t *testing.T) {
 func TestOfTwoRulesTheFirstThatWantsAMessageTakesIt(t *testing.T) {
 	var got []string
 	r := newStage(
-		Fault{Kind: FaultRule, Do: "error", With: "first", When: When{Command: "GET", Direction: "request", Nth: 2}},
-		Fault{Kind: FaultRule, Do: "error", With: "second", When: When{Command: "GET", Direction: "request", Every: 2}},
+		model.FaultSpec{Kind: model.FaultRule, Do: "error", With: "first", When: model.When{Command: "GET", Direction: "request", Nth: 2}},
+		model.FaultSpec{Kind: model.FaultRule, Do: "error", With: "second", When: model.When{Command: "GET", Direction: "request", Every: 2}},
 	).does("a/1", func(th *Thread, c *redis.Client) {
 		for range 4 {
 			got = append(got, kindOf(operate(th, func(ctx context.Context) error { return c.Get(ctx, "k").Err() })))
@@ -600,7 +600,7 @@ func TestAnOperatorDeletesOrExpiresKeys(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			var left []string
-			r := newStage(Fault{Kind: FaultKey, At: time.Second, Key: c.glob, KeyDo: c.do}).
+			r := newStage(model.FaultSpec{Kind: model.FaultKey, At: time.Second, Key: c.glob, KeyDo: c.do}).
 				does("a/1", func(th *Thread, client *redis.Client) {
 					ctx := context.Background()
 					for _, k := range []string{"lock:a", "lock:b", "other"} {
@@ -625,15 +625,15 @@ func TestAServerRestart(t *testing.T) {
 	script := redis.NewScript("return 'run'")
 	for _, c := range []struct {
 		name  string
-		fault Fault
+		fault model.FaultSpec
 		keeps bool
 	}{
-		{"with its data", Fault{Server: "restart", KeepData: true}, true},
-		{"without its data", Fault{Server: "restart"}, false},
-		{"as a failover that loses nothing", Fault{Server: "failover"}, true},
+		{"with its data", model.FaultSpec{Server: "restart", KeepData: true}, true},
+		{"without its data", model.FaultSpec{Server: "restart"}, false},
+		{"as a failover that loses nothing", model.FaultSpec{Server: "failover"}, true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			c.fault.Kind, c.fault.At = FaultServer, time.Second
+			c.fault.Kind, c.fault.At = model.FaultServer, time.Second
 			var inFlight, idle, sha, again, value string
 			var ttl time.Duration
 			var receivers int64
@@ -683,7 +683,7 @@ func TestAFailoverLosesTheLastWrites(t *testing.T) {
 	} {
 		t.Run(fmt.Sprint("the last ", lose), func(t *testing.T) {
 			var got string
-			newStage(Fault{Kind: FaultServer, Server: "failover", At: time.Second, LoseLast: lose}).
+			newStage(model.FaultSpec{Kind: model.FaultServer, Server: "failover", At: time.Second, LoseLast: lose}).
 				does("a/1", func(th *Thread, c *redis.Client) {
 					ctx := context.Background()
 					c.Set(ctx, "s", 1, 0)
@@ -721,7 +721,7 @@ func TestAFailoverUndoesChangesInPlace(t *testing.T) {
 	} {
 		t.Run(c.rule, func(t *testing.T) {
 			var got any
-			newStage(Fault{Kind: FaultServer, Server: "failover", At: time.Second, LoseLast: c.lose}).
+			newStage(model.FaultSpec{Kind: model.FaultServer, Server: "failover", At: time.Second, LoseLast: c.lose}).
 				does("a/1", func(th *Thread, client *redis.Client) {
 					ctx := context.Background()
 					for _, words := range c.commands {
@@ -750,29 +750,29 @@ func TestAFailoverUndoesChangesInPlace(t *testing.T) {
 // write is also what no client wrote.
 func TestAFailoverAndWhatWasWrittenBefore(t *testing.T) {
 	sec := time.Second
-	del := func(key string, at time.Duration) Fault {
-		return Fault{Kind: FaultKey, Key: key, KeyDo: "delete", At: at}
+	del := func(key string, at time.Duration) model.FaultSpec {
+		return model.FaultSpec{Kind: model.FaultKey, Key: key, KeyDo: "delete", At: at}
 	}
-	lose := func(n int, at time.Duration) Fault {
-		return Fault{Kind: FaultServer, Server: "failover", LoseLast: n, At: at}
+	lose := func(n int, at time.Duration) model.FaultSpec {
+		return model.FaultSpec{Kind: model.FaultServer, Server: "failover", LoseLast: n, At: at}
 	}
-	restart := Fault{Kind: FaultServer, Server: "restart", At: sec}
+	restart := model.FaultSpec{Kind: model.FaultServer, Server: "restart", At: sec}
 	for _, c := range []struct {
 		rule   string
-		faults []Fault
+		faults []model.FaultSpec
 		left   string // of a, b, c and d, written in this order; c has 500 ms to live
 	}{
-		{"nothing is lost", []Fault{lose(0, sec)}, "a b d"},
-		{"a key that ran out is a write", []Fault{lose(2, sec)}, "a b"},
-		{"a second one loses what the first one left", []Fault{lose(3, sec), lose(2, sec)}, ""},
-		{"and a third", []Fault{lose(3, sec), lose(1, sec), lose(1, sec)}, ""},
-		{"a key that ran out and one that was deleted are two", []Fault{del("a", sec), lose(2, 2*sec)}, "a b d"},
-		{"what an operator deletes comes back", []Fault{del("a", sec), lose(1, 2*sec)}, "a b d"},
-		{"the last of two deletions comes back", []Fault{del("a", sec), del("b", sec), lose(1, 2*sec)}, "b d"},
-		{"both come back", []Fault{del("a", sec), del("b", sec), lose(2, 2*sec)}, "a b d"},
-		{"what a restart lost comes back", []Fault{restart, lose(1, 2*sec)}, "a b d"},
-		{"a restart and a deletion before it", []Fault{del("a", sec), restart, lose(1, 2*sec)}, "b d"},
-		{"a deletion of no key is no write", []Fault{del("x", sec), lose(2, 2*sec)}, "a b"},
+		{"nothing is lost", []model.FaultSpec{lose(0, sec)}, "a b d"},
+		{"a key that ran out is a write", []model.FaultSpec{lose(2, sec)}, "a b"},
+		{"a second one loses what the first one left", []model.FaultSpec{lose(3, sec), lose(2, sec)}, ""},
+		{"and a third", []model.FaultSpec{lose(3, sec), lose(1, sec), lose(1, sec)}, ""},
+		{"a key that ran out and one that was deleted are two", []model.FaultSpec{del("a", sec), lose(2, 2*sec)}, "a b d"},
+		{"what an operator deletes comes back", []model.FaultSpec{del("a", sec), lose(1, 2*sec)}, "a b d"},
+		{"the last of two deletions comes back", []model.FaultSpec{del("a", sec), del("b", sec), lose(1, 2*sec)}, "b d"},
+		{"both come back", []model.FaultSpec{del("a", sec), del("b", sec), lose(2, 2*sec)}, "a b d"},
+		{"what a restart lost comes back", []model.FaultSpec{restart, lose(1, 2*sec)}, "a b d"},
+		{"a restart and a deletion before it", []model.FaultSpec{del("a", sec), restart, lose(1, 2*sec)}, "b d"},
+		{"a deletion of no key is no write", []model.FaultSpec{del("x", sec), lose(2, 2*sec)}, "a b"},
 	} {
 		t.Run(c.rule, func(t *testing.T) {
 			var got []string
@@ -795,7 +795,7 @@ func TestAFailoverAndWhatWasWrittenBefore(t *testing.T) {
 func TestAFlushOfTheScriptCacheKeepsDataAndConnections(t *testing.T) {
 	script := redis.NewScript("return redis.call('incr', KEYS[1])")
 	var got []string
-	s := newStage(Fault{Kind: FaultServer, Server: "flush_scripts", At: time.Second}).
+	s := newStage(model.FaultSpec{Kind: model.FaultServer, Server: "flush_scripts", At: time.Second}).
 		does("a/1", func(th *Thread, c *redis.Client) {
 			ctx := context.Background()
 			for i := range 3 {
@@ -814,8 +814,8 @@ func TestAFlushOfTheScriptCacheKeepsDataAndConnections(t *testing.T) {
 func TestAStalledServerAnswersAtTheEnd(t *testing.T) {
 	var a, b string
 	r := newStage(
-		Fault{Kind: FaultServer, Server: "stall", At: time.Second, For: 2 * time.Second},
-		Fault{Kind: FaultServer, Server: "stall", At: 1200 * ms, For: 500 * ms}). // ends within the first
+		model.FaultSpec{Kind: model.FaultServer, Server: "stall", At: time.Second, For: 2 * time.Second},
+		model.FaultSpec{Kind: model.FaultServer, Server: "stall", At: 1200 * ms, For: 500 * ms}). // ends within the first
 		does("a/1", func(th *Thread, c *redis.Client) {
 			th.At(1500 * time.Millisecond)
 			a = timed(th, func(ctx context.Context) error { return c.Ping(ctx).Err() })
@@ -833,7 +833,7 @@ func TestAStalledServerAnswersAtTheEnd(t *testing.T) {
 // all the same.
 func TestAStallLongerThanTheReadTimeout(t *testing.T) {
 	var got []string
-	s := newStage(Fault{Kind: FaultServer, Server: "stall", At: time.Second, For: 2 * time.Second}).
+	s := newStage(model.FaultSpec{Kind: model.FaultServer, Server: "stall", At: time.Second, For: 2 * time.Second}).
 		does("a/1", func(th *Thread, c *redis.Client) {
 			th.At(1500 * ms)
 			for range 2 {
@@ -851,7 +851,7 @@ func TestTheWallClockOfAProcess(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		config ProcessConfig
-		steps  []Fault
+		steps  []model.FaultSpec
 		want   time.Duration // read 1000.5678 s after the start
 	}{
 		{"is the server's, in whole milliseconds", ProcessConfig{}, nil, 1000567 * time.Millisecond},
@@ -859,12 +859,12 @@ func TestTheWallClockOfAProcess(t *testing.T) {
 		{"behind by its offset", ProcessConfig{Offset: -time.Minute}, nil, 940567 * time.Millisecond},
 		{"drifts fast", ProcessConfig{DriftPPM: 200}, nil, 1000767 * time.Millisecond},
 		{"drifts slow", ProcessConfig{DriftPPM: -200}, nil, 1000367 * time.Millisecond},
-		{"steps forward", ProcessConfig{}, []Fault{{Step: time.Hour}}, 4600567 * time.Millisecond},
-		{"steps add up", ProcessConfig{Offset: time.Second}, []Fault{{Step: time.Hour}, {Step: -2 * time.Hour}}, -2598433 * time.Millisecond},
+		{"steps forward", ProcessConfig{}, []model.FaultSpec{{Step: time.Hour}}, 4600567 * time.Millisecond},
+		{"steps add up", ProcessConfig{Offset: time.Second}, []model.FaultSpec{{Step: time.Hour}, {Step: -2 * time.Hour}}, -2598433 * time.Millisecond},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			for i := range c.steps {
-				c.steps[i].Kind, c.steps[i].At, c.steps[i].Processes = FaultWallClock, time.Duration(1+i)*time.Second, []string{"a"}
+				c.steps[i].Kind, c.steps[i].At, c.steps[i].Processes = model.FaultWallClock, time.Duration(1+i)*time.Second, []string{"a"}
 			}
 			s := newStage(c.steps...)
 			var a, before, b time.Time
@@ -888,8 +888,8 @@ func TestTheWallClockOfAProcess(t *testing.T) {
 }
 
 func TestAPauseEndsWhateverElseStrikesAtItsInstant(t *testing.T) {
-	for name, faults := range map[string][]Fault{
-		"after another fault":  {{Kind: FaultWallClock, At: time.Second, Processes: []string{"b"}, Step: 1}, pause(time.Second, time.Second)},
+	for name, faults := range map[string][]model.FaultSpec{
+		"after another fault":  {{Kind: model.FaultWallClock, At: time.Second, Processes: []string{"b"}, Step: 1}, pause(time.Second, time.Second)},
 		"for an uneven length": {pause(time.Second, time.Second+5*time.Microsecond)},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -926,7 +926,7 @@ func TestACommandOnItsWayWhenItsConnectionEndsLeavesNoSubscription(t *testing.T)
 	h := NewHost(t)
 	for seed := range uint64(10) {
 		var receivers int64
-		s := newStage(Fault{Kind: FaultCrash, At: time.Second, Processes: []string{"a"}}).
+		s := newStage(model.FaultSpec{Kind: model.FaultCrash, At: time.Second, Processes: []string{"a"}}).
 			does("a/1", func(th *Thread, c *redis.Client) {
 				th.At(time.Second - 100*time.Microsecond)
 				_, _ = c.Subscribe(context.Background(), "ch").Receive(context.Background())
@@ -943,7 +943,7 @@ func TestACommandOnItsWayWhenItsConnectionEndsLeavesNoSubscription(t *testing.T)
 
 func TestAPatternSubscriptionEndsWithItsConnection(t *testing.T) {
 	var receivers int64
-	newStage(Fault{Kind: FaultCrash, At: time.Second, Processes: []string{"a"}}).
+	newStage(model.FaultSpec{Kind: model.FaultCrash, At: time.Second, Processes: []string{"a"}}).
 		does("a/1", func(th *Thread, c *redis.Client) {
 			_, _ = c.PSubscribe(context.Background(), "c*").Receive(context.Background())
 		}).
@@ -956,7 +956,7 @@ func TestAPatternSubscriptionEndsWithItsConnection(t *testing.T) {
 
 func TestAFailoverKeepsSets(t *testing.T) {
 	var got []string
-	newStage(Fault{Kind: FaultServer, Server: "failover", At: time.Second}).
+	newStage(model.FaultSpec{Kind: model.FaultServer, Server: "failover", At: time.Second}).
 		does("a/1", func(th *Thread, c *redis.Client) {
 			ctx := context.Background()
 			c.SAdd(ctx, "set", 1)
@@ -969,7 +969,7 @@ func TestAFailoverKeepsSets(t *testing.T) {
 
 func TestAFailoverCountsAWriteThatExpiredSince(t *testing.T) {
 	var got []string
-	newStage(Fault{Kind: FaultServer, Server: "failover", At: time.Second, LoseLast: 2}).
+	newStage(model.FaultSpec{Kind: model.FaultServer, Server: "failover", At: time.Second, LoseLast: 2}).
 		does("a/1", func(th *Thread, c *redis.Client) {
 			ctx := context.Background()
 			c.Set(ctx, "first", 1, 0)
@@ -984,7 +984,7 @@ func TestAFailoverCountsAWriteThatExpiredSince(t *testing.T) {
 }
 
 func TestARuleThatAlwaysHitsDoesNotPutOffTheCalm(t *testing.T) {
-	s := newStage(Fault{Kind: FaultRule, Do: "error", With: "LOADING", When: When{Process: "a"}}).
+	s := newStage(model.FaultSpec{Kind: model.FaultRule, Do: "error", With: "LOADING", When: model.When{Process: "a"}}).
 		does("a/1", func(th *Thread, c *redis.Client) {
 			_ = operate(th, func(ctx context.Context) error {
 				for ctx.Err() == nil && c.Incr(ctx, "n").Err() != nil {
@@ -1013,7 +1013,7 @@ func TestAGlobMatchesAsRedisDoes(t *testing.T) {
 	} {
 		t.Run(glob, func(t *testing.T) {
 			var got []string
-			newStage(Fault{Kind: FaultKey, KeyDo: "delete", Key: glob, At: time.Second}).
+			newStage(model.FaultSpec{Kind: model.FaultKey, KeyDo: "delete", Key: glob, At: time.Second}).
 				does("a/1", func(th *Thread, c *redis.Client) {
 					for _, k := range []string{"lock:a", "lock:a/b", "lock:b", "{lock:a}:queue", "other"} {
 						c.Set(context.Background(), k, 1, 0)

@@ -2,6 +2,7 @@ package sim
 
 import (
 	"fmt"
+	"lockstep/model"
 	"slices"
 	"strconv"
 	"strings"
@@ -228,10 +229,10 @@ func (s *server) resync() {
 }
 
 // describe is Fault.Describe with what only the running world knows.
-func (w *World) describe(f Fault) string {
+func (w *World) describe(f model.FaultSpec) string {
 	s := w.server
-	if f.Kind != FaultServer || f.Server != "failover" || len(s.replicas) == 0 {
-		return f.Describe()
+	if f.Kind != model.FaultServer || f.Server != "failover" || len(s.replicas) == 0 {
+		return f.String()
 	}
 	i := s.candidate()
 	text := fmt.Sprintf("failover to replica %d, which ", i+1)

@@ -15,7 +15,7 @@ import (
 const ms = time.Millisecond
 
 // replicated is a stage whose server has replicas, each exactly lag away.
-func replicated(n int, lag time.Duration, faults ...Fault) *stage {
+func replicated(n int, lag time.Duration, faults ...model.FaultSpec) *stage {
 	s := newStage(faults...)
 	s.Replicas, s.LagMin, s.LagMax = n, lag, lag
 	s.client = func(o *redis.Options) { o.ReadTimeout = time.Minute }
@@ -23,7 +23,7 @@ func replicated(n int, lag time.Duration, faults ...Fault) *stage {
 }
 
 // uneven puts each replica at a lag of its own, between 0 and 10 s.
-func uneven(lags []time.Duration, faults ...Fault) *stage {
+func uneven(lags []time.Duration, faults ...model.FaultSpec) *stage {
 	s := replicated(len(lags), 0, faults...)
 	s.LagMax = 10 * time.Second
 	picks := picks{}
@@ -39,8 +39,8 @@ type picks map[string]uint64
 
 func (p picks) Choose(stream string, n uint64) uint64 { return p[stream] % n }
 
-func failover(at time.Duration) Fault {
-	return Fault{Kind: FaultServer, Server: "failover", At: at}
+func failover(at time.Duration) model.FaultSpec {
+	return model.FaultSpec{Kind: model.FaultServer, Server: "failover", At: at}
 }
 
 // await sends WAIT and says what it answered, and when.
@@ -167,7 +167,7 @@ func TestAWaitBlocksItsConnectionOnly(t *testing.T) {
 func TestCommandsBehindAWaitKeepTheirOrder(t *testing.T) {
 	h := NewHost(t)
 	for seed := range uint64(20) {
-		s := replicated(1, 0, Fault{Kind: FaultServer, Server: "stall", At: 7 * ms, For: 3 * ms})
+		s := replicated(1, 0, model.FaultSpec{Kind: model.FaultServer, Server: "stall", At: 7 * ms, For: 3 * ms})
 		s.Chooser, s.LatencyMin, s.LatencyMax, s.LagMax = NewSeeded(seed), 0, ms, ms
 		var want, executed []int
 		s.does("a/1", func(th *Thread, _ *redis.Client) {
@@ -218,27 +218,27 @@ func TestFailoverPromotesTheReplicaWithMost(t *testing.T) {
 	for _, c := range []struct {
 		rule   string
 		lags   []time.Duration
-		faults []Fault
+		faults []model.FaultSpec
 		keys   string // at 9 s, of k1 … k3 written at 1, 2 and 3 s
 		texts  string
 	}{
-		{"what had reached it is there", []time.Duration{5 * ms}, []Fault{failover(4 * sec)},
+		{"what had reached it is there", []time.Duration{5 * ms}, []model.FaultSpec{failover(4 * sec)},
 			"k1 k2 k3", "failover to replica 1, which has every write"},
-		{"what had not is gone", []time.Duration{1500 * ms}, []Fault{failover(4 * sec)},
+		{"what had not is gone", []time.Duration{1500 * ms}, []model.FaultSpec{failover(4 * sec)},
 			"k1 k2", "failover to replica 1, which lacks the last 1 writes"},
-		{"nothing had", []time.Duration{5 * sec, 6 * sec}, []Fault{failover(4 * sec)},
+		{"nothing had", []time.Duration{5 * sec, 6 * sec}, []model.FaultSpec{failover(4 * sec)},
 			"", "failover to replica 1, which lacks the last 3 writes"},
-		{"the first of equals", []time.Duration{5 * ms, 5 * ms}, []Fault{failover(4 * sec)},
+		{"the first of equals", []time.Duration{5 * ms, 5 * ms}, []model.FaultSpec{failover(4 * sec)},
 			"k1 k2 k3", "failover to replica 1, which has every write"},
-		{"the one that has most", []time.Duration{2500 * ms, 500 * ms, 1500 * ms}, []Fault{failover(4 * sec)},
+		{"the one that has most", []time.Duration{2500 * ms, 500 * ms, 1500 * ms}, []model.FaultSpec{failover(4 * sec)},
 			"k1 k2 k3", "failover to replica 2, which has every write"},
-		{"a second one, when the others have caught up", []time.Duration{2500 * ms, 500 * ms}, []Fault{failover(4 * sec), failover(8 * sec)},
+		{"a second one, when the others have caught up", []time.Duration{2500 * ms, 500 * ms}, []model.FaultSpec{failover(4 * sec), failover(8 * sec)},
 			"k1 k2 k3", "failover to replica 2, which has every write; failover to replica 1, which has every write"},
-		{"a second one, before they have", []time.Duration{2500 * ms, 500 * ms}, []Fault{failover(4 * sec), failover(4100 * ms)},
+		{"a second one, before they have", []time.Duration{2500 * ms, 500 * ms}, []model.FaultSpec{failover(4 * sec), failover(4100 * ms)},
 			"k1", "failover to replica 2, which has every write; failover to replica 1, which lacks the last 2 writes"},
-		{"back to the server before", []time.Duration{2500 * ms}, []Fault{failover(4 * sec), failover(4100 * ms)},
+		{"back to the server before", []time.Duration{2500 * ms}, []model.FaultSpec{failover(4 * sec), failover(4100 * ms)},
 			"k1 k2 k3", "failover to replica 1, which lacks the last 2 writes; failover to replica 1, which was the server before and had not caught up"},
-		{"writes of the server before are gone for good", []time.Duration{2500 * ms}, []Fault{failover(4 * sec), failover(8 * sec)},
+		{"writes of the server before are gone for good", []time.Duration{2500 * ms}, []model.FaultSpec{failover(4 * sec), failover(8 * sec)},
 			"k1", "failover to replica 1, which lacks the last 2 writes; failover to replica 1, which has every write"},
 	} {
 		t.Run(c.rule, func(t *testing.T) {
@@ -270,12 +270,12 @@ func TestAnAcknowledgedWriteAndFailovers(t *testing.T) {
 	for _, c := range []struct {
 		rule      string
 		count     int
-		failovers []Fault
+		failovers []model.FaultSpec
 		want      string
 	}{
-		{"both have it, both failovers keep it", 2, []Fault{failover(8 * time.Second), failover(8100 * ms)}, "2 v"},
-		{"one has it, one failover keeps it", 1, []Fault{failover(time.Second)}, "1 v"},
-		{"one has it, a second failover loses it", 1, []Fault{failover(time.Second), failover(1002 * ms)}, "1 nil"},
+		{"both have it, both failovers keep it", 2, []model.FaultSpec{failover(8 * time.Second), failover(8100 * ms)}, "2 v"},
+		{"one has it, one failover keeps it", 1, []model.FaultSpec{failover(time.Second)}, "1 v"},
+		{"one has it, a second failover loses it", 1, []model.FaultSpec{failover(time.Second), failover(1002 * ms)}, "1 nil"},
 	} {
 		t.Run(c.rule, func(t *testing.T) {
 			var got string
@@ -365,7 +365,7 @@ func TestARestartAndItsReplicas(t *testing.T) {
 	} {
 		t.Run(c.rule, func(t *testing.T) {
 			var got string
-			restart := Fault{Kind: FaultServer, Server: "restart", KeepData: c.keep, At: time.Second}
+			restart := model.FaultSpec{Kind: model.FaultServer, Server: "restart", KeepData: c.keep, At: time.Second}
 			replicated(1, 400*ms, restart, failover(c.failover)).does("a/1", func(th *Thread, client *redis.Client) {
 				client.Set(ctx, "k", 1, 0)
 				th.At(3 * time.Second)
@@ -380,7 +380,7 @@ func TestARestartAndItsReplicas(t *testing.T) {
 func TestWhatAnOperatorDeletesIsDeletedAtTheReplicas(t *testing.T) {
 	ctx := context.Background()
 	var got int64
-	replicated(1, 5*ms, Fault{Kind: FaultKey, Key: "k*", KeyDo: "delete", At: time.Second}, failover(2*time.Second)).
+	replicated(1, 5*ms, model.FaultSpec{Kind: model.FaultKey, Key: "k*", KeyDo: "delete", At: time.Second}, failover(2*time.Second)).
 		does("a/1", func(th *Thread, c *redis.Client) {
 			c.Set(ctx, "k", 1, 0)
 			th.At(3 * time.Second)
@@ -395,39 +395,39 @@ func TestAWaitAndWhatHappensToItsConnection(t *testing.T) {
 	for _, c := range []struct {
 		rule  string
 		lag   time.Duration
-		fault Fault
+		fault model.FaultSpec
 		want  string // for the client
 		lost  string // of WAIT and of the GET behind it
 		ran   string
 	}{
-		{"a restart ends it", 200 * ms, Fault{Kind: FaultServer, Server: "restart", KeepData: true, At: 100 * ms}, "reset@100ms",
+		{"a restart ends it", 200 * ms, model.FaultSpec{Kind: model.FaultServer, Server: "restart", KeepData: true, At: 100 * ms}, "reset@100ms",
 			"WAIT request connection reset, GET request connection reset", ""},
 		{"a failover ends it", 200 * ms, failover(100 * ms), "reset@100ms",
 			"WAIT request connection reset, GET request connection reset", ""},
-		{"a crash ends it", 200 * ms, Fault{Kind: FaultCrash, Processes: []string{"a"}, At: 100 * ms}, "",
+		{"a crash ends it", 200 * ms, model.FaultSpec{Kind: model.FaultCrash, Processes: []string{"a"}, At: 100 * ms}, "",
 			"WAIT request connection closed, GET request connection closed", ""},
-		{"a client that gives up ends it", 2 * time.Second, Fault{}, "timeout@1s",
+		{"a client that gives up ends it", 2 * time.Second, model.FaultSpec{}, "timeout@1s",
 			"WAIT request connection closed, GET request connection closed", ""},
-		{"a partition loses its answer", 200 * ms, Fault{Kind: FaultPartition, Processes: []string{"a"}, At: 100 * ms, For: 500 * ms}, "timeout@1s",
+		{"a partition loses its answer", 200 * ms, model.FaultSpec{Kind: model.FaultPartition, Processes: []string{"a"}, At: 100 * ms, For: 500 * ms}, "timeout@1s",
 			"WAIT reply partition, GET reply partition", "WAIT@401ms GET@401ms"},
-		{"a pause delays its answer", 200 * ms, Fault{Kind: FaultPause, Processes: []string{"a"}, At: 100 * ms, For: 500 * ms}, "1@600ms",
+		{"a pause delays its answer", 200 * ms, model.FaultSpec{Kind: model.FaultPause, Processes: []string{"a"}, At: 100 * ms, For: 500 * ms}, "1@600ms",
 			"", "WAIT@401ms GET@401ms"},
-		{"a stall delays it", 200 * ms, Fault{Kind: FaultServer, Server: "stall", At: 100 * ms, For: 500 * ms}, "1@601ms",
+		{"a stall delays it", 200 * ms, model.FaultSpec{Kind: model.FaultServer, Server: "stall", At: 100 * ms, For: 500 * ms}, "1@601ms",
 			"", "WAIT@600ms GET@600ms"},
-		{"a stall delays the end of its time, and counts what arrived in it", 400 * ms, Fault{Kind: FaultServer, Server: "stall", At: 100 * ms, For: 800 * ms}, "1@901ms",
+		{"a stall delays the end of its time, and counts what arrived in it", 400 * ms, model.FaultSpec{Kind: model.FaultServer, Server: "stall", At: 100 * ms, For: 800 * ms}, "1@901ms",
 			"", "WAIT@900ms GET@900ms"},
-		{"a stall delays the end of its time", 2 * time.Second, Fault{Kind: FaultServer, Server: "stall", At: 100 * ms, For: 800 * ms}, "0@901ms",
+		{"a stall delays the end of its time", 2 * time.Second, model.FaultSpec{Kind: model.FaultServer, Server: "stall", At: 100 * ms, For: 800 * ms}, "0@901ms",
 			"", "WAIT@900ms GET@900ms"},
-		{"a rule may drop it", 200 * ms, Fault{Kind: FaultRule, Do: "drop", When: When{Command: "WAIT", Direction: "request"}}, "timeout@1s",
+		{"a rule may drop it", 200 * ms, model.FaultSpec{Kind: model.FaultRule, Do: "drop", When: model.When{Command: "WAIT", Direction: "request"}}, "timeout@1s",
 			"WAIT request dropped, GET request behind a lost one", ""},
-		{"a rule may drop its answer", 200 * ms, Fault{Kind: FaultRule, Do: "drop", When: When{Command: "WAIT", Direction: "reply"}}, "timeout@1s",
+		{"a rule may drop its answer", 200 * ms, model.FaultSpec{Kind: model.FaultRule, Do: "drop", When: model.When{Command: "WAIT", Direction: "reply"}}, "timeout@1s",
 			"WAIT reply dropped, GET reply behind a lost one", "WAIT@401ms GET@401ms"},
-		{"a rule may answer it", 200 * ms, Fault{Kind: FaultRule, Do: "error", With: "ERR no", When: When{Command: "WAIT", Direction: "request"}}, "ERR no@2ms",
+		{"a rule may answer it", 200 * ms, model.FaultSpec{Kind: model.FaultRule, Do: "error", With: "ERR no", When: model.When{Command: "WAIT", Direction: "request"}}, "ERR no@2ms",
 			"", "GET@1ms"},
 	} {
 		t.Run(c.rule, func(t *testing.T) {
 			var got string
-			var faults []Fault
+			var faults []model.FaultSpec
 			if c.fault.Kind != "" {
 				faults = append(faults, c.fault)
 			}
@@ -554,9 +554,9 @@ func synced(chooser Chooser) *stage {
 		}
 	}
 	s.Faults = append(s.Faults,
-		Fault{Kind: FaultServer, Server: "stall", At: 150 * ms, For: 20 * ms},
-		Fault{Kind: FaultServer, Server: "restart", At: 300 * ms},
-		Fault{Kind: FaultRule, When: When{Command: "WAIT", Every: 6}, Do: "reset"},
+		model.FaultSpec{Kind: model.FaultServer, Server: "stall", At: 150 * ms, For: 20 * ms},
+		model.FaultSpec{Kind: model.FaultServer, Server: "restart", At: 300 * ms},
+		model.FaultSpec{Kind: model.FaultRule, When: model.When{Command: "WAIT", Every: 6}, Do: "reset"},
 		failover(505*ms))
 	script := redis.NewScript("redis.call('spublish', 'sh', ARGV[1]) return redis.call('incr', KEYS[1])")
 	for name, crowd := range s.bodies {
@@ -609,23 +609,23 @@ func TestARuleOnOneCommandOfAPipeline(t *testing.T) {
 	ctx := context.Background()
 	until := 300 * ms
 	for _, c := range []struct {
-		rule  Fault
+		rule  model.FaultSpec
 		want  string
 		ended time.Duration
 		ran   int
 	}{
 		// go-redis gives every command of a pipeline the error that ended its reading.
-		{Fault{Do: "drop", When: When{Command: "INCR", Direction: "request", Nth: 2}}, "timeout timeout timeout timeout", time.Second, 1},
-		{Fault{Do: "drop", When: When{Command: "INCR", Direction: "reply", Nth: 2}}, "timeout timeout timeout timeout", time.Second, 4},
-		{Fault{Do: "error", With: "ERR no", When: When{Command: "INCR", Direction: "request", Nth: 2}}, "1 ERR no 2 3", 2 * ms, 3},
-		{Fault{Do: "error", With: "ERR no", When: When{Command: "INCR", Direction: "reply", Nth: 2}}, "1 ERR no 3 4", 2 * ms, 4},
-		{Fault{Do: "delay", For: 100 * ms, When: When{Command: "INCR", Direction: "request", Nth: 2}}, "1 2 3 4", 102 * ms, 4},
-		{Fault{Do: "delay", For: 100 * ms, When: When{Command: "INCR", Direction: "reply", Nth: 2}}, "1 2 3 4", 102 * ms, 4},
-		{Fault{Do: "hold", Until: &until, When: When{Command: "INCR", Direction: "request", Nth: 2}}, "1 2 3 4", 302 * ms, 4},
-		{Fault{Do: "hold", Until: &until, When: When{Command: "INCR", Direction: "reply", Nth: 2}}, "1 2 3 4", 301 * ms, 4},
-		{Fault{Do: "reset", When: When{Command: "INCR", Direction: "reply", Nth: 2}}, "reset reset reset reset", ms, 2},
+		{model.FaultSpec{Do: "drop", When: model.When{Command: "INCR", Direction: "request", Nth: 2}}, "timeout timeout timeout timeout", time.Second, 1},
+		{model.FaultSpec{Do: "drop", When: model.When{Command: "INCR", Direction: "reply", Nth: 2}}, "timeout timeout timeout timeout", time.Second, 4},
+		{model.FaultSpec{Do: "error", With: "ERR no", When: model.When{Command: "INCR", Direction: "request", Nth: 2}}, "1 ERR no 2 3", 2 * ms, 3},
+		{model.FaultSpec{Do: "error", With: "ERR no", When: model.When{Command: "INCR", Direction: "reply", Nth: 2}}, "1 ERR no 3 4", 2 * ms, 4},
+		{model.FaultSpec{Do: "delay", For: 100 * ms, When: model.When{Command: "INCR", Direction: "request", Nth: 2}}, "1 2 3 4", 102 * ms, 4},
+		{model.FaultSpec{Do: "delay", For: 100 * ms, When: model.When{Command: "INCR", Direction: "reply", Nth: 2}}, "1 2 3 4", 102 * ms, 4},
+		{model.FaultSpec{Do: "hold", Until: &until, When: model.When{Command: "INCR", Direction: "request", Nth: 2}}, "1 2 3 4", 302 * ms, 4},
+		{model.FaultSpec{Do: "hold", Until: &until, When: model.When{Command: "INCR", Direction: "reply", Nth: 2}}, "1 2 3 4", 301 * ms, 4},
+		{model.FaultSpec{Do: "reset", When: model.When{Command: "INCR", Direction: "reply", Nth: 2}}, "reset reset reset reset", ms, 2},
 	} {
-		c.rule.Kind = FaultRule
+		c.rule.Kind = model.FaultRule
 		t.Run(c.rule.Do+" "+c.rule.When.Direction, func(t *testing.T) {
 			var got []string
 			var ended time.Duration

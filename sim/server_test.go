@@ -151,12 +151,12 @@ func TestALocksStateIsRecordedWhenItChanges(t *testing.T) {
 func TestAnExpiryDoesNotMoveBetweenCommands(t *testing.T) {
 	for name, c := range map[string]struct {
 		replicas int
-		faults   []Fault
+		faults   []model.FaultSpec
 	}{
 		"a WAIT is answered":    {1, nil},
-		"a restart keeps data":  {0, []Fault{{Kind: FaultServer, Server: "restart", KeepData: true, At: 600 * ms}}},
-		"a failover":            {0, []Fault{failover(600 * ms)}},
-		"a replica is promoted": {1, []Fault{failover(600 * ms)}},
+		"a restart keeps data":  {0, []model.FaultSpec{{Kind: model.FaultServer, Server: "restart", KeepData: true, At: 600 * ms}}},
+		"a failover":            {0, []model.FaultSpec{failover(600 * ms)}},
+		"a replica is promoted": {1, []model.FaultSpec{failover(600 * ms)}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := replicated(c.replicas, 200*ms, c.faults...).does("a/1", func(th *Thread, client *redis.Client) {

@@ -125,14 +125,14 @@ func TestAShardedSubscriptionEnds(t *testing.T) {
 	ctx := context.Background()
 	for _, c := range []struct {
 		rule  string
-		fault []Fault
+		fault []model.FaultSpec
 		end   func(*redis.PubSub)
 	}{
 		{"by SUNSUBSCRIBE", nil, func(s *redis.PubSub) { _ = s.SUnsubscribe(ctx, "ch") }},
 		{"by SUNSUBSCRIBE of all", nil, func(s *redis.PubSub) { _ = s.SUnsubscribe(ctx) }},
 		{"with its connection", nil, func(s *redis.PubSub) { _ = s.Close() }},
-		{"with its process", []Fault{{Kind: FaultCrash, Processes: []string{"a"}, At: time.Second}}, func(*redis.PubSub) {}},
-		{"with a restart", []Fault{{Kind: FaultServer, Server: "restart", At: time.Second}}, func(*redis.PubSub) {}},
+		{"with its process", []model.FaultSpec{{Kind: model.FaultCrash, Processes: []string{"a"}, At: time.Second}}, func(*redis.PubSub) {}},
+		{"with a restart", []model.FaultSpec{{Kind: model.FaultServer, Server: "restart", At: time.Second}}, func(*redis.PubSub) {}},
 	} {
 		t.Run(c.rule, func(t *testing.T) {
 			var n [2]int64
@@ -171,7 +171,7 @@ func TestAShardedSubscriptionThatIsLeftIsListed(t *testing.T) {
 func TestASubscriberComesBackAfterAReset(t *testing.T) {
 	ctx := context.Background()
 	var got []string
-	newStage(Fault{Kind: FaultServer, Server: "restart", At: time.Second}).does("a/1", func(th *Thread, c *redis.Client) {
+	newStage(model.FaultSpec{Kind: model.FaultServer, Server: "restart", At: time.Second}).does("a/1", func(th *Thread, c *redis.Client) {
 		sub := c.SSubscribe(ctx, "ch")
 		defer sub.Close()
 		for m := range sub.ChannelWithSubscriptions() {
@@ -195,19 +195,19 @@ func TestARuleOnAShardedChannel(t *testing.T) {
 	ctx := context.Background()
 	for _, c := range []struct {
 		rule  string
-		fault Fault
+		fault model.FaultSpec
 		want  string
 		hits  int
 	}{
 		// Replies to what names the channel count too: to SSUBSCRIBE, and to each
 		// SPUBLISH before its message.
-		{"drops a message", Fault{Do: "drop", When: When{Channel: "c*", Direction: "reply", Nth: 3}}, "ssubscribe ch 1@2ms, ch:2@1.004s", 1},
-		{"delays a message", Fault{Do: "delay", For: time.Second, When: When{Channel: "ch", Direction: "reply", Nth: 5}}, "ssubscribe ch 1@2ms, ch:1@1.002s, ch:2@2.004s", 1},
-		{"drops a publication", Fault{Do: "drop", When: When{Channel: "ch", Command: "SPUBLISH", Direction: "request", Nth: 1}}, "ssubscribe ch 1@2ms, ch:2@1.502s", 1},
-		{"drops a subscription", Fault{Do: "drop", When: When{Channel: "ch", Command: "SSUBSCRIBE"}}, "", 1},
-		{"on another channel does nothing", Fault{Do: "drop", When: When{Channel: "d*"}}, "ssubscribe ch 1@2ms, ch:1@1.002s, ch:2@1.004s", 0},
+		{"drops a message", model.FaultSpec{Do: "drop", When: model.When{Channel: "c*", Direction: "reply", Nth: 3}}, "ssubscribe ch 1@2ms, ch:2@1.004s", 1},
+		{"delays a message", model.FaultSpec{Do: "delay", For: time.Second, When: model.When{Channel: "ch", Direction: "reply", Nth: 5}}, "ssubscribe ch 1@2ms, ch:1@1.002s, ch:2@2.004s", 1},
+		{"drops a publication", model.FaultSpec{Do: "drop", When: model.When{Channel: "ch", Command: "SPUBLISH", Direction: "request", Nth: 1}}, "ssubscribe ch 1@2ms, ch:2@1.502s", 1},
+		{"drops a subscription", model.FaultSpec{Do: "drop", When: model.When{Channel: "ch", Command: "SSUBSCRIBE"}}, "", 1},
+		{"on another channel does nothing", model.FaultSpec{Do: "drop", When: model.When{Channel: "d*"}}, "ssubscribe ch 1@2ms, ch:1@1.002s, ch:2@1.004s", 0},
 	} {
-		c.fault.Kind = FaultRule
+		c.fault.Kind = model.FaultRule
 		t.Run(c.rule, func(t *testing.T) {
 			var got []string
 			s := newStage(c.fault).does("a/1", func(th *Thread, client *redis.Client) {

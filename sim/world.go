@@ -33,7 +33,7 @@ type Config struct {
 	Replicas       int
 	LagMin, LagMax time.Duration
 	Processes      []ProcessConfig
-	Faults         []Fault
+	Faults         []model.FaultSpec
 	Resources      map[string]int64
 	// Locks are the names of the locks whose state is recorded.
 	Locks []string
@@ -158,6 +158,7 @@ func newWorld(cfg Config) *World {
 		states: map[string]*model.LockState{},
 		notify: make(chan struct{}, 1), goroutines: runtime.NumGoroutine(),
 	}
+	w.rec.Params.Faults = cfg.Faults
 	if cfg.Orders != nil {
 		w.orders = &orders{Orders: *cfg.Orders, w: w, lines: map[string]*line{}}
 		w.sched.orders = w.orders

@@ -32,7 +32,7 @@ type stage struct {
 type body func(th *Thread, c *redis.Client)
 
 // newStage has processes a and b of one thread each and an exact network.
-func newStage(faults ...Fault) *stage {
+func newStage(faults ...model.FaultSpec) *stage {
 	return &stage{
 		Config: Config{
 			Chooser: NewSeeded(1), LatencyMin: oneWay, LatencyMax: oneWay,
@@ -127,14 +127,14 @@ func busy(chooser Chooser) *stage { return crowded(chooser, time.Microsecond) }
 func crowded(chooser Chooser, apart time.Duration) *stage {
 
 	s := newStage(
-		Fault{Kind: FaultRule, When: When{Command: "GET", Every: 7}, Do: "drop"},
-		Fault{Kind: FaultRule, When: When{Direction: "reply", Command: "INCR", Every: 9}, Do: "reset"},
-		Fault{Kind: FaultRule, When: When{Channel: "ch*", Every: 5}, Do: "delay", For: 30 * ms},
-		Fault{Kind: FaultPause, Processes: []string{"a"}, At: 100 * ms, For: 200 * ms},
-		Fault{Kind: FaultPartition, Processes: []string{"b"}, At: 250 * ms, For: 100 * ms},
-		Fault{Kind: FaultServer, Server: "flush_scripts", At: 400 * ms},
-		Fault{Kind: FaultServer, Server: "failover", LoseLast: 3, At: 500 * ms},
-		Fault{Kind: FaultCrash, Processes: []string{"b"}, At: 900 * ms},
+		model.FaultSpec{Kind: model.FaultRule, When: model.When{Command: "GET", Every: 7}, Do: "drop"},
+		model.FaultSpec{Kind: model.FaultRule, When: model.When{Direction: "reply", Command: "INCR", Every: 9}, Do: "reset"},
+		model.FaultSpec{Kind: model.FaultRule, When: model.When{Channel: "ch*", Every: 5}, Do: "delay", For: 30 * ms},
+		model.FaultSpec{Kind: model.FaultPause, Processes: []string{"a"}, At: 100 * ms, For: 200 * ms},
+		model.FaultSpec{Kind: model.FaultPartition, Processes: []string{"b"}, At: 250 * ms, For: 100 * ms},
+		model.FaultSpec{Kind: model.FaultServer, Server: "flush_scripts", At: 400 * ms},
+		model.FaultSpec{Kind: model.FaultServer, Server: "failover", LoseLast: 3, At: 500 * ms},
+		model.FaultSpec{Kind: model.FaultCrash, Processes: []string{"b"}, At: 900 * ms},
 	)
 	s.Chooser = chooser
 	s.LatencyMin, s.LatencyMax = 200*time.Microsecond, 2*ms
@@ -472,9 +472,9 @@ func TestACommandBelongsToTheOperationThatSendsItAgain(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newStage(
-				Fault{Kind: FaultRule, Do: "drop", When: When{Command: "DEL", Direction: "reply", Nth: 1}},
-				Fault{Kind: FaultRule, Do: "delay", For: 50 * ms, When: When{Command: "DEL", Direction: "reply", Nth: 2}},
-				Fault{Kind: FaultRule, Do: "delay", For: 50 * ms, When: When{Command: "DEL", Direction: "reply", Nth: 3}},
+				model.FaultSpec{Kind: model.FaultRule, Do: "drop", When: model.When{Command: "DEL", Direction: "reply", Nth: 1}},
+				model.FaultSpec{Kind: model.FaultRule, Do: "delay", For: 50 * ms, When: model.When{Command: "DEL", Direction: "reply", Nth: 2}},
+				model.FaultSpec{Kind: model.FaultRule, Do: "delay", For: 50 * ms, When: model.When{Command: "DEL", Direction: "reply", Nth: 3}},
 			)
 			s.Processes[0].Threads = 3
 			s.client = func(o *redis.Options) { o.ReadTimeout, o.MaxRetries = 100*ms, 1 }

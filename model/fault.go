@@ -1,0 +1,131 @@
+package model
+
+import (
+	"fmt"
+	"strings"
+	"time"
+)
+
+// FaultKind says which fault a FaultSpec is.
+type FaultKind string
+
+// The kinds of faults.
+const (
+	FaultCrash     FaultKind = "crash"      // the process dies
+	FaultPause     FaultKind = "pause"      // the process stands still
+	FaultPartition FaultKind = "partition"  // no message passes between the processes and the server
+	FaultWallClock FaultKind = "wall_clock" // the wall clock of the process jumps
+	FaultServer    FaultKind = "server"     // see ServerFault
+	FaultKey       FaultKind = "key"        // another hand removes keys
+	FaultRule      FaultKind = "when"       // a rule on messages
+	FaultFate      FaultKind = "fate"       // the chooser lost or delayed one message, see Params.Fault
+)
+
+// ServerFault says which fault of the server a FaultSpec of kind FaultServer is.
+type ServerFault string
+
+// The faults of a server.
+const (
+	ServerRestart      ServerFault = "restart"
+	ServerFailover     ServerFault = "failover"
+	ServerFlushScripts ServerFault = "flush_scripts"
+	ServerStall        ServerFault = "stall"
+)
+
+// FaultSpec is one fault of a run: what a scenario asks for, and what judges and
+// reports know of it. Kind says which of the fields have a meaning.
+type FaultSpec struct {
+	Kind      FaultKind
+	At        time.Duration // since the start; every kind but FaultRule
+	Processes []string      // crash, pause and wall_clock: one; partition: one or more
+	For       time.Duration // pause, partition, stall; the delay of a rule
+	Step      time.Duration // wall_clock
+	Server    ServerFault
+	KeepData  bool   // restart
+	LoseLast  int    // failover without replicas: the number of writes that are lost
+	Key       string // a glob
+	KeyDo     string // delete or expire
+	// The fields of a rule.
+	When  When
+	From  time.Duration  // since the start
+	Until *time.Duration // since the start; nil: until the calm phase
+	Do    string         // drop, delay, hold, reset, error
+	With  string         // the text of the error
+}
+
+// When is what a rule matches. An empty field matches every message.
+type When struct {
+	Process   string
+	Direction string // request, reply or "" (both); a published message is a reply
+	Command   string // upper case
+	Script    string
+	Channel   string // a glob
+	Nth       int    // counts what the rule has matched; 0: every match
+	Every     int    // 0: every match
+}
+
+// Names reports whether the fault names the process as one that it strikes.
+func (f FaultSpec) Names(process string) bool {
+	for _, p := range f.Processes {
+		if p == process {
+			return true
+		}
+	}
+	return false
+}
+
+// Interrupts reports whether the server serves nobody while the fault lasts, or
+// every client has to connect again.
+func (f FaultSpec) Interrupts() bool { return f.EndsConnections() || f.Server == ServerStall }
+
+// LosesData reports whether the server may forget what it was told.
+func (f FaultSpec) LosesData() bool {
+	return f.Server == ServerFailover || f.Server == ServerRestart && !f.KeepData
+}
+
+// EndsConnections reports whether every client has to connect again.
+func (f FaultSpec) EndsConnections() bool {
+	return f.Server == ServerFailover || f.Server == ServerRestart
+}
+
+// String writes the fault in the words of a scenario. It is for people: a program
+// reads the fields.
+func (f FaultSpec) String() string {
+	who := strings.Join(f.Processes, ", ")
+	switch f.Kind {
+	case FaultCrash:
+		return "crash of " + who
+	case FaultPause:
+		return fmt.Sprintf("pause of %s for %v", who, f.For)
+	case FaultPartition:
+		return fmt.Sprintf("partition of %s for %v", who, f.For)
+	case FaultWallClock:
+		return fmt.Sprintf("wall clock of %s steps by %v", who, f.Step)
+	case FaultKey:
+		return fmt.Sprintf("%s of key %s", f.KeyDo, f.Key)
+	case FaultServer:
+		switch {
+		case f.Server == ServerFailover:
+			return fmt.Sprintf("failover that loses the last %d writes", f.LoseLast)
+		case f.Server == ServerRestart && f.KeepData:
+			return "server restart with its data"
+		case f.Server == ServerRestart:
+			return "server restart without its data"
+		case f.Server == ServerStall:
+			return fmt.Sprintf("server stall for %v", f.For)
+		case f.Server == ServerFlushScripts:
+			return "flush of the script cache"
+		}
+		panic("model: a fault of the server of unknown kind " + string(f.Server))
+	}
+	words := []string{f.Do}
+	for _, part := range []string{f.When.Script, f.When.Command, f.When.Channel, f.When.Direction} {
+		if part != "" {
+			words = append(words, part)
+		}
+	}
+	if f.When.Process != "" {
+		words = append(words, "of", f.When.Process)
+	}
+	return strings.Join(words, " ")
+}
