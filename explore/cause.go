@@ -2,8 +2,6 @@ package explore
 
 import (
 	"cmp"
-	"fmt"
-	"maps"
 	"slices"
 	"strings"
 
@@ -65,7 +63,8 @@ func (n *namer) cause(f linearizability.Finding) Cause {
 // defect names the known defect that a finding is. One that was convicted by a
 // replay is what all findings of that judge in the replay are.
 func (n *namer) defect(f linearizability.Finding) string {
-	if without, ok := scenarios.Convicted(f); ok {
+	if f.Convicted {
+		without := scenarios.ExcuseKey(f.Excuses)
 		key := [2]string{without, f.Judge}
 		name, ok := n.named[key]
 		if !ok {
@@ -79,7 +78,7 @@ func (n *namer) defect(f linearizability.Finding) string {
 	}
 	c := n.clue(f)
 	switch {
-	case f.Judge == model.JudgeWorkload && c.says(linearizability.WaitedToTheEnd):
+	case f.Judge == model.JudgeWorkload && f.Form == model.FormWaitedToTheEnd:
 		return n.defectOfWait(c)
 	case f.Judge == model.JudgeWorkload:
 		return cmp.Or(n.defectOfOverlap(f), c.name())
@@ -134,7 +133,7 @@ func (n *namer) defectOfOverlap(f linearizability.Finding) string {
 		if g.Judge != model.JudgeMutualExclusion || g.Class != linearizability.ClassBug || g.AtNs > f.AtNs {
 			continue
 		}
-		if granted := g.Ops[1]; strings.Contains(f.Why, model.ThreadName(granted.Process, granted.Thread)+" ") {
+		if granted := g.Ops[1]; slices.Contains(f.Threads, model.ThreadName(granted.Process, granted.Thread)) {
 			name = n.defect(g)
 		}
 	}
@@ -144,18 +143,9 @@ func (n *namer) defectOfOverlap(f linearizability.Finding) string {
 	// Where the two believed to hold it already for another reason, it is why the
 	// hold of the one ended: to the judge of leases a bug, or what it could not expect
 	// to be renewed.
-	_, ended, ok := strings.Cut(f.Why, linearizability.LeaseEnded)
-	if !ok {
+	if !f.Loss.Expired() {
 		return ""
 	}
-	for _, lock := range slices.Sorted(maps.Keys(n.trace.locks)) {
-		for _, s := range n.trace.states[lock] {
-			who := s.before.Owner
-			if s.before.Held() && s.State.Owner != who && model.At(s.AtNs) == ended && strings.Contains(f.Why, who+" ") {
-				return n.clue(linearizability.Finding{Judge: model.JudgeLease, Verdict: linearizability.Broken, Class: linearizability.ClassBug, AtNs: s.AtNs,
-					Why: fmt.Sprintf("the hold of %s on %s ended with its lease", who, lock)}).name()
-			}
-		}
-	}
-	return ""
+	return n.clue(linearizability.Finding{Judge: model.JudgeLease, Verdict: linearizability.Broken, Class: linearizability.ClassBug, AtNs: f.Loss.AtNs,
+		Facts: model.Facts{Form: model.FormUnrenewed, Lock: f.Loss.Lock, Thread: f.Loss.Thread}}).name()
 }

@@ -22,40 +22,38 @@ type clue struct {
 }
 
 func newClue(v scenarios.Verdict, t *trace, f linearizability.Finding) clue {
-	c := clue{trace: t, of: v, f: f}
-	for word := range strings.FieldsFuncSeq(f.Why, func(r rune) bool { return strings.ContainsRune(" :,", r) }) {
-		if c.lock == "" && t.locks[word] {
-			c.lock = word
+	c := clue{trace: t, of: v, f: f, lock: f.Lock, who: f.Thread}
+	for _, op := range f.Ops {
+		if model.ThreadName(op.Process, op.Thread) != c.who {
+			continue
 		}
-		if c.who == "" && t.threads[word] {
-			c.who = word
-		}
-	}
-	if len(f.Ops) > 0 {
-		op := f.Ops[0]
-		if c.says(linearizability.HeldByOther) {
-			op = f.Ops[1]
-		}
-		c.who = model.ThreadName(op.Process, op.Thread)
 		for _, o := range t.calls {
 			if o.who == c.who && o.AtNs == op.CallNs && o.Lock == c.lock {
 				c.call = o
 			}
 		}
-	}
-	// What ended a hold that the thread did get was before its end, whenever another
-	// came to believe that it has the lock.
-	if _, ended, ok := strings.Cut(f.Why, linearizability.LeaseEnded); ok && c.judges(model.JudgeMutualExclusion) && !c.says(linearizability.HeldByOther) {
-		for _, s := range t.states[c.lock] {
-			if f.Ops[0].CallNs <= s.AtNs && s.AtNs <= f.AtNs && s.before.Owner == c.who && s.State.Owner != c.who && strings.HasPrefix(ended, model.At(s.AtNs)) {
-				c.f.AtNs = s.AtNs
-			}
+		// The cause of a hold that its lease ended is earlier than the end, whenever
+		// another thread came to believe that it has the lock.
+		if c.judges(model.JudgeMutualExclusion) && f.Loss.Expired() && op == f.Ops[0] && op.CallNs <= f.Loss.AtNs {
+			c.f.AtNs = f.Loss.AtNs
 		}
+		break
 	}
 	return c
 }
 
-func (c clue) says(text string) bool { return strings.Contains(c.f.Why, text) }
+// breaks reports whether the finding breaks one of these rules of its judge.
+func (c clue) breaks(forms ...model.Form) bool { return slices.Contains(forms, c.f.Form) }
+
+// leaseEnded reports whether the finding rests on a hold that its lease ended.
+func (c clue) leaseEnded() bool { return c.breaks(model.FormUnrenewed) || c.overlapped() }
+
+// overlapped reports whether two threads believed to hold the lock, and the lease of
+// one had ended.
+func (c clue) overlapped() bool { return c.judges(model.JudgeMutualExclusion) && c.f.Loss.Expired() }
+
+// aboutLease reports whether the finding is about the length or the end of a lease.
+func (c clue) aboutLease() bool { return c.leaseEnded() || c.breaks(model.FormLongLease) }
 
 func (c clue) judges(judge string) bool { return c.f.Judge == judge }
 
@@ -152,7 +150,7 @@ func (c clue) hidden() []clue {
 	}
 	var out []clue
 	for _, f := range linearizability.JudgeLinearizable(refused) {
-		if f.Class == linearizability.ClassBug && strings.HasPrefix(f.Why, c.lock+": ") {
+		if f.Class == linearizability.ClassBug && f.Lock == c.lock {
 			out = append(out, newClue(c.of, traceOf(refused), f))
 		}
 	}
@@ -417,7 +415,7 @@ func (c clue) renewedOtherwise() bool {
 				c.f.AtNs <= m.exec.AtNs && m.exec.AtNs < c.f.AtNs+int64(time.Second) && otherwise(m)
 		})
 	}
-	if !c.says(" lease") {
+	if !c.aboutLease() {
 		return false
 	}
 	began := c.holdBegan()
@@ -432,7 +430,7 @@ func (c clue) renewedOtherwise() bool {
 		return true
 	}
 	process := model.ProcessOf(c.who)
-	return (c.says("lease had ended") || c.says("ended with its lease")) && slices.ContainsFunc(c.calls, func(o *call) bool {
+	return c.leaseEnded() && slices.ContainsFunc(c.calls, func(o *call) bool {
 		return o.Lock == c.lock && o.Process == process && o.who != c.who && time.Duration(o.LeaseNs) > c.rec.Params.Watchdog &&
 			slices.ContainsFunc(o.sent, func(m *command) bool {
 				return m.Script == "acquire" && m.AtNs <= c.f.AtNs && (m.AtNs >= began || m.delivered >= began)
@@ -547,7 +545,7 @@ func (c clue) stretchedByUnlock() bool {
 	if c.judges(model.JudgeLiveness) {
 		who = c.holder()
 	}
-	if over && !c.says("lease had ended") {
+	if over && !c.overlapped() {
 		return false
 	}
 	began := c.holdBegan()

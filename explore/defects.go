@@ -179,7 +179,7 @@ var knownDefects = []defect{
 		"an interrupted acquire that is granted all the same is renewed for nobody (2714, 4368)",
 		of(since("3.8.1")),
 		[]string{model.JudgeLease, model.JudgeLiveness},
-		func(c clue) bool { return !c.says("ended with its lease") && c.interruptedGrant() },
+		func(c clue) bool { return !c.breaks(model.FormUnrenewed) && c.interruptedGrant() },
 	},
 
 	{
@@ -199,21 +199,21 @@ var knownDefects = []defect{
 			if c.judges(model.JudgeLiveness) {
 				who = c.holder()
 			}
-			return !c.says("ended with its lease") && c.ended(who, model.ActUnlock, model.Failed, model.Unknown, model.NotHeld)
+			return !c.breaks(model.FormUnrenewed) && c.ended(who, model.ActUnlock, model.Failed, model.Unknown, model.NotHeld)
 		},
 	},
 	{
 		"an unlock that is interrupted goes on, and the renewal goes on until it is answered",
 		of(since("3.8.1")),
 		[]string{model.JudgeLease},
-		func(c clue) bool { return c.says("a renewal of") && c.interruptedUnlock() },
+		func(c clue) bool { return c.breaks(model.FormLateRenewal) && c.interruptedUnlock() },
 	},
 	{
 		"the level that an acquire of unknown outcome leaves is renewed for ever: only the release of the last level ends the renewal",
 		of(upTo("3.10.4")),
 		[]string{model.JudgeLease},
 		func(c clue) bool {
-			return c.says("a renewal of") && slices.ContainsFunc(c.calls, func(o *call) bool {
+			return c.breaks(model.FormLateRenewal) && slices.ContainsFunc(c.calls, func(o *call) bool {
 				return o.Lock == c.lock && o.who == c.who && o.ret != nil && o.ret.AtNs <= c.f.AtNs && o.ret.Outcome == model.Unknown &&
 					slices.ContainsFunc(o.sent, func(m *command) bool { return m.Script == "acquire" && m.took(o.who) })
 			})
@@ -229,20 +229,20 @@ var knownDefects = []defect{
 		"a renewal under way when the unlock is answered sets the timer again",
 		of(upTo("3.10.4")),
 		[]string{model.JudgeLease},
-		func(c clue) bool { return c.says("a renewal of") && c.renewedAcrossUnlock() },
+		func(c clue) bool { return c.breaks(model.FormLateRenewal) && c.renewedAcrossUnlock() },
 	},
 	{
 		"a renewal that found nothing is answered when a thread of its client has locked again, and the timer of the new hold is forgotten, which no unlock ends then",
 		of(upTo("3.10.4")),
 		[]string{model.JudgeLease},
-		func(c clue) bool { return c.says("a renewal of") && c.forgotTimer() },
+		func(c clue) bool { return c.breaks(model.FormLateRenewal) && c.forgotTimer() },
 	},
 	{
 		"an unlock that found nothing leaves the renewal running (2515)",
 		of(since("3.10.5"), upTo("3.12.0")),
 		[]string{model.JudgeLease},
 		func(c clue) bool {
-			return (c.says("a renewal of") || c.says("got a lease")) && c.ended(c.who, model.ActUnlock, model.NotHeld)
+			return c.breaks(model.FormLateRenewal, model.FormLongLease) && c.ended(c.who, model.ActUnlock, model.NotHeld)
 		},
 	},
 	{
@@ -250,27 +250,27 @@ var knownDefects = []defect{
 		of(since("3.8.1")),
 		onHold,
 		func(c clue) bool {
-			return c.says(" lease") && c.ended(c.who, model.ActUnlock, model.Failed, model.Unknown)
+			return c.aboutLease() && c.ended(c.who, model.ActUnlock, model.Failed, model.Unknown)
 		},
 	},
 	{
 		"a force_unlock ends the renewal of its client's hold before it is sent, and the hold stays when it fails",
 		of(),
 		onHold,
-		func(c clue) bool { return c.says(" lease") && c.forcedInVain() },
+		func(c clue) bool { return c.aboutLease() && c.forcedInVain() },
 	},
 	{
 		"one renewal that fails ends them (5698)",
 		of(upTo("3.43.0")),
 		onHold,
-		func(c clue) bool { return c.says(" lease") && c.lastRenewalFailed() },
+		func(c clue) bool { return c.aboutLease() && c.lastRenewalFailed() },
 	},
 	{
 		"no renewal is sent before the one before has its answer, so that a lost one costs the response timeout, which a short watchdog timeout does not outlast",
 		of(),
 		onHold,
 		func(c clue) bool {
-			if !c.says("ended with its lease") && !c.says("lease had ended") {
+			if !c.leaseEnded() {
 				return false
 			}
 			process := model.ProcessOf(c.who)
@@ -289,13 +289,13 @@ var knownDefects = []defect{
 		"an unlock that is answered when another thread of its client has got the lock ends the renewal of that hold: a client has one timer a lock",
 		of(upTo("3.10.4")),
 		onHold,
-		func(c clue) bool { return c.says(" lease") && c.stoppedByAnother() },
+		func(c clue) bool { return c.aboutLease() && c.stoppedByAnother() },
 	},
 	{
 		"a renewal that fails or finds nothing leaves the entry behind, and no later hold is renewed (3194, 3712)",
 		of(since("3.10.7"), upTo("3.16.0")),
 		onHold,
-		func(c clue) bool { return c.says(" lease") && c.neverRenewed() },
+		func(c clue) bool { return c.aboutLease() && c.neverRenewed() },
 	},
 	{
 		"an attempt on a lock object, a failed one too, changes the lease and the period of the renewals of the hold that it waits for (up to 3.12.4)",
@@ -307,7 +307,7 @@ var knownDefects = []defect{
 		"a re-entered hold leaves its thread in the watchdog's queue after the last unlock (3.37.0 to 3.43.0)",
 		of(since("3.37.0"), upTo("3.43.0")),
 		[]string{model.JudgeLease},
-		func(c clue) bool { return (c.says("a renewal of") || c.says("got a lease")) && c.reentered() },
+		func(c clue) bool { return c.breaks(model.FormLateRenewal, model.FormLongLease) && c.reentered() },
 	},
 	{
 		"a renewal that was lost, late or could not leave, or had to ask for replicas first, is sent, or arrives, when the lock was unlocked meanwhile",
@@ -317,27 +317,27 @@ var knownDefects = []defect{
 			if c.judges(model.JudgeLiveness) {
 				c.who = c.holder()
 			}
-			return !c.says("ended with its lease") && c.renewalUnderWay()
+			return !c.breaks(model.FormUnrenewed) && c.renewalUnderWay()
 		},
 	},
 	{
 		"a hold without lease starts with the lease that its lock object was last given, and may end before the first renewal (4818)",
 		of(since("3.15.0")),
 		onHold,
-		func(c clue) bool { return c.says(" lease") && c.startedShort() },
+		func(c clue) bool { return c.aboutLease() && c.startedShort() },
 	},
 	{
 		"entering again with a lease gives the whole hold that lease, and a level without lease ends with it",
 		of(),
 		onHold,
-		func(c clue) bool { return c.says(" lease") && c.shortenedItself() },
+		func(c clue) bool { return c.aboutLease() && c.shortenedItself() },
 	},
 	{
 		"a partial unlock after another gives the hold the watchdog's lease (5623)",
 		of(since("3.15.2"), upTo("3.23.5")),
 		[]string{model.JudgeLease},
 		func(c clue) bool {
-			return c.says("got a lease") && c.ended(c.who, model.ActUnlock, model.StillHeld, model.Released)
+			return c.breaks(model.FormLongLease) && c.ended(c.who, model.ActUnlock, model.StillHeld, model.Released)
 		},
 	},
 	{
@@ -351,7 +351,7 @@ var knownDefects = []defect{
 		of(since("3.12.1")),
 		[]string{model.JudgeLease},
 		func(c clue) bool {
-			return c.says("a renewal of") && (c.ended(c.who, model.ActUnlock, model.NotHeld) || slices.ContainsFunc(c.calls, func(o *call) bool {
+			return c.breaks(model.FormLateRenewal) && (c.ended(c.who, model.ActUnlock, model.NotHeld) || slices.ContainsFunc(c.calls, func(o *call) bool {
 				return o.who == c.who && o.Lock == c.lock && o.AtNs <= c.f.AtNs && o.foundFree()
 			}))
 		},
@@ -360,37 +360,37 @@ var knownDefects = []defect{
 		"a hold that others ended leaves its levels with the watchdog, which renews the thread's next hold, whatever its lease, and when it is given up",
 		of(since("3.10.5")),
 		[]string{model.JudgeLease},
-		func(c clue) bool { return (c.says("a renewal of") || c.says("got a lease")) && c.lostLevels() },
+		func(c clue) bool { return c.breaks(model.FormLateRenewal, model.FormLongLease) && c.lostLevels() },
 	},
 	{
 		"a hold that others ended leaves its timer, which renews the thread's next hold, whatever its lease",
 		of(upTo("3.10.4")),
 		[]string{model.JudgeLease},
-		func(c clue) bool { return c.says("got a lease") && c.lostLevels() },
+		func(c clue) bool { return c.breaks(model.FormLongLease) && c.lostLevels() },
 	},
 	{
 		"the watchdog asks for the first thread of a client only: one whose hold others had ended keeps it from renewing the next",
 		of(),
 		onHold,
-		func(c clue) bool { return c.says(" lease") && c.askedForAnother() },
+		func(c clue) bool { return c.aboutLease() && c.askedForAnother() },
 	},
 	{
 		"a renewal that found nothing is answered when the thread has locked again, and ends the renewal of the new hold",
 		of(),
 		onHold,
-		func(c clue) bool { return c.says(" lease") && c.toldOfLastHold() },
+		func(c clue) bool { return c.aboutLease() && c.toldOfLastHold() },
 	},
 	{
 		"an unlock of a level with a lease takes a level off the watchdog, which renews the levels without one no longer",
 		of(since("3.10.5")),
 		onHold,
-		func(c clue) bool { return c.says(" lease") && c.countedOut() },
+		func(c clue) bool { return c.aboutLease() && c.countedOut() },
 	},
 	{
 		"an attempt without a lease takes the one that its lock object was last given, also a longer one than the watchdog's (4818)",
 		of(),
 		[]string{model.JudgeLease},
-		func(c clue) bool { return c.says("got a lease") && c.startedLong() },
+		func(c clue) bool { return c.breaks(model.FormLongLease) && c.startedLong() },
 	},
 
 	// Waiting.
@@ -563,7 +563,7 @@ var knownDefects = []defect{
 		of(upTo("3.12.4")),
 		onHold,
 		func(c clue) bool {
-			return (c.says("lease had ended") || c.says("ended with its lease")) && c.timerTooLong()
+			return c.leaseEnded() && c.timerTooLong()
 		},
 	},
 }

@@ -788,7 +788,7 @@ faults:
 			continue
 		}
 		overlaps++
-		if _, ok := scenarios.Convicted(f); !ok {
+		if !f.Convicted {
 			t.Errorf("%s: no replay says so", f.Why)
 		}
 		if name := n.defect(f); !strings.HasPrefix(name, "an attempt on a lock object, a failed one too, changes the lease") {

@@ -111,7 +111,7 @@ func kindsMet(v scenarios.Verdict, f linearizability.Finding) []string {
 		return hitKinds(v.Played.Record, rule, rf.Do, until(f))
 	})
 	if hit := fateOf(v); hit != nil {
-		kinds = append(kinds, hitKinds(v.Played.Record, hit.Fault, fateDo(hit), until(f))...)
+		kinds = append(kinds, hitKinds(v.Played.Record, hit.Fault, hit.Do, until(f))...)
 		slices.Sort(kinds)
 	}
 	return slices.Compact(kinds)
@@ -131,14 +131,6 @@ func fateOf(v scenarios.Verdict) *model.Event {
 		return nil
 	}
 	return &events[i]
-}
-
-// fateDo is what a rule does that does the same.
-func fateDo(hit *model.Event) string {
-	if hit.Text == "lost" {
-		return "drop"
-	}
-	return "delay"
 }
 
 // statedKinds names what a scenario says that the world does: what its rules
@@ -235,8 +227,7 @@ func kindOf(v scenarios.Verdict, f linearizability.Finding) string {
 	case model.JudgeWorkload:
 		return "use"
 	case model.JudgeWant:
-		what, _, _ := strings.Cut(claimOf(f.Why), " of ")
-		return what
+		return f.Check.What
 	}
 	if v.Played.Record == nil {
 		return "run"

@@ -381,7 +381,7 @@ func (s *shrinker) same(v scenarios.Verdict) (linearizability.Finding, bool) {
 	var n *namer
 	for _, g := range v.Findings {
 		if g.Verdict != linearizability.Broken || g.Judge != f.Judge || g.Class != f.Class || kindOf(v, g) != s.op ||
-			g.Judge == model.JudgeWant && claimOf(g.Why) != claimOf(f.Why) {
+			g.Judge == model.JudgeWant && !sameClaim(f, g) {
 			continue
 		}
 		if n == nil {
@@ -394,16 +394,12 @@ func (s *shrinker) same(v scenarios.Verdict) (linearizability.Finding, bool) {
 	return linearizability.Finding{}, false
 }
 
-// claimOf is what a step wanted, of the sentence of a finding of judge want,
-// without where in the file and when.
-func claimOf(why string) string {
-	i := strings.Index(why, ": wanted ")
-	if i < 0 {
-		return why
-	}
-	what := why[:i]
-	wanted, _, _ := strings.Cut(why[i:], ", got ")
-	return what[strings.LastIndex(what, ": ")+1:] + wanted
+// sameClaim reports whether two findings of the judge want are about the same want of
+// the same step, whatever came of it.
+func sameClaim(f, g linearizability.Finding) bool {
+	a, b := *f.Check, *g.Check
+	a.Got, b.Got = "", ""
+	return a == b
 }
 
 // Where things are in a measure.
@@ -709,7 +705,7 @@ func (s *shrinker) sow(said *yaml.Node) {
 // fateRule is the rule of a scenario that loses the message that the chooser
 // lost; nil where none can say it.
 func fateRule(r *model.Record, hit *model.Event) *yaml.Node {
-	if fateDo(hit) != "drop" || hit.Dir == "push" {
+	if hit.Do != "drop" || hit.Dir == "push" {
 		return nil
 	}
 	same := func(a, b *model.Event) bool {
@@ -859,7 +855,8 @@ func (s *shrinker) finish() Failure {
 	set(tree, "name", scalar(name))
 	why := f.Why
 	if f.Judge == model.JudgeWant {
-		why = strings.TrimSpace(claimOf(why)) // where in the file is not in the file
+		// The line of the file, which is another one now, is left out.
+		why = f.Check.Claim()
 	}
 	set(tree, "about", scalar(fmt.Sprintf("%s of %s: %s.", f.Judge, best.verdict.Lock.Name, why)))
 	class := string(f.Class)
@@ -991,7 +988,7 @@ func sizeTo(v scenarios.Verdict, f linearizability.Finding) int {
 			met[e.Msg] = true
 			n++
 		case model.KindLost:
-			if !met[e.Msg] && e.Why != "nobody waits for it" {
+			if !met[e.Msg] && e.Why != model.LostUnwanted {
 				n++
 			}
 		case model.KindState:

@@ -29,6 +29,10 @@ type Finding struct {
 	// Excuses are the circumstances under which the promise does not hold.
 	// They make a limit of the finding if it vanishes without them.
 	Excuses []model.Excuse
+	// Convicted reports whether a replay without the excuses broke the promise too,
+	// which makes the finding a bug.
+	Convicted bool
+	model.Facts
 }
 
 // OpRef names an operation of the record.

@@ -47,7 +47,7 @@ func (r *run) miscounts(lock string) []Finding {
 			return
 		}
 		t.wrong = true // once an owner; what follows is the same fault
-		out = append(out, Finding{Judge: model.JudgeHoldCount, Verdict: Broken, AtNs: at, Ops: []OpRef{t.last.ref()}, Excuses: r.memoryLost(lock),
+		out = append(out, Finding{Judge: model.JudgeHoldCount, Verdict: Broken, AtNs: at, Ops: []OpRef{t.last.ref()}, Excuses: r.memoryLost(lock), Facts: model.Facts{Lock: lock, Thread: who},
 			Why: fmt.Sprintf("at %s, after its %s, the server counts %d for %s on %s, and its calls add up to %d",
 				model.At(at), t.last.Action, count, who, lock, t.levels)})
 	}

@@ -30,42 +30,43 @@ func judgeMutualExclusion(r *run) []Finding {
 	return out
 }
 
-// LeaseEnded, before an instant, is in the text of a finding about a hold that ran out
-// on the server.
-const LeaseEnded = "its lease had ended at "
-
-// HeldByOther, after the name of the thread that was granted last, is in a
-// finding where the server had the lock for the other by then, or for nobody.
-const HeldByOther = " did not hold it by then"
-
 func (r *run) overlap(lock string, a, b belief) Finding {
 	f := Finding{
 		Judge: model.JudgeMutualExclusion, Verdict: Broken, AtNs: b.from,
 		Ops: []OpRef{a.grant.ref(), b.grant.ref()},
 	}
-	loser := r.without(lock, a, b, b.from)
-	how, excuses := r.howLost(lock, loser, b.from)
+	loser := r.withoutHold(lock, a, b, b.from)
+	loss, how, excuses := r.howLost(lock, loser, b.from)
 	if loser.who == b.who {
-		how = "; " + b.who + HeldByOther + how
+		how = "; " + b.who + " did not hold it by then" + how
 	}
+	f.Facts = model.Facts{Lock: lock, Thread: loser.who, Loss: loss}
 	f.Why = fmt.Sprintf("%s was granted %s at %s while %s believed to hold it since %s%s",
 		b.who, lock, model.At(b.from), a.who, model.At(a.from), how)
 	f.Excuses = excuses
 	return f
 }
 
-// without is who of two believers does not hold the lock at an instant: the one
-// that began earlier, unless the other lost it before its grant came back.
-func (r *run) without(lock string, a, b belief, at int64) belief {
+// withoutHold returns the believer, of two, that does not hold the lock at an instant:
+// the one that began earlier, unless the other lost it before its grant came back.
+func (r *run) withoutHold(lock string, a, b belief, at int64) belief {
 	if r.stateAt(lock, at).Owner == a.who {
 		return b
 	}
 	return a
 }
 
-// howLost says how a's hold had ended on the server before the instant at, and
-// what excuses it.
-func (r *run) howLost(lock string, a belief, at int64) (how string, excuses []model.Excuse) {
+// howLost says how a's hold had ended on the server before the instant at, as a fact
+// and as a clause of a sentence, and what excuses it. The loss is nil when the server
+// never ended that hold.
+func (r *run) howLost(lock string, a belief, at int64) (loss *model.Loss, how string, excuses []model.Excuse) {
+	ended := func(cause model.LossCause, c *change) *model.Loss {
+		l := &model.Loss{Cause: cause, Thread: a.who, Lock: lock, AtNs: c.at, Fault: c.fault}
+		if c.by != nil {
+			l.Msg = c.by.Msg
+		}
+		return l
+	}
 	since := a.from
 	if m := r.entered(a.first); m != nil && m.exec != nil {
 		since = m.exec.AtNs
@@ -90,23 +91,24 @@ func (r *run) howLost(lock string, a belief, at int64) (how string, excuses []mo
 	}
 	switch {
 	case (lost == nil || lost.by != nil && slices.Contains(lost.by.owners, a.who)) && r.shortened(lock, a, at) != nil:
-		t := r.fault(r.shortened(lock, a, at).fault)
-		return ": " + t.text + " had taken from it at " + model.At(t.from),
+		s := r.shortened(lock, a, at)
+		t := r.fault(s.fault)
+		return ended(model.LossShortened, s), ": " + t.text + " had taken from it at " + model.At(t.from),
 			[]model.Excuse{{Circumstance: model.HoldRemoved, Fault: t.number, Why: t.text + " at " + model.At(t.from)}}
 	case lost == nil:
-		return ": the server never ended that hold, or never knew of it", nil
+		return nil, ": the server never ended that hold, or never knew of it", nil
 	case lost.fault > 0:
 		t := r.fault(lost.fault)
-		return fmt.Sprintf(": %s had removed it at %s", t.text, model.At(lost.at)),
+		return ended(model.LossRemoved, lost), fmt.Sprintf(": %s had removed it at %s", t.text, model.At(lost.at)),
 			[]model.Excuse{{Circumstance: model.HoldRemoved, Fault: lost.fault, Why: t.text + " at " + model.At(t.from)}}
 	case lost.by != nil && lost.by.Op > 0 && r.ops[lost.by.Op-1].Action == model.ActForceUnlock:
 		who := r.ops[lost.by.Op-1].who
-		return fmt.Sprintf(": %s had forced it open at %s", who, model.At(lost.at)),
+		return ended(model.LossForced, lost), fmt.Sprintf(": %s had forced it open at %s", who, model.At(lost.at)),
 			[]model.Excuse{{Circumstance: model.HoldRemoved, Why: who + " forced it open at " + model.At(lost.at)}}
 	case lost.by != nil:
-		return fmt.Sprintf(": %s of %s had ended it at %s", lost.by.Script, name(lost.by.owners), model.At(lost.at)), nil
+		return ended(model.LossEnded, lost), fmt.Sprintf(": %s of %s had ended it at %s", lost.by.Script, name(lost.by.owners), model.At(lost.at)), nil
 	}
-	how = ": " + LeaseEnded + model.At(lost.at)
+	how = ": its lease had ended at " + model.At(lost.at)
 	excuses = r.whyExpired(lock, a, *lost)
 	if s := r.shortened(lock, a, lost.at); s != nil && s.after.ExpiresMs < s.before.ExpiresMs {
 		t := r.fault(s.fault)
@@ -118,7 +120,7 @@ func (r *run) howLost(lock string, a belief, at int64) (how string, excuses []mo
 		how += fmt.Sprintf(", and %s had removed it at %s", t.text, model.At(c.at))
 		excuses = append(excuses, model.Excuse{Circumstance: model.HoldRemoved, Fault: c.fault, Why: t.text + " at " + model.At(t.from)})
 	}
-	return how, excuses
+	return ended(model.LossExpired, lost), how, excuses
 }
 
 // unheard says whether the hold that ended with a change was begun by a call that

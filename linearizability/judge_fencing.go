@@ -17,7 +17,7 @@ func judgeFencing(r *run) []Finding {
 				continue // what a failover brings back is no new hold
 			}
 			if c.started() && c.after.Token > 0 && c.after.Token <= greatest {
-				f := Finding{Judge: model.JudgeFencing, Verdict: Broken, AtNs: c.at, Excuses: r.countLost(since, c.at),
+				f := Finding{Judge: model.JudgeFencing, Verdict: Broken, AtNs: c.at, Excuses: r.countLost(since, c.at), Facts: model.Facts{Lock: lock, Thread: c.after.Owner},
 					Why: fmt.Sprintf("the hold of %s on %s since %s has the token %d, and there was a token %d before",
 						c.after.Owner, lock, model.At(c.at), c.after.Token, greatest)}
 				if g := r.holderOp(lock, c.after.Owner, c.at); g != nil {

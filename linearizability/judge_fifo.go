@@ -85,7 +85,7 @@ const silence = 3 * time.Second
 
 func (r *run) overtaking(lock string, x, y *operation, c change) Finding {
 	first := x.first("acquire")
-	f := Finding{Judge: model.JudgeFIFO, Verdict: Broken, AtNs: c.at, Ops: []OpRef{x.ref(), y.ref()}}
+	f := Finding{Judge: model.JudgeFIFO, Verdict: Broken, AtNs: c.at, Ops: []OpRef{x.ref(), y.ref()}, Facts: model.Facts{Lock: lock, Thread: x.who}}
 	evicted := int64(-1)
 	for _, e := range r.states[lock] {
 		if e.at > first.exec.AtNs && e.at <= c.at && slices.Contains(e.before.Queue, x.who) && !slices.Contains(e.after.Queue, x.who) {

@@ -22,8 +22,9 @@ func judgeLease(r *run) []Finding {
 
 func (r *run) leases(lock string) []Finding {
 	var out []Finding
-	add := func(at int64, format string, args ...any) {
-		out = append(out, Finding{Judge: model.JudgeLease, Verdict: Broken, AtNs: at, Why: fmt.Sprintf(format, args...)})
+	add := func(form model.Form, who string, at int64, format string, args ...any) {
+		out = append(out, Finding{Judge: model.JudgeLease, Verdict: Broken, AtNs: at, Why: fmt.Sprintf(format, args...),
+			Facts: model.Facts{Form: form, Lock: lock, Thread: who}})
 	}
 	beliefs := r.beliefs(lock)
 	changes := r.states[lock]
@@ -32,12 +33,12 @@ func (r *run) leases(lock string) []Finding {
 		who := c.after.Owner
 		if c.after.Held() && c.after.ExpiresMs < 0 && !endless {
 			endless = true
-			add(c.at, "the hold of %s on %s has no time to live since %s", who, lock, model.At(c.at))
+			add(model.FormEndless, who, c.at, "the hold of %s on %s has no time to live since %s", who, lock, model.At(c.at))
 		}
 		if c.by != nil && c.after.Held() && c.after.ExpiresMs >= 0 && (c.before.Owner != who || c.after.ExpiresMs != c.before.ExpiresMs) {
 			got := time.Duration(c.after.ExpiresMs-c.at/int64(time.Millisecond)) * time.Millisecond
 			if most := r.mostLease(lock, who, c, got); most > 0 && got > most {
-				add(c.at, "at %s the hold of %s on %s got a lease of %v, and asked for %v at most", model.At(c.at), who, lock, got, most)
+				add(model.FormLongLease, who, c.at, "at %s the hold of %s on %s got a lease of %v, and asked for %v at most", model.At(c.at), who, lock, got, most)
 			}
 		}
 		if c.expired && c.ended() {
@@ -65,7 +66,7 @@ func (r *run) leases(lock string) []Finding {
 					held = c.after // sent while it lived
 					continue
 				}
-				add(c.at, "the hold of %s on %s was prolonged at %s, although it had died at %s", held.Owner, lock, model.At(c.at), model.At(died))
+				add(model.FormOutlivesOwner, held.Owner, c.at, "the hold of %s on %s was prolonged at %s, although it had died at %s", held.Owner, lock, model.At(c.at), model.At(died))
 				break
 			}
 		}
@@ -158,7 +159,7 @@ func (r *run) unrenewed(lock string, b belief, c change) (Finding, bool) {
 	if c.at-last < int64(r.rec.Params.Watchdog/3) {
 		return Finding{}, false
 	}
-	return Finding{Judge: model.JudgeLease, Verdict: Broken, AtNs: c.at, Ops: []OpRef{b.grant.ref()},
+	return Finding{Judge: model.JudgeLease, Verdict: Broken, AtNs: c.at, Ops: []OpRef{b.grant.ref()}, Facts: model.Facts{Form: model.FormUnrenewed, Lock: lock, Thread: b.who},
 		Why: fmt.Sprintf("the hold of %s on %s ended with its lease at %s while %s believed to hold it and its watchdog should have renewed it; %s",
 			b.who, lock, model.At(c.at), b.who, why)}, true
 }
@@ -240,7 +241,7 @@ func (r *run) lateRenewals(lock string) []Finding {
 					continue
 				}
 				told[who] = true
-				f := Finding{Judge: model.JudgeLease, Verdict: Broken, AtNs: e.AtNs,
+				f := Finding{Judge: model.JudgeLease, Verdict: Broken, AtNs: e.AtNs, Facts: model.Facts{Form: model.FormLateRenewal, Lock: lock, Thread: who},
 					Why: fmt.Sprintf("a renewal of %s for %s was sent at %s, although %s", lock, who, model.At(e.AtNs), k.why)}
 				if k.last != nil {
 					f.Ops = []OpRef{k.last.ref()}

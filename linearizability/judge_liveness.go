@@ -51,7 +51,7 @@ func (r *run) stuck(lock string, o *operation) (Finding, bool) {
 	if r.endNs-since <= int64(stuckAfter) {
 		return Finding{}, false
 	}
-	return Finding{Judge: model.JudgeLiveness, Verdict: Broken, AtNs: since, Ops: []OpRef{o.ref()},
+	return Finding{Judge: model.JudgeLiveness, Verdict: Broken, AtNs: since, Ops: []OpRef{o.ref()}, Facts: model.Facts{Form: model.FormStuck, Lock: lock, Thread: o.who},
 		Why: fmt.Sprintf("%s of %s by %s, called at %s, had not returned at %s, although every fault was over at %s",
 			o.Action, lock, o.who, model.At(o.AtNs), model.At(r.endNs), model.At(r.calmNs))}, true
 }
@@ -140,7 +140,7 @@ func (r *run) forgotten(lock string, o *operation, occupied spans, disturbed []d
 		}
 		if end := min(next.from, until); end-idle > int64(time.Second) {
 			if bound, why := r.bound(lock, disturbed, idle, end); end-idle > bound {
-				return Finding{Judge: model.JudgeLiveness, Verdict: Broken, AtNs: idle + bound, Ops: []OpRef{o.ref()},
+				return Finding{Judge: model.JudgeLiveness, Verdict: Broken, AtNs: idle + bound, Ops: []OpRef{o.ref()}, Facts: model.Facts{Form: model.FormForgotten, Lock: lock, Thread: o.who},
 					Excuses: slices.Concat(r.deadInFront(lock, idle), r.deadByOtherClocks(lock, idle, end, bound), r.ghostsInFront(lock, idle, end, bound)),
 					Why: fmt.Sprintf("%s waited for %s from %s to %s while nobody believed to hold it; the bound is %v%s",
 						o.who, lock, model.At(idle), model.At(end), time.Duration(bound), why)}, true
@@ -348,7 +348,7 @@ func (r *run) wakeUps() []disturbance {
 			continue
 		}
 		j, put := late[e.Msg]
-		lost := e.Kind == model.KindLost && e.Why != "nobody waits for it"
+		lost := e.Kind == model.KindLost && e.Why != model.LostUnwanted
 		switch {
 		case e.Kind == model.KindHit && !put:
 			late[e.Msg] = len(out)

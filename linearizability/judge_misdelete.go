@@ -35,7 +35,7 @@ func judgeMisdelete(r *run) []Finding {
 			default:
 				continue // only the queue moved
 			}
-			f := Finding{Judge: model.JudgeMisdelete, Verdict: Broken, AtNs: c.at}
+			f := Finding{Judge: model.JudgeMisdelete, Verdict: Broken, AtNs: c.at, Facts: model.Facts{Lock: lock, Thread: c.by.owners[0]}}
 			verb := c.by.Script
 			if verb == "" {
 				verb = c.by.Command
@@ -43,7 +43,9 @@ func judgeMisdelete(r *run) []Finding {
 			f.Why = fmt.Sprintf("%s of %s (%s, sent at %s) %s the hold of %s on %s at %s",
 				verb, name(c.by.owners), c.by.Command, model.At(c.by.AtNs), what, c.before.Owner, lock, model.At(c.at))
 			if c.by.Op > 0 {
-				f.Ops = append(f.Ops, r.ops[c.by.Op-1].ref())
+				by := r.ops[c.by.Op-1]
+				f.Thread = by.who
+				f.Ops = append(f.Ops, by.ref())
 			}
 			if g := r.holderOp(lock, c.before.Owner, c.at); g != nil {
 				f.Ops = append(f.Ops, g.ref())

@@ -29,7 +29,7 @@ func judgeTidy(r *run) []Finding {
 		case e.Channel != "":
 			what = "channel " + e.Channel
 		}
-		out = append(out, Finding{Judge: model.JudgeTidy, Verdict: Broken, AtNs: e.AtNs,
+		out = append(out, Finding{Judge: model.JudgeTidy, Verdict: Broken, AtNs: e.AtNs, Facts: model.Facts{Form: model.FormLeftover},
 			Why: fmt.Sprintf("at %s, when everybody had left and every lease was over, there still was %s", model.At(e.AtNs), what)})
 	}
 	return out
@@ -76,7 +76,7 @@ func (r *run) standing(lock string, leaving bool) []Finding {
 				continue
 			}
 			told[who] = call
-			f := Finding{Judge: model.JudgeTidy, Verdict: Broken, AtNs: at, Excuses: r.byHand(queued[who]),
+			f := Finding{Judge: model.JudgeTidy, Verdict: Broken, AtNs: at, Excuses: r.byHand(queued[who]), Facts: model.Facts{Form: model.FormGhost, Lock: lock, Thread: who},
 				Why: fmt.Sprintf("%s stands in the queue of %s at %s, and does not wait", who, lock, model.At(at))}
 			if o := last[who]; o != nil {
 				f.Ops = []OpRef{o.ref()}
@@ -91,7 +91,7 @@ func (r *run) standing(lock string, leaving bool) []Finding {
 		}
 		if a, b := membersOf(now.after); !slices.Equal(a, b) {
 			torn = true
-			out = append(out, Finding{Judge: model.JudgeTidy, Verdict: Broken, AtNs: at, Excuses: r.byHand(parted),
+			out = append(out, Finding{Judge: model.JudgeTidy, Verdict: Broken, AtNs: at, Excuses: r.byHand(parted), Facts: model.Facts{Form: model.FormTornQueue, Lock: lock},
 				Why: fmt.Sprintf("at %s the queue of %s has %v and its deadlines %v", model.At(at), lock, a, b)})
 		}
 	}
@@ -197,7 +197,7 @@ func (r *run) abandoned(lock string) []Finding {
 		if gone >= r.endNs {
 			continue
 		}
-		f := Finding{Judge: model.JudgeTidy, Verdict: Broken, AtNs: r.endNs,
+		f := Finding{Judge: model.JudgeTidy, Verdict: Broken, AtNs: r.endNs, Facts: model.Facts{Form: model.FormGhost, Lock: lock, Thread: who},
 			Excuses: []model.Excuse{{Circumstance: model.WaiterGone, Why: "its client closed at " + model.At(gone)}},
 			Why:     fmt.Sprintf("%s stands in the queue of %s to the end; it was gone at %s", who, lock, model.At(gone))}
 		for _, t := range r.faults {

@@ -39,7 +39,7 @@ func judgeTraffic(r *run) []Finding {
 			}
 		}
 		if from, n, ok := burst(sent, woken[o.Process]); ok {
-			out = append(out, Finding{Judge: model.JudgeTraffic, Verdict: Broken, AtNs: from, Ops: []OpRef{o.ref()},
+			out = append(out, Finding{Judge: model.JudgeTraffic, Verdict: Broken, AtNs: from, Ops: []OpRef{o.ref()}, Facts: model.Facts{Lock: o.Lock, Thread: o.who},
 				Why: fmt.Sprintf("%s sent %d commands for %s in the second from %s on, %d more than it was woken", o.who, n, o.Lock,
 					model.At(from), n-inSecond(woken[o.Process], from))})
 		}

@@ -29,7 +29,7 @@ func judgeWaitBound(r *run) []Finding {
 		if late <= 0 {
 			continue
 		}
-		f := Finding{Judge: model.JudgeWaitBound, Verdict: Broken, AtNs: o.returned(), Ops: []OpRef{o.ref()},
+		f := Finding{Judge: model.JudgeWaitBound, Verdict: Broken, AtNs: o.returned(), Ops: []OpRef{o.ref()}, Facts: model.Facts{Lock: o.Lock, Thread: o.who},
 			Why: fmt.Sprintf("%s tried for %s from %s on, for %v, and returned at %s, which is %v later than its wait and %s of at most %v",
 				o.who, o.Lock, model.At(o.AtNs), time.Duration(o.WaitNs), model.At(o.returned()), time.Duration(late),
 				plural(trips, "round trip"), time.Duration(r.roundTrip(o.Process)))}
@@ -71,7 +71,7 @@ func (r *run) heldUp(o *operation) bool {
 			// A call that ends unsubscribes and closes that connection: the answer,
 			// for which nobody waits, holds nobody up. One that comes after its
 			// client gave the command up does.
-			lost := m.lost != nil && (m.lost.Why != "nobody waits for it" || !strings.HasSuffix(strings.ToUpper(m.Command+m.Script), "UNSUBSCRIBE"))
+			lost := m.lost != nil && (m.lost.Why != model.LostUnwanted || !strings.HasSuffix(strings.ToUpper(m.Command+m.Script), "UNSUBSCRIBE"))
 			return m.Process == o.Process && (len(m.hits) > 0 || lost) && m.AtNs <= o.returned() && (m.delivered < 0 || m.delivered >= o.AtNs)
 		})
 }

@@ -11,7 +11,7 @@ func judgeWant(r *run) []Finding {
 	var out []Finding
 	for _, e := range r.rec.Events {
 		if e.Kind == model.KindCheck && !e.Met {
-			out = append(out, Finding{Judge: model.JudgeWant, Verdict: Broken, AtNs: e.AtNs,
+			out = append(out, Finding{Judge: model.JudgeWant, Verdict: Broken, AtNs: e.AtNs, Facts: model.Facts{Lock: e.Lock, Thread: e.ThreadName(), Check: e.Check},
 				Why: fmt.Sprintf("%s at %s: %s", e.ThreadName(), model.At(e.AtNs), e.Text)})
 		}
 	}

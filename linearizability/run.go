@@ -444,10 +444,10 @@ func (r *run) reached() []string {
 	for i := range r.rec.Events {
 		e := &r.rec.Events[i]
 		switch {
-		case e.Kind == model.KindLost && e.Dir == "push" && e.Why != "nobody waits for it":
+		case e.Kind == model.KindLost && e.Dir == "push" && e.Why != model.LostUnwanted:
 			got["wakeup_lost"] = true
 		case e.Kind == model.KindLost && e.Dir == "reply" && e.Script != "":
-			if m := r.msgs[e.Msg]; m != nil && m.exec != nil && e.Why != "nobody waits for it" {
+			if m := r.msgs[e.Msg]; m != nil && m.exec != nil && e.Why != model.LostUnwanted {
 				got["reply_lost_after_run"] = true
 			}
 		case e.Kind == model.KindFault && r.rec.Params.Fault(e.Fault).Server == model.ServerFailover:

@@ -144,9 +144,12 @@ func (r *run) checkOps(lock string, ops []Op, opt Options) LockResult {
 }
 
 func (r *run) unplaceable(lock string, res LockResult) Finding {
-	f := Finding{Judge: model.JudgeLinearizable, Verdict: Broken, Why: lock + ": " + res.Why}
+	f := Finding{Judge: model.JudgeLinearizable, Verdict: Broken, Why: lock + ": " + res.Why, Facts: model.Facts{Lock: lock}}
 	if op := res.First; op != nil {
 		f.AtNs = op.CallNs
+		if !op.environment() || op.Op == OpCrash {
+			f.Thread = op.owner()
+		}
 		for _, o := range r.opsOf(lock) {
 			if o.who == op.owner() && o.AtNs == op.CallNs {
 				f.Ops = []OpRef{o.ref()}

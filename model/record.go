@@ -77,6 +77,10 @@ type Event struct {
 	Phase string `json:"phase,omitempty"`
 	Value int64  `json:"value,omitempty"`
 	Met   bool   `json:"met,omitempty"`
+
+	// Facts for programs that the digest does not cover: Text says the same.
+	Check *Check `json:"-"` // of KindCheck
+	Do    string `json:"-"` // of KindHit: what the fault did, as FaultSpec.Do
 }
 
 // Action is what an operation asks for.

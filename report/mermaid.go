@@ -2,6 +2,7 @@ package report
 
 import (
 	"fmt"
+	"lockstep/model"
 	"slices"
 	"strings"
 )
@@ -42,7 +43,7 @@ func Mermaid(r Run) string {
 		switch {
 		case m.Done >= 0:
 			add(m.Done, "P%d-->>P%d: %s", m.Server, m.Lane, plain(answer(m)))
-		case m.Lost >= 0 && m.Why != "nobody waits for it":
+		case m.Lost >= 0 && m.Why != model.LostUnwanted:
 			add(m.Lost, "P%d--xP%d: %s, lost: %s", m.Server, m.Lane, plain(answer(m)), plain(m.Why))
 		}
 	}

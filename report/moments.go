@@ -83,11 +83,11 @@ func (b *builder) moments() {
 			who = v.Lanes[m.Lane].Name
 		}
 		switch {
-		case m.Lost >= 0 && m.Why != "nobody waits for it" && m.Push:
+		case m.Lost >= 0 && m.Why != model.LostUnwanted && m.Push:
 			add(m.Lost, "lost", "a wake-up to %s is lost (%s)", who, m.Why)
-		case m.Lost >= 0 && m.Why != "nobody waits for it" && m.Dir == "reply" && m.Exec >= 0:
+		case m.Lost >= 0 && m.Why != model.LostUnwanted && m.Dir == "reply" && m.Exec >= 0:
 			add(m.Lost, "lost", "the server has done %s of %s, and its answer is lost (%s)", m.Name, who, m.Why)
-		case m.Lost >= 0 && m.Why != "nobody waits for it":
+		case m.Lost >= 0 && m.Why != model.LostUnwanted:
 			add(m.Lost, "lost", "%s of %s is lost before the server sees it (%s)", m.Name, who, m.Why)
 		case m.Hit != "":
 			add(m.Sent, "fault", "%s of %s meets a fault: %s", m.Name, who, m.Hit)

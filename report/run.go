@@ -115,6 +115,8 @@ type event struct {
 	Text    string   `json:"text"`
 	Times   int      `json:"n,omitempty"` // of a fold
 	quiet   bool     // no part of the story as text
+
+	check *model.Check // of a want that was not met
 }
 
 // bar is an operation from its call to its return.
@@ -217,6 +219,8 @@ type finding struct {
 	Excuse string `json:"excuse,omitempty"`
 	// Event is the line of the list at which it shows; -1: it was cut away.
 	Event int `json:"event"`
+
+	check *model.Check // the want that was not met
 }
 
 type moment struct {

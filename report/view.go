@@ -196,7 +196,7 @@ func (b *builder) event(e *model.Event) {
 		b.add(e, b.thread(e), fmt.Sprintf("%ss %s: %d", e.Phase, e.Key, e.Value))
 	case model.KindCheck:
 		if !e.Met {
-			b.add(e, b.thread(e), notMet+e.Text)
+			b.add(e, b.thread(e), "NOT MET: "+e.Text).check = e.Check
 		}
 	case model.KindCalm:
 		b.add(e, -1, "calm: every fault is over")
@@ -301,10 +301,10 @@ func (b *builder) traffic(e *model.Event) {
 		b.add(e, m.Lane, fmt.Sprintf("answer of %s: %s", m.Name, m.Reply)).quiet = true
 	case model.KindLost:
 		m.Lost, m.Dir, m.Why = e.AtNs, e.Dir, e.Why
-		if conn := b.conns[e.Msg]; conn > 0 && e.Why == "connection reset" {
+		if conn := b.conns[e.Msg]; conn > 0 && e.Why == model.LostReset {
 			b.deafen(e.AtNs, func(c int, _ string) bool { return c == conn })
 		}
-		if e.Why == "nobody waits for it" {
+		if e.Why == model.LostUnwanted {
 			x := b.add(e, m.Lane, fmt.Sprintf("nobody waits for the %s of %s any more", e.Dir, m.Name))
 			x.Kind, x.quiet = "late", true
 			return
@@ -511,7 +511,7 @@ func (b *builder) fold() {
 
 func (b *builder) findings() {
 	for _, f := range byWeight(b.run.Findings) {
-		x := finding{Judge: f.Judge, Class: classOf(f), Why: f.Why, AtNs: f.AtNs, Event: -1, Ops: []int{}, Locks: []string{}}
+		x := finding{Judge: f.Judge, Class: classOf(f), Why: f.Why, AtNs: f.AtNs, Event: -1, Ops: []int{}, Locks: []string{}, check: f.Check}
 		for _, ref := range f.Ops {
 			for _, o := range b.v.Ops {
 				if b.v.Lanes[max(o.Lane, 0)].Name == model.ThreadName(ref.Process, ref.Thread) && o.FromNs == ref.CallNs && o.Action == ref.Op {
@@ -543,7 +543,7 @@ func (v *view) place(f finding) int {
 		switch {
 		case e.Kind == string(model.KindReturn) && slices.Contains(f.Ops, e.Op):
 			r = 3
-		case e.Kind == string(model.KindCheck) && strings.Contains(f.Why, strings.TrimPrefix(e.Text, notMet)):
+		case e.check != nil && e.check == f.check:
 			r = 2
 		case e.Kind == string(model.KindState):
 			r = 1
@@ -554,8 +554,6 @@ func (v *view) place(f finding) int {
 	}
 	return best
 }
-
-const notMet = "NOT MET: "
 
 // placeAll places the findings; one that was cut away has no line.
 func (v *view) placeAll() {

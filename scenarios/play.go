@@ -229,7 +229,7 @@ func (p *player) step(t *sim.Thread, s Step) {
 	case StepPublished:
 		t.Do(func() {
 			got := p.w.Published(p.lock.kind.channel(s.Name, s.Target))
-			p.check(t, s, "published to "+s.Target, strconv.FormatInt(s.Count, 10), strconv.FormatInt(got, 10), got == s.Count)
+			p.checkAbout(t, s, "published", s.Target, strconv.FormatInt(s.Count, 10), strconv.FormatInt(got, 10), got == s.Count)
 		})
 	case StepUse:
 		p.use(t, s)
@@ -367,8 +367,13 @@ func (p *player) reply(t *sim.Thread, s Step, op int, script string, last bool) 
 
 // check records whether a step met what the file wants of it.
 func (p *player) check(t *sim.Thread, s Step, what, want, got string, met bool) {
-	t.Record(model.Event{Kind: model.KindCheck, Lock: s.Name, Met: met,
-		Text: fmt.Sprintf("%s:%d: %s of %s: wanted %s, got %s", s.Pos.File, s.Pos.Line, what, s.Name, want, got)})
+	p.checkAbout(t, s, what, "", want, got, met)
+}
+
+// checkAbout is check for what a step wants of one thread.
+func (p *player) checkAbout(t *sim.Thread, s Step, what, thread, want, got string, met bool) {
+	c := model.Check{What: what, Thread: thread, Of: s.Name, Want: want, Got: got}
+	t.Record(model.Event{Kind: model.KindCheck, Lock: s.Name, Met: met, Check: &c, Text: fmt.Sprintf("%s:%d: %s", s.Pos.File, s.Pos.Line, c)})
 }
 
 func (p *player) use(t *sim.Thread, s Step) {
@@ -416,7 +421,7 @@ func (p *player) read(t *sim.Thread, s Step) {
 		if !ok {
 			shown = "none"
 		}
-		p.check(t, s, "deadline of "+who, want.String(), shown, ok && want.Min <= got && got <= want.Max)
+		p.checkAbout(t, s, "deadline", who, want.String(), shown, ok && want.Min <= got && got <= want.Max)
 	}
 }
 

@@ -151,29 +151,36 @@ func convict(h *sim.Host, sc *Scenario, l *Lock, p Played, j *linearizability.Ju
 		if without == nil {
 			continue // the caller's own doing; there is no fault to leave out
 		}
-		again, ok := replays[names]
+		key := ExcuseKey(f.Excuses)
+		again, ok := replays[key]
 		if !ok {
 			replay := sc.again(h, without, l, p, f.Excuses)
 			again = linearizability.Judge(replay.Record, without.rules())
 			// What is broken there may have an excuse of its own.
 			convict(h, without, l, replay, &again)
-			replays[names] = again
+			replays[key] = again
 		}
 		if _, bug := again.Has(f.Judge); bug {
 			f.Class = linearizability.ClassBug
-			f.Why += convicted + names
+			f.Convicted = true
+			f.Why += "; it is so too without " + names
 		}
 	}
 }
 
-// convicted is what convict adds to a finding.
-const convicted = "; it is so too without "
-
-// Convicted says without what else a finding is so too, and therefore a bug. ok is
-// false for any other finding.
-func Convicted(f linearizability.Finding) (without string, ok bool) {
-	_, without, ok = strings.Cut(f.Why, convicted)
-	return without, ok
+// ExcuseKey returns a key of the excuses that a replay leaves out. Findings with equal
+// keys share a replay.
+func ExcuseKey(excuses []model.Excuse) string {
+	var faults []int
+	clocks := false
+	for _, e := range excuses {
+		if e.Fault > 0 {
+			faults = append(faults, e.Fault)
+		}
+		clocks = clocks || e.Clocks
+	}
+	slices.Sort(faults)
+	return fmt.Sprint(slices.Compact(faults), clocks)
 }
 
 // Without plays v's decisions again without the excuses of a convicted finding, and

@@ -140,9 +140,6 @@ func (w *World) meet(m *message, dir string, pass func(delay int64), fail func(t
 	w.passage(m, dir, func() { w.meetRules(m, dir, pass, fail) })
 }
 
-// whyBehindLost is why a message is lost that was written after one that was.
-const whyBehindLost = "behind a lost one"
-
 // passage lets a message go on unless one before it in its pipeline is lost or
 // held.
 func (w *World) passage(m *message, dir string, on func()) {
@@ -150,7 +147,7 @@ func (w *World) passage(m *message, dir string, on func()) {
 	case p == nil:
 		on()
 	case m.behindLost(dir):
-		w.lost(m, dir, whyBehindLost)
+		w.lost(m, dir, model.LostBehindAnother)
 	case p.held[dir] != nil && !p.held[dir].over:
 		r := p.held[dir]
 		r.held = append(r.held, func() { w.passage(m, dir, on) })
@@ -166,10 +163,10 @@ func (w *World) meetRules(m *message, dir string, pass func(delay int64), fail f
 		return
 	}
 	w.record(model.Event{Kind: model.KindHit, Fault: r.index, Process: m.conn.p.cfg.Name, Op: m.op, Msg: m.id, Dir: dir,
-		Script: m.cmd.Script, Owners: m.cmd.Owners, Locks: m.cmd.Locks, Text: r.fault.String()})
+		Script: m.cmd.Script, Owners: m.cmd.Owners, Locks: m.cmd.Locks, Text: r.fault.String(), Do: r.fault.Do})
 	switch r.fault.Do {
 	case "drop":
-		w.lost(m, dir, "dropped")
+		w.lost(m, dir, model.LostDropped)
 	case "delay":
 		pass(int64(r.fault.For))
 	case "hold":
@@ -178,7 +175,7 @@ func (w *World) meetRules(m *message, dir string, pass func(delay int64), fail f
 		}
 		r.held = append(r.held, func() { pass(0) })
 	case "reset":
-		w.lost(m, dir, "connection reset")
+		w.lost(m, dir, model.LostReset)
 		w.sever(m.conn)
 	case "error":
 		fail(r.fault.With)

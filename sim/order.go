@@ -300,13 +300,13 @@ func (w *World) fated(m *message, dir string) *parcel {
 	if w.orders == nil {
 		return nil
 	}
-	hit := func(what string) {
+	hit := func(do, what string) {
 		w.record(model.Event{Kind: model.KindHit, Fault: FateFault(len(w.cfg.Faults)), Process: m.conn.p.cfg.Name, Op: m.op, Msg: m.id, Dir: dir,
-			Script: m.cmd.Script, Owners: m.cmd.Owners, Locks: m.cmd.Locks, Text: what})
+			Script: m.cmd.Script, Owners: m.cmd.Owners, Locks: m.cmd.Locks, Text: what, Do: do})
 	}
 	return &parcel{
-		lose: func(what string) { hit(what); w.lost(m, dir, what) },
-		late: hit,
+		lose: func(what string) { hit("drop", what); w.lost(m, dir, what) },
+		late: func(what string) { hit("delay", what) },
 	}
 }
 

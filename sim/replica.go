@@ -178,9 +178,9 @@ func (s *server) hangUp(c *conn) {
 	}
 	s.w.touchReplication(objAck(wt.upTo), true)
 	s.forget(wt)
-	why := "connection closed"
+	why := model.LostClosed
 	if c.severed {
-		why = "connection reset"
+		why = model.LostReset
 	}
 	for _, m := range append([]*message{wt.m}, wt.held...) {
 		s.w.lost(m, "request", why)

@@ -267,9 +267,9 @@ func (w *World) transmit(m *message) {
 	case c.p.dead:
 		return
 	case c.severed:
-		w.lost(m, "request", "connection reset")
+		w.lost(m, "request", model.LostReset)
 	case w.partitioned(c.p):
-		w.lost(m, "request", "partition")
+		w.lost(m, "request", model.LostPartition)
 	default:
 		pass := func(delay int64) {
 			w.travel(c.outLine, &c.lastOut, w.latency(c.p, "request")+delay, func() { w.arrive(m, false) }, w.fated(m, "request"))
@@ -306,16 +306,16 @@ func (w *World) arrive(m *message, again bool) {
 	w.touch(objServer, false)
 	switch {
 	case m.conn.severed:
-		w.lost(m, "request", "connection reset")
+		w.lost(m, "request", model.LostReset)
 		return
 	case m.conn.gone && strings.HasSuffix(name, "SUBSCRIBE") && !strings.Contains(name, "UNSUB"), m.conn.ended && name == "WAIT":
-		w.lost(m, "request", "connection closed")
+		w.lost(m, "request", model.LostClosed)
 		return
 	case m.conn.p.cutUntil > w.now() && !w.leaving && !m.there:
-		w.lost(m, "request", "partition")
+		w.lost(m, "request", model.LostPartition)
 		return
 	case m.behindLost("request"):
-		w.lost(m, "request", whyBehindLost)
+		w.lost(m, "request", model.LostBehindAnother)
 		return
 	case w.stallTill > w.now() || !again && m.conn.stalled > 0:
 		w.touch(objStalled, true) // what was put off comes in the order in which it was
@@ -374,7 +374,7 @@ func (w *World) putOff(m *message) {
 // reply sends bytes back; injected: they come from a rule, not from the server.
 func (w *World) reply(m *message, b []byte, injected bool) {
 	if m.conn.p.dead {
-		w.lost(m, "reply", "process dead")
+		w.lost(m, "reply", model.LostProcessDead)
 		return
 	}
 	m.bytes = b
@@ -383,9 +383,9 @@ func (w *World) reply(m *message, b []byte, injected bool) {
 	}
 	switch {
 	case m.conn.severed:
-		w.lost(m, "reply", "connection reset")
+		w.lost(m, "reply", model.LostReset)
 	case w.partitioned(m.conn.p):
-		w.lost(m, "reply", "partition")
+		w.lost(m, "reply", model.LostPartition)
 	case m.refused != "":
 		w.passage(m, "reply", func() { back(0) })
 	case injected:
@@ -422,11 +422,11 @@ func (w *World) pushes(c *conn) {
 		w.msgs++
 		m := &message{id: w.msgs, conn: c, words: []string{"MESSAGE"}, name: "MESSAGE", bytes: []byte(raw), ch: words[len(words)-2]}
 		if c.p.dead || c.severed || w.partitioned(c.p) {
-			why := "partition"
+			why := model.LostPartition
 			if c.p.dead {
-				why = "process dead"
+				why = model.LostProcessDead
 			} else if c.severed {
-				why = "connection reset"
+				why = model.LostReset
 			}
 			w.lost(m, "push", why)
 			continue
@@ -447,15 +447,15 @@ func (w *World) deliver(m *message, dir string, again bool) {
 	w.touch(objProcess(c.p), true)
 	switch {
 	case w.orders != nil && m.behindLost(dir):
-		w.lost(m, dir, whyBehindLost) // which was on its way already
+		w.lost(m, dir, model.LostBehindAnother) // which was on its way already
 	case c.p.dead:
-		w.lost(m, dir, "process dead")
+		w.lost(m, dir, model.LostProcessDead)
 	case c.severed:
-		w.lost(m, dir, "connection reset")
+		w.lost(m, dir, model.LostReset)
 	case w.partitioned(c.p):
-		w.lost(m, dir, "partition")
+		w.lost(m, dir, model.LostPartition)
 	case shut:
-		w.lost(m, dir, "nobody waits for it")
+		w.lost(m, dir, model.LostUnwanted)
 	case c.p.paused() || !again && c.putOff > 0:
 		// Behind those of this connection that wait already.
 		c.putOff++
