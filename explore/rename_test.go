@@ -1,0 +1,195 @@
+package explore
+
+import (
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"lockstep/model"
+	"lockstep/scenarios"
+	"lockstep/sim"
+)
+
+// renaming gives the locks, processes and threads of a scenario other names, which a
+// program that searches names in sentences would take for others.
+type renaming struct {
+	locks     map[string]string
+	processes map[string]string
+}
+
+func renamingOf(sc *scenarios.Scenario) renaming {
+	r := renaming{map[string]string{}, map[string]string{}}
+	names := []string{"ab", "a", "abc", "b", "ba", "c", "bab", "aa", "bb", "cc"}
+	for i, p := range sc.Processes {
+		r.processes[p.Name] = names[i]
+	}
+	for _, s := range sc.All() {
+		switch s.Kind {
+		case scenarios.StepLock, scenarios.StepTryLock, scenarios.StepWithLock, scenarios.StepUnlock, scenarios.StepForceUnlock, scenarios.StepRead, scenarios.StepPublished:
+			if r.locks[s.Name] == "" {
+				r.locks[s.Name] = fmt.Sprintf("order:4%d, b", 2+len(r.locks))
+			}
+		}
+	}
+	return r
+}
+
+// thread renames process/thread. Every process has one more thread, which does
+// nothing and is its first.
+func (r renaming) thread(name string) string {
+	process, number, ok := strings.Cut(name, "/")
+	n, err := strconv.Atoi(number)
+	if !ok || err != nil {
+		return name // "all"
+	}
+	return model.ThreadName(r.processes[process], n+1)
+}
+
+var ownerInKey = regexp.MustCompile(`:(\w+):(\d+)$`)
+
+// glob renames what a glob of keys or channels names.
+func (r renaming) glob(pattern string) string {
+	pattern = ownerInKey.ReplaceAllStringFunc(pattern, func(owner string) string {
+		m := ownerInKey.FindStringSubmatch(owner)
+		if r.processes[m[1]] == "" {
+			return owner
+		}
+		return ":" + strings.ReplaceAll(r.thread(m[1]+"/"+m[2]), "/", ":")
+	})
+	if r.locks[pattern] != "" {
+		return r.locks[pattern]
+	}
+	for was, now := range r.locks {
+		for _, around := range []string{"{%s}", "*%s*", ":%s*", ":%s:"} {
+			pattern = strings.ReplaceAll(pattern, fmt.Sprintf(around, was), fmt.Sprintf(around, now))
+		}
+	}
+	return pattern
+}
+
+func (r renaming) steps(steps []scenarios.Step) []scenarios.Step {
+	out := slices.Clone(steps)
+	for i := range out {
+		s := &out[i]
+		if now := r.locks[s.Name]; now != "" && s.Kind != scenarios.StepUse {
+			s.Name = now
+		}
+		s.Target = r.thread(s.Target)
+		s.Steps = r.steps(s.Steps)
+		if s.Read == nil {
+			continue
+		}
+		read := *s.Read
+		if read.Queue != nil {
+			var queue []string
+			for _, who := range *read.Queue {
+				queue = append(queue, r.thread(who))
+			}
+			read.Queue = &queue
+		}
+		if read.Deadlines != nil {
+			read.Deadlines = map[string]scenarios.Range{}
+			for who, d := range s.Read.Deadlines {
+				read.Deadlines[r.thread(who)] = d
+			}
+		}
+		s.Read = &read
+	}
+	return out
+}
+
+func (r renaming) scenario(sc *scenarios.Scenario) *scenarios.Scenario {
+	out := *sc
+	out.Processes = slices.Clone(sc.Processes)
+	for i := range out.Processes {
+		p := &out.Processes[i]
+		p.Name, p.Threads = r.processes[p.Name], p.Threads+1
+	}
+	out.Threads = slices.Clone(sc.Threads)
+	for i := range out.Threads {
+		t := &out.Threads[i]
+		t.Process, t.Thread, t.Steps = r.processes[t.Process], t.Thread+1, r.steps(t.Steps)
+	}
+	out.Faults = slices.Clone(sc.Faults)
+	for i := range out.Faults {
+		f := &out.Faults[i]
+		f.Processes = slices.Clone(f.Processes)
+		for j, p := range f.Processes {
+			f.Processes[j] = r.processes[p]
+		}
+		f.When.Process = r.processes[f.When.Process]
+		f.Key, f.When.Channel = r.glob(f.Key), r.glob(f.When.Channel)
+	}
+	return &out
+}
+
+// renamedChooser decides for the renamed processes as for the original ones.
+type renamedChooser struct {
+	sim.Chooser
+	original map[string]string
+}
+
+func (c renamedChooser) Choose(stream string, n uint64) uint64 {
+	parts := strings.Split(stream, "/")
+	for i, part := range parts {
+		if was, ok := c.original[part]; ok && i > 0 {
+			parts[i] = was
+		}
+	}
+	return c.Chooser.Choose(strings.Join(parts, "/"), n)
+}
+
+// found lists the verdict of a run, and of each finding the judge, the class, the
+// instant, the rule, the lock, the thread and the defect, with names as r makes them.
+func found(h *sim.Host, v scenarios.Verdict, r *renaming) []string {
+	out := []string{string(v.Word)}
+	for _, f := range v.Findings {
+		lock, thread := f.Lock, f.Thread
+		if r != nil {
+			lock = r.locks[lock]
+			if thread != "" {
+				thread = r.thread(thread)
+			}
+			if f.Check != nil && lock == "" {
+				lock = f.Lock // a resource
+			}
+		}
+		defect := ""
+		if f.Class == "bug" {
+			defect = DefectOf(h, v, f)
+		}
+		out = append(out, fmt.Sprintf("%s %s at %s, %s of %q by %s: %s", f.Judge, f.Class, model.At(f.AtNs), f.Form, lock, thread, defect))
+	}
+	return out
+}
+
+// Names of locks, processes and threads are anybody's choice. No verdict, judge or
+// defect of the track record changes with them.
+func TestNamesDoNotMatter(t *testing.T) {
+	rows, err := scenarios.Tagged("track-record")
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := sim.NewHost(t)
+	for _, sc := range rows {
+		r := renamingOf(sc)
+		renamed := r.scenario(sc)
+		original := map[string]string{}
+		for was, now := range r.processes {
+			original[now] = was
+		}
+		for _, name := range slices.Sorted(maps.Keys(sc.Expect)) {
+			l := mustFind(t, name)
+			want := found(h, scenarios.Run(h, sc, l, 1), &r)
+			p := scenarios.Play(h, renamed, l, renamedChooser{sim.NewSeeded(1), original})
+			got := found(h, scenarios.Judge(h, renamed, l, 1, p), nil)
+			if !slices.Equal(got, want) {
+				t.Errorf("%s on %s with other names:\n%s\nwant\n%s", sc.Name, name, strings.Join(got, "\n"), strings.Join(want, "\n"))
+			}
+		}
+	}
+}
