@@ -77,9 +77,9 @@ func sightings(h *sim.Host, v scenarios.Verdict) (out []sighting) {
 func shrunk(h *sim.Host, p Plan, run int, f Failure, cause Cause, budget int) (Shrunk, error) {
 	small, runs := Shrink(h, f, budget)
 	group, more := Needs(h, small)
-	s := Shrunk{Run: run, Group: group, Cause: cause, Size: Size(small.Verdict), Runs: runs + more, Why: small.Finding.Why, Seed: small.Verdict.Seed}
-	if small.Seeded {
-		s.Scenario = small.Verdict.Scenario.Text
+	s := Shrunk{
+		Run: run, Group: group, Cause: cause, Size: Size(small.Verdict), Runs: runs + more, Why: small.Finding.Why,
+		Seed: small.Verdict.Seed, Seeded: small.Seeded,
 	}
 	var b bytes.Buffer
 	comment := []string{

@@ -30,8 +30,10 @@ type Shrunk struct {
 	Runs      int    `json:"runs"` // that it took
 	Why       string `json:"why"`
 	Seed      uint64 `json:"seed"`
-	Scenario  string `json:"scenario,omitempty"` // the file; "" where it cannot be said in one
 	Recording string `json:"recording"`
+	// Seeded reports whether the scenario in the recording shows the failure
+	// with its seeds alone, so that run plays it too.
+	Seeded bool `json:"seeded,omitempty"`
 }
 
 // here plays runs in this process.

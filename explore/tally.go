@@ -162,7 +162,8 @@ type jsonGroup struct {
 	Size       int    `json:"size_events"`
 	Why        string `json:"why"`
 	Recording  string `json:"recording,omitempty"`
-	Scenario   string `json:"scenario,omitempty"`
+	// Seeded is Shrunk.Seeded.
+	Seeded bool `json:"seeded,omitempty"`
 }
 
 type jsonTotal struct {
@@ -184,14 +185,12 @@ func (o Tally) WriteJSON(w io.Writer, small []Shrunk) error {
 	enc.SetEscapeHTML(false)
 	for i, g := range o.Groups {
 		s := small[i]
-		x := jsonGroup{
+		err := enc.Encode(jsonGroup{
 			Group: g.folder(), Judge: g.Judge, Class: g.Class, Op: g.Op, Faults: g.Faults, Cause: g.Cause, Runs: g.Count,
 			MedianRuns: o.Medians[g.Defect], FirstSeed: g.First.Seed, Size: s.Size, Why: s.Why, Recording: g.Recording(s),
-		}
-		if s.Scenario != "" {
-			x.Scenario = g.file(s, ".yaml")
-		}
-		if err := enc.Encode(x); err != nil {
+			Seeded: s.Seeded,
+		})
+		if err != nil {
 			return err
 		}
 	}
@@ -213,14 +212,12 @@ func (f Found) folder() string {
 }
 
 // Recording is where WriteTally puts the recording of a group.
-func (f Found) Recording(s Shrunk) string { return f.file(s, ".lockstep") }
-
-func (f Found) file(s Shrunk, ext string) string {
-	return fmt.Sprintf("%s/%d%s", f.folder(), s.Seed, ext)
+func (f Found) Recording(s Shrunk) string {
+	return fmt.Sprintf("%s/%d.lockstep", f.folder(), s.Seed)
 }
 
-// WriteTally writes verdicts.md, verdicts.jsonl and each group's recording
-// and scenario into a folder.
+// WriteTally writes verdicts.md, verdicts.jsonl and each group's recording into
+// a folder. A recording holds its scenario, so there is no scenario file.
 func WriteTally(dir string, o Tally, small []Shrunk) error {
 	write := func(name string, text []byte) error {
 		file := filepath.Join(dir, filepath.FromSlash(name))
@@ -232,19 +229,12 @@ func WriteTally(dir string, o Tally, small []Shrunk) error {
 	var md, lines bytes.Buffer
 	fmt.Fprintf(&md, "<!-- written by: go run ./cmd/%s -->\n# What was found\n\nWritten by `go run ./cmd/%s`.\n\n%s.\n", o.Plan, o.Plan, o.Total())
 	if len(o.Groups) > 0 {
-		fmt.Fprint(&md, "\n| class | broken | at | faults needed | runs | first seed | events | why | files |\n|---|---|---|---|---|---|---|---|---|\n")
+		fmt.Fprint(&md, "\n| class | broken | at | faults needed | runs | first seed | events | why | recording |\n|---|---|---|---|---|---|---|---|---|\n")
 	}
 	for i, g := range o.Groups {
 		s := small[i]
-		files := fmt.Sprintf("[recording](%s)", g.Recording(s))
 		if err := write(g.Recording(s), []byte(s.Recording)); err != nil {
 			return err
-		}
-		if s.Scenario != "" {
-			files += fmt.Sprintf(" [scenario](%s)", g.file(s, ".yaml"))
-			if err := write(g.file(s, ".yaml"), []byte(s.Scenario)); err != nil {
-				return err
-			}
 		}
 		class := string(g.Class)
 		switch {
@@ -257,8 +247,8 @@ func WriteTally(dir string, o Tally, small []Shrunk) error {
 		if faults == "" {
 			faults = "none"
 		}
-		fmt.Fprintf(&md, "| %s | %s | %s | %s | %d | %d | %d | %s | %s |\n", class, g.Judge, g.Op, faults, g.Count, g.First.Seed, s.Size,
-			strings.ReplaceAll(s.Why, "|", `\|`), files)
+		fmt.Fprintf(&md, "| %s | %s | %s | %s | %d | %d | %d | %s | [recording](%s) |\n", class, g.Judge, g.Op, faults, g.Count, g.First.Seed, s.Size,
+			strings.ReplaceAll(s.Why, "|", `\|`), g.Recording(s))
 	}
 	fmt.Fprint(&md, "\n## New states\n\n| runs | states |\n|---|---|\n")
 	for _, p := range o.Curve {

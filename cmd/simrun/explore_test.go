@@ -69,10 +69,25 @@ func TestExploreRefusesBadInput(t *testing.T) {
 }
 
 type foundGroup struct {
-	Group, Judge, Class, Recording, Scenario string
-	Runs                                     int
-	FirstSeed                                uint64 `json:"first_seed"`
-	Size                                     int    `json:"size_events"`
+	Group, Judge, Class, Recording string
+	Seeded                         bool
+	Runs                           int
+	FirstSeed                      uint64 `json:"first_seed"`
+	Size                           int    `json:"size_events"`
+}
+
+// scenarioOf writes the scenario of a recording into a file, as a user does.
+func scenarioOf(t *testing.T, recording string) string {
+	t.Helper()
+	code, out, stderr := call(t, "replay", recording, "--scenario")
+	if code != exitOK {
+		t.Fatalf("replay %s --scenario: exit %d\n%s", recording, code, stderr)
+	}
+	file := filepath.Join(t.TempDir(), "scenario.yaml")
+	if err := os.WriteFile(file, []byte(out), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	return file
 }
 
 // What explore finds is the same on one process, on three, and in shards; each
@@ -91,6 +106,11 @@ func TestExploreFindsTheSameOnAnyNumberOfProcesses(t *testing.T) {
 		t.Errorf("asked again, and all played:\n%s", resumed)
 	}
 
+	for name := range files(t, one) {
+		if strings.HasSuffix(name, ".yaml") {
+			t.Errorf("%s: the recording beside it holds the scenario", name)
+		}
+	}
 	lines := strings.Split(strings.TrimSpace(first), "\n")
 	misdelete := false
 	for _, line := range lines[:len(lines)-1] {
@@ -99,15 +119,15 @@ func TestExploreFindsTheSameOnAnyNumberOfProcesses(t *testing.T) {
 			t.Fatal(err)
 		}
 		misdelete = misdelete || g.Judge == "misdelete"
-		if g.Class == "bug" && (g.Size > 20 || g.Scenario == "") {
-			t.Errorf("%s has %d events, scenario %q", g.Group, g.Size, g.Scenario)
+		if g.Class == "bug" && (g.Size > 20 || !g.Seeded) {
+			t.Errorf("%s has %d events, seeded: %v", g.Group, g.Size, g.Seeded)
 		}
 		if code, out, _ := call(t, "replay", filepath.Join(one, g.Recording)); code != exitOK {
 			t.Errorf("replay of %s: exit %d\n%s", g.Recording, code, out)
 		}
-		if g.Scenario != "" {
-			if code, out, _ := call(t, "run", filepath.Join(one, g.Scenario)); code != exitOK {
-				t.Errorf("run of %s: exit %d\n%s", g.Scenario, code, out)
+		if g.Seeded {
+			if code, out, _ := call(t, "run", scenarioOf(t, filepath.Join(one, g.Recording))); code != exitOK {
+				t.Errorf("run of the scenario of %s: exit %d\n%s", g.Recording, code, out)
 			}
 		}
 	}
@@ -221,8 +241,8 @@ func TestExploreCoversASmallCase(t *testing.T) {
 	if err := json.Unmarshal([]byte(out[:strings.Index(out, "\n")]), &g); err != nil {
 		t.Fatal(err)
 	}
-	if g.Scenario == "" {
-		t.Fatalf("no scenario says it: %s", out)
+	if !g.Seeded {
+		t.Fatalf("its scenario alone does not show it: %s", out)
 	}
 	for _, want := range []string{`--strategy exhaustive --runs 60"`, `"missing":0,`, `"coverage":{"schedules":56,"disturbed":44,"how":"lost","pruned":4,`, `"complete":false}`} {
 		if !strings.Contains(out, want) {
@@ -236,7 +256,7 @@ func TestExploreCoversASmallCase(t *testing.T) {
 	if text, err := os.ReadFile(findings); err != nil || !strings.Contains(string(text), "| 56 schedules (") || !strings.Contains(string(text), ", not all: ") {
 		t.Errorf("%v\n%s", err, text)
 	}
-	if code, out, stderr := call(t, "run", filepath.Join(dir, g.Scenario)); code != exitOK {
+	if code, out, stderr := call(t, "run", scenarioOf(t, filepath.Join(dir, g.Recording))); code != exitOK {
 		t.Errorf("run: exit %d\n%s%s", code, out, stderr)
 	}
 	if code, out, stderr := call(t, "replay", filepath.Join(dir, g.Recording)); code != exitOK {

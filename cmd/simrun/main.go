@@ -37,6 +37,7 @@ const usage = `simrun runs distributed-lock code in a simulated world.
       --tag T --lock L --seed A..B   as for run
       --format F       text, json (also --json: one object a cell), markdown, html
   simrun replay RECORDING [--json]         run a recording again
+      --scenario       or print the scenario file that it holds
   simrun report RECORDING [-o FILE]        a page that shows what happened, and why it is wrong
       --text           the same as text; --mermaid: as a sequence diagram
       --blame          and which decision made it inevitable; --runs N: of 20 for each
@@ -121,6 +122,8 @@ func terminal(f *os.File) bool {
 
 // usageError is bad input: its message goes to stderr, nothing was run.
 type usageError struct{ error }
+
+func (e usageError) Unwrap() error { return e.error }
 
 func usagef(format string, args ...any) error { return usageError{fmt.Errorf(format, args...)} }
 

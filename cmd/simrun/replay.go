@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 
 	"github.com/spf13/pflag"
@@ -13,14 +14,28 @@ import (
 )
 
 func (a *app) replay(args []string) (int, error) {
-	asJSON := false
-	files, err := flags("replay", args, func(f *pflag.FlagSet) { f.BoolVar(&asJSON, "json", false, "") })
+	var asJSON, scenario bool
+	files, err := flags("replay", args, func(f *pflag.FlagSet) {
+		f.BoolVar(&asJSON, "json", false, "")
+		f.BoolVar(&scenario, "scenario", false, "")
+	})
 	if err != nil {
 		return 0, err
 	}
+	if scenario && asJSON {
+		return 0, usagef("replay: --scenario prints a scenario file and plays nothing, so there is no --json of it")
+	}
 	rec, sc, lock, err := readRecording("replay", files)
+	var other *scenarios.WrongWorldError
+	if scenario && errors.As(err, &other) { // its scenario is as good as ever
+		rec, err = other.Recording, nil
+	}
 	if err != nil {
 		return 0, err
+	}
+	if scenario {
+		_, err := io.WriteString(a.out, rec.Scenario)
+		return exitOK, err
 	}
 	v, why := a.again(rec, sc, lock)
 	same := why == ""
