@@ -1,0 +1,126 @@
+package trace
+
+import (
+	"cmp"
+	"slices"
+	"sort"
+
+	"lockstep/model"
+)
+
+// Change is a change of what the server holds of one lock. A command made it, or
+// an expiry, or a fault, or nobody knows.
+type Change struct {
+	AtNs          int64
+	Lock          string
+	Before, After *model.LockState // never nil
+	By            *Command         // nil if no command made it
+	Expired       bool             // a key ran out
+	Fault         int              // the number of the fault that made it; 0: none
+
+	index int // in the record
+}
+
+// Started reports whether the change began a hold.
+func (c *Change) Started() bool { return c.After.Held() && c.Before.Owner != c.After.Owner }
+
+// Ended reports whether the change ended a hold.
+func (c *Change) Ended() bool { return c.Before.Held() && c.Before.Owner != c.After.Owner }
+
+// MadeFor reports whether a command made the change that speaks for the thread.
+func (c *Change) MadeFor(thread string) bool {
+	return c.By != nil && slices.Contains(c.By.Threads, thread)
+}
+
+// Call returns the call whose command made the change; nil if there is none.
+func (c *Change) Call() *Call {
+	if c.By == nil {
+		return nil
+	}
+	return c.By.Call
+}
+
+// Gain compares the thread's levels after the change with those before: 1 for
+// more, -1 for fewer, 0 for as many.
+func (c *Change) Gain(thread string) int {
+	return cmp.Compare(Levels(c.After, thread), Levels(c.Before, thread))
+}
+
+// Levels returns how often a thread holds a lock.
+func Levels(s *model.LockState, thread string) int {
+	if s.Owner != thread {
+		return 0
+	}
+	return s.Count
+}
+
+// Changes returns the changes of a lock, in order.
+func (r *Run) Changes(lock string) []*Change { return r.known(lock).changes }
+
+// ChangesAfter returns the changes of a lock that came later than an instant.
+func (r *Run) ChangesAfter(lock string, atNs int64) []*Change {
+	changes := r.Changes(lock)
+	return changes[countUpTo(changes, atNs):]
+}
+
+// ChangesUpTo returns the changes of a lock up to an instant, those at the instant
+// included.
+func (r *Run) ChangesUpTo(lock string, atNs int64) []*Change {
+	changes := r.Changes(lock)
+	return changes[:countUpTo(changes, atNs)]
+}
+
+// StartsUpTo returns the changes up to an instant that began a hold.
+func (r *Run) StartsUpTo(lock string, atNs int64) []*Change {
+	starts := r.known(lock).starts
+	return starts[:countUpTo(starts, atNs)]
+}
+
+// StateAt returns what the server held of a lock after all that happened up to an
+// instant; the free lock if nothing did.
+func (r *Run) StateAt(lock string, atNs int64) *model.LockState {
+	if changes := r.ChangesUpTo(lock, atNs); len(changes) > 0 {
+		return changes[len(changes)-1].After
+	}
+	return free
+}
+
+// countUpTo counts the changes that came by an instant.
+func countUpTo(changes []*Change, atNs int64) int {
+	return sort.Search(len(changes), func(i int) bool { return changes[i].AtNs > atNs })
+}
+
+// countBefore counts the changes that stand before an index of the record.
+func countBefore(changes []*Change, index int) int {
+	return sort.Search(len(changes), func(i int) bool { return changes[i].index >= index })
+}
+
+// Departures returns, by thread, the changes that took the thread out of the
+// queue of a lock, in order.
+func (r *Run) Departures(lock string) map[string][]*Change {
+	l := r.known(lock)
+	if l.departures != nil {
+		return l.departures
+	}
+	l.departures = map[string][]*Change{}
+	for _, c := range l.changes {
+		before, after := withoutCommonEnds(c.Before.Queue, c.After.Queue)
+		for i, thread := range before {
+			if !slices.Contains(before[:i], thread) && !slices.Contains(after, thread) && !slices.Contains(c.After.Queue, thread) {
+				l.departures[thread] = append(l.departures[thread], c)
+			}
+		}
+	}
+	return l.departures
+}
+
+// withoutCommonEnds cuts off two queues what they begin and end with in common.
+func withoutCommonEnds(a, b []string) (restOfA, restOfB []string) {
+	for len(a) > 0 && len(b) > 0 && a[0] == b[0] {
+		a, b = a[1:], b[1:]
+	}
+	for len(a) > 0 && len(b) > 0 && a[len(a)-1] == b[len(b)-1] {
+		a, b = a[:len(a)-1], b[:len(b)-1]
+	}
+	return a, b
+}
