@@ -1,9 +1,12 @@
 package linearizability
 
 import (
+	"cmp"
 	"math"
+	"slices"
 
 	"lockstep/model"
+	"lockstep/model/trace"
 )
 
 // Belief is a time in which a thread believes to hold a lock: from the return
@@ -29,7 +32,7 @@ func Beliefs(rec *model.Record) []Belief {
 		last = rec.Events[n-1].AtNs
 	}
 	var out []Belief
-	for _, lock := range r.locks {
+	for _, lock := range r.Locks {
 		for _, b := range r.beliefs(lock) {
 			to := b.to
 			if to == math.MaxInt64 {
@@ -39,4 +42,127 @@ func Beliefs(rec *model.Record) []Belief {
 		}
 	}
 	return out
+}
+
+// belief is a time in which a thread believes to hold a lock.
+type belief struct {
+	who      string
+	lock     string
+	from, to int64
+	lease    int64        // 0: none
+	grant    *trace.Call  // or the release that told of a level
+	first    *trace.Call  // the grant of its first level
+	end      *trace.Call  // the release that ended it; nil: none did
+	paused   *trace.Fault // the pause that made it last longer
+}
+
+// beliefs are what the callers believe: from the return of a grant to the call
+// of the last release, or one lease after the granted attempt was sent.
+func (r *run) beliefs(lock string) []belief {
+	// What a thread believes of the end of its hold is what its latest level
+	// says; a release goes back to the level before, from its call on.
+	type term struct{ to, lease int64 }
+	type open struct {
+		b      *belief
+		levels []term
+	}
+	var out []*belief
+	now := map[string]*open{}
+	lapsed := map[string]*open{} // of a thread whose latest lease is over
+	type point struct {
+		at     int64
+		isCall bool
+		o      *trace.Call
+	}
+	var points []point
+	for _, o := range r.CallsOn(lock) {
+		points = append(points, point{o.AtNs, true, o})
+		if o.Return != nil {
+			points = append(points, point{o.Return.AtNs, false, o})
+		}
+	}
+	slices.SortStableFunc(points, func(a, b point) int { return cmp.Compare(a.at, b.at) })
+	stop := func(who string, at int64, by *trace.Call) {
+		if h := now[who]; h != nil {
+			h.b.to = min(h.b.to, at)
+			h.b.end = by
+			delete(now, who)
+		}
+	}
+	for _, p := range points {
+		o := p.o
+		h := now[o.Caller]
+		if h != nil && h.b.to <= p.at {
+			delete(now, o.Caller) // the lease was over before
+			lapsed[o.Caller] = h
+			h = nil
+		}
+		kept := o.Action == model.ActUnlock && o.Outcome == model.Failed // it has what it had
+		if was := lapsed[o.Caller]; !p.isCall && h == nil && (o.Outcome == model.StillHeld || kept) && was != nil && len(was.levels) > 1 {
+			// Only the lease of its latest level was over, as the server tells it, or
+			// that of the level before.
+			h = &open{b: &belief{who: o.Caller, lock: lock, from: p.at, grant: o, first: was.b.first}, levels: was.levels}
+			out = append(out, h.b)
+			now[o.Caller] = h
+		}
+		if !p.isCall {
+			delete(lapsed, o.Caller)
+		}
+		switch {
+		case p.isCall && o.Action == model.ActUnlock && h != nil && len(h.levels) == 1,
+			p.isCall && o.Action == model.ActForceUnlock:
+			stop(o.Caller, p.at, o)
+		case p.isCall && o.Action == model.ActUnlock && h != nil:
+			h.b.to = min(h.b.to, max(h.levels[len(h.levels)-2].to, p.at))
+		case p.isCall:
+		case o.Action.Acquires() && o.Outcome == model.Granted:
+			to := r.goneAt(o.Caller)
+			lease := o.LeaseNs
+			if lease == 0 && r.Record.Params.NoWatchdog {
+				lease = int64(r.Record.Params.Watchdog)
+			}
+			if lease > 0 {
+				to = min(to, r.attemptSent(o)+lease)
+			}
+			if h == nil {
+				h = &open{b: &belief{who: o.Caller, lock: lock, from: p.at, grant: o, first: o}}
+				out = append(out, h.b)
+				now[o.Caller] = h
+			}
+			h.levels = append(h.levels, term{to, lease})
+			h.b.to, h.b.lease = to, lease
+		case o.Action == model.ActUnlock && (o.Outcome == model.NotHeld || o.Outcome == model.Unknown):
+			stop(o.Caller, p.at, o)
+		case o.Action == model.ActUnlock && h != nil && (o.Outcome == model.Released || o.Outcome == model.StillHeld):
+			if h.levels = h.levels[:len(h.levels)-1]; len(h.levels) == 0 {
+				stop(o.Caller, p.at, o)
+				break
+			}
+			top := h.levels[len(h.levels)-1]
+			h.b.to, h.b.lease = max(top.to, p.at), top.lease
+		case kept && h != nil:
+			h.b.to = max(h.levels[len(h.levels)-1].to, p.at)
+		}
+	}
+	var done []belief
+	for _, b := range out {
+		b.to = min(b.to, r.LeaveNs)
+		for _, p := range r.pauses(b.who) {
+			if p.FromNs < b.to && b.to < p.ToNs {
+				b.to, b.paused = min(p.ToNs, r.LeaveNs), &p
+			}
+		}
+		if b.from < b.to {
+			done = append(done, *b)
+		}
+	}
+	return done
+}
+
+// attemptSent is when the attempt that was granted left its process.
+func (r *run) attemptSent(o *trace.Call) int64 {
+	if m := r.entered(o); m != nil {
+		return m.AtNs
+	}
+	return o.AtNs
 }

@@ -1,11 +1,11 @@
 package linearizability
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 
 	"lockstep/model"
+	"lockstep/model/trace"
 )
 
 // judgeHoldCount: while no call of an owner is open, the server's count differs
@@ -13,7 +13,7 @@ import (
 // unknown outcome counts as the record settled it, once.
 func judgeHoldCount(r *run) []Finding {
 	var out []Finding
-	for _, lock := range r.locks {
+	for _, lock := range r.Locks {
 		out = append(out, r.miscounts(lock)...)
 	}
 	return out
@@ -26,7 +26,7 @@ func (r *run) miscounts(lock string) []Finding {
 		open   bool
 		wrong  bool
 		truth  int64 // when a failover last set what the server counts
-		last   *operation
+		last   *trace.Call
 	}
 	tallies := map[string]*tally{}
 	of := func(who string) *tally {
@@ -36,112 +36,93 @@ func (r *run) miscounts(lock string) []Finding {
 		return tallies[who]
 	}
 	var out []Finding
-	var state model.LockState
+	state := new(model.LockState)
 	look := func(who string, at int64) {
 		t := of(who)
-		count := 0
-		if state.Owner == who {
-			count = state.Count
-		}
-		if t.open || t.wrong || t.last == nil || count == t.levels || r.diedAt(who) <= at || r.endNs <= at {
+		count := trace.Levels(state, who)
+		if t.open || t.wrong || t.last == nil || count == t.levels || r.diedAt(who) <= at || r.LeaveNs <= at {
 			return
 		}
 		t.wrong = true // once an owner; what follows is the same fault
-		out = append(out, Finding{Judge: model.JudgeHoldCount, Verdict: Broken, AtNs: at, Ops: []OpRef{t.last.ref()}, Excuses: r.memoryLost(lock), Facts: model.Facts{Lock: lock, Thread: who},
+		out = append(out, Finding{Judge: model.JudgeHoldCount, Verdict: Broken, AtNs: at, Ops: []OpRef{refOf(t.last)}, Excuses: r.memoryLost(lock), Facts: model.Facts{Lock: lock, Thread: who},
 			Why: fmt.Sprintf("at %s, after its %s, the server counts %d for %s on %s, and its calls add up to %d",
 				model.At(at), t.last.Action, count, who, lock, t.levels)})
 	}
 	uncounted := map[int]bool{} // calls that returned with their effect still to come
-	changes := r.states[lock]
+	changes := r.Changes(lock)
 	next := 0
-	for i := range r.rec.Events {
-		e := &r.rec.Events[i]
-		if e.Lock != lock {
-			continue
-		}
+	for _, e := range r.EventsOf(lock) {
 		switch e.Kind {
 		case model.KindState:
 			c := changes[next]
 			next++
-			state = c.after
-			if c.ended() && (r.forced(c) || c.by == nil || !slices.Contains(c.by.owners, c.before.Owner)) {
-				of(c.before.Owner).levels = 0 // expired, removed, or taken by another
+			state = c.After
+			if c.Ended() && (forced(c) || !c.MadeFor(c.Before.Owner)) {
+				of(c.Before.Owner).levels = 0 // expired, removed, or taken by another
 			}
-			if c.fault > 0 && c.after.Held() {
+			if c.Fault > 0 && c.After.Held() {
 				// A failover: what it left is the truth.
-				t := of(c.after.Owner)
-				t.levels, t.truth = c.after.Count, c.at
+				t := of(c.After.Owner)
+				t.levels, t.truth = c.After.Count, c.AtNs
 			}
-			if c.by != nil && c.by.Op > 0 {
-				o := r.ops[c.by.Op-1]
-				if n := levelsOf(c, o.who); uncounted[o.Op] && n != 0 { // more than a place in the queue
+			if o := c.Call(); o != nil {
+				if n := c.Gain(o.Caller); uncounted[o.Op] && n != 0 { // more than a place in the queue
 					delete(uncounted, o.Op)
-					of(o.who).levels = max(0, of(o.who).levels+n)
+					of(o.Caller).levels = max(0, of(o.Caller).levels+n)
 				}
 			}
-			for _, who := range []string{c.before.Owner, c.after.Owner} {
+			for _, who := range []string{c.Before.Owner, c.After.Owner} {
 				if who != "" {
 					look(who, e.AtNs)
 				}
 			}
 		case model.KindInvoke:
 			t := of(e.ThreadName())
-			t.open, t.last = true, r.ops[e.Op-1]
+			t.open, t.last = true, r.Call(e.Op)
 		case model.KindReturn:
-			o := r.ops[e.Op-1]
-			t := of(o.who)
+			o := r.Call(e.Op)
+			t := of(o.Caller)
 			t.open = false
-			if o.outcome == model.Waiting {
+			if o.Outcome == model.Waiting {
 				continue
 			}
 			n, counted := r.settledLevels(o)
-			if t.truth > 0 && slices.ContainsFunc(r.effects(o), func(c change) bool { return c.at <= t.truth }) {
+			if t.truth > 0 && slices.ContainsFunc(r.effects(o), func(c *trace.Change) bool { return c.AtNs <= t.truth }) {
 				n, counted = 0, true // in the truth already, or undone
 			}
 			if !counted {
 				uncounted[o.Op] = true
 			}
 			t.levels = max(0, t.levels+n)
-			look(o.who, e.AtNs)
+			look(o.Caller, e.AtNs)
 		}
 	}
 	return out
 }
 
-// levelsOf is what a change adds to a thread's count: 1, -1 or 0.
-func levelsOf(c change, who string) int {
-	count := func(s model.LockState) int {
-		if s.Owner == who {
-			return s.Count
-		}
-		return 0
-	}
-	return cmp.Compare(count(c.after), count(c.before))
-}
-
 // settledLevels is what a call has added to its owner's levels when it
 // returned: what it answered, or, where that is unknown, what the record says
 // that it did until then, once.
-func (r *run) settledLevels(o *operation) (n int, counted bool) {
+func (r *run) settledLevels(o *trace.Call) (n int, counted bool) {
 	switch {
 	case o.Action == model.ActForceUnlock:
 		return 0, true
-	case o.outcome == model.Granted:
+	case o.Outcome == model.Granted:
 		if r.lostSince(o) {
 			return 0, true
 		}
 		return 1, true
-	case o.outcome == model.Released || o.outcome == model.StillHeld:
+	case o.Outcome == model.Released || o.Outcome == model.StillHeld:
 		return -1, true
-	case o.outcome == model.Unknown && len(o.undone()) > 0:
+	case o.Outcome == model.Unknown && len(undone(o)) > 0:
 		if len(r.grants(o)) > 0 && !r.lostSince(o) {
 			return 1, true
 		}
 		return 0, true
-	case o.outcome == model.Unknown:
-		for _, c := range r.states[o.Lock] {
-			if c.by != nil && c.by.Op == o.Op && c.at <= o.returned() {
-				if n := levelsOf(c, o.who); n != 0 {
+	case o.Outcome == model.Unknown:
+		for _, c := range r.Changes(o.Lock) {
+			if c.By != nil && c.By.Op == o.Op && c.AtNs <= o.ReturnedNs() {
+				if n := c.Gain(o.Caller); n != 0 {
 					if n > 0 && r.lostSince(o) {
 						n = 0
 					}
@@ -155,24 +136,19 @@ func (r *run) settledLevels(o *operation) (n int, counted bool) {
 }
 
 // lostSince: the hold that the call was granted ended before the call returned.
-func (r *run) lostSince(o *operation) bool {
+func (r *run) lostSince(o *trace.Call) bool {
 	g := r.grantsKept(o)
 	if len(g) == 0 {
 		return false
 	}
-	for _, c := range r.after(o.Lock, g[0].at) {
-		if c.at > o.returned() {
+	for _, c := range r.ChangesAfter(o.Lock, g[0].AtNs) {
+		if c.AtNs > o.ReturnedNs() {
 			break
 		}
-		if c.before.Owner == o.who && c.after.Owner != o.who &&
-			(c.by == nil || r.forced(c) || !slices.Contains(c.by.owners, o.who)) {
+		if c.Before.Owner == o.Caller && c.After.Owner != o.Caller &&
+			(c.By == nil || forced(c) || !slices.Contains(c.By.Threads, o.Caller)) {
 			return true
 		}
 	}
 	return false
-}
-
-// forced: a force_unlock did it, which is nobody's release, whoever called it.
-func (r *run) forced(c change) bool {
-	return c.by != nil && c.by.Op > 0 && r.ops[c.by.Op-1].Action == model.ActForceUnlock
 }

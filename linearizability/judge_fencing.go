@@ -10,23 +10,23 @@ import (
 // without tokens have none to compare.
 func judgeFencing(r *run) []Finding {
 	var out []Finding
-	for _, lock := range r.locks {
+	for _, lock := range r.Locks {
 		var greatest, since int64
-		for _, c := range r.states[lock] {
-			if c.by == nil {
+		for _, c := range r.Changes(lock) {
+			if c.By == nil {
 				continue // what a failover brings back is no new hold
 			}
-			if c.started() && c.after.Token > 0 && c.after.Token <= greatest {
-				f := Finding{Judge: model.JudgeFencing, Verdict: Broken, AtNs: c.at, Excuses: r.countLost(since, c.at), Facts: model.Facts{Lock: lock, Thread: c.after.Owner},
+			if c.Started() && c.After.Token > 0 && c.After.Token <= greatest {
+				f := Finding{Judge: model.JudgeFencing, Verdict: Broken, AtNs: c.AtNs, Excuses: r.countLost(since, c.AtNs), Facts: model.Facts{Lock: lock, Thread: c.After.Owner},
 					Why: fmt.Sprintf("the hold of %s on %s since %s has the token %d, and there was a token %d before",
-						c.after.Owner, lock, model.At(c.at), c.after.Token, greatest)}
-				if g := r.holderOp(lock, c.after.Owner, c.at); g != nil {
-					f.Ops = []OpRef{g.ref()}
+						c.After.Owner, lock, model.At(c.AtNs), c.After.Token, greatest)}
+				if g := r.holderOp(lock, c.After.Owner, c.AtNs); g != nil {
+					f.Ops = []OpRef{refOf(g)}
 				}
 				out = append(out, f)
 			}
-			if c.after.Token > greatest {
-				greatest, since = c.after.Token, c.at
+			if c.After.Token > greatest {
+				greatest, since = c.After.Token, c.AtNs
 			}
 		}
 	}
@@ -38,9 +38,9 @@ func judgeFencing(r *run) []Finding {
 // held the lock and whatever could be seen of it.
 func (r *run) countLost(since, at int64) []model.Excuse {
 	var out []model.Excuse
-	for _, t := range r.faults {
-		if ((t.spec.Kind == model.FaultKey) || t.spec.LosesData()) && since <= t.from && t.from <= at {
-			out = append(out, model.Excuse{Circumstance: model.HoldRemoved, Fault: t.number, Why: t.text + " at " + model.At(t.from)})
+	for _, t := range r.Faults {
+		if ((t.Spec.Kind == model.FaultKey) || t.Spec.LosesData()) && since <= t.FromNs && t.FromNs <= at {
+			out = append(out, model.Excuse{Circumstance: model.HoldRemoved, Fault: t.Number, Why: t.Text + " at " + model.At(t.FromNs)})
 		}
 	}
 	return out

@@ -7,16 +7,17 @@ import (
 	"time"
 
 	"lockstep/model"
+	"lockstep/model/trace"
 )
 
 // judgeFIFO: a new hold although another thread, waiting and within its own
 // wait, had its first try executed by the server before.
 func judgeFIFO(r *run) []Finding {
-	if !r.rec.Params.Fair {
+	if !r.Record.Params.Fair {
 		return nil
 	}
 	var out []Finding
-	for _, lock := range r.locks {
+	for _, lock := range r.Locks {
 		out = append(out, r.outrun(lock)...)
 	}
 	return out
@@ -25,21 +26,21 @@ func judgeFIFO(r *run) []Finding {
 // outrun are the new holds of one lock that were given out of turn.
 func (r *run) outrun(lock string) []Finding {
 	var out []Finding
-	ops := r.opsOf(lock)
-	for _, c := range r.states[lock] {
-		if !c.started() || c.by == nil || c.by.Op == 0 {
+	ops := r.CallsOn(lock)
+	for _, c := range r.Changes(lock) {
+		if !c.Started() || c.By == nil || c.By.Op == 0 {
 			continue
 		}
-		y := r.ops[c.by.Op-1]
-		tried := y.first("acquire")
+		y := r.Call(c.By.Op)
+		tried := y.First("acquire")
 		if tried == nil {
 			continue
 		}
 		// A thread that gave up a call and waits anew is given the lock by what
 		// arrives late of the old one, too.
 		for _, z := range ops {
-			if z.who == y.who && z.Action.Acquires() && z.AtNs <= c.at && c.at < z.returned() {
-				if first := z.first("acquire"); first != nil && first.exec.AtNs < tried.exec.AtNs {
+			if z.Caller == y.Caller && z.Action.Acquires() && z.AtNs <= c.AtNs && c.AtNs < z.ReturnedNs() {
+				if first := z.First("acquire"); first != nil && first.Executed.AtNs < tried.Executed.AtNs {
 					tried = first
 				}
 			}
@@ -55,25 +56,25 @@ func (r *run) outrun(lock string) []Finding {
 }
 
 // overtaken: x waited when y, which tried later, was given the lock.
-func (r *run) overtaken(x, y *operation, tried *msg, c change) bool {
-	if x == y || x.who == y.who || x.Action != model.ActLock && x.Action != model.ActTryLockTimed {
+func (r *run) overtaken(x, y *trace.Call, tried *trace.Command, c *trace.Change) bool {
+	if x == y || x.Caller == y.Caller || x.Action != model.ActLock && x.Action != model.ActTryLockTimed {
 		return false
 	}
-	first := x.first("acquire")
-	if first == nil || first.exec.AtNs >= tried.exec.AtNs {
+	first := x.First("acquire")
+	if first == nil || first.Executed.AtNs >= tried.Executed.AtNs {
 		return false
 	}
-	if x.returned() <= c.at || x.waitsUntil() <= c.at || r.diedAt(x.who) <= c.at || r.endNs <= c.at {
+	if x.ReturnedNs() <= c.AtNs || x.WaitsUntilNs() <= c.AtNs || r.diedAt(x.Caller) <= c.AtNs || r.LeaveNs <= c.AtNs {
 		return false
 	}
-	if x.interrupted <= c.at {
+	if x.InterruptedNs <= c.AtNs {
 		return false // whether it still waits is its own affair
 	}
-	if at, ok := x.refused(); ok && at <= c.at {
+	if at, ok := refused(x); ok && at <= c.AtNs {
 		return false
 	}
 	for _, g := range r.grants(x) {
-		if g.at < c.at {
+		if g.AtNs < c.AtNs {
 			return false
 		}
 	}
@@ -83,52 +84,52 @@ func (r *run) overtaken(x, y *operation, tried *msg, c change) bool {
 // silence is how long after a fault a waiter may still not have asked.
 const silence = 3 * time.Second
 
-func (r *run) overtaking(lock string, x, y *operation, c change) Finding {
-	first := x.first("acquire")
-	f := Finding{Judge: model.JudgeFIFO, Verdict: Broken, AtNs: c.at, Ops: []OpRef{x.ref(), y.ref()}, Facts: model.Facts{Lock: lock, Thread: x.who}}
+func (r *run) overtaking(lock string, x, y *trace.Call, c *trace.Change) Finding {
+	first := x.First("acquire")
+	f := Finding{Judge: model.JudgeFIFO, Verdict: Broken, AtNs: c.AtNs, Ops: []OpRef{refOf(x), refOf(y)}, Facts: model.Facts{Lock: lock, Thread: x.Caller}}
 	evicted := int64(-1)
-	for _, e := range r.states[lock] {
-		if e.at > first.exec.AtNs && e.at <= c.at && slices.Contains(e.before.Queue, x.who) && !slices.Contains(e.after.Queue, x.who) {
-			evicted = e.at
+	for _, e := range r.Changes(lock) {
+		if e.AtNs > first.Executed.AtNs && e.AtNs <= c.AtNs && slices.Contains(e.Before.Queue, x.Caller) && !slices.Contains(e.After.Queue, x.Caller) {
+			evicted = e.AtNs
 		}
 	}
 	f.Why = fmt.Sprintf("%s was granted %s at %s before %s, which had first tried at %s and still waited",
-		y.who, lock, model.At(c.at), x.who, model.At(first.exec.AtNs))
+		y.Caller, lock, model.At(c.AtNs), x.Caller, model.At(first.Executed.AtNs))
 	if evicted >= 0 {
 		f.Why += fmt.Sprintf("; it had lost its place in the queue at %s", model.At(evicted))
 	}
 	f.Excuses = append(f.Excuses, r.clocksApart()...)
-	covers := func(t trouble) bool {
-		return t.from <= c.at && c.at <= t.to || evicted >= 0 && t.from <= evicted && evicted <= t.to
+	covers := func(t trace.Fault) bool {
+		return t.FromNs <= c.AtNs && c.AtNs <= t.ToNs || evicted >= 0 && t.FromNs <= evicted && evicted <= t.ToNs
 	}
-	for _, t := range r.faults {
-		own := (t.spec.Kind == model.FaultPause || t.spec.Kind == model.FaultPartition) && t.spec.Names(x.Process)
+	for _, t := range r.Faults {
+		own := (t.Spec.Kind == model.FaultPause || t.Spec.Kind == model.FaultPartition) && t.Spec.Names(x.Process)
 		// A waiter that could not ask may be thrown out a little later.
-		if (own || t.spec.Interrupts()) && (covers(t) || t.from <= evicted && evicted <= t.to+int64(silence)) {
-			f.Excuses = append(f.Excuses, model.Excuse{Circumstance: model.WaiterAway, Fault: t.number, Why: t.text})
+		if (own || t.Spec.Interrupts()) && (covers(t) || t.FromNs <= evicted && evicted <= t.ToNs+int64(silence)) {
+			f.Excuses = append(f.Excuses, model.Excuse{Circumstance: model.WaiterAway, Fault: t.Number, Why: t.Text})
 		}
 	}
-	for _, m := range r.ordered {
-		process, _, _ := strings.Cut(x.who, "/")
+	for _, m := range r.Commands {
+		process, _, _ := strings.Cut(x.Caller, "/")
 		if m.Op != x.Op && (m.Process != process || m.Op > 0) {
 			continue
 		}
-		for _, h := range m.hits {
-			if first.AtNs <= h.AtNs && h.AtNs <= c.at {
-				f.Excuses = append(f.Excuses, model.Excuse{Circumstance: model.WaiterAway, Fault: h.Fault, Why: r.fault(h.Fault).text})
+		for _, h := range m.Hits {
+			if first.AtNs <= h.AtNs && h.AtNs <= c.AtNs {
+				f.Excuses = append(f.Excuses, model.Excuse{Circumstance: model.WaiterAway, Fault: h.Fault, Why: r.Fault(h.Fault).Text})
 			}
 		}
 	}
-	for _, e := range r.states[lock] {
+	for _, e := range r.Changes(lock) {
 		// A failover may have given the one a place that it had given up, too.
-		back := !slices.Contains(e.before.Queue, y.who) && slices.Contains(e.after.Queue, y.who)
-		if e.fault > 0 && (back || first.exec.AtNs <= e.at) && e.at <= c.at {
-			f.Excuses = append(f.Excuses, model.Excuse{Circumstance: model.HoldRemoved, Fault: e.fault, Why: r.fault(e.fault).text})
+		back := !slices.Contains(e.Before.Queue, y.Caller) && slices.Contains(e.After.Queue, y.Caller)
+		if e.Fault > 0 && (back || first.Executed.AtNs <= e.AtNs) && e.AtNs <= c.AtNs {
+			f.Excuses = append(f.Excuses, model.Excuse{Circumstance: model.HoldRemoved, Fault: e.Fault, Why: r.Fault(e.Fault).Text})
 		}
 	}
-	for _, t := range r.faults {
-		if (t.spec.Kind == model.FaultKey) && first.exec.AtNs <= t.from && t.from <= c.at {
-			f.Excuses = append(f.Excuses, model.Excuse{Circumstance: model.MemoryRemoved, Fault: t.number, Why: t.text})
+	for _, t := range r.Faults {
+		if (t.Spec.Kind == model.FaultKey) && first.Executed.AtNs <= t.FromNs && t.FromNs <= c.AtNs {
+			f.Excuses = append(f.Excuses, model.Excuse{Circumstance: model.MemoryRemoved, Fault: t.Number, Why: t.Text})
 		}
 	}
 	return f
@@ -136,7 +137,7 @@ func (r *run) overtaking(lock string, x, y *operation, c change) Finding {
 
 // clocksApart excuses an order that rests on the callers' wall clocks.
 func (r *run) clocksApart() []model.Excuse {
-	for _, p := range r.rec.Params.Processes {
+	for _, p := range r.Record.Params.Processes {
 		if p.Skew >= time.Millisecond {
 			return []model.Excuse{{Circumstance: model.ClocksApart, Clocks: true, Why: "wall clocks that differ"}}
 		}

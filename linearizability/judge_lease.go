@@ -2,18 +2,18 @@ package linearizability
 
 import (
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"time"
 
 	"lockstep/model"
+	"lockstep/model/trace"
 )
 
 // judgeLease: what must be true of leases and renewals.
 func judgeLease(r *run) []Finding {
 	var out []Finding
-	for _, lock := range r.locks {
+	for _, lock := range r.Locks {
 		out = append(out, r.leases(lock)...)
 		out = append(out, r.lateRenewals(lock)...)
 	}
@@ -27,22 +27,22 @@ func (r *run) leases(lock string) []Finding {
 			Facts: model.Facts{Form: form, Lock: lock, Thread: who}})
 	}
 	beliefs := r.beliefs(lock)
-	changes := r.states[lock]
+	changes := r.Changes(lock)
 	endless := false
 	for _, c := range changes {
-		who := c.after.Owner
-		if c.after.Held() && c.after.ExpiresMs < 0 && !endless {
+		who := c.After.Owner
+		if c.After.Held() && c.After.ExpiresMs < 0 && !endless {
 			endless = true
-			add(model.FormEndless, who, c.at, "the hold of %s on %s has no time to live since %s", who, lock, model.At(c.at))
+			add(model.FormEndless, who, c.AtNs, "the hold of %s on %s has no time to live since %s", who, lock, model.At(c.AtNs))
 		}
-		if c.by != nil && c.after.Held() && c.after.ExpiresMs >= 0 && (c.before.Owner != who || c.after.ExpiresMs != c.before.ExpiresMs) {
-			got := time.Duration(c.after.ExpiresMs-c.at/int64(time.Millisecond)) * time.Millisecond
+		if c.By != nil && c.After.Held() && c.After.ExpiresMs >= 0 && (c.Before.Owner != who || c.After.ExpiresMs != c.Before.ExpiresMs) {
+			got := time.Duration(c.After.ExpiresMs-c.AtNs/int64(time.Millisecond)) * time.Millisecond
 			if most := r.mostLease(lock, who, c, got); most > 0 && got > most {
-				add(model.FormLongLease, who, c.at, "at %s the hold of %s on %s got a lease of %v, and asked for %v at most", model.At(c.at), who, lock, got, most)
+				add(model.FormLongLease, who, c.AtNs, "at %s the hold of %s on %s got a lease of %v, and asked for %v at most", model.At(c.AtNs), who, lock, got, most)
 			}
 		}
-		if c.expired && c.ended() {
-			if b := believer(beliefs, c.before.Owner, c.at); b != nil && b.lease == 0 && r.heard(lock, b.who, c.at) && !r.replaced(lock, *b, c.at) {
+		if c.Expired && c.Ended() {
+			if b := believer(beliefs, c.Before.Owner, c.AtNs); b != nil && b.lease == 0 && r.heard(lock, b.who, c.AtNs) && !r.replaced(lock, *b, c.AtNs) {
 				if f, late := r.unrenewed(lock, *b, c); late {
 					out = append(out, f)
 				}
@@ -50,23 +50,23 @@ func (r *run) leases(lock string) []Finding {
 		}
 	}
 	// An orphan outlives its lease.
-	for _, process := range slices.Sorted(maps.Keys(r.dead)) {
-		died := r.dead[process]
-		held := r.stateAt(lock, died)
+	for _, process := range r.Dead() {
+		died := r.DiedNs(process)
+		held := r.StateAt(lock, died)
 		if !strings.HasPrefix(held.Owner, process+"/") || held.ExpiresMs < 0 {
-			held = model.LockState{}
+			held = new(model.LockState)
 		}
 		for _, c := range changes {
-			if c.at > died && c.started() && strings.HasPrefix(c.after.Owner, process+"/") {
-				held = c.after // what it had sent before it died
+			if c.AtNs > died && c.Started() && strings.HasPrefix(c.After.Owner, process+"/") {
+				held = c.After // what it had sent before it died
 				continue
 			}
-			if c.at > died && held.Held() && c.after.Owner == held.Owner && c.after.ExpiresMs > held.ExpiresMs {
-				if c.by != nil && c.by.AtNs <= died {
-					held = c.after // sent while it lived
+			if c.AtNs > died && held.Held() && c.After.Owner == held.Owner && c.After.ExpiresMs > held.ExpiresMs {
+				if c.By != nil && c.By.AtNs <= died {
+					held = c.After // sent while it lived
 					continue
 				}
-				add(model.FormOutlivesOwner, held.Owner, c.at, "the hold of %s on %s was prolonged at %s, although it had died at %s", held.Owner, lock, model.At(c.at), model.At(died))
+				add(model.FormOutlivesOwner, held.Owner, c.AtNs, "the hold of %s on %s was prolonged at %s, although it had died at %s", held.Owner, lock, model.At(c.AtNs), model.At(died))
 				break
 			}
 		}
@@ -77,29 +77,29 @@ func (r *run) leases(lock string) []Finding {
 // mostLease is the longest lease that an owner may have after a change: what
 // its calls asked for, or the watchdog timeout where it asked for none. Where it
 // is no less than enough, any length that is no less either will do.
-func (r *run) mostLease(lock, who string, c change, enough time.Duration) time.Duration {
-	if c.by == nil || !slices.Contains(c.by.owners, who) {
+func (r *run) mostLease(lock, who string, c *trace.Change, enough time.Duration) time.Duration {
+	if !c.MadeFor(who) {
 		return 0
 	}
-	began := r.start(lock, who, c.at).at
+	began := r.start(lock, who, c.AtNs).AtNs
 	var most time.Duration
-	calls := r.opsOf(lock)
-	calls = calls[:called(calls, c.at+1)]
+	calls := r.CallsOn(lock)
+	calls = calls[:called(calls, c.AtNs+1)]
 	for i := len(calls) - 1; i >= 0 && most < enough; i-- { // the present hold's are the last
 		o := calls[i]
-		if o.who != who || !o.Action.Acquires() {
+		if o.Caller != who || !o.Action.Acquires() {
 			continue
 		}
 		// Calls of before this hold began count only when they are open: their
 		// command may arrive late.
-		if o.returned() < c.at {
+		if o.ReturnedNs() < c.AtNs {
 			g := r.grants(o)
-			if len(g) > 0 && g[len(g)-1].at < began || len(g) == 0 && o.outcome != model.Unknown {
+			if len(g) > 0 && g[len(g)-1].AtNs < began || len(g) == 0 && o.Outcome != model.Unknown {
 				continue
 			}
 		}
 		if o.LeaseNs == 0 {
-			most = max(most, r.rec.Params.Watchdog)
+			most = max(most, r.Record.Params.Watchdog)
 		}
 		most = max(most, time.Duration(o.LeaseNs))
 	}
@@ -108,31 +108,30 @@ func (r *run) mostLease(lock, who string, c change, enough time.Duration) time.D
 
 // start is how the hold that an owner has at an instant began; just then, where nothing
 // says it.
-func (r *run) start(lock, who string, at int64) change {
-	starts := r.starts[lock]
-	for _, c := range slices.Backward(starts[:upTo(starts, at)]) {
-		if c.after.Owner == who {
+func (r *run) start(lock, who string, at int64) *trace.Change {
+	for _, c := range slices.Backward(r.StartsUpTo(lock, at)) {
+		if c.After.Owner == who {
 			return c
 		}
 	}
-	return change{at: at}
+	return &trace.Change{AtNs: at}
 }
 
 // heard says whether a call of its owner came back with the hold that there is at an
 // instant, or with another level of it; or a failover brought it back.
 func (r *run) heard(lock, who string, at int64) bool {
 	start := r.start(lock, who, at)
-	return start.fault > 0 || slices.ContainsFunc(r.opsOf(lock), func(o *operation) bool {
-		return o.who == who && o.outcome == model.Granted && o.returned() <= at &&
-			slices.ContainsFunc(r.grants(o), func(c change) bool { return start.at <= c.at && c.at <= at })
+	return start.Fault > 0 || slices.ContainsFunc(r.CallsOn(lock), func(o *trace.Call) bool {
+		return o.Caller == who && o.Outcome == model.Granted && o.ReturnedNs() <= at &&
+			slices.ContainsFunc(r.grants(o), func(c *trace.Change) bool { return start.AtNs <= c.AtNs && c.AtNs <= at })
 	})
 }
 
 // replaced says whether a failover had put an earlier hold of the believer in the
 // place of the one it believes in, which nobody renews: their tokens differ.
 func (r *run) replaced(lock string, b belief, at int64) bool {
-	return slices.ContainsFunc(r.states[lock], func(c change) bool {
-		return c.fault > 0 && b.from <= c.at && c.at <= at && c.before.Owner == b.who && c.after.Owner == b.who && c.before.Token != c.after.Token
+	return slices.ContainsFunc(r.Changes(lock), func(c *trace.Change) bool {
+		return c.Fault > 0 && b.from <= c.AtNs && c.AtNs <= at && c.Before.Owner == b.who && c.After.Owner == b.who && c.Before.Token != c.After.Token
 	})
 }
 
@@ -147,21 +146,21 @@ func believer(beliefs []belief, who string, at int64) *belief {
 
 // unrenewed: a hold with a watchdog ended by expiry although nothing had met
 // its messages for a watchdog period.
-func (r *run) unrenewed(lock string, b belief, c change) (Finding, bool) {
+func (r *run) unrenewed(lock string, b belief, c *trace.Change) (Finding, bool) {
 	last := b.from
 	why := "no fault met its messages"
-	for _, t := range r.metRenewals(lock, b.who, b.from-int64(r.rec.Params.Watchdog), c.at) {
-		if t.to >= last {
-			last = t.to
-			why = fmt.Sprintf("the last fault that met its messages was %s at %s", r.fault(t.number).text, model.At(t.to))
+	for _, t := range r.metRenewals(lock, b.who, b.from-int64(r.Record.Params.Watchdog), c.AtNs) {
+		if t.ToNs >= last {
+			last = t.ToNs
+			why = fmt.Sprintf("the last fault that met its messages was %s at %s", r.Fault(t.Number).Text, model.At(t.ToNs))
 		}
 	}
-	if c.at-last < int64(r.rec.Params.Watchdog/3) {
+	if c.AtNs-last < int64(r.Record.Params.Watchdog/3) {
 		return Finding{}, false
 	}
-	return Finding{Judge: model.JudgeLease, Verdict: Broken, AtNs: c.at, Ops: []OpRef{b.grant.ref()}, Facts: model.Facts{Form: model.FormUnrenewed, Lock: lock, Thread: b.who},
+	return Finding{Judge: model.JudgeLease, Verdict: Broken, AtNs: c.AtNs, Ops: []OpRef{refOf(b.grant)}, Facts: model.Facts{Form: model.FormUnrenewed, Lock: lock, Thread: b.who},
 		Why: fmt.Sprintf("the hold of %s on %s ended with its lease at %s while %s believed to hold it and its watchdog should have renewed it; %s",
-			b.who, lock, model.At(c.at), b.who, why)}, true
+			b.who, lock, model.At(c.AtNs), b.who, why)}, true
 }
 
 // lateRenewals: renewals sent after the release of the last level returned, or
@@ -170,11 +169,11 @@ func (r *run) lateRenewals(lock string) []Finding {
 	type known struct {
 		at     int64
 		levels int
-		own    int        // levels by its own calls, whatever became of the hold
-		open   *operation // a call that may change the levels
-		lost   bool       // the hold is gone, and no call has returned since
+		own    int         // levels by its own calls, whatever became of the hold
+		open   *trace.Call // a call that may change the levels
+		lost   bool        // the hold is gone, and no call has returned since
 		why    string
-		last   *operation
+		last   *trace.Call
 	}
 	owners := map[string]*known{}
 	of := func(who string) *known {
@@ -185,27 +184,26 @@ func (r *run) lateRenewals(lock string) []Finding {
 	}
 	var out []Finding
 	told := map[string]bool{}
-	changes := r.states[lock]
-	for i := range r.rec.Events {
-		e := &r.rec.Events[i]
+	changes := r.Changes(lock)
+	for _, e := range r.EventsOf(lock) {
 		switch {
-		case e.Kind == model.KindState && e.Lock == lock:
+		case e.Kind == model.KindState:
 			c := changes[0]
 			changes = changes[1:]
-			if c.ended() && (c.by == nil || !slices.Contains(c.by.owners, c.before.Owner)) {
-				k := of(c.before.Owner)
+			if c.Ended() && (!c.MadeFor(c.Before.Owner)) {
+				k := of(c.Before.Owner)
 				k.levels, k.lost = 0, true
 			}
-		case e.Kind == model.KindInvoke && e.Lock == lock:
-			of(e.ThreadName()).open = r.ops[e.Op-1]
-		case e.Kind == model.KindReturn && e.Lock == lock:
-			o := r.ops[e.Op-1]
-			k := of(o.who)
+		case e.Kind == model.KindInvoke:
+			of(e.ThreadName()).open = r.Call(e.Op)
+		case e.Kind == model.KindReturn:
+			o := r.Call(e.Op)
+			k := of(o.Caller)
 			k.open, k.last = nil, o
 			switch {
-			case o.outcome == model.Granted:
+			case o.Outcome == model.Granted:
 				k.own++
-			case o.outcome == model.NotHeld:
+			case o.Outcome == model.NotHeld:
 				k.own = 0
 			case o.Action == model.ActUnlock:
 				k.own = max(0, k.own-1)
@@ -213,24 +211,24 @@ func (r *run) lateRenewals(lock string) []Finding {
 			// Of an attempt that came to nothing the thread learns nothing of its
 			// hold, and of an unlock that ran before it was lost that it goes on; nor
 			// anything of one without answer, when that gave up a level of several.
-			k.lost = k.lost && (o.Action.Acquires() && o.outcome != model.Granted || o.outcome == model.StillHeld ||
-				o.outcome == model.Unknown && k.own > 0)
+			k.lost = k.lost && (o.Action.Acquires() && o.Outcome != model.Granted || o.Outcome == model.StillHeld ||
+				o.Outcome == model.Unknown && k.own > 0)
 			switch {
-			case o.outcome == model.Granted:
+			case o.Outcome == model.Granted:
 				k.levels++
-			case o.Action == model.ActUnlock && (o.outcome == model.Released || o.outcome == model.StillHeld):
+			case o.Action == model.ActUnlock && (o.Outcome == model.Released || o.Outcome == model.StillHeld):
 				k.levels = max(0, k.levels-1)
-			case o.Action == model.ActUnlock && (o.outcome == model.NotHeld || o.outcome == model.Unknown || o.outcome == model.Failed):
+			case o.Action == model.ActUnlock && (o.Outcome == model.NotHeld || o.Outcome == model.Unknown || o.Outcome == model.Failed):
 				k.levels = max(0, k.levels-1)
-				if o.outcome == model.NotHeld {
+				if o.Outcome == model.NotHeld {
 					k.levels = 0
 				}
 			}
 			if k.levels == 0 {
 				k.at = e.AtNs
-				k.why = fmt.Sprintf("its %s had returned %s at %s", o.Action, o.outcome, model.At(e.AtNs))
+				k.why = fmt.Sprintf("its %s had returned %s at %s", o.Action, o.Outcome, model.At(e.AtNs))
 			}
-		case e.Kind == model.KindSend && e.Script == "renew" && e.AtNs < r.endNs:
+		case e.Kind == model.KindSend && e.Script == "renew" && e.AtNs < r.LeaveNs:
 			for j, l := range e.Locks {
 				if l != lock || j >= len(e.Owners) {
 					continue
@@ -244,7 +242,7 @@ func (r *run) lateRenewals(lock string) []Finding {
 				f := Finding{Judge: model.JudgeLease, Verdict: Broken, AtNs: e.AtNs, Facts: model.Facts{Form: model.FormLateRenewal, Lock: lock, Thread: who},
 					Why: fmt.Sprintf("a renewal of %s for %s was sent at %s, although %s", lock, who, model.At(e.AtNs), k.why)}
 				if k.last != nil {
-					f.Ops = []OpRef{k.last.ref()}
+					f.Ops = []OpRef{refOf(k.last)}
 				}
 				out = append(out, f)
 			}

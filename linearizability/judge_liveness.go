@@ -3,22 +3,22 @@ package linearizability
 import (
 	"cmp"
 	"fmt"
-	"maps"
 	"math"
 	"slices"
 	"strings"
 	"time"
 
 	"lockstep/model"
+	"lockstep/model/trace"
 )
 
 // judgeLiveness: nobody believes to hold, the server is healthy, and a waiter
 // gets nothing for longer than the bound.
 func judgeLiveness(r *run) []Finding {
 	var out []Finding
-	for _, lock := range r.locks {
+	for _, lock := range r.Locks {
 		busy, disturbed := inOrder(r.occupied(lock)), r.disturbances(lock)
-		for _, o := range r.opsOf(lock) {
+		for _, o := range r.CallsOn(lock) {
 			if f, ok := r.stuck(lock, o); ok {
 				out = append(out, f)
 				continue
@@ -40,20 +40,20 @@ const stuckAfter = 25 * time.Second
 
 // stuck: after calm, a call that waits for nobody never returned: an unlock, a
 // single try, a timed one whose time was long over.
-func (r *run) stuck(lock string, o *operation) (Finding, bool) {
-	if o.outcome != model.Waiting || o.Action == model.ActLock || r.goneAt(o.who) < r.endNs {
+func (r *run) stuck(lock string, o *trace.Call) (Finding, bool) {
+	if o.Outcome != model.Waiting || o.Action == model.ActLock || r.goneAt(o.Caller) < r.LeaveNs {
 		return Finding{}, false
 	}
-	since := max(o.AtNs, r.calmNs)
+	since := max(o.AtNs, r.CalmNs)
 	if o.WaitNs > 0 {
-		since = max(since, o.waitsUntil())
+		since = max(since, o.WaitsUntilNs())
 	}
-	if r.endNs-since <= int64(stuckAfter) {
+	if r.LeaveNs-since <= int64(stuckAfter) {
 		return Finding{}, false
 	}
-	return Finding{Judge: model.JudgeLiveness, Verdict: Broken, AtNs: since, Ops: []OpRef{o.ref()}, Facts: model.Facts{Form: model.FormStuck, Lock: lock, Thread: o.who},
+	return Finding{Judge: model.JudgeLiveness, Verdict: Broken, AtNs: since, Ops: []OpRef{refOf(o)}, Facts: model.Facts{Form: model.FormStuck, Lock: lock, Thread: o.Caller},
 		Why: fmt.Sprintf("%s of %s by %s, called at %s, had not returned at %s, although every fault was over at %s",
-			o.Action, lock, o.who, model.At(o.AtNs), model.At(r.endNs), model.At(r.calmNs))}, true
+			o.Action, lock, o.Caller, model.At(o.AtNs), model.At(r.LeaveNs), model.At(r.CalmNs))}, true
 }
 
 // span is a stretch of time.
@@ -64,22 +64,22 @@ type span struct{ from, to int64 }
 // then is not waiting for nobody.
 func (r *run) occupied(lock string) []span {
 	busy := r.served(lock)
-	for _, o := range r.opsOf(lock) {
-		if o.Action == model.ActUnlock && r.stateAt(lock, o.AtNs).Owner == o.who {
-			busy = append(busy, span{o.AtNs, min(o.returned(), r.goneAt(o.who))})
+	for _, o := range r.CallsOn(lock) {
+		if o.Action == model.ActUnlock && r.StateAt(lock, o.AtNs).Owner == o.Caller {
+			busy = append(busy, span{o.AtNs, min(o.ReturnedNs(), r.goneAt(o.Caller))})
 		}
 	}
 	for _, b := range r.beliefs(lock) {
 		busy = append(busy, span{b.from, b.to})
 	}
-	for _, t := range r.faults {
-		busy = append(busy, span{t.from, t.to})
+	for _, t := range r.Faults {
+		busy = append(busy, span{t.FromNs, t.ToNs})
 	}
-	for _, m := range r.ordered {
+	for _, m := range r.Commands {
 		if !slices.Contains(m.Locks, lock) {
 			continue
 		}
-		for _, h := range m.hits {
+		for _, h := range m.Hits {
 			busy = append(busy, span{h.AtNs, h.AtNs})
 		}
 	}
@@ -116,20 +116,20 @@ func (s spans) since(at int64) (after []span, to int64) {
 }
 
 // forgotten looks for a time in which a waiter waited for nobody.
-func (r *run) forgotten(lock string, o *operation, occupied spans, disturbed []disturbance) (Finding, bool) {
-	until := min(o.returned(), o.waitsUntil(), o.interrupted, r.diedAt(o.who), r.endNs)
+func (r *run) forgotten(lock string, o *trace.Call, occupied spans, disturbed []disturbance) (Finding, bool) {
+	until := min(o.ReturnedNs(), o.WaitsUntilNs(), o.InterruptedNs, r.diedAt(o.Caller), r.LeaveNs)
 	busy, reach := occupied.since(o.AtNs)
 	idle := max(o.AtNs, reach)
 	disturbed = append(slices.Clip(disturbed), r.ownDisturbances(o)...)
-	if r.rec.Params.Fair {
+	if r.Record.Params.Fair {
 		// Whoever stands in front holds up those behind it.
-		for _, x := range r.opsOf(lock) {
-			if x != o && x.Action != model.ActUnlock && x.AtNs < until && x.returned() > o.AtNs {
+		for _, x := range r.CallsOn(lock) {
+			if x != o && x.Action != model.ActUnlock && x.AtNs < until && x.ReturnedNs() > o.AtNs {
 				disturbed = append(disturbed, r.ownDisturbances(x)...)
 			}
 		}
 	}
-	if own := o.unanswered(); len(own) > 0 {
+	if own := unanswered(o); len(own) > 0 {
 		busy = append(own, busy...)
 		slices.SortStableFunc(busy, func(a, b span) int { return cmp.Compare(a.from, b.from) })
 	}
@@ -140,10 +140,10 @@ func (r *run) forgotten(lock string, o *operation, occupied spans, disturbed []d
 		}
 		if end := min(next.from, until); end-idle > int64(time.Second) {
 			if bound, why := r.bound(lock, disturbed, idle, end); end-idle > bound {
-				return Finding{Judge: model.JudgeLiveness, Verdict: Broken, AtNs: idle + bound, Ops: []OpRef{o.ref()}, Facts: model.Facts{Form: model.FormForgotten, Lock: lock, Thread: o.who},
+				return Finding{Judge: model.JudgeLiveness, Verdict: Broken, AtNs: idle + bound, Ops: []OpRef{refOf(o)}, Facts: model.Facts{Form: model.FormForgotten, Lock: lock, Thread: o.Caller},
 					Excuses: slices.Concat(r.deadInFront(lock, idle), r.deadByOtherClocks(lock, idle, end, bound), r.ghostsInFront(lock, idle, end, bound)),
 					Why: fmt.Sprintf("%s waited for %s from %s to %s while nobody believed to hold it; the bound is %v%s",
-						o.who, lock, model.At(idle), model.At(end), time.Duration(bound), why)}, true
+						o.Caller, lock, model.At(idle), model.At(end), time.Duration(bound), why)}, true
 			}
 		}
 		idle = max(idle, next.to)
@@ -153,17 +153,17 @@ func (r *run) forgotten(lock string, o *operation, occupied spans, disturbed []d
 
 // unanswered are the times in which the call waited for the answer to a
 // command of its own that a fault had met.
-func (o *operation) unanswered() []span {
+func unanswered(o *trace.Call) []span {
 	var out []span
-	for i, m := range o.sent {
-		if m.lost == nil && len(m.hits) == 0 {
+	for i, m := range o.Sent {
+		if m.Lost == nil && len(m.Hits) == 0 {
 			continue
 		}
-		to := o.returned()
-		if m.delivered >= 0 {
-			to = m.delivered
-		} else if i+1 < len(o.sent) {
-			to = o.sent[i+1].AtNs
+		to := o.ReturnedNs()
+		if m.RepliedNs >= 0 {
+			to = m.RepliedNs
+		} else if i+1 < len(o.Sent) {
+			to = o.Sent[i+1].AtNs
 		}
 		out = append(out, span{m.AtNs, to})
 	}
@@ -176,42 +176,42 @@ func (o *operation) unanswered() []span {
 // a grant: nobody will give these up.
 func (r *run) served(lock string) []span {
 	var out []span
-	ops, left := r.opsOf(lock), r.releases(lock)
+	ops, left := r.CallsOn(lock), r.releases(lock)
 	for _, o := range ops {
 		// While a client waits for replicas it is being served, too: WAIT ends
 		// after a second, and what it gives back then has bounds of its own.
 		for _, g := range r.givenBack(o) {
-			out = append(out, span{g.grant.at, g.undo.at})
+			out = append(out, span{g.grant.AtNs, g.undo.AtNs})
 		}
 		grants := r.grants(o)
 		if len(grants) == 0 {
 			continue
 		}
-		from, to := grants[0].at, min(r.goneAt(o.who), r.endNs)
-		if o.outcome != model.Granted {
-			to = min(to, o.returned())
+		from, to := grants[0].AtNs, min(r.goneAt(o.Caller), r.LeaveNs)
+		if o.Outcome != model.Granted {
+			to = min(to, o.ReturnedNs())
 		}
-		for _, u := range ops[called(ops, o.returned()):] {
+		for _, u := range ops[called(ops, o.ReturnedNs()):] {
 			if u.AtNs >= to {
 				break // none from here on ends it earlier
 			}
 			switch {
-			case u.who != o.who || u.Action != model.ActUnlock:
+			case u.Caller != o.Caller || u.Action != model.ActUnlock:
 			case left[u.Op].none():
 				to = min(to, u.AtNs)
 			case left[u.Op].unbounded > 0: // until it gives that one up
 			default: // it may hold on for as long as it asked for
 				for _, c := range r.effects(u) {
-					to = min(to, c.at+int64(r.mostLease(lock, u.who, c, math.MaxInt64)))
+					to = min(to, c.AtNs+int64(r.mostLease(lock, u.Caller, c, math.MaxInt64)))
 				}
 			}
 		}
-		for _, c := range r.after(lock, from) {
-			if c.at >= to {
+		for _, c := range r.ChangesAfter(lock, from) {
+			if c.AtNs >= to {
 				break
 			}
-			if c.before.Owner == o.who && c.after.Owner != o.who {
-				to = c.at
+			if c.Before.Owner == o.Caller && c.After.Owner != o.Caller {
+				to = c.AtNs
 			}
 		}
 		if from < to {
@@ -223,8 +223,8 @@ func (r *run) served(lock string) []span {
 
 // called gives the index of the first operation that was called at an instant
 // or later.
-func called(ops []*operation, at int64) int {
-	i, _ := slices.BinarySearchFunc(ops, at, func(o *operation, at int64) int { return cmp.Compare(o.AtNs, at) })
+func called(ops []*trace.Call, at int64) int {
+	i, _ := slices.BinarySearchFunc(ops, at, func(o *trace.Call, at int64) int { return cmp.Compare(o.AtNs, at) })
 	return i
 }
 
@@ -261,21 +261,17 @@ func (l levels) withoutLatest() levels {
 func (r *run) releases(lock string) map[int]levels {
 	left := map[int]levels{}
 	now := map[string]levels{}
-	changes := r.states[lock]
-	for i := range r.rec.Events {
-		e := &r.rec.Events[i]
-		if e.Lock != lock {
-			continue
-		}
+	changes := r.Changes(lock)
+	for _, e := range r.EventsOf(lock) {
 		who := e.ThreadName()
 		switch {
 		case e.Kind == model.KindState:
-			if c := changes[0]; c.ended() {
-				delete(now, c.before.Owner)
+			if c := changes[0]; c.Ended() {
+				delete(now, c.Before.Owner)
 			}
 			changes = changes[1:]
 		case e.Kind == model.KindReturn && e.Outcome == model.Granted:
-			now[who] = now[who].with(r.ops[e.Op-1].LeaseNs > 0 || r.rec.Params.NoWatchdog)
+			now[who] = now[who].with(r.Call(e.Op).LeaseNs > 0 || r.Record.Params.NoWatchdog)
 		case e.Kind == model.KindInvoke && e.Action == model.ActUnlock:
 			now[who] = now[who].withoutLatest()
 			left[e.Op] = now[who]
@@ -303,35 +299,34 @@ const resend = 7500 * time.Millisecond
 // disturbances of one lock, and of those that all locks share.
 func (r *run) disturbances(lock string) []disturbance {
 	out := r.wakeUps()
-	for _, process := range slices.Sorted(maps.Keys(r.dead)) {
+	for _, process := range r.Dead() {
 		// What the dead held, or were still given, ends with its lease.
 		for _, at := range r.orphaned(lock, process) {
 			out = append(out, disturbance{from: at, at: at, what: "a crash"})
 		}
 	}
-	for _, x := range r.opsOf(lock) {
+	for _, x := range r.CallsOn(lock) {
 		switch {
-		case x.ret == nil:
-		case x.interrupted < math.MaxInt64:
-			out = append(out, disturbance{from: x.returned(), at: r.lastTouch(x), what: "an interrupted call"})
-		case x.outcome == model.Unknown:
-			out = append(out, disturbance{from: x.returned(), at: r.lastTouch(x), what: "a call of unknown outcome"})
-		case x.Action == model.ActUnlock && x.outcome == model.Failed:
-			out = append(out, disturbance{from: x.returned(), at: r.lastTouch(x), what: "a release that failed"})
+		case x.Outcome == "":
+		case x.InterruptedNs < math.MaxInt64:
+			out = append(out, disturbance{from: x.ReturnedNs(), at: r.lastTouch(x), what: "an interrupted call"})
+		case x.Outcome == model.Unknown:
+			out = append(out, disturbance{from: x.ReturnedNs(), at: r.lastTouch(x), what: "a call of unknown outcome"})
+		case x.Action == model.ActUnlock && x.Outcome == model.Failed:
+			out = append(out, disturbance{from: x.ReturnedNs(), at: r.lastTouch(x), what: "a release that failed"})
 		}
 	}
-	for i := range r.rec.Events {
-		e := &r.rec.Events[i]
-		if e.Kind == model.KindClose && e.AtNs < r.endNs { // not one of those that end the run
+	for _, e := range r.Closes {
+		if e.AtNs < r.LeaveNs { // not one of those that end the run
 			out = append(out, disturbance{from: e.AtNs, at: e.AtNs, what: "a client that closed"})
 		}
 	}
-	for _, c := range r.states[lock] {
-		if c.fault > 0 && c.ended() {
-			out = append(out, disturbance{from: c.at, at: c.at, what: "a hold that another hand removed, which wakes nobody"})
+	for _, c := range r.Changes(lock) {
+		if c.Fault > 0 && c.Ended() {
+			out = append(out, disturbance{from: c.AtNs, at: c.AtNs, what: "a hold that another hand removed, which wakes nobody"})
 		}
-		if c.fault > 0 && c.after.Held() {
-			out = append(out, disturbance{from: c.at, at: c.at, what: "a hold that a failover brought back, of which nobody knows"})
+		if c.Fault > 0 && c.After.Held() {
+			out = append(out, disturbance{from: c.AtNs, at: c.AtNs, what: "a hold that a failover brought back, of which nobody knows"})
 		}
 	}
 	return out
@@ -342,11 +337,7 @@ func (r *run) disturbances(lock string) []disturbance {
 func (r *run) wakeUps() []disturbance {
 	var out []disturbance
 	late := map[int]int{} // message -> its index in out
-	for i := range r.rec.Events {
-		e := &r.rec.Events[i]
-		if e.Dir != "push" {
-			continue
-		}
+	for _, e := range r.Pushes {
 		j, put := late[e.Msg]
 		lost := e.Kind == model.KindLost && e.Why != model.LostUnwanted
 		switch {
@@ -365,23 +356,23 @@ func (r *run) wakeUps() []disturbance {
 }
 
 // ownDisturbances are the faults that met the waiter's own client.
-func (r *run) ownDisturbances(o *operation) []disturbance {
+func (r *run) ownDisturbances(o *trace.Call) []disturbance {
 	var out []disturbance
-	for _, t := range append(r.cuts(o.who), r.pauses(o.who)...) {
-		out = append(out, disturbance{from: t.to, at: t.to, what: t.text, extra: resend})
+	for _, t := range append(r.partitions(o.Caller), r.pauses(o.Caller)...) {
+		out = append(out, disturbance{from: t.ToNs, at: t.ToNs, what: t.Text, extra: resend})
 	}
-	for _, t := range r.faults {
+	for _, t := range r.Faults {
 		// Each client finds its connections dead when it uses one again.
-		if t.spec.EndsConnections() {
-			out = append(out, disturbance{from: t.to, at: t.to, lasts: true, what: t.text, extra: resend})
+		if t.Spec.EndsConnections() {
+			out = append(out, disturbance{from: t.ToNs, at: t.ToNs, lasts: true, what: t.Text, extra: resend})
 		}
 	}
-	for _, m := range o.undone() {
+	for _, m := range undone(o) {
 		out = append(out, disturbance{from: m.AtNs, at: m.AtNs, what: "a grant that no replica had", extra: resend})
 	}
-	for _, m := range r.met {
-		if m.Process == o.Process && m.Op == o.Op || m.lost != nil && m.Process == o.Process && m.Script == "" {
-			for _, h := range m.hits {
+	for _, m := range r.Hit {
+		if m.Process == o.Process && m.Op == o.Op || m.Lost != nil && m.Process == o.Process && m.Script == "" {
+			for _, h := range m.Hits {
 				out = append(out, disturbance{from: h.AtNs, at: h.AtNs, what: h.Text, extra: resend})
 			}
 		}
@@ -393,21 +384,21 @@ func (r *run) ownDisturbances(o *operation) []disturbance {
 // the hold that it may have left behind: what the call sent may take effect after
 // its return, and entering the hold again and leaving once more puts its time to live
 // back without ending it.
-func (r *run) lastTouch(x *operation) int64 {
-	at := x.returned()
+func (r *run) lastTouch(x *trace.Call) int64 {
+	at := x.ReturnedNs()
 	for _, c := range r.effects(x) {
-		at = max(at, c.at)
+		at = max(at, c.AtNs)
 	}
 	end := int64(math.MaxInt64)
-	for _, c := range r.states[x.Lock] {
-		if c.at > at && c.before.Owner == x.who && c.after.Owner != x.who {
-			end = c.at
+	for _, c := range r.Changes(x.Lock) {
+		if c.AtNs > at && c.Before.Owner == x.Caller && c.After.Owner != x.Caller {
+			end = c.AtNs
 			break
 		}
 	}
-	for _, o := range r.opsOf(x.Lock) {
-		if o.who == x.who && o.ret != nil && o.outcome != model.Waiting && o.AtNs < end {
-			at = max(at, min(o.returned(), end))
+	for _, o := range r.CallsOn(x.Lock) {
+		if o.Caller == x.Caller && o.Return != nil && o.AtNs < end {
+			at = max(at, min(o.ReturnedNs(), end))
 		}
 	}
 	return at
@@ -416,8 +407,8 @@ func (r *run) lastTouch(x *operation) int64 {
 // bound is how long a waiter may get nothing from the instant from on.
 func (r *run) bound(lock string, disturbed []disturbance, from, to int64) (ns int64, why string) {
 	ns = int64(time.Second)
-	lease := max(r.rec.Params.Watchdog, 0)
-	for _, x := range r.opsOf(lock) {
+	lease := max(r.Record.Params.Watchdog, 0)
+	for _, x := range r.CallsOn(lock) {
 		if x.AtNs < to {
 			lease = max(lease, time.Duration(x.LeaseNs))
 		}
@@ -441,9 +432,9 @@ func (r *run) bound(lock string, disturbed []disturbance, from, to int64) (ns in
 			why = fmt.Sprintf(" (a second and %v, after %s)", cost, d.what)
 		}
 	}
-	if r.rec.Params.Fair {
-		wait := r.rec.Params.FairWait
-		for _, x := range r.opsOf(lock) {
+	if r.Record.Params.Fair {
+		wait := r.Record.Params.FairWait
+		for _, x := range r.CallsOn(lock) {
 			wait = max(wait, time.Duration(x.WaitNs))
 		}
 		if two := int64(2*wait + time.Second); r.deadInQueue(lock, from, to) && two > ns {
@@ -456,14 +447,14 @@ func (r *run) bound(lock string, disturbed []disturbance, from, to int64) (ns in
 
 // orphaned are the instants from which the lock was held by a dead process.
 func (r *run) orphaned(lock, process string) []int64 {
-	died := r.dead[process]
+	died := r.DiedNs(process)
 	var out []int64
-	if strings.HasPrefix(r.stateAt(lock, died).Owner, process+"/") {
+	if strings.HasPrefix(r.StateAt(lock, died).Owner, process+"/") {
 		out = append(out, died)
 	}
-	for _, c := range r.states[lock] {
-		if c.at > died && c.started() && strings.HasPrefix(c.after.Owner, process+"/") {
-			out = append(out, c.at)
+	for _, c := range r.Changes(lock) {
+		if c.AtNs > died && c.Started() && strings.HasPrefix(c.After.Owner, process+"/") {
+			out = append(out, c.AtNs)
 		}
 	}
 	return out
@@ -473,7 +464,7 @@ func (r *run) orphaned(lock, process string) []int64 {
 // client.
 func (r *run) deadWaiters(lock string, at int64) []string {
 	var out []string
-	for _, who := range r.stateAt(lock, at).Queue {
+	for _, who := range r.StateAt(lock, at).Queue {
 		if r.goneAt(who) <= at {
 			out = append(out, who)
 		}
@@ -484,8 +475,8 @@ func (r *run) deadWaiters(lock string, at int64) []string {
 // deadInQueue: the queue had a dead waiter in that time; what it had sent may
 // come after its death.
 func (r *run) deadInQueue(lock string, from, to int64) bool {
-	return len(r.deadWaiters(lock, from)) > 0 || slices.ContainsFunc(r.states[lock], func(c change) bool {
-		return from < c.at && c.at <= to && len(r.deadWaiters(lock, c.at)) > 0
+	return len(r.deadWaiters(lock, from)) > 0 || slices.ContainsFunc(r.Changes(lock), func(c *trace.Change) bool {
+		return from < c.AtNs && c.AtNs <= to && len(r.deadWaiters(lock, c.AtNs)) > 0
 	})
 }
 
@@ -496,9 +487,9 @@ func (r *run) deadInFront(lock string, at int64) []model.Excuse {
 	if len(dead) < 2 {
 		return nil
 	}
-	for _, t := range r.faults {
-		if t.spec.Kind == model.FaultCrash && slices.ContainsFunc(dead, func(who string) bool { return strings.HasPrefix(who, t.process+"/") }) {
-			out = append(out, model.Excuse{Circumstance: model.DeadWaiters, Fault: t.number, Why: t.text + " at " + model.At(t.from)})
+	for _, t := range r.Faults {
+		if t.Spec.Kind == model.FaultCrash && slices.ContainsFunc(dead, func(who string) bool { return strings.HasPrefix(who, t.Process+"/") }) {
+			out = append(out, model.Excuse{Circumstance: model.DeadWaiters, Fault: t.Number, Why: t.Text + " at " + model.At(t.FromNs)})
 		}
 	}
 	return out
@@ -514,10 +505,10 @@ func (r *run) ghostsInFront(lock string, from, to, bound int64) []model.Excuse {
 			continue
 		}
 		who := model.ThreadName(g.Ops[0].Process, g.Ops[0].Thread)
-		place := r.stateAt(lock, from).Deadlines[who]
-		for _, c := range r.after(lock, from) {
-			if c.at <= to {
-				place = max(place, c.after.Deadlines[who])
+		place := r.StateAt(lock, from).Deadlines[who]
+		for _, c := range r.ChangesAfter(lock, from) {
+			if c.AtNs <= to {
+				place = max(place, c.After.Deadlines[who])
 			}
 		}
 		if place > 0 && to-place*millisecond <= bound {
@@ -532,7 +523,7 @@ func (r *run) ghostsInFront(lock string, from, to, bound int64) []model.Excuse {
 // made it and by that of who asks.
 func (r *run) deadByOtherClocks(lock string, from, to, bound int64) []model.Excuse {
 	var skews []time.Duration
-	for _, p := range r.rec.Params.Processes {
+	for _, p := range r.Record.Params.Processes {
 		skews = append(skews, p.Skew)
 	}
 	slices.Sort(skews)

@@ -5,50 +5,51 @@ import (
 	"slices"
 
 	"lockstep/model"
+	"lockstep/model/trace"
 )
 
 // judgeMisdelete: a release, renewal or script of one owner ended, shortened
 // or prolonged another owner's hold on the server.
 func judgeMisdelete(r *run) []Finding {
 	var out []Finding
-	for _, lock := range r.locks {
-		for _, c := range r.states[lock] {
-			if c.by == nil || !c.before.Held() || c.by.Script == "force_unlock" || len(c.by.owners) == 0 {
+	for _, lock := range r.Locks {
+		for _, c := range r.Changes(lock) {
+			if c.By == nil || !c.Before.Held() || c.By.Script == "force_unlock" || len(c.By.Threads) == 0 {
 				continue
 			}
-			if c.by.Op > 0 && r.ops[c.by.Op-1].Action == model.ActForceUnlock {
+			if c.By.Op > 0 && r.Call(c.By.Op).Action == model.ActForceUnlock {
 				continue
 			}
-			if slices.Contains(c.by.owners, c.before.Owner) {
+			if slices.Contains(c.By.Threads, c.Before.Owner) {
 				continue
 			}
 			what := ""
 			switch {
-			case c.after.Owner != c.before.Owner:
+			case c.After.Owner != c.Before.Owner:
 				what = "ended"
-			case c.after.Count != c.before.Count:
-				what = fmt.Sprintf("changed to %d levels", c.after.Count)
-			case c.after.ExpiresMs < c.before.ExpiresMs && c.after.ExpiresMs >= 0:
+			case c.After.Count != c.Before.Count:
+				what = fmt.Sprintf("changed to %d levels", c.After.Count)
+			case c.After.ExpiresMs < c.Before.ExpiresMs && c.After.ExpiresMs >= 0:
 				what = "shortened"
-			case c.after.ExpiresMs != c.before.ExpiresMs:
+			case c.After.ExpiresMs != c.Before.ExpiresMs:
 				what = "prolonged"
 			default:
 				continue // only the queue moved
 			}
-			f := Finding{Judge: model.JudgeMisdelete, Verdict: Broken, AtNs: c.at, Facts: model.Facts{Lock: lock, Thread: c.by.owners[0]}}
-			verb := c.by.Script
+			f := Finding{Judge: model.JudgeMisdelete, Verdict: Broken, AtNs: c.AtNs, Facts: model.Facts{Lock: lock, Thread: c.By.Threads[0]}}
+			verb := c.By.Script
 			if verb == "" {
-				verb = c.by.Command
+				verb = c.By.Command
 			}
 			f.Why = fmt.Sprintf("%s of %s (%s, sent at %s) %s the hold of %s on %s at %s",
-				verb, name(c.by.owners), c.by.Command, model.At(c.by.AtNs), what, c.before.Owner, lock, model.At(c.at))
-			if c.by.Op > 0 {
-				by := r.ops[c.by.Op-1]
-				f.Thread = by.who
-				f.Ops = append(f.Ops, by.ref())
+				verb, name(c.By.Threads), c.By.Command, model.At(c.By.AtNs), what, c.Before.Owner, lock, model.At(c.AtNs))
+			if c.By.Op > 0 {
+				by := r.Call(c.By.Op)
+				f.Thread = by.Caller
+				f.Ops = append(f.Ops, refOf(by))
 			}
-			if g := r.holderOp(lock, c.before.Owner, c.at); g != nil {
-				f.Ops = append(f.Ops, g.ref())
+			if g := r.holderOp(lock, c.Before.Owner, c.AtNs); g != nil {
+				f.Ops = append(f.Ops, refOf(g))
 			}
 			out = append(out, f)
 		}
@@ -57,11 +58,11 @@ func judgeMisdelete(r *run) []Finding {
 }
 
 // holderOp is the call by which a thread holds the lock at an instant.
-func (r *run) holderOp(lock, who string, at int64) *operation {
-	var found *operation
-	for _, c := range r.states[lock] {
-		if c.at <= at && c.started() && c.after.Owner == who && c.by != nil && c.by.Op > 0 {
-			found = r.ops[c.by.Op-1]
+func (r *run) holderOp(lock, who string, at int64) *trace.Call {
+	var found *trace.Call
+	for _, c := range r.Changes(lock) {
+		if c.AtNs <= at && c.Started() && c.After.Owner == who && c.By != nil && c.By.Op > 0 {
+			found = r.Call(c.By.Op)
 		}
 	}
 	return found

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"lockstep/model"
+	"lockstep/model/trace"
 )
 
 // judgeTidy: what a lock leaves behind. While the run goes on, entries of the
@@ -14,12 +15,12 @@ import (
 // over, keys, entries, channels and goroutines.
 func judgeTidy(r *run) []Finding {
 	var out []Finding
-	for _, lock := range r.locks {
+	for _, lock := range r.Locks {
 		out = append(out, r.ghosts(lock)...)
 		out = append(out, r.abandoned(lock)...)
 	}
-	for _, e := range r.rec.Events {
-		if e.Kind != model.KindLeft || slices.Contains(r.rec.Params.Kept, e.Key) {
+	for _, e := range r.Record.Events {
+		if e.Kind != model.KindLeft || slices.Contains(r.Record.Params.Kept, e.Key) {
 			continue
 		}
 		what := e.Text
@@ -49,19 +50,19 @@ func (r *run) standing(lock string, leaving bool) []Finding {
 	var out []Finding
 	told := map[string]int{} // of whom, the call
 	torn := false
-	open := map[string]*operation{} // the acquiring call that a thread is in
-	last := map[string]*operation{} // its last one
-	moving := map[string]int{}      // its commands that have not arrived
-	var now change
-	var parted change             // when queue and deadlines became different
-	queued := map[string]change{} // how each came into the queue, unless it has asked again since
-	changes := r.states[lock]
+	open := map[string]*trace.Call{} // the acquiring call that a thread is in
+	last := map[string]*trace.Call{} // its last one
+	moving := map[string]int{}       // its commands that have not arrived
+	now := new(model.LockState) // what the server holds
+	var parted *trace.Change             // when queue and deadlines became different
+	queued := map[string]*trace.Change{} // how each came into the queue, unless it has asked again since
+	changes := r.Changes(lock)
 	look := func(at int64) {
-		if at >= r.endNs {
+		if at >= r.LeaveNs {
 			return
 		}
 		settled := true
-		for _, who := range now.after.Queue {
+		for _, who := range now.Queue {
 			if moving[who] > 0 {
 				settled = false
 				if !leaving {
@@ -79,9 +80,9 @@ func (r *run) standing(lock string, leaving bool) []Finding {
 			f := Finding{Judge: model.JudgeTidy, Verdict: Broken, AtNs: at, Excuses: r.byHand(queued[who]), Facts: model.Facts{Form: model.FormGhost, Lock: lock, Thread: who},
 				Why: fmt.Sprintf("%s stands in the queue of %s at %s, and does not wait", who, lock, model.At(at))}
 			if o := last[who]; o != nil {
-				f.Ops = []OpRef{o.ref()}
+				f.Ops = []OpRef{refOf(o)}
 				f.Why = fmt.Sprintf("%s stands in the queue of %s at %s, although its %s had returned %s at %s",
-					who, lock, model.At(at), o.Action, o.outcome, model.At(o.returned()))
+					who, lock, model.At(at), o.Action, o.Outcome, model.At(o.ReturnedNs()))
 				f.Excuses = append(f.Excuses, r.couldNotLeave(o)...)
 			}
 			out = append(out, f)
@@ -89,43 +90,44 @@ func (r *run) standing(lock string, leaving bool) []Finding {
 		if torn || !settled {
 			return
 		}
-		if a, b := membersOf(now.after); !slices.Equal(a, b) {
+		if a, b := membersOf(now); !slices.Equal(a, b) {
 			torn = true
 			out = append(out, Finding{Judge: model.JudgeTidy, Verdict: Broken, AtNs: at, Excuses: r.byHand(parted), Facts: model.Facts{Form: model.FormTornQueue, Lock: lock},
 				Why: fmt.Sprintf("at %s the queue of %s has %v and its deadlines %v", model.At(at), lock, a, b)})
 		}
 	}
 	executed := int64(-1) // when a command was whose change is still to be told
-	for i := range r.rec.Events {
-		e := &r.rec.Events[i]
-		m := r.msgs[e.Msg]
+	for i := range r.Record.Events {
+		e := &r.Record.Events[i]
+		m := r.Command(e.Msg)
 		if executed >= 0 && e.Kind != model.KindState {
 			look(executed)
 			executed = -1
 		}
 		switch {
 		case e.Kind == model.KindState && e.Lock == lock:
-			now, changes = changes[0], changes[1:]
-			for _, who := range now.after.Queue {
-				if !slices.Contains(now.before.Queue, who) {
-					queued[who] = now
+			c := changes[0]
+			now, changes = c.After, changes[1:]
+			for _, who := range now.Queue {
+				if !slices.Contains(c.Before.Queue, who) {
+					queued[who] = c
 				}
 			}
-			if isTorn(now.after) && !isTorn(now.before) {
-				parted = now
+			if isTorn(now) && !isTorn(c.Before) {
+				parted = c
 			}
 			look(e.AtNs)
 		case e.Kind == model.KindInvoke && e.Lock == lock && e.Action.Acquires():
-			open[e.ThreadName()] = r.ops[e.Op-1]
+			open[e.ThreadName()] = r.Call(e.Op)
 		case e.Kind == model.KindReturn && e.Lock == lock && e.Action.Acquires():
 			delete(open, e.ThreadName())
-			last[e.ThreadName()] = r.ops[e.Op-1]
+			last[e.ThreadName()] = r.Call(e.Op)
 			look(e.AtNs)
 		case m == nil || m.Op == 0 || !slices.Contains(m.Locks, lock):
 		case e.Kind == model.KindSend:
-			moving[r.ops[m.Op-1].who]++
+			moving[r.Call(m.Op).Caller]++
 		case e.Kind == model.KindExec, e.Kind == model.KindLost && e.Dir == "request":
-			who := r.ops[m.Op-1].who
+			who := r.Call(m.Op).Caller
 			moving[who]--
 			executed = e.AtNs
 			if o := open[who]; e.Kind == model.KindExec && o != nil && o.Op == m.Op && m.Script == "acquire" {
@@ -137,13 +139,13 @@ func (r *run) standing(lock string, leaving bool) []Finding {
 }
 
 // isTorn: a queue and its deadlines have different members.
-func isTorn(s model.LockState) bool {
+func isTorn(s *model.LockState) bool {
 	queue, deadlines := membersOf(s)
 	return !slices.Equal(queue, deadlines)
 }
 
 // membersOf are the threads in the queue and those with a deadline, sorted.
-func membersOf(s model.LockState) (queue, deadlines []string) {
+func membersOf(s *model.LockState) (queue, deadlines []string) {
 	queue = slices.Compact(slices.Sorted(slices.Values(s.Queue)))
 	deadlines = slices.Sorted(maps.Keys(s.Deadlines))
 	return queue, deadlines
@@ -151,58 +153,58 @@ func membersOf(s model.LockState) (queue, deadlines []string) {
 
 // couldNotLeave excuses an entry whose owner did what it could: what takes it
 // out of the queue met a fault, or the command that put it there came late.
-func (r *run) couldNotLeave(o *operation) []model.Excuse {
+func (r *run) couldNotLeave(o *trace.Call) []model.Excuse {
 	var out []model.Excuse
-	for _, m := range o.sent {
-		late := m.Script == "acquire" && m.exec != nil && m.exec.AtNs > o.returned()
+	for _, m := range o.Sent {
+		late := m.Script == "acquire" && m.Executed != nil && m.Executed.AtNs > o.ReturnedNs()
 		if m.Script != "leave" && !late {
 			continue
 		}
-		for _, h := range m.hits {
-			out = append(out, model.Excuse{Circumstance: model.WaiterAway, Fault: h.Fault, Why: r.fault(h.Fault).text + " at " + model.At(h.AtNs)})
+		for _, h := range m.Hits {
+			out = append(out, model.Excuse{Circumstance: model.WaiterAway, Fault: h.Fault, Why: r.Fault(h.Fault).Text + " at " + model.At(h.AtNs)})
 		}
 	}
-	for _, t := range slices.Concat(r.cuts(o.who), r.pauses(o.who)) {
-		if t.from <= o.returned() && o.AtNs <= t.to {
-			out = append(out, model.Excuse{Circumstance: model.WaiterAway, Fault: t.number, Why: t.text})
+	for _, t := range slices.Concat(r.partitions(o.Caller), r.pauses(o.Caller)) {
+		if t.FromNs <= o.ReturnedNs() && o.AtNs <= t.ToNs {
+			out = append(out, model.Excuse{Circumstance: model.WaiterAway, Fault: t.Number, Why: t.Text})
 		}
 	}
-	for _, t := range r.faults {
-		if t.spec.Interrupts() && t.from <= o.returned() && o.AtNs <= t.to {
-			out = append(out, model.Excuse{Circumstance: model.WaiterAway, Fault: t.number, Why: t.text})
+	for _, t := range r.Faults {
+		if t.Spec.Interrupts() && t.FromNs <= o.ReturnedNs() && o.AtNs <= t.ToNs {
+			out = append(out, model.Excuse{Circumstance: model.WaiterAway, Fault: t.Number, Why: t.Text})
 		}
 	}
 	return out
 }
 
 // byHand excuses what an operator, or the server's own loss, did.
-func (r *run) byHand(c change) []model.Excuse {
-	if c.fault == 0 {
+func (r *run) byHand(c *trace.Change) []model.Excuse {
+	if c == nil || c.Fault == 0 {
 		return nil
 	}
-	return []model.Excuse{{Circumstance: model.HoldRemoved, Fault: c.fault, Why: r.fault(c.fault).text}}
+	return []model.Excuse{{Circumstance: model.HoldRemoved, Fault: c.Fault, Why: r.Fault(c.Fault).Text}}
 }
 
 // abandoned are the entries that stay when all have left, of threads that died,
 // or closed their client, while they waited. Of those that waited to the end
 // nothing can be said.
 func (r *run) abandoned(lock string) []Finding {
-	changes := r.states[lock]
+	changes := r.Changes(lock)
 	if len(changes) == 0 {
 		return nil
 	}
 	var out []Finding
-	for _, who := range slices.Compact(slices.Sorted(slices.Values(changes[len(changes)-1].after.Queue))) {
+	for _, who := range slices.Compact(slices.Sorted(slices.Values(changes[len(changes)-1].After.Queue))) {
 		gone := r.goneAt(who)
-		if gone >= r.endNs {
+		if gone >= r.LeaveNs {
 			continue
 		}
-		f := Finding{Judge: model.JudgeTidy, Verdict: Broken, AtNs: r.endNs, Facts: model.Facts{Form: model.FormGhost, Lock: lock, Thread: who},
+		f := Finding{Judge: model.JudgeTidy, Verdict: Broken, AtNs: r.LeaveNs, Facts: model.Facts{Form: model.FormGhost, Lock: lock, Thread: who},
 			Excuses: []model.Excuse{{Circumstance: model.WaiterGone, Why: "its client closed at " + model.At(gone)}},
 			Why:     fmt.Sprintf("%s stands in the queue of %s to the end; it was gone at %s", who, lock, model.At(gone))}
-		for _, t := range r.faults {
-			if t.process != "" && t.from == r.diedAt(who) {
-				f.Excuses = []model.Excuse{{Circumstance: model.WaiterGone, Fault: t.number, Why: t.text + " at " + model.At(t.from)}}
+		for _, t := range r.Faults {
+			if t.Process != "" && t.FromNs == r.diedAt(who) {
+				f.Excuses = []model.Excuse{{Circumstance: model.WaiterGone, Fault: t.Number, Why: t.Text + " at " + model.At(t.FromNs)}}
 			}
 		}
 		out = append(out, f)

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"lockstep/model"
+	"lockstep/model/trace"
 )
 
 // TrafficMost is how many commands a waiter may send in a simulated second,
@@ -20,18 +21,18 @@ const TrafficMost = 20
 func judgeTraffic(r *run) []Finding {
 	woken := r.woken()
 	var out []Finding
-	for _, o := range r.ops {
+	for _, o := range r.Calls {
 		if o.Action != model.ActLock && o.Action != model.ActTryLockTimed {
 			continue
 		}
 		var sent []int64
-		pauses, inPause := r.pauses(o.who), map[string]int{}
-		for _, m := range o.sent {
+		pauses, inPause := r.pauses(o.Caller), map[string]int{}
+		for _, m := range o.Sent {
 			words := fmt.Sprintf("%s %q", cmp.Or(m.Script, m.Command), m.Args)
 			switch {
-			case slices.ContainsFunc(pauses, func(p trouble) bool { return p.from <= m.AtNs && m.AtNs < p.to }):
+			case slices.ContainsFunc(pauses, func(p trace.Fault) bool { return p.FromNs <= m.AtNs && m.AtNs < p.ToNs }):
 				inPause[words]++
-			case len(m.hits) > 0 || m.lost != nil || m.notRun():
+			case len(m.Hits) > 0 || m.Lost != nil || m.UnknownScript():
 			case inPause[words] > 0:
 				inPause[words]--
 			default:
@@ -39,22 +40,19 @@ func judgeTraffic(r *run) []Finding {
 			}
 		}
 		if from, n, ok := burst(sent, woken[o.Process]); ok {
-			out = append(out, Finding{Judge: model.JudgeTraffic, Verdict: Broken, AtNs: from, Ops: []OpRef{o.ref()}, Facts: model.Facts{Lock: o.Lock, Thread: o.who},
-				Why: fmt.Sprintf("%s sent %d commands for %s in the second from %s on, %d more than it was woken", o.who, n, o.Lock,
+			out = append(out, Finding{Judge: model.JudgeTraffic, Verdict: Broken, AtNs: from, Ops: []OpRef{refOf(o)}, Facts: model.Facts{Lock: o.Lock, Thread: o.Caller},
+				Why: fmt.Sprintf("%s sent %d commands for %s in the second from %s on, %d more than it was woken", o.Caller, n, o.Lock,
 					model.At(from), n-inSecond(woken[o.Process], from))})
 		}
 	}
 	return out
 }
 
-// notRun: the server answered, and did not know the script.
-func (m *msg) notRun() bool { return m.Script != "" && m.exec == nil && m.delivered >= 0 }
-
 // woken are the instants at which published messages reached a process.
 func (r *run) woken() map[string][]int64 {
 	at := map[string][]int64{}
-	for i := range r.rec.Events {
-		if e := &r.rec.Events[i]; e.Kind == model.KindDeliver && e.Dir == "push" {
+	for i := range r.Record.Events {
+		if e := &r.Record.Events[i]; e.Kind == model.KindDeliver && e.Dir == "push" {
 			at[e.Process] = append(at[e.Process], e.AtNs)
 		}
 	}

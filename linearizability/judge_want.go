@@ -9,8 +9,8 @@ import (
 // judgeWant: a step's want, reply or read was not met.
 func judgeWant(r *run) []Finding {
 	var out []Finding
-	for _, e := range r.rec.Events {
-		if e.Kind == model.KindCheck && !e.Met {
+	for _, e := range r.Checks {
+		if !e.Met {
 			out = append(out, Finding{Judge: model.JudgeWant, Verdict: Broken, AtNs: e.AtNs, Facts: model.Facts{Lock: e.Lock, Thread: e.ThreadName(), Check: e.Check},
 				Why: fmt.Sprintf("%s at %s: %s", e.ThreadName(), model.At(e.AtNs), e.Text)})
 		}
@@ -24,7 +24,7 @@ const JudgeHarness = "harness"
 // judgeDefects: the harness itself went wrong, or the lock panicked.
 func judgeDefects(r *run) []Finding {
 	var out []Finding
-	for _, e := range r.rec.Events {
+	for _, e := range r.Record.Events {
 		if e.Kind == model.KindDefect {
 			out = append(out, Finding{Judge: JudgeHarness, Verdict: Undecided, AtNs: e.AtNs, Why: e.Text})
 		}

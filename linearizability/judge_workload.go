@@ -16,8 +16,8 @@ func judgeWorkload(r *run, resources []Resource) []Finding {
 		var at int64
 		var facts model.Facts
 		why, how := "", ""
-		for _, e := range r.rec.Events {
-			if e.Kind != model.KindResource || e.Key != res.Name || e.Phase != "write" {
+		for _, e := range r.Resources {
+			if e.Key != res.Name || e.Phase != "write" {
 				continue
 			}
 			taken += e.Count
@@ -29,7 +29,7 @@ func judgeWorkload(r *run, resources []Resource) []Finding {
 			}
 		}
 		if why == "" && res.End != nil && left != *res.End && !r.stranded() {
-			at = r.endNs
+			at = r.LeaveNs
 			facts, how = r.undone()
 			why = fmt.Sprintf("%s ended at %d, not at %d", res.Name, left, *res.End)
 		}
@@ -47,15 +47,15 @@ func judgeWorkload(r *run, resources []Resource) []Finding {
 }
 
 // stranded: a process died, so that what it meant to do is undone.
-func (r *run) stranded() bool { return len(r.dead) > 0 }
+func (r *run) stranded() bool { return len(r.Dead()) > 0 }
 
 // undone names the first thread that waited for a lock when the run ended: its work
 // under the lock is not done.
 func (r *run) undone() (facts model.Facts, how string) {
-	for _, o := range r.ops {
-		if o.Action.Acquires() && o.outcome == model.Waiting {
-			return model.Facts{Form: model.FormWaitedToTheEnd, Lock: o.Lock, Thread: o.who},
-				fmt.Sprintf("; %s waited for %s from %s to the end", o.who, o.Lock, model.At(o.AtNs))
+	for _, o := range r.Calls {
+		if o.Action.Acquires() && o.Outcome == model.Waiting {
+			return model.Facts{Form: model.FormWaitedToTheEnd, Lock: o.Lock, Thread: o.Caller},
+				fmt.Sprintf("; %s waited for %s from %s to the end", o.Caller, o.Lock, model.At(o.AtNs))
 		}
 	}
 	return model.Facts{Form: model.FormLostUpdate}, ""
@@ -74,14 +74,14 @@ type use struct {
 func (r *run) usedTogether(resource string, at int64, facts *model.Facts) (why string, excuses []model.Excuse) {
 	var uses []use
 	open := map[string]int{}
-	for _, e := range r.rec.Events {
-		if e.Key != resource || e.Kind != model.KindResource {
+	for _, e := range r.Resources {
+		if e.Key != resource {
 			continue
 		}
 		who := e.ThreadName()
 		if e.Phase == "read" {
 			open[who] = len(uses)
-			uses = append(uses, use{who, e.AtNs, r.endNs})
+			uses = append(uses, use{who, e.AtNs, r.LeaveNs})
 		} else if i, ok := open[who]; ok {
 			uses[i].to = e.AtNs
 		}
@@ -108,7 +108,7 @@ func (r *run) usedTogether(resource string, at int64, facts *model.Facts) (why s
 // howTogether says how a came to work still when b began: both believed to hold
 // the same lock then, or one of them worked on without it, which is its own doing.
 func (r *run) howTogether(a, b use) (loss *model.Loss, how string, excuses []model.Excuse, believed bool) {
-	for _, lock := range r.locks {
+	for _, lock := range r.Locks {
 		beliefs := r.beliefs(lock)
 		x, y := believer(beliefs, a.who, b.from), believer(beliefs, b.who, b.from)
 		if x != nil && y != nil {
@@ -117,7 +117,7 @@ func (r *run) howTogether(a, b use) (loss *model.Loss, how string, excuses []mod
 		}
 	}
 	for _, u := range []use{a, b} {
-		for _, lock := range r.locks {
+		for _, lock := range r.Locks {
 			var last *belief
 			for _, h := range r.beliefs(lock) {
 				if h.who == u.who && h.from <= u.from {

@@ -20,7 +20,7 @@ const pictureSteps = 200_000
 const pictureOps = 300
 
 // Locks are the names of a record's locks, sorted.
-func Locks(rec *model.Record) []string { return newRun(rec).locks }
+func Locks(rec *model.Record) []string { return newRun(rec).Locks }
 
 // Picture writes porcupine's own picture of the settled history of a lock, an
 // HTML page: which operations its search could place in which order, with the
@@ -43,12 +43,12 @@ func Picture(rec *model.Record, lock string, w io.Writer) error {
 		}
 	}
 	var notes []porcupine.Annotation
-	for _, f := range r.faults {
-		notes = append(notes, porcupine.Annotation{Tag: cmp.Or(f.process, "server"), Start: f.from, End: max(f.to, f.from), Description: f.text, Details: f.text})
+	for _, f := range r.Faults {
+		notes = append(notes, porcupine.Annotation{Tag: cmp.Or(f.Process, "server"), Start: f.FromNs, End: max(f.ToNs, f.FromNs), Description: f.Text, Details: f.Text})
 	}
-	for _, o := range r.opsOf(lock) {
-		for _, m := range o.sent {
-			for _, e := range m.hits {
+	for _, o := range r.CallsOn(lock) {
+		for _, m := range o.Sent {
+			for _, e := range m.Hits {
 				notes = append(notes, porcupine.Annotation{Tag: e.Process, Start: e.AtNs, Description: e.Text, Details: e.Text})
 			}
 		}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"lockstep/model"
+	"lockstep/model/trace"
 )
 
 // millisecond is what Redis's clock may add to a lease: a key lives through
@@ -24,11 +25,11 @@ const blindSteps = 50_000
 // would be a mistake of ours.
 func judgeLinearizable(r *run) []Finding {
 	spec := "reentrant"
-	if r.rec.Params.Fair {
+	if r.Record.Params.Fair {
 		spec = "fair"
 	}
 	var out []Finding
-	for _, lock := range r.locks {
+	for _, lock := range r.Locks {
 		if r.resurrected(lock) {
 			continue // a failover brought something back: no history can say so
 		}
@@ -63,14 +64,14 @@ func byFault(a, b model.Excuse) int {
 // another command of it, was still under way.
 func (r *run) memoryLost(lock string) []model.Excuse {
 	var out []model.Excuse
-	for _, t := range r.faults {
-		if !(t.spec.Kind == model.FaultKey) && !t.spec.LosesData() {
+	for _, t := range r.Faults {
+		if !(t.Spec.Kind == model.FaultKey) && !t.Spec.LosesData() {
 			continue
 		}
-		if slices.ContainsFunc(r.opsOf(lock), func(o *operation) bool {
-			return t.from <= r.underWayUntil(o) && slices.ContainsFunc(o.sent, func(m *msg) bool { return m.exec != nil && m.exec.AtNs <= t.from })
+		if slices.ContainsFunc(r.CallsOn(lock), func(o *trace.Call) bool {
+			return t.FromNs <= r.underWayUntil(o) && slices.ContainsFunc(o.Sent, func(m *trace.Command) bool { return m.Executed != nil && m.Executed.AtNs <= t.FromNs })
 		}) {
-			out = append(out, model.Excuse{Circumstance: model.MemoryRemoved, Fault: t.number, Why: t.text})
+			out = append(out, model.Excuse{Circumstance: model.MemoryRemoved, Fault: t.Number, Why: t.Text})
 		}
 	}
 	return out
@@ -78,11 +79,11 @@ func (r *run) memoryLost(lock string) []model.Excuse {
 
 // underWayUntil is when a call has returned and nothing of what it sent runs any
 // more.
-func (r *run) underWayUntil(o *operation) int64 {
-	until := o.returned()
-	for _, m := range o.sent {
-		if m.exec != nil {
-			until = max(until, m.exec.AtNs)
+func (r *run) underWayUntil(o *trace.Call) int64 {
+	until := o.ReturnedNs()
+	for _, m := range o.Sent {
+		if m.Executed != nil {
+			until = max(until, m.Executed.AtNs)
 		}
 	}
 	return until
@@ -94,13 +95,13 @@ func (r *run) underWayUntil(o *operation) int64 {
 // order and of the queue: one who was passed over, one who stands there and does
 // not wait.
 func (r *run) outOfOrder(lock string, first *Op) []model.Excuse {
-	until := r.endNs
+	until := r.LeaveNs
 	if first != nil && first.ReturnNs != nil {
 		until = *first.ReturnNs
 	}
 	out := r.clocksApart()
-	for _, c := range r.states[lock] {
-		if c.at <= until {
+	for _, c := range r.Changes(lock) {
+		if c.AtNs <= until {
 			out = append(out, r.byHand(c)...)
 		}
 	}
@@ -150,9 +151,9 @@ func (r *run) unplaceable(lock string, res LockResult) Finding {
 		if !op.environment() || op.Op == OpCrash {
 			f.Thread = op.owner()
 		}
-		for _, o := range r.opsOf(lock) {
-			if o.who == op.owner() && o.AtNs == op.CallNs {
-				f.Ops = []OpRef{o.ref()}
+		for _, o := range r.CallsOn(lock) {
+			if o.Caller == op.owner() && o.AtNs == op.CallNs {
+				f.Ops = []OpRef{refOf(o)}
 			}
 		}
 	}
@@ -162,16 +163,16 @@ func (r *run) unplaceable(lock string, res LockResult) Finding {
 // resurrected: a fault gave the lock, or a place in its queue, to somebody, or
 // took a level or a lease from who had it and has it still.
 func (r *run) resurrected(lock string) bool {
-	return slices.ContainsFunc(r.states[lock], func(c change) bool {
-		return c.fault > 0 && (c.after.Held() && (c.started() || c.before.Count != c.after.Count || c.before.ExpiresMs != c.after.ExpiresMs) ||
-			slices.ContainsFunc(c.after.Queue, func(who string) bool { return !slices.Contains(c.before.Queue, who) }))
+	return slices.ContainsFunc(r.Changes(lock), func(c *trace.Change) bool {
+		return c.Fault > 0 && (c.After.Held() && (c.Started() || c.Before.Count != c.After.Count || c.Before.ExpiresMs != c.After.ExpiresMs) ||
+			slices.ContainsFunc(c.After.Queue, func(who string) bool { return !slices.Contains(c.Before.Queue, who) }))
 	})
 }
 
 // history writes a lock's calls, renewals and losses as a history.
 func (r *run) history(lock string, settled bool) []Op {
 	var ops []Op
-	for _, o := range r.opsOf(lock) {
+	for _, o := range r.CallsOn(lock) {
 		if op, ok := r.asOp(o, settled); ok {
 			ops = append(ops, op)
 		}
@@ -179,9 +180,9 @@ func (r *run) history(lock string, settled bool) []Op {
 		ops = append(ops, r.prolonged(o, settled)...)
 	}
 	ops = append(ops, r.renewals(lock, settled)...)
-	for _, c := range r.states[lock] {
-		if c.fault > 0 && c.ended() {
-			at := c.at
+	for _, c := range r.Changes(lock) {
+		if c.Fault > 0 && c.Ended() {
+			at := c.AtNs
 			ops = append(ops, Op{Lock: lock, Op: OpLost, CallNs: at, ReturnNs: &at})
 		}
 	}
@@ -192,23 +193,23 @@ func (r *run) history(lock string, settled bool) []Op {
 // takenAway writes the holds that a call was given before the one with which it
 // came back, where a fault took them: a server that lost the hold has lost its
 // memory of the call too, and grants it anew when it is sent again.
-func (r *run) takenAway(o *operation, settled bool) []Op {
+func (r *run) takenAway(o *trace.Call, settled bool) []Op {
 	if !o.Action.Acquires() {
 		return nil
 	}
 	kept := r.grantsKept(o)
 	var ops []Op
 	for _, g := range r.grants(o) {
-		if len(kept) == 0 || g.at >= kept[0].at || !g.started() {
+		if len(kept) == 0 || g.AtNs >= kept[0].AtNs || !g.Started() {
 			continue
 		}
-		end := slices.IndexFunc(r.states[o.Lock], func(c change) bool { return c.at > g.at && c.before.Owner == o.who && c.ended() })
-		if end < 0 || r.states[o.Lock][end].fault == 0 {
+		end := slices.IndexFunc(r.Changes(o.Lock), func(c *trace.Change) bool { return c.AtNs > g.AtNs && c.Before.Owner == o.Caller && c.Ended() })
+		if end < 0 || r.Changes(o.Lock)[end].Fault == 0 {
 			continue
 		}
 		op := Op{Process: o.Process, Thread: o.Thread, Lock: o.Lock, CallNs: o.AtNs, Op: OpAcquire, Outcome: model.AnswerUnknown}
 		if settled {
-			at := g.at
+			at := g.AtNs
 			op.Outcome, op.ReturnNs = string(model.Granted), &at
 		}
 		r.lease(&op, g, settled)
@@ -219,16 +220,16 @@ func (r *run) takenAway(o *operation, settled bool) []Op {
 
 // prolonged writes what a call did to the lease of a hold that it entered again
 // and gave that level back of, because no replica had it: both start it anew.
-func (r *run) prolonged(o *operation, settled bool) []Op {
+func (r *run) prolonged(o *trace.Call, settled bool) []Op {
 	var ops []Op
 	for _, g := range r.givenBack(o) {
-		if g.grant.started() || g.undo.ended() {
+		if g.grant.Started() || g.undo.Ended() {
 			continue
 		}
-		for _, c := range []change{g.grant, g.undo} {
-			op := Op{Process: o.Process, Thread: o.Thread, Lock: o.Lock, CallNs: c.by.AtNs, Op: OpRenew, Outcome: model.AnswerUnknown}
+		for _, c := range []*trace.Change{g.grant, g.undo} {
+			op := Op{Process: o.Process, Thread: o.Thread, Lock: o.Lock, CallNs: c.By.AtNs, Op: OpRenew, Outcome: model.AnswerUnknown}
 			if settled {
-				at := c.at
+				at := c.AtNs
 				op.Outcome, op.ReturnNs = model.AnswerRenewed, &at
 			}
 			r.lease(&op, c, settled)
@@ -240,15 +241,15 @@ func (r *run) prolonged(o *operation, settled bool) []Op {
 
 // asOp writes a call as a line of a history; ok is false for one that took no
 // effect.
-func (r *run) asOp(o *operation, settled bool) (op Op, ok bool) {
+func (r *run) asOp(o *trace.Call, settled bool) (op Op, ok bool) {
 	op = Op{Process: o.Process, Thread: o.Thread, Lock: o.Lock, CallNs: o.AtNs}
-	ret := o.returned()
-	outcome := o.outcome
-	if o.ret == nil || outcome == model.Waiting {
+	ret := o.ReturnedNs()
+	outcome := o.Outcome
+	if o.Return == nil {
 		outcome = model.Unknown
 	}
 	effects := r.effects(o)
-	if r.rec.Params.Uncounted && outcome == model.Busy && r.selfBusy(o) {
+	if r.Record.Params.Uncounted && outcome == model.Busy && r.selfBusy(o) {
 		return op, false // a lock without re-entry is busy for its owner too
 	}
 	switch {
@@ -257,8 +258,8 @@ func (r *run) asOp(o *operation, settled bool) (op Op, ok bool) {
 		if len(effects) > 0 && outcome == model.Granted || outcome == model.Unknown && settled {
 			effects = r.grantsKept(o)
 		}
-		if first := o.first("acquire"); r.rec.Params.Fair && first != nil && r.inTurn(o, first) && !r.evicted(o) {
-			op.ArrivedNs = &first.exec.AtNs
+		if first := o.First("acquire"); r.Record.Params.Fair && first != nil && r.inTurn(o, first) && !r.evicted(o) {
+			op.ArrivedNs = &first.Executed.AtNs
 		}
 	case o.Action == model.ActForceUnlock:
 		op.Op = OpForceRelease
@@ -277,11 +278,11 @@ func (r *run) asOp(o *operation, settled bool) (op Op, ok bool) {
 			return op, false // it never ran, or changed nothing
 		}
 		c := effects[0]
-		ret = max(c.at, o.AtNs)
+		ret = max(c.AtNs, o.AtNs)
 		switch {
 		case op.Op == OpAcquire:
 			outcome = model.Granted
-		case c.after.Owner == c.before.Owner:
+		case c.After.Owner == c.Before.Owner:
 			outcome = model.StillHeld
 		default:
 			outcome = model.Released
@@ -298,7 +299,7 @@ func (r *run) asOp(o *operation, settled bool) (op Op, ok bool) {
 	}
 	// Blind, too, the length of a lease is that of the record: a release may leave
 	// that of an outer level, which no call says.
-	keeps := len(effects) > 0 && effects[len(effects)-1].after.Held() && op.Op == OpRelease
+	keeps := len(effects) > 0 && effects[len(effects)-1].After.Held() && op.Op == OpRelease
 	starts := outcome == model.Granted || outcome == model.StillHeld || outcome == model.Unknown && (op.Op == OpAcquire || keeps)
 	if starts && len(effects) > 0 {
 		r.lease(&op, effects[len(effects)-1], settled)
@@ -311,9 +312,9 @@ func (r *run) asOp(o *operation, settled bool) (op Op, ok bool) {
 }
 
 // selfBusy: the call was refused because its own thread held the lock.
-func (r *run) selfBusy(o *operation) bool {
-	for _, m := range o.sent {
-		if m.exec != nil && r.stateBefore(o.Lock, m.Msg, m.exec.AtNs).Owner == o.who {
+func (r *run) selfBusy(o *trace.Call) bool {
+	for _, m := range o.Sent {
+		if m.Executed != nil && m.Before(o.Lock).Owner == o.Caller {
 			return true
 		}
 	}
@@ -321,19 +322,19 @@ func (r *run) selfBusy(o *operation) bool {
 }
 
 // mostLeaseMs is the lease that a call asked for.
-func (r *run) mostLeaseMs(o *operation) int64 {
+func (r *run) mostLeaseMs(o *trace.Call) int64 {
 	if o.LeaseNs > 0 {
 		return o.LeaseNs / millisecond
 	}
-	return r.rec.Params.Watchdog.Milliseconds()
+	return r.Record.Params.Watchdog.Milliseconds()
 }
 
 // effects are the changes that a call's own commands made of its hold.
-func (r *run) effects(o *operation) []change {
-	var out []change
-	for _, c := range o.changes {
-		moved := c.before.Owner != c.after.Owner || c.before.Count != c.after.Count || c.before.ExpiresMs != c.after.ExpiresMs
-		if moved && (c.before.Owner == o.who || c.after.Owner == o.who || o.Action == model.ActForceUnlock) {
+func (r *run) effects(o *trace.Call) []*trace.Change {
+	var out []*trace.Change
+	for _, c := range o.Changes {
+		moved := c.Before.Owner != c.After.Owner || c.Before.Count != c.After.Count || c.Before.ExpiresMs != c.After.ExpiresMs
+		if moved && (c.Before.Owner == o.Caller || c.After.Owner == o.Caller || o.Action == model.ActForceUnlock) {
 			out = append(out, c)
 		}
 	}
@@ -342,32 +343,32 @@ func (r *run) effects(o *operation) []change {
 
 // lease says which lease an operation started: its length from what the server
 // set, and, settled, when it ran out.
-func (r *run) lease(op *Op, c change, settled bool) {
-	if c.after.ExpiresMs < 0 || !c.after.Held() {
+func (r *run) lease(op *Op, c *trace.Change, settled bool) {
+	if c.After.ExpiresMs < 0 || !c.After.Held() {
 		return
 	}
-	ms := c.after.ExpiresMs - c.at/millisecond
+	ms := c.After.ExpiresMs - c.AtNs/millisecond
 	op.LeaseMs = &ms
 	if !settled {
 		return
 	}
 	op.NeverExpires = true
-	for _, later := range r.after(op.Lock, c.at) {
-		if later.expired && later.before.Owner == c.after.Owner && later.before.ExpiresMs == c.after.ExpiresMs && later.ended() {
-			at := max(later.at, op.CallNs)
+	for _, later := range r.ChangesAfter(op.Lock, c.AtNs) {
+		if later.Expired && later.Before.Owner == c.After.Owner && later.Before.ExpiresMs == c.After.ExpiresMs && later.Ended() {
+			at := max(later.AtNs, op.CallNs)
 			op.ExpireNs, op.NeverExpires = &at, false
 			return
 		}
-		if later.fault > 0 && later.ended() {
+		if later.Fault > 0 && later.Ended() {
 			// Removed by another hand, which may stand before this operation in
 			// the order: then its lease ran out like any other.
 			op.NeverExpires = false
 			return
 		}
-		if later.before.Owner != later.after.Owner || later.before.ExpiresMs != later.after.ExpiresMs {
+		if later.Before.Owner != later.After.Owner || later.Before.ExpiresMs != later.After.ExpiresMs {
 			// Replaced or given back. In an order in which it is not, because the two
 			// were under way at one time, it runs out.
-			at := max((c.after.ExpiresMs+1)*millisecond, op.CallNs)
+			at := max((c.After.ExpiresMs+1)*millisecond, op.CallNs)
 			op.ExpireNs, op.NeverExpires = &at, false
 			return
 		}
@@ -376,19 +377,19 @@ func (r *run) lease(op *Op, c change, settled bool) {
 
 // inTurn says whether a call has a turn from its first try on: one that does not wait
 // has none, unless that gave it the lock or a place in the queue.
-func (r *run) inTurn(o *operation, first *msg) bool {
+func (r *run) inTurn(o *trace.Call, first *trace.Command) bool {
 	if o.Action == model.ActTryLockTimed && o.WaitNs == 0 {
-		now := r.stateAt(o.Lock, first.exec.AtNs)
-		return now.Owner == o.who || slices.Contains(now.Queue, o.who)
+		now := r.StateAt(o.Lock, first.Executed.AtNs)
+		return now.Owner == o.Caller || slices.Contains(now.Queue, o.Caller)
 	}
 	return o.Action != model.ActTryLock
 }
 
 // evicted: the server took the call out of its queue while it still waited.
-func (r *run) evicted(o *operation) bool {
-	until := min(o.returned(), r.endNs)
-	return slices.ContainsFunc(r.departures(o.Lock)[o.who], func(c change) bool {
-		return o.AtNs <= c.at && c.at <= until && c.evicts(o.who)
+func (r *run) evicted(o *trace.Call) bool {
+	until := min(o.ReturnedNs(), r.LeaveNs)
+	return slices.ContainsFunc(r.Departures(o.Lock)[o.Caller], func(c *trace.Change) bool {
+		return o.AtNs <= c.AtNs && c.AtNs <= until && evicts(c, o.Caller)
 	})
 }
 
@@ -396,35 +397,35 @@ func (r *run) evicted(o *operation) bool {
 // and until when: until it returned, and one of the dead, or of those who wait
 // to the end, until it was taken out. One that was taken out and came back, because
 // what it had sent was late, stood there until the last time.
-func (r *run) queuedUntil(o *operation) (until int64, queued bool) {
-	first := o.first("acquire")
-	if !r.rec.Params.Fair || first == nil || !slices.Contains(r.stateAt(o.Lock, first.exec.AtNs).Queue, o.who) {
+func (r *run) queuedUntil(o *trace.Call) (until int64, queued bool) {
+	first := o.First("acquire")
+	if !r.Record.Params.Fair || first == nil || !slices.Contains(r.StateAt(o.Lock, first.Executed.AtNs).Queue, o.Caller) {
 		return 0, false
 	}
-	until = o.returned()
-	if until == math.MaxInt64 || until < first.exec.AtNs || r.goneAt(o.who) <= until { // nobody takes it out but the server
-		until = r.rec.Events[len(r.rec.Events)-1].AtNs
+	until = o.ReturnedNs()
+	if until == math.MaxInt64 || until < first.Executed.AtNs || r.goneAt(o.Caller) <= until { // nobody takes it out but the server
+		until = r.Record.Events[len(r.Record.Events)-1].AtNs
 	}
 	end, in := until, true
-	for _, c := range r.after(o.Lock, first.exec.AtNs) {
-		if c.at >= until {
+	for _, c := range r.ChangesAfter(o.Lock, first.Executed.AtNs) {
+		if c.AtNs >= until {
 			break
 		}
 		was := in
-		switch in = slices.Contains(c.after.Queue, o.who); {
+		switch in = slices.Contains(c.After.Queue, o.Caller); {
 		case in:
 			end = until
 		case was:
-			end = c.at
+			end = c.AtNs
 		}
 	}
-	return end, end >= first.exec.AtNs
+	return end, end >= first.Executed.AtNs
 }
 
 // renewals writes the watchdog's renewals.
 func (r *run) renewals(lock string, settled bool) []Op {
 	var ops []Op
-	for _, m := range r.ordered {
+	for _, m := range r.Commands {
 		if m.Script != "renew" {
 			continue
 		}
@@ -434,31 +435,31 @@ func (r *run) renewals(lock string, settled bool) []Op {
 			}
 			process, thread := splitName(m.Owners[i])
 			op := Op{Process: process, Thread: thread, Lock: lock, Op: OpRenew, CallNs: m.AtNs, Outcome: model.AnswerUnknown}
-			known := m.delivered >= 0
-			if m.exec == nil {
+			known := m.RepliedNs >= 0
+			if m.Executed == nil {
 				if settled {
 					continue
 				}
 			} else if known || settled {
-				ret := m.delivered
+				ret := m.RepliedNs
 				if !known {
-					ret = m.exec.AtNs
+					ret = m.Executed.AtNs
 				}
 				op.ReturnNs = &ret
 				op.Outcome = model.AnswerNotHeld
-				if r.heldBefore(lock, m).Owner == m.Owners[i] {
+				if m.Before(lock).Owner == m.Owners[i] {
 					op.Outcome = model.AnswerRenewed
 				}
-				if strings.HasPrefix(m.exec.Reply, "(error)") {
+				if strings.HasPrefix(m.Executed.Reply, "(error)") {
 					continue
 				}
 			}
-			if c, ok := r.changeBy(lock, m.Msg); ok && op.Outcome != model.AnswerNotHeld {
+			if c := m.Change(lock); c != nil && op.Outcome != model.AnswerNotHeld {
 				r.lease(&op, c, settled)
 			} else if op.Outcome != model.AnswerNotHeld {
-				ms := r.rec.Params.Watchdog.Milliseconds()
+				ms := r.Record.Params.Watchdog.Milliseconds()
 				op.LeaseMs = &ms
-				if settled && m.exec != nil {
+				if settled && m.Executed != nil {
 					r.sameLease(&op, lock, m)
 				}
 			}
@@ -469,20 +470,9 @@ func (r *run) renewals(lock string, settled bool) []Op {
 }
 
 // sameLease is lease for a renewal that set the expiry to what it was.
-func (r *run) sameLease(op *Op, lock string, m *msg) {
-	now := r.stateAt(lock, m.exec.AtNs)
-	r.lease(op, change{at: m.exec.AtNs, before: now, after: now}, true)
-}
-
-func (r *run) heldBefore(lock string, m *msg) model.LockState {
-	return r.stateBefore(lock, m.Msg, m.exec.AtNs)
-}
-
-func (r *run) changeBy(lock string, msg int) (change, bool) {
-	if i := r.changed[changeOf{lock, msg}]; i > 0 {
-		return r.states[lock][i-1], true
-	}
-	return change{}, false
+func (r *run) sameLease(op *Op, lock string, m *trace.Command) {
+	now := r.StateAt(lock, m.Executed.AtNs)
+	r.lease(op, &trace.Change{AtNs: m.Executed.AtNs, Before: now, After: now}, true)
 }
 
 func splitName(who string) (process string, thread int) {

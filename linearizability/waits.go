@@ -18,9 +18,9 @@ type Waits struct {
 // waits gathers them, of all locks of a run together.
 func (r *run) waits() Waits {
 	var all []int64
-	for _, o := range r.ops {
-		if o.Action.Acquires() && o.outcome == model.Granted {
-			all = append(all, o.returned()-o.AtNs)
+	for _, o := range r.Calls {
+		if o.Action.Acquires() && o.Outcome == model.Granted {
+			all = append(all, o.ReturnedNs()-o.AtNs)
 		}
 	}
 	if len(all) == 0 {

@@ -1,0 +1,83 @@
+package linearizability
+
+import (
+	"slices"
+
+	"lockstep/model"
+	"lockstep/model/trace"
+)
+
+// reached says what the run came to, beside its findings.
+func (r *run) reached() []string {
+	got := map[string]bool{}
+	for _, lock := range r.Locks {
+		for i, c := range r.Changes(lock) {
+			if c.Expired && c.Ended() {
+				got["lease_expired"] = true
+			}
+			if c.By != nil && c.By.Script == "renew" && c.Before.Owner == c.After.Owner && c.After.ExpiresMs > c.Before.ExpiresMs {
+				got["renewed"] = true
+			}
+			if c.By != nil && c.By.Script == "acquire" && c.Before.Held() && c.Before.Owner == c.After.Owner && slices.Contains(c.By.Threads, c.After.Owner) {
+				got["reentered"] = true
+			}
+			if c.Started() && c.By != nil && c.By.Op > 0 && r.handedOver(lock, i, r.Call(c.By.Op)) {
+				got["handed_over"] = true
+			}
+		}
+		for who, departures := range r.Departures(lock) {
+			if slices.ContainsFunc(departures, func(c *trace.Change) bool { return c.By != nil && evicts(c, who) }) {
+				got["waiter_evicted"] = true
+			}
+		}
+	}
+	for i := range r.Record.Events {
+		e := &r.Record.Events[i]
+		switch {
+		case e.Kind == model.KindLost && e.Dir == "push" && e.Why != model.LostUnwanted:
+			got["wakeup_lost"] = true
+		case e.Kind == model.KindLost && e.Dir == "reply" && e.Script != "":
+			if m := r.Command(e.Msg); m != nil && m.Executed != nil && e.Why != model.LostUnwanted {
+				got["reply_lost_after_run"] = true
+			}
+		case e.Kind == model.KindFault && r.Record.Params.Fault(e.Fault).Server == model.ServerFailover:
+			got["failed_over"] = true
+		}
+	}
+	for _, o := range r.Calls {
+		if o.Action != model.ActUnlock {
+			continue
+		}
+		for _, m := range o.Sent {
+			if m.Executed != nil {
+				// The first thing that it did at the server.
+				if m.Before(o.Lock).Owner != o.Caller {
+					got["stale_unlock"] = true
+				}
+				break
+			}
+		}
+	}
+	var out []string
+	for _, name := range model.Reachable {
+		if got[name] {
+			out = append(out, name)
+		}
+	}
+	return out
+}
+
+// handedOver: the new holder had been waiting when the one before gave up.
+func (r *run) handedOver(lock string, i int, next *trace.Call) bool {
+	for j := i; j >= 0; j-- {
+		c := r.Changes(lock)[j]
+		if j < i && c.Started() {
+			return false
+		}
+		if c.Ended() && c.By != nil {
+			first := next.First("acquire")
+			return first != nil && first.Executed.AtNs < c.AtNs
+		}
+	}
+	return false
+}
