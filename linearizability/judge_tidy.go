@@ -50,10 +50,10 @@ func (r *run) standing(lock string, leaving bool) []Finding {
 	var out []Finding
 	told := map[string]int{} // of whom, the call
 	torn := false
-	open := map[string]*trace.Call{} // the acquiring call that a thread is in
-	last := map[string]*trace.Call{} // its last one
-	moving := map[string]int{}       // its commands that have not arrived
-	now := new(model.LockState) // what the server holds
+	open := map[string]*trace.Call{}     // the acquiring call that a thread is in
+	last := map[string]*trace.Call{}     // its last one
+	moving := map[string]int{}           // its commands that have not arrived
+	now := new(model.LockState)          // what the server holds
 	var parted *trace.Change             // when queue and deadlines became different
 	queued := map[string]*trace.Change{} // how each came into the queue, unless it has asked again since
 	changes := r.Changes(lock)
