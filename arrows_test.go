@@ -23,6 +23,7 @@ var arrows = map[string][]string{
 	"scenarios":       {"model", "lockimpl", "sim", "linearizability"},
 	"explore":         {"model", "sim", "linearizability", "scenarios"},
 	"report":          {"model", "linearizability"},
+	"internal":        nil,
 	"bench":           {"model", "lockimpl", "interop", "sim", "scenarios", "explore"},
 	"cmd":             {"model", "sim", "linearizability", "scenarios", "explore", "report", "bench"},
 }

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"lockstep/internal/longtest"
 	"lockstep/linearizability"
 	"lockstep/model"
 	"lockstep/scenarios"
@@ -87,7 +88,7 @@ func kindOfDrawn(f scenarios.Fault) string {
 }
 
 func TestWhatIsDrawnLoads(t *testing.T) {
-	eachDraw(20, func(seed uint64, l *scenarios.Lock, p Profile, classes []Class, text string) {
+	eachDraw(longtest.Size(t, 4, 20), func(seed uint64, l *scenarios.Lock, p Profile, classes []Class, text string) {
 		sc := loadDrawn(t, text)
 		if again := Draw(sim.NewSeeded(seed), l, p, classes); again != text {
 			t.Fatalf("seed %d, drawn twice:\n%s\n%s", seed, text, again)
@@ -245,10 +246,7 @@ func TestDrawsAreASwarm(t *testing.T) {
 // to do wrong.
 func TestSimpleWorkloadsHold(t *testing.T) {
 	h := sim.NewHost(t)
-	n := uint64(20)
-	if testing.Short() {
-		n = 3
-	}
+	n := longtest.Size[uint64](t, 10, 20)
 	for _, l := range scenarios.Locks {
 		if l.Name == "none" {
 			continue
@@ -294,7 +292,7 @@ func shared(a, b string) (part float64, same bool) {
 func TestANeighbourIsNear(t *testing.T) {
 	var kept, apart, changed, n float64
 	var last string
-	eachDraw(2, func(seed uint64, l *scenarios.Lock, p Profile, classes []Class, text string) {
+	eachDraw(longtest.Size(t, 1, 2), func(seed uint64, l *scenarios.Lock, p Profile, classes []Class, text string) {
 		near := text
 		for generation := range uint64(3) {
 			was := near

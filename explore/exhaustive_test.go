@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"lockstep/internal/longtest"
 	"lockstep/scenarios"
 	"lockstep/sim"
 )
@@ -45,7 +46,7 @@ func TestReductionLosesNoOutcome(t *testing.T) {
 	h := sim.NewHost(t)
 	for _, c := range []struct {
 		lock, extra, a, b string
-		lose, near        bool
+		lose, near, long  bool
 		late              []time.Duration
 	}{
 		{lock: "setnx-del", a: section, b: section},
@@ -59,12 +60,15 @@ func TestReductionLosesNoOutcome(t *testing.T) {
 		{lock: "setnx-cad", a: section, b: "with_lock: {name: y, steps: []}"},
 		{lock: "none", extra: "resources: {r: {start: 5}}\n", a: "{use: {resource: r, take: 1, for: 0}}", b: "{use: {resource: r, take: 1, for: 0}}"},
 		{lock: "redisson@3.43.0+replicas", extra: "server: {replicas: 1}\n", a: "try_lock: {name: x, lease: 1s}", b: "at: 0"},
-		{lock: "redisson@3.21.3+replicas", extra: "server: {replicas: 1}\n", near: true, a: "try_lock: {name: x, lease: 1s}", b: "force_unlock: x"},
+		{lock: "redisson@3.21.3+replicas", extra: "server: {replicas: 1}\n", near: true, long: true, a: "try_lock: {name: x, lease: 1s}", b: "force_unlock: x"},
 		{lock: "setnx-del", extra: "faults: [{at: 1ms, server: stall, for: 5ms}]\n", a: "{at: 2ms}, {try_lock: x}", b: "{at: 2ms}, {try_lock: x}"},
 		{lock: "setnx-del", extra: "faults: [{at: 5ms, server: failover, lose_last: 1}]\n", a: "{try_lock: x}, {at: 6ms}, {unlock: z}, {at: 7ms}, {try_lock: x}", b: "{try_lock: y}"},
 	} {
 		name := fmt.Sprintf("%s/%s|%s", c.lock, c.a, c.b)
 		t.Run(name, func(t *testing.T) {
+			if c.long {
+				longtest.Only(t)
+			}
 			h := h.For(t)
 			l := lockNamed(t, c.lock)
 			sc := parsed(t, tiny(c.lock, c.extra, c.a, c.b))

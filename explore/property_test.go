@@ -11,6 +11,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"lockstep/internal/longtest"
 	"lockstep/linearizability"
 	"lockstep/lockimpl/redisson"
 	"lockstep/model"
@@ -90,7 +91,7 @@ func TestWhatIsPromisedHolds(t *testing.T) {
 		t.Run(l.Name, func(t *testing.T) {
 			h := h.For(t)
 			if !checksGiven {
-				_ = flag.Set("rapid.checks", strconv.Itoa(n))
+				_ = flag.Set("rapid.checks", strconv.Itoa(longtest.Size(t, n/8, n)))
 			}
 			rapid.Check(t, func(rt *rapid.T) {
 				v := playDrawn(h, rt, l)
@@ -118,7 +119,7 @@ func TestFullWorkloadsShowWhatIsKnown(t *testing.T) {
 		t.Run(c.lock, func(t *testing.T) {
 			h, l := h.For(t), mustFind(t, c.lock)
 			named := 0
-			for seed := range c.draws {
+			for seed := range longtest.Size(t, c.draws/3, c.draws) {
 				v := scenarios.Run(h, loadDrawn(t, Draw(sim.NewSeeded(seed), l, Full, nil)), l, seed)
 				for _, f := range v.Findings {
 					if f.Class == linearizability.ClassLimit {

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"lockstep/internal/longtest"
 	"lockstep/model"
 	"lockstep/sim"
 )
@@ -123,9 +124,7 @@ func TestWhatRunsBesideDoesNotMatter(t *testing.T) {
 func TestTheSameDecisionsGiveTheSameRecord(t *testing.T) {
 	h := sim.NewHost(t)
 	seeds := []uint64{1, 2, 3, 99, 12345}
-	if testing.Short() {
-		seeds = seeds[:1]
-	}
+	seeds = seeds[:longtest.Size(t, 3, len(seeds))]
 	for _, sc := range builtin(t) {
 		if sc.Name == "inventory" || strings.HasPrefix(sc.Name, "fair-dead") {
 			continue // long; results/ repeats them

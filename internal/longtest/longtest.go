@@ -1,0 +1,31 @@
+// Package longtest splits tests in two: go test ./... takes minutes of a
+// processor at most, and what takes longer runs where LOCKSTEP_LONG=1 is set, as
+// .ci/run does. A long test is skipped otherwise, or plays fewer cases.
+package longtest
+
+import (
+	"os"
+	"testing"
+)
+
+// Asked reports whether the environment asks for long tests.
+func Asked() bool { return os.Getenv("LOCKSTEP_LONG") == "1" }
+
+// Only skips the test unless long tests are asked for.
+func Only(t testing.TB) {
+	t.Helper()
+	if !Asked() {
+		t.Skipf("it takes long; run it with: LOCKSTEP_LONG=1 go test -run '^%s$' -timeout 60m", t.Name())
+	}
+}
+
+// Size is how many cases a test plays: all of them if long tests are asked for,
+// else some. It logs the latter, so that nobody takes some for all.
+func Size[N int | uint64](t testing.TB, some, all N) N {
+	t.Helper()
+	if Asked() {
+		return all
+	}
+	t.Logf("%d cases of %d; LOCKSTEP_LONG=1 plays all", some, all)
+	return some
+}
