@@ -8,6 +8,7 @@ import (
 
 	"lockstep/linearizability"
 	"lockstep/model"
+	index "lockstep/model/trace"
 	"lockstep/scenarios"
 )
 
@@ -149,7 +150,7 @@ func (c clue) hidden() []clue {
 		}
 	}
 	var out []clue
-	for _, f := range linearizability.JudgeLinearizable(refused) {
+	for _, f := range linearizability.JudgeLinearizable(index.New(refused)) {
 		if f.Class == linearizability.ClassBug && f.Lock == c.lock {
 			out = append(out, newClue(c.of, traceOf(refused), f))
 		}

@@ -23,13 +23,13 @@ type Belief struct {
 	Overstayed bool
 }
 
-// Beliefs are those of a record, by lock in order of their names, then in
-// order of their grants.
-func Beliefs(rec *model.Record) []Belief {
-	r := newRun(rec)
+// Beliefs returns the beliefs of all threads, by lock in order of their names, then
+// in order of their grants.
+func Beliefs(t *trace.Run) []Belief {
+	r := &run{t}
 	last := int64(0)
-	if n := len(rec.Events); n > 0 {
-		last = rec.Events[n-1].AtNs
+	if n := len(t.Record.Events); n > 0 {
+		last = t.Record.Events[n-1].AtNs
 	}
 	var out []Belief
 	for _, lock := range r.Locks {

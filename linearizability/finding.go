@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"lockstep/model"
+	"lockstep/model/trace"
 )
 
 // Class tells a broken promise of the lock from a limit that it never
@@ -59,11 +60,11 @@ type Resource struct {
 	End        *int64
 }
 
-// Judge reads a record and says what each judge finds. Findings that the table
-// of promises does not cover are left out; those with excuses are limits until
-// a replay without the excuses says otherwise.
-func Judge(rec *model.Record, resources []Resource) Judgement {
-	r := newRun(rec)
+// Judge returns what each judge finds in a run. It leaves out findings that the
+// table of promises does not cover. A finding with excuses is a limit until a replay
+// without them says otherwise.
+func Judge(t *trace.Run, resources []Resource) Judgement {
+	r := &run{t}
 	var found []Finding
 	for _, judge := range []func(*run) []Finding{
 		judgeMutualExclusion, judgeMisdelete, judgeLinearizable, judgeHoldCount, judgeFIFO,
@@ -72,12 +73,12 @@ func Judge(rec *model.Record, resources []Resource) Judgement {
 		found = append(found, judge(r)...)
 	}
 	found = append(found, judgeWorkload(r, resources)...)
-	return Judgement{Findings: classed(rec.Params, found), Reached: r.reached(), Waits: r.waits()}
+	return Judgement{Findings: classed(r.Record.Params, found), Reached: r.reached(), Waits: r.waits()}
 }
 
-// JudgeLinearizable is what the judge of that name alone finds.
-func JudgeLinearizable(rec *model.Record) []Finding {
-	return classed(rec.Params, judgeLinearizable(newRun(rec)))
+// JudgeLinearizable returns what the judge of that name finds.
+func JudgeLinearizable(t *trace.Run) []Finding {
+	return classed(t.Record.Params, judgeLinearizable(&run{t}))
 }
 
 // classed are the findings that the table of promises covers, with their classes, in

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"lockstep/model"
+	"lockstep/model/trace"
 )
 
 // FuzzJudge: no record makes a judge panic, every finding is of a judge that is
@@ -25,8 +26,8 @@ func FuzzJudge(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
 		rec := fuzzRecord(data)
-		j := Judge(rec, []Resource{{Name: "stock", Start: 10}})
-		if again := Judge(rec, []Resource{{Name: "stock", Start: 10}}); fmt.Sprint(again) != fmt.Sprint(j) {
+		j := Judge(trace.New(rec), []Resource{{Name: "stock", Start: 10}})
+		if again := Judge(trace.New(rec), []Resource{{Name: "stock", Start: 10}}); fmt.Sprint(again) != fmt.Sprint(j) {
 			t.Fatalf("twice:\n%v\n%v", j, again)
 		}
 		for _, f := range j.Findings {

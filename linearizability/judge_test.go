@@ -28,7 +28,7 @@ func testJudged(t *testing.T, cases []judged) {
 			if p.Lock == "" {
 				p = plainLock
 			}
-			expect(t, c.finds, Judge(recordOf(t, p, c.record), nil))
+			expect(t, c.finds, judgeRecord(recordOf(t, p, c.record), nil))
 		})
 	}
 }
@@ -840,7 +840,7 @@ func TestNoHistoryOfWhatAFailoverBroughtBack(t *testing.T) {
 			1202 b/1 return busy
 			9002 server expire -> free
 			9100 server leave`
-		if found := judgeLinearizable(newRun(recordOf(t, plainLock, record))); len(found) != want {
+		if found := judgeLinearizable(traced(recordOf(t, plainLock, record))); len(found) != want {
 			t.Errorf("%s: found %v, want %d findings", by, found, want)
 		}
 	}
@@ -924,7 +924,7 @@ func TestSettledAndBlind(t *testing.T) {
 			39000 server leave`},
 	} {
 		t.Run(c.rule, func(t *testing.T) {
-			r := newRun(recordOf(t, plainLock, c.record))
+			r := traced(recordOf(t, plainLock, c.record))
 			if got := r.check("l", Options{}, true); got.Verdict != c.settled {
 				t.Errorf("settled: %s, want %s: %s", got.Verdict, c.settled, got.Why)
 			}
@@ -2040,7 +2040,7 @@ func TestWorkload(t *testing.T) {
 			2500 b/1 takes lease=6000` + lostUpdate},
 	} {
 		t.Run(c.rule, func(t *testing.T) {
-			expect(t, c.finds, Judge(recordOf(t, plainLock, c.record), []Resource{c.res}))
+			expect(t, c.finds, judgeRecord(recordOf(t, plainLock, c.record), []Resource{c.res}))
 		})
 	}
 }
@@ -2083,7 +2083,7 @@ func TestReached(t *testing.T) {
 		{"a restart", "", "5 server fault 1 server restart, keeping its data"},
 	} {
 		t.Run(c.rule, func(t *testing.T) {
-			got := Judge(recordOf(t, plainLock, c.record), nil).Reached
+			got := judgeRecord(recordOf(t, plainLock, c.record), nil).Reached
 			if strings.Join(got, " ") != c.reached {
 				t.Errorf("reached %v, want %s", got, c.reached)
 			}
@@ -2092,7 +2092,7 @@ func TestReached(t *testing.T) {
 }
 
 func TestReachedIsInOrder(t *testing.T) {
-	got := Judge(recordOf(t, plainLock, `
+	got := judgeRecord(recordOf(t, plainLock, `
 		0    server fault 1 failover that loses the last 1 writes
 		1    b push lost dropped
 		100  a/1 takes lease=1000
@@ -2103,7 +2103,7 @@ func TestReachedIsInOrder(t *testing.T) {
 }
 
 func TestFindingsAreInOrder(t *testing.T) {
-	j := Judge(recordOf(t, plainLock, `
+	j := judgeRecord(recordOf(t, plainLock, `
 		0    a/1 check unmet first
 		0    a/1 takes lease=1000 -> a/1 1 endless
 		100  b/1 takes lease=1000
@@ -2238,7 +2238,7 @@ func TestOnePauseOfAMillisecondExcusesNoMissingRenewal(t *testing.T) {
 }
 
 func TestReenteredIsTheHoldersOwn(t *testing.T) {
-	queued := Judge(recordOf(t, fairLock, `
+	queued := judgeRecord(recordOf(t, fairLock, `
 		0    a/1 takes
 		100  b/1 waits lock -> a/1 1 30001 queue=b/1
 		1000 a/1 releases -> free queue=b/1
@@ -2247,7 +2247,7 @@ func TestReenteredIsTheHoldersOwn(t *testing.T) {
 	if slices.Contains(queued.Reached, "reentered") {
 		t.Error("a waiter that queues does not enter again")
 	}
-	again := Judge(recordOf(t, fairLock, `
+	again := judgeRecord(recordOf(t, fairLock, `
 		0    a/1 takes
 		100  a/1 takes -> a/1 2 30101
 		9000 server leave`), nil)

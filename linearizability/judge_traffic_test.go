@@ -53,12 +53,12 @@ func TestWaits(t *testing.T) {
 		fmt.Fprintf(&text, "%d server expire -> free\n", at+i+501)
 	}
 	text.WriteString("100000 b/1 waits try_lock\n100700 b/1 return busy\n200000 server leave\n")
-	got := Judge(recordOf(t, plainLock, text.String()), nil).Waits
+	got := judgeRecord(recordOf(t, plainLock, text.String()), nil).Waits
 	want := Waits{Granted: 100, P50Ns: 50e6, P90Ns: 90e6, P99Ns: 99e6, MaxNs: 100e6}
 	if got != want {
 		t.Errorf("got %+v, want %+v", got, want)
 	}
-	if got := Judge(recordOf(t, plainLock, "0 a/1 waits lock\n5000 server leave"), nil).Waits; got != (Waits{}) {
+	if got := judgeRecord(recordOf(t, plainLock, "0 a/1 waits lock\n5000 server leave"), nil).Waits; got != (Waits{}) {
 		t.Errorf("nobody was granted anything: %+v", got)
 	}
 }

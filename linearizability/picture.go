@@ -10,6 +10,7 @@ import (
 	"github.com/anishathalye/porcupine"
 
 	"lockstep/model"
+	"lockstep/model/trace"
 )
 
 // pictureSteps limits the search for a picture, which looks for the longest
@@ -19,17 +20,14 @@ const pictureSteps = 200_000
 // pictureOps is the longest history of which a picture can be read.
 const pictureOps = 300
 
-// Locks are the names of a record's locks, sorted.
-func Locks(rec *model.Record) []string { return newRun(rec).Locks }
-
 // Picture writes porcupine's own picture of the settled history of a lock, an
 // HTML page: which operations its search could place in which order, with the
 // faults beside them. Its clients are the threads and then, in the same
 // order, their leases that end. The error says why there is no picture.
-func Picture(rec *model.Record, lock string, w io.Writer) error {
-	r := newRun(rec)
+func Picture(t *trace.Run, lock string, w io.Writer) error {
+	r := &run{t}
 	spec, _ := model.SpecNamed("reentrant")
-	if rec.Params.Fair {
+	if t.Record.Params.Fair {
 		spec, _ = model.SpecNamed("fair")
 	}
 	if r.resurrected(lock) {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"lockstep/model"
+	"lockstep/model/trace"
 )
 
 // recordOf builds a record from the short form of these tests: a line an
@@ -74,6 +75,14 @@ func recordOf(t *testing.T, p model.Params, text string) *model.Record {
 	}
 	return b.rec
 }
+
+// judgeRecord judges a record.
+func judgeRecord(rec *model.Record, resources []Resource) Judgement {
+	return Judge(trace.New(rec), resources)
+}
+
+// traced returns a record as the judges read it.
+func traced(rec *model.Record) *run { return &run{trace.New(rec)} }
 
 // Locks of these tests: one of each family.
 var (

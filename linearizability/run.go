@@ -14,8 +14,6 @@ type run struct {
 	*trace.Run
 }
 
-func newRun(rec *model.Record) *run { return &run{trace.New(rec)} }
-
 // diedAt returns when the process of a thread crashed, or trace.Never.
 func (r *run) diedAt(thread string) int64 { return r.DiedNs(model.ProcessOf(thread)) }
 

@@ -25,7 +25,7 @@ func (b *builder) moments() {
 	by := map[[2]any]*message{} // lock and instant -> the message that changed it
 	for i := range v.Messages {
 		m := &v.Messages[i]
-		if m.Exec < 0 || !b.changed[m.ID] {
+		if m.Exec < 0 || !b.changed(m) {
 			continue
 		}
 		for _, l := range m.Locks {

@@ -27,6 +27,7 @@ import (
 
 	"lockstep/linearizability"
 	"lockstep/model"
+	"lockstep/model/trace"
 	"lockstep/report"
 	"lockstep/scenarios"
 	"lockstep/sim"
@@ -53,9 +54,10 @@ func play(t *testing.T, scenario, lock string) report.Run {
 func html(t testing.TB, r report.Run) []byte {
 	t.Helper()
 	var pictures []report.Picture
-	for _, lock := range linearizability.Locks(r.Record) {
+	run := trace.New(r.Record)
+	for _, lock := range run.Locks {
 		var b bytes.Buffer
-		if err := linearizability.Picture(r.Record, lock, &b); err != nil {
+		if err := linearizability.Picture(run, lock, &b); err != nil {
 			pictures = append(pictures, report.Picture{Lock: lock, Why: err.Error()})
 			continue
 		}

@@ -9,6 +9,7 @@ import (
 
 	"lockstep/linearizability"
 	"lockstep/model"
+	"lockstep/model/trace"
 	"lockstep/report"
 )
 
@@ -167,7 +168,7 @@ func TestOtherProgramsFormats(t *testing.T) {
 func TestOverlapsAreTheJudges(t *testing.T) {
 	r := play(t, "pause-past-lease", "redisson@4.7.0")
 	var who []string
-	for _, b := range linearizability.Beliefs(r.Record) {
+	for _, b := range linearizability.Beliefs(trace.New(r.Record)) {
 		who = append(who, b.Thread)
 		if b.ToNs <= b.FromNs {
 			t.Errorf("an empty belief: %+v", b)

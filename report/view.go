@@ -10,32 +10,32 @@ import (
 
 	"lockstep/linearizability"
 	"lockstep/model"
+	"lockstep/model/trace"
 )
 
-// builder makes a view of a record, in one pass and some afterthoughts.
+// builder makes a view of a run: it walks through the record once, and adds what
+// only the whole run shows.
 type builder struct {
-	run     Run
-	v       *view
-	lanes   map[string]int // by name
-	names   map[string]int // -> index of v.Names
-	ops     map[int]int    // number -> index of v.Ops
-	msgs    map[int]int    // number -> index of v.Messages
-	faults  map[int]int    // number -> index of v.Faults
-	spoken  map[string]int64
-	hears   map[string]map[int]string // channel -> connection -> process
-	conns   map[int]int               // message -> connection
-	changed map[int]bool              // messages that changed what the server holds
-	ranOut  map[int64]bool            // instants at which a key did
-	using   map[string]int            // thread and resource -> index of v.Uses
+	run    Run
+	trace  *trace.Run
+	v      *view
+	lanes  map[string]int // by name
+	names  map[string]int // -> index of v.Names
+	msgs   map[int]int    // number -> index of v.Messages
+	spoken map[string]int64
+	hears  map[string]map[int]string // channel -> connection -> process
+	ranOut map[int64]bool            // instants at which a key did
+	using  map[string]int            // thread and resource -> index of v.Uses
 }
 
 func build(r Run) *view {
 	b := &builder{
-		run: r, lanes: map[string]int{}, names: map[string]int{}, ops: map[int]int{}, msgs: map[int]int{}, faults: map[int]int{},
-		spoken: map[string]int64{}, hears: map[string]map[int]string{}, conns: map[int]int{}, changed: map[int]bool{}, using: map[string]int{}, ranOut: map[int64]bool{},
+		run: r, trace: trace.New(r.Record), lanes: map[string]int{}, names: map[string]int{}, msgs: map[int]int{},
+		spoken: map[string]int64{}, hears: map[string]map[int]string{}, using: map[string]int{}, ranOut: map[int64]bool{},
 	}
 	b.v = &view{Scenario: r.Scenario, Lock: r.Lock, Verdict: r.Verdict, Total: len(r.Record.Events), Blame: r.Blame}
 	b.plan()
+	b.callsAndFaults()
 	for i := range r.Record.Events {
 		b.event(&r.Record.Events[i])
 	}
@@ -50,15 +50,11 @@ func build(r Run) *view {
 // plan makes the lanes: of each process its threads and its watchdog, then the
 // server's, one a lock.
 func (b *builder) plan() {
-	locks, alone := map[string]bool{}, map[string]bool{}
-	for i := range b.run.Record.Events {
-		e := &b.run.Record.Events[i]
-		if e.Kind == model.KindInvoke || e.Kind == model.KindState {
-			locks[e.Lock] = true
-		}
-		alone[e.Process] = alone[e.Process] || e.Kind == model.KindSend && e.Op == 0
+	b.v.Locks = b.trace.Locks
+	alone := map[string]bool{}
+	for _, m := range b.trace.Commands {
+		alone[m.Process] = alone[m.Process] || m.Op == 0
 	}
-	b.v.Locks = slices.Sorted(maps.Keys(locks))
 	add := func(l lane) {
 		b.lanes[l.Name] = len(b.v.Lanes)
 		b.v.Lanes = append(b.v.Lanes, l)
@@ -76,6 +72,20 @@ func (b *builder) plan() {
 	}
 	if len(b.v.Locks) == 0 {
 		add(lane{Name: "server", Kind: laneServer})
+	}
+}
+
+// callsAndFaults makes the bars of the calls and of the faults.
+func (b *builder) callsAndFaults() {
+	for _, o := range b.trace.Calls {
+		x := bar{Op: o.Op, Lane: b.thread(o.Event), Action: string(o.Action), Lock: o.Lock, Outcome: string(o.Outcome), FromNs: o.AtNs, ToNs: -1, Open: o.Return == nil}
+		if o.Outcome != "" {
+			x.ToNs = o.ReturnedNs()
+		}
+		b.v.Ops = append(b.v.Ops, x)
+	}
+	for _, f := range b.trace.Faults {
+		b.v.Faults = append(b.v.Faults, fault{Text: f.Text, Processes: f.Spec.Processes, FromNs: f.FromNs, ToNs: f.ToNs})
 	}
 }
 
@@ -115,11 +125,25 @@ func (b *builder) hearing(channel string) int {
 	return b.server([]string{of})
 }
 
-// client is the lane that a message belongs to: its caller's. What no call
+// conn returns the connection on which a message was sent; 0 for a published one.
+func (b *builder) conn(msg int) int {
+	if m := b.trace.Command(msg); m != nil {
+		return m.Conn
+	}
+	return 0
+}
+
+// changed reports whether a message changed what the server holds.
+func (b *builder) changed(m *message) bool {
+	sent := b.trace.Command(m.ID)
+	return sent != nil && len(sent.Changes) > 0
+}
+
+// client returns the lane of the thread whose call sent a message. What no call
 // sent belongs to the watchdog, but for the subscriptions of an only thread.
 func (b *builder) client(process string, op int, script string) int {
-	if i, ok := b.ops[op]; ok {
-		return b.v.Ops[i].Lane
+	if o := b.trace.Call(op); o != nil {
+		return b.thread(o.Event)
 	}
 	dog, ok := b.lanes[process+" watchdog"]
 	if _, more := b.lanes[model.ThreadName(process, 2)]; ok && (more || script == "renew") {
@@ -145,19 +169,13 @@ func (b *builder) event(e *model.Event) {
 	v := b.v
 	switch e.Kind {
 	case model.KindInvoke:
-		b.ops[e.Op] = len(v.Ops)
-		v.Ops = append(v.Ops, bar{Op: e.Op, Lane: b.thread(e), Action: string(e.Action), Lock: e.Lock, FromNs: e.AtNs, ToNs: -1, Open: true})
 		b.add(e, b.thread(e), fmt.Sprintf("calls %s %s%s", e.Action, e.Lock, terms(e)))
 	case model.KindReturn:
-		if i, ok := b.ops[e.Op]; ok {
-			v.Ops[i].Outcome, v.Ops[i].ToNs, v.Ops[i].Open = string(e.Outcome), e.AtNs, e.Outcome == model.Waiting
-		}
 		b.add(e, b.thread(e), fmt.Sprintf("%s %s: %s", e.Action, e.Lock, e.Outcome))
 	case model.KindSend, model.KindExec, model.KindDeliver, model.KindLost, model.KindHit, model.KindPublish:
 		b.traffic(e)
 	case model.KindState:
 		s := e.State
-		b.changed[e.Msg] = true
 		h := hold{Lock: e.Lock, AtNs: e.AtNs, Owner: s.Owner, Count: s.Count, ExpiresMs: s.ExpiresMs}
 		for _, who := range s.Queue {
 			h.Queue = append(h.Queue, b.name(who))
@@ -176,8 +194,6 @@ func (b *builder) event(e *model.Event) {
 		b.add(e, b.server(nil), "key "+e.Key+" ran out")
 	case model.KindFault:
 		spec := b.run.Record.Params.Fault(e.Fault)
-		b.faults[e.Fault] = len(v.Faults)
-		v.Faults = append(v.Faults, fault{Text: e.Text, Processes: spec.Processes, FromNs: e.AtNs, ToNs: e.AtNs})
 		if spec.Kind == model.FaultCrash {
 			v.Gone = append(v.Gone, gone{e.Process, e.AtNs, "died"})
 		}
@@ -186,9 +202,6 @@ func (b *builder) event(e *model.Event) {
 		})
 		b.add(e, -1, "fault: "+e.Text)
 	case model.KindFaultEnd:
-		if i, ok := b.faults[e.Fault]; ok {
-			v.Faults[i].ToNs = e.AtNs
-		}
 		b.add(e, -1, "over: "+e.Text)
 	case model.KindUse:
 		b.use(e)
@@ -255,7 +268,7 @@ func (b *builder) traffic(e *model.Event) {
 	}
 	switch {
 	case e.Kind == model.KindSend:
-		b.msgs[e.Msg], b.conns[e.Msg] = len(v.Messages), e.Conn
+		b.msgs[e.Msg] = len(v.Messages)
 		v.Messages = append(v.Messages, message{ID: e.Msg, Lane: b.client(e.Process, e.Op, e.Script), Server: b.addressed(e), Name: Clip(name, 40), Locks: e.Locks, Op: e.Op,
 			Sent: e.AtNs, Exec: -1, Done: -1, Lost: -1})
 		b.add(e, v.Messages[len(v.Messages)-1].Lane, "sends "+name+about(e)).quiet = true
@@ -301,7 +314,7 @@ func (b *builder) traffic(e *model.Event) {
 		b.add(e, m.Lane, fmt.Sprintf("answer of %s: %s", m.Name, m.Reply)).quiet = true
 	case model.KindLost:
 		m.Lost, m.Dir, m.Why = e.AtNs, e.Dir, e.Why
-		if conn := b.conns[e.Msg]; conn > 0 && e.Why == model.LostReset {
+		if conn := b.conn(e.Msg); conn > 0 && e.Why == model.LostReset {
 			b.deafen(e.AtNs, func(c int, _ string) bool { return c == conn })
 		}
 		if e.Why == model.LostUnwanted {
@@ -335,9 +348,9 @@ func (b *builder) listen(e *model.Event) {
 			b.hears[ch] = map[int]string{}
 		}
 		if add {
-			b.hears[ch][b.conns[e.Msg]] = e.Process
+			b.hears[ch][b.conn(e.Msg)] = e.Process
 		} else {
-			delete(b.hears[ch], b.conns[e.Msg])
+			delete(b.hears[ch], b.conn(e.Msg))
 		}
 		b.v.Subs = append(b.v.Subs, audience{Channel: ch, AtNs: e.AtNs, Who: b.listeners(ch)})
 	}
@@ -426,7 +439,7 @@ func (b *builder) close() {
 		}
 		next[t.Lock] = i
 	}
-	for _, x := range linearizability.Beliefs(b.run.Record) {
+	for _, x := range linearizability.Beliefs(b.trace) {
 		l, ok := b.lanes[x.Thread]
 		if !ok {
 			continue
@@ -461,7 +474,7 @@ func overlaps(beliefs []band) []overlap {
 func (b *builder) fold() {
 	v := b.v
 	plain := func(m *message) bool {
-		return m.Op > 0 && m.Exec >= 0 && m.Done >= 0 && m.Hit == "" && m.Lost < 0 && !b.changed[m.ID] && !m.Push
+		return m.Op > 0 && m.Exec >= 0 && m.Done >= 0 && m.Hit == "" && m.Lost < 0 && !b.changed(m) && !m.Push
 	}
 	drop := map[int]bool{}          // messages
 	after := map[int]event{}        // the line that follows the answer of a message

@@ -14,12 +14,14 @@ import (
 	"lockstep/lockimpl"
 	"lockstep/lockimpl/reference"
 	"lockstep/model"
+	"lockstep/model/trace"
 	"lockstep/sim"
 )
 
 // Played is one run of a scenario: what happened, not yet judged.
 type Played struct {
 	sim.Result
+	Trace     *trace.Run // the record, indexed; nil before the run is judged
 	Decisions sim.Decisions
 	// Strategy is how the decisions came about; "" is random.
 	Strategy string

@@ -7,6 +7,7 @@ import (
 
 	"lockstep/linearizability"
 	"lockstep/model"
+	"lockstep/model/trace"
 	"lockstep/sim"
 )
 
@@ -58,7 +59,8 @@ func RunTwice(h *sim.Host, sc *Scenario, l *Lock, seed uint64) Verdict {
 
 // Judge judges what was played, with whatever decisions.
 func Judge(h *sim.Host, sc *Scenario, l *Lock, seed uint64, p Played) Verdict {
-	j := linearizability.Judge(p.Record, sc.rules())
+	p.Trace = trace.New(p.Record)
+	j := linearizability.Judge(p.Trace, sc.rules())
 	convict(h, sc, l, p, &j)
 	e := sc.Expect[l.Name]
 	if e.Class == "" {
@@ -155,7 +157,7 @@ func convict(h *sim.Host, sc *Scenario, l *Lock, p Played, j *linearizability.Ju
 		again, ok := replays[key]
 		if !ok {
 			replay := sc.again(h, without, l, p, f.Excuses)
-			again = linearizability.Judge(replay.Record, without.rules())
+			again = linearizability.Judge(trace.New(replay.Record), without.rules())
 			// What is broken there may have an excuse of its own.
 			convict(h, without, l, replay, &again)
 			replays[key] = again

@@ -95,7 +95,7 @@ func (t *table) add(p *pair) {
 	if measure := measures[p.sc.Name]; measure != nil {
 		c.measured = measure(c.verdict.Played.Record)
 	}
-	c.verdict.Played.Record = nil
+	c.verdict.Played.Record, c.verdict.Played.Trace = nil, nil
 	t.cells = append(t.cells, c)
 }
 

@@ -159,10 +159,10 @@ func reportOf(v scenarios.Verdict, replay string) report.Run {
 // pictures are porcupine's, of each lock of a run.
 func pictures(v scenarios.Verdict) []report.Picture {
 	out := []report.Picture{}
-	for _, lock := range linearizability.Locks(v.Played.Record) {
+	for _, lock := range v.Played.Trace.Locks {
 		var b bytes.Buffer
 		p := report.Picture{Lock: lock}
-		switch err := linearizability.Picture(v.Played.Record, lock, &b); {
+		switch err := linearizability.Picture(v.Played.Trace, lock, &b); {
 		case err != nil:
 			p.Why = err.Error()
 		case b.Len() > pictureBytesMost:
