@@ -21,7 +21,7 @@ func Cover(ctx context.Context, h *sim.Host, p Plan, s *Search, budget int, prog
 	var steps int64
 	cov := s.Run(h, func(n int, v scenarios.Verdict) bool {
 		v.Played.Strategy = StrategyExhaustive
-		r := Run{Index: n - 1, Seed: v.Seed, From: -1, Word: v.Word, Why: v.Why, Steps: int64(v.Played.Steps), SimNs: v.Played.SimNs, States: States(v.Played.Record)}
+		r := Run{Index: n - 1, Seed: v.Seed, From: -1, Word: v.Word, Why: v.Why, Steps: int64(v.Played.Steps), SimNs: v.Played.SimNs, States: States(v.Played.Trace)}
 		for _, x := range sightings(h, v) {
 			x.Faults = kindsMet(v, x.finding)
 			if f.smallest(x.Failed) {

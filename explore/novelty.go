@@ -1,140 +1,140 @@
 package explore
 
 import (
+	"cmp"
 	"fmt"
 	"hash/fnv"
+	"maps"
 	"slices"
 	"strings"
 
 	"lockstep/model"
+	index "lockstep/model/trace"
 )
 
-// States are the abstract states that a run went through, each as a hash,
-// sorted. What is told of a lock at an instant: whether its owner lives, how
-// often it entered, how many wait, how much of the lease is left, whether it is
-// being renewed, and what is under way. Names and times do not matter.
-func States(r *model.Record) []uint64 {
-	n := &abstraction{
-		params: &r.Params, watchdog: r.Params.Watchdog.Nanoseconds(), dead: map[string]bool{},
-		locks: map[string]*lockView{}, under: map[int]*model.Event{}, seen: map[uint64]bool{},
+// States returns the abstract states that a run went through, each as a hash,
+// sorted. A state tells of one lock at one instant: whether its owner lives, how often
+// it entered, how many threads wait, how much of the lease is left, whether it is
+// being renewed, and which commands are under way. Names and times do not matter.
+func States(t *index.Run) []uint64 {
+	a := &abstraction{trace: t, gone: map[string]bool{}, locks: map[string]*lockView{}, ended: map[int]bool{}, seen: map[uint64]bool{}}
+	for i := range t.Record.Events {
+		a.event(&t.Record.Events[i])
 	}
-	for i := range r.Events {
-		n.event(&r.Events[i])
-	}
-	states := make([]uint64, 0, len(n.seen))
-	for s := range n.seen {
-		states = append(states, s)
-	}
-	slices.Sort(states)
-	return states
+	return slices.Sorted(maps.Keys(a.seen))
 }
 
+// lockView is one lock at one instant.
 type lockView struct {
-	state   model.LockState
-	renewed int64 // instant of the last renewal that was executed; 0: none
-	flying  map[string]int
+	state   *model.LockState
+	renewed int64 // when the server last answered a renewal; 0: never
+	flying  map[flight]int
 }
 
+// flight is a kind of command on its way.
+type flight struct {
+	toServer bool
+	kind     string
+}
+
+func (f flight) String() string {
+	if f.toServer {
+		return "to " + f.kind
+	}
+	return "from " + f.kind
+}
+
+// abstraction walks through a run.
 type abstraction struct {
-	params   *model.Params
-	watchdog int64
-	dead     map[string]bool // processes
-	locks    map[string]*lockView
-	under    map[int]*model.Event // commands under way, as they were sent
-	seen     map[uint64]bool
+	trace *index.Run
+	gone  map[string]bool // the processes that crashed or closed their clients
+	locks map[string]*lockView
+	ended map[int]bool // the commands whose exchange is over
+	seen  map[uint64]bool
 }
 
-func (n *abstraction) lock(name string) *lockView {
-	v := n.locks[name]
+func (a *abstraction) lock(name string) *lockView {
+	v := a.locks[name]
 	if v == nil {
-		v = &lockView{flying: map[string]int{}}
-		n.locks[name] = v
+		v = &lockView{state: new(model.LockState), flying: map[flight]int{}}
+		a.locks[name] = v
 	}
 	return v
 }
 
-func (n *abstraction) event(e *model.Event) {
+// event moves on by one event, and notes the states of the locks that it is about.
+func (a *abstraction) event(e *model.Event) {
+	m := a.trace.Command(e.Msg)
+	if a.ended[e.Msg] {
+		m = nil
+	}
 	touched := e.Locks
 	switch e.Kind {
 	case model.KindSend:
-		n.under[e.Msg] = e
-		n.move(e, "to", 1)
+		a.move(m, true, 1)
 	case model.KindExec:
-		sent := n.under[e.Msg]
-		if sent == nil {
+		if m == nil {
 			return
 		}
-		n.move(sent, "to", -1)
-		n.move(sent, "from", 1)
-		if sent.Script == "renew" {
-			for _, name := range sent.Locks {
-				n.lock(name).renewed = e.AtNs
+		a.move(m, true, -1)
+		a.move(m, false, 1)
+		if m.Script == "renew" {
+			for _, name := range m.Locks {
+				a.lock(name).renewed = e.AtNs
 			}
 		}
-		touched = sent.Locks
+		touched = m.Locks
 	case model.KindDeliver, model.KindLost:
-		sent := n.under[e.Msg]
-		if sent == nil {
+		if m == nil {
 			return
 		}
-		delete(n.under, e.Msg)
-		way := "from"
-		if e.Kind == model.KindLost && e.Dir == "request" {
-			way = "to"
-		}
-		n.move(sent, way, -1)
-		touched = sent.Locks
+		a.ended[e.Msg] = true
+		a.move(m, e.Kind == model.KindLost && e.Dir == "request", -1)
+		touched = m.Locks
 	case model.KindState:
-		n.lock(e.Lock).state = model.LockState{}
-		if e.State != nil {
-			n.lock(e.Lock).state = *e.State
-		}
+		a.lock(e.Lock).state = cmp.Or(e.State, new(model.LockState))
 		touched = []string{e.Lock}
 	case model.KindClose:
-		n.dead[e.Process] = true
+		a.gone[e.Process] = true
 	case model.KindFault:
-		if n.params.Fault(e.Fault).Kind == model.FaultCrash {
-			n.dead[e.Process] = true
+		if a.trace.Record.Params.Fault(e.Fault).Kind == model.FaultCrash {
+			a.gone[e.Process] = true
 		}
 	default:
 		return
 	}
 	for _, name := range touched {
-		n.seen[hashOf(n.view(name, e.AtNs))] = true
+		a.seen[hashOf(a.view(name, e.AtNs))] = true
 	}
 }
 
-// move counts a command of a kind to or from the server.
-func (n *abstraction) move(sent *model.Event, way string, by int) {
-	kind := sent.Script
-	if kind == "" {
-		kind = sent.Command
-	}
-	for _, name := range sent.Locks {
-		n.lock(name).flying[way+" "+kind] += by
+// move counts a command that sets out to or from the server, or arrives there.
+func (a *abstraction) move(m *index.Command, toServer bool, by int) {
+	for _, name := range m.Locks {
+		a.lock(name).flying[flight{toServer, cmp.Or(m.Script, m.Command)}] += by
 	}
 }
 
-// view is what is told of a lock.
-func (n *abstraction) view(name string, now int64) string {
-	v := n.lock(name)
+// view writes the state of a lock.
+func (a *abstraction) view(name string, now int64) string {
+	v := a.lock(name)
 	var flying []string
-	for kind, count := range v.flying {
+	for f, count := range v.flying {
 		if count > 0 {
-			flying = append(flying, fmt.Sprintf("%s %d", kind, min(count, 2)))
+			flying = append(flying, fmt.Sprintf("%s %d", f, min(count, 2)))
 		}
 	}
 	slices.Sort(flying)
 	owner := "free"
 	if v.state.Held() {
 		process := model.ProcessOf(v.state.Owner)
-		renewed := v.renewed != 0 && now-v.renewed <= n.watchdog/2
-		owner = fmt.Sprintf("held %d dead=%v renewed=%v left %s", min(v.state.Count, 3), n.dead[process], renewed, leftOf(v.state.ExpiresMs, now))
+		renewed := v.renewed != 0 && now-v.renewed <= a.trace.Record.Params.Watchdog.Nanoseconds()/2
+		owner = fmt.Sprintf("held %d dead=%v renewed=%v left %s", min(v.state.Count, 3), a.gone[process], renewed, leftOf(v.state.ExpiresMs, now))
 	}
 	return fmt.Sprintf("%s queue %d: %s", owner, min(len(v.state.Queue), 3), strings.Join(flying, ", "))
 }
 
-// leftOf is how much of a lease is left, roughly.
+// leftOf says roughly how much of a lease is left.
 func leftOf(expiresMs, nowNs int64) string {
 	left := expiresMs - nowNs/1_000_000
 	switch {

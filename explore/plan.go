@@ -155,7 +155,7 @@ func (p Plan) play(h *sim.Host, l *scenarios.Lock, t task, f *family) (Run, erro
 		r.Actors, r.Decisions = pct.Actors(), pct.Decisions()
 	}
 	r.Word, r.Why, r.Steps, r.SimNs = v.Word, v.Why, int64(v.Played.Steps), v.Played.SimNs
-	r.States = States(v.Played.Record)
+	r.States = States(v.Played.Trace)
 	if t.index%repeatEvery == 0 && r.Word != scenarios.VerdictNondeterministic {
 		if again := scenarios.Play(h, v.Scenario, l, p.chooser(r.Seed, r.Estimate)).Record.Digest(); again != v.Digest {
 			r.Word = scenarios.VerdictNondeterministic
