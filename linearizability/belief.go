@@ -44,23 +44,23 @@ func Beliefs(t *trace.Run) []Belief {
 	return out
 }
 
-// belief is a time in which a thread believes to hold a lock.
+// belief is a Belief as the judges see it.
 type belief struct {
 	who      string
 	lock     string
 	from, to int64
 	lease    int64        // 0: none
-	grant    *trace.Call  // or the release that told of a level
+	grant    *trace.Call  // an acquire, or the release that told of a level
 	first    *trace.Call  // the grant of its first level
 	end      *trace.Call  // the release that ended it; nil: none did
 	paused   *trace.Fault // the pause that made it last longer
 }
 
-// beliefs are what the callers believe: from the return of a grant to the call
-// of the last release, or one lease after the granted attempt was sent.
+// beliefs returns what the callers believe of a lock, in the order in which the
+// beliefs began.
 func (r *run) beliefs(lock string) []belief {
-	// What a thread believes of the end of its hold is what its latest level
-	// says; a release goes back to the level before, from its call on.
+	// The latest level of a thread says when its hold ends. A release goes back to the
+	// level before, from its call on.
 	type term struct{ to, lease int64 }
 	type open struct {
 		b      *belief
@@ -68,7 +68,7 @@ func (r *run) beliefs(lock string) []belief {
 	}
 	var out []*belief
 	now := map[string]*open{}
-	lapsed := map[string]*open{} // of a thread whose latest lease is over
+	lapsed := map[string]*open{} // by thread, the belief whose latest lease is over
 	type point struct {
 		at     int64
 		isCall bool
@@ -93,14 +93,14 @@ func (r *run) beliefs(lock string) []belief {
 		o := p.o
 		h := now[o.Caller]
 		if h != nil && h.b.to <= p.at {
-			delete(now, o.Caller) // the lease was over before
+			delete(now, o.Caller) // the lease is over
 			lapsed[o.Caller] = h
 			h = nil
 		}
-		kept := o.Action == model.ActUnlock && o.Outcome == model.Failed // it has what it had
+		kept := o.Action == model.ActUnlock && o.Outcome == model.Failed // its levels stay
 		if was := lapsed[o.Caller]; !p.isCall && h == nil && (o.Outcome == model.StillHeld || kept) && was != nil && len(was.levels) > 1 {
-			// Only the lease of its latest level was over, as the server tells it, or
-			// that of the level before.
+			// The answer tells that an earlier level still holds: only the lease of the
+			// latest level is over.
 			h = &open{b: &belief{who: o.Caller, lock: lock, from: p.at, grant: o, first: was.b.first}, levels: was.levels}
 			out = append(out, h.b)
 			now[o.Caller] = h
@@ -122,7 +122,7 @@ func (r *run) beliefs(lock string) []belief {
 				lease = int64(r.Record.Params.Watchdog)
 			}
 			if lease > 0 {
-				to = min(to, r.attemptSent(o)+lease)
+				to = min(to, attemptSent(o)+lease)
 			}
 			if h == nil {
 				h = &open{b: &belief{who: o.Caller, lock: lock, from: p.at, grant: o, first: o}}
@@ -159,9 +159,9 @@ func (r *run) beliefs(lock string) []belief {
 	return done
 }
 
-// attemptSent is when the attempt that was granted left its process.
-func (r *run) attemptSent(o *trace.Call) int64 {
-	if m := r.entered(o); m != nil {
+// attemptSent returns when the granted attempt of a call left its process.
+func attemptSent(o *trace.Call) int64 {
+	if m := entered(o); m != nil {
 		return m.AtNs
 	}
 	return o.AtNs

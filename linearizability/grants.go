@@ -2,31 +2,31 @@ package linearizability
 
 import (
 	"slices"
-	"strings"
 
 	"lockstep/model"
 	"lockstep/model/trace"
 )
 
-// grants are the changes in which the operation's own commands took or entered
-// the lock, but those that it gave back itself because no replica had them:
-// more than one is a grant too many.
-func (r *run) grants(o *trace.Call) []*trace.Change {
-	kept, _ := r.keptAndGivenBack(o)
+// grants returns the changes in which the call's own commands took or entered the
+// lock, without the grants that it gave back. More than one is a grant too many.
+func grants(o *trace.Call) []*trace.Change {
+	kept, _ := keptAndGivenBack(o)
 	return kept
 }
 
-// givenBack is a grant that the operation gave up itself, because no replica had
-// it in time.
+// givenBack is a grant that the call gave up itself, because no replica had it in
+// time.
 type givenBack struct{ grant, undo *trace.Change }
 
-// givenBack are those of an operation.
-func (r *run) givenBack(o *trace.Call) []givenBack {
-	_, back := r.keptAndGivenBack(o)
+// grantsGivenBack returns the grants that the call gave back, in order.
+func grantsGivenBack(o *trace.Call) []givenBack {
+	_, back := keptAndGivenBack(o)
 	return back
 }
 
-func (r *run) keptAndGivenBack(o *trace.Call) (kept []*trace.Change, back []givenBack) {
+// keptAndGivenBack divides the grants of a call. An unlock by the call gives back
+// the latest grant.
+func keptAndGivenBack(o *trace.Call) (kept []*trace.Change, back []givenBack) {
 	for _, c := range o.Changes {
 		switch levels := c.Gain(o.Caller); {
 		case levels > 0:
@@ -40,7 +40,8 @@ func (r *run) keptAndGivenBack(o *trace.Call) (kept []*trace.Change, back []give
 	return kept, back
 }
 
-// undone are the commands with which an acquire gave back what no replica had.
+// undone returns the commands with which an acquire gave back grants that no
+// replica had.
 func undone(o *trace.Call) []*trace.Command {
 	var out []*trace.Command
 	for _, m := range o.Sent {
@@ -51,11 +52,11 @@ func undone(o *trace.Call) []*trace.Command {
 	return out
 }
 
-// grantsKept are the grants of the hold with which the operation came back:
-// one that was sent again may have had another before, which ended without the
-// caller's knowing, and may be given another when it is over.
-func (r *run) grantsKept(o *trace.Call) []*trace.Change {
-	all := r.grants(o)
+// grantsKept returns the grants of the hold with which the call returned. A call that
+// was sent again may have had a hold before, which ended unknown to the caller, and
+// may be given another one after its return.
+func grantsKept(o *trace.Call) []*trace.Change {
+	all := grants(o)
 	if o.Outcome != model.Granted {
 		return all
 	}
@@ -72,10 +73,10 @@ func (r *run) grantsKept(o *trace.Call) []*trace.Change {
 	return kept
 }
 
-// entered is the execution that granted the lock, for locks too whose state
-// does not change when it is entered again.
-func (r *run) entered(o *trace.Call) *trace.Command {
-	if g := r.grantsKept(o); len(g) > 0 {
+// entered returns the command that granted the lock to the call. It knows it also of
+// a lock whose state does not change when its owner enters again.
+func entered(o *trace.Call) *trace.Command {
+	if g := grantsKept(o); len(g) > 0 {
 		return g[0].By
 	}
 	if o.Outcome != model.Granted {
@@ -90,12 +91,12 @@ func (r *run) entered(o *trace.Call) *trace.Command {
 	return last
 }
 
-// refused is when the server gave the error with which the operation ended; ok is
-// false where it did not.
+// refused returns when the server answered the error with which the call ended. It
+// reports false if the call ended otherwise.
 func refused(o *trace.Call) (at int64, ok bool) {
 	for _, m := range slices.Backward(o.Sent) {
 		if m.Executed != nil && m.Script == "acquire" {
-			return m.Executed.AtNs, o.Outcome == model.Failed && strings.HasPrefix(m.Executed.Reply, "(error)")
+			return m.Executed.AtNs, o.Outcome == model.Failed && m.Refused()
 		}
 	}
 	return 0, false

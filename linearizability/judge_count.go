@@ -115,13 +115,13 @@ func (r *run) settledLevels(o *trace.Call) (n int, counted bool) {
 	case o.Outcome == model.Released || o.Outcome == model.StillHeld:
 		return -1, true
 	case o.Outcome == model.Unknown && len(undone(o)) > 0:
-		if len(r.grants(o)) > 0 && !r.lostSince(o) {
+		if len(grants(o)) > 0 && !r.lostSince(o) {
 			return 1, true
 		}
 		return 0, true
 	case o.Outcome == model.Unknown:
 		for _, c := range r.Changes(o.Lock) {
-			if c.By != nil && c.By.Op == o.Op && c.AtNs <= o.ReturnedNs() {
+			if c.Call() == o && c.AtNs <= o.ReturnedNs() {
 				if n := c.Gain(o.Caller); n != 0 {
 					if n > 0 && r.lostSince(o) {
 						n = 0
@@ -135,9 +135,10 @@ func (r *run) settledLevels(o *trace.Call) (n int, counted bool) {
 	return 0, true
 }
 
-// lostSince: the hold that the call was granted ended before the call returned.
+// lostSince reports whether the hold that the call was granted ended before the call
+// returned.
 func (r *run) lostSince(o *trace.Call) bool {
-	g := r.grantsKept(o)
+	g := grantsKept(o)
 	if len(g) == 0 {
 		return false
 	}
@@ -146,7 +147,7 @@ func (r *run) lostSince(o *trace.Call) bool {
 			break
 		}
 		if c.Before.Owner == o.Caller && c.After.Owner != o.Caller &&
-			(c.By == nil || forced(c) || !slices.Contains(c.By.Threads, o.Caller)) {
+			(forced(c) || !c.MadeFor(o.Caller)) {
 			return true
 		}
 	}

@@ -9,14 +9,14 @@ import (
 	"lockstep/model/trace"
 )
 
-// judgeMutualExclusion: two threads believe to hold at one instant.
+// judgeMutualExclusion finds two threads that believe to hold a lock at one instant.
 func judgeMutualExclusion(r *run) []Finding {
 	var out []Finding
 	for _, lock := range r.Locks {
 		beliefs := r.beliefs(lock)
 		slices.SortStableFunc(beliefs, func(a, b belief) int { return cmp.Compare(a.from, b.from) })
-		// Of those that began earlier, the one that lasts longest overlaps if
-		// any does.
+		// Of the beliefs that began earlier, the one that lasts longest overlaps if any
+		// does.
 		var longest *belief
 		for i := range beliefs {
 			b := &beliefs[i]
@@ -69,7 +69,7 @@ func (r *run) howLost(lock string, a belief, at int64) (loss *model.Loss, how st
 		return l
 	}
 	since := a.from
-	if m := r.entered(a.first); m != nil && m.Executed != nil {
+	if m := entered(a.first); m != nil && m.Executed != nil {
 		since = m.Executed.AtNs
 	}
 	var first, lost *trace.Change
@@ -124,23 +124,20 @@ func (r *run) howLost(lock string, a belief, at int64) (loss *model.Loss, how st
 	return ended(model.LossExpired, lost), how, excuses
 }
 
-// unheard says whether the hold that ended with a change was begun by a call that
-// had not said so at an instant.
+// unheard reports whether the call that began the hold which a change ended had not
+// returned at an instant, or did not return with a grant.
 func (r *run) unheard(lock string, lost *trace.Change, at int64) bool {
 	for _, c := range slices.Backward(r.Changes(lock)) {
 		if c.AtNs < lost.AtNs && c.Started() && c.After.Owner == lost.Before.Owner {
-			if c.By == nil || c.By.Op == 0 {
-				return false
-			}
-			o := r.Call(c.By.Op)
-			return o.Outcome != model.Granted || o.ReturnedNs() > at
+			o := c.Call()
+			return o != nil && (o.Outcome != model.Granted || o.ReturnedNs() > at)
 		}
 	}
 	return false
 }
 
-// removedAndBroughtBack are the faults between two instants that removed a thread's
-// hold which a failover then brought back, as it had been before.
+// removedAndBroughtBack returns the changes between two instants in which a fault
+// removed a hold of a thread that a failover then brought back.
 func (r *run) removedAndBroughtBack(lock, who string, from, to int64) []*trace.Change {
 	var removed, out []*trace.Change
 	for _, c := range r.Changes(lock) {
@@ -158,8 +155,9 @@ func (r *run) removedAndBroughtBack(lock, who string, from, to int64) []*trace.C
 	return out
 }
 
-// shortened finds a fault that took from a's hold without ending it: a failover
-// that lost a renewal or an entry.
+// shortened returns the first change up to an instant in which a fault took from the
+// believer's hold without ending it, as a failover that loses a renewal does; nil if
+// there is none.
 func (r *run) shortened(lock string, a belief, at int64) *trace.Change {
 	for i, c := range r.Changes(lock) {
 		if c.Fault > 0 && a.from <= c.AtNs && c.AtNs <= at && c.Before.Owner == a.who && c.After.Owner == a.who {
@@ -169,8 +167,8 @@ func (r *run) shortened(lock string, a belief, at int64) *trace.Change {
 	return nil
 }
 
-// whyExpired gives what kept a believer from noticing, or from renewing in
-// time, that its hold ended with its lease.
+// whyExpired returns the excuses for a hold that ended with its lease: what kept the
+// believer from noticing the end, or from renewing in time.
 func (r *run) whyExpired(lock string, a belief, lost *trace.Change) []model.Excuse {
 	var out []model.Excuse
 	for _, p := range r.pauses(a.who) {
@@ -183,8 +181,8 @@ func (r *run) whyExpired(lock string, a belief, lost *trace.Change) []model.Excu
 	if a.lease > 0 {
 		return out // nothing renews it
 	}
-	// What kept the grant from coming back kept the first renewal from being sent.
-	granted := r.entered(a.first)
+	// A fault that kept the grant from coming back kept the first renewal from being sent.
+	granted := entered(a.first)
 	from := a.from
 	met := []trace.Fault{}
 	if granted != nil {
@@ -203,12 +201,12 @@ func (r *run) whyExpired(lock string, a belief, lost *trace.Change) []model.Excu
 	return out
 }
 
-// metRenewals are the faults that met a holder's renewals within [from, to],
-// or kept them from leaving, each with the last instant at which it did.
+// metRenewals returns the faults that met a holder's renewals within [from, to], or
+// kept them from leaving. Each ends at the last instant at which it did so.
 func (r *run) metRenewals(lock, who string, from, to int64) []trace.Fault {
 	last := map[int]int64{}
-	for _, m := range r.Commands {
-		if m.Script != "renew" || !slices.Contains(m.Threads, who) || !slices.Contains(m.Locks, lock) {
+	for _, m := range r.CommandsOn(lock) {
+		if m.Script != "renew" || !slices.Contains(m.Threads, who) {
 			continue
 		}
 		for _, h := range m.Hits {
@@ -241,23 +239,25 @@ func (r *run) metRenewals(lock, who string, from, to int64) []trace.Fault {
 	return out
 }
 
-// silentUntil is when a server's fault no longer kept renewals of a thread from
-// it: where it ended all connections, when the first is sent after that, or when
-// that should have been, a client finding its connection dead only when it uses it.
+// silentUntil returns when a fault of the server no longer kept the renewals of a
+// thread from it. After a fault that ended all connections that is when the first
+// renewal is sent, or should have been: a client finds its connection dead only when
+// it uses it.
 func (r *run) silentUntil(t trace.Fault, lock, who string) int64 {
 	if !t.Spec.EndsConnections() {
 		return t.ToNs
 	}
 	until := t.ToNs + int64(r.Record.Params.Watchdog/3+resend)
-	for _, m := range r.Commands {
-		if m.Script == "renew" && m.AtNs > t.ToNs && slices.Contains(m.Threads, who) && slices.Contains(m.Locks, lock) {
+	for _, m := range r.CommandsOn(lock) {
+		if m.Script == "renew" && m.AtNs > t.ToNs && slices.Contains(m.Threads, who) {
 			until = min(until, m.AtNs)
 		}
 	}
 	return until
 }
 
-// heldBack: a renewal of the thread was sent, or its answer came, in the pause.
+// heldBack reports whether a renewal of the thread was sent, or its answer arrived, in
+// the pause.
 func (r *run) heldBack(p trace.Fault, who string) bool {
 	return slices.ContainsFunc(r.Commands, func(m *trace.Command) bool {
 		return m.Script == "renew" && slices.Contains(m.Threads, who) && m.AtNs <= p.ToNs && (m.AtNs >= p.FromNs || m.RepliedNs >= p.FromNs)

@@ -3,15 +3,14 @@ package linearizability
 import (
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"lockstep/model"
 	"lockstep/model/trace"
 )
 
-// judgeFIFO: a new hold although another thread, waiting and within its own
-// wait, had its first try executed by the server before.
+// judgeFIFO finds new holds that were given out of turn: the server had executed the
+// first try of another thread before, which still waited and was within its own wait.
 func judgeFIFO(r *run) []Finding {
 	if !r.Record.Params.Fair {
 		return nil
@@ -23,21 +22,21 @@ func judgeFIFO(r *run) []Finding {
 	return out
 }
 
-// outrun are the new holds of one lock that were given out of turn.
+// outrun returns the new holds of one lock that were given out of turn.
 func (r *run) outrun(lock string) []Finding {
 	var out []Finding
 	ops := r.CallsOn(lock)
 	for _, c := range r.Changes(lock) {
-		if !c.Started() || c.By == nil || c.By.Op == 0 {
+		y := c.Call()
+		if y == nil || !c.Started() {
 			continue
 		}
-		y := r.Call(c.By.Op)
 		tried := y.First("acquire")
 		if tried == nil {
 			continue
 		}
-		// A thread that gave up a call and waits anew is given the lock by what
-		// arrives late of the old one, too.
+		// A late command of a call that a thread gave up may give it the lock while it
+		// waits in a new call.
 		for _, z := range ops {
 			if z.Caller == y.Caller && z.Action.Acquires() && z.AtNs <= c.AtNs && c.AtNs < z.ReturnedNs() {
 				if first := z.First("acquire"); first != nil && first.Executed.AtNs < tried.Executed.AtNs {
@@ -55,7 +54,7 @@ func (r *run) outrun(lock string) []Finding {
 	return out
 }
 
-// overtaken: x waited when y, which tried later, was given the lock.
+// overtaken reports whether x waited when y, which tried later, was given the lock.
 func (r *run) overtaken(x, y *trace.Call, tried *trace.Command, c *trace.Change) bool {
 	if x == y || x.Caller == y.Caller || x.Action != model.ActLock && x.Action != model.ActTryLockTimed {
 		return false
@@ -68,12 +67,12 @@ func (r *run) overtaken(x, y *trace.Call, tried *trace.Command, c *trace.Change)
 		return false
 	}
 	if x.InterruptedNs <= c.AtNs {
-		return false // whether it still waits is its own affair
+		return false // it may have stopped waiting
 	}
 	if at, ok := refused(x); ok && at <= c.AtNs {
 		return false
 	}
-	for _, g := range r.grants(x) {
+	for _, g := range grants(x) {
 		if g.AtNs < c.AtNs {
 			return false
 		}
@@ -104,14 +103,13 @@ func (r *run) overtaking(lock string, x, y *trace.Call, c *trace.Change) Finding
 	}
 	for _, t := range r.Faults {
 		own := (t.Spec.Kind == model.FaultPause || t.Spec.Kind == model.FaultPartition) && t.Spec.Names(x.Process)
-		// A waiter that could not ask may be thrown out a little later.
+		// A waiter that could not ask may lose its place a little later.
 		if (own || t.Spec.Interrupts()) && (covers(t) || t.FromNs <= evicted && evicted <= t.ToNs+int64(silence)) {
 			f.Excuses = append(f.Excuses, model.Excuse{Circumstance: model.WaiterAway, Fault: t.Number, Why: t.Text})
 		}
 	}
-	for _, m := range r.Commands {
-		process, _, _ := strings.Cut(x.Caller, "/")
-		if m.Op != x.Op && (m.Process != process || m.Op > 0) {
+	for _, m := range r.CommandsFrom(x.Process) {
+		if m.Op != x.Op && m.Op > 0 {
 			continue
 		}
 		for _, h := range m.Hits {
@@ -121,7 +119,7 @@ func (r *run) overtaking(lock string, x, y *trace.Call, c *trace.Change) Finding
 		}
 	}
 	for _, e := range r.Changes(lock) {
-		// A failover may have given the one a place that it had given up, too.
+		// A failover may also have brought back a place that y had given up.
 		back := !slices.Contains(e.Before.Queue, y.Caller) && slices.Contains(e.After.Queue, y.Caller)
 		if e.Fault > 0 && (back || first.Executed.AtNs <= e.AtNs) && e.AtNs <= c.AtNs {
 			f.Excuses = append(f.Excuses, model.Excuse{Circumstance: model.HoldRemoved, Fault: e.Fault, Why: r.Fault(e.Fault).Text})
@@ -135,7 +133,8 @@ func (r *run) overtaking(lock string, x, y *trace.Call, c *trace.Change) Finding
 	return f
 }
 
-// clocksApart excuses an order that rests on the callers' wall clocks.
+// clocksApart returns the excuse for an order that rests on the wall clocks of the
+// processes.
 func (r *run) clocksApart() []model.Excuse {
 	for _, p := range r.Record.Params.Processes {
 		if p.Skew >= time.Millisecond {

@@ -93,7 +93,7 @@ func (r *run) mostLease(lock, who string, c *trace.Change, enough time.Duration)
 		// Calls of before this hold began count only when they are open: their
 		// command may arrive late.
 		if o.ReturnedNs() < c.AtNs {
-			g := r.grants(o)
+			g := grants(o)
 			if len(g) > 0 && g[len(g)-1].AtNs < began || len(g) == 0 && o.Outcome != model.Unknown {
 				continue
 			}
@@ -123,7 +123,7 @@ func (r *run) heard(lock, who string, at int64) bool {
 	start := r.start(lock, who, at)
 	return start.Fault > 0 || slices.ContainsFunc(r.CallsOn(lock), func(o *trace.Call) bool {
 		return o.Caller == who && o.Outcome == model.Granted && o.ReturnedNs() <= at &&
-			slices.ContainsFunc(r.grants(o), func(c *trace.Change) bool { return start.AtNs <= c.AtNs && c.AtNs <= at })
+			slices.ContainsFunc(grants(o), func(c *trace.Change) bool { return start.AtNs <= c.AtNs && c.AtNs <= at })
 	})
 }
 

@@ -12,8 +12,8 @@ import (
 	"lockstep/model/trace"
 )
 
-// judgeLiveness: nobody believes to hold, the server is healthy, and a waiter
-// gets nothing for longer than the bound.
+// judgeLiveness finds waiters that get nothing for longer than the bound while nobody
+// believes to hold the lock and the server is healthy.
 func judgeLiveness(r *run) []Finding {
 	var out []Finding
 	for _, lock := range r.Locks {
@@ -38,8 +38,8 @@ func judgeLiveness(r *run) []Finding {
 // of a renewal take 22 s.
 const stuckAfter = 25 * time.Second
 
-// stuck: after calm, a call that waits for nobody never returned: an unlock, a
-// single try, a timed one whose time was long over.
+// stuck finds a call that waits for nobody and never returned although every fault was
+// over: an unlock, a single try, or a timed one whose time was long over.
 func (r *run) stuck(lock string, o *trace.Call) (Finding, bool) {
 	if o.Outcome != model.Waiting || o.Action == model.ActLock || r.goneAt(o.Caller) < r.LeaveNs {
 		return Finding{}, false
@@ -59,9 +59,8 @@ func (r *run) stuck(lock string, o *trace.Call) (Finding, bool) {
 // span is a stretch of time.
 type span struct{ from, to int64 }
 
-// occupied are the times in which somebody believed to hold the lock, was
-// served by it or was giving it up, and those in which a fault was on: waiting
-// then is not waiting for nobody.
+// occupied returns the times in which a waiter does not wait for nobody: a thread
+// believed to hold the lock, was being served or was giving it up, or a fault was on.
 func (r *run) occupied(lock string) []span {
 	busy := r.served(lock)
 	for _, o := range r.CallsOn(lock) {
@@ -75,10 +74,7 @@ func (r *run) occupied(lock string) []span {
 	for _, t := range r.Faults {
 		busy = append(busy, span{t.FromNs, t.ToNs})
 	}
-	for _, m := range r.Commands {
-		if !slices.Contains(m.Locks, lock) {
-			continue
-		}
+	for _, m := range r.CommandsOn(lock) {
 		for _, h := range m.Hits {
 			busy = append(busy, span{h.AtNs, h.AtNs})
 		}
@@ -101,7 +97,8 @@ func inOrder(all []span) spans {
 	return s
 }
 
-// since are the spans that begin after an instant; those before it reach to.
+// since returns the spans that begin after an instant, and the instant to which the
+// earlier ones reach.
 func (s spans) since(at int64) (after []span, to int64) {
 	i, _ := slices.BinarySearchFunc(s.all, at, func(x span, at int64) int {
 		if x.from <= at {
@@ -115,7 +112,7 @@ func (s spans) since(at int64) (after []span, to int64) {
 	return s.all[i:], to
 }
 
-// forgotten looks for a time in which a waiter waited for nobody.
+// forgotten finds a time in which a waiter waited for nobody.
 func (r *run) forgotten(lock string, o *trace.Call, occupied spans, disturbed []disturbance) (Finding, bool) {
 	until := min(o.ReturnedNs(), o.WaitsUntilNs(), o.InterruptedNs, r.diedAt(o.Caller), r.LeaveNs)
 	busy, reach := occupied.since(o.AtNs)
@@ -151,8 +148,8 @@ func (r *run) forgotten(lock string, o *trace.Call, occupied spans, disturbed []
 	return Finding{}, false
 }
 
-// unanswered are the times in which the call waited for the answer to a
-// command of its own that a fault had met.
+// unanswered returns the times in which the call waited for the answer to a command of
+// its own that a fault had met.
 func unanswered(o *trace.Call) []span {
 	var out []span
 	for i, m := range o.Sent {
@@ -170,20 +167,20 @@ func unanswered(o *trace.Call) []span {
 	return out
 }
 
-// served are the times in which the server held the lock for a thread that
-// had not asked to give it up, from the grant on: the thread may not know of it
-// yet, or believe that its lease is over. Not those of calls that ended without
-// a grant: nobody will give these up.
+// served returns the times in which the server held the lock for a thread that had
+// not asked to give it up, from the grant on. The thread may not know of the hold yet,
+// or believe that its lease is over. A call that ended without a grant is served until
+// it ends: nobody gives up what it left.
 func (r *run) served(lock string) []span {
 	var out []span
 	ops, left := r.CallsOn(lock), r.releases(lock)
 	for _, o := range ops {
 		// While a client waits for replicas it is being served, too: WAIT ends
 		// after a second, and what it gives back then has bounds of its own.
-		for _, g := range r.givenBack(o) {
+		for _, g := range grantsGivenBack(o) {
 			out = append(out, span{g.grant.AtNs, g.undo.AtNs})
 		}
-		grants := r.grants(o)
+		grants := grants(o)
 		if len(grants) == 0 {
 			continue
 		}
@@ -221,14 +218,13 @@ func (r *run) served(lock string) []span {
 	return out
 }
 
-// called gives the index of the first operation that was called at an instant
-// or later.
+// called returns the index of the first call at an instant or later.
 func called(ops []*trace.Call, at int64) int {
 	i, _ := slices.BinarySearchFunc(ops, at, func(o *trace.Call, at int64) int { return cmp.Compare(o.AtNs, at) })
 	return i
 }
 
-// levels are those of a thread on a lock, as its calls tell.
+// levels are how often a thread holds a lock, as its calls tell.
 type levels struct {
 	leased    []bool // of each, the latest last
 	unbounded int    // those without a lease, which a watchdog renews
@@ -256,8 +252,8 @@ func (l levels) withoutLatest() levels {
 	return l
 }
 
-// releases tell of each unlock, by number, which levels it leaves its thread: one that
-// leaves some asks to go on.
+// releases returns, by the number of each unlock, the levels that it leaves its
+// thread. A thread with levels left asks to go on.
 func (r *run) releases(lock string) map[int]levels {
 	left := map[int]levels{}
 	now := map[string]levels{}
@@ -296,7 +292,7 @@ type disturbance struct {
 // longest of its waits.
 const resend = 7500 * time.Millisecond
 
-// disturbances of one lock, and of those that all locks share.
+// disturbances returns the disturbances of one lock and those that all locks share.
 func (r *run) disturbances(lock string) []disturbance {
 	out := r.wakeUps()
 	for _, process := range r.Dead() {
@@ -332,8 +328,8 @@ func (r *run) disturbances(lock string) []disturbance {
 	return out
 }
 
-// wakeUps are the published messages that were lost, or that a fault put off:
-// such a one is as good as lost until it comes.
+// wakeUps returns the published messages that were lost, or that a fault put off. A
+// late message is as good as lost until it comes.
 func (r *run) wakeUps() []disturbance {
 	var out []disturbance
 	late := map[int]int{} // message -> its index in out
@@ -355,7 +351,7 @@ func (r *run) wakeUps() []disturbance {
 	return out
 }
 
-// ownDisturbances are the faults that met the waiter's own client.
+// ownDisturbances returns the faults that met the waiter's own client.
 func (r *run) ownDisturbances(o *trace.Call) []disturbance {
 	var out []disturbance
 	for _, t := range append(r.partitions(o.Caller), r.pauses(o.Caller)...) {
@@ -380,10 +376,10 @@ func (r *run) ownDisturbances(o *trace.Call) []disturbance {
 	return out
 }
 
-// lastTouch is when the owner of a call that ended badly last had to do with
-// the hold that it may have left behind: what the call sent may take effect after
-// its return, and entering the hold again and leaving once more puts its time to live
-// back without ending it.
+// lastTouch returns when the caller of a call that ended badly last touched the hold
+// that the call may have left behind. The call's commands may take effect after its
+// return. Entering the hold again and leaving it once starts its lease anew without
+// ending it.
 func (r *run) lastTouch(x *trace.Call) int64 {
 	at := x.ReturnedNs()
 	for _, c := range r.effects(x) {
@@ -404,7 +400,7 @@ func (r *run) lastTouch(x *trace.Call) int64 {
 	return at
 }
 
-// bound is how long a waiter may get nothing from the instant from on.
+// bound returns how long a waiter may get nothing from the instant from on, and why.
 func (r *run) bound(lock string, disturbed []disturbance, from, to int64) (ns int64, why string) {
 	ns = int64(time.Second)
 	lease := max(r.Record.Params.Watchdog, 0)
@@ -445,7 +441,7 @@ func (r *run) bound(lock string, disturbed []disturbance, from, to int64) (ns in
 	return ns, why
 }
 
-// orphaned are the instants from which the lock was held by a dead process.
+// orphaned returns the instants from which a dead process held the lock.
 func (r *run) orphaned(lock, process string) []int64 {
 	died := r.DiedNs(process)
 	var out []int64
@@ -460,7 +456,7 @@ func (r *run) orphaned(lock, process string) []int64 {
 	return out
 }
 
-// deadWaiters are the threads in the queue whose process is dead, or closed its
+// deadWaiters returns the threads in the queue whose process is dead or closed its
 // client.
 func (r *run) deadWaiters(lock string, at int64) []string {
 	var out []string
@@ -472,15 +468,15 @@ func (r *run) deadWaiters(lock string, at int64) []string {
 	return out
 }
 
-// deadInQueue: the queue had a dead waiter in that time; what it had sent may
-// come after its death.
+// deadInQueue reports whether the queue had a dead waiter in that time. A dead
+// process's last commands may come after its death.
 func (r *run) deadInQueue(lock string, from, to int64) bool {
 	return len(r.deadWaiters(lock, from)) > 0 || slices.ContainsFunc(r.Changes(lock), func(c *trace.Change) bool {
 		return from < c.AtNs && c.AtNs <= to && len(r.deadWaiters(lock, c.AtNs)) > 0
 	})
 }
 
-// deadInFront excuses a wait behind more than one dead waiter.
+// deadInFront returns the excuses for a wait behind more than one dead waiter.
 func (r *run) deadInFront(lock string, at int64) []model.Excuse {
 	var out []model.Excuse
 	dead := r.deadWaiters(lock, at)
@@ -495,9 +491,9 @@ func (r *run) deadInFront(lock string, at int64) []model.Excuse {
 	return out
 }
 
-// ghostsInFront excuses a wait behind those who stood in the queue in that time,
-// waited no longer, and could not leave; up to the bound after the deadline of their
-// place.
+// ghostsInFront returns the excuses for a wait behind threads that stood in the queue
+// in that time, waited no longer and could not leave. They excuse it up to the bound
+// after the deadline of their place.
 func (r *run) ghostsInFront(lock string, from, to, bound int64) []model.Excuse {
 	var out []model.Excuse
 	for _, g := range r.lingering(lock) {
@@ -518,9 +514,9 @@ func (r *run) ghostsInFront(lock string, from, to, bound int64) []model.Excuse {
 	return out
 }
 
-// deadByOtherClocks excuses a wait behind the dead that is longer than its bound
-// by no more than clocks are apart: a place in the queue ends by the clock of who
-// made it and by that of who asks.
+// deadByOtherClocks returns the excuses for a wait behind dead waiters that is longer
+// than its bound by no more than clocks are apart. A place in the queue ends by the
+// clock of the process that made it and by that of the process that asks.
 func (r *run) deadByOtherClocks(lock string, from, to, bound int64) []model.Excuse {
 	var skews []time.Duration
 	for _, p := range r.Record.Params.Processes {

@@ -17,10 +17,7 @@ func judgeMisdelete(r *run) []Finding {
 			if c.By == nil || !c.Before.Held() || c.By.Script == "force_unlock" || len(c.By.Threads) == 0 {
 				continue
 			}
-			if c.By.Op > 0 && r.Call(c.By.Op).Action == model.ActForceUnlock {
-				continue
-			}
-			if slices.Contains(c.By.Threads, c.Before.Owner) {
+			if forced(c) || c.MadeFor(c.Before.Owner) {
 				continue
 			}
 			what := ""
@@ -43,8 +40,7 @@ func judgeMisdelete(r *run) []Finding {
 			}
 			f.Why = fmt.Sprintf("%s of %s (%s, sent at %s) %s the hold of %s on %s at %s",
 				verb, name(c.By.Threads), c.By.Command, model.At(c.By.AtNs), what, c.Before.Owner, lock, model.At(c.AtNs))
-			if c.By.Op > 0 {
-				by := r.Call(c.By.Op)
+			if by := c.Call(); by != nil {
 				f.Thread = by.Caller
 				f.Ops = append(f.Ops, refOf(by))
 			}
@@ -57,13 +53,13 @@ func judgeMisdelete(r *run) []Finding {
 	return out
 }
 
-// holderOp is the call by which a thread holds the lock at an instant.
+// holderOp returns the latest call up to an instant that began a hold of the thread;
+// nil if there is none.
 func (r *run) holderOp(lock, who string, at int64) *trace.Call {
-	var found *trace.Call
-	for _, c := range r.Changes(lock) {
-		if c.AtNs <= at && c.Started() && c.After.Owner == who && c.By != nil && c.By.Op > 0 {
-			found = r.Call(c.By.Op)
+	for _, c := range slices.Backward(r.StartsUpTo(lock, at)) {
+		if c.After.Owner == who && c.Call() != nil {
+			return c.Call()
 		}
 	}
-	return found
+	return nil
 }

@@ -11,9 +11,9 @@ import (
 	"lockstep/model/trace"
 )
 
-// judgeWaitBound: a timed try returns later than its wait and one round trip,
-// on the fair lock two, since there it leaves the queue. Calls that a fault may
-// have held up are not judged.
+// judgeWaitBound finds timed tries that return later than their wait and one round
+// trip. On a fair lock they have two, since there they leave the queue. It does not
+// judge calls that a fault may have held up.
 func judgeWaitBound(r *run) []Finding {
 	var out []Finding
 	for _, o := range r.Calls {
@@ -51,8 +51,8 @@ func plural(n int, what string) string {
 	return fmt.Sprintf("%d %ss", n, what)
 }
 
-// heldUp: a fault may have cost the call time: it met a message of its process,
-// stopped that or the server, or the call was interrupted.
+// heldUp reports whether a fault may have cost the call time: it met a message of the
+// process, or stopped the process or the server, or the call was interrupted.
 func (r *run) heldUp(o *trace.Call) bool {
 	if o.InterruptedNs < math.MaxInt64 || r.goneAt(o.Caller) <= o.ReturnedNs() {
 		return true
@@ -64,21 +64,22 @@ func (r *run) heldUp(o *trace.Call) bool {
 		}
 	}
 	return slices.ContainsFunc(r.Faults, func(t trace.Fault) bool {
-		// One that cut connections shows when the next command finds its own dead.
+		// A fault that cut connections shows when the next command finds its connection
+		// dead.
 		cut := t.Spec.EndsConnections()
 		return t.Spec.Interrupts() && during(t.FromNs, t.ToNs) || cut && t.FromNs <= o.ReturnedNs()
 	}) ||
-		slices.ContainsFunc(r.Commands, func(m *trace.Command) bool {
-			// A call that ends unsubscribes and closes that connection: the answer,
-			// for which nobody waits, holds nobody up. One that comes after its
+		slices.ContainsFunc(r.CommandsFrom(o.Process), func(m *trace.Command) bool {
+			// A call that ends unsubscribes and closes that connection. Nobody waits for
+			// that answer, so its loss holds nobody up. An answer that comes after its
 			// client gave the command up does.
 			lost := m.Lost != nil && (m.Lost.Why != model.LostUnwanted || !strings.HasSuffix(strings.ToUpper(m.Command+m.Script), "UNSUBSCRIBE"))
-			return m.Process == o.Process && (len(m.Hits) > 0 || lost) && m.AtNs <= o.ReturnedNs() && (m.RepliedNs < 0 || m.RepliedNs >= o.AtNs)
+			return (len(m.Hits) > 0 || lost) && m.AtNs <= o.ReturnedNs() && (m.RepliedNs < 0 || m.RepliedNs >= o.AtNs)
 		})
 }
 
-// detours are the round trips that a call made beside its tries: a script that
-// the server did not know, or a question that no script answers, such as the
+// detours counts the round trips that a call made beside its tries: scripts that the
+// server did not know, and commands outside scripts, such as a question for the
 // server's time.
 func detours(o *trace.Call) (n int) {
 	for _, m := range o.Sent {
@@ -89,10 +90,11 @@ func detours(o *trace.Call) (n int) {
 	return n
 }
 
-// roundTrip is the longest that a command of a process took that no fault met.
+// roundTrip returns the longest time that a command of a process took without meeting a
+// fault.
 func (r *run) roundTrip(process string) (ns int64) {
-	for _, m := range r.Commands {
-		if m.Process == process && m.RepliedNs >= 0 && len(m.Hits) == 0 {
+	for _, m := range r.CommandsFrom(process) {
+		if m.RepliedNs >= 0 && len(m.Hits) == 0 {
 			ns = max(ns, m.RepliedNs-m.AtNs)
 		}
 	}

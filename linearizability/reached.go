@@ -7,7 +7,7 @@ import (
 	"lockstep/model/trace"
 )
 
-// reached says what the run came to, beside its findings.
+// reached returns the words of model.Reachable that are true of the run.
 func (r *run) reached() []string {
 	got := map[string]bool{}
 	for _, lock := range r.Locks {
@@ -18,10 +18,10 @@ func (r *run) reached() []string {
 			if c.By != nil && c.By.Script == "renew" && c.Before.Owner == c.After.Owner && c.After.ExpiresMs > c.Before.ExpiresMs {
 				got["renewed"] = true
 			}
-			if c.By != nil && c.By.Script == "acquire" && c.Before.Held() && c.Before.Owner == c.After.Owner && slices.Contains(c.By.Threads, c.After.Owner) {
+			if c.MadeFor(c.After.Owner) && c.By.Script == "acquire" && c.Before.Held() && c.Before.Owner == c.After.Owner {
 				got["reentered"] = true
 			}
-			if c.Started() && c.By != nil && c.By.Op > 0 && r.handedOver(lock, i, r.Call(c.By.Op)) {
+			if c.Started() && handedOver(r.Changes(lock)[:i+1]) {
 				got["handed_over"] = true
 			}
 		}
@@ -50,7 +50,7 @@ func (r *run) reached() []string {
 		}
 		for _, m := range o.Sent {
 			if m.Executed != nil {
-				// The first thing that it did at the server.
+				// Only the first command that ran says what the call found.
 				if m.Before(o.Lock).Owner != o.Caller {
 					got["stale_unlock"] = true
 				}
@@ -67,11 +67,15 @@ func (r *run) reached() []string {
 	return out
 }
 
-// handedOver: the new holder had been waiting when the one before gave up.
-func (r *run) handedOver(lock string, i int, next *trace.Call) bool {
-	for j := i; j >= 0; j-- {
-		c := r.Changes(lock)[j]
-		if j < i && c.Started() {
+// handedOver reports whether the last of the changes, which began a hold, gave the
+// lock to a thread that had asked before the holder before it gave up.
+func handedOver(changes []*trace.Change) bool {
+	next := changes[len(changes)-1].Call()
+	if next == nil {
+		return false
+	}
+	for i, c := range slices.Backward(changes) {
+		if i < len(changes)-1 && c.Started() {
 			return false
 		}
 		if c.Ended() && c.By != nil {

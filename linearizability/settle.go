@@ -197,9 +197,9 @@ func (r *run) takenAway(o *trace.Call, settled bool) []Op {
 	if !o.Action.Acquires() {
 		return nil
 	}
-	kept := r.grantsKept(o)
+	kept := grantsKept(o)
 	var ops []Op
-	for _, g := range r.grants(o) {
+	for _, g := range grants(o) {
 		if len(kept) == 0 || g.AtNs >= kept[0].AtNs || !g.Started() {
 			continue
 		}
@@ -222,7 +222,7 @@ func (r *run) takenAway(o *trace.Call, settled bool) []Op {
 // and gave that level back of, because no replica had it: both start it anew.
 func (r *run) prolonged(o *trace.Call, settled bool) []Op {
 	var ops []Op
-	for _, g := range r.givenBack(o) {
+	for _, g := range grantsGivenBack(o) {
 		if g.grant.Started() || g.undo.Ended() {
 			continue
 		}
@@ -256,7 +256,7 @@ func (r *run) asOp(o *trace.Call, settled bool) (op Op, ok bool) {
 	case o.Action.Acquires():
 		op.Op = OpAcquire
 		if len(effects) > 0 && outcome == model.Granted || outcome == model.Unknown && settled {
-			effects = r.grantsKept(o)
+			effects = grantsKept(o)
 		}
 		if first := o.First("acquire"); r.Record.Params.Fair && first != nil && r.inTurn(o, first) && !r.evicted(o) {
 			op.ArrivedNs = &first.Executed.AtNs
@@ -425,7 +425,7 @@ func (r *run) queuedUntil(o *trace.Call) (until int64, queued bool) {
 // renewals writes the watchdog's renewals.
 func (r *run) renewals(lock string, settled bool) []Op {
 	var ops []Op
-	for _, m := range r.Commands {
+	for _, m := range r.CommandsOn(lock) {
 		if m.Script != "renew" {
 			continue
 		}
@@ -450,7 +450,7 @@ func (r *run) renewals(lock string, settled bool) []Op {
 				if m.Before(lock).Owner == m.Owners[i] {
 					op.Outcome = model.AnswerRenewed
 				}
-				if strings.HasPrefix(m.Executed.Reply, "(error)") {
+				if m.Refused() {
 					continue
 				}
 			}
