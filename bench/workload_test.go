@@ -41,7 +41,7 @@ func BenchmarkSchedule(b *testing.B) {
 		for _, scripts := range []string{"pooled", "miniredis"} {
 			b.Run(lock+"/"+scripts, func(b *testing.B) {
 				inTest(b, func(h *sim.Host) {
-					h.MiniredisScripts = scripts == "miniredis"
+					h.NoShortcuts = scripts == "miniredis"
 					b.ReportMetric(float64(Schedule(h, lock, b.N))/float64(b.N), "steps/op")
 				})
 			})

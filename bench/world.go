@@ -57,7 +57,7 @@ func (b *bench) schedule() (section, error) {
 		with := func(miniredis bool) workload {
 			return func() float64 {
 				h := *b.Host
-				h.MiniredisScripts = miniredis
+				h.NoShortcuts = miniredis
 				Schedule(&h, c.lock, n)
 				return float64(n)
 			}

@@ -11,6 +11,8 @@ import (
 
 	"lockstep/model"
 	"lockstep/sim"
+	"lockstep/sim/goredis"
+	simredis "lockstep/sim/redis"
 )
 
 // planted runs a program with a mistake: a raises a flag and lowers it at once,
@@ -24,12 +26,12 @@ func planted(h *sim.Host, chooser sim.Chooser, orders *sim.Orders) (seen bool) {
 		LatencyMin: 100 * time.Microsecond, LatencyMax: 50 * time.Millisecond,
 		Processes: []sim.ProcessConfig{{Name: "a", Threads: 1}, {Name: "b", Threads: 1}},
 		Name:      func([]string) sim.Command { return sim.Command{} },
-		Observe:   func(sim.Keyspace, string) *model.LockState { return nil },
+		Nodes:     []sim.Node{{Addr: "192.0.2.1:6379", Server: simredis.New(simredis.Config{})}},
 		Quiet:     time.Second, Settle: time.Second, Drain: time.Second,
 	}, func(w *sim.World) {
 		thread := func(name string, do func(ctx context.Context, rdb *redis.Client)) {
 			p := w.Process(name)
-			rdb := p.NewRedis(p.RedisOptions())
+			rdb := goredis.NewClient(p, goredis.Options(p, "192.0.2.1:6379"))
 			p.OnClose(func() { _ = rdb.Close() })
 			t := p.Threads()[0]
 			t.Start(func() {

@@ -41,10 +41,14 @@ type FaultSpec struct {
 	For       time.Duration // pause, partition, stall; the delay of a rule
 	Step      time.Duration // wall_clock
 	Server    ServerFault
-	KeepData  bool   // restart
-	LoseLast  int    // failover without replicas: the number of writes that are lost
-	Key       string // a glob
-	KeyDo     string // delete or expire
+	// Nodes are the addresses of the servers that the fault strikes: those of
+	// server and key, the far ends of a partition, the servers whose messages a
+	// rule matches. None: every server.
+	Nodes    []string
+	KeepData bool   // restart
+	LoseLast int    // failover without replicas: the number of writes that are lost
+	Key      string // a glob
+	KeyDo    string // delete or expire
 	// The fields of a rule.
 	When  When
 	From  time.Duration  // since the start

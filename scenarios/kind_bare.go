@@ -6,6 +6,8 @@ import (
 	"lockstep/lockimpl"
 	"lockstep/model"
 	"lockstep/sim"
+	"lockstep/sim/goredis"
+	simredis "lockstep/sim/redis"
 )
 
 // bareKind is a lock that keeps its owner's name in one string: SET, DEL, and
@@ -17,7 +19,7 @@ type bareKind lockimpl.Bare
 func (k bareKind) client(p *sim.Process, _ *Scenario, opt ClientOptions) lockimpl.Client {
 	ro := redisOptions(p, opt)
 	retries(ro, opt)
-	rdb := p.NewRedis(ro)
+	rdb := goredis.NewClient(p, ro)
 	c := lockimpl.NewBareClient(lockimpl.Bare(k), rdb, p.Name())
 	p.OnClose(func() { _ = c.Close(); _ = rdb.Close() })
 	return c
@@ -39,7 +41,7 @@ func (bareKind) whose(_ string, keys, argv, _ []string) (of, owners []string) {
 	return keys[:1], ownersOf(argv[len(argv)-1:])
 }
 
-func (bareKind) observe(keys sim.Keyspace, lock string, _ int64) *model.LockState {
+func (bareKind) observe(keys simredis.Keyspace, lock string, _ int64) *model.LockState {
 	s := &model.LockState{}
 	if holder, ok := keys.String(lock); ok {
 		s.Owner, s.Count, s.ExpiresMs = ownerName(holder), 1, keys.ExpiresMs(lock)

@@ -9,6 +9,8 @@ import (
 	"lockstep/lockimpl/redisson"
 	"lockstep/model"
 	"lockstep/sim"
+	"lockstep/sim/goredis"
+	simredis "lockstep/sim/redis"
 )
 
 // redissonKind is one lock of one release of Redisson.
@@ -81,7 +83,7 @@ var topologies = []struct {
 
 func (k redissonKind) client(p *sim.Process, sc *Scenario, opt ClientOptions) lockimpl.Client {
 	ro := redisOptions(p, opt)
-	rdb := p.NewRedis(redisson.Options(ro))
+	rdb := goredis.NewClient(p, redisson.Options(ro))
 	cfg := redisson.Config{
 		Release: k.rel, Topology: k.topology, ID: p.Name(), WatchdogTimeout: sc.Watchdog, ResponseTimeout: ro.ReadTimeout,
 		Environment: environment(p),
@@ -141,7 +143,7 @@ func (redissonKind) whose(script string, keys, argv, locks []string) (of, owners
 	}
 }
 
-func (k redissonKind) observe(keys sim.Keyspace, lock string, epochMs int64) *model.LockState {
+func (k redissonKind) observe(keys simredis.Keyspace, lock string, epochMs int64) *model.LockState {
 	s := &model.LockState{}
 	if k.fenced {
 		token, _ := keys.String(redisson.TokenName(lock))

@@ -8,6 +8,8 @@ import (
 	"lockstep/lockimpl/reference"
 	"lockstep/model"
 	"lockstep/sim"
+	"lockstep/sim/goredis"
+	simredis "lockstep/sim/redis"
 )
 
 // referenceKind is a lock of our own.
@@ -26,7 +28,7 @@ func (k referenceKind) client(p *sim.Process, sc *Scenario, opt ClientOptions) l
 	if opt.FairWait != nil {
 		cfg.Heartbeat = max(*opt.FairWait, time.Second)
 	}
-	rdb := p.NewRedis(ro)
+	rdb := goredis.NewClient(p, ro)
 	c, err := reference.NewClient(k.through.on(rdb), cfg)
 	if err != nil {
 		panic("scenarios: " + err.Error()) // every setting is within its bounds
@@ -59,7 +61,7 @@ func (referenceKind) whose(script string, keys, argv, _ []string) (of, owners []
 	return keys[:1], ownersOf(argv[:1])
 }
 
-func (k referenceKind) observe(keys sim.Keyspace, lock string, epochMs int64) *model.LockState {
+func (k referenceKind) observe(keys simredis.Keyspace, lock string, epochMs int64) *model.LockState {
 	s := &model.LockState{}
 	if hash := keys.Hash(lock); len(hash) > 0 {
 		s.Owner, s.ExpiresMs = ownerName(hash["owner"]), keys.ExpiresMs(lock)

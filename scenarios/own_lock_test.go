@@ -15,6 +15,7 @@ import (
 	"lockstep/linearizability"
 	"lockstep/lockimpl"
 	"lockstep/sim"
+	"lockstep/sim/goredis"
 )
 
 // A lock of one's own, from its code to its verdict: what CONTRIBUTING.md asks
@@ -183,7 +184,7 @@ type ownKind struct{ bareKind }
 func (ownKind) client(p *sim.Process, sc *Scenario, opt ClientOptions) lockimpl.Client {
 	ro := redisOptions(p, opt)
 	retries(ro, opt)
-	rdb := p.NewRedis(ro)
+	rdb := goredis.NewClient(p, ro)
 	c := &ownClient{rdb: rdb, id: p.Name(), timeout: sc.Watchdog, env: environment(p)}
 	c.closed, c.close = context.WithCancel(context.Background())
 	p.OnClose(func() { _ = c.Close(); _ = rdb.Close() })

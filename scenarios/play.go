@@ -16,6 +16,7 @@ import (
 	"lockstep/model"
 	"lockstep/model/trace"
 	"lockstep/sim"
+	simredis "lockstep/sim/redis"
 )
 
 // Played is one run of a scenario: what happened, not yet judged.
@@ -34,18 +35,28 @@ func Play(h *sim.Host, sc *Scenario, l *Lock, chooser sim.Chooser) Played {
 	return PlayIn(h, sc, l, chooser, nil)
 }
 
+// serverAddr is the address of the server that a scenario has.
+const serverAddr = "192.0.2.1:6379"
+
 // PlayIn is Play in a world of that mode.
 func PlayIn(h *sim.Host, sc *Scenario, l *Lock, chooser sim.Chooser, orders *sim.Orders) Played {
 	drawn := sim.NewRecorder(chooser)
 	locks := sc.lockNames()
 	params := l.params(sc)
+	server := simredis.New(simredis.Config{
+		Replicas: sc.Server.Replicas, LagMin: sc.Server.Lag.Min, LagMax: sc.Server.Lag.Max,
+		Scripts: slices.Sorted(maps.Keys(l.kind.scripts())),
+		// Scores are deadlines on the clock that the bubble starts with.
+		Observe: func(keys simredis.Keyspace, lock string) *model.LockState {
+			return l.kind.observe(keys, lock, sim.EpochMs)
+		},
+	})
 	cfg := sim.Config{
 		Chooser: drawn, Orders: orders, LatencyMin: sc.Latency.Min, LatencyMax: sc.Latency.Max,
-		Replicas: sc.Server.Replicas, LagMin: sc.Server.Lag.Min, LagMax: sc.Server.Lag.Max,
-		Resources: map[string]int64{}, Locks: locks,
-		Name:    func(words []string) sim.Command { return l.name(words, locks) },
-		Scripts: slices.Sorted(maps.Keys(l.kind.scripts())),
-		Params:  params,
+		Nodes:     []sim.Node{{Addr: serverAddr, Server: server, Locks: locks}},
+		Resources: map[string]int64{},
+		Name:      func(words []string) sim.Command { return l.name(words, locks) },
+		Params:    params,
 	}
 	for _, p := range sc.Processes {
 		cfg.Processes = append(cfg.Processes, sim.ProcessConfig{Name: p.Name, Threads: p.Threads, Offset: p.WallOffset, DriftPPM: p.WallDriftPPM})
@@ -68,9 +79,9 @@ func PlayIn(h *sim.Host, sc *Scenario, l *Lock, chooser sim.Chooser, orders *sim
 		cfg.Drain = max(cfg.Drain, reference.Memory+time.Second)
 	}
 
-	res := sim.Run(h, withObserver(cfg, l), func(w *sim.World) {
+	res := sim.Run(h, cfg, func(w *sim.World) {
 		for i, p := range sc.Processes {
-			ps := &player{sc: sc, lock: l, w: w, process: w.Process(p.Name), perCall: p.PerCall, objects: map[string]lockimpl.Lock{}}
+			ps := &player{sc: sc, lock: l, w: w, server: server, process: w.Process(p.Name), perCall: p.PerCall, objects: map[string]lockimpl.Lock{}}
 			ps.client = l.kind.client(ps.process, sc, sc.Processes[i].ClientOptions)
 			for _, t := range ps.process.Threads() {
 				steps := sc.stepsOf(p.Name, t.Number())
@@ -80,13 +91,6 @@ func PlayIn(h *sim.Host, sc *Scenario, l *Lock, chooser sim.Chooser, orders *sim
 	})
 	res.Record.Params.Processes = sc.skews(res.SimNs)
 	return Played{Result: res, Decisions: drawn.Drawn, Orders: orders}
-}
-
-// withObserver lets the world read the lock's keys; scores are deadlines on
-// the clock that the bubble starts with.
-func withObserver(cfg sim.Config, l *Lock) sim.Config {
-	cfg.Observe = func(keys sim.Keyspace, lock string) *model.LockState { return l.kind.observe(keys, lock, sim.EpochMs) }
-	return cfg
 }
 
 func (sc *Scenario) stepsOf(process string, thread int) []Step {
@@ -170,6 +174,7 @@ type player struct {
 	sc      *Scenario
 	lock    *Lock
 	w       *sim.World
+	server  *simredis.Server
 	process *sim.Process
 	client  lockimpl.Client
 	perCall bool
@@ -230,7 +235,7 @@ func (p *player) step(t *sim.Thread, s Step) {
 		t.Do(func() { p.read(t, s) })
 	case StepPublished:
 		t.Do(func() {
-			got := p.w.Published(p.lock.kind.channel(s.Name, s.Target))
+			got := p.server.Published(p.lock.kind.channel(s.Name, s.Target))
 			p.checkAbout(t, s, "published", s.Target, strconv.FormatInt(s.Count, 10), strconv.FormatInt(got, 10), got == s.Count)
 		})
 	case StepUse:

@@ -15,6 +15,8 @@ import (
 	"lockstep/lockimpl/reference"
 	"lockstep/model"
 	"lockstep/sim"
+	"lockstep/sim/goredis"
+	simredis "lockstep/sim/redis"
 )
 
 // Lock is one entry of the registry: a lock by its canonical name, and what
@@ -57,7 +59,7 @@ type kind interface {
 	// lock's.
 	command(words []string) sim.Command
 	// observe reads a lock's state. Deadlines are counted from epochMs.
-	observe(keys sim.Keyspace, lock string, epochMs int64) *model.LockState
+	observe(keys simredis.Keyspace, lock string, epochMs int64) *model.LockState
 	// keys are the keys in which the server keeps a lock, as globs.
 	keys(lock string) []string
 	// channel is where a release of the lock is published: to one waiter
@@ -161,7 +163,7 @@ func Canonical(name string) (string, error) {
 // redisOptions are the connection's settings in a process, as the scenario has
 // them.
 func redisOptions(p *sim.Process, opt ClientOptions) *redis.Options {
-	ro := p.RedisOptions()
+	ro := goredis.Options(p, serverAddr)
 	if opt.ResponseTimeout != nil {
 		ro.ReadTimeout = *opt.ResponseTimeout
 	}
@@ -230,7 +232,7 @@ func ownerName(field string) string {
 
 func ownerField(thread string) string { return strings.Replace(thread, "/", ":", 1) }
 
-func observeQueue(s *model.LockState, keys sim.Keyspace, queue, deadlines string, epochMs int64) {
+func observeQueue(s *model.LockState, keys simredis.Keyspace, queue, deadlines string, epochMs int64) {
 	s.Queue = ownersOf(keys.List(queue))
 	for member, score := range keys.SortedSet(deadlines) {
 		if s.Deadlines == nil {

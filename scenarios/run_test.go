@@ -36,7 +36,7 @@ func mustFind(t *testing.T, name string) *Lock {
 func TestScriptsRunByMiniredisGiveTheSameRecord(t *testing.T) {
 	h := sim.NewHost(t)
 	slow := sim.NewHost(t)
-	slow.MiniredisScripts = true
+	slow.NoShortcuts = true
 	for i, sc := range builtin(t) {
 		if sc.Name == "inventory" {
 			continue // long

@@ -1,9 +1,7 @@
 package sim
 
 import (
-	"encoding/json"
 	"fmt"
-	"maps"
 	"slices"
 	"testing"
 )
@@ -49,30 +47,6 @@ func TestStreamsOfSeededAreIndependent(t *testing.T) {
 	}
 }
 
-func TestARunDrawsTheSameForAProcessThatOthersLeave(t *testing.T) {
-	h := NewHost(t)
-	drawn := func(bodies ...string) Decisions {
-		c := NewRecorder(NewSeeded(5))
-		s := busy(c)
-		s.Faults = nil
-		for name := range s.bodies {
-			if !slices.Contains(bodies, name) {
-				delete(s.bodies, name)
-			}
-		}
-		s.run(h)
-		return c.Drawn
-	}
-	all, alone := drawn("a/1", "b/1"), drawn("a/1")
-	for _, stream := range []string{"entropy/a", "latency/a/request", "latency/a/reply"} {
-		n := min(len(all[stream]), len(alone[stream]), 20)
-		if n == 0 {
-			t.Fatalf("nothing drawn from %s", stream)
-		}
-		equal(t, stream, fmt.Sprint(all[stream][:n]), fmt.Sprint(alone[stream][:n]))
-	}
-}
-
 // fixed answers the same to every question.
 type fixed uint64
 
@@ -114,37 +88,4 @@ func TestReplayer(t *testing.T) {
 			equal(t, "diverged", c.replayer.Diverged(), c.diverged)
 		})
 	}
-}
-
-func TestAReplayedRunGivesTheSameDigest(t *testing.T) {
-	h := NewHost(t)
-	recorder := NewRecorder(NewSeeded(42))
-	want := busy(recorder).run(h).Record.Digest()
-
-	text, err := json.Marshal(recorder.Drawn) // as a recording keeps it
-	if err != nil {
-		t.Fatal(err)
-	}
-	var drawn Decisions
-	if err := json.Unmarshal(text, &drawn); err != nil {
-		t.Fatal(err)
-	}
-	exact := NewReplayer(drawn)
-	equal(t, "digest of the replay", busy(exact).run(h).Record.Digest(), want)
-	equal(t, "diverged", exact.Diverged(), "")
-	for stream, d := range drawn {
-		equal(t, "decisions used of "+stream, exact.next[stream], len(d))
-	}
-
-	short := maps.Clone(drawn)
-	short["latency/a/request"] = short["latency/a/request"][:3]
-	diverging := NewReplayer(short)
-	if busy(diverging).run(h).Record.Digest() == want {
-		t.Error("a shortened recording gives the same digest")
-	}
-	equal(t, "diverged", diverging.Diverged(), "decision 4 of latency/a/request is not in the recording")
-
-	lenient := NewLenientReplayer(short)
-	busy(lenient).run(h)
-	equal(t, "lenient diverged", lenient.Diverged(), "")
 }

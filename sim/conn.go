@@ -1,7 +1,6 @@
 package sim
 
 import (
-	"bufio"
 	"bytes"
 	"cmp"
 	"errors"
@@ -9,13 +8,9 @@ import (
 	"net"
 	"os"
 	"slices"
-	"strings"
 	"sync"
 	"syscall"
 	"time"
-
-	"github.com/alicebob/miniredis/v2/proto"
-	mserver "github.com/alicebob/miniredis/v2/server"
 
 	"lockstep/model"
 )
@@ -24,7 +19,8 @@ var errCut = errors.New("connection cut")
 
 // socket is a connection as the client has it: a net.Conn.
 type socket struct {
-	p *Process
+	p    *Process
+	node *node
 	// c is the connection that it is the end of. Only the scheduler changes that:
 	// see settleSockets.
 	c *conn
@@ -44,76 +40,35 @@ type socket struct {
 	planned uint64 // setAt of the deadline that was planned last; the scheduler's
 }
 
-// conn is a connection of a process with the server, as the network and the
-// server know it: a Peer for miniredis. It is the scheduler's.
+// conn is a connection of a process with a node, as the network knows it. It is
+// the scheduler's.
 type conn struct {
 	p      *Process
+	node   *node
 	client *socket
 	id     int // 0 until its first bytes were collected
 	// outLine and inLine name its directions among the lines of Orders. They
 	// count the connections of the process, which no other process can change.
 	outLine, inLine string
 
-	peer       *mserver.Peer
-	fromServer *serverSide
 	lastIn     int64 // nominal arrival of the last message, each way
 	lastOut    int64
-	severed    bool // reset: nothing passes any more
-	gone       bool // the client closed it, or it broke
-	ended      bool // the server knows
-	subscribes bool
-	shards     []string // sharded channels that it is subscribed to, in order
-	multi      bool     // between MULTI and EXEC
-	elsewhere  bool     // it has selected a database
-	seen       int64    // writes of anybody, up to its last command
-	waits      *wait    // it is blocked in a WAIT
-	putOff     int      // deliveries that wait for the end of a pause
-	stalled    int      // arrivals that wait for the end of a stall
-	unanswered int      // commands whose answers the client does not have
-	marked     bool     // it was sent what may set it apart from others
+	severed    bool       // reset: nothing passes any more
+	gone       bool       // the client closed it, or it broke
+	ended      bool       // the server knows
+	blocked    *message   // the request whose reply comes later
+	behind     []*message // requests that arrived after it
+	pushed     []Push     // messages of the server that nobody collected
+	putOff     int        // deliveries that wait for the end of a pause
+	stalled    int        // arrivals that wait for the end of a stall
+	unanswered int        // requests whose replies the client does not have
+	marked     bool       // it was sent a request that may set it apart from others
 }
 
-func newSocket(p *Process) *socket {
-	c := &conn{p: p, fromServer: &serverSide{}}
-	c.client = &socket{p: p, c: c, ready: make(chan struct{}, 1)}
-	c.fromServer.posted = func() { c.client.post() }
-	c.peer = mserver.NewPeer(bufio.NewWriterSize(c.fromServer, bufferSize))
+func newSocket(p *Process, n *node) *socket {
+	c := &conn{p: p, node: n}
+	c.client = &socket{p: p, node: n, c: c, ready: make(chan struct{}, 1)}
 	return c.client
-}
-
-// serverSide is where miniredis writes, from the scheduler and from the
-// goroutine that it keeps for a subscriber.
-type serverSide struct {
-	mu     sync.Mutex
-	buf    []byte
-	posted func()
-	// awaited: the scheduler is about to take what is written.
-	awaited bool
-}
-
-func (s *serverSide) Write(b []byte) (int, error) {
-	s.mu.Lock()
-	s.buf = append(s.buf, b...)
-	awaited := s.awaited
-	s.mu.Unlock()
-	if !awaited {
-		s.posted()
-	}
-	return len(b), nil
-}
-
-func (s *serverSide) await() {
-	s.mu.Lock()
-	s.awaited = true
-	s.mu.Unlock()
-}
-
-func (s *serverSide) take() []byte {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	b := s.buf
-	s.buf, s.awaited = nil, false
-	return b
 }
 
 // post tells the scheduler to look at s. Callers may hold s.mu.
@@ -161,8 +116,7 @@ func (s *socket) Read(b []byte) (int, error) {
 	}
 }
 
-// Write implements net.Conn. A HELLO is answered here and at once: go-redis
-// waits for it while holding a mutex, which simulated time cannot see.
+// Write implements net.Conn. What the server answers at once never leaves.
 func (s *socket) Write(b []byte) (int, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -173,12 +127,10 @@ func (s *socket) Write(b []byte) (int, error) {
 		return 0, &net.OpError{Op: "write", Net: "tcp", Err: syscall.EPIPE}
 	}
 	n := len(b)
-	if isHello(b) {
-		if _, rest, ok := readCommand(string(b)); ok {
-			b = b[len(b)-len(rest):]
-			s.in = append(s.in, "-ERR unknown command 'hello'\r\n"...)
-			s.signal()
-		}
+	reply, b := s.node.Server.AtOnce(b)
+	if len(reply) > 0 {
+		s.in = append(s.in, reply...)
+		s.signal()
 	}
 	if len(b) > 0 {
 		s.out = append(s.out, b...)
@@ -207,7 +159,7 @@ func (s *socket) Close() error {
 func (s *socket) LocalAddr() net.Addr { return address(s.p.cfg.Name) }
 
 // RemoteAddr implements net.Conn.
-func (*socket) RemoteAddr() net.Addr { return address("server") }
+func (s *socket) RemoteAddr() net.Addr { return address(s.node.Addr) }
 
 type address string
 
@@ -244,7 +196,7 @@ func (s *socket) cut(err error) {
 }
 
 // collect takes what the connections posted: bytes of clients, messages of
-// the server, closes and deadlines.
+// servers, closes and deadlines.
 func (w *World) collect(dirty []*socket) {
 	w.settleSockets(dirty)
 	conns, fresh := w.collected[:0], []*conn(nil)
@@ -259,7 +211,7 @@ func (w *World) collect(dirty []*socket) {
 	// A connection gets its number with its first bytes, in the order of those
 	// bytes: connections dialled at one time have no other identity.
 	slices.SortStableFunc(fresh, func(a, b *conn) int {
-		return cmp.Or(cmp.Compare(a.p.index, b.p.index), bytes.Compare(a.client.out, b.client.out))
+		return cmp.Or(cmp.Compare(a.p.index, b.p.index), bytes.Compare(a.client.out, b.client.out), cmp.Compare(a.node.index, b.node.index))
 	})
 	for _, c := range fresh {
 		w.conns = append(w.conns, c)
@@ -267,6 +219,7 @@ func (w *World) collect(dirty []*socket) {
 		c.p.spoken++
 		name := fmt.Sprintf("%s#%d", c.p.cfg.Name, c.p.spoken)
 		c.outLine, c.inLine = name+" to server", name+" from server"
+		c.node.Server.Open(ConnID(c.id))
 		conns = append(conns, c)
 	}
 	slices.SortFunc(conns, func(a, b *conn) int {
@@ -278,11 +231,10 @@ func (w *World) collect(dirty []*socket) {
 	}
 }
 
-// settleSockets says which of the connections that a client could have taken
-// for what it wrote at this instant it took for which. Goroutines that wake
-// together go on in any order, so that chance has given each of them one of the
-// client's idle connections, or a new one: they get them in the order of what
-// they wrote.
+// settleSockets assigns interchangeable connections in the order of the bytes
+// written. Goroutines that wake together go on in any order, so that chance has
+// given each of them one of the client's idle connections to the node, or a new
+// one.
 func (w *World) settleSockets(dirty []*socket) {
 	var wrote []*socket
 	for _, s := range dirty {
@@ -293,13 +245,13 @@ func (w *World) settleSockets(dirty []*socket) {
 	if len(wrote) < 2 { // nearly always
 		return
 	}
-	wrote = slices.DeleteFunc(wrote, func(s *socket) bool { return !w.plainly(s) })
+	wrote = slices.DeleteFunc(wrote, func(s *socket) bool { return !w.leavesNoMark(s) })
 	slices.SortStableFunc(wrote, func(a, b *socket) int {
-		return cmp.Or(cmp.Compare(a.p.index, b.p.index), bytes.Compare(a.out, b.out))
+		return cmp.Or(cmp.Compare(a.p.index, b.p.index), cmp.Compare(a.node.index, b.node.index), bytes.Compare(a.out, b.out))
 	})
 	for len(wrote) > 0 {
 		n := 1
-		for n < len(wrote) && wrote[n].p == wrote[0].p {
+		for n < len(wrote) && wrote[n].p == wrote[0].p && wrote[n].node == wrote[0].node {
 			n++
 		}
 		conns := make([]*conn, n)
@@ -316,28 +268,18 @@ func (w *World) settleSockets(dirty []*socket) {
 	}
 }
 
-// couldBeAnother: the client wrote, and nothing sets the connection apart from
-// other idle ones.
+// couldBeAnother reports whether the client wrote and nothing sets the connection
+// apart from other idle ones.
 func (s *socket) couldBeAnother() bool {
 	c := s.c
-	return len(s.written()) > 0 && c.unanswered == 0 && !c.severed && !c.gone && !c.ended && !c.subscribes && !c.multi && !c.elsewhere && !c.marked &&
-		c.waits == nil && len(c.shards) == 0
+	return len(s.written()) > 0 && c.unanswered == 0 && !c.severed && !c.gone && !c.ended && !c.marked && c.blocked == nil
 }
 
-// plainly: what was written are commands that leave no mark on a connection.
-func (w *World) plainly(s *socket) bool {
-	commands, rest := w.readCommands(string(s.written()))
-	return rest == "" && !slices.ContainsFunc(commands, func(words []string) bool { return marks(words[0]) })
-}
-
-// marks: after that command a connection may differ from others, or it rests on
-// what was sent on it before. (WAIT rests on the command before it, which comes
-// with it.)
-func marks(name string) bool {
-	name = strings.ToUpper(name)
-	return !reading[name] && !writing[name] && !slices.Contains([]string{
-		"EVAL", "EVALSHA", "SCRIPT", "WAIT", "INFO", "EXISTS", "DEL", "UNLINK", "PUBLISH", "SPUBLISH", "PING", "ECHO", "TIME",
-	}, name)
+// leavesNoMark reports whether the client wrote requests that leave no mark on a
+// connection.
+func (w *World) leavesNoMark(s *socket) bool {
+	requests, rest := w.decode(nil, s.node, string(s.written()))
+	return rest == "" && !slices.ContainsFunc(requests, func(r Request) bool { return r.Marks })
 }
 
 // written is what the client wrote and nobody collected.
@@ -358,28 +300,32 @@ func (w *World) collectConn(c *conn) {
 		return
 	}
 
-	commands, rest := w.readCommands(string(out))
+	requests, rest := w.decode(w.requests[:0], c.node, string(out))
+	w.requests = requests
 	s.mu.Lock()
 	if rest != "" {
-		s.out = append([]byte(rest), s.out...) // an unfinished command waits for its rest
+		s.out = append([]byte(rest), s.out...) // an unfinished request waits for its rest
 	} else if s.out == nil {
 		s.out = out[:0]
 	}
 	s.mu.Unlock()
 	var pipe *pipeline
-	// What a subscriber writes is no pipeline: its answers have no place.
-	if len(commands) > 1 && !slices.ContainsFunc(commands, subscribing) {
+	if len(requests) > 1 && !slices.ContainsFunc(requests, func(r Request) bool { return r.Unordered }) {
 		pipe = newPipeline()
 	}
-	for _, words := range commands {
-		w.send(c, words, writer, pipe)
+	for i := range requests {
+		w.send(c, &requests[i], writer, pipe)
 	}
-	w.pushes(c)
+	pushed := c.pushed
+	c.pushed = nil
+	for _, p := range pushed {
+		w.push(c, p)
+	}
 	if shut && !c.gone {
 		c.gone = true
 		// The end of a connection arrives after what was written before it.
 		at := max(w.now()+w.latency(c.p, "close"), c.lastOut)
-		w.sched.addTo(c.outLine, at, classDelivery, func() { w.server.disconnect(c) }, nil)
+		w.sched.addTo(c.outLine, at, ClassDelivery, func() { w.disconnect(c) }, nil)
 	}
 	if !deadline.IsZero() && set != s.planned && !shut {
 		s.planned = set
@@ -387,62 +333,36 @@ func (w *World) collectConn(c *conn) {
 	}
 }
 
-// readCommands reads what a client wrote, as far as its commands are finished.
-func (w *World) readCommands(text string) (commands [][]string, rest string) {
+// decode appends the requests that text begins with, as far as they are finished,
+// and returns the text behind them.
+func (w *World) decode(list []Request, n *node, text string) (requests []Request, rest string) {
 	for text != "" {
-		words, after, ok := readCommand(text)
-		if !ok { // unfinished, or none
-			raw, err := proto.Read(bufio.NewReader(strings.NewReader(text)))
-			if err != nil {
-				return commands, text
-			}
-			if words, err = proto.ReadStrings(raw); err != nil || len(words) == 0 {
-				w.record(model.Event{Kind: model.KindDefect, Text: "a client wrote what is no command"})
-			}
-			after = text[len(raw):]
+		r, rest, err := n.Server.Decode(text)
+		if errors.Is(err, ErrUnfinished) {
+			break
 		}
-		text = after
-		if len(words) > 0 {
-			commands = append(commands, words)
+		text = rest
+		if err != nil {
+			w.record(model.Event{Kind: model.KindDefect, Text: err.Error()})
+			continue
 		}
+		list = append(list, r)
 	}
-	return commands, ""
+	return list, text
 }
 
-// readCommand reads a command as clients write it: an array of bulk strings.
-func readCommand(text string) (words []string, rest string, ok bool) {
-	n, rest, ok := header(text, '*')
-	if !ok || n == 0 || n > len(text) {
-		return nil, "", false
-	}
-	words = make([]string, n)
-	for i := range words {
-		var size int
-		if size, rest, ok = header(rest, '$'); !ok || size > len(rest)-2 || rest[size:size+2] != "\r\n" {
-			return nil, "", false
+// collectPushes hands what the servers have sent without being asked to its
+// connections, and lets their sockets be collected.
+func (w *World) collectPushes() {
+	for _, n := range w.nodes {
+		w.pushed = n.Server.Pushed(w.pushed[:0])
+		for _, p := range w.pushed {
+			c := w.conns[p.Conn-1]
+			c.pushed = append(c.pushed, p)
+			c.client.post()
 		}
-		words[i], rest = rest[:size], rest[size+2:]
+		clear(w.pushed)
 	}
-	return words, rest, true
-}
-
-// header reads the line before an array or a bulk string: its size.
-func header(text string, kind byte) (size int, rest string, ok bool) {
-	line, rest, ok := strings.Cut(text, "\r\n")
-	if !ok || len(line) < 2 || line[0] != kind {
-		return 0, "", false
-	}
-	for _, digit := range []byte(line[1:]) {
-		if digit < '0' || digit > '9' || size > 1<<30 {
-			return 0, "", false
-		}
-		size = 10*size + int(digit-'0')
-	}
-	return size, rest, true
-}
-
-func subscribing(words []string) bool {
-	return strings.HasSuffix(strings.ToUpper(words[0]), "SUBSCRIBE")
 }
 
 // planDeadline lets a read deadline pass: not within a pause, which shifts it
@@ -452,7 +372,7 @@ func (w *World) planDeadline(s *socket, at int64, set uint64) {
 }
 
 func (w *World) planDeadlineFrom(s *socket, asked, left int64, set uint64) {
-	w.sched.add(asked+left, classDeadline, func() {
+	w.sched.add(asked+left, ClassDeadline, func() {
 		s.mu.Lock()
 		stale := s.setAt != set || s.shut
 		s.mu.Unlock()

@@ -1,7 +1,8 @@
 // Package sim is the world: a bubble of simulated time in which unmodified
-// clients talk to a Redis server over a simulated network, and every latency,
-// fault and order of events is drawn from one Chooser. It knows no lock: how
-// commands are named and what the server's keys mean comes with the Config.
+// clients talk to servers over a simulated network, and every latency, fault and
+// order of events is drawn from one Chooser. It knows no lock and no server: a
+// server implements Server, and what the words of a request mean comes with the
+// Config.
 //
 // The one idea: the root goroutine of a testing/synctest bubble is the
 // scheduler. It waits until every other goroutine is durably blocked, gathers

@@ -36,9 +36,6 @@ func (w *World) plan(faults []model.FaultSpec) {
 			}
 			continue
 		}
-		if f.Kind == model.FaultServer && f.Server == model.ServerFailover && w.cfg.Replicas == 0 {
-			w.server.keep = max(w.server.keep, 1) + f.LoseLast
-		}
 		w.faultsDue++
 		w.sched.add(int64(f.At), classFault, func() {
 			w.moved = w.now()
@@ -74,7 +71,9 @@ func (w *World) strike(f model.FaultSpec) {
 		for _, name := range f.Processes {
 			p := w.process(name)
 			w.mu.Lock()
-			p.cutUntil = max(p.cutUntil, w.now()+int64(f.For))
+			for _, n := range w.struck(f) {
+				p.cutUntil[n.index] = max(p.cutUntil[n.index], w.now()+int64(f.For))
+			}
 			w.mu.Unlock()
 		}
 	case model.FaultWallClock:
@@ -82,57 +81,36 @@ func (w *World) strike(f model.FaultSpec) {
 		w.mu.Lock()
 		p.jump += f.Step
 		w.mu.Unlock()
-	case model.FaultKey:
-		for _, k := range w.server.remove(f.Key) {
-			if f.KeyDo == "expire" {
-				w.record(model.Event{Kind: model.KindExpire, Key: k})
-			}
+	case model.FaultKey, model.FaultServer:
+		for _, n := range w.struck(f) {
+			n.strike(f)
 		}
-		w.server.snapshot()
-		w.server.replicate()
-		w.observe(0)
-		w.server.planExpiry()
-	case model.FaultServer:
-		w.strikeServer(f)
 	default:
 		panic("sim: a fault of unknown kind " + string(f.Kind))
 	}
 }
 
-func (w *World) strikeServer(f model.FaultSpec) {
-	s := w.server
-	s.setClock()
-	switch f.Server {
-	case model.ServerStall:
-		w.stallTill = max(w.stallTill, w.now()+int64(f.For))
-		return
-	case model.ServerFlushScripts:
-		s.flushScripts()
-		return
-	case model.ServerFailover:
-		if len(s.replicas) > 0 {
-			s.promote(s.candidate())
-			break
-		}
-		s.failover(f.LoseLast)
-	case model.ServerRestart:
-		if !f.KeepData {
-			s.m.FlushAll()
-			s.writes++
-		}
-		s.flushScripts()
-		s.resync()
-	default:
-		panic("sim: a server fault of unknown kind " + string(f.Server))
+// strike makes a fault of the node's server happen.
+func (n *node) strike(f model.FaultSpec) {
+	w := n.w
+	if f.Server == model.ServerStall {
+		n.stallTill = max(n.stallTill, w.now()+int64(f.For))
 	}
-	for _, c := range w.conns {
-		w.sever(c)
+	n.call(func(nowNs int64, out *Effects) { n.Server.Strike(nowNs, f, out) })
+	if f.EndsConnections() {
+		for _, c := range w.conns {
+			if c.node == n {
+				w.sever(c)
+			}
+		}
 	}
-	w.observe(0)
-	s.planExpiry()
+	n.look(0)
 }
 
-func (w *World) partitioned(p *Process) bool { return !w.leaving && p.cutUntil > w.now() }
+// partitioned reports whether no message passes between the ends of c.
+func (w *World) partitioned(c *conn) bool {
+	return !w.leaving && c.p.cutUntil[c.node.index] > w.now()
+}
 
 // meet lets the rules look at a message. pass sends it on with a delay, fail
 // answers it with an error; a message that is neither is lost or held.
@@ -221,30 +199,25 @@ func (r *rule) matches(w *World, m *message, dir string) bool {
 	if when.Script != "" && when.Script != m.cmd.Script {
 		return false
 	}
-	if when.Command != "" && (dir == "push" || when.Command != m.name) {
+	if when.Command != "" && (dir == "push" || when.Command != m.request.Name) {
+		return false
+	}
+	if len(f.Nodes) > 0 && !slices.Contains(f.Nodes, m.conn.node.Addr) {
 		return false
 	}
 	if when.Channel != "" {
-		channels := []string{m.ch}
-		if name := m.name; strings.HasSuffix(name, "SUBSCRIBE") {
-			channels = m.words[1:]
-		} else if name == "PUBLISH" || name == "SPUBLISH" {
-			channels = m.words[1:2]
-		}
-		if !slices.ContainsFunc(channels, func(ch string) bool {
-			return ch != "" && glob(when.Channel, ch)
-		}) {
-			return false
-		}
+		wanted := func(channel string) bool { return channel != "" && Match(when.Channel, channel) }
+		return wanted(m.channel) || slices.ContainsFunc(m.request.Channels, wanted)
 	}
 	return true
 }
 
-// glob matches as Redis does: a * passes over slashes too.
-func glob(pattern, name string) bool {
+// Match reports whether a name matches a glob of a fault. A * passes over slashes
+// too.
+func Match(glob, name string) bool {
 	plain := strings.NewReplacer("/", "\x00")
-	ok, err := path.Match(plain.Replace(pattern), plain.Replace(name))
-	return err == nil && ok || pattern == name
+	ok, err := path.Match(plain.Replace(glob), plain.Replace(name))
+	return err == nil && ok || glob == name
 }
 
 // end lets go what the rule held.

@@ -11,8 +11,8 @@ import (
 // garbage is the collector of this process around its bubbles. A collection in
 // the middle of a run reorders goroutines that are runnable at one instant, so
 // none may begin there, nor be under way. And before a bubble two of them may be
-// needed: go-redis keeps timers in a package-level pool, a timer of one bubble
-// kills the next one, and two collections empty the pool.
+// needed: a library may keep timers in a package-level sync.Pool, a timer of one
+// bubble kills the next one, and two collections empty the pool.
 var garbage = collector{timers: true, breath: 50 * time.Millisecond}
 
 type collector struct {
@@ -21,7 +21,7 @@ type collector struct {
 	off     bool
 	percent int         // GOGC, while it is off
 	on      *time.Timer // that turns it on again
-	timers  bool        // go-redis may have a timer in its pool
+	timers  bool        // a timer may be in a pool
 	live    uint64      // bytes after the last collection of ours
 	// breath is how long after a run (of real time: no run sees it) another may
 	// begin without a collection before it.

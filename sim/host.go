@@ -1,7 +1,6 @@
 package sim
 
 import (
-	"context"
 	"fmt"
 	"os"
 	"runtime"
@@ -14,22 +13,12 @@ import (
 	"time"
 	"unsafe"
 
-	"github.com/redis/go-redis/v9"
-
 	"lockstep/model"
 )
 
 // Version is the world version: raised by hand whenever the same decisions
 // give another record. Recordings of another version are refused.
 const Version = 6
-
-// silent drops what go-redis would log: failing to dial is what a partition is
-// for.
-type silent struct{}
-
-func (silent) Printf(context.Context, string, ...any) {}
-
-func init() { redis.SetLogger(silent{}) }
 
 // Host is what a bubble needs of the testing package. A test makes one of its
 // *testing.T; a program gets one from Main.
@@ -38,9 +27,9 @@ type Host struct {
 	// stillAfter is the real time without a step of the scheduler after which
 	// a run is taken for hung.
 	stillAfter time.Duration
-	// MiniredisScripts lets miniredis run every script, which is slower and
-	// answers the same: for tests and benchmarks.
-	MiniredisScripts bool
+	// NoShortcuts makes servers do without what only makes them faster. It is for
+	// tests and benchmarks, which compare the two.
+	NoShortcuts bool
 }
 
 // NewHost makes the host of a test. It sets GOMAXPROCS to 1: with more
@@ -68,7 +57,7 @@ func Main(program func(*Host) int) {
 // bubble runs f as the root of a bubble and waits for it. f says whether all
 // goroutines that it knows of have ended: a bubble with others left would
 // panic, so it is parked for good. timers is asked in the end whether a timer of
-// the bubble may be in go-redis's pool.
+// the bubble may be in a pool that outlives it.
 func (h *Host) bubble(alive *atomic.Int64, f func() (clean bool), timers func() bool) {
 	garbage.bubbleBegins()
 	defer func() { garbage.bubbleEnds(timers()) }()

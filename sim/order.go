@@ -3,7 +3,6 @@ package sim
 import (
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"lockstep/model"
@@ -339,99 +338,14 @@ func (w *World) see(k model.Kind) {
 	}
 }
 
-// The objects of a choice. All that reaches the server reads objServer; what is
-// not known to touch less writes it.
+// The objects of the kernel. Servers have others: see ObjectServer.
 const (
-	objServer   = "server"
-	objScripts  = "scripts"
-	objChannels = "channels" // who is connected to any
-	objWrites   = "writes"   // how many the server has made
-	objHistory  = "history"  // the writes that a failover may lose
-	objStalled  = "stalled"  // what waits for a stall to end
-	objRules    = "rules"
-	objUses     = "resources"
+	objStalled = "stalled" // requests that wait for the end of a stall; per node
+	objRules   = "rules"
+	objUses    = "resources"
 )
-
-// objAck is whether replicas have a write.
-func objAck(write int64) string { return fmt.Sprintf("ack of write %d", write) }
-
-// touchReplication is touch for objWrites and objAck, which only a WAIT asks for.
-// Replicas that are near have every write before anything else comes: whenever a
-// WAIT comes, it finds the same.
-func (w *World) touchReplication(object string, write bool) {
-	if w.orders != nil && !w.orders.NearReplicas {
-		w.touch(object, write)
-	}
-}
 
 func objProcess(p *Process) string { return p.object }
-
-// reading and writing are commands whose first argument is the only key that
-// they read or write.
-var (
-	reading = words("GET STRLEN GETRANGE PTTL TTL TYPE HGET HEXISTS HLEN HKEYS HVALS HGETALL HMGET LINDEX LLEN LRANGE ZSCORE ZRANGE ZCARD ZRANK ZCOUNT SISMEMBER SCARD SMEMBERS")
-	writing = words("SET SETNX SETEX PSETEX GETSET GETDEL INCR INCRBY DECR DECRBY APPEND PEXPIRE EXPIRE PEXPIREAT EXPIREAT PERSIST HSET HSETNX HMSET HDEL HINCRBY RPUSH LPUSH RPOP LPOP LREM LSET LTRIM LINSERT ZADD ZREM ZINCRBY SADD SREM")
-)
-
-// keeping are others that leave the data as it is. What a script does is looked
-// at by itself.
-var keeping = words("EVAL EVALSHA SCRIPT EXISTS PUBLISH SPUBLISH SUBSCRIBE PSUBSCRIBE SSUBSCRIBE UNSUBSCRIBE PUNSUBSCRIBE SUNSUBSCRIBE PING ECHO WAIT INFO MULTI")
-
-func words(s string) map[string]bool {
-	m := map[string]bool{}
-	for _, w := range strings.Fields(s) {
-		m[w] = true
-	}
-	return m
-}
-
-// touchCommand notes what a command touches at the server.
-func (s *server) touchCommand(cmd string, args []string) {
-	w := s.w
-	if w.orders == nil {
-		return
-	}
-	all := func(kind string, names []string, write bool) {
-		for _, name := range names {
-			w.touch(kind+name, write)
-		}
-	}
-	switch {
-	case len(args) > 0 && reading[cmd]:
-		all("key ", args[:1], false)
-	case len(args) > 0 && writing[cmd]:
-		all("key ", args[:1], true)
-	case cmd == "EXISTS":
-		all("key ", args, false)
-	case cmd == "DEL" || cmd == "UNLINK":
-		all("key ", args, true)
-	case cmd == "EVALSHA":
-		w.touch(objScripts, false)
-	case cmd == "EVAL" && len(args) > 0:
-		w.touch(objScripts, s.newScript(args[0]))
-	case cmd == "SCRIPT" && len(args) == 2 && strings.EqualFold(args[0], "LOAD"):
-		w.touch(objScripts, s.newScript(args[1]))
-	case cmd == "PUBLISH" && len(args) > 0 || cmd == "SPUBLISH" && len(args) > 0:
-		w.touch(objChannels, false)
-		all("channel ", args[:1], true)
-	case len(args) > 0 && slices.Contains([]string{"SUBSCRIBE", "SSUBSCRIBE", "UNSUBSCRIBE", "SUNSUBSCRIBE"}, cmd):
-		// Who listens is a set, which only a PUBLISH asks for.
-		w.touch(objChannels, false)
-		all("channel ", args, false)
-	case cmd == "PING" || cmd == "ECHO":
-	case cmd == "WAIT":
-		// Which of two that wait was first makes no difference.
-		w.touchReplication(objAck(s.executing.conn.seen), false)
-	case cmd == "INFO": // see there
-	default:
-		w.touch(objServer, true)
-	}
-}
-
-// newScript: a script may not be in the cache, where it is from the start.
-func (s *server) newScript(text string) bool {
-	return s.flushed || !slices.Contains(s.w.cfg.Scripts, text)
-}
 
 func (o *Orders) String() string {
 	if o == nil {

@@ -8,20 +8,16 @@ import (
 	"net"
 	"runtime"
 	"slices"
-	"strconv"
 	"strings"
 	"sync/atomic"
 	"syscall"
 	"time"
 
-	"github.com/redis/go-redis/v9"
-	"github.com/redis/go-redis/v9/maintnotifications"
-
 	"lockstep/model"
 )
 
-// Process is one process of the world: a name, one client with its
-// connections, a wall clock and threads.
+// Process is one process of the world: a name, clients with their connections, a
+// wall clock and threads.
 type Process struct {
 	w       *World
 	index   int
@@ -36,12 +32,11 @@ type Process struct {
 	closed      bool
 	pausedUntil int64
 	pauses      [][2]int64
-	cutUntil    int64 // partitioned
+	cutUntil    []int64 // by node, the end of a partition; guarded by w.mu
 	held        []func()
 	jump        time.Duration // steps of the wall clock so far
 	close       func()
-	clients     []*redis.Client
-	gaveUp      bool // a command whose context was over; guarded by w.mu
+	timersLeft  []func() bool // guarded by w.mu
 
 	ids   map[int64]uint64 // draws so far, by thread; guarded by w.mu
 	notes map[string][]*note
@@ -103,53 +98,18 @@ func (p *Process) Jitter(thread int64, max time.Duration) time.Duration {
 	return d
 }
 
-// RedisOptions are the options with which a go-redis client lives in the
-// world. The caller may set pool, timeouts and retries, and must not set
-// MinIdleConns: nameless goroutines would dial.
-func (p *Process) RedisOptions() *redis.Options {
-	probe := p.w.probeResidue()
-	return &redis.Options{
-		Addr: "192.0.2.1:6379", // a name would be resolved outside the bubble
-		Dialer: func(context.Context, string, string) (net.Conn, error) {
-			conn, err := p.dial()
-			if err != nil && isProbe() {
-				time.Sleep(untilResidue(p.w.Now(), probe))
-				return p.dial()
-			}
-			return conn, err
-		},
-		DialerRetries:            1,
-		MaxRetries:               -1,
-		Protocol:                 2,
-		DisableIdentity:          true,
-		ReadBufferSize:           bufferSize,
-		WriteBufferSize:          bufferSize,
-		MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
-	}
-}
-
-// bufferSize is less than go-redis's own 32 KiB: a run makes connections by the
-// dozen and sends little. What is longer goes in pieces, at the same instant.
-const bufferSize = 512
-
-// NewRedis makes a go-redis client of the process.
-func (p *Process) NewRedis(opt *redis.Options) *redis.Client {
-	c := redis.NewClient(opt)
-	c.AddHook(noteHook{p})
+// TimersLeft registers a question for the end of the run: may a timer of the bubble
+// lie in a pool that outlives the bubble? Whoever makes a client of a library with
+// such a pool answers it. A process that dialled and registered nothing is taken to
+// leave timers.
+func (p *Process) TimersLeft(f func() bool) {
 	p.w.mu.Lock()
 	defer p.w.mu.Unlock()
-	p.clients = append(p.clients, c)
-	return c
+	p.timersLeft = append(p.timersLeft, f)
 }
 
-// mayHaveWaited: a command may have waited for a connection of its client, for
-// which go-redis takes a timer out of a pool of the whole program. Of waits that
-// ended because the caller gave up its statistics do not tell.
-func (p *Process) mayHaveWaited() bool {
-	return p.gaveUp || len(p.clients) == 0 && len(p.conns) > 0 || slices.ContainsFunc(p.clients, func(c *redis.Client) bool {
-		stats := c.PoolStats()
-		return stats.WaitCount > 0 || stats.Timeouts > 0
-	})
+func (p *Process) leavesTimers() bool {
+	return len(p.timersLeft) == 0 && len(p.conns) > 0 || slices.ContainsFunc(p.timersLeft, func(f func() bool) bool { return f() })
 }
 
 // OnClose says how the process's client shuts down in order.
@@ -166,118 +126,55 @@ func (p *Process) closeClient() {
 	}
 }
 
-// dial opens a connection, at once: a dial that takes simulated time would
-// hang go-redis's locks. A partitioned process gets an error, a dead one a
-// connection that never answers.
-func (p *Process) dial() (net.Conn, error) {
+// DialContext opens a connection to the node at addr. It takes no simulated time: a
+// client may hold a mutex meanwhile, which simulated time cannot see. A partitioned
+// process gets an error; a dead one gets a connection that never answers. Any
+// goroutine.
+func (p *Process) DialContext(ctx context.Context, network, addr string) (net.Conn, error) {
 	w := p.w
+	n := w.node(addr)
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if !p.dead && !w.leaving && p.cutUntil > w.now() {
-		return nil, &net.OpError{Op: "dial", Net: "tcp", Err: syscall.EHOSTUNREACH}
+	switch {
+	case n == nil:
+		return nil, &net.OpError{Op: "dial", Net: network, Err: syscall.ECONNREFUSED}
+	case !p.dead && !w.leaving && p.cutUntil[n.index] > w.now():
+		return nil, &net.OpError{Op: "dial", Net: network, Err: syscall.EHOSTUNREACH}
 	}
-	s := newSocket(p)
+	s := newSocket(p, n)
 	p.conns = append(p.conns, s.c)
 	return s, nil
 }
 
-// isProbe says whether the dial that is under way is one of those with which
-// go-redis's pool finds out, once a second after as many failures as it is large,
-// whether to dial again. They begin at the instant of a failure, as the next try of
-// who failed does, so that they need a nanosecond of their own (see slotNs). Nobody
-// waits for them, so that they may take time.
-func isProbe() bool {
-	var callers [8]uintptr
-	frames := runtime.CallersFrames(callers[:runtime.Callers(2, callers[:])])
-	for {
-		frame, more := frames.Next()
-		if strings.HasSuffix(frame.Function, ".tryDial") {
-			return true
-		}
-		if !more {
-			return false
-		}
-	}
-}
-
-// noteHook ties commands to operations: it sees the context that a lock
-// passed and the words that will soon arrive on some connection.
-type noteHook struct{ p *Process }
-
-func (h noteHook) DialHook(next redis.DialHook) redis.DialHook { return next }
-
-func (h noteHook) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
-	return func(ctx context.Context, cmd redis.Cmder) error {
-		defer h.over(ctx)
-		defer h.p.note(callOf(ctx), cmd)()
-		return next(ctx, cmd)
-	}
-}
-
-func (h noteHook) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
-	return func(ctx context.Context, cmds []redis.Cmder) error {
-		defer h.over(ctx)
-		for _, cmd := range cmds {
-			defer h.p.note(callOf(ctx), cmd)()
-		}
-		return next(ctx, cmds)
-	}
-}
-
-// over notes that a command ended whose caller may have given it up.
-func (h noteHook) over(ctx context.Context) {
-	if ctx.Err() != nil {
-		h.p.w.mu.Lock()
-		h.p.gaveUp = true
-		h.p.w.mu.Unlock()
-	}
-}
-
-// note ties the words of a command to an operation until the command is over.
-func (p *Process) note(op int, cmd redis.Cmder) (over func()) {
-	b := make([]byte, 0, 256)
-	for i, a := range cmd.Args() {
-		if i > 0 {
-			b = append(b, 0)
-		}
-		switch a := a.(type) {
-		case string:
-			b = append(b, a...)
-		case int:
-			b = strconv.AppendInt(b, int64(a), 10)
-		case int64:
-			b = strconv.AppendInt(b, a, 10)
-		default:
-			b = fmt.Append(b, a)
-		}
-	}
-	key := string(b)
-	n := &note{op: op}
+// Sending ties the words of a request to the operation of ctx until over is called:
+// the world sees only bytes. The words are joined by zero bytes. Any goroutine.
+func (p *Process) Sending(ctx context.Context, words string) (over func()) {
+	n := &note{op: callOf(ctx)}
 	p.w.mu.Lock()
 	defer p.w.mu.Unlock()
-	if len(p.notes[key]) > 0 {
+	if len(p.notes[words]) > 0 {
 		n.goroutine = goroutine()
 		p.alike.Add(1)
 	}
-	p.notes[key] = append(p.notes[key], n)
+	p.notes[words] = append(p.notes[words], n)
 	return func() {
 		p.w.mu.Lock()
 		defer p.w.mu.Unlock()
 		if n.goroutine != "" {
 			p.alike.Add(-1)
 		}
-		if i := slices.Index(p.notes[key], n); i >= 0 {
-			p.notes[key] = slices.Delete(p.notes[key], i, i+1)
+		if i := slices.Index(p.notes[words], n); i >= 0 {
+			p.notes[words] = slices.Delete(p.notes[words], i, i+1)
 		}
-		if len(p.notes[key]) == 0 {
-			delete(p.notes, key)
+		if len(p.notes[words]) == 0 {
+			delete(p.notes, words)
 		}
 	}
 }
 
-// opOf gives the operation that sent these words. Where several send the same, it is
-// that of the goroutine that wrote them: go-redis sends a command, and sends it
-// again, in its caller's.
+// opOf gives the operation that sent these words. Where several send the same words,
+// it is the one whose goroutine wrote them: a client sends a request, and sends it
+// again, in the goroutine of its caller.
 func (p *Process) opOf(words []string, writer string) int {
 	p.w.mu.Lock()
 	defer p.w.mu.Unlock()
@@ -339,7 +236,7 @@ func (p *Process) pausedBetween(from, to int64) int64 {
 func (p *Process) paused() bool { return p.pausedUntil > p.w.now() }
 
 // afterPause runs f as an event of class c now, or when the pause of p ends.
-func (p *Process) afterPause(c class, f func()) {
+func (p *Process) afterPause(c Class, f func()) {
 	w := p.w
 	at := max(w.now(), p.pausedUntil)
 	w.sched.add(at, c, func() {
@@ -363,7 +260,7 @@ func (p *Process) crash() {
 	for _, c := range p.conns {
 		// The end of a connection arrives after what was written before it.
 		at := max(p.w.now()+p.w.latency(p, "cut"), c.lastOut)
-		p.w.sched.addTo(c.outLine, at, classDelivery, func() { p.w.server.disconnect(c) }, nil)
+		p.w.sched.addTo(c.outLine, at, ClassDelivery, func() { p.w.disconnect(c) }, nil)
 	}
 }
 
@@ -493,7 +390,7 @@ func (t *Thread) at(ns int64, then func()) {
 }
 
 // afterPauseNow is afterPause without an event of its own when p is awake.
-func (p *Process) afterPauseNow(c class, f func()) {
+func (p *Process) afterPauseNow(c Class, f func()) {
 	if p.paused() {
 		p.afterPause(c, f)
 		return
@@ -516,7 +413,9 @@ func (t *Thread) Sleep(d time.Duration) {
 func (t *Thread) Do(f func()) {
 	t.step(func(done func()) {
 		t.at(t.p.w.now(), func() {
-			t.p.w.touch(objServer, true) // nobody knows what f looks at
+			for _, n := range t.p.w.nodes {
+				t.p.w.touch(n.object, true) // nobody knows what f looks at
+			}
 			f()
 			done()
 		})
@@ -618,12 +517,12 @@ func (t *Thread) visit(f func()) {
 	w, p := t.p.w, t.p
 	t.step(func(done func()) {
 		line := t.Name() + " resource"
-		w.sched.addTo(line, w.now()+w.latency(p, "resource"), classDelivery, func() {
+		w.sched.addTo(line, w.now()+w.latency(p, "resource"), ClassDelivery, func() {
 			w.touch(objUses, true)
 			f()
-			w.sched.addTo(line, w.now()+w.latency(p, "resource"), classDelivery, func() {
+			w.sched.addTo(line, w.now()+w.latency(p, "resource"), ClassDelivery, func() {
 				w.touch(objProcess(p), true)
-				p.afterPauseNow(classDelivery, func() {
+				p.afterPauseNow(ClassDelivery, func() {
 					if !p.dead && !t.killed {
 						w.moved = w.now()
 						done()
@@ -632,10 +531,4 @@ func (t *Thread) visit(f func()) {
 			}, nil)
 		}, nil)
 	})
-}
-
-// hello is how a RESP HELLO begins; go-redis sends one on every connection.
-func isHello(b []byte) bool {
-	_, rest, ok := bytes.Cut(b, []byte("\r\n"))
-	return ok && len(rest) >= 11 && bytes.EqualFold(rest[:11], []byte("$5\r\nhello\r\n"))
 }

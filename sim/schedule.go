@@ -2,16 +2,18 @@ package sim
 
 import "time"
 
-// class orders what happens at one instant: key expiry, faults, deliveries,
-// deadlines, steps. Timers of the code under test run in the middle: they
-// inherit their sub-slot nanosecond from what started them.
-type class int
+// Class orders the events of one instant: expiries, faults, deliveries, deadlines,
+// steps. Timers of the code under test run in the middle: they inherit their
+// sub-slot nanosecond from what started them.
+type Class int
+
+// The classes of events. A server plans events of the exported ones.
 
 const (
-	classExpiry class = iota
+	classExpiry Class = iota
 	classFault
-	classDelivery
-	classDeadline
+	ClassDelivery // messages
+	ClassDeadline
 	classStep
 )
 
@@ -21,35 +23,42 @@ const (
 const slotNs = 10_000
 
 // residue is where in its slot a class begins, and room the nanoseconds it has.
-var residue = [...]int64{classExpiry: 0, classFault: 100, classDelivery: 1000, classDeadline: 5000, classStep: 7000}
+var residue = [...]int64{classExpiry: 0, classFault: 100, ClassDelivery: 1000, ClassDeadline: 5000, classStep: 7000}
 
 const room = 2000
 
-// probes is where in its slot a client's own dials happen (see isProbe), between
-// those of the classes.
-const probes = 3000
+// instants is where in its slot the instants of Process.Instant are, between those
+// of the classes.
+const instants = 3000
 
-// probeResidue gives the nanosecond of its slot at which the next client's own dials
-// happen.
-func (w *World) probeResidue() time.Duration {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.dialers++
-	return probes + time.Duration(w.dialers%room)
+// Instant is a nanosecond of its own in every slot.
+type Instant struct {
+	w       *World
+	residue time.Duration
 }
 
-// untilResidue is how long it is until the next instant at this nanosecond of its
-// slot, which may be now.
-func untilResidue(now, residue time.Duration) time.Duration {
-	return (residue - now%slotNs + slotNs) % slotNs
+// Instant gives p an instant that nothing else in the world has. A client uses it
+// for what it does by itself, beside its callers: two goroutines that wake at one
+// instant go on in any order.
+func (p *Process) Instant() Instant {
+	w := p.w
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.instants++
+	return Instant{w, instants + time.Duration(w.instants%room)}
+}
+
+// Wait sleeps until the instant comes, which may be now. Any goroutine.
+func (i Instant) Wait() {
+	time.Sleep((i.residue - i.w.Now()%slotNs + slotNs) % slotNs)
 }
 
 // event is something that will happen: run, at a slot.
 type event struct {
-	slot int64 // ns, multiple of slotNs
-	class
-	seq uint64
-	run func()
+	slot  int64 // ns, multiple of slotNs
+	class Class
+	seq   uint64
+	run   func()
 	// Of a message in a world of Orders: what loses it, and what notes that it
 	// is late.
 	lose func(what string)
@@ -60,7 +69,7 @@ type event struct {
 
 func (e *event) ns() int64 {
 	r := residue[e.class]
-	if e.class >= classDelivery {
+	if e.class >= ClassDelivery {
 		r += int64(e.seq % room)
 	}
 	return e.slot + r
@@ -74,7 +83,7 @@ type schedule struct {
 }
 
 // add plans run at the slot of nominal time atNs.
-func (s *schedule) add(atNs int64, c class, run func()) {
+func (s *schedule) add(atNs int64, c Class, run func()) {
 	s.seq++
 	if atNs < 0 {
 		atNs = 0
@@ -84,7 +93,7 @@ func (s *schedule) add(atNs int64, c class, run func()) {
 
 // addTo is add for what one line carries in order; without a name it is add.
 // p: it is a message.
-func (s *schedule) addTo(line string, atNs int64, c class, run func(), p *parcel) {
+func (s *schedule) addTo(line string, atNs int64, c Class, run func(), p *parcel) {
 	if s.orders == nil || line == "" {
 		s.add(atNs, c, run)
 		return

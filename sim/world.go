@@ -28,22 +28,15 @@ type Config struct {
 	// LatencyMin and LatencyMax bound a message's way, one way, in either
 	// direction; equal: exact.
 	LatencyMin, LatencyMax time.Duration
-	// Replicas is how many the server has. LagMin and LagMax bound the way of a
-	// message between it and a replica, one way.
-	Replicas       int
-	LagMin, LagMax time.Duration
-	Processes      []ProcessConfig
-	Faults         []model.FaultSpec
-	Resources      map[string]int64
-	// Locks are the names of the locks whose state is recorded.
-	Locks []string
-	// Name says what a command is: which script, of which locks, for whom.
-	Name func(args []string) Command
-	// Observe reads the state of a lock from the server's keys.
-	Observe func(keys Keyspace, lock string) *model.LockState
-	// Scripts are in the server's script cache from the start, as on a server
-	// that has served others before; a flush empties it.
-	Scripts []string
+	// Nodes are the servers of the world. Each process can dial each of them.
+	Nodes     []Node
+	Processes []ProcessConfig
+	// Faults strike the nodes that they name, and all nodes when they name none.
+	Faults    []model.FaultSpec
+	Resources map[string]int64
+	// Name says what the words of a request mean: which script they run, of which
+	// locks, for whom.
+	Name func(words []string) Command
 	// Quiet is how long nothing may happen after the last fault and step before
 	// all leave.
 	Quiet time.Duration
@@ -54,8 +47,6 @@ type Config struct {
 	// MaxEvents ends a run that never comes to rest.
 	MaxEvents int
 	Params    model.Params
-
-	miniredisScripts bool // the Host's
 }
 
 // ProcessConfig is one process of a world.
@@ -66,15 +57,15 @@ type ProcessConfig struct {
 	DriftPPM int64
 }
 
-// Command is what Config.Name makes of a command's words.
+// Command is what Config.Name makes of the words of a request.
 type Command struct {
 	Script string   // acquire, unlock, renew, force_unlock, leave or ""
 	Locks  []string // of which locks
 	Owners []string // for whom, as process/thread; parallel to Locks or empty
 }
 
-// EpochMs is the server's clock at the start of every run, in Unix
-// milliseconds: where a bubble's time begins.
+// EpochMs is the time at which every bubble begins, in Unix milliseconds. Servers
+// read it at the start of a run.
 var EpochMs = time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC).UnixMilli()
 
 // World is a running world. Its methods, unless said otherwise, belong to the
@@ -88,7 +79,7 @@ type World struct {
 	sched     schedule
 	orders    *orders // nil: messages have latencies
 	processes []*Process
-	server    *server
+	nodes     []*node
 	rules     []*rule
 	resources map[string]int64
 	msgs      int
@@ -102,10 +93,7 @@ type World struct {
 	faultsDue  int   // timed faults that have not ended
 	moved      int64 // when a thread last took a step, or a fault began or ended
 	endAt      int64 // when the leaving is over
-	stallTill  int64
-	published  map[string]int64
-	dialers    int // clients' options given out; guarded by mu
-	states     map[string]*model.LockState
+	instants   int   // given out; guarded by mu
 
 	mu     sync.Mutex // guards what other goroutines post
 	posts  []*Thread
@@ -117,6 +105,9 @@ type World struct {
 	gathered  []*Thread
 	touched   []*socket
 	collected []*conn
+	requests  []Request
+	pushed    []Push
+	effects   []*Effects
 }
 
 // Result is what a run leaves behind.
@@ -133,16 +124,15 @@ type Result struct {
 func Run(h *Host, cfg Config, setup func(*World)) Result {
 	var res Result
 	var alive atomic.Int64
-	cfg.miniredisScripts = h.MiniredisScripts
 	timers := true
 	h.bubble(&alive, func() bool {
-		w := newWorld(cfg)
+		w := newWorld(cfg, h.NoShortcuts)
 		setup(w)
 		w.loop(&alive, &res)
 		clean := w.end()
 		res.Record = w.rec
 		if clean {
-			timers = slices.ContainsFunc(w.processes, (*Process).mayHaveWaited)
+			timers = slices.ContainsFunc(w.processes, (*Process).leavesTimers)
 			w.rec.Events = eventSpace.moveOut(w.rec.Events)
 		}
 		return clean
@@ -150,13 +140,12 @@ func Run(h *Host, cfg Config, setup func(*World)) Result {
 	return res
 }
 
-func newWorld(cfg Config) *World {
+func newWorld(cfg Config, noShortcuts bool) *World {
 	w := &World{
 		cfg: cfg, chooser: cfg.Chooser, start: time.Now(),
 		rec:       &model.Record{Params: cfg.Params, Events: eventSpace.take(0)},
-		resources: map[string]int64{}, published: map[string]int64{},
-		states: map[string]*model.LockState{},
-		notify: make(chan struct{}, 1), goroutines: runtime.NumGoroutine(),
+		resources: map[string]int64{},
+		notify:    make(chan struct{}, 1), goroutines: runtime.NumGoroutine(),
 	}
 	w.rec.Params.Faults = cfg.Faults
 	if cfg.Orders != nil {
@@ -167,14 +156,26 @@ func newWorld(cfg Config) *World {
 		w.resources[name] = v
 	}
 	for i, pc := range cfg.Processes {
-		p := &Process{w: w, index: i, cfg: pc, object: "process " + pc.Name, notes: map[string][]*note{}}
+		p := &Process{w: w, index: i, cfg: pc, object: "process " + pc.Name, notes: map[string][]*note{},
+			cutUntil: make([]int64, len(cfg.Nodes))}
 		p.entropy = w.chooser.Choose("entropy/"+pc.Name, 1<<62)
 		for n := 1; n <= pc.Threads; n++ {
 			p.threads = append(p.threads, &Thread{p: p, number: n, name: model.ThreadName(pc.Name, n), resume: make(chan struct{})})
 		}
 		w.processes = append(w.processes, p)
 	}
-	w.server = newServer(w)
+	for i, n := range cfg.Nodes {
+		w.nodes = append(w.nodes, w.newNode(i, n))
+	}
+	for _, n := range w.nodes {
+		setup := Setup{Start: w.start, Orders: cfg.Orders, NoShortcuts: noShortcuts}
+		for _, f := range cfg.Faults {
+			if slices.Contains(w.struck(f), n) {
+				setup.Faults = append(setup.Faults, f)
+			}
+		}
+		n.Server.Start(setup)
+	}
 	w.plan(cfg.Faults)
 	return w
 }
@@ -297,6 +298,7 @@ func (w *World) sleep(d int64) {
 func (w *World) gather() {
 	for {
 		synctest.Wait()
+		w.collectPushes()
 		w.mu.Lock()
 		threads, sockets := w.posts, w.dirty
 		w.posts, w.dirty = w.gathered[:0], w.touched[:0]
@@ -389,14 +391,8 @@ func (w *World) leave() {
 // end takes an inventory, cuts everything and lets sleepers run out; clean: no
 // goroutine is left.
 func (w *World) end() (clean bool) {
-	for _, k := range w.server.m.Keys() {
-		w.record(model.Event{Kind: model.KindLeft, Key: k})
-	}
-	for _, ch := range w.server.m.PubSubChannels("") {
-		w.record(model.Event{Kind: model.KindLeft, Channel: ch})
-	}
-	for _, ch := range w.server.shards.names() {
-		w.record(model.Event{Kind: model.KindLeft, Channel: ch})
+	for _, n := range w.nodes {
+		n.call(func(_ int64, out *Effects) { n.Server.Leftovers(out) })
 	}
 	w.over = true
 	for _, p := range w.processes {
@@ -412,7 +408,7 @@ func (w *World) end() (clean bool) {
 	for _, p := range w.processes {
 		for _, c := range p.conns {
 			c.client.cut(errCut)
-			w.server.disconnect(c)
+			w.disconnect(c)
 		}
 	}
 	for range 4 { // sleepers may start others
@@ -421,7 +417,7 @@ func (w *World) end() (clean bool) {
 		for _, p := range w.processes {
 			for _, c := range p.conns {
 				c.client.cut(errCut)
-				w.server.disconnect(c)
+				w.disconnect(c)
 			}
 		}
 		// To list them costs more than to count them.
@@ -429,7 +425,9 @@ func (w *World) end() (clean bool) {
 			break
 		}
 	}
-	w.server.m.Close()
+	for _, n := range w.nodes {
+		n.Server.Stop()
+	}
 	synctest.Wait()
 	w.over = false
 	var left []string
@@ -485,21 +483,6 @@ func (w *World) between(min, max time.Duration, stream string) int64 {
 	return lo + int64(w.chooser.Choose(stream, steps))*slotNs
 }
 
-// observe records what changed in the locks' state after msg (0: no message).
-func (w *World) observe(msg int) {
-	for _, name := range w.cfg.Locks {
-		s := w.cfg.Observe(w.server, name)
-		if s == nil {
-			s = &model.LockState{}
-		}
-		if sameState(w.states[name], s) {
-			continue
-		}
-		w.states[name] = s
-		w.record(model.Event{Kind: model.KindState, Lock: name, Msg: msg, State: s})
-	}
-}
-
 func sameState(a, b *model.LockState) bool {
 	if a == nil {
 		a = &model.LockState{}
@@ -516,14 +499,12 @@ func sameState(a, b *model.LockState) bool {
 	return true
 }
 
-// State is what the server holds of a lock now.
+// State is what the first node that keeps a lock holds of it now, or the first node
+// of all when none keeps it.
 func (w *World) State(lock string) *model.LockState {
-	w.server.setClock()
-	return w.cfg.Observe(w.server, lock)
+	at := max(0, slices.IndexFunc(w.nodes, func(n *node) bool { return slices.Contains(n.Locks, lock) }))
+	return w.nodes[at].Server.State(w.now(), lock)
 }
-
-// Published is how many messages went to a channel so far.
-func (w *World) Published(channel string) int64 { return w.published[channel] }
 
 // OpReply gives the reply to the first (or the last) execution of a script
 // that an operation sent; ok is false when none was executed.

@@ -1,20 +1,26 @@
-package sim
+package redis
 
 import (
 	"reflect"
 	"slices"
 	"strings"
 	"testing"
+	"time"
+
+	"lockstep/sim"
 )
 
 func TestCommandsAreThoseOfTheServer(t *testing.T) {
 	var want []string
-	Run(NewHost(t), newStage().Config, func(w *World) {
-		for _, k := range reflect.ValueOf(w.server.m.Server()).Elem().FieldByName("cmds").MapKeys() {
+	s := New(Config{})
+	sim.NewHost(t).Bubble(func() {
+		s.Start(sim.Setup{Start: time.Now()})
+		for _, k := range reflect.ValueOf(s.m.Server()).Elem().FieldByName("cmds").MapKeys() {
 			if k.String() != "HELLO" {
 				want = append(want, k.String())
 			}
 		}
+		s.Stop()
 	})
 	for _, own := range ours {
 		if !slices.Contains(want, own) {

@@ -1,4 +1,4 @@
-package sim
+package redis
 
 import (
 	"slices"
@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	mserver "github.com/alicebob/miniredis/v2/server"
+
+	"lockstep/sim"
 )
 
 // shards are the sharded channels with their subscribers: a namespace apart
@@ -120,7 +122,7 @@ func (s shards) asked(peer *mserver.Peer, args []string) bool {
 	case sub == "SHARDCHANNELS" && len(rest) < 2:
 		names := s.names()
 		if len(rest) == 1 {
-			names = slices.DeleteFunc(names, func(ch string) bool { return !glob(rest[0], ch) })
+			names = slices.DeleteFunc(names, func(ch string) bool { return !sim.Match(rest[0], ch) })
 		}
 		peer.WriteStrings(names)
 	case sub == "SHARDNUMSUB":

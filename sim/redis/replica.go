@@ -1,14 +1,16 @@
-package sim
+package redis
 
 import (
 	"fmt"
-	"lockstep/model"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	mserver "github.com/alicebob/miniredis/v2/server"
+
+	"lockstep/model"
+	"lockstep/sim"
 )
 
 // replica is a copy of the server's data, one lag behind it.
@@ -16,25 +18,37 @@ type replica struct {
 	data  snapshot
 	has   int64 // the last write that reached it
 	acked int64 // the last one that the server knows to have reached it
-	// lastOut and lastIn are the nominal arrivals of the last message from and
-	// to the server.
-	lastOut, lastIn int64
+	// out and in are the ways of messages from the server and back.
+	out, in *sim.Way
 	// behind: it was the server before a failover, and what the next one holds
 	// has not reached it yet.
 	behind bool
 }
 
+func (s *Server) newReplica(i int) *replica {
+	r := &replica{}
+	s.connect(r, i)
+	return r
+}
+
+// connect connects replica i with the server: nothing is under way between them.
+func (s *Server) connect(r *replica, i int) {
+	way := func(line, stream string) *sim.Way {
+		return &sim.Way{Line: fmt.Sprintf(line, i+1), Stream: fmt.Sprintf(stream, i+1), Min: s.cfg.LagMin, Max: s.cfg.LagMax}
+	}
+	r.out, r.in = way("replica %d from server", "lag/%d/write"), way("replica %d to server", "lag/%d/ack")
+}
+
 // wait is a WAIT that has no answer yet.
 type wait struct {
-	m     *message
+	conn  *conn
 	count int
-	upTo  int64      // the writes that it waits for
-	held  []*message // what came after it on its connection
+	upTo  int64 // the writes that it waits for
 }
 
 // replicate sends what changed since it was called last to the replicas, as one
 // write. What changes nothing and publishes nothing is none.
-func (s *server) replicate() {
+func (s *Server) replicate() {
 	if len(s.replicas) == 0 {
 		return
 	}
@@ -42,7 +56,9 @@ func (s *server) replicate() {
 	if !s.spoke && s.latest.equal(now) {
 		return
 	}
-	s.w.touchReplication(objWrites, true)
+	if s.lags {
+		s.out.Write(objWrites)
+	}
 	s.spoke = false
 	s.writes++
 	s.latest = now
@@ -53,38 +69,31 @@ func (s *server) replicate() {
 
 // send lets the data reach a replica, and the acknowledgement the server. Both
 // take a lag, and are void when the server was another meanwhile.
-func (s *server) send(i int) {
-	w, r, term, write, data := s.w, s.replicas[i], s.term, s.writes, s.latest
-	var there, back string // lines; none: at once
-	if w.orders != nil && !w.orders.NearReplicas {
-		there = fmt.Sprintf("replica %d from server", i+1)
-		back = fmt.Sprintf("replica %d to server", i+1)
-	}
-	w.travel(there, &r.lastOut, w.lag(i, "write"), func() {
+func (s *Server) send(i int) {
+	r, term, write, data := s.replicas[i], s.term, s.writes, s.latest
+	s.out.Send(r.out, func(_ int64, out *sim.Effects) {
 		if s.term != term {
 			return
 		}
 		r.has, r.data, r.behind = write, data, false
-		w.travel(back, &r.lastIn, w.lag(i, "ack"), func() { s.acknowledged(r, term, write) }, nil)
-	}, nil)
+		out.Send(r.in, func(nowNs int64, out *sim.Effects) { s.acknowledged(nowNs, r, term, write, out) })
+	})
 }
 
-// lag draws how long a message between the server and replica i is under way.
-func (w *World) lag(i int, what string) int64 {
-	return w.between(w.cfg.LagMin, w.cfg.LagMax, fmt.Sprintf("lag/%d/%s", i+1, what))
-}
-
-func (s *server) acknowledged(r *replica, term int, write int64) {
-	s.w.touch(objServer, false)
-	switch w := s.w; {
+// acknowledged notes that r has every write up to one, and answers each WAIT that
+// has waited for that.
+func (s *Server) acknowledged(nowNs int64, r *replica, term int, write int64, out *sim.Effects) {
+	s.begin(nowNs, out)
+	out.Read(sim.ObjectServer)
+	switch {
 	case s.term != term:
 		return
-	case w.stallTill > w.now():
-		w.sched.add(w.stallTill, classDelivery, func() { s.acknowledged(r, term, write) })
+	case s.stallTill > nowNs:
+		out.Plan(s.stallTill, sim.ClassDelivery, func(nowNs int64, out *sim.Effects) { s.acknowledged(nowNs, r, term, write, out) })
 		return
 	}
-	for i := r.acked + 1; i <= write; i++ {
-		s.w.touchReplication(objAck(i), true)
+	for i := r.acked + 1; s.lags && i <= write; i++ {
+		out.Write(objAck(i))
 	}
 	r.acked = max(r.acked, write)
 	for _, wt := range slices.Clone(s.waits) {
@@ -95,7 +104,7 @@ func (s *server) acknowledged(r *replica, term int, write int64) {
 }
 
 // acks is how many replicas have acknowledged all up to a write.
-func (s *server) acks(write int64) (n int) {
+func (s *Server) acks(write int64) (n int) {
 	for _, r := range s.replicas {
 		if r.acked >= write {
 			n++
@@ -104,11 +113,11 @@ func (s *server) acks(write int64) (n int) {
 	return n
 }
 
-// wait answers WAIT at once, or leaves its connection blocked until replicas
+// startWait answers WAIT at once, or leaves its connection blocked until replicas
 // enough have acknowledged, or its time is over. As in Redis it waits for all
 // that was written, by whomever, up to the last command of its own connection,
 // and within a transaction for nothing.
-func (s *server) wait(peer *mserver.Peer, args []string) {
+func (s *Server) startWait(peer *mserver.Peer, args []string) {
 	if len(args) != 2 {
 		peer.WriteError("ERR wrong number of arguments for 'wait' command")
 		return
@@ -127,17 +136,17 @@ func (s *server) wait(peer *mserver.Peer, args []string) {
 		peer.WriteError("ERR timeout is negative")
 		return
 	}
-	w, c := s.w, s.executing.conn
+	c := s.executing.conn
 	have := s.acks(c.seen)
 	if have >= count || peer != c.peer {
 		peer.WriteInt(have)
 		return
 	}
-	wt := &wait{m: s.executing, count: count, upTo: c.seen}
+	wt := &wait{conn: c, count: count, upTo: c.seen}
 	c.waits = wt
 	s.waits = append(s.waits, wt)
 	if ms > 0 {
-		w.sched.add(w.now()+ms*int64(time.Millisecond), classDeadline, func() { s.timeUp(wt) })
+		s.out.Plan(s.nowNs+ms*int64(time.Millisecond), sim.ClassDeadline, func(nowNs int64, out *sim.Effects) { s.timeUp(nowNs, wt, out) })
 	}
 }
 
@@ -145,52 +154,48 @@ func (s *server) wait(peer *mserver.Peer, args []string) {
 // limit is not far above.
 const maxWaitMs = int64(time.Duration(1)<<62) / int64(time.Millisecond)
 
-func (s *server) timeUp(wt *wait) {
-	switch w := s.w; {
-	case wt.m.conn.waits != wt:
+// timeUp answers a WAIT whose time is over.
+func (s *Server) timeUp(nowNs int64, wt *wait, out *sim.Effects) {
+	s.begin(nowNs, out)
+	switch {
+	case wt.conn.waits != wt:
 		return // answered, or its connection ended
-	case w.stallTill > w.now():
-		w.sched.add(w.stallTill, classDeadline, func() { s.timeUp(wt) })
+	case s.stallTill > nowNs:
+		out.Plan(s.stallTill, sim.ClassDeadline, func(nowNs int64, out *sim.Effects) { s.timeUp(nowNs, wt, out) })
 		return
 	}
 	s.answer(wt, s.acks(wt.upTo))
 }
 
-func (s *server) answer(wt *wait, have int) {
+// answer answers a WAIT.
+func (s *Server) answer(wt *wait, have int) {
 	s.forget(wt)
-	s.setClock() // what is observed now must not be read by the clock of the last command
-	s.w.executed(wt.m, fmt.Appendf(nil, ":%d\r\n", have))
-	for _, m := range wt.held {
-		s.w.putOff(m)
-	}
+	reply := fmt.Appendf(nil, ":%d\r\n", have)
+	s.out.Answer(wt.conn.id, sim.Reply{Bytes: reply, Shown: shownReply(reply)})
 }
 
-func (s *server) forget(wt *wait) {
-	wt.m.conn.waits = nil
+// forget ends a WAIT.
+func (s *Server) forget(wt *wait) {
+	wt.conn.waits = nil
 	s.waits = slices.DeleteFunc(s.waits, func(o *wait) bool { return o == wt })
 }
 
-// hangUp drops what a connection waits for, and what waits behind it.
-func (s *server) hangUp(c *conn) {
+// hangUp ends the WAIT of a connection that has ended.
+func (s *Server) hangUp(c *conn) {
 	wt := c.waits
 	if wt == nil {
 		return
 	}
-	s.w.touchReplication(objAck(wt.upTo), true)
+	if s.lags {
+		s.out.Write(objAck(wt.upTo))
+	}
 	s.forget(wt)
-	why := model.LostClosed
-	if c.severed {
-		why = model.LostReset
-	}
-	for _, m := range append([]*message{wt.m}, wt.held...) {
-		s.w.lost(m, "request", why)
-	}
 }
 
 // candidate is the replica that a failover promotes: the one with most of the
 // data, the first of equals. One that was the server itself and has not caught
 // up comes last.
-func (s *server) candidate() int {
+func (s *Server) candidate() int {
 	best := 0
 	for i, r := range s.replicas {
 		b := s.replicas[best]
@@ -203,7 +208,7 @@ func (s *server) candidate() int {
 
 // promote makes the server of a replica. Writes that had not reached it are
 // gone, and scripts with the old server, which comes back in its place.
-func (s *server) promote(i int) {
+func (s *Server) promote(i int) {
 	s.setClock()
 	r := s.replicas[i]
 	s.replicas[i] = &replica{data: s.latest, has: s.writes, behind: true}
@@ -215,7 +220,7 @@ func (s *server) promote(i int) {
 
 // resync connects the replicas anew: what was under way is gone, and the whole
 // of the data reaches each after its lag.
-func (s *server) resync() {
+func (s *Server) resync() {
 	if len(s.replicas) == 0 {
 		return
 	}
@@ -223,15 +228,15 @@ func (s *server) resync() {
 	s.latest = s.copyData()
 	s.term++
 	for i, r := range s.replicas {
-		r.acked, r.lastOut, r.lastIn = 0, 0, 0
+		r.acked = 0
+		s.connect(r, i)
 		s.send(i)
 	}
 }
 
-// describe is Fault.Describe with what only the running world knows.
-func (w *World) describe(f model.FaultSpec) string {
-	s := w.server
-	if f.Kind != model.FaultServer || f.Server != "failover" || len(s.replicas) == 0 {
+// Describe implements sim.Server: it says which replica a failover promotes.
+func (s *Server) Describe(f model.FaultSpec) string {
+	if f.Server != model.ServerFailover || len(s.replicas) == 0 {
 		return f.String()
 	}
 	i := s.candidate()
@@ -247,7 +252,7 @@ func (w *World) describe(f model.FaultSpec) string {
 }
 
 // info answers INFO, of which the world has what tells of replicas.
-func (s *server) info(peer *mserver.Peer, sections []string) {
+func (s *Server) info(peer *mserver.Peer, sections []string) {
 	told := len(sections) == 0
 	for _, section := range sections {
 		told = told || slices.Contains([]string{"replication", "default", "all", "everything"}, strings.ToLower(section))
@@ -257,7 +262,7 @@ func (s *server) info(peer *mserver.Peer, sections []string) {
 		return
 	}
 	offset := func(writes int64) int64 {
-		if s.w.orders != nil {
+		if s.orders {
 			return 0 // so that it depends on nobody
 		}
 		return writes

@@ -1,4 +1,4 @@
-package sim
+package redis
 
 import (
 	"context"
@@ -13,10 +13,11 @@ import (
 
 	"lockstep/lockimpl/redisserver"
 	"lockstep/model"
+	"lockstep/sim"
 )
 
 // hear collects what a subscription brings until an instant.
-func hear(th *Thread, sub *redis.PubSub, until time.Duration) (got []string) {
+func hear(th *sim.Thread, sub *redis.PubSub, until time.Duration) (got []string) {
 	defer sub.Close()
 	for clock(th) < until {
 		m, err := sub.ReceiveTimeout(context.Background(), until-clock(th))
@@ -54,15 +55,16 @@ func TestAShardedMessageReachesItsSubscribers(t *testing.T) {
 			var got []string
 			var receivers string
 			var counted int64
-			r := newStage().
-				does("a/1", func(th *Thread, client *redis.Client) {
+			s := newStage()
+			r := s.
+				does("a/1", func(th *sim.Thread, client *redis.Client) {
 					got = hear(th, client.SSubscribe(ctx, "ch"), 2*time.Second)
 				}).
-				does("b/1", func(th *Thread, client *redis.Client) {
+				does("b/1", func(th *sim.Thread, client *redis.Client) {
 					th.At(time.Second)
 					receivers = c.send(client)
-					th.Do(func() { counted = th.p.w.Published("ch") })
-				}).run(NewHost(t))
+					th.Do(func() { counted = s.server.Published("ch") })
+				}).run(sim.NewHost(t))
 			equal(t, "received", strings.Join(got, ", "), "ssubscribe ch 1@2ms, ch:x@1.002s")
 			equal(t, "receivers", receivers, c.want)
 			equal(t, "counted", counted, 1)
@@ -76,7 +78,7 @@ func TestAShardedMessageReachesItsSubscribers(t *testing.T) {
 
 func TestADiscardedTransactionPublishesNothing(t *testing.T) {
 	ctx := context.Background()
-	r := newStage().does("a/1", func(th *Thread, c *redis.Client) {
+	r := newStage().does("a/1", func(th *sim.Thread, c *redis.Client) {
 		conn := c.Conn()
 		defer conn.Close()
 		for _, cmd := range []string{"multi", "spublish ch x", "publish ch x", "discard"} {
@@ -87,7 +89,7 @@ func TestADiscardedTransactionPublishesNothing(t *testing.T) {
 			}
 			conn.Do(ctx, args...)
 		}
-	}).run(NewHost(t))
+	}).run(sim.NewHost(t))
 	equal(t, "published", len(pick(r, ofKind(model.KindPublish))), 0)
 }
 
@@ -95,16 +97,16 @@ func TestShardedChannelsAreApartFromTheOthers(t *testing.T) {
 	ctx := context.Background()
 	var sharded, plain, pattern []string
 	var n [2]int64
-	newStage().does("a/1", func(th *Thread, c *redis.Client) {
+	newStage().does("a/1", func(th *sim.Thread, c *redis.Client) {
 		sharded = hear(th, c.SSubscribe(ctx, "ch"), 2*time.Second)
-	}).does("a/2", func(th *Thread, c *redis.Client) {
+	}).does("a/2", func(th *sim.Thread, c *redis.Client) {
 		plain = hear(th, c.Subscribe(ctx, "ch"), 2*time.Second)
-	}).does("a/3", func(th *Thread, c *redis.Client) {
+	}).does("a/3", func(th *sim.Thread, c *redis.Client) {
 		pattern = hear(th, c.PSubscribe(ctx, "*"), 2*time.Second)
-	}).does("b/1", func(th *Thread, c *redis.Client) {
+	}).does("b/1", func(th *sim.Thread, c *redis.Client) {
 		th.At(time.Second)
 		n = [2]int64{c.SPublish(ctx, "ch", "s").Val(), c.Publish(ctx, "ch", "p").Val()}
-	}).with3("a").run(NewHost(t))
+	}).with3("a").run(sim.NewHost(t))
 	equal(t, "receivers", n, [2]int64{1, 2})
 	equal(t, "sharded", strings.Join(sharded, ", "), "ssubscribe ch 1@2ms, ch:s@1.002s")
 	equal(t, "plain", strings.Join(plain, ", "), "subscribe ch 1@2ms, ch:p@1.004s")
@@ -136,18 +138,18 @@ func TestAShardedSubscriptionEnds(t *testing.T) {
 	} {
 		t.Run(c.rule, func(t *testing.T) {
 			var n [2]int64
-			r := newStage(c.fault...).does("a/1", func(th *Thread, client *redis.Client) {
+			r := newStage(c.fault...).does("a/1", func(th *sim.Thread, client *redis.Client) {
 				sub := client.SSubscribe(ctx, "ch")
 				_, _ = sub.Receive(ctx)
 				th.At(time.Second)
 				c.end(sub)
-			}).does("b/1", func(th *Thread, client *redis.Client) {
+			}).does("b/1", func(th *sim.Thread, client *redis.Client) {
 				th.At(900 * ms)
 				n[0] = client.SPublish(ctx, "ch", "x").Val()
 				th.At(1100 * ms)
 				client.Ping(ctx)
 				n[1] = client.SPublish(ctx, "ch", "x").Val()
-			}).run(NewHost(t))
+			}).run(sim.NewHost(t))
 			equal(t, "receivers before and after", n, [2]int64{1, 0})
 			equal(t, "left", len(pick(r, func(e model.Event) bool { return e.Kind == model.KindLeft && e.Channel != "" })), 0)
 		})
@@ -155,13 +157,13 @@ func TestAShardedSubscriptionEnds(t *testing.T) {
 }
 
 func TestAShardedSubscriptionThatIsLeftIsListed(t *testing.T) {
-	s := newStage().does("a/1", func(th *Thread, _ *redis.Client) {
-		c, _ := th.p.dial() // and never closed
+	s := newStage().does("a/1", func(th *sim.Thread, _ *redis.Client) {
+		c, _ := dial(th) // and never closed
 		_, _ = io.WriteString(c, spoken("SSUBSCRIBE b a"))
 		read(th, c)
 	})
 	var got []string
-	for _, e := range pick(s.run(NewHost(t)), func(e model.Event) bool { return e.Kind == model.KindLeft && e.Channel != "" }) {
+	for _, e := range pick(s.run(sim.NewHost(t)), func(e model.Event) bool { return e.Kind == model.KindLeft && e.Channel != "" }) {
 		got = append(got, e.Channel)
 	}
 	equal(t, "left", fmt.Sprint(got), "[a b]")
@@ -171,7 +173,7 @@ func TestAShardedSubscriptionThatIsLeftIsListed(t *testing.T) {
 func TestASubscriberComesBackAfterAReset(t *testing.T) {
 	ctx := context.Background()
 	var got []string
-	newStage(model.FaultSpec{Kind: model.FaultServer, Server: "restart", At: time.Second}).does("a/1", func(th *Thread, c *redis.Client) {
+	newStage(model.FaultSpec{Kind: model.FaultServer, Server: "restart", At: time.Second}).does("a/1", func(th *sim.Thread, c *redis.Client) {
 		sub := c.SSubscribe(ctx, "ch")
 		defer sub.Close()
 		for m := range sub.ChannelWithSubscriptions() {
@@ -183,11 +185,11 @@ func TestASubscriberComesBackAfterAReset(t *testing.T) {
 				return
 			}
 		}
-	}).does("b/1", func(th *Thread, c *redis.Client) {
+	}).does("b/1", func(th *sim.Thread, c *redis.Client) {
 		th.At(20 * time.Second) // past its health checks
 		c.Ping(ctx)
 		c.SPublish(ctx, "ch", "x")
-	}).run(NewHost(t))
+	}).run(sim.NewHost(t))
 	equal(t, "received", strings.Join(got, " "), "ssubscribe ssubscribe x")
 }
 
@@ -210,15 +212,15 @@ func TestARuleOnAShardedChannel(t *testing.T) {
 		c.fault.Kind = model.FaultRule
 		t.Run(c.rule, func(t *testing.T) {
 			var got []string
-			s := newStage(c.fault).does("a/1", func(th *Thread, client *redis.Client) {
+			s := newStage(c.fault).does("a/1", func(th *sim.Thread, client *redis.Client) {
 				got = hear(th, client.SSubscribe(ctx, "ch"), 3*time.Second)
-			}).does("b/1", func(th *Thread, client *redis.Client) {
+			}).does("b/1", func(th *sim.Thread, client *redis.Client) {
 				th.At(time.Second)
 				client.SPublish(ctx, "ch", 1)
 				client.SPublish(ctx, "ch", 2)
 			})
 			s.client = func(o *redis.Options) { o.ReadTimeout = 500 * ms }
-			r := s.run(NewHost(t))
+			r := s.run(sim.NewHost(t))
 			equal(t, "received", strings.Join(got, ", "), c.want)
 			equal(t, "hits", len(pick(r, ofKind(model.KindHit))), c.hits)
 		})
@@ -301,9 +303,9 @@ func TestOurOwnCommandsAnswerAsRedisDoes(t *testing.T) {
 		t.Fatal(err)
 	}
 	var got []string
-	newStage().does("a/1", func(th *Thread, _ *redis.Client) {
-		got, err = converse(func() (net.Conn, error) { return th.p.dial() })
-	}).run(NewHost(t))
+	newStage().does("a/1", func(th *sim.Thread, _ *redis.Client) {
+		got, err = converse(func() (net.Conn, error) { return dial(th) })
+	}).run(sim.NewHost(t))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,4 +1,4 @@
-package sim
+package redis
 
 import (
 	"context"
@@ -10,6 +10,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"lockstep/model"
+	"lockstep/sim"
 )
 
 const ms = time.Millisecond
@@ -28,7 +29,7 @@ func uneven(lags []time.Duration, faults ...model.FaultSpec) *stage {
 	s.LagMax = 10 * time.Second
 	picks := picks{}
 	for i, lag := range lags {
-		picks[fmt.Sprintf("lag/%d/write", i+1)] = uint64(lag / slotNs)
+		picks[fmt.Sprintf("lag/%d/write", i+1)] = uint64(lag / slot)
 	}
 	s.Chooser = picks
 	return s
@@ -44,7 +45,7 @@ func failover(at time.Duration) model.FaultSpec {
 }
 
 // await sends WAIT and says what it answered, and when.
-func await(th *Thread, c *redis.Client, n int, timeout time.Duration) string {
+func await(th *sim.Thread, c *redis.Client, n int, timeout time.Duration) string {
 	got, err := c.Wait(context.Background(), n, timeout).Result()
 	if err != nil {
 		return fmt.Sprintf("%s@%v", kindOf(err), clock(th))
@@ -55,12 +56,12 @@ func await(th *Thread, c *redis.Client, n int, timeout time.Duration) string {
 // A message takes 1 ms to the server or back, and a lag to a replica or back.
 func TestWaitAnswersWithTheReplicasThatHaveAcknowledged(t *testing.T) {
 	ctx := context.Background()
-	set := func(th *Thread, c *redis.Client) { c.Set(ctx, "k", clock(th), 0) }
+	set := func(th *sim.Thread, c *redis.Client) { c.Set(ctx, "k", clock(th), 0) }
 	for _, c := range []struct {
 		rule     string
 		replicas int
 		lag      time.Duration
-		before   func(th *Thread, c *redis.Client)
+		before   func(th *sim.Thread, c *redis.Client)
 		count    int
 		timeout  time.Duration
 		want     string
@@ -74,24 +75,24 @@ func TestWaitAnswersWithTheReplicasThatHaveAcknowledged(t *testing.T) {
 		{"when the time is over, with none", 2, 10 * time.Second, set, 1, time.Second, "0@1.004s"},
 		{"a lag is one way, so half the time is not enough", 1, 600 * ms, set, 1, time.Second, "0@1.004s"},
 		{"without a time for ever", 1, 5 * time.Second, set, 1, 0, "1@10.002s"},
-		{"at once on a connection that has seen nothing", 2, time.Second, func(*Thread, *redis.Client) {}, 2, time.Second, "2@2ms"},
-		{"for a deletion", 1, 5 * ms, func(th *Thread, c *redis.Client) {
+		{"at once on a connection that has seen nothing", 2, time.Second, func(*sim.Thread, *redis.Client) {}, 2, time.Second, "2@2ms"},
+		{"for a deletion", 1, 5 * ms, func(th *sim.Thread, c *redis.Client) {
 			set(th, c)
 			th.At(50 * ms)
 			c.Del(ctx, "k")
 		}, 1, time.Second, "1@62ms"},
-		{"for what a script writes", 1, 5 * ms, func(th *Thread, c *redis.Client) {
+		{"for what a script writes", 1, 5 * ms, func(th *sim.Thread, c *redis.Client) {
 			c.Eval(ctx, "return redis.call('hincrby', 'h', 'f', 1)", nil)
 		}, 1, time.Second, "1@12ms"},
-		{"for a fresh time to live", 1, 5 * ms, func(th *Thread, c *redis.Client) {
+		{"for a fresh time to live", 1, 5 * ms, func(th *sim.Thread, c *redis.Client) {
 			c.Set(ctx, "k", 1, time.Minute)
 			th.At(50 * ms)
 			c.PExpire(ctx, "k", time.Minute)
 		}, 1, time.Second, "1@62ms"},
-		{"for a published message, which replicas get too", 1, 5 * ms, func(th *Thread, c *redis.Client) {
+		{"for a published message, which replicas get too", 1, 5 * ms, func(th *sim.Thread, c *redis.Client) {
 			c.Publish(ctx, "ch", "x")
 		}, 1, time.Second, "1@12ms"},
-		{"not for a command that changes nothing", 1, 5 * ms, func(th *Thread, c *redis.Client) {
+		{"not for a command that changes nothing", 1, 5 * ms, func(th *sim.Thread, c *redis.Client) {
 			set(th, c)
 			th.At(50 * ms)
 			c.Get(ctx, "k")
@@ -102,10 +103,10 @@ func TestWaitAnswersWithTheReplicasThatHaveAcknowledged(t *testing.T) {
 	} {
 		t.Run(c.rule, func(t *testing.T) {
 			var got string
-			replicated(c.replicas, c.lag).does("a/1", func(th *Thread, client *redis.Client) {
+			replicated(c.replicas, c.lag).does("a/1", func(th *sim.Thread, client *redis.Client) {
 				c.before(th, client)
 				got = await(th, client, c.count, c.timeout)
-			}).run(NewHost(t))
+			}).run(sim.NewHost(t))
 			equal(t, "answer", got, c.want)
 		})
 	}
@@ -116,16 +117,16 @@ func TestWaitAnswersWithTheReplicasThatHaveAcknowledged(t *testing.T) {
 func TestWaitIsForTheWritesOfOthersToo(t *testing.T) {
 	ctx := context.Background()
 	var before, after string
-	replicated(1, 50*ms).does("b/1", func(th *Thread, c *redis.Client) {
+	replicated(1, 50*ms).does("b/1", func(th *sim.Thread, c *redis.Client) {
 		th.At(100 * ms)
 		c.Set(ctx, "k", 1, 0) // arrives at 101 ms
-	}).does("a/1", func(th *Thread, c *redis.Client) {
+	}).does("a/1", func(th *sim.Thread, c *redis.Client) {
 		th.At(99 * ms)
 		c.Get(ctx, "k") // at 100 ms
 		before = await(th, c, 1, time.Second)
 		c.Get(ctx, "k")
 		after = await(th, c, 1, time.Second)
-	}).run(NewHost(t))
+	}).run(sim.NewHost(t))
 	equal(t, "a write after the connection's last command", before, "1@103ms")
 	equal(t, "a write before it", after, "1@202ms")
 }
@@ -134,7 +135,7 @@ func TestAWaitBlocksItsConnectionOnly(t *testing.T) {
 	ctx := context.Background()
 	var replies []string
 	var other time.Duration
-	r := replicated(2, 20*ms).does("a/1", func(th *Thread, c *redis.Client) {
+	r := replicated(2, 20*ms).does("a/1", func(th *sim.Thread, c *redis.Client) {
 		cmds, err := c.Pipelined(ctx, func(p redis.Pipeliner) error {
 			p.Eval(ctx, "return redis.call('incr', 'n')", nil)
 			p.Do(ctx, "wait", 2, 1000)
@@ -149,11 +150,11 @@ func TestAWaitBlocksItsConnectionOnly(t *testing.T) {
 			_, text, _ := strings.Cut(cmd.String(), ": ")
 			replies = append(replies, text)
 		}
-	}).does("b/1", func(th *Thread, c *redis.Client) {
+	}).does("b/1", func(th *sim.Thread, c *redis.Client) {
 		th.At(10 * ms)
 		c.Ping(ctx)
 		other = clock(th)
-	}).run(NewHost(t))
+	}).run(sim.NewHost(t))
 	equal(t, "replies", strings.Join(replies, " "), "<nil> 1 2 1 2 2 2")
 	equal(t, "another connection is served at", other, 12*ms)
 	var got []string
@@ -165,13 +166,13 @@ func TestAWaitBlocksItsConnectionOnly(t *testing.T) {
 
 // What comes while commands that a WAIT held are let go stays behind them.
 func TestCommandsBehindAWaitKeepTheirOrder(t *testing.T) {
-	h := NewHost(t)
+	h := sim.NewHost(t)
 	for seed := range uint64(20) {
 		s := replicated(1, 0, model.FaultSpec{Kind: model.FaultServer, Server: "stall", At: 7 * ms, For: 3 * ms})
-		s.Chooser, s.LatencyMin, s.LatencyMax, s.LagMax = NewSeeded(seed), 0, ms, ms
+		s.Chooser, s.LatencyMin, s.LatencyMax, s.LagMax = sim.NewSeeded(seed), 0, ms, ms
 		var want, executed []int
-		s.does("a/1", func(th *Thread, _ *redis.Client) {
-			c, _ := th.p.dial()
+		s.does("a/1", func(th *sim.Thread, _ *redis.Client) {
+			c, _ := dial(th)
 			defer c.Close()
 			for i := range 20 {
 				_, _ = fmt.Fprint(c, "*2\r\n$4\r\nINCR\r\n$1\r\nn\r\n*3\r\n$4\r\nWAIT\r\n$1\r\n1\r\n$1\r\n0\r\n")
@@ -191,7 +192,8 @@ func TestAWaitWithinATransactionDoesNotWait(t *testing.T) {
 	ctx := context.Background()
 	var got, at string
 	var n int64
-	replicated(2, 5*ms).does("a/1", func(th *Thread, c *redis.Client) {
+	s := replicated(2, 5*ms)
+	s.does("a/1", func(th *sim.Thread, c *redis.Client) {
 		c.Set(ctx, "k", 0, 0) // under way to the replicas
 		cmds, err := c.TxPipelined(ctx, func(p redis.Pipeliner) error {
 			p.Set(ctx, "k", 1, 0)
@@ -205,8 +207,8 @@ func TestAWaitWithinATransactionDoesNotWait(t *testing.T) {
 		}
 		got += fmt.Sprint(err)
 		at = clock(th).String()
-		th.Do(func() { n = th.p.w.Published("ch") })
-	}).run(NewHost(t))
+		th.Do(func() { n = s.server.Published("ch") })
+	}).run(sim.NewHost(t))
 	equal(t, "replies", got, "OK 0 0 <nil>")
 	equal(t, "answered at", at, "4ms")
 	equal(t, "published", n, 1)
@@ -243,7 +245,7 @@ func TestFailoverPromotesTheReplicaWithMost(t *testing.T) {
 	} {
 		t.Run(c.rule, func(t *testing.T) {
 			var got string
-			r := uneven(c.lags, c.faults...).does("a/1", func(th *Thread, client *redis.Client) {
+			r := uneven(c.lags, c.faults...).does("a/1", func(th *sim.Thread, client *redis.Client) {
 				for i := range 3 {
 					th.At(time.Duration(i+1) * sec)
 					client.Set(ctx, fmt.Sprint("k", i+1), i, 0)
@@ -252,7 +254,7 @@ func TestFailoverPromotesTheReplicaWithMost(t *testing.T) {
 				client.Ping(ctx) // on a connection that a failover cut
 				keys, _ := client.Keys(ctx, "*").Result()
 				got = strings.Join(keys, " ")
-			}).run(NewHost(t))
+			}).run(sim.NewHost(t))
 			equal(t, "keys", got, c.keys)
 			var texts []string
 			for _, e := range pick(r, ofKind(model.KindFault)) {
@@ -279,7 +281,7 @@ func TestAnAcknowledgedWriteAndFailovers(t *testing.T) {
 	} {
 		t.Run(c.rule, func(t *testing.T) {
 			var got string
-			uneven([]time.Duration{5 * time.Second, 5 * ms}, c.failovers...).does("a/1", func(th *Thread, client *redis.Client) {
+			uneven([]time.Duration{5 * time.Second, 5 * ms}, c.failovers...).does("a/1", func(th *sim.Thread, client *redis.Client) {
 				client.Set(ctx, "k", "v", 0)
 				n := client.Wait(ctx, c.count, 20*time.Second).Val()
 				th.At(9 * time.Second)
@@ -289,7 +291,7 @@ func TestAnAcknowledgedWriteAndFailovers(t *testing.T) {
 					v = kindOf(err)
 				}
 				got = fmt.Sprint(n, " ", v)
-			}).run(NewHost(t))
+			}).run(sim.NewHost(t))
 			equal(t, "acknowledged by, value", got, c.want)
 		})
 	}
@@ -301,7 +303,7 @@ func TestAfterAFailover(t *testing.T) {
 	var cut, noscript error
 	var wait, info, old, early string
 	var listening int64
-	s := replicated(2, 5*ms, failover(time.Second)).does("a/1", func(th *Thread, c *redis.Client) {
+	s := replicated(2, 5*ms, failover(time.Second)).does("a/1", func(th *sim.Thread, c *redis.Client) {
 		sub := c.SSubscribe(ctx, "ch")
 		defer sub.Close()
 		// Its short time to live reaches the replicas, the longer one does not.
@@ -316,7 +318,7 @@ func TestAfterAFailover(t *testing.T) {
 		c.Set(ctx, "k", 1, 0)
 		wait = await(th, c, 2, time.Second)
 		info = c.Info(ctx, "replication").Val()
-	}).does("b/1", func(th *Thread, c *redis.Client) {
+	}).does("b/1", func(th *sim.Thread, c *redis.Client) {
 		th.At(996 * ms)
 		c.Set(ctx, "late", 1, 0)
 		c.Wait(ctx, 1, time.Minute)
@@ -324,7 +326,7 @@ func TestAfterAFailover(t *testing.T) {
 		old = fmt.Sprint(c.Exists(ctx, "late").Val())
 	})
 	s.Scripts = []string{script}
-	s.run(NewHost(t))
+	s.run(sim.NewHost(t))
 	equal(t, "connections", kindOf(cut), "reset")
 	equal(t, "scripts", kindOf(noscript), "NOSCRIPT No matching script. Please use EVAL.")
 	equal(t, "subscriptions", listening, 0)
@@ -339,7 +341,7 @@ func TestAfterAFailover(t *testing.T) {
 func TestAKeyRunsOutAtAReplicaToo(t *testing.T) {
 	ctx := context.Background()
 	var got int64
-	replicated(1, 300*ms, failover(time.Second)).does("a/1", func(th *Thread, c *redis.Client) {
+	replicated(1, 300*ms, failover(time.Second)).does("a/1", func(th *sim.Thread, c *redis.Client) {
 		c.Set(ctx, "k", 1, 500*ms)
 		th.At(400 * ms) // reached it, and what follows will; but not
 		th.At(800 * ms)
@@ -347,7 +349,7 @@ func TestAKeyRunsOutAtAReplicaToo(t *testing.T) {
 		th.At(2 * time.Second)
 		c.Ping(ctx)
 		got = c.Exists(ctx, "k").Val()
-	}).run(NewHost(t))
+	}).run(sim.NewHost(t))
 	equal(t, "keys", got, 0)
 }
 
@@ -366,12 +368,12 @@ func TestARestartAndItsReplicas(t *testing.T) {
 		t.Run(c.rule, func(t *testing.T) {
 			var got string
 			restart := model.FaultSpec{Kind: model.FaultServer, Server: "restart", KeepData: c.keep, At: time.Second}
-			replicated(1, 400*ms, restart, failover(c.failover)).does("a/1", func(th *Thread, client *redis.Client) {
+			replicated(1, 400*ms, restart, failover(c.failover)).does("a/1", func(th *sim.Thread, client *redis.Client) {
 				client.Set(ctx, "k", 1, 0)
 				th.At(3 * time.Second)
 				client.Ping(ctx)
 				got = fmt.Sprint(client.Exists(ctx, "k").Val())
-			}).run(NewHost(t))
+			}).run(sim.NewHost(t))
 			equal(t, "keys", got, c.want)
 		})
 	}
@@ -381,12 +383,12 @@ func TestWhatAnOperatorDeletesIsDeletedAtTheReplicas(t *testing.T) {
 	ctx := context.Background()
 	var got int64
 	replicated(1, 5*ms, model.FaultSpec{Kind: model.FaultKey, Key: "k*", KeyDo: "delete", At: time.Second}, failover(2*time.Second)).
-		does("a/1", func(th *Thread, c *redis.Client) {
+		does("a/1", func(th *sim.Thread, c *redis.Client) {
 			c.Set(ctx, "k", 1, 0)
 			th.At(3 * time.Second)
 			c.Ping(ctx)
 			got = c.Exists(ctx, "k").Val()
-		}).run(NewHost(t))
+		}).run(sim.NewHost(t))
 	equal(t, "keys", got, 0)
 }
 
@@ -435,7 +437,7 @@ func TestAWaitAndWhatHappensToItsConnection(t *testing.T) {
 			if c.want == "timeout@1s" {
 				timeout = 5000
 			}
-			s := replicated(1, c.lag, faults...).does("a/1", func(th *Thread, client *redis.Client) {
+			s := replicated(1, c.lag, faults...).does("a/1", func(th *sim.Thread, client *redis.Client) {
 				cmds, _ := client.Pipelined(ctx, func(p redis.Pipeliner) error {
 					p.Set(ctx, "k", 1, 0)
 					p.Do(ctx, "wait", 1, timeout)
@@ -452,7 +454,7 @@ func TestAWaitAndWhatHappensToItsConnection(t *testing.T) {
 			s.client = func(o *redis.Options) { o.ReadTimeout = time.Second }
 			var lost, ran []string
 			names := map[int]string{}
-			r := s.run(NewHost(t))
+			r := s.run(sim.NewHost(t))
 			for _, e := range pick(r, func(e model.Event) bool { return e.Msg > 0 && e.Msg != 1 }) {
 				switch e.Kind {
 				case model.KindSend:
@@ -475,14 +477,14 @@ func TestAWaitAndWhatHappensToItsConnection(t *testing.T) {
 
 // A WAIT without end is open when all leave; nothing of it is left then.
 func TestAWaitThatNeverEndsIsLeft(t *testing.T) {
-	r := replicated(1, 24*time.Hour).does("a/1", func(th *Thread, c *redis.Client) {
+	r := replicated(1, 24*time.Hour).does("a/1", func(th *sim.Thread, c *redis.Client) {
 		_ = operate(th, func(ctx context.Context) error {
 			c.Set(ctx, "k", 1, 0)
 			return c.Do(ctx, "wait", 1, 0).Err()
 		})
 	})
 	r.client = func(o *redis.Options) { o.ReadTimeout = -1 }
-	for _, e := range pick(r.run(NewHost(t)), func(e model.Event) bool {
+	for _, e := range pick(r.run(sim.NewHost(t)), func(e model.Event) bool {
 		return e.Kind == model.KindDefect || e.Kind == model.KindLeft && e.Key == "" || e.Kind == model.KindExec && e.Command == "WAIT"
 	}) {
 		t.Errorf("unwanted: %+v", e)
@@ -503,7 +505,7 @@ func TestInfoTellsOfReplicas(t *testing.T) {
 		{[]string{"memory"}, ""},
 	} {
 		var got []string
-		replicated(2, ms).does("a/1", func(th *Thread, client *redis.Client) {
+		replicated(2, ms).does("a/1", func(th *sim.Thread, client *redis.Client) {
 			text, err := client.Info(ctx, c.args...).Result()
 			if err != nil {
 				t.Error(err)
@@ -513,7 +515,7 @@ func TestInfoTellsOfReplicas(t *testing.T) {
 					got = append(got, line)
 				}
 			}
-		}).run(NewHost(t))
+		}).run(sim.NewHost(t))
 		equal(t, fmt.Sprint("INFO ", c.args), strings.Join(got, " "), c.want)
 	}
 }
@@ -528,14 +530,14 @@ func TestAnExactLagDrawsNothing(t *testing.T) {
 	} {
 		s := replicated(2, 5*ms)
 		s.LagMax = c.max
-		drawn := NewRecorder(NewSeeded(1))
+		drawn := sim.NewRecorder(sim.NewSeeded(1))
 		s.Chooser = drawn
-		s.does("a/1", func(th *Thread, c *redis.Client) {
+		s.does("a/1", func(th *sim.Thread, c *redis.Client) {
 			for range 3 {
 				c.Incr(context.Background(), "n")
 			}
 			th.Sleep(time.Second)
-		}).run(NewHost(t))
+		}).run(sim.NewHost(t))
 		var got []string
 		for _, stream := range []string{"lag/1/ack", "lag/1/write", "lag/2/ack", "lag/2/write"} {
 			got = append(got, fmt.Sprint(stream, " ", len(drawn.Drawn[stream])))
@@ -545,7 +547,7 @@ func TestAnExactLagDrawsNothing(t *testing.T) {
 }
 
 // synced is the crowd with replicas, WAITs, sharded channels and failovers.
-func synced(chooser Chooser) *stage {
+func synced(chooser sim.Chooser) *stage {
 	s := crowded(chooser, time.Microsecond)
 	s.Replicas, s.LagMin, s.LagMax = 3, 0, 15*ms
 	for i, f := range s.Faults {
@@ -560,7 +562,7 @@ func synced(chooser Chooser) *stage {
 		failover(505*ms))
 	script := redis.NewScript("redis.call('spublish', 'sh', ARGV[1]) return redis.call('incr', KEYS[1])")
 	for name, crowd := range s.bodies {
-		s.bodies[name] = func(th *Thread, c *redis.Client) {
+		s.bodies[name] = func(th *sim.Thread, c *redis.Client) {
 			for range 8 {
 				_ = operate(th, func(ctx context.Context) error {
 					sub := c.SSubscribe(ctx, "sh")
@@ -582,9 +584,9 @@ func synced(chooser Chooser) *stage {
 }
 
 func TestAWorldWithReplicasRepeatsItsRecord(t *testing.T) {
-	h := NewHost(t)
+	h := sim.NewHost(t)
 	for seed := range uint64(10) {
-		drawn := NewRecorder(NewSeeded(seed))
+		drawn := sim.NewRecorder(sim.NewSeeded(seed))
 		first := synced(drawn).run(h)
 		waits := 0
 		for _, e := range pick(first, func(e model.Event) bool { return e.Command == "WAIT" && e.Kind == model.KindExec }) {
@@ -596,8 +598,8 @@ func TestAWorldWithReplicasRepeatsItsRecord(t *testing.T) {
 			t.Errorf("seed %d: only %d WAITs were acknowledged", seed, waits)
 		}
 		want := first.Record.Digest()
-		equal(t, fmt.Sprint("digest of seed ", seed), synced(NewSeeded(seed)).run(h).Record.Digest(), want)
-		replayer := NewReplayer(drawn.Drawn)
+		equal(t, fmt.Sprint("digest of seed ", seed), synced(sim.NewSeeded(seed)).run(h).Record.Digest(), want)
+		replayer := sim.NewReplayer(drawn.Drawn)
 		equal(t, fmt.Sprint("digest of its decisions, seed ", seed), synced(replayer).run(h).Record.Digest(), want)
 		equal(t, "diverged", replayer.Diverged(), "")
 	}
@@ -629,7 +631,7 @@ func TestARuleOnOneCommandOfAPipeline(t *testing.T) {
 		t.Run(c.rule.Do+" "+c.rule.When.Direction, func(t *testing.T) {
 			var got []string
 			var ended time.Duration
-			s := newStage(c.rule).does("a/1", func(th *Thread, client *redis.Client) {
+			s := newStage(c.rule).does("a/1", func(th *sim.Thread, client *redis.Client) {
 				cmds, _ := client.Pipelined(ctx, func(p redis.Pipeliner) error {
 					for range 4 {
 						p.Incr(ctx, "n")
@@ -646,7 +648,7 @@ func TestARuleOnOneCommandOfAPipeline(t *testing.T) {
 				ended = clock(th)
 			})
 			s.client = func(o *redis.Options) { o.ReadTimeout = time.Second }
-			r := s.run(NewHost(t))
+			r := s.run(sim.NewHost(t))
 			equal(t, "replies", strings.Join(got, " "), c.want)
 			equal(t, "ended", ended, c.ended)
 			equal(t, "executed", len(pick(r, ofKind(model.KindExec))), c.ran)

@@ -1,4 +1,4 @@
-package sim
+package redis
 
 import (
 	"context"
@@ -10,6 +10,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"lockstep/model"
+	"lockstep/sim"
 )
 
 // TestAKeyLivesThroughTheLastMillisecondOfItsExpiry: Redis lets a key go when
@@ -26,12 +27,12 @@ func TestAKeyLivesThroughTheLastMillisecondOfItsExpiry(t *testing.T) {
 		{"SET EX", []any{"set", "k", "v", "ex", 1}, 1010 * time.Millisecond},
 		{"PSETEX", []any{"psetex", "k", 7, "v"}, 17 * time.Millisecond},
 		{"PEXPIRE in a script", []any{"eval", "redis.call('hset', 'k', 'f', 1) redis.call('pexpire', 'k', 30) return redis.call('pttl', 'k')", 0}, 40 * time.Millisecond},
-		{"SET PXAT", []any{"set", "k", "v", "pxat", EpochMs + 20}, 20 * time.Millisecond},
+		{"SET PXAT", []any{"set", "k", "v", "pxat", sim.EpochMs + 20}, 20 * time.Millisecond},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			var seen []string
 			var ttls []time.Duration
-			s := newStage().does("a/1", func(th *Thread, client *redis.Client) {
+			s := newStage().does("a/1", func(th *sim.Thread, client *redis.Client) {
 				ctx := context.Background()
 				// Half a millisecond into the server's: expiry goes by whole ones.
 				th.At(set + time.Millisecond/2 - oneWay)
@@ -43,14 +44,14 @@ func TestAKeyLivesThroughTheLastMillisecondOfItsExpiry(t *testing.T) {
 				if c.ends-set > 5*time.Millisecond {
 					look(c.ends - 3*time.Millisecond)
 				}
-			}).does("b/1", func(th *Thread, client *redis.Client) {
+			}).does("b/1", func(th *sim.Thread, client *redis.Client) {
 				for _, at := range []time.Duration{c.ends, c.ends + time.Millisecond - 20*time.Microsecond, c.ends + time.Millisecond} {
 					th.At(at - oneWay)
 					go func() { client.PTTL(context.Background(), "k") }()
 				}
 				th.Sleep(10 * time.Millisecond)
 			})
-			r := s.run(NewHost(t))
+			r := s.run(sim.NewHost(t))
 			for _, e := range pick(r, func(e model.Event) bool { return e.Kind == model.KindExec && e.Process == "b" }) {
 				seen = append(seen, e.Reply)
 			}
@@ -70,7 +71,7 @@ func TestAKeyLivesThroughTheLastMillisecondOfItsExpiry(t *testing.T) {
 
 func TestTheTimeToLiveIsWholeMilliseconds(t *testing.T) {
 	var got []string
-	newStage().does("a/1", func(th *Thread, c *redis.Client) {
+	newStage().does("a/1", func(th *sim.Thread, c *redis.Client) {
 		ctx := context.Background()
 		ask := func(words ...any) { got = append(got, fmt.Sprint(c.Do(ctx, words...).Val())) }
 		ask("eval", "redis.call('set', 'k', 'v', 'px', 100) return redis.call('pttl', 'k')", 0)
@@ -82,12 +83,12 @@ func TestTheTimeToLiveIsWholeMilliseconds(t *testing.T) {
 		ask("persist", "k")
 		ask("pttl", "k")
 		ask("pttl", "none")
-	}).run(NewHost(t))
+	}).run(sim.NewHost(t))
 	equal(t, "replies", strings.Join(got, " "), "100 98 96 1 198 1 -1 -2")
 }
 
 func TestAKeyThatIsRenewedOrDeletedDoesNotExpire(t *testing.T) {
-	r := newStage().does("a/1", func(th *Thread, c *redis.Client) {
+	r := newStage().does("a/1", func(th *sim.Thread, c *redis.Client) {
 		ctx := context.Background()
 		c.Set(ctx, "renewed", 1, 100*time.Millisecond)
 		c.Set(ctx, "deleted", 1, 100*time.Millisecond)
@@ -95,7 +96,7 @@ func TestAKeyThatIsRenewedOrDeletedDoesNotExpire(t *testing.T) {
 		c.PExpire(ctx, "renewed", 100*time.Millisecond) // arrives at 51 ms
 		c.Del(ctx, "deleted")
 		th.At(time.Second)
-	}).run(NewHost(t))
+	}).run(sim.NewHost(t))
 	expired := pick(r, ofKind(model.KindExpire))
 	if len(expired) != 1 || expired[0].Key != "renewed" || at(expired[0]) != 152*time.Millisecond {
 		t.Errorf("expired: %+v", expired)
@@ -103,7 +104,7 @@ func TestAKeyThatIsRenewedOrDeletedDoesNotExpire(t *testing.T) {
 }
 
 func TestKeysThatRunOutTogetherAreRecordedInOrder(t *testing.T) {
-	r := newStage().does("a/1", func(th *Thread, c *redis.Client) {
+	r := newStage().does("a/1", func(th *sim.Thread, c *redis.Client) {
 		_, _ = c.TxPipelined(context.Background(), func(p redis.Pipeliner) error {
 			for _, k := range []string{"c", "a", "b"} {
 				p.Set(context.Background(), k, 1, 10*time.Millisecond)
@@ -111,7 +112,7 @@ func TestKeysThatRunOutTogetherAreRecordedInOrder(t *testing.T) {
 			return nil
 		})
 		th.Sleep(time.Second)
-	}).run(NewHost(t))
+	}).run(sim.NewHost(t))
 	var got string
 	for _, e := range pick(r, ofKind(model.KindExpire)) {
 		got += fmt.Sprint(e.Key, "@", e.AtNs, " ")
@@ -120,14 +121,14 @@ func TestKeysThatRunOutTogetherAreRecordedInOrder(t *testing.T) {
 }
 
 func TestALocksStateIsRecordedWhenItChanges(t *testing.T) {
-	s := newStage().does("a/1", func(th *Thread, c *redis.Client) {
+	s := newStage().does("a/1", func(th *sim.Thread, c *redis.Client) {
 		ctx := context.Background()
 		c.Set(ctx, "l", "a/1", 10*time.Millisecond)
 		c.Get(ctx, "l")
 		c.Set(ctx, "other", 1, 0)
 		th.At(time.Second)
 	})
-	s.Locks = []string{"l"}
+	s.locks = []string{"l"}
 	s.Observe = func(keys Keyspace, lock string) *model.LockState {
 		owner, ok := keys.String(lock)
 		if !ok {
@@ -136,7 +137,7 @@ func TestALocksStateIsRecordedWhenItChanges(t *testing.T) {
 		return &model.LockState{Owner: owner, Count: 1, ExpiresMs: keys.ExpiresMs(lock)}
 	}
 	var got []string
-	for _, e := range pick(s.run(NewHost(t)), ofKind(model.KindState)) {
+	for _, e := range pick(s.run(sim.NewHost(t)), ofKind(model.KindState)) {
 		text := "free"
 		if e.State.Held() {
 			text = fmt.Sprintf("%s to %d by %d", e.State.Owner, e.State.ExpiresMs, e.Msg)
@@ -159,18 +160,18 @@ func TestAnExpiryDoesNotMoveBetweenCommands(t *testing.T) {
 		"a replica is promoted": {1, []model.FaultSpec{failover(600 * ms)}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := replicated(c.replicas, 200*ms, c.faults...).does("a/1", func(th *Thread, client *redis.Client) {
+			s := replicated(c.replicas, 200*ms, c.faults...).does("a/1", func(th *sim.Thread, client *redis.Client) {
 				client.Set(context.Background(), "l", "a/1", time.Second)
 				client.Wait(context.Background(), c.replicas, time.Second)
 				th.At(2 * time.Second)
 			})
-			s.Locks = []string{"l"}
+			s.locks = []string{"l"}
 			s.Observe = func(keys Keyspace, lock string) *model.LockState {
 				owner, _ := keys.String(lock)
 				return &model.LockState{Owner: owner, Count: 1, ExpiresMs: keys.ExpiresMs(lock)}
 			}
 			var got []string
-			for _, e := range pick(s.run(NewHost(t)), ofKind(model.KindState)) {
+			for _, e := range pick(s.run(sim.NewHost(t)), ofKind(model.KindState)) {
 				got = append(got, fmt.Sprintf("%v %q to %d", at(e), e.State.Owner, e.State.ExpiresMs))
 			}
 			equal(t, "states", strings.Join(got, ", "), `1ms "a/1" to 1001, 1.002s "" to -2`)
@@ -192,7 +193,7 @@ func TestBlockingCommandsAreRefused(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var err error
-			newStage().does("a/1", func(th *Thread, c *redis.Client) { err = do(c) }).run(NewHost(t))
+			newStage().does("a/1", func(th *sim.Thread, c *redis.Client) { err = do(c) }).run(sim.NewHost(t))
 			equal(t, "error", fmt.Sprint(err), "ERR lockstep: "+name+" may block and is not simulated")
 		})
 	}
@@ -201,12 +202,12 @@ func TestBlockingCommandsAreRefused(t *testing.T) {
 func TestScriptsGivenAreInTheCacheFromTheStart(t *testing.T) {
 	const text = "return ARGV[1]"
 	var known, unknown error
-	s := newStage().does("a/1", func(th *Thread, c *redis.Client) {
+	s := newStage().does("a/1", func(th *sim.Thread, c *redis.Client) {
 		known = redis.NewScript(text).EvalSha(context.Background(), c, nil, 1).Err()
 		unknown = redis.NewScript("return 2").EvalSha(context.Background(), c, nil).Err()
 	})
 	s.Scripts = []string{text}
-	s.run(NewHost(t))
+	s.run(sim.NewHost(t))
 	equal(t, "known", known, nil)
 	equal(t, "unknown", kindOf(unknown), "NOSCRIPT No matching script. Please use EVAL.")
 }
@@ -224,9 +225,9 @@ func TestAPublishIsRecordedAndReachesItsSubscribers(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			var got []string
 			r := newStage().
-				does("a/1", func(th *Thread, client *redis.Client) { got = listen(th, client, "ch", 2*time.Second) }).
-				does("b/1", func(th *Thread, client *redis.Client) { th.At(time.Second); c.send(client) }).
-				run(NewHost(t))
+				does("a/1", func(th *sim.Thread, client *redis.Client) { got = listen(th, client, "ch", 2*time.Second) }).
+				does("b/1", func(th *sim.Thread, client *redis.Client) { th.At(time.Second); c.send(client) }).
+				run(sim.NewHost(t))
 			equal(t, "received", fmt.Sprint(got), "[x@1.002s]")
 			published := pick(r, ofKind(model.KindPublish))
 			equal(t, "recorded", len(published), 1)

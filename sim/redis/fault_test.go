@@ -1,4 +1,4 @@
-package sim
+package redis
 
 import (
 	"context"
@@ -14,6 +14,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"lockstep/model"
+	"lockstep/sim"
 )
 
 // kindOf says in a word how a command ended for its client.
@@ -35,7 +36,7 @@ func kindOf(err error) string {
 }
 
 // timed performs f as an operation and says how it ended and how long it took.
-func timed(th *Thread, f func(context.Context) error) string {
+func timed(th *sim.Thread, f func(context.Context) error) string {
 	from := clock(th)
 	kind := kindOf(operate(th, f))
 	return fmt.Sprintf("%s@%v", kind, (clock(th) - from).Round(time.Millisecond))
@@ -43,11 +44,11 @@ func timed(th *Thread, f func(context.Context) error) string {
 
 func TestACrashedProcessTakesNoStepAndGetsNoMessage(t *testing.T) {
 	r := newStage(model.FaultSpec{Kind: model.FaultCrash, At: time.Second, Processes: []string{"a"}}).
-		does("a/1", func(th *Thread, c *redis.Client) {
+		does("a/1", func(th *sim.Thread, c *redis.Client) {
 			th.At(time.Second - oneWay/2) // the request is under way at the crash
 			_ = operate(th, func(ctx context.Context) error { return c.Incr(ctx, "n").Err() })
 			t.Error("a call of a dead process returned to its thread")
-		}).run(NewHost(t))
+		}).run(sim.NewHost(t))
 	dead := pick(r, func(e model.Event) bool { return e.Process == "a" && at(e) >= time.Second })
 	var got []string
 	for _, e := range dead {
@@ -70,16 +71,16 @@ func TestWhatACrashedProcessSent(t *testing.T) {
 		t.Run(c.rule, func(t *testing.T) {
 			var got string
 			newStage(model.FaultSpec{Kind: model.FaultCrash, At: time.Second, Processes: []string{"a"}}).
-				does("a/1", func(th *Thread, client *redis.Client) {
+				does("a/1", func(th *sim.Thread, client *redis.Client) {
 					_ = operate(th, func(ctx context.Context) error {
 						time.Sleep(c.sent)
 						return client.Incr(ctx, "n").Err()
 					})
 				}).
-				does("b/1", func(th *Thread, client *redis.Client) {
+				does("b/1", func(th *sim.Thread, client *redis.Client) {
 					th.At(2 * time.Second)
 					got = client.Get(context.Background(), "n").Val()
-				}).run(NewHost(t))
+				}).run(sim.NewHost(t))
 			equal(t, "n", got, c.want)
 		})
 	}
@@ -88,15 +89,15 @@ func TestWhatACrashedProcessSent(t *testing.T) {
 func TestTheSubscriptionOfACrashedProcessEndsAtTheServer(t *testing.T) {
 	var before, after int64
 	newStage(model.FaultSpec{Kind: model.FaultCrash, At: time.Second, Processes: []string{"a"}}).
-		does("a/1", func(th *Thread, c *redis.Client) {
+		does("a/1", func(th *sim.Thread, c *redis.Client) {
 			_, _ = c.Subscribe(context.Background(), "ch").Receive(context.Background())
 		}).
-		does("b/1", func(th *Thread, c *redis.Client) {
+		does("b/1", func(th *sim.Thread, c *redis.Client) {
 			th.At(900 * time.Millisecond)
 			before = c.Publish(context.Background(), "ch", "x").Val()
 			th.At(1100 * time.Millisecond)
 			after = c.Publish(context.Background(), "ch", "x").Val()
-		}).run(NewHost(t))
+		}).run(sim.NewHost(t))
 	equal(t, "receivers before", before, 1)
 	equal(t, "receivers after", after, 0)
 }
@@ -127,12 +128,12 @@ func TestNoCallTimesOutInsideAPause(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			var got string
-			s := newStage(append(c.rule, c.pauses...)...).does("a/1", func(th *Thread, client *redis.Client) {
+			s := newStage(append(c.rule, c.pauses...)...).does("a/1", func(th *sim.Thread, client *redis.Client) {
 				th.At(c.sent)
 				got = kindOf(operate(th, func(ctx context.Context) error { return client.Incr(ctx, "n").Err() }))
 			})
 			s.client = func(o *redis.Options) { o.ReadTimeout = 3 * time.Second }
-			r := s.run(NewHost(t))
+			r := s.run(sim.NewHost(t))
 			equal(t, "ended", got, c.want)
 			equal(t, "returned", at(pick(r, ofKind(model.KindReturn))[0]), c.returned)
 		})
@@ -146,20 +147,20 @@ func pause(from, length time.Duration) model.FaultSpec {
 var dropReplies = []model.FaultSpec{{Kind: model.FaultRule, When: model.When{Direction: "reply", Command: "INCR"}, Do: "drop"}}
 
 func TestWhatTimersOfAPausedProcessSendLeavesAtItsEnd(t *testing.T) {
-	r := newStage(pause(time.Second, 4*time.Second)).does("a/1", func(th *Thread, c *redis.Client) {
+	r := newStage(pause(time.Second, 4*time.Second)).does("a/1", func(th *sim.Thread, c *redis.Client) {
 		_ = operate(th, func(ctx context.Context) error {
 			time.Sleep(2 * time.Second)
 			return c.Incr(ctx, "n").Err()
 		})
-	}).run(NewHost(t))
+	}).run(sim.NewHost(t))
 	equal(t, "executed", at(pick(r, ofKind(model.KindExec))[0]), 5*time.Second+oneWay)
 	equal(t, "returned", at(pick(r, ofKind(model.KindReturn))[0]), 5*time.Second+2*oneWay)
 }
 
 func TestAReturnWaitsForTheEndOfAPause(t *testing.T) {
-	r := newStage(pause(time.Second, 4*time.Second)).does("a/1", func(th *Thread, c *redis.Client) {
+	r := newStage(pause(time.Second, 4*time.Second)).does("a/1", func(th *sim.Thread, c *redis.Client) {
 		_ = operate(th, func(context.Context) error { time.Sleep(2 * time.Second); return nil })
-	}).run(NewHost(t))
+	}).run(sim.NewHost(t))
 	equal(t, "returned", at(pick(r, ofKind(model.KindReturn))[0]), 5*time.Second)
 }
 
@@ -181,18 +182,18 @@ func TestAPartition(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			var got, other string
-			s := newStage(cut).does("a/1", func(th *Thread, client *redis.Client) {
+			s := newStage(cut).does("a/1", func(th *sim.Thread, client *redis.Client) {
 				if c.warm {
 					client.Ping(context.Background())
 				}
 				th.At(c.at)
 				got = timed(th, func(ctx context.Context) error { return client.Incr(ctx, "n").Err() })
-			}).does("b/1", func(th *Thread, client *redis.Client) {
+			}).does("b/1", func(th *sim.Thread, client *redis.Client) {
 				th.At(c.at)
 				other = timed(th, func(ctx context.Context) error { return client.Incr(ctx, "m").Err() })
 			})
 			s.client = func(o *redis.Options) { o.ReadTimeout = 100 * time.Millisecond }
-			r := s.run(NewHost(t))
+			r := s.run(sim.NewHost(t))
 			equal(t, "a", got, c.want)
 			equal(t, "b", other, "ok@2ms")
 			var why []string
@@ -209,13 +210,13 @@ func TestAPartition(t *testing.T) {
 // go-redis's pool, after so many failures, dials by itself; who is first there decides
 // whether the next command fails.
 func TestAPoolThatDialsByItselfDoesSoAtItsOwnInstants(t *testing.T) {
-	h := NewHost(t)
+	h := sim.NewHost(t)
 	records := map[string]int{}
 	for range 20 {
 		var said []string
 		s := newStage(model.FaultSpec{Kind: model.FaultPartition, At: time.Second, For: 10 * time.Second, Processes: []string{"a"}})
 		s.client = func(o *redis.Options) { o.PoolSize = 3 }
-		r := s.does("a/1", func(th *Thread, c *redis.Client) {
+		r := s.does("a/1", func(th *sim.Thread, c *redis.Client) {
 			th.At(2 * time.Second)
 			_ = operate(th, func(ctx context.Context) error {
 				for range 22 {
@@ -256,7 +257,7 @@ func TestPartitionsOfSeveral(t *testing.T) {
 			s := newStage(c.faults...)
 			s.client = func(o *redis.Options) { o.ReadTimeout, o.MaxIdleConns = 100*ms, 1 }
 			for name := range c.want {
-				s.does(name+"/1", func(th *Thread, client *redis.Client) {
+				s.does(name+"/1", func(th *sim.Thread, client *redis.Client) {
 					for i := range 4 {
 						th.At(time.Duration(i)*sec + 500*ms)
 						client.Ping(context.Background()) // dials when it can
@@ -269,7 +270,7 @@ func TestPartitionsOfSeveral(t *testing.T) {
 					}
 				})
 			}
-			s.run(NewHost(t))
+			s.run(sim.NewHost(t))
 			for name, want := range c.want {
 				equal(t, name, strings.Join(got[name], " "), want)
 			}
@@ -280,19 +281,19 @@ func TestPartitionsOfSeveral(t *testing.T) {
 func TestAPublishedMessageIsLostInAPartition(t *testing.T) {
 	var got []string
 	newStage(model.FaultSpec{Kind: model.FaultPartition, At: time.Second, For: time.Second, Processes: []string{"a"}}).
-		does("a/1", func(th *Thread, c *redis.Client) { got = listen(th, c, "ch", 4*time.Second) }).
-		does("b/1", func(th *Thread, c *redis.Client) {
+		does("a/1", func(th *sim.Thread, c *redis.Client) { got = listen(th, c, "ch", 4*time.Second) }).
+		does("b/1", func(th *sim.Thread, c *redis.Client) {
 			// The third leaves the server in the last moment of the partition.
 			for i, at := range []time.Duration{500 * ms, 1500 * ms, 2*time.Second - oneWay*3/2, 2500 * ms} {
 				th.At(at)
 				c.Publish(context.Background(), "ch", i)
 			}
-		}).run(NewHost(t))
+		}).run(sim.NewHost(t))
 	equal(t, "received", fmt.Sprint(got), "[0@502ms 3@2.502s]")
 }
 
 // listen subscribes and gives what arrived, and when, until some time.
-func listen(th *Thread, c *redis.Client, channel string, until time.Duration) (got []string) {
+func listen(th *sim.Thread, c *redis.Client, channel string, until time.Duration) (got []string) {
 	_ = operate(th, func(ctx context.Context) error {
 		sub := c.Subscribe(ctx, channel)
 		defer sub.Close()
@@ -348,7 +349,7 @@ func TestARule(t *testing.T) {
 			s.Quiet, s.Settle = 20*time.Second, 20*time.Second
 			s.client = func(o *redis.Options) { o.ReadTimeout = 100 * time.Millisecond }
 			for i, name := range []string{"a", "b"} {
-				s.does(name+"/1", func(th *Thread, client *redis.Client) {
+				s.does(name+"/1", func(th *sim.Thread, client *redis.Client) {
 					for k := range 6 {
 						th.At(time.Second + time.Duration(i)*250*time.Millisecond + time.Duration(k)*500*time.Millisecond)
 						how := timed(th, func(ctx context.Context) error {
@@ -368,7 +369,7 @@ func TestARule(t *testing.T) {
 					}
 				})
 			}
-			r := s.run(NewHost(t))
+			r := s.run(sim.NewHost(t))
 			equal(t, "a", strings.Join(ended["a"], " "), c.a)
 			equal(t, "b", strings.Join(ended["b"], " "), c.b)
 			runs := pick(r, func(e model.Event) bool { return e.Kind == model.KindExec && e.Command == "INCR" })
@@ -396,13 +397,13 @@ func TestARuleCountsWhatAClientRepeats(t *testing.T) {
 	} {
 		t.Run(c.rule, func(t *testing.T) {
 			var got string
-			s := newStage(model.FaultSpec{Kind: model.FaultRule, Do: "drop", When: c.when}).does("a/1", func(th *Thread, client *redis.Client) {
+			s := newStage(model.FaultSpec{Kind: model.FaultRule, Do: "drop", When: c.when}).does("a/1", func(th *sim.Thread, client *redis.Client) {
 				got = timed(th, func(ctx context.Context) error { return client.Incr(ctx, "n").Err() })
 			})
 			s.client = func(o *redis.Options) {
 				o.ReadTimeout, o.MaxRetries, o.MinRetryBackoff, o.MaxRetryBackoff = 100*ms, 2, 2*ms, 2*ms
 			}
-			r := s.run(NewHost(t))
+			r := s.run(sim.NewHost(t))
 			equal(t, "ended", got, c.want)
 			equal(t, "executed", len(pick(r, ofKind(model.KindExec))), c.runs)
 		})
@@ -421,14 +422,14 @@ func TestAHeldMessageGoesOnAtTheEndOfItsRule(t *testing.T) {
 		t.Run(c.direction, func(t *testing.T) {
 			var got, other string
 			r := newStage(model.FaultSpec{Kind: model.FaultRule, Do: "hold", Until: new(time.Second), When: model.When{Process: "a", Direction: c.direction}}).
-				does("a/1", func(th *Thread, client *redis.Client) {
+				does("a/1", func(th *sim.Thread, client *redis.Client) {
 					th.At(500 * ms)
 					got = timed(th, func(ctx context.Context) error { return client.Incr(ctx, "n").Err() })
 				}).
-				does("b/1", func(th *Thread, client *redis.Client) {
+				does("b/1", func(th *sim.Thread, client *redis.Client) {
 					th.At(600 * ms)
 					other = timed(th, func(ctx context.Context) error { return client.Ping(ctx).Err() })
-				}).run(NewHost(t))
+				}).run(sim.NewHost(t))
 			equal(t, "the held one", got, c.want)
 			equal(t, "another process", other, "ok@2ms")
 			equal(t, "executed", at(pick(r, func(e model.Event) bool { return e.Kind == model.KindExec && e.Process == "a" })[0]), c.ran)
@@ -469,7 +470,7 @@ func TestASubscriptionLostBeforeThePublish(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			var heard, receivers []string
-			s := newStage(c.faults...).does("a/1", func(th *Thread, client *redis.Client) {
+			s := newStage(c.faults...).does("a/1", func(th *sim.Thread, client *redis.Client) {
 				ctx := context.Background()
 				sub := client.Subscribe(ctx, "ch")
 				defer sub.Close()
@@ -487,7 +488,7 @@ func TestASubscriptionLostBeforeThePublish(t *testing.T) {
 					}
 					heard = append(heard, fmt.Sprintf("%s@%v", what, clock(th)))
 				}
-			}).does("b/1", func(th *Thread, client *redis.Client) {
+			}).does("b/1", func(th *sim.Thread, client *redis.Client) {
 				for i, at := range []time.Duration{oneWay / 2, time.Second, 2 * time.Second, 3 * time.Second} {
 					if i > 0 {
 						th.At(at - 10*ms)
@@ -502,7 +503,7 @@ func TestASubscriptionLostBeforeThePublish(t *testing.T) {
 					receivers = append(receivers, fmt.Sprint(n))
 				}
 			})
-			s.run(NewHost(t))
+			s.run(sim.NewHost(t))
 			text := strings.Join(heard, " ")
 			if c.heard != "timeout@5s" {
 				text = strings.TrimSuffix(text, " timeout@5s")
@@ -517,7 +518,7 @@ func TestARuleWithoutUntilEndsWithTheCalm(t *testing.T) {
 	for _, do := range []string{"drop", "hold"} {
 		t.Run(do, func(t *testing.T) {
 			s := newStage(model.FaultSpec{Kind: model.FaultRule, Do: do, When: model.When{Process: "a", Direction: "request"}}).
-				does("a/1", func(th *Thread, c *redis.Client) {
+				does("a/1", func(th *sim.Thread, c *redis.Client) {
 					_ = operate(th, func(ctx context.Context) error {
 						c.Incr(ctx, "n") // times out
 						time.Sleep(9 * time.Second)
@@ -526,7 +527,7 @@ func TestARuleWithoutUntilEndsWithTheCalm(t *testing.T) {
 				})
 			s.Quiet = 10 * time.Second
 			s.client = func(o *redis.Options) { o.ReadTimeout = 3 * time.Second }
-			r := s.run(NewHost(t))
+			r := s.run(sim.NewHost(t))
 			calm := at(pick(r, ofKind(model.KindCalm))[0])
 			var got []time.Duration
 			for _, e := range pick(r, ofKind(model.KindExec)) {
@@ -559,15 +560,15 @@ func TestARuleOnAChannelMeetsPublishedMessages(t *testing.T) {
 			var got []string
 			c.rule.Kind = model.FaultRule
 			s := newStage(c.rule).
-				does("a/1", func(th *Thread, client *redis.Client) { got = listen(th, client, "ch", 5*time.Second) }).
-				does("b/1", func(th *Thread, client *redis.Client) {
+				does("a/1", func(th *sim.Thread, client *redis.Client) { got = listen(th, client, "ch", 5*time.Second) }).
+				does("b/1", func(th *sim.Thread, client *redis.Client) {
 					for i := 1; i <= 2; i++ {
 						th.At(time.Duration(i) * time.Second)
 						client.Publish(context.Background(), "ch", i)
 					}
 				})
 			s.client = func(o *redis.Options) { o.ReadTimeout = 100 * time.Millisecond }
-			s.run(NewHost(t))
+			s.run(sim.NewHost(t))
 			equal(t, "received", fmt.Sprint(got), c.want)
 		})
 	}
@@ -578,11 +579,11 @@ func TestOfTwoRulesTheFirstThatWantsAMessageTakesIt(t *testing.T) {
 	r := newStage(
 		model.FaultSpec{Kind: model.FaultRule, Do: "error", With: "first", When: model.When{Command: "GET", Direction: "request", Nth: 2}},
 		model.FaultSpec{Kind: model.FaultRule, Do: "error", With: "second", When: model.When{Command: "GET", Direction: "request", Every: 2}},
-	).does("a/1", func(th *Thread, c *redis.Client) {
+	).does("a/1", func(th *sim.Thread, c *redis.Client) {
 		for range 4 {
 			got = append(got, kindOf(operate(th, func(ctx context.Context) error { return c.Get(ctx, "k").Err() })))
 		}
-	}).run(NewHost(t))
+	}).run(sim.NewHost(t))
 	equal(t, "ended", fmt.Sprint(got), "[nil first nil second]")
 	var hits []int
 	for _, e := range pick(r, ofKind(model.KindHit)) {
@@ -601,14 +602,14 @@ func TestAnOperatorDeletesOrExpiresKeys(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			var left []string
 			r := newStage(model.FaultSpec{Kind: model.FaultKey, At: time.Second, Key: c.glob, KeyDo: c.do}).
-				does("a/1", func(th *Thread, client *redis.Client) {
+				does("a/1", func(th *sim.Thread, client *redis.Client) {
 					ctx := context.Background()
 					for _, k := range []string{"lock:a", "lock:b", "other"} {
 						client.Set(ctx, k, "v", 0)
 					}
 					th.At(2 * time.Second)
 					left = client.Keys(ctx, "*").Val()
-				}).run(NewHost(t))
+				}).run(sim.NewHost(t))
 			slices.Sort(left)
 			equal(t, "left", strings.Join(left, " "), c.left)
 			var expired []string
@@ -637,7 +638,7 @@ func TestAServerRestart(t *testing.T) {
 			var inFlight, idle, sha, again, value string
 			var ttl time.Duration
 			var receivers int64
-			newStage(c.fault).does("a/1", func(th *Thread, client *redis.Client) {
+			newStage(c.fault).does("a/1", func(th *sim.Thread, client *redis.Client) {
 				ctx := context.Background()
 				client.Set(ctx, "k", "v", time.Minute)
 				script.Run(ctx, client, nil)
@@ -648,13 +649,13 @@ func TestAServerRestart(t *testing.T) {
 				sha = kindOf(script.EvalSha(ctx, client, nil).Err())
 				again = kindOf(script.Run(ctx, client, nil).Err())
 				value, ttl = client.Get(ctx, "k").Val(), client.PTTL(ctx, "k").Val()
-			}).does("b/1", func(th *Thread, client *redis.Client) {
+			}).does("b/1", func(th *sim.Thread, client *redis.Client) {
 				client.Ping(context.Background())
 				th.At(2 * time.Second)
 				idle = timed(th, func(ctx context.Context) error { return client.Ping(ctx).Err() })
 				th.At(3 * time.Second)
 				receivers = client.Publish(context.Background(), "ch", "x").Val()
-			}).run(NewHost(t))
+			}).run(sim.NewHost(t))
 			equal(t, "a call in flight", inFlight, "reset@1ms")
 			equal(t, "a call on a connection that was idle", idle, "reset@0s")
 			equal(t, "EVALSHA", sha, "NOSCRIPT No matching script. Please use EVAL.")
@@ -684,7 +685,7 @@ func TestAFailoverLosesTheLastWrites(t *testing.T) {
 		t.Run(fmt.Sprint("the last ", lose), func(t *testing.T) {
 			var got string
 			newStage(model.FaultSpec{Kind: model.FaultServer, Server: "failover", At: time.Second, LoseLast: lose}).
-				does("a/1", func(th *Thread, c *redis.Client) {
+				does("a/1", func(th *sim.Thread, c *redis.Client) {
 					ctx := context.Background()
 					c.Set(ctx, "s", 1, 0)
 					c.Get(ctx, "s") // reads are no writes
@@ -698,7 +699,7 @@ func TestAFailoverLosesTheLastWrites(t *testing.T) {
 					got = kindOf(c.Ping(ctx).Err()) // may find its connection reset
 					got = fmt.Sprintf("h=%v l=%v s=%v z=%v", c.HGetAll(ctx, "h").Val(), c.LRange(ctx, "l", 0, -1).Val(),
 						c.Get(ctx, "s").Val(), c.ZRange(ctx, "z", 0, -1).Val())
-				}).run(NewHost(t))
+				}).run(sim.NewHost(t))
 			equal(t, "left", got, want)
 		})
 	}
@@ -722,7 +723,7 @@ func TestAFailoverUndoesChangesInPlace(t *testing.T) {
 		t.Run(c.rule, func(t *testing.T) {
 			var got any
 			newStage(model.FaultSpec{Kind: model.FaultServer, Server: "failover", At: time.Second, LoseLast: c.lose}).
-				does("a/1", func(th *Thread, client *redis.Client) {
+				does("a/1", func(th *sim.Thread, client *redis.Client) {
 					ctx := context.Background()
 					for _, words := range c.commands {
 						var args []any
@@ -740,7 +741,7 @@ func TestAFailoverUndoesChangesInPlace(t *testing.T) {
 						"l": func() any { return client.LRange(ctx, "l", 0, -1).Val() },
 						"h": func() any { return client.HGetAll(ctx, "h").Val() },
 					}[c.key]()
-				}).run(NewHost(t))
+				}).run(sim.NewHost(t))
 			equal(t, "left", fmt.Sprint(got), c.left)
 		})
 	}
@@ -776,7 +777,7 @@ func TestAFailoverAndWhatWasWrittenBefore(t *testing.T) {
 	} {
 		t.Run(c.rule, func(t *testing.T) {
 			var got []string
-			newStage(c.faults...).does("a/1", func(th *Thread, client *redis.Client) {
+			newStage(c.faults...).does("a/1", func(th *sim.Thread, client *redis.Client) {
 				ctx := context.Background()
 				for _, k := range []string{"a", "b"} {
 					client.Set(ctx, k, 1, 0)
@@ -786,7 +787,7 @@ func TestAFailoverAndWhatWasWrittenBefore(t *testing.T) {
 				th.At(4 * sec)
 				client.Ping(ctx)
 				got = client.Keys(ctx, "*").Val()
-			}).run(NewHost(t))
+			}).run(sim.NewHost(t))
 			equal(t, "left", strings.Join(got, " "), c.left)
 		})
 	}
@@ -796,7 +797,7 @@ func TestAFlushOfTheScriptCacheKeepsDataAndConnections(t *testing.T) {
 	script := redis.NewScript("return redis.call('incr', KEYS[1])")
 	var got []string
 	s := newStage(model.FaultSpec{Kind: model.FaultServer, Server: "flush_scripts", At: time.Second}).
-		does("a/1", func(th *Thread, c *redis.Client) {
+		does("a/1", func(th *sim.Thread, c *redis.Client) {
 			ctx := context.Background()
 			for i := range 3 {
 				th.At(time.Duration(i) * time.Second * 3 / 4)
@@ -804,7 +805,7 @@ func TestAFlushOfTheScriptCacheKeepsDataAndConnections(t *testing.T) {
 			}
 		})
 	s.Scripts = []string{"return redis.call('incr', KEYS[1])"}
-	r := s.run(NewHost(t))
+	r := s.run(sim.NewHost(t))
 	equal(t, "EVALSHA and value", fmt.Sprint(got), "[ok 1 ok 2 NOSCRIPT No matching script. Please use EVAL. 2]")
 	for _, e := range pick(r, ofKind(model.KindExec)) {
 		equal(t, "connection", e.Conn, 1)
@@ -816,14 +817,14 @@ func TestAStalledServerAnswersAtTheEnd(t *testing.T) {
 	r := newStage(
 		model.FaultSpec{Kind: model.FaultServer, Server: "stall", At: time.Second, For: 2 * time.Second},
 		model.FaultSpec{Kind: model.FaultServer, Server: "stall", At: 1200 * ms, For: 500 * ms}). // ends within the first
-		does("a/1", func(th *Thread, c *redis.Client) {
+		does("a/1", func(th *sim.Thread, c *redis.Client) {
 			th.At(1500 * time.Millisecond)
 			a = timed(th, func(ctx context.Context) error { return c.Ping(ctx).Err() })
 		}).
-		does("b/1", func(th *Thread, c *redis.Client) {
+		does("b/1", func(th *sim.Thread, c *redis.Client) {
 			th.At(time.Second - oneWay*3/2) // the reply is under way: it arrives
 			b = timed(th, func(ctx context.Context) error { return c.Ping(ctx).Err() })
-		}).run(NewHost(t))
+		}).run(sim.NewHost(t))
 	equal(t, "a", a, "ok@1.501s")
 	equal(t, "b", b, "ok@2ms")
 	equal(t, "executed", at(pick(r, func(e model.Event) bool { return e.Kind == model.KindExec && e.Process == "a" })[0]), 3*time.Second)
@@ -834,7 +835,7 @@ func TestAStalledServerAnswersAtTheEnd(t *testing.T) {
 func TestAStallLongerThanTheReadTimeout(t *testing.T) {
 	var got []string
 	s := newStage(model.FaultSpec{Kind: model.FaultServer, Server: "stall", At: time.Second, For: 2 * time.Second}).
-		does("a/1", func(th *Thread, c *redis.Client) {
+		does("a/1", func(th *sim.Thread, c *redis.Client) {
 			th.At(1500 * ms)
 			for range 2 {
 				got = append(got, timed(th, func(ctx context.Context) error { return c.Incr(ctx, "n").Err() }))
@@ -843,24 +844,24 @@ func TestAStallLongerThanTheReadTimeout(t *testing.T) {
 			got = append(got, c.Get(context.Background(), "n").Val())
 		})
 	s.client = func(o *redis.Options) { o.ReadTimeout = time.Second }
-	s.run(NewHost(t))
+	s.run(sim.NewHost(t))
 	equal(t, "two INCRs, and the value", strings.Join(got, " "), "timeout@1s ok@501ms 2")
 }
 
 func TestTheWallClockOfAProcess(t *testing.T) {
 	for _, c := range []struct {
 		name   string
-		config ProcessConfig
+		config sim.ProcessConfig
 		steps  []model.FaultSpec
 		want   time.Duration // read 1000.5678 s after the start
 	}{
-		{"is the server's, in whole milliseconds", ProcessConfig{}, nil, 1000567 * time.Millisecond},
-		{"ahead by its offset", ProcessConfig{Offset: time.Minute}, nil, 1060567 * time.Millisecond},
-		{"behind by its offset", ProcessConfig{Offset: -time.Minute}, nil, 940567 * time.Millisecond},
-		{"drifts fast", ProcessConfig{DriftPPM: 200}, nil, 1000767 * time.Millisecond},
-		{"drifts slow", ProcessConfig{DriftPPM: -200}, nil, 1000367 * time.Millisecond},
-		{"steps forward", ProcessConfig{}, []model.FaultSpec{{Step: time.Hour}}, 4600567 * time.Millisecond},
-		{"steps add up", ProcessConfig{Offset: time.Second}, []model.FaultSpec{{Step: time.Hour}, {Step: -2 * time.Hour}}, -2598433 * time.Millisecond},
+		{"is the server's, in whole milliseconds", sim.ProcessConfig{}, nil, 1000567 * time.Millisecond},
+		{"ahead by its offset", sim.ProcessConfig{Offset: time.Minute}, nil, 1060567 * time.Millisecond},
+		{"behind by its offset", sim.ProcessConfig{Offset: -time.Minute}, nil, 940567 * time.Millisecond},
+		{"drifts fast", sim.ProcessConfig{DriftPPM: 200}, nil, 1000767 * time.Millisecond},
+		{"drifts slow", sim.ProcessConfig{DriftPPM: -200}, nil, 1000367 * time.Millisecond},
+		{"steps forward", sim.ProcessConfig{}, []model.FaultSpec{{Step: time.Hour}}, 4600567 * time.Millisecond},
+		{"steps add up", sim.ProcessConfig{Offset: time.Second}, []model.FaultSpec{{Step: time.Hour}, {Step: -2 * time.Hour}}, -2598433 * time.Millisecond},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			for i := range c.steps {
@@ -868,18 +869,18 @@ func TestTheWallClockOfAProcess(t *testing.T) {
 			}
 			s := newStage(c.steps...)
 			var a, before, b time.Time
-			s.does("a/1", func(th *Thread, client *redis.Client) {
+			s.does("a/1", func(th *sim.Thread, client *redis.Client) {
 				before = th.Process().Now()
 				th.At(1000567800 * time.Microsecond)
 				a = th.Process().Now()
-			}).does("b/1", func(th *Thread, client *redis.Client) {
+			}).does("b/1", func(th *sim.Thread, client *redis.Client) {
 				th.At(1000567800 * time.Microsecond)
 				b = th.Process().Now()
 			})
 			c.config.Name, c.config.Threads = "a", 1
 			s.Processes[0] = c.config
-			s.run(NewHost(t))
-			epoch := time.UnixMilli(EpochMs)
+			s.run(sim.NewHost(t))
+			epoch := time.UnixMilli(sim.EpochMs)
 			equal(t, "at the start", before.Sub(epoch), c.config.Offset)
 			equal(t, "later", a.Sub(epoch), c.want)
 			equal(t, "of another process", b.Sub(epoch), 1000567*time.Millisecond)
@@ -894,13 +895,13 @@ func TestAPauseEndsWhateverElseStrikesAtItsInstant(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var got string
-			newStage(faults...).does("a/1", func(th *Thread, c *redis.Client) {
+			newStage(faults...).does("a/1", func(th *sim.Thread, c *redis.Client) {
 				th.At(500 * time.Millisecond)
 				got = timed(th, func(ctx context.Context) error {
 					time.Sleep(time.Second)
 					return c.Incr(ctx, "n").Err()
 				})
-			}).run(NewHost(t))
+			}).run(sim.NewHost(t))
 			equal(t, "a request made in the pause", got, "ok@1.502s")
 		})
 	}
@@ -909,8 +910,8 @@ func TestAPauseEndsWhateverElseStrikesAtItsInstant(t *testing.T) {
 func TestMessagesHeldByAPauseKeepTheirOrder(t *testing.T) {
 	var got []string
 	newStage(pause(15*time.Millisecond, 5*time.Millisecond)).
-		does("a/1", func(th *Thread, c *redis.Client) { got = listen(th, c, "ch", 2*time.Second) }).
-		does("b/1", func(th *Thread, c *redis.Client) {
+		does("a/1", func(th *sim.Thread, c *redis.Client) { got = listen(th, c, "ch", 2*time.Second) }).
+		does("b/1", func(th *sim.Thread, c *redis.Client) {
 			for i, at := range []time.Duration{17500 * time.Microsecond, 18 * time.Millisecond} {
 				go func() {
 					time.Sleep(at)
@@ -918,24 +919,24 @@ func TestMessagesHeldByAPauseKeepTheirOrder(t *testing.T) {
 				}()
 			}
 			th.At(time.Second)
-		}).run(NewHost(t))
+		}).run(sim.NewHost(t))
 	equal(t, "received", fmt.Sprint(got), "[0@20ms 1@20ms]")
 }
 
 func TestACommandOnItsWayWhenItsConnectionEndsLeavesNoSubscription(t *testing.T) {
-	h := NewHost(t)
+	h := sim.NewHost(t)
 	for seed := range uint64(10) {
 		var receivers int64
 		s := newStage(model.FaultSpec{Kind: model.FaultCrash, At: time.Second, Processes: []string{"a"}}).
-			does("a/1", func(th *Thread, c *redis.Client) {
+			does("a/1", func(th *sim.Thread, c *redis.Client) {
 				th.At(time.Second - 100*time.Microsecond)
 				_, _ = c.Subscribe(context.Background(), "ch").Receive(context.Background())
 			}).
-			does("b/1", func(th *Thread, c *redis.Client) {
+			does("b/1", func(th *sim.Thread, c *redis.Client) {
 				th.At(2 * time.Second)
 				receivers = c.Publish(context.Background(), "ch", 1).Val()
 			})
-		s.Chooser, s.LatencyMin, s.LatencyMax = NewSeeded(seed), 200*time.Microsecond, 2*time.Millisecond
+		s.Chooser, s.LatencyMin, s.LatencyMax = sim.NewSeeded(seed), 200*time.Microsecond, 2*time.Millisecond
 		s.run(h)
 		equal(t, fmt.Sprint("receivers, seed ", seed), receivers, 0)
 	}
@@ -944,33 +945,33 @@ func TestACommandOnItsWayWhenItsConnectionEndsLeavesNoSubscription(t *testing.T)
 func TestAPatternSubscriptionEndsWithItsConnection(t *testing.T) {
 	var receivers int64
 	newStage(model.FaultSpec{Kind: model.FaultCrash, At: time.Second, Processes: []string{"a"}}).
-		does("a/1", func(th *Thread, c *redis.Client) {
+		does("a/1", func(th *sim.Thread, c *redis.Client) {
 			_, _ = c.PSubscribe(context.Background(), "c*").Receive(context.Background())
 		}).
-		does("b/1", func(th *Thread, c *redis.Client) {
+		does("b/1", func(th *sim.Thread, c *redis.Client) {
 			th.At(2 * time.Second)
 			receivers = c.Publish(context.Background(), "ch", 1).Val()
-		}).run(NewHost(t))
+		}).run(sim.NewHost(t))
 	equal(t, "receivers", receivers, 0)
 }
 
 func TestAFailoverKeepsSets(t *testing.T) {
 	var got []string
 	newStage(model.FaultSpec{Kind: model.FaultServer, Server: "failover", At: time.Second}).
-		does("a/1", func(th *Thread, c *redis.Client) {
+		does("a/1", func(th *sim.Thread, c *redis.Client) {
 			ctx := context.Background()
 			c.SAdd(ctx, "set", 1)
 			th.At(2 * time.Second)
 			c.Ping(ctx)
 			got = c.Keys(ctx, "*").Val()
-		}).run(NewHost(t))
+		}).run(sim.NewHost(t))
 	equal(t, "keys", fmt.Sprint(got), "[set]")
 }
 
 func TestAFailoverCountsAWriteThatExpiredSince(t *testing.T) {
 	var got []string
 	newStage(model.FaultSpec{Kind: model.FaultServer, Server: "failover", At: time.Second, LoseLast: 2}).
-		does("a/1", func(th *Thread, c *redis.Client) {
+		does("a/1", func(th *sim.Thread, c *redis.Client) {
 			ctx := context.Background()
 			c.Set(ctx, "first", 1, 0)
 			c.Set(ctx, "second", 1, 10*time.Millisecond)
@@ -979,13 +980,13 @@ func TestAFailoverCountsAWriteThatExpiredSince(t *testing.T) {
 			th.At(2 * time.Second)
 			c.Ping(ctx)
 			got = c.Keys(ctx, "*").Val()
-		}).run(NewHost(t))
+		}).run(sim.NewHost(t))
 	equal(t, "left", fmt.Sprint(got), "[first]")
 }
 
 func TestARuleThatAlwaysHitsDoesNotPutOffTheCalm(t *testing.T) {
 	s := newStage(model.FaultSpec{Kind: model.FaultRule, Do: "error", With: "LOADING", When: model.When{Process: "a"}}).
-		does("a/1", func(th *Thread, c *redis.Client) {
+		does("a/1", func(th *sim.Thread, c *redis.Client) {
 			_ = operate(th, func(ctx context.Context) error {
 				for ctx.Err() == nil && c.Incr(ctx, "n").Err() != nil {
 					time.Sleep(100 * time.Millisecond)
@@ -994,7 +995,7 @@ func TestARuleThatAlwaysHitsDoesNotPutOffTheCalm(t *testing.T) {
 			})
 		})
 	s.MaxEvents = 5000
-	r := s.run(NewHost(t))
+	r := s.run(sim.NewHost(t))
 	equal(t, "defects", len(pick(r, ofKind(model.KindDefect))), 0)
 	equal(t, "outcome", pick(r, ofKind(model.KindReturn))[0].Outcome, model.Granted)
 }
@@ -1014,13 +1015,13 @@ func TestAGlobMatchesAsRedisDoes(t *testing.T) {
 		t.Run(glob, func(t *testing.T) {
 			var got []string
 			newStage(model.FaultSpec{Kind: model.FaultKey, KeyDo: "delete", Key: glob, At: time.Second}).
-				does("a/1", func(th *Thread, c *redis.Client) {
+				does("a/1", func(th *sim.Thread, c *redis.Client) {
 					for _, k := range []string{"lock:a", "lock:a/b", "lock:b", "{lock:a}:queue", "other"} {
 						c.Set(context.Background(), k, 1, 0)
 					}
 					th.At(2 * time.Second)
 					got = c.Keys(context.Background(), "*").Val()
-				}).run(NewHost(t))
+				}).run(sim.NewHost(t))
 			slices.Sort(got)
 			equal(t, "left", strings.Join(got, " "), left)
 		})

@@ -1,4 +1,4 @@
-package sim
+package redis
 
 import (
 	"context"
@@ -15,24 +15,25 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"lockstep/model"
+	"lockstep/sim"
 )
 
 // dialled gives a thread of process a a bare connection.
-func dialled(t *testing.T, s *stage, b func(th *Thread, c net.Conn)) Result {
+func dialled(t *testing.T, s *stage, b func(th *sim.Thread, c net.Conn)) sim.Result {
 	t.Helper()
-	return s.does("a/1", func(th *Thread, _ *redis.Client) {
-		c, err := th.p.dial()
+	return s.does("a/1", func(th *sim.Thread, _ *redis.Client) {
+		c, err := dial(th)
 		if err != nil {
 			t.Error(err)
 			return
 		}
 		defer c.Close()
 		b(th, c)
-	}).run(NewHost(t))
+	}).run(sim.NewHost(t))
 }
 
 // read gives what one Read brings, and when.
-func read(th *Thread, c net.Conn) string {
+func read(th *sim.Thread, c net.Conn) string {
 	buf := make([]byte, 1000)
 	n, err := c.Read(buf)
 	text := fmt.Sprintf("%q", buf[:n])
@@ -53,7 +54,7 @@ func TestHelloIsAnsweredAtOnce(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			var got []string
-			r := dialled(t, newStage(), func(th *Thread, conn net.Conn) {
+			r := dialled(t, newStage(), func(th *sim.Thread, conn net.Conn) {
 				_, _ = conn.Write([]byte(c.wrote))
 				for range strings.Count(c.want, "@") {
 					got = append(got, read(th, conn))
@@ -70,18 +71,18 @@ func TestHelloIsAnsweredAtOnce(t *testing.T) {
 func TestAClientOfAnyProtocolWorksFromItsFirstCommand(t *testing.T) {
 	for _, protocol := range []int{2, 3} {
 		var got string
-		s := newStage().does("a/1", func(th *Thread, c *redis.Client) {
+		s := newStage().does("a/1", func(th *sim.Thread, c *redis.Client) {
 			got = timed(th, func(ctx context.Context) error { return c.Ping(ctx).Err() })
 		})
 		s.client = func(o *redis.Options) { o.Protocol = protocol }
-		s.run(NewHost(t))
+		s.run(sim.NewHost(t))
 		equal(t, fmt.Sprint("protocol ", protocol), got, "ok@2ms")
 	}
 }
 
 func TestACommandMayBeWrittenInPieces(t *testing.T) {
 	var got string
-	r := dialled(t, newStage(), func(th *Thread, c net.Conn) {
+	r := dialled(t, newStage(), func(th *sim.Thread, c net.Conn) {
 		for i, piece := range []string{ping[:3], ping[3:9], ping[9:]} {
 			th.At(time.Duration(i) * time.Second)
 			_, _ = c.Write([]byte(piece))
@@ -93,15 +94,15 @@ func TestACommandMayBeWrittenInPieces(t *testing.T) {
 }
 
 func TestMessagesOfAConnectionKeepTheirOrder(t *testing.T) {
-	h := NewHost(t)
+	h := sim.NewHost(t)
 	for seed := range uint64(5) {
 		s := newStage(model.FaultSpec{Kind: model.FaultRule, Do: "delay", For: 40 * time.Millisecond, When: model.When{Direction: "request", Nth: 4}})
-		s.Chooser, s.LatencyMin, s.LatencyMax = NewSeeded(seed), 0, 50*time.Millisecond
+		s.Chooser, s.LatencyMin, s.LatencyMax = sim.NewSeeded(seed), 0, 50*time.Millisecond
 		var want, executed, delivered []int
 		for i := range 20 {
 			want = append(want, i+1)
 		}
-		s.does("a/1", func(th *Thread, c *redis.Client) {
+		s.does("a/1", func(th *sim.Thread, c *redis.Client) {
 			_, err := c.Pipelined(context.Background(), func(p redis.Pipeliner) error {
 				for range 20 {
 					p.Incr(context.Background(), "n")
@@ -128,14 +129,14 @@ func TestMessagesOfAConnectionKeepTheirOrder(t *testing.T) {
 func TestALatencyIsDrawnBetweenItsBounds(t *testing.T) {
 	s := newStage()
 	s.LatencyMin, s.LatencyMax = 3*time.Millisecond, 5*time.Millisecond
-	s.does("a/1", func(th *Thread, c *redis.Client) {
+	s.does("a/1", func(th *sim.Thread, c *redis.Client) {
 		for range 100 {
 			c.Ping(context.Background())
 		}
 	})
 	var ways []time.Duration
 	last := int64(0)
-	for _, e := range s.run(NewHost(t)).Record.Events {
+	for _, e := range s.run(sim.NewHost(t)).Record.Events {
 		switch e.Kind {
 		case model.KindExec, model.KindDeliver:
 			ways = append(ways, time.Duration(e.AtNs-last))
@@ -145,7 +146,7 @@ func TestALatencyIsDrawnBetweenItsBounds(t *testing.T) {
 		}
 	}
 	lo, hi := slices.Min(ways), slices.Max(ways)
-	if lo < s.LatencyMin-slotNs || hi > s.LatencyMax+slotNs || lo > 3200*time.Microsecond || hi < 4800*time.Microsecond {
+	if lo < s.LatencyMin-slot || hi > s.LatencyMax+slot || lo > 3200*time.Microsecond || hi < 4800*time.Microsecond {
 		t.Errorf("%d ways took %v to %v", len(ways), lo, hi)
 	}
 }
@@ -153,27 +154,27 @@ func TestALatencyIsDrawnBetweenItsBounds(t *testing.T) {
 func TestAReadDeadline(t *testing.T) {
 	for _, c := range []struct {
 		name string
-		do   func(th *Thread, c net.Conn)
+		do   func(th *sim.Thread, c net.Conn)
 		want string
 	}{
-		{"ends a read", func(th *Thread, c net.Conn) { c.SetReadDeadline(time.Now().Add(time.Second)) }, "timeout@1.002s"},
-		{"set anew counts from there", func(th *Thread, c net.Conn) {
+		{"ends a read", func(th *sim.Thread, c net.Conn) { c.SetReadDeadline(time.Now().Add(time.Second)) }, "timeout@1.002s"},
+		{"set anew counts from there", func(th *sim.Thread, c net.Conn) {
 			c.SetReadDeadline(time.Now().Add(time.Second))
 			th.Sleep(500 * time.Millisecond)
 			c.SetReadDeadline(time.Now().Add(time.Second))
 		}, "timeout@1.502s"},
-		{"set anew after it passed, counts again", func(th *Thread, c net.Conn) {
+		{"set anew after it passed, counts again", func(th *sim.Thread, c net.Conn) {
 			c.SetReadDeadline(time.Now().Add(time.Second))
 			read(th, c)
 			c.SetReadDeadline(time.Now().Add(time.Second))
 		}, "timeout@2.002s"},
-		{"in the past ends it at once", func(th *Thread, c net.Conn) { c.SetReadDeadline(time.Now().Add(-time.Second)) }, "timeout@2ms"},
-		{"taken back does not end it", func(th *Thread, c net.Conn) {
+		{"in the past ends it at once", func(th *sim.Thread, c net.Conn) { c.SetReadDeadline(time.Now().Add(-time.Second)) }, "timeout@2ms"},
+		{"taken back does not end it", func(th *sim.Thread, c net.Conn) {
 			c.SetDeadline(time.Now().Add(time.Second))
 			c.SetDeadline(time.Time{})
 			_, _ = c.Write([]byte(ping))
 		}, `"+PONG\r\n"@4ms`},
-		{"yields to bytes that are there", func(th *Thread, c net.Conn) {
+		{"yields to bytes that are there", func(th *sim.Thread, c net.Conn) {
 			_, _ = c.Write([]byte(ping))
 			c.SetReadDeadline(time.Now().Add(time.Second))
 			th.Sleep(2 * time.Second)
@@ -181,7 +182,7 @@ func TestAReadDeadline(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			var got string
-			dialled(t, newStage(), func(th *Thread, conn net.Conn) {
+			dialled(t, newStage(), func(th *sim.Thread, conn net.Conn) {
 				_, _ = conn.Write([]byte(ping))
 				read(th, conn)
 				c.do(th, conn)
@@ -195,8 +196,8 @@ func TestAReadDeadline(t *testing.T) {
 func TestAClosedConnection(t *testing.T) {
 	var got error
 	var receivers [2]int64
-	newStage().does("a/1", func(th *Thread, _ *redis.Client) {
-		c, _ := th.p.dial()
+	newStage().does("a/1", func(th *sim.Thread, _ *redis.Client) {
+		c, _ := dial(th)
 		_, _ = c.Write([]byte("*2\r\n$9\r\nSUBSCRIBE\r\n$2\r\nch\r\n"))
 		go func() {
 			time.Sleep(time.Second)
@@ -205,12 +206,12 @@ func TestAClosedConnection(t *testing.T) {
 		for got == nil {
 			_, got = c.Read(make([]byte, 100))
 		}
-	}).does("b/1", func(th *Thread, c *redis.Client) {
+	}).does("b/1", func(th *sim.Thread, c *redis.Client) {
 		for i := range receivers {
 			th.At(time.Second + time.Duration(i-1)*time.Millisecond*10 + 5*time.Millisecond)
 			receivers[i] = c.Publish(context.Background(), "ch", "x").Val()
 		}
-	}).run(NewHost(t))
+	}).run(sim.NewHost(t))
 	if !errors.Is(got, net.ErrClosed) || errors.Is(got, os.ErrDeadlineExceeded) {
 		t.Errorf("a read that waits: %v", got)
 	}
@@ -219,7 +220,7 @@ func TestAClosedConnection(t *testing.T) {
 
 func TestCommandsHeldByAStallKeepTheirOrder(t *testing.T) {
 	var got string
-	dialled(t, newStage(model.FaultSpec{Kind: model.FaultServer, Server: "stall", At: 10 * time.Millisecond, For: 10 * time.Millisecond}), func(th *Thread, c net.Conn) {
+	dialled(t, newStage(model.FaultSpec{Kind: model.FaultServer, Server: "stall", At: 10 * time.Millisecond, For: 10 * time.Millisecond}), func(th *sim.Thread, c net.Conn) {
 		th.At(18500 * time.Microsecond)
 		_, _ = c.Write([]byte("*2\r\n$4\r\nINCR\r\n$1\r\nn\r\n"))
 		th.At(19 * time.Millisecond)
@@ -230,11 +231,11 @@ func TestCommandsHeldByAStallKeepTheirOrder(t *testing.T) {
 }
 
 func TestConnectionsDialledTogetherAreNumberedByTheirFirstBytes(t *testing.T) {
-	h := NewHost(t)
+	h := sim.NewHost(t)
 	for _, order := range [][]string{{"a", "b", "c"}, {"c", "a", "b"}, {"b", "c", "a"}} {
-		r := newStage().does("a/1", func(th *Thread, _ *redis.Client) {
+		r := newStage().does("a/1", func(th *sim.Thread, _ *redis.Client) {
 			for _, key := range order {
-				c, _ := th.p.dial()
+				c, _ := dial(th)
 				defer c.Close()
 				_, _ = fmt.Fprintf(c, "*2\r\n$3\r\nGET\r\n$1\r\n%s\r\n", key)
 			}
@@ -252,14 +253,14 @@ func TestConnectionsDialledTogetherAreNumberedByTheirFirstBytes(t *testing.T) {
 // the same connection in the record.
 func TestGoroutinesThatWakeTogetherMayGoOnInAnyOrder(t *testing.T) {
 	const threads = 8
-	h := NewHost(t)
-	play := func(yields func(thread int) int) Result {
+	h := sim.NewHost(t)
+	play := func(yields func(thread int) int) sim.Result {
 		s := newStage()
 		s.LatencyMin, s.LatencyMax = time.Millisecond, 20*time.Millisecond // each connection has its own
-		s.Processes = []ProcessConfig{{Name: "a", Threads: threads}, {Name: "b", Threads: 1}}
+		s.Processes = []sim.ProcessConfig{{Name: "a", Threads: threads}, {Name: "b", Threads: 1}}
 		var gate chan struct{}
 		for i := 1; i <= threads; i++ {
-			s.does(fmt.Sprintf("a/%d", i), func(th *Thread, c *redis.Client) {
+			s.does(fmt.Sprintf("a/%d", i), func(th *sim.Thread, c *redis.Client) {
 				if i <= 3 { // as many connections are idle when the gate opens
 					_ = operate(th, func(ctx context.Context) error { return c.Incr(ctx, fmt.Sprint("k", i)).Err() })
 				}
@@ -274,20 +275,12 @@ func TestGoroutinesThatWakeTogetherMayGoOnInAnyOrder(t *testing.T) {
 				}
 			})
 		}
-		s.does("b/1", func(th *Thread, _ *redis.Client) {
+		s.does("b/1", func(th *sim.Thread, _ *redis.Client) {
 			th.Sleep(time.Second)
 			_ = operate(th, func(context.Context) error { close(gate); return nil })
 		})
-		return Run(h, s.Config, func(w *World) {
-			gate = make(chan struct{}) // of the bubble
-			for _, p := range w.processes {
-				c := p.NewRedis(p.RedisOptions())
-				p.OnClose(func() { _ = c.Close() })
-				for _, th := range p.Threads() {
-					th.Start(func() { s.bodies[th.Name()](th, c) })
-				}
-			}
-		})
+		s.begin = func() { gate = make(chan struct{}) } // inside the bubble
+		return s.run(h)
 	}
 	up := play(func(i int) int { return i })
 	if n := len(pick(up, ofKind(model.KindSend))); n != 3+3*threads {

@@ -1,4 +1,4 @@
-package sim
+package redis
 
 import (
 	"bufio"
@@ -114,8 +114,8 @@ func (in instruction) bx() int { return int(in & 0x3ffff) }
 const isConstant = 1 << 8
 
 // eval is a client's EVAL or EVALSHA. False: it is for miniredis.
-func (s *server) eval(peer *mserver.Peer, cmd string, args []string) bool {
-	if c := s.executing.conn; s.w.cfg.miniredisScripts || c.multi || c.subscribes || c.elsewhere || len(args) < 2 {
+func (s *Server) eval(peer *mserver.Peer, cmd string, args []string) bool {
+	if c := s.executing.conn; s.noShortcuts || c.multi || c.subscribes || c.elsewhere || len(args) < 2 {
 		return false
 	}
 	var sc *script
@@ -142,7 +142,7 @@ func (s *server) eval(peer *mserver.Peer, cmd string, args []string) bool {
 
 // load gives miniredis the scripts that were in the cache from the start. It
 // parses each, so it gets them when it is to look for one.
-func (s *server) load() {
+func (s *Server) load() {
 	texts := s.unloaded
 	s.unloaded = nil
 	for _, text := range texts {
@@ -151,7 +151,7 @@ func (s *server) load() {
 }
 
 // hasScript says whether a script is in the cache.
-func (s *server) hasScript(sha string) bool {
+func (s *Server) hasScript(sha string) bool {
 	if !s.cached[sha] {
 		s.cached[sha] = strings.HasSuffix(s.aside("SCRIPT", "EXISTS", sha), ":1\r\n")
 	}
@@ -160,11 +160,11 @@ func (s *server) hasScript(sha string) bool {
 
 // aside executes a command of the world's own, perhaps while one of a client is
 // executed.
-func (s *server) aside(words ...string) string {
+func (s *Server) aside(words ...string) string {
 	executing := s.executing
 	s.executing = nil
 	defer func() { s.executing = executing }()
-	return s.command(words...)
+	return s.run(words...)
 }
 
 // notFromScripts are the commands that miniredis refuses a script, by how many
@@ -179,7 +179,7 @@ const many = 1 << 30
 
 // refused says whether the script that runs here may not do that command, and
 // answers it.
-func (s *server) refused(peer *mserver.Peer, cmd string, args []string) bool {
+func (s *Server) refused(peer *mserver.Peer, cmd string, args []string) bool {
 	if s.running == nil {
 		return false
 	}
@@ -198,7 +198,7 @@ type interpreter struct {
 	w   *bufio.Writer
 
 	// Of the script that runs.
-	server *server
+	server *Server
 	sha    string
 	ctx    [2]any // what miniredis keeps of a connection: call has one, and pcall
 }
@@ -252,7 +252,7 @@ func newInterpreter() *interpreter {
 }
 
 // run runs a script and writes its reply; false: it ended in an error.
-func (in *interpreter) run(s *server, peer *mserver.Peer, sc *script, keys, argv []string) bool {
+func (in *interpreter) run(s *Server, peer *mserver.Peer, sc *script, keys, argv []string) bool {
 	in.server, in.sha, s.running = s, sc.sha, sc
 	defer func() { s.running = nil }()
 	in.l.SetGlobal("KEYS", in.list(keys))

@@ -1,4 +1,4 @@
-package sim
+package redis
 
 import (
 	"context"
@@ -14,117 +14,17 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"lockstep/model"
+	"lockstep/sim"
+	"lockstep/sim/goredis"
 )
-
-// oneWay is how long a message takes in a stage's network.
-const oneWay = time.Millisecond
-
-// stage is a world for a test: a configuration and a body for each thread that
-// has something to do.
-type stage struct {
-	Config
-	// client changes the options of every process's client.
-	client func(*redis.Options)
-	bodies map[string]body // by process/thread
-}
-
-// body is what a thread does with its process's client.
-type body func(th *Thread, c *redis.Client)
-
-// newStage has processes a and b of one thread each and an exact network.
-func newStage(faults ...model.FaultSpec) *stage {
-	return &stage{
-		Config: Config{
-			Chooser: NewSeeded(1), LatencyMin: oneWay, LatencyMax: oneWay,
-			Processes: []ProcessConfig{{Name: "a", Threads: 1}, {Name: "b", Threads: 1}},
-			Faults:    faults,
-			Name: func(words []string) Command {
-				if strings.EqualFold(words[0], "incr") {
-					return Command{Script: "count"}
-				}
-				return Command{}
-			},
-			Observe: func(Keyspace, string) *model.LockState { return nil },
-			Quiet:   30 * time.Second, Settle: time.Second, Drain: time.Second,
-			MaxEvents: 100_000,
-		},
-		bodies: map[string]body{},
-	}
-}
-
-func (s *stage) does(thread string, b body) *stage {
-	s.bodies[thread] = b
-	return s
-}
-
-// run plays the stage.
-func (s *stage) run(h *Host) Result {
-	return Run(h, s.Config, func(w *World) {
-		for _, p := range w.processes {
-			opt := p.RedisOptions()
-			if s.client != nil {
-				s.client(opt)
-			}
-			c := p.NewRedis(opt)
-			p.OnClose(func() { _ = c.Close() })
-			for _, th := range p.Threads() {
-				th.Start(func() {
-					if b := s.bodies[th.Name()]; b != nil {
-						b(th, c)
-					}
-				})
-			}
-		}
-	})
-}
-
-// operate performs f as an operation of th and gives its error.
-func operate(th *Thread, f func(context.Context) error) (err error) {
-	th.Call(Operation{Action: model.ActLock, Lock: "x"}, func(ctx context.Context) (model.Outcome, error) {
-		if err = f(ctx); err != nil {
-			return model.Failed, err
-		}
-		return model.Granted, nil
-	})
-	return err
-}
-
-// clock is the time since the start, without what is below a tenth of a
-// millisecond: there the world keeps the instants of its events apart.
-func clock(th *Thread) time.Duration { return th.p.w.Now().Round(100 * time.Microsecond) }
-
-// at is the same for an event.
-func at(e model.Event) time.Duration { return time.Duration(e.AtNs).Round(100 * time.Microsecond) }
-
-// pick gives the events of r that match.
-func pick(r Result, match func(e model.Event) bool) []model.Event {
-	var found []model.Event
-	for _, e := range r.Record.Events {
-		if match(e) {
-			found = append(found, e)
-		}
-	}
-	return found
-}
-
-func ofKind(kind model.Kind) func(model.Event) bool {
-	return func(e model.Event) bool { return e.Kind == kind }
-}
-
-func equal[T comparable](t *testing.T, what string, got, want T) {
-	t.Helper()
-	if got != want {
-		t.Errorf("%s: got %v, want %v", what, got, want)
-	}
-}
 
 // busy is a stage with much at once: two processes of two threads, goroutines
 // within a call, a small pool, subscriptions, scripts, contexts that run out
 // and a fault of nearly every kind.
-func busy(chooser Chooser) *stage { return crowded(chooser, time.Microsecond) }
+func busy(chooser sim.Chooser) *stage { return crowded(chooser, time.Microsecond) }
 
 // crowded is busy with goroutines that a call starts some time apart.
-func crowded(chooser Chooser, apart time.Duration) *stage {
+func crowded(chooser sim.Chooser, apart time.Duration) *stage {
 
 	s := newStage(
 		model.FaultSpec{Kind: model.FaultRule, When: model.When{Command: "GET", Every: 7}, Do: "drop"},
@@ -138,13 +38,13 @@ func crowded(chooser Chooser, apart time.Duration) *stage {
 	)
 	s.Chooser = chooser
 	s.LatencyMin, s.LatencyMax = 200*time.Microsecond, 2*ms
-	s.Processes = []ProcessConfig{{Name: "a", Threads: 2}, {Name: "b", Threads: 2}}
+	s.Processes = []sim.ProcessConfig{{Name: "a", Threads: 2}, {Name: "b", Threads: 2}}
 	s.client = func(o *redis.Options) {
 		o.PoolSize, o.PoolTimeout = 3, 50*ms
 		o.ReadTimeout, o.ContextTimeoutEnabled = 60*ms, true
 	}
 	script := redis.NewScript("redis.call('publish', 'ch', ARGV[1]) return redis.call('incr', KEYS[1])")
-	work := func(th *Thread, c *redis.Client) {
+	work := func(th *sim.Thread, c *redis.Client) {
 		for range 6 {
 			_ = operate(th, func(ctx context.Context) error {
 				sub := c.Subscribe(ctx, "ch")
@@ -177,11 +77,11 @@ func crowded(chooser Chooser, apart time.Duration) *stage {
 }
 
 func TestASeedRepeatsItsRecordWhateverRanBefore(t *testing.T) {
-	h := NewHost(t)
+	h := sim.NewHost(t)
 	seeds := []uint64{1, 2, 3, 4, 5, 6, 7, 8}
 	digests := map[uint64]string{}
 	for _, seed := range seeds {
-		r := busy(NewSeeded(seed)).run(h)
+		r := busy(sim.NewSeeded(seed)).run(h)
 		if n := len(r.Record.Events); n < 500 {
 			t.Fatalf("seed %d: only %d events, the stage is not busy", seed, n)
 		}
@@ -190,16 +90,16 @@ func TestASeedRepeatsItsRecordWhateverRanBefore(t *testing.T) {
 	for range 4 {
 		slices.Reverse(seeds)
 		for _, seed := range seeds {
-			equal(t, fmt.Sprint("digest of seed ", seed), busy(NewSeeded(seed)).run(h).Record.Digest(), digests[seed])
+			equal(t, fmt.Sprint("digest of seed ", seed), busy(sim.NewSeeded(seed)).run(h).Record.Digest(), digests[seed])
 		}
 	}
 }
 
 func TestSeedsDiffer(t *testing.T) {
-	h := NewHost(t)
+	h := sim.NewHost(t)
 	seen := map[string]uint64{}
 	for seed := range uint64(8) {
-		d := busy(NewSeeded(seed)).run(h).Record.Digest()
+		d := busy(sim.NewSeeded(seed)).run(h).Record.Digest()
 		if other, ok := seen[d]; ok {
 			t.Errorf("seeds %d and %d give the same record", other, seed)
 		}
@@ -208,13 +108,13 @@ func TestSeedsDiffer(t *testing.T) {
 }
 
 func TestTheHostRunsOnOneProcessor(t *testing.T) {
-	NewHost(t)
+	sim.NewHost(t)
 	equal(t, "GOMAXPROCS", runtime.GOMAXPROCS(0), 1)
 }
 
 func TestStepsOfAThreadTakeTheTimeTheySay(t *testing.T) {
 	var now []time.Duration
-	s := newStage().does("a/1", func(th *Thread, c *redis.Client) {
+	s := newStage().does("a/1", func(th *sim.Thread, c *redis.Client) {
 		see := func() { now = append(now, clock(th)) }
 		th.Sleep(2 * time.Second)
 		see()
@@ -227,18 +127,18 @@ func TestStepsOfAThreadTakeTheTimeTheySay(t *testing.T) {
 		c.Ping(context.Background())
 		see()
 	})
-	s.run(NewHost(t))
+	s.run(sim.NewHost(t))
 	equal(t, "instants", fmt.Sprint(now), "[2s 5s 5s 5s 5.002s]")
 }
 
 func TestACallIsRecordedFromInvokeToReturn(t *testing.T) {
-	r := newStage().does("a/1", func(th *Thread, c *redis.Client) {
+	r := newStage().does("a/1", func(th *sim.Thread, c *redis.Client) {
 		for _, end := range []error{nil, errors.New("no luck")} {
 			_ = operate(th, func(ctx context.Context) error { c.Get(ctx, "k"); return end })
 		}
-	}).does("b/1", func(th *Thread, c *redis.Client) {
+	}).does("b/1", func(th *sim.Thread, c *redis.Client) {
 		c.Get(context.Background(), "k") // outside of any call
-	}).run(NewHost(t))
+	}).run(sim.NewHost(t))
 	var got []string
 	for _, e := range pick(r, func(e model.Event) bool {
 		return slices.Contains([]model.Kind{model.KindInvoke, model.KindSend, model.KindExec, model.KindDeliver, model.KindReturn}, e.Kind)
@@ -266,8 +166,8 @@ func TestARunPassesFromFaultsToCalmToLeaving(t *testing.T) {
 		calm  time.Duration
 		leave time.Duration
 	}{
-		{"everybody done: Settle after the last step", func(th *Thread, c *redis.Client) { th.Sleep(time.Second) }, 4 * time.Second, 7 * time.Second},
-		{"somebody waits: Quiet after the last step", func(th *Thread, c *redis.Client) {
+		{"everybody done: Settle after the last step", func(th *sim.Thread, c *redis.Client) { th.Sleep(time.Second) }, 4 * time.Second, 7 * time.Second},
+		{"somebody waits: Quiet after the last step", func(th *sim.Thread, c *redis.Client) {
 			th.Sleep(time.Second)
 			_ = operate(th, func(ctx context.Context) error { <-ctx.Done(); return context.Cause(ctx) })
 		}, 11 * time.Second, 21 * time.Second},
@@ -275,7 +175,7 @@ func TestARunPassesFromFaultsToCalmToLeaving(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			s := newStage().does("a/1", c.body)
 			s.Quiet, s.Settle, s.Drain = 10*time.Second, 3*time.Second, 5*time.Second
-			r := s.run(NewHost(t))
+			r := s.run(sim.NewHost(t))
 			equal(t, "calm", at(pick(r, ofKind(model.KindCalm))[0]), c.calm)
 			equal(t, "leave", at(pick(r, ofKind(model.KindLeave))[0]), c.leave)
 			equal(t, "end", time.Duration(r.SimNs).Round(time.Millisecond), c.leave+s.Drain)
@@ -286,11 +186,11 @@ func TestARunPassesFromFaultsToCalmToLeaving(t *testing.T) {
 
 func TestACallStillOpenWhenAllLeaveIsWaitingAndInterrupted(t *testing.T) {
 	var cause error
-	r := newStage().does("a/1", func(th *Thread, c *redis.Client) {
+	r := newStage().does("a/1", func(th *sim.Thread, c *redis.Client) {
 		_ = operate(th, func(ctx context.Context) error { <-ctx.Done(); cause = context.Cause(ctx); return cause })
 		t.Error("a step followed after all had left")
-	}).run(NewHost(t))
-	equal(t, "cause", cause, ErrInterrupted)
+	}).run(sim.NewHost(t))
+	equal(t, "cause", cause, sim.ErrInterrupted)
 	returns := pick(r, ofKind(model.KindReturn))
 	equal(t, "returns", len(returns), 1)
 	equal(t, "outcome", returns[0].Outcome, model.Waiting)
@@ -298,7 +198,8 @@ func TestACallStillOpenWhenAllLeaveIsWaitingAndInterrupted(t *testing.T) {
 
 func TestInterruptCancelsACallAndOnlyACall(t *testing.T) {
 	var causes []error
-	r := newStage().does("a/1", func(th *Thread, c *redis.Client) {
+	s := newStage()
+	r := s.does("a/1", func(th *sim.Thread, c *redis.Client) {
 		wait := func(d time.Duration) error {
 			return operate(th, func(ctx context.Context) error {
 				select {
@@ -312,14 +213,14 @@ func TestInterruptCancelsACallAndOnlyACall(t *testing.T) {
 		causes = append(causes, wait(5*time.Second)) // met at 1 s
 		th.At(3 * time.Second)                       // met by nothing at 2 s
 		causes = append(causes, wait(time.Second))
-	}).does("b/1", func(th *Thread, c *redis.Client) {
-		target := th.p.w.Process("a").Threads()[0]
+	}).does("b/1", func(th *sim.Thread, c *redis.Client) {
+		target := s.world.Process("a").Threads()[0]
 		th.At(time.Second)
 		th.Interrupt(target)
 		th.At(2 * time.Second)
 		th.Interrupt(target)
-	}).run(NewHost(t))
-	equal(t, "causes", fmt.Sprint(causes), fmt.Sprint([]error{ErrInterrupted, nil}))
+	}).run(sim.NewHost(t))
+	equal(t, "causes", fmt.Sprint(causes), fmt.Sprint([]error{sim.ErrInterrupted, nil}))
 	equal(t, "first return", at(pick(r, ofKind(model.KindReturn))[0]), time.Second)
 	var met []bool
 	for _, e := range pick(r, func(e model.Event) bool { return e.Phase == "interrupt" }) {
@@ -330,11 +231,11 @@ func TestInterruptCancelsACallAndOnlyACall(t *testing.T) {
 }
 
 func TestALockThatPanicsIsADefectAndTheRunGoesOn(t *testing.T) {
-	r := newStage().does("a/1", func(th *Thread, c *redis.Client) {
+	r := newStage().does("a/1", func(th *sim.Thread, c *redis.Client) {
 		_ = operate(th, func(context.Context) error { panic("nil lock") })
-	}).does("b/1", func(th *Thread, c *redis.Client) {
+	}).does("b/1", func(th *sim.Thread, c *redis.Client) {
 		th.Sleep(time.Second)
-	}).run(NewHost(t))
+	}).run(sim.NewHost(t))
 	defects := pick(r, ofKind(model.KindDefect))
 	if len(defects) != 1 {
 		t.Fatalf("%d defects, want 1", len(defects))
@@ -345,7 +246,7 @@ func TestALockThatPanicsIsADefectAndTheRunGoesOn(t *testing.T) {
 }
 
 func TestALeftoverGoroutineIsListedByWhoStartedIt(t *testing.T) {
-	h := NewHost(t)
+	h := sim.NewHost(t)
 	for name, leak := range map[string]func(){
 		"blocked for ever": func() { select {} },
 		"asleep for ever": func() {
@@ -355,21 +256,21 @@ func TestALeftoverGoroutineIsListedByWhoStartedIt(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := newStage().does("a/1", func(th *Thread, c *redis.Client) {
+			r := newStage().does("a/1", func(th *sim.Thread, c *redis.Client) {
 				_ = operate(th, func(context.Context) error { go leak(); return nil })
 			}).run(h.For(t))
 			left := pick(r, ofKind(model.KindLeft))
-			if len(left) != 1 || !strings.HasPrefix(left[0].Text, "goroutine lockstep/sim.TestALeftoverGoroutine") {
+			if len(left) != 1 || !strings.HasPrefix(left[0].Text, "goroutine lockstep/sim/redis.TestALeftoverGoroutine") {
 				t.Errorf("left: %+v", left)
 			}
 		})
 	}
-	r := newStage().does("a/1", func(th *Thread, c *redis.Client) { c.Ping(context.Background()) }).run(h)
+	r := newStage().does("a/1", func(th *sim.Thread, c *redis.Client) { c.Ping(context.Background()) }).run(h)
 	equal(t, "left by a clean run after it", len(pick(r, ofKind(model.KindLeft))), 0)
 }
 
 func TestKeysAndChannelsThatStayAreListed(t *testing.T) {
-	r := newStage().does("a/1", func(th *Thread, c *redis.Client) {
+	r := newStage().does("a/1", func(th *sim.Thread, c *redis.Client) {
 		ctx := context.Background()
 		c.Set(ctx, "stays", 1, 0)
 		c.Set(ctx, "expires", 1, 500*time.Millisecond)
@@ -377,8 +278,9 @@ func TestKeysAndChannelsThatStayAreListed(t *testing.T) {
 		_, _ = sub.Receive(ctx)
 		_ = sub.Close()
 		// In a client that nobody closes.
-		_, _ = th.p.NewRedis(th.p.RedisOptions()).Subscribe(ctx, "forgotten").Receive(ctx)
-	}).run(NewHost(t))
+		p := th.Process()
+		_, _ = goredis.NewClient(p, goredis.Options(p, addr)).Subscribe(ctx, "forgotten").Receive(ctx)
+	}).run(sim.NewHost(t))
 	var left []string
 	for _, e := range pick(r, ofKind(model.KindLeft)) {
 		left = append(left, e.Key+e.Channel)
@@ -392,12 +294,12 @@ func TestARunThatNeverRestsEndsAtMaxEventsWithADefect(t *testing.T) {
 		name string
 		body body
 	}{
-		{"a thread that sleeps for ever", func(th *Thread, c *redis.Client) {
+		{"a thread that sleeps for ever", func(th *sim.Thread, c *redis.Client) {
 			for {
 				th.Sleep(time.Millisecond)
 			}
 		}},
-		{"a thread that calls for ever", func(th *Thread, c *redis.Client) {
+		{"a thread that calls for ever", func(th *sim.Thread, c *redis.Client) {
 			for {
 				_ = operate(th, func(ctx context.Context) error { return c.Ping(ctx).Err() })
 			}
@@ -406,7 +308,7 @@ func TestARunThatNeverRestsEndsAtMaxEventsWithADefect(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			s := newStage().does("a/1", c.body)
 			s.MaxEvents = 500
-			r := s.run(NewHost(t))
+			r := s.run(sim.NewHost(t))
 			defects := pick(r, ofKind(model.KindDefect))
 			if len(defects) != 1 || defects[0].Text != "the run did not come to rest within 500 events" {
 				t.Errorf("defects: %+v", defects)
@@ -421,38 +323,20 @@ func TestARunThatNeverRestsEndsAtMaxEventsWithADefect(t *testing.T) {
 
 func TestAResourceIsReadWorkedOnAndWritten(t *testing.T) {
 	var sold []bool
-	s := newStage().does("a/1", func(th *Thread, c *redis.Client) {
+	s := newStage().does("a/1", func(th *sim.Thread, c *redis.Client) {
 		keep := int64(0)
 		for range 3 {
 			sold = append(sold, th.Use("seats", 2, 10*time.Millisecond, &keep))
 		}
 	})
 	s.Resources = map[string]int64{"seats": 4}
-	r := s.run(NewHost(t))
+	r := s.run(sim.NewHost(t))
 	equal(t, "had enough", fmt.Sprint(sold), "[true true false]")
 	var got []string
 	for _, e := range pick(r, ofKind(model.KindResource)) {
 		got = append(got, fmt.Sprint(e.Phase, " ", e.Value))
 	}
 	equal(t, "visits", strings.Join(got, ", "), "read 4, write 2, read 2, write 0, read 0")
-}
-
-func TestEveryEventHasAnInstantOfItsOwn(t *testing.T) {
-	var s schedule
-	for range 3 * room {
-		for _, c := range []class{classStep, classDelivery, classFault, classExpiry} {
-			s.add(3*slotNs+17, c, func() {})
-		}
-	}
-	last, order := int64(-1), classExpiry
-	for len(s.events) > 0 {
-		e, at := s.next()
-		if at <= last || e.class < order {
-			t.Fatalf("class %d at %d ns after class %d at %d ns", e.class, at, order, last)
-		}
-		last, order = at, e.class
-		s.pop(at)
-	}
 }
 
 // Operations that send the same words at one time are told apart, also where the
@@ -479,7 +363,7 @@ func TestACommandBelongsToTheOperationThatSendsItAgain(t *testing.T) {
 			s.Processes[0].Threads = 3
 			s.client = func(o *redis.Options) { o.ReadTimeout, o.MaxRetries = 100*ms, 1 }
 			for i, at := range []time.Duration{0, 80 * ms, 90 * ms} {
-				s.does(fmt.Sprintf("a/%d", i+1), func(th *Thread, c *redis.Client) {
+				s.does(fmt.Sprintf("a/%d", i+1), func(th *sim.Thread, c *redis.Client) {
 					time.Sleep(at)
 					if err := operate(th, func(ctx context.Context) error { return command(ctx, c) }); err != nil {
 						t.Error(err)
@@ -487,7 +371,7 @@ func TestACommandBelongsToTheOperationThatSendsItAgain(t *testing.T) {
 				})
 			}
 			var sent []int
-			for _, e := range pick(s.run(NewHost(t)), ofKind(model.KindSend)) {
+			for _, e := range pick(s.run(sim.NewHost(t)), ofKind(model.KindSend)) {
 				if e.Command == "DEL" {
 					sent = append(sent, e.Op)
 				}

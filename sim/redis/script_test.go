@@ -1,4 +1,4 @@
-package sim
+package redis
 
 import (
 	"bufio"
@@ -17,6 +17,8 @@ import (
 
 	"lockstep/lockimpl/redisserver"
 	"lockstep/lockimpl/redisson"
+
+	"lockstep/sim"
 )
 
 // releaseScripts gives every script of every release once, by its SHA-1.
@@ -97,11 +99,11 @@ func ask(c net.Conn, commands [][]string) (replies []string, err error) {
 }
 
 // asked is ask of a world's server, and the digest of the run.
-func asked(t *testing.T, h *Host, commands [][]string) (replies []string, digest string) {
+func asked(t *testing.T, h *sim.Host, commands [][]string) (replies []string, digest string) {
 	t.Helper()
 	var err error
-	r := newStage().does("a/1", func(th *Thread, _ *redis.Client) {
-		c, dialErr := th.p.dial()
+	r := newStage().does("a/1", func(th *sim.Thread, _ *redis.Client) {
+		c, dialErr := dial(th)
 		if err = dialErr; err == nil {
 			defer c.Close()
 			replies, err = ask(c, commands)
@@ -117,9 +119,9 @@ func asked(t *testing.T, h *Host, commands [][]string) (replies []string, digest
 // what is recorded, and gives the answers.
 func sameAsMiniredis(t *testing.T, commands [][]string) []string {
 	t.Helper()
-	h := NewHost(t)
+	h := sim.NewHost(t)
 	got, digest := asked(t, h, commands)
-	h.MiniredisScripts = true
+	h.NoShortcuts = true
 	want, wantDigest := asked(t, h, commands)
 	for i, words := range commands {
 		if got[i] != want[i] {
@@ -477,7 +479,7 @@ func TestRandomScriptsAnswerAsRedisDoes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	got, _ := asked(t, NewHost(t), commands)
+	got, _ := asked(t, sim.NewHost(t), commands)
 	errorText := regexp.MustCompile(`(?m)^-.*\r$`)
 	differ := 0
 	for i, words := range commands {
@@ -493,6 +495,6 @@ func TestRandomScriptsAnswerAsRedisDoes(t *testing.T) {
 
 // miniredis would panic.
 func TestAScriptThatReturnsAFunctionAnswersNilAsRedisDoes(t *testing.T) {
-	got, _ := asked(t, NewHost(t), [][]string{eval("return {1, tostring}"), eval("return function() end")})
+	got, _ := asked(t, sim.NewHost(t), [][]string{eval("return {1, tostring}"), eval("return function() end")})
 	equal(t, "replies", strings.Join(got, ""), "*2\r\n:1\r\n$-1\r\n$-1\r\n")
 }

@@ -1,0 +1,154 @@
+// Package goredis lets go-redis clients live in a world: their options, the hook
+// that ties commands to operations, and the answers to what go-redis does beside
+// its callers. The clients themselves run unmodified.
+package goredis
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"runtime"
+	"strconv"
+	"strings"
+	"sync/atomic"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/redis/go-redis/v9/maintnotifications"
+
+	"lockstep/sim"
+)
+
+// silent drops what go-redis would log: failing to dial is what a partition is
+// for.
+type silent struct{}
+
+func (silent) Printf(context.Context, string, ...any) {}
+
+func init() { redis.SetLogger(silent{}) }
+
+// bufferSize is less than go-redis's own 32 KiB: a run makes connections by the
+// dozen and sends little. Longer texts go in pieces, at the same instant.
+const bufferSize = 512
+
+// Options are the options with which a go-redis client of p lives in the world and
+// talks to the node at addr. The caller may set pool, timeouts and retries. The
+// caller must not set MinIdleConns: nameless goroutines would dial.
+func Options(p *sim.Process, addr string) *redis.Options {
+	probes := p.Instant()
+	return &redis.Options{
+		Addr: addr,
+		Dialer: func(ctx context.Context, network, addr string) (net.Conn, error) {
+			conn, err := p.DialContext(ctx, network, addr)
+			if err != nil && isProbe() {
+				probes.Wait()
+				return p.DialContext(ctx, network, addr)
+			}
+			return conn, err
+		},
+		DialerRetries:            1,
+		MaxRetries:               -1,
+		Protocol:                 2,
+		DisableIdentity:          true,
+		ReadBufferSize:           bufferSize,
+		WriteBufferSize:          bufferSize,
+		MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
+	}
+}
+
+// isProbe reports whether the dial under way is one with which go-redis's pool finds
+// out whether to dial again. The pool probes once a second after as many failures as
+// it is large. Probes begin at the instant of a failure, as the next try of the
+// caller that failed does, so that they need an instant of their own. Nobody waits
+// for them, so that they may take time. Only the stack of their caller tells them
+// from other dials.
+func isProbe() bool {
+	var callers [8]uintptr
+	frames := runtime.CallersFrames(callers[:runtime.Callers(2, callers[:])])
+	for {
+		frame, more := frames.Next()
+		if strings.HasSuffix(frame.Function, ".tryDial") {
+			return true
+		}
+		if !more {
+			return false
+		}
+	}
+}
+
+// NewClient makes a go-redis client of p.
+func NewClient(p *sim.Process, opt *redis.Options) *redis.Client {
+	c, _ := newClient(p, opt)
+	return c
+}
+
+func newClient(p *sim.Process, opt *redis.Options) (*redis.Client, *noteHook) {
+	c := redis.NewClient(opt)
+	h := &noteHook{p: p, c: c}
+	c.AddHook(h)
+	p.TimersLeft(h.mayHaveWaited)
+	return c, h
+}
+
+// noteHook ties commands to operations: it sees the context that a lock passed and
+// the words that will soon arrive on some connection.
+type noteHook struct {
+	p      *sim.Process
+	c      *redis.Client
+	gaveUp atomic.Bool // the context of a command was over when the command was
+}
+
+func (*noteHook) DialHook(next redis.DialHook) redis.DialHook { return next }
+
+func (h *noteHook) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, cmd redis.Cmder) error {
+		defer h.over(ctx)
+		defer h.p.Sending(ctx, words(cmd))()
+		return next(ctx, cmd)
+	}
+}
+
+func (h *noteHook) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return func(ctx context.Context, cmds []redis.Cmder) error {
+		defer h.over(ctx)
+		for _, cmd := range cmds {
+			defer h.p.Sending(ctx, words(cmd))()
+		}
+		return next(ctx, cmds)
+	}
+}
+
+// over notes whether a command has ended that its caller may have given up.
+func (h *noteHook) over(ctx context.Context) {
+	if ctx.Err() != nil {
+		h.gaveUp.Store(true)
+	}
+}
+
+// mayHaveWaited reports whether a command may have waited for a connection. go-redis
+// takes a timer out of a pool of the whole program for that. Its statistics do not
+// count the waits that ended because the caller gave up.
+func (h *noteHook) mayHaveWaited() bool {
+	stats := h.c.PoolStats()
+	return h.gaveUp.Load() || stats.WaitCount > 0 || stats.Timeouts > 0
+}
+
+// words writes a command as Process.Sending wants it.
+func words(cmd redis.Cmder) string {
+	b := make([]byte, 0, 256)
+	for i, a := range cmd.Args() {
+		if i > 0 {
+			b = append(b, 0)
+		}
+		switch a := a.(type) {
+		case string:
+			b = append(b, a...)
+		case int:
+			b = strconv.AppendInt(b, int64(a), 10)
+		case int64:
+			b = strconv.AppendInt(b, a, 10)
+		default:
+			b = fmt.Append(b, a)
+		}
+	}
+	return string(b)
+}

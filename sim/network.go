@@ -1,0 +1,306 @@
+package sim
+
+import (
+	"net"
+	"syscall"
+
+	"lockstep/model"
+)
+
+// message is a request on its way, its reply, or a push.
+type message struct {
+	id      int
+	conn    *conn
+	request Request
+	cmd     Command
+	op      int
+	bytes   []byte // of the reply or push
+	channel string // of a push
+	there   bool   // the server has it already and put it off
+	// pipe is the pipeline that the request was written in. A refused request keeps
+	// its place there; refused is the error that a rule answers it with.
+	pipe    *pipeline
+	refused string
+}
+
+// pipeline is requests that a client wrote at once. Their connection carries them
+// in order: none passes one that a rule keeps.
+type pipeline struct {
+	lost map[string]int   // by direction, the first message that was lost; those behind it are lost too
+	held map[string]*rule // by direction, the rule whose end the messages behind wait for
+}
+
+// behindLost reports whether m is lost because one before it is.
+func (m *message) behindLost(dir string) bool {
+	return m.pipe != nil && m.pipe.lost[dir] != 0 && m.id > m.pipe.lost[dir]
+}
+
+func newPipeline() *pipeline {
+	return &pipeline{lost: map[string]int{}, held: map[string]*rule{}}
+}
+
+// send takes a request from a client. The goroutine called writer wrote it.
+func (w *World) send(c *conn, r *Request, writer string, pipe *pipeline) {
+	w.msgs++
+	c.unanswered++
+	c.marked = c.marked || r.Marks
+	m := &message{id: w.msgs, conn: c, request: *r, cmd: w.cfg.Name(r.Words), op: c.p.opOf(r.Words, writer), pipe: pipe}
+	if !c.p.dead {
+		w.record(model.Event{Kind: model.KindSend, Process: c.p.cfg.Name, Op: m.op, Msg: m.id, Conn: c.id,
+			Command: r.Name, Script: m.cmd.Script, Args: r.Shown, Owners: m.cmd.Owners, Locks: m.cmd.Locks})
+	}
+	c.p.whenAwake(func() { w.transmit(m) })
+}
+
+// whenAwake runs f now, or when the pause of p ends.
+func (p *Process) whenAwake(f func()) {
+	if p.paused() {
+		p.held = append(p.held, f)
+		return
+	}
+	f()
+}
+
+// transmit puts a request on its way to the server.
+func (w *World) transmit(m *message) {
+	c := m.conn
+	switch {
+	case c.p.dead:
+		return
+	case c.severed:
+		w.lost(m, "request", model.LostReset)
+	case w.partitioned(c):
+		w.lost(m, "request", model.LostPartition)
+	default:
+		pass := func(delay int64) {
+			w.travel(c.outLine, &c.lastOut, w.latency(c.p, "request")+delay, func() { w.arrive(m, false) }, w.fated(m, "request"))
+		}
+		w.meet(m, "request", pass, func(err string) {
+			if m.pipe != nil { // its answer has a place among others
+				m.refused = err
+				pass(0)
+				return
+			}
+			w.reply(m, c.node.Server.Refusal(err), true)
+		})
+	}
+}
+
+// travel runs f when a message arrives that travels for length ns. It does not
+// arrive before an earlier one of the same line.
+func (w *World) travel(line string, last *int64, length int64, f func(), p *parcel) {
+	*last = max(w.now()+length, *last)
+	w.sched.addTo(line, *last, ClassDelivery, f, p)
+}
+
+// lost records that a message is lost.
+func (w *World) lost(m *message, dir, why string) {
+	if p := m.pipe; p != nil && (p.lost[dir] == 0 || m.id < p.lost[dir]) {
+		p.lost[dir] = m.id
+	}
+	w.record(model.Event{Kind: model.KindLost, Process: m.conn.p.cfg.Name, Op: m.op, Msg: m.id, Dir: dir, Script: m.cmd.Script,
+		Owners: m.cmd.Owners, Locks: m.cmd.Locks, Channel: m.channel, Why: why})
+}
+
+// arrive lets a request arrive at the server. Again says that it was put off
+// before.
+func (w *World) arrive(m *message, again bool) {
+	c := m.conn
+	n := c.node
+	w.touch(n.object, false)
+	switch {
+	case c.severed:
+		w.lost(m, "request", model.LostReset)
+		return
+	case c.gone && m.request.Stays, c.ended && m.request.Blocks:
+		w.lost(m, "request", model.LostClosed)
+		return
+	case w.partitioned(c) && !m.there:
+		w.lost(m, "request", model.LostPartition)
+		return
+	case m.behindLost("request"):
+		w.lost(m, "request", model.LostBehindAnother)
+		return
+	case n.stallTill > w.now() || !again && c.stalled > 0:
+		w.touch(n.stalled, true) // requests that were put off come in the order in which they were
+		w.putOff(m)
+		return
+	case c.blocked != nil:
+		m.there = true
+		c.behind = append(c.behind, m)
+		return
+	case m.refused != "":
+		w.reply(m, n.Server.Refusal(m.refused), true)
+		return
+	}
+	out := w.takeEffects()
+	reply, answered := n.Server.Handle(w.now(), ConnID(c.id), &m.request, out)
+	changed := out.Changed
+	if !answered {
+		c.blocked = m
+	}
+	n.apply(out)
+	if answered {
+		w.executed(m, reply, changed)
+	}
+}
+
+// executed records that the server executed a request and sends the reply. Changed
+// says that the state of locks may be another.
+func (w *World) executed(m *message, reply Reply, changed bool) {
+	c := m.conn
+	w.record(model.Event{Kind: model.KindExec, Process: c.p.cfg.Name, Op: m.op, Msg: m.id, Conn: c.id,
+		Command: m.request.Name, Script: m.cmd.Script, Args: m.request.Shown, Owners: m.cmd.Owners, Locks: m.cmd.Locks, Reply: reply.Shown})
+	if changed {
+		c.node.look(m.id)
+	}
+	w.reply(m, reply.Bytes, false)
+}
+
+// answered sends the reply to the request that kept a connection waiting, and lets
+// those behind it arrive.
+func (w *World) answered(c *conn, reply Reply) {
+	m, behind := c.blocked, c.behind
+	c.blocked, c.behind = nil, nil
+	w.executed(m, reply, false)
+	for _, m := range behind {
+		w.putOff(m)
+	}
+}
+
+// putOff lets a request arrive again when the server goes on, behind those of its
+// connection that wait already.
+func (w *World) putOff(m *message) {
+	m.conn.stalled++
+	w.sched.add(max(w.now(), m.conn.node.stallTill), ClassDelivery, func() {
+		m.conn.stalled--
+		w.arrive(m, true)
+	})
+}
+
+// reply sends bytes back. Injected says that they come from a rule and not from the
+// server.
+func (w *World) reply(m *message, b []byte, injected bool) {
+	c := m.conn
+	if c.p.dead {
+		w.lost(m, "reply", model.LostProcessDead)
+		return
+	}
+	m.bytes = b
+	back := func(delay int64) {
+		w.travel(c.inLine, &c.lastIn, w.latency(c.p, "reply")+delay, func() { w.deliver(m, "reply", false) }, w.fated(m, "reply"))
+	}
+	switch {
+	case c.severed:
+		w.lost(m, "reply", model.LostReset)
+	case w.partitioned(c):
+		w.lost(m, "reply", model.LostPartition)
+	case m.refused != "":
+		w.passage(m, "reply", func() { back(0) })
+	case injected:
+		back(w.latency(c.p, "request"))
+	default:
+		w.meet(m, "reply", back, func(err string) {
+			m.bytes = c.node.Server.Refusal(err)
+			back(0)
+		})
+	}
+}
+
+// push sends a message that the server sent without being asked.
+func (w *World) push(c *conn, p Push) {
+	w.msgs++
+	m := &message{id: w.msgs, conn: c, bytes: p.Bytes, channel: p.Channel}
+	switch {
+	case c.p.dead:
+		w.lost(m, "push", model.LostProcessDead)
+	case c.severed:
+		w.lost(m, "push", model.LostReset)
+	case w.partitioned(c):
+		w.lost(m, "push", model.LostPartition)
+	default:
+		w.meet(m, "push", func(delay int64) {
+			w.travel(c.inLine, &c.lastIn, w.latency(c.p, "reply")+delay, func() { w.deliver(m, "push", false) }, w.fated(m, "push"))
+		}, func(string) { w.lost(m, "push", "an error rule cannot answer a published message") })
+	}
+}
+
+// deliver lets bytes reach a client. Again says that they were put off before.
+func (w *World) deliver(m *message, dir string, again bool) {
+	c := m.conn
+	s := c.client
+	s.mu.Lock()
+	shut := s.shut
+	s.mu.Unlock()
+	w.touch(objProcess(c.p), true)
+	switch {
+	case w.orders != nil && m.behindLost(dir):
+		w.lost(m, dir, model.LostBehindAnother) // it was on its way already when the other was lost
+	case c.p.dead:
+		w.lost(m, dir, model.LostProcessDead)
+	case c.severed:
+		w.lost(m, dir, model.LostReset)
+	case w.partitioned(c):
+		w.lost(m, dir, model.LostPartition)
+	case shut:
+		w.lost(m, dir, model.LostUnwanted)
+	case c.p.paused() || !again && c.putOff > 0:
+		// Behind those of this connection that wait already.
+		c.putOff++
+		w.sched.add(max(w.now(), c.p.pausedUntil), ClassDelivery, func() {
+			c.putOff--
+			w.deliver(m, dir, true)
+		})
+	default:
+		w.record(model.Event{Kind: model.KindDeliver, Process: c.p.cfg.Name, Op: m.op, Msg: m.id, Conn: c.id, Dir: dir,
+			Script: m.cmd.Script, Owners: m.cmd.Owners, Locks: m.cmd.Locks, Channel: m.channel})
+		if dir == "reply" {
+			c.unanswered--
+		}
+		s.mu.Lock()
+		if len(s.in) == 0 {
+			s.in = m.bytes
+		} else {
+			s.in = append(s.in, m.bytes...)
+		}
+		s.mu.Unlock()
+		s.signal()
+	}
+}
+
+// sever breaks a connection: nothing passes any more. The client notices in an
+// event of its own, because goroutines that wake together go on in any order.
+func (w *World) sever(c *conn) {
+	if c.severed {
+		return
+	}
+	c.severed = true
+	w.touch(objProcess(c.p), true)
+	w.disconnect(c)
+	w.sched.add(w.now(), ClassDelivery, func() {
+		c.client.cut(&net.OpError{Op: "read", Net: "tcp", Err: syscall.ECONNRESET})
+	})
+}
+
+// disconnect ends a connection at the server.
+func (w *World) disconnect(c *conn) {
+	c.gone, c.ended = true, true
+	w.touch(c.node.object, false)
+	w.touch(c.node.conns, true)
+	if c.id == 0 {
+		return // the server never heard of it
+	}
+	c.node.call(func(nowNs int64, out *Effects) { c.node.Server.Close(nowNs, ConnID(c.id), out) })
+	if c.blocked == nil {
+		return
+	}
+	why := model.LostClosed
+	if c.severed {
+		why = model.LostReset
+	}
+	lost := append([]*message{c.blocked}, c.behind...)
+	c.blocked, c.behind = nil, nil
+	for _, m := range lost {
+		w.lost(m, "request", why)
+	}
+}

@@ -1,0 +1,109 @@
+package redis
+
+import (
+	"bufio"
+	"strings"
+	"sync"
+
+	"github.com/alicebob/miniredis/v2/proto"
+	mserver "github.com/alicebob/miniredis/v2/server"
+
+	"lockstep/sim"
+)
+
+// bufferSize is less than the default 4 KiB: a run makes connections by the dozen
+// and answers little on each.
+const bufferSize = 512
+
+// conn is a connection of a client as the server knows it: a Peer for miniredis.
+type conn struct {
+	id      sim.ConnID
+	peer    *mserver.Peer
+	pushing *pushing
+	command command // the last one that was executed
+
+	subscribes bool
+	shards     []string // sharded channels that it is subscribed to, in order
+	multi      bool     // between MULTI and EXEC
+	elsewhere  bool     // it has selected a database
+	seen       int64    // writes of anybody, up to its last command
+	waits      *wait    // it is blocked in a WAIT
+
+	mu  sync.Mutex
+	buf []byte // what miniredis wrote and nobody took
+	// awaited: the server is about to take what is written.
+	awaited bool
+}
+
+// pushing is the connections that miniredis wrote to without being asked, from the
+// scheduler and from the goroutine that it keeps for a subscriber.
+type pushing struct {
+	mu   sync.Mutex
+	list []*conn
+}
+
+// Open implements sim.Server.
+func (s *Server) Open(id sim.ConnID) {
+	c := &conn{id: id, pushing: &s.pushing}
+	c.peer = mserver.NewPeer(bufio.NewWriterSize(c, bufferSize))
+	s.conns[id] = c
+}
+
+// Write implements io.Writer for the connection's Peer.
+func (c *conn) Write(b []byte) (int, error) {
+	c.mu.Lock()
+	fresh := len(c.buf) == 0 && !c.awaited
+	c.buf = append(c.buf, b...)
+	c.mu.Unlock()
+	if fresh {
+		c.pushing.mu.Lock()
+		c.pushing.list = append(c.pushing.list, c)
+		c.pushing.mu.Unlock()
+	}
+	return len(b), nil
+}
+
+func (c *conn) await() {
+	c.mu.Lock()
+	c.awaited = true
+	c.mu.Unlock()
+}
+
+func (c *conn) take() []byte {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	b := c.buf
+	c.buf, c.awaited = nil, false
+	return b
+}
+
+// Pushed implements sim.Server.
+func (s *Server) Pushed(list []sim.Push) []sim.Push {
+	s.pushing.mu.Lock()
+	defer s.pushing.mu.Unlock()
+	for _, c := range s.pushing.list {
+		list = c.pushed(list)
+	}
+	s.pushing.list = s.pushing.list[:0]
+	return list
+}
+
+// pushed appends the messages that miniredis wrote.
+func (c *conn) pushed(list []sim.Push) []sim.Push {
+	for text := string(c.take()); text != ""; {
+		words, rest, ok := readCommand(text)
+		if !ok { // not all are texts, as of what ends a subscription
+			raw, err := proto.Read(bufio.NewReader(strings.NewReader(text)))
+			if err != nil {
+				break
+			}
+			rest = text[len(raw):]
+			words, _ = proto.ReadStrings(raw)
+		}
+		if len(words) >= 3 {
+			list = append(list, sim.Push{Conn: c.id, Channel: words[len(words)-2], Bytes: []byte(text[:len(text)-len(rest)])})
+		}
+		text = rest
+	}
+	return list
+}

@@ -1,0 +1,180 @@
+package redis
+
+import (
+	"maps"
+	"slices"
+	"time"
+
+	"lockstep/model"
+)
+
+// Keyspace is how an observer reads the server's keys. Absent keys, and keys
+// of another type, read as empty.
+type Keyspace interface {
+	String(key string) (string, bool)
+	Hash(key string) map[string]string
+	List(key string) []string
+	SortedSet(key string) map[string]float64
+	// ExpiresMs is the last millisecond since the start in which the key lives;
+	// -1: it has no expiry, -2: there is no key.
+	ExpiresMs(key string) int64
+}
+
+// String implements Keyspace.
+func (s *Server) String(key string) (string, bool) {
+	v, err := s.m.Get(key)
+	return v, err == nil
+}
+
+// Hash implements Keyspace.
+func (s *Server) Hash(key string) map[string]string {
+	fields, err := s.m.HKeys(key)
+	if err != nil {
+		return nil
+	}
+	h := make(map[string]string, len(fields))
+	for _, f := range fields {
+		h[f] = s.m.HGet(key, f)
+	}
+	return h
+}
+
+// List implements Keyspace.
+func (s *Server) List(key string) []string {
+	l, err := s.m.List(key)
+	if err != nil {
+		return nil
+	}
+	return slices.Clone(l) // miniredis gives its own
+}
+
+// SortedSet implements Keyspace.
+func (s *Server) SortedSet(key string) map[string]float64 {
+	z, err := s.m.SortedSet(key)
+	if err != nil {
+		return nil
+	}
+	return maps.Clone(z) // miniredis gives its own
+}
+
+// ExpiresMs implements Keyspace.
+func (s *Server) ExpiresMs(key string) int64 {
+	if !s.m.Exists(key) {
+		return -2
+	}
+	ttl := s.m.TTL(key)
+	if ttl <= 0 {
+		return -1
+	}
+	return s.nowMs() + int64(ttl/time.Millisecond)
+}
+
+// snapshot is a copy of the data at an earlier instant.
+type snapshot struct {
+	keys []saved
+}
+
+type saved struct {
+	key, kind string
+	expiresMs int64
+	str       string
+	hash      map[string]string
+	list      []string
+	zset      map[string]float64
+}
+
+// copyData copies the data as it is now.
+func (s *Server) copyData() snapshot {
+	var snap snapshot
+	for _, k := range s.m.Keys() {
+		v := saved{key: k, kind: s.m.Type(k), expiresMs: s.ExpiresMs(k)}
+		switch v.kind {
+		case "string":
+			v.str, _ = s.String(k)
+		case "hash":
+			v.hash = s.Hash(k)
+		case "list":
+			v.list = s.List(k)
+		case "zset":
+			v.zset = s.SortedSet(k)
+		case "set":
+			v.list, _ = s.m.SMembers(k)
+		default:
+			s.out.Record(model.Event{Kind: model.KindDefect, Text: "a failover cannot copy key " + k + " of type " + v.kind})
+		}
+		snap.keys = append(snap.keys, v)
+	}
+	return snap
+}
+
+func (a snapshot) equal(b snapshot) bool { return slices.EqualFunc(a.keys, b.keys, saved.equal) }
+
+func (a saved) equal(b saved) bool {
+	return a.key == b.key && a.kind == b.kind && a.expiresMs == b.expiresMs && a.str == b.str &&
+		maps.Equal(a.hash, b.hash) && slices.Equal(a.list, b.list) && maps.Equal(a.zset, b.zset)
+}
+
+// snapshot keeps a copy of the data, after whatever may have changed it, where
+// a failover will want one.
+func (s *Server) snapshot() {
+	if s.keep == 0 {
+		return
+	}
+	now := s.copyData()
+	if n := len(s.history); n > 0 && s.history[n-1].equal(now) {
+		return
+	}
+	if s.orders {
+		s.out.Write(objHistory)
+	}
+	s.history = append(s.history, now)
+	if extra := len(s.history) - s.keep - 1; extra > 0 {
+		s.history = s.history[extra:]
+	}
+}
+
+// failover goes back to the data before the last n writes. Scripts are gone
+// with the old master.
+func (s *Server) failover(n int) {
+	s.setClock()
+	s.snapshot()
+	at := max(0, len(s.history)-1-n)
+	s.restore(s.history[at])
+	s.history = s.history[:at+1]
+	s.flushScripts()
+}
+
+// restore makes the data what it was in a snapshot, less what has run out since.
+func (s *Server) restore(data snapshot) {
+	s.m.FlushAll()
+	for _, v := range data.keys {
+		if v.expiresMs >= 0 && v.expiresMs < s.nowMs() {
+			continue
+		}
+		switch v.kind {
+		case "string":
+			_ = s.m.Set(v.key, v.str)
+		case "hash":
+			for f, x := range v.hash {
+				s.m.HSet(v.key, f, x)
+			}
+		case "list":
+			_, _ = s.m.RPush(v.key, v.list...)
+		case "set":
+			_, _ = s.m.SAdd(v.key, v.list...)
+		case "zset":
+			for member, score := range v.zset {
+				_, _ = s.m.ZAdd(v.key, score, member)
+			}
+		}
+		if v.expiresMs >= 0 {
+			s.m.SetTTL(v.key, time.Duration(v.expiresMs-s.nowMs())*time.Millisecond+time.Millisecond/2)
+		}
+	}
+}
+
+// flushScripts empties the script cache.
+func (s *Server) flushScripts() {
+	s.flushed, s.unloaded = true, nil
+	s.run("SCRIPT", "FLUSH")
+}

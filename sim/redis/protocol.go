@@ -1,0 +1,153 @@
+package redis
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/alicebob/miniredis/v2/proto"
+
+	"lockstep/sim"
+)
+
+var errNoCommand = errors.New("a client wrote what is no command")
+
+// AtOnce implements sim.Server. It answers HELLO: go-redis waits for the answer
+// while it holds a mutex, which simulated time cannot see.
+func (*Server) AtOnce(written []byte) (reply, rest []byte) {
+	if !isHello(written) {
+		return nil, written
+	}
+	_, after, ok := readCommand(string(written))
+	if !ok {
+		return nil, written
+	}
+	return []byte("-ERR unknown command 'hello'\r\n"), written[len(written)-len(after):]
+}
+
+// isHello reports whether b begins with a HELLO.
+func isHello(b []byte) bool {
+	_, rest, ok := bytes.Cut(b, []byte("\r\n"))
+	return ok && len(rest) >= 11 && bytes.EqualFold(rest[:11], []byte("$5\r\nhello\r\n"))
+}
+
+// Refusal implements sim.Server.
+func (*Server) Refusal(text string) []byte { return []byte("-" + text + "\r\n") }
+
+// Decode implements sim.Server.
+func (*Server) Decode(text string) (r sim.Request, rest string, err error) {
+	words, rest, ok := readCommand(text)
+	if !ok { // unfinished, or none
+		raw, err := proto.Read(bufio.NewReader(strings.NewReader(text)))
+		if err != nil {
+			return sim.Request{}, text, sim.ErrUnfinished
+		}
+		rest = text[len(raw):]
+		if words, err = proto.ReadStrings(raw); err != nil || len(words) == 0 {
+			return sim.Request{}, rest, errNoCommand
+		}
+	}
+	return request(words), rest, nil
+}
+
+// request is what the world must know of a command.
+func request(words []string) sim.Request {
+	name := strings.ToUpper(words[0])
+	r := sim.Request{Name: name, Words: words, Shown: words[1:], Marks: marks(name)}
+	switch {
+	case name == "EVAL" || name == "EVALSHA":
+		r.Shown = words[min(2, len(words)):] // without the script
+	case name == "SCRIPT":
+		r.Shown = words[1:min(2, len(words))]
+	case name == "PUBLISH" || name == "SPUBLISH":
+		r.Channels = words[1:min(2, len(words))]
+	case name == "WAIT":
+		r.Blocks = true
+	case strings.HasSuffix(name, "SUBSCRIBE"):
+		r.Channels = words[1:]
+		r.Unordered = true
+		r.Stays = !strings.Contains(name, "UNSUB")
+	}
+	return r
+}
+
+// marks reports whether a command may set its connection apart from others, or
+// rests on an earlier one there. (WAIT rests on the command before it, which comes
+// with it.)
+func marks(name string) bool {
+	return !reading[name] && !writing[name] && !slices.Contains([]string{
+		"EVAL", "EVALSHA", "SCRIPT", "WAIT", "INFO", "EXISTS", "DEL", "UNLINK", "PUBLISH", "SPUBLISH", "PING", "ECHO", "TIME",
+	}, name)
+}
+
+// readCommand reads a command as clients write it: an array of bulk strings.
+func readCommand(text string) (words []string, rest string, ok bool) {
+	n, rest, ok := header(text, '*')
+	if !ok || n == 0 || n > len(text) {
+		return nil, "", false
+	}
+	words = make([]string, n)
+	for i := range words {
+		var size int
+		if size, rest, ok = header(rest, '$'); !ok || size > len(rest)-2 || rest[size:size+2] != "\r\n" {
+			return nil, "", false
+		}
+		words[i], rest = rest[:size], rest[size+2:]
+	}
+	return words, rest, true
+}
+
+// header reads the line before an array or a bulk string: its size.
+func header(text string, kind byte) (size int, rest string, ok bool) {
+	line, rest, ok := strings.Cut(text, "\r\n")
+	if !ok || len(line) < 2 || line[0] != kind {
+		return 0, "", false
+	}
+	for _, digit := range []byte(line[1:]) {
+		if digit < '0' || digit > '9' || size > 1<<30 {
+			return 0, "", false
+		}
+		size = 10*size + int(digit-'0')
+	}
+	return size, rest, true
+}
+
+// shownReply writes a RESP reply for the record: nil, a number, text,
+// (error) text, or a list in brackets.
+func shownReply(b []byte) string {
+	v, rest := parseReply(string(b))
+	_ = rest
+	return v
+}
+
+func parseReply(s string) (shown, rest string) {
+	line, rest, ok := strings.Cut(s, "\r\n")
+	if !ok || line == "" {
+		return "", ""
+	}
+	switch body := line[1:]; line[0] {
+	case '-':
+		return "(error) " + body, rest
+	case '$':
+		n, err := strconv.Atoi(body)
+		if err != nil || n < 0 {
+			return "nil", rest
+		}
+		return rest[:n], rest[n+2:]
+	case '*', '>':
+		n, err := strconv.Atoi(body)
+		if err != nil || n < 0 {
+			return "nil", rest
+		}
+		parts := make([]string, n)
+		for i := range parts {
+			parts[i], rest = parseReply(rest)
+		}
+		return "[" + strings.Join(parts, " ") + "]", rest
+	default:
+		return body, rest
+	}
+}

@@ -1,0 +1,389 @@
+package redis
+
+import (
+	"bufio"
+	"bytes"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/alicebob/miniredis/v2"
+	mserver "github.com/alicebob/miniredis/v2/server"
+
+	"lockstep/model"
+	"lockstep/sim"
+)
+
+// Config is a server before it starts.
+type Config struct {
+	// Replicas is how many the server has. LagMin and LagMax bound the way of a
+	// message between it and a replica, one way.
+	Replicas       int
+	LagMin, LagMax time.Duration
+	// Observe reads the state of a lock from the server's keys; nil: there is none.
+	Observe func(keys Keyspace, lock string) *model.LockState
+	// Scripts are in the server's script cache from the start, as on a server
+	// that has served others before; a flush empties it.
+	Scripts []string
+}
+
+// Server is a Redis server of the world: miniredis with Redis's clock, which goes in
+// whole milliseconds and keeps a key through the millisecond of its expiry. It
+// implements sim.Server.
+type Server struct {
+	cfg    Config
+	m      *miniredis.Miniredis
+	start  time.Time
+	orders bool // the world is one of Orders: it is told what each command touches
+	// lags: the ways to the replicas are choices of Orders.
+	lags        bool
+	noShortcuts bool
+
+	nowNs   int64        // when the call under way began
+	out     *sim.Effects // of the call under way
+	conns   map[sim.ConnID]*conn
+	pushing pushing
+
+	history   []snapshot
+	keep      int // snapshots to keep, for failovers
+	shards    shards
+	published map[string]int64
+	stallTill int64
+	// executing is the command of a client that is being executed.
+	executing *command
+	running   *script         // of executing
+	wrote     bool            // executing may have changed the data
+	cached    map[string]bool // scripts that are in the cache, as far as is known here
+	unloaded  []string        // scripts in the cache that miniredis has not been given yet
+
+	replicas []*replica
+	writes   int64    // since the start, that the replicas get
+	latest   snapshot // the data after the last of them
+	spoke    bool     // something was published since
+	term     int      // counts connections of server and replicas
+	flushed  bool     // the script cache was, once
+	waits    []*wait  // in order of arrival
+}
+
+// command is a command of a client while it is executed.
+type command struct {
+	conn *conn
+	name string // upper case
+}
+
+var _ sim.Server = (*Server)(nil)
+
+// New makes a server for one run.
+func New(cfg Config) *Server { return &Server{cfg: cfg} }
+
+// Start implements sim.Server.
+func (s *Server) Start(setup sim.Setup) {
+	s.start, s.orders, s.noShortcuts = setup.Start, setup.Orders != nil, setup.NoShortcuts
+	s.lags = s.orders && !setup.Orders.NearReplicas
+	s.m, s.shards, s.published = miniredis.NewMiniRedis(), shards{}, map[string]int64{}
+	s.cached, s.unloaded, s.conns = map[string]bool{}, s.cfg.Scripts, map[sim.ConnID]*conn{}
+	for i := range s.cfg.Replicas {
+		s.replicas = append(s.replicas, s.newReplica(i))
+	}
+	for _, f := range setup.Faults {
+		if f.Server == model.ServerFailover && s.cfg.Replicas == 0 {
+			s.keep = max(s.keep, 1) + f.LoseLast
+		}
+	}
+	pipe, err := s.m.Dial() // starts it without a listener
+	if err != nil {
+		panic("redis: miniredis did not start: " + err.Error())
+	}
+	_ = pipe.Close()
+	s.m.SetTime(s.start)
+	s.m.ClockTTL(true)
+	for _, text := range s.cfg.Scripts {
+		s.cached[scriptOf(text).sha] = true
+	}
+	s.m.Server().SetPreHook(s.hook)
+}
+
+// Stop implements sim.Server.
+func (s *Server) Stop() { s.m.Close() }
+
+// begin notes the call of the world that begins.
+func (s *Server) begin(nowNs int64, out *sim.Effects) { s.nowNs, s.out = nowNs, out }
+
+// run executes a command of the server's own, on a connection of its own.
+func (s *Server) run(words ...string) (reply string) {
+	var out bytes.Buffer
+	peer := mserver.NewPeer(bufio.NewWriter(&out))
+	s.m.Server().Dispatch(peer, words)
+	peer.Flush()
+	return out.String()
+}
+
+// blocking are the commands that would block the scheduler.
+var blocking = []string{"BLPOP", "BRPOP", "BRPOPLPUSH", "BLMOVE", "BLMPOP", "BZPOPMIN", "BZPOPMAX", "BZMPOP", "XREAD", "XREADGROUP", "WAITAOF"}
+
+// ours are the commands that this package answers, or counts, itself.
+var ours = []string{"PUBLISH", "SPUBLISH", "SSUBSCRIBE", "SUNSUBSCRIBE", "WAIT", "INFO"}
+
+// hook looks at every command before miniredis does, the commands of scripts
+// included. It reports whether it answered the command.
+func (s *Server) hook(peer *mserver.Peer, cmd string, args ...string) bool {
+	if slices.Contains(blocking, cmd) {
+		peer.WriteError("ERR lockstep: " + cmd + " may block and is not simulated")
+		return true
+	}
+	if cmd == "EXEC" || cmd == "SCRIPT" && len(args) > 0 && strings.EqualFold(args[0], "FLUSH") {
+		clear(s.cached)
+	}
+	if cmd == "SCRIPT" {
+		s.load()
+	}
+	if s.executing == nil {
+		return false // the server's own
+	}
+	s.wrote = s.wrote || !reading[cmd] && !keeping[cmd]
+	s.touchCommand(cmd, args)
+	c := s.executing.conn
+	direct := peer == c.peer
+	if direct && !c.multi && onlyListens(c, cmd, args) {
+		return true
+	}
+	switch {
+	case !direct:
+		if s.refused(peer, cmd, args) {
+			return true
+		}
+	case cmd == "EVAL" || cmd == "EVALSHA":
+		if s.eval(peer, cmd, args) {
+			return true
+		}
+		s.load()
+	case cmd == "EVALSHA_RO":
+		s.load()
+	case cmd == "SELECT":
+		c.elsewhere = true
+	case cmd == "SCRIPT" && len(args) == 2 && strings.EqualFold(args[0], "LOAD"):
+		scriptOf(args[1])
+	}
+	if !slices.Contains(ours, cmd) {
+		return cmd == "PUBSUB" && direct && !c.multi && s.shards.asked(peer, args)
+	}
+	if direct && c.multi {
+		// miniredis would queue only what it knows. It knows scripts.
+		s.m.Server().Dispatch(peer, append([]string{"EVAL", "return redis.call(unpack(ARGV))", "0", cmd}, args...))
+		return true
+	}
+	switch {
+	case strings.HasSuffix(cmd, "PUBLISH"):
+		if len(args) != 2 {
+			peer.WriteError("ERR wrong number of arguments for '" + strings.ToLower(cmd) + "' command")
+			return true
+		}
+		s.spoke = true
+		s.published[args[0]]++
+		s.out.Record(model.Event{Kind: model.KindPublish, Channel: args[0], Text: args[1]})
+		if cmd == "PUBLISH" {
+			return false
+		}
+		peer.WriteInt(s.shards.publish(args[0], args[1]))
+	case cmd == "INFO":
+		s.info(peer, args)
+	case !direct && (cmd != "WAIT" || s.executing.name != "EXEC"):
+		peer.WriteError("ERR This Redis command is not allowed from script")
+	case cmd == "WAIT":
+		s.startWait(peer, args)
+	case cmd == "SSUBSCRIBE":
+		s.shards.subscribe(c, args)
+	default:
+		s.shards.unsubscribe(c, args)
+	}
+	return true
+}
+
+// Handle implements sim.Server.
+func (s *Server) Handle(nowNs int64, id sim.ConnID, r *sim.Request, out *sim.Effects) (sim.Reply, bool) {
+	s.begin(nowNs, out)
+	c := s.conns[id]
+	s.setClock()
+	s.snapshot()
+	reply := s.execute(c, r)
+	if s.wrote {
+		s.snapshot()
+	}
+	if s.wrote || s.spoke {
+		s.replicate()
+	}
+	if string(reply) != "+QUEUED\r\n" {
+		c.seen = s.writes
+		if s.lags && len(s.replicas) > 0 && !c.subscribes && len(c.shards) == 0 {
+			out.Read(objWrites) // for a WAIT, which none that listens may send
+		}
+	}
+	out.Changed = s.wrote
+	if c.waits != nil {
+		return sim.Reply{}, false
+	}
+	return sim.Reply{Bytes: reply, Shown: shownReply(reply)}, true
+}
+
+// execute lets miniredis execute a command and returns its reply; none: it waits.
+func (s *Server) execute(c *conn, r *sim.Request) []byte {
+	c.await()
+	s.wrote = false
+	c.command = command{c, r.Name}
+	s.executing = &c.command
+	s.m.Server().Dispatch(c.peer, r.Words)
+	s.executing = nil
+	c.peer.Flush()
+	reply := c.take()
+	switch name := r.Name; {
+	case name == "MULTI":
+		c.multi = c.multi || string(reply) == "+OK\r\n"
+	case name == "EXEC" || name == "DISCARD":
+		c.multi = false
+	case name == "SUBSCRIBE" || name == "PSUBSCRIBE":
+		c.subscribes = c.subscribes || !bytes.HasPrefix(reply, []byte("-"))
+	case strings.HasSuffix(name, "UNSUBSCRIBE") && name != "SUNSUBSCRIBE" && bytes.HasSuffix(reply, []byte(":0\r\n")):
+		c.subscribes = false
+	}
+	return reply
+}
+
+// Close implements sim.Server.
+func (s *Server) Close(nowNs int64, id sim.ConnID, out *sim.Effects) {
+	s.begin(nowNs, out)
+	c := s.conns[id]
+	s.hangUp(c)
+	for len(c.shards) > 0 {
+		s.shards.leave(c, c.shards[0])
+	}
+	if c.subscribes {
+		c.subscribes = false
+		s.m.Server().Dispatch(c.peer, []string{"UNSUBSCRIBE"})
+		s.m.Server().Dispatch(c.peer, []string{"PUNSUBSCRIBE"})
+		c.peer.Flush()
+	}
+	c.take()
+}
+
+// Published is how many messages went to a channel so far.
+func (s *Server) Published(channel string) int64 { return s.published[channel] }
+
+// State implements sim.Server.
+func (s *Server) State(nowNs int64, lock string) *model.LockState {
+	s.nowNs = nowNs
+	s.setClock()
+	if s.cfg.Observe == nil {
+		return nil
+	}
+	return s.cfg.Observe(s, lock)
+}
+
+// Leftovers implements sim.Server.
+func (s *Server) Leftovers(out *sim.Effects) {
+	for _, k := range s.m.Keys() {
+		out.Record(model.Event{Kind: model.KindLeft, Key: k})
+	}
+	for _, ch := range s.m.PubSubChannels("") {
+		out.Record(model.Event{Kind: model.KindLeft, Channel: ch})
+	}
+	for _, ch := range s.shards.names() {
+		out.Record(model.Event{Kind: model.KindLeft, Channel: ch})
+	}
+}
+
+func (s *Server) nowMs() int64 { return s.nowNs / int64(time.Millisecond) }
+
+// setClock moves the server's clock to this millisecond.
+func (s *Server) setClock() {
+	s.m.SetTime(s.start.Add(time.Duration(s.nowMs()) * time.Millisecond))
+}
+
+// Next implements sim.Server: the next tick is when a key runs out. It makes fresh
+// expiries Redis's: a key with n ms to live is there while the clock says n ms
+// later, and gone one later. (miniredis lets it go at n.) Half a millisecond more
+// does it, and leaves PTTL alone.
+func (s *Server) Next() (atNs int64, ok bool) {
+	first, now := int64(math.MaxInt64), s.nowMs()
+	for _, k := range s.m.Keys() {
+		ttl := s.m.TTL(k)
+		if ttl <= 0 {
+			continue
+		}
+		if ttl%time.Millisecond == 0 {
+			s.m.SetTTL(k, ttl+time.Millisecond/2)
+		}
+		first = min(first, now+int64(ttl/time.Millisecond)+1)
+	}
+	if first == math.MaxInt64 {
+		return 0, false
+	}
+	return first * int64(time.Millisecond), true
+}
+
+// Tick implements sim.Server: it removes the keys that have run out.
+func (s *Server) Tick(nowNs int64, out *sim.Effects) {
+	s.begin(nowNs, out)
+	before := s.m.Keys()
+	s.setClock()
+	after := s.m.Keys()
+	for _, k := range before {
+		if !slices.Contains(after, k) {
+			out.Record(model.Event{Kind: model.KindExpire, Key: k})
+		}
+	}
+	s.snapshot()
+	s.replicate()
+}
+
+// Strike implements sim.Server.
+func (s *Server) Strike(nowNs int64, f model.FaultSpec, out *sim.Effects) {
+	s.begin(nowNs, out)
+	s.setClock()
+	if f.Kind == model.FaultKey {
+		for _, k := range s.remove(f.Key) {
+			if f.KeyDo == "expire" {
+				out.Record(model.Event{Kind: model.KindExpire, Key: k})
+			}
+		}
+		s.snapshot()
+		s.replicate()
+		return
+	}
+	switch f.Server {
+	case model.ServerStall:
+		s.stallTill = max(s.stallTill, nowNs+int64(f.For))
+		return
+	case model.ServerFlushScripts:
+		s.flushScripts()
+		return
+	case model.ServerFailover:
+		if len(s.replicas) > 0 {
+			s.promote(s.candidate())
+			break
+		}
+		s.failover(f.LoseLast)
+	case model.ServerRestart:
+		if !f.KeepData {
+			s.m.FlushAll()
+			s.writes++
+		}
+		s.flushScripts()
+		s.resync()
+	default:
+		panic("redis: a server fault of unknown kind " + string(f.Server))
+	}
+}
+
+// remove deletes the keys that match a glob, as an operator or an eviction does,
+// and returns their names.
+func (s *Server) remove(glob string) []string {
+	var gone []string
+	for _, k := range s.m.Keys() {
+		if sim.Match(glob, k) {
+			s.m.Del(k)
+			gone = append(gone, k)
+		}
+	}
+	return gone
+}

@@ -1,0 +1,96 @@
+package redis
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"lockstep/sim"
+)
+
+// The objects of a Redis server that a command may touch, beside its keys and
+// channels.
+const (
+	objScripts = "scripts"
+	objWrites  = "writes"  // how many the server has made
+	objHistory = "history" // the writes that a failover may lose
+)
+
+// objAck is whether replicas have a write.
+func objAck(write int64) string { return fmt.Sprintf("ack of write %d", write) }
+
+// reading and writing are the commands whose first argument is the only key that
+// they read or write.
+var (
+	reading = words("GET STRLEN GETRANGE PTTL TTL TYPE HGET HEXISTS HLEN HKEYS HVALS HGETALL HMGET LINDEX LLEN LRANGE ZSCORE ZRANGE ZCARD ZRANK ZCOUNT SISMEMBER SCARD SMEMBERS")
+	writing = words("SET SETNX SETEX PSETEX GETSET GETDEL INCR INCRBY DECR DECRBY APPEND PEXPIRE EXPIRE PEXPIREAT EXPIREAT PERSIST HSET HSETNX HMSET HDEL HINCRBY RPUSH LPUSH RPOP LPOP LREM LSET LTRIM LINSERT ZADD ZREM ZINCRBY SADD SREM")
+)
+
+// keeping are further commands that leave the data as it is. The commands of a
+// script are looked at one by one.
+var keeping = words("EVAL EVALSHA SCRIPT EXISTS PUBLISH SPUBLISH SUBSCRIBE PSUBSCRIBE SSUBSCRIBE UNSUBSCRIBE PUNSUBSCRIBE SUNSUBSCRIBE PING ECHO WAIT INFO MULTI")
+
+func words(s string) map[string]bool {
+	m := map[string]bool{}
+	for _, w := range strings.Fields(s) {
+		m[w] = true
+	}
+	return m
+}
+
+// touchCommand notes which objects of the server a command touches.
+func (s *Server) touchCommand(cmd string, args []string) {
+	if !s.orders {
+		return
+	}
+	touch := func(object string, write bool) {
+		if write {
+			s.out.Write(object)
+		} else {
+			s.out.Read(object)
+		}
+	}
+	all := func(kind string, names []string, write bool) {
+		for _, name := range names {
+			touch(kind+name, write)
+		}
+	}
+	switch {
+	case len(args) > 0 && reading[cmd]:
+		all("key ", args[:1], false)
+	case len(args) > 0 && writing[cmd]:
+		all("key ", args[:1], true)
+	case cmd == "EXISTS":
+		all("key ", args, false)
+	case cmd == "DEL" || cmd == "UNLINK":
+		all("key ", args, true)
+	case cmd == "EVALSHA":
+		touch(objScripts, false)
+	case cmd == "EVAL" && len(args) > 0:
+		touch(objScripts, s.newScript(args[0]))
+	case cmd == "SCRIPT" && len(args) == 2 && strings.EqualFold(args[0], "LOAD"):
+		touch(objScripts, s.newScript(args[1]))
+	case cmd == "PUBLISH" && len(args) > 0 || cmd == "SPUBLISH" && len(args) > 0:
+		touch(sim.ObjectConns, false)
+		all("channel ", args[:1], true)
+	case len(args) > 0 && slices.Contains([]string{"SUBSCRIBE", "SSUBSCRIBE", "UNSUBSCRIBE", "SUNSUBSCRIBE"}, cmd):
+		// Who listens is a set, which only a PUBLISH asks for.
+		touch(sim.ObjectConns, false)
+		all("channel ", args, false)
+	case cmd == "PING" || cmd == "ECHO":
+	case cmd == "WAIT":
+		// Which of two that wait was first makes no difference.
+		if s.lags {
+			touch(objAck(s.executing.conn.seen), false)
+		}
+	case cmd == "INFO": // see there
+	default:
+		touch(sim.ObjectServer, true)
+	}
+}
+
+// newScript reports whether a script may be missing from the cache: those of the
+// Config are there until a flush.
+func (s *Server) newScript(text string) bool {
+	return s.flushed || !slices.Contains(s.cfg.Scripts, text)
+}
