@@ -6,6 +6,7 @@ import (
 	"go/parser"
 	"go/token"
 	"io/fs"
+	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -64,6 +65,38 @@ func TestNoArrowPointsTheOtherWay(t *testing.T) {
 	for folder := range arrows {
 		if !seen[folder] {
 			t.Errorf("folder %s is in the design and has no code", folder)
+		}
+	}
+}
+
+// kernelKnows are the packages outside the standard library that the kernel of the
+// world may import. Servers and clients live in folders below it.
+var kernelKnows = []string{"lockstep/model"}
+
+func TestTheKernelKnowsNoServer(t *testing.T) {
+	files, err := filepath.Glob("sim/*.go")
+	if err != nil || len(files) == 0 {
+		t.Fatal(len(files), err)
+	}
+	for _, path := range files {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		file, err := parser.ParseFile(token.NewFileSet(), path, text, parser.ImportsOnly)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, imp := range file.Imports {
+			name, _ := strconv.Unquote(imp.Path.Value)
+			if first, _, _ := strings.Cut(name, "/"); strings.Contains(first, ".") || first == "lockstep" && !slices.Contains(kernelKnows, name) {
+				t.Errorf("%s imports %s", path, name)
+			}
+		}
+		for _, word := range []string{"redis", "EVAL", "SCRIPT", "SUBSCRIBE", "PUBLISH", "HELLO", "RESP", "WAIT"} {
+			if strings.Contains(string(text), word) || word == "redis" && strings.Contains(strings.ToLower(string(text)), word) {
+				t.Errorf("%s says %s", path, word)
+			}
 		}
 	}
 }

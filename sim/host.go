@@ -87,7 +87,7 @@ func (h *Host) bubble(alive *atomic.Int64, f func() (clean bool), timers func() 
 				continue
 			}
 			if still++; still >= 4 {
-				fmt.Fprintf(os.Stderr, "lockstep: the world stands still. A goroutine waits in a way that simulated time cannot see, most likely for a sync.Mutex held over a Redis call:\n\n%s", notDurable())
+				fmt.Fprintf(os.Stderr, "lockstep: the world stands still. A goroutine waits in a way that simulated time cannot see, most likely for a sync.Mutex held over a call of a server:\n\n%s", notDurable())
 				os.Exit(70)
 			}
 		}

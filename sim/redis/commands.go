@@ -2,8 +2,8 @@ package redis
 
 import "strings"
 
-// Commands are those that the server of the world knows, sorted: what a rule
-// can meet. HELLO is none of them, since it never leaves its connection.
+// Commands are the commands that the server knows, sorted. A rule can meet each of
+// them. HELLO is missing, since it never leaves its client.
 var Commands = strings.Fields(`
 APPEND AUTH BITCOUNT BITOP BITPOS BLMOVE BLPOP BRPOP BRPOPLPUSH BZMPOP BZPOPMAX BZPOPMIN CLIENT CLUSTER COMMAND COPY
 DBSIZE DECR DECRBY DEL DELEX DISCARD DUMP ECHO EVAL EVALSHA EVALSHA_RO EVAL_RO EXEC EXISTS EXPIRE EXPIREAT EXPIRETIME

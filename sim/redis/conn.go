@@ -26,17 +26,17 @@ type conn struct {
 	shards     []string // sharded channels that it is subscribed to, in order
 	multi      bool     // between MULTI and EXEC
 	elsewhere  bool     // it has selected a database
-	seen       int64    // writes of anybody, up to its last command
+	seen       int64    // the number of writes up to its last command
 	waits      *wait    // it is blocked in a WAIT
 
 	mu  sync.Mutex
 	buf []byte // what miniredis wrote and nobody took
-	// awaited: the server is about to take what is written.
+	// awaited is set while the server is about to take what is written.
 	awaited bool
 }
 
-// pushing is the connections that miniredis wrote to without being asked, from the
-// scheduler and from the goroutine that it keeps for a subscriber.
+// pushing lists the connections that miniredis wrote to without being asked. It writes
+// from the scheduler and from a goroutine per subscriber.
 type pushing struct {
 	mu   sync.Mutex
 	list []*conn
@@ -63,12 +63,14 @@ func (c *conn) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
+// await begins the time in which miniredis writes a reply, which take ends.
 func (c *conn) await() {
 	c.mu.Lock()
 	c.awaited = true
 	c.mu.Unlock()
 }
 
+// take returns what miniredis wrote since the last take.
 func (c *conn) take() []byte {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -92,7 +94,7 @@ func (s *Server) Pushed(list []sim.Push) []sim.Push {
 func (c *conn) pushed(list []sim.Push) []sim.Push {
 	for text := string(c.take()); text != ""; {
 		words, rest, ok := readCommand(text)
-		if !ok { // not all are texts, as of what ends a subscription
+		if !ok { // some have other parts than texts, such as the end of a subscription
 			raw, err := proto.Read(bufio.NewReader(strings.NewReader(text)))
 			if err != nil {
 				break

@@ -8,8 +8,8 @@ import (
 	"lockstep/model"
 )
 
-// Keyspace is how an observer reads the server's keys. Absent keys, and keys
-// of another type, read as empty.
+// Keyspace gives an observer the keys of the server. Absent keys, and keys of another
+// type, read as empty.
 type Keyspace interface {
 	String(key string) (string, bool)
 	Hash(key string) map[string]string
@@ -45,7 +45,7 @@ func (s *Server) List(key string) []string {
 	if err != nil {
 		return nil
 	}
-	return slices.Clone(l) // miniredis gives its own
+	return slices.Clone(l) // miniredis returns its own, which goes on changing
 }
 
 // SortedSet implements Keyspace.
@@ -54,7 +54,7 @@ func (s *Server) SortedSet(key string) map[string]float64 {
 	if err != nil {
 		return nil
 	}
-	return maps.Clone(z) // miniredis gives its own
+	return maps.Clone(z) // miniredis returns its own, which goes on changing
 }
 
 // ExpiresMs implements Keyspace.
@@ -114,8 +114,8 @@ func (a saved) equal(b saved) bool {
 		maps.Equal(a.hash, b.hash) && slices.Equal(a.list, b.list) && maps.Equal(a.zset, b.zset)
 }
 
-// snapshot keeps a copy of the data, after whatever may have changed it, where
-// a failover will want one.
+// snapshot keeps a copy of the data for later failovers. It is called after every
+// possible change.
 func (s *Server) snapshot() {
 	if s.keep == 0 {
 		return
@@ -133,7 +133,7 @@ func (s *Server) snapshot() {
 	}
 }
 
-// failover goes back to the data before the last n writes. Scripts are gone
+// failover goes back to the data before the last n writes. The script cache is gone
 // with the old master.
 func (s *Server) failover(n int) {
 	s.setClock()
@@ -144,7 +144,7 @@ func (s *Server) failover(n int) {
 	s.flushScripts()
 }
 
-// restore makes the data what it was in a snapshot, less what has run out since.
+// restore makes the data that of a snapshot, without the keys that have run out since.
 func (s *Server) restore(data snapshot) {
 	s.m.FlushAll()
 	for _, v := range data.keys {

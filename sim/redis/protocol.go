@@ -53,7 +53,7 @@ func (*Server) Decode(text string) (r sim.Request, rest string, err error) {
 	return request(words), rest, nil
 }
 
-// request is what the world must know of a command.
+// request says of a command what the world must know.
 func request(words []string) sim.Request {
 	name := strings.ToUpper(words[0])
 	r := sim.Request{Name: name, Words: words, Shown: words[1:], Marks: marks(name)}
@@ -100,7 +100,7 @@ func readCommand(text string) (words []string, rest string, ok bool) {
 	return words, rest, true
 }
 
-// header reads the line before an array or a bulk string: its size.
+// header reads the line before an array or a bulk string and returns the size in it.
 func header(text string, kind byte) (size int, rest string, ok bool) {
 	line, rest, ok := strings.Cut(text, "\r\n")
 	if !ok || len(line) < 2 || line[0] != kind {

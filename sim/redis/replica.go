@@ -17,11 +17,11 @@ import (
 type replica struct {
 	data  snapshot
 	has   int64 // the last write that reached it
-	acked int64 // the last one that the server knows to have reached it
+	acked int64 // the last write that the server knows to have reached it
 	// out and in are the ways of messages from the server and back.
 	out, in *sim.Way
-	// behind: it was the server before a failover, and what the next one holds
-	// has not reached it yet.
+	// behind is set on the replica that was the server before a failover, until the
+	// data of the new server reaches it.
 	behind bool
 }
 
@@ -43,11 +43,11 @@ func (s *Server) connect(r *replica, i int) {
 type wait struct {
 	conn  *conn
 	count int
-	upTo  int64 // the writes that it waits for
+	upTo  int64 // the last write that it waits for
 }
 
-// replicate sends what changed since it was called last to the replicas, as one
-// write. What changes nothing and publishes nothing is none.
+// replicate sends all changes since it was called last to the replicas, as one write.
+// It sends nothing when no data changed and nothing was published.
 func (s *Server) replicate() {
 	if len(s.replicas) == 0 {
 		return
@@ -67,8 +67,8 @@ func (s *Server) replicate() {
 	}
 }
 
-// send lets the data reach a replica, and the acknowledgement the server. Both
-// take a lag, and are void when the server was another meanwhile.
+// send lets the data reach replica i, and then the acknowledgement the server. Each
+// takes a lag, and is void when the replicas were connected anew meanwhile.
 func (s *Server) send(i int) {
 	r, term, write, data := s.replicas[i], s.term, s.writes, s.latest
 	s.out.Send(r.out, func(_ int64, out *sim.Effects) {
@@ -103,7 +103,7 @@ func (s *Server) acknowledged(nowNs int64, r *replica, term int, write int64, ou
 	}
 }
 
-// acks is how many replicas have acknowledged all up to a write.
+// acks returns the number of replicas that have acknowledged every write up to one.
 func (s *Server) acks(write int64) (n int) {
 	for _, r := range s.replicas {
 		if r.acked >= write {
@@ -113,10 +113,10 @@ func (s *Server) acks(write int64) (n int) {
 	return n
 }
 
-// startWait answers WAIT at once, or leaves its connection blocked until replicas
-// enough have acknowledged, or its time is over. As in Redis it waits for all
-// that was written, by whomever, up to the last command of its own connection,
-// and within a transaction for nothing.
+// startWait answers WAIT at once, or leaves its connection blocked until enough
+// replicas have acknowledged or its time is over. As in Redis, WAIT waits for the
+// writes of all clients up to the last command of its own connection. Within a
+// transaction it waits for nothing.
 func (s *Server) startWait(peer *mserver.Peer, args []string) {
 	if len(args) != 2 {
 		peer.WriteError("ERR wrong number of arguments for 'wait' command")
@@ -192,8 +192,8 @@ func (s *Server) hangUp(c *conn) {
 	s.forget(wt)
 }
 
-// candidate is the replica that a failover promotes: the one with most of the
-// data, the first of equals. One that was the server itself and has not caught
+// candidate returns the replica that a failover promotes: the replica with most of the
+// data, the first of equals. A replica that was the server itself and has not caught
 // up comes last.
 func (s *Server) candidate() int {
 	best := 0
@@ -206,8 +206,8 @@ func (s *Server) candidate() int {
 	return best
 }
 
-// promote makes the server of a replica. Writes that had not reached it are
-// gone, and scripts with the old server, which comes back in its place.
+// promote makes replica i the server. Writes that had not reached it are gone. The
+// script cache is gone with the old server, which comes back in the replica's place.
 func (s *Server) promote(i int) {
 	s.setClock()
 	r := s.replicas[i]
@@ -218,8 +218,8 @@ func (s *Server) promote(i int) {
 	s.resync()
 }
 
-// resync connects the replicas anew: what was under way is gone, and the whole
-// of the data reaches each after its lag.
+// resync connects the replicas anew: messages under way are gone, and the whole data
+// reaches each replica after its lag.
 func (s *Server) resync() {
 	if len(s.replicas) == 0 {
 		return
@@ -251,7 +251,7 @@ func (s *Server) Describe(f model.FaultSpec) string {
 	}
 }
 
-// info answers INFO, of which the world has what tells of replicas.
+// info answers INFO, of which only the section about replicas is simulated.
 func (s *Server) info(peer *mserver.Peer, sections []string) {
 	told := len(sections) == 0
 	for _, section := range sections {
@@ -263,7 +263,7 @@ func (s *Server) info(peer *mserver.Peer, sections []string) {
 	}
 	offset := func(writes int64) int64 {
 		if s.orders {
-			return 0 // so that it depends on nobody
+			return 0 // the reply then depends on no write, and INFO touches nothing
 		}
 		return writes
 	}

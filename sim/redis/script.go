@@ -17,19 +17,20 @@ import (
 	"github.com/yuin/gopher-lua/parse"
 )
 
-// miniredis makes a Lua state for every script that it runs, which costs many
-// times what most scripts do. Those that can leave nothing behind in a state
-// run here instead, on states that are used again, and answer the same.
-// miniredis goes on to run the others, those of transactions, and whatever ends
+// miniredis makes a Lua state for every script that it runs. The state costs many
+// times as much as most scripts do. Scripts that can leave nothing behind in a state
+// run here instead, on states that are used again, and answer the same. miniredis
+// goes on to run the other scripts, the scripts of transactions, and calls that end
 // in an error before the script begins.
 
-// script is a text that some server was given.
+// script is a text that a server was given.
 type script struct {
 	text, sha string
-	code      *lua.FunctionProto // nil: it is miniredis that runs it
+	code      *lua.FunctionProto // nil: miniredis runs it
 }
 
-// texts are all scripts that this process has met: *script by text and by SHA-1.
+// texts and hashes hold every script that this program has met: a *script by its text
+// and by its SHA-1.
 var texts, hashes sync.Map
 
 func scriptOf(text string) *script {
@@ -39,9 +40,9 @@ func scriptOf(text string) *script {
 	sum := sha1.Sum([]byte(text))
 	s := &script{text: text, sha: hex.EncodeToString(sum[:])}
 	if chunk, err := parse.Parse(strings.NewReader(text), "<string>"); err == nil {
-		if code, err := lua.Compile(chunk, ""); err == nil && tame(code) {
-			// What a chunk is called with, nothing here, would be put into a table
-			// under a name that a chunk has not.
+		if code, err := lua.Compile(chunk, ""); err == nil && leavesNothing(code) {
+			// A chunk is called without arguments. Lua would put them into a table
+			// under a name that a chunk does not have.
 			code.IsVarArg &^= lua.VarArgNeedsArg
 			s.code = code
 		}
@@ -51,13 +52,13 @@ func scriptOf(text string) *script {
 	return s
 }
 
-// plain are the globals of a pooled state that a script may use as it likes.
-var plain = strings.Fields(`
+// safeGlobals are the globals of a pooled state that a script may use as it likes.
+var safeGlobals = strings.Fields(`
 KEYS ARGV assert error ipairs next pairs pcall rawequal rawget select tonumber tostring type unpack xpcall`)
 
-// fields are what a script may take out of the global tables of a pooled state:
-// functions that leave nothing behind, and constants.
-var fields = map[string][]string{
+// safeFields are the fields that a script may take out of the global tables of a
+// pooled state: functions that leave nothing behind, and constants.
+var safeFields = map[string][]string{
 	"redis":  strings.Fields("call error_reply log pcall sha1hex status_reply LOG_DEBUG LOG_NOTICE LOG_VERBOSE LOG_WARNING"),
 	"string": strings.Fields("byte char find format gmatch gsub len lower match rep reverse sub upper"),
 	"table":  strings.Fields("concat getn insert maxn remove sort"),
@@ -67,18 +68,18 @@ sqrt tan tanh`),
 	"cjson": {"decode", "encode"},
 }
 
-// tame says whether code can leave nothing behind in the state that runs it. It
-// sets no global and knows none that could reach further; of the global tables
-// it takes fields by name and never has one as a value, so that none that it
-// writes to is one of them.
-func tame(code *lua.FunctionProto) bool {
+// leavesNothing reports whether code can leave nothing behind in the state that runs
+// it. Such code sets no global and reads only safe ones. It takes safe fields out of
+// global tables by name and never has such a table as a value, so that it cannot
+// write to one.
+func leavesNothing(code *lua.FunctionProto) bool {
 	for i, word := range code.Code {
 		switch in := instruction(word); in.op() {
 		case lua.OP_SETGLOBAL:
 			return false
 		case lua.OP_GETGLOBAL:
 			name := code.Constants[in.bx()].String()
-			if slices.Contains(plain, name) {
+			if slices.Contains(safeGlobals, name) {
 				continue
 			}
 			// The field is taken next, and takes the table's place in its
@@ -93,12 +94,12 @@ func tame(code *lua.FunctionProto) bool {
 				}
 			}
 			if get.op() != lua.OP_GETTABLEKS || get.b() != in.a() || get.a() != in.a() || key < 0 ||
-				!slices.Contains(fields[name], code.Constants[key].String()) {
+				!slices.Contains(safeFields[name], code.Constants[key].String()) {
 				return false
 			}
 		}
 	}
-	return !slices.ContainsFunc(code.FunctionPrototypes, func(p *lua.FunctionProto) bool { return !tame(p) })
+	return !slices.ContainsFunc(code.FunctionPrototypes, func(p *lua.FunctionProto) bool { return !leavesNothing(p) })
 }
 
 // instruction is one of Lua 5.1, in gopher-lua's layout.
@@ -113,7 +114,8 @@ func (in instruction) bx() int { return int(in & 0x3ffff) }
 // isConstant is added to an operand that is the index of a constant.
 const isConstant = 1 << 8
 
-// eval is a client's EVAL or EVALSHA. False: it is for miniredis.
+// eval runs the EVAL or EVALSHA of a client on a pooled state. It reports false when
+// miniredis must run it.
 func (s *Server) eval(peer *mserver.Peer, cmd string, args []string) bool {
 	if c := s.executing.conn; s.noShortcuts || c.multi || c.subscribes || c.elsewhere || len(args) < 2 {
 		return false
@@ -130,7 +132,7 @@ func (s *Server) eval(peer *mserver.Peer, cmd string, args []string) bool {
 	}
 	in := takeInterpreter()
 	if !in.run(s, peer, sc, args[2:2+n], args[2+n:]) {
-		return true // and what the error left in the state goes with it
+		return true // the state is given up, with whatever the error left in it
 	}
 	in.giveBack()
 	if cmd == "EVAL" && !s.cached[sc.sha] {
@@ -140,8 +142,8 @@ func (s *Server) eval(peer *mserver.Peer, cmd string, args []string) bool {
 	return true
 }
 
-// load gives miniredis the scripts that were in the cache from the start. It
-// parses each, so it gets them when it is to look for one.
+// load gives miniredis the scripts that were in the cache from the start. miniredis
+// parses each of them, so it gets them only when it must look for one.
 func (s *Server) load() {
 	texts := s.unloaded
 	s.unloaded = nil
@@ -150,7 +152,7 @@ func (s *Server) load() {
 	}
 }
 
-// hasScript says whether a script is in the cache.
+// hasScript reports whether a script is in the cache.
 func (s *Server) hasScript(sha string) bool {
 	if !s.cached[sha] {
 		s.cached[sha] = strings.HasSuffix(s.aside("SCRIPT", "EXISTS", sha), ":1\r\n")
@@ -158,8 +160,8 @@ func (s *Server) hasScript(sha string) bool {
 	return s.cached[sha]
 }
 
-// aside executes a command of the world's own, perhaps while one of a client is
-// executed.
+// aside executes a command of the server's own, perhaps while a command of a client
+// is executed.
 func (s *Server) aside(words ...string) string {
 	executing := s.executing
 	s.executing = nil
@@ -167,8 +169,8 @@ func (s *Server) aside(words ...string) string {
 	return s.run(words...)
 }
 
-// notFromScripts are the commands that miniredis refuses a script, by how many
-// arguments they take; to other numbers it says so first.
+// notFromScripts are the commands that miniredis refuses to scripts, with the number
+// of arguments they take. With another number miniredis complains of that first.
 var notFromScripts = map[string]struct{ min, max int }{
 	"AUTH": {1, 2}, "EVAL": {2, many}, "EVALSHA": {2, many}, "EVAL_RO": {2, many}, "EVALSHA_RO": {2, many}, "EXEC": {0, 0},
 	"MULTI": {0, 0}, "PSUBSCRIBE": {1, many}, "PUNSUBSCRIBE": {0, many}, "SCRIPT": {1, many}, "SUBSCRIBE": {1, many},
@@ -177,8 +179,8 @@ var notFromScripts = map[string]struct{ min, max int }{
 
 const many = 1 << 30
 
-// refused says whether the script that runs here may not do that command, and
-// answers it.
+// refused answers a command that the script that runs here may not execute. It
+// reports whether it did.
 func (s *Server) refused(peer *mserver.Peer, cmd string, args []string) bool {
 	if s.running == nil {
 		return false
@@ -197,10 +199,10 @@ type interpreter struct {
 	out bytes.Buffer // the reply of a command
 	w   *bufio.Writer
 
-	// Of the script that runs.
+	// The following belong to the script that runs.
 	server *Server
 	sha    string
-	ctx    [2]any // what miniredis keeps of a connection: call has one, and pcall
+	ctx    [2]any // what miniredis keeps per connection, for call and for pcall
 }
 
 var idle struct {
@@ -251,7 +253,8 @@ func newInterpreter() *interpreter {
 	return in
 }
 
-// run runs a script and writes its reply; false: it ended in an error.
+// run runs a script and writes its reply. It reports false when the script ended in an
+// error.
 func (in *interpreter) run(s *Server, peer *mserver.Peer, sc *script, keys, argv []string) bool {
 	in.server, in.sha, s.running = s, sc.sha, sc
 	defer func() { s.running = nil }()
@@ -259,7 +262,7 @@ func (in *interpreter) run(s *Server, peer *mserver.Peer, sc *script, keys, argv
 	in.l.SetGlobal("ARGV", in.list(argv))
 	in.l.Push(in.l.NewFunctionFromProto(sc.code))
 	if err := in.l.PCall(0, lua.MultRet, nil); err != nil {
-		// miniredis takes the whole message for a format.
+		// miniredis uses the whole message as a format.
 		peer.WriteError(fmt.Sprintf("ERR Error compiling script (new function): "+err.Error(), []any{}...))
 		return false
 	}
@@ -310,18 +313,19 @@ func (in *interpreter) call(l *lua.LState, protected int) int {
 	if protected == 0 {
 		l.Error(lua.LString(failed), 1)
 	}
-	l.Push(in.only("err", failed))
+	l.Push(in.oneField("err", failed))
 	return 1
 }
 
-// only makes a table with one field.
-func (in *interpreter) only(field, text string) *lua.LTable {
+// oneField makes a table with one field.
+func (in *interpreter) oneField(field, text string) *lua.LTable {
 	t := in.l.CreateTable(0, 1)
 	t.RawSetString(field, lua.LString(text))
 	return t
 }
 
-// value reads a reply: nil and its text for an error, wherever in it.
+// value reads a reply. For a reply with an error anywhere in it, value returns nil and
+// the text of the error.
 func (in *interpreter) value(b []byte) (v lua.LValue, failed string, rest []byte) {
 	line, rest, ok := bytes.Cut(b, []byte("\r\n"))
 	if !ok {
@@ -333,7 +337,7 @@ func (in *interpreter) value(b []byte) (v lua.LValue, failed string, rest []byte
 	kind, body := line[0], string(line[1:])
 	switch kind {
 	case '+':
-		return in.only("ok", body), "", rest
+		return in.oneField("ok", body), "", rest
 	case '-':
 		return nil, body, rest
 	}
@@ -359,7 +363,7 @@ func (in *interpreter) value(b []byte) (v lua.LValue, failed string, rest []byte
 	return nil, "invalid request", nil
 }
 
-// writeLua writes what a script returned.
+// writeLua writes the value that a script returned.
 func writeLua(peer *mserver.Peer, v lua.LValue) {
 	switch v := v.(type) {
 	case lua.LBool:
@@ -423,7 +427,7 @@ func statusReply(l *lua.LState) int {
 	return 1
 }
 
-// log keeps nothing, but wants its arguments.
+// log keeps nothing, but checks its arguments.
 func log(l *lua.LState) int {
 	l.CheckInt(1)
 	l.CheckString(2)

@@ -17,7 +17,7 @@ import (
 
 // Config is a server before it starts.
 type Config struct {
-	// Replicas is how many the server has. LagMin and LagMax bound the way of a
+	// Replicas is the number of replicas that the server has. LagMin and LagMax bound the way of a
 	// message between it and a replica, one way.
 	Replicas       int
 	LagMin, LagMax time.Duration
@@ -35,8 +35,8 @@ type Server struct {
 	cfg    Config
 	m      *miniredis.Miniredis
 	start  time.Time
-	orders bool // the world is one of Orders: it is told what each command touches
-	// lags: the ways to the replicas are choices of Orders.
+	orders bool // the world is in the mode of Orders: each command says which objects it touches
+	// lags is set when the arrivals at replicas are choices of Orders.
 	lags        bool
 	noShortcuts bool
 
@@ -52,17 +52,17 @@ type Server struct {
 	stallTill int64
 	// executing is the command of a client that is being executed.
 	executing *command
-	running   *script         // of executing
+	running   *script         // the script that executing runs in a pooled state
 	wrote     bool            // executing may have changed the data
-	cached    map[string]bool // scripts that are in the cache, as far as is known here
-	unloaded  []string        // scripts in the cache that miniredis has not been given yet
+	cached    map[string]bool // scripts that are known to be in the cache, by SHA-1
+	unloaded  []string        // scripts in the cache that miniredis does not have yet
 
 	replicas []*replica
-	writes   int64    // since the start, that the replicas get
-	latest   snapshot // the data after the last of them
-	spoke    bool     // something was published since
-	term     int      // counts connections of server and replicas
-	flushed  bool     // the script cache was, once
+	writes   int64    // the number of writes since the start that replicas get
+	latest   snapshot // the data after the last of these writes
+	spoke    bool     // something was published since the last of these writes
+	term     int      // counts how often the replicas were connected anew
+	flushed  bool     // the script cache was emptied at least once
 	waits    []*wait  // in order of arrival
 }
 
@@ -169,7 +169,7 @@ func (s *Server) hook(peer *mserver.Peer, cmd string, args ...string) bool {
 		return cmd == "PUBSUB" && direct && !c.multi && s.shards.asked(peer, args)
 	}
 	if direct && c.multi {
-		// miniredis would queue only what it knows. It knows scripts.
+		// miniredis queues only commands that it knows. It knows scripts.
 		s.m.Server().Dispatch(peer, append([]string{"EVAL", "return redis.call(unpack(ARGV))", "0", cmd}, args...))
 		return true
 	}
@@ -216,7 +216,7 @@ func (s *Server) Handle(nowNs int64, id sim.ConnID, r *sim.Request, out *sim.Eff
 	if string(reply) != "+QUEUED\r\n" {
 		c.seen = s.writes
 		if s.lags && len(s.replicas) > 0 && !c.subscribes && len(c.shards) == 0 {
-			out.Read(objWrites) // for a WAIT, which none that listens may send
+			out.Read(objWrites) // a later WAIT reads it; a subscriber may not send one
 		}
 	}
 	out.Changed = s.wrote
@@ -226,7 +226,8 @@ func (s *Server) Handle(nowNs int64, id sim.ConnID, r *sim.Request, out *sim.Eff
 	return sim.Reply{Bytes: reply, Shown: shownReply(reply)}, true
 }
 
-// execute lets miniredis execute a command and returns its reply; none: it waits.
+// execute lets miniredis execute a command and returns its reply. A command that
+// waits has none.
 func (s *Server) execute(c *conn, r *sim.Request) []byte {
 	c.await()
 	s.wrote = false
@@ -266,7 +267,7 @@ func (s *Server) Close(nowNs int64, id sim.ConnID, out *sim.Effects) {
 	c.take()
 }
 
-// Published is how many messages went to a channel so far.
+// Published returns the number of messages that went to a channel so far.
 func (s *Server) Published(channel string) int64 { return s.published[channel] }
 
 // State implements sim.Server.

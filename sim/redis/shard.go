@@ -10,11 +10,11 @@ import (
 	"lockstep/sim"
 )
 
-// shards are the sharded channels with their subscribers: a namespace apart
+// shards are the sharded channels with their subscribers. They are a namespace apart
 // from the channels of PUBLISH, which miniredis keeps.
 type shards map[string][]*conn
 
-// names gives the channels that somebody is subscribed to, sorted.
+// names returns the channels that have a subscriber, sorted.
 func (s shards) names() []string {
 	var names []string
 	for name := range s {
@@ -24,6 +24,7 @@ func (s shards) names() []string {
 	return names
 }
 
+// leave ends a subscription.
 func (s shards) leave(c *conn, channel string) {
 	c.shards = slices.DeleteFunc(c.shards, func(ch string) bool { return ch == channel })
 	s[channel] = slices.DeleteFunc(s[channel], func(o *conn) bool { return o == c })
@@ -32,7 +33,7 @@ func (s shards) leave(c *conn, channel string) {
 	}
 }
 
-// publish writes a message to the subscribers and gives their number.
+// publish writes a message to the subscribers and returns their number.
 func (s shards) publish(channel, text string) int {
 	for _, c := range s[channel] {
 		c.peer.Block(func(w *mserver.Writer) {
@@ -46,7 +47,7 @@ func (s shards) publish(channel, text string) int {
 	return len(s[channel])
 }
 
-// subscribe is SSUBSCRIBE.
+// subscribe answers SSUBSCRIBE.
 func (s shards) subscribe(c *conn, channels []string) {
 	if len(channels) == 0 {
 		c.peer.WriteError("ERR wrong number of arguments for 'ssubscribe' command")
@@ -61,7 +62,7 @@ func (s shards) subscribe(c *conn, channels []string) {
 	}
 }
 
-// unsubscribe is SUNSUBSCRIBE: without channels, from all.
+// unsubscribe answers SUNSUBSCRIBE. Without channels it ends every subscription.
 func (s shards) unsubscribe(c *conn, channels []string) {
 	if len(channels) == 0 {
 		channels = slices.Clone(c.shards)
@@ -80,7 +81,7 @@ func (s shards) unsubscribe(c *conn, channels []string) {
 	}
 }
 
-// confirm writes that a subscription began or ended, and how many there are.
+// confirm writes that a subscription began or ended, and the number of subscriptions.
 func confirm(c *conn, what, channel string) {
 	c.peer.Block(func(w *mserver.Writer) {
 		w.WritePushLen(3)
@@ -90,11 +91,11 @@ func confirm(c *conn, what, channel string) {
 	})
 }
 
-// listening are the commands of a connection that has subscriptions.
+// listening are the commands that a connection with subscriptions may send.
 var listening = []string{"SUBSCRIBE", "PSUBSCRIBE", "SSUBSCRIBE", "UNSUBSCRIBE", "PUNSUBSCRIBE", "SUNSUBSCRIBE", "PING", "QUIT", "RESET"}
 
-// onlyListens answers what a connection with subscriptions may not ask, and PING,
-// which is answered as a message there; true when that is all.
+// onlyListens refuses commands that a connection with subscriptions may not send, and
+// answers PING, whose answer is a message there. It reports whether it answered.
 func onlyListens(c *conn, cmd string, args []string) bool {
 	switch {
 	case len(c.shards) == 0 && !c.subscribes:
@@ -113,7 +114,8 @@ func onlyListens(c *conn, cmd string, args []string) bool {
 	return false
 }
 
-// asked answers PUBSUB SHARDCHANNELS and SHARDNUMSUB; false: it was another.
+// asked answers PUBSUB SHARDCHANNELS and SHARDNUMSUB. It reports false for other
+// subcommands.
 func (s shards) asked(peer *mserver.Peer, args []string) bool {
 	if len(args) == 0 {
 		return false

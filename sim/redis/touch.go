@@ -12,11 +12,11 @@ import (
 // channels.
 const (
 	objScripts = "scripts"
-	objWrites  = "writes"  // how many the server has made
+	objWrites  = "writes"  // the number of writes so far
 	objHistory = "history" // the writes that a failover may lose
 )
 
-// objAck is whether replicas have a write.
+// objAck names the object that says which replicas have acknowledged a write.
 func objAck(write int64) string { return fmt.Sprintf("ack of write %d", write) }
 
 // reading and writing are the commands whose first argument is the only key that
@@ -74,16 +74,16 @@ func (s *Server) touchCommand(cmd string, args []string) {
 		touch(sim.ObjectConns, false)
 		all("channel ", args[:1], true)
 	case len(args) > 0 && slices.Contains([]string{"SUBSCRIBE", "SSUBSCRIBE", "UNSUBSCRIBE", "SUNSUBSCRIBE"}, cmd):
-		// Who listens is a set, which only a PUBLISH asks for.
+		// The subscribers are a set, which only a PUBLISH reads.
 		touch(sim.ObjectConns, false)
 		all("channel ", args, false)
 	case cmd == "PING" || cmd == "ECHO":
 	case cmd == "WAIT":
-		// Which of two that wait was first makes no difference.
+		// It makes no difference which of two waiting commands came first.
 		if s.lags {
 			touch(objAck(s.executing.conn.seen), false)
 		}
-	case cmd == "INFO": // see there
+	case cmd == "INFO": // touches nothing, see info
 	default:
 		touch(sim.ObjectServer, true)
 	}
