@@ -81,7 +81,7 @@ func JudgeLinearizable(t *trace.Run) []Finding {
 	return classed(t.Record.Params, judgeLinearizable(&run{t}))
 }
 
-// classed are the findings that the table of promises covers, with their classes, in
+// classed returns the findings that the table of promises covers, with their classes, in
 // their order.
 func classed(params model.Params, found []Finding) (out []Finding) {
 	for _, f := range found {

@@ -8,9 +8,9 @@ import (
 	"lockstep/model/trace"
 )
 
-// judgeHoldCount: while no call of an owner is open, the server's count differs
-// from its grants less its releases since the key was last lost. A call of
-// unknown outcome counts as the record settled it, once.
+// judgeHoldCount finds owners without an open call for which the server counts another
+// number than their grants less their releases since the key was last lost. A call of
+// unknown outcome counts once, as the record settled it.
 func judgeHoldCount(r *run) []Finding {
 	var out []Finding
 	for _, lock := range r.Locks {
@@ -43,12 +43,12 @@ func (r *run) miscounts(lock string) []Finding {
 		if t.open || t.wrong || t.last == nil || count == t.levels || r.diedAt(who) <= at || r.LeaveNs <= at {
 			return
 		}
-		t.wrong = true // once an owner; what follows is the same fault
+		t.wrong = true // what follows is the same fault
 		out = append(out, Finding{Judge: model.JudgeHoldCount, Verdict: Broken, AtNs: at, Ops: []OpRef{refOf(t.last)}, Excuses: r.memoryLost(lock), Facts: model.Facts{Lock: lock, Thread: who},
 			Why: fmt.Sprintf("at %s, after its %s, the server counts %d for %s on %s, and its calls add up to %d",
 				model.At(at), t.last.Action, count, who, lock, t.levels)})
 	}
-	uncounted := map[int]bool{} // calls that returned with their effect still to come
+	uncounted := map[int]bool{} // calls that returned before their effect
 	changes := r.Changes(lock)
 	next := 0
 	for _, e := range r.EventsOf(lock) {
@@ -61,7 +61,7 @@ func (r *run) miscounts(lock string) []Finding {
 				of(c.Before.Owner).levels = 0 // expired, removed, or taken by another
 			}
 			if c.Fault > 0 && c.After.Held() {
-				// A failover: what it left is the truth.
+				// What a failover left is the truth.
 				t := of(c.After.Owner)
 				t.levels, t.truth = c.After.Count, c.AtNs
 			}
@@ -100,9 +100,9 @@ func (r *run) miscounts(lock string) []Finding {
 	return out
 }
 
-// settledLevels is what a call has added to its owner's levels when it
-// returned: what it answered, or, where that is unknown, what the record says
-// that it did until then, once.
+// settledLevels returns what a call has added to its owner's levels when it returns:
+// what its answer says, or, of a call of unknown outcome, what the record says that it
+// did until then. It reports false if that effect may still come.
 func (r *run) settledLevels(o *trace.Call) (n int, counted bool) {
 	switch {
 	case o.Action == model.ActForceUnlock:

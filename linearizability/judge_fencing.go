@@ -6,7 +6,7 @@ import (
 	"lockstep/model"
 )
 
-// judgeFencing: a new hold's token is not greater than every one before. Locks
+// judgeFencing finds new holds whose token is not greater than every one before. Locks
 // without tokens have none to compare.
 func judgeFencing(r *run) []Finding {
 	var out []Finding
@@ -33,9 +33,8 @@ func judgeFencing(r *run) []Finding {
 	return out
 }
 
-// countLost excuses a token that is not greater than one since before: another hand,
-// or the server's own loss, may have removed what tokens are counted from, whoever
-// held the lock and whatever could be seen of it.
+// countLost returns the excuses for a token that is not greater than an earlier one: a
+// fault between the two may have removed the counter of tokens, whoever held the lock.
 func (r *run) countLost(since, at int64) []model.Excuse {
 	var out []model.Excuse
 	for _, t := range r.Faults {

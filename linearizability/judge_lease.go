@@ -10,7 +10,8 @@ import (
 	"lockstep/model/trace"
 )
 
-// judgeLease: what must be true of leases and renewals.
+// judgeLease finds leases that are too long, ended or prolonged against the rules, and
+// renewals that come too late.
 func judgeLease(r *run) []Finding {
 	var out []Finding
 	for _, lock := range r.Locks {
@@ -74,9 +75,9 @@ func (r *run) leases(lock string) []Finding {
 	return out
 }
 
-// mostLease is the longest lease that an owner may have after a change: what
-// its calls asked for, or the watchdog timeout where it asked for none. Where it
-// is no less than enough, any length that is no less either will do.
+// mostLease returns the longest lease that an owner may have after a change: what its
+// calls asked for, or the watchdog timeout for a call that asked for none. The search
+// ends at a lease that is enough.
 func (r *run) mostLease(lock, who string, c *trace.Change, enough time.Duration) time.Duration {
 	if !c.MadeFor(who) {
 		return 0
@@ -90,8 +91,8 @@ func (r *run) mostLease(lock, who string, c *trace.Change, enough time.Duration)
 		if o.Caller != who || !o.Action.Acquires() {
 			continue
 		}
-		// Calls of before this hold began count only when they are open: their
-		// command may arrive late.
+		// A call from before this hold counts only while it is open: its command may
+		// arrive late.
 		if o.ReturnedNs() < c.AtNs {
 			g := grants(o)
 			if len(g) > 0 && g[len(g)-1].AtNs < began || len(g) == 0 && o.Outcome != model.Unknown {
@@ -106,8 +107,8 @@ func (r *run) mostLease(lock, who string, c *trace.Change, enough time.Duration)
 	return most
 }
 
-// start is how the hold that an owner has at an instant began; just then, where nothing
-// says it.
+// start returns the change that began the hold which an owner has at an instant. If
+// there is none, the hold begins at that instant.
 func (r *run) start(lock, who string, at int64) *trace.Change {
 	for _, c := range slices.Backward(r.StartsUpTo(lock, at)) {
 		if c.After.Owner == who {
@@ -117,8 +118,8 @@ func (r *run) start(lock, who string, at int64) *trace.Change {
 	return &trace.Change{AtNs: at}
 }
 
-// heard says whether a call of its owner came back with the hold that there is at an
-// instant, or with another level of it; or a failover brought it back.
+// heard reports whether a call of the owner returned with the hold that it has at an
+// instant, or with another level of that hold, or a failover brought the hold back.
 func (r *run) heard(lock, who string, at int64) bool {
 	start := r.start(lock, who, at)
 	return start.Fault > 0 || slices.ContainsFunc(r.CallsOn(lock), func(o *trace.Call) bool {
@@ -127,14 +128,15 @@ func (r *run) heard(lock, who string, at int64) bool {
 	})
 }
 
-// replaced says whether a failover had put an earlier hold of the believer in the
-// place of the one it believes in, which nobody renews: their tokens differ.
+// replaced reports whether a failover had put an earlier hold of the believer, with
+// another token, in the place of the one it believes in. Nobody renews that one.
 func (r *run) replaced(lock string, b belief, at int64) bool {
 	return slices.ContainsFunc(r.Changes(lock), func(c *trace.Change) bool {
 		return c.Fault > 0 && b.from <= c.AtNs && c.AtNs <= at && c.Before.Owner == b.who && c.After.Owner == b.who && c.Before.Token != c.After.Token
 	})
 }
 
+// believer returns the belief that a thread has at an instant; nil if it has none.
 func believer(beliefs []belief, who string, at int64) *belief {
 	for i := range beliefs {
 		if b := &beliefs[i]; b.who == who && b.from <= at && at < b.to {
@@ -144,8 +146,8 @@ func believer(beliefs []belief, who string, at int64) *belief {
 	return nil
 }
 
-// unrenewed: a hold with a watchdog ended by expiry although nothing had met
-// its messages for a watchdog period.
+// unrenewed finds a hold with a watchdog that ended with its lease although no fault
+// had met its messages for a watchdog period.
 func (r *run) unrenewed(lock string, b belief, c *trace.Change) (Finding, bool) {
 	last := b.from
 	why := "no fault met its messages"
@@ -163,14 +165,14 @@ func (r *run) unrenewed(lock string, b belief, c *trace.Change) (Finding, bool) 
 			b.who, lock, model.At(c.AtNs), b.who, why)}, true
 }
 
-// lateRenewals: renewals sent after the release of the last level returned, or
-// for an acquire that returned without a grant.
+// lateRenewals finds renewals that were sent after the release of the last level had
+// returned, or for an acquire that had returned without a grant.
 func (r *run) lateRenewals(lock string) []Finding {
 	type known struct {
 		at     int64
 		levels int
 		own    int         // levels by its own calls, whatever became of the hold
-		open   *trace.Call // a call that may change the levels
+		open   *trace.Call // the call that may change the levels
 		lost   bool        // the hold is gone, and no call has returned since
 		why    string
 		last   *trace.Call
@@ -208,9 +210,9 @@ func (r *run) lateRenewals(lock string) []Finding {
 			case o.Action == model.ActUnlock:
 				k.own = max(0, k.own-1)
 			}
-			// Of an attempt that came to nothing the thread learns nothing of its
-			// hold, and of an unlock that ran before it was lost that it goes on; nor
-			// anything of one without answer, when that gave up a level of several.
+			// The thread does not learn that its hold is lost from a failed attempt, from
+			// an unlock that ran before the loss, or from an unlock without an answer that
+			// gave up one level of several.
 			k.lost = k.lost && (o.Action.Acquires() && o.Outcome != model.Granted || o.Outcome == model.StillHeld ||
 				o.Outcome == model.Unknown && k.own > 0)
 			switch {

@@ -8,8 +8,8 @@ import (
 	"lockstep/model/trace"
 )
 
-// judgeMisdelete: a release, renewal or script of one owner ended, shortened
-// or prolonged another owner's hold on the server.
+// judgeMisdelete finds commands of one owner that ended, shortened or prolonged another
+// owner's hold on the server.
 func judgeMisdelete(r *run) []Finding {
 	var out []Finding
 	for _, lock := range r.Locks {

@@ -9,10 +9,10 @@ import (
 	"lockstep/model/trace"
 )
 
-// judgeTidy: what a lock leaves behind. While the run goes on, entries of the
-// queue whose owner lives and no longer waits (ghosts), and a queue and
-// deadlines with different members; when everybody has left and every lease is
-// over, keys, entries, channels and goroutines.
+// judgeTidy finds what a lock leaves behind. While the run goes on these are entries
+// of the queue whose owner lives and no longer waits (ghosts), and a queue whose
+// deadlines have other members. When all have left and every lease is over, these are
+// keys, entries, channels and goroutines.
 func judgeTidy(r *run) []Finding {
 	var out []Finding
 	for _, lock := range r.Locks {
@@ -36,26 +36,27 @@ func judgeTidy(r *run) []Finding {
 	return out
 }
 
-// ghosts looks at the queue after each return, and after each command of those
-// that stand in it.
+// ghosts looks at the queue after each return, and after each command of a thread that
+// stands in it.
 func (r *run) ghosts(lock string) []Finding { return r.standing(lock, false) }
 
-// lingering are the ghosts, of each call, and those besides who would leave if what
-// they sent were not under way.
+// lingering returns the ghosts of each call, and the threads that would have left the
+// queue were their commands not still under way.
 func (r *run) lingering(lock string) []Finding { return r.standing(lock, true) }
 
-// standing are those in the queue that are in no call which waits: of each thread one;
-// leaving: of each call, and whatever it sent is still under way.
+// standing finds threads that stand in the queue and are in no call that waits, once
+// per thread. With leaving it finds them once per call, and also while their commands
+// are under way.
 func (r *run) standing(lock string, leaving bool) []Finding {
 	var out []Finding
-	told := map[string]int{} // of whom, the call
+	told := map[string]int{} // by thread, the call that was told of
 	torn := false
-	open := map[string]*trace.Call{}     // the acquiring call that a thread is in
-	last := map[string]*trace.Call{}     // its last one
-	moving := map[string]int{}           // its commands that have not arrived
+	open := map[string]*trace.Call{}     // by thread, the acquiring call that it is in
+	last := map[string]*trace.Call{}     // by thread, its last acquiring call
+	moving := map[string]int{}           // by thread, how many of its commands have not arrived
 	now := new(model.LockState)          // what the server holds
 	var parted *trace.Change             // when queue and deadlines became different
-	queued := map[string]*trace.Change{} // how each came into the queue, unless it has asked again since
+	queued := map[string]*trace.Change{} // by thread, how it came into the queue, unless it has asked again since
 	changes := r.Changes(lock)
 	look := func(at int64) {
 		if at >= r.LeaveNs {
@@ -96,7 +97,7 @@ func (r *run) standing(lock string, leaving bool) []Finding {
 				Why: fmt.Sprintf("at %s the queue of %s has %v and its deadlines %v", model.At(at), lock, a, b)})
 		}
 	}
-	executed := int64(-1) // when a command was whose change is still to be told
+	executed := int64(-1) // the instant of a command whose change comes next
 	for i := range r.Record.Events {
 		e := &r.Record.Events[i]
 		m := r.Command(e.Msg)
@@ -138,21 +139,21 @@ func (r *run) standing(lock string, leaving bool) []Finding {
 	return out
 }
 
-// isTorn: a queue and its deadlines have different members.
+// isTorn reports whether a queue and its deadlines have different members.
 func isTorn(s *model.LockState) bool {
 	queue, deadlines := membersOf(s)
 	return !slices.Equal(queue, deadlines)
 }
 
-// membersOf are the threads in the queue and those with a deadline, sorted.
+// membersOf returns the threads in the queue and the threads with a deadline, sorted.
 func membersOf(s *model.LockState) (queue, deadlines []string) {
 	queue = slices.Compact(slices.Sorted(slices.Values(s.Queue)))
 	deadlines = slices.Sorted(maps.Keys(s.Deadlines))
 	return queue, deadlines
 }
 
-// couldNotLeave excuses an entry whose owner did what it could: what takes it
-// out of the queue met a fault, or the command that put it there came late.
+// couldNotLeave returns the excuses for an entry whose owner could not leave: its leave
+// command met a fault, or the command that queued it came late.
 func (r *run) couldNotLeave(o *trace.Call) []model.Excuse {
 	var out []model.Excuse
 	for _, m := range o.Sent {
@@ -177,7 +178,8 @@ func (r *run) couldNotLeave(o *trace.Call) []model.Excuse {
 	return out
 }
 
-// byHand excuses what an operator, or the server's own loss, did.
+// byHand returns the excuse for a change that an operator made, or a loss of the
+// server.
 func (r *run) byHand(c *trace.Change) []model.Excuse {
 	if c == nil || c.Fault == 0 {
 		return nil
@@ -185,9 +187,9 @@ func (r *run) byHand(c *trace.Change) []model.Excuse {
 	return []model.Excuse{{Circumstance: model.HoldRemoved, Fault: c.Fault, Why: r.Fault(c.Fault).Text}}
 }
 
-// abandoned are the entries that stay when all have left, of threads that died,
-// or closed their client, while they waited. Of those that waited to the end
-// nothing can be said.
+// abandoned finds the entries that stay when all have left, of threads that died or
+// closed their client while they waited. It says nothing of threads that waited to the
+// end.
 func (r *run) abandoned(lock string) []Finding {
 	changes := r.Changes(lock)
 	if len(changes) == 0 {

@@ -14,10 +14,10 @@ import (
 // beside those with which it answers to being woken.
 const TrafficMost = 20
 
-// judgeTraffic: a waiter asks more often than that. Commands that a fault met
-// may be sent again, and do not count; nor do those that its process sent while it
-// was paused, and each sent once more: only the timers of the world go on then, and no
-// real process's.
+// judgeTraffic finds waiters that send more than TrafficMost. Commands that a fault met
+// do not count, since they may be sent again. Nor do the commands that a process sent
+// while it was paused, each with one repetition: timers go on in the pause of the
+// world, and stand still in that of a real process.
 func judgeTraffic(r *run) []Finding {
 	woken := r.woken()
 	var out []Finding
@@ -48,19 +48,19 @@ func judgeTraffic(r *run) []Finding {
 	return out
 }
 
-// woken are the instants at which published messages reached a process.
+// woken returns, by process, the instants at which published messages reached it.
 func (r *run) woken() map[string][]int64 {
 	at := map[string][]int64{}
-	for i := range r.Record.Events {
-		if e := &r.Record.Events[i]; e.Kind == model.KindDeliver && e.Dir == "push" {
+	for _, e := range r.Pushes {
+		if e.Kind == model.KindDeliver {
 			at[e.Process] = append(at[e.Process], e.AtNs)
 		}
 	}
 	return at
 }
 
-// burst finds the first second in which more was sent than is allowed, and how
-// much.
+// burst finds the first second in which a waiter sent more than is allowed, and how
+// much it sent.
 func burst(sent, woken []int64) (from int64, n int, ok bool) {
 	slices.Sort(sent)
 	for _, at := range sent {
@@ -71,8 +71,7 @@ func burst(sent, woken []int64) (from int64, n int, ok bool) {
 	return 0, 0, false
 }
 
-// inSecond counts the instants in the second that begins with from; they are
-// sorted.
+// inSecond counts the instants, which are sorted, in the second that begins with from.
 func inSecond(instants []int64, from int64) int {
 	first, _ := slices.BinarySearch(instants, from)
 	end, _ := slices.BinarySearch(instants, from+int64(time.Second))

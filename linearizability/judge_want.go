@@ -6,7 +6,7 @@ import (
 	"lockstep/model"
 )
 
-// judgeWant: a step's want, reply or read was not met.
+// judgeWant finds wants, replies and reads of steps that were not met.
 func judgeWant(r *run) []Finding {
 	var out []Finding
 	for _, e := range r.Checks {
@@ -21,13 +21,11 @@ func judgeWant(r *run) []Finding {
 // JudgeHarness is the name under which the harness accuses itself.
 const JudgeHarness = "harness"
 
-// judgeDefects: the harness itself went wrong, or the lock panicked.
+// judgeDefects finds where the harness itself went wrong, or the lock panicked.
 func judgeDefects(r *run) []Finding {
 	var out []Finding
-	for _, e := range r.Record.Events {
-		if e.Kind == model.KindDefect {
-			out = append(out, Finding{Judge: JudgeHarness, Verdict: Undecided, AtNs: e.AtNs, Why: e.Text})
-		}
+	for _, e := range r.Defects {
+		out = append(out, Finding{Judge: JudgeHarness, Verdict: Undecided, AtNs: e.AtNs, Why: e.Text})
 	}
 	return out
 }

@@ -7,7 +7,7 @@ import (
 	"lockstep/model"
 )
 
-// judgeWorkload: a resource's own rule is broken, because two owners lost an
+// judgeWorkload finds resources whose own rule is broken, because two owners lost an
 // update.
 func judgeWorkload(r *run, resources []Resource) []Finding {
 	var out []Finding
@@ -46,7 +46,7 @@ func judgeWorkload(r *run, resources []Resource) []Finding {
 	return out
 }
 
-// stranded: a process died, so that what it meant to do is undone.
+// stranded reports whether a process died, so that its work may be undone.
 func (r *run) stranded() bool { return len(r.Dead()) > 0 }
 
 // undone names the first thread that waited for a lock when the run ended: its work

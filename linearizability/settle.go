@@ -59,9 +59,9 @@ func byFault(a, b model.Excuse) int {
 	return cmp.Or(cmp.Compare(uint(a.Fault-1), uint(b.Fault-1)), cmp.Compare(a.Circumstance, b.Circumstance))
 }
 
-// memoryLost excuses answers that rest on what the server no longer knew: keys
-// were removed, or data lost, when a command of a call had run and the call, or
-// another command of it, was still under way.
+// memoryLost returns the excuses for answers that rest on what the server had
+// forgotten: a fault removed keys, or lost data, when a command of a call had run and
+// the call, or another command of it, was still under way.
 func (r *run) memoryLost(lock string) []model.Excuse {
 	var out []model.Excuse
 	for _, t := range r.Faults {
@@ -77,8 +77,7 @@ func (r *run) memoryLost(lock string) []model.Excuse {
 	return out
 }
 
-// underWayUntil is when a call has returned and nothing of what it sent runs any
-// more.
+// underWayUntil returns when a call has returned and its last command has run.
 func (r *run) underWayUntil(o *trace.Call) int64 {
 	until := o.ReturnedNs()
 	for _, m := range o.Sent {
@@ -89,11 +88,10 @@ func (r *run) underWayUntil(o *trace.Call) int64 {
 	return until
 }
 
-// outOfOrder excuses an order of grants that no queue explains: by what may have
-// changed the queue up to the end of the call that has no place in it. That is
-// clocks apart, what took a hold or a place away, and what excuses the judges of
-// order and of the queue: one who was passed over, one who stands there and does
-// not wait.
+// outOfOrder returns the excuses for an order of grants that no queue explains. These
+// may have changed the queue up to the end of the call that has no place in the order:
+// clocks apart, faults that took a hold or a place away, and the excuses for threads
+// that were overtaken or stood in the queue without waiting.
 func (r *run) outOfOrder(lock string, first *Op) []model.Excuse {
 	until := r.LeaveNs
 	if first != nil && first.ReturnNs != nil {
@@ -113,8 +111,9 @@ func (r *run) outOfOrder(lock string, first *Op) []model.Excuse {
 	return out
 }
 
-// aboutOrder: what is broken is the order in which waiters were served, or what
-// was answered because of somebody who stood in the queue and waited no longer.
+// aboutOrder reports whether the history breaks only the order in which waiters were
+// served, or only answers that rest on threads that stood in the queue and no longer
+// waited.
 func (r *run) aboutOrder(lock string) bool {
 	if r.check(lock, Options{Spec: "reentrant"}, true).Verdict == OK {
 		return true
@@ -160,8 +159,8 @@ func (r *run) unplaceable(lock string, res LockResult) Finding {
 	return f
 }
 
-// resurrected: a fault gave the lock, or a place in its queue, to somebody, or
-// took a level or a lease from who had it and has it still.
+// resurrected reports whether a fault gave a thread the lock or a place in its queue,
+// or changed the level or the lease of a hold without ending it.
 func (r *run) resurrected(lock string) bool {
 	return slices.ContainsFunc(r.Changes(lock), func(c *trace.Change) bool {
 		return c.Fault > 0 && (c.After.Held() && (c.Started() || c.Before.Count != c.After.Count || c.Before.ExpiresMs != c.After.ExpiresMs) ||
@@ -169,7 +168,7 @@ func (r *run) resurrected(lock string) bool {
 	})
 }
 
-// history writes a lock's calls, renewals and losses as a history.
+// history returns the calls, renewals and losses of a lock as a history.
 func (r *run) history(lock string, settled bool) []Op {
 	var ops []Op
 	for _, o := range r.CallsOn(lock) {
@@ -190,9 +189,9 @@ func (r *run) history(lock string, settled bool) []Op {
 	return ops
 }
 
-// takenAway writes the holds that a call was given before the one with which it
-// came back, where a fault took them: a server that lost the hold has lost its
-// memory of the call too, and grants it anew when it is sent again.
+// takenAway returns the holds that a call had before the one with which it returned,
+// where a fault took them. A server that lost a hold has also forgotten the call, and
+// grants it anew when it is sent again.
 func (r *run) takenAway(o *trace.Call, settled bool) []Op {
 	if !o.Action.Acquires() {
 		return nil
@@ -218,8 +217,9 @@ func (r *run) takenAway(o *trace.Call, settled bool) []Op {
 	return ops
 }
 
-// prolonged writes what a call did to the lease of a hold that it entered again
-// and gave that level back of, because no replica had it: both start it anew.
+// prolonged returns what a call did to the lease of a hold that it entered again, when
+// it gave that level back because no replica had it. Both commands start the lease
+// anew.
 func (r *run) prolonged(o *trace.Call, settled bool) []Op {
 	var ops []Op
 	for _, g := range grantsGivenBack(o) {
@@ -239,7 +239,7 @@ func (r *run) prolonged(o *trace.Call, settled bool) []Op {
 	return ops
 }
 
-// asOp writes a call as a line of a history; ok is false for one that took no
+// asOp returns a call as a line of a history. It reports false for a call without an
 // effect.
 func (r *run) asOp(o *trace.Call, settled bool) (op Op, ok bool) {
 	op = Op{Process: o.Process, Thread: o.Thread, Lock: o.Lock, CallNs: o.AtNs}
@@ -311,7 +311,7 @@ func (r *run) asOp(o *trace.Call, settled bool) (op Op, ok bool) {
 	return op, true
 }
 
-// selfBusy: the call was refused because its own thread held the lock.
+// selfBusy reports whether the call was refused because its own thread held the lock.
 func (r *run) selfBusy(o *trace.Call) bool {
 	for _, m := range o.Sent {
 		if m.Executed != nil && m.Before(o.Lock).Owner == o.Caller {
@@ -321,7 +321,7 @@ func (r *run) selfBusy(o *trace.Call) bool {
 	return false
 }
 
-// mostLeaseMs is the lease that a call asked for.
+// mostLeaseMs returns the lease that a call asked for.
 func (r *run) mostLeaseMs(o *trace.Call) int64 {
 	if o.LeaseNs > 0 {
 		return o.LeaseNs / millisecond
@@ -329,7 +329,7 @@ func (r *run) mostLeaseMs(o *trace.Call) int64 {
 	return r.Record.Params.Watchdog.Milliseconds()
 }
 
-// effects are the changes that a call's own commands made of its hold.
+// effects returns the changes of a call's hold that its own commands made.
 func (r *run) effects(o *trace.Call) []*trace.Change {
 	var out []*trace.Change
 	for _, c := range o.Changes {
@@ -341,8 +341,8 @@ func (r *run) effects(o *trace.Call) []*trace.Change {
 	return out
 }
 
-// lease says which lease an operation started: its length from what the server
-// set, and, settled, when it ran out.
+// lease notes the lease that an operation started: its length as the server set it,
+// and, if settled, when it ran out.
 func (r *run) lease(op *Op, c *trace.Change, settled bool) {
 	if c.After.ExpiresMs < 0 || !c.After.Held() {
 		return
@@ -375,8 +375,8 @@ func (r *run) lease(op *Op, c *trace.Change, settled bool) {
 	}
 }
 
-// inTurn says whether a call has a turn from its first try on: one that does not wait
-// has none, unless that gave it the lock or a place in the queue.
+// inTurn reports whether a call has a turn from its first try on. A call that does not
+// wait has one only if that try gave it the lock or a place in the queue.
 func (r *run) inTurn(o *trace.Call, first *trace.Command) bool {
 	if o.Action == model.ActTryLockTimed && o.WaitNs == 0 {
 		now := r.StateAt(o.Lock, first.Executed.AtNs)
@@ -385,7 +385,8 @@ func (r *run) inTurn(o *trace.Call, first *trace.Command) bool {
 	return o.Action != model.ActTryLock
 }
 
-// evicted: the server took the call out of its queue while it still waited.
+// evicted reports whether the server took the call out of its queue while it still
+// waited.
 func (r *run) evicted(o *trace.Call) bool {
 	until := min(o.ReturnedNs(), r.LeaveNs)
 	return slices.ContainsFunc(r.Departures(o.Lock)[o.Caller], func(c *trace.Change) bool {
@@ -393,10 +394,10 @@ func (r *run) evicted(o *trace.Call) bool {
 	})
 }
 
-// queuedUntil says whether a call that was granted nothing stood in the queue,
-// and until when: until it returned, and one of the dead, or of those who wait
-// to the end, until it was taken out. One that was taken out and came back, because
-// what it had sent was late, stood there until the last time.
+// queuedUntil reports whether a call without a grant stood in the queue, and until
+// when: until it returned or was taken out. A call of a dead process, or one that waits
+// to the end, stands there until it is taken out. A late command may bring a call back
+// into the queue; the last departure counts.
 func (r *run) queuedUntil(o *trace.Call) (until int64, queued bool) {
 	first := o.First("acquire")
 	if !r.Record.Params.Fair || first == nil || !slices.Contains(r.StateAt(o.Lock, first.Executed.AtNs).Queue, o.Caller) {
@@ -422,7 +423,7 @@ func (r *run) queuedUntil(o *trace.Call) (until int64, queued bool) {
 	return end, end >= first.Executed.AtNs
 }
 
-// renewals writes the watchdog's renewals.
+// renewals returns the renewals of the watchdogs.
 func (r *run) renewals(lock string, settled bool) []Op {
 	var ops []Op
 	for _, m := range r.CommandsOn(lock) {
@@ -469,7 +470,7 @@ func (r *run) renewals(lock string, settled bool) []Op {
 	return ops
 }
 
-// sameLease is lease for a renewal that set the expiry to what it was.
+// sameLease is lease for a renewal that left the expiry as it was.
 func (r *run) sameLease(op *Op, lock string, m *trace.Command) {
 	now := r.StateAt(lock, m.Executed.AtNs)
 	r.lease(op, &trace.Change{AtNs: m.Executed.AtNs, Before: now, After: now}, true)

@@ -47,8 +47,8 @@ func build(r Run) *view {
 	return b.v
 }
 
-// plan makes the lanes: of each process its threads and its watchdog, then the
-// server's, one a lock.
+// plan makes the lanes: per process its threads and its watchdog, then one lane of the
+// server per lock.
 func (b *builder) plan() {
 	b.v.Locks = b.trace.Locks
 	alone := map[string]bool{}
@@ -96,7 +96,7 @@ func (b *builder) thread(e *model.Event) int {
 	return -1
 }
 
-// server is the lane of the first of these locks.
+// server returns the lane of the first of these locks.
 func (b *builder) server(locks []string) int {
 	for _, l := range locks {
 		if i, ok := b.lanes["server: "+l]; ok {
@@ -106,7 +106,7 @@ func (b *builder) server(locks []string) int {
 	return slices.IndexFunc(b.v.Lanes, func(l lane) bool { return l.Kind == laneServer })
 }
 
-// addressed is the server's lane that a command goes to.
+// addressed returns the lane of the server that a command goes to.
 func (b *builder) addressed(e *model.Event) int {
 	if strings.HasSuffix(e.Command, "SUBSCRIBE") && len(e.Args) > 0 {
 		return b.hearing(e.Args[0])
@@ -114,7 +114,7 @@ func (b *builder) addressed(e *model.Event) int {
 	return b.server(e.Locks)
 }
 
-// hearing is the lane of the lock that a channel is of.
+// hearing returns the lane of the lock that a channel belongs to.
 func (b *builder) hearing(channel string) int {
 	of := ""
 	for _, l := range b.v.Locks {
@@ -226,8 +226,8 @@ func (b *builder) event(e *model.Event) {
 	}
 }
 
-// name is the place of a name in the view's list. A queue is long and changes
-// often: it is kept as numbers.
+// name returns the place of a name in the list of names. A queue is long and changes
+// often, so the view keeps it as numbers.
 func (b *builder) name(who string) int {
 	i, ok := b.names[who]
 	if !ok {
@@ -337,7 +337,8 @@ func lostText(m *message) string {
 	return fmt.Sprintf("LOST: %s (%s)", what, m.Why)
 }
 
-// listen keeps who is subscribed to what, from the commands that were executed.
+// listen follows which connection is subscribed to which channel, as the server
+// executes commands.
 func (b *builder) listen(e *model.Event) {
 	add := strings.HasSuffix(e.Command, "SUBSCRIBE") && !strings.Contains(e.Command, "UNSUB")
 	if !add && !strings.Contains(e.Command, "UNSUB") {
@@ -356,7 +357,7 @@ func (b *builder) listen(e *model.Event) {
 	}
 }
 
-// deafen takes the subscriptions of connections that are gone.
+// deafen ends the subscriptions of connections that are gone.
 func (b *builder) deafen(at int64, gone func(conn int, process string) bool) {
 	for _, ch := range slices.Sorted(maps.Keys(b.hears)) {
 		before := len(b.hears[ch])
@@ -367,7 +368,7 @@ func (b *builder) deafen(at int64, gone func(conn int, process string) bool) {
 	}
 }
 
-// listeners are the processes that are subscribed to a channel now.
+// listeners returns the processes that are subscribed to a channel now.
 func (b *builder) listeners(channel string) []string {
 	return slices.Compact(slices.Sorted(maps.Values(b.hears[channel])))
 }
@@ -390,7 +391,7 @@ func terms(e *model.Event) string {
 	return s
 }
 
-// at is an instant in seconds, without more digits than it needs.
+// at writes an instant in seconds.
 func at(ns int64) string { return model.At(ns) }
 
 func held(s *model.LockState) string {
@@ -409,7 +410,7 @@ func held(s *model.LockState) string {
 	return text
 }
 
-// close ends what was still open and finds out who overlapped.
+// close ends the bars that are still open, and adds beliefs and overlaps.
 func (b *builder) close() {
 	v, events := b.v, b.run.Record.Events
 	if len(events) > 0 {
@@ -449,7 +450,7 @@ func (b *builder) close() {
 	v.Overlaps = overlaps(v.Beliefs)
 }
 
-// overlaps are the times in which two threads believe to hold one lock.
+// overlaps returns the times in which two threads believe to hold one lock.
 func overlaps(beliefs []band) []overlap {
 	byStart := slices.Clone(beliefs)
 	slices.SortStableFunc(byStart, func(a, b band) int {
@@ -469,7 +470,7 @@ func overlaps(beliefs []band) []overlap {
 	return out
 }
 
-// fold makes one line of exchanges of one call that only repeat, as those of a
+// fold makes one line of exchanges that only repeat within one call, as those of a
 // waiter that asks again and again.
 func (b *builder) fold() {
 	v := b.v
@@ -545,9 +546,10 @@ func (b *builder) findings() {
 	}
 }
 
-// place finds the line of the list at which a finding shows: of those at its
-// instant the return of a call that it names, a want that was not met, a change
-// of what is held, or else the last; the nearest before if there is none.
+// place returns the line of the list at which a finding shows. Of the lines at its
+// instant it prefers the return of a call that the finding names, then the want that
+// was not met, then a change of the lock, then the last line. Without a line at its
+// instant it is the nearest before.
 func (v *view) place(f finding) int {
 	end, _ := slices.BinarySearchFunc(v.Events, f.AtNs+1, func(e event, t int64) int { return cmp.Compare(e.AtNs, t) })
 	best, rank := end-1, 0
@@ -568,7 +570,7 @@ func (v *view) place(f finding) int {
 	return best
 }
 
-// placeAll places the findings; one that was cut away has no line.
+// placeAll places the findings. A finding that was cut away has no line.
 func (v *view) placeAll() {
 	for i := range v.Findings {
 		f := &v.Findings[i]
@@ -581,7 +583,7 @@ func (v *view) placeAll() {
 	}
 }
 
-// cut leaves out what a browser cannot show, around the findings.
+// cut keeps as many lines around the findings as a browser can show.
 func (v *view) cut() {
 	of := map[string]int{}
 	all := len(v.Findings)
@@ -594,7 +596,7 @@ func (v *view) cut() {
 	if len(v.Events) <= eventsMost {
 		return
 	}
-	// Most of what explains a finding stands before it.
+	// The lines before a finding explain most of it.
 	around := []int{0}
 	for _, f := range v.Findings[:min(len(v.Findings), 8)] {
 		if f.Event >= 0 {
