@@ -26,7 +26,6 @@ type Run struct {
 	Locks    []string   // the names of the locks that have a call or a state, sorted
 
 	Pushes     []*model.Event // every event of a published message on its way to a process
-	Publishes  []*model.Event
 	Interrupts []*model.Event // interrupts that met a call; Text names the thread
 	Closes     []*model.Event // clients that were closed in order
 	Checks     []*model.Event
@@ -135,8 +134,6 @@ func (r *Run) add(e *model.Event, i int, now *instant) {
 		if m != nil {
 			m.Hits = append(m.Hits, e)
 		}
-	case model.KindPublish:
-		r.Publishes = append(r.Publishes, e)
 	case model.KindExpire:
 		now.expired = true
 	case model.KindState:
@@ -291,9 +288,6 @@ func (r *Run) Command(msg int) *Command { return r.commands[msg] }
 
 // CallsOn returns the calls on a lock, in order.
 func (r *Run) CallsOn(lock string) []*Call { return r.known(lock).calls }
-
-// CallsBy returns the calls of a thread, in order.
-func (r *Run) CallsBy(thread string) []*Call { return r.threads[thread] }
 
 // CommandsOn returns the commands that are about a lock, in the order in which
 // they were sent.

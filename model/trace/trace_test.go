@@ -104,7 +104,6 @@ func TestCalls(t *testing.T) {
 	check(t, "the call without a number", r.Call(0), nil)
 	check(t, "the call after the last", r.Call(4), nil)
 	check(t, "the calls on l", len(r.CallsOn("l")), 2)
-	check(t, "the calls by b/1", len(r.CallsBy("b/1")), 2)
 }
 
 func TestCommands(t *testing.T) {
