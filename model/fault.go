@@ -92,9 +92,16 @@ func (f FaultSpec) EndsConnections() bool {
 	return f.Server == ServerFailover || f.Server == ServerRestart
 }
 
-// String writes the fault in the words of a scenario. It is for people: a program
-// reads the fields.
+// String writes the fault in the words of a scenario, and the nodes that it names. It
+// is for people: a program reads the fields.
 func (f FaultSpec) String() string {
+	if len(f.Nodes) > 0 {
+		return f.words() + " at " + strings.Join(f.Nodes, ", ")
+	}
+	return f.words()
+}
+
+func (f FaultSpec) words() string {
 	who := strings.Join(f.Processes, ", ")
 	switch f.Kind {
 	case FaultCrash:

@@ -27,7 +27,7 @@ type socket struct {
 
 	mu       sync.Mutex // held for moments only; never over a wait
 	out      []byte     // written by the client, not collected yet
-	writer   string     // the goroutine that wrote it; "" where nobody would ask
+	writer   string     // the goroutine that wrote it; "" where nobody asks
 	in       []byte     // arrived, not read yet
 	err      error      // what reads and writes give from now on
 	shut     bool       // the client closed it
@@ -282,7 +282,7 @@ func (w *World) leavesNoMark(s *socket) bool {
 	return rest == "" && !slices.ContainsFunc(requests, func(r Request) bool { return r.Marks })
 }
 
-// written is what the client wrote and nobody collected.
+// written returns what the client wrote and nobody collected.
 func (s *socket) written() []byte {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -365,8 +365,7 @@ func (w *World) collectPushes() {
 	}
 }
 
-// planDeadline lets a read deadline pass: not within a pause, which shifts it
-// by its length.
+// planDeadline lets a read deadline pass. A pause shifts it by the length of the pause.
 func (w *World) planDeadline(s *socket, at int64, set uint64) {
 	w.planDeadlineFrom(s, w.now(), at-w.now(), set)
 }

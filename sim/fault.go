@@ -10,7 +10,7 @@ import (
 
 // rule is a fault on messages while it runs.
 type rule struct {
-	index   int // into the faults, from 1
+	index   int // of the fault in the list, from 1
 	fault   model.FaultSpec
 	matched int
 	fired   bool
@@ -112,14 +112,13 @@ func (w *World) partitioned(c *conn) bool {
 	return !w.leaving && c.p.cutUntil[c.node.index] > w.now()
 }
 
-// meet lets the rules look at a message. pass sends it on with a delay, fail
-// answers it with an error; a message that is neither is lost or held.
+// meet lets the rules look at a message. They call pass to send it on with a delay, or
+// fail to answer it with an error. If they call neither, it is lost or held.
 func (w *World) meet(m *message, dir string, pass func(delay int64), fail func(text string)) {
 	w.passage(m, dir, func() { w.meetRules(m, dir, pass, fail) })
 }
 
-// passage lets a message go on unless one before it in its pipeline is lost or
-// held.
+// passage lets a message go on unless an earlier one of its pipeline is lost or held.
 func (w *World) passage(m *message, dir string, on func()) {
 	switch p := m.pipe; {
 	case p == nil:
@@ -160,12 +159,12 @@ func (w *World) meetRules(m *message, dir string, pass func(delay int64), fail f
 	}
 }
 
-// rule counts the message on every rule that matches it and gives the first
-// that wants it.
+// rule counts the message on every rule that matches it and returns the first rule that
+// fires.
 func (w *World) rule(m *message, dir string) *rule {
 	var found *rule
 	if len(w.rules) > 0 {
-		w.touch(objRules, true) // they count
+		w.touch(objRules, true) // rules count messages
 	}
 	for _, r := range w.rules {
 		if !r.matches(w, m, dir) {
@@ -220,7 +219,7 @@ func Match(glob, name string) bool {
 	return err == nil && ok || glob == name
 }
 
-// end lets go what the rule held.
+// end ends the rule and lets go the messages that it held.
 func (r *rule) end(w *World) {
 	if r.over {
 		return

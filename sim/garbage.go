@@ -21,10 +21,10 @@ type collector struct {
 	off     bool
 	percent int         // GOGC, while it is off
 	on      *time.Timer // that turns it on again
-	timers  bool        // a timer may be in a pool
+	timers  bool        // a timer of a bubble may be in a pool
 	live    uint64      // bytes after the last collection of ours
-	// breath is how long after a run (of real time: no run sees it) another may
-	// begin without a collection before it.
+	// breath is the real time after a run in which another may begin without a
+	// collection before it. No run sees it.
 	breath time.Duration
 }
 
@@ -112,7 +112,7 @@ func (c *collector) turnOn() {
 	}
 }
 
-// heap is the size of all objects, those that nobody needs included.
+// heap returns the size of all objects, garbage included.
 func heap() uint64 {
 	sample := []metrics.Sample{{Name: "/memory/classes/heap/objects:bytes"}}
 	metrics.Read(sample)

@@ -16,16 +16,16 @@ import (
 	"lockstep/model"
 )
 
-// Version is the world version: raised by hand whenever the same decisions
-// give another record. Recordings of another version are refused.
+// Version is the world version. It is raised by hand whenever the same decisions give
+// another record. Recordings of another version are refused.
 const Version = 6
 
-// Host is what a bubble needs of the testing package. A test makes one of its
+// Host holds what a bubble needs of the testing package. A test makes a Host of its
 // *testing.T; a program gets one from Main.
 type Host struct {
 	t *testing.T
-	// stillAfter is the real time without a step of the scheduler after which
-	// a run is taken for hung.
+	// stillAfter is the real time without a step of the scheduler after which a run
+	// counts as hung.
 	stillAfter time.Duration
 	// NoShortcuts makes servers do without what only makes them faster. It is for
 	// tests and benchmarks, which compare the two.
@@ -54,10 +54,10 @@ func Main(program func(*Host) int) {
 	}}, nil, nil)
 }
 
-// bubble runs f as the root of a bubble and waits for it. f says whether all
-// goroutines that it knows of have ended: a bubble with others left would
-// panic, so it is parked for good. timers is asked in the end whether a timer of
-// the bubble may be in a pool that outlives it.
+// bubble runs f as the root of a bubble and waits for it. f reports whether every
+// goroutine of the bubble has ended. If not, the bubble would panic at its end, so it
+// is parked for good. After the run, timers reports whether a timer of the bubble may
+// be in a pool that outlives it.
 func (h *Host) bubble(alive *atomic.Int64, f func() (clean bool), timers func() bool) {
 	garbage.bubbleBegins()
 	defer func() { garbage.bubbleEnds(timers()) }()
@@ -103,7 +103,7 @@ func (h *Host) Bubble(f func()) {
 	}, func() bool { return true })
 }
 
-// notDurable gives the stacks of goroutines in bubbles that block time.
+// notDurable returns the stacks of goroutines in bubbles that block time.
 func notDurable() string {
 	var found []string
 	for _, g := range strings.Split(stacks(), "\n\n") {
@@ -115,8 +115,8 @@ func notDurable() string {
 	return strings.Join(found, "\n\n") + "\n"
 }
 
-// bubbleGoroutines gives the stacks of the goroutines in the caller's bubble,
-// beside its own and those that make the bubble.
+// bubbleGoroutines returns the stacks of the goroutines in the caller's bubble,
+// without the caller and the goroutines that make the bubble.
 func bubbleGoroutines() []string {
 	goroutines := strings.Split(stacks(), "\n\n")
 	own := bubbleOf(goroutines[0]) // Stack prints the caller first
@@ -129,7 +129,7 @@ func bubbleGoroutines() []string {
 	return found
 }
 
-// stacks gives the stacks of all goroutines, the caller's first.
+// stacks returns the stacks of all goroutines, the caller's first.
 func stacks() string {
 	for size := 64 << 10; ; size *= 4 {
 		buf := stackSpace.take(size)
@@ -142,7 +142,8 @@ func stacks() string {
 	}
 }
 
-// stackSpace is what stacks writes into, eventSpace the record of a run.
+// stackSpace is the memory that stacks writes into. eventSpace is the memory of the
+// record of a run.
 var (
 	stackSpace space[byte]
 	eventSpace space[model.Event]
@@ -154,10 +155,10 @@ type space[T any] struct {
 	list []T
 }
 
-// spaceMax is the number of bytes from which memory is not kept.
+// spaceMax is the size in bytes from which memory is not kept.
 const spaceMax = 4 << 20
 
-// take gives n of T, of any content, with room for more where there is some.
+// take returns n elements of any content, with the capacity that there is.
 func (s *space[T]) take(n int) []T {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -169,7 +170,7 @@ func (s *space[T]) take(n int) []T {
 	return list[:n]
 }
 
-// moveOut gives what list has in memory of its own, and list back.
+// moveOut returns a copy of list and takes list back.
 func (s *space[T]) moveOut(list []T) []T {
 	if s.large(list) {
 		return list
@@ -185,7 +186,7 @@ func (*space[T]) large(list []T) bool {
 	return uintptr(cap(list))*unsafe.Sizeof(one) >= spaceMax
 }
 
-// giveBack keeps list for another, unless it is large.
+// giveBack keeps list for the next take, unless it is large.
 func (s *space[T]) giveBack(list []T) {
 	if s.large(list) {
 		return

@@ -31,12 +31,12 @@ type Orders struct {
 	// none after the calm began.
 	Lose bool            `json:"lose,omitempty"`
 	Late []time.Duration `json:"late_ns,omitempty"`
-	// NearReplicas lets replicas have, and acknowledge, what was written before
-	// anything else comes: what goes between them and the server is no choice.
+	// NearReplicas lets the parts of a server, such as its replicas, have each other's
+	// messages before anything else comes: these messages are no choice.
 	NearReplicas bool `json:"near_replicas,omitempty"`
 }
 
-// fates is how many ways a message can go.
+// fates is the number of ways in which a message can go.
 func (o *Orders) fates() int {
 	n := 1 + len(o.Late)
 	if o.Lose {
@@ -45,44 +45,43 @@ func (o *Orders) fates() int {
 	return n
 }
 
-// Candidate is what may come next: the first of a line. A line carries things
-// in order: one direction of a connection, the steps of one thread, its visits
-// to a resource, one way between the server and a replica.
+// Candidate is an event that may come next: the first of a line. A line carries events
+// in order: one direction of a connection, the steps of one thread, its visits to a
+// resource, one way between two parts of a server.
 type Candidate struct {
 	Line string
-	// Nth counts what the line carried, from 1; the line and it say the same
-	// thing in every run that begins alike.
+	// Nth counts the events of the line, from 1. Line and Nth name the same event in
+	// every run that begins alike.
 	Nth int
-	// Fates is how many ways it can go, 1 but for messages while one may be lost
-	// or late.
+	// Fates is the number of ways in which the event can go. It is 1, except for
+	// messages while one may be lost or late.
 	Fates int
 }
 
-// Place is something that a line carries.
+// Place names an event by its line and its place there.
 type Place struct {
 	Line string
 	Nth  int
 }
 
-// Effect is what a choice did until nothing more came of it at its instant: the
-// objects that it read and wrote, what it put on lines, and whether it holds
-// calls or returns of threads, or changes of a lock's state. Of two effects of
-// different lines that have no object in common which one of them wrote, either
-// may come first with the same result.
+// Effect is everything that a choice did until nothing more came of it at its instant:
+// the objects that it read and wrote, the events that it put on lines, and whether
+// there were calls or returns of threads, or changes of a lock's state. Two choices of
+// different lines may change places with the same result, unless one of them wrote an
+// object that the other read or wrote.
 type Effect struct {
 	Reads, Writes           map[string]bool
 	Sent                    []Place
 	Calls, Returns, Changes bool
 }
 
-// Watcher is a Chooser that wants to know what it chooses from in a world of
-// Orders.
+// Watcher is a Chooser that learns what it chooses from in a world of Orders.
 type Watcher interface {
 	Chooser
-	// Offer comes before every choice, of one candidate too, which draws
-	// nothing. Bursts count from 1. False ends the run here.
+	// Offer comes before every choice, also of a single candidate, for which nothing
+	// is drawn. Bursts count from 1. False ends the run here.
 	Offer(burst int, among []Candidate) bool
-	// Took says what became of the candidate that was chosen last.
+	// Took tells the effect of the candidate that was chosen last.
 	Took(Effect)
 }
 
@@ -110,7 +109,7 @@ type orders struct {
 	burst int
 	at    int64 // when the burst began
 	spent bool  // a message was lost or late
-	// effect is what the choice that was made last has done so far.
+	// effect is what the last choice has done so far.
 	effect *Effect
 }
 
@@ -118,22 +117,23 @@ type orders struct {
 type line struct {
 	queue []*event
 	added int
-	taken int // how many it has carried
-	burst int // in which it did last, and how many in that
-	of    int
+	taken int // the number of events that it has carried
+	burst int // the last burst in which it carried any
+	inIt  int // the number of events that it carried in that burst
 }
 
-// perBurst is how many things a line carries in a burst. The next one waits
-// until another millisecond, so that a client that asks again and again comes to
-// the instant for which it waits.
+// perBurst is the number of events that a line carries in a burst. The next event waits
+// until another millisecond, so that a client that asks again and again comes to the
+// instant that it waits for.
 const perBurst = 16
 
-// due is when the first of the line may be chosen, negative when it is empty.
+// due is the time from which the first of the line may be chosen; negative when the
+// line is empty.
 func (o *orders) due(l *line) int64 {
 	switch {
 	case len(l.queue) == 0:
 		return -1
-	case o.bursting() && l.burst == o.burst && l.of >= perBurst:
+	case o.bursting() && l.burst == o.burst && l.inIt >= perBurst:
 		return max(l.queue[0].slot, o.at/int64(time.Millisecond)*int64(time.Millisecond)+int64(time.Millisecond))
 	default:
 		return l.queue[0].slot
@@ -145,18 +145,18 @@ func (o *orders) shift(l *line) {
 	l.queue = l.queue[1:]
 	l.taken++
 	if l.burst != o.burst {
-		l.burst, l.of = o.burst, 0
+		l.burst, l.inIt = o.burst, 0
 	}
-	l.of++
+	l.inIt++
 }
 
-// burstsPerMs is how many places a millisecond has for bursts.
+// burstsPerMs is the number of places that a millisecond has for bursts.
 const burstsPerMs = int(time.Millisecond/slotNs) - 1
 
-// place is where in its millisecond the next burst is.
+// place is the place of the next burst in its millisecond.
 func (o *orders) place() int64 { return int64(o.burst%burstsPerMs+1) * slotNs }
 
-// bursting: time has not passed since the last choice.
+// bursting reports whether no time has passed since the last choice.
 func (o *orders) bursting() bool { return o.burst > 0 && o.w.now() < o.at+slotNs }
 
 func (o *orders) add(name string, e *event) {
@@ -175,7 +175,7 @@ func (o *orders) add(name string, e *event) {
 	}
 }
 
-// next gives the next event: e, which belongs to no line, or a choice.
+// next returns the next event: e, which belongs to no line, or a choice.
 func (o *orders) next(e *event, at int64) (*event, int64) {
 	now := o.w.now()
 	if o.bursting() {
@@ -207,7 +207,7 @@ func (o *orders) next(e *event, at int64) (*event, int64) {
 	return &event{choice: true}, begin
 }
 
-// choose lets one candidate happen; false: the run ends here.
+// choose lets one candidate happen. False ends the run here.
 func (o *orders) choose() bool {
 	w := o.w
 	o.settle()
@@ -268,7 +268,7 @@ func (o *orders) take(c Candidate, fate int) {
 		e.lose("lost")
 		return
 	}
-	// What is behind it on its line is late too.
+	// The events behind it on its line are late too.
 	d := o.Late[fate-1]
 	e.slot = (w.now() + int64(d)) / slotNs * slotNs
 	e.late(d)
@@ -286,15 +286,15 @@ func (o *orders) settle() {
 	}
 }
 
-// FateFault is the number, as of a fault, of what a chooser did to a message in
-// a world of Orders: the one after the world's own faults.
+// FateFault is the fault number of what a chooser did to a message in a world of
+// Orders: the number after the faults of the world.
 func FateFault(faults int) int { return faults + 1 }
 
 // parcel is a message on its way as a line sees it.
 type parcel struct{ lose, late func(what string) }
 
-// fated says how the chooser may lose or delay a message, nil for what is no
-// message of a client.
+// fated returns how the chooser may lose or delay a message; nil in a world with
+// latencies.
 func (w *World) fated(m *message, dir string) *parcel {
 	if w.orders == nil {
 		return nil
@@ -321,7 +321,7 @@ func (w *World) touch(object string, write bool) {
 	}
 }
 
-// see notes what of a choice judges look at.
+// see notes that the choice under way made an event that judges look at.
 func (w *World) see(k model.Kind) {
 	if w.orders == nil || w.orders.effect == nil {
 		return

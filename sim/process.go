@@ -22,12 +22,12 @@ type Process struct {
 	w       *World
 	index   int
 	cfg     ProcessConfig
-	object  string // what a choice that changes it touches
+	object  string // its name among the objects of Effect
 	threads []*Thread
 	entropy uint64
 
 	conns       []*conn // in the order of dialling; numbered when they first speak
-	spoken      int     // how many are numbered
+	spoken      int     // the number of numbered connections
 	dead        bool
 	closed      bool
 	pausedUntil int64
@@ -40,22 +40,23 @@ type Process struct {
 
 	ids   map[int64]uint64 // draws so far, by thread; guarded by w.mu
 	notes map[string][]*note
-	// alike is how many notes have a goroutine: only then is it asked who writes.
+	// alike is the number of notes that have a goroutine. While it is 0, connections do
+	// not ask which goroutine writes.
 	alike atomic.Int32
 }
 
-// note says for which operation a command with these words is being sent.
+// note says which operation is sending a request of certain words.
 type note struct {
 	op int
-	// goroutine sends it, and sends it again; "" where nobody else was sending the
-	// same words when it began.
+	// goroutine sends the request, and sends it again. It is "" when nobody else was
+	// sending the same words at the beginning.
 	goroutine string
 }
 
 // Name is the process's name.
 func (p *Process) Name() string { return p.cfg.Name }
 
-// Threads gives the process's threads.
+// Threads returns the process's threads.
 func (p *Process) Threads() []*Thread { return p.threads }
 
 // Now reads the process's wall clock, in whole milliseconds. Any goroutine.
@@ -68,8 +69,8 @@ func (p *Process) Now() time.Time {
 	return p.w.start.Round(0).Add(time.Duration(ns) + p.cfg.Offset + drift + jump).Truncate(time.Millisecond)
 }
 
-// draw gives the k-th number of a thread of this process, whatever other
-// threads draw meanwhile. Any goroutine.
+// draw returns the next number of a thread of this process. It does not depend on what
+// other threads draw. Any goroutine.
 func (p *Process) draw(thread int64) uint64 {
 	p.w.mu.Lock()
 	defer p.w.mu.Unlock()
@@ -78,22 +79,22 @@ func (p *Process) draw(thread int64) uint64 {
 	}
 	k := p.ids[thread]
 	p.ids[thread] = k + 1
-	// The process is in it too: whatever the chooser drew, ids are unique.
+	// The index of the process makes ids unique, whatever the chooser drew.
 	return mix(p.entropy ^ mix(uint64(p.index)<<48^uint64(thread)<<32^k))
 }
 
-// NewID gives the next request id of a thread: 32 hexadecimal digits. Any
+// NewID returns the next request id of a thread: 32 hexadecimal digits. Any
 // goroutine.
 func (p *Process) NewID(thread int64) string { return hexID(p.draw(thread)) }
 
-// Jitter gives the next length in [0, max) of a thread. Any goroutine.
+// Jitter returns the next length in [0, max) of a thread. Any goroutine.
 func (p *Process) Jitter(thread int64, max time.Duration) time.Duration {
 	if max <= 0 {
 		return 0
 	}
 	d := time.Duration(p.draw(thread) % uint64(max))
 	if p.w.orders != nil {
-		return d.Truncate(time.Millisecond) // see Orders: what is set fires at the same place
+		return d.Truncate(time.Millisecond) // timers of Orders fire at the same place in their millisecond
 	}
 	return d
 }
@@ -112,7 +113,7 @@ func (p *Process) leavesTimers() bool {
 	return len(p.timersLeft) == 0 && len(p.conns) > 0 || slices.ContainsFunc(p.timersLeft, func(f func() bool) bool { return f() })
 }
 
-// OnClose says how the process's client shuts down in order.
+// OnClose sets the function that shuts the process's clients down in order.
 func (p *Process) OnClose(f func()) { p.close = f }
 
 func (p *Process) closeClient() {
@@ -172,7 +173,7 @@ func (p *Process) Sending(ctx context.Context, words string) (over func()) {
 	}
 }
 
-// opOf gives the operation that sent these words. Where several send the same words,
+// opOf returns the operation that sent these words. Where several send the same words,
 // it is the one whose goroutine wrote them: a client sends a request, and sends it
 // again, in the goroutine of its caller.
 func (p *Process) opOf(words []string, writer string) int {
@@ -182,17 +183,18 @@ func (p *Process) opOf(words []string, writer string) int {
 	if len(notes) == 0 {
 		return 0
 	}
-	of := func(goroutine string) int {
+	sentBy := func(goroutine string) int {
 		return slices.IndexFunc(notes, func(n *note) bool { return n.goroutine == goroutine })
 	}
-	i := of(writer)
+	i := sentBy(writer)
 	if i < 0 {
-		i = of("") // the one that began when nobody else sent them
+		i = sentBy("") // the operation that began when nobody else sent these words
 	}
 	return notes[max(i, 0)].op
 }
 
-// goroutine names the goroutine that asks, which no record may show: "goroutine 7".
+// goroutine returns the name of the calling goroutine, such as "goroutine 7". No
+// record may show it.
 func goroutine() string {
 	var b [32]byte
 	line := b[:runtime.Stack(b[:], false)]
@@ -203,7 +205,7 @@ func goroutine() string {
 // pause stops the world of p for d.
 func (p *Process) pause(d int64) {
 	w := p.w
-	// To the slot: the event that ends the pause must not come before its end.
+	// Rounded down to a slot: the event that ends the pause must not come early.
 	until := (w.now() + d) / slotNs * slotNs
 	if until <= p.pausedUntil {
 		return
@@ -222,7 +224,7 @@ func (p *Process) pause(d int64) {
 	})
 }
 
-// pausedBetween is how much of [from, to] p spent paused.
+// pausedBetween returns the time within [from, to] that p spent paused.
 func (p *Process) pausedBetween(from, to int64) int64 {
 	var sum, end int64
 	for _, s := range p.pauses {
@@ -254,7 +256,7 @@ func (p *Process) crash() {
 		return
 	}
 	p.dead = true
-	slices.SortStableFunc(p.conns, func(a, b *conn) int { // dialled together, in any order
+	slices.SortStableFunc(p.conns, func(a, b *conn) int { // connections dialled together are in any order
 		return cmp.Compare(uint(a.id-1), uint(b.id-1))
 	})
 	for _, c := range p.conns {
@@ -267,7 +269,7 @@ func (p *Process) crash() {
 type threadState int
 
 const (
-	threadNew threadState = iota // without a body: nothing will come of it
+	threadNew threadState = iota // it has no body yet, and perhaps never gets one
 	threadStepping
 	threadCalling
 	threadDone
@@ -347,7 +349,7 @@ func (t *Thread) post(f func()) {
 	w.wake()
 }
 
-// handle runs what the thread posted; the scheduler calls it.
+// handle runs the functions that the thread posted. The scheduler calls it.
 func (t *Thread) handle() {
 	t.p.w.mu.Lock()
 	posts := t.outbox
@@ -429,7 +431,7 @@ func (t *Thread) Record(e model.Event) {
 }
 
 // Call performs one operation: f with a context that an interrupt cancels.
-// It gives the operation's number in the record and how it ended.
+// It returns the operation's number in the record and its outcome.
 func (t *Thread) Call(what Operation, f func(context.Context) (model.Outcome, error)) (int, model.Outcome) {
 	w := t.p.w
 	var c *call
@@ -487,9 +489,9 @@ func (t *Thread) Interrupt(target *Thread) {
 // Close shuts the process's client down in order.
 func (t *Thread) Close() { t.Do(t.p.closeClient) }
 
-// Use works on a resource: reads it, works that long, writes back what is
-// left. False when too little was left (below keep). The resource is a server
-// of its own that no lock fault meets.
+// Use works on a resource: it reads the value, works for some time and writes the
+// value less what it takes. It reports false when less than keep would be left. The
+// resource is a server of its own that no fault strikes.
 func (t *Thread) Use(resource string, take int64, work time.Duration, keep *int64) bool {
 	w := t.p.w
 	t.Do(func() { t.Record(model.Event{Kind: model.KindUse, Phase: "start", Key: resource}) })

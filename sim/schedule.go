@@ -22,7 +22,7 @@ const (
 // instant in random order.
 const slotNs = 10_000
 
-// residue is where in its slot a class begins, and room the nanoseconds it has.
+// residue is where in its slot a class begins. room is the nanoseconds that it has.
 var residue = [...]int64{classExpiry: 0, classFault: 100, ClassDelivery: 1000, ClassDeadline: 5000, classStep: 7000}
 
 const room = 2000
@@ -53,17 +53,17 @@ func (i Instant) Wait() {
 	time.Sleep((i.residue - i.w.Now()%slotNs + slotNs) % slotNs)
 }
 
-// event is something that will happen: run, at a slot.
+// event runs a function at a slot.
 type event struct {
 	slot  int64 // ns, multiple of slotNs
 	class Class
 	seq   uint64
 	run   func()
-	// Of a message in a world of Orders: what loses it, and what notes that it
-	// is late.
+	// For a message in a world of Orders: lose loses it, and late notes that it is
+	// late.
 	lose func(what string)
 	late func(time.Duration)
-	// choice: which event it is is still to be chosen.
+	// choice says that the event is still to be chosen.
 	choice bool
 }
 
@@ -91,8 +91,8 @@ func (s *schedule) add(atNs int64, c Class, run func()) {
 	s.events.push(&event{slot: atNs / slotNs * slotNs, class: c, seq: s.seq, run: run})
 }
 
-// addTo is add for what one line carries in order; without a name it is add.
-// p: it is a message.
+// addTo is add for an event that a line carries in order. Without a line it is add. p
+// is set for a message that may be lost or late.
 func (s *schedule) addTo(line string, atNs int64, c Class, run func(), p *parcel) {
 	if s.orders == nil || line == "" {
 		s.add(atNs, c, run)
@@ -107,8 +107,8 @@ func (s *schedule) addTo(line string, atNs int64, c Class, run func(), p *parcel
 	s.orders.add(line, e)
 }
 
-// next gives the next event and when it runs, never before or at the instant
-// of the one before it.
+// next returns the next event and its instant, which is always later than that of the
+// event before it.
 func (s *schedule) next() (*event, int64) {
 	var e *event
 	var at int64
@@ -127,8 +127,8 @@ func (s *schedule) pop(atNs int64) *event {
 	return s.events.pop()
 }
 
-// eventHeap is a binary heap: most of what is in it are deadlines that will be
-// stale, thousands where a client is busy.
+// eventHeap is a binary heap. Most of its events are deadlines that will be stale when
+// they come: thousands where a client is busy.
 type eventHeap []planned
 
 // planned is an event with its place in the order: by slot, class and seq.

@@ -17,7 +17,7 @@ import (
 	"lockstep/model"
 )
 
-// ErrInterrupted is the cause of a context that an interrupt step cancelled.
+// ErrInterrupted is the cause of a context that Thread.Interrupt cancelled.
 var ErrInterrupted = errors.New("interrupted")
 
 // Config is a world before it starts.
@@ -25,8 +25,8 @@ type Config struct {
 	Chooser Chooser
 	// Orders, unless nil, puts the world in a mode without latencies.
 	Orders *Orders
-	// LatencyMin and LatencyMax bound a message's way, one way, in either
-	// direction; equal: exact.
+	// LatencyMin and LatencyMax bound the time that a message takes one way. Where
+	// they are equal nothing is drawn.
 	LatencyMin, LatencyMax time.Duration
 	// Nodes are the servers of the world. Each process can dial each of them.
 	Nodes     []Node
@@ -37,12 +37,11 @@ type Config struct {
 	// Name says what the words of a request mean: which script they run, of which
 	// locks, for whom.
 	Name func(words []string) Command
-	// Quiet is how long nothing may happen after the last fault and step before
-	// all leave.
+	// Quiet is the time without a fault or a step after which all leave.
 	Quiet time.Duration
-	// Settle is the same when every thread is done and nobody waits.
+	// Settle takes the place of Quiet when every thread is done and nobody waits.
 	Settle time.Duration
-	// Drain is how long the world goes on after all left, so that leases end.
+	// Drain is the time that the world goes on after all have left, so that leases end.
 	Drain time.Duration
 	// MaxEvents ends a run that never comes to rest.
 	MaxEvents int
@@ -68,8 +67,8 @@ type Command struct {
 // read it at the start of a run.
 var EpochMs = time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC).UnixMilli()
 
-// World is a running world. Its methods, unless said otherwise, belong to the
-// setup function and to threads.
+// World is a running world. Unless a comment says otherwise, only the setup function
+// and threads call its methods.
 type World struct {
 	cfg     Config
 	start   time.Time
@@ -83,24 +82,24 @@ type World struct {
 	rules     []*rule
 	resources map[string]int64
 	msgs      int
-	conns     []*conn // numbered, in order
+	conns     []*conn // those with a number, in its order
 	ops       int
 	calm      bool
 	leaving   bool
-	// goroutines is how many the program had at the start.
+	// goroutines is the number of goroutines that the program had at the start.
 	goroutines int
 	over       bool  // connections are gone, nothing is recorded
 	faultsDue  int   // timed faults that have not ended
-	moved      int64 // when a thread last took a step, or a fault began or ended
-	endAt      int64 // when the leaving is over
-	instants   int   // given out; guarded by mu
+	moved      int64 // the last time a thread took a step or a fault began or ended
+	endAt      int64 // the end of the leaving
+	instants   int   // the number of Instants given out; guarded by mu
 
 	mu     sync.Mutex // guards what other goroutines post
 	posts  []*Thread
 	dirty  []*socket
 	notify chan struct{}
 
-	// Space that is used again.
+	// The following is memory that is used again.
 	timer     *time.Timer
 	gathered  []*Thread
 	touched   []*socket
@@ -114,13 +113,13 @@ type World struct {
 type Result struct {
 	Record *model.Record
 	Steps  int // events that the scheduler let happen
-	// Stopped: a Watcher ended the run before it was over.
+	// Stopped says that a Watcher ended the run before it was over.
 	Stopped bool
 	SimNs   int64 // simulated time from the start until all had left
 }
 
-// Run builds a world, calls setup in it to give the threads their bodies and
-// lets it happen.
+// Run builds a world, calls setup inside it, which gives the threads their bodies, and
+// plays it to its end.
 func Run(h *Host, cfg Config, setup func(*World)) Result {
 	var res Result
 	var alive atomic.Int64
@@ -420,7 +419,7 @@ func (w *World) end() (clean bool) {
 				w.disconnect(c)
 			}
 		}
-		// To list them costs more than to count them.
+		// Listing goroutines costs more than counting them.
 		if runtime.NumGoroutine() == w.goroutines || len(bubbleGoroutines()) == 0 {
 			break
 		}
@@ -434,7 +433,7 @@ func (w *World) end() (clean bool) {
 	for _, g := range bubbleGoroutines() {
 		left = append(left, "goroutine "+topFunction(g))
 	}
-	slices.Sort(left) // they are listed in no order that repeats
+	slices.Sort(left) // the runtime lists them in no order that repeats
 	for _, text := range left {
 		w.record(model.Event{Kind: model.KindLeft, Text: text})
 	}
@@ -442,8 +441,8 @@ func (w *World) end() (clean bool) {
 	return len(left) == 0
 }
 
-// topFunction names where a goroutine was started, which does not depend on
-// addresses.
+// topFunction returns the function that started a goroutine. Unlike a stack it does
+// not depend on addresses.
 func topFunction(stack string) string {
 	_, created, ok := strings.Cut(stack, "created by ")
 	if !ok {
@@ -462,15 +461,16 @@ func (w *World) process(name string) *Process {
 	return nil
 }
 
-// Process finds a process by its name; nil when there is none.
+// Process returns the process of that name, or nil when there is none.
 func (w *World) Process(name string) *Process { return w.process(name) }
 
-// latency draws how long a message of p is under way.
+// latency draws the time that a message of p is under way.
 func (w *World) latency(p *Process, dir string) int64 {
 	return w.between(w.cfg.LatencyMin, w.cfg.LatencyMax, "latency/"+p.cfg.Name+"/"+dir)
 }
 
-// between draws a length; where both bounds are one it draws nothing.
+// between draws a length. It draws nothing where both bounds are equal, or in a world
+// of Orders.
 func (w *World) between(min, max time.Duration, stream string) int64 {
 	lo, hi := int64(min), int64(max)
 	if w.orders != nil {
@@ -499,15 +499,18 @@ func sameState(a, b *model.LockState) bool {
 	return true
 }
 
-// State is what the first node that keeps a lock holds of it now, or the first node
-// of all when none keeps it.
+// State returns what a server holds of a lock now, nil for nothing. It asks the first
+// node that keeps the lock, or the first node of all when none does.
 func (w *World) State(lock string) *model.LockState {
+	if len(w.nodes) == 0 {
+		return nil
+	}
 	at := max(0, slices.IndexFunc(w.nodes, func(n *node) bool { return slices.Contains(n.Locks, lock) }))
 	return w.nodes[at].Server.State(w.now(), lock)
 }
 
-// OpReply gives the reply to the first (or the last) execution of a script
-// that an operation sent; ok is false when none was executed.
+// OpReply returns the reply to the first or the last execution of a script that an
+// operation sent. ok is false when none was executed.
 func (w *World) OpReply(op int, script string, last bool) (reply string, ok bool) {
 	for _, e := range w.rec.Events {
 		if e.Kind == model.KindExec && e.Op == op && e.Script == script && !e.NotRun() {
@@ -522,7 +525,7 @@ func (w *World) OpReply(op int, script string, last bool) (reply string, ok bool
 
 type callKey struct{}
 
-// callOf gives the operation for which ctx was made; 0: none.
+// callOf returns the operation that ctx was made for, or 0.
 func callOf(ctx context.Context) int {
 	op, _ := ctx.Value(callKey{}).(int)
 	return op
