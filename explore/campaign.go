@@ -65,7 +65,20 @@ type shardFile struct {
 	Plan
 	Shard int `json:"shard"`
 	Of    int `json:"of"`
+	// Judges, Names and Draw are the Versions of the program that plays, beside
+	// Plan.World: runs of another are not gone on with.
+	Judges int `json:"judges"`
+	Names  int `json:"names"`
+	Draw   int `json:"draw"`
 }
+
+func (c Campaign) file() shardFile {
+	v := CurrentVersions()
+	return shardFile{c.Plan, c.Shard, c.Of, v.Judges, v.Names, v.Draw}
+}
+
+// versions are those of the program that played.
+func (s shardFile) versions() Versions { return Versions{s.World, s.Judges, s.Names, s.Draw} }
 
 // OtherCampaignError: the folder holds the runs of another campaign.
 type OtherCampaignError struct{ Dir, Difference string }
@@ -208,7 +221,7 @@ func (c *Campaign) open() (runs []Run, whole int64, err error) {
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		return nil, 0, err
 	}
-	mine := shardFile{c.Plan, c.Shard, c.Of}
+	mine := c.file()
 	old, err := readPlan(c.Dir)
 	switch {
 	case errors.Is(err, os.ErrNotExist) && whole > 0:
@@ -241,6 +254,9 @@ func (s shardFile) write(dir string) error {
 
 func (s shardFile) difference(o shardFile) string {
 	if d := s.Plan.difference(o.Plan); d != "" {
+		return d
+	}
+	if d := o.versions().Difference(s.versions()); d != "" {
 		return d
 	}
 	if s.Shard != o.Shard || s.Of != o.Of {
@@ -497,6 +513,11 @@ func Merge(dirs []string) (Plan, []Run, error) {
 		s, err := readPlan(dir)
 		if err != nil {
 			return plan, nil, err
+		}
+		here := CurrentVersions()
+		here.World = s.World // whoever asks looks at the world
+		if d := s.versions().Difference(here); d != "" {
+			return plan, nil, &OtherCampaignError{dir, d}
 		}
 		if i == 0 {
 			plan = s.Plan

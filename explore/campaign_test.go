@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -282,6 +283,15 @@ func TestAFolderOfAnotherCampaignIsLeftAlone(t *testing.T) {
 		q := p
 		change(&q)
 		refused(q, what)
+	}
+	old := Campaign{Plan: p, Of: 1}.file()
+	old.Judges--
+	if err := old.write(dir); err != nil {
+		t.Fatal(err)
+	}
+	refused(p, fmt.Sprintf("judges %d, and the program has %d", old.Judges, old.Judges+1))
+	if _, _, err := Merge([]string{dir}); err == nil || !strings.Contains(err.Error(), "judges") {
+		t.Errorf("runs that were judged by an older program are merged: %v", err)
 	}
 	if err := os.Remove(filepath.Join(dir, PlanFile)); err != nil {
 		t.Fatal(err)

@@ -227,7 +227,7 @@ func WriteTally(dir string, o Tally, small []Shrunk) error {
 		return renameio.WriteFile(file, text, 0o644)
 	}
 	var md, lines bytes.Buffer
-	fmt.Fprintf(&md, "<!-- written by: go run ./cmd/%s -->\n# What was found\n\nWritten by `go run ./cmd/%s`.\n\n%s.\n", o.Plan, o.Plan, o.Total())
+	fmt.Fprintf(&md, "<!-- written by: go run ./cmd/%s -->\n%s# What was found\n\nWritten by `go run ./cmd/%s`.\n\n%s.\n", o.Plan, CurrentVersions().Comment(), o.Plan, o.Total())
 	if len(o.Groups) > 0 {
 		fmt.Fprint(&md, "\n| class | broken | at | faults needed | runs | first seed | events | why | recording |\n|---|---|---|---|---|---|---|---|---|\n")
 	}

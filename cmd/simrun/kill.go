@@ -264,7 +264,7 @@ func writeKills(b *bytes.Buffer, command string, bugs []*scenarios.PlantedBug, a
 			named++
 		}
 	}
-	fmt.Fprintf(b, "<!-- written by: %s -->\n# Planted bugs\n\nWritten by `%s`.\n\n", command, command)
+	fmt.Fprintf(b, "<!-- written by: %s -->\n%s# Planted bugs\n\nWritten by `%s`.\n\n", command, explore.CurrentVersions().Comment(), command)
 	seeds := 0
 	if len(all) > 0 {
 		seeds = len(all[0].Kills)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"lockstep/explore"
 	"lockstep/linearizability"
 	"lockstep/model"
 	"lockstep/scenarios"
@@ -315,7 +316,7 @@ func (a *app) matrixMarkdown(t *table) error {
 		return s
 	}
 	grid, others := t.grid(link)
-	fmt.Fprintf(a.out, "<!-- written by: %s -->\n# Scenarios by locks\n\nWritten by `%s`. %s\n\n", t.command, t.command, matrixKey)
+	fmt.Fprintf(a.out, "<!-- written by: %s -->\n%s# Scenarios by locks\n\nWritten by `%s`. %s\n\n", t.command, explore.CurrentVersions().Played().Comment(), t.command, matrixKey)
 	for i, row := range grid {
 		fmt.Fprintf(a.out, "| %s |\n", strings.Join(row, " | "))
 		if i == 0 {

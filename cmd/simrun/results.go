@@ -132,7 +132,7 @@ func recordingText(v scenarios.Verdict, more ...string) ([]byte, error) {
 // commit puts everything in its place.
 func (r *results) commit(whole bool) error {
 	var md bytes.Buffer
-	fmt.Fprintf(&md, "<!-- written by: %s -->\n# Verdicts\n\nWritten by `%s`.\n", r.command, r.command)
+	fmt.Fprintf(&md, "<!-- written by: %s -->\n%s# Verdicts\n\nWritten by `%s`.\n", r.command, explore.CurrentVersions().Played().Comment(), r.command)
 	if !whole {
 		fmt.Fprint(&md, "Interrupted: not everything that was asked for was run.\n")
 	}

@@ -1,0 +1,90 @@
+package explore
+
+import (
+	"crypto/sha256"
+	"fmt"
+	"testing"
+
+	"lockstep/scenarios"
+	"lockstep/sim"
+)
+
+var locksOfVersions = []string{
+	"redisson@3.4.2", "redisson@3.21.3", "redisson@4.7.0", "redisson@3.21.3+replicas", "redisson-fair@3.11.0", "redisson-fair@4.7.0",
+	"reference-fair", "setnx-get-del", "string-reentrant",
+}
+
+func TestTheVersionOfTheDrawing(t *testing.T) {
+	const version, want = 1, "6394f7c927deabf5"
+	sum := sha256.New()
+	for seed, name := range locksOfVersions {
+		l := mustFind(t, name)
+		for _, p := range profiles {
+			for _, classes := range classSets() {
+				text := Draw(sim.NewSeeded(uint64(seed)), l, p, classes)
+				_, _ = fmt.Fprintln(sum, text, Vary(sim.NewSeeded(uint64(seed)), text, l, p, classes))
+			}
+		}
+	}
+	holdVersion(t, "the same seeds draw other scenarios", "explore.DrawVersion", DrawVersion, version, fmt.Sprintf("%x", sum.Sum(nil)[:8]), want)
+}
+
+// TestTheVersionOfTheNames notices that findings are told apart in another way.
+// The names themselves do not count: they may be reworded.
+func TestTheVersionOfTheNames(t *testing.T) {
+	const version, want = 1, "f91ed4834c866737"
+	h := sim.NewHost(t)
+	sum := sha256.New()
+	order := map[string]int{"": 0} // by name: which it was among those that came up
+	for _, name := range locksOfVersions {
+		l := mustFind(t, name)
+		for seed := range uint64(16) {
+			v := scenarios.Run(h, loadDrawn(t, Draw(sim.NewSeeded(seed), l, Full, Classes)), l, seed)
+			for _, f := range v.Findings {
+				defect := DefectOf(h, v, f)
+				if _, ok := order[defect]; !ok {
+					order[defect] = len(order)
+				}
+				_, _ = fmt.Fprintln(sum, f.Judge, f.Class, order[defect])
+			}
+			_, _ = fmt.Fprintln(sum)
+		}
+	}
+	if len(order) < 15 {
+		t.Errorf("only %d defects came up", len(order)-1)
+	}
+	holdVersion(t, "findings of the same runs have other names (if the judges or the drawing changed, raise theirs first)",
+		"explore.NamesVersion", NamesVersion, version, fmt.Sprintf("%x", sum.Sum(nil)[:8]), want)
+}
+
+// holdVersion fails unless the golden digest of a version is of the version.
+func holdVersion(t *testing.T, what, constant string, now, version int, got, want string) {
+	t.Helper()
+	switch {
+	case now != version:
+		t.Errorf("put %d and %s here", now, got)
+	case got != want:
+		t.Errorf("%s: raise the number %s, then put it and %s here", what, constant, got)
+	}
+}
+
+func TestVersionsAreReadAsTheyAreWritten(t *testing.T) {
+	now := CurrentVersions()
+	for _, v := range []Versions{now, now.Played(), {World: 5}} {
+		got, ok, err := ReadVersions("<!-- written by: x -->\n" + v.Comment() + "# Head\n")
+		if got != v || !ok || err != nil {
+			t.Errorf("%v was read as %v, %v, %v", v, got, ok, err)
+		}
+	}
+	if d := now.Played().Difference(now); d != "" {
+		t.Errorf("what is not used differs: %s", d)
+	}
+	if d, want := (Versions{World: now.World - 1, Judges: now.Judges, Names: NotUsed, Draw: NotUsed}).Difference(now), fmt.Sprintf("world %d, and the program has %d", now.World-1, now.World); d != want {
+		t.Errorf("it says %q, not %q", d, want)
+	}
+	for text, fails := range map[string]bool{"# Head": false, "<!-- versions: world six -->": true, "<!-- versions: moon 1 -->": true} {
+		if _, ok, err := ReadVersions(text); ok || (err != nil) != fails {
+			t.Errorf("%s: %v, %v", text, ok, err)
+		}
+	}
+}
