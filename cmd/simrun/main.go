@@ -60,6 +60,10 @@ const usage = `simrun runs distributed-lock code in a simulated world.
       --time D         stop then, incomplete
   simrun merge DIR ... [--out DIR]         one campaign out of its shards
   simrun findings DIR ... [-o FILE]        what campaigns found, written up
+  simrun results [DIR]                     write all of a folder of results anew; default: results
+      --only P,...     parts: verdicts track-record six-properties kill exhaustive explore
+                       exhaustive-summary explore-summary performance, or explore/FOLDER
+      --older          only what an older program wrote; --check: name it, and write nothing
   simrun bench                             what runs cost, into results/performance.md
       --only P,...     parts: step schedule run hour workers memory real-time lock growth
       --rounds N       how often what is compared is measured in turn; default 5
@@ -127,10 +131,12 @@ func (e usageError) Unwrap() error { return e.error }
 
 func usagef(format string, args ...any) error { return usageError{fmt.Errorf(format, args...)} }
 
-var commands = map[string]func(*app, []string) (int, error){
-	"list": (*app).list, "run": (*app).run, "replay": (*app).replay, "shrink": (*app).shrink, "check": (*app).check,
-	"report": (*app).report, "serve": (*app).serve, "explore": (*app).explore, "merge": (*app).merge, "findings": (*app).findings,
-	"matrix": (*app).matrix, "bench": (*app).bench, "kill": (*app).kill, workerCommand: (*app).worker, killerCommand: (*app).killer,
+func commands() map[string]func(*app, []string) (int, error) {
+	return map[string]func(*app, []string) (int, error){
+		"list": (*app).list, "run": (*app).run, "replay": (*app).replay, "shrink": (*app).shrink, "check": (*app).check,
+		"report": (*app).report, "serve": (*app).serve, "explore": (*app).explore, "merge": (*app).merge, "findings": (*app).findings, "results": (*app).renew,
+		"matrix": (*app).matrix, "bench": (*app).bench, "kill": (*app).kill, workerCommand: (*app).worker, killerCommand: (*app).killer,
+	}
 }
 
 func (a *app) main(args []string) (code int) {
@@ -147,9 +153,9 @@ func (a *app) main(args []string) (code int) {
 		}
 		return exitOK
 	}
-	command, ok := commands[args[0]]
+	command, ok := commands()[args[0]]
 	if !ok {
-		fmt.Fprintf(a.err, "simrun: unknown command %q; known: list, run, replay, report, serve, shrink, explore, merge, findings, kill, matrix, bench, check, help\n", args[0])
+		fmt.Fprintf(a.err, "simrun: unknown command %q; known: list, run, replay, report, serve, shrink, explore, merge, findings, results, kill, matrix, bench, check, help\n", args[0])
 		return exitUsage
 	}
 	code, err := command(a, args[1:])

@@ -1,0 +1,428 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/google/renameio/v2"
+	"github.com/spf13/pflag"
+
+	"lockstep/explore"
+	"lockstep/scenarios"
+)
+
+// part is a piece of a results folder that one command writes.
+type part struct {
+	name string
+	// file is where the part says its versions, in the folder; "" where it is
+	// written up from other parts, or is figures of a machine.
+	file string
+	// uses are the versions that it depends on.
+	uses  explore.Versions
+	write func(*renewal) error
+}
+
+// The folder in which a renewal keeps what is unfinished, and the list in it of
+// the parts that are done.
+const (
+	renewing = ".renewing"
+	doneFile = "done"
+)
+
+// renewal is a folder of results being written anew.
+type renewal struct {
+	a    *app
+	dir  string
+	jobs int
+	stop context.Context
+}
+
+// renew is the command results.
+func (a *app) renew(args []string) (int, error) {
+	var only []string
+	var check, older bool
+	r := &renewal{a: a, dir: "results"}
+	rest, err := flags("results", args, func(f *pflag.FlagSet) {
+		f.StringSliceVar(&only, "only", nil, "")
+		f.BoolVar(&check, "check", false, "")
+		f.BoolVar(&older, "older", false, "")
+		f.IntVar(&r.jobs, "jobs", runtime.NumCPU(), "")
+	})
+	if err != nil {
+		return 0, err
+	}
+	switch len(rest) {
+	case 0:
+	case 1:
+		r.dir = filepath.Clean(rest[0])
+	default:
+		return 0, usagef("results takes one folder, got %d", len(rest))
+	}
+	if r.jobs < 1 {
+		return 0, usagef("results: --jobs %d: at least 1", r.jobs)
+	}
+	if info, err := os.Stat(r.dir); err != nil || !info.IsDir() {
+		return 0, usagef("results: there is no folder %s", r.dir)
+	}
+	parts, err := r.parts()
+	if err != nil {
+		return 0, usageError{fmt.Errorf("results: %w", err)}
+	}
+	if parts, err = chooseParts(parts, only); err != nil {
+		return 0, usageError{fmt.Errorf("results: %w", err)}
+	}
+	if check {
+		return r.check(parts)
+	}
+	if older {
+		if parts, err = r.older(parts); err != nil {
+			return 0, usageError{fmt.Errorf("results: %w", err)}
+		}
+	}
+	return r.writeAll(parts)
+}
+
+// parts lists the parts of the folder in the order in which they are written: what
+// is written up from others comes after them. The campaigns are those that are
+// there.
+func (r *renewal) parts() ([]part, error) {
+	now := explore.CurrentVersions()
+	all := []part{
+		{"verdicts", "verdicts.md", now.Played(), func(r *renewal) error { return r.command("run", "--out", r.dir) }},
+		{"track-record", "track-record.md", now.Played(), func(r *renewal) error {
+			return r.output("track-record.md", "matrix", "--format", "markdown")
+		}},
+		{"six-properties", "six-properties.md", now.Played(), func(r *renewal) error {
+			return r.output("six-properties.md", "matrix", "--tag", "six-properties", "--format", "markdown")
+		}},
+		{"kill", "kill-table.md", now, func(r *renewal) error {
+			return r.command("kill", "--jobs", strconv.Itoa(r.jobs), "-o", filepath.Join(r.dir, "kill-table.md"))
+		}},
+	}
+	for _, kind := range []struct{ folder, summary string }{{"exhaustive", "exhaustive.md"}, {"explore", "findings.md"}} {
+		found, err := filepath.Glob(filepath.Join(r.dir, kind.folder, "*", "verdicts.md"))
+		if err != nil {
+			return nil, err
+		}
+		if len(found) == 0 {
+			continue
+		}
+		for _, file := range found {
+			name := kind.folder + "/" + filepath.Base(filepath.Dir(file))
+			all = append(all, part{name, name + "/verdicts.md", now, func(r *renewal) error { return r.campaign(name) }})
+		}
+		all = append(all, part{kind.folder + "-summary", "", explore.Versions{}, func(r *renewal) error {
+			return r.summary(kind.folder, kind.summary)
+		}})
+	}
+	return append(all, part{"performance", "", explore.Versions{}, func(r *renewal) error {
+		if out := filepath.Join(r.dir, "performance.md"); out != filepath.Join("results", "performance.md") {
+			return r.command("bench", "--out", out)
+		}
+		return r.command("bench")
+	}}), nil
+}
+
+// chooseParts picks parts by name; explore picks all of explore/.
+func chooseParts(all []part, only []string) ([]part, error) {
+	if len(only) == 0 {
+		return all, nil
+	}
+	chosen := map[string]bool{}
+	for _, name := range only {
+		some := false
+		for _, p := range all {
+			if p.name == name || strings.HasPrefix(p.name, name+"/") {
+				chosen[p.name], some = true, true
+			}
+		}
+		if !some {
+			return nil, fmt.Errorf("--only %s: known are verdicts, track-record, six-properties, kill, exhaustive, exhaustive/FOLDER, exhaustive-summary, explore, explore/FOLDER, explore-summary, performance", name)
+		}
+	}
+	return slices.DeleteFunc(slices.Clone(all), func(p part) bool { return !chosen[p.name] }), nil
+}
+
+// versions reads which program wrote a part; an error says that it does not tell.
+func (r *renewal) versions(p part) (explore.Versions, error) {
+	text, err := os.ReadFile(filepath.Join(r.dir, p.file))
+	if err != nil {
+		return explore.Versions{}, err
+	}
+	v, ok, err := explore.ReadVersions(string(text))
+	switch {
+	case err != nil:
+		return v, fmt.Errorf("%s: %w", p.file, err)
+	case !ok:
+		return v, fmt.Errorf("%s does not say which versions of the world and the judges wrote it", p.file)
+	}
+	if missing := v.Missing(p.uses); missing != "" {
+		return v, fmt.Errorf("%s says nothing of the versions of: %s", p.file, missing)
+	}
+	return v, nil
+}
+
+// older picks the parts that are older than the program, and what is written up
+// from them.
+func (r *renewal) older(parts []part) ([]part, error) {
+	var chosen []part
+	for _, p := range parts {
+		if p.file == "" {
+			folder, summary := strings.CutSuffix(p.name, "-summary")
+			if summary && slices.ContainsFunc(chosen, func(c part) bool { return strings.HasPrefix(c.name, folder+"/") }) {
+				chosen = append(chosen, p)
+			}
+			continue
+		}
+		v, err := r.versions(p)
+		if err != nil || v.Difference(p.uses) != "" {
+			chosen = append(chosen, p)
+		}
+	}
+	return chosen, nil
+}
+
+// check names the parts that an older program wrote. Only one that does not say is
+// an error.
+func (r *renewal) check(parts []part) (int, error) {
+	told, old := 0, 0
+	var problems []error
+	for _, p := range parts {
+		if p.file == "" {
+			continue
+		}
+		told++
+		v, err := r.versions(p)
+		if err != nil {
+			problems = append(problems, err)
+			continue
+		}
+		if d := v.Difference(p.uses); d != "" {
+			old++
+			fmt.Fprintf(r.a.out, "%s: %s\n", p.name, d)
+		}
+	}
+	fmt.Fprintf(r.a.out, "%d of %d parts are older than this program (%s)\n", old, told, explore.CurrentVersions())
+	if len(problems) > 0 {
+		return 0, usageError{fmt.Errorf("results: %w", errors.Join(problems...))}
+	}
+	return exitOK, nil
+}
+
+// writeAll writes parts, each as it comes, and says what each cost. What an
+// earlier call that was stopped had done is not done again.
+func (r *renewal) writeAll(parts []part) (int, error) {
+	stop, release := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer release()
+	r.stop = stop
+	head := journal(parts)
+	done, err := r.done(head)
+	if err != nil {
+		return 0, err
+	}
+	for i, p := range parts {
+		if slices.Contains(done, p.name) {
+			fmt.Fprintf(r.a.out, "%-50s was done before\n", p.name)
+			continue
+		}
+		r.a.status("part %d of %d: %s", i+1, len(parts), p.name)
+		begun, processor := time.Now(), processorTime()
+		err := p.write(r)
+		r.a.status("")
+		if stop.Err() != nil {
+			fmt.Fprintf(r.a.err, "simrun: interrupted at %s; the same command goes on\n", p.name)
+			return exitUndecided, nil
+		}
+		if err != nil {
+			return 0, fmt.Errorf("results: %s: %w", p.name, err)
+		}
+		done = append(done, p.name)
+		if err := r.keepDone(head, done); err != nil {
+			return 0, err
+		}
+		fmt.Fprintf(r.a.out, "%-50s %8.1fs, %8.1fs of processors\n", p.name, time.Since(begun).Seconds(), (processorTime() - processor).Seconds())
+	}
+	return exitOK, r.tidy()
+}
+
+// processorTime is what this process and those that it waited for have used.
+func processorTime() (sum time.Duration) {
+	for _, who := range []int{syscall.RUSAGE_SELF, syscall.RUSAGE_CHILDREN} {
+		var u syscall.Rusage
+		if syscall.Getrusage(who, &u) == nil {
+			sum += time.Duration(u.Utime.Nano() + u.Stime.Nano())
+		}
+	}
+	return sum
+}
+
+// journal is the head of the list of parts that are done: the program, and what it
+// was asked to write. Under another head nothing is done yet.
+func journal(parts []part) string {
+	head := explore.CurrentVersions().String() + ":"
+	for _, p := range parts {
+		head += " " + p.name
+	}
+	return head
+}
+
+// done reads the parts that an earlier call of the same command wrote before it was
+// stopped.
+func (r *renewal) done(head string) ([]string, error) {
+	text, err := os.ReadFile(filepath.Join(r.dir, renewing, doneFile))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	first, names, _ := strings.Cut(string(text), "\n")
+	if err != nil || first != head {
+		return nil, err
+	}
+	return strings.Fields(names), nil
+}
+
+func (r *renewal) keepDone(head string, done []string) error {
+	if err := os.MkdirAll(filepath.Join(r.dir, renewing), 0o755); err != nil {
+		return err
+	}
+	text := head + "\n" + strings.Join(done, "\n") + "\n"
+	return renameio.WriteFile(filepath.Join(r.dir, renewing, doneFile), []byte(text), 0o644)
+}
+
+// tidy removes the list of what is done. Runs of campaigns that another call was
+// stopped in stay.
+func (r *renewal) tidy() error {
+	if err := os.Remove(filepath.Join(r.dir, renewing, doneFile)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	for _, folder := range []string{"explore", "exhaustive", ""} {
+		_ = os.Remove(filepath.Join(r.dir, renewing, folder)) // if it is empty
+	}
+	return nil
+}
+
+// command runs a command of simrun. Its progress shows on a terminal alone. Bugs
+// that it finds are what results are made of.
+func (r *renewal) command(args ...string) error {
+	_, err := r.run(args...)
+	return err
+}
+
+func (r *renewal) run(args ...string) (string, error) {
+	var out, quiet bytes.Buffer
+	a := &app{host: r.a.host, out: &out, err: &quiet, tty: r.a.tty}
+	if a.tty {
+		a.err = r.a.err
+	}
+	code := a.main(args)
+	if code == exitUsage || code == exitDefect {
+		return "", fmt.Errorf("simrun %s: exit %d\n%s", strings.Join(args, " "), code, quiet.String())
+	}
+	return out.String(), nil
+}
+
+// output keeps what a command prints in a file of the folder.
+func (r *renewal) output(file string, args ...string) error {
+	text, err := r.run(args...)
+	if err != nil || r.stop.Err() != nil {
+		return err
+	}
+	return renameio.WriteFile(filepath.Join(r.dir, file), []byte(text), 0o644)
+}
+
+// summary writes up the campaigns of a folder.
+func (r *renewal) summary(folder, file string) error {
+	dirs, err := filepath.Glob(filepath.Join(r.dir, folder, "*"))
+	if err != nil {
+		return err
+	}
+	return r.command(append(append([]string{"findings"}, dirs...), "-o", filepath.Join(r.dir, file))...)
+}
+
+// campaign plays the campaign of a folder again, as its verdicts.md says, beside
+// the folder, and puts the result in its place. What was played of it before an
+// interrupt is kept.
+func (r *renewal) campaign(name string) error {
+	place := filepath.Join(r.dir, name)
+	text, err := os.ReadFile(filepath.Join(place, "verdicts.md"))
+	if err != nil {
+		return err
+	}
+	args, err := campaignCommand(string(text))
+	if err != nil {
+		return fmt.Errorf("%s: %w", filepath.Join(place, "verdicts.md"), err)
+	}
+	work := filepath.Join(r.dir, renewing, name)
+	if err := keepRuns(work); err != nil {
+		return err
+	}
+	args = append(args, "--out", work)
+	if !slices.Contains(args, explore.StrategyExhaustive) {
+		args = append(args, "--jobs", strconv.Itoa(r.jobs))
+	}
+	if err := r.command(args...); err != nil || r.stop.Err() != nil {
+		return err
+	}
+	for _, file := range runsOfCampaign {
+		if err := os.Remove(filepath.Join(work, file)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
+	if err := os.RemoveAll(place); err != nil {
+		return err
+	}
+	return os.Rename(work, place)
+}
+
+// runsOfCampaign are the files with which a campaign goes on where it was.
+var runsOfCampaign = []string{explore.RunsFile, explore.PlanFile}
+
+// keepRuns removes from the folder of a campaign that was stopped everything but
+// its runs, and these too if another program played them.
+func keepRuns(dir string) error {
+	entries, err := os.ReadDir(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	old, err := explore.PlayedBy(dir)
+	mine := err == nil && old.Difference(explore.CurrentVersions()) == ""
+	for _, e := range entries {
+		if mine && slices.Contains(runsOfCampaign, e.Name()) {
+			continue
+		}
+		if err := os.RemoveAll(filepath.Join(dir, e.Name())); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// campaignCommand finds the command on top of a campaign's verdicts.md.
+func campaignCommand(text string) ([]string, error) {
+	line, _, _ := strings.Cut(text, "\n")
+	command, ok := strings.CutPrefix(line, "<!-- written by: go run ./cmd/simrun ")
+	args := strings.Fields(strings.TrimSuffix(command, " -->"))
+	if !ok || len(args) == 0 || args[0] != "explore" {
+		return nil, fmt.Errorf("its first line is no command of simrun explore: %s", line)
+	}
+	i := slices.Index(args, "--lock")
+	if i < 0 || i+1 == len(args) {
+		return nil, fmt.Errorf("its command names no lock: %s", line)
+	}
+	_, err := scenarios.FindLock(args[i+1])
+	return args, err
+}

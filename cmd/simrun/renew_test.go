@@ -1,0 +1,182 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"lockstep/explore"
+)
+
+// Every part of the results says which program wrote it. Those that an older one
+// wrote are named, and are no failure.
+func TestTheResultsSayWhichProgramWroteThem(t *testing.T) {
+	code, out, stderr := call(t, "results", "../../results", "--check")
+	if code != exitOK {
+		t.Errorf("exit %d: %s", code, stderr)
+	}
+	t.Logf("older than this program; go run ./cmd/simrun results --older writes them anew:\n%s", out)
+}
+
+// littleResults makes a folder with a campaign and a search.
+func littleResults(t *testing.T) {
+	t.Helper()
+	t.Chdir(t.TempDir())
+	for folder, args := range map[string][]string{
+		"r/explore/one":    {"--faults", "pause", "--runs", "40"},
+		"r/exhaustive/two": {"--strategy", "exhaustive"},
+	} {
+		if code, _, stderr := call(t, append([]string{"explore", "--lock", "setnx-del", "--out", folder}, args...)...); code != exitOK && code != exitUnexpected {
+			t.Fatalf("exit %d: %s", code, stderr)
+		}
+	}
+	for _, file := range []string{explore.RunsFile, explore.PlanFile} { // no results
+		if err := os.Remove(filepath.Join("r/explore/one", file)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for folder, file := range map[string]string{"explore": "findings.md", "exhaustive": "exhaustive.md"} {
+		dirs, _ := filepath.Glob("r/" + folder + "/*")
+		if code, _, stderr := call(t, append(append([]string{"findings"}, dirs...), "-o", "r/"+file)...); code != exitOK {
+			t.Fatalf("exit %d: %s", code, stderr)
+		}
+	}
+}
+
+// same compares folders, by file.
+func same(t *testing.T, got, want map[string]string) {
+	t.Helper()
+	for name, text := range want {
+		if got[name] != text {
+			t.Errorf("%s is not as before:\n%s", name, got[name])
+		}
+	}
+	for name := range got {
+		if _, ok := want[name]; !ok {
+			t.Errorf("%s was not there before", name)
+		}
+	}
+}
+
+var campaigns = []string{"results", "r", "--only", "explore,explore-summary,exhaustive,exhaustive-summary"}
+
+func TestResultsAreWrittenAnew(t *testing.T) {
+	littleResults(t)
+	want := files(t, "r")
+	spoil := func(file, text string) {
+		t.Helper()
+		if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	spoil("r/explore/one/of-an-older-program/1.lockstep", "{}")
+	spoil("r/explore/one/verdicts.jsonl", "")
+	spoil("r/findings.md", "")
+	// One was stopped here, by this program and by another.
+	spoil("r/.renewing/explore/one/old/1.lockstep", "{}")
+	spoil("r/.renewing/explore/one/campaign.json", `{"world": 1}`)
+	spoil("r/.renewing/explore/one/runs.jsonl", "{}\n")
+
+	code, out, stderr := call(t, campaigns...)
+	if code != exitOK || stderr != "" {
+		t.Fatalf("exit %d: %s", code, stderr)
+	}
+	for _, part := range []string{"explore/one ", "explore-summary ", "exhaustive/two ", "exhaustive-summary "} {
+		if !strings.Contains(out, part) || !strings.Contains(out, "s of processors") {
+			t.Errorf("it does not say what %s cost:\n%s", part, out)
+		}
+	}
+	same(t, files(t, "r"), want)
+}
+
+func TestResultsGoOnWhereTheyWereStopped(t *testing.T) {
+	littleResults(t)
+	want := files(t, "r")
+	r := &renewal{a: &app{}, dir: "r"}
+	parts, err := r.parts()
+	if err == nil {
+		parts, err = chooseParts(parts, strings.Split(campaigns[3], ","))
+	}
+	if err == nil {
+		err = r.keepDone(journal(parts), []string{"exhaustive/two"})
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	// Another command knows nothing of that, and leaves it.
+	if _, out, stderr := call(t, "results", "r", "--only", "exhaustive/two"); strings.Contains(out, "was done before") {
+		t.Errorf("%s%s", out, stderr)
+	}
+	if err := r.keepDone(journal(parts), []string{"exhaustive/two"}); err != nil {
+		t.Fatal(err)
+	}
+	code, out, stderr := call(t, campaigns...)
+	if code != exitOK || strings.Count(out, "was done before") != 1 || !strings.Contains(out, "exhaustive/two ") {
+		t.Errorf("exit %d: %s%s", code, out, stderr)
+	}
+	same(t, files(t, "r"), want)
+}
+
+func TestResultsOfAnOlderProgram(t *testing.T) {
+	littleResults(t)
+	file := "r/explore/one/verdicts.md"
+	whole, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	now := explore.CurrentVersions()
+	for _, c := range []struct {
+		name, comment string
+		code          int
+		says          string
+	}{
+		{"the same", now.Comment(), exitOK, "0 of 2 parts are older"},
+		{"older judges", explore.Versions{World: now.World, Judges: now.Judges - 1, Names: now.Names, Draw: now.Draw}.Comment(), exitOK, "explore/one: judges 0, and the program has 1"},
+		{"no versions", "", exitUsage, "verdicts.md does not say"},
+		{"not all versions", now.Played().Comment(), exitUsage, "says nothing of the versions of: names, drawing"},
+		{"no number", "<!-- versions: world x -->\n", exitUsage, `"world x" is no version`},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			text := strings.Replace(string(whole), now.Comment(), c.comment, 1)
+			if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
+				t.Fatal(err)
+			}
+			code, out, stderr := call(t, "results", "r", "--only", "explore,exhaustive", "--check")
+			if code != c.code || !strings.Contains(out+stderr, c.says) {
+				t.Errorf("exit %d, want %d and %q:\n%s%s", code, c.code, c.says, out, stderr)
+			}
+		})
+	}
+	// The last one says no number: it alone is written anew, and its summary.
+	code, out, stderr := call(t, append([]string{"results", "--older"}, campaigns[1:]...)...)
+	if code != exitOK || strings.Count(out, "\n") != 2 || !strings.Contains(out, "explore/one ") || !strings.Contains(out, "explore-summary ") {
+		t.Errorf("exit %d: %s%s", code, out, stderr)
+	}
+	if text, err := os.ReadFile(file); err != nil || string(text) != string(whole) {
+		t.Errorf("it is not written anew: %v\n%s", err, text)
+	}
+}
+
+func TestResultsRefuse(t *testing.T) {
+	littleResults(t)
+	for _, c := range []struct{ args, says string }{
+		{"no-such-folder", "there is no folder no-such-folder"},
+		{"r --only explore/three", "--only explore/three: known are verdicts"},
+		{"r r", "takes one folder"},
+		{"r --jobs 0", "at least 1"},
+	} {
+		if code, _, stderr := call(t, append([]string{"results"}, strings.Fields(c.args)...)...); code != exitUsage || !strings.Contains(stderr, c.says) {
+			t.Errorf("%s: exit %d: %s", c.args, code, stderr)
+		}
+	}
+	if err := os.WriteFile("r/explore/one/verdicts.md", []byte("# What was found\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if code, _, stderr := call(t, "results", "r", "--only", "explore/one"); code == exitOK || !strings.Contains(stderr, "is no command of simrun explore") {
+		t.Errorf("exit %d: %s", code, stderr)
+	}
+}
