@@ -110,7 +110,7 @@ func TestACampaignIsTheSameHoweverItIsPlayed(t *testing.T) {
 		for _, r := range slices.Concat(want, played(t, h, Campaign{Plan: plan("none", 20)})) {
 			for _, f := range r.Failures {
 				if (f.Faults == nil) != f.known() {
-					t.Errorf("run %d, %s with the cause %q: asked, %t", r.Index, f.Judge, f.Cause, f.Faults != nil)
+					t.Errorf("run %d, %s with the cause %q: asked, %t", r.Index, f.Judge, f.Origin, f.Faults != nil)
 				}
 				if !f.known() {
 					unnamed++
@@ -126,7 +126,7 @@ func TestACampaignIsTheSameHoweverItIsPlayed(t *testing.T) {
 				t.Fatal(err)
 			}
 			if !g.known() || s.Group.Faults == nil {
-				t.Errorf("%s with the cause %q, made small: %v", g.Judge, g.Cause, s.Group)
+				t.Errorf("%s with the cause %q, made small: %v", g.Judge, g.Origin, s.Group)
 			}
 		}
 	})

@@ -43,7 +43,7 @@ func Cover(ctx context.Context, h *sim.Host, p Plan, s *Search, budget int, prog
 	small := make([]Shrunk, len(o.Groups))
 	for i, g := range o.Groups {
 		var err error
-		if small[i], err = shrunk(h, p, g.Least.Index, least[g.key()], g.Cause, budget); err != nil {
+		if small[i], err = shrunk(h, p, g.Least.Index, least[g.key()], g.Origin, budget); err != nil {
 			return o, nil, err
 		}
 	}
@@ -64,7 +64,8 @@ func sightings(h *sim.Host, v scenarios.Verdict) (out []sighting) {
 		if f.Verdict == linearizability.Undecided {
 			continue
 		}
-		x := sighting{Failed{Group: Group{Judge: f.Judge, Class: f.Class, Op: kindOf(v, f)}, Cause: n.cause(f), Why: f.Why, Size: Size(v)}, f}
+		origin, _ := originOf(n, f)
+		x := sighting{Failed{Group: Group{Judge: f.Judge, Class: f.Class, Op: kindOf(v, f)}, Origin: origin, Why: f.Why, Size: Size(v)}, f}
 		if !seen[x.key()] {
 			seen[x.key()] = true
 			out = append(out, x)
@@ -74,13 +75,14 @@ func sightings(h *sim.Host, v scenarios.Verdict) (out []sighting) {
 }
 
 // shrunk makes a failure of a run of the plan small.
-func shrunk(h *sim.Host, p Plan, run int, f Failure, cause Cause, budget int) (Shrunk, error) {
+func shrunk(h *sim.Host, p Plan, run int, f Failure, origin Origin, budget int) (Shrunk, error) {
 	small, runs := Shrink(h, f, budget)
 	group, more := Needs(h, small)
 	s := Shrunk{
-		Run: run, Group: group, Cause: cause, Size: Size(small.Verdict), Runs: runs + more, Why: small.Finding.Why,
+		Run: run, Group: group, Origin: origin, Size: Size(small.Verdict), Runs: runs + more, Why: small.Finding.Why,
 		Seed: small.Verdict.Seed, Seeded: small.Seeded,
 	}
+	_, s.Cause = originOf(newNamer(h, small.Verdict), small.Finding)
 	var b bytes.Buffer
 	comment := []string{
 		fmt.Sprintf("Lockstep recording: lock %s, made of run %d of %s: %s", p.Lock, run, p, small.Verdict.Word),

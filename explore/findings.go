@@ -14,6 +14,7 @@ import (
 	"slices"
 	"strings"
 
+	"lockstep/known"
 	"lockstep/linearizability"
 	"lockstep/scenarios"
 )
@@ -89,7 +90,7 @@ func WriteFindings(w io.Writer, base string, dirs []string) error {
 
 	var b bytes.Buffer
 	fmt.Fprintf(&b, "| campaign | runs | steps | kinds without a name | known defects | limits |\n|---|---|---|---|---|---|\n")
-	known := map[string][]string{}   // by defect: where it was met
+	met := map[string][]string{}     // by defect: where it was met
 	medians := map[string][]string{} // and how soon
 	rows := map[string][]string{}    // by row of the track record: where it was met
 	var unnamed, limits []string
@@ -106,11 +107,11 @@ func WriteFindings(w io.Writer, base string, dirs []string) error {
 				bare++
 				unnamed = append(unnamed, where)
 			default:
-				known[g.Defect] = append(known[g.Defect], where)
+				met[g.Defect] = append(met[g.Defect], where)
 				if g.MedianRuns > 0 && !defects[g.Defect] {
 					medians[g.Defect] = append(medians[g.Defect], fmt.Sprintf("%d on %s", g.MedianRuns, t.lock()))
 				}
-				if row := stories[g.Defect].row; row != "" && !defects[g.Defect] {
+				if row := known.Row(g.Defect); row != "" && !defects[g.Defect] {
 					rows[row] = append(rows[row], fmt.Sprintf("%s: %s", t.asked(), g.soon(t)))
 				}
 				defects[g.Defect] = true
@@ -133,22 +134,21 @@ func WriteFindings(w io.Writer, base string, dirs []string) error {
 		}
 	}
 	list("## Without a name", unnamed)
-	for _, d := range knownDefects { // in the order of the table
-		if where := known[d.name]; len(where) > 0 {
-			s := stories[d.name]
+	for _, d := range known.All {
+		if where := met[d.ID]; len(where) > 0 {
 			row := "It is no row of the track record."
-			if s.row != "" {
-				row = fmt.Sprintf("It is the row `%s` of the track record.", s.row)
+			if d.Row != "" {
+				row = fmt.Sprintf("It is the row `%s` of the track record.", d.Row)
 			}
-			if m := medians[d.name]; len(m) > 0 {
+			if m := medians[d.ID]; len(m) > 0 {
 				row += fmt.Sprintf(" Runs until it was met (median of %d parts of the campaign): %s.", parts, strings.Join(m, ", "))
 			}
-			list(fmt.Sprintf("## %s\n\n%s %s", strings.ToUpper(d.name[:1])+d.name[1:], s.text, row), where)
-			delete(known, d.name)
+			list(fmt.Sprintf("## %s: %s\n\n%s %s", d.ID, d.Title, d.Story, row), where)
+			delete(met, d.ID)
 		}
 	}
-	for _, name := range slices.Sorted(maps.Keys(known)) {
-		return fmt.Errorf("the campaigns know a defect that this program does not know: %s; run them again", name)
+	for _, id := range slices.Sorted(maps.Keys(met)) {
+		return fmt.Errorf("the campaigns know a defect that this program does not know: %s; run them again", id)
 	}
 	list("## Limits\n\nBroken where it is not promised: the faults named excuse it, and without them it vanishes.", limits)
 	_, err := w.Write(b.Bytes())
@@ -169,7 +169,7 @@ func writeRows(b *bytes.Buffer, met map[string][]string) error {
 		found := strings.Join(met[sc.Name], "<br>")
 		if found == "" {
 			found = "not found"
-			if why := outOfReach[sc.Name]; why != "" {
+			if why := known.OutOfReach[sc.Name]; why != "" {
 				found += ": " + why
 			}
 		}
@@ -202,6 +202,10 @@ func (g jsonGroup) where(t retold) string {
 	if g.Excuse != "" {
 		faults = fmt.Sprintf("%s (%s)", faults, g.Excuse)
 	}
-	return fmt.Sprintf("* %s: %s at %s, with %s: %d of %d runs; [%d events](%s): %s\n", t.lock(), g.Judge, g.Op, faults, g.Runs, t.total.Runs,
-		g.Size, path.Join(t.dir, g.Recording), g.Why)
+	shown := ""
+	if g.Cause != nil {
+		shown = "; cause: " + g.Cause.String()
+	}
+	return fmt.Sprintf("* %s: %s at %s, with %s: %d of %d runs; [%d events](%s): %s%s\n", t.lock(), g.Judge, g.Op, faults, g.Runs, t.total.Runs,
+		g.Size, path.Join(t.dir, g.Recording), g.Why, shown)
 }

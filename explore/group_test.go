@@ -31,7 +31,7 @@ func TestKeysAreFoldersAndDiffer(t *testing.T) {
 // What is excused in the same way is one group, whatever faults it was met with.
 func TestGroupsOfAKnownCause(t *testing.T) {
 	failed := func(class linearizability.Class, op, fault, defect, excuse string) Failed {
-		return Failed{Group: Group{"tidy", class, op, []string{fault}}, Cause: Cause{Defect: defect, Excuse: excuse}, Size: 9}
+		return Failed{Group: Group{"tidy", class, op, []string{fault}}, Origin: Origin{Defect: defect, Excuse: excuse}, Size: 9}
 	}
 	const bug, limit = linearizability.ClassBug, linearizability.ClassLimit
 	var runs []Run
@@ -40,8 +40,8 @@ func TestGroupsOfAKnownCause(t *testing.T) {
 		failed(limit, "acquire", "partition", "", "waiter away"),
 		failed(limit, "unlock", "pause", "", "waiter away"),
 		failed(limit, "acquire", "pause", "", "waiter away, waiter gone"),
-		failed(bug, "acquire", "pause", "a known one", ""),
-		failed(bug, "unlock", "crash", "a known one", ""),
+		failed(bug, "acquire", "pause", "R-1", ""),
+		failed(bug, "unlock", "crash", "R-1", ""),
 		failed(bug, "acquire", "pause", "", ""),
 		failed(bug, "acquire", "partition", "", ""),
 	} {
@@ -54,7 +54,7 @@ func TestGroupsOfAKnownCause(t *testing.T) {
 	want := []string{
 		"1 tidy.bug.acquire.pause",
 		"1 tidy.bug.acquire.partition",
-		"2 tidy.bug.acquire.pause.known-" + fmt.Sprintf("%08x", uint32(hashOf("a known one"))),
+		"2 tidy.bug.acquire.R-1",
 		"2 tidy.limit.acquire.waiter-away",
 		"1 tidy.limit.unlock.waiter-away",
 		"1 tidy.limit.acquire.waiter-away--waiter-gone",

@@ -97,7 +97,7 @@ type Run struct {
 // Failed is one judge that a run broke, for one cause.
 type Failed struct {
 	Group
-	Cause
+	Origin
 	Why  string `json:"why"`
 	Size int    `json:"size_events"`
 }

@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"slices"
 
+	"lockstep/known"
 	"lockstep/scenarios"
 	"lockstep/sim"
 )
@@ -25,12 +26,14 @@ type ShrinkTask struct {
 type Shrunk struct {
 	Run   int   `json:"run"` // the failure that it was made of
 	Group Group `json:"group"`
-	Cause
-	Size      int    `json:"size_events"`
-	Runs      int    `json:"runs"` // that it took
-	Why       string `json:"why"`
-	Seed      uint64 `json:"seed"`
-	Recording string `json:"recording"`
+	Origin
+	// Cause is what shows a known defect in the recording; nil for any other failure.
+	Cause     *known.Cause `json:"cause,omitempty"`
+	Size      int          `json:"size_events"`
+	Runs      int          `json:"runs"` // that it took
+	Why       string       `json:"why"`
+	Seed      uint64       `json:"seed"`
+	Recording string       `json:"recording"`
 	// Seeded reports whether the scenario in the recording shows the failure
 	// with its seeds alone, so that run plays it too.
 	Seeded bool `json:"seeded,omitempty"`
@@ -80,13 +83,13 @@ func (p here) Shrink(t ShrinkTask) (Shrunk, error) {
 	}
 	all := sightings(p.host, v)
 	i := slices.IndexFunc(all, func(x sighting) bool {
-		return x.Judge == t.Failed.Judge && x.Class == t.Failed.Class && x.Op == t.Failed.Op && x.Cause == t.Failed.Cause
+		return x.Judge == t.Failed.Judge && x.Class == t.Failed.Class && x.Op == t.Failed.Op && x.Origin == t.Failed.Origin
 	})
 	if i < 0 {
 		return Shrunk{}, &BadRunError{fmt.Sprintf("run %d (seed %d) broke %s when it was first played, and does not now", t.Run.Index, t.Run.Seed, t.Failed.Judge)}
 	}
 	f := Failure{Verdict: v, Finding: all[i].finding, Seeded: p.plan.Strategy == StrategyRandom}
-	return shrunk(p.host, p.plan, t.Run.Index, f, t.Failed.Cause, t.Budget)
+	return shrunk(p.host, p.plan, t.Run.Index, f, t.Failed.Origin, t.Budget)
 }
 
 // String says a plan as the command line that makes it.

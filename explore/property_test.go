@@ -51,7 +51,7 @@ func playDrawn(h *sim.Host, t *rapid.T, l *scenarios.Lock) scenarios.Verdict {
 	return scenarios.Judge(h, sc, l, 0, p)
 }
 
-// simpleClasses are the faults whose consequences knownDefects knows.
+// simpleClasses are the faults whose consequences the known defects know.
 var simpleClasses = []Class{ClassNetwork, ClassCrash, ClassPause, ClassPartition, ClassOperator}
 
 func loadDrawn(t interface{ Fatalf(string, ...any) }, text string) *scenarios.Scenario {

@@ -13,6 +13,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"lockstep/known"
 	"lockstep/linearizability"
 	"lockstep/model"
 	"lockstep/scenarios"
@@ -122,8 +123,8 @@ type shrinker struct {
 	host *sim.Host
 	from Failure
 	op   string // the kind of operation
-	// cause is what the failure comes of.
-	cause Cause
+	// origin is what the failure comes of.
+	origin Origin
 	// kinds are those of the faults, as the file says them.
 	kinds []string
 	// claim: what is broken is what the author wants.
@@ -153,8 +154,9 @@ type candidate struct {
 }
 
 func newShrinker(h *sim.Host, f Failure, budget int) *shrinker {
+	origin, _ := originOf(newNamer(h, f.Verdict), f.Finding)
 	return &shrinker{
-		host: h, from: f, op: kindOf(f.Verdict, f.Finding), cause: newNamer(h, f.Verdict).cause(f.Finding), kinds: statedKinds(f.Verdict.Scenario), claim: f.Finding.Judge == model.JudgeWant,
+		host: h, from: f, origin: origin, op: kindOf(f.Verdict, f.Finding), kinds: statedKinds(f.Verdict.Scenario), claim: f.Finding.Judge == model.JudgeWant,
 		left: budget, seeds: seedsTried, tried: map[string]bool{}, phase: phaseAgain, runs: map[string]int{}, did: map[string]string{},
 	}
 }
@@ -378,7 +380,7 @@ func (s *shrinker) shows(c *candidate) bool {
 // the same kind of operation, for the same cause.
 func (s *shrinker) same(v scenarios.Verdict) (linearizability.Finding, bool) {
 	f := s.from.Finding
-	var n *namer
+	var n *known.Namer
 	for _, g := range v.Findings {
 		if g.Verdict != linearizability.Broken || g.Judge != f.Judge || g.Class != f.Class || kindOf(v, g) != s.op ||
 			g.Judge == model.JudgeWant && !sameClaim(f, g) {
@@ -387,7 +389,7 @@ func (s *shrinker) same(v scenarios.Verdict) (linearizability.Finding, bool) {
 		if n == nil {
 			n = newNamer(s.host, v)
 		}
-		if n.cause(g) == s.cause {
+		if origin, _ := originOf(n, g); origin == s.origin {
 			return g, true
 		}
 	}

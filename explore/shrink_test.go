@@ -268,7 +268,7 @@ steps:
     - repeat: {times: 2, steps: [{lock: {name: x, lease: 10s}}]}
     - repeat: {times: 3, steps: [{unlock: x}]}
   b/1: [{lock: y}, {lock: {name: y, lease: 60s}}, {unlock: y}, {sleep: 70s}]
-`, []string{"a partial unlock after another gives", "an unlock of a level with a lease takes"}},
+`, []string{"R-5623", "R-watchdog-leased-level"}},
 	} {
 		f := fails(t, h, "lockstep: 1\nname: drawn\nabout: drawn\nlocks: ["+c.lock+"]\nnetwork: {latency: 100us}"+c.steps, c.lock, c.judge, c.class, 1)
 		for _, x := range sightings(h, f.Verdict) {
@@ -283,7 +283,7 @@ steps:
 			}
 			c.want = slices.Delete(c.want, i, i+1)
 			small, _ := Shrink(h, Failure{Verdict: f.Verdict, Finding: x.finding, Seeded: true}, 500)
-			if is := newNamer(h, small.Verdict).cause(small.Finding); is != x.Cause || len(small.Verdict.Scenario.Threads) >= len(f.Verdict.Scenario.Threads) {
+			if is, _ := originOf(newNamer(h, small.Verdict), small.Finding); is != x.Origin || len(small.Verdict.Scenario.Threads) >= len(f.Verdict.Scenario.Threads) {
 				t.Errorf("%s became %v:\n%s", cause, is, small.Verdict.Scenario.Text)
 			}
 		}

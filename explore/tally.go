@@ -13,6 +13,7 @@ import (
 
 	"github.com/google/renameio/v2"
 
+	"lockstep/known"
 	"lockstep/linearizability"
 )
 
@@ -154,8 +155,10 @@ type jsonGroup struct {
 	Class  linearizability.Class `json:"class"`
 	Op     string                `json:"op"`
 	Faults []string              `json:"faults"`
-	Cause
-	Runs int `json:"runs"`
+	Origin
+	// Cause is what shows the defect in the smallest run.
+	Cause *known.Cause `json:"cause,omitempty"`
+	Runs  int          `json:"runs"`
 	// MedianRuns is Tally.Medians of its defect.
 	MedianRuns int    `json:"median_runs,omitempty"`
 	FirstSeed  uint64 `json:"first_seed"`
@@ -186,7 +189,7 @@ func (o Tally) WriteJSON(w io.Writer, small []Shrunk) error {
 	for i, g := range o.Groups {
 		s := small[i]
 		err := enc.Encode(jsonGroup{
-			Group: g.folder(), Judge: g.Judge, Class: g.Class, Op: g.Op, Faults: g.Faults, Cause: g.Cause, Runs: g.Count,
+			Group: g.folder(), Judge: g.Judge, Class: g.Class, Op: g.Op, Faults: g.Faults, Origin: g.Origin, Cause: s.Cause, Runs: g.Count,
 			MedianRuns: o.Medians[g.Defect], FirstSeed: g.First.Seed, Size: s.Size, Why: s.Why, Recording: g.Recording(s),
 			Seeded: s.Seeded,
 		})
@@ -204,7 +207,7 @@ func (o Tally) WriteJSON(w io.Writer, small []Shrunk) error {
 func (f Found) folder() string {
 	switch {
 	case f.Defect != "":
-		return fmt.Sprintf("%s.known-%08x", f.Key(), uint32(hashOf(f.Defect)))
+		return fileName(f.Judge, string(f.Class), f.Op) + "." + f.Defect
 	case f.Excuse != "":
 		return fileName(f.Judge, string(f.Class), f.Op, f.Excuse)
 	}
@@ -236,10 +239,13 @@ func WriteTally(dir string, o Tally, small []Shrunk) error {
 		if err := write(g.Recording(s), []byte(s.Recording)); err != nil {
 			return err
 		}
-		class := string(g.Class)
+		class, why := string(g.Class), s.Why
+		if s.Cause != nil {
+			why += "; cause: " + s.Cause.String()
+		}
 		switch {
 		case g.Defect != "":
-			class += "; known: " + g.Defect
+			class += "; known: " + g.Defect + ", " + known.Title(g.Defect)
 		case g.Excuse != "":
 			class += ": " + g.Excuse
 		}
@@ -248,7 +254,7 @@ func WriteTally(dir string, o Tally, small []Shrunk) error {
 			faults = "none"
 		}
 		fmt.Fprintf(&md, "| %s | %s | %s | %s | %d | %d | %d | %s | [recording](%s) |\n", class, g.Judge, g.Op, faults, g.Count, g.First.Seed, s.Size,
-			strings.ReplaceAll(s.Why, "|", `\|`), g.Recording(s))
+			strings.ReplaceAll(why, "|", `\|`), g.Recording(s))
 	}
 	fmt.Fprint(&md, "\n## New states\n\n| runs | states |\n|---|---|\n")
 	for _, p := range o.Curve {

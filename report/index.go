@@ -96,8 +96,11 @@ type IndexGroup struct {
 	Size      int      `json:"size_events"`
 	Why       string   `json:"why"`
 	Recording string   `json:"recording"`
+	// Cause is the part of the record that shows the defect, as its own JSON.
+	Cause json.RawMessage `json:"cause"`
 
-	Link string `json:"-"`
+	Link  string `json:"-"`
+	Known string `json:"-"` // the defect and its cause in words; whoever knows it fills it in
 }
 
 // FaultWords says which faults it needs; nobody has asked before it is made small.

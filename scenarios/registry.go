@@ -275,3 +275,7 @@ func (l *Lock) params(sc *Scenario) model.Params {
 	}
 	return p
 }
+
+// Channel is where a release of a lock of that name is published: to one waiter, as
+// process/thread, or to "all"; "" where it is not.
+func (l *Lock) Channel(name, to string) string { return l.kind.channel(name, to) }

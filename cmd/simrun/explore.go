@@ -18,6 +18,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"lockstep/explore"
+	"lockstep/known"
 	"lockstep/scenarios"
 	"lockstep/sim"
 )
@@ -394,7 +395,7 @@ func (a *app) tally(o explore.Tally, small []explore.Shrunk, dir string) {
 		cause := ""
 		switch {
 		case g.Defect != "":
-			cause = ", a known defect: " + g.Defect
+			cause = ", a known defect: " + g.Defect + ", " + known.Title(g.Defect)
 		case g.Excuse != "":
 			cause = ", excused: " + g.Excuse
 		}
@@ -402,6 +403,9 @@ func (a *app) tally(o explore.Tally, small []explore.Shrunk, dir string) {
 		fmt.Fprint(a.out, wrap(fmt.Sprintf("%d of %d runs, first seed %d; %d events after %d runs of shrinking%s",
 			g.Count, o.Runs, g.First.Seed, small[i].Size, small[i].Runs, cause), "    ", 100))
 		fmt.Fprint(a.out, wrap(small[i].Why, "    ", 100))
+		if small[i].Cause != nil {
+			fmt.Fprint(a.out, wrap("cause: "+small[i].Cause.String(), "    ", 100))
+		}
 		if dir != "" {
 			fmt.Fprintf(a.out, "    replay: go run ./cmd/simrun replay %s\n", filepath.Join(dir, g.Recording(small[i])))
 		}

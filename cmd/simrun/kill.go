@@ -16,6 +16,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"lockstep/explore"
+	"lockstep/known"
 	"lockstep/scenarios"
 	"lockstep/sim"
 )
@@ -295,7 +296,7 @@ func writeKills(b *bytes.Buffer, command string, bugs []*scenarios.PlantedBug, a
 		}
 		as := ""
 		if k.Known != "" {
-			as = fmt.Sprintf(" (It looks like a known defect: %s.)", k.Known)
+			as = fmt.Sprintf(" (It looks like a known defect: %s.)", known.Title(k.Known))
 		}
 		fmt.Fprintf(b, "* **%s**: %s%s\n", k.Bug, k.Why, as)
 	}

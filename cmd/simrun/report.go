@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -16,6 +17,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"lockstep/explore"
+	"lockstep/known"
 	"lockstep/linearizability"
 	"lockstep/report"
 	"lockstep/scenarios"
@@ -222,10 +224,30 @@ func readIndex(root *os.Root, dir string) (report.Index, error) {
 		}
 		x.Add(folder, y)
 	}
+	for i := range x.Campaigns {
+		for j := range x.Campaigns[i].Groups {
+			nameDefect(&x.Campaigns[i].Groups[j])
+		}
+	}
 	if len(x.Runs)+len(x.Campaigns) == 0 {
 		return x, usagef("%s holds no results: neither %s nor a campaign; simrun run --out DIR and simrun explore --out DIR write such folders", dir, explore.VerdictsFile)
 	}
 	return x, nil
+}
+
+// nameDefect fills in the known defect of a group in words.
+func nameDefect(g *report.IndexGroup) {
+	if g.Defect == "" {
+		return
+	}
+	g.Known = g.Defect
+	if title := known.Title(g.Defect); title != "" {
+		g.Known += ": " + title
+	}
+	var cause known.Cause
+	if len(g.Cause) > 0 && json.Unmarshal(g.Cause, &cause) == nil {
+		g.Known += "; cause: " + cause.String()
+	}
 }
 
 // readTables reads a Markdown file whose links are relative to its folder.

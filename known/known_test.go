@@ -1,26 +1,29 @@
-package explore
+package known
 
 import (
 	"fmt"
+	"regexp"
 	"strings"
 	"testing"
 
 	"lockstep/linearizability"
 	"lockstep/model"
+	"lockstep/model/trace"
 	"lockstep/scenarios"
 	"lockstep/sim"
 )
 
-// Each of these shows a defect at its smallest, so that a port that had it no
-// longer, or a judge that no longer saw it, would be found out.
-func TestDefectsAreNamed(t *testing.T) {
-	h := sim.NewHost(t)
-	for _, c := range []struct {
-		name, judge string
-		locks       string
-		steps       string // and what else the file has
-	}{
-		{"a waiter asks for nothing until its subscription is confirmed", "liveness", "redisson@3.21.3, redisson@4.7.0", `
+// story is a scenario that shows a defect at its smallest.
+type story struct {
+	id, judge string
+	locks     string
+	steps     string // and what else the file has
+}
+
+// stories show each defect at its smallest, so that a port that has it no longer, or a
+// judge that no longer sees it, is found out.
+var stories = []story{
+	{"R-waits-for-subscription", "liveness", "redisson@3.21.3, redisson@4.7.0", `
 network: {latency: 1ms}
 processes: {a: {}, d: {}}
 steps:
@@ -29,7 +32,7 @@ steps:
 faults:
   - {when: {direction: reply, channel: "redisson_lock__channel:*x*", nth: 1}, do: hold}
 `},
-		{"an unlock that is sent again", "linearizable", "redisson@3.21.3", `
+	{"R-4871", "linearizable", "redisson@3.21.3", `
 network: {latency: 1ms}
 processes: {a: {}}
 steps:
@@ -37,7 +40,7 @@ steps:
 faults:
   - {when: {direction: reply, script: unlock, nth: 1}, do: drop}
 `},
-		{"a force_unlock that is sent again", "linearizable", "redisson@3.21.3, redisson@4.7.0", `
+	{"R-force-unlock-resend", "linearizable", "redisson@3.21.3, redisson@4.7.0", `
 processes: {a: {}, b: {}}
 steps:
   a/1: [{lock: x}]
@@ -45,7 +48,7 @@ steps:
 faults:
   - {when: {script: force_unlock, direction: reply, nth: 1}, do: drop}
 `},
-		{"a free fair lock can be unlocked by anyone", "linearizable", "redisson-fair@4.7.0", `
+	{"R-fair-free-unlock", "linearizable", "redisson-fair@4.7.0", `
 processes: {a: {threads: 2}}
 steps:
   a/1: [{lock: x}, {at: 1s}, {unlock: x}]
@@ -53,7 +56,7 @@ steps:
 faults:
   - {when: {script: unlock, direction: request, nth: 1}, do: delay, for: 100us}
 `},
-		{"a renewal that found nothing is answered when a thread of its client has locked again", "lease", "redisson-fair@3.4.2", `
+	{"R-watchdog-forgotten-timer", "lease", "redisson-fair@3.4.2", `
 network: {latency: 102ms}
 watchdog: 5s
 processes: {b: {threads: 2}}
@@ -61,8 +64,8 @@ steps:
   b/1: [{at: 1704ms}, {try_lock: x}, {unlock: x}, {try_lock: x}, {unlock: x}]
   b/2: [{at: 0s}, {lock: x}, {at: 1700ms}, {unlock: x}]
 `},
-		// Who stood in front had no answer to its leaving.
-		{"a try of the fair lock whose time is over stands in the queue until it has left", "linearizable", "redisson-fair@3.4.2", `
+	// Who stood in front had no answer to its leaving.
+	{"R-leaver-in-front", "linearizable", "redisson-fair@3.4.2", `
 network: {latency: 5ms..200ms}
 processes: {a: {threads: 2, client: {response_timeout: 300ms}}, b: {threads: 3}}
 steps:
@@ -73,14 +76,14 @@ steps:
   b/3: [{try_lock: {name: x, wait: 0s}}, {unlock: x}, {try_lock: x}]
 seeds: 115993190654072..115993190654072
 `},
-		{"a re-entered hold leaves its thread in the watchdog's queue", "lease", "redisson@3.43.0", `
+	{"R-watchdog-reentry-left", "lease", "redisson@3.43.0", `
 processes: {a: {threads: 2}}
 steps:
   a/1: [{lock: x}, {lock: x}, {unlock: x}, {unlock: x}]
   a/2: [{at: 1s}, {lock: x}]
 `},
-		// The second thread's hold ends, too, while the first one's timer runs.
-		{"an attempt on a lock object, a failed one too", "lease", "redisson@3.12.4", `
+	// The second thread's hold ends, too, while the first one's timer runs.
+	{"R-watchdog-attempted-lease", "lease", "redisson@3.12.4", `
 network: {latency: 50ms}
 watchdog: 1s
 processes: {a: {threads: 2}}
@@ -88,15 +91,15 @@ steps:
   a/1: [{lock: x}]
   a/2: [{try_lock: {name: x, lease: 8s}}, {lock: x}]
 `},
-		{"a timer that was set while the lock object kept a longer lease", "lease", "redisson@3.4.2", `
+	{"R-watchdog-long-timer", "lease", "redisson@3.4.2", `
 network: {latency: 50ms}
 watchdog: 5s
 processes: {c: {}}
 steps:
   c/1: [{lock: y}, {at: 1800ms}, {try_lock: {name: y, lease: 20s}}, {try_lock: y}]
 `},
-		// The message that wakes the waiter comes just after the bound.
-		{"a waiter sleeps on the time to live that it was told", "liveness", "redisson@3.4.2", `
+	// The message that wakes the waiter comes just after the bound.
+	{"R-sleeps-on-old-lease", "liveness", "redisson@3.4.2", `
 network: {latency: 5ms..20ms}
 processes: {a: {}, c: {threads: 3}}
 steps:
@@ -106,7 +109,7 @@ steps:
   c/3: [{lock: x}, {unlock: x}]
 seeds: 3..3
 `},
-		{"a hold that others ended leaves its timer", "lease", "redisson@3.4.2, redisson-fair@3.4.2", `
+	{"R-watchdog-timer-left", "lease", "redisson@3.4.2, redisson-fair@3.4.2", `
 network: {latency: 5ms}
 watchdog: 2s
 processes: {a: {}, b: {lock_objects: per_call}}
@@ -114,26 +117,26 @@ steps:
   a/1: [{at: 10ms}, {force_unlock: x}]
   b/1: [{lock: x}, {at: 10010us}, {try_lock: {name: x, lease: 1s}}]
 `},
-		{"a level with a lease is renewed when one without was entered above it", "liveness", "redisson-fair@3.4.2", `
+	{"R-watchdog-leased-rest", "liveness", "redisson-fair@3.4.2", `
 network: {latency: 20ms}
 processes: {a: {}, b: {}}
 steps:
   a/1: [{at: 1ms}, {lock: y}]
   b/1: [{lock: {name: y, lease: 1s}}, {lock: y}, {sleep: 3s}, {unlock: y}]
 `},
-		{"a hold that others ended leaves its levels with the watchdog", "lease", "redisson@3.21.3, redisson@4.7.0", `
+	{"R-watchdog-levels-left", "lease", "redisson@3.21.3, redisson@4.7.0", `
 processes: {a: {}, b: {}}
 steps:
   a/1: [{lock: x}, {lock: x}, {at: 2s}, {lock: x}, {unlock: x}]
   b/1: [{at: 1s}, {force_unlock: x}]
 `},
-		{"a hold that others ended leaves its levels with the watchdog", "lease", "redisson@4.7.0", `
+	{"R-watchdog-levels-left", "lease", "redisson@4.7.0", `
 processes: {a: {}, b: {}}
 steps:
   a/1: [{lock: x}, {at: 2s}, {lock: {name: x, lease: 10s}}, {at: 11s}]
   b/1: [{at: 1s}, {force_unlock: x}]
 `},
-		{"a force_unlock ends the renewal of its client's hold", "lease", "redisson@3.4.2, redisson@3.21.3, redisson@4.7.0", `
+	{"R-watchdog-stopped-by-force-unlock", "lease", "redisson@3.4.2, redisson@3.21.3, redisson@4.7.0", `
 processes: {a: {threads: 2}}
 steps:
   a/1: [{lock: x}, {sleep: 60s}]
@@ -141,7 +144,7 @@ steps:
 faults:
   - {when: {script: force_unlock, direction: request}, do: drop}
 `},
-		{"no renewal is sent before the one before has its answer", "lease", "redisson@3.4.2, redisson@3.21.3, redisson@4.7.0", `
+	{"R-watchdog-one-at-a-time", "lease", "redisson@3.4.2, redisson@3.21.3, redisson@4.7.0", `
 watchdog: 3s
 processes: {a: {}}
 steps:
@@ -149,21 +152,21 @@ steps:
 faults:
   - {when: {script: renew, direction: request, nth: 1}, do: delay, for: 2900ms}
 `},
-		{"a renewal that was lost, late or could not leave", "lease", "redisson@3.4.2, redisson@3.21.3", `
+	{"R-watchdog-late-renewal", "lease", "redisson@3.4.2, redisson@3.21.3", `
 processes: {a: {}}
 steps:
   a/1: [{lock: x}, {at: 10500ms}, {unlock: x}]
 faults:
   - {when: {script: renew, direction: request, nth: 1}, do: error, with: "TRYAGAIN injected"}
 `},
-		{"the watchdog asks for the first thread of a client only", "lease", "redisson@3.4.2, redisson@3.21.3, redisson@4.7.0", `
+	{"R-watchdog-first-thread", "lease", "redisson@3.4.2, redisson@3.21.3, redisson@4.7.0", `
 processes: {a: {threads: 2}, b: {}}
 steps:
   a/1: [{lock: x}, {lock: x}, {lock: x}]
   a/2: [{at: 2s}, {lock: x}, {sleep: 50s}]
   b/1: [{at: 1s}, {force_unlock: x}]
 `},
-		{"a renewal that found nothing is answered when the thread has locked again", "lease", "redisson@3.21.3, redisson@4.7.0", `
+	{"R-watchdog-stopped-by-old-answer", "lease", "redisson@3.21.3, redisson@4.7.0", `
 processes: {a: {}}
 steps:
   a/1: [{lock: x}, {at: 10010ms}, {unlock: x}, {at: 10060ms}, {lock: x}, {sleep: 50s}]
@@ -171,7 +174,7 @@ faults:
   - {when: {script: renew, direction: request, nth: 1}, do: delay, for: 50ms}
   - {when: {script: renew, direction: reply, nth: 1}, do: delay, for: 50ms}
 `},
-		{"a renewal under way when the unlock is answered sets the timer again", "lease", "redisson@3.4.2, redisson-fair@3.4.2", `
+	{"R-watchdog-requeue", "lease", "redisson@3.4.2, redisson-fair@3.4.2", `
 processes: {a: {}}
 steps:
   a/1: [{lock: x}, {at: 10010ms}, {unlock: x}, {at: 10030ms}, {lock: x}, {at: 10500ms}, {unlock: x}]
@@ -179,7 +182,7 @@ faults:
   - {when: {script: renew, direction: request, nth: 1}, do: delay, for: 50ms}
   - {when: {script: renew, direction: reply, nth: 1}, do: delay, for: 100ms}
 `},
-		{"a renewal that found nothing is answered when a thread of its client has locked again", "lease", "redisson@3.4.2, redisson-fair@3.4.2", `
+	{"R-watchdog-forgotten-timer", "lease", "redisson@3.4.2, redisson-fair@3.4.2", `
 processes: {a: {}}
 steps:
   a/1: [{lock: x}, {at: 10010ms}, {unlock: x}, {at: 10060ms}, {lock: x}, {at: 10200ms}, {lock: x}, {unlock: x}, {at: 10500ms}, {unlock: x}, {sleep: 20s}]
@@ -187,7 +190,7 @@ faults:
   - {when: {script: renew, direction: request, nth: 1}, do: delay, for: 50ms}
   - {when: {script: renew, direction: reply, nth: 1}, do: delay, for: 50ms}
 `},
-		{"a renewal that found nothing is answered when a thread of its client has locked again", "lease", "redisson@3.4.2", `
+	{"R-watchdog-forgotten-timer", "lease", "redisson@3.4.2", `
 processes: {a: {threads: 2}}
 steps:
   a/1: [{lock: x}, {at: 10010ms}, {unlock: x}]
@@ -196,19 +199,19 @@ faults:
   - {when: {script: renew, direction: request, nth: 1}, do: delay, for: 50ms}
   - {when: {script: renew, direction: reply, nth: 1}, do: delay, for: 50ms}
 `},
-		{"an unlock of a level with a lease takes a level off the watchdog", "lease", "redisson@3.21.3, redisson@4.7.0", `
+	{"R-watchdog-leased-level", "lease", "redisson@3.21.3, redisson@4.7.0", `
 processes: {a: {}}
 steps:
   a/1: [{lock: x}, {lock: {name: x, lease: 40s}}, {unlock: x}, {sleep: 60s}]
 `},
-		{"a lock() that is interrupted while it waits", "mutual-exclusion", "redisson@3.4.2, redisson-fair@3.4.2", `
+	{"R-1593", "mutual-exclusion", "redisson@3.4.2, redisson-fair@3.4.2", `
 processes: {a: {}, b: {threads: 2}}
 steps:
   a/1: [{lock: x}, {at: 20s}, {unlock: x}]
   b/1: [{at: 1s}, {lock: {name: x, interruptible: false}}, {sleep: 5s}, {unlock: x}]
   b/2: [{at: 5s}, {interrupt: b/1}]
 `},
-		{"an interrupted acquire that is granted all the same", "lease", "redisson@3.21.3, redisson@4.7.0", `
+	{"R-2714", "lease", "redisson@3.21.3, redisson@4.7.0", `
 processes: {a: {}, b: {}}
 steps:
   a/1: [{at: 1s}, {try_lock: x}, {sleep: 20s}]
@@ -216,7 +219,7 @@ steps:
 faults:
   - {when: {script: acquire, direction: reply, nth: 1}, do: delay, for: 100ms}
 `},
-		{"no renewal is sent before the one before has its answer", "lease", "redisson@4.7.0", `
+	{"R-watchdog-one-at-a-time", "lease", "redisson@4.7.0", `
 watchdog: 5s
 processes: {a: {}}
 steps:
@@ -224,8 +227,8 @@ steps:
 faults:
   - {when: {script: renew, direction: request, nth: 1}, do: drop}
 `},
-		// Behind it c asks again with every round trip; a slow network keeps that short.
-		{"who stands in the queue without a score", "liveness", "redisson-fair@4.7.0", `
+	// Behind it c asks again with every round trip; a slow network keeps that short.
+	{"R-4153", "liveness", "redisson-fair@4.7.0", `
 network: {latency: 100ms}
 processes: {a: {}, b: {}, c: {}}
 steps:
@@ -235,14 +238,14 @@ steps:
 faults:
   - {at: 5s, key: "redisson_lock_timeout:{x}", do: delete}
 `},
-		{"a waiter sleeps on the time to live that it was told", "liveness", "redisson@3.4.2, redisson@3.21.3, redisson@4.7.0", `
+	{"R-sleeps-on-old-lease", "liveness", "redisson@3.4.2, redisson@3.21.3, redisson@4.7.0", `
 processes: {a: {}, b: {threads: 2}}
 steps:
   a/1: [{lock: x}, {at: 1s}, {unlock: x}]
   b/1: [{at: 100ms}, {lock: {name: x, lease: 100ms}}]
   b/2: [{at: 100ms}, {lock: {name: x, lease: 100ms}}]
 `},
-		{"a tryLock in seconds without a lease", "fifo", "redisson-fair@3.21.3, redisson-fair@4.7.0", `
+	{"R-4743", "fifo", "redisson-fair@3.21.3, redisson-fair@4.7.0", `
 watchdog: 9s
 processes: {a: {}, b: {}, c: {}}
 steps:
@@ -250,13 +253,13 @@ steps:
   b/1: [{at: 1s}, {try_lock: {name: x, wait: 10s, unit: seconds}}]
   c/1: [{at: 2s}, {lock: x}]
 `},
-		{"a waiter that was thrown out of the queue while it slept", "liveness", "redisson-fair@4.7.0", `
+	{"R-fair-sleeps-unqueued", "liveness", "redisson-fair@4.7.0", `
 processes: {a: {}, b: {client: {fair_wait: 1s}}}
 steps:
   a/1: [{lock: x}, {at: 40s}, {unlock: x}]
   b/1: [{at: 1s}, {lock: x}]
 `},
-		{"a waiter that was thrown out of the queue and queues again", "liveness", "redisson-fair@4.7.0", `
+	{"R-fair-told-neighbours-deadline", "liveness", "redisson-fair@4.7.0", `
 processes: {a: {}, b: {client: {fair_wait: 1s}}, c: {client: {fair_wait: 60s}}}
 steps:
   a/1:
@@ -270,13 +273,13 @@ steps:
   b/1: [{at: 1s}, {lock: x}]
   c/1: [{at: 12s}, {lock: {name: x, lease: 500ms}}]
 `},
-		{"an attempt on a lock object, a failed one too", "lease", "redisson@3.4.2, redisson-fair@3.12.4", `
+	{"R-watchdog-attempted-lease", "lease", "redisson@3.4.2, redisson-fair@3.12.4", `
 processes: {a: {threads: 2}}
 steps:
   a/1: [{lock: x}, {sleep: 50s}]
   a/2: [{at: 100us}, {lock: {name: x, lease: 100s}}]
 `},
-		{"an unlock that is answered when another thread of its client has got the lock", "lease", "redisson@3.4.2", `
+	{"R-watchdog-shared-timer", "lease", "redisson@3.4.2", `
 processes: {a: {threads: 2}}
 steps:
   a/1: [{at: 1s}, {unlock: x}]
@@ -284,7 +287,7 @@ steps:
 faults:
   - {when: {script: unlock, direction: reply, nth: 1}, do: delay, for: 50ms}
 `},
-		{"an unlock that is answered when another thread of its client has got the lock", "mutual-exclusion", "redisson@3.4.2, redisson-fair@3.4.2", `
+	{"R-watchdog-shared-timer", "mutual-exclusion", "redisson@3.4.2, redisson-fair@3.4.2", `
 processes: {a: {threads: 3}}
 steps:
   a/1: [{lock: x}, {at: 1s}, {unlock: x}]
@@ -293,7 +296,7 @@ steps:
 faults:
   - {when: {script: unlock, direction: reply, nth: 1}, do: delay, for: 50ms}
 `},
-		{"an attempt on a lock object, a failed one too", "traffic", "redisson@3.12.4", `
+	{"R-watchdog-attempted-lease", "traffic", "redisson@3.12.4", `
 network: {latency: 5ms}
 processes: {a: {}, b: {threads: 2}}
 steps:
@@ -301,7 +304,7 @@ steps:
   b/1: [{at: 2ms}, {try_lock: {name: x, wait: 0s, lease: 20ms}}]
   b/2: [{try_lock: {name: x, wait: 0s}}, {sleep: 400ms}, {unlock: x}]
 `},
-		{"an attempt on a lock object, a failed one too", "traffic", "redisson@3.4.2", `
+	{"R-watchdog-attempted-lease", "traffic", "redisson@3.4.2", `
 watchdog: 1s
 network: {latency: 800us}
 processes: {a: {threads: 2}}
@@ -309,7 +312,7 @@ steps:
   a/1: [{try_lock: x}, {sleep: 2s}, {unlock: x}]
   a/2: [{at: 100us}, {try_lock: {name: x, wait: 1500ms, lease: 3ms}}]
 `},
-		{"an acquire that arrives when its lock() has ended with an error takes the turn of its thread", "fifo", "redisson-fair@4.7.0", `
+	{"R-fair-late-turn", "fifo", "redisson-fair@4.7.0", `
 processes: {b: {}, c: {}, d: {}}
 steps:
   b/1: [{at: 4s}, {try_lock: x}, {sleep: 4s}, {unlock: x}, {lock: x}]
@@ -318,15 +321,15 @@ steps:
 faults:
   - {when: {process: d, direction: request, script: acquire, nth: 1}, do: delay, for: 6s}
 `},
-		{"a waiter that asks in the last millisecond of what it waits for", "traffic", "redisson@3.4.2, redisson@3.21.3, redisson@4.7.0", `
+	{"R-zero-wait", "traffic", "redisson@3.4.2, redisson@3.21.3, redisson@4.7.0", `
 network: {latency: 10us}
 processes: {a: {}, b: {}}
 steps:
   a/1: [{lock: {name: x, lease: 1s}}, {sleep: 2s}]
   b/1: [{at: 100us}, {lock: x}]
 `},
-		// Each attempt is three commands: INFO, the script, WAIT.
-		{"a waiter that asks in the last millisecond of what it waits for", "traffic", "redisson@3.21.3+replicas", `
+	// Each attempt is three commands: INFO, the script, WAIT.
+	{"R-zero-wait", "traffic", "redisson@3.21.3+replicas", `
 network: {latency: 10us}
 server: {replicas: 1, lag: 10us}
 processes: {a: {}, b: {}}
@@ -334,7 +337,7 @@ steps:
   a/1: [{lock: {name: x, lease: 1s}}, {sleep: 2s}]
   b/1: [{at: 100us}, {lock: x}]
 `},
-		{"a waiter that asks in the last millisecond of what it waits for", "traffic", "redisson@4.7.0", `
+	{"R-zero-wait", "traffic", "redisson@4.7.0", `
 network: {latency: 100us}
 processes: {a: {threads: 2}, b: {threads: 2}, c: {}}
 steps:
@@ -344,7 +347,7 @@ steps:
   b/2: [{lock: {name: x, lease: 1ms}}]
   c/1: [{lock: x}]
 `},
-		{"an unlock that is interrupted goes on", "lease", "redisson@3.21.3, redisson@4.7.0", `
+	{"R-watchdog-until-answer", "lease", "redisson@3.21.3, redisson@4.7.0", `
 watchdog: 5s
 processes: {a: {}, b: {}}
 steps:
@@ -353,13 +356,13 @@ steps:
 faults:
   - {when: {script: unlock, direction: request, nth: 1}, do: drop}
 `},
-		{"an unlock that leaves levels gives the hold the lease", "mutual-exclusion", "redisson@3.21.3, redisson@4.7.0", `
+	{"R-partial-unlock-lease", "mutual-exclusion", "redisson@3.21.3, redisson@4.7.0", `
 processes: {a: {lock_objects: per_call}, b: {}}
 steps:
   a/1: [{lock: {name: x, lease: 60s}}, {lock: {name: x, lease: 60s}}, {unlock: x}, {sleep: 50s}]
   b/1: [{at: 1s}, {lock: x}]
 `},
-		{"a free fair lock can be unlocked by anyone", "hold-count", "redisson-fair@4.7.0", `
+	{"R-fair-free-unlock", "hold-count", "redisson-fair@4.7.0", `
 processes: {a: {}, b: {}}
 steps:
   a/1: [{lock: x}, {at: 1s}, {unlock: x}]
@@ -368,7 +371,7 @@ faults:
   - {when: {script: acquire, direction: request, nth: 1}, do: delay, for: 1050ms}
   - {when: {script: unlock, direction: reply, nth: 1}, do: delay, for: 100ms}
 `},
-		{"a try of the fair lock whose time is over", "linearizable", "redisson-fair@3.4.2, redisson-fair@4.7.0", `
+	{"R-leaver-in-front", "linearizable", "redisson-fair@3.4.2, redisson-fair@4.7.0", `
 network: {latency: 10ms}
 processes: {a: {}, b: {}, c: {}, d: {}}
 steps:
@@ -379,7 +382,7 @@ steps:
 faults:
   - {when: {script: leave, direction: request, every: 1}, do: delay, for: 150ms}
 `},
-		{"each head that leaves takes its wait off", "fifo", "redisson-fair@3.11.0", `
+	{"R-1104", "fifo", "redisson-fair@3.11.0", `
 processes: {a: {}, b: {}, c: {}, d: {}, e: {}}
 steps:
   a/1: [{lock: x}, {at: 33s}, {unlock: x}]
@@ -388,7 +391,7 @@ steps:
   d/1: [{at: 1200ms}, {lock: x}]
   e/1: [{at: 32s}, {lock: x}]
 `},
-		{"who has a deadline and no place in the queue", "liveness", "redisson-fair@4.7.0", `
+	{"R-fair-unplaced", "liveness", "redisson-fair@4.7.0", `
 processes: {a: {}, b: {}}
 steps:
   a/1: [{lock: x}, {at: 36s}, {unlock: x}]
@@ -396,7 +399,7 @@ steps:
 faults:
   - {at: 5s, key: "redisson_lock_queue:{x}", do: delete}
 `},
-		{"who stands in the queue without a score", "tidy", "redisson-fair@4.7.0", `
+	{"R-4153", "tidy", "redisson-fair@4.7.0", `
 network: {latency: 50ms}
 processes: {a: {threads: 2}}
 steps:
@@ -405,8 +408,8 @@ steps:
 faults:
   - {at: 230ms, key: "redisson_lock_timeout:{x}", do: delete}
 `},
-		// Behind it c asks again with every round trip.
-		{"an interrupt of a lock() that takes none", "liveness", "redisson-fair@4.7.0", `
+	// Behind it c asks again with every round trip.
+	{"R-sleep-begun-anew", "liveness", "redisson-fair@4.7.0", `
 network: {latency: 100ms}
 processes: {a: {}, b: {}, c: {}}
 steps:
@@ -415,8 +418,8 @@ steps:
   c/1: [{at: 2s}, {lock: x}]
 `},
 
-		// Behind it c asks again with every round trip.
-		{"a dead waiter's place is kept", "liveness", "redisson-fair@3.12.4, redisson-fair@4.7.0", `
+	// Behind it c asks again with every round trip.
+	{"R-fair-dead-place", "liveness", "redisson-fair@3.12.4, redisson-fair@4.7.0", `
 network: {latency: 100ms}
 processes: {a: {client: {fair_wait: 5s}}, b: {client: {fair_wait: 5s}}, c: {client: {fair_wait: 5s}}}
 steps:
@@ -427,15 +430,15 @@ faults:
   - {at: 3s, crash: b}
 `},
 
-		// Replicas that are late.
-		{"one renewal that fails ends them", "lease", "redisson@3.21.3+replicas, redisson@3.43.0+replicas", `
+	// Replicas that are late.
+	{"R-5698", "lease", "redisson@3.21.3+replicas, redisson@3.43.0+replicas", `
 watchdog: 15s
 processes: {a: {}}
 server: {replicas: 1, lag: 300ms..600ms}
 steps:
   a/1: [{lock: x}, {sleep: 100s}]
 `},
-		{"a waiter hears how long to wait when replicas", "liveness", "redisson@3.21.3+replicas", `
+	{"R-told-after-replicas", "liveness", "redisson@3.21.3+replicas", `
 network: {latency: 100ms}
 processes: {a: {}, b: {}, c: {}}
 server: {replicas: 1, lag: 450ms}
@@ -444,7 +447,7 @@ steps:
   b/1: [{at: 1s}, {lock: x}]
   c/1: [{at: 1550ms}, {lock: y}]
 `},
-		{"a grant that no replica had in time is given back", "fifo", "redisson-fair@3.21.3+replicas, redisson-fair@4.7.0+replicas", `
+	{"R-given-back-unqueued", "fifo", "redisson-fair@3.21.3+replicas, redisson-fair@4.7.0+replicas", `
 network: {latency: 10ms}
 processes: {a: {}, b: {}}
 server: {replicas: 1, lag: 1s}
@@ -452,14 +455,14 @@ steps:
   a/1: [{lock: x}]
   b/1: [{at: 1500ms}, {lock: x}]
 `},
-		{"a try is told that the lock is held while it is for a grant", "linearizable", "redisson@3.21.3+replicas, redisson@4.7.0+replicas", `
+	{"R-told-of-given-back", "linearizable", "redisson@3.21.3+replicas, redisson@4.7.0+replicas", `
 processes: {a: {}, b: {}}
 server: {replicas: 1, lag: 600ms}
 steps:
   a/1: [{lock: x}]
   b/1: [{at: 500ms}, {try_lock: x}]
 `},
-		{"who stands first in the queue waits to send again", "liveness", "redisson-fair@3.43.0+replicas", `
+	{"R-fair-front-sends-again", "liveness", "redisson-fair@3.43.0+replicas", `
 network: {latency: 100ms}
 processes: {a: {client: {response_timeout: 300ms}}, b: {}, c: {}}
 server: {replicas: 1, lag: 100ms}
@@ -468,15 +471,15 @@ steps:
   b/1: [{lock: x}, {at: 1500ms}, {unlock: x}]
   c/1: [{at: 1200ms}, {lock: x}]
 `},
-		{"a renewal that was lost, late or could not leave", "lease", "redisson@4.7.0+replicas", `
+	{"R-watchdog-late-renewal", "lease", "redisson@4.7.0+replicas", `
 network: {latency: 100ms}
 processes: {a: {}}
 server: {replicas: 1, lag: 1ms}
 steps:
   a/1: [{lock: x}, {at: 10300ms}, {unlock: x}]
 `},
-		// c is left with the deadline of d, which takes its turn early, less the wait of d.
-		{"a waiter sleeps on what it was told past its own deadline", "fifo", "redisson-fair@4.7.0", `
+	// c is left with the deadline of d, which takes its turn early, less the wait of d.
+	{"R-fair-thrown-out-by-hold", "fifo", "redisson-fair@4.7.0", `
 network: {latency: 50ms}
 processes: {a: {}, b: {threads: 2}, c: {}, d: {}}
 steps:
@@ -486,7 +489,7 @@ steps:
   c/1: [{at: 3930ms}, {try_lock: {name: x, wait: 1s}}]
   d/1: [{at: 500ms}, {lock: x}, {unlock: x}]
 `},
-		{"a waiter whose deadline is nearer than its wait", "linearizable", "redisson-fair@3.21.3", `
+	{"R-fair-negative-wait", "linearizable", "redisson-fair@3.21.3", `
 network: {latency: 50ms}
 watchdog: 5s
 processes: {a: {client: {fair_wait: 1s}}, b: {client: {fair_wait: 5s}}, c: {}}
@@ -495,7 +498,7 @@ steps:
   b/1: [{at: 7100ms}, {lock: x}]
   c/1: [{at: 6990ms}, {lock: x}, {at: 11180ms}, {unlock: x}, {lock: x}, {sleep: 4s}, {unlock: x}]
 `},
-		{"the watchdog asks for the first thread of a client only", "mutual-exclusion", "redisson@3.21.3", `
+	{"R-watchdog-first-thread", "mutual-exclusion", "redisson@3.21.3", `
 watchdog: 1s
 processes: {a: {}, b: {}, c: {threads: 2}}
 steps:
@@ -504,7 +507,7 @@ steps:
   c/1: [{at: 2ms}, {try_lock: x}, {at: 3s}, {try_lock: x}, {at: 4500ms}, {unlock: x}, {sleep: 4s}]
   c/2: [{try_lock: x}, {at: 1s}, {unlock: x}]
 `},
-		{"an attempt on a lock object, a failed one too", "lease", "redisson-fair@3.12.4", `
+	{"R-watchdog-attempted-lease", "lease", "redisson-fair@3.12.4", `
 network: {latency: 20ms}
 watchdog: 3s
 processes: {b: {threads: 2}}
@@ -512,14 +515,14 @@ steps:
   b/1: [{at: 3500ms}, {lock: {name: x, lease: 60ms}}]
   b/2: [{lock: x}, {lock: x}, {at: 3600ms}, {unlock: x}, {sleep: 1s}]
 `},
-		{"a waiter that asks in the last millisecond of what it waits for", "traffic", "redisson@4.7.0", `
+	{"R-zero-wait", "traffic", "redisson@4.7.0", `
 processes: {a: {}, c: {}}
 steps:
   a/1: [{repeat: {times: 14, steps: [{lock: {name: x, lease: 2ms}}, {sleep: 1600us}]}}]
   c/1: [{sleep: 150us}, {lock: x}]
 `},
-		// The answers to what wakes its client are not counted.
-		{"a waiter that asks in the last millisecond of what it waits for", "traffic", "redisson@4.7.0", `
+	// The answers to what wakes its client are not counted.
+	{"R-zero-wait", "traffic", "redisson@4.7.0", `
 processes: {a: {}, c: {threads: 2}, d: {}}
 steps:
   a/1: [{repeat: {times: 24, steps: [{lock: {name: x, lease: 2ms}}, {sleep: 1600us}]}}]
@@ -527,14 +530,14 @@ steps:
   c/2: [{repeat: {times: 8, steps: [{lock: y}, {sleep: 300us}, {unlock: y}]}}]
   d/1: [{repeat: {times: 8, steps: [{lock: y}, {sleep: 300us}, {unlock: y}]}}]
 `},
-		{"a SET that the client sends again", "hold-count", "setnx-del, setnx-get-del, setnx-cad", `
+	{"SETNX-acquire-resend-busy", "hold-count", "setnx-del, setnx-get-del, setnx-cad", `
 processes: {a: {client: {response_timeout: 80ms, retry_attempts: 1}}}
 steps:
   a/1: [{try_lock: x}]
 faults:
   - {when: {script: acquire, direction: reply, nth: 1}, do: delay, for: 100ms}
 `},
-		{"a SET that the client sends again finds the key", "liveness", "setnx-cad", `
+	{"SETNX-acquire-resend-busy", "liveness", "setnx-cad", `
 network: {latency: 100ms..200ms}
 processes: {a: {client: {response_timeout: 300ms, retry_attempts: 3}}, b: {}}
 steps:
@@ -542,7 +545,7 @@ steps:
   b/1: [{sleep: 80ms}, {repeat: {times: 3, steps: [{lock: y}, {sleep: 3s}, {unlock: y}]}}]
 seeds: 4..4
 `},
-		{"a SET that the client sends again takes the lock anew", "linearizable", "setnx-del, setnx-cad, string-reentrant", `
+	{"SETNX-acquire-resend", "linearizable", "setnx-del, setnx-cad, string-reentrant", `
 processes: {a: {}, b: {client: {response_timeout: 80ms, retry_attempts: 1}}}
 steps:
   a/1: [{at: 50ms}, {force_unlock: x}, {at: 1s}, {try_lock: x}]
@@ -550,7 +553,7 @@ steps:
 faults:
   - {when: {script: acquire, direction: reply, nth: 1}, do: delay, for: 100ms}
 `},
-		{"a force_unlock that is sent again", "linearizable", "setnx-del, setnx-cad, string-reentrant", `
+	{"SETNX-force-unlock-resend", "linearizable", "setnx-del, setnx-cad, string-reentrant", `
 processes: {a: {}, b: {client: {response_timeout: 80ms, retry_attempts: 1}}}
 steps:
   a/1: [{lock: x}]
@@ -558,14 +561,14 @@ steps:
 faults:
   - {when: {script: unlock, direction: reply, nth: 1}, do: delay, for: 100ms}
 `},
-		{"an unlock that the client sends again", "hold-count", "setnx-del, setnx-get-del, setnx-cad, string-reentrant", `
+	{"SETNX-unlock-resend", "hold-count", "setnx-del, setnx-get-del, setnx-cad, string-reentrant", `
 processes: {a: {client: {response_timeout: 80ms, retry_attempts: 1}}}
 steps:
   a/1: [{try_lock: x}, {unlock: x}]
 faults:
   - {when: {script: unlock, direction: reply, nth: 1}, do: delay, for: 100ms}
 `},
-		{"DEL takes whatever hold is there", "workload", "setnx-del", `
+	{"SETNX-misdelete", "workload", "setnx-del", `
 resources: {stock: {start: 21}}
 processes: {a: {threads: 2}, b: {}, c: {threads: 2}}
 network: {latency: 50ms}
@@ -575,8 +578,8 @@ steps:
   c/1: [{at: 6600ms}, {force_unlock: x}]
   c/2: [{at: 3800ms}, {lock: x}, {at: 6900ms}, {unlock: x}]
 `},
-		// b asks again before its deadline, and is not heard before it.
-		{"a waiter sleeps on what it was told past its own deadline", "fifo", "redisson-fair@4.7.0", `
+	// b asks again before its deadline, and is not heard before it.
+	{"R-fair-thrown-out-by-hold", "fifo", "redisson-fair@4.7.0", `
 network: {latency: 20ms..80ms}
 processes: {a: {}, b: {client: {fair_wait: 1s}}, c: {}}
 steps:
@@ -584,15 +587,15 @@ steps:
   b/1: [{at: 100ms}, {lock: x}]
   c/1: [{at: 2010ms}, {try_lock: x}]
 `},
-		{"a lock() that is interrupted while it waits", "mutual-exclusion", "redisson@3.4.2", `
+	{"R-1593", "mutual-exclusion", "redisson@3.4.2", `
 network: {latency: 1ms}
 processes: {a: {}, c: {}}
 steps:
   a/1: [{lock: {name: x, lease: 1ms}}, {sleep: 1s}, {lock: x}]
   c/1: [{sleep: 4ms}, {lock: x}, {at: 1006ms}, {interrupt: a/1}]
 `},
-		// The lease that ended is that of a hold before.
-		{"a lock() that is interrupted while it waits", "mutual-exclusion", "redisson@3.4.2", `
+	// The lease that ended is that of a hold before.
+	{"R-1593", "mutual-exclusion", "redisson@3.4.2", `
 network: {latency: 1ms}
 processes: {a: {}, b: {}, c: {}}
 steps:
@@ -600,7 +603,7 @@ steps:
   b/1: [{repeat: {times: 3, steps: [{lock: x}, {sleep: 40s}, {unlock: x}]}}]
   c/1: [{repeat: {times: 2, steps: [{lock: {name: x, lease: 40s}}, {sleep: 40s}]}}]
 `},
-		{"a renewal that found nothing is answered when a thread of its client has locked again", "lease", "redisson@3.4.2", `
+	{"R-watchdog-forgotten-timer", "lease", "redisson@3.4.2", `
 network: {latency: 1ms}
 watchdog: 10s
 processes: {a: {threads: 2}}
@@ -610,7 +613,7 @@ steps:
 faults:
   - {when: {direction: request, script: renew, nth: 1}, do: reset}
 `},
-		{"a waiter asks for nothing until its subscription is confirmed", "liveness", "redisson@3.4.2", `
+	{"R-waits-for-subscription", "liveness", "redisson@3.4.2", `
 network: {latency: 1ms..1.1ms}
 processes: {a: {}, b: {threads: 2}}
 steps:
@@ -621,7 +624,7 @@ faults:
   - {when: {process: b, direction: request, channel: "redisson_lock__channel:*x*", nth: 1}, do: drop}
   - {when: {direction: request, command: SUBSCRIBE, nth: 3}, do: delay, for: 2s}
 `},
-		{"a waiter asks for nothing until its subscription is confirmed", "liveness", "redisson-fair@3.11.0, redisson-fair@4.7.0", `
+	{"R-waits-for-subscription", "liveness", "redisson-fair@3.11.0, redisson-fair@4.7.0", `
 processes: {a: {}, b: {}, c: {}}
 steps:
   a/1: [{lock: x}, {at: 5s}, {unlock: x}]
@@ -630,7 +633,7 @@ steps:
 faults:
   - {when: {process: b, direction: request, command: SUBSCRIBE}, until: 7s, do: hold}
 `},
-		{"a free fair lock can be unlocked by anyone", "linearizable", "redisson-fair@4.7.0", `
+	{"R-fair-free-unlock", "linearizable", "redisson-fair@4.7.0", `
 network: {latency: 5ms}
 processes: {a: {}, b: {wall_clock: {offset: 30s}, client: {fair_wait: 1s}}, c: {}, d: {}}
 steps:
@@ -639,7 +642,7 @@ steps:
   c/1: [{unlock: x}, {at: 2100ms}, {lock: x}, {unlock: x}]
   d/1: [{at: 100ms}, {lock: x}, {at: 5s}, {unlock: x}]
 `},
-		{"a free fair lock can be unlocked by anyone", "linearizable", "redisson-fair@4.7.0", `
+	{"R-fair-free-unlock", "linearizable", "redisson-fair@4.7.0", `
 network: {latency: 5ms}
 processes: {a: {}, b: {wall_clock: {offset: 30s}, client: {fair_wait: 1s}}, c: {}, d: {}}
 steps:
@@ -648,7 +651,7 @@ steps:
   c/1: [{at: 2100ms}, {lock: x}, {unlock: x}, {at: 100s}, {unlock: x}]
   d/1: [{lock: x}, {at: 5s}, {unlock: x}]
 `},
-		{"a waiter sleeps on what it was told before others acquired", "fifo", "redisson-fair@3.12.4, redisson-fair@3.21.3", `
+	{"R-fair-thrown-out-by-acquire", "fifo", "redisson-fair@3.12.4, redisson-fair@3.21.3", `
 network: {latency: 5ms}
 processes: {a: {}, b: {}, c: {}, d: {}}
 steps:
@@ -659,7 +662,7 @@ steps:
 faults:
   - {at: 70ms, crash: d}
 `},
-		{"a waiter is thrown out of the queue while its client waits to send again", "fifo", "redisson-fair@3.21.3", `
+	{"R-fair-thrown-out-unanswered", "fifo", "redisson-fair@3.21.3", `
 network: {latency: 160ms}
 processes: {a: {threads: 2, client: {fair_wait: 1s}}, b: {client: {response_timeout: 300ms, fair_wait: 100ms}}}
 steps:
@@ -667,7 +670,7 @@ steps:
   b/1: [{at: 30ms}, {lock: x}]
   a/2: [{at: 60ms}, {lock: x}]
 `},
-		{"an unlock that leaves levels gives the hold the lease", "liveness", "redisson-fair@3.21.3, redisson@4.7.0", `
+	{"R-partial-unlock-lease", "liveness", "redisson-fair@3.21.3, redisson@4.7.0", `
 network: {latency: 40ms}
 processes: {a: {lock_objects: per_call}, b: {}, c: {}}
 steps:
@@ -675,7 +678,7 @@ steps:
   b/1: [{at: 2s}, {lock: x}, {unlock: x}]
   c/1: [{at: 2930ms}, {force_unlock: x}]
 `},
-		{"a hold without lease starts with the lease", "workload", "redisson@3.21.3, redisson@4.7.0", `
+	{"R-4818", "workload", "redisson@3.21.3, redisson@4.7.0", `
 resources: {stock: {start: 14}}
 processes: {b: {threads: 2}, c: {}, d: {}}
 steps:
@@ -684,7 +687,7 @@ steps:
   b/2: [{lock: {name: x, lease: 1ms}}]
   b/1: [{at: 3s}, {lock: x}, {use: {resource: stock, for: 1s}}]
 `},
-		{"a tryLock whose answer does not come in time answers false", "fifo", "redisson-fair@4.7.0", `
+	{"R-7223", "fifo", "redisson-fair@4.7.0", `
 network: {latency: 5ms..200ms}
 processes: {a: {}, b: {threads: 3, client: {response_timeout: 300ms}}}
 steps:
@@ -694,7 +697,7 @@ steps:
   b/3: [{lock: x}]
 seeds: 68933175036152..68933175036152
 `},
-		{"a waiter sleeps on the time to live of a hold that was given up", "liveness", "redisson-fair@4.7.0", `
+	{"R-fair-sleeps-on-old-lease", "liveness", "redisson-fair@4.7.0", `
 network: {latency: 50ms}
 processes: {a: {}, b: {}, c: {}}
 steps:
@@ -704,7 +707,7 @@ steps:
 faults:
   - {when: {process: b, script: leave, direction: request}, do: delay, for: 1s}
 `},
-		{"an acquire that was sent again arrives when its tryLock", "hold-count", "redisson@3.21.3", `
+	{"R-6025-late", "hold-count", "redisson@3.21.3", `
 processes: {a: {}, c: {}}
 steps:
   a/1: [{lock: x}, {sleep: 5s}, {unlock: x}]
@@ -713,45 +716,47 @@ faults:
   - {when: {process: c, direction: request, nth: 1}, do: hold}
   - {when: {direction: request, nth: 2}, from: 1s, do: hold}
 `},
-		{"a hold without lease starts with the lease", "lease", "redisson@3.43.0", `
+	{"R-4818", "lease", "redisson@3.43.0", `
 watchdog: 1s
 processes: {a: {}}
 steps:
   a/1: [{try_lock: {name: x, lease: 2ms}}, {try_lock: x}, {at: 1s}, {try_lock: x}, {sleep: 1s}]
 `},
-		{"a waiter that was thrown out of the queue while it slept", "workload", "redisson-fair@3.12.4, redisson-fair@3.21.3", `
+	{"R-fair-sleeps-unqueued", "workload", "redisson-fair@3.12.4, redisson-fair@3.21.3", `
 resources: {stock: {start: 10, end: 9}}
 processes: {a: {}, b: {client: {fair_wait: 1s}}}
 steps:
   a/1: [{lock: x}, {at: 40s}, {unlock: x}]
   b/1: [{at: 1s}, {with_lock: {name: x, steps: [{use: {resource: stock, for: 1s}}]}}]
 `},
-		{"a hold without lease starts with the lease", "workload", "redisson@4.7.0", `
+	{"R-4818", "workload", "redisson@4.7.0", `
 resources: {stock: {start: 10}}
 processes: {a: {}, b: {}}
 steps:
   a/1: [{lock: {name: x, lease: 1s}}, {at: 2s}, {lock: x}, {use: {resource: stock, for: 3s}}]
   b/1: [{at: 2500ms}, {lock: x}, {use: {resource: stock, for: 3s}}]
 `},
-	} {
+}
+
+func TestDefectsAreNamed(t *testing.T) {
+	h := sim.NewHost(t)
+	for _, c := range stories {
 		for lock := range strings.SplitSeq(c.locks, ", ") {
-			t.Run(lock+"/"+c.judge+": "+c.name, func(t *testing.T) {
-				l := mustFind(t, lock)
-				text := "lockstep: 1\nname: drawn\nabout: drawn\nlocks: [" + lock + "]\n" + c.steps[1:]
-				if !strings.Contains(text, "network:") {
-					text += "network: {latency: 100us}\n"
-				}
-				sc := loadDrawn(t, text)
-				v := scenarios.Run(h.For(t), sc, l, sc.SeedFirst)
-				found := 0
+			t.Run(lock+"/"+c.judge+": "+c.id, func(t *testing.T) {
+				v := play(t, h.For(t), c, lock)
+				found, n := 0, NewNamer(h, v, All)
 				for _, f := range v.Findings {
 					if f.Judge != c.judge || f.Class != linearizability.ClassBug {
 						continue
 					}
 					// Others may come of what the first did, or of another defect, but of some.
 					found++
-					if name := DefectOf(h, v, f); name == "" || found == 1 && !strings.HasPrefix(name, c.name) {
-						t.Errorf("%s\nis named %q", f.Why, name)
+					named := n.Name(f)
+					if named.ID == "" || found == 1 && named.ID != c.id {
+						t.Errorf("%s\nis named %q", f.Why, named.ID)
+					}
+					if named.Cause != nil {
+						checkCause(t, v, *named.Cause)
 					}
 				}
 				if found == 0 {
@@ -782,7 +787,7 @@ faults:
 	}
 	h := sim.NewHost(t)
 	v := scenarios.Run(h, loadDrawn(t, text), mustFind(t, "redisson@3.12.4"), 1)
-	n, overlaps := newNamer(h, v), 0
+	n, overlaps := NewNamer(h, v, All), 0
 	for _, f := range v.Findings {
 		if f.Judge != model.JudgeMutualExclusion {
 			continue
@@ -791,8 +796,8 @@ faults:
 		if !f.Convicted {
 			t.Errorf("%s: no replay says so", f.Why)
 		}
-		if name := n.defect(f); !strings.HasPrefix(name, "an attempt on a lock object, a failed one too, changes the lease") {
-			t.Errorf("%s\nis named %q", f.Why, name)
+		if named := n.Name(f); named.ID != "R-watchdog-attempted-lease" {
+			t.Errorf("%s\nis named %q", f.Why, named.ID)
 		}
 	}
 	faults := 0
@@ -805,5 +810,84 @@ faults:
 	}
 	if overlaps != 12 || faults != 5 {
 		t.Errorf("%d overlaps, replays without %d faults", overlaps, faults)
+	}
+}
+
+// checkCause checks that a cause names something that is in the record.
+func checkCause(t *testing.T, v scenarios.Verdict, c Cause) {
+	t.Helper()
+	run := trace.New(v.Played.Record)
+	if c.InReplay {
+		return
+	}
+	for _, number := range c.Msgs {
+		if run.Command(number) == nil {
+			t.Errorf("%s: there is no such command", c)
+		}
+	}
+	if c.Op > 0 && run.Call(c.Op) == nil || c.Fault > len(v.Played.Record.Params.Faults)+1 {
+		t.Errorf("%s: there is no such call or fault", c)
+	}
+	ends := v.Played.Record.Events[len(v.Played.Record.Events)-1].AtNs
+	if c.AtNs < 0 || c.AtNs > ends {
+		t.Errorf("%s: the record ends at %s", c, model.At(ends))
+	}
+	if strings.HasSuffix(c.String(), ": ") {
+		t.Errorf("%q has no words for people", c.Kind)
+	}
+}
+
+func mustFind(t *testing.T, name string) *scenarios.Lock {
+	t.Helper()
+	l, err := scenarios.FindLock(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l
+}
+
+func loadDrawn(t *testing.T, text string) *scenarios.Scenario {
+	t.Helper()
+	sc, err := scenarios.Parse("drawn.yaml", []byte(text), scenarios.Canonical)
+	if err != nil {
+		t.Fatalf("the scenario does not load: %v\n%s", err, text)
+	}
+	return sc
+}
+
+// Every known defect has an ID of its own and a story. Every row of the track record
+// is the row of a defect, or there is a reason why no campaign can name it.
+func TestDefectsHaveStories(t *testing.T) {
+	rows := map[string]bool{} // whether it is told
+	all, err := scenarios.Tagged("track-record")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, sc := range all {
+		rows[sc.Name] = OutOfReach[sc.Name] != ""
+	}
+	for name := range OutOfReach {
+		if _, ok := rows[name]; !ok {
+			t.Errorf("%q is out of reach, and no row", name)
+		}
+	}
+	ids := map[string]bool{}
+	for _, d := range All {
+		if ids[d.ID] || !regexp.MustCompile(`^[A-Za-z0-9-]+$`).MatchString(d.ID) {
+			t.Errorf("%q is no ID, or another defect has it", d.ID)
+		}
+		ids[d.ID] = true
+		if d.Title == "" || len(d.Story) < 80 || len(d.Judges) == 0 {
+			t.Errorf("%q has no title, no story or no judge", d.ID)
+		}
+		if _, ok := rows[d.Row]; d.Row != "" && !ok {
+			t.Errorf("%q is the row %s, which is none", d.ID, d.Row)
+		}
+		rows[d.Row] = true
+	}
+	for row, told := range rows {
+		if !told {
+			t.Errorf("no defect is the row %s, and nothing says why", row)
+		}
 	}
 }

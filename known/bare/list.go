@@ -1,0 +1,142 @@
+// Package bare lists what the bare locks are known to do wrong: the locks that are one
+// string under one key.
+package bare
+
+import (
+	"slices"
+
+	"lockstep/known/defect"
+	"lockstep/model"
+	"lockstep/model/trace"
+	"lockstep/scenarios"
+)
+
+// onServer are the judges that see the server count otherwise than its owner.
+var onServer = []string{model.JudgeHoldCount, model.JudgeLinearizable, model.JudgeLiveness}
+
+// Which locks have a defect.
+
+func named(names ...string) func(*scenarios.Lock) bool {
+	return func(l *scenarios.Lock) bool { return slices.Contains(names, l.Name) }
+}
+
+var (
+	deletesAny = named("setnx-del", "setnx-get-del")
+	oneString  = named("string-reentrant")
+	setNX      = named("setnx-del", "setnx-get-del", "setnx-cad")
+	anyBare    = named("setnx-del", "setnx-get-del", "setnx-cad", "string-reentrant")
+)
+
+// namesOwners holds of every lock whose owner is a client and a thread, and not one
+// acquisition. Redisson's locks have an entry of their own.
+func namesOwners(l *scenarios.Lock) bool { return l.Release() == "" && l.Name != "none" }
+
+// misdeleted finds the command that ended another owner's hold before the harm was done.
+func misdeleted(c *defect.Case) *defect.Cause {
+	for _, f := range c.Verdict.Findings {
+		if f.Judge != model.JudgeMisdelete || f.AtNs > c.Until() || c.Lock != "" && f.Lock != c.Lock {
+			continue
+		}
+		for _, s := range c.Changes(f.Lock) {
+			if s.AtNs == f.AtNs && s.By != nil {
+				return defect.ByChange(defect.EndedOthersHold, s)
+			}
+		}
+	}
+	return nil
+}
+
+// enteredAgain finds an acquire that ran for the owner that held the lock already.
+func enteredAgain(c *defect.Case) *defect.Cause {
+	m := c.CommandThat("acquire", func(m *trace.Command) bool {
+		return m.Executed != nil && m.Executed.AtNs <= c.Until() && m.Before(c.Lock).Owner != "" && slices.Contains(m.Owners, m.Before(c.Lock).Owner)
+	})
+	if m == nil {
+		return nil
+	}
+	return defect.ByCommands(defect.SecondEntry, m)
+}
+
+// foundItself finds a command that met the hold that an earlier command of its call had
+// taken, or the grant of a call that came back as busy.
+func foundItself(c *defect.Case) *defect.Cause {
+	if found := c.GrantedUnheard(); found != nil {
+		return found
+	}
+	for _, o := range c.Calls {
+		if o.Lock != c.Lock || !c.Suspects(o.Caller) {
+			continue
+		}
+		var took *trace.Command
+		for _, m := range o.Sent {
+			if took != nil && m.Script == "acquire" && m.AtNs <= c.Until() && m.Executed != nil && m.Before(c.Lock).Owner == o.Caller && !m.MovedLevels(c.Lock, o.Caller) {
+				return defect.ByCommands(defect.FoundItself, took, m)
+			}
+			if m.MovedLevels(c.Lock, o.Caller) {
+				took = m
+			}
+		}
+	}
+	return nil
+}
+
+// Defects are the known defects, in the order in which they are tried: where two fit a
+// finding, the first one names it.
+var Defects = []defect.Defect{
+	{
+		ID:      "SETNX-misdelete",
+		Title:   "DEL takes whatever hold is there when it arrives, and what follows from it",
+		Story:   "A holder works past its lease, the key goes to another, and the holder's DEL removes that one's key: the misdelete. A comparison before it does not help when the lease ends between GET and DEL. The lock is to blame: compare and delete must be one script.",
+		Judges:  model.Judges,
+		Applies: deletesAny,
+		Cause:   misdeleted,
+	},
+	{
+		ID:      "STRING-reentry",
+		Title:   "one string has no room to count a second entry",
+		Story:   "A second entry overwrites the first in the one string that the key holds, and the first unlock gives up both. The lock's form of data is to blame.",
+		Judges:  []string{model.JudgeLinearizable, model.JudgeHoldCount, model.JudgeMutualExclusion},
+		Applies: oneString,
+		Cause:   enteredAgain,
+	},
+	{
+		ID:      "SETNX-acquire-resend-busy",
+		Title:   "a SET that the client sends again finds the key that the first one left, and its caller is told that the lock is busy",
+		Story:   "The answer to SET NX is late or lost, and go-redis sends the command again, as it does three times unless told otherwise. The second finds the key that the first one left and is answered nil: the caller is told that another has the lock, and nobody gives it up before its lease ends. The lock is to blame: what is sent again must be known again, by the value that it left.",
+		Judges:  append([]string{model.JudgeMutualExclusion}, onServer...),
+		Applies: setNX,
+		Cause:   foundItself,
+	},
+	{
+		ID:      "SETNX-acquire-resend",
+		Title:   "a SET that the client sends again takes the lock anew when the hold that the first one took has ended unheard",
+		Story:   "The first SET NX takes the lock and its answer is late; a force unlock, or the end of the lease, ends that hold before the second SET arrives, which takes it again. One call held the lock twice, and who ended the first hold finds the lock taken by a call that began before. The lock is to blame, which sends again what it cannot tell from a new one; the force unlock is the caller's.",
+		Judges:  append([]string{model.JudgeMutualExclusion}, onServer...),
+		Applies: anyBare,
+		Cause:   func(c *defect.Case) *defect.Cause { return c.RanTwice(model.ActLock) },
+	},
+	{
+		ID:      "SETNX-unlock-resend",
+		Title:   "an unlock that the client sends again finds the key gone that the first one deleted, and its caller is told that it did not hold the lock",
+		Story:   "The answer to the unlock is late or lost, and go-redis sends it again. The second finds nothing to delete, and the caller, whose lock was released in order, is told that it had lost it: it may undo what it did. The lock is to blame, as Redisson was (4871).",
+		Judges:  append([]string{model.JudgeMutualExclusion}, onServer...),
+		Applies: anyBare,
+		Cause:   func(c *defect.Case) *defect.Cause { return c.RanTwice(model.ActUnlock) },
+	},
+	{
+		ID:      "SETNX-force-unlock-resend",
+		Title:   "a force_unlock that is sent again ends the next owner's hold too, or answers that there was none",
+		Story:   "The answer to a force unlock is lost, the executor sends it again, and a thread that had got the lock in between loses it. The release is to blame: a force unlock leaves no mark by which its second run could be told.",
+		Judges:  []string{model.JudgeLinearizable},
+		Applies: anyBare,
+		Cause:   func(c *defect.Case) *defect.Cause { return c.RanTwice(model.ActForceUnlock) },
+	},
+	{
+		ID:      "late-unlock",
+		Title:   "an unlock that was given up as unknown arrives later and takes a level of a later hold of its thread (an owner is client and thread, not one acquisition)",
+		Story:   "An unlock that no answer came to is still on its way when the thread locks anew; then it arrives and ends the new hold. Owners are named by client and thread and not by acquisition, in every release and in most locks of this kind: the form is to blame, and a caller who locks again after an unknown outcome.",
+		Judges:  append([]string{model.JudgeMutualExclusion, model.JudgeLease}, onServer...),
+		Applies: namesOwners,
+		Cause:   (*defect.Case).LateUnlock,
+	},
+}

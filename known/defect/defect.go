@@ -1,0 +1,37 @@
+package defect
+
+import (
+	"slices"
+
+	"lockstep/scenarios"
+)
+
+// Defect is something that a lock is known to do wrong.
+type Defect struct {
+	// ID names the defect in JSON, folder names, tests and pages. It never changes.
+	ID string
+	// Title says in one sentence what is wrong. It is for people, and may be reworded.
+	Title string
+	// Story says what happens and who is to blame.
+	Story string
+	// Row is the scenario of the track record that shows the defect; "" for none.
+	Row string
+	// Issues are the numbers under which the library's own tracker has it.
+	Issues []int
+	// Judges are the judges that can see the defect.
+	Judges []string
+	// Applies reports whether a lock has the defect.
+	Applies func(*scenarios.Lock) bool
+	// Cause returns what the finding of a case comes of, nil when it is not this
+	// defect.
+	Cause func(*Case) *Cause
+}
+
+// Explains returns what the finding of a case comes of if it is this defect, and nil
+// otherwise.
+func (d *Defect) Explains(c *Case) *Cause {
+	if !d.Applies(c.Verdict.Lock) || !slices.Contains(d.Judges, c.Finding.Judge) {
+		return nil
+	}
+	return d.Cause(c)
+}

@@ -1,0 +1,124 @@
+package defect
+
+import (
+	"slices"
+
+	"lockstep/linearizability"
+	"lockstep/model"
+	"lockstep/model/trace"
+)
+
+// The causes here are common to libraries.
+
+// RanTwice finds a call of one kind of which two commands ran: of an acquire two
+// that were granted, of an
+// unlock one with an effect and any other, of a force_unlock one with an effect and any
+// later one. A grant that was given back does not
+// count. The action stands for its kind: any that acquires, unlock or force_unlock.
+func (c *Case) RanTwice(action model.Action) *Cause {
+	script := map[model.Action]string{model.ActLock: "acquire", model.ActUnlock: "unlock", model.ActForceUnlock: "force_unlock"}[action]
+	forced := action == model.ActForceUnlock
+	for _, o := range c.Calls {
+		switch {
+		case o.Lock != c.Lock || o.AtNs > c.Until() || o.Action.Acquires() != action.Acquires():
+			continue
+		case forced && o.Action != action || !forced && !c.Suspects(o.Caller):
+			continue
+		}
+		back, effects := 0, false // grants that were given back; whether any command had an effect
+		var ran []*trace.Command
+		for _, m := range o.Sent {
+			if action.Acquires() && m.Script == "unlock" && m.MovedLevels(c.Lock, o.Caller) {
+				back++
+			}
+			if m.Executed == nil || !forced && m.Script != script || m.Executed.AtNs > c.Until() && !c.Judged(model.JudgeLinearizable) {
+				continue
+			}
+			effect := m.MovedLevels(c.Lock, o.Caller) || forced && m.Before(c.Lock).Held()
+			effects = effects || effect
+			if effect || !action.Acquires() && (!forced || effects) {
+				ran = append(ran, m)
+			}
+		}
+		if effects && len(ran)-back > 1 {
+			return ByCommands(RanTwice, ran...)
+		}
+	}
+	return nil
+}
+
+// GrantedUnheard finds a call that came back as busy or with an error, although one of
+// its commands was granted.
+func (c *Case) GrantedUnheard() *Cause {
+	m := c.SentThat("acquire", func(o *trace.Call, m *trace.Command) bool {
+		return c.Suspects(o.Caller) && o.Return != nil && (o.Return.Outcome == model.Busy || o.Return.Outcome == model.Failed) &&
+			m.MovedLevels(c.Lock, o.Caller) && m.Executed.AtNs <= c.Until()
+	})
+	if m == nil {
+		return nil
+	}
+	return ByCommands(GrantedUnheard, m)
+}
+
+// LateUnlock finds an unlock that ran, and took a level, when its call had returned
+// without an answer.
+func (c *Case) LateUnlock() *Cause {
+	m := c.SentThat("unlock", func(o *trace.Call, m *trace.Command) bool {
+		return c.Suspects(o.Caller) && o.Action == model.ActUnlock && o.Return != nil && o.Return.Outcome == model.Unknown &&
+			m.Executed != nil && o.Return.AtNs < m.Executed.AtNs && m.Executed.AtNs <= c.Until() && m.MovedLevels(c.Lock, o.Caller)
+	})
+	if m == nil {
+		return nil
+	}
+	return ByCommands(LateUnlock, m)
+}
+
+// FreeUnlock finds an unlock that found the lock free and was answered as if it had
+// held it. Where levels are counted, only the unlocks of that thread matter.
+func (c *Case) FreeUnlock() *Cause {
+	for _, o := range c.Calls {
+		if o.Lock == c.Lock && (c.Judged(model.JudgeLinearizable) || o.AtNs <= c.Until() && o.Caller == c.Who) {
+			if m := FoundFree(o); m != nil {
+				return ByCommands(FreeUnlock, m)
+			}
+		}
+	}
+	return nil
+}
+
+// FoundFree returns the command of an unlock that found the lock free and was answered
+// 1; nil when there is none, or when another command of the unlock took a level.
+func FoundFree(o *trace.Call) *trace.Command {
+	if o.Action != model.ActUnlock || o.Return == nil || o.Return.Outcome != model.Released {
+		return nil
+	}
+	var found *trace.Command
+	for _, m := range o.Sent {
+		switch {
+		case m.Script != "unlock":
+		case m.MovedLevels(o.Lock, o.Caller):
+			return nil
+		case found == nil && m.Reply() == "1" && !m.Before(o.Lock).Held():
+			found = m
+		}
+	}
+	return found
+}
+
+// Hidden returns the cases of the order of all calls that the unlocks of a free lock
+// hide: those that are left when such unlocks count as refused.
+func (c *Case) Hidden() (out []*Case) {
+	refused := &model.Record{Params: c.Record.Params, Events: slices.Clone(c.Record.Events)}
+	for i := range refused.Events {
+		if e := &refused.Events[i]; e.Kind == model.KindReturn && FoundFree(c.Calls[e.Op-1]) != nil {
+			e.Outcome = model.NotHeld
+		}
+	}
+	run := trace.New(refused)
+	for _, f := range linearizability.JudgeLinearizable(run) {
+		if f.Class == linearizability.ClassBug && f.Lock == c.Lock {
+			out = append(out, NewCase(c.Verdict, run, f))
+		}
+	}
+	return out
+}

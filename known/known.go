@@ -1,0 +1,58 @@
+// Package known says what is known to be wrong with the locks that Lockstep comes with,
+// and names the findings that come of it.
+//
+// The words in which a defect is written are in known/defect. Each library has its list
+// in a folder of its own.
+package known
+
+import (
+	"slices"
+
+	"lockstep/known/bare"
+	"lockstep/known/defect"
+	"lockstep/known/redisson"
+)
+
+// Cause is the part of a record that a finding comes of.
+type Cause = defect.Cause
+
+// Defect is something that a lock is known to do wrong.
+type Defect = defect.Defect
+
+// All are the known defects of all libraries, in the order in which they are tried.
+var All = slices.Concat(bare.Defects, redisson.Defects)
+
+// Find returns the defect with that ID; nil: none.
+func Find(id string) *Defect {
+	for i := range All {
+		if All[i].ID == id {
+			return &All[i]
+		}
+	}
+	return nil
+}
+
+// Title is the sentence of the defect with that ID; "" when there is none.
+func Title(id string) string {
+	if d := Find(id); d != nil {
+		return d.Title
+	}
+	return ""
+}
+
+// Row is the scenario of the track record that shows the defect with that ID; "" for
+// none.
+func Row(id string) string {
+	if d := Find(id); d != nil {
+		return d.Row
+	}
+	return ""
+}
+
+// OutOfReach says of rows of the track record why no campaign names them.
+var OutOfReach = map[string]string{
+	"fair-dead-waiters-add-up":   "it is a limit and no defect: liveness with a crash, below",
+	"fair-deadline-drift":        "three processes must try for half a second each for half a minute, and two of them die in the queue; drawn calls are few and far between",
+	"fair-trylock-unit-mismatch": "it needs the profile full on a fair lock from 3.21.3 on: a tryLock in seconds, without a lease, behind a hold that lasts longer",
+	"fair-waiter-without-score":  "it needs an operator who removes the one key of a fair lock that has the deadlines while somebody waits",
+}

@@ -1,0 +1,149 @@
+package known
+
+import (
+	"slices"
+
+	"lockstep/known/defect"
+	"lockstep/linearizability"
+	"lockstep/model"
+	"lockstep/model/trace"
+	"lockstep/scenarios"
+	"lockstep/sim"
+)
+
+// Named is the known defect that a finding is, and the cause that shows it in the
+// record. The zero value names none.
+type Named struct {
+	ID    string
+	Cause *Cause
+}
+
+// Namer names the findings of one run.
+type Namer struct {
+	host    *sim.Host
+	defects []Defect
+	verdict scenarios.Verdict
+	trace   *trace.Run // nil until a finding needs it
+	// Replays caches the run without its excuses for each set of excuses, and named
+	// what the findings of a judge are there. A replay has replays of its own.
+	replays map[string]*Namer
+	named   map[[2]string]Named
+}
+
+// NewNamer returns a namer of the findings of a run. The first of the defects that fits
+// a finding names it.
+func NewNamer(h *sim.Host, v scenarios.Verdict, defects []Defect) *Namer {
+	return &Namer{host: h, defects: defects, verdict: v, replays: map[string]*Namer{}, named: map[[2]string]Named{}}
+}
+
+// Name returns the known defect that a finding of the run is. A finding that a replay
+// without its excuses convicts is what all findings of that judge in the replay are.
+func (n *Namer) Name(f linearizability.Finding) Named {
+	if f.Convicted {
+		return n.convicted(f)
+	}
+	c := n.caseOf(f)
+	switch {
+	case f.Judge == model.JudgeWorkload && f.Form == model.FormWaitedToTheEnd:
+		return n.wait(c)
+	case f.Judge == model.JudgeWorkload:
+		if named := n.overlap(f); named.ID != "" {
+			return named
+		}
+		return n.explain(c)
+	}
+	if f.Judge == model.JudgeLinearizable && c.FreeUnlock() != nil {
+		if rest := c.Hidden(); len(rest) > 0 {
+			return n.explain(rest[0])
+		}
+	}
+	if named := n.explain(c); named.ID != "" {
+		return named
+	}
+	if earlier := c.WhileHeld(); earlier != nil {
+		return n.explain(earlier)
+	}
+	return Named{}
+}
+
+func (n *Namer) caseOf(f linearizability.Finding) *defect.Case {
+	if n.trace == nil {
+		n.trace = trace.New(n.verdict.Played.Record)
+	}
+	return defect.NewCase(n.verdict, n.trace, f)
+}
+
+// explain returns the first known defect that fits the case.
+func (n *Namer) explain(c *defect.Case) Named {
+	for i := range n.defects {
+		if cause := n.defects[i].Explains(c); cause != nil {
+			return Named{n.defects[i].ID, cause}
+		}
+	}
+	return Named{}
+}
+
+func (n *Namer) convicted(f linearizability.Finding) Named {
+	without := scenarios.ExcuseKey(f.Excuses)
+	key := [2]string{without, f.Judge}
+	named, ok := n.named[key]
+	if !ok {
+		if n.replays[without] == nil {
+			n.replays[without] = NewNamer(n.host, n.verdict.Without(n.host, f), n.defects)
+		}
+		named = n.replays[without].all(f.Judge)
+		if named.Cause != nil {
+			cause := *named.Cause
+			cause.InReplay = true
+			named.Cause = &cause
+		}
+		n.named[key] = named
+	}
+	return named
+}
+
+// all names all bugs of a judge: it returns the name of the last one, and none when one
+// of them has none.
+func (n *Namer) all(judge string) (named Named) {
+	for _, f := range n.verdict.Findings {
+		if f.Judge == judge && f.Class == linearizability.ClassBug {
+			if named = n.Name(f); named.ID == "" {
+				return Named{}
+			}
+		}
+	}
+	return named
+}
+
+// wait names why a thread did not do its work: it waited, and the judge of liveness says
+// for what.
+func (n *Namer) wait(c *defect.Case) Named {
+	for _, g := range n.verdict.Findings {
+		if g.Judge == model.JudgeLiveness && g.Class == linearizability.ClassBug && g.Thread == c.Who {
+			return n.Name(g)
+		}
+	}
+	return Named{}
+}
+
+// overlap names why two threads worked at one time: because one of them was granted the
+// lock while another believed to hold it. Where the two believed to hold it for another
+// reason, it is why the hold of one of them ended.
+func (n *Namer) overlap(f linearizability.Finding) Named {
+	var named Named
+	for _, g := range n.verdict.Findings {
+		if g.Judge != model.JudgeMutualExclusion || g.Class != linearizability.ClassBug || g.AtNs > f.AtNs {
+			continue
+		}
+		if granted := g.Ops[1]; slices.Contains(f.Threads, model.ThreadName(granted.Process, granted.Thread)) {
+			named = n.Name(g)
+		}
+	}
+	if named.ID != "" || !f.Loss.Expired() {
+		return named
+	}
+	return n.explain(n.caseOf(linearizability.Finding{
+		Judge: model.JudgeLease, Verdict: linearizability.Broken, Class: linearizability.ClassBug, AtNs: f.Loss.AtNs,
+		Facts: model.Facts{Form: model.FormUnrenewed, Lock: f.Loss.Lock, Thread: f.Loss.Thread},
+	}))
+}

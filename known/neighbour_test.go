@@ -1,0 +1,243 @@
+package known
+
+import (
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"lockstep/known/defect"
+	"lockstep/linearizability"
+	"lockstep/model"
+	"lockstep/model/trace"
+	"lockstep/scenarios"
+	"lockstep/sim"
+)
+
+// withoutNeighbour are the defects whose stories have no neighbouring record in
+// TestTheCauseIsWhatMattersInAStory. The list can only shrink.
+var withoutNeighbour = []string{
+	"STRING-reentry",
+	"late-unlock",
+	"R-2018",
+	"R-late-unlock",
+	"R-6025",
+	"R-1602",
+	"R-watchdog-unknown-level",
+	"R-2515",
+	"R-watchdog-stopped-by-failed-unlock",
+	"R-3194",
+	"R-reentry-cuts-lease",
+	"R-5623",
+	"R-watchdog-level-taken",
+	"R-4818-long",
+	"R-fair-failed-lock-keeps-place",
+	"R-fair-ghost",
+	"R-2099",
+	"R-4705",
+	"R-fair-zero-wait-behind-dead",
+}
+
+// A neighbour of a story is the same record without the effect of what the defect names
+// as its cause: the command did not run, or was answered at once, the call was on another
+// lock, or the fault did not strike. The finding is the same, and must not be the defect.
+// So a defect that names something harmless, or that forgives the finding for something
+// else besides, fails.
+func TestTheCauseIsWhatMattersInAStory(t *testing.T) {
+	h := sim.NewHost(t)
+	has := map[string]bool{}
+	for _, c := range stories {
+		for lock := range strings.SplitSeq(c.locks, ", ") {
+			t.Run(lock+"/"+c.judge+": "+c.id, func(t *testing.T) {
+				v := play(t, h.For(t), c, lock)
+				has[c.id] = hasNeighbour(t, h.For(t), v, c.id, c.judge, "") || has[c.id]
+			})
+		}
+	}
+	var missing []string
+	for _, d := range All {
+		if has[d.ID] {
+			continue
+		}
+		t.Run("recording: "+d.ID, func(t *testing.T) {
+			has[d.ID] = recordingHasNeighbour(t, h.For(t), d.ID)
+		})
+		if !has[d.ID] {
+			missing = append(missing, d.ID)
+		}
+	}
+	if !slices.Equal(missing, withoutNeighbour) {
+		t.Errorf("without a neighbour are %q, and the list has %q", missing, withoutNeighbour)
+	}
+}
+
+// hasNeighbour makes neighbours of a run that shows a defect to a judge, until the
+// finding is not the defect any more. why is the sentence of the finding, "" for the
+// first one. It returns false if the finding is not the defect in this record, but in
+// that of a replay.
+func hasNeighbour(t *testing.T, h *sim.Host, v scenarios.Verdict, id, judge, why string) bool {
+	t.Helper()
+	i := slices.IndexFunc(v.Findings, func(f linearizability.Finding) bool {
+		return f.Judge == judge && f.Class == linearizability.ClassBug && (why == "" || f.Why == why)
+	})
+	if i < 0 || v.Findings[i].Convicted {
+		return false
+	}
+	f := v.Findings[i]
+	causes := map[string]bool{}
+	for {
+		named := NewNamer(h, v, All).Name(f)
+		switch {
+		case named.ID != id:
+			return len(causes) > 0
+		case named.Cause.InReplay:
+			return false
+		case causes[named.Cause.String()] || len(causes) == 20:
+			t.Errorf("%s\nis %s still without %q", f.Why, id, slices.Sorted(maps.Keys(causes)))
+			return true
+		}
+		// A record may have the cause more than once, each with an effect of its own.
+		causes[named.Cause.String()] = true
+		v.Played.Record = without(v.Played.Record, *named.Cause)
+	}
+}
+
+// recordingHasNeighbour is hasNeighbour for the recordings of a defect that campaigns
+// have left in results/, the shortest first.
+func recordingHasNeighbour(t *testing.T, h *sim.Host, id string) bool {
+	t.Helper()
+	files, err := filepath.Glob("../results/explore/*/*." + id + "/*.lockstep")
+	if err != nil {
+		t.Fatal(err)
+	}
+	texts := map[string][]byte{}
+	for _, file := range files {
+		if texts[file], err = os.ReadFile(file); err != nil {
+			t.Fatal(err)
+		}
+	}
+	slices.SortStableFunc(files, func(a, b string) int { return len(texts[a]) - len(texts[b]) })
+	for _, file := range files[:min(len(files), 5)] {
+		r, sc, l, err := scenarios.ReadRecording(file, texts[file])
+		if err != nil {
+			t.Fatal(err)
+		}
+		v, _ := scenarios.Replay(h, r, sc, l)
+		judge, _, _ := strings.Cut(filepath.Base(filepath.Dir(file)), ".")
+		for _, f := range v.Findings {
+			if f.Judge == judge && f.Class == linearizability.ClassBug && hasNeighbour(t, h, v, id, judge, f.Why) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// play runs a story on a lock.
+func play(t *testing.T, h *sim.Host, c story, lock string) scenarios.Verdict {
+	t.Helper()
+	text := "lockstep: 1\nname: drawn\nabout: drawn\nlocks: [" + lock + "]\n" + c.steps[1:]
+	if !strings.Contains(text, "network:") {
+		text += "network: {latency: 100us}\n"
+	}
+	sc := loadDrawn(t, text)
+	return scenarios.Run(h, sc, mustFind(t, lock), sc.SeedFirst)
+}
+
+// without returns the record without the effect of a cause.
+func without(rec *model.Record, c Cause) *model.Record {
+	run := trace.New(rec)
+	in := func(msg int) bool { return slices.Contains(c.Msgs, msg) }
+	// did is the message that took effect at the instant of the cause.
+	did := 0
+	for _, number := range c.Msgs {
+		if m := run.Command(number); did == 0 || m.Executed != nil && m.Executed.AtNs == c.AtNs {
+			did = number
+		}
+	}
+	out := &model.Record{Params: rec.Params}
+	for _, e := range rec.Events {
+		keep := true
+		switch c.Kind {
+		case defect.UnlockFailed, defect.UnlockFoundNone, defect.UnlockLeft, defect.ForcedInVain, defect.EndlessUnlock,
+			defect.EnteredAgain, defect.LevelsMiscount, defect.KeptPlace, defect.ReturnedUnlocked:
+			if e.Op == c.Op { // another lock's call
+				if e.Lock != "" {
+					e.Lock = "elsewhere"
+				}
+				if e.Locks != nil {
+					e.Locks = []string{"elsewhere"}
+				}
+			}
+		case defect.SleepsOn, defect.SleptAnew, defect.SleptLate, defect.SleepsOnDeadline, defect.SleepsForever, defect.SleepsUnqueued:
+			if e.Kind == model.KindExec && run.Command(e.Msg) != nil && run.Command(e.Msg).Script == "acquire" && in(e.Msg) {
+				e.Reply = "1"
+			}
+		case defect.ThrownAsleep: // with deadlines that are far
+			if e.Kind == model.KindState {
+				s := *e.State
+				s.Deadlines = maps.Clone(s.Deadlines)
+				for who := range s.Deadlines {
+					s.Deadlines[who] += int64(time.Hour / time.Millisecond)
+				}
+				e.State = &s
+			}
+		case defect.OtherLease: // the same attempts without a lease, and no renewals
+			if e.Kind == model.KindInvoke {
+				e.LeaseNs = 0
+			}
+			m := run.Command(e.Msg)
+			keep = m == nil || e.Kind == model.KindSend || m.Script != "renew" && e.Msg != did
+		case defect.ToldZero:
+			if e.Kind == model.KindExec && e.Reply == "0" {
+				e.Reply = "1000"
+			}
+		case defect.ThrownByUnit: // the same call with a lease
+			if e.Kind == model.KindInvoke && run.Command(did) != nil && slices.ContainsFunc(c.Msgs, func(n int) bool { return run.Command(n).Op == e.Op }) {
+				e.LeaseNs = int64(rec.Params.Watchdog)
+			}
+		case defect.RenewalFailed, defect.RenewalPending, defect.RenewalUnderWay, defect.RenewalOfLast, defect.RenewalOfOther,
+			defect.Unconfirmed, defect.SendsAgain, defect.UnansweredTry, defect.ThrownUnsent:
+			waits := run.Command(e.Msg) != nil && run.Command(e.Msg).WaitOf != nil && in(run.Command(e.Msg).WaitOf.Msg)
+			keep = !(in(e.Msg) || waits) || e.Kind == model.KindSend || e.Kind == model.KindState
+			if e.Kind == model.KindSend && (in(e.Msg) || waits) {
+				ran, told := e, e
+				ran.Kind, ran.Reply = model.KindExec, "1"
+				if m := run.Command(e.Msg); m.Executed != nil && m.Script == "acquire" {
+					ran.Reply = m.Executed.Reply
+				}
+				told.Kind, told.Dir = model.KindDeliver, "reply"
+				out.Events = append(out.Events, e, ran, told)
+				continue
+			}
+		case defect.NoDeadline, defect.NoPlace:
+			if e.Kind == model.KindState {
+				s := *e.State
+				s.Deadlines = maps.Clone(s.Deadlines)
+				for _, who := range s.Queue {
+					if _, ok := s.Deadlines[who]; !ok && s.Deadlines != nil {
+						s.Deadlines[who] = 0
+					} else if s.Deadlines == nil {
+						s.Deadlines = map[string]int64{who: 0}
+					}
+				}
+				s.Queue = nil
+				s.Queue = append(s.Queue, slices.Sorted(maps.Keys(s.Deadlines))...)
+				e.State = &s
+			}
+		default: // the command did not run, or time or a fault did not end the hold
+			keep = !(in(did) && e.Msg == did && e.Kind != model.KindSend) &&
+				!(len(c.Msgs) == 0 && e.Kind == model.KindState && e.AtNs == c.AtNs)
+		}
+		if c.Fault > 0 && e.Fault == c.Fault && e.Kind == model.KindFault {
+			keep = false
+		}
+		if keep {
+			out.Events = append(out.Events, e)
+		}
+	}
+	return out
+}

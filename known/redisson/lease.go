@@ -1,0 +1,157 @@
+package redisson
+
+import (
+	"time"
+
+	"lockstep/known/defect"
+	"lockstep/model"
+	"lockstep/model/trace"
+)
+
+// Commands that give a hold another lease than its caller meant.
+
+// leaseOf is the lease, in nanoseconds, that the call of a command asked for; 0: none.
+func leaseOf(c *defect.Case, m *trace.Command) int64 {
+	if m.Op == 0 {
+		return 0
+	}
+	return c.Calls[m.Op-1].LeaseNs
+}
+
+// leaseLeft is the time to live that a command left the hold with.
+func leaseLeft(c *defect.Case, m *trace.Command) time.Duration {
+	return time.Duration(m.After(c.Lock).ExpiresMs-m.Executed.AtNs/int64(time.Millisecond)) * time.Millisecond
+}
+
+// entered finds a grant of the thread that passes the test.
+func entered(c *defect.Case, kind defect.Kind, test func(*trace.Call, *trace.Command) bool) *defect.Cause {
+	m := c.SentThat("acquire", func(o *trace.Call, m *trace.Command) bool {
+		return o.Caller == c.Who && m.MovedLevels(c.Lock, o.Caller) && m.Executed.AtNs <= c.AtNs && test(o, m)
+	})
+	if m == nil {
+		return nil
+	}
+	return defect.ByCommands(kind, m)
+}
+
+// startedShort finds a grant of the thread without a lease that got a shorter one than
+// the watchdog's.
+func startedShort(c *defect.Case) *defect.Cause {
+	return entered(c, defect.ShortLease, func(o *trace.Call, m *trace.Command) bool {
+		return o.LeaseNs == 0 && time.Duration(m.After(c.Lock).ExpiresMs)*time.Millisecond-time.Duration(m.Executed.AtNs) < c.Watchdog()-time.Millisecond
+	})
+}
+
+// startedLong finds a grant of the thread without a lease that got a longer one than
+// the watchdog's, at the instant of the finding.
+func startedLong(c *defect.Case) *defect.Cause {
+	return entered(c, defect.LongLease, func(o *trace.Call, m *trace.Command) bool {
+		return o.LeaseNs == 0 && m.Executed.AtNs == c.AtNs &&
+			time.Duration(m.After(c.Lock).ExpiresMs)*time.Millisecond-time.Duration(m.Executed.AtNs) > c.Watchdog()
+	})
+}
+
+// shortenedItself finds a grant with a lease to the thread that held the lock already,
+// and had more time before.
+func shortenedItself(c *defect.Case) *defect.Cause {
+	return entered(c, defect.LeaseCut, func(o *trace.Call, m *trace.Command) bool {
+		return o.LeaseNs > 0 && m.Before(c.Lock).Owner == o.Caller && m.After(c.Lock).ExpiresMs < m.Before(c.Lock).ExpiresMs
+	})
+}
+
+// stretchedByUnlock finds an unlock that left levels and made the lease of the hold
+// longer: of the hold that the finding is about, or that the waiter waits for. Of a hold
+// that is over it finds one that made it shorter.
+func stretchedByUnlock(c *defect.Case) *defect.Cause {
+	over, waits := c.Judged(model.JudgeMutualExclusion), c.Judged(model.JudgeLiveness)
+	if over && !c.Overlapped() {
+		return nil
+	}
+	began, who := c.HoldBegan(), c.AboutHolder().Who
+	m := c.SentThat("unlock", func(o *trace.Call, m *trace.Command) bool {
+		switch {
+		case o.Caller != who || o.Action != model.ActUnlock || m.Executed == nil || m.Executed.AtNs > c.Until() || !m.MovedLevels(c.Lock, who) || m.After(c.Lock).Owner != who:
+			return false
+		case over:
+			return began <= m.Executed.AtNs && m.After(c.Lock).ExpiresMs < m.Before(c.Lock).ExpiresMs
+		}
+		return (waits || m.Executed.AtNs == c.AtNs) && m.After(c.Lock).ExpiresMs > m.Before(c.Lock).ExpiresMs
+	})
+	if m == nil {
+		return nil
+	}
+	return defect.ByCommands(defect.LeaseStretched, m)
+}
+
+// renewedOtherwise finds the command that gave the hold another lease than the
+// watchdog's, if it was the last renewal or unlock of the hold that ran. Else it finds
+// an attempt of another thread of the client for a longer lease, after which no renewal
+// came. For the judge of traffic it finds a renewal in the second that begins then.
+func renewedOtherwise(c *defect.Case) *defect.Cause {
+	otherwise := func(m *trace.Command) bool { return leaseLeft(c, m) != c.Watchdog().Truncate(time.Millisecond) }
+	if c.Judged(model.JudgeTraffic) {
+		m := c.CommandThat("renew", func(m *trace.Command) bool {
+			return m.Executed != nil && c.For(m, m.After(c.Lock).Owner) && c.AtNs <= m.Executed.AtNs && m.Executed.AtNs < c.AtNs+int64(time.Second) && otherwise(m)
+		})
+		if m == nil {
+			return nil
+		}
+		return defect.ByCommands(defect.OtherLease, m)
+	}
+	if !c.AboutLease() {
+		return nil
+	}
+	began := c.HoldBegan()
+	var last *trace.Command
+	for _, m := range c.Commands {
+		if (m.Script == "renew" || m.Script == "unlock") && c.For(m, c.Who) &&
+			m.Executed != nil && began <= m.Executed.AtNs && m.Executed.AtNs <= c.AtNs && m.After(c.Lock).Owner == c.Who {
+			last = m
+		}
+	}
+	if last != nil && otherwise(last) {
+		return defect.ByCommands(defect.OtherLease, last)
+	}
+	if !c.LeaseEnded() {
+		return nil
+	}
+	m := c.SentThat("acquire", func(o *trace.Call, m *trace.Command) bool {
+		return o.Process == c.Process() && o.Caller != c.Who && time.Duration(o.LeaseNs) > c.Watchdog() &&
+			m.AtNs <= c.AtNs && (m.AtNs >= began || m.DeliveredNs >= began)
+	})
+	if m == nil {
+		return nil
+	}
+	return defect.ByCommands(defect.OtherLease, m)
+}
+
+// timerTooLong finds the answer with which the thread's client set a timer, which holds
+// that are entered later use too, when its last attempt had asked for a longer lease
+// than the watchdog's. The timer runs for a third of that lease, past the end of the
+// hold.
+func timerTooLong(c *defect.Case) *defect.Cause {
+	process := c.Process()
+	for _, set := range c.Commands {
+		if set.Process != process || set.AtNs > c.AtNs || set.DeliveredNs < 0 {
+			continue
+		}
+		if !(set.Script == "renew" && set.Reply() == "1" || set.Script == "acquire" && set.Reply() == "nil" && leaseOf(c, set) == 0) {
+			continue
+		}
+		asked, renewed := set, false // asked is the last attempt before the answer
+		var lease int64
+		for _, m := range c.Commands {
+			switch {
+			case m.Process != process || !sameLock(c, m) || m.AtNs > c.AtNs:
+			case m.Script == "acquire" && m.AtNs <= set.DeliveredNs:
+				asked, lease = m, leaseOf(c, m)
+			case m.Script == "renew" && m.AtNs > set.DeliveredNs:
+				renewed = true
+			}
+		}
+		if sameLock(c, set) && !renewed && time.Duration(lease) > c.Watchdog() && set.DeliveredNs+lease/3 > c.AtNs {
+			return defect.ByCommands(defect.LongTimer, asked, set)
+		}
+	}
+	return nil
+}

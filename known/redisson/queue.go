@@ -1,0 +1,200 @@
+package redisson
+
+import (
+	"slices"
+	"time"
+
+	"lockstep/known/defect"
+	"lockstep/model"
+	"lockstep/model/trace"
+)
+
+// The queue of the fair lock, and places that are lost, kept or taken.
+
+// refusedByLeaver finds the attempt of the call that found the lock free and another
+// thread in front, whose own call was refused in the end, or had no answer to its
+// leaving.
+func refusedByLeaver(c *defect.Case) *defect.Cause {
+	if c.Call == nil || c.Call.Return == nil || c.Call.Return.Outcome != model.Busy {
+		return nil
+	}
+	for _, m := range c.Call.Sent {
+		if m.Script != "acquire" || m.Executed == nil || m.Before(c.Lock).Held() || len(m.Before(c.Lock).Queue) == 0 {
+			continue
+		}
+		o := c.CallThat(func(o *trace.Call) bool {
+			return o.Caller == m.Before(c.Lock).Queue[0] && o.Caller != c.Who && o.AtNs <= m.Executed.AtNs &&
+				o.Return != nil && m.Executed.AtNs <= o.Return.AtNs && (o.Return.Outcome == model.Busy || o.Return.Outcome == model.Unknown)
+		})
+		if o != nil {
+			return defect.ByCommands(defect.RefusedByLeaver, m)
+		}
+	}
+	return nil
+}
+
+// keptPlace finds a call that ended without a grant, and whose thread stood in the queue
+// then.
+func keptPlace(c *defect.Case) *defect.Cause {
+	o := c.CallThat(func(o *trace.Call) bool {
+		return o.Action.Acquires() && defect.Ended(o, c.Until(), model.Failed, model.Unknown) &&
+			slices.Contains(c.StateAt(c.Lock, o.Return.AtNs).Queue, o.Caller)
+	})
+	if o == nil {
+		return nil
+	}
+	return defect.ByCall(defect.KeptPlace, o)
+}
+
+// late finds a command that ran when its call had returned and passes the test.
+func late(c *defect.Case, kind defect.Kind, test func(*trace.Call, *trace.Command) bool) *defect.Cause {
+	for _, o := range c.Calls {
+		if o.Lock != c.Lock || o.Return == nil {
+			continue
+		}
+		for _, m := range o.Sent {
+			if m.Executed != nil && o.Return.AtNs < m.Executed.AtNs && m.Executed.AtNs <= c.Until() && test(o, m) {
+				return defect.ByCommands(kind, m)
+			}
+		}
+	}
+	return nil
+}
+
+// queuedLate finds a command that put its thread into the queue when its call was over.
+func queuedLate(c *defect.Case) *defect.Cause {
+	return late(c, defect.LateQueueing, func(o *trace.Call, m *trace.Command) bool {
+		return !slices.Contains(m.Before(c.Lock).Queue, o.Caller) && slices.Contains(m.After(c.Lock).Queue, o.Caller)
+	})
+}
+
+// tookItsOwnTurn finds a command of a call that was over. It took the lock for the thread
+// that was overtaken, and the thread's place in the queue.
+func tookItsOwnTurn(c *defect.Case) *defect.Cause {
+	return late(c, defect.LateTurn, func(o *trace.Call, m *trace.Command) bool {
+		return o.Caller == c.Who && o.Action.Acquires() && m.Script == "acquire" && m.MovedLevels(c.Lock, o.Caller) &&
+			slices.Contains(m.Before(c.Lock).Queue, o.Caller) && !slices.Contains(m.After(c.Lock).Queue, o.Caller)
+	})
+}
+
+// unscored finds how a thread in the queue lost its deadline. Of a wait it looks at the
+// thread in front of the free lock, of remains at any thread that has none, or that
+// stands in the queue twice since it had none.
+func unscored(c *defect.Case) *defect.Cause {
+	now := c.Now()
+	if c.Judged(model.JudgeLiveness) {
+		if now.Held() || len(now.Queue) == 0 || scored(now, now.Queue[0]) {
+			return nil
+		}
+		return parted(c, defect.NoDeadline, func(s *model.LockState) bool {
+			return slices.Contains(s.Queue, now.Queue[0]) && !scored(s, now.Queue[0])
+		})
+	}
+	return parted(c, defect.NoDeadline, func(s *model.LockState) bool {
+		stood := map[string]bool{}
+		for _, who := range s.Queue {
+			if stood[who] {
+				return true
+			}
+			stood[who] = true
+		}
+		return slices.ContainsFunc(s.Queue, func(who string) bool {
+			return slices.Contains(now.Queue, who) && !scored(s, who) && !scored(now, who)
+		})
+	})
+}
+
+// unplaced finds how the waiter of a free lock, which has a deadline, lost its place.
+func unplaced(c *defect.Case) *defect.Cause {
+	torn := func(s *model.LockState) bool { return scored(s, c.Who) && !slices.Contains(s.Queue, c.Who) }
+	if now := c.Now(); now.Held() || !torn(now) {
+		return nil
+	}
+	return parted(c, defect.NoPlace, torn)
+}
+
+// parted finds the change since which queue and deadlines differ.
+func parted(c *defect.Case, kind defect.Kind, differ func(*model.LockState) bool) *defect.Cause {
+	for _, s := range c.Changes(c.Lock) {
+		if s.AtNs <= c.AtNs && differ(s.After) {
+			return defect.ByChange(kind, s)
+		}
+	}
+	return nil
+}
+
+func scored(s *model.LockState, who string) bool {
+	_, ok := s.Deadlines[who]
+	return ok
+}
+
+// deadHead finds the crash of the thread in front of the free lock, whose deadline is
+// still to come.
+func deadHead(c *defect.Case) *defect.Cause {
+	s := c.Now()
+	if s.Held() || len(s.Queue) == 0 || !c.Died(s.Queue[0]) || c.AtNs >= s.Deadlines[s.Queue[0]]*int64(time.Millisecond) {
+		return nil
+	}
+	crash, _ := c.Crash(s.Queue[0])
+	return defect.ByFault(defect.DeadHead, crash)
+}
+
+// evicted finds a waiter that lost its place in the queue, or came back behind a thread
+// that stood behind it. The test gets its last attempt before that, and its deadline in
+// nanoseconds. The cause is that attempt, and the command that threw it out.
+func evicted(c *defect.Case, kind defect.Kind, test func(m *trace.Command, deadline int64) bool) *defect.Cause {
+	until := c.Until()
+	for _, s := range c.Changes(c.Lock) {
+		if s.AtNs > until {
+			break
+		}
+		for _, who := range s.Before.Queue {
+			m := c.LastAttempt(who, s.AtNs, func(m *trace.Command) bool { return m.Executed != nil && m.Executed.AtNs < s.AtNs })
+			behind, place := s.Before.Queue[slices.Index(s.Before.Queue, who)+1:], slices.Index(s.After.Queue, who)
+			gone := place < 0 && s.After.Owner != who ||
+				place >= 0 && slices.ContainsFunc(s.After.Queue[:place], func(ahead string) bool { return slices.Contains(behind, ahead) })
+			if m != nil && gone && test(m, s.Before.Deadlines[who]*int64(time.Millisecond)) {
+				return defect.ByChange(kind, s).With(m)
+			}
+		}
+	}
+	return nil
+}
+
+// evictedAsleep finds a waiter that was thrown out while it slept on an answer that
+// lasted beyond its deadline, or when it had slept so long that its next attempt was
+// under way at its deadline.
+func evictedAsleep(c *defect.Case) *defect.Cause {
+	return evicted(c, defect.ThrownAsleep, func(m *trace.Command, deadline int64) bool {
+		wakes := m.DeliveredNs + int64(toldBy(m))
+		return m.DeliveredNs >= 0 && (deadline < wakes || slices.ContainsFunc(c.Calls[m.Op-1].Sent, func(next *trace.Command) bool {
+			return next.Script == "acquire" && wakes <= next.AtNs && next.AtNs <= deadline && next.Executed != nil && deadline < next.Executed.AtNs
+		}))
+	})
+}
+
+// evictedUnanswered finds a waiter that was thrown out when its last attempt had no
+// answer in time.
+func evictedUnanswered(c *defect.Case) *defect.Cause {
+	return evicted(c, defect.ThrownUnsent, func(m *trace.Command, _ int64) bool { return m.DeliveredNs < 0 })
+}
+
+// evictedByUnit finds a waiter that was thrown out before the time was over that its
+// tryLock had given in seconds, and without a lease.
+func evictedByUnit(c *defect.Case) *defect.Cause {
+	return evicted(c, defect.ThrownByUnit, func(m *trace.Command, deadline int64) bool {
+		o := c.Calls[m.Op-1]
+		return o.LeaseNs == 0 && deadline < o.AtNs+o.WaitNs && inSeconds(c, o)
+	})
+}
+
+// inSeconds reports whether the thread of a call has a tryLock with the same wait that is
+// given in seconds.
+func inSeconds(c *defect.Case, o *trace.Call) bool {
+	for t, s := range c.Verdict.Scenario.All() {
+		if model.ThreadName(t.Process, t.Thread) == o.Caller && s.UnitSeconds && s.Wait != nil && int64(*s.Wait) == o.WaitNs {
+			return true
+		}
+	}
+	return false
+}

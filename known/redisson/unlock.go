@@ -1,0 +1,194 @@
+package redisson
+
+import (
+	"slices"
+
+	"lockstep/known/defect"
+	"lockstep/model"
+	"lockstep/model/trace"
+)
+
+// Acquires, unlocks and grants that are given back.
+
+// gaveUpUnheard finds the attempt without an answer of a timed try that came back as
+// busy before its time was over.
+func gaveUpUnheard(c *defect.Case) *defect.Cause {
+	o := c.Call
+	if o == nil || o.Action != model.ActTryLockTimed || o.Return == nil || o.Return.Outcome != model.Busy || o.Return.AtNs >= o.AtNs+o.WaitNs {
+		return nil
+	}
+	for _, m := range o.Sent {
+		if m.Script == "acquire" && m.DeliveredNs < 0 {
+			return defect.ByCommands(defect.UnansweredTry, m)
+		}
+	}
+	return nil
+}
+
+// returnedUnlocked finds a lock() that returned as granted although none of its
+// commands took the lock.
+func returnedUnlocked(c *defect.Case) *defect.Cause {
+	o := c.CallThat(func(o *trace.Call) bool {
+		return o.Action == model.ActLock && c.Suspects(o.Caller) && defect.Ended(o, c.Until(), model.Granted) &&
+			!slices.ContainsFunc(o.Sent, func(m *trace.Command) bool { return m.MovedLevels(c.Lock, o.Caller) })
+	})
+	if o == nil {
+		return nil
+	}
+	return defect.ByCall(defect.ReturnedUnlocked, o)
+}
+
+// unknownGrant finds a command that took a level for a call whose outcome stayed
+// unknown. Only the calls that pass the test count.
+func unknownGrant(c *defect.Case, kind defect.Kind, test func(*trace.Call) bool) *defect.Cause {
+	m := c.SentThat("acquire", func(o *trace.Call, m *trace.Command) bool {
+		return o.Return != nil && o.Return.Outcome == model.Unknown && test(o) && m.MovedLevels(c.Lock, o.Caller) && m.Executed.AtNs <= c.Until()
+	})
+	if m == nil {
+		return nil
+	}
+	return defect.ByCommands(kind, m)
+}
+
+// interruptedGrant finds the grant of a call that was interrupted before its answer.
+func interruptedGrant(c *defect.Case) *defect.Cause {
+	return unknownGrant(c, defect.InterruptedGrant, func(o *trace.Call) bool {
+		return c.Suspects(o.Caller) && o.Action.Acquires() && c.Interrupted(o.Caller, o.AtNs, o.Return.AtNs)
+	})
+}
+
+// unlockThat finds an unlock of a thread that ended with one of the outcomes.
+func unlockThat(c *defect.Case, kind defect.Kind, who string, outcomes ...model.Outcome) *defect.Cause {
+	o := c.CallThat(func(o *trace.Call) bool {
+		return o.Caller == who && o.Action == model.ActUnlock && defect.Ended(o, c.Until(), outcomes...)
+	})
+	if o == nil {
+		return nil
+	}
+	return defect.ByCall(kind, o)
+}
+
+// endlessUnlock finds the unlock of the case when it came back from an interrupt and
+// its command had no answer by then.
+func endlessUnlock(c *defect.Case) *defect.Cause {
+	o := c.Call
+	if o == nil || o.Action != model.ActUnlock || o.Return == nil || o.Return.Outcome != model.Unknown || !c.Interrupted(c.Who, o.AtNs, o.Return.AtNs) ||
+		slices.ContainsFunc(o.Sent, func(m *trace.Command) bool {
+			return m.Script == "unlock" && 0 <= m.DeliveredNs && m.DeliveredNs <= c.AtNs
+		}) {
+		return nil
+	}
+	return defect.ByCall(defect.EndlessUnlock, o)
+}
+
+// forcedInVain finds a force_unlock of the thread's client that ended nothing and was
+// called during the hold.
+func forcedInVain(c *defect.Case) *defect.Cause {
+	began := c.HoldBegan()
+	o := c.CallThat(func(o *trace.Call) bool {
+		return o.Action == model.ActForceUnlock && o.Process == c.Process() && began <= o.AtNs && o.AtNs <= c.AtNs &&
+			!slices.ContainsFunc(o.Sent, func(m *trace.Command) bool { return m.MovedLevels(c.Lock, c.Who) })
+	})
+	if o == nil {
+		return nil
+	}
+	return defect.ByCall(defect.ForcedInVain, o)
+}
+
+// giveBack returns the command with which the call gave up a hold that no replica had
+// in time; nil: none.
+func giveBack(o *trace.Call) *trace.Command {
+	for _, m := range o.Sent {
+		if o.Action.Acquires() && m.Script == "unlock" && m.Executed != nil && m.Before(o.Lock).Owner == o.Caller && m.After(o.Lock).Owner != o.Caller {
+			return m
+		}
+	}
+	return nil
+}
+
+// gaveBack finds the grant that the call of the case gave back; of the order of all
+// calls that of any call.
+func gaveBack(c *defect.Case) *defect.Cause {
+	for _, o := range c.Calls {
+		if o.Lock != c.Lock || o != c.Call && !c.Judged(model.JudgeLinearizable) {
+			continue
+		}
+		if m := giveBack(o); m != nil && m.Executed.AtNs <= c.Until() {
+			return defect.ByCommands(defect.GivenBack, m)
+		}
+	}
+	return nil
+}
+
+// toldOfGivenBack finds an attempt of the call that met the hold of another call, which
+// gave it back later.
+func toldOfGivenBack(c *defect.Case) *defect.Cause {
+	if c.Call == nil {
+		return nil
+	}
+	for _, m := range c.Call.Sent {
+		if m.Script != "acquire" || m.Executed == nil {
+			continue
+		}
+		for _, o := range c.Calls {
+			if o.Lock != c.Lock || o.Caller == c.Who || o.Caller != m.Before(c.Lock).Owner || o.AtNs >= m.Executed.AtNs {
+				continue
+			}
+			if back := giveBack(o); back != nil && m.Executed.AtNs < back.Executed.AtNs {
+				return defect.ByCommands(defect.GivenBack, m, back)
+			}
+		}
+	}
+	return nil
+}
+
+// unansweredTry finds a try that came back as busy when its attempt had no answer: one
+// that was granted all the same, or, to a waiter that was overtaken, any.
+func unansweredTry(c *defect.Case) *defect.Cause {
+	if found := c.GrantedUnheard(); found != nil || !c.Judged(model.JudgeFIFO) {
+		return found
+	}
+	return gaveUpUnheard(c)
+}
+
+// failedUnlock finds an unlock that failed, stayed unknown or found nothing: of the
+// thread, or of the thread that a waiter waits for.
+func failedUnlock(c *defect.Case) *defect.Cause {
+	return unlockThat(c, defect.UnlockFailed, c.AboutHolder().Who, model.Failed, model.Unknown, model.NotHeld)
+}
+
+// unansweredUnlock finds an unlock of the thread that failed or stayed unknown.
+func unansweredUnlock(c *defect.Case) *defect.Cause {
+	return unlockThat(c, defect.UnlockFailed, c.Who, model.Failed, model.Unknown)
+}
+
+// refusedUnlock finds an unlock of the thread that was told that it did not hold the lock.
+func refusedUnlock(c *defect.Case) *defect.Cause {
+	return unlockThat(c, defect.UnlockFoundNone, c.Who, model.NotHeld)
+}
+
+// foundNone is refusedUnlock, or an unlock of the thread that found the lock free and was
+// not refused.
+func foundNone(c *defect.Case) *defect.Cause {
+	if found := refusedUnlock(c); found != nil {
+		return found
+	}
+	for _, o := range c.Calls {
+		if o.Caller == c.Who && o.Lock == c.Lock && o.AtNs <= c.AtNs {
+			if m := defect.FoundFree(o); m != nil {
+				return defect.ByCommands(defect.FreeUnlock, m)
+			}
+		}
+	}
+	return nil
+}
+
+// partialUnlock finds an unlock of the thread that the hold outlived, or its last.
+func partialUnlock(c *defect.Case) *defect.Cause {
+	return unlockThat(c, defect.UnlockLeft, c.Who, model.StillHeld, model.Released)
+}
+
+// unknownLevel finds the level of the thread that a call of unknown outcome took.
+func unknownLevel(c *defect.Case) *defect.Cause {
+	return unknownGrant(c, defect.UnknownLevel, func(o *trace.Call) bool { return o.Caller == c.Who && o.Return.AtNs <= c.AtNs })
+}

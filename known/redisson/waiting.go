@@ -1,0 +1,339 @@
+package redisson
+
+import (
+	"math"
+	"slices"
+	"strconv"
+	"time"
+
+	"lockstep/known/defect"
+	"lockstep/linearizability"
+	"lockstep/model"
+	"lockstep/model/trace"
+)
+
+// Waiters of a free lock, and why they sleep.
+
+// toldBy is how long the answer to an attempt says to wait.
+func toldBy(m *trace.Command) time.Duration {
+	ms, _ := strconv.ParseInt(m.Reply(), 10, 64)
+	return time.Duration(ms) * time.Millisecond
+}
+
+// lastTry is the last attempt of a thread's open call that had an answer.
+func lastTry(c *defect.Case, who string) *trace.Command {
+	return c.LastAttempt(who, c.AtNs, func(m *trace.Command) bool {
+		return m.Executed != nil && m.DeliveredNs >= 0 && m.DeliveredNs <= c.AtNs
+	})
+}
+
+// lastAsked is the last attempt of a thread's open call.
+func lastAsked(c *defect.Case, who string) *trace.Command {
+	return c.LastAttempt(who, c.AtNs, func(m *trace.Command) bool { return m.AtNs <= c.AtNs })
+}
+
+// asleep reports whether the answer to an attempt has its thread sleep until the
+// finding, or until the attempt after it is under way.
+func asleep(c *defect.Case, m *trace.Command) bool { return asleepFrom(c, m, m.DeliveredNs) }
+
+// asleepFrom is asleep as if the answer had come at an instant.
+func asleepFrom(c *defect.Case, m *trace.Command, at int64) bool {
+	const way = 500 * time.Millisecond
+	return toldBy(m) < 0 || c.AtNs < at+int64(toldBy(m)+way)
+}
+
+// holdsUp finds the attempt that the lock, which is free, waits for. attempt gives the
+// last attempt of a thread; the first of the threads whose attempt passes the test is
+// the one that holds up.
+func holdsUp(c *defect.Case, kind defect.Kind, threads []string, attempt func(*defect.Case, string) *trace.Command, test func(string, *trace.Command) bool) *defect.Cause {
+	if now := c.Now(); now.Held() {
+		return nil
+	}
+	for _, who := range threads {
+		if m := attempt(c, who); m != nil && test(who, m) {
+			return defect.ByCommands(kind, m)
+		}
+	}
+	return nil
+}
+
+// line is the queue, and the waiter of the case behind it.
+func line(c *defect.Case) []string { return append(slices.Clip(c.Now().Queue), c.Who) }
+
+// front is the thread that stands first in the queue; none when the queue is empty.
+func front(c *defect.Case) []string {
+	queue := c.Now().Queue
+	return queue[:min(1, len(queue))]
+}
+
+// living is front, but that dead waiters whose deadlines have passed do not count.
+func living(c *defect.Case) []string {
+	now := c.Now()
+	queue := now.Queue
+	for len(queue) > 0 && c.Died(queue[0]) && now.Deadlines[queue[0]]*int64(time.Millisecond) <= c.AtNs {
+		queue = queue[1:]
+	}
+	return queue[:min(1, len(queue))]
+}
+
+// unconfirmed finds the subscription without confirmation for which the waiter, or the
+// thread in front of the queue of a free lock, asks for nothing.
+func unconfirmed(c *defect.Case) *defect.Cause {
+	if m := unheard(c, c.Call); m != nil {
+		return defect.ByCommands(defect.Unconfirmed, m)
+	}
+	now := c.Now()
+	if now.Held() || len(now.Queue) == 0 || now.Queue[0] == c.Who {
+		return nil
+	}
+	if m := lastAsked(c, now.Queue[0]); m != nil && m.Op > 0 {
+		if s := unheard(c, c.Calls[m.Op-1]); s != nil {
+			return defect.ByCommands(defect.Unconfirmed, s)
+		}
+	}
+	return nil
+}
+
+// unheard finds a subscription of the caller's client, for the caller or for another of
+// its threads, that had no confirmation for more than a second. The caller asked for
+// nothing meanwhile, but for the attempt with which it began.
+func unheard(c *defect.Case, o *trace.Call) *trace.Command {
+	if o == nil {
+		return nil
+	}
+	channels := []string{c.Verdict.Lock.Channel(c.Lock, "all")}
+	for _, other := range c.Calls {
+		if other.Process == o.Process {
+			channels = append(channels, c.Verdict.Lock.Channel(c.Lock, other.Caller))
+		}
+	}
+	first := slices.IndexFunc(o.Sent, func(a *trace.Command) bool { return a.Script == "acquire" })
+	for _, m := range c.Commands {
+		if m.Command != "SUBSCRIBE" && m.Command != "SSUBSCRIBE" || m.Process != o.Process || m.AtNs > c.Until() ||
+			!slices.ContainsFunc(m.Args, func(channel string) bool { return slices.Contains(channels, channel) }) {
+			continue
+		}
+		told := m.DeliveredNs
+		if told < 0 {
+			told = math.MaxInt64
+		}
+		asked := slices.ContainsFunc(o.Sent[first+1:], func(a *trace.Command) bool {
+			return a.Script == "acquire" && m.AtNs < a.AtNs && a.AtNs < min(told, c.AtNs)
+		})
+		if told-max(m.AtNs, o.AtNs) > int64(time.Second) && !asked {
+			return m
+		}
+	}
+	return nil
+}
+
+// sleepsOn finds the answer on which the waiter sleeps, the time to live of a hold that
+// has ended. The messages since have all woken other threads of its client, or woke it
+// just now.
+func sleepsOn(c *defect.Case) *defect.Cause {
+	return holdsUp(c, defect.SleepsOn, []string{c.Who}, lastTry, func(who string, m *trace.Command) bool {
+		if !m.Before(c.Lock).Held() || !asleep(c, m) {
+			return false
+		}
+		since := func(at int64) bool { return m.Executed.AtNs < at && at <= c.AtNs }
+		woken, heard := 0, 0
+		for _, other := range c.Commands {
+			if other.Script == "acquire" && other.Process == m.Process && sameLock(c, other) && since(other.AtNs) {
+				woken++
+			}
+		}
+		channel := c.Verdict.Lock.Channel(c.Lock, "all")
+		for _, e := range c.Record.Events {
+			if e.Kind == model.KindDeliver && e.Dir == "push" && e.Process == m.Process && e.Channel == channel && since(e.AtNs) {
+				heard++
+			}
+		}
+		return heard <= woken && (heard > 0 || freed(c, m.Executed.AtNs) == nil)
+	})
+}
+
+// freed is the last unlock since an instant that freed the lock; nil: none.
+func freed(c *defect.Case, since int64) (last *trace.Command) {
+	for _, m := range c.Commands {
+		if (m.Script == "unlock" || m.Script == "force_unlock") && sameLock(c, m) && m.Executed != nil &&
+			since < m.Executed.AtNs && m.Executed.AtNs <= c.AtNs && m.Before(c.Lock).Held() && !m.After(c.Lock).Held() {
+			last = m
+		}
+	}
+	return last
+}
+
+// interruptedAsleep finds the answer to the last attempt of the waiter, or of a thread in
+// front of it, that was interrupted in its sleep and sleeps as long again from then on.
+func interruptedAsleep(c *defect.Case) *defect.Cause {
+	return holdsUp(c, defect.SleptAnew, line(c), lastTry, func(who string, m *trace.Command) bool {
+		if asleep(c, m) {
+			return false
+		}
+		return slices.ContainsFunc(c.Interrupts, func(e *model.Event) bool {
+			return e.Text == who && m.DeliveredNs <= e.AtNs && e.AtNs <= c.AtNs && asleepFrom(c, m, e.AtNs)
+		})
+	})
+}
+
+// sleepsLate finds the last attempt of the waiter, or of a thread in front of it, that
+// waits for the answer of replicas, or sleeps since that came, and would not sleep if it
+// had slept since the server's answer.
+func sleepsLate(c *defect.Case) *defect.Cause {
+	return holdsUp(c, defect.SleptLate, line(c), lastAsked, func(_ string, m *trace.Command) bool {
+		return m.Wait != nil && 0 <= m.RepliedNs && m.RepliedNs <= c.AtNs && !asleepFrom(c, m, m.RepliedNs) &&
+			(m.DeliveredNs < 0 || c.AtNs < m.DeliveredNs || asleep(c, m))
+	})
+}
+
+// frontSendsAgain finds the attempt of the thread in front that its client will send
+// again, since it had no answer in time.
+func frontSendsAgain(c *defect.Case) *defect.Cause {
+	return holdsUp(c, defect.SendsAgain, front(c), lastAsked, func(_ string, m *trace.Command) bool {
+		return m.DeliveredNs < 0 || c.AtNs < m.DeliveredNs
+	})
+}
+
+// sleepsUnqueued finds the attempt that queued the waiter, which sleeps on its answer
+// and has lost its place.
+func sleepsUnqueued(c *defect.Case) *defect.Cause {
+	return holdsUp(c, defect.SleepsUnqueued, []string{c.Who}, lastTry, func(who string, m *trace.Command) bool {
+		return slices.Contains(m.After(c.Lock).Queue, who) && !slices.Contains(c.Now().Queue, who) && asleep(c, m)
+	})
+}
+
+// frontSleeps finds the answer on which the first living thread of the queue sleeps. The
+// test gets how long the answer says to wait, and how long the hold had to live.
+func frontSleeps(c *defect.Case, kind defect.Kind, test func(told, ttl time.Duration) bool) *defect.Cause {
+	return holdsUp(c, kind, living(c), lastTry, func(_ string, m *trace.Command) bool {
+		var ttl time.Duration
+		if m.Before(c.Lock).Held() {
+			ttl = time.Duration(m.Before(c.Lock).ExpiresMs+1)*time.Millisecond - time.Duration(m.Executed.AtNs)
+		}
+		return asleep(c, m) && test(toldBy(m), ttl)
+	})
+}
+
+// sleepsOnDeadline finds the answer that told the thread in front more than the hold had
+// to live.
+func sleepsOnDeadline(c *defect.Case) *defect.Cause {
+	return frontSleeps(c, defect.SleepsOnDeadline, func(told, ttl time.Duration) bool { return told > ttl })
+}
+
+// sleepsOnOldLease finds the answer that told the thread in front the time to live of a
+// hold that ended sooner, unless a published message is to wake it.
+func sleepsOnOldLease(c *defect.Case) *defect.Cause {
+	if toBeWoken(c) {
+		return nil
+	}
+	return frontSleeps(c, defect.SleepsOn, func(told, ttl time.Duration) bool { return 0 <= told && told <= ttl })
+}
+
+// sleepsForever finds the answer that told a negative time: to the thread in front, to
+// the call that was overtaken, or to a waiter that was thrown out of the queue.
+func sleepsForever(c *defect.Case) *defect.Cause {
+	negative := func(m *trace.Command) bool { return toldBy(m) < 0 }
+	switch {
+	case c.Judged(model.JudgeLinearizable):
+		return evicted(c, defect.SleepsForever, func(m *trace.Command, _ int64) bool { return negative(m) })
+	case c.Judged(model.JudgeFIFO) && c.Call != nil:
+		for _, m := range c.Call.Sent {
+			if m.Script == "acquire" && m.Executed != nil && negative(m) && m.DeliveredNs <= c.AtNs {
+				return defect.ByCommands(defect.SleepsForever, m)
+			}
+		}
+	}
+	return frontSleeps(c, defect.SleepsForever, func(told, _ time.Duration) bool { return told < 0 })
+}
+
+// toBeWoken reports whether an unlock has freed the lock and the thread that stood first
+// in the queue then has yet to hear of it, or was told nothing. A thread that listens no
+// longer is not waited for.
+func toBeWoken(c *defect.Case) bool {
+	now, m := c.Now(), freed(c, -1)
+	if m == nil || now.Held() || len(m.After(c.Lock).Queue) == 0 {
+		return false
+	}
+	head := c.Verdict.Lock.Channel(c.Lock, m.After(c.Lock).Queue[0])
+	published, pushed := false, false
+	for _, e := range c.Record.Events {
+		switch {
+		case e.AtNs < m.Executed.AtNs:
+		case e.Kind == model.KindState && e.Lock == c.Lock && e.State.Held() && m.Executed.AtNs < e.AtNs && e.AtNs <= c.AtNs:
+			return false // it was taken since
+		case e.Channel != head:
+		case e.Dir == "push" && e.AtNs <= c.AtNs:
+			return false
+		case e.Dir == "push":
+			pushed = true
+		case e.Kind == model.KindPublish && e.AtNs == m.Executed.AtNs:
+			published = true
+		}
+	}
+	return pushed || !published
+}
+
+// toldNothing finds the attempts of that second that were told 0 ms while the lock was
+// free and another thread stood in front, if they are more than half of all.
+func toldNothing(c *defect.Case) *defect.Cause {
+	asked := 0
+	var told []*trace.Command
+	for _, m := range c.Commands {
+		if m.Script != "acquire" || m.Executed == nil || m.Op == 0 || m.AtNs < c.AtNs || m.AtNs >= c.AtNs+int64(time.Second) || !slices.Contains(m.Owners, c.Who) {
+			continue
+		}
+		asked++
+		if q := m.After(c.Lock).Queue; toldBy(m) == 0 && !m.After(c.Lock).Held() && len(q) > 0 && q[0] != c.Who {
+			told = append(told, m)
+		}
+	}
+	if len(told) <= asked/2 {
+		return nil
+	}
+	return defect.ByCommands(defect.ToldZero, told[0], told[len(told)-1])
+}
+
+// toldZero finds the attempts of that second that were told 0 ms, if there are not too
+// many commands without them, and if no row of them took much more than a millisecond.
+func toldZero(c *defect.Case) *defect.Cause {
+	if c.Call == nil {
+		return nil
+	}
+	inSecond := func(at int64) bool { return c.AtNs <= at && at < c.AtNs+int64(time.Second) }
+	others := 0 // the commands beside those that answer a published message
+	before := 0 // the commands of others that an attempt sends first, to ask for the replicas
+	var told []*trace.Command
+	var row *trace.Command // the first attempt of the last row that was told 0 ms
+	for _, m := range c.Call.Sent {
+		script := m
+		if m.WaitOf != nil {
+			script = m.WaitOf
+		}
+		switch {
+		case !inSecond(m.AtNs):
+		case script.Script != "acquire":
+			before++
+		case script.Reply() != "0":
+			others += before + 1
+			before, row = 0, nil
+		case row == nil:
+			before, row = 0, script
+			told = append(told, script)
+		case script.Executed.AtNs-row.Executed.AtNs >= int64(1100*time.Microsecond):
+			return nil
+		default:
+			before = 0
+			told = append(told, script)
+		}
+	}
+	others += before
+	for i := range c.Record.Events {
+		if e := &c.Record.Events[i]; e.Kind == model.KindDeliver && e.Dir == "push" && e.Process == c.Call.Process && inSecond(e.AtNs) {
+			others--
+		}
+	}
+	if others > linearizability.TrafficMost || len(told) == 0 {
+		return nil
+	}
+	return defect.ByCommands(defect.ToldZero, told[0], told[len(told)-1])
+}
