@@ -6,7 +6,6 @@ import (
 	"lockstep/known/defect"
 	"lockstep/linearizability"
 	"lockstep/model"
-	"lockstep/model/trace"
 	"lockstep/scenarios"
 	"lockstep/sim"
 )
@@ -23,8 +22,7 @@ type Namer struct {
 	host    *sim.Host
 	defects []Defect
 	verdict scenarios.Verdict
-	trace   *trace.Run // nil until a finding needs it
-	// Replays caches the run without its excuses for each set of excuses, and named
+	// replays caches the run without its excuses for each set of excuses, and named
 	// what the findings of a judge are there. A replay has replays of its own.
 	replays map[string]*Namer
 	named   map[[2]string]Named
@@ -67,10 +65,7 @@ func (n *Namer) Name(f linearizability.Finding) Named {
 }
 
 func (n *Namer) caseOf(f linearizability.Finding) *defect.Case {
-	if n.trace == nil {
-		n.trace = trace.New(n.verdict.Played.Record)
-	}
-	return defect.NewCase(n.verdict, n.trace, f)
+	return defect.NewCase(n.verdict, n.verdict.Played.Trace, f)
 }
 
 // explain returns the first known defect that fits the case.

@@ -82,6 +82,7 @@ func hasNeighbour(t *testing.T, h *sim.Host, v scenarios.Verdict, id, judge, why
 		// A record may have the cause more than once, each with an effect of its own.
 		causes[named.Cause.String()] = true
 		v.Played.Record = without(v.Played.Record, *named.Cause)
+		v.Played.Trace = trace.New(v.Played.Record)
 	}
 }
 
