@@ -141,7 +141,7 @@ var Defects = []defect.Defect{
 		Issues:  []int{1602},
 		Judges:  []string{model.JudgeLease, model.JudgeLiveness},
 		Applies: of(upTo("3.8.0")),
-		Cause:   unless(unrenewed, failedUnlock),
+		Cause:   unless(unrenewed, unlocked(defect.UnlockFailed, model.Failed, model.Unknown, model.NotHeld)),
 	},
 	{
 		ID:      "R-watchdog-until-answer",
@@ -190,7 +190,7 @@ var Defects = []defect.Defect{
 		Issues:  []int{2515},
 		Judges:  []string{model.JudgeLease},
 		Applies: of(since("3.10.5"), upTo("3.12.0")),
-		Cause:   only(renewedTooLong, refusedUnlock),
+		Cause:   only(renewedTooLong, unlocked(defect.UnlockFoundNone, model.NotHeld)),
 	},
 	{
 		ID:      "R-watchdog-stopped-by-failed-unlock",
@@ -198,7 +198,7 @@ var Defects = []defect.Defect{
 		Story:   "An unlock fails before it reached the server, or its error says so; the hold stays, but its renewal was cancelled, and the lock is lost one lease later while the owner may still work. The mirror of 1602, made by its fix: the release is to blame, and a caller who works on after a failed unlock.",
 		Judges:  onHold,
 		Applies: of(since("3.8.1")),
-		Cause:   only((*defect.Case).AboutLease, unansweredUnlock),
+		Cause:   only((*defect.Case).AboutLease, unlocked(defect.UnlockFailed, model.Failed, model.Unknown)),
 	},
 	{
 		ID:      "R-watchdog-stopped-by-force-unlock",
@@ -293,7 +293,7 @@ var Defects = []defect.Defect{
 		Issues:  []int{5623},
 		Judges:  []string{model.JudgeLease},
 		Applies: of(since("3.15.2"), upTo("3.23.5")),
-		Cause:   only(longLease, partialUnlock),
+		Cause:   only(longLease, unlocked(defect.UnlockLeft, model.StillHeld, model.Released)),
 	},
 	{
 		ID:      "R-partial-unlock-lease",

@@ -57,15 +57,19 @@ func interruptedGrant(c *defect.Case) *defect.Cause {
 	})
 }
 
-// unlockThat finds an unlock of a thread that ended with one of the outcomes.
-func unlockThat(c *defect.Case, kind defect.Kind, who string, outcomes ...model.Outcome) *defect.Cause {
-	o := c.CallThat(func(o *trace.Call) bool {
-		return o.Caller == who && o.Action == model.ActUnlock && defect.Ended(o, c.Until(), outcomes...)
-	})
-	if o == nil {
-		return nil
+// unlocked returns the cause that an unlock is that ended with one of the outcomes: an
+// unlock of the thread, or of the thread that a waiter waits for.
+func unlocked(kind defect.Kind, outcomes ...model.Outcome) cause {
+	return func(c *defect.Case) *defect.Cause {
+		who := c.AboutHolder().Who
+		o := c.CallThat(func(o *trace.Call) bool {
+			return o.Caller == who && o.Action == model.ActUnlock && defect.Ended(o, c.Until(), outcomes...)
+		})
+		if o == nil {
+			return nil
+		}
+		return defect.ByCall(kind, o)
 	}
-	return defect.ByCall(kind, o)
 }
 
 // endlessUnlock finds the unlock of the case when it came back from an interrupt and
@@ -151,26 +155,10 @@ func unansweredTry(c *defect.Case) *defect.Cause {
 	return gaveUpUnheard(c)
 }
 
-// failedUnlock finds an unlock that failed, stayed unknown or found nothing: of the
-// thread, or of the thread that a waiter waits for.
-func failedUnlock(c *defect.Case) *defect.Cause {
-	return unlockThat(c, defect.UnlockFailed, c.AboutHolder().Who, model.Failed, model.Unknown, model.NotHeld)
-}
-
-// unansweredUnlock finds an unlock of the thread that failed or stayed unknown.
-func unansweredUnlock(c *defect.Case) *defect.Cause {
-	return unlockThat(c, defect.UnlockFailed, c.Who, model.Failed, model.Unknown)
-}
-
-// refusedUnlock finds an unlock of the thread that was told that it did not hold the lock.
-func refusedUnlock(c *defect.Case) *defect.Cause {
-	return unlockThat(c, defect.UnlockFoundNone, c.Who, model.NotHeld)
-}
-
-// foundNone is refusedUnlock, or an unlock of the thread that found the lock free and was
-// not refused.
+// foundNone finds an unlock of the thread that was told that it did not hold the lock, or
+// that found the lock free and was not refused.
 func foundNone(c *defect.Case) *defect.Cause {
-	if found := refusedUnlock(c); found != nil {
+	if found := unlocked(defect.UnlockFoundNone, model.NotHeld)(c); found != nil {
 		return found
 	}
 	for _, o := range c.Calls {
@@ -181,11 +169,6 @@ func foundNone(c *defect.Case) *defect.Cause {
 		}
 	}
 	return nil
-}
-
-// partialUnlock finds an unlock of the thread that the hold outlived, or its last.
-func partialUnlock(c *defect.Case) *defect.Cause {
-	return unlockThat(c, defect.UnlockLeft, c.Who, model.StillHeld, model.Released)
 }
 
 // unknownLevel finds the level of the thread that a call of unknown outcome took.
