@@ -60,8 +60,8 @@ type Resource struct {
 	End        *int64
 }
 
-// Judge returns what each judge finds in a run. It leaves out findings that the
-// table of promises does not cover. A finding with excuses is a limit until a replay
+// Judge returns what each judge finds in a run. It leaves out findings of
+// what the lock does not promise. A finding with excuses is a limit until a replay
 // without them says otherwise.
 func Judge(t *trace.Run, resources []Resource) Judgement {
 	r := &run{t}
@@ -81,7 +81,7 @@ func JudgeLinearizable(t *trace.Run) []Finding {
 	return classed(t.Record.Params, judgeLinearizable(&run{t}))
 }
 
-// classed returns the findings that the table of promises covers, with their classes, in
+// classed returns the findings of what the lock promises, with their classes, in
 // their order.
 func classed(params model.Params, found []Finding) (out []Finding) {
 	for _, f := range found {
@@ -89,7 +89,7 @@ func classed(params model.Params, found []Finding) (out []Finding) {
 			panic("linearizability: a finding of " + f.Judge + ", which is not in model.Judges")
 		}
 		if f.Verdict == Broken {
-			promise, ok := model.PromiseOf(params, f.Judge)
+			promise, ok := params.Promise(f.Judge)
 			if !ok {
 				continue // not promised, so not judged
 			}

@@ -193,7 +193,7 @@ func (r *run) whyExpired(lock string, a belief, lost *trace.Change) []model.Excu
 	}
 	for _, n := range append(met, r.metRenewals(lock, a.who, from, lost.AtNs)...) {
 		t := r.Fault(n.Number)
-		if n.ToNs+int64(r.Record.Params.Watchdog/3) > lost.AtNs {
+		if n.ToNs+int64(r.Record.Params.RenewalPeriod) > lost.AtNs {
 			out = append(out, model.Excuse{Circumstance: model.HolderCutOff, Fault: n.Number,
 				Why: fmt.Sprintf("%s, last at %s", t.Text, model.At(n.ToNs))})
 		}
@@ -223,7 +223,7 @@ func (r *run) metRenewals(lock, who string, from, to int64) []trace.Fault {
 	for _, p := range r.pauses(who) {
 		// A pause that held no renewal back, and was too short to cover the time
 		// of one, changed nothing.
-		if p.FromNs <= to && p.ToNs >= from && (p.ToNs-p.FromNs >= int64(r.Record.Params.Watchdog/3) || r.heldBack(p, who)) {
+		if p.FromNs <= to && p.ToNs >= from && (p.ToNs-p.FromNs >= int64(r.Record.Params.RenewalPeriod) || r.heldBack(p, who)) {
 			last[p.Number] = max(last[p.Number], min(p.ToNs, to))
 		}
 	}
@@ -247,7 +247,7 @@ func (r *run) silentUntil(t trace.Fault, lock, who string) int64 {
 	if !t.Spec.EndsConnections() {
 		return t.ToNs
 	}
-	until := t.ToNs + int64(r.Record.Params.Watchdog/3+resend)
+	until := t.ToNs + int64(r.Record.Params.RenewalPeriod+r.Record.Params.Resend)
 	for _, m := range r.CommandsOn(lock) {
 		if m.Script == "renew" && m.AtNs > t.ToNs && slices.Contains(m.Threads, who) {
 			until = min(until, m.AtNs)

@@ -8,7 +8,7 @@ import (
 
 func TestFencing(t *testing.T) {
 	fenced := plainLock
-	fenced.Lock = "redisson-fenced@4.7.0"
+	fenced.Fenced = true
 	testJudged(t, []judged{
 		{rule: "every token is greater", lock: fenced, record: `
 			0    a/1 takes lease=3000 -> a/1 1 3001 token=1
@@ -82,7 +82,7 @@ func TestFencing(t *testing.T) {
 			1100 b/1 takes lease=3000
 			9000 server leave`},
 	})
-	if _, promised := model.PromiseOf(plainLock, model.JudgeFencing); promised {
+	if _, promised := plainLock.Promise(model.JudgeFencing); promised {
 		t.Error("the plain lock promises tokens")
 	}
 }

@@ -80,9 +80,6 @@ func (r *run) overtaken(x, y *trace.Call, tried *trace.Command, c *trace.Change)
 	return true
 }
 
-// silence is how long after a fault a waiter may still not have asked.
-const silence = 3 * time.Second
-
 func (r *run) overtaking(lock string, x, y *trace.Call, c *trace.Change) Finding {
 	first := x.First("acquire")
 	f := Finding{Judge: model.JudgeFIFO, Verdict: Broken, AtNs: c.AtNs, Ops: []OpRef{refOf(x), refOf(y)}, Facts: model.Facts{Lock: lock, Thread: x.Caller}}
@@ -104,7 +101,7 @@ func (r *run) overtaking(lock string, x, y *trace.Call, c *trace.Change) Finding
 	for _, t := range r.Faults {
 		own := (t.Spec.Kind == model.FaultPause || t.Spec.Kind == model.FaultPartition) && t.Spec.Names(x.Process)
 		// A waiter that could not ask may lose its place a little later.
-		if (own || t.Spec.Interrupts()) && (covers(t) || t.FromNs <= evicted && evicted <= t.ToNs+int64(silence)) {
+		if (own || t.Spec.Interrupts()) && (covers(t) || t.FromNs <= evicted && evicted <= t.ToNs+int64(r.Record.Params.ResponseTimeout)) {
 			f.Excuses = append(f.Excuses, model.Excuse{Circumstance: model.WaiterAway, Fault: t.Number, Why: t.Text})
 		}
 	}

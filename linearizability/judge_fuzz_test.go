@@ -34,7 +34,7 @@ func FuzzJudge(f *testing.F) {
 			if f.Why == "" || f.AtNs < 0 || f.Judge != JudgeHarness && !slices.Contains(model.Judges, f.Judge) {
 				t.Errorf("a finding without judge, sentence or instant: %+v", f)
 			}
-			if _, promised := model.PromiseOf(rec.Params, f.Judge); f.Verdict == Broken && !promised {
+			if _, promised := rec.Params.Promise(f.Judge); f.Verdict == Broken && !promised {
 				t.Errorf("%s is not promised of %s", f.Judge, rec.Params.Lock)
 			}
 			for _, op := range f.Ops {
@@ -57,7 +57,7 @@ func fuzzRecord(data []byte) *model.Record {
 		data = data[1:]
 		return b
 	}
-	locks := []model.Params{plainLock, fairLock, bareLock, {Lock: "reference-fair", Fair: true, Watchdog: 30 * time.Second, FairWait: 3 * time.Second}}
+	locks := []model.Params{plainLock, fairLock, bareLock, ourFairLock}
 	rec := &model.Record{Params: locks[next()%len(locks)]}
 	threads := []string{"a", "b", "c"}
 	scripts := []string{"acquire", "unlock", "renew", "leave", "force_unlock"}

@@ -157,7 +157,7 @@ func (r *run) unrenewed(lock string, b belief, c *trace.Change) (Finding, bool) 
 			why = fmt.Sprintf("the last fault that met its messages was %s at %s", r.Fault(t.Number).Text, model.At(t.ToNs))
 		}
 	}
-	if c.AtNs-last < int64(r.Record.Params.Watchdog/3) {
+	if c.AtNs-last < int64(r.Record.Params.RenewalPeriod) {
 		return Finding{}, false
 	}
 	return Finding{Judge: model.JudgeLease, Verdict: Broken, AtNs: c.AtNs, Ops: []OpRef{refOf(b.grant)}, Facts: model.Facts{Form: model.FormUnrenewed, Lock: lock, Thread: b.who},

@@ -34,10 +34,6 @@ func judgeLiveness(r *run) []Finding {
 	return out
 }
 
-// stuckAfter is longer than any client takes to give a command up: the resends
-// of a renewal take 22 s.
-const stuckAfter = 25 * time.Second
-
 // stuck finds a call that waits for nobody and never returned although every fault was
 // over: an unlock, a single try, or a timed one whose time was long over.
 func (r *run) stuck(lock string, o *trace.Call) (Finding, bool) {
@@ -48,7 +44,7 @@ func (r *run) stuck(lock string, o *trace.Call) (Finding, bool) {
 	if o.WaitNs > 0 {
 		since = max(since, o.WaitsUntilNs())
 	}
-	if r.LeaveNs-since <= int64(stuckAfter) {
+	if r.LeaveNs-since <= int64(r.Record.Params.GiveUp) {
 		return Finding{}, false
 	}
 	return Finding{Judge: model.JudgeLiveness, Verdict: Broken, AtNs: since, Ops: []OpRef{refOf(o)}, Facts: model.Facts{Form: model.FormStuck, Lock: lock, Thread: o.Caller},
@@ -287,11 +283,6 @@ type disturbance struct {
 	most  time.Duration // where that ends sooner than a lease would; 0: it does not
 }
 
-// resend is what a client may need to notice that its command was lost and to
-// send it again, or to give up: Redisson's subscription timeout of 7.5 s is the
-// longest of its waits.
-const resend = 7500 * time.Millisecond
-
 // disturbances returns the disturbances of one lock and those that all locks share.
 func (r *run) disturbances(lock string) []disturbance {
 	out := r.wakeUps()
@@ -355,21 +346,21 @@ func (r *run) wakeUps() []disturbance {
 func (r *run) ownDisturbances(o *trace.Call) []disturbance {
 	var out []disturbance
 	for _, t := range append(r.partitions(o.Caller), r.pauses(o.Caller)...) {
-		out = append(out, disturbance{from: t.ToNs, at: t.ToNs, what: t.Text, extra: resend})
+		out = append(out, disturbance{from: t.ToNs, at: t.ToNs, what: t.Text, extra: r.Record.Params.Resend})
 	}
 	for _, t := range r.Faults {
 		// Each client finds its connections dead when it uses one again.
 		if t.Spec.EndsConnections() {
-			out = append(out, disturbance{from: t.ToNs, at: t.ToNs, lasts: true, what: t.Text, extra: resend})
+			out = append(out, disturbance{from: t.ToNs, at: t.ToNs, lasts: true, what: t.Text, extra: r.Record.Params.Resend})
 		}
 	}
 	for _, m := range undone(o) {
-		out = append(out, disturbance{from: m.AtNs, at: m.AtNs, what: "a grant that no replica had", extra: resend})
+		out = append(out, disturbance{from: m.AtNs, at: m.AtNs, what: "a grant that no replica had", extra: r.Record.Params.Resend})
 	}
 	for _, m := range r.Hit {
 		if m.Process == o.Process && m.Op == o.Op || m.Lost != nil && m.Process == o.Process && m.Script == "" {
 			for _, h := range m.Hits {
-				out = append(out, disturbance{from: h.AtNs, at: h.AtNs, what: h.Text, extra: resend})
+				out = append(out, disturbance{from: h.AtNs, at: h.AtNs, what: h.Text, extra: r.Record.Params.Resend})
 			}
 		}
 	}

@@ -1141,7 +1141,10 @@ func TestFIFO(t *testing.T) {
 			9000 server leave`},
 		{rule: "order on the plain lock is not promised", record: overtaken},
 		{rule: "nor on a bare one", lock: bareLock, record: overtaken},
-		{rule: "nor on a fair one that the table does not know", lock: model.Params{Lock: "mine", Fair: true, Watchdog: 30 * time.Second}, record: evicted},
+		{rule: "a fair one that waives it", record: evicted,
+			lock: model.Params{Lock: "mine", Traits: model.Traits{Fair: true}, Timing: timing(0), Promises: model.Promises{model.JudgeFIFO: {Waived: true}, model.JudgeLinearizable: {Waived: true}}}},
+		{rule: "a fair one that nobody knows, by its trait alone", record: evicted, finds: "fifo bug",
+			lock: model.Params{Lock: "mine", Traits: model.Traits{Fair: true}, Timing: timing(0)}},
 		{rule: "whoever was evicted still waits for its caller, not for the server", lock: fairLock,
 			finds: "fifo bug: it had lost its place in the queue at 0.601s", record: evicted},
 		{rule: "re-entry overtakes nobody", lock: fairLock, record: order + `
@@ -1673,7 +1676,7 @@ func TestLiveness(t *testing.T) {
 			0  a/1 takes
 			10 a/1 takes lease=10 -> a/1 2 30001
 			30 a/1 takes -> a/1 3 30031` + strings.ReplaceAll(partlyReleased, "a/1 1", "a/1 2")},
-		{rule: "without a watchdog no level is without a lease", lock: model.Params{Lock: "own", Watchdog: 30 * time.Second, NoWatchdog: true},
+		{rule: "without a watchdog no level is without a lease", lock: model.Params{Lock: "own", Traits: model.Traits{NoWatchdog: true}, Timing: timing(0)},
 			finds: "liveness bug: b/1 waited for l from 30.201s", record: `
 			0  a/1 takes
 			30 a/1 takes -> a/1 2 30031` + partlyReleased},

@@ -2,13 +2,12 @@ package linearizability
 
 import (
 	"testing"
-	"time"
 
 	"lockstep/model"
 )
 
 // fencedLock keeps its counter.
-var fencedLock = model.Params{Lock: "redisson-fenced@4.7.0", Watchdog: 30 * time.Second, Kept: []string{"token"}}
+var fencedLock = model.Params{Lock: "fenced", Traits: model.Traits{Fenced: true}, Timing: timing(0), Kept: []string{"token"}}
 
 func TestTidy(t *testing.T) {
 	const broughtBack = `

@@ -84,14 +84,37 @@ func judgeRecord(rec *model.Record, resources []Resource) Judgement {
 // traced returns a record as the judges read it.
 func traced(rec *model.Record) *run { return &run{trace.New(rec)} }
 
-// Locks of these tests: one of each family.
+// The locks of these tests. ourLock and ourFairLock stand on what the server
+// remembers of calls and waiters; the deadlines of fairLock are the wall clocks of
+// its clients.
 var (
-	plainLock   = model.Params{Lock: "redisson@3.43.0", Watchdog: 30 * time.Second}
-	ourLock     = model.Params{Lock: "reference", Watchdog: 30 * time.Second}
-	ourFairLock = model.Params{Lock: "reference-fair", Fair: true, Watchdog: 30 * time.Second, FairWait: 3 * time.Second}
-	fairLock    = model.Params{Lock: "redisson-fair@3.43.0", Fair: true, Watchdog: 30 * time.Second, FairWait: 5 * time.Second}
-	bareLock    = model.Params{Lock: "setnx-del", Watchdog: 30 * time.Second, NoWatchdog: true, Uncounted: true}
+	plainLock = model.Params{Lock: "plain", Timing: timing(0)}
+	ourLock   = model.Params{Lock: "ours", Timing: timing(0), Promises: model.Promises{
+		model.JudgeLinearizable: {Unless: []model.Circumstance{model.MemoryRemoved}},
+		model.JudgeHoldCount:    {Unless: []model.Circumstance{model.MemoryRemoved}},
+	}}
+	ourFairLock = model.Params{Lock: "ours-fair", Traits: model.Traits{Fair: true}, Timing: timing(3 * time.Second), Promises: model.Promises{
+		model.JudgeLinearizable: {Unless: []model.Circumstance{model.WaiterAway, model.HoldRemoved, model.MemoryRemoved}},
+		model.JudgeFIFO:         {Unless: []model.Circumstance{model.WaiterAway, model.HoldRemoved, model.MemoryRemoved}},
+		model.JudgeLiveness:     {Unless: []model.Circumstance{model.DeadWaiters, model.WaiterAway, model.HoldRemoved}},
+		model.JudgeHoldCount:    {Unless: []model.Circumstance{model.MemoryRemoved}},
+	}}
+	fairLock = model.Params{Lock: "fair", Traits: model.Traits{Fair: true}, Timing: timing(5 * time.Second), Promises: model.Promises{
+		model.JudgeLinearizable: {Unless: []model.Circumstance{model.ClocksApart}},
+		model.JudgeFIFO:         {Unless: []model.Circumstance{model.ClocksApart, model.WaiterAway, model.HoldRemoved}},
+		model.JudgeLiveness:     {Unless: []model.Circumstance{model.DeadWaiters, model.ClocksApart}},
+	}}
+	bareLock = model.Params{Lock: "bare", Traits: model.Traits{NoWatchdog: true, Uncounted: true}, Timing: timing(0)}
 )
+
+// timing is that of the locks of these tests, whose waiters keep a place that they do
+// not defend for that long.
+func timing(fairWait time.Duration) model.Timing {
+	return model.Timing{
+		Watchdog: 30 * time.Second, RenewalPeriod: 10 * time.Second, FairWait: fairWait,
+		ResponseTimeout: 3 * time.Second, Resend: 7500 * time.Millisecond, GiveUp: 25 * time.Second,
+	}
+}
 
 // recordLine is a line of the short form.
 type recordLine struct {

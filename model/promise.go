@@ -14,7 +14,7 @@ const (
 	// HolderStopped: the holder was paused past the end of its lease.
 	HolderStopped Circumstance = "holder paused past its lease"
 	// HolderCutOff: partition, lost or failed renewals of the holder lasted to
-	// within one watchdog period of the end of its lease.
+	// within one renewal period of the end of its lease.
 	HolderCutOff Circumstance = "holder cut off until its lease ended"
 	// HoldRemoved: an operator, an eviction or the server's own loss removed the
 	// hold, or what its token is counted from.
@@ -51,96 +51,83 @@ type Excuse struct {
 // Removable says whether the run can be repeated without the excuse.
 func (e Excuse) Removable() bool { return e.Fault > 0 || e.Clocks }
 
-// Promise is one cell of the table: a judge's promise holds but under these
-// circumstances.
+// Promise says what a lock answers for to one judge.
 type Promise struct {
-	Judge  string
-	Locks  string // a family, which is a lock's name without its release; * for all
+	// Waived: the lock does not promise it, so the judge's findings are left out.
+	Waived bool
+	// Unless are the circumstances that excuse a broken promise.
 	Unless []Circumstance
-	Source string // why it is promised, or why it is not
+	// Source says why it is promised, or why it is not.
+	Source string
 }
 
-// Promises is the table. A judge without a row for a lock is not promised and
-// not judged.
-var Promises = []Promise{
-	{JudgeMutualExclusion, "*", []Circumstance{HolderStopped, HolderCutOff, HoldRemoved},
-		"one owner at a time, within the lease: past it another may enter and the holder is not told (redisson issues 4698, 2665, 3187); a single server promises nothing across a loss of data"},
-	{JudgeMisdelete, "*", nil,
-		"a release names its owner; unlock of somebody else's hold is refused (Redisson: IllegalMonitorStateException)"},
-	{JudgeLinearizable, "redisson-fair", []Circumstance{ClocksApart}, linearizableInOrder},
-	{JudgeLinearizable, "redisson-nonreentrant-fair", []Circumstance{ClocksApart}, linearizableInOrder},
-	{JudgeLinearizable, "reference-fair", referenceOrder,
-		"every answer fits one order of grants, releases and lease ends, in which waiters are served as they came; " + referencePlaces},
-	{JudgeLinearizable, "reference", []Circumstance{MemoryRemoved}, "every answer fits one order of grants, releases and lease ends; " + referenceMemory},
-	{JudgeLinearizable, "*", nil,
-		"every answer fits one order of grants, releases and lease ends"},
-	{JudgeHoldCount, "reference", []Circumstance{MemoryRemoved}, "as many unlocks as locks give the lock up; " + referenceMemory},
-	{JudgeHoldCount, "reference-fair", []Circumstance{MemoryRemoved}, "as many unlocks as locks give the lock up; " + referenceMemory},
-	{JudgeHoldCount, "*", nil,
-		"as many unlocks as locks give the lock up (java.util.concurrent.locks.Lock; Redisson's hold count)"},
-	{JudgeFIFO, "redisson-fair", fifoUnless, fifoSource},
-	{JudgeFIFO, "redisson-nonreentrant-fair", fifoUnless, fifoSource},
-	{JudgeFIFO, "reference-fair", referenceOrder,
-		"waiters get the lock in the order of their first try (lockimpl/reference); " + referencePlaces},
-	{JudgeLease, "*", nil,
-		"a hold ends with its lease and not before, and a renewal ends with its hold (lockWatchdogTimeout)"},
-	{JudgeLiveness, "redisson-fair", livenessUnless, livenessSource},
-	{JudgeLiveness, "redisson-nonreentrant-fair", livenessUnless, livenessSource},
-	{JudgeLiveness, "reference-fair", []Circumstance{DeadWaiters, WaiterAway, HoldRemoved},
-		"a free lock is given to a waiter, and places of those who are gone are free after a heartbeat; " + referencePlaces},
-	{JudgeLiveness, "*", []Circumstance{DeadWaiters},
-		"a free lock is given to a waiter; each dead waiter of the fair lock costs up to its own wait (issue 4595)"},
-	{JudgeWaitBound, "*", []Circumstance{ClocksApart},
-		"a timed try is over when its wait is, but for the round trip under way (RLock.tryLock); Redisson measures it with the wall clock"},
-	{JudgeFencing, "redisson-fenced", []Circumstance{HoldRemoved}, fencingSource},
-	{JudgeFencing, "reference", []Circumstance{HoldRemoved}, fencingSource},
-	{JudgeFencing, "reference-fair", []Circumstance{HoldRemoved}, fencingSource},
-	{JudgeTraffic, "*", nil,
-		"a waiter is woken, or asks now and then; one that asks without a pause costs its server what a thousand others would"},
-	{JudgeTidy, "*", []Circumstance{WaiterAway, WaiterGone, HoldRemoved},
-		"who no longer waits leaves the queue (RedissonFairLock, acquireFailed), and what is left has an end; the queue itself has no time to live, and the dead stay in it until somebody asks again"},
-	{JudgeWorkload, "*", []Circumstance{HolderStopped, HolderCutOff, HoldRemoved, Overstayed, Unguarded},
-		"what the lock guards is worked on by one at a time"},
-	{JudgeWant, "*", nil, "what the scenario's author wants of a step"},
+// Promises are the promises of one lock that differ from what its traits imply, by
+// judge. The zero value promises what the traits imply.
+type Promises map[string]Promise
+
+// Implies returns what a lock with these traits promises to a judge unless it says
+// otherwise; ok is false when it promises nothing.
+func (t Traits) Implies(judge string) (p Promise, ok bool) {
+	switch judge {
+	case JudgeMutualExclusion:
+		return Promise{Unless: []Circumstance{HolderStopped, HolderCutOff, HoldRemoved},
+			Source: "one owner at a time, within the lease: past it another may enter and the holder is not told; a single server promises nothing across a loss of data"}, true
+	case JudgeMisdelete:
+		return Promise{Source: "a release names its owner; an unlock of somebody else's hold is refused"}, true
+	case JudgeLinearizable:
+		p.Source = "every answer fits one order of grants, releases and lease ends"
+		if t.Fair {
+			p.Unless = []Circumstance{WaiterAway, HoldRemoved}
+			p.Source += ", in which waiters are served as they came"
+		}
+		return p, true
+	case JudgeHoldCount:
+		return Promise{Source: "as many unlocks as locks give the lock up (java.util.concurrent.locks.Lock)"}, true
+	case JudgeFIFO:
+		return Promise{Unless: []Circumstance{WaiterAway, HoldRemoved},
+			Source: "waiters get the lock in the order of their first try"}, t.Fair
+	case JudgeLease:
+		return Promise{Source: "a hold ends with its lease and not before, and a renewal ends with its hold"}, true
+	case JudgeLiveness:
+		return Promise{Unless: []Circumstance{DeadWaiters},
+			Source: "a free lock is given to a waiter; each dead waiter in a queue costs up to its own wait"}, true
+	case JudgeWaitBound:
+		return Promise{Unless: []Circumstance{ClocksApart},
+			Source: "a timed try is over when its wait is, but for the round trip under way; a process may measure it with its wall clock"}, true
+	case JudgeFencing:
+		return Promise{Unless: []Circumstance{HoldRemoved},
+			Source: "the token grows with every hold (Kleppmann, How to do distributed locking); a server that loses the count begins anew"}, t.Fenced
+	case JudgeTraffic:
+		return Promise{Source: "a waiter is woken, or asks now and then; one that asks without a pause costs its server what a thousand others would"}, true
+	case JudgeTidy:
+		return Promise{Unless: []Circumstance{WaiterAway, WaiterGone, HoldRemoved},
+			Source: "a thread that no longer waits leaves the queue, and what is left has an end"}, true
+	case JudgeWorkload:
+		return Promise{Unless: []Circumstance{HolderStopped, HolderCutOff, HoldRemoved, Overstayed, Unguarded},
+			Source: "what the lock guards is worked on by one at a time"}, true
+	case JudgeWant:
+		return Promise{Source: "what the scenario's author wants of a step"}, true
+	}
+	return Promise{}, false
 }
 
-const fencingSource = "the token grows with every hold (RFencedLock; Kleppmann, How to do distributed locking); a server that loses the count begins anew"
+// Promise returns what the lock under test promises to a judge: what the lock says
+// itself, else what its traits imply. ok is false when it promises nothing.
+func (p *Params) Promise(judge string) (promise Promise, ok bool) {
+	if own, said := p.Promises[judge]; said {
+		return own, !own.Waived
+	}
+	return p.Implies(judge)
+}
 
-var referenceOrder = []Circumstance{WaiterAway, HoldRemoved, MemoryRemoved}
-
-const referencePlaces = "one that is not heard of for a heartbeat loses its place, one that cannot say that it gives up keeps it so long, as does one whose place a failover gives back, and one whose requests the server was made to forget comes last"
-
-const referenceMemory = "a request happens once because the server remembers it (lockimpl/reference): one that is under way when the server forgets may be answered as if it had never run"
-
-var fifoUnless = []Circumstance{ClocksApart, WaiterAway, HoldRemoved}
-
-const linearizableInOrder = "every answer fits one order of grants, releases and lease ends, in which waiters are served as they came; deadlines are the clients' wall clocks"
-
-var livenessUnless = []Circumstance{DeadWaiters, ClocksApart}
-
-const livenessSource = "a free lock is given to a waiter; each dead waiter costs up to its own wait (issue 4595), by the wall clock of who queued it and that of who asks"
-
-const fifoSource = "waiters get the lock in the order of their first try; deadlines are the clients' wall clocks, and a waiter that does not ask within its deadline is passed over"
-
-// Family is the row of the table under which a lock stands.
+// Family returns the name of a lock without its release: a lock of which there are
+// several releases is called FAMILY@RELEASE.
 func Family(lock string) string {
 	family, _, _ := strings.Cut(lock, "@")
 	return family
 }
 
-// PromiseOf finds a lock's promise for a judge; ok is false when nothing is
-// promised.
-func PromiseOf(p Params, judge string) (Promise, bool) {
-	i := slices.IndexFunc(Promises, func(pr Promise) bool {
-		return pr.Judge == judge && (pr.Locks == "*" || pr.Locks == Family(p.Lock))
-	})
-	if i < 0 {
-		return Promise{}, false
-	}
-	return Promises[i], true
-}
-
-// Admit keeps the excuses that count for the promise.
+// Admit returns the excuses that count for the promise.
 func (p Promise) Admit(excuses []Excuse) []Excuse {
 	var kept []Excuse
 	for _, e := range excuses {

@@ -7,45 +7,49 @@ import (
 	"lockstep/model"
 )
 
-func TestPromiseOf(t *testing.T) {
+func TestTraitsImplyPromises(t *testing.T) {
 	for _, c := range []struct {
-		lock, judge string
-		promised    bool
-		unless      []model.Circumstance
+		rule     string
+		traits   model.Traits
+		judge    string
+		promised bool
+		unless   []model.Circumstance
 	}{
-		{"redisson@3.43.0", model.JudgeMutualExclusion, true, []model.Circumstance{model.HolderStopped, model.HolderCutOff, model.HoldRemoved}},
-		{"setnx-del", model.JudgeMutualExclusion, true, []model.Circumstance{model.HolderStopped, model.HolderCutOff, model.HoldRemoved}},
-		{"redisson@3.43.0", model.JudgeMisdelete, true, nil},
-		{"setnx-del", model.JudgeMisdelete, true, nil},
-		{"none", model.JudgeLinearizable, true, nil},
-		{"redisson-fair@4.7.0", model.JudgeLinearizable, true, []model.Circumstance{model.ClocksApart}},
-		{"redisson-fair@4.7.0", model.JudgeFIFO, true, []model.Circumstance{model.ClocksApart, model.WaiterAway, model.HoldRemoved}},
-		{"redisson-fair", model.JudgeFIFO, true, []model.Circumstance{model.ClocksApart, model.WaiterAway, model.HoldRemoved}},
-		{"reference-fair", model.JudgeFIFO, true, []model.Circumstance{model.WaiterAway, model.HoldRemoved, model.MemoryRemoved}},
-		{"reference-fair", model.JudgeLinearizable, true, []model.Circumstance{model.WaiterAway, model.HoldRemoved, model.MemoryRemoved}},
-		{"reference", model.JudgeLinearizable, true, []model.Circumstance{model.MemoryRemoved}},
-		{"reference", model.JudgeHoldCount, true, []model.Circumstance{model.MemoryRemoved}},
-		{"redisson@4.7.0", model.JudgeFIFO, false, nil},
-		{"redisson", model.JudgeFIFO, false, nil},
-		{"setnx-cad", model.JudgeFIFO, false, nil},
-		{"none", model.JudgeFIFO, false, nil},
-		{"redisson-fair@4.7.0", model.JudgeLiveness, true, []model.Circumstance{model.DeadWaiters, model.ClocksApart}},
-		{"redisson@4.7.0", model.JudgeLiveness, true, []model.Circumstance{model.DeadWaiters}},
-		{"reference-fair", model.JudgeLiveness, true, []model.Circumstance{model.DeadWaiters, model.WaiterAway, model.HoldRemoved}},
-		{"string-reentrant", model.JudgeWorkload, true,
+		{"every lock lets one in at a time", model.Traits{}, model.JudgeMutualExclusion, true, []model.Circumstance{model.HolderStopped, model.HolderCutOff, model.HoldRemoved}},
+		{"every lock refuses the unlock of another's hold", model.Traits{}, model.JudgeMisdelete, true, nil},
+		{"every lock answers in one order", model.Traits{}, model.JudgeLinearizable, true, nil},
+		{"a fair one in that of its waiters", model.Traits{Fair: true}, model.JudgeLinearizable, true, []model.Circumstance{model.WaiterAway, model.HoldRemoved}},
+		{"only a fair lock promises an order of waiters", model.Traits{Fenced: true}, model.JudgeFIFO, false, nil},
+		{"and it does", model.Traits{Fair: true}, model.JudgeFIFO, true, []model.Circumstance{model.WaiterAway, model.HoldRemoved}},
+		{"only a fenced lock promises tokens", model.Traits{Fair: true}, model.JudgeFencing, false, nil},
+		{"and it does", model.Traits{Fenced: true}, model.JudgeFencing, true, []model.Circumstance{model.HoldRemoved}},
+		{"a free lock goes to a waiter", model.Traits{}, model.JudgeLiveness, true, []model.Circumstance{model.DeadWaiters}},
+		{"what the lock guards is worked on by one at a time", model.Traits{}, model.JudgeWorkload, true,
 			[]model.Circumstance{model.HolderStopped, model.HolderCutOff, model.HoldRemoved, model.Overstayed, model.Unguarded}},
-		{"redisson@4.7.0", model.JudgeWant, true, nil},
-		{"redisson@4.7.0", "no such judge", false, nil},
+		{"nothing is promised to a judge that does not exist", model.Traits{Fair: true, Fenced: true}, "no such judge", false, nil},
 	} {
-		t.Run(c.lock+" "+c.judge, func(t *testing.T) {
-			p, ok := model.PromiseOf(model.Params{Lock: c.lock}, c.judge)
-			if ok != c.promised || !slices.Equal(p.Unless, c.unless) {
+		t.Run(c.judge+": "+c.rule, func(t *testing.T) {
+			p, ok := c.traits.Implies(c.judge)
+			if ok != c.promised || ok && !slices.Equal(p.Unless, c.unless) {
 				t.Errorf("promised %t unless %v, want %t unless %v", ok, p.Unless, c.promised, c.unless)
 			}
-			if ok && (p.Judge != c.judge || p.Source == "") {
-				t.Errorf("got %+v, want a promise of that judge with its source", p)
-			}
 		})
+	}
+}
+
+func TestALockSaysWhereItDeviates(t *testing.T) {
+	p := model.Params{Lock: "anybody's", Traits: model.Traits{Fair: true, Fenced: true}, Promises: model.Promises{
+		model.JudgeFIFO:    {Unless: []model.Circumstance{model.ClocksApart}, Source: "deadlines are wall clocks"},
+		model.JudgeFencing: {Waived: true, Source: "the token is an id"},
+	}}
+	if got, ok := p.Promise(model.JudgeFIFO); !ok || !slices.Equal(got.Unless, []model.Circumstance{model.ClocksApart}) {
+		t.Errorf("fifo: promised %t: %+v; want what the lock says", ok, got)
+	}
+	if got, ok := p.Promise(model.JudgeFencing); ok {
+		t.Errorf("fencing: promised %+v; the lock waives it", got)
+	}
+	if got, ok := p.Promise(model.JudgeTidy); !ok || len(got.Unless) == 0 {
+		t.Errorf("tidy: promised %t: %+v; want what the traits imply", ok, got)
 	}
 }
 
@@ -59,21 +63,11 @@ func TestFamily(t *testing.T) {
 	}
 }
 
-func TestPromisesAreOfKnownJudges(t *testing.T) {
-	seen := map[string]bool{}
-	for _, p := range model.Promises {
-		if !slices.Contains(model.Judges, p.Judge) {
-			t.Errorf("%q is no judge", p.Judge)
-		}
-		if cell := p.Judge + " " + p.Locks; seen[cell] {
-			t.Errorf("two promises of %s", cell)
-		} else {
-			seen[cell] = true
-		}
-	}
+func TestSomeLockPromisesWhatAJudgeJudges(t *testing.T) {
+	all := model.Traits{Fair: true, Fenced: true}
 	for _, judge := range model.Judges {
-		if !slices.ContainsFunc(model.Promises, func(p model.Promise) bool { return p.Judge == judge }) {
-			t.Errorf("no lock promises what %s judges, so that whatever it finds is left out: give it a row in model.Promises", judge)
+		if p, ok := all.Implies(judge); !ok || p.Source == "" {
+			t.Errorf("no lock promises what %s judges, so that whatever it finds is left out: give it a case in Traits.Implies", judge)
 		}
 	}
 }

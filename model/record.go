@@ -151,13 +151,10 @@ func ProcessOf(thread string) string {
 
 // Params is what the judges must know of a run beside its events.
 type Params struct {
-	Lock       string        // its name in the registry
-	Fair       bool          // promises order
-	Watchdog   time.Duration // lockWatchdogTimeout
-	FairWait   time.Duration // the longest a waiter keeps a place it does not defend
-	NoWatchdog bool          // a hold without lease gets Watchdog as its lease
-	// Uncounted: re-entry is not counted, or not possible.
-	Uncounted bool
+	Lock string // the name of the lock under test
+	Traits
+	Timing
+	Promises Promises // those that differ from what the traits imply
 	// Kept are the keys that may stay when all have left: a fencing counter, and
 	// the queue, whose entries are looked at one by one.
 	Kept []string

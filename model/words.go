@@ -1,6 +1,6 @@
 // Package model holds the words of a record and what a lock promises: the
 // events that a simulated run leaves behind, the state machines of the
-// reentrant, the fair and the fenced lock, and the table of promises.
+// reentrant, the fair and the fenced lock, and what the traits of a lock promise.
 //
 // Nothing here runs anything: no simulator, no lock and no checker. The world
 // (sim/) writes these words, the judges (linearizability/) read them, and both

@@ -34,7 +34,7 @@ const zooming = `(async () => {
 
 // crowd is a record of threads that all wait for one lock and have it in turn.
 func crowd(events, threads int) report.Run {
-	rec := &model.Record{Params: model.Params{Lock: "redisson@4.7.0", Watchdog: 30 * time.Second, Processes: []model.ProcessParams{{Name: "a", Threads: threads}}}}
+	rec := &model.Record{Params: model.Params{Lock: "redisson@4.7.0", Timing: model.Timing{Watchdog: 30 * time.Second}, Processes: []model.ProcessParams{{Name: "a", Threads: threads}}}}
 	op, msg := 0, 0
 	call := func(at int64, thread int, do model.Action, script, reply string, outcome model.Outcome, state *model.LockState) {
 		op++

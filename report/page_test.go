@@ -609,7 +609,7 @@ func namesAreText(t *testing.T, chromium context.Context) {
 // long is a record with so many events, of which each five are a change of the
 // owner.
 func long(events int) report.Run {
-	rec := &model.Record{Params: model.Params{Lock: "redisson@4.7.0", Watchdog: 30 * time.Second, Processes: []model.ProcessParams{{Name: "a", Threads: 1}, {Name: "b", Threads: 1}}}}
+	rec := &model.Record{Params: model.Params{Lock: "redisson@4.7.0", Timing: model.Timing{Watchdog: 30 * time.Second}, Processes: []model.ProcessParams{{Name: "a", Threads: 1}, {Name: "b", Threads: 1}}}}
 	for i := 0; len(rec.Events) < events; i++ {
 		at, msg := int64(i)*10_000_000, i+1
 		process := []string{"a", "b"}[i%2]

@@ -36,11 +36,13 @@ func redissonLocks() []*Lock {
 				if t.has != nil && (!f.everywhere || !t.has(rel)) {
 					continue
 				}
+				traits := model.Traits{Fair: f.fair, Fenced: f.fenced, NonReentrant: f.once}
 				all = append(all, &Lock{
-					Name:  f.name + "@" + rel.Version + t.suffix,
-					About: fmt.Sprintf("Redisson's %s as of %s%s", f.what, rel.Version, t.what),
-					Fair:  f.fair, NonReentrant: f.once, rel: rel, topology: t.topology,
-					kind: redissonKind{rel: rel, topology: t.topology, fair: f.fair, fenced: f.fenced, object: f.object},
+					Name:   f.name + "@" + rel.Version + t.suffix,
+					About:  fmt.Sprintf("Redisson's %s as of %s%s", f.what, rel.Version, t.what),
+					Traits: traits, Promises: redissonPromises(traits), rel: rel, topology: t.topology,
+					timing: func(watchdog Duration) model.Timing { return redissonTiming(rel, watchdog) },
+					kind:   redissonKind{rel: rel, topology: t.topology, fair: f.fair, fenced: f.fenced, object: f.object},
 				})
 			}
 		}

@@ -14,6 +14,7 @@ import (
 
 	"lockstep/linearizability"
 	"lockstep/lockimpl"
+	"lockstep/model"
 	"lockstep/sim"
 	"lockstep/sim/goredis"
 )
@@ -197,7 +198,7 @@ func (ownKind) scripts() map[string]string {
 
 func TestALockOfOnesOwn(t *testing.T) {
 	// This would be its row in registry.
-	own := &Lock{Name: "own", About: "SET NX PX with a random value, renewed", Uncounted: true, Interruptible: true, kind: ownKind{}}
+	own := &Lock{Name: "own", About: "SET NX PX with a random value, renewed", Traits: model.Traits{Uncounted: true}, timing: referenceTiming, Interruptible: true, kind: ownKind{}}
 	own.readScripts()
 	h, all := sim.NewHost(t), builtin(t)
 	for _, c := range []struct{ scenario, breaks string }{

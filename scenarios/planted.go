@@ -9,6 +9,7 @@ import (
 
 	"lockstep/lockimpl"
 	"lockstep/lockimpl/planted"
+	"lockstep/model"
 	"lockstep/sim"
 )
 
@@ -77,6 +78,7 @@ func plant(b *planted.Bug) (*Lock, error) {
 			rel := *base.rel
 			b.Release(&rel)
 			of.rel, l.rel = &rel, &rel
+			l.timing = func(watchdog Duration) model.Timing { return redissonTiming(&rel, watchdog) }
 		}
 		k.kind = of
 	case referenceKind:
@@ -98,9 +100,6 @@ func (l *Lock) Unplanted() *Lock {
 	}
 	return l
 }
-
-// promises is the name of the lock whose promises this one makes.
-func (l *Lock) promises() string { return l.Unplanted().Name }
 
 // scripts are the texts that are sent, whichever of them is.
 func (k plantedKind) scripts() map[string]string {

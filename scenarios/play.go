@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"lockstep/lockimpl"
-	"lockstep/lockimpl/reference"
 	"lockstep/model"
 	"lockstep/model/trace"
 	"lockstep/sim"
@@ -69,14 +68,14 @@ func PlayIn(h *sim.Host, sc *Scenario, l *Lock, chooser sim.Chooser, orders *sim
 	}
 	longest := max(params.Watchdog, sc.longestLease())
 	// At least as long as a client takes to give a command up.
-	cfg.Settle = max(longest, 30*time.Second) + time.Second
+	cfg.Settle = max(longest, params.GiveUp+5*time.Second) + time.Second
 	cfg.Quiet = cfg.Settle
 	if l.Fair {
 		cfg.Quiet += 2 * max(params.FairWait, sc.longestWait())
 	}
 	cfg.Drain = cfg.Settle
-	if l.control {
-		cfg.Drain = max(cfg.Drain, reference.Memory+time.Second)
+	if params.Memory > 0 {
+		cfg.Drain = max(cfg.Drain, params.Memory+time.Second)
 	}
 
 	res := sim.Run(h, cfg, func(w *sim.World) {

@@ -12,7 +12,6 @@ import (
 
 	"lockstep/lockimpl"
 	"lockstep/lockimpl/redisson"
-	"lockstep/lockimpl/reference"
 	"lockstep/model"
 	"lockstep/sim"
 	"lockstep/sim/goredis"
@@ -24,16 +23,15 @@ import (
 type Lock struct {
 	Name  string
 	About string
-	Fair  bool
-	// Uncounted: re-entry is not counted, or not possible.
-	Uncounted bool
-	// NonReentrant: an owner that enters again gets an error.
-	NonReentrant bool
-	// NoWatchdog: a hold without lease has a fixed one, lockimpl.BareLease.
-	NoWatchdog bool
+	model.Traits
+	// Promises are those that differ from what the traits imply.
+	Promises model.Promises
 	// Interruptible is what lock() does when a scenario does not say.
 	Interruptible bool
 
+	// timing is that of the lock in a world with that watchdog timeout. What is 0
+	// has a default.
+	timing   func(watchdog Duration) model.Timing
 	kind     kind
 	commands map[string]sim.Command // by script text and by SHA
 	rel      *redisson.Release      // nil: no lock of Redisson's
@@ -72,7 +70,8 @@ var Locks = registry()
 
 func registry() []*Lock {
 	bare := func(kind lockimpl.Bare, about string) *Lock {
-		return &Lock{Name: string(kind), About: about, Uncounted: true, NoWatchdog: true, Interruptible: true, kind: bareKind(kind)}
+		return &Lock{Name: string(kind), About: about, Traits: model.Traits{Uncounted: true, NoWatchdog: true}, timing: bareTiming,
+			Interruptible: true, kind: bareKind(kind)}
 	}
 	all := []*Lock{
 		bare(lockimpl.None, "grants everything: the control that must fail"),
@@ -80,10 +79,15 @@ func registry() []*Lock {
 		bare(lockimpl.SetNXGetDel, "SET NX PX, then GET, compare, DEL"),
 		bare(lockimpl.SetNXCad, "SET NX PX, then compare and delete in one script"),
 		bare(lockimpl.StringReentrant, "the owner's name in one string; re-entry is not counted"),
-		{Name: "reference", About: "ours: requests that happen once, server time, fencing tokens",
-			Interruptible: true, control: true, kind: referenceKind{}},
-		{Name: "reference-fair", About: "ours, serving waiters in the order of their first tries",
-			Fair: true, Interruptible: true, control: true, kind: referenceKind{fair: true}},
+	}
+	for _, fair := range []bool{false, true} {
+		l := &Lock{Name: "reference", About: "ours: requests that happen once, server time, fencing tokens",
+			Traits: model.Traits{Fair: fair, Fenced: true}, timing: referenceTiming, Interruptible: true, control: true, kind: referenceKind{fair: fair}}
+		if fair {
+			l.Name, l.About = "reference-fair", "ours, serving waiters in the order of their first tries"
+		}
+		l.Promises = referencePromises(l.Traits)
+		all = append(all, l)
 	}
 	all = append(all, redissonLocks()...)
 	for _, l := range all {
@@ -244,25 +248,16 @@ func observeQueue(s *model.LockState, keys simredis.Keyspace, queue, deadlines s
 
 // params is what the judges must know.
 func (l *Lock) params(sc *Scenario) model.Params {
-	p := model.Params{
-		Lock: l.promises(), Fair: l.Fair, Watchdog: sc.Watchdog, NoWatchdog: l.NoWatchdog, Uncounted: l.Uncounted,
-	}
-	if l.NoWatchdog {
-		p.Watchdog = lockimpl.BareLease
-	}
+	p := model.Params{Lock: l.Unplanted().Name, Traits: l.Traits, Timing: l.Timing(sc.Watchdog), Promises: l.Promises}
 	for _, name := range sc.lockNames() {
 		if l.Fair {
 			p.Kept = append(p.Kept, redisson.QueueName(name), redisson.DeadlinesName(name))
 		}
-		if model.Family(l.promises()) == "redisson-fenced" {
+		if l.Fenced && l.rel != nil {
 			p.Kept = append(p.Kept, redisson.TokenName(name))
 		}
 	}
 	if l.Fair {
-		p.FairWait = reference.DefaultHeartbeat
-		if l.rel != nil {
-			p.FairWait = l.rel.FairWait
-		}
 		var own []Duration
 		for _, pr := range sc.Processes {
 			if w := pr.ClientOptions.FairWait; w != nil {
@@ -279,3 +274,12 @@ func (l *Lock) params(sc *Scenario) model.Params {
 // Channel is where a release of a lock of that name is published: to one waiter, as
 // process/thread, or to "all"; "" where it is not.
 func (l *Lock) Channel(name, to string) string { return l.kind.channel(name, to) }
+
+// Timing returns the timing of the lock in a world with that watchdog timeout.
+func (l *Lock) Timing(watchdog Duration) model.Timing {
+	t := l.timing(watchdog)
+	t.ResponseTimeout = cmp.Or(t.ResponseTimeout, 3*time.Second)
+	t.Resend = cmp.Or(t.Resend, t.ResponseTimeout*5/2)
+	t.GiveUp = cmp.Or(t.GiveUp, 25*time.Second)
+	return t
+}

@@ -1,0 +1,35 @@
+package model
+
+import "time"
+
+// Traits say what kind of lock a subject is. Judges ask what they imply, see
+// [Traits.Implies].
+type Traits struct {
+	Fair         bool // waiters are served in the order of their first tries
+	Fenced       bool // every hold has a token, greater than all before
+	Uncounted    bool // re-entry is not counted, or not possible
+	NonReentrant bool // an owner that enters again gets an error
+	NoWatchdog   bool // nothing renews a hold: one without a lease gets Watchdog as its lease
+}
+
+// Timing is how long the parts of a lock take, and the client that it talks through.
+type Timing struct {
+	// Watchdog is the lease that a hold without one has until it is renewed.
+	Watchdog time.Duration
+	// RenewalPeriod is the time between two renewals of a hold; 0 when nothing
+	// renews it.
+	RenewalPeriod time.Duration
+	// FairWait is the longest that a waiter of a fair lock keeps a place that it does
+	// not defend.
+	FairWait time.Duration
+	// ResponseTimeout is how long a client waits for an answer.
+	ResponseTimeout time.Duration
+	// Resend is how long a client may need to notice that its command was lost, and
+	// to send it again or to give up.
+	Resend time.Duration
+	// GiveUp is longer than any client takes to give a command up, with all its
+	// resends.
+	GiveUp time.Duration
+	// Memory is how long the server remembers a call that is over; 0: not at all.
+	Memory time.Duration
+}
