@@ -78,12 +78,12 @@ func (d *drawer) fault() (f scenarios.Fault, ok bool) {
 		}
 		f.FaultSpec = model.FaultSpec{Kind: model.FaultKey, Key: key, KeyDo: kind}
 	case "lose_renewal":
-		f.FaultSpec = model.FaultSpec{Kind: model.FaultRule, Do: "drop", When: model.When{Script: "renew", Process: who,
+		f.FaultSpec = model.FaultSpec{Kind: model.FaultRule, Do: "drop", When: model.When{Script: model.RoleRenew, Process: who,
 			Direction: from(d, "faults", "request", "reply")}}
 		d.often(&f.FaultSpec)
 		d.window(&f.FaultSpec)
 	case "fail_renewal":
-		f.FaultSpec = model.FaultSpec{Kind: model.FaultRule, Do: "error", With: d.refusal(), When: model.When{Script: "renew", Process: who,
+		f.FaultSpec = model.FaultSpec{Kind: model.FaultRule, Do: "error", With: d.refusal(), When: model.When{Script: model.RoleRenew, Process: who,
 			Direction: "request", Nth: 1 + d.draw("faults", 3)}}
 	case "wakeup":
 		f.FaultSpec = d.wakeup(who)
@@ -116,7 +116,7 @@ func (d *drawer) outage() time.Duration {
 // message draws a rule on what is sent.
 func (d *drawer) message(do, who string) model.FaultSpec {
 	f := model.FaultSpec{Kind: model.FaultRule, Do: do, When: model.When{
-		Process: who, Direction: from(d, "faults", "request", "reply"), Script: d.script(),
+		Process: who, Direction: from(d, "faults", "request", "reply"), Script: d.role(),
 	}}
 	if !d.full() && do != "hold" {
 		f.When.Nth = 1 + d.draw("faults", 3)
@@ -142,12 +142,12 @@ func (d *drawer) message(do, who string) model.FaultSpec {
 	return f
 }
 
-func (d *drawer) script() string {
-	scripts := []string{"acquire", "unlock", "renew"}
+func (d *drawer) role() model.Role {
+	roles := []model.Role{model.RoleAcquire, model.RoleUnlock, model.RoleRenew}
 	if d.full() {
-		scripts = append(scripts, "force_unlock", "leave")
+		roles = append(roles, model.RoleForceUnlock, model.RoleLeave)
 	}
-	return from(d, "faults", scripts...)
+	return from(d, "faults", roles...)
 }
 
 // match draws what else a rule looks at than script, process and direction.

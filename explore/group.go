@@ -206,7 +206,7 @@ func hitKinds(r *model.Record, rule int, do string, until int64) []string {
 		case e.Dir == "push":
 			out = append(out, word+" published message")
 		case e.Script != "":
-			out = append(out, word+" "+e.Dir+" of "+e.Script)
+			out = append(out, word+" "+e.Dir+" of "+string(e.Script))
 		default:
 			out = append(out, word+" "+e.Dir+" of "+names[e.Msg])
 		}
@@ -221,7 +221,7 @@ func kindOf(v scenarios.Verdict, f linearizability.Finding) string {
 		if op := model.Action(f.Ops[0].Op); !op.Acquires() {
 			return string(op)
 		}
-		return "acquire"
+		return string(model.RoleAcquire)
 	}
 	switch f.Judge {
 	case model.JudgeWorkload:
@@ -240,9 +240,9 @@ func kindOf(v scenarios.Verdict, f linearizability.Finding) string {
 		switch {
 		case e.AtNs != f.AtNs:
 		case e.Kind == model.KindSend && e.Script != "":
-			return e.Script
+			return string(e.Script)
 		case e.Kind == model.KindExec:
-			script = e.Script
+			script = string(e.Script)
 		case e.Kind == model.KindState && script != "":
 			return script
 		case e.Kind == model.KindExpire:

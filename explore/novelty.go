@@ -78,7 +78,7 @@ func (a *abstraction) event(e *model.Event) {
 		}
 		a.move(m, true, -1)
 		a.move(m, false, 1)
-		if m.Script == "renew" {
+		if m.Script == model.RoleRenew {
 			for _, name := range m.Locks {
 				a.lock(name).renewed = e.AtNs
 			}
@@ -111,7 +111,7 @@ func (a *abstraction) event(e *model.Event) {
 // move counts a command that sets out to or from the server, or arrives there.
 func (a *abstraction) move(m *index.Command, toServer bool, by int) {
 	for _, name := range m.Locks {
-		a.lock(name).flying[flight{toServer, cmp.Or(m.Script, m.Command)}] += by
+		a.lock(name).flying[flight{toServer, cmp.Or(string(m.Script), m.Command)}] += by
 	}
 }
 

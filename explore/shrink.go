@@ -726,7 +726,7 @@ func fateRule(r *model.Record, hit *model.Event) *yaml.Node {
 	}
 	when := mapping("process", scalar(sent.Process))
 	if sent.Script != "" {
-		set(when, "script", scalar(sent.Script))
+		set(when, "script", scalar(string(sent.Script)))
 	} else {
 		set(when, "command", scalar(sent.Command))
 	}

@@ -104,12 +104,12 @@ func BenchmarkJudge(b *testing.B) {
 		at := int64(i) * 20
 		for j, action := range []model.Action{model.ActLock, model.ActUnlock} {
 			op := 2*i + j + 1
-			script, outcome, state := "acquire", model.Granted, &model.LockState{}
+			script, outcome, state := model.RoleAcquire, model.Granted, &model.LockState{}
 			who := model.ThreadName("a", 1+i%10)
 			if j == 0 {
 				state = &model.LockState{Owner: who, Count: 1, ExpiresMs: at + 30_001}
 			} else {
-				script, outcome = "unlock", model.Released
+				script, outcome = model.RoleUnlock, model.Released
 			}
 			add(at, model.KindInvoke, model.Event{Op: op, Action: action, Lock: "l", WaitNs: -1})
 			add(at, model.KindSend, model.Event{Op: op, Msg: op, Script: script, Locks: []string{"l"}, Owners: []string{who}})

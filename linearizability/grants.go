@@ -31,7 +31,7 @@ func keptAndGivenBack(o *trace.Call) (kept []*trace.Change, back []givenBack) {
 		switch levels := c.Gain(o.Caller); {
 		case levels > 0:
 			kept = append(kept, c)
-		case levels < 0 && c.By.Script == "unlock" && len(kept) > 0:
+		case levels < 0 && c.By.Script == model.RoleUnlock && len(kept) > 0:
 			last := len(kept) - 1
 			back = append(back, givenBack{kept[last], c})
 			kept = kept[:last]
@@ -45,7 +45,7 @@ func keptAndGivenBack(o *trace.Call) (kept []*trace.Change, back []givenBack) {
 func undone(o *trace.Call) []*trace.Command {
 	var out []*trace.Command
 	for _, m := range o.Sent {
-		if o.Action.Acquires() && m.Script == "unlock" {
+		if o.Action.Acquires() && m.Script == model.RoleUnlock {
 			out = append(out, m)
 		}
 	}
@@ -84,7 +84,7 @@ func entered(o *trace.Call) *trace.Command {
 	}
 	var last *trace.Command
 	for _, m := range o.Sent {
-		if m.Executed != nil && m.Script == "acquire" {
+		if m.Executed != nil && m.Script == model.RoleAcquire {
 			last = m
 		}
 	}
@@ -95,7 +95,7 @@ func entered(o *trace.Call) *trace.Command {
 // reports false if the call ended otherwise.
 func refused(o *trace.Call) (at int64, ok bool) {
 	for _, m := range slices.Backward(o.Sent) {
-		if m.Executed != nil && m.Script == "acquire" {
+		if m.Executed != nil && m.Script == model.RoleAcquire {
 			return m.Executed.AtNs, o.Outcome == model.Failed && m.Refused()
 		}
 	}

@@ -31,7 +31,7 @@ func (r *run) outrun(lock string) []Finding {
 		if y == nil || !c.Started() {
 			continue
 		}
-		tried := y.First("acquire")
+		tried := y.First(model.RoleAcquire)
 		if tried == nil {
 			continue
 		}
@@ -39,7 +39,7 @@ func (r *run) outrun(lock string) []Finding {
 		// waits in a new call.
 		for _, z := range ops {
 			if z.Caller == y.Caller && z.Action.Acquires() && z.AtNs <= c.AtNs && c.AtNs < z.ReturnedNs() {
-				if first := z.First("acquire"); first != nil && first.Executed.AtNs < tried.Executed.AtNs {
+				if first := z.First(model.RoleAcquire); first != nil && first.Executed.AtNs < tried.Executed.AtNs {
 					tried = first
 				}
 			}
@@ -59,7 +59,7 @@ func (r *run) overtaken(x, y *trace.Call, tried *trace.Command, c *trace.Change)
 	if x == y || x.Caller == y.Caller || x.Action != model.ActLock && x.Action != model.ActTryLockTimed {
 		return false
 	}
-	first := x.First("acquire")
+	first := x.First(model.RoleAcquire)
 	if first == nil || first.Executed.AtNs >= tried.Executed.AtNs {
 		return false
 	}
@@ -81,7 +81,7 @@ func (r *run) overtaken(x, y *trace.Call, tried *trace.Command, c *trace.Change)
 }
 
 func (r *run) overtaking(lock string, x, y *trace.Call, c *trace.Change) Finding {
-	first := x.First("acquire")
+	first := x.First(model.RoleAcquire)
 	f := Finding{Judge: model.JudgeFIFO, Verdict: Broken, AtNs: c.AtNs, Ops: []OpRef{refOf(x), refOf(y)}, Facts: model.Facts{Lock: lock, Thread: x.Caller}}
 	evicted := int64(-1)
 	for _, e := range r.Changes(lock) {

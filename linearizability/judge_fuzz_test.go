@@ -60,7 +60,7 @@ func fuzzRecord(data []byte) *model.Record {
 	locks := []model.Params{plainLock, fairLock, bareLock, ourFairLock}
 	rec := &model.Record{Params: locks[next()%len(locks)]}
 	threads := []string{"a", "b", "c"}
-	scripts := []string{"acquire", "unlock", "renew", "leave", "force_unlock"}
+	scripts := []model.Role{model.RoleAcquire, model.RoleUnlock, model.RoleRenew, model.RoleLeave, model.RoleForceUnlock}
 	actions := []model.Action{model.ActLock, model.ActTryLock, model.ActTryLockTimed, model.ActUnlock, model.ActForceUnlock}
 	outcomes := []model.Outcome{model.Granted, model.Busy, model.Released, model.StillHeld, model.NotHeld, model.Failed, model.Unknown}
 	open := map[string]*model.Event{}

@@ -230,7 +230,7 @@ func (r *run) lateRenewals(lock string) []Finding {
 				k.at = e.AtNs
 				k.why = fmt.Sprintf("its %s had returned %s at %s", o.Action, o.Outcome, model.At(e.AtNs))
 			}
-		case e.Kind == model.KindSend && e.Script == "renew" && e.AtNs < r.LeaveNs:
+		case e.Kind == model.KindSend && e.Script == model.RoleRenew && e.AtNs < r.LeaveNs:
 			for j, l := range e.Locks {
 				if l != lock || j >= len(e.Owners) {
 					continue

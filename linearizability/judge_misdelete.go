@@ -14,7 +14,7 @@ func judgeMisdelete(r *run) []Finding {
 	var out []Finding
 	for _, lock := range r.Locks {
 		for _, c := range r.Changes(lock) {
-			if c.By == nil || !c.Before.Held() || c.By.Script == "force_unlock" || len(c.By.Threads) == 0 {
+			if c.By == nil || !c.Before.Held() || c.By.Script == model.RoleForceUnlock || len(c.By.Threads) == 0 {
 				continue
 			}
 			if forced(c) || c.MadeFor(c.Before.Owner) {
@@ -34,7 +34,7 @@ func judgeMisdelete(r *run) []Finding {
 				continue // only the queue moved
 			}
 			f := Finding{Judge: model.JudgeMisdelete, Verdict: Broken, AtNs: c.AtNs, Facts: model.Facts{Lock: lock, Thread: c.By.Threads[0]}}
-			verb := c.By.Script
+			verb := string(c.By.Script)
 			if verb == "" {
 				verb = c.By.Command
 			}

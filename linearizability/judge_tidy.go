@@ -131,7 +131,7 @@ func (r *run) standing(lock string, leaving bool) []Finding {
 			who := r.Call(m.Op).Caller
 			moving[who]--
 			executed = e.AtNs
-			if o := open[who]; e.Kind == model.KindExec && o != nil && o.Op == m.Op && m.Script == "acquire" {
+			if o := open[who]; e.Kind == model.KindExec && o != nil && o.Op == m.Op && m.Script == model.RoleAcquire {
 				delete(queued, who) // it stands there by this call, whatever did put it there
 			}
 		}
@@ -157,8 +157,8 @@ func membersOf(s *model.LockState) (queue, deadlines []string) {
 func (r *run) couldNotLeave(o *trace.Call) []model.Excuse {
 	var out []model.Excuse
 	for _, m := range o.Sent {
-		late := m.Script == "acquire" && m.Executed != nil && m.Executed.AtNs > o.ReturnedNs()
-		if m.Script != "leave" && !late {
+		late := m.Script == model.RoleAcquire && m.Executed != nil && m.Executed.AtNs > o.ReturnedNs()
+		if m.Script != model.RoleLeave && !late {
 			continue
 		}
 		for _, h := range m.Hits {

@@ -28,7 +28,7 @@ func judgeTraffic(r *run) []Finding {
 		var sent []int64
 		pauses, inPause := r.pauses(o.Caller), map[string]int{}
 		for _, m := range o.Sent {
-			words := fmt.Sprintf("%s %q", cmp.Or(m.Script, m.Command), m.Args)
+			words := fmt.Sprintf("%s %q", cmp.Or(string(m.Script), m.Command), m.Args)
 			switch {
 			case slices.ContainsFunc(pauses, func(p trace.Fault) bool { return p.FromNs <= m.AtNs && m.AtNs < p.ToNs }):
 				inPause[words]++

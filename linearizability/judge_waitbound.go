@@ -73,7 +73,7 @@ func (r *run) heldUp(o *trace.Call) bool {
 			// A call that ends unsubscribes and closes that connection. Nobody waits for
 			// that answer, so its loss holds nobody up. An answer that comes after its
 			// client gave the command up does.
-			lost := m.Lost != nil && (m.Lost.Why != model.LostUnwanted || !strings.HasSuffix(strings.ToUpper(m.Command+m.Script), "UNSUBSCRIBE"))
+			lost := m.Lost != nil && (m.Lost.Why != model.LostUnwanted || !strings.HasSuffix(strings.ToUpper(m.Command+string(m.Script)), "UNSUBSCRIBE"))
 			return (len(m.Hits) > 0 || lost) && m.AtNs <= o.ReturnedNs() && (m.RepliedNs < 0 || m.RepliedNs >= o.AtNs)
 		})
 }

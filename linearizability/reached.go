@@ -15,10 +15,10 @@ func (r *run) reached() []string {
 			if c.Expired && c.Ended() {
 				got["lease_expired"] = true
 			}
-			if c.By != nil && c.By.Script == "renew" && c.Before.Owner == c.After.Owner && c.After.ExpiresMs > c.Before.ExpiresMs {
+			if c.By != nil && c.By.Script == model.RoleRenew && c.Before.Owner == c.After.Owner && c.After.ExpiresMs > c.Before.ExpiresMs {
 				got["renewed"] = true
 			}
-			if c.MadeFor(c.After.Owner) && c.By.Script == "acquire" && c.Before.Held() && c.Before.Owner == c.After.Owner {
+			if c.MadeFor(c.After.Owner) && c.By.Script == model.RoleAcquire && c.Before.Held() && c.Before.Owner == c.After.Owner {
 				got["reentered"] = true
 			}
 			if c.Started() && handedOver(r.Changes(lock)[:i+1]) {
@@ -79,7 +79,7 @@ func handedOver(changes []*trace.Change) bool {
 			return false
 		}
 		if c.Ended() && c.By != nil {
-			first := next.First("acquire")
+			first := next.First(model.RoleAcquire)
 			return first != nil && first.Executed.AtNs < c.AtNs
 		}
 	}

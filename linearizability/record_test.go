@@ -307,7 +307,7 @@ func (b *recorder) add(l recordLine) {
 		delete(b.open, l.who)
 	case "send":
 		b.msgs++
-		e.Kind, e.Msg, e.Thread, e.Script, e.Command = model.KindSend, b.msgs, 0, word(0), "EVAL"
+		e.Kind, e.Msg, e.Thread, e.Script, e.Command = model.KindSend, b.msgs, 0, model.Role(word(0)), "EVAL"
 		e.Owners, e.Locks = []string{l.who}, []string{lock}
 		if who, ok := l.opts["for"]; ok {
 			e.Owners = strings.Split(who, ",")
@@ -315,7 +315,7 @@ func (b *recorder) add(l recordLine) {
 		if call := b.open[l.who]; call != nil && e.Script != "renew" {
 			e.Op = call.Op
 		}
-		b.sent[l.who+" "+e.Script] = append(b.sent[l.who+" "+e.Script], e)
+		b.sent[l.who+" "+string(e.Script)] = append(b.sent[l.who+" "+string(e.Script)], e)
 	case "exec":
 		message(model.KindExec, word(0))
 		if len(l.words) > 1 {

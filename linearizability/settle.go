@@ -258,7 +258,7 @@ func (r *run) asOp(o *trace.Call, settled bool) (op Op, ok bool) {
 		if len(effects) > 0 && outcome == model.Granted || outcome == model.Unknown && settled {
 			effects = grantsKept(o)
 		}
-		if first := o.First("acquire"); r.Record.Params.Fair && first != nil && r.inTurn(o, first) && !r.evicted(o) {
+		if first := o.First(model.RoleAcquire); r.Record.Params.Fair && first != nil && r.inTurn(o, first) && !r.evicted(o) {
 			op.ArrivedNs = &first.Executed.AtNs
 		}
 	case o.Action == model.ActForceUnlock:
@@ -399,7 +399,7 @@ func (r *run) evicted(o *trace.Call) bool {
 // to the end, stands there until it is taken out. A late command may bring a call back
 // into the queue; the last departure counts.
 func (r *run) queuedUntil(o *trace.Call) (until int64, queued bool) {
-	first := o.First("acquire")
+	first := o.First(model.RoleAcquire)
 	if !r.Record.Params.Fair || first == nil || !slices.Contains(r.StateAt(o.Lock, first.Executed.AtNs).Queue, o.Caller) {
 		return 0, false
 	}
@@ -427,7 +427,7 @@ func (r *run) queuedUntil(o *trace.Call) (until int64, queued bool) {
 func (r *run) renewals(lock string, settled bool) []Op {
 	var ops []Op
 	for _, m := range r.CommandsOn(lock) {
-		if m.Script != "renew" {
+		if m.Script != model.RoleRenew {
 			continue
 		}
 		for i, l := range m.Locks {

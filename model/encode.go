@@ -29,7 +29,7 @@ func (e *encoder) event(v *Event) {
 	e.number("conn", int64(v.Conn))
 	e.text("dir", v.Dir)
 	e.text("command", v.Command)
-	e.text("script", v.Script)
+	e.text("script", string(v.Script))
 	e.texts("args", v.Args)
 	e.texts("owners", v.Owners)
 	e.texts("locks", v.Locks)

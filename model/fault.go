@@ -62,7 +62,7 @@ type When struct {
 	Process   string
 	Direction string // request, reply or "" (both); a published message is a reply
 	Command   string // upper case
-	Script    string
+	Script    Role
 	Channel   string // a glob
 	Nth       int    // counts what the rule has matched; 0: every match
 	Every     int    // 0: every match
@@ -130,7 +130,7 @@ func (f FaultSpec) words() string {
 		panic("model: a fault of the server of unknown kind " + string(f.Server))
 	}
 	words := []string{f.Do}
-	for _, part := range []string{f.When.Script, f.When.Command, f.When.Channel, f.When.Direction} {
+	for _, part := range []string{string(f.When.Script), f.When.Command, f.When.Channel, f.When.Direction} {
 		if part != "" {
 			words = append(words, part)
 		}

@@ -59,7 +59,7 @@ type Event struct {
 	Conn    int      `json:"conn,omitempty"`
 	Dir     string   `json:"dir,omitempty"` // request, reply, push
 	Command string   `json:"command,omitempty"`
-	Script  string   `json:"script,omitempty"`
+	Script  Role     `json:"script,omitempty"` // what the command is for
 	Args    []string `json:"args,omitempty"`   // without the text of a script
 	Owners  []string `json:"owners,omitempty"` // for whom a command speaks, as process/thread
 	Locks   []string `json:"locks,omitempty"`  // of which locks

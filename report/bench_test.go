@@ -36,7 +36,7 @@ const zooming = `(async () => {
 func crowd(events, threads int) report.Run {
 	rec := &model.Record{Params: model.Params{Lock: "redisson@4.7.0", Timing: model.Timing{Watchdog: 30 * time.Second}, Processes: []model.ProcessParams{{Name: "a", Threads: threads}}}}
 	op, msg := 0, 0
-	call := func(at int64, thread int, do model.Action, script, reply string, outcome model.Outcome, state *model.LockState) {
+	call := func(at int64, thread int, do model.Action, script model.Role, reply string, outcome model.Outcome, state *model.LockState) {
 		op++
 		msg++
 		rec.Add(model.Event{AtNs: at, Kind: model.KindInvoke, Process: "a", Thread: thread, Op: op, Action: do, Lock: "orders"})

@@ -141,12 +141,12 @@ func (b *builder) changed(m *message) bool {
 
 // client returns the lane of the thread whose call sent a message. What no call
 // sent belongs to the watchdog, but for the subscriptions of an only thread.
-func (b *builder) client(process string, op int, script string) int {
+func (b *builder) client(process string, op int, role model.Role) int {
 	if o := b.trace.Call(op); o != nil {
 		return b.thread(o.Event)
 	}
 	dog, ok := b.lanes[process+" watchdog"]
-	if _, more := b.lanes[model.ThreadName(process, 2)]; ok && (more || script == "renew") {
+	if _, more := b.lanes[model.ThreadName(process, 2)]; ok && (more || role == model.RoleRenew) {
 		return dog
 	}
 	return slices.IndexFunc(b.v.Lanes, func(l lane) bool { return l.Process == process })
@@ -262,9 +262,9 @@ func (b *builder) use(e *model.Event) {
 
 func (b *builder) traffic(e *model.Event) {
 	v := b.v
-	name := cmp.Or(e.Script, e.Command)
+	name := cmp.Or(string(e.Script), e.Command)
 	if e.Script != "" && e.Command != "" && !strings.HasPrefix(e.Command, "EVAL") {
-		name = e.Script + " (" + e.Command + ")"
+		name = string(e.Script) + " (" + e.Command + ")"
 	}
 	switch {
 	case e.Kind == model.KindSend:

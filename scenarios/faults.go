@@ -127,13 +127,22 @@ func (l *loader) faultKind(n *yaml.Node, fault *Fault) (where string, known []st
 	return "a fault", all
 }
 
+// role reads what a command is for.
+func (l *loader) role(n *yaml.Node) model.Role {
+	var known []string
+	for _, r := range model.Roles {
+		known = append(known, string(r))
+	}
+	return model.Role(l.word(n, "script", "when", known...))
+}
+
 func (l *loader) rule(n *yaml.Node, f map[string]*yaml.Node, fault *Fault) {
 	w := l.fields(f["when"], "when", "process", "direction", "command", "script", "channel", "nth", "every")
 	fault.When = model.When{
 		Process:   l.process(w["process"]),
 		Direction: l.word(w["direction"], "direction", "when", "request", "reply"),
 		Command:   l.command(w["command"]),
-		Script:    l.word(w["script"], "script", "when", "acquire", "unlock", "renew", "force_unlock", "leave"),
+		Script:    l.role(w["script"]),
 		Channel:   l.glob(w["channel"]),
 		Nth:       l.count(1)(w["nth"]),
 		Every:     l.count(1)(w["every"]),

@@ -30,14 +30,14 @@ func (bareKind) scripts() map[string]string { return lockimpl.BareScripts }
 func (bareKind) command(words []string) sim.Command {
 	switch cmd := strings.ToUpper(words[0]); {
 	case cmd == "SET" && len(words) >= 3:
-		return sim.Command{Script: "acquire", Locks: words[1:2], Owners: ownersOf(words[2:3])}
+		return sim.Command{Script: model.RoleAcquire, Locks: words[1:2], Owners: ownersOf(words[2:3])}
 	case cmd == "DEL" && len(words) == 2:
-		return sim.Command{Script: "unlock", Locks: words[1:2]}
+		return sim.Command{Script: model.RoleUnlock, Locks: words[1:2]}
 	}
 	return sim.Command{}
 }
 
-func (bareKind) whose(_ string, keys, argv, _ []string) (of, owners []string) {
+func (bareKind) whose(_ model.Role, keys, argv, _ []string) (of, owners []string) {
 	return keys[:1], ownersOf(argv[len(argv)-1:])
 }
 

@@ -119,9 +119,9 @@ func (k redissonKind) scripts() map[string]string {
 
 func (redissonKind) command([]string) sim.Command { return sim.Command{} }
 
-func (redissonKind) whose(script string, keys, argv, locks []string) (of, owners []string) {
-	switch script {
-	case "renew":
+func (redissonKind) whose(role model.Role, keys, argv, locks []string) (of, owners []string) {
+	switch role {
+	case model.RoleRenew:
 		for i, k := range keys {
 			if i+1 < len(argv) {
 				of = append(of, k)
@@ -129,16 +129,16 @@ func (redissonKind) whose(script string, keys, argv, locks []string) (of, owners
 			}
 		}
 		return of, owners
-	case "leave":
+	case model.RoleLeave:
 		for _, name := range locks {
 			if redisson.QueueName(name) == keys[0] {
 				of = []string{name}
 			}
 		}
 		return of, ownersOf(argv[:1])
-	case "force_unlock":
+	case model.RoleForceUnlock:
 		return keys[:1], nil
-	case "unlock":
+	case model.RoleUnlock:
 		return keys[:1], ownersOf(argv[2:3])
 	default:
 		return keys[:1], ownersOf(argv[1:2])

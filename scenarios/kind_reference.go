@@ -54,8 +54,8 @@ func (referenceKind) scripts() map[string]string { return reference.Scripts() }
 
 func (referenceKind) command([]string) sim.Command { return sim.Command{} }
 
-func (referenceKind) whose(script string, keys, argv, _ []string) (of, owners []string) {
-	if script == "force_unlock" {
+func (referenceKind) whose(role model.Role, keys, argv, _ []string) (of, owners []string) {
+	if role == model.RoleForceUnlock {
 		return keys[:1], nil
 	}
 	return keys[:1], ownersOf(argv[:1])

@@ -307,7 +307,7 @@ func (p *player) acquire(t *sim.Thread, s Step) model.Outcome {
 		})
 	}
 	p.want(t, s, outcome)
-	p.reply(t, s, op, "acquire", false)
+	p.reply(t, s, op, model.RoleAcquire, false)
 	return outcome
 }
 
@@ -320,7 +320,7 @@ func (p *player) unlock(t *sim.Thread, s Step) {
 		return ended(model.Released, err)
 	})
 	p.want(t, s, outcome)
-	p.reply(t, s, op, "unlock", true)
+	p.reply(t, s, op, model.RoleUnlock, true)
 }
 
 func (p *player) call(t *sim.Thread, s Step, act model.Action, lease, wait Duration, f func(context.Context, lockimpl.Lock) (model.Outcome, error)) (int, model.Outcome) {
@@ -358,12 +358,12 @@ func (p *player) want(t *sim.Thread, s Step, got model.Outcome) {
 	}
 }
 
-func (p *player) reply(t *sim.Thread, s Step, op int, script string, last bool) {
+func (p *player) reply(t *sim.Thread, s Step, op int, role model.Role, last bool) {
 	if s.Reply == "" || p.lock.rel == nil {
 		return
 	}
 	t.Do(func() {
-		got, ok := p.w.OpReply(op, script, last)
+		got, ok := p.w.OpReply(op, role, last)
 		if !ok {
 			got = "none"
 		}

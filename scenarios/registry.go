@@ -52,7 +52,7 @@ type kind interface {
 	scripts() map[string]string
 	// whose are the locks and owners that a script with these keys and
 	// arguments is about; locks are those of the scenario.
-	whose(script string, keys, argv, locks []string) (of, owners []string)
+	whose(role model.Role, keys, argv, locks []string) (of, owners []string)
 	// command says what a command is that runs no script; zero: none of the
 	// lock's.
 	command(words []string) sim.Command
@@ -100,7 +100,7 @@ func registry() []*Lock {
 func (l *Lock) readScripts() {
 	l.commands = map[string]sim.Command{}
 	for text, script := range l.kind.scripts() {
-		c := sim.Command{Script: script}
+		c := sim.Command{Script: model.Role(script)}
 		l.commands[text], l.commands[redis.NewScript(text).Hash()] = c, c
 	}
 }

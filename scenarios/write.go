@@ -188,7 +188,7 @@ func (f Fault) write() string {
 		return flow("at", at, "server", string(f.Server), "keep_data", when(f.KeepData, "true"), "lose_last", count(f.LoseLast), "for", nonzero(f.For))
 	case model.FaultRule:
 		w := f.When
-		return flow("when", flow("process", w.Process, "direction", w.Direction, "command", atom(w.Command), "script", w.Script,
+		return flow("when", flow("process", w.Process, "direction", w.Direction, "command", atom(w.Command), "script", string(w.Script),
 			"channel", atom(w.Channel), "nth", count(w.Nth), "every", count(w.Every)),
 			"from", nonzero(f.From), "until", lengthOf(f.Until), "do", f.Do, "for", nonzero(f.For), "with", atom(f.With))
 	}

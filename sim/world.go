@@ -58,7 +58,7 @@ type ProcessConfig struct {
 
 // Command is what Config.Name makes of the words of a request.
 type Command struct {
-	Script string   // acquire, unlock, renew, force_unlock, leave or ""
+	Script model.Role
 	Locks  []string // of which locks
 	Owners []string // for whom, as process/thread; parallel to Locks or empty
 }
@@ -509,11 +509,11 @@ func (w *World) State(lock string) *model.LockState {
 	return w.nodes[at].Server.State(w.now(), lock)
 }
 
-// OpReply returns the reply to the first or the last execution of a script that an
-// operation sent. ok is false when none was executed.
-func (w *World) OpReply(op int, script string, last bool) (reply string, ok bool) {
+// OpReply returns the reply to the first or the last execution of a command in that
+// role that an operation sent. ok is false when none was executed.
+func (w *World) OpReply(op int, role model.Role, last bool) (reply string, ok bool) {
 	for _, e := range w.rec.Events {
-		if e.Kind == model.KindExec && e.Op == op && e.Script == script && !e.NotRun() {
+		if e.Kind == model.KindExec && e.Op == op && e.Script == role && !e.NotRun() {
 			reply, ok = e.Reply, true
 			if !last {
 				return reply, ok

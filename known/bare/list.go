@@ -48,7 +48,7 @@ func misdeleted(c *defect.Case) *defect.Cause {
 
 // enteredAgain finds an acquire that ran for the owner that held the lock already.
 func enteredAgain(c *defect.Case) *defect.Cause {
-	m := c.CommandThat("acquire", func(m *trace.Command) bool {
+	m := c.CommandThat(model.RoleAcquire, func(m *trace.Command) bool {
 		return m.Executed != nil && m.Executed.AtNs <= c.Until() && m.Before(c.Lock).Owner != "" && slices.Contains(m.Owners, m.Before(c.Lock).Owner)
 	})
 	if m == nil {
@@ -69,7 +69,7 @@ func foundItself(c *defect.Case) *defect.Cause {
 		}
 		var took *trace.Command
 		for _, m := range o.Sent {
-			if took != nil && m.Script == "acquire" && m.AtNs <= c.Until() && m.Executed != nil && m.Before(c.Lock).Owner == o.Caller && !m.MovedLevels(c.Lock, o.Caller) {
+			if took != nil && m.Script == model.RoleAcquire && m.AtNs <= c.Until() && m.Executed != nil && m.Before(c.Lock).Owner == o.Caller && !m.MovedLevels(c.Lock, o.Caller) {
 				return defect.ByCommands(defect.FoundItself, took, m)
 			}
 			if m.MovedLevels(c.Lock, o.Caller) {

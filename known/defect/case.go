@@ -160,7 +160,7 @@ func (c *Case) CallThat(test func(*trace.Call) bool) *trace.Call {
 
 // CommandThat returns the first command of the script on the lock that passes the test;
 // nil: none.
-func (c *Case) CommandThat(script string, test func(*trace.Command) bool) *trace.Command {
+func (c *Case) CommandThat(script model.Role, test func(*trace.Command) bool) *trace.Command {
 	for _, m := range c.CommandsOn(c.Lock) {
 		if m.Script == script && test(m) {
 			return m
@@ -171,7 +171,7 @@ func (c *Case) CommandThat(script string, test func(*trace.Command) bool) *trace
 
 // SentThat returns the first command of the script of a call on the lock that passes
 // the test; nil: none.
-func (c *Case) SentThat(script string, test func(*trace.Call, *trace.Command) bool) *trace.Command {
+func (c *Case) SentThat(script model.Role, test func(*trace.Call, *trace.Command) bool) *trace.Command {
 	for _, o := range c.CallsOn(c.Lock) {
 		for _, m := range o.Sent {
 			if m.Script == script && test(o, m) {
@@ -247,7 +247,7 @@ func (c *Case) LastAttempt(who string, at int64, test func(*trace.Command) bool)
 			continue
 		}
 		for _, m := range o.Sent {
-			if m.Script == "acquire" && test(m) {
+			if m.Script == model.RoleAcquire && test(m) {
 				last = m
 			}
 		}

@@ -16,7 +16,7 @@ import (
 // later one. A grant that was given back does not
 // count. The action stands for its kind: any that acquires, unlock or force_unlock.
 func (c *Case) RanTwice(action model.Action) *Cause {
-	script := map[model.Action]string{model.ActLock: "acquire", model.ActUnlock: "unlock", model.ActForceUnlock: "force_unlock"}[action]
+	script := map[model.Action]model.Role{model.ActLock: model.RoleAcquire, model.ActUnlock: model.RoleUnlock, model.ActForceUnlock: model.RoleForceUnlock}[action]
 	forced := action == model.ActForceUnlock
 	for _, o := range c.Calls {
 		switch {
@@ -28,7 +28,7 @@ func (c *Case) RanTwice(action model.Action) *Cause {
 		back, effects := 0, false // grants that were given back; whether any command had an effect
 		var ran []*trace.Command
 		for _, m := range o.Sent {
-			if action.Acquires() && m.Script == "unlock" && m.MovedLevels(c.Lock, o.Caller) {
+			if action.Acquires() && m.Script == model.RoleUnlock && m.MovedLevels(c.Lock, o.Caller) {
 				back++
 			}
 			if m.Executed == nil || !forced && m.Script != script || m.Executed.AtNs > c.Until() && !c.Judged(model.JudgeLinearizable) {
@@ -50,7 +50,7 @@ func (c *Case) RanTwice(action model.Action) *Cause {
 // GrantedUnheard finds a call that came back as busy or with an error, although one of
 // its commands was granted.
 func (c *Case) GrantedUnheard() *Cause {
-	m := c.SentThat("acquire", func(o *trace.Call, m *trace.Command) bool {
+	m := c.SentThat(model.RoleAcquire, func(o *trace.Call, m *trace.Command) bool {
 		return c.Suspects(o.Caller) && o.Return != nil && (o.Return.Outcome == model.Busy || o.Return.Outcome == model.Failed) &&
 			m.MovedLevels(c.Lock, o.Caller) && m.Executed.AtNs <= c.Until()
 	})
@@ -63,7 +63,7 @@ func (c *Case) GrantedUnheard() *Cause {
 // LateUnlock finds an unlock that ran, and took a level, when its call had returned
 // without an answer.
 func (c *Case) LateUnlock() *Cause {
-	m := c.SentThat("unlock", func(o *trace.Call, m *trace.Command) bool {
+	m := c.SentThat(model.RoleUnlock, func(o *trace.Call, m *trace.Command) bool {
 		return c.Suspects(o.Caller) && o.Action == model.ActUnlock && o.Return != nil && o.Return.Outcome == model.Unknown &&
 			m.Executed != nil && o.Return.AtNs < m.Executed.AtNs && m.Executed.AtNs <= c.Until() && m.MovedLevels(c.Lock, o.Caller)
 	})
@@ -95,7 +95,7 @@ func FoundFree(o *trace.Call) *trace.Command {
 	var found *trace.Command
 	for _, m := range o.Sent {
 		switch {
-		case m.Script != "unlock":
+		case m.Script != model.RoleUnlock:
 		case m.MovedLevels(o.Lock, o.Caller):
 			return nil
 		case found == nil && m.Reply() == "1" && !m.Before(o.Lock).Held():

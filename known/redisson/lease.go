@@ -25,7 +25,7 @@ func leaseLeft(c *defect.Case, m *trace.Command) time.Duration {
 
 // entered finds a grant of the thread that passes the test.
 func entered(c *defect.Case, kind defect.Kind, test func(*trace.Call, *trace.Command) bool) *defect.Cause {
-	m := c.SentThat("acquire", func(o *trace.Call, m *trace.Command) bool {
+	m := c.SentThat(model.RoleAcquire, func(o *trace.Call, m *trace.Command) bool {
 		return o.Caller == c.Who && m.MovedLevels(c.Lock, o.Caller) && m.Executed.AtNs <= c.AtNs && test(o, m)
 	})
 	if m == nil {
@@ -68,7 +68,7 @@ func stretchedByUnlock(c *defect.Case) *defect.Cause {
 		return nil
 	}
 	began, who := c.HoldBegan(), c.AboutHolder().Who
-	m := c.SentThat("unlock", func(o *trace.Call, m *trace.Command) bool {
+	m := c.SentThat(model.RoleUnlock, func(o *trace.Call, m *trace.Command) bool {
 		switch {
 		case o.Caller != who || o.Action != model.ActUnlock || m.Executed == nil || m.Executed.AtNs > c.Until() || !m.MovedLevels(c.Lock, who) || m.After(c.Lock).Owner != who:
 			return false
@@ -90,7 +90,7 @@ func stretchedByUnlock(c *defect.Case) *defect.Cause {
 func renewedOtherwise(c *defect.Case) *defect.Cause {
 	otherwise := func(m *trace.Command) bool { return leaseLeft(c, m) != c.Watchdog().Truncate(time.Millisecond) }
 	if c.Judged(model.JudgeTraffic) {
-		m := c.CommandThat("renew", func(m *trace.Command) bool {
+		m := c.CommandThat(model.RoleRenew, func(m *trace.Command) bool {
 			return m.Executed != nil && c.For(m, m.After(c.Lock).Owner) && c.AtNs <= m.Executed.AtNs && m.Executed.AtNs < c.AtNs+int64(time.Second) && otherwise(m)
 		})
 		if m == nil {
@@ -104,7 +104,7 @@ func renewedOtherwise(c *defect.Case) *defect.Cause {
 	began := c.HoldBegan()
 	var last *trace.Command
 	for _, m := range c.Commands {
-		if (m.Script == "renew" || m.Script == "unlock") && c.For(m, c.Who) &&
+		if (m.Script == model.RoleRenew || m.Script == model.RoleUnlock) && c.For(m, c.Who) &&
 			m.Executed != nil && began <= m.Executed.AtNs && m.Executed.AtNs <= c.AtNs && m.After(c.Lock).Owner == c.Who {
 			last = m
 		}
@@ -115,7 +115,7 @@ func renewedOtherwise(c *defect.Case) *defect.Cause {
 	if !c.LeaseEnded() {
 		return nil
 	}
-	m := c.SentThat("acquire", func(o *trace.Call, m *trace.Command) bool {
+	m := c.SentThat(model.RoleAcquire, func(o *trace.Call, m *trace.Command) bool {
 		return o.Process == c.Process() && o.Caller != c.Who && time.Duration(o.LeaseNs) > c.Watchdog() &&
 			m.AtNs <= c.AtNs && (m.AtNs >= began || m.DeliveredNs >= began)
 	})
@@ -135,7 +135,7 @@ func timerTooLong(c *defect.Case) *defect.Cause {
 		if set.Process != process || set.AtNs > c.AtNs || set.DeliveredNs < 0 {
 			continue
 		}
-		if !(set.Script == "renew" && set.Reply() == "1" || set.Script == "acquire" && set.Reply() == "nil" && leaseOf(c, set) == 0) {
+		if !(set.Script == model.RoleRenew && set.Reply() == "1" || set.Script == model.RoleAcquire && set.Reply() == "nil" && leaseOf(c, set) == 0) {
 			continue
 		}
 		asked, renewed := set, false // asked is the last attempt before the answer
@@ -143,9 +143,9 @@ func timerTooLong(c *defect.Case) *defect.Cause {
 		for _, m := range c.Commands {
 			switch {
 			case m.Process != process || !sameLock(c, m) || m.AtNs > c.AtNs:
-			case m.Script == "acquire" && m.AtNs <= set.DeliveredNs:
+			case m.Script == model.RoleAcquire && m.AtNs <= set.DeliveredNs:
 				asked, lease = m, leaseOf(c, m)
-			case m.Script == "renew" && m.AtNs > set.DeliveredNs:
+			case m.Script == model.RoleRenew && m.AtNs > set.DeliveredNs:
 				renewed = true
 			}
 		}

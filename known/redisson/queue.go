@@ -19,7 +19,7 @@ func refusedByLeaver(c *defect.Case) *defect.Cause {
 		return nil
 	}
 	for _, m := range c.Call.Sent {
-		if m.Script != "acquire" || m.Executed == nil || m.Before(c.Lock).Held() || len(m.Before(c.Lock).Queue) == 0 {
+		if m.Script != model.RoleAcquire || m.Executed == nil || m.Before(c.Lock).Held() || len(m.Before(c.Lock).Queue) == 0 {
 			continue
 		}
 		o := c.CallThat(func(o *trace.Call) bool {
@@ -72,7 +72,7 @@ func queuedLate(c *defect.Case) *defect.Cause {
 // that was overtaken, and the thread's place in the queue.
 func tookItsOwnTurn(c *defect.Case) *defect.Cause {
 	return late(c, defect.LateTurn, func(o *trace.Call, m *trace.Command) bool {
-		return o.Caller == c.Who && o.Action.Acquires() && m.Script == "acquire" && m.MovedLevels(c.Lock, o.Caller) &&
+		return o.Caller == c.Who && o.Action.Acquires() && m.Script == model.RoleAcquire && m.MovedLevels(c.Lock, o.Caller) &&
 			slices.Contains(m.Before(c.Lock).Queue, o.Caller) && !slices.Contains(m.After(c.Lock).Queue, o.Caller)
 	})
 }
@@ -168,7 +168,7 @@ func evictedAsleep(c *defect.Case) *defect.Cause {
 	return evicted(c, defect.ThrownAsleep, func(m *trace.Command, deadline int64) bool {
 		wakes := m.DeliveredNs + int64(toldBy(m))
 		return m.DeliveredNs >= 0 && (deadline < wakes || slices.ContainsFunc(c.Calls[m.Op-1].Sent, func(next *trace.Command) bool {
-			return next.Script == "acquire" && wakes <= next.AtNs && next.AtNs <= deadline && next.Executed != nil && deadline < next.Executed.AtNs
+			return next.Script == model.RoleAcquire && wakes <= next.AtNs && next.AtNs <= deadline && next.Executed != nil && deadline < next.Executed.AtNs
 		}))
 	})
 }

@@ -18,7 +18,7 @@ func gaveUpUnheard(c *defect.Case) *defect.Cause {
 		return nil
 	}
 	for _, m := range o.Sent {
-		if m.Script == "acquire" && m.DeliveredNs < 0 {
+		if m.Script == model.RoleAcquire && m.DeliveredNs < 0 {
 			return defect.ByCommands(defect.UnansweredTry, m)
 		}
 	}
@@ -41,7 +41,7 @@ func returnedUnlocked(c *defect.Case) *defect.Cause {
 // unknownGrant finds a command that took a level for a call whose outcome stayed
 // unknown. Only the calls that pass the test count.
 func unknownGrant(c *defect.Case, kind defect.Kind, test func(*trace.Call) bool) *defect.Cause {
-	m := c.SentThat("acquire", func(o *trace.Call, m *trace.Command) bool {
+	m := c.SentThat(model.RoleAcquire, func(o *trace.Call, m *trace.Command) bool {
 		return o.Return != nil && o.Return.Outcome == model.Unknown && test(o) && m.MovedLevels(c.Lock, o.Caller) && m.Executed.AtNs <= c.Until()
 	})
 	if m == nil {
@@ -78,7 +78,7 @@ func endlessUnlock(c *defect.Case) *defect.Cause {
 	o := c.Call
 	if o == nil || o.Action != model.ActUnlock || o.Return == nil || o.Return.Outcome != model.Unknown || !c.Interrupted(c.Who, o.AtNs, o.Return.AtNs) ||
 		slices.ContainsFunc(o.Sent, func(m *trace.Command) bool {
-			return m.Script == "unlock" && 0 <= m.DeliveredNs && m.DeliveredNs <= c.AtNs
+			return m.Script == model.RoleUnlock && 0 <= m.DeliveredNs && m.DeliveredNs <= c.AtNs
 		}) {
 		return nil
 	}
@@ -103,7 +103,7 @@ func forcedInVain(c *defect.Case) *defect.Cause {
 // in time; nil: none.
 func giveBack(o *trace.Call) *trace.Command {
 	for _, m := range o.Sent {
-		if o.Action.Acquires() && m.Script == "unlock" && m.Executed != nil && m.Before(o.Lock).Owner == o.Caller && m.After(o.Lock).Owner != o.Caller {
+		if o.Action.Acquires() && m.Script == model.RoleUnlock && m.Executed != nil && m.Before(o.Lock).Owner == o.Caller && m.After(o.Lock).Owner != o.Caller {
 			return m
 		}
 	}
@@ -131,7 +131,7 @@ func toldOfGivenBack(c *defect.Case) *defect.Cause {
 		return nil
 	}
 	for _, m := range c.Call.Sent {
-		if m.Script != "acquire" || m.Executed == nil {
+		if m.Script != model.RoleAcquire || m.Executed == nil {
 			continue
 		}
 		for _, o := range c.Calls {

@@ -107,7 +107,7 @@ func unheard(c *defect.Case, o *trace.Call) *trace.Command {
 			channels = append(channels, c.Verdict.Lock.Channel(c.Lock, other.Caller))
 		}
 	}
-	first := slices.IndexFunc(o.Sent, func(a *trace.Command) bool { return a.Script == "acquire" })
+	first := slices.IndexFunc(o.Sent, func(a *trace.Command) bool { return a.Script == model.RoleAcquire })
 	for _, m := range c.Commands {
 		if m.Command != "SUBSCRIBE" && m.Command != "SSUBSCRIBE" || m.Process != o.Process || m.AtNs > c.Until() ||
 			!slices.ContainsFunc(m.Args, func(channel string) bool { return slices.Contains(channels, channel) }) {
@@ -118,7 +118,7 @@ func unheard(c *defect.Case, o *trace.Call) *trace.Command {
 			told = math.MaxInt64
 		}
 		asked := slices.ContainsFunc(o.Sent[first+1:], func(a *trace.Command) bool {
-			return a.Script == "acquire" && m.AtNs < a.AtNs && a.AtNs < min(told, c.AtNs)
+			return a.Script == model.RoleAcquire && m.AtNs < a.AtNs && a.AtNs < min(told, c.AtNs)
 		})
 		if told-max(m.AtNs, o.AtNs) > int64(time.Second) && !asked {
 			return m
@@ -138,7 +138,7 @@ func sleepsOn(c *defect.Case) *defect.Cause {
 		since := func(at int64) bool { return m.Executed.AtNs < at && at <= c.AtNs }
 		woken, heard := 0, 0
 		for _, other := range c.Commands {
-			if other.Script == "acquire" && other.Process == m.Process && sameLock(c, other) && since(other.AtNs) {
+			if other.Script == model.RoleAcquire && other.Process == m.Process && sameLock(c, other) && since(other.AtNs) {
 				woken++
 			}
 		}
@@ -155,7 +155,7 @@ func sleepsOn(c *defect.Case) *defect.Cause {
 // freed is the last unlock since an instant that freed the lock; nil: none.
 func freed(c *defect.Case, since int64) (last *trace.Command) {
 	for _, m := range c.Commands {
-		if (m.Script == "unlock" || m.Script == "force_unlock") && sameLock(c, m) && m.Executed != nil &&
+		if (m.Script == model.RoleUnlock || m.Script == model.RoleForceUnlock) && sameLock(c, m) && m.Executed != nil &&
 			since < m.Executed.AtNs && m.Executed.AtNs <= c.AtNs && m.Before(c.Lock).Held() && !m.After(c.Lock).Held() {
 			last = m
 		}
@@ -238,7 +238,7 @@ func sleepsForever(c *defect.Case) *defect.Cause {
 		return evicted(c, defect.SleepsForever, func(m *trace.Command, _ int64) bool { return negative(m) })
 	case c.Judged(model.JudgeFIFO) && c.Call != nil:
 		for _, m := range c.Call.Sent {
-			if m.Script == "acquire" && m.Executed != nil && negative(m) && m.DeliveredNs <= c.AtNs {
+			if m.Script == model.RoleAcquire && m.Executed != nil && negative(m) && m.DeliveredNs <= c.AtNs {
 				return defect.ByCommands(defect.SleepsForever, m)
 			}
 		}
@@ -279,7 +279,7 @@ func toldNothing(c *defect.Case) *defect.Cause {
 	asked := 0
 	var told []*trace.Command
 	for _, m := range c.Commands {
-		if m.Script != "acquire" || m.Executed == nil || m.Op == 0 || m.AtNs < c.AtNs || m.AtNs >= c.AtNs+int64(time.Second) || !slices.Contains(m.Owners, c.Who) {
+		if m.Script != model.RoleAcquire || m.Executed == nil || m.Op == 0 || m.AtNs < c.AtNs || m.AtNs >= c.AtNs+int64(time.Second) || !slices.Contains(m.Owners, c.Who) {
 			continue
 		}
 		asked++
@@ -311,7 +311,7 @@ func toldZero(c *defect.Case) *defect.Cause {
 		}
 		switch {
 		case !inSecond(m.AtNs):
-		case script.Script != "acquire":
+		case script.Script != model.RoleAcquire:
 			before++
 		case script.Reply() != "0":
 			others += before + 1

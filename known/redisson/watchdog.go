@@ -20,7 +20,7 @@ func sameLock(c *defect.Case, m *trace.Command) bool { return slices.Contains(m.
 // renewals are the renewals of the thread's hold that were sent by an instant.
 func renewals(c *defect.Case, by int64) (out []*trace.Command) {
 	for _, m := range c.Commands {
-		if m.Script == "renew" && m.AtNs <= by && c.For(m, c.Who) {
+		if m.Script == model.RoleRenew && m.AtNs <= by && c.For(m, c.Who) {
 			out = append(out, m)
 		}
 	}
@@ -30,7 +30,7 @@ func renewals(c *defect.Case, by int64) (out []*trace.Command) {
 // renewal finds a renewal by the thread's client that passes the test.
 func renewal(c *defect.Case, kind defect.Kind, test func(*trace.Command) bool) *defect.Cause {
 	process := c.Process()
-	m := c.CommandThat("renew", func(m *trace.Command) bool { return m.Process == process && test(m) })
+	m := c.CommandThat(model.RoleRenew, func(m *trace.Command) bool { return m.Process == process && test(m) })
 	if m == nil {
 		return nil
 	}
@@ -76,7 +76,7 @@ func renewalUnderWay(c *defect.Case) *defect.Cause {
 		if m.AtNs < at-resending || m.AtNs > at {
 			continue
 		}
-		renews := m.Script == "renew" && m.AtNs <= c.AtNs && c.For(m, c.Who) && (m.Failed() || at < m.DeliveredNs)
+		renews := m.Script == model.RoleRenew && m.AtNs <= c.AtNs && c.For(m, c.Who) && (m.Failed() || at < m.DeliveredNs)
 		asks := m.Process == process && (m.Command == "INFO" || m.Command == "SCRIPT") && m.Op == 0 && (m.DeliveredNs < 0 || at <= m.DeliveredNs)
 		if renews || asks {
 			return defect.ByCommands(defect.RenewalUnderWay, m)
@@ -113,7 +113,7 @@ func renewalPending(c *defect.Case) *defect.Cause {
 	ended := c.HoldEnded()
 	var last *trace.Command
 	for _, m := range c.Commands {
-		if m.Script == "renew" && m.Process == c.Process() && m.AtNs <= ended && (batches || c.For(m, c.Who)) {
+		if m.Script == model.RoleRenew && m.Process == c.Process() && m.AtNs <= ended && (batches || c.For(m, c.Who)) {
 			last = m
 		}
 	}
@@ -175,7 +175,7 @@ func forgotTimer(c *defect.Case) *defect.Cause {
 func renewedRest(c *defect.Case) *defect.Cause {
 	who := c.Holder()
 	var left *trace.Call
-	m := c.CommandThat("renew", func(m *trace.Command) bool {
+	m := c.CommandThat(model.RoleRenew, func(m *trace.Command) bool {
 		if !slices.Contains(m.Owners, who) || m.Reply() != "1" || m.Executed.AtNs > c.Until() {
 			return false
 		}
@@ -194,7 +194,7 @@ func renewedRest(c *defect.Case) *defect.Cause {
 // hold began and was answered after that.
 func stoppedByAnother(c *defect.Case) *defect.Cause {
 	began := c.HoldBegan()
-	m := c.SentThat("unlock", func(o *trace.Call, m *trace.Command) bool {
+	m := c.SentThat(model.RoleUnlock, func(o *trace.Call, m *trace.Command) bool {
 		return o.Process == c.Process() && o.Caller != c.Who && o.Action == model.ActUnlock &&
 			m.Reply() == "1" && m.Executed.AtNs < began && began <= m.DeliveredNs && m.DeliveredNs <= c.AtNs
 	})

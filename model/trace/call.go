@@ -33,12 +33,12 @@ func (o *Call) WaitsUntilNs() int64 {
 	return o.AtNs + o.WaitNs
 }
 
-// First returns the command with that script that the server executed first, which
+// First returns the command in that role that the server executed first, which
 // need not be the one that was sent first; nil if it executed none.
-func (o *Call) First(script string) *Command {
+func (o *Call) First(role model.Role) *Command {
 	var first *Command
 	for _, m := range o.Sent {
-		if m.Executed != nil && m.Script == script && (first == nil || m.Executed.AtNs < first.Executed.AtNs) {
+		if m.Executed != nil && m.Script == role && (first == nil || m.Executed.AtNs < first.Executed.AtNs) {
 			first = m
 		}
 	}
