@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"lockstep/scenarios"
+	"lockstep/scenarios/play"
 	"lockstep/sim"
 )
 
@@ -86,13 +87,13 @@ func (b *bench) growth() (section, error) {
 		var undecided []string
 		for _, n := range sizes {
 			sc := c.scenario(n)
-			var p scenarios.Played
-			var v scenarios.Verdict
+			var p play.Played
+			var v play.Verdict
 			costs := inTurn(1,
-				func() float64 { p = scenarios.Play(b.Host, sc, l, sim.NewSeeded(1)); return 1 },
-				func() float64 { v = scenarios.Judge(b.Host, sc, l, 1, p); return 1 })
+				func() float64 { p = play.Play(b.Host, sc, l, sim.NewSeeded(1)); return 1 },
+				func() float64 { v = play.Judge(b.Host, sc, l, 1, p); return 1 })
 			played, judged = append(played, cpuOf(costs[0][0])), append(judged, cpuOf(costs[1][0]))
-			if v.Word != scenarios.VerdictHeld && v.Word != scenarios.VerdictUndecided {
+			if v.Word != play.VerdictHeld && v.Word != play.VerdictUndecided {
 				return s, fmt.Errorf("%s, %d: %s: %s", c.what, n, v.Word, v.Why)
 			}
 			last := len(played) - 1

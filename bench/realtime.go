@@ -13,6 +13,8 @@ import (
 	"lockstep/lockimpl"
 	"lockstep/lockimpl/redisson"
 	"lockstep/scenarios"
+	"lockstep/scenarios/play"
+	"lockstep/scenarios/subject"
 )
 
 // stories are the five that are played in the world and in real time. The
@@ -20,7 +22,7 @@ import (
 var stories = []string{"watchdog-try-lock", "inventory-small", "fair-queueing", "fair-unlock", "misdelete"}
 
 // story is a scenario without faults, on the last lock that its own names.
-func story(name string) (*scenarios.Scenario, *scenarios.Lock, error) {
+func story(name string) (*scenarios.Scenario, *subject.Subject, error) {
 	sc, err := scenarios.Find(name)
 	if err != nil {
 		return nil, nil, err
@@ -28,7 +30,7 @@ func story(name string) (*scenarios.Scenario, *scenarios.Lock, error) {
 	plain := *sc
 	plain.Faults = nil
 	for i := len(sc.Locks) - 1; i >= 0; i-- {
-		if l := mustLock(sc.Locks[i]); l.Release() != "" {
+		if l := mustLock(sc.Locks[i]); l.Release != "" {
 			return &plain, l, nil
 		}
 	}
@@ -48,7 +50,7 @@ func (b *bench) realTime() (section, error) {
 	defer stop()
 	type pair struct {
 		sc    *scenarios.Scenario
-		lock  *scenarios.Lock
+		lock  *subject.Subject
 		world float64
 		real  *realRun
 	}
@@ -59,7 +61,7 @@ func (b *bench) realTime() (section, error) {
 			return s, err
 		}
 		p := &pair{sc: sc, lock: l}
-		costs := inTurn(b.Rounds, func() float64 { scenarios.Run(b.Host, sc, l, 1); return 1 })
+		costs := inTurn(b.Rounds, func() float64 { play.Run(b.Host, sc, l, 1); return 1 })
 		p.world = median(costs[0], wallOf)
 		pairs = append(pairs, p)
 	}
@@ -96,7 +98,7 @@ func (b *bench) realTime() (section, error) {
 // realRun plays a scenario's steps on a real server in real time.
 type realRun struct {
 	sc     *scenarios.Scenario
-	lock   *scenarios.Lock
+	lock   *subject.Subject
 	server string
 
 	begun time.Time
@@ -109,7 +111,7 @@ type realRun struct {
 }
 
 func (r *realRun) play() {
-	rel, err := redisson.Find(r.lock.Release())
+	rel, err := redisson.Find(r.lock.Release)
 	if err != nil {
 		r.err = err
 		return

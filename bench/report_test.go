@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"lockstep/scenarios"
+	"lockstep/scenarios/play"
 	"lockstep/sim"
 )
 
@@ -94,8 +94,8 @@ func TestWhatIsMeasuredHolds(t *testing.T) {
 	h := sim.NewHost(t)
 	for _, c := range curves {
 		for _, n := range c.sizes[:2] {
-			v := scenarios.Run(h, c.scenario(n), mustLock(c.lock), 1)
-			if v.Word != scenarios.VerdictHeld {
+			v := play.Run(h, c.scenario(n), mustLock(c.lock), 1)
+			if v.Word != play.VerdictHeld {
 				t.Errorf("%s, %d: %s: %s", c.what, n, v.Word, v.Why)
 			}
 		}
@@ -108,7 +108,7 @@ func TestWhatIsMeasuredHolds(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if v := scenarios.Run(h, sc, l, 1); v.Word != scenarios.VerdictHeld {
+		if v := play.Run(h, sc, l, 1); v.Word != play.VerdictHeld {
 			t.Errorf("%s: %s: %s", name, v.Word, v.Why)
 		}
 	}

@@ -12,6 +12,9 @@ import (
 
 	"lockstep/model"
 	"lockstep/scenarios"
+	"lockstep/scenarios/play"
+	"lockstep/scenarios/subject"
+	_ "lockstep/scenarios/subject/builtin"
 	"lockstep/sim"
 )
 
@@ -23,7 +26,7 @@ const (
 
 // mustParse reads a scenario of this package.
 func mustParse(text string) *scenarios.Scenario {
-	sc, err := scenarios.Parse("bench.yaml", []byte(text), scenarios.Canonical)
+	sc, err := scenarios.Parse("bench.yaml", []byte(text), subject.Canonical)
 	if err != nil {
 		panic("bench: a scenario of its own: " + err.Error())
 	}
@@ -31,8 +34,8 @@ func mustParse(text string) *scenarios.Scenario {
 }
 
 // mustLock is a lock of the registry.
-func mustLock(name string) *scenarios.Lock {
-	l, err := scenarios.FindLock(name)
+func mustLock(name string) *subject.Subject {
+	l, err := subject.Find(name)
 	if err != nil {
 		panic("bench: " + err.Error())
 	}
@@ -84,7 +87,7 @@ steps:
 // a thread to its return, recorded and not judged, and gives how many commands
 // the server executed: an unlock is two.
 func Step(h *sim.Host, n int) (commands int) {
-	p := scenarios.Play(h, steps(n), mustLock(plainLock), sim.NewSeeded(1))
+	p := play.Play(h, steps(n), mustLock(plainLock), sim.NewSeeded(1))
 	for _, e := range p.Record.Events {
 		if e.Kind == model.KindExec {
 			commands++
@@ -122,7 +125,7 @@ faults:
 func Schedule(h *sim.Host, lock string, n int) (steps int) {
 	l := mustLock(lock)
 	for i := range n {
-		steps += scenarios.Run(h, schedule, l, uint64(i%50+1)).Played.Steps
+		steps += play.Run(h, schedule, l, uint64(i%50+1)).Played.Steps
 	}
 	return steps
 }
@@ -142,7 +145,7 @@ steps:
 // watchdog renews it.
 func IdleHour(h *sim.Host, n int) {
 	for range n {
-		scenarios.Play(h, idleHour, mustLock(plainLock), sim.NewSeeded(1))
+		play.Play(h, idleHour, mustLock(plainLock), sim.NewSeeded(1))
 	}
 }
 

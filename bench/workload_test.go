@@ -4,7 +4,7 @@ import (
 	"runtime"
 	"testing"
 
-	"lockstep/scenarios"
+	"lockstep/scenarios/play"
 	"lockstep/sim"
 )
 
@@ -52,7 +52,7 @@ func BenchmarkSchedule(b *testing.B) {
 func BenchmarkEmpty(b *testing.B) {
 	inTest(b, func(h *sim.Host) {
 		for range b.N {
-			scenarios.Run(h, empty, mustLock(plainLock), 1)
+			play.Run(h, empty, mustLock(plainLock), 1)
 		}
 	})
 }

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"lockstep/scenarios"
+	"lockstep/scenarios/play"
 	"lockstep/sim"
 )
 
@@ -78,20 +79,20 @@ func (b *bench) schedule() (section, error) {
 func (b *bench) run() (section, error) {
 	n := b.count(100)
 	l := mustLock(plainLock)
-	played := func(sc *scenarios.Scenario, then func(scenarios.Played, uint64)) workload {
+	played := func(sc *scenarios.Scenario, then func(play.Played, uint64)) workload {
 		return func() float64 {
 			for i := range n {
 				seed := uint64(i%50 + 1)
-				then(scenarios.Play(b.Host, sc, l, sim.NewSeeded(seed)), seed)
+				then(play.Play(b.Host, sc, l, sim.NewSeeded(seed)), seed)
 			}
 			return float64(n)
 		}
 	}
-	nothing := func(scenarios.Played, uint64) {}
+	nothing := func(play.Played, uint64) {}
 	costs := inTurn(b.Rounds,
 		played(empty, nothing),
 		played(schedule, nothing),
-		played(schedule, func(p scenarios.Played, seed uint64) { scenarios.Judge(b.Host, schedule, l, seed, p) }),
+		played(schedule, func(p play.Played, seed uint64) { play.Judge(b.Host, schedule, l, seed, p) }),
 	)
 	setup := ratioOf(costs[0], costs[1], cpuOf)
 	judged := ratioOf(costs[2], costs[1], cpuOf)

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"lockstep/linearizability"
-	"lockstep/scenarios"
+	"lockstep/scenarios/play"
 	"lockstep/sim"
 )
 
@@ -40,9 +40,9 @@ type BlamePoint struct {
 // the failure was inevitable. v is the recording's verdict, f its finding. A
 // run is played some 25·runs times; progress hears of every point, and may be
 // nil.
-func FindBlame(h *sim.Host, rec *scenarios.Recording, v scenarios.Verdict, f linearizability.Finding, runs int, progress func(points int)) (Blame, error) {
+func FindBlame(h *sim.Host, rec *play.Recording, v play.Verdict, f linearizability.Finding, runs int, progress func(points int)) (Blame, error) {
 	order := &drawnOrder{from: sim.NewReplayer(rec.Decisions)}
-	again := scenarios.PlayIn(h, v.Scenario, v.Lock, order, rec.Orders)
+	again := play.PlayIn(h, v.Scenario, v.Lock, order, rec.Orders)
 	if again.Record.Digest() != v.Digest {
 		return Blame{}, fmt.Errorf("the run was not the same again")
 	}
@@ -58,7 +58,7 @@ func FindBlame(h *sim.Host, rec *scenarios.Recording, v scenarios.Verdict, f lin
 		}
 		for n := range runs {
 			c := &prefix{left: kept, kept: sim.NewReplayer(rec.Decisions), rest: sim.NewSeeded(hashOf(fmt.Sprintf("blame %d %d %d", rec.Seed, kept, n)))}
-			run := scenarios.Judge(h, v.Scenario, v.Lock, rec.Seed, scenarios.PlayIn(h, v.Scenario, v.Lock, c, rec.Orders))
+			run := play.Judge(h, v.Scenario, v.Lock, rec.Seed, play.PlayIn(h, v.Scenario, v.Lock, c, rec.Orders))
 			if slices.ContainsFunc(run.Findings, func(g linearizability.Finding) bool {
 				return g.Judge == f.Judge && g.Verdict == f.Verdict && g.Class == f.Class
 			}) {

@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"lockstep/scenarios"
+	"lockstep/scenarios/play"
+	"lockstep/scenarios/subject"
 	"lockstep/sim"
 )
 
@@ -29,14 +31,14 @@ steps:
 
 func TestBlameFindsTheDecision(t *testing.T) {
 	h := sim.NewHost(t)
-	sc, err := scenarios.Parse("racing.yaml", []byte(racing), scenarios.Canonical)
+	sc, err := scenarios.Parse("racing.yaml", []byte(racing), subject.Canonical)
 	if err != nil {
 		t.Fatal(err)
 	}
 	l := mustFind(t, "setnx-cad")
-	var v scenarios.Verdict
-	for seed := uint64(1); v.Word != scenarios.VerdictBug; seed++ {
-		v = scenarios.Run(h, sc, l, seed)
+	var v play.Verdict
+	for seed := uint64(1); v.Word != play.VerdictBug; seed++ {
+		v = play.Run(h, sc, l, seed)
 	}
 	f, _ := First(v, "")
 	b, err := FindBlame(h, v.Recording(), v, f, 20, nil)
@@ -71,7 +73,7 @@ func TestBlameOfWhatAlwaysFails(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	v := scenarios.Run(h, sc, mustFind(t, "setnx-del"), 1)
+	v := play.Run(h, sc, mustFind(t, "setnx-del"), 1)
 	f, _ := First(v, "")
 	b, err := FindBlame(h, v.Recording(), v, f, 2, nil)
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 	"strings"
 	"testing"
 
-	"lockstep/scenarios"
+	"lockstep/scenarios/play"
 	"lockstep/sim"
 )
 
@@ -208,8 +208,8 @@ func TestACampaignIsTheSameHoweverItIsPlayed(t *testing.T) {
 func TestAnUndecidedRunIsNotVaried(t *testing.T) {
 	p := plan("setnx-del", FamilyRuns)
 	before := []Run{
-		{Index: 0, Word: scenarios.VerdictHeld, States: []uint64{1}, Text: "one"},
-		{Index: 1, Word: scenarios.VerdictUndecided, States: []uint64{2}, Text: "another"},
+		{Index: 0, Word: play.VerdictHeld, States: []uint64{1}, Text: "one"},
+		{Index: 1, Word: play.VerdictUndecided, States: []uint64{2}, Text: "another"},
 	}
 	of := map[int]int{}
 	for index := len(before); index < FamilyRuns; index++ {

@@ -6,7 +6,7 @@ import (
 	"fmt"
 
 	"lockstep/linearizability"
-	"lockstep/scenarios"
+	"lockstep/scenarios/play"
 	"lockstep/sim"
 )
 
@@ -19,7 +19,7 @@ func Cover(ctx context.Context, h *sim.Host, p Plan, s *Search, budget int, prog
 	f := newFamily()
 	least := map[string]Failure{}
 	var steps int64
-	cov := s.Run(h, func(n int, v scenarios.Verdict) bool {
+	cov := s.Run(h, func(n int, v play.Verdict) bool {
 		v.Played.Strategy = StrategyExhaustive
 		r := Run{Index: n - 1, Seed: v.Seed, From: -1, Word: v.Word, Why: v.Why, Steps: int64(v.Played.Steps), SimNs: v.Played.SimNs, States: States(v.Played.Trace)}
 		for _, x := range sightings(h, v) {
@@ -58,7 +58,7 @@ type sighting struct {
 
 // sightings gives the findings of a run that are broken, one for each judge, class,
 // kind of operation and cause.
-func sightings(h *sim.Host, v scenarios.Verdict) (out []sighting) {
+func sightings(h *sim.Host, v play.Verdict) (out []sighting) {
 	n, seen := newNamer(h, v), map[string]bool{}
 	for _, f := range v.Findings {
 		if f.Verdict == linearizability.Undecided {

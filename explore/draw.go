@@ -1,12 +1,15 @@
 package explore
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
 	"time"
 
+	"lockstep/model"
 	"lockstep/scenarios"
+	"lockstep/scenarios/subject"
 	"lockstep/sim"
 )
 
@@ -46,7 +49,7 @@ var Classes = []Class{
 // Draw draws a scenario file for a lock; all its chance comes from c, by
 // streams that begin with draw/. Draws of 0 give the simplest there is. The
 // file's about names every knob with its value.
-func Draw(c sim.Chooser, l *scenarios.Lock, p Profile, classes []Class) string {
+func Draw(c sim.Chooser, l *subject.Subject, p Profile, classes []Class) string {
 	d := newDrawer(c, l, p, classes)
 	d.drawKnobs()
 	d.world()
@@ -70,8 +73,8 @@ func Draw(c sim.Chooser, l *scenarios.Lock, p Profile, classes []Class) string {
 // times are others, the rest is kept. What a file expects of a run and what
 // its steps want is left out. A text that does not load has no neighbours, and
 // gives a new draw.
-func Vary(c sim.Chooser, text string, l *scenarios.Lock, p Profile, classes []Class) string {
-	was, err := scenarios.Parse("varied.yaml", []byte(text), scenarios.Canonical)
+func Vary(c sim.Chooser, text string, l *subject.Subject, p Profile, classes []Class) string {
+	was, err := scenarios.Parse("varied.yaml", []byte(text), subject.Canonical)
 	if err != nil {
 		return Draw(c, l, p, classes)
 	}
@@ -95,7 +98,7 @@ func Vary(c sim.Chooser, text string, l *scenarios.Lock, p Profile, classes []Cl
 // drawer is a scenario being drawn.
 type drawer struct {
 	c       sim.Chooser
-	lock    *scenarios.Lock
+	lock    *subject.Subject
 	profile Profile
 	classes []Class
 	sc      *scenarios.Scenario
@@ -106,7 +109,7 @@ type drawer struct {
 	names         []string // of locks
 }
 
-func newDrawer(c sim.Chooser, l *scenarios.Lock, p Profile, classes []Class) *drawer {
+func newDrawer(c sim.Chooser, l *subject.Subject, p Profile, classes []Class) *drawer {
 	return &drawer{c: c, lock: l, profile: p, classes: classes, sc: &scenarios.Scenario{
 		Name: "drawn", Locks: []string{l.Name}, SeedFirst: 1, SeedLast: 1,
 	}}
@@ -123,9 +126,6 @@ func (d *drawer) most(simple, full int) int {
 	}
 	return simple
 }
-
-// polls: the lock's waiters ask every 100 ms, so that long waits make long runs.
-func (d *drawer) polls() bool { return d.lock.Release() == "" }
 
 // draw draws a number below n for the next decision about something.
 func (d *drawer) draw(what string, n int) int { return int(d.c.Choose("draw/"+what, uint64(n))) }
@@ -176,7 +176,7 @@ func (d *drawer) latency() scenarios.Range {
 }
 
 func (d *drawer) server() (s scenarios.Server) {
-	if !d.lock.Replicated() {
+	if !d.lock.Replicated {
 		return s
 	}
 	s.Replicas, s.Lag = 2, from(d, "world", span(0, 1), span(0, 20))
@@ -210,7 +210,7 @@ func span(min, max int) scenarios.Range {
 func (d *drawer) process(name string) scenarios.Process {
 	p := scenarios.Process{Name: name, Threads: 1}
 	if d.lock.Fair {
-		// Shorter than the release's 300 s, as the latency is longer; longer than
+		// Shorter than the lock's own may be, as the latency is longer; longer than
 		// any hold, so that no living waiter loses its place.
 		wait := 40 * time.Second
 		if d.full() {
@@ -246,8 +246,9 @@ func (d *drawer) signed(t time.Duration) time.Duration {
 
 // findEdges gathers the lengths of the scenario at which something ends.
 func (d *drawer) findEdges() {
-	w := d.sc.Watchdog
-	d.edges = []time.Duration{w / 3, w, 2 * w / 3, 3 * time.Second, 7500 * time.Millisecond, d.sc.Latency.Min, d.sc.Latency.Max, 100 * time.Millisecond}
+	w, timing := d.sc.Watchdog, d.timing()
+	period := cmp.Or(timing.RenewalPeriod, w/3) // where nothing renews, as good a part of a lease as any
+	d.edges = []time.Duration{period, w, 2 * period, timing.ResponseTimeout, timing.Resend, d.sc.Latency.Min, d.sc.Latency.Max, 100 * time.Millisecond}
 	for _, p := range d.sc.Processes {
 		for _, t := range []*time.Duration{p.ClientOptions.FairWait, p.ClientOptions.ResponseTimeout} {
 			if t != nil && !slices.Contains(d.edges, *t) {
@@ -581,25 +582,25 @@ func (d *drawer) certain() bool {
 	return len(d.classes) == 0 && !d.late() && !slices.ContainsFunc(d.sc.Threads, func(t scenarios.Script) bool { return !plain(t.Steps, 0) })
 }
 
-// usualTimeout is for how long go-redis and Redisson wait for an answer unless told
-// otherwise.
-const usualTimeout = 3 * time.Second
+// timing is that of the lock in the world that is drawn.
+func (d *drawer) timing() model.Timing { return d.lock.Timing(d.sc.Watchdog) }
 
-// late: an answer may take longer than a client waits for it, without any fault.
+// late reports whether an answer may take longer than a client waits for it, without
+// any fault.
 func (d *drawer) late() bool {
 	longest := 2 * (d.sc.Latency.Max + d.sc.Server.Lag.Max)
 	return slices.ContainsFunc(d.sc.Processes, func(p scenarios.Process) bool {
 		if t := p.ClientOptions.ResponseTimeout; t != nil {
 			return longest >= *t
 		}
-		return longest >= usualTimeout
+		return longest >= d.timing().ResponseTimeout
 	})
 }
 
 // longest is the longest that a thread works, waits or sleeps at once.
 func (d *drawer) longest() time.Duration {
 	switch {
-	case d.polls() || d.lock.Fair:
+	case d.lock.Campaign.ShortWaits || d.lock.Fair:
 		return 6 * time.Second
 	case d.full():
 		return time.Minute

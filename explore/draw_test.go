@@ -11,6 +11,8 @@ import (
 	"lockstep/linearizability"
 	"lockstep/model"
 	"lockstep/scenarios"
+	"lockstep/scenarios/play"
+	"lockstep/scenarios/subject"
 	"lockstep/sim"
 )
 
@@ -26,9 +28,9 @@ func classSets() [][]Class {
 }
 
 // eachDraw draws n scenarios for every lock, profile and set of classes.
-func eachDraw(n int, visit func(seed uint64, l *scenarios.Lock, p Profile, classes []Class, text string)) {
+func eachDraw(n int, visit func(seed uint64, l *subject.Subject, p Profile, classes []Class, text string)) {
 	seed := uint64(0)
-	for _, l := range scenarios.Locks {
+	for _, l := range subject.All() {
 		for _, p := range profiles {
 			for _, classes := range classSets() {
 				for range n {
@@ -88,12 +90,12 @@ func kindOfDrawn(f scenarios.Fault) string {
 }
 
 func TestWhatIsDrawnLoads(t *testing.T) {
-	eachDraw(longtest.Size(t, 4, 20), func(seed uint64, l *scenarios.Lock, p Profile, classes []Class, text string) {
+	eachDraw(longtest.Size(t, 4, 20), func(seed uint64, l *subject.Subject, p Profile, classes []Class, text string) {
 		sc := loadDrawn(t, text)
 		if again := Draw(sim.NewSeeded(seed), l, p, classes); again != text {
 			t.Fatalf("seed %d, drawn twice:\n%s\n%s", seed, text, again)
 		}
-		if !slices.Equal(sc.Locks, []string{l.Name}) || l.Replicated() != (sc.Server.Replicas > 0) {
+		if !slices.Equal(sc.Locks, []string{l.Name}) || l.Replicated != (sc.Server.Replicas > 0) {
 			t.Fatalf("seed %d is not for %s:\n%s", seed, l.Name, text)
 		}
 		for _, f := range sc.Faults {
@@ -158,7 +160,7 @@ func TestAnEndIsDeclaredWhereItIsCertain(t *testing.T) {
 }
 
 // simple fails when a scenario is not of the profile simple.
-func simple(t *testing.T, l *scenarios.Lock, sc *scenarios.Scenario) {
+func simple(t *testing.T, l *subject.Subject, sc *scenarios.Scenario) {
 	t.Helper()
 	for _, p := range sc.Processes {
 		if p.Threads != 1 {
@@ -247,12 +249,12 @@ func TestDrawsAreASwarm(t *testing.T) {
 func TestSimpleWorkloadsHold(t *testing.T) {
 	h := sim.NewHost(t)
 	n := longtest.Size[uint64](t, 10, 20)
-	for _, l := range scenarios.Locks {
+	for _, l := range subject.All() {
 		if l.Name == "none" {
 			continue
 		}
 		for seed := range n {
-			v := scenarios.Run(h, loadDrawn(t, Draw(sim.NewSeeded(seed), l, Simple, nil)), l, seed)
+			v := play.Run(h, loadDrawn(t, Draw(sim.NewSeeded(seed), l, Simple, nil)), l, seed)
 			for _, f := range v.Findings {
 				if f.Verdict == linearizability.Undecided || f.Class == linearizability.ClassBug && DefectOf(h, v, f) == "" {
 					t.Errorf("%s, seed %d: %s %s: %s\n%s", l.Name, seed, f.Judge, f.Verdict, f.Why, v.Scenario.Text)
@@ -292,7 +294,7 @@ func shared(a, b string) (part float64, same bool) {
 func TestANeighbourIsNear(t *testing.T) {
 	var kept, apart, changed, n float64
 	var last string
-	eachDraw(longtest.Size(t, 1, 2), func(seed uint64, l *scenarios.Lock, p Profile, classes []Class, text string) {
+	eachDraw(longtest.Size(t, 1, 2), func(seed uint64, l *subject.Subject, p Profile, classes []Class, text string) {
 		near := text
 		for generation := range uint64(3) {
 			was := near

@@ -8,6 +8,8 @@ import (
 
 	"lockstep/model"
 	"lockstep/scenarios"
+	"lockstep/scenarios/play"
+	"lockstep/scenarios/subject"
 	"lockstep/sim"
 )
 
@@ -79,7 +81,7 @@ import (
 // Plain leaves all of this out and plays every order. Tests compare both.
 type Search struct {
 	Scenario *scenarios.Scenario
-	Lock     *scenarios.Lock
+	Lock     *subject.Subject
 	// LoseOne: one message of a run may be lost, any, in either direction.
 	LoseOne bool
 	// Late: or it may be late by one of these.
@@ -147,7 +149,7 @@ func (c Coverage) String() string {
 
 // SmallCase is the smallest scenario worth covering: two clients take a lock
 // and give it up once each.
-func SmallCase(l *scenarios.Lock) string {
+func SmallCase(l *subject.Subject) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "lockstep: 1\nname: small\nabout: Two clients take the lock and give it up, once each.\nlocks: [%s]\n", l.Name)
 	if strings.Contains(l.Name, "+") {
@@ -177,7 +179,7 @@ func (s *Search) how() string {
 
 // Run plays all schedules and gives each to each, numbered from 1, until it
 // returns false.
-func (s *Search) Run(h *sim.Host, each func(n int, v scenarios.Verdict) bool) Coverage {
+func (s *Search) Run(h *sim.Host, each func(n int, v play.Verdict) bool) Coverage {
 	t := &tree{plain: s.Plain, maxSteps: s.MaxSteps}
 	if t.maxSteps == 0 {
 		t.maxSteps = 5000
@@ -185,7 +187,7 @@ func (s *Search) Run(h *sim.Host, each func(n int, v scenarios.Verdict) bool) Co
 	cov := Coverage{How: s.how(), NearReplicas: s.NearReplicas && s.Scenario.Server.Replicas > 0}
 	for runs := 1; ; runs++ {
 		t.begin()
-		p := scenarios.PlayIn(h, s.Scenario, s.Lock, t, s.Orders())
+		p := play.PlayIn(h, s.Scenario, s.Lock, t, s.Orders())
 		cov.Longest = max(cov.Longest, t.at)
 		goOn := true
 		switch {
@@ -201,7 +203,7 @@ func (s *Search) Run(h *sim.Host, each func(n int, v scenarios.Verdict) bool) Co
 			if slices.ContainsFunc(p.Decisions["fate"], func(fate uint64) bool { return fate > 0 }) {
 				cov.Disturbed++
 			}
-			goOn = each(cov.Schedules, scenarios.Judge(h, s.Scenario, s.Lock, uint64(cov.Schedules), p))
+			goOn = each(cov.Schedules, play.Judge(h, s.Scenario, s.Lock, uint64(cov.Schedules), p))
 		}
 		t.races()
 		if !goOn || s.MaxRuns > 0 && runs >= s.MaxRuns {
@@ -474,7 +476,7 @@ func meets(a, b map[string]bool) bool {
 // what each thread's operations answered, which was over before which began,
 // what the server held in turn, and what was left at the end. Schedules that
 // differ only in what commutes have the same.
-func Outcome(v scenarios.Verdict) string {
+func Outcome(v play.Verdict) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s\n", v.Word)
 	var findings []string

@@ -11,12 +11,14 @@ import (
 
 	"lockstep/internal/longtest"
 	"lockstep/scenarios"
+	"lockstep/scenarios/play"
+	"lockstep/scenarios/subject"
 	"lockstep/sim"
 )
 
-func lockNamed(t *testing.T, name string) *scenarios.Lock {
+func lockNamed(t *testing.T, name string) *subject.Subject {
 	t.Helper()
-	l, err := scenarios.FindLock(name)
+	l, err := subject.Find(name)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -75,7 +77,7 @@ func TestReductionLosesNoOutcome(t *testing.T) {
 			search := func(plain bool) (map[string]int, Coverage) {
 				outcomes := map[string]int{}
 				s := Search{Scenario: sc, Lock: l, LoseOne: c.lose, Late: c.late, NearReplicas: c.near, Plain: plain, MaxRuns: 40000}
-				cov := s.Run(h, func(_ int, v scenarios.Verdict) bool {
+				cov := s.Run(h, func(_ int, v play.Verdict) bool {
 					outcomes[Outcome(v)]++
 					return true
 				})
@@ -113,17 +115,17 @@ func TestOrdersAreRecorded(t *testing.T) {
 	l := lockNamed(t, "redisson@3.21.3")
 	s := Search{Scenario: parsed(t, SmallCase(l)), Lock: l, LoseOne: true, MaxRuns: 40}
 	failed := 0
-	s.Run(h, func(n int, v scenarios.Verdict) bool {
+	s.Run(h, func(n int, v play.Verdict) bool {
 		v.Played.Strategy = StrategyExhaustive
 		var b bytes.Buffer
 		if err := v.Recording().Write(&b, nil); err != nil {
 			t.Fatal(err)
 		}
-		r, sc, lock, err := scenarios.ReadRecording("r.lockstep", b.Bytes())
+		r, sc, lock, err := play.ReadRecording("r.lockstep", b.Bytes())
 		if err != nil {
 			t.Fatal(err)
 		}
-		again, diverged := scenarios.Replay(h, r, sc, lock)
+		again, diverged := play.Replay(h, r, sc, lock)
 		if diverged != "" || again.Digest != v.Digest || again.Recording().Strategy != StrategyExhaustive {
 			t.Errorf("schedule %d: digest %.12s, and again %.12s (%s), strategy %s", n, v.Digest, again.Digest, diverged, again.Recording().Strategy)
 		}
@@ -160,7 +162,7 @@ func TestAWaitRestsOnReplicasThatMayLag(t *testing.T) {
 	sc := parsed(t, SmallCase(l))
 	for _, near := range []bool{false, true} {
 		n := &noting{Chooser: sim.NewReplayer(nil)}
-		scenarios.PlayIn(h, sc, l, n, &sim.Orders{NearReplicas: near})
+		play.PlayIn(h, sc, l, n, &sim.Orders{NearReplicas: near})
 		touched := func(of func(sim.Effect) map[string]bool, object string) (count int) {
 			for _, e := range n.effects {
 				for name := range of(e) {

@@ -64,7 +64,7 @@ func (d *drawer) fault() (f scenarios.Fault, ok bool) {
 		f.FaultSpec = model.FaultSpec{Kind: model.FaultServer, Server: model.ServerFault(kind), KeepData: d.draw("faults", 2) == 0}
 	case "failover":
 		f.FaultSpec = model.FaultSpec{Kind: model.FaultServer, Server: model.ServerFault(kind)}
-		if !d.lock.Replicated() {
+		if !d.lock.Replicated {
 			f.LoseLast = d.draw("faults", 6)
 		}
 	case "flush_scripts":
@@ -172,18 +172,25 @@ func (d *drawer) match(f *model.FaultSpec) {
 
 // commands are those that the lock's client sends.
 func (d *drawer) commands() []string {
-	if d.lock.Release() == "" {
-		return []string{"SET", "GET", "DEL", "EVAL", "EVALSHA"}
+	if own := d.lock.Campaign.Commands; own != nil {
+		return own
 	}
-	all := []string{"EVAL", "EVALSHA", "SUBSCRIBE", "UNSUBSCRIBE", "DEL"}
-	if d.lock.Replicated() {
-		all = append(all, "SSUBSCRIBE", "WAIT", "INFO")
-	}
-	return all
+	return []string{"EVAL", "EVALSHA", "SUBSCRIBE", "UNSUBSCRIBE", "DEL"}
 }
 
+// channel draws the glob of a channel of the lock.
 func (d *drawer) channel() string {
-	return from(d, "faults", "*", "redisson_lock__channel:*"+d.names[0]+"*", "*:a:1")
+	lock := d.names[0]
+	if own := d.lock.Campaign.Channels; own != nil {
+		return from(d, "faults", own(lock)...)
+	}
+	globs := []string{"*"}
+	if d.lock.Channel != nil {
+		if channel := d.lock.Channel(lock, "all"); channel != "" {
+			globs = append(globs, channel)
+		}
+	}
+	return from(d, "faults", globs...)
 }
 
 // wakeup draws the loss of a release's message, or of the subscription between

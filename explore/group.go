@@ -12,6 +12,7 @@ import (
 	"lockstep/linearizability"
 	"lockstep/model"
 	"lockstep/scenarios"
+	"lockstep/scenarios/play"
 	"lockstep/sim"
 )
 
@@ -74,11 +75,11 @@ func (g Group) FaultWords() string {
 // Needs leaves out faults one by one, as long as the same judge is broken as
 // the same class, and gives the group of what stays, and the number of runs
 // that it took. An interrupt and a wall clock of its own are faults too.
-func Needs(h *sim.Host, f Failure) (Group, int) { return needs(h, f, map[string]scenarios.Verdict{}) }
+func Needs(h *sim.Host, f Failure) (Group, int) { return needs(h, f, map[string]play.Verdict{}) }
 
 // needs is Needs for one of several failures of a run, which share the runs that were
 // played with faults left out.
-func needs(h *sim.Host, f Failure, played map[string]scenarios.Verdict) (Group, int) {
+func needs(h *sim.Host, f Failure, played map[string]play.Verdict) (Group, int) {
 	s := newShrinker(h, f, math.MaxInt)
 	s.played = played
 	if s.start() {
@@ -106,7 +107,7 @@ func needCuts(root *yaml.Node) []cut {
 
 // kindsMet names what the world did to a run up to a finding, without names and
 // times.
-func kindsMet(v scenarios.Verdict, f linearizability.Finding) []string {
+func kindsMet(v play.Verdict, f linearizability.Finding) []string {
 	kinds := worldKinds(v.Scenario, func(rule int, rf model.FaultSpec) []string {
 		return hitKinds(v.Played.Record, rule, rf.Do, until(f))
 	})
@@ -119,7 +120,7 @@ func kindsMet(v scenarios.Verdict, f linearizability.Finding) []string {
 
 // fateOf is what the chooser did to a message of a run in a world of orders, nil
 // for nothing.
-func fateOf(v scenarios.Verdict) *model.Event {
+func fateOf(v play.Verdict) *model.Event {
 	if v.Played.Orders == nil || v.Played.Record == nil {
 		return nil
 	}
@@ -216,7 +217,7 @@ func hitKinds(r *model.Record, rule int, do string, until int64) []string {
 
 // kindOf is the kind of the call that a finding names first, or of the event
 // that it speaks of.
-func kindOf(v scenarios.Verdict, f linearizability.Finding) string {
+func kindOf(v play.Verdict, f linearizability.Finding) string {
 	if len(f.Ops) > 0 {
 		if op := model.Action(f.Ops[0].Op); !op.Acquires() {
 			return string(op)

@@ -5,7 +5,7 @@ import (
 	"strings"
 
 	"lockstep/linearizability"
-	"lockstep/scenarios"
+	"lockstep/scenarios/subject"
 	"lockstep/sim"
 )
 
@@ -31,7 +31,7 @@ const baseSeeds = 4
 // lock to that judge: a bug that the lock in which it was planted does not have
 // when it plays the same scenario, with the same seed or the ones after it.
 func Hunt(h *sim.Host, p Plan, judge string) (k Kill, err error) {
-	l, err := scenarios.FindLock(p.Lock)
+	l, err := subject.Find(p.Lock)
 	if err != nil {
 		return k, err
 	}
@@ -68,7 +68,7 @@ func Hunt(h *sim.Host, p Plan, judge string) (k Kill, err error) {
 }
 
 // shows gives the failures of a run that the planted bug is to blame for.
-func (p Plan) shows(h *sim.Host, l *scenarios.Lock, r Run) (out []Failed, err error) {
+func (p Plan) shows(h *sim.Host, l *subject.Subject, r Run) (out []Failed, err error) {
 	for _, f := range r.Failures {
 		if f.Class == linearizability.ClassBug {
 			out = append(out, f)

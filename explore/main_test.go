@@ -2,10 +2,10 @@ package explore
 
 import (
 	"flag"
+	"lockstep/scenarios/subject"
+	_ "lockstep/scenarios/subject/builtin"
 	"os"
 	"testing"
-
-	"lockstep/scenarios"
 )
 
 // checksGiven: the command line says how many cases rapid is to draw.
@@ -24,9 +24,9 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-func mustFind(t *testing.T, name string) *scenarios.Lock {
+func mustFind(t *testing.T, name string) *subject.Subject {
 	t.Helper()
-	l, err := scenarios.FindLock(name)
+	l, err := subject.Find(name)
 	if err != nil {
 		t.Fatal(err)
 	}

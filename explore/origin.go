@@ -6,7 +6,7 @@ import (
 
 	"lockstep/known"
 	"lockstep/linearizability"
-	"lockstep/scenarios"
+	"lockstep/scenarios/play"
 	"lockstep/sim"
 )
 
@@ -20,7 +20,7 @@ type Origin struct {
 func (o Origin) known() bool { return o != Origin{} }
 
 // newNamer returns a namer of the findings of a run that knows all defects.
-func newNamer(h *sim.Host, v scenarios.Verdict) *known.Namer {
+func newNamer(h *sim.Host, v play.Verdict) *known.Namer {
 	return known.NewNamer(h, v, known.All)
 }
 
@@ -39,6 +39,6 @@ func originOf(n *known.Namer, f linearizability.Finding) (Origin, *known.Cause) 
 }
 
 // DefectOf returns the ID of the known defect that a finding is; "" when it is none.
-func DefectOf(h *sim.Host, v scenarios.Verdict, f linearizability.Finding) string {
+func DefectOf(h *sim.Host, v play.Verdict, f linearizability.Finding) string {
 	return newNamer(h, v).Name(f).ID
 }

@@ -6,6 +6,8 @@ import (
 	"slices"
 
 	"lockstep/scenarios"
+	"lockstep/scenarios/play"
+	"lockstep/scenarios/subject"
 	"lockstep/sim"
 )
 
@@ -75,11 +77,11 @@ type Run struct {
 	Index int    `json:"run"`
 	Seed  uint64 `json:"seed"`
 	// From is the run that this one is a variation of; -1 for none.
-	From  int            `json:"from"`
-	Word  scenarios.Word `json:"verdict,omitempty"`
-	Why   string         `json:"why,omitempty"` // of an undecided run
-	Steps int64          `json:"steps,omitempty"`
-	SimNs int64          `json:"sim_ns,omitempty"`
+	From  int       `json:"from"`
+	Word  play.Word `json:"verdict,omitempty"`
+	Why   string    `json:"why,omitempty"` // of an undecided run
+	Steps int64     `json:"steps,omitempty"`
+	SimNs int64     `json:"sim_ns,omitempty"`
 	// States are those that no earlier run of the family went through.
 	States   []uint64 `json:"states,omitempty"`
 	Failures []Failed `json:"failures,omitempty"`
@@ -124,7 +126,7 @@ func (p Plan) next(index int, before []Run) task {
 	}
 	var kept []Run
 	for _, r := range before {
-		if len(r.States) > 0 && r.Text != "" && r.Word != scenarios.VerdictUndecided {
+		if len(r.States) > 0 && r.Text != "" && r.Word != play.VerdictUndecided {
 			kept = append(kept, r)
 		}
 	}
@@ -139,7 +141,7 @@ func (p Plan) next(index int, before []Run) task {
 
 // play plays a run of a family and judges it; States are all that it went through,
 // and Text is the scenario.
-func (p Plan) play(h *sim.Host, l *scenarios.Lock, t task, f *family) (Run, error) {
+func (p Plan) play(h *sim.Host, l *subject.Subject, t task, f *family) (Run, error) {
 	r := Run{Index: t.index, Seed: p.seedOf(t.index), From: t.from, Estimate: t.estimate}
 	if t.from < 0 {
 		r.Text = Draw(sim.NewSeeded(r.Seed), l, p.Profile, p.Faults)
@@ -156,13 +158,13 @@ func (p Plan) play(h *sim.Host, l *scenarios.Lock, t task, f *family) (Run, erro
 	}
 	r.Word, r.Why, r.Steps, r.SimNs = v.Word, v.Why, int64(v.Played.Steps), v.Played.SimNs
 	r.States = States(v.Played.Trace)
-	if t.index%repeatEvery == 0 && r.Word != scenarios.VerdictNondeterministic {
-		if again := scenarios.Play(h, v.Scenario, l, p.chooser(r.Seed, r.Estimate)).Record.Digest(); again != v.Digest {
-			r.Word = scenarios.VerdictNondeterministic
+	if t.index%repeatEvery == 0 && r.Word != play.VerdictNondeterministic {
+		if again := play.Play(h, v.Scenario, l, p.chooser(r.Seed, r.Estimate)).Record.Digest(); again != v.Digest {
+			r.Word = play.VerdictNondeterministic
 			r.Why = fmt.Sprintf("played twice, it gave different records: %.12s and %.12s", v.Digest, again)
 		}
 	}
-	fewer := map[string]scenarios.Verdict{} // the run, played with faults left out
+	fewer := map[string]play.Verdict{} // the run, played with faults left out
 	for _, x := range sightings(h, v) {
 		// Which faults it needs takes runs to find out. Where the cause is known, that
 		// is asked of the smallest failure of all, when it has been made smaller.
@@ -175,14 +177,14 @@ func (p Plan) play(h *sim.Host, l *scenarios.Lock, t task, f *family) (Run, erro
 }
 
 // judge plays the scenario of a run and judges it.
-func (p Plan) judge(h *sim.Host, l *scenarios.Lock, r Run, chooser sim.Chooser) (scenarios.Verdict, error) {
-	sc, err := scenarios.Parse(fmt.Sprintf("run-%d.yaml", r.Index), []byte(r.Text), scenarios.Canonical)
+func (p Plan) judge(h *sim.Host, l *subject.Subject, r Run, chooser sim.Chooser) (play.Verdict, error) {
+	sc, err := scenarios.Parse(fmt.Sprintf("run-%d.yaml", r.Index), []byte(r.Text), subject.Canonical)
 	if err != nil {
-		return scenarios.Verdict{}, fmt.Errorf("run %d (seed %d) drew a scenario that does not load: %w\n%s", r.Index, r.Seed, err, r.Text)
+		return play.Verdict{}, fmt.Errorf("run %d (seed %d) drew a scenario that does not load: %w\n%s", r.Index, r.Seed, err, r.Text)
 	}
-	played := scenarios.Play(h, sc, l, chooser)
+	played := play.Play(h, sc, l, chooser)
 	played.Strategy = p.Strategy
-	return scenarios.Judge(h, sc, l, r.Seed, played), nil
+	return play.Judge(h, sc, l, r.Seed, played), nil
 }
 
 // family is what is known of a family while it is played.

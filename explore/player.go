@@ -11,7 +11,7 @@ import (
 	"slices"
 
 	"lockstep/known"
-	"lockstep/scenarios"
+	"lockstep/scenarios/subject"
 	"lockstep/sim"
 )
 
@@ -43,13 +43,13 @@ type Shrunk struct {
 type here struct {
 	host *sim.Host
 	plan Plan
-	lock *scenarios.Lock
+	lock *subject.Subject
 }
 
 // Here gives a player that plays in this process, which must be one of
 // sim.Main's or a test's.
 func Here(h *sim.Host, p Plan) (Player, error) {
-	l, err := scenarios.FindLock(p.Lock)
+	l, err := subject.Find(p.Lock)
 	if err != nil {
 		return nil, err
 	}

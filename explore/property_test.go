@@ -16,6 +16,8 @@ import (
 	"lockstep/lockimpl/redisson"
 	"lockstep/model"
 	"lockstep/scenarios"
+	"lockstep/scenarios/play"
+	"lockstep/scenarios/subject"
 	"lockstep/sim"
 )
 
@@ -41,21 +43,21 @@ func (c *rapidChooser) Choose(stream string, n uint64) (v uint64) {
 }
 
 // playDrawn draws a scenario and its schedule, and judges it.
-func playDrawn(h *sim.Host, t *rapid.T, l *scenarios.Lock) scenarios.Verdict {
+func playDrawn(h *sim.Host, t *rapid.T, l *subject.Subject) play.Verdict {
 	chooser := &rapidChooser{t: t}
 	sc := loadDrawn(t, Draw(chooser, l, Simple, simpleClasses))
-	p := scenarios.Play(h, sc, l, chooser)
+	p := play.Play(h, sc, l, chooser)
 	if chooser.stopped != nil {
 		panic(chooser.stopped)
 	}
-	return scenarios.Judge(h, sc, l, 0, p)
+	return play.Judge(h, sc, l, 0, p)
 }
 
 // simpleClasses are the faults whose consequences the known defects know.
 var simpleClasses = []Class{ClassNetwork, ClassCrash, ClassPause, ClassPartition, ClassOperator}
 
 func loadDrawn(t interface{ Fatalf(string, ...any) }, text string) *scenarios.Scenario {
-	sc, err := scenarios.Parse("drawn.yaml", []byte(text), scenarios.Canonical)
+	sc, err := scenarios.Parse("drawn.yaml", []byte(text), subject.Canonical)
 	if err != nil {
 		t.Fatalf("the drawn scenario does not load: %v\n%s", err, text)
 	}
@@ -64,17 +66,17 @@ func loadDrawn(t interface{ Fatalf(string, ...any) }, text string) *scenarios.Sc
 
 // draws is how many cases the suite draws for a lock: most for the newest, few
 // where there are replicas, none where they change nothing.
-func draws(l *scenarios.Lock) int {
+func draws(l *subject.Subject) int {
 	newest := redisson.Releases[len(redisson.Releases)-1]
-	rel, err := redisson.Find(l.Release())
+	rel, err := redisson.Find(l.Release)
 	switch {
 	case l.Name == "none":
 		return 0 // promises everything and keeps nothing: TestBrokenLocksAreFound
-	case l.Replicated() && err == nil && rel.Sync == redisson.SyncNone:
+	case l.Replicated && err == nil && rel.Sync == redisson.SyncNone:
 		return 0
-	case l.Replicated():
+	case l.Replicated:
 		return 60
-	case l.Release() == newest.Version:
+	case l.Release == newest.Version:
 		return 400
 	default:
 		return 200
@@ -83,7 +85,7 @@ func draws(l *scenarios.Lock) int {
 
 func TestWhatIsPromisedHolds(t *testing.T) {
 	h := sim.NewHost(t)
-	for _, l := range scenarios.Locks {
+	for _, l := range subject.All() {
 		n := draws(l)
 		if n == 0 {
 			continue
@@ -120,7 +122,7 @@ func TestFullWorkloadsShowWhatIsKnown(t *testing.T) {
 			h, l := h.For(t), mustFind(t, c.lock)
 			named := 0
 			for seed := range longtest.Size(t, c.draws/3, c.draws) {
-				v := scenarios.Run(h, loadDrawn(t, Draw(sim.NewSeeded(seed), l, Full, nil)), l, seed)
+				v := play.Run(h, loadDrawn(t, Draw(sim.NewSeeded(seed), l, Full, nil)), l, seed)
 				for _, f := range v.Findings {
 					if f.Class == linearizability.ClassLimit {
 						continue
@@ -139,7 +141,7 @@ func TestFullWorkloadsShowWhatIsKnown(t *testing.T) {
 }
 
 // fail prints what was found, the scenario as a file, and a recording.
-func fail(rt *rapid.T, t *testing.T, v scenarios.Verdict, f linearizability.Finding) {
+func fail(rt *rapid.T, t *testing.T, v play.Verdict, f linearizability.Finding) {
 	var b bytes.Buffer
 	_ = v.Recording().Write(&b, []string{f.Judge + ": " + f.Why})
 	file := filepath.Join(os.TempDir(), "lockstep-"+strings.ReplaceAll(t.Name(), "/", "-")+".lockstep")
@@ -167,7 +169,7 @@ func TestBrokenLocksAreFound(t *testing.T) {
 			for i := range c.draws {
 				seed := uint64(i)
 				sc := loadDrawn(t, Draw(sim.NewSeeded(seed), l, Simple, simpleClasses))
-				v := scenarios.Run(h, sc, l, seed)
+				v := play.Run(h, sc, l, seed)
 				for _, f := range v.Findings {
 					if f.Judge == c.judge && f.Class == linearizability.ClassBug {
 						t.Logf("found after %d draws: %s", i+1, f.Why)

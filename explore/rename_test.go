@@ -11,6 +11,7 @@ import (
 
 	"lockstep/model"
 	"lockstep/scenarios"
+	"lockstep/scenarios/play"
 	"lockstep/sim"
 )
 
@@ -145,7 +146,7 @@ func (c renamedChooser) Choose(stream string, n uint64) uint64 {
 
 // found lists the verdict of a run, and of each finding the judge, the class, the
 // instant, the rule, the lock, the thread and the defect, with names as r makes them.
-func found(h *sim.Host, v scenarios.Verdict, r *renaming) []string {
+func found(h *sim.Host, v play.Verdict, r *renaming) []string {
 	out := []string{string(v.Word)}
 	for _, f := range v.Findings {
 		lock, thread := f.Lock, f.Thread
@@ -184,9 +185,9 @@ func TestNamesDoNotMatter(t *testing.T) {
 		}
 		for _, name := range slices.Sorted(maps.Keys(sc.Expect)) {
 			l := mustFind(t, name)
-			want := found(h, scenarios.Run(h, sc, l, 1), &r)
-			p := scenarios.Play(h, renamed, l, renamedChooser{sim.NewSeeded(1), original})
-			got := found(h, scenarios.Judge(h, renamed, l, 1, p), nil)
+			want := found(h, play.Run(h, sc, l, 1), &r)
+			p := play.Play(h, renamed, l, renamedChooser{sim.NewSeeded(1), original})
+			got := found(h, play.Judge(h, renamed, l, 1, p), nil)
 			if !slices.Equal(got, want) {
 				t.Errorf("%s on %s with other names:\n%s\nwant\n%s", sc.Name, name, strings.Join(got, "\n"), strings.Join(want, "\n"))
 			}

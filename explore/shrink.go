@@ -17,12 +17,14 @@ import (
 	"lockstep/linearizability"
 	"lockstep/model"
 	"lockstep/scenarios"
+	"lockstep/scenarios/play"
+	"lockstep/scenarios/subject"
 	"lockstep/sim"
 )
 
 // Failure is one finding of one run.
 type Failure struct {
-	Verdict scenarios.Verdict       // of the run: scenario, lock, seed, record, decisions
+	Verdict play.Verdict            // of the run: scenario, lock, seed, record, decisions
 	Finding linearizability.Finding // the one that matters
 	// Seeded: the run's decisions are those of NewSeeded(Verdict.Seed);
 	// otherwise they are Verdict.Played.Decisions.
@@ -136,7 +138,7 @@ type shrinker struct {
 	best  *candidate
 	tried map[string]bool
 	// played are the runs of seeds that others may ask for again, unless nil.
-	played map[string]scenarios.Verdict
+	played map[string]play.Verdict
 	phase  string
 	runs   map[string]int
 	did    map[string]string
@@ -148,7 +150,7 @@ type candidate struct {
 	tree      *yaml.Node
 	seed      uint64
 	decisions sim.Decisions // nil: those of the seed
-	verdict   scenarios.Verdict
+	verdict   play.Verdict
 	finding   linearizability.Finding
 	measure   []int64
 }
@@ -164,7 +166,7 @@ func newShrinker(h *sim.Host, f Failure, budget int) *shrinker {
 // load parses a scenario with all locks that there are.
 func load(file, text string) (*scenarios.Scenario, error) {
 	return scenarios.Parse(file, []byte(text), func(name string) (string, error) {
-		l, err := scenarios.FindLock(name)
+		l, err := subject.Find(name)
 		if err != nil {
 			return "", err
 		}
@@ -355,9 +357,9 @@ func (s *shrinker) run(c *candidate, sc *scenarios.Scenario) {
 	if c.decisions != nil { // as they were drawn; a seed draws latencies
 		orders, strategy = s.from.Verdict.Played.Orders, s.from.Verdict.Played.Strategy
 	}
-	p := scenarios.PlayIn(s.host, sc, lock, chooser, orders)
+	p := play.PlayIn(s.host, sc, lock, chooser, orders)
 	p.Strategy = strategy
-	c.verdict = scenarios.Judge(s.host, sc, lock, c.seed, p)
+	c.verdict = play.Judge(s.host, sc, lock, c.seed, p)
 	s.left -= p.Steps / longRun
 	if c.decisions != nil {
 		c.decisions = p.Decisions
@@ -368,7 +370,7 @@ func (s *shrinker) run(c *candidate, sc *scenarios.Scenario) {
 func (s *shrinker) shows(c *candidate) bool {
 	// A run with a bug and a limit is a bug's; what shows the limit may do
 	// without the bug.
-	if word := c.verdict.Word; s.best != nil && word != s.best.verdict.Word && word != scenarios.Word(s.from.Finding.Class) {
+	if word := c.verdict.Word; s.best != nil && word != s.best.verdict.Word && word != play.Word(s.from.Finding.Class) {
 		return false
 	}
 	var ok bool
@@ -378,7 +380,7 @@ func (s *shrinker) shows(c *candidate) bool {
 
 // same finds in a run what failed: the same judge, broken as the same class, at
 // the same kind of operation, for the same cause.
-func (s *shrinker) same(v scenarios.Verdict) (linearizability.Finding, bool) {
+func (s *shrinker) same(v play.Verdict) (linearizability.Finding, bool) {
 	f := s.from.Finding
 	var n *known.Namer
 	for _, g := range v.Findings {
@@ -862,7 +864,7 @@ func (s *shrinker) finish() Failure {
 	}
 	set(tree, "about", scalar(fmt.Sprintf("%s of %s: %s.", f.Judge, best.verdict.Lock.Name, why)))
 	class := string(f.Class)
-	if best.verdict.Word == scenarios.VerdictBug {
+	if best.verdict.Word == play.VerdictBug {
 		class = string(scenarios.Bug) // the run's, which other findings may have made
 	}
 	set(tree, "expect", mapping(best.verdict.Lock.Name, mapping(class, sequence(f.Judge))))
@@ -944,14 +946,14 @@ func (s *shrinker) report() []Phase {
 //   - a use of a resource, a want that was not met.
 //
 // Commands are not counted: what they did is.
-func Size(v scenarios.Verdict) int {
+func Size(v play.Verdict) int {
 	f, _ := First(v, "")
 	return sizeTo(v, f)
 }
 
 // First is the finding that matters most: of a judge, or of any when that is
 // "", the first bug, else the first limit.
-func First(v scenarios.Verdict, judge string) (linearizability.Finding, bool) {
+func First(v play.Verdict, judge string) (linearizability.Finding, bool) {
 	for _, class := range []linearizability.Class{linearizability.ClassBug, linearizability.ClassLimit} {
 		for _, f := range v.Findings {
 			if f.Verdict == linearizability.Broken && f.Class == class && (judge == "" || f.Judge == judge) {
@@ -973,7 +975,7 @@ func until(f linearizability.Finding) int64 {
 	return f.AtNs
 }
 
-func sizeTo(v scenarios.Verdict, f linearizability.Finding) int {
+func sizeTo(v play.Verdict, f linearizability.Finding) int {
 	last := until(f)
 	n := 0
 	met := map[int]bool{}

@@ -11,6 +11,8 @@ import (
 
 	"lockstep/linearizability"
 	"lockstep/scenarios"
+	"lockstep/scenarios/play"
+	"lockstep/scenarios/subject"
 	"lockstep/sim"
 )
 
@@ -148,11 +150,11 @@ func fails(t *testing.T, h *sim.Host, text, lock, judge string, class linearizab
 	if err != nil {
 		t.Fatal(err)
 	}
-	l, err := scenarios.FindLock(lock)
+	l, err := subject.Find(lock)
 	if err != nil {
 		t.Fatal(err)
 	}
-	v := scenarios.Run(h, sc, l, seed)
+	v := play.Run(h, sc, l, seed)
 	f, ok := First(v, judge)
 	if !ok || f.Class != class {
 		t.Fatalf("%s is not broken as a %s: %+v", judge, class, v.Findings)
@@ -171,7 +173,7 @@ func TestWhatIsPlantedBecomesSmall(t *testing.T) {
 			if n := Size(small.Verdict); n > 20 || n > Size(f.Verdict) {
 				t.Errorf("%d events", n)
 			}
-			if small.Verdict.Word != scenarios.Word(c.class) {
+			if small.Verdict.Word != play.Word(c.class) {
 				t.Errorf("a run with a %s became one with a %s", c.class, small.Verdict.Word)
 			}
 			if !small.Seeded || small.Finding.Judge != c.judge || small.Finding.Class != c.class {
@@ -207,7 +209,7 @@ func saysWhatItShows(t *testing.T, h *sim.Host, f Failure) {
 		t.Errorf("it does not say what it shows:\n%s", sc.Text)
 	}
 	for seed := sc.SeedFirst; seed <= sc.SeedLast; seed++ {
-		if v := scenarios.Run(h, sc, f.Verdict.Lock, seed); !v.AsExpected {
+		if v := play.Run(h, sc, f.Verdict.Lock, seed); !v.AsExpected {
 			t.Errorf("seed %d is a %s, %s, and not %s", seed, v.Word, v.Why, v.Expected)
 		}
 	}
@@ -232,7 +234,7 @@ func smallest(t *testing.T, h *sim.Host, f Failure) {
 			if len(sc.Processes) == len(f.Verdict.Scenario.Processes) && len(sc.Threads) == len(f.Verdict.Scenario.Threads) && source(less) == source(whole) {
 				continue // a process keeps its one thread
 			}
-			v := scenarios.Run(h, sc, f.Verdict.Lock, f.Verdict.Seed)
+			v := play.Run(h, sc, f.Verdict.Lock, f.Verdict.Seed)
 			if g, ok := First(v, f.Finding.Judge); ok && g.Class == f.Finding.Class {
 				t.Errorf("it is broken without more:\n%s", source(less))
 			}
@@ -363,11 +365,11 @@ func TestDecisionsOfTheirOwn(t *testing.T) {
 		if err := rec.Write(&b, nil); err != nil {
 			t.Fatal(err)
 		}
-		rec, sc, l, err := scenarios.ReadRecording("small.lockstep", b.Bytes())
+		rec, sc, l, err := play.ReadRecording("small.lockstep", b.Bytes())
 		if err != nil {
 			t.Fatal(err)
 		}
-		v, diverged := scenarios.Replay(h, rec, sc, l)
+		v, diverged := play.Replay(h, rec, sc, l)
 		if diverged != "" || v.Digest != small.Verdict.Digest || !v.AsExpected {
 			t.Errorf("%s; %s is a %s", diverged, v.Digest, v.Word)
 		}
@@ -484,11 +486,11 @@ func TestTheBuiltInScenariosAreWrittenAsTheyAre(t *testing.T) {
 		if sc.Name == "inventory" {
 			continue // large
 		}
-		l, err := scenarios.FindLock(sc.Locks[0])
+		l, err := subject.Find(sc.Locks[0])
 		if err != nil {
 			t.Fatal(err)
 		}
-		was, is := scenarios.Run(h, sc, l, 1), scenarios.Run(h, again, l, 1)
+		was, is := play.Run(h, sc, l, 1), play.Run(h, again, l, 1)
 		if was.Word != is.Word || was.AsExpected != is.AsExpected || len(was.Played.Record.Events) != len(is.Played.Record.Events) || was.Played.SimNs != is.Played.SimNs {
 			t.Errorf("%s: a %s of %d events, and as written a %s of %d\n%s", sc.Name, was.Word, len(was.Played.Record.Events), is.Word, len(is.Played.Record.Events), source(root))
 		}

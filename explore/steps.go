@@ -89,7 +89,7 @@ func (d *drawer) section(careful bool, name int) []scenarios.Step {
 	if d.odds("twice") {
 		unlocks++
 	}
-	if d.odds("forget") && !(d.polls() && take.Lease == nil) {
+	if d.odds("forget") && !(d.lock.Campaign.ShortWaits && take.Lease == nil) {
 		unlocks--
 	}
 	for range unlocks {
@@ -134,11 +134,11 @@ func (d *drawer) short() time.Duration {
 	return d.length(time.Second)
 }
 
-// reenters says whether threads enter a lock that they hold. Where that only
+// reenters reports whether threads enter a lock that they hold. Where that only
 // makes them wait for themselves it shows nothing and takes long.
 func (d *drawer) reenters() bool {
 	if d.full() {
-		return !d.polls() || d.lock.Name == "string-reentrant"
+		return !d.lock.Campaign.NoReentry
 	}
 	return !d.lock.Uncounted && !d.lock.NonReentrant
 }

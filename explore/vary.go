@@ -29,7 +29,7 @@ func (d *drawer) adopt(was *scenarios.Scenario) {
 			sc.Threads = append(sc.Threads, t)
 		}
 	}
-	if d.lock.Replicated() != (sc.Server.Replicas > 0) {
+	if d.lock.Replicated != (sc.Server.Replicas > 0) {
 		sc.Server = d.server()
 	}
 	d.sc = &sc
@@ -229,7 +229,7 @@ func (d *drawer) changeWorld() string {
 		d.sc.Watchdog = d.watchdog()
 		return "watchdog " + d.sc.Watchdog.String()
 	case "lag":
-		if !d.lock.Replicated() {
+		if !d.lock.Replicated {
 			return ""
 		}
 		d.sc.Server = d.server()

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"testing"
 
-	"lockstep/scenarios"
+	"lockstep/scenarios/play"
 	"lockstep/sim"
 )
 
@@ -39,7 +39,7 @@ func TestTheVersionOfTheNames(t *testing.T) {
 	for _, name := range locksOfVersions {
 		l := mustFind(t, name)
 		for seed := range uint64(16) {
-			v := scenarios.Run(h, loadDrawn(t, Draw(sim.NewSeeded(seed), l, Full, Classes)), l, seed)
+			v := play.Run(h, loadDrawn(t, Draw(sim.NewSeeded(seed), l, Full, Classes)), l, seed)
 			for _, f := range v.Findings {
 				defect := DefectOf(h, v, f)
 				if _, ok := order[defect]; !ok {

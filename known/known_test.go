@@ -10,6 +10,8 @@ import (
 	"lockstep/model"
 	"lockstep/model/trace"
 	"lockstep/scenarios"
+	"lockstep/scenarios/play"
+	"lockstep/scenarios/subject"
 	"lockstep/sim"
 )
 
@@ -743,7 +745,7 @@ func TestDefectsAreNamed(t *testing.T) {
 	for _, c := range stories {
 		for lock := range strings.SplitSeq(c.locks, ", ") {
 			t.Run(lock+"/"+c.judge+": "+c.id, func(t *testing.T) {
-				v := play(t, h.For(t), c, lock)
+				v := runStory(t, h.For(t), c, lock)
 				found, n := 0, NewNamer(h, v, All)
 				for _, f := range v.Findings {
 					if f.Judge != c.judge || f.Class != linearizability.ClassBug {
@@ -786,7 +788,7 @@ faults:
 		text += fmt.Sprintf("  - {at: %d00ms, key: x, do: expire}\n", 5+i)
 	}
 	h := sim.NewHost(t)
-	v := scenarios.Run(h, loadDrawn(t, text), mustFind(t, "redisson@3.12.4"), 1)
+	v := play.Run(h, loadDrawn(t, text), mustFind(t, "redisson@3.12.4"), 1)
 	n, overlaps := NewNamer(h, v, All), 0
 	for _, f := range v.Findings {
 		if f.Judge != model.JudgeMutualExclusion {
@@ -814,7 +816,7 @@ faults:
 }
 
 // checkCause checks that a cause names something that is in the record.
-func checkCause(t *testing.T, v scenarios.Verdict, c Cause) {
+func checkCause(t *testing.T, v play.Verdict, c Cause) {
 	t.Helper()
 	run := trace.New(v.Played.Record)
 	if c.InReplay {
@@ -837,9 +839,9 @@ func checkCause(t *testing.T, v scenarios.Verdict, c Cause) {
 	}
 }
 
-func mustFind(t *testing.T, name string) *scenarios.Lock {
+func mustFind(t *testing.T, name string) *subject.Subject {
 	t.Helper()
-	l, err := scenarios.FindLock(name)
+	l, err := subject.Find(name)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -848,7 +850,7 @@ func mustFind(t *testing.T, name string) *scenarios.Lock {
 
 func loadDrawn(t *testing.T, text string) *scenarios.Scenario {
 	t.Helper()
-	sc, err := scenarios.Parse("drawn.yaml", []byte(text), scenarios.Canonical)
+	sc, err := scenarios.Parse("drawn.yaml", []byte(text), subject.Canonical)
 	if err != nil {
 		t.Fatalf("the scenario does not load: %v\n%s", err, text)
 	}

@@ -6,7 +6,7 @@ import (
 	"lockstep/known/defect"
 	"lockstep/linearizability"
 	"lockstep/model"
-	"lockstep/scenarios"
+	"lockstep/scenarios/play"
 	"lockstep/sim"
 )
 
@@ -21,7 +21,7 @@ type Named struct {
 type Namer struct {
 	host    *sim.Host
 	defects []Defect
-	verdict scenarios.Verdict
+	verdict play.Verdict
 	// replays caches the run without its excuses for each set of excuses, and named
 	// what the findings of a judge are there. A replay has replays of its own.
 	replays map[string]*Namer
@@ -30,7 +30,7 @@ type Namer struct {
 
 // NewNamer returns a namer of the findings of a run. The first of the defects that fits
 // a finding names it.
-func NewNamer(h *sim.Host, v scenarios.Verdict, defects []Defect) *Namer {
+func NewNamer(h *sim.Host, v play.Verdict, defects []Defect) *Namer {
 	return &Namer{host: h, defects: defects, verdict: v, replays: map[string]*Namer{}, named: map[[2]string]Named{}}
 }
 
@@ -79,7 +79,7 @@ func (n *Namer) explain(c *defect.Case) Named {
 }
 
 func (n *Namer) convicted(f linearizability.Finding) Named {
-	without := scenarios.ExcuseKey(f.Excuses)
+	without := play.ExcuseKey(f.Excuses)
 	key := [2]string{without, f.Judge}
 	named, ok := n.named[key]
 	if !ok {

@@ -13,7 +13,7 @@ import (
 	"lockstep/linearizability"
 	"lockstep/model"
 	"lockstep/model/trace"
-	"lockstep/scenarios"
+	"lockstep/scenarios/play"
 	"lockstep/sim"
 )
 
@@ -32,7 +32,7 @@ func TestTheCauseIsWhatMatters(t *testing.T) {
 	for _, c := range stories {
 		for lock := range strings.SplitSeq(c.locks, ", ") {
 			t.Run(lock+"/"+c.judge+": "+c.id, func(t *testing.T) {
-				v := play(t, h.For(t), c, lock)
+				v := runStory(t, h.For(t), c, lock)
 				has[c.id] = hasNeighbour(t, h.For(t), v, c.id, c.judge, "") || has[c.id]
 			})
 		}
@@ -58,7 +58,7 @@ func TestTheCauseIsWhatMatters(t *testing.T) {
 // finding is not the defect any more. why is the sentence of the finding, "" for the
 // first one. It returns false if the finding is not the defect in this record, but in
 // that of a replay.
-func hasNeighbour(t *testing.T, h *sim.Host, v scenarios.Verdict, id, judge, why string) bool {
+func hasNeighbour(t *testing.T, h *sim.Host, v play.Verdict, id, judge, why string) bool {
 	t.Helper()
 	i := slices.IndexFunc(v.Findings, func(f linearizability.Finding) bool {
 		return f.Judge == judge && f.Class == linearizability.ClassBug && (why == "" || f.Why == why)
@@ -102,11 +102,11 @@ func recordingHasNeighbour(t *testing.T, h *sim.Host, id string) bool {
 	}
 	slices.SortStableFunc(files, func(a, b string) int { return len(texts[a]) - len(texts[b]) })
 	for _, file := range files[:min(len(files), 5)] {
-		r, sc, l, err := scenarios.ReadRecording(file, texts[file])
+		r, sc, l, err := play.ReadRecording(file, texts[file])
 		if err != nil {
 			t.Fatal(err)
 		}
-		v, _ := scenarios.Replay(h, r, sc, l)
+		v, _ := play.Replay(h, r, sc, l)
 		judge, _, _ := strings.Cut(filepath.Base(filepath.Dir(file)), ".")
 		for _, f := range v.Findings {
 			if f.Judge == judge && f.Class == linearizability.ClassBug && hasNeighbour(t, h, v, id, judge, f.Why) {
@@ -117,15 +117,15 @@ func recordingHasNeighbour(t *testing.T, h *sim.Host, id string) bool {
 	return false
 }
 
-// play runs a story on a lock.
-func play(t *testing.T, h *sim.Host, c story, lock string) scenarios.Verdict {
+// runStory runs a story on a lock.
+func runStory(t *testing.T, h *sim.Host, c story, lock string) play.Verdict {
 	t.Helper()
 	text := "lockstep: 1\nname: drawn\nabout: drawn\nlocks: [" + lock + "]\n" + c.steps[1:]
 	if !strings.Contains(text, "network:") {
 		text += "network: {latency: 100us}\n"
 	}
 	sc := loadDrawn(t, text)
-	return scenarios.Run(h, sc, mustFind(t, lock), sc.SeedFirst)
+	return play.Run(h, sc, mustFind(t, lock), sc.SeedFirst)
 }
 
 // without returns the record without the effect of a cause.
@@ -245,7 +245,7 @@ func TestAStoryIsOfOneDefect(t *testing.T) {
 	pairs := map[string]bool{}
 	for _, c := range stories {
 		for lock := range strings.SplitSeq(c.locks, ", ") {
-			v := play(t, h, c, lock)
+			v := runStory(t, h, c, lock)
 			i := slices.IndexFunc(v.Findings, func(f linearizability.Finding) bool {
 				return f.Judge == c.judge && f.Class == linearizability.ClassBug
 			})

@@ -91,7 +91,7 @@ func (r *run) standing(lock string, leaving bool) []Finding {
 		if torn || !settled {
 			return
 		}
-		if a, b := membersOf(now); !slices.Equal(a, b) {
+		if a, b := membersOf(now); r.Record.Params.Deadlines && !slices.Equal(a, b) {
 			torn = true
 			out = append(out, Finding{Judge: model.JudgeTidy, Verdict: Broken, AtNs: at, Excuses: r.byHand(parted), Facts: model.Facts{Form: model.FormTornQueue, Lock: lock},
 				Why: fmt.Sprintf("at %s the queue of %s has %v and its deadlines %v", model.At(at), lock, a, b)})

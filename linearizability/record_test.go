@@ -93,13 +93,13 @@ var (
 		model.JudgeLinearizable: {Unless: []model.Circumstance{model.MemoryRemoved}},
 		model.JudgeHoldCount:    {Unless: []model.Circumstance{model.MemoryRemoved}},
 	}}
-	ourFairLock = model.Params{Lock: "ours-fair", Traits: model.Traits{Fair: true}, Timing: timing(3 * time.Second), Promises: model.Promises{
+	ourFairLock = model.Params{Lock: "ours-fair", Traits: model.Traits{Fair: true, Deadlines: true}, Timing: timing(3 * time.Second), Promises: model.Promises{
 		model.JudgeLinearizable: {Unless: []model.Circumstance{model.WaiterAway, model.HoldRemoved, model.MemoryRemoved}},
 		model.JudgeFIFO:         {Unless: []model.Circumstance{model.WaiterAway, model.HoldRemoved, model.MemoryRemoved}},
 		model.JudgeLiveness:     {Unless: []model.Circumstance{model.DeadWaiters, model.WaiterAway, model.HoldRemoved}},
 		model.JudgeHoldCount:    {Unless: []model.Circumstance{model.MemoryRemoved}},
 	}}
-	fairLock = model.Params{Lock: "fair", Traits: model.Traits{Fair: true}, Timing: timing(5 * time.Second), Promises: model.Promises{
+	fairLock = model.Params{Lock: "fair", Traits: model.Traits{Fair: true, Deadlines: true}, Timing: timing(5 * time.Second), Promises: model.Promises{
 		model.JudgeLinearizable: {Unless: []model.Circumstance{model.ClocksApart}},
 		model.JudgeFIFO:         {Unless: []model.Circumstance{model.ClocksApart, model.WaiterAway, model.HoldRemoved}},
 		model.JudgeLiveness:     {Unless: []model.Circumstance{model.DeadWaiters, model.ClocksApart}},

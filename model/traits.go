@@ -6,6 +6,7 @@ import "time"
 // [Traits.Implies].
 type Traits struct {
 	Fair         bool // waiters are served in the order of their first tries
+	Deadlines    bool // the server keeps a deadline of every waiter in its queue
 	Fenced       bool // every hold has a token, greater than all before
 	Uncounted    bool // re-entry is not counted, or not possible
 	NonReentrant bool // an owner that enters again gets an error

@@ -30,21 +30,24 @@ import (
 	"lockstep/model/trace"
 	"lockstep/report"
 	"lockstep/scenarios"
+	"lockstep/scenarios/play"
+	"lockstep/scenarios/subject"
+	_ "lockstep/scenarios/subject/builtin"
 	"lockstep/sim"
 )
 
-// play runs a built-in scenario and gives it as a report takes it.
-func play(t *testing.T, scenario, lock string) report.Run {
+// played runs a built-in scenario and gives it as a report takes it.
+func played(t *testing.T, scenario, lock string) report.Run {
 	t.Helper()
 	sc, err := scenarios.Find(scenario)
 	if err != nil {
 		t.Fatal(err)
 	}
-	l, err := scenarios.FindLock(lock)
+	l, err := subject.Find(lock)
 	if err != nil {
 		t.Fatal(err)
 	}
-	v := scenarios.Run(sim.NewHost(t), sc, l, 1)
+	v := play.Run(sim.NewHost(t), sc, l, 1)
 	return report.Run{
 		Scenario: sc.Name, About: sc.About, Lock: l.Name, Seed: 1, Verdict: string(v.Word), Expected: v.Expected, Why: v.Why,
 		Replay: "replay it", Digest: v.Digest, Record: v.Played.Record, Findings: v.Findings,
@@ -238,7 +241,7 @@ var stories = []struct {
 
 // A hold that its owner does not know of.
 func aHoldNobodyKnowsOf(t *testing.T, chromium context.Context) {
-	p := open(t, chromium, html(t, play(t, "interrupted-trylock-renewed-forever", "redisson@4.7.0")))
+	p := open(t, chromium, html(t, played(t, "interrupted-trylock-renewed-forever", "redisson@4.7.0")))
 	if got := p.text("#state .wrong"); got != "does not believe to hold orders, but the server has it for a/1" {
 		t.Errorf("of a/1 the state says %q", got)
 	}
@@ -248,7 +251,7 @@ func aHoldNobodyKnowsOf(t *testing.T, chromium context.Context) {
 func thePageOfAStory(t *testing.T, chromium context.Context) {
 	for _, s := range stories {
 		t.Run(s.scenario, func(t *testing.T) {
-			p := open(t, chromium, html(t, play(t, s.scenario, s.lock)))
+			p := open(t, chromium, html(t, played(t, s.scenario, s.lock)))
 			if why := p.text("#findings li p"); !strings.Contains(why, s.judge) {
 				t.Errorf("the first finding reads %q", why)
 			}
@@ -290,7 +293,7 @@ func thePageOfAStory(t *testing.T, chromium context.Context) {
 }
 
 func stepping(t *testing.T, chromium context.Context) {
-	p := open(t, chromium, html(t, play(t, "misdelete", "setnx-del")))
+	p := open(t, chromium, html(t, played(t, "misdelete", "setnx-del")))
 	p.do(chromedp.Focus(chromedp.CSS("#events")), chromedp.KeyEvent(kb.Home))
 	server := `[...document.querySelectorAll("#state td")][0].textContent`
 	var seen []string
@@ -330,7 +333,7 @@ func stepping(t *testing.T, chromium context.Context) {
 }
 
 func filters(t *testing.T, chromium context.Context) {
-	r := play(t, "unlock-reply-lost", "redisson@3.21.3")
+	r := played(t, "unlock-reply-lost", "redisson@3.21.3")
 	// Another lock, which nobody held.
 	r.Record.Add(model.Event{AtNs: r.Record.Events[len(r.Record.Events)-1].AtNs, Kind: model.KindInvoke, Process: "b", Thread: 1, Op: 99, Action: model.ActLock, Lock: "spare"})
 	p := open(t, chromium, html(t, r))
@@ -368,7 +371,7 @@ func filters(t *testing.T, chromium context.Context) {
 }
 
 func theLookOfAPage(t *testing.T, chromium context.Context) {
-	r := play(t, "unlock-reply-lost", "redisson@3.21.3")
+	r := played(t, "unlock-reply-lost", "redisson@3.21.3")
 	r.Blame = &report.Curve{Judge: "mutual-exclusion", Of: 9, Runs: 4, Points: []report.CurvePoint{{Kept: 0, Failed: 1}, {Kept: 9, Failed: 4}}}
 	p := open(t, chromium, html(t, r))
 	if n := eval[int](p, `document.querySelectorAll("#curve circle").length`); n != 2 {
@@ -399,7 +402,7 @@ func theLookOfAPage(t *testing.T, chromium context.Context) {
 		t.Error("true to time looks like the other axis")
 	}
 	// Words do not lie on words.
-	ghost := open(t, chromium, html(t, play(t, "fair-ghost-after-reply-timeout", "redisson-fair@3.21.3")))
+	ghost := open(t, chromium, html(t, played(t, "fair-ghost-after-reply-timeout", "redisson-fair@3.21.3")))
 	if said := eval[[]int](ghost, `[notes.length, notes.filter((a, i) => notes.some((b, j) => i < j && a.x < b.x + b.w && b.x < a.x + a.w && Math.abs(a.y - b.y) < 11)).length]`); said[0] < 4 || said[1] != 0 {
 		t.Errorf("of %d words %d lie on others", said[0], said[1])
 	}
@@ -416,7 +419,7 @@ func theLookOfAPage(t *testing.T, chromium context.Context) {
 
 // Whatever the mouse does the keyboard does too.
 func byKeyboard(t *testing.T, chromium context.Context) {
-	p := open(t, chromium, html(t, play(t, "unlock-reply-lost", "redisson@3.21.3")))
+	p := open(t, chromium, html(t, played(t, "unlock-reply-lost", "redisson@3.21.3")))
 	var reached []string
 	for range 40 {
 		p.do(chromedp.KeyEvent(kb.Tab))
@@ -471,7 +474,7 @@ const contrast = `((a, b) => {
 })`
 
 func lightAndDark(t *testing.T, chromium context.Context) {
-	p := open(t, chromium, html(t, play(t, "misdelete", "redisson@4.7.0"))) // which holds
+	p := open(t, chromium, html(t, played(t, "misdelete", "redisson@4.7.0"))) // which holds
 	if got := eval[float64](p, `document.querySelector("header").getBoundingClientRect().height`); got > 100 {
 		t.Errorf("the head of the page takes %v pixels", got)
 	}
@@ -502,7 +505,7 @@ func lightAndDark(t *testing.T, chromium context.Context) {
 // What simrun serve hands out opens porcupine's picture as the file does, faults
 // and all.
 func thePictureOfAServedPage(t *testing.T, chromium context.Context) {
-	page := html(t, play(t, "unlock-reply-lost", "redisson@3.21.3"))
+	page := html(t, played(t, "unlock-reply-lost", "redisson@3.21.3"))
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "text/html; charset=utf-8")
 		_, _ = w.Write(page)
@@ -541,7 +544,7 @@ func pictureTab(t *testing.T, ctx context.Context) context.Context {
 
 // Of a hundred threads only those are shown that do something.
 func manyThreads(t *testing.T, chromium context.Context) {
-	r := play(t, "misdelete", "setnx-del")
+	r := played(t, "misdelete", "setnx-del")
 	r.Record.Params.Processes[1].Threads = 100
 	p := open(t, chromium, html(t, r))
 	threads := `[...document.querySelectorAll("#chart svg text.name")].map(t => t.firstChild.data).filter(t => t.includes("/"))`
@@ -567,7 +570,7 @@ func manyThreads(t *testing.T, chromium context.Context) {
 }
 
 func namesAreText(t *testing.T, chromium context.Context) {
-	r := play(t, "misdelete", "setnx-del")
+	r := played(t, "misdelete", "setnx-del")
 	const evil = `</script><img src=x onerror="document.title='gone'"><script>document.title='gone'</script>`
 	r.Scenario, r.About, r.Lock, r.Why = evil, evil, evil, evil
 	r.Findings[0].Why, r.Findings[0].Judge = evil, evil

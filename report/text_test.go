@@ -14,7 +14,7 @@ import (
 )
 
 func TestTheTextTellsTheStory(t *testing.T) {
-	text := report.Text(play(t, "unlock-reply-lost", "redisson@3.21.3"))
+	text := report.Text(played(t, "unlock-reply-lost", "redisson@3.21.3"))
 	// In this order; a change of what is held stands in the server's column.
 	rest := text
 	for _, want := range []string{
@@ -37,9 +37,9 @@ func TestTheTextTellsTheStory(t *testing.T) {
 func TestTheTextFitsAHundredColumns(t *testing.T) {
 	runs := []report.Run{long(3000)}
 	for _, s := range stories {
-		runs = append(runs, play(t, s.scenario, s.lock))
+		runs = append(runs, played(t, s.scenario, s.lock))
 	}
-	runs = append(runs, play(t, "inventory-small", "redisson@3.4.2")) // six threads
+	runs = append(runs, played(t, "inventory-small", "redisson@3.4.2")) // six threads
 	for _, r := range runs {
 		for _, text := range []string{report.Text(r), report.Shortened(r, 12)} {
 			for _, line := range strings.Split(text, "\n") {
@@ -53,7 +53,7 @@ func TestTheTextFitsAHundredColumns(t *testing.T) {
 
 // A waiter that asks again and again is told in a line.
 func TestRepeatsAreFolded(t *testing.T) {
-	text := report.Text(play(t, "misdelete", "setnx-del"))
+	text := report.Text(played(t, "misdelete", "setnx-del"))
 	if !strings.Contains(text, "17 times more, until 2.806s") {
 		t.Errorf("the polls are not folded:\n%s", text)
 	}
@@ -66,7 +66,7 @@ func TestRepeatsAreFolded(t *testing.T) {
 }
 
 func TestTheShortStoryEndsAtTheFinding(t *testing.T) {
-	r := play(t, "misdelete", "setnx-del")
+	r := played(t, "misdelete", "setnx-del")
 	lines := strings.Split(strings.TrimSpace(report.Shortened(r, 5)), "\n")
 	if len(lines) != 7 || !strings.Contains(lines[1], "events before") || !strings.Contains(lines[6], "5.014s") || !strings.HasSuffix(lines[6], "free") {
 		t.Errorf("got\n%s", strings.Join(lines, "\n"))
@@ -87,7 +87,7 @@ func TestControlCharactersDoNotReachTheTerminal(t *testing.T) {
 }
 
 func TestMermaid(t *testing.T) {
-	r := play(t, "unlock-reply-lost", "redisson@3.21.3")
+	r := played(t, "unlock-reply-lost", "redisson@3.21.3")
 	r.Findings[0].Why = "a;b #c\nend"
 	text := report.Mermaid(r)
 	for _, want := range []string{
@@ -166,7 +166,7 @@ func TestOtherProgramsFormats(t *testing.T) {
 
 // What is drawn as an overlap is what the judge calls one.
 func TestOverlapsAreTheJudges(t *testing.T) {
-	r := play(t, "pause-past-lease", "redisson@4.7.0")
+	r := played(t, "pause-past-lease", "redisson@4.7.0")
 	var who []string
 	for _, b := range linearizability.Beliefs(trace.New(r.Record)) {
 		who = append(who, b.Thread)
@@ -184,7 +184,7 @@ func TestOverlapsAreTheJudges(t *testing.T) {
 
 // A wake-up that nobody hears is lost too, without a message that is.
 func TestAPublicationSaysWhoHearsIt(t *testing.T) {
-	r := play(t, "misdelete", "setnx-del")
+	r := played(t, "misdelete", "setnx-del")
 	rec := &model.Record{Params: r.Record.Params}
 	rec.Add(model.Event{AtNs: 1e9, Kind: model.KindInvoke, Process: "a", Thread: 1, Op: 1, Action: model.ActLock, Lock: "x"})
 	speak := func(s int64) { rec.Add(model.Event{AtNs: s * 1e9, Kind: model.KindPublish, Channel: "x", Text: "0"}) }

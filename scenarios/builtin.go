@@ -9,6 +9,8 @@ import (
 	"slices"
 	"sort"
 	"strings"
+
+	"lockstep/scenarios/subject"
 )
 
 //go:embed builtin
@@ -56,7 +58,7 @@ func Builtin() ([]*Scenario, error) {
 		if err != nil {
 			return err
 		}
-		sc, err := Parse(file, text, Canonical)
+		sc, err := Parse(file, text, subject.Canonical)
 		if err != nil {
 			return err
 		}
@@ -90,5 +92,5 @@ func Find(nameOrFile string) (*Scenario, error) {
 		}
 		return nil, fmt.Errorf("read the scenario: %w", err)
 	}
-	return Parse(path.Clean(nameOrFile), text, Canonical)
+	return Parse(path.Clean(nameOrFile), text, subject.Canonical)
 }

@@ -1,4 +1,4 @@
-// Package scenarios turns a scenario file into verdicts: the files' format and
-// loader, the registry of locks, and the runner that puts lock, world and
-// judges together. It is the only package that knows all of them.
+// Package scenarios has the scenario files: their format, the loader, the writer,
+// and the files that come with the program. Which locks there are says
+// scenarios/subject; scenarios/play runs and judges a scenario.
 package scenarios

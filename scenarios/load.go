@@ -11,6 +11,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"lockstep/model"
+	"lockstep/scenarios/subject"
 )
 
 // Limits on a file, so that no input can make the loader slow or large.
@@ -26,8 +27,8 @@ const (
 const (
 	formatVersion   = "1"
 	defaultWatchdog = 30 * time.Second
-	// A Redisson client renews every third of the watchdog timeout, in whole
-	// milliseconds; below this a third of it is none.
+	// Clients renew every third of the watchdog timeout, in whole milliseconds;
+	// below this a third of it is none.
 	minWatchdog = 3 * time.Millisecond
 	minLease    = time.Millisecond // PEXPIRE counts in milliseconds
 	zeroLatency = 100 * time.Microsecond
@@ -218,7 +219,7 @@ func (l *loader) processes(n *yaml.Node) {
 			PerCall:      l.word(f["lock_objects"], "word", "lock_objects", "shared", "per_call") == "per_call",
 			WallOffset:   l.signed(clock["offset"]),
 			WallDriftPPM: l.integer(clock["drift_ppm"]),
-			ClientOptions: ClientOptions{
+			ClientOptions: subject.ClientOptions{
 				ResponseTimeout: optional(client["response_timeout"], l.durationFrom(time.Millisecond)),
 				RetryAttempts:   optional(client["retry_attempts"], l.count(0)),
 				PoolSize:        optional(client["pool_size"], l.count(1)),

@@ -3,11 +3,13 @@ package scenarios
 import (
 	"errors"
 	"fmt"
-	"lockstep/model"
 	"reflect"
 	"strings"
 	"testing"
 	"time"
+
+	"lockstep/model"
+	"lockstep/scenarios/subject"
 )
 
 // example is the one in the description of the format.
@@ -287,7 +289,7 @@ func TestFieldsOfAProcess(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := Process{Name: "b_2", Threads: 3, PerCall: true, WallOffset: -250 * time.Millisecond, WallDriftPPM: -20,
-		ClientOptions: ClientOptions{ptr(3 * time.Second), ptr(0), ptr(1), ptr(5 * time.Second)}}
+		ClientOptions: subject.ClientOptions{ResponseTimeout: ptr(3 * time.Second), RetryAttempts: ptr(0), PoolSize: ptr(1), FairWait: ptr(5 * time.Second)}}
 	if !reflect.DeepEqual(got.Processes[1], want) {
 		t.Errorf("got %+v, want %+v", got.Processes[1], want)
 	}

@@ -1,8 +1,12 @@
 package scenarios
 
 import (
-	"lockstep/model"
+	"iter"
+	"strings"
 	"time"
+
+	"lockstep/model"
+	"lockstep/scenarios/subject"
 )
 
 // Duration is a length of simulated time. In a file it is written as Go writes
@@ -29,7 +33,7 @@ type Scenario struct {
 	Source  string
 	Locks   []string // canonical names, in the file's order
 	Latency Range    // one way; 0 was written as 100us (spec: too small to move a millisecond)
-	// Watchdog is the lockWatchdogTimeout.
+	// Watchdog is the watchdog timeout of every client.
 	Watchdog  Duration
 	Resources []Resource // in the file's order
 	Processes []Process  // in the file's order
@@ -64,16 +68,7 @@ type Process struct {
 	PerCall       bool // lock_objects: per_call
 	WallOffset    Duration
 	WallDriftPPM  int64
-	ClientOptions ClientOptions
-}
-
-// ClientOptions overrides what a release's client does by default; nil means
-// the release's own.
-type ClientOptions struct {
-	ResponseTimeout *Duration
-	RetryAttempts   *int
-	PoolSize        *int
-	FairWait        *Duration
+	ClientOptions subject.ClientOptions
 }
 
 // Script is the steps of one thread.
@@ -180,4 +175,55 @@ type Expectation struct {
 	Reach  []string // beside the scenario's own
 	// Some: one of the seeds at least; otherwise each.
 	Some bool
+}
+
+// All iterates over the steps of all threads, each before the steps within it.
+func (sc *Scenario) All() iter.Seq2[*Script, *Step] {
+	return func(yield func(*Script, *Step) bool) {
+		var visit func(t *Script, steps []Step) bool
+		visit = func(t *Script, steps []Step) bool {
+			for i := range steps {
+				if !yield(t, &steps[i]) || !visit(t, steps[i].Steps) {
+					return false
+				}
+			}
+			return true
+		}
+		for i := range sc.Threads {
+			if !visit(&sc.Threads[i], sc.Threads[i].Steps) {
+				return
+			}
+		}
+	}
+}
+
+// String writes a range as a file does.
+func (r Range) String() string {
+	if r.Min == r.Max {
+		return r.Min.String()
+	}
+	return r.Min.String() + ".." + r.Max.String()
+}
+
+// String writes what a read expects as a file does.
+func (t TTL) String() string {
+	switch {
+	case t.Free:
+		return "free"
+	case t.Endless:
+		return "endless"
+	}
+	return t.Range.String()
+}
+
+// String writes an expectation in a few words.
+func (e Expectation) String() string {
+	s := string(e.Class)
+	if len(e.Judges) > 0 {
+		s += " " + strings.Join(e.Judges, ", ")
+	}
+	if e.Some {
+		s += " (some)"
+	}
+	return s
 }

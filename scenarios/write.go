@@ -2,12 +2,14 @@ package scenarios
 
 import (
 	"fmt"
-	"lockstep/model"
 	"maps"
 	"regexp"
 	"slices"
 	"strconv"
 	"strings"
+
+	"lockstep/model"
+	"lockstep/scenarios/subject"
 )
 
 // Write gives the scenario as a file, from its fields and not from its Text:
@@ -164,7 +166,7 @@ func (p Process) write() string {
 		clock = flow("offset", p.WallOffset.String(), "drift_ppm", fmt.Sprint(p.WallDriftPPM))
 	}
 	o := p.ClientOptions
-	if o != (ClientOptions{}) {
+	if o != (subject.ClientOptions{}) {
 		client = flow("response_timeout", lengthOf(o.ResponseTimeout), "retry_attempts", number(o.RetryAttempts),
 			"pool_size", number(o.PoolSize), "fair_wait", lengthOf(o.FairWait))
 	}

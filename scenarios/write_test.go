@@ -4,14 +4,20 @@ import (
 	"reflect"
 	"testing"
 
+	"lockstep/scenarios/subject"
+	_ "lockstep/scenarios/subject/builtin"
+
 	"go.yaml.in/yaml/v3"
 )
 
 // What is written loads, and is the same scenario.
 func TestAScenarioIsWrittenAsItWasRead(t *testing.T) {
-	all := builtin(t)
+	all, err := Builtin()
+	if err != nil {
+		t.Fatal(err)
+	}
 	for _, text := range []string{odd} {
-		sc, err := Parse("odd.yaml", []byte(text), Canonical)
+		sc, err := Parse("odd.yaml", []byte(text), subject.Canonical)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -19,7 +25,7 @@ func TestAScenarioIsWrittenAsItWasRead(t *testing.T) {
 	}
 	for _, sc := range all {
 		text := sc.Write()
-		again, err := Parse(sc.File, []byte(text), Canonical)
+		again, err := Parse(sc.File, []byte(text), subject.Canonical)
 		if err != nil {
 			t.Errorf("%s: what was written does not load: %v\n%s", sc.Name, err, text)
 			continue

@@ -20,6 +20,7 @@ import (
 	"lockstep/explore"
 	"lockstep/known"
 	"lockstep/scenarios"
+	"lockstep/scenarios/subject"
 	"lockstep/sim"
 )
 
@@ -173,7 +174,7 @@ func covered(p *explore.Plan, given *pflag.FlagSet, rest, faults []string, file 
 	if p.Lock == "" {
 		return nil, errors.New("--lock is missing; simrun list names the locks")
 	}
-	l, err := scenarios.FindLock(p.Lock)
+	l, err := subject.Find(p.Lock)
 	if err != nil {
 		return nil, err
 	}
@@ -195,7 +196,7 @@ func covered(p *explore.Plan, given *pflag.FlagSet, rest, faults []string, file 
 		s.MaxRuns = p.Runs
 	}
 	if p.Case = file; file == "" {
-		s.Scenario, err = scenarios.Parse("small.yaml", []byte(explore.SmallCase(l)), scenarios.Canonical)
+		s.Scenario, err = scenarios.Parse("small.yaml", []byte(explore.SmallCase(l)), subject.Canonical)
 	} else {
 		s.Scenario, err = scenarios.Find(file)
 	}
@@ -210,7 +211,7 @@ func planned(p *explore.Plan, c *explore.Campaign, rest, faults []string, profil
 	if p.Lock == "" {
 		return errors.New("--lock is missing; simrun list names the locks")
 	}
-	l, err := scenarios.FindLock(p.Lock)
+	l, err := subject.Find(p.Lock)
 	if err != nil {
 		return err
 	}

@@ -5,7 +5,7 @@ import (
 	"strings"
 
 	"lockstep/report"
-	"lockstep/scenarios"
+	"lockstep/scenarios/play"
 )
 
 // formats of simrun run, beside its table.
@@ -60,7 +60,7 @@ func (a *app) writeCases(format string, cases []report.Case) error {
 const storyEvents = 12
 
 // shortStory is how a failing run came to its first finding.
-func shortStory(v scenarios.Verdict) string {
+func shortStory(v play.Verdict) string {
 	if v.Played.Record == nil {
 		return ""
 	}

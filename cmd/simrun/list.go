@@ -9,6 +9,8 @@ import (
 
 	"lockstep/report"
 	"lockstep/scenarios"
+	"lockstep/scenarios/subject"
+	"lockstep/scenarios/subject/builtin"
 )
 
 func (a *app) list(args []string) (int, error) {
@@ -37,7 +39,7 @@ func (a *app) list(args []string) (int, error) {
 				return 0, err
 			}
 		}
-		for _, l := range scenarios.Locks {
+		for _, l := range subject.All() {
 			if err := enc.Encode(map[string]any{"lock": l.Name, "about": l.About}); err != nil {
 				return 0, err
 			}
@@ -49,7 +51,7 @@ func (a *app) list(args []string) (int, error) {
 		fmt.Fprintf(a.out, "  %-35s %s\n", sc.Name, clip(firstSentence(sc.About), 61))
 	}
 	fmt.Fprintln(a.out, "\nlocks")
-	for _, l := range scenarios.Locks {
+	for _, l := range subject.All() {
 		fmt.Fprintf(a.out, "  %-35s %s\n", l.Name, clip(l.About, 61))
 	}
 	return exitOK, nil
@@ -58,8 +60,8 @@ func (a *app) list(args []string) (int, error) {
 // listBugs names the locks that are wrong on purpose.
 func (a *app) listBugs(asJSON bool) (int, error) {
 	enc := json.NewEncoder(a.out)
-	for _, b := range scenarios.PlantedBugs() {
-		name := scenarios.PlantedPrefix + b.Name
+	for _, b := range builtin.PlantedBugs() {
+		name := builtin.PlantedPrefix + b.Name
 		if !asJSON {
 			fmt.Fprintf(a.out, "  %-42s %-21s %s\n", name, b.Base, b.What)
 			continue

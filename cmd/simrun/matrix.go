@@ -15,6 +15,8 @@ import (
 	"lockstep/linearizability"
 	"lockstep/model"
 	"lockstep/scenarios"
+	"lockstep/scenarios/play"
+	"lockstep/scenarios/subject"
 )
 
 // trackRecord is the tag of the scenarios that matrix shows when none is named.
@@ -76,7 +78,7 @@ type table struct {
 type cell struct {
 	*pair
 	word     string // held, bug, limit; or what kept it from being judged
-	verdict  scenarios.Verdict
+	verdict  play.Verdict
 	measured string // "" where nothing is measured
 }
 
@@ -114,18 +116,18 @@ func about(sc *scenarios.Scenario) []string {
 }
 
 // wordOf is what a run comes to for these judges.
-func wordOf(v scenarios.Verdict, about []string) string {
-	if broke := v.Word == scenarios.VerdictBug || v.Word == scenarios.VerdictLimit; len(about) == 0 || !broke && !v.AsExpected {
+func wordOf(v play.Verdict, about []string) string {
+	if broke := v.Word == play.VerdictBug || v.Word == play.VerdictLimit; len(about) == 0 || !broke && !v.AsExpected {
 		return string(v.Word)
 	}
-	word := scenarios.VerdictHeld
+	word := play.VerdictHeld
 	for _, f := range v.Findings {
 		switch {
 		case f.Verdict != linearizability.Broken || !slices.Contains(about, f.Judge):
 		case f.Class == linearizability.ClassBug:
-			return string(scenarios.VerdictBug)
+			return string(play.VerdictBug)
 		default:
-			word = scenarios.VerdictLimit
+			word = play.VerdictLimit
 		}
 	}
 	return string(word)
@@ -146,12 +148,12 @@ const controlColumn = "reference"
 // columnOf is the release where the scenario is about that lock of Redisson, or
 // the reference beside it; own is true for the lock's own name, else.
 func columnOf(p *pair) (column string, own bool) {
-	first, err := scenarios.FindLock(p.sc.Locks[0])
-	ofReleases := err == nil && first.Release() != ""
+	first, err := subject.Find(p.sc.Locks[0])
+	ofReleases := err == nil && first.Release != ""
 	switch {
-	case ofReleases && p.lock.Release() != "" && !p.lock.Replicated() && model.Family(p.lock.Name) == model.Family(first.Name):
-		return p.lock.Release(), false
-	case ofReleases && p.lock.Control():
+	case ofReleases && p.lock.Release != "" && !p.lock.Replicated && model.Family(p.lock.Name) == model.Family(first.Name):
+		return p.lock.Release, false
+	case ofReleases && p.lock.Control:
 		return controlColumn, false
 	}
 	return p.lock.Name, true
@@ -169,8 +171,8 @@ func (t *table) columns() (releases, others []string) {
 		}
 	}
 	others = slices.DeleteFunc(others, func(column string) bool { return shared[column] }) // the reference, of a scenario that is not of releases
-	for _, l := range scenarios.Locks {
-		if v := l.Release(); shared[v] && !slices.Contains(releases, v) {
+	for _, l := range subject.All() {
+		if v := l.Release; shared[v] && !slices.Contains(releases, v) {
 			releases = append(releases, v)
 		}
 	}
@@ -187,10 +189,10 @@ func (c *cell) say() string {
 		return "–"
 	}
 	s := c.word
-	if c.measured != "" && c.word == string(scenarios.VerdictHeld) {
+	if c.measured != "" && c.word == string(play.VerdictHeld) {
 		return c.measured
 	}
-	if c.word != string(scenarios.VerdictHeld) {
+	if c.word != string(play.VerdictHeld) {
 		s += fmt.Sprintf(" %d", c.verdict.Seed)
 	}
 	if !c.asExpected() {
@@ -288,7 +290,7 @@ func (a *app) matrixJSON(t *table) error {
 
 // recording is where `run --out` keeps the run, "" where it keeps none.
 func (c *cell) recording() string {
-	if c.verdict.Word == scenarios.VerdictHeld && c.verdict.AsExpected {
+	if c.verdict.Word == play.VerdictHeld && c.verdict.AsExpected {
 		return ""
 	}
 	return fmt.Sprintf("%s/%s/%d.lockstep", c.sc.Name, c.lock.Name, c.verdict.Seed)

@@ -20,7 +20,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"lockstep/explore"
-	"lockstep/scenarios"
+	"lockstep/scenarios/subject"
 )
 
 // part is a piece of a results folder that one command writes.
@@ -423,6 +423,6 @@ func campaignCommand(text string) ([]string, error) {
 	if i < 0 || i+1 == len(args) {
 		return nil, fmt.Errorf("its command names no lock: %s", line)
 	}
-	_, err := scenarios.FindLock(args[i+1])
+	_, err := subject.Find(args[i+1])
 	return args, err
 }

@@ -11,6 +11,8 @@ import (
 
 	"lockstep/report"
 	"lockstep/scenarios"
+	"lockstep/scenarios/play"
+	"lockstep/scenarios/subject"
 )
 
 func (a *app) replay(args []string) (int, error) {
@@ -26,7 +28,7 @@ func (a *app) replay(args []string) (int, error) {
 		return 0, usagef("replay: --scenario prints a scenario file and plays nothing, so there is no --json of it")
 	}
 	rec, sc, lock, err := readRecording("replay", files)
-	var other *scenarios.WrongWorldError
+	var other *play.WrongWorldError
 	if scenario && errors.As(err, &other) { // its scenario is as good as ever
 		rec, err = other.Recording, nil
 	}
@@ -40,7 +42,7 @@ func (a *app) replay(args []string) (int, error) {
 	v, why := a.again(rec, sc, lock)
 	same := why == ""
 	if !same {
-		v.Word, v.AsExpected, v.Why = scenarios.VerdictNondeterministic, false, why
+		v.Word, v.AsExpected, v.Why = play.VerdictNondeterministic, false, why
 	}
 	if asJSON {
 		enc := json.NewEncoder(a.out)
@@ -58,7 +60,7 @@ func (a *app) replay(args []string) (int, error) {
 }
 
 // readRecording reads the one recording that a command was given.
-func readRecording(command string, files []string) (*scenarios.Recording, *scenarios.Scenario, *scenarios.Lock, error) {
+func readRecording(command string, files []string) (*play.Recording, *scenarios.Scenario, *subject.Subject, error) {
 	if len(files) != 1 {
 		return nil, nil, nil, usagef("%s takes one recording, got %d", command, len(files))
 	}
@@ -66,9 +68,9 @@ func readRecording(command string, files []string) (*scenarios.Recording, *scena
 	if err != nil {
 		return nil, nil, nil, usagef("read the recording: %w", err)
 	}
-	rec, sc, lock, err := scenarios.ReadRecording(files[0], text)
+	rec, sc, lock, err := play.ReadRecording(files[0], text)
 	if err != nil {
-		var other *scenarios.WrongWorldError
+		var other *play.WrongWorldError
 		if errors.As(err, &other) {
 			return nil, nil, nil, usagef("%w; try: go run ./cmd/simrun run %s --lock %s --seed %d", err, other.Recording.ScenarioName(), other.Recording.Lock, other.Recording.Seed)
 		}
@@ -78,8 +80,8 @@ func readRecording(command string, files []string) (*scenarios.Recording, *scena
 }
 
 // again plays a recording; why says how the run differs, "" when it does not.
-func (a *app) again(rec *scenarios.Recording, sc *scenarios.Scenario, lock *scenarios.Lock) (v scenarios.Verdict, why string) {
-	v, diverged := scenarios.Replay(a.host, rec, sc, lock)
+func (a *app) again(rec *play.Recording, sc *scenarios.Scenario, lock *subject.Subject) (v play.Verdict, why string) {
+	v, diverged := play.Replay(a.host, rec, sc, lock)
 	if v.Digest != rec.Digest || diverged != "" {
 		why = fmt.Sprintf("the recording has digest %.12s, the replay %.12s", rec.Digest, v.Digest)
 		if diverged != "" {

@@ -20,7 +20,7 @@ import (
 	"lockstep/known"
 	"lockstep/linearizability"
 	"lockstep/report"
-	"lockstep/scenarios"
+	"lockstep/scenarios/play"
 )
 
 // pictureBytesMost is how much of a report porcupine's picture may take.
@@ -133,7 +133,7 @@ func fileName(s string) string {
 }
 
 // blame finds out which decision made the first finding inevitable.
-func (a *app) blame(rec *scenarios.Recording, v scenarios.Verdict, file string, runs int) (*report.Curve, error) {
+func (a *app) blame(rec *play.Recording, v play.Verdict, file string, runs int) (*report.Curve, error) {
 	f, ok := explore.First(v, "")
 	if !ok {
 		return nil, usagef("%s: nothing is broken in it, so no decision is to blame", file)
@@ -151,7 +151,7 @@ func (a *app) blame(rec *scenarios.Recording, v scenarios.Verdict, file string, 
 }
 
 // reportOf is a verdict as the reports take it.
-func reportOf(v scenarios.Verdict, replay string) report.Run {
+func reportOf(v play.Verdict, replay string) report.Run {
 	return report.Run{
 		Scenario: v.Scenario.Name, About: v.Scenario.About, Lock: v.Lock.Name, Seed: v.Seed, Verdict: string(v.Word), Expected: v.Expected,
 		Why: v.Why, Replay: replay, Digest: v.Digest, Record: v.Played.Record, Findings: v.Findings,
@@ -159,7 +159,7 @@ func reportOf(v scenarios.Verdict, replay string) report.Run {
 }
 
 // pictures are porcupine's, of each lock of a run.
-func pictures(v scenarios.Verdict) []report.Picture {
+func pictures(v play.Verdict) []report.Picture {
 	out := []report.Picture{}
 	for _, lock := range v.Played.Trace.Locks {
 		var b bytes.Buffer
@@ -423,7 +423,7 @@ func (a *app) pageOf(root *os.Root, dir, recording string) ([]byte, error) {
 		return nil, err
 	}
 	file := filepath.Join(dir, filepath.FromSlash(recording))
-	rec, sc, lock, err := scenarios.ReadRecording(file, text)
+	rec, sc, lock, err := play.ReadRecording(file, text)
 	if err != nil {
 		return nil, err
 	}

@@ -9,7 +9,7 @@ import (
 	"strings"
 
 	"lockstep/explore"
-	"lockstep/scenarios"
+	"lockstep/scenarios/play"
 )
 
 // results is a folder of results being written: into a temporary folder
@@ -43,7 +43,7 @@ func (r *results) discard() { _ = os.RemoveAll(r.tmp) }
 
 // recordingOf is where a run's recording is, relative to the folder; "" when
 // there is none.
-func (r *results) recordingOf(p *pair, v scenarios.Verdict) string {
+func (r *results) recordingOf(p *pair, v play.Verdict) string {
 	if r == nil {
 		return ""
 	}
@@ -57,7 +57,7 @@ func (r *results) recordingOf(p *pair, v scenarios.Verdict) string {
 func (r *results) add(p *pair) error {
 	r.pairs = append(r.pairs, p)
 	for _, v := range p.verdicts {
-		if v.Word == scenarios.VerdictHeld && v.AsExpected {
+		if v.Word == play.VerdictHeld && v.AsExpected {
 			continue
 		}
 		file := filepath.ToSlash(filepath.Join(p.sc.Name, p.lock.Name, fmt.Sprintf("%d.lockstep", v.Seed)))
@@ -98,7 +98,7 @@ func (r *results) add(p *pair) error {
 	return nil
 }
 
-func (r *results) record(file string, v scenarios.Verdict) error {
+func (r *results) record(file string, v play.Verdict) error {
 	path := filepath.Join(r.tmp, file)
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return err
@@ -113,7 +113,7 @@ func (r *results) record(file string, v scenarios.Verdict) error {
 
 // recordingText is a recording as a file: what it shows on top, then more
 // lines for people.
-func recordingText(v scenarios.Verdict, more ...string) ([]byte, error) {
+func recordingText(v play.Verdict, more ...string) ([]byte, error) {
 	comment := []string{
 		fmt.Sprintf("Lockstep recording: scenario %s, lock %s, seed %d: %s", v.Scenario.Name, v.Lock.Name, v.Seed, v.Word),
 	}

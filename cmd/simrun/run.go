@@ -17,14 +17,16 @@ import (
 	"lockstep/linearizability"
 	"lockstep/report"
 	"lockstep/scenarios"
+	"lockstep/scenarios/play"
+	"lockstep/scenarios/subject"
 )
 
 // pair is a scenario on a lock, and what its seeds came to.
 type pair struct {
 	sc       *scenarios.Scenario
-	lock     *scenarios.Lock
+	lock     *subject.Subject
 	from, to uint64
-	verdicts []scenarios.Verdict
+	verdicts []play.Verdict
 }
 
 func (a *app) run(args []string) (int, error) {
@@ -138,9 +140,9 @@ func choose(names []string, tag string, locks []string, seeds string) ([]*pair, 
 		}
 		chosen = append(chosen, sc)
 	}
-	var on []*scenarios.Lock
+	var on []*subject.Subject
 	for _, name := range locks {
-		l, err := scenarios.FindLock(name)
+		l, err := subject.Find(name)
 		if err != nil {
 			problems = append(problems, err)
 			continue
@@ -161,7 +163,7 @@ func choose(names []string, tag string, locks []string, seeds string) ([]*pair, 
 		these := on
 		if len(these) == 0 {
 			for _, name := range sc.Locks {
-				l, err := scenarios.FindLock(name)
+				l, err := subject.Find(name)
 				if err != nil {
 					return nil, err
 				}
@@ -169,7 +171,7 @@ func choose(names []string, tag string, locks []string, seeds string) ([]*pair, 
 			}
 		}
 		for _, l := range these {
-			if first, err := scenarios.FindLock(sc.Locks[0]); tag != "" && len(on) > 0 && (err != nil || first.Fair != l.Fair) {
+			if first, err := subject.Find(sc.Locks[0]); tag != "" && len(on) > 0 && (err != nil || first.Fair != l.Fair) {
 				continue // of a tag, the fair lock plays what is about the fair lock
 			}
 			p := &pair{sc: sc, lock: l, from: sc.SeedFirst, to: sc.SeedLast}
@@ -200,11 +202,11 @@ func seedRange(s string) (from, to uint64, err error) {
 
 // play runs the seeds of a pair until ctx ends, the first of them twice.
 func (a *app) play(ctx context.Context, p *pair, progress *progress) {
-	run := scenarios.RunTwice
+	run := play.RunTwice
 	for seed := p.from; ctx.Err() == nil; seed++ {
 		progress.show(p, seed)
 		p.verdicts = append(p.verdicts, run(a.host, p.sc, p.lock, seed))
-		run = scenarios.Run
+		run = play.Run
 		if seed == p.to { // which may be the last there is
 			break
 		}
@@ -218,10 +220,10 @@ func (p *pair) agree() {
 	if !p.sc.Expect[p.lock.Name].Some {
 		return
 	}
-	met := slices.ContainsFunc(p.verdicts, func(v scenarios.Verdict) bool { return v.AsExpected })
+	met := slices.ContainsFunc(p.verdicts, func(v play.Verdict) bool { return v.AsExpected })
 	for i := range p.verdicts {
 		v := &p.verdicts[i]
-		if met && v.Word != scenarios.VerdictNondeterministic {
+		if met && v.Word != play.VerdictNondeterministic {
 			v.AsExpected = true
 		}
 	}
@@ -230,16 +232,16 @@ func (p *pair) agree() {
 // forget lets go of the records, which are large.
 func (p *pair) forget() {
 	for i := range p.verdicts {
-		p.verdicts[i].Played = scenarios.Played{}
+		p.verdicts[i].Played = play.Played{}
 	}
 }
 
 // worst is the verdict that stands for the pair: one that was not expected
 // before one that was, a bug before a limit.
-func (p *pair) worst() scenarios.Verdict {
-	rank := func(v scenarios.Verdict) int {
-		r := slices.Index([]scenarios.Word{
-			scenarios.VerdictHeld, scenarios.VerdictLimit, scenarios.VerdictBug, scenarios.VerdictUndecided, scenarios.VerdictNondeterministic,
+func (p *pair) worst() play.Verdict {
+	rank := func(v play.Verdict) int {
+		r := slices.Index([]play.Word{
+			play.VerdictHeld, play.VerdictLimit, play.VerdictBug, play.VerdictUndecided, play.VerdictNondeterministic,
 		}, v.Word)
 		if !v.AsExpected {
 			r += 10
@@ -256,7 +258,7 @@ func (p *pair) worst() scenarios.Verdict {
 }
 
 func (p *pair) asExpected() bool {
-	return !slices.ContainsFunc(p.verdicts, func(v scenarios.Verdict) bool { return !v.AsExpected })
+	return !slices.ContainsFunc(p.verdicts, func(v play.Verdict) bool { return !v.AsExpected })
 }
 
 func (p *pair) seeds() string {
@@ -273,7 +275,7 @@ func exitCode(pairs []*pair) int {
 		for _, v := range p.verdicts {
 			switch {
 			case v.AsExpected:
-			case v.Word == scenarios.VerdictUndecided || v.Word == scenarios.VerdictNondeterministic:
+			case v.Word == play.VerdictUndecided || v.Word == play.VerdictNondeterministic:
 				if code == exitOK {
 					code = exitUndecided
 				}
@@ -305,7 +307,7 @@ func (a *app) line(p *pair) {
 
 // why prints how a verdict that was not expected came about and the findings,
 // shortened, and the command that replays it.
-func (a *app) why(v scenarios.Verdict) {
+func (a *app) why(v play.Verdict) {
 	if !v.AsExpected {
 		fmt.Fprint(a.out, shortStory(v))
 	}
@@ -335,7 +337,7 @@ func (a *app) why(v scenarios.Verdict) {
 }
 
 // replayCommand is what a reader types to see this run again.
-func replayCommand(v scenarios.Verdict) string {
+func replayCommand(v play.Verdict) string {
 	name := v.Scenario.Name
 	if !strings.HasPrefix(v.Scenario.File, "builtin/") {
 		name = v.Scenario.File
@@ -353,7 +355,7 @@ func count(pairs []*pair) (runs int) {
 
 func (a *app) summary(pairs []*pair) {
 	odd := 0
-	var last *scenarios.Verdict
+	var last *play.Verdict
 	for _, p := range pairs {
 		for i := range p.verdicts {
 			if v := &p.verdicts[i]; !v.AsExpected {
@@ -412,7 +414,7 @@ type opObject struct {
 	ReturnNs *int64 `json:"return_ns"` // null: still open
 }
 
-func asObject(v scenarios.Verdict, recording string) object {
+func asObject(v play.Verdict, recording string) object {
 	o := object{
 		Scenario: v.Scenario.Name, Lock: v.Lock.Name, Seed: v.Seed, Verdict: string(v.Word), Expected: v.Expected,
 		AsExpected: v.AsExpected, Findings: findingObjects(v.Findings), Reached: v.Reached, Waits: waitsObject(v.Waits),

@@ -14,7 +14,7 @@ import (
 
 	"lockstep/explore"
 	"lockstep/model"
-	"lockstep/scenarios"
+	"lockstep/scenarios/play"
 	"lockstep/sim"
 )
 
@@ -39,7 +39,7 @@ func (a *app) shrink(args []string) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	if rec.Verdict == scenarios.VerdictHeld {
+	if rec.Verdict == play.VerdictHeld {
 		return 0, usagef("%s: nothing is broken in it, so there is nothing to shrink", files[0])
 	}
 	var to *target
@@ -62,7 +62,7 @@ func (a *app) shrink(args []string) (int, error) {
 		return 0, usagef("%s: %s", files[0], what)
 	}
 	f := explore.Failure{Verdict: v, Finding: finding}
-	f.Seeded = scenarios.Play(a.host, sc, lock, sim.NewSeeded(rec.Seed)).Record.Digest() == v.Digest
+	f.Seeded = play.Play(a.host, sc, lock, sim.NewSeeded(rec.Seed)).Record.Digest() == v.Digest
 	small, phases := explore.ShrinkInPhases(a.host, f, shrinkRuns)
 
 	text, what := []byte(small.Verdict.Scenario.Text), "a scenario: go run ./cmd/simrun run "

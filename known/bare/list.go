@@ -6,9 +6,10 @@ import (
 	"slices"
 
 	"lockstep/known/defect"
+	"lockstep/known/redisson"
 	"lockstep/model"
 	"lockstep/model/trace"
-	"lockstep/scenarios"
+	"lockstep/scenarios/subject"
 )
 
 // onServer are the judges that see the server count otherwise than its owner.
@@ -16,8 +17,8 @@ var onServer = []string{model.JudgeHoldCount, model.JudgeLinearizable, model.Jud
 
 // Which locks have a defect.
 
-func named(names ...string) func(*scenarios.Lock) bool {
-	return func(l *scenarios.Lock) bool { return slices.Contains(names, l.Name) }
+func named(names ...string) func(*subject.Subject) bool {
+	return func(l *subject.Subject) bool { return slices.Contains(names, l.Name) }
 }
 
 var (
@@ -29,7 +30,7 @@ var (
 
 // namesOwners holds of every lock whose owner is a client and a thread, and not one
 // acquisition. Redisson's locks have an entry of their own.
-func namesOwners(l *scenarios.Lock) bool { return l.Release() == "" && l.Name != "none" }
+func namesOwners(l *subject.Subject) bool { return !redisson.Owns(l) && l.Name != "none" }
 
 // misdeleted finds the command that ended another owner's hold before the harm was done.
 func misdeleted(c *defect.Case) *defect.Cause {

@@ -7,13 +7,13 @@ import (
 	"lockstep/linearizability"
 	"lockstep/model"
 	"lockstep/model/trace"
-	"lockstep/scenarios"
+	"lockstep/scenarios/play"
 )
 
 // Case is a finding with the record in which it was made.
 type Case struct {
 	*trace.Run
-	Verdict scenarios.Verdict
+	Verdict play.Verdict
 	Finding linearizability.Finding
 	Lock    string      // the lock that the finding is about
 	Who     string      // the thread that the finding is about, as process/thread
@@ -22,7 +22,7 @@ type Case struct {
 }
 
 // NewCase returns the case of a finding of a run.
-func NewCase(v scenarios.Verdict, t *trace.Run, f linearizability.Finding) *Case {
+func NewCase(v play.Verdict, t *trace.Run, f linearizability.Finding) *Case {
 	c := &Case{Run: t, Verdict: v, Finding: f, Lock: f.Lock, Who: f.Thread, AtNs: f.AtNs}
 	for _, op := range f.Ops {
 		if model.ThreadName(op.Process, op.Thread) != c.Who {

@@ -1,9 +1,8 @@
 package defect
 
 import (
+	"lockstep/scenarios/subject"
 	"slices"
-
-	"lockstep/scenarios"
 )
 
 // Defect is something that a lock is known to do wrong.
@@ -21,7 +20,7 @@ type Defect struct {
 	// Judges are the judges that can see the defect.
 	Judges []string
 	// Applies reports whether a lock has the defect.
-	Applies func(*scenarios.Lock) bool
+	Applies func(*subject.Subject) bool
 	// Cause returns what the finding of a case comes of, nil when it is not this
 	// defect.
 	Cause func(*Case) *Cause

@@ -7,27 +7,36 @@ import (
 
 	"lockstep/known/defect"
 	"lockstep/model"
-	"lockstep/scenarios"
+	"lockstep/scenarios/subject"
 )
 
 // Which releases have a defect.
 
+// families are the names of Redisson's locks without their releases.
+var families = []string{"redisson", "redisson-fair", "redisson-fenced", "redisson-nonreentrant", "redisson-nonreentrant-fair"}
+
+// Owns reports whether a lock is one of Redisson's, with a planted bug or without.
+func Owns(l *subject.Subject) bool { return slices.Contains(families, l.Unplanted().Family()) }
+
 // of returns whether a lock is one of Redisson's for which all conditions hold.
-func of(conditions ...func(*scenarios.Lock) bool) func(*scenarios.Lock) bool {
-	return func(l *scenarios.Lock) bool {
-		return l.Release() != "" && !slices.ContainsFunc(conditions, func(c func(*scenarios.Lock) bool) bool { return !c(l) })
+func of(conditions ...func(*subject.Subject) bool) func(*subject.Subject) bool {
+	return func(l *subject.Subject) bool {
+		return Owns(l) && !slices.ContainsFunc(conditions, func(c func(*subject.Subject) bool) bool { return !c(l) })
 	}
 }
 
-func plain(l *scenarios.Lock) bool { return !l.Fair }
-func fair(l *scenarios.Lock) bool  { return l.Fair }
+func plain(l *subject.Subject) bool { return !l.Fair }
+func fair(l *subject.Subject) bool  { return l.Fair }
 
-func since(version string) func(*scenarios.Lock) bool {
-	return func(l *scenarios.Lock) bool { return slices.Compare(numbers(l.Release()), numbers(version)) >= 0 }
+func sendsAgain(l *subject.Subject) bool { return l.SendsAgain }
+func replicated(l *subject.Subject) bool { return l.Replicated }
+
+func since(version string) func(*subject.Subject) bool {
+	return func(l *subject.Subject) bool { return slices.Compare(numbers(l.Release), numbers(version)) >= 0 }
 }
 
-func upTo(version string) func(*scenarios.Lock) bool {
-	return func(l *scenarios.Lock) bool { return slices.Compare(numbers(l.Release()), numbers(version)) <= 0 }
+func upTo(version string) func(*subject.Subject) bool {
+	return func(l *subject.Subject) bool { return slices.Compare(numbers(l.Release), numbers(version)) <= 0 }
 }
 
 func numbers(version string) (out []int) {

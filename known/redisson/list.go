@@ -5,7 +5,6 @@ package redisson
 import (
 	"lockstep/known/defect"
 	"lockstep/model"
-	"lockstep/scenarios"
 )
 
 // onServer are the judges that see the server count otherwise than its owner. onHold are
@@ -62,7 +61,7 @@ var Defects = []defect.Defect{
 		Row:     "unlock-reply-lost",
 		Issues:  []int{4871},
 		Judges:  append([]string{model.JudgeLease, model.JudgeMutualExclusion, model.JudgeFIFO}, onServer...),
-		Applies: of((*scenarios.Lock).SendsAgain, upTo("3.23.5")),
+		Applies: of(sendsAgain, upTo("3.23.5")),
 		Cause:   func(c *defect.Case) *defect.Cause { return c.RanTwice(model.ActUnlock) },
 	},
 	{
@@ -82,7 +81,7 @@ var Defects = []defect.Defect{
 		Row:     "acquire-reply-lost",
 		Issues:  []int{6025, 7367},
 		Judges:  append([]string{model.JudgeLease, model.JudgeMutualExclusion, model.JudgeFIFO}, onServer...),
-		Applies: of((*scenarios.Lock).SendsAgain),
+		Applies: of(sendsAgain),
 		Cause:   func(c *defect.Case) *defect.Cause { return c.RanTwice(model.ActLock) },
 	},
 	{
@@ -91,7 +90,7 @@ var Defects = []defect.Defect{
 		Story:   "A tryLock is over, or a lock() has ended with an error, when another run of its acquire reaches the server and is granted. Nobody knows of the hold, and it lasts for its lease. The release is to blame.",
 		Issues:  []int{6025, 7367},
 		Judges:  append([]string{model.JudgeLease, model.JudgeMutualExclusion, model.JudgeFIFO}, onServer...),
-		Applies: of((*scenarios.Lock).SendsAgain),
+		Applies: of(sendsAgain),
 		Cause:   (*defect.Case).GrantedUnheard,
 	},
 	{
@@ -128,7 +127,7 @@ var Defects = []defect.Defect{
 		Title:   "a try is told that the lock is held while it is for a grant that is given back, since no replica had it in time",
 		Story:   "While a client waits for replicas, the lock is held on the server, and a try of another is told so. Then the grant is given back, and nobody is ever told that he had the lock: the try was refused for nothing. The releases that give back are to blame, where replicas lag.",
 		Judges:  []string{model.JudgeLinearizable},
-		Applies: of((*scenarios.Lock).Replicated, since("3.20.0")),
+		Applies: of(replicated, since("3.20.0")),
 		Cause:   toldOfGivenBack,
 	},
 
@@ -383,7 +382,7 @@ var Defects = []defect.Defect{
 		Title:   "a waiter hears how long to wait when replicas have answered, up to a second later, and sleeps so long from then on",
 		Story:   "WAIT follows the script that tells a waiter how long the present hold has to live. The client takes both answers together, up to a second later when replicas are behind, and sleeps the whole time from then on: the lock is free meanwhile, and the end of a lease wakes nobody. The release is to blame, where replicas lag.",
 		Judges:  []string{model.JudgeLiveness},
-		Applies: of((*scenarios.Lock).Replicated, since("3.13.0")),
+		Applies: of(replicated, since("3.13.0")),
 		Cause:   sleepsLate,
 	},
 	{
@@ -401,7 +400,7 @@ var Defects = []defect.Defect{
 		Title:   "a grant that no replica had in time is given back, and its caller has no place in the queue until it asks again",
 		Story:   "A replica is behind, so that WAIT counts none; the client gives the grant back and asks again later. A grant takes its thread out of the queue, and giving it back puts it nowhere: who came later goes first. The releases that give back are to blame; the caller waits on, and does not know that it has lost its place.",
 		Judges:  []string{model.JudgeFIFO, model.JudgeLinearizable},
-		Applies: of(fair, (*scenarios.Lock).Replicated, since("3.20.0")),
+		Applies: of(fair, replicated, since("3.20.0")),
 		Cause:   gaveBack,
 	},
 	{
@@ -531,7 +530,7 @@ var Defects = []defect.Defect{
 		Title:   "a waiter is thrown out of the queue while its client waits to send again what it had no answer to in time",
 		Story:   "The answer to a waiter's acquire comes later than the response timeout, because the way there and back is longer. The client has stopped listening and sends it again after a delay, and meanwhile the waiter's deadline passes: the next one that asks throws it out and goes first. The release is to blame, and a response timeout that is shorter than a round trip.",
 		Judges:  []string{model.JudgeFIFO, model.JudgeLinearizable},
-		Applies: of(fair, (*scenarios.Lock).SendsAgain),
+		Applies: of(fair, sendsAgain),
 		Cause:   evictedUnanswered,
 	},
 	{
@@ -539,7 +538,7 @@ var Defects = []defect.Defect{
 		Title:   "who stands first in the queue waits to send again what its client had no answer to in time, and holds up those behind it",
 		Story:   "The answer to an acquire comes later than the response timeout, because a message or the replicas are slow. The client has stopped listening, and sends it again after a delay; its place at the head of the queue stays, and the lock is free meanwhile. The release is to blame, and a response timeout that is shorter than a round trip and the wait for replicas.",
 		Judges:  []string{model.JudgeLiveness},
-		Applies: of(fair, (*scenarios.Lock).SendsAgain),
+		Applies: of(fair, sendsAgain),
 		Cause:   frontSendsAgain,
 	},
 	{

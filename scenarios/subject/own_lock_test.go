@@ -1,4 +1,4 @@
-package scenarios
+package subject_test
 
 import (
 	"context"
@@ -15,6 +15,10 @@ import (
 	"lockstep/linearizability"
 	"lockstep/lockimpl"
 	"lockstep/model"
+	"lockstep/scenarios"
+	"lockstep/scenarios/play"
+	"lockstep/scenarios/subject"
+	_ "lockstep/scenarios/subject/builtin"
 	"lockstep/sim"
 	"lockstep/sim/goredis"
 )
@@ -178,29 +182,31 @@ func (l *ownLock) RemainTimeToLive(ctx context.Context) (time.Duration, error) {
 	return l.rdb.PTTL(ctx, l.name).Result()
 }
 
-// ownKind is what the world must know of it: bareKind, but for the client and
-// the scripts.
-type ownKind struct{ bareKind }
-
-func (ownKind) client(p *sim.Process, sc *Scenario, opt ClientOptions) lockimpl.Client {
-	ro := redisOptions(p, opt)
-	retries(ro, opt)
-	rdb := goredis.NewClient(p, ro)
-	c := &ownClient{rdb: rdb, id: p.Name(), timeout: sc.Watchdog, env: environment(p)}
-	c.closed, c.close = context.WithCancel(context.Background())
-	p.OnClose(func() { _ = c.Close(); _ = rdb.Close() })
-	return c
-}
-
-func (ownKind) scripts() map[string]string {
-	return map[string]string{ownUnlock: "unlock", ownRenew: "renew"}
+// own is what the world must know of it: a lock in one string, by its name, its
+// client and its scripts.
+func own() *subject.Subject {
+	return &subject.Subject{
+		Name: "own", About: "SET NX PX with a random value, renewed",
+		Traits: model.Traits{Uncounted: true},
+		Times: func(watchdog time.Duration) model.Timing {
+			return model.Timing{Watchdog: watchdog, RenewalPeriod: watchdog / 3}
+		},
+		Open: func(p *sim.Process, o subject.Options) (lockimpl.Client, error) {
+			ro := subject.RedisOptions(p, o)
+			subject.Retries(ro, o)
+			rdb := goredis.NewClient(p, ro)
+			c := &ownClient{rdb: rdb, id: p.Name(), timeout: o.Watchdog, env: subject.Environment(p)}
+			c.closed, c.close = context.WithCancel(context.Background())
+			p.OnClose(func() { _ = c.Close(); _ = rdb.Close() })
+			return c, nil
+		},
+		Protocol:      subject.OneString(map[string]model.Role{ownUnlock: model.RoleUnlock, ownRenew: model.RoleRenew}),
+		Interruptible: true,
+	}
 }
 
 func TestALockOfOnesOwn(t *testing.T) {
-	// This would be its row in registry.
-	own := &Lock{Name: "own", About: "SET NX PX with a random value, renewed", Traits: model.Traits{Uncounted: true}, timing: referenceTiming, Interruptible: true, kind: ownKind{}}
-	own.readScripts()
-	h, all := sim.NewHost(t), builtin(t)
+	h, lock := sim.NewHost(t), own()
 	for _, c := range []struct{ scenario, breaks string }{
 		{"misdelete", ""},
 		{"crashed-holder", ""},
@@ -214,18 +220,25 @@ func TestALockOfOnesOwn(t *testing.T) {
 		{"acquire-reply-lost", "linearizable"}, // of what was granted unheard it knows nothing, and its unlock says so
 	} {
 		t.Run(c.scenario, func(t *testing.T) {
-			i := slices.IndexFunc(all, func(sc *Scenario) bool { return sc.Name == c.scenario })
-			v := RunTwice(h, all[i], own, 1)
-			var broken []string
-			for _, f := range v.Findings {
-				if f.Verdict == linearizability.Broken {
-					broken = append(broken, f.Judge)
-				}
+			sc, err := scenarios.Find(c.scenario)
+			if err != nil {
+				t.Fatal(err)
 			}
-			broken = slices.Compact(broken)
-			if got := strings.Join(broken, " "); got != c.breaks || v.Word == VerdictNondeterministic {
+			v := play.RunTwice(h, sc, lock, 1)
+			if got := broken(v); got != c.breaks || v.Word == play.VerdictNondeterministic {
 				t.Errorf("broken: %q (%s %s); want %q", got, v.Word, v.Why, c.breaks)
 			}
 		})
 	}
+}
+
+// broken names the judges that a run broke, in the order of findings.
+func broken(v play.Verdict) string {
+	var judges []string
+	for _, f := range v.Findings {
+		if f.Verdict == linearizability.Broken {
+			judges = append(judges, f.Judge)
+		}
+	}
+	return strings.Join(slices.Compact(judges), " ")
 }

@@ -1,4 +1,4 @@
-package scenarios
+package play
 
 import (
 	"fmt"
@@ -8,6 +8,8 @@ import (
 	"lockstep/linearizability"
 	"lockstep/model"
 	"lockstep/model/trace"
+	"lockstep/scenarios"
+	"lockstep/scenarios/subject"
 	"lockstep/sim"
 )
 
@@ -25,8 +27,8 @@ const (
 
 // Verdict is one run, judged.
 type Verdict struct {
-	Scenario *Scenario
-	Lock     *Lock
+	Scenario *scenarios.Scenario
+	Lock     *subject.Subject
 	Seed     uint64
 	Word     Word
 	// Expected says what the file expects, in a few words.
@@ -42,12 +44,12 @@ type Verdict struct {
 }
 
 // Run plays one seed of a scenario on a lock and judges it.
-func Run(h *sim.Host, sc *Scenario, l *Lock, seed uint64) Verdict {
+func Run(h *sim.Host, sc *scenarios.Scenario, l *subject.Subject, seed uint64) Verdict {
 	return Judge(h, sc, l, seed, Play(h, sc, l, sim.NewSeeded(seed)))
 }
 
 // RunTwice is Run, and again: digests that differ make it nondeterministic.
-func RunTwice(h *sim.Host, sc *Scenario, l *Lock, seed uint64) Verdict {
+func RunTwice(h *sim.Host, sc *scenarios.Scenario, l *subject.Subject, seed uint64) Verdict {
 	v := Run(h, sc, l, seed)
 	again := Play(h, sc, l, sim.NewSeeded(seed)).Record.Digest()
 	if again != v.Digest {
@@ -58,13 +60,13 @@ func RunTwice(h *sim.Host, sc *Scenario, l *Lock, seed uint64) Verdict {
 }
 
 // Judge judges what was played, with whatever decisions.
-func Judge(h *sim.Host, sc *Scenario, l *Lock, seed uint64, p Played) Verdict {
+func Judge(h *sim.Host, sc *scenarios.Scenario, l *subject.Subject, seed uint64, p Played) Verdict {
 	p.Trace = trace.New(p.Record)
-	j := linearizability.Judge(p.Trace, sc.rules())
+	j := linearizability.Judge(p.Trace, rules(sc))
 	convict(h, sc, l, p, &j)
 	e := sc.Expect[l.Name]
 	if e.Class == "" {
-		e.Class = Held
+		e.Class = scenarios.Held
 	}
 	v := Verdict{
 		Scenario: sc, Lock: l, Seed: seed, Expected: e.String(), Findings: j.Findings, Reached: j.Reached, Waits: j.Waits,
@@ -75,7 +77,7 @@ func Judge(h *sim.Host, sc *Scenario, l *Lock, seed uint64, p Played) Verdict {
 		v.Word = VerdictUndecided
 		v.Why = "the run did not reach " + strings.Join(missing, ", ")
 	}
-	v.AsExpected = v.Word != VerdictUndecided && e.met(v.Word, j)
+	v.AsExpected = v.Word != VerdictUndecided && met(e, v.Word, j)
 	return v
 }
 
@@ -106,58 +108,46 @@ func missing(want, got []string) []string {
 	return out
 }
 
-// met: the class is right and every judge named is broken.
-func (e Expectation) met(w Word, j linearizability.Judgement) bool {
+// met reports whether the class is right and every judge that is named is broken.
+func met(e scenarios.Expectation, w Word, j linearizability.Judgement) bool {
 	all := true
 	for _, judge := range e.Judges {
 		broken, _ := j.Has(judge)
-		if e.Class == Not && broken {
+		if e.Class == scenarios.Not && broken {
 			return false
 		}
 		all = all && broken
 	}
 	switch e.Class {
-	case Not:
+	case scenarios.Not:
 		return true
-	case Held:
+	case scenarios.Held:
 		return w == VerdictHeld
-	case Bug:
+	case scenarios.Bug:
 		return all && w == VerdictBug
 	default:
 		return all && w == VerdictLimit
 	}
 }
 
-// String writes an expectation in a few words.
-func (e Expectation) String() string {
-	s := string(e.Class)
-	if len(e.Judges) > 0 {
-		s += " " + strings.Join(e.Judges, ", ")
-	}
-	if e.Some {
-		s += " (some)"
-	}
-	return s
-}
-
 // convict makes bugs of the limits that do not vanish when the same decisions
 // are replayed without what excuses them.
-func convict(h *sim.Host, sc *Scenario, l *Lock, p Played, j *linearizability.Judgement) {
+func convict(h *sim.Host, sc *scenarios.Scenario, l *subject.Subject, p Played, j *linearizability.Judgement) {
 	replays := map[string]linearizability.Judgement{}
 	for i := range j.Findings {
 		f := &j.Findings[i]
 		if f.Class != linearizability.ClassLimit {
 			continue
 		}
-		without, names := sc.without(f.Excuses)
+		without, names := removeExcuses(sc, f.Excuses)
 		if without == nil {
 			continue // the caller's own doing; there is no fault to leave out
 		}
 		key := ExcuseKey(f.Excuses)
 		again, ok := replays[key]
 		if !ok {
-			replay := sc.again(h, without, l, p, f.Excuses)
-			again = linearizability.Judge(trace.New(replay.Record), without.rules())
+			replay := replayWithout(h, sc, without, l, p, f.Excuses)
+			again = linearizability.Judge(trace.New(replay.Record), rules(without))
 			// What is broken there may have an excuse of its own.
 			convict(h, without, l, replay, &again)
 			replays[key] = again
@@ -188,18 +178,19 @@ func ExcuseKey(excuses []model.Excuse) string {
 // Without plays v's decisions again without the excuses of a convicted finding, and
 // judges what happens.
 func (v Verdict) Without(h *sim.Host, f linearizability.Finding) Verdict {
-	less, _ := v.Scenario.without(f.Excuses)
-	return Judge(h, less, v.Lock, v.Seed, v.Scenario.again(h, less, v.Lock, v.Played, f.Excuses))
+	less, _ := removeExcuses(v.Scenario, f.Excuses)
+	return Judge(h, less, v.Lock, v.Seed, replayWithout(h, v.Scenario, less, v.Lock, v.Played, f.Excuses))
 }
 
-// again plays the decisions of a run of the scenario in less, which is the scenario
+// replayWithout plays the decisions of a run of the scenario in less, which is the scenario
 // without those excuses.
-func (sc *Scenario) again(h *sim.Host, less *Scenario, l *Lock, p Played, excuses []model.Excuse) Played {
-	return PlayIn(h, less, l, sim.NewLenientReplayer(p.Decisions), sc.ordersWithout(p.Orders, excuses))
+func replayWithout(h *sim.Host, sc, less *scenarios.Scenario, l *subject.Subject, p Played, excuses []model.Excuse) Played {
+	return PlayIn(h, less, l, sim.NewLenientReplayer(p.Decisions), ordersWithout(sc, p.Orders, excuses))
 }
 
-// without is the scenario less what excuses; nil when nothing can be left out.
-func (sc *Scenario) without(excuses []model.Excuse) (*Scenario, string) {
+// removeExcuses returns the scenario without the faults that excuse, and what they
+// are called; nil when nothing can be left out.
+func removeExcuses(sc *scenarios.Scenario, excuses []model.Excuse) (*scenarios.Scenario, string) {
 	drop := map[int]bool{}
 	clocks := false
 	var names []string
@@ -232,16 +223,16 @@ func (sc *Scenario) without(excuses []model.Excuse) (*Scenario, string) {
 	return &less, strings.Join(slices.Compact(names), " and ")
 }
 
-// ordersWithout is the world's mode, less the message that met something there
-// when that excuses.
-func (sc *Scenario) ordersWithout(o *sim.Orders, excuses []model.Excuse) *sim.Orders {
+// ordersWithout returns the world's mode without what the chooser did to a message,
+// where that excuses.
+func ordersWithout(sc *scenarios.Scenario, o *sim.Orders, excuses []model.Excuse) *sim.Orders {
 	if o != nil && slices.ContainsFunc(excuses, func(e model.Excuse) bool { return e.Fault == sim.FateFault(len(sc.Faults)) }) {
 		return &sim.Orders{}
 	}
 	return o
 }
 
-func (sc *Scenario) rules() []linearizability.Resource {
+func rules(sc *scenarios.Scenario) []linearizability.Resource {
 	var out []linearizability.Resource
 	for _, r := range sc.Resources {
 		out = append(out, linearizability.Resource(r))

@@ -1,4 +1,4 @@
-package scenarios
+package play
 
 import (
 	"bytes"
@@ -11,21 +11,23 @@ import (
 
 	"lockstep/internal/longtest"
 	"lockstep/model"
+	"lockstep/scenarios"
+	"lockstep/scenarios/subject"
 	"lockstep/sim"
 )
 
-func builtin(t *testing.T) []*Scenario {
+func stories(t *testing.T) []*scenarios.Scenario {
 	t.Helper()
-	all, err := Builtin()
+	all, err := scenarios.Builtin()
 	if err != nil {
 		t.Fatal(err)
 	}
 	return all
 }
 
-func mustFind(t *testing.T, name string) *Lock {
+func mustFind(t *testing.T, name string) *subject.Subject {
 	t.Helper()
-	l, err := FindLock(name)
+	l, err := subject.Find(name)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -37,7 +39,7 @@ func TestScriptsRunByMiniredisGiveTheSameRecord(t *testing.T) {
 	h := sim.NewHost(t)
 	slow := sim.NewHost(t)
 	slow.NoShortcuts = true
-	for i, sc := range builtin(t) {
+	for i, sc := range stories(t) {
 		if sc.Name == "inventory" {
 			continue // long
 		}
@@ -54,7 +56,7 @@ func TestScriptsRunByMiniredisGiveTheSameRecord(t *testing.T) {
 // What each scenario and lock comes to is compared whole by the test of
 // results/; this one says why a scenario is worth having.
 func TestEveryScenarioSaysWhatItShows(t *testing.T) {
-	for _, sc := range builtin(t) {
+	for _, sc := range stories(t) {
 		t.Run(sc.Name, func(t *testing.T) {
 			if path.Base(sc.File) != sc.Name+".yaml" {
 				t.Errorf("scenario %s is in %s", sc.Name, sc.File)
@@ -106,7 +108,7 @@ func TestWhatRunsBesideDoesNotMatter(t *testing.T) {
 		if busy {
 			defer besides()()
 		}
-		for _, sc := range builtin(t) {
+		for _, sc := range stories(t) {
 			if sc.Name == "inventory" {
 				continue // large
 			}
@@ -125,7 +127,7 @@ func TestTheSameDecisionsGiveTheSameRecord(t *testing.T) {
 	h := sim.NewHost(t)
 	seeds := []uint64{1, 2, 3, 99, 12345}
 	seeds = seeds[:longtest.Size(t, 3, len(seeds))]
-	for _, sc := range builtin(t) {
+	for _, sc := range stories(t) {
 		if sc.Name == "inventory" || strings.HasPrefix(sc.Name, "fair-dead") {
 			continue // long; results/ repeats them
 		}
@@ -152,7 +154,7 @@ func TestTheSameDecisionsGiveTheSameRecord(t *testing.T) {
 
 func TestARecordingReplays(t *testing.T) {
 	h := sim.NewHost(t)
-	sc, err := Find("misdelete")
+	sc, err := scenarios.Find("misdelete")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -182,7 +184,7 @@ func TestARecordingReplays(t *testing.T) {
 
 func TestABadRecordingIsRefused(t *testing.T) {
 	h := sim.NewHost(t)
-	sc, err := Find("misdelete")
+	sc, err := scenarios.Find("misdelete")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -224,11 +226,11 @@ func TestLocksAreFoundByName(t *testing.T) {
 	for name, want := range map[string]string{
 		"redisson": "redisson@4.7.0", "redisson-fair": "redisson-fair@4.7.0", "redisson@3.43.0": "redisson@3.43.0", "none": "none",
 	} {
-		if l, err := FindLock(name); err != nil || l.Name != want {
+		if l, err := subject.Find(name); err != nil || l.Name != want {
 			t.Errorf("%s: %v, %v; want %s", name, l, err, want)
 		}
 	}
-	if _, err := FindLock("redisson@9"); err == nil || !strings.Contains(err.Error(), "redisson@3.43.0") {
+	if _, err := subject.Find("redisson@9"); err == nil || !strings.Contains(err.Error(), "redisson@3.43.0") {
 		t.Errorf("an unknown release must name those that exist: %v", err)
 	}
 }
@@ -262,7 +264,7 @@ steps:
 	}
 	for _, c := range cases {
 		t.Run(c.rule, func(t *testing.T) {
-			sc, err := Parse("t.yaml", []byte(strings.Replace(base, "WANT", c.want, 1)+c.more), Canonical)
+			sc, err := scenarios.Parse("t.yaml", []byte(strings.Replace(base, "WANT", c.want, 1)+c.more), subject.Canonical)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -289,7 +291,7 @@ steps:
 faults:
   - {at: 3500ms, pause: b, for: 1ms}
 `
-	sc, err := Parse("t.yaml", []byte(text), Canonical)
+	sc, err := scenarios.Parse("t.yaml", []byte(text), subject.Canonical)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -326,7 +328,7 @@ func TestAFailoverOfAServerWithReplicas(t *testing.T) {
 					"  a/1:\n    - lock: {name: x, lease: 20s, want: granted}\n    - sleep: 10s\n    - unlock: x\n" +
 					"  b/1:\n    - at: 5s\n    - try_lock: x\n" +
 					"faults:\n  - {at: 4s, server: failover}\nreach: [failed_over]\n"
-				sc, err := Parse("t.yaml", []byte(text), Canonical)
+				sc, err := scenarios.Parse("t.yaml", []byte(text), subject.Canonical)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -358,14 +360,14 @@ func TestRetryAttempts(t *testing.T) {
 		{"redisson@3.21.3", "", 4},
 	} {
 		for name := range strings.SplitSeq(c.locks, ", ") {
-			sc, err := Parse("my.yaml", []byte(`lockstep: 1
+			sc, err := scenarios.Parse("my.yaml", []byte(`lockstep: 1
 name: mine
 about: mine
 locks: [`+name+`]
 processes: {a: {client: {response_timeout: 1s`+c.client+`}}}
 steps: {a/1: [{try_lock: x}]}
 faults: [{when: {script: acquire, direction: reply}, do: drop}]
-`), Canonical)
+`), subject.Canonical)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -1,10 +1,9 @@
-package scenarios
+package play
 
 import (
 	"context"
 	"errors"
 	"fmt"
-	"iter"
 	"maps"
 	"slices"
 	"strconv"
@@ -14,6 +13,8 @@ import (
 	"lockstep/lockimpl"
 	"lockstep/model"
 	"lockstep/model/trace"
+	"lockstep/scenarios"
+	"lockstep/scenarios/subject"
 	"lockstep/sim"
 	simredis "lockstep/sim/redis"
 )
@@ -30,7 +31,7 @@ type Played struct {
 }
 
 // Play runs a scenario on a lock with the decisions of a chooser.
-func Play(h *sim.Host, sc *Scenario, l *Lock, chooser sim.Chooser) Played {
+func Play(h *sim.Host, sc *scenarios.Scenario, l *subject.Subject, chooser sim.Chooser) Played {
 	return PlayIn(h, sc, l, chooser, nil)
 }
 
@@ -38,23 +39,19 @@ func Play(h *sim.Host, sc *Scenario, l *Lock, chooser sim.Chooser) Played {
 const serverAddr = "192.0.2.1:6379"
 
 // PlayIn is Play in a world of that mode.
-func PlayIn(h *sim.Host, sc *Scenario, l *Lock, chooser sim.Chooser, orders *sim.Orders) Played {
+func PlayIn(h *sim.Host, sc *scenarios.Scenario, l *subject.Subject, chooser sim.Chooser, orders *sim.Orders) Played {
 	drawn := sim.NewRecorder(chooser)
-	locks := sc.lockNames()
-	params := l.params(sc)
+	locks := lockNames(sc)
+	params := paramsOf(sc, l, locks)
 	server := simredis.New(simredis.Config{
 		Replicas: sc.Server.Replicas, LagMin: sc.Server.Lag.Min, LagMax: sc.Server.Lag.Max,
-		Scripts: slices.Sorted(maps.Keys(l.kind.scripts())),
-		// Scores are deadlines on the clock that the bubble starts with.
-		Observe: func(keys simredis.Keyspace, lock string) *model.LockState {
-			return l.kind.observe(keys, lock, sim.EpochMs)
-		},
+		Scripts: slices.Sorted(maps.Keys(l.Scripts)), Observe: l.State,
 	})
 	cfg := sim.Config{
 		Chooser: drawn, Orders: orders, LatencyMin: sc.Latency.Min, LatencyMax: sc.Latency.Max,
 		Nodes:     []sim.Node{{Addr: serverAddr, Server: server, Locks: locks}},
 		Resources: map[string]int64{},
-		Name:      func(words []string) sim.Command { return l.name(words, locks) },
+		Name:      l.Commands(locks),
 		Params:    params,
 	}
 	for _, p := range sc.Processes {
@@ -66,12 +63,12 @@ func PlayIn(h *sim.Host, sc *Scenario, l *Lock, chooser sim.Chooser, orders *sim
 	for _, f := range sc.Faults {
 		cfg.Faults = append(cfg.Faults, f.FaultSpec)
 	}
-	longest := max(params.Watchdog, sc.longestLease())
+	longest := max(params.Watchdog, longestLease(sc))
 	// At least as long as a client takes to give a command up.
 	cfg.Settle = max(longest, params.GiveUp+5*time.Second) + time.Second
 	cfg.Quiet = cfg.Settle
 	if l.Fair {
-		cfg.Quiet += 2 * max(params.FairWait, sc.longestWait())
+		cfg.Quiet += 2 * max(params.FairWait, longestWait(sc))
 	}
 	cfg.Drain = cfg.Settle
 	if params.Memory > 0 {
@@ -81,18 +78,42 @@ func PlayIn(h *sim.Host, sc *Scenario, l *Lock, chooser sim.Chooser, orders *sim
 	res := sim.Run(h, cfg, func(w *sim.World) {
 		for i, p := range sc.Processes {
 			ps := &player{sc: sc, lock: l, w: w, server: server, process: w.Process(p.Name), perCall: p.PerCall, objects: map[string]lockimpl.Lock{}}
-			ps.client = l.kind.client(ps.process, sc, sc.Processes[i].ClientOptions)
+			client, err := l.Open(ps.process, subject.Options{Addr: serverAddr, Watchdog: sc.Watchdog, ClientOptions: sc.Processes[i].ClientOptions})
+			if err != nil {
+				panic(fmt.Sprintf("play: %s cannot be opened in process %s: %v", l.Name, p.Name, err))
+			}
+			ps.client = client
 			for _, t := range ps.process.Threads() {
-				steps := sc.stepsOf(p.Name, t.Number())
+				steps := stepsOf(sc, p.Name, t.Number())
 				t.Start(func() { ps.run(t, steps) })
 			}
 		}
 	})
-	res.Record.Params.Processes = sc.skews(res.SimNs)
+	res.Record.Params.Processes = skews(sc, res.SimNs)
 	return Played{Result: res, Decisions: drawn.Drawn, Orders: orders}
 }
 
-func (sc *Scenario) stepsOf(process string, thread int) []Step {
+// paramsOf returns what the judges must know of a run on those locks.
+func paramsOf(sc *scenarios.Scenario, l *subject.Subject, locks []string) model.Params {
+	p := model.Params{Lock: l.Name, Traits: l.Traits, Timing: l.Timing(sc.Watchdog), Promises: l.Promises}
+	if l.Kept != nil {
+		for _, name := range locks {
+			p.Kept = append(p.Kept, l.Kept(name)...)
+		}
+	}
+	var own []time.Duration
+	for _, pr := range sc.Processes {
+		if w := pr.ClientOptions.FairWait; w != nil {
+			own = append(own, *w)
+		}
+	}
+	if l.Fair && len(own) == len(sc.Processes) {
+		p.FairWait = slices.Max(own)
+	}
+	return p
+}
+
+func stepsOf(sc *scenarios.Scenario, process string, thread int) []scenarios.Step {
 	for _, s := range sc.Threads {
 		if s.Process == process && s.Thread == thread {
 			return s.Steps
@@ -101,39 +122,19 @@ func (sc *Scenario) stepsOf(process string, thread int) []Step {
 	return nil
 }
 
-// All are the steps of all threads, those of a step after it.
-func (sc *Scenario) All() iter.Seq2[*Script, *Step] {
-	return func(yield func(*Script, *Step) bool) {
-		var visit func(t *Script, steps []Step) bool
-		visit = func(t *Script, steps []Step) bool {
-			for i := range steps {
-				if !yield(t, &steps[i]) || !visit(t, steps[i].Steps) {
-					return false
-				}
-			}
-			return true
-		}
-		for i := range sc.Threads {
-			if !visit(&sc.Threads[i], sc.Threads[i].Steps) {
-				return
-			}
-		}
-	}
-}
-
-// lockNames are the names of the locks that the steps use, sorted.
-func (sc *Scenario) lockNames() []string {
+// lockNames returns the names of the locks that the steps use, sorted.
+func lockNames(sc *scenarios.Scenario) []string {
 	names := map[string]bool{}
 	for _, s := range sc.All() {
 		switch s.Kind {
-		case StepLock, StepTryLock, StepWithLock, StepUnlock, StepForceUnlock, StepRead, StepPublished:
+		case scenarios.StepLock, scenarios.StepTryLock, scenarios.StepWithLock, scenarios.StepUnlock, scenarios.StepForceUnlock, scenarios.StepRead, scenarios.StepPublished:
 			names[s.Name] = true
 		}
 	}
 	return slices.Sorted(maps.Keys(names))
 }
 
-func (sc *Scenario) longestLease() (longest Duration) {
+func longestLease(sc *scenarios.Scenario) (longest time.Duration) {
 	for _, s := range sc.All() {
 		if s.Lease != nil {
 			longest = max(longest, *s.Lease)
@@ -142,7 +143,7 @@ func (sc *Scenario) longestLease() (longest Duration) {
 	return longest
 }
 
-func (sc *Scenario) longestWait() (longest Duration) {
+func longestWait(sc *scenarios.Scenario) (longest time.Duration) {
 	for _, s := range sc.All() {
 		if s.Wait != nil {
 			longest = max(longest, *s.Wait)
@@ -151,8 +152,8 @@ func (sc *Scenario) longestWait() (longest Duration) {
 	return longest
 }
 
-// skews are the processes' largest distances from the server's clock.
-func (sc *Scenario) skews(simNs int64) []model.ProcessParams {
+// skews returns the processes with their largest distances from the server's clock.
+func skews(sc *scenarios.Scenario, simNs int64) []model.ProcessParams {
 	var out []model.ProcessParams
 	for _, p := range sc.Processes {
 		at, worst := p.WallOffset, p.WallOffset.Abs()
@@ -162,7 +163,7 @@ func (sc *Scenario) skews(simNs int64) []model.ProcessParams {
 				worst = max(worst, at.Abs())
 			}
 		}
-		drift := Duration(float64(simNs) * float64(p.WallDriftPPM) / 1e6)
+		drift := time.Duration(float64(simNs) * float64(p.WallDriftPPM) / 1e6)
 		out = append(out, model.ProcessParams{Name: p.Name, Threads: p.Threads, Skew: worst + drift.Abs()})
 	}
 	return out
@@ -170,8 +171,8 @@ func (sc *Scenario) skews(simNs int64) []model.ProcessParams {
 
 // player makes the steps of one process's threads into calls.
 type player struct {
-	sc      *Scenario
-	lock    *Lock
+	sc      *scenarios.Scenario
+	lock    *subject.Subject
 	w       *sim.World
 	server  *simredis.Server
 	process *sim.Process
@@ -191,37 +192,37 @@ func (p *player) object(name string) lockimpl.Lock {
 	}
 	l, err := p.client.GetLock(name)
 	if err != nil {
-		panic("scenarios: the loader let a lock name pass that no lock takes: " + err.Error())
+		panic("play: the loader let a lock name pass that no lock takes: " + err.Error())
 	}
 	p.objects[name] = l
 	return l
 }
 
-func (p *player) run(t *sim.Thread, steps []Step) {
+func (p *player) run(t *sim.Thread, steps []scenarios.Step) {
 	for _, s := range steps {
 		p.step(t, s)
 	}
 }
 
-func (p *player) step(t *sim.Thread, s Step) {
+func (p *player) step(t *sim.Thread, s scenarios.Step) {
 	switch s.Kind {
-	case StepAt:
+	case scenarios.StepAt:
 		t.At(s.D)
-	case StepSleep:
+	case scenarios.StepSleep:
 		t.Sleep(s.D)
-	case StepLock, StepTryLock:
+	case scenarios.StepLock, scenarios.StepTryLock:
 		p.acquire(t, s)
-	case StepWithLock:
+	case scenarios.StepWithLock:
 		granted := p.acquire(t, s) == model.Granted
 		if granted {
 			p.run(t, s.Steps)
 		}
 		if granted || s.UnlockAlways {
-			p.unlock(t, Step{Kind: StepUnlock, Pos: s.Pos, Name: s.Name})
+			p.unlock(t, scenarios.Step{Kind: scenarios.StepUnlock, Pos: s.Pos, Name: s.Name})
 		}
-	case StepUnlock:
+	case scenarios.StepUnlock:
 		p.unlock(t, s)
-	case StepForceUnlock:
+	case scenarios.StepForceUnlock:
 		_, outcome := p.call(t, s, model.ActForceUnlock, 0, 0, func(ctx context.Context, l lockimpl.Lock) (model.Outcome, error) {
 			freed, err := l.ForceUnlock(ctx)
 			if freed {
@@ -230,28 +231,31 @@ func (p *player) step(t *sim.Thread, s Step) {
 			return ended(model.NotHeld, err)
 		})
 		p.want(t, s, outcome)
-	case StepRead:
+	case scenarios.StepRead:
 		t.Do(func() { p.read(t, s) })
-	case StepPublished:
+	case scenarios.StepPublished:
 		t.Do(func() {
-			got := p.server.Published(p.lock.kind.channel(s.Name, s.Target))
+			var got int64
+			if p.lock.Channel != nil {
+				got = p.server.Published(p.lock.Channel(s.Name, s.Target))
+			}
 			p.checkAbout(t, s, "published", s.Target, strconv.FormatInt(s.Count, 10), strconv.FormatInt(got, 10), got == s.Count)
 		})
-	case StepUse:
+	case scenarios.StepUse:
 		p.use(t, s)
-	case StepInterrupt:
+	case scenarios.StepInterrupt:
 		t.Interrupt(p.thread(s.Target))
-	case StepRepeat:
+	case scenarios.StepRepeat:
 		for i := 0; s.Until != nil || i < s.Times; i++ {
 			if s.Until != nil && p.w.Now() >= *s.Until {
 				break
 			}
 			p.run(t, s.Steps)
 		}
-	case StepClose:
+	case scenarios.StepClose:
 		t.Close()
 	default:
-		panic("scenarios: a step of unknown kind " + string(s.Kind))
+		panic("play: a step of unknown kind " + string(s.Kind))
 	}
 }
 
@@ -270,24 +274,24 @@ func splitThread(name string) (process string, n int) {
 	return name, 0
 }
 
-func value(d *Duration) Duration {
+func value(d *time.Duration) time.Duration {
 	if d == nil {
 		return 0
 	}
 	return *d
 }
 
-func (p *player) acquire(t *sim.Thread, s Step) model.Outcome {
+func (p *player) acquire(t *sim.Thread, s scenarios.Step) model.Outcome {
 	lease, wait := value(s.Lease), value(s.Wait)
 	var op int
 	var outcome model.Outcome
 	switch {
-	case s.Kind == StepTryLock && s.Lease == nil && s.Wait == nil:
+	case s.Kind == scenarios.StepTryLock && s.Lease == nil && s.Wait == nil:
 		op, outcome = p.call(t, s, model.ActTryLock, 0, 0, func(ctx context.Context, l lockimpl.Lock) (model.Outcome, error) {
 			ok, err := l.TryLock(ctx, lockimpl.Owner(t.Number()))
 			return tried(ok, err)
 		})
-	case s.Kind == StepTryLock || s.Wait != nil:
+	case s.Kind == scenarios.StepTryLock || s.Wait != nil:
 		unit := time.Millisecond
 		if s.UnitSeconds {
 			unit = time.Second
@@ -311,7 +315,7 @@ func (p *player) acquire(t *sim.Thread, s Step) model.Outcome {
 	return outcome
 }
 
-func (p *player) unlock(t *sim.Thread, s Step) {
+func (p *player) unlock(t *sim.Thread, s scenarios.Step) {
 	op, outcome := p.call(t, s, model.ActUnlock, 0, 0, func(ctx context.Context, l lockimpl.Lock) (model.Outcome, error) {
 		r, err := l.Unlock(ctx, lockimpl.Owner(t.Number()))
 		if r == lockimpl.StillHeld {
@@ -323,7 +327,7 @@ func (p *player) unlock(t *sim.Thread, s Step) {
 	p.reply(t, s, op, model.RoleUnlock, true)
 }
 
-func (p *player) call(t *sim.Thread, s Step, act model.Action, lease, wait Duration, f func(context.Context, lockimpl.Lock) (model.Outcome, error)) (int, model.Outcome) {
+func (p *player) call(t *sim.Thread, s scenarios.Step, act model.Action, lease, wait time.Duration, f func(context.Context, lockimpl.Lock) (model.Outcome, error)) (int, model.Outcome) {
 	what := sim.Operation{Action: act, Lock: s.Name, LeaseNs: int64(lease), WaitNs: int64(wait)}
 	l := p.object(s.Name)
 	return t.Call(what, func(ctx context.Context) (model.Outcome, error) { return f(ctx, l) })
@@ -350,7 +354,7 @@ func ended(well model.Outcome, err error) (model.Outcome, error) {
 	}
 }
 
-func (p *player) want(t *sim.Thread, s Step, got model.Outcome) {
+func (p *player) want(t *sim.Thread, s scenarios.Step, got model.Outcome) {
 	if len(s.Want) > 0 {
 		t.Do(func() {
 			p.check(t, s, string(s.Kind), fmt.Sprint(s.Want), string(got), slices.Contains(s.Want, string(got)))
@@ -358,8 +362,8 @@ func (p *player) want(t *sim.Thread, s Step, got model.Outcome) {
 	}
 }
 
-func (p *player) reply(t *sim.Thread, s Step, op int, role model.Role, last bool) {
-	if s.Reply == "" || p.lock.rel == nil {
+func (p *player) reply(t *sim.Thread, s scenarios.Step, op int, role model.Role, last bool) {
+	if s.Reply == "" || !p.lock.Replies {
 		return
 	}
 	t.Do(func() {
@@ -372,17 +376,17 @@ func (p *player) reply(t *sim.Thread, s Step, op int, role model.Role, last bool
 }
 
 // check records whether a step met what the file wants of it.
-func (p *player) check(t *sim.Thread, s Step, what, want, got string, met bool) {
+func (p *player) check(t *sim.Thread, s scenarios.Step, what, want, got string, met bool) {
 	p.checkAbout(t, s, what, "", want, got, met)
 }
 
 // checkAbout is check for what a step wants of one thread.
-func (p *player) checkAbout(t *sim.Thread, s Step, what, thread, want, got string, met bool) {
+func (p *player) checkAbout(t *sim.Thread, s scenarios.Step, what, thread, want, got string, met bool) {
 	c := model.Check{What: what, Thread: thread, Of: s.Name, Want: want, Got: got}
 	t.Record(model.Event{Kind: model.KindCheck, Lock: s.Name, Met: met, Check: &c, Text: fmt.Sprintf("%s:%d: %s", s.Pos.File, s.Pos.Line, c)})
 }
 
-func (p *player) use(t *sim.Thread, s Step) {
+func (p *player) use(t *sim.Thread, s scenarios.Step) {
 	var keep *int64
 	for _, r := range p.sc.Resources {
 		if r.Name == s.Name {
@@ -399,7 +403,7 @@ func (p *player) use(t *sim.Thread, s Step) {
 	}
 }
 
-func (p *player) read(t *sim.Thread, s Step) {
+func (p *player) read(t *sim.Thread, s scenarios.Step) {
 	state := p.w.State(s.Name)
 	r := s.Read
 	if r.Holds != nil {
@@ -422,7 +426,7 @@ func (p *player) read(t *sim.Thread, s Step) {
 	for _, who := range slices.Sorted(maps.Keys(r.Deadlines)) {
 		want := r.Deadlines[who]
 		ms, ok := state.Deadlines[who]
-		got := Duration(ms) * time.Millisecond
+		got := time.Duration(ms) * time.Millisecond
 		shown := got.String()
 		if !ok {
 			shown = "none"
@@ -431,32 +435,13 @@ func (p *player) read(t *sim.Thread, s Step) {
 	}
 }
 
-func (p *player) ttl(state *model.LockState, want TTL) (got string, met bool) {
+func (p *player) ttl(state *model.LockState, want scenarios.TTL) (got string, met bool) {
 	switch {
 	case !state.Held():
 		return "free", want.Free
 	case state.ExpiresMs < 0:
 		return "endless", want.Endless
 	}
-	left := Duration(state.ExpiresMs-p.w.Now().Milliseconds()) * time.Millisecond
+	left := time.Duration(state.ExpiresMs-p.w.Now().Milliseconds()) * time.Millisecond
 	return left.String(), !want.Free && !want.Endless && want.Range.Min <= left && left <= want.Range.Max
-}
-
-// String writes a range as a file does.
-func (r Range) String() string {
-	if r.Min == r.Max {
-		return r.Min.String()
-	}
-	return r.Min.String() + ".." + r.Max.String()
-}
-
-// String writes what a read expects as a file does.
-func (t TTL) String() string {
-	switch {
-	case t.Free:
-		return "free"
-	case t.Endless:
-		return "endless"
-	}
-	return t.Range.String()
 }

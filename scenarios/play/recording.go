@@ -1,4 +1,4 @@
-package scenarios
+package play
 
 import (
 	"bytes"
@@ -9,6 +9,8 @@ import (
 	"io"
 	"strings"
 
+	"lockstep/scenarios"
+	"lockstep/scenarios/subject"
 	"lockstep/sim"
 )
 
@@ -75,11 +77,11 @@ func (r *Recording) Write(w io.Writer, comment []string) error {
 }
 
 // ReadRecording reads a recording, its scenario and its lock. Errors are
-// *FileError, or *WrongWorldError for one that is whole but of another world.
-func ReadRecording(file string, text []byte) (*Recording, *Scenario, *Lock, error) {
-	fail := func(offset int, format string, args ...any) (*Recording, *Scenario, *Lock, error) {
+// *scenarios.FileError, or *WrongWorldError for one that is whole but of another world.
+func ReadRecording(file string, text []byte) (*Recording, *scenarios.Scenario, *subject.Subject, error) {
+	fail := func(offset int, format string, args ...any) (*Recording, *scenarios.Scenario, *subject.Subject, error) {
 		line, column := position(text, offset)
-		return nil, nil, nil, &FileError{File: file, Line: line, Column: column, Msg: fmt.Sprintf(format, args...)}
+		return nil, nil, nil, &scenarios.FileError{File: file, Line: line, Column: column, Msg: fmt.Sprintf(format, args...)}
 	}
 	begin := 0
 	for begin < len(text) && text[begin] == '#' {
@@ -117,11 +119,11 @@ func ReadRecording(file string, text []byte) (*Recording, *Scenario, *Lock, erro
 	if r.World != sim.Version {
 		return nil, nil, nil, &WrongWorldError{File: file, World: r.World, Recording: &r}
 	}
-	l, err := FindLock(r.Lock)
+	l, err := subject.Find(r.Lock)
 	if err != nil {
 		return fail(begin, "%v", err)
 	}
-	sc, err := Parse(r.File, []byte(r.Scenario), Canonical)
+	sc, err := scenarios.Parse(r.File, []byte(r.Scenario), subject.Canonical)
 	if err != nil {
 		return fail(begin, "the scenario in the recording: %v", err)
 	}
@@ -137,7 +139,7 @@ func position(text []byte, offset int) (line, column int) {
 
 // Replay plays a recording. diverged says where the run asked for a decision
 // that was not recorded, "" when it did not.
-func Replay(h *sim.Host, r *Recording, sc *Scenario, l *Lock) (v Verdict, diverged string) {
+func Replay(h *sim.Host, r *Recording, sc *scenarios.Scenario, l *subject.Subject) (v Verdict, diverged string) {
 	replayer := sim.NewReplayer(r.Decisions)
 	p := PlayIn(h, sc, l, replayer, r.Orders)
 	p.Strategy = r.Strategy

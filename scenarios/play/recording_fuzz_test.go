@@ -1,10 +1,11 @@
-package scenarios
+package play
 
 import (
 	"bytes"
 	"errors"
 	"testing"
 
+	"lockstep/scenarios"
 	"lockstep/sim"
 )
 
@@ -28,7 +29,7 @@ func FuzzReadRecording(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, text []byte) {
 		r, sc, l, err := ReadRecording("f", text)
-		var at *FileError
+		var at *scenarios.FileError
 		var world *WrongWorldError
 		switch {
 		case errors.As(err, &world):

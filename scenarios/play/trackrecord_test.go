@@ -1,4 +1,4 @@
-package scenarios
+package play
 
 import (
 	"slices"
@@ -8,11 +8,14 @@ import (
 	"lockstep/linearizability"
 	"lockstep/lockimpl/redisson"
 	"lockstep/model"
+	"lockstep/scenarios"
+	"lockstep/scenarios/subject"
+	"lockstep/scenarios/subject/builtin"
 	"lockstep/sim"
 )
 
 // rowJudge is the judge that a scenario of the track record is about.
-func rowJudge(sc *Scenario) string {
+func rowJudge(sc *scenarios.Scenario) string {
 	for _, name := range sc.Locks {
 		if e := sc.Expect[name]; len(e.Judges) > 0 {
 			return e.Judges[0]
@@ -24,7 +27,7 @@ func rowJudge(sc *Scenario) string {
 // Every bug has a lock where the same steps hold, or a note that there is none,
 // and no reference lock has one.
 func TestTheTrackRecordIsWhole(t *testing.T) {
-	rows, err := Tagged("track-record")
+	rows, err := scenarios.Tagged("track-record")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -35,15 +38,15 @@ func TestTheTrackRecordIsWhole(t *testing.T) {
 		shows, holds, control := false, false, false
 		for _, name := range sc.Locks {
 			e := sc.Expect[name]
-			if mustFind(t, name).Control() {
+			if mustFind(t, name).Control {
 				control = true
-				if e.Class == Bug || e.Class == Limit {
+				if e.Class == scenarios.Bug || e.Class == scenarios.Limit {
 					t.Errorf("%s breaks on %s", sc.Name, name)
 				}
 				continue
 			}
-			shows = shows || e.Class == Bug || e.Class == Limit
-			holds = holds || e.Class != Bug && e.Class != Limit
+			shows = shows || e.Class == scenarios.Bug || e.Class == scenarios.Limit
+			holds = holds || e.Class != scenarios.Bug && e.Class != scenarios.Limit
 		}
 		if !shows {
 			t.Errorf("%s shows its bug on no lock: a row needs one with {bug: [JUDGE]} or {limit: [JUDGE]} under expect", sc.Name)
@@ -63,17 +66,6 @@ func TestTheTrackRecordIsWhole(t *testing.T) {
 	}
 }
 
-// withRelease is a lock of Redisson whose release is another in one thing.
-func withRelease(l *Lock, change func(*redisson.Release)) *Lock {
-	other, rel := *l, *l.rel
-	change(&rel)
-	k := l.kind.(redissonKind)
-	k.rel = &rel
-	other.rel, other.kind = &rel, k
-	other.readScripts()
-	return &other
-}
-
 // Taking back the one thing that repaired a bug turns exactly its row.
 func TestUndoingARepairTurnsItsRow(t *testing.T) {
 	release := func(version string) *redisson.Release {
@@ -83,12 +75,12 @@ func TestUndoingARepairTurnsItsRow(t *testing.T) {
 		}
 		return r
 	}
-	rows, err := Tagged("track-record")
+	rows, err := scenarios.Tagged("track-record")
 	if err != nil {
 		t.Fatal(err)
 	}
 	h := sim.NewHost(t)
-	broken := func(l *Lock) map[string]bool {
+	broken := func(l *subject.Subject) map[string]bool {
 		cells := map[string]bool{}
 		for _, sc := range rows {
 			if mustFind(t, sc.Locks[0]).Fair != l.Fair {
@@ -131,7 +123,11 @@ func TestUndoingARepairTurnsItsRow(t *testing.T) {
 					t.Errorf("%s has the bug as it is", c.lock)
 				}
 			}
-			for row, is := range broken(withRelease(l, c.undo)) {
+			undone, err := builtin.WithRelease(c.lock, c.undo)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for row, is := range broken(undone) {
 				want := as[c.lock][row] || row == c.row
 				if c.row == "fair-third-waiter-shares-deadline" && row == "fair-dead-waiters-add-up" {
 					want = false // deadlines that are shared do not add up: one repair made the other's limit
@@ -149,7 +145,7 @@ func TestUndoingARepairTurnsItsRow(t *testing.T) {
 // when they die, one behind the other, and the third waits for both.
 func TestTheDriftIsTold(t *testing.T) {
 	h := sim.NewHost(t)
-	sc, err := Find("fair-deadline-drift")
+	sc, err := scenarios.Find("fair-deadline-drift")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -157,7 +153,7 @@ func TestTheDriftIsTold(t *testing.T) {
 		"redisson-fair@3.4.2": 184 * time.Second, "redisson-fair@3.12.4": 24 * time.Second, "redisson-fair@4.7.0": 15 * time.Second,
 	} {
 		t.Run(lock, func(t *testing.T) {
-			l, err := FindLock(lock)
+			l, err := subject.Find(lock)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -1,12 +1,14 @@
-package scenarios
+package builtin
 
 import (
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
 
 	"lockstep/lockimpl/planted"
 	"lockstep/model"
+	"lockstep/scenarios/subject"
 )
 
 // Each planted bug is one change of a lock that is listed, names its judge, and
@@ -15,7 +17,6 @@ func TestPlantedBugs(t *testing.T) {
 	if n := len(planted.Bugs); n < 40 {
 		t.Errorf("%d planted bugs", n)
 	}
-	sc := &Scenario{Processes: []Process{{Name: "a", Threads: 1}}}
 	seen := map[string]bool{}
 	for _, b := range planted.Bugs {
 		changes := 0
@@ -34,27 +35,27 @@ func TestPlantedBugs(t *testing.T) {
 		if !slices.Contains(model.Judges, b.Judge) || b.Runs < 1 || b.Seed < 1 {
 			t.Errorf("%s: judge %q, runs %d, seed %d", b.Name, b.Judge, b.Runs, b.Seed)
 		}
-		l, err := FindLock(PlantedPrefix + b.Name)
+		l, err := subject.Find(PlantedPrefix + b.Name)
 		if err != nil {
 			t.Error(err)
 			continue
 		}
-		if again, _ := FindLock(l.Name); again != l {
+		if again, _ := subject.Find(l.Name); again != l {
 			t.Errorf("%s is another lock each time", l.Name)
 		}
-		if l.Unplanted().Name != b.Base || l.params(sc).Lock != b.Base {
-			t.Errorf("%s: planted in %s, judged by the promises of %s, and meant is %s", b.Name, l.Unplanted().Name, l.params(sc).Lock, b.Base)
+		if l.Unplanted().Name != b.Base || l.Traits != l.Base.Traits || !reflect.DeepEqual(l.Promises, l.Base.Promises) {
+			t.Errorf("%s: planted in %s, with the promises %v; meant are those of %s", b.Name, l.Unplanted().Name, l.Promises, b.Base)
 		}
-		if slices.Contains(Locks, l) {
+		if slices.Contains(subject.All(), l) {
 			t.Errorf("%s is listed", l.Name)
 		}
 	}
-	for _, l := range Locks {
+	for _, l := range subject.All() {
 		if l.Unplanted() != l || strings.HasPrefix(l.Name, PlantedPrefix) {
 			t.Errorf("%s is listed", l.Name)
 		}
 	}
-	if _, err := FindLock("planted/nothing"); err == nil || strings.Contains(err.Error(), PlantedPrefix+planted.Bugs[0].Name) {
+	if _, err := subject.Find("planted/nothing"); err == nil || strings.Contains(err.Error(), PlantedPrefix+planted.Bugs[0].Name) {
 		t.Errorf("an unknown lock: %v", err)
 	}
 }

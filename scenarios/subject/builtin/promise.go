@@ -1,11 +1,6 @@
-package scenarios
+package builtin
 
 import (
-	"time"
-
-	"lockstep/lockimpl"
-	"lockstep/lockimpl/redisson"
-	"lockstep/lockimpl/reference"
 	"lockstep/model"
 )
 
@@ -58,22 +53,4 @@ func referencePromises(t model.Traits) model.Promises {
 			Source: "a free lock is given to a waiter, and places of those who are gone are free after a heartbeat" + places}
 	}
 	return own
-}
-
-// bareTiming is that of a lock that nothing renews.
-func bareTiming(time.Duration) model.Timing { return model.Timing{Watchdog: lockimpl.BareLease} }
-
-// referenceTiming is that of the reference locks, in a world with that watchdog
-// timeout.
-func referenceTiming(watchdog time.Duration) model.Timing {
-	return model.Timing{Watchdog: watchdog, RenewalPeriod: watchdog / 3, FairWait: reference.DefaultHeartbeat, Memory: reference.Memory}
-}
-
-// redissonTiming is that of a release, in a world with that lockWatchdogTimeout.
-// Resend is the subscription timeout, the longest of the client's waits.
-func redissonTiming(rel *redisson.Release, watchdog time.Duration) model.Timing {
-	return model.Timing{
-		Watchdog: watchdog, RenewalPeriod: watchdog / 3, FairWait: rel.FairWait,
-		ResponseTimeout: 3 * time.Second, Resend: 7500 * time.Millisecond, GiveUp: 25 * time.Second,
-	}
 }

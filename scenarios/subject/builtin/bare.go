@@ -1,0 +1,39 @@
+package builtin
+
+import (
+	"time"
+
+	"lockstep/lockimpl"
+	"lockstep/model"
+	"lockstep/scenarios/subject"
+	"lockstep/sim"
+	"lockstep/sim/goredis"
+)
+
+// bareLock returns a lock that keeps its owner's name in one string, and that nothing
+// renews.
+func bareLock(kind lockimpl.Bare, about string) *subject.Subject {
+	scripts := map[string]model.Role{}
+	for text, role := range lockimpl.BareScripts {
+		scripts[text] = model.Role(role)
+	}
+	return &subject.Subject{
+		Name: string(kind), About: about,
+		Traits: model.Traits{Uncounted: true, NoWatchdog: true},
+		Times:  func(time.Duration) model.Timing { return model.Timing{Watchdog: lockimpl.BareLease} },
+		Open: func(p *sim.Process, o subject.Options) (lockimpl.Client, error) {
+			ro := subject.RedisOptions(p, o)
+			subject.Retries(ro, o)
+			rdb := goredis.NewClient(p, ro)
+			c := lockimpl.NewBareClient(kind, rdb, p.Name())
+			p.OnClose(func() { _ = c.Close(); _ = rdb.Close() })
+			return c, nil
+		},
+		Protocol:      subject.OneString(scripts),
+		Interruptible: true,
+		Campaign: subject.Campaign{
+			ShortWaits: true, NoReentry: kind != lockimpl.StringReentrant,
+			Commands: plainCommands, Channels: channels,
+		},
+	}
+}

@@ -1,0 +1,88 @@
+package builtin
+
+import (
+	"fmt"
+
+	"github.com/redis/go-redis/v9"
+
+	"lockstep/lockimpl"
+	"lockstep/lockimpl/planted"
+	"lockstep/model"
+	"lockstep/scenarios/subject"
+	"lockstep/sim"
+)
+
+// PlantedPrefix begins the name of a lock with a planted bug. Such a lock is not
+// listed, since nobody is to choose it by chance.
+const PlantedPrefix = "planted/"
+
+// PlantedBug is a row of the table of lockimpl/planted.
+type PlantedBug = planted.Bug
+
+// PlantedBugs is that table.
+func PlantedBugs() []*PlantedBug { return planted.Bugs }
+
+// through puts something between a lock and the server; nil: nothing.
+type through func(redis.UniversalClient) redis.UniversalClient
+
+func (t through) on(rdb redis.UniversalClient) redis.UniversalClient {
+	if t == nil {
+		return rdb
+	}
+	return t(rdb)
+}
+
+// plant returns the lock in which a bug is planted.
+func plant(b *planted.Bug) (*subject.Subject, error) {
+	base, err := subject.Find(b.Base)
+	if err != nil {
+		return nil, fmt.Errorf("planted bug %s: %w", b.Name, err)
+	}
+	l := originals[base.Name]
+	if l == nil {
+		return nil, fmt.Errorf("planted bug %s: nothing can stand between %s and the server", b.Name, base.Name)
+	}
+	texts := map[string]string{}
+	for text, role := range base.Scripts {
+		texts[text] = string(role)
+	}
+	var instead map[string]string // of some of the base's scripts
+	if b.Edit != nil {
+		if instead, err = b.Edit.Apply(texts); err != nil {
+			return nil, fmt.Errorf("planted bug %s: %w", b.Name, err)
+		}
+	}
+	if of, ok := l.(redissonLock); ok && b.Release != nil {
+		l = of.with(b.Release)
+	}
+	s := l.behind(func(rdb redis.UniversalClient) redis.UniversalClient { return b.Server(rdb, texts, instead) }).subject()
+	s.Name, s.About = PlantedPrefix+b.Name, b.What
+	s.Base, s.Unlisted, s.Control = base, true, false
+	for was, is := range instead {
+		s.Scripts[is] = model.Role(texts[was]) // whichever of them is sent
+	}
+	open := s.Open
+	s.Open = func(p *sim.Process, o subject.Options) (lockimpl.Client, error) {
+		c, err := open(p, o)
+		if err != nil {
+			return nil, err
+		}
+		return plantedClient{c, b}, nil
+	}
+	return s, nil
+}
+
+// plantedClient makes the locks of another client, with a bug.
+type plantedClient struct {
+	lockimpl.Client
+	bug *planted.Bug
+}
+
+// GetLock implements lockimpl.Client.
+func (c plantedClient) GetLock(name string) (lockimpl.Lock, error) {
+	l, err := c.Client.GetLock(name)
+	if err != nil {
+		return nil, err
+	}
+	return c.bug.Lock(l), nil
+}

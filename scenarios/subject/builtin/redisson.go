@@ -1,0 +1,252 @@
+package builtin
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strconv"
+	"time"
+
+	"lockstep/lockimpl"
+	"lockstep/lockimpl/redisson"
+	"lockstep/model"
+	"lockstep/scenarios/subject"
+	"lockstep/sim"
+	"lockstep/sim/goredis"
+	simredis "lockstep/sim/redis"
+)
+
+// redissonLock is one kind of lock of one release of Redisson.
+type redissonLock struct {
+	*family
+	topology topology
+	rel      *redisson.Release
+	through  through
+}
+
+// redissonLocks are the locks of each family, release and topology.
+func redissonLocks() []redissonLock {
+	var all []redissonLock
+	for _, f := range families {
+		for _, rel := range redisson.Releases {
+			if f.has != nil && !f.has(rel) {
+				continue
+			}
+			for _, t := range topologies {
+				if t.has != nil && (!f.everywhere || !t.has(rel)) {
+					continue
+				}
+				all = append(all, redissonLock{family: f, topology: t, rel: rel})
+			}
+		}
+	}
+	return all
+}
+
+// WithRelease returns a lock of Redisson that is of another release, which change
+// makes of its own.
+func WithRelease(name string, change func(*redisson.Release)) (*subject.Subject, error) {
+	l, ok := originals[name].(redissonLock)
+	if !ok {
+		return nil, fmt.Errorf("%q is no lock of Redisson's", name)
+	}
+	return l.with(change).subject(), nil
+}
+
+func (l redissonLock) with(change func(*redisson.Release)) redissonLock {
+	rel := *l.rel
+	change(&rel)
+	l.rel = &rel
+	return l
+}
+
+func (l redissonLock) behind(t through) original {
+	l.through = t
+	return l
+}
+
+func (l redissonLock) replicated() bool { return l.topology.kind != redisson.Single }
+
+// commands are those that a client of the lock sends.
+func (l redissonLock) commands() []string {
+	all := []string{"EVAL", "EVALSHA", "SUBSCRIBE", "UNSUBSCRIBE", "DEL"}
+	if l.replicated() {
+		all = append(all, "SSUBSCRIBE", "WAIT", "INFO")
+	}
+	return all
+}
+
+func (l redissonLock) subject() *subject.Subject {
+	scripts := map[string]model.Role{}
+	for _, s := range l.rel.Scripts() {
+		scripts[s.Text] = model.Role(s.Kind)
+	}
+	return &subject.Subject{
+		Name:     l.name + "@" + l.rel.Version + l.topology.suffix,
+		About:    fmt.Sprintf("Redisson's %s as of %s%s", l.what, l.rel.Version, l.topology.what),
+		Traits:   l.traits,
+		Promises: redissonPromises(l.traits),
+		Times:    l.times,
+		Open:     l.open,
+		Protocol: subject.Protocol{
+			Scripts: scripts, Parties: l.parties, State: l.state, Keys: l.keys, Kept: l.kept, Channel: l.channel,
+		},
+		Release: l.rel.Version, Replicated: l.replicated(),
+		// Up to 3.36.0, and wherever WAIT follows the script (issue 7367).
+		SendsAgain: slices.Contains(l.rel.Resend, redisson.KindAcquire) || l.replicated() && l.rel.Sync != redisson.SyncNone,
+		Replies:    true,
+		Campaign:   subject.Campaign{Commands: l.commands(), Channels: channels},
+	}
+}
+
+// times is the timing in a world with that lockWatchdogTimeout.
+func (l redissonLock) times(watchdog time.Duration) model.Timing {
+	return model.Timing{
+		Watchdog: watchdog, RenewalPeriod: watchdog / 3, FairWait: l.rel.FairWait,
+		ResponseTimeout: redisson.ResponseTimeout,
+		Resend:          redisson.SubscriptionTimeout, // the longest of the client's waits
+		GiveUp:          25 * time.Second,             // the resends of a renewal take 22 s
+	}
+}
+
+func (l redissonLock) open(p *sim.Process, o subject.Options) (lockimpl.Client, error) {
+	ro := subject.RedisOptions(p, o)
+	rdb := goredis.NewClient(p, redisson.Options(ro))
+	cfg := redisson.Config{
+		Release: l.rel, Topology: l.topology.kind, ID: p.Name(), WatchdogTimeout: o.Watchdog, ResponseTimeout: ro.ReadTimeout,
+		Environment: subject.Environment(p),
+	}
+	if o.FairWait != nil {
+		cfg.FairWait = *o.FairWait
+	}
+	if o.RetryAttempts != nil {
+		cfg.RetryAttempts = cmp.Or(*o.RetryAttempts, -1) // 0 is the release's own number
+	}
+	c := redisson.NewClient(l.through.on(rdb), cfg)
+	p.OnClose(func() { _ = c.Close(); _ = rdb.Close() })
+	return lockClient{c, l.object}, nil
+}
+
+// family is one kind of Redisson's lock.
+type family struct {
+	name, what string
+	traits     model.Traits
+	everywhere bool                         // also in the topologies of more than one server
+	has        func(*redisson.Release) bool // nil: every release has it
+	object     func(*redisson.Client, string) (lockimpl.Lock, error)
+}
+
+var families = []*family{
+	{name: "redisson", what: "lock", everywhere: true, object: (*redisson.Client).GetLock},
+	{name: "redisson-fair", what: "fair lock", traits: model.Traits{Fair: true, Deadlines: true}, everywhere: true, object: (*redisson.Client).GetFairLock},
+	{name: "redisson-fenced", what: "fenced lock", traits: model.Traits{Fenced: true}, has: func(r *redisson.Release) bool { return r.Fenced != nil },
+		object: func(c *redisson.Client, name string) (lockimpl.Lock, error) { return c.GetFencedLock(name) }},
+	{name: "redisson-nonreentrant", what: "non-reentrant lock", traits: model.Traits{NonReentrant: true}, has: hasNonReentrant,
+		object: (*redisson.Client).GetNonReentrantLock},
+	{name: "redisson-nonreentrant-fair", what: "non-reentrant fair lock", traits: model.Traits{Fair: true, Deadlines: true, NonReentrant: true}, has: hasNonReentrant,
+		object: (*redisson.Client).GetNonReentrantFairLock},
+}
+
+func hasNonReentrant(r *redisson.Release) bool { return r.NonReentrant != nil }
+
+// topology is what servers a lock is configured for, by the suffix of its name.
+type topology struct {
+	suffix, what string
+	kind         redisson.Topology
+	has          func(*redisson.Release) bool // nil: every release of every family
+}
+
+var topologies = []topology{
+	{"", "", redisson.Single, nil},
+	{"+replicas", ", with replicas", redisson.Replicated, func(*redisson.Release) bool { return true }},
+	{"+cluster", ", in a cluster", redisson.Cluster, (*redisson.Release).Sharded},
+}
+
+// lockClient makes one kind of lock of a Redisson client.
+type lockClient struct {
+	*redisson.Client
+	object func(*redisson.Client, string) (lockimpl.Lock, error)
+}
+
+func (c lockClient) GetLock(name string) (lockimpl.Lock, error) { return c.object(c.Client, name) }
+
+func (redissonLock) parties(role model.Role, keys, argv, locks []string) (of, owners []string) {
+	switch role {
+	case model.RoleRenew:
+		for i, k := range keys {
+			if i+1 < len(argv) {
+				of = append(of, k)
+				owners = append(owners, subject.Owners(argv[i+1:i+2])...)
+			}
+		}
+		return of, owners
+	case model.RoleLeave:
+		for _, name := range locks {
+			if redisson.QueueName(name) == keys[0] {
+				of = []string{name}
+			}
+		}
+		return of, subject.Owners(argv[:1])
+	case model.RoleForceUnlock:
+		return keys[:1], nil
+	case model.RoleUnlock:
+		return keys[:1], subject.Owners(argv[2:3])
+	default:
+		return keys[:1], subject.Owners(argv[1:2])
+	}
+}
+
+func (l redissonLock) state(keys simredis.Keyspace, lock string) *model.LockState {
+	s := &model.LockState{}
+	if l.traits.Fenced {
+		token, _ := keys.String(redisson.TokenName(lock))
+		s.Token, _ = strconv.ParseInt(token, 10, 64)
+	}
+	hash := keys.Hash(lock)
+	// One field but where a fault put two; the smallest name speaks then.
+	for field, count := range hash {
+		if name := subject.Owner(field); s.Owner == "" || cmp.Less(name, s.Owner) {
+			s.Owner = name
+			s.Count, _ = strconv.Atoi(count)
+			s.ExpiresMs = keys.ExpiresMs(lock)
+		}
+	}
+	if l.traits.Fair {
+		subject.ReadQueue(s, keys, redisson.QueueName(lock), redisson.DeadlinesName(lock))
+	}
+	return s
+}
+
+func (l redissonLock) keys(lock string) []string {
+	keys := []string{lock}
+	if l.traits.Fair {
+		keys = append(keys, redisson.QueueName(lock), redisson.DeadlinesName(lock))
+	}
+	if l.rel.Latched() {
+		keys = append(keys, redisson.LatchName(lock, "*"))
+	}
+	if l.traits.Fenced {
+		keys = append(keys, redisson.TokenName(lock))
+	}
+	return keys
+}
+
+// kept are the keys that outlive their use: the queue, whose entries are looked at one
+// by one, and the counter of tokens.
+func (l redissonLock) kept(lock string) []string {
+	var keys []string
+	if l.traits.Fair {
+		keys = append(keys, redisson.QueueName(lock), redisson.DeadlinesName(lock))
+	}
+	if l.traits.Fenced {
+		keys = append(keys, redisson.TokenName(lock))
+	}
+	return keys
+}
+
+func (redissonLock) channel(lock, to string) string {
+	if to == "all" {
+		return redisson.ChannelName(lock)
+	}
+	return redisson.WaiterChannel(lock, subject.OwnerField(to))
+}

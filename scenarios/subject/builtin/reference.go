@@ -1,0 +1,116 @@
+package builtin
+
+import (
+	"strconv"
+	"time"
+
+	"lockstep/lockimpl"
+	"lockstep/lockimpl/reference"
+	"lockstep/model"
+	"lockstep/scenarios/subject"
+	"lockstep/sim"
+	"lockstep/sim/goredis"
+	simredis "lockstep/sim/redis"
+)
+
+// referenceLock is a lock of our own.
+type referenceLock struct {
+	fair    bool
+	through through
+}
+
+func (l referenceLock) behind(t through) original {
+	l.through = t
+	return l
+}
+
+func (l referenceLock) subject() *subject.Subject {
+	s := &subject.Subject{
+		Name: "reference", About: "ours: requests that happen once, server time, fencing tokens",
+		Traits: model.Traits{Fair: l.fair, Deadlines: l.fair, Fenced: true},
+		Times: func(watchdog time.Duration) model.Timing {
+			return model.Timing{Watchdog: watchdog, RenewalPeriod: watchdog / 3, FairWait: reference.DefaultHeartbeat, Memory: reference.Memory}
+		},
+		Open: l.open,
+		Protocol: subject.Protocol{
+			Scripts: map[string]model.Role{}, Parties: l.parties, State: l.state, Keys: l.keys, Channel: l.channel,
+		},
+		Interruptible: true, Control: true,
+		Campaign: subject.Campaign{ShortWaits: true, NoReentry: true, Commands: plainCommands, Channels: channels},
+	}
+	if l.fair {
+		s.Name, s.About = "reference-fair", "ours, serving waiters in the order of their first tries"
+	}
+	s.Promises = referencePromises(s.Traits)
+	for text, role := range reference.Scripts() {
+		s.Scripts[text] = model.Role(role)
+	}
+	return s
+}
+
+func (l referenceLock) open(p *sim.Process, o subject.Options) (lockimpl.Client, error) {
+	ro := subject.RedisOptions(p, o)
+	subject.Retries(ro, o)
+	if o.PoolSize == nil {
+		ro.PoolSize = 64 // as many as Redisson's
+	}
+	cfg := reference.Config{ID: p.Name(), WatchdogTimeout: max(o.Watchdog, time.Second), Environment: subject.Environment(p)}
+	if o.FairWait != nil {
+		cfg.Heartbeat = max(*o.FairWait, time.Second)
+	}
+	rdb := goredis.NewClient(p, ro)
+	c, err := reference.NewClient(l.through.on(rdb), cfg)
+	if err != nil {
+		return nil, err
+	}
+	p.OnClose(func() { _ = c.Close(); _ = rdb.Close() })
+	if l.fair {
+		return fairReference{c}, nil
+	}
+	return c, nil
+}
+
+type fairReference struct{ *reference.Client }
+
+func (c fairReference) GetLock(name string) (lockimpl.Lock, error) {
+	l, err := c.NewFairLock(name)
+	if err != nil {
+		return nil, err
+	}
+	return l, nil
+}
+
+func (referenceLock) parties(role model.Role, keys, argv, _ []string) (of, owners []string) {
+	if role == model.RoleForceUnlock {
+		return keys[:1], nil
+	}
+	return keys[:1], subject.Owners(argv[:1])
+}
+
+func (l referenceLock) state(keys simredis.Keyspace, lock string) *model.LockState {
+	s := &model.LockState{}
+	if hash := keys.Hash(lock); len(hash) > 0 {
+		s.Owner, s.ExpiresMs = subject.Owner(hash["owner"]), keys.ExpiresMs(lock)
+		s.Count, _ = strconv.Atoi(hash["count"])
+		s.Token, _ = strconv.ParseInt(hash["token"], 10, 64)
+	}
+	if l.fair {
+		subject.ReadQueue(s, keys, reference.QueueName(lock), reference.DeadlinesName(lock))
+	}
+	return s
+}
+
+func (l referenceLock) keys(lock string) []string {
+	keys := []string{lock, reference.MemoryName(lock, "*"), reference.TokenName(lock)}
+	if l.fair {
+		keys = append(keys, reference.QueueName(lock), reference.DeadlinesName(lock))
+	}
+	return keys
+}
+
+func (referenceLock) channel(lock, to string) string {
+	if to == "all" {
+		return reference.ChannelName(lock)
+	}
+	return ""
+}

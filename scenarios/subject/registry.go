@@ -1,0 +1,84 @@
+package subject
+
+import (
+	"fmt"
+	"strings"
+	"sync"
+)
+
+// registry has the subjects in the order in which they were registered.
+var registry struct {
+	sync.Mutex
+	all    []*Subject
+	byName map[string]*Subject
+}
+
+// Register makes subjects known under their names, in that order. It panics when one
+// lacks what every lock needs, or has the name of another.
+func Register(all ...*Subject) {
+	registry.Lock()
+	defer registry.Unlock()
+	for _, s := range all {
+		if err := s.check(); err != nil {
+			panic("subject: " + err.Error())
+		}
+		if registry.byName[s.Name] != nil {
+			panic(fmt.Sprintf("subject: two subjects have the name %q", s.Name))
+		}
+		if registry.byName == nil {
+			registry.byName = map[string]*Subject{}
+		}
+		registry.byName[s.Name] = s
+		registry.all = append(registry.all, s)
+	}
+}
+
+// All returns the registered subjects that are listed, in the order in which they
+// were registered.
+func All() []*Subject {
+	registry.Lock()
+	defer registry.Unlock()
+	var listed []*Subject
+	for _, s := range registry.all {
+		if !s.Unlisted {
+			listed = append(listed, s)
+		}
+	}
+	return listed
+}
+
+// Find returns the registered subject of that name. The name of a family stands for
+// its newest release on a single server, which is the one that was registered last.
+func Find(name string) (*Subject, error) {
+	registry.Lock()
+	exact := registry.byName[name]
+	registry.Unlock()
+	if exact != nil {
+		return exact, nil
+	}
+	var names []string
+	var newest *Subject
+	for _, s := range All() {
+		names = append(names, s.Name)
+		if s.Family() == name && !s.Replicated {
+			newest = s
+		}
+	}
+	switch {
+	case newest != nil:
+		return newest, nil
+	case len(names) == 0:
+		return nil, fmt.Errorf("unknown lock %q: none is registered (import lockstep/scenarios/subject/builtin for the built-in ones)", name)
+	}
+	return nil, fmt.Errorf("unknown lock %q; known: %s", name, strings.Join(names, ", "))
+}
+
+// Canonical returns the name under which the subject that name stands for is
+// registered.
+func Canonical(name string) (string, error) {
+	s, err := Find(name)
+	if err != nil {
+		return "", err
+	}
+	return s.Name, nil
+}
