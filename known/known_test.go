@@ -12,6 +12,7 @@ import (
 	"lockstep/scenarios"
 	"lockstep/scenarios/play"
 	"lockstep/scenarios/subject"
+	_ "lockstep/scenarios/subject/builtin"
 	"lockstep/sim"
 )
 

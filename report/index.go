@@ -373,7 +373,7 @@ func (m matrix) Heads() []string {
 	return out
 }
 
-// variant is a lock without its release: redisson, redisson+replicas.
+// variant returns the name of a lock without its release: FAMILY, or FAMILY+SETUP.
 func variant(lock string) string {
 	if _, more, ok := strings.Cut(lock, "+"); ok {
 		return model.Family(lock) + "+" + more

@@ -10,6 +10,17 @@ import (
 	"lockstep/sim/goredis"
 )
 
+// bareLocks are the locks of lockimpl, the weakest first.
+func bareLocks() []*subject.Subject {
+	return []*subject.Subject{
+		bareLock(lockimpl.None, "grants everything: the control that must fail"),
+		bareLock(lockimpl.SetNXDel, "SET NX PX, then DEL whoever holds it"),
+		bareLock(lockimpl.SetNXGetDel, "SET NX PX, then GET, compare, DEL"),
+		bareLock(lockimpl.SetNXCad, "SET NX PX, then compare and delete in one script"),
+		bareLock(lockimpl.StringReentrant, "the owner's name in one string; re-entry is not counted"),
+	}
+}
+
 // bareLock returns a lock that keeps its owner's name in one string, and that nothing
 // renews.
 func bareLock(kind lockimpl.Bare, about string) *subject.Subject {

@@ -4,7 +4,6 @@
 package builtin
 
 import (
-	"lockstep/lockimpl"
 	"lockstep/lockimpl/planted"
 	"lockstep/scenarios/subject"
 )
@@ -46,16 +45,5 @@ func channels(lock string) []string {
 	return []string{"*", "redisson_lock__channel:*" + lock + "*", "*:a:1"}
 }
 
-// plainCommands are those that a client sends that does not subscribe.
+// plainCommands are those that campaigns draw for clients of other locks.
 var plainCommands = []string{"SET", "GET", "DEL", "EVAL", "EVALSHA"}
-
-func bareLocks() []*subject.Subject {
-
-	return []*subject.Subject{
-		bareLock(lockimpl.None, "grants everything: the control that must fail"),
-		bareLock(lockimpl.SetNXDel, "SET NX PX, then DEL whoever holds it"),
-		bareLock(lockimpl.SetNXGetDel, "SET NX PX, then GET, compare, DEL"),
-		bareLock(lockimpl.SetNXCad, "SET NX PX, then compare and delete in one script"),
-		bareLock(lockimpl.StringReentrant, "the owner's name in one string; re-entry is not counted"),
-	}
-}
