@@ -1,5 +1,5 @@
-// Package lockstep holds no code: the folders do. This test keeps the arrows
-// between them as docs/design.md has them.
+// Package lockstep holds no code: the folders do. This test keeps the rooms of the
+// house, and the arrows between them, as docs/design.md has them.
 package lockstep
 
 import (
@@ -8,151 +8,135 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"testing"
 )
 
-// arrows are the imports that the design knows, by top-level folder.
-var arrows = map[string][]string{
-	"model":           nil,
-	"lockimpl":        nil,
-	"interop":         {"lockimpl"},
-	"sim":             {"model"},
-	"linearizability": {"model"},
-	"scenarios":       {"model", "lockimpl", "sim", "linearizability"},
-	"known":           {"model", "sim", "linearizability", "scenarios"},
-	"explore":         {"model", "sim", "linearizability", "scenarios", "known"},
-	"report":          {"model", "linearizability"},
-	"internal":        nil,
-	"bench":           {"model", "lockimpl", "interop", "sim", "scenarios", "explore"},
-	"cmd":             {"model", "sim", "linearizability", "scenarios", "known", "explore", "report", "bench"},
+// room is a folder with those below it that are no rooms of their own.
+type room struct {
+	// imports are the rooms that it may import, beside the standard library.
+	imports []string
+	// modules are the only modules of others that it may import; nil allows any.
+	modules []string
+	// words are what its code may not say, neither in names nor in comments nor in
+	// text.
+	words []*regexp.Regexp
 }
 
-// within are the imports that the design knows between the folders of scenarios/.
-var within = map[string][]string{
-	"scenarios":                 {"scenarios/subject"},
-	"scenarios/subject":         nil,
-	"scenarios/subject/builtin": {"scenarios/subject"},
-	"scenarios/play":            {"scenarios", "scenarios/subject"},
+var (
+	none = []string{}
+	// locks are the names of locks, their releases and constants.
+	locks = regexp.MustCompile(`(?i)redisson|setnx|string.reentrant|reference.fair|"reference"|watchdogtimeout|7500 \* time\.|@\d+\.\d`)
+	// servers are the words of a server's protocol and of its clients.
+	servers = regexp.MustCompile(`(?i:redis)|EVAL|SCRIPT|SUBSCRIBE|PUBLISH|HELLO|RESP|WAIT`)
+	// roles are the roles of commands written out, which model.Role names.
+	roles = regexp.MustCompile(`"(acquire|renew|leave)"`)
+)
+
+// rooms are all rooms.
+var rooms = map[string]room{
+	"model":           {modules: none, words: []*regexp.Regexp{locks}},
+	"model/trace":     {imports: []string{"model"}, modules: none, words: []*regexp.Regexp{locks, roles}},
+	"sim":             {imports: []string{"model"}, modules: none, words: []*regexp.Regexp{locks, servers, roles}},
+	"sim/redis":       {imports: []string{"model", "sim"}},
+	"sim/goredis":     {imports: []string{"sim"}},
+	"linearizability": {imports: []string{"model", "model/trace"}, words: []*regexp.Regexp{locks}},
+	"lockimpl":        {},
+	"interop":         {imports: []string{"lockimpl"}},
+
+	"scenarios":         {imports: []string{"model", "scenarios/subject", "sim/redis"}},
+	"scenarios/subject": {imports: []string{"lockimpl", "model", "sim", "sim/goredis", "sim/redis"}, words: []*regexp.Regexp{locks}},
+	"scenarios/subject/builtin": {imports: []string{
+		"lockimpl", "model", "scenarios/subject", "sim", "sim/goredis", "sim/redis"}},
+	"scenarios/play": {imports: []string{
+		"linearizability", "lockimpl", "model", "model/trace", "scenarios", "scenarios/subject", "sim", "sim/redis"}, words: []*regexp.Regexp{locks}},
+
+	"known":          {imports: []string{"known/bare", "known/defect", "known/redisson", "linearizability", "model", "scenarios/play", "sim"}},
+	"known/defect":   {imports: []string{"linearizability", "model", "model/trace", "scenarios/play", "scenarios/subject"}, words: []*regexp.Regexp{locks}},
+	"known/bare":     {imports: []string{"known/defect", "model", "model/trace", "scenarios/subject"}},
+	"known/redisson": {imports: []string{"known/defect", "linearizability", "model", "model/trace", "scenarios/subject"}},
+
+	"explore": {imports: []string{
+		"known", "linearizability", "model", "model/trace", "scenarios", "scenarios/play", "scenarios/subject", "sim"}, words: []*regexp.Regexp{locks, roles}},
+	"report":   {imports: []string{"linearizability", "model", "model/trace"}, words: []*regexp.Regexp{locks, roles}},
+	"internal": {},
+	"bench": {imports: []string{
+		"explore", "interop", "lockimpl", "model", "scenarios", "scenarios/play", "scenarios/subject", "scenarios/subject/builtin", "sim"}},
+	"cmd": {imports: []string{
+		"bench", "explore", "known", "linearizability", "model", "report", "scenarios", "scenarios/play", "scenarios/subject", "scenarios/subject/builtin", "sim"}},
 }
 
-// Nobody but the programs that offer the built-in locks knows them: whatever runs,
-// judges and searches takes any lock.
-func TestTheBuiltInLocksEnterLikeAnybodys(t *testing.T) {
-	const builtin = "scenarios/subject/builtin"
-	seen := map[string]bool{}
-	eachImport(t, func(path, folder, imported string) {
-		seen[folder] = true
-		top, _, _ := strings.Cut(folder, "/")
-		known, inside := within[folder]
-		switch {
-		case top == "scenarios" && !inside:
-			t.Errorf("%s: folder %s is not in the design's table", path, folder)
-		case inside && strings.HasPrefix(imported, "scenarios") && !slices.Contains(known, imported):
-			t.Errorf("%s imports %s: an arrow that the design does not know", path, imported)
-		case imported == builtin && !slices.Contains([]string{"bench", "cmd"}, top):
-			t.Errorf("%s imports %s: a lock is passed to %s, or found by its name", path, imported, folder)
-		}
-	})
-	for folder := range within {
-		if !seen[folder] {
-			t.Errorf("folder %s is in the design and imports nothing of ours", folder)
+// roomOf returns the innermost room that a folder belongs to, "" for none.
+func roomOf(folder string) string {
+	for name := folder; name != "."; name = filepath.ToSlash(filepath.Dir(name)) {
+		if _, ok := rooms[name]; ok {
+			return name
 		}
 	}
+	return ""
 }
 
-// eachImport calls f for every import of a folder of ours by a file that is no test.
-func eachImport(t *testing.T, f func(path, folder, imported string)) {
+func TestTheHouseIsAsTheDesignHasIt(t *testing.T) {
+	used := map[string]map[string]bool{} // the imports that there are, by room
 	err := filepath.WalkDir(".", func(path string, d fs.DirEntry, err error) error {
 		if err != nil || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
 			return err
 		}
-		file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.ImportsOnly)
-		if err != nil {
-			return err
-		}
-		for _, imp := range file.Imports {
-			name, _ := strconv.Unquote(imp.Path.Value)
-			if inside, ours := strings.CutPrefix(name, "lockstep/"); ours {
-				f(path, filepath.ToSlash(filepath.Dir(path)), inside)
-			}
-		}
-		return nil
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
-func TestNoArrowPointsTheOtherWay(t *testing.T) {
-	seen := map[string]bool{}
-	err := filepath.WalkDir(".", func(path string, d fs.DirEntry, err error) error {
-		if err != nil || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
-			return err
-		}
-		from, _, _ := strings.Cut(filepath.ToSlash(path), "/")
-		known, ok := arrows[from]
-		if !ok {
-			t.Errorf("%s: folder %s is not in the design's table", path, from)
+		here := roomOf(filepath.ToSlash(filepath.Dir(path)))
+		if here == "" {
+			t.Errorf("%s: its folder is in no room of the design", path)
 			return nil
 		}
-		seen[from] = true
-		file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.ImportsOnly)
-		if err != nil {
-			return err
+		if used[here] == nil {
+			used[here] = map[string]bool{}
 		}
-		for _, imp := range file.Imports {
-			name, _ := strconv.Unquote(imp.Path.Value)
-			inside, ours := strings.CutPrefix(name, "lockstep/")
-			if !ours {
-				continue
-			}
-			to, _, _ := strings.Cut(inside, "/")
-			if to != from && !slices.Contains(known, to) {
-				t.Errorf("%s imports %s: an arrow that the design does not know", path, to)
-			}
-		}
-		return nil
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	for folder := range arrows {
-		if !seen[folder] {
-			t.Errorf("folder %s is in the design and has no code", folder)
-		}
-	}
-}
-
-// kernelKnows are the packages outside the standard library that the kernel of the
-// world may import. Servers and clients live in folders below it.
-var kernelKnows = []string{"lockstep/model"}
-
-func TestTheKernelKnowsNoServer(t *testing.T) {
-	files, err := filepath.Glob("sim/*.go")
-	if err != nil || len(files) == 0 {
-		t.Fatal(len(files), err)
-	}
-	for _, path := range files {
 		text, err := os.ReadFile(path)
 		if err != nil {
-			t.Fatal(err)
+			return err
 		}
 		file, err := parser.ParseFile(token.NewFileSet(), path, text, parser.ImportsOnly)
 		if err != nil {
-			t.Fatal(err)
+			return err
 		}
 		for _, imp := range file.Imports {
-			name, _ := strconv.Unquote(imp.Path.Value)
-			if first, _, _ := strings.Cut(name, "/"); strings.Contains(first, ".") || first == "lockstep" && !slices.Contains(kernelKnows, name) {
-				t.Errorf("%s imports %s", path, name)
+			name, err := strconv.Unquote(imp.Path.Value)
+			if err != nil {
+				return err
+			}
+			inside, ours := strings.CutPrefix(name, "lockstep/")
+			first, _, _ := strings.Cut(name, "/")
+			switch there := roomOf(inside); {
+			case ours && there == here:
+			case ours && slices.Contains(rooms[here].imports, there):
+				used[here][there] = true
+			case ours:
+				t.Errorf("%s imports %s: an arrow that the design does not know", path, name)
+			case strings.Contains(first, ".") && rooms[here].modules != nil && !slices.Contains(rooms[here].modules, name):
+				t.Errorf("%s imports %s: %s knows no module of others", path, name, here)
 			}
 		}
-		for _, word := range []string{"redis", "EVAL", "SCRIPT", "SUBSCRIBE", "PUBLISH", "HELLO", "RESP", "WAIT"} {
-			if strings.Contains(string(text), word) || word == "redis" && strings.Contains(strings.ToLower(string(text)), word) {
-				t.Errorf("%s says %s", path, word)
+		for number, line := range strings.Split(string(text), "\n") {
+			for _, words := range rooms[here].words {
+				if word := words.FindString(line); word != "" {
+					t.Errorf("%s:%d says %s, which is nothing that %s knows", path, number+1, word, here)
+				}
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, r := range rooms {
+		if used[name] == nil {
+			t.Errorf("%s is in the design and has no code", name)
+		}
+		for _, there := range r.imports {
+			if !used[name][there] {
+				t.Errorf("%s imports nothing of %s: take the arrow out of the design", name, there)
 			}
 		}
 	}

@@ -6,18 +6,14 @@ import (
 	"strconv"
 	"strings"
 
+	"lockstep/known"
 	"lockstep/linearizability"
 	"lockstep/sim"
 )
 
-const (
-	// NamesVersion is the version of the names of known defects: raised by hand
-	// whenever a finding gets another one, or none, or one for the first time.
-	NamesVersion = 1
-	// DrawVersion is the version of the drawing: raised by hand whenever the same
-	// seed draws another scenario, or varies one in another way.
-	DrawVersion = 1
-)
+// DrawVersion is the version of the drawing. It is raised by hand whenever the same
+// seed draws another scenario, or varies one in another way.
+const DrawVersion = 1
 
 // Versions says which program wrote results. A number is 0 where nobody kept
 // it, and NotUsed where the results do not depend on it.
@@ -28,7 +24,7 @@ const NotUsed = -1
 
 // CurrentVersions are those of this program.
 func CurrentVersions() Versions {
-	return Versions{World: sim.Version, Judges: linearizability.Version, Names: NamesVersion, Draw: DrawVersion}
+	return Versions{World: sim.Version, Judges: linearizability.Version, Names: known.Version, Draw: DrawVersion}
 }
 
 // Played leaves out what has no part in the verdicts of given scenarios.
@@ -73,13 +69,13 @@ func ReadVersions(text string) (v Versions, ok bool, err error) {
 	for _, word := range strings.Split(m[1], ", ") {
 		name, number, _ := strings.Cut(word, " ")
 		n, err := strconv.Atoi(number)
-		known := false
+		named := false
 		for _, x := range v.each() {
 			if x.name == name {
-				*x.n, known = n, true
+				*x.n, named = n, true
 			}
 		}
-		if err != nil || n < 0 || !known {
+		if err != nil || n < 0 || !named {
 			return v, false, fmt.Errorf("%q is no version; one is, for example, world 6", word)
 		}
 	}

@@ -6,7 +6,6 @@ import (
 	"slices"
 
 	"lockstep/known/defect"
-	"lockstep/known/redisson"
 	"lockstep/model"
 	"lockstep/model/trace"
 	"lockstep/scenarios/subject"
@@ -27,10 +26,6 @@ var (
 	setNX      = named("setnx-del", "setnx-get-del", "setnx-cad")
 	anyBare    = named("setnx-del", "setnx-get-del", "setnx-cad", "string-reentrant")
 )
-
-// namesOwners holds of every lock whose owner is a client and a thread, and not one
-// acquisition. Redisson's locks have an entry of their own.
-func namesOwners(l *subject.Subject) bool { return !redisson.Owns(l) && l.Name != "none" }
 
 // misdeleted finds the command that ended another owner's hold before the harm was done.
 func misdeleted(c *defect.Case) *defect.Cause {
@@ -137,7 +132,7 @@ var Defects = []defect.Defect{
 		Title:   "an unlock that was given up as unknown arrives later and takes a level of a later hold of its thread (an owner is client and thread, not one acquisition)",
 		Story:   "An unlock that no answer came to is still on its way when the thread locks anew; then it arrives and ends the new hold. Owners are named by client and thread and not by acquisition, in every release and in most locks of this kind: the form is to blame, and a caller who locks again after an unknown outcome.",
 		Judges:  append([]string{model.JudgeMutualExclusion, model.JudgeLease}, onServer...),
-		Applies: namesOwners,
+		Applies: anyBare,
 		Cause:   (*defect.Case).LateUnlock,
 	},
 }
