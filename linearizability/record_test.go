@@ -89,11 +89,11 @@ func traced(rec *model.Record) *run { return &run{trace.New(rec)} }
 // its clients.
 var (
 	plainLock = model.Params{Lock: "plain", Timing: timing(0)}
-	ourLock   = model.Params{Lock: "ours", Timing: timing(0), Promises: model.Promises{
+	ourLock   = model.Params{Lock: "ours", Traits: model.Traits{Fenced: true}, Timing: timing(0), Promises: model.Promises{
 		model.JudgeLinearizable: {Unless: []model.Circumstance{model.MemoryRemoved}},
 		model.JudgeHoldCount:    {Unless: []model.Circumstance{model.MemoryRemoved}},
 	}}
-	ourFairLock = model.Params{Lock: "ours-fair", Traits: model.Traits{Fair: true, Deadlines: true}, Timing: timing(3 * time.Second), Promises: model.Promises{
+	ourFairLock = model.Params{Lock: "ours-fair", Traits: model.Traits{Fair: true, Deadlines: true, Fenced: true}, Timing: timing(3 * time.Second), Promises: model.Promises{
 		model.JudgeLinearizable: {Unless: []model.Circumstance{model.WaiterAway, model.HoldRemoved, model.MemoryRemoved}},
 		model.JudgeFIFO:         {Unless: []model.Circumstance{model.WaiterAway, model.HoldRemoved, model.MemoryRemoved}},
 		model.JudgeLiveness:     {Unless: []model.Circumstance{model.DeadWaiters, model.WaiterAway, model.HoldRemoved}},
