@@ -24,7 +24,7 @@ type Played struct {
 	sim.Result
 	Trace     *trace.Run // the record, indexed; nil before the run is judged
 	Decisions sim.Decisions
-	// Strategy is how the decisions came about; "" is random.
+	// Strategy names the strategy that made the decisions; "" is random.
 	Strategy string
 	// Orders is the mode of the world, nil for one with latencies.
 	Orders *sim.Orders
@@ -38,14 +38,18 @@ func Play(h *sim.Host, sc *scenarios.Scenario, l *subject.Subject, chooser sim.C
 // serverAddr is the address of the server that a scenario has.
 const serverAddr = "192.0.2.1:6379"
 
-// PlayIn is Play in a world of that mode.
+// PlayIn is Play in a world of that mode. It panics with the name of the subject if the
+// subject does not pass Check, or cannot be opened.
 func PlayIn(h *sim.Host, sc *scenarios.Scenario, l *subject.Subject, chooser sim.Chooser, orders *sim.Orders) Played {
+	if err := l.Check(); err != nil {
+		panic("play: " + err.Error())
+	}
 	drawn := sim.NewRecorder(chooser)
 	locks := lockNames(sc)
 	params := paramsOf(sc, l, locks)
 	server := simredis.New(simredis.Config{
 		Replicas: sc.Server.Replicas, LagMin: sc.Server.Lag.Min, LagMax: sc.Server.Lag.Max,
-		Scripts: slices.Sorted(maps.Keys(l.Scripts)), Observe: l.State,
+		Scripts: slices.Sorted(maps.Keys(l.Scripts)), Observe: observe(l),
 	})
 	cfg := sim.Config{
 		Chooser: drawn, Orders: orders, LatencyMin: sc.Latency.Min, LatencyMax: sc.Latency.Max,
@@ -64,7 +68,7 @@ func PlayIn(h *sim.Host, sc *scenarios.Scenario, l *subject.Subject, chooser sim
 		cfg.Faults = append(cfg.Faults, f.FaultSpec)
 	}
 	longest := max(params.Watchdog, longestLease(sc))
-	// At least as long as a client takes to give a command up.
+	// The world settles for at least as long as a client takes to give a command up.
 	cfg.Settle = max(longest, params.GiveUp+5*time.Second) + time.Second
 	cfg.Quiet = cfg.Settle
 	if l.Fair {
@@ -78,7 +82,7 @@ func PlayIn(h *sim.Host, sc *scenarios.Scenario, l *subject.Subject, chooser sim
 	res := sim.Run(h, cfg, func(w *sim.World) {
 		for i, p := range sc.Processes {
 			ps := &player{sc: sc, lock: l, w: w, server: server, process: w.Process(p.Name), perCall: p.PerCall, objects: map[string]lockimpl.Lock{}}
-			client, err := l.Open(ps.process, subject.Options{Addr: serverAddr, Watchdog: sc.Watchdog, ClientOptions: sc.Processes[i].ClientOptions})
+			client, err := open(l, ps.process, subject.Options{Addr: serverAddr, Watchdog: sc.Watchdog, ClientOptions: sc.Processes[i].ClientOptions})
 			if err != nil {
 				panic(fmt.Sprintf("play: %s cannot be opened in process %s: %v", l.Name, p.Name, err))
 			}
@@ -93,7 +97,26 @@ func PlayIn(h *sim.Host, sc *scenarios.Scenario, l *subject.Subject, chooser sim
 	return Played{Result: res, Decisions: drawn.Drawn, Orders: orders}
 }
 
-// paramsOf returns what the judges must know of a run on those locks.
+// open calls the lock's Open. It returns an error if Open returns no client.
+func open(l *subject.Subject, p *sim.Process, o subject.Options) (lockimpl.Client, error) {
+	client, err := l.Open(p, o)
+	if err == nil && client == nil {
+		err = errors.New("Open returned neither a client nor an error")
+	}
+	return client, err
+}
+
+// observe returns the lock's State, with an empty state in place of nil.
+func observe(l *subject.Subject) func(simredis.Keyspace, string) *model.LockState {
+	return func(keys simredis.Keyspace, lock string) *model.LockState {
+		if s := l.State(keys, lock); s != nil {
+			return s
+		}
+		return &model.LockState{}
+	}
+}
+
+// paramsOf returns the parameters that the judges need for a run on those locks.
 func paramsOf(sc *scenarios.Scenario, l *subject.Subject, locks []string) model.Params {
 	p := model.Params{Lock: l.Name, Traits: l.Traits, Timing: l.Timing(sc.Watchdog), Promises: l.Promises}
 	if l.Kept != nil {
@@ -152,7 +175,8 @@ func longestWait(sc *scenarios.Scenario) (longest time.Duration) {
 	return longest
 }
 
-// skews returns the processes with their largest distances from the server's clock.
+// skews returns the processes, each with the largest distance of its clock from the
+// server's.
 func skews(sc *scenarios.Scenario, simNs int64) []model.ProcessParams {
 	var out []model.ProcessParams
 	for _, p := range sc.Processes {
@@ -169,7 +193,7 @@ func skews(sc *scenarios.Scenario, simNs int64) []model.ProcessParams {
 	return out
 }
 
-// player makes the steps of one process's threads into calls.
+// player turns the steps of one process's threads into calls.
 type player struct {
 	sc      *scenarios.Scenario
 	lock    *subject.Subject
@@ -183,7 +207,7 @@ type player struct {
 	objects map[string]lockimpl.Lock
 }
 
-// object is the lock object that a call uses.
+// object returns the lock object that a call uses.
 func (p *player) object(name string) lockimpl.Lock {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -192,7 +216,10 @@ func (p *player) object(name string) lockimpl.Lock {
 	}
 	l, err := p.client.GetLock(name)
 	if err != nil {
-		panic("play: the loader let a lock name pass that no lock takes: " + err.Error())
+		panic(fmt.Sprintf("play: %s refuses the lock name %q: %v", p.lock.Name, name, err))
+	}
+	if l == nil {
+		panic(fmt.Sprintf("play: GetLock(%q) of %s returned neither a lock nor an error", name, p.lock.Name))
 	}
 	p.objects[name] = l
 	return l
@@ -340,11 +367,11 @@ func tried(ok bool, err error) (model.Outcome, error) {
 	return ended(model.Busy, err)
 }
 
-// ended is the outcome of a call that came back with err, or well.
-func ended(well model.Outcome, err error) (model.Outcome, error) {
+// ended returns the outcome of a call that returned err. A nil err gives success.
+func ended(success model.Outcome, err error) (model.Outcome, error) {
 	switch {
 	case err == nil:
-		return well, nil
+		return success, nil
 	case errors.Is(err, lockimpl.ErrUnknownOutcome):
 		return model.Unknown, err
 	case errors.Is(err, lockimpl.ErrNotHeld):
@@ -375,12 +402,12 @@ func (p *player) reply(t *sim.Thread, s scenarios.Step, op int, role model.Role,
 	})
 }
 
-// check records whether a step met what the file wants of it.
+// check records whether a step met the expectation in the file.
 func (p *player) check(t *sim.Thread, s scenarios.Step, what, want, got string, met bool) {
 	p.checkAbout(t, s, what, "", want, got, met)
 }
 
-// checkAbout is check for what a step wants of one thread.
+// checkAbout is check for an expectation about one thread.
 func (p *player) checkAbout(t *sim.Thread, s scenarios.Step, what, thread, want, got string, met bool) {
 	c := model.Check{What: what, Thread: thread, Of: s.Name, Want: want, Got: got}
 	t.Record(model.Event{Kind: model.KindCheck, Lock: s.Name, Met: met, Check: &c, Text: fmt.Sprintf("%s:%d: %s", s.Pos.File, s.Pos.Line, c)})

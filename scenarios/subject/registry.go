@@ -6,20 +6,20 @@ import (
 	"sync"
 )
 
-// registry has the subjects in the order in which they were registered.
+// registry holds the subjects, in the order of their registration and by name.
 var registry struct {
 	sync.Mutex
 	all    []*Subject
 	byName map[string]*Subject
 }
 
-// Register makes subjects known under their names, in that order. It panics when one
-// lacks what every lock needs, or has the name of another.
+// Register makes subjects known under their names, in that order. It panics if a
+// subject does not pass Check, or has the name of a registered one.
 func Register(all ...*Subject) {
 	registry.Lock()
 	defer registry.Unlock()
 	for _, s := range all {
-		if err := s.check(); err != nil {
+		if err := s.Check(); err != nil {
 			panic("subject: " + err.Error())
 		}
 		if registry.byName[s.Name] != nil {
@@ -33,8 +33,8 @@ func Register(all ...*Subject) {
 	}
 }
 
-// All returns the registered subjects that are listed, in the order in which they
-// were registered.
+// All returns the registered subjects but the unlisted ones, in the order of their
+// registration.
 func All() []*Subject {
 	registry.Lock()
 	defer registry.Unlock()
@@ -48,7 +48,7 @@ func All() []*Subject {
 }
 
 // Find returns the registered subject of that name. The name of a family stands for
-// its newest release on a single server, which is the one that was registered last.
+// its newest release on a single server, which is the last one registered.
 func Find(name string) (*Subject, error) {
 	registry.Lock()
 	exact := registry.byName[name]
@@ -73,8 +73,7 @@ func Find(name string) (*Subject, error) {
 	return nil, fmt.Errorf("unknown lock %q; known: %s", name, strings.Join(names, ", "))
 }
 
-// Canonical returns the name under which the subject that name stands for is
-// registered.
+// Canonical returns the full name of the registered subject that Find returns.
 func Canonical(name string) (string, error) {
 	s, err := Find(name)
 	if err != nil {

@@ -1,15 +1,18 @@
-// Package subject says what a lock is to whoever runs and judges it: how it is
-// opened in a process of a world, what its commands are for, what the server holds
-// for it, and what it promises. Anybody can build a [Subject], and pass it to
-// scenarios/play or register it under its name; the locks of this repository do the
-// same in scenarios/subject/builtin.
+// Package subject describes a lock to the code that runs and judges it. A [Subject]
+// opens the lock in a process of a world, gives each of its commands a role, reads the
+// state that the server holds for it, and lists its promises. Anybody can build one,
+// and pass it to scenarios/play or register it under its name. The locks of this
+// repository do the same in scenarios/subject/builtin.
 //
 // The package knows no lock, no scenario and no judge.
 package subject
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -23,81 +26,93 @@ import (
 	simredis "lockstep/sim/redis"
 )
 
-// A Subject is a lock under test. Do not change one that has been played or
-// registered.
+// A Subject is a lock under test. Name, Open, State and Keys are required, and Parties
+// where there are Scripts; every other field may be left zero. Check names a required
+// field that is missing. Do not change a subject that has been played or registered.
 type Subject struct {
-	// Name is the name in scenarios, verdicts and folders. A lock of which there are
-	// releases is called FAMILY@RELEASE, and FAMILY@RELEASE+SETUP where it is
-	// configured for other servers than a single one.
+	// Name is the name in scenarios, verdicts and folders. A lock of a library with
+	// releases is called FAMILY@RELEASE. A lock that is configured for more than a
+	// single server is called FAMILY@RELEASE+SETUP.
 	Name  string
 	About string // one line for people
 
 	model.Traits
-	// Promises are those that differ from what the traits imply.
+	// Promises are the promises that differ from those that the traits imply.
 	Promises model.Promises
-	// Times returns the timing of the lock in a world with that watchdog timeout. A
-	// field that stays 0 has a default, see Timing. Nil: all of them have.
+	// Times returns the timing of the lock in a world with that watchdog timeout.
+	// Timing fills in fields that stay 0. Nil: a hold without a lease lasts for the
+	// watchdog timeout.
 	Times func(watchdog time.Duration) model.Timing
 
 	// Open makes the client of a process of a world. It has the client closed with
-	// the process, see sim.Process.OnClose.
+	// the process, see sim.Process.OnClose. The client is not nil where the error is.
 	Open func(p *sim.Process, o Options) (lockimpl.Client, error)
 	Protocol
 
-	// Interruptible says what lock() does when a scenario does not say.
+	// Interruptible reports whether an interrupt ends lock() where a scenario does
+	// not say.
 	Interruptible bool
 	// Release is the version of the library that the lock is a part of; "": none.
 	Release string
-	// Replicated: the lock is configured for more than a single server.
+	// Replicated reports whether the lock is configured for more than a single server.
 	Replicated bool
-	// SendsAgain: an acquire or an unlock whose reply is lost is sent again.
+	// SendsAgain reports whether an acquire or an unlock whose reply is lost is sent
+	// again.
 	SendsAgain bool
-	// Replies: the replies that scenarios want of a step are those of its scripts.
+	// Replies reports whether the replies that a scenario expects of a step are
+	// replies of the lock's scripts. Other locks are not asked for them.
 	Replies bool
-	// Control: nothing is to be found on the lock.
+	// Control reports whether the lock is a control, on which any finding is a fault
+	// of Lockstep.
 	Control bool
-	// Base is the lock that this one is but for a bug that was planted on purpose;
-	// nil: this is no such lock.
+	// Base is the lock in which a bug was planted on purpose to make this one; nil:
+	// no bug was planted.
 	Base *Subject
-	// Unlisted: All leaves it out, since nobody is to choose it by chance.
+	// Unlisted reports whether All leaves the lock out, so that nobody chooses it by
+	// chance.
 	Unlisted bool
 	Campaign Campaign
 }
 
-// Protocol is what a lock says to its server, and what the server holds for it. Locks
-// are named as in the scenario, owners are process/thread.
+// Protocol describes the commands that a lock sends to its server, and the state that
+// the server holds for it. Locks are named as in the scenario, owners are
+// process/thread.
 type Protocol struct {
 	// Scripts are the texts that the lock sends, each with its role.
 	Scripts map[string]model.Role
-	// Parties returns the locks and owners that a script with these keys and
-	// arguments is about; locks are those of the scenario.
-	Parties func(role model.Role, keys, argv, locks []string) (of, owners []string)
-	// Command says what a command is that runs no script. Nil: none is of interest.
+	// Parties returns the locks that a script with these keys and arguments is about,
+	// and the owner for each of them. There is at least one key, but there may be no
+	// argument. The last parameter names the locks of the scenario. Nil only if there
+	// are no Scripts.
+	Parties func(role model.Role, keys, argv, locks []string) (about, owners []string)
+	// Command describes a command that runs no script. Nil: no such command is of
+	// interest.
 	Command func(words []string) sim.Command
-	// State reads what the server holds of a lock. Deadlines are in milliseconds
-	// since the start, which is at sim.EpochMs.
+	// State reads the server's state of a lock. Deadlines are in milliseconds since
+	// the start, which is at sim.EpochMs. A nil state is that of a free lock.
 	State func(keys simredis.Keyspace, lock string) *model.LockState
-	// Keys are the keys in which the server keeps a lock, as globs.
+	// Keys returns the keys in which the server keeps a lock, as globs.
 	Keys func(lock string) []string
-	// Kept are those of the keys that may stay when all have left. Nil: none may.
+	// Kept returns the keys that may stay when all have left. Nil: none may.
 	Kept func(lock string) []string
-	// Channel is the channel on which a release of the lock is published to one
+	// Channel returns the channel on which a release of the lock is published to one
 	// waiter (process/thread), or to "all"; "": none. Nil: nothing is published.
 	Channel func(lock, to string) string
 }
 
 // Campaign steers what a campaign draws for the lock. The zero value fits any lock.
 type Campaign struct {
-	// ShortWaits: waiters ask the server so often that long waits make long runs.
+	// ShortWaits keeps waits short. Waiters of the lock ask the server so often that
+	// long waits make long runs.
 	ShortWaits bool
-	// NoReentry: even the wildest callers do not enter a lock that they hold, which
-	// only makes them wait for themselves.
+	// NoReentry keeps even the wildest callers from entering a lock that they hold.
+	// They would only wait for themselves.
 	NoReentry bool
-	// Commands are those that a client of the lock sends, for rules on messages. Nil:
-	// those that run scripts, subscribe and delete.
+	// Commands are the commands that a client of the lock sends, for rules on
+	// messages. Nil: the commands that run scripts, subscribe and delete.
 	Commands []string
-	// Channels are globs of the channels of a lock, for rules on messages. Nil: all,
-	// and the one on which it publishes to all.
+	// Channels returns globs of the channels of a lock, for rules on messages; at
+	// least one. Nil: all channels, and the one on which the lock publishes to all.
 	Channels func(lock string) []string
 }
 
@@ -116,20 +131,22 @@ type ClientOptions struct {
 	FairWait        *time.Duration
 }
 
-// The timing of a lock that does not say it. A client that waits three seconds for
-// an answer has sent its command again, or given it up, after two and a half times
-// as long.
+// The defaults of Timing. A client that waits three seconds for an answer has sent its
+// command again, or given it up, after two and a half times as long.
 const (
 	defaultResponseTimeout = 3 * time.Second
 	defaultGiveUp          = 25 * time.Second
 )
 
-// Timing returns the timing of the lock in a world with that watchdog timeout.
+// Timing returns the timing of the lock in a world with that watchdog timeout. Where
+// Times leaves them 0, Watchdog is that timeout, ResponseTimeout is 3 s, Resend is two
+// and a half times ResponseTimeout, and GiveUp is 25 s. The other fields stay 0.
 func (s *Subject) Timing(watchdog time.Duration) model.Timing {
-	t := model.Timing{Watchdog: watchdog}
+	var t model.Timing
 	if s.Times != nil {
 		t = s.Times(watchdog)
 	}
+	t.Watchdog = cmp.Or(t.Watchdog, watchdog)
 	t.ResponseTimeout = cmp.Or(t.ResponseTimeout, defaultResponseTimeout)
 	t.Resend = cmp.Or(t.Resend, t.ResponseTimeout*5/2)
 	t.GiveUp = cmp.Or(t.GiveUp, defaultGiveUp)
@@ -139,8 +156,8 @@ func (s *Subject) Timing(watchdog time.Duration) model.Timing {
 // Family returns the name of the lock without its release.
 func (s *Subject) Family() string { return model.Family(s.Name) }
 
-// Unplanted returns the lock in which the bug of s is planted; s itself where there
-// is none.
+// Unplanted returns the lock in which the bug of s is planted, or s itself where no bug
+// is.
 func (s *Subject) Unplanted() *Subject {
 	if s.Base != nil {
 		return s.Base
@@ -148,24 +165,42 @@ func (s *Subject) Unplanted() *Subject {
 	return s
 }
 
-// check says what a subject lacks.
-func (s *Subject) check() error {
+// Check returns an error that names the subject if a required field is missing, or if a
+// script has a role that does not exist. Register and scenarios/play call it.
+func (s *Subject) Check() error {
+	if s == nil {
+		return errors.New("subject is nil")
+	}
 	for _, field := range []struct {
-		name string
-		is   bool
+		name    string
+		present bool
 	}{
 		{"Name", s.Name != ""}, {"Open", s.Open != nil}, {"Parties", s.Parties != nil || len(s.Scripts) == 0},
 		{"State", s.State != nil}, {"Keys", s.Keys != nil},
 	} {
-		if !field.is {
+		if !field.present {
 			return fmt.Errorf("subject %q has no %s", s.Name, field.name)
+		}
+	}
+	for _, role := range slices.Sorted(maps.Values(s.Scripts)) {
+		if role != "" && !slices.Contains(model.Roles, role) {
+			return fmt.Errorf("subject %q gives a script the unknown role %q; the roles are %s", s.Name, role, roleNames())
 		}
 	}
 	return nil
 }
 
-// Commands returns what tells a world which role a command has, which locks it is
-// about, and for whom it speaks; locks are those of the scenario.
+func roleNames() string {
+	names := make([]string, len(model.Roles))
+	for i, role := range model.Roles {
+		names[i] = string(role)
+	}
+	return strings.Join(names, ", ")
+}
+
+// Commands returns a function that tells a world the role of a command, the locks that
+// it is about, and the owners that it speaks for. The parameter names the locks of the
+// scenario.
 func (s *Subject) Commands(locks []string) func(words []string) sim.Command {
 	roles := make(map[string]model.Role, 2*len(s.Scripts)) // by text and by SHA
 	for text, role := range s.Scripts {
@@ -191,7 +226,7 @@ func (s *Subject) Commands(locks []string) func(words []string) sim.Command {
 	}
 }
 
-// hashes are the SHAs of the scripts that were played, by text.
+// hashes caches the SHA of each script by its text.
 var hashes sync.Map
 
 func hash(text string) string {
