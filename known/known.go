@@ -1,7 +1,7 @@
-// Package known says what is known to be wrong with the locks that Lockstep comes with,
-// and names the findings that come of it.
+// Package known lists the known defects of the locks that Lockstep comes with, and names
+// the findings that they cause.
 //
-// The words in which a defect is written are in known/defect. Each library has its list
+// Package known/defect has the types that describe a defect. Each library has its list
 // in a folder of its own.
 package known
 
@@ -13,7 +13,7 @@ import (
 	"lockstep/known/redisson"
 )
 
-// Cause is the part of a record that a finding comes of.
+// Cause is the part of a record that caused a finding.
 type Cause = defect.Cause
 
 // Defect is something that a lock is known to do wrong.
@@ -32,7 +32,7 @@ func Find(id string) *Defect {
 	return nil
 }
 
-// Title is the sentence of the defect with that ID; "" when there is none.
+// Title returns the title of the defect with that ID; "" when there is none.
 func Title(id string) string {
 	if d := Find(id); d != nil {
 		return d.Title
@@ -40,7 +40,7 @@ func Title(id string) string {
 	return ""
 }
 
-// Row is the scenario of the track record that shows the defect with that ID; "" for
+// Row returns the scenario of the track record that shows the defect with that ID; "" for
 // none.
 func Row(id string) string {
 	if d := Find(id); d != nil {
@@ -49,7 +49,7 @@ func Row(id string) string {
 	return ""
 }
 
-// OutOfReach says of rows of the track record why no campaign names them.
+// OutOfReach gives the reason why no campaign names a row of the track record.
 var OutOfReach = map[string]string{
 	"fair-dead-waiters-add-up":   "it is a limit and no defect: liveness with a crash, below",
 	"fair-deadline-drift":        "three processes must try for half a second each for half a minute, and two of them die in the queue; drawn calls are few and far between",

@@ -10,8 +10,8 @@ import (
 	"lockstep/sim"
 )
 
-// Named is the known defect that a finding is, and the cause that shows it in the
-// record. The zero value names none.
+// Named holds the ID of a finding's known defect, and its cause in the record. The zero
+// value names no defect.
 type Named struct {
 	ID    string
 	Cause *Cause
@@ -22,8 +22,8 @@ type Namer struct {
 	host    *sim.Host
 	defects []Defect
 	verdict play.Verdict
-	// replays caches the run without its excuses for each set of excuses, and named
-	// what the findings of a judge are there. A replay has replays of its own.
+	// replays caches the rerun for each set of removed excuses. named caches the
+	// defect of each judge's findings there. A replay has replays of its own.
 	replays map[string]*Namer
 	named   map[[2]string]Named
 }
@@ -34,8 +34,8 @@ func NewNamer(h *sim.Host, v play.Verdict, defects []Defect) *Namer {
 	return &Namer{host: h, defects: defects, verdict: v, replays: map[string]*Namer{}, named: map[[2]string]Named{}}
 }
 
-// Name returns the known defect that a finding of the run is. A finding that a replay
-// without its excuses convicts is what all findings of that judge in the replay are.
+// Name returns the known defect of a finding of the run. If a replay without its excuses
+// convicts the finding, its defect is that of the judge's findings in the replay.
 func (n *Namer) Name(f linearizability.Finding) Named {
 	if f.Convicted {
 		return n.convicted(f)
@@ -97,7 +97,7 @@ func (n *Namer) convicted(f linearizability.Finding) Named {
 	return named
 }
 
-// all names all bugs of a judge: it returns the name of the last one, and none when one
+// all names all bugs of a judge. It returns the name of the last one, or no name if any
 // of them has none.
 func (n *Namer) all(judge string) (named Named) {
 	for _, f := range n.verdict.Findings {
@@ -110,8 +110,8 @@ func (n *Namer) all(judge string) (named Named) {
 	return named
 }
 
-// wait names why a thread did not do its work: it waited, and the judge of liveness says
-// for what.
+// wait names the defect that kept a thread from its work while it waited for the lock.
+// It is that of the judge of liveness for the same thread.
 func (n *Namer) wait(c *defect.Case) Named {
 	for _, g := range n.verdict.Findings {
 		if g.Judge == model.JudgeLiveness && g.Class == linearizability.ClassBug && g.Thread == c.Who {
@@ -121,9 +121,9 @@ func (n *Namer) wait(c *defect.Case) Named {
 	return Named{}
 }
 
-// overlap names why two threads worked at one time: because one of them was granted the
-// lock while another believed to hold it. Where the two believed to hold it for another
-// reason, it is why the hold of one of them ended.
+// overlap names the defect that let two threads work at one time. It is the defect of the
+// grant to one of them while another believed to hold the lock. If that has no name, it
+// is the defect that ended the hold of one of them.
 func (n *Namer) overlap(f linearizability.Finding) Named {
 	var named Named
 	for _, g := range n.verdict.Findings {

@@ -1,6 +1,6 @@
 package known
 
-// Version is the version of the list of defects. It is raised by hand whenever a
-// finding becomes another defect, or none, or one for the first time. Results that an
-// older program wrote say so.
+// Version is the version of the list of defects. It is raised by hand whenever a finding
+// gets another name, loses its name, or gets one for the first time. Readers of results
+// see whether an older version named them.
 const Version = 2

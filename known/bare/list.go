@@ -1,5 +1,5 @@
-// Package bare lists what the bare locks are known to do wrong: the locks that are one
-// string under one key.
+// Package bare lists the known defects of the bare locks. A bare lock is one string
+// under one key.
 package bare
 
 import (
@@ -11,7 +11,7 @@ import (
 	"lockstep/scenarios/subject"
 )
 
-// onServer are the judges that see the server count otherwise than its owner.
+// onServer are the judges that notice when the server and the owner count differently.
 var onServer = []string{model.JudgeHoldCount, model.JudgeLinearizable, model.JudgeLiveness}
 
 // Which locks have a defect.

@@ -33,7 +33,7 @@ func NewCase(v play.Verdict, t *trace.Run, f linearizability.Finding) *Case {
 				c.Call = o
 			}
 		}
-		// The cause of a hold that its lease ended is earlier than the end, whenever
+		// If the lease ended the hold, the cause comes before that end, however late
 		// another thread came to believe that it has the lock.
 		if c.Overlapped() && op == f.Ops[0] && op.CallNs <= f.Loss.AtNs {
 			c.AtNs = f.Loss.AtNs
@@ -55,7 +55,7 @@ func (c *Case) Overlapped() bool {
 	return c.Judged(model.JudgeMutualExclusion) && c.Finding.Loss.Expired()
 }
 
-// LeaseEnded reports whether the finding rests on a hold that its lease ended.
+// LeaseEnded reports whether the finding rests on a hold whose lease ran out.
 func (c *Case) LeaseEnded() bool { return c.Breaks(model.FormUnrenewed) || c.Overlapped() }
 
 // AboutLease reports whether the finding is about the length or the end of a lease.
@@ -79,8 +79,8 @@ func (c *Case) WhileHeld() *Case {
 	return earlier
 }
 
-// AboutHolder returns the case with the thread that holds the lock on the server in
-// place of the waiter, where a waiter is what the finding is about.
+// AboutHolder returns the case itself, unless the finding is about a waiter. Then it
+// returns a copy about the thread that holds the lock on the server.
 func (c *Case) AboutHolder() *Case {
 	if !c.Judged(model.JudgeLiveness) {
 		return c
@@ -90,9 +90,9 @@ func (c *Case) AboutHolder() *Case {
 	return &copied
 }
 
-// Until is the last instant that can have to do with the finding. The judge of
-// linearizability names a call that is wrong at its end, or when the last of its
-// commands ran without an answer.
+// Until returns the last instant that may matter to the finding. The judge of
+// linearizability names a call, which is wrong at its end, or at the run of the last of
+// its commands if its outcome is unknown.
 func (c *Case) Until() int64 {
 	switch {
 	case !c.Judged(model.JudgeLinearizable):
@@ -114,16 +114,16 @@ func (c *Case) Until() int64 {
 	return c.AtNs
 }
 
-// Now is what the server held of the lock when the harm was done.
+// Now returns the server's state of the lock at the instant of the harm.
 func (c *Case) Now() *model.LockState { return c.StateAt(c.Lock, c.AtNs) }
 
-// Process is the process of the thread that the finding is about.
+// Process returns the process of the thread that the finding is about.
 func (c *Case) Process() string { return model.ProcessOf(c.Who) }
 
-// Watchdog is the lease that the watchdog gives.
+// Watchdog returns the lease that the watchdog gives.
 func (c *Case) Watchdog() time.Duration { return c.Record.Params.Watchdog }
 
-// Holder is the thread that holds the lock on the server, "" when none does.
+// Holder returns the thread that holds the lock on the server, "" when none does.
 func (c *Case) Holder() string {
 	if s := c.StateAt(c.Lock, c.Until()); s.Held() {
 		return s.Owner
@@ -131,7 +131,7 @@ func (c *Case) Holder() string {
 	return ""
 }
 
-// lastHolder is the thread that holds the lock on the server, or held it last.
+// lastHolder returns the thread that holds the lock on the server, or held it last.
 func (c *Case) lastHolder() string {
 	last, until := "", c.Until()
 	for _, s := range c.Changes(c.Lock) {
@@ -142,8 +142,9 @@ func (c *Case) lastHolder() string {
 	return last
 }
 
-// Suspects reports whether the finding may be due to a thread: the one that it names,
-// the one that held the lock last, and for the order of all calls any thread.
+// Suspects reports whether the finding may be due to a thread. That is the thread that
+// the finding names, or the one that held the lock last. A finding of linearizability
+// may be due to any thread.
 func (c *Case) Suspects(who string) bool {
 	return who == c.Who || who == c.lastHolder() || c.Judged(model.JudgeLinearizable)
 }
@@ -192,7 +193,7 @@ func Ended(o *trace.Call, by int64, outcomes ...model.Outcome) bool {
 	return o.Return != nil && o.Return.AtNs <= by && slices.Contains(outcomes, o.Return.Outcome)
 }
 
-// HoldsBegan are the instants at which holds of the thread began on the server.
+// HoldsBegan returns the instants at which holds of the thread began on the server.
 func (c *Case) HoldsBegan() (out []int64) {
 	for _, s := range c.Changes(c.Lock) {
 		if s.AtNs <= c.AtNs && s.Before.Owner != c.Who && s.After.Owner == c.Who {
@@ -202,7 +203,8 @@ func (c *Case) HoldsBegan() (out []int64) {
 	return out
 }
 
-// HoldBegan is when the thread's last hold began on the server; 0 when it had none.
+// HoldBegan returns the instant at which the thread's last hold began on the server, or
+// 0 if it had none.
 func (c *Case) HoldBegan() int64 {
 	began := c.HoldsBegan()
 	if len(began) == 0 {
@@ -211,8 +213,8 @@ func (c *Case) HoldBegan() int64 {
 	return began[len(began)-1]
 }
 
-// HoldEnded is when the thread's last hold ended on the server, and the instant of the
-// finding when it did not.
+// HoldEnded returns the instant at which the thread's last hold ended on the server, or
+// the instant of the finding if it did not end.
 func (c *Case) HoldEnded() int64 {
 	at := c.AtNs
 	for _, s := range c.Changes(c.Lock) {

@@ -8,13 +8,12 @@ import (
 	"lockstep/model/trace"
 )
 
-// The causes here are common to libraries.
+// The causes in this file are common to libraries.
 
-// RanTwice finds a call of one kind of which two commands ran: of an acquire two
-// that were granted, of an
-// unlock one with an effect and any other, of a force_unlock one with an effect and any
-// later one. A grant that was given back does not
-// count. The action stands for its kind: any that acquires, unlock or force_unlock.
+// RanTwice finds a call that had two commands run. For an acquire, both were granted, and
+// a grant that was given back does not count. For an unlock, one of them had an effect.
+// For a force_unlock, the earlier one had an effect. The action stands for its kind: all
+// actions that acquire, unlock or force_unlock.
 func (c *Case) RanTwice(action model.Action) *Cause {
 	script := map[model.Action]model.Role{model.ActLock: model.RoleAcquire, model.ActUnlock: model.RoleUnlock, model.ActForceUnlock: model.RoleForceUnlock}[action]
 	forced := action == model.ActForceUnlock
@@ -105,8 +104,8 @@ func FoundFree(o *trace.Call) *trace.Command {
 	return found
 }
 
-// Hidden returns the cases of the order of all calls that the unlocks of a free lock
-// hide: those that are left when such unlocks count as refused.
+// Hidden returns the cases of linearizability that remain when each unlock of a free
+// lock counts as refused. Such unlocks hide them.
 func (c *Case) Hidden() (out []*Case) {
 	refused := &model.Record{Params: c.Record.Params, Events: slices.Clone(c.Record.Events)}
 	for i := range refused.Events {

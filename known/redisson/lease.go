@@ -10,7 +10,7 @@ import (
 
 // Commands that give a hold another lease than its caller meant.
 
-// leaseOf is the lease, in nanoseconds, that the call of a command asked for; 0: none.
+// leaseOf returns the lease, in nanoseconds, that the call of a command asked for; 0: none.
 func leaseOf(c *defect.Case, m *trace.Command) int64 {
 	if m.Op == 0 {
 		return 0
@@ -18,7 +18,7 @@ func leaseOf(c *defect.Case, m *trace.Command) int64 {
 	return c.Calls[m.Op-1].LeaseNs
 }
 
-// leaseLeft is the time to live that a command left the hold with.
+// leaseLeft returns the time to live of the hold after a command.
 func leaseLeft(c *defect.Case, m *trace.Command) time.Duration {
 	return time.Duration(m.After(c.Lock).ExpiresMs-m.Executed.AtNs/int64(time.Millisecond)) * time.Millisecond
 }
@@ -60,8 +60,8 @@ func shortenedItself(c *defect.Case) *defect.Cause {
 }
 
 // stretchedByUnlock finds an unlock that left levels and made the lease of the hold
-// longer: of the hold that the finding is about, or that the waiter waits for. Of a hold
-// that is over it finds one that made it shorter.
+// longer. The hold is that of the finding, or the one that the waiter waits for. For a
+// hold that is over, it finds an unlock that made the lease shorter.
 func stretchedByUnlock(c *defect.Case) *defect.Cause {
 	over, waits := c.Judged(model.JudgeMutualExclusion), c.Judged(model.JudgeLiveness)
 	if over && !c.Overlapped() {
@@ -125,10 +125,9 @@ func renewedOtherwise(c *defect.Case) *defect.Cause {
 	return defect.ByCommands(defect.OtherLease, m)
 }
 
-// timerTooLong finds the answer with which the thread's client set a timer, which holds
-// that are entered later use too, when its last attempt had asked for a longer lease
-// than the watchdog's. The timer runs for a third of that lease, past the end of the
-// hold.
+// timerTooLong finds the answer on which the thread's client set too long a timer. Its
+// last attempt had asked for a longer lease than the watchdog's. The timer runs for a
+// third of that lease, past the end of the hold. Later holds use the same timer.
 func timerTooLong(c *defect.Case) *defect.Cause {
 	process := c.Process()
 	for _, set := range c.Commands {

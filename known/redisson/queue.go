@@ -77,9 +77,9 @@ func tookItsOwnTurn(c *defect.Case) *defect.Cause {
 	})
 }
 
-// unscored finds how a thread in the queue lost its deadline. Of a wait it looks at the
-// thread in front of the free lock, of remains at any thread that has none, or that
-// stands in the queue twice since it had none.
+// unscored finds how a thread in the queue lost its deadline. For a finding of liveness,
+// it looks at the thread in front of the free lock. Otherwise it looks at any thread that
+// has no deadline, or that stands in the queue twice for lack of one.
 func unscored(c *defect.Case) *defect.Cause {
 	now := c.Now()
 	if c.Judged(model.JudgeLiveness) {

@@ -57,8 +57,8 @@ func interruptedGrant(c *defect.Case) *defect.Cause {
 	})
 }
 
-// unlocked returns the cause that an unlock is that ended with one of the outcomes: an
-// unlock of the thread, or of the thread that a waiter waits for.
+// unlocked returns a cause that finds an unlock with one of the outcomes. The unlock is by
+// the thread of the case, or by the thread that a waiter waits for.
 func unlocked(kind defect.Kind, outcomes ...model.Outcome) cause {
 	return func(c *defect.Case) *defect.Cause {
 		who := c.AboutHolder().Who
@@ -110,8 +110,8 @@ func giveBack(o *trace.Call) *trace.Command {
 	return nil
 }
 
-// gaveBack finds the grant that the call of the case gave back; of the order of all
-// calls that of any call.
+// gaveBack finds the grant that the call of the case gave back. For a finding of
+// linearizability, any call on the lock will do.
 func gaveBack(c *defect.Case) *defect.Cause {
 	for _, o := range c.Calls {
 		if o.Lock != c.Lock || o != c.Call && !c.Judged(model.JudgeLinearizable) {
@@ -146,8 +146,9 @@ func toldOfGivenBack(c *defect.Case) *defect.Cause {
 	return nil
 }
 
-// unansweredTry finds a try that came back as busy when its attempt had no answer: one
-// that was granted all the same, or, to a waiter that was overtaken, any.
+// unansweredTry finds a try that came back as busy when its attempt had no answer. The
+// attempt was granted all the same, except for a waiter that was overtaken, where any
+// such attempt will do.
 func unansweredTry(c *defect.Case) *defect.Cause {
 	if found := c.GrantedUnheard(); found != nil || !c.Judged(model.JudgeFIFO) {
 		return found

@@ -9,7 +9,7 @@ import (
 	"lockstep/model/trace"
 )
 
-// Renewals: which of them failed, were late, or were for another hold.
+// The causes in this file are renewals that failed, were late, or were for another hold.
 
 // resending is how long a client may go on sending a renewal.
 const resending = int64(25 * time.Second)
@@ -17,7 +17,7 @@ const resending = int64(25 * time.Second)
 // sameLock reports whether a command is about the lock of the case.
 func sameLock(c *defect.Case, m *trace.Command) bool { return slices.Contains(m.Locks, c.Lock) }
 
-// renewals are the renewals of the thread's hold that were sent by an instant.
+// renewals returns the renewals of the thread's hold that were sent by an instant.
 func renewals(c *defect.Case, by int64) (out []*trace.Command) {
 	for _, m := range c.Commands {
 		if m.Script == model.RoleRenew && m.AtNs <= by && c.For(m, c.Who) {
@@ -37,8 +37,8 @@ func renewal(c *defect.Case, kind defect.Kind, test func(*trace.Command) bool) *
 	return defect.ByCommands(kind, m)
 }
 
-// unlockedLast is when the thread's last unlock returned, or a force_unlock of its
-// client, which ends the renewal too.
+// unlockedLast returns the instant at which the thread's last unlock returned; -1: none.
+// A force_unlock of its client counts too, since it ends the renewal.
 func unlockedLast(c *defect.Case) int64 {
 	var at int64 = -1
 	for _, o := range c.Calls {
@@ -204,8 +204,8 @@ func stoppedByAnother(c *defect.Case) *defect.Cause {
 	return defect.ByCommands(defect.StoppedByOther, m)
 }
 
-// level is what the returns of a thread's calls say of the levels without a lease that
-// it believes to hold.
+// level counts the levels without a lease that a thread believes to hold, by the returns
+// of its calls.
 type level struct {
 	now, most int
 	again     *trace.Call // the first call that entered above another level

@@ -130,8 +130,8 @@ func met(e scenarios.Expectation, w Word, j linearizability.Judgement) bool {
 	}
 }
 
-// convict makes bugs of the limits that do not vanish when the same decisions
-// are replayed without what excuses them.
+// convict turns a limit into a bug if it remains when the same decisions are replayed
+// without its excuses.
 func convict(h *sim.Host, sc *scenarios.Scenario, l *subject.Subject, p Played, j *linearizability.Judgement) {
 	replays := map[string]linearizability.Judgement{}
 	for i := range j.Findings {
@@ -182,14 +182,14 @@ func (v Verdict) Without(h *sim.Host, f linearizability.Finding) Verdict {
 	return Judge(h, less, v.Lock, v.Seed, replayWithout(h, v.Scenario, less, v.Lock, v.Played, f.Excuses))
 }
 
-// replayWithout plays the decisions of a run of the scenario in less, which is the scenario
-// without those excuses.
+// replayWithout plays the decisions of a run of sc in less, which is sc without those
+// excuses.
 func replayWithout(h *sim.Host, sc, less *scenarios.Scenario, l *subject.Subject, p Played, excuses []model.Excuse) Played {
 	return PlayIn(h, less, l, sim.NewLenientReplayer(p.Decisions), ordersWithout(sc, p.Orders, excuses))
 }
 
-// removeExcuses returns the scenario without the faults that excuse, and what they
-// are called; nil when nothing can be left out.
+// removeExcuses returns the scenario without the faults that excuse a finding, and the
+// names of those faults. It returns nil when there is no such fault.
 func removeExcuses(sc *scenarios.Scenario, excuses []model.Excuse) (*scenarios.Scenario, string) {
 	drop := map[int]bool{}
 	clocks := false
@@ -223,8 +223,8 @@ func removeExcuses(sc *scenarios.Scenario, excuses []model.Excuse) (*scenarios.S
 	return &less, strings.Join(slices.Compact(names), " and ")
 }
 
-// ordersWithout returns the world's mode without what the chooser did to a message,
-// where that excuses.
+// ordersWithout returns the world's mode. If the fate that the chooser gave to a message
+// excuses the finding, the mode gives none.
 func ordersWithout(sc *scenarios.Scenario, o *sim.Orders, excuses []model.Excuse) *sim.Orders {
 	if o != nil && slices.ContainsFunc(excuses, func(e model.Excuse) bool { return e.Fault == sim.FateFault(len(sc.Faults)) }) {
 		return &sim.Orders{}

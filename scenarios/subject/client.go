@@ -11,8 +11,9 @@ import (
 	"lockstep/sim/goredis"
 )
 
-// RedisOptions returns the settings of a process's go-redis client, with what the
-// scenario asks for. Retries adds how often go-redis itself sends a command again.
+// RedisOptions returns the settings of a process's go-redis client, with those that the
+// scenario sets. Retries adds the number of times that go-redis itself sends a command
+// again.
 func RedisOptions(p *sim.Process, o Options) *redis.Options {
 	ro := goredis.Options(p, o.Addr)
 	if o.ResponseTimeout != nil {
@@ -27,16 +28,18 @@ func RedisOptions(p *sim.Process, o Options) *redis.Options {
 // retryBackoff is the wait between go-redis's own retries.
 const retryBackoff = 8 * time.Millisecond
 
-// Retries lets go-redis itself send a command again, where the scenario says so.
+// Retries sets the number of times that go-redis itself sends a command again, where
+// the scenario sets one.
 func Retries(ro *redis.Options, o Options) {
 	if o.RetryAttempts != nil {
-		// Equal bounds: the jitter between them comes from global chance. To go-redis
-		// 0 is its default, which is 3.
+		// The bounds are equal because the jitter between them comes from the global
+		// random source. go-redis reads 0 as its default of 3, and -1 as none.
 		ro.MaxRetries, ro.MinRetryBackoff, ro.MaxRetryBackoff = cmp.Or(*o.RetryAttempts, -1), retryBackoff, retryBackoff
 	}
 }
 
-// Environment returns what a process of a world gives to a lock.
+// Environment returns the clock, the IDs and the jitter that a process of a world gives
+// to a lock.
 func Environment(p *sim.Process) lockimpl.Environment {
 	return lockimpl.Environment{
 		Now:    p.Now,

@@ -8,9 +8,9 @@ import (
 	simredis "lockstep/sim/redis"
 )
 
-// Owner returns the process/thread that a lock writes as CLIENT:OWNER, the client
-// being named after its process. What the lock writes before it, with a colon, is
-// left out.
+// Owner returns the process/thread of a field that ends in CLIENT:OWNER, where the
+// client has the name of its process. It ignores anything before CLIENT and its colon.
+// A field without a colon is returned as it is.
 func Owner(field string) string {
 	i := strings.LastIndexByte(field, ':')
 	if i < 0 {
@@ -29,11 +29,12 @@ func Owners(fields []string) []string {
 	return out
 }
 
-// OwnerField returns how a lock writes a process/thread: as CLIENT:OWNER.
+// OwnerField returns CLIENT:OWNER for a process/thread. Owner is its inverse.
 func OwnerField(thread string) string { return strings.Replace(thread, "/", ":", 1) }
 
-// ReadQueue fills in the waiters of a lock, which the server keeps in a list, and
-// their deadlines, which it keeps in a sorted set by Unix milliseconds.
+// ReadQueue fills in the waiters of a lock and their deadlines. The server keeps the
+// waiters in the list queue, and the deadlines, in Unix milliseconds, in the sorted set
+// deadlines.
 func ReadQueue(s *model.LockState, keys simredis.Keyspace, queue, deadlines string) {
 	s.Queue = Owners(keys.List(queue))
 	for member, score := range keys.SortedSet(deadlines) {
@@ -44,12 +45,13 @@ func ReadQueue(s *model.LockState, keys simredis.Keyspace, queue, deadlines stri
 	}
 }
 
-// OneString is the protocol of a lock that keeps its owner's name in one string: SET,
-// DEL, and scripts whose first key is the lock and whose last argument is the owner.
+// OneString returns the protocol of a lock that keeps its owner in one string. The lock
+// sends SET, DEL, and scripts whose first key is the lock and whose last argument is
+// the owner.
 func OneString(scripts map[string]model.Role) Protocol {
 	return Protocol{
 		Scripts: scripts,
-		Parties: func(_ model.Role, keys, argv, _ []string) (of, owners []string) {
+		Parties: func(_ model.Role, keys, argv, _ []string) (about, owners []string) {
 			if len(argv) == 0 {
 				return keys[:1], nil
 			}
