@@ -10,11 +10,11 @@ import (
 	"lockstep/sim"
 )
 
-// blamePoints is how many points of a curve are spread over the run, before
-// those that close in on the decision.
+// blamePoints is the number of points of a curve that are spread over the run. Further
+// points then close in on the decision.
 const blamePoints = 20
 
-// Blame is how probable a failure was from each decision of its run on.
+// Blame tells how probable a failure was from each decision of its run on.
 type Blame struct {
 	Finding linearizability.Finding
 	Of      int // decisions of the run
@@ -26,8 +26,8 @@ type Blame struct {
 	From int
 }
 
-// BlamePoint is what came of keeping the first decisions of a run and drawing
-// the rest anew.
+// BlamePoint is the result of keeping the first decisions of a run and drawing the rest
+// anew.
 type BlamePoint struct {
 	Kept   int
 	Failed int    // runs in which the same judge was broken, as the same class

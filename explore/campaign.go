@@ -77,7 +77,7 @@ func (c Campaign) file() shardFile {
 	return shardFile{c.Plan, c.Shard, c.Of, v.Judges, v.Names, v.Draw}
 }
 
-// versions are those of the program that played.
+// versions are the versions of the program that played.
 func (s shardFile) versions() Versions { return Versions{s.World, s.Judges, s.Names, s.Draw} }
 
 // OtherCampaignError: the folder holds the runs of another campaign.
@@ -201,7 +201,7 @@ type BadRunError struct{ Msg string }
 
 func (e *BadRunError) Error() string { return e.Msg }
 
-// size is how many runs the shard has.
+// size returns the number of runs of the shard.
 func (c *Campaign) size() (n int) {
 	for f := c.Shard; f < c.Plan.families(); f += c.Of {
 		from, to := c.Plan.family(f)

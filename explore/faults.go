@@ -170,7 +170,7 @@ func (d *drawer) match(f *model.FaultSpec) {
 	}
 }
 
-// commands are those that the lock's client sends.
+// commands returns the commands that the lock's client sends.
 func (d *drawer) commands() []string {
 	if own := d.lock.Campaign.Commands; own != nil {
 		return own

@@ -16,19 +16,19 @@ import (
 	"lockstep/sim"
 )
 
-// Group is failures that are one bug as far as can be told.
+// Group describes failures that are probably one bug.
 type Group struct {
 	Judge string                `json:"judge"`
 	Class linearizability.Class `json:"class"`
-	// Op is the kind of the call that the finding names first: acquire, unlock,
-	// force_unlock; of the event where it names none.
+	// Op is the kind of the call that the finding names first: acquire, unlock or
+	// force_unlock. If the finding names no call, Op is the kind of its event.
 	Op string `json:"op"`
-	// Faults are the kinds of those without which it is not broken, sorted; nil where
-	// nobody asked.
+	// Faults are the kinds of the faults that the failure needs, sorted; nil if Needs
+	// did not run.
 	Faults []string `json:"faults"`
 }
 
-// nameMost is how long a folder's name may be, for file systems' sake.
+// nameMost is the length of the longest name of a folder that file systems take.
 const nameMost = 120
 
 // Key names a group, readable and fit for a folder.
@@ -40,7 +40,7 @@ func (g Group) Key() string {
 	return fileName(g.Judge, string(g.Class), g.Op, faults)
 }
 
-// fileName makes of words one that is fit for a folder.
+// fileName joins words to a name that is fit for a folder.
 func fileName(words ...string) string {
 	name := strings.Map(func(r rune) rune {
 		switch {
@@ -72,9 +72,9 @@ func (g Group) FaultWords() string {
 	return strings.Join(g.Faults, ", ")
 }
 
-// Needs leaves out faults one by one, as long as the same judge is broken as
-// the same class, and gives the group of what stays, and the number of runs
-// that it took. An interrupt and a wall clock of its own are faults too.
+// Needs leaves out faults one by one, as long as the same judge is broken as the same
+// class. It returns the group with the faults that remain, and the number of runs that it
+// took. An interrupt and a skewed wall clock count as faults.
 func Needs(h *sim.Host, f Failure) (Group, int) { return needs(h, f, map[string]play.Verdict{}) }
 
 // needs is Needs for one of several failures of a run, which share the runs that were

@@ -10,8 +10,8 @@ import (
 	"lockstep/sim"
 )
 
-// Origin is what a failure is known to come of: a bug of a known defect, by its ID, a
-// limit of the circumstances that excuse it. A bug without a name has neither.
+// Origin is the known origin of a failure. A bug comes of the known defect with that ID.
+// A limit comes of the circumstances that excuse it. A bug without a name has neither.
 type Origin struct {
 	Defect string `json:"defect,omitempty"`
 	Excuse string `json:"excuse,omitempty"`
@@ -24,7 +24,7 @@ func newNamer(h *sim.Host, v play.Verdict) *known.Namer {
 	return known.NewNamer(h, v, known.All)
 }
 
-// originOf says what a finding comes of, and the cause that shows a known defect.
+// originOf returns the origin of a finding, and the cause of its known defect.
 func originOf(n *known.Namer, f linearizability.Finding) (Origin, *known.Cause) {
 	if f.Class == linearizability.ClassBug {
 		named := n.Name(f)
@@ -38,7 +38,7 @@ func originOf(n *known.Namer, f linearizability.Finding) (Origin, *known.Cause) 
 	return Origin{Excuse: strings.Join(slices.Compact(words), ", ")}, nil
 }
 
-// DefectOf returns the ID of the known defect that a finding is; "" when it is none.
+// DefectOf returns the ID of the known defect of a finding; "" if it has none.
 func DefectOf(h *sim.Host, v play.Verdict, f linearizability.Finding) string {
 	return newNamer(h, v).Name(f).ID
 }

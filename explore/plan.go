@@ -43,10 +43,10 @@ const (
 // another, so that any process may play any of them, and plays it whole.
 const FamilyRuns = 100
 
-// repeatEvery is how often a run is played twice, to see that it repeats.
+// repeatEvery is the number of runs of which one is played twice, to check that it repeats.
 const repeatEvery = 200
 
-// families is how many there are.
+// families is the number of families.
 func (p Plan) families() int { return (p.Runs + FamilyRuns - 1) / FamilyRuns }
 
 // family gives the first and the last-plus-one run of a family.

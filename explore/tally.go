@@ -38,9 +38,9 @@ func ParseClasses(names []string) ([]Class, error) {
 	return out, nil
 }
 
-// Fold makes one of the groups whose smallest failures turned out to be of one
-// group: what seemed to need a fault may do without when it is made smaller.
-// small has the smallest of each group, and comes back with those that stay.
+// Fold merges groups whose smallest failures are of one group. A failure that seemed to
+// need a fault may do without it when it is made smaller. small has the smallest failure
+// of each group; Fold returns those of the groups that remain.
 func (o Tally) Fold(small []Shrunk) (Tally, []Shrunk) {
 	at := map[string]int{}
 	var groups []Found
