@@ -1,6 +1,8 @@
 package redisson
 
 import (
+	"errors"
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -15,8 +17,12 @@ import (
 // families are the names of Redisson's locks without their releases.
 var families = []string{"redisson", "redisson-fair", "redisson-fenced", "redisson-nonreentrant", "redisson-nonreentrant-fair"}
 
-// Owns reports whether a lock is one of Redisson's, with a planted bug or without.
-func Owns(l *subject.Subject) bool { return slices.Contains(families, l.Unplanted().Family()) }
+// Owns reports whether a lock is one of Redisson's, with a planted bug or without. A lock
+// of the same family without a numbered release or without channels is a stranger's.
+func Owns(l *subject.Subject) bool {
+	_, err := numbers(l.Release)
+	return err == nil && l.Channel != nil && slices.Contains(families, l.Unplanted().Family())
+}
 
 // of returns whether a lock is one of Redisson's for which all conditions hold.
 func of(conditions ...func(*subject.Subject) bool) func(*subject.Subject) bool {
@@ -32,22 +38,33 @@ func sendsAgain(l *subject.Subject) bool { return l.SendsAgain }
 func replicated(l *subject.Subject) bool { return l.Replicated }
 
 func since(version string) func(*subject.Subject) bool {
-	return func(l *subject.Subject) bool { return slices.Compare(numbers(l.Release), numbers(version)) >= 0 }
+	return func(l *subject.Subject) bool { return compare(l.Release, version) >= 0 }
 }
 
 func upTo(version string) func(*subject.Subject) bool {
-	return func(l *subject.Subject) bool { return slices.Compare(numbers(l.Release), numbers(version)) <= 0 }
+	return func(l *subject.Subject) bool { return compare(l.Release, version) <= 0 }
 }
 
-func numbers(version string) (out []int) {
+// compare compares two releases. It panics if one of them has no number.
+func compare(release, version string) int {
+	a, err := numbers(release)
+	b, err2 := numbers(version)
+	if err := errors.Join(err, err2); err != nil {
+		panic("redisson: " + err.Error())
+	}
+	return slices.Compare(a, b)
+}
+
+// numbers returns the numbers of a version.
+func numbers(version string) (out []int, err error) {
 	for part := range strings.SplitSeq(version, ".") {
 		n, err := strconv.Atoi(part)
 		if err != nil {
-			panic("not a version: " + version)
+			return nil, fmt.Errorf("%q is not a version", version)
 		}
 		out = append(out, n)
 	}
-	return out
+	return out, nil
 }
 
 // Which findings may be a defect.
