@@ -152,7 +152,7 @@ func (c Coverage) String() string {
 func SmallCase(l *subject.Subject) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "lockstep: 1\nname: small\nabout: Two clients take the lock and give it up, once each.\nlocks: [%s]\n", l.Name)
-	if strings.Contains(l.Name, "+") {
+	if l.Replicated {
 		b.WriteString("server: {replicas: 1}\n")
 	}
 	b.WriteString("processes: {a: {}, b: {}}\nsteps:\n")

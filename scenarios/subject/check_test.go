@@ -108,10 +108,24 @@ func TestAllButTheRequiredFieldsMayBeZero(t *testing.T) {
 }
 
 func TestTimingFillsInTheFieldsThatAreZero(t *testing.T) {
-	want := model.Timing{Watchdog: 9 * time.Second, ResponseTimeout: 3 * time.Second, Resend: 7500 * time.Millisecond, GiveUp: 25 * time.Second}
+	want := model.Timing{Watchdog: 9 * time.Second, RenewalPeriod: 3 * time.Second, ResponseTimeout: 3 * time.Second, Resend: 7500 * time.Millisecond, GiveUp: 25 * time.Second}
 	for _, times := range []func(time.Duration) model.Timing{nil, func(time.Duration) model.Timing { return model.Timing{} }} {
 		if got := (&subject.Subject{Times: times}).Timing(9 * time.Second); got != want {
 			t.Errorf("Timing is %+v; want %+v", got, want)
+		}
+	}
+}
+
+// A lock that renews its holds and does not say how often is judged by a third of its
+// watchdog timeout, and a lock that renews nothing by no period.
+func TestTheRenewalPeriodHasADefault(t *testing.T) {
+	for _, c := range []struct {
+		traits model.Traits
+		want   time.Duration
+	}{{model.Traits{}, 10 * time.Second}, {model.Traits{NoWatchdog: true}, 0}} {
+		s := &subject.Subject{Name: "own", Traits: c.traits}
+		if got := s.Timing(30 * time.Second).RenewalPeriod; got != c.want {
+			t.Errorf("%+v: renewed after %v, want %v", c.traits, got, c.want)
 		}
 	}
 }

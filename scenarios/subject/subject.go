@@ -140,7 +140,8 @@ const (
 
 // Timing returns the timing of the lock in a world with that watchdog timeout. Where
 // Times leaves them 0, Watchdog is that timeout, ResponseTimeout is 3 s, Resend is two
-// and a half times ResponseTimeout, and GiveUp is 25 s. The other fields stay 0.
+// and a half times ResponseTimeout, and GiveUp is 25 s. A lock that renews its holds does
+// so after a third of Watchdog. The other fields stay 0.
 func (s *Subject) Timing(watchdog time.Duration) model.Timing {
 	var t model.Timing
 	if s.Times != nil {
@@ -150,6 +151,9 @@ func (s *Subject) Timing(watchdog time.Duration) model.Timing {
 	t.ResponseTimeout = cmp.Or(t.ResponseTimeout, defaultResponseTimeout)
 	t.Resend = cmp.Or(t.Resend, t.ResponseTimeout*5/2)
 	t.GiveUp = cmp.Or(t.GiveUp, defaultGiveUp)
+	if !s.NoWatchdog {
+		t.RenewalPeriod = cmp.Or(t.RenewalPeriod, t.Watchdog/3)
+	}
 	return t
 }
 
