@@ -73,8 +73,14 @@ func (a *app) renew(args []string) (int, error) {
 	if r.jobs < 1 {
 		return 0, usagef("results: --jobs %d: at least 1", r.jobs)
 	}
-	if info, err := os.Stat(r.dir); err != nil || !info.IsDir() {
+	if only != nil && len(only) == 0 {
+		return 0, usagef("results: --only names no part")
+	}
+	switch info, err := os.Stat(r.dir); {
+	case err != nil:
 		return 0, usagef("results: there is no folder %s", r.dir)
+	case !info.IsDir():
+		return 0, usagef("results: %s is a file; name the folder of results", r.dir)
 	}
 	parts, err := r.parts()
 	if err != nil {
@@ -379,10 +385,16 @@ func (r *renewal) campaign(name string) error {
 			return err
 		}
 	}
-	if err := os.RemoveAll(place); err != nil {
+	// The folder is replaced by renaming, so that at every moment one of the two whole
+	// folders is there.
+	before := work + ".before"
+	if err := os.Rename(place, before); err != nil {
 		return err
 	}
-	return os.Rename(work, place)
+	if err := os.Rename(work, place); err != nil {
+		return errors.Join(err, os.Rename(before, place))
+	}
+	return os.RemoveAll(before)
 }
 
 // runsOfCampaign are the files with which a campaign goes on where it was.

@@ -168,6 +168,8 @@ func TestResultsRefuse(t *testing.T) {
 		{"r --only explore/three", "--only explore/three: known are verdicts"},
 		{"r r", "takes one folder"},
 		{"r --jobs 0", "at least 1"},
+		{"r --only=", "--only names no part"},
+		{"r/explore/one/verdicts.md", "is a file"},
 	} {
 		if code, _, stderr := call(t, append([]string{"results"}, strings.Fields(c.args)...)...); code != exitUsage || !strings.Contains(stderr, c.says) {
 			t.Errorf("%s: exit %d: %s", c.args, code, stderr)
