@@ -101,7 +101,7 @@ func PlayIn(h *sim.Host, sc *scenarios.Scenario, l *subject.Subject, chooser sim
 func open(l *subject.Subject, p *sim.Process, o subject.Options) (lockimpl.Client, error) {
 	client, err := l.Open(p, o)
 	if err == nil && client == nil {
-		err = errors.New("Open returned neither a client nor an error")
+		err = errors.New("neither a client nor an error came from Open")
 	}
 	return client, err
 }
