@@ -26,6 +26,15 @@ type story struct {
 // stories show each defect at its smallest, so that a port that has it no longer, or a
 // judge that no longer sees it, is found out.
 var stories = []story{
+	{"late-unlock", "mutual-exclusion", "setnx-cad, string-reentrant", `
+network: {latency: 1ms}
+processes: {a: {}, b: {}}
+steps:
+  a/1: [{lock: {name: x, lease: 4s}}, {unlock: x}, {at: 5s}, {lock: {name: x, lease: 30s}}, {at: 20s}]
+  b/1: [{at: 12s}, {try_lock: x}]
+faults:
+  - {when: {script: unlock, direction: request, nth: 1}, do: delay, for: 10s}
+`},
 	{"R-waits-for-subscription", "liveness", "redisson@3.21.3, redisson@4.7.0", `
 network: {latency: 1ms}
 processes: {a: {}, d: {}}
