@@ -21,8 +21,7 @@ type room struct {
 	imports []string
 	// modules are the only modules of others that it may import; nil allows any.
 	modules []string
-	// words are what its code may not say, neither in names nor in comments nor in
-	// text.
+	// words may not occur in its code: in no name, no comment and no text.
 	words []*regexp.Regexp
 }
 

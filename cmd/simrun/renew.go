@@ -26,8 +26,8 @@ import (
 // part is a piece of a results folder that one command writes.
 type part struct {
 	name string
-	// file is where the part says its versions, in the folder; "" where it is
-	// written up from other parts, or is figures of a machine.
+	// file is the file of the folder in which the part says its versions. It is ""
+	// for a summary of other parts and for the figures of a machine.
 	file string
 	// uses are the versions that it depends on.
 	uses  explore.Versions
@@ -180,8 +180,7 @@ func (r *renewal) versions(p part) (explore.Versions, error) {
 	return v, nil
 }
 
-// older picks the parts that are older than the program, and what is written up
-// from them.
+// older picks the parts that are older than the program, and the summaries of these.
 func (r *renewal) older(parts []part) ([]part, error) {
 	var chosen []part
 	for _, p := range parts {
@@ -200,16 +199,16 @@ func (r *renewal) older(parts []part) ([]part, error) {
 	return chosen, nil
 }
 
-// check names the parts that an older program wrote. Only one that does not say is
-// an error.
+// check lists the parts that an older program wrote. A part that says no versions is an
+// error.
 func (r *renewal) check(parts []part) (int, error) {
-	told, old := 0, 0
+	versioned, old := 0, 0
 	var problems []error
 	for _, p := range parts {
 		if p.file == "" {
 			continue
 		}
-		told++
+		versioned++
 		v, err := r.versions(p)
 		if err != nil {
 			problems = append(problems, err)
@@ -220,7 +219,10 @@ func (r *renewal) check(parts []part) (int, error) {
 			fmt.Fprintf(r.a.out, "%s: %s\n", p.name, d)
 		}
 	}
-	fmt.Fprintf(r.a.out, "%d of %d parts are older than this program (%s)\n", old, told, explore.CurrentVersions())
+	if versioned == 0 {
+		return 0, usagef("results: these parts say no versions: summaries have those of the campaigns, and the performance is of one machine")
+	}
+	fmt.Fprintf(r.a.out, "%d of %d parts are older than this program (%s)\n", old, versioned, explore.CurrentVersions())
 	if len(problems) > 0 {
 		return 0, usageError{fmt.Errorf("results: %w", errors.Join(problems...))}
 	}
@@ -263,7 +265,8 @@ func (r *renewal) writeAll(parts []part) (int, error) {
 	return exitOK, r.tidy()
 }
 
-// processorTime is what this process and those that it waited for have used.
+// processorTime returns the processor time of this process and of the children that
+// it has waited for.
 func processorTime() (sum time.Duration) {
 	for _, who := range []int{syscall.RUSAGE_SELF, syscall.RUSAGE_CHILDREN} {
 		var u syscall.Rusage
@@ -306,8 +309,8 @@ func (r *renewal) keepDone(head string, done []string) error {
 	return renameio.WriteFile(filepath.Join(r.dir, renewing, doneFile), []byte(text), 0o644)
 }
 
-// tidy removes the list of what is done. Runs of campaigns that another call was
-// stopped in stay.
+// tidy removes the list of finished parts. The runs of campaigns that another call
+// left unfinished stay.
 func (r *renewal) tidy() error {
 	if err := os.Remove(filepath.Join(r.dir, renewing, doneFile)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
@@ -318,8 +321,8 @@ func (r *renewal) tidy() error {
 	return nil
 }
 
-// command runs a command of simrun. Its progress shows on a terminal alone. Bugs
-// that it finds are what results are made of.
+// command runs a command of simrun. Its progress shows on a terminal alone. Bugs that
+// it finds are results, not errors.
 func (r *renewal) command(args ...string) error {
 	_, err := r.run(args...)
 	return err

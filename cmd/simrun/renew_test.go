@@ -169,6 +169,7 @@ func TestResultsRefuse(t *testing.T) {
 		{"r r", "takes one folder"},
 		{"r --jobs 0", "at least 1"},
 		{"r --only=", "--only names no part"},
+		{"r --check --only performance", "say no versions"},
 		{"r/explore/one/verdicts.md", "is a file"},
 	} {
 		if code, _, stderr := call(t, append([]string{"results"}, strings.Fields(c.args)...)...); code != exitUsage || !strings.Contains(stderr, c.says) {

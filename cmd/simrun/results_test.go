@@ -16,7 +16,7 @@ import (
 // kill's, and bench's, whose figures are another machine's every time.
 var otherwise = regexp.MustCompile(`^((explore|exhaustive)/|(findings|exhaustive|kill-table|performance)\.md$)`)
 
-// The committed results are what simrun writes today, byte for byte.
+// The program writes the committed results byte for byte.
 func TestResultsAreWhatSimrunWrites(t *testing.T) {
 	committed, err := filepath.Abs("../../results")
 	if err != nil {
