@@ -2,6 +2,7 @@ package model
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 )
@@ -70,12 +71,7 @@ type When struct {
 
 // Names reports whether the fault names the process as one that it strikes.
 func (f FaultSpec) Names(process string) bool {
-	for _, p := range f.Processes {
-		if p == process {
-			return true
-		}
-	}
-	return false
+	return slices.Contains(f.Processes, process)
 }
 
 // Interrupts reports whether the server serves nobody while the fault lasts, or
