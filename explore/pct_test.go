@@ -25,7 +25,7 @@ func planted(h *sim.Host, chooser sim.Chooser, orders *sim.Orders) (seen bool) {
 		Chooser: chooser, Orders: orders,
 		LatencyMin: 100 * time.Microsecond, LatencyMax: 50 * time.Millisecond,
 		Processes: []sim.ProcessConfig{{Name: "a", Threads: 1}, {Name: "b", Threads: 1}},
-		Name:      func([]string) sim.Command { return sim.Command{} },
+		Name:      func([]string, sim.Author) sim.Command { return sim.Command{} },
 		Nodes:     []sim.Node{{Addr: "192.0.2.1:6379", Server: simredis.New(simredis.Config{})}},
 		Quiet:     time.Second, Settle: time.Second, Drain: time.Second,
 	}, func(w *sim.World) {

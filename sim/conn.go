@@ -28,6 +28,7 @@ type socket struct {
 	mu       sync.Mutex // held for moments only; never over a wait
 	out      []byte     // written by the client, not collected yet
 	writer   string     // the goroutine that wrote it; "" where nobody asks
+	author   Author     // for whom it wrote; unknown where nobody asks
 	in       []byte     // arrived, not read yet
 	err      error      // what reads and writes give from now on
 	shut     bool       // the client closed it
@@ -138,6 +139,7 @@ func (s *socket) Write(b []byte) (int, error) {
 		if s.p.alike.Load() > 0 {
 			s.writer = goroutine()
 		}
+		s.author = s.p.w.lineage.author(s.p)
 		s.post()
 	}
 	return n, nil
@@ -292,7 +294,7 @@ func (s *socket) written() []byte {
 func (w *World) collectConn(c *conn) {
 	s := c.client
 	s.mu.Lock()
-	out, writer, shut := s.out, s.writer, s.shut
+	out, writer, author, shut := s.out, s.writer, s.author, s.shut
 	s.out = nil
 	deadline, set := s.deadline, s.setAt
 	s.mu.Unlock()
@@ -314,7 +316,7 @@ func (w *World) collectConn(c *conn) {
 		pipe = newPipeline()
 	}
 	for i := range requests {
-		w.send(c, &requests[i], writer, pipe)
+		w.send(c, &requests[i], writer, author, pipe)
 	}
 	pushed := c.pushed
 	c.pushed = nil

@@ -188,7 +188,7 @@ func play(t *testing.T, cfg Config, servers []*echo, bodies map[string]func(*Thr
 		cfg.Chooser = NewSeeded(1)
 	}
 	cfg.Processes = []ProcessConfig{{Name: "a", Threads: 1}, {Name: "b", Threads: 1}}
-	cfg.Name = func([]string) Command { return Command{} }
+	cfg.Name = func([]string, Author) Command { return Command{} }
 	cfg.Quiet, cfg.Settle, cfg.Drain, cfg.MaxEvents = 30*time.Second, time.Second, time.Second, 10_000
 	for i, s := range servers {
 		cfg.Nodes = append(cfg.Nodes, Node{Addr: addr(i + 1), Server: s, Locks: []string{fmt.Sprint("word", i+1)}})

@@ -104,7 +104,7 @@ func (n *node) strike(f model.FaultSpec) {
 			}
 		}
 	}
-	n.look(0)
+	n.look(nil)
 }
 
 // partitioned reports whether no message passes between the ends of c.

@@ -14,6 +14,7 @@ type message struct {
 	request Request
 	cmd     Command
 	op      int
+	author  Author // unknown unless Config.Lineage
 	bytes   []byte // of the reply or push
 	channel string // of a push
 	there   bool   // the server has it already and put it off
@@ -40,11 +41,14 @@ func newPipeline() *pipeline {
 }
 
 // send takes a request from a client. The goroutine called writer wrote it.
-func (w *World) send(c *conn, r *Request, writer string, pipe *pipeline) {
+func (w *World) send(c *conn, r *Request, writer string, by Author, pipe *pipeline) {
 	w.msgs++
 	c.unanswered++
 	c.marked = c.marked || r.Marks
-	m := &message{id: w.msgs, conn: c, request: *r, cmd: w.cfg.Name(r.Words), op: c.p.opOf(r.Words, writer), pipe: pipe}
+	m := &message{id: w.msgs, conn: c, request: *r, cmd: w.cfg.Name(r.Words, by), op: c.p.opOf(r.Words, writer), author: by, pipe: pipe}
+	if by.Op > 0 {
+		m.op = by.Op
+	}
 	if !c.p.dead {
 		w.record(model.Event{Kind: model.KindSend, Process: c.p.cfg.Name, Op: m.op, Msg: m.id, Conn: c.id,
 			Command: r.Name, Script: m.cmd.Script, Args: r.Shown, Owners: m.cmd.Owners, Locks: m.cmd.Locks})
@@ -152,7 +156,7 @@ func (w *World) executed(m *message, reply Reply, changed bool) {
 	w.record(model.Event{Kind: model.KindExec, Process: c.p.cfg.Name, Op: m.op, Msg: m.id, Conn: c.id,
 		Command: m.request.Name, Script: m.cmd.Script, Args: m.request.Shown, Owners: m.cmd.Owners, Locks: m.cmd.Locks, Reply: reply.Shown})
 	if changed {
-		c.node.look(m.id)
+		c.node.look(m)
 	}
 	w.reply(m, reply.Bytes, false)
 }

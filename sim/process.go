@@ -314,6 +314,7 @@ func (t *Thread) Name() string { return t.name }
 func (t *Thread) Start(body func()) {
 	t.state = threadStepping
 	go func() {
+		t.p.w.lineage.is(t)
 		t.step(func(done func()) { done() })
 		defer t.recovered()
 		body()
@@ -443,6 +444,7 @@ func (t *Thread) Call(what Operation, f func(context.Context) (model.Outcome, er
 			ctx, cancel = context.WithCancelCause(context.WithValue(context.Background(), callKey{}, w.ops))
 			c = &call{op: w.ops, what: what, cancel: cancel}
 			t.call, t.state = c, threadCalling
+			w.lineage.begins(t, c.op, what)
 			t.Record(model.Event{Kind: model.KindInvoke, Op: c.op, Action: what.Action, Lock: what.Lock, LeaseNs: what.LeaseNs, WaitNs: what.WaitNs})
 			done()
 		})
@@ -459,6 +461,10 @@ func (t *Thread) Call(what Operation, f func(context.Context) (model.Outcome, er
 			}
 			t.state = threadStepping
 			w.moved = w.now()
+			w.lineage.ends(t)
+			if outcome == model.Granted {
+				w.owners.granted(t, what.Lock)
+			}
 			if t.call == c {
 				t.call = nil
 				t.Record(model.Event{Kind: model.KindReturn, Op: c.op, Action: what.Action, Lock: what.Lock,

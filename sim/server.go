@@ -296,10 +296,10 @@ func (n *node) send(by *Way, arrive func(nowNs int64, out *Effects)) {
 	w.travel(line, &by.last, length, func() { n.call(arrive) }, nil)
 }
 
-// look records what changed in the state of the node's locks after msg (0: no
-// message), and plans the next tick.
-func (n *node) look(msg int) {
-	n.observe(msg)
+// look records what changed in the state of the node's locks after the request m
+// (nil: no request), and plans the next tick.
+func (n *node) look(m *message) {
+	n.observe(m)
 	n.plan()
 }
 
@@ -316,23 +316,38 @@ func (n *node) plan() {
 		}
 		n.plannedNs = 0
 		n.call(n.Server.Tick)
-		n.look(0)
+		n.look(nil)
 	})
 }
 
-// observe records what changed in the state of the node's locks after msg.
-func (n *node) observe(msg int) {
+// observe records what changed in the state of the node's locks, and of the locks that
+// several nodes keep together, after the request m.
+func (n *node) observe(m *message) {
 	for _, name := range n.Locks {
-		s := n.Server.State(n.w.now(), name)
-		if s == nil {
-			s = &model.LockState{}
-		}
-		if sameState(n.states[name], s) {
-			continue
-		}
-		n.states[name] = s
-		n.w.record(model.Event{Kind: model.KindState, Lock: name, Msg: msg, State: s})
+		n.w.change(n.states, name, n.Server.State(n.w.now(), name), m)
 	}
+	if n.w.cfg.State == nil {
+		return
+	}
+	for _, name := range n.w.cfg.Locks {
+		n.w.change(n.w.held, name, n.w.owners.name(name, n.w.cfg.State(n.w.now(), name), m), m)
+	}
+}
+
+// change records the state s of a lock if it differs from the one in states.
+func (w *World) change(states map[string]*model.LockState, lock string, s *model.LockState, m *message) {
+	if s == nil {
+		s = &model.LockState{}
+	}
+	if sameState(states[lock], s) {
+		return
+	}
+	states[lock] = s
+	e := model.Event{Kind: model.KindState, Lock: lock, State: s}
+	if m != nil {
+		e.Msg = m.id
+	}
+	w.record(e)
 }
 
 // describe says what a fault of servers is about to do.

@@ -35,8 +35,18 @@ type Config struct {
 	Faults    []model.FaultSpec
 	Resources map[string]int64
 	// Name says what the words of a request mean: which script they run, of which
-	// locks, for whom.
-	Name func(words []string) Command
+	// locks, for whom. The author is unknown unless Lineage is set.
+	Name func(words []string, by Author) Command
+	// Lineage lets the world find the author of a request by the goroutine that writes
+	// it, for clients that do not call Process.Sending.
+	Lineage bool
+	// State returns what the servers together hold of a lock, if not each lock is kept
+	// by one node alone; nil: a lock is kept by the node that has it among its Locks. A
+	// holder and waiters are the values that the lock wrote: the world learns which
+	// threads they stand for, and needs Lineage for it. Locks are the locks whose state
+	// is recorded.
+	State func(nowNs int64, lock string) *model.LockState
+	Locks []string
 	// Quiet is the time without a fault or a step after which all leave.
 	Quiet time.Duration
 	// Settle takes the place of Quiet when every thread is done and nobody waits.
@@ -76,7 +86,10 @@ type World struct {
 	rec     *model.Record
 
 	sched     schedule
-	orders    *orders // nil: messages have latencies
+	orders    *orders                     // nil: messages have latencies
+	lineage   *lineage                    // nil: clients say which operation a request belongs to
+	owners    *owners                     // nil: states name threads
+	held      map[string]*model.LockState // what Config.State returned last
 	processes []*Process
 	nodes     []*node
 	rules     []*rule
@@ -150,6 +163,12 @@ func newWorld(cfg Config, noShortcuts bool) *World {
 	if cfg.Orders != nil {
 		w.orders = &orders{Orders: *cfg.Orders, w: w, lines: map[string]*line{}}
 		w.sched.orders = w.orders
+	}
+	if cfg.Lineage {
+		w.lineage = newLineage()
+	}
+	if cfg.State != nil {
+		w.owners, w.held = newOwners(), map[string]*model.LockState{}
 	}
 	for name, v := range cfg.Resources {
 		w.resources[name] = v
@@ -502,6 +521,9 @@ func sameState(a, b *model.LockState) bool {
 // State returns what a server holds of a lock now, nil for nothing. It asks the first
 // node that keeps the lock, or the first node of all when none does.
 func (w *World) State(lock string) *model.LockState {
+	if w.cfg.State != nil {
+		return w.owners.name(lock, w.cfg.State(w.now(), lock), nil)
+	}
 	if len(w.nodes) == 0 {
 		return nil
 	}

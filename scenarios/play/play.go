@@ -55,7 +55,7 @@ func PlayIn(h *sim.Host, sc *scenarios.Scenario, l *subject.Subject, chooser sim
 		Chooser: drawn, Orders: orders, LatencyMin: sc.Latency.Min, LatencyMax: sc.Latency.Max,
 		Nodes:     []sim.Node{{Addr: serverAddr, Server: server, Locks: locks}},
 		Resources: map[string]int64{},
-		Name:      l.Commands(locks),
+		Name:      commands(l, locks),
 		Params:    params,
 	}
 	for _, p := range sc.Processes {
@@ -95,6 +95,12 @@ func PlayIn(h *sim.Host, sc *scenarios.Scenario, l *subject.Subject, chooser sim
 	})
 	res.Record.Params.Processes = skews(sc, res.SimNs)
 	return Played{Result: res, Decisions: drawn.Drawn, Orders: orders}
+}
+
+// commands returns the lock's Commands, which knows a request by its words alone.
+func commands(l *subject.Subject, locks []string) func([]string, sim.Author) sim.Command {
+	name := l.Commands(locks)
+	return func(words []string, _ sim.Author) sim.Command { return name(words) }
 }
 
 // open calls the lock's Open. It returns an error if Open returns no client.

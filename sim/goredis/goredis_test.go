@@ -54,7 +54,7 @@ func TestAWaitForAConnectionIsNoticed(t *testing.T) {
 					Chooser: sim.NewSeeded(1), LatencyMin: time.Second, LatencyMax: time.Second,
 					Nodes:     []sim.Node{{Addr: addr, Server: simredis.New(simredis.Config{})}},
 					Processes: []sim.ProcessConfig{{Name: "a", Threads: 2}},
-					Name:      func([]string) sim.Command { return sim.Command{} },
+					Name:      func([]string, sim.Author) sim.Command { return sim.Command{} },
 					Quiet:     30 * time.Second, Settle: time.Second, Drain: time.Second,
 				}, func(w *sim.World) {
 					p := w.Process("a")

@@ -45,7 +45,7 @@ func newStage(faults ...model.FaultSpec) *stage {
 			Chooser: sim.NewSeeded(1), LatencyMin: oneWay, LatencyMax: oneWay,
 			Processes: []sim.ProcessConfig{{Name: "a", Threads: 1}, {Name: "b", Threads: 1}},
 			Faults:    faults,
-			Name: func(words []string) sim.Command {
+			Name: func(words []string, _ sim.Author) sim.Command {
 				if strings.EqualFold(words[0], "incr") {
 					return sim.Command{Script: "count"}
 				}

@@ -1,0 +1,182 @@
+package sim
+
+import (
+	"bytes"
+	"runtime"
+	"strconv"
+	"strings"
+	"sync"
+
+	"lockstep/model"
+)
+
+// Author is the sender of a request, as far as the world can tell. The zero value is an
+// unknown sender.
+type Author struct {
+	// Thread is process/thread; "": unknown.
+	Thread string
+	// Op is the operation in which the request was sent; 0: none, or unknown. Action and
+	// Lock are those of the operation.
+	Op     int
+	Action model.Action
+	Lock   string
+}
+
+// lineage tells which thread a goroutine works for. A client whose commands carry no
+// operation, because nothing of it knows of Lockstep, sends them in the goroutine of its
+// caller, in a goroutine that the caller started, or in one that serves the whole
+// process. No record shows a goroutine's number.
+//
+// Its methods may be called by any goroutine.
+type lineage struct {
+	mu    sync.Mutex
+	born  map[uint64]birth       // by goroutine
+	calls map[*Thread]Author     // calls that are under way
+	open  map[*Process][]*Thread // the threads of those calls
+}
+
+// birth says where a goroutine comes from. The goroutine of a thread has no op. A
+// goroutine without a thread serves the whole process.
+type birth struct {
+	thread *Thread
+	op     int // the call under way in which the goroutine was first seen; -1: the thread's own goroutine
+}
+
+func newLineage() *lineage {
+	return &lineage{born: map[uint64]birth{}, calls: map[*Thread]Author{}, open: map[*Process][]*Thread{}}
+}
+
+// is makes the calling goroutine that of a thread's body.
+func (l *lineage) is(t *Thread) {
+	if l == nil {
+		return
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	own, _ := parentage(ownStack())
+	l.born[own] = birth{t, -1}
+}
+
+// begins and ends bracket a call of a thread.
+func (l *lineage) begins(t *Thread, op int, what Operation) {
+	if l == nil {
+		return
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.calls[t] = Author{t.name, op, what.Action, what.Lock}
+	l.open[t.p] = append(l.open[t.p], t)
+}
+
+func (l *lineage) ends(t *Thread) {
+	if l == nil {
+		return
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	delete(l.calls, t)
+	var left []*Thread
+	for _, other := range l.open[t.p] {
+		if other != t {
+			left = append(left, other)
+		}
+	}
+	l.open[t.p] = left
+}
+
+// author returns the sender of what the calling goroutine writes on a connection of p.
+// A goroutine that outlives the call in which it began, such as a watchdog, sends for
+// its thread and for no operation. A goroutine of no thread sends for the only call
+// that is under way in the process.
+func (l *lineage) author(p *Process) Author {
+	if l == nil {
+		return Author{}
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	b := l.find()
+	switch {
+	case b.thread == nil:
+	case b.op < 0:
+		if a, ok := l.calls[b.thread]; ok {
+			return a
+		}
+		return Author{Thread: b.thread.name}
+	default:
+		if a := l.calls[b.thread]; a.Op == b.op && b.op > 0 {
+			return a
+		}
+		return Author{Thread: b.thread.name}
+	}
+	if open := l.open[p]; len(open) == 1 {
+		return l.calls[open[0]]
+	}
+	return Author{}
+}
+
+// find returns where the calling goroutine comes from. It remembers the answer for the
+// goroutine and for its forebears.
+func (l *lineage) find() birth {
+	own, parent := parentage(ownStack())
+	if b, ok := l.born[own]; ok {
+		return b
+	}
+	b, ok := l.born[parent]
+	if !ok {
+		b = l.forebear(parent)
+	}
+	if b.thread != nil && b.op < 0 {
+		b.op = l.calls[b.thread].Op
+	}
+	l.born[own] = b
+	return b
+}
+
+// forebear looks for a known goroutine among the forebears of one that is not known.
+// Those that have ended are lost.
+func (l *lineage) forebear(g uint64) birth {
+	parents := map[uint64]uint64{}
+	for _, stack := range strings.Split(stacks(), "\n\n") {
+		own, parent := parentage([]byte(stack))
+		parents[own] = parent
+	}
+	for steps := 0; g != 0 && steps < 100; steps++ {
+		if b, ok := l.born[g]; ok {
+			return b
+		}
+		g = parents[g]
+	}
+	return birth{}
+}
+
+// ownStack returns the stack of the calling goroutine. The line that names its parent
+// is the last but one.
+func ownStack() []byte {
+	for size := 8 << 10; ; size *= 4 {
+		buf := make([]byte, size)
+		if n := runtime.Stack(buf, false); n < size {
+			return buf[:n]
+		}
+	}
+}
+
+// parentage reads the number of a goroutine and of the one that started it out of the
+// goroutine's stack. A number is 0 where the stack has none.
+func parentage(stack []byte) (own, parent uint64) {
+	head := bytes.TrimPrefix(stack, []byte("goroutine "))
+	own = leadingNumber(head)
+	const mark = " in goroutine "
+	if i := bytes.LastIndex(stack, []byte(mark)); i >= 0 {
+		parent = leadingNumber(stack[i+len(mark):])
+	}
+	return own, parent
+}
+
+func leadingNumber(b []byte) uint64 {
+	end := 0
+	for end < len(b) && '0' <= b[end] && b[end] <= '9' {
+		end++
+	}
+	n, _ := strconv.ParseUint(string(b[:end]), 10, 64)
+	return n
+}

@@ -1,0 +1,156 @@
+package sim
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"lockstep/model"
+)
+
+// lineageWorld runs threads that call operations and write on plain connections, which
+// carry no operation. It returns the operation of each request, and what the record
+// says of the holder.
+func lineageWorld(t *testing.T, threads int, body func(th *Thread, serving chan<- string)) (ops map[string]int, holders []string) {
+	t.Helper()
+	e := &echo{}
+	cfg := Config{
+		Chooser: NewSeeded(1), LatencyMin: oneWay, LatencyMax: oneWay, Lineage: true,
+		Nodes:     []Node{{Addr: addr(1), Server: e}},
+		Processes: []ProcessConfig{{Name: "a", Threads: threads}},
+		Name:      func([]string, Author) Command { return Command{} },
+		State:     e.State, Locks: []string{"word"},
+		Quiet: 30 * time.Second, Settle: time.Second, Drain: time.Second, MaxEvents: 10_000,
+	}
+	res := Run(NewHost(t), cfg, func(w *World) {
+		p := w.processes[0]
+		serving := make(chan string)
+		go func() { // serves the whole process, as the writer of a pipeline does
+			c, err := p.DialContext(context.Background(), "tcp", addr(1))
+			if err != nil {
+				panic(err)
+			}
+			for text := range serving {
+				_, _ = c.Write([]byte(text))
+			}
+		}()
+		p.OnClose(func() { close(serving) })
+		for _, th := range p.threads {
+			th.Start(func() { body(th, serving) })
+		}
+	})
+	ops = map[string]int{}
+	for _, e := range res.Record.Events {
+		switch e.Kind {
+		case model.KindSend:
+			ops[strings.Join(append([]string{e.Command}, e.Args...), " ")] = e.Op
+		case model.KindState:
+			holders = append(holders, e.State.Owner)
+		case model.KindDefect:
+			t.Error(e.Text)
+		}
+	}
+	return ops, holders
+}
+
+func lockCall(th *Thread, f func(ctx context.Context)) int {
+	op, _ := th.Call(Operation{Action: model.ActLock, Lock: "word", WaitNs: -1}, func(ctx context.Context) (model.Outcome, error) {
+		f(ctx)
+		return model.Granted, nil
+	})
+	return op
+}
+
+func TestARequestBelongsToTheCallInWhoseGoroutineItIsWritten(t *testing.T) {
+	called := map[int]int{}
+	ops, holders := lineageWorld(t, 2, func(th *Thread, _ chan<- string) {
+		called[th.Number()] = lockCall(th, func(context.Context) {
+			mustDial(th, 1).talk(fmt.Sprintf("set own%d\n", th.Number()))
+			done := make(chan struct{})
+			go func() {
+				defer close(done)
+				written := make(chan struct{})
+				go func() {
+					defer close(written)
+					time.Sleep(ms)
+					mustDial(th, 1).talk(fmt.Sprintf("grandchild %d\n", th.Number()))
+				}()
+				<-written // a goroutine that ends leaves its descendants without a forebear
+			}()
+			<-done
+		})
+	})
+	for n := 1; n <= 2; n++ {
+		for _, request := range []string{fmt.Sprintf("set own%d", n), fmt.Sprintf("grandchild %d", n)} {
+			if ops[request] == 0 || ops[request] != called[n] {
+				t.Errorf("%q was sent in operation %d, and the world says %d", request, called[n], ops[request])
+			}
+		}
+	}
+	if want := []string{"a/1", "a/2", ""}; !slices.Equal(holders, want) {
+		t.Errorf("the holders are %q, want %q", holders, want)
+	}
+}
+
+func TestAGoroutineThatOutlivesItsCallSendsInNoCall(t *testing.T) {
+	ops, _ := lineageWorld(t, 1, func(th *Thread, _ chan<- string) {
+		lockCall(th, func(context.Context) {
+			c := mustDial(th, 1)
+			go func() {
+				c.talk("early\n")
+				time.Sleep(100 * ms)
+				c.talk("renew\n")
+			}()
+			time.Sleep(10 * ms)
+		})
+		th.Sleep(50 * ms)
+		lockCall(th, func(context.Context) { time.Sleep(200 * ms) }) // the renewal falls into this call
+	})
+	if ops["early"] != 1 || ops["renew"] != 0 {
+		t.Errorf("the operations are %v, want 1 for early and 0 for renew", ops)
+	}
+}
+
+func TestARequestOfAServingGoroutineBelongsToTheOnlyCall(t *testing.T) {
+	ops, holders := lineageWorld(t, 2, func(th *Thread, serving chan<- string) {
+		if th.Number() == 1 {
+			lockCall(th, func(context.Context) {
+				serving <- "set alone\n"
+				time.Sleep(10 * ms)
+			})
+			return
+		}
+		th.Sleep(50 * ms)
+		lockCall(th, func(context.Context) { time.Sleep(ms) })
+	})
+	if ops["set alone"] != 1 {
+		t.Errorf("the operations are %v", ops)
+	}
+	if want := []string{"a/1", ""}; !slices.Equal(holders, want) {
+		t.Errorf("the holders are %q, want %q", holders, want)
+	}
+}
+
+// Two calls are under way, and a goroutine that serves both sends. Nobody can tell for
+// whom, until one of them is granted the lock that has the value.
+func TestAValueOfAnUnknownAuthorBelongsToTheCallThatIsGranted(t *testing.T) {
+	ops, holders := lineageWorld(t, 2, func(th *Thread, serving chan<- string) {
+		lockCall(th, func(context.Context) {
+			if th.Number() == 2 {
+				serving <- "set either\n"
+				time.Sleep(10 * ms)
+				return
+			}
+			time.Sleep(2000 * ms)
+		})
+	})
+	if ops["set either"] != 0 {
+		t.Errorf("the operations are %v", ops)
+	}
+	if want := []string{"a/2", ""}; !slices.Equal(holders, want) {
+		t.Errorf("the holders are %q, want %q", holders, want)
+	}
+}
