@@ -43,7 +43,7 @@ func Cover(ctx context.Context, h *sim.Host, p Plan, s *Search, budget int, prog
 	small := make([]Shrunk, len(o.Groups))
 	for i, g := range o.Groups {
 		var err error
-		if small[i], err = shrunk(h, p, g.Least.Index, least[g.key()], g.Origin, budget); err != nil {
+		if small[i], err = shrunk(h, p, g.Least.Index, least[g.key()], g.Origin, budget, nil); err != nil {
 			return o, nil, err
 		}
 	}
@@ -75,8 +75,8 @@ func sightings(h *sim.Host, v play.Verdict) (out []sighting) {
 }
 
 // shrunk makes a failure of a run of the plan small.
-func shrunk(h *sim.Host, p Plan, run int, f Failure, origin Origin, budget int) (Shrunk, error) {
-	small, runs := Shrink(h, f, budget)
+func shrunk(h *sim.Host, p Plan, run int, f Failure, origin Origin, budget int, expired func() bool) (Shrunk, error) {
+	small, runs := shrinkUntil(h, f, budget, expired)
 	group, more := Needs(h, small)
 	s := Shrunk{
 		Run: run, Group: group, Origin: origin, Size: Size(small.Verdict), Runs: runs + more, Why: small.Finding.Why,

@@ -59,6 +59,7 @@ func Draw(c sim.Chooser, l *subject.Subject, p Profile, classes []Class) string 
 		}
 	}
 	d.interrupts()
+	d.fit()
 	d.settleResources()
 	for range d.draw("faults", d.most(3, 6)+1) {
 		if f, ok := d.fault(); ok {
@@ -74,7 +75,7 @@ func Draw(c sim.Chooser, l *subject.Subject, p Profile, classes []Class) string 
 // its steps want is left out. A text that does not load has no neighbours, and
 // gives a new draw.
 func Vary(c sim.Chooser, text string, l *subject.Subject, p Profile, classes []Class) string {
-	was, err := scenarios.Parse("varied.yaml", []byte(text), subject.Canonical)
+	was, err := scenarios.Parse("varied.yaml", []byte(text), anyLock)
 	if err != nil {
 		return Draw(c, l, p, classes)
 	}
@@ -90,9 +91,21 @@ func Vary(c sim.Chooser, text string, l *subject.Subject, p Profile, classes []C
 			changes = append(changes, change)
 		}
 	}
+	d.fit()
 	d.settleResources()
 	d.sc.About = d.about(d.varied(was, changes))
 	return d.sc.Write()
+}
+
+// anyLock takes the name of a lock in a drawn scenario as it is. A campaign knows its
+// lock, which need not be registered.
+func anyLock(name string) (string, error) { return name, nil }
+
+// fit removes the parts that the lock does not offer.
+func (d *drawer) fit() {
+	for _, t := range d.sc.Threads {
+		fit(t.Steps, d.lock.Lacks)
+	}
 }
 
 // drawer is a scenario being drawn.

@@ -44,16 +44,24 @@ type here struct {
 	host *sim.Host
 	plan Plan
 	lock *subject.Subject
+	// expired reports whether the time for shrinking is over; nil: there is no limit.
+	expired func() bool
 }
 
-// Here gives a player that plays in this process, which must be one of
-// sim.Main's or a test's.
+// Here returns a player that plays in this process, which must be one of sim.Main's or
+// a test's. The lock of the plan must be registered.
 func Here(h *sim.Host, p Plan) (Player, error) {
 	l, err := subject.Find(p.Lock)
 	if err != nil {
 		return nil, err
 	}
-	return here{h, p, l}, nil
+	return HereOn(h, p, l, nil), nil
+}
+
+// HereOn is Here with a lock that need not be registered. Once expired reports true, a
+// failure that is being made small stays as it is; nil: there is no limit.
+func HereOn(h *sim.Host, p Plan, l *subject.Subject, expired func() bool) Player {
+	return here{h, p, l, expired}
 }
 
 func (p here) Close() {}
@@ -89,7 +97,7 @@ func (p here) Shrink(t ShrinkTask) (Shrunk, error) {
 		return Shrunk{}, &BadRunError{fmt.Sprintf("run %d (seed %d) broke %s when it was first played, and does not now", t.Run.Index, t.Run.Seed, t.Failed.Judge)}
 	}
 	f := Failure{Verdict: v, Finding: all[i].finding, Seeded: p.plan.Strategy == StrategyRandom}
-	return shrunk(p.host, p.plan, t.Run.Index, f, t.Failed.Origin, t.Budget)
+	return shrunk(p.host, p.plan, t.Run.Index, f, t.Failed.Origin, t.Budget, p.expired)
 }
 
 // String says a plan as the command line that makes it.

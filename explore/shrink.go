@@ -57,7 +57,14 @@ type Phase struct {
 // and times that he wrote: where that is what is broken, they stay, and only
 // what surrounds them goes.
 func Shrink(h *sim.Host, f Failure, budget int) (Failure, int) {
-	small, phases := ShrinkInPhases(h, f, budget)
+	return shrinkUntil(h, f, budget, nil)
+}
+
+// shrinkUntil is Shrink, and keeps what it has once expired reports true; nil: never.
+func shrinkUntil(h *sim.Host, f Failure, budget int, expired func() bool) (Failure, int) {
+	s := newShrinker(h, f, budget-lastRuns)
+	s.expired = expired
+	small, phases := s.shrink()
 	runs := 0
 	for _, p := range phases {
 		runs += p.Runs
@@ -132,11 +139,13 @@ type shrinker struct {
 	// claim: what is broken is what the author wants.
 	claim bool
 	// any: whatever still fails is kept, be it larger.
-	any   bool
-	left  int
-	seeds uint64 // how many are tried
-	best  *candidate
-	tried map[string]bool
+	any  bool
+	left int
+	// expired reports whether the time for shrinking is over; nil: there is no limit.
+	expired func() bool
+	seeds   uint64 // how many are tried
+	best    *candidate
+	tried   map[string]bool
 	// played are the runs of seeds that others may ask for again, unless nil.
 	played map[string]play.Verdict
 	phase  string
@@ -163,15 +172,13 @@ func newShrinker(h *sim.Host, f Failure, budget int) *shrinker {
 	}
 }
 
-// load parses a scenario with all locks that there are.
-func load(file, text string) (*scenarios.Scenario, error) {
-	return scenarios.Parse(file, []byte(text), func(name string) (string, error) {
-		l, err := subject.Find(name)
-		if err != nil {
-			return "", err
-		}
-		return l.Name, nil
-	})
+// load parses a scenario that applies to the lock.
+func load(file, text string, l *subject.Subject) (*scenarios.Scenario, error) {
+	sc, err := scenarios.Parse(file, []byte(text), anyLock)
+	if err != nil {
+		return nil, err
+	}
+	return sc, play.Applies(sc, l)
 }
 
 // bare is the failure's scenario without what the file says of it.
@@ -287,7 +294,7 @@ func (s *shrinker) consider(tree *yaml.Node, seed uint64, decisions sim.Decision
 		return false
 	}
 	s.tried[key] = true
-	sc, err := load(s.from.Verdict.Scenario.File, text)
+	sc, err := load(s.from.Verdict.Scenario.File, text, s.from.Verdict.Lock)
 	if err != nil {
 		return false
 	}
@@ -361,6 +368,9 @@ func (s *shrinker) run(c *candidate, sc *scenarios.Scenario) {
 	p.Strategy = strategy
 	c.verdict = play.Judge(s.host, sc, lock, c.seed, p)
 	s.left -= p.Steps / longRun
+	if s.expired != nil && s.expired() {
+		s.left = 0
+	}
 	if c.decisions != nil {
 		c.decisions = p.Decisions
 	}
@@ -687,7 +697,7 @@ func (s *shrinker) said() *yaml.Node {
 	} else {
 		set(said, "faults", &yaml.Node{Kind: yaml.SequenceNode, Content: []*yaml.Node{rule}})
 	}
-	if sc, err := load("", source(said)); err == nil { // the run had this fault
+	if sc, err := load("", source(said), s.from.Verdict.Lock); err == nil { // the run had this fault
 		s.kinds = append(s.kinds, statedKinds(sc)...)
 	}
 	return said
@@ -873,7 +883,7 @@ func (s *shrinker) finish() Failure {
 		last := uint64(0)
 		for seed := uint64(1); seed <= seedsShown && last == seed-1; seed++ {
 			c := &candidate{tree: tree, seed: seed}
-			if sc, err := load(s.from.Verdict.Scenario.File, source(tree)); err == nil && s.play(c, sc) {
+			if sc, err := load(s.from.Verdict.Scenario.File, source(tree), s.from.Verdict.Lock); err == nil && s.play(c, sc) {
 				last = seed
 			}
 		}
@@ -889,9 +899,9 @@ func (s *shrinker) finish() Failure {
 	} else {
 		s.did[phaseFile] = "no seed shows it: these very decisions do"
 	}
-	sc, err := load(s.from.Verdict.Scenario.File, source(tree))
+	sc, err := load(s.from.Verdict.Scenario.File, source(tree), s.from.Verdict.Lock)
 	if err == nil {
-		sc, err = load(sc.File, sc.Write())
+		sc, err = load(sc.File, sc.Write(), s.from.Verdict.Lock)
 	}
 	if err != nil {
 		panic("explore: a shrunk scenario does not load: " + err.Error() + "\n" + source(tree))

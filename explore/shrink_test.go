@@ -146,7 +146,7 @@ faults:
 
 func fails(t *testing.T, h *sim.Host, text, lock, judge string, class linearizability.Class, seed uint64) Failure {
 	t.Helper()
-	sc, err := load("my.yaml", text)
+	sc, err := scenarios.Parse("my.yaml", []byte(text), subject.Canonical)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -201,7 +201,7 @@ func TestWhatIsPlantedBecomesSmall(t *testing.T) {
 // saysWhatItShows: the file, run as a user would, comes out as it expects.
 func saysWhatItShows(t *testing.T, h *sim.Host, f Failure) {
 	t.Helper()
-	sc, err := load("small.yaml", f.Verdict.Scenario.Text)
+	sc, err := scenarios.Parse("small.yaml", []byte(f.Verdict.Scenario.Text), subject.Canonical)
 	if err != nil {
 		t.Fatalf("%v\n%s", err, f.Verdict.Scenario.Text)
 	}
@@ -227,7 +227,7 @@ func smallest(t *testing.T, h *sim.Host, f Failure) {
 			less := clone(whole)
 			cuts(less)[i]()
 			tidy(less)
-			sc, err := load("less.yaml", source(less))
+			sc, err := scenarios.Parse("less.yaml", []byte(source(less)), subject.Canonical)
 			if err != nil {
 				continue
 			}
@@ -478,7 +478,7 @@ func TestTheBuiltInScenariosAreWrittenAsTheyAre(t *testing.T) {
 		}
 		// In its own words but for what stands where, which wants name.
 		tidy(root)
-		again, err := load(sc.File, source(root))
+		again, err := scenarios.Parse(sc.File, []byte(source(root)), subject.Canonical)
 		if err != nil {
 			t.Errorf("%s: %v\n%s", sc.Name, err, source(root))
 			continue

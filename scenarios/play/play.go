@@ -39,9 +39,13 @@ func Play(h *sim.Host, sc *scenarios.Scenario, l *subject.Subject, chooser sim.C
 const serverAddr = "192.0.2.1:6379"
 
 // PlayIn is Play in a world of that mode. It panics with the name of the subject if the
-// subject does not pass Check, or cannot be opened.
+// subject does not pass Check, if the scenario does not apply to it (see Applies), or if
+// it cannot be opened.
 func PlayIn(h *sim.Host, sc *scenarios.Scenario, l *subject.Subject, chooser sim.Chooser, orders *sim.Orders) Played {
 	if err := l.Check(); err != nil {
+		panic("play: " + err.Error())
+	}
+	if err := Applies(sc, l); err != nil {
 		panic("play: " + err.Error())
 	}
 	drawn := sim.NewRecorder(chooser)

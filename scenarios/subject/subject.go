@@ -49,6 +49,8 @@ type Subject struct {
 	Open func(p *sim.Process, o Options) (lockimpl.Client, error)
 	Protocol
 
+	// Lacks lists the parts of a scenario that the lock does not offer.
+	Lacks Lacks
 	// Interruptible reports whether an interrupt ends lock() where a scenario does
 	// not say.
 	Interruptible bool

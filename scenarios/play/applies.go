@@ -1,0 +1,30 @@
+package play
+
+import (
+	"fmt"
+
+	"lockstep/scenarios"
+	"lockstep/scenarios/subject"
+)
+
+// Applies returns an error that names the first step of a scenario that the lock does
+// not offer; nil if it offers all of them.
+func Applies(sc *scenarios.Scenario, l *subject.Subject) error {
+	for _, s := range sc.All() {
+		lacks := ""
+		switch {
+		case s.Lease != nil && l.Lacks.Leases:
+			lacks = "takes no lease from its caller"
+		case s.Kind == scenarios.StepTryLock && s.Wait == nil && l.Lacks.SingleTry:
+			lacks = "has no try that does not wait"
+		case s.Kind == scenarios.StepForceUnlock && l.Lacks.ForceUnlock:
+			lacks = "cannot be unlocked by force"
+		case (s.Kind == scenarios.StepRead || s.Kind == scenarios.StepPublished) && l.Lacks.State:
+			lacks = "does not say what the server holds for it"
+		default:
+			continue
+		}
+		return fmt.Errorf("%s:%d: the step %s does not apply: %s %s", s.Pos.File, s.Pos.Line, s.Kind, l.Name, lacks)
+	}
+	return nil
+}
