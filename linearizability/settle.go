@@ -252,6 +252,9 @@ func (r *run) asOp(o *trace.Call, settled bool) (op Op, ok bool) {
 	if r.Record.Params.Uncounted && outcome == model.Busy && r.selfBusy(o) {
 		return op, false // a lock without re-entry is busy for its owner too
 	}
+	if r.Record.Params.PerGrant && outcome == model.NotHeld && r.holdsUnknowingly(o) {
+		return op, false // the answer is about the holds that the thread knows of
+	}
 	switch {
 	case o.Action.Acquires():
 		op.Op = OpAcquire
@@ -316,6 +319,19 @@ func (r *run) selfBusy(o *trace.Call) bool {
 	for _, m := range o.Sent {
 		if m.Executed != nil && m.Before(o.Lock).Owner == o.Caller {
 			return true
+		}
+	}
+	return false
+}
+
+// holdsUnknowingly reports whether the last hold of the caller up to the return of the
+// call began with an acquire that the caller got no answer to.
+func (r *run) holdsUnknowingly(o *trace.Call) bool {
+	starts := r.StartsUpTo(o.Lock, o.ReturnedNs())
+	for i := len(starts) - 1; i >= 0; i-- {
+		if c := starts[i]; c.After.Owner == o.Caller {
+			by := c.Call()
+			return by != nil && by.Outcome != model.Granted
 		}
 	}
 	return false

@@ -27,6 +27,9 @@ type Host struct {
 	// stillAfter is the real time without a step of the scheduler after which a run
 	// counts as hung.
 	stillAfter time.Duration
+	// guest reports whether the program is somebody else's: what a bubble changes in the
+	// program is put back, and a world that stands still does not end the program.
+	guest bool
 	// NoShortcuts makes servers do without what only makes them faster. It is for
 	// tests and benchmarks, which compare the two.
 	NoShortcuts bool
@@ -38,6 +41,27 @@ func NewHost(t *testing.T) *Host {
 	runtime.GOMAXPROCS(1)
 	return &Host{t: t, stillAfter: 30 * time.Second}
 }
+
+// GuestHost makes the host of a test in somebody else's test binary. A world of it has
+// GOMAXPROCS set to 1 while it runs, and not longer. Run panics with a *Hung if a world
+// stands still. The goroutines of such a world stay behind.
+func GuestHost(t *testing.T) *Host {
+	return &Host{t: t, stillAfter: 10 * time.Second, guest: true}
+}
+
+// Hung is a world that stands still: a goroutine waits in a way that simulated time
+// cannot see, or does not stop working.
+type Hung struct {
+	Stacks string // of the goroutines that block time
+}
+
+// Error names the likely cause.
+func (h *Hung) Error() string {
+	return "the world stands still. A goroutine waits in a way that simulated time cannot see, most likely for a sync.Mutex held over a call of a server:\n\n" + h.Stacks
+}
+
+// turn is held while a bubble runs: worlds of one program take turns.
+var turn sync.Mutex
 
 // Main runs program where bubbles can be made and ends the process with its
 // result. It sets GOMAXPROCS to 1.
@@ -59,6 +83,12 @@ func Main(program func(*Host) int) {
 // is parked for good. After the run, timers reports whether a timer of the bubble may
 // be in a pool that outlives it.
 func (h *Host) bubble(alive *atomic.Int64, f func() (clean bool), timers func() bool) {
+	turn.Lock()
+	defer turn.Unlock()
+	if h.guest {
+		before := runtime.GOMAXPROCS(1)
+		defer runtime.GOMAXPROCS(before)
+	}
 	garbage.bubbleBegins()
 	defer func() { garbage.bubbleEnds(timers()) }()
 	done := make(chan struct{})
@@ -87,7 +117,11 @@ func (h *Host) bubble(alive *atomic.Int64, f func() (clean bool), timers func() 
 				continue
 			}
 			if still++; still >= 4 {
-				fmt.Fprintf(os.Stderr, "lockstep: the world stands still. A goroutine waits in a way that simulated time cannot see, most likely for a sync.Mutex held over a call of a server:\n\n%s", notDurable())
+				hung := &Hung{notDurable()}
+				if h.guest {
+					panic(hung)
+				}
+				fmt.Fprintf(os.Stderr, "lockstep: %v", hung)
 				os.Exit(70)
 			}
 		}

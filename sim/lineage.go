@@ -114,6 +114,16 @@ func (l *lineage) author(p *Process) Author {
 	return Author{}
 }
 
+// thread returns the thread that the calling goroutine works for; "" if it is unknown.
+func (l *lineage) thread() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if b := l.find(); b.thread != nil {
+		return b.thread.name
+	}
+	return ""
+}
+
 // find returns where the calling goroutine comes from. It remembers the answer for the
 // goroutine and for its forebears.
 func (l *lineage) find() birth {

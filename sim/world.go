@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"math/rand/v2"
 	"runtime"
 	"slices"
 	"strings"
@@ -40,6 +41,10 @@ type Config struct {
 	// Lineage lets the world find the author of a request by the goroutine that writes
 	// it, for clients that do not call Process.Sending.
 	Lineage bool
+	// Chance lets the code under test draw from the chooser when it takes chance from
+	// crypto/rand or from the package functions of math/rand. It needs SeedChance and
+	// Lineage.
+	Chance bool
 	// State returns what the servers together hold of a lock, if not each lock is kept
 	// by one node alone; nil: a lock is kept by the node that has it among its Locks. A
 	// holder and waiters are the values that the lock wrote: the world learns which
@@ -85,20 +90,24 @@ type World struct {
 	chooser Chooser
 	rec     *model.Record
 
-	sched     schedule
-	orders    *orders                     // nil: messages have latencies
-	lineage   *lineage                    // nil: clients say which operation a request belongs to
-	owners    *owners                     // nil: states name threads
-	held      map[string]*model.LockState // what Config.State returned last
-	processes []*Process
-	nodes     []*node
-	rules     []*rule
-	resources map[string]int64
-	msgs      int
-	conns     []*conn // those with a number, in its order
-	ops       int
-	calm      bool
-	leaving   bool
+	sched   schedule
+	orders  *orders                     // nil: messages have latencies
+	lineage *lineage                    // nil: clients say which operation a request belongs to
+	owners  *owners                     // nil: states name threads
+	held    map[string]*model.LockState // what Config.State returned last
+	// The following belong to Config.Chance.
+	bubble     string // the name of the world's bubble in stacks
+	chanceSeed uint64
+	streams    map[string]*rand.ChaCha8 // by thread; guarded by mu
+	processes  []*Process
+	nodes      []*node
+	rules      []*rule
+	resources  map[string]int64
+	msgs       int
+	conns      []*conn // those with a number, in its order
+	ops        int
+	calm       bool
+	leaving    bool
 	// goroutines is the number of goroutines that the program had at the start.
 	goroutines int
 	over       bool  // connections are gone, nothing is recorded
@@ -139,6 +148,9 @@ func Run(h *Host, cfg Config, setup func(*World)) Result {
 	timers := true
 	h.bubble(&alive, func() bool {
 		w := newWorld(cfg, h.NoShortcuts)
+		if cfg.Chance {
+			defer w.seedChance()()
+		}
 		setup(w)
 		w.loop(&alive, &res)
 		clean := w.end()

@@ -51,16 +51,26 @@ func PlayIn(h *sim.Host, sc *scenarios.Scenario, l *subject.Subject, chooser sim
 	drawn := sim.NewRecorder(chooser)
 	locks := lockNames(sc)
 	params := paramsOf(sc, l, locks)
-	server := simredis.New(simredis.Config{
-		Replicas: sc.Server.Replicas, LagMin: sc.Server.Lag.Min, LagMax: sc.Server.Lag.Max,
-		Scripts: slices.Sorted(maps.Keys(l.Scripts)), Observe: observe(l),
-	})
 	cfg := sim.Config{
 		Chooser: drawn, Orders: orders, LatencyMin: sc.Latency.Min, LatencyMax: sc.Latency.Max,
-		Nodes:     []sim.Node{{Addr: serverAddr, Server: server, Locks: locks}},
 		Resources: map[string]int64{},
-		Name:      commands(l, locks),
 		Params:    params,
+	}
+	var server *simredis.Server
+	if l.Servers != nil {
+		world := l.Servers.New(locks, subject.ServerOptions{})
+		cfg.Nodes, cfg.Lineage, cfg.Chance, cfg.State, cfg.Locks = world.Nodes, world.Lineage, world.Chance, world.State, world.Locks
+		cfg.Name = l.Servers.Commands(locks)
+	} else {
+		server = simredis.New(simredis.Config{
+			Replicas: sc.Server.Replicas, LagMin: sc.Server.Lag.Min, LagMax: sc.Server.Lag.Max,
+			Scripts: slices.Sorted(maps.Keys(l.Scripts)), Observe: observe(l),
+		})
+		cfg.Nodes, cfg.Name = []sim.Node{{Addr: serverAddr, Server: server, Locks: locks}}, commands(l, locks)
+	}
+	var addrs []string
+	for _, n := range cfg.Nodes {
+		addrs = append(addrs, n.Addr)
 	}
 	for _, p := range sc.Processes {
 		cfg.Processes = append(cfg.Processes, sim.ProcessConfig{Name: p.Name, Threads: p.Threads, Offset: p.WallOffset, DriftPPM: p.WallDriftPPM})
@@ -86,7 +96,7 @@ func PlayIn(h *sim.Host, sc *scenarios.Scenario, l *subject.Subject, chooser sim
 	res := sim.Run(h, cfg, func(w *sim.World) {
 		for i, p := range sc.Processes {
 			ps := &player{sc: sc, lock: l, w: w, server: server, process: w.Process(p.Name), perCall: p.PerCall, objects: map[string]lockimpl.Lock{}}
-			client, err := open(l, ps.process, subject.Options{Addr: serverAddr, Watchdog: sc.Watchdog, ClientOptions: sc.Processes[i].ClientOptions})
+			client, err := open(l, ps.process, subject.Options{Addr: addrs[0], Addrs: addrs, Watchdog: sc.Watchdog, ClientOptions: sc.Processes[i].ClientOptions})
 			if err != nil {
 				panic(fmt.Sprintf("play: %s cannot be opened in process %s: %v", l.Name, p.Name, err))
 			}

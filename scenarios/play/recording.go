@@ -76,9 +76,14 @@ func (r *Recording) Write(w io.Writer, comment []string) error {
 	return err
 }
 
-// ReadRecording reads a recording, its scenario and its lock. Errors are
-// *scenarios.FileError, or *WrongWorldError for one that is whole but of another world.
+// ReadRecording reads a recording, its scenario and its lock, which is registered. Errors
+// are *scenarios.FileError, or *WrongWorldError for one that is whole but of another world.
 func ReadRecording(file string, text []byte) (*Recording, *scenarios.Scenario, *subject.Subject, error) {
+	return ReadRecordingOf(file, text, subject.Find)
+}
+
+// ReadRecordingOf is ReadRecording with a function that finds a lock by its name.
+func ReadRecordingOf(file string, text []byte, find func(name string) (*subject.Subject, error)) (*Recording, *scenarios.Scenario, *subject.Subject, error) {
 	fail := func(offset int, format string, args ...any) (*Recording, *scenarios.Scenario, *subject.Subject, error) {
 		line, column := position(text, offset)
 		return nil, nil, nil, &scenarios.FileError{File: file, Line: line, Column: column, Msg: fmt.Sprintf(format, args...)}
@@ -119,11 +124,17 @@ func ReadRecording(file string, text []byte) (*Recording, *scenarios.Scenario, *
 	if r.World != sim.Version {
 		return nil, nil, nil, &WrongWorldError{File: file, World: r.World, Recording: &r}
 	}
-	l, err := subject.Find(r.Lock)
+	l, err := find(r.Lock)
 	if err != nil {
 		return fail(begin, "%v", err)
 	}
-	sc, err := scenarios.Parse(r.File, []byte(r.Scenario), subject.Canonical)
+	sc, err := scenarios.Parse(r.File, []byte(r.Scenario), func(name string) (string, error) {
+		l, err := find(name)
+		if err != nil {
+			return "", err
+		}
+		return l.Name, nil
+	})
 	if err != nil {
 		return fail(begin, "the scenario in the recording: %v", err)
 	}

@@ -47,6 +47,8 @@ type Subject struct {
 	// Open makes the client of a process of a world. It has the client closed with
 	// the process, see sim.Process.OnClose. The client is not nil where the error is.
 	Open func(p *sim.Process, o Options) (lockimpl.Client, error)
+	// Servers makes the servers; nil: one Redis server, which Protocol describes.
+	Servers Servers
 	Protocol
 
 	// Lacks lists the parts of a scenario that the lock does not offer.
@@ -120,7 +122,8 @@ type Campaign struct {
 
 // Options are the settings of a process's client.
 type Options struct {
-	Addr     string        // of the server
+	Addr     string        // of the first server
+	Addrs    []string      // of all servers
 	Watchdog time.Duration // of the world
 	ClientOptions
 }
@@ -182,7 +185,7 @@ func (s *Subject) Check() error {
 		present bool
 	}{
 		{"Name", s.Name != ""}, {"Open", s.Open != nil}, {"Parties", s.Parties != nil || len(s.Scripts) == 0},
-		{"State", s.State != nil}, {"Keys", s.Keys != nil},
+		{"State", s.State != nil || s.Servers != nil}, {"Keys", s.Keys != nil},
 	} {
 		if !field.present {
 			return fmt.Errorf("subject %q has no %s", s.Name, field.name)

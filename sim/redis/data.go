@@ -178,3 +178,11 @@ func (s *Server) flushScripts() {
 	s.flushed, s.unloaded = true, nil
 	s.run("SCRIPT", "FLUSH")
 }
+
+// At returns the keys as they are at an instant since the start, which is not before any
+// instant that the server has seen.
+func (s *Server) At(nowNs int64) Keyspace {
+	s.nowNs = nowNs
+	s.setClock()
+	return s
+}

@@ -1,0 +1,154 @@
+package locktest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"lockstep/lockimpl"
+)
+
+// adapter makes a Client of a subject a client of Lockstep's, whose locks are used by
+// several threads. Each thread has a handle of its own.
+type adapter struct {
+	client Client
+
+	mu      sync.Mutex // held for moments only
+	handles map[handleKey]Lock
+	closed  bool
+}
+
+type handleKey struct {
+	name  string
+	owner lockimpl.Owner
+}
+
+// GetLock implements lockimpl.Client.
+func (a *adapter) GetLock(name string) (lockimpl.Lock, error) { return &lock{a, name}, nil }
+
+// Close implements lockimpl.Client.
+func (a *adapter) Close() error {
+	a.mu.Lock()
+	again := a.closed
+	a.closed = true
+	a.mu.Unlock()
+	if again {
+		return nil
+	}
+	return a.client.Close()
+}
+
+// handle returns the handle of a thread on a lock.
+func (a *adapter) handle(name string, o lockimpl.Owner) (Lock, error) {
+	a.mu.Lock()
+	h := a.handles[handleKey{name, o}]
+	a.mu.Unlock()
+	if h != nil {
+		return h, nil
+	}
+	h, err := a.client.Lock(name)
+	if err != nil {
+		return nil, fmt.Errorf("the client gives no lock %q: %w", name, err)
+	}
+	if h == nil {
+		return nil, fmt.Errorf("the client gives neither a lock %q nor an error", name)
+	}
+	a.mu.Lock()
+	a.handles[handleKey{name, o}] = h
+	a.mu.Unlock()
+	return h, nil
+}
+
+// lock is one name on an adapter.
+type lock struct {
+	a    *adapter
+	name string
+}
+
+// Name implements lockimpl.Lock.
+func (l *lock) Name() string { return l.name }
+
+// TryLock implements lockimpl.Lock.
+func (l *lock) TryLock(ctx context.Context, o lockimpl.Owner) (bool, error) {
+	h, err := l.a.handle(l.name, o)
+	if err != nil {
+		return false, err
+	}
+	try, ok := h.(TryLocker)
+	if !ok {
+		return false, fmt.Errorf("%w: the lock has no TryLock", lockimpl.ErrInvalid)
+	}
+	granted, err := try.TryLock(ctx)
+	if errors.Is(err, ErrBusy) {
+		return false, nil
+	}
+	return granted && err == nil, outcome(err)
+}
+
+// TryLockTimed implements lockimpl.Lock by a Lock whose context ends with the wait.
+func (l *lock) TryLockTimed(ctx context.Context, o lockimpl.Owner, opt lockimpl.TryOptions) (bool, error) {
+	ctx, cancel := context.WithTimeout(ctx, opt.Wait)
+	defer cancel()
+	h, err := l.a.handle(l.name, o)
+	if err != nil {
+		return false, err
+	}
+	err = h.Lock(ctx)
+	if errors.Is(err, ErrBusy) {
+		return false, nil
+	}
+	return err == nil, outcome(err)
+}
+
+// Lock implements lockimpl.Lock.
+func (l *lock) Lock(ctx context.Context, o lockimpl.Owner, _ lockimpl.LockOptions) error {
+	h, err := l.a.handle(l.name, o)
+	if err != nil {
+		return err
+	}
+	return outcome(h.Lock(ctx))
+}
+
+// Unlock implements lockimpl.Lock.
+func (l *lock) Unlock(ctx context.Context, o lockimpl.Owner) (lockimpl.Release, error) {
+	h, err := l.a.handle(l.name, o)
+	if err != nil {
+		return lockimpl.Released, err
+	}
+	return lockimpl.Released, outcome(h.Unlock(ctx))
+}
+
+// ForceUnlock implements lockimpl.Lock.
+func (l *lock) ForceUnlock(context.Context) (bool, error) {
+	return false, fmt.Errorf("%w: the lock cannot be unlocked by force", lockimpl.ErrInvalid)
+}
+
+// outcome translates an error of a Lock. An error that says nothing else leaves the
+// outcome unknown.
+func outcome(err error) error {
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, ErrBusy): // a Lock that gave up: surely nothing is left behind
+		return err
+	case errors.Is(err, ErrNotHeld):
+		return fmt.Errorf("%w: %w", lockimpl.ErrNotHeld, err)
+	}
+	return fmt.Errorf("%w: %w", lockimpl.ErrUnknownOutcome, err)
+}
+
+var errNotAsked = fmt.Errorf("%w: a locktest.Lock does not say", lockimpl.ErrInvalid)
+
+// IsLocked implements lockimpl.Lock.
+func (l *lock) IsLocked(context.Context) (bool, error) { return false, errNotAsked }
+
+// IsHeldBy implements lockimpl.Lock.
+func (l *lock) IsHeldBy(context.Context, lockimpl.Owner) (bool, error) { return false, errNotAsked }
+
+// HoldCount implements lockimpl.Lock.
+func (l *lock) HoldCount(context.Context, lockimpl.Owner) (int, error) { return 0, errNotAsked }
+
+// RemainTimeToLive implements lockimpl.Lock.
+func (l *lock) RemainTimeToLive(context.Context) (time.Duration, error) { return 0, errNotAsked }

@@ -1,0 +1,41 @@
+package locktest
+
+import (
+	"context"
+	"errors"
+)
+
+// Lock is one thread's handle on one lock. One goroutine uses it at a time.
+//
+// An error that wraps [ErrBusy] or [ErrNotHeld] says what surely happened. After any
+// other error the outcome is unknown: the request may have run, may run later, or may
+// never run. An adapter that says nothing is therefore judged safely.
+type Lock interface {
+	// Lock waits until the lock is held, or ctx ends.
+	Lock(ctx context.Context) error
+	// Unlock gives the hold up.
+	Unlock(ctx context.Context) error
+}
+
+// TryLocker is a Lock with an attempt that does not wait.
+type TryLocker interface {
+	Lock
+	// TryLock reports whether it took the lock. A false answer without an error says
+	// that nothing is left behind, as ErrBusy does.
+	TryLock(ctx context.Context) (bool, error)
+}
+
+var (
+	// ErrBusy says that the lock was not granted, and that nothing is left behind.
+	ErrBusy = errors.New("locktest: the lock is busy")
+	// ErrNotHeld says that the handle holds nothing, and that nothing was done.
+	ErrNotHeld = errors.New("locktest: the lock is not held")
+)
+
+// Client makes the locks of one process.
+type Client interface {
+	// Lock is called once for each thread and name.
+	Lock(name string) (Lock, error)
+	// Close is called when the process ends in order. It need not release locks.
+	Close() error
+}

@@ -1,0 +1,96 @@
+// Package redistest gives the subjects of package locktest simulated Redis servers, and
+// options with which go-redis reaches them.
+package redistest
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"lockstep/locktest"
+	"lockstep/sim"
+	"lockstep/sim/goredis"
+	simredis "lockstep/sim/redis"
+)
+
+// Servers returns n independent Redis servers. They know nothing of one another. It
+// panics if n is below 1.
+func Servers(n int) locktest.Servers {
+	if n < 1 {
+		panic(fmt.Sprintf("redistest: %d servers; a world needs one at least", n))
+	}
+	return servers(n)
+}
+
+type servers int
+
+// Nodes implements locktest.Servers.
+func (n servers) Nodes() []sim.Node {
+	nodes := make([]sim.Node, n)
+	for i := range nodes {
+		nodes[i] = sim.Node{Addr: fmt.Sprintf("192.0.2.%d:6379", i+1), Server: simredis.New(simredis.Config{})}
+	}
+	return nodes
+}
+
+// Options returns the options with which a go-redis client of p reaches server i, counted
+// from 0. They are the options of the redis package but for these: the client does not
+// send a command again by itself (MaxRetries is -1), speaks RESP2, and asks for no
+// maintenance notifications. Set MaxRetries to send commands again. Do not set
+// MinIdleConns: connections that nobody asked for have no place in a schedule.
+func Options(p *locktest.Process, i int) *redis.Options {
+	return goredis.Options(p.Sim(), p.Addr(i))
+}
+
+// Keyspace gives a State function the keys of one server. Absent keys, and keys of
+// another type, read as empty.
+type Keyspace = simredis.Keyspace
+
+// Keys returns the keys of server i, counted from 0.
+func Keys(s locktest.Snapshot, i int) Keyspace {
+	return s.Server(i).(*simredis.Server).At(int64(s.Now()))
+}
+
+// Value returns the State of a lock that keeps the value of its holder in one string. key
+// returns the key of a lock; nil: the name of the lock. On several servers the holder is
+// the value that a majority has, and its hold ends when the majority does.
+func Value(key func(lock string) string) func(locktest.Snapshot, string) *locktest.State {
+	if key == nil {
+		key = func(lock string) string { return lock }
+	}
+	return func(s locktest.Snapshot, lock string) *locktest.State {
+		majority := s.Servers()/2 + 1
+		ends := map[string][]int64{} // by value, when it ends on each server that has it
+		for i := range s.Servers() {
+			keys := Keys(s, i)
+			if value, ok := keys.String(key(lock)); ok {
+				ends[value] = append(ends[value], keys.ExpiresMs(key(lock)))
+			}
+		}
+		for value, at := range ends { // at most one value has a majority
+			if len(at) < majority {
+				continue
+			}
+			slices.SortFunc(at, func(a, b int64) int { return compareEnds(b, a) })
+			state := &locktest.State{Owner: value, Expires: time.Duration(at[majority-1]) * time.Millisecond}
+			if at[majority-1] < 0 {
+				state.Expires = -1
+			}
+			return state
+		}
+		return nil
+	}
+}
+
+// compareEnds compares two ends of keys in milliseconds. A negative one is never.
+func compareEnds(a, b int64) int {
+	switch {
+	case a == b, a < 0 && b < 0:
+		return 0
+	case a < 0, b >= 0 && a > b:
+		return 1
+	}
+	return -1
+}

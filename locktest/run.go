@@ -1,0 +1,425 @@
+package locktest
+
+import (
+	"bytes"
+	"errors"
+	"flag"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"lockstep/explore"
+	"lockstep/linearizability"
+	"lockstep/report"
+	"lockstep/scenarios"
+	"lockstep/scenarios/play"
+	"lockstep/scenarios/subject"
+	"lockstep/sim"
+)
+
+// Options are the settings of Run. The zero value is a good default.
+type Options struct {
+	// Faults names the classes of faults to explore under, as simrun's --faults does:
+	// "network,pause". "" is all that the servers know, and "none" is none.
+	Faults string
+	// Runs is the number of schedules to explore; 0 is 200.
+	Runs int
+	// Seed seeds the exploration; 0 is 1.
+	Seed uint64
+	// Profile says how wild the callers are: "simple" or "full"; "" is simple.
+	Profile string
+	// Shrink is the real time for making failures small; 0 is 10 s.
+	Shrink time.Duration
+	// Accept lists the fingerprints of findings that are known and fail no test.
+	Accept []string
+}
+
+var flags struct {
+	runs   *int
+	seed   *uint64
+	faults *string
+	replay *string
+	report *string
+}
+
+func init() {
+	sim.SeedChance()
+	flags.runs = flag.Int("lockstep.runs", 0, "explore so many schedules per lock, instead of the number that the test asks for")
+	flags.seed = flag.Uint64("lockstep.seed", 0, "explore with this seed, instead of the one that the test asks for")
+	flags.faults = flag.String("lockstep.faults", "", "explore under these classes of faults, separated by commas, instead of those that the test asks for")
+	flags.replay = flag.String("lockstep.replay", "", "only replay this recording")
+	flags.report = flag.String("lockstep.report", "", "write the page of each failure into this folder")
+}
+
+// plan checks the options, with the flags in place of what the test asks for.
+func (o Options) plan(lock string) (explore.Plan, error) {
+	if *flags.runs != 0 {
+		o.Runs = *flags.runs
+	}
+	if *flags.seed != 0 {
+		o.Seed = *flags.seed
+	}
+	if *flags.faults != "" {
+		o.Faults = *flags.faults
+	}
+	p := explore.Plan{World: sim.Version, Lock: lock, Strategy: explore.StrategyRandom, Seed: max(o.Seed, 1), Runs: o.Runs, Profile: explore.Profile(o.Profile)}
+	switch {
+	case o.Runs < 0:
+		return p, fmt.Errorf("Options.Runs is %d; it cannot be negative", o.Runs)
+	case o.Runs == 0:
+		p.Runs = 200
+	}
+	switch p.Profile {
+	case "":
+		p.Profile = explore.Simple
+	case explore.Simple, explore.Full:
+	default:
+		return p, fmt.Errorf("Options.Profile is %q; it is simple or full", o.Profile)
+	}
+	if o.Shrink < 0 {
+		return p, fmt.Errorf("Options.Shrink is %v; it cannot be negative", o.Shrink)
+	}
+	faults := o.Faults
+	if faults == "" {
+		faults = "all"
+	}
+	classes, err := explore.ParseClasses(strings.Split(faults, ","))
+	if err != nil {
+		return p, fmt.Errorf("Options.Faults is %q: %w", o.Faults, err)
+	}
+	p.Faults = classes
+	return p, nil
+}
+
+// Run judges a lock. It replays the recordings that earlier failures left under
+// testdata/lockstep, plays the stories of the literature that apply to the lock, and
+// explores schedules under faults. A bug fails the test, see the package comment; a limit
+// is logged.
+func Run(t *testing.T, s Subject, o Options) {
+	t.Helper()
+	if err := s.check(); err != nil {
+		t.Fatal("locktest: ", err)
+	}
+	plan, err := o.plan(s.Name)
+	if err != nil {
+		t.Fatal("locktest: ", err)
+	}
+	r := &runner{t: t, s: s, o: o, plan: plan, dir: filepath.Join("testdata", "lockstep", folder(t.Name())), met: map[string]bool{}}
+	offers, err := r.probe()
+	if err != nil {
+		t.Fatalf("locktest: %s cannot be opened: %v", s.Name, err)
+	}
+	r.offers, r.lock = offers, s.compile(offers)
+	if file := *flags.replay; file != "" {
+		t.Run("replay", func(t *testing.T) { r.on(t, func(h *sim.Host) { r.replay(t, h, file) }) })
+		return
+	}
+	r.recordings()
+	t.Run("stories", func(t *testing.T) {
+		for _, st := range stories {
+			t.Run(st.name, func(t *testing.T) { r.story(t, st) })
+		}
+	})
+	t.Run("explore", func(t *testing.T) { r.on(t, func(h *sim.Host) { r.explore(t, h) }) })
+	for _, fingerprint := range o.Accept {
+		if !r.met[fingerprint] {
+			t.Logf("locktest: the accepted finding %s did not occur; remove it from Options.Accept if it is mended", fingerprint)
+		}
+	}
+}
+
+// runner is one Run.
+type runner struct {
+	t      *testing.T
+	s      Subject
+	o      Options
+	plan   explore.Plan
+	dir    string
+	offers offers
+	lock   *subject.Subject
+	met    map[string]bool // fingerprints
+}
+
+// on runs f with a host, and turns a panic of a world into a failure of the test.
+func (r *runner) on(t *testing.T, f func(*sim.Host)) {
+	t.Helper()
+	defer func() {
+		if p := recover(); p != nil {
+			t.Errorf("locktest: %s cannot be judged: %v", r.s.Name, p)
+		}
+	}()
+	f(sim.GuestHost(t))
+}
+
+func (r *runner) probe() (o offers, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("it panicked: %v", p)
+		}
+	}()
+	return probe(sim.GuestHost(r.t), r.s)
+}
+
+// recordings replays what earlier failures left.
+func (r *runner) recordings() {
+	files, err := filepath.Glob(filepath.Join(r.dir, "*.lockstep"))
+	if err != nil {
+		r.t.Fatal("locktest: ", err)
+	}
+	for _, file := range files {
+		r.t.Run("recording/"+strings.TrimSuffix(filepath.Base(file), ".lockstep"), func(t *testing.T) {
+			r.on(t, func(h *sim.Host) { r.replay(t, h, file) })
+		})
+	}
+}
+
+// replay plays a recording. It fails the test if the lock still breaks a promise.
+func (r *runner) replay(t *testing.T, h *sim.Host, file string) {
+	t.Helper()
+	text, err := os.ReadFile(file)
+	if err != nil {
+		if errors.Is(err, fs.ErrNotExist) {
+			t.Fatalf("locktest: there is no recording %s", file)
+		}
+		t.Fatal("locktest: ", err)
+	}
+	rec, sc, lock, err := play.ReadRecordingOf(file, text, func(name string) (*subject.Subject, error) {
+		if name != r.lock.Name {
+			return nil, fmt.Errorf("the recording is of the lock %q, and the test's is %q", name, r.lock.Name)
+		}
+		return r.lock, nil
+	})
+	var other *play.WrongWorldError
+	if errors.As(err, &other) {
+		t.Skipf("n/a: %v", err)
+	}
+	if err != nil {
+		t.Fatal("locktest: ", err)
+	}
+	if err := play.Applies(sc, lock); err != nil {
+		t.Skipf("n/a: %v", err)
+	}
+	v, diverged := play.Replay(h, rec, sc, lock)
+	fingerprint := strings.TrimSuffix(filepath.Base(file), ".lockstep")
+	if diverged != "" {
+		t.Logf("locktest: the lock no longer sends what it sent when it was recorded (%s); its schedule is a neighbouring one", diverged)
+	}
+	f, found := firstBug(v)
+	if !found {
+		t.Logf("locktest: %s holds in the schedule that broke it before; the verdict is %s. Keep the recording: it is a test now", r.s.Name, v.Word)
+		return
+	}
+	r.fail(t, failure{fingerprint: fingerprint, verdict: v, finding: f, file: file, how: "it was recorded in " + file})
+}
+
+// story plays one story.
+func (r *runner) story(t *testing.T, st story) {
+	t.Helper()
+	if why := st.applies(r.s, r.offers); why != "" {
+		t.Skip("n/a: ", why)
+	}
+	sc, err := scenarios.Parse(st.name+".yaml", []byte(st.text(r.s.Name, r.s.Lease)), func(name string) (string, error) { return name, nil })
+	if err != nil {
+		panic("locktest: " + err.Error())
+	}
+	r.on(t, func(h *sim.Host) {
+		v := play.RunTwice(h, sc, r.lock, 1)
+		if f, found := firstBug(v); found {
+			r.fail(t, failure{fingerprint: "story." + st.name + "." + f.Judge, verdict: v, finding: f, how: "the story " + st.name + ": " + st.about})
+			return
+		}
+		r.rest(t, v)
+	})
+}
+
+// rest tells of a run without a bug.
+func (r *runner) rest(t *testing.T, v play.Verdict) {
+	t.Helper()
+	switch v.Word {
+	case play.VerdictNondeterministic, play.VerdictUndecided:
+		t.Errorf("locktest: %s is %s: %s", r.s.Name, v.Word, v.Why)
+	case play.VerdictLimit:
+		for _, f := range v.Findings {
+			t.Logf("limit, %s: %s", f.Judge, f.Why)
+		}
+	}
+}
+
+// firstBug returns the first finding of class bug.
+func firstBug(v play.Verdict) (linearizability.Finding, bool) {
+	i := slices.IndexFunc(v.Findings, func(f linearizability.Finding) bool {
+		return f.Class == linearizability.ClassBug && f.Verdict != linearizability.Undecided
+	})
+	if i < 0 {
+		return linearizability.Finding{}, false
+	}
+	return v.Findings[i], true
+}
+
+// shrinkRuns bounds the runs in which one failure is made small. The time usually ends
+// first.
+const shrinkRuns = 3000
+
+// explore draws schedules and plays them.
+func (r *runner) explore(t *testing.T, h *sim.Host) {
+	t.Helper()
+	var spent time.Duration
+	most := r.o.Shrink
+	if most == 0 {
+		most = 10 * time.Second
+	}
+	began := time.Now()
+	player := explore.HereOn(h, r.plan, r.lock, func() bool { return spent+time.Since(began) > most })
+	defer player.Close()
+	var runs []explore.Run
+	for family := 0; family*explore.FamilyRuns < r.plan.Runs; family++ {
+		err := player.Family(family, nil, func(one explore.Run) error {
+			runs = append(runs, one)
+			return nil
+		})
+		if err != nil {
+			t.Fatal("locktest: ", err)
+		}
+	}
+	total := explore.Sum(r.plan, runs)
+	t.Logf("%d schedules of %s: %s", total.Runs, r.s.Name, words(total.Words))
+	for _, odd := range total.Odd {
+		t.Errorf("locktest: run %d of %s is %s: %s", odd.Index, r.s.Name, odd.Word, odd.Why)
+	}
+	for _, g := range total.Groups {
+		if g.Class != linearizability.ClassBug {
+			t.Logf("limit, %s (%d runs): %s", g.Judge, g.Count, g.Why)
+			continue
+		}
+		began = time.Now()
+		small, err := player.Shrink(explore.ShrinkTask{Run: g.Least, Failed: g.Failed, Budget: shrinkRuns})
+		spent += time.Since(began)
+		if err != nil {
+			t.Errorf("locktest: %v", err)
+			continue
+		}
+		r.failExplored(t, h, g, small)
+	}
+}
+
+// failExplored fails the test for a group of failures, of which the least was made small.
+func (r *runner) failExplored(t *testing.T, h *sim.Host, g explore.Found, small explore.Shrunk) {
+	t.Helper()
+	rec, sc, lock, err := play.ReadRecordingOf("shrunk", []byte(small.Recording), func(string) (*subject.Subject, error) { return r.lock, nil })
+	if err != nil {
+		t.Errorf("locktest: a failure cannot be read again: %v", err)
+		return
+	}
+	v, _ := play.Replay(h, rec, sc, lock)
+	f, found := explore.First(v, g.Judge)
+	if !found {
+		t.Errorf("locktest: a failure of %s does not repeat; the first was run %d, seed %d", g.Judge, g.First.Index, g.First.Seed)
+		return
+	}
+	r.fail(t, failure{
+		fingerprint: small.Group.Key(), verdict: v, finding: f,
+		how: fmt.Sprintf("%d of %d schedules do, the first is number %d; made small to %d events", g.Count, r.plan.Runs, g.First.Index+1, small.Size),
+	})
+}
+
+// words writes the numbers of verdicts.
+func words(n map[string]int) string {
+	var parts []string
+	for _, w := range []play.Word{play.VerdictHeld, play.VerdictLimit, play.VerdictBug, play.VerdictUndecided, play.VerdictNondeterministic} {
+		if n[string(w)] > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", n[string(w)], w))
+		}
+	}
+	return strings.Join(parts, ", ")
+}
+
+// failure is a bug that was found.
+type failure struct {
+	fingerprint string
+	verdict     play.Verdict
+	finding     linearizability.Finding
+	how         string // in which schedules
+	file        string // the recording; "": it is to be written
+}
+
+// fail fails the test for a bug, unless the bug is accepted. It keeps the recording and
+// writes the page.
+func (r *runner) fail(t *testing.T, f failure) {
+	t.Helper()
+	r.met[f.fingerprint] = true
+	if slices.Contains(r.o.Accept, f.fingerprint) {
+		t.Logf("accepted, %s: %s", f.fingerprint, f.finding.Why)
+		return
+	}
+	text := &bytes.Buffer{}
+	fmt.Fprintf(text, "%s breaks %s: %s\n%s\n", r.s.Name, f.finding.Judge, f.finding.Why, f.how)
+	file, err := f.file, error(nil)
+	if file == "" {
+		if file, err = r.keep(f); err != nil {
+			fmt.Fprintf(text, "the recording could not be written: %v\n", err)
+		}
+	}
+	replay := fmt.Sprintf("go test -run '^%s$' -lockstep.replay=%s", strings.ReplaceAll(r.t.Name(), "/", "$/^"), file)
+	page := report.Run{
+		Scenario: f.verdict.Scenario.Name, About: f.verdict.Scenario.About, Lock: r.s.Name, Seed: f.verdict.Seed,
+		Verdict: string(f.verdict.Word), Expected: f.verdict.Expected, Why: f.verdict.Why, Replay: replay, Digest: f.verdict.Digest,
+		Record: f.verdict.Played.Record, Findings: f.verdict.Findings,
+	}
+	fmt.Fprintf(text, "\n%s\n", strings.TrimRight(report.Shortened(page, timelineEvents), "\n"))
+	fmt.Fprintf(text, "\nfingerprint: %s\nreplay:      %s\nrecording:   %s\n", f.fingerprint, replay, file)
+	if dir := *flags.report; dir != "" {
+		if at, err := writePage(dir, f.fingerprint, page); err != nil {
+			fmt.Fprintf(text, "page:        could not be written: %v\n", err)
+		} else {
+			fmt.Fprintf(text, "page:        %s\n", at)
+		}
+	}
+	t.Error("\n" + text.String())
+}
+
+// timelineEvents is the number of events in the timeline of a failure.
+const timelineEvents = 40
+
+// keep writes the recording of a failure.
+func (r *runner) keep(f failure) (file string, err error) {
+	var b bytes.Buffer
+	comment := []string{
+		fmt.Sprintf("Lockstep recording of %s: %s", r.s.Name, f.finding.Judge), f.finding.Why,
+		"go test replays it. Remove it when the lock is not to be judged in this schedule any more.",
+	}
+	if err := f.verdict.Recording().Write(&b, comment); err != nil {
+		return "", err
+	}
+	file = filepath.Join(r.dir, f.fingerprint+".lockstep")
+	if err := os.MkdirAll(r.dir, 0o755); err != nil {
+		return file, err
+	}
+	return file, os.WriteFile(file, b.Bytes(), 0o644)
+}
+
+func writePage(dir, name string, page report.Run) (file string, err error) {
+	var b bytes.Buffer
+	if err := report.WriteHTML(&b, page, nil); err != nil {
+		return "", err
+	}
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return "", err
+	}
+	file = filepath.Join(dir, name+".html")
+	return file, os.WriteFile(file, b.Bytes(), 0o644)
+}
+
+// folder makes the name of a test fit for a path.
+func folder(name string) string {
+	return strings.Map(func(r rune) rune {
+		if strings.ContainsRune(`\:*?"<>|`, r) {
+			return '-'
+		}
+		return r
+	}, name)
+}

@@ -1,0 +1,97 @@
+package locktest
+
+import (
+	"time"
+
+	"lockstep/model"
+	"lockstep/scenarios/subject"
+	"lockstep/sim"
+)
+
+// servers are the servers of a subject, as the rest of Lockstep has them. Nothing has to
+// say what a command means: the world knows in which call it was sent.
+type servers struct{ of Subject }
+
+// Check implements subject.Servers.
+func (*servers) Check() error { return nil }
+
+// New implements subject.Servers.
+func (s *servers) New(locks []string, _ subject.ServerOptions) subject.World {
+	nodes := s.of.Servers.Nodes()
+	w := subject.World{Nodes: nodes, Lineage: true, Chance: true}
+	if s.of.State != nil {
+		w.Locks = locks
+		w.State = func(nowNs int64, lock string) *model.LockState {
+			return s.of.State(Snapshot{nowNs, nodes}, lock).compile()
+		}
+	}
+	return w
+}
+
+// compile returns a state as judges have it.
+func (s *State) compile() *model.LockState {
+	if s == nil {
+		return nil
+	}
+	out := &model.LockState{Owner: s.Owner, Token: s.Token, Queue: s.Queue}
+	if s.Owner != "" {
+		out.Count, out.ExpiresMs = max(s.Count, 1), s.Expires.Milliseconds()
+		if s.Expires < 0 {
+			out.ExpiresMs = -1
+		}
+	}
+	return out
+}
+
+// Commands implements subject.Servers. A request within a call is for what the call is
+// for, and a request of a thread that is in no call keeps its hold alive.
+func (*servers) Commands([]string) func(words []string, by sim.Author) sim.Command {
+	return func(_ []string, by sim.Author) sim.Command {
+		if by.Thread == "" {
+			return sim.Command{}
+		}
+		c := sim.Command{Owners: []string{by.Thread}}
+		if by.Lock != "" {
+			c.Locks = []string{by.Lock}
+		}
+		switch {
+		case by.Op == 0:
+			c.Script = model.RoleRenew
+		case by.Action.Acquires():
+			c.Script = model.RoleAcquire
+		case by.Action == model.ActUnlock:
+			c.Script = model.RoleUnlock
+		}
+		return c
+	}
+}
+
+// offers says which parts of the interface a subject's locks have.
+type offers struct{ try bool }
+
+// probe opens the subject once in a world without steps, and asks what its locks offer.
+func probe(h *sim.Host, s Subject) (o offers, err error) {
+	nodes := s.Servers.Nodes()
+	var addrs []string
+	for _, n := range nodes {
+		addrs = append(addrs, n.Addr)
+	}
+	cfg := sim.Config{
+		Chooser: sim.NewSeeded(1), Nodes: nodes, Processes: []sim.ProcessConfig{{Name: "probe", Threads: 1}},
+		Lineage: true, Chance: true,
+		Name:  func([]string, sim.Author) sim.Command { return sim.Command{} },
+		Quiet: time.Second, Settle: time.Second, Drain: time.Second,
+	}
+	sim.Run(h, cfg, func(w *sim.World) {
+		client, openErr := s.open(w.Process("probe"), addrs)
+		if err = openErr; err != nil {
+			return
+		}
+		l, lockErr := client.(*adapter).handle("probe", 1)
+		if err = lockErr; err != nil {
+			return
+		}
+		_, o.try = l.(TryLocker)
+	})
+	return o, err
+}

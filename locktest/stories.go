@@ -1,0 +1,156 @@
+package locktest
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+	"time"
+)
+
+// story is a schedule of the literature, told for the lease of a subject.
+type story struct {
+	name  string
+	about string
+	// applies returns why the story does not apply to the subject; "": it does.
+	applies func(s Subject, o offers) string
+	// steps and faults are parts of a scenario file. In them {N} is the lease times N,
+	// rounded to milliseconds.
+	processes, steps, faults string
+}
+
+func always(Subject, offers) string { return "" }
+
+// stories are played by every Run, in this order.
+var stories = []story{
+	{
+		name: "one-after-the-other", applies: always,
+		about:     "Two processes take the lock in turn, and nothing fails.",
+		processes: "{a: {}, b: {}}",
+		steps: `
+  a/1: [{lock: orders}, {sleep: {0.1}}, {unlock: orders}]
+  b/1: [{at: {0.05}}, {lock: orders}, {sleep: {0.1}}, {unlock: orders}]`,
+	},
+	{
+		name: "pause-past-the-lease", applies: always,
+		about:     "The holder stands still until its lease is over and another has the lock. Then it unlocks.",
+		processes: "{a: {}, b: {}}",
+		steps: `
+  a/1: [{lock: orders}, {sleep: {0.3}}, {unlock: orders}]
+  b/1: [{at: {0.2}}, {lock: orders}, {sleep: {0.6}}, {unlock: orders}]`,
+		faults: `
+  - {at: {0.1}, pause: a, for: {1.5}}`,
+	},
+	{
+		name:  "late-unlock",
+		about: "The holder works longer than its lease, and unlocks when another has the lock. A third must not get in.",
+		applies: func(s Subject, _ offers) string {
+			if s.Renewed {
+				return "the lock renews its lease, so that a living holder is never late"
+			}
+			return ""
+		},
+		processes: "{a: {}, b: {}, c: {}}",
+		steps: `
+  a/1: [{lock: orders}, {sleep: {1.3}}, {unlock: orders}]
+  b/1: [{at: {0.2}}, {lock: orders}, {sleep: {0.7}}, {unlock: orders}]
+  c/1: [{at: {1.32}}, {lock: orders}, {sleep: {0.1}}, {unlock: orders}]`,
+	},
+	{
+		name: "crashed-holder", applies: always,
+		about:     "The holder dies. The waiter gets the lock when the lease is over, and not before.",
+		processes: "{a: {}, b: {}}",
+		steps: `
+  a/1: [{lock: orders}, {sleep: {3}}, {unlock: orders}]
+  b/1: [{at: {0.2}}, {lock: orders}, {sleep: {0.1}}, {unlock: orders}]`,
+		faults: `
+  - {at: {0.1}, crash: a}`,
+	},
+	{
+		name: "lost-answer-to-the-acquire", applies: always,
+		about:     "The server grants the lock, and the answer is lost. Whoever comes later gets the lock after a lease at the latest.",
+		processes: "{a: {}, b: {}}",
+		steps: `
+  a/1: [{lock: orders}, {sleep: {0.1}}, {unlock: orders}]
+  b/1: [{at: {0.5}}, {lock: orders}, {sleep: {0.1}}, {unlock: orders}]`,
+		faults: `
+  - {when: {process: a, direction: reply, nth: 1}, do: drop}`,
+	},
+	{
+		name: "lost-answer-to-the-unlock", applies: always,
+		about:     "The unlock runs, and its answer is lost. Another takes the lock, and the first may unlock again.",
+		processes: "{a: {}, b: {}}",
+		steps: `
+  a/1: [{lock: orders}, {sleep: {0.1}}, {unlock: orders}, {unlock: orders}]
+  b/1: [{at: {0.05}}, {lock: orders}, {sleep: {0.6}}, {unlock: orders}]`,
+		faults: `
+  - {when: {process: a, direction: reply, script: unlock}, do: drop}`,
+	},
+	{
+		name: "unlock-twice", applies: always,
+		about:     "A thread unlocks twice, and the second unlock comes when another has the lock.",
+		processes: "{a: {}, b: {}}",
+		steps: `
+  a/1: [{lock: orders}, {unlock: orders}, {sleep: {0.2}}, {unlock: orders}]
+  b/1: [{at: {0.1}}, {lock: orders}, {sleep: {0.5}}, {unlock: orders}]`,
+	},
+	{
+		name: "slow-network", applies: always,
+		about:     "Every message takes a tenth of the lease, so that a hold is a good part over when its holder learns of it.",
+		processes: "{a: {}, b: {}}",
+		steps: `
+  a/1: [{lock: orders}, {sleep: {0.1}}, {unlock: orders}]
+  b/1: [{at: {0.05}}, {lock: orders}, {sleep: {0.1}}, {unlock: orders}]`,
+		faults: `
+  - {when: {direction: request}, do: delay, for: {0.1}}`,
+	},
+	{
+		name:  "renewal-that-fails-once",
+		about: "The holder is cut off for a while in which one renewal is due. It must keep its hold.",
+		applies: func(s Subject, _ offers) string {
+			if !s.Renewed {
+				return "the lock does not renew its lease"
+			}
+			return ""
+		},
+		processes: "{a: {}, b: {}}",
+		steps: `
+  a/1: [{lock: orders}, {sleep: {3}}, {unlock: orders}]
+  b/1: [{at: {0.2}}, {lock: orders}, {sleep: {0.1}}, {unlock: orders}]`,
+		faults: `
+  - {at: {0.3}, partition: a, for: {0.1}}`,
+	},
+	{
+		name: "server-restarts-without-its-data", applies: always,
+		about:     "The servers lose their data while the lock is held, and another asks for it.",
+		processes: "{a: {}, b: {}}",
+		steps: `
+  a/1: [{lock: orders}, {sleep: {0.6}}, {unlock: orders}]
+  b/1: [{at: {0.3}}, {lock: orders}, {sleep: {0.1}}, {unlock: orders}]`,
+		faults: `
+  - {at: {0.2}, server: restart}`,
+	},
+}
+
+// leasePattern matches a multiple of the lease.
+var leasePattern = regexp.MustCompile(`\{[0-9.]+\}`)
+
+// text writes the story as a scenario file for a lock with that lease.
+func (s story) text(lock string, lease time.Duration) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "lockstep: 1\nname: %s\nabout: %q\nlocks: [%q]\nprocesses: %s\nsteps:%s\n", s.name, s.about, lock, s.processes, s.steps)
+	if s.faults != "" {
+		fmt.Fprintf(&b, "faults:%s\n", s.faults)
+	}
+	return leases(b.String(), lease)
+}
+
+// leases replaces each {N}, where N is a decimal number, by the lease times N.
+func leases(text string, lease time.Duration) string {
+	return leasePattern.ReplaceAllStringFunc(text, func(part string) string {
+		var times float64
+		if _, err := fmt.Sscanf(part, "{%g}", &times); err != nil {
+			panic("locktest: " + part + " is no multiple of a lease")
+		}
+		return time.Duration(times * float64(lease)).Round(time.Millisecond).String()
+	})
+}

@@ -1,0 +1,202 @@
+package locktest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"time"
+
+	"lockstep/lockimpl"
+	"lockstep/model"
+	"lockstep/scenarios/subject"
+	"lockstep/sim"
+)
+
+// Subject is a lock under test.
+type Subject struct {
+	// Name is the name of the lock in verdicts and folders.
+	Name  string
+	About string // one line for people
+	// Servers are the servers that the world has, such as redistest.Servers(1).
+	Servers Servers
+	// Open makes the client of a process. It is called once for each process.
+	Open func(*Process) (Client, error)
+	// Lease is the time after its grant at which a hold ends unless it is renewed.
+	Lease time.Duration
+	// Renewed reports whether the lock itself renews the lease of a live holder.
+	Renewed bool
+	// Fair reports whether waiters are served in the order in which they came.
+	Fair bool
+	// Reentrant reports whether a thread may take a lock that it holds, and gives it up
+	// with as many unlocks.
+	Reentrant bool
+	// Promises switches judges off. The zero value promises what the traits imply.
+	Promises Promises
+	// State returns what the servers hold for a lock; nil: nothing. Without it, the
+	// judges that ask the server are not asked, see Promises.
+	State func(s Snapshot, lock string) *State
+}
+
+// State is what the servers hold for one lock. Owner and Queue are the values that the
+// lock wrote to mark a holder or a waiter. Lockstep learns from the run which thread
+// wrote a value.
+type State struct {
+	Owner string // "": the lock is free
+	Count int    // levels of the hold; 0 counts as 1
+	// Expires is the time since the start at which the hold ends; negative: it has no
+	// end. Whole milliseconds count.
+	Expires time.Duration
+	Token   int64    // the newest fencing token; 0: none
+	Queue   []string // waiters, the next one first
+}
+
+// Servers makes the servers of a world. Packages for one kind of server, such as
+// redistest, implement it.
+type Servers interface {
+	// Nodes returns the servers of a new world and the addresses at which they answer.
+	Nodes() []sim.Node
+}
+
+// Snapshot gives State the servers as they are at one instant.
+type Snapshot struct {
+	nowNs int64
+	nodes []sim.Node
+}
+
+// Servers returns the number of servers.
+func (s Snapshot) Servers() int { return len(s.nodes) }
+
+// Server returns the server with that number, counted from 0. A package for its kind of
+// server, such as redistest, reads it.
+func (s Snapshot) Server(i int) sim.Server { return s.nodes[i].Server }
+
+// Now returns the simulated time since the start.
+func (s Snapshot) Now() time.Duration { return time.Duration(s.nowNs) }
+
+// Promises are the judges that a lock does not answer to, each with the reason. An empty
+// reason leaves the judge on.
+type Promises struct {
+	NotMutualExclusion string // at most one owner at a time
+	NotMisdelete       string // an unlock of somebody else's hold is refused
+	NotLinearizable    string // all answers fit one order of grants and releases
+	NotLease           string // a hold ends with its lease and not before
+	NotLiveness        string // a free lock is given to a waiter
+	NotWaitBound       string // a timed try ends with its wait
+	NotTraffic         string // a waiter does not ask without a pause
+	NotTidy            string // nothing stays behind
+	NotFIFO            string // waiters of a fair lock are served as they came
+}
+
+// byJudge lists the switches with their judges.
+func (p Promises) byJudge() map[string]string {
+	return map[string]string{
+		model.JudgeMutualExclusion: p.NotMutualExclusion, model.JudgeMisdelete: p.NotMisdelete, model.JudgeLinearizable: p.NotLinearizable,
+		model.JudgeLease: p.NotLease, model.JudgeLiveness: p.NotLiveness, model.JudgeWaitBound: p.NotWaitBound,
+		model.JudgeTraffic: p.NotTraffic, model.JudgeTidy: p.NotTidy, model.JudgeFIFO: p.NotFIFO,
+	}
+}
+
+// serverJudges are the judges that ask what the server holds.
+var serverJudges = []string{
+	model.JudgeMisdelete, model.JudgeLease, model.JudgeLiveness, model.JudgeTidy, model.JudgeFIFO, model.JudgeLinearizable, model.JudgeMutualExclusion,
+}
+
+// Process is one process of a world. Its methods may be called by any goroutine.
+type Process struct {
+	p     *sim.Process
+	addrs []string
+	rand  *rand.Rand
+}
+
+// Name returns the name of the process, which no other process of the world has.
+func (p *Process) Name() string { return p.p.Name() }
+
+// DialContext opens a connection to a server of the world. Any client with a dial hook
+// can use it.
+func (p *Process) DialContext(ctx context.Context, network, addr string) (net.Conn, error) {
+	return p.p.DialContext(ctx, network, addr)
+}
+
+// Addr returns the address, as host:port, of the server with that number, counted from 0.
+func (p *Process) Addr(i int) string { return p.addrs[i] }
+
+// Now reads the wall clock of the process, which faults may set apart from the clocks of
+// the servers.
+func (p *Process) Now() time.Time { return p.p.Now() }
+
+// Rand returns the source of chance of the process. It repeats with the seed.
+func (p *Process) Rand() *rand.Rand { return p.rand }
+
+// Sim returns the process as package sim has it, for packages that adapt a client
+// library.
+func (p *Process) Sim() *sim.Process { return p.p }
+
+// check returns an error that names the subject and a field that is missing or wrong.
+func (s Subject) check() error {
+	wrong := ""
+	switch {
+	case s.Name == "":
+		return errors.New("a subject has no Name; give it one, such as \"orders\"")
+	case s.Open == nil:
+		wrong = "has no Open, which makes the client of a process"
+	case s.Servers == nil:
+		wrong = "has no Servers; give it redistest.Servers(1), or those of another server package"
+	case s.Lease < 0:
+		wrong = fmt.Sprintf("has the negative Lease %v", s.Lease)
+	case s.Lease == 0:
+		wrong = "has no Lease; a lock without a lease is not judged yet"
+	case s.Lease < time.Millisecond:
+		wrong = fmt.Sprintf("has the Lease %v, which is below one millisecond", s.Lease)
+	default:
+		return nil
+	}
+	return fmt.Errorf("subject %q %s", s.Name, wrong)
+}
+
+// compile returns the subject as the rest of Lockstep has it. offers says what its locks
+// offer.
+func (s Subject) compile(offers offers) *subject.Subject {
+	servers := &servers{of: s}
+	out := &subject.Subject{
+		Name: s.Name, About: s.About,
+		Traits: model.Traits{Fair: s.Fair, Uncounted: !s.Reentrant, PerGrant: true, NoWatchdog: !s.Renewed},
+		Times:  func(time.Duration) model.Timing { return model.Timing{Watchdog: s.Lease} },
+		Open: func(p *sim.Process, o subject.Options) (lockimpl.Client, error) {
+			return s.open(p, o.Addrs)
+		},
+		Servers:       servers,
+		Protocol:      subject.Protocol{Keys: func(string) []string { return []string{"*"} }},
+		Lacks:         subject.Lacks{Leases: true, ForceUnlock: true, SingleTry: !offers.try, State: s.State == nil},
+		Interruptible: true,
+		Unlisted:      true,
+		Campaign:      subject.Campaign{ShortWaits: true, NoReentry: !s.Reentrant},
+		Promises:      model.Promises{},
+	}
+	if s.State == nil {
+		for _, judge := range serverJudges {
+			out.Promises[judge] = model.Promise{Waived: true, Source: "not judged: the subject has no State"}
+		}
+	}
+	for judge, reason := range s.Promises.byJudge() {
+		if reason != "" {
+			out.Promises[judge] = model.Promise{Waived: true, Source: reason}
+		}
+	}
+	return out
+}
+
+// open makes the client of a process.
+func (s Subject) open(p *sim.Process, addrs []string) (lockimpl.Client, error) {
+	client, err := s.Open(&Process{p: p, addrs: addrs, rand: p.Rand()})
+	if err != nil {
+		return nil, err
+	}
+	if client == nil {
+		return nil, errors.New("neither a client nor an error came from Open")
+	}
+	a := &adapter{client: client, handles: map[handleKey]Lock{}}
+	p.OnClose(func() { _ = a.Close() })
+	return a, nil
+}
