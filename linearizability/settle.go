@@ -281,6 +281,14 @@ func (r *run) asOp(o *trace.Call, settled bool) (op Op, ok bool) {
 			return op, false // it never ran, or changed nothing
 		}
 		c := effects[0]
+		if r.Record.Params.PerGrant && op.Op == OpRelease {
+			// Several servers may let the hold go one by one. It ends once.
+			i := slices.IndexFunc(effects, (*trace.Change).Ended)
+			if i < 0 {
+				return op, false
+			}
+			c = effects[i]
+		}
 		ret = max(c.AtNs, o.AtNs)
 		switch {
 		case op.Op == OpAcquire:

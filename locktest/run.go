@@ -291,6 +291,7 @@ func (r *runner) explore(t *testing.T, h *sim.Host) {
 	for _, odd := range total.Odd {
 		t.Errorf("locktest: run %d of %s is %s: %s", odd.Index, r.s.Name, odd.Word, odd.Why)
 	}
+	var failures []failure
 	for _, g := range total.Groups {
 		if g.Class != linearizability.ClassBug {
 			t.Logf("limit, %s (%d runs): %s", g.Judge, g.Count, g.Why)
@@ -303,28 +304,46 @@ func (r *runner) explore(t *testing.T, h *sim.Host) {
 			t.Errorf("locktest: %v", err)
 			continue
 		}
-		r.failExplored(t, h, g, small)
+		f, err := r.again(h, g, small)
+		if err != nil {
+			t.Errorf("locktest: %v", err)
+			continue
+		}
+		failures = merge(failures, f)
+	}
+	for _, f := range failures {
+		f.how = fmt.Sprintf("%d of %d schedules do, the first is number %d; made small to %d events", f.count, r.plan.Runs, f.first+1, f.size)
+		r.fail(t, f)
 	}
 }
 
-// failExplored fails the test for a group of failures, of which the least was made small.
-func (r *runner) failExplored(t *testing.T, h *sim.Host, g explore.Found, small explore.Shrunk) {
-	t.Helper()
+// again plays the least of a group of failures again, as it was made small.
+func (r *runner) again(h *sim.Host, g explore.Found, small explore.Shrunk) (failure, error) {
 	rec, sc, lock, err := play.ReadRecordingOf("shrunk", []byte(small.Recording), func(string) (*subject.Subject, error) { return r.lock, nil })
 	if err != nil {
-		t.Errorf("locktest: a failure cannot be read again: %v", err)
-		return
+		return failure{}, fmt.Errorf("a failure cannot be read again: %w", err)
 	}
 	v, _ := play.Replay(h, rec, sc, lock)
 	f, found := explore.First(v, g.Judge)
 	if !found {
-		t.Errorf("locktest: a failure of %s does not repeat; the first was run %d, seed %d", g.Judge, g.First.Index, g.First.Seed)
-		return
+		return failure{}, fmt.Errorf("a failure of %s does not repeat; the first was run %d, seed %d", g.Judge, g.First.Index, g.First.Seed)
 	}
-	r.fail(t, failure{
-		fingerprint: small.Group.Key(), verdict: v, finding: f,
-		how: fmt.Sprintf("%d of %d schedules do, the first is number %d; made small to %d events", g.Count, r.plan.Runs, g.First.Index+1, small.Size),
-	})
+	return failure{fingerprint: small.Group.Key(), verdict: v, finding: f, count: g.Count, first: g.First.Index, size: small.Size}, nil
+}
+
+// merge adds a failure to those that were found. Failures that are the same once they
+// are small count as one, and the smallest is shown.
+func merge(failures []failure, f failure) []failure {
+	i := slices.IndexFunc(failures, func(other failure) bool { return other.fingerprint == f.fingerprint })
+	if i < 0 {
+		return append(failures, f)
+	}
+	f.count, f.first = f.count+failures[i].count, min(f.first, failures[i].first)
+	if failures[i].size <= f.size {
+		f.verdict, f.finding, f.size = failures[i].verdict, failures[i].finding, failures[i].size
+	}
+	failures[i] = f
+	return failures
 }
 
 // words writes the numbers of verdicts.
@@ -343,7 +362,10 @@ type failure struct {
 	fingerprint string
 	verdict     play.Verdict
 	finding     linearizability.Finding
-	how         string // in which schedules
+	count       int    // schedules that showed it
+	first       int    // the index of the first of them
+	size        int    // in events
+	how         string // in which schedules, for people
 	file        string // the recording; "": it is to be written
 }
 

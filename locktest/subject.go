@@ -179,6 +179,9 @@ func (s Subject) compile(offers offers) *subject.Subject {
 			out.Promises[judge] = model.Promise{Waived: true, Source: "not judged: the subject has no State"}
 		}
 	}
+	if !s.Reentrant {
+		out.Promises[model.JudgeHoldCount] = model.Promise{Waived: true, Source: "the lock has no re-entry to count"}
+	}
 	for judge, reason := range s.Promises.byJudge() {
 		if reason != "" {
 			out.Promises[judge] = model.Promise{Waived: true, Source: reason}

@@ -1,0 +1,71 @@
+// Package redislock judges the lock of github.com/bsm/redislock, unmodified.
+package redislock
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/bsm/redislock"
+	"github.com/redis/go-redis/v9"
+
+	"lockstep/locktest"
+	"lockstep/locktest/redistest"
+)
+
+const lease = 8 * time.Second
+
+// Subject is redislock's lock with its linear back-off of 100 ms.
+var Subject = locktest.Subject{
+	Name: "redislock", Servers: redistest.Servers(1), Lease: lease, State: redistest.Value(nil),
+	Open: func(p *locktest.Process) (locktest.Client, error) {
+		rdb := redis.NewClient(redistest.Options(p, 0))
+		return client{redislock.New(rdb), rdb}, nil
+	},
+}
+
+type client struct {
+	*redislock.Client
+	rdb *redis.Client
+}
+
+func (c client) Lock(name string) (locktest.Lock, error) { return &lock{c: c, name: name}, nil }
+
+func (c client) Close() error { return c.rdb.Close() }
+
+type lock struct {
+	c    client
+	name string
+	held *redislock.Lock
+}
+
+func (l *lock) obtain(ctx context.Context, retry redislock.RetryStrategy) error {
+	held, err := l.c.Obtain(ctx, l.name, lease, &redislock.Options{RetryStrategy: retry})
+	if errors.Is(err, redislock.ErrNotObtained) {
+		return locktest.ErrBusy
+	}
+	if err == nil {
+		l.held = held
+	}
+	return err
+}
+
+func (l *lock) TryLock(ctx context.Context) (bool, error) {
+	err := l.obtain(ctx, redislock.NoRetry())
+	return err == nil, err
+}
+
+func (l *lock) Lock(ctx context.Context) error {
+	return l.obtain(ctx, redislock.LinearBackoff(100*time.Millisecond))
+}
+
+func (l *lock) Unlock(ctx context.Context) error {
+	if l.held == nil {
+		return locktest.ErrNotHeld
+	}
+	err := l.held.Release(ctx)
+	if errors.Is(err, redislock.ErrLockNotHeld) {
+		return locktest.ErrNotHeld
+	}
+	return err
+}

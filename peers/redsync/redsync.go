@@ -1,0 +1,76 @@
+// Package redsync judges the mutex of github.com/go-redsync/redsync/v4, unmodified and
+// with its default settings.
+package redsync
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/go-redsync/redsync/v4"
+	rs "github.com/go-redsync/redsync/v4/redis"
+	"github.com/go-redsync/redsync/v4/redis/goredis/v9"
+	"github.com/redis/go-redis/v9"
+
+	"lockstep/locktest"
+	"lockstep/locktest/redistest"
+)
+
+// Subject returns redsync's mutex on so many independent servers.
+func Subject(servers int) locktest.Subject {
+	return locktest.Subject{
+		Name: fmt.Sprintf("redsync-%d", servers), Servers: redistest.Servers(servers), Lease: 8 * time.Second, State: redistest.Value(nil),
+		Open: func(p *locktest.Process) (locktest.Client, error) {
+			var c client
+			var pools []rs.Pool
+			for i := range servers {
+				rdb := redis.NewClient(redistest.Options(p, i))
+				c.rdbs, pools = append(c.rdbs, rdb), append(pools, goredis.NewPool(rdb))
+			}
+			c.Redsync = redsync.New(pools...)
+			return c, nil
+		},
+	}
+}
+
+type client struct {
+	*redsync.Redsync
+	rdbs []*redis.Client
+}
+
+func (c client) Lock(name string) (locktest.Lock, error) { return mutex{c.NewMutex(name)}, nil }
+
+func (c client) Close() (err error) {
+	for _, rdb := range c.rdbs {
+		err = errors.Join(err, rdb.Close())
+	}
+	return err
+}
+
+type mutex struct{ *redsync.Mutex }
+
+func (m mutex) TryLock(ctx context.Context) (bool, error) {
+	err := m.TryLockContext(ctx)
+	return err == nil, busy(err)
+}
+
+func (m mutex) Lock(ctx context.Context) error { return busy(m.LockContext(ctx)) }
+
+func (m mutex) Unlock(ctx context.Context) error {
+	_, err := m.UnlockContext(ctx)
+	var failed *redsync.RedisError
+	if errors.Is(err, redsync.ErrLockAlreadyExpired) && !errors.As(err, &failed) {
+		return locktest.ErrNotHeld // every server has answered
+	}
+	return err
+}
+
+// busy translates the answer of servers that another has the lock.
+func busy(err error) error {
+	var taken *redsync.ErrTaken
+	if errors.As(err, &taken) {
+		return locktest.ErrBusy
+	}
+	return err
+}
