@@ -29,6 +29,7 @@ type socket struct {
 	out      []byte     // written by the client, not collected yet
 	writer   string     // the goroutine that wrote it; "" where nobody asks
 	author   Author     // for whom it wrote; unknown where nobody asks
+	code     []string   // the functions that wrote it; nil where nobody asks
 	in       []byte     // arrived, not read yet
 	err      error      // what reads and writes give from now on
 	shut     bool       // the client closed it
@@ -140,6 +141,9 @@ func (s *socket) Write(b []byte) (int, error) {
 			s.writer = goroutine()
 		}
 		s.author = s.p.w.lineage.author(s.p)
+		if s.p.w.writers != nil {
+			s.code = writers()
+		}
 		s.post()
 	}
 	return n, nil
@@ -294,7 +298,7 @@ func (s *socket) written() []byte {
 func (w *World) collectConn(c *conn) {
 	s := c.client
 	s.mu.Lock()
-	out, writer, author, shut := s.out, s.writer, s.author, s.shut
+	out, writer, author, code, shut := s.out, s.writer, s.author, s.code, s.shut
 	s.out = nil
 	deadline, set := s.deadline, s.setAt
 	s.mu.Unlock()
@@ -316,6 +320,9 @@ func (w *World) collectConn(c *conn) {
 		pipe = newPipeline()
 	}
 	for i := range requests {
+		if w.writers != nil {
+			w.writers[w.msgs+1] = code
+		}
 		w.send(c, &requests[i], writer, author, pipe)
 	}
 	pushed := c.pushed

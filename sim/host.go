@@ -29,7 +29,8 @@ type Host struct {
 	stillAfter time.Duration
 	// guest reports whether the program is somebody else's: what a bubble changes in the
 	// program is put back, and a world that stands still does not end the program.
-	guest bool
+	guest  bool
+	traced bool // see Traced
 	// NoShortcuts makes servers do without what only makes them faster. It is for
 	// tests and benchmarks, which compare the two.
 	NoShortcuts bool

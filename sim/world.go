@@ -96,7 +96,8 @@ type World struct {
 	owners  *owners                     // nil: states name threads
 	held    map[string]*model.LockState // what Config.State returned last
 	// The following belong to Config.Chance.
-	bubble     string // the name of the world's bubble in stacks
+	writers    map[int][]string // see Result; nil if nobody asks
+	bubble     string           // the name of the world's bubble in stacks
 	chanceSeed uint64
 	streams    map[string]*rand.ChaCha8 // by thread; guarded by mu
 	processes  []*Process
@@ -137,6 +138,9 @@ type Result struct {
 	Steps  int // events that the scheduler let happen
 	// Stopped says that a Watcher ended the run before it was over.
 	Stopped bool
+	// Writers are the functions that wrote each message, by its number and the innermost
+	// first, one per package and none of the standard library. Only a traced host asks.
+	Writers map[int][]string
 	SimNs   int64 // simulated time from the start until all had left
 }
 
@@ -148,13 +152,16 @@ func Run(h *Host, cfg Config, setup func(*World)) Result {
 	timers := true
 	h.bubble(&alive, func() bool {
 		w := newWorld(cfg, h.NoShortcuts)
+		if h.traced {
+			w.writers = map[int][]string{}
+		}
 		if cfg.Chance {
 			defer w.seedChance()()
 		}
 		setup(w)
 		w.loop(&alive, &res)
 		clean := w.end()
-		res.Record = w.rec
+		res.Record, res.Writers = w.rec, w.writers
 		if clean {
 			timers = slices.ContainsFunc(w.processes, (*Process).leavesTimers)
 			w.rec.Events = eventSpace.moveOut(w.rec.Events)

@@ -55,6 +55,9 @@ func RunTwice(h *sim.Host, sc *scenarios.Scenario, l *subject.Subject, seed uint
 	if again != v.Digest {
 		v.Word, v.AsExpected = VerdictNondeterministic, false
 		v.Why = fmt.Sprintf("two runs of seed %d gave different records: %.12s and %.12s", seed, v.Digest, again)
+		if where := Explain(h, sc, l, func() sim.Chooser { return sim.NewSeeded(seed) }); where != "" {
+			v.Why += "; " + where
+		}
 	}
 	return v
 }

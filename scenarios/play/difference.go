@@ -1,0 +1,98 @@
+package play
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"lockstep/model"
+	"lockstep/scenarios"
+	"lockstep/scenarios/subject"
+	"lockstep/sim"
+)
+
+// difference says where two records of one schedule begin to differ. Its text ends
+// with the likely causes, since a record does not show what chance is behind an event.
+type difference struct {
+	number int         // of the first event that differs, from 1
+	events [2]string   // in each record; "" where a record has ended
+	code   [2][]string // the functions that wrote the event's request, the innermost first
+	kind   model.Kind  // of the event
+}
+
+// writersShown bounds the functions that are named.
+const writersShown = 4
+
+// explainTries bounds the runs in which a difference is looked for.
+const explainTries = 10
+
+// Explain plays a schedule again until two records differ, and says in a few lines where
+// they do and whose code made the difference. chooser makes the decisions anew. It
+// returns "" if all records are the same.
+func Explain(h *sim.Host, sc *scenarios.Scenario, l *subject.Subject, chooser func() sim.Chooser) string {
+	traced := h.Traced()
+	first := Play(traced, sc, l, chooser())
+	for range explainTries {
+		again := Play(traced, sc, l, chooser())
+		if d, ok := differenceOf(first.Result, again.Result); ok {
+			return d.String()
+		}
+	}
+	return ""
+}
+
+// differenceOf compares two records. It reports false if they are the same.
+func differenceOf(a, b sim.Result) (d difference, ok bool) {
+	x, y := a.Record.Events, b.Record.Events
+	for i := range max(len(x), len(y)) {
+		var text [2]string
+		for side, events := range [][]model.Event{x, y} {
+			if i < len(events) {
+				text[side] = shownEvent(&events[i])
+				d.kind = events[i].Kind
+			}
+		}
+		if text[0] == text[1] {
+			continue
+		}
+		d.number, d.events = i+1, text
+		for side, run := range []sim.Result{a, b} {
+			if i < len(run.Record.Events) {
+				d.code[side] = run.Writers[run.Record.Events[i].Msg]
+			}
+		}
+		return d, true
+	}
+	return d, false
+}
+
+// shownEvent writes an event as the digest covers it.
+func shownEvent(e *model.Event) string {
+	line, err := json.Marshal(e)
+	if err != nil {
+		panic("play: " + err.Error()) // an event is data
+	}
+	return string(line)
+}
+
+// String names the event in both records, the code that wrote it and the likely causes.
+func (d difference) String() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "the records differ from event %d on:\n", d.number)
+	for side, name := range []string{"once", "then"} {
+		text := d.events[side]
+		if text == "" {
+			text = "(the record has ended)"
+		}
+		fmt.Fprintf(&b, "  %s: %s\n", name, text)
+	}
+	for _, code := range d.code {
+		if len(code) > 0 {
+			fmt.Fprintf(&b, "written by %s\n", strings.Join(code[:min(len(code), writersShown)], ", called by "))
+			break
+		}
+	}
+	b.WriteString("likely causes: chance that cannot be seeded (the package functions of math/rand/v2, hash/maphash), the order of a map, " +
+		"or goroutines of the lock that race with each other")
+	return b.String()
+}
