@@ -48,7 +48,6 @@ var flags struct {
 }
 
 func init() {
-	sim.SeedChance()
 	flags.runs = flag.Int("lockstep.runs", 0, "explore so many schedules per lock, instead of the number that the test asks for")
 	flags.seed = flag.Uint64("lockstep.seed", 0, "explore with this seed, instead of the one that the test asks for")
 	flags.faults = flag.String("lockstep.faults", "", "explore under these classes of faults, separated by commas, instead of those that the test asks for")

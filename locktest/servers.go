@@ -18,7 +18,7 @@ func (*servers) Check() error { return nil }
 // New implements subject.Servers.
 func (s *servers) New(locks []string, _ subject.ServerOptions) subject.World {
 	nodes := s.of.Servers.Nodes()
-	w := subject.World{Nodes: nodes, Lineage: true, Chance: true}
+	w := subject.World{Nodes: nodes, Lineage: true}
 	if s.of.State != nil {
 		w.Locks = locks
 		w.State = func(nowNs int64, lock string) *model.LockState {
@@ -78,7 +78,7 @@ func probe(h *sim.Host, s Subject) (o offers, err error) {
 	}
 	cfg := sim.Config{
 		Chooser: sim.NewSeeded(1), Nodes: nodes, Processes: []sim.ProcessConfig{{Name: "probe", Threads: 1}},
-		Lineage: true, Chance: true,
+		Lineage: true,
 		Name:  func([]string, sim.Author) sim.Command { return sim.Command{} },
 		Quiet: time.Second, Settle: time.Second, Drain: time.Second,
 	}

@@ -1,103 +1,143 @@
 package sim
 
 import (
-	crand "crypto/rand"
 	"encoding/binary"
-	"io"
-	mrand "math/rand"
+	"hash/fnv"
+	mathrand "math/rand"
 	"math/rand/v2"
 	"os"
 	"runtime"
-	"strings"
 	"sync"
-	"sync/atomic"
+
+	cryptorand "crypto/rand"
+
+	"lockstep/internal/chance"
 )
 
-// Rand returns a source of chance of the process, which repeats with the seed.
+// worldChance is the chance that code under test takes from the standard library
+// while a world runs. See Host.Chance.
+type worldChance struct {
+	seed   uint64
+	bubble string // only goroutines of this bubble draw from streams
+	// lineage tells threads apart, which have streams of their own; nil: all goroutines of
+	// the world share one.
+	lineage *lineage
+
+	mu      sync.Mutex
+	streams map[string]*rand.ChaCha8
+
+	// at is the instant of the last seed of math/rand, and nth counts the seeds of
+	// that instant.
+	at, nth int64
+}
+
+// beginChance seeds what the standard library draws for the goroutines of the caller's
+// bubble, until endChance.
+func beginChance(chooser Chooser, lineage *lineage) *worldChance {
+	c := &worldChance{lineage: lineage, seed: chooser.Choose("chance", 1<<62), bubble: bubbleOfCaller(), streams: map[string]*rand.ChaCha8{}, at: -1}
+	c.step(0)
+	chance.Answer(c.answer)
+	return c
+}
+
+// endChance gives the standard library its own chance back.
+func endChance() {
+	chance.Answer(nil)
+	var b [8]byte
+	_, _ = cryptorand.Read(b[:]) // it never fails
+	seedMathRand(int64(binary.LittleEndian.Uint64(b[:])))
+}
+
+// step seeds math/rand for the step of the scheduler at an instant.
+//
+// The functions of math/rand have one source for the whole program, so others may draw
+// from it as well. As every step has a seed of its own, they disturb at most one step,
+// and a draw depends on its instant and not on what was drawn before.
+func (c *worldChance) step(nowNs int64) {
+	if c == nil {
+		return
+	}
+	if c.nth++; c.at != nowNs {
+		c.at, c.nth = nowNs, 0
+	}
+	seedMathRand(int64(mix(c.seed ^ mix(uint64(c.at)) ^ mix(^uint64(c.nth)))))
+}
+
+// answer fills b from the caller's stream if the caller belongs to the world.
+func (c *worldChance) answer(b []byte) bool {
+	if bubbleOfCaller() != c.bubble {
+		return false
+	}
+	name := c.lineage.thread()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	s := c.streams[name]
+	if s == nil {
+		s = rand.NewChaCha8(streamSeed(c.seed, name))
+		c.streams[name] = s
+	}
+	_, _ = s.Read(b) // it never fails
+	return true
+}
+
+// streamSeed returns the seed of the stream of that name.
+func streamSeed(seed uint64, name string) (s [32]byte) {
+	h := fnv.New64a()
+	_, _ = h.Write([]byte(name))
+	for i := range len(s) / 8 {
+		binary.LittleEndian.PutUint64(s[8*i:], mix(seed^mix(h.Sum64()+uint64(i))))
+	}
+	return s
+}
+
+// environment is held while GODEBUG differs from what the program set.
+var environment sync.Mutex
+
+// seedMathRand seeds the functions of math/rand, which Go does only on request.
+func seedMathRand(seed int64) {
+	environment.Lock()
+	defer environment.Unlock()
+	const name = "GODEBUG"
+	was, set := os.LookupEnv(name)
+	if os.Setenv(name, was+",randseednop=0") != nil {
+		return
+	}
+	mathrand.Seed(seed) //nolint:staticcheck // the only way to seed what others draw
+	if set {
+		_ = os.Setenv(name, was)
+	} else {
+		_ = os.Unsetenv(name)
+	}
+}
+
+// bubbleOfCaller returns the name of the calling goroutine's bubble, or "" when it is in
+// none.
+func bubbleOfCaller() string {
+	var b [256]byte
+	return bubbleOf(string(b[:runtime.Stack(b[:], false)]))
+}
+
+// Rand returns the process's own source of chance. The chooser seeds it, and no other
+// process draws from it. Any goroutine may draw; the order in which threads draw
+// decides which gets what.
 func (p *Process) Rand() *rand.Rand {
-	return rand.New(rand.NewPCG(p.entropy, uint64(p.index)))
-}
-
-// chance is the source of chance for code that takes it from crypto/rand. Goroutines of a
-// world with Config.Chance draw from the world; all others draw from the source that
-// crypto/rand had before.
-type chance struct {
-	real  io.Reader
-	world atomic.Pointer[World]
-}
-
-var (
-	global      chance
-	installOnce sync.Once
-)
-
-// SeedChance prepares the program for worlds with Config.Chance. It replaces the Reader
-// of crypto/rand, and has to be called before other goroutines use it, as in an init
-// function.
-func SeedChance() {
-	installOnce.Do(func() {
-		global.real = crand.Reader
-		crand.Reader = &global
-	})
-}
-
-// Read implements io.Reader.
-func (c *chance) Read(b []byte) (int, error) {
-	w := c.world.Load()
-	if w == nil || bubbleOf(string(ownStackHead())) != w.bubble {
-		return c.real.Read(b)
+	p.w.mu.Lock()
+	defer p.w.mu.Unlock()
+	if p.rand == nil {
+		// The name makes the streams of two processes differ, whatever the chooser drew.
+		p.rand = rand.New(&lockedSource{from: rand.NewChaCha8(streamSeed(p.entropy, "rand/"+p.cfg.Name))})
 	}
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	// A stream per thread, so that a draw does not depend on what other threads draw.
-	stream := w.lineage.thread()
-	if w.streams[stream] == nil {
-		w.streams[stream] = seededReader(w.chanceSeed, stream)
-	}
-	return w.streams[stream].Read(b)
+	return p.rand
 }
 
-func seededReader(seed uint64, stream string) *rand.ChaCha8 {
-	var key [32]byte
-	binary.LittleEndian.PutUint64(key[:], seed)
-	binary.LittleEndian.PutUint64(key[8:], uint64(NewSeeded(seed).Choose("chance/"+stream, 1<<62)))
-	return rand.NewChaCha8(key)
+// lockedSource is a source for several goroutines.
+type lockedSource struct {
+	mu   sync.Mutex
+	from rand.Source
 }
 
-// ownStackHead returns the first line of the calling goroutine's stack.
-func ownStackHead() []byte {
-	var b [128]byte
-	return b[:runtime.Stack(b[:], false)]
-}
-
-// seedChance lets the goroutines of w draw from w until restore is called. The package
-// functions of math/rand are seeded for the whole program; afterwards they are seeded
-// from real chance. Those of math/rand/v2 and hash/maphash cannot be seeded.
-func (w *World) seedChance() (restore func()) {
-	if global.real == nil {
-		panic("sim: Config.Chance needs SeedChance")
-	}
-	w.chanceSeed = w.chooser.Choose("chance", 1<<62)
-	w.streams = map[string]*rand.ChaCha8{}
-	w.bubble = bubbleOf(string(ownStackHead()))
-	global.world.Store(w)
-	before, was := os.LookupEnv("GODEBUG")
-	_ = os.Setenv("GODEBUG", strings.TrimPrefix(before+",randseednop=0", ","))
-	seedPackage(int64(w.chanceSeed))
-	return func() {
-		global.world.Store(nil)
-		var b [8]byte
-		_, _ = io.ReadFull(global.real, b[:])
-		seedPackage(int64(binary.LittleEndian.Uint64(b[:])))
-		if was {
-			_ = os.Setenv("GODEBUG", before)
-		} else {
-			_ = os.Unsetenv("GODEBUG")
-		}
-	}
-}
-
-// seedPackage seeds the package functions of math/rand. GODEBUG must have randseednop=0.
-func seedPackage(seed int64) {
-	mrand.Seed(seed) //lint:ignore SA1019 nothing else seeds the functions that a lock under test calls
+func (s *lockedSource) Uint64() uint64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.from.Uint64()
 }

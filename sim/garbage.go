@@ -20,6 +20,7 @@ type collector struct {
 	bubbles int
 	off     bool
 	percent int         // GOGC, while it is off
+	limit   int64       // the memory limit, while it is off
 	on      *time.Timer // that turns it on again
 	timers  bool        // a timer of a bubble may be in a pool
 	live    uint64      // bytes after the last collection of ours
@@ -34,7 +35,8 @@ const (
 	memoryMax = 2 << 30
 	// garbageMax is how many bytes short runs may leave before somebody collects.
 	garbageMax = 32 << 20
-	// percentMin is how far the heap may grow where no run is under way, at least:
+	// percentMin is how far the heap may grow where no run is under way, at least, in a
+	// program that belongs to its worlds:
 	// with less, what one run leaves is collected, and its memory given up, just
 	// before the next one needs it.
 	percentMin = 400
@@ -48,7 +50,7 @@ func (c *collector) bubbleBegins() {
 	needed := c.timers
 	if !c.off {
 		c.percent = debug.SetGCPercent(-1)
-		debug.SetMemoryLimit(memoryMax)
+		c.limit = debug.SetMemoryLimit(memoryMax)
 		c.off = true
 		needed = true // one may be under way
 	}
@@ -107,7 +109,12 @@ func (c *collector) turnOn() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.bubbles == 0 && c.off {
-		debug.SetGCPercent(max(c.percent, percentMin))
+		if settled.Load() {
+			debug.SetGCPercent(max(c.percent, percentMin))
+		} else {
+			debug.SetMemoryLimit(c.limit)
+			debug.SetGCPercent(c.percent)
+		}
 		c.off = false
 	}
 }

@@ -20,61 +20,57 @@ import (
 // another record. Recordings of another version are refused.
 const Version = 6
 
+// stillAfter is what Host.StillAfter is unless somebody changes it.
+const stillAfter = 30 * time.Second
+
 // Host holds what a bubble needs of the testing package. A test makes a Host of its
 // *testing.T; a program gets one from Main.
 type Host struct {
 	t *testing.T
-	// stillAfter is the real time without a step of the scheduler after which a run
-	// counts as hung.
-	stillAfter time.Duration
-	// guest reports whether the program is somebody else's: what a bubble changes in the
-	// program is put back, and a world that stands still does not end the program.
-	guest  bool
-	traced bool // see Traced
+	// StillAfter is the real time without a step of the scheduler after which a run
+	// counts as hung. Then the program ends with exit code 70, or Run panics with a
+	// *Hung if the host is a guest's.
+	StillAfter time.Duration
 	// NoShortcuts makes servers do without what only makes them faster. It is for
 	// tests and benchmarks, which compare the two.
 	NoShortcuts bool
+	// Chance seeds from the chooser (stream "chance") what code under test draws from
+	// the standard library while a world runs. crypto/rand answers the goroutines of the
+	// world from a stream of the world, and all others as ever. The top-level functions
+	// of math/rand have one source for the whole program, which every step of the world
+	// seeds anew; others may draw from it too, and change what the rest of that step
+	// draws. A test beside it that called rand.Seed gets another sequence: after the
+	// world the source has a seed from the system.
+	//
+	// These stay as they are, and a record that depends on them does not repeat: the
+	// top-level functions of math/rand/v2, hash/maphash, the order of a map, a select of
+	// several cases that are ready, keys that packages of crypto make (they do not ask
+	// rand.Reader), and a copy of rand.Reader from before package chance was
+	// initialized. In FIPS 140-3 mode crypto/rand stays as it is.
+	Chance bool
+
+	guest  bool // see GuestHost
+	traced bool // see Traced
 }
 
-// NewHost makes the host of a test. It sets GOMAXPROCS to 1: with more
+// NewHost makes the host of a test. It sets GOMAXPROCS to 1 for good: with more
 // processors one seed in hundreds repeats differently.
 func NewHost(t *testing.T) *Host {
-	runtime.GOMAXPROCS(1)
-	return &Host{t: t, stillAfter: 30 * time.Second}
+	settle()
+	return &Host{t: t, StillAfter: stillAfter}
 }
-
-// GuestHost makes the host of a test in somebody else's test binary. A world of it has
-// GOMAXPROCS set to 1 while it runs, and not longer. Run panics with a *Hung if a world
-// stands still. The goroutines of such a world stay behind.
-func GuestHost(t *testing.T) *Host {
-	return &Host{t: t, stillAfter: 10 * time.Second, guest: true}
-}
-
-// Hung is a world that stands still: a goroutine waits in a way that simulated time
-// cannot see, or does not stop working.
-type Hung struct {
-	Stacks string // of the goroutines that block time
-}
-
-// Error names the likely cause.
-func (h *Hung) Error() string {
-	return "the world stands still. A goroutine waits in a way that simulated time cannot see, most likely for a sync.Mutex held over a call of a server:\n\n" + h.Stacks
-}
-
-// turn is held while a bubble runs: worlds of one program take turns.
-var turn sync.Mutex
 
 // Main runs program where bubbles can be made and ends the process with its
 // result. It sets GOMAXPROCS to 1.
 func Main(program func(*Host) int) {
-	runtime.GOMAXPROCS(1)
+	settle()
 	args := os.Args
 	os.Args = args[:1] // the testing package would read the program's flags
 	testing.Main(func(string, string) (bool, error) { return true, nil }, []testing.InternalTest{{
 		Name: "program",
 		F: func(t *testing.T) {
 			os.Args = args
-			os.Exit(program(&Host{t: t, stillAfter: 30 * time.Second}))
+			os.Exit(program(&Host{t: t, StillAfter: stillAfter}))
 		},
 	}}, nil, nil)
 }
@@ -83,71 +79,100 @@ func Main(program func(*Host) int) {
 // goroutine of the bubble has ended. If not, the bubble would panic at its end, so it
 // is parked for good. After the run, timers reports whether a timer of the bubble may
 // be in a pool that outlives it.
-func (h *Host) bubble(alive *atomic.Int64, f func() (clean bool), timers func() bool) {
+func (h *Host) bubble(alive *pulse, f func() (clean bool), timers func() bool) {
 	turn.Lock()
 	defer turn.Unlock()
-	if h.guest {
-		before := runtime.GOMAXPROCS(1)
-		defer runtime.GOMAXPROCS(before)
-	}
+	defer oneProcessor()()
 	garbage.bubbleBegins()
-	defer func() { garbage.bubbleEnds(timers()) }()
-	done := make(chan struct{})
-	parked := make(chan struct{}) // made outside: waiting on it is not durable
+	timersLeft := true
+	defer func() { garbage.bubbleEnds(timersLeft) }()
+	if h.Chance {
+		defer endChance()
+	}
+	var name atomic.Pointer[string]
+	done := make(chan bool, 1) // whether all goroutines have ended
+	ended := make(chan struct{})
 	go func() {
+		defer close(ended)
 		synctest.Test(h.t, func(*testing.T) {
+			bubble := bubbleOfCaller()
+			name.Store(&bubble)
 			clean := f()
-			close(done)
+			done <- clean
 			if !clean {
-				<-parked
+				<-alive.parked
 			}
 		})
 	}()
 	// The only real clock in this package: it can end a hung run, never
 	// change one.
-	tick := time.NewTicker(h.stillAfter / 4)
+	tick := time.NewTicker(h.StillAfter / 4)
 	defer tick.Stop()
 	last, still := int64(-1), 0
 	for {
 		select {
-		case <-done:
+		case clean := <-done:
+			if timersLeft = timers(); clean {
+				<-ended
+			}
 			return
 		case <-tick.C:
-			if now := alive.Load(); now != last {
+			if now := alive.steps.Load(); now != last {
 				last, still = now, 0
 				continue
 			}
-			if still++; still >= 4 {
-				hung := &Hung{notDurable()}
-				if h.guest {
-					panic(hung)
-				}
-				fmt.Fprintf(os.Stderr, "lockstep: %v", hung)
-				os.Exit(70)
+			if still++; still < 4 {
+				continue
 			}
+			alive.abandoned.Store(true)
+			bubble := ""
+			if p := name.Load(); p != nil {
+				bubble = *p
+			}
+			hung := newHung(h.StillAfter, bubble)
+			if h.guest {
+				panic(hung)
+			}
+			fmt.Fprintf(os.Stderr, "lockstep: %v\n\n%s", hung, hung.Stacks)
+			os.Exit(70)
 		}
+	}
+}
+
+// enter makes a new world one of this host. The world's root calls it.
+func (h *Host) enter(w *World, alive *pulse) {
+	w.alive = alive
+	if h.guest {
+		w.goroutines = -1 // others begin and end goroutines as well
+	}
+	if h.traced {
+		w.writers = map[int][]string{}
+	}
+	if h.Chance {
+		w.chance = beginChance(w.chooser, w.lineage)
 	}
 }
 
 // Bubble runs f in a bubble that holds no world, and waits for it. Whatever f
 // starts must have ended when f returns.
 func (h *Host) Bubble(f func()) {
-	h.bubble(new(atomic.Int64), func() bool {
+	h.bubble(newPulse(), func() bool {
 		f()
 		return true
 	}, func() bool { return true })
 }
 
-// notDurable returns the stacks of goroutines in bubbles that block time.
-func notDurable() string {
+// notDurable returns the stacks of the goroutines in a bubble that keep its time from
+// passing.
+func notDurable(bubble string) []string {
 	var found []string
-	for _, g := range strings.Split(stacks(), "\n\n") {
+	for _, g := range strings.Split(strings.TrimSuffix(stacks(), "\n"), "\n\n") {
 		head, _, _ := strings.Cut(g, "\n")
-		if strings.Contains(head, "synctest bubble") && !strings.Contains(head, "durable") && !strings.Contains(head, "synctest.Wait") {
+		if bubble != "" && bubbleOf(g) == bubble && !strings.Contains(head, "durable") && !strings.Contains(head, "synctest.Wait") {
 			found = append(found, g)
 		}
 	}
-	return strings.Join(found, "\n\n") + "\n"
+	return found
 }
 
 // bubbleGoroutines returns the stacks of the goroutines in the caller's bubble,
@@ -231,13 +256,17 @@ func (s *space[T]) giveBack(list []T) {
 	s.list = list
 }
 
+// bubbleOf returns the name of the bubble in the first line of a stack, or "".
 func bubbleOf(stack string) string {
 	head, _, _ := strings.Cut(stack, "\n")
 	_, after, ok := strings.Cut(head, "synctest bubble ")
 	if !ok {
 		return ""
 	}
-	return strings.TrimRight(after, "]:")
+	if end := strings.IndexFunc(after, func(r rune) bool { return r < '0' || r > '9' }); end >= 0 {
+		after = after[:end]
+	}
+	return after
 }
 
 // For makes the host of a subtest.

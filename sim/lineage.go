@@ -116,6 +116,9 @@ func (l *lineage) author(p *Process) Author {
 
 // thread returns the thread that the calling goroutine works for; "" if it is unknown.
 func (l *lineage) thread() string {
+	if l == nil {
+		return ""
+	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if b := l.find(); b.thread != nil {

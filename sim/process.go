@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"math/rand/v2"
 	"net"
 	"runtime"
 	"slices"
@@ -38,6 +39,7 @@ type Process struct {
 	close       func()
 	timersLeft  []func() bool // guarded by w.mu
 
+	rand  *rand.Rand       // made by Rand; guarded by w.mu
 	ids   map[int64]uint64 // draws so far, by thread; guarded by w.mu
 	notes map[string][]*note
 	// alike is the number of notes that have a goroutine. While it is 0, connections do

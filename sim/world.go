@@ -6,12 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"math/rand/v2"
 	"runtime"
 	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing/synctest"
 	"time"
 
@@ -41,10 +39,6 @@ type Config struct {
 	// Lineage lets the world find the author of a request by the goroutine that writes
 	// it, for clients that do not call Process.Sending.
 	Lineage bool
-	// Chance lets the code under test draw from the chooser when it takes chance from
-	// crypto/rand or from the package functions of math/rand. It needs SeedChance and
-	// Lineage.
-	Chance bool
 	// State returns what the servers together hold of a lock, if not each lock is kept
 	// by one node alone; nil: a lock is kept by the node that has it among its Locks. A
 	// holder and waiters are the values that the lock wrote: the world learns which
@@ -90,32 +84,30 @@ type World struct {
 	chooser Chooser
 	rec     *model.Record
 
-	sched   schedule
-	orders  *orders                     // nil: messages have latencies
-	lineage *lineage                    // nil: clients say which operation a request belongs to
-	owners  *owners                     // nil: states name threads
-	held    map[string]*model.LockState // what Config.State returned last
-	// The following belong to Config.Chance.
-	writers    map[int][]string // see Result; nil if nobody asks
-	bubble     string           // the name of the world's bubble in stacks
-	chanceSeed uint64
-	streams    map[string]*rand.ChaCha8 // by thread; guarded by mu
-	processes  []*Process
-	nodes      []*node
-	rules      []*rule
-	resources  map[string]int64
-	msgs       int
-	conns      []*conn // those with a number, in its order
-	ops        int
-	calm       bool
-	leaving    bool
+	sched     schedule
+	orders    *orders                     // nil: messages have latencies
+	lineage   *lineage                    // nil: clients say which operation a request belongs to
+	owners    *owners                     // nil: states name threads
+	held      map[string]*model.LockState // what Config.State returned last
+	writers   map[int][]string            // see Result; nil if nobody asks
+	processes []*Process
+	nodes     []*node
+	rules     []*rule
+	resources map[string]int64
+	msgs      int
+	conns     []*conn // those with a number, in its order
+	ops       int
+	calm      bool
+	leaving   bool
 	// goroutines is the number of goroutines that the program had at the start.
 	goroutines int
-	over       bool  // connections are gone, nothing is recorded
-	faultsDue  int   // timed faults that have not ended
-	moved      int64 // the last time a thread took a step or a fault began or ended
-	endAt      int64 // the end of the leaving
-	instants   int   // the number of Instants given out; guarded by mu
+	alive      *pulse
+	chance     *worldChance // nil: the standard library draws as ever
+	over       bool         // connections are gone, nothing is recorded
+	faultsDue  int          // timed faults that have not ended
+	moved      int64        // the last time a thread took a step or a fault began or ended
+	endAt      int64        // the end of the leaving
+	instants   int          // the number of Instants given out; guarded by mu
 
 	mu     sync.Mutex // guards what other goroutines post
 	posts  []*Thread
@@ -148,18 +140,13 @@ type Result struct {
 // plays it to its end.
 func Run(h *Host, cfg Config, setup func(*World)) Result {
 	var res Result
-	var alive atomic.Int64
+	alive := newPulse()
 	timers := true
-	h.bubble(&alive, func() bool {
+	h.bubble(alive, func() bool {
 		w := newWorld(cfg, h.NoShortcuts)
-		if h.traced {
-			w.writers = map[int][]string{}
-		}
-		if cfg.Chance {
-			defer w.seedChance()()
-		}
+		h.enter(w, alive)
 		setup(w)
-		w.loop(&alive, &res)
+		w.loop(&res)
 		clean := w.end()
 		res.Record, res.Writers = w.rec, w.writers
 		if clean {
@@ -241,7 +228,7 @@ func (w *World) wake() {
 }
 
 // loop is the scheduler.
-func (w *World) loop(alive *atomic.Int64, res *Result) {
+func (w *World) loop(res *Result) {
 	limit := w.cfg.MaxEvents
 	if limit == 0 {
 		limit = 1_000_000
@@ -266,7 +253,8 @@ func (w *World) loop(alive *atomic.Int64, res *Result) {
 			continue
 		}
 		res.Steps++
-		alive.Store(int64(res.Steps))
+		w.alive.steps.Store(int64(res.Steps))
+		w.chance.step(w.now())
 		if e.choice {
 			if w.sched.last = w.now(); !w.orders.choose() {
 				res.Stopped = true
@@ -335,6 +323,7 @@ func (w *World) sleep(d int64) {
 func (w *World) gather() {
 	for {
 		synctest.Wait()
+		w.alive.park()
 		w.collectPushes()
 		w.mu.Lock()
 		threads, sockets := w.posts, w.dirty
@@ -451,6 +440,7 @@ func (w *World) end() (clean bool) {
 	for range 4 { // sleepers may start others
 		time.Sleep(time.Minute)
 		synctest.Wait()
+		w.alive.park()
 		for _, p := range w.processes {
 			for _, c := range p.conns {
 				c.client.cut(errCut)

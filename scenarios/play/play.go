@@ -59,7 +59,7 @@ func PlayIn(h *sim.Host, sc *scenarios.Scenario, l *subject.Subject, chooser sim
 	var server *simredis.Server
 	if l.Servers != nil {
 		world := l.Servers.New(locks, subject.ServerOptions{})
-		cfg.Nodes, cfg.Lineage, cfg.Chance, cfg.State, cfg.Locks = world.Nodes, world.Lineage, world.Chance, world.State, world.Locks
+		cfg.Nodes, cfg.Lineage, cfg.State, cfg.Locks = world.Nodes, world.Lineage, world.State, world.Locks
 		cfg.Name = l.Servers.Commands(locks)
 	} else {
 		server = simredis.New(simredis.Config{

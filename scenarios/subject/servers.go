@@ -22,9 +22,8 @@ type ServerOptions struct{}
 // World is the servers of one world.
 type World struct {
 	Nodes []sim.Node
-	// Lineage, Chance, State and Locks are those of sim.Config.
+	// Lineage, State and Locks are those of sim.Config.
 	Lineage bool
-	Chance  bool
 	State   func(nowNs int64, lock string) *model.LockState
 	Locks   []string
 }

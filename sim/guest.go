@@ -1,0 +1,181 @@
+package sim
+
+import (
+	"cmp"
+	"fmt"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+// GuestHost makes the host of a test in a program that has other tests, which may be
+// anybody's and may run in parallel.
+//
+// Unlike NewHost it leaves the program as it is: what is global changes only while a
+// world runs. That is GOMAXPROCS, which is 1 then; the garbage collector, which is off
+// then and comes back up to 50 ms later; and what Host.Chance names. Worlds of one
+// program take turns. A world that hangs panics in the goroutine that called Run, with
+// a *Hung, and later worlds run.
+//
+// The host has Chance.
+func GuestHost(t *testing.T) *Host {
+	return &Host{t: t, StillAfter: stillAfter, Chance: true, guest: true}
+}
+
+// turn is held while a bubble runs.
+var turn sync.Mutex
+
+// settled says that the program belongs to its worlds: NewHost and Main set GOMAXPROCS
+// for good.
+var settled atomic.Bool
+
+// settle sets GOMAXPROCS to 1 for good.
+func settle() {
+	settled.Store(true)
+	runtime.GOMAXPROCS(1)
+}
+
+// oneProcessor sets GOMAXPROCS to 1 until back is called.
+func oneProcessor() (back func()) {
+	was := runtime.GOMAXPROCS(0) // asking costs less than setting, which stops the program
+	if was == 1 {
+		return func() {}
+	}
+	runtime.GOMAXPROCS(1)
+	return func() {
+		if !settled.Load() {
+			runtime.GOMAXPROCS(was)
+		}
+	}
+}
+
+// pulse shows from outside a bubble that its world moves.
+type pulse struct {
+	steps atomic.Int64
+	// parked is never closed. It is made outside the bubble, so time stands still in the
+	// bubble of a goroutine that waits for it.
+	parked    chan struct{}
+	abandoned atomic.Bool
+}
+
+func newPulse() *pulse { return &pulse{parked: make(chan struct{})} }
+
+// park stops the caller for good if its world was given up: a goroutine that hung may
+// go on later, and its world must not go on beside another.
+func (p *pulse) park() {
+	if p.abandoned.Load() {
+		<-p.parked
+	}
+}
+
+// Hung is the error of a world in which nothing happened for too long in real time.
+// Simulated time passes only when every goroutine of the world waits for another one of
+// the world, or for time.
+//
+// Its goroutines stay behind and wait. One that computes without end cannot be
+// stopped and goes on using a processor, as far as the program has several; while
+// it is the only one that may run, others run slowly beside it.
+type Hung struct {
+	// After is the real time without a step.
+	After time.Duration
+	// Cause is a sentence on what a goroutine does that simulated time cannot see.
+	Cause string
+	// Stacks are the stacks of the goroutines that keep time from passing.
+	Stacks string
+}
+
+// Error names the likely cause.
+func (h *Hung) Error() string {
+	return fmt.Sprintf("the world stood still for %v: %s", h.After, h.Cause)
+}
+
+// newHung looks for what keeps time from passing in a bubble.
+func newHung(after time.Duration, bubble string) *Hung {
+	found := notDurable(bubble)
+	h := &Hung{After: after, Stacks: strings.Join(found, "\n\n") + "\n"}
+	if len(found) == 0 {
+		h.Cause = "no goroutine that keeps simulated time from passing is left; perhaps the machine was asleep"
+		return h
+	}
+	// The runtime lists goroutines in no order that repeats.
+	first := slices.MinFunc(found, func(a, b string) int {
+		return cmp.Or(cmp.Compare(likely(waitsFor(a)), likely(waitsFor(b))), cmp.Compare(standsIn(a), standsIn(b)), cmp.Compare(a, b))
+	})
+	h.Cause = "in " + standsIn(first) + " a goroutine " + waits[likely(waitsFor(first))].does
+	return h
+}
+
+// waits are the states in which a goroutine keeps simulated time from passing, the
+// most likely first. The last one is any other.
+var waits = []struct {
+	states []string
+	does   string
+}{
+	{[]string{"sync.Mutex.Lock", "sync.RWMutex.Lock", "sync.RWMutex.RLock"},
+		"waits for a sync.Mutex or sync.RWMutex, and simulated time does not pass meanwhile; most likely another goroutine holds it over a call of a server or over a sleep"},
+	{[]string{"IO wait", "syscall"},
+		"waits for the operating system, and simulated time does not pass meanwhile; most likely for a file, a pipe, a process, or a connection that was not dialled through the world"},
+	{[]string{"chan receive", "chan send", "select", "semacquire", "sync.WaitGroup.Wait"},
+		"waits for a channel or a sync.WaitGroup that was made outside of the world, and simulated time does not pass meanwhile"},
+	{[]string{"running", "runnable"},
+		"computes without an end; nothing can stop it, and it goes on"},
+	{nil, "waits in a way that simulated time cannot see"},
+}
+
+func likely(state string) int {
+	i := slices.IndexFunc(waits, func(w struct {
+		states []string
+		does   string
+	}) bool {
+		return slices.Contains(w.states, state)
+	})
+	if i < 0 {
+		return len(waits) - 1
+	}
+	return i
+}
+
+// waitsFor returns the state in the first line of a stack.
+func waitsFor(stack string) string {
+	head, _, _ := strings.Cut(stack, "\n")
+	_, state, _ := strings.Cut(head, "[")
+	state, _, _ = strings.Cut(state, ",")
+	return state
+}
+
+// standsIn returns the innermost function of a stack that does not belong to the
+// standard library.
+func standsIn(stack string) string {
+	lines := strings.Split(stack, "\n")
+	for i := 1; i < len(lines); i += 2 {
+		if name := functionOf(lines[i]); !inLibrary(name) {
+			return name
+		}
+	}
+	if len(lines) > 1 {
+		return functionOf(lines[1])
+	}
+	return "an unknown function"
+}
+
+// functionOf returns the function in a line of a stack.
+func functionOf(line string) string {
+	line = strings.TrimPrefix(line, "created by ")
+	line, _, _ = strings.Cut(line, " in goroutine")
+	if i := strings.LastIndex(line, "("); i > 0 && strings.HasSuffix(line, ")") {
+		line = line[:i]
+	}
+	return line
+}
+
+// inLibrary reports whether a function belongs to a package of the standard library in
+// which goroutines wait.
+func inLibrary(function string) bool {
+	first := strings.FieldsFunc(function, func(r rune) bool { return r == '/' || r == '.' })
+	return len(first) > 0 && slices.Contains([]string{"bufio", "bytes", "context", "crypto", "database", "internal", "io", "net", "os",
+		"poll", "runtime", "strings", "sync", "syscall", "testing", "time", "vendor"}, first[0])
+}
