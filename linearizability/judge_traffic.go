@@ -10,11 +10,12 @@ import (
 	"lockstep/model/trace"
 )
 
-// TrafficMost is how many commands a waiter may send in a simulated second,
-// beside those with which it answers to being woken.
+// TrafficMost is the number of commands that a waiter may send to a server in a
+// simulated second, beside those with which it answers to being woken.
 const TrafficMost = 20
 
-// judgeTraffic finds waiters that send more than TrafficMost. Commands that a fault met
+// judgeTraffic finds waiters that send more than TrafficMost, which a lock on several
+// servers may send to each of them. Commands that a fault met
 // do not count, since they may be sent again. Nor do the commands that a process sent
 // while it was paused, each with one repetition: timers go on in the pause of the
 // world, and stand still in that of a real process.
@@ -39,7 +40,7 @@ func judgeTraffic(r *run) []Finding {
 				sent = append(sent, m.AtNs)
 			}
 		}
-		if from, n, ok := burst(sent, woken[o.Process]); ok {
+		if from, n, ok := burst(sent, woken[o.Process], TrafficMost*max(r.Record.Params.Servers, 1)); ok {
 			out = append(out, Finding{Judge: model.JudgeTraffic, Verdict: Broken, AtNs: from, Ops: []OpRef{refOf(o)}, Facts: model.Facts{Lock: o.Lock, Thread: o.Caller},
 				Why: fmt.Sprintf("%s sent %d commands for %s in the second from %s on, %d more than it was woken", o.Caller, n, o.Lock,
 					model.At(from), n-inSecond(woken[o.Process], from))})
@@ -59,12 +60,12 @@ func (r *run) woken() map[string][]int64 {
 	return at
 }
 
-// burst finds the first second in which a waiter sent more than is allowed, and how
-// much it sent.
-func burst(sent, woken []int64) (from int64, n int, ok bool) {
+// burst finds the first second in which a waiter sent more than most, and the number
+// that it sent.
+func burst(sent, woken []int64, most int) (from int64, n int, ok bool) {
 	slices.Sort(sent)
 	for _, at := range sent {
-		if n := inSecond(sent, at); n-inSecond(woken, at) > TrafficMost {
+		if n := inSecond(sent, at); n-inSecond(woken, at) > most {
 			return at, n, true
 		}
 	}

@@ -160,6 +160,9 @@ type Params struct {
 	Kept []string
 	// Processes are those that exist, in order.
 	Processes []ProcessParams
+	// Servers is the number of servers that the lock asks, which know nothing of one
+	// another; 0 counts as 1.
+	Servers int
 	// Faults are the faults of the run; an event's Fault is an index into them,
 	// counted from 1.
 	Faults []FaultSpec

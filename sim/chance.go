@@ -25,19 +25,14 @@ type worldChance struct {
 
 	mu      sync.Mutex
 	streams map[string]*rand.ChaCha8
-
-	// at is the instant of the last seed of math/rand, and nth counts the seeds of
-	// that instant.
-	at, nth int64
 }
 
 // beginChance seeds what the standard library draws for the goroutines of the caller's
 // bubble, until endChance.
-func beginChance(chooser Chooser, lineage *lineage) *worldChance {
-	c := &worldChance{lineage: lineage, seed: chooser.Choose("chance", 1<<62), bubble: bubbleOfCaller(), streams: map[string]*rand.ChaCha8{}, at: -1}
-	c.step(0)
+func beginChance(chooser Chooser, lineage *lineage) {
+	c := &worldChance{lineage: lineage, seed: chooser.Choose("chance", 1<<62), bubble: bubbleOfCaller(), streams: map[string]*rand.ChaCha8{}}
+	seedMathRand(int64(c.seed))
 	chance.Answer(c.answer)
-	return c
 }
 
 // endChance gives the standard library its own chance back.
@@ -46,21 +41,6 @@ func endChance() {
 	var b [8]byte
 	_, _ = cryptorand.Read(b[:]) // it never fails
 	seedMathRand(int64(binary.LittleEndian.Uint64(b[:])))
-}
-
-// step seeds math/rand for the step of the scheduler at an instant.
-//
-// The functions of math/rand have one source for the whole program, so others may draw
-// from it as well. As every step has a seed of its own, they disturb at most one step,
-// and a draw depends on its instant and not on what was drawn before.
-func (c *worldChance) step(nowNs int64) {
-	if c == nil {
-		return
-	}
-	if c.nth++; c.at != nowNs {
-		c.at, c.nth = nowNs, 0
-	}
-	seedMathRand(int64(mix(c.seed ^ mix(uint64(c.at)) ^ mix(^uint64(c.nth)))))
 }
 
 // answer fills b from the caller's stream if the caller belongs to the world.

@@ -102,12 +102,11 @@ type World struct {
 	// goroutines is the number of goroutines that the program had at the start.
 	goroutines int
 	alive      *pulse
-	chance     *worldChance // nil: the standard library draws as ever
-	over       bool         // connections are gone, nothing is recorded
-	faultsDue  int          // timed faults that have not ended
-	moved      int64        // the last time a thread took a step or a fault began or ended
-	endAt      int64        // the end of the leaving
-	instants   int          // the number of Instants given out; guarded by mu
+	over       bool  // connections are gone, nothing is recorded
+	faultsDue  int   // timed faults that have not ended
+	moved      int64 // the last time a thread took a step or a fault began or ended
+	endAt      int64 // the end of the leaving
+	instants   int   // the number of Instants given out; guarded by mu
 
 	mu     sync.Mutex // guards what other goroutines post
 	posts  []*Thread
@@ -254,7 +253,6 @@ func (w *World) loop(res *Result) {
 		}
 		res.Steps++
 		w.alive.steps.Store(int64(res.Steps))
-		w.chance.step(w.now())
 		if e.choice {
 			if w.sched.last = w.now(); !w.orders.choose() {
 				res.Stopped = true

@@ -61,6 +61,7 @@ func PlayIn(h *sim.Host, sc *scenarios.Scenario, l *subject.Subject, chooser sim
 		world := l.Servers.New(locks, subject.ServerOptions{})
 		cfg.Nodes, cfg.Lineage, cfg.State, cfg.Locks = world.Nodes, world.Lineage, world.State, world.Locks
 		cfg.Name = l.Servers.Commands(locks)
+		cfg.Params.Servers = len(world.Nodes)
 	} else {
 		server = simredis.New(simredis.Config{
 			Replicas: sc.Server.Replicas, LagMin: sc.Server.Lag.Min, LagMax: sc.Server.Lag.Max,
