@@ -39,7 +39,7 @@ var (
 var rooms = map[string]room{
 	"model":           {modules: none, words: []*regexp.Regexp{locks}},
 	"model/trace":     {imports: []string{"model"}, modules: none, words: []*regexp.Regexp{locks, roles}},
-	"sim":             {imports: []string{"model"}, modules: none, words: []*regexp.Regexp{locks, servers, roles}},
+	"sim":             {imports: []string{"internal", "model"}, modules: none, words: []*regexp.Regexp{locks, servers, roles}},
 	"sim/redis":       {imports: []string{"model", "sim"}},
 	"sim/goredis":     {imports: []string{"sim"}},
 	"linearizability": {imports: []string{"model", "model/trace"}, words: []*regexp.Regexp{locks}},
@@ -62,6 +62,10 @@ var rooms = map[string]room{
 		"known", "linearizability", "model", "model/trace", "scenarios", "scenarios/play", "scenarios/subject", "sim"}, words: []*regexp.Regexp{locks, roles}},
 	"report":   {imports: []string{"linearizability", "model", "model/trace"}, words: []*regexp.Regexp{locks, roles}},
 	"internal": {},
+	"locktest": {imports: []string{
+		"explore", "linearizability", "lockimpl", "model", "report", "scenarios", "scenarios/play", "scenarios/subject", "sim"}, words: []*regexp.Regexp{locks, roles}},
+	"locktest/redistest": {imports: []string{"locktest", "sim", "sim/goredis", "sim/redis"}, words: []*regexp.Regexp{locks}},
+	"peers":              {imports: []string{"locktest", "locktest/redistest"}},
 	"bench": {imports: []string{
 		"explore", "interop", "lockimpl", "model", "scenarios", "scenarios/play", "scenarios/subject", "scenarios/subject/builtin", "sim"}},
 	"cmd": {imports: []string{

@@ -45,6 +45,7 @@ var flags struct {
 	faults *string
 	replay *string
 	report *string
+	hang   *time.Duration
 }
 
 func init() {
@@ -52,6 +53,7 @@ func init() {
 	flags.seed = flag.Uint64("lockstep.seed", 0, "explore with this seed, instead of the one that the test asks for")
 	flags.faults = flag.String("lockstep.faults", "", "explore under these classes of faults, separated by commas, instead of those that the test asks for")
 	flags.replay = flag.String("lockstep.replay", "", "only replay this recording")
+	flags.hang = flag.Duration("lockstep.hang", 10*time.Second, "fail a test whose world stands still for so long, in real time")
 	flags.report = flag.String("lockstep.report", "", "write the page of each failure into this folder")
 }
 
@@ -83,11 +85,13 @@ func (o Options) plan(lock string) (explore.Plan, error) {
 	if o.Shrink < 0 {
 		return p, fmt.Errorf("Options.Shrink is %v; it cannot be negative", o.Shrink)
 	}
-	faults := o.Faults
-	if faults == "" {
-		faults = "all"
+	switch o.Faults {
+	case "none":
+		return p, nil
+	case "":
+		o.Faults = "all"
 	}
-	classes, err := explore.ParseClasses(strings.Split(faults, ","))
+	classes, err := explore.ParseClasses(strings.Split(o.Faults, ","))
 	if err != nil {
 		return p, fmt.Errorf("Options.Faults is %q: %w", o.Faults, err)
 	}
@@ -124,10 +128,12 @@ func Run(t *testing.T, s Subject, o Options) {
 			t.Run(st.name, func(t *testing.T) { r.story(t, st) })
 		}
 	})
-	if r.different {
-		return
-	}
-	t.Run("explore", func(t *testing.T) { r.on(t, func(h *sim.Host) { r.explore(t, h) }) })
+	t.Run("explore", func(t *testing.T) {
+		if r.pointless != "" {
+			t.Skip("n/a: ", r.pointless)
+		}
+		r.on(t, func(h *sim.Host) { r.explore(t, h) })
+	})
 	for _, fingerprint := range o.Accept {
 		if !r.met[fingerprint] {
 			t.Logf("locktest: the accepted finding %s did not occur; remove it from Options.Accept if it is mended", fingerprint)
@@ -145,20 +151,29 @@ type runner struct {
 	offers offers
 	lock   *subject.Subject
 	met    map[string]bool // fingerprints
-	// different reports whether two runs of one seed gave different records. Whatever
-	// else is found then means nothing.
-	different bool
+	// pointless is the reason why nothing else can be judged; "": go on.
+	pointless string
 }
 
 // on runs f with a host, and turns a panic of a world into a failure of the test.
 func (r *runner) on(t *testing.T, f func(*sim.Host)) {
 	t.Helper()
 	defer func() {
-		if p := recover(); p != nil {
+		p := recover()
+		if hung, ok := p.(*sim.Hung); ok {
+			t.Errorf("locktest: %s cannot be judged: %v\n\n%s", r.s.Name, hung, hung.Stacks)
+			r.pointless = "a world of the lock stood still"
+		} else if p != nil {
 			t.Errorf("locktest: %s cannot be judged: %v", r.s.Name, p)
 		}
 	}()
-	f(sim.GuestHost(t))
+	f(r.host(t))
+}
+
+func (r *runner) host(t *testing.T) *sim.Host {
+	h := sim.GuestHost(t)
+	h.StillAfter = *flags.hang
+	return h
 }
 
 func (r *runner) probe() (o offers, err error) {
@@ -167,7 +182,7 @@ func (r *runner) probe() (o offers, err error) {
 			err = fmt.Errorf("it panicked: %v", p)
 		}
 	}()
-	return probe(sim.GuestHost(r.t), r.s)
+	return probe(r.host(r.t), r.s)
 }
 
 // recordings replays what earlier failures left.
@@ -225,8 +240,8 @@ func (r *runner) replay(t *testing.T, h *sim.Host, file string) {
 // story plays one story.
 func (r *runner) story(t *testing.T, st story) {
 	t.Helper()
-	if r.different {
-		t.Skip("n/a: the lock is nondeterministic")
+	if r.pointless != "" {
+		t.Skip("n/a: ", r.pointless)
 	}
 	if why := st.applies(r.s, r.offers); why != "" {
 		t.Skip("n/a: ", why)
@@ -250,7 +265,7 @@ func (r *runner) rest(t *testing.T, v play.Verdict) {
 	t.Helper()
 	switch v.Word {
 	case play.VerdictNondeterministic:
-		r.different = true
+		r.pointless = "the lock is nondeterministic"
 		fallthrough
 	case play.VerdictUndecided:
 		t.Errorf("locktest: %s is %s: %s", r.s.Name, v.Word, v.Why)

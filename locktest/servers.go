@@ -79,8 +79,8 @@ func probe(h *sim.Host, s Subject) (o offers, err error) {
 	cfg := sim.Config{
 		Chooser: sim.NewSeeded(1), Nodes: nodes, Processes: []sim.ProcessConfig{{Name: "probe", Threads: 1}},
 		Lineage: true,
-		Name:  func([]string, sim.Author) sim.Command { return sim.Command{} },
-		Quiet: time.Second, Settle: time.Second, Drain: time.Second,
+		Name:    func([]string, sim.Author) sim.Command { return sim.Command{} },
+		Quiet:   time.Second, Settle: time.Second, Drain: time.Second,
 	}
 	sim.Run(h, cfg, func(w *sim.World) {
 		client, openErr := s.open(w.Process("probe"), addrs)

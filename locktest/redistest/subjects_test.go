@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
-	"testing"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -94,10 +93,4 @@ func subjectOf(name string, exists bool) locktest.Subject {
 			return client{redis.NewClient(redistest.Options(p, 0)), exists}, nil
 		},
 	}
-}
-
-func TestSetNX(t *testing.T) { locktest.Run(t, subjectOf("setnx", false), locktest.Options{}) }
-
-func TestExistsThenSet(t *testing.T) {
-	locktest.Run(t, subjectOf("exists-then-set", true), locktest.Options{})
 }

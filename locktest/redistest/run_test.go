@@ -1,0 +1,271 @@
+package redistest_test
+
+import (
+	"context"
+	"flag"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"lockstep/locktest"
+	"lockstep/locktest/redistest"
+)
+
+// A lock that keeps what it promises passes, and each story that applies is played.
+func TestSetNX(t *testing.T) {
+	t.Parallel()
+	locktest.Run(t, setnxSubject, locktest.Options{Runs: 100})
+}
+
+// A second test of the same binary, in parallel.
+func TestSetNXBeside(t *testing.T) {
+	t.Parallel()
+	locktest.Run(t, setnxSubject, locktest.Options{Runs: 100, Seed: 2, Profile: "full", Faults: "network,pause"})
+}
+
+// The same value on three servers of five is a hold.
+func TestOnFiveServers(t *testing.T) {
+	s := subjectOf("first of five", false)
+	s.Servers = redistest.Servers(5)
+	s.State = func(snap locktest.Snapshot, lock string) *locktest.State {
+		if snap.Servers() != 5 {
+			t.Errorf("%d servers", snap.Servers())
+		}
+		if v, ok := redistest.Keys(snap, 0).String(lock); ok {
+			return &locktest.State{Owner: v, Expires: time.Duration(redistest.Keys(snap, 0).ExpiresMs(lock)) * time.Millisecond}
+		}
+		return nil
+	}
+	locktest.Run(t, s, locktest.Options{Runs: 50})
+}
+
+// The tests that must fail run in a process of their own: this binary, with the name of
+// the subject in the environment.
+const judged = "LOCKSTEP_TEST_SUBJECT"
+
+// TestJudged judges the subject that a test of this file asks for.
+func TestJudged(t *testing.T) {
+	s, ok := wrong[os.Getenv(judged)]
+	if !ok {
+		t.Skip("n/a: another test runs this one")
+	}
+	o := locktest.Options{Runs: 60}
+	if accept := os.Getenv(judged + "_ACCEPT"); accept != "" {
+		o.Accept = strings.Split(accept, ",")
+	}
+	locktest.Run(t, s, o)
+	t.Run("after it", func(*testing.T) {})
+}
+
+// outcome runs TestJudged on a subject in dir and returns what it prints.
+func outcome(t *testing.T, dir, subject string, env []string, args ...string) (text string, passed bool) {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(self, append([]string{"-test.run=^TestJudged$", "-test.v", "-lockstep.hang=500ms"}, args...)...)
+	cmd.Dir = dir
+	cmd.Env = append(append(os.Environ(), judged+"="+subject), env...)
+	out, err := cmd.CombinedOutput()
+	return string(out), err == nil
+}
+
+func mustContain(t *testing.T, text string, parts ...string) {
+	t.Helper()
+	for _, part := range parts {
+		if !strings.Contains(text, part) {
+			t.Errorf("%q is missing in:\n%s", part, text)
+		}
+	}
+}
+
+// The text of a failure is a contract: docs/locktest.md has it.
+func TestAFailureSaysWhatWhenAndHowToReplay(t *testing.T) {
+	dir := t.TempDir()
+	text, passed := outcome(t, dir, "exists-then-set", nil, "-lockstep.report=pages")
+	if passed {
+		t.Fatalf("the lock is wrong, and the test passed:\n%s", text)
+	}
+	const fingerprint = "mutual-exclusion.bug.acquire.no-fault"
+	file := filepath.Join("testdata", "lockstep", "TestJudged", fingerprint+".lockstep")
+	mustContain(t, text, "exists-then-set breaks mutual-exclusion: ", "made small to 6 events", "lock x: granted",
+		"fingerprint: "+fingerprint, "replay:      go test -run '^TestJudged$' -lockstep.replay="+file, "recording:   "+file,
+		"page:        "+filepath.Join("pages", fingerprint+".html"))
+	page, err := os.ReadFile(filepath.Join(dir, "pages", fingerprint+".html"))
+	if err != nil || !strings.Contains(string(page), "exists-then-set") {
+		t.Errorf("the page: %v", err)
+	}
+
+	// The command that it names shows the same, and nothing else.
+	again, passed := outcome(t, dir, "exists-then-set", nil, "-lockstep.replay="+file)
+	if passed || strings.Contains(again, "stories") {
+		t.Errorf("the replay:\n%s", again)
+	}
+	sentence := regexp.MustCompile(`exists-then-set breaks mutual-exclusion: .*`)
+	if first, second := sentence.FindAllString(text, -1), sentence.FindString(again); second == "" || !strings.Contains(strings.Join(first, "\n"), second) {
+		t.Errorf("the replay says %q, and the failure said %q", second, first)
+	}
+
+	// The recording is a test from now on: it fails before anything is drawn.
+	again, _ = outcome(t, dir, "exists-then-set", nil, "-lockstep.runs=1")
+	mustContain(t, again, "--- FAIL: TestJudged/recording/"+fingerprint)
+
+	// Once the lock is right, the recording passes and says so.
+	again, passed = outcome(t, dir, "exists-then-set, mended", nil)
+	if !passed {
+		t.Errorf("the lock is mended, and the test failed:\n%s", again)
+	}
+	mustContain(t, again, "holds in the schedule that broke it before")
+}
+
+func TestAcceptedFindingsFailNothing(t *testing.T) {
+	dir := t.TempDir()
+	text, _ := outcome(t, dir, "exists-then-set", nil)
+	var known []string
+	for _, m := range regexp.MustCompile(`fingerprint: (\S+)`).FindAllStringSubmatch(text, -1) {
+		known = append(known, m[1])
+	}
+	if len(known) == 0 {
+		t.Fatalf("no fingerprint in:\n%s", text)
+	}
+	text, passed := outcome(t, t.TempDir(), "exists-then-set", []string{judged + "_ACCEPT=" + strings.Join(append(known, "never.seen"), ",")})
+	if !passed {
+		t.Errorf("all findings are accepted, and the test failed:\n%s", text)
+	}
+	mustContain(t, text, "accepted, "+known[0], "the accepted finding never.seen did not occur")
+}
+
+// What is wrong with a subject is said in a sentence, and the tests after it go on.
+func TestWrongSubjectsAreExplained(t *testing.T) {
+	for name, want := range map[string][]string{
+		"draws from math/rand/v2":  {"is nondeterministic: ", "the records differ from event ", `"kind":"send"`, "lockstep/locktest/redistest_test.", "math/rand/v2"},
+		"panics":                   {"panics", "the adapter's own panic"},
+		"does not open":            {`does not open cannot be opened: no licence`},
+		"opens nothing":            {"opens nothing cannot be opened: neither a client nor an error came from Open"},
+		"gives no lock":            {"gives no lock cannot be opened: the client gives neither a lock "},
+		"has no Open":              {`subject "has no Open" has no Open, which makes the client of a process`},
+		"has no servers":           {`subject "has no servers" has no Servers; give it redistest.Servers(1)`},
+		"has a negative lease":     {`has the negative Lease -1s`},
+		"holds a mutex over calls": {"the world stood still", "sync.Mutex", "guarded"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			text, passed := outcome(t, t.TempDir(), name, nil)
+			if passed {
+				t.Errorf("it passed:\n%s", text)
+			}
+			mustContain(t, text, want...)
+			if strings.Contains(text, "goroutine 1 [") || !strings.Contains(text, "FAIL: TestJudged") {
+				t.Errorf("the binary ended:\n%s", text)
+			}
+		})
+	}
+}
+
+func TestFlagsAreChecked(t *testing.T) {
+	for arg, want := range map[string]string{
+		"-lockstep.faults=network,gremlins": "gremlins",
+		"-lockstep.runs=-1":                 "Options.Runs is -1",
+		"-lockstep.replay=no/such.lockstep": "there is no recording no/such.lockstep",
+	} {
+		text, passed := outcome(t, t.TempDir(), "exists-then-set, mended", nil, arg)
+		if passed {
+			t.Errorf("%s is taken:\n%s", arg, text)
+		}
+		mustContain(t, text, want)
+	}
+	if flag.Lookup("lockstep.seed") == nil {
+		t.Error("there is no flag lockstep.seed")
+	}
+}
+
+var setnxSubject = subjectOf("setnx", false)
+
+// wrong are subjects with something wrong, by name.
+var wrong = map[string]locktest.Subject{}
+
+func init() {
+	add := func(name string, change func(*locktest.Subject)) {
+		s := subjectOf(name, false)
+		if change != nil {
+			change(&s)
+		}
+		wrong[name] = s
+	}
+	wrong["exists-then-set"] = subjectOf("exists-then-set", true)
+	mended := subjectOf("exists-then-set", false)
+	wrong["exists-then-set, mended"] = mended
+	open := func(lock func(rdb *redis.Client, name string) locktest.Lock) func(*locktest.Subject) {
+		return func(s *locktest.Subject) {
+			s.Open = func(p *locktest.Process) (locktest.Client, error) {
+				return anyClient{redis.NewClient(redistest.Options(p, 0)), lock}, nil
+			}
+		}
+	}
+	add("draws from math/rand/v2", open(func(rdb *redis.Client, name string) locktest.Lock { return &unseeded{setnx{rdb: rdb, name: name}} }))
+	add("panics", open(func(*redis.Client, string) locktest.Lock { return panics{} }))
+	add("gives no lock", open(func(*redis.Client, string) locktest.Lock { return nil }))
+	add("holds a mutex over calls", open(func(rdb *redis.Client, name string) locktest.Lock { return &guarded{setnx{rdb: rdb, name: name}} }))
+	add("does not open", func(s *locktest.Subject) {
+		s.Open = func(*locktest.Process) (locktest.Client, error) { return nil, errLicence }
+	})
+	add("opens nothing", func(s *locktest.Subject) {
+		s.Open = func(*locktest.Process) (locktest.Client, error) { return nil, nil }
+	})
+	add("has no Open", func(s *locktest.Subject) { s.Open = nil })
+	add("has no servers", func(s *locktest.Subject) { s.Servers = nil })
+	add("has a negative lease", func(s *locktest.Subject) { s.Lease = -time.Second })
+}
+
+type licence struct{}
+
+func (licence) Error() string { return "no licence" }
+
+var errLicence error = licence{}
+
+type anyClient struct {
+	rdb  *redis.Client
+	lock func(*redis.Client, string) locktest.Lock
+}
+
+func (c anyClient) Lock(name string) (locktest.Lock, error) { return c.lock(c.rdb, name), nil }
+
+func (c anyClient) Close() error { return c.rdb.Close() }
+
+// unseeded takes its value from a source that cannot be seeded.
+type unseeded struct{ setnx }
+
+func (l *unseeded) Lock(ctx context.Context) error {
+	l.value = strconv.FormatUint(rand.Uint64(), 16)
+	ok, err := l.take(ctx, l.value)
+	if err == nil && !ok {
+		return locktest.ErrBusy
+	}
+	return err
+}
+
+type panics struct{}
+
+func (panics) Lock(context.Context) error   { panic("the adapter's own panic") }
+func (panics) Unlock(context.Context) error { return nil }
+
+// guarded holds one mutex of the program while it asks the server.
+type guarded struct{ setnx }
+
+var guard sync.Mutex
+
+func (l *guarded) Lock(ctx context.Context) error {
+	guard.Lock()
+	defer guard.Unlock()
+	return l.setnx.Lock(ctx)
+}
