@@ -183,6 +183,11 @@ func clock(t *Thread) string { return t.p.w.Now().Round(100 * time.Microsecond).
 // the addresses node:1, node:2 and so on.
 func play(t *testing.T, cfg Config, servers []*echo, bodies map[string]func(*Thread)) Result {
 	t.Helper()
+	return playOn(NewHost(t), cfg, servers, bodies)
+}
+
+// playOn is play on a host.
+func playOn(h *Host, cfg Config, servers []*echo, bodies map[string]func(*Thread)) Result {
 	cfg.LatencyMin, cfg.LatencyMax = oneWay, oneWay
 	if cfg.Chooser == nil {
 		cfg.Chooser = NewSeeded(1)
@@ -193,7 +198,7 @@ func play(t *testing.T, cfg Config, servers []*echo, bodies map[string]func(*Thr
 	for i, s := range servers {
 		cfg.Nodes = append(cfg.Nodes, Node{Addr: addr(i + 1), Server: s, Locks: []string{fmt.Sprint("word", i+1)}})
 	}
-	return Run(NewHost(t), cfg, func(w *World) {
+	return Run(h, cfg, func(w *World) {
 		for _, p := range w.processes {
 			for _, th := range p.threads {
 				if body := bodies[p.Name()]; body != nil {
