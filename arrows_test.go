@@ -37,21 +37,23 @@ var (
 
 // rooms are all rooms.
 var rooms = map[string]room{
-	"model":           {modules: none, words: []*regexp.Regexp{locks}},
-	"model/trace":     {imports: []string{"model"}, modules: none, words: []*regexp.Regexp{locks, roles}},
-	"sim":             {imports: []string{"internal", "model"}, modules: none, words: []*regexp.Regexp{locks, servers, roles}},
-	"sim/redis":       {imports: []string{"model", "sim"}},
-	"sim/goredis":     {imports: []string{"sim"}},
-	"linearizability": {imports: []string{"model", "model/trace"}, words: []*regexp.Regexp{locks}},
-	"lockimpl":        {},
-	"interop":         {imports: []string{"lockimpl"}},
+	"model":              {modules: none, words: []*regexp.Regexp{locks}},
+	"model/trace":        {imports: []string{"model"}, modules: none, words: []*regexp.Regexp{locks, roles}},
+	"sim":                {imports: []string{"internal", "model"}, modules: none, words: []*regexp.Regexp{locks, servers, roles}},
+	"sim/redis":          {imports: []string{"model", "sim"}},
+	"sim/goredis":        {imports: []string{"sim"}},
+	"linearizability":    {imports: []string{"model", "model/trace"}, words: []*regexp.Regexp{locks}},
+	"lockimpl":           {},
+	"sim/redis/commands": {modules: none},
+	"interop":            {imports: []string{"lockimpl"}},
 
-	"scenarios":         {imports: []string{"model", "scenarios/subject", "sim/redis"}},
-	"scenarios/subject": {imports: []string{"lockimpl", "model", "sim", "sim/goredis", "sim/redis"}, words: []*regexp.Regexp{locks}},
+	"scenarios":                 {imports: []string{"model", "scenarios/subject", "sim/redis/commands"}},
+	"scenarios/subject":         {imports: []string{"lockimpl", "model", "sim"}, modules: none, words: []*regexp.Regexp{locks}},
+	"scenarios/subject/onredis": {imports: []string{"model", "scenarios/subject", "sim", "sim/goredis", "sim/redis"}, words: []*regexp.Regexp{locks}},
 	"scenarios/subject/builtin": {imports: []string{
-		"lockimpl", "model", "scenarios/subject", "sim", "sim/goredis", "sim/redis"}},
+		"lockimpl", "model", "scenarios/subject", "scenarios/subject/onredis", "sim", "sim/goredis", "sim/redis"}},
 	"scenarios/play": {imports: []string{
-		"linearizability", "lockimpl", "model", "model/trace", "scenarios", "scenarios/subject", "sim", "sim/redis"}, words: []*regexp.Regexp{locks}},
+		"linearizability", "lockimpl", "model", "model/trace", "scenarios", "scenarios/subject", "sim"}, modules: none, words: []*regexp.Regexp{locks}},
 
 	"known":          {imports: []string{"known/bare", "known/defect", "known/redisson", "linearizability", "model", "scenarios/play", "sim"}},
 	"known/defect":   {imports: []string{"linearizability", "model", "model/trace", "scenarios/play", "scenarios/subject"}, words: []*regexp.Regexp{locks}},

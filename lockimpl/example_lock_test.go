@@ -14,6 +14,8 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"lockstep/lockimpl"
+	"lockstep/lockimpl/bare"
+	"lockstep/lockimpl/redisclient"
 	"lockstep/lockimpl/redisson"
 )
 
@@ -46,7 +48,7 @@ func ExampleClient() {
 		return err
 	}
 	fmt.Println(guarded(redisson.NewClient(rdb, redisson.Config{}), func() { fmt.Println("guarded by Redisson's lock") }))
-	fmt.Println(guarded(lockimpl.NewBareClient(lockimpl.SetNXCad, rdb, "a"), func() { fmt.Println("guarded by SET NX PX") }))
+	fmt.Println(guarded(bare.NewClient(bare.SetNXCad, rdb, "a"), func() { fmt.Println("guarded by SET NX PX") }))
 	// Output:
 	// guarded by Redisson's lock
 	// <nil>
@@ -362,8 +364,8 @@ func ExampleCheckTry() {
 // Only an error of which nobody knows what came of it needs to be cleaned up
 // after.
 func ExampleMayHaveRun() {
-	fmt.Println(lockimpl.MayHaveRun(redis.ErrPoolTimeout)) // never sent
-	fmt.Println(lockimpl.MayHaveRun(os.ErrDeadlineExceeded))
+	fmt.Println(redisclient.MayHaveRun(redis.ErrPoolTimeout)) // never sent
+	fmt.Println(redisclient.MayHaveRun(os.ErrDeadlineExceeded))
 	// Output:
 	// false
 	// true

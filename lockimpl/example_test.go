@@ -12,6 +12,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"lockstep/lockimpl"
+	"lockstep/lockimpl/bare"
 	"lockstep/lockimpl/redisson"
 )
 
@@ -99,10 +100,10 @@ func ExampleLock_TryLockTimed() {
 }
 
 // A bare lock: compare and delete, in one script.
-func ExampleNewBareClient() {
+func Example_bareLock() {
 	rdb, stop := connect()
 	defer stop()
-	client := lockimpl.NewBareClient(lockimpl.SetNXCad, rdb, "a")
+	client := bare.NewClient(bare.SetNXCad, rdb, "a")
 	defer client.Close()
 	lock, err := client.GetLock("stock")
 	if err != nil {

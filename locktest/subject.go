@@ -167,7 +167,7 @@ func (s Subject) compile(offers offers) *subject.Subject {
 			return s.open(p, o.Addrs)
 		},
 		Servers:       servers,
-		Protocol:      subject.Protocol{Keys: func(string) []string { return []string{"*"} }},
+		Keys:          func(string) []string { return []string{"*"} },
 		Lacks:         subject.Lacks{Leases: true, ForceUnlock: true, SingleTry: !offers.try, State: s.State == nil},
 		Interruptible: true,
 		Unlisted:      true,

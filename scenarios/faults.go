@@ -9,7 +9,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"lockstep/model"
-	"lockstep/sim/redis"
+	"lockstep/sim/redis/commands"
 )
 
 // The faults with their fields ("!": required).
@@ -173,8 +173,8 @@ func (l *loader) rule(n *yaml.Node, f map[string]*yaml.Node, fault *Fault) {
 // command reads the name of a command, in upper or lower case.
 func (l *loader) command(n *yaml.Node) string {
 	text := strings.ToUpper(l.filled(n))
-	if text != "" && !slices.Contains(redis.Commands, text) {
-		l.unknown(n, "command", text, "when", redis.Commands)
+	if text != "" && !slices.Contains(commands.All, text) {
+		l.unknown(n, "command", text, "when", commands.All)
 	}
 	return text
 }

@@ -18,7 +18,7 @@ func TestAStrangersLockOfTheFamilyHasNoKnownDefect(t *testing.T) {
 		{"a release without a number", "4.7.0-fork", channel, false},
 		{"no channel", "4.7.0", nil, false},
 	} {
-		l := &subject.Subject{Name: "redisson@mine", Release: c.release, Protocol: subject.Protocol{Channel: c.channel}}
+		l := &subject.Subject{Name: "redisson@mine", Release: c.release, Channel: c.channel}
 		if got := Owns(l); got != c.want {
 			t.Errorf("%s: Owns is %v; want %v", c.rule, got, c.want)
 		}

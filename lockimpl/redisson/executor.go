@@ -10,6 +10,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"lockstep/lockimpl"
+	"lockstep/lockimpl/redisclient"
 )
 
 // errResponseTimeout: written, and not answered within the response timeout
@@ -84,7 +85,7 @@ func (c *Client) execute(ctx context.Context, o lockimpl.Owner, kind ScriptKind,
 		if errors.Is(err, ErrNotSynced) {
 			return reply{err: err}
 		}
-		lost := lockimpl.MayHaveRun(err)
+		lost := redisclient.MayHaveRun(err)
 		mayHaveRun = mayHaveRun || lost
 		if lost {
 			// The library does not notice that a connection ends: what was

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"lockstep/lockimpl"
+	"lockstep/lockimpl/bare"
 )
 
 func watching(cfg *Config) { cfg.WatchHolds = true }
@@ -500,7 +501,7 @@ func TestHoldContextOfALockThatIsNotWatched(t *testing.T) {
 		plain := b.lock(c, kind{rel, false}, "x")
 		fenced, err := c.GetFencedLock("x")
 		b.must(err)
-		bare, err := lockimpl.NewBareClient(lockimpl.SetNXCad, c.rdb, "c1").GetLock("x")
+		bare, err := bare.NewClient(bare.SetNXCad, c.rdb, "c1").GetLock("x")
 		b.must(err)
 		b.must(plain.Lock(background, 1, lockimpl.LockOptions{}))
 		wrapped := wrapper{anyLock: b.lock(b.client(rel, "c2", watching), kind{rel, false}, "x")}

@@ -10,6 +10,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"lockstep/lockimpl"
+	"lockstep/lockimpl/redisclient"
 )
 
 // The server's answers to requests.
@@ -79,7 +80,7 @@ func (r *request) try(ctx context.Context) (answer, error) {
 		if r.c.closing.Err() != nil { // while it was under way
 			r.mayHaveRun, err = true, lockimpl.ErrClosed
 		}
-		r.mayHaveRun = r.mayHaveRun || answered || r.c.retries || lockimpl.MayHaveRun(err)
+		r.mayHaveRun = r.mayHaveRun || answered || r.c.retries || redisclient.MayHaveRun(err)
 		return answer{}, err
 	}
 	a, err := parse(reply)

@@ -48,7 +48,7 @@ func scriptText(name string) string {
 	return string(text)
 }
 
-// Scripts gives what each script is for, by its text, as lockimpl.BareScripts
+// Scripts gives what each script is for, by its text, as bare.Scripts
 // does.
 func Scripts() map[string]string {
 	of := map[string]string{}

@@ -16,7 +16,6 @@ import (
 	"lockstep/scenarios"
 	"lockstep/scenarios/subject"
 	"lockstep/sim"
-	simredis "lockstep/sim/redis"
 )
 
 // Played is one run of a scenario: what happened, not yet judged.
@@ -34,9 +33,6 @@ type Played struct {
 func Play(h *sim.Host, sc *scenarios.Scenario, l *subject.Subject, chooser sim.Chooser) Played {
 	return PlayIn(h, sc, l, chooser, nil)
 }
-
-// serverAddr is the address of the server that a scenario has.
-const serverAddr = "192.0.2.1:6379"
 
 // PlayIn is Play in a world of that mode. It panics with the name of the subject if the
 // subject does not pass Check, if the scenario does not apply to it (see Applies), or if
@@ -56,19 +52,10 @@ func PlayIn(h *sim.Host, sc *scenarios.Scenario, l *subject.Subject, chooser sim
 		Resources: map[string]int64{},
 		Params:    params,
 	}
-	var server *simredis.Server
-	if l.Servers != nil {
-		world := l.Servers.New(locks, subject.ServerOptions{})
-		cfg.Nodes, cfg.Lineage, cfg.State, cfg.Locks = world.Nodes, world.Lineage, world.State, world.Locks
-		cfg.Name = l.Servers.Commands(locks)
-		cfg.Params.Servers = len(world.Nodes)
-	} else {
-		server = simredis.New(simredis.Config{
-			Replicas: sc.Server.Replicas, LagMin: sc.Server.Lag.Min, LagMax: sc.Server.Lag.Max,
-			Scripts: slices.Sorted(maps.Keys(l.Scripts)), Observe: observe(l),
-		})
-		cfg.Nodes, cfg.Name = []sim.Node{{Addr: serverAddr, Server: server, Locks: locks}}, commands(l, locks)
-	}
+	world := l.Servers.New(locks, subject.ServerOptions{Replicas: sc.Server.Replicas, LagMin: sc.Server.Lag.Min, LagMax: sc.Server.Lag.Max})
+	cfg.Nodes, cfg.Lineage, cfg.State, cfg.Locks = world.Nodes, world.Lineage, world.State, world.Locks
+	cfg.Name = l.Servers.Commands(locks)
+	cfg.Params.Servers = len(world.Nodes)
 	var addrs []string
 	for _, n := range cfg.Nodes {
 		addrs = append(addrs, n.Addr)
@@ -96,8 +83,8 @@ func PlayIn(h *sim.Host, sc *scenarios.Scenario, l *subject.Subject, chooser sim
 
 	res := sim.Run(h, cfg, func(w *sim.World) {
 		for i, p := range sc.Processes {
-			ps := &player{sc: sc, lock: l, w: w, server: server, process: w.Process(p.Name), perCall: p.PerCall, objects: map[string]lockimpl.Lock{}}
-			client, err := open(l, ps.process, subject.Options{Addr: addrs[0], Addrs: addrs, Watchdog: sc.Watchdog, ClientOptions: sc.Processes[i].ClientOptions})
+			ps := &player{sc: sc, lock: l, w: w, published: world.Published, process: w.Process(p.Name), perCall: p.PerCall, objects: map[string]lockimpl.Lock{}}
+			client, err := open(l, ps.process, subject.Options{Addrs: addrs, Watchdog: sc.Watchdog, ClientOptions: sc.Processes[i].ClientOptions})
 			if err != nil {
 				panic(fmt.Sprintf("play: %s cannot be opened in process %s: %v", l.Name, p.Name, err))
 			}
@@ -112,12 +99,6 @@ func PlayIn(h *sim.Host, sc *scenarios.Scenario, l *subject.Subject, chooser sim
 	return Played{Result: res, Decisions: drawn.Drawn, Orders: orders}
 }
 
-// commands returns the lock's Commands, which knows a request by its words alone.
-func commands(l *subject.Subject, locks []string) func([]string, sim.Author) sim.Command {
-	name := l.Commands(locks)
-	return func(words []string, _ sim.Author) sim.Command { return name(words) }
-}
-
 // open calls the lock's Open. It returns an error if Open returns no client.
 func open(l *subject.Subject, p *sim.Process, o subject.Options) (lockimpl.Client, error) {
 	client, err := l.Open(p, o)
@@ -125,16 +106,6 @@ func open(l *subject.Subject, p *sim.Process, o subject.Options) (lockimpl.Clien
 		err = errors.New("neither a client nor an error came from Open")
 	}
 	return client, err
-}
-
-// observe returns the lock's State, with an empty state in place of nil.
-func observe(l *subject.Subject) func(simredis.Keyspace, string) *model.LockState {
-	return func(keys simredis.Keyspace, lock string) *model.LockState {
-		if s := l.State(keys, lock); s != nil {
-			return s
-		}
-		return &model.LockState{}
-	}
 }
 
 // paramsOf returns the parameters that the judges need for a run on those locks.
@@ -216,13 +187,14 @@ func skews(sc *scenarios.Scenario, simNs int64) []model.ProcessParams {
 
 // player turns the steps of one process's threads into calls.
 type player struct {
-	sc      *scenarios.Scenario
-	lock    *subject.Subject
-	w       *sim.World
-	server  *simredis.Server
-	process *sim.Process
-	client  lockimpl.Client
-	perCall bool
+	sc   *scenarios.Scenario
+	lock *subject.Subject
+	w    *sim.World
+	// published is subject.World.Published.
+	published func(channel string) int64
+	process   *sim.Process
+	client    lockimpl.Client
+	perCall   bool
 
 	mu      sync.Mutex
 	objects map[string]lockimpl.Lock
@@ -284,8 +256,8 @@ func (p *player) step(t *sim.Thread, s scenarios.Step) {
 	case scenarios.StepPublished:
 		t.Do(func() {
 			var got int64
-			if p.lock.Channel != nil {
-				got = p.server.Published(p.lock.Channel(s.Name, s.Target))
+			if p.lock.Channel != nil && p.published != nil {
+				got = p.published(p.lock.Channel(s.Name, s.Target))
 			}
 			p.checkAbout(t, s, "published", s.Target, strconv.FormatInt(s.Count, 10), strconv.FormatInt(got, 10), got == s.Count)
 		})

@@ -9,6 +9,7 @@ import (
 	"lockstep/scenarios"
 	"lockstep/scenarios/play"
 	"lockstep/scenarios/subject"
+	"lockstep/scenarios/subject/onredis"
 	"lockstep/sim"
 	simredis "lockstep/sim/redis"
 )
@@ -40,6 +41,9 @@ steps:
 	return sc
 }
 
+// protocol returns the protocol of a subject on Redis.
+func protocol(s *subject.Subject) *onredis.Protocol { return s.Servers.(*onredis.Protocol) }
+
 // A subject that lacks a required field is refused with its name and the field, by Check,
 // Register and Play alike.
 func TestASubjectThatLacksAFieldIsRefused(t *testing.T) {
@@ -51,10 +55,11 @@ func TestASubjectThatLacksAFieldIsRefused(t *testing.T) {
 	}{
 		{"no name", func(s *subject.Subject) { s.Name = "" }, `subject "" has no Name`},
 		{"no Open", func(s *subject.Subject) { s.Open = nil }, `subject "own" has no Open`},
-		{"no State", func(s *subject.Subject) { s.State = nil }, `subject "own" has no State`},
+		{"no Servers", func(s *subject.Subject) { s.Servers = nil }, `subject "own" has no Servers`},
+		{"no State", func(s *subject.Subject) { protocol(s).State = nil }, `subject "own" has no State`},
 		{"no Keys", func(s *subject.Subject) { s.Keys = nil }, `subject "own" has no Keys`},
-		{"scripts without Parties", func(s *subject.Subject) { s.Parties = nil }, `subject "own" has no Parties`},
-		{"a role that does not exist", func(s *subject.Subject) { s.Scripts = map[string]model.Role{"return 1": "aquire"} },
+		{"scripts without Parties", func(s *subject.Subject) { protocol(s).Parties = nil }, `subject "own" has no Parties`},
+		{"a role that does not exist", func(s *subject.Subject) { protocol(s).Scripts = map[string]model.Role{"return 1": "aquire"} },
 			`subject "own" gives a script the unknown role "aquire"; the roles are acquire, unlock, renew, force_unlock, leave`},
 	} {
 		t.Run(c.rule, func(t *testing.T) {
@@ -87,11 +92,10 @@ func TestTwoSubjectsOfOneNameAreRefused(t *testing.T) {
 // The fields that may be nil are nil here, and the lock is played and judged all the same.
 func TestAllButTheRequiredFieldsMayBeZero(t *testing.T) {
 	full := own()
-	state := full.State
+	state := protocol(full).State
 	bare := &subject.Subject{
-		Name: "own", Open: full.Open,
-		Protocol: subject.Protocol{
-			Keys: full.Keys,
+		Name: "own", Open: full.Open, Keys: full.Keys,
+		Servers: &onredis.Protocol{
 			// A nil state is that of a free lock.
 			State: func(keys simredis.Keyspace, lock string) *model.LockState {
 				if s := state(keys, lock); s.Held() {

@@ -19,6 +19,7 @@ import (
 	"lockstep/scenarios/play"
 	"lockstep/scenarios/subject"
 	_ "lockstep/scenarios/subject/builtin"
+	"lockstep/scenarios/subject/onredis"
 	"lockstep/sim"
 	"lockstep/sim/goredis"
 )
@@ -192,15 +193,16 @@ func own() *subject.Subject {
 			return model.Timing{Watchdog: watchdog, RenewalPeriod: watchdog / 3}
 		},
 		Open: func(p *sim.Process, o subject.Options) (lockimpl.Client, error) {
-			ro := subject.RedisOptions(p, o)
-			subject.Retries(ro, o)
+			ro := onredis.Options(p, o)
+			onredis.Retries(ro, o)
 			rdb := goredis.NewClient(p, ro)
 			c := &ownClient{rdb: rdb, id: p.Name(), timeout: o.Watchdog, env: subject.Environment(p)}
 			c.closed, c.close = context.WithCancel(context.Background())
 			p.OnClose(func() { _ = c.Close(); _ = rdb.Close() })
 			return c, nil
 		},
-		Protocol:      subject.OneString(map[string]model.Role{ownUnlock: model.RoleUnlock, ownRenew: model.RoleRenew}),
+		Servers:       onredis.OneString(map[string]model.Role{ownUnlock: model.RoleUnlock, ownRenew: model.RoleRenew}),
+		Keys:          onredis.OneKey,
 		Interruptible: true,
 	}
 }

@@ -1,27 +1,38 @@
 package subject
 
 import (
+	"time"
+
 	"lockstep/model"
 	"lockstep/sim"
 )
 
-// Servers makes the servers of a lock, and knows how the lock uses them.
+// Servers makes the servers of a lock, and knows how the lock uses them. Package onredis
+// has those of locks on Redis.
 type Servers interface {
-	// Check returns an error if something that a world needs is missing.
+	// Check returns an error if something that a world needs is missing. Its text
+	// follows the name of the subject: "has no State".
 	Check() error
 	// New makes the servers of one world. locks names the locks of the scenario.
 	New(locks []string, o ServerOptions) World
-	// Commands returns a function that tells a world the role of a request, the locks that
-	// it is about, and the owners that it speaks for.
+	// Commands returns a function that tells a world the role of a request, the locks
+	// that it is about, and the owners that it speaks for. locks names the locks of the
+	// scenario.
 	Commands(locks []string) func(words []string, by sim.Author) sim.Command
 }
 
 // ServerOptions are the settings of the servers in a scenario.
-type ServerOptions struct{}
+type ServerOptions struct {
+	Replicas       int
+	LagMin, LagMax time.Duration // of the way between a server and a replica
+}
 
 // World is the servers of one world.
 type World struct {
-	Nodes []sim.Node
+	Nodes []sim.Node // one at least
+	// Published returns the number of messages that went to a channel so far; nil:
+	// nothing is published.
+	Published func(channel string) int64
 	// Lineage, State and Locks are those of sim.Config.
 	Lineage bool
 	State   func(nowNs int64, lock string) *model.LockState

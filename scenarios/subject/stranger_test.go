@@ -16,6 +16,7 @@ import (
 	"lockstep/scenarios"
 	"lockstep/scenarios/play"
 	"lockstep/scenarios/subject"
+	"lockstep/scenarios/subject/onredis"
 	"lockstep/sim"
 	"lockstep/sim/goredis"
 	simredis "lockstep/sim/redis"
@@ -51,26 +52,26 @@ func ticket(next, token string) *subject.Subject {
 			return model.Timing{Watchdog: 30 * time.Second, FairWait: time.Minute}
 		},
 		Open: func(p *sim.Process, o subject.Options) (lockimpl.Client, error) {
-			rdb := goredis.NewClient(p, subject.RedisOptions(p, o))
+			rdb := goredis.NewClient(p, onredis.Options(p, o))
 			p.OnClose(func() { _ = rdb.Close() })
 			return ticketClient{rdb: rdb, id: p.Name(), acquire: acquire}, nil
 		},
-		Protocol: subject.Protocol{
+		Servers: &onredis.Protocol{
 			Scripts: map[string]model.Role{acquire: model.RoleAcquire, ticketUnlock: model.RoleUnlock},
 			Parties: func(_ model.Role, keys, argv, _ []string) (of, owners []string) {
-				return keys[:1], subject.Owners(argv[:1])
+				return keys[:1], onredis.Owners(argv[:1])
 			},
 			State: func(keys simredis.Keyspace, lock string) *model.LockState {
-				s := &model.LockState{Queue: subject.Owners(keys.List(queue(lock)))}
+				s := &model.LockState{Queue: onredis.Owners(keys.List(queue(lock)))}
 				if hash := keys.Hash(lock); len(hash) > 0 {
-					s.Owner, s.Count, s.ExpiresMs = subject.Owner(hash["owner"]), 1, keys.ExpiresMs(lock)
+					s.Owner, s.Count, s.ExpiresMs = onredis.Owner(hash["owner"]), 1, keys.ExpiresMs(lock)
 					s.Token, _ = strconv.ParseInt(hash["token"], 10, 64)
 				}
 				return s
 			},
-			Keys: func(lock string) []string { return []string{lock, queue(lock), count(lock)} },
-			Kept: func(lock string) []string { return []string{queue(lock), count(lock)} },
 		},
+		Keys: func(lock string) []string { return []string{lock, queue(lock), count(lock)} },
+		Kept: func(lock string) []string { return []string{queue(lock), count(lock)} },
 	}
 }
 

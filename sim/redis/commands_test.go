@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"lockstep/sim"
+	"lockstep/sim/redis/commands"
 )
 
 func TestCommandsAreThoseOfTheServer(t *testing.T) {
@@ -28,5 +29,5 @@ func TestCommandsAreThoseOfTheServer(t *testing.T) {
 		}
 	}
 	slices.Sort(want)
-	equal(t, "commands", strings.Join(Commands, " "), strings.Join(want, " "))
+	equal(t, "commands", strings.Join(commands.All, " "), strings.Join(want, " "))
 }

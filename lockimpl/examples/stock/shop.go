@@ -12,6 +12,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"lockstep/lockimpl"
+	"lockstep/lockimpl/redisclient"
 	"lockstep/lockimpl/redisson"
 )
 
@@ -242,7 +243,7 @@ func (s *shop) book(ctx context.Context, left int, token int64) error {
 			return errStale
 		}
 	}
-	if lockimpl.MayHaveRun(err) {
+	if redisclient.MayHaveRun(err) {
 		return fmt.Errorf("book a sale: %w: %w", errUnknown, err)
 	}
 	if err != nil {

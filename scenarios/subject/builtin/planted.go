@@ -9,6 +9,7 @@ import (
 	"lockstep/lockimpl/planted"
 	"lockstep/model"
 	"lockstep/scenarios/subject"
+	"lockstep/scenarios/subject/onredis"
 	"lockstep/sim"
 )
 
@@ -43,7 +44,7 @@ func plant(b *planted.Bug) (*subject.Subject, error) {
 		return nil, fmt.Errorf("planted bug %s: nothing can stand between %s and the server", b.Name, base.Name)
 	}
 	texts := map[string]string{}
-	for text, role := range base.Scripts {
+	for text, role := range scriptsOf(base) {
 		texts[text] = string(role)
 	}
 	var instead map[string]string // of some of the base's scripts
@@ -59,7 +60,7 @@ func plant(b *planted.Bug) (*subject.Subject, error) {
 	s.Name, s.About = PlantedPrefix+b.Name, b.What
 	s.Base, s.Unlisted, s.Control = base, true, false
 	for was, is := range instead {
-		s.Scripts[is] = model.Role(texts[was]) // whichever of them is sent
+		scriptsOf(s)[is] = model.Role(texts[was]) // whichever of them is sent
 	}
 	open := s.Open
 	s.Open = func(p *sim.Process, o subject.Options) (lockimpl.Client, error) {
@@ -85,4 +86,9 @@ func (c plantedClient) GetLock(name string) (lockimpl.Lock, error) {
 		return nil, err
 	}
 	return c.bug.Lock(l), nil
+}
+
+// scriptsOf returns the scripts of a lock of this package, each with its role.
+func scriptsOf(s *subject.Subject) map[string]model.Role {
+	return s.Servers.(*onredis.Protocol).Scripts
 }

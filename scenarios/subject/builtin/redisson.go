@@ -11,6 +11,7 @@ import (
 	"lockstep/lockimpl/redisson"
 	"lockstep/model"
 	"lockstep/scenarios/subject"
+	"lockstep/scenarios/subject/onredis"
 	"lockstep/sim"
 	"lockstep/sim/goredis"
 	simredis "lockstep/sim/redis"
@@ -88,9 +89,8 @@ func (l redissonLock) subject() *subject.Subject {
 		Promises: redissonPromises(l.traits),
 		Times:    l.times,
 		Open:     l.open,
-		Protocol: subject.Protocol{
-			Scripts: scripts, Parties: l.parties, State: l.state, Keys: l.keys, Kept: l.kept, Channel: l.channel,
-		},
+		Servers:  &onredis.Protocol{Scripts: scripts, Parties: l.parties, State: l.state},
+		Keys:     l.keys, Kept: l.kept, Channel: l.channel,
 		Release: l.rel.Version, Replicated: l.replicated(),
 		// Up to 3.36.0, and wherever WAIT follows the script (issue 7367).
 		SendsAgain: slices.Contains(l.rel.Resend, redisson.KindAcquire) || l.replicated() && l.rel.Sync != redisson.SyncNone,
@@ -110,7 +110,7 @@ func (l redissonLock) times(watchdog time.Duration) model.Timing {
 }
 
 func (l redissonLock) open(p *sim.Process, o subject.Options) (lockimpl.Client, error) {
-	ro := subject.RedisOptions(p, o)
+	ro := onredis.Options(p, o)
 	rdb := goredis.NewClient(p, redisson.Options(ro))
 	cfg := redisson.Config{
 		Release: l.rel, Topology: l.topology.kind, ID: p.Name(), WatchdogTimeout: o.Watchdog, ResponseTimeout: ro.ReadTimeout,
@@ -176,7 +176,7 @@ func (redissonLock) parties(role model.Role, keys, argv, locks []string) (of, ow
 		for i, k := range keys {
 			if i+1 < len(argv) {
 				of = append(of, k)
-				owners = append(owners, subject.Owners(argv[i+1:i+2])...)
+				owners = append(owners, onredis.Owners(argv[i+1:i+2])...)
 			}
 		}
 		return of, owners
@@ -186,13 +186,13 @@ func (redissonLock) parties(role model.Role, keys, argv, locks []string) (of, ow
 				of = []string{name}
 			}
 		}
-		return of, subject.Owners(argv[:1])
+		return of, onredis.Owners(argv[:1])
 	case model.RoleForceUnlock:
 		return keys[:1], nil
 	case model.RoleUnlock:
-		return keys[:1], subject.Owners(argv[2:3])
+		return keys[:1], onredis.Owners(argv[2:3])
 	default:
-		return keys[:1], subject.Owners(argv[1:2])
+		return keys[:1], onredis.Owners(argv[1:2])
 	}
 }
 
@@ -205,14 +205,14 @@ func (l redissonLock) state(keys simredis.Keyspace, lock string) *model.LockStat
 	hash := keys.Hash(lock)
 	// One field but where a fault put two; the smallest name speaks then.
 	for field, count := range hash {
-		if name := subject.Owner(field); s.Owner == "" || cmp.Less(name, s.Owner) {
+		if name := onredis.Owner(field); s.Owner == "" || cmp.Less(name, s.Owner) {
 			s.Owner = name
 			s.Count, _ = strconv.Atoi(count)
 			s.ExpiresMs = keys.ExpiresMs(lock)
 		}
 	}
 	if l.traits.Fair {
-		subject.ReadQueue(s, keys, redisson.QueueName(lock), redisson.DeadlinesName(lock))
+		onredis.ReadQueue(s, keys, redisson.QueueName(lock), redisson.DeadlinesName(lock))
 	}
 	return s
 }
@@ -248,5 +248,5 @@ func (redissonLock) channel(lock, to string) string {
 	if to == "all" {
 		return redisson.ChannelName(lock)
 	}
-	return redisson.WaiterChannel(lock, subject.OwnerField(to))
+	return redisson.WaiterChannel(lock, onredis.OwnerField(to))
 }

@@ -8,6 +8,7 @@ import (
 	"lockstep/lockimpl/reference"
 	"lockstep/model"
 	"lockstep/scenarios/subject"
+	"lockstep/scenarios/subject/onredis"
 	"lockstep/sim"
 	"lockstep/sim/goredis"
 	simredis "lockstep/sim/redis"
@@ -25,16 +26,20 @@ func (l referenceLock) behind(t through) original {
 }
 
 func (l referenceLock) subject() *subject.Subject {
+	scripts := map[string]model.Role{}
+	for text, role := range reference.Scripts() {
+		scripts[text] = model.Role(role)
+	}
 	s := &subject.Subject{
 		Name: "reference", About: "ours: requests that happen once, server time, fencing tokens",
 		Traits: model.Traits{Fair: l.fair, Deadlines: l.fair, Fenced: true},
 		Times: func(watchdog time.Duration) model.Timing {
 			return model.Timing{Watchdog: watchdog, RenewalPeriod: watchdog / 3, FairWait: reference.DefaultHeartbeat, Memory: reference.Memory}
 		},
-		Open: l.open,
-		Protocol: subject.Protocol{
-			Scripts: map[string]model.Role{}, Parties: l.parties, State: l.state, Keys: l.keys, Channel: l.channel,
-		},
+		Open:          l.open,
+		Servers:       &onredis.Protocol{Scripts: scripts, Parties: l.parties, State: l.state},
+		Keys:          l.keys,
+		Channel:       l.channel,
 		Interruptible: true, Control: true,
 		Campaign: subject.Campaign{ShortWaits: true, NoReentry: true, Commands: plainCommands, Channels: channels},
 	}
@@ -42,15 +47,12 @@ func (l referenceLock) subject() *subject.Subject {
 		s.Name, s.About = "reference-fair", "ours, serving waiters in the order of their first tries"
 	}
 	s.Promises = referencePromises(s.Traits)
-	for text, role := range reference.Scripts() {
-		s.Scripts[text] = model.Role(role)
-	}
 	return s
 }
 
 func (l referenceLock) open(p *sim.Process, o subject.Options) (lockimpl.Client, error) {
-	ro := subject.RedisOptions(p, o)
-	subject.Retries(ro, o)
+	ro := onredis.Options(p, o)
+	onredis.Retries(ro, o)
 	if o.PoolSize == nil {
 		ro.PoolSize = 64 // as many as Redisson's
 	}
@@ -84,18 +86,18 @@ func (referenceLock) parties(role model.Role, keys, argv, _ []string) (of, owner
 	if role == model.RoleForceUnlock {
 		return keys[:1], nil
 	}
-	return keys[:1], subject.Owners(argv[:1])
+	return keys[:1], onredis.Owners(argv[:1])
 }
 
 func (l referenceLock) state(keys simredis.Keyspace, lock string) *model.LockState {
 	s := &model.LockState{}
 	if hash := keys.Hash(lock); len(hash) > 0 {
-		s.Owner, s.ExpiresMs = subject.Owner(hash["owner"]), keys.ExpiresMs(lock)
+		s.Owner, s.ExpiresMs = onredis.Owner(hash["owner"]), keys.ExpiresMs(lock)
 		s.Count, _ = strconv.Atoi(hash["count"])
 		s.Token, _ = strconv.ParseInt(hash["token"], 10, 64)
 	}
 	if l.fair {
-		subject.ReadQueue(s, keys, reference.QueueName(lock), reference.DeadlinesName(lock))
+		onredis.ReadQueue(s, keys, reference.QueueName(lock), reference.DeadlinesName(lock))
 	}
 	return s
 }

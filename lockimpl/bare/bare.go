@@ -1,42 +1,46 @@
-package lockimpl
+// Package bare holds the locks on Redis that people write in an afternoon, faults
+// included. They know nothing of a simulation.
+package bare
 
 import (
 	"context"
 	_ "embed"
 	"errors"
 	"fmt"
-	"net"
 	"sync/atomic"
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"lockstep/lockimpl"
+	"lockstep/lockimpl/redisclient"
 )
 
-// Bare says which of the bare locks a client makes. They are what is found in
+// Kind says which of the bare locks a client makes. They are what is found in
 // code bases, faults included; none has a watchdog, a queue or, but for
 // StringReentrant, re-entry, and all wait by polling.
-type Bare string
+type Kind string
 
 // The bare locks.
 const (
 	// None grants everything and asks nobody: the control that must fail.
-	None Bare = "none"
+	None Kind = "none"
 	// SetNXDel is SET NX PX, then DEL whoever holds it.
-	SetNXDel Bare = "setnx-del"
+	SetNXDel Kind = "setnx-del"
 	// SetNXGetDel is SET NX PX, then GET, compare in the client, DEL.
-	SetNXGetDel Bare = "setnx-get-del"
+	SetNXGetDel Kind = "setnx-get-del"
 	// SetNXCad is SET NX PX, then compare and delete in one script.
-	SetNXCad Bare = "setnx-cad"
+	SetNXCad Kind = "setnx-cad"
 	// StringReentrant keeps the owner's name in one string: the owner may
 	// enter again, but there is no place to count how often.
-	StringReentrant Bare = "string-reentrant"
+	StringReentrant Kind = "string-reentrant"
 )
 
 // The bare locks' constants: how often a waiter asks, and the lease of a hold
 // for which none was named.
 const (
-	BarePoll  = 100 * time.Millisecond
-	BareLease = 30 * time.Second
+	Poll  = 100 * time.Millisecond
+	Lease = 30 * time.Second
 )
 
 var (
@@ -49,15 +53,15 @@ var (
 	acquireStringReentrantScript = redis.NewScript(acquireStringReentrant)
 )
 
-// BareScripts are the scripts of the bare locks: what each is for, and its text.
-var BareScripts = map[string]string{
+// Scripts are the scripts of the bare locks: what each is for, and its text.
+var Scripts = map[string]string{
 	compareAndDelete:       "unlock",
 	acquireStringReentrant: "acquire",
 }
 
-// BareClient makes bare locks. It does not own rdb: Close leaves it open.
-type BareClient struct {
-	kind   Bare
+// Client makes bare locks. It does not own rdb: Close leaves it open.
+type Client struct {
+	kind   Kind
 	rdb    redis.UniversalClient
 	id     string
 	closed atomic.Bool
@@ -65,22 +69,15 @@ type BareClient struct {
 	retries bool
 }
 
-// NewBareClient makes a client. Owners are written to Redis as ID:OWNER, with
+// NewClient makes a client. Owners are written to Redis as ID:OWNER, with
 // id unique among all clients.
-func NewBareClient(kind Bare, rdb redis.UniversalClient, id string) *BareClient {
-	return &BareClient{kind: kind, rdb: rdb, id: id, retries: Retries(rdb)}
-}
-
-// Retries says whether rdb sends a command again that failed, or may: then the
-// error that it gives back is of the last try, and says nothing of those before.
-func Retries(rdb redis.UniversalClient) bool {
-	single, ok := rdb.(*redis.Client)
-	return !ok || single.Options().MaxRetries > 0
+func NewClient(kind Kind, rdb redis.UniversalClient, id string) *Client {
+	return &Client{kind: kind, rdb: rdb, id: id, retries: redisclient.Retries(rdb)}
 }
 
 // GetLock implements Client.
-func (c *BareClient) GetLock(name string) (Lock, error) {
-	if err := CheckName(name); err != nil {
+func (c *Client) GetLock(name string) (lockimpl.Lock, error) {
+	if err := lockimpl.CheckName(name); err != nil {
 		return nil, err
 	}
 	if c.kind == None {
@@ -90,34 +87,34 @@ func (c *BareClient) GetLock(name string) (Lock, error) {
 }
 
 // Close implements Client.
-func (c *BareClient) Close() error {
+func (c *Client) Close() error {
 	c.closed.Store(true)
 	return nil
 }
 
 type bareLock struct {
-	c    *BareClient
+	c    *Client
 	name string
 }
 
-func (l *bareLock) Name() string             { return l.name }
-func (l *bareLock) token(o Owner) string     { return fmt.Sprintf("%s:%d", l.c.id, o) }
-func (l *bareLock) doing(verb string) string { return fmt.Sprintf("%s %q", verb, l.name) }
+func (l *bareLock) Name() string                  { return l.name }
+func (l *bareLock) token(o lockimpl.Owner) string { return fmt.Sprintf("%s:%d", l.c.id, o) }
+func (l *bareLock) doing(verb string) string      { return fmt.Sprintf("%s %q", verb, l.name) }
 
 // open refuses a call on a closed client.
 func (l *bareLock) open(verb string) error {
 	if l.c.closed.Load() {
-		return fmt.Errorf("%s: %w", l.doing(verb), ErrClosed)
+		return fmt.Errorf("%s: %w", l.doing(verb), lockimpl.ErrClosed)
 	}
 	return nil
 }
 
-func (l *bareLock) attempt(ctx context.Context, o Owner, lease time.Duration) (bool, error) {
+func (l *bareLock) attempt(ctx context.Context, o lockimpl.Owner, lease time.Duration) (bool, error) {
 	if err := l.open("lock"); err != nil {
 		return false, err
 	}
 	if lease == 0 {
-		lease = BareLease
+		lease = Lease
 	}
 	var err error
 	if l.c.kind == StringReentrant {
@@ -131,13 +128,13 @@ func (l *bareLock) attempt(ctx context.Context, o Owner, lease time.Duration) (b
 	return err == nil, l.c.outcome(l.doing("lock"), err)
 }
 
-func (l *bareLock) poll(ctx context.Context, o Owner, lease time.Duration, until time.Time) (bool, error) {
+func (l *bareLock) poll(ctx context.Context, o lockimpl.Owner, lease time.Duration, until time.Time) (bool, error) {
 	for {
 		ok, err := l.attempt(ctx, o, lease)
 		if ok || err != nil {
 			return ok, err
 		}
-		pause := BarePoll
+		pause := Poll
 		if !until.IsZero() {
 			left := time.Until(until)
 			if left <= 0 {
@@ -155,26 +152,26 @@ func (l *bareLock) poll(ctx context.Context, o Owner, lease time.Duration, until
 	}
 }
 
-func (l *bareLock) Lock(ctx context.Context, o Owner, opt LockOptions) error {
-	if err := CheckLease(opt.Lease); err != nil {
+func (l *bareLock) Lock(ctx context.Context, o lockimpl.Owner, opt lockimpl.LockOptions) error {
+	if err := lockimpl.CheckLease(opt.Lease); err != nil {
 		return err
 	}
 	_, err := l.poll(ctx, o, opt.Lease, time.Time{})
 	return err
 }
 
-func (l *bareLock) TryLock(ctx context.Context, o Owner) (bool, error) {
+func (l *bareLock) TryLock(ctx context.Context, o lockimpl.Owner) (bool, error) {
 	return l.attempt(ctx, o, 0)
 }
 
-func (l *bareLock) TryLockTimed(ctx context.Context, o Owner, opt TryOptions) (bool, error) {
-	if err := CheckTry(opt); err != nil {
+func (l *bareLock) TryLockTimed(ctx context.Context, o lockimpl.Owner, opt lockimpl.TryOptions) (bool, error) {
+	if err := lockimpl.CheckTry(opt); err != nil {
 		return false, err
 	}
 	return l.poll(ctx, o, opt.Lease, time.Now().Add(opt.Wait))
 }
 
-func (l *bareLock) Unlock(ctx context.Context, o Owner) (Release, error) {
+func (l *bareLock) Unlock(ctx context.Context, o lockimpl.Owner) (lockimpl.Release, error) {
 	if err := l.open("unlock"); err != nil {
 		return 0, err
 	}
@@ -183,12 +180,12 @@ func (l *bareLock) Unlock(ctx context.Context, o Owner) (Release, error) {
 		return 0, l.c.outcome(l.doing("unlock"), err)
 	}
 	if n == 0 {
-		return 0, fmt.Errorf("%s: %w", l.doing("unlock"), ErrNotHeld)
+		return 0, fmt.Errorf("%s: %w", l.doing("unlock"), lockimpl.ErrNotHeld)
 	}
-	return Released, nil
+	return lockimpl.Released, nil
 }
 
-func (l *bareLock) release(ctx context.Context, o Owner) (int64, error) {
+func (l *bareLock) release(ctx context.Context, o lockimpl.Owner) (int64, error) {
 	switch l.c.kind {
 	case SetNXDel:
 		return l.c.rdb.Del(ctx, l.name).Result()
@@ -222,7 +219,7 @@ func (l *bareLock) IsLocked(ctx context.Context) (bool, error) {
 	return n > 0, l.c.outcome(l.doing("look at"), err)
 }
 
-func (l *bareLock) IsHeldBy(ctx context.Context, o Owner) (bool, error) {
+func (l *bareLock) IsHeldBy(ctx context.Context, o lockimpl.Owner) (bool, error) {
 	if err := l.open("look at"); err != nil {
 		return false, err
 	}
@@ -233,7 +230,7 @@ func (l *bareLock) IsHeldBy(ctx context.Context, o Owner) (bool, error) {
 	return err == nil && holder == l.token(o), l.c.outcome(l.doing("look at"), err)
 }
 
-func (l *bareLock) HoldCount(ctx context.Context, o Owner) (int, error) {
+func (l *bareLock) HoldCount(ctx context.Context, o lockimpl.Owner) (int, error) {
 	held, err := l.IsHeldBy(ctx, o)
 	if held {
 		return 1, err
@@ -252,15 +249,17 @@ func (l *bareLock) RemainTimeToLive(ctx context.Context) (time.Duration, error) 
 // noneLock grants everything, its client closed or not.
 type noneLock struct{ name string }
 
-func (l noneLock) Name() string                                 { return l.name }
-func (noneLock) Lock(context.Context, Owner, LockOptions) error { return nil }
-func (noneLock) TryLock(context.Context, Owner) (bool, error)   { return true, nil }
-func (noneLock) Unlock(context.Context, Owner) (Release, error) { return Released, nil }
-func (noneLock) ForceUnlock(context.Context) (bool, error)      { return true, nil }
-func (noneLock) IsLocked(context.Context) (bool, error)         { return false, nil }
-func (noneLock) IsHeldBy(context.Context, Owner) (bool, error)  { return false, nil }
-func (noneLock) HoldCount(context.Context, Owner) (int, error)  { return 0, nil }
-func (noneLock) TryLockTimed(context.Context, Owner, TryOptions) (bool, error) {
+func (l noneLock) Name() string                                                   { return l.name }
+func (noneLock) Lock(context.Context, lockimpl.Owner, lockimpl.LockOptions) error { return nil }
+func (noneLock) TryLock(context.Context, lockimpl.Owner) (bool, error)            { return true, nil }
+func (noneLock) Unlock(context.Context, lockimpl.Owner) (lockimpl.Release, error) {
+	return lockimpl.Released, nil
+}
+func (noneLock) ForceUnlock(context.Context) (bool, error)              { return true, nil }
+func (noneLock) IsLocked(context.Context) (bool, error)                 { return false, nil }
+func (noneLock) IsHeldBy(context.Context, lockimpl.Owner) (bool, error) { return false, nil }
+func (noneLock) HoldCount(context.Context, lockimpl.Owner) (int, error) { return 0, nil }
+func (noneLock) TryLockTimed(context.Context, lockimpl.Owner, lockimpl.TryOptions) (bool, error) {
 	return true, nil
 }
 func (noneLock) RemainTimeToLive(context.Context) (time.Duration, error) {
@@ -270,25 +269,12 @@ func (noneLock) RemainTimeToLive(context.Context) (time.Duration, error) {
 // outcome wraps an error of the client with what was being done, and with
 // ErrUnknownOutcome where the command may have run. Of a client that retries only
 // the last error is known, and an earlier attempt may have run.
-func (c *BareClient) outcome(doing string, err error) error {
+func (c *Client) outcome(doing string, err error) error {
 	if err == nil {
 		return nil
 	}
-	if c.retries || MayHaveRun(err) {
-		return fmt.Errorf("%s: %w: %w", doing, ErrUnknownOutcome, err)
+	if c.retries || redisclient.MayHaveRun(err) {
+		return fmt.Errorf("%s: %w: %w", doing, lockimpl.ErrUnknownOutcome, err)
 	}
 	return fmt.Errorf("%s: %w", doing, err)
-}
-
-// MayHaveRun says whether the command that failed with err may have been
-// executed all the same. Not so when the server refused it, when the
-// connection could not be made or written to, or when no connection was free. It
-// is of one try: see [Retries].
-func MayHaveRun(err error) bool {
-	var reply redis.Error
-	if err == nil || errors.As(err, &reply) || errors.Is(err, redis.ErrPoolTimeout) || errors.Is(err, redis.ErrClosed) {
-		return false
-	}
-	var op *net.OpError
-	return !errors.As(err, &op) || op.Op == "read"
 }

@@ -1,10 +1,12 @@
-package redis
+// Package commands has the names of the commands of the simulated Redis server, for
+// whoever checks a name and needs no server.
+package commands
 
 import "strings"
 
-// Commands are the commands that the server knows, sorted. A rule can meet each of
+// All are the commands that the server knows, sorted. A rule can meet each of
 // them. HELLO is missing, since it never leaves its client.
-var Commands = strings.Fields(`
+var All = strings.Fields(`
 APPEND AUTH BITCOUNT BITOP BITPOS BLMOVE BLPOP BRPOP BRPOPLPUSH BZMPOP BZPOPMAX BZPOPMIN CLIENT CLUSTER COMMAND COPY
 DBSIZE DECR DECRBY DEL DELEX DISCARD DUMP ECHO EVAL EVALSHA EVALSHA_RO EVAL_RO EXEC EXISTS EXPIRE EXPIREAT EXPIRETIME
 FLUSHALL FLUSHDB GEOADD GEODIST GEOPOS GEORADIUS GEORADIUSBYMEMBER GEORADIUSBYMEMBER_RO GEORADIUS_RO GEOSEARCH GET

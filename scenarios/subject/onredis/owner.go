@@ -1,4 +1,4 @@
-package subject
+package onredis
 
 import (
 	"strings"
@@ -45,11 +45,14 @@ func ReadQueue(s *model.LockState, keys simredis.Keyspace, queue, deadlines stri
 	}
 }
 
+// OneKey returns the key of a lock that has one key, which is its name.
+func OneKey(lock string) []string { return []string{lock} }
+
 // OneString returns the protocol of a lock that keeps its owner in one string. The lock
 // sends SET, DEL, and scripts whose first key is the lock and whose last argument is
-// the owner.
-func OneString(scripts map[string]model.Role) Protocol {
-	return Protocol{
+// the owner. Its keys are those of OneKey.
+func OneString(scripts map[string]model.Role) *Protocol {
+	return &Protocol{
 		Scripts: scripts,
 		Parties: func(_ model.Role, keys, argv, _ []string) (about, owners []string) {
 			if len(argv) == 0 {
@@ -73,6 +76,5 @@ func OneString(scripts map[string]model.Role) Protocol {
 			}
 			return s
 		},
-		Keys: func(lock string) []string { return []string{lock} },
 	}
 }

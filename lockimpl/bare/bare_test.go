@@ -1,4 +1,4 @@
-package lockimpl
+package bare
 
 import (
 	"bytes"
@@ -18,6 +18,9 @@ import (
 	"github.com/alicebob/miniredis/v2"
 	"github.com/redis/go-redis/v9"
 	"github.com/redis/go-redis/v9/maintnotifications"
+
+	"lockstep/lockimpl"
+	"lockstep/lockimpl/redisclient"
 )
 
 var background = context.Background()
@@ -52,9 +55,9 @@ func bubble(t *testing.T, f func(*bench)) {
 	})
 }
 
-func (b *bench) lock(kind Bare, id string) Lock { return b.lockRetrying(kind, id, -1) }
+func (b *bench) lock(kind Kind, id string) lockimpl.Lock { return b.lockRetrying(kind, id, -1) }
 
-func (b *bench) lockRetrying(kind Bare, id string, retries int) Lock {
+func (b *bench) lockRetrying(kind Kind, id string, retries int) lockimpl.Lock {
 	b.t.Helper()
 	rdb := redis.NewClient(&redis.Options{
 		Addr: "192.0.2.1:6379", Protocol: 2, MaxRetries: retries, DisableIdentity: true,
@@ -69,7 +72,7 @@ func (b *bench) lockRetrying(kind Bare, id string, retries int) Lock {
 	})
 	b.clients = append(b.clients, rdb)
 	rdb.AddHook(before{b})
-	l, err := NewBareClient(kind, rdb, id).GetLock("x")
+	l, err := NewClient(kind, rdb, id).GetLock("x")
 	if err != nil {
 		b.t.Fatal(err)
 	}
@@ -130,9 +133,9 @@ func (c *lossy) Read(p []byte) (int, error) {
 }
 
 // asking are the bare locks that ask Redis.
-var asking = []Bare{SetNXDel, SetNXGetDel, SetNXCad, StringReentrant}
+var asking = []Kind{SetNXDel, SetNXGetDel, SetNXCad, StringReentrant}
 
-func eachBare(t *testing.T, f func(b *bench, kind Bare)) {
+func eachBare(t *testing.T, f func(b *bench, kind Kind)) {
 	t.Helper()
 	for _, kind := range asking {
 		t.Run(string(kind), func(t *testing.T) { bubble(t, func(b *bench) { f(b, kind) }) })
@@ -140,34 +143,34 @@ func eachBare(t *testing.T, f func(b *bench, kind Bare)) {
 }
 
 func TestNoneGrantsEverythingAndAsksNobody(t *testing.T) {
-	l, err := NewBareClient(None, nil, "a").GetLock("x")
+	l, err := NewClient(None, nil, "a").GetLock("x")
 	if err != nil {
 		t.Fatal(err)
 	}
 	for range 2 {
-		if err := l.Lock(background, 1, LockOptions{}); err != nil {
+		if err := l.Lock(background, 1, lockimpl.LockOptions{}); err != nil {
 			t.Fatal(err)
 		}
 	}
 	if ok, err := l.TryLock(background, 2); !ok || err != nil {
 		t.Errorf("try gave %v, %v", ok, err)
 	}
-	if r, err := l.Unlock(background, 3); r != Released || err != nil {
+	if r, err := l.Unlock(background, 3); r != lockimpl.Released || err != nil {
 		t.Errorf("unlock gave %v, %v", r, err)
 	}
 }
 
 func TestBareLocksExcludeAndAreFreed(t *testing.T) {
-	eachBare(t, func(b *bench, kind Bare) {
+	eachBare(t, func(b *bench, kind Kind) {
 		a, c := b.lock(kind, "a"), b.lock(kind, "c")
-		b.must(a.Lock(background, 1, LockOptions{}))
+		b.must(a.Lock(background, 1, lockimpl.LockOptions{}))
 		b.holder("a:1")
-		if ttl, err := a.RemainTimeToLive(background); err != nil || ttl != BareLease {
-			t.Errorf("time to live %v, %v; want %v", ttl, err, BareLease)
+		if ttl, err := a.RemainTimeToLive(background); err != nil || ttl != Lease {
+			t.Errorf("time to live %v, %v; want %v", ttl, err, Lease)
 		}
 		for _, try := range []struct {
-			l Lock
-			o Owner
+			l lockimpl.Lock
+			o lockimpl.Owner
 		}{{c, 1}, {a, 2}} {
 			if ok, err := try.l.TryLock(background, try.o); ok || err != nil {
 				t.Errorf("try of a held lock gave %v, %v", ok, err)
@@ -182,17 +185,17 @@ func TestBareLocksExcludeAndAreFreed(t *testing.T) {
 		if !held || notHeld || count != 1 {
 			t.Errorf("held by a:1 %v, by c:1 %v, count %d; want true, false, 1", held, notHeld, count)
 		}
-		if r, err := a.Unlock(background, 1); r != Released || err != nil {
+		if r, err := a.Unlock(background, 1); r != lockimpl.Released || err != nil {
 			t.Errorf("unlock gave %v, %v", r, err)
 		}
 		b.holder("")
-		if _, err := a.Unlock(background, 1); !errors.Is(err, ErrNotHeld) {
-			t.Errorf("unlock of a free lock gave %v; want ErrNotHeld", err)
+		if _, err := a.Unlock(background, 1); !errors.Is(err, lockimpl.ErrNotHeld) {
+			t.Errorf("unlock of a free lock gave %v; want lockimpl.ErrNotHeld", err)
 		}
 		if locked, err := a.IsLocked(background); locked || err != nil {
 			t.Errorf("is locked: %v, %v", locked, err)
 		}
-		b.must(c.Lock(background, 1, LockOptions{Lease: time.Second}))
+		b.must(c.Lock(background, 1, lockimpl.LockOptions{Lease: time.Second}))
 		if freed, err := a.ForceUnlock(background); !freed || err != nil {
 			t.Errorf("force unlock gave %v, %v", freed, err)
 		}
@@ -205,19 +208,19 @@ func TestBareLocksExcludeAndAreFreed(t *testing.T) {
 // What each does at an unlock by one who does not hold it, which is what they
 // are here for.
 func TestUnlockOfAnothersBareLock(t *testing.T) {
-	eachBare(t, func(b *bench, kind Bare) {
+	eachBare(t, func(b *bench, kind Kind) {
 		a, c := b.lock(kind, "a"), b.lock(kind, "c")
-		b.must(a.Lock(background, 1, LockOptions{Lease: time.Second}))
+		b.must(a.Lock(background, 1, lockimpl.LockOptions{Lease: time.Second}))
 		time.Sleep(time.Second)
-		b.must(c.Lock(background, 1, LockOptions{}))
+		b.must(c.Lock(background, 1, lockimpl.LockOptions{}))
 		_, err := a.Unlock(background, 1)
 		if kind == SetNXDel {
 			b.must(err)
 			b.holder("")
 			return
 		}
-		if !errors.Is(err, ErrNotHeld) {
-			t.Errorf("unlock gave %v; want ErrNotHeld", err)
+		if !errors.Is(err, lockimpl.ErrNotHeld) {
+			t.Errorf("unlock gave %v; want lockimpl.ErrNotHeld", err)
 		}
 		b.holder("c:1")
 	})
@@ -225,20 +228,20 @@ func TestUnlockOfAnothersBareLock(t *testing.T) {
 
 // Between GET and DEL the lease ends and another gets the lock.
 func TestTheHoleBetweenGetAndDel(t *testing.T) {
-	for kind, want := range map[Bare]string{SetNXGetDel: "", SetNXCad: "c:1"} {
+	for kind, want := range map[Kind]string{SetNXGetDel: "", SetNXCad: "c:1"} {
 		t.Run(string(kind), func(t *testing.T) {
 			bubble(t, func(b *bench) {
 				a := b.lock(kind, "a")
-				b.must(a.Lock(background, 1, LockOptions{Lease: time.Second}))
+				b.must(a.Lock(background, 1, lockimpl.LockOptions{Lease: time.Second}))
 				b.before = func(words string) {
 					if strings.HasPrefix(words, "del") || strings.HasPrefix(words, "evalsha") {
 						b.before = nil
 						time.Sleep(time.Second)
-						b.must(b.lock(kind, "c").Lock(background, 1, LockOptions{}))
+						b.must(b.lock(kind, "c").Lock(background, 1, lockimpl.LockOptions{}))
 					}
 				}
 				_, err := a.Unlock(background, 1)
-				if got := errors.Is(err, ErrNotHeld); got != (kind == SetNXCad) {
+				if got := errors.Is(err, lockimpl.ErrNotHeld); got != (kind == SetNXCad) {
 					t.Errorf("unlock gave %v", err)
 				}
 				b.holder(want)
@@ -249,10 +252,10 @@ func TestTheHoleBetweenGetAndDel(t *testing.T) {
 
 // One string has no place for a count: the first unlock of two frees it.
 func TestReentryOfBareLocks(t *testing.T) {
-	eachBare(t, func(b *bench, kind Bare) {
+	eachBare(t, func(b *bench, kind Kind) {
 		l := b.lock(kind, "a")
-		b.must(l.Lock(background, 1, LockOptions{Lease: time.Second}))
-		ok, err := l.TryLockTimed(background, 1, TryOptions{Lease: time.Minute})
+		b.must(l.Lock(background, 1, lockimpl.LockOptions{Lease: time.Second}))
+		ok, err := l.TryLockTimed(background, 1, lockimpl.TryOptions{Lease: time.Minute})
 		b.must(err)
 		if ok != (kind == StringReentrant) {
 			t.Fatalf("re-entry gave %v", ok)
@@ -266,7 +269,7 @@ func TestReentryOfBareLocks(t *testing.T) {
 		if n, err := l.HoldCount(background, 1); n != 1 || err != nil {
 			t.Errorf("hold count %v, %v", n, err)
 		}
-		if r, err := l.Unlock(background, 1); r != Released || err != nil {
+		if r, err := l.Unlock(background, 1); r != lockimpl.Released || err != nil {
 			t.Errorf("unlock gave %v, %v", r, err)
 		}
 		b.holder("")
@@ -275,16 +278,16 @@ func TestReentryOfBareLocks(t *testing.T) {
 
 // Waiters poll every 100 ms, and never past their wait.
 func TestBareLocksPoll(t *testing.T) {
-	eachBare(t, func(b *bench, kind Bare) {
+	eachBare(t, func(b *bench, kind Kind) {
 		a, c := b.lock(kind, "a"), b.lock(kind, "c")
-		b.must(a.Lock(background, 1, LockOptions{Lease: 950 * time.Millisecond}))
-		if ok, err := c.TryLockTimed(background, 1, TryOptions{}); ok || err != nil || b.now() != 0 {
+		b.must(a.Lock(background, 1, lockimpl.LockOptions{Lease: 950 * time.Millisecond}))
+		if ok, err := c.TryLockTimed(background, 1, lockimpl.TryOptions{}); ok || err != nil || b.now() != 0 {
 			t.Errorf("one attempt gave %v, %v at %v", ok, err, b.now())
 		}
-		if ok, err := c.TryLockTimed(background, 1, TryOptions{Wait: 250 * time.Millisecond}); ok || err != nil || b.now() != 250*time.Millisecond {
+		if ok, err := c.TryLockTimed(background, 1, lockimpl.TryOptions{Wait: 250 * time.Millisecond}); ok || err != nil || b.now() != 250*time.Millisecond {
 			t.Errorf("a try of 250ms gave %v, %v at %v", ok, err, b.now())
 		}
-		b.must(c.Lock(background, 1, LockOptions{}))
+		b.must(c.Lock(background, 1, lockimpl.LockOptions{}))
 		if b.now() != 950*time.Millisecond { // 250 ms + 7 polls
 			t.Errorf("granted at %v; want 950ms", b.now())
 		}
@@ -292,12 +295,12 @@ func TestBareLocksPoll(t *testing.T) {
 }
 
 func TestACancelledContextEndsAPoll(t *testing.T) {
-	eachBare(t, func(b *bench, kind Bare) {
-		b.must(b.lock(kind, "a").Lock(background, 1, LockOptions{}))
+	eachBare(t, func(b *bench, kind Kind) {
+		b.must(b.lock(kind, "a").Lock(background, 1, lockimpl.LockOptions{}))
 		ctx, cancel := context.WithTimeout(background, 330*time.Millisecond)
 		defer cancel()
-		err := b.lock(kind, "c").Lock(ctx, 1, LockOptions{})
-		if !errors.Is(err, context.DeadlineExceeded) || errors.Is(err, ErrUnknownOutcome) || b.now() != 330*time.Millisecond {
+		err := b.lock(kind, "c").Lock(ctx, 1, lockimpl.LockOptions{})
+		if !errors.Is(err, context.DeadlineExceeded) || errors.Is(err, lockimpl.ErrUnknownOutcome) || b.now() != 330*time.Millisecond {
 			t.Errorf("lock gave %v at %v", err, b.now())
 		}
 	})
@@ -305,14 +308,14 @@ func TestACancelledContextEndsAPoll(t *testing.T) {
 
 // The command ran, its reply is lost: the caller is told that it may have.
 func TestALostReplyIsAnUnknownOutcome(t *testing.T) {
-	eachBare(t, func(b *bench, kind Bare) {
+	eachBare(t, func(b *bench, kind Kind) {
 		l := b.lock(kind, "a")
-		b.must(l.Lock(background, 1, LockOptions{}))
+		b.must(l.Lock(background, 1, lockimpl.LockOptions{}))
 		_, err := l.Unlock(background, 1)
 		b.must(err)
 		b.lose = "a:1"
-		if err := l.Lock(background, 1, LockOptions{}); !errors.Is(err, ErrUnknownOutcome) {
-			t.Errorf("lock gave %v; want ErrUnknownOutcome", err)
+		if err := l.Lock(background, 1, lockimpl.LockOptions{}); !errors.Is(err, lockimpl.ErrUnknownOutcome) {
+			t.Errorf("lock gave %v; want lockimpl.ErrUnknownOutcome", err)
 		}
 		b.holder("a:1")
 	})
@@ -320,36 +323,36 @@ func TestALostReplyIsAnUnknownOutcome(t *testing.T) {
 
 // The last error is of an attempt that was never sent, and the first one ran.
 func TestOfAClientThatRetriesEveryFailureIsUnknown(t *testing.T) {
-	eachBare(t, func(b *bench, kind Bare) {
+	eachBare(t, func(b *bench, kind Kind) {
 		l := b.lockRetrying(kind, "a", 1)
-		b.must(l.Lock(background, 1, LockOptions{}))
+		b.must(l.Lock(background, 1, lockimpl.LockOptions{}))
 		_, err := l.Unlock(background, 1)
 		b.must(err)
 		b.lose = "a:1"
 		b.before = func(string) { b.cutOff = true }
-		if err := l.Lock(background, 1, LockOptions{}); !errors.Is(err, ErrUnknownOutcome) || !errors.Is(err, syscall.ECONNREFUSED) {
-			t.Errorf("lock gave %v; want ErrUnknownOutcome of a refused connection", err)
+		if err := l.Lock(background, 1, lockimpl.LockOptions{}); !errors.Is(err, lockimpl.ErrUnknownOutcome) || !errors.Is(err, syscall.ECONNREFUSED) {
+			t.Errorf("lock gave %v; want lockimpl.ErrUnknownOutcome of a refused connection", err)
 		}
 		b.holder("a:1")
 	})
 }
 
 func TestAClosedBareClient(t *testing.T) {
-	eachBare(t, func(b *bench, kind Bare) {
+	eachBare(t, func(b *bench, kind Kind) {
 		b.lock(kind, "a")
-		c := NewBareClient(kind, b.clients[0], "a")
+		c := NewClient(kind, b.clients[0], "a")
 		l, err := c.GetLock("x")
 		b.must(err)
-		b.must(l.Lock(background, 1, LockOptions{}))
+		b.must(l.Lock(background, 1, lockimpl.LockOptions{}))
 		b.must(c.Close())
-		if err := l.Lock(background, 2, LockOptions{}); !errors.Is(err, ErrClosed) {
-			t.Errorf("lock gave %v; want ErrClosed", err)
+		if err := l.Lock(background, 2, lockimpl.LockOptions{}); !errors.Is(err, lockimpl.ErrClosed) {
+			t.Errorf("lock gave %v; want lockimpl.ErrClosed", err)
 		}
-		if _, err := l.TryLock(background, 2); !errors.Is(err, ErrClosed) {
-			t.Errorf("try gave %v; want ErrClosed", err)
+		if _, err := l.TryLock(background, 2); !errors.Is(err, lockimpl.ErrClosed) {
+			t.Errorf("try gave %v; want lockimpl.ErrClosed", err)
 		}
-		if _, err := l.Unlock(background, 1); !errors.Is(err, ErrClosed) {
-			t.Errorf("unlock gave %v; want ErrClosed", err)
+		if _, err := l.Unlock(background, 1); !errors.Is(err, lockimpl.ErrClosed) {
+			t.Errorf("unlock gave %v; want lockimpl.ErrClosed", err)
 		}
 		b.holder("a:1") // nothing is unlocked
 		b.must(b.clients[0].Ping(background).Err())
@@ -357,17 +360,17 @@ func TestAClosedBareClient(t *testing.T) {
 }
 
 func TestBareLocksRefuseInvalidArguments(t *testing.T) {
-	eachBare(t, func(b *bench, kind Bare) {
+	eachBare(t, func(b *bench, kind Kind) {
 		l := b.lock(kind, "a")
 		b.before = func(words string) { t.Errorf("sent %s", words) }
-		if err := l.Lock(background, 1, LockOptions{Lease: -1}); !errors.Is(err, ErrInvalid) {
-			t.Errorf("lock gave %v; want ErrInvalid", err)
+		if err := l.Lock(background, 1, lockimpl.LockOptions{Lease: -1}); !errors.Is(err, lockimpl.ErrInvalid) {
+			t.Errorf("lock gave %v; want lockimpl.ErrInvalid", err)
 		}
-		if _, err := l.TryLockTimed(background, 1, TryOptions{Wait: -1}); !errors.Is(err, ErrInvalid) {
-			t.Errorf("try gave %v; want ErrInvalid", err)
+		if _, err := l.TryLockTimed(background, 1, lockimpl.TryOptions{Wait: -1}); !errors.Is(err, lockimpl.ErrInvalid) {
+			t.Errorf("try gave %v; want lockimpl.ErrInvalid", err)
 		}
-		if _, err := NewBareClient(kind, nil, "a").GetLock("a{"); !errors.Is(err, ErrInvalid) {
-			t.Errorf("name gave %v; want ErrInvalid", err)
+		if _, err := NewClient(kind, nil, "a").GetLock("a{"); !errors.Is(err, lockimpl.ErrInvalid) {
+			t.Errorf("name gave %v; want lockimpl.ErrInvalid", err)
 		}
 	})
 }
@@ -377,21 +380,21 @@ func TestChecks(t *testing.T) {
 		"x": true, "a b": true, "a}": true, "{a}": true, "a{b}c": true, "a{}b": true,
 		"": false, "{": false, "a{b": false, "}{": false,
 	} {
-		if err := CheckName(name); (err == nil) != valid || err != nil && !errors.Is(err, ErrInvalid) {
+		if err := lockimpl.CheckName(name); (err == nil) != valid || err != nil && !errors.Is(err, lockimpl.ErrInvalid) {
 			t.Errorf("name %q: %v", name, err)
 		}
 	}
 	for lease, valid := range map[time.Duration]bool{
 		0: true, time.Millisecond: true, time.Hour: true, -1: false, time.Millisecond - 1: false,
 	} {
-		if err := CheckLease(lease); (err == nil) != valid || err != nil && !errors.Is(err, ErrInvalid) {
+		if err := lockimpl.CheckLease(lease); (err == nil) != valid || err != nil && !errors.Is(err, lockimpl.ErrInvalid) {
 			t.Errorf("lease %v: %v", lease, err)
 		}
-		if err := CheckTry(TryOptions{Lease: lease}); (err == nil) != valid {
+		if err := lockimpl.CheckTry(lockimpl.TryOptions{Lease: lease}); (err == nil) != valid {
 			t.Errorf("try with lease %v: %v", lease, err)
 		}
 	}
-	if err := CheckTry(TryOptions{Wait: -1}); !errors.Is(err, ErrInvalid) {
+	if err := lockimpl.CheckTry(lockimpl.TryOptions{Wait: -1}); !errors.Is(err, lockimpl.ErrInvalid) {
 		t.Errorf("negative wait: %v", err)
 	}
 }
@@ -416,14 +419,14 @@ func TestMayHaveRun(t *testing.T) {
 		{"end of the connection", io.EOF, true},
 		{"an interrupt", context.Canceled, true},
 	} {
-		if got := MayHaveRun(c.err); got != c.want {
+		if got := redisclient.MayHaveRun(c.err); got != c.want {
 			t.Errorf("%s: %v; want %v", c.what, got, c.want)
 		}
 	}
 }
 
 func TestEnvironmentDefaultsAreTheMachines(t *testing.T) {
-	e := Environment{}.WithDefaults()
+	e := lockimpl.Environment{}.WithDefaults()
 	if a, b := e.NewID(1), e.NewID(1); len(a) != 32 || strings.Trim(a, "0123456789abcdef") != "" || a == b {
 		t.Errorf("ids %q and %q; want two of 32 hexadecimal digits", a, b)
 	}
@@ -439,18 +442,18 @@ func TestEnvironmentDefaultsAreTheMachines(t *testing.T) {
 		t.Error("no clock")
 	}
 	fixed := time.Unix(1, 0)
-	own := Environment{Now: func() time.Time { return fixed }}.WithDefaults()
+	own := lockimpl.Environment{Now: func() time.Time { return fixed }}.WithDefaults()
 	if !own.Now().Equal(fixed) || own.NewID == nil {
 		t.Error("a field that was set was not kept, or another not filled")
 	}
 }
 
-// BareScripts tells what each script is for; each names its KEYS and ARGV.
+// Scripts tells what each script is for; each names its KEYS and ARGV.
 func TestBareScripts(t *testing.T) {
-	if len(BareScripts) != 2 {
-		t.Fatalf("%d scripts", len(BareScripts))
+	if len(Scripts) != 2 {
+		t.Fatalf("%d scripts", len(Scripts))
 	}
-	for text := range BareScripts {
+	for text := range Scripts {
 		for _, head := range []string{"-- KEYS: 1 lock\n", "-- ARGV: 1 ", "-- reply: "} {
 			if !strings.Contains(text, head) {
 				t.Errorf("the script has no line %q:\n%s", head, text)
@@ -460,7 +463,7 @@ func TestBareScripts(t *testing.T) {
 }
 
 func TestAClosedBareClientAnswersNothing(t *testing.T) {
-	c := NewBareClient(SetNXCad, nil, "c") // no call may reach Redis
+	c := NewClient(SetNXCad, nil, "c") // no call may reach Redis
 	l, err := c.GetLock("x")
 	if err != nil {
 		t.Fatal(err)
@@ -470,9 +473,9 @@ func TestAClosedBareClientAnswersNothing(t *testing.T) {
 	}
 	ctx := context.Background()
 	for name, call := range map[string]func() error{
-		"Lock":             func() error { return l.Lock(ctx, 1, LockOptions{}) },
+		"Lock":             func() error { return l.Lock(ctx, 1, lockimpl.LockOptions{}) },
 		"TryLock":          func() error { _, err := l.TryLock(ctx, 1); return err },
-		"TryLockTimed":     func() error { _, err := l.TryLockTimed(ctx, 1, TryOptions{}); return err },
+		"TryLockTimed":     func() error { _, err := l.TryLockTimed(ctx, 1, lockimpl.TryOptions{}); return err },
 		"Unlock":           func() error { _, err := l.Unlock(ctx, 1); return err },
 		"ForceUnlock":      func() error { _, err := l.ForceUnlock(ctx); return err },
 		"IsLocked":         func() error { _, err := l.IsLocked(ctx); return err },
@@ -480,8 +483,8 @@ func TestAClosedBareClientAnswersNothing(t *testing.T) {
 		"HoldCount":        func() error { _, err := l.HoldCount(ctx, 1); return err },
 		"RemainTimeToLive": func() error { _, err := l.RemainTimeToLive(ctx); return err },
 	} {
-		if err := call(); !errors.Is(err, ErrClosed) {
-			t.Errorf("%s: got %v, want ErrClosed", name, err)
+		if err := call(); !errors.Is(err, lockimpl.ErrClosed) {
+			t.Errorf("%s: got %v, want lockimpl.ErrClosed", name, err)
 		}
 	}
 }

@@ -1,0 +1,29 @@
+// Package redisclient answers questions about go-redis clients that several locks ask.
+package redisclient
+
+import (
+	"errors"
+	"net"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// Retries reports whether rdb sends a failed command again, or may. If so, the error
+// that it returns is that of the last try, and says nothing of the tries before.
+func Retries(rdb redis.UniversalClient) bool {
+	single, ok := rdb.(*redis.Client)
+	return !ok || single.Options().MaxRetries > 0
+}
+
+// MayHaveRun reports whether the command that failed with err may have been executed
+// all the same. It was not if the server refused it, if the connection could not be made
+// or written to, or if no connection was free. The answer is about one try: see
+// [Retries].
+func MayHaveRun(err error) bool {
+	var reply redis.Error
+	if err == nil || errors.As(err, &reply) || errors.Is(err, redis.ErrPoolTimeout) || errors.Is(err, redis.ErrClosed) {
+		return false
+	}
+	var op *net.OpError
+	return !errors.As(err, &op) || op.Op == "read"
+}

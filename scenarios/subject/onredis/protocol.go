@@ -1,0 +1,125 @@
+// Package onredis describes locks on Redis: the server of their worlds, the commands
+// that they send, and the state that the server holds for them. A [Protocol] is the
+// Servers of a subject.
+package onredis
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/redis/go-redis/v9"
+
+	"lockstep/model"
+	"lockstep/scenarios/subject"
+	"lockstep/sim"
+	simredis "lockstep/sim/redis"
+)
+
+// Protocol describes the commands that a lock sends to a Redis server, and the state that
+// the server holds for it. Locks are named as in the scenario, owners are process/thread.
+// It implements subject.Servers with one server. State is required, and Parties where
+// there are Scripts.
+type Protocol struct {
+	// Scripts are the texts that the lock sends, each with its role.
+	Scripts map[string]model.Role
+	// Parties returns the locks that a script with these keys and arguments is about,
+	// and the owner for each of them. There is at least one key, but there may be no
+	// argument. The last parameter names the locks of the scenario.
+	Parties func(role model.Role, keys, argv, locks []string) (about, owners []string)
+	// Command describes a command that runs no script. Nil: no such command is of
+	// interest.
+	Command func(words []string) sim.Command
+	// State reads the server's state of a lock. Deadlines are in milliseconds since
+	// the start, which is at sim.EpochMs. A nil state is that of a free lock.
+	State func(keys simredis.Keyspace, lock string) *model.LockState
+}
+
+// Check implements subject.Servers.
+func (p *Protocol) Check() error {
+	switch {
+	case p.State == nil:
+		return errors.New("has no State")
+	case p.Parties == nil && len(p.Scripts) > 0:
+		return errors.New("has no Parties")
+	}
+	for _, role := range slices.Sorted(maps.Values(p.Scripts)) {
+		if role != "" && !slices.Contains(model.Roles, role) {
+			return fmt.Errorf("gives a script the unknown role %q; the roles are %s", role, roleNames())
+		}
+	}
+	return nil
+}
+
+func roleNames() string {
+	names := make([]string, len(model.Roles))
+	for i, role := range model.Roles {
+		names[i] = string(role)
+	}
+	return strings.Join(names, ", ")
+}
+
+// serverAddr is the address of the server.
+const serverAddr = "192.0.2.1:6379"
+
+// New implements subject.Servers.
+func (p *Protocol) New(locks []string, o subject.ServerOptions) subject.World {
+	server := simredis.New(simredis.Config{
+		Replicas: o.Replicas, LagMin: o.LagMin, LagMax: o.LagMax,
+		Scripts: slices.Sorted(maps.Keys(p.Scripts)), Observe: p.observe,
+	})
+	return subject.World{
+		Nodes:     []sim.Node{{Addr: serverAddr, Server: server, Locks: locks}},
+		Published: server.Published,
+	}
+}
+
+// observe is State, with an empty state in place of nil.
+func (p *Protocol) observe(keys simredis.Keyspace, lock string) *model.LockState {
+	if s := p.State(keys, lock); s != nil {
+		return s
+	}
+	return &model.LockState{}
+}
+
+// Commands implements subject.Servers. A command says itself what it is for.
+func (p *Protocol) Commands(locks []string) func(words []string, by sim.Author) sim.Command {
+	roles := make(map[string]model.Role, 2*len(p.Scripts)) // by text and by SHA
+	for text, role := range p.Scripts {
+		roles[text], roles[hash(text)] = role, role
+	}
+	return func(words []string, _ sim.Author) sim.Command {
+		if cmd := strings.ToUpper(words[0]); cmd != "EVAL" && cmd != "EVALSHA" {
+			if p.Command == nil {
+				return sim.Command{}
+			}
+			return p.Command(words)
+		}
+		if len(words) <= 3 {
+			return sim.Command{}
+		}
+		c := sim.Command{Script: roles[words[1]]}
+		n, err := strconv.Atoi(words[2])
+		if err != nil || n < 1 || 3+n > len(words) || p.Parties == nil {
+			return c
+		}
+		c.Locks, c.Owners = p.Parties(c.Script, words[3:3+n], words[3+n:], locks)
+		return c
+	}
+}
+
+// hashes caches the SHA of each script by its text.
+var hashes sync.Map
+
+func hash(text string) string {
+	if sha, ok := hashes.Load(text); ok {
+		return sha.(string)
+	}
+	sha := redis.NewScript(text).Hash()
+	hashes.Store(text, sha)
+	return sha
+}
