@@ -174,10 +174,10 @@ func (b *bench) parties(dir string) (all []party, missing []string) {
 		{name: "reference", time: own(referenceLock)},
 	}
 	peers := filepath.Join(dir, "peers")
-	build := exec.Command("go", "build", "-o", peers, ".")
-	build.Dir = filepath.Join(b.Root, "bench", "peers")
+	build := exec.Command("go", "build", "-o", peers, "./bench")
+	build.Dir = filepath.Join(b.Root, "peers")
 	if out, err := build.CombinedOutput(); err != nil {
-		missing = append(missing, fmt.Sprintf("redsync and redislock were not measured: building bench/peers: %v %s", err, firstOf(out)))
+		missing = append(missing, fmt.Sprintf("redsync and redislock were not measured: building peers/bench: %v %s", err, firstOf(out)))
 	} else {
 		for _, p := range []struct{ name, flag string }{
 			{"redsync, polling as it does by itself (50 to 250 ms)", "redsync"}, {"redsync, polling every ms", "redsync-1ms"},

@@ -1,6 +1,6 @@
 // Package measure times locks on a real Redis: one client alone, and two that
 // hand a lock to each other. It knows no lock and no simulation, so that
-// programs for other people's locks can use it too (bench/peers).
+// programs for other people's locks can use it too (peers/bench).
 package measure
 
 import (
