@@ -108,6 +108,7 @@ type Process struct {
 	p     *sim.Process
 	addrs []string
 	rand  *rand.Rand
+	close []func() // added by Open
 }
 
 // Name returns the name of the process, which no other process of the world has.
@@ -128,6 +129,10 @@ func (p *Process) Now() time.Time { return p.p.Now() }
 
 // Rand returns the source of chance of the process. It repeats with the seed.
 func (p *Process) Rand() *rand.Rand { return p.rand }
+
+// OnClose adds a function that runs when the process ends in order, after the Close of
+// its client. Only Open may call it.
+func (p *Process) OnClose(f func()) { p.close = append(p.close, f) }
 
 // Sim returns the process as package sim has it, for packages that adapt a client
 // library.
@@ -192,7 +197,8 @@ func (s Subject) compile(offers offers) *subject.Subject {
 
 // open makes the client of a process.
 func (s Subject) open(p *sim.Process, addrs []string) (lockimpl.Client, error) {
-	client, err := s.Open(&Process{p: p, addrs: addrs, rand: p.Rand()})
+	process := &Process{p: p, addrs: addrs, rand: p.Rand()}
+	client, err := s.Open(process)
 	if err != nil {
 		return nil, err
 	}
@@ -200,6 +206,11 @@ func (s Subject) open(p *sim.Process, addrs []string) (lockimpl.Client, error) {
 		return nil, errors.New("neither a client nor an error came from Open")
 	}
 	a := &adapter{client: client, handles: map[handleKey]Lock{}}
-	p.OnClose(func() { _ = a.Close() })
+	p.OnClose(func() {
+		_ = a.Close()
+		for _, f := range process.close {
+			f()
+		}
+	})
 	return a, nil
 }

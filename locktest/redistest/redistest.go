@@ -44,6 +44,14 @@ func Options(p *locktest.Process, i int) *redis.Options {
 	return goredis.Options(p.Sim(), p.Addr(i))
 }
 
+// NewClient returns a go-redis client of p with these Options, which is closed with the
+// process.
+func NewClient(p *locktest.Process, i int) *redis.Client {
+	rdb := goredis.NewClient(p.Sim(), Options(p, i))
+	p.OnClose(func() { _ = rdb.Close() })
+	return rdb
+}
+
 // Keyspace gives a State function the keys of one server. Absent keys, and keys of
 // another type, read as empty.
 type Keyspace = simredis.Keyspace

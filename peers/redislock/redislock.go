@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/bsm/redislock"
-	"github.com/redis/go-redis/v9"
 
 	"lockstep/locktest"
 	"lockstep/locktest/redistest"
@@ -19,19 +18,15 @@ const lease = 8 * time.Second
 var Subject = locktest.Subject{
 	Name: "redislock", Servers: redistest.Servers(1), Lease: lease, State: redistest.Value(nil),
 	Open: func(p *locktest.Process) (locktest.Client, error) {
-		rdb := redis.NewClient(redistest.Options(p, 0))
-		return client{redislock.New(rdb), rdb}, nil
+		return client{redislock.New(redistest.NewClient(p, 0))}, nil
 	},
 }
 
-type client struct {
-	*redislock.Client
-	rdb *redis.Client
-}
+type client struct{ *redislock.Client }
 
 func (c client) Lock(name string) (locktest.Lock, error) { return &lock{c: c, name: name}, nil }
 
-func (c client) Close() error { return c.rdb.Close() }
+func (c client) Close() error { return nil }
 
 type lock struct {
 	c    client
@@ -60,9 +55,6 @@ func (l *lock) Lock(ctx context.Context) error {
 }
 
 func (l *lock) Unlock(ctx context.Context) error {
-	if l.held == nil {
-		return locktest.ErrNotHeld
-	}
 	err := l.held.Release(ctx)
 	if errors.Is(err, redislock.ErrLockNotHeld) {
 		return locktest.ErrNotHeld

@@ -11,7 +11,6 @@ import (
 	"github.com/go-redsync/redsync/v4"
 	rs "github.com/go-redsync/redsync/v4/redis"
 	"github.com/go-redsync/redsync/v4/redis/goredis/v9"
-	"github.com/redis/go-redis/v9"
 
 	"lockstep/locktest"
 	"lockstep/locktest/redistest"
@@ -22,31 +21,20 @@ func Subject(servers int) locktest.Subject {
 	return locktest.Subject{
 		Name: fmt.Sprintf("redsync-%d", servers), Servers: redistest.Servers(servers), Lease: 8 * time.Second, State: redistest.Value(nil),
 		Open: func(p *locktest.Process) (locktest.Client, error) {
-			var c client
-			var pools []rs.Pool
-			for i := range servers {
-				rdb := redis.NewClient(redistest.Options(p, i))
-				c.rdbs, pools = append(c.rdbs, rdb), append(pools, goredis.NewPool(rdb))
+			pools := make([]rs.Pool, servers)
+			for i := range pools {
+				pools[i] = goredis.NewPool(redistest.NewClient(p, i))
 			}
-			c.Redsync = redsync.New(pools...)
-			return c, nil
+			return client{redsync.New(pools...)}, nil
 		},
 	}
 }
 
-type client struct {
-	*redsync.Redsync
-	rdbs []*redis.Client
-}
+type client struct{ *redsync.Redsync }
 
 func (c client) Lock(name string) (locktest.Lock, error) { return mutex{c.NewMutex(name)}, nil }
 
-func (c client) Close() (err error) {
-	for _, rdb := range c.rdbs {
-		err = errors.Join(err, rdb.Close())
-	}
-	return err
-}
+func (c client) Close() error { return nil }
 
 type mutex struct{ *redsync.Mutex }
 
