@@ -137,14 +137,19 @@ func TestWhatIsReadIsReal(t *testing.T) {
 	}
 }
 
-// The Go code is a piece of an example that is compiled and run.
+// The Go code is a piece of an example that is compiled and run: the tests of peers run
+// that of docs/locktest.md.
 func TestTheReadmesCodeIsAnExample(t *testing.T) {
-	example, err := os.ReadFile("../../lockimpl/redisson/example_test.go")
-	if err != nil {
-		t.Fatal(err)
+	var examples string
+	for _, file := range []string{"../../lockimpl/redisson/example_test.go", "../../docs/locktest.md"} {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		examples += string(text)
 	}
 	for _, b := range blocks(t, "go") {
-		if !strings.Contains(string(example), b) {
+		if !strings.Contains(examples, b) {
 			t.Errorf("not in the examples:\n%s", b)
 		}
 	}
