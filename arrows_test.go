@@ -67,7 +67,7 @@ var rooms = map[string]room{
 	"locktest": {imports: []string{
 		"explore", "linearizability", "lockimpl", "model", "report", "scenarios", "scenarios/play", "scenarios/subject", "sim"}, words: []*regexp.Regexp{locks, roles}},
 	"locktest/redistest": {imports: []string{"locktest", "sim", "sim/goredis", "sim/redis"}, words: []*regexp.Regexp{locks}},
-	"peers":              {imports: []string{"locktest", "locktest/redistest"}},
+	"peers":              {imports: []string{"bench", "locktest", "locktest/redistest"}},
 	"bench": {imports: []string{
 		"explore", "interop", "lockimpl", "model", "scenarios", "scenarios/play", "scenarios/subject", "scenarios/subject/builtin", "sim"}},
 	"cmd": {imports: []string{
