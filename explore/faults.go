@@ -1,6 +1,7 @@
 package explore
 
 import (
+	"slices"
 	"time"
 
 	"lockstep/model"
@@ -90,6 +91,7 @@ func (d *drawer) fault() (f scenarios.Fault, ok bool) {
 	default:
 		f.FaultSpec = d.message(kind, who)
 	}
+	f.Servers = d.struck(f.Kind)
 	if f.Kind == model.FaultRule {
 		return f, true
 	}
@@ -102,6 +104,29 @@ func (d *drawer) fault() (f scenarios.Fault, ok bool) {
 		}
 	}
 	return f, true
+}
+
+// struck draws the servers that a fault strikes, for a lock that has several; nil: all.
+func (d *drawer) struck(kind model.FaultKind) []int {
+	n := d.lock.Servers.Count()
+	switch kind {
+	case model.FaultServer, model.FaultKey, model.FaultPartition, model.FaultRule:
+	default:
+		return nil
+	}
+	if n == 1 || d.draw("servers", 4) == 3 {
+		return nil
+	}
+	// A minority at most, and now and then one more: a majority is what such a lock
+	// stands on.
+	var servers []int
+	for range 1 + d.draw("servers", n/2+1) {
+		if one := 1 + d.draw("servers", n); !slices.Contains(servers, one) {
+			servers = append(servers, one)
+		}
+	}
+	slices.Sort(servers)
+	return servers
 }
 
 // outage draws how long a pause, a partition or a stall lasts: short, or

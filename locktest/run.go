@@ -37,6 +37,10 @@ type Options struct {
 	Shrink time.Duration
 	// Accept lists the fingerprints of findings that are known and fail no test.
 	Accept []string
+	// Scenarios is a glob of scenario files that are played too, each with its seeds; "" is
+	// none. A scenario that does not come out as it expects of the lock fails the test.
+	// The format is that of simrun.
+	Scenarios string
 }
 
 var flags struct {
@@ -128,14 +132,16 @@ func Run(t *testing.T, s Subject, o Options) {
 			t.Run(st.name, func(t *testing.T) { r.story(t, st) })
 		}
 	})
+	r.scenarios()
 	t.Run("explore", func(t *testing.T) {
 		if r.pointless != "" {
 			t.Skip("n/a: ", r.pointless)
 		}
 		r.on(t, func(h *sim.Host) { r.explore(t, h) })
+		r.explored = true
 	})
 	for _, fingerprint := range o.Accept {
-		if !r.met[fingerprint] {
+		if r.explored && !r.met[fingerprint] {
 			t.Logf("locktest: the accepted finding %s did not occur; remove it from Options.Accept if it is mended", fingerprint)
 		}
 	}
@@ -143,14 +149,15 @@ func Run(t *testing.T, s Subject, o Options) {
 
 // runner is one Run.
 type runner struct {
-	t      *testing.T
-	s      Subject
-	o      Options
-	plan   explore.Plan
-	dir    string
-	offers offers
-	lock   *subject.Subject
-	met    map[string]bool // fingerprints
+	t        *testing.T
+	s        Subject
+	o        Options
+	plan     explore.Plan
+	dir      string
+	offers   offers
+	lock     *subject.Subject
+	met      map[string]bool // fingerprints
+	explored bool
 	// pointless is the reason why nothing else can be judged; "": go on.
 	pointless string
 }
@@ -258,6 +265,66 @@ func (r *runner) story(t *testing.T, st story) {
 		}
 		r.rest(t, v)
 	})
+}
+
+// scenarios plays the scenario files of the options.
+func (r *runner) scenarios() {
+	if r.o.Scenarios == "" {
+		return
+	}
+	files, err := filepath.Glob(r.o.Scenarios)
+	if err == nil && len(files) == 0 {
+		err = errors.New("no file matches")
+	}
+	if err != nil {
+		r.t.Errorf("locktest: Options.Scenarios is %q: %v", r.o.Scenarios, err)
+	}
+	for _, file := range files {
+		r.t.Run("scenario/"+strings.TrimSuffix(filepath.Base(file), filepath.Ext(file)), func(t *testing.T) {
+			text, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal("locktest: ", err)
+			}
+			sc, err := scenarios.Parse(file, text, func(name string) (string, error) { return name, nil })
+			if err != nil {
+				t.Fatal("locktest: ", err)
+			}
+			if err := play.Applies(sc, r.lock); err != nil {
+				t.Skip("n/a: ", err)
+			}
+			if !slices.Contains(sc.Locks, r.lock.Name) {
+				t.Skipf("n/a: %s is of the locks %s", file, strings.Join(sc.Locks, ", "))
+			}
+			r.on(t, func(h *sim.Host) {
+				for seed := sc.SeedFirst; seed <= sc.SeedLast; seed++ {
+					r.scenario(t, play.RunTwice(h, sc, r.lock, seed))
+				}
+			})
+		})
+	}
+}
+
+// scenario tells how a run of a scenario file came out.
+func (r *runner) scenario(t *testing.T, v play.Verdict) {
+	t.Helper()
+	if v.AsExpected {
+		for _, f := range v.Findings {
+			t.Logf("as expected, %s: %s", f.Judge, f.Why)
+		}
+		if shown := report.Shortened(r.page(v, ""), timelineEvents); shown != "" {
+			t.Log("\n" + shown)
+		}
+		return
+	}
+	if f, found := firstBug(v); found && v.Word != play.VerdictNondeterministic {
+		r.fail(t, failure{fingerprint: "scenario." + v.Scenario.Name + "." + f.Judge, verdict: v, finding: f,
+			how: fmt.Sprintf("the scenario %s, seed %d: expected was %s", v.Scenario.File, v.Seed, v.Expected)})
+		return
+	}
+	t.Errorf("locktest: %s, seed %d: expected was %s, and %s is %s", v.Scenario.File, v.Seed, v.Expected, r.s.Name, strings.TrimSuffix(fmt.Sprintf("%s: %s", v.Word, v.Why), ": "))
+	for _, f := range v.Findings {
+		t.Logf("%s, %s: %s", f.Class, f.Judge, f.Why)
+	}
 }
 
 // rest tells of a run without a bug.
@@ -413,11 +480,7 @@ func (r *runner) fail(t *testing.T, f failure) {
 		}
 	}
 	replay := fmt.Sprintf("go test -run '^%s$' -lockstep.replay=%s", strings.ReplaceAll(r.t.Name(), "/", "$/^"), file)
-	page := report.Run{
-		Scenario: f.verdict.Scenario.Name, About: f.verdict.Scenario.About, Lock: r.s.Name, Seed: f.verdict.Seed,
-		Verdict: string(f.verdict.Word), Expected: f.verdict.Expected, Why: f.verdict.Why, Replay: replay, Digest: f.verdict.Digest,
-		Record: f.verdict.Played.Record, Findings: f.verdict.Findings,
-	}
+	page := r.page(f.verdict, replay)
 	fmt.Fprintf(text, "\n%s\n", strings.TrimRight(report.Shortened(page, timelineEvents), "\n"))
 	fmt.Fprintf(text, "\nfingerprint: %s\nreplay:      %s\nrecording:   %s\n", f.fingerprint, replay, file)
 	if dir := *flags.report; dir != "" {
@@ -428,6 +491,14 @@ func (r *runner) fail(t *testing.T, f failure) {
 		}
 	}
 	t.Error("\n" + text.String())
+}
+
+// page returns a run as reports take it. replay is the command that plays it again.
+func (r *runner) page(v play.Verdict, replay string) report.Run {
+	return report.Run{
+		Scenario: v.Scenario.Name, About: v.Scenario.About, Lock: r.s.Name, Seed: v.Seed, Verdict: string(v.Word), Expected: v.Expected,
+		Why: v.Why, Replay: replay, Digest: v.Digest, Record: v.Played.Record, Findings: v.Findings,
+	}
 }
 
 // timelineEvents is the number of events in the timeline of a failure.

@@ -15,6 +15,9 @@ type servers struct{ of Subject }
 // Check implements subject.Servers.
 func (*servers) Check() error { return nil }
 
+// Count implements subject.Servers.
+func (s *servers) Count() int { return s.of.Servers.Count() }
+
 // New implements subject.Servers.
 func (s *servers) New(locks []string, _ subject.ServerOptions) subject.World {
 	nodes := s.of.Servers.Nodes()

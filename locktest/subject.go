@@ -55,6 +55,8 @@ type State struct {
 // Servers makes the servers of a world. Packages for one kind of server, such as
 // redistest, implement it.
 type Servers interface {
+	// Count returns the number of servers, which know nothing of one another.
+	Count() int
 	// Nodes returns the servers of a new world and the addresses at which they answer.
 	Nodes() []sim.Node
 }

@@ -20,20 +20,20 @@ var (
 	}{
 		{model.FaultCrash, []string{"at!", "crash!"}},
 		{model.FaultPause, []string{"at!", "pause!", "for!"}},
-		{model.FaultPartition, []string{"at!", "partition!", "for!"}},
+		{model.FaultPartition, []string{"at!", "partition!", "for!", "servers"}},
 		{model.FaultWallClock, []string{"at!", "wall_clock!", "step!"}},
 		{model.FaultServer, nil}, // serverTable
-		{model.FaultKey, []string{"at!", "key!", "do!"}},
-		{model.FaultRule, []string{"when!", "from", "until", "do!", "for", "with"}},
+		{model.FaultKey, []string{"at!", "key!", "do!", "servers"}},
+		{model.FaultRule, []string{"when!", "from", "until", "do!", "for", "with", "servers"}},
 	}
 	serverTable = []struct {
 		does   model.ServerFault
 		fields []string
 	}{
-		{"restart", []string{"at!", "server!", "keep_data"}},
-		{"failover", []string{"at!", "server!", "lose_last"}},
-		{"flush_scripts", []string{"at!", "server!"}},
-		{"stall", []string{"at!", "server!", "for!"}},
+		{"restart", []string{"at!", "server!", "keep_data", "servers"}},
+		{"failover", []string{"at!", "server!", "lose_last", "servers"}},
+		{"flush_scripts", []string{"at!", "server!", "servers"}},
+		{"stall", []string{"at!", "server!", "for!", "servers"}},
 	}
 )
 
@@ -46,6 +46,7 @@ func (l *loader) fault(n *yaml.Node) Fault {
 	}
 	fault.At = l.duration(f["at"])
 	fault.For = l.durationFrom(time.Nanosecond)(f["for"])
+	fault.Servers = l.servers(f["servers"])
 	switch fault.Kind {
 	case model.FaultCrash, model.FaultPause, model.FaultWallClock:
 		fault.Processes = []string{l.process(f[string(fault.Kind)])}
@@ -76,6 +77,26 @@ func (l *loader) fault(n *yaml.Node) Fault {
 		l.rule(n, f, &fault)
 	}
 	return fault
+}
+
+// servers reads the numbers of servers, from 1: one, or a list.
+func (l *loader) servers(n *yaml.Node) (servers []int) {
+	if n == nil {
+		return nil
+	}
+	numbers := []*yaml.Node{n}
+	if n.Kind == yaml.SequenceNode {
+		numbers = n.Content
+		l.notEmpty(n, "name the servers that the fault strikes, or leave the field out for all")
+	}
+	for _, number := range numbers {
+		i := l.count(1)(number)
+		if i > 0 && slices.Contains(servers, i) {
+			l.fail(number, "%d is named already", i)
+		}
+		servers = append(servers, i)
+	}
+	return servers
 }
 
 // faultKind finds out what a fault does and gives its name for messages and

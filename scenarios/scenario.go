@@ -154,7 +154,10 @@ type TTL struct {
 // Fault is one entry of `faults`.
 type Fault struct {
 	model.FaultSpec
-	Pos Position
+	// Servers are the numbers, from 1, of the servers that the fault strikes; none: all.
+	// A lock on one server has only the first.
+	Servers []int
+	Pos     Position
 }
 
 // Class is the class of an outcome.

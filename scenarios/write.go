@@ -174,25 +174,25 @@ func (p Process) write() string {
 }
 
 func (f Fault) write() string {
-	at := f.At.String()
+	at, servers := f.At.String(), numbers(f.Servers)
 	switch f.Kind {
 	case model.FaultCrash:
 		return flow("at", at, "crash", f.Processes[0])
 	case model.FaultPause:
 		return flow("at", at, "pause", f.Processes[0], "for", f.For.String())
 	case model.FaultPartition:
-		return flow("at", at, "partition", list(f.Processes), "for", f.For.String())
+		return flow("at", at, "partition", list(f.Processes), "for", f.For.String(), "servers", servers)
 	case model.FaultWallClock:
 		return flow("at", at, "wall_clock", f.Processes[0], "step", f.Step.String())
 	case model.FaultKey:
-		return flow("at", at, "key", atom(f.Key), "do", f.KeyDo)
+		return flow("at", at, "key", atom(f.Key), "do", f.KeyDo, "servers", servers)
 	case model.FaultServer:
-		return flow("at", at, "server", string(f.Server), "keep_data", when(f.KeepData, "true"), "lose_last", count(f.LoseLast), "for", nonzero(f.For))
+		return flow("at", at, "server", string(f.Server), "keep_data", when(f.KeepData, "true"), "lose_last", count(f.LoseLast), "for", nonzero(f.For), "servers", servers)
 	case model.FaultRule:
 		w := f.When
 		return flow("when", flow("process", w.Process, "direction", w.Direction, "command", atom(w.Command), "script", string(w.Script),
 			"channel", atom(w.Channel), "nth", count(w.Nth), "every", count(w.Every)),
-			"from", nonzero(f.From), "until", lengthOf(f.Until), "do", f.Do, "for", nonzero(f.For), "with", atom(f.With))
+			"from", nonzero(f.From), "until", lengthOf(f.Until), "do", f.Do, "for", nonzero(f.For), "with", atom(f.With), "servers", servers)
 	}
 	panic("scenarios: a fault of unknown kind " + string(f.Kind))
 }
@@ -234,6 +234,14 @@ func atom(text string) string {
 		return text
 	}
 	return strconv.Quote(text) // its escapes are YAML's too
+}
+
+// numbers writes a list of numbers; none is nothing.
+func numbers(list []int) string {
+	if len(list) == 0 {
+		return ""
+	}
+	return strings.ReplaceAll(fmt.Sprint(list), " ", ", ")
 }
 
 func list(of []string) string {

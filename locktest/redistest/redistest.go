@@ -26,6 +26,9 @@ func Servers(n int) locktest.Servers {
 
 type servers int
 
+// Count implements locktest.Servers.
+func (n servers) Count() int { return int(n) }
+
 // Nodes implements locktest.Servers.
 func (n servers) Nodes() []sim.Node {
 	nodes := make([]sim.Node, n)

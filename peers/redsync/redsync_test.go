@@ -16,5 +16,5 @@ func TestRedsync(t *testing.T) {
 }
 
 func TestRedlock(t *testing.T) {
-	locktest.Run(t, Subject(5), locktest.Options{Accept: []string{asksOften}})
+	locktest.Run(t, Subject(5), locktest.Options{Accept: []string{asksOften}, Scenarios: "testdata/redlock/*.yaml"})
 }

@@ -8,7 +8,8 @@ import (
 )
 
 // Applies returns an error that names the first step of a scenario that the lock does
-// not offer; nil if it offers all of them.
+// not offer, or the first fault of a server that the lock does not have; nil if there is
+// none.
 func Applies(sc *scenarios.Scenario, l *subject.Subject) error {
 	for _, s := range sc.All() {
 		lacks := ""
@@ -25,6 +26,13 @@ func Applies(sc *scenarios.Scenario, l *subject.Subject) error {
 			continue
 		}
 		return fmt.Errorf("%s:%d: the step %s does not apply: %s %s", s.Pos.File, s.Pos.Line, s.Kind, l.Name, lacks)
+	}
+	for _, f := range sc.Faults {
+		for _, number := range f.Servers {
+			if n := l.Servers.Count(); number > n {
+				return fmt.Errorf("%s:%d: the fault does not apply: it strikes server %d, and %s has %d", f.Pos.File, f.Pos.Line, number, l.Name, n)
+			}
+		}
 	}
 	return nil
 }

@@ -67,6 +67,9 @@ func PlayIn(h *sim.Host, sc *scenarios.Scenario, l *subject.Subject, chooser sim
 		cfg.Resources[r.Name] = r.Start
 	}
 	for _, f := range sc.Faults {
+		for _, number := range f.Servers {
+			f.Nodes = append(f.Nodes, addrs[number-1])
+		}
 		cfg.Faults = append(cfg.Faults, f.FaultSpec)
 	}
 	longest := max(params.Watchdog, longestLease(sc))

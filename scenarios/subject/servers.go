@@ -13,6 +13,8 @@ type Servers interface {
 	// Check returns an error if something that a world needs is missing. Its text
 	// follows the name of the subject: "has no State".
 	Check() error
+	// Count returns the number of servers, which know nothing of one another.
+	Count() int
 	// New makes the servers of one world. locks names the locks of the scenario.
 	New(locks []string, o ServerOptions) World
 	// Commands returns a function that tells a world the role of a request, the locks
@@ -29,7 +31,7 @@ type ServerOptions struct {
 
 // World is the servers of one world.
 type World struct {
-	Nodes []sim.Node // one at least
+	Nodes []sim.Node // Count of them
 	// Published returns the number of messages that went to a channel so far; nil:
 	// nothing is published.
 	Published func(channel string) int64

@@ -66,6 +66,9 @@ func roleNames() string {
 // serverAddr is the address of the server.
 const serverAddr = "192.0.2.1:6379"
 
+// Count implements subject.Servers.
+func (*Protocol) Count() int { return 1 }
+
 // New implements subject.Servers.
 func (p *Protocol) New(locks []string, o subject.ServerOptions) subject.World {
 	server := simredis.New(simredis.Config{

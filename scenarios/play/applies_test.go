@@ -1,0 +1,74 @@
+package play_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	"lockstep/lockimpl"
+	"lockstep/scenarios"
+	"lockstep/scenarios/play"
+	"lockstep/scenarios/subject"
+	"lockstep/sim"
+)
+
+// lacking is a subject that is never played.
+type lacking struct{}
+
+func (lacking) Check() error { return nil }
+func (lacking) Count() int   { return 3 }
+func (lacking) New([]string, subject.ServerOptions) subject.World {
+	panic("a scenario that does not apply is not played")
+}
+func (lacking) Commands([]string) func([]string, sim.Author) sim.Command { return nil }
+
+func TestAScenarioThatALockDoesNotOfferDoesNotApply(t *testing.T) {
+	l := &subject.Subject{
+		Name: "little", Servers: lacking{}, Keys: func(string) []string { return nil },
+		Open:  func(*sim.Process, subject.Options) (lockimpl.Client, error) { return nil, context.Canceled },
+		Lacks: subject.Lacks{Leases: true, SingleTry: true, ForceUnlock: true, State: true},
+	}
+	for _, c := range []struct{ steps, fault, want string }{
+		{"lock: x", "", ""},
+		{"try_lock: {name: x, wait: 1s}", "", ""},
+		{"lock: {name: x, lease: 1s}", "", "the step lock does not apply: little takes no lease from its caller"},
+		{"try_lock: x", "", "the step try_lock does not apply: little has no try that does not wait"},
+		{"force_unlock: x", "", "the step force_unlock does not apply: little cannot be unlocked by force"},
+		{"read: {name: x, locked: true}", "", "the step read does not apply: little does not say what the server holds for it"},
+		{"repeat: {times: 2, steps: [force_unlock: x]}", "", "the step force_unlock does not apply"},
+		{"lock: x", "{at: 1s, server: restart, servers: [1, 3]}", ""},
+		{"lock: x", "{at: 1s, server: restart, servers: 4}", "the fault does not apply: it strikes server 4, and little has 3"},
+	} {
+		text := "lockstep: 1\nname: s\nlocks: [little]\nprocesses: {a: {}}\nsteps: {a/1: [" + c.steps + "]}\n"
+		if c.fault != "" {
+			text += "faults: [" + c.fault + "]\n"
+		}
+		sc, err := scenarios.Parse("s.yaml", []byte(text), func(name string) (string, error) { return name, nil })
+		if err != nil {
+			t.Fatal(err)
+		}
+		switch err := play.Applies(sc, l); {
+		case c.want == "" && err != nil:
+			t.Errorf("%s %s: %v", c.steps, c.fault, err)
+		case c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want) || !strings.HasPrefix(err.Error(), "s.yaml:")):
+			t.Errorf("%s %s: %v; want %s", c.steps, c.fault, err, c.want)
+		}
+		again, err := scenarios.Parse("again.yaml", []byte(sc.Write()), func(name string) (string, error) { return name, nil })
+		if err != nil || again.Write() != sc.Write() {
+			t.Errorf("written and read again: %v\n%s", err, sc.Write())
+		}
+		if len(sc.Faults) > 0 && (len(again.Faults) == 0 || len(again.Faults[0].Servers) != len(sc.Faults[0].Servers)) {
+			t.Errorf("the servers are lost:\n%s", sc.Write())
+		}
+		if c.want != "" {
+			func() {
+				defer func() {
+					if p, _ := recover().(string); !strings.Contains(p, c.want) {
+						t.Errorf("Play panics with %q; want %s", p, c.want)
+					}
+				}()
+				play.Play(nil, sc, l, sim.NewSeeded(1))
+			}()
+		}
+	}
+}
