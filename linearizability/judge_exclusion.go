@@ -97,7 +97,11 @@ func (r *run) howLost(lock string, a belief, at int64) (loss *model.Loss, how st
 		return ended(model.LossShortened, s), ": " + t.Text + " had taken from it at " + model.At(t.FromNs),
 			[]model.Excuse{{Circumstance: model.HoldRemoved, Fault: t.Number, Why: t.Text + " at " + model.At(t.FromNs)}}
 	case lost == nil:
-		return nil, ": the server never ended that hold, or never knew of it", nil
+		// Of several servers, one may forget its part before there is a majority.
+		for _, f := range r.partsLost(a.first.AtNs, at) {
+			excuses = append(excuses, model.Excuse{Circumstance: model.HoldRemoved, Fault: f.Number, Why: f.Text + " at " + model.At(f.FromNs)})
+		}
+		return nil, ": the server never ended that hold, or never knew of it", excuses
 	case lost.Fault > 0:
 		t := r.Fault(lost.Fault)
 		return ended(model.LossRemoved, lost), fmt.Sprintf(": %s had removed it at %s", t.Text, model.At(lost.AtNs)),

@@ -57,3 +57,19 @@ func name(owners []string) string {
 	}
 	return strings.Join(owners, ", ")
 }
+
+// partsLost returns the faults between two instants with which one of several servers
+// may have forgotten its part of a hold. A lock on one server has none: there the record
+// shows what is lost.
+func (r *run) partsLost(fromNs, toNs int64) []trace.Fault {
+	if r.Record.Params.Servers < 2 {
+		return nil
+	}
+	var lost []trace.Fault
+	for _, f := range r.Faults {
+		if fromNs <= f.FromNs && f.FromNs <= toNs && (f.Spec.Kind == model.FaultKey || f.Spec.LosesData()) {
+			lost = append(lost, f)
+		}
+	}
+	return lost
+}

@@ -160,8 +160,13 @@ func (r *run) unplaceable(lock string, res LockResult) Finding {
 }
 
 // resurrected reports whether a fault gave a thread the lock or a place in its queue,
-// or changed the level or the lease of a hold without ending it.
+// or changed the level or the lease of a hold without ending it. One of several servers
+// that forgets its part may do any of it later, so the calls of such a run are in no
+// history either.
 func (r *run) resurrected(lock string) bool {
+	if len(r.partsLost(0, r.LeaveNs)) > 0 {
+		return true
+	}
 	return slices.ContainsFunc(r.Changes(lock), func(c *trace.Change) bool {
 		return c.Fault > 0 && (c.After.Held() && (c.Started() || c.Before.Count != c.After.Count || c.Before.ExpiresMs != c.After.ExpiresMs) ||
 			slices.ContainsFunc(c.After.Queue, func(who string) bool { return !slices.Contains(c.Before.Queue, who) }))
