@@ -1,0 +1,100 @@
+package linearizability
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"lockstep/model"
+)
+
+// anybodys is a lock of which the judges know no more than its lease: a thread knows a
+// hold by what its grant returned.
+var anybodys = model.Params{Lock: "anybody's", Traits: model.Traits{NoWatchdog: true, Uncounted: true, PerGrant: true}, Timing: timing(0),
+	Promises: model.Promises{model.JudgeHoldCount: {Waived: true}}}
+
+// onSeveral is such a lock on five servers.
+var onSeveral = func() model.Params {
+	p := anybodys
+	p.Servers = 5
+	return p
+}()
+
+func TestAHoldIsKnownByItsGrant(t *testing.T) {
+	const unheard = `
+			0    a/1 invoke lock
+			0    a/1 send acquire
+			1    a/1 exec acquire -> a/1 1 30001
+			2    a/1 lost acquire reply dropped
+			3000 a/1 return unknown
+			4000 a/1 invoke unlock
+			4001 a/1 return not_held
+			30002 server expire -> free
+			40000 server leave`
+	const heard = `
+			0    a/1 takes
+			4000 a/1 invoke unlock
+			4001 a/1 return not_held
+			30002 server expire -> free
+			40000 server leave`
+	const two = `
+			0    a/1 takes
+			4000 a/1 invoke unlock
+			4000 a/1 send unlock
+			4001 a/1 exec unlock -> a/1 1 29001
+			4002 a/1 exec unlock -> free
+			4003 a/1 lost unlock reply dropped
+			7000 a/1 return unknown
+			40000 server leave`
+	testJudged(t, []judged{
+		{rule: "a thread does not know a hold whose grant it did not hear", lock: anybodys, record: unheard},
+		{rule: "another lock does", lock: bareLock, record: unheard,
+			finds: "linearizable bug: l: a/1 release (4.000s..4.001s) answered not_held, but the lock was held by a/1"},
+		{rule: "a thread knows the hold whose grant it heard", lock: anybodys, record: heard,
+			finds: "linearizable bug: l: a/1 release (4.000s..4.001s) answered not_held, but the lock was held by a/1"},
+		{rule: "an unlock of unknown outcome takes effect when the last part is gone", lock: onSeveral, record: two},
+	})
+}
+
+func TestOneOfSeveralServersMayForgetItsPart(t *testing.T) {
+	// The part that a server forgets at 1 s was part of a majority only for the client
+	// that counted it.
+	const forgotten = `
+			0    a/1 invoke lock
+			0    a/1 send acquire
+			1000 server fault 1 delete of key l
+			1001 a/1 exec acquire
+			1002 a/1 deliver acquire
+			1002 a/1 return granted
+			2000 b/1 takes
+			3000 b/1 releases
+			3100 a/1 invoke unlock
+			3101 a/1 return unknown
+			40000 server leave`
+	testJudged(t, []judged{
+		{rule: "of several", lock: onSeveral, record: forgotten,
+			finds: "mutual-exclusion limit (hold removed by another hand): b/1 was granted l at 2.002s while a/1 believed to hold it since 1.002s"},
+		{rule: "with one server it is nobody's excuse", lock: anybodys, record: forgotten,
+			finds: "mutual-exclusion bug: b/1 was granted l at 2.002s while a/1 believed to hold it since 1.002s\n" +
+				"linearizable bug: answered granted"},
+	})
+}
+
+func TestTrafficIsCountedPerServer(t *testing.T) {
+	asks := func(n int) string {
+		var b strings.Builder
+		fmt.Fprintf(&b, "0 a/1 takes\n10 b/1 invoke lock\n")
+		for i := range n {
+			at := 20 + i*900/n
+			fmt.Fprintf(&b, "%d b/1 send acquire\n%d b/1 exec acquire\n%d b/1 deliver acquire\n", at, at, at)
+		}
+		b.WriteString("5000 a/1 releases\n5010 b/1 gets\n6000 b/1 releases\n40000 server leave\n")
+		return b.String()
+	}
+	testJudged(t, []judged{
+		{rule: "as many as one server may be asked", lock: anybodys, record: asks(20)},
+		{rule: "one more", lock: anybodys, record: asks(21), finds: "traffic bug: b/1 sent 21 commands for l"},
+		{rule: "as many for each of five", lock: onSeveral, record: asks(100)},
+		{rule: "one more than five may be asked", lock: onSeveral, record: asks(101), finds: "traffic bug: b/1 sent 101 commands for l"},
+	})
+}
