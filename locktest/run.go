@@ -116,12 +116,10 @@ func Run(t *testing.T, s Subject, o Options) {
 	if err != nil {
 		t.Fatal("locktest: ", err)
 	}
-	r := &runner{t: t, s: s, o: o, plan: plan, dir: filepath.Join("testdata", "lockstep", folder(t.Name())), met: map[string]bool{}}
-	offers, err := r.probe()
-	if err != nil {
-		t.Fatalf("locktest: %s cannot be opened: %v", s.Name, err)
+	r := newRunner(t, s, o, plan)
+	if !r.open() {
+		return
 	}
-	r.offers, r.lock = offers, s.compile(offers)
 	if file := *flags.replay; file != "" {
 		t.Run("replay", func(t *testing.T) { r.on(t, func(h *sim.Host) { r.replay(t, h, file) }) })
 		return
@@ -160,6 +158,23 @@ type runner struct {
 	explored bool
 	// pointless is the reason why nothing else can be judged; "": go on.
 	pointless string
+}
+
+func newRunner(t *testing.T, s Subject, o Options, plan explore.Plan) *runner {
+	return &runner{t: t, s: s, o: o, plan: plan, dir: filepath.Join("testdata", "lockstep", folder(t.Name())), met: map[string]bool{}}
+}
+
+// open finds out what the lock offers. It fails the test and returns false if the lock
+// cannot be opened.
+func (r *runner) open() bool {
+	r.t.Helper()
+	offers, err := r.probe()
+	if err != nil {
+		r.t.Errorf("locktest: %s cannot be opened: %v", r.s.Name, err)
+		return false
+	}
+	r.offers, r.lock = offers, r.s.compile(offers)
+	return true
 }
 
 // on runs f with a host, and turns a panic of a world into a failure of the test.

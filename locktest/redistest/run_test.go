@@ -172,6 +172,37 @@ func TestWrongSubjectsAreExplained(t *testing.T) {
 	}
 }
 
+// The inputs that Fuzz begins with hold for a lock that is right.
+func FuzzSetNX(f *testing.F) { locktest.Fuzz(f, setnxSubject) }
+
+// FuzzJudged fuzzes the subject that a test of this file asks for.
+func FuzzJudged(f *testing.F) {
+	s, ok := wrong[os.Getenv(judged)]
+	if !ok {
+		f.Skip("n/a: another test runs this one")
+	}
+	locktest.Fuzz(f, s)
+}
+
+// A lock that is wrong is found by them, and an input can be given by hand.
+func TestFuzzFindsAWrongLock(t *testing.T) {
+	dir := t.TempDir()
+	text, passed := outcome(t, dir, "exists-then-set", nil, "-test.run=^FuzzJudged$")
+	if passed {
+		t.Fatalf("the lock is wrong, and no input shows it:\n%s", text)
+	}
+	mustContain(t, text, "exists-then-set breaks ", "an input of the fuzzer does", "fingerprint: fuzz.", "--- FAIL: FuzzJudged/seed#")
+	m := regexp.MustCompile(`-lockstep.replay=(\S+)`).FindStringSubmatch(text)
+	if m == nil {
+		t.Fatalf("no command replays it:\n%s", text)
+	}
+	again, passed := outcome(t, dir, "exists-then-set", nil, "-test.run=^FuzzJudged$", m[0])
+	if passed || strings.Count(again, "--- FAIL: FuzzJudged/seed#") != 1 {
+		t.Errorf("the replay:\n%s", again)
+	}
+	mustContain(t, again, "it was recorded in "+m[1])
+}
+
 func TestFlagsAreChecked(t *testing.T) {
 	for arg, want := range map[string]string{
 		"-lockstep.faults=network,gremlins": "gremlins",
