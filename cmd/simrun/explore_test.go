@@ -45,8 +45,8 @@ func TestExploreRefusesBadInput(t *testing.T) {
 		{"--lock setnx-del --shard 1", "write I/N"},
 		{"--lock setnx-del --shard 1/2", "--shard needs --out"},
 		{"--lock setnx-del --runs 5 --out " + file, "file"},
-		{"--lock setnx-del --runs many", "explore knows"},
-		{"--lock setnx-del --time soon", "explore knows"},
+		{"--lock setnx-del --runs many", "--runs many: want a whole number"},
+		{"--lock setnx-del --time soon", "--time soon: want a length of time"},
 	} {
 		code, out, stderr := call(t, append([]string{"explore"}, strings.Fields(c.args)...)...)
 		if code != exitUsage || out != "" || !strings.Contains(stderr, c.want) {

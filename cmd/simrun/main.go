@@ -174,6 +174,12 @@ func (a *app) main(args []string) (code int) {
 	return code
 }
 
+// wanted says what a flag of each type takes.
+var wanted = map[string]string{
+	"bool": "true or false", "int": "a whole number", "int64": "a whole number", "uint64": "a whole number that is not negative",
+	"duration": "a length of time such as 90s or 2m",
+}
+
 // flags parses a command's arguments: options may stand anywhere.
 func flags(name string, args []string, define func(*pflag.FlagSet)) ([]string, error) {
 	f := pflag.NewFlagSet(name, pflag.ContinueOnError)
@@ -183,6 +189,11 @@ func flags(name string, args []string, define func(*pflag.FlagSet)) ([]string, e
 	if err := f.Parse(args); err != nil {
 		if errors.Is(err, pflag.ErrHelp) {
 			return nil, err
+		}
+		var wrong *pflag.InvalidValueError
+		if errors.As(err, &wrong) {
+			flag := wrong.GetFlag()
+			return nil, usagef("%s: --%s %s: want %s", name, flag.Name, wrong.GetValue(), wanted[flag.Value.Type()])
 		}
 		var known []string
 		f.VisitAll(func(f *pflag.Flag) { known = append(known, "--"+f.Name) })

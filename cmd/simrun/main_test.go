@@ -260,3 +260,23 @@ func TestListNamesEveryScenarioAndLock(t *testing.T) {
 		}
 	}
 }
+
+// A value that a flag does not take is refused in words, whatever the flag.
+func TestAValueThatAFlagDoesNotTake(t *testing.T) {
+	for _, c := range []struct {
+		args []string
+		want string
+	}{
+		{[]string{"results", "--jobs", "x"}, "results: --jobs x: want a whole number"},
+		{[]string{"explore", "--lock", "setnx-del", "--runs=1.5"}, "explore: --runs 1.5: want a whole number"},
+		{[]string{"explore", "--lock", "setnx-del", "--time", "soon"}, "explore: --time soon: want a length of time such as 90s or 2m"},
+		{[]string{"explore", "--lock", "setnx-del", "--seed", "-1"}, "explore: --seed -1: want a whole number that is not negative"},
+		{[]string{"run", "--json=perhaps"}, "run: --json perhaps: want true or false"},
+		{[]string{"results", "--check", t.TempDir()}, " has no verdicts.md"},
+	} {
+		code, _, stderr := call(t, c.args...)
+		if code != exitUsage || !strings.Contains(stderr, c.want) || strings.Contains(stderr, "strconv") || strings.Contains(stderr, "no such file") {
+			t.Errorf("%v: exit %d, %s; want %q", c.args, code, stderr, c.want)
+		}
+	}
+}

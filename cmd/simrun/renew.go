@@ -210,6 +210,9 @@ func (r *renewal) check(parts []part) (int, error) {
 		}
 		versioned++
 		v, err := r.versions(p)
+		if errors.Is(err, fs.ErrNotExist) {
+			err = fmt.Errorf("%s has no %s", r.dir, p.file)
+		}
 		if err != nil {
 			problems = append(problems, err)
 			continue
