@@ -16,28 +16,27 @@ import (
 	"github.com/google/renameio/v2"
 )
 
-// Campaign is a plan being played, or one shard of it: families whose number
-// modulo Of is Shard. What was played is kept in Dir, run by run, so that a
-// campaign that was killed at any moment goes on where it was.
+// Campaign plays a plan, or one shard of it: the families whose number modulo Of is Shard.
+// Dir keeps every run as it ends, so a campaign that is killed at any moment can go on.
 type Campaign struct {
 	Plan  Plan
 	Shard int // from 0
 	Of    int
 	Jobs  int
 	Dir   string
-	// Player starts what plays runs: a process, or this one in a test.
+	// Player returns a player of runs: another process, or this one in a test.
 	Player func() (Player, error)
-	// Progress is told after each run; it may be nil.
+	// Progress is called after each run, unless it is nil.
 	Progress func(Progress)
 	// Stop ends the campaign before its time.
 	Stop context.Context
 }
 
-// Player plays families, and makes failures small. One that gives an error is not
+// Player plays families, and makes failures small. A player that returned an error is not
 // used again.
 type Player interface {
-	// Family plays the runs of a family after those before, in order, and hands
-	// over what is to be kept of each. An error of each ends it and comes back.
+	// Family plays the runs of a family that follow before, in order, and passes the kept
+	// part of each to each. It returns the first error of each.
 	Family(number int, before []Run, each func(Run) error) error
 	Shrink(ShrinkTask) (Shrunk, error)
 	Close()
@@ -52,8 +51,8 @@ type Progress struct {
 	Died     int
 }
 
-// The files of a campaign's folder: the plan, the runs that were played, and
-// what they came to, which other folders of results have too.
+// The files in the folder of a campaign: the plan, the runs, and the result, which other
+// folders of results have too.
 const (
 	PlanFile     = "campaign.json"
 	RunsFile     = "runs.jsonl"
@@ -65,8 +64,8 @@ type shardFile struct {
 	Plan
 	Shard int `json:"shard"`
 	Of    int `json:"of"`
-	// Judges, Names and Draw are the Versions of the program that plays, beside
-	// Plan.World: runs of another are not gone on with.
+	// Judges, Names and Draw are Versions of the program that plays, beside Plan.World. A
+	// program of other versions does not continue the campaign.
 	Judges int `json:"judges"`
 	Names  int `json:"names"`
 	Draw   int `json:"draw"`
@@ -80,19 +79,18 @@ func (c Campaign) file() shardFile {
 // versions are the versions of the program that played.
 func (s shardFile) versions() Versions { return Versions{s.World, s.Judges, s.Names, s.Draw} }
 
-// OtherCampaignError: the folder holds the runs of another campaign.
+// OtherCampaignError says that a folder holds the runs of another campaign.
 type OtherCampaignError struct{ Dir, Difference string }
 
 func (e *OtherCampaignError) Error() string {
 	return fmt.Sprintf("%s holds another campaign (%s); name another folder, or remove it", e.Dir, e.Difference)
 }
 
-// playerRuns is after how many runs, and the end of a family, another process takes
-// the place of one: runs that leave goroutines behind cost it memory.
+// playerRuns is the number of runs after which another process plays the next family.
+// Runs that leave goroutines behind cost a process memory.
 const playerRuns = 2000
 
-// Run plays what is missing of the campaign. It returns whether everything was
-// played.
+// Run plays the missing runs of the campaign. It reports whether all runs are played.
 func (c *Campaign) Run() (complete bool, err error) {
 	before, whole, err := c.open()
 	if err != nil {
@@ -103,7 +101,7 @@ func (c *Campaign) Run() (complete bool, err error) {
 		return false, err
 	}
 	defer func() { err = errors.Join(err, log.Close()) }()
-	// What was cut off while it was written is played again.
+	// A run whose line was cut off is played again.
 	if err := log.Truncate(whole); err != nil {
 		return false, err
 	}
@@ -163,7 +161,7 @@ func (c *Campaign) work(w *writer, families <-chan int, before map[int][]Run) (e
 				}
 				played = 0
 			}
-			var problem error // that is none of the player's
+			var problem error // not one of the player
 			err := p.Family(number, runs, func(r Run) error {
 				runs = append(runs, r)
 				played++
@@ -196,7 +194,7 @@ func (c *Campaign) work(w *writer, families <-chan int, before map[int][]Run) (e
 	return nil
 }
 
-// BadRunError is a run that could not be played at all: a defect of ours.
+// BadRunError says that a run could not be played at all, which is a defect of Lockstep.
 type BadRunError struct{ Msg string }
 
 func (e *BadRunError) Error() string { return e.Msg }
@@ -210,9 +208,9 @@ func (c *Campaign) size() (n int) {
 	return n
 }
 
-// open makes the folder, or reads what an earlier start left there: the runs,
-// and where the last whole line of them ends. The earlier one may have been of
-// fewer runs: a run depends on those before it in its family alone.
+// open makes the folder, or reads the runs that an earlier start left there. whole is the
+// offset at which the last whole line ends. The earlier start may have asked for fewer
+// runs, since a run depends only on the runs before it in its family.
 func (c *Campaign) open() (runs []Run, whole int64, err error) {
 	if err := os.MkdirAll(c.Dir, 0o755); err != nil {
 		return nil, 0, err
@@ -265,7 +263,7 @@ func (s shardFile) difference(o shardFile) string {
 	return ""
 }
 
-// difference says where another plan differs; "" for nowhere.
+// difference returns the first difference to another plan; "": there is none.
 func (p Plan) difference(o Plan) string {
 	for _, d := range []struct {
 		what        string
@@ -303,7 +301,8 @@ func readPlan(dir string) (shardFile, error) {
 	return s, nil
 }
 
-// readRuns reads what was played; whole is where the last whole line ends.
+// readRuns reads the runs of a folder. whole is the offset at which the last whole line
+// ends.
 func readRuns(dir string) (runs []Run, whole int64, err error) {
 	file := filepath.Join(dir, RunsFile)
 	in, err := os.Open(file)
@@ -329,7 +328,7 @@ func readRuns(dir string) (runs []Run, whole int64, err error) {
 	}
 }
 
-// writer keeps what was played, from all jobs.
+// writer writes the runs of all jobs.
 type writer struct {
 	mu       sync.Mutex
 	out      io.Writer
@@ -371,20 +370,20 @@ func (w *writer) count(r Run) {
 	}
 }
 
-// spent: what was played uses up the budget of steps. Families begin in order
-// and are played to their end, so that the first runs that add up to the budget
-// are among them. A shard knows nothing of the others and plays all of its own.
+// spent reports whether the runs use up the budget of steps. Families begin in order and
+// are played to their end, so the first runs that add up to the budget are among them. A
+// shard knows nothing of the other shards and plays all of its own families.
 func (w *writer) spent() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.c.Plan.Steps > 0 && w.c.Of == 1 && w.progress.Steps >= w.c.Plan.Steps
 }
 
-// Tally is what the runs of a campaign, or of some of its shards, came to.
+// Tally is the result of a campaign, or of some of its shards.
 type Tally struct {
 	Plan    Plan
-	Runs    int  // that were played, within the budget of steps
-	Missing int  // that the plan has and nobody played
+	Runs    int  // runs that were played, within the budget of steps
+	Missing int  // runs of the plan that were not played
 	Spent   bool // the budget of steps ended it
 	Steps   int64
 	SimNs   int64
@@ -393,18 +392,19 @@ type Tally struct {
 	Odd     []Run // undecided or nondeterministic
 	Groups  []Found
 	Curve   []Point
-	// Of PCT: how many runs had no more decisions than expected, the most actors
-	// of these, and the most decisions that were expected of one.
+	// Within, Actors and Estimate belong to PCT: the number of runs that had no more
+	// decisions than expected, the most actors in one of them, and the most decisions that
+	// were expected of one.
 	Within, Actors, Estimate int
-	// Medians says of each known defect how many runs it took to meet it, in the
-	// median of the campaign's parts; those are as good as campaigns of other seeds.
-	// One that half of them did not meet has none.
+	// Medians has for each known defect the number of runs until it was met, in the median
+	// of the parts of the campaign, each of which is as good as a campaign of another seed.
+	// A defect that half of the parts did not meet is missing.
 	Medians map[string]int
-	// Coverage is there for the exhaustive strategy, whose runs are schedules.
+	// Coverage belongs to the exhaustive strategy, whose runs are schedules.
 	Coverage *Coverage
 }
 
-// Found is a group, told once.
+// Found is a group of failures.
 type Found struct {
 	Failed
 	Count int
@@ -412,14 +412,14 @@ type Found struct {
 	Least Run // the smallest
 }
 
-// Point is how many states were known after so many runs.
+// Point is the number of states that were known after a number of runs.
 type Point struct {
 	Runs   int `json:"runs"`
 	States int `json:"states"`
 }
 
-// parts is how many parts of a campaign are looked at for the first run that
-// meets a defect.
+// parts is the number of parts of a campaign for which the first run that meets a defect
+// is looked up.
 const parts = 20
 
 // Sum adds up runs, whichever process or machine played them.
@@ -493,7 +493,7 @@ func Sum(p Plan, runs []Run) Tally {
 	return o
 }
 
-// rank puts unknown bugs first, then known ones, then limits.
+// rank orders groups: bugs without a name, then known defects, then limits.
 func (f Found) rank() int {
 	switch {
 	case f.Class == "bug" && f.Defect == "":

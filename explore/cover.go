@@ -10,12 +10,12 @@ import (
 	"lockstep/sim"
 )
 
-// Cover plays the schedules of a search, until ctx ends, and adds them up as
-// those of a campaign: the plan says of what. Each kind of failure is there once,
-// made small in budget runs. progress, unless nil, is told after each schedule.
+// Cover plays the schedules of a search until ctx ends, and adds them up as the runs of a
+// campaign with that plan. Each kind of failure is made small within budget runs. Cover
+// calls progress after each schedule, unless it is nil.
 func Cover(ctx context.Context, h *sim.Host, p Plan, s *Search, budget int, progress func(Progress)) (Tally, []Shrunk, error) {
-	// A campaign keeps scenarios, and plays what is to be made small again. Here
-	// it is the decisions that differ.
+	// A campaign keeps scenarios, and plays a run again to make it small. Here the
+	// decisions differ, and not the scenarios.
 	f := newFamily()
 	least := map[string]Failure{}
 	var steps int64
@@ -50,14 +50,14 @@ func Cover(ctx context.Context, h *sim.Host, p Plan, s *Search, budget int, prog
 	return o, small, nil
 }
 
-// sighting is a finding of a run with what the run keeps of it.
+// sighting is a finding of a run, and the part of it that is kept.
 type sighting struct {
 	Failed
 	finding linearizability.Finding
 }
 
-// sightings gives the findings of a run that are broken, one for each judge, class,
-// kind of operation and cause.
+// sightings returns the broken findings of a run, one per judge, class, kind of operation
+// and cause.
 func sightings(h *sim.Host, v play.Verdict) (out []sighting) {
 	n, seen := newNamer(h, v), map[string]bool{}
 	for _, f := range v.Findings {

@@ -18,10 +18,10 @@ type Profile string
 
 // The profiles.
 const (
-	// Simple: one thread a client, leases and watchdog not mixed on one hold, no
-	// timed try on a fair lock, nobody forces a lock open or closes a client.
+	// Simple has one thread per client. It does not mix leases and watchdog on one hold,
+	// makes no timed try on a fair lock, and neither forces a lock open nor closes a client.
 	Simple Profile = "simple"
-	// Full is whatever callers do.
+	// Full has everything that callers do.
 	Full Profile = "full"
 )
 
@@ -46,9 +46,9 @@ var Classes = []Class{
 	ClassNetwork, ClassCrash, ClassPause, ClassPartition, ClassClock, ClassServer, ClassOperator, ClassWatchdog, ClassInterrupt,
 }
 
-// Draw draws a scenario file for a lock; all its chance comes from c, by
-// streams that begin with draw/. Draws of 0 give the simplest there is. The
-// file's about names every knob with its value.
+// Draw draws a scenario file for a lock. All its chance comes from streams of c that begin
+// with draw/. If every draw is 0, the scenario is the simplest one. Its about names every
+// knob with its value.
 func Draw(c sim.Chooser, l *subject.Subject, p Profile, classes []Class) string {
 	d := newDrawer(c, l, p, classes)
 	d.drawKnobs()
@@ -70,10 +70,9 @@ func Draw(c sim.Chooser, l *subject.Subject, p Profile, classes []Class) string 
 	return d.sc.Write()
 }
 
-// Vary draws a neighbour of a scenario: a few of its knobs, steps, faults or
-// times are others, the rest is kept. What a file expects of a run and what
-// its steps want is left out. A text that does not load has no neighbours, and
-// gives a new draw.
+// Vary draws a neighbour of a scenario, in which a few knobs, steps, faults or times
+// differ. The neighbour has no expectations, and its steps have no wants. For a text that
+// does not load, Vary draws a new scenario.
 func Vary(c sim.Chooser, text string, l *subject.Subject, p Profile, classes []Class) string {
 	was, err := scenarios.Parse("varied.yaml", []byte(text), anyLock)
 	if err != nil {
@@ -116,8 +115,8 @@ type drawer struct {
 	classes []Class
 	sc      *scenarios.Scenario
 	knobs
-	// edges are lengths at which something ends or begins, and bursts instants
-	// at which threads step together.
+	// edges are lengths of time after which something ends or begins. bursts are instants
+	// at which several threads step.
 	edges, bursts []time.Duration
 	names         []string // of locks
 }
@@ -132,7 +131,7 @@ func (d *drawer) has(c Class) bool { return slices.Contains(d.classes, c) }
 
 func (d *drawer) full() bool { return d.profile == Full }
 
-// most is one bound in the profile simple, another in full.
+// most returns the bound of the profile.
 func (d *drawer) most(simple, full int) int {
 	if d.full() {
 		return full
@@ -143,14 +142,14 @@ func (d *drawer) most(simple, full int) int {
 // draw draws a number below n for the next decision about something.
 func (d *drawer) draw(what string, n int) int { return int(d.c.Choose("draw/"+what, uint64(n))) }
 
-// from draws one of several; the first is the simplest.
+// from draws one of several values, of which the first is the simplest.
 func from[T any](d *drawer, what string, of ...T) T { return of[d.draw(what, len(of))] }
 
 func (d *drawer) ms(what string, most int) time.Duration {
 	return time.Duration(d.draw(what, most+1)) * time.Millisecond
 }
 
-// world draws all that is not a step or a fault.
+// world draws everything but steps and faults.
 func (d *drawer) world() {
 	d.sc.Latency = d.latency()
 	d.sc.Server = d.server()
@@ -172,15 +171,15 @@ func (d *drawer) world() {
 	d.bursts = []time.Duration{d.length(5 * time.Second), d.length(30 * time.Second)}
 }
 
-// latency draws the way of a message. Four of them hand a lock over, within
-// the second that the judge of liveness allows.
+// latency draws the time that a message takes one way. Four messages hand a lock over,
+// and the judge of liveness allows one second for it.
 func (d *drawer) latency() scenarios.Range {
 	switch {
 	case d.lock.Fair && d.full():
 		return from(d, "world", span(5, 20), span(20, 20), span(50, 50), span(5, 200))
 	case d.lock.Fair:
-		// Behind a dead waiter the next one asks again without a pause: a slow
-		// network keeps such a run short.
+		// The waiter behind a dead one asks again without a pause. A slow network keeps
+		// such a run short.
 		return span(5, 20)
 	case d.full():
 		return from(d, "world", usual, atOnce, span(1, 1), span(1, 5), span(5, 20), span(50, 50), span(1, 200))
@@ -205,12 +204,11 @@ func (d *drawer) watchdog() time.Duration {
 	if d.full() {
 		return from(d, "world", 30*time.Second, 15*time.Second, 10*time.Second, 5*time.Second, time.Minute)
 	}
-	// Not below the response timeout: one lost reply would outlast the lease.
+	// With a watchdog below the response timeout, one lost reply would outlast the lease.
 	return from(d, "world", 30*time.Second, 15*time.Second)
 }
 
-// usual is the network when a file does not say; atOnce is as near to no
-// latency as there is.
+// usual is the default latency of a file. atOnce is the smallest latency.
 var (
 	usual  = scenarios.Range{Min: 200 * time.Microsecond, Max: 2 * time.Millisecond}
 	atOnce = scenarios.Range{Min: 100 * time.Microsecond, Max: 100 * time.Microsecond}
@@ -223,8 +221,7 @@ func span(min, max int) scenarios.Range {
 func (d *drawer) process(name string) scenarios.Process {
 	p := scenarios.Process{Name: name, Threads: 1}
 	if d.lock.Fair {
-		// Shorter than the lock's own may be, as the latency is longer; longer than
-		// any hold, so that no living waiter loses its place.
+		// The wait is longer than any hold, so that no living waiter loses its place.
 		wait := 40 * time.Second
 		if d.full() {
 			wait = from(d, "process", 40*time.Second, 10*time.Second, 5*time.Second, time.Second)
@@ -271,10 +268,10 @@ func (d *drawer) findEdges() {
 	}
 }
 
-// The scales of times: bugs sit at boundaries, and where things meet.
+// scales are the scales of times. Bugs sit at boundaries, and where things meet.
 var scales = []string{"zero", "tiny", "second", "seconds", "edge", "minute"}
 
-// length draws a length of time of at most most.
+// length draws a length of time, at most most.
 func (d *drawer) length(most time.Duration) time.Duration {
 	var t time.Duration
 	switch d.pick("times", d.times) {
@@ -297,7 +294,7 @@ func (d *drawer) length(most time.Duration) time.Duration {
 		if len(edges) == 0 {
 			return 0
 		}
-		// Beside it by nothing, a millisecond, a message's way there and back.
+		// The distance to the edge: none, a millisecond, the way of a message, a round trip.
 		off := from(d, "times", 0, time.Millisecond, d.sc.Latency.Max, 2*d.sc.Latency.Max, 50*time.Millisecond, time.Second)
 		t = max(0, from(d, "times", edges...)+d.signed(off)).Round(10 * time.Microsecond)
 	}
@@ -307,12 +304,12 @@ func (d *drawer) length(most time.Duration) time.Duration {
 	return t
 }
 
-// positive draws a length of at least least.
+// positive draws a length between least and most.
 func (d *drawer) positive(least, most time.Duration) time.Duration {
 	return max(least, d.length(most))
 }
 
-// instant draws when something happens.
+// instant draws an instant.
 func (d *drawer) instant() time.Duration {
 	switch from(d, "times", "any", "length", "burst") {
 	case "length":
@@ -323,9 +320,9 @@ func (d *drawer) instant() time.Duration {
 	return d.ms("times", 12_000)
 }
 
-// underWay draws an instant at which a step's messages may be under way, and
-// whose: when it would begin if no call took any time, and a few messages'
-// times later.
+// underWay draws an instant at which messages of a step may be under way, and the process
+// of the step. The instant lies a few latencies after the step would begin if no call took
+// any time.
 func (d *drawer) underWay() (at time.Duration, who string) {
 	type begin struct {
 		at  time.Duration
@@ -355,8 +352,8 @@ func (d *drawer) underWay() (at time.Duration, who string) {
 	return b.at + (time.Duration(d.draw("times", 25)) * way / 4).Round(10*time.Microsecond), b.who
 }
 
-// knobs are what a draw turns on, and how much: a swarm, since a feature that
-// is always on hides what happens without it.
+// knobs say which features a draw uses, and how often. They are a swarm: a feature that
+// is always on would hide what happens without it.
 type knobs struct {
 	calls  weights // how a lock is taken
 	chance weights // percent
@@ -364,7 +361,7 @@ type knobs struct {
 	times  weights // scales of times
 }
 
-// weights are words with their weights, 0 for what is off.
+// weights are words with weights. A word of weight 0 is off.
 type weights []weight
 
 type weight struct {
@@ -389,7 +386,7 @@ func (w weights) of(word string) int {
 	return 0
 }
 
-// pick draws one of the words by weight, "" when all are off.
+// pick draws a word by weight; "": all words are off.
 func (d *drawer) pick(what string, w weights) string {
 	total := 0
 	for _, one := range w {
@@ -407,13 +404,13 @@ func (d *drawer) pick(what string, w weights) string {
 	panic("explore: weights do not add up")
 }
 
-// odds draws whether something with a chance happens.
+// odds draws whether a feature is used this time.
 func (d *drawer) odds(what string) bool {
 	n := d.chance.of(what)
 	return n > 0 && d.draw(what, 100) >= 100-n
 }
 
-// swarm turns on some of the words, with wild weights.
+// swarm turns some of the words on, with very different weights.
 func (d *drawer) swarm(words []string) (w weights) {
 	sides := 2
 	if len(words) < 3 {
@@ -457,7 +454,7 @@ func (d *drawer) drawKnobs() {
 	d.times = d.swarm(scales)
 }
 
-// about names the knobs with their values.
+// about returns a text that names the knobs with their values.
 func (d *drawer) about(more string) string {
 	sc := d.sc
 	var threads []string
@@ -494,7 +491,7 @@ func (d *drawer) about(more string) string {
 	return "Drawn: " + strings.Join(parts, "; ") + "."
 }
 
-// named are the knobs with their names in an about.
+// named returns the knobs with their names in an about.
 func (k *knobs) named() []struct {
 	name string
 	of   *weights
@@ -512,7 +509,7 @@ func orNone(s string) string {
 	return s
 }
 
-// ownOptions says what a process has of its own.
+// ownOptions returns the settings of a process that differ from the defaults.
 func ownOptions(p scenarios.Process) string {
 	var own []string
 	add := func(is bool, format string, args ...any) {
@@ -537,8 +534,8 @@ func value[T any](p *T) (v T) {
 	return v
 }
 
-// settleResources declares the resources that the workload uses, with what it
-// takes from them and the rules that follow from it.
+// settleResources declares the resources that the workload uses. Their start values and
+// rules follow from what the workload takes.
 func (d *drawer) settleResources() {
 	var used []string
 	takes := map[string]int64{}
@@ -563,8 +560,8 @@ func (d *drawer) settleResources() {
 		if slices.ContainsFunc(d.sc.Resources, func(r scenarios.Resource) bool { return r.Name == name }) {
 			continue
 		}
-		// With less than is taken, somebody finds it sold out; the step use sees
-		// to it that nothing goes below.
+		// If less is there than is taken, somebody finds it sold out. The step use never
+		// goes below zero.
 		taken, zero := takes[name], int64(0)
 		r := scenarios.Resource{Name: name, Start: taken + from(d, "world", int64(10), 0, -1), NeverBelow: &zero}
 		if end := r.Start - taken; certain && end >= 0 {
@@ -576,8 +573,8 @@ func (d *drawer) settleResources() {
 
 func resourceOf(name int) string { return fmt.Sprintf("stock%d", name+1) }
 
-// certain: all uses are sure to happen, since nothing is done but to wait for
-// the lock and to work under it, and no call ends because its answer is late.
+// certain reports whether all uses are sure to happen: threads only wait for the lock and
+// work under it, and no call ends because its answer is late.
 func (d *drawer) certain() bool {
 	var plain func(steps []scenarios.Step, under int) bool
 	plain = func(steps []scenarios.Step, under int) bool {
@@ -595,7 +592,7 @@ func (d *drawer) certain() bool {
 	return len(d.classes) == 0 && !d.late() && !slices.ContainsFunc(d.sc.Threads, func(t scenarios.Script) bool { return !plain(t.Steps, 0) })
 }
 
-// timing is that of the lock in the world that is drawn.
+// timing returns the timing of the lock in the world that is drawn.
 func (d *drawer) timing() model.Timing { return d.lock.Timing(d.sc.Watchdog) }
 
 // late reports whether an answer may take longer than a client waits for it, without
@@ -610,7 +607,7 @@ func (d *drawer) late() bool {
 	})
 }
 
-// longest is the longest that a thread works, waits or sleeps at once.
+// longest returns the longest time that a thread works, waits or sleeps at once.
 func (d *drawer) longest() time.Duration {
 	switch {
 	case d.lock.Campaign.ShortWaits || d.lock.Fair:

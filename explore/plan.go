@@ -11,9 +11,8 @@ import (
 	"lockstep/sim"
 )
 
-// Plan is what a campaign is. Its runs, groups and counts depend on nothing
-// else: not on how many processes or machines shared it, nor on how often it
-// was interrupted.
+// Plan determines a campaign. Runs, groups and counts depend on nothing else: not on the
+// number of processes or machines that play it, and not on interruptions.
 type Plan struct {
 	World    int     `json:"world"` // sim.Version
 	Lock     string  `json:"lock"`
@@ -22,25 +21,25 @@ type Plan struct {
 	Strategy string  `json:"strategy"`
 	Depth    int     `json:"depth,omitempty"`
 	Seed     uint64  `json:"seed"`
-	Runs     int     `json:"runs"` // of StrategyExhaustive: the most that are begun; 0: all
-	// Steps ends the campaign with the run that brings the sum of all runs' steps
-	// to it; 0: no such budget.
+	Runs     int     `json:"runs"` // for StrategyExhaustive the number of runs that may begin; 0: all
+	// Steps is a budget: the campaign ends with the run with which the steps of all runs
+	// reach it; 0: there is none.
 	Steps int64 `json:"steps,omitempty"`
-	// Case is the scenario of StrategyExhaustive, "" for SmallCase.
+	// Case is the scenario of StrategyExhaustive; "": SmallCase.
 	Case string `json:"case,omitempty"`
 }
 
-// The strategies. The exhaustive one plays all schedules of one small scenario
-// in place of runs that are drawn: see Cover.
+// The strategies. The exhaustive one draws no runs. It plays all schedules of one small
+// scenario, see Cover.
 const (
 	StrategyRandom     = "random"
 	StrategyPCT        = "pct"
 	StrategyExhaustive = "exhaustive"
 )
 
-// FamilyRuns is how many runs make a family: they are played in order, and
-// each may be a variation of an earlier one. Families know nothing of one
-// another, so that any process may play any of them, and plays it whole.
+// FamilyRuns is the number of runs in a family. They are played in order, and each may be
+// a variation of an earlier one. Families do not depend on each other, so any process can
+// play any family, and plays the whole of it.
 const FamilyRuns = 100
 
 // repeatEvery is the number of runs of which one is played twice, to check that it repeats.
@@ -49,22 +48,22 @@ const repeatEvery = 200
 // families is the number of families.
 func (p Plan) families() int { return (p.Runs + FamilyRuns - 1) / FamilyRuns }
 
-// family gives the first and the last-plus-one run of a family.
+// family returns the first run of a family, and the run after its last one.
 func (p Plan) family(f int) (from, to int) {
 	return f * FamilyRuns, min((f+1)*FamilyRuns, p.Runs)
 }
 
-// seedOf is the seed of a run: it draws the workload, the faults and the
-// schedule.
+// seedOf returns the seed from which the workload, the faults and the schedule of a run
+// are drawn.
 func (p Plan) seedOf(index int) uint64 {
 	return sim.NewSeeded(p.Seed).Choose(fmt.Sprintf("explore/run/%d", index), 1<<48)
 }
 
-// firstEstimate is how many decisions the first run of a family is taken to
-// have by PCT; the ones after it are taken to have as many as the longest before.
+// firstEstimate is the number of decisions that PCT expects of the first run of a family.
+// Of a later run it expects as many as the longest run before had.
 const firstEstimate = 200
 
-// chooser draws the schedule of a run.
+// chooser returns the chooser that draws the schedule of a run.
 func (p Plan) chooser(seed uint64, estimate int) sim.Chooser {
 	if p.Strategy == StrategyPCT {
 		return NewPCT(seed, p.Depth, estimate)
@@ -72,7 +71,7 @@ func (p Plan) chooser(seed uint64, estimate int) sim.Chooser {
 	return sim.NewSeeded(seed)
 }
 
-// Run is what one run came to.
+// Run is the result of one run.
 type Run struct {
 	Index int    `json:"run"`
 	Seed  uint64 `json:"seed"`
@@ -82,17 +81,17 @@ type Run struct {
 	Why   string    `json:"why,omitempty"` // of an undecided run
 	Steps int64     `json:"steps,omitempty"`
 	SimNs int64     `json:"sim_ns,omitempty"`
-	// States are those that no earlier run of the family went through.
+	// States are the states that no earlier run of the family reached.
 	States   []uint64 `json:"states,omitempty"`
 	Failures []Failed `json:"failures,omitempty"`
-	// Text is the scenario, where it may be needed again: for variations of a run
-	// with new states, and for failures that may stand for their group.
+	// Text is the scenario, if it may be needed again: for variations of a run with new
+	// states, and for failures that may stand for their group.
 	Text string `json:"scenario,omitempty"`
-	// Estimate, Actors and Decisions are those of PCT.
+	// Estimate, Actors and Decisions belong to PCT.
 	Estimate  int `json:"estimate,omitempty"`
 	Actors    int `json:"actors,omitempty"`
 	Decisions int `json:"decisions,omitempty"`
-	// Died: the process that played it ended with it. Why says how.
+	// Died reports whether the process that played the run ended during it. Why says how.
 	Died bool `json:"died,omitempty"`
 }
 
@@ -109,13 +108,13 @@ type task struct {
 	index int
 	from  int
 	base  string // the scenario of from
-	// estimate is how many decisions PCT is to expect.
+	// estimate is the number of decisions that PCT expects.
 	estimate int
 }
 
-// next says what the next run of a family is, given those before it: one drawn
-// anew, or a variation of one that went through new states. One that was too long to be
-// judged is not varied: it would be again.
+// next returns the next run of a family, given the runs before it. The run is drawn anew,
+// or varies a run that reached new states. A run that was too long to be judged is not
+// varied, since its variations would be too long as well.
 func (p Plan) next(index int, before []Run) task {
 	t := task{index: index, from: -1}
 	if p.Strategy == StrategyPCT {
@@ -139,8 +138,8 @@ func (p Plan) next(index int, before []Run) task {
 	return t
 }
 
-// play plays a run of a family and judges it; States are all that it went through,
-// and Text is the scenario.
+// play plays a run of a family and judges it. In the result, States has all states that
+// the run reached, and Text is the scenario.
 func (p Plan) play(h *sim.Host, l *subject.Subject, t task, f *family) (Run, error) {
 	r := Run{Index: t.index, Seed: p.seedOf(t.index), From: t.from, Estimate: t.estimate}
 	if t.from < 0 {
@@ -169,8 +168,8 @@ func (p Plan) play(h *sim.Host, l *subject.Subject, t task, f *family) (Run, err
 	}
 	fewer := map[string]play.Verdict{} // the run, played with faults left out
 	for _, x := range sightings(h, v) {
-		// Which faults it needs takes runs to find out. Where the cause is known, that
-		// is asked of the smallest failure of all, when it has been made smaller.
+		// Finding out which faults a failure needs takes runs. If the cause is known, only
+		// the smallest failure of all is asked, after it has been made smaller.
 		if !x.known() {
 			x.Group, _ = needs(h, Failure{Verdict: v, Finding: x.finding, Seeded: p.Strategy == StrategyRandom}, fewer)
 		}
@@ -190,7 +189,7 @@ func (p Plan) judge(h *sim.Host, l *subject.Subject, r Run, chooser sim.Chooser)
 	return play.Judge(h, sc, l, r.Seed, played), nil
 }
 
-// family is what is known of a family while it is played.
+// family is the state of a family that is being played.
 type family struct {
 	runs   []Run
 	states map[uint64]bool
@@ -199,7 +198,7 @@ type family struct {
 
 func newFamily() *family { return &family{states: map[uint64]bool{}, best: map[string]int{}} }
 
-// add takes the next run into the family, and gives what is to be kept of it.
+// add adds the next run to the family, and returns the part of it that is kept.
 func (f *family) add(r Run) Run {
 	keep := false
 	r.States = slices.DeleteFunc(r.States, func(s uint64) bool { return f.states[s] })
@@ -220,7 +219,7 @@ func (f *family) add(r Run) Run {
 	return r
 }
 
-// again takes a run into the family as it was kept.
+// again adds a run of which only the kept part is known.
 func (f *family) again(r Run) {
 	for _, s := range r.States {
 		f.states[s] = true
@@ -233,15 +232,15 @@ func (f *family) again(r Run) {
 	f.runs = append(f.runs, r)
 }
 
-// smallest: no failure of its group was as small before.
+// smallest reports whether no earlier failure of the group was as small.
 func (f *family) smallest(failed Failed) bool {
 	size, seen := f.best[failed.key()]
 	return !seen || failed.Size < size
 }
 
-// key is the group of a failure. A known cause is a group of its own, with
-// whatever faults it was met: of a defect one for each judge, of an excuse one for
-// each judge and kind of operation.
+// key returns the group of a failure. Failures of a known cause belong together, whatever
+// the faults: a defect has one group per judge, an excuse one per judge and kind of
+// operation.
 func (f Failed) key() string {
 	switch {
 	case f.Defect != "":
@@ -252,7 +251,7 @@ func (f Failed) key() string {
 	return f.Key()
 }
 
-// sorted gives the runs in order, each once; the first of two of one index.
+// sorted returns the runs by index, and of several with one index the first.
 func sorted(runs []Run) []Run {
 	runs = slices.Clone(runs)
 	slices.SortStableFunc(runs, func(a, b Run) int { return cmp.Compare(a.Index, b.Index) })

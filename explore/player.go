@@ -24,13 +24,13 @@ type ShrinkTask struct {
 
 // Shrunk is a failure made small.
 type Shrunk struct {
-	Run   int   `json:"run"` // the failure that it was made of
+	Run   int   `json:"run"` // the run of the original failure
 	Group Group `json:"group"`
 	Origin
 	// Cause is what shows a known defect in the recording; nil for any other failure.
 	Cause     *known.Cause `json:"cause,omitempty"`
 	Size      int          `json:"size_events"`
-	Runs      int          `json:"runs"` // that it took
+	Runs      int          `json:"runs"` // runs that shrinking took
 	Why       string       `json:"why"`
 	Seed      uint64       `json:"seed"`
 	Recording string       `json:"recording"`
@@ -100,7 +100,7 @@ func (p here) Shrink(t ShrinkTask) (Shrunk, error) {
 	return shrunk(p.host, p.plan, t.Run.Index, f, t.Failed.Origin, t.Budget, p.expired)
 }
 
-// String says a plan as the command line that makes it.
+// String returns the command line that makes the plan.
 func (p Plan) String() string {
 	s := "simrun explore --lock " + p.Lock
 	if len(p.Faults) > 0 {
@@ -132,15 +132,15 @@ func (p Plan) String() string {
 	return s
 }
 
-// What goes between a campaign and the processes that play for it: a JSON
-// object a line, the plan first, then questions. To a failure there is one answer,
-// to a family one for each of its runs.
+// question is a line that a campaign sends to a process that plays for it. The first line
+// is the plan. A question about a failure has one answer, a question about a family one
+// per run. Each line is a JSON object.
 type question struct {
 	Family *familyTask `json:"family,omitempty"`
 	Shrink *ShrinkTask `json:"shrink,omitempty"`
 }
 
-// familyTask are the runs of a family after those that were played already.
+// familyTask asks for the runs of a family that were not played before.
 type familyTask struct {
 	Number int   `json:"number"`
 	Before []Run `json:"before,omitempty"`
@@ -224,7 +224,7 @@ func Away(cmd *exec.Cmd, p Plan) (Player, error) {
 	return a, nil
 }
 
-// answer is the next one.
+// answer reads the next answer.
 func (a *away) answer() (x answer, err error) {
 	if err := a.answers.Decode(&x); err != nil {
 		return x, fmt.Errorf("the process that played it ended (%v): %s", a.kill(), a.stderr.String())
@@ -235,7 +235,7 @@ func (a *away) answer() (x answer, err error) {
 	return x, nil
 }
 
-// kill ends the process, and says how it ended.
+// kill ends the process, and returns how it ended.
 func (a *away) kill() error {
 	_ = a.in.Close()
 	_ = a.cmd.Process.Kill()
@@ -251,7 +251,7 @@ func (a *away) Family(number int, before []Run, each func(Run) error) error {
 			return err
 		}
 		if err := each(*x.Run); err != nil {
-			_ = a.kill() // it plays on
+			_ = a.kill() // it would play on
 			return err
 		}
 	}
@@ -272,7 +272,7 @@ func (a *away) Close() {
 	_ = a.cmd.Wait()
 }
 
-// tail keeps the end of what is written to it.
+// tail is a writer that keeps the end of its input.
 type tail struct{ b []byte }
 
 const tailMost = 2000

@@ -26,8 +26,8 @@ import (
 type Failure struct {
 	Verdict play.Verdict            // of the run: scenario, lock, seed, record, decisions
 	Finding linearizability.Finding // the one that matters
-	// Seeded: the run's decisions are those of NewSeeded(Verdict.Seed);
-	// otherwise they are Verdict.Played.Decisions.
+	// Seeded reports whether the decisions of the run are those of
+	// NewSeeded(Verdict.Seed). Otherwise they are Verdict.Played.Decisions.
 	Seeded bool
 }
 
@@ -38,24 +38,22 @@ type Phase struct {
 	Did  string // in a few words
 }
 
-// Shrink makes a failure smaller as long as the same judge is broken, as the
-// same class, for the same cause, at the same kind of operation and with no fault
-// of another kind: a smaller failure of another group would be another bug. budget is the number
-// of runs that it may take (a long one counts once more for every longRun
-// steps), and it gives the number that it took. What comes back is a scenario
-// file that says of itself what it shows (Seeded; its Verdict.Scenario.Text) or,
-// where only these very decisions show it, a run to be recorded. A failure that
-// does not show itself again comes back as it was.
+// Shrink makes a failure smaller while the same judge is broken, as the same class,
+// for the same cause, at the same kind of operation, and without a fault of another
+// kind. A smaller failure of another group would be another bug. Budget bounds the
+// number of runs; a long run counts once more for every longRun steps. Shrink returns
+// the number of runs that it took. The result is a scenario file that shows the failure
+// by its seeds (Seeded, with the text in Verdict.Scenario.Text). If only these decisions
+// show it, the result is a run to be recorded. A failure that does not occur again is
+// returned as it was.
 //
-// Smaller is, the first difference counting: sayable as a file, fewer
-// processes, threads, steps, faults, fewer rules that meet more than one message,
-// a smaller range of latencies, fewer events (Size), fewer fields, rounder and
-// then smaller numbers, fewer and then smaller decisions, a smaller seed, less
-// text.
+// Of two failures, the first difference in this list says which is smaller: a scenario
+// file shows it; fewer processes, threads, steps, faults; fewer rules that meet more than
+// one message; a smaller range of latencies; fewer events (Size); fewer fields; rounder,
+// then smaller numbers; fewer, then smaller decisions; a smaller seed; less text.
 //
-// What an author wants of a step, or of a resource's end, rests on the calls
-// and times that he wrote: where that is what is broken, they stay, and only
-// what surrounds them goes.
+// A want of a step, or the end value of a resource, rests on the calls and times that
+// its author wrote. If one of them is broken, these calls and times stay.
 func Shrink(h *sim.Host, f Failure, budget int) (Failure, int) {
 	return shrinkUntil(h, f, budget, nil)
 }
@@ -72,7 +70,7 @@ func shrinkUntil(h *sim.Host, f Failure, budget int, expired func() bool) (Failu
 	return small, runs
 }
 
-// longRun is as many steps as most runs have not.
+// longRun is more steps than most runs have.
 const longRun = 2000
 
 // The phases.
@@ -94,15 +92,15 @@ var phaseNames = []string{
 }
 
 const (
-	// seedsTried is how many seeds may say what decisions of another kind said.
+	// seedsTried bounds the seeds that are tried in place of recorded decisions.
 	seedsTried = 10
-	// seedsShown is how many seeds of a file are to show the failure, if they do.
+	// seedsShown bounds the seeds of a file that shows the failure.
 	seedsShown = 5
-	// lastRuns are those that the file itself takes.
+	// lastRuns are kept for playing the file itself.
 	lastRuns = seedsShown + 1
 )
 
-// ShrinkInPhases is Shrink, and says what it did.
+// ShrinkInPhases is Shrink, and returns what each phase did.
 func ShrinkInPhases(h *sim.Host, f Failure, budget int) (Failure, []Phase) {
 	return newShrinker(h, f, budget-lastRuns).shrink()
 }
@@ -112,8 +110,7 @@ func (s *shrinker) shrink() (Failure, []Phase) {
 		return s.from, s.report()
 	}
 	first := s.best.measure
-	// Before anything else: what is broken without a fault is not to become what
-	// needs it.
+	// Faults go first: a failure that needs none must not turn into one that does.
 	s.in(phaseFaults, s.leaveOut)
 	for s.left > 0 {
 		before := s.best.measure
@@ -132,13 +129,13 @@ type shrinker struct {
 	host *sim.Host
 	from Failure
 	op   string // the kind of operation
-	// origin is what the failure comes of.
+	// origin is the origin of the failure.
 	origin Origin
-	// kinds are those of the faults, as the file says them.
+	// kinds are the kinds of the faults in the file.
 	kinds []string
-	// claim: what is broken is what the author wants.
+	// claim reports whether a want of the author is broken.
 	claim bool
-	// any: whatever still fails is kept, be it larger.
+	// any reports whether a larger candidate is kept, too, if it fails.
 	any  bool
 	left int
 	// expired reports whether the time for shrinking is over; nil: there is no limit.
@@ -146,7 +143,7 @@ type shrinker struct {
 	seeds   uint64 // how many are tried
 	best    *candidate
 	tried   map[string]bool
-	// played are the runs of seeds that others may ask for again, unless nil.
+	// played caches the runs of seeds for other shrinkers; nil: there are none.
 	played map[string]play.Verdict
 	phase  string
 	runs   map[string]int
@@ -158,7 +155,7 @@ type shrinker struct {
 type candidate struct {
 	tree      *yaml.Node
 	seed      uint64
-	decisions sim.Decisions // nil: those of the seed
+	decisions sim.Decisions // nil: the decisions of the seed
 	verdict   play.Verdict
 	finding   linearizability.Finding
 	measure   []int64
@@ -181,7 +178,7 @@ func load(file, text string, l *subject.Subject) (*scenarios.Scenario, error) {
 	return sc, play.Applies(sc, l)
 }
 
-// bare is the failure's scenario without what the file says of it.
+// bare returns the scenario of the failure without its expectations and its story.
 func (s *shrinker) bare() (*yaml.Node, error) {
 	tree, err := document(s.from.Verdict.Scenario.Text)
 	if err != nil {
@@ -195,7 +192,7 @@ func (s *shrinker) bare() (*yaml.Node, error) {
 	return tree, nil
 }
 
-// decided are the decisions of the failure; nil where its seed says them.
+// decided returns the decisions of the failure; nil if its seed makes them.
 func (s *shrinker) decided() sim.Decisions {
 	if s.from.Seeded {
 		return nil
@@ -203,7 +200,7 @@ func (s *shrinker) decided() sim.Decisions {
 	return s.from.Verdict.Played.Decisions
 }
 
-// begin plays the failure again without what the file says of it.
+// begin plays the bare scenario of the failure. It reports whether that fails, too.
 func (s *shrinker) begin() bool {
 	tree, err := s.bare()
 	return err == nil && s.consider(tree, s.from.Verdict.Seed, s.decided())
@@ -220,7 +217,7 @@ func (s *shrinker) start() bool {
 	return true
 }
 
-// leaveOut leaves out what the world does to the run, as far as it can go.
+// leaveOut removes as many faults as it can.
 func (s *shrinker) leaveOut() {
 	s.any = true
 	s.thin(needCuts)
@@ -228,7 +225,7 @@ func (s *shrinker) leaveOut() {
 	s.kinds = statedKinds(s.best.verdict.Scenario)
 }
 
-// round goes once through all that can be made smaller.
+// round tries once to make each part smaller.
 func (s *shrinker) round() {
 	s.in(phaseSeeds, s.sayable)
 	s.in(phaseProcesses, func() {
@@ -242,7 +239,7 @@ func (s *shrinker) round() {
 		}
 	})
 	s.in(phaseSteps, func() {
-		// Claims first: what only they break is not to be broken on purpose.
+		// Wants go first: a failure that does not need one must not come to need it.
 		s.thin(claimCuts)
 		s.thin(wishCuts)
 		s.claim = s.claim || s.ends()
@@ -280,13 +277,13 @@ func (s *shrinker) in(phase string, work func()) {
 	work()
 }
 
-// ends: it is a resource's end that is not as its author wants.
+// ends reports whether the end value of a resource is what failed.
 func (s *shrinker) ends() bool {
 	return s.from.Finding.Judge == model.JudgeWorkload && slices.ContainsFunc(s.best.verdict.Scenario.Resources, func(r scenarios.Resource) bool { return r.End != nil })
 }
 
-// consider plays a scenario, unless it cannot be smaller, and keeps it when it
-// is and still fails.
+// consider plays a scenario that may be smaller than the best one. It keeps the scenario
+// if it is smaller and still fails.
 func (s *shrinker) consider(tree *yaml.Node, seed uint64, decisions sim.Decisions) bool {
 	text := source(tree)
 	key := keyOf(seed, decisions, text)
@@ -325,7 +322,7 @@ func (s *shrinker) consider(tree *yaml.Node, seed uint64, decisions sim.Decision
 	return true
 }
 
-// keyOf tells a candidate from others.
+// keyOf returns a key that no other candidate has.
 func keyOf(seed uint64, d sim.Decisions, text string) string {
 	return fmt.Sprint(seed, decisionsKey(d), text)
 }
@@ -361,7 +358,7 @@ func (s *shrinker) run(c *candidate, sc *scenarios.Scenario) {
 	}
 	var orders *sim.Orders
 	strategy := ""
-	if c.decisions != nil { // as they were drawn; a seed draws latencies
+	if c.decisions != nil { // in the mode in which they were drawn; a seed draws latencies
 		orders, strategy = s.from.Verdict.Played.Orders, s.from.Verdict.Played.Strategy
 	}
 	p := play.PlayIn(s.host, sc, lock, chooser, orders)
@@ -376,10 +373,10 @@ func (s *shrinker) run(c *candidate, sc *scenarios.Scenario) {
 	}
 }
 
-// shows looks for the failure in a candidate that was run.
+// shows looks for the failure in a candidate that was played.
 func (s *shrinker) shows(c *candidate) bool {
-	// A run with a bug and a limit is a bug's; what shows the limit may do
-	// without the bug.
+	// A run that shows a bug and a limit stands for the bug: a smaller run may show the
+	// limit alone.
 	if word := c.verdict.Word; s.best != nil && word != s.best.verdict.Word && word != play.Word(s.from.Finding.Class) {
 		return false
 	}
@@ -388,8 +385,8 @@ func (s *shrinker) shows(c *candidate) bool {
 	return ok
 }
 
-// same finds in a run what failed: the same judge, broken as the same class, at
-// the same kind of operation, for the same cause.
+// same looks in a run for a finding of the same judge and class, at the same kind of
+// operation, for the same cause.
 func (s *shrinker) same(v play.Verdict) (linearizability.Finding, bool) {
 	f := s.from.Finding
 	var n *known.Namer
@@ -416,7 +413,7 @@ func sameClaim(f, g linearizability.Finding) bool {
 	return a == b
 }
 
-// Where things are in a measure.
+// The places of the parts of a measure.
 const (
 	inProcesses = iota + 1
 	inThreads
@@ -431,7 +428,7 @@ const (
 	inDrawn
 )
 
-// shape is what is compared before a candidate is played.
+// shape returns the part of a measure that is known before a candidate is played.
 func shape(sc *scenarios.Scenario, recording bool) []int64 {
 	var threads, steps int64
 	for _, p := range sc.Processes {
@@ -456,7 +453,7 @@ func shape(sc *scenarios.Scenario, recording bool) []int64 {
 	return []int64{only, int64(len(sc.Processes)), threads, steps, int64(len(sc.Faults)), wide, int64(width)}
 }
 
-// details is what is compared after the number of events.
+// details returns the part of a measure that comes after the number of events.
 func details(c *candidate, text string) []int64 {
 	var fields, digits, total int64
 	var count func(n *yaml.Node)
@@ -505,7 +502,7 @@ func abs(n int64) int64 {
 	return n
 }
 
-// try changes a copy of the best tree.
+// try considers a changed copy of the best scenario.
 func (s *shrinker) try(change func(root *yaml.Node)) bool {
 	tree := clone(s.best.tree)
 	change(tree)
@@ -513,8 +510,8 @@ func (s *shrinker) try(change func(root *yaml.Node)) bool {
 	return s.consider(tree, s.best.seed, s.best.decisions)
 }
 
-// thin takes out as much as it can of one kind: all, halves, quarters, then
-// one by one, from the end, until none of what is left can go.
+// thin removes as many parts of one kind as it can: all of them, halves, quarters, and
+// so on down to single parts, from the end, until no part that is left can go.
 func (s *shrinker) thin(cuts func(root *yaml.Node) []cut) {
 	n := len(cuts(s.best.tree))
 	for size := n; size > 0 && s.left > 0; {
@@ -526,7 +523,7 @@ func (s *shrinker) thin(cuts func(root *yaml.Node) []cut) {
 					c()
 				}
 			}) {
-				// A step takes those within it along.
+				// Removing a step removes the steps within it.
 				n = len(cuts(s.best.tree))
 				end = min(end, n+size)
 				went = true
@@ -577,14 +574,14 @@ func (a amount) String() string {
 	return d.String()
 }
 
-// digits are those that a reader has to look at.
+// digits returns the number of digits that a reader has to look at.
 func (a amount) digits() int64 {
 	s := strings.TrimRight(strings.Trim(a.String(), "-nums"), "0")
 	return int64(len(s))
 }
 
-// rounder are the amounts to try in place of one: those below it from 0 up,
-// seconds for what has seconds, and those next to it with fewer digits.
+// rounder returns the amounts to try in place of one: smaller ones from 0 up, whole
+// seconds, and neighbours with fewer digits.
 func (a amount) rounder() (below, near []amount) {
 	unit := int64(1)
 	if a.time {
@@ -642,7 +639,7 @@ func (s *shrinker) amounts() {
 			return ok
 		}
 		below, near := a.rounder()
-		// The smallest that will do, if all above it do too.
+		// Find the smallest amount that fails, if all larger ones do.
 		lo, hi := 0, len(below)
 		if put(below[0]) {
 			continue
@@ -665,10 +662,10 @@ func (s *shrinker) amounts() {
 	}
 }
 
-// exact are the latencies that take the place of a range.
+// exact lists the latencies that are tried in place of a range.
 var exact = []string{"1ms", "2ms", "5ms", "10ms", "50ms"}
 
-// sayable looks for a seed that shows what decisions of another kind showed.
+// sayable looks for a seed that shows the failure, in place of recorded decisions.
 func (s *shrinker) sayable() {
 	if s.best.decisions != nil {
 		if said := s.said(); said != nil {
@@ -680,8 +677,8 @@ func (s *shrinker) sayable() {
 	}
 }
 
-// said is the scenario with what the chooser did to a message as a rule of its
-// own; nil where no rule can say it.
+// said returns the scenario with a rule in place of the fate that the chooser gave to a
+// message; nil if no rule has the same effect.
 func (s *shrinker) said() *yaml.Node {
 	hit := fateOf(s.best.verdict)
 	if hit == nil {
@@ -716,8 +713,8 @@ func (s *shrinker) sow(said *yaml.Node) {
 	}
 }
 
-// fateRule is the rule of a scenario that loses the message that the chooser
-// lost; nil where none can say it.
+// fateRule returns a rule that loses the message that the chooser lost; nil if there is
+// none.
 func fateRule(r *model.Record, hit *model.Event) *yaml.Node {
 	if hit.Do != "drop" || hit.Dir == "push" {
 		return nil
@@ -749,7 +746,7 @@ func fateRule(r *model.Record, hit *model.Event) *yaml.Node {
 	return rule
 }
 
-// exactly takes the chance out of latencies.
+// exactly replaces the range of latencies by one latency.
 func (s *shrinker) exactly() {
 	for _, ways := range [][]string{{"network", "latency"}, {"server", "lag"}} {
 		for _, latency := range exact {
@@ -772,8 +769,8 @@ func setIn(root *yaml.Node, keys []string, value string) {
 	}
 }
 
-// seed makes a range of latencies smaller, with whatever seed shows it then,
-// and the seed.
+// seed makes the range of latencies smaller, with any seed that shows the failure then,
+// and the seed itself.
 func (s *shrinker) seed() {
 	s.exactly()
 	for s.left > 0 && s.narrower() {
@@ -806,8 +803,8 @@ func (s *shrinker) narrower() bool {
 	return false
 }
 
-// decisions makes those that are not a seed's smaller: whole streams 0, then
-// parts of all of them, then single ones 0 or less.
+// decisions makes recorded decisions smaller: it sets whole streams to 0, then parts of
+// all streams, and then makes single decisions 0 or smaller.
 func (s *shrinker) decisions() {
 	type place struct {
 		stream string
@@ -851,8 +848,7 @@ func (s *shrinker) decisions() {
 	}
 }
 
-// finish writes what was found as a file that says what it shows, and plays it
-// once more.
+// finish writes the best candidate as a file with its expectation, and plays the file.
 func (s *shrinker) finish() Failure {
 	s.phase = phaseFile
 	s.left += lastRuns
@@ -879,7 +875,7 @@ func (s *shrinker) finish() Failure {
 	}
 	set(tree, "expect", mapping(best.verdict.Lock.Name, mapping(class, sequence(f.Judge))))
 	if best.decisions == nil {
-		// As many seeds as show it, from the first on.
+		// The file gets as many seeds as show the failure, from the first one on.
 		last := uint64(0)
 		for seed := uint64(1); seed <= seedsShown && last == seed-1; seed++ {
 			c := &candidate{tree: tree, seed: seed}
@@ -909,13 +905,13 @@ func (s *shrinker) finish() Failure {
 	sc.File = name + ".yaml"
 	last := &candidate{tree: tree, seed: best.seed, decisions: best.decisions}
 	if !s.play(last, sc) {
-		// It was not the same again: what was seen is all there is to show.
+		// The file does not show the failure. Keep the run itself.
 		return Failure{Verdict: best.verdict, Finding: best.finding, Seeded: best.decisions == nil}
 	}
 	return Failure{Verdict: last.verdict, Finding: last.finding, Seeded: best.decisions == nil}
 }
 
-// tell says what each phase did.
+// tell writes down what each phase did.
 func (s *shrinker) tell(first []int64) {
 	for phase, i := range map[string]int{
 		phaseProcesses: inProcesses, phaseThreads: inThreads, phaseSteps: inSteps, phaseFaults: inFaults, phaseFields: inFields,
@@ -946,8 +942,8 @@ func (s *shrinker) report() []Phase {
 	return out
 }
 
-// Size is the number of events with which the story of a run is told up to its
-// first bug, or else its first limit, or to its end when nothing is broken:
+// Size returns the number of events that tell the story of a run up to its first bug, or
+// else up to its first limit, or to its end if nothing is broken:
 //   - a call, and its return;
 //   - a message that met a fault, or that was lost;
 //   - the beginning and the end of any other fault, a client that closed;
@@ -955,14 +951,14 @@ func (s *shrinker) report() []Phase {
 //     not of how long;
 //   - a use of a resource, a want that was not met.
 //
-// Commands are not counted: what they did is.
+// Commands are not counted. Their effects are.
 func Size(v play.Verdict) int {
 	f, _ := First(v, "")
 	return sizeTo(v, f)
 }
 
-// First is the finding that matters most: of a judge, or of any when that is
-// "", the first bug, else the first limit.
+// First returns the finding of a judge that matters most: the first bug, or else the
+// first limit. The judge "" stands for all judges.
 func First(v play.Verdict, judge string) (linearizability.Finding, bool) {
 	for _, class := range []linearizability.Class{linearizability.ClassBug, linearizability.ClassLimit} {
 		for _, f := range v.Findings {
@@ -974,7 +970,7 @@ func First(v play.Verdict, judge string) (linearizability.Finding, bool) {
 	return linearizability.Finding{}, false
 }
 
-// until is the instant up to which a run shows a finding.
+// until returns the instant up to which a run has to be told to show a finding.
 func until(f linearizability.Finding) int64 {
 	switch {
 	case f.Judge == "":
