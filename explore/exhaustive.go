@@ -17,113 +17,108 @@ import (
 //
 // # What a schedule is
 //
-// The world is one of sim.Orders: whatever is under way is equally near, and a
-// decision says which comes next. One schedule stands for all assignments of
-// latencies below a millisecond under which things arrive in its order, so the
-// set of latencies is not small but whole, as far as the order goes; what a
-// message may do besides is taken from a small set: it may be lost (LoseOne) or
-// late by one of Late, one message of a run. The decisions are
+// The world is one of sim.Orders: everything under way is equally near, and a decision
+// says what comes next. One schedule stands for all assignments of latencies below a
+// millisecond under which things arrive in its order, so as far as the order goes, all
+// latencies are covered. Beyond that, one message of a run may be lost (LoseOne), or late
+// by one of Late. The decisions are
 //
-//   - order: which line is next. A line is one direction of a connection, the
-//     steps of one thread, its visits to a resource, one way between the server
-//     and a replica. What is on a line keeps its order.
-//   - fate: whether the message that is next arrives, is lost or is late.
+//   - order: which line is next. A line is one direction of a connection, the steps of
+//     one thread, its visits to a resource, or one way between the server and a replica.
+//     A line keeps its order.
+//   - fate: whether the next message arrives, is lost or is late.
 //
-// No decision, and the same in every run, are: ids (they are random, and no lock
-// may depend on them); the jitter of waits, which comes from the same numbers,
-// in whole milliseconds; timers, leases and the faults of the scenario, which
-// come at their time, when nothing else is left to come; and what is sent after
-// all left. A message that takes longer than a timer is one that is late.
+// These are no decisions, and are the same in every run: ids (they are random, and no lock
+// may depend on them); the jitter of waits, which comes from the same numbers, in whole
+// milliseconds; timers, leases and the faults of the scenario, which come at their time,
+// when nothing else is left to come; and everything that is sent after all have left. A
+// message that takes longer than a timer is a late one.
 //
 // # Which schedules are visited once
 //
-// A choice, with all that comes of it at its instant (the client's code runs
-// until it waits, the server answers), is one indivisible step: its effect says
-// which objects of the world it read and wrote. A delivery to a process, or a
-// step of one of its threads, writes that process. What arrives at the server
-// reads and writes the keys and channels that the command and the commands of
-// its script name, as they were seen to be executed; a command that is not known
-// to touch less writes all of the server. Where the order of writes is kept, for
-// a failover that loses the last of them or for a WAIT that counts them, each
-// writes that too; and what meets a stalled server writes the queue of what will
-// be executed at its end. Putting a message on a line writes the end of that
-// line, so that two that send to one line have an order; taking the first from
-// it does not. Replicas that are near (NearReplicas) have every write before the
-// next choice, so that a WAIT is answered alike whenever it comes, and writes
-// need no order for its sake.
+// A choice and its consequences at its instant (the client's code runs until it waits, the
+// server answers) are one indivisible step. The effect of the step lists the objects of
+// the world that it read and wrote. A delivery to a process, or a step of one of its
+// threads, writes that process. An arrival at the server reads and writes the keys and
+// channels that the command, and the commands of its script, were seen to name; a command
+// of unknown effects writes the whole server. Where the order of writes matters, for a
+// failover that loses the last of them or a WAIT that counts them, each write writes that
+// order, too. An arrival at a stalled server writes the queue of requests that the server
+// executes afterwards. Putting a message on a line writes the end of that line, so two
+// that send to one line have an order; taking the first message from it does not. Near
+// replicas (NearReplicas) have every write before the next choice, so a WAIT has the same
+// answer whenever it comes, and writes need no order for its sake.
 //
-// Two steps depend on each other when they are of one line, when one sent what
-// the other takes, when one writes an object that the other reads or writes, and
-// when they hold what a judge can tell apart in the other order: a call and a
-// return, or a change of a lock's state and either. (Two returns, or two calls,
-// make no difference: what is judged is whether one operation was over before
-// the other began.) Two steps that come one after the other and do not depend
-// on each other lead, in either order, to the same state of every process, of
-// the server and of every line, because neither reads what the other writes; and
-// each has the same effect as before. Instants differ by nanoseconds, below what
-// any clock of the world shows. So schedules that differ in the order of such
-// steps have the same outcome.
+// Two steps depend on each other if they are of one line, if one sent the message that the
+// other takes, if one writes an object that the other reads or writes, or if a judge can
+// tell their order: a call and a return, or a change of a lock's state and either. (Two
+// returns, or two calls, make no difference. Judges ask whether one operation was over
+// before another began.) Two neighbouring steps that do not depend on each other lead, in
+// either order, to the same state of every process, of the server and of every line,
+// because neither reads what the other writes; and each has the same effect in both
+// orders. Instants differ by nanoseconds, which no clock of the world shows. So schedules
+// that differ in the order of such steps have the same outcome.
 //
-// Of these the search plays one, by the method of source sets and sleep sets
-// (Abdulla, Aronis, Jonsson, Sagonas: Optimal Dynamic Partial Order Reduction,
-// POPL 2014): after a run it looks for pairs of steps that depend on each other
-// and had no other between them that forces their order, and has the later one
-// tried before the earlier one. A line takes the place of their process. That it
-// may have several fates does not matter: wherever a line is tried, each of its
-// fates is. Losing a message depends, beside its line, only on losing another,
-// for only one may be. A line that has something to take keeps it until it is
-// taken, and nobody takes it away: their condition on what is enabled.
+// The search plays one of them, by source sets and sleep sets (Abdulla, Aronis, Jonsson,
+// Sagonas: Optimal Dynamic Partial Order Reduction, POPL 2014). After a run it looks for
+// pairs of steps that depend on each other, with no step between them that forces their
+// order, and tries the later one before the earlier one. Lines take the place of the
+// processes of the paper. A line may have several fates, which does not matter: wherever a
+// line is tried, each of its fates is. Losing a message depends, beside its line, only on
+// losing another message, since only one may be lost. A line that has something to take
+// keeps it until it is taken, which is the paper's condition on enabled steps.
 //
-// Time needs no place in this. It passes when no line has anything left, in
-// every schedule of a class at the same point, and what it brings comes before
-// the next choice. So steps between which time passed cannot change places.
+// Time needs no place in this. It passes when no line has anything left, at the same point
+// in every schedule of a class, and its consequences come before the next choice. So steps
+// between which time passed cannot change places.
 //
-// Plain leaves all of this out and plays every order. Tests compare both.
+// Plain turns all of this off and plays every order. Tests compare both.
 type Search struct {
 	Scenario *scenarios.Scenario
 	Lock     *subject.Subject
-	// LoseOne: one message of a run may be lost, any, in either direction.
+	// LoseOne reports whether any one message of a run may be lost, in either direction.
 	LoseOne bool
-	// Late: or it may be late by one of these.
+	// Late lists the delays by which one message may be late instead.
 	Late []time.Duration
-	// NearReplicas leaves the way between server and replicas out of the choices,
-	// which makes a case with replicas small.
+	// NearReplicas makes the way between server and replicas no choice, which makes a
+	// case with replicas small.
 	NearReplicas bool
-	// Plain visits all orders, those too that cannot make a difference.
+	// Plain visits all orders, even those that cannot make a difference.
 	Plain bool
-	// MaxRuns ends the search, MaxSteps a run; 0: no bound, and 5000 choices.
+	// MaxRuns bounds the search; 0: no bound. MaxSteps bounds a run; 0: 5000 choices.
 	MaxRuns, MaxSteps int
 }
 
-// Coverage is how far a search came.
+// Coverage says how far a search came.
 type Coverage struct {
-	// Schedules were played to their end and judged. They differ pairwise.
+	// Schedules is the number of schedules that were played to their end and judged. No
+	// two of them are the same.
 	Schedules int `json:"schedules"`
-	// Disturbed are those of them in which a message was lost or late; How is the
+	// Disturbed is the number of those in which a message was lost or late. How is the
 	// word for it.
 	Disturbed int    `json:"disturbed"`
 	How       string `json:"how,omitempty"`
-	// NearReplicas: the scenario has replicas, which had every write before anything
-	// else came; those that lag are in no schedule.
+	// NearReplicas reports whether the scenario has replicas, each of which had every write
+	// before anything else came. No schedule has a replica that lags.
 	NearReplicas bool `json:"near_replicas,omitempty"`
-	// Pruned were left on the way: all that could come next had been played
-	// elsewhere in an order that makes no difference.
+	// Pruned is the number of runs that were given up: all continuations had been played
+	// elsewhere, in an order that makes no difference.
 	Pruned int `json:"pruned"`
-	// Cut reached MaxSteps.
+	// Cut is the number of runs that reached MaxSteps.
 	Cut int `json:"cut"`
-	// Open is how many choices were known and not made when MaxRuns was reached;
-	// each leads to one schedule at least.
+	// Open is the number of choices that were known and not made when MaxRuns was reached.
+	// Each leads to at least one schedule.
 	Open int `json:"open"`
-	// Longest is the most choices that a schedule had.
+	// Longest is the largest number of choices in a schedule.
 	Longest int `json:"longest"`
-	// Complete: there is no other schedule.
+	// Complete reports whether there is no other schedule.
 	Complete bool `json:"complete"`
-	// Diverged says where a run did not repeat what one before it had begun; a
-	// defect of ours, or of a lock with chance of its own.
+	// Diverged says where a run did not repeat the beginning of an earlier one: a defect of
+	// Lockstep, or of a lock with chance of its own. "" if no run did.
 	Diverged string `json:"diverged,omitempty"`
 }
 
-// String says it in a sentence.
+// String returns the coverage in a sentence.
 func (c Coverage) String() string {
 	s := fmt.Sprintf("%d schedules", c.Schedules)
 	if c.Complete {
@@ -162,7 +157,7 @@ func SmallCase(l *subject.Subject) string {
 	return b.String()
 }
 
-// Orders is the mode of the worlds of the search.
+// Orders returns the mode of the worlds of the search.
 func (s *Search) Orders() *sim.Orders {
 	return &sim.Orders{Lose: s.LoseOne, Late: s.Late, NearReplicas: s.NearReplicas}
 }
@@ -177,7 +172,7 @@ func (s *Search) how() string {
 	return "lost or late"
 }
 
-// Run plays all schedules and gives each to each, numbered from 1, until it
+// Run plays all schedules. It calls each for every one, numbered from 1, until each
 // returns false.
 func (s *Search) Run(h *sim.Host, each func(n int, v play.Verdict) bool) Coverage {
 	t := &tree{plain: s.Plain, maxSteps: s.MaxSteps}
@@ -237,7 +232,7 @@ type node struct {
 
 func (n *node) effect() sim.Effect { return n.done[n.move] }
 
-// awake gives the first move that is wanted and neither tried nor asleep.
+// awake returns the first move that is wanted and neither tried nor asleep.
 func (n *node) awake() (move, bool) {
 	for _, c := range n.among {
 		if !n.wanted[c.Line] {
@@ -263,8 +258,8 @@ func (n *node) awakeOf(c sim.Candidate) (move, bool) {
 	return move{}, false
 }
 
-// tree is the search's place: the choices of the run that was begun last. It is
-// the chooser of the runs.
+// tree is the state of the search: the choices of the run that began last. It is the
+// chooser of the runs.
 type tree struct {
 	plain    bool
 	maxSteps int
@@ -311,8 +306,8 @@ func (t *tree) Offer(burst int, among []sim.Candidate) bool {
 	return true
 }
 
-// sleep gives the moves that need no trying after the last choice: they were
-// tried before it, and it does not depend on them.
+// sleep returns the moves that need not be tried after the last choice: they were tried
+// before it, and it does not depend on them.
 func (t *tree) sleep(burst int) map[move]sim.Effect {
 	if t.plain || len(t.path) == 0 || t.path[len(t.path)-1].burst != burst {
 		return nil
@@ -347,8 +342,8 @@ func (t *tree) Choose(stream string, n uint64) uint64 {
 	return 0
 }
 
-// advance makes the next run begin otherwise than those before; false: there is
-// none.
+// advance makes the next run differ from all runs before. It reports false if there is no
+// such run.
 func (t *tree) advance() bool {
 	for len(t.path) > 0 {
 		n := t.path[len(t.path)-1]
@@ -378,8 +373,8 @@ func (t *tree) open() (left int) {
 	return left
 }
 
-// races looks at what is new in the run that was just played for choices that
-// could have come in another order, and has that order tried.
+// races looks in the new part of the last run for choices that could have come in another
+// order, and has that order tried.
 func (t *tree) races() {
 	if t.plain {
 		return
@@ -426,10 +421,10 @@ func racesIn(burst []*node, fresh int) {
 	}
 }
 
-// reverse has tried, in place of i, something with which j comes before i.
+// reverse has another move tried in place of i, so that j comes before i.
 func reverse(burst []*node, before [][]bool, i, j int) {
 	n := burst[i]
-	// What came between and does not need i, then j.
+	// The steps between that do not need i, then j.
 	var rest []int
 	for k := i + 1; k < j; k++ {
 		if !before[k][i] {
@@ -450,12 +445,12 @@ func reverse(burst []*node, before [][]bool, i, j int) {
 	n.wanted[firsts[len(firsts)-1]] = true
 }
 
-// conflict: the order of two steps can make a difference.
+// conflict reports whether the order of two steps can make a difference.
 func conflict(a, b sim.Effect) bool {
 	return told(a, b) || told(b, a) || meets(a.Writes, b.Writes) || meets(a.Writes, b.Reads) || meets(b.Writes, a.Reads)
 }
 
-// told: a judge could tell that b came after a.
+// told reports whether a judge could tell that b came after a.
 func told(a, b sim.Effect) bool {
 	return a.Returns && b.Calls
 }
@@ -472,10 +467,10 @@ func meets(a, b map[string]bool) bool {
 	return false
 }
 
-// Outcome is what a schedule came to, without instants and numbers: the verdict,
-// what each thread's operations answered, which was over before which began,
-// what the server held in turn, and what was left at the end. Schedules that
-// differ only in what commutes have the same.
+// Outcome returns the result of a schedule without instants and numbers: the verdict, the
+// answers to the operations of each thread, which operation was over before which began,
+// the states that the server went through, and what was left at the end. Schedules that
+// differ only in steps that commute have the same outcome.
 func Outcome(v play.Verdict) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s\n", v.Word)

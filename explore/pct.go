@@ -7,32 +7,29 @@ import (
 	"lockstep/sim"
 )
 
-// PCT is the chooser of Burckhardt, Kothari, Musuvathi and Nagarakatte, A
-// Randomized Scheduler with Probabilistic Guarantees of Finding Bugs (ASPLOS
-// 2010). Every actor has a random priority; at depth-1 decisions, drawn
-// beforehand among the first estimate ones, the actor that is about to go falls
-// below all that had not fallen.
+// PCT is the scheduler of Burckhardt, Kothari, Musuvathi and Nagarakatte, A Randomized
+// Scheduler with Probabilistic Guarantees of Finding Bugs (ASPLOS 2010). Every actor has a
+// random priority. At depth-1 decisions, which are drawn beforehand among the first
+// estimate decisions, the actor that is about to go falls below all that had not fallen.
 //
 // In a world of sim.Orders the actors are the lines, the decisions are the
 // choices, and the line of the highest priority goes. There the paper's theorem
 // holds as it is: whatever goes wrong in all schedules that keep to some set of
 // depth orderings (this before that) goes wrong in one run with at least the
-// probability of PCTBound, for as many actors as there are lines and as many
-// decisions as estimate says, when the run has no more choices than that. It
-// says nothing of what takes a loss, a fault or a lapse of time to go wrong: of
-// these the probability is given these.
+// probability of PCTBound, for as many actors as there are lines and as many decisions as
+// estimate says, if the run has no more choices than that. If a bug needs a loss, a fault
+// or a lapse of time besides, the probability holds for runs that have these.
 //
 // In a world with latencies the actors are the processes (and replicas), the
 // decisions are the latencies drawn, and a message takes the longer the lower its
 // process stands: the shortest latency for the highest, the longest for the
-// lowest, others in even steps between them. The same bound holds of
-// less: the orderings must be between messages of different processes, each must
-// come about whenever the process that is to wait stands lowest from the message
-// in question on, and so its message must be under way together with what is to
-// overtake it, and the distance between the latencies of two that stand next to
-// each other, (max-min)/(actors-1), must be more than all that needs. What takes
-// longer than this range, or depends on the order of two messages of one
-// process, or on a latency in the middle, has no bound at all.
+// lowest, others in even steps between them. The bound then holds for fewer bugs. The
+// orderings must be between messages of different processes. Each must come about
+// whenever the process that has to wait stands lowest from that message on: its message
+// must be under way together with those that have to overtake it, and the distance
+// between neighbouring latencies, (max-min)/(actors-1), must be enough for them. There is
+// no bound for a bug that needs more time than this range, or that depends on the order of
+// two messages of one process, or on a latency in the middle.
 //
 // Everything else (ids, and the jitter that comes from them) is drawn at random
 // from the seed.
@@ -58,20 +55,19 @@ func NewPCT(seed uint64, depth, estimate int) *PCT {
 	return p
 }
 
-// PCTBound is the least probability with which one run of PCT finds what
-// depends on that many orderings; see PCT for what it is a bound of.
+// PCTBound returns the least probability with which one run of PCT finds a bug that
+// depends on that many orderings. PCT says for which bugs it holds.
 func PCTBound(actors, decisions, depth int) float64 {
 	return 1 / (float64(max(actors, 1)) * math.Pow(float64(max(decisions, 1)), float64(depth-1)))
 }
 
-// Actors is how many actors the run had until now.
+// Actors returns the number of actors that the run had until now.
 func (p *PCT) Actors() int { return len(p.priority) }
 
-// Decisions is how many decisions the run had until now that a priority made.
+// Decisions returns the number of decisions that priorities made until now.
 func (p *PCT) Decisions() int { return p.made }
 
-// meet gives an actor that is new its priority: between 0 and 1, above all
-// that fell.
+// meet gives a new actor its priority, between 0 and 1, which is above all that fell.
 func (p *PCT) meet(actor string) {
 	if _, known := p.priority[actor]; !known {
 		p.priority[actor] = float64(p.random.Choose("pct/"+actor, 1<<52)+1) / (1 << 52)
@@ -98,7 +94,7 @@ func (p *PCT) Choose(stream string, n uint64) uint64 {
 	return p.random.Choose(stream, n)
 }
 
-// latency is the place of the actor among all, the highest having 0.
+// latency returns the place of the actor among all actors; the highest has 0.
 func (p *PCT) latency(actor string, n uint64) uint64 {
 	p.meet(actor)
 	p.made++

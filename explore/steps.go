@@ -7,11 +7,11 @@ import (
 	"lockstep/scenarios"
 )
 
-// thread draws the steps of one thread: sections, each one hold or the try of
-// one, and in the profile full whatever else a caller does between them.
+// thread draws the steps of one thread: sections, each of which is a hold or a try, and in
+// the profile full other steps of a caller between them.
 func (d *drawer) thread() []scenarios.Step {
-	// A careful thread unlocks only what it was granted: a wrong answer to the
-	// unlock of a free lock, which some releases give, hides others.
+	// A careful thread unlocks only locks that it was granted. A wrong answer to the unlock
+	// of a free lock, which some releases give, would hide other wrong answers.
 	careful := d.odds("careful")
 	var steps []scenarios.Step
 	for range 1 + d.draw("steps", d.most(3, 4)) {
@@ -26,8 +26,8 @@ func (d *drawer) thread() []scenarios.Step {
 	return steps
 }
 
-// gap is the time before a section: of the thread's own, or until an instant
-// at which others step too.
+// gap draws the time before a section: a length, or until an instant at which other
+// threads step, too.
 func (d *drawer) gap() []scenarios.Step {
 	if d.odds("burst") {
 		return []scenarios.Step{{Kind: scenarios.StepAt, D: from(d, "times", d.bursts...)}}
@@ -42,8 +42,8 @@ func sleep(t time.Duration) []scenarios.Step {
 	return []scenarios.Step{{Kind: scenarios.StepSleep, D: t}}
 }
 
-// section takes a lock, works and gives it up. Locks within each other are
-// taken in the order of their names, so that nobody deadlocks.
+// section draws steps that take a lock, work and give it up. Nested locks are taken in the
+// order of their names, so that there is no deadlock.
 func (d *drawer) section(careful bool, name int) []scenarios.Step {
 	name += d.draw("steps", len(d.names)-name)
 	if !d.full() {
@@ -98,7 +98,7 @@ func (d *drawer) section(careful bool, name int) []scenarios.Step {
 	return steps
 }
 
-// careful draws a hold that is given up only where it was granted.
+// careful draws a hold that is given up only if it was granted.
 func (d *drawer) careful(take scenarios.Step, levels, name int) []scenarios.Step {
 	take.Kind = scenarios.StepWithLock
 	take.Interruptible = nil
@@ -110,7 +110,7 @@ func (d *drawer) careful(take scenarios.Step, levels, name int) []scenarios.Step
 	if name+1 < len(d.names) && d.odds("nest") {
 		take.Steps = append(take.Steps, d.section(true, name+1)...)
 	}
-	// Only around everything: within, it would give up the level around it.
+	// An inner step that unlocks always would give up the level around it.
 	outside := d.odds("always")
 	for i := range levels {
 		if i > 0 {
@@ -126,7 +126,7 @@ func (d *drawer) careful(take scenarios.Step, levels, name int) []scenarios.Step
 	return []scenarios.Step{take}
 }
 
-// short is a time between two steps of one hold.
+// short draws a time between two steps of one hold.
 func (d *drawer) short() time.Duration {
 	if !d.full() {
 		return 0
@@ -134,8 +134,8 @@ func (d *drawer) short() time.Duration {
 	return d.length(time.Second)
 }
 
-// reenters reports whether threads enter a lock that they hold. Where that only
-// makes them wait for themselves it shows nothing and takes long.
+// reenters reports whether threads may enter a lock that they hold. On a lock without
+// re-entry they would only wait for themselves.
 func (d *drawer) reenters() bool {
 	if d.full() {
 		return !d.lock.Campaign.NoReentry
@@ -143,14 +143,14 @@ func (d *drawer) reenters() bool {
 	return !d.lock.Uncounted && !d.lock.NonReentrant
 }
 
-// lease draws a lease, nil for none.
+// lease draws a lease; nil: none.
 func (d *drawer) lease() *time.Duration {
 	if !d.odds("leased") {
 		return nil
 	}
 	lease := 500*time.Millisecond + d.ms("times", 7500)
 	if d.full() {
-		// Not over before its grant is back: nobody would have held it.
+		// A lease that ends before its grant arrives would give nobody a hold.
 		least := (4*d.sc.Latency.Max + time.Millisecond).Round(time.Millisecond)
 		lease = max(least, d.length(d.longest()).Round(time.Millisecond))
 	}
@@ -160,7 +160,7 @@ func (d *drawer) lease() *time.Duration {
 	return &lease
 }
 
-// between draws what a thread does beside its sections.
+// between draws steps of a thread outside of its sections.
 func (d *drawer) between() []scenarios.Step {
 	var steps []scenarios.Step
 	add := func(s scenarios.Step) {
@@ -187,8 +187,8 @@ func (d *drawer) anyThread() string {
 	return threadName(p.Name, 1+d.draw("steps", p.Threads))
 }
 
-// interrupts draws a process that does nothing but interrupt: the threads under
-// test are inside their calls.
+// interrupts draws a process that only interrupts, since the threads under test are inside
+// their calls.
 func (d *drawer) interrupts() {
 	n := d.kinds.of("interrupt")
 	if n == 0 {
@@ -215,7 +215,7 @@ func (d *drawer) interrupts() {
 	d.sc.Threads = append(d.sc.Threads, scenarios.Script{Process: p.Name, Thread: 1, Steps: steps})
 }
 
-// within is a time in which a call of that instant is out, or answered.
+// within draws a time after which a call is under way, or answered.
 func (d *drawer) within() time.Duration {
 	return time.Duration(d.draw("times", 401)) * d.sc.Latency.Max / 100 // up to two round trips
 }

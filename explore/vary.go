@@ -12,8 +12,8 @@ import (
 	"lockstep/scenarios"
 )
 
-// adopt takes a scenario over, less what it expects, with the knobs that its
-// about names.
+// adopt starts from a scenario, without its expectations and with the knobs that its about
+// names.
 func (d *drawer) adopt(was *scenarios.Scenario) {
 	sc := *was
 	sc.Name, sc.Source, sc.Locks = d.sc.Name, "", d.sc.Locks
@@ -50,8 +50,8 @@ func (d *drawer) adopt(was *scenarios.Scenario) {
 	d.findEdges()
 }
 
-// undemanding copies steps without what they want, and learns their names,
-// instants and leases.
+// undemanding copies steps without their wants, and learns their names, instants and
+// leases.
 func (d *drawer) undemanding(steps []scenarios.Step) []scenarios.Step {
 	learn := func(list *[]time.Duration, t time.Duration) {
 		if !slices.Contains(*list, t) {
@@ -81,7 +81,7 @@ func (d *drawer) undemanding(steps []scenarios.Step) []scenarios.Step {
 	return out
 }
 
-// knobIn reads a weight out of an about.
+// knobIn reads a weight in an about.
 func knobIn(about, knob, word string) (int, bool) {
 	for part := range strings.SplitSeq(strings.TrimSuffix(strings.TrimPrefix(about, "Drawn: "), "."), "; ") {
 		list, ok := strings.CutPrefix(part, knob+" ")
@@ -100,7 +100,7 @@ func knobIn(about, knob, word string) (int, bool) {
 
 var variedTimes = regexp.MustCompile(`varied (\d+) times`)
 
-// varied says what was changed, and in which generation.
+// varied writes the changes and their generation.
 func (d *drawer) varied(was *scenarios.Scenario, changes []string) string {
 	n := 0
 	if m := variedTimes.FindStringSubmatch(was.About); m != nil {
@@ -109,12 +109,12 @@ func (d *drawer) varied(was *scenarios.Scenario, changes []string) string {
 	return fmt.Sprintf("varied %d times, last: %s", n+1, orNone(strings.Join(changes, ", ")))
 }
 
-// change changes one thing and says what, "" when there was nothing to change.
+// change makes one change and returns its description; "": there was nothing to change.
 func (d *drawer) change() string {
 	changes := []func() string{d.changeTime, d.changeTime, d.changeTime, d.changeFault, d.changeFault, d.changeWorld, d.changeThread}
 	if d.full() {
-		// On the profile simple these would mix lease and watchdog, or unlock
-		// what is not held.
+		// On the profile simple these would mix lease and watchdog, or unlock a lock that
+		// is not held.
 		changes = append(changes, d.changeStep, d.changeStep)
 	}
 	return from(d, "vary", changes...)()
@@ -127,7 +127,7 @@ type slot struct {
 	least time.Duration
 }
 
-// slots are all lengths of time that can be changed.
+// slots returns all lengths of time that can be changed.
 func (d *drawer) slots() (all []slot) {
 	least := time.Millisecond // of a lease
 	if !d.full() {
@@ -243,7 +243,7 @@ func (d *drawer) changeWorld() string {
 	return "process " + p.Name + " anew"
 }
 
-// changeThread draws the steps of a thread anew, or lets it go on after them.
+// changeThread draws the steps of a thread anew, or adds steps to it.
 func (d *drawer) changeThread() string {
 	i := d.draw("vary", len(d.sc.Threads))
 	t := &d.sc.Threads[i]
@@ -257,13 +257,12 @@ func (d *drawer) changeThread() string {
 	return "steps of " + name + " anew"
 }
 
-// changeStep drops a step, does one twice, swaps two, or gives one another
-// lock.
+// changeStep drops a step, repeats one, swaps two, or gives one another lock.
 func (d *drawer) changeStep() string {
 	i := d.draw("vary", len(d.sc.Threads))
 	t := &d.sc.Threads[i]
 	if slices.ContainsFunc(t.Steps, func(s scenarios.Step) bool { return s.Kind == scenarios.StepUse }) {
-		return "" // which steps guard it is not known
+		return "" // nobody knows which steps guard it
 	}
 	name := threadName(t.Process, t.Thread)
 	t.Steps = slices.Clone(t.Steps)
@@ -286,7 +285,7 @@ func (d *drawer) changeStep() string {
 		t.Steps[k-1], t.Steps[k] = t.Steps[k], t.Steps[k-1]
 		return fmt.Sprintf("%s of %s one step earlier", s.Kind, name)
 	}
-	// Not of a step with steps: what is used in there is guarded by its lock.
+	// A step with steps keeps its lock, which guards what they use.
 	if s.Name == "" || len(s.Steps) > 0 {
 		return ""
 	}
