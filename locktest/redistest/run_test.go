@@ -23,13 +23,13 @@ import (
 // A lock that keeps what it promises passes, and each story that applies is played.
 func TestSetNX(t *testing.T) {
 	t.Parallel()
-	locktest.Run(t, setnxSubject, locktest.Options{Runs: 100})
+	locktest.Run(t, setnxSubject, locktest.Options{Runs: 50})
 }
 
 // A second test of the same binary, in parallel.
 func TestSetNXBeside(t *testing.T) {
 	t.Parallel()
-	locktest.Run(t, setnxSubject, locktest.Options{Runs: 100, Seed: 2, Profile: "full", Faults: "network,pause"})
+	locktest.Run(t, setnxSubject, locktest.Options{Runs: 50, Seed: 2, Profile: "full", Faults: "network,pause"})
 }
 
 // The same value on three servers of five is a hold.
@@ -45,7 +45,7 @@ func TestOnFiveServers(t *testing.T) {
 		}
 		return nil
 	}
-	locktest.Run(t, s, locktest.Options{Runs: 50})
+	locktest.Run(t, s, locktest.Options{Runs: 20})
 }
 
 // The tests that must fail run in a process of their own: this binary, with the name of
@@ -58,7 +58,7 @@ func TestJudged(t *testing.T) {
 	if !ok {
 		t.Skip("n/a: another test runs this one")
 	}
-	o := locktest.Options{Runs: 60}
+	o := locktest.Options{Runs: 40}
 	if accept := os.Getenv(judged + "_ACCEPT"); accept != "" {
 		o.Accept = strings.Split(accept, ",")
 	}
