@@ -61,7 +61,8 @@ func init() {
 	flags.report = flag.String("lockstep.report", "", "write the page of each failure into this folder")
 }
 
-// plan checks the options, with the flags in place of what the test asks for.
+// plan checks the options and returns the plan of an exploration. A flag replaces the option
+// of its name.
 func (o Options) plan(lock string) (explore.Plan, error) {
 	if *flags.runs != 0 {
 		o.Runs = *flags.runs

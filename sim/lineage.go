@@ -46,8 +46,8 @@ func newLineage() *lineage {
 	return &lineage{born: map[uint64]birth{}, calls: map[*Thread]Author{}, open: map[*Process][]*Thread{}}
 }
 
-// is makes the calling goroutine that of a thread's body.
-func (l *lineage) is(t *Thread) {
+// register makes the calling goroutine the one of a thread's body.
+func (l *lineage) register(t *Thread) {
 	if l == nil {
 		return
 	}

@@ -316,7 +316,7 @@ func (t *Thread) Name() string { return t.name }
 func (t *Thread) Start(body func()) {
 	t.state = threadStepping
 	go func() {
-		t.p.w.lineage.is(t)
+		t.p.w.lineage.register(t)
 		t.step(func(done func()) { done() })
 		defer t.recovered()
 		body()

@@ -16,7 +16,7 @@ import (
 	"lockstep/lockimpl/redisclient"
 )
 
-// Kind says which of the bare locks a client makes. They are what is found in
+// Kind says which of the bare locks a client makes. Such locks are found in
 // code bases, faults included; none has a watchdog, a queue or, but for
 // StringReentrant, re-entry, and all wait by polling.
 type Kind string
