@@ -117,8 +117,8 @@ func (d *drawer) struck(kind model.FaultKind) []int {
 	if n == 1 || d.draw("servers", 4) == 3 {
 		return nil
 	}
-	// A minority at most, and now and then one more: a majority is what such a lock
-	// stands on.
+	// Mostly a minority of the servers, and now and then a majority, on which such a lock
+	// relies.
 	var servers []int
 	for range 1 + d.draw("servers", n/2+1) {
 		if one := 1 + d.draw("servers", n); !slices.Contains(servers, one) {

@@ -277,7 +277,7 @@ func (s *shrinker) in(phase string, work func()) {
 	work()
 }
 
-// ends reports whether the end value of a resource is what failed.
+// ends reports whether the failure is about the end value of a resource.
 func (s *shrinker) ends() bool {
 	return s.from.Finding.Judge == model.JudgeWorkload && slices.ContainsFunc(s.best.verdict.Scenario.Resources, func(r scenarios.Resource) bool { return r.End != nil })
 }

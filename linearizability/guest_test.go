@@ -8,8 +8,8 @@ import (
 	"lockstep/model"
 )
 
-// anybodys is a lock of which the judges know no more than its lease: a thread knows a
-// hold by what its grant returned.
+// anybodys is a lock of which the judges know only the lease. A thread knows a hold only by
+// the value that its grant returned.
 var anybodys = model.Params{Lock: "anybody's", Traits: model.Traits{NoWatchdog: true, Uncounted: true, PerGrant: true}, Timing: timing(0),
 	Promises: model.Promises{model.JudgeHoldCount: {Waived: true}}}
 

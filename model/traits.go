@@ -10,8 +10,9 @@ type Traits struct {
 	Fenced       bool // every hold has a token, greater than all before
 	Uncounted    bool // re-entry is not counted, or not possible
 	NonReentrant bool // an owner that enters again gets an error
-	// PerGrant says that a thread knows a hold by what its grant returned. A thread that
-	// got no answer to an acquire does not know the hold that the acquire may have left.
+	// PerGrant reports whether a thread knows a hold only by the value that its grant
+	// returned. A thread that got no answer to an acquire does not know the hold that the
+	// acquire may have left.
 	PerGrant   bool
 	NoWatchdog bool // nothing renews a hold: one without a lease gets Watchdog as its lease
 }

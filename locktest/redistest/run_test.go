@@ -32,13 +32,16 @@ func TestSetNXBeside(t *testing.T) {
 	locktest.Run(t, setnxSubject, locktest.Options{Runs: 50, Seed: 2, Profile: "full", Faults: "network,pause"})
 }
 
-// The same value on three servers of five is a hold.
+// A State sees every server. Value takes no minority for a holder.
 func TestOnFiveServers(t *testing.T) {
 	s := subjectOf("first of five", false)
 	s.Servers = redistest.Servers(5)
 	s.State = func(snap locktest.Snapshot, lock string) *locktest.State {
 		if snap.Servers() != 5 {
 			t.Errorf("%d servers", snap.Servers())
+		}
+		if majority := redistest.Value(nil)(snap, lock); majority != nil {
+			t.Errorf("one server of five has a value, and Value takes %q for the holder", majority.Owner)
 		}
 		if v, ok := redistest.Keys(snap, 0).String(lock); ok {
 			return &locktest.State{Owner: v, Expires: time.Duration(redistest.Keys(snap, 0).ExpiresMs(lock)) * time.Millisecond}
@@ -203,6 +206,15 @@ func TestFuzzFindsAWrongLock(t *testing.T) {
 	mustContain(t, again, "it was recorded in "+m[1])
 }
 
+// A lock that nobody can look at is not said to hold.
+func TestWithoutStateTheJudgesThatAreNotAskedAreNamed(t *testing.T) {
+	text, passed := outcome(t, t.TempDir(), "has no State", nil, "-lockstep.runs=1")
+	if !passed {
+		t.Errorf("it failed:\n%s", text)
+	}
+	mustContain(t, text, "has no State, so these judges are not asked: ", "mutual-exclusion", "does not say that the lock holds")
+}
+
 func TestFlagsAreChecked(t *testing.T) {
 	for arg, want := range map[string]string{
 		"-lockstep.faults=network,gremlins": "gremlins",
@@ -255,6 +267,7 @@ func init() {
 	})
 	add("has no Open", func(s *locktest.Subject) { s.Open = nil })
 	add("has no servers", func(s *locktest.Subject) { s.Servers = nil })
+	add("has no State", func(s *locktest.Subject) { s.State = nil })
 	add("has a negative lease", func(s *locktest.Subject) { s.Lease = -time.Second })
 }
 
