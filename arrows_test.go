@@ -31,18 +31,20 @@ var (
 	locks = regexp.MustCompile(`(?i)redisson|setnx|string.reentrant|reference.fair|"reference"|watchdogtimeout|7500 \* time\.|@\d+\.\d`)
 	// servers are the words of a server's protocol and of its clients.
 	servers = regexp.MustCompile(`(?i:redis)|EVAL|SCRIPT|SUBSCRIBE|PUBLISH|HELLO|RESP|WAIT`)
+	// wire are the words by which a reader of the record would know a server's protocol.
+	wire = regexp.MustCompile(`EVAL|SUBSCRIBE|NOSCRIPT`)
 	// roles are the roles of commands written out, which model.Role names.
 	roles = regexp.MustCompile(`"(acquire|renew|leave)"`)
 )
 
 // rooms are all rooms.
 var rooms = map[string]room{
-	"model":              {modules: none, words: []*regexp.Regexp{locks}},
-	"model/trace":        {imports: []string{"model"}, modules: none, words: []*regexp.Regexp{locks, roles}},
+	"model":              {modules: none, words: []*regexp.Regexp{locks, wire}},
+	"model/trace":        {imports: []string{"model"}, modules: none, words: []*regexp.Regexp{locks, roles, wire}},
 	"sim":                {imports: []string{"internal", "model"}, modules: none, words: []*regexp.Regexp{locks, servers, roles}},
 	"sim/redis":          {imports: []string{"model", "sim"}},
 	"sim/goredis":        {imports: []string{"sim"}},
-	"linearizability":    {imports: []string{"model", "model/trace"}, words: []*regexp.Regexp{locks}},
+	"linearizability":    {imports: []string{"model", "model/trace"}, words: []*regexp.Regexp{locks, wire}},
 	"lockimpl":           {},
 	"sim/redis/commands": {modules: none},
 	"interop":            {imports: []string{"lockimpl"}},
@@ -62,7 +64,7 @@ var rooms = map[string]room{
 
 	"explore": {imports: []string{
 		"known", "linearizability", "model", "model/trace", "scenarios", "scenarios/play", "scenarios/subject", "sim"}, words: []*regexp.Regexp{locks, roles}},
-	"report":   {imports: []string{"linearizability", "model", "model/trace"}, words: []*regexp.Regexp{locks, roles}},
+	"report":   {imports: []string{"linearizability", "model", "model/trace"}, words: []*regexp.Regexp{locks, roles, wire}},
 	"internal": {},
 	"locktest": {imports: []string{
 		"explore", "linearizability", "lockimpl", "model", "report", "scenarios", "scenarios/play", "scenarios/subject", "sim"}, words: []*regexp.Regexp{locks, roles}},

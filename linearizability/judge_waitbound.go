@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strings"
 	"time"
 
 	"lockstep/model"
@@ -73,7 +72,7 @@ func (r *run) heldUp(o *trace.Call) bool {
 			// A call that ends unsubscribes and closes that connection. Nobody waits for
 			// that answer, so its loss holds nobody up. An answer that comes after its
 			// client gave the command up does.
-			lost := m.Lost != nil && (m.Lost.Why != model.LostUnwanted || !strings.HasSuffix(strings.ToUpper(m.Command+string(m.Script)), "UNSUBSCRIBE"))
+			lost := m.Lost != nil && (m.Lost.Why != model.LostUnwanted || m.Listens != model.ListenStop)
 			return (len(m.Hits) > 0 || lost) && m.AtNs <= o.ReturnedNs() && (m.RepliedNs < 0 || m.RepliedNs >= o.AtNs)
 		})
 }
@@ -83,7 +82,7 @@ func (r *run) heldUp(o *trace.Call) bool {
 // server's time.
 func detours(o *trace.Call) (n int) {
 	for _, m := range o.Sent {
-		if m.Script == "" && !strings.HasSuffix(m.Command, "SUBSCRIBE") || m.UnknownScript() {
+		if m.Script == "" && m.Listens == model.ListensNot || m.UnknownScript() {
 			n++
 		}
 	}

@@ -49,7 +49,7 @@ func TestWaitBound(t *testing.T) {
 			300 b/1 send acquire
 			301 b/1 hit 1 acquire`)},
 		{rule: "one that says at its end that it listens no longer is", finds: "wait-bound bug: returned at 5.000s", record: tries("5000", `
-			5000 b/1 send unsubscribe
+			5000 b/1 send unsubscribe listens=stop
 			5001 b/1 exec unsubscribe
 			5002 b/1 lost unsubscribe reply nobody waits for it`)},
 		{rule: "one that its client gave a command up for is not", record: tries("5000", `

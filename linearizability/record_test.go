@@ -312,6 +312,7 @@ func (b *recorder) add(l recordLine) {
 		if who, ok := l.opts["for"]; ok {
 			e.Owners = strings.Split(who, ",")
 		}
+		e.Listens = model.Listening(l.opts["listens"])
 		if call := b.open[l.who]; call != nil && e.Script != "renew" {
 			e.Op = call.Op
 		}
@@ -320,6 +321,12 @@ func (b *recorder) add(l recordLine) {
 		message(model.KindExec, word(0))
 		if len(l.words) > 1 {
 			e.Reply = strings.Join(l.words[1:], " ")
+			if l.words[1] == "(error)" {
+				e.Answer = model.Refused
+			}
+			if strings.HasSuffix(e.Reply, "NOSCRIPT") {
+				e.Answer = model.NotRun
+			}
 		}
 	case "deliver":
 		message(model.KindDeliver, word(0))

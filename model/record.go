@@ -78,10 +78,25 @@ type Event struct {
 	Value int64  `json:"value,omitempty"`
 	Met   bool   `json:"met,omitempty"`
 
-	// Facts for programs that the digest does not cover: Text says the same.
-	Check *Check `json:"-"` // of KindCheck
-	Do    string `json:"-"` // of KindHit: what the fault did, as FaultSpec.Do
+	// Facts for programs that the digest does not cover: Text, Command, Args and Reply
+	// say the same.
+	Check    *Check    `json:"-"` // of KindCheck
+	Do       string    `json:"-"` // of KindHit: what the fault did, as FaultSpec.Do
+	Listens  Listening `json:"-"` // of KindSend and KindExec
+	Channels []string  `json:"-"` // of KindSend and KindExec: the channels that the command names
+	Answer   Answer    `json:"-"` // of KindExec
+	Program  bool      `json:"-"` // of KindSend and KindExec: the command carries a program that the server runs
 }
+
+// Listening says what a command does to the channels that its connection listens to.
+type Listening string
+
+// The values of Listening.
+const (
+	ListensNot  Listening = ""      // the command neither starts nor stops it
+	ListenStart Listening = "start" // the server sends what is published on Channels from now on
+	ListenStop  Listening = "stop"  // no longer; on no channel at all if Channels is empty
+)
 
 // Action is what an operation asks for.
 type Action string
@@ -134,9 +149,17 @@ type LockState struct {
 // Held says whether somebody holds the lock.
 func (s *LockState) Held() bool { return s != nil && s.Owner != "" }
 
-// NotRun says of an execution that the server did not know the script: it
-// answered and did nothing.
-func (e *Event) NotRun() bool { return strings.HasPrefix(e.Reply, "(error) NOSCRIPT") }
+// Answer is the kind of a server's reply to a command.
+type Answer string
+
+// The values of Answer.
+const (
+	Answered Answer = ""        // the command ran
+	Refused  Answer = "refused" // the server answered an error
+	// NotRun: the server does not know the program that the command names. It did
+	// nothing.
+	NotRun Answer = "not_run"
+)
 
 // ThreadName is the thread as people write it.
 func (e *Event) ThreadName() string { return ThreadName(e.Process, e.Thread) }

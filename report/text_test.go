@@ -188,17 +188,17 @@ func TestAPublicationSaysWhoHearsIt(t *testing.T) {
 	rec := &model.Record{Params: r.Record.Params}
 	rec.Add(model.Event{AtNs: 1e9, Kind: model.KindInvoke, Process: "a", Thread: 1, Op: 1, Action: model.ActLock, Lock: "x"})
 	speak := func(s int64) { rec.Add(model.Event{AtNs: s * 1e9, Kind: model.KindPublish, Channel: "x", Text: "0"}) }
-	hear := func(s int64, command, process string, msg, conn int) {
-		e := model.Event{AtNs: s * 1e9, Kind: model.KindSend, Process: process, Msg: msg, Conn: conn, Command: command, Args: []string{"x"}}
+	hear := func(s int64, listens model.Listening, process string, msg, conn int) {
+		e := model.Event{AtNs: s * 1e9, Kind: model.KindSend, Process: process, Msg: msg, Conn: conn, Command: "LISTEN", Listens: listens, Channels: []string{"x"}}
 		rec.Add(e)
 		e.Kind = model.KindExec
 		rec.Add(e)
 	}
 	speak(2)
-	hear(3, "SUBSCRIBE", "a", 1, 1)
-	hear(4, "SSUBSCRIBE", "b", 2, 2)
+	hear(3, model.ListenStart, "a", 1, 1)
+	hear(4, model.ListenStart, "b", 2, 2)
 	speak(5)
-	hear(6, "UNSUBSCRIBE", "a", 3, 1)
+	hear(6, model.ListenStop, "a", 3, 1)
 	speak(7)
 	rec.Params.Faults = []model.FaultSpec{{Kind: model.FaultCrash, Processes: []string{"b"}}}
 	rec.Add(model.Event{AtNs: 8e9, Kind: model.KindFault, Fault: 1, Process: "b", Text: "crash of b"})

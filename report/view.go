@@ -16,25 +16,27 @@ import (
 // builder makes a view of a run: it walks through the record once, and adds what
 // only the whole run shows.
 type builder struct {
-	run    Run
-	trace  *trace.Run
-	v      *view
-	lanes  map[string]int // by name
-	names  map[string]int // -> index of v.Names
-	msgs   map[int]int    // number -> index of v.Messages
-	spoken map[string]int64
-	hears  map[string]map[int]string // channel -> connection -> process
-	ranOut map[int64]bool            // instants at which a key did
-	using  map[string]int            // thread and resource -> index of v.Uses
+	run      Run
+	trace    *trace.Run
+	v        *view
+	lanes    map[string]int // by name
+	names    map[string]int // -> index of v.Names
+	msgs     map[int]int    // number -> index of v.Messages
+	spoken   map[string]int64
+	channels map[string][]string       // channel -> the locks that it belongs to
+	hears    map[string]map[int]string // channel -> connection -> process
+	ranOut   map[int64]bool            // instants at which a key did
+	using    map[string]int            // thread and resource -> index of v.Uses
 }
 
 func build(r Run) *view {
 	b := &builder{
 		run: r, trace: trace.New(r.Record), lanes: map[string]int{}, names: map[string]int{}, msgs: map[int]int{},
-		spoken: map[string]int64{}, hears: map[string]map[int]string{}, using: map[string]int{}, ranOut: map[int64]bool{},
+		spoken: map[string]int64{}, channels: map[string][]string{}, hears: map[string]map[int]string{}, using: map[string]int{}, ranOut: map[int64]bool{},
 	}
 	b.v = &view{Scenario: r.Scenario, Lock: r.Lock, Verdict: r.Verdict, Total: len(r.Record.Events), Blame: r.Blame}
 	b.plan()
+	b.learnChannels()
 	b.callsAndFaults()
 	for i := range r.Record.Events {
 		b.event(&r.Record.Events[i])
@@ -108,21 +110,39 @@ func (b *builder) server(locks []string) int {
 
 // addressed returns the lane of the server that a command goes to.
 func (b *builder) addressed(e *model.Event) int {
-	if strings.HasSuffix(e.Command, "SUBSCRIBE") && len(e.Args) > 0 {
-		return b.hearing(e.Args[0])
+	if e.Listens != model.ListensNot && len(e.Channels) > 0 {
+		return b.hearing(e.Channels[0])
 	}
 	return b.server(e.Locks)
 }
 
 // hearing returns the lane of the lock that a channel belongs to.
-func (b *builder) hearing(channel string) int {
-	of := ""
-	for _, l := range b.v.Locks {
-		if strings.Contains(channel, l) && len(l) > len(of) {
-			of = l
+func (b *builder) hearing(channel string) int { return b.server(b.channels[channel]) }
+
+// learnChannels learns which locks a channel belongs to: those of the commands that
+// published on it, or else of the call that first listened to it.
+func (b *builder) learnChannels() {
+	var published []string // by the next command that is executed
+	for i := range b.run.Record.Events {
+		switch e := &b.run.Record.Events[i]; e.Kind {
+		case model.KindPublish:
+			published = append(published, e.Channel)
+		case model.KindExec:
+			for _, channel := range published {
+				if len(e.Locks) > 0 {
+					b.channels[channel] = e.Locks
+				}
+			}
+			published = nil
 		}
 	}
-	return b.server([]string{of})
+	for _, m := range b.trace.Commands {
+		for _, channel := range m.Channels {
+			if m.Listens != model.ListensNot && m.Call != nil && b.channels[channel] == nil {
+				b.channels[channel] = []string{m.Call.Lock}
+			}
+		}
+	}
 }
 
 // conn returns the connection on which a message was sent; 0 for a published one.
@@ -263,7 +283,7 @@ func (b *builder) use(e *model.Event) {
 func (b *builder) traffic(e *model.Event) {
 	v := b.v
 	name := cmp.Or(string(e.Script), e.Command)
-	if e.Script != "" && e.Command != "" && !strings.HasPrefix(e.Command, "EVAL") {
+	if e.Script != "" && e.Command != "" && !e.Program {
 		name = string(e.Script) + " (" + e.Command + ")"
 	}
 	switch {
@@ -304,7 +324,7 @@ func (b *builder) traffic(e *model.Event) {
 		if who == "" {
 			who = e.Process
 		}
-		b.add(e, m.Server, fmt.Sprintf("%s of %s%s → %s", name, who, about(e), e.Reply)).quiet = e.Script == "" && strings.HasSuffix(e.Command, "SUBSCRIBE")
+		b.add(e, m.Server, fmt.Sprintf("%s of %s%s → %s", name, who, about(e), e.Reply)).quiet = e.Script == "" && e.Listens != model.ListensNot
 	case model.KindDeliver:
 		m.Done = e.AtNs
 		if m.Push {
@@ -340,15 +360,14 @@ func lostText(m *message) string {
 // listen follows which connection is subscribed to which channel, as the server
 // executes commands.
 func (b *builder) listen(e *model.Event) {
-	add := strings.HasSuffix(e.Command, "SUBSCRIBE") && !strings.Contains(e.Command, "UNSUB")
-	if !add && !strings.Contains(e.Command, "UNSUB") {
+	if e.Listens == model.ListensNot {
 		return
 	}
-	for _, ch := range e.Args {
+	for _, ch := range e.Channels {
 		if b.hears[ch] == nil {
 			b.hears[ch] = map[int]string{}
 		}
-		if add {
+		if e.Listens == model.ListenStart {
 			b.hears[ch][b.conn(e.Msg)] = e.Process
 		} else {
 			delete(b.hears[ch], b.conn(e.Msg))
@@ -374,8 +393,8 @@ func (b *builder) listeners(channel string) []string {
 }
 
 func about(e *model.Event) string {
-	if e.Script == "" && strings.HasSuffix(e.Command, "SUBSCRIBE") {
-		return " " + strings.Join(e.Args, " ")
+	if e.Script == "" && e.Listens != model.ListensNot {
+		return " " + strings.Join(e.Channels, " ")
 	}
 	return ""
 }

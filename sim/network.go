@@ -51,7 +51,8 @@ func (w *World) send(c *conn, r *Request, writer string, by Author, pipe *pipeli
 	}
 	if !c.p.dead {
 		w.record(model.Event{Kind: model.KindSend, Process: c.p.cfg.Name, Op: m.op, Msg: m.id, Conn: c.id,
-			Command: r.Name, Script: m.cmd.Script, Args: r.Shown, Owners: m.cmd.Owners, Locks: m.cmd.Locks})
+			Command: r.Name, Script: m.cmd.Script, Args: r.Shown, Owners: m.cmd.Owners, Locks: m.cmd.Locks,
+			Listens: r.Listens, Channels: r.Channels, Program: r.Program})
 	}
 	c.p.whenAwake(func() { w.transmit(m) })
 }
@@ -154,7 +155,8 @@ func (w *World) arrive(m *message, again bool) {
 func (w *World) executed(m *message, reply Reply, changed bool) {
 	c := m.conn
 	w.record(model.Event{Kind: model.KindExec, Process: c.p.cfg.Name, Op: m.op, Msg: m.id, Conn: c.id,
-		Command: m.request.Name, Script: m.cmd.Script, Args: m.request.Shown, Owners: m.cmd.Owners, Locks: m.cmd.Locks, Reply: reply.Shown})
+		Command: m.request.Name, Script: m.cmd.Script, Args: m.request.Shown, Owners: m.cmd.Owners, Locks: m.cmd.Locks, Reply: reply.Shown, Answer: reply.Answer,
+		Listens: m.request.Listens, Channels: m.request.Channels, Program: m.request.Program})
 	if changed {
 		c.node.look(m)
 	}

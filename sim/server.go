@@ -104,6 +104,10 @@ type Request struct {
 	Shown []string
 	// Channels are the channels that the request names, which rules match.
 	Channels []string
+	// Listens says whether the request starts or stops listening to Channels.
+	Listens model.Listening
+	// Program: the request carries a program that the server runs.
+	Program bool
 	// Marks: the request may set its connection apart from others, or it rests on
 	// what was sent there before.
 	Marks bool
@@ -120,8 +124,9 @@ type Request struct {
 
 // Reply is what a server answers.
 type Reply struct {
-	Bytes []byte
-	Shown string // for the record
+	Bytes  []byte
+	Shown  string // for the record
+	Answer model.Answer
 }
 
 // Push is a message that a server sends without being asked.

@@ -542,7 +542,7 @@ func (w *World) State(lock string) *model.LockState {
 // role that an operation sent. ok is false when none was executed.
 func (w *World) OpReply(op int, role model.Role, last bool) (reply string, ok bool) {
 	for _, e := range w.rec.Events {
-		if e.Kind == model.KindExec && e.Op == op && e.Script == role && !e.NotRun() {
+		if e.Kind == model.KindExec && e.Op == op && e.Script == role && e.Answer != model.NotRun {
 			reply, ok = e.Reply, true
 			if !last {
 				return reply, ok

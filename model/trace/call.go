@@ -1,10 +1,6 @@
 package trace
 
-import (
-	"strings"
-
-	"lockstep/model"
-)
+import "lockstep/model"
 
 // Call is an operation that a thread called. The event is its invocation.
 type Call struct {
@@ -84,7 +80,7 @@ func (m *Command) Reply() string {
 }
 
 // Refused reports whether the server executed the command and answered an error.
-func (m *Command) Refused() bool { return strings.HasPrefix(m.Reply(), "(error)") }
+func (m *Command) Refused() bool { return m.Executed != nil && m.Executed.Answer == model.Refused }
 
 // Failed reports whether the process has no answer to the command, or an error, or
 // no replica had the command in time.

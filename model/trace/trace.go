@@ -116,7 +116,7 @@ func (r *Run) add(e *model.Event, i int, now *instant) {
 	case model.KindSend:
 		r.addCommand(e)
 	case model.KindExec:
-		if m != nil && !e.NotRun() {
+		if m != nil && e.Answer != model.NotRun {
 			m.Executed, m.executed = e, i
 		}
 	case model.KindDeliver:

@@ -36,7 +36,7 @@ func example() *model.Record {
 			a(0, model.KindInvoke, model.Event{Op: 1, Action: model.ActLock, Lock: "l", WaitNs: -1}),
 			a(0, model.KindSend, model.Event{Op: 1, Msg: 1, Conn: 1, Script: "acquire", Locks: l}),
 			a(0, model.KindSend, model.Event{Op: 1, Msg: 2, Conn: 1, Command: "WAIT"}),
-			a(1, model.KindExec, model.Event{Msg: 1, Reply: "(error) NOSCRIPT no such script"}),
+			a(1, model.KindExec, model.Event{Msg: 1, Reply: "(error) NOSCRIPT no such script", Answer: model.NotRun}),
 			a(2, model.KindDeliver, model.Event{Msg: 1}),
 			a(2, model.KindSend, model.Event{Op: 1, Msg: 3, Conn: 1, Script: "acquire", Locks: l}),
 			a(2, model.KindSend, model.Event{Op: 1, Msg: 4, Conn: 1, Command: "WAIT"}),

@@ -10,6 +10,7 @@ import (
 
 	"github.com/alicebob/miniredis/v2/proto"
 
+	"lockstep/model"
 	"lockstep/sim"
 )
 
@@ -59,6 +60,7 @@ func request(words []string) sim.Request {
 	r := sim.Request{Name: name, Words: words, Shown: words[1:], Marks: marks(name)}
 	switch {
 	case name == "EVAL" || name == "EVALSHA":
+		r.Program = true
 		r.Shown = words[min(2, len(words)):] // without the script
 	case name == "SCRIPT":
 		r.Shown = words[1:min(2, len(words))]
@@ -69,7 +71,10 @@ func request(words []string) sim.Request {
 	case strings.HasSuffix(name, "SUBSCRIBE"):
 		r.Channels = words[1:]
 		r.Unordered = true
-		r.Stays = !strings.Contains(name, "UNSUB")
+		r.Listens = model.ListenStop
+		if !strings.Contains(name, "UNSUB") {
+			r.Listens, r.Stays = model.ListenStart, true
+		}
 	}
 	return r
 }
@@ -115,12 +120,18 @@ func header(text string, kind byte) (size int, rest string, ok bool) {
 	return size, rest, true
 }
 
-// shownReply writes a RESP reply for the record: nil, a number, text,
+// shown is a RESP reply with what the record has of it: nil, a number, text,
 // (error) text, or a list in brackets.
-func shownReply(b []byte) string {
-	v, rest := parseReply(string(b))
-	_ = rest
-	return v
+func shown(b []byte) sim.Reply {
+	r := sim.Reply{Bytes: b}
+	r.Shown, _ = parseReply(string(b))
+	switch {
+	case bytes.HasPrefix(b, []byte("-NOSCRIPT")):
+		r.Answer = model.NotRun
+	case bytes.HasPrefix(b, []byte("-")):
+		r.Answer = model.Refused
+	}
+	return r
 }
 
 func parseReply(s string) (shown, rest string) {

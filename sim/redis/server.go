@@ -223,7 +223,7 @@ func (s *Server) Handle(nowNs int64, id sim.ConnID, r *sim.Request, out *sim.Eff
 	if c.waits != nil {
 		return sim.Reply{}, false
 	}
-	return sim.Reply{Bytes: reply, Shown: shownReply(reply)}, true
+	return shown(reply), true
 }
 
 // execute lets miniredis execute a command and returns its reply. A command that
