@@ -122,7 +122,7 @@ func (r *run) beliefs(lock string) []belief {
 				lease = int64(r.Record.Params.Watchdog)
 			}
 			if lease > 0 {
-				to = min(to, attemptSent(o)+lease)
+				to = min(to, r.attemptSent(o)+lease)
 			}
 			if h == nil {
 				h = &open{b: &belief{who: o.Caller, lock: lock, from: p.at, grant: o, first: o}}
@@ -160,8 +160,8 @@ func (r *run) beliefs(lock string) []belief {
 }
 
 // attemptSent returns when the granted attempt of a call left its process.
-func attemptSent(o *trace.Call) int64 {
-	if m := entered(o); m != nil {
+func (r *run) attemptSent(o *trace.Call) int64 {
+	if m := r.entered(o); m != nil {
 		return m.AtNs
 	}
 	return o.AtNs

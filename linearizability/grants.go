@@ -9,35 +9,52 @@ import (
 
 // grants returns the changes in which the call's own commands took or entered the
 // lock, without the grants that it gave back. More than one is a grant too many.
-func grants(o *trace.Call) []*trace.Change {
-	kept, _ := keptAndGivenBack(o)
+func (r *run) grants(o *trace.Call) []*trace.Change {
+	kept, _ := r.keptAndGivenBack(o)
 	return kept
 }
 
 // givenBack is a grant that the call gave up itself, because no replica had it in
-// time.
+// time, or because it did not learn of it.
 type givenBack struct{ grant, undo *trace.Change }
 
 // grantsGivenBack returns the grants that the call gave back, in order.
-func grantsGivenBack(o *trace.Call) []givenBack {
-	_, back := keptAndGivenBack(o)
+func (r *run) grantsGivenBack(o *trace.Call) []givenBack {
+	_, back := r.keptAndGivenBack(o)
 	return back
 }
 
 // keptAndGivenBack divides the grants of a call. An unlock by the call gives back
-// the latest grant.
-func keptAndGivenBack(o *trace.Call) (kept []*trace.Change, back []givenBack) {
+// the latest grant. Of a lock whose commands have the role of their call, any command
+// does, unless the call returns with that grant.
+func (r *run) keptAndGivenBack(o *trace.Call) (kept []*trace.Change, back []givenBack) {
+	known := r.returnedWith(o)
 	for _, c := range o.Changes {
 		switch levels := c.Gain(o.Caller); {
 		case levels > 0:
 			kept = append(kept, c)
-		case levels < 0 && c.By.Script == model.RoleUnlock && len(kept) > 0:
+		case levels < 0 && len(kept) > 0 && (c.By.Script == model.RoleUnlock || r.Record.Params.PerGrant && kept[len(kept)-1] != known):
 			last := len(kept) - 1
 			back = append(back, givenBack{kept[last], c})
 			kept = kept[:last]
 		}
 	}
 	return kept, back
+}
+
+// returnedWith returns the grant of which a granted call told its thread, of a lock that
+// a thread knows by its grants alone: the latest one that came before the return. It may
+// have ended by then. It returns nil for other calls.
+func (r *run) returnedWith(o *trace.Call) *trace.Change {
+	if !r.Record.Params.PerGrant || o.Outcome != model.Granted {
+		return nil
+	}
+	for _, c := range slices.Backward(o.Changes) {
+		if c.Started() && c.After.Owner == o.Caller && c.AtNs <= o.ReturnedNs() {
+			return c
+		}
+	}
+	return nil
 }
 
 // undone returns the commands with which an acquire gave back grants that no
@@ -55,8 +72,11 @@ func undone(o *trace.Call) []*trace.Command {
 // grantsKept returns the grants of the hold with which the call returned. A call that
 // was sent again may have had a hold before, which ended unknown to the caller, and
 // may be given another one after its return.
-func grantsKept(o *trace.Call) []*trace.Change {
-	all := grants(o)
+func (r *run) grantsKept(o *trace.Call) []*trace.Change {
+	if known := r.returnedWith(o); known != nil {
+		return []*trace.Change{known}
+	}
+	all := r.grants(o)
 	if o.Outcome != model.Granted {
 		return all
 	}
@@ -75,8 +95,8 @@ func grantsKept(o *trace.Call) []*trace.Change {
 
 // entered returns the command that granted the lock to the call. It knows it also of
 // a lock whose state does not change when its owner enters again.
-func entered(o *trace.Call) *trace.Command {
-	if g := grantsKept(o); len(g) > 0 {
+func (r *run) entered(o *trace.Call) *trace.Command {
+	if g := r.grantsKept(o); len(g) > 0 {
 		return g[0].By
 	}
 	if o.Outcome != model.Granted {

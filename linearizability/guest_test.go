@@ -80,6 +80,105 @@ func TestOneOfSeveralServersMayForgetItsPart(t *testing.T) {
 	})
 }
 
+func TestAnAcquireMayCleanUpAfterItself(t *testing.T) {
+	testJudged(t, []judged{
+		{rule: "a failed try is cleaned up, and a later one is granted", lock: anybodys, record: `
+			0     b/1 invoke lock
+			1     b/1 send acquire
+			2     b/1 exec acquire -> b/1 1 30002
+			3     b/1 send acquire
+			4     b/1 exec acquire -> free
+			5     b/1 send acquire
+			6     b/1 exec acquire -> b/1 1 30006
+			7     b/1 return granted
+			10    b/1 releases
+			40000 server leave`},
+		{rule: "between the two somebody else may hold the lock", lock: anybodys, record: `
+			0     b/1 invoke lock
+			1     b/1 send acquire
+			2     b/1 exec acquire -> b/1 1 30002
+			3     b/1 send acquire
+			4     b/1 exec acquire -> free
+			5     a/1 takes
+			10    a/1 releases
+			15    b/1 send acquire
+			16    b/1 exec acquire -> b/1 1 30016
+			17    b/1 return granted
+			20    b/1 releases
+			40000 server leave`},
+		{rule: "while the first one stands, nobody else may", lock: anybodys, record: `
+			0     b/1 invoke lock
+			1     b/1 send acquire
+			2     b/1 exec acquire -> b/1 1 30002
+			3     a/1 invoke lock
+			4     a/1 return granted
+			5     b/1 send acquire
+			6     b/1 exec acquire -> free
+			7     b/1 return busy
+			40000 server leave`, finds: "linearizable bug: l: a/1 acquire (0.003s..0.004s) answered granted"},
+		{rule: "a try that was cleaned up has no lease any more", lock: anybodys, record: `
+			0     b/1 invoke lock
+			1     b/1 send acquire
+			2     b/1 exec acquire -> b/1 1 30002
+			30003 server expire -> free
+			30010 b/1 send acquire
+			30011 b/1 exec acquire -> b/1 1 60011
+			30012 b/1 send acquire
+			30013 b/1 exec acquire -> free
+			30014 b/1 send acquire
+			30015 b/1 exec acquire -> b/1 1 60015
+			30016 b/1 return granted
+			30020 b/1 releases
+			40000 server leave`},
+		{rule: "the clean-up of one try must not end the hold of the next", lock: anybodys, record: `
+			0     b/1 invoke lock
+			1     b/1 send acquire
+			2     b/1 send acquire
+			3     b/1 send acquire
+			4     b/1 exec acquire nth=3 -> b/1 1 30004
+			5     b/1 return granted
+			6     b/1 exec acquire nth=2 -> free
+			10    b/1 invoke unlock
+			11    b/1 return not_held
+			40000 server leave`,
+			finds: "lease bug: b/1 was granted l at 0.004s, and the same call ended that hold at 0.006s with a command that it had sent at 0.002s"},
+		{rule: "nor before the call returns with it", lock: anybodys, record: `
+			0     b/1 invoke lock
+			1     b/1 send acquire
+			2     b/1 send acquire
+			3     b/1 exec acquire nth=2 -> b/1 1 30003
+			4     b/1 exec acquire nth=1 -> free
+			5     b/1 return granted
+			40000 server leave`, finds: "lease bug: b/1 was granted l at 0.003s, and the same call ended that hold at 0.004s"},
+	})
+}
+
+func TestALateRequestLeavesAHoldOfWhichNobodyKnows(t *testing.T) {
+	// The request that comes at 1 s was sent again long before, and the lock given up.
+	late := func(gets, releases int) string {
+		return `
+			0     b/1 invoke lock
+			1     b/1 send acquire
+			2     b/1 send acquire
+			3     b/1 exec acquire nth=2 -> b/1 1 30003
+			4     b/1 deliver acquire nth=2
+			4     b/1 return granted
+			10    b/1 releases
+			1000  b/1 exec acquire nth=1 -> b/1 1 31000
+			1001  b/1 lost acquire nth=1 reply nobody waits for it
+			2000  a/1 invoke lock
+			2000  a/1 send acquire
+			2001  a/1 exec acquire
+			2002  a/1 deliver acquire
+			31001 server expire -> free
+` + fmt.Sprintf("%d a/1 gets\n%d a/1 releases\n90000 server leave", gets, releases)
+	}
+	testJudged(t, []judged{
+		{rule: "a waiter may wait for its lease", lock: anybodys, record: late(31500, 32000)},
+		{rule: "and not for longer", lock: anybodys, record: late(64000, 65000), finds: "liveness bug: a/1 waited for l"},
+	})
+}
+
 func TestTrafficIsCountedPerServer(t *testing.T) {
 	asks := func(n int) string {
 		var b strings.Builder

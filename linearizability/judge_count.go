@@ -115,7 +115,7 @@ func (r *run) settledLevels(o *trace.Call) (n int, counted bool) {
 	case o.Outcome == model.Released || o.Outcome == model.StillHeld:
 		return -1, true
 	case o.Outcome == model.Unknown && len(undone(o)) > 0:
-		if len(grants(o)) > 0 && !r.lostSince(o) {
+		if len(r.grants(o)) > 0 && !r.lostSince(o) {
 			return 1, true
 		}
 		return 0, true
@@ -138,7 +138,7 @@ func (r *run) settledLevels(o *trace.Call) (n int, counted bool) {
 // lostSince reports whether the hold that the call was granted ended before the call
 // returned.
 func (r *run) lostSince(o *trace.Call) bool {
-	g := grantsKept(o)
+	g := r.grantsKept(o)
 	if len(g) == 0 {
 		return false
 	}

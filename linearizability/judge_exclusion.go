@@ -69,7 +69,7 @@ func (r *run) howLost(lock string, a belief, at int64) (loss *model.Loss, how st
 		return l
 	}
 	since := a.from
-	if m := entered(a.first); m != nil && m.Executed != nil {
+	if m := r.entered(a.first); m != nil && m.Executed != nil {
 		since = m.Executed.AtNs
 	}
 	var first, lost *trace.Change
@@ -186,7 +186,7 @@ func (r *run) whyExpired(lock string, a belief, lost *trace.Change) []model.Excu
 		return out // nothing renews it
 	}
 	// A fault that kept the grant from coming back kept the first renewal from being sent.
-	granted := entered(a.first)
+	granted := r.entered(a.first)
 	from := a.from
 	met := []trace.Fault{}
 	if granted != nil {

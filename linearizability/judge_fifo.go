@@ -72,7 +72,7 @@ func (r *run) overtaken(x, y *trace.Call, tried *trace.Command, c *trace.Change)
 	if at, ok := refused(x); ok && at <= c.AtNs {
 		return false
 	}
-	for _, g := range grants(x) {
+	for _, g := range r.grants(x) {
 		if g.AtNs < c.AtNs {
 			return false
 		}

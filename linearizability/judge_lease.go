@@ -17,6 +17,7 @@ func judgeLease(r *run) []Finding {
 	for _, lock := range r.Locks {
 		out = append(out, r.leases(lock)...)
 		out = append(out, r.lateRenewals(lock)...)
+		out = append(out, r.undoneGrants(lock)...)
 	}
 	return out
 }
@@ -94,7 +95,7 @@ func (r *run) mostLease(lock, who string, c *trace.Change, enough time.Duration)
 		// A call from before this hold counts only while it is open: its command may
 		// arrive late.
 		if o.ReturnedNs() < c.AtNs {
-			g := grants(o)
+			g := r.grants(o)
 			if len(g) > 0 && g[len(g)-1].AtNs < began || len(g) == 0 && o.Outcome != model.Unknown {
 				continue
 			}
@@ -124,7 +125,7 @@ func (r *run) heard(lock, who string, at int64) bool {
 	start := r.start(lock, who, at)
 	return start.Fault > 0 || slices.ContainsFunc(r.CallsOn(lock), func(o *trace.Call) bool {
 		return o.Caller == who && o.Outcome == model.Granted && o.ReturnedNs() <= at &&
-			slices.ContainsFunc(grants(o), func(c *trace.Change) bool { return start.AtNs <= c.AtNs && c.AtNs <= at })
+			slices.ContainsFunc(r.grants(o), func(c *trace.Change) bool { return start.AtNs <= c.AtNs && c.AtNs <= at })
 	})
 }
 
@@ -163,6 +164,25 @@ func (r *run) unrenewed(lock string, b belief, c *trace.Change) (Finding, bool) 
 	return Finding{Judge: model.JudgeLease, Verdict: Broken, AtNs: c.AtNs, Ops: []OpRef{refOf(b.grant)}, Facts: model.Facts{Form: model.FormUnrenewed, Lock: lock, Thread: b.who},
 		Why: fmt.Sprintf("the hold of %s on %s ended with its lease at %s while %s believed to hold it and its watchdog should have renewed it; %s",
 			b.who, lock, model.At(c.AtNs), b.who, why)}, true
+}
+
+// undoneGrants finds holds that ended before their lease because a command of the very
+// acquire that returned with them ended them.
+func (r *run) undoneGrants(lock string) []Finding {
+	var out []Finding
+	for _, o := range r.CallsOn(lock) {
+		c := r.returnedWith(o)
+		if c == nil {
+			continue
+		}
+		if end := r.endOf(c); end != nil && end.Call() == o {
+			out = append(out, Finding{Judge: model.JudgeLease, Verdict: Broken, AtNs: max(end.AtNs, o.ReturnedNs()), Ops: []OpRef{refOf(o)},
+				Facts: model.Facts{Form: model.FormUndone, Lock: lock, Thread: o.Caller},
+				Why: fmt.Sprintf("%s was granted %s at %s, and the same call ended that hold at %s with a command that it had sent at %s",
+					o.Caller, lock, model.At(c.AtNs), model.At(end.AtNs), model.At(end.By.AtNs))})
+		}
+	}
+	return out
 }
 
 // lateRenewals finds renewals that were sent after the release of the last level had

@@ -173,10 +173,10 @@ func (r *run) served(lock string) []span {
 	for _, o := range ops {
 		// While a client waits for replicas it is being served, too: WAIT ends
 		// after a second, and what it gives back then has bounds of its own.
-		for _, g := range grantsGivenBack(o) {
+		for _, g := range r.grantsGivenBack(o) {
 			out = append(out, span{g.grant.AtNs, g.undo.AtNs})
 		}
-		grants := grants(o)
+		grants := r.grants(o)
 		if len(grants) == 0 {
 			continue
 		}
@@ -301,6 +301,13 @@ func (r *run) disturbances(lock string) []disturbance {
 			out = append(out, disturbance{from: x.ReturnedNs(), at: r.lastTouch(x), what: "a call of unknown outcome"})
 		case x.Action == model.ActUnlock && x.Outcome == model.Failed:
 			out = append(out, disturbance{from: x.ReturnedNs(), at: r.lastTouch(x), what: "a release that failed"})
+		}
+	}
+	if r.Record.Params.PerGrant {
+		for _, c := range r.Changes(lock) {
+			if o := c.Call(); o != nil && c.Started() && c.AtNs > o.ReturnedNs() {
+				out = append(out, disturbance{from: c.AtNs, at: c.AtNs, what: "a hold of which nobody knows, since its request came when its call was over"})
+			}
 		}
 	}
 	for _, e := range r.Closes {

@@ -180,7 +180,11 @@ func (r *run) history(lock string, settled bool) []Op {
 		if op, ok := r.asOp(o, settled); ok {
 			ops = append(ops, op)
 		}
-		ops = append(ops, r.takenAway(o, settled)...)
+		if r.Record.Params.PerGrant {
+			ops = append(ops, r.visits(o, settled)...)
+		} else {
+			ops = append(ops, r.takenAway(o, settled)...)
+		}
 		ops = append(ops, r.prolonged(o, settled)...)
 	}
 	ops = append(ops, r.renewals(lock, settled)...)
@@ -201,9 +205,9 @@ func (r *run) takenAway(o *trace.Call, settled bool) []Op {
 	if !o.Action.Acquires() {
 		return nil
 	}
-	kept := grantsKept(o)
+	kept := r.grantsKept(o)
 	var ops []Op
-	for _, g := range grants(o) {
+	for _, g := range r.grants(o) {
 		if len(kept) == 0 || g.AtNs >= kept[0].AtNs || !g.Started() {
 			continue
 		}
@@ -222,12 +226,64 @@ func (r *run) takenAway(o *trace.Call, settled bool) []Op {
 	return ops
 }
 
+// visits returns the holds that an acquire had beside the one with which it returned,
+// of a lock that a thread knows by its grants alone. The call gave them up itself, or did
+// not learn of them. Each is an acquire at the instant of the grant, and a release if the
+// call itself ended it. A hold that ends so although the call returned with it is lost.
+func (r *run) visits(o *trace.Call, settled bool) []Op {
+	if !o.Action.Acquires() {
+		return nil
+	}
+	var known *trace.Change // of which asOp tells
+	if kept := r.grantsKept(o); len(kept) > 0 && (o.Return == nil || o.Outcome == model.Granted || o.Outcome == model.Unknown) {
+		known = kept[0]
+	}
+	var ops []Op
+	add := func(op Op, at int64, outcome model.Outcome, lease *trace.Change) {
+		op.Process, op.Thread, op.Lock, op.CallNs, op.Outcome = o.Process, o.Thread, o.Lock, at, model.AnswerUnknown
+		if settled {
+			op.ReturnNs, op.Outcome = &at, string(outcome)
+		}
+		if lease != nil {
+			r.lease(&op, lease, settled)
+		}
+		ops = append(ops, op)
+	}
+	for _, c := range r.Changes(o.Lock) {
+		if c.Call() != o || !c.Started() || c.After.Owner != o.Caller {
+			continue
+		}
+		end := r.endOf(c)
+		own := end != nil && end.Call() == o
+		if c != known {
+			add(Op{Op: OpAcquire}, c.AtNs, model.Granted, c)
+			if own {
+				add(Op{Op: OpRelease}, end.AtNs, model.Released, nil)
+			}
+		} else if own {
+			at := end.AtNs
+			ops = append(ops, Op{Lock: o.Lock, Op: OpLost, CallNs: at, ReturnNs: &at})
+		}
+	}
+	return ops
+}
+
+// endOf returns the change that ended the hold which a change began; nil if none did.
+func (r *run) endOf(start *trace.Change) *trace.Change {
+	changes := r.Changes(start.Lock)
+	changes = changes[slices.Index(changes, start)+1:]
+	if i := slices.IndexFunc(changes, (*trace.Change).Ended); i >= 0 {
+		return changes[i]
+	}
+	return nil
+}
+
 // prolonged returns what a call did to the lease of a hold that it entered again, when
 // it gave that level back because no replica had it. Both commands start the lease
 // anew.
 func (r *run) prolonged(o *trace.Call, settled bool) []Op {
 	var ops []Op
-	for _, g := range grantsGivenBack(o) {
+	for _, g := range r.grantsGivenBack(o) {
 		if g.grant.Started() || g.undo.Ended() {
 			continue
 		}
@@ -264,7 +320,7 @@ func (r *run) asOp(o *trace.Call, settled bool) (op Op, ok bool) {
 	case o.Action.Acquires():
 		op.Op = OpAcquire
 		if len(effects) > 0 && outcome == model.Granted || outcome == model.Unknown && settled {
-			effects = grantsKept(o)
+			effects = r.grantsKept(o)
 		}
 		if first := o.First(model.RoleAcquire); r.Record.Params.Fair && first != nil && r.inTurn(o, first) && !r.evicted(o) {
 			op.ArrivedNs = &first.Executed.AtNs

@@ -26,6 +26,7 @@ type Form string
 const (
 	FormEndless        Form = "endless"         // lease: the hold has no time to live
 	FormLongLease      Form = "long-lease"      // lease: the hold got a longer lease than its owner asked for
+	FormUndone         Form = "undone"          // lease: an acquire itself ended the hold with which it returned
 	FormUnrenewed      Form = "unrenewed"       // lease: the hold ended although the lock should have renewed it
 	FormOutlivesOwner  Form = "outlives-owner"  // lease: the hold of a dead owner was prolonged
 	FormLateRenewal    Form = "late-renewal"    // lease: a renewal was sent for a hold that was given up
