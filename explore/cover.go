@@ -43,7 +43,7 @@ func Cover(ctx context.Context, h *sim.Host, p Plan, s *Search, budget int, prog
 	small := make([]Shrunk, len(o.Groups))
 	for i, g := range o.Groups {
 		var err error
-		if small[i], err = shrunk(h, p, g.Least.Index, least[g.key()], g.Origin, budget, nil); err != nil {
+		if small[i], err = shrunk(h, p, g.Least.Index, least[g.key()], budget, nil); err != nil {
 			return o, nil, err
 		}
 	}
@@ -75,14 +75,14 @@ func sightings(h *sim.Host, v play.Verdict) (out []sighting) {
 }
 
 // shrunk makes a failure of a run of the plan small.
-func shrunk(h *sim.Host, p Plan, run int, f Failure, origin Origin, budget int, expired func() bool) (Shrunk, error) {
+func shrunk(h *sim.Host, p Plan, run int, f Failure, budget int, expired func() bool) (Shrunk, error) {
 	small, runs := shrinkUntil(h, f, budget, expired)
 	group, more := Needs(h, small)
 	s := Shrunk{
-		Run: run, Group: group, Origin: origin, Size: Size(small.Verdict), Runs: runs + more, Why: small.Finding.Why,
+		Run: run, Group: group, Size: Size(small.Verdict), Runs: runs + more, Why: small.Finding.Why,
 		Seed: small.Verdict.Seed, Seeded: small.Seeded,
 	}
-	_, s.Cause = originOf(newNamer(h, small.Verdict), small.Finding)
+	s.Origin, s.Cause = originOf(newNamer(h, small.Verdict), small.Finding)
 	var b bytes.Buffer
 	comment := []string{
 		fmt.Sprintf("Lockstep recording: lock %s, made of run %d of %s: %s", p.Lock, run, p, small.Verdict.Word),

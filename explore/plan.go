@@ -239,14 +239,16 @@ func (f *family) smallest(failed Failed) bool {
 }
 
 // key returns the group of a failure. Failures of a known cause belong together, whatever
-// the faults: a defect has one group per judge, an excuse one per judge and kind of
-// operation.
+// the faults: a defect has one group per judge. An excuse, and what parted server and
+// clients, has one per judge and kind of operation.
 func (f Failed) key() string {
 	switch {
 	case f.Defect != "":
 		return f.Judge + "|" + f.Defect
 	case f.Excuse != "":
 		return f.Judge + "|" + f.Op + "|" + f.Excuse
+	case f.Parted != "":
+		return f.Judge + "|" + f.Op + "|" + f.Parted + "|"
 	}
 	return f.Key()
 }

@@ -97,7 +97,7 @@ func (p here) Shrink(t ShrinkTask) (Shrunk, error) {
 		return Shrunk{}, &BadRunError{fmt.Sprintf("run %d (seed %d) broke %s when it was first played, and does not now", t.Run.Index, t.Run.Seed, t.Failed.Judge)}
 	}
 	f := Failure{Verdict: v, Finding: all[i].finding, Seeded: p.plan.Strategy == StrategyRandom}
-	return shrunk(p.host, p.plan, t.Run.Index, f, t.Failed.Origin, t.Budget, p.expired)
+	return shrunk(p.host, p.plan, t.Run.Index, f, t.Budget, p.expired)
 }
 
 // String returns the command line that makes the plan.

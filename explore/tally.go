@@ -46,7 +46,7 @@ func (o Tally) Fold(small []Shrunk) (Tally, []Shrunk) {
 	var groups []Found
 	var kept []Shrunk
 	for i, g := range o.Groups {
-		g.Group = small[i].Group
+		g.Group, g.Origin = small[i].Group, small[i].Origin
 		k, ok := at[g.key()]
 		if !ok {
 			at[g.key()] = len(groups)
@@ -204,14 +204,21 @@ func (o Tally) WriteJSON(w io.Writer, small []Shrunk) error {
 }
 
 // folder is where a group's files are.
-func (f Found) folder() string {
+func (f Found) folder() string { return fingerprint(f.Group, f.Origin) }
+
+// Fingerprint names the group of a failure.
+func (s Shrunk) Fingerprint() string { return fingerprint(s.Group, s.Origin) }
+
+// fingerprint names the failures of a group that are of one origin, readable and fit for
+// a folder.
+func fingerprint(g Group, o Origin) string {
 	switch {
-	case f.Defect != "":
-		return fileName(f.Judge, string(f.Class), f.Op) + "." + f.Defect
-	case f.Excuse != "":
-		return fileName(f.Judge, string(f.Class), f.Op, f.Excuse)
+	case o.Defect != "":
+		return fileName(g.Judge, string(g.Class), g.Op) + "." + o.Defect
+	case o.known():
+		return fileName(g.Judge, string(g.Class), g.Op, o.Excuse+o.Parted)
 	}
-	return f.Key()
+	return g.Key()
 }
 
 // Recording is where WriteTally puts the recording of a group.

@@ -83,10 +83,7 @@ func (n *Namer) convicted(f linearizability.Finding) Named {
 	key := [2]string{without, f.Judge}
 	named, ok := n.named[key]
 	if !ok {
-		if n.replays[without] == nil {
-			n.replays[without] = NewNamer(n.host, n.verdict.Without(n.host, f), n.defects)
-		}
-		named = n.replays[without].all(f.Judge)
+		named = n.replay(f).all(f.Judge)
 		if named.Cause != nil {
 			cause := *named.Cause
 			cause.InReplay = true
@@ -95,6 +92,36 @@ func (n *Namer) convicted(f linearizability.Finding) Named {
 		n.named[key] = named
 	}
 	return named
+}
+
+// replay returns a namer of the findings of the replay that convicts a finding.
+func (n *Namer) replay(f linearizability.Finding) *Namer {
+	without := play.ExcuseKey(f.Excuses)
+	if n.replays[without] == nil {
+		n.replays[without] = NewNamer(n.host, n.verdict.Without(n.host, f), n.defects)
+	}
+	return n.replays[without]
+}
+
+// Parting returns where server and clients parted before a finding, and the fault that did
+// it if one did. It looks at the run itself, or at the replay that convicts the finding. It
+// reports false for a finding about no lock.
+func (n *Namer) Parting(f linearizability.Finding) (p linearizability.Parting, fault model.FaultSpec, ok bool) {
+	if f.Convicted {
+		again := n.replay(f)
+		i := slices.IndexFunc(again.verdict.Findings, func(g linearizability.Finding) bool {
+			return g.Judge == f.Judge && g.Class == linearizability.ClassBug
+		})
+		if i < 0 {
+			return p, fault, false
+		}
+		return again.Parting(again.verdict.Findings[i])
+	}
+	if n.verdict.Played.Trace == nil {
+		return p, fault, false
+	}
+	p, ok = linearizability.PartingOf(n.verdict.Played.Trace, f)
+	return p, n.verdict.Played.Record.Params.Fault(p.Fault), ok
 }
 
 // all names all bugs of a judge. It returns the name of the last one, or no name if any

@@ -443,7 +443,7 @@ func (r *runner) again(h *sim.Host, g explore.Found, small explore.Shrunk) (fail
 	if !found {
 		return failure{}, fmt.Errorf("a failure of %s does not repeat; the first was run %d, seed %d", g.Judge, g.First.Index, g.First.Seed)
 	}
-	return failure{fingerprint: small.Group.Key(), verdict: v, finding: f, count: g.Count, first: g.First.Index, size: small.Size}, nil
+	return failure{fingerprint: small.Fingerprint(), verdict: v, finding: f, count: g.Count, first: g.First.Index, size: small.Size}, nil
 }
 
 // merge adds a failure to those that were found. Failures that are the same once they
@@ -494,7 +494,12 @@ func (r *runner) fail(t *testing.T, f failure) {
 		return
 	}
 	text := &bytes.Buffer{}
-	fmt.Fprintf(text, "%s breaks %s: %s\n%s\n", r.s.Name, f.finding.Judge, f.finding.Why, f.how)
+	fmt.Fprintf(text, "%s breaks %s: %s\n", r.s.Name, f.finding.Judge, f.finding.Why)
+	cause := explore.CauseOf(r.host(t), f.verdict, f.finding)
+	if cause != "" {
+		fmt.Fprintf(text, "cause: %s\n", cause)
+	}
+	fmt.Fprintln(text, f.how)
 	file, err := f.file, error(nil)
 	if file == "" {
 		if file, err = r.keep(f); err != nil {
@@ -503,6 +508,7 @@ func (r *runner) fail(t *testing.T, f failure) {
 	}
 	replay := fmt.Sprintf("go test -run '^%s$' -lockstep.replay=%s", strings.ReplaceAll(r.t.Name(), "/", "$/^"), file)
 	page := r.page(f.verdict, replay)
+	page.Cause = cause
 	fmt.Fprintf(text, "\n%s\n", strings.TrimRight(report.Shortened(page, timelineEvents), "\n"))
 	fmt.Fprintf(text, "\nfingerprint: %s\nreplay:      %s\nrecording:   %s\n", f.fingerprint, replay, file)
 	if dir := *flags.report; dir != "" {

@@ -46,7 +46,7 @@ func TestTheExampleOfTheDocumentation(t *testing.T) {
 		return string(out)
 	}
 	first := run()
-	for _, want := range []string{"orders breaks traffic: ", "22 commands", "fingerprint: traffic.bug.acquire.no-fault", "replay:      go test -run '^TestOrders$' -lockstep.replay="} {
+	for _, want := range []string{"orders breaks traffic: ", "22 commands", "fingerprint: traffic.bug.acquire.agreed", "replay:      go test -run '^TestOrders$' -lockstep.replay="} {
 		if !strings.Contains(first, want) {
 			t.Errorf("%q is missing in:\n%s", want, first)
 		}
@@ -54,7 +54,7 @@ func TestTheExampleOfTheDocumentation(t *testing.T) {
 	if strings.Count(first, "breaks ") != 1 || strings.Contains(first, "nondeterministic") {
 		t.Errorf("the page tells of one finding:\n%s", first)
 	}
-	if again := run(); !strings.Contains(again, "--- FAIL: TestOrders/recording/traffic.bug.acquire.no-fault") {
+	if again := run(); !strings.Contains(again, "--- FAIL: TestOrders/recording/traffic.bug.acquire.agreed") {
 		t.Errorf("the recording is not replayed:\n%s", again)
 	}
 }

@@ -17,6 +17,8 @@ type Run struct {
 	Seed     uint64
 	Verdict  string
 	Expected string
+	// Cause says where the first finding begins; "" if nobody knows.
+	Cause string
 	// Why says what an undecided run lacks; else "".
 	Why string
 	// Replay is the command that plays the run again.

@@ -54,6 +54,9 @@ func textOf(r Run, v *view) string {
 	if r.About != "" {
 		b.WriteString(Wrap(r.About, "", textWidth))
 	}
+	if r.Cause != "" {
+		b.WriteString(Wrap("cause: "+r.Cause, "", textWidth))
+	}
 	b.WriteString("\n")
 	head, body := columnsOf(v)
 	b.WriteString(head)

@@ -92,6 +92,7 @@ func (a *app) reportRun(files []string, o reportOptions) (int, error) {
 		return exitUndecided, nil
 	}
 	r := reportOf(v, "go run ./cmd/simrun replay "+files[0])
+	r.Cause = a.cause(v)
 	if o.blame {
 		if r.Blame, err = a.blame(rec, v, files[0], o.runs); err != nil {
 			return 0, err
@@ -156,6 +157,16 @@ func reportOf(v play.Verdict, replay string) report.Run {
 		Scenario: v.Scenario.Name, About: v.Scenario.About, Lock: v.Lock.Name, Seed: v.Seed, Verdict: string(v.Word), Expected: v.Expected,
 		Why: v.Why, Replay: replay, Digest: v.Digest, Record: v.Played.Record, Findings: v.Findings,
 	}
+}
+
+// cause says what parted server and clients before the first finding of a run; "" if it
+// is of a known defect, or there is none.
+func (a *app) cause(v play.Verdict) string {
+	f, ok := explore.First(v, "")
+	if !ok {
+		return ""
+	}
+	return explore.CauseOf(a.host, v, f)
 }
 
 // pictures are porcupine's, of each lock of a run.
@@ -432,7 +443,9 @@ func (a *app) pageOf(root *os.Root, dir, recording string) ([]byte, error) {
 		return nil, fmt.Errorf("%s is not the same again: %s", file, why)
 	}
 	var b bytes.Buffer
-	if err := report.WriteHTML(&b, reportOf(v, "go run ./cmd/simrun replay "+file), pictures(v)); err != nil {
+	r := reportOf(v, "go run ./cmd/simrun replay "+file)
+	r.Cause = a.cause(v)
+	if err := report.WriteHTML(&b, r, pictures(v)); err != nil {
 		return nil, err
 	}
 	return b.Bytes(), nil

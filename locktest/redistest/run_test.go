@@ -99,7 +99,7 @@ func TestAFailureSaysWhatWhenAndHowToReplay(t *testing.T) {
 	if passed {
 		t.Fatalf("the lock is wrong, and the test passed:\n%s", text)
 	}
-	const fingerprint = "mutual-exclusion.bug.acquire.no-fault"
+	const fingerprint = "mutual-exclusion.bug.acquire.hold-ended-by-another"
 	file := filepath.Join("testdata", "lockstep", "TestJudged", fingerprint+".lockstep")
 	mustContain(t, text, "exists-then-set breaks mutual-exclusion: ", "made small to 6 events", "lock x: granted",
 		"fingerprint: "+fingerprint, "replay:      go test -run '^TestJudged$' -lockstep.replay="+file, "recording:   "+file,
