@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"reflect"
 	"regexp"
 	"strconv"
 	"strings"
@@ -151,7 +152,7 @@ func TestAcceptedFindingsFailNothing(t *testing.T) {
 // What is wrong with a subject is said in a sentence, and the tests after it go on.
 func TestWrongSubjectsAreExplained(t *testing.T) {
 	for name, want := range map[string][]string{
-		"draws from math/rand/v2":  {"is nondeterministic: ", "the records differ from event ", `"kind":"send"`, "lockstep/locktest/redistest_test.", "math/rand/v2"},
+		"draws from math/rand/v2":  {"is nondeterministic: ", "the records differ from event ", `"kind":"send"`, reflect.TypeFor[setnx]().PkgPath() + ".", "math/rand/v2"},
 		"panics":                   {"panics", "the adapter's own panic"},
 		"does not open":            {`does not open cannot be opened: no licence`},
 		"opens nothing":            {"opens nothing cannot be opened: neither a client nor an error came from Open"},
