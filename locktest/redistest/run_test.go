@@ -3,12 +3,14 @@ package redistest_test
 import (
 	"context"
 	"flag"
+	"fmt"
 	"math/rand/v2"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"reflect"
 	"regexp"
+	"runtime"
 	"strconv"
 	"strings"
 	"sync"
@@ -79,7 +81,7 @@ func outcome(t *testing.T, dir, subject string, env []string, args ...string) (t
 	}
 	cmd := exec.Command(self, append([]string{"-test.run=^TestJudged$", "-test.v", "-lockstep.hang=500ms"}, args...)...)
 	cmd.Dir = dir
-	cmd.Env = append(append(os.Environ(), judged+"="+subject), env...)
+	cmd.Env = append(append(os.Environ(), "GITHUB_ACTIONS=", judged+"="+subject), env...)
 	out, err := cmd.CombinedOutput()
 	return string(out), err == nil
 }
@@ -130,6 +132,46 @@ func TestAFailureSaysWhatWhenAndHowToReplay(t *testing.T) {
 		t.Errorf("the lock is mended, and the test failed:\n%s", again)
 	}
 	mustContain(t, again, "holds in the schedule that broke it before")
+}
+
+// A GitHub workflow shows a failure at the line that judges the lock.
+func TestAWorkflowIsToldOfAFailure(t *testing.T) {
+	_, here, _, _ := runtime.Caller(0)
+	if !filepath.IsAbs(here) {
+		t.Skip("n/a: with -trimpath the place is looked for in the folder of the package, where these tests do not run; peers/ci_test.go does")
+	}
+	source, err := os.ReadFile("run_test.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	before, _, _ := strings.Cut(string(source), "\tlocktest.Run(t, s, o)\n")
+	at := fmt.Sprintf("file=redistest/run_test.go,line=%d,", strings.Count(before, "\n")+1)
+	workflow := []string{"GITHUB_ACTIONS=true", "GITHUB_WORKSPACE=" + filepath.Dir(filepath.Dir(here))}
+	for _, c := range []struct {
+		name, subject string
+		env           []string
+		want          []string
+	}{
+		{"a bug", "exists-then-set", workflow, []string{"::error " + at + "title=exists-then-set breaks mutual-exclusion::", "%0Afingerprint: mutual-exclusion.bug.acquire.no-fault%0Areplay: go test "}},
+		{"no verdict", "draws from math/rand/v2", workflow, []string{"::error " + at + "title=locktest::draws from math/rand/v2 is nondeterministic: "}},
+		{"another workspace", "exists-then-set", []string{"GITHUB_ACTIONS=true", "GITHUB_WORKSPACE=" + t.TempDir()}, []string{"::error title=exists-then-set breaks mutual-exclusion::"}},
+		{"no workflow", "exists-then-set", nil, nil},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			text, _ := outcome(t, t.TempDir(), c.subject, c.env)
+			var lines []string
+			for line := range strings.Lines(text) {
+				if strings.HasPrefix(strings.TrimSpace(line), "::") {
+					lines = append(lines, line)
+				}
+			}
+			mustContain(t, strings.Join(lines, ""), c.want...)
+			if c.want == nil && len(lines) > 0 {
+				t.Errorf("it prints annotations: %v", lines)
+			}
+		})
+	}
 }
 
 func TestAcceptedFindingsFailNothing(t *testing.T) {
