@@ -1,15 +1,21 @@
 package peers
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"io/fs"
 	"os"
 	"os/exec"
+	"path"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
+
+	"golang.org/x/mod/module"
+	"golang.org/x/mod/zip"
 
 	"lockstep/lockimpl/redisserver"
 )
@@ -25,7 +31,7 @@ type published struct {
 
 // publish carries out docs/publishing.md on a copy of this repository. There is no
 // network: the host is a bare repository, and a proxy of files has the module and what
-// it requires.
+// it requires. A repository that is published already keeps its path.
 func publish(t *testing.T) *published {
 	t.Helper()
 	if _, err := exec.LookPath("git"); err != nil {
@@ -40,24 +46,25 @@ func publish(t *testing.T) *published {
 		t.Fatalf("docs/publishing.md has %d blocks of commands, want 6", len(page))
 	}
 	p.variables = page[0]
+	commands := page[1:4]
+	if path := modulePath(t, ".."); path != unpublished {
+		p.variables += "MODULE=" + path + "\n"
+		commands = page[2:4]
+	}
 	p.module = strings.TrimSpace(must(t, dir, nil, p.variables+"echo $MODULE"))
 	p.version = strings.TrimSpace(must(t, dir, nil, p.variables+"echo $VERSION"))
 
-	git := gitEnv("url."+host+".insteadOf", "https://"+p.module)
 	must(t, dir, git, "git init -q --bare "+host)
-	must(t, p.clone, git, "git init -q && git add . && git commit -q -m first && git remote add origin https://"+p.module)
-	for _, block := range page[1:4] {
-		must(t, p.clone, append(git, "GOFLAGS=-trimpath"), p.variables+block) // -trimpath: what was compiled before is found again
-	}
-	for _, tag := range []string{p.version, "peers/" + p.version} {
-		must(t, host, git, "git rev-parse -q --verify refs/tags/"+tag)
+	must(t, p.clone, git, "git init -q && git add . && git commit -q -m first && git remote add origin "+host)
+	for _, block := range commands {
+		must(t, p.clone, append(slices.Clone(git), "GOFLAGS=-trimpath"), p.variables+block) // -trimpath: what was compiled before is found again
 	}
 
-	// A proxy downloads a version from its repository, and keeps it in these files.
 	mirror := filepath.Join(dir, "mirror")
-	common := []string{"GOENV=off", "GOWORK=off", "GOSUMDB=off", "GOTOOLCHAIN=local", "GOBIN=", "GOFLAGS=-trimpath -modcacherw"}
-	must(t, dir, append(append(git, common...), "GOMODCACHE="+mirror, "GOPROXY=direct"),
-		p.variables+`go mod download "$MODULE@$VERSION" "$MODULE/peers@$VERSION"`)
+	pushed := filepath.Join(dir, "pushed")
+	must(t, dir, git, "git clone -q "+host+" "+pushed)
+	p.serve(t, mirror, pushed, "")
+	p.serve(t, mirror, pushed, "peers")
 
 	// Of what this module requires, the newest version is the one that it requires.
 	var mod struct {
@@ -66,13 +73,12 @@ func publish(t *testing.T) *published {
 	if err := json.Unmarshal([]byte(must(t, ".", nil, "go mod edit -json")), &mod); err != nil {
 		t.Fatal(err)
 	}
-	required := filepath.Join(dir, "required")
 	cache := filepath.Join(strings.TrimSpace(must(t, ".", nil, "go env GOMODCACHE")), "cache", "download")
 	for _, m := range mod.Require {
 		if m.Path == modulePath(t, "..") {
 			continue
 		}
-		here, there := filepath.Join(required, m.Path, "@v"), filepath.Join(cache, m.Path, "@v")
+		here, there := versions(t, mirror, m.Path), versions(t, cache, m.Path)
 		write(t, filepath.Join(here, "list"), m.Version+"\n")
 		write(t, filepath.Join(here, m.Version+".info"), `{"Version":"`+m.Version+`"}`)
 		for _, file := range []string{m.Version + ".mod", m.Version + ".zip"} {
@@ -82,16 +88,46 @@ func publish(t *testing.T) *published {
 		}
 	}
 	gopath := filepath.Join(dir, "gopath")
-	p.env = append(common, "GOPATH="+gopath, "GOMODCACHE="+filepath.Join(gopath, "pkg", "mod"),
-		"PATH="+filepath.Join(gopath, "bin")+string(filepath.ListSeparator)+os.Getenv("PATH"),
-		"GOPROXY=file://"+filepath.ToSlash(filepath.Join(mirror, "cache", "download"))+",file://"+filepath.ToSlash(required)+",file://"+filepath.ToSlash(cache))
+	p.env = []string{
+		"GOENV=off", "GOWORK=off", "GOSUMDB=off", "GOTOOLCHAIN=local", "GOBIN=", "GOFLAGS=-trimpath -modcacherw",
+		"GOPATH=" + gopath, "GOMODCACHE=" + filepath.Join(gopath, "pkg", "mod"),
+		"PATH=" + filepath.Join(gopath, "bin") + string(filepath.ListSeparator) + os.Getenv("PATH"),
+		"GOPROXY=file://" + filepath.ToSlash(mirror) + ",file://" + filepath.ToSlash(cache),
+	}
 	return p
 }
 
-// gitEnv sets who commits, and one more setting, whatever the machine has set.
-func gitEnv(key, value string) []string {
-	return []string{"GIT_CONFIG_NOSYSTEM=1", "GIT_CONFIG_GLOBAL=" + os.DevNull, "GIT_CONFIG_COUNT=1", "GIT_CONFIG_KEY_0=" + key, "GIT_CONFIG_VALUE_0=" + value,
-		"GIT_ALLOW_PROTOCOL=file", "GIT_AUTHOR_NAME=you", "GIT_AUTHOR_EMAIL=you@example.com", "GIT_COMMITTER_NAME=you", "GIT_COMMITTER_EMAIL=you@example.com"}
+// unpublished is the path of the module in a repository that nobody has published.
+const unpublished = "lockstep"
+
+// git says who commits, whatever the machine has set.
+var git = []string{"GIT_CONFIG_NOSYSTEM=1", "GIT_CONFIG_GLOBAL=" + os.DevNull, "GIT_ALLOW_PROTOCOL=file",
+	"GIT_AUTHOR_NAME=you", "GIT_AUTHOR_EMAIL=you@example.com", "GIT_COMMITTER_NAME=you", "GIT_COMMITTER_EMAIL=you@example.com"}
+
+// versions is the folder with the versions of a module in a proxy of files.
+func versions(t *testing.T, proxy, path string) string {
+	t.Helper()
+	name, err := module.EscapePath(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return filepath.Join(proxy, filepath.FromSlash(name), "@v")
+}
+
+// serve puts the tagged version of the module in a folder of the repository into a proxy.
+func (p *published) serve(t *testing.T, proxy, repository, folder string) {
+	t.Helper()
+	v := module.Version{Path: path.Join(p.module, folder), Version: p.version}
+	tag := path.Join(folder, p.version)
+	dir := versions(t, proxy, v.Path)
+	write(t, filepath.Join(dir, "list"), v.Version+"\n")
+	write(t, filepath.Join(dir, v.Version+".info"), `{"Version":"`+v.Version+`"}`)
+	write(t, filepath.Join(dir, v.Version+".mod"), must(t, repository, git, "git show "+tag+":"+path.Join(folder, "go.mod")))
+	var b bytes.Buffer
+	if err := zip.CreateFromVCS(&b, v, repository, tag, folder); err != nil {
+		t.Fatal(err)
+	}
+	write(t, filepath.Join(dir, v.Version+".zip"), b.String())
 }
 
 // copyRepository copies the files that git keeps, and those that it would keep.
@@ -115,15 +151,14 @@ func TestAPublishedModuleIsOfUse(t *testing.T) {
 	page := blocks(t, "../docs/publishing.md", "sh")
 
 	t.Run("nothing has the old path", func(t *testing.T) {
-		old := modulePath(t, "..")
-		if old == p.module {
-			t.Skip("n/a: this is a published module")
+		if modulePath(t, "..") == p.module {
+			t.Skip("n/a: this repository is published")
 		}
 		// An import, or a path in a sentence.
-		path := regexp.MustCompile(`(^|[^A-Za-z0-9_./-])` + regexp.QuoteMeta(old) + `/[a-z]`)
+		old := regexp.MustCompile(`(^|[^A-Za-z0-9_./-])` + unpublished + `/[a-z]`)
 		for _, name := range strings.Fields(must(t, p.clone, nil, "git ls-files '*.go' '*.md' '*.mod' ':!docs/publishing.md'")) {
 			for _, line := range strings.Split(read(t, filepath.Join(p.clone, name)), "\n") {
-				if path.MatchString(line) {
+				if old.MatchString(line) {
 					t.Errorf("%s: %s", name, line)
 				}
 			}
@@ -162,8 +197,9 @@ func TestAPublishedModuleIsOfUse(t *testing.T) {
 		}
 	})
 
+	t.Run("CI", func(t *testing.T) { judgeWithCI(t, p) })
+
 	t.Run("a later version", func(t *testing.T) {
-		git := gitEnv("url."+filepath.Join(filepath.Dir(p.clone), "host.git")+".insteadOf", "https://"+p.module)
 		must(t, p.clone, git, p.variables+"VERSION=v0.1.1\n"+page[3])
 		text := must(t, p.clone, git, "git ls-remote --tags origin && git show peers/v0.1.1:peers/go.mod")
 		if !strings.Contains(text, "refs/tags/v0.1.1\n") || !strings.Contains(text, p.module+" v0.1.1") {
