@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"reflect"
 	"regexp"
 	"slices"
 	"strconv"
@@ -87,7 +88,8 @@ func roomOf(folder string) string {
 }
 
 func TestTheHouseIsAsTheDesignHasIt(t *testing.T) {
-	used := map[string]map[string]bool{} // the imports that there are, by room
+	module := reflect.TypeFor[room]().PkgPath() // this package is the root of the module
+	used := map[string]map[string]bool{}        // the imports that there are, by room
 	err := filepath.WalkDir(".", func(path string, d fs.DirEntry, err error) error {
 		if err != nil || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
 			return err
@@ -113,7 +115,7 @@ func TestTheHouseIsAsTheDesignHasIt(t *testing.T) {
 			if err != nil {
 				return err
 			}
-			inside, ours := strings.CutPrefix(name, "lockstep/")
+			inside, ours := strings.CutPrefix(name, module+"/")
 			first, _, _ := strings.Cut(name, "/")
 			switch there := roomOf(inside); {
 			case ours && there == here:

@@ -70,8 +70,15 @@ func PartingOf(t *trace.Run, f Finding) (Parting, bool) {
 	if !slices.Contains(t.Locks, f.Lock) {
 		return Parting{}, false
 	}
+	if f.Form == model.FormUndone {
+		return Parting{Kind: PartedBySelf, AtNs: f.AtNs, Thread: f.Thread, Lock: f.Lock}, true
+	}
 	r := &run{t}
 	apart := r.apart(f.Lock)
+	if f.Judge == model.JudgeTraffic || f.Judge == model.JudgeWaitBound {
+		// How a thread waits is its own affair.
+		apart = slices.DeleteFunc(apart, func(d disagreement) bool { return d.Thread != f.Thread })
+	}
 	if f.Form == model.FormForgotten {
 		apart = append(apart, r.unwoken(f)...)
 	}

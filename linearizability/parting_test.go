@@ -54,6 +54,17 @@ func TestWhereServerAndClientsPart(t *testing.T) {
 	}
 }
 
+// How a thread waits does not hang on what becomes of another's hold.
+func TestTrafficHasNoCauseInAnothersHold(t *testing.T) {
+	run := trace.New(recordOf(t, anybodys, "0 a/1 takes\n5 server fault 1 delete of key l -> free\n90000 server leave"))
+	for thread, want := range map[string]PartingKind{"a/1": PartedByFault, "b/1": Agreed} {
+		f := Finding{Judge: model.JudgeTraffic, AtNs: 10e6, Facts: model.Facts{Lock: "l", Thread: thread}}
+		if p, _ := PartingOf(run, f); p.Kind != want {
+			t.Errorf("of %s: %v", thread, p)
+		}
+	}
+}
+
 // A message that is lost parts them only for a waiter that was to hear it.
 func TestALostMessageParts(t *testing.T) {
 	record := recordOf(t, plainLock, "0 a/1 takes\n1 b/1 invoke lock\n5 a/1 releases\n6 b/1 push lost dropped\n90000 server leave")

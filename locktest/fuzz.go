@@ -23,6 +23,7 @@ const (
 // inputs under testdata/fuzz are played, and a few of Lockstep's own.
 func Fuzz(f *testing.F, s Subject) {
 	f.Helper()
+	at := callerOfRun()
 	if err := s.check(); err != nil {
 		f.Fatal("locktest: ", err)
 	}
@@ -40,7 +41,7 @@ func Fuzz(f *testing.F, s Subject) {
 		f.Add(input)
 	}
 	f.Fuzz(func(t *testing.T, input []byte) {
-		r := newRunner(t, s, Options{}, plan)
+		r := newRunner(t, s, Options{}, plan, at)
 		if !r.open() {
 			return
 		}

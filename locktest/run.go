@@ -110,6 +110,7 @@ func (o Options) plan(lock string) (explore.Plan, error) {
 // is logged.
 func Run(t *testing.T, s Subject, o Options) {
 	t.Helper()
+	at := callerOfRun()
 	if err := s.check(); err != nil {
 		t.Fatal("locktest: ", err)
 	}
@@ -117,7 +118,7 @@ func Run(t *testing.T, s Subject, o Options) {
 	if err != nil {
 		t.Fatal("locktest: ", err)
 	}
-	r := newRunner(t, s, o, plan)
+	r := newRunner(t, s, o, plan, at)
 	if !r.open() {
 		return
 	}
@@ -152,6 +153,7 @@ type runner struct {
 	s        Subject
 	o        Options
 	plan     explore.Plan
+	at       place // where the judging was asked for
 	dir      string
 	offers   offers
 	lock     *subject.Subject
@@ -161,8 +163,8 @@ type runner struct {
 	pointless string
 }
 
-func newRunner(t *testing.T, s Subject, o Options, plan explore.Plan) *runner {
-	return &runner{t: t, s: s, o: o, plan: plan, dir: filepath.Join("testdata", "lockstep", folder(t.Name())), met: map[string]bool{}}
+func newRunner(t *testing.T, s Subject, o Options, plan explore.Plan, at place) *runner {
+	return &runner{t: t, s: s, o: o, plan: plan, at: at, dir: filepath.Join("testdata", "lockstep", folder(t.Name())), met: map[string]bool{}}
 }
 
 // open finds out what the lock offers. It fails the test and returns false if the lock
@@ -171,7 +173,7 @@ func (r *runner) open() bool {
 	r.t.Helper()
 	offers, err := r.probe()
 	if err != nil {
-		r.t.Errorf("locktest: %s cannot be opened: %v", r.s.Name, err)
+		r.errorf(r.t, "locktest: %s cannot be opened: %v", r.s.Name, err)
 		return false
 	}
 	r.offers, r.lock = offers, r.s.compile(offers)
@@ -187,10 +189,10 @@ func (r *runner) on(t *testing.T, f func(*sim.Host)) {
 	defer func() {
 		p := recover()
 		if hung, ok := p.(*sim.Hung); ok {
-			t.Errorf("locktest: %s cannot be judged: %v\n\n%s", r.s.Name, hung, hung.Stacks)
+			r.errorf(t, "locktest: %s cannot be judged: %v\n\n%s", r.s.Name, hung, hung.Stacks)
 			r.pointless = "a world of the lock stood still"
 		} else if p != nil {
-			t.Errorf("locktest: %s cannot be judged: %v", r.s.Name, p)
+			r.errorf(t, "locktest: %s cannot be judged: %v", r.s.Name, p)
 		}
 	}()
 	f(r.host(t))
@@ -343,7 +345,7 @@ func (r *runner) scenario(t *testing.T, v play.Verdict) {
 			how: fmt.Sprintf("the scenario %s, seed %d: expected was %s", v.Scenario.File, v.Seed, v.Expected)})
 		return
 	}
-	t.Errorf("locktest: %s, seed %d: expected was %s, and %s is %s", v.Scenario.File, v.Seed, v.Expected, r.s.Name, strings.TrimSuffix(fmt.Sprintf("%s: %s", v.Word, v.Why), ": "))
+	r.errorf(t, "locktest: %s, seed %d: expected was %s, and %s is %s", v.Scenario.File, v.Seed, v.Expected, r.s.Name, strings.TrimSuffix(fmt.Sprintf("%s: %s", v.Word, v.Why), ": "))
 	for _, f := range v.Findings {
 		t.Logf("%s, %s: %s", f.Class, f.Judge, f.Why)
 	}
@@ -357,7 +359,7 @@ func (r *runner) rest(t *testing.T, v play.Verdict) {
 		r.pointless = "the lock is nondeterministic"
 		fallthrough
 	case play.VerdictUndecided:
-		t.Errorf("locktest: %s is %s: %s", r.s.Name, v.Word, v.Why)
+		r.errorf(t, "locktest: %s is %s: %s", r.s.Name, v.Word, v.Why)
 	case play.VerdictLimit:
 		for _, f := range v.Findings {
 			t.Logf("limit, %s: %s", f.Judge, f.Why)
@@ -404,7 +406,7 @@ func (r *runner) explore(t *testing.T, h *sim.Host) {
 	total := explore.Sum(r.plan, runs)
 	t.Logf("%d schedules of %s: %s", total.Runs, r.s.Name, words(total.Words))
 	for _, odd := range total.Odd {
-		t.Errorf("locktest: run %d of %s is %s: %s", odd.Index, r.s.Name, odd.Word, odd.Why)
+		r.errorf(t, "locktest: run %d of %s is %s: %s", odd.Index, r.s.Name, odd.Word, odd.Why)
 	}
 	var failures []failure
 	for _, g := range total.Groups {
@@ -518,6 +520,8 @@ func (r *runner) fail(t *testing.T, f failure) {
 			fmt.Fprintf(text, "page:        %s\n", at)
 		}
 	}
+	r.annotate(t, fmt.Sprintf("%s breaks %s", r.s.Name, f.finding.Judge),
+		fmt.Sprintf("%s\n%s\nfingerprint: %s\nreplay: %s", f.finding.Why, f.how, f.fingerprint, replay))
 	t.Error("\n" + text.String())
 }
 

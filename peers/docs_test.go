@@ -9,52 +9,107 @@ import (
 	"testing"
 )
 
-// The example of docs/locktest.md, in a module of its own outside of this one, comes out
-// as the page says.
-func TestTheExampleOfTheDocumentation(t *testing.T) {
-	page, err := os.ReadFile("../docs/locktest.md")
+// blocks returns the fenced blocks of a language in a page.
+func blocks(t *testing.T, page, language string) []string {
+	t.Helper()
+	var list []string
+	for _, m := range regexp.MustCompile("(?s)```"+language+"\n(.*?)```").FindAllStringSubmatch(read(t, page), -1) {
+		list = append(list, m[1])
+	}
+	if len(list) == 0 {
+		t.Fatalf("%s has no block of %s", page, language)
+	}
+	return list
+}
+
+func read(t *testing.T, file string) string {
+	t.Helper()
+	text, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)
 	}
-	example := regexp.MustCompile("(?s)```go\n(package shop\n.*?)```").FindSubmatch(page)
-	if example == nil {
-		t.Fatal("docs/locktest.md has no example")
+	return string(text)
+}
+
+func write(t *testing.T, file, text string) {
+	t.Helper()
+	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+		t.Fatal(err)
 	}
+	if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// shell runs a script in dir and returns what it prints. The script ends at the first
+// command that fails.
+func shell(dir string, env []string, script string) (text string, passed bool) {
+	cmd := exec.Command("sh", "-eu", "-c", script)
+	cmd.Dir = dir
+	cmd.Env = append(append(os.Environ(), "PWD="+dir, "GITHUB_ACTIONS="), env...)
+	out, err := cmd.CombinedOutput()
+	return string(out), err == nil
+}
+
+// must runs a script that has to pass.
+func must(t *testing.T, dir string, env []string, script string) string {
+	t.Helper()
+	text, passed := shell(dir, env, script)
+	if !passed {
+		t.Fatalf("%s\n%s", script, text)
+	}
+	return text
+}
+
+// modulePath returns the path of the module in dir.
+func modulePath(t *testing.T, dir string) string {
+	t.Helper()
+	return strings.TrimSpace(must(t, dir, nil, "go list -m"))
+}
+
+// example returns the test that docs/locktest.md shows.
+func example(t *testing.T, page string) string {
+	t.Helper()
+	first := blocks(t, page, "go")[0]
+	if !strings.HasPrefix(first, "package shop\n") {
+		t.Fatalf("%s begins with another example:\n%s", page, first)
+	}
+	return first
+}
+
+// ordersFail checks that the example came out as docs/locktest.md says.
+func ordersFail(t *testing.T, text string, passed bool) {
+	t.Helper()
+	if passed {
+		t.Error("the example passed")
+	}
+	for _, want := range []string{"orders breaks traffic: ", "22 commands", "fingerprint: traffic.bug.acquire.agreed", "replay:      go test -run '^TestOrders$' -lockstep.replay="} {
+		if !strings.Contains(text, want) {
+			t.Errorf("%q is missing in:\n%s", want, text)
+		}
+	}
+	if strings.Count(text, "breaks ") != 1 || strings.Contains(text, "nondeterministic") {
+		t.Errorf("the page tells of one finding:\n%s", text)
+	}
+}
+
+// The example of docs/locktest.md, in a module of its own outside of this one, comes out
+// as the page says, by the commands that the page gives.
+func TestTheExampleOfTheDocumentation(t *testing.T) {
+	const page = "../docs/locktest.md"
 	root, err := filepath.Abs("..")
 	if err != nil {
 		t.Fatal(err)
 	}
 	dir := t.TempDir()
-	module, err := os.ReadFile("go.mod")
-	if err != nil {
-		t.Fatal(err)
-	}
-	sums, err := os.ReadFile("go.sum")
-	if err != nil {
-		t.Fatal(err)
-	}
-	text := strings.NewReplacer("module lockstep/peers", "module example.com/shop", "lockstep => ../", "lockstep => "+root).Replace(string(module))
-	for name, content := range map[string][]byte{"go.mod": []byte(text), "go.sum": sums, "orders_test.go": example[1]} {
-		if err := os.WriteFile(filepath.Join(dir, name), content, 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	run := func() string {
-		cmd := exec.Command("go", "test", "-mod=mod", ".")
-		cmd.Dir = dir
-		out, _ := cmd.CombinedOutput() // it fails, which is the point
-		return string(out)
-	}
-	first := run()
-	for _, want := range []string{"orders breaks traffic: ", "22 commands", "fingerprint: traffic.bug.acquire.agreed", "replay:      go test -run '^TestOrders$' -lockstep.replay="} {
-		if !strings.Contains(first, want) {
-			t.Errorf("%q is missing in:\n%s", want, first)
-		}
-	}
-	if strings.Count(first, "breaks ") != 1 || strings.Contains(first, "nondeterministic") {
-		t.Errorf("the page tells of one finding:\n%s", first)
-	}
-	if again := run(); !strings.Contains(again, "--- FAIL: TestOrders/recording/traffic.bug.acquire.agreed") {
+	write(t, filepath.Join(dir, "go.mod"), read(t, "go.mod")) // with the versions of this module
+	write(t, filepath.Join(dir, "go.sum"), read(t, "go.sum"))
+	write(t, filepath.Join(dir, "orders_test.go"), example(t, page))
+	must(t, dir, nil, "go mod edit -module example.com/shop -dropreplace "+modulePath(t, root))
+	commands := strings.Replace(blocks(t, page, "sh")[0], "=PATH\n", "="+root+"\n", 1)
+	text, passed := shell(dir, nil, commands)
+	ordersFail(t, text, passed)
+	if again, _ := shell(dir, nil, "go test ./..."); !strings.Contains(again, "--- FAIL: TestOrders/recording/traffic.bug.acquire.agreed") {
 		t.Errorf("the recording is not replayed:\n%s", again)
 	}
 }

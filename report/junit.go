@@ -105,8 +105,30 @@ func WriteJUnit(w io.Writer, cases []Case) error {
 	return err
 }
 
-// WriteGitHub writes an annotation for each run that was not as expected, as a
-// GitHub workflow takes them from what a step prints, and a line of totals.
+// Annotation is what a GitHub workflow shows at a line of a file.
+type Annotation struct {
+	Level string // error or warning
+	File  string // relative to the repository; "": at no file
+	Line  int    // 0: at the file as a whole
+	Title string
+	Text  string
+}
+
+// String is the line that a GitHub workflow takes from what a step prints.
+func (a Annotation) String() string {
+	var fields []string
+	if a.File != "" {
+		fields = append(fields, "file="+property(a.File))
+		if a.Line > 0 {
+			fields = append(fields, fmt.Sprintf("line=%d", a.Line))
+		}
+	}
+	fields = append(fields, "title="+property(a.Title))
+	return fmt.Sprintf("::%s %s::%s", a.Level, strings.Join(fields, ","), data(a.Text))
+}
+
+// WriteGitHub writes an annotation for each run that was not as expected, and a line of
+// totals.
 func WriteGitHub(w io.Writer, cases []Case) error {
 	odd := 0
 	for _, c := range cases {
@@ -118,8 +140,8 @@ func WriteGitHub(w io.Writer, cases []Case) error {
 		if !c.decided() {
 			level = "warning"
 		}
-		title := fmt.Sprintf("%s on %s: %s", c.Scenario, c.name(), c.message())
-		if _, err := fmt.Fprintf(w, "::%s file=%s,title=%s::%s\n", level, property(c.File), property(title), data(c.Text+"replay: "+c.Replay)); err != nil {
+		a := Annotation{Level: level, File: c.File, Title: fmt.Sprintf("%s on %s: %s", c.Scenario, c.name(), c.message()), Text: c.Text + "replay: " + c.Replay}
+		if _, err := fmt.Fprintln(w, a); err != nil {
 			return err
 		}
 	}

@@ -22,7 +22,7 @@ func writers() []string {
 	before := ""
 	for {
 		frame, more := frames.Next()
-		if pkg := packageOf(frame.Function); pkg != before && pkg != "lockstep/sim" && !standard(frame) {
+		if pkg := packageOf(frame.Function); pkg != before && pkg != here && !standard(frame) {
 			list, before = append(list, frame.Function), pkg
 		}
 		if !more {
@@ -30,6 +30,9 @@ func writers() []string {
 		}
 	}
 }
+
+// here is the import path of this package. It begins with the path of the module.
+var here = reflect.TypeFor[Host]().PkgPath()
 
 // packageOf returns the import path of a function's package.
 func packageOf(function string) string {

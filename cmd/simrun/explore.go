@@ -408,7 +408,7 @@ func (a *app) tally(o explore.Tally, small []explore.Shrunk, dir string) {
 			fmt.Fprint(a.out, wrap("cause: "+small[i].Cause.String(), "    ", 100))
 		}
 		if dir != "" {
-			fmt.Fprintf(a.out, "    replay: go run ./cmd/simrun replay %s\n", filepath.Join(dir, g.Recording(small[i])))
+			fmt.Fprintf(a.out, "    replay: %s replay %s\n", program(), filepath.Join(dir, g.Recording(small[i])))
 		}
 	}
 	fmt.Fprint(a.out, wrap(o.Total(), "", 100))

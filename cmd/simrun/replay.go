@@ -72,7 +72,7 @@ func readRecording(command string, files []string) (*play.Recording, *scenarios.
 	if err != nil {
 		var other *play.WrongWorldError
 		if errors.As(err, &other) {
-			return nil, nil, nil, usagef("%w; try: go run ./cmd/simrun run %s --lock %s --seed %d", err, other.Recording.ScenarioName(), other.Recording.Lock, other.Recording.Seed)
+			return nil, nil, nil, usagef("%w; try: %s run %s --lock %s --seed %d", err, program(), other.Recording.ScenarioName(), other.Recording.Lock, other.Recording.Seed)
 		}
 		return nil, nil, nil, usageError{err}
 	}

@@ -91,7 +91,7 @@ func (a *app) reportRun(files []string, o reportOptions) (int, error) {
 		fmt.Fprintf(a.err, "simrun: %s is not the same again: %s\n", files[0], why)
 		return exitUndecided, nil
 	}
-	r := reportOf(v, "go run ./cmd/simrun replay "+files[0])
+	r := reportOf(v, program()+" replay "+files[0])
 	r.Cause = a.cause(v)
 	if o.blame {
 		if r.Blame, err = a.blame(rec, v, files[0], o.runs); err != nil {
@@ -443,7 +443,7 @@ func (a *app) pageOf(root *os.Root, dir, recording string) ([]byte, error) {
 		return nil, fmt.Errorf("%s is not the same again: %s", file, why)
 	}
 	var b bytes.Buffer
-	r := reportOf(v, "go run ./cmd/simrun replay "+file)
+	r := reportOf(v, program()+" replay "+file)
 	r.Cause = a.cause(v)
 	if err := report.WriteHTML(&b, r, pictures(v)); err != nil {
 		return nil, err

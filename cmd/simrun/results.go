@@ -32,7 +32,7 @@ func openResults(dir string, args []string) (*results, error) {
 	if err != nil {
 		return nil, usagef("--out %s cannot be written: %v", dir, err)
 	}
-	command := "go run ./cmd/simrun run"
+	command := program() + " run"
 	for i := 0; i < len(args); i++ {
 		command += " " + args[i]
 	}
@@ -123,7 +123,7 @@ func recordingText(v play.Verdict, more ...string) ([]byte, error) {
 	if v.Why != "" {
 		comment = append(comment, v.Why)
 	}
-	comment = append(comment, "replay: go run ./cmd/simrun replay THIS_FILE")
+	comment = append(comment, "replay: "+program()+" replay THIS_FILE")
 	var b bytes.Buffer
 	err := v.Recording().Write(&b, append(comment, more...))
 	return b.Bytes(), err

@@ -342,7 +342,7 @@ func replayCommand(v play.Verdict) string {
 	if !strings.HasPrefix(v.Scenario.File, "builtin/") {
 		name = v.Scenario.File
 	}
-	return fmt.Sprintf("go run ./cmd/simrun run %s --lock %s --seed %d", name, v.Lock.Name, v.Seed)
+	return fmt.Sprintf("%s run %s --lock %s --seed %d", program(), name, v.Lock.Name, v.Seed)
 }
 
 // count is the number of runs.

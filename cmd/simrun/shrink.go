@@ -65,9 +65,9 @@ func (a *app) shrink(args []string) (int, error) {
 	f.Seeded = play.Play(a.host, sc, lock, sim.NewSeeded(rec.Seed)).Record.Digest() == v.Digest
 	small, phases := explore.ShrinkInPhases(a.host, f, shrinkRuns)
 
-	text, what := []byte(small.Verdict.Scenario.Text), "a scenario: go run ./cmd/simrun run "
+	text, what := []byte(small.Verdict.Scenario.Text), "a scenario: "+program()+" run "
 	if !small.Seeded {
-		what = "a recording, since only these decisions show it: go run ./cmd/simrun replay "
+		what = "a recording, since only these decisions show it: " + program() + " replay "
 		if text, err = recordingText(small.Verdict); err != nil {
 			return 0, err
 		}

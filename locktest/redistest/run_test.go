@@ -3,11 +3,14 @@ package redistest_test
 import (
 	"context"
 	"flag"
+	"fmt"
 	"math/rand/v2"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"reflect"
 	"regexp"
+	"runtime"
 	"strconv"
 	"strings"
 	"sync"
@@ -78,7 +81,7 @@ func outcome(t *testing.T, dir, subject string, env []string, args ...string) (t
 	}
 	cmd := exec.Command(self, append([]string{"-test.run=^TestJudged$", "-test.v", "-lockstep.hang=500ms"}, args...)...)
 	cmd.Dir = dir
-	cmd.Env = append(append(os.Environ(), judged+"="+subject), env...)
+	cmd.Env = append(append(os.Environ(), "GITHUB_ACTIONS=", judged+"="+subject), env...)
 	out, err := cmd.CombinedOutput()
 	return string(out), err == nil
 }
@@ -131,6 +134,46 @@ func TestAFailureSaysWhatWhenAndHowToReplay(t *testing.T) {
 	mustContain(t, again, "holds in the schedule that broke it before")
 }
 
+// A GitHub workflow shows a failure at the line that judges the lock.
+func TestAWorkflowIsToldOfAFailure(t *testing.T) {
+	_, here, _, _ := runtime.Caller(0)
+	if !filepath.IsAbs(here) {
+		t.Skip("n/a: with -trimpath the place is looked for in the folder of the package, where these tests do not run; peers/ci_test.go does")
+	}
+	source, err := os.ReadFile("run_test.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	before, _, _ := strings.Cut(string(source), "\tlocktest.Run(t, s, o)\n")
+	at := fmt.Sprintf("file=redistest/run_test.go,line=%d,", strings.Count(before, "\n")+1)
+	workflow := []string{"GITHUB_ACTIONS=true", "GITHUB_WORKSPACE=" + filepath.Dir(filepath.Dir(here))}
+	for _, c := range []struct {
+		name, subject string
+		env           []string
+		want          []string
+	}{
+		{"a bug", "exists-then-set", workflow, []string{"::error " + at + "title=exists-then-set breaks mutual-exclusion::", "%0Afingerprint: mutual-exclusion.bug.acquire.hold-ended-by-another%0Areplay: go test "}},
+		{"no verdict", "draws from math/rand/v2", workflow, []string{"::error " + at + "title=locktest::draws from math/rand/v2 is nondeterministic: "}},
+		{"another workspace", "exists-then-set", []string{"GITHUB_ACTIONS=true", "GITHUB_WORKSPACE=" + t.TempDir()}, []string{"::error title=exists-then-set breaks mutual-exclusion::"}},
+		{"no workflow", "exists-then-set", nil, nil},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			text, _ := outcome(t, t.TempDir(), c.subject, c.env)
+			var lines []string
+			for line := range strings.Lines(text) {
+				if strings.HasPrefix(strings.TrimSpace(line), "::") {
+					lines = append(lines, line)
+				}
+			}
+			mustContain(t, strings.Join(lines, ""), c.want...)
+			if c.want == nil && len(lines) > 0 {
+				t.Errorf("it prints annotations: %v", lines)
+			}
+		})
+	}
+}
+
 func TestAcceptedFindingsFailNothing(t *testing.T) {
 	dir := t.TempDir()
 	text, _ := outcome(t, dir, "exists-then-set", nil)
@@ -151,7 +194,7 @@ func TestAcceptedFindingsFailNothing(t *testing.T) {
 // What is wrong with a subject is said in a sentence, and the tests after it go on.
 func TestWrongSubjectsAreExplained(t *testing.T) {
 	for name, want := range map[string][]string{
-		"draws from math/rand/v2":  {"is nondeterministic: ", "the records differ from event ", `"kind":"send"`, "lockstep/locktest/redistest_test.", "math/rand/v2"},
+		"draws from math/rand/v2":  {"is nondeterministic: ", "the records differ from event ", `"kind":"send"`, reflect.TypeFor[setnx]().PkgPath() + ".", "math/rand/v2"},
 		"panics":                   {"panics", "the adapter's own panic"},
 		"does not open":            {`does not open cannot be opened: no licence`},
 		"opens nothing":            {"opens nothing cannot be opened: neither a client nor an error came from Open"},

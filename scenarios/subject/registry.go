@@ -2,6 +2,7 @@ package subject
 
 import (
 	"fmt"
+	"reflect"
 	"strings"
 	"sync"
 )
@@ -68,7 +69,7 @@ func Find(name string) (*Subject, error) {
 	case newest != nil:
 		return newest, nil
 	case len(names) == 0:
-		return nil, fmt.Errorf("unknown lock %q: none is registered (import lockstep/scenarios/subject/builtin for the built-in ones)", name)
+		return nil, fmt.Errorf("unknown lock %q: none is registered (import %s/builtin for the built-in ones)", name, reflect.TypeFor[Subject]().PkgPath())
 	}
 	return nil, fmt.Errorf("unknown lock %q; known: %s", name, strings.Join(names, ", "))
 }

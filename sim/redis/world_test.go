@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
 	"runtime"
 	"slices"
 	"strings"
@@ -247,6 +248,7 @@ func TestALockThatPanicsIsADefectAndTheRunGoesOn(t *testing.T) {
 
 func TestALeftoverGoroutineIsListedByWhoStartedIt(t *testing.T) {
 	h := sim.NewHost(t)
+	here := reflect.TypeFor[stage]().PkgPath()
 	for name, leak := range map[string]func(){
 		"blocked for ever": func() { select {} },
 		"asleep for ever": func() {
@@ -260,7 +262,7 @@ func TestALeftoverGoroutineIsListedByWhoStartedIt(t *testing.T) {
 				_ = operate(th, func(context.Context) error { go leak(); return nil })
 			}).run(h.For(t))
 			left := pick(r, ofKind(model.KindLeft))
-			if len(left) != 1 || !strings.HasPrefix(left[0].Text, "goroutine lockstep/sim/redis.TestALeftoverGoroutine") {
+			if len(left) != 1 || !strings.HasPrefix(left[0].Text, "goroutine "+here+".TestALeftoverGoroutine") {
 				t.Errorf("left: %+v", left)
 			}
 		})
