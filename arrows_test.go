@@ -68,13 +68,14 @@ var rooms = map[string]room{
 	"report":   {imports: []string{"linearizability", "model", "model/trace"}, words: []*regexp.Regexp{locks, roles, wire}},
 	"internal": {},
 	"locktest": {imports: []string{
-		"explore", "linearizability", "lockimpl", "model", "report", "scenarios", "scenarios/play", "scenarios/subject", "sim"}, words: []*regexp.Regexp{locks, roles}},
-	"locktest/redistest": {imports: []string{"locktest", "sim", "sim/goredis", "sim/redis"}, words: []*regexp.Regexp{locks}},
+		"explore", "internal/simrun", "linearizability", "lockimpl", "model", "report", "scenarios", "scenarios/play", "scenarios/subject", "sim"}, words: []*regexp.Regexp{locks, roles}},
+	"locktest/redistest": {imports: []string{"locktest", "scenarios/subject/builtin", "sim", "sim/goredis", "sim/redis"}, words: []*regexp.Regexp{locks}},
 	"peers":              {imports: []string{"bench", "locktest", "locktest/redistest"}},
 	"bench": {imports: []string{
 		"explore", "interop", "lockimpl", "model", "scenarios", "scenarios/play", "scenarios/subject", "scenarios/subject/builtin", "sim"}},
-	"cmd": {imports: []string{
-		"bench", "explore", "known", "linearizability", "model", "report", "scenarios", "scenarios/play", "scenarios/subject", "scenarios/subject/builtin", "sim"}},
+	"internal/simrun": {imports: []string{
+		"explore", "known", "linearizability", "model", "report", "scenarios", "scenarios/play", "scenarios/subject", "sim"}},
+	"cmd": {imports: []string{"bench", "internal/simrun", "locktest", "scenarios/subject/builtin"}},
 }
 
 // roomOf returns the innermost room that a folder belongs to, "" for none.

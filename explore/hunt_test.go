@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"lockstep/scenarios/subject/builtin"
+	"lockstep/scenarios/subject"
 	"lockstep/sim"
 )
 
@@ -13,9 +13,9 @@ import (
 // campaign with its seed.
 func TestPlantedBugsAreFound(t *testing.T) {
 	h := sim.NewHost(t)
-	for _, b := range builtin.PlantedBugs() {
+	for _, b := range subject.PlantedBugs() {
 		t.Run(b.Name, func(t *testing.T) {
-			k := hunt(t, h, builtin.PlantedPrefix+b.Name, b)
+			k := hunt(t, h, subject.PlantedPrefix+b.Name, b)
 			if k.Runs != 1 {
 				t.Errorf("the judge %s says nothing; those that do: %v", b.Judge, k.First)
 			}
@@ -26,16 +26,16 @@ func TestPlantedBugsAreFound(t *testing.T) {
 // What is not planted is not found: the base of a bug shows nothing in the same
 // campaign.
 func TestNothingIsFoundWhereNothingIsPlanted(t *testing.T) {
-	h, bugs := sim.NewHost(t), builtin.PlantedBugs()
+	h, bugs := sim.NewHost(t), subject.PlantedBugs()
 	for _, name := range []string{"unlock-by-anyone", "reference-out-of-turn"} {
-		b := bugs[slices.IndexFunc(bugs, func(b *builtin.PlantedBug) bool { return b.Name == name })]
+		b := bugs[slices.IndexFunc(bugs, func(b *subject.PlantedBug) bool { return b.Name == name })]
 		if k := hunt(t, h, b.Base, b); k.Runs != 0 || k.FirstRuns != 0 {
 			t.Errorf("%s: found in %s itself: %+v", name, b.Base, k)
 		}
 	}
 }
 
-func hunt(t *testing.T, h *sim.Host, lock string, b *builtin.PlantedBug) Kill {
+func hunt(t *testing.T, h *sim.Host, lock string, b *subject.PlantedBug) Kill {
 	t.Helper()
 	classes, err := ParseClasses(strings.FieldsFunc(b.Faults, func(r rune) bool { return r == ',' }))
 	if err != nil {

@@ -48,6 +48,24 @@ func All() []*Subject {
 	return listed
 }
 
+// PlantedPrefix begins the name of a lock with a planted bug. Such a lock is not
+// listed, since nobody is to choose it by chance.
+const PlantedPrefix = "planted/"
+
+// PlantedBugs returns the planted bugs of the registered subjects, in the order of their
+// registration.
+func PlantedBugs() []*PlantedBug {
+	registry.Lock()
+	defer registry.Unlock()
+	var bugs []*PlantedBug
+	for _, s := range registry.all {
+		if s.Planted != nil {
+			bugs = append(bugs, s.Planted)
+		}
+	}
+	return bugs
+}
+
 // Find returns the registered subject of that name. The name of a family stands for
 // its newest release on a single server, which is the last one registered.
 func Find(name string) (*Subject, error) {

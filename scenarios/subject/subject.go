@@ -68,6 +68,8 @@ type Subject struct {
 	// Base is the lock in which a bug was planted on purpose to make this one; nil:
 	// no bug was planted.
 	Base *Subject
+	// Planted is the bug that was planted; nil: none.
+	Planted *PlantedBug
 	// Unlisted reports whether All leaves the lock out, so that nobody chooses it by
 	// chance.
 	Unlisted bool

@@ -13,16 +13,6 @@ import (
 	"lockstep/sim"
 )
 
-// PlantedPrefix begins the name of a lock with a planted bug. Such a lock is not
-// listed, since nobody is to choose it by chance.
-const PlantedPrefix = "planted/"
-
-// PlantedBug is a row of the table of lockimpl/planted.
-type PlantedBug = planted.Bug
-
-// PlantedBugs is that table.
-func PlantedBugs() []*PlantedBug { return planted.Bugs }
-
 // through puts something between a lock and the server; nil: nothing.
 type through func(redis.UniversalClient) redis.UniversalClient
 
@@ -57,7 +47,8 @@ func plant(b *planted.Bug) (*subject.Subject, error) {
 		l = of.with(b.Release)
 	}
 	s := l.behind(func(rdb redis.UniversalClient) redis.UniversalClient { return b.Server(rdb, texts, instead) }).subject()
-	s.Name, s.About = PlantedPrefix+b.Name, b.What
+	s.Name, s.About = subject.PlantedPrefix+b.Name, b.What
+	s.Planted = &subject.PlantedBug{Name: b.Name, Base: b.Base, What: b.What, Judge: b.Judge, Faults: b.Faults, Profile: b.Profile, Runs: b.Runs, Seed: b.Seed}
 	s.Base, s.Unlisted, s.Control = base, true, false
 	for was, is := range instead {
 		scriptsOf(s)[is] = model.Role(texts[was]) // whichever of them is sent

@@ -35,7 +35,7 @@ func TestPlantedBugs(t *testing.T) {
 		if !slices.Contains(model.Judges, b.Judge) || b.Runs < 1 || b.Seed < 1 {
 			t.Errorf("%s: judge %q, runs %d, seed %d", b.Name, b.Judge, b.Runs, b.Seed)
 		}
-		l, err := subject.Find(PlantedPrefix + b.Name)
+		l, err := subject.Find(subject.PlantedPrefix + b.Name)
 		if err != nil {
 			t.Error(err)
 			continue
@@ -51,11 +51,11 @@ func TestPlantedBugs(t *testing.T) {
 		}
 	}
 	for _, l := range subject.All() {
-		if l.Unplanted() != l || strings.HasPrefix(l.Name, PlantedPrefix) {
+		if l.Unplanted() != l || strings.HasPrefix(l.Name, subject.PlantedPrefix) {
 			t.Errorf("%s is listed", l.Name)
 		}
 	}
-	if _, err := subject.Find("planted/nothing"); err == nil || strings.Contains(err.Error(), PlantedPrefix+planted.Bugs[0].Name) {
+	if _, err := subject.Find("planted/nothing"); err == nil || strings.Contains(err.Error(), subject.PlantedPrefix+planted.Bugs[0].Name) {
 		t.Errorf("an unknown lock: %v", err)
 	}
 }

@@ -1,4 +1,4 @@
-package main
+package simrun
 
 import (
 	"encoding/json"
@@ -10,7 +10,6 @@ import (
 	"lockstep/report"
 	"lockstep/scenarios"
 	"lockstep/scenarios/subject"
-	"lockstep/scenarios/subject/builtin"
 )
 
 func (a *app) list(args []string) (int, error) {
@@ -60,8 +59,8 @@ func (a *app) list(args []string) (int, error) {
 // listBugs names the locks that are wrong on purpose.
 func (a *app) listBugs(asJSON bool) (int, error) {
 	enc := json.NewEncoder(a.out)
-	for _, b := range builtin.PlantedBugs() {
-		name := builtin.PlantedPrefix + b.Name
+	for _, b := range subject.PlantedBugs() {
+		name := subject.PlantedPrefix + b.Name
 		if !asJSON {
 			fmt.Fprintf(a.out, "  %-42s %-21s %s\n", name, b.Base, b.What)
 			continue

@@ -1,4 +1,4 @@
-package main
+package simrun
 
 import (
 	"bytes"
@@ -17,7 +17,7 @@ import (
 
 	"lockstep/explore"
 	"lockstep/known"
-	"lockstep/scenarios/subject/builtin"
+	"lockstep/scenarios/subject"
 	"lockstep/sim"
 )
 
@@ -88,26 +88,26 @@ func (a *app) kill(args []string) (int, error) {
 	return code, err
 }
 
-func chooseBugs(names []string) ([]*builtin.PlantedBug, error) {
+func chooseBugs(names []string) ([]*subject.PlantedBug, error) {
 	if len(names) == 0 {
-		return builtin.PlantedBugs(), nil
+		return subject.PlantedBugs(), nil
 	}
-	var chosen []*builtin.PlantedBug
+	var chosen []*subject.PlantedBug
 	var problems []error
 	for _, name := range names {
-		name = strings.TrimPrefix(name, builtin.PlantedPrefix)
-		i := slices.IndexFunc(builtin.PlantedBugs(), func(b *builtin.PlantedBug) bool { return b.Name == name })
+		name = strings.TrimPrefix(name, subject.PlantedPrefix)
+		i := slices.IndexFunc(subject.PlantedBugs(), func(b *subject.PlantedBug) bool { return b.Name == name })
 		if i < 0 {
 			problems = append(problems, fmt.Errorf("no planted bug is called %q; simrun list --planted names them", name))
 			continue
 		}
-		chosen = append(chosen, builtin.PlantedBugs()[i])
+		chosen = append(chosen, subject.PlantedBugs()[i])
 	}
 	return chosen, errors.Join(problems...)
 }
 
 // killAll has processes play the bugs, jobs at a time.
-func (a *app) killAll(chosen []*builtin.PlantedBug, seeds, jobs int) ([]killed, error) {
+func (a *app) killAll(chosen []*subject.PlantedBug, seeds, jobs int) ([]killed, error) {
 	all := make([]killed, len(chosen))
 	problems := make([]error, len(chosen))
 	turn := make(chan int)
@@ -193,14 +193,14 @@ func (a *app) killer(args []string) (int, error) {
 }
 
 // planOf is the campaign that must find a planted bug.
-func planOf(b *builtin.PlantedBug, seed uint64) (explore.Plan, error) {
+func planOf(b *subject.PlantedBug, seed uint64) (explore.Plan, error) {
 	var words []string
 	if b.Faults != "" {
 		words = strings.Split(b.Faults, ",")
 	}
 	classes, err := explore.ParseClasses(words)
 	return explore.Plan{
-		World: sim.Version, Lock: builtin.PlantedPrefix + b.Name, Faults: classes, Profile: explore.Profile(b.Profile),
+		World: sim.Version, Lock: subject.PlantedPrefix + b.Name, Faults: classes, Profile: explore.Profile(b.Profile),
 		Strategy: explore.StrategyRandom, Seed: seed, Runs: b.Runs,
 	}, err
 }
@@ -255,7 +255,7 @@ func (k killed) caught() string {
 	return strings.Join(judges, ", ")
 }
 
-func writeKills(b *bytes.Buffer, command string, bugs []*builtin.PlantedBug, all []killed) {
+func writeKills(b *bytes.Buffer, command string, bugs []*subject.PlantedBug, all []killed) {
 	found, named := 0, 0
 	for _, k := range all {
 		if k.alive() < len(k.Kills) {
@@ -303,7 +303,7 @@ func writeKills(b *bytes.Buffer, command string, bugs []*builtin.PlantedBug, all
 }
 
 // lookFor is the campaign of one run that shows the bug.
-func lookFor(b *builtin.PlantedBug) string {
+func lookFor(b *subject.PlantedBug) string {
 	p, err := planOf(b, b.Seed)
 	if err != nil {
 		return err.Error()

@@ -1,9 +1,10 @@
-package main
+package simrun
 
 import (
 	"bytes"
 	"context"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -11,12 +12,47 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"lockstep/bench"
+	"lockstep/sim"
 )
+
+// BenchOptions say what is measured, and how thoroughly.
+type BenchOptions struct {
+	Host *sim.Host
+	// Only are the parts that are measured; empty: all.
+	Only []string
+	// Rounds is how often what is compared is measured in turn, at least 1.
+	Rounds int
+	// Quick measures a tenth, or less, of everything: for a look.
+	Quick bool
+	// Worker makes a process that plays runs as a campaign's do (explore.Serve).
+	Worker func() *exec.Cmd
+	// Root is the folder of this repository, for what is built for it: the
+	// programs of other people's locks.
+	Root string
+	// Progress is told what is measured next.
+	Progress func(string)
+}
+
+// Benchmarks measure what runs cost.
+type Benchmarks interface {
+	// Check says what of the options cannot be.
+	Check() error
+	// Run measures, and calls each after every part with the report so far.
+	Run(each func(BenchReport) error) error
+}
+
+// BenchReport is what was measured.
+type BenchReport interface {
+	// Write writes it, with the command that measured it on top.
+	Write(w io.Writer, command string) error
+}
+
+// NewBenchmarks makes the benchmarks; nil in a program that has none.
+var NewBenchmarks func(BenchOptions) Benchmarks
 
 // bench measures what runs cost, and writes it down.
 func (a *app) bench(args []string) (int, error) {
-	o := bench.Options{Host: a.host, Worker: func() *exec.Cmd { return workerProcess(context.Background()) }, Root: "."}
+	o := BenchOptions{Host: a.host, Worker: func() *exec.Cmd { return workerProcess(context.Background()) }, Root: "."}
 	out := ""
 	rest, err := flags("bench", args, func(f *pflag.FlagSet) {
 		f.StringSliceVar(&o.Only, "only", nil, "")
@@ -30,7 +66,10 @@ func (a *app) bench(args []string) (int, error) {
 	if len(rest) > 0 {
 		return 0, usagef("bench: %q is no option; bench takes options only", rest[0])
 	}
-	if err := o.Check(); err != nil {
+	if NewBenchmarks == nil {
+		return 0, usagef("bench: this program has no benchmarks; run go run ./cmd/simrun bench in a clone of Lockstep")
+	}
+	if err := NewBenchmarks(o).Check(); err != nil {
 		return 0, usageError{fmt.Errorf("bench: %w", err)}
 	}
 	if info, err := os.Stat(filepath.Dir(out)); out != "-" && (err != nil || !info.IsDir()) {
@@ -42,7 +81,7 @@ func (a *app) bench(args []string) (int, error) {
 	o.Progress = func(part string) { fmt.Fprintf(a.err, "measuring: %s\n", part) }
 	command := strings.Join(append([]string{"go run ./cmd/simrun bench"}, args...), " ")
 	var text bytes.Buffer
-	err = bench.Run(o, func(r *bench.Report) error { // what was measured stays when the rest is not waited for
+	err = NewBenchmarks(o).Run(func(r BenchReport) error { // what was measured stays when the rest is not waited for
 		text.Reset()
 		if err := r.Write(&text, command); err != nil || out == "-" {
 			return err

@@ -1,0 +1,221 @@
+// Package simrun is the command line: it runs the locks that are registered in a
+// simulated world, and says what they promised and what they kept. See simrun help.
+package simrun
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/spf13/pflag"
+
+	"lockstep/sim"
+)
+
+// Exit codes. Of several, the first in this order counts: 70, 64, 1, 2, 0.
+const (
+	exitOK         = 0
+	exitUnexpected = 1  // a verdict that was not expected; check: not linearizable
+	exitUndecided  = 2  // undecided, or nondeterministic
+	exitUsage      = 64 // nothing was run, nothing written
+	exitDefect     = 70 // of simrun itself
+)
+
+const usage = `simrun runs distributed-lock code in a simulated world.
+
+  simrun list [--json] [--planted]         scenarios and locks; or the planted bugs
+  simrun run [SCENARIO or FILE ...]        run them; none named: all built in
+      --tag T          those of one tag: track-record, six-properties
+      --lock L         another lock than the scenario names; may be repeated
+      --seed N or A..B the seeds; default: the scenario's own
+      --out DIR        write verdicts.md, verdicts.jsonl and recordings to DIR
+      --json           one object a line a run
+      --format F       junit or github, in place of the table
+  simrun matrix [SCENARIO or FILE ...]     scenarios by releases; none named: the track record
+      --tag T --lock L --seed A..B   as for run
+      --format F       text, json (also --json: one object a cell), markdown, html
+  simrun replay RECORDING [--json]         run a recording again
+      --scenario       or print the scenario file that it holds
+  simrun report RECORDING [-o FILE]        a page that shows what happened, and why it is wrong
+      --text           the same as text; --mermaid: as a sequence diagram
+      --blame          and which decision made it inevitable; --runs N: of 20 for each
+  simrun report DIR [-o DIR]               an index of results, and the page of each recording
+  simrun serve DIR                         the same on http://127.0.0.1:7420, as it grows; --addr A
+  simrun shrink RECORDING [-o FILE]        the smallest scenario that breaks the same judge
+      --judge J        this one; default: the first that shows a bug, else a limit
+  simrun explore --lock L                  look for schedules that break it
+      --faults F,...   network crash pause partition clock server operator
+                       watchdog interrupt, or all; default: none
+      --profile P      simple or full: how wild the callers are
+      --runs N         default 1000; --steps N: a budget of steps besides
+      --seed S --strategy random or pct (--depth D: orderings it is to get right)
+      --strategy exhaustive: all schedules of two clients, with network one message
+                       lost; --scenario FILE: of this one
+      --jobs J         processes that play; default: one a processor
+      --out DIR        keep the runs, and what is found; the same command goes
+                       on where it was killed
+      --shard I/N      play the I-th of N parts; then simrun merge
+      --time D         stop then, incomplete
+  simrun merge DIR ... [--out DIR]         one campaign out of its shards
+  simrun findings DIR ... [-o FILE]        what campaigns found, written up
+  simrun results [DIR]                     write all of a folder of results anew; default: results
+      --only P,...     parts: verdicts track-record six-properties kill exhaustive explore
+                       exhaustive-summary explore-summary performance, or explore/FOLDER
+      --older          only what an older program wrote; --check: name it, and write nothing
+  simrun bench                             what runs cost, into results/performance.md
+      --only P,...     parts: step schedule run hour workers memory real-time lock growth
+      --rounds N       how often what is compared is measured in turn; default 5
+      --quick          little of everything, for a look; --out FILE, - for here
+  simrun kill [BUG ...] [-o FILE] [--json] is every planted bug found, and by which judge?
+      --seeds N        campaigns for each; default 20; --jobs J: at a time
+  simrun check HISTORY ... [--json]        judge histories recorded elsewhere: JSON Lines, or
+                       Jepsen's EDN of a lock; .gz too; - is standard input
+      --out DIR        and draw those that fail, in DIR
+      --model M        reentrant, fair or fenced; default reentrant
+      --drift-ppm N    how far apart lease clocks run
+
+exit: 0 as expected (check: linearizable; explore: no bug) · 1 a bug, or a verdict
+      that was not expected
+      2 undecided or not the same again · 64 bad input, nothing was run · 70 our fault
+
+A scenario file, in short; the README tells the rest:
+
+  lockstep: 1
+  name: my-lock
+  locks: [redisson@4.7.0, setnx-del]
+  processes: {a: {threads: 1}, b: {}}
+  steps:
+    a/1:
+      - lock: {name: orders, lease: 3s, want: granted}
+      - sleep: 5s
+      - unlock: orders
+    b/1:
+      - at: 1s
+      - lock: {name: orders, lease: 10s}
+      - sleep: 4s
+      - unlock: orders
+  faults:
+    - {at: 2s, pause: b, for: 100ms}
+  expect:
+    setnx-del: {bug: [misdelete]}
+`
+
+// app is one call of simrun.
+type app struct {
+	host   *sim.Host
+	out    io.Writer
+	err    io.Writer
+	colour bool
+	tty    bool // stderr is a terminal
+}
+
+// Main runs the command of the arguments and ends the program with its exit code. First
+// it calls register, if that is not nil, to make more locks known.
+func Main(register func(*sim.Host) error) {
+	sim.Main(func(h *sim.Host) int {
+		if register != nil {
+			if err := register(h); err != nil {
+				fmt.Fprintf(os.Stderr, "simrun: %v\n", err)
+				return exitUsage
+			}
+		}
+		a := &app{host: h, out: os.Stdout, err: os.Stderr, tty: terminal(os.Stderr)}
+		a.colour = terminal(os.Stdout) && os.Getenv("NO_COLOR") == ""
+		return a.main(os.Args[1:])
+	})
+}
+
+func terminal(f *os.File) bool {
+	info, err := f.Stat()
+	return err == nil && info.Mode()&os.ModeCharDevice != 0
+}
+
+// usageError is bad input: its message goes to stderr, nothing was run.
+type usageError struct{ error }
+
+func (e usageError) Unwrap() error { return e.error }
+
+func usagef(format string, args ...any) error { return usageError{fmt.Errorf(format, args...)} }
+
+func commands() map[string]func(*app, []string) (int, error) {
+	return map[string]func(*app, []string) (int, error){
+		"list": (*app).list, "run": (*app).run, "replay": (*app).replay, "shrink": (*app).shrink, "check": (*app).check,
+		"report": (*app).report, "serve": (*app).serve, "explore": (*app).explore, "merge": (*app).merge, "findings": (*app).findings, "results": (*app).renew,
+		"matrix": (*app).matrix, "bench": (*app).bench, "kill": (*app).kill, workerCommand: (*app).worker, killerCommand: (*app).killer,
+	}
+}
+
+func (a *app) main(args []string) (code int) {
+	defer func() {
+		if r := recover(); r != nil {
+			fmt.Fprintf(a.err, "simrun: a defect of simrun: %v\n", r)
+			code = exitDefect
+		}
+	}()
+	if len(args) == 0 || args[0] == "help" || args[0] == "-h" || args[0] == "--help" {
+		fmt.Fprint(a.out, usage)
+		if len(args) == 0 {
+			return exitUsage
+		}
+		return exitOK
+	}
+	command, ok := commands()[args[0]]
+	if !ok {
+		fmt.Fprintf(a.err, "simrun: unknown command %q; known: list, run, replay, report, serve, shrink, explore, merge, findings, results, kill, matrix, bench, check, help\n", args[0])
+		return exitUsage
+	}
+	code, err := command(a, args[1:])
+	var bad usageError
+	switch {
+	case errors.Is(err, pflag.ErrHelp):
+		fmt.Fprint(a.out, usage)
+		return exitOK
+	case errors.As(err, &bad):
+		fmt.Fprintf(a.err, "simrun: %v\n", err)
+		return exitUsage
+	case err != nil:
+		fmt.Fprintf(a.err, "simrun: %v\n", err)
+		return exitDefect
+	}
+	return code
+}
+
+// wanted says what a flag of each type takes.
+var wanted = map[string]string{
+	"bool": "true or false", "int": "a whole number", "int64": "a whole number", "uint64": "a whole number that is not negative",
+	"duration": "a length of time such as 90s or 2m",
+}
+
+// flags parses a command's arguments: options may stand anywhere.
+func flags(name string, args []string, define func(*pflag.FlagSet)) ([]string, error) {
+	f := pflag.NewFlagSet(name, pflag.ContinueOnError)
+	f.SetOutput(io.Discard)
+	f.Usage = func() {}
+	define(f)
+	if err := f.Parse(args); err != nil {
+		if errors.Is(err, pflag.ErrHelp) {
+			return nil, err
+		}
+		var wrong *pflag.InvalidValueError
+		if errors.As(err, &wrong) {
+			flag := wrong.GetFlag()
+			return nil, usagef("%s: --%s %s: want %s", name, flag.Name, wrong.GetValue(), wanted[flag.Value.Type()])
+		}
+		var known []string
+		f.VisitAll(func(f *pflag.Flag) { known = append(known, "--"+f.Name) })
+		return nil, usagef("%s: %v; %s knows %s", name, err, name, strings.Join(known, ", "))
+	}
+	return f.Args(), nil
+}
+
+// verdictColours; colours are never the only sign.
+var verdictColours = map[string]string{"held": "32", "bug": "31", "limit": "33", "undecided": "35", "nondeterministic": "35"}
+
+func (a *app) paint(word, padded string) string {
+	if c := verdictColours[word]; a.colour && c != "" {
+		return "\x1b[" + c + "m" + padded + "\x1b[0m"
+	}
+	return padded
+}
