@@ -13,7 +13,9 @@ import (
 // adapter makes a Client of a subject a client of Lockstep's, whose locks are used by
 // several threads. Each thread has a handle of its own.
 type adapter struct {
+	opened chan struct{} // closed when client and err are there
 	client Client
+	err    error // of Open
 
 	mu      sync.Mutex // held for moments only
 	handles map[handleKey]Lock
@@ -34,14 +36,27 @@ func (a *adapter) Close() error {
 	again := a.closed
 	a.closed = true
 	a.mu.Unlock()
-	if again {
+	if again || a.client == nil {
 		return nil
 	}
 	return a.client.Close()
 }
 
-// handle returns the handle of a thread on a lock.
-func (a *adapter) handle(name string, o lockimpl.Owner) (Lock, error) {
+// handle returns the handle of a thread on a lock. It waits for the client, and the error
+// wraps ErrBusy if there is none.
+func (a *adapter) handle(ctx context.Context, name string, o lockimpl.Owner) (Lock, error) {
+	select {
+	case <-a.opened:
+	default:
+		select {
+		case <-a.opened:
+		case <-ctx.Done():
+			return nil, fmt.Errorf("%w: the client is not open yet: %w", ErrBusy, ctx.Err())
+		}
+	}
+	if a.err != nil {
+		return nil, fmt.Errorf("%w: the client was not opened: %w", ErrBusy, a.err)
+	}
 	a.mu.Lock()
 	h := a.handles[handleKey{name, o}]
 	a.mu.Unlock()
@@ -72,7 +87,10 @@ func (l *lock) Name() string { return l.name }
 
 // TryLock implements lockimpl.Lock.
 func (l *lock) TryLock(ctx context.Context, o lockimpl.Owner) (bool, error) {
-	h, err := l.a.handle(l.name, o)
+	h, err := l.a.handle(ctx, l.name, o)
+	if errors.Is(err, ErrBusy) {
+		return false, nil
+	}
 	if err != nil {
 		return false, err
 	}
@@ -91,7 +109,10 @@ func (l *lock) TryLock(ctx context.Context, o lockimpl.Owner) (bool, error) {
 func (l *lock) TryLockTimed(ctx context.Context, o lockimpl.Owner, opt lockimpl.TryOptions) (bool, error) {
 	ctx, cancel := context.WithTimeout(ctx, opt.Wait)
 	defer cancel()
-	h, err := l.a.handle(l.name, o)
+	h, err := l.a.handle(ctx, l.name, o)
+	if errors.Is(err, ErrBusy) {
+		return false, nil
+	}
 	if err != nil {
 		return false, err
 	}
@@ -104,7 +125,7 @@ func (l *lock) TryLockTimed(ctx context.Context, o lockimpl.Owner, opt lockimpl.
 
 // Lock implements lockimpl.Lock.
 func (l *lock) Lock(ctx context.Context, o lockimpl.Owner, _ lockimpl.LockOptions) error {
-	h, err := l.a.handle(l.name, o)
+	h, err := l.a.handle(ctx, l.name, o)
 	if err != nil {
 		return err
 	}
@@ -113,7 +134,10 @@ func (l *lock) Lock(ctx context.Context, o lockimpl.Owner, _ lockimpl.LockOption
 
 // Unlock implements lockimpl.Lock.
 func (l *lock) Unlock(ctx context.Context, o lockimpl.Owner) (lockimpl.Release, error) {
-	h, err := l.a.handle(l.name, o)
+	h, err := l.a.handle(ctx, l.name, o)
+	if errors.Is(err, ErrBusy) {
+		return lockimpl.Released, outcome(fmt.Errorf("%w: %v", ErrNotHeld, err))
+	}
 	if err != nil {
 		return lockimpl.Released, err
 	}

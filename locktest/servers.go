@@ -1,6 +1,7 @@
 package locktest
 
 import (
+	"context"
 	"time"
 
 	"lockstep/model"
@@ -90,11 +91,19 @@ func probe(h *sim.Host, s Subject) (o offers, err error) {
 		if err = openErr; err != nil {
 			return
 		}
-		l, lockErr := client.(*adapter).handle("probe", 1)
-		if err = lockErr; err != nil {
-			return
+		a := client.(*adapter)
+		ask := func() {
+			var l Lock
+			if l, err = a.handle(context.Background(), "probe", 1); err == nil {
+				_, o.try = l.(TryLocker)
+			}
 		}
-		_, o.try = l.(TryLocker)
+		select {
+		case <-a.opened:
+			ask()
+		default:
+			w.Process("probe").Threads()[0].Start(ask)
+		}
 	})
 	return o, err
 }

@@ -42,6 +42,7 @@ type Process struct {
 	rand  *rand.Rand       // made by Rand; guarded by w.mu
 	ids   map[int64]uint64 // draws so far, by thread; guarded by w.mu
 	notes map[string][]*note
+	asked map[string][]*Author // by words, who asks for them; guarded by w.mu
 	// alike is the number of notes that have a goroutine. While it is 0, connections do
 	// not ask which goroutine writes.
 	alike atomic.Int32
@@ -173,6 +174,38 @@ func (p *Process) Sending(ctx context.Context, words string) (over func()) {
 			delete(p.notes, words)
 		}
 	}
+}
+
+// Asks makes the author of the calling goroutine the author of a request of these words
+// until over is called, whoever writes it. Any goroutine.
+func (p *Process) Asks(words []string) (over func()) {
+	author, key := p.w.lineage.author(p), strings.Join(words, "\x00")
+	p.w.mu.Lock()
+	defer p.w.mu.Unlock()
+	if p.asked == nil {
+		p.asked = map[string][]*Author{}
+	}
+	p.asked[key] = append(p.asked[key], &author)
+	return func() {
+		p.w.mu.Lock()
+		defer p.w.mu.Unlock()
+		p.asked[key] = slices.DeleteFunc(p.asked[key], func(a *Author) bool { return a == &author })
+		if len(p.asked[key]) == 0 {
+			delete(p.asked, key)
+		}
+	}
+}
+
+// asker returns who asks for a request of these words, or else, who writes it.
+func (p *Process) asker(words []string, writer Author) Author {
+	p.w.mu.Lock()
+	defer p.w.mu.Unlock()
+	if len(p.asked) > 0 {
+		if list := p.asked[strings.Join(words, "\x00")]; len(list) > 0 {
+			return *list[0]
+		}
+	}
+	return writer
 }
 
 // opOf returns the operation that sent these words. Where several send the same words,
