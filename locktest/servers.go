@@ -48,14 +48,15 @@ func (s *State) compile() *model.LockState {
 }
 
 // Commands implements subject.Servers. A request within a call is for what the call is
-// for, and a request of a thread that is in no call keeps its hold alive.
-func (*servers) Commands([]string) func(words []string, by sim.Author) sim.Command {
+// for, and a request of a thread that is in no call keeps its hold alive, if the lock
+// renews leases.
+func (s *servers) Commands([]string) func(words []string, by sim.Author) sim.Command {
 	return func(_ []string, by sim.Author) sim.Command {
 		if by.Thread == "" {
 			return sim.Command{}
 		}
 		c := sim.Command{Owners: []string{by.Thread}}
-		if by.Lock != "" {
+		if by.Lock != "" && (by.Op > 0 || s.of.Renewed) {
 			c.Locks = []string{by.Lock}
 		}
 		switch {

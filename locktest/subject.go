@@ -137,7 +137,8 @@ func (p *Process) Rand() *rand.Rand { return p.rand }
 
 // Asks ties the words of a request to the calling goroutine until over is called. It is
 // for clients that write the requests of several goroutines in one goroutine of their
-// own: without it a request belongs to the goroutine that writes it.
+// own. Without it a request belongs to the goroutine that writes it. From the first call
+// on, a request of the process that nobody asks for, such as a PING, belongs to nobody.
 func (p *Process) Asks(words ...string) (over func()) { return p.p.Asks(words) }
 
 // OnClose adds a function that runs when the process ends in order, after the Close of

@@ -60,7 +60,9 @@ func (w *World) send(c *conn, r *Request, writer string, by Author, pipe *pipeli
 	if c.stream != nil {
 		pipe = c.stream
 	}
-	by = c.p.asker(r.Words, by)
+	if by = c.p.asker(r.Words, by); by.Thread != "" && by.Lock == "" {
+		by.Lock = w.owners.about(r.Words)
+	}
 	m := &message{id: w.msgs, conn: c, request: *r, cmd: w.cfg.Name(r.Words, by), op: c.p.opOf(r.Words, writer), author: by, pipe: pipe}
 	if by.Op > 0 {
 		m.op = by.Op

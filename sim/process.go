@@ -42,7 +42,7 @@ type Process struct {
 	rand  *rand.Rand       // made by Rand; guarded by w.mu
 	ids   map[int64]uint64 // draws so far, by thread; guarded by w.mu
 	notes map[string][]*note
-	asked map[string][]*Author // by words, who asks for them; guarded by w.mu
+	asked map[string][]*Author // by words, who asks for them; nil until somebody asked; guarded by w.mu
 	// alike is the number of notes that have a goroutine. While it is 0, connections do
 	// not ask which goroutine writes.
 	alike atomic.Int32
@@ -177,7 +177,8 @@ func (p *Process) Sending(ctx context.Context, words string) (over func()) {
 }
 
 // Asks makes the author of the calling goroutine the author of a request of these words
-// until over is called, whoever writes it. Any goroutine.
+// until over is called, whoever writes it. From the first call on, a request of the
+// process that nobody asks for has no author. Any goroutine.
 func (p *Process) Asks(words []string) (over func()) {
 	author, key := p.w.lineage.author(p), strings.Join(words, "\x00")
 	p.w.mu.Lock()
@@ -200,12 +201,13 @@ func (p *Process) Asks(words []string) (over func()) {
 func (p *Process) asker(words []string, writer Author) Author {
 	p.w.mu.Lock()
 	defer p.w.mu.Unlock()
-	if len(p.asked) > 0 {
-		if list := p.asked[strings.Join(words, "\x00")]; len(list) > 0 {
-			return *list[0]
-		}
+	if p.asked == nil {
+		return writer
 	}
-	return writer
+	if list := p.asked[strings.Join(words, "\x00")]; len(list) > 0 {
+		return *list[0]
+	}
+	return Author{}
 }
 
 // opOf returns the operation that sent these words. Where several send the same words,
