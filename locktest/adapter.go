@@ -42,8 +42,11 @@ func (a *adapter) Close() error {
 	return a.client.Close()
 }
 
+// errNotOpen says that there is no client, or not yet.
+var errNotOpen = errors.New("the client is not open")
+
 // handle returns the handle of a thread on a lock. It waits for the client, and the error
-// wraps ErrBusy if there is none.
+// wraps errNotOpen if there is none.
 func (a *adapter) handle(ctx context.Context, name string, o lockimpl.Owner) (Lock, error) {
 	select {
 	case <-a.opened:
@@ -51,11 +54,11 @@ func (a *adapter) handle(ctx context.Context, name string, o lockimpl.Owner) (Lo
 		select {
 		case <-a.opened:
 		case <-ctx.Done():
-			return nil, fmt.Errorf("%w: the client is not open yet: %w", ErrBusy, ctx.Err())
+			return nil, fmt.Errorf("%w: %w", errNotOpen, ctx.Err())
 		}
 	}
 	if a.err != nil {
-		return nil, fmt.Errorf("%w: the client was not opened: %w", ErrBusy, a.err)
+		return nil, fmt.Errorf("%w: %w", errNotOpen, a.err)
 	}
 	a.mu.Lock()
 	h := a.handles[handleKey{name, o}]
@@ -88,11 +91,8 @@ func (l *lock) Name() string { return l.name }
 // TryLock implements lockimpl.Lock.
 func (l *lock) TryLock(ctx context.Context, o lockimpl.Owner) (bool, error) {
 	h, err := l.a.handle(ctx, l.name, o)
-	if errors.Is(err, ErrBusy) {
-		return false, nil
-	}
 	if err != nil {
-		return false, err
+		return false, unopened(err)
 	}
 	try, ok := h.(TryLocker)
 	if !ok {
@@ -110,11 +110,8 @@ func (l *lock) TryLockTimed(ctx context.Context, o lockimpl.Owner, opt lockimpl.
 	ctx, cancel := context.WithTimeout(ctx, opt.Wait)
 	defer cancel()
 	h, err := l.a.handle(ctx, l.name, o)
-	if errors.Is(err, ErrBusy) {
-		return false, nil
-	}
 	if err != nil {
-		return false, err
+		return false, unopened(err)
 	}
 	err = h.Lock(ctx)
 	if errors.Is(err, ErrBusy) {
@@ -127,7 +124,7 @@ func (l *lock) TryLockTimed(ctx context.Context, o lockimpl.Owner, opt lockimpl.
 func (l *lock) Lock(ctx context.Context, o lockimpl.Owner, _ lockimpl.LockOptions) error {
 	h, err := l.a.handle(ctx, l.name, o)
 	if err != nil {
-		return err
+		return unopened(err)
 	}
 	return outcome(h.Lock(ctx))
 }
@@ -135,8 +132,8 @@ func (l *lock) Lock(ctx context.Context, o lockimpl.Owner, _ lockimpl.LockOption
 // Unlock implements lockimpl.Lock.
 func (l *lock) Unlock(ctx context.Context, o lockimpl.Owner) (lockimpl.Release, error) {
 	h, err := l.a.handle(ctx, l.name, o)
-	if errors.Is(err, ErrBusy) {
-		return lockimpl.Released, outcome(fmt.Errorf("%w: %v", ErrNotHeld, err))
+	if errors.Is(err, errNotOpen) {
+		return lockimpl.Released, fmt.Errorf("%w: %w", lockimpl.ErrNotHeld, err)
 	}
 	if err != nil {
 		return lockimpl.Released, err
@@ -147,6 +144,14 @@ func (l *lock) Unlock(ctx context.Context, o lockimpl.Owner) (lockimpl.Release, 
 // ForceUnlock implements lockimpl.Lock.
 func (l *lock) ForceUnlock(context.Context) (bool, error) {
 	return false, fmt.Errorf("%w: the lock cannot be unlocked by force", lockimpl.ErrInvalid)
+}
+
+// unopened translates an error of handle for an acquire.
+func unopened(err error) error {
+	if errors.Is(err, errNotOpen) {
+		return fmt.Errorf("%w: %w", lockimpl.ErrUnknownOutcome, err)
+	}
+	return err
 }
 
 // outcome translates an error of a Lock. An error that says nothing else leaves the

@@ -24,7 +24,7 @@ type Subject struct {
 	Servers Servers
 	// Open makes the client of a process. It is called once for each process. It may ask
 	// the servers, under whatever faults there are; the calls of the process wait for it,
-	// and are not granted if it fails.
+	// and have an unknown outcome if it fails.
 	Open func(*Process) (Client, error)
 	// Lease is the time after its grant at which a hold ends unless it is renewed.
 	Lease time.Duration
@@ -135,11 +135,14 @@ func (p *Process) Now() time.Time { return p.p.Now() }
 // Rand returns the source of chance of the process. It repeats with the seed.
 func (p *Process) Rand() *rand.Rand { return p.rand }
 
-// Asks ties the words of a request to the calling goroutine until over is called. It is
-// for clients that write the requests of several goroutines in one goroutine of their
-// own. Without it a request belongs to the goroutine that writes it. From the first call
-// on, a request of the process that nobody asks for, such as a PING, belongs to nobody.
-func (p *Process) Asks(words ...string) (over func()) { return p.p.Asks(words) }
+// Asks says that the calling goroutine asks for a request of these words. It is for
+// clients that write the requests of several goroutines in one goroutine of their own.
+// Without it a request belongs to the goroutine that writes it. From the first call on, a
+// request of the process that nobody asked for, such as a PING, belongs to nobody.
+//
+// Goroutines that ask at one instant go on one by one, in an order that repeats. No
+// simulated time passes. The caller holds no mutex.
+func (p *Process) Asks(words ...string) { p.p.Asks(words) }
 
 // OnClose adds a function that runs when the process ends in order, after the Close of
 // its client. Only Open may call it.
