@@ -25,13 +25,14 @@ func grantsGivenBack(o *trace.Call) []givenBack {
 }
 
 // keptAndGivenBack divides the grants of a call. An unlock by the call gives back
-// the latest grant.
+// the latest grant. Where a hold is known by its grant, the roles of commands are those
+// of the call, and whatever ends the grant gives it back.
 func keptAndGivenBack(o *trace.Call) (kept []*trace.Change, back []givenBack) {
 	for _, c := range o.Changes {
 		switch levels := c.Gain(o.Caller); {
 		case levels > 0:
 			kept = append(kept, c)
-		case levels < 0 && c.By.Script == model.RoleUnlock && len(kept) > 0:
+		case levels < 0 && (c.By.Script == model.RoleUnlock || o.PerGrant) && len(kept) > 0:
 			last := len(kept) - 1
 			back = append(back, givenBack{kept[last], c})
 			kept = kept[:last]

@@ -15,6 +15,7 @@ type Call struct {
 	Sent          []*Command    // the commands that it sent, in order
 	Changes       []*Change     // the changes of its lock that its commands made, in order
 	InterruptedNs int64         // when an interrupt met it first, or Never
+	PerGrant      bool          // model.Traits.PerGrant of the lock
 
 	endNs int64
 }

@@ -174,7 +174,7 @@ func (r *Run) add(e *model.Event, i int, now *instant) {
 }
 
 func (r *Run) addCall(e *model.Event) {
-	o := &Call{Event: e, Caller: e.ThreadName(), InterruptedNs: Never, endNs: Never}
+	o := &Call{Event: e, Caller: e.ThreadName(), InterruptedNs: Never, endNs: Never, PerGrant: r.Record.Params.PerGrant}
 	r.Calls = append(r.Calls, o)
 	r.threads[o.Caller] = append(r.threads[o.Caller], o)
 	l := r.lock(e.Lock)
