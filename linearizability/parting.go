@@ -27,15 +27,16 @@ type PartingKind string
 // The kinds of partings.
 const (
 	Agreed           PartingKind = ""
-	PartedLate       PartingKind = "late-request-of-acquire"     // a request of an acquire ran when its call was over
-	PartedUnheard    PartingKind = "unheard-grant"               // the server granted a hold, and the call ended without it
-	PartedExpired    PartingKind = "lease-ended"                 // a lease ended while its owner believed in the hold
-	PartedByFault    PartingKind = "fault"                       // a fault took the hold
-	PartedBySelf     PartingKind = "hold-ended-by-its-own-call"  // a command of the acquire that returned with the hold ended it
-	PartedByUnlock   PartingKind = "hold-ended-by-an-old-unlock" // an unlock that the owner had called before the hold ended it
-	PartedByAnother  PartingKind = "hold-ended-by-another"       // another thread's command ended the hold
-	PartedUnreleased PartingKind = "unlock-without-effect"       // an unlock returned, and the hold stayed
-	PartedByLoss     PartingKind = "lost-message"                // a published message did not reach the waiter
+	PartedLate       PartingKind = "late-request-of-acquire"      // a request of an acquire ran when its call was over
+	PartedUnheard    PartingKind = "unheard-grant"                // the server granted a hold, and the call ended without it
+	PartedExpired    PartingKind = "lease-ended"                  // a lease ended while its owner believed in the hold
+	PartedByFault    PartingKind = "fault"                        // a fault took the hold
+	PartedBySelf     PartingKind = "hold-ended-by-its-own-call"   // a command of the acquire that returned with the hold ended it
+	PartedByClient   PartingKind = "hold-ended-by-its-own-client" // a command that its client sent outside of calls, such as a renewal, ended the hold
+	PartedByUnlock   PartingKind = "hold-ended-by-an-old-unlock"  // an unlock that the owner had called before the hold ended it
+	PartedByAnother  PartingKind = "hold-ended-by-another"        // another thread's command ended the hold
+	PartedUnreleased PartingKind = "unlock-without-effect"        // an unlock returned, and the hold stayed
+	PartedByLoss     PartingKind = "lost-message"                 // a published message did not reach the waiter
 )
 
 // String says the parting for people.
@@ -52,6 +53,8 @@ func (p Parting) String() string {
 		return of + fmt.Sprintf("a fault took %s from %s, which believed to hold it", p.Lock, p.Thread)
 	case PartedBySelf:
 		return of + fmt.Sprintf("%s believed to hold %s, and a command of the very call that took it had ended the hold", p.Thread, p.Lock)
+	case PartedByClient:
+		return of + fmt.Sprintf("%s believed to hold %s, and a command that its client sent outside of calls had ended the hold", p.Thread, p.Lock)
 	case PartedByUnlock:
 		return of + fmt.Sprintf("%s believed to hold %s, and an unlock that it had called before had ended the hold", p.Thread, p.Lock)
 	case PartedByAnother:
@@ -83,12 +86,18 @@ func PartingOf(t *trace.Run, f Finding) (Parting, bool) {
 		apart = append(apart, r.unwoken(f)...)
 	}
 	slices.SortStableFunc(apart, func(a, b disagreement) int { return cmp.Compare(a.AtNs, b.AtNs) })
-	// Go back from the finding over disagreements that touch.
+	// Go back from the finding over disagreements that touch. An answer that has no place
+	// in the history may be wrong at any time of its call.
 	var first Parting
-	from := f.AtNs
+	from, to := f.AtNs, f.AtNs
+	if f.Judge == model.JudgeLinearizable {
+		for _, o := range f.Ops {
+			to = max(to, o.ReturnNs)
+		}
+	}
 	for _, d := range slices.Backward(apart) {
-		if d.AtNs <= from && from <= d.toNs {
-			first, from = d.Parting, d.AtNs
+		if d.AtNs <= to && from <= d.toNs {
+			first, from, to = d.Parting, min(from, d.AtNs), max(from, d.AtNs)
 		}
 	}
 	return first, true
@@ -169,6 +178,8 @@ func (r *run) partedBy(b belief, end *trace.Change) PartingKind {
 		return PartedByFault
 	case o == nil && end.By == nil:
 		return PartedExpired
+	case o == nil && end.MadeFor(b.who):
+		return PartedByClient
 	case o == nil || o.Caller != b.who:
 		return PartedByAnother
 	case o.Action.Acquires():

@@ -21,6 +21,8 @@ func TestWhereServerAndClientsPart(t *testing.T) {
 		{name: "a lease, which a pause outlasts", record: "0 a/1 takes\n20 server fault 1 pause of a for 40s\n30002 server expire -> free\n40020 server heal 1 pause of a for 40s", ms: 30010, want: "30.002s: the lease of a/1 on l ended"},
 		{name: "another thread", record: "0 a/1 takes\n5 b/1 invoke unlock\n6 b/1 send unlock\n7 b/1 exec unlock -> free", ms: 10,
 			want: "0.007s: a/1 believed to hold l, and a command of another thread had ended the hold"},
+		{name: "its own client", record: "0 a/1 takes\n5 a/1 send renew\n6 a/1 exec renew -> free", ms: 10,
+			want: "0.006s: a/1 believed to hold l, and a command that its client sent outside of calls"},
 		{name: "an old unlock", record: "0 a/1 takes\n5 a/1 invoke unlock\n5 a/1 send unlock\n6 a/1 return unknown\n7 server expire -> free\n10 a/1 takes\n20 a/1 exec unlock -> free", ms: 25,
 			want: "0.020s: a/1 believed to hold l, and an unlock that it had called before"},
 		{name: "its own call", record: "0 a/1 invoke lock\n1 a/1 send acquire\n2 a/1 send acquire\n3 a/1 exec acquire nth=2 -> a/1 1 30003\n4 a/1 return granted\n6 a/1 exec acquire nth=1 -> free", ms: 10,
@@ -51,6 +53,19 @@ func TestWhereServerAndClientsPart(t *testing.T) {
 				t.Errorf("got %q, want %q", got, c.want)
 			}
 		})
+	}
+}
+
+// An answer that has no place in the history may be wrong at any time of its call.
+func TestAHistoryPartsWithinTheCall(t *testing.T) {
+	run := trace.New(recordOf(t, anybodys, "0 a/1 takes\n5 server fault 1 delete of key l -> free\n90000 server leave"))
+	f := Finding{Judge: model.JudgeLinearizable, AtNs: 3e6, Ops: []OpRef{{CallNs: 3e6, ReturnNs: 8e6}}, Facts: model.Facts{Lock: "l"}}
+	if p, _ := PartingOf(run, f); p.Kind != PartedByFault || p.AtNs != 5e6 {
+		t.Errorf("until the return: %v", p)
+	}
+	f.Ops[0].ReturnNs = 4e6
+	if p, _ := PartingOf(run, f); p.Kind != Agreed {
+		t.Errorf("after it: %v", p)
 	}
 }
 

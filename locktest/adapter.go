@@ -13,7 +13,9 @@ import (
 // adapter makes a Client of a subject a client of Lockstep's, whose locks are used by
 // several threads. Each thread has a handle of its own.
 type adapter struct {
+	opened chan struct{} // closed when client and err are there
 	client Client
+	err    error // of Open
 
 	mu      sync.Mutex // held for moments only
 	handles map[handleKey]Lock
@@ -34,14 +36,30 @@ func (a *adapter) Close() error {
 	again := a.closed
 	a.closed = true
 	a.mu.Unlock()
-	if again {
+	if again || a.client == nil {
 		return nil
 	}
 	return a.client.Close()
 }
 
-// handle returns the handle of a thread on a lock.
-func (a *adapter) handle(name string, o lockimpl.Owner) (Lock, error) {
+// errNotOpen says that there is no client, or not yet.
+var errNotOpen = errors.New("the client is not open")
+
+// handle returns the handle of a thread on a lock. It waits for the client, and the error
+// wraps errNotOpen if there is none.
+func (a *adapter) handle(ctx context.Context, name string, o lockimpl.Owner) (Lock, error) {
+	select {
+	case <-a.opened:
+	default:
+		select {
+		case <-a.opened:
+		case <-ctx.Done():
+			return nil, fmt.Errorf("%w: %w", errNotOpen, ctx.Err())
+		}
+	}
+	if a.err != nil {
+		return nil, fmt.Errorf("%w: %w", errNotOpen, a.err)
+	}
 	a.mu.Lock()
 	h := a.handles[handleKey{name, o}]
 	a.mu.Unlock()
@@ -72,9 +90,9 @@ func (l *lock) Name() string { return l.name }
 
 // TryLock implements lockimpl.Lock.
 func (l *lock) TryLock(ctx context.Context, o lockimpl.Owner) (bool, error) {
-	h, err := l.a.handle(l.name, o)
+	h, err := l.a.handle(ctx, l.name, o)
 	if err != nil {
-		return false, err
+		return false, unopened(err)
 	}
 	try, ok := h.(TryLocker)
 	if !ok {
@@ -91,9 +109,9 @@ func (l *lock) TryLock(ctx context.Context, o lockimpl.Owner) (bool, error) {
 func (l *lock) TryLockTimed(ctx context.Context, o lockimpl.Owner, opt lockimpl.TryOptions) (bool, error) {
 	ctx, cancel := context.WithTimeout(ctx, opt.Wait)
 	defer cancel()
-	h, err := l.a.handle(l.name, o)
+	h, err := l.a.handle(ctx, l.name, o)
 	if err != nil {
-		return false, err
+		return false, unopened(err)
 	}
 	err = h.Lock(ctx)
 	if errors.Is(err, ErrBusy) {
@@ -104,16 +122,19 @@ func (l *lock) TryLockTimed(ctx context.Context, o lockimpl.Owner, opt lockimpl.
 
 // Lock implements lockimpl.Lock.
 func (l *lock) Lock(ctx context.Context, o lockimpl.Owner, _ lockimpl.LockOptions) error {
-	h, err := l.a.handle(l.name, o)
+	h, err := l.a.handle(ctx, l.name, o)
 	if err != nil {
-		return err
+		return unopened(err)
 	}
 	return outcome(h.Lock(ctx))
 }
 
 // Unlock implements lockimpl.Lock.
 func (l *lock) Unlock(ctx context.Context, o lockimpl.Owner) (lockimpl.Release, error) {
-	h, err := l.a.handle(l.name, o)
+	h, err := l.a.handle(ctx, l.name, o)
+	if errors.Is(err, errNotOpen) {
+		return lockimpl.Released, fmt.Errorf("%w: %w", lockimpl.ErrNotHeld, err)
+	}
 	if err != nil {
 		return lockimpl.Released, err
 	}
@@ -123,6 +144,14 @@ func (l *lock) Unlock(ctx context.Context, o lockimpl.Owner) (lockimpl.Release, 
 // ForceUnlock implements lockimpl.Lock.
 func (l *lock) ForceUnlock(context.Context) (bool, error) {
 	return false, fmt.Errorf("%w: the lock cannot be unlocked by force", lockimpl.ErrInvalid)
+}
+
+// unopened translates an error of handle for an acquire.
+func unopened(err error) error {
+	if errors.Is(err, errNotOpen) {
+		return fmt.Errorf("%w: %w", lockimpl.ErrUnknownOutcome, err)
+	}
+	return err
 }
 
 // outcome translates an error of a Lock. An error that says nothing else leaves the

@@ -1,6 +1,7 @@
 package locktest
 
 import (
+	"context"
 	"time"
 
 	"lockstep/model"
@@ -47,14 +48,15 @@ func (s *State) compile() *model.LockState {
 }
 
 // Commands implements subject.Servers. A request within a call is for what the call is
-// for, and a request of a thread that is in no call keeps its hold alive.
-func (*servers) Commands([]string) func(words []string, by sim.Author) sim.Command {
+// for, and a request of a thread that is in no call keeps its hold alive, if the lock
+// renews leases.
+func (s *servers) Commands([]string) func(words []string, by sim.Author) sim.Command {
 	return func(_ []string, by sim.Author) sim.Command {
 		if by.Thread == "" {
 			return sim.Command{}
 		}
 		c := sim.Command{Owners: []string{by.Thread}}
-		if by.Lock != "" {
+		if by.Lock != "" && (by.Op > 0 || s.of.Renewed) {
 			c.Locks = []string{by.Lock}
 		}
 		switch {
@@ -90,11 +92,19 @@ func probe(h *sim.Host, s Subject) (o offers, err error) {
 		if err = openErr; err != nil {
 			return
 		}
-		l, lockErr := client.(*adapter).handle("probe", 1)
-		if err = lockErr; err != nil {
-			return
+		a := client.(*adapter)
+		ask := func() {
+			var l Lock
+			if l, err = a.handle(context.Background(), "probe", 1); err == nil {
+				_, o.try = l.(TryLocker)
+			}
 		}
-		_, o.try = l.(TryLocker)
+		select {
+		case <-a.opened:
+			ask()
+		default:
+			w.Process("probe").Threads()[0].Start(ask)
+		}
 	})
 	return o, err
 }

@@ -73,7 +73,7 @@ var stories = []story{
   a/1: [{lock: orders}, {sleep: {0.1}}, {unlock: orders}]
   b/1: [{at: {0.5}}, {lock: orders}, {sleep: {0.1}}, {unlock: orders}]`,
 		faults: `
-  - {when: {process: a, direction: reply, nth: 1}, do: drop}`,
+  - {when: {process: a, direction: reply, script: acquire, nth: 1}, do: drop}`,
 	},
 	{
 		name: "lost-answer-to-the-unlock", applies: always,

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net"
+	"testing/synctest"
 	"time"
 
 	"lockstep/lockimpl"
@@ -21,7 +22,9 @@ type Subject struct {
 	About string // one line for people
 	// Servers are the servers that the world has, such as redistest.Servers(1).
 	Servers Servers
-	// Open makes the client of a process. It is called once for each process.
+	// Open makes the client of a process. It is called once for each process. It may ask
+	// the servers, under whatever faults there are; the calls of the process wait for it,
+	// and have an unknown outcome if it fails.
 	Open func(*Process) (Client, error)
 	// Lease is the time after its grant at which a hold ends unless it is renewed.
 	Lease time.Duration
@@ -132,6 +135,15 @@ func (p *Process) Now() time.Time { return p.p.Now() }
 // Rand returns the source of chance of the process. It repeats with the seed.
 func (p *Process) Rand() *rand.Rand { return p.rand }
 
+// Asks says that the calling goroutine asks for a request of these words. It is for
+// clients that write the requests of several goroutines in one goroutine of their own.
+// Without it a request belongs to the goroutine that writes it. From the first call on, a
+// request of the process that nobody asked for, such as a PING, belongs to nobody.
+//
+// Goroutines that ask at one instant go on one by one, in an order that repeats. No
+// simulated time passes. The caller holds no mutex.
+func (p *Process) Asks(words ...string) { p.p.Asks(words) }
+
 // OnClose adds a function that runs when the process ends in order, after the Close of
 // its client. Only Open may call it.
 func (p *Process) OnClose(f func()) { p.close = append(p.close, f) }
@@ -200,15 +212,28 @@ func (s Subject) compile(offers offers) *subject.Subject {
 // open makes the client of a process.
 func (s Subject) open(p *sim.Process, addrs []string) (lockimpl.Client, error) {
 	process := &Process{p: p, addrs: addrs, rand: p.Rand()}
-	client, err := s.Open(process)
-	if err != nil {
-		return nil, err
+	a := &adapter{opened: make(chan struct{}), handles: map[handleKey]Lock{}}
+	var panicked any
+	go func() {
+		defer close(a.opened)
+		defer func() { panicked = recover() }()
+		if a.client, a.err = s.Open(process); a.err == nil && a.client == nil {
+			a.err = errors.New("neither a client nor an error came from Open")
+		}
+	}()
+	synctest.Wait()
+	select {
+	case <-a.opened:
+		if panicked != nil {
+			panic(panicked)
+		}
+		if a.err != nil {
+			return nil, a.err
+		}
+	default: // it asks a server, which takes simulated time
 	}
-	if client == nil {
-		return nil, errors.New("neither a client nor an error came from Open")
-	}
-	a := &adapter{client: client, handles: map[handleKey]Lock{}}
 	p.OnClose(func() {
+		<-a.opened
 		_ = a.Close()
 		for _, f := range process.close {
 			f()

@@ -65,6 +65,8 @@ type conn struct {
 	stalled    int        // arrivals that wait for the end of a stall
 	unanswered int        // requests whose replies the client does not have
 	marked     bool       // it was sent a request that may set it apart from others
+	stream     *pipeline  // of all its messages since a Request that Streams; nil: there was none
+	breaking   bool       // the stream has lost a message
 }
 
 func newSocket(p *Process, n *node) *socket {

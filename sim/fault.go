@@ -125,8 +125,8 @@ func (w *World) passage(m *message, dir string, on func()) {
 		on()
 	case m.behindLost(dir):
 		w.lost(m, dir, model.LostBehindAnother)
-	case p.held[dir] != nil && !p.held[dir].over:
-		r := p.held[dir]
+	case p.held[way(dir)] != nil && !p.held[way(dir)].over:
+		r := p.held[way(dir)]
 		r.held = append(r.held, func() { w.passage(m, dir, on) })
 	default:
 		on()
@@ -148,7 +148,7 @@ func (w *World) meetRules(m *message, dir string, pass func(delay int64), fail f
 		pass(int64(r.fault.For))
 	case "hold":
 		if m.pipe != nil {
-			m.pipe.held[dir] = r
+			m.pipe.held[way(dir)] = r
 		}
 		r.held = append(r.held, func() { pass(0) })
 	case "reset":

@@ -16,7 +16,8 @@ type Author struct {
 	// Thread is process/thread; "": unknown.
 	Thread string
 	// Op is the operation in which the request was sent; 0: none, or unknown. Action and
-	// Lock are those of the operation.
+	// Lock are those of the operation. Without one, Lock is the lock that the request
+	// itself tells of, by a value that was written for it; "": none.
 	Op     int
 	Action model.Action
 	Lock   string

@@ -24,8 +24,8 @@ type message struct {
 	refused string
 }
 
-// pipeline is requests that a client wrote at once. Their connection carries them
-// in order: none passes one that a rule keeps.
+// pipeline is requests that a client wrote at once, or all messages of a connection that
+// is a stream. Their connection carries them in order: none passes one that a rule keeps.
 type pipeline struct {
 	lost map[string]int   // by direction, the first message that was lost; those behind it are lost too
 	held map[string]*rule // by direction, the rule whose end the messages behind wait for
@@ -33,7 +33,16 @@ type pipeline struct {
 
 // behindLost reports whether m is lost because one before it is.
 func (m *message) behindLost(dir string) bool {
+	dir = way(dir)
 	return m.pipe != nil && m.pipe.lost[dir] != 0 && m.id > m.pipe.lost[dir]
+}
+
+// way returns the direction in which a message travels: pushes go the way of replies.
+func way(dir string) string {
+	if dir == "push" {
+		return "reply"
+	}
+	return dir
 }
 
 func newPipeline() *pipeline {
@@ -45,6 +54,15 @@ func (w *World) send(c *conn, r *Request, writer string, by Author, pipe *pipeli
 	w.msgs++
 	c.unanswered++
 	c.marked = c.marked || r.Marks
+	if r.Streams && c.stream == nil {
+		c.stream = newPipeline()
+	}
+	if c.stream != nil {
+		pipe = c.stream
+	}
+	if by = c.p.asker(r.Words, by); by.Thread != "" && by.Lock == "" {
+		by.Lock = w.owners.about(r.Words)
+	}
 	m := &message{id: w.msgs, conn: c, request: *r, cmd: w.cfg.Name(r.Words, by), op: c.p.opOf(r.Words, writer), author: by, pipe: pipe}
 	if by.Op > 0 {
 		m.op = by.Op
@@ -100,11 +118,26 @@ func (w *World) travel(line string, last *int64, length int64, f func(), p *parc
 
 // lost records that a message is lost.
 func (w *World) lost(m *message, dir, why string) {
-	if p := m.pipe; p != nil && (p.lost[dir] == 0 || m.id < p.lost[dir]) {
-		p.lost[dir] = m.id
+	if p := m.pipe; p != nil && (p.lost[way(dir)] == 0 || m.id < p.lost[way(dir)]) {
+		p.lost[way(dir)] = m.id
 	}
 	w.record(model.Event{Kind: model.KindLost, Process: m.conn.p.cfg.Name, Op: m.op, Msg: m.id, Dir: dir, Script: m.cmd.Script,
 		Owners: m.cmd.Owners, Locks: m.cmd.Locks, Channel: m.channel, Why: why})
+	if c := m.conn; c.stream != nil && !c.breaking && !c.severed && (why == model.LostDropped || why == model.LostPartition) {
+		c.breaking = true
+		w.reset(c)
+	}
+}
+
+// reset breaks a stream that has lost a message as soon as its client can be told.
+func (w *World) reset(c *conn) {
+	w.sched.add(max(w.now(), c.p.cutUntil[c.node.index]), ClassDelivery, func() {
+		if w.partitioned(c) {
+			w.reset(c)
+			return
+		}
+		w.sever(c)
+	})
 }
 
 // arrive lets a request arrive at the server. Again says that it was put off
@@ -216,7 +249,7 @@ func (w *World) reply(m *message, b []byte, injected bool) {
 // push sends a message that the server sent without being asked.
 func (w *World) push(c *conn, p Push) {
 	w.msgs++
-	m := &message{id: w.msgs, conn: c, bytes: p.Bytes, channel: p.Channel}
+	m := &message{id: w.msgs, conn: c, bytes: p.Bytes, channel: p.Channel, pipe: c.stream}
 	switch {
 	case c.p.dead:
 		w.lost(m, "push", model.LostProcessDead)

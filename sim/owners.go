@@ -11,10 +11,12 @@ type owners struct {
 	// wrote them. Once a call of the process is granted the lock that has such a value,
 	// the value belongs to its thread.
 	unknown map[string]*Process
+	// locks are the locks that values were written for; "" for a value of several locks.
+	locks map[string]string
 }
 
 func newOwners() *owners {
-	return &owners{threads: map[string]string{}, unknown: map[string]*Process{}}
+	return &owners{threads: map[string]string{}, unknown: map[string]*Process{}, locks: map[string]string{}}
 }
 
 func valueKey(lock, value string) string { return lock + "\x00" + value }
@@ -48,6 +50,11 @@ func (o *owners) thread(lock, value string, m *message) string {
 	if t, ok := o.threads[key]; ok {
 		return t
 	}
+	if l, ok := o.locks[value]; ok && l != lock {
+		o.locks[value] = ""
+	} else {
+		o.locks[value] = lock
+	}
 	if m != nil && m.author.Thread != "" {
 		o.threads[key] = m.author.Thread
 		return m.author.Thread
@@ -56,6 +63,19 @@ func (o *owners) thread(lock, value string, m *message) string {
 		o.unknown[key] = m.conn.p
 	}
 	return value
+}
+
+// about returns the lock that a request is about, by the values in it; "" if it has none.
+func (o *owners) about(words []string) string {
+	if o == nil {
+		return ""
+	}
+	for _, word := range words {
+		if lock := o.locks[word]; lock != "" {
+			return lock
+		}
+	}
+	return ""
 }
 
 // granted is called when a call of t on a lock returned with a grant. A value that the

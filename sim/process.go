@@ -42,6 +42,7 @@ type Process struct {
 	rand  *rand.Rand       // made by Rand; guarded by w.mu
 	ids   map[int64]uint64 // draws so far, by thread; guarded by w.mu
 	notes map[string][]*note
+	asked map[string]Author // by words, who asked for them last; nil until somebody asked; guarded by w.mu
 	// alike is the number of notes that have a goroutine. While it is 0, connections do
 	// not ask which goroutine writes.
 	alike atomic.Int32
@@ -173,6 +174,75 @@ func (p *Process) Sending(ctx context.Context, words string) (over func()) {
 			delete(p.notes, words)
 		}
 	}
+}
+
+// ask is a goroutine that waits for its turn to ask.
+type ask struct {
+	p     *Process
+	by    Author
+	words string
+	turn  chan struct{}
+}
+
+// Asks makes the author of the calling goroutine the author of requests of these words,
+// whoever writes them, and when. From the first call on, a request of the process that
+// nobody asked for has no author.
+//
+// Asks waits until the world lets the caller go on. Goroutines that ask at one instant go
+// on one by one, in the order of their threads and words, whatever woke them. No
+// simulated time passes. Any goroutine but the world's own, without a mutex.
+func (p *Process) Asks(words []string) {
+	w := p.w
+	a := &ask{p: p, by: w.lineage.author(p), words: strings.Join(words, "\x00"), turn: make(chan struct{})}
+	w.mu.Lock()
+	if p.asked == nil {
+		p.asked = map[string]Author{}
+	}
+	p.asked[a.words] = a.by
+	if w.noTurns {
+		close(a.turn)
+	} else {
+		w.asks = append(w.asks, a)
+	}
+	w.mu.Unlock()
+	w.wake()
+	<-a.turn
+}
+
+// nextAsk lets the first of the goroutines that ask go on. It reports false if there is
+// none.
+func (w *World) nextAsk() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if len(w.asks) == 0 {
+		return false
+	}
+	first := slices.MinFunc(w.asks, func(a, b *ask) int {
+		return cmp.Or(cmp.Compare(a.p.index, b.p.index), cmp.Compare(a.by.Thread, b.by.Thread), cmp.Compare(a.words, b.words))
+	})
+	w.asks = slices.DeleteFunc(w.asks, func(a *ask) bool { return a == first })
+	close(first.turn)
+	return true
+}
+
+// endTurns lets everybody go on who asks, from now on.
+func (w *World) endTurns() {
+	for w.nextAsk() {
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.noTurns = true
+}
+
+// asker returns who asked for a request of these words, or, where nobody asks, who wrote
+// it.
+func (p *Process) asker(words []string, writer Author) Author {
+	p.w.mu.Lock()
+	defer p.w.mu.Unlock()
+	if p.asked == nil {
+		return writer
+	}
+	return p.asked[strings.Join(words, "\x00")]
 }
 
 // opOf returns the operation that sent these words. Where several send the same words,

@@ -114,6 +114,10 @@ type Request struct {
 	// Unordered: its answers have no place among those of other requests, so that
 	// it is not part of a pipeline.
 	Unordered bool
+	// Streams: from here on the client takes the messages of the connection in their
+	// order, and goes on when one is missing. Such a connection loses no message and
+	// goes on: those behind a lost one are lost, and it is reset when messages pass.
+	Streams bool
 	// Stays: what it does lasts as long as its connection. It is lost when the
 	// client has closed that.
 	Stays bool

@@ -111,7 +111,10 @@ type World struct {
 	mu     sync.Mutex // guards what other goroutines post
 	posts  []*Thread
 	dirty  []*socket
+	asks   []*ask
 	notify chan struct{}
+	// noTurns is set at the end: nobody waits for a turn any more.
+	noTurns bool
 
 	// The following is memory that is used again.
 	timer     *time.Timer
@@ -336,6 +339,9 @@ func (w *World) gather() {
 		default:
 		}
 		if len(threads) == 0 && len(sockets) == 0 {
+			if w.nextAsk() {
+				continue
+			}
 			return
 		}
 		slices.SortFunc(threads, func(a, b *Thread) int {
@@ -419,6 +425,7 @@ func (w *World) end() (clean bool) {
 		n.call(func(_ int64, out *Effects) { n.Server.Leftovers(out) })
 	}
 	w.over = true
+	w.endTurns()
 	for _, p := range w.processes {
 		p.dead = true
 		if p.close != nil && !p.closed {

@@ -1,5 +1,8 @@
 // Package redistest gives the subjects of package locktest simulated Redis servers, and
 // options with which go-redis reaches them.
+//
+// Clients of RESP2 and of RESP3 reach the servers by [locktest.Process.DialContext]. In
+// RESP3 the servers know CLIENT TRACKING.
 package redistest
 
 import (

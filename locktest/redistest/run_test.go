@@ -35,6 +35,27 @@ func TestSetNXBeside(t *testing.T) {
 	locktest.Run(t, setnxSubject, locktest.Options{Runs: 50, Seed: 2, Profile: "full", Faults: "network,pause"})
 }
 
+// An Open that asks a server takes simulated time, and may fail. The calls wait for it.
+func TestOpenMayAskAServer(t *testing.T) {
+	s := subjectOf("asks in Open", false)
+	open, failed := s.Open, 0
+	s.Open = func(p *locktest.Process) (locktest.Client, error) {
+		opt := redistest.Options(p, 0)
+		opt.DialTimeout, opt.ReadTimeout = time.Second, time.Second
+		rdb := redis.NewClient(opt)
+		defer rdb.Close()
+		if err := rdb.Ping(context.Background()).Err(); err != nil {
+			failed++
+			return nil, err
+		}
+		return open(p)
+	}
+	locktest.Run(t, s, locktest.Options{Runs: 100, Faults: "network,partition"})
+	if failed == 0 {
+		t.Error("no Open failed in any schedule")
+	}
+}
+
 // A State sees every server. Value takes no minority for a holder.
 func TestOnFiveServers(t *testing.T) {
 	s := subjectOf("first of five", false)

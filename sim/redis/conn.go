@@ -28,6 +28,8 @@ type conn struct {
 	elsewhere  bool     // it has selected a database
 	seen       int64    // the number of writes up to its last command
 	waits      *wait    // it is blocked in a WAIT
+	tracks     *tracks  // it is told of keys that change; nil: of none
+	queued     []access // of the commands since MULTI
 
 	mu  sync.Mutex
 	buf []byte // what miniredis wrote and nobody took
@@ -93,6 +95,11 @@ func (s *Server) Pushed(list []sim.Push) []sim.Push {
 // pushed appends the messages that miniredis wrote.
 func (c *conn) pushed(list []sim.Push) []sim.Push {
 	for text := string(c.take()); text != ""; {
+		if channel, rest, ok := readPush(text); ok {
+			list = append(list, sim.Push{Conn: c.id, Channel: channel, Bytes: []byte(text[:len(text)-len(rest)])})
+			text = rest
+			continue
+		}
 		words, rest, ok := readCommand(text)
 		if !ok { // some have other parts than texts, such as the end of a subscription
 			raw, err := proto.Read(bufio.NewReader(strings.NewReader(text)))

@@ -87,24 +87,33 @@ type saved struct {
 func (s *Server) copyData() snapshot {
 	var snap snapshot
 	for _, k := range s.m.Keys() {
-		v := saved{key: k, kind: s.m.Type(k), expiresMs: s.ExpiresMs(k)}
-		switch v.kind {
-		case "string":
-			v.str, _ = s.String(k)
-		case "hash":
-			v.hash = s.Hash(k)
-		case "list":
-			v.list = s.List(k)
-		case "zset":
-			v.zset = s.SortedSet(k)
-		case "set":
-			v.list, _ = s.m.SMembers(k)
-		default:
+		v, ok := s.copyKey(k)
+		if !ok {
 			s.out.Record(model.Event{Kind: model.KindDefect, Text: "a failover cannot copy key " + k + " of type " + v.kind})
 		}
 		snap.keys = append(snap.keys, v)
 	}
 	return snap
+}
+
+// copyKey copies a key. It reports false for a type that it does not know.
+func (s *Server) copyKey(k string) (v saved, ok bool) {
+	v = saved{key: k, kind: s.m.Type(k), expiresMs: s.ExpiresMs(k)}
+	switch v.kind {
+	case "string":
+		v.str, _ = s.String(k)
+	case "hash":
+		v.hash = s.Hash(k)
+	case "list":
+		v.list = s.List(k)
+	case "zset":
+		v.zset = s.SortedSet(k)
+	case "set":
+		v.list, _ = s.m.SMembers(k)
+	default:
+		return v, false
+	}
+	return v, true
 }
 
 func (a snapshot) equal(b snapshot) bool { return slices.EqualFunc(a.keys, b.keys, saved.equal) }

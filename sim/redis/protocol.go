@@ -16,14 +16,15 @@ import (
 
 var errNoCommand = errors.New("a client wrote what is no command")
 
-// AtOnce implements sim.Server. It answers HELLO: go-redis waits for the answer
-// while it holds a mutex, which simulated time cannot see.
+// AtOnce implements sim.Server. It answers HELLO as a server that knows RESP2 only:
+// go-redis waits for the answer while it holds a mutex, which simulated time cannot see.
+// A client that asks for RESP3 is answered in its turn.
 func (*Server) AtOnce(written []byte) (reply, rest []byte) {
 	if !isHello(written) {
 		return nil, written
 	}
-	_, after, ok := readCommand(string(written))
-	if !ok {
+	words, after, ok := readCommand(string(written))
+	if !ok || asksRESP3(words) {
 		return nil, written
 	}
 	return []byte("-ERR unknown command 'hello'\r\n"), written[len(written)-len(after):]
@@ -33,6 +34,11 @@ func (*Server) AtOnce(written []byte) (reply, rest []byte) {
 func isHello(b []byte) bool {
 	_, rest, ok := bytes.Cut(b, []byte("\r\n"))
 	return ok && len(rest) >= 11 && bytes.EqualFold(rest[:11], []byte("$5\r\nhello\r\n"))
+}
+
+// asksRESP3 reports whether a command is a HELLO that asks for RESP3.
+func asksRESP3(words []string) bool {
+	return len(words) > 1 && strings.EqualFold(words[0], "HELLO") && words[1] == "3"
 }
 
 // Refusal implements sim.Server.
@@ -59,6 +65,8 @@ func request(words []string) sim.Request {
 	name := strings.ToUpper(words[0])
 	r := sim.Request{Name: name, Words: words, Shown: words[1:], Marks: marks(name)}
 	switch {
+	case name == "HELLO":
+		r.Streams = asksRESP3(words)
 	case name == "EVAL" || name == "EVALSHA":
 		r.Program = true
 		r.Shown = words[min(2, len(words)):] // without the script
@@ -105,6 +113,25 @@ func readCommand(text string) (words []string, rest string, ok bool) {
 	return words, rest, true
 }
 
+// readPush reads a message of RESP3 that nobody asked for, and returns its channel.
+func readPush(text string) (channel, rest string, ok bool) {
+	n, rest, ok := header(text, '>')
+	if !ok {
+		return "", "", false
+	}
+	words := make([]string, n)
+	for i := range words {
+		words[i], rest = parseReply(rest)
+	}
+	switch {
+	case n == 2 && words[0] == "invalidate":
+		return invalidations, rest, true
+	case n >= 3:
+		return words[n-2], rest, true
+	}
+	return "", "", false
+}
+
 // header reads the line before an array or a bulk string and returns the size in it.
 func header(text string, kind byte) (size int, rest string, ok bool) {
 	line, rest, ok := strings.Cut(text, "\r\n")
@@ -148,10 +175,15 @@ func parseReply(s string) (shown, rest string) {
 			return "nil", rest
 		}
 		return rest[:n], rest[n+2:]
-	case '*', '>':
+	case '_':
+		return "nil", rest
+	case '*', '>', '~', '%':
 		n, err := strconv.Atoi(body)
 		if err != nil || n < 0 {
 			return "nil", rest
+		}
+		if line[0] == '%' {
+			n *= 2
 		}
 		parts := make([]string, n)
 		for i := range parts {

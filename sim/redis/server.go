@@ -56,6 +56,7 @@ type Server struct {
 	wrote     bool            // executing may have changed the data
 	cached    map[string]bool // scripts that are known to be in the cache, by SHA-1
 	unloaded  []string        // scripts in the cache that miniredis does not have yet
+	tracking  tracking
 
 	replicas []*replica
 	writes   int64    // the number of writes since the start that replicas get
@@ -145,6 +146,7 @@ func (s *Server) hook(peer *mserver.Peer, cmd string, args ...string) bool {
 	s.touchCommand(cmd, args)
 	c := s.executing.conn
 	direct := peer == c.peer
+	s.noteAccess(c, direct, cmd, args)
 	if direct && !c.multi && onlyListens(c, cmd, args) {
 		return true
 	}
@@ -162,6 +164,11 @@ func (s *Server) hook(peer *mserver.Peer, cmd string, args ...string) bool {
 		s.load()
 	case cmd == "SELECT":
 		c.elsewhere = true
+	case cmd == "CLIENT":
+		return s.client(c, args)
+	case cmd == "CLUSTER":
+		noCluster(peer, args)
+		return true
 	case cmd == "SCRIPT" && len(args) == 2 && strings.EqualFold(args[0], "LOAD"):
 		scriptOf(args[1])
 	}
@@ -233,6 +240,7 @@ func (s *Server) execute(c *conn, r *sim.Request) []byte {
 	s.wrote = false
 	c.command = command{c, r.Name}
 	s.executing = &c.command
+	s.beginTracking()
 	s.m.Server().Dispatch(c.peer, r.Words)
 	s.executing = nil
 	c.peer.Flush()
@@ -246,6 +254,11 @@ func (s *Server) execute(c *conn, r *sim.Request) []byte {
 		c.subscribes = c.subscribes || !bytes.HasPrefix(reply, []byte("-"))
 	case strings.HasSuffix(name, "UNSUBSCRIBE") && name != "SUNSUBSCRIBE" && bytes.HasSuffix(reply, []byte(":0\r\n")):
 		c.subscribes = false
+	case name == "HELLO" && !bytes.HasPrefix(reply, []byte("-")) && !c.multi:
+		reply = c.greet(r.Words)
+	}
+	if r.Name != "CLIENT" {
+		s.endTracking(c, ran(r.Name, reply))
 	}
 	return reply
 }
@@ -264,6 +277,7 @@ func (s *Server) Close(nowNs int64, id sim.ConnID, out *sim.Effects) {
 		s.m.Server().Dispatch(c.peer, []string{"PUNSUBSCRIBE"})
 		c.peer.Flush()
 	}
+	s.tracking.leave(c)
 	c.take()
 }
 
@@ -328,13 +342,32 @@ func (s *Server) Tick(nowNs int64, out *sim.Effects) {
 	before := s.m.Keys()
 	s.setClock()
 	after := s.m.Keys()
+	var gone []string
 	for _, k := range before {
 		if !slices.Contains(after, k) {
 			out.Record(model.Event{Kind: model.KindExpire, Key: k})
+			gone = append(gone, k)
 		}
 	}
+	s.invalidateLater(gone)
 	s.snapshot()
 	s.replicate()
+}
+
+// invalidateLater tells of keys that no command changed. A server that is stalled tells
+// at the end of the stall.
+func (s *Server) invalidateLater(keys []string) {
+	if len(s.tracking.clients) == 0 || len(keys) == 0 {
+		return
+	}
+	if s.stallTill > s.nowNs {
+		s.out.Plan(s.stallTill, sim.ClassDelivery, func(nowNs int64, out *sim.Effects) {
+			s.begin(nowNs, out)
+			s.invalidateLater(keys)
+		})
+		return
+	}
+	s.invalidate(keys, nil)
 }
 
 // Strike implements sim.Server.
@@ -342,11 +375,13 @@ func (s *Server) Strike(nowNs int64, f model.FaultSpec, out *sim.Effects) {
 	s.begin(nowNs, out)
 	s.setClock()
 	if f.Kind == model.FaultKey {
-		for _, k := range s.remove(f.Key) {
+		gone := s.remove(f.Key)
+		for _, k := range gone {
 			if f.KeyDo == "expire" {
 				out.Record(model.Event{Kind: model.KindExpire, Key: k})
 			}
 		}
+		s.invalidateLater(gone)
 		s.snapshot()
 		s.replicate()
 		return

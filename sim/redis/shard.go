@@ -98,7 +98,7 @@ var listening = []string{"SUBSCRIBE", "PSUBSCRIBE", "SSUBSCRIBE", "UNSUBSCRIBE",
 // answers PING, whose answer is a message there. It reports whether it answered.
 func onlyListens(c *conn, cmd string, args []string) bool {
 	switch {
-	case len(c.shards) == 0 && !c.subscribes:
+	case len(c.shards) == 0 && !c.subscribes, c.peer.Resp3:
 		return false
 	case !slices.Contains(listening, cmd):
 		c.peer.WriteError("ERR Can't execute '" + strings.ToLower(cmd) + "': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET are allowed in this context")

@@ -28,7 +28,7 @@ var (
 
 // keeping are further commands that leave the data as it is. The commands of a
 // script are looked at one by one.
-var keeping = words("EVAL EVALSHA SCRIPT EXISTS PUBLISH SPUBLISH SUBSCRIBE PSUBSCRIBE SSUBSCRIBE UNSUBSCRIBE PUNSUBSCRIBE SUNSUBSCRIBE PING ECHO WAIT INFO MULTI")
+var keeping = words("EVAL EVALSHA SCRIPT EXISTS PUBLISH SPUBLISH SUBSCRIBE PSUBSCRIBE SSUBSCRIBE UNSUBSCRIBE PUNSUBSCRIBE SUNSUBSCRIBE PING ECHO WAIT INFO MULTI HELLO CLIENT")
 
 func words(s string) map[string]bool {
 	m := map[string]bool{}

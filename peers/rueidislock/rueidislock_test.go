@@ -1,0 +1,34 @@
+package rueidislock
+
+import (
+	"slices"
+	"testing"
+
+	"lockstep/locktest"
+)
+
+// neverAgain are findings of one cause. A try is given up after 20 ms, which is
+// TryNextAfter. A waiter whose try was given up, and left no key behind, waits for a key
+// to change. No key does, and the waiter does not try again. A round trip of 20 ms is
+// enough for that, without a fault.
+var neverAgain = []string{"story.slow-network.liveness", "liveness.bug.acquire.agreed"}
+
+// ownKey is another: the answer to an acquire is lost, the client sends the acquire again,
+// meets its own value, and takes it for somebody else's. The key stays for the lease.
+const ownKey = "linearizable.bug.acquire.agreed"
+
+// refused are findings about a server that answers a renewal with an error. That ends the
+// hold. The locker says so by the context of the hold, which Lockstep does not look at: they
+// say more than is true.
+var refused = []string{
+	"mutual-exclusion.bug.acquire.hold-ended-by-its-own-client", "linearizable.bug.acquire.hold-ended-by-its-own-client",
+	"linearizable.bug.unlock.agreed",
+}
+
+func TestOneKey(t *testing.T) {
+	locktest.Run(t, Subject(1), locktest.Options{Accept: slices.Concat([]string{ownKey}, neverAgain, refused)})
+}
+
+func TestThreeKeys(t *testing.T) {
+	locktest.Run(t, Subject(2), locktest.Options{Runs: 100, Accept: slices.Concat([]string{ownKey}, neverAgain)})
+}
