@@ -251,7 +251,7 @@ func WriteIndex(w io.Writer, x Index) error {
 		}
 	}
 	var counts []string
-	for _, v := range []string{"held", "bug", "limit", "undecided", "nondeterministic"} {
+	for _, v := range []string{"held", "bug", "limit", "undecided", "nondeterministic", "n/a"} {
 		if verdicts[v] > 0 {
 			counts = append(counts, fmt.Sprintf("%s %d %s", signs[v], verdicts[v], v))
 		}

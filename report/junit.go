@@ -34,6 +34,7 @@ type junitSuites struct {
 	Tests    int      `xml:"tests,attr"`
 	Failures int      `xml:"failures,attr"`
 	Errors   int      `xml:"errors,attr"`
+	Skipped  int      `xml:"skipped,attr,omitempty"`
 	Suites   []*junitSuite
 }
 
@@ -43,6 +44,7 @@ type junitSuite struct {
 	Tests    int      `xml:"tests,attr"`
 	Failures int      `xml:"failures,attr"`
 	Errors   int      `xml:"errors,attr"`
+	Skipped  int      `xml:"skipped,attr,omitempty"`
 	Cases    []junitCase
 }
 
@@ -52,6 +54,13 @@ type junitCase struct {
 	Name      string   `xml:"name,attr"`
 	Failure   *junitProblem
 	Error     *junitProblem
+	Skipped   *junitSkip
+}
+
+// junitSkip says why a scenario was not played.
+type junitSkip struct {
+	XMLName xml.Name `xml:"skipped"`
+	Message string   `xml:"message,attr"`
 }
 
 type junitProblem struct {
@@ -61,9 +70,9 @@ type junitProblem struct {
 	Text    string `xml:",cdata"`
 }
 
-// WriteJUnit writes runs as JUnit XML, a suite a scenario. A run whose verdict
-// was not expected is a failure, one without a verdict an error. There are no
-// times: a run has none but simulated ones.
+// WriteJUnit writes runs as JUnit XML, one suite per scenario. A run whose verdict
+// was not expected is a failure, and one without a verdict an error. A scenario that
+// does not apply is skipped. There are no times, since a run has only simulated ones.
 func WriteJUnit(w io.Writer, cases []Case) error {
 	var all junitSuites
 	suites := map[string]*junitSuite{}
@@ -77,6 +86,10 @@ func WriteJUnit(w io.Writer, cases []Case) error {
 		x := junitCase{Classname: c.Scenario, Name: c.name()}
 		problem := &junitProblem{Message: c.message(), Type: c.Verdict, Text: c.Text + "replay: " + c.Replay + "\n"}
 		switch {
+		case c.Verdict == "n/a":
+			x.Skipped = &junitSkip{Message: c.Text}
+			s.Skipped++
+			all.Skipped++
 		case c.AsExpected:
 		case c.decided():
 			problem.XMLName.Local = "failure"

@@ -29,7 +29,7 @@ type Picture struct {
 }
 
 // signs stand beside the colour of a verdict.
-var signs = map[string]string{"held": "✓", "bug": "✗", "limit": "!", "undecided": "?", "nondeterministic": "≠"}
+var signs = map[string]string{"held": "✓", "bug": "✗", "limit": "!", "undecided": "?", "nondeterministic": "≠", "n/a": "–"}
 
 // WriteHTML writes a run as one page that needs nothing else: no network, no
 // other file.

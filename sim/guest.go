@@ -60,6 +60,7 @@ type pulse struct {
 	// bubble of a goroutine that waits for it.
 	parked    chan struct{}
 	abandoned atomic.Bool
+	seeded    atomic.Bool // the world has begun chance of its own
 }
 
 func newPulse() *pulse { return &pulse{parked: make(chan struct{})} }

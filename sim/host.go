@@ -35,7 +35,8 @@ type Host struct {
 	// tests and benchmarks, which compare the two.
 	NoShortcuts bool
 	// Chance seeds from the chooser (stream "chance") what code under test draws from
-	// the standard library while a world runs. crypto/rand answers the goroutines of the
+	// the standard library while a world runs. A world with Config.Lineage is seeded on
+	// any host. crypto/rand answers the goroutines of the
 	// world from a stream of the world, and all others as ever. The top-level functions
 	// of math/rand have one source for the whole program, which the world seeds at its
 	// start. A test that runs in parallel and draws from it changes what the world draws.
@@ -87,9 +88,11 @@ func (h *Host) bubble(alive *pulse, f func() (clean bool), timers func() bool) {
 	garbage.bubbleBegins()
 	timersLeft := true
 	defer func() { garbage.bubbleEnds(timersLeft) }()
-	if h.Chance {
-		defer endChance()
-	}
+	defer func() {
+		if alive.seeded.Load() {
+			endChance()
+		}
+	}()
 	var name atomic.Pointer[string]
 	done := make(chan bool, 1) // whether all goroutines have ended
 	ended := make(chan struct{})
@@ -149,8 +152,9 @@ func (h *Host) enter(w *World, alive *pulse) {
 	if h.traced {
 		w.writers = map[int][]string{}
 	}
-	if h.Chance {
+	if h.Chance || w.lineage != nil {
 		beginChance(w.chooser, w.lineage)
+		alive.seeded.Store(true)
 	}
 }
 

@@ -79,7 +79,7 @@ func (a *app) bench(args []string) (int, error) {
 		return 0, usagef("bench: run it in the folder of the repository, where go.mod is: it builds what it compares with")
 	}
 	o.Progress = func(part string) { fmt.Fprintf(a.err, "measuring: %s\n", part) }
-	command := strings.Join(append([]string{"go run ./cmd/simrun bench"}, args...), " ")
+	command := strings.Join(append([]string{program() + " bench"}, args...), " ")
 	var text bytes.Buffer
 	err = NewBenchmarks(o).Run(func(r BenchReport) error { // what was measured stays when the rest is not waited for
 		text.Reset()

@@ -31,7 +31,7 @@ func (a *app) findings(args []string) (int, error) {
 		}
 		base = filepath.Dir(out)
 	}
-	command := "go run ./cmd/simrun findings " + strings.Join(args, " ")
+	command := program() + " findings " + strings.Join(args, " ")
 	var b bytes.Buffer
 	fmt.Fprintf(&b, "<!-- written by: %s -->\n# What explore found\n\nWritten by `%s`.\n\n", command, command)
 	if err := explore.WriteFindings(&b, base, dirs); err != nil {

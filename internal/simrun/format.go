@@ -35,6 +35,9 @@ func (p *pair) cases() []report.Case {
 			Scenario: v.Scenario.Name, File: file, Lock: v.Lock.Name, Seed: v.Seed, Verdict: string(v.Word), Expected: v.Expected,
 			AsExpected: v.AsExpected, Replay: replayCommand(v),
 		}
+		if v.Word == play.VerdictNotApplicable {
+			c.Text = v.Why
+		}
 		if !v.AsExpected {
 			if v.Why != "" {
 				c.Text = v.Why + "\n"

@@ -79,7 +79,7 @@ func (a *app) kill(args []string) (int, error) {
 		}
 	}
 	if !asJSON {
-		writeKills(&b, "go run ./cmd/simrun "+strings.Join(append([]string{"kill"}, args...), " "), chosen, all)
+		writeKills(&b, program()+" "+strings.Join(append([]string{"kill"}, args...), " "), chosen, all)
 	}
 	if to != nil {
 		return code, to.replace(b.Bytes())

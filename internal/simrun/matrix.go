@@ -56,7 +56,7 @@ func (a *app) matrix(args []string) (int, error) {
 		return 0, err
 	}
 	progress := a.newProgress(pairs)
-	t := &table{command: strings.Join(append([]string{"go run ./cmd/simrun matrix"}, args...), " ")}
+	t := &table{command: strings.Join(append([]string{program() + " matrix"}, args...), " ")}
 	for _, p := range pairs {
 		a.play(context.Background(), p, progress)
 		t.add(p)
@@ -95,7 +95,7 @@ func (t *table) add(p *pair) {
 			break
 		}
 	}
-	if measure := measures[p.sc.Name]; measure != nil {
+	if measure := measures[p.sc.Name]; measure != nil && c.verdict.Played.Record != nil {
 		c.measured = measure(c.verdict.Played.Record)
 	}
 	c.verdict.Played.Record, c.verdict.Played.Trace = nil, nil
@@ -192,7 +192,7 @@ func (c *cell) say() string {
 	if c.measured != "" && c.word == string(play.VerdictHeld) {
 		return c.measured
 	}
-	if c.word != string(play.VerdictHeld) {
+	if c.word != string(play.VerdictHeld) && c.word != string(play.VerdictNotApplicable) {
 		s += fmt.Sprintf(" %d", c.verdict.Seed)
 	}
 	if !c.asExpected() {
@@ -236,6 +236,14 @@ func (t *table) grid(say func(*cell) string) (grid [][]string, others []string) 
 
 const matrixKey = "held: what the scenario is about did not break. bug, limit: it broke; the number is the first seed that shows it. –: not applicable. !: not what the scenario expects."
 
+// key explains the cells.
+func (t *table) key() string {
+	if slices.ContainsFunc(t.cells, func(c cell) bool { return c.verdict.Word == play.VerdictNotApplicable }) {
+		return matrixKey + " n/a: the lock does not offer what the scenario asks for."
+	}
+	return matrixKey
+}
+
 func (a *app) matrixText(t *table) error {
 	grid, others := t.grid((*cell).say)
 	widths := make([]int, len(grid[0]))
@@ -260,7 +268,7 @@ func (a *app) matrixText(t *table) error {
 			}
 		}
 	}
-	fmt.Fprint(a.out, "\n"+wrap(matrixKey, "", 100))
+	fmt.Fprint(a.out, "\n"+wrap(t.key(), "", 100))
 	if last := t.odd(); last != nil {
 		fmt.Fprintf(a.out, "replay: %s\n", replayCommand(last.verdict))
 	}
@@ -290,7 +298,7 @@ func (a *app) matrixJSON(t *table) error {
 
 // recording is where `run --out` keeps the run, "" where it keeps none.
 func (c *cell) recording() string {
-	if c.verdict.Word == play.VerdictHeld && c.verdict.AsExpected {
+	if (c.verdict.Word == play.VerdictHeld || c.verdict.Word == play.VerdictNotApplicable) && c.verdict.AsExpected {
 		return ""
 	}
 	return fmt.Sprintf("%s/%s/%d.lockstep", c.sc.Name, c.lock.Name, c.verdict.Seed)
@@ -318,7 +326,7 @@ func (a *app) matrixMarkdown(t *table) error {
 		return s
 	}
 	grid, others := t.grid(link)
-	fmt.Fprintf(a.out, "<!-- written by: %s -->\n%s# Scenarios by locks\n\nWritten by `%s`. %s\n\n", t.command, explore.CurrentVersions().Played().Comment(), t.command, matrixKey)
+	fmt.Fprintf(a.out, "<!-- written by: %s -->\n%s# Scenarios by locks\n\nWritten by `%s`. %s\n\n", t.command, explore.CurrentVersions().Played().Comment(), t.command, t.key())
 	for i, row := range grid {
 		fmt.Fprintf(a.out, "| %s |\n", strings.Join(row, " | "))
 		if i == 0 {
@@ -371,7 +379,7 @@ func (a *app) matrixHTML(t *table) error {
 <h1>Scenarios by locks</h1>
 <p>Written by <code>%s</code>. %s</p>
 <table>
-`, html.EscapeString(t.command), html.EscapeString(matrixKey))
+`, html.EscapeString(t.command), html.EscapeString(t.key()))
 	for i, row := range grid {
 		tag := "td"
 		if i == 0 {

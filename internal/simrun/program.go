@@ -1,20 +1,34 @@
 package simrun
 
 import (
+	"path"
 	"runtime/debug"
+	"strings"
 	"sync"
 )
 
 // program is how a reader of what simrun prints runs it again: a program that go install
-// fetched is called by its name, and one that was built in a clone by go run.
+// fetched is called by its name, and one that was built in its module by go run.
 var program = sync.OnceValue(func() string {
 	info, ok := debug.ReadBuildInfo()
 	return programOf(info, ok)
 })
 
 func programOf(info *debug.BuildInfo, ok bool) string {
-	if ok && info.Main.Sum != "" { // only a module that was downloaded has one
-		return "simrun"
+	const ours = "cmd/simrun"
+	if !ok {
+		return "go run ./" + ours
 	}
-	return "go run ./cmd/simrun"
+	folder, inside := strings.CutPrefix(info.Path, info.Main.Path+"/")
+	switch {
+	case info.Main.Sum != "": // only a module that was downloaded has one
+		return path.Base(info.Path)
+	case strings.HasSuffix(info.Path, ".test") || info.Path == "command-line-arguments":
+		return "go run ./" + ours
+	case info.Path == info.Main.Path:
+		return "go run ."
+	case inside:
+		return "go run ./" + folder
+	}
+	return "go run " + info.Path
 }

@@ -57,7 +57,7 @@ func (r *results) recordingOf(p *pair, v play.Verdict) string {
 func (r *results) add(p *pair) error {
 	r.pairs = append(r.pairs, p)
 	for _, v := range p.verdicts {
-		if v.Word == play.VerdictHeld && v.AsExpected {
+		if (v.Word == play.VerdictHeld || v.Word == play.VerdictNotApplicable) && v.AsExpected {
 			continue
 		}
 		file := filepath.ToSlash(filepath.Join(p.sc.Name, p.lock.Name, fmt.Sprintf("%d.lockstep", v.Seed)))

@@ -167,6 +167,9 @@ func choose(names []string, tag string, locks []string, seeds string) ([]*pair, 
 				if err != nil {
 					return nil, err
 				}
+				if err := play.Applies(sc, l); err != nil {
+					problems = append(problems, err)
+				}
 				these = append(these, l)
 			}
 		}
@@ -180,6 +183,9 @@ func choose(names []string, tag string, locks []string, seeds string) ([]*pair, 
 			}
 			pairs = append(pairs, p)
 		}
+	}
+	if len(problems) > 0 {
+		return nil, usageError{errors.Join(problems...)}
 	}
 	return pairs, nil
 }
@@ -212,6 +218,9 @@ func (a *app) play(ctx context.Context, p *pair, progress *progress) {
 		}
 	}
 	progress.clear()
+	if p.verdicts != nil && p.verdicts[0].Word == play.VerdictNotApplicable {
+		p.verdicts = p.verdicts[:1] // no seed does
+	}
 	p.agree()
 }
 
@@ -241,7 +250,7 @@ func (p *pair) forget() {
 func (p *pair) worst() play.Verdict {
 	rank := func(v play.Verdict) int {
 		r := slices.Index([]play.Word{
-			play.VerdictHeld, play.VerdictLimit, play.VerdictBug, play.VerdictUndecided, play.VerdictNondeterministic,
+			play.VerdictNotApplicable, play.VerdictHeld, play.VerdictLimit, play.VerdictBug, play.VerdictUndecided, play.VerdictNondeterministic,
 		}, v.Word)
 		if !v.AsExpected {
 			r += 10
@@ -297,7 +306,7 @@ func (a *app) line(p *pair) {
 	mark := "yes"
 	if !p.asExpected() {
 		mark = "NO: " + w.Expected
-	} else if w.Expected != "held" {
+	} else if w.Expected != "held" && w.Expected != "" {
 		mark = "yes: " + w.Expected
 	}
 	fmt.Fprintf(a.out, "%-28s %-21s %-7s %s %s\n", clip(p.sc.Name, 28), clip(p.lock.Name, 21), p.seeds(),
@@ -331,7 +340,7 @@ func (a *app) why(v play.Verdict) {
 			}
 		}
 	}
-	if len(v.Findings) > 0 || v.Why != "" {
+	if len(v.Findings) > 0 || v.Why != "" && v.Word != play.VerdictNotApplicable {
 		fmt.Fprintf(a.out, "    replay: %s\n", replayCommand(v))
 	}
 }
@@ -364,7 +373,17 @@ func (a *app) summary(pairs []*pair) {
 			}
 		}
 	}
-	fmt.Fprintf(a.out, "\n%d runs of %d pairs of scenario and lock; %d not as expected\n", count(pairs), len(pairs), odd)
+	na := 0
+	for _, p := range pairs {
+		if p.worst().Word == play.VerdictNotApplicable {
+			na++
+		}
+	}
+	fmt.Fprintf(a.out, "\n%d runs of %d pairs of scenario and lock; %d not as expected", count(pairs)-na, len(pairs)-na, odd)
+	if na > 0 {
+		fmt.Fprintf(a.out, "; %d pairs do not apply", na)
+	}
+	fmt.Fprintln(a.out)
 	if last != nil {
 		fmt.Fprintf(a.out, "replay: %s\n", replayCommand(*last))
 	}
@@ -424,7 +443,11 @@ func asObject(v play.Verdict, recording string) object {
 		o.Reached = []string{}
 	}
 	if v.Why != "" {
-		o.Findings = append(o.Findings, findingObject{Judge: string(v.Word), Finding: string(linearizability.Undecided), Why: v.Why, Ops: []opObject{}})
+		finding := string(linearizability.Undecided)
+		if v.Word == play.VerdictNotApplicable {
+			finding = string(v.Word)
+		}
+		o.Findings = append(o.Findings, findingObject{Judge: string(v.Word), Finding: finding, Why: v.Why, Ops: []opObject{}})
 	}
 	return o
 }

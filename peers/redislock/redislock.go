@@ -16,7 +16,7 @@ const lease = 8 * time.Second
 
 // Subject is redislock's lock with its linear back-off of 100 ms.
 var Subject = locktest.Subject{
-	Name: "redislock", Servers: redistest.Servers(1), Lease: lease, State: redistest.Value(nil),
+	Name: "redislock", About: "redislock's lock with a back-off of 100 ms", Servers: redistest.Servers(1), Lease: lease, State: redistest.Value(nil),
 	Open: func(p *locktest.Process) (locktest.Client, error) {
 		return client{redislock.New(redistest.NewClient(p, 0))}, nil
 	},

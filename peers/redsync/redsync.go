@@ -19,7 +19,7 @@ import (
 // Subject returns redsync's mutex on so many independent servers.
 func Subject(servers int) locktest.Subject {
 	return locktest.Subject{
-		Name: fmt.Sprintf("redsync-%d", servers), Servers: redistest.Servers(servers), Lease: 8 * time.Second, State: redistest.Value(nil),
+		Name: fmt.Sprintf("redsync-%d", servers), About: fmt.Sprintf("redsync's mutex, servers: %d", servers), Servers: redistest.Servers(servers), Lease: 8 * time.Second, State: redistest.Value(nil),
 		Open: func(p *locktest.Process) (locktest.Client, error) {
 			pools := make([]rs.Pool, servers)
 			for i := range pools {

@@ -428,6 +428,9 @@ func (p *player) use(t *sim.Thread, s scenarios.Step) {
 
 func (p *player) read(t *sim.Thread, s scenarios.Step) {
 	state := p.w.State(s.Name)
+	if state == nil {
+		state = &model.LockState{}
+	}
 	r := s.Read
 	if r.Holds != nil {
 		var got int64

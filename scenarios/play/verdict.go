@@ -23,6 +23,8 @@ const (
 	VerdictLimit            Word = "limit"
 	VerdictUndecided        Word = "undecided"
 	VerdictNondeterministic Word = "nondeterministic"
+	// VerdictNotApplicable says that the scenario was not played, see Applies.
+	VerdictNotApplicable Word = "n/a"
 )
 
 // Verdict is one run, judged.
@@ -37,20 +39,28 @@ type Verdict struct {
 	Findings   []linearizability.Finding
 	Reached    []string
 	Waits      linearizability.Waits
-	// Why says what an undecided or nondeterministic run lacks; else "".
+	// Why says what an undecided or nondeterministic run lacks, or why a scenario does
+	// not apply; else "".
 	Why    string
 	Played Played
 	Digest string
 }
 
-// Run plays one seed of a scenario on a lock and judges it.
+// Run plays one seed of a scenario on a lock and judges it. A scenario that does not
+// apply to the lock is not played.
 func Run(h *sim.Host, sc *scenarios.Scenario, l *subject.Subject, seed uint64) Verdict {
+	if err := Applies(sc, l); err != nil {
+		return Verdict{Scenario: sc, Lock: l, Seed: seed, Word: VerdictNotApplicable, AsExpected: true, Why: err.Error()}
+	}
 	return Judge(h, sc, l, seed, Play(h, sc, l, sim.NewSeeded(seed)))
 }
 
 // RunTwice is Run, and again: digests that differ make it nondeterministic.
 func RunTwice(h *sim.Host, sc *scenarios.Scenario, l *subject.Subject, seed uint64) Verdict {
 	v := Run(h, sc, l, seed)
+	if v.Word == VerdictNotApplicable {
+		return v
+	}
 	again := Play(h, sc, l, sim.NewSeeded(seed)).Record.Digest()
 	if again != v.Digest {
 		v.Word, v.AsExpected = VerdictNondeterministic, false

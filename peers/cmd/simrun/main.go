@@ -1,0 +1,13 @@
+// Simrun is Lockstep's command line with other people's locks beside its own.
+package main
+
+import (
+	"lockstep/locktest"
+	"lockstep/peers/redislock"
+	"lockstep/peers/redsync"
+	"lockstep/peers/rueidislock"
+)
+
+func main() {
+	locktest.Main(redsync.Subject(1), redsync.Subject(5), redislock.Subject, rueidislock.Subject(1), rueidislock.Subject(2))
+}

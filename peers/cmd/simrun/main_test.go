@@ -1,0 +1,92 @@
+package main
+
+import (
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// The tests call this program again, and so do campaigns, which start it to play their
+// runs.
+func TestMain(m *testing.M) {
+	if len(os.Args) > 1 && !strings.HasPrefix(os.Args[1], "-") {
+		main()
+		return
+	}
+	os.Exit(m.Run())
+}
+
+// simrun runs the program and returns its exit code and what it prints.
+func simrun(t *testing.T, args ...string) (code int, out, stderr string) {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var o, e strings.Builder
+	cmd := exec.Command(self, args...)
+	cmd.Stdout, cmd.Stderr = &o, &e
+	if err := cmd.Run(); err != nil && cmd.ProcessState == nil {
+		t.Fatal(err)
+	}
+	return cmd.ProcessState.ExitCode(), o.String(), e.String()
+}
+
+func TestOtherPeoplesLocksStandBesideTheBuiltIn(t *testing.T) {
+	code, out, stderr := simrun(t, "list")
+	if code != 0 || stderr != "" {
+		t.Fatalf("exit %d: %s", code, stderr)
+	}
+	for _, name := range []string{"redsync-1", "redsync-5", "redislock", "rueidislock-1", "rueidislock-2", "redisson@4.7.0", "reference-fair"} {
+		if !strings.Contains(out, "\n  "+name+" ") {
+			t.Errorf("%s is missing in:\n%s", name, out)
+		}
+	}
+}
+
+func TestAScenarioThatALockCannotPlayIsNotApplicable(t *testing.T) {
+	const reason = "misdelete.yaml:18: the step lock does not apply: redsync-1 takes no lease from its caller"
+	code, out, _ := simrun(t, "run", "misdelete", "--lock", "redsync-1", "--lock", "setnx-del")
+	if code != 0 || !strings.Contains(out, "n/a") || !strings.Contains(strings.Join(strings.Fields(out), " "), reason) ||
+		!strings.Contains(out, "5 runs of 1 pairs of scenario and lock; 0 not as expected; 1 pairs do not apply") {
+		t.Errorf("exit %d:\n%s", code, out)
+	}
+	code, out, _ = simrun(t, "run", "misdelete", "--lock", "redsync-1", "--json")
+	var o struct {
+		Verdict    string
+		AsExpected bool `json:"as_expected"`
+		Findings   []struct{ Finding, Why string }
+	}
+	if err := json.Unmarshal([]byte(out), &o); err != nil || code != 0 || o.Verdict != "n/a" || !o.AsExpected ||
+		len(o.Findings) != 1 || o.Findings[0].Finding != "n/a" || !strings.Contains(o.Findings[0].Why, "takes no lease") {
+		t.Errorf("exit %d, %v: %s", code, err, out)
+	}
+	code, out, _ = simrun(t, "run", "misdelete", "--lock", "redsync-1", "--format", "junit")
+	if code != 0 || !strings.Contains(out, `skipped="1"`) || !strings.Contains(out, "takes no lease") {
+		t.Errorf("exit %d:\n%s", code, out)
+	}
+	if code, out, _ = simrun(t, "matrix", "misdelete", "--lock", "redsync-1", "--lock", "setnx-del"); code != 0 || !strings.Contains(out, "n/a") {
+		t.Errorf("exit %d:\n%s", code, out)
+	}
+}
+
+// A campaign plays in processes of its own, which know the lock as well. What it keeps
+// can be played again.
+func TestACampaignOfSomebodysLock(t *testing.T) {
+	dir := t.TempDir()
+	code, out, stderr := simrun(t, "explore", "--lock", "redsync-1", "--faults", "all", "--runs", "200", "--jobs", "2", "--out", dir)
+	if code > 1 || !strings.Contains(out, "200 runs of redsync-1") {
+		t.Fatalf("exit %d: %s%s", code, out, stderr)
+	}
+	recordings, err := filepath.Glob(filepath.Join(dir, "traffic.bug.acquire.agreed", "*.lockstep"))
+	if err != nil || len(recordings) != 1 {
+		t.Fatalf("recordings: %v, %v; %s", recordings, err, out)
+	}
+	code, out, stderr = simrun(t, "replay", recordings[0])
+	if code != 0 || !strings.Contains(out, "22 commands") {
+		t.Errorf("exit %d: %s%s", code, out, stderr)
+	}
+}
