@@ -30,9 +30,15 @@ type part struct {
 	// for a summary of other parts and for the figures of a machine.
 	file string
 	// uses are the versions that it depends on.
-	uses  explore.Versions
-	write func(*renewal) error
+	uses explore.Versions
+	// foreign reports whether it is a campaign of a lock that this program does not know.
+	foreign bool
+	write   func(*renewal) error
 }
+
+// campaignFolders are the folders of campaigns, and the files in which they are written up.
+// Another program plays those in peers, with locks of its own.
+var campaignFolders = []struct{ folder, summary string }{{"exhaustive", "exhaustive.md"}, {"explore", "findings.md"}, {"peers", "peers.md"}}
 
 // The folder in which a renewal keeps what is unfinished, and the list in it of
 // the parts that are done.
@@ -82,6 +88,11 @@ func (a *app) renew(args []string) (int, error) {
 	case !info.IsDir():
 		return 0, usagef("results: %s is a file; name the folder of results", r.dir)
 	}
+	if !check {
+		if err := r.recover(); err != nil {
+			return 0, err
+		}
+	}
 	parts, err := r.parts()
 	if err != nil {
 		return 0, usageError{fmt.Errorf("results: %w", err)}
@@ -106,18 +117,18 @@ func (a *app) renew(args []string) (int, error) {
 func (r *renewal) parts() ([]part, error) {
 	now := explore.CurrentVersions()
 	all := []part{
-		{"verdicts", "verdicts.md", now.Played(), func(r *renewal) error { return r.command("run", "--out", r.dir) }},
-		{"track-record", "track-record.md", now.Played(), func(r *renewal) error {
+		{name: "verdicts", file: "verdicts.md", uses: now.Played(), write: func(r *renewal) error { return r.command("run", "--out", r.dir) }},
+		{name: "track-record", file: "track-record.md", uses: now.Played(), write: func(r *renewal) error {
 			return r.output("track-record.md", "matrix", "--format", "markdown")
 		}},
-		{"six-properties", "six-properties.md", now.Played(), func(r *renewal) error {
+		{name: "six-properties", file: "six-properties.md", uses: now.Played(), write: func(r *renewal) error {
 			return r.output("six-properties.md", "matrix", "--tag", "six-properties", "--format", "markdown")
 		}},
-		{"kill", "kill-table.md", now, func(r *renewal) error {
+		{name: "kill", file: "kill-table.md", uses: now, write: func(r *renewal) error {
 			return r.command("kill", "--jobs", strconv.Itoa(r.jobs), "-o", filepath.Join(r.dir, "kill-table.md"))
 		}},
 	}
-	for _, kind := range []struct{ folder, summary string }{{"exhaustive", "exhaustive.md"}, {"explore", "findings.md"}} {
+	for _, kind := range campaignFolders {
 		found, err := filepath.Glob(filepath.Join(r.dir, kind.folder, "*", "verdicts.md"))
 		if err != nil {
 			return nil, err
@@ -127,13 +138,18 @@ func (r *renewal) parts() ([]part, error) {
 		}
 		for _, file := range found {
 			name := kind.folder + "/" + filepath.Base(filepath.Dir(file))
-			all = append(all, part{name, name + "/verdicts.md", now, func(r *renewal) error { return r.campaign(name) }})
+			_, err := r.commandOf(name)
+			var unknown *unknownLockError
+			all = append(all, part{
+				name: name, file: name + "/verdicts.md", uses: now, foreign: errors.As(err, &unknown),
+				write: func(r *renewal) error { return r.campaign(name) },
+			})
 		}
-		all = append(all, part{kind.folder + "-summary", "", explore.Versions{}, func(r *renewal) error {
+		all = append(all, part{name: kind.folder + "-summary", foreign: all[len(all)-1].foreign, write: func(r *renewal) error {
 			return r.summary(kind.folder, kind.summary)
 		}})
 	}
-	return append(all, part{"performance", "", explore.Versions{}, func(r *renewal) error {
+	return append(all, part{name: "performance", write: func(r *renewal) error {
 		if out := filepath.Join(r.dir, "performance.md"); out != filepath.Join("results", "performance.md") {
 			return r.command("bench", "--out", out)
 		}
@@ -154,8 +170,11 @@ func chooseParts(all []part, only []string) ([]part, error) {
 				chosen[p.name], some = true, true
 			}
 		}
+		if !some && slices.ContainsFunc(campaignFolders, func(c struct{ folder, summary string }) bool { return name == c.folder || name == c.folder+"-summary" }) {
+			return nil, fmt.Errorf("--only %s: the folder has no campaign in %s", name, strings.TrimSuffix(name, "-summary"))
+		}
 		if !some {
-			return nil, fmt.Errorf("--only %s: known are verdicts, track-record, six-properties, kill, exhaustive, exhaustive/FOLDER, exhaustive-summary, explore, explore/FOLDER, explore-summary, performance", name)
+			return nil, fmt.Errorf("--only %s: known are verdicts, track-record, six-properties, kill, exhaustive, exhaustive/FOLDER, exhaustive-summary, explore, explore/FOLDER, explore-summary, peers, peers/FOLDER, peers-summary, performance", name)
 		}
 	}
 	return slices.DeleteFunc(slices.Clone(all), func(p part) bool { return !chosen[p.name] }), nil
@@ -248,6 +267,10 @@ func (r *renewal) writeAll(parts []part) (int, error) {
 			fmt.Fprintf(r.a.out, "%-50s was done before\n", p.name)
 			continue
 		}
+		if p.foreign {
+			fmt.Fprintf(r.a.out, "%-50s is of locks that this program does not know\n", p.name)
+			continue
+		}
 		r.a.status("part %d of %d: %s", i+1, len(parts), p.name)
 		begun, processor := time.Now(), processorTime()
 		err := p.write(r)
@@ -318,8 +341,37 @@ func (r *renewal) tidy() error {
 	if err := os.Remove(filepath.Join(r.dir, renewing, doneFile)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	for _, folder := range []string{"explore", "exhaustive", ""} {
-		_ = os.Remove(filepath.Join(r.dir, renewing, folder)) // if it is empty
+	for _, c := range campaignFolders {
+		_ = os.Remove(filepath.Join(r.dir, renewing, c.folder)) // if it is empty
+	}
+	_ = os.Remove(filepath.Join(r.dir, renewing))
+	return nil
+}
+
+// replaced is the end of the name of a campaign's folder while another takes its place.
+const replaced = ".before"
+
+// recover ends what a call was doing that was killed while it replaced the folder of a
+// campaign: the old folder returns if the new one is not there yet, and goes otherwise.
+func (r *renewal) recover() error {
+	folders, err := filepath.Glob(filepath.Join(r.dir, renewing, "*", "*"+replaced))
+	if err != nil {
+		return err
+	}
+	for _, before := range folders {
+		rel, err := filepath.Rel(filepath.Join(r.dir, renewing), strings.TrimSuffix(before, replaced))
+		if err != nil {
+			return err
+		}
+		place := filepath.Join(r.dir, rel)
+		if _, err = os.Stat(place); errors.Is(err, fs.ErrNotExist) {
+			err = os.Rename(before, place)
+		} else if err == nil {
+			err = os.RemoveAll(before)
+		}
+		if err != nil {
+			return err
+		}
 	}
 	return nil
 }
@@ -367,13 +419,9 @@ func (r *renewal) summary(folder, file string) error {
 // interrupt is kept.
 func (r *renewal) campaign(name string) error {
 	place := filepath.Join(r.dir, name)
-	text, err := os.ReadFile(filepath.Join(place, "verdicts.md"))
+	args, err := r.commandOf(name)
 	if err != nil {
 		return err
-	}
-	args, err := campaignCommand(string(text))
-	if err != nil {
-		return fmt.Errorf("%s: %w", filepath.Join(place, "verdicts.md"), err)
 	}
 	work := filepath.Join(r.dir, renewing, name)
 	if err := keepRuns(work); err != nil {
@@ -393,7 +441,7 @@ func (r *renewal) campaign(name string) error {
 	}
 	// The folder is replaced by renaming, so that at every moment one of the two whole
 	// folders is there.
-	before := work + ".before"
+	before := work + replaced
 	if err := os.Rename(place, before); err != nil {
 		return err
 	}
@@ -429,6 +477,23 @@ func keepRuns(dir string) error {
 	return nil
 }
 
+// commandOf returns the command of a campaign by the name of its part.
+func (r *renewal) commandOf(name string) ([]string, error) {
+	file := filepath.Join(r.dir, name, "verdicts.md")
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return nil, err
+	}
+	args, err := campaignCommand(string(text))
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", file, err)
+	}
+	return args, nil
+}
+
+// unknownLockError says that a campaign is of a lock that this program does not know.
+type unknownLockError struct{ error }
+
 // campaignCommand finds the command on top of a campaign's verdicts.md.
 func campaignCommand(text string) ([]string, error) {
 	line, _, _ := strings.Cut(text, "\n")
@@ -441,6 +506,8 @@ func campaignCommand(text string) ([]string, error) {
 	if i < 0 || i+1 == len(args) {
 		return nil, fmt.Errorf("its command names no lock: %s", line)
 	}
-	_, err := subject.Find(args[i+1])
-	return args, err
+	if _, err := subject.Find(args[i+1]); err != nil {
+		return nil, &unknownLockError{err}
+	}
+	return args, nil
 }

@@ -121,6 +121,57 @@ func TestResultsGoOnWhereTheyWereStopped(t *testing.T) {
 	same(t, files(t, "r"), want)
 }
 
+// A call that is killed while it replaces a folder leaves the old one aside. The next call
+// puts it back, or removes it once the new one is there.
+func TestResultsRecoverFromAKill(t *testing.T) {
+	littleResults(t)
+	want := files(t, "r")
+	aside := "r/.renewing/explore/one" + replaced
+	for _, newOne := range []bool{false, true} {
+		if err := os.MkdirAll(filepath.Dir(aside), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if newOne {
+			if err := os.Mkdir(aside, 0o755); err != nil {
+				t.Fatal(err)
+			}
+		} else if err := os.Rename("r/explore/one", aside); err != nil {
+			t.Fatal(err)
+		}
+		if code, _, stderr := call(t, "results", "r", "--only", "explore"); code != exitOK {
+			t.Fatalf("exit %d: %s", code, stderr)
+		}
+		same(t, files(t, "r"), want)
+	}
+}
+
+// A program leaves alone the campaigns of locks that it does not know.
+func TestResultsOfLocksOfAnotherProgram(t *testing.T) {
+	littleResults(t)
+	if err := os.Mkdir("r/peers", 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Rename("r/exhaustive/two", "r/peers/theirs"); err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile("r/peers/theirs/verdicts.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile("r/peers/theirs/verdicts.md", []byte(strings.ReplaceAll(string(text), "--lock setnx-del", "--lock theirs")), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	want := files(t, "r")
+	code, out, stderr := call(t, "results", "r", "--only", "peers,peers-summary")
+	if code != exitOK || strings.Count(out, "is of locks that this program does not know") != 2 {
+		t.Errorf("exit %d: %s%s", code, out, stderr)
+	}
+	same(t, files(t, "r"), want)
+	if code, out, stderr := call(t, "results", "r", "--only", "peers", "--check"); code != exitOK || !strings.Contains(out, "0 of 1 parts") {
+		t.Errorf("exit %d: %s%s", code, out, stderr)
+	}
+}
+
 func TestResultsOfAnOlderProgram(t *testing.T) {
 	littleResults(t)
 	file := "r/explore/one/verdicts.md"
@@ -166,6 +217,7 @@ func TestResultsRefuse(t *testing.T) {
 	for _, c := range []struct{ args, says string }{
 		{"no-such-folder", "there is no folder no-such-folder"},
 		{"r --only explore/three", "--only explore/three: known are verdicts"},
+		{"r --only peers", "--only peers: the folder has no campaign in peers"},
 		{"r r", "takes one folder"},
 		{"r --jobs 0", "at least 1"},
 		{"r --only=", "--only names no part"},
