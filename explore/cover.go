@@ -82,7 +82,9 @@ func shrunk(h *sim.Host, p Plan, run int, f Failure, budget int, expired func() 
 		Run: run, Group: group, Size: Size(small.Verdict), Runs: runs + more, Why: small.Finding.Why,
 		Seed: small.Verdict.Seed, Seeded: small.Seeded,
 	}
-	s.Origin, s.Cause = originOf(newNamer(h, small.Verdict), small.Finding)
+	n := newNamer(h, small.Verdict)
+	s.Origin, s.Cause = originOf(n, small.Finding)
+	s.Parting = causeOf(n, small.Finding)
 	var b bytes.Buffer
 	comment := []string{
 		fmt.Sprintf("Lockstep recording: lock %s, made of run %d of %s: %s", p.Lock, run, p, small.Verdict.Word),

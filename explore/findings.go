@@ -205,6 +205,8 @@ func (g jsonGroup) where(t retold) string {
 	shown := ""
 	if g.Cause != nil {
 		shown = "; cause: " + g.Cause.String()
+	} else if g.Parting != "" {
+		shown = "; cause: " + g.Parting
 	}
 	return fmt.Sprintf("* %s: %s at %s, with %s: %d of %d runs; [%d events](%s): %s%s\n", t.lock(), g.Judge, g.Op, faults, g.Runs, t.total.Runs,
 		g.Size, path.Join(t.dir, g.Recording), g.Why, shown)

@@ -69,7 +69,10 @@ func originOf(n *known.Namer, f linearizability.Finding) (Origin, *known.Cause) 
 // CauseOf says for people what parted server and clients before a finding; "" for a
 // finding of a known defect, a limit, and a finding about no lock.
 func CauseOf(h *sim.Host, v play.Verdict, f linearizability.Finding) string {
-	n := newNamer(h, v)
+	return causeOf(newNamer(h, v), f)
+}
+
+func causeOf(n *known.Namer, f linearizability.Finding) string {
 	if f.Class != linearizability.ClassBug || n.Name(f).ID != "" {
 		return ""
 	}

@@ -28,15 +28,29 @@ type Shrunk struct {
 	Group Group `json:"group"`
 	Origin
 	// Cause is what shows a known defect in the recording; nil for any other failure.
-	Cause     *known.Cause `json:"cause,omitempty"`
-	Size      int          `json:"size_events"`
-	Runs      int          `json:"runs"` // runs that shrinking took
-	Why       string       `json:"why"`
-	Seed      uint64       `json:"seed"`
-	Recording string       `json:"recording"`
+	Cause *known.Cause `json:"cause,omitempty"`
+	// Parting says what parted server and clients in the recording, for people; "" for
+	// any failure but a bug without a name.
+	Parting   string `json:"parting,omitempty"`
+	Size      int    `json:"size_events"`
+	Runs      int    `json:"runs"` // runs that shrinking took
+	Why       string `json:"why"`
+	Seed      uint64 `json:"seed"`
+	Recording string `json:"recording"`
 	// Seeded reports whether the scenario in the recording shows the failure
 	// with its seeds alone, so that run plays it too.
 	Seeded bool `json:"seeded,omitempty"`
+}
+
+// Told says why the promise is broken, and the cause where there is one.
+func (s Shrunk) Told() string {
+	switch {
+	case s.Cause != nil:
+		return s.Why + "; cause: " + s.Cause.String()
+	case s.Parting != "":
+		return s.Why + "; cause: " + s.Parting
+	}
+	return s.Why
 }
 
 // here plays runs in this process.

@@ -164,7 +164,9 @@ type jsonGroup struct {
 	FirstSeed  uint64 `json:"first_seed"`
 	Size       int    `json:"size_events"`
 	Why        string `json:"why"`
-	Recording  string `json:"recording,omitempty"`
+	// Parting is Shrunk.Parting.
+	Parting   string `json:"parting,omitempty"`
+	Recording string `json:"recording,omitempty"`
 	// Seeded is Shrunk.Seeded.
 	Seeded bool `json:"seeded,omitempty"`
 }
@@ -190,7 +192,7 @@ func (o Tally) WriteJSON(w io.Writer, small []Shrunk) error {
 		s := small[i]
 		err := enc.Encode(jsonGroup{
 			Group: g.folder(), Judge: g.Judge, Class: g.Class, Op: g.Op, Faults: g.Faults, Origin: g.Origin, Cause: s.Cause, Runs: g.Count,
-			MedianRuns: o.Medians[g.Defect], FirstSeed: g.First.Seed, Size: s.Size, Why: s.Why, Recording: g.Recording(s),
+			MedianRuns: o.Medians[g.Defect], FirstSeed: g.First.Seed, Size: s.Size, Why: s.Why, Parting: s.Parting, Recording: g.Recording(s),
 			Seeded: s.Seeded,
 		})
 		if err != nil {
@@ -246,10 +248,7 @@ func WriteTally(dir string, o Tally, small []Shrunk) error {
 		if err := write(g.Recording(s), []byte(s.Recording)); err != nil {
 			return err
 		}
-		class, why := string(g.Class), s.Why
-		if s.Cause != nil {
-			why += "; cause: " + s.Cause.String()
-		}
+		class, why := string(g.Class), s.Told()
 		switch {
 		case g.Defect != "":
 			class += "; known: " + g.Defect + ", " + known.Title(g.Defect)
