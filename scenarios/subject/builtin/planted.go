@@ -13,17 +13,17 @@ import (
 	"lockstep/sim"
 )
 
-// PlantedPrefix begins the name of a lock with a planted bug. Such a lock is not
-// listed, since nobody is to choose it by chance.
+// PlantedPrefix begins the name of a lock with a planted bug. subject.All does not list
+// such a lock, so that nobody chooses it by chance.
 const PlantedPrefix = "planted/"
 
 // PlantedBug is a row of the table of lockimpl/planted.
 type PlantedBug = planted.Bug
 
-// PlantedBugs is that table.
+// PlantedBugs returns the table of lockimpl/planted.
 func PlantedBugs() []*PlantedBug { return planted.Bugs }
 
-// through puts something between a lock and the server; nil: nothing.
+// A through puts a layer between a lock and the server. A nil through puts none.
 type through func(redis.UniversalClient) redis.UniversalClient
 
 func (t through) on(rdb redis.UniversalClient) redis.UniversalClient {
@@ -47,7 +47,7 @@ func plant(b *planted.Bug) (*subject.Subject, error) {
 	for text, role := range scriptsOf(base) {
 		texts[text] = string(role)
 	}
-	var instead map[string]string // of some of the base's scripts
+	var instead map[string]string // the changed texts, by the texts of the base's scripts
 	if b.Edit != nil {
 		if instead, err = b.Edit.Apply(texts); err != nil {
 			return nil, fmt.Errorf("planted bug %s: %w", b.Name, err)
@@ -60,7 +60,7 @@ func plant(b *planted.Bug) (*subject.Subject, error) {
 	s.Name, s.About = PlantedPrefix+b.Name, b.What
 	s.Base, s.Unlisted, s.Control = base, true, false
 	for was, is := range instead {
-		scriptsOf(s)[is] = model.Role(texts[was]) // whichever of them is sent
+		scriptsOf(s)[is] = model.Role(texts[was]) // both texts have the role, since either may be sent
 	}
 	open := s.Open
 	s.Open = func(p *sim.Process, o subject.Options) (lockimpl.Client, error) {
@@ -73,7 +73,7 @@ func plant(b *planted.Bug) (*subject.Subject, error) {
 	return s, nil
 }
 
-// plantedClient makes the locks of another client, with a bug.
+// A plantedClient plants a bug in the locks of another client.
 type plantedClient struct {
 	lockimpl.Client
 	bug *planted.Bug
