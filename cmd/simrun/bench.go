@@ -14,7 +14,7 @@ import (
 	"lockstep/bench"
 )
 
-// bench measures what runs cost, and writes it down.
+// bench measures the cost of runs and writes the figures to a file.
 func (a *app) bench(args []string) (int, error) {
 	o := bench.Options{Host: a.host, Worker: func() *exec.Cmd { return workerProcess(context.Background()) }, Root: "."}
 	out := ""
@@ -42,7 +42,7 @@ func (a *app) bench(args []string) (int, error) {
 	o.Progress = func(part string) { fmt.Fprintf(a.err, "measuring: %s\n", part) }
 	command := strings.Join(append([]string{"go run ./cmd/simrun bench"}, args...), " ")
 	var text bytes.Buffer
-	err = bench.Run(o, func(r *bench.Report) error { // what was measured stays when the rest is not waited for
+	err = bench.Run(o, func(r *bench.Report) error { // writes after every part, so that an interrupt loses no figures
 		text.Reset()
 		if err := r.Write(&text, command); err != nil || out == "-" {
 			return err
@@ -60,8 +60,8 @@ func (a *app) bench(args []string) (int, error) {
 	return exitOK, nil
 }
 
-// workerProcess is this program, to be started as a worker of a campaign until quit
-// ends.
+// workerProcess returns the command that starts this program as a worker of a campaign. The
+// worker is killed when quit ends.
 func workerProcess(quit context.Context) *exec.Cmd {
 	self, err := os.Executable()
 	if err != nil {
