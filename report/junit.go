@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// Case is a run as other programs take it.
+// A Case is a run in the form in which it is written for other programs.
 type Case struct {
 	Scenario   string
 	File       string // of the scenario, relative to the repository
@@ -16,7 +16,7 @@ type Case struct {
 	Verdict    string
 	Expected   string
 	AsExpected bool
-	Text       string // what was found, in some lines
+	Text       string // the findings, in some lines
 	Replay     string
 }
 
@@ -26,7 +26,7 @@ func (c Case) message() string {
 	return fmt.Sprintf("%s, expected %s", c.Verdict, c.Expected)
 }
 
-// decided: the run has a verdict, if not the one that was expected.
+// decided reports whether the run has a verdict, expected or not.
 func (c Case) decided() bool { return c.Verdict != "undecided" && c.Verdict != "nondeterministic" }
 
 type junitSuites struct {
@@ -61,9 +61,9 @@ type junitProblem struct {
 	Text    string `xml:",cdata"`
 }
 
-// WriteJUnit writes runs as JUnit XML, a suite a scenario. A run whose verdict
-// was not expected is a failure, one without a verdict an error. There are no
-// times: a run has none but simulated ones.
+// WriteJUnit writes runs as JUnit XML, one suite per scenario. A run with an unexpected
+// verdict is a failure. A run without a verdict is an error. WriteJUnit writes no times,
+// because a run has only simulated ones.
 func WriteJUnit(w io.Writer, cases []Case) error {
 	var all junitSuites
 	suites := map[string]*junitSuite{}
@@ -105,8 +105,8 @@ func WriteJUnit(w io.Writer, cases []Case) error {
 	return err
 }
 
-// WriteGitHub writes an annotation for each run that was not as expected, as a
-// GitHub workflow takes them from what a step prints, and a line of totals.
+// WriteGitHub writes an annotation for each run that was not as expected, and a line of
+// totals. GitHub reads annotations from the output of a step of a workflow.
 func WriteGitHub(w io.Writer, cases []Case) error {
 	odd := 0
 	for _, c := range cases {
@@ -127,7 +127,7 @@ func WriteGitHub(w io.Writer, cases []Case) error {
 	return err
 }
 
-// data and property escape as the workflow commands ask for.
+// data and property escape text as GitHub's workflow commands require.
 func data(s string) string {
 	return strings.NewReplacer("%", "%25", "\r", "%0D", "\n", "%0A").Replace(s)
 }
