@@ -10,8 +10,8 @@ import (
 	"lockstep/sim"
 )
 
-// Origin is the known origin of a failure. A bug comes of the known defect with that ID.
-// A limit comes of the circumstances that excuse it. A bug without a name has neither.
+// Origin is the known origin of a failure. A bug has the ID of its known defect. A limit has
+// the circumstances that excuse it. A bug of no known defect has neither.
 type Origin struct {
 	Defect string `json:"defect,omitempty"`
 	Excuse string `json:"excuse,omitempty"`
@@ -38,7 +38,7 @@ func originOf(n *known.Namer, f linearizability.Finding) (Origin, *known.Cause) 
 	return Origin{Excuse: strings.Join(slices.Compact(words), ", ")}, nil
 }
 
-// DefectOf returns the ID of the known defect of a finding; "" if it has none.
+// DefectOf returns the ID of the known defect of a finding, or "" if it has none.
 func DefectOf(h *sim.Host, v play.Verdict, f linearizability.Finding) string {
 	return newNamer(h, v).Name(f).ID
 }
