@@ -27,8 +27,9 @@ type column struct {
 // server has the last one. Faults go across all columns. The findings stand at the end.
 func Text(r Run) string { return textOf(r, build(r)) }
 
-// Shortened returns the story that Text tells, up to the first finding, with at most most
-// events. It leaves out the earlier ones. It returns "" if there is no finding.
+// Shortened returns the story that Text tells, up to the first finding. It shows the last
+// events and leaves out the earlier ones. most limits the number of events. Shortened returns
+// "" if there is no finding.
 func Shortened(r Run, most int) string {
 	v := build(r)
 	if len(v.Findings) == 0 {
@@ -246,8 +247,8 @@ func Wrap(text, indent string, width int) string {
 	return strings.Join(lines, "\n") + "\n"
 }
 
-// Clip shortens text to at most most characters. It also replaces control characters, which
-// a terminal could take for commands.
+// Clip shortens text that has more than most characters. It also replaces control
+// characters, which a terminal could take for commands.
 func Clip(s string, most int) string {
 	s = strings.Map(func(r rune) rune {
 		if unicode.IsControl(r) {

@@ -290,7 +290,7 @@ func (l *loader) scripts(n *yaml.Node) {
 	}
 }
 
-// threadsOf returns the threads of a process, which `PROCESS/*` stands for.
+// threadsOf returns all threads of a process. key is the `PROCESS/*` that names them.
 func (l *loader) threadsOf(key *yaml.Node, process string) []string {
 	name := *key
 	name.Value = process

@@ -209,7 +209,7 @@ func (r Range) String() string {
 	return r.Min.String() + ".." + r.Max.String()
 }
 
-// String writes what a read expects as a file does.
+// String writes an expected time to live as a file does.
 func (t TTL) String() string {
 	switch {
 	case t.Free:

@@ -79,8 +79,8 @@ func readRecording(command string, files []string) (*play.Recording, *scenarios.
 	return rec, sc, lock, nil
 }
 
-// again replays a recording. why says how the replay differs from it, and is "" if it does
-// not differ.
+// again replays a recording. why says how the replay differs from the recording. It is "" if
+// the two are equal.
 func (a *app) again(rec *play.Recording, sc *scenarios.Scenario, lock *subject.Subject) (v play.Verdict, why string) {
 	v, diverged := play.Replay(a.host, rec, sc, lock)
 	if v.Digest != rec.Digest || diverged != "" {

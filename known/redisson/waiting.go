@@ -77,8 +77,8 @@ func living(c *defect.Case) []string {
 	return queue[:min(1, len(queue))]
 }
 
-// unconfirmed finds a subscription that has no confirmation, and during which a thread sends
-// no attempt. The thread is the waiter, or the first thread in the queue of a free lock.
+// unconfirmed finds a subscription without a confirmation, during which a thread sends no
+// attempt. The thread is the waiter, or the first thread in the queue of a free lock.
 func unconfirmed(c *defect.Case) *defect.Cause {
 	if m := unheard(c, c.Call); m != nil {
 		return defect.ByCommands(defect.Unconfirmed, m)

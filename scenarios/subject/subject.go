@@ -38,7 +38,7 @@ type Subject struct {
 	// Open makes the client of a process of a world. It registers the closing of the
 	// client with sim.Process.OnClose. If the error is nil, the client is not nil.
 	Open func(p *sim.Process, o Options) (lockimpl.Client, error)
-	// Servers makes the servers of the lock and reads what it sends to them.
+	// Servers makes the servers of the lock and reads the commands that the lock sends.
 	Servers Servers
 	// Keys returns globs of the keys in which the servers keep a lock.
 	Keys func(lock string) []string
@@ -75,7 +75,7 @@ type Subject struct {
 	Campaign Campaign
 }
 
-// Campaign steers what a campaign draws for the lock. The zero value fits any lock.
+// Campaign steers the drawing of scenarios for the lock. The zero value fits any lock.
 type Campaign struct {
 	// ShortWaits keeps waits short. Waiters of the lock ask the server so often that
 	// long waits make long runs.
@@ -98,7 +98,8 @@ type Options struct {
 	ClientOptions
 }
 
-// ClientOptions overrides what a client does by default; nil means the lock's own.
+// ClientOptions overrides the defaults of a client. A field that is nil keeps the lock's own
+// default.
 type ClientOptions struct {
 	ResponseTimeout *time.Duration
 	RetryAttempts   *int
