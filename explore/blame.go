@@ -11,18 +11,19 @@ import (
 )
 
 // blamePoints is the number of points of a curve that are spread over the run. Further
-// points then close in on the decision.
+// points close in on the decision.
 const blamePoints = 20
 
-// Blame tells how probable a failure was from each decision of its run on.
+// Blame says how probable a failure was after the first decisions of its run, and which
+// decision made it inevitable.
 type Blame struct {
 	Finding linearizability.Finding
 	Of      int // decisions of the run
 	Runs    int // for each point
-	// Points are in order of Kept; the last keeps everything.
+	// Points are in order of Kept. The last point keeps all decisions.
 	Points []BlamePoint
-	// From is the number of the decision, from 1, from which on every run
-	// failed; 0 when it always does.
+	// From is the number of the decision after which every run failed. Numbers start at 1.
+	// 0: every run failed even with no decision kept.
 	From int
 }
 
@@ -31,15 +32,14 @@ type Blame struct {
 type BlamePoint struct {
 	Kept   int
 	Failed int    // runs in which the same judge was broken, as the same class
-	Stream string // of the last decision kept; "" for none
-	AtNs   int64  // when it was drawn
+	Stream string // of the last decision kept; "" if none was
+	AtNs   int64  // when the last decision kept was drawn
 }
 
-// FindBlame plays a run again with its first i decisions and others after
-// them, runs times for each of some i, and closes in on the first from which on
-// the failure was inevitable. v is the recording's verdict, f its finding. A
-// run is played some 25·runs times; progress hears of every point, and may be
-// nil.
+// FindBlame finds the decision that made a failure inevitable. It keeps the first decisions
+// of a run and draws the others anew, runs times for each of about 25 numbers of kept
+// decisions. v is the verdict of the recording, and f is a finding of v. FindBlame calls
+// progress after each point, unless progress is nil.
 func FindBlame(h *sim.Host, rec *play.Recording, v play.Verdict, f linearizability.Finding, runs int, progress func(points int)) (Blame, error) {
 	order := &drawnOrder{from: sim.NewReplayer(rec.Decisions)}
 	again := play.PlayIn(h, v.Scenario, v.Lock, order, rec.Orders)
@@ -71,7 +71,7 @@ func FindBlame(h *sim.Host, rec *play.Recording, v play.Verdict, f linearizabili
 		}
 		return p.Failed == runs
 	}
-	// What was drawn after the failure explains nothing.
+	// Decisions that were drawn after the failure explain nothing.
 	last := 0
 	for last < b.Of && order.drawn[last].at <= until(f) {
 		last++
@@ -119,7 +119,7 @@ func (b Blame) String() string {
 		b.From, b.Of, p.Stream, time.Duration(p.AtNs).Seconds(), b.Runs, b.Finding.Judge, before.Kept, before.Failed, b.Points[0].Failed)
 }
 
-// drawnOrder notes in which order the decisions of all streams are drawn.
+// drawnOrder records the order in which the decisions of all streams are drawn.
 type drawnOrder struct {
 	from  sim.Chooser
 	drawn []drawn
@@ -136,7 +136,7 @@ func (o *drawnOrder) Choose(stream string, n uint64) uint64 {
 	return o.from.Choose(stream, n)
 }
 
-// prefix repeats the first decisions and draws the rest.
+// prefix repeats the first decisions and draws the others.
 type prefix struct {
 	left       int
 	kept, rest sim.Chooser

@@ -10,9 +10,8 @@ import (
 	"lockstep/sim"
 )
 
-// racing: whoever comes first, by latency, decides whether a/1's want is met:
-// the failure hangs on the two latencies of the requests, and on nothing after
-// them.
+// In racing, a/1 gets the lock only if its request comes first. So the failure depends on
+// the latencies of the two requests and on no later decision.
 const racing = `lockstep: 1
 name: racing
 locks: [setnx-cad]
@@ -66,7 +65,7 @@ func TestBlameFindsTheDecision(t *testing.T) {
 	}
 }
 
-// What no schedule avoids is nobody's fault but the scenario's.
+// If a run fails under every schedule, no decision is to blame.
 func TestBlameOfWhatAlwaysFails(t *testing.T) {
 	h := sim.NewHost(t)
 	sc, err := scenarios.Find("misdelete")

@@ -21,7 +21,7 @@ func plan(lock string, runs int, faults ...Class) Plan {
 	return Plan{World: sim.Version, Lock: lock, Faults: faults, Profile: Simple, Strategy: StrategyRandom, Seed: 1, Runs: runs}
 }
 
-// played plays a campaign in this process and gives its runs.
+// played plays a campaign in this process and returns its runs.
 func played(t *testing.T, h *sim.Host, c Campaign) []Run {
 	t.Helper()
 	if c.Dir == "" {
@@ -63,7 +63,7 @@ func sameRuns(t *testing.T, what string, got, want []Run) {
 	}
 }
 
-// stopping ends a campaign after so many runs.
+// stopping ends a campaign after a number of runs.
 type stopping struct {
 	Player
 	left   *int
@@ -92,8 +92,8 @@ func (p counting) Family(number int, before []Run, each func(Run) error) error {
 	})
 }
 
-// A campaign comes to the same whoever plays it: at once, in shards, or killed
-// in the middle of a line and begun again.
+// A campaign has the same result if it is played at once, in shards, or in two parts after
+// it was killed in the middle of a line.
 func TestACampaignIsTheSameHoweverItIsPlayed(t *testing.T) {
 	h := sim.NewHost(t)
 	p := plan("setnx-del", 250, ClassPause)
@@ -205,7 +205,7 @@ func TestACampaignIsTheSameHoweverItIsPlayed(t *testing.T) {
 	})
 }
 
-// What nobody could judge is not varied.
+// A scenario whose run was undecided is not varied.
 func TestAnUndecidedRunIsNotVaried(t *testing.T) {
 	p := plan("setnx-del", FamilyRuns)
 	before := []Run{
@@ -221,7 +221,7 @@ func TestAnUndecidedRunIsNotVaried(t *testing.T) {
 	}
 }
 
-// dying ends with one run, once.
+// dying is a player that dies during one run.
 type dying struct {
 	Player
 	at   int
@@ -238,7 +238,7 @@ func (p dying) Family(number int, before []Run, each func(Run) error) error {
 	})
 }
 
-// A process that dies takes its run with it and nothing else.
+// A process that dies costs only the run that it plays.
 func TestARunThatTakesItsProcessWithIt(t *testing.T) {
 	h := sim.NewHost(t)
 	p := plan("setnx-cad", 30)
@@ -304,8 +304,8 @@ func TestAFolderOfAnotherCampaignIsLeftAlone(t *testing.T) {
 	}
 }
 
-// A budget of steps ends the campaign with the run that reaches it, whatever
-// was played beyond.
+// A budget of steps ends the campaign with the run that reaches it. Runs that were played
+// after it do not count.
 func TestABudgetOfSteps(t *testing.T) {
 	h := sim.NewHost(t)
 	p := plan("setnx-cad", 220)
@@ -320,7 +320,7 @@ func TestABudgetOfSteps(t *testing.T) {
 	}
 }
 
-// The curve of new states rises and says when it stops.
+// The curve of new states never falls and ends at the last run.
 func TestTheCurveOfStates(t *testing.T) {
 	h := sim.NewHost(t)
 	p := plan("redisson@4.7.0", 120, ClassNetwork, ClassCrash)

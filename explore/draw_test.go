@@ -18,7 +18,7 @@ import (
 
 var profiles = []Profile{Simple, Full}
 
-// classSets are those that the tests draw with.
+// classSets returns the sets of fault classes with which the tests draw.
 func classSets() [][]Class {
 	sets := [][]Class{nil, Classes}
 	for _, c := range Classes {
@@ -42,7 +42,7 @@ func eachDraw(n int, visit func(seed uint64, l *subject.Subject, p Profile, clas
 	}
 }
 
-// stepKinds and faultsOf say what is in a scenario.
+// stepKinds returns the kinds of steps in a scenario.
 func stepKinds(sc *scenarios.Scenario) map[string]bool {
 	found := map[string]bool{}
 	for _, s := range sc.All() {
@@ -51,7 +51,7 @@ func stepKinds(sc *scenarios.Scenario) map[string]bool {
 	return found
 }
 
-// classesOf are the classes that a fault can have been drawn for.
+// classesOf returns the classes for which a fault can have been drawn.
 func classesOf(f scenarios.Fault) []Class {
 	switch f.Kind {
 	case model.FaultCrash:
@@ -73,7 +73,7 @@ func classesOf(f scenarios.Fault) []Class {
 	return []Class{ClassNetwork}
 }
 
-// kindOfDrawn is the fault's kind as its drawing names it.
+// kindOfDrawn returns the name of a fault's kind in the drawing.
 func kindOfDrawn(f scenarios.Fault) string {
 	switch f.Kind {
 	case model.FaultRule:
@@ -121,14 +121,14 @@ func TestWhatIsDrawnLoads(t *testing.T) {
 	})
 }
 
-// What is left of a resource is declared only where every use of it is sure: not
-// where a call may end because its answer comes late.
+// A scenario declares the end of a resource only if every use of the resource is certain. A
+// use is not certain if its call may end because an answer is late.
 func TestAnEndIsDeclaredWhereItIsCertain(t *testing.T) {
 	l := mustFind(t, "redisson@4.7.0+replicas")
 	for _, c := range []struct {
 		what         string
 		latency, lag scenarios.Range
-		timeout      time.Duration // 0: the usual one
+		timeout      time.Duration // 0: the default
 		classes      []Class
 		certain      bool
 	}{
@@ -159,7 +159,7 @@ func TestAnEndIsDeclaredWhereItIsCertain(t *testing.T) {
 	}
 }
 
-// simple fails when a scenario is not of the profile simple.
+// simple fails the test if a scenario does not fit the profile simple.
 func simple(t *testing.T, l *subject.Subject, sc *scenarios.Scenario) {
 	t.Helper()
 	for _, p := range sc.Processes {
@@ -200,8 +200,8 @@ func simple(t *testing.T, l *subject.Subject, sc *scenarios.Scenario) {
 	}
 }
 
-// Every kind of step and of fault is drawn, and each is absent from some: what
-// is always there hides what happens without it.
+// Every kind of step and of fault is in some of the drawn scenarios and not in others. A
+// kind that is in all would hide the failures that need its absence.
 func TestDrawsAreASwarm(t *testing.T) {
 	const n = 300
 	steps := []string{"at", "sleep", "lock", "try_lock", "with_lock", "unlock", "force_unlock", "use", "interrupt", "repeat", "close"}
@@ -244,8 +244,7 @@ func TestDrawsAreASwarm(t *testing.T) {
 	}
 }
 
-// Without faults a simple workload shows nothing but what a release is known
-// to do wrong.
+// Without faults, a simple workload shows only known defects.
 func TestSimpleWorkloadsHold(t *testing.T) {
 	h := sim.NewHost(t)
 	n := longtest.Size[uint64](t, 10, 20)
@@ -264,7 +263,7 @@ func TestSimpleWorkloadsHold(t *testing.T) {
 	}
 }
 
-// lines counts the lines of a file that are not its about.
+// lines counts each line of a file outside its about field.
 func lines(text string) map[string]int {
 	sc := map[string]int{}
 	about := false
@@ -277,7 +276,8 @@ func lines(text string) map[string]int {
 	return sc
 }
 
-// shared is the part of a's lines that are in b too, and whether that is all.
+// shared returns the share of a's lines that are also in b, and whether a and b have the same
+// lines.
 func shared(a, b string) (part float64, same bool) {
 	x, y := lines(a), lines(b)
 	all, both, others := 0, 0, 0
@@ -329,7 +329,8 @@ func TestANeighbourIsNear(t *testing.T) {
 	}
 }
 
-// What a scenario of the collection expects does not hold of its neighbours.
+// A neighbour of a built-in scenario has no expectations, since the original ones need not
+// hold for it.
 func TestANeighbourExpectsNothing(t *testing.T) {
 	all, err := scenarios.Builtin()
 	if err != nil {
@@ -349,7 +350,7 @@ func TestANeighbourExpectsNothing(t *testing.T) {
 	}
 }
 
-// A draw of all zeros is what rapid shrinks to.
+// rapid shrinks every decision to zero. The draw from zeros is a simple scenario.
 func TestTheSimplestDraw(t *testing.T) {
 	for _, p := range profiles {
 		sc := loadDrawn(t, Draw(zeros{}, mustFind(t, "redisson"), p, Classes))
@@ -363,8 +364,8 @@ type zeros struct{}
 
 func (zeros) Choose(string, uint64) uint64 { return 0 }
 
-// An error that comes when the command has run is no refusal, and no server
-// sends one.
+// A drawn error replaces the request. An error in place of a reply would follow a command
+// that ran, and no server sends that.
 func TestErrorsComeInPlaceOfCommands(t *testing.T) {
 	l := mustFind(t, "redisson@4.7.0")
 	drawn := 0

@@ -34,13 +34,13 @@ func parsed(t *testing.T, text string) *scenarios.Scenario {
 	return sc
 }
 
-// tiny is a scenario of two clients with these steps.
+// tiny returns a scenario of two clients with the steps a and b.
 func tiny(lock, extra, a, b string) string {
 	return fmt.Sprintf("lockstep: 1\nname: tiny\nlocks: [%s]\n%sprocesses: {a: {}, b: {}}\nsteps:\n  a/1: [%s]\n  b/1: [%s]\n", lock, extra, a, b)
 }
 
-// Where only one order of what commutes is played, the same comes out as where
-// all are: the same outcomes, none more and none less.
+// A search that plays one order of commuting steps has the same outcomes as a search that
+// plays all orders.
 func TestReductionLosesNoOutcome(t *testing.T) {
 	const (
 		section = "with_lock: {name: x, steps: []}"
@@ -109,7 +109,8 @@ func TestReductionLosesNoOutcome(t *testing.T) {
 	}
 }
 
-// A schedule of orders can be recorded and played again, and says what it is.
+// A schedule of the exhaustive strategy can be recorded and replayed. The recording names
+// the strategy.
 func TestOrdersAreRecorded(t *testing.T) {
 	h := sim.NewHost(t)
 	l := lockNamed(t, "redisson@3.21.3")
@@ -133,7 +134,7 @@ func TestOrdersAreRecorded(t *testing.T) {
 			return true
 		}
 		failed++
-		// What is lost in it becomes a rule, so that a file can say it.
+		// Shrinking turns the lost message into a rule, which a scenario file can express.
 		small, _ := Shrink(h, Failure{Verdict: v, Finding: v.Findings[0]}, 300)
 		if !small.Seeded || len(small.Verdict.Scenario.Faults) != 1 {
 			t.Errorf("made small it is no file with one fault:\n%s", small.Verdict.Scenario.Text)
@@ -145,7 +146,7 @@ func TestOrdersAreRecorded(t *testing.T) {
 	}
 }
 
-// noting takes the first of what there is, and notes what came of it.
+// noting plays every order that its Chooser chooses and records the effects of the steps.
 type noting struct {
 	sim.Chooser
 	effects []sim.Effect
@@ -154,8 +155,8 @@ type noting struct {
 func (*noting) Offer(int, []sim.Candidate) bool { return true }
 func (n *noting) Took(e sim.Effect)             { n.effects = append(n.effects, e) }
 
-// What a WAIT rests on, which is what replicas acknowledged, has an order only where
-// they may lag.
+// Acknowledgements of replicas, on which the answer of a WAIT depends, are ordered only if
+// replicas may lag.
 func TestAWaitRestsOnReplicasThatMayLag(t *testing.T) {
 	h := sim.NewHost(t)
 	l := lockNamed(t, "redisson@3.43.0+replicas")

@@ -59,7 +59,7 @@ func TestFindingsAreWrittenUp(t *testing.T) {
 	}
 }
 
-// A campaign of 200 runs has 20 parts of 10.
+// A campaign of 200 runs is cut into 20 parts of 10 runs.
 func TestMediansOfTheFirstRunThatMeetsADefect(t *testing.T) {
 	p := plan("redisson@3.21.3", 200)
 	var runs []Run

@@ -11,14 +11,13 @@ import (
 	"lockstep/sim"
 )
 
-// several are the servers of a subject on five servers, which is drawn for and not
-// played.
+// several says that there are five servers. Scenarios are drawn for them and not played.
 type several struct{ subject.Servers }
 
 func (several) Count() int { return 5 }
 
-// A scenario that is drawn for a lock applies to it, whatever the lock lacks. Faults
-// strike some of several servers.
+// A scenario that is drawn for a lock applies to it, even if the lock lacks parts of a
+// scenario. Faults strike some of several servers.
 func TestDrawnScenariosApply(t *testing.T) {
 	base := mustFind(t, "setnx-cad")
 	little := *base

@@ -28,7 +28,7 @@ func TestKeysAreFoldersAndDiffer(t *testing.T) {
 	}
 }
 
-// What is excused in the same way is one group, whatever faults it was met with.
+// Failures with one known cause are one group, whatever faults the runs had.
 func TestGroupsOfAKnownCause(t *testing.T) {
 	failed := func(class linearizability.Class, op, fault, defect, excuse string) Failed {
 		return Failed{Group: Group{"tidy", class, op, []string{fault}}, Origin: Origin{Defect: defect, Excuse: excuse}, Size: 9}

@@ -9,27 +9,27 @@ import (
 	"lockstep/sim"
 )
 
-// Kill is how soon a campaign finds a planted bug.
+// Kill says how soon a campaign finds a planted bug.
 type Kill struct {
-	// Runs is how many it took until the judge that must name the bug did; 0: none
-	// of the campaign's did.
+	// Runs is the number of runs until the judge that must find the bug finds it. It is 0
+	// if the judge does not find it in the whole campaign.
 	Runs int `json:"runs"`
-	// First are the judges that were broken in the first run that showed anything
-	// of it, and FirstRuns how many runs that took.
+	// First lists the judges that were broken in the first run that showed the bug.
+	// FirstRuns is the number of runs until then.
 	First     []string `json:"first,omitempty"`
 	FirstRuns int      `json:"first_runs,omitempty"`
-	// Run and Failed are what the judge broke, where it did.
+	// Run is the run in which the judge found the bug, and Failed is its failure.
 	Run    Run    `json:"-"`
 	Failed Failed `json:"-"`
 }
 
-// baseSeeds is with how many seeds the lock without the bug must keep the
-// promise that the lock with it has broken.
+// baseSeeds is the number of seeds with which the lock without the bug must keep the promise
+// that the lock with the bug broke.
 const baseSeeds = 4
 
-// Hunt plays the runs of a plan in order until one shows what is planted in its
-// lock to that judge: a bug that the lock in which it was planted does not have
-// when it plays the same scenario, with the same seed or the ones after it.
+// Hunt plays the runs of a plan in order until the judge finds the bug that is planted in
+// the plan's lock. A finding counts only if the lock without the bug does not have it in the
+// same scenario, with the same seed and the seeds after it.
 func Hunt(h *sim.Host, p Plan, judge string) (k Kill, err error) {
 	l, err := subject.Find(p.Lock)
 	if err != nil {
@@ -67,7 +67,7 @@ func Hunt(h *sim.Host, p Plan, judge string) (k Kill, err error) {
 	return k, nil
 }
 
-// shows gives the failures of a run that the planted bug is to blame for.
+// shows returns the failures of a run that the planted bug caused.
 func (p Plan) shows(h *sim.Host, l *subject.Subject, r Run) (out []Failed, err error) {
 	for _, f := range r.Failures {
 		if f.Class == linearizability.ClassBug {

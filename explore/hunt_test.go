@@ -9,8 +9,8 @@ import (
 	"lockstep/sim"
 )
 
-// Each planted bug is named by the judge of its row, in the first run of the
-// campaign with its seed.
+// The judge in the row of a planted bug finds the bug in the first run of the campaign with
+// the row's seed.
 func TestPlantedBugsAreFound(t *testing.T) {
 	h := sim.NewHost(t)
 	for _, b := range subject.PlantedBugs() {
@@ -23,8 +23,7 @@ func TestPlantedBugsAreFound(t *testing.T) {
 	}
 }
 
-// What is not planted is not found: the base of a bug shows nothing in the same
-// campaign.
+// The lock without the planted bug shows nothing in the same campaign.
 func TestNothingIsFoundWhereNothingIsPlanted(t *testing.T) {
 	h, bugs := sim.NewHost(t), subject.PlantedBugs()
 	for _, name := range []string{"unlock-by-anyone", "reference-out-of-turn"} {

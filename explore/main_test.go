@@ -8,11 +8,11 @@ import (
 	"testing"
 )
 
-// checksGiven: the command line says how many cases rapid is to draw.
+// checksGiven reports whether the command line says how many cases rapid draws.
 var checksGiven bool
 
-// TestMain fixes rapid's seed, so that a run of the suite is the same every
-// time; -rapid.seed and -rapid.checks still choose others.
+// TestMain fixes rapid's seed, so that every run of the suite is the same. The flags
+// -rapid.seed and -rapid.checks override the seed and the number of cases.
 func TestMain(m *testing.M) {
 	flag.Parse()
 	set := map[string]bool{}

@@ -13,7 +13,7 @@ import (
 )
 
 // States returns the abstract states that a run went through, each as a hash,
-// sorted. A state tells of one lock at one instant: whether its owner lives, how often
+// sorted. A state describes one lock at one instant: whether its owner lives, how often
 // it entered, how many threads wait, how much of the lease is left, whether it is
 // being renewed, and which commands are under way. Names and times do not matter.
 func States(t *index.Run) []uint64 {
@@ -24,14 +24,14 @@ func States(t *index.Run) []uint64 {
 	return slices.Sorted(maps.Keys(a.seen))
 }
 
-// lockView is one lock at one instant.
+// lockView is the state of one lock at one instant.
 type lockView struct {
 	state   *model.LockState
 	renewed int64 // when the server last answered a renewal; 0: never
 	flying  map[flight]int
 }
 
-// flight is a kind of command on its way.
+// flight is a kind of command under way in one direction.
 type flight struct {
 	toServer bool
 	kind     string
@@ -62,7 +62,7 @@ func (a *abstraction) lock(name string) *lockView {
 	return v
 }
 
-// event moves on by one event, and notes the states of the locks that it is about.
+// event applies one event and notes the states of the locks that it touches.
 func (a *abstraction) event(e *model.Event) {
 	m := a.trace.Command(e.Msg)
 	if a.ended[e.Msg] {
@@ -108,14 +108,14 @@ func (a *abstraction) event(e *model.Event) {
 	}
 }
 
-// move counts a command that sets out to or from the server, or arrives there.
+// move adds by to the number of commands like m that are under way in one direction.
 func (a *abstraction) move(m *index.Command, toServer bool, by int) {
 	for _, name := range m.Locks {
 		a.lock(name).flying[flight{toServer, cmp.Or(string(m.Script), m.Command)}] += by
 	}
 }
 
-// view writes the state of a lock.
+// view returns the state of a lock as text.
 func (a *abstraction) view(name string, now int64) string {
 	v := a.lock(name)
 	var flying []string

@@ -15,10 +15,10 @@ import (
 	simredis "lockstep/sim/redis"
 )
 
-// planted runs a program with a mistake: a raises a flag and lowers it at once,
-// and b, which has much to do before, must not see it raised. It sees it when
-// its last command comes after a's first and before a's second: a bug of two
-// orderings. It says whether b saw it.
+// planted runs a program with a bug that needs two orderings. Process a raises a flag and
+// lowers it at once. Process b does much work first and must not see the flag raised. It
+// sees it if its last command comes after a's first and before a's second. planted reports
+// whether b saw the flag.
 func planted(h *sim.Host, chooser sim.Chooser, orders *sim.Orders) (seen bool) {
 	const work = 8
 	sim.Run(h, sim.Config{
@@ -68,7 +68,7 @@ func TestPCTFindsWhatItPromises(t *testing.T) {
 		t.Run(mode.name, func(t *testing.T) {
 			h := h.For(t)
 			actors, decisions := 0, 0
-			for seed := range uint64(20) { // what the bound is of
+			for seed := range uint64(20) { // count the actors and decisions for the bound
 				p := NewPCT(seed, 1, 1)
 				planted(h, p, mode.orders)
 				actors, decisions = max(actors, p.Actors()), max(decisions, p.Decisions())
@@ -94,13 +94,14 @@ func TestPCTFindsWhatItPromises(t *testing.T) {
 	}
 }
 
-// A run of one ordering needs no fall: somebody is lowest.
+// A bug of one ordering needs no fall, since one process has the lowest priority from the
+// start.
 func TestPCTOfDepthOneFindsEitherOrder(t *testing.T) {
 	h := sim.NewHost(t)
 	late := map[bool]int{}
 	for seed := range uint64(40) {
-		// Whether the flag is down again when b comes, or not up yet, both are 0;
-		// so ask who made its last decision.
+		// b reads 0 both before the flag is raised and after it is lowered. So compare the
+		// priorities instead of the value.
 		p := NewPCT(seed, 1, 1)
 		planted(h, p, &sim.Orders{})
 		late[p.priority["a#1 to server"] < p.priority["b#1 to server"]]++
@@ -123,8 +124,8 @@ func TestPCTBound(t *testing.T) {
 	}
 }
 
-// The lowest draws the longest latency, the highest the shortest, and who falls
-// is the lowest from then on.
+// The lowest process draws the longest latency, and the highest the shortest. A process that
+// falls is the lowest from then on.
 func TestPCTLatencies(t *testing.T) {
 	for seed := range uint64(50) {
 		p := NewPCT(seed, 2, 10)

@@ -21,12 +21,12 @@ import (
 	"lockstep/sim"
 )
 
-// rapidChooser draws a world's decisions from rapid, so that rapid shrinks a
-// schedule as it shrinks a value.
+// A rapidChooser draws a world's decisions from rapid, so that rapid shrinks a schedule as it
+// shrinks a value.
 type rapidChooser struct {
 	t *rapid.T
-	// stopped keeps rapid's panic: it means "enough of this case" and must not
-	// unwind a bubble.
+	// stopped keeps the panic with which rapid ends a case, because a panic must not unwind
+	// a bubble.
 	stopped any
 }
 
@@ -42,7 +42,7 @@ func (c *rapidChooser) Choose(stream string, n uint64) (v uint64) {
 	return rapid.Uint64Range(0, n-1).Draw(c.t, stream)
 }
 
-// playDrawn draws a scenario and its schedule, and judges it.
+// playDrawn draws a scenario and its schedule, plays them, and judges the run.
 func playDrawn(h *sim.Host, t *rapid.T, l *subject.Subject) play.Verdict {
 	chooser := &rapidChooser{t: t}
 	sc := loadDrawn(t, Draw(chooser, l, Simple, simpleClasses))
@@ -53,7 +53,7 @@ func playDrawn(h *sim.Host, t *rapid.T, l *subject.Subject) play.Verdict {
 	return play.Judge(h, sc, l, 0, p)
 }
 
-// simpleClasses are the faults whose consequences the known defects know.
+// simpleClasses lists the fault classes whose consequences the known defects cover.
 var simpleClasses = []Class{ClassNetwork, ClassCrash, ClassPause, ClassPartition, ClassOperator}
 
 func loadDrawn(t interface{ Fatalf(string, ...any) }, text string) *scenarios.Scenario {
@@ -64,14 +64,14 @@ func loadDrawn(t interface{ Fatalf(string, ...any) }, text string) *scenarios.Sc
 	return sc
 }
 
-// draws is how many cases the suite draws for a lock: most for the newest, few
-// where there are replicas, none where they change nothing.
+// draws returns the number of cases that the suite draws for a lock. It draws most for the
+// newest release, few for a lock with replicas, and none if replicas make no difference.
 func draws(l *subject.Subject) int {
 	newest := redisson.Releases[len(redisson.Releases)-1]
 	rel, err := redisson.Find(l.Release)
 	switch {
 	case l.Name == "none":
-		return 0 // promises everything and keeps nothing: TestBrokenLocksAreFound
+		return 0 // the lock breaks its promises, which TestBrokenLocksAreFound checks
 	case l.Replicated && err == nil && rel.Sync == redisson.SyncNone:
 		return 0
 	case l.Replicated:
@@ -110,8 +110,8 @@ func TestWhatIsPromisedHolds(t *testing.T) {
 	}
 }
 
-// Whatever callers do, a healthy world shows of the newest release nothing that
-// is not known.
+// In a world without faults, the newest release shows only known defects, whatever its
+// callers do.
 func TestFullWorkloadsShowWhatIsKnown(t *testing.T) {
 	h := sim.NewHost(t)
 	for _, c := range []struct {
@@ -140,7 +140,7 @@ func TestFullWorkloadsShowWhatIsKnown(t *testing.T) {
 	}
 }
 
-// fail prints what was found, the scenario as a file, and a recording.
+// fail fails the test with the finding, the text of the scenario, and the file of a recording.
 func fail(rt *rapid.T, t *testing.T, v play.Verdict, f linearizability.Finding) {
 	var b bytes.Buffer
 	_ = v.Recording().Write(&b, []string{f.Judge + ": " + f.Why})
@@ -152,8 +152,8 @@ func fail(rt *rapid.T, t *testing.T, v play.Verdict, f linearizability.Finding) 
 		f.Judge, f.Verdict, f.Why, v.Scenario.Text, file)
 }
 
-// The same generator on the locks that are wrong on purpose: what is promised
-// must be seen to break, or the test above shows nothing.
+// The same generator finds the bugs of locks that are wrong on purpose. Otherwise
+// TestWhatIsPromisedHolds would show nothing.
 func TestBrokenLocksAreFound(t *testing.T) {
 	h := sim.NewHost(t)
 	for _, c := range []struct {

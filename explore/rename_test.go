@@ -15,15 +15,15 @@ import (
 	"lockstep/sim"
 )
 
-// renaming gives the locks, processes and threads of a scenario other names, which a
-// program that searches names in sentences would take for others.
+// A renaming gives the locks, processes and threads of a scenario other names. A program that
+// searches names in sentences would confuse them.
 type renaming struct {
 	locks     map[string]string
 	processes map[string]string
-	idle      int // threads that each process has in addition, which do nothing and come first
+	idle      int // idle threads that each process has before its own
 }
 
-// renamingOf renames the first process to the first name, and so on.
+// renamingOf returns the renaming that gives the n-th process the n-th name.
 func renamingOf(sc *scenarios.Scenario, names []string, idle int) renaming {
 	r := renaming{map[string]string{}, map[string]string{}, idle}
 	for i, p := range sc.Processes {
@@ -40,7 +40,7 @@ func renamingOf(sc *scenarios.Scenario, names []string, idle int) renaming {
 	return r
 }
 
-// thread renames process/thread.
+// thread renames a thread, process/number.
 func (r renaming) thread(name string) string {
 	process, number, ok := strings.Cut(name, "/")
 	n, err := strconv.Atoi(number)
@@ -52,7 +52,7 @@ func (r renaming) thread(name string) string {
 
 var ownerInKey = regexp.MustCompile(`:(\w+):(\d+)$`)
 
-// glob renames what a glob of keys or channels names.
+// glob renames the locks and owners in a glob of keys or channels.
 func (r renaming) glob(pattern string) string {
 	pattern = ownerInKey.ReplaceAllStringFunc(pattern, func(owner string) string {
 		m := ownerInKey.FindStringSubmatch(owner)
@@ -128,7 +128,8 @@ func (r renaming) scenario(sc *scenarios.Scenario) *scenarios.Scenario {
 	return &out
 }
 
-// renamedChooser decides for the renamed processes and threads as for the original ones.
+// A renamedChooser makes the same decisions for the renamed processes and threads as for the
+// original ones.
 type renamedChooser struct {
 	sim.Chooser
 	original map[string]string
@@ -176,12 +177,12 @@ func found(h *sim.Host, v play.Verdict, r *renaming) []string {
 	return out
 }
 
-// Names of locks, processes and threads are anybody's choice. No verdict, judge or
-// defect of a built-in scenario changes with them. Each of two processes has a name
-// with which the name of the other begins, once.
+// The names of locks, processes and threads change no verdict, judge or defect of a built-in
+// scenario. The name of each of two processes begins the name of the other in one of the
+// cases.
 //
-// Threads get other numbers in the track record only: a lock that draws its waits for
-// each thread waits otherwise as another thread.
+// Threads get other numbers in the track record only. A lock that draws waits per thread
+// would wait differently with another number.
 func TestNamesDoNotMatter(t *testing.T) {
 	all, err := scenarios.Builtin()
 	if err != nil {

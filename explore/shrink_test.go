@@ -16,7 +16,7 @@ import (
 	"lockstep/sim"
 )
 
-// bloated are failures of known kinds under much that has nothing to do with
+// bloated lists failures of known kinds in scenarios with many parts that are unrelated to
 // them.
 var bloated = []struct {
 	name, lock, judge string
@@ -186,7 +186,7 @@ func TestWhatIsPlantedBecomesSmall(t *testing.T) {
 			if was, is := small.Verdict.Scenario.Text, again.Verdict.Scenario.Text; was != is {
 				t.Errorf("shrunk again it is\n%s", is)
 			}
-			// The group stays: a smaller failure of another is another bug.
+			// Shrinking keeps the group, since a failure of another group is another bug.
 			was, n := Needs(h, f)
 			if is, _ := Needs(h, small); was.Key() != is.Key() {
 				t.Errorf("group %s became %s", was, is)
@@ -198,7 +198,8 @@ func TestWhatIsPlantedBecomesSmall(t *testing.T) {
 	}
 }
 
-// saysWhatItShows: the file, run as a user would, comes out as it expects.
+// saysWhatItShows fails the test unless the scenario's file says what it shows and every seed
+// comes out as the file expects.
 func saysWhatItShows(t *testing.T, h *sim.Host, f Failure) {
 	t.Helper()
 	sc, err := scenarios.Parse("small.yaml", []byte(f.Verdict.Scenario.Text), subject.Canonical)
@@ -215,7 +216,8 @@ func saysWhatItShows(t *testing.T, h *sim.Host, f Failure) {
 	}
 }
 
-// smallest: without any one step or fault it is not the same failure.
+// smallest fails the test if the scenario still fails the same way without one of its steps,
+// faults, processes or threads.
 func smallest(t *testing.T, h *sim.Host, f Failure) {
 	t.Helper()
 	for _, cuts := range []func(*yaml.Node) []cut{stepCuts, faultCuts, processCuts, threadCuts} {
@@ -242,8 +244,8 @@ func smallest(t *testing.T, h *sim.Host, f Failure) {
 	}
 }
 
-// A run that breaks one judge for several causes has a failure of each, and none of
-// them becomes another when it is made small.
+// A run that breaks one judge for several causes has one failure per cause. Shrinking does
+// not turn one of them into another.
 func TestEachCauseIsAFailureOfItsOwn(t *testing.T) {
 	h := sim.NewHost(t)
 	for _, c := range []struct {
@@ -326,7 +328,7 @@ func TestTheBudgetIsKept(t *testing.T) {
 	}
 }
 
-// between needs a reply that comes late and a release that comes later still.
+// The failure of between needs a late reply and a still later release.
 const between = `lockstep: 1
 name: between
 locks: [setnx-get-del]
@@ -341,7 +343,7 @@ steps:
 
 func TestDecisionsOfTheirOwn(t *testing.T) {
 	h := sim.NewHost(t)
-	const seed = 172 // the first that shows it
+	const seed = 172 // the first seed that shows the failure
 	f := fails(t, h, between, "setnx-get-del", "misdelete", linearizability.ClassBug, seed)
 	f.Seeded = false
 
@@ -397,7 +399,7 @@ func TestDecisionsOfTheirOwn(t *testing.T) {
 	})
 }
 
-// What an author wants rests on his calls and times: they stay.
+// Shrinking keeps the calls and times on which an author's expectation rests.
 func TestAClaimKeepsItsCalls(t *testing.T) {
 	h := sim.NewHost(t)
 	for _, c := range []struct{ name, lock, judge, text, kept, gone string }{
@@ -464,7 +466,7 @@ func TestWhatDoesNotShowItselfStays(t *testing.T) {
 	}
 }
 
-// Whatever the loader reads is written so that it reads the same again.
+// The tree of every built-in scenario is written to a text that plays the same run.
 func TestTheBuiltInScenariosAreWrittenAsTheyAre(t *testing.T) {
 	h := sim.NewHost(t)
 	all, err := scenarios.Builtin()
@@ -476,7 +478,7 @@ func TestTheBuiltInScenariosAreWrittenAsTheyAre(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		// In its own words but for what stands where, which wants name.
+		// The texts differ only in positions, which the wants name.
 		tidy(root)
 		again, err := scenarios.Parse(sc.File, []byte(source(root)), subject.Canonical)
 		if err != nil {

@@ -17,7 +17,7 @@ import (
 	"lockstep/linearizability"
 )
 
-// ParseClasses reads the names of fault classes; "all" is all of them.
+// ParseClasses reads the names of fault classes. The name "all" stands for all classes.
 func ParseClasses(names []string) ([]Class, error) {
 	var out []Class
 	for _, name := range names {
@@ -38,9 +38,9 @@ func ParseClasses(names []string) ([]Class, error) {
 	return out, nil
 }
 
-// Fold merges groups whose smallest failures are of one group. A failure that seemed to
-// need a fault may do without it when it is made smaller. small has the smallest failure
-// of each group; Fold returns those of the groups that remain.
+// Fold merges groups whose smallest failures belong to one group. A failure that seemed to
+// need a fault may do without the fault when it is smaller. small holds the smallest failure
+// of each group. Fold returns the merged groups and their smallest failures.
 func (o Tally) Fold(small []Shrunk) (Tally, []Shrunk) {
 	at := map[string]int{}
 	var groups []Found
@@ -54,8 +54,8 @@ func (o Tally) Fold(small []Shrunk) (Tally, []Shrunk) {
 			continue
 		}
 		into := &groups[k]
-		// A run that failed in two ways is counted for each: this is how many
-		// failures there are, not how many runs.
+		// Count is the number of failures here, not of runs: a run that failed in two ways
+		// counts twice.
 		into.Count += g.Count
 		if g.First.Index < into.First.Index {
 			into.First = g.First
@@ -76,7 +76,7 @@ func (o Tally) Fold(small []Shrunk) (Tally, []Shrunk) {
 	return o, small
 }
 
-// Total is the campaign in one sentence or two.
+// Total returns the result of the campaign in a sentence.
 func (o Tally) Total() string {
 	var bugs, limits, known int
 	for _, g := range o.Groups {
@@ -120,7 +120,8 @@ func (o Tally) Total() string {
 	return s
 }
 
-// bound says what PCT promises of the runs that kept to their estimates.
+// bound returns the probability that PCT guarantees for the runs that kept to their
+// estimates.
 func (o Tally) bound() string {
 	if o.Within == 0 {
 		return "no run kept to the decisions that PCT expected, so there is no bound"
@@ -134,7 +135,7 @@ func (o Tally) bound() string {
 	return s
 }
 
-// paid says whether more runs were still finding new states.
+// paid returns the number of states, and how many of them the second half of the runs found.
 func (o Tally) paid() string {
 	if len(o.Curve) == 0 {
 		return "no states"
@@ -156,10 +157,10 @@ type jsonGroup struct {
 	Op     string                `json:"op"`
 	Faults []string              `json:"faults"`
 	Origin
-	// Cause is what shows the defect in the smallest run.
+	// Cause is the part of the smallest run that shows the defect.
 	Cause *known.Cause `json:"cause,omitempty"`
 	Runs  int          `json:"runs"`
-	// MedianRuns is Tally.Medians of its defect.
+	// MedianRuns is the entry of Tally.Medians for the defect.
 	MedianRuns int    `json:"median_runs,omitempty"`
 	FirstSeed  uint64 `json:"first_seed"`
 	Size       int    `json:"size_events"`
@@ -184,7 +185,7 @@ type jsonTotal struct {
 	Coverage *Coverage      `json:"coverage,omitempty"` // of the exhaustive strategy
 }
 
-// WriteJSON writes an object for each group and one of totals, a line each.
+// WriteJSON writes one object per group and one with the totals. Each is a line.
 func (o Tally) WriteJSON(w io.Writer, small []Shrunk) error {
 	enc := json.NewEncoder(w)
 	enc.SetEscapeHTML(false)
@@ -223,7 +224,7 @@ func fingerprint(g Group, o Origin) string {
 	return g.Key()
 }
 
-// Recording is where WriteTally puts the recording of a group.
+// Recording returns the file in which WriteTally keeps the recording of a group.
 func (f Found) Recording(s Shrunk) string {
 	return fmt.Sprintf("%s/%d.lockstep", f.folder(), s.Seed)
 }

@@ -8,13 +8,13 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// This file takes a scenario's text apart as YAML, knowing of the format only
-// what refers to what: the loader says whether what is left is a scenario.
+// This file edits the text of a scenario as YAML. It knows only which parts of a scenario
+// refer to which others. The loader decides whether the result is a scenario.
 
-// gone marks a node that tidy is to take out. A marked key takes its value along.
+// gone marks a node that tidy removes. A marked key is removed with its value.
 const gone = yaml.Kind(0)
 
-// document reads a text that the loader has passed.
+// document parses a text that the loader has accepted.
 func document(text string) (*yaml.Node, error) {
 	var n yaml.Node
 	if err := yaml.Unmarshal([]byte(text), &n); err != nil {
@@ -23,7 +23,7 @@ func document(text string) (*yaml.Node, error) {
 	return n.Content[0], nil
 }
 
-// source is a tree as the loader reads it.
+// source returns the text of a tree.
 func source(tree *yaml.Node) string {
 	text, err := yaml.Marshal(tree)
 	if err != nil {
@@ -41,7 +41,7 @@ func clone(n *yaml.Node) *yaml.Node {
 	return &c
 }
 
-// find gives the place of a key in a mapping, -1 when it has none.
+// find returns the index of a key in a mapping, or -1 if the mapping does not have it.
 func find(n *yaml.Node, key string) int {
 	if n == nil || n.Kind != yaml.MappingNode {
 		return -1
@@ -54,7 +54,8 @@ func find(n *yaml.Node, key string) int {
 	return -1
 }
 
-// get follows keys down; nil when one is not there.
+// get follows keys down a tree and returns the last value. It returns nil if a key is
+// missing.
 func get(n *yaml.Node, keys ...string) *yaml.Node {
 	for _, key := range keys {
 		i := find(n, key)
@@ -80,7 +81,7 @@ func mapping(key string, value *yaml.Node) *yaml.Node {
 	return &yaml.Node{Kind: yaml.MappingNode, Content: []*yaml.Node{scalar(key), value}}
 }
 
-// set gives a mapping a value, in the place of the one it has.
+// set sets the value of a key in a mapping. It adds the key if it is missing.
 func set(n *yaml.Node, key string, value *yaml.Node) {
 	if i := find(n, key); i >= 0 {
 		n.Content[i+1] = value
@@ -95,7 +96,7 @@ func remove(n *yaml.Node, key string) {
 	}
 }
 
-// items are the elements of a sequence that are left.
+// items returns the elements of a sequence that are not gone.
 func items(n *yaml.Node) []*yaml.Node {
 	if n == nil || n.Kind != yaml.SequenceNode {
 		return nil
@@ -103,10 +104,10 @@ func items(n *yaml.Node) []*yaml.Node {
 	return slices.DeleteFunc(slices.Clone(n.Content), func(c *yaml.Node) bool { return c.Kind == gone })
 }
 
-// entry is a key of a mapping with its value.
+// An entry is a key of a mapping with its value.
 type entry struct{ key, value *yaml.Node }
 
-// entries are the pairs of a mapping that are left.
+// entries returns the entries of a mapping that are not gone.
 func entries(n *yaml.Node) []entry {
 	var out []entry
 	if n != nil && n.Kind == yaml.MappingNode {
@@ -119,7 +120,7 @@ func entries(n *yaml.Node) []entry {
 	return out
 }
 
-// stepOf is the kind of a step and its fields; no fields for a bare word.
+// stepOf returns the kind of a step and its value. The value of a bare word is nil.
 func stepOf(n *yaml.Node) (kind string, value *yaml.Node) {
 	if es := entries(n); len(es) > 0 {
 		return es[0].key.Value, es[0].value
@@ -127,10 +128,10 @@ func stepOf(n *yaml.Node) (kind string, value *yaml.Node) {
 	return n.Value, nil
 }
 
-// placed is a step with the list that it stands in.
+// placed is a step with the list that contains it.
 type placed struct{ list, step *yaml.Node }
 
-// allSteps are the steps of all threads, a step before those within it.
+// allSteps returns the steps of all threads, each before the steps within it.
 func allSteps(root *yaml.Node) []placed {
 	var out []placed
 	var walk func(list *yaml.Node)
@@ -147,7 +148,7 @@ func allSteps(root *yaml.Node) []placed {
 	return out
 }
 
-// tidy takes out what is marked, and what has no meaning without it.
+// tidy removes the marked nodes, and the parts that have no meaning without them.
 func tidy(root *yaml.Node) {
 	for changed := true; changed; {
 		sweep(root)
@@ -166,7 +167,7 @@ func tidy(root *yaml.Node) {
 					bury(p.step)
 				}
 			}
-			// What has only its name is written so.
+			// A step with only a name is written short. A read with only a name is removed.
 			if es := entries(value); len(es) == 1 && es[0].key.Value == "name" {
 				switch kind {
 				case "lock", "try_lock", "unlock", "force_unlock":
@@ -218,13 +219,14 @@ func sweep(n *yaml.Node) {
 	n.Content = kept
 }
 
-// cut is one thing that can be taken out of the tree that it was made for.
-// Several of one list are made from the last to the first.
+// A cut removes one part of the tree for which it was made. Several cuts of one tree are
+// applied from the last to the first.
 type cut func()
 
 func bury(n *yaml.Node) cut { return func() { n.Kind = gone } }
 
-// processCuts take out a process, its threads, and what names them.
+// processCuts returns cuts that each remove a process, its threads, and the parts that name
+// them.
 func processCuts(root *yaml.Node) []cut {
 	var cuts []cut
 	for _, p := range entries(get(root, "processes")) {
@@ -257,8 +259,8 @@ func processCuts(root *yaml.Node) []cut {
 	return cuts
 }
 
-// mentions takes out where steps speak of threads that are not there any more.
-// The function may rename a thread too.
+// mentions removes the parts of steps that name a thread for which without returns true.
+// without may also rename the thread.
 func mentions(root *yaml.Node, without func(*yaml.Node) bool) {
 	for _, p := range allSteps(root) {
 		kind, value := stepOf(p.step)
@@ -286,8 +288,8 @@ func mentions(root *yaml.Node, without func(*yaml.Node) bool) {
 	}
 }
 
-// threadCuts take out a thread; those above it move down by one. A process
-// keeps one, which then has no steps.
+// threadCuts returns cuts that each remove a thread. The numbers of the threads after it
+// decrease by one. The last thread of a process stays and loses its steps.
 func threadCuts(root *yaml.Node) []cut {
 	var cuts []cut
 	for _, p := range entries(get(root, "processes")) {
@@ -299,7 +301,7 @@ func threadCuts(root *yaml.Node) []cut {
 	return cuts
 }
 
-// threadsOf is the number of threads that a process declares.
+// threadsOf returns the number of threads that a process declares.
 func threadsOf(process *yaml.Node) int {
 	if n := get(process, "threads"); n != nil {
 		i, _ := strconv.Atoi(n.Value)
@@ -310,7 +312,8 @@ func threadsOf(process *yaml.Node) int {
 
 func dropThread(root, process *yaml.Node, name string, number int) {
 	n := threadsOf(process)
-	// renumber moves a thread's name down; it says whether the thread is gone.
+	// renumber renames a thread after the dropped one. It reports whether the thread is the
+	// dropped one.
 	renumber := func(key *yaml.Node) bool {
 		p, rest, ok := strings.Cut(key.Value, "/")
 		i, err := strconv.Atoi(rest)
@@ -339,7 +342,7 @@ func dropThread(root, process *yaml.Node, name string, number int) {
 	}
 }
 
-// stepCuts take out a step with those within it.
+// stepCuts returns cuts that each remove a step with the steps within it.
 func stepCuts(root *yaml.Node) []cut {
 	var cuts []cut
 	for _, p := range allSteps(root) {
@@ -348,7 +351,7 @@ func stepCuts(root *yaml.Node) []cut {
 	return cuts
 }
 
-// claimCuts take out the steps that only look.
+// claimCuts returns cuts that each remove a step that only checks a state or a count.
 func claimCuts(root *yaml.Node) []cut {
 	var cuts []cut
 	for _, p := range allSteps(root) {
@@ -359,8 +362,8 @@ func claimCuts(root *yaml.Node) []cut {
 	return cuts
 }
 
-// unwrappings put in a step's place what stands within it; of with_lock also
-// with its lock kept.
+// unwrappings returns cuts that each replace a step by the steps within it. A second cut of a
+// with_lock also keeps the attempt to lock.
 func unwrappings(root *yaml.Node) []cut {
 	var cuts []cut
 	for _, p := range allSteps(root) {
@@ -389,7 +392,7 @@ func unwrappings(root *yaml.Node) []cut {
 	return cuts
 }
 
-// faultCuts take out a fault.
+// faultCuts returns cuts that each remove a fault.
 func faultCuts(root *yaml.Node) []cut {
 	var cuts []cut
 	for _, f := range items(get(root, "faults")) {
@@ -398,8 +401,8 @@ func faultCuts(root *yaml.Node) []cut {
 	return cuts
 }
 
-// optionCuts take out a field of a step, fault, process or resource, a process
-// of a partition, or a field of the file.
+// optionCuts returns cuts that each remove a field of a step, fault, process or resource, a
+// process of a partition, or a field of the file.
 func optionCuts(root *yaml.Node) []cut {
 	var cuts []cut
 	fields := func(n *yaml.Node, but ...string) {
@@ -422,7 +425,7 @@ func optionCuts(root *yaml.Node) []cut {
 	for _, p := range entries(get(root, "processes")) {
 		but := "threads"
 		if threadsOf(p.value) == 1 {
-			but = "" // which goes without saying
+			but = "" // one thread is the default
 		}
 		fields(p.value, but)
 		fields(get(p.value, "client"))
@@ -434,8 +437,8 @@ func optionCuts(root *yaml.Node) []cut {
 		fields(get(value, "deadlines"))
 	}
 	for _, f := range items(get(root, "faults")) {
-		// What makes a rule meet less stays, but that one message is one whenever
-		// it is sent.
+		// The fields that limit the messages of a rule stay. With nth the rule meets only one
+		// message, so from and until may go.
 		if get(f, "when", "nth") != nil {
 			fields(f, "when")
 		} else {
@@ -449,7 +452,7 @@ func optionCuts(root *yaml.Node) []cut {
 	return cuts
 }
 
-// wishCuts take out what the author wants of steps, and of resources' ends.
+// wishCuts returns cuts that each remove an expectation of a step or of a resource.
 func wishCuts(root *yaml.Node) []cut {
 	var cuts []cut
 	fields := func(n *yaml.Node, names ...string) {
@@ -469,7 +472,7 @@ func wishCuts(root *yaml.Node) []cut {
 	return cuts
 }
 
-// narrowings let a rule meet one message where it met several.
+// narrowings returns cuts that each let a rule meet one message instead of several.
 func narrowings(root *yaml.Node) []cut {
 	var cuts []cut
 	for _, f := range items(get(root, "faults")) {
@@ -491,8 +494,8 @@ func narrowings(root *yaml.Node) []cut {
 	return cuts
 }
 
-// amounts are the times and numbers that may be changed: not what the author
-// wants or reads, and not the resources.
+// amounts returns the times and numbers that may be changed. It leaves out the resources,
+// and the values that the author expects of a step.
 func amounts(root *yaml.Node) []*yaml.Node {
 	names := []string{
 		"at", "sleep", "lease", "wait", "for", "from", "until", "step", "times", "take", "nth", "every", "threads", "lose_last", "replicas",

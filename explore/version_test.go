@@ -30,8 +30,8 @@ func TestTheVersionOfTheDrawing(t *testing.T) {
 	holdVersion(t, "the same seeds draw other scenarios", "explore.DrawVersion", DrawVersion, version, fmt.Sprintf("%x", sum.Sum(nil)[:8]), want)
 }
 
-// TestTheVersionOfTheNames notices that a finding becomes another defect. The titles
-// of defects do not count: they may be reworded.
+// TestTheVersionOfTheNames fails if a finding becomes another defect without a new version.
+// The titles of defects do not count, so they may be reworded.
 func TestTheVersionOfTheNames(t *testing.T) {
 	const version, want = 2, "f36163a0f09d3f32"
 	h := sim.NewHost(t)
@@ -56,7 +56,7 @@ func TestTheVersionOfTheNames(t *testing.T) {
 		"known.Version", known.Version, version, fmt.Sprintf("%x", sum.Sum(nil)[:8]), want)
 }
 
-// holdVersion fails unless the golden digest of a version is of the version.
+// holdVersion fails the test unless the digest of the current version is the golden one.
 func holdVersion(t *testing.T, what, constant string, now, version int, got, want string) {
 	t.Helper()
 	switch {

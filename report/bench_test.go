@@ -12,9 +12,9 @@ import (
 	"lockstep/report"
 )
 
-// zooming turns the wheel in and out over the chart once a frame, and gives the
-// milliseconds from frame to frame: the median and that of 95 in 100, then how
-// long the page took to open.
+// zooming turns the mouse wheel over the chart once per frame, in and out. It returns the
+// milliseconds between frames, as the median and the 95th percentile, and then the
+// milliseconds that the page took to open.
 const zooming = `(async () => {
 	const chart = document.getElementById("chart"), at = chart.getBoundingClientRect(), frames = [];
 	const frame = () => new Promise(requestAnimationFrame);
@@ -32,7 +32,7 @@ const zooming = `(async () => {
 	return [frames[60], frames[114], opened];
 })()`
 
-// crowd is a record of threads that all wait for one lock and have it in turn.
+// crowd returns a record of threads that all wait for one lock and hold it in turn.
 func crowd(events, threads int) report.Run {
 	rec := &model.Record{Params: model.Params{Lock: "redisson@4.7.0", Timing: model.Timing{Watchdog: 30 * time.Second}, Processes: []model.ProcessParams{{Name: "a", Threads: threads}}}}
 	op, msg := 0, 0
@@ -60,7 +60,7 @@ func crowd(events, threads int) report.Run {
 	}
 }
 
-// BenchmarkPage measures, in the browser, what a reader waits for.
+// BenchmarkPage measures in the browser how long a reader waits for the page.
 func BenchmarkPage(b *testing.B) {
 	chromium := browser(b)
 	for _, c := range []struct {

@@ -27,27 +27,26 @@ var indexJS string
 
 var indexTemplate = template.Must(template.New("index").Parse(indexHTML))
 
-// Index is a folder of results: runs of scenarios, what campaigns found, and
-// tables that were written beside them.
+// An Index holds the results of a folder: runs of scenarios, campaigns, and tables.
 type Index struct {
 	Title     string
 	Runs      []IndexRun
 	Campaigns []Campaign
 	Tables    []Table
-	// Stamp changes when the folder does; "" for a page that does not ask.
+	// Stamp changes when the folder changes. It is "" if the page does not ask for changes.
 	Stamp string
 }
 
-// Campaign is what a campaign came to, or has come to so far.
+// A Campaign is the result of a campaign, which may still be under way.
 type Campaign struct {
-	Name     string // of its folder; "" for the index's own
+	Name     string // of its folder; "" for the folder of the index
 	Sentence string
 	Ran      int // runs that were played
 	Groups   []IndexGroup
 	Curve    []IndexPoint
 }
 
-// IndexRun is one line of the verdicts of simrun run.
+// An IndexRun is one line of the verdicts of simrun run.
 type IndexRun struct {
 	Scenario   string `json:"scenario"`
 	Lock       string `json:"lock"`
@@ -61,11 +60,11 @@ type IndexRun struct {
 	} `json:"findings"`
 	Waits     Waits  `json:"waits"`
 	Recording string `json:"recording"` // relative to the folder; "": none
-	// Link is where its report is; whoever has one fills it in.
+	// Link is the address of the run's report. The caller fills it in.
 	Link string `json:"-"`
 }
 
-// Waits is how long the calls of a run waited that were granted a lock.
+// Waits sums up how long the calls of a run waited that were granted a lock.
 type Waits struct {
 	Granted int   `json:"granted"`
 	P50Ns   int64 `json:"p50_ns"`
@@ -74,7 +73,7 @@ type Waits struct {
 	MaxNs   int64 `json:"max_ns"`
 }
 
-// Why is the first finding in words.
+// Why returns the first finding in words.
 func (r IndexRun) Why() string {
 	if len(r.Findings) == 0 {
 		return ""
@@ -82,7 +81,7 @@ func (r IndexRun) Why() string {
 	return r.Findings[0].Judge + ": " + r.Findings[0].Why
 }
 
-// IndexGroup is one kind of failure that a campaign found.
+// An IndexGroup is one kind of failure that a campaign found.
 type IndexGroup struct {
 	Group     string   `json:"group"`
 	Judge     string   `json:"judge"`
@@ -102,10 +101,11 @@ type IndexGroup struct {
 	Cause json.RawMessage `json:"cause"`
 
 	Link  string `json:"-"`
-	Known string `json:"-"` // the defect and its cause in words; whoever knows it fills it in
+	Known string `json:"-"` // the defect and its cause in words; the caller fills it in
 }
 
-// FaultWords says which faults it needs; nobody has asked before it is made small.
+// FaultWords returns the faults that the failure needs. They are not known before it is
+// shrunk.
 func (g IndexGroup) FaultWords() string {
 	switch {
 	case g.Faults == nil:
@@ -116,14 +116,14 @@ func (g IndexGroup) FaultWords() string {
 	return strings.Join(g.Faults, ", ")
 }
 
-// IndexPoint is how many abstract states were known after so many runs.
+// An IndexPoint says how many abstract states were known after a number of runs.
 type IndexPoint struct {
 	Runs   int `json:"runs"`
 	States int `json:"states"`
 }
 
-// ReadIndex reads the verdicts.jsonl of a folder; file is the name that errors
-// carry. Lines of a kind that it does not know are an error with their number.
+// ReadIndex reads the verdicts.jsonl of a folder. Errors carry the name file. A line of an
+// unknown kind is an error that names the line.
 func ReadIndex(in io.Reader, file string) (Index, error) {
 	var x Index
 	lines := bufio.NewReader(in)
@@ -184,7 +184,7 @@ func (x *Index) line(text []byte) error {
 	return errors.New("neither a run nor a group nor the total of a campaign")
 }
 
-// campaign is the one whose lines are being read.
+// campaign returns the campaign whose lines are being read.
 func (x *Index) campaign() *Campaign {
 	if len(x.Campaigns) == 0 {
 		x.Campaigns = []Campaign{{}}
@@ -192,8 +192,8 @@ func (x *Index) campaign() *Campaign {
 	return &x.Campaigns[0]
 }
 
-// Add takes in the index of a folder, "." or one below: its recordings get the
-// folder's name before theirs.
+// Add adds the index of a folder, which is "." or a subfolder. It puts the folder's name
+// before the names of the recordings.
 func (x *Index) Add(folder string, y Index) {
 	below := func(recording *string) {
 		if *recording != "" {
@@ -215,8 +215,8 @@ func (x *Index) Add(folder string, y Index) {
 	}
 }
 
-// EachRecording hands over the recording of every run and group that has one,
-// with where the link to its report belongs.
+// EachRecording calls do for every recording of a run, a group or a table. It passes the
+// recording and a pointer to the link to its report.
 func (x *Index) EachRecording(do func(recording string, link *string)) {
 	for i := range x.Runs {
 		if r := &x.Runs[i]; r.Recording != "" {
@@ -242,7 +242,7 @@ func (x *Index) EachRecording(do func(recording string, link *string)) {
 	}
 }
 
-// WriteIndex writes an index as a page that needs nothing else.
+// WriteIndex writes an index as a page that needs no other file.
 func WriteIndex(w io.Writer, x Index) error {
 	verdicts := map[string]int{}
 	odd := 0
@@ -276,15 +276,15 @@ func WriteIndex(w io.Writer, x Index) error {
 	})
 }
 
-// indexRow is seeds in a row that came to the same.
+// An indexRow stands for consecutive seeds with the same verdict.
 type indexRow struct {
 	IndexRun
 	last uint64
-	// ID is the row's name on the page.
+	// ID identifies the row on the page.
 	ID string
 }
 
-// Seeds are those of the row, as --seed takes them.
+// Seeds returns the seeds of the row in the form that --seed takes.
 func (r indexRow) Seeds() string {
 	if r.last == r.Seed {
 		return fmt.Sprint(r.Seed)
@@ -292,10 +292,11 @@ func (r indexRow) Seeds() string {
 	return fmt.Sprintf("%d..%d", r.Seed, r.last)
 }
 
-// Sign stands beside the colour of the verdict.
+// Sign returns the sign that stands beside the colour of the verdict.
 func (r indexRow) Sign() string { return signs[r.Verdict] }
 
-// rank puts what was not expected first, then bugs, limits, and what held.
+// rank orders the rows. Unexpected verdicts come first. The order of the verdicts is
+// nondeterministic, undecided, bug, limit, held.
 func (r indexRow) rank() int {
 	n := slices.Index([]string{"nondeterministic", "undecided", "bug", "limit"}, r.Verdict)
 	if n < 0 {
@@ -327,12 +328,12 @@ func rows(runs []IndexRun) []indexRow {
 	return out
 }
 
-// longer is, of each figure, the greater of two runs.
+// longer returns the greater of each figure of w and o.
 func (w Waits) longer(o Waits) Waits {
 	return Waits{max(w.Granted, o.Granted), max(w.P50Ns, o.P50Ns), max(w.P90Ns, o.P90Ns), max(w.P99Ns, o.P99Ns), max(w.MaxNs, o.MaxNs)}
 }
 
-// String says the median and the longest.
+// String returns the median wait and the longest.
 func (w Waits) String() string {
 	if w.Granted == 0 {
 		return ""
@@ -340,13 +341,13 @@ func (w Waits) String() string {
 	return length(w.P50Ns) + ", at most " + length(w.MaxNs)
 }
 
-// Title says all of it.
+// Title returns all figures.
 func (w Waits) Title() string {
 	return fmt.Sprintf("of %d that were granted, half waited at most %s, 90%% %s, 99%% %s, all %s", w.Granted, length(w.P50Ns), length(w.P90Ns), length(w.P99Ns), length(w.MaxNs))
 }
 
-// Places are the figures in a field of 100, from 10 µs to 1000 s, each ten
-// times the one before at the same distance.
+// Places returns the positions of the figures on a logarithmic scale, on which 0 is 10 µs
+// and 100 is 1000 s.
 func (w Waits) Places() [4]string {
 	var out [4]string
 	for i, ns := range []int64{w.P50Ns, w.P90Ns, w.P99Ns, w.MaxNs} {
@@ -355,14 +356,14 @@ func (w Waits) Places() [4]string {
 	return out
 }
 
-// matrix is scenarios by the releases of one lock, or by locks that have none.
+// A matrix shows scenarios by the releases of one lock, or by locks without releases.
 type matrix struct {
 	Family  string
 	Columns []string // locks
 	Rows    []matrixRow
 }
 
-// Heads are the releases, or the locks.
+// Heads returns the heads of the columns: the releases, or the names of the locks.
 func (m matrix) Heads() []string {
 	var out []string
 	for _, c := range m.Columns {
@@ -388,16 +389,16 @@ type matrixRow struct {
 	Cells    []*indexRow // nil: not played
 }
 
-// Odd: a cell is not what was expected.
+// Odd reports whether a cell has an unexpected verdict.
 func (r matrixRow) Odd() bool {
 	return slices.ContainsFunc(r.Cells, func(c *indexRow) bool { return c != nil && !c.AsExpected })
 }
 
-// otherLocks are those that have no relatives.
+// otherLocks is the title of the matrix of all locks that have no other release.
 const otherLocks = "other locks"
 
-// matrices gives each lock of which there are releases a matrix of its own; a
-// cell is the row that stands first in the list.
+// matrices returns one matrix per variant that has several releases, and one for all other
+// locks. A cell shows the first row of the list with its scenario and its lock.
 func matrices(list []indexRow) []matrix {
 	locks := map[string][]string{}
 	for _, r := range list {
@@ -447,7 +448,7 @@ func (m *matrix) fill(list []indexRow) {
 	}
 }
 
-// byRelease orders locks by their names, numbers in them as numbers.
+// byRelease orders locks by name. It compares numbers in names by their value.
 func byRelease(a, b string) int {
 	number := func(s string) (n int, digits int) {
 		for digits < len(s) && s[digits] >= '0' && s[digits] <= '9' && digits < 9 {
@@ -473,7 +474,7 @@ func byRelease(a, b string) int {
 	return cmp.Compare(len(a), len(b))
 }
 
-// Line is the curve of new states in a field of 800 by 140.
+// Line returns the curve of new states as points in a field of 800 by 140.
 func (c Campaign) Line() string {
 	most := c.Most()
 	points := []string{"0,140"}
@@ -483,7 +484,7 @@ func (c Campaign) Line() string {
 	return strings.Join(points, " ")
 }
 
-// Most is the end of the curve.
+// Most returns the last point of the curve.
 func (c Campaign) Most() IndexPoint {
 	if len(c.Curve) == 0 {
 		return IndexPoint{}

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// Case is a run as other programs take it.
+// A Case is a run in the form in which it is written for other programs.
 type Case struct {
 	Scenario   string
 	File       string // of the scenario, relative to the repository
@@ -16,7 +16,7 @@ type Case struct {
 	Verdict    string
 	Expected   string
 	AsExpected bool
-	Text       string // what was found, in some lines
+	Text       string // the findings, in some lines
 	Replay     string
 }
 
@@ -26,7 +26,7 @@ func (c Case) message() string {
 	return fmt.Sprintf("%s, expected %s", c.Verdict, c.Expected)
 }
 
-// decided: the run has a verdict, if not the one that was expected.
+// decided reports whether the run has a verdict, expected or not.
 func (c Case) decided() bool { return c.Verdict != "undecided" && c.Verdict != "nondeterministic" }
 
 type junitSuites struct {
@@ -162,7 +162,7 @@ func WriteGitHub(w io.Writer, cases []Case) error {
 	return err
 }
 
-// data and property escape as the workflow commands ask for.
+// data and property escape text as GitHub's workflow commands require.
 func data(s string) string {
 	return strings.NewReplacer("%", "%25", "\r", "%0D", "\n", "%0A").Replace(s)
 }

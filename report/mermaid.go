@@ -7,12 +7,12 @@ import (
 	"strings"
 )
 
-// mermaidMost is how many arrows and notes a diagram has: beyond some hundreds
-// GitHub draws none.
+// mermaidMost limits the arrows and notes of a diagram. GitHub does not draw a diagram with
+// more than some hundreds.
 const mermaidMost = 120
 
-// Mermaid is a run as a sequence diagram, the part that leads to the first
-// finding if it is long.
+// Mermaid returns a run as a sequence diagram. It draws the run up to the first finding. If
+// that is too long, it draws the last part.
 func Mermaid(r Run) string {
 	v := build(r)
 	type line struct {
@@ -91,7 +91,7 @@ func answer(m *message) string {
 	return m.Name + " → " + m.Reply
 }
 
-// plain is text that Mermaid does not take for anything else.
+// plain escapes the characters that have a meaning in Mermaid.
 func plain(s string) string {
 	var b strings.Builder
 	for _, r := range Clip(s, textMost) {

@@ -9,12 +9,11 @@ import (
 	"lockstep/model"
 )
 
-// momentsMost is how many lines the short story has; the last before the
-// finding are kept.
+// momentsMost limits the lines of the short story. The last lines are kept.
 const momentsMost = 14
 
-// moments tells the run in a few lines: who got the lock, how it ended, which
-// faults struck, which message was lost, up to the finding.
+// moments tells the run up to the first finding in a few lines: who got the lock, how the
+// hold ended, which faults struck, and which messages were lost.
 func (b *builder) moments() {
 	v := b.v
 	var out []moment
@@ -22,7 +21,7 @@ func (b *builder) moments() {
 		out = append(out, moment{AtNs: at, Text: Clip(fmt.Sprintf(format, args...), textMost), Mark: mark})
 	}
 	last, renewed := map[string]hold{}, map[string]int{}
-	by := map[[2]any]*message{} // lock and instant -> the message that changed it
+	by := map[[2]any]*message{} // by lock and instant, the message that changed the lock
 	for i := range v.Messages {
 		m := &v.Messages[i]
 		if m.Exec < 0 || !b.changed(m) {
@@ -44,7 +43,7 @@ func (b *builder) moments() {
 		case t.Owner == was.Owner && t.Owner != "" && t.Count != was.Count:
 			add(t.AtNs, "", "the server counts %d levels of %s for %s", t.Count, t.Lock, t.Owner)
 		case t.Owner == was.Owner && t.Owner != "" && m != nil && t.ExpiresMs > was.ExpiresMs:
-			// Of renewals in a row the last is told.
+			// Of consecutive renewals only the last is told.
 			if n := len(out); renewed[t.Lock] > 0 && renewed[t.Lock] == n {
 				out = out[:n-1]
 			}
@@ -113,14 +112,14 @@ func (b *builder) moments() {
 		until = f.AtNs
 		out = append(out, moment{AtNs: f.AtNs, Text: Clip(f.Judge+": "+f.Why, 3*textMost), Mark: "finding"})
 	}
-	// Of one instant the fault comes first: the rest came of it.
+	// At one instant the fault comes first, since it may have caused the rest.
 	slices.SortStableFunc(out, func(a, b moment) int {
 		return cmp.Or(cmp.Compare(a.AtNs, b.AtNs), cmp.Compare(rank(a), rank(b)))
 	})
 	end := len(out)
 	for i, m := range out {
 		if m.AtNs > until {
-			end = min(i+2, len(out)) // and what came of it
+			end = min(i+2, len(out)) // keep two moments after the finding
 			break
 		}
 	}
@@ -130,7 +129,7 @@ func (b *builder) moments() {
 
 func rank(m moment) int { return slices.Index([]string{"fault", "lost", "", "finding"}, m.Mark) }
 
-// length is a stretch of time with three digits.
+// length writes a length of time with three digits.
 func length(ns int64) string {
 	d := time.Duration(ns)
 	for unit := time.Duration(1); unit <= d; unit *= 10 {

@@ -20,19 +20,18 @@ var pageJS string
 
 var pageTemplate = template.Must(template.New("page").Funcs(template.FuncMap{"at": model.At}).Parse(pageHTML))
 
-// Picture is porcupine's own picture of a lock's history: a whole page, or why
-// there is none.
+// A Picture is porcupine's own picture of a lock's history. HTML is a whole page. If there
+// is none, Why says why.
 type Picture struct {
 	Lock string `json:"lock"`
 	HTML string `json:"html,omitempty"`
 	Why  string `json:"-"`
 }
 
-// signs stand beside the colour of a verdict.
+// signs maps each verdict to the sign that stands beside its colour.
 var signs = map[string]string{"held": "✓", "bug": "✗", "limit": "!", "undecided": "?", "nondeterministic": "≠", "n/a": "–"}
 
-// WriteHTML writes a run as one page that needs nothing else: no network, no
-// other file.
+// WriteHTML writes a run as one page that needs no network and no other file.
 func WriteHTML(w io.Writer, r Run, pictures []Picture) error {
 	v := build(r)
 	v.cut()

@@ -36,7 +36,7 @@ import (
 	"lockstep/sim"
 )
 
-// played runs a built-in scenario and gives it as a report takes it.
+// played runs a built-in scenario and returns the run that a report shows.
 func played(t *testing.T, scenario, lock string) report.Run {
 	t.Helper()
 	sc, err := scenarios.Find(scenario)
@@ -73,7 +73,7 @@ func html(t testing.TB, r report.Run) []byte {
 	return b.Bytes()
 }
 
-// browser starts Chromium; a test without it is skipped.
+// browser starts Chromium. It skips the test if Chromium is not installed.
 func browser(t testing.TB) context.Context {
 	t.Helper()
 	path := ""
@@ -101,7 +101,7 @@ func browser(t testing.TB) context.Context {
 	return ctx
 }
 
-// tab is a page opened from disk, and what it should not have done.
+// A tab is a page opened from disk. bad lists the forbidden things that the page did.
 type tab struct {
 	t   testing.TB
 	ctx context.Context
@@ -117,7 +117,7 @@ func open(t testing.TB, browser context.Context, page []byte) *tab {
 	}
 	ctx, stop := chromedp.NewContext(browser)
 	t.Cleanup(stop)
-	ctx, stop = context.WithTimeout(ctx, 2*time.Minute) // of a browser that hangs
+	ctx, stop = context.WithTimeout(ctx, 2*time.Minute) // the browser may hang
 	t.Cleanup(stop)
 	p := &tab{t: t, ctx: ctx}
 	note := func(format string, args ...any) {
@@ -171,7 +171,7 @@ func (p *tab) text(selector string) string {
 	return s
 }
 
-// script runs a script for what it does.
+// script runs a script and ignores its result.
 func (p *tab) script(format string, args ...any) {
 	p.t.Helper()
 	p.do(chromedp.Evaluate[chromedp.Void](fmt.Sprintf(format, args...)))
@@ -192,8 +192,8 @@ func (p *tab) quiet() {
 	}
 }
 
-// inView: a mark of that judge stands within the chart, and the chart within
-// the window.
+// inView reports whether a mark of a judge is inside the chart, and the chart inside the
+// window.
 const inView = `(judge => {
 	const chart = document.getElementById("chart").getBoundingClientRect();
 	return chart.top >= 0 && chart.top < innerHeight && [...document.querySelectorAll(".mark")].some(m => {
@@ -226,8 +226,8 @@ func TestPages(t *testing.T) {
 	}
 }
 
-// stories are the five that docs/ has pictures of; shows are the kinds of what
-// the chart must hold when the page is opened.
+// stories lists the five runs that docs/ has pictures of. shows lists texts that the chart
+// must contain when the page is opened.
 var stories = []struct {
 	scenario, lock, judge string
 	shows                 []string
@@ -239,7 +239,7 @@ var stories = []struct {
 	{"fair-dead-waiters-add-up", "redisson-fair@3.21.3", "liveness", []string{"a/1 believes", "g/1 believes", "crash of f", "in the queue: b/1"}},
 }
 
-// A hold that its owner does not know of.
+// The page says that the server has the lock for a thread that does not believe to hold it.
 func aHoldNobodyKnowsOf(t *testing.T, chromium context.Context) {
 	p := open(t, chromium, html(t, played(t, "interrupted-trylock-renewed-forever", "redisson@4.7.0")))
 	if got := p.text("#state .wrong"); got != "does not believe to hold orders, but the server has it for a/1" {
@@ -255,8 +255,8 @@ func thePageOfAStory(t *testing.T, chromium context.Context) {
 			if why := p.text("#findings li p"); !strings.Contains(why, s.judge) {
 				t.Errorf("the first finding reads %q", why)
 			}
-			// Opened, it shows all of it in 1280 by 800 pixels: the sentence, the state,
-			// the mark, what led to it.
+			// When it is opened, the page shows the sentence, the state, the mark, and the
+			// events before it in 1280 by 800 pixels.
 			for _, selector := range []string{"#findings li p", "#server table", "#threads table", "#chart", "#find"} {
 				if bottom := eval[float64](p, `document.querySelector("`+selector+`").getBoundingClientRect().bottom`); bottom > 800 {
 					t.Errorf("%s ends at %v", selector, bottom)
@@ -271,7 +271,7 @@ func thePageOfAStory(t *testing.T, chromium context.Context) {
 					t.Errorf("%q is not in view", want)
 				}
 			}
-			// Away from it and near, then one click.
+			// Leave the finding and zoom in. One click leads back to it.
 			p.do(chromedp.Focus(chromedp.CSS("#chart")), chromedp.KeyEvent(kb.End))
 			for range 6 {
 				p.do(chromedp.KeyEvent("+"))
@@ -312,12 +312,12 @@ func stepping(t *testing.T, chromium context.Context) {
 	if p.text("#events li[aria-selected=true]") == last {
 		t.Errorf("a step back changes nothing: %s", last)
 	}
-	// What a thread believes against the server's truth.
+	// The state contrasts the belief of a thread with the state of the server.
 	p.do(chromedp.Click(chromedp.CSS(".go")))
 	if wrong := p.text("#state .wrong"); !strings.Contains(wrong, "believes to hold orders") || !strings.Contains(wrong, "on the server it is free") {
 		t.Errorf("at the finding the state says %q", wrong)
 	}
-	// The mouse shows another instant, and leaves the chosen one.
+	// The mouse shows another instant and does not change the chosen one.
 	chosen := p.text("#now")
 	p.script(`{const c = document.getElementById("chart"), r = c.getBoundingClientRect();
 		c.dispatchEvent(new PointerEvent("pointermove", {clientX: r.left + 140, clientY: r.top + 80, bubbles: true}))}`)
@@ -334,7 +334,7 @@ func stepping(t *testing.T, chromium context.Context) {
 
 func filters(t *testing.T, chromium context.Context) {
 	r := played(t, "unlock-reply-lost", "redisson@3.21.3")
-	// Another lock, which nobody held.
+	// The record has another lock, which nobody held.
 	r.Record.Add(model.Event{AtNs: r.Record.Events[len(r.Record.Events)-1].AtNs, Kind: model.KindInvoke, Process: "b", Thread: 1, Op: 99, Action: model.ActLock, Lock: "spare"})
 	p := open(t, chromium, html(t, r))
 	lanes := func() []string {
@@ -387,8 +387,8 @@ func theLookOfAPage(t *testing.T, chromium context.Context) {
 	if second := eval[string](p, background); first == second {
 		t.Errorf("light and dark are both %s", first)
 	}
-	// Nothing is said by colour alone: the bands of two owners differ in their
-	// pattern, and say whose they are.
+	// Colour is never the only sign: the bands of two owners also differ in pattern and name
+	// their owner.
 	if hatches := eval[[]string](p, `[...new Set(drawn.filter(d => d.kind === "belief" || d.kind === "truth").map(d => d.text.match(/[ab].1/)[0] + " " + Object.keys(hatch).find(k => hatch[k] === d.fill)))]`); !slices.Equal(hatches, []string{"a/1 0", "b/1 1"}) {
 		t.Errorf("owners and their patterns: %q", hatches)
 	}
@@ -401,23 +401,23 @@ func theLookOfAPage(t *testing.T, chromium context.Context) {
 	if now := eval[float64](p, width); now == before {
 		t.Error("true to time looks like the other axis")
 	}
-	// Words do not lie on words.
+	// Texts do not overlap.
 	ghost := open(t, chromium, html(t, played(t, "fair-ghost-after-reply-timeout", "redisson-fair@3.21.3")))
 	if said := eval[[]int](ghost, `[notes.length, notes.filter((a, i) => notes.some((b, j) => i < j && a.x < b.x + b.w && b.x < a.x + a.w && Math.abs(a.y - b.y) < 11)).length]`); said[0] < 4 || said[1] != 0 {
 		t.Errorf("of %d words %d lie on others", said[0], said[1])
 	}
-	// What lies under the mouse is told.
+	// The page describes the mark under the mouse.
 	if told := eval[string](p, `{const d = drawn.find(d => d.kind === "lost"); under((d.x + d.x2) / 2, (d.y + d.y2) / 2)}`); !strings.Contains(told, "lost at") {
 		t.Errorf("of the lost message the mouse learns %q", told)
 	}
 	p.quiet()
-	// Porcupine's picture opens as a page of its own, with the faults beside.
+	// Porcupine's picture opens as a page of its own and shows the faults, too.
 	if text := pictureOf(t, p.ctx); !strings.Contains(text, "answered released") || !strings.Contains(text, "drop unlock reply of a") {
 		t.Errorf("porcupine's picture reads %q", text)
 	}
 }
 
-// Whatever the mouse does the keyboard does too.
+// The keyboard can do everything that the mouse can do.
 func byKeyboard(t *testing.T, chromium context.Context) {
 	p := open(t, chromium, html(t, played(t, "unlock-reply-lost", "redisson@3.21.3")))
 	var reached []string
@@ -460,7 +460,7 @@ func byKeyboard(t *testing.T, chromium context.Context) {
 	p.quiet()
 }
 
-// contrast is that of two colours of the page, as WCAG 2 has it.
+// contrast computes the contrast of two colours of the page as WCAG 2 defines it.
 const contrast = `((a, b) => {
 	const ink = document.createElement("canvas").getContext("2d", {willReadFrequently: true}), style = getComputedStyle(document.documentElement);
 	const light = name => {
@@ -474,7 +474,7 @@ const contrast = `((a, b) => {
 })`
 
 func lightAndDark(t *testing.T, chromium context.Context) {
-	p := open(t, chromium, html(t, played(t, "misdelete", "redisson@4.7.0"))) // which holds
+	p := open(t, chromium, html(t, played(t, "misdelete", "redisson@4.7.0"))) // a run that held
 	if got := eval[float64](p, `document.querySelector("header").getBoundingClientRect().height`); got > 100 {
 		t.Errorf("the head of the page takes %v pixels", got)
 	}
@@ -502,8 +502,7 @@ func lightAndDark(t *testing.T, chromium context.Context) {
 	}
 }
 
-// What simrun serve hands out opens porcupine's picture as the file does, faults
-// and all.
+// A page of simrun serve opens porcupine's picture with the faults, as a page on disk does.
 func thePictureOfAServedPage(t *testing.T, chromium context.Context) {
 	page := html(t, played(t, "unlock-reply-lost", "redisson@3.21.3"))
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -521,7 +520,7 @@ func thePictureOfAServedPage(t *testing.T, chromium context.Context) {
 	}
 }
 
-// pictureOf clicks for porcupine's picture, and gives what it says.
+// pictureOf clicks for porcupine's picture and returns its text.
 func pictureOf(t *testing.T, ctx context.Context) string {
 	t.Helper()
 	text, err := chromedp.Run(pictureTab(t, ctx), chromedp.Text(chromedp.CSS("#canvas")))
@@ -542,7 +541,7 @@ func pictureTab(t *testing.T, ctx context.Context) context.Context {
 	return picture
 }
 
-// Of a hundred threads only those are shown that do something.
+// Of a hundred threads only the active ones are shown.
 func manyThreads(t *testing.T, chromium context.Context) {
 	r := played(t, "misdelete", "setnx-del")
 	r.Record.Params.Processes[1].Threads = 100
@@ -551,7 +550,7 @@ func manyThreads(t *testing.T, chromium context.Context) {
 	if got := eval[[]string](p, threads); !slices.Equal(got, []string{"a/1", "b/1"}) {
 		t.Errorf("the lanes are %q", got)
 	}
-	// All of them are too many for the window: they scroll, and the server stays.
+	// All threads are too many for the window. They scroll, and the server stays in place.
 	p.do(chromedp.Click(chromedp.CSS("#quiet")))
 	names := func() []string {
 		p.frame()
@@ -598,7 +597,7 @@ func namesAreText(t *testing.T, chromium context.Context) {
 		t.Errorf("the finding reads %q", got)
 	}
 	p.quiet()
-	// Nor does one in porcupine's picture, which is not ours.
+	// A name does not become an element in porcupine's picture, either.
 	picture := pictureTab(t, p.ctx)
 	elements, err := chromedp.Run(picture, chromedp.Evaluate[int](`document.querySelectorAll("img").length + (document.title === "gone" ? 1 : 0)`))
 	if err != nil || elements != 0 {
@@ -609,8 +608,7 @@ func namesAreText(t *testing.T, chromium context.Context) {
 	}
 }
 
-// long is a record with so many events, of which each five are a change of the
-// owner.
+// long returns a run with that many events. Every five events change the owner.
 func long(events int) report.Run {
 	rec := &model.Record{Params: model.Params{Lock: "redisson@4.7.0", Timing: model.Timing{Watchdog: 30 * time.Second}, Processes: []model.ProcessParams{{Name: "a", Threads: 1}, {Name: "b", Threads: 1}}}}
 	for i := 0; len(rec.Events) < events; i++ {
@@ -690,7 +688,7 @@ func TestTwoThousandEventsFitInTwoMegabytes(t *testing.T) {
 			t.Errorf("%s: of %d findings it says that some are left out: %v", r.Scenario, len(r.Findings), more)
 		}
 	}
-	// And nothing of it comes from elsewhere.
+	// The page loads nothing from elsewhere.
 	for _, s := range []string{"http://", "https://", "src=", "@import"} {
 		if i := bytes.Index(bytes.ReplaceAll(b.Bytes(), []byte("http://www.w3.org/2000/svg"), nil), []byte(s)); i >= 0 {
 			t.Errorf("the page has %s", s)

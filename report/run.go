@@ -8,7 +8,7 @@ import (
 	"lockstep/model"
 )
 
-// Run is what a report is made of. Names may hold anything: they are shown as
+// A Run is the input of a report. Names may contain any characters, since they are shown as
 // text.
 type Run struct {
 	Scenario string
@@ -26,23 +26,24 @@ type Run struct {
 	Digest   string
 	Record   *model.Record
 	Findings []linearizability.Finding
-	// Blame is the curve of how probable the failure was; nil: not asked for.
+	// Blame is the curve of the probability of the failure. It is nil if nobody asked for
+	// it.
 	Blame *Curve
 }
 
-// Curve is how often a run failed when its first decisions were kept and the
-// rest were drawn anew.
+// A Curve says how often a run failed when its first decisions were kept and the others
+// were drawn anew.
 type Curve struct {
 	Judge string `json:"judge"`
 	Of    int    `json:"of"`   // decisions of the run
 	Runs  int    `json:"runs"` // for each point
 	// Points are in order of Kept.
 	Points []CurvePoint `json:"points"`
-	// Sentence says which decision made it inevitable.
+	// Sentence says which decision made the failure inevitable.
 	Sentence string `json:"sentence"`
 }
 
-// CurvePoint is the share of runs that failed with so many decisions kept.
+// A CurvePoint says how many runs failed when the first Kept decisions were kept.
 type CurvePoint struct {
 	Kept   int    `json:"kept"`
 	Failed int    `json:"failed"` // of Curve.Runs
@@ -50,14 +51,14 @@ type CurvePoint struct {
 	AtNs   int64  `json:"at"`     // when it was drawn
 }
 
-// Most of a record that a page shows.
+// Limits of what a page shows of a record.
 const (
 	eventsMost   = 4000
-	findingsMost = 100 // of each judge
+	findingsMost = 100 // per judge
 	overlapsMost = 1000
-	// textMost is how long a text of a record may be.
+	// textMost limits the length of a text of the record.
 	textMost = 160
-	// repeatsLeast is from how many on exchanges that only repeat are folded.
+	// repeatsLeast is the least number of repeated exchanges that are folded.
 	repeatsLeast = 5
 )
 
@@ -68,7 +69,7 @@ const (
 	laneServer   = "server"
 )
 
-// view is a run as it is drawn. Instants are nanoseconds since the start.
+// A view is a run as it is drawn. Instants are nanoseconds since the start.
 type view struct {
 	Scenario string     `json:"scenario"`
 	Lock     string     `json:"lock"`
@@ -77,7 +78,7 @@ type view struct {
 	EndNs    int64      `json:"end"`
 	Lanes    []lane     `json:"lanes"`
 	Locks    []string   `json:"locks"`
-	Names    []string   `json:"names"` // of those that queue
+	Names    []string   `json:"names"` // of the waiters in queues
 	Events   []event    `json:"events"`
 	Ops      []bar      `json:"ops"`
 	Beliefs  []band     `json:"beliefs"`
@@ -105,23 +106,23 @@ type lane struct {
 	Lock    string `json:"lock,omitempty"` // of a server's lane
 }
 
-// event is a line of the list.
+// An event is a line of the list.
 type event struct {
 	AtNs    int64    `json:"t"`
 	Kind    string   `json:"k"`
-	Lane    int      `json:"lane"` // -1: everybody's
+	Lane    int      `json:"lane"` // -1: it concerns all lanes
 	Process string   `json:"p,omitempty"`
 	Locks   []string `json:"locks,omitempty"`
 	Op      int      `json:"op,omitempty"`
 	Msg     int      `json:"msg,omitempty"`
 	Text    string   `json:"text"`
-	Times   int      `json:"n,omitempty"` // of a fold
-	quiet   bool     // no part of the story as text
+	Times   int      `json:"n,omitempty"` // how often a folded exchange repeats
+	quiet   bool     // the story as text leaves it out
 
 	check *model.Check // of a want that was not met
 }
 
-// bar is an operation from its call to its return.
+// A bar is an operation from its call to its return.
 type bar struct {
 	Op      int    `json:"op"`
 	Lane    int    `json:"lane"`
@@ -150,7 +151,7 @@ type overlap struct {
 	ToNs   int64    `json:"to"`
 }
 
-// hold is what the server holds of a lock from an instant on.
+// A hold is the state of a lock on the server from an instant on.
 type hold struct {
 	Lock      string  `json:"lock"`
 	AtNs      int64   `json:"t"`
@@ -158,12 +159,12 @@ type hold struct {
 	Owner     string  `json:"owner,omitempty"`
 	Count     int     `json:"count,omitempty"`
 	ExpiresMs int64   `json:"exp,omitempty"`   // -1: never
-	Queue     []int   `json:"queue,omitempty"` // of view.Names
-	DueMs     []int64 `json:"due,omitempty"`   // of each in the queue; -1: it has no deadline
+	Queue     []int   `json:"queue,omitempty"` // indexes of view.Names
+	DueMs     []int64 `json:"due,omitempty"`   // the deadline of each waiter in the queue; -1: none
 }
 
-// message is a command with its answer, or a published message. An instant is
-// -1 where it never came.
+// A message is a command with its answer, or a published message. An instant that never
+// came is -1.
 type message struct {
 	ID     int      `json:"id"`
 	Lane   int      `json:"lane"`
@@ -175,10 +176,10 @@ type message struct {
 	Exec   int64    `json:"exec"`
 	Done   int64    `json:"done"`
 	Lost   int64    `json:"lost"`
-	Dir    string   `json:"dir,omitempty"` // that was lost
+	Dir    string   `json:"dir,omitempty"` // the direction in which it was lost
 	Why    string   `json:"why,omitempty"`
 	Reply  string   `json:"reply,omitempty"`
-	Hit    string   `json:"hit,omitempty"` // what a rule did to it
+	Hit    string   `json:"hit,omitempty"` // the effect of a rule on it
 	Push   bool     `json:"push,omitempty"`
 }
 
@@ -189,7 +190,7 @@ type fault struct {
 	ToNs      int64    `json:"to"`
 }
 
-// audience is who listens to a channel from an instant on.
+// An audience lists the processes that listen to a channel from an instant on.
 type audience struct {
 	Channel string   `json:"channel"`
 	AtNs    int64    `json:"t"`
@@ -203,7 +204,7 @@ type use struct {
 	ToNs   int64  `json:"to"`
 }
 
-// gone is the end of a process: it died, or closed its client.
+// gone is the end of a process, which died or closed its client.
 type gone struct {
 	Process string `json:"process"`
 	AtNs    int64  `json:"t"`
@@ -217,9 +218,10 @@ type finding struct {
 	AtNs  int64    `json:"t"`
 	Locks []string `json:"locks"`
 	Ops   []int    `json:"ops"`
-	// Excuse says why it is no bug; "" for a bug.
+	// Excuse says why the finding is no bug. It is "" for a bug.
 	Excuse string `json:"excuse,omitempty"`
-	// Event is the line of the list at which it shows; -1: it was cut away.
+	// Event is the line of the list at which the finding is shown; -1: the line was cut
+	// away.
 	Event int `json:"event"`
 
 	check *model.Check // the want that was not met
@@ -231,14 +233,14 @@ type moment struct {
 	Mark string `json:"mark,omitempty"` // fault, lost or finding
 }
 
-// gap is a stretch of events that were left out.
+// A gap is a stretch of events that are left out.
 type gap struct {
 	FromNs int64 `json:"from"`
 	ToNs   int64 `json:"to"`
 	Events int   `json:"events"`
 }
 
-// finding classes, and what stands for them where the judge gave none.
+// classOf returns the class of a finding, or "undecided" if the judge did not decide.
 func classOf(f linearizability.Finding) string {
 	if f.Verdict == linearizability.Undecided {
 		return string(linearizability.Undecided)
@@ -246,7 +248,8 @@ func classOf(f linearizability.Finding) string {
 	return string(f.Class)
 }
 
-// byWeight orders findings: bugs, limits, what is undecided; then by instant.
+// byWeight returns the findings with bugs first, then limits, then undecided ones. Within a
+// class it keeps their order.
 func byWeight(fs []linearizability.Finding) []linearizability.Finding {
 	rank := func(f linearizability.Finding) int {
 		return slices.Index([]string{"bug", "limit", "undecided"}, classOf(f))

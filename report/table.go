@@ -6,23 +6,23 @@ import (
 	"strings"
 )
 
-// Table is a table of a Markdown file.
+// A Table is a table of a Markdown file.
 type Table struct {
 	Title string
 	Head  []string
 	Rows  [][]TableCell
 }
 
-// TableCell is the text of a cell. Where it names a recording of the folder,
-// Recording is that, and Link where its report is.
+// A TableCell is the text of a cell. If the cell links to a recording, Recording is its
+// file, and Link is the address of its report.
 type TableCell struct {
 	Text, Recording, Link string
 }
 
 var markdownLink = regexp.MustCompile(`\[([^\]]*)\]\(([^)\s]*)\)`)
 
-// ReadTables gives the tables of a Markdown text, each with the heading before
-// it. What else it says is left out.
+// ReadTables returns the tables of a Markdown text, each with the heading before it. It
+// ignores all other text.
 func ReadTables(text string) []Table {
 	var out []Table
 	title, open := "", false
@@ -55,7 +55,7 @@ func ReadTables(text string) []Table {
 }
 
 func tableCells(line string) []TableCell {
-	const bar = "\x00" // for one that is text
+	const bar = "\x00" // stands for an escaped bar
 	line = strings.ReplaceAll(strings.TrimSuffix(strings.TrimPrefix(line, "|"), "|"), `\|`, bar)
 	var out []TableCell
 	for _, c := range strings.Split(line, "|") {
@@ -71,7 +71,7 @@ func tableCells(line string) []TableCell {
 	return out
 }
 
-// plainMarkdown is Markdown without its marks.
+// plainMarkdown removes links, bold marks, code marks and line breaks from Markdown.
 func plainMarkdown(s string) string {
 	s = markdownLink.ReplaceAllString(s, "$1")
 	return strings.NewReplacer("**", "", "`", "", "<br>", "; ").Replace(s)

@@ -11,23 +11,25 @@ import (
 
 const (
 	textWidth   = 100
-	textTime    = 11 // of the column of instants
+	textTime    = 11 // width of the column of instants
 	columnLeast = 15
-	serverLeast = 29 // of the server's column, which says most
+	serverLeast = 29 // least width of the server's column, which has the most text
 )
 
-// column is one of the story's: a thread, the server, or whoever has no room.
+// A column of the story shows a thread, the server, or all lanes without a column of their
+// own.
 type column struct {
 	name  string
 	lanes []int
 }
 
-// Text is a whole run as text in 100 columns: a column a thread, the server's
-// last, faults across all of them, what was found at the end.
+// Text returns a whole run as text, 100 characters wide. Each thread has a column, and the
+// server has the last one. Faults go across all columns. The findings stand at the end.
 func Text(r Run) string { return textOf(r, build(r)) }
 
-// Shortened is the end of the story that Text tells: what happened last before
-// the first finding, in at most so many events; "" when nothing was found.
+// Shortened returns the story that Text tells, up to the first finding. It shows the last
+// events and leaves out the earlier ones. most limits the number of events. Shortened returns
+// "" if there is no finding.
 func Shortened(r Run, most int) string {
 	v := build(r)
 	if len(v.Findings) == 0 {
@@ -101,7 +103,7 @@ func foundText(v *view) string {
 	return b.String()
 }
 
-// columnsOf gives the head of the table, and what makes rows of events.
+// columnsOf returns the head of the table, and a function that makes rows from events.
 func columnsOf(v *view) (head string, body func([]event) []string) {
 	cols := choose(v)
 	width := min((textWidth-textTime)/len(cols), (textWidth-textTime-serverLeast)/max(len(cols)-1, 1))
@@ -120,8 +122,8 @@ func columnsOf(v *view) (head string, body func([]event) []string) {
 	}
 }
 
-// choose gives columns to the threads that fit, those that a finding names
-// first; the others share one.
+// choose returns the columns. If there are too many threads, the threads that a finding
+// names get columns first, and the threads without a column of their own share one.
 func choose(v *view) []column {
 	most := (textWidth - textTime - serverLeast) / columnLeast
 	var named, threads []int
@@ -150,7 +152,7 @@ func choose(v *view) []column {
 		slices.Sort(shown)
 	}
 	var cols []column
-	of := map[string]int{} // process -> its first column
+	of := map[string]int{} // by process, its first column
 	for _, i := range shown {
 		if _, ok := of[v.Lanes[i].Process]; !ok {
 			of[v.Lanes[i].Process] = len(cols)
@@ -175,7 +177,7 @@ func choose(v *view) []column {
 	return append(cols, server)
 }
 
-// row is one event in its column, wrapped there.
+// row returns one event in its column, wrapped to the width of the column.
 func row(e event, cols []column, width int, v *view) string {
 	at := fmt.Sprintf("%*s  ", textTime-2, model.At(e.AtNs))
 	blank := strings.Repeat(" ", textTime)
@@ -198,7 +200,8 @@ func row(e event, cols []column, width int, v *view) string {
 			}
 		}
 	}
-	// The server's column and one whose right is empty may be wider.
+	// The text may take the room of the next column, too. The last column takes the rest of
+	// the line.
 	room := textWidth - textTime - which*width
 	if which < len(cols)-1 {
 		room = max(width-1, min(room, 2*width-1))
@@ -220,8 +223,8 @@ func pad(s string, width int, last bool) string {
 	return s
 }
 
-// Wrap breaks text at spaces, or anywhere in a word that is too long, into
-// lines of at most width columns that begin with indent.
+// Wrap breaks text into lines of at most width characters that begin with indent. It breaks
+// at spaces, and anywhere in a word that is too long for a line.
 func Wrap(text, indent string, width int) string {
 	var lines []string
 	line := []rune(indent)
@@ -247,8 +250,8 @@ func Wrap(text, indent string, width int) string {
 	return strings.Join(lines, "\n") + "\n"
 }
 
-// Clip shortens text to so many columns, and leaves out what a terminal would
-// take for a command.
+// Clip shortens text that has more than most characters. It also replaces control
+// characters, which a terminal could take for commands.
 func Clip(s string, most int) string {
 	s = strings.Map(func(r rune) rune {
 		if unicode.IsControl(r) {
@@ -262,7 +265,7 @@ func Clip(s string, most int) string {
 	return s
 }
 
-// CurveText is a curve as a table of bars, and its sentence.
+// CurveText returns a curve as a table of bars, followed by its sentence.
 func CurveText(c Curve) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%10s %9s %7s\n", "decisions", "at", "failed")

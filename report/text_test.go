@@ -15,7 +15,7 @@ import (
 
 func TestTheTextTellsTheStory(t *testing.T) {
 	text := report.Text(played(t, "unlock-reply-lost", "redisson@3.21.3"))
-	// In this order; a change of what is held stands in the server's column.
+	// These texts follow in this order. A change of the owner is in the server's column.
 	rest := text
 	for _, want := range []string{
 		"a/1                          b/1                          server",
@@ -51,7 +51,7 @@ func TestTheTextFitsAHundredColumns(t *testing.T) {
 	}
 }
 
-// A waiter that asks again and again is told in a line.
+// The repeated attempts of a waiter are folded into one line.
 func TestRepeatsAreFolded(t *testing.T) {
 	text := report.Text(played(t, "misdelete", "setnx-del"))
 	if !strings.Contains(text, "17 times more, until 2.806s") {
@@ -77,7 +77,7 @@ func TestTheShortStoryEndsAtTheFinding(t *testing.T) {
 	}
 }
 
-// A terminal takes no command from a name.
+// A name cannot send a command to the terminal.
 func TestControlCharactersDoNotReachTheTerminal(t *testing.T) {
 	r := long(20)
 	r.Record.Add(model.Event{Kind: model.KindInvoke, Process: "a", Thread: 1, Op: 1, Action: model.ActLock, Lock: "x\x1b[2J\ny"})
@@ -100,7 +100,7 @@ func TestMermaid(t *testing.T) {
 			t.Errorf("%q is not in\n%s", want, text)
 		}
 	}
-	// Whatever the names are, every line is one of the few that are written.
+	// With any names, every line has one of the few forms that are written.
 	line := regexp.MustCompile(`^(sequenceDiagram|    participant P\d+ as [^;#]+|    Note over P\d+(,P\d+)?: .*|    P\d+-?-(>>|x)P\d+: .*)$`)
 	for _, l := range strings.Split(strings.TrimSpace(text), "\n") {
 		if !line.MatchString(l) {
@@ -164,7 +164,7 @@ func TestOtherProgramsFormats(t *testing.T) {
 	}
 }
 
-// What is drawn as an overlap is what the judge calls one.
+// The overlaps that are drawn are the overlaps of the judge.
 func TestOverlapsAreTheJudges(t *testing.T) {
 	r := played(t, "pause-past-lease", "redisson@4.7.0")
 	var who []string
@@ -182,7 +182,7 @@ func TestOverlapsAreTheJudges(t *testing.T) {
 	}
 }
 
-// A wake-up that nobody hears is lost too, without a message that is.
+// The text names the processes that hear a publication. It says "nobody" if none does.
 func TestAPublicationSaysWhoHearsIt(t *testing.T) {
 	r := played(t, "misdelete", "setnx-del")
 	rec := &model.Record{Params: r.Record.Params}

@@ -16,8 +16,9 @@ import (
 //go:embed builtin
 var builtinFiles embed.FS
 
-// Tag is the folder of builtin/ in which a scenario stands: those of one tag
-// belong together. "" for the others, and for a user's own.
+// Tag returns the name of the folder of builtin/ that holds the scenario. Scenarios with
+// the same tag belong together. A scenario outside such a folder, such as a user's own,
+// has the tag "".
 func (sc *Scenario) Tag() string {
 	rest, ok := strings.CutPrefix(path.Dir(sc.File), "builtin/")
 	if !ok {
@@ -26,7 +27,7 @@ func (sc *Scenario) Tag() string {
 	return rest
 }
 
-// Tagged loads the built-in scenarios of one tag, sorted by name.
+// Tagged loads the built-in scenarios with that tag, sorted by name.
 func Tagged(tag string) ([]*Scenario, error) {
 	all, err := Builtin()
 	if err != nil {
@@ -72,7 +73,7 @@ func Builtin() ([]*Scenario, error) {
 	return all, nil
 }
 
-// Find loads a scenario by the name of a built-in one, or from a file.
+// Find loads the built-in scenario of that name. If there is none, it loads the file.
 func Find(nameOrFile string) (*Scenario, error) {
 	all, err := Builtin()
 	if err != nil {

@@ -1,4 +1,4 @@
-// Package scenarios has the scenario files: their format, the loader, the writer,
-// and the files that come with the program. Which locks there are says
-// scenarios/subject; scenarios/play runs and judges a scenario.
+// Package scenarios defines the format of scenario files. It contains the loader, the
+// writer, and the files that come with the program. Package scenarios/subject describes
+// the locks. Package scenarios/play runs and judges a scenario.
 package scenarios

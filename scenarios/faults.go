@@ -12,7 +12,7 @@ import (
 	"lockstep/sim/redis/commands"
 )
 
-// The faults with their fields ("!": required).
+// The kinds of faults with their fields. A field that ends in "!" is required.
 var (
 	faultTable = []struct {
 		kind   model.FaultKind
@@ -79,7 +79,7 @@ func (l *loader) fault(n *yaml.Node) Fault {
 	return fault
 }
 
-// servers reads the numbers of servers, from 1: one, or a list.
+// servers reads the number of one server, or a list of numbers. Numbers start at 1.
 func (l *loader) servers(n *yaml.Node) (servers []int) {
 	if n == nil {
 		return nil
@@ -99,8 +99,9 @@ func (l *loader) servers(n *yaml.Node) (servers []int) {
 	return servers
 }
 
-// faultKind finds out what a fault does and gives its name for messages and
-// its fields; an unclear kind is left to the field check, with all fields known.
+// faultKind reads the kind of a fault into fault. It returns a name of the fault for
+// messages, and the fields of that kind. If the kind is unclear, it returns the fields of
+// all kinds, so that the check of the fields reports only misspelt ones.
 func (l *loader) faultKind(n *yaml.Node, fault *Fault) (where string, known []string) {
 	if n.Kind != yaml.MappingNode {
 		return "a fault", nil
@@ -148,7 +149,7 @@ func (l *loader) faultKind(n *yaml.Node, fault *Fault) (where string, known []st
 	return "a fault", all
 }
 
-// role reads what a command is for.
+// role reads the role of a command.
 func (l *loader) role(n *yaml.Node) model.Role {
 	var known []string
 	for _, r := range model.Roles {
@@ -191,7 +192,7 @@ func (l *loader) rule(n *yaml.Node, f map[string]*yaml.Node, fault *Fault) {
 	}
 }
 
-// command reads the name of a command, in upper or lower case.
+// command reads the name of a command in any case and returns it in upper case.
 func (l *loader) command(n *yaml.Node) string {
 	text := strings.ToUpper(l.filled(n))
 	if text != "" && !slices.Contains(commands.All, text) {

@@ -7,7 +7,7 @@ import (
 	"lockstep/model"
 )
 
-// A fault is told by its words, and the judges tell faults apart by them.
+// A report tells faults apart by their words. So no two faults may have the same words.
 func TestEveryServerFaultHasItsOwnWords(t *testing.T) {
 	seen := map[string]string{}
 	for _, row := range serverTable {

@@ -19,16 +19,17 @@ const (
 	maxText     = 1 << 20 // bytes
 	maxThreads  = 4096    // of all processes together
 	maxReplicas = 16
-	maxErrors   = 20 // reported for one file
-	// maxDuration keeps every instant within the 292 years that nanoseconds count.
+	maxErrors   = 20 // reported per file
+	// maxDuration keeps every instant within the 292 years that an int64 of nanoseconds
+	// can hold.
 	maxDuration = 10 * 365 * 24 * time.Hour
 )
 
 const (
 	formatVersion   = "1"
 	defaultWatchdog = 30 * time.Second
-	// Clients renew every third of the watchdog timeout, in whole milliseconds;
-	// below this a third of it is none.
+	// Clients renew after a third of the watchdog timeout, in whole milliseconds. A third
+	// of a shorter timeout is 0.
 	minWatchdog = 3 * time.Millisecond
 	minLease    = time.Millisecond // PEXPIRE counts in milliseconds
 	zeroLatency = 100 * time.Microsecond
@@ -39,8 +40,7 @@ var (
 	memberName   = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_-]*$`)
 )
 
-// FileError says what is wrong in a scenario file and where; line and column
-// count from 1.
+// A FileError is an error at a place in a scenario file. Line and Column count from 1.
 type FileError struct {
 	File         string
 	Line, Column int
@@ -51,23 +51,23 @@ func (e *FileError) Error() string {
 	return fmt.Sprintf("%s:%d:%d: %s", e.File, e.Line, e.Column, e.Msg)
 }
 
-// loader fills one Scenario. It collects what is wrong instead of stopping:
-// every method reports through fail and gives back a zero value.
+// A loader fills one Scenario. It does not stop at an error: every method reports its
+// errors through fail and goes on.
 type loader struct {
 	file      string
 	knownLock func(string) (string, error)
 	errs      []*FileError
 	s         *Scenario
-	// declared are all threads, p/n, in order.
+	// declared lists all threads as PROCESS/NUMBER, in the order of the file.
 	declared []string
 }
 
-// Parse parses and checks one scenario; file is the name that errors carry.
-// knownLock gives the canonical name of a lock ("redisson" is
-// "redisson@4.7.0") or an error that names those there are.
+// Parse parses and checks one scenario. Errors carry the name file. knownLock returns the
+// canonical name of a lock, such as "redisson@4.7.0" for "redisson", or an error that
+// lists the known locks.
 //
-// The error is a *FileError, or several joined in the order of the file; match
-// with errors.As.
+// The error is a *FileError, or several of them joined in the order of their lines. Use
+// errors.As to get one.
 func Parse(file string, text []byte, knownLock func(string) (string, error)) (*Scenario, error) {
 	l := &loader{file: file, knownLock: knownLock, s: &Scenario{
 		File:      file,
@@ -78,7 +78,7 @@ func Parse(file string, text []byte, knownLock func(string) (string, error)) (*S
 		SeedFirst: 1,
 		SeedLast:  1,
 	}}
-	// What these two find would make everything after it noise.
+	// After an error of document or version, any further error would be noise.
 	if root := l.document(text); root != nil && l.version(root) {
 		l.scenario(root)
 	}
@@ -160,7 +160,8 @@ func (l *loader) locks(n *yaml.Node) {
 	}
 }
 
-// lock reads the canonical name of a lock, "" when there is none.
+// lock reads the name of a lock and returns its canonical name. It returns "" if the name
+// is missing or unknown.
 func (l *loader) lock(n *yaml.Node) string {
 	text := l.filled(n)
 	if text == "" {
@@ -174,7 +175,7 @@ func (l *loader) lock(n *yaml.Node) string {
 	return lock
 }
 
-// way reads how long a message is under way.
+// way reads how long a message travels in one direction. It replaces 0 by zeroLatency.
 func (l *loader) way(n *yaml.Node, what string) Range {
 	r := l.span(n)
 	for _, end := range []*Duration{&r.Min, &r.Max} {
@@ -252,7 +253,7 @@ func (l *loader) process(n *yaml.Node) string {
 	return l.word(n, "process", "processes", known...)
 }
 
-// thread reads the name of a declared thread, p/n.
+// thread reads the name of a declared thread, PROCESS/NUMBER.
 func (l *loader) thread(n *yaml.Node) string {
 	return l.word(n, "thread", "processes", l.declared...)
 }
@@ -289,7 +290,7 @@ func (l *loader) scripts(n *yaml.Node) {
 	}
 }
 
-// threadsOf gives the threads that `p/*` stands for.
+// threadsOf returns all threads of a process. key is the `PROCESS/*` that names them.
 func (l *loader) threadsOf(key *yaml.Node, process string) []string {
 	name := *key
 	name.Value = process

@@ -12,7 +12,7 @@ import (
 	"lockstep/scenarios/subject"
 )
 
-// example is the one in the description of the format.
+// example is a scenario with comments that describe the format.
 const example = `lockstep: 1                          # format version
 name: misdelete                      # unique; letters, digits, dashes
 about: A thread outlives its lease and unlocks; the next owner's hold must survive.
@@ -106,8 +106,8 @@ func TestTheExampleOfTheFormatParses(t *testing.T) {
 	}
 }
 
-// base is a small scenario; the cases below change it. Its lines are counted
-// in their expectations.
+// base is a small scenario that the cases below change. Their expected positions count
+// its lines.
 const base = `lockstep: 1
 name: base
 locks: [redisson]
@@ -118,8 +118,8 @@ steps:
     - lock: orders
 `
 
-// with puts lines after base: at four spaces they go on with the steps of
-// a/1, at two they are other threads, at none other fields.
+// with appends lines to base. Lines indented by four spaces are further steps of a/1,
+// by two spaces further threads, and by none further fields.
 func with(lines string) string { return base + lines + "\n" }
 
 func TestStepsAreReadAsWritten(t *testing.T) {
@@ -602,7 +602,7 @@ func FuzzParse(f *testing.F) {
 		if err != nil && (!errors.As(err, &at) || at.Line < 1 || at.Column < 1 || at.Msg == "") {
 			t.Fatalf("error without a place: %v", err)
 		}
-		// What was accepted is accepted again, with the same meaning.
+		// The text of an accepted scenario is accepted again and gives an equal scenario.
 		if err == nil {
 			again, err := Parse("f", []byte(s.Text), shop)
 			if err != nil || !reflect.DeepEqual(s, again) {

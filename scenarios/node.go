@@ -19,9 +19,8 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// This file reads values out of YAML nodes and reports what is wrong with
-// them. Every reader takes a nil node for a field that the file does not have,
-// and gives the zero value.
+// This file reads values from YAML nodes and reports their errors. A nil node stands for a
+// field that the file does not have. Every reader returns the zero value for it.
 
 func (l *loader) fail(n *yaml.Node, format string, args ...any) {
 	l.failAt(n.Line, n.Column, fmt.Sprintf(format, args...))
@@ -46,9 +45,9 @@ func (l *loader) result() error {
 	return errors.Join(errs...)
 }
 
-// document gives the root of the file's only document, nil when there is none
-// or when it uses what a scenario may not: anchors, aliases, tags, merge keys,
-// keys that are not plain words or come twice.
+// document returns the root of the file's only document, or nil after an error. A scenario
+// may not contain anchors, aliases, tags, merge keys, duplicate keys, or keys that are
+// lists or mappings.
 func (l *loader) document(text []byte) *yaml.Node {
 	if len(text) > maxText {
 		l.failAt(1, 1, fmt.Sprintf("the file has %d bytes; a scenario has at most %d", len(text), maxText))
@@ -60,7 +59,7 @@ func (l *loader) document(text []byte) *yaml.Node {
 	case err != nil:
 		line, column := syntaxErrorAt(text)
 		l.failAt(line, column, "not valid YAML: "+yamlPrefix.ReplaceAllString(err.Error(), ""))
-	case !utf8.Valid(text): // the package also reads UTF-16
+	case !utf8.Valid(text): // the YAML package also reads UTF-16
 		l.failAt(1, 1, "the file is not UTF-8")
 	case first == nil || first.Content[0].Tag == "!!null":
 		l.failAt(1, 1, "the file is empty; a scenario starts with `lockstep: "+formatVersion+"`")
@@ -75,10 +74,9 @@ func (l *loader) document(text []byte) *yaml.Node {
 	return nil
 }
 
-// decode gives the first two documents of text, nil for one that is not there.
+// decode returns the first two documents of text. A missing document is nil.
 func decode(text []byte) (first, second *yaml.Node, err error) {
-	// A panic of the YAML package is about the input, and the input is not
-	// ours: it must come out as an error.
+	// The YAML package panics on some inputs. The user must get an error instead.
 	defer func() {
 		if r := recover(); r != nil {
 			err = fmt.Errorf("yaml: %v", r)
@@ -99,11 +97,12 @@ func decode(text []byte) (first, second *yaml.Node, err error) {
 
 var yamlPrefix = regexp.MustCompile(`^yaml: (line \d+: )?`)
 
-// syntaxErrorAt finds the line that breaks text. The line in the message of
-// the YAML package is where the construct around the error starts, and one too
-// few for some errors, so this looks for the line with which a file cut off
-// after it begins to fail with the same message. The comment in front keeps
-// constructs off the first line, where the package names another position.
+// syntaxErrorAt returns the position of the syntax error in text. The message of the YAML
+// package names the line where the construct around the error starts. For some errors that
+// number is one too small. Therefore syntaxErrorAt cuts the text off after a line, and
+// returns the first line after which the rest fails with the message of the whole text. It
+// puts a comment in front, because the package names another position for a construct on
+// the first line.
 func syntaxErrorAt(text []byte) (line, column int) {
 	lines := bytes.SplitAfter(text, []byte("\n"))
 	failure := func(lines [][]byte) string {
@@ -151,8 +150,8 @@ func (l *loader) plain(n *yaml.Node) {
 	}
 }
 
-// fields gives the values of a mapping by their keys, nil when n is none. Those
-// that are not in known are refused, and those marked "!" must be there.
+// fields returns the values of a mapping by their keys, or nil if n is not a mapping. It
+// reports keys that are not in known. It also reports missing keys that end in "!" in known.
 func (l *loader) fields(n *yaml.Node, where string, known ...string) map[string]*yaml.Node {
 	if n == nil {
 		return nil
@@ -175,7 +174,7 @@ func (l *loader) fields(n *yaml.Node, where string, known ...string) map[string]
 			f[key.Value] = value
 		} else {
 			l.unknown(key, "field", key.Value, where, names)
-			misspelt = true // and most likely the required one
+			misspelt = true // most likely it is the required one
 		}
 	}
 	for _, name := range required {
@@ -186,7 +185,7 @@ func (l *loader) fields(n *yaml.Node, where string, known ...string) map[string]
 	return f
 }
 
-// oneOf gives the name of the only one of names that f has.
+// oneOf returns the name that f has. It reports an error if f has none or several of names.
 func (l *loader) oneOf(n *yaml.Node, f map[string]*yaml.Node, where string, names ...string) string {
 	var found []string
 	for _, name := range names {
@@ -231,7 +230,7 @@ func (l *loader) list(n *yaml.Node, want string) []*yaml.Node {
 	return n.Content
 }
 
-// notEmpty refuses an empty list or mapping.
+// notEmpty reports an empty list or mapping.
 func (l *loader) notEmpty(n *yaml.Node, advice string) {
 	if n != nil && n.Kind != yaml.ScalarNode && len(n.Content) == 0 {
 		l.fail(n, "this is empty; %s", advice)
@@ -312,7 +311,7 @@ func (l *loader) integer(n *yaml.Node) int64 {
 	return i
 }
 
-// count gives a reader of whole numbers from least on.
+// count returns a reader of whole numbers that are not below least.
 func (l *loader) count(least int) func(*yaml.Node) int {
 	return func(n *yaml.Node) int {
 		bad := len(l.errs)
@@ -331,7 +330,7 @@ func (l *loader) count(least int) func(*yaml.Node) int {
 // duration reads a duration of 0 or more.
 func (l *loader) duration(n *yaml.Node) Duration { return l.durationFrom(0)(n) }
 
-// durationFrom gives a reader of durations from least on.
+// durationFrom returns a reader of durations that are not below least.
 func (l *loader) durationFrom(least Duration) func(*yaml.Node) Duration {
 	return func(n *yaml.Node) Duration {
 		text, ok := l.scalar(n, "a duration, such as 5s or 200ms")
@@ -410,7 +409,8 @@ func describe(n *yaml.Node) string {
 	return quote(n.Value)
 }
 
-// clip keeps messages readable and the search for the nearest word short.
+// clip shortens a long text, so that messages stay readable and the search for the nearest
+// word stays fast.
 func clip(text string) string {
 	const most = 60
 	if r := []rune(text); len(r) > most {
@@ -421,14 +421,15 @@ func clip(text string) string {
 
 func quote(text string) string { return strconv.Quote(clip(text)) }
 
-// unknown refuses a word with the nearest known one and a list of them.
+// unknown reports an unknown word. The message names the nearest known word and lists the
+// known words.
 func (l *loader) unknown(n *yaml.Node, what, word, where string, known []string) {
 	if len(known) == 0 {
 		l.fail(n, "unknown %s %s; %s declares none", what, quote(word), where)
 		return
 	}
 	if len(l.errs) >= maxErrors {
-		l.fail(n, "unknown %s", what) // not shown, so not worth the search
+		l.fail(n, "unknown %s", what) // this error is not shown, so the search is not worth it
 		return
 	}
 	word = clip(word)
@@ -441,7 +442,7 @@ func (l *loader) unknown(n *yaml.Node, what, word, where string, known []string)
 	l.fail(n, "unknown %s %q in %s; did you mean %q? known: %s", what, word, where, nearest, list)
 }
 
-// distance counts the letters to insert, drop or replace to get from a to b.
+// distance returns how many letters must be inserted, dropped or replaced to turn a into b.
 func distance(a, b string) int {
 	to := []rune(b)
 	row := make([]int, len(to)+1)

@@ -13,18 +13,17 @@ import (
 // durations (1500ms, 2s, 1m30s); a bare 0 is allowed.
 type Duration = time.Duration
 
-// Range is an inclusive range of durations; Min == Max says an exact value.
+// Range is an inclusive range of durations. An exact value has Min equal to Max.
 type Range struct{ Min, Max Duration }
 
-// Position is where in a scenario file something stands; line and column
-// count from 1.
+// Position is a place in a scenario file. Line and Column count from 1.
 type Position struct {
 	File         string
 	Line, Column int
 }
 
-// Scenario is one scenario file, checked: every process, thread, resource and
-// lock that it names exists.
+// A Scenario is a checked scenario file. Every process, thread, resource and lock that it
+// names exists.
 type Scenario struct {
 	File    string // as given on the command line, or builtin/NAME.yaml
 	Text    string // the bytes of the file, kept in recordings
@@ -32,7 +31,7 @@ type Scenario struct {
 	About   string
 	Source  string
 	Locks   []string // canonical names, in the file's order
-	Latency Range    // one way; 0 was written as 100us (spec: too small to move a millisecond)
+	Latency Range    // in one direction; a 0 in the file is read as 100us
 	// Watchdog is the watchdog timeout of every client.
 	Watchdog  Duration
 	Resources []Resource // in the file's order
@@ -46,14 +45,14 @@ type Scenario struct {
 	Server    Server
 }
 
-// Server is the `server:` block: replicas and the way to them, one way; without
-// a lag the network's latency.
+// Server is the `server:` block of a file. Lag is how long a message between the server and
+// a replica travels in one direction. By default it is the network's latency.
 type Server struct {
 	Replicas int
 	Lag      Range
 }
 
-// Resource is what the lock guards: a number on a server of its own.
+// A Resource is guarded by a lock. It is a number on a server of its own.
 type Resource struct {
 	Name       string
 	Start      int64
@@ -61,7 +60,7 @@ type Resource struct {
 	End        *int64
 }
 
-// Process is one client with its threads.
+// A Process is one client with its threads.
 type Process struct {
 	Name          string
 	Threads       int
@@ -71,17 +70,17 @@ type Process struct {
 	ClientOptions subject.ClientOptions
 }
 
-// Script is the steps of one thread.
+// A Script lists the steps of one thread.
 type Script struct {
 	Process string
 	Thread  int
 	Steps   []Step
 }
 
-// StepKind names a step as the file does.
+// A StepKind is the kind of a step, named as in a file.
 type StepKind string
 
-// The steps.
+// The kinds of steps.
 const (
 	StepAt          StepKind = "at"
 	StepSleep       StepKind = "sleep"
@@ -98,11 +97,11 @@ const (
 	StepClose       StepKind = "close"
 )
 
-// Step is one step of a thread. Which fields mean something depends on Kind.
+// A Step is one step of a thread. Kind determines which of the other fields are used.
 type Step struct {
 	Kind StepKind
 	Pos  Position
-	// D is the instant of `at`, the length of `sleep`.
+	// D is the instant of `at` or the length of `sleep`.
 	D Duration
 	// Name is the lock (or, for `use`, the resource).
 	Name string
@@ -112,58 +111,59 @@ type Step struct {
 	Wait *Duration
 	// Interruptible is nil for the lock's own default.
 	Interruptible *bool
-	// UnitSeconds is `unit: seconds`.
+	// UnitSeconds reports whether the file has `unit: seconds`.
 	UnitSeconds bool
-	// Want is empty when anything will do.
+	// Want lists the outcomes that the scenario accepts. Empty: it accepts all.
 	Want []string
-	// Reply is the script's reply wanted: "nil" or a decimal number; "" for any.
+	// Reply is the expected reply of the script: "nil" or a decimal number. Empty: any.
 	Reply string
-	// UnlockAlways is `unlock: always` of with_lock.
+	// UnlockAlways reports whether a with_lock has `unlock: always`.
 	UnlockAlways bool
 	Steps        []Step // of with_lock and repeat
 	// Take and For belong to `use`.
 	Take int64
 	For  Duration
-	// Target is whom `interrupt` interrupts, and to whose channel `published`
-	// counts ("b/1" or "all").
+	// Target is the thread that `interrupt` interrupts, such as "b/1". For `published` it
+	// is the thread whose channel is counted, or "all".
 	Target string
-	Count  int64 // of published
+	Count  int64 // the number of messages that `published` expects
 	// Times or Until bound `repeat`; exactly one is set.
 	Times int
 	Until *Duration
 	Read  *Read
 }
 
-// Read is what a `read` step expects the server to hold; nil fields are not
-// looked at.
+// A Read is the state of a lock that a `read` step expects on the server. Fields that are
+// nil are not compared.
 type Read struct {
 	Holds     *int64
 	Locked    *bool
 	TTL       *TTL
 	Queue     *[]string        // threads in order
-	Deadlines map[string]Range // thread -> since the start; nil: not looked at
+	Deadlines map[string]Range // by thread, since the start of the run
 }
 
-// TTL is what `ttl` of a read expects: a range, or one of the two words.
+// TTL is the time to live that a `read` step expects: a range, or one of the words `free`
+// and `endless`.
 type TTL struct {
 	Range   Range
 	Free    bool // `free`: there is no key
 	Endless bool // `endless`: the key has no expiry
 }
 
-// Fault is one entry of `faults`.
+// A Fault is one entry of `faults`.
 type Fault struct {
 	model.FaultSpec
-	// Servers are the numbers, from 1, of the servers that the fault strikes; none: all.
-	// A lock on one server has only the first.
+	// Servers lists the numbers of the servers that the fault strikes. Empty: it strikes
+	// all. Numbers start at 1. A lock on one server has only server 1.
 	Servers []int
 	Pos     Position
 }
 
-// Class is the class of an outcome.
+// A Class is the class of an outcome.
 type Class string
 
-// The classes an expectation can name.
+// The classes that an expectation can name.
 const (
 	Held  Class = "held"
 	Bug   Class = "bug"
@@ -171,12 +171,13 @@ const (
 	Not   Class = "not"
 )
 
-// Expectation is what one lock must come to in this scenario.
+// An Expectation is the outcome that a scenario expects of one lock.
 type Expectation struct {
 	Class  Class
-	Judges []string // bug, limit: all must be broken; not: none may be
-	Reach  []string // beside the scenario's own
-	// Some: one of the seeds at least; otherwise each.
+	Judges []string // with Bug and Limit all of them must be broken, with Not none may be
+	Reach  []string // states to reach in addition to the scenario's Reach
+	// Some reports whether one seed with the outcome is enough. Otherwise every seed must
+	// have it.
 	Some bool
 }
 
@@ -208,7 +209,7 @@ func (r Range) String() string {
 	return r.Min.String() + ".." + r.Max.String()
 }
 
-// String writes what a read expects as a file does.
+// String writes an expected time to live as a file does.
 func (t TTL) String() string {
 	switch {
 	case t.Free:

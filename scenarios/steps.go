@@ -8,8 +8,8 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// stepTable has the steps in the order of the spec, with their fields ("!": required).
-// A field name means the same in every step that has it.
+// stepTable lists the kinds of steps with their fields and outcomes. A field that ends in
+// "!" is required. A field name means the same in every kind of step.
 var stepTable = []struct {
 	kind   StepKind
 	fields []string
@@ -159,7 +159,7 @@ func (l *loader) ttl(n *yaml.Node) TTL {
 	case "endless":
 		return TTL{Endless: true}
 	}
-	// A word that is no duration is a misspelt one of the two.
+	// A word that is not a duration is a misspelt `free` or `endless`.
 	if n.Kind == yaml.ScalarNode && memberName.MatchString(n.Value) && n.Tag == "!!str" {
 		l.unknown(n, "word", n.Value, "ttl", []string{"free", "endless", "a duration such as 30s", "a range such as 29s..30s"})
 		return TTL{}
@@ -170,8 +170,8 @@ func (l *loader) ttl(n *yaml.Node) TTL {
 // lockName reads the name of a lock object, which is its key in the server.
 func (l *loader) lockName(n *yaml.Node) string {
 	name := l.filled(n)
-	// Redisson and Redis Cluster hash what stands in braces; with one brace
-	// the lock's other keys end in another slot.
+	// Redisson and Redis Cluster hash the part of a name that is in braces. If a brace is
+	// not closed, the lock's other keys are in another slot.
 	if strings.LastIndex(name, "{") > strings.LastIndex(name, "}") {
 		l.fail(n, "lock name %s has a brace that is not closed", quote(name))
 	}
@@ -189,8 +189,8 @@ func (l *loader) want(n *yaml.Node, kind StepKind, known []string) []string {
 	return l.words(n, "want", string(kind), known)
 }
 
-// reply reads what a script answered: an unlock nil, 0 or 1, an attempt to lock
-// nil or the milliseconds left.
+// reply reads the expected reply of a script. An unlock replies nil, 0 or 1. An attempt to
+// lock replies nil or the milliseconds left.
 func (l *loader) reply(n *yaml.Node, kind StepKind) string {
 	if n != nil && n.Tag == "!!null" {
 		l.fail(n, "an empty reply is written nil")

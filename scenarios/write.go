@@ -12,8 +12,8 @@ import (
 	"lockstep/scenarios/subject"
 )
 
-// Write gives the scenario as a file, from its fields and not from its Text:
-// Parse reads the same out of it.
+// Write returns the scenario as the text of a file. It writes the fields and ignores Text.
+// Parse reads the same fields from the result.
 func (sc *Scenario) Write() string {
 	w := &writer{}
 	w.line("lockstep: %s", formatVersion)
@@ -62,15 +62,16 @@ func (sc *Scenario) Write() string {
 	return w.String()
 }
 
-// writer is a file being written.
+// A writer collects the lines of a file.
 type writer struct{ strings.Builder }
 
 func (w *writer) line(format string, args ...any) { fmt.Fprintf(w, format+"\n", args...) }
 
-// textWidth is how many columns a text is folded to.
+// textWidth is the number of columns to which text is folded.
 const textWidth = 110
 
-// text writes prose, folded where that keeps it as it is.
+// text writes a field of prose. It folds long prose if folding loses no blank and no line
+// break.
 func (w *writer) text(field, text string) {
 	switch {
 	case text == "":
@@ -113,7 +114,7 @@ func (w *writer) steps(indent string, steps []Step) {
 	}
 }
 
-// write gives a step without steps of its own.
+// write returns the text of a step that contains no steps.
 func (s Step) write() string {
 	var value string
 	switch s.Kind {
@@ -209,8 +210,8 @@ func (e Expectation) write() string {
 	return flow(string(e.Class), judges, "reach", reach, "in", when(e.Some, "some"))
 }
 
-// flow writes the fields that are not empty, names and values by turns, in
-// braces.
+// flow returns a mapping in braces. fields alternates between names and values. A field
+// with an empty value is left out.
 func flow(fields ...string) string {
 	var parts []string
 	for i := 0; i < len(fields); i += 2 {
@@ -221,11 +222,11 @@ func flow(fields ...string) string {
 	return "{" + strings.Join(parts, ", ") + "}"
 }
 
-// plainWord needs no quotes in YAML, wherever it stands, and the loader reads
-// it as it is.
+// plainWord matches words that need no quotes anywhere in YAML. The loader reads such a
+// word unchanged.
 var plainWord = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9@+./_-]*$`)
 
-// atom writes text as one scalar; nothing stays nothing.
+// atom returns text as one scalar. Empty text stays empty.
 func atom(text string) string {
 	switch {
 	case text == "":
@@ -233,10 +234,10 @@ func atom(text string) string {
 	case plainWord.MatchString(text) && !strings.EqualFold(text, "null"):
 		return text
 	}
-	return strconv.Quote(text) // its escapes are YAML's too
+	return strconv.Quote(text) // YAML has the same escapes
 }
 
-// numbers writes a list of numbers; none is nothing.
+// numbers returns a list of numbers, or "" for an empty list.
 func numbers(list []int) string {
 	if len(list) == 0 {
 		return ""

@@ -10,7 +10,7 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// What is written loads, and is the same scenario.
+// A written scenario loads and equals the scenario that was written.
 func TestAScenarioIsWrittenAsItWasRead(t *testing.T) {
 	all, err := Builtin()
 	if err != nil {
@@ -36,7 +36,7 @@ func TestAScenarioIsWrittenAsItWasRead(t *testing.T) {
 	}
 }
 
-// Whatever a name or a text is, it reads as it was.
+// Any text is read back unchanged.
 func TestAtoms(t *testing.T) {
 	for _, s := range []string{" x", "a: b", "null", "~", "true", "No", "{x}", "[y]", "*", "a*", "-", "- x", "1", "-1", "0x1f", "1e3", "1:30", "2026-11-21",
 		"say \"no\"", "back\\slash", "#x", "x #y", "é", "a\tb", "a\nb", "\x00", "💡", "'", "!x", "&x", "%x", "@x", "`", "x:", ","} {
@@ -57,7 +57,7 @@ func TestAtoms(t *testing.T) {
 	}
 }
 
-// stripped is a scenario without its text and the positions in it.
+// stripped returns a copy of a scenario without its text and its positions.
 func stripped(sc *Scenario) Scenario {
 	out := *sc
 	out.Text = ""
@@ -83,7 +83,7 @@ func stripped(sc *Scenario) Scenario {
 	return out
 }
 
-// odd has what no built-in scenario has.
+// odd has fields and values that no built-in scenario has.
 const odd = `lockstep: 1
 name: odd
 about: "two  blanks, a colon: and\nlines that are long enough to be folded if it were not for them, which is what this is for"

@@ -50,7 +50,7 @@ type BenchReport interface {
 // NewBenchmarks makes the benchmarks; nil in a program that has none.
 var NewBenchmarks func(BenchOptions) Benchmarks
 
-// bench measures what runs cost, and writes it down.
+// bench measures the cost of runs and writes the figures to a file.
 func (a *app) bench(args []string) (int, error) {
 	o := BenchOptions{Host: a.host, Worker: func() *exec.Cmd { return workerProcess(context.Background()) }, Root: "."}
 	out := ""
@@ -81,7 +81,7 @@ func (a *app) bench(args []string) (int, error) {
 	o.Progress = func(part string) { fmt.Fprintf(a.err, "measuring: %s\n", part) }
 	command := strings.Join(append([]string{program() + " bench"}, args...), " ")
 	var text bytes.Buffer
-	err = NewBenchmarks(o).Run(func(r BenchReport) error { // what was measured stays when the rest is not waited for
+	err = NewBenchmarks(o).Run(func(r BenchReport) error { // writes after every part, so that an interrupt loses no figures
 		text.Reset()
 		if err := r.Write(&text, command); err != nil || out == "-" {
 			return err
@@ -99,8 +99,8 @@ func (a *app) bench(args []string) (int, error) {
 	return exitOK, nil
 }
 
-// workerProcess is this program, to be started as a worker of a campaign until quit
-// ends.
+// workerProcess returns the command that starts this program as a worker of a campaign. The
+// worker is killed when quit ends.
 func workerProcess(quit context.Context) *exec.Cmd {
 	self, err := os.Executable()
 	if err != nil {

@@ -15,7 +15,7 @@ import (
 	"lockstep/model"
 )
 
-// checkObject is a history as check --json prints it.
+// A checkObject is the verdict on a history as check --json prints it.
 type checkObject struct {
 	File     string          `json:"file"`
 	Model    string          `json:"model"`
@@ -98,14 +98,14 @@ func (a *app) check(args []string) (int, error) {
 	return code, nil
 }
 
-// judgedHistory is what came of a history.
+// A judgedHistory is the result of judging a history.
 type judgedHistory struct {
-	ops    int // lines, or calls
+	ops    int // the number of operations
 	notes  []linearizability.Note
 	result linearizability.Result
 }
 
-// judgeHistory judges a file, or standard input, while it is read.
+// judgeHistory judges a file, or standard input, while it reads it.
 func (a *app) judgeHistory(file string, opt linearizability.Options) (j judgedHistory, err error) {
 	in, name := io.Reader(os.Stdin), "standard input"
 	if file != "-" {
@@ -125,8 +125,8 @@ func (a *app) judgeHistory(file string, opt linearizability.Options) (j judgedHi
 	return j, err
 }
 
-// drawn writes porcupine's picture of a broken history, and says where it is or
-// why there is none.
+// drawn writes porcupine's picture of a broken history to a file. It returns a text that
+// names the file or says why there is none.
 func drawn(l linearizability.LockResult, notes []linearizability.Note, file string) string {
 	var b bytes.Buffer
 	if err := linearizability.PictureOf(l, notes, &b); err != nil {
@@ -138,7 +138,7 @@ func drawn(l linearizability.LockResult, notes []linearizability.Note, file stri
 	return "picture: " + file
 }
 
-// pictureName is a file name for the picture of a lock of the i-th history.
+// pictureName returns a file name for the picture of a lock of the i-th history.
 func pictureName(i int, file, lock string) string {
 	plain := func(r rune) rune {
 		if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("-_.", r) {

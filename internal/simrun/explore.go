@@ -24,7 +24,7 @@ import (
 	"lockstep/sim"
 )
 
-// shrinkBudget is how many runs it may take to make a failure small.
+// shrinkBudget limits the runs that shrinking one failure takes.
 const shrinkBudget = 600
 
 func (a *app) explore(args []string) (int, error) {
@@ -111,9 +111,10 @@ func (a *app) explore(args []string) (int, error) {
 	return a.conclude(quit, p, runs, c.Dir, asJSON)
 }
 
-// interrupts gives what ends with the first interrupt of a campaign, and what ends
-// with the second: after the one it plays no more and makes small what was found, if
-// it is no shard; after the other it does not do that either. What was played is kept.
+// interrupts returns two contexts for a campaign. The first interrupt ends stop: the
+// campaign plays no more runs, and shrinks the failures that it has found unless it is a
+// shard. The second interrupt ends quit: the campaign stops shrinking, too. The runs that
+// were played are kept.
 func (a *app) interrupts() (stop, quit context.Context, release func()) {
 	stop, end := context.WithCancel(context.Background())
 	quit, endNow := context.WithCancel(context.Background())
@@ -136,7 +137,7 @@ func (a *app) interrupts() (stop, quit context.Context, release func()) {
 	return stop, quit, func() { signal.Stop(signals); end(); endNow() }
 }
 
-// cover plays all schedules of one small scenario.
+// cover plays all schedules of a small scenario.
 func (a *app) cover(p explore.Plan, given *pflag.FlagSet, rest, faults []string, file, dir string, limit time.Duration, asJSON bool) (int, error) {
 	s, err := covered(&p, given, rest, faults, file)
 	if err == nil {
@@ -161,7 +162,8 @@ func (a *app) cover(p explore.Plan, given *pflag.FlagSet, rest, faults []string,
 	return a.result(o, small, dir, asJSON)
 }
 
-// covered checks what is to be covered before anything is run.
+// covered checks the options of an exhaustive search before anything is run. It completes
+// the plan and returns the search.
 func covered(p *explore.Plan, given *pflag.FlagSet, rest, faults []string, file string) (*explore.Search, error) {
 	if len(rest) > 0 {
 		return nil, fmt.Errorf("%q is no option; explore takes options only", rest[0])
@@ -203,7 +205,8 @@ func covered(p *explore.Plan, given *pflag.FlagSet, rest, faults []string, file 
 	return s, err
 }
 
-// planned checks what was asked for before anything is run.
+// planned checks the options of a campaign before anything is run. It completes the plan
+// and the campaign.
 func planned(p *explore.Plan, c *explore.Campaign, rest, faults []string, profile, shard string) error {
 	if len(rest) > 0 {
 		return fmt.Errorf("%q is no option; explore takes options only", rest[0])
@@ -256,7 +259,7 @@ func planned(p *explore.Plan, c *explore.Campaign, rest, faults []string, profil
 	return folder(c.Dir)
 }
 
-// folder makes the folder of --out, if one was named.
+// folder makes the folder of --out, unless dir is "".
 func folder(dir string) error {
 	if dir == "" {
 		return nil
@@ -267,22 +270,24 @@ func folder(dir string) error {
 	return nil
 }
 
-// player starts a process that plays for a campaign until quit ends. It does not
-// hear the terminal's interrupt: the campaign ends it.
+// player starts a process that plays runs of a campaign until quit ends. The process has a
+// process group of its own. An interrupt from the terminal therefore does not reach it, and
+// the campaign ends it.
 func player(quit context.Context, p explore.Plan) (explore.Player, error) {
 	cmd := workerProcess(quit)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	return explore.Away(cmd, p)
 }
 
-// workerCommand is how simrun calls itself; it is no command for people.
+// workerCommand is the command with which simrun starts itself as a worker. It is not for
+// users.
 const workerCommand = "explore-worker"
 
 func (a *app) worker([]string) (int, error) {
 	return exitOK, explore.Serve(a.host, os.Stdin, os.Stdout)
 }
 
-// merge makes one campaign of its shards' folders.
+// merge makes one campaign from the folders of its shards.
 func (a *app) merge(args []string) (int, error) {
 	out := ""
 	asJSON := false
@@ -311,8 +316,8 @@ func (a *app) merge(args []string) (int, error) {
 	return a.conclude(quit, p, runs, out, asJSON)
 }
 
-// conclude adds up the runs, makes one failure of each group small, unless quit ends
-// before, and tells the result.
+// conclude sums up the runs, shrinks one failure per group, and prints the result. If quit
+// ends first, it prints no result.
 func (a *app) conclude(quit context.Context, p explore.Plan, runs []explore.Run, dir string, asJSON bool) (int, error) {
 	o := explore.Sum(p, runs)
 	small, err := a.shrinkAll(quit, p, o)
@@ -330,7 +335,7 @@ func (a *app) conclude(quit context.Context, p explore.Plan, runs []explore.Run,
 	return a.result(o, small, dir, asJSON)
 }
 
-// result tells what came out, and keeps it in dir unless that is "".
+// result prints the result of a campaign. It also writes the result to dir, unless dir is "".
 func (a *app) result(o explore.Tally, small []explore.Shrunk, dir string, asJSON bool) (int, error) {
 	o, small = o.Fold(small)
 	if dir != "" {
@@ -360,7 +365,7 @@ func tallyCode(o explore.Tally) int {
 	return exitOK
 }
 
-// shrinkAll makes one failure of each group small, on all processors, until quit ends.
+// shrinkAll shrinks one failure per group, on all processors, until quit ends.
 func (a *app) shrinkAll(quit context.Context, p explore.Plan, o explore.Tally) ([]explore.Shrunk, error) {
 	small := make([]explore.Shrunk, len(o.Groups))
 	problems := make([]error, len(o.Groups))
@@ -389,7 +394,7 @@ func (a *app) shrinkAll(quit context.Context, p explore.Plan, o explore.Tally) (
 	return small, errors.Join(problems...)
 }
 
-// tally tells what a campaign came to.
+// tally prints the failures that a campaign found, and its totals.
 func (a *app) tally(o explore.Tally, small []explore.Shrunk, dir string) {
 	for i, g := range o.Groups {
 		word := string(g.Class)
@@ -418,15 +423,15 @@ func (a *app) tally(o explore.Tally, small []explore.Shrunk, dir string) {
 	fmt.Fprint(a.out, wrap(o.Total(), "", 100))
 }
 
-// status shows what is being done, on a terminal; "" clears it.
+// status shows a line of progress if stderr is a terminal. An empty line clears it.
 func (a *app) status(format string, args ...any) {
 	if a.tty {
 		fmt.Fprintf(a.err, "\r\x1b[K"+format, args...)
 	}
 }
 
-// progress tells how far a campaign is: a line that is written over on a
-// terminal, else a line whenever there are twice as many runs.
+// exploreProgress shows the progress of a campaign. On a terminal it overwrites one line.
+// Elsewhere it prints a line whenever the number of runs has doubled.
 type exploreProgress struct {
 	mu    sync.Mutex
 	a     *app

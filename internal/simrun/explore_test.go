@@ -90,8 +90,8 @@ func scenarioOf(t *testing.T, recording string) string {
 	return file
 }
 
-// What explore finds is the same on one process, on three, and in shards; each
-// recording replays and each scenario runs as it says.
+// explore finds the same on one process, on three, and in shards. Each recording replays,
+// and the scenario of each seeded one runs as expected.
 func TestExploreFindsTheSameOnAnyNumberOfProcesses(t *testing.T) {
 	args := []string{"explore", "--lock", "setnx-del", "--faults", "pause", "--runs", "220", "--json"}
 	one, two := t.TempDir(), t.TempDir()
@@ -161,8 +161,8 @@ func TestExploreStopsInTime(t *testing.T) {
 	}
 }
 
-// A campaign that is interrupted makes small what it found; interrupted again it does
-// not, and keeps the runs.
+// An interrupted campaign shrinks the failures that it found. After a second interrupt it
+// stops shrinking and keeps the runs.
 func TestASecondInterruptDoesNotWait(t *testing.T) {
 	dir := t.TempDir()
 	cmd := exec.Command(os.Args[0], "explore", "--lock", "redisson-fair@3.21.3", "--profile", "full", "--runs", "1000000", "--jobs", "1", "--out", dir)
@@ -194,7 +194,7 @@ func TestASecondInterruptDoesNotWait(t *testing.T) {
 	}
 }
 
-// A process that is killed takes one run with it, and says how it ended.
+// A worker that dies costs one run, and the run says how the worker ended.
 func TestAKilledProcessTakesOneRunWithIt(t *testing.T) {
 	p := explore.Plan{World: sim.Version, Lock: "setnx-cad", Profile: explore.Simple, Strategy: explore.StrategyRandom, Seed: 1, Runs: 6}
 	started := 0
@@ -220,8 +220,8 @@ func TestAKilledProcessTakesOneRunWithIt(t *testing.T) {
 	}
 }
 
-// All schedules of two clients are covered, or what is missing is said; one that
-// fails is a scenario of its own in the end.
+// An exhaustive search covers all schedules of two clients, or says that it did not. A
+// schedule that fails becomes a scenario that shows the failure alone.
 func TestExploreCoversASmallCase(t *testing.T) {
 	small := []string{"explore", "--lock", "setnx-del", "--faults", "network", "--strategy", "exhaustive"}
 	code, out, stderr := call(t, small...)
@@ -264,7 +264,7 @@ func TestExploreCoversASmallCase(t *testing.T) {
 	}
 }
 
-// A case of one's own.
+// An exhaustive search covers a user's own scenario.
 func TestExploreCoversAScenario(t *testing.T) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, "mine.yaml")

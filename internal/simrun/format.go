@@ -8,7 +8,7 @@ import (
 	"lockstep/scenarios/play"
 )
 
-// formats of simrun run, beside its table.
+// formats lists the formats of simrun run besides its table.
 var formats = []string{"junit", "github"}
 
 func checkFormat(format string, asJSON bool) error {
@@ -23,7 +23,8 @@ func checkFormat(format string, asJSON bool) error {
 	return nil
 }
 
-// cases are a pair's runs as other programs take them.
+// cases returns the runs of a pair in the form in which they are written for other
+// programs.
 func (p *pair) cases() []report.Case {
 	var out []report.Case
 	for _, v := range p.verdicts {
@@ -59,10 +60,10 @@ func (a *app) writeCases(format string, cases []report.Case) error {
 	return report.WriteGitHub(a.out, cases)
 }
 
-// storyEvents is how many events of a failing run simrun run shows.
+// storyEvents limits the events that simrun run shows of a failing run.
 const storyEvents = 12
 
-// shortStory is how a failing run came to its first finding.
+// shortStory returns the events that led a failing run to its first finding.
 func shortStory(v play.Verdict) string {
 	if v.Played.Record == nil {
 		return ""

@@ -21,20 +21,20 @@ import (
 	"lockstep/sim"
 )
 
-// killed is what campaigns of several seeds came to on one planted bug.
+// killed is the result of campaigns of several seeds on one planted bug.
 type killed struct {
 	Bug   string         `json:"bug"`
-	Judge string         `json:"judge"` // the one that must name it
+	Judge string         `json:"judge"` // the judge that must find it
 	Kills []explore.Kill `json:"kills"` // by seed, from 1
-	// Size is in events, after as many runs of shrinking; Why is the finding, and
-	// Known the known defect of a release that it is taken for, "" for none.
+	// The first failure that was found is shrunk to Size events in Runs runs. Why is its
+	// finding. Known is the known defect that the finding is taken for, or "".
 	Size  int    `json:"size_events"`
 	Runs  int    `json:"shrink_runs"`
 	Why   string `json:"why,omitempty"`
 	Known string `json:"known,omitempty"`
 }
 
-// kill plays the table of planted bugs.
+// kill plays campaigns on planted bugs and writes the table of their results.
 func (a *app) kill(args []string) (int, error) {
 	var out string
 	var seeds, jobs int
@@ -106,7 +106,7 @@ func chooseBugs(names []string) ([]*subject.PlantedBug, error) {
 	return chosen, errors.Join(problems...)
 }
 
-// killAll has processes play the bugs, jobs at a time.
+// killAll plays each bug in a process of its own, jobs processes at a time.
 func (a *app) killAll(chosen []*subject.PlantedBug, seeds, jobs int) ([]killed, error) {
 	all := make([]killed, len(chosen))
 	problems := make([]error, len(chosen))
@@ -129,7 +129,8 @@ func (a *app) killAll(chosen []*subject.PlantedBug, seeds, jobs int) ([]killed, 
 	return all, errors.Join(problems...)
 }
 
-// killerCommand is how simrun calls itself; it is no command for people.
+// killerCommand is the command with which simrun starts itself to look for one planted bug.
+// It is not for users.
 const killerCommand = "kill-worker"
 
 func killAway(name string, seeds int) (k killed, err error) {
@@ -150,8 +151,8 @@ func killAway(name string, seeds int) (k killed, err error) {
 	return k, nil
 }
 
-// killer looks for one planted bug with several seeds, and makes the first that
-// it finds small.
+// killer looks for one planted bug with several seeds, and shrinks the first failure that it
+// finds.
 func (a *app) killer(args []string) (int, error) {
 	if len(args) != 2 {
 		return 0, usagef("%s takes a planted bug and a number of seeds", killerCommand)
@@ -192,7 +193,7 @@ func (a *app) killer(args []string) (int, error) {
 	return exitOK, json.NewEncoder(a.out).Encode(k)
 }
 
-// planOf is the campaign that must find a planted bug.
+// planOf returns the plan of the campaign that must find a planted bug.
 func planOf(b *subject.PlantedBug, seed uint64) (explore.Plan, error) {
 	var words []string
 	if b.Faults != "" {
@@ -205,7 +206,7 @@ func planOf(b *subject.PlantedBug, seed uint64) (explore.Plan, error) {
 	}, err
 }
 
-// alive is how many seeds did not find the bug.
+// alive returns the number of seeds that did not find the bug.
 func (k killed) alive() (n int) {
 	for _, one := range k.Kills {
 		if one.Runs == 0 {
@@ -215,8 +216,8 @@ func (k killed) alive() (n int) {
 	return n
 }
 
-// median is how many runs it took, in the median of the seeds; 0 where half of
-// them did not find it.
+// median returns the median over the seeds of the runs that it took to find the bug. It
+// returns 0 if half of the seeds or more did not find it.
 func (k killed) median() int {
 	var runs []int
 	for _, one := range k.Kills {
@@ -231,7 +232,8 @@ func (k killed) median() int {
 	return 0
 }
 
-// caught are the judges that saw it first, with the number of seeds of each.
+// caught returns the judges that were broken in the first failing run of a seed, each with
+// its number of seeds.
 func (k killed) caught() string {
 	of := map[string]int{}
 	var judges []string
@@ -302,7 +304,7 @@ func writeKills(b *bytes.Buffer, command string, bugs []*subject.PlantedBug, all
 	}
 }
 
-// lookFor is the campaign of one run that shows the bug.
+// lookFor returns the arguments of simrun for a campaign of one run that shows the bug.
 func lookFor(b *subject.PlantedBug) string {
 	p, err := planOf(b, b.Seed)
 	if err != nil {

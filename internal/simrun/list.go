@@ -56,7 +56,7 @@ func (a *app) list(args []string) (int, error) {
 	return exitOK, nil
 }
 
-// listBugs names the locks that are wrong on purpose.
+// listBugs lists the locks with a planted bug.
 func (a *app) listBugs(asJSON bool) (int, error) {
 	enc := json.NewEncoder(a.out)
 	for _, b := range subject.PlantedBugs() {
@@ -80,5 +80,5 @@ func firstSentence(s string) string {
 	return s
 }
 
-// Text is laid out as the reports lay it out.
+// wrap and clip lay out text as the reports do.
 var wrap, clip = report.Wrap, report.Clip

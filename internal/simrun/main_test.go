@@ -209,7 +209,7 @@ func TestShrinkWritesAScenarioThatRuns(t *testing.T) {
 	if code, out, stderr := call(t, "run", "small.yaml"); code != exitOK || !strings.Contains(out, "5 runs of 1 pairs") {
 		t.Errorf("exit %d\n%s%s", code, out, stderr)
 	}
-	// Without -o it is on stdout, and a scenario all the same.
+	// Without -o the scenario is on stdout, and it runs, too.
 	_, out, _ = call(t, "shrink", recording)
 	if err := os.WriteFile("stdout.yaml", []byte(out), 0o644); err != nil {
 		t.Fatal(err)
@@ -261,7 +261,7 @@ func TestListNamesEveryScenarioAndLock(t *testing.T) {
 	}
 }
 
-// A value that a flag does not take is refused in words, whatever the flag.
+// For every type of flag, a bad value is refused with a message for users.
 func TestAValueThatAFlagDoesNotTake(t *testing.T) {
 	for _, c := range []struct {
 		args []string

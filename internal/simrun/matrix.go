@@ -19,11 +19,12 @@ import (
 	"lockstep/scenarios/subject"
 )
 
-// trackRecord is the tag of the scenarios that matrix shows when none is named.
+// trackRecord is the tag of the scenarios that matrix shows if no scenario is named.
 const trackRecord = "track-record"
 
-// matrix is scenarios by locks. Where a scenario's locks are releases of one
-// lock, these are the columns; where they are not, locks are the rows.
+// matrix plays scenarios on locks and prints a table of the verdicts. If some scenarios are
+// about the releases of a lock, the releases are the columns. Otherwise the locks are the
+// rows.
 func (a *app) matrix(args []string) (int, error) {
 	var locks []string
 	var seeds, tag, format string
@@ -68,7 +69,7 @@ func (a *app) matrix(args []string) (int, error) {
 	return exitCode(pairs), nil
 }
 
-// table is the matrix: a cell a pair.
+// A table is a matrix with one cell per pair.
 type table struct {
 	command string
 	rows    []*scenarios.Scenario
@@ -77,9 +78,9 @@ type table struct {
 
 type cell struct {
 	*pair
-	word     string // held, bug, limit; or what kept it from being judged
+	word     string // held, bug or limit; undecided or nondeterministic if it was not judged
 	verdict  play.Verdict
-	measured string // "" where nothing is measured
+	measured string // "" if nothing is measured
 }
 
 func (t *table) add(p *pair) {
@@ -102,8 +103,8 @@ func (t *table) add(p *pair) {
 	t.cells = append(t.cells, c)
 }
 
-// about are the judges that a scenario is about: those that it names wherever it
-// says that something breaks. What others find there is another story.
+// about returns the judges that a scenario is about: the judges that each of its expected
+// bugs and limits names. It returns all judges if the scenario expects no bug and no limit.
 func about(sc *scenarios.Scenario) []string {
 	return slices.DeleteFunc(slices.Clone(model.Judges), func(judge string) bool {
 		for _, e := range sc.Expect {
@@ -115,7 +116,8 @@ func about(sc *scenarios.Scenario) []string {
 	})
 }
 
-// wordOf is what a run comes to for these judges.
+// wordOf returns the verdict of a run if only these judges counted. An undecided or
+// nondeterministic run keeps its verdict.
 func wordOf(v play.Verdict, about []string) string {
 	if broke := v.Word == play.VerdictBug || v.Word == play.VerdictLimit; len(about) == 0 || !broke && !v.AsExpected {
 		return string(v.Word)
@@ -142,11 +144,13 @@ func (t *table) of(sc *scenarios.Scenario, column string) *cell {
 	return nil
 }
 
-// controlColumn has the reference locks, plain and fair, beside the releases.
+// controlColumn is the column of the plain and the fair reference lock. It stands after the
+// releases.
 const controlColumn = "reference"
 
-// columnOf is the release where the scenario is about that lock of Redisson, or
-// the reference beside it; own is true for the lock's own name, else.
+// columnOf returns the column of a pair. In a scenario about the releases of a lock, it is
+// the release if the pair's lock has the same family, and controlColumn if the pair's lock is
+// a control. Otherwise it is the name of the pair's lock, and own is true.
 func columnOf(p *pair) (column string, own bool) {
 	first, err := subject.Find(p.sc.Locks[0])
 	ofReleases := err == nil && first.Release != ""
@@ -159,8 +163,8 @@ func columnOf(p *pair) (column string, own bool) {
 	return p.lock.Name, true
 }
 
-// columns are the releases that are there, oldest first, and the reference;
-// others the other locks.
+// columns returns the columns of the table: its releases, oldest first, and controlColumn.
+// others are the locks without a column.
 func (t *table) columns() (releases, others []string) {
 	shared := map[string]bool{}
 	for _, c := range t.cells {
@@ -170,7 +174,7 @@ func (t *table) columns() (releases, others []string) {
 			others = append(others, column)
 		}
 	}
-	others = slices.DeleteFunc(others, func(column string) bool { return shared[column] }) // the reference, of a scenario that is not of releases
+	others = slices.DeleteFunc(others, func(column string) bool { return shared[column] }) // the lock called reference
 	for _, l := range subject.All() {
 		if v := l.Release; shared[v] && !slices.Contains(releases, v) {
 			releases = append(releases, v)
@@ -182,8 +186,8 @@ func (t *table) columns() (releases, others []string) {
 	return releases, others
 }
 
-// say is a cell in a word or two: the verdict, and the first seed that shows
-// it where something broke.
+// say returns the text of a cell: the verdict, and the first seed that shows it unless the
+// verdict is held. If it is held and measured, say returns the measurement.
 func (c *cell) say() string {
 	if c == nil {
 		return "–"
@@ -201,7 +205,9 @@ func (c *cell) say() string {
 	return s
 }
 
-// grid is the table as text: the head, then a row each.
+// grid returns the texts of the table: the head, then one row per scenario, or one row per
+// lock if there are no columns of releases. others are the locks that are in no row and no
+// column.
 func (t *table) grid(say func(*cell) string) (grid [][]string, others []string) {
 	releases, others := t.columns()
 	if len(releases) == 0 {
@@ -275,7 +281,7 @@ func (a *app) matrixText(t *table) error {
 	return nil
 }
 
-// odd is the last cell that was not expected.
+// odd returns the last cell whose verdict was not expected, or nil.
 func (t *table) odd() *cell {
 	for i := len(t.cells) - 1; i >= 0; i-- {
 		if !t.cells[i].asExpected() {
@@ -296,7 +302,8 @@ func (a *app) matrixJSON(t *table) error {
 	return nil
 }
 
-// recording is where `run --out` keeps the run, "" where it keeps none.
+// recording returns the file in which `run --out` keeps the run, or "" if it does not keep
+// it.
 func (c *cell) recording() string {
 	if (c.verdict.Word == play.VerdictHeld || c.verdict.Word == play.VerdictNotApplicable) && c.verdict.AsExpected {
 		return ""
@@ -304,7 +311,7 @@ func (c *cell) recording() string {
 	return fmt.Sprintf("%s/%s/%d.lockstep", c.sc.Name, c.lock.Name, c.verdict.Seed)
 }
 
-// judges are those that the scenario names.
+// judges returns the judges that the expectations of a scenario name.
 func judges(sc *scenarios.Scenario) string {
 	var names []string
 	for _, judge := range model.Judges {
@@ -352,7 +359,7 @@ func (a *app) matrixMarkdown(t *table) error {
 	return nil
 }
 
-// shown tells what broke on the first lock on which something did.
+// shown writes the findings on the first lock that has findings, one per judge.
 func (t *table) shown(w io.Writer, sc *scenarios.Scenario) {
 	for _, c := range t.cells {
 		if c.sc == sc && len(c.verdict.Findings) > 0 {

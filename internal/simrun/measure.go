@@ -7,14 +7,15 @@ import (
 	"lockstep/model"
 )
 
-// measures are the scenarios whose cell is a measurement where they hold: of
-// their calls, the commands that each took on average, and the longest.
+// measures maps the scenarios whose cells show a measurement to the function that measures
+// a record. A measurement is the average number of commands per call, and the length of the
+// longest call. It is shown if the lock held.
 var measures = map[string]func(*model.Record) string{
 	"fast":                func(r *model.Record) string { return measure(r, "") },
 	"a-try-does-not-wait": func(r *model.Record) string { return measure(r, model.ActTryLock) },
 }
 
-// measure looks at the calls of one action, or of all.
+// measure measures the calls of one action, or all calls if action is "".
 func measure(rec *model.Record, action model.Action) string {
 	calls, commands := 0, 0
 	var longest time.Duration

@@ -11,7 +11,7 @@ import (
 	"lockstep/model"
 )
 
-// blocks gives the fenced blocks of one language in the README.
+// blocks returns the fenced blocks of one language in the README.
 func blocks(t *testing.T, language string) []string {
 	t.Helper()
 	text, err := os.ReadFile("../../README.md")
@@ -56,7 +56,7 @@ func TestTheReadmeIsTrue(t *testing.T) {
 			args, ok := strings.CutPrefix(line, "go run ./cmd/simrun ")
 			args, _, _ = strings.Cut(args, "#")
 			if !ok || strings.TrimSpace(args) == "run" || strings.HasPrefix(args, "matrix") || strings.Contains(args, "> ") {
-				continue // all scenarios: the test of results/ runs them
+				continue // it plays all scenarios, which the test of results/ does
 			}
 			ran++
 			t.Run(args, func(t *testing.T) {
@@ -103,7 +103,7 @@ func TestTheReadmesOutputIsReal(t *testing.T) {
 	}
 }
 
-// What documents about reading show is what their commands print.
+// The commands in the documents about reading print the output that the documents show.
 func TestWhatIsReadIsReal(t *testing.T) {
 	page := filepath.Join(t.TempDir(), "report.html")
 	t.Chdir("../..")
@@ -137,8 +137,8 @@ func TestWhatIsReadIsReal(t *testing.T) {
 	}
 }
 
-// The Go code is a piece of an example that is compiled and run: the tests of peers run
-// that of docs/locktest.md.
+// The Go code in the README is part of an example that is compiled and run. The tests of
+// peers run the example of docs/locktest.md.
 func TestTheReadmesCodeIsAnExample(t *testing.T) {
 	var examples string
 	for _, file := range []string{"../../lockimpl/redisson/example_test.go", "../../docs/locktest.md"} {
@@ -155,7 +155,7 @@ func TestTheReadmesCodeIsAnExample(t *testing.T) {
 	}
 }
 
-// Whoever adds a judge, or what a run can reach, says so.
+// The README names every judge and every state that a run can reach.
 func TestTheReadmeNamesWhatThereIs(t *testing.T) {
 	text, err := os.ReadFile("../../README.md")
 	if err != nil {

@@ -23,11 +23,11 @@ import (
 	"lockstep/scenarios/subject"
 )
 
-// part is a piece of a results folder that one command writes.
+// A part is a piece of a results folder that one command writes.
 type part struct {
 	name string
-	// file is the file of the folder in which the part says its versions. It is ""
-	// for a summary of other parts and for the figures of a machine.
+	// file is the file of the folder in which the part names its versions. It is "" for
+	// a summary of other parts and for the figures of a machine.
 	file string
 	// uses are the versions that it depends on.
 	uses explore.Versions
@@ -40,14 +40,14 @@ type part struct {
 // Another program plays those in peers, with locks of its own.
 var campaignFolders = []struct{ folder, summary string }{{"exhaustive", "exhaustive.md"}, {"explore", "findings.md"}, {"peers", "peers.md"}}
 
-// The folder in which a renewal keeps what is unfinished, and the list in it of
-// the parts that are done.
+// renewing is the folder in which a renewal keeps unfinished parts. doneFile is the file in
+// it that lists the finished parts.
 const (
 	renewing = ".renewing"
 	doneFile = "done"
 )
 
-// renewal is a folder of results being written anew.
+// A renewal writes a folder of results anew.
 type renewal struct {
 	a    *app
 	dir  string
@@ -55,7 +55,7 @@ type renewal struct {
 	stop context.Context
 }
 
-// renew is the command results.
+// renew implements the command results.
 func (a *app) renew(args []string) (int, error) {
 	var only []string
 	var check, older bool
@@ -111,9 +111,8 @@ func (a *app) renew(args []string) (int, error) {
 	return r.writeAll(parts)
 }
 
-// parts lists the parts of the folder in the order in which they are written: what
-// is written up from others comes after them. The campaigns are those that are
-// there.
+// parts lists the parts of the folder in the order in which they are written. A summary
+// comes after the parts that it summarizes. Campaigns are listed if the folder has them.
 func (r *renewal) parts() ([]part, error) {
 	now := explore.CurrentVersions()
 	all := []part{
@@ -157,7 +156,8 @@ func (r *renewal) parts() ([]part, error) {
 	}}), nil
 }
 
-// chooseParts picks parts by name; explore picks all of explore/.
+// chooseParts returns the parts that are named in only. The name of a folder, such as
+// explore, stands for all parts in it.
 func chooseParts(all []part, only []string) ([]part, error) {
 	if len(only) == 0 {
 		return all, nil
@@ -180,7 +180,8 @@ func chooseParts(all []part, only []string) ([]part, error) {
 	return slices.DeleteFunc(slices.Clone(all), func(p part) bool { return !chosen[p.name] }), nil
 }
 
-// versions reads which program wrote a part; an error says that it does not tell.
+// versions reads the versions of the program that wrote a part. It returns an error if the
+// part does not name all versions that it uses.
 func (r *renewal) versions(p part) (explore.Versions, error) {
 	text, err := os.ReadFile(filepath.Join(r.dir, p.file))
 	if err != nil {
@@ -199,7 +200,8 @@ func (r *renewal) versions(p part) (explore.Versions, error) {
 	return v, nil
 }
 
-// older picks the parts that are older than the program, and the summaries of these.
+// older returns the parts that an older program wrote or that do not name their versions,
+// and the summaries of these parts.
 func (r *renewal) older(parts []part) ([]part, error) {
 	var chosen []part
 	for _, p := range parts {
@@ -218,8 +220,8 @@ func (r *renewal) older(parts []part) ([]part, error) {
 	return chosen, nil
 }
 
-// check lists the parts that an older program wrote. A part that says no versions is an
-// error.
+// check lists the parts that an older program wrote. A part that does not name its versions
+// is an error.
 func (r *renewal) check(parts []part) (int, error) {
 	versioned, old := 0, 0
 	var problems []error
@@ -251,8 +253,8 @@ func (r *renewal) check(parts []part) (int, error) {
 	return exitOK, nil
 }
 
-// writeAll writes parts, each as it comes, and says what each cost. What an
-// earlier call that was stopped had done is not done again.
+// writeAll writes parts one after another and prints the cost of each. It skips the parts
+// that an interrupted earlier call has finished.
 func (r *renewal) writeAll(parts []part) (int, error) {
 	stop, release := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer release()
@@ -303,8 +305,8 @@ func processorTime() (sum time.Duration) {
 	return sum
 }
 
-// journal is the head of the list of parts that are done: the program, and what it
-// was asked to write. Under another head nothing is done yet.
+// journal returns the head of the list of finished parts. It names the versions of the
+// program and the parts to write. A list with another head is ignored.
 func journal(parts []part) string {
 	head := explore.CurrentVersions().String() + ":"
 	for _, p := range parts {
@@ -313,8 +315,8 @@ func journal(parts []part) string {
 	return head
 }
 
-// done reads the parts that an earlier call of the same command wrote before it was
-// stopped.
+// done returns the parts that an earlier call of the same command finished before it was
+// interrupted.
 func (r *renewal) done(head string) ([]string, error) {
 	text, err := os.ReadFile(filepath.Join(r.dir, renewing, doneFile))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -376,8 +378,8 @@ func (r *renewal) recover() error {
 	return nil
 }
 
-// command runs a command of simrun. Its progress shows on a terminal alone. Bugs that
-// it finds are results, not errors.
+// command runs a command of simrun. It shows the command's progress only on a terminal. Bugs
+// that the command finds are results, not errors.
 func (r *renewal) command(args ...string) error {
 	_, err := r.run(args...)
 	return err
@@ -396,7 +398,7 @@ func (r *renewal) run(args ...string) (string, error) {
 	return out.String(), nil
 }
 
-// output keeps what a command prints in a file of the folder.
+// output runs a command of simrun and writes its output to a file of the folder.
 func (r *renewal) output(file string, args ...string) error {
 	text, err := r.run(args...)
 	if err != nil || r.stop.Err() != nil {
@@ -405,7 +407,7 @@ func (r *renewal) output(file string, args ...string) error {
 	return renameio.WriteFile(filepath.Join(r.dir, file), []byte(text), 0o644)
 }
 
-// summary writes up the campaigns of a folder.
+// summary writes the summary of the campaigns in a folder.
 func (r *renewal) summary(folder, file string) error {
 	dirs, err := filepath.Glob(filepath.Join(r.dir, folder, "*"))
 	if err != nil {
@@ -414,9 +416,9 @@ func (r *renewal) summary(folder, file string) error {
 	return r.command(append(append([]string{"findings"}, dirs...), "-o", filepath.Join(r.dir, file))...)
 }
 
-// campaign plays the campaign of a folder again, as its verdicts.md says, beside
-// the folder, and puts the result in its place. What was played of it before an
-// interrupt is kept.
+// campaign plays the campaign of a folder again with the command in its verdicts.md. It
+// writes to another folder, and replaces the old folder at the end. The runs that were
+// played before an interrupt are kept.
 func (r *renewal) campaign(name string) error {
 	place := filepath.Join(r.dir, name)
 	args, err := r.commandOf(name)
@@ -439,8 +441,7 @@ func (r *renewal) campaign(name string) error {
 			return err
 		}
 	}
-	// The folder is replaced by renaming, so that at every moment one of the two whole
-	// folders is there.
+	// The folder is replaced by renaming, so that a complete folder exists at every moment.
 	before := work + replaced
 	if err := os.Rename(place, before); err != nil {
 		return err
@@ -451,11 +452,11 @@ func (r *renewal) campaign(name string) error {
 	return os.RemoveAll(before)
 }
 
-// runsOfCampaign are the files with which a campaign goes on where it was.
+// runsOfCampaign lists the files from which an interrupted campaign continues.
 var runsOfCampaign = []string{explore.RunsFile, explore.PlanFile}
 
-// keepRuns removes from the folder of a campaign that was stopped everything but
-// its runs, and these too if another program played them.
+// keepRuns removes everything but the runs from the folder of an interrupted campaign. If
+// another version of the program played the runs, it removes them, too.
 func keepRuns(dir string) error {
 	entries, err := os.ReadDir(dir)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -494,7 +495,8 @@ func (r *renewal) commandOf(name string) ([]string, error) {
 // unknownLockError says that a campaign is of a lock that this program does not know.
 type unknownLockError struct{ error }
 
-// campaignCommand finds the command on top of a campaign's verdicts.md.
+// campaignCommand returns the arguments of the command in the first line of a campaign's
+// verdicts.md.
 func campaignCommand(text string) ([]string, error) {
 	line, _, _ := strings.Cut(text, "\n")
 	command, ok := strings.CutPrefix(line, "<!-- written by: go run ./cmd/simrun ")

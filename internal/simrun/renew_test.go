@@ -9,8 +9,8 @@ import (
 	"lockstep/explore"
 )
 
-// Every part of the results says which program wrote it. Those that an older one
-// wrote are named, and are no failure.
+// Every part of the results names the versions of the program that wrote it. The test logs
+// the parts that an older program wrote, and does not fail for them.
 func TestTheResultsSayWhichProgramWroteThem(t *testing.T) {
 	code, out, stderr := call(t, "results", "../../results", "--check")
 	if code != exitOK {
@@ -19,7 +19,7 @@ func TestTheResultsSayWhichProgramWroteThem(t *testing.T) {
 	t.Logf("older than this program; go run ./cmd/simrun results --older writes them anew:\n%s", out)
 }
 
-// littleResults makes a folder with a campaign and a search.
+// littleResults makes a folder of results with a campaign and an exhaustive search.
 func littleResults(t *testing.T) {
 	t.Helper()
 	t.Chdir(t.TempDir())
@@ -31,7 +31,7 @@ func littleResults(t *testing.T) {
 			t.Fatalf("exit %d: %s", code, stderr)
 		}
 	}
-	for _, file := range []string{explore.RunsFile, explore.PlanFile} { // no results
+	for _, file := range []string{explore.RunsFile, explore.PlanFile} { // these are not results
 		if err := os.Remove(filepath.Join("r/explore/one", file)); err != nil {
 			t.Fatal(err)
 		}
@@ -44,7 +44,7 @@ func littleResults(t *testing.T) {
 	}
 }
 
-// same compares folders, by file.
+// same compares the files of two folders.
 func same(t *testing.T, got, want map[string]string) {
 	t.Helper()
 	for name, text := range want {
@@ -76,7 +76,7 @@ func TestResultsAreWrittenAnew(t *testing.T) {
 	spoil("r/explore/one/of-an-older-program/1.lockstep", "{}")
 	spoil("r/explore/one/verdicts.jsonl", "")
 	spoil("r/findings.md", "")
-	// One was stopped here, by this program and by another.
+	// The folder of an interrupted campaign, whose runs another version played.
 	spoil("r/.renewing/explore/one/old/1.lockstep", "{}")
 	spoil("r/.renewing/explore/one/campaign.json", `{"world": 1}`)
 	spoil("r/.renewing/explore/one/runs.jsonl", "{}\n")
@@ -107,7 +107,7 @@ func TestResultsGoOnWhereTheyWereStopped(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// Another command knows nothing of that, and leaves it.
+	// Another command ignores the list of finished parts.
 	if _, out, stderr := call(t, "results", "r", "--only", "exhaustive/two"); strings.Contains(out, "was done before") {
 		t.Errorf("%s%s", out, stderr)
 	}
@@ -202,7 +202,7 @@ func TestResultsOfAnOlderProgram(t *testing.T) {
 			}
 		})
 	}
-	// The last one says no number: it alone is written anew, and its summary.
+	// In the last case explore/one has no version: only it and its summary are written anew.
 	code, out, stderr := call(t, append([]string{"results", "--older"}, campaigns[1:]...)...)
 	if code != exitOK || strings.Count(out, "\n") != 2 || !strings.Contains(out, "explore/one ") || !strings.Contains(out, "explore-summary ") {
 		t.Errorf("exit %d: %s%s", code, out, stderr)

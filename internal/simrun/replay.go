@@ -29,7 +29,7 @@ func (a *app) replay(args []string) (int, error) {
 	}
 	rec, sc, lock, err := readRecording("replay", files)
 	var other *play.WrongWorldError
-	if scenario && errors.As(err, &other) { // its scenario is as good as ever
+	if scenario && errors.As(err, &other) { // the scenario does not depend on the world version
 		rec, err = other.Recording, nil
 	}
 	if err != nil {
@@ -59,7 +59,7 @@ func (a *app) replay(args []string) (int, error) {
 	return exitOK, nil
 }
 
-// readRecording reads the one recording that a command was given.
+// readRecording reads the one recording that a command takes.
 func readRecording(command string, files []string) (*play.Recording, *scenarios.Scenario, *subject.Subject, error) {
 	if len(files) != 1 {
 		return nil, nil, nil, usagef("%s takes one recording, got %d", command, len(files))
@@ -79,7 +79,8 @@ func readRecording(command string, files []string) (*play.Recording, *scenarios.
 	return rec, sc, lock, nil
 }
 
-// again plays a recording; why says how the run differs, "" when it does not.
+// again replays a recording. why says how the replay differs from the recording. It is "" if
+// the two are equal.
 func (a *app) again(rec *play.Recording, sc *scenarios.Scenario, lock *subject.Subject) (v play.Verdict, why string) {
 	v, diverged := play.Replay(a.host, rec, sc, lock)
 	if v.Digest != rec.Digest || diverged != "" {

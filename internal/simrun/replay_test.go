@@ -10,8 +10,7 @@ import (
 	"lockstep/sim"
 )
 
-// A recording of another world version does not replay, but the scenario in it
-// is still of use.
+// A recording of another world version does not replay, but its scenario is still printed.
 func TestReplayPrintsTheScenario(t *testing.T) {
 	t.Chdir(t.TempDir())
 	if code, _, stderr := call(t, "run", "misdelete", "--seed", "1", "--out", "r"); code != exitOK {

@@ -23,10 +23,10 @@ import (
 	"lockstep/scenarios/play"
 )
 
-// pictureBytesMost is how much of a report porcupine's picture may take.
+// pictureBytesMost limits the size of one of porcupine's pictures in a report.
 const pictureBytesMost = 700_000
 
-// reportOptions are those of simrun report.
+// reportOptions are the options of simrun report.
 type reportOptions struct {
 	out                  string
 	toFile               bool // -o was given
@@ -70,7 +70,7 @@ func (a *app) report(args []string) (int, error) {
 	return a.reportRun(names, o)
 }
 
-// reportRun reports one recording.
+// reportRun writes the report of one recording.
 func (a *app) reportRun(files []string, o reportOptions) (int, error) {
 	rec, sc, lock, err := readRecording("report", files)
 	if err != nil {
@@ -123,7 +123,7 @@ func (a *app) reportRun(files []string, o reportOptions) (int, error) {
 	return exitOK, nil
 }
 
-// fileName is text that is a file's name everywhere.
+// fileName replaces the characters that a file's name may not contain on some systems.
 func fileName(s string) string {
 	return strings.Map(func(r rune) rune {
 		if r < ' ' || strings.ContainsRune(`/\:*?"<>|`, r) {
@@ -133,7 +133,7 @@ func fileName(s string) string {
 	}, s)
 }
 
-// blame finds out which decision made the first finding inevitable.
+// blame finds the decision that made the first finding inevitable.
 func (a *app) blame(rec *play.Recording, v play.Verdict, file string, runs int) (*report.Curve, error) {
 	f, ok := explore.First(v, "")
 	if !ok {
@@ -151,7 +151,7 @@ func (a *app) blame(rec *play.Recording, v play.Verdict, file string, runs int) 
 	return c, nil
 }
 
-// reportOf is a verdict as the reports take it.
+// reportOf converts a verdict to the run that a report shows.
 func reportOf(v play.Verdict, replay string) report.Run {
 	return report.Run{
 		Scenario: v.Scenario.Name, About: v.Scenario.About, Lock: v.Lock.Name, Seed: v.Seed, Verdict: string(v.Word), Expected: v.Expected,
@@ -169,7 +169,7 @@ func (a *app) cause(v play.Verdict) string {
 	return explore.CauseOf(a.host, v, f)
 }
 
-// pictures are porcupine's, of each lock of a run.
+// pictures returns porcupine's picture of each lock of a run.
 func pictures(v play.Verdict) []report.Picture {
 	out := []report.Picture{}
 	for _, lock := range v.Played.Trace.Locks {
@@ -188,13 +188,13 @@ func pictures(v play.Verdict) []report.Picture {
 	return out
 }
 
-// tablesFile says which judge sees which planted fault.
+// tablesFile is the table of the planted bugs and of the judges that find them.
 const tablesFile = "kill-table.md"
 
-// indexDepth is how many folders below the one that is shown are looked into.
+// indexDepth is the number of levels of subfolders that an index includes.
 const indexDepth = 2
 
-// indexed are the files that an index of a folder is made of, sorted.
+// indexed returns the files from which the index of a folder is made, sorted.
 func indexed(root *os.Root) []string {
 	var out []string
 	for _, name := range []string{explore.VerdictsFile, explore.RunsFile, tablesFile} {
@@ -211,8 +211,7 @@ func indexed(root *os.Root) []string {
 	return out
 }
 
-// readIndex reads a folder of results and those below it, campaigns under way
-// with them.
+// readIndex reads a folder of results and its subfolders. It includes campaigns under way.
 func readIndex(root *os.Root, dir string) (report.Index, error) {
 	x := report.Index{Title: "Lockstep: " + filepath.Base(dir)}
 	seen := map[string]bool{}
@@ -246,7 +245,7 @@ func readIndex(root *os.Root, dir string) (report.Index, error) {
 	return x, nil
 }
 
-// nameDefect fills in the known defect of a group in words.
+// nameDefect fills in the text of a group's known defect and of its cause.
 func nameDefect(g *report.IndexGroup) {
 	if g.Defect == "" {
 		return
@@ -261,7 +260,8 @@ func nameDefect(g *report.IndexGroup) {
 	}
 }
 
-// readTables reads a Markdown file whose links are relative to its folder.
+// readTables reads the tables of a Markdown file in folder. Links in the file are relative
+// to folder, and readTables makes them relative to the root.
 func readTables(folder, text string) []report.Table {
 	tables := report.ReadTables(text)
 	for _, t := range tables {
@@ -276,8 +276,8 @@ func readTables(folder, text string) []report.Table {
 	return tables
 }
 
-// readResults reads one folder: its verdicts, or its campaign where that has
-// played on since.
+// readResults reads the verdicts of one folder. If its campaign has played more runs since,
+// it reads the campaign instead.
 func readResults(root *os.Root, dir, folder string) (report.Index, error) {
 	var x report.Index
 	name := path.Join(folder, explore.VerdictsFile)
@@ -293,7 +293,7 @@ func readResults(root *os.Root, dir, folder string) (report.Index, error) {
 	for _, c := range x.Campaigns {
 		ran += c.Ran
 	}
-	// A campaign is read without root, so that its files must be in it.
+	// readCampaign does not read through root, so check that its files are in root.
 	if within(root, path.Join(folder, explore.RunsFile)) && within(root, path.Join(folder, explore.PlanFile)) {
 		if running, ok := readCampaign(filepath.Join(dir, filepath.FromSlash(folder))); ok && running.Runs != ran {
 			return indexOf(running), nil
@@ -302,13 +302,14 @@ func readResults(root *os.Root, dir, folder string) (report.Index, error) {
 	return x, nil
 }
 
-// within: it is a file of the folder, and no link that leads out of it.
+// within reports whether file is a regular file of the folder. A link that leads out of the
+// folder is not.
 func within(root *os.Root, file string) bool {
 	info, err := root.Stat(file)
 	return err == nil && info.Mode().IsRegular()
 }
 
-// readCampaign adds up what a campaign has played so far.
+// readCampaign sums up the runs that a campaign has played so far.
 func readCampaign(dir string) (explore.Tally, bool) {
 	p, runs, err := explore.Merge([]string{dir})
 	if err != nil {
@@ -317,8 +318,8 @@ func readCampaign(dir string) (explore.Tally, bool) {
 	return explore.Sum(p, runs), true
 }
 
-// indexOf is a campaign that has not been concluded yet: its failures are not
-// made small, and have no recordings.
+// indexOf returns the index of a campaign under way. Its failures have not been shrunk and
+// have no recordings.
 func indexOf(o explore.Tally) report.Index {
 	c := report.Campaign{Sentence: o.Plan.String() + ", under way: " + o.Total(), Ran: o.Runs}
 	for _, p := range o.Curve {
@@ -332,8 +333,8 @@ func indexOf(o explore.Tally) report.Index {
 	return report.Index{Campaigns: []report.Campaign{c}}
 }
 
-// reportFolder writes an index and a report of each recording into a folder of
-// their own.
+// reportFolder writes an index of a folder and a report of each of its recordings. It writes
+// them into another folder.
 func (a *app) reportFolder(dir string, o reportOptions) (int, error) {
 	root, err := os.OpenRoot(dir)
 	if err != nil {
@@ -398,7 +399,7 @@ func (a *app) reportFolder(dir string, o reportOptions) (int, error) {
 	return exitOK, nil
 }
 
-// href is a path as a link from the index.
+// href returns the link from the index to a page.
 func href(page string) string {
 	var parts []string
 	for _, p := range strings.Split(page, "/") {
@@ -427,7 +428,7 @@ func (a *app) reportInto(root *os.Root, dir, recording, out, page string) error 
 	return to.replace(text)
 }
 
-// pageOf is the report of a recording in a folder that it does not leave.
+// pageOf returns the report of a recording in a folder. It reads no file outside the folder.
 func (a *app) pageOf(root *os.Root, dir, recording string) ([]byte, error) {
 	text, err := root.ReadFile(path.Clean(recording))
 	if err != nil {

@@ -13,8 +13,8 @@ import (
 	"lockstep/sim"
 )
 
-// recorded is a folder of results with one failing run, in a new working
-// directory.
+// recorded makes a folder of results with one failing run in a new working directory. It
+// returns the recording of the run.
 func recorded(t *testing.T) (recording string) {
 	t.Helper()
 	t.Chdir(t.TempDir())
@@ -246,7 +246,8 @@ func TestServe(t *testing.T) {
 	})
 }
 
-// A campaign under way has no verdicts yet: what it has played is told.
+// The index of a campaign under way, which has no verdicts yet, shows the runs that it has
+// played.
 func TestTheIndexOfACampaignUnderWay(t *testing.T) {
 	t.Chdir(t.TempDir())
 	code, _, stderr := call(t, "explore", "--lock", "setnx-del", "--faults", "pause", "--runs", "40", "--jobs", "1", "--out", "c")
@@ -266,7 +267,7 @@ func TestTheIndexOfACampaignUnderWay(t *testing.T) {
 	if !strings.Contains(whole, "<i>excused: holder paused past its lease</i>") || strings.Contains(whole, "not asked yet") {
 		t.Error("the index of a campaign lacks what excuses a limit, or which faults something needs")
 	}
-	// As it was in the middle.
+	// Restore the campaign as it was after 30 runs.
 	if err := os.Remove("c/verdicts.jsonl"); err != nil {
 		t.Fatal(err)
 	}
@@ -276,7 +277,7 @@ func TestTheIndexOfACampaignUnderWay(t *testing.T) {
 	if err := json.Unmarshal([]byte(lines[29]), &last); err != nil {
 		t.Fatal(err)
 	}
-	// serve shows the same, and what was played since; through no link.
+	// serve shows the same and the runs played since. It follows no link out of the folder.
 	if err := os.Mkdir("linked", 0o755); err != nil {
 		t.Fatal(err)
 	}
@@ -330,7 +331,7 @@ func TestRunForOtherPrograms(t *testing.T) {
 	}
 }
 
-// A run that was not expected tells how it came about; one that was does not.
+// simrun run prints the story of a run that was not as expected, and of no other run.
 func TestRunTellsAFailingRunsStory(t *testing.T) {
 	_, out, _ := call(t, "run", "misdelete", "--lock", "none", "--seed", "1")
 	if !strings.Contains(out, "b/1                          server\n") || !strings.Contains(out, "1.000s                               lock orders: granted\n") {

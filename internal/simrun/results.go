@@ -12,8 +12,8 @@ import (
 	"lockstep/scenarios/play"
 )
 
-// results is a folder of results being written: into a temporary folder
-// beside what is there, and renamed file by file when everything was written.
+// A results writes a folder of results. It writes all files into a temporary folder first,
+// and then moves them to their places one by one.
 type results struct {
 	dir, tmp string
 	command  string
@@ -41,8 +41,8 @@ func openResults(dir string, args []string) (*results, error) {
 
 func (r *results) discard() { _ = os.RemoveAll(r.tmp) }
 
-// recordingOf is where a run's recording is, relative to the folder; "" when
-// there is none.
+// recordingOf returns the file of a run's recording, relative to the folder, or "" if there
+// is none.
 func (r *results) recordingOf(p *pair, v play.Verdict) string {
 	if r == nil {
 		return ""
@@ -53,7 +53,8 @@ func (r *results) recordingOf(p *pair, v play.Verdict) string {
 	return ""
 }
 
-// add writes a pair: the recording of its first failing seed, its verdicts.
+// add writes the verdicts of a pair. It keeps a recording of the first run that broke a
+// judge or was not as expected.
 func (r *results) add(p *pair) error {
 	r.pairs = append(r.pairs, p)
 	for _, v := range p.verdicts {
@@ -111,8 +112,8 @@ func (r *results) record(file string, v play.Verdict) error {
 	return os.WriteFile(path, text, 0o644)
 }
 
-// recordingText is a recording as a file: what it shows on top, then more
-// lines for people.
+// recordingText returns the text of a recording file. Comments on top say what the run
+// shows. The lines of more follow them.
 func recordingText(v play.Verdict, more ...string) ([]byte, error) {
 	comment := []string{
 		fmt.Sprintf("Lockstep recording: scenario %s, lock %s, seed %d: %s", v.Scenario.Name, v.Lock.Name, v.Seed, v.Word),
@@ -129,7 +130,7 @@ func recordingText(v play.Verdict, more ...string) ([]byte, error) {
 	return b.Bytes(), err
 }
 
-// commit puts everything in its place.
+// commit moves everything to its place. whole reports whether all pairs were run.
 func (r *results) commit(whole bool) error {
 	var md bytes.Buffer
 	fmt.Fprintf(&md, "<!-- written by: %s -->\n%s# Verdicts\n\nWritten by `%s`.\n", r.command, explore.CurrentVersions().Played().Comment(), r.command)
@@ -154,7 +155,7 @@ func (r *results) commit(whole bool) error {
 			return err
 		}
 	}
-	// Recordings of an earlier run of the same pairs that this one did not write.
+	// Remove recordings of these pairs that were written earlier and not this time.
 	for _, p := range r.pairs {
 		old, err := filepath.Glob(filepath.Join(r.dir, p.sc.Name, p.lock.Name, "*.lockstep"))
 		if err != nil {

@@ -12,8 +12,8 @@ import (
 	"lockstep/internal/longtest"
 )
 
-// otherwise are the files of results/ that are not run's: explore's, findings',
-// kill's, and bench's, whose figures are another machine's every time.
+// otherwise matches the files of results/ that another command than run writes: explore,
+// findings, kill or bench. The figures of bench differ from machine to machine.
 var otherwise = regexp.MustCompile(`^((explore|exhaustive)/|(findings|exhaustive|kill-table|performance)\.md$)`)
 
 // The program writes the committed results byte for byte.
@@ -42,8 +42,8 @@ func TestResultsAreWhatSimrunWrites(t *testing.T) {
 	}
 }
 
-// Each recording among the committed results replays: all of them in a long
-// test, else one of so many.
+// The committed recordings replay. A long test replays all of them, and a short test a
+// sample.
 func TestRecordingsAmongTheResultsReplay(t *testing.T) {
 	var recordings []string
 	for name := range files(t, "../../results") {
@@ -63,9 +63,9 @@ func TestRecordingsAmongTheResultsReplay(t *testing.T) {
 	}
 }
 
-// What campaigns found, and what the exhaustive ones covered, is written up as
-// simrun does it today. (The campaigns themselves take too long for a test; the
-// recordings that they left replay.)
+// The committed summaries of the campaigns and of the exhaustive searches equal those that
+// simrun writes. (The campaigns themselves take too long for a test. Another test replays
+// their recordings.)
 func TestFindingsAreWhatSimrunWrites(t *testing.T) {
 	t.Chdir("../..")
 	for folder, file := range map[string]string{"explore": "results/findings.md", "exhaustive": "results/exhaustive.md"} {
@@ -81,7 +81,7 @@ func TestFindingsAreWhatSimrunWrites(t *testing.T) {
 		if code != exitOK {
 			t.Fatalf("exit %d: %s", code, stderr)
 		}
-		// To a file, links are relative to it.
+		// In a file, links are relative to the file.
 		out = strings.ReplaceAll(out, "](results/"+folder+"/", "]("+folder+"/")
 		if out != strings.ReplaceAll(string(committed), " -o "+file, "") {
 			t.Errorf("%s differs; write it with: go run ./cmd/simrun findings %s -o %s", file, strings.Join(dirs, " "), file)
@@ -89,13 +89,14 @@ func TestFindingsAreWhatSimrunWrites(t *testing.T) {
 	}
 }
 
-// matrices are the files of results/ that matrix writes, and how.
+// matrices maps the files of results/ that matrix writes to its arguments.
 var matrices = map[string][]string{
 	"track-record.md":   {"matrix", "--format", "markdown"},
 	"six-properties.md": {"matrix", "--tag", "six-properties", "--format", "markdown"},
 }
 
-// The matrices are what simrun writes today, and what they link to is there.
+// The committed matrices equal those that simrun writes, and the targets of their links
+// exist.
 func TestMatricesAreWhatSimrunWrites(t *testing.T) {
 	for name, args := range matrices {
 		t.Run(name, func(t *testing.T) {
@@ -119,7 +120,7 @@ func TestMatricesAreWhatSimrunWrites(t *testing.T) {
 	}
 }
 
-// One scenario is enough to see that all formats say the same.
+// All formats of matrix say the same of a scenario.
 func TestMatrixFormats(t *testing.T) {
 	args := []string{"matrix", "unlock-of-a-free-lock", "--seed", "1"}
 	for format, wants := range map[string][]string{
@@ -149,8 +150,7 @@ func TestMatrixFormats(t *testing.T) {
 	}
 }
 
-// notYes are the lines of what run printed from the first pair on that was not as
-// expected.
+// notYes returns the output of run from the first pair on that was not as expected.
 func notYes(out string) string {
 	if i := strings.Index(out, " NO: "); i >= 0 {
 		return out[strings.LastIndex(out[:i], "\n")+1:]
@@ -158,7 +158,7 @@ func notYes(out string) string {
 	return out
 }
 
-// The reference has one column, also beside a scenario that is of no release.
+// The reference has one column, even if one of the scenarios is not about releases.
 func TestMatrixOfScenariosOfAllKinds(t *testing.T) {
 	for _, names := range [][]string{{"unlock-of-a-free-lock", "a-lease-ends"}, {"a-lease-ends", "unlock-of-a-free-lock"}} {
 		_, out, _ := call(t, append([]string{"matrix", "--lock", "redisson@4.7.0,reference", "--seed", "1"}, names...)...)
@@ -168,8 +168,8 @@ func TestMatrixOfScenariosOfAllKinds(t *testing.T) {
 	}
 }
 
-// A lock that no row names is expected to hold: a cell says whether it has the
-// row's bug, whatever else breaks in the run.
+// A lock that no row names is expected to hold. A cell says whether the lock has the bug of
+// the row, even if another judge is broken in the run.
 func TestMatrixOfALockThatNoRowNames(t *testing.T) {
 	_, out, _ := call(t, "matrix", "fair-deadline-drift", "fair-dead-waiters-add-up", "--lock", "redisson-nonreentrant-fair@4.7.0", "--seed", "1")
 	if !strings.Contains(squeeze(out), "redisson-nonreentrant-fair@4.7.0 held! limit 1! ") {
@@ -204,7 +204,7 @@ func TestAnInterruptedOrEarlierResultIsNeverHalfReplaced(t *testing.T) {
 	if _, ok := before["misdelete/setnx-del/1.lockstep"]; !ok {
 		t.Fatalf("no recording: %v", before)
 	}
-	// Another seed: the recording of the first goes, the rest is replaced.
+	// A run with another seed removes the recording of the first and replaces the rest.
 	if code, _, stderr := call(t, "run", "misdelete", "--seed", "2", "--out", "r"); code != exitOK {
 		t.Fatal(stderr)
 	}

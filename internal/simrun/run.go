@@ -21,7 +21,7 @@ import (
 	"lockstep/scenarios/subject"
 )
 
-// pair is a scenario on a lock, and what its seeds came to.
+// A pair is a scenario on a lock, with the verdicts of its seeds.
 type pair struct {
 	sc       *scenarios.Scenario
 	lock     *subject.Subject
@@ -114,7 +114,7 @@ func (a *app) run(args []string) (int, error) {
 	return code, nil
 }
 
-// choose finds what is to be run before anything is.
+// choose returns the pairs to run. It finds unknown names before anything is run.
 func choose(names []string, tag string, locks []string, seeds string) ([]*pair, error) {
 	var chosen []*scenarios.Scenario
 	var problems []error
@@ -175,7 +175,7 @@ func choose(names []string, tag string, locks []string, seeds string) ([]*pair, 
 		}
 		for _, l := range these {
 			if first, err := subject.Find(sc.Locks[0]); tag != "" && len(on) > 0 && (err != nil || first.Fair != l.Fair) {
-				continue // of a tag, the fair lock plays what is about the fair lock
+				continue // of a tag, a fair lock plays only the scenarios about fair locks, and vice versa
 			}
 			p := &pair{sc: sc, lock: l, from: sc.SeedFirst, to: sc.SeedLast}
 			if seeds != "" {
@@ -206,14 +206,14 @@ func seedRange(s string) (from, to uint64, err error) {
 	return from, to, nil
 }
 
-// play runs the seeds of a pair until ctx ends, the first of them twice.
+// play runs the seeds of a pair until ctx ends. It runs the first seed twice.
 func (a *app) play(ctx context.Context, p *pair, progress *progress) {
 	run := play.RunTwice
 	for seed := p.from; ctx.Err() == nil; seed++ {
 		progress.show(p, seed)
 		p.verdicts = append(p.verdicts, run(a.host, p.sc, p.lock, seed))
 		run = play.Run
-		if seed == p.to { // which may be the last there is
+		if seed == p.to { // p.to may be the largest uint64
 			break
 		}
 	}
@@ -224,7 +224,8 @@ func (a *app) play(ctx context.Context, p *pair, progress *progress) {
 	p.agree()
 }
 
-// agree settles `in: some`: one of the seeds as expected is enough.
+// agree applies `in: some`: if one seed is as expected, all seeds are, except
+// nondeterministic ones.
 func (p *pair) agree() {
 	if !p.sc.Expect[p.lock.Name].Some {
 		return
@@ -238,15 +239,15 @@ func (p *pair) agree() {
 	}
 }
 
-// forget lets go of the records, which are large.
+// forget drops the records, which are large.
 func (p *pair) forget() {
 	for i := range p.verdicts {
 		p.verdicts[i].Played = play.Played{}
 	}
 }
 
-// worst is the verdict that stands for the pair: one that was not expected
-// before one that was, a bug before a limit.
+// worst returns the verdict that stands for the pair. An unexpected verdict is worse than an
+// expected one, and a bug is worse than a limit.
 func (p *pair) worst() play.Verdict {
 	rank := func(v play.Verdict) int {
 		r := slices.Index([]play.Word{
@@ -300,7 +301,7 @@ func (a *app) header() {
 	fmt.Fprintf(a.out, "%-28s %-21s %-7s %-10s %s\n", "scenario", "lock", "seeds", "verdict", "expected")
 }
 
-// line prints a pair: what was expected, what happened, how to replay it.
+// line prints the verdict of a pair, whether it was expected, and how to replay it.
 func (a *app) line(p *pair) {
 	w := p.worst()
 	mark := "yes"
@@ -314,8 +315,8 @@ func (a *app) line(p *pair) {
 	a.why(w)
 }
 
-// why prints how a verdict that was not expected came about and the findings,
-// shortened, and the command that replays it.
+// why prints the first finding of each judge and the command that replays the run. If the
+// verdict was not expected, it first prints a short story of the run.
 func (a *app) why(v play.Verdict) {
 	if !v.AsExpected {
 		fmt.Fprint(a.out, shortStory(v))
@@ -345,7 +346,7 @@ func (a *app) why(v play.Verdict) {
 	}
 }
 
-// replayCommand is what a reader types to see this run again.
+// replayCommand returns the command that plays a run again.
 func replayCommand(v play.Verdict) string {
 	name := v.Scenario.Name
 	if !strings.HasPrefix(v.Scenario.File, "builtin/") {
@@ -354,7 +355,7 @@ func replayCommand(v play.Verdict) string {
 	return fmt.Sprintf("%s run %s --lock %s --seed %d", program(), name, v.Lock.Name, v.Seed)
 }
 
-// count is the number of runs.
+// count returns the number of runs.
 func count(pairs []*pair) (runs int) {
 	for _, p := range pairs {
 		runs += len(p.verdicts)
@@ -389,8 +390,8 @@ func (a *app) summary(pairs []*pair) {
 	}
 }
 
-// object is a run as --json prints it. Times are integers with their unit in
-// the name; the fields are a contract.
+// An object is a run as --json prints it. Times are integers, and their names end with the
+// unit. Users rely on the names and the meaning of the fields.
 type object struct {
 	Scenario   string          `json:"scenario"`
 	Lock       string          `json:"lock"`
@@ -407,7 +408,7 @@ type object struct {
 	Recording  string          `json:"recording"`
 }
 
-// waitsObject is how long the calls waited that were granted a lock.
+// waitsObject sums up how long the calls that were granted a lock waited for it.
 type waitsObject struct {
 	Granted int   `json:"granted"`
 	P50Ns   int64 `json:"p50_ns"`
@@ -430,7 +431,7 @@ type opObject struct {
 	Thread   int    `json:"thread"`
 	Op       string `json:"op"`
 	CallNs   int64  `json:"call_ns"`
-	ReturnNs *int64 `json:"return_ns"` // null: still open
+	ReturnNs *int64 `json:"return_ns"` // null: it has not returned
 }
 
 func asObject(v play.Verdict, recording string) object {
@@ -468,7 +469,7 @@ func findingObjects(fs []linearizability.Finding) []findingObject {
 	return out
 }
 
-// progress is a line on a terminal for what takes longer than a second.
+// A progress shows a line on a terminal if the runs take longer than a second.
 type progress struct {
 	a           *app
 	begun       time.Time

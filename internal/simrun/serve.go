@@ -76,19 +76,19 @@ func loopback(host string) bool {
 	return host == "localhost" || ip != nil && ip.IsLoopback()
 }
 
-// folderServer serves the index of a folder, made anew for every request, and
-// the report of each recording in it.
+// A folderServer serves the index of a folder and the report of each recording in it. It
+// makes them anew for every request.
 type folderServer struct {
 	app  *app
-	root *os.Root // nothing outside is opened, through no link
+	root *os.Root // opens no file outside the folder, not even through a link
 	dir  string
 	one  sync.Mutex // one world at a time
 }
 
-// ServeHTTP answers /, /stamp, which changes when the folder does, and
-// /run/FILE.lockstep.
+// ServeHTTP answers /, /stamp and /run/FILE.lockstep. The stamp changes when the folder
+// changes.
 func (s *folderServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	// A name that somebody else's page made lead here is not this server's.
+	// Refuse any other host name: a foreign page may have made its name lead to this address.
 	host, _, err := net.SplitHostPort(r.Host)
 	if err != nil {
 		host = r.Host
@@ -117,7 +117,7 @@ func (s *folderServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// stamp says when the folder changed.
+// stamp returns a text that changes when the files of the index change.
 func (s *folderServer) stamp() string {
 	var stamp strings.Builder
 	for _, name := range indexed(s.root) {
@@ -154,7 +154,7 @@ func (s *folderServer) run(w http.ResponseWriter, recording string) {
 	}
 }
 
-// page sends a page, whole or not at all.
+// page sends a complete page or an error.
 func page(w http.ResponseWriter, write func(*bytes.Buffer) error) {
 	var b bytes.Buffer
 	if err := write(&b); err != nil {

@@ -18,7 +18,7 @@ import (
 	"lockstep/sim"
 )
 
-// shrinkRuns is how many runs a recording is worth.
+// shrinkRuns limits the runs that simrun shrink plays for a recording.
 const shrinkRuns = 2000
 
 func (a *app) shrink(args []string) (int, error) {
@@ -72,7 +72,7 @@ func (a *app) shrink(args []string) (int, error) {
 			return 0, err
 		}
 	}
-	// Before a file on stdout, what is said of it is a comment of the file.
+	// On stdout the file follows these lines, so they are comments of the file.
 	mark := ""
 	if to == nil {
 		mark = "# "
@@ -94,11 +94,11 @@ func (a *app) shrink(args []string) (int, error) {
 	return exitOK, nil
 }
 
-// target is a file that is to be replaced, whole or not at all.
+// A target is a file that is replaced completely or not at all.
 type target struct{ file string }
 
-// newTarget makes sure that file can be written, before anything is run. It
-// must not be the file that is read.
+// newTarget checks before any run that file can be written. It refuses the file that the
+// command reads, from.
 func newTarget(file, from string) (*target, error) {
 	t := &target{file}
 	switch info, err := os.Stat(file); {
@@ -115,7 +115,7 @@ func newTarget(file, from string) (*target, error) {
 		if read, err := os.Stat(from); err == nil && os.SameFile(info, read) {
 			return nil, usagef("-o %s is the recording itself", file)
 		}
-		// Through a link, not in its place.
+		// Replace the file that a link names, not the link.
 		if t.file, err = filepath.EvalSymlinks(file); err != nil {
 			return nil, usagef("-o: %v", err)
 		}

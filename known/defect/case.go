@@ -10,7 +10,7 @@ import (
 	"lockstep/scenarios/play"
 )
 
-// Case is a finding with the record in which it was made.
+// A Case is a finding with the record in which it was made.
 type Case struct {
 	*trace.Run
 	Verdict play.Verdict
@@ -33,8 +33,8 @@ func NewCase(v play.Verdict, t *trace.Run, f linearizability.Finding) *Case {
 				c.Call = o
 			}
 		}
-		// If the lease ended the hold, the cause comes before that end, however late
-		// another thread came to believe that it has the lock.
+		// If the lease ended the hold, the cause comes before the end of the lease, even if
+		// another thread believed to hold the lock only later.
 		if c.Overlapped() && op == f.Ops[0] && op.CallNs <= f.Loss.AtNs {
 			c.AtNs = f.Loss.AtNs
 		}
@@ -61,9 +61,9 @@ func (c *Case) LeaseEnded() bool { return c.Breaks(model.FormUnrenewed) || c.Ove
 // AboutLease reports whether the finding is about the length or the end of a lease.
 func (c *Case) AboutLease() bool { return c.LeaseEnded() || c.Breaks(model.FormLongLease) }
 
-// WhileHeld returns the case at the last instant at which the lock was held, if that is
-// less than a second ago: a second is the least that a waiter may wait for nobody, so
-// the wait began during that hold. Otherwise it returns nil.
+// WhileHeld returns a copy of a case of liveness at the last instant at which the lock was
+// held. It returns nil if the lock is held now, or was not held within the last second. A
+// waiter may wait at least a second for a free lock, so the wait began during that hold.
 func (c *Case) WhileHeld() *Case {
 	if now := c.Now(); !c.Judged(model.JudgeLiveness) || now.Held() {
 		return nil
@@ -90,9 +90,10 @@ func (c *Case) AboutHolder() *Case {
 	return &copied
 }
 
-// Until returns the last instant that may matter to the finding. The judge of
-// linearizability names a call, which is wrong at its end, or at the run of the last of
-// its commands if its outcome is unknown.
+// Until returns the last instant that may matter to the finding. For the judge of
+// linearizability, that is the return of the call that the finding names. If the outcome of
+// the call is unknown, a command of the call may run after the return. Then it is the
+// instant of the last such run.
 func (c *Case) Until() int64 {
 	switch {
 	case !c.Judged(model.JudgeLinearizable):
@@ -104,7 +105,7 @@ func (c *Case) Until() int64 {
 			}
 		}
 		return at
-	case c.Call == nil: // a renewal, which is no call
+	case c.Call == nil: // a renewal belongs to no call
 		for _, m := range c.Commands {
 			if m.AtNs == c.AtNs && m.Executed != nil {
 				return max(m.Executed.AtNs, m.DeliveredNs)
@@ -123,7 +124,7 @@ func (c *Case) Process() string { return model.ProcessOf(c.Who) }
 // Watchdog returns the lease that the watchdog gives.
 func (c *Case) Watchdog() time.Duration { return c.Record.Params.Watchdog }
 
-// Holder returns the thread that holds the lock on the server, "" when none does.
+// Holder returns the thread that holds the lock on the server, or "" if none does.
 func (c *Case) Holder() string {
 	if s := c.StateAt(c.Lock, c.Until()); s.Held() {
 		return s.Owner
@@ -142,9 +143,9 @@ func (c *Case) lastHolder() string {
 	return last
 }
 
-// Suspects reports whether the finding may be due to a thread. That is the thread that
-// the finding names, or the one that held the lock last. A finding of linearizability
-// may be due to any thread.
+// Suspects reports whether the finding may be due to a thread. It may be due to the thread
+// that the finding names, and to the thread that held the lock last. A finding of
+// linearizability may be due to any thread.
 func (c *Case) Suspects(who string) bool {
 	return who == c.Who || who == c.lastHolder() || c.Judged(model.JudgeLinearizable)
 }
@@ -225,7 +226,7 @@ func (c *Case) HoldEnded() int64 {
 	return at
 }
 
-// Crash returns the crash of the process of a thread; ok is false when there is none.
+// Crash returns the crash of the process of a thread. ok is false if there is none.
 func (c *Case) Crash(who string) (crash trace.Fault, ok bool) {
 	all := c.FaultsOn(model.ProcessOf(who), model.FaultCrash)
 	if len(all) == 0 {
@@ -240,8 +241,8 @@ func (c *Case) Died(who string) bool {
 	return ok && crash.FromNs <= c.AtNs
 }
 
-// LastAttempt returns the last attempt of the thread's open call that passes the test;
-// nil: none.
+// LastAttempt returns the last attempt that passes the test, of the call of the thread that
+// is open at the instant at; nil: none.
 func (c *Case) LastAttempt(who string, at int64, test func(*trace.Command) bool) *trace.Command {
 	var last *trace.Command
 	for _, o := range c.CallsOn(c.Lock) {

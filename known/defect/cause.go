@@ -9,8 +9,8 @@ import (
 	"lockstep/model/trace"
 )
 
-// Cause is the part of a record that a finding comes of: the commands, the call, the
-// fault or the interrupt, and when it took effect.
+// A Cause is the part of a record that led to a finding: commands, a call, a fault or an
+// interrupt, with the instant at which it took effect.
 type Cause struct {
 	Kind Kind  `json:"kind"`
 	AtNs int64 `json:"at_ns"` // simulated time since the start
@@ -25,7 +25,8 @@ type Cause struct {
 	InReplay bool `json:"in_replay,omitempty"`
 }
 
-// String says the cause for people: what did it, when, and what is wrong with it.
+// String describes the cause for people. It names the messages, the call or the fault, the
+// instant, and the kind.
 func (c Cause) String() string {
 	var what []string
 	if n := len(c.Msgs); n > 0 {
@@ -50,7 +51,7 @@ func (c Cause) String() string {
 	return s
 }
 
-// listed writes numbers as people do: 12, 14 and 17.
+// listed writes numbers as in "12, 14 and 17".
 func listed(numbers []int) string {
 	words := strings.Fields(strings.Trim(fmt.Sprint(numbers), "[]"))
 	n := len(words)
@@ -60,7 +61,7 @@ func listed(numbers []int) string {
 	return strings.Join(words[:n-1], ", ") + " and " + words[n-1]
 }
 
-// ByCommands returns the cause that commands are. It took effect when the last of them
+// ByCommands returns a cause that consists of commands. It took effect when the last of them
 // ran, or was sent if it did not run.
 func ByCommands(kind Kind, commands ...*trace.Command) *Cause {
 	last := commands[len(commands)-1]
@@ -75,8 +76,8 @@ func ByCommands(kind Kind, commands ...*trace.Command) *Cause {
 	return c
 }
 
-// ByCall returns the cause that the end of a call is, with its commands that have a
-// script.
+// ByCall returns a cause that consists of a call and its commands that run scripts. It took
+// effect when the call returned, or began if it did not return.
 func ByCall(kind Kind, o *trace.Call) *Cause {
 	c := &Cause{Kind: kind, AtNs: o.AtNs, Op: o.Op}
 	if o.Return != nil {
@@ -90,13 +91,13 @@ func ByCall(kind Kind, o *trace.Call) *Cause {
 	return c
 }
 
-// ByFault returns the cause that the beginning of a fault is.
+// ByFault returns a cause that consists of a fault. It took effect when the fault began.
 func ByFault(kind Kind, f trace.Fault) *Cause {
 	return &Cause{Kind: kind, AtNs: f.FromNs, Fault: f.Number}
 }
 
-// ByChange returns the cause that a change of the lock on the server is: the command or
-// the fault that made it, or neither when a lease ended.
+// ByChange returns a cause that consists of a change of the lock on the server. It names the
+// command or the fault that made the change, or neither if a lease ended.
 func ByChange(kind Kind, s *trace.Change) *Cause {
 	c := &Cause{Kind: kind, AtNs: s.AtNs, Fault: s.Fault}
 	if s.By != nil {

@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// Defect is something that a lock is known to do wrong.
+// A Defect is something that a lock is known to do wrong.
 type Defect struct {
 	// ID names the defect in JSON, folder names, tests and pages. It never changes.
 	ID string
@@ -15,19 +15,19 @@ type Defect struct {
 	Story string
 	// Row is the scenario of the track record that shows the defect; "" for none.
 	Row string
-	// Issues are the numbers under which the library's own tracker has it.
+	// Issues are the numbers of the defect in the library's own tracker.
 	Issues []int
 	// Judges are the judges that can see the defect.
 	Judges []string
 	// Applies reports whether a lock has the defect.
 	Applies func(*subject.Subject) bool
-	// Cause returns what the finding of a case comes of, nil when it is not this
+	// Cause returns the cause of a case's finding, or nil if the finding is not this
 	// defect.
 	Cause func(*Case) *Cause
 }
 
-// Explains returns what the finding of a case comes of if it is this defect, and nil
-// otherwise.
+// Explains returns the cause of a case's finding if the finding is this defect. Otherwise it
+// returns nil.
 func (d *Defect) Explains(c *Case) *Cause {
 	if !d.Applies(c.Verdict.Lock) || !slices.Contains(d.Judges, c.Finding.Judge) {
 		return nil

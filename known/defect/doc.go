@@ -1,5 +1,5 @@
-// Package defect holds the words in which known defects are written: a Defect, the
-// Cause that it shows in a record, and a Case, which is a finding with its record.
+// Package defect defines how known defects are described. A [Case] is a finding with its
+// record. A [Defect] finds its [Cause] in the record of a case.
 //
 // A defect reads the typed facts of a finding and the record. It never reads a
 // sentence, and never looks for a name inside another string.

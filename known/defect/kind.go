@@ -71,7 +71,7 @@ const (
 	ThrownUnsent Kind = "thrown-out-unanswered"
 )
 
-// texts say the kinds for people.
+// texts describes each kind for people.
 var texts = map[Kind]string{
 	RanTwice:       "the command of one call ran twice",
 	GrantedUnheard: "the command was granted, and its call came back without the lock",

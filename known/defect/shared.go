@@ -10,10 +10,11 @@ import (
 
 // The causes in this file are common to libraries.
 
-// RanTwice finds a call that had two commands run. For an acquire, both were granted, and
-// a grant that was given back does not count. For an unlock, one of them had an effect.
-// For a force_unlock, the earlier one had an effect. The action stands for its kind: all
-// actions that acquire, unlock or force_unlock.
+// RanTwice finds a call of which several commands ran. Of an acquire, the commands that were
+// granted count, less the grants that were given back. Of an unlock, all commands count if
+// one of them had an effect. Of a force_unlock, the commands count from the first one that
+// had an effect. The action stands for all actions that acquire, that unlock, or that
+// force_unlock.
 func (c *Case) RanTwice(action model.Action) *Cause {
 	script := map[model.Action]model.Role{model.ActLock: model.RoleAcquire, model.ActUnlock: model.RoleUnlock, model.ActForceUnlock: model.RoleForceUnlock}[action]
 	forced := action == model.ActForceUnlock
@@ -46,8 +47,8 @@ func (c *Case) RanTwice(action model.Action) *Cause {
 	return nil
 }
 
-// GrantedUnheard finds a call that came back as busy or with an error, although one of
-// its commands was granted.
+// GrantedUnheard finds a call that returned busy or an error, although one of its commands
+// was granted.
 func (c *Case) GrantedUnheard() *Cause {
 	m := c.SentThat(model.RoleAcquire, func(o *trace.Call, m *trace.Command) bool {
 		return c.Suspects(o.Caller) && o.Return != nil && (o.Return.Outcome == model.Busy || o.Return.Outcome == model.Failed) &&
@@ -59,8 +60,8 @@ func (c *Case) GrantedUnheard() *Cause {
 	return ByCommands(GrantedUnheard, m)
 }
 
-// LateUnlock finds an unlock that ran, and took a level, when its call had returned
-// without an answer.
+// LateUnlock finds an unlock that ran and took a level after its call had returned without
+// an answer.
 func (c *Case) LateUnlock() *Cause {
 	m := c.SentThat(model.RoleUnlock, func(o *trace.Call, m *trace.Command) bool {
 		return c.Suspects(o.Caller) && o.Action == model.ActUnlock && o.Return != nil && o.Return.Outcome == model.Unknown &&
@@ -72,8 +73,9 @@ func (c *Case) LateUnlock() *Cause {
 	return ByCommands(LateUnlock, m)
 }
 
-// FreeUnlock finds an unlock that found the lock free and was answered as if it had
-// held it. Where levels are counted, only the unlocks of that thread matter.
+// FreeUnlock finds an unlock that found the lock free and was answered as if its thread had
+// held the lock. For a finding of linearizability any unlock counts. For other findings only
+// earlier unlocks of the case's thread count.
 func (c *Case) FreeUnlock() *Cause {
 	for _, o := range c.Calls {
 		if o.Lock == c.Lock && (c.Judged(model.JudgeLinearizable) || o.AtNs <= c.Until() && o.Caller == c.Who) {
@@ -85,8 +87,8 @@ func (c *Case) FreeUnlock() *Cause {
 	return nil
 }
 
-// FoundFree returns the command of an unlock that found the lock free and was answered
-// 1; nil when there is none, or when another command of the unlock took a level.
+// FoundFree returns the command of an unlock that found the lock free and was answered 1. It
+// returns nil if there is none, or if another command of the unlock took a level.
 func FoundFree(o *trace.Call) *trace.Command {
 	if o.Action != model.ActUnlock || o.Return == nil || o.Return.Outcome != model.Released {
 		return nil
@@ -104,8 +106,8 @@ func FoundFree(o *trace.Call) *trace.Command {
 	return found
 }
 
-// Hidden returns the cases of linearizability that remain when each unlock of a free
-// lock counts as refused. Such unlocks hide them.
+// Hidden judges linearizability again as if each unlock of a free lock had been refused. It
+// returns the cases that it finds. Such unlocks can hide other findings.
 func (c *Case) Hidden() (out []*Case) {
 	refused := &model.Record{Params: c.Record.Params, Events: slices.Clone(c.Record.Events)}
 	for i := range refused.Events {

@@ -12,39 +12,40 @@ import (
 	"lockstep/model/trace"
 )
 
-// Waiters of a free lock, and why they sleep.
+// This file finds the reasons why waiters of a free lock sleep.
 
-// toldBy is how long the answer to an attempt says to wait.
+// toldBy returns how long the answer to an attempt says to wait.
 func toldBy(m *trace.Command) time.Duration {
 	ms, _ := strconv.ParseInt(m.Reply(), 10, 64)
 	return time.Duration(ms) * time.Millisecond
 }
 
-// lastTry is the last attempt of a thread's open call that had an answer.
+// lastTry returns the last attempt of a thread's open call that had an answer.
 func lastTry(c *defect.Case, who string) *trace.Command {
 	return c.LastAttempt(who, c.AtNs, func(m *trace.Command) bool {
 		return m.Executed != nil && m.DeliveredNs >= 0 && m.DeliveredNs <= c.AtNs
 	})
 }
 
-// lastAsked is the last attempt of a thread's open call.
+// lastAsked returns the last attempt of a thread's open call.
 func lastAsked(c *defect.Case, who string) *trace.Command {
 	return c.LastAttempt(who, c.AtNs, func(m *trace.Command) bool { return m.AtNs <= c.AtNs })
 }
 
-// asleep reports whether the answer to an attempt has its thread sleep until the
-// finding, or until the attempt after it is under way.
+// asleep reports whether the thread of an attempt still sleeps at the instant of the
+// finding. The answer says how long it sleeps. The half second after that counts as sleep,
+// too, since the next attempt may be under way then.
 func asleep(c *defect.Case, m *trace.Command) bool { return asleepFrom(c, m, m.DeliveredNs) }
 
-// asleepFrom is asleep as if the answer had come at an instant.
+// asleepFrom is asleep for an answer that came at the instant at.
 func asleepFrom(c *defect.Case, m *trace.Command, at int64) bool {
 	const way = 500 * time.Millisecond
 	return toldBy(m) < 0 || c.AtNs < at+int64(toldBy(m)+way)
 }
 
-// holdsUp finds the attempt that the lock, which is free, waits for. attempt gives the
-// last attempt of a thread; the first of the threads whose attempt passes the test is
-// the one that holds up.
+// holdsUp finds the attempt for which a free lock waits. attempt returns the last attempt of
+// a thread. The first of the threads whose attempt passes the test holds up the lock.
+// holdsUp returns nil if the lock is held.
 func holdsUp(c *defect.Case, kind defect.Kind, threads []string, attempt func(*defect.Case, string) *trace.Command, test func(string, *trace.Command) bool) *defect.Cause {
 	if now := c.Now(); now.Held() {
 		return nil
@@ -57,16 +58,16 @@ func holdsUp(c *defect.Case, kind defect.Kind, threads []string, attempt func(*d
 	return nil
 }
 
-// line is the queue, and the waiter of the case behind it.
+// line returns the threads of the queue, followed by the thread of the case.
 func line(c *defect.Case) []string { return append(slices.Clip(c.Now().Queue), c.Who) }
 
-// front is the thread that stands first in the queue; none when the queue is empty.
+// front returns the first thread of the queue, or no thread if the queue is empty.
 func front(c *defect.Case) []string {
 	queue := c.Now().Queue
 	return queue[:min(1, len(queue))]
 }
 
-// living is front, but that dead waiters whose deadlines have passed do not count.
+// living is front without dead waiters whose deadlines have passed.
 func living(c *defect.Case) []string {
 	now := c.Now()
 	queue := now.Queue
@@ -76,8 +77,8 @@ func living(c *defect.Case) []string {
 	return queue[:min(1, len(queue))]
 }
 
-// unconfirmed finds the subscription without confirmation for which the waiter, or the
-// thread in front of the queue of a free lock, asks for nothing.
+// unconfirmed finds a subscription without a confirmation, during which a thread sends no
+// attempt. The thread is the waiter, or the first thread in the queue of a free lock.
 func unconfirmed(c *defect.Case) *defect.Cause {
 	if m := unheard(c, c.Call); m != nil {
 		return defect.ByCommands(defect.Unconfirmed, m)
@@ -95,8 +96,8 @@ func unconfirmed(c *defect.Case) *defect.Cause {
 }
 
 // unheard finds a subscription of the caller's client, for the caller or for another of
-// its threads, that had no confirmation for more than a second. The caller asked for
-// nothing meanwhile, but for the attempt with which it began.
+// its threads, that had no confirmation for more than a second. Meanwhile the caller sent no
+// attempt except its first.
 func unheard(c *defect.Case, o *trace.Call) *trace.Command {
 	if o == nil {
 		return nil
@@ -127,9 +128,10 @@ func unheard(c *defect.Case, o *trace.Call) *trace.Command {
 	return nil
 }
 
-// sleepsOn finds the answer on which the waiter sleeps, the time to live of a hold that
-// has ended. The messages since have all woken other threads of its client, or woke it
-// just now.
+// sleepsOn finds the answer on which the waiter of a free lock sleeps. The answer told the
+// time to live of a hold that has ended. Since then the client of the waiter has sent an
+// attempt for every message that it received. If it received none, no unlock has freed the
+// lock.
 func sleepsOn(c *defect.Case) *defect.Cause {
 	return holdsUp(c, defect.SleepsOn, []string{c.Who}, lastTry, func(who string, m *trace.Command) bool {
 		if !m.Before(c.Lock).Held() || !asleep(c, m) {
@@ -152,7 +154,8 @@ func sleepsOn(c *defect.Case) *defect.Cause {
 	})
 }
 
-// freed is the last unlock since an instant that freed the lock; nil: none.
+// freed returns the last unlock since an instant that freed the lock, or nil if there is
+// none.
 func freed(c *defect.Case, since int64) (last *trace.Command) {
 	for _, m := range c.Commands {
 		if (m.Script == model.RoleUnlock || m.Script == model.RoleForceUnlock) && sameLock(c, m) && m.Executed != nil &&
@@ -163,8 +166,8 @@ func freed(c *defect.Case, since int64) (last *trace.Command) {
 	return last
 }
 
-// interruptedAsleep finds the answer to the last attempt of the waiter, or of a thread in
-// front of it, that was interrupted in its sleep and sleeps as long again from then on.
+// interruptedAsleep finds the last attempt of the waiter, or of a thread in the queue, whose
+// sleep began anew with an interrupt. Without the interrupt the sleep would be over.
 func interruptedAsleep(c *defect.Case) *defect.Cause {
 	return holdsUp(c, defect.SleptAnew, line(c), lastTry, func(who string, m *trace.Command) bool {
 		if asleep(c, m) {
@@ -176,9 +179,9 @@ func interruptedAsleep(c *defect.Case) *defect.Cause {
 	})
 }
 
-// sleepsLate finds the last attempt of the waiter, or of a thread in front of it, that
-// waits for the answer of replicas, or sleeps since that came, and would not sleep if it
-// had slept since the server's answer.
+// sleepsLate finds the last attempt of the waiter, or of a thread in the queue, that waits
+// for the answer of the replicas or sleeps since that answer. If the sleep had begun with the
+// answer of the server, it would be over.
 func sleepsLate(c *defect.Case) *defect.Cause {
 	return holdsUp(c, defect.SleptLate, line(c), lastAsked, func(_ string, m *trace.Command) bool {
 		return m.Wait != nil && 0 <= m.RepliedNs && m.RepliedNs <= c.AtNs && !asleepFrom(c, m, m.RepliedNs) &&
@@ -186,16 +189,16 @@ func sleepsLate(c *defect.Case) *defect.Cause {
 	})
 }
 
-// frontSendsAgain finds the attempt of the thread in front that its client will send
-// again, since it had no answer in time.
+// frontSendsAgain finds the attempt of the thread in front that has had no answer. Its client
+// waits to send it again.
 func frontSendsAgain(c *defect.Case) *defect.Cause {
 	return holdsUp(c, defect.SendsAgain, front(c), lastAsked, func(_ string, m *trace.Command) bool {
 		return m.DeliveredNs < 0 || c.AtNs < m.DeliveredNs
 	})
 }
 
-// sleepsUnqueued finds the attempt that queued the waiter, which sleeps on its answer
-// and has lost its place.
+// sleepsUnqueued finds the attempt that queued the waiter. The waiter sleeps on the answer
+// and has lost its place in the queue.
 func sleepsUnqueued(c *defect.Case) *defect.Cause {
 	return holdsUp(c, defect.SleepsUnqueued, []string{c.Who}, lastTry, func(who string, m *trace.Command) bool {
 		return slices.Contains(m.After(c.Lock).Queue, who) && !slices.Contains(c.Now().Queue, who) && asleep(c, m)
@@ -203,7 +206,8 @@ func sleepsUnqueued(c *defect.Case) *defect.Cause {
 }
 
 // frontSleeps finds the answer on which the first living thread of the queue sleeps. The
-// test gets how long the answer says to wait, and how long the hold had to live.
+// answer must pass the test, whose arguments are the time that the answer says to wait and
+// the time that the hold had left.
 func frontSleeps(c *defect.Case, kind defect.Kind, test func(told, ttl time.Duration) bool) *defect.Cause {
 	return holdsUp(c, kind, living(c), lastTry, func(_ string, m *trace.Command) bool {
 		var ttl time.Duration
@@ -214,14 +218,14 @@ func frontSleeps(c *defect.Case, kind defect.Kind, test func(told, ttl time.Dura
 	})
 }
 
-// sleepsOnDeadline finds the answer that told the thread in front more than the hold had
-// to live.
+// sleepsOnDeadline finds the answer that told the thread in front a longer time than the hold
+// had left.
 func sleepsOnDeadline(c *defect.Case) *defect.Cause {
 	return frontSleeps(c, defect.SleepsOnDeadline, func(told, ttl time.Duration) bool { return told > ttl })
 }
 
-// sleepsOnOldLease finds the answer that told the thread in front the time to live of a
-// hold that ended sooner, unless a published message is to wake it.
+// sleepsOnOldLease finds the answer that told the thread in front the time to live of a hold
+// that ended sooner. It finds nothing if a published message will wake the thread.
 func sleepsOnOldLease(c *defect.Case) *defect.Cause {
 	if toBeWoken(c) {
 		return nil
@@ -229,8 +233,8 @@ func sleepsOnOldLease(c *defect.Case) *defect.Cause {
 	return frontSleeps(c, defect.SleepsOn, func(told, ttl time.Duration) bool { return 0 <= told && told <= ttl })
 }
 
-// sleepsForever finds the answer that told a negative time: to the thread in front, to
-// the call that was overtaken, or to a waiter that was thrown out of the queue.
+// sleepsForever finds the answer that told a negative time. The answer went to the thread in
+// front, to the call that was overtaken, or to a waiter that was thrown out of the queue.
 func sleepsForever(c *defect.Case) *defect.Cause {
 	negative := func(m *trace.Command) bool { return toldBy(m) < 0 }
 	switch {
@@ -246,9 +250,9 @@ func sleepsForever(c *defect.Case) *defect.Cause {
 	return frontSleeps(c, defect.SleepsForever, func(told, _ time.Duration) bool { return told < 0 })
 }
 
-// toBeWoken reports whether an unlock has freed the lock and the thread that stood first
-// in the queue then has yet to hear of it, or was told nothing. A thread that listens no
-// longer is not waited for.
+// toBeWoken reports whether an unlock has freed the lock, and the thread that was then first
+// in the queue has not received a message about it. It returns false if the lock was taken
+// since, or if the message was published and no client will receive it.
 func toBeWoken(c *defect.Case) bool {
 	now, m := c.Now(), freed(c, -1)
 	if m == nil || now.Held() || len(m.After(c.Lock).Queue) == 0 {
@@ -260,7 +264,7 @@ func toBeWoken(c *defect.Case) bool {
 		switch {
 		case e.AtNs < m.Executed.AtNs:
 		case e.Kind == model.KindState && e.Lock == c.Lock && e.State.Held() && m.Executed.AtNs < e.AtNs && e.AtNs <= c.AtNs:
-			return false // it was taken since
+			return false // the lock was taken since
 		case e.Channel != head:
 		case e.Dir == "push" && e.AtNs <= c.AtNs:
 			return false
@@ -273,8 +277,9 @@ func toBeWoken(c *defect.Case) bool {
 	return pushed || !published
 }
 
-// toldNothing finds the attempts of that second that were told 0 ms while the lock was
-// free and another thread stood in front, if they are more than half of all.
+// toldNothing finds attempts of the waiter that were told to wait 0 ms while the lock was
+// free and another thread stood in front. It looks at the second after the instant of the
+// finding. It returns nil unless such attempts are more than half of the waiter's attempts.
 func toldNothing(c *defect.Case) *defect.Cause {
 	asked := 0
 	var told []*trace.Command
@@ -293,17 +298,18 @@ func toldNothing(c *defect.Case) *defect.Cause {
 	return defect.ByCommands(defect.ToldZero, told[0], told[len(told)-1])
 }
 
-// toldZero finds the attempts of that second that were told 0 ms, if there are not too
-// many commands without them, and if no row of them took much more than a millisecond.
+// toldZero finds attempts of the call that were told to wait 0 ms. It looks at the second
+// after the instant of the finding. It returns nil if the call sent too many other commands,
+// or if a row of such attempts took 1.1 ms or longer.
 func toldZero(c *defect.Case) *defect.Cause {
 	if c.Call == nil {
 		return nil
 	}
 	inSecond := func(at int64) bool { return c.AtNs <= at && at < c.AtNs+int64(time.Second) }
-	others := 0 // the commands beside those that answer a published message
-	before := 0 // the commands of others that an attempt sends first, to ask for the replicas
+	others := 0 // the other commands, less one per published message
+	before := 0 // the commands since the last attempt, such as the question for the replicas
 	var told []*trace.Command
-	var row *trace.Command // the first attempt of the last row that was told 0 ms
+	var row *trace.Command // the first attempt of the present row that was told 0 ms
 	for _, m := range c.Call.Sent {
 		script := m
 		if m.WaitOf != nil {

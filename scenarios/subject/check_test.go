@@ -14,7 +14,7 @@ import (
 	simredis "lockstep/sim/redis"
 )
 
-// panicOf returns the text of the panic of f; "" when f does not panic.
+// panicOf returns the text of the panic of f, or "" if f does not panic.
 func panicOf(f func()) (text string) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -44,8 +44,8 @@ steps:
 // protocol returns the protocol of a subject on Redis.
 func protocol(s *subject.Subject) *onredis.Protocol { return s.Servers.(*onredis.Protocol) }
 
-// A subject that lacks a required field is refused with its name and the field, by Check,
-// Register and Play alike.
+// Check, Register and Run refuse a subject that lacks a required field. Each names the
+// subject and the field.
 func TestASubjectThatLacksAFieldIsRefused(t *testing.T) {
 	h, sc := sim.NewHost(t), oneStep(t)
 	for _, c := range []struct {
@@ -89,14 +89,14 @@ func TestTwoSubjectsOfOneNameAreRefused(t *testing.T) {
 	}
 }
 
-// The fields that may be nil are nil here, and the lock is played and judged all the same.
+// A lock is played and judged when all fields that may be nil are nil.
 func TestAllButTheRequiredFieldsMayBeZero(t *testing.T) {
 	full := own()
 	state := protocol(full).State
 	bare := &subject.Subject{
 		Name: "own", Open: full.Open, Keys: full.Keys,
 		Servers: &onredis.Protocol{
-			// A nil state is that of a free lock.
+			// A nil state stands for a free lock.
 			State: func(keys simredis.Keyspace, lock string) *model.LockState {
 				if s := state(keys, lock); s.Held() {
 					return s
@@ -120,8 +120,8 @@ func TestTimingFillsInTheFieldsThatAreZero(t *testing.T) {
 	}
 }
 
-// A lock that renews its holds and does not say how often is judged by a third of its
-// watchdog timeout, and a lock that renews nothing by no period.
+// The default renewal period is a third of the watchdog timeout. A lock that renews
+// nothing has none.
 func TestTheRenewalPeriodHasADefault(t *testing.T) {
 	for _, c := range []struct {
 		traits model.Traits

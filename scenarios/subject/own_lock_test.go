@@ -24,21 +24,22 @@ import (
 	"lockstep/sim/goredis"
 )
 
-// A lock of one's own, from its code to its verdict: what CONTRIBUTING.md asks
-// for, in one file. It is the lock of many code bases: SET NX PX with a random
-// value, a goroutine that prolongs it, a script that compares and deletes.
+// This file is a whole example of a user's own lock, from its code to its verdict. It has
+// the three parts that CONTRIBUTING.md lists. Many code bases have this lock: SET NX PX
+// with a random value, a goroutine that renews the key, and a script that compares and
+// deletes.
 
 const (
 	ownUnlock = `if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('DEL', KEYS[1]) end return 0`
 	ownRenew  = `if redis.call('GET', KEYS[1]) == ARGV[2] then return redis.call('PEXPIRE', KEYS[1], ARGV[1]) end return 0`
 )
 
-// ownClient and ownLock are the lock. They know of no simulation; what differs
-// from lock to lock in a run comes through lockimpl.Environment.
+// ownClient and ownLock implement the lock. They do not know that they are simulated. The
+// random part of a value comes from lockimpl.Environment.
 type ownClient struct {
 	rdb     *redis.Client
 	id      string
-	timeout time.Duration // of a hold without lease, until it is renewed
+	timeout time.Duration // of a hold without a lease, until the next renewal
 	env     lockimpl.Environment
 	closed  context.Context
 	close   context.CancelFunc
@@ -74,7 +75,7 @@ func (l *ownLock) attempt(ctx context.Context, o lockimpl.Owner, lease time.Dura
 	if l.closed.Err() != nil {
 		return false, lockimpl.ErrClosed
 	}
-	// The owner stands at the end, so that the server's state can be read.
+	// The value ends with the owner, so that the world can read the server's state.
 	value := fmt.Sprintf("%s:%s:%d", l.env.NewID(o), l.id, o)
 	px := lease
 	if lease == 0 {
@@ -183,8 +184,8 @@ func (l *ownLock) RemainTimeToLive(ctx context.Context) (time.Duration, error) {
 	return l.rdb.PTTL(ctx, l.name).Result()
 }
 
-// own is what the world must know of it: a lock in one string, by its name, its
-// client and its scripts.
+// own returns the subject of the lock. The lock is kept in one string, so the subject needs
+// only its name, its client and its scripts.
 func own() *subject.Subject {
 	return &subject.Subject{
 		Name: "own", About: "SET NX PX with a random value, renewed",
@@ -217,9 +218,9 @@ func TestALockOfOnesOwn(t *testing.T) {
 		{"one-failed-renewal-ends-it", ""},
 		{"failed-unlock-renewed-forever", ""},
 		{"unlock-of-a-free-lock", ""},
-		{"reentrant", "want"},                  // it knows no re-entry
-		{"available", "mutual-exclusion"},      // a failover loses it, as any that waits for no replica
-		{"acquire-reply-lost", "linearizable"}, // of what was granted unheard it knows nothing, and its unlock says so
+		{"reentrant", "want"},                  // the lock has no re-entry
+		{"available", "mutual-exclusion"},      // a failover loses a lock that waits for no replica
+		{"acquire-reply-lost", "linearizable"}, // after a lost grant, unlock says not_held of a held lock
 	} {
 		t.Run(c.scenario, func(t *testing.T) {
 			sc, err := scenarios.Find(c.scenario)
@@ -234,7 +235,7 @@ func TestALockOfOnesOwn(t *testing.T) {
 	}
 }
 
-// broken names the judges that a run broke, in the order of findings.
+// broken returns the judges that a run broke, in the order of its findings.
 func broken(v play.Verdict) string {
 	var judges []string
 	for _, f := range v.Findings {

@@ -8,7 +8,7 @@ import (
 )
 
 // Servers makes the servers of a lock, and knows how the lock uses them. Package onredis
-// has those of locks on Redis.
+// implements it for locks on Redis.
 type Servers interface {
 	// Check returns an error if something that a world needs is missing. Its text
 	// follows the name of the subject: "has no State".
@@ -26,16 +26,16 @@ type Servers interface {
 // ServerOptions are the settings of the servers in a scenario.
 type ServerOptions struct {
 	Replicas       int
-	LagMin, LagMax time.Duration // of the way between a server and a replica
+	LagMin, LagMax time.Duration // of a message between a server and a replica
 }
 
-// World is the servers of one world.
+// World holds the servers of one world.
 type World struct {
-	Nodes []sim.Node // Count of them
-	// Published returns the number of messages that went to a channel so far; nil:
-	// nothing is published.
+	Nodes []sim.Node // one per server
+	// Published returns the number of messages that were published on a channel so far.
+	// Nil: nothing is published.
 	Published func(channel string) int64
-	// Lineage, State and Locks are those of sim.Config.
+	// Lineage, State and Locks are copied to sim.Config.
 	Lineage bool
 	State   func(nowNs int64, lock string) *model.LockState
 	Locks   []string

@@ -22,8 +22,8 @@ import (
 	simredis "lockstep/sim/redis"
 )
 
-// A fair and fenced lock whose name nobody knows: the hold is a hash, waiters ask
-// every 50 ms and stand in a list until they have it.
+// The scripts of a fair and fenced lock whose name is in no table. The hold is a hash.
+// Waiters ask every 50 ms and stand in a list until they hold the lock.
 const (
 	ticketAcquire = `
 if redis.call('HGET', KEYS[1], 'owner') == ARGV[1] then return redis.call('HGET', KEYS[1], 'token') end
@@ -39,8 +39,8 @@ if redis.call('HGET', KEYS[1], 'owner') ~= ARGV[1] then return 0 end
 return redis.call('DEL', KEYS[1])`
 )
 
-// ticket returns such a lock: next is the place in the queue that is served, token
-// is how a hold gets its token.
+// ticket returns such a lock. next is the place in the queue that is served. token is the
+// Lua expression of a hold's token.
 func ticket(next, token string) *subject.Subject {
 	acquire := strings.NewReplacer("NEXT", next, "TOKEN", token).Replace(ticketAcquire)
 	queue := func(lock string) string { return lock + ":queue" }
@@ -86,10 +86,10 @@ func (c ticketClient) GetLock(name string) (lockimpl.Lock, error) {
 
 func (c ticketClient) Close() error { return nil }
 
-// rest are the methods that the test does not call.
+// rest has the methods that the test does not call.
 type rest struct{ lockimpl.Lock }
 
-// ticketLock has what the scenario of this test asks for.
+// A ticketLock has the methods that the scenario of this test calls.
 type ticketLock struct {
 	rest
 	ticketClient
@@ -126,7 +126,7 @@ func (l ticketLock) Unlock(ctx context.Context, o lockimpl.Owner) (lockimpl.Rele
 	return lockimpl.Released, nil
 }
 
-// A lock is judged by its traits, whatever it is called and wherever it comes from.
+// Traits determine how a lock is judged. Its name and its origin do not.
 func TestAStrangersLockIsJudgedForOrderAndTokens(t *testing.T) {
 	const text = `lockstep: 1
 name: three

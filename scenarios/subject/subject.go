@@ -1,7 +1,7 @@
 // Package subject describes a lock to the code that runs and judges it. A [Subject]
-// opens the lock in a process of a world, makes its servers, and lists its promises. Anybody can build one,
-// and pass it to scenarios/play or register it under its name. The locks of this
-// repository do the same in scenarios/subject/builtin.
+// opens the lock in a process of a world, makes its servers, and lists its promises.
+// Anybody can build a Subject, and pass it to scenarios/play or register it under its
+// name. Package scenarios/subject/builtin does the same for the locks of this repository.
 //
 // The package knows no lock, no server, no scenario and no judge.
 package subject
@@ -17,8 +17,9 @@ import (
 	"lockstep/sim"
 )
 
-// A Subject is a lock under test. Name, Open, Servers and Keys are required; every other
-// field may be left zero. Check names a required field that is missing. Do not change a subject that has been played or registered.
+// A Subject is a lock under test. Name, Open, Servers and Keys are required. Every other
+// field may be left zero. Check names a required field that is missing. Do not change a
+// subject that has been played or registered.
 type Subject struct {
 	// Name is the name in scenarios, verdicts and folders. A lock of a library with
 	// releases is called FAMILY@RELEASE. A lock that is configured for more than a
@@ -30,18 +31,18 @@ type Subject struct {
 	// Promises are the promises that differ from those that the traits imply.
 	Promises model.Promises
 	// Times returns the timing of the lock in a world with that watchdog timeout.
-	// Timing fills in fields that stay 0. Nil: a hold without a lease lasts for the
+	// Timing fills in fields that are 0. Nil: a hold without a lease lasts for the
 	// watchdog timeout.
 	Times func(watchdog time.Duration) model.Timing
 
-	// Open makes the client of a process of a world. It has the client closed with
-	// the process, see sim.Process.OnClose. The client is not nil where the error is.
+	// Open makes the client of a process of a world. It registers the closing of the
+	// client with sim.Process.OnClose. If the error is nil, the client is not nil.
 	Open func(p *sim.Process, o Options) (lockimpl.Client, error)
-	// Servers makes the servers of the lock and reads what it sends to them.
+	// Servers makes the servers of the lock and reads the commands that the lock sends.
 	Servers Servers
-	// Keys returns the keys in which the servers keep a lock, as globs.
+	// Keys returns globs of the keys in which the servers keep a lock.
 	Keys func(lock string) []string
-	// Kept returns the keys that may stay when all have left. Nil: none may.
+	// Kept returns the keys that may remain after all clients have left. Nil: none may.
 	Kept func(lock string) []string
 	// Channel returns the channel on which a release of the lock is published to one
 	// waiter (process/thread), or to "all"; "": none. Nil: nothing is published.
@@ -49,8 +50,8 @@ type Subject struct {
 
 	// Lacks lists the parts of a scenario that the lock does not offer.
 	Lacks Lacks
-	// Interruptible reports whether an interrupt ends lock() where a scenario does
-	// not say.
+	// Interruptible reports whether an interrupt ends lock() in a step that does not say
+	// whether it is interruptible.
 	Interruptible bool
 	// Release is the version of the library that the lock is a part of; "": none.
 	Release string
@@ -65,8 +66,8 @@ type Subject struct {
 	// Control reports whether the lock is a control, on which any finding is a fault
 	// of Lockstep.
 	Control bool
-	// Base is the lock in which a bug was planted on purpose to make this one; nil:
-	// no bug was planted.
+	// Base is the lock from which this one was made by planting a bug. Nil: no bug was
+	// planted.
 	Base *Subject
 	// Planted is the bug that was planted; nil: none.
 	Planted *PlantedBug
@@ -76,7 +77,7 @@ type Subject struct {
 	Campaign Campaign
 }
 
-// Campaign steers what a campaign draws for the lock. The zero value fits any lock.
+// Campaign steers the drawing of scenarios for the lock. The zero value fits any lock.
 type Campaign struct {
 	// ShortWaits keeps waits short. Waiters of the lock ask the server so often that
 	// long waits make long runs.
@@ -99,7 +100,8 @@ type Options struct {
 	ClientOptions
 }
 
-// ClientOptions overrides what a client does by default; nil means the lock's own.
+// ClientOptions overrides the defaults of a client. A field that is nil keeps the lock's own
+// default.
 type ClientOptions struct {
 	ResponseTimeout *time.Duration
 	RetryAttempts   *int
@@ -107,8 +109,8 @@ type ClientOptions struct {
 	FairWait        *time.Duration
 }
 
-// The defaults of Timing. A client that waits three seconds for an answer has sent its
-// command again, or given it up, after two and a half times as long.
+// The defaults of Timing. The default of Resend assumes that a client has sent its command
+// again, or given it up, after two and a half times ResponseTimeout.
 const (
 	defaultResponseTimeout = 3 * time.Second
 	defaultGiveUp          = 25 * time.Second
@@ -136,8 +138,8 @@ func (s *Subject) Timing(watchdog time.Duration) model.Timing {
 // Family returns the name of the lock without its release.
 func (s *Subject) Family() string { return model.Family(s.Name) }
 
-// Unplanted returns the lock in which the bug of s is planted, or s itself where no bug
-// is.
+// Unplanted returns the lock from which s was made by planting a bug. It returns s itself
+// if s has no planted bug.
 func (s *Subject) Unplanted() *Subject {
 	if s.Base != nil {
 		return s.Base

@@ -12,7 +12,7 @@ import (
 	"lockstep/sim/goredis"
 )
 
-// bareLocks are the locks of lockimpl, the weakest first.
+// bareLocks returns the locks of lockimpl/bare, the weakest first.
 func bareLocks() []*subject.Subject {
 	return []*subject.Subject{
 		bareLock(bare.None, "grants everything: the control that must fail"),
@@ -23,8 +23,7 @@ func bareLocks() []*subject.Subject {
 	}
 }
 
-// bareLock returns a lock that keeps its owner's name in one string, and that nothing
-// renews.
+// bareLock returns a lock that keeps its owner's name in one string. Nothing renews it.
 func bareLock(kind bare.Kind, about string) *subject.Subject {
 	scripts := map[string]model.Role{}
 	for text, role := range bare.Scripts {

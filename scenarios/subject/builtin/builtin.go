@@ -1,6 +1,6 @@
-// Package builtin has the locks of this repository as subjects: the bare locks, the
-// locks of each release of Redisson, the reference locks, and the locks in which a
-// bug is planted. Importing it registers them.
+// Package builtin registers the locks of this repository as subjects: the bare locks, the
+// locks of each release of Redisson, the reference locks, and the locks with a planted
+// bug. Importing the package registers them.
 package builtin
 
 import (
@@ -28,22 +28,23 @@ func init() {
 	}
 }
 
-// original is a lock that another can be made of: one with a bug, one of a release
-// that differs.
+// An original is a lock from which other locks are made: a lock with a planted bug, or a
+// lock of a changed release.
 type original interface {
 	subject() *subject.Subject
-	// behind returns the lock with something between it and the server.
+	// behind returns the lock with a layer between it and the server.
 	behind(through) original
 }
 
-// originals are the reference locks and those of Redisson, by name.
+// originals holds the reference locks and the locks of Redisson, by name.
 var originals = map[string]original{}
 
-// channels are the globs that campaigns draw for rules on messages: all channels,
-// the one on which Redisson publishes to all, and that of one waiter.
+// channels returns the globs that campaigns draw for rules on messages. They match all
+// channels, the channel on which Redisson publishes to all, and the channel of one waiter.
 func channels(lock string) []string {
 	return []string{"*", "redisson_lock__channel:*" + lock + "*", "*:a:1"}
 }
 
-// plainCommands are those that campaigns draw for clients of other locks.
+// plainCommands lists the commands that campaigns draw for clients of the bare and the
+// reference locks.
 var plainCommands = []string{"SET", "GET", "DEL", "EVAL", "EVALSHA"}

@@ -37,7 +37,7 @@ func plant(b *planted.Bug) (*subject.Subject, error) {
 	for text, role := range scriptsOf(base) {
 		texts[text] = string(role)
 	}
-	var instead map[string]string // of some of the base's scripts
+	var instead map[string]string // the changed texts, by the texts of the base's scripts
 	if b.Edit != nil {
 		if instead, err = b.Edit.Apply(texts); err != nil {
 			return nil, fmt.Errorf("planted bug %s: %w", b.Name, err)
@@ -51,7 +51,7 @@ func plant(b *planted.Bug) (*subject.Subject, error) {
 	s.Planted = &subject.PlantedBug{Name: b.Name, Base: b.Base, What: b.What, Judge: b.Judge, Faults: b.Faults, Profile: b.Profile, Runs: b.Runs, Seed: b.Seed}
 	s.Base, s.Unlisted, s.Control = base, true, false
 	for was, is := range instead {
-		scriptsOf(s)[is] = model.Role(texts[was]) // whichever of them is sent
+		scriptsOf(s)[is] = model.Role(texts[was]) // both texts have the role, since either may be sent
 	}
 	open := s.Open
 	s.Open = func(p *sim.Process, o subject.Options) (lockimpl.Client, error) {
@@ -64,7 +64,7 @@ func plant(b *planted.Bug) (*subject.Subject, error) {
 	return s, nil
 }
 
-// plantedClient makes the locks of another client, with a bug.
+// A plantedClient plants a bug in the locks of another client.
 type plantedClient struct {
 	lockimpl.Client
 	bug *planted.Bug

@@ -11,8 +11,8 @@ import (
 	"lockstep/scenarios/subject"
 )
 
-// Each planted bug is one change of a lock that is listed, names its judge, and
-// is a lock that is not.
+// Each planted bug is one change of a listed lock and names its judge. Its own lock is
+// unlisted.
 func TestPlantedBugs(t *testing.T) {
 	if n := len(planted.Bugs); n < 40 {
 		t.Errorf("%d planted bugs", n)
@@ -60,7 +60,7 @@ func TestPlantedBugs(t *testing.T) {
 	}
 }
 
-// An edit that does not fit is an error, not another lock.
+// An edit that does not fit the scripts is an error.
 func TestAnEditThatDoesNotFit(t *testing.T) {
 	for _, c := range []struct {
 		rule string

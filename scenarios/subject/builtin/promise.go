@@ -4,7 +4,7 @@ import (
 	"lockstep/model"
 )
 
-// redissonPromises are the promises of Redisson's locks, with their sources.
+// redissonPromises returns the promises of Redisson's locks, with their sources.
 func redissonPromises(t model.Traits) model.Promises {
 	own := model.Promises{
 		model.JudgeMutualExclusion: {Unless: []model.Circumstance{model.HolderStopped, model.HolderCutOff, model.HoldRemoved},
@@ -32,8 +32,8 @@ func redissonPromises(t model.Traits) model.Promises {
 	return own
 }
 
-// referencePromises are the promises of the reference locks, whose server remembers
-// requests and queues, and may be made to forget them.
+// referencePromises returns the promises of the reference locks. Their server remembers
+// requests and queues. A fault may make it forget them.
 func referencePromises(t model.Traits) model.Promises {
 	const memory = "; a request happens once because the server remembers it (lockimpl/reference): one that is under way when the server forgets may be answered as if it had never run"
 	own := model.Promises{

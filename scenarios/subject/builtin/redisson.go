@@ -17,7 +17,7 @@ import (
 	simredis "lockstep/sim/redis"
 )
 
-// redissonLock is one kind of lock of one release of Redisson.
+// A redissonLock is a kind of lock of one release of Redisson in one topology.
 type redissonLock struct {
 	*family
 	topology topology
@@ -25,7 +25,7 @@ type redissonLock struct {
 	through  through
 }
 
-// redissonLocks are the locks of each family, release and topology.
+// redissonLocks returns the locks of each family, release and topology.
 func redissonLocks() []redissonLock {
 	var all []redissonLock
 	for _, f := range families {
@@ -44,8 +44,8 @@ func redissonLocks() []redissonLock {
 	return all
 }
 
-// WithRelease returns a lock of Redisson that is of another release, which change
-// makes of its own.
+// WithRelease returns the named lock of Redisson with a changed release. It calls change
+// with a copy of the lock's release.
 func WithRelease(name string, change func(*redisson.Release)) (*subject.Subject, error) {
 	l, ok := originals[name].(redissonLock)
 	if !ok {
@@ -68,7 +68,7 @@ func (l redissonLock) behind(t through) original {
 
 func (l redissonLock) replicated() bool { return l.topology.kind != redisson.Single }
 
-// commands are those that a client of the lock sends.
+// commands returns the commands that a client of the lock sends.
 func (l redissonLock) commands() []string {
 	all := []string{"EVAL", "EVALSHA", "SUBSCRIBE", "UNSUBSCRIBE", "DEL"}
 	if l.replicated() {
@@ -92,14 +92,15 @@ func (l redissonLock) subject() *subject.Subject {
 		Servers:  &onredis.Protocol{Scripts: scripts, Parties: l.parties, State: l.state},
 		Keys:     l.keys, Kept: l.kept, Channel: l.channel,
 		Release: l.rel.Version, Replicated: l.replicated(),
-		// Up to 3.36.0, and wherever WAIT follows the script (issue 7367).
+		// Releases from 3.11.0 to 3.36.0 send again. So does every client that sends WAIT
+		// after the script (issue 7367).
 		SendsAgain: slices.Contains(l.rel.Resend, redisson.KindAcquire) || l.replicated() && l.rel.Sync != redisson.SyncNone,
 		Replies:    true,
 		Campaign:   subject.Campaign{Commands: l.commands(), Channels: channels},
 	}
 }
 
-// times is the timing in a world with that lockWatchdogTimeout.
+// times returns the timing in a world with that lockWatchdogTimeout.
 func (l redissonLock) times(watchdog time.Duration) model.Timing {
 	return model.Timing{
 		Watchdog: watchdog, RenewalPeriod: watchdog / 3, FairWait: l.rel.FairWait,
@@ -120,14 +121,14 @@ func (l redissonLock) open(p *sim.Process, o subject.Options) (lockimpl.Client, 
 		cfg.FairWait = *o.FairWait
 	}
 	if o.RetryAttempts != nil {
-		cfg.RetryAttempts = cmp.Or(*o.RetryAttempts, -1) // 0 is the release's own number
+		cfg.RetryAttempts = cmp.Or(*o.RetryAttempts, -1) // in cfg 0 means the release's own number
 	}
 	c := redisson.NewClient(l.through.on(rdb), cfg)
 	p.OnClose(func() { _ = c.Close(); _ = rdb.Close() })
 	return lockClient{c, l.object}, nil
 }
 
-// family is one kind of Redisson's lock.
+// A family is one of Redisson's kinds of locks.
 type family struct {
 	name, what string
 	traits     model.Traits
@@ -149,11 +150,12 @@ var families = []*family{
 
 func hasNonReentrant(r *redisson.Release) bool { return r.NonReentrant != nil }
 
-// topology is what servers a lock is configured for, by the suffix of its name.
+// A topology is a setup of servers that a lock is configured for. Its suffix ends the
+// lock's name.
 type topology struct {
 	suffix, what string
 	kind         redisson.Topology
-	has          func(*redisson.Release) bool // nil: every release of every family
+	has          func(*redisson.Release) bool // nil: every release of every family has it
 }
 
 var topologies = []topology{
@@ -162,7 +164,7 @@ var topologies = []topology{
 	{"+cluster", ", in a cluster", redisson.Cluster, (*redisson.Release).Sharded},
 }
 
-// lockClient makes one kind of lock of a Redisson client.
+// A lockClient is a Redisson client that makes locks of one kind.
 type lockClient struct {
 	*redisson.Client
 	object func(*redisson.Client, string) (lockimpl.Lock, error)
@@ -203,7 +205,8 @@ func (l redissonLock) state(keys simredis.Keyspace, lock string) *model.LockStat
 		s.Token, _ = strconv.ParseInt(token, 10, 64)
 	}
 	hash := keys.Hash(lock)
-	// One field but where a fault put two; the smallest name speaks then.
+	// The hash has one field, unless a fault has led to several. Then the smallest name is
+	// the owner.
 	for field, count := range hash {
 		if name := onredis.Owner(field); s.Owner == "" || cmp.Less(name, s.Owner) {
 			s.Owner = name
@@ -231,8 +234,8 @@ func (l redissonLock) keys(lock string) []string {
 	return keys
 }
 
-// kept are the keys that outlive their use: the queue, whose entries are looked at one
-// by one, and the counter of tokens.
+// kept returns the keys that may remain after their use: the two keys of the queue, whose
+// entries are judged one by one, and the counter of tokens.
 func (l redissonLock) kept(lock string) []string {
 	var keys []string
 	if l.traits.Fair {

@@ -14,7 +14,7 @@ import (
 	simredis "lockstep/sim/redis"
 )
 
-// referenceLock is a lock of our own.
+// A referenceLock is a lock of package lockimpl/reference.
 type referenceLock struct {
 	fair    bool
 	through through
@@ -54,7 +54,7 @@ func (l referenceLock) open(p *sim.Process, o subject.Options) (lockimpl.Client,
 	ro := onredis.Options(p, o)
 	onredis.Retries(ro, o)
 	if o.PoolSize == nil {
-		ro.PoolSize = 64 // as many as Redisson's
+		ro.PoolSize = 64 // as Redisson has
 	}
 	cfg := reference.Config{ID: p.Name(), WatchdogTimeout: max(o.Watchdog, time.Second), Environment: subject.Environment(p)}
 	if o.FairWait != nil {
