@@ -153,6 +153,45 @@ func TestAnAcquireMayCleanUpAfterItself(t *testing.T) {
 	})
 }
 
+func TestAHoldOnSeveralServersFillsUp(t *testing.T) {
+	// The fourth server moves the end of the lease of the majority.
+	const fills = `
+			0     b/1 invoke lock
+			1     b/1 send acquire
+			1     b/1 send acquire
+			2     b/1 exec acquire nth=1 -> b/1 1 12002
+			3     b/1 exec acquire nth=2 -> b/1 1 30003
+			4     b/1 return granted
+			20000 b/1 releases
+			40000 server leave`
+	const not = `
+			0     b/1 invoke lock
+			1     b/1 send acquire
+			2     b/1 exec acquire -> b/1 1 12002
+			4     b/1 return granted
+			12003 server expire -> free
+			20000 b/1 invoke unlock
+			20001 b/1 return released
+			40000 server leave`
+	testJudged(t, []judged{
+		{rule: "its lease is that of all servers", lock: onSeveral, record: fills},
+		{rule: "one that does not fill up ends with the majority", lock: onSeveral, record: not,
+			finds: "linearizable bug: l: b/1 release (20.000s..20.001s) answered released, but the lock was free"},
+	})
+}
+
+func TestTwoMaySplitTheServers(t *testing.T) {
+	const alone = "0 a/1 invoke try_lock\n1 a/1 send acquire\n2 a/1 exec acquire\n3 a/1 return busy\n"
+	const split = "0 b/1 invoke try_lock\n1 b/1 send acquire\n2 b/1 exec acquire\n3 b/1 return busy\n" + alone + "40000 server leave"
+	testJudged(t, []judged{
+		{rule: "and both be refused", lock: onSeveral, record: split},
+		{rule: "of one server one of them gets the lock", lock: anybodys, record: split,
+			finds: "linearizable bug: l: b/1 acquire (0.000s..0.003s) answered busy, but the lock was free"},
+		{rule: "one alone gets it on several, too", lock: onSeveral, record: alone + "40000 server leave",
+			finds: "linearizable bug: l: a/1 acquire (0.000s..0.003s) answered busy, but the lock was free"},
+	})
+}
+
 func TestALateRequestLeavesAHoldOfWhichNobodyKnows(t *testing.T) {
 	// The request that comes at 1 s was sent again long before, and the lock given up.
 	late := func(gets, releases int) string {

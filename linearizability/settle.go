@@ -256,7 +256,7 @@ func (r *run) visits(o *trace.Call, settled bool) []Op {
 		end := r.endOf(c)
 		own := end != nil && end.Call() == o
 		if c != known {
-			add(Op{Op: OpAcquire}, c.AtNs, model.Granted, c)
+			add(Op{Op: OpAcquire}, c.AtNs, model.Granted, r.filled(c))
 			if own {
 				add(Op{Op: OpRelease}, end.AtNs, model.Released, nil)
 			}
@@ -266,6 +266,23 @@ func (r *run) visits(o *trace.Call, settled bool) []Op {
 		}
 	}
 	return ops
+}
+
+// filled returns the last change with which the call that began a hold changed its lease.
+// On several servers a hold begins with the majority, and each further server may move the
+// end of its lease.
+func (r *run) filled(start *trace.Change) *trace.Change {
+	last := start
+	changes := r.Changes(start.Lock)
+	for _, c := range changes[slices.Index(changes, start)+1:] {
+		if c.Ended() {
+			break
+		}
+		if c.Call() == start.Call() {
+			last = c
+		}
+	}
+	return last
 }
 
 // endOf returns the change that ended the hold which a change began; nil if none did.
@@ -312,6 +329,9 @@ func (r *run) asOp(o *trace.Call, settled bool) (op Op, ok bool) {
 	effects := r.effects(o)
 	if r.Record.Params.Uncounted && outcome == model.Busy && r.selfBusy(o) {
 		return op, false // a lock without re-entry is busy for its owner too
+	}
+	if r.Record.Params.Servers > 1 && outcome == model.Busy && r.splits(o) {
+		return op, false // each has a part of the servers, and nobody the majority
 	}
 	if r.Record.Params.PerGrant && outcome == model.NotHeld && r.holdsUnknowingly(o) {
 		return op, false // the answer is about the holds that the thread knows of
@@ -374,7 +394,11 @@ func (r *run) asOp(o *trace.Call, settled bool) (op Op, ok bool) {
 	keeps := len(effects) > 0 && effects[len(effects)-1].After.Held() && op.Op == OpRelease
 	starts := outcome == model.Granted || outcome == model.StillHeld || outcome == model.Unknown && (op.Op == OpAcquire || keeps)
 	if starts && len(effects) > 0 {
-		r.lease(&op, effects[len(effects)-1], settled)
+		last := effects[len(effects)-1]
+		if r.Record.Params.PerGrant && op.Op == OpAcquire {
+			last = r.filled(effects[0])
+		}
+		r.lease(&op, last, settled)
 	} else if outcome == model.Unknown && op.Op != OpForceRelease {
 		// It may have started a lease; a release that leaves a level does too.
 		ms := r.mostLeaseMs(o)
@@ -391,6 +415,14 @@ func (r *run) selfBusy(o *trace.Call) bool {
 		}
 	}
 	return false
+}
+
+// splits reports whether another thread was taking the lock while the call was: on several
+// servers both may then be refused, although nobody holds the lock.
+func (r *run) splits(o *trace.Call) bool {
+	return slices.ContainsFunc(r.CallsOn(o.Lock), func(x *trace.Call) bool {
+		return x.Caller != o.Caller && x.Action.Acquires() && x.AtNs <= o.ReturnedNs() && o.AtNs <= r.underWayUntil(x)
+	})
 }
 
 // holdsUnknowingly reports whether the last hold of the caller up to the return of the

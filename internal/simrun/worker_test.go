@@ -9,14 +9,14 @@ import (
 	_ "lockstep/scenarios/subject/builtin"
 )
 
-// A campaign, or the hunt for a planted bug, starts this program again to play its
-// runs: here that is the test, which is simrun when its first argument is a command.
 type benchmarks struct{ bench.Options }
 
 func (b benchmarks) Run(each func(BenchReport) error) error {
 	return bench.Run(b.Options, func(r *bench.Report) error { return each(r) })
 }
 
+// A campaign, and the hunt for a planted bug, start this program again to play their runs.
+// Here the program is the test, which is simrun when its first argument is a command.
 func TestMain(m *testing.M) {
 	NewBenchmarks = func(o BenchOptions) Benchmarks { return benchmarks{bench.Options(o)} }
 	if len(os.Args) > 1 && !strings.HasPrefix(os.Args[1], "-") {
