@@ -779,9 +779,9 @@ func TestDefectsAreNamed(t *testing.T) {
 	}
 }
 
-// Each of twelve overlaps is excused by a fault, and is a bug since it is there without
-// it, where the next fault excuses it: twelve to the fifth replays, were each not asked
-// for once.
+// A fault excuses each of twelve overlaps. Each is a bug, since it occurs without that fault
+// too, where the next fault excuses it. Without the cache there would be twelve to the fifth
+// replays.
 func TestAReplayIsPlayedOnce(t *testing.T) {
 	text := `lockstep: 1
 name: drawn
