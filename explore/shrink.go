@@ -992,7 +992,7 @@ func sizeTo(v play.Verdict, f linearizability.Finding) int {
 			break
 		}
 		switch e.Kind {
-		case model.KindInvoke, model.KindReturn, model.KindFault, model.KindFaultEnd, model.KindClose, model.KindResource:
+		case model.KindInvoke, model.KindReturn, model.KindFault, model.KindFaultEnd, model.KindClose, model.KindTold, model.KindResource:
 			n++
 		case model.KindHit:
 			met[e.Msg] = true

@@ -10,8 +10,8 @@ import (
 )
 
 // Belief is a time in which a thread believes to hold a lock: from the return
-// of a grant to the call of the last release, or one lease after the granted
-// attempt was sent.
+// of a grant to the call of the last release, to the instant at which it is told that
+// the hold is gone, or one lease after the granted attempt was sent.
 type Belief struct {
 	Thread string // process/thread
 	Lock   string
@@ -53,6 +53,7 @@ type belief struct {
 	grant    *trace.Call  // an acquire, or the release that told of a level
 	first    *trace.Call  // the grant of its first level
 	end      *trace.Call  // the release that ended it; nil: none did
+	told     *model.Event // by which its owner learned that the hold is gone; nil: by nothing
 	paused   *trace.Fault // the pause that made it last longer
 }
 
@@ -72,14 +73,18 @@ func (r *run) beliefs(lock string) []belief {
 	type point struct {
 		at     int64
 		isCall bool
-		o      *trace.Call
+		o      *trace.Call  // nil: told is there
+		told   *model.Event // that the thread is told
 	}
 	var points []point
 	for _, o := range r.CallsOn(lock) {
-		points = append(points, point{o.AtNs, true, o})
+		points = append(points, point{at: o.AtNs, isCall: true, o: o})
 		if o.Return != nil {
-			points = append(points, point{o.Return.AtNs, false, o})
+			points = append(points, point{at: o.Return.AtNs, o: o})
 		}
+	}
+	for _, e := range r.Told(lock) {
+		points = append(points, point{at: e.AtNs, told: e})
 	}
 	slices.SortStableFunc(points, func(a, b point) int { return cmp.Compare(a.at, b.at) })
 	stop := func(who string, at int64, by *trace.Call) {
@@ -90,6 +95,15 @@ func (r *run) beliefs(lock string) []belief {
 		}
 	}
 	for _, p := range points {
+		if p.told != nil {
+			who := p.told.ThreadName()
+			delete(lapsed, who)
+			if h := now[who]; h != nil && p.at < h.b.to {
+				h.b.told = p.told
+				stop(who, p.at, nil)
+			}
+			continue
+		}
 		o := p.o
 		h := now[o.Caller]
 		if h != nil && h.b.to <= p.at {

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"lockstep/model"
+	"lockstep/model/trace"
 )
 
 // anybodys is a lock of which the judges know only the lease. A thread knows a hold only by
@@ -54,6 +55,141 @@ func TestAHoldIsKnownByItsGrant(t *testing.T) {
 			finds: "linearizable bug: l: a/1 release (4.000s..4.001s) answered not_held, but the lock was held by a/1"},
 		{rule: "an unlock of unknown outcome takes effect when the last part is gone", lock: onSeveral, record: two},
 	})
+}
+
+// watchedLock is such a lock that renews its holds and tells of their end.
+var watchedLock = func() model.Params {
+	p := anybodys
+	p.Traits = model.Traits{Uncounted: true, PerGrant: true, Watched: true}
+	return p
+}()
+
+func TestAThreadIsToldOfTheEndOfItsHold(t *testing.T) {
+	// refused is a renewal that the server refuses, after which the client gives the hold
+	// up. b/1 is granted the lock at 12.004 s.
+	refused := func(told string) string {
+		return `
+			0     a/1 takes
+			10000 a/1 send renew
+			10001 a/1 exec renew (error) out of memory
+			10002 a/1 deliver renew
+			10002 a/1 send renew
+			10003 a/1 exec renew -> free
+			10004 a/1 deliver renew
+			` + told + `
+			12002 b/1 takes
+			13000 b/1 releases
+			40000 server leave`
+	}
+	const gone = `
+			0     a/1 takes
+			1000  server fault 1 delete of key l -> free`
+	testJudged(t, []judged{
+		{rule: "nobody believes in a hold that its client gave up", lock: watchedLock, record: refused("10004 a/1 told")},
+		{rule: "told at the very instant at which the next is granted", lock: watchedLock, record: refused("12004 a/1 told")},
+		{rule: "told too late", lock: watchedLock, record: refused("12005 a/1 told"),
+			finds: "mutual-exclusion bug: b/1 was granted l at 12.004s while a/1 believed to hold it since 0.002s: renew of a/1 had ended it at 10.003s"},
+		{rule: "never told", lock: watchedLock, record: refused(""),
+			finds: "mutual-exclusion bug: b/1 was granted l at 12.004s while a/1 believed to hold it since 0.002s: renew of a/1 had ended it at 10.003s\n" +
+				"linearizable bug: l: b/1 acquire (12.002s..12.004s) answered granted, but a/1 held the lock"},
+		{rule: "told of another lock", lock: watchedLock, record: refused("10004 a/1 told lock=k"),
+			finds: "mutual-exclusion bug: b/1 was granted l\n" +
+				"linearizable bug: l: b/1 acquire"},
+		{rule: "another thread is told", lock: watchedLock, record: refused("10004 a/2 told"),
+			finds: "mutual-exclusion bug: b/1 was granted l\n" +
+				"linearizable bug: l: b/1 acquire"},
+		{rule: "told of the hold before", lock: watchedLock, record: `
+			0     a/1 takes
+			1000  a/1 told
+			1000  server fault 1 delete of key l -> free
+			2000  a/1 takes
+			3000  server fault 2 delete of key l -> free
+			4000  b/1 takes
+			5000  b/1 releases
+			6000  server leave`,
+			finds: "mutual-exclusion limit (hold removed by another hand): b/1 was granted l at 4.002s while a/1 believed to hold it since 2.002s"},
+		{rule: "an unlock may say not_held once its thread is told", lock: watchedLock, record: `
+			0     a/1 takes
+			1000  a/1 told
+			2000  a/1 invoke unlock
+			2001  a/1 return not_held
+			30002 server expire -> free
+			40000 server leave`},
+		{rule: "and not before", lock: watchedLock, record: `
+			0     a/1 takes
+			2000  a/1 invoke unlock
+			2001  a/1 return not_held
+			3000  a/1 told
+			30002 server expire -> free
+			40000 server leave`,
+			finds: "linearizable bug: l: a/1 release (2.000s..2.001s) answered not_held, but the lock was held by a/1"},
+		{rule: "a hold of which its thread is told need not be renewed", lock: watchedLock, record: `
+			0     a/1 takes
+			12000 a/1 told
+			30002 server expire -> free
+			40000 server leave`},
+		{rule: "a pause puts off what a thread learns", lock: watchedLock, record: `
+			0     a/1 takes
+			1000  server fault 1 pause of a for 39s
+			30002 server expire -> free
+			31000 b/1 takes
+			32000 b/1 releases
+			40000 server heal 1
+			40000 a/1 told
+			50000 server leave`,
+			finds: "mutual-exclusion limit (holder paused past its lease) (holder cut off until its lease ended): b/1 was granted l at 31.002s"},
+		{rule: "a thread is told within a lease and the time of a lost command", lock: watchedLock, record: gone + `
+			39499 a/1 told
+			90000 server leave`},
+		{rule: "one that is told later", lock: watchedLock, record: gone + `
+			39501 a/1 told
+			90000 server leave`},
+		{rule: "one that is never told", lock: watchedLock, record: gone + `
+			90000 server leave`,
+			finds: "lease bug: a/1 believed to hold l until 90.000s, and was not told that the hold was gone, although nothing disturbed it from 1.000s on; the bound is 38.5s"},
+		{rule: "an unlock comes in time", lock: watchedLock, record: gone + `
+			39000 a/1 invoke unlock
+			39001 a/1 return not_held
+			90000 server leave`},
+		{rule: "a partition begins the time anew", lock: watchedLock, record: gone + `
+			30000 server fault 2 partition of a for 10s
+			40000 server heal 2
+			78000 a/1 invoke unlock
+			78001 a/1 return not_held
+			90000 server leave`},
+		{rule: "once", lock: watchedLock, record: gone + `
+			30000 server fault 2 partition of a for 10s
+			40000 server heal 2
+			90000 server leave`,
+			finds: "lease bug: a/1 believed to hold l until 90.000s, and was not told that the hold was gone, although nothing disturbed it from 40.000s on"},
+		{rule: "a lock that tells nothing promises nothing", lock: func() model.Params {
+			p := watchedLock
+			p.Watched = false
+			return p
+		}(), record: gone + `
+			90000 server leave`},
+		{rule: "a dead thread need not be told", lock: watchedLock, record: gone + `
+			2000 server fault 2 crash of a
+			90000 server leave`},
+	})
+}
+
+func TestAHoldThatStaysWhenItsThreadIsToldOfItsEnd(t *testing.T) {
+	rec := recordOf(t, watchedLock, `
+			0     a/1 takes
+			1000  a/1 told
+			2000  b/1 invoke lock
+			2000  b/1 send acquire
+			2001  b/1 exec acquire
+			2002  b/1 deliver acquire
+			30002 server expire -> free
+			90000 server leave`)
+	j := judgeRecord(rec, nil)
+	expect(t, "liveness bug: b/1 waited for l from", j)
+	got, ok := PartingOf(trace.New(rec), Finding{Judge: model.JudgeLiveness, AtNs: 20_000e6, Facts: model.Facts{Lock: "l", Thread: "b/1"}})
+	if !ok || got.Kind != PartedTold || got.AtNs != 1000e6 || got.Thread != "a/1" {
+		t.Errorf("they part by %+v (%v)", got, ok)
+	}
 }
 
 func TestOneOfSeveralServersMayForgetItsPart(t *testing.T) {
@@ -175,6 +311,15 @@ func TestAHoldOnSeveralServersFillsUp(t *testing.T) {
 			40000 server leave`
 	testJudged(t, []judged{
 		{rule: "its lease is that of all servers", lock: onSeveral, record: fills},
+		{rule: "also when the last server is late", lock: onSeveral, record: `
+			0     b/1 invoke lock
+			1     b/1 send acquire
+			1     b/1 send acquire
+			2     b/1 exec acquire nth=1 -> b/1 1 12002
+			4     b/1 return granted
+			6000  b/1 exec acquire nth=2 -> b/1 1 36000
+			35000 b/1 releases
+			40000 server leave`},
 		{rule: "one that does not fill up ends with the majority", lock: onSeveral, record: not,
 			finds: "linearizable bug: l: b/1 release (20.000s..20.001s) answered released, but the lock was free"},
 	})

@@ -10,14 +10,15 @@ import (
 	"lockstep/model/trace"
 )
 
-// judgeLease finds leases that are too long, ended or prolonged against the rules, and
-// renewals that come too late.
+// judgeLease finds leases that are too long, ended or prolonged against the rules,
+// renewals that come too late, and owners that are not told of the end of their hold.
 func judgeLease(r *run) []Finding {
 	var out []Finding
 	for _, lock := range r.Locks {
 		out = append(out, r.leases(lock)...)
 		out = append(out, r.lateRenewals(lock)...)
 		out = append(out, r.undoneGrants(lock)...)
+		out = append(out, r.untold(lock)...)
 	}
 	return out
 }
@@ -181,6 +182,76 @@ func (r *run) undoneGrants(lock string) []Finding {
 				Why: fmt.Sprintf("%s was granted %s at %s, and the same call ended that hold at %s with a command that it had sent at %s",
 					o.Caller, lock, model.At(c.AtNs), model.At(end.AtNs), model.At(end.By.AtNs))})
 		}
+	}
+	return out
+}
+
+// untold finds threads that went on to believe in a hold that was gone, of a lock that
+// renews its holds and tells of their end. A renewal comes once a lease at least and
+// fails, so that the thread is told within a lease and the time in which a client notices
+// a lost command. The time begins anew with whatever disturbs the process or its server.
+func (r *run) untold(lock string) []Finding {
+	p := r.Record.Params
+	if !p.Watched || p.NoWatchdog {
+		return nil
+	}
+	bound := int64(p.Watchdog + p.Resend + time.Second)
+	var out []Finding
+	for _, b := range r.beliefs(lock) {
+		if b.told != nil || b.lease > 0 {
+			continue
+		}
+		since := int64(-1)
+		if r.StateAt(lock, b.from).Owner != b.who {
+			since = b.from
+		}
+		back := false // the thread has a hold again
+		for _, c := range r.ChangesAfter(lock, b.from) {
+			switch {
+			case c.AtNs >= b.to:
+			case c.Ended() && c.Before.Owner == b.who && since < 0:
+				since = c.AtNs
+			case c.Started() && c.After.Owner == b.who:
+				back = true
+			}
+		}
+		if since < 0 || back {
+			continue
+		}
+		disturbed := inOrder(r.disturbing(model.ProcessOf(b.who)))
+		for _, x := range disturbed.all {
+			if x.from-since > bound {
+				break
+			}
+			since = max(since, x.to)
+		}
+		if b.to-since <= bound {
+			continue
+		}
+		out = append(out, Finding{Judge: model.JudgeLease, Verdict: Broken, AtNs: since + bound, Ops: []OpRef{refOf(b.grant)},
+			Facts: model.Facts{Form: model.FormUntold, Lock: lock, Thread: b.who},
+			Why: fmt.Sprintf("%s believed to hold %s until %s, and was not told that the hold was gone, although nothing disturbed it from %s on; the bound is %v",
+				b.who, lock, model.At(b.to), model.At(since), time.Duration(bound))})
+	}
+	return out
+}
+
+// disturbing returns the times in which a fault was on, or a client of the process had
+// not noticed yet that a fault had met a command of its own.
+func (r *run) disturbing(process string) []span {
+	var out []span
+	for _, t := range r.Faults {
+		out = append(out, span{t.FromNs, t.ToNs})
+	}
+	for _, m := range r.CommandsFrom(process) {
+		if m.Lost == nil && len(m.Hits) == 0 {
+			continue
+		}
+		to := m.RepliedNs
+		if to < 0 {
+			to = m.AtNs + int64(r.Record.Params.GiveUp)
+		}
+		out = append(out, span{m.AtNs, to})
 	}
 	return out
 }

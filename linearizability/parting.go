@@ -36,6 +36,7 @@ const (
 	PartedByUnlock   PartingKind = "hold-ended-by-an-old-unlock"  // an unlock that the owner had called before the hold ended it
 	PartedByAnother  PartingKind = "hold-ended-by-another"        // another thread's command ended the hold
 	PartedUnreleased PartingKind = "unlock-without-effect"        // an unlock returned, and the hold stayed
+	PartedTold       PartingKind = "told-of-a-hold-that-stays"    // a thread was told that its hold is gone, and the server still held it
 	PartedByLoss     PartingKind = "lost-message"                 // a published message did not reach the waiter
 )
 
@@ -61,6 +62,8 @@ func (p Parting) String() string {
 		return of + fmt.Sprintf("%s believed to hold %s, and a command of another thread had ended the hold", p.Thread, p.Lock)
 	case PartedUnreleased:
 		return of + fmt.Sprintf("an unlock of %s by %s had returned, and the server still held it for %s", p.Lock, p.Thread, p.Thread)
+	case PartedTold:
+		return of + fmt.Sprintf("%s was told that its hold on %s is gone, and the server still held it", p.Thread, p.Lock)
 	case PartedByLoss:
 		return of + fmt.Sprintf("a message that was to wake a waiter for %s was lost", p.Lock)
 	}
@@ -156,6 +159,8 @@ func (r *run) apart(lock string) []disagreement {
 			for _, m := range unlock.Sent {
 				d.Msg = m.Msg
 			}
+		case i >= 0 && beliefs[i].told != nil:
+			d.Kind, d.AtNs, d.Msg = PartedTold, beliefs[i].told.AtNs, 0
 		case i >= 0:
 			continue
 		case c.AtNs > o.ReturnedNs():

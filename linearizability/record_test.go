@@ -42,6 +42,7 @@ import (
 //	12   a/1 write stock 99 1                 # what is left, how many were taken
 //	13   a/1 check unmet the reply was nil
 //	14   a close
+//	14   a/1 told                         # a/1 learns that its hold is gone
 //	99   server leave                         # calls still open are then waiting
 //	130  server left key k                    # also: channel, goroutine
 //
@@ -353,6 +354,8 @@ func (b *recorder) add(l recordLine) {
 		e.Kind, e.Phase, e.Key, e.Value, e.Count = model.KindResource, "write", word(0), number64(word(1)), number64(word(2))
 	case "check":
 		e.Kind, e.Met, e.Text = model.KindCheck, word(0) == "met", strings.Join(l.words[1:], " ")
+	case "told":
+		e.Kind, e.Lock = model.KindTold, lock
 	case "close":
 		e.Kind = model.KindClose
 	case "expire":

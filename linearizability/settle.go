@@ -44,6 +44,8 @@ func judgeLinearizable(r *run) []Finding {
 			}
 			f.Excuses = slices.CompactFunc(slices.SortedStableFunc(slices.Values(f.Excuses), byFault), func(a, b model.Excuse) bool { return a == b })
 			out = append(out, f)
+		case blind.Verdict == Broken && r.fills(lock):
+			// Blind, nobody can tell how long such a hold lasts.
 		case blind.Verdict == Broken:
 			out = append(out, Finding{Judge: JudgeHarness, Verdict: Undecided,
 				Why: "the history of " + lock + " is broken when checked blind and not when settled: " + blind.Why})
@@ -189,7 +191,7 @@ func (r *run) history(lock string, settled bool) []Op {
 	}
 	ops = append(ops, r.renewals(lock, settled)...)
 	for _, c := range r.Changes(lock) {
-		if c.Fault > 0 && c.Ended() {
+		if c.Ended() && (c.Fault > 0 || r.givenUp(c)) {
 			at := c.AtNs
 			ops = append(ops, Op{Lock: lock, Op: OpLost, CallNs: at, ReturnNs: &at})
 		}
@@ -285,6 +287,13 @@ func (r *run) filled(start *trace.Change) *trace.Change {
 	return last
 }
 
+// fills reports whether a call moved the lease of a hold that it had begun before.
+func (r *run) fills(lock string) bool {
+	return r.Record.Params.PerGrant && slices.ContainsFunc(r.Changes(lock), func(c *trace.Change) bool {
+		return c.Started() && c.Call() != nil && r.filled(c) != c
+	})
+}
+
 // endOf returns the change that ended the hold which a change began; nil if none did.
 func (r *run) endOf(start *trace.Change) *trace.Change {
 	changes := r.Changes(start.Lock)
@@ -333,7 +342,7 @@ func (r *run) asOp(o *trace.Call, settled bool) (op Op, ok bool) {
 	if r.Record.Params.Servers > 1 && outcome == model.Busy && r.splits(o) {
 		return op, false // each has a part of the servers, and nobody the majority
 	}
-	if r.Record.Params.PerGrant && outcome == model.NotHeld && r.holdsUnknowingly(o) {
+	if r.Record.Params.PerGrant && outcome == model.NotHeld && (r.holdsUnknowingly(o) || r.toldBefore(o)) {
 		return op, false // the answer is about the holds that the thread knows of
 	}
 	switch {
@@ -436,6 +445,45 @@ func (r *run) holdsUnknowingly(o *trace.Call) bool {
 		}
 	}
 	return false
+}
+
+// toldBefore reports whether the caller had been told, when the call returned, that the
+// hold which it was granted last is gone.
+func (r *run) toldBefore(o *trace.Call) bool {
+	return r.toldOf(o.Lock, o.Caller, o.ReturnedNs()) != nil
+}
+
+// toldOf returns the event in which a thread is told that the hold which it was granted
+// last, up to an instant, is gone. It returns nil if the thread is not told up to then.
+func (r *run) toldOf(lock, who string, upTo int64) *model.Event {
+	var granted int64
+	for _, o := range r.CallsOn(lock) {
+		if at := o.ReturnedNs(); o.Caller == who && o.Outcome == model.Granted && at <= upTo {
+			granted = max(granted, at)
+		}
+	}
+	for _, e := range r.Told(lock) {
+		if e.ThreadName() == who && granted <= e.AtNs && e.AtNs <= upTo {
+			return e
+		}
+	}
+	return nil
+}
+
+// givenUp reports whether a change is the end of a hold which the owner's client gave up
+// outside of calls, and told the owner so.
+func (r *run) givenUp(c *trace.Change) bool {
+	who := c.Before.Owner
+	if len(r.Told(c.Lock)) == 0 || c.Call() != nil || !c.MadeFor(who) {
+		return false
+	}
+	next := r.LeaveNs // when the owner knows of another hold
+	for _, o := range r.CallsOn(c.Lock) {
+		if o.Caller == who && o.Outcome == model.Granted && o.ReturnedNs() > c.AtNs {
+			next = min(next, o.ReturnedNs()-1)
+		}
+	}
+	return r.toldOf(c.Lock, who, next) != nil
 }
 
 // mostLeaseMs returns the lease that a call asked for.

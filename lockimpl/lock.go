@@ -107,6 +107,13 @@ type Lock interface {
 	RemainTimeToLive(ctx context.Context) (time.Duration, error)
 }
 
+// Watched is a Lock that tells its owners of the end of a hold.
+type Watched interface {
+	// Lost returns a channel that is closed when the owner's present hold is gone. It is
+	// asked after each grant. A nil channel tells nothing.
+	Lost(o Owner) <-chan struct{}
+}
+
 // Client makes the lock objects of one process.
 type Client interface {
 	// GetLock makes a new lock object; objects of one name share their holds

@@ -60,10 +60,7 @@ func (a *adapter) handle(ctx context.Context, name string, o lockimpl.Owner) (Lo
 	if a.err != nil {
 		return nil, fmt.Errorf("%w: %w", errNotOpen, a.err)
 	}
-	a.mu.Lock()
-	h := a.handles[handleKey{name, o}]
-	a.mu.Unlock()
-	if h != nil {
+	if h := a.known(name, o); h != nil {
 		return h, nil
 	}
 	h, err := a.client.Lock(name)
@@ -77,6 +74,13 @@ func (a *adapter) handle(ctx context.Context, name string, o lockimpl.Owner) (Lo
 	a.handles[handleKey{name, o}] = h
 	a.mu.Unlock()
 	return h, nil
+}
+
+// known returns the handle that a thread has on a lock; nil if it has none yet.
+func (a *adapter) known(name string, o lockimpl.Owner) Lock {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.handles[handleKey{name, o}]
 }
 
 // lock is one name on an adapter.
@@ -139,6 +143,14 @@ func (l *lock) Unlock(ctx context.Context, o lockimpl.Owner) (lockimpl.Release, 
 		return lockimpl.Released, err
 	}
 	return lockimpl.Released, outcome(h.Unlock(ctx))
+}
+
+// Lost implements lockimpl.Watched.
+func (l *lock) Lost(o lockimpl.Owner) <-chan struct{} {
+	if h, ok := l.a.known(l.name, o).(Watched); ok {
+		return h.Lost()
+	}
+	return nil
 }
 
 // ForceUnlock implements lockimpl.Lock.

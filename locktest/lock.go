@@ -25,6 +25,15 @@ type TryLocker interface {
 	TryLock(ctx context.Context) (bool, error)
 }
 
+// Watched is a Lock that learns when its hold is gone, such as by a renewal that failed.
+type Watched interface {
+	Lock
+	// Lost returns a channel that is closed when the handle learns that its present hold
+	// is gone. It is asked after each grant. Whoever holds the lock stops to believe in the
+	// hold then. A nil channel tells nothing.
+	Lost() <-chan struct{}
+}
+
 var (
 	// ErrBusy says that the lock was not granted, and that nothing is left behind.
 	ErrBusy = errors.New("locktest: the lock is busy")

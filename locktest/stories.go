@@ -129,6 +129,24 @@ var stories = []story{
 		faults: `
   - {at: {0.2}, server: restart}`,
 	},
+	{
+		name:  "hold-that-is-gone",
+		about: "The servers lose their data while the lock is held, and nobody else asks for it. The holder must be told.",
+		applies: func(s Subject, o offers) string {
+			switch {
+			case !o.watched:
+				return "the lock has no Lost, by which its holder would be told"
+			case !s.Renewed:
+				return "the lock does not renew its lease, so that it does not learn of the end before the lease is over"
+			}
+			return ""
+		},
+		processes: "{a: {}}",
+		steps: `
+  a/1: [{lock: orders}, {sleep: {3}}, {sleep: 10s}, {unlock: orders}]`,
+		faults: `
+  - {at: {0.2}, server: restart}`,
+	},
 }
 
 // leasePattern matches a multiple of the lease.

@@ -31,6 +31,7 @@ const (
 	KindCalm     Kind = "calm"     // every fault is over
 	KindLeave    Kind = "leave"    // all leave; calls still open are interrupted
 	KindClose    Kind = "close"    // a process's client was closed in order
+	KindTold     Kind = "told"     // a thread learned that its hold on Lock is gone
 	KindDone     Kind = "done"     // a thread has no steps left
 	KindLeft     Kind = "left"     // inventory at the very end: Key, Channel or Text
 	KindDefect   Kind = "defect"   // the harness itself went wrong; Text

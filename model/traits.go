@@ -13,7 +13,10 @@ type Traits struct {
 	// PerGrant reports whether a thread knows a hold only by the value that its grant
 	// returned. A thread that got no answer to an acquire does not know the hold that the
 	// acquire may have left.
-	PerGrant   bool
+	PerGrant bool
+	// Watched reports whether a thread is told when its hold is gone. It believes in the
+	// hold no longer then.
+	Watched    bool
 	NoWatchdog bool // nothing renews a hold: one without a lease gets Watchdog as its lease
 }
 

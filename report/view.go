@@ -239,6 +239,8 @@ func (b *builder) event(e *model.Event) {
 		v.Gone = append(v.Gone, gone{e.Process, e.AtNs, "closed its client"})
 		b.deafen(e.AtNs, func(_ int, process string) bool { return process == e.Process })
 		b.add(e, b.client(e.Process, 0, ""), "client closed")
+	case model.KindTold:
+		b.add(e, b.thread(e), "learns that its hold on "+e.Lock+" is gone")
 	case model.KindLeft:
 		b.add(e, b.server(nil), "left over: "+cmp.Or(e.Key, e.Channel, e.Text))
 	case model.KindDefect:

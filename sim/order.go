@@ -333,7 +333,7 @@ func (w *World) see(k model.Kind) {
 		e.Returns = true
 	case model.KindState:
 		e.Changes = true
-	case model.KindUse, model.KindCheck, model.KindResource, model.KindClose, model.KindFault, model.KindFaultEnd:
+	case model.KindUse, model.KindCheck, model.KindResource, model.KindClose, model.KindTold, model.KindFault, model.KindFaultEnd:
 		e.Calls, e.Returns, e.Changes = true, true, true
 	}
 }

@@ -108,11 +108,14 @@ type World struct {
 	endAt      int64 // the end of the leaving
 	instants   int   // the number of Instants given out; guarded by mu
 
-	mu     sync.Mutex // guards what other goroutines post
-	posts  []*Thread
-	dirty  []*socket
-	asks   []*ask
-	notify chan struct{}
+	mu    sync.Mutex // guards what other goroutines post
+	posts []*Thread
+	dirty []*socket
+	asks  []*ask
+	// watches are those that have not ended, and closed are those whose channel was
+	// closed since the scheduler last looked.
+	watches, closed []*watch
+	notify          chan struct{}
 	// noTurns is set at the end: nobody waits for a turn any more.
 	noTurns bool
 
@@ -328,6 +331,8 @@ func (w *World) gather() {
 		w.collectPushes()
 		w.mu.Lock()
 		threads, sockets := w.posts, w.dirty
+		closed := w.closed
+		w.closed = nil
 		w.posts, w.dirty = w.gathered[:0], w.touched[:0]
 		w.gathered, w.touched = threads, sockets
 		for _, s := range sockets {
@@ -338,7 +343,8 @@ func (w *World) gather() {
 		case <-w.notify:
 		default:
 		}
-		if len(threads) == 0 && len(sockets) == 0 {
+		w.tell(closed)
+		if len(threads) == 0 && len(sockets) == 0 && len(closed) == 0 {
 			if w.nextAsk() {
 				continue
 			}
@@ -426,6 +432,7 @@ func (w *World) end() (clean bool) {
 	}
 	w.over = true
 	w.endTurns()
+	w.endWatches()
 	for _, p := range w.processes {
 		p.dead = true
 		if p.close != nil && !p.closed {

@@ -16,6 +16,7 @@ import (
 type watched struct {
 	lock setnx // which has no TryLock here
 	stop context.CancelFunc
+	lost chan struct{} // closed by a renewal that meets another's hold, or none
 }
 
 const compareAndExpire = `if redis.call("get", KEYS[1]) == ARGV[1] then return redis.call("pexpire", KEYS[1], ARGV[2]) end return 0`
@@ -25,19 +26,24 @@ func (l *watched) Lock(ctx context.Context) error {
 	if err == nil {
 		var held context.Context
 		held, l.stop = context.WithCancel(context.Background())
-		go l.renew(held, l.lock.value)
+		l.lost = make(chan struct{})
+		go l.renew(held, l.lock.value, l.lost)
 	}
 	return err
 }
 
-func (l *watched) renew(held context.Context, value string) {
+func (l *watched) renew(held context.Context, value string, lost chan struct{}) {
 	for {
 		select {
 		case <-held.Done():
 			return
 		case <-time.After(lease / 3):
 			n, err := l.lock.rdb.Eval(held, compareAndExpire, []string{l.lock.name}, value, lease.Milliseconds()).Int()
-			if err == nil && n == 0 || errors.Is(err, redis.ErrClosed) {
+			if err == nil && n == 0 {
+				close(lost)
+				return
+			}
+			if errors.Is(err, redis.ErrClosed) {
 				return
 			}
 		}
@@ -54,14 +60,43 @@ func (l *watched) Unlock(ctx context.Context) error {
 // A renewal is about the lock whose value it carries. Without that a history has the
 // lease end while the watchdog keeps it, and a hold longer than two leases breaks it.
 func TestARenewedLock(t *testing.T) {
-	s := subjectOf("renewed", false)
+	locktest.Run(t, renewedSubject("renewed", func(l *watched) locktest.Lock { return l }), locktest.Options{Runs: 50, Faults: "none"})
+}
+
+// renewedSubject is a lock with a watchdog.
+func renewedSubject(name string, as func(*watched) locktest.Lock) locktest.Subject {
+	s := subjectOf(name, false)
 	s.Renewed = true
 	s.Open = func(p *locktest.Process) (locktest.Client, error) {
 		opt := redistest.Options(p, 0)
 		opt.ReadTimeout = lease / 10 // so that a renewal that got no answer is followed by another in time
 		return anyClient{redis.NewClient(opt), func(rdb *redis.Client, name string) locktest.Lock {
-			return &watched{lock: setnx{rdb: rdb, name: name}}
+			return as(&watched{lock: setnx{rdb: rdb, name: name}})
 		}}, nil
 	}
-	locktest.Run(t, s, locktest.Options{Runs: 50, Faults: "none"})
+	return s
+}
+
+// telling is a watched that tells its holder what the watchdog learns.
+type telling struct{ *watched }
+
+func (l telling) Lost() <-chan struct{} { return l.lost }
+
+// mute is one that never tells anything.
+type mute struct{ *watched }
+
+func (mute) Lost() <-chan struct{} { return nil }
+
+// A holder that is told of the end of its hold believes in it no longer.
+func TestALockThatTells(t *testing.T) {
+	locktest.Run(t, renewedSubject("tells", func(l *watched) locktest.Lock { return telling{l} }), locktest.Options{Runs: 200, Faults: "operator,server"})
+}
+
+// The same lock is wrong if its channel stays open.
+func TestALockThatSaysThatItTellsAndDoesNot(t *testing.T) {
+	text, passed := outcome(t, t.TempDir(), "tells nothing", nil, "-lockstep.runs=1")
+	if passed {
+		t.Fatalf("it passed:\n%s", text)
+	}
+	mustContain(t, text, "tells nothing breaks lease: ", "was not told that the hold was gone", "fingerprint: story.hold-that-is-gone.lease")
 }

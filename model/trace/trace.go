@@ -49,6 +49,7 @@ type lock struct {
 	events     []*model.Event
 	changes    []*Change
 	starts     []*Change
+	told       []*model.Event
 	departures map[string][]*Change // nil until somebody asks
 }
 
@@ -168,6 +169,9 @@ func (r *Run) add(e *model.Event, i int, now *instant) {
 		r.Closes = append(r.Closes, e)
 		p := r.process(e.Process)
 		p.closedNs = min(p.closedNs, e.AtNs)
+	case model.KindTold:
+		l := r.lock(e.Lock)
+		l.told = append(l.told, e)
 	case model.KindLeave:
 		r.LeaveNs = e.AtNs
 	}
@@ -305,6 +309,10 @@ func (r *Run) CommandsFrom(process string) []*Command {
 // EventsOf returns the calls, the returns, the sends of commands and the changes
 // of one lock, in order.
 func (r *Run) EventsOf(lock string) []*model.Event { return r.known(lock).events }
+
+// Told returns the events in which a thread learned that its hold on a lock is gone, in
+// order.
+func (r *Run) Told(lock string) []*model.Event { return r.known(lock).told }
 
 // Interrupted reports whether an interrupt met a call of the thread within
 // [fromNs, toNs].

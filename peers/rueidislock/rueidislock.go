@@ -125,6 +125,9 @@ func (l *lock) Unlock(context.Context) error {
 	return err
 }
 
+// Lost implements locktest.Watched.
+func (l *lock) Lost() <-chan struct{} { return l.held.Done() }
+
 // state finds the value that a majority of the keys of a lock has.
 func state(majority int) func(locktest.Snapshot, string) *locktest.State {
 	return func(s locktest.Snapshot, name string) *locktest.State {

@@ -86,7 +86,7 @@ func PlayIn(h *sim.Host, sc *scenarios.Scenario, l *subject.Subject, chooser sim
 
 	res := sim.Run(h, cfg, func(w *sim.World) {
 		for i, p := range sc.Processes {
-			ps := &player{sc: sc, lock: l, w: w, published: world.Published, process: w.Process(p.Name), perCall: p.PerCall, objects: map[string]lockimpl.Lock{}}
+			ps := &player{sc: sc, lock: l, w: w, published: world.Published, process: w.Process(p.Name), perCall: p.PerCall, objects: map[string]lockimpl.Lock{}, holds: map[holdKey]*hold{}}
 			client, err := open(l, ps.process, subject.Options{Addrs: addrs, Watchdog: sc.Watchdog, ClientOptions: sc.Processes[i].ClientOptions})
 			if err != nil {
 				panic(fmt.Sprintf("play: %s cannot be opened in process %s: %v", l.Name, p.Name, err))
@@ -201,6 +201,7 @@ type player struct {
 
 	mu      sync.Mutex
 	objects map[string]lockimpl.Lock
+	holds   map[holdKey]*hold // of a lock that is Watched
 }
 
 // object returns the lock object that a call uses.
@@ -333,12 +334,69 @@ func (p *player) acquire(t *sim.Thread, s scenarios.Step) model.Outcome {
 			return ended(model.Granted, err)
 		})
 	}
+	if outcome == model.Granted {
+		p.watch(t, s.Name)
+	}
 	p.want(t, s, outcome)
 	p.reply(t, s, op, model.RoleAcquire, false)
 	return outcome
 }
 
+// holdKey names the hold of a thread on a lock.
+type holdKey struct {
+	thread int
+	lock   string
+}
+
+// hold is the hold of a thread as its calls tell it.
+type hold struct {
+	levels int
+	stop   func() // ends the watch of the hold
+}
+
+// watch has the world record when the thread is told that the hold which it was just
+// granted is gone.
+func (p *player) watch(t *sim.Thread, lock string) {
+	watched, ok := p.object(lock).(lockimpl.Watched)
+	if !ok || !p.lock.Watched {
+		return
+	}
+	key := holdKey{t.Number(), lock}
+	p.mu.Lock()
+	h := p.holds[key]
+	if h == nil {
+		h = &hold{}
+		p.holds[key] = h
+	}
+	p.mu.Unlock()
+	if h.stop != nil {
+		h.stop()
+	}
+	if h.levels++; p.lock.Uncounted || p.lock.NonReentrant {
+		h.levels = 1
+	}
+	h.stop = t.Watch(lock, watched.Lost(lockimpl.Owner(t.Number())))
+}
+
+// leave ends the watch of a hold whose last level the thread gives up.
+func (p *player) leave(t *sim.Thread, lock string) {
+	key := holdKey{t.Number(), lock}
+	p.mu.Lock()
+	h := p.holds[key]
+	if h != nil && h.levels <= 1 {
+		delete(p.holds, key)
+	}
+	p.mu.Unlock()
+	if h == nil {
+		return
+	}
+	if h.levels--; h.levels <= 0 {
+		h.stop()
+	}
+}
+
 func (p *player) unlock(t *sim.Thread, s scenarios.Step) {
+	p.leave(t, s.Name)
 	op, outcome := p.call(t, s, model.ActUnlock, 0, 0, func(ctx context.Context, l lockimpl.Lock) (model.Outcome, error) {
 		r, err := l.Unlock(ctx, lockimpl.Owner(t.Number()))
 		if r == lockimpl.StillHeld {
