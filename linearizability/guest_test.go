@@ -289,6 +289,48 @@ func TestAnAcquireMayCleanUpAfterItself(t *testing.T) {
 	})
 }
 
+func TestAnUnlockMayTellNothing(t *testing.T) {
+	// The client leaves the deletion to a goroutine that is in no call.
+	const outside = `
+			0     a/1 takes
+			1000  a/1 invoke unlock
+			1000  a/1 send renew
+			1001  a/1 return unknown
+			1002  a/1 exec renew -> free
+			2000  b/1 takes
+			3000  b/1 releases
+			40000 server leave`
+	const lost = `
+			0     a/1 takes
+			1000  a/1 invoke unlock
+			1001  a/1 return unknown
+			2000  a/1 invoke unlock
+			2001  a/1 return not_held
+			30002 server expire -> free
+			40000 server leave`
+	testJudged(t, []judged{
+		{rule: "and its client end the hold in no call", lock: anybodys, record: outside},
+		{rule: "a hold that an unlock gave up is not known any more", lock: anybodys, record: lost},
+		{rule: "the next one is", lock: anybodys, record: `
+			0     a/1 takes
+			1000  a/1 invoke unlock
+			1001  a/1 return unknown
+			30002 server expire -> free
+			31000 a/1 takes
+			32000 a/1 invoke unlock
+			32001 a/1 return not_held
+			61002 server expire -> free
+			70000 server leave`,
+			finds: "linearizable bug: l: a/1 release (32.000s..32.001s) answered not_held, but the lock was held by a/1"},
+		{rule: "an unlock ends no later hold", lock: anybodys, record: `
+			0     a/1 invoke unlock
+			1     a/1 return unknown
+			1000  a/1 takes
+			2000  a/1 releases
+			40000 server leave`},
+	})
+}
+
 func TestAHoldOnSeveralServersFillsUp(t *testing.T) {
 	// The fourth server moves the end of the lease of the majority.
 	const fills = `

@@ -11,7 +11,8 @@ import (
 )
 
 // judgeWaitBound finds timed tries that return later than their wait and one round
-// trip. On a fair lock they have two, since there they leave the queue. It does not
+// trip. On a fair lock they have two, since there they leave the queue, and so has a lock
+// that cleans up after a try. It does not
 // judge calls that a fault may have held up.
 func judgeWaitBound(r *run) []Finding {
 	var out []Finding
@@ -20,7 +21,7 @@ func judgeWaitBound(r *run) []Finding {
 			continue
 		}
 		trips := 1
-		if r.Record.Params.Fair {
+		if r.Record.Params.Fair || r.Record.Params.PerGrant {
 			trips = 2
 		}
 		trips += detours(o)

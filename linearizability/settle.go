@@ -336,13 +336,16 @@ func (r *run) asOp(o *trace.Call, settled bool) (op Op, ok bool) {
 		outcome = model.Unknown
 	}
 	effects := r.effects(o)
+	if end := r.endedOutside(o); end != nil && len(effects) == 0 && outcome == model.Unknown {
+		effects = []*trace.Change{end}
+	}
 	if r.Record.Params.Uncounted && outcome == model.Busy && r.selfBusy(o) {
 		return op, false // a lock without re-entry is busy for its owner too
 	}
 	if r.Record.Params.Servers > 1 && outcome == model.Busy && r.splits(o) {
 		return op, false // each has a part of the servers, and nobody the majority
 	}
-	if r.Record.Params.PerGrant && outcome == model.NotHeld && (r.holdsUnknowingly(o) || r.toldBefore(o)) {
+	if r.Record.Params.PerGrant && outcome == model.NotHeld && (r.holdsUnknowingly(o) || r.toldBefore(o) || r.letGo(o)) {
 		return op, false // the answer is about the holds that the thread knows of
 	}
 	switch {
@@ -416,6 +419,24 @@ func (r *run) asOp(o *trace.Call, settled bool) (op Op, ok bool) {
 	return op, true
 }
 
+// endedOutside returns the end of the caller's hold that its client made for an unlock,
+// outside of any call: some clients leave it to a goroutine that watches the hold. It
+// returns nil if there is none.
+func (r *run) endedOutside(o *trace.Call) *trace.Change {
+	if !r.Record.Params.PerGrant || o.Action != model.ActUnlock || r.StateAt(o.Lock, o.AtNs).Owner != o.Caller {
+		return nil
+	}
+	for _, c := range r.ChangesAfter(o.Lock, o.AtNs) {
+		if c.Ended() {
+			if c.Before.Owner == o.Caller && c.By != nil && c.Call() == nil && c.MadeFor(o.Caller) && !r.givenUp(c) {
+				return c
+			}
+			return nil
+		}
+	}
+	return nil
+}
+
 // selfBusy reports whether the call was refused because its own thread held the lock.
 func (r *run) selfBusy(o *trace.Call) bool {
 	for _, m := range o.Sent {
@@ -445,6 +466,18 @@ func (r *run) holdsUnknowingly(o *trace.Call) bool {
 		}
 	}
 	return false
+}
+
+// letGo reports whether the caller had called an unlock of the hold that it was granted
+// last, before this one. It does not know that hold any more, whatever became of it.
+func (r *run) letGo(o *trace.Call) bool {
+	var last *trace.Call // of the caller, before this call: a grant, or an unlock
+	for _, x := range r.CallsOn(o.Lock) {
+		if x.Caller == o.Caller && x.AtNs < o.AtNs && (x.Outcome == model.Granted || x.Action == model.ActUnlock) {
+			last = x
+		}
+	}
+	return last != nil && last.Action == model.ActUnlock
 }
 
 // toldBefore reports whether the caller had been told, when the call returned, that the
@@ -616,8 +649,8 @@ func (r *run) renewals(lock string, settled bool) []Op {
 				if m.Before(lock).Owner == m.Owners[i] {
 					op.Outcome = model.AnswerRenewed
 				}
-				if m.Refused() {
-					continue
+				if m.Refused() || r.Record.Params.PerGrant && (op.Outcome == model.AnswerNotHeld || m.After(lock).Owner != m.Owners[i]) {
+					continue // of such a lock nobody knows that the command was to renew
 				}
 			}
 			if c := m.Change(lock); c != nil && op.Outcome != model.AnswerNotHeld {

@@ -181,7 +181,8 @@ func (s Subject) compile(offers offers) *subject.Subject {
 	out := &subject.Subject{
 		Name: s.Name, About: s.About,
 		Traits: model.Traits{Fair: s.Fair, Uncounted: !s.Reentrant, PerGrant: true, NoWatchdog: !s.Renewed, Watched: offers.watched},
-		Times:  func(time.Duration) model.Timing { return model.Timing{Watchdog: s.Lease} },
+		// When a lock renews is its own affair: once a lease at least.
+		Times: func(time.Duration) model.Timing { return model.Timing{Watchdog: s.Lease, RenewalPeriod: s.Lease} },
 		Open: func(p *sim.Process, o subject.Options) (lockimpl.Client, error) {
 			return s.open(p, o.Addrs)
 		},

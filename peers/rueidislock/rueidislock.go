@@ -119,11 +119,14 @@ func (l *lock) Unlock(context.Context) error {
 	if l.unlock == nil {
 		return locktest.ErrNotHeld
 	}
-	err := l.held.Err() // the locker has given the hold up, and may have deleted its keys
 	l.unlock()
 	l.unlock = nil
-	return err
+	return errUntold
 }
+
+// errUntold makes the outcome of an unlock unknown: the function that gives a hold up
+// returns nothing.
+var errUntold = errors.New("the locker does not tell whether the keys are deleted")
 
 // Lost implements locktest.Watched.
 func (l *lock) Lost() <-chan struct{} { return l.held.Done() }
