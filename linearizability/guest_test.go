@@ -174,6 +174,90 @@ func TestAThreadIsToldOfTheEndOfItsHold(t *testing.T) {
 	})
 }
 
+func TestTheTokenOfAHandle(t *testing.T) {
+	fenced := anybodys
+	fenced.Fenced = true
+	counted := fenced
+	counted.Uncounted = false
+	// late is a grant at 1 ms of which a/1 hears when b/1 has the lock already.
+	late := func(first, second string) string {
+		return `
+			0     a/1 invoke lock
+			0     a/1 send acquire
+			1     a/1 exec acquire -> a/1 1 30001
+			30002 server expire -> free
+			31000 b/1 takes token=` + second + `
+			32000 a/1 deliver acquire
+			32000 a/1 return granted token=` + first + `
+			33000 b/1 releases
+			40000 server leave`
+	}
+	testJudged(t, []judged{
+		{rule: "it grows", lock: fenced, record: `
+			0    a/1 takes token=1
+			1000 a/1 releases
+			2000 b/1 takes token=9223372036854775807
+			3000 b/1 releases
+			4000 server leave`},
+		{rule: "it stays", lock: fenced, record: `
+			0    a/1 takes token=7
+			1000 a/1 releases
+			2000 b/1 takes token=7
+			3000 b/1 releases
+			4000 server leave`,
+			finds: "fencing bug: b/1 was told the token 7 with the grant of l at 2.002s, and a/1 had been told 7 with an earlier grant"},
+		{rule: "a lock without tokens has none to compare", lock: anybodys, record: `
+			0    a/1 takes token=7
+			1000 a/1 releases
+			2000 b/1 takes token=7
+			3000 b/1 releases
+			4000 server leave`},
+		{rule: "a hold without a token is not compared", lock: fenced, record: `
+			0    a/1 takes token=7
+			1000 a/1 releases
+			2000 b/1 takes
+			3000 b/1 releases
+			4000 server leave`},
+		{rule: "who hears of its grant late may have the lesser token", lock: fenced, record: late("1", "2")},
+		{rule: "and not the greater one", lock: fenced, record: late("2", "1"),
+			finds: "fencing bug: b/1 was told the token 1 with the grant of l at 31.002s, and a/1 had been told 2 with an earlier grant"},
+		{rule: "a re-entry needs none of its own", lock: counted, record: `
+			0    a/1 takes token=7
+			500  a/1 takes token=7 -> a/1 2 30501
+			4000 server leave`},
+		{rule: "nor where nobody knows what the server holds", lock: counted, record: `
+			0    a/1 invoke lock
+			2    a/1 return granted token=7
+			500  a/1 invoke lock
+			502  a/1 return granted token=7
+			4000 server leave`},
+		{rule: "without the server's state, calls that follow one another are compared", lock: fenced, record: `
+			0    a/1 invoke lock
+			2    a/1 return granted token=7
+			10   a/1 invoke unlock
+			12   a/1 return released
+			500  b/1 invoke lock
+			502  b/1 return granted token=6
+			4000 server leave`, finds: "fencing bug: b/1 was told the token 6 with the grant of l at 0.502s, and a/1 had been told 7"},
+		{rule: "and calls that overlap are not", lock: fenced, record: `
+			0    a/1 invoke lock
+			1    b/1 invoke lock
+			2    a/1 return granted token=7
+			10   a/1 invoke unlock
+			12   a/1 return released
+			502  b/1 return granted token=6
+			4000 server leave`},
+		{rule: "a count that another hand took away is a limit", lock: fenced, record: `
+			0    a/1 takes token=7
+			1000 a/1 releases
+			1500 server fault 1 delete of key counter
+			2000 b/1 takes token=1
+			3000 b/1 releases
+			4000 server leave`,
+			finds: "fencing limit (hold removed by another hand): b/1 was told the token 1"},
+	})
+}
+
 func TestAHoldThatStaysWhenItsThreadIsToldOfItsEnd(t *testing.T) {
 	rec := recordOf(t, watchedLock, `
 			0     a/1 takes

@@ -153,6 +153,14 @@ func (l *lock) Lost(o lockimpl.Owner) <-chan struct{} {
 	return nil
 }
 
+// Token implements lockimpl.Fenced.
+func (l *lock) Token(o lockimpl.Owner) (uint64, bool) {
+	if h, ok := l.a.known(l.name, o).(Fenced); ok {
+		return h.Token()
+	}
+	return 0, false
+}
+
 // ForceUnlock implements lockimpl.Lock.
 func (l *lock) ForceUnlock(context.Context) (bool, error) {
 	return false, fmt.Errorf("%w: the lock cannot be unlocked by force", lockimpl.ErrInvalid)

@@ -34,6 +34,15 @@ type Watched interface {
 	Lost() <-chan struct{}
 }
 
+// Fenced is a Lock whose holds have a fencing token, which is greater than all before. A
+// resource can tell by it that a holder is late.
+type Fenced interface {
+	Lock
+	// Token returns the fencing token of the present hold. It is asked after each grant. It
+	// reports false if the hold has none. Tokens count from 1.
+	Token() (uint64, bool)
+}
+
 var (
 	// ErrBusy says that the lock was not granted, and that nothing is left behind.
 	ErrBusy = errors.New("locktest: the lock is busy")

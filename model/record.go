@@ -54,6 +54,7 @@ type Event struct {
 	WaitNs  int64   `json:"wait_ns,omitempty"`  // -1: without bound
 	Outcome Outcome `json:"outcome,omitempty"`
 	Error   string  `json:"error,omitempty"`
+	Token   uint64  `json:"token,omitempty"` // of a return: the fencing token that the handle has; 0: none
 
 	// Messages.
 	Msg     int      `json:"msg,omitempty"` // numbered from 1 in order of sending

@@ -411,7 +411,15 @@ func (p *player) unlock(t *sim.Thread, s scenarios.Step) {
 func (p *player) call(t *sim.Thread, s scenarios.Step, act model.Action, lease, wait time.Duration, f func(context.Context, lockimpl.Lock) (model.Outcome, error)) (int, model.Outcome) {
 	what := sim.Operation{Action: act, Lock: s.Name, LeaseNs: int64(lease), WaitNs: int64(wait)}
 	l := p.object(s.Name)
-	return t.Call(what, func(ctx context.Context) (model.Outcome, error) { return f(ctx, l) })
+	return t.Call(what, func(ctx context.Context) (model.Outcome, error) {
+		outcome, err := f(ctx, l)
+		if fenced, ok := l.(lockimpl.Fenced); ok && p.lock.Fenced && act.Acquires() && outcome == model.Granted {
+			if token, ok := fenced.Token(lockimpl.Owner(t.Number())); ok {
+				t.SetToken(token)
+			}
+		}
+		return outcome, err
+	})
 }
 
 func tried(ok bool, err error) (model.Outcome, error) {
