@@ -27,7 +27,7 @@ import (
 // its token (token=7) and the queue, with deadlines of the same threads unless
 // deadlines= (also: none) names others, or says when (b/1:500); without an arrow nothing changed. exec, deliver, hit and lost
 // speak of the thread's latest command of that name, or of its nth (nth=1);
-// renew belongs to no call, and for=b/1 says for whom a command speaks. Of the
+// renew belongs to no call but an extend, and for=b/1 says for whom a command speaks. Of the
 // rest:
 //
 //	5    server fault 1 pause of a for 6s     # also: crash of a, partition of a, b for 6s, delete of key l -> free
@@ -319,7 +319,7 @@ func (b *recorder) add(l recordLine) {
 			e.Owners = strings.Split(who, ",")
 		}
 		e.Listens = model.Listening(l.opts["listens"])
-		if call := b.open[l.who]; call != nil && e.Script != "renew" {
+		if call := b.open[l.who]; call != nil && (e.Script != "renew" || call.Action == model.ActExtend) {
 			e.Op = call.Op
 		}
 		b.sent[l.who+" "+string(e.Script)] = append(b.sent[l.who+" "+string(e.Script)], e)

@@ -34,6 +34,15 @@ type Watched interface {
 	Lost() <-chan struct{}
 }
 
+// Extender is a Lock whose lease its holder renews by hand.
+type Extender interface {
+	Lock
+	// Extend gives the hold another lease, as long as the first one, from now on. ErrNotHeld
+	// says that the hold is surely gone. After any other error the holder does not rely on
+	// the hold any more.
+	Extend(ctx context.Context) error
+}
+
 // Fenced is a Lock whose holds have a fencing token, which is greater than all before. A
 // resource can tell by it that a holder is late.
 type Fenced interface {

@@ -184,7 +184,7 @@ func (s Subject) compile(offers offers) *subject.Subject {
 	servers := &servers{of: s}
 	out := &subject.Subject{
 		Name: s.Name, About: s.About,
-		Traits: model.Traits{Fair: s.Fair, Uncounted: !s.Reentrant, PerGrant: true, NoWatchdog: !s.Renewed, Watched: offers.watched, Fenced: offers.fenced},
+		Traits: model.Traits{Fair: s.Fair, Uncounted: !s.Reentrant, PerGrant: true, NoWatchdog: !s.Renewed, Watched: offers.watched, Fenced: offers.fenced, Extends: offers.extends},
 		Times:  func(time.Duration) model.Timing { return model.Timing{Watchdog: s.Lease} },
 		Open: func(p *sim.Process, o subject.Options) (lockimpl.Client, error) {
 			return s.open(p, o.Addrs)

@@ -110,6 +110,7 @@ const (
 	ActTryLockTimed Action = "try_lock_timed" // with a wait
 	ActUnlock       Action = "unlock"
 	ActForceUnlock  Action = "force_unlock"
+	ActExtend       Action = "extend" // the holder asks for another lease
 )
 
 // Acquires says whether the action may end in a hold.
@@ -127,6 +128,7 @@ const (
 	Released  Outcome = "released"
 	StillHeld Outcome = "still_held"
 	NotHeld   Outcome = "not_held"
+	Extended  Outcome = "extended"
 	// Failed: an error came back and the call surely did nothing.
 	Failed Outcome = "error"
 	// Unknown: it came back without the server's answer.

@@ -145,7 +145,7 @@ func lockNames(sc *scenarios.Scenario) []string {
 	names := map[string]bool{}
 	for _, s := range sc.All() {
 		switch s.Kind {
-		case scenarios.StepLock, scenarios.StepTryLock, scenarios.StepWithLock, scenarios.StepUnlock, scenarios.StepForceUnlock, scenarios.StepRead, scenarios.StepPublished:
+		case scenarios.StepLock, scenarios.StepTryLock, scenarios.StepWithLock, scenarios.StepUnlock, scenarios.StepForceUnlock, scenarios.StepExtend, scenarios.StepRead, scenarios.StepPublished:
 			names[s.Name] = true
 		}
 	}
@@ -253,6 +253,11 @@ func (p *player) step(t *sim.Thread, s scenarios.Step) {
 				return model.Released, err
 			}
 			return ended(model.NotHeld, err)
+		})
+		p.want(t, s, outcome)
+	case scenarios.StepExtend:
+		_, outcome := p.call(t, s, model.ActExtend, 0, 0, func(ctx context.Context, l lockimpl.Lock) (model.Outcome, error) {
+			return ended(model.Extended, l.(lockimpl.Extender).Extend(ctx, lockimpl.Owner(t.Number())))
 		})
 		p.want(t, s, outcome)
 	case scenarios.StepRead:
