@@ -103,7 +103,7 @@ func anyLock(name string) (string, error) { return name, nil }
 // fit removes the parts that the lock does not offer.
 func (d *drawer) fit() {
 	for _, t := range d.sc.Threads {
-		fit(t.Steps, d.lock.Lacks)
+		fit(t.Steps, d.lock)
 	}
 }
 
@@ -442,6 +442,9 @@ func (d *drawer) drawKnobs() {
 	}
 	if d.has(ClassClock) {
 		odds = append(odds, "skewed")
+	}
+	if d.lock.Extends {
+		odds = append(odds, "extend")
 	}
 	for _, word := range odds {
 		n := 0

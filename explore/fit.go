@@ -8,8 +8,10 @@ import (
 )
 
 // fit removes from drawn steps the parts that the lock does not offer. A try that does
-// not wait becomes one that waits for a moment, and an unlock by force an unlock.
-func fit(steps []scenarios.Step, lacks subject.Lacks) {
+// not wait becomes one that waits for a moment, an unlock by force an unlock, and an
+// extension a sleep of no time.
+func fit(steps []scenarios.Step, l *subject.Subject) {
+	lacks := l.Lacks
 	for i := range steps {
 		s := &steps[i]
 		if lacks.Leases {
@@ -22,6 +24,9 @@ func fit(steps []scenarios.Step, lacks subject.Lacks) {
 		if lacks.ForceUnlock && s.Kind == scenarios.StepForceUnlock {
 			s.Kind = scenarios.StepUnlock
 		}
-		fit(s.Steps, lacks)
+		if s.Kind == scenarios.StepExtend && !l.Extends {
+			*s = scenarios.Step{Kind: scenarios.StepSleep, Pos: s.Pos}
+		}
+		fit(s.Steps, l)
 	}
 }

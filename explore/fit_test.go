@@ -55,3 +55,31 @@ func TestDrawnScenariosApply(t *testing.T) {
 		}
 	}
 }
+
+// A lock with extensions is drawn some, and a scenario that has them loses them when it is
+// varied for a lock without.
+func TestExtensionsAreDrawnForLocksThatHaveThem(t *testing.T) {
+	base := mustFind(t, "setnx-cad")
+	extends := *base
+	extends.Extends = true
+	drawn := map[Profile]int{}
+	for seed := range uint64(100) {
+		for _, profile := range []Profile{Simple, Full} {
+			text := Draw(sim.NewSeeded(seed), &extends, profile, Classes)
+			if !strings.Contains(text, "- extend: ") {
+				continue
+			}
+			drawn[profile]++
+			varied := Vary(sim.NewSeeded(seed), text, base, profile, Classes)
+			if sc, err := scenarios.Parse("varied.yaml", []byte(varied), anyLock); err != nil || play.Applies(sc, base) != nil {
+				t.Fatalf("%v\n%s", err, varied)
+			}
+			if strings.Contains(Draw(sim.NewSeeded(seed), base, profile, Classes), "extend") {
+				t.Fatal("an extension is drawn for a lock without")
+			}
+		}
+	}
+	if drawn[Simple] == 0 || drawn[Full] == 0 {
+		t.Errorf("extensions are drawn in %v of 100 scenarios", drawn)
+	}
+}

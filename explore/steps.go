@@ -85,6 +85,7 @@ func (d *drawer) section(careful bool, name int) []scenarios.Step {
 		steps = append(steps, take)
 	}
 	steps = append(steps, sleep(d.length(d.longest()))...)
+	steps = append(steps, d.extensions(take.Name)...)
 	unlocks := levels
 	if d.odds("twice") {
 		unlocks++
@@ -102,7 +103,7 @@ func (d *drawer) section(careful bool, name int) []scenarios.Step {
 func (d *drawer) careful(take scenarios.Step, levels, name int) []scenarios.Step {
 	take.Kind = scenarios.StepWithLock
 	take.Interruptible = nil
-	take.Steps = sleep(d.length(d.longest()))
+	take.Steps = append(sleep(d.length(d.longest())), d.extensions(take.Name)...)
 	if d.odds("use") {
 		use := scenarios.Step{Kind: scenarios.StepUse, Name: resourceOf(name), Take: int64(1 + d.draw("steps", 2)), For: d.length(d.longest())}
 		take.Steps = append(take.Steps, use)
@@ -124,6 +125,19 @@ func (d *drawer) careful(take scenarios.Step, levels, name int) []scenarios.Step
 		take.UnlockAlways = outside && i == levels-1
 	}
 	return []scenarios.Step{take}
+}
+
+// extensions draws extensions of a hold, each with work after it.
+func (d *drawer) extensions(name string) []scenarios.Step {
+	if !d.odds("extend") {
+		return nil
+	}
+	var steps []scenarios.Step
+	for range 1 + d.draw("steps", 2) {
+		steps = append(steps, scenarios.Step{Kind: scenarios.StepExtend, Name: name})
+		steps = append(steps, sleep(d.length(d.longest()))...)
+	}
+	return steps
 }
 
 // short draws a time between two steps of one hold.

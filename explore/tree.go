@@ -170,7 +170,7 @@ func tidy(root *yaml.Node) {
 			// A step with only a name is written short. A read with only a name is removed.
 			if es := entries(value); len(es) == 1 && es[0].key.Value == "name" {
 				switch kind {
-				case "lock", "try_lock", "unlock", "force_unlock":
+				case "lock", "try_lock", "unlock", "force_unlock", "extend":
 					*value = *es[0].value
 				case "read":
 					bury(p.step)

@@ -66,7 +66,7 @@ func (d *drawer) undemanding(steps []scenarios.Step) []scenarios.Step {
 			continue
 		case scenarios.StepAt:
 			learn(&d.bursts, s.D)
-		case scenarios.StepLock, scenarios.StepTryLock, scenarios.StepWithLock, scenarios.StepUnlock, scenarios.StepForceUnlock:
+		case scenarios.StepLock, scenarios.StepTryLock, scenarios.StepWithLock, scenarios.StepUnlock, scenarios.StepForceUnlock, scenarios.StepExtend:
 			if !slices.Contains(d.names, s.Name) {
 				d.names = append(d.names, s.Name)
 			}

@@ -53,6 +53,7 @@ type belief struct {
 	grant    *trace.Call  // an acquire, or the release that told of a level
 	first    *trace.Call  // the grant of its first level
 	end      *trace.Call  // the release that ended it; nil: none did
+	doubted  bool         // an extension that failed, or that nobody answered, ended it
 	told     *model.Event // by which its owner learned that the hold is gone; nil: by nothing
 	paused   *trace.Fault // the pause that made it last longer
 }
@@ -119,6 +120,7 @@ func (r *run) beliefs(lock string) []belief {
 			out = append(out, h.b)
 			now[o.Caller] = h
 		}
+		was := lapsed[o.Caller]
 		if !p.isCall {
 			delete(lapsed, o.Caller)
 		}
@@ -147,6 +149,27 @@ func (r *run) beliefs(lock string) []belief {
 			h.b.to, h.b.lease = to, lease
 		case o.Action == model.ActUnlock && (o.Outcome == model.NotHeld || o.Outcome == model.Unknown):
 			stop(o.Caller, p.at, o)
+		case o.Action == model.ActExtend && o.Outcome == model.Extended:
+			if h == nil { // it holds the lock all the same
+				h = &open{b: &belief{who: o.Caller, lock: lock, from: p.at, grant: o, first: o}, levels: []term{{}}}
+				if was != nil {
+					h.b.first, h.levels = was.b.first, was.levels
+				}
+				out = append(out, h.b)
+				now[o.Caller] = h
+			}
+			to, lease := r.goneAt(o.Caller), int64(0)
+			if r.Record.Params.NoWatchdog {
+				lease = int64(r.Record.Params.Watchdog)
+				to = min(to, r.extensionSent(o)+lease)
+			}
+			for i := range h.levels {
+				h.levels[i] = term{to, lease}
+			}
+			h.b.to, h.b.lease = to, lease
+		case o.Action == model.ActExtend && h != nil:
+			h.b.doubted = true
+			stop(o.Caller, p.at, nil)
 		case o.Action == model.ActUnlock && h != nil && (o.Outcome == model.Released || o.Outcome == model.StillHeld):
 			if h.levels = h.levels[:len(h.levels)-1]; len(h.levels) == 0 {
 				stop(o.Caller, p.at, o)
@@ -171,6 +194,21 @@ func (r *run) beliefs(lock string) []belief {
 		}
 	}
 	return done
+}
+
+// extensionSent returns when the first command of an extension that ran left its process.
+// Of several servers, any may be the one whose lease ends first.
+func (r *run) extensionSent(o *trace.Call) int64 {
+	at := int64(math.MaxInt64)
+	for _, m := range o.Sent {
+		if m.Executed != nil && m.Script == model.RoleRenew {
+			at = min(at, m.AtNs)
+		}
+	}
+	if at == math.MaxInt64 {
+		return o.AtNs
+	}
+	return at
 }
 
 // attemptSent returns when the granted attempt of a call left its process.

@@ -174,6 +174,220 @@ func TestAThreadIsToldOfTheEndOfItsHold(t *testing.T) {
 	})
 }
 
+func TestTheTokenOfAHandle(t *testing.T) {
+	fenced := anybodys
+	fenced.Fenced = true
+	counted := fenced
+	counted.Uncounted = false
+	// late is a grant at 1 ms of which a/1 hears when b/1 has the lock already.
+	late := func(first, second string) string {
+		return `
+			0     a/1 invoke lock
+			0     a/1 send acquire
+			1     a/1 exec acquire -> a/1 1 30001
+			30002 server expire -> free
+			31000 b/1 takes token=` + second + `
+			32000 a/1 deliver acquire
+			32000 a/1 return granted token=` + first + `
+			33000 b/1 releases
+			40000 server leave`
+	}
+	testJudged(t, []judged{
+		{rule: "it grows", lock: fenced, record: `
+			0    a/1 takes token=1
+			1000 a/1 releases
+			2000 b/1 takes token=9223372036854775807
+			3000 b/1 releases
+			4000 server leave`},
+		{rule: "it stays", lock: fenced, record: `
+			0    a/1 takes token=7
+			1000 a/1 releases
+			2000 b/1 takes token=7
+			3000 b/1 releases
+			4000 server leave`,
+			finds: "fencing bug: b/1 was told the token 7 with the grant of l at 2.002s, and a/1 had been told 7 with an earlier grant"},
+		{rule: "a lock without tokens has none to compare", lock: anybodys, record: `
+			0    a/1 takes token=7
+			1000 a/1 releases
+			2000 b/1 takes token=7
+			3000 b/1 releases
+			4000 server leave`},
+		{rule: "a hold without a token is not compared", lock: fenced, record: `
+			0    a/1 takes token=7
+			1000 a/1 releases
+			2000 b/1 takes
+			3000 b/1 releases
+			4000 server leave`},
+		{rule: "who hears of its grant late may have the lesser token", lock: fenced, record: late("1", "2")},
+		{rule: "and not the greater one", lock: fenced, record: late("2", "1"),
+			finds: "fencing bug: b/1 was told the token 1 with the grant of l at 31.002s, and a/1 had been told 2 with an earlier grant"},
+		{rule: "a re-entry needs none of its own", lock: counted, record: `
+			0    a/1 takes token=7
+			500  a/1 takes token=7 -> a/1 2 30501
+			4000 server leave`},
+		{rule: "nor where nobody knows what the server holds", lock: counted, record: `
+			0    a/1 invoke lock
+			2    a/1 return granted token=7
+			500  a/1 invoke lock
+			502  a/1 return granted token=7
+			4000 server leave`},
+		{rule: "without the server's state, calls that follow one another are compared", lock: fenced, record: `
+			0    a/1 invoke lock
+			2    a/1 return granted token=7
+			10   a/1 invoke unlock
+			12   a/1 return released
+			500  b/1 invoke lock
+			502  b/1 return granted token=6
+			4000 server leave`, finds: "fencing bug: b/1 was told the token 6 with the grant of l at 0.502s, and a/1 had been told 7"},
+		{rule: "and calls that overlap are not", lock: fenced, record: `
+			0    a/1 invoke lock
+			1    b/1 invoke lock
+			2    a/1 return granted token=7
+			10   a/1 invoke unlock
+			12   a/1 return released
+			502  b/1 return granted token=6
+			4000 server leave`},
+		{rule: "a count that another hand took away is a limit", lock: fenced, record: `
+			0    a/1 takes token=7
+			1000 a/1 releases
+			1500 server fault 1 delete of key counter
+			2000 b/1 takes token=1
+			3000 b/1 releases
+			4000 server leave`,
+			finds: "fencing limit (hold removed by another hand): b/1 was told the token 1"},
+	})
+}
+
+func TestAGrantThatGrows(t *testing.T) {
+	// A third server has the value until 19 s. The lease of the majority grows when two more
+	// have it.
+	grows := func(returns string) string {
+		return `
+			0     a/1 invoke lock
+			0     a/1 send acquire
+			0     a/1 send acquire
+			1     a/1 exec acquire nth=1 -> a/1 1 19000
+			5     a/1 exec acquire nth=2 -> a/1 1 30005
+			` + returns + ` a/1 return granted
+			20000 a/1 releases
+			40000 server leave`
+	}
+	testJudged(t, []judged{
+		{rule: "before the call returns", lock: onSeveral, record: grows("6")},
+		{rule: "and later", lock: onSeveral, record: grows("4")},
+	})
+}
+
+func TestAHolderExtendsItsHold(t *testing.T) {
+	extendable := anybodys
+	extendable.Extends = true
+	// The command runs at 20.001 s, and gives the hold a lease up to 50.001 s.
+	extends := func(answer string) string {
+		return `
+			0     a/1 takes
+			20000 a/1 invoke extend
+			20000 a/1 send renew
+			20001 a/1 exec renew -> a/1 1 50001
+			20002 a/1 deliver renew
+			20002 a/1 return ` + answer + "\n"
+	}
+	const refused = `
+			0     a/1 takes
+			20000 a/1 invoke extend
+			20000 a/1 send renew
+			20001 a/1 exec renew
+			20002 a/1 deliver renew
+			20002 a/1 return `
+	testJudged(t, []judged{
+		{rule: "an extended hold is given up later", lock: extendable, record: extends("extended") + `
+			45000 a/1 releases
+			60000 server leave`},
+		{rule: "its owner believes in it for a lease from the sending", lock: extendable, record: extends("extended") + `
+			49996 server fault 1 delete of key l -> free
+			49997 b/1 takes
+			60000 b/1 releases
+			90000 server leave`,
+			finds: "mutual-exclusion limit (hold removed by another hand): b/1 was granted l at 49.999s while a/1 believed to hold it since 0.002s"},
+		{rule: "and no longer", lock: extendable, record: extends("extended") + `
+			49996 server fault 1 delete of key l -> free
+			49998 b/1 takes
+			60000 b/1 releases
+			90000 server leave`},
+		{rule: "an extension that says more than is true", lock: extendable, record: refused + `extended
+			30002 server expire -> free
+			31000 b/1 takes
+			32000 b/1 releases
+			60000 server leave`,
+			finds: "mutual-exclusion bug: b/1 was granted l at 31.002s while a/1 believed to hold it since 0.002s: its lease had ended at 30.002s\n" +
+				"lease bug: a/1 extended its hold on l from 20.000s on, and the hold ends at 30.001s; a lease is 30s"},
+		{rule: "an extension of a hold that is gone", lock: extendable, record: `
+			0     a/1 takes
+			30002 server expire -> free
+			31000 a/1 invoke extend
+			31002 a/1 return extended
+			60000 server leave`,
+			finds: "linearizable bug: l: a/1 renew (31.000s..31.002s) answered renewed, but the lock was free"},
+		{rule: "an extension that was refused, although the hold is there", lock: extendable, record: refused + `not_held
+			30002 server expire -> free
+			60000 server leave`,
+			finds: "linearizable bug: l: a/1 renew (20.000s..20.002s) answered not_held, but the lock was held by a/1"},
+		{rule: "of a hold whose grant nobody heard", lock: extendable, record: `
+			0     a/1 invoke lock
+			0     a/1 send acquire
+			1     a/1 exec acquire -> a/1 1 30001
+			2     a/1 lost acquire reply dropped
+			3000  a/1 return unknown
+			4000  a/1 invoke extend
+			4001  a/1 return not_held
+			30002 server expire -> free
+			60000 server leave`},
+		{rule: "an extension of unknown outcome ran, and its owner does not rely on it", lock: extendable, record: extends("unknown") + `
+			29000 server fault 1 delete of key l -> free
+			29500 b/1 takes
+			29600 b/1 releases
+			60000 server leave`},
+		{rule: "it prolongs the hold all the same", lock: extendable, record: extends("unknown") + `
+			31000 b/1 invoke try_lock
+			31000 b/1 send acquire
+			31001 b/1 exec acquire
+			31002 b/1 deliver acquire
+			31002 b/1 return busy
+			45000 a/1 releases
+			60000 server leave`},
+		{rule: "a late answer tells of a hold whose first lease is over", lock: extendable, record: `
+			0     a/1 takes
+			29900 a/1 invoke extend
+			29900 a/1 send renew
+			29901 a/1 exec renew -> a/1 1 59901
+			31000 a/1 deliver renew
+			31000 a/1 return extended
+			40000 server fault 1 delete of key l -> free
+			41000 b/1 takes
+			42000 b/1 releases
+			60000 server leave`,
+			finds: "mutual-exclusion limit (hold removed by another hand): b/1 was granted l at 41.002s while a/1 believed to hold it since 31.000s"},
+		{rule: "an extension that ends the hold", lock: extendable, record: `
+			0     a/1 takes
+			20000 a/1 invoke extend
+			20000 a/1 send renew
+			20001 a/1 exec renew -> free
+			20002 a/1 deliver renew
+			20002 a/1 return extended
+			21000 b/1 takes
+			22000 b/1 releases
+			60000 server leave`,
+			finds: "mutual-exclusion bug: b/1 was granted l at 21.002s while a/1 believed to hold it since 0.002s: renew of a/1 had ended it at 20.001s\n" +
+				"linearizable bug: l: b/1 acquire"},
+		{rule: "an extension that does not return", lock: extendable, record: `
+			0     a/1 takes
+			20000 a/1 invoke extend
+			20100 server calm
+			30002 server expire -> free
+			90000 server leave`,
+			finds: "liveness bug: extend of l by a/1, called at 20.000s, had not returned"},
+	})
+}
+
 func TestAHoldThatStaysWhenItsThreadIsToldOfItsEnd(t *testing.T) {
 	rec := recordOf(t, watchedLock, `
 			0     a/1 takes

@@ -42,8 +42,12 @@ func (r *run) overlap(lock string, a, b belief) Finding {
 		how = "; " + b.who + " did not hold it by then" + how
 	}
 	f.Facts = model.Facts{Lock: lock, Thread: loser.who, Loss: loss}
-	f.Why = fmt.Sprintf("%s was granted %s at %s while %s believed to hold it since %s%s",
-		b.who, lock, model.At(b.from), a.who, model.At(a.from), how)
+	did := "was granted"
+	if b.grant.Action == model.ActExtend {
+		did = "extended its hold on"
+	}
+	f.Why = fmt.Sprintf("%s %s %s at %s while %s believed to hold it since %s%s",
+		b.who, did, lock, model.At(b.from), a.who, model.At(a.from), how)
 	f.Excuses = excuses
 	return f
 }

@@ -4,10 +4,12 @@ import (
 	"fmt"
 
 	"lockstep/model"
+	"lockstep/model/trace"
 )
 
-// judgeFencing finds new holds whose token is not greater than every one before. Locks
-// without tokens have none to compare.
+// judgeFencing finds new holds whose token is not greater than every one before, by what
+// the server holds and by what the callers were told. Locks without tokens have none to
+// compare.
 func judgeFencing(r *run) []Finding {
 	var out []Finding
 	for _, lock := range r.Locks {
@@ -29,6 +31,61 @@ func judgeFencing(r *run) []Finding {
 				greatest, since = c.After.Token, c.AtNs
 			}
 		}
+		out = append(out, r.staleTokens(lock)...)
+	}
+	return out
+}
+
+// told is a grant with the token that its caller was told.
+type told struct {
+	o     *trace.Call
+	grant *trace.Change // nil: the record does not show it
+}
+
+// before reports whether a grant surely came before another one.
+func (a told) before(b told) bool {
+	if a.grant != nil && b.grant != nil {
+		return a.grant.Precedes(b.grant)
+	}
+	return a.o.ReturnedNs() <= b.o.AtNs
+}
+
+// staleTokens finds calls that were granted a new hold and told a token that is not
+// greater than that of a hold before.
+func (r *run) staleTokens(lock string) []Finding {
+	beliefs := r.beliefs(lock)
+	var all []told
+	for _, o := range r.CallsOn(lock) {
+		if o.Return == nil || o.Outcome != model.Granted || o.Return.Token == 0 {
+			continue
+		}
+		x := told{o: o}
+		if kept := r.grantsKept(o); len(kept) > 0 {
+			x.grant = kept[0]
+		}
+		again := !r.Record.Params.Uncounted && believer(beliefs, o.Caller, o.AtNs) != nil
+		if x.grant != nil {
+			again = !x.grant.Started()
+		}
+		if !again { // a re-entry needs no token of its own
+			all = append(all, x)
+		}
+	}
+	var out []Finding
+	for _, b := range all {
+		var last *told // the one with the greatest token
+		for i := range all {
+			if a := &all[i]; a.before(b) && (last == nil || a.o.Return.Token > last.o.Return.Token) {
+				last = a
+			}
+		}
+		if last == nil || b.o.Return.Token > last.o.Return.Token {
+			continue
+		}
+		out = append(out, Finding{Judge: model.JudgeFencing, Verdict: Broken, AtNs: b.o.ReturnedNs(), Ops: []OpRef{refOf(last.o), refOf(b.o)},
+			Excuses: r.countLost(last.o.AtNs, b.o.ReturnedNs()), Facts: model.Facts{Lock: lock, Thread: b.o.Caller},
+			Why: fmt.Sprintf("%s was told the token %d with the grant of %s at %s, and %s had been told %d with an earlier grant",
+				b.o.Caller, b.o.Return.Token, lock, model.At(b.o.ReturnedNs()), last.o.Caller, last.o.Return.Token)})
 	}
 	return out
 }

@@ -11,13 +11,15 @@ import (
 )
 
 // judgeLease finds leases that are too long, ended or prolonged against the rules,
-// renewals that come too late, and owners that are not told of the end of their hold.
+// renewals that come too late, extensions that give too little, and owners that are not
+// told of the end of their hold.
 func judgeLease(r *run) []Finding {
 	var out []Finding
 	for _, lock := range r.Locks {
 		out = append(out, r.leases(lock)...)
 		out = append(out, r.lateRenewals(lock)...)
 		out = append(out, r.undoneGrants(lock)...)
+		out = append(out, r.shortExtensions(lock)...)
 		out = append(out, r.untold(lock)...)
 	}
 	return out
@@ -182,6 +184,28 @@ func (r *run) undoneGrants(lock string) []Finding {
 				Why: fmt.Sprintf("%s was granted %s at %s, and the same call ended that hold at %s with a command that it had sent at %s",
 					o.Caller, lock, model.At(c.AtNs), model.At(end.AtNs), model.At(end.By.AtNs))})
 		}
+	}
+	return out
+}
+
+// shortExtensions finds extensions that returned extended and left the hold less than a
+// lease from the sending on.
+func (r *run) shortExtensions(lock string) []Finding {
+	var out []Finding
+	for _, o := range r.CallsOn(lock) {
+		if o.Action != model.ActExtend || o.Outcome != model.Extended {
+			continue
+		}
+		sent, now := r.extensionSent(o), r.StateAt(lock, o.ReturnedNs())
+		due := sent + int64(r.Record.Params.Watchdog)
+		if now.Owner != o.Caller || now.ExpiresMs < 0 || (now.ExpiresMs+1)*millisecond >= due || len(r.partsLost(o.AtNs, o.ReturnedNs())) > 0 ||
+			slices.ContainsFunc(r.Changes(lock), func(c *trace.Change) bool { return c.Fault > 0 && o.AtNs <= c.AtNs && c.AtNs <= o.ReturnedNs() }) {
+			continue
+		}
+		out = append(out, Finding{Judge: model.JudgeLease, Verdict: Broken, AtNs: o.ReturnedNs(), Ops: []OpRef{refOf(o)},
+			Facts: model.Facts{Form: model.FormShortExtension, Lock: lock, Thread: o.Caller},
+			Why: fmt.Sprintf("%s extended its hold on %s from %s on, and the hold ends at %s; a lease is %v",
+				o.Caller, lock, model.At(sent), model.At(now.ExpiresMs*millisecond), r.Record.Params.Watchdog)})
 	}
 	return out
 }

@@ -124,7 +124,7 @@ func (r *run) howTogether(a, b use) (loss *model.Loss, how string, excuses []mod
 					last = &h
 				}
 			}
-			if last != nil && last.lease > 0 && last.end == nil && last.to <= b.from {
+			if last != nil && last.lease > 0 && last.end == nil && !last.doubted && last.to <= b.from {
 				return nil, fmt.Sprintf(": the lease that %s asked for had ended", u.who), []model.Excuse{{Circumstance: model.Overstayed,
 					Why: fmt.Sprintf("%s worked past its lease of %v", u.who, time.Duration(last.lease))}}, false
 			}

@@ -27,17 +27,18 @@ type PartingKind string
 // The kinds of partings.
 const (
 	Agreed           PartingKind = ""
-	PartedLate       PartingKind = "late-request-of-acquire"      // a request of an acquire ran when its call was over
-	PartedUnheard    PartingKind = "unheard-grant"                // the server granted a hold, and the call ended without it
-	PartedExpired    PartingKind = "lease-ended"                  // a lease ended while its owner believed in the hold
-	PartedByFault    PartingKind = "fault"                        // a fault took the hold
-	PartedBySelf     PartingKind = "hold-ended-by-its-own-call"   // a command of the acquire that returned with the hold ended it
-	PartedByClient   PartingKind = "hold-ended-by-its-own-client" // a command that its client sent outside of calls, such as a renewal, ended the hold
-	PartedByUnlock   PartingKind = "hold-ended-by-an-old-unlock"  // an unlock that the owner had called before the hold ended it
-	PartedByAnother  PartingKind = "hold-ended-by-another"        // another thread's command ended the hold
-	PartedUnreleased PartingKind = "unlock-without-effect"        // an unlock returned, and the hold stayed
-	PartedTold       PartingKind = "told-of-a-hold-that-stays"    // a thread was told that its hold is gone, and the server still held it
-	PartedByLoss     PartingKind = "lost-message"                 // a published message did not reach the waiter
+	PartedLate       PartingKind = "late-request-of-acquire"         // a request of an acquire ran when its call was over
+	PartedUnheard    PartingKind = "unheard-grant"                   // the server granted a hold, and the call ended without it
+	PartedExpired    PartingKind = "lease-ended"                     // a lease ended while its owner believed in the hold
+	PartedByFault    PartingKind = "fault"                           // a fault took the hold
+	PartedBySelf     PartingKind = "hold-ended-by-its-own-call"      // a command of the acquire that returned with the hold ended it
+	PartedByClient   PartingKind = "hold-ended-by-its-own-client"    // a command that its client sent outside of calls, such as a renewal, ended the hold
+	PartedByUnlock   PartingKind = "hold-ended-by-an-old-unlock"     // an unlock that the owner had called before the hold ended it
+	PartedByExtend   PartingKind = "hold-ended-by-its-own-extension" // a command of an extension that its owner had called ended the hold
+	PartedByAnother  PartingKind = "hold-ended-by-another"           // another thread's command ended the hold
+	PartedUnreleased PartingKind = "unlock-without-effect"           // an unlock returned, and the hold stayed
+	PartedTold       PartingKind = "told-of-a-hold-that-stays"       // a thread was told that its hold is gone, and the server still held it
+	PartedByLoss     PartingKind = "lost-message"                    // a published message did not reach the waiter
 )
 
 // String says the parting for people.
@@ -58,6 +59,8 @@ func (p Parting) String() string {
 		return of + fmt.Sprintf("%s believed to hold %s, and a command that its client sent outside of calls had ended the hold", p.Thread, p.Lock)
 	case PartedByUnlock:
 		return of + fmt.Sprintf("%s believed to hold %s, and an unlock that it had called before had ended the hold", p.Thread, p.Lock)
+	case PartedByExtend:
+		return of + fmt.Sprintf("%s believed to hold %s, and a command with which it extended the hold had ended it", p.Thread, p.Lock)
 	case PartedByAnother:
 		return of + fmt.Sprintf("%s believed to hold %s, and a command of another thread had ended the hold", p.Thread, p.Lock)
 	case PartedUnreleased:
@@ -189,6 +192,8 @@ func (r *run) partedBy(b belief, end *trace.Change) PartingKind {
 		return PartedByAnother
 	case o.Action.Acquires():
 		return PartedBySelf
+	case o.Action == model.ActExtend:
+		return PartedByExtend
 	}
 	return PartedByUnlock
 }

@@ -27,7 +27,7 @@ import (
 // its token (token=7) and the queue, with deadlines of the same threads unless
 // deadlines= (also: none) names others, or says when (b/1:500); without an arrow nothing changed. exec, deliver, hit and lost
 // speak of the thread's latest command of that name, or of its nth (nth=1);
-// renew belongs to no call, and for=b/1 says for whom a command speaks. Of the
+// renew belongs to no call but an extend, and for=b/1 says for whom a command speaks. Of the
 // rest:
 //
 //	5    server fault 1 pause of a for 6s     # also: crash of a, partition of a, b for 6s, delete of key l -> free
@@ -48,7 +48,7 @@ import (
 //
 // and whole calls, of two milliseconds, the server's part in the middle:
 //
-//	0    a/1 takes lease=3000 -> ...          # lock, granted; without an arrow as asked
+//	0    a/1 takes lease=3000 -> ...          # lock, granted; without an arrow as asked; token=7 is told to the caller
 //	0    b/1 waits try_lock_timed wait=500 -> ... # the call and its first try, refused
 //	5    b/1 gets -> ...                      # another try, granted, of the call that is open
 //	5    a/1 releases -> ...                  # unlock, released; without an arrow free
@@ -219,7 +219,9 @@ func whole(l recordLine, leases map[string]int64) []recordLine {
 	switch l.verb {
 	case "takes":
 		call := invoke(action)
-		return append(append([]recordLine{call}, run("acquire", held(leases[l.who]))...), part(2, "return", "granted"))
+		ends := part(2, "return", "granted")
+		ends.opts["token"] = l.opts["token"]
+		return append(append([]recordLine{call}, run("acquire", held(leases[l.who]))...), ends)
 	case "waits":
 		return append([]recordLine{invoke(action)}, run("acquire", "")...)
 	case "gets":
@@ -305,6 +307,9 @@ func (b *recorder) add(l recordLine) {
 			b.t.Fatalf("%d %s returns from no call", l.ms, l.who)
 		}
 		e.Kind, e.Op, e.Action, e.Lock, e.Outcome = model.KindReturn, call.Op, call.Action, call.Lock, model.Outcome(word(0))
+		if v := l.opts["token"]; v != "" {
+			e.Token = uint64(number64(v))
+		}
 		delete(b.open, l.who)
 	case "send":
 		b.msgs++
@@ -314,7 +319,7 @@ func (b *recorder) add(l recordLine) {
 			e.Owners = strings.Split(who, ",")
 		}
 		e.Listens = model.Listening(l.opts["listens"])
-		if call := b.open[l.who]; call != nil && e.Script != "renew" {
+		if call := b.open[l.who]; call != nil && (e.Script != "renew" || call.Action == model.ActExtend) {
 			e.Op = call.Op
 		}
 		b.sent[l.who+" "+string(e.Script)] = append(b.sent[l.who+" "+string(e.Script)], e)

@@ -44,8 +44,6 @@ func judgeLinearizable(r *run) []Finding {
 			}
 			f.Excuses = slices.CompactFunc(slices.SortedStableFunc(slices.Values(f.Excuses), byFault), func(a, b model.Excuse) bool { return a == b })
 			out = append(out, f)
-		case blind.Verdict == Broken && r.fills(lock):
-			// Blind, nobody can tell how long such a hold lasts.
 		case blind.Verdict == Broken:
 			out = append(out, Finding{Judge: JudgeHarness, Verdict: Undecided,
 				Why: "the history of " + lock + " is broken when checked blind and not when settled: " + blind.Why})
@@ -179,11 +177,16 @@ func (r *run) resurrected(lock string) bool {
 func (r *run) history(lock string, settled bool) []Op {
 	var ops []Op
 	for _, o := range r.CallsOn(lock) {
+		if o.Action == model.ActExtend {
+			ops = append(ops, r.extensions(o, settled)...)
+			continue
+		}
 		if op, ok := r.asOp(o, settled); ok {
 			ops = append(ops, op)
 		}
 		if r.Record.Params.PerGrant {
 			ops = append(ops, r.visits(o, settled)...)
+			ops = append(ops, r.grownLater(o, settled)...)
 		} else {
 			ops = append(ops, r.takenAway(o, settled)...)
 		}
@@ -258,7 +261,7 @@ func (r *run) visits(o *trace.Call, settled bool) []Op {
 		end := r.endOf(c)
 		own := end != nil && end.Call() == o
 		if c != known {
-			add(Op{Op: OpAcquire}, c.AtNs, model.Granted, r.filled(c))
+			add(Op{Op: OpAcquire}, c.AtNs, model.Granted, r.grown(o, c))
 			if own {
 				add(Op{Op: OpRelease}, end.AtNs, model.Released, nil)
 			}
@@ -270,28 +273,62 @@ func (r *run) visits(o *trace.Call, settled bool) []Op {
 	return ops
 }
 
-// filled returns the last change with which the call that began a hold changed its lease.
-// On several servers a hold begins with the majority, and each further server may move the
-// end of its lease.
-func (r *run) filled(start *trace.Change) *trace.Change {
-	last := start
-	changes := r.Changes(start.Lock)
-	for _, c := range changes[slices.Index(changes, start)+1:] {
-		if c.Ended() {
-			break
+// grownBy returns the changes in which an acquire made the lease of its own grant longer,
+// as one does that asks several servers. Only of a lock that a thread knows by its grants
+// alone.
+func (r *run) grownBy(o *trace.Call, grant *trace.Change) []*trace.Change {
+	if !r.Record.Params.PerGrant || !o.Action.Acquires() || !grant.Started() {
+		return nil
+	}
+	end := r.endOf(grant)
+	var out []*trace.Change
+	for _, c := range r.effects(o) {
+		if grant.Precedes(c) && (end == nil || c.Precedes(end)) && c.After.Owner == o.Caller {
+			out = append(out, c)
 		}
-		if c.Call() == start.Call() {
+	}
+	return out
+}
+
+// grown returns the change after which the grant of an acquire had the lease with which
+// the call returned.
+func (r *run) grown(o *trace.Call, grant *trace.Change) *trace.Change {
+	last := grant
+	for _, c := range r.grownBy(o, grant) {
+		if c.AtNs <= o.ReturnedNs() {
 			last = c
 		}
 	}
 	return last
 }
 
-// fills reports whether a call moved the lease of a hold that it had begun before.
-func (r *run) fills(lock string) bool {
-	return r.Record.Params.PerGrant && slices.ContainsFunc(r.Changes(lock), func(c *trace.Change) bool {
-		return c.Started() && c.Call() != nil && r.filled(c) != c
-	})
+// grownLater returns the changes of grownBy that came after the return of the call as
+// renewals.
+func (r *run) grownLater(o *trace.Call, settled bool) []Op {
+	var ops []Op
+	for _, g := range r.grantsKept(o) {
+		for _, c := range r.grownBy(o, g) {
+			if c.AtNs > o.ReturnedNs() {
+				ops = append(ops, r.prolongation(o, c, settled))
+			}
+		}
+	}
+	return ops
+}
+
+// prolongation returns a change that made a lease longer, and of which nobody was told, as
+// a renewal.
+func (r *run) prolongation(o *trace.Call, c *trace.Change, settled bool) Op {
+	op := Op{Process: o.Process, Thread: o.Thread, Lock: o.Lock, Op: OpRenew, CallNs: o.AtNs, Outcome: model.AnswerUnknown}
+	if settled {
+		at := c.AtNs
+		op.Outcome, op.ReturnNs = model.AnswerRenewed, &at
+		r.lease(&op, c, settled)
+		return op
+	}
+	most := r.Record.Params.Watchdog.Milliseconds()
+	op.LeaseMs = &most
+	return op
 }
 
 // endOf returns the change that ended the hold which a change began; nil if none did.
@@ -406,11 +443,7 @@ func (r *run) asOp(o *trace.Call, settled bool) (op Op, ok bool) {
 	keeps := len(effects) > 0 && effects[len(effects)-1].After.Held() && op.Op == OpRelease
 	starts := outcome == model.Granted || outcome == model.StillHeld || outcome == model.Unknown && (op.Op == OpAcquire || keeps)
 	if starts && len(effects) > 0 {
-		last := effects[len(effects)-1]
-		if r.Record.Params.PerGrant && op.Op == OpAcquire {
-			last = r.filled(effects[0])
-		}
-		r.lease(&op, last, settled)
+		r.lease(&op, r.grown(o, effects[len(effects)-1]), settled)
 	} else if outcome == model.Unknown && op.Op != OpForceRelease {
 		// It may have started a lease; a release that leaves a level does too.
 		ms := r.mostLeaseMs(o)
@@ -625,7 +658,7 @@ func (r *run) queuedUntil(o *trace.Call) (until int64, queued bool) {
 func (r *run) renewals(lock string, settled bool) []Op {
 	var ops []Op
 	for _, m := range r.CommandsOn(lock) {
-		if m.Script != model.RoleRenew {
+		if m.Script != model.RoleRenew || m.Call != nil && m.Call.Action == model.ActExtend {
 			continue
 		}
 		for i, l := range m.Locks {
@@ -666,6 +699,62 @@ func (r *run) renewals(lock string, settled bool) []Op {
 		}
 	}
 	return ops
+}
+
+// extensions returns an extension as renewals: one for what its caller was told, and one
+// for each prolongation of which the caller does not know.
+func (r *run) extensions(o *trace.Call, settled bool) []Op {
+	op := Op{Process: o.Process, Thread: o.Thread, Lock: o.Lock, Op: OpRenew, CallNs: o.AtNs, Outcome: model.AnswerUnknown}
+	most := r.Record.Params.Watchdog.Milliseconds()
+	var effects []*trace.Change
+	for _, c := range r.effects(o) {
+		if c.Before.Owner == o.Caller && c.After.Owner == o.Caller {
+			effects = append(effects, c)
+		}
+	}
+	var ops []Op
+	switch o.Outcome {
+	case model.NotHeld:
+		if !r.Record.Params.PerGrant || !r.holdsUnknowingly(o) && !r.toldBefore(o) {
+			ret := o.ReturnedNs()
+			op.Outcome, op.ReturnNs = model.AnswerNotHeld, &ret
+			ops = append(ops, op)
+		}
+	case model.Extended:
+		ret := o.ReturnedNs()
+		op.Outcome, op.ReturnNs, op.LeaseMs = model.AnswerRenewed, &ret, &most
+		var last *trace.Change
+		for _, c := range effects {
+			if c.AtNs <= ret {
+				last = c
+			} else {
+				ops = append(ops, r.prolongation(o, c, settled))
+			}
+		}
+		if last != nil {
+			r.lease(&op, last, settled)
+		} else if m := lastRun(o); m != nil {
+			now := r.StateAt(o.Lock, m.Executed.AtNs)
+			r.lease(&op, &trace.Change{AtNs: m.Executed.AtNs, Before: now, After: now}, settled)
+		}
+		ops = append(ops, op)
+	default:
+		for _, c := range effects {
+			ops = append(ops, r.prolongation(o, c, settled))
+		}
+	}
+	return ops
+}
+
+// lastRun returns the command of a call that ran last; nil if none did.
+func lastRun(o *trace.Call) *trace.Command {
+	var last *trace.Command
+	for _, m := range o.Sent {
+		if m.Executed != nil && (last == nil || last.Executed.AtNs <= m.Executed.AtNs) {
+			last = m
+		}
+	}
+	return last
 }
 
 // sameLease is lease for a renewal that left the expiry as it was.

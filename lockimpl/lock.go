@@ -114,6 +114,19 @@ type Watched interface {
 	Lost(o Owner) <-chan struct{}
 }
 
+// Extender is a Lock whose owners may renew a lease.
+type Extender interface {
+	// Extend gives the owner's hold another lease from now on.
+	Extend(ctx context.Context, o Owner) error
+}
+
+// Fenced is a Lock that tells its owners the fencing token of a hold.
+type Fenced interface {
+	// Token returns the token of the owner's present hold. It is asked after each grant,
+	// within the call. It reports false if the hold has none.
+	Token(o Owner) (uint64, bool)
+}
+
 // Client makes the lock objects of one process.
 type Client interface {
 	// GetLock makes a new lock object; objects of one name share their holds

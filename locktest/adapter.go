@@ -145,12 +145,40 @@ func (l *lock) Unlock(ctx context.Context, o lockimpl.Owner) (lockimpl.Release, 
 	return lockimpl.Released, outcome(h.Unlock(ctx))
 }
 
+// Extend implements lockimpl.Extender.
+func (l *lock) Extend(ctx context.Context, o lockimpl.Owner) error {
+	h, err := l.a.handle(ctx, l.name, o)
+	if errors.Is(err, errNotOpen) {
+		return fmt.Errorf("%w: %w", lockimpl.ErrNotHeld, err)
+	}
+	if err != nil {
+		return err
+	}
+	extender, ok := h.(Extender)
+	if !ok {
+		return fmt.Errorf("%w: the lock has no Extend", lockimpl.ErrInvalid)
+	}
+	err = extender.Extend(ctx)
+	if errors.Is(err, ErrBusy) {
+		return fmt.Errorf("%w: %w", lockimpl.ErrUnknownOutcome, err)
+	}
+	return outcome(err)
+}
+
 // Lost implements lockimpl.Watched.
 func (l *lock) Lost(o lockimpl.Owner) <-chan struct{} {
 	if h, ok := l.a.known(l.name, o).(Watched); ok {
 		return h.Lost()
 	}
 	return nil
+}
+
+// Token implements lockimpl.Fenced.
+func (l *lock) Token(o lockimpl.Owner) (uint64, bool) {
+	if h, ok := l.a.known(l.name, o).(Fenced); ok {
+		return h.Token()
+	}
+	return 0, false
 }
 
 // ForceUnlock implements lockimpl.Lock.

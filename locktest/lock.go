@@ -34,6 +34,24 @@ type Watched interface {
 	Lost() <-chan struct{}
 }
 
+// Extender is a Lock whose lease its holder renews by hand.
+type Extender interface {
+	Lock
+	// Extend gives the hold another lease, as long as the first one, from now on. ErrNotHeld
+	// says that the hold is surely gone. After any other error the holder does not rely on
+	// the hold any more.
+	Extend(ctx context.Context) error
+}
+
+// Fenced is a Lock whose holds have a fencing token, which is greater than all before. A
+// resource can tell by it that a holder is late.
+type Fenced interface {
+	Lock
+	// Token returns the fencing token of the present hold. It is asked after each grant. It
+	// reports false if the hold has none. Tokens count from 1.
+	Token() (uint64, bool)
+}
+
 var (
 	// ErrBusy says that the lock was not granted, and that nothing is left behind.
 	ErrBusy = errors.New("locktest: the lock is busy")

@@ -60,7 +60,7 @@ func (s *servers) Commands([]string) func(words []string, by sim.Author) sim.Com
 			c.Locks = []string{by.Lock}
 		}
 		switch {
-		case by.Op == 0:
+		case by.Op == 0, by.Action == model.ActExtend:
 			c.Script = model.RoleRenew
 		case by.Action.Acquires():
 			c.Script = model.RoleAcquire
@@ -72,7 +72,7 @@ func (s *servers) Commands([]string) func(words []string, by sim.Author) sim.Com
 }
 
 // offers says which parts of the interface a subject's locks have.
-type offers struct{ try, watched bool }
+type offers struct{ try, watched, fenced, extends bool }
 
 // probe opens the subject once in a world without steps, and asks what its locks offer.
 func probe(h *sim.Host, s Subject) (o offers, err error) {
@@ -98,6 +98,8 @@ func probe(h *sim.Host, s Subject) (o offers, err error) {
 			if l, err = a.handle(context.Background(), "probe", 1); err == nil {
 				_, o.try = l.(TryLocker)
 				_, o.watched = l.(Watched)
+				_, o.fenced = l.(Fenced)
+				_, o.extends = l.(Extender)
 			}
 		}
 		select {

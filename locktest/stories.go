@@ -130,6 +130,38 @@ var stories = []story{
   - {at: {0.2}, server: restart}`,
 	},
 	{
+		name:  "extended-hold",
+		about: "The holder extends its hold twice and works longer than a lease. Another must not get in.",
+		applies: func(_ Subject, o offers) string {
+			if !o.extends {
+				return "the lock has no Extend"
+			}
+			return ""
+		},
+		processes: "{a: {}, b: {}}",
+		steps: `
+  a/1: [{lock: orders}, {sleep: {0.6}}, {extend: orders}, {sleep: {0.6}}, {extend: orders}, {sleep: {0.6}}, {unlock: orders}]
+  b/1: [{at: {0.2}}, {lock: orders}, {sleep: {0.1}}, {unlock: orders}]`,
+	},
+	{
+		name:  "late-extension",
+		about: "The holder extends its hold when the lease is over and another has the lock.",
+		applies: func(s Subject, o offers) string {
+			switch {
+			case !o.extends:
+				return "the lock has no Extend"
+			case s.Renewed:
+				return "the lock renews its lease, so that a living holder is never late"
+			}
+			return ""
+		},
+		processes: "{a: {}, b: {}, c: {}}",
+		steps: `
+  a/1: [{lock: orders}, {sleep: {1.3}}, {extend: orders}, {sleep: {0.1}}, {unlock: orders}]
+  b/1: [{at: {0.2}}, {lock: orders}, {sleep: {0.7}}, {unlock: orders}]
+  c/1: [{at: {1.35}}, {lock: orders}, {sleep: {0.1}}, {unlock: orders}]`,
+	},
+	{
 		name:  "hold-that-is-gone",
 		about: "The servers lose their data while the lock is held, and nobody else asks for it. The holder must be told.",
 		applies: func(s Subject, o offers) string {

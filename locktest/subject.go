@@ -40,6 +40,9 @@ type Subject struct {
 	// State returns what the servers hold for a lock; nil: nothing. Without it, the
 	// judges that ask the server are not asked, see Promises.
 	State func(s Snapshot, lock string) *State
+	// Kept returns the keys of a lock that may stay when everybody has left, such as a
+	// counter of fencing tokens; nil: none may.
+	Kept func(lock string) []string
 }
 
 // State is what the servers hold for one lock. Owner and Queue are the values that the
@@ -92,6 +95,7 @@ type Promises struct {
 	NotTraffic         string // a waiter does not ask without a pause
 	NotTidy            string // nothing stays behind
 	NotFIFO            string // waiters of a fair lock are served as they came
+	NotFencing         string // the token of a hold is greater than all before
 }
 
 // byJudge lists the switches with their judges.
@@ -99,7 +103,7 @@ func (p Promises) byJudge() map[string]string {
 	return map[string]string{
 		model.JudgeMutualExclusion: p.NotMutualExclusion, model.JudgeMisdelete: p.NotMisdelete, model.JudgeLinearizable: p.NotLinearizable,
 		model.JudgeLease: p.NotLease, model.JudgeLiveness: p.NotLiveness, model.JudgeWaitBound: p.NotWaitBound,
-		model.JudgeTraffic: p.NotTraffic, model.JudgeTidy: p.NotTidy, model.JudgeFIFO: p.NotFIFO,
+		model.JudgeTraffic: p.NotTraffic, model.JudgeTidy: p.NotTidy, model.JudgeFIFO: p.NotFIFO, model.JudgeFencing: p.NotFencing,
 	}
 }
 
@@ -180,7 +184,7 @@ func (s Subject) compile(offers offers) *subject.Subject {
 	servers := &servers{of: s}
 	out := &subject.Subject{
 		Name: s.Name, About: s.About,
-		Traits: model.Traits{Fair: s.Fair, Uncounted: !s.Reentrant, PerGrant: true, NoWatchdog: !s.Renewed, Watched: offers.watched},
+		Traits: model.Traits{Fair: s.Fair, Uncounted: !s.Reentrant, PerGrant: true, NoWatchdog: !s.Renewed, Watched: offers.watched, Fenced: offers.fenced, Extends: offers.extends},
 		// When a lock renews is its own affair: once a lease at least.
 		Times: func(time.Duration) model.Timing { return model.Timing{Watchdog: s.Lease, RenewalPeriod: s.Lease} },
 		Open: func(p *sim.Process, o subject.Options) (lockimpl.Client, error) {
@@ -188,6 +192,7 @@ func (s Subject) compile(offers offers) *subject.Subject {
 		},
 		Servers:       servers,
 		Keys:          func(string) []string { return []string{"*"} },
+		Kept:          s.Kept,
 		Lacks:         subject.Lacks{Leases: true, ForceUnlock: true, SingleTry: !offers.try, State: s.State == nil},
 		Interruptible: true,
 		Unlisted:      true,

@@ -25,6 +25,10 @@ func (e *encoder) event(v *Event) {
 	e.number("wait_ns", v.WaitNs)
 	e.text("outcome", string(v.Outcome))
 	e.text("error", v.Error)
+	if v.Token != 0 {
+		e.name("token")
+		e.b = strconv.AppendUint(e.b, v.Token, 10)
+	}
 	e.number("msg", int64(v.Msg))
 	e.number("conn", int64(v.Conn))
 	e.text("dir", v.Dir)

@@ -30,6 +30,7 @@ const (
 	FormUnrenewed      Form = "unrenewed"       // lease: the hold ended although the lock should have renewed it
 	FormOutlivesOwner  Form = "outlives-owner"  // lease: the hold of a dead owner was prolonged
 	FormLateRenewal    Form = "late-renewal"    // lease: a renewal was sent for a hold that was given up
+	FormShortExtension Form = "short-extension" // lease: an extension left the hold less than another lease
 	FormUntold         Form = "untold"          // lease: an owner was not told that its hold is gone
 	FormStuck          Form = "stuck"           // liveness: a call that waits for nobody did not return
 	FormForgotten      Form = "forgotten"       // liveness: a waiter waited for a free lock

@@ -54,6 +54,7 @@ type Event struct {
 	WaitNs  int64   `json:"wait_ns,omitempty"`  // -1: without bound
 	Outcome Outcome `json:"outcome,omitempty"`
 	Error   string  `json:"error,omitempty"`
+	Token   uint64  `json:"token,omitempty"` // of a return: the fencing token that the handle has; 0: none
 
 	// Messages.
 	Msg     int      `json:"msg,omitempty"` // numbered from 1 in order of sending
@@ -109,6 +110,7 @@ const (
 	ActTryLockTimed Action = "try_lock_timed" // with a wait
 	ActUnlock       Action = "unlock"
 	ActForceUnlock  Action = "force_unlock"
+	ActExtend       Action = "extend" // the holder asks for another lease
 )
 
 // Acquires says whether the action may end in a hold.
@@ -126,6 +128,7 @@ const (
 	Released  Outcome = "released"
 	StillHeld Outcome = "still_held"
 	NotHeld   Outcome = "not_held"
+	Extended  Outcome = "extended"
 	// Failed: an error came back and the call surely did nothing.
 	Failed Outcome = "error"
 	// Unknown: it came back without the server's answer.

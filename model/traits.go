@@ -17,6 +17,7 @@ type Traits struct {
 	// Watched reports whether a thread is told when its hold is gone. It believes in the
 	// hold no longer then.
 	Watched    bool
+	Extends    bool // a holder may renew its lease by a call
 	NoWatchdog bool // nothing renews a hold: one without a lease gets Watchdog as its lease
 }
 

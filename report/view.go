@@ -191,7 +191,11 @@ func (b *builder) event(e *model.Event) {
 	case model.KindInvoke:
 		b.add(e, b.thread(e), fmt.Sprintf("calls %s %s%s", e.Action, e.Lock, terms(e)))
 	case model.KindReturn:
-		b.add(e, b.thread(e), fmt.Sprintf("%s %s: %s", e.Action, e.Lock, e.Outcome))
+		text := fmt.Sprintf("%s %s: %s", e.Action, e.Lock, e.Outcome)
+		if e.Token > 0 {
+			text += fmt.Sprintf(", token %d", e.Token)
+		}
+		b.add(e, b.thread(e), text)
 	case model.KindSend, model.KindExec, model.KindDeliver, model.KindLost, model.KindHit, model.KindPublish:
 		b.traffic(e)
 	case model.KindState:

@@ -89,6 +89,7 @@ const (
 	StepWithLock    StepKind = "with_lock"
 	StepUnlock      StepKind = "unlock"
 	StepForceUnlock StepKind = "force_unlock"
+	StepExtend      StepKind = "extend"
 	StepRead        StepKind = "read"
 	StepPublished   StepKind = "published"
 	StepUse         StepKind = "use"

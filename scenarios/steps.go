@@ -22,6 +22,7 @@ var stepTable = []struct {
 	{StepWithLock, []string{"name!", "lease", "wait", "unlock", "steps"}, nil},
 	{StepUnlock, []string{"name!", "want", "reply"}, []string{"released", "still_held", "not_held", "error", "unknown"}},
 	{StepForceUnlock, []string{"name!", "want"}, []string{"released", "not_held", "error", "unknown"}},
+	{StepExtend, []string{"name!", "want"}, []string{"extended", "not_held", "error", "unknown"}},
 	{StepRead, []string{"name!", "holds", "locked", "ttl", "queue", "deadlines"}, nil},
 	{StepPublished, []string{"name!", "to!", "count!"}, nil},
 	{StepUse, []string{"resource!", "take", "for", "want"}, []string{"sold_out", "error", "unknown"}},
@@ -78,7 +79,7 @@ func (l *loader) step(n *yaml.Node) Step {
 func (l *loader) stepFields(s *Step, n *yaml.Node) {
 	if n.Kind == yaml.ScalarNode {
 		switch s.Kind {
-		case StepLock, StepTryLock, StepUnlock, StepForceUnlock:
+		case StepLock, StepTryLock, StepUnlock, StepForceUnlock, StepExtend:
 			s.Name = l.lockName(n)
 			return
 		}

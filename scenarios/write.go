@@ -131,6 +131,8 @@ func (s Step) write() string {
 			"want", wanted(s.Want), "reply", s.Reply)
 	case StepUnlock, StepForceUnlock:
 		value = flow("name", atom(s.Name), "want", wanted(s.Want), "reply", s.Reply)
+	case StepExtend:
+		value = flow("name", atom(s.Name), "want", wanted(s.Want))
 	case StepPublished:
 		value = flow("name", atom(s.Name), "to", s.Target, "count", fmt.Sprint(s.Count))
 	case StepUse:

@@ -356,6 +356,7 @@ type Thread struct {
 	resume chan struct{}
 	killed bool
 	call   *call
+	token  uint64   // see SetToken; the thread's own
 	outbox []func() // guarded by w.mu, run by the scheduler
 }
 
@@ -521,7 +522,9 @@ func (t *Thread) Call(what Operation, f func(context.Context) (model.Outcome, er
 			done()
 		})
 	})
+	t.token = 0
 	outcome, err := f(ctx)
+	token := t.token
 	text := ""
 	if err != nil {
 		text = err.Error()
@@ -540,7 +543,7 @@ func (t *Thread) Call(what Operation, f func(context.Context) (model.Outcome, er
 			if t.call == c {
 				t.call = nil
 				t.Record(model.Event{Kind: model.KindReturn, Op: c.op, Action: what.Action, Lock: what.Lock,
-					LeaseNs: what.LeaseNs, WaitNs: what.WaitNs, Outcome: outcome, Error: text})
+					LeaseNs: what.LeaseNs, WaitNs: what.WaitNs, Outcome: outcome, Error: text, Token: token})
 			}
 			c.cancel(nil)
 			done()
@@ -551,6 +554,10 @@ func (t *Thread) Call(what Operation, f func(context.Context) (model.Outcome, er
 	}
 	return c.op, outcome
 }
+
+// SetToken sets the fencing token that the return of the call under way tells. Only the
+// call may call it.
+func (t *Thread) SetToken(token uint64) { t.token = token }
 
 // Interrupt cancels the call that another thread is in.
 func (t *Thread) Interrupt(target *Thread) {

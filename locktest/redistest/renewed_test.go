@@ -19,8 +19,6 @@ type watched struct {
 	lost chan struct{} // closed by a renewal that meets another's hold, or none
 }
 
-const compareAndExpire = `if redis.call("get", KEYS[1]) == ARGV[1] then return redis.call("pexpire", KEYS[1], ARGV[2]) end return 0`
-
 func (l *watched) Lock(ctx context.Context) error {
 	err := l.lock.Lock(ctx)
 	if err == nil {

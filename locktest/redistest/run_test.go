@@ -324,6 +324,10 @@ func init() {
 	add("gives no lock", open(func(*redis.Client, string) locktest.Lock { return nil }))
 	add("holds a mutex over calls", open(func(rdb *redis.Client, name string) locktest.Lock { return &guarded{setnx{rdb: rdb, name: name}} }))
 	wrong["tells nothing"] = renewedSubject("tells nothing", func(l *watched) locktest.Lock { return mute{l} })
+	wrong["draws its token too early"] = fencedSubject("draws its token too early", true)
+	wrong["extends nothing"] = extendedSubject("extends nothing", "")
+	wrong["extends another's hold"] = extendedSubject("extends another's hold", anybodysExpire)
+	wrong["takes it by extending it"] = extendedSubject("takes it by extending it", setAgain)
 	add("does not open", func(s *locktest.Subject) {
 		s.Open = func(*locktest.Process) (locktest.Client, error) { return nil, errLicence }
 	})

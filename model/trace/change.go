@@ -24,6 +24,9 @@ type Change struct {
 // Started reports whether the change began a hold.
 func (c *Change) Started() bool { return c.After.Held() && c.Before.Owner != c.After.Owner }
 
+// Precedes reports whether the change came before another one of the same record.
+func (c *Change) Precedes(other *Change) bool { return c.index < other.index }
+
 // Ended reports whether the change ended a hold.
 func (c *Change) Ended() bool { return c.Before.Held() && c.Before.Owner != c.After.Owner }
 

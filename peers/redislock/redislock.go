@@ -54,6 +54,18 @@ func (l *lock) Lock(ctx context.Context) error {
 	return l.obtain(ctx, redislock.LinearBackoff(100*time.Millisecond))
 }
 
+// Extend implements locktest.Extender.
+func (l *lock) Extend(ctx context.Context) error {
+	if l.held == nil {
+		return locktest.ErrNotHeld
+	}
+	err := l.held.Refresh(ctx, lease, nil)
+	if errors.Is(err, redislock.ErrNotObtained) {
+		return locktest.ErrNotHeld
+	}
+	return err
+}
+
 func (l *lock) Unlock(ctx context.Context) error {
 	err := l.held.Release(ctx)
 	if errors.Is(err, redislock.ErrLockNotHeld) {

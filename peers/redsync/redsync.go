@@ -45,6 +45,20 @@ func (m mutex) TryLock(ctx context.Context) (bool, error) {
 
 func (m mutex) Lock(ctx context.Context) error { return busy(m.LockContext(ctx)) }
 
+// Extend implements locktest.Extender.
+func (m mutex) Extend(ctx context.Context) error {
+	ok, err := m.ExtendContext(ctx)
+	var taken *redsync.ErrTaken
+	var failed *redsync.RedisError
+	switch {
+	case ok:
+		return nil
+	case err == nil, errors.As(err, &taken) && !errors.As(err, &failed):
+		return locktest.ErrNotHeld // a majority of the servers has answered so
+	}
+	return err
+}
+
 func (m mutex) Unlock(ctx context.Context) error {
 	_, err := m.UnlockContext(ctx)
 	var failed *redsync.RedisError

@@ -20,6 +20,8 @@ func Applies(sc *scenarios.Scenario, l *subject.Subject) error {
 			lacks = "has no try that does not wait"
 		case s.Kind == scenarios.StepForceUnlock && l.Lacks.ForceUnlock:
 			lacks = "cannot be unlocked by force"
+		case s.Kind == scenarios.StepExtend && !l.Extends:
+			lacks = "has no extension of a hold by its caller"
 		case (s.Kind == scenarios.StepRead || s.Kind == scenarios.StepPublished) && l.Lacks.State:
 			lacks = "does not say what the server holds for it"
 		default:

@@ -34,6 +34,7 @@ func TestAScenarioThatALockDoesNotOfferDoesNotApply(t *testing.T) {
 		{"lock: {name: x, lease: 1s}", "", "the step lock does not apply: little takes no lease from its caller"},
 		{"try_lock: x", "", "the step try_lock does not apply: little has no try that does not wait"},
 		{"force_unlock: x", "", "the step force_unlock does not apply: little cannot be unlocked by force"},
+		{"extend: x", "", "the step extend does not apply: little has no extension of a hold by its caller"},
 		{"read: {name: x, locked: true}", "", "the step read does not apply: little does not say what the server holds for it"},
 		{"repeat: {times: 2, steps: [force_unlock: x]}", "", "the step force_unlock does not apply"},
 		{"lock: x", "{at: 1s, server: restart, servers: [1, 3]}", ""},

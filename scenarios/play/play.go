@@ -145,7 +145,7 @@ func lockNames(sc *scenarios.Scenario) []string {
 	names := map[string]bool{}
 	for _, s := range sc.All() {
 		switch s.Kind {
-		case scenarios.StepLock, scenarios.StepTryLock, scenarios.StepWithLock, scenarios.StepUnlock, scenarios.StepForceUnlock, scenarios.StepRead, scenarios.StepPublished:
+		case scenarios.StepLock, scenarios.StepTryLock, scenarios.StepWithLock, scenarios.StepUnlock, scenarios.StepForceUnlock, scenarios.StepExtend, scenarios.StepRead, scenarios.StepPublished:
 			names[s.Name] = true
 		}
 	}
@@ -253,6 +253,11 @@ func (p *player) step(t *sim.Thread, s scenarios.Step) {
 				return model.Released, err
 			}
 			return ended(model.NotHeld, err)
+		})
+		p.want(t, s, outcome)
+	case scenarios.StepExtend:
+		_, outcome := p.call(t, s, model.ActExtend, 0, 0, func(ctx context.Context, l lockimpl.Lock) (model.Outcome, error) {
+			return ended(model.Extended, l.(lockimpl.Extender).Extend(ctx, lockimpl.Owner(t.Number())))
 		})
 		p.want(t, s, outcome)
 	case scenarios.StepRead:
@@ -411,7 +416,15 @@ func (p *player) unlock(t *sim.Thread, s scenarios.Step) {
 func (p *player) call(t *sim.Thread, s scenarios.Step, act model.Action, lease, wait time.Duration, f func(context.Context, lockimpl.Lock) (model.Outcome, error)) (int, model.Outcome) {
 	what := sim.Operation{Action: act, Lock: s.Name, LeaseNs: int64(lease), WaitNs: int64(wait)}
 	l := p.object(s.Name)
-	return t.Call(what, func(ctx context.Context) (model.Outcome, error) { return f(ctx, l) })
+	return t.Call(what, func(ctx context.Context) (model.Outcome, error) {
+		outcome, err := f(ctx, l)
+		if fenced, ok := l.(lockimpl.Fenced); ok && p.lock.Fenced && act.Acquires() && outcome == model.Granted {
+			if token, ok := fenced.Token(lockimpl.Owner(t.Number())); ok {
+				t.SetToken(token)
+			}
+		}
+		return outcome, err
+	})
 }
 
 func tried(ok bool, err error) (model.Outcome, error) {

@@ -1,0 +1,81 @@
+package redistest_test
+
+import (
+	"context"
+	"crypto/rand"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"lockstep/locktest"
+	"lockstep/locktest/redistest"
+)
+
+// fenced is a setnx whose holds have a token, which a counter beside the lock gives.
+type fenced struct {
+	setnx
+	early bool // draws the token before it waits for the lock: a bug
+	token uint64
+}
+
+const takeWithToken = `
+if redis.call("set", KEYS[1], ARGV[1], "NX", "PX", ARGV[2]) then return redis.call("incr", KEYS[2]) end
+return 0`
+
+func (l *fenced) TryLock(ctx context.Context) (bool, error) {
+	value := rand.Text()
+	n, err := l.rdb.Eval(ctx, takeWithToken, []string{l.name, counter(l.name)}, value, lease.Milliseconds()).Uint64()
+	if n > 0 {
+		l.value, l.token = value, n
+	}
+	return n > 0, err
+}
+
+func (l *fenced) Lock(ctx context.Context) error {
+	if l.early {
+		n, err := l.rdb.Incr(ctx, counter(l.name)).Uint64()
+		if err == nil {
+			l.token, err = n, l.setnx.Lock(ctx)
+		}
+		return err
+	}
+	for {
+		if ok, err := l.TryLock(ctx); ok || err != nil {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return locktest.ErrBusy
+		case <-time.After(200 * time.Millisecond):
+		}
+	}
+}
+
+func (l *fenced) Token() (uint64, bool) { return l.token, l.token > 0 }
+
+func counter(lock string) string { return lock + ":tokens" }
+
+func fencedSubject(name string, early bool) locktest.Subject {
+	s := subjectOf(name, false)
+	s.Open = func(p *locktest.Process) (locktest.Client, error) {
+		return anyClient{redis.NewClient(redistest.Options(p, 0)), func(rdb *redis.Client, name string) locktest.Lock {
+			return &fenced{setnx: setnx{rdb: rdb, name: name}, early: early}
+		}}, nil
+	}
+	s.Kept = func(lock string) []string { return []string{counter(lock)} }
+	return s
+}
+
+// The tokens of a lock that draws them with the grant grow. The counter may stay.
+func TestAFencedLock(t *testing.T) {
+	locktest.Run(t, fencedSubject("fenced", false), locktest.Options{Runs: 100, Faults: "network,pause,crash"})
+}
+
+func TestATokenThatIsDrawnBeforeTheWait(t *testing.T) {
+	text, passed := outcome(t, t.TempDir(), "draws its token too early", nil, "-lockstep.faults=none")
+	if passed {
+		t.Fatalf("it passed:\n%s", text)
+	}
+	mustContain(t, text, "draws its token too early breaks fencing: ", " was told the token ", "fingerprint: fencing.bug.acquire.")
+}
