@@ -438,7 +438,7 @@ func (r *run) asOp(o *trace.Call, settled bool) (op Op, ok bool) {
 	starts := outcome == model.Granted || outcome == model.StillHeld || outcome == model.Unknown && (op.Op == OpAcquire || keeps)
 	if starts && len(effects) > 0 {
 		r.lease(&op, r.grown(o, effects[len(effects)-1]), settled)
-	} else if outcome == model.Unknown && op.Op != OpForceRelease {
+	} else if outcome == model.Unknown && op.Op != OpForceRelease && !r.Record.Params.Endless {
 		// It may have started a lease; a release that leaves a level does too.
 		ms := r.mostLeaseMs(o)
 		op.LeaseMs = &ms
