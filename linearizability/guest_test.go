@@ -435,6 +435,28 @@ func TestAHoldWithoutALease(t *testing.T) {
 			2     a/1 deliver acquire
 			2     a/1 return unknown` + waits,
 			finds: "liveness bug: b/1 waited for l"},
+		{rule: "also one that is granted while somebody waits", lock: endless, record: `
+			0     b/1 invoke lock
+			1     a/1 takes -> a/1 1 endless
+			1000  server fault 1 crash of a
+			90000 server leave`,
+			finds: "liveness limit (holder gone from a hold without a lease): b/1 waited for l"},
+		{rule: "or by a request that came late", lock: endless, record: `
+			0     a/1 invoke try_lock
+			0     a/1 send acquire
+			1     a/1 hit 1 acquire
+			2     a/1 return busy
+			1000  a/1 exec acquire -> a/1 1 endless` + waits,
+			finds: "linearizable bug: l: a/1 acquire (0.000s..0.002s) answered busy, but the lock was free\n" +
+				"liveness limit (holder gone from a hold without a lease): b/1 waited for l"},
+		{rule: "a failover may bring back an earlier hold of the same thread", lock: endless, record: `
+			0     a/1 takes -> a/1 1 endless
+			1000  a/1 releases
+			2000  a/1 takes -> a/1 1 endless
+			3000  server fault 1 failover
+			4000  a/1 invoke unlock
+			4001  a/1 return not_held
+			90000 server leave`},
 		{rule: "an unlock that leaves the hold is a bug", lock: endless, record: `
 			0     a/1 takes -> a/1 1 endless
 			1000  a/1 invoke unlock
