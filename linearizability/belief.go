@@ -134,7 +134,7 @@ func (r *run) beliefs(lock string) []belief {
 		case o.Action.Acquires() && o.Outcome == model.Granted:
 			to := r.goneAt(o.Caller)
 			lease := o.LeaseNs
-			if lease == 0 && r.Record.Params.NoWatchdog {
+			if lease == 0 && r.leased() {
 				lease = int64(r.Record.Params.Watchdog)
 			}
 			if lease > 0 {
@@ -159,7 +159,7 @@ func (r *run) beliefs(lock string) []belief {
 				now[o.Caller] = h
 			}
 			to, lease := r.goneAt(o.Caller), int64(0)
-			if r.Record.Params.NoWatchdog {
+			if r.leased() {
 				lease = int64(r.Record.Params.Watchdog)
 				to = min(to, r.extensionSent(o)+lease)
 			}

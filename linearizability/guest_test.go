@@ -388,6 +388,110 @@ func TestAHolderExtendsItsHold(t *testing.T) {
 	})
 }
 
+func TestAHoldWithoutALease(t *testing.T) {
+	endless := anybodys
+	endless.Endless = true
+	// waits is a wait of b/1 to the end, behind a hold of a/1.
+	const waits = `
+			3000  b/1 invoke lock
+			3000  b/1 send acquire
+			3001  b/1 exec acquire
+			3002  b/1 deliver acquire
+			90000 server leave`
+	testJudged(t, []judged{
+		{rule: "it may last", lock: endless, record: `
+			0     a/1 takes -> a/1 1 endless
+			80000 a/1 releases
+			90000 server leave`},
+		{rule: "its owner believes in it as long", lock: endless, record: `
+			0     a/1 takes -> a/1 1 endless
+			79000 server fault 1 delete of key l -> free
+			79500 b/1 takes -> b/1 1 endless
+			79600 b/1 releases
+			90000 server leave`,
+			finds: "mutual-exclusion limit (hold removed by another hand): b/1 was granted l at 79.502s while a/1 believed to hold it since 0.002s"},
+		{rule: "another lock has an end", lock: anybodys, record: `
+			0     a/1 takes -> a/1 1 endless
+			80000 a/1 releases
+			90000 server leave`,
+			finds: "lease bug: the hold of a/1 on l has no time to live"},
+		{rule: "who waits for a dead holder waits for ever", lock: endless, record: `
+			0     a/1 takes -> a/1 1 endless
+			1000  server fault 1 crash of a` + waits + `
+			99000 server left key l`,
+			finds: "liveness limit (holder gone from a hold without a lease): b/1 waited for l"},
+		{rule: "a hold of which nobody heard is lost, too", lock: endless, record: `
+			0     a/1 invoke lock
+			0     a/1 send acquire
+			1     a/1 exec acquire -> a/1 1 endless
+			1     a/1 hit 1 acquire
+			2     a/1 lost acquire reply dropped
+			2000  a/1 return unknown` + waits,
+			finds: "liveness limit (holder gone from a hold without a lease): b/1 waited for l"},
+		{rule: "unless no fault is behind it", lock: endless, record: `
+			0     a/1 invoke lock
+			0     a/1 send acquire
+			1     a/1 exec acquire -> a/1 1 endless
+			2     a/1 deliver acquire
+			2     a/1 return unknown` + waits,
+			finds: "liveness bug: b/1 waited for l"},
+		{rule: "also one that is granted while somebody waits", lock: endless, record: `
+			0     b/1 invoke lock
+			1     a/1 takes -> a/1 1 endless
+			1000  server fault 1 crash of a
+			90000 server leave`,
+			finds: "liveness limit (holder gone from a hold without a lease): b/1 waited for l"},
+		{rule: "or by a request that came late", lock: endless, record: `
+			0     a/1 invoke try_lock
+			0     a/1 send acquire
+			1     a/1 hit 1 acquire
+			2     a/1 return busy
+			1000  a/1 exec acquire -> a/1 1 endless` + waits,
+			finds: "linearizable bug: l: a/1 acquire (0.000s..0.002s) answered busy, but the lock was free\n" +
+				"liveness limit (holder gone from a hold without a lease): b/1 waited for l"},
+		{rule: "a failover may bring back an earlier hold of the same thread", lock: endless, record: `
+			0     a/1 takes -> a/1 1 endless
+			1000  a/1 releases
+			2000  a/1 takes -> a/1 1 endless
+			3000  server fault 1 failover
+			4000  a/1 invoke unlock
+			4001  a/1 return not_held
+			90000 server leave`},
+		{rule: "an unlock that leaves the hold is a bug", lock: endless, record: `
+			0     a/1 takes -> a/1 1 endless
+			1000  a/1 invoke unlock
+			1002  a/1 return released` + waits,
+			finds: "liveness bug: b/1 waited for l"},
+		{rule: "what is left of a lock that is free is judged", lock: endless, record: `
+			0     a/1 takes -> a/1 1 endless
+			1000  a/1 releases
+			90000 server leave
+			99000 server left key l:queue`,
+			finds: "tidy bug: at 99.000s, when everybody had left and every lease was over, there still was key l:queue"},
+	})
+}
+
+func TestAnEarlierHoldExplainsNothing(t *testing.T) {
+	// The lock of c/1 was a majority for c/1 alone. What it held before says nothing.
+	testJudged(t, []judged{
+		{rule: "of several servers", lock: onSeveral, record: `
+			0    c/1 takes
+			100  c/1 releases
+			700  c/1 invoke lock
+			700  c/1 send acquire
+			750  server fault 1 delete of key l
+			751  c/1 exec acquire
+			752  c/1 deliver acquire
+			752  c/1 return granted
+			760  a/1 takes
+			800  a/1 releases
+			900  c/1 invoke unlock
+			901  c/1 return unknown
+			4000 server leave`,
+			finds: "mutual-exclusion limit (hold removed by another hand): a/1 was granted l at 0.762s while c/1 believed to hold it since 0.752s: the server never ended that hold, or never knew of it"},
+	})
+}
+
 func TestAHoldThatStaysWhenItsThreadIsToldOfItsEnd(t *testing.T) {
 	rec := recordOf(t, watchedLock, `
 			0     a/1 takes

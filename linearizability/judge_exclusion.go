@@ -94,6 +94,9 @@ func (r *run) howLost(lock string, a belief, at int64) (loss *model.Loss, how st
 	if lost != nil && first != nil && r.unheard(lock, lost, at) {
 		lost = first // what it believes in is an earlier hold
 	}
+	if lost != nil && r.Record.Params.PerGrant && lost.AtNs < a.first.AtNs {
+		lost = nil // an earlier hold ended, and of this one the server never knew
+	}
 	switch {
 	case (lost == nil || lost.MadeFor(a.who)) && r.shortened(lock, a, at) != nil:
 		s := r.shortened(lock, a, at)
@@ -189,6 +192,10 @@ func (r *run) whyExpired(lock string, a belief, lost *trace.Change) []model.Excu
 	if a.lease > 0 {
 		return out // nothing renews it
 	}
+	period := int64(r.Record.Params.RenewalPeriod)
+	if r.Record.Params.Endless {
+		period = trace.Never - lost.AtNs // nobody knows how its session is kept alive
+	}
 	// A fault that kept the grant from coming back kept the first renewal from being sent.
 	granted := r.entered(a.first)
 	from := a.from
@@ -201,7 +208,7 @@ func (r *run) whyExpired(lock string, a belief, lost *trace.Change) []model.Excu
 	}
 	for _, n := range append(met, r.metRenewals(lock, a.who, from, lost.AtNs)...) {
 		t := r.Fault(n.Number)
-		if n.ToNs+int64(r.Record.Params.RenewalPeriod) > lost.AtNs {
+		if n.ToNs > lost.AtNs-period {
 			out = append(out, model.Excuse{Circumstance: model.HolderCutOff, Fault: n.Number,
 				Why: fmt.Sprintf("%s, last at %s", t.Text, model.At(n.ToNs))})
 		}

@@ -36,18 +36,18 @@ func (r *run) leases(lock string) []Finding {
 	endless := false
 	for _, c := range changes {
 		who := c.After.Owner
-		if c.After.Held() && c.After.ExpiresMs < 0 && !endless {
+		if c.After.Held() && c.After.ExpiresMs < 0 && !endless && !r.Record.Params.Endless {
 			endless = true
 			add(model.FormEndless, who, c.AtNs, "the hold of %s on %s has no time to live since %s", who, lock, model.At(c.AtNs))
 		}
-		if c.By != nil && c.After.Held() && c.After.ExpiresMs >= 0 && (c.Before.Owner != who || c.After.ExpiresMs != c.Before.ExpiresMs) {
+		if c.By != nil && c.After.Held() && c.After.ExpiresMs >= 0 && !r.Record.Params.Endless && (c.Before.Owner != who || c.After.ExpiresMs != c.Before.ExpiresMs) {
 			got := time.Duration(c.After.ExpiresMs-c.AtNs/int64(time.Millisecond)) * time.Millisecond
 			if most := r.mostLease(lock, who, c, got); most > 0 && got > most {
 				add(model.FormLongLease, who, c.AtNs, "at %s the hold of %s on %s got a lease of %v, and asked for %v at most", model.At(c.AtNs), who, lock, got, most)
 			}
 		}
 		if c.Expired && c.Ended() {
-			if b := believer(beliefs, c.Before.Owner, c.AtNs); b != nil && b.lease == 0 && r.heard(lock, b.who, c.AtNs) && !r.replaced(lock, *b, c.AtNs) {
+			if b := believer(beliefs, c.Before.Owner, c.AtNs); b != nil && b.lease == 0 && !r.Record.Params.Endless && r.heard(lock, b.who, c.AtNs) && !r.replaced(lock, *b, c.AtNs) {
 				if f, late := r.unrenewed(lock, *b, c); late {
 					out = append(out, f)
 				}

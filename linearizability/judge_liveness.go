@@ -134,7 +134,7 @@ func (r *run) forgotten(lock string, o *trace.Call, occupied spans, disturbed []
 		if end := min(next.from, until); end-idle > int64(time.Second) {
 			if bound, why := r.bound(lock, disturbed, idle, end); end-idle > bound {
 				return Finding{Judge: model.JudgeLiveness, Verdict: Broken, AtNs: idle + bound, Ops: []OpRef{refOf(o)}, Facts: model.Facts{Form: model.FormForgotten, Lock: lock, Thread: o.Caller},
-					Excuses: slices.Concat(r.deadInFront(lock, idle), r.deadByOtherClocks(lock, idle, end, bound), r.ghostsInFront(lock, idle, end, bound)),
+					Excuses: slices.Concat(r.gone(lock, idle, end, bound), r.deadInFront(lock, idle), r.deadByOtherClocks(lock, idle, end, bound), r.ghostsInFront(lock, idle, end, bound)),
 					Why: fmt.Sprintf("%s waited for %s from %s to %s while nobody believed to hold it; the bound is %v%s",
 						o.Caller, lock, model.At(idle), model.At(end), time.Duration(bound), why)}, true
 			}
@@ -263,7 +263,7 @@ func (r *run) releases(lock string) map[int]levels {
 			}
 			changes = changes[1:]
 		case e.Kind == model.KindReturn && e.Outcome == model.Granted:
-			now[who] = now[who].with(r.Call(e.Op).LeaseNs > 0 || r.Record.Params.NoWatchdog)
+			now[who] = now[who].with(r.Call(e.Op).LeaseNs > 0 || r.leased())
 		case e.Kind == model.KindInvoke && e.Action == model.ActUnlock:
 			now[who] = now[who].withoutLatest()
 			left[e.Op] = now[who]
@@ -510,6 +510,55 @@ func (r *run) ghostsInFront(lock string, from, to, bound int64) []model.Excuse {
 		}
 	}
 	return out
+}
+
+// gone returns the excuses for a wait for a lock without leases that the server held from
+// the bound on at the latest, and to the end of the wait, for a thread that no longer gives it up. Without an end of the hold, the lock is
+// lost with the thread that died, or with the call that a fault or an interrupt kept from
+// hearing of the hold, or from giving it up.
+func (r *run) gone(lock string, from, to, bound int64) []model.Excuse {
+	starts := r.StartsUpTo(lock, to)
+	if !r.Record.Params.Endless || len(starts) == 0 {
+		return nil
+	}
+	start := starts[len(starts)-1]
+	who := start.After.Owner
+	if end := r.endOf(start); start.AtNs > from+bound || end != nil && end.AtNs < to {
+		return nil
+	}
+	excuse := func(fault int, why string) []model.Excuse {
+		return []model.Excuse{{Circumstance: model.HolderGone, Fault: fault, Why: why}}
+	}
+	if died := r.diedAt(who); died <= to {
+		for _, t := range r.Faults {
+			if t.Spec.Kind == model.FaultCrash && t.FromNs == died && t.Spec.Names(model.ProcessOf(who)) {
+				return excuse(t.Number, t.Text+" at "+model.At(died))
+			}
+		}
+	}
+	if at := r.goneAt(who); at <= to {
+		return excuse(0, "the client of "+who+" closed at "+model.At(at))
+	}
+	for _, o := range slices.Backward(r.CallsOn(lock)) {
+		late := o == start.Call() && start.AtNs > o.ReturnedNs()
+		if o.Caller != who || o.AtNs > to || o.Outcome != model.Unknown && !late {
+			continue
+		}
+		for _, m := range o.Sent {
+			for _, h := range m.Hits {
+				return excuse(h.Fault, h.Text+" at "+model.At(h.AtNs))
+			}
+		}
+		for _, t := range r.Faults {
+			if t.FromNs <= r.underWayUntil(o) && o.AtNs <= t.ToNs {
+				return excuse(t.Number, t.Text+" at "+model.At(t.FromNs))
+			}
+		}
+		if o.InterruptedNs <= o.ReturnedNs() {
+			return excuse(0, "an interrupt of "+who+" at "+model.At(o.InterruptedNs))
+		}
+	}
+	return nil
 }
 
 // deadByOtherClocks returns the excuses for a wait behind dead waiters that is longer

@@ -19,8 +19,10 @@ func judgeTidy(r *run) []Finding {
 		out = append(out, r.ghosts(lock)...)
 		out = append(out, r.abandoned(lock)...)
 	}
+	// A hold without a lease stays, and with it the keys.
+	held := r.Record.Params.Endless && slices.ContainsFunc(r.Locks, func(lock string) bool { return r.StateAt(lock, trace.Never).Held() })
 	for _, e := range r.Record.Events {
-		if e.Kind != model.KindLeft || slices.Contains(r.Record.Params.Kept, e.Key) {
+		if e.Kind != model.KindLeft || slices.Contains(r.Record.Params.Kept, e.Key) || e.Key != "" && held {
 			continue
 		}
 		what := e.Text

@@ -27,6 +27,9 @@ func (r *run) pauses(thread string) []trace.Fault { return r.Pauses(model.Proces
 // partitions returns the partitions of a thread's process, in order.
 func (r *run) partitions(thread string) []trace.Fault { return r.Partitions(model.ProcessOf(thread)) }
 
+// leased reports whether a hold that asked for no lease has one that nothing renews.
+func (r *run) leased() bool { return r.Record.Params.NoWatchdog && !r.Record.Params.Endless }
+
 // refOf names a call in a finding.
 func refOf(o *trace.Call) OpRef {
 	ref := OpRef{Process: o.Process, Thread: o.Thread, Op: string(o.Action), CallNs: o.AtNs, ReturnNs: -1}

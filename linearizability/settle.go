@@ -162,9 +162,13 @@ func (r *run) unplaceable(lock string, res LockResult) Finding {
 // resurrected reports whether a fault gave a thread the lock or a place in its queue,
 // or changed the level or the lease of a hold without ending it. One of several servers
 // that forgets its part may do any of it later, so the calls of such a run are in no
-// history either.
+// history either. Two holds of one thread without a lease look alike, so that a failover may
+// bring an earlier one back unseen.
 func (r *run) resurrected(lock string) bool {
 	if len(r.partsLost(0, r.LeaveNs)) > 0 {
+		return true
+	}
+	if r.Record.Params.Endless && slices.ContainsFunc(r.Faults, func(t trace.Fault) bool { return t.Spec.Server == model.ServerFailover }) {
 		return true
 	}
 	return slices.ContainsFunc(r.Changes(lock), func(c *trace.Change) bool {
@@ -444,7 +448,7 @@ func (r *run) asOp(o *trace.Call, settled bool) (op Op, ok bool) {
 	starts := outcome == model.Granted || outcome == model.StillHeld || outcome == model.Unknown && (op.Op == OpAcquire || keeps)
 	if starts && len(effects) > 0 {
 		r.lease(&op, r.grown(o, effects[len(effects)-1]), settled)
-	} else if outcome == model.Unknown && op.Op != OpForceRelease {
+	} else if outcome == model.Unknown && op.Op != OpForceRelease && !r.Record.Params.Endless {
 		// It may have started a lease; a release that leaves a level does too.
 		ms := r.mostLeaseMs(o)
 		op.LeaseMs = &ms

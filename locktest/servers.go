@@ -26,21 +26,22 @@ func (s *servers) New(locks []string, _ subject.ServerOptions) subject.World {
 	if s.of.State != nil {
 		w.Locks = locks
 		w.State = func(nowNs int64, lock string) *model.LockState {
-			return s.of.State(Snapshot{nowNs, nodes}, lock).compile()
+			return s.of.State(Snapshot{nowNs, nodes}, lock).compile(s.of.Lease == 0)
 		}
 	}
 	return w
 }
 
-// compile returns a state as judges have it.
-func (s *State) compile() *model.LockState {
+// compile returns a state as judges have it. A hold of a lock without leases ends at no
+// time that is known before.
+func (s *State) compile(endless bool) *model.LockState {
 	if s == nil {
 		return nil
 	}
 	out := &model.LockState{Owner: s.Owner, Token: s.Token, Queue: s.Queue}
 	if s.Owner != "" {
 		out.Count, out.ExpiresMs = max(s.Count, 1), s.Expires.Milliseconds()
-		if s.Expires < 0 {
+		if s.Expires < 0 || endless {
 			out.ExpiresMs = -1
 		}
 	}

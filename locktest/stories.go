@@ -20,6 +20,17 @@ type story struct {
 
 func always(Subject, offers) string { return "" }
 
+// leased is the applies of a story about a lease.
+func leased(s Subject, _ offers) string {
+	if s.Lease == 0 {
+		return "the story is about a lease, and the lock has none"
+	}
+	return ""
+}
+
+// pace takes the place of the lease in stories for a lock without one.
+const pace = 5 * time.Second
+
 // stories are played by every Run, in this order.
 var stories = []story{
 	{
@@ -31,7 +42,7 @@ var stories = []story{
   b/1: [{at: {0.05}}, {lock: orders}, {sleep: {0.1}}, {unlock: orders}]`,
 	},
 	{
-		name: "pause-past-the-lease", applies: always,
+		name: "pause-past-the-lease", applies: leased,
 		about:     "The holder stands still until its lease is over and another has the lock. Then it unlocks.",
 		processes: "{a: {}, b: {}}",
 		steps: `
@@ -47,7 +58,7 @@ var stories = []story{
 			if s.Renewed {
 				return "the lock renews its lease, so that a living holder is never late"
 			}
-			return ""
+			return leased(s, offers{})
 		},
 		processes: "{a: {}, b: {}, c: {}}",
 		steps: `
@@ -56,7 +67,7 @@ var stories = []story{
   c/1: [{at: {1.32}}, {lock: orders}, {sleep: {0.1}}, {unlock: orders}]`,
 	},
 	{
-		name: "crashed-holder", applies: always,
+		name: "crashed-holder", applies: leased,
 		about:     "The holder dies. The waiter gets the lock when the lease is over, and not before.",
 		processes: "{a: {}, b: {}}",
 		steps: `
@@ -66,7 +77,7 @@ var stories = []story{
   - {at: {0.1}, crash: a}`,
 	},
 	{
-		name: "lost-answer-to-the-acquire", applies: always,
+		name: "lost-answer-to-the-acquire", applies: leased,
 		about:     "The server grants the lock, and the answer is lost. Whoever comes later gets the lock after a lease at the latest.",
 		processes: "{a: {}, b: {}}",
 		steps: `
@@ -94,7 +105,7 @@ var stories = []story{
   b/1: [{at: {0.1}}, {lock: orders}, {sleep: {0.5}}, {unlock: orders}]`,
 	},
 	{
-		name: "slow-network", applies: always,
+		name: "slow-network", applies: leased,
 		about:     "Every message takes a tenth of the lease, so that a hold is a good part over when its holder learns of it.",
 		processes: "{a: {}, b: {}}",
 		steps: `
@@ -132,11 +143,11 @@ var stories = []story{
 	{
 		name:  "extended-hold",
 		about: "The holder extends its hold twice and works longer than a lease. Another must not get in.",
-		applies: func(_ Subject, o offers) string {
+		applies: func(s Subject, o offers) string {
 			if !o.extends {
 				return "the lock has no Extend"
 			}
-			return ""
+			return leased(s, o)
 		},
 		processes: "{a: {}, b: {}}",
 		steps: `
@@ -153,13 +164,29 @@ var stories = []story{
 			case s.Renewed:
 				return "the lock renews its lease, so that a living holder is never late"
 			}
-			return ""
+			return leased(s, o)
 		},
 		processes: "{a: {}, b: {}, c: {}}",
 		steps: `
   a/1: [{lock: orders}, {sleep: {1.3}}, {extend: orders}, {sleep: {0.1}}, {unlock: orders}]
   b/1: [{at: {0.2}}, {lock: orders}, {sleep: {0.7}}, {unlock: orders}]
   c/1: [{at: {1.35}}, {lock: orders}, {sleep: {0.1}}, {unlock: orders}]`,
+	},
+	{
+		name:  "crashed-holder-of-a-lock-without-leases",
+		about: "The holder dies. The waiter gets the lock when the session of the dead is over, or never.",
+		applies: func(s Subject, _ offers) string {
+			if s.Lease > 0 {
+				return "the lock has a lease"
+			}
+			return ""
+		},
+		processes: "{a: {}, b: {}}",
+		steps: `
+  a/1: [{lock: orders}, {sleep: {3}}, {unlock: orders}]
+  b/1: [{at: {0.2}}, {lock: orders}, {sleep: {0.1}}, {unlock: orders}]`,
+		faults: `
+  - {at: {0.1}, crash: a}`,
 	},
 	{
 		name:  "hold-that-is-gone",
@@ -190,6 +217,9 @@ func (s story) text(lock string, lease time.Duration) string {
 	fmt.Fprintf(&b, "lockstep: 1\nname: %s\nabout: %q\nlocks: [%q]\nprocesses: %s\nsteps:%s\n", s.name, s.about, lock, s.processes, s.steps)
 	if s.faults != "" {
 		fmt.Fprintf(&b, "faults:%s\n", s.faults)
+	}
+	if lease == 0 {
+		lease = pace
 	}
 	return leases(b.String(), lease)
 }

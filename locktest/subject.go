@@ -26,7 +26,9 @@ type Subject struct {
 	// the servers, under whatever faults there are; the calls of the process wait for it,
 	// and have an unknown outcome if it fails.
 	Open func(*Process) (Client, error)
-	// Lease is the time after its grant at which a hold ends unless it is renewed.
+	// Lease is the time after its grant at which a hold ends unless it is renewed; 0: no
+	// lease. Then an unlock ends a hold, or the end of its session, or nothing, and the
+	// Expires of its State is negative.
 	Lease time.Duration
 	// Renewed reports whether the lock itself renews the lease of a live holder.
 	Renewed bool
@@ -168,9 +170,9 @@ func (s Subject) check() error {
 		wrong = "has no Servers; give it redistest.Servers(1), or those of another server package"
 	case s.Lease < 0:
 		wrong = fmt.Sprintf("has the negative Lease %v", s.Lease)
-	case s.Lease == 0:
-		wrong = "has no Lease; a lock without a lease is not judged yet"
-	case s.Lease < time.Millisecond:
+	case s.Lease == 0 && s.Renewed:
+		wrong = "is Renewed and has no Lease; give it the Lease that is renewed, or take Renewed away"
+	case s.Lease > 0 && s.Lease < time.Millisecond:
 		wrong = fmt.Sprintf("has the Lease %v, which is below one millisecond", s.Lease)
 	default:
 		return nil
@@ -184,7 +186,7 @@ func (s Subject) compile(offers offers) *subject.Subject {
 	servers := &servers{of: s}
 	out := &subject.Subject{
 		Name: s.Name, About: s.About,
-		Traits: model.Traits{Fair: s.Fair, Uncounted: !s.Reentrant, PerGrant: true, NoWatchdog: !s.Renewed, Watched: offers.watched, Fenced: offers.fenced, Extends: offers.extends},
+		Traits: model.Traits{Fair: s.Fair, Uncounted: !s.Reentrant, PerGrant: true, NoWatchdog: !s.Renewed, Watched: offers.watched, Fenced: offers.fenced, Extends: offers.extends && s.Lease > 0, Endless: s.Lease == 0},
 		// When a lock renews is its own affair: once a lease at least.
 		Times: func(time.Duration) model.Timing { return model.Timing{Watchdog: s.Lease, RenewalPeriod: s.Lease} },
 		Open: func(p *sim.Process, o subject.Options) (lockimpl.Client, error) {

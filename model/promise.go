@@ -33,6 +33,9 @@ const (
 	WaiterAway Circumstance = "waiter away when its turn came"
 	// WaiterGone: the waiter died, or closed its client, in the queue.
 	WaiterGone Circumstance = "waiter gone from the queue"
+	// HolderGone: who held the lock died, closed its client, or never heard of its hold,
+	// and a hold of the lock has no end of its own.
+	HolderGone Circumstance = "holder gone from a hold without a lease"
 	// DeadWaiters: more than one waiter died in the queue.
 	DeadWaiters Circumstance = "several dead waiters in the queue"
 )
@@ -89,8 +92,11 @@ func (t Traits) Implies(judge string) (p Promise, ok bool) {
 	case JudgeLease:
 		return Promise{Source: "a hold ends with its lease and not before, and a renewal ends with its hold"}, true
 	case JudgeLiveness:
-		return Promise{Unless: []Circumstance{DeadWaiters},
-			Source: "a free lock is given to a waiter; each dead waiter in a queue costs up to its own wait"}, true
+		p.Unless, p.Source = []Circumstance{DeadWaiters}, "a free lock is given to a waiter; each dead waiter in a queue costs up to its own wait"
+		if t.Endless {
+			p.Unless = append(p.Unless, HolderGone)
+		}
+		return p, true
 	case JudgeWaitBound:
 		return Promise{Unless: []Circumstance{ClocksApart},
 			Source: "a timed try is over when its wait is, but for the round trip under way; a process may measure it with its wall clock"}, true

@@ -16,7 +16,10 @@ type Traits struct {
 	PerGrant bool
 	// Watched reports whether a thread is told when its hold is gone. It believes in the
 	// hold no longer then.
-	Watched    bool
+	Watched bool
+	// Endless reports whether a hold has no lease. An unlock ends it, or the end of its
+	// session, or nothing. Nothing renews it, see NoWatchdog.
+	Endless    bool
 	Extends    bool // a holder may renew its lease by a call
 	NoWatchdog bool // nothing renews a hold: one without a lease gets Watchdog as its lease
 }

@@ -126,8 +126,28 @@ func (p *Process) closeClient() {
 	p.closed = true
 	p.w.record(model.Event{Kind: model.KindClose, Process: p.cfg.Name})
 	if p.close != nil {
-		go p.close() // may wait for what only the scheduler can bring
+		go p.runClose() // may wait for what only the scheduler can bring
 	}
+}
+
+// runClose shuts the clients down, and turns a panic of theirs into an event.
+func (p *Process) runClose() {
+	defer func() {
+		if r := recover(); r != nil {
+			w := p.w
+			w.mu.Lock()
+			w.panics = append(w.panics, panicked{p, fmt.Sprintf("the client panicked when it was closed: %v", r)})
+			w.mu.Unlock()
+			w.wake()
+		}
+	}()
+	p.close()
+}
+
+// panicked is a panic of the client of a process.
+type panicked struct {
+	p    *Process
+	text string
 }
 
 // DialContext opens a connection to the node at addr. It takes no simulated time: a

@@ -115,6 +115,7 @@ type World struct {
 	// watches are those that have not ended, and closed are those whose channel was
 	// closed since the scheduler last looked.
 	watches, closed []*watch
+	panics          []panicked
 	notify          chan struct{}
 	// noTurns is set at the end: nobody waits for a turn any more.
 	noTurns bool
@@ -331,8 +332,8 @@ func (w *World) gather() {
 		w.collectPushes()
 		w.mu.Lock()
 		threads, sockets := w.posts, w.dirty
-		closed := w.closed
-		w.closed = nil
+		closed, panics := w.closed, w.panics
+		w.closed, w.panics = nil, nil
 		w.posts, w.dirty = w.gathered[:0], w.touched[:0]
 		w.gathered, w.touched = threads, sockets
 		for _, s := range sockets {
@@ -344,7 +345,11 @@ func (w *World) gather() {
 		default:
 		}
 		w.tell(closed)
-		if len(threads) == 0 && len(sockets) == 0 && len(closed) == 0 {
+		slices.SortFunc(panics, func(a, b panicked) int { return cmp.Compare(a.p.index, b.p.index) })
+		for _, x := range panics {
+			w.record(model.Event{Kind: model.KindDefect, Process: x.p.cfg.Name, Text: x.text})
+		}
+		if len(threads) == 0 && len(sockets) == 0 && len(closed) == 0 && len(panics) == 0 {
 			if w.nextAsk() {
 				continue
 			}
@@ -436,7 +441,7 @@ func (w *World) end() (clean bool) {
 	for _, p := range w.processes {
 		p.dead = true
 		if p.close != nil && !p.closed {
-			go p.close()
+			go p.runClose()
 		}
 		for _, t := range p.threads {
 			t.kill()

@@ -215,15 +215,16 @@ func TestAcceptedFindingsFailNothing(t *testing.T) {
 // What is wrong with a subject is said in a sentence, and the tests after it go on.
 func TestWrongSubjectsAreExplained(t *testing.T) {
 	for name, want := range map[string][]string{
-		"draws from math/rand/v2":  {"is nondeterministic: ", "the records differ from event ", `"kind":"send"`, reflect.TypeFor[setnx]().PkgPath() + ".", "math/rand/v2"},
-		"panics":                   {"panics", "the adapter's own panic"},
-		"does not open":            {`does not open cannot be opened: no licence`},
-		"opens nothing":            {"opens nothing cannot be opened: neither a client nor an error came from Open"},
-		"gives no lock":            {"gives no lock cannot be opened: the client gives neither a lock "},
-		"has no Open":              {`subject "has no Open" has no Open, which makes the client of a process`},
-		"has no servers":           {`subject "has no servers" has no Servers; give it redistest.Servers(1)`},
-		"has a negative lease":     {`has the negative Lease -1s`},
-		"holds a mutex over calls": {"the world stood still", "sync.Mutex", "guarded"},
+		"draws from math/rand/v2":    {"is nondeterministic: ", "the records differ from event ", `"kind":"send"`, reflect.TypeFor[setnx]().PkgPath() + ".", "math/rand/v2"},
+		"panics":                     {"panics", "the adapter's own panic"},
+		"does not open":              {`does not open cannot be opened: no licence`},
+		"opens nothing":              {"opens nothing cannot be opened: neither a client nor an error came from Open"},
+		"gives no lock":              {"gives no lock cannot be opened: the client gives neither a lock "},
+		"has no Open":                {`subject "has no Open" has no Open, which makes the client of a process`},
+		"has no servers":             {`subject "has no servers" has no Servers; give it redistest.Servers(1)`},
+		"is renewed without a lease": {`is Renewed and has no Lease; give it the Lease that is renewed`},
+		"has a negative lease":       {`has the negative Lease -1s`},
+		"holds a mutex over calls":   {"the world stood still", "sync.Mutex", "guarded"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -328,6 +329,9 @@ func init() {
 	wrong["extends nothing"] = extendedSubject("extends nothing", "")
 	wrong["extends another's hold"] = extendedSubject("extends another's hold", anybodysExpire)
 	wrong["takes it by extending it"] = extendedSubject("takes it by extending it", setAgain)
+	wrong["endless"] = endlessSubject("endless", false)
+	wrong["keeps every hold"] = endlessSubject("keeps every hold", true)
+	add("is renewed without a lease", func(s *locktest.Subject) { s.Lease, s.Renewed = 0, true })
 	add("does not open", func(s *locktest.Subject) {
 		s.Open = func(*locktest.Process) (locktest.Client, error) { return nil, errLicence }
 	})

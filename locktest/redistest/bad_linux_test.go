@@ -1,0 +1,151 @@
+package redistest_test
+
+import (
+	"context"
+	"errors"
+	"net"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"lockstep/locktest"
+	"lockstep/locktest/redistest"
+)
+
+// The locks and clients of this file are setnx with something wrong.
+
+// leaks starts a goroutine in each call, and ends none.
+type leaks struct{ setnx }
+
+func (l *leaks) Lock(ctx context.Context) error {
+	go l.forever()
+	return l.setnx.Lock(ctx)
+}
+
+func (*leaks) forever() { <-make(chan struct{}) }
+
+// deaf does not look at its context.
+type deaf struct{ setnx }
+
+func (l *deaf) Lock(context.Context) error { return l.setnx.Lock(context.Background()) }
+
+// stubborn waits for what never comes.
+type stubborn struct{ setnx }
+
+func (*stubborn) Lock(context.Context) error { select {} }
+
+// asleep sleeps in the operating system.
+type asleep struct{ setnx }
+
+func (l *asleep) Lock(ctx context.Context) error {
+	t := syscall.NsecToTimespec(int64(time.Hour))
+	if err := syscall.Nanosleep(&t, nil); err != nil {
+		return err
+	}
+	return l.setnx.Lock(ctx)
+}
+
+// piped reads a pipe that nobody writes to.
+type piped struct{ setnx }
+
+func (l *piped) Lock(ctx context.Context) error {
+	var ends [2]int
+	if err := syscall.Pipe(ends[:]); err != nil {
+		return err
+	}
+	if _, err := syscall.Read(ends[0], make([]byte, 1)); err != nil {
+		return err
+	}
+	return l.setnx.Lock(ctx)
+}
+
+// real asks a server of the machine.
+type real struct{ setnx }
+
+func (l *real) Lock(ctx context.Context) error {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return err
+	}
+	c, err := net.Dial("tcp", listener.Addr().String())
+	if err != nil {
+		return err
+	}
+	if _, err := c.Read(make([]byte, 1)); err != nil {
+		return err
+	}
+	return l.setnx.Lock(ctx)
+}
+
+// closing is a client whose Close does something wrong.
+type closing struct {
+	anyClient
+	close func(anyClient) error
+}
+
+func (c closing) Close() error { return c.close(c.anyClient) }
+
+func init() {
+	add := func(name string, lock func(setnx) locktest.Lock, end func(anyClient) error) {
+		s := subjectOf(name, false)
+		s.Open = func(p *locktest.Process) (locktest.Client, error) {
+			c := anyClient{redis.NewClient(redistest.Options(p, 0)), func(rdb *redis.Client, name string) locktest.Lock {
+				return lock(setnx{rdb: rdb, name: name})
+			}}
+			if end == nil {
+				return c, nil
+			}
+			return closing{c, end}, nil
+		}
+		wrong[name] = s
+	}
+	plain := func(l setnx) locktest.Lock { return &l }
+	add("leaks goroutines", func(l setnx) locktest.Lock { return &leaks{l} }, nil)
+	add("does not look at its context", func(l setnx) locktest.Lock { return &deaf{l} }, nil)
+	add("blocks for ever", func(l setnx) locktest.Lock { return &stubborn{l} }, nil)
+	add("sleeps in the system", func(l setnx) locktest.Lock { return &asleep{l} }, nil)
+	add("reads a pipe", func(l setnx) locktest.Lock { return &piped{l} }, nil)
+	add("uses a real socket", func(l setnx) locktest.Lock { return &real{l} }, nil)
+	add("panics in Close", plain, func(anyClient) error { panic("the adapter's own panic") })
+	add("does not close twice", plain, func(c anyClient) error {
+		if err := c.Close(); err != nil {
+			panic("closed twice")
+		}
+		return nil
+	})
+	add("fails to close", plain, func(c anyClient) error { return errors.Join(c.Close(), errLicence) })
+}
+
+// What such a lock does is said in a sentence that names it, and the tests after it go on.
+func TestBadLocksAreExplained(t *testing.T) {
+	const system = " a goroutine waits for the operating system, and simulated time does not pass meanwhile; most likely for a file, a pipe, a process, or a connection that was not dialled through the world"
+	for name, want := range map[string][]string{
+		"leaks goroutines":             {"leaks goroutines breaks tidy: ", "there still was goroutine ", ".(*leaks).Lock"},
+		"does not look at its context": {"does not look at its context breaks wait-bound: "},
+		"blocks for ever":              {"blocks for ever breaks liveness: a/1 waited for orders from 0.000s"},
+		"sleeps in the system":         {"sleeps in the system cannot be judged: the world stood still", ".(*asleep).Lock" + system},
+		"reads a pipe":                 {"reads a pipe cannot be judged: the world stood still", ".(*piped).Lock" + system},
+		"uses a real socket":           {"uses a real socket cannot be judged: the world stood still", ".(*real).Lock" + system},
+		"panics in Close":              {"panics in Close is undecided: harness: the client panicked when it was closed: the adapter's own panic"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			text, passed := outcome(t, t.TempDir(), name, nil)
+			if passed {
+				t.Errorf("it passed:\n%s", text)
+			}
+			mustContain(t, text, append(want, "--- PASS: TestJudged/after_it")...)
+		})
+	}
+}
+
+// A client is closed once, and an error of its Close breaks no promise.
+func TestCloseIsCalledOnce(t *testing.T) {
+	for _, name := range []string{"does not close twice", "fails to close"} {
+		if text, passed := outcome(t, t.TempDir(), name, nil); !passed {
+			t.Errorf("it failed:\n%s", text)
+		}
+	}
+}
