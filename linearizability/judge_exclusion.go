@@ -95,17 +95,17 @@ func (r *run) howLost(lock string, a belief, at int64) (loss *model.Loss, how st
 		s := r.shortened(lock, a, at)
 		t := r.Fault(s.Fault)
 		return ended(model.LossShortened, s), ": " + t.Text + " had taken from it at " + model.At(t.FromNs),
-			[]model.Excuse{{Circumstance: model.HoldRemoved, Fault: t.Number, Why: t.Text + " at " + model.At(t.FromNs)}}
+			[]model.Excuse{takenBy(t, model.HoldRemoved, t.Text+" at "+model.At(t.FromNs))}
 	case lost == nil:
 		// Of several servers, one may forget its part before there is a majority.
 		for _, f := range r.partsLost(a.first.AtNs, at) {
-			excuses = append(excuses, model.Excuse{Circumstance: model.HoldRemoved, Fault: f.Number, Why: f.Text + " at " + model.At(f.FromNs)})
+			excuses = append(excuses, takenBy(f, model.HoldRemoved, f.Text+" at "+model.At(f.FromNs)))
 		}
 		return nil, ": the server never ended that hold, or never knew of it", excuses
 	case lost.Fault > 0:
 		t := r.Fault(lost.Fault)
 		return ended(model.LossRemoved, lost), fmt.Sprintf(": %s had removed it at %s", t.Text, model.At(lost.AtNs)),
-			[]model.Excuse{{Circumstance: model.HoldRemoved, Fault: lost.Fault, Why: t.Text + " at " + model.At(t.FromNs)}}
+			[]model.Excuse{takenBy(t, model.HoldRemoved, t.Text+" at "+model.At(t.FromNs))}
 	case forced(lost):
 		who := lost.Call().Caller
 		return ended(model.LossForced, lost), fmt.Sprintf(": %s had forced it open at %s", who, model.At(lost.AtNs)),
@@ -118,14 +118,30 @@ func (r *run) howLost(lock string, a belief, at int64) (loss *model.Loss, how st
 	if s := r.shortened(lock, a, lost.AtNs); s != nil && s.After.ExpiresMs < s.Before.ExpiresMs {
 		t := r.Fault(s.Fault)
 		how += fmt.Sprintf(", which %s had shortened at %s", t.Text, model.At(s.AtNs))
-		excuses = append(excuses, model.Excuse{Circumstance: model.HoldRemoved, Fault: s.Fault, Why: t.Text + " at " + model.At(t.FromNs)})
+		excuses = append(excuses, takenBy(t, model.HoldRemoved, t.Text+" at "+model.At(t.FromNs)))
+	}
+	for _, t := range r.partsShortened(a, lost) {
+		if !slices.ContainsFunc(excuses, func(e model.Excuse) bool { return e.Fault == t.Number }) {
+			how += fmt.Sprintf(", and %s had shortened a part of it at %s", t.Text, model.At(t.FromNs))
+			excuses = append(excuses, takenBy(t, "", t.Text+" at "+model.At(t.FromNs)))
+		}
 	}
 	for _, c := range r.removedAndBroughtBack(lock, a.who, since, lost.AtNs) {
 		t := r.Fault(c.Fault)
 		how += fmt.Sprintf(", and %s had removed it at %s", t.Text, model.At(c.AtNs))
-		excuses = append(excuses, model.Excuse{Circumstance: model.HoldRemoved, Fault: c.Fault, Why: t.Text + " at " + model.At(t.FromNs)})
+		excuses = append(excuses, takenBy(t, model.HoldRemoved, t.Text+" at "+model.At(t.FromNs)))
 	}
 	return ended(model.LossExpired, lost), how, excuses
+}
+
+// partsShortened returns the steps of the clocks of servers that may have shortened a
+// hold on several servers that ended before its lease. A step before there is a majority is
+// in no change of the hold.
+func (r *run) partsShortened(a belief, lost *trace.Change) []trace.Fault {
+	if a.lease > 0 && lost.AtNs >= r.attemptSent(a.grant)+a.lease {
+		return nil
+	}
+	return slices.DeleteFunc(r.partsLost(a.first.AtNs, lost.AtNs), func(t trace.Fault) bool { return !t.Spec.StepsServerClock() })
 }
 
 // unheard reports whether the call that began the hold which a change ended had not

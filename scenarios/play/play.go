@@ -72,7 +72,7 @@ func PlayIn(h *sim.Host, sc *scenarios.Scenario, l *subject.Subject, chooser sim
 		}
 		cfg.Faults = append(cfg.Faults, f.FaultSpec)
 	}
-	longest := max(params.Watchdog, longestLease(sc))
+	longest := max(params.Watchdog, longestLease(sc)) + putBack(sc)
 	// The world settles for at least as long as a client takes to give a command up.
 	cfg.Settle = max(longest, params.GiveUp+5*time.Second) + time.Second
 	cfg.Quiet = cfg.Settle
@@ -159,6 +159,17 @@ func longestLease(sc *scenarios.Scenario) (longest time.Duration) {
 		}
 	}
 	return longest
+}
+
+// putBack returns by how much the faults put the clocks of servers back in all, so that a
+// lease may end later by as much. What is longer than anybody waits for does not count.
+func putBack(sc *scenarios.Scenario) (all time.Duration) {
+	for _, f := range sc.Faults {
+		if f.StepsServerClock() && f.Step < 0 {
+			all = min(all-f.Step, 10*time.Minute)
+		}
+	}
+	return all
 }
 
 func longestWait(sc *scenarios.Scenario) (longest time.Duration) {
