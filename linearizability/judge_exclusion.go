@@ -120,9 +120,9 @@ func (r *run) howLost(lock string, a belief, at int64) (loss *model.Loss, how st
 		how += fmt.Sprintf(", which %s had shortened at %s", t.Text, model.At(s.AtNs))
 		excuses = append(excuses, takenBy(t, model.HoldRemoved, t.Text+" at "+model.At(t.FromNs)))
 	}
-	for _, t := range r.partsShortened(a, lost) {
+	for _, t := range r.shortenedUnseen(lock, a, since, lost) {
 		if !slices.ContainsFunc(excuses, func(e model.Excuse) bool { return e.Fault == t.Number }) {
-			how += fmt.Sprintf(", and %s had shortened a part of it at %s", t.Text, model.At(t.FromNs))
+			how += fmt.Sprintf(", and %s had shortened it at %s", t.Text, model.At(t.FromNs))
 			excuses = append(excuses, takenBy(t, "", t.Text+" at "+model.At(t.FromNs)))
 		}
 	}
@@ -134,14 +134,28 @@ func (r *run) howLost(lock string, a belief, at int64) (loss *model.Loss, how st
 	return ended(model.LossExpired, lost), how, excuses
 }
 
-// partsShortened returns the steps of the clocks of servers that may have shortened a
-// hold on several servers that ended before its lease. A step before there is a majority is
-// in no change of the hold.
-func (r *run) partsShortened(a belief, lost *trace.Change) []trace.Fault {
-	if a.lease > 0 && lost.AtNs >= r.attemptSent(a.grant)+a.lease {
-		return nil
+// shortenedUnseen returns the steps of the clocks of servers that shortened the hold of a
+// thread before its grant came back, or may have shortened a part of a hold on several
+// servers before it was a majority, in which no change of the hold shows it.
+func (r *run) shortenedUnseen(lock string, a belief, since int64, lost *trace.Change) []trace.Fault {
+	var out []trace.Fault
+	for _, c := range r.ChangesUpTo(lock, lost.AtNs) {
+		if c.Fault == 0 || c.AtNs < since || c.Before.Owner != a.who || c.After.Owner != a.who || c.After.ExpiresMs >= c.Before.ExpiresMs {
+			continue
+		}
+		if t := r.Fault(c.Fault); t.Spec.StepsServerClock() {
+			out = append(out, t)
+		}
 	}
-	return slices.DeleteFunc(r.partsLost(a.first.AtNs, lost.AtNs), func(t trace.Fault) bool { return !t.Spec.StepsServerClock() })
+	if a.lease > 0 && lost.AtNs >= r.attemptSent(a.grant)+a.lease {
+		return out // it ended with its lease
+	}
+	for _, t := range r.partsLost(a.first.AtNs, lost.AtNs) {
+		if t.Spec.StepsServerClock() {
+			out = append(out, t)
+		}
+	}
+	return out
 }
 
 // unheard reports whether the call that began the hold which a change ended had not

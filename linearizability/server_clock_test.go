@@ -23,6 +23,18 @@ func TestTheClockOfAServerSteps(t *testing.T) {
 			21000 b/1 takes
 			22000 b/1 releases
 			40000 server leave`},
+		{rule: "before the grant comes back", lock: bareLock,
+			finds: "mutual-exclusion limit (wall clock of a server stepped): its lease had ended at 20.002s, and wall clock of the server steps by 10s had shortened it at 0.500s", record: `
+			0     a/1 invoke lock
+			0     a/1 send acquire
+			1     a/1 exec acquire -> a/1 1 30001
+			500   server fault 1 wall clock of the server steps by 10s -> a/1 1 20001
+			600   a/1 deliver acquire
+			600   a/1 return granted
+			20002 server expire -> free
+			21000 b/1 takes
+			22000 b/1 releases
+			40000 server leave`},
 		{rule: "a step excuses nothing that it did not touch", lock: bareLock,
 			finds: "mutual-exclusion bug: unlock of b/1 had ended it at 2.001s\nmisdelete bug: ended the hold of a/1", record: `
 			0     a/1 takes
@@ -49,7 +61,7 @@ func TestTheClockOfAServerSteps(t *testing.T) {
 			3101 a/1 return unknown
 			40000 server leave`},
 		{rule: "which shortens the hold that comes of it", lock: onSeveral,
-			finds: "mutual-exclusion limit (wall clock of a server stepped): its lease had ended at 20.002s, and wall clock of the server steps by 10s had shortened a part of it at 1.000s", record: `
+			finds: "mutual-exclusion limit (wall clock of a server stepped): its lease had ended at 20.002s, and wall clock of the server steps by 10s had shortened it at 1.000s", record: `
 			0     a/1 invoke lock
 			0     a/1 send acquire
 			1000  server fault 1 wall clock of the server steps by 10s
@@ -138,6 +150,22 @@ func TestTheClockOfAServerSteps(t *testing.T) {
 			2000 b/1 takes lease=3000 -> b/1 1 5001 token=3
 			2500 b/1 releases -> free token=3
 			3000 server fault 1 wall clock of the server steps by -40s
+			9000 server leave`},
+		{rule: "a try that a server with another clock puts off", lock: bareLock,
+			finds: "wait-bound limit (wall clock of a server stepped): a/1 tried for l from 1.000s on, for 50ms, and returned at 1.200s", record: `
+			500  server fault 1 wall clock of the server steps by 40s
+			600  b/1 takes
+			1000 a/1 waits try_lock_timed wait=50
+			1200 a/1 return busy
+			1300 b/1 releases
+			9000 server leave`},
+		{rule: "a step after it puts off nothing", lock: bareLock,
+			finds: "wait-bound bug: a/1 tried for l from 1.000s on, for 50ms, and returned at 1.200s", record: `
+			600  b/1 takes
+			1000 a/1 waits try_lock_timed wait=50
+			1200 a/1 return busy
+			1300 b/1 releases
+			1500 server fault 1 wall clock of the server steps by 40s
 			9000 server leave`},
 		{rule: "a key that lives on", lock: bareLock, finds: "tidy limit (wall clock of a server stepped): there still was key k", record: `
 			1000 server fault 1 wall clock of the server steps by -40s

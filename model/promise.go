@@ -96,7 +96,7 @@ func (t Traits) Implies(judge string) (p Promise, ok bool) {
 		return Promise{Unless: []Circumstance{DeadWaiters, ServerClockStepped},
 			Source: "a free lock is given to a waiter; each dead waiter in a queue costs up to its own wait"}, true
 	case JudgeWaitBound:
-		return Promise{Unless: []Circumstance{ClocksApart},
+		return Promise{Unless: []Circumstance{ClocksApart, ServerClockStepped},
 			Source: "a timed try is over when its wait is, but for the round trip under way; a process may measure it with its wall clock"}, true
 	case JudgeFencing:
 		return Promise{Unless: []Circumstance{HoldRemoved, ServerClockStepped},
