@@ -29,7 +29,7 @@ func (sc *Scenario) Write() string {
 	if len(sc.Resources) > 0 {
 		w.line("resources:")
 		for _, r := range sc.Resources {
-			w.line("  %s: %s", r.Name, flow("start", fmt.Sprint(r.Start), "never_below", number(r.NeverBelow), "end", number(r.End)))
+			w.line("  %s: %s", r.Name, flow("start", fmt.Sprint(r.Start), "never_below", number(r.NeverBelow), "end", number(r.End), "fence", atom(r.Fence)))
 		}
 	}
 	w.line("processes:")

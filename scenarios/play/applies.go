@@ -24,6 +24,8 @@ func Applies(sc *scenarios.Scenario, l *subject.Subject) error {
 			lacks = "cannot be unlocked by force"
 		case (s.Kind == scenarios.StepRead || s.Kind == scenarios.StepPublished) && l.Lacks.State:
 			lacks = "does not say what the server holds for it"
+		case s.Kind == scenarios.StepUse && l.Token == nil && slices.ContainsFunc(sc.Resources, func(r scenarios.Resource) bool { return r.Name == s.Name && r.Fence != "" }):
+			lacks = "tells no fencing token, for which " + s.Name + " asks"
 		default:
 			continue
 		}

@@ -36,10 +36,15 @@ func TestAScenarioThatALockDoesNotOfferDoesNotApply(t *testing.T) {
 		{"force_unlock: x", "", "the step force_unlock does not apply: little cannot be unlocked by force"},
 		{"read: {name: x, locked: true}", "", "the step read does not apply: little does not say what the server holds for it"},
 		{"repeat: {times: 2, steps: [force_unlock: x]}", "", "the step force_unlock does not apply"},
+		{"lock: x, use: {resource: stock}", "", ""},
+		{"lock: x, use: {resource: safe}", "", "the step use does not apply: little tells no fencing token, for which safe asks"},
 		{"lock: x", "{at: 1s, server: restart, servers: [1, 3]}", ""},
 		{"lock: x", "{at: 1s, server: restart, servers: 4}", "the fault does not apply: it strikes server 4, and little has 3"},
 	} {
 		text := "lockstep: 1\nname: s\nlocks: [little]\nprocesses: {a: {}}\nsteps: {a/1: [" + c.steps + "]}\n"
+		if strings.Contains(c.steps, "use") {
+			text += "resources: {stock: {start: 1}, safe: {start: 1, fence: x}}\n"
+		}
 		if c.fault != "" {
 			text += "faults: [" + c.fault + "]\n"
 		}

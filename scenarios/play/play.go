@@ -421,17 +421,29 @@ func (p *player) checkAbout(t *sim.Thread, s scenarios.Step, what, thread, want,
 }
 
 func (p *player) use(t *sim.Thread, s scenarios.Step) {
-	var keep *int64
+	var resource scenarios.Resource
 	for _, r := range p.sc.Resources {
 		if r.Name == s.Name {
-			keep = r.NeverBelow
+			resource = r
 		}
 	}
-	sold := t.Use(s.Name, s.Take, s.For, keep)
+	var sold, refused bool
+	if resource.Fence == "" {
+		sold = t.Use(s.Name, s.Take, s.For, resource.NeverBelow)
+	} else {
+		token, err := p.lock.Token(p.object(resource.Fence), lockimpl.Owner(t.Number()))
+		if err != nil {
+			token = 0 // it holds nothing, and has no token to show
+		}
+		sold, refused = t.UseFenced(s.Name, token, s.Take, s.For, resource.NeverBelow)
+	}
 	if len(s.Want) > 0 {
-		got := "sold"
-		if !sold {
-			got = "sold_out"
+		got := "sold_out"
+		switch {
+		case sold:
+			got = "sold"
+		case refused:
+			got = "refused"
 		}
 		t.Do(func() { p.check(t, s, "use", fmt.Sprint(s.Want), got, slices.Contains(s.Want, got)) })
 	}
