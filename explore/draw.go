@@ -453,7 +453,11 @@ func (d *drawer) drawKnobs() {
 		}
 		d.chance = append(d.chance, weight{word, n})
 	}
-	d.kinds = d.swarm(faultKindsOf(d.classes))
+	kinds := faultKindsOf(d.classes)
+	if d.lock.Servers.Count() == 1 {
+		kinds = slices.DeleteFunc(kinds, func(kind string) bool { return kind == serverClock })
+	}
+	d.kinds = d.swarm(kinds)
 	d.times = d.swarm(scales)
 }
 

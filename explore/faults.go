@@ -15,12 +15,16 @@ var faultKinds = map[Class][]string{
 	ClassCrash:     {"crash"},
 	ClassPause:     {"pause"},
 	ClassPartition: {"partition"},
-	ClassClock:     {"wall_clock"},
+	ClassClock:     {"wall_clock", serverClock},
 	ClassServer:    {"restart", "failover", "flush_scripts", "stall"},
 	ClassOperator:  {"delete", "expire"},
 	ClassWatchdog:  {"lose_renewal", "fail_renewal"},
 	ClassInterrupt: {"interrupt"},
 }
+
+// serverClock is the kind of a step of the wall clock of servers. It is drawn for a lock on
+// several servers: a lock on one relies on the clock of that server.
+const serverClock = "server_clock"
 
 func faultKindsOf(classes []Class) (out []string) {
 	for _, c := range Classes { // not in the caller's order
@@ -61,6 +65,9 @@ func (d *drawer) fault() (f scenarios.Fault, ok bool) {
 		}
 	case "wall_clock":
 		f.FaultSpec = model.FaultSpec{Kind: model.FaultWallClock, Processes: []string{who}, Step: d.signed(d.length(time.Minute))}
+	case serverClock:
+		step := max(d.length(time.Minute).Truncate(time.Millisecond), time.Millisecond)
+		f.FaultSpec = model.FaultSpec{Kind: model.FaultServer, Server: model.ServerWallClock, Step: d.signed(step)}
 	case "restart":
 		f.FaultSpec = model.FaultSpec{Kind: model.FaultServer, Server: model.ServerFault(kind), KeepData: d.draw("faults", 2) == 0}
 	case "failover":

@@ -24,6 +24,7 @@ func TestDrawnScenariosApply(t *testing.T) {
 	little.Name, little.Servers = "little", several{base.Servers}
 	little.Lacks = subject.Lacks{Leases: true, SingleTry: true, ForceUnlock: true, State: true}
 	leases, struck := 0, map[int]int{} // by the number of servers
+	steps := map[bool]int{}            // of the clocks of servers, by whether they go forward
 	for seed := range uint64(300) {
 		for _, profile := range []Profile{Simple, Full} {
 			text := Draw(sim.NewSeeded(seed), &little, profile, Classes)
@@ -39,6 +40,9 @@ func TestDrawnScenariosApply(t *testing.T) {
 			}
 			for _, f := range sc.Faults {
 				struck[len(f.Servers)]++
+				if f.StepsServerClock() {
+					steps[f.Step > 0]++
+				}
 				if !slices.IsSorted(f.Servers) {
 					t.Errorf("the servers %v", f.Servers)
 				}
@@ -48,6 +52,9 @@ func TestDrawnScenariosApply(t *testing.T) {
 	}
 	if leases == 0 {
 		t.Error("no lock is drawn a lease: the test shows nothing")
+	}
+	if steps[true] == 0 || steps[false] == 0 {
+		t.Errorf("clocks of servers step forward and backward %v times", steps)
 	}
 	for _, n := range []int{0, 1, 2, 3} {
 		if struck[n] == 0 {
@@ -81,5 +88,39 @@ func TestExtensionsAreDrawnForLocksThatHaveThem(t *testing.T) {
 	}
 	if drawn[Simple] == 0 || drawn[Full] == 0 {
 		t.Errorf("extensions are drawn in %v of 100 scenarios", drawn)
+	}
+}
+
+// The clocks of servers step in no campaign but that of a lock on several, and in none
+// without the class.
+func TestOnlySeveralServersHaveClocksThatStep(t *testing.T) {
+	one := mustFind(t, "setnx-cad")
+	many := *one
+	many.Servers = several{one.Servers}
+	for _, c := range []struct {
+		name    string
+		lock    *subject.Subject
+		classes []Class
+		drawn   bool
+	}{
+		{"one server", one, Classes, false},
+		{"several", &many, []Class{ClassClock}, true},
+		{"several, of other classes", &many, []Class{ClassServer, ClassOperator}, false},
+	} {
+		n := 0
+		for seed := range uint64(200) {
+			sc, err := scenarios.Parse("drawn.yaml", []byte(Draw(sim.NewSeeded(seed), c.lock, Full, c.classes)), anyLock)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, f := range sc.Faults {
+				if f.StepsServerClock() {
+					n++
+				}
+			}
+		}
+		if n > 0 != c.drawn {
+			t.Errorf("%s: %d steps are drawn", c.name, n)
+		}
 	}
 }

@@ -179,6 +179,8 @@ func kindOfFault(f model.FaultSpec) string {
 			return "restart without data"
 		case f.Server == "flush_scripts":
 			return "script flush"
+		case f.StepsServerClock():
+			return "server clock step"
 		}
 		return string(f.Server)
 	}

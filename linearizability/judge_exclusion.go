@@ -102,17 +102,17 @@ func (r *run) howLost(lock string, a belief, at int64) (loss *model.Loss, how st
 		s := r.shortened(lock, a, at)
 		t := r.Fault(s.Fault)
 		return ended(model.LossShortened, s), ": " + t.Text + " had taken from it at " + model.At(t.FromNs),
-			[]model.Excuse{{Circumstance: model.HoldRemoved, Fault: t.Number, Why: t.Text + " at " + model.At(t.FromNs)}}
+			[]model.Excuse{takenBy(t, model.HoldRemoved, t.Text+" at "+model.At(t.FromNs))}
 	case lost == nil:
 		// Of several servers, one may forget its part before there is a majority.
 		for _, f := range r.partsLost(a.first.AtNs, at) {
-			excuses = append(excuses, model.Excuse{Circumstance: model.HoldRemoved, Fault: f.Number, Why: f.Text + " at " + model.At(f.FromNs)})
+			excuses = append(excuses, takenBy(f, model.HoldRemoved, f.Text+" at "+model.At(f.FromNs)))
 		}
 		return nil, ": the server never ended that hold, or never knew of it", excuses
 	case lost.Fault > 0:
 		t := r.Fault(lost.Fault)
 		return ended(model.LossRemoved, lost), fmt.Sprintf(": %s had removed it at %s", t.Text, model.At(lost.AtNs)),
-			[]model.Excuse{{Circumstance: model.HoldRemoved, Fault: lost.Fault, Why: t.Text + " at " + model.At(t.FromNs)}}
+			[]model.Excuse{takenBy(t, model.HoldRemoved, t.Text+" at "+model.At(t.FromNs))}
 	case forced(lost):
 		who := lost.Call().Caller
 		return ended(model.LossForced, lost), fmt.Sprintf(": %s had forced it open at %s", who, model.At(lost.AtNs)),
@@ -125,14 +125,44 @@ func (r *run) howLost(lock string, a belief, at int64) (loss *model.Loss, how st
 	if s := r.shortened(lock, a, lost.AtNs); s != nil && s.After.ExpiresMs < s.Before.ExpiresMs {
 		t := r.Fault(s.Fault)
 		how += fmt.Sprintf(", which %s had shortened at %s", t.Text, model.At(s.AtNs))
-		excuses = append(excuses, model.Excuse{Circumstance: model.HoldRemoved, Fault: s.Fault, Why: t.Text + " at " + model.At(t.FromNs)})
+		excuses = append(excuses, takenBy(t, model.HoldRemoved, t.Text+" at "+model.At(t.FromNs)))
+	}
+	for _, t := range r.shortenedUnseen(lock, a, since, lost) {
+		if !slices.ContainsFunc(excuses, func(e model.Excuse) bool { return e.Fault == t.Number }) {
+			how += fmt.Sprintf(", and %s had shortened it at %s", t.Text, model.At(t.FromNs))
+			excuses = append(excuses, takenBy(t, "", t.Text+" at "+model.At(t.FromNs)))
+		}
 	}
 	for _, c := range r.removedAndBroughtBack(lock, a.who, since, lost.AtNs) {
 		t := r.Fault(c.Fault)
 		how += fmt.Sprintf(", and %s had removed it at %s", t.Text, model.At(c.AtNs))
-		excuses = append(excuses, model.Excuse{Circumstance: model.HoldRemoved, Fault: c.Fault, Why: t.Text + " at " + model.At(t.FromNs)})
+		excuses = append(excuses, takenBy(t, model.HoldRemoved, t.Text+" at "+model.At(t.FromNs)))
 	}
 	return ended(model.LossExpired, lost), how, excuses
+}
+
+// shortenedUnseen returns the steps of the clocks of servers that shortened the hold of a
+// thread before its grant came back, or may have shortened a part of a hold on several
+// servers before it was a majority, in which no change of the hold shows it.
+func (r *run) shortenedUnseen(lock string, a belief, since int64, lost *trace.Change) []trace.Fault {
+	var out []trace.Fault
+	for _, c := range r.ChangesUpTo(lock, lost.AtNs) {
+		if c.Fault == 0 || c.AtNs < since || c.Before.Owner != a.who || c.After.Owner != a.who || c.After.ExpiresMs >= c.Before.ExpiresMs {
+			continue
+		}
+		if t := r.Fault(c.Fault); t.Spec.StepsServerClock() {
+			out = append(out, t)
+		}
+	}
+	if a.lease > 0 && lost.AtNs >= r.attemptSent(a.grant)+a.lease {
+		return out // it ended with its lease
+	}
+	for _, t := range r.partsLost(a.first.AtNs, lost.AtNs) {
+		if t.Spec.StepsServerClock() {
+			out = append(out, t)
+		}
+	}
+	return out
 }
 
 // unheard reports whether the call that began the hold which a change ended had not

@@ -95,8 +95,9 @@ func (r *run) staleTokens(lock string) []Finding {
 func (r *run) countLost(since, at int64) []model.Excuse {
 	var out []model.Excuse
 	for _, t := range r.Faults {
-		if ((t.Spec.Kind == model.FaultKey) || t.Spec.LosesData()) && since <= t.FromNs && t.FromNs <= at {
-			out = append(out, model.Excuse{Circumstance: model.HoldRemoved, Fault: t.Number, Why: t.Text + " at " + model.At(t.FromNs)})
+		// A token may also be the time of the server.
+		if (t.Spec.MayRemoveKeys() || t.Spec.StepsServerClock()) && since <= t.FromNs && t.FromNs <= at {
+			out = append(out, takenBy(t, model.HoldRemoved, t.Text+" at "+model.At(t.FromNs)))
 		}
 	}
 	return out

@@ -95,6 +95,7 @@ func (r *run) overtaking(lock string, x, y *trace.Call, c *trace.Change) Finding
 		f.Why += fmt.Sprintf("; it had lost its place in the queue at %s", model.At(evicted))
 	}
 	f.Excuses = append(f.Excuses, r.clocksApart()...)
+	f.Excuses = append(f.Excuses, r.clockSteps(0, c.AtNs)...)
 	covers := func(t trace.Fault) bool {
 		return t.FromNs <= c.AtNs && c.AtNs <= t.ToNs || evicted >= 0 && t.FromNs <= evicted && evicted <= t.ToNs
 	}
@@ -119,7 +120,7 @@ func (r *run) overtaking(lock string, x, y *trace.Call, c *trace.Change) Finding
 		// A failover may also have brought back a place that y had given up.
 		back := !slices.Contains(e.Before.Queue, y.Caller) && slices.Contains(e.After.Queue, y.Caller)
 		if e.Fault > 0 && (back || first.Executed.AtNs <= e.AtNs) && e.AtNs <= c.AtNs {
-			f.Excuses = append(f.Excuses, model.Excuse{Circumstance: model.HoldRemoved, Fault: e.Fault, Why: r.Fault(e.Fault).Text})
+			f.Excuses = append(f.Excuses, takenBy(r.Fault(e.Fault), model.HoldRemoved, r.Fault(e.Fault).Text))
 		}
 	}
 	for _, t := range r.Faults {

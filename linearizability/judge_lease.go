@@ -28,7 +28,7 @@ func judgeLease(r *run) []Finding {
 func (r *run) leases(lock string) []Finding {
 	var out []Finding
 	add := func(form model.Form, who string, at int64, format string, args ...any) {
-		out = append(out, Finding{Judge: model.JudgeLease, Verdict: Broken, AtNs: at, Why: fmt.Sprintf(format, args...),
+		out = append(out, Finding{Judge: model.JudgeLease, Verdict: Broken, AtNs: at, Why: fmt.Sprintf(format, args...), Excuses: r.clockSteps(0, at),
 			Facts: model.Facts{Form: form, Lock: lock, Thread: who}})
 	}
 	beliefs := r.beliefs(lock)
@@ -64,6 +64,10 @@ func (r *run) leases(lock string) []Finding {
 		for _, c := range changes {
 			if c.AtNs > died && c.Started() && strings.HasPrefix(c.After.Owner, process+"/") {
 				held = c.After // what it had sent before it died
+				continue
+			}
+			if c.AtNs > died && c.Fault > 0 && r.Fault(c.Fault).Spec.StepsServerClock() && c.After.Owner == held.Owner {
+				held = c.After // nobody prolonged it
 				continue
 			}
 			if c.AtNs > died && held.Held() && c.After.Owner == held.Owner && c.After.ExpiresMs > held.ExpiresMs {
@@ -159,6 +163,16 @@ func (r *run) unrenewed(lock string, b belief, c *trace.Change) (Finding, bool) 
 		if t.ToNs >= last {
 			last = t.ToNs
 			why = fmt.Sprintf("the last fault that met its messages was %s at %s", r.Fault(t.Number).Text, model.At(t.ToNs))
+		}
+	}
+	for _, x := range r.ChangesUpTo(lock, c.AtNs) {
+		if x.Fault == 0 || x.AtNs < last || x.Before.Owner != b.who || x.After.Owner != b.who {
+			continue
+		}
+		// A step of the server's clock may leave less than the time to the next renewal.
+		if t := r.Fault(x.Fault); t.Spec.StepsServerClock() && x.After.ExpiresMs < x.Before.ExpiresMs {
+			last = x.AtNs
+			why = fmt.Sprintf("%s had shortened it at %s", t.Text, model.At(x.AtNs))
 		}
 	}
 	if c.AtNs-last < int64(r.Record.Params.RenewalPeriod) {

@@ -134,7 +134,7 @@ func (r *run) forgotten(lock string, o *trace.Call, occupied spans, disturbed []
 		if end := min(next.from, until); end-idle > int64(time.Second) {
 			if bound, why := r.bound(lock, disturbed, idle, end); end-idle > bound {
 				return Finding{Judge: model.JudgeLiveness, Verdict: Broken, AtNs: idle + bound, Ops: []OpRef{refOf(o)}, Facts: model.Facts{Form: model.FormForgotten, Lock: lock, Thread: o.Caller},
-					Excuses: slices.Concat(r.gone(lock, idle, end, bound), r.deadInFront(lock, idle), r.deadByOtherClocks(lock, idle, end, bound), r.ghostsInFront(lock, idle, end, bound)),
+					Excuses: slices.Concat(r.gone(lock, idle, end, bound), r.deadInFront(lock, idle), r.deadByOtherClocks(lock, idle, end, bound), r.ghostsInFront(lock, idle, end, bound), r.clockSteps(0, end)),
 					Why: fmt.Sprintf("%s waited for %s from %s to %s while nobody believed to hold it; the bound is %v%s",
 						o.Caller, lock, model.At(idle), model.At(end), time.Duration(bound), why)}, true
 			}
@@ -319,7 +319,13 @@ func (r *run) disturbances(lock string) []disturbance {
 		if c.Fault > 0 && c.Ended() {
 			out = append(out, disturbance{from: c.AtNs, at: c.AtNs, what: "a hold that another hand removed, which wakes nobody"})
 		}
-		if c.Fault > 0 && c.After.Held() {
+		switch {
+		case c.Fault == 0 || !c.After.Held():
+		case r.Fault(c.Fault).Spec.StepsServerClock():
+			// A waiter may have been told of the later one.
+			left := time.Duration(max(max(c.Before.ExpiresMs, c.After.ExpiresMs)*millisecond-c.AtNs, 0))
+			out = append(out, disturbance{from: c.AtNs, at: c.AtNs, what: "a step of the server's clock, which moved the end of a lease", extra: left})
+		default:
 			out = append(out, disturbance{from: c.AtNs, at: c.AtNs, what: "a hold that a failover brought back, of which nobody knows"})
 		}
 	}

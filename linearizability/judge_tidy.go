@@ -32,7 +32,7 @@ func judgeTidy(r *run) []Finding {
 		case e.Channel != "":
 			what = "channel " + e.Channel
 		}
-		out = append(out, Finding{Judge: model.JudgeTidy, Verdict: Broken, AtNs: e.AtNs, Facts: model.Facts{Form: model.FormLeftover},
+		out = append(out, Finding{Judge: model.JudgeTidy, Verdict: Broken, AtNs: e.AtNs, Facts: model.Facts{Form: model.FormLeftover}, Excuses: r.clockSteps(0, e.AtNs),
 			Why: fmt.Sprintf("at %s, when everybody had left and every lease was over, there still was %s", model.At(e.AtNs), what)})
 	}
 	return out
@@ -186,7 +186,7 @@ func (r *run) byHand(c *trace.Change) []model.Excuse {
 	if c == nil || c.Fault == 0 {
 		return nil
 	}
-	return []model.Excuse{{Circumstance: model.HoldRemoved, Fault: c.Fault, Why: r.Fault(c.Fault).Text}}
+	return []model.Excuse{takenBy(r.Fault(c.Fault), model.HoldRemoved, r.Fault(c.Fault).Text)}
 }
 
 // abandoned finds the entries that stay when all have left, of threads that died or

@@ -31,6 +31,7 @@ import (
 // rest:
 //
 //	5    server fault 1 pause of a for 6s     # also: crash of a, partition of a, b for 6s, delete of key l -> free
+//	5    server fault 1 wall clock of the server steps by 10s -> free
 //	6005 server heal 1
 //	7    a/1 hit 1 renew                      # fault 1 met that command
 //	8    a/1 lost renew reply dropped         # request or reply, and why
@@ -167,6 +168,13 @@ func faultOf(t *testing.T, text string) model.FaultSpec {
 	case "flush":
 		return model.FaultSpec{Kind: model.FaultServer, Server: model.ServerFlushScripts}
 	case "wall clock":
+		if after, ok := strings.CutPrefix(rest, "the server steps by "); ok {
+			step, err := time.ParseDuration(after)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return model.FaultSpec{Kind: model.FaultServer, Server: model.ServerWallClock, Step: step}
+		}
 		who, _, _ := strings.Cut(rest, " steps")
 		return model.FaultSpec{Kind: model.FaultWallClock, Processes: []string{who}}
 	}

@@ -70,9 +70,30 @@ func (r *run) partsLost(fromNs, toNs int64) []trace.Fault {
 	}
 	var lost []trace.Fault
 	for _, f := range r.Faults {
-		if fromNs <= f.FromNs && f.FromNs <= toNs && (f.Spec.Kind == model.FaultKey || f.Spec.LosesData()) {
+		if fromNs <= f.FromNs && f.FromNs <= toNs && f.Spec.MayRemoveKeys() {
 			lost = append(lost, f)
 		}
 	}
 	return lost
+}
+
+// takenBy returns the excuse for what a fault took from a server, or gave back. A step of
+// the server's clock is a circumstance of its own.
+func takenBy(t trace.Fault, otherwise model.Circumstance, why string) model.Excuse {
+	if t.Spec.StepsServerClock() {
+		otherwise = model.ServerClockStepped
+	}
+	return model.Excuse{Circumstance: otherwise, Fault: t.Number, Why: why}
+}
+
+// clockSteps returns the excuses for what rests on the wall clocks of servers between two
+// instants.
+func (r *run) clockSteps(fromNs, toNs int64) []model.Excuse {
+	var out []model.Excuse
+	for _, t := range r.Faults {
+		if t.Spec.StepsServerClock() && fromNs <= t.FromNs && t.FromNs <= toNs {
+			out = append(out, takenBy(t, "", t.Text+" at "+model.At(t.FromNs)))
+		}
+	}
+	return out
 }

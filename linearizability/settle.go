@@ -65,13 +65,13 @@ func byFault(a, b model.Excuse) int {
 func (r *run) memoryLost(lock string) []model.Excuse {
 	var out []model.Excuse
 	for _, t := range r.Faults {
-		if !(t.Spec.Kind == model.FaultKey) && !t.Spec.LosesData() {
+		if !t.Spec.MayRemoveKeys() {
 			continue
 		}
 		if slices.ContainsFunc(r.CallsOn(lock), func(o *trace.Call) bool {
 			return t.FromNs <= r.underWayUntil(o) && slices.ContainsFunc(o.Sent, func(m *trace.Command) bool { return m.Executed != nil && m.Executed.AtNs <= t.FromNs })
 		}) {
-			out = append(out, model.Excuse{Circumstance: model.MemoryRemoved, Fault: t.Number, Why: t.Text})
+			out = append(out, takenBy(t, model.MemoryRemoved, t.Text))
 		}
 	}
 	return out
@@ -97,7 +97,7 @@ func (r *run) outOfOrder(lock string, first *Op) []model.Excuse {
 	if first != nil && first.ReturnNs != nil {
 		until = *first.ReturnNs
 	}
-	out := r.clocksApart()
+	out := append(r.clocksApart(), r.clockSteps(0, until)...)
 	for _, c := range r.Changes(lock) {
 		if c.AtNs <= until {
 			out = append(out, r.byHand(c)...)
@@ -162,10 +162,10 @@ func (r *run) unplaceable(lock string, res LockResult) Finding {
 // resurrected reports whether a fault gave a thread the lock or a place in its queue,
 // or changed the level or the lease of a hold without ending it. One of several servers
 // that forgets its part may do any of it later, so the calls of such a run are in no
-// history either. Two holds of one thread without a lease look alike, so that a failover may
-// bring an earlier one back unseen.
+// history either. The clock of one of several servers does the same. Two holds of one thread
+// without a lease look alike, so that a failover may bring an earlier one back unseen.
 func (r *run) resurrected(lock string) bool {
-	if len(r.partsLost(0, r.LeaveNs)) > 0 {
+	if len(r.partsLost(0, r.LeaveNs)) > 0 || r.Record.Params.Servers > 1 && len(r.clockSteps(0, r.LeaveNs)) > 0 {
 		return true
 	}
 	if r.Record.Params.Endless && slices.ContainsFunc(r.Faults, func(t trace.Fault) bool { return t.Spec.Server == model.ServerFailover }) {

@@ -31,6 +31,7 @@ const (
 	ServerFailover     ServerFault = "failover"
 	ServerFlushScripts ServerFault = "flush_scripts"
 	ServerStall        ServerFault = "stall"
+	ServerWallClock    ServerFault = "wall_clock" // the wall clock of the server jumps
 )
 
 // FaultSpec is one fault of a run: what a scenario asks for, and what judges and
@@ -40,7 +41,7 @@ type FaultSpec struct {
 	At        time.Duration // since the start; every kind but FaultRule
 	Processes []string      // crash, pause and wall_clock: one; partition: one or more
 	For       time.Duration // pause, partition, stall; the delay of a rule
-	Step      time.Duration // wall_clock
+	Step      time.Duration // wall_clock, of a process or of a server
 	Server    ServerFault
 	// Nodes are the addresses of the servers that the fault strikes: those of
 	// server and key, the far ends of a partition, the servers whose messages a
@@ -83,6 +84,15 @@ func (f FaultSpec) LosesData() bool {
 	return f.Server == ServerFailover || f.Server == ServerRestart && !f.KeepData
 }
 
+// StepsServerClock reports whether the wall clock of the server jumps. Leases that the
+// server keeps end earlier or later by that much.
+func (f FaultSpec) StepsServerClock() bool { return f.Server == ServerWallClock }
+
+// MayRemoveKeys reports whether the fault may take keys from the server.
+func (f FaultSpec) MayRemoveKeys() bool {
+	return f.Kind == FaultKey || f.LosesData() || f.StepsServerClock() && f.Step > 0
+}
+
 // EndsConnections reports whether every client has to connect again.
 func (f FaultSpec) EndsConnections() bool {
 	return f.Server == ServerFailover || f.Server == ServerRestart
@@ -122,6 +132,8 @@ func (f FaultSpec) words() string {
 			return fmt.Sprintf("server stall for %v", f.For)
 		case f.Server == ServerFlushScripts:
 			return "flush of the script cache"
+		case f.Server == ServerWallClock:
+			return fmt.Sprintf("wall clock of the server steps by %v", f.Step)
 		}
 		panic("model: a fault of the server of unknown kind " + string(f.Server))
 	}

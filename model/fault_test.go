@@ -10,3 +10,23 @@ func TestAFaultNamesWholeProcesses(t *testing.T) {
 		}
 	}
 }
+
+func TestWhichFaultsMayRemoveKeys(t *testing.T) {
+	for _, c := range []struct {
+		f    FaultSpec
+		want bool
+	}{
+		{FaultSpec{Kind: FaultKey, KeyDo: "delete"}, true},
+		{FaultSpec{Kind: FaultServer, Server: ServerRestart}, true},
+		{FaultSpec{Kind: FaultServer, Server: ServerRestart, KeepData: true}, false},
+		{FaultSpec{Kind: FaultServer, Server: ServerFailover}, true},
+		{FaultSpec{Kind: FaultServer, Server: ServerStall, For: 1}, false},
+		{FaultSpec{Kind: FaultServer, Server: ServerWallClock, Step: 1}, true},
+		{FaultSpec{Kind: FaultServer, Server: ServerWallClock, Step: -1}, false},
+		{FaultSpec{Kind: FaultWallClock, Processes: []string{"a"}, Step: 1}, false},
+	} {
+		if got := c.f.MayRemoveKeys(); got != c.want {
+			t.Errorf("%s: %t, want %t", c.f, got, c.want)
+		}
+	}
+}

@@ -28,6 +28,9 @@ const (
 	Unguarded Circumstance = "caller worked without the lock"
 	// ClocksApart: wall clocks differed.
 	ClocksApart Circumstance = "wall clocks apart"
+	// ServerClockStepped: the wall clock of a server jumped, and what the server keeps
+	// for a time ended earlier or later.
+	ServerClockStepped Circumstance = "wall clock of a server stepped"
 	// WaiterAway: the waiter was paused, cut off or its messages were lost when
 	// it should have asked.
 	WaiterAway Circumstance = "waiter away when its turn came"
@@ -73,43 +76,44 @@ type Promises map[string]Promise
 func (t Traits) Implies(judge string) (p Promise, ok bool) {
 	switch judge {
 	case JudgeMutualExclusion:
-		return Promise{Unless: []Circumstance{HolderStopped, HolderCutOff, HoldRemoved},
+		return Promise{Unless: []Circumstance{HolderStopped, HolderCutOff, HoldRemoved, ServerClockStepped},
 			Source: "one owner at a time, within the lease: past it another may enter and the holder is not told; a single server promises nothing across a loss of data"}, true
 	case JudgeMisdelete:
 		return Promise{Source: "a release names its owner; an unlock of somebody else's hold is refused"}, true
 	case JudgeLinearizable:
 		p.Source = "every answer fits one order of grants, releases and lease ends"
 		if t.Fair {
-			p.Unless = []Circumstance{WaiterAway, HoldRemoved}
+			p.Unless = []Circumstance{WaiterAway, HoldRemoved, ServerClockStepped}
 			p.Source += ", in which waiters are served as they came"
 		}
 		return p, true
 	case JudgeHoldCount:
 		return Promise{Source: "as many unlocks as locks give the lock up (java.util.concurrent.locks.Lock)"}, true
 	case JudgeFIFO:
-		return Promise{Unless: []Circumstance{WaiterAway, HoldRemoved},
+		return Promise{Unless: []Circumstance{WaiterAway, HoldRemoved, ServerClockStepped},
 			Source: "waiters get the lock in the order of their first try"}, t.Fair
 	case JudgeLease:
-		return Promise{Source: "a hold ends with its lease and not before, and a renewal ends with its hold"}, true
+		return Promise{Unless: []Circumstance{ServerClockStepped},
+			Source: "a hold ends with its lease and not before, and a renewal ends with its hold"}, true
 	case JudgeLiveness:
-		p.Unless, p.Source = []Circumstance{DeadWaiters}, "a free lock is given to a waiter; each dead waiter in a queue costs up to its own wait"
+		p.Unless, p.Source = []Circumstance{DeadWaiters, ServerClockStepped}, "a free lock is given to a waiter; each dead waiter in a queue costs up to its own wait"
 		if t.Endless {
 			p.Unless = append(p.Unless, HolderGone)
 		}
 		return p, true
 	case JudgeWaitBound:
-		return Promise{Unless: []Circumstance{ClocksApart},
+		return Promise{Unless: []Circumstance{ClocksApart, ServerClockStepped},
 			Source: "a timed try is over when its wait is, but for the round trip under way; a process may measure it with its wall clock"}, true
 	case JudgeFencing:
-		return Promise{Unless: []Circumstance{HoldRemoved},
+		return Promise{Unless: []Circumstance{HoldRemoved, ServerClockStepped},
 			Source: "the token grows with every hold (Kleppmann, How to do distributed locking); a server that loses the count begins anew"}, t.Fenced
 	case JudgeTraffic:
 		return Promise{Source: "a waiter is woken, or asks now and then; one that asks without a pause costs its server what a thousand others would"}, true
 	case JudgeTidy:
-		return Promise{Unless: []Circumstance{WaiterAway, WaiterGone, HoldRemoved},
+		return Promise{Unless: []Circumstance{WaiterAway, WaiterGone, HoldRemoved, ServerClockStepped},
 			Source: "a thread that no longer waits leaves the queue, and what is left has an end"}, true
 	case JudgeWorkload:
-		return Promise{Unless: []Circumstance{HolderStopped, HolderCutOff, HoldRemoved, Overstayed, Unguarded},
+		return Promise{Unless: []Circumstance{HolderStopped, HolderCutOff, HoldRemoved, ServerClockStepped, Overstayed, Unguarded},
 			Source: "what the lock guards is worked on by one at a time"}, true
 	case JudgeWant:
 		return Promise{Source: "what the scenario's author wants of a step"}, true

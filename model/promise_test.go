@@ -15,17 +15,18 @@ func TestTraitsImplyPromises(t *testing.T) {
 		promised bool
 		unless   []model.Circumstance
 	}{
-		{"every lock lets one in at a time", model.Traits{}, model.JudgeMutualExclusion, true, []model.Circumstance{model.HolderStopped, model.HolderCutOff, model.HoldRemoved}},
+		{"every lock lets one in at a time", model.Traits{}, model.JudgeMutualExclusion, true, []model.Circumstance{model.HolderStopped, model.HolderCutOff, model.HoldRemoved, model.ServerClockStepped}},
 		{"every lock refuses the unlock of another's hold", model.Traits{}, model.JudgeMisdelete, true, nil},
 		{"every lock answers in one order", model.Traits{}, model.JudgeLinearizable, true, nil},
-		{"a fair one in that of its waiters", model.Traits{Fair: true}, model.JudgeLinearizable, true, []model.Circumstance{model.WaiterAway, model.HoldRemoved}},
+		{"a fair one in that of its waiters", model.Traits{Fair: true}, model.JudgeLinearizable, true, []model.Circumstance{model.WaiterAway, model.HoldRemoved, model.ServerClockStepped}},
 		{"only a fair lock promises an order of waiters", model.Traits{Fenced: true}, model.JudgeFIFO, false, nil},
-		{"and it does", model.Traits{Fair: true}, model.JudgeFIFO, true, []model.Circumstance{model.WaiterAway, model.HoldRemoved}},
+		{"and it does", model.Traits{Fair: true}, model.JudgeFIFO, true, []model.Circumstance{model.WaiterAway, model.HoldRemoved, model.ServerClockStepped}},
 		{"only a fenced lock promises tokens", model.Traits{Fair: true}, model.JudgeFencing, false, nil},
-		{"and it does", model.Traits{Fenced: true}, model.JudgeFencing, true, []model.Circumstance{model.HoldRemoved}},
-		{"a free lock goes to a waiter", model.Traits{}, model.JudgeLiveness, true, []model.Circumstance{model.DeadWaiters}},
+		{"and it does", model.Traits{Fenced: true}, model.JudgeFencing, true, []model.Circumstance{model.HoldRemoved, model.ServerClockStepped}},
+		{"a free lock goes to a waiter", model.Traits{}, model.JudgeLiveness, true, []model.Circumstance{model.DeadWaiters, model.ServerClockStepped}},
+		{"a hold ends with its lease", model.Traits{}, model.JudgeLease, true, []model.Circumstance{model.ServerClockStepped}},
 		{"what the lock guards is worked on by one at a time", model.Traits{}, model.JudgeWorkload, true,
-			[]model.Circumstance{model.HolderStopped, model.HolderCutOff, model.HoldRemoved, model.Overstayed, model.Unguarded}},
+			[]model.Circumstance{model.HolderStopped, model.HolderCutOff, model.HoldRemoved, model.ServerClockStepped, model.Overstayed, model.Unguarded}},
 		{"nothing is promised to a judge that does not exist", model.Traits{Fair: true, Fenced: true}, "no such judge", false, nil},
 	} {
 		t.Run(c.judge+": "+c.rule, func(t *testing.T) {

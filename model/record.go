@@ -41,7 +41,7 @@ const (
 // Event is one thing that happened. Fields that mean nothing for its kind are
 // zero and left out of the JSON.
 type Event struct {
-	AtNs    int64  `json:"at_ns"` // simulated time since the start, server clock
+	AtNs    int64  `json:"at_ns"` // simulated time since the start
 	Kind    Kind   `json:"kind"`
 	Process string `json:"process,omitempty"`
 	Thread  int    `json:"thread,omitempty"`
@@ -141,8 +141,9 @@ const (
 type LockState struct {
 	Owner string `json:"owner,omitempty"` // "": free
 	Count int    `json:"count,omitempty"`
-	// ExpiresMs is the last millisecond, server clock since the start, in which
-	// the hold lives; -1 when it has no expiry. Meaningless when free.
+	// ExpiresMs is the last millisecond of simulated time since the start in which
+	// the hold lives; -1 when it has no expiry. Meaningless when free. It moves when
+	// the wall clock of the server jumps.
 	ExpiresMs int64    `json:"expires_ms,omitempty"`
 	Token     int64    `json:"token,omitempty"` // the newest fencing token; 0: none
 	Queue     []string `json:"queue,omitempty"` // head first

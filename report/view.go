@@ -230,6 +230,10 @@ func (b *builder) event(e *model.Event) {
 	case model.KindUse:
 		b.use(e)
 	case model.KindResource:
+		if e.Phase == "refused" {
+			b.add(e, b.thread(e), e.Key+" refuses "+e.Text)
+			break
+		}
 		b.add(e, b.thread(e), fmt.Sprintf("%ss %s: %d", e.Phase, e.Key, e.Value))
 	case model.KindCheck:
 		if !e.Met {
@@ -279,8 +283,11 @@ func (b *builder) use(e *model.Event) {
 			delete(b.using, key)
 		}
 		what := "ends its use of "
-		if e.Phase == "sold_out" {
+		switch e.Phase {
+		case "sold_out":
 			what = "finds too little of "
+		case "refused":
+			what = "gives up its use of "
 		}
 		b.add(e, b.thread(e), what+e.Key)
 	}

@@ -34,6 +34,7 @@ var (
 		{"failover", []string{"at!", "server!", "lose_last", "servers"}},
 		{"flush_scripts", []string{"at!", "server!", "servers"}},
 		{"stall", []string{"at!", "server!", "for!", "servers"}},
+		{model.ServerWallClock, []string{"at!", "server!", "step!", "servers"}},
 	}
 )
 
@@ -67,6 +68,7 @@ func (l *loader) fault(n *yaml.Node) Fault {
 	case model.FaultServer:
 		fault.KeepData = l.boolean(f["keep_data"])
 		fault.LoseLast = l.count(0)(f["lose_last"])
+		fault.Step = l.serverStep(f["step"])
 		if f["lose_last"] != nil && l.s.Server.Replicas > 0 {
 			l.fail(f["lose_last"], "lose_last belongs to a server without replicas; with them a failover loses what had not reached the one that it promotes, which server: {lag} decides")
 		}
@@ -77,6 +79,20 @@ func (l *loader) fault(n *yaml.Node) Fault {
 		l.rule(n, f, &fault)
 	}
 	return fault
+}
+
+// serverStep reads by how much the wall clock of a server steps.
+func (l *loader) serverStep(n *yaml.Node) Duration {
+	bad := len(l.errs)
+	step := l.signed(n)
+	switch {
+	case n == nil || len(l.errs) > bad:
+	case step == 0:
+		l.fail(n, "a step of 0 changes nothing; give a length such as 10s, or -10s for a clock that goes back")
+	case step%time.Millisecond != 0:
+		l.fail(n, "step %v: the clock of a server counts whole milliseconds", step)
+	}
+	return step
 }
 
 // servers reads the number of one server, or a list of numbers. Numbers start at 1.

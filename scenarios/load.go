@@ -126,23 +126,45 @@ func (l *loader) scenario(root *yaml.Node) {
 	if n := f["watchdog"]; n != nil {
 		l.s.Watchdog = l.durationFrom(minWatchdog)(n)
 	}
+	var fences []*yaml.Node
 	for key, value := range l.pairs(f["resources"], "a mapping of resources, such as {stock: {start: 100}}") {
-		r := l.fields(value, "a resource", "start!", "never_below", "end")
+		r := l.fields(value, "a resource", "start!", "never_below", "end", "fence")
 		l.s.Resources = append(l.s.Resources, Resource{
 			Name:       l.member(key),
 			Start:      l.integer(r["start"]),
 			NeverBelow: optional(r["never_below"], l.integer),
 			End:        optional(r["end"], l.integer),
+			Fence:      l.lockName(r["fence"]),
 		})
+		fences = append(fences, r["fence"])
 	}
 	l.processes(f["processes"])
 	l.scripts(f["steps"])
+	for _, n := range fences {
+		l.taken(n)
+	}
 	for _, n := range l.list(f["faults"], "a list of faults") {
 		l.s.Faults = append(l.s.Faults, l.fault(n))
 	}
 	l.expect(f["expect"])
 	l.s.Reach = l.words(f["reach"], "reach word", "reach", model.Reachable)
 	l.seeds(f["seeds"])
+}
+
+// taken checks that a step takes the lock of a fence.
+func (l *loader) taken(n *yaml.Node) {
+	if n == nil || n.Value == "" {
+		return
+	}
+	var names []string
+	for _, s := range l.s.All() {
+		if (s.Kind == StepLock || s.Kind == StepTryLock || s.Kind == StepWithLock) && !slices.Contains(names, s.Name) {
+			names = append(names, s.Name)
+		}
+	}
+	if !slices.Contains(names, n.Value) {
+		l.unknown(n, "lock", n.Value, "steps", names)
+	}
 }
 
 func (l *loader) locks(n *yaml.Node) {

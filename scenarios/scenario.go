@@ -58,6 +58,9 @@ type Resource struct {
 	Start      int64
 	NeverBelow *int64
 	End        *int64
+	// Fence is the lock whose fencing token the resource asks for; "": none. It refuses a
+	// token smaller than the greatest it has seen.
+	Fence string
 }
 
 // A Process is one client with its threads.

@@ -1,6 +1,7 @@
 package scenarios
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -25,7 +26,7 @@ var stepTable = []struct {
 	{StepExtend, []string{"name!", "want"}, []string{"extended", "not_held", "error", "unknown"}},
 	{StepRead, []string{"name!", "holds", "locked", "ttl", "queue", "deadlines"}, nil},
 	{StepPublished, []string{"name!", "to!", "count!"}, nil},
-	{StepUse, []string{"resource!", "take", "for", "want"}, []string{"sold_out", "error", "unknown"}},
+	{StepUse, []string{"resource!", "take", "for", "want"}, []string{"sold_out", "refused", "error", "unknown"}},
 	{kind: StepInterrupt},
 	{StepRepeat, []string{"times", "until", "steps!"}, nil},
 	{kind: StepClose},
@@ -114,6 +115,10 @@ func (l *loader) stepFields(s *Step, n *yaml.Node) {
 			known = append(known, r.Name)
 		}
 		s.Name = l.word(f["resource"], "resource", "resources", known...)
+		fenced := slices.ContainsFunc(l.s.Resources, func(r Resource) bool { return r.Name == s.Name && r.Fence != "" })
+		if slices.Contains(s.Want, "refused") && !fenced && s.Name != "" {
+			l.fail(f["want"], "%s refuses nobody: give it a fence, such as {start: 100, fence: orders}", s.Name)
+		}
 		s.Take = 1
 		if f["take"] != nil {
 			s.Take = int64(l.count(0)(f["take"]))

@@ -29,7 +29,7 @@ func (sc *Scenario) Write() string {
 	if len(sc.Resources) > 0 {
 		w.line("resources:")
 		for _, r := range sc.Resources {
-			w.line("  %s: %s", r.Name, flow("start", fmt.Sprint(r.Start), "never_below", number(r.NeverBelow), "end", number(r.End)))
+			w.line("  %s: %s", r.Name, flow("start", fmt.Sprint(r.Start), "never_below", number(r.NeverBelow), "end", number(r.End), "fence", atom(r.Fence)))
 		}
 	}
 	w.line("processes:")
@@ -190,7 +190,7 @@ func (f Fault) write() string {
 	case model.FaultKey:
 		return flow("at", at, "key", atom(f.Key), "do", f.KeyDo, "servers", servers)
 	case model.FaultServer:
-		return flow("at", at, "server", string(f.Server), "keep_data", when(f.KeepData, "true"), "lose_last", count(f.LoseLast), "for", nonzero(f.For), "servers", servers)
+		return flow("at", at, "server", string(f.Server), "keep_data", when(f.KeepData, "true"), "lose_last", count(f.LoseLast), "for", nonzero(f.For), "step", nonzero(f.Step), "servers", servers)
 	case model.FaultRule:
 		w := f.When
 		return flow("when", flow("process", w.Process, "direction", w.Direction, "command", atom(w.Command), "script", string(w.Script),

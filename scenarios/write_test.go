@@ -93,6 +93,7 @@ network: {latency: 0}
 server: {replicas: 2, lag: 1ms..1500ms}
 resources:
   stock: {start: 3, never_below: -1, end: 0}
+  safe: {start: 1, fence: "{x}y: z"}
 processes:
   a: {threads: 2, lock_objects: per_call, wall_clock: {offset: -1500ms, drift_ppm: -20}, client: {response_timeout: 90s, retry_attempts: 0, pool_size: 2, fair_wait: 0}}
   b: {}
@@ -101,6 +102,7 @@ steps:
     - lock: {name: "{x}y: z", lease: 1ms, interruptible: true, want: [granted, error], reply: nil}
     - repeat: {until: 5s, steps: [sleep: 1s, close]}
     - repeat: {times: 2, steps: [{with_lock: {name: "null", lease: 2s, wait: 0, unlock: always, steps: [{use: {resource: stock, take: 0, for: 1us, want: sold_out}}]}}]}
+    - use: {resource: safe, want: [refused, sold_out]}
     - try_lock: {name: 5, wait: 1s, lease: 1s, unit: seconds, want: busy, reply: -2}
     - with_lock: {name: x}
     - read: {name: x, holds: 0, locked: false, ttl: free, queue: [], deadlines: {b/1: 1s..2s}}
@@ -122,6 +124,7 @@ faults:
   - {at: 1s, server: failover}
   - {at: 1s, server: flush_scripts}
   - {at: 1s, server: stall, for: 2s}
+  - {at: 1s, server: wall_clock, step: -1500ms, servers: [2]}
   - {at: 1s, key: "*", do: delete}
   - {at: 1s, key: x, do: expire}
   - {when: {process: a, direction: reply, command: evalsha, script: leave, channel: "a*: b", nth: 3}, from: 1s, until: 2s, do: delay, for: 3s}

@@ -96,7 +96,13 @@ func (n *node) strike(f model.FaultSpec) {
 	if f.Server == model.ServerStall {
 		n.stallTill = max(n.stallTill, w.now()+int64(f.For))
 	}
-	n.call(func(nowNs int64, out *Effects) { n.Server.Strike(nowNs, f, out) })
+	n.call(func(nowNs int64, out *Effects) {
+		if f.StepsServerClock() {
+			n.Server.(Clocked).StepClock(nowNs, f.Step, out)
+		} else {
+			n.Server.Strike(nowNs, f, out)
+		}
+	})
 	if f.EndsConnections() {
 		for _, c := range w.conns {
 			if c.node == n {

@@ -598,25 +598,66 @@ func (t *Thread) Close() { t.Do(t.p.closeClient) }
 // value less what it takes. It reports false when less than keep would be left. The
 // resource is a server of its own that no fault strikes.
 func (t *Thread) Use(resource string, take int64, work time.Duration, keep *int64) bool {
+	sold, _ := t.use(resource, take, work, keep, nil)
+	return sold
+}
+
+// UseFenced is Use of a resource that refuses to be read or written with a token smaller than
+// the greatest it has seen, or with none, which is 0. refused reports whether it refused
+// this one.
+func (t *Thread) UseFenced(resource string, token, take int64, work time.Duration, keep *int64) (sold, refused bool) {
+	return t.use(resource, take, work, keep, &token)
+}
+
+func (t *Thread) use(resource string, take int64, work time.Duration, keep, token *int64) (sold, refused bool) {
 	w := t.p.w
+	ended := func(phase string, value int64) {
+		t.Do(func() { t.Record(model.Event{Kind: model.KindUse, Phase: phase, Key: resource, Value: value}) })
+	}
 	t.Do(func() { t.Record(model.Event{Kind: model.KindUse, Phase: "start", Key: resource}) })
+	// fenced runs f at the resource unless the resource refuses the token.
+	fenced := func(f func()) {
+		if token == nil {
+			f()
+			return
+		}
+		greatest := w.fences[resource]
+		if refused = *token <= 0 || *token < greatest; refused {
+			t.Record(model.Event{Kind: model.KindResource, Phase: "refused", Key: resource, Value: *token, Text: fmt.Sprintf("token %d, after %d", *token, greatest)})
+			return
+		}
+		w.fences[resource] = *token
+		f()
+	}
 	var seen int64
 	t.visit(func() {
-		seen = w.resources[resource]
-		t.Record(model.Event{Kind: model.KindResource, Phase: "read", Key: resource, Value: seen})
+		fenced(func() {
+			seen = w.resources[resource]
+			t.Record(model.Event{Kind: model.KindResource, Phase: "read", Key: resource, Value: seen})
+		})
 	})
+	if refused {
+		ended("refused", 0)
+		return false, true
+	}
 	left := seen - take
 	if keep != nil && left < *keep {
-		t.Do(func() { t.Record(model.Event{Kind: model.KindUse, Phase: "sold_out", Key: resource}) })
-		return false
+		ended("sold_out", 0)
+		return false, false
 	}
 	t.Sleep(work)
 	t.visit(func() {
-		w.resources[resource] = left
-		t.Record(model.Event{Kind: model.KindResource, Phase: "write", Key: resource, Value: left, Count: take})
+		fenced(func() {
+			w.resources[resource] = left
+			t.Record(model.Event{Kind: model.KindResource, Phase: "write", Key: resource, Value: left, Count: take})
+		})
 	})
-	t.Do(func() { t.Record(model.Event{Kind: model.KindUse, Phase: "end", Key: resource, Value: take}) })
-	return true
+	if refused {
+		ended("refused", 0)
+		return false, true
+	}
+	ended("end", take)
+	return true, false
 }
 
 // visit lets f happen at another server, one latency away, and comes back.

@@ -77,6 +77,13 @@ type Server interface {
 	Leftovers(out *Effects)
 }
 
+// Clocked is a Server with a wall clock of its own, by which its leases end.
+type Clocked interface {
+	Server
+	// StepClock lets the wall clock jump. It is called in the place of Strike.
+	StepClock(nowNs int64, by time.Duration, out *Effects)
+}
+
 // Setup is what a server is told of its run.
 type Setup struct {
 	Start time.Time

@@ -94,6 +94,7 @@ type World struct {
 	nodes     []*node
 	rules     []*rule
 	resources map[string]int64
+	fences    map[string]int64 // the greatest token that each resource has seen
 	msgs      int
 	conns     []*conn // those with a number, in its order
 	ops       int
@@ -168,8 +169,8 @@ func newWorld(cfg Config, noShortcuts bool) *World {
 	w := &World{
 		cfg: cfg, chooser: cfg.Chooser, start: time.Now(),
 		rec:       &model.Record{Params: cfg.Params, Events: eventSpace.take(0)},
-		resources: map[string]int64{},
-		notify:    make(chan struct{}, 1), goroutines: runtime.NumGoroutine(),
+		resources: map[string]int64{}, fences: map[string]int64{},
+		notify: make(chan struct{}, 1), goroutines: runtime.NumGoroutine(),
 	}
 	w.rec.Params.Faults = cfg.Faults
 	if cfg.Orders != nil {

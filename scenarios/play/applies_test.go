@@ -37,10 +37,15 @@ func TestAScenarioThatALockDoesNotOfferDoesNotApply(t *testing.T) {
 		{"extend: x", "", "the step extend does not apply: little has no extension of a hold by its caller"},
 		{"read: {name: x, locked: true}", "", "the step read does not apply: little does not say what the server holds for it"},
 		{"repeat: {times: 2, steps: [force_unlock: x]}", "", "the step force_unlock does not apply"},
+		{"lock: x, use: {resource: stock}", "", ""},
+		{"lock: x, use: {resource: safe}", "", "the step use does not apply: little tells no fencing token, for which safe asks"},
 		{"lock: x", "{at: 1s, server: restart, servers: [1, 3]}", ""},
 		{"lock: x", "{at: 1s, server: restart, servers: 4}", "the fault does not apply: it strikes server 4, and little has 3"},
 	} {
 		text := "lockstep: 1\nname: s\nlocks: [little]\nprocesses: {a: {}}\nsteps: {a/1: [" + c.steps + "]}\n"
+		if strings.Contains(c.steps, "use") {
+			text += "resources: {stock: {start: 1}, safe: {start: 1, fence: x}}\n"
+		}
 		if c.fault != "" {
 			text += "faults: [" + c.fault + "]\n"
 		}
@@ -70,6 +75,41 @@ func TestAScenarioThatALockDoesNotOfferDoesNotApply(t *testing.T) {
 				}()
 				play.Play(nil, sc, l, sim.NewSeeded(1))
 			}()
+		}
+	}
+}
+
+// clockless is a server that is never played and has no wall clock, and clocked has one.
+type clockless struct{ sim.Server }
+type clocked struct{ sim.Clocked }
+
+// mixed are two servers, of which the second has no wall clock.
+type mixed struct{ lacking }
+
+func (mixed) Count() int { return 2 }
+func (mixed) New([]string, subject.ServerOptions) subject.World {
+	return subject.World{Nodes: []sim.Node{{Addr: "192.0.2.1:1", Server: clocked{}}, {Addr: "192.0.2.2:1", Server: clockless{}}}}
+}
+
+func TestAStepOfAClockThatAServerDoesNotHaveDoesNotApply(t *testing.T) {
+	l := &subject.Subject{Name: "little", Servers: mixed{}}
+	for servers, want := range map[string]string{
+		"":                  "s.yaml:6: the fault does not apply: server 2 of little has no wall clock",
+		", servers: 2":      "s.yaml:6: the fault does not apply: server 2 of little has no wall clock",
+		", servers: [1, 2]": "s.yaml:6: the fault does not apply: server 2 of little has no wall clock",
+		", servers: 1":      "",
+	} {
+		text := "lockstep: 1\nname: s\nlocks: [little]\nprocesses: {a: {}}\nsteps: {a/1: [lock: x]}\nfaults: [{at: 1s, server: wall_clock, step: 1s" + servers + "}]\n"
+		sc, err := scenarios.Parse("s.yaml", []byte(text), func(name string) (string, error) { return name, nil })
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := ""
+		if err := play.Applies(sc, l); err != nil {
+			got = err.Error()
+		}
+		if got != want {
+			t.Errorf("%q: %q, want %q", servers, got, want)
 		}
 	}
 }

@@ -72,7 +72,7 @@ func PlayIn(h *sim.Host, sc *scenarios.Scenario, l *subject.Subject, chooser sim
 		}
 		cfg.Faults = append(cfg.Faults, f.FaultSpec)
 	}
-	longest := max(params.Watchdog, longestLease(sc))
+	longest := max(params.Watchdog, longestLease(sc)) + putBack(sc)
 	// The world settles for at least as long as a client takes to give a command up.
 	cfg.Settle = max(longest, params.GiveUp+5*time.Second) + time.Second
 	cfg.Quiet = cfg.Settle
@@ -159,6 +159,17 @@ func longestLease(sc *scenarios.Scenario) (longest time.Duration) {
 		}
 	}
 	return longest
+}
+
+// putBack returns by how much the faults put the clocks of servers back in all, so that a
+// lease may end later by as much. What is longer than anybody waits for does not count.
+func putBack(sc *scenarios.Scenario) (all time.Duration) {
+	for _, f := range sc.Faults {
+		if f.StepsServerClock() && f.Step < 0 {
+			all = min(all-f.Step, 10*time.Minute)
+		}
+	}
+	return all
 }
 
 func longestWait(sc *scenarios.Scenario) (longest time.Duration) {
@@ -481,17 +492,29 @@ func (p *player) checkAbout(t *sim.Thread, s scenarios.Step, what, thread, want,
 }
 
 func (p *player) use(t *sim.Thread, s scenarios.Step) {
-	var keep *int64
+	var resource scenarios.Resource
 	for _, r := range p.sc.Resources {
 		if r.Name == s.Name {
-			keep = r.NeverBelow
+			resource = r
 		}
 	}
-	sold := t.Use(s.Name, s.Take, s.For, keep)
+	var sold, refused bool
+	if resource.Fence == "" {
+		sold = t.Use(s.Name, s.Take, s.For, resource.NeverBelow)
+	} else {
+		token, err := p.lock.Token(p.object(resource.Fence), lockimpl.Owner(t.Number()))
+		if err != nil {
+			token = 0 // it holds nothing, and has no token to show
+		}
+		sold, refused = t.UseFenced(s.Name, token, s.Take, s.For, resource.NeverBelow)
+	}
 	if len(s.Want) > 0 {
-		got := "sold"
-		if !sold {
-			got = "sold_out"
+		got := "sold_out"
+		switch {
+		case sold:
+			got = "sold"
+		case refused:
+			got = "refused"
 		}
 		t.Do(func() { p.check(t, s, "use", fmt.Sprint(s.Want), got, slices.Contains(s.Want, got)) })
 	}

@@ -248,7 +248,7 @@ func ordersWithout(sc *scenarios.Scenario, o *sim.Orders, excuses []model.Excuse
 func rules(sc *scenarios.Scenario) []linearizability.Resource {
 	var out []linearizability.Resource
 	for _, r := range sc.Resources {
-		out = append(out, linearizability.Resource(r))
+		out = append(out, linearizability.Resource{Name: r.Name, Start: r.Start, NeverBelow: r.NeverBelow, End: r.End})
 	}
 	return out
 }

@@ -44,6 +44,9 @@ type Subject struct {
 	Keys func(lock string) []string
 	// Kept returns the keys that may remain after all clients have left. Nil: none may.
 	Kept func(lock string) []string
+	// Token returns the fencing token of the hold that an owner has by what its client
+	// knows. Nil: the lock tells none.
+	Token func(l lockimpl.Lock, o lockimpl.Owner) (int64, error)
 	// Channel returns the channel on which a release of the lock is published to one
 	// waiter (process/thread), or to "all"; "": none. Nil: nothing is published.
 	Channel func(lock, to string) string

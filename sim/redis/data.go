@@ -76,7 +76,8 @@ type snapshot struct {
 
 type saved struct {
 	key, kind string
-	expiresMs int64
+	expires   bool
+	expiresMs int64 // by the server's wall clock, since the start
 	str       string
 	hash      map[string]string
 	list      []string
@@ -98,7 +99,10 @@ func (s *Server) copyData() snapshot {
 
 // copyKey copies a key. It reports false for a type that it does not know.
 func (s *Server) copyKey(k string) (v saved, ok bool) {
-	v = saved{key: k, kind: s.m.Type(k), expiresMs: s.ExpiresMs(k)}
+	v = saved{key: k, kind: s.m.Type(k)}
+	if ms := s.ExpiresMs(k); ms >= 0 {
+		v.expires, v.expiresMs = true, ms+s.ahead.Milliseconds()
+	}
 	switch v.kind {
 	case "string":
 		v.str, _ = s.String(k)
@@ -119,7 +123,7 @@ func (s *Server) copyKey(k string) (v saved, ok bool) {
 func (a snapshot) equal(b snapshot) bool { return slices.EqualFunc(a.keys, b.keys, saved.equal) }
 
 func (a saved) equal(b saved) bool {
-	return a.key == b.key && a.kind == b.kind && a.expiresMs == b.expiresMs && a.str == b.str &&
+	return a.key == b.key && a.kind == b.kind && a.expires == b.expires && a.expiresMs == b.expiresMs && a.str == b.str &&
 		maps.Equal(a.hash, b.hash) && slices.Equal(a.list, b.list) && maps.Equal(a.zset, b.zset)
 }
 
@@ -143,10 +147,11 @@ func (s *Server) snapshot() {
 }
 
 // failover goes back to the data before the last n writes. The script cache is gone
-// with the old master.
+// with the old master, and so is its clock.
 func (s *Server) failover(n int) {
 	s.setClock()
 	s.snapshot()
+	s.setAhead(0)
 	at := max(0, len(s.history)-1-n)
 	s.restore(s.history[at])
 	s.history = s.history[:at+1]
@@ -157,7 +162,8 @@ func (s *Server) failover(n int) {
 func (s *Server) restore(data snapshot) {
 	s.m.FlushAll()
 	for _, v := range data.keys {
-		if v.expiresMs >= 0 && v.expiresMs < s.nowMs() {
+		left := time.Duration(v.expiresMs-s.nowMs())*time.Millisecond - s.ahead
+		if v.expires && left < 0 {
 			continue
 		}
 		switch v.kind {
@@ -176,8 +182,8 @@ func (s *Server) restore(data snapshot) {
 				_, _ = s.m.ZAdd(v.key, score, member)
 			}
 		}
-		if v.expiresMs >= 0 {
-			s.m.SetTTL(v.key, time.Duration(v.expiresMs-s.nowMs())*time.Millisecond+time.Millisecond/2)
+		if v.expires {
+			s.m.SetTTL(v.key, left+time.Millisecond/2)
 		}
 	}
 }

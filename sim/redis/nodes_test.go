@@ -25,6 +25,7 @@ func TestTwoIndependentServers(t *testing.T) {
 	restart := model.FaultSpec{Kind: model.FaultServer, Server: model.ServerRestart}
 	failover := model.FaultSpec{Kind: model.FaultServer, Server: model.ServerFailover, LoseLast: 1}
 	expire := model.FaultSpec{Kind: model.FaultKey, Key: "k", KeyDo: "expire"}
+	step := model.FaultSpec{Kind: model.FaultServer, Server: model.ServerWallClock, Step: time.Hour}
 	on := func(f model.FaultSpec, nodes ...string) []model.FaultSpec {
 		f.Nodes = nodes
 		return at(f)
@@ -42,6 +43,8 @@ func TestTwoIndependentServers(t *testing.T) {
 		{"one fails over", on(failover, addrs[1]), [2]string{"one one", "reset nil"}},
 		{"a key of one is expired", on(expire, addrs[0]), [2]string{"nil nil", "two two"}},
 		{"a key of both is expired", at(expire), [2]string{"nil nil", "nil nil"}},
+		{"the clock of one steps", on(step, addrs[1]), [2]string{"one one", "nil nil"}},
+		{"the clocks of both step", at(step), [2]string{"nil nil", "nil nil"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			var got [2]string
@@ -71,7 +74,7 @@ func TestTwoIndependentServers(t *testing.T) {
 				for i, th := range p.Threads() {
 					th.Start(func() {
 						ctx := context.Background()
-						clients[i].Set(ctx, "k", []string{"one", "two"}[i], 0)
+						clients[i].Set(ctx, "k", []string{"one", "two"}[i], time.Minute)
 						th.At(1100 * ms)
 						first := answer(clients[i].Get(ctx, "k"))
 						got[i] = first + " " + answer(clients[i].Get(ctx, "k"))

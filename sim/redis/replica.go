@@ -23,6 +23,8 @@ type replica struct {
 	// behind is set on the replica that was the server before a failover, until the
 	// data of the new server reaches it.
 	behind bool
+	// ahead is how far its wall clock is ahead of simulated time.
+	ahead time.Duration
 }
 
 func (s *Server) newReplica(i int) *replica {
@@ -211,7 +213,8 @@ func (s *Server) candidate() int {
 func (s *Server) promote(i int) {
 	s.setClock()
 	r := s.replicas[i]
-	s.replicas[i] = &replica{data: s.latest, has: s.writes, behind: true}
+	s.replicas[i] = &replica{data: s.latest, has: s.writes, behind: true, ahead: s.ahead}
+	s.setAhead(r.ahead)
 	s.writes = r.has
 	s.restore(r.data)
 	s.flushScripts()

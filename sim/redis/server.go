@@ -40,6 +40,8 @@ type Server struct {
 	lags        bool
 	noShortcuts bool
 
+	// ahead is how far the wall clock is ahead of simulated time, in whole milliseconds.
+	ahead   time.Duration
 	nowNs   int64        // when the call under way began
 	out     *sim.Effects // of the call under way
 	conns   map[sim.ConnID]*conn
@@ -73,7 +75,7 @@ type command struct {
 	name string // upper case
 }
 
-var _ sim.Server = (*Server)(nil)
+var _ sim.Clocked = (*Server)(nil)
 
 // New makes a server for one run.
 func New(cfg Config) *Server { return &Server{cfg: cfg} }
@@ -311,7 +313,30 @@ func (s *Server) nowMs() int64 { return s.nowNs / int64(time.Millisecond) }
 
 // setClock moves the server's clock to this millisecond.
 func (s *Server) setClock() {
-	s.m.SetTime(s.start.Add(time.Duration(s.nowMs()) * time.Millisecond))
+	s.m.SetTime(s.start.Add(time.Duration(s.nowMs())*time.Millisecond + s.ahead))
+}
+
+// setAhead makes another wall clock the server's. Keys end at the same time of that
+// clock as before.
+func (s *Server) setAhead(ahead time.Duration) {
+	s.setClock()
+	_ = s.m.Keys() // lets miniredis see the time until now
+	by := ahead - s.ahead
+	s.ahead = ahead
+	s.setClock()
+	if by < 0 {
+		// miniredis counts the time that a key has left, and a clock that goes back
+		// adds nothing to it.
+		s.m.FastForward(by)
+	}
+	_ = s.m.Keys()
+}
+
+// StepClock implements sim.Clocked. A key whose time has passed is gone at once.
+func (s *Server) StepClock(nowNs int64, by time.Duration, out *sim.Effects) {
+	s.begin(nowNs, out)
+	s.setClock()
+	s.letExpire(func() { s.setAhead(s.ahead + by.Truncate(time.Millisecond)) })
 }
 
 // Next implements sim.Server: the next tick is when a key runs out. It makes fresh
@@ -339,13 +364,18 @@ func (s *Server) Next() (atNs int64, ok bool) {
 // Tick implements sim.Server: it removes the keys that have run out.
 func (s *Server) Tick(nowNs int64, out *sim.Effects) {
 	s.begin(nowNs, out)
+	s.letExpire(s.setClock)
+}
+
+// letExpire moves the server's clock and removes the keys that have run out by then.
+func (s *Server) letExpire(move func()) {
 	before := s.m.Keys()
-	s.setClock()
+	move()
 	after := s.m.Keys()
 	var gone []string
 	for _, k := range before {
 		if !slices.Contains(after, k) {
-			out.Record(model.Event{Kind: model.KindExpire, Key: k})
+			s.out.Record(model.Event{Kind: model.KindExpire, Key: k})
 			gone = append(gone, k)
 		}
 	}

@@ -341,6 +341,38 @@ func TestAResourceIsReadWorkedOnAndWritten(t *testing.T) {
 	equal(t, "visits", strings.Join(got, ", "), "read 4, write 2, read 2, write 0, read 0")
 }
 
+// A resource refuses a token that is smaller than the greatest it has seen, from its
+// readers too, and whoever has none.
+func TestAResourceRefusesAnOldToken(t *testing.T) {
+	var got []string
+	use := func(th *sim.Thread, token int64, work time.Duration) {
+		sold, refused := th.UseFenced("seats", token, 1, work, nil)
+		got = append(got, fmt.Sprint(th.Name(), " ", token, " ", sold, " ", refused))
+	}
+	s := newStage().does("a/1", func(th *sim.Thread, c *redis.Client) {
+		use(th, 33, time.Second) // b has read with 34 when a writes, and not written yet
+		th.At(2 * time.Second)
+		use(th, 33, 0)
+		use(th, 34, 0) // the same is not smaller
+		use(th, 0, 0)
+		use(th, 35, 0)
+	}).does("b/1", func(th *sim.Thread, c *redis.Client) {
+		th.At(500 * time.Millisecond)
+		use(th, 34, time.Second)
+	})
+	s.Resources = map[string]int64{"seats": 9}
+	r := s.run(sim.NewHost(t))
+	equal(t, "uses", strings.Join(got, ", "), "a/1 33 false true, b/1 34 true false, a/1 33 false true, a/1 34 true false, a/1 0 false true, a/1 35 true false")
+	var visits []string
+	for _, e := range pick(r, ofKind(model.KindResource)) {
+		visits = append(visits, strings.TrimSpace(fmt.Sprint(e.ThreadName(), " ", e.Phase, " ", e.Value, " ", e.Text)))
+	}
+	equal(t, "visits", strings.Join(visits, "\n"), strings.Join([]string{
+		"a/1 read 9", "b/1 read 9", "a/1 refused 33 token 33, after 34", "b/1 write 8", "a/1 refused 33 token 33, after 34",
+		"a/1 read 8", "a/1 write 7", "a/1 refused 0 token 0, after 34", "a/1 read 7", "a/1 write 6",
+	}, "\n"))
+}
+
 // Operations that send the same words at one time are told apart, also where the
 // client sends them again: here the first, while the answers to the others are on
 // their way.

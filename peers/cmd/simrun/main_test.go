@@ -77,7 +77,7 @@ func TestAScenarioThatALockCannotPlayIsNotApplicable(t *testing.T) {
 // can be played again.
 func TestACampaignOfSomebodysLock(t *testing.T) {
 	dir := t.TempDir()
-	code, out, stderr := simrun(t, "explore", "--lock", "redsync-1", "--faults", "all", "--runs", "200", "--jobs", "2", "--out", dir)
+	code, out, stderr := simrun(t, "explore", "--lock", "redsync-1", "--faults", "all", "--runs", "200", "--seed", "2", "--jobs", "2", "--out", dir)
 	if code > 1 || !strings.Contains(out, "200 runs of redsync-1") {
 		t.Fatalf("exit %d: %s%s", code, out, stderr)
 	}

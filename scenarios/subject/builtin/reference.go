@@ -40,6 +40,7 @@ func (l referenceLock) subject() *subject.Subject {
 		Servers:       &onredis.Protocol{Scripts: scripts, Parties: l.parties, State: l.state},
 		Keys:          l.keys,
 		Channel:       l.channel,
+		Token:         tokenOf,
 		Interruptible: true, Control: true,
 		Campaign: subject.Campaign{ShortWaits: true, NoReentry: true, Commands: plainCommands, Channels: channels},
 	}
@@ -48,6 +49,17 @@ func (l referenceLock) subject() *subject.Subject {
 	}
 	s.Promises = referencePromises(s.Traits)
 	return s
+}
+
+// tokenOf returns the token of a hold. A lock behind which a bug is planted may tell none.
+func tokenOf(l lockimpl.Lock, o lockimpl.Owner) (int64, error) {
+	fenced, ok := l.(interface {
+		Token(o lockimpl.Owner) (int64, error)
+	})
+	if !ok {
+		return 0, lockimpl.ErrNotHeld
+	}
+	return fenced.Token(o)
 }
 
 func (l referenceLock) open(p *sim.Process, o subject.Options) (lockimpl.Client, error) {
