@@ -7,5 +7,5 @@ type Lacks struct {
 	Leases      bool // a call that asks for a lease of its own
 	SingleTry   bool // a try that does not wait
 	ForceUnlock bool
-	State       bool // the server's state of a lock, which a step reads
+	State       bool // the state that the server holds for a lock, which a step reads
 }

@@ -34,7 +34,7 @@ func Register(all ...*Subject) {
 	}
 }
 
-// All returns the registered subjects but the unlisted ones, in the order of their
+// All returns the registered subjects except the unlisted ones, in the order of their
 // registration.
 func All() []*Subject {
 	registry.Lock()
@@ -49,7 +49,7 @@ func All() []*Subject {
 }
 
 // PlantedPrefix begins the name of a lock with a planted bug. Such a lock is not
-// listed, since nobody is to choose it by chance.
+// listed, so that nobody chooses it by chance.
 const PlantedPrefix = "planted/"
 
 // PlantedBugs returns the planted bugs of the registered subjects, in the order of their

@@ -42,13 +42,15 @@ type Subject struct {
 	Servers Servers
 	// Keys returns globs of the keys in which the servers keep a lock.
 	Keys func(lock string) []string
-	// Kept returns the keys that may remain after all clients have left. Nil: none may.
+	// Kept returns the keys that may remain after all clients have left. If Kept is nil,
+	// no key may remain.
 	Kept func(lock string) []string
 	// Token returns the fencing token of the hold that an owner has by what its client
 	// knows. Nil: the lock tells none.
 	Token func(l lockimpl.Lock, o lockimpl.Owner) (int64, error)
 	// Channel returns the channel on which a release of the lock is published to one
-	// waiter (process/thread), or to "all"; "": none. Nil: nothing is published.
+	// waiter (process/thread), or to "all". It returns "" if there is no such channel. If
+	// Channel is nil, the lock publishes nothing.
 	Channel func(lock, to string) string
 
 	// Lacks lists the parts of a scenario that the lock does not offer.
@@ -56,7 +58,8 @@ type Subject struct {
 	// Interruptible reports whether an interrupt ends lock() in a step that does not say
 	// whether it is interruptible.
 	Interruptible bool
-	// Release is the version of the library that the lock is a part of; "": none.
+	// Release is the version of the library that the lock is a part of. It is "" if the
+	// lock belongs to no library.
 	Release string
 	// Replicated reports whether the lock is configured for more than a single server.
 	Replicated bool
@@ -72,7 +75,7 @@ type Subject struct {
 	// Base is the lock from which this one was made by planting a bug. Nil: no bug was
 	// planted.
 	Base *Subject
-	// Planted is the bug that was planted; nil: none.
+	// Planted is the bug that was planted in this lock, or nil.
 	Planted *PlantedBug
 	// Unlisted reports whether All leaves the lock out, so that nobody chooses it by
 	// chance.

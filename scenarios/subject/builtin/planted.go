@@ -13,7 +13,7 @@ import (
 	"lockstep/sim"
 )
 
-// through puts something between a lock and the server; nil: nothing.
+// through puts a layer between a lock and the server. A nil through adds no layer.
 type through func(redis.UniversalClient) redis.UniversalClient
 
 func (t through) on(rdb redis.UniversalClient) redis.UniversalClient {

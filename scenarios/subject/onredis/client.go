@@ -11,9 +11,8 @@ import (
 	"lockstep/sim/goredis"
 )
 
-// Options returns the settings of a process's go-redis client, with those that the
-// scenario sets. Retries adds the number of times that go-redis itself sends a command
-// again.
+// Options returns the settings of a process's go-redis client. The scenario may set the
+// response timeout and the size of the pool. Options leaves the retries to Retries.
 func Options(p *sim.Process, o subject.Options) *redis.Options {
 	ro := goredis.Options(p, o.Addrs[0])
 	if o.ResponseTimeout != nil {
@@ -25,11 +24,11 @@ func Options(p *sim.Process, o subject.Options) *redis.Options {
 	return ro
 }
 
-// retryBackoff is the wait between go-redis's own retries.
+// retryBackoff is the wait between two attempts of go-redis to send a command.
 const retryBackoff = 8 * time.Millisecond
 
-// Retries sets the number of times that go-redis itself sends a command again, where
-// the scenario sets one.
+// Retries sets the number of times that go-redis itself sends a command again, if the
+// scenario gives that number.
 func Retries(ro *redis.Options, o subject.Options) {
 	if o.RetryAttempts != nil {
 		// The bounds are equal because the jitter between them comes from the global

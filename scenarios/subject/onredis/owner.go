@@ -33,8 +33,8 @@ func Owners(fields []string) []string {
 func OwnerField(thread string) string { return strings.Replace(thread, "/", ":", 1) }
 
 // ReadQueue fills in the waiters of a lock and their deadlines. The server keeps the
-// waiters in the list queue, and the deadlines, in Unix milliseconds, in the sorted set
-// deadlines.
+// waiters in the list queue. It keeps the deadlines in the sorted set deadlines, in Unix
+// milliseconds.
 func ReadQueue(s *model.LockState, keys simredis.Keyspace, queue, deadlines string) {
 	s.Queue = Owners(keys.List(queue))
 	for member, score := range keys.SortedSet(deadlines) {
@@ -50,7 +50,7 @@ func OneKey(lock string) []string { return []string{lock} }
 
 // OneString returns the protocol of a lock that keeps its owner in one string. The lock
 // sends SET, DEL, and scripts whose first key is the lock and whose last argument is
-// the owner. Its keys are those of OneKey.
+// the owner. OneKey returns its key.
 func OneString(scripts map[string]model.Role) *Protocol {
 	return &Protocol{
 		Scripts: scripts,

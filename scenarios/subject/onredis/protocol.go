@@ -21,21 +21,22 @@ import (
 )
 
 // Protocol describes the commands that a lock sends to a Redis server, and the state that
-// the server holds for it. Locks are named as in the scenario, owners are process/thread.
-// It implements subject.Servers with one server. State is required, and Parties where
-// there are Scripts.
+// the server holds for it. Locks have their names in the scenario. Owners have the form
+// process/thread. Protocol implements subject.Servers with one server. State is required.
+// Parties is required if there are Scripts.
 type Protocol struct {
-	// Scripts are the texts that the lock sends, each with its role.
+	// Scripts maps the text of each script that the lock sends to its role.
 	Scripts map[string]model.Role
 	// Parties returns the locks that a script with these keys and arguments is about,
-	// and the owner for each of them. There is at least one key, but there may be no
+	// and the owner for each lock. There is at least one key, but there may be no
 	// argument. The last parameter names the locks of the scenario.
 	Parties func(role model.Role, keys, argv, locks []string) (about, owners []string)
-	// Command describes a command that runs no script. Nil: no such command is of
-	// interest.
+	// Command describes a command that runs no script. If Command is nil, no such
+	// command matters.
 	Command func(words []string) sim.Command
-	// State reads the server's state of a lock. Deadlines are in milliseconds since
-	// the start, which is at sim.EpochMs. A nil state is that of a free lock.
+	// State reads the state that the server holds for a lock. Deadlines are in
+	// milliseconds since the start of the run, which is at sim.EpochMs. State returns
+	// nil for a free lock.
 	State func(keys simredis.Keyspace, lock string) *model.LockState
 }
 
@@ -81,7 +82,7 @@ func (p *Protocol) New(locks []string, o subject.ServerOptions) subject.World {
 	}
 }
 
-// observe is State, with an empty state in place of nil.
+// observe returns the result of State, with an empty state in place of nil.
 func (p *Protocol) observe(keys simredis.Keyspace, lock string) *model.LockState {
 	if s := p.State(keys, lock); s != nil {
 		return s
@@ -89,7 +90,8 @@ func (p *Protocol) observe(keys simredis.Keyspace, lock string) *model.LockState
 	return &model.LockState{}
 }
 
-// Commands implements subject.Servers. A command says itself what it is for.
+// Commands implements subject.Servers. It needs no author, because the words of a command
+// show its purpose.
 func (p *Protocol) Commands(locks []string) func(words []string, by sim.Author) sim.Command {
 	roles := make(map[string]model.Role, 2*len(p.Scripts)) // by text and by SHA
 	for text, role := range p.Scripts {
