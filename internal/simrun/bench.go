@@ -15,39 +15,40 @@ import (
 	"lockstep/sim"
 )
 
-// BenchOptions say what is measured, and how thoroughly.
+// BenchOptions are the settings of the benchmarks.
 type BenchOptions struct {
 	Host *sim.Host
-	// Only are the parts that are measured; empty: all.
+	// Only lists the parts to measure. An empty list stands for all parts.
 	Only []string
-	// Rounds is how often what is compared is measured in turn, at least 1.
+	// Rounds is the number of times that a comparison measures its sides in turn. It is
+	// at least 1.
 	Rounds int
-	// Quick measures a tenth, or less, of everything: for a look.
+	// Quick measures a tenth of everything or less, for a first look.
 	Quick bool
-	// Worker makes a process that plays runs as a campaign's do (explore.Serve).
+	// Worker returns a command that plays runs as a worker of a campaign does (explore.Serve).
 	Worker func() *exec.Cmd
-	// Root is the folder of this repository, for what is built for it: the
-	// programs of other people's locks.
+	// Root is the folder of this repository. Benchmarks build the programs of other
+	// people's locks there.
 	Root string
-	// Progress is told what is measured next.
+	// Progress is called with the name of each part before it is measured.
 	Progress func(string)
 }
 
-// Benchmarks measure what runs cost.
+// Benchmarks measure the cost of runs.
 type Benchmarks interface {
-	// Check says what of the options cannot be.
+	// Check returns an error if the options are not valid.
 	Check() error
-	// Run measures, and calls each after every part with the report so far.
+	// Run measures the parts. It calls each after every part with the report so far.
 	Run(each func(BenchReport) error) error
 }
 
-// BenchReport is what was measured.
+// BenchReport holds the measured figures.
 type BenchReport interface {
-	// Write writes it, with the command that measured it on top.
+	// Write writes the report. The command that measured the figures stands on top.
 	Write(w io.Writer, command string) error
 }
 
-// NewBenchmarks makes the benchmarks; nil in a program that has none.
+// NewBenchmarks returns the benchmarks. It is nil in a program without benchmarks.
 var NewBenchmarks func(BenchOptions) Benchmarks
 
 // bench measures the cost of runs and writes the figures to a file.

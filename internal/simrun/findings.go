@@ -11,7 +11,7 @@ import (
 	"lockstep/explore"
 )
 
-// findings writes up what several campaigns found.
+// findings writes the findings of several campaigns as Markdown.
 func (a *app) findings(args []string) (int, error) {
 	var out string
 	dirs, err := flags("findings", args, func(f *pflag.FlagSet) {

@@ -1,5 +1,5 @@
-// Package simrun is the command line: it runs the locks that are registered in a
-// simulated world, and says what they promised and what they kept. See simrun help.
+// Package simrun implements the command line. It runs the registered locks in a simulated
+// world and reports which of their promises they kept. See simrun help.
 package simrun
 
 import (
@@ -14,13 +14,13 @@ import (
 	"lockstep/sim"
 )
 
-// Exit codes. Of several, the first in this order counts: 70, 64, 1, 2, 0.
+// Exit codes. If several apply, the first in the order 70, 64, 1, 2, 0 counts.
 const (
 	exitOK         = 0
 	exitUnexpected = 1  // a verdict that was not expected; check: not linearizable
 	exitUndecided  = 2  // undecided, or nondeterministic
-	exitUsage      = 64 // nothing was run, nothing written
-	exitDefect     = 70 // of simrun itself
+	exitUsage      = 64 // bad input; nothing was run or written
+	exitDefect     = 70 // a defect of simrun itself
 )
 
 const usage = `simrun runs distributed-lock code in a simulated world.
@@ -111,8 +111,8 @@ type app struct {
 	tty    bool // stderr is a terminal
 }
 
-// Main runs the command of the arguments and ends the program with its exit code. First
-// it calls register, if that is not nil, to make more locks known.
+// Main runs the command that the arguments name and ends the program with its exit code.
+// If register is not nil, Main calls it first, to make more locks known.
 func Main(register func(*sim.Host) error) {
 	sim.Main(func(h *sim.Host) int {
 		if register != nil {
@@ -132,7 +132,7 @@ func terminal(f *os.File) bool {
 	return err == nil && info.Mode()&os.ModeCharDevice != 0
 }
 
-// usageError is bad input: its message goes to stderr, nothing was run.
+// usageError reports bad input. Its message goes to stderr, and nothing was run.
 type usageError struct{ error }
 
 func (e usageError) Unwrap() error { return e.error }
@@ -182,13 +182,14 @@ func (a *app) main(args []string) (code int) {
 	return code
 }
 
-// wanted says what a flag of each type takes.
+// wanted describes the values that a flag of each type takes.
 var wanted = map[string]string{
 	"bool": "true or false", "int": "a whole number", "int64": "a whole number", "uint64": "a whole number that is not negative",
 	"duration": "a length of time such as 90s or 2m",
 }
 
-// flags parses a command's arguments: options may stand anywhere.
+// flags parses the arguments of a command and returns the arguments that are not options.
+// Options may stand anywhere.
 func flags(name string, args []string, define func(*pflag.FlagSet)) ([]string, error) {
 	f := pflag.NewFlagSet(name, pflag.ContinueOnError)
 	f.SetOutput(io.Discard)
@@ -210,7 +211,7 @@ func flags(name string, args []string, define func(*pflag.FlagSet)) ([]string, e
 	return f.Args(), nil
 }
 
-// verdictColours; colours are never the only sign.
+// verdictColours are the ANSI colours of the verdicts. A colour is never the only sign.
 var verdictColours = map[string]string{"held": "32", "bug": "31", "limit": "33", "undecided": "35", "nondeterministic": "35"}
 
 func (a *app) paint(word, padded string) string {

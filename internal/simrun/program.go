@@ -7,8 +7,9 @@ import (
 	"sync"
 )
 
-// program is how a reader of what simrun prints runs it again: a program that go install
-// fetched is called by its name, and one that was built in its module by go run.
+// program returns the command that starts this program again. simrun prints it for the
+// reader. A program that go install downloaded starts by its name. A program that was
+// built in its own module starts with go run.
 var program = sync.OnceValue(func() string {
 	info, ok := debug.ReadBuildInfo()
 	return programOf(info, ok)

@@ -353,8 +353,9 @@ func (r *renewal) tidy() error {
 // replaced is the end of the name of a campaign's folder while another takes its place.
 const replaced = ".before"
 
-// recover ends what a call was doing that was killed while it replaced the folder of a
-// campaign: the old folder returns if the new one is not there yet, and goes otherwise.
+// recover completes the work of a call that was killed while it replaced the folder of a
+// campaign. If the new folder is not in its place yet, recover moves the old folder back.
+// Otherwise it removes the old folder.
 func (r *renewal) recover() error {
 	folders, err := filepath.Glob(filepath.Join(r.dir, renewing, "*", "*"+replaced))
 	if err != nil {
@@ -492,7 +493,7 @@ func (r *renewal) commandOf(name string) ([]string, error) {
 	return args, nil
 }
 
-// unknownLockError says that a campaign is of a lock that this program does not know.
+// unknownLockError reports a campaign on a lock that this program does not know.
 type unknownLockError struct{ error }
 
 // campaignCommand returns the arguments of the command in the first line of a campaign's

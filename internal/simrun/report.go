@@ -159,8 +159,8 @@ func reportOf(v play.Verdict, replay string) report.Run {
 	}
 }
 
-// cause says what parted server and clients before the first finding of a run; "" if it
-// is of a known defect, or there is none.
+// cause describes the event that made server and clients disagree before the first finding
+// of a run. It returns "" if the run has no finding or if explore.CauseOf knows no such event.
 func (a *app) cause(v play.Verdict) string {
 	f, ok := explore.First(v, "")
 	if !ok {
