@@ -95,7 +95,8 @@ type IndexGroup struct {
 	Size      int      `json:"size_events"`
 	Why       string   `json:"why"`
 	Recording string   `json:"recording"`
-	// Parting says what parted server and clients, of a bug without a name.
+	// Parting describes the event that made server and clients disagree. It is set for
+	// bugs without a name.
 	Parting string `json:"parting"`
 	// Cause is the part of the record that shows the defect, as its own JSON.
 	Cause json.RawMessage `json:"cause"`

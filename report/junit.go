@@ -118,16 +118,16 @@ func WriteJUnit(w io.Writer, cases []Case) error {
 	return err
 }
 
-// Annotation is what a GitHub workflow shows at a line of a file.
+// Annotation is a note that a GitHub workflow shows at a line of a file.
 type Annotation struct {
 	Level string // error or warning
-	File  string // relative to the repository; "": at no file
-	Line  int    // 0: at the file as a whole
+	File  string // relative to the repository; "" if the note belongs to no file
+	Line  int    // 0 if the note belongs to the whole file
 	Title string
 	Text  string
 }
 
-// String is the line that a GitHub workflow takes from what a step prints.
+// String returns the line that a step prints to make a GitHub workflow show the note.
 func (a Annotation) String() string {
 	var fields []string
 	if a.File != "" {

@@ -13,8 +13,8 @@ import (
 	"lockstep/model/trace"
 )
 
-// builder makes a view of a run: it walks through the record once, and adds what
-// only the whole run shows.
+// builder makes the view of a run. It walks through the events of the record, and then
+// adds the facts that only the whole run shows.
 type builder struct {
 	run      Run
 	trace    *trace.Run
@@ -25,7 +25,7 @@ type builder struct {
 	spoken   map[string]int64
 	channels map[string][]string       // channel -> the locks that it belongs to
 	hears    map[string]map[int]string // channel -> connection -> process
-	ranOut   map[int64]bool            // instants at which a key did
+	ranOut   map[int64]bool            // the instants at which a key ran out
 	using    map[string]int            // thread and resource -> index of v.Uses
 }
 
@@ -49,8 +49,8 @@ func build(r Run) *view {
 	return b.v
 }
 
-// plan makes the lanes: per process its threads and its watchdog, then one lane of the
-// server per lock.
+// plan makes the lanes. Each process has a lane per thread and a lane for its watchdog.
+// The lanes of the server follow, one per lock.
 func (b *builder) plan() {
 	b.v.Locks = b.trace.Locks
 	alone := map[string]bool{}
@@ -119,10 +119,11 @@ func (b *builder) addressed(e *model.Event) int {
 // hearing returns the lane of the lock that a channel belongs to.
 func (b *builder) hearing(channel string) int { return b.server(b.channels[channel]) }
 
-// learnChannels learns which locks a channel belongs to: those of the commands that
-// published on it, or else of the call that first listened to it.
+// learnChannels finds the locks that each channel belongs to. These are the locks of the
+// command that published on the channel. If no such command names a lock, it is the lock
+// of the call that first listened to the channel.
 func (b *builder) learnChannels() {
-	var published []string // by the next command that is executed
+	var published []string // the channels on which the next executed command published
 	for i := range b.run.Record.Events {
 		switch e := &b.run.Record.Events[i]; e.Kind {
 		case model.KindPublish:
@@ -145,7 +146,8 @@ func (b *builder) learnChannels() {
 	}
 }
 
-// conn returns the connection on which a message was sent; 0 for a published one.
+// conn returns the connection on which a message was sent. It returns 0 for a published
+// message.
 func (b *builder) conn(msg int) int {
 	if m := b.trace.Command(msg); m != nil {
 		return m.Conn
@@ -153,14 +155,15 @@ func (b *builder) conn(msg int) int {
 	return 0
 }
 
-// changed reports whether a message changed what the server holds.
+// changed reports whether a message changed the server's state of a lock.
 func (b *builder) changed(m *message) bool {
 	sent := b.trace.Command(m.ID)
 	return sent != nil && len(sent.Changes) > 0
 }
 
-// client returns the lane of the thread whose call sent a message. What no call
-// sent belongs to the watchdog, but for the subscriptions of an only thread.
+// client returns the lane of the thread whose call sent a message. A message that no call
+// sent belongs to the lane of the watchdog. In a process with one thread or without a
+// watchdog, it belongs to the first thread, except for the renewals of a watchdog.
 func (b *builder) client(process string, op int, role model.Role) int {
 	if o := b.trace.Call(op); o != nil {
 		return b.thread(o.Event)
@@ -256,8 +259,8 @@ func (b *builder) event(e *model.Event) {
 	}
 }
 
-// name returns the place of a name in the list of names. A queue is long and changes
-// often, so the view keeps it as numbers.
+// name returns the index of a name in the list of names. A queue is long and changes
+// often, so the view keeps a queue as indices.
 func (b *builder) name(who string) int {
 	i, ok := b.names[who]
 	if !ok {
@@ -370,8 +373,8 @@ func lostText(m *message) string {
 	return fmt.Sprintf("LOST: %s (%s)", what, m.Why)
 }
 
-// listen follows which connection is subscribed to which channel, as the server
-// executes commands.
+// listen updates the subscriptions of connections to channels after the server executed a
+// command.
 func (b *builder) listen(e *model.Event) {
 	if e.Listens == model.ListensNot {
 		return
@@ -389,7 +392,7 @@ func (b *builder) listen(e *model.Event) {
 	}
 }
 
-// deafen ends the subscriptions of connections that are gone.
+// deafen ends the subscriptions of the connections for which gone reports true.
 func (b *builder) deafen(at int64, gone func(conn int, process string) bool) {
 	for _, ch := range slices.Sorted(maps.Keys(b.hears)) {
 		before := len(b.hears[ch])
@@ -400,7 +403,7 @@ func (b *builder) deafen(at int64, gone func(conn int, process string) bool) {
 	}
 }
 
-// listeners returns the processes that are subscribed to a channel now.
+// listeners returns the names of the processes that are subscribed to a channel now.
 func (b *builder) listeners(channel string) []string {
 	return slices.Compact(slices.Sorted(maps.Values(b.hears[channel])))
 }
@@ -423,7 +426,7 @@ func terms(e *model.Event) string {
 	return s
 }
 
-// at writes an instant in seconds.
+// at formats an instant in seconds.
 func at(ns int64) string { return model.At(ns) }
 
 func held(s *model.LockState) string {
@@ -482,14 +485,14 @@ func (b *builder) close() {
 	v.Overlaps = overlaps(v.Beliefs)
 }
 
-// overlaps returns the times in which two threads believe to hold one lock.
+// overlaps returns the times in which two threads believe that they hold the same lock.
 func overlaps(beliefs []band) []overlap {
 	byStart := slices.Clone(beliefs)
 	slices.SortStableFunc(byStart, func(a, b band) int {
 		return cmp.Or(cmp.Compare(a.Lock, b.Lock), cmp.Compare(a.FromNs, b.FromNs))
 	})
 	var out []overlap
-	var open []band // of one lock, that may still last
+	var open []band // the beliefs in holds of the same lock that may still last
 	for _, x := range byStart {
 		open = slices.DeleteFunc(open, func(o band) bool { return o.Lock != x.Lock || o.ToNs <= x.FromNs })
 		for _, o := range open {
@@ -502,16 +505,16 @@ func overlaps(beliefs []band) []overlap {
 	return out
 }
 
-// fold makes one line of exchanges that only repeat within one call, as those of a
-// waiter that asks again and again.
+// fold replaces exchanges that only repeat within one call by one line. A waiter that asks
+// again and again makes such exchanges.
 func (b *builder) fold() {
 	v := b.v
 	plain := func(m *message) bool {
 		return m.Op > 0 && m.Exec >= 0 && m.Done >= 0 && m.Hit == "" && m.Lost < 0 && !b.changed(m) && !m.Push
 	}
-	drop := map[int]bool{}          // messages
+	drop := map[int]bool{}          // the messages to leave out
 	after := map[int]event{}        // the line that follows the answer of a message
-	row := make(map[int][]*message) // by lane, those that repeat so far
+	row := make(map[int][]*message) // the messages that repeat so far, by lane
 	end := func(l int) {
 		same := row[l]
 		delete(row, l)
@@ -578,10 +581,10 @@ func (b *builder) findings() {
 	}
 }
 
-// place returns the line of the list at which a finding shows. Of the lines at its
-// instant it prefers the return of a call that the finding names, then the want that
-// was not met, then a change of the lock, then the last line. Without a line at its
-// instant it is the nearest before.
+// place returns the index of the line at which the list shows a finding. Among the lines
+// at the finding's instant, place prefers the return of a call that the finding names,
+// then the want that was not met, then a change of the lock, then the last line. If there
+// is no line at that instant, place returns the last line before it.
 func (v *view) place(f finding) int {
 	end, _ := slices.BinarySearchFunc(v.Events, f.AtNs+1, func(e event, t int64) int { return cmp.Compare(e.AtNs, t) })
 	best, rank := end-1, 0
