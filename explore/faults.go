@@ -8,8 +8,8 @@ import (
 	"lockstep/scenarios"
 )
 
-// faultKinds are the kinds of faults of each class, in the order of Classes. An
-// interrupt is a step, and skewed clocks are a process's.
+// faultKinds lists the kinds of faults of each class. An interrupt is a step of a thread.
+// A skewed clock is a field of a process.
 var faultKinds = map[Class][]string{
 	ClassNetwork:   {"drop", "delay", "hold", "reset", "error", "wakeup"},
 	ClassCrash:     {"crash"},
@@ -27,7 +27,7 @@ var faultKinds = map[Class][]string{
 const serverClock = "server_clock"
 
 func faultKindsOf(classes []Class) (out []string) {
-	for _, c := range Classes { // not in the caller's order
+	for _, c := range Classes { // the order of the caller does not matter
 		for _, asked := range classes {
 			if c == asked {
 				out = append(out, faultKinds[c]...)
@@ -38,7 +38,7 @@ func faultKindsOf(classes []Class) (out []string) {
 	return out
 }
 
-// fault draws one fault, ok is false when no kind is on.
+// fault draws one fault. It reports false if no kind of fault is on.
 func (d *drawer) fault() (f scenarios.Fault, ok bool) {
 	of := make(weights, 0, len(d.kinds))
 	for _, k := range d.kinds {
@@ -113,7 +113,8 @@ func (d *drawer) fault() (f scenarios.Fault, ok bool) {
 	return f, true
 }
 
-// struck draws the servers that a fault strikes, for a lock that has several; nil: all.
+// struck draws the servers that a fault strikes, for a lock that has several servers. A
+// nil result stands for all servers.
 func (d *drawer) struck(kind model.FaultKind) []int {
 	n := d.lock.Servers.Count()
 	switch kind {
@@ -124,8 +125,8 @@ func (d *drawer) struck(kind model.FaultKind) []int {
 	if n == 1 || d.draw("servers", 4) == 3 {
 		return nil
 	}
-	// Mostly a minority of the servers, and now and then a majority, on which such a lock
-	// relies.
+	// The draw gives a minority of the servers most of the time. Now and then it gives a
+	// majority, on which such a lock relies.
 	var servers []int
 	for range 1 + d.draw("servers", n/2+1) {
 		if one := 1 + d.draw("servers", n); !slices.Contains(servers, one) {
@@ -136,8 +137,8 @@ func (d *drawer) struck(kind model.FaultKind) []int {
 	return servers
 }
 
-// outage draws how long a pause, a partition or a stall lasts: short, or
-// longer than something.
+// outage draws the length of a pause, a partition, a stall or a delay. The length is either
+// any number of milliseconds up to 12 seconds, or of one of the scales, up to a minute.
 func (d *drawer) outage() time.Duration {
 	if d.draw("faults", 2) == 0 {
 		return time.Millisecond + d.ms("times", 11_999)
@@ -145,7 +146,7 @@ func (d *drawer) outage() time.Duration {
 	return d.positive(time.Millisecond, time.Minute)
 }
 
-// message draws a rule on what is sent.
+// message draws a rule on requests and replies.
 func (d *drawer) message(do, who string) model.FaultSpec {
 	f := model.FaultSpec{Kind: model.FaultRule, Do: do, When: model.When{
 		Process: who, Direction: from(d, "faults", "request", "reply"), Script: d.role(),
@@ -162,11 +163,11 @@ func (d *drawer) message(do, who string) model.FaultSpec {
 		f.For = d.outage()
 	case "error":
 		f.With = d.refusal()
-		// In place of the command, not of its reply: who is refused may take it
-		// that nothing ran.
+		// The error replaces the command and not its reply, because a client may
+		// conclude from an error that nothing ran.
 		f.When.Direction = "request"
-		// Some releases ask again at once after some errors, for as long as they
-		// get them.
+		// After some errors, some releases send the command again at once, until
+		// the error stops.
 		if f.When.Nth == 0 && f.When.Every < 2 {
 			f.When.Nth, f.When.Every = 1, 0
 		}
@@ -182,7 +183,8 @@ func (d *drawer) role() model.Role {
 	return from(d, "faults", roles...)
 }
 
-// match draws what else a rule looks at than script, process and direction.
+// match draws the conditions of a rule. It may replace the script by a command or a
+// channel, or drop it. It may also drop the process and the direction.
 func (d *drawer) match(f *model.FaultSpec) {
 	switch from(d, "faults", "script", "command", "channel", "all") {
 	case "command":
@@ -225,8 +227,8 @@ func (d *drawer) channel() string {
 	return from(d, "faults", globs...)
 }
 
-// wakeup draws the loss of a release's message, or of the subscription between
-// asking for it and the message.
+// wakeup draws a rule that keeps a waiter from hearing of a release. It meets published
+// messages, or the command that subscribes to them.
 func (d *drawer) wakeup(who string) model.FaultSpec {
 	f := model.FaultSpec{Kind: model.FaultRule, Do: "drop", When: model.When{
 		Process: who, Channel: "*", Direction: "reply", Every: 1 + d.draw("faults", 3),
@@ -246,7 +248,7 @@ func (d *drawer) wakeup(who string) model.FaultSpec {
 	return f
 }
 
-// refusal draws what an error says.
+// refusal draws the text of an error.
 func (d *drawer) refusal() string {
 	if !d.full() {
 		return "ERR injected"
@@ -254,7 +256,7 @@ func (d *drawer) refusal() string {
 	return from(d, "faults", "ERR injected", "LOADING injected", "READONLY injected", "TRYAGAIN injected", "BUSY injected", "NOSCRIPT injected")
 }
 
-// often draws how many of the messages a rule takes.
+// often draws which of the messages that fit a rule it hits: the n-th, every n-th, or all.
 func (d *drawer) often(f *model.FaultSpec) {
 	f.When.Nth, f.When.Every = 0, 0
 	switch from(d, "faults", "nth", "every", "all") {
@@ -265,7 +267,7 @@ func (d *drawer) often(f *model.FaultSpec) {
 	}
 }
 
-// window draws from when and until when a rule is in force.
+// window draws the time in which a rule is in force.
 func (d *drawer) window(f *model.FaultSpec) {
 	if d.draw("faults", 2) == 1 {
 		f.From = d.instant()

@@ -19,14 +19,14 @@ import (
 	"lockstep/scenarios"
 )
 
-// retold is what verdicts.jsonl says of one campaign.
+// retold holds the contents of the verdicts.jsonl of one campaign.
 type retold struct {
-	dir    string // with slashes, as links are to have it
+	dir    string // relative to the page, with forward slashes, for links
 	groups []jsonGroup
 	total  jsonTotal
 }
 
-// readTold reads what WriteTally wrote.
+// readTold reads the verdicts.jsonl that WriteTally wrote into dir.
 func readTold(dir string) (retold, error) {
 	t := retold{}
 	file := filepath.Join(dir, VerdictsFile)
@@ -60,7 +60,7 @@ func readTold(dir string) (retold, error) {
 	return t, lines.Err()
 }
 
-// lock is the lock that the campaign was of.
+// lock returns the name of the lock that the campaign tested.
 func (t retold) lock() string {
 	words := strings.Fields(t.total.Campaign)
 	if i := slices.Index(words, "--lock"); i >= 0 && i+1 < len(words) {
@@ -69,9 +69,10 @@ func (t retold) lock() string {
 	return t.total.Campaign
 }
 
-// WriteFindings writes up what campaigns found, from the folders that WriteTally
-// wrote, as Markdown: each known defect once, with what it is and where it was
-// met, then what has no name, then the limits. Links are relative to base.
+// WriteFindings writes the findings of campaigns as Markdown. It reads them from the
+// folders that WriteTally wrote. A table of the campaigns comes first. Then come the bugs
+// without a name, the known defects, and the limits. Each known defect appears once, with
+// its story and the places where it was met. Links are relative to base.
 func WriteFindings(w io.Writer, base string, dirs []string) error {
 	var all []retold
 	for _, dir := range dirs {
@@ -90,9 +91,9 @@ func WriteFindings(w io.Writer, base string, dirs []string) error {
 
 	var b bytes.Buffer
 	fmt.Fprintf(&b, "| campaign | runs | steps | kinds without a name | known defects | limits |\n|---|---|---|---|---|---|\n")
-	met := map[string][]string{}     // by defect: where it was met
-	medians := map[string][]string{} // and how soon
-	rows := map[string][]string{}    // by row of the track record: where it was met
+	met := map[string][]string{}     // the places where a defect was met, by defect
+	medians := map[string][]string{} // the median of the runs until it was met, by defect
+	rows := map[string][]string{}    // the campaigns that met a row of the track record, by row
 	var unnamed, limits []string
 	for _, t := range all {
 		var bare, limit int
@@ -155,8 +156,9 @@ func WriteFindings(w io.Writer, base string, dirs []string) error {
 	return err
 }
 
-// writeRows says of each row of the track record where it was met without a
-// script, by row, or why it was not.
+// writeRows writes a table with each row of the track record. The table names the
+// campaigns that met the row without a script, as met lists them by row. For a row that no
+// campaign met, it gives the known reason, if there is one.
 func writeRows(b *bytes.Buffer, met map[string][]string) error {
 	all, err := scenarios.Tagged("track-record")
 	if err != nil {
@@ -178,14 +180,16 @@ func writeRows(b *bytes.Buffer, met map[string][]string) error {
 	return nil
 }
 
-// asked is the campaign's lock, with what else it was asked.
+// asked returns the lock of the campaign and the options before --runs, as Markdown code.
 func (t retold) asked() string {
 	_, s, _ := strings.Cut(t.total.Campaign, "--lock ")
 	s, _, _ = strings.Cut(s, " --runs ")
 	return "`" + s + "`"
 }
 
-// soon is how many runs it took to meet the group's defect.
+// soon tells how often the campaign met the defect of the group. It gives the median
+// number of runs until the defect was met. Without a median it gives the number of runs
+// that met it.
 func (g jsonGroup) soon(t retold) string {
 	if g.MedianRuns > 0 {
 		return fmt.Sprintf("%d runs", g.MedianRuns)
@@ -193,7 +197,7 @@ func (g jsonGroup) soon(t retold) string {
 	return fmt.Sprintf("in %d of %d", g.Runs, t.total.Runs)
 }
 
-// where says in one line of a list where a group was met.
+// where returns a line of a list, which tells where a group was met.
 func (g jsonGroup) where(t retold) string {
 	faults := "no fault"
 	if len(g.Faults) > 0 {

@@ -28,10 +28,10 @@ type Group struct {
 	Faults []string `json:"faults"`
 }
 
-// nameMost is the length of the longest name of a folder that file systems take.
+// nameMost limits the length of the name of a folder, in bytes.
 const nameMost = 120
 
-// Key names a group, readable and fit for a folder.
+// Key returns a readable name of the group that is fit for a folder.
 func (g Group) Key() string {
 	faults := "no-fault"
 	if len(g.Faults) > 0 {
@@ -59,12 +59,12 @@ func fileName(words ...string) string {
 	return name
 }
 
-// String says a group in words.
+// String describes the group in words.
 func (g Group) String() string {
 	return fmt.Sprintf("%s (%s) at %s, with %s", g.Judge, g.Class, g.Op, g.FaultWords())
 }
 
-// FaultWords says the faults needed in words.
+// FaultWords lists the kinds of the faults that the failure needs, in words.
 func (g Group) FaultWords() string {
 	if len(g.Faults) == 0 {
 		return "no fault"
@@ -77,8 +77,8 @@ func (g Group) FaultWords() string {
 // took. An interrupt and a skewed wall clock count as faults.
 func Needs(h *sim.Host, f Failure) (Group, int) { return needs(h, f, map[string]play.Verdict{}) }
 
-// needs is Needs for one of several failures of a run, which share the runs that were
-// played with faults left out.
+// needs does the work of Needs for one of several failures of a run. The failures share
+// played, which caches the runs with faults left out.
 func needs(h *sim.Host, f Failure, played map[string]play.Verdict) (Group, int) {
 	s := newShrinker(h, f, math.MaxInt)
 	s.played = played
@@ -89,7 +89,7 @@ func needs(h *sim.Host, f Failure, played map[string]play.Verdict) (Group, int) 
 	return Group{Judge: found.Judge, Class: found.Class, Op: kindOf(v, found), Faults: kindsMet(v, found)}, s.runs[phaseAgain]
 }
 
-// needCuts take out what the world does to a run.
+// needCuts returns cuts that each remove a fault, an interrupt or a skewed clock.
 func needCuts(root *yaml.Node) []cut {
 	cuts := faultCuts(root)
 	for _, p := range allSteps(root) {
@@ -105,8 +105,8 @@ func needCuts(root *yaml.Node) []cut {
 	return cuts
 }
 
-// kindsMet names what the world did to a run up to a finding, without names and
-// times.
+// kindsMet returns the kinds of the faults of a run, without names and times. A rule
+// counts by the messages that it met up to the finding.
 func kindsMet(v play.Verdict, f linearizability.Finding) []string {
 	kinds := worldKinds(v.Scenario, func(rule int, rf model.FaultSpec) []string {
 		return hitKinds(v.Played.Record, rule, rf.Do, until(f))
@@ -118,8 +118,8 @@ func kindsMet(v play.Verdict, f linearizability.Finding) []string {
 	return slices.Compact(kinds)
 }
 
-// fateOf is what the chooser did to a message of a run in a world of orders, nil
-// for nothing.
+// fateOf returns the event in which the chooser lost or delayed a message, in a world of
+// orders. It returns nil if there is no such event.
 func fateOf(v play.Verdict) *model.Event {
 	if v.Played.Orders == nil || v.Played.Record == nil {
 		return nil
@@ -134,8 +134,8 @@ func fateOf(v play.Verdict) *model.Event {
 	return &events[i]
 }
 
-// statedKinds names what a scenario says that the world does: what its rules
-// ask for, whatever they meet.
+// statedKinds returns the kinds of the faults that a scenario declares. A rule counts by
+// its action and its conditions, whatever messages it meets.
 func statedKinds(sc *scenarios.Scenario) []string {
 	return worldKinds(sc, func(_ int, f model.FaultSpec) []string {
 		return []string{fmt.Sprint(f.Do, f.When.Direction, f.When.Script, f.When.Command, f.When.Channel != "")}
@@ -187,15 +187,15 @@ func kindOfFault(f model.FaultSpec) string {
 	return string(f.Kind)
 }
 
-// hitKinds names what a rule did, by the messages that it met: a command or an
-// answer that came late, never, or as an error. Whether it was dropped or its
-// connection reset, and how the rule picked it, makes no other bug.
+// hitKinds returns the effects of a rule on the messages that it met. A message came late,
+// came never, or was refused with an error. A drop and a reset of the connection count as
+// the same effect. The way in which the rule picked the message does not count.
 func hitKinds(r *model.Record, rule int, do string, until int64) []string {
 	if r == nil {
 		return []string{do}
 	}
 	word := map[string]string{"drop": "lost", "reset": "lost", "delay": "late", "hold": "late", "error": "refused"}[do]
-	names := map[int]string{} // of commands
+	names := map[int]string{} // the names of commands, by message
 	var out []string
 	for i := range r.Events {
 		e := &r.Events[i]
@@ -217,8 +217,8 @@ func hitKinds(r *model.Record, rule int, do string, until int64) []string {
 	return out
 }
 
-// kindOf is the kind of the call that a finding names first, or of the event
-// that it speaks of.
+// kindOf returns the kind of the call that a finding names first. If the finding names no
+// call, kindOf returns the kind of its event.
 func kindOf(v play.Verdict, f linearizability.Finding) string {
 	if len(f.Ops) > 0 {
 		if op := model.Action(f.Ops[0].Op); !op.Acquires() {
@@ -235,8 +235,8 @@ func kindOf(v play.Verdict, f linearizability.Finding) string {
 	if v.Played.Record == nil {
 		return "run"
 	}
-	// The command that was sent then, or changed the state then, or the key that
-	// ran out.
+	// Look for an event at the instant of the finding: a command that was sent, a
+	// command that changed the state, or a key that ran out.
 	script := ""
 	for i := range v.Played.Record.Events {
 		e := &v.Played.Record.Events[i]
