@@ -9,33 +9,33 @@ import (
 	"time"
 )
 
-// Kind says what an event is.
+// Kind is the kind of an event.
 type Kind string
 
 // The kinds of events.
 const (
 	KindInvoke   Kind = "invoke"   // a thread calls an operation
-	KindReturn   Kind = "return"   // the call returned; Outcome
-	KindSend     Kind = "send"     // a command left a process; Msg
-	KindExec     Kind = "exec"     // the server executed Msg; Reply
+	KindReturn   Kind = "return"   // a call returned Outcome
+	KindSend     Kind = "send"     // the command Msg left a process
+	KindExec     Kind = "exec"     // the server executed Msg and answered Reply
 	KindDeliver  Kind = "deliver"  // Msg's reply, or a published message, reached its process
-	KindLost     Kind = "lost"     // Msg (Dir request, reply or push) will never arrive; Why
+	KindLost     Kind = "lost"     // Msg (Dir request, reply or push) will never arrive; Why is the reason
 	KindPublish  Kind = "publish"  // the server published on Channel, to Count subscribers
-	KindState    Kind = "state"    // what the server holds of Lock changed
+	KindState    Kind = "state"    // the server's state of Lock changed
 	KindExpire   Kind = "expire"   // Key ran out
-	KindFault    Kind = "fault"    // a fault (Fault, its index) starts; Text
-	KindFaultEnd Kind = "heal"     // it ends
-	KindHit      Kind = "hit"      // rule Fault met message Msg; Text says how
-	KindUse      Kind = "use"      // a critical section: Phase
-	KindCheck    Kind = "check"    // a want, reply or read was looked at; Met
+	KindFault    Kind = "fault"    // the fault with the index Fault starts; Text describes it
+	KindFaultEnd Kind = "heal"     // the fault with the index Fault ends
+	KindHit      Kind = "hit"      // rule Fault met message Msg; Text describes the effect
+	KindUse      Kind = "use"      // a critical section reached Phase, or a thread interrupted another
+	KindCheck    Kind = "check"    // a want, reply or read was checked; Met is the result
 	KindCalm     Kind = "calm"     // every fault is over
-	KindLeave    Kind = "leave"    // all leave; calls still open are interrupted
-	KindClose    Kind = "close"    // a process's client was closed in order
+	KindLeave    Kind = "leave"    // all threads leave; open calls are interrupted
+	KindClose    Kind = "close"    // a process closed its client
 	KindTold     Kind = "told"     // a thread learned that its hold on Lock is gone
 	KindDone     Kind = "done"     // a thread has no steps left
-	KindLeft     Kind = "left"     // inventory at the very end: Key, Channel or Text
-	KindDefect   Kind = "defect"   // the harness itself went wrong; Text
-	KindResource Kind = "resource" // a resource was read or written: Phase, Value
+	KindLeft     Kind = "left"     // Key, Channel or Text is left over at the end of the run
+	KindDefect   Kind = "defect"   // the harness itself failed; Text describes the failure
+	KindResource Kind = "resource" // a resource was read or written (Phase); it holds Value
 )
 
 // Event is one thing that happened. Fields that mean nothing for its kind are
@@ -61,10 +61,10 @@ type Event struct {
 	Conn    int      `json:"conn,omitempty"`
 	Dir     string   `json:"dir,omitempty"` // request, reply, push
 	Command string   `json:"command,omitempty"`
-	Script  Role     `json:"script,omitempty"` // what the command is for
-	Args    []string `json:"args,omitempty"`   // without the text of a script
-	Owners  []string `json:"owners,omitempty"` // for whom a command speaks, as process/thread
-	Locks   []string `json:"locks,omitempty"`  // of which locks
+	Script  Role     `json:"script,omitempty"` // the role of the command
+	Args    []string `json:"args,omitempty"`   // the arguments, without the text of a script
+	Owners  []string `json:"owners,omitempty"` // the owners that a command acts for, as process/thread
+	Locks   []string `json:"locks,omitempty"`  // the locks that a command acts on
 	Reply   string   `json:"reply,omitempty"`
 	Channel string   `json:"channel,omitempty"`
 	Count   int64    `json:"count,omitempty"`
@@ -80,27 +80,27 @@ type Event struct {
 	Value int64  `json:"value,omitempty"`
 	Met   bool   `json:"met,omitempty"`
 
-	// Facts for programs that the digest does not cover: Text, Command, Args and Reply
-	// say the same.
+	// The digest does not cover the following facts for programs. Text, Command, Args and
+	// Reply state the same facts for people.
 	Check    *Check    `json:"-"` // of KindCheck
-	Do       string    `json:"-"` // of KindHit: what the fault did, as FaultSpec.Do
+	Do       string    `json:"-"` // of KindHit: the action of the fault, see FaultSpec.Do
 	Listens  Listening `json:"-"` // of KindSend and KindExec
 	Channels []string  `json:"-"` // of KindSend and KindExec: the channels that the command names
 	Answer   Answer    `json:"-"` // of KindExec
 	Program  bool      `json:"-"` // of KindSend and KindExec: the command carries a program that the server runs
 }
 
-// Listening says what a command does to the channels that its connection listens to.
+// Listening is the effect of a command on the channels that its connection listens to.
 type Listening string
 
 // The values of Listening.
 const (
-	ListensNot  Listening = ""      // the command neither starts nor stops it
-	ListenStart Listening = "start" // the server sends what is published on Channels from now on
-	ListenStop  Listening = "stop"  // no longer; on no channel at all if Channels is empty
+	ListensNot  Listening = ""      // the command has no effect on them
+	ListenStart Listening = "start" // the connection starts to listen to Channels
+	ListenStop  Listening = "stop"  // the connection stops listening to Channels, or to all channels if Channels is empty
 )
 
-// Action is what an operation asks for.
+// Action is the kind of an operation.
 type Action string
 
 // The actions.
@@ -113,7 +113,7 @@ const (
 	ActExtend       Action = "extend" // the holder asks for another lease
 )
 
-// Acquires says whether the action may end in a hold.
+// Acquires reports whether the action may end in a hold.
 func (a Action) Acquires() bool {
 	return a == ActLock || a == ActTryLock || a == ActTryLockTimed
 }
@@ -129,29 +129,30 @@ const (
 	StillHeld Outcome = "still_held"
 	NotHeld   Outcome = "not_held"
 	Extended  Outcome = "extended"
-	// Failed: an error came back and the call surely did nothing.
+	// Failed means that the call returned an error and certainly did nothing.
 	Failed Outcome = "error"
-	// Unknown: it came back without the server's answer.
+	// Unknown means that the call returned without the server's answer.
 	Unknown Outcome = "unknown"
-	// Waiting: it was still open when everybody left.
+	// Waiting means that the call was still open when all threads left.
 	Waiting Outcome = "waiting"
 )
 
-// LockState is what a server holds of one lock. Owners are process/thread.
+// LockState is the state that a server holds for one lock. Owners have the form
+// process/thread.
 type LockState struct {
 	Owner string `json:"owner,omitempty"` // "": free
 	Count int    `json:"count,omitempty"`
 	// ExpiresMs is the last millisecond of simulated time since the start in which
-	// the hold lives; -1 when it has no expiry. Meaningless when free. It moves when
-	// the wall clock of the server jumps.
+	// the hold lives. It is -1 if the hold has no expiry. It means nothing if the lock
+	// is free. It moves when the wall clock of the server steps.
 	ExpiresMs int64    `json:"expires_ms,omitempty"`
 	Token     int64    `json:"token,omitempty"` // the newest fencing token; 0: none
 	Queue     []string `json:"queue,omitempty"` // head first
-	// Deadlines are the waiters' in milliseconds since the start.
+	// Deadlines are the deadlines of the waiters, in milliseconds since the start.
 	Deadlines map[string]int64 `json:"deadlines,omitempty"`
 }
 
-// Held says whether somebody holds the lock.
+// Held reports whether somebody holds the lock.
 func (s *LockState) Held() bool { return s != nil && s.Owner != "" }
 
 // Answer is the kind of a server's reply to a command.
@@ -161,15 +162,15 @@ type Answer string
 const (
 	Answered Answer = ""        // the command ran
 	Refused  Answer = "refused" // the server answered an error
-	// NotRun: the server does not know the program that the command names. It did
-	// nothing.
+	// NotRun means that the server did nothing, because it does not know the program
+	// that the command names.
 	NotRun Answer = "not_run"
 )
 
-// ThreadName is the thread as people write it.
+// ThreadName returns the name of the event's thread, process/thread.
 func (e *Event) ThreadName() string { return ThreadName(e.Process, e.Thread) }
 
-// ThreadName is process/thread.
+// ThreadName returns the name of a thread, process/thread.
 func ThreadName(process string, thread int) string { return fmt.Sprintf("%s/%d", process, thread) }
 
 // ProcessOf returns the process of a thread's name, see ThreadName.
@@ -177,27 +178,26 @@ func ProcessOf(thread string) string {
 	return thread[:max(strings.LastIndexByte(thread, '/'), 0)]
 }
 
-// Params is what the judges must know of a run beside its events.
+// Params holds the facts about a run that the judges need besides its events.
 type Params struct {
 	Lock string // the name of the lock under test
 	Traits
 	Timing
-	Promises Promises // those that differ from what the traits imply
-	// Kept are the keys that may stay when all have left: a fencing counter, and
-	// the queue, whose entries are looked at one by one.
+	Promises Promises // the promises that differ from those that the traits imply
+	// Kept are the keys that may remain after all threads have left: a fencing counter,
+	// and the queue. The judges check the entries of the queue one by one.
 	Kept []string
-	// Processes are those that exist, in order.
+	// Processes are the processes of the run, in order.
 	Processes []ProcessParams
-	// Servers is the number of servers that the lock asks, which know nothing of one
-	// another; 0 counts as 1.
+	// Servers is the number of independent servers that the lock asks. 0 counts as 1.
 	Servers int
 	// Faults are the faults of the run; an event's Fault is an index into them,
 	// counted from 1.
 	Faults []FaultSpec
 }
 
-// Fault returns the fault with that number, counted from 1. The number after the
-// last one belongs to what a chooser did to a message, in a world that lets it.
+// Fault returns the fault with that number, counted from 1. The number after the last
+// fault stands for a message that a chooser lost or delayed, in a world that allows it.
 func (p *Params) Fault(number int) FaultSpec {
 	switch {
 	case 0 < number && number <= len(p.Faults):
@@ -208,7 +208,7 @@ func (p *Params) Fault(number int) FaultSpec {
 	return FaultSpec{}
 }
 
-// ProcessParams is one process.
+// ProcessParams describes one process.
 type ProcessParams struct {
 	Name    string
 	Threads int
@@ -224,12 +224,12 @@ type Record struct {
 // Add appends an event.
 func (r *Record) Add(e Event) {
 	if n := len(r.Events); n == cap(r.Events) {
-		r.Events = slices.Grow(r.Events, max(n, 256)) // append alone would copy a long record oftener
+		r.Events = slices.Grow(r.Events, max(n, 256)) // append alone would copy a long record more often
 	}
 	r.Events = append(r.Events, e)
 }
 
-// Digest is the hex SHA-256 of the events as JSON lines. The same seed in the
+// Digest returns the hex SHA-256 of the events as JSON lines. The same seed in the
 // same world gives the same digest on every machine.
 func (r *Record) Digest() string {
 	h := sha256.New()
@@ -242,7 +242,7 @@ func (r *Record) Digest() string {
 	return hex.EncodeToString(h.Sum(nil))
 }
 
-// At writes an instant of a record for people: seconds since the start.
+// At formats an instant of a record for people, in seconds since the start.
 func At(ns int64) string {
 	s := fmt.Sprintf("%.6f", float64(ns)/1e9)
 	return s[:len(s)-3] + "s"
