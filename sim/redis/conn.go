@@ -11,29 +11,29 @@ import (
 	"lockstep/sim"
 )
 
-// bufferSize is less than the default 4 KiB: a run makes connections by the dozen
-// and answers little on each.
+// bufferSize is less than the default of 4 KiB. A run makes dozens of connections and
+// answers little on each.
 const bufferSize = 512
 
-// conn is a connection of a client as the server knows it: a Peer for miniredis.
+// conn is the server's side of a client's connection. For miniredis it is a Peer.
 type conn struct {
 	id      sim.ConnID
 	peer    *mserver.Peer
 	pushing *pushing
-	command command // the last one that was executed
+	command command // the last command that was executed
 
 	subscribes bool
-	shards     []string // sharded channels that it is subscribed to, in order
-	multi      bool     // between MULTI and EXEC
-	elsewhere  bool     // it has selected a database
-	seen       int64    // the number of writes up to its last command
-	waits      *wait    // it is blocked in a WAIT
-	tracks     *tracks  // it is told of keys that change; nil: of none
-	queued     []access // of the commands since MULTI
+	shards     []string // the sharded channels with a subscription of this connection, in order
+	multi      bool     // the connection is between MULTI and EXEC
+	elsewhere  bool     // the connection has selected a database
+	seen       int64    // the number of writes up to the connection's last command
+	waits      *wait    // the WAIT that blocks the connection, or nil
+	tracks     *tracks  // the tracking of keys for the connection, or nil if it is off
+	queued     []access // the accesses of the commands since MULTI
 
 	mu  sync.Mutex
-	buf []byte // what miniredis wrote and nobody took
-	// awaited is set while the server is about to take what is written.
+	buf []byte // the bytes that miniredis wrote and take has not returned
+	// awaited is set while execute waits for a reply, which it takes from buf.
 	awaited bool
 }
 
@@ -65,14 +65,14 @@ func (c *conn) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// await begins the time in which miniredis writes a reply, which take ends.
+// await announces that miniredis writes a reply and that take will return it.
 func (c *conn) await() {
 	c.mu.Lock()
 	c.awaited = true
 	c.mu.Unlock()
 }
 
-// take returns what miniredis wrote since the last take.
+// take returns the bytes that miniredis wrote since the last take.
 func (c *conn) take() []byte {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -92,7 +92,7 @@ func (s *Server) Pushed(list []sim.Push) []sim.Push {
 	return list
 }
 
-// pushed appends the messages that miniredis wrote.
+// pushed appends the messages that miniredis wrote to list.
 func (c *conn) pushed(list []sim.Push) []sim.Push {
 	for text := string(c.take()); text != ""; {
 		if channel, rest, ok := readPush(text); ok {
@@ -101,7 +101,7 @@ func (c *conn) pushed(list []sim.Push) []sim.Push {
 			continue
 		}
 		words, rest, ok := readCommand(text)
-		if !ok { // some have other parts than texts, such as the end of a subscription
+		if !ok { // some messages hold more than texts, such as the end of a subscription
 			raw, err := proto.Read(bufio.NewReader(strings.NewReader(text)))
 			if err != nil {
 				break

@@ -16,9 +16,10 @@ import (
 
 var errNoCommand = errors.New("a client wrote what is no command")
 
-// AtOnce implements sim.Server. It answers HELLO as a server that knows RESP2 only:
-// go-redis waits for the answer while it holds a mutex, which simulated time cannot see.
-// A client that asks for RESP3 is answered in its turn.
+// AtOnce implements sim.Server. It answers HELLO as a server that knows only RESP2. The
+// answer comes at once because go-redis waits for it while it holds a mutex, which
+// simulated time cannot see. A HELLO that asks for RESP3 goes through the world like any
+// other command.
 func (*Server) AtOnce(written []byte) (reply, rest []byte) {
 	if !isHello(written) {
 		return nil, written
@@ -47,7 +48,7 @@ func (*Server) Refusal(text string) []byte { return []byte("-" + text + "\r\n") 
 // Decode implements sim.Server.
 func (*Server) Decode(text string) (r sim.Request, rest string, err error) {
 	words, rest, ok := readCommand(text)
-	if !ok { // unfinished, or none
+	if !ok { // the command is unfinished, or text is no command
 		raw, err := proto.Read(bufio.NewReader(strings.NewReader(text)))
 		if err != nil {
 			return sim.Request{}, text, sim.ErrUnfinished
@@ -60,7 +61,7 @@ func (*Server) Decode(text string) (r sim.Request, rest string, err error) {
 	return request(words), rest, nil
 }
 
-// request says of a command what the world must know.
+// request returns the facts about a command that the world must know.
 func request(words []string) sim.Request {
 	name := strings.ToUpper(words[0])
 	r := sim.Request{Name: name, Words: words, Shown: words[1:], Marks: marks(name)}
@@ -87,9 +88,9 @@ func request(words []string) sim.Request {
 	return r
 }
 
-// marks reports whether a command may set its connection apart from others, or
-// rests on an earlier one there. (WAIT rests on the command before it, which comes
-// with it.)
+// marks reports whether a command may set its connection apart from other connections,
+// or depends on an earlier command there. WAIT does not count. It depends on the command
+// before it, but the two come together.
 func marks(name string) bool {
 	return !reading[name] && !writing[name] && !slices.Contains([]string{
 		"EVAL", "EVALSHA", "SCRIPT", "WAIT", "INFO", "EXISTS", "DEL", "UNLINK", "PUBLISH", "SPUBLISH", "PING", "ECHO", "TIME",
@@ -113,7 +114,7 @@ func readCommand(text string) (words []string, rest string, ok bool) {
 	return words, rest, true
 }
 
-// readPush reads a message of RESP3 that nobody asked for, and returns its channel.
+// readPush reads a push message of RESP3 and returns its channel.
 func readPush(text string) (channel, rest string, ok bool) {
 	n, rest, ok := header(text, '>')
 	if !ok {
@@ -132,7 +133,8 @@ func readPush(text string) (channel, rest string, ok bool) {
 	return "", "", false
 }
 
-// header reads the line before an array or a bulk string and returns the size in it.
+// header reads the line before an array or a bulk string and returns the size that the
+// line gives.
 func header(text string, kind byte) (size int, rest string, ok bool) {
 	line, rest, ok := strings.Cut(text, "\r\n")
 	if !ok || len(line) < 2 || line[0] != kind {
@@ -147,8 +149,8 @@ func header(text string, kind byte) (size int, rest string, ok bool) {
 	return size, rest, true
 }
 
-// shown is a RESP reply with what the record has of it: nil, a number, text,
-// (error) text, or a list in brackets.
+// shown returns a RESP reply together with its form in the record. The form is nil, a
+// number, text, (error) text, or a list in brackets.
 func shown(b []byte) sim.Reply {
 	r := sim.Reply{Bytes: b}
 	r.Shown, _ = parseReply(string(b))

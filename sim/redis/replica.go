@@ -13,12 +13,12 @@ import (
 	"lockstep/sim"
 )
 
-// replica is a copy of the server's data, one lag behind it.
+// replica is a copy of the server's data that is one lag behind the server.
 type replica struct {
 	data  snapshot
 	has   int64 // the last write that reached it
 	acked int64 // the last write that the server knows to have reached it
-	// out and in are the ways of messages from the server and back.
+	// out is the way of messages from the server, and in is the way back.
 	out, in *sim.Way
 	// behind is set on the replica that was the server before a failover, until the
 	// data of the new server reaches it.
@@ -33,7 +33,7 @@ func (s *Server) newReplica(i int) *replica {
 	return r
 }
 
-// connect connects replica i with the server: nothing is under way between them.
+// connect connects replica i with the server by new ways, which carry no message yet.
 func (s *Server) connect(r *replica, i int) {
 	way := func(line, stream string) *sim.Way {
 		return &sim.Way{Line: fmt.Sprintf(line, i+1), Stream: fmt.Sprintf(stream, i+1), Min: s.cfg.LagMin, Max: s.cfg.LagMax}
@@ -48,8 +48,8 @@ type wait struct {
 	upTo  int64 // the last write that it waits for
 }
 
-// replicate sends all changes since it was called last to the replicas, as one write.
-// It sends nothing when no data changed and nothing was published.
+// replicate sends all changes since its last call to the replicas, as one write. It sends
+// nothing if no data changed and nothing was published.
 func (s *Server) replicate() {
 	if len(s.replicas) == 0 {
 		return
@@ -69,8 +69,8 @@ func (s *Server) replicate() {
 	}
 }
 
-// send lets the data reach replica i, and then the acknowledgement the server. Each
-// takes a lag, and is void when the replicas were connected anew meanwhile.
+// send sends the data to replica i, which sends an acknowledgement back. Each message
+// takes one lag. A message has no effect if the replicas were connected anew meanwhile.
 func (s *Server) send(i int) {
 	r, term, write, data := s.replicas[i], s.term, s.writes, s.latest
 	s.out.Send(r.out, func(_ int64, out *sim.Effects) {
@@ -82,8 +82,8 @@ func (s *Server) send(i int) {
 	})
 }
 
-// acknowledged notes that r has every write up to one, and answers each WAIT that
-// has waited for that.
+// acknowledged notes that r has every write up to write. It answers each WAIT for which
+// enough replicas have acknowledged now.
 func (s *Server) acknowledged(nowNs int64, r *replica, term int, write int64, out *sim.Effects) {
 	s.begin(nowNs, out)
 	out.Read(sim.ObjectServer)
@@ -105,7 +105,7 @@ func (s *Server) acknowledged(nowNs int64, r *replica, term int, write int64, ou
 	}
 }
 
-// acks returns the number of replicas that have acknowledged every write up to one.
+// acks returns the number of replicas that have acknowledged every write up to write.
 func (s *Server) acks(write int64) (n int) {
 	for _, r := range s.replicas {
 		if r.acked >= write {
@@ -115,10 +115,10 @@ func (s *Server) acks(write int64) (n int) {
 	return n
 }
 
-// startWait answers WAIT at once, or leaves its connection blocked until enough
-// replicas have acknowledged or its time is over. As in Redis, WAIT waits for the
-// writes of all clients up to the last command of its own connection. Within a
-// transaction it waits for nothing.
+// startWait answers WAIT at once, or blocks the connection until enough replicas have
+// acknowledged or the timeout is over. As in Redis, WAIT waits for the writes of all
+// clients up to the last command of its own connection. Within a transaction it waits
+// for nothing.
 func (s *Server) startWait(peer *mserver.Peer, args []string) {
 	if len(args) != 2 {
 		peer.WriteError("ERR wrong number of arguments for 'wait' command")
@@ -152,16 +152,16 @@ func (s *Server) startWait(peer *mserver.Peer, args []string) {
 	}
 }
 
-// maxWaitMs keeps a timeout within what nanoseconds can count; Redis's own
-// limit is not far above.
+// maxWaitMs is the longest timeout that nanoseconds can count safely. The limit of Redis
+// is not far above.
 const maxWaitMs = int64(time.Duration(1)<<62) / int64(time.Millisecond)
 
-// timeUp answers a WAIT whose time is over.
+// timeUp answers a WAIT whose timeout is over.
 func (s *Server) timeUp(nowNs int64, wt *wait, out *sim.Effects) {
 	s.begin(nowNs, out)
 	switch {
 	case wt.conn.waits != wt:
-		return // answered, or its connection ended
+		return // the WAIT was answered, or its connection ended
 	case s.stallTill > nowNs:
 		out.Plan(s.stallTill, sim.ClassDeadline, func(nowNs int64, out *sim.Effects) { s.timeUp(nowNs, wt, out) })
 		return
@@ -194,9 +194,9 @@ func (s *Server) hangUp(c *conn) {
 	s.forget(wt)
 }
 
-// candidate returns the replica that a failover promotes: the replica with most of the
-// data, the first of equals. A replica that was the server itself and has not caught
-// up comes last.
+// candidate returns the index of the replica that a failover promotes. This is the replica
+// with the most writes, and the first of several equals. A replica that was the server
+// before and has not caught up comes last.
 func (s *Server) candidate() int {
 	best := 0
 	for i, r := range s.replicas {
@@ -208,8 +208,8 @@ func (s *Server) candidate() int {
 	return best
 }
 
-// promote makes replica i the server. Writes that had not reached it are gone. The
-// script cache is gone with the old server, which comes back in the replica's place.
+// promote makes replica i the server. Writes that have not reached the replica are lost.
+// The script cache is lost as well. The old server becomes a replica in its place.
 func (s *Server) promote(i int) {
 	s.setClock()
 	r := s.replicas[i]
@@ -221,8 +221,8 @@ func (s *Server) promote(i int) {
 	s.resync()
 }
 
-// resync connects the replicas anew: messages under way are gone, and the whole data
-// reaches each replica after its lag.
+// resync connects the replicas anew. Messages under way are lost. The whole data reaches
+// each replica after its lag.
 func (s *Server) resync() {
 	if len(s.replicas) == 0 {
 		return
@@ -237,7 +237,7 @@ func (s *Server) resync() {
 	}
 }
 
-// Describe implements sim.Server: it says which replica a failover promotes.
+// Describe implements sim.Server. It tells which replica a failover promotes.
 func (s *Server) Describe(f model.FaultSpec) string {
 	if f.Server != model.ServerFailover || len(s.replicas) == 0 {
 		return f.String()
@@ -254,7 +254,7 @@ func (s *Server) Describe(f model.FaultSpec) string {
 	}
 }
 
-// info answers INFO, of which only the section about replicas is simulated.
+// info answers INFO. Only the section about replicas is simulated.
 func (s *Server) info(peer *mserver.Peer, sections []string) {
 	told := len(sections) == 0
 	for _, section := range sections {
@@ -266,7 +266,7 @@ func (s *Server) info(peer *mserver.Peer, sections []string) {
 	}
 	offset := func(writes int64) int64 {
 		if s.orders {
-			return 0 // the reply then depends on no write, and INFO touches nothing
+			return 0 // the reply depends on no write, so INFO touches nothing
 		}
 		return writes
 	}

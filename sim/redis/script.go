@@ -19,18 +19,18 @@ import (
 
 // miniredis makes a Lua state for every script that it runs. The state costs many
 // times as much as most scripts do. Scripts that can leave nothing behind in a state
-// run here instead, on states that are used again, and answer the same. miniredis
-// goes on to run the other scripts, the scripts of transactions, and calls that end
-// in an error before the script begins.
+// run here instead, on pooled states, and answer the same. miniredis still runs the
+// other scripts, the scripts of transactions, and calls that end in an error before
+// the script begins.
 
-// script is a text that a server was given.
+// script is a script that a client sent to a server, or that a Config holds.
 type script struct {
 	text, sha string
-	code      *lua.FunctionProto // nil: miniredis runs it
+	code      *lua.FunctionProto // nil if miniredis runs the script
 }
 
-// texts and hashes hold every script that this program has met: a *script by its text
-// and by its SHA-1.
+// texts and hashes hold a *script for each script that this program has met. texts is
+// keyed by the text, and hashes by the SHA-1.
 var texts, hashes sync.Map
 
 func scriptOf(text string) *script {
@@ -41,8 +41,9 @@ func scriptOf(text string) *script {
 	s := &script{text: text, sha: hex.EncodeToString(sum[:])}
 	if chunk, err := parse.Parse(strings.NewReader(text), "<string>"); err == nil {
 		if code, err := lua.Compile(chunk, ""); err == nil && leavesNothing(code) {
-			// A chunk is called without arguments. Lua would put them into a table
-			// under a name that a chunk does not have.
+			// The flag would make Lua build a table of the arguments for each
+			// call. A chunk is called without arguments and has no name for
+			// that table.
 			code.IsVarArg &^= lua.VarArgNeedsArg
 			s.code = code
 		}
@@ -52,7 +53,7 @@ func scriptOf(text string) *script {
 	return s
 }
 
-// safeGlobals are the globals of a pooled state that a script may use as it likes.
+// safeGlobals are the globals of a pooled state that a script may use without limits.
 var safeGlobals = strings.Fields(`
 KEYS ARGV assert error ipairs next pairs pcall rawequal rawget select tonumber tostring type unpack xpcall`)
 
@@ -102,7 +103,7 @@ func leavesNothing(code *lua.FunctionProto) bool {
 	return !slices.ContainsFunc(code.FunctionPrototypes, func(p *lua.FunctionProto) bool { return !leavesNothing(p) })
 }
 
-// instruction is one of Lua 5.1, in gopher-lua's layout.
+// instruction is an instruction of Lua 5.1 in the layout of gopher-lua.
 type instruction uint32
 
 func (in instruction) op() int { return int(in >> 26) }
@@ -143,7 +144,7 @@ func (s *Server) eval(peer *mserver.Peer, cmd string, args []string) bool {
 }
 
 // load gives miniredis the scripts that were in the cache from the start. miniredis
-// parses each of them, so it gets them only when it must look for one.
+// parses each script, so load runs only when miniredis must look for a script.
 func (s *Server) load() {
 	texts := s.unloaded
 	s.unloaded = nil
@@ -160,8 +161,8 @@ func (s *Server) hasScript(sha string) bool {
 	return s.cached[sha]
 }
 
-// aside executes a command of the server's own, perhaps while a command of a client
-// is executed.
+// aside executes a command that no client sent. It may do so while the server executes a
+// command of a client.
 func (s *Server) aside(words ...string) string {
 	executing := s.executing
 	s.executing = nil
@@ -169,8 +170,9 @@ func (s *Server) aside(words ...string) string {
 	return s.run(words...)
 }
 
-// notFromScripts are the commands that miniredis refuses to scripts, with the number
-// of arguments they take. With another number miniredis complains of that first.
+// notFromScripts are the commands that miniredis refuses to scripts, with the numbers of
+// arguments that they take. With another number, miniredis reports the wrong number
+// instead.
 var notFromScripts = map[string]struct{ min, max int }{
 	"AUTH": {1, 2}, "EVAL": {2, many}, "EVALSHA": {2, many}, "EVAL_RO": {2, many}, "EVALSHA_RO": {2, many}, "EXEC": {0, 0},
 	"MULTI": {0, 0}, "PSUBSCRIBE": {1, many}, "PUNSUBSCRIBE": {0, many}, "SCRIPT": {1, many}, "SUBSCRIBE": {1, many},
@@ -179,8 +181,8 @@ var notFromScripts = map[string]struct{ min, max int }{
 
 const many = 1 << 30
 
-// refused answers a command that the script that runs here may not execute. It
-// reports whether it did.
+// refused answers a command that the running script may not execute. It reports whether
+// it answered.
 func (s *Server) refused(peer *mserver.Peer, cmd string, args []string) bool {
 	if s.running == nil {
 		return false
@@ -199,10 +201,10 @@ type interpreter struct {
 	out bytes.Buffer // the reply of a command
 	w   *bufio.Writer
 
-	// The following belong to the script that runs.
+	// The following fields belong to the running script.
 	server *Server
 	sha    string
-	ctx    [2]any // what miniredis keeps per connection, for call and for pcall
+	ctx    [2]any // the contexts that miniredis keeps per connection, for call and for pcall
 }
 
 var idle struct {
@@ -253,7 +255,7 @@ func newInterpreter() *interpreter {
 	return in
 }
 
-// run runs a script and writes its reply. It reports false when the script ended in an
+// run runs a script and writes its reply. It reports false if the script ended in an
 // error.
 func (in *interpreter) run(s *Server, peer *mserver.Peer, sc *script, keys, argv []string) bool {
 	in.server, in.sha, s.running = s, sc.sha, sc
@@ -279,7 +281,7 @@ func (in *interpreter) list(words []string) *lua.LTable {
 	return t
 }
 
-// call is redis.call (0) and redis.pcall (1).
+// call implements redis.call, and redis.pcall if protected is 1.
 func (in *interpreter) call(l *lua.LState, protected int) int {
 	n := l.GetTop()
 	if n == 0 {
@@ -317,15 +319,15 @@ func (in *interpreter) call(l *lua.LState, protected int) int {
 	return 1
 }
 
-// oneField makes a table with one field.
+// oneField returns a table with one field.
 func (in *interpreter) oneField(field, text string) *lua.LTable {
 	t := in.l.CreateTable(0, 1)
 	t.RawSetString(field, lua.LString(text))
 	return t
 }
 
-// value reads a reply. For a reply with an error anywhere in it, value returns nil and
-// the text of the error.
+// value reads a reply. If the reply holds an error anywhere, value returns nil and the
+// text of the error.
 func (in *interpreter) value(b []byte) (v lua.LValue, failed string, rest []byte) {
 	line, rest, ok := bytes.Cut(b, []byte("\r\n"))
 	if !ok {
@@ -393,7 +395,7 @@ func writeLua(peer *mserver.Peer, v lua.LValue) {
 		for i := range n {
 			writeLua(peer, v.RawGetInt(i+1))
 		}
-	default: // nil; and a function, as Redis does
+	default: // nil, and a function as in Redis
 		peer.WriteNull()
 	}
 }
@@ -427,7 +429,7 @@ func statusReply(l *lua.LState) int {
 	return 1
 }
 
-// log keeps nothing, but checks its arguments.
+// log checks its arguments and logs nothing.
 func log(l *lua.LState) int {
 	l.CheckInt(1)
 	l.CheckString(2)

@@ -15,22 +15,23 @@ import (
 	"lockstep/sim"
 )
 
-// Config is a server before it starts.
+// Config describes a server before it starts.
 type Config struct {
-	// Replicas is the number of replicas that the server has. LagMin and LagMax bound the way of a
-	// message between it and a replica, one way.
+	// Replicas is the number of replicas that the server has. LagMin and LagMax bound the
+	// time that a message takes between the server and a replica, in one direction.
 	Replicas       int
 	LagMin, LagMax time.Duration
-	// Observe reads the state of a lock from the server's keys; nil: there is none.
+	// Observe reads the state of a lock from the server's keys. If Observe is nil, the
+	// server reports no state.
 	Observe func(keys Keyspace, lock string) *model.LockState
 	// Scripts are in the server's script cache from the start, as on a server
-	// that has served others before; a flush empties it.
+	// that has served other clients before. A flush empties the cache.
 	Scripts []string
 }
 
-// Server is a Redis server of the world: miniredis with Redis's clock, which goes in
-// whole milliseconds and keeps a key through the millisecond of its expiry. It
-// implements sim.Server.
+// Server is a Redis server of the world. It is miniredis with the clock of Redis, which
+// goes in whole milliseconds and keeps a key through the millisecond of its expiry.
+// Server implements sim.Server.
 type Server struct {
 	cfg    Config
 	m      *miniredis.Miniredis
@@ -42,20 +43,20 @@ type Server struct {
 
 	// ahead is how far the wall clock is ahead of simulated time, in whole milliseconds.
 	ahead   time.Duration
-	nowNs   int64        // when the call under way began
-	out     *sim.Effects // of the call under way
+	nowNs   int64        // the instant at which the current call began
+	out     *sim.Effects // the effects of the current call
 	conns   map[sim.ConnID]*conn
 	pushing pushing
 
 	history   []snapshot
-	keep      int // snapshots to keep, for failovers
+	keep      int // the number of snapshots to keep for failovers
 	shards    shards
 	published map[string]int64
 	stallTill int64
-	// executing is the command of a client that is being executed.
+	// executing is the client's command that the server executes now.
 	executing *command
 	running   *script         // the script that executing runs in a pooled state
-	wrote     bool            // executing may have changed the data
+	wrote     bool            // the command in executing may have changed the data
 	cached    map[string]bool // scripts that are known to be in the cache, by SHA-1
 	unloaded  []string        // scripts in the cache that miniredis does not have yet
 	tracking  tracking
@@ -77,7 +78,7 @@ type command struct {
 
 var _ sim.Clocked = (*Server)(nil)
 
-// New makes a server for one run.
+// New returns a server for one run.
 func New(cfg Config) *Server { return &Server{cfg: cfg} }
 
 // Start implements sim.Server.
@@ -110,10 +111,10 @@ func (s *Server) Start(setup sim.Setup) {
 // Stop implements sim.Server.
 func (s *Server) Stop() { s.m.Close() }
 
-// begin notes the call of the world that begins.
+// begin notes the instant and the effects of a call from the world.
 func (s *Server) begin(nowNs int64, out *sim.Effects) { s.nowNs, s.out = nowNs, out }
 
-// run executes a command of the server's own, on a connection of its own.
+// run executes a command that no client sent, on a connection for that command alone.
 func (s *Server) run(words ...string) (reply string) {
 	var out bytes.Buffer
 	peer := mserver.NewPeer(bufio.NewWriter(&out))
@@ -125,11 +126,11 @@ func (s *Server) run(words ...string) (reply string) {
 // blocking are the commands that would block the scheduler.
 var blocking = []string{"BLPOP", "BRPOP", "BRPOPLPUSH", "BLMOVE", "BLMPOP", "BZPOPMIN", "BZPOPMAX", "BZMPOP", "XREAD", "XREADGROUP", "WAITAOF"}
 
-// ours are the commands that this package answers, or counts, itself.
+// ours are the commands that this package itself answers or counts.
 var ours = []string{"PUBLISH", "SPUBLISH", "SSUBSCRIBE", "SUNSUBSCRIBE", "WAIT", "INFO"}
 
-// hook looks at every command before miniredis does, the commands of scripts
-// included. It reports whether it answered the command.
+// hook sees every command before miniredis does, including the commands of scripts. It
+// reports whether it answered the command.
 func (s *Server) hook(peer *mserver.Peer, cmd string, args ...string) bool {
 	if slices.Contains(blocking, cmd) {
 		peer.WriteError("ERR lockstep: " + cmd + " may block and is not simulated")
@@ -235,8 +236,8 @@ func (s *Server) Handle(nowNs int64, id sim.ConnID, r *sim.Request, out *sim.Eff
 	return shown(reply), true
 }
 
-// execute lets miniredis execute a command and returns its reply. A command that
-// waits has none.
+// execute lets miniredis execute a command and returns the reply. A command that waits
+// has no reply yet.
 func (s *Server) execute(c *conn, r *sim.Request) []byte {
 	c.await()
 	s.wrote = false
@@ -283,7 +284,7 @@ func (s *Server) Close(nowNs int64, id sim.ConnID, out *sim.Effects) {
 	c.take()
 }
 
-// Published returns the number of messages that went to a channel so far.
+// Published returns the number of messages that were published on a channel so far.
 func (s *Server) Published(channel string) int64 { return s.published[channel] }
 
 // State implements sim.Server.
@@ -339,10 +340,10 @@ func (s *Server) StepClock(nowNs int64, by time.Duration, out *sim.Effects) {
 	s.letExpire(func() { s.setAhead(s.ahead + by.Truncate(time.Millisecond)) })
 }
 
-// Next implements sim.Server: the next tick is when a key runs out. It makes fresh
-// expiries Redis's: a key with n ms to live is there while the clock says n ms
-// later, and gone one later. (miniredis lets it go at n.) Half a millisecond more
-// does it, and leaves PTTL alone.
+// Next implements sim.Server. The next tick is due when a key runs out. In Redis, a key
+// with n ms to live still exists n ms later and is gone one millisecond after that.
+// miniredis removes the key after n ms. Therefore Next adds half a millisecond to each
+// fresh time to live. PTTL answers the same as before.
 func (s *Server) Next() (atNs int64, ok bool) {
 	first, now := int64(math.MaxInt64), s.nowMs()
 	for _, k := range s.m.Keys() {
@@ -361,7 +362,7 @@ func (s *Server) Next() (atNs int64, ok bool) {
 	return first * int64(time.Millisecond), true
 }
 
-// Tick implements sim.Server: it removes the keys that have run out.
+// Tick implements sim.Server. It removes the keys that have run out.
 func (s *Server) Tick(nowNs int64, out *sim.Effects) {
 	s.begin(nowNs, out)
 	s.letExpire(s.setClock)
@@ -384,8 +385,8 @@ func (s *Server) letExpire(move func()) {
 	s.replicate()
 }
 
-// invalidateLater tells of keys that no command changed. A server that is stalled tells
-// at the end of the stall.
+// invalidateLater tells the tracking clients of keys that no command changed. A stalled
+// server tells them at the end of the stall.
 func (s *Server) invalidateLater(keys []string) {
 	if len(s.tracking.clients) == 0 || len(keys) == 0 {
 		return
@@ -441,8 +442,8 @@ func (s *Server) Strike(nowNs int64, f model.FaultSpec, out *sim.Effects) {
 	}
 }
 
-// remove deletes the keys that match a glob, as an operator or an eviction does,
-// and returns their names.
+// remove deletes the keys that match a glob, as an operator or an eviction does. It
+// returns the names of the keys.
 func (s *Server) remove(glob string) []string {
 	var gone []string
 	for _, k := range s.m.Keys() {

@@ -10,11 +10,11 @@ import (
 	"lockstep/sim"
 )
 
-// shards are the sharded channels with their subscribers. They are a namespace apart
-// from the channels of PUBLISH, which miniredis keeps.
+// shards maps each sharded channel to its subscribers. Sharded channels have a namespace
+// of their own. miniredis keeps the channels of PUBLISH.
 type shards map[string][]*conn
 
-// names returns the channels that have a subscriber, sorted.
+// names returns the sorted names of the channels that have a subscriber.
 func (s shards) names() []string {
 	var names []string
 	for name := range s {
@@ -94,8 +94,9 @@ func confirm(c *conn, what, channel string) {
 // listening are the commands that a connection with subscriptions may send.
 var listening = []string{"SUBSCRIBE", "PSUBSCRIBE", "SSUBSCRIBE", "UNSUBSCRIBE", "PUNSUBSCRIBE", "SUNSUBSCRIBE", "PING", "QUIT", "RESET"}
 
-// onlyListens refuses commands that a connection with subscriptions may not send, and
-// answers PING, whose answer is a message there. It reports whether it answered.
+// onlyListens refuses commands that a connection with subscriptions may not send. It also
+// answers PING, because such a connection gets the answer as a message. It reports
+// whether it answered the command.
 func onlyListens(c *conn, cmd string, args []string) bool {
 	switch {
 	case len(c.shards) == 0 && !c.subscribes, c.peer.Resp3:
@@ -114,7 +115,7 @@ func onlyListens(c *conn, cmd string, args []string) bool {
 	return false
 }
 
-// asked answers PUBSUB SHARDCHANNELS and SHARDNUMSUB. It reports false for other
+// asked answers PUBSUB SHARDCHANNELS and PUBSUB SHARDNUMSUB. It reports false for other
 // subcommands.
 func (s shards) asked(peer *mserver.Peer, args []string) bool {
 	if len(args) == 0 {

@@ -8,26 +8,26 @@ import (
 	"lockstep/sim"
 )
 
-// The objects of a Redis server that a command may touch, beside its keys and
-// channels.
+// The objects of a Redis server that a command may touch, besides keys and channels.
 const (
 	objScripts = "scripts"
 	objWrites  = "writes"  // the number of writes so far
 	objHistory = "history" // the writes that a failover may lose
 )
 
-// objAck names the object that says which replicas have acknowledged a write.
+// objAck returns the name of the object that records which replicas have acknowledged a
+// write.
 func objAck(write int64) string { return fmt.Sprintf("ack of write %d", write) }
 
-// reading and writing are the commands whose first argument is the only key that
-// they read or write.
+// reading and writing are the commands that read or write one key only, their first
+// argument.
 var (
 	reading = words("GET STRLEN GETRANGE PTTL TTL TYPE HGET HEXISTS HLEN HKEYS HVALS HGETALL HMGET LINDEX LLEN LRANGE ZSCORE ZRANGE ZCARD ZRANK ZCOUNT SISMEMBER SCARD SMEMBERS")
 	writing = words("SET SETNX SETEX PSETEX GETSET GETDEL INCR INCRBY DECR DECRBY APPEND PEXPIRE EXPIRE PEXPIREAT EXPIREAT PERSIST HSET HSETNX HMSET HDEL HINCRBY RPUSH LPUSH RPOP LPOP LREM LSET LTRIM LINSERT ZADD ZREM ZINCRBY SADD SREM")
 )
 
-// keeping are further commands that leave the data as it is. The commands of a
-// script are looked at one by one.
+// keeping are further commands that do not change the data. The commands that a script
+// executes count one by one.
 var keeping = words("EVAL EVALSHA SCRIPT EXISTS PUBLISH SPUBLISH SUBSCRIBE PSUBSCRIBE SSUBSCRIBE UNSUBSCRIBE PUNSUBSCRIBE SUNSUBSCRIBE PING ECHO WAIT INFO MULTI HELLO CLIENT")
 
 func words(s string) map[string]bool {
@@ -74,23 +74,23 @@ func (s *Server) touchCommand(cmd string, args []string) {
 		touch(sim.ObjectConns, false)
 		all("channel ", args[:1], true)
 	case len(args) > 0 && slices.Contains([]string{"SUBSCRIBE", "SSUBSCRIBE", "UNSUBSCRIBE", "SUNSUBSCRIBE"}, cmd):
-		// The subscribers are a set, which only a PUBLISH reads.
+		// The order of the subscribers does not matter. Only a PUBLISH reads them.
 		touch(sim.ObjectConns, false)
 		all("channel ", args, false)
 	case cmd == "PING" || cmd == "ECHO":
 	case cmd == "WAIT":
-		// It makes no difference which of two waiting commands came first.
+		// The order of two waiting commands makes no difference.
 		if s.lags {
 			touch(objAck(s.executing.conn.seen), false)
 		}
-	case cmd == "INFO": // touches nothing, see info
+	case cmd == "INFO": // INFO touches nothing, see info
 	default:
 		touch(sim.ObjectServer, true)
 	}
 }
 
-// newScript reports whether a script may be missing from the cache: those of the
-// Config are there until a flush.
+// newScript reports whether a script may be missing from the cache. The scripts of the
+// Config are in the cache until a flush.
 func (s *Server) newScript(text string) bool {
 	return s.flushed || !slices.Contains(s.cfg.Scripts, text)
 }
