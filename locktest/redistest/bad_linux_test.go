@@ -132,7 +132,7 @@ func TestBadLocksAreExplained(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			text, passed := outcome(t, t.TempDir(), name, nil)
+			text, passed := outcome(t, t.TempDir(), name, nil, "-lockstep.runs=3")
 			if passed {
 				t.Errorf("it passed:\n%s", text)
 			}
@@ -144,7 +144,7 @@ func TestBadLocksAreExplained(t *testing.T) {
 // A client is closed once, and an error of its Close breaks no promise.
 func TestCloseIsCalledOnce(t *testing.T) {
 	for _, name := range []string{"does not close twice", "fails to close"} {
-		if text, passed := outcome(t, t.TempDir(), name, nil); !passed {
+		if text, passed := outcome(t, t.TempDir(), name, nil, "-lockstep.runs=10"); !passed {
 			t.Errorf("it failed:\n%s", text)
 		}
 	}

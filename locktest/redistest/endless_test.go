@@ -8,6 +8,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"lockstep/internal/longtest"
 	"lockstep/locktest"
 	"lockstep/locktest/redistest"
 )
@@ -60,11 +61,11 @@ func endlessSubject(name string, keeps bool) locktest.Subject {
 
 // A lock without a lease is lost with a holder that dies. That is a limit.
 func TestALockWithoutALease(t *testing.T) {
-	locktest.Run(t, endlessSubject("endless", false), locktest.Options{Runs: 200})
+	locktest.Run(t, endlessSubject("endless", false), locktest.Options{Runs: longtest.Size(t, 30, 300)})
 }
 
 func TestWhatIsSaidOfALockWithoutALease(t *testing.T) {
-	text, passed := outcome(t, t.TempDir(), "endless", nil, "-lockstep.runs=100", "-lockstep.faults=crash")
+	text, passed := outcome(t, t.TempDir(), "endless", nil, "-lockstep.runs=40", "-lockstep.faults=crash")
 	if !passed {
 		t.Errorf("it failed:\n%s", text)
 	}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"lockstep/internal/longtest"
 	"lockstep/locktest"
 	"lockstep/locktest/redistest"
 )
@@ -44,7 +45,7 @@ func extendedSubject(name, script string) locktest.Subject {
 }
 
 func TestALockThatIsExtended(t *testing.T) {
-	locktest.Run(t, extendedSubject("extended", compareAndExpire), locktest.Options{Runs: 200})
+	locktest.Run(t, extendedSubject("extended", compareAndExpire), locktest.Options{Runs: longtest.Size(t, 40, 300)})
 }
 
 func TestWrongExtensions(t *testing.T) {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"lockstep/internal/longtest"
 	"lockstep/locktest"
 	"lockstep/locktest/redistest"
 )
@@ -69,7 +70,7 @@ func fencedSubject(name string, early bool) locktest.Subject {
 
 // The tokens of a lock that draws them with the grant grow. The counter may stay.
 func TestAFencedLock(t *testing.T) {
-	locktest.Run(t, fencedSubject("fenced", false), locktest.Options{Runs: 100, Faults: "network,pause,crash"})
+	locktest.Run(t, fencedSubject("fenced", false), locktest.Options{Runs: longtest.Size(t, 40, 200), Faults: "network,pause,crash"})
 }
 
 func TestATokenThatIsDrawnBeforeTheWait(t *testing.T) {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"lockstep/internal/longtest"
 	"lockstep/locktest"
 	"lockstep/locktest/redistest"
 )
@@ -87,7 +88,7 @@ func (mute) Lost() <-chan struct{} { return nil }
 
 // A holder that is told of the end of its hold believes in it no longer.
 func TestALockThatTells(t *testing.T) {
-	locktest.Run(t, renewedSubject("tells", func(l *watched) locktest.Lock { return telling{l} }), locktest.Options{Runs: 200, Faults: "operator,server"})
+	locktest.Run(t, renewedSubject("tells", func(l *watched) locktest.Lock { return telling{l} }), locktest.Options{Runs: longtest.Size(t, 30, 300), Faults: "operator,server"})
 }
 
 // The same lock is wrong if its channel stays open.

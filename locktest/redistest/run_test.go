@@ -50,7 +50,7 @@ func TestOpenMayAskAServer(t *testing.T) {
 		}
 		return open(p)
 	}
-	locktest.Run(t, s, locktest.Options{Runs: 100, Faults: "network,partition"})
+	locktest.Run(t, s, locktest.Options{Runs: 60, Faults: "network,partition"})
 	if failed == 0 {
 		t.Error("no Open failed in any schedule")
 	}
@@ -180,7 +180,7 @@ func TestAWorkflowIsToldOfAFailure(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			text, _ := outcome(t, t.TempDir(), c.subject, c.env)
+			text, _ := outcome(t, t.TempDir(), c.subject, c.env, "-lockstep.runs=15")
 			var lines []string
 			for line := range strings.Lines(text) {
 				if strings.HasPrefix(strings.TrimSpace(line), "::") {
@@ -197,7 +197,7 @@ func TestAWorkflowIsToldOfAFailure(t *testing.T) {
 
 func TestAcceptedFindingsFailNothing(t *testing.T) {
 	dir := t.TempDir()
-	text, _ := outcome(t, dir, "exists-then-set", nil)
+	text, _ := outcome(t, dir, "exists-then-set", nil, "-lockstep.runs=15")
 	var known []string
 	for _, m := range regexp.MustCompile(`fingerprint: (\S+)`).FindAllStringSubmatch(text, -1) {
 		known = append(known, m[1])
@@ -205,7 +205,7 @@ func TestAcceptedFindingsFailNothing(t *testing.T) {
 	if len(known) == 0 {
 		t.Fatalf("no fingerprint in:\n%s", text)
 	}
-	text, passed := outcome(t, t.TempDir(), "exists-then-set", []string{judged + "_ACCEPT=" + strings.Join(append(known, "never.seen"), ",")})
+	text, passed := outcome(t, t.TempDir(), "exists-then-set", []string{judged + "_ACCEPT=" + strings.Join(append(known, "never.seen"), ",")}, "-lockstep.runs=15")
 	if !passed {
 		t.Errorf("all findings are accepted, and the test failed:\n%s", text)
 	}
@@ -228,7 +228,7 @@ func TestWrongSubjectsAreExplained(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			text, passed := outcome(t, t.TempDir(), name, nil)
+			text, passed := outcome(t, t.TempDir(), name, nil, "-lockstep.runs=5")
 			if passed {
 				t.Errorf("it passed:\n%s", text)
 			}
