@@ -124,7 +124,7 @@ func WriteFindings(w io.Writer, base string, dirs []string) error {
 		}
 		fmt.Fprintf(&b, "| [`%s`](%s/verdicts.md) | %s | %d | %d | %d | %d |\n", t.total.Campaign, t.dir, runs, t.total.Steps, bare, len(defects), limit)
 	}
-	if slices.ContainsFunc(all, func(t retold) bool { return t.total.Coverage == nil }) {
+	if len(rows) > 0 && slices.ContainsFunc(all, func(t retold) bool { return t.total.Coverage == nil }) {
 		if err := writeRows(&b, rows); err != nil {
 			return err
 		}

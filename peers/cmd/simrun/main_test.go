@@ -90,3 +90,32 @@ func TestACampaignOfSomebodysLock(t *testing.T) {
 		t.Errorf("exit %d: %s%s", code, out, stderr)
 	}
 }
+
+// The committed recordings of these locks replay, and their summary is the one that this
+// program writes.
+func TestTheResultsAreWhatThisProgramWrites(t *testing.T) {
+	t.Chdir("../..")
+	recordings, err := filepath.Glob("../results/peers/*/*/*.lockstep")
+	if err != nil || len(recordings) < 10 {
+		t.Fatalf("%d recordings, %v", len(recordings), err)
+	}
+	for _, file := range recordings {
+		if code, out, stderr := simrun(t, "replay", file); code != 0 {
+			t.Errorf("%s: exit %d; if the same decisions are meant to give another record, raise the number sim.Version\n%s%s", file, code, out, stderr)
+		}
+	}
+	committed, err := os.ReadFile("../results/peers.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	dirs, err := filepath.Glob("../results/peers/*")
+	if err != nil {
+		t.Fatal(err)
+	}
+	code, out, stderr := simrun(t, append([]string{"findings"}, dirs...)...)
+	_, got, _ := strings.Cut(strings.ReplaceAll(out, "](../results/", "]("), "\n\n|") // links from the folder results
+	_, want, _ := strings.Cut(string(committed), "\n\n|")
+	if code != 0 || got == "" || got != want {
+		t.Errorf("exit %d: results/peers.md differs: %s\n%s", code, stderr, out)
+	}
+}
