@@ -8,8 +8,9 @@ import (
 	"lockstep/scenarios"
 )
 
-// faultKinds lists the kinds of faults of each class. An interrupt is a step of a thread.
-// A skewed clock is a field of a process.
+// faultKinds maps each class to the kinds of faults that a campaign draws for it. Two
+// faults are missing: an interrupt is drawn as a step of a thread, and a skewed clock as a
+// field of a process.
 var faultKinds = map[Class][]string{
 	ClassNetwork:   {"drop", "delay", "hold", "reset", "error", "wakeup"},
 	ClassCrash:     {"crash"},

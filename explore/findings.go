@@ -206,11 +206,9 @@ func (g jsonGroup) where(t retold) string {
 	if g.Excuse != "" {
 		faults = fmt.Sprintf("%s (%s)", faults, g.Excuse)
 	}
-	shown := ""
-	if g.Cause != nil {
-		shown = "; cause: " + g.Cause.String()
-	} else if g.Parting != "" {
-		shown = "; cause: " + g.Parting
+	shown := causeText(g.Cause, g.Parting)
+	if shown != "" {
+		shown = "; cause: " + shown
 	}
 	return fmt.Sprintf("* %s: %s at %s, with %s: %d of %d runs; [%d events](%s): %s%s\n", t.lock(), g.Judge, g.Op, faults, g.Runs, t.total.Runs,
 		g.Size, path.Join(t.dir, g.Recording), g.Why, shown)

@@ -10,34 +10,29 @@ import (
 	"lockstep/sim"
 )
 
-// Origin is the origin of a failure. A bug comes of the known defect with that ID. A limit
-// comes of the circumstances that excuse it. A bug without a name comes of what parted
-// server and clients, if it is about a lock.
+// Origin says where a failure comes from. At most one field is set. None is set for a bug
+// that has no name and is about no lock.
 type Origin struct {
-	Defect string `json:"defect,omitempty"`
-	Excuse string `json:"excuse,omitempty"`
-	Parted string `json:"parted,omitempty"`
+	Defect string `json:"defect,omitempty"` // the ID of the known defect
+	Excuse string `json:"excuse,omitempty"` // the circumstances that excuse a limit
+	Parted string `json:"parted,omitempty"` // the parting of server and clients, for a bug without a name
 }
-
-// agreed is Origin.Parted of a failure before which server and clients agreed.
-const agreed = "agreed"
 
 func (o Origin) known() bool { return o != Origin{} }
 
 // covers reports whether a smaller failure of origin other stands for one of this origin.
 // Server and clients need not part in the smaller one.
 func (o Origin) covers(other Origin) bool {
-	return other == o || o.Parted != "" && other.Parted == agreed
+	return other == o || o.Parted != "" && other.Parted == string(linearizability.Agreed)
 }
 
-// partedBefore returns what parted server and clients before a finding.
+// partedBefore returns the kind of the parting before a finding. If a fault parted server
+// and clients, it returns the kind of the fault.
 func partedBefore(n *known.Namer, f linearizability.Finding) string {
 	p, fault, ok := n.Parting(f)
 	switch {
 	case !ok:
 		return ""
-	case p.Kind == linearizability.Agreed:
-		return agreed
 	case p.Kind == linearizability.PartedByFault:
 		return kindOfFault(fault)
 	}
@@ -66,8 +61,8 @@ func originOf(n *known.Namer, f linearizability.Finding) (Origin, *known.Cause) 
 	return Origin{Excuse: strings.Join(slices.Compact(words), ", ")}, nil
 }
 
-// CauseOf says for people what parted server and clients before a finding; "" for a
-// finding of a known defect, a limit, and a finding about no lock.
+// CauseOf describes for people how server and clients parted before a finding. It returns
+// "" for a finding of a known defect, for a limit, and for a finding about no lock.
 func CauseOf(h *sim.Host, v play.Verdict, f linearizability.Finding) string {
 	return causeOf(newNamer(h, v), f)
 }

@@ -42,15 +42,14 @@ type Shrunk struct {
 	Seeded bool `json:"seeded,omitempty"`
 }
 
-// Told says why the promise is broken, and the cause where there is one.
-func (s Shrunk) Told() string {
-	switch {
-	case s.Cause != nil:
-		return s.Why + "; cause: " + s.Cause.String()
-	case s.Parting != "":
-		return s.Why + "; cause: " + s.Parting
+// CauseText returns the cause of the failure for people, or "" if nobody knows it.
+func (s Shrunk) CauseText() string { return causeText(s.Cause, s.Parting) }
+
+func causeText(cause *known.Cause, parting string) string {
+	if cause != nil {
+		return cause.String()
 	}
-	return s.Why
+	return parting
 }
 
 // here plays runs in this process.

@@ -249,7 +249,10 @@ func WriteTally(dir string, o Tally, small []Shrunk) error {
 		if err := write(g.Recording(s), []byte(s.Recording)); err != nil {
 			return err
 		}
-		class, why := string(g.Class), s.Told()
+		class, why := string(g.Class), s.Why
+		if cause := s.CauseText(); cause != "" {
+			why += "; cause: " + cause
+		}
 		switch {
 		case g.Defect != "":
 			class += "; known: " + g.Defect + ", " + known.Title(g.Defect)

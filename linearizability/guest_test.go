@@ -14,6 +14,13 @@ import (
 var anybodys = model.Params{Lock: "anybody's", Traits: model.Traits{NoWatchdog: true, Uncounted: true, PerGrant: true}, Timing: timing(0),
 	Promises: model.Promises{model.JudgeHoldCount: {Waived: true}}}
 
+// reentrantLock is such a lock that its holder may enter again.
+var reentrantLock = func() model.Params {
+	p := anybodys
+	p.Uncounted = false
+	return p
+}()
+
 // onSeveral is such a lock on five servers.
 var onSeveral = func() model.Params {
 	p := anybodys
@@ -629,6 +636,33 @@ func TestAnUnlockMayTellNothing(t *testing.T) {
 	testJudged(t, []judged{
 		{rule: "and its client end the hold in no call", lock: anybodys, record: outside},
 		{rule: "a hold that an unlock gave up is not known any more", lock: anybodys, record: lost},
+		{rule: "nor is it extended", lock: anybodys, record: `
+			0     a/1 takes
+			1000  a/1 invoke unlock
+			1001  a/1 return unknown
+			2000  a/1 invoke extend
+			2001  a/1 return not_held
+			30002 server expire -> free
+			40000 server leave`},
+		{rule: "an unlock that failed gives nothing up", lock: anybodys, record: `
+			0     a/1 takes
+			1000  a/1 invoke unlock
+			1001  a/1 return error
+			2000  a/1 invoke unlock
+			2001  a/1 return not_held
+			30002 server expire -> free
+			40000 server leave`,
+			finds: "linearizable bug: l: a/1 release (2.000s..2.001s) answered not_held, but the lock was held by a/1"},
+		{rule: "nor does one of several levels", lock: reentrantLock, record: `
+			0     a/1 takes
+			10    a/1 takes -> a/1 2 30011
+			1000  a/1 invoke unlock
+			1001  a/1 return unknown
+			2000  a/1 invoke unlock
+			2001  a/1 return not_held
+			30012 server expire -> free
+			40000 server leave`,
+			finds: "linearizable bug: l: a/1 release (2.000s..2.001s) answered not_held, but the lock was held by a/1"},
 		{rule: "the next one is", lock: anybodys, record: `
 			0     a/1 takes
 			1000  a/1 invoke unlock

@@ -518,10 +518,10 @@ func (r *run) ghostsInFront(lock string, from, to, bound int64) []model.Excuse {
 	return out
 }
 
-// gone returns the excuses for a wait for a lock without leases that the server held from
-// the bound on at the latest, and to the end of the wait, for a thread that no longer gives it up. Without an end of the hold, the lock is
-// lost with the thread that died, or with the call that a fault or an interrupt kept from
-// hearing of the hold, or from giving it up.
+// gone returns the excuses for a wait for a lock without leases. They apply if the server
+// holds the lock for a thread that will not give it up: the thread died, its client
+// closed, or a fault or an interrupt met the call that was to hear of the hold or to give
+// it up. The hold must begin before the bound of the wait and last to its end.
 func (r *run) gone(lock string, from, to, bound int64) []model.Excuse {
 	starts := r.StartsUpTo(lock, to)
 	if !r.Record.Params.Endless || len(starts) == 0 {

@@ -386,7 +386,7 @@ func (r *run) asOp(o *trace.Call, settled bool) (op Op, ok bool) {
 	if r.Record.Params.Servers > 1 && outcome == model.Busy && r.splits(o) {
 		return op, false // each has a part of the servers, and nobody the majority
 	}
-	if r.Record.Params.PerGrant && outcome == model.NotHeld && (r.holdsUnknowingly(o) || r.toldBefore(o) || r.letGo(o)) {
+	if outcome == model.NotHeld && r.knowsNoHold(o) {
 		return op, false // the answer is about the holds that the thread knows of
 	}
 	switch {
@@ -492,6 +492,13 @@ func (r *run) splits(o *trace.Call) bool {
 	})
 }
 
+// knowsNoHold reports whether the caller may answer not_held although the server holds the
+// lock for it: a thread that knows a hold by its grant alone did not hear of this one, was
+// told that it is gone, or has given it up.
+func (r *run) knowsNoHold(o *trace.Call) bool {
+	return r.Record.Params.PerGrant && (r.holdsUnknowingly(o) || r.toldBefore(o) || r.letGo(o))
+}
+
 // holdsUnknowingly reports whether the last hold of the caller up to the return of the
 // call began with an acquire that the caller got no answer to.
 func (r *run) holdsUnknowingly(o *trace.Call) bool {
@@ -505,16 +512,20 @@ func (r *run) holdsUnknowingly(o *trace.Call) bool {
 	return false
 }
 
-// letGo reports whether the caller had called an unlock of the hold that it was granted
-// last, before this one. It does not know that hold any more, whatever became of it.
+// letGo reports whether the caller has called an unlock of unknown outcome since it was
+// granted the lock last. Such an unlock gives the hold up, whatever becomes of it on the
+// server, unless it was one of several levels.
 func (r *run) letGo(o *trace.Call) bool {
+	if !r.Record.Params.Uncounted {
+		return false
+	}
 	var last *trace.Call // of the caller, before this call: a grant, or an unlock
 	for _, x := range r.CallsOn(o.Lock) {
 		if x.Caller == o.Caller && x.AtNs < o.AtNs && (x.Outcome == model.Granted || x.Action == model.ActUnlock) {
 			last = x
 		}
 	}
-	return last != nil && last.Action == model.ActUnlock
+	return last != nil && last.Action == model.ActUnlock && last.Outcome == model.Unknown
 }
 
 // toldBefore reports whether the caller had been told, when the call returned, that the
@@ -719,7 +730,7 @@ func (r *run) extensions(o *trace.Call, settled bool) []Op {
 	var ops []Op
 	switch o.Outcome {
 	case model.NotHeld:
-		if !r.Record.Params.PerGrant || !r.holdsUnknowingly(o) && !r.toldBefore(o) {
+		if !r.knowsNoHold(o) {
 			ret := o.ReturnedNs()
 			op.Outcome, op.ReturnNs = model.AnswerNotHeld, &ret
 			ops = append(ops, op)

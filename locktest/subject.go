@@ -201,6 +201,15 @@ func (s Subject) compile(offers offers) *subject.Subject {
 		Campaign:      subject.Campaign{ShortWaits: true, NoReentry: !s.Reentrant},
 		Promises:      model.Promises{},
 	}
+	if offers.fenced {
+		out.Token = func(l lockimpl.Lock, o lockimpl.Owner) (int64, error) {
+			token, ok := l.(lockimpl.Fenced).Token(o)
+			if !ok {
+				return 0, lockimpl.ErrNotHeld
+			}
+			return int64(token), nil
+		}
+	}
 	if s.State == nil {
 		for _, judge := range serverJudges {
 			out.Promises[judge] = model.Promise{Waived: true, Source: "not judged: the subject has no State"}

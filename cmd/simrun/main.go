@@ -14,7 +14,7 @@ func main() {
 	locktest.Main()
 }
 
-// benchmarks are those of package bench.
+// benchmarks adapts package bench to the interface of the command line.
 type benchmarks struct{ bench.Options }
 
 func (b benchmarks) Run(each func(simrun.BenchReport) error) error {

@@ -404,17 +404,13 @@ func (a *app) tally(o explore.Tally, small []explore.Shrunk, dir string) {
 			cause = ", a known defect: " + g.Defect + ", " + known.Title(g.Defect)
 		case g.Excuse != "":
 			cause = ", excused: " + g.Excuse
-		case g.Parted != "":
-			cause = ", cause: " + g.Parted
 		}
 		fmt.Fprintf(a.out, "%s %s at %s, with %s\n", a.paint(word, fmt.Sprintf("%-5s", word)), g.Judge, g.Op, g.FaultWords())
 		fmt.Fprint(a.out, wrap(fmt.Sprintf("%d of %d runs, first seed %d; %d events after %d runs of shrinking%s",
 			g.Count, o.Runs, g.First.Seed, small[i].Size, small[i].Runs, cause), "    ", 100))
 		fmt.Fprint(a.out, wrap(small[i].Why, "    ", 100))
-		if small[i].Cause != nil {
-			fmt.Fprint(a.out, wrap("cause: "+small[i].Cause.String(), "    ", 100))
-		} else if small[i].Parting != "" {
-			fmt.Fprint(a.out, wrap("cause: "+small[i].Parting, "    ", 100))
+		if cause := small[i].CauseText(); cause != "" {
+			fmt.Fprint(a.out, wrap("cause: "+cause, "    ", 100))
 		}
 		if dir != "" {
 			fmt.Fprintf(a.out, "    replay: %s replay %s\n", program(), filepath.Join(dir, g.Recording(small[i])))

@@ -27,15 +27,15 @@ const usage = `simrun runs distributed-lock code in a simulated world.
 
   simrun list [--json] [--planted]         scenarios and locks; or the planted bugs
   simrun run [SCENARIO or FILE ...]        run them; none named: all built in
-      --tag T          those of one tag: track-record, six-properties
+      --tag T          the scenarios with this tag: track-record, six-properties
       --lock L         another lock than the scenario names; may be repeated
       --seed N or A..B the seeds; default: the scenario's own
       --out DIR        write verdicts.md, verdicts.jsonl and recordings to DIR
-      --json           one object a line a run
+      --json           one object per run, one per line
       --format F       junit or github, in place of the table
   simrun matrix [SCENARIO or FILE ...]     scenarios by releases; none named: the track record
       --tag T --lock L --seed A..B   as for run
-      --format F       text, json (also --json: one object a cell), markdown, html
+      --format F       text, json (also --json: one object per cell), markdown, html
   simrun replay RECORDING [--json]         run a recording again
       --scenario       or print the scenario file that it holds
   simrun report RECORDING [-o FILE]        a page that shows what happened, and why it is wrong
@@ -62,7 +62,8 @@ const usage = `simrun runs distributed-lock code in a simulated world.
   simrun findings DIR ... [-o FILE]        what campaigns found, written up
   simrun results [DIR]                     write all of a folder of results anew; default: results
       --only P,...     parts: verdicts track-record six-properties kill exhaustive explore
-                       exhaustive-summary explore-summary performance, or explore/FOLDER
+                       peers exhaustive-summary explore-summary peers-summary performance,
+                       or a folder such as explore/FOLDER
       --older          only what an older program wrote; --check: name it, and write nothing
   simrun bench                             what runs cost, into results/performance.md
       --only P,...     parts: step schedule run hour workers memory real-time lock growth

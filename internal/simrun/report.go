@@ -169,7 +169,7 @@ func (a *app) cause(v play.Verdict) string {
 	return explore.CauseOf(a.host, v, f)
 }
 
-// pictures returns porcupine's picture of each lock of a run.
+// pictures returns one picture per lock of a run. Porcupine draws them.
 func pictures(v play.Verdict) []report.Picture {
 	out := []report.Picture{}
 	for _, lock := range v.Played.Trace.Locks {

@@ -9,6 +9,7 @@ import (
 	_ "lockstep/scenarios/subject/builtin"
 )
 
+// benchmarks adapts package bench to the interface of the command line.
 type benchmarks struct{ bench.Options }
 
 func (b benchmarks) Run(each func(BenchReport) error) error {

@@ -68,9 +68,10 @@ func fencedSubject(name string, early bool) locktest.Subject {
 	return s
 }
 
-// The tokens of a lock that draws them with the grant grow. The counter may stay.
+// The tokens of a lock that draws them with the grant grow. The counter may stay. A
+// resource with a fence refuses the token of a holder that is late.
 func TestAFencedLock(t *testing.T) {
-	locktest.Run(t, fencedSubject("fenced", false), locktest.Options{Runs: longtest.Size(t, 40, 200), Faults: "network,pause,crash"})
+	locktest.Run(t, fencedSubject("fenced", false), locktest.Options{Runs: longtest.Size(t, 40, 200), Faults: "network,pause,crash", Scenarios: "testdata/fenced-*.yaml"})
 }
 
 func TestATokenThatIsDrawnBeforeTheWait(t *testing.T) {
