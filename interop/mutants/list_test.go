@@ -1,0 +1,117 @@
+package main
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"lockstep/internal/longtest"
+)
+
+func root(t *testing.T) string {
+	dir, err := filepath.Abs("../..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+func TestEachMutantFindsItsPlace(t *testing.T) {
+	seen := map[string]bool{}
+	for _, m := range mutants {
+		if seen[m.id] {
+			t.Errorf("two mutants are called %s", m.id)
+		}
+		seen[m.id] = true
+		if _, err := m.apply(root(t)); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// A mutant that does not compile is caught by nothing but the compiler.
+func TestEachMutantCompiles(t *testing.T) {
+	if !longtest.Asked() {
+		t.Skip("set LOCKSTEP_LONG=1 to compile each mutant")
+	}
+	for _, m := range mutants {
+		overlay, err := m.overlay(root(t), t.TempDir())
+		if err != nil {
+			t.Error(err)
+			continue
+		}
+		build := exec.Command("go", "build", "-overlay", overlay, "./"+portDir)
+		build.Dir = root(t)
+		if out, err := build.CombinedOutput(); err != nil {
+			t.Errorf("mutant %s: %v\n%s", m.id, err, out)
+		}
+	}
+}
+
+// The document lists the mutants in their order, with what came of each as it is
+// kept; a mutant that changed since it was played counts as not played.
+func TestTheDocumentHasTheTableOfMutants(t *testing.T) {
+	all, err := readPlayed(root(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for id := range all {
+		if !slices.ContainsFunc(mutants, func(m mutant) bool { return m.id == id }) {
+			t.Errorf("%s tells of a mutant that is not on the list: %s", playedFile, id)
+		}
+	}
+	text, err := os.ReadFile(filepath.Join(root(t), document))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want, err := withTable(string(text), all)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want != string(text) {
+		t.Errorf("%s does not have the table of mutants as it would be written; run `go run ./interop/mutants -table`", document)
+	}
+}
+
+func TestEachMutantNamesReleases(t *testing.T) {
+	for _, m := range mutants {
+		if _, err := m.on(); err != nil {
+			t.Error(err)
+		}
+	}
+	for releases, want := range map[string]int{"all": 6, "3.4.2 to 3.12.4": 3, "3.21.3 on": 3, "3.43.0, 4.7.0": 2, "4.7.0": 1} {
+		if got, err := (mutant{releases: releases}).on(); err != nil || len(got) != want {
+			t.Errorf("releases %q: %v, %v; want %d", releases, got, err, want)
+		}
+	}
+	for _, wrong := range []string{"4.7.1", "3.12.4 to 3.4.2", "5 on"} {
+		if got, err := (mutant{releases: wrong}).on(); err == nil {
+			t.Errorf("releases %q are taken for %v", wrong, got)
+		}
+	}
+}
+
+// A text that occurs twice, or no more, is an error that names file and mutant.
+func TestAMutantThatLostItsPlaceIsAnError(t *testing.T) {
+	for _, before := range []string{"func ", "no such text"} {
+		_, err := mutant{id: "stray", file: "lock.go", before: before}.apply(root(t))
+		if err == nil || !strings.Contains(err.Error(), "stray") || !strings.Contains(err.Error(), "lock.go") {
+			t.Errorf("before %q: %v", before, err)
+		}
+	}
+}
+
+func TestAMutantThatChangedCountsAsNotPlayed(t *testing.T) {
+	m := mutants[0]
+	all := outcomes{m.id: {Mutant: m.digest(), CaughtBy: "stories of rules", On: "4.7.0"}}
+	if !strings.Contains(table(all), "stories of rules (4.7.0)") {
+		t.Error("the table does not tell what caught the mutant")
+	}
+	all[m.id] = played{Mutant: "another", CaughtBy: "stories of rules", On: "4.7.0"}
+	if strings.Contains(table(all), "stories of rules") {
+		t.Error("the table tells what caught another mutant")
+	}
+}
