@@ -243,7 +243,7 @@ var mutants = []mutant{
 	},
 	{
 		id: "subscription-timeout", releases: "all",
-		rule:   "lock() waits 7.5 s for the acknowledgement of its subscription.",
+		rule:   "lock() waits 7.5 s for the acknowledgement of its subscription (3.21.3: less than 4 s).",
 		breaks: "it waits 3 s",
 		file:   "release.go",
 		before: "const SubscriptionTimeout = 7500 * time.Millisecond",
