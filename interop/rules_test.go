@@ -5,8 +5,10 @@ package interop
 import (
 	"context"
 	"fmt"
+	"regexp"
 	"slices"
 	"strconv"
+	"sync"
 	"testing"
 	"time"
 
@@ -31,7 +33,7 @@ var ruleStories = []story{
 		s.call(2, "lock")
 		s.strikeAttempt(1, 2, Verdict{Delay: keptBack})
 		c := s.begin(1, "lock")
-		time.Sleep(keptBack / 3)
+		s.asked(1, 2)
 		// Not by an unlock, whose answer may have to wait behind the one kept back.
 		s.rdb.Del(context.Background(), s.lock)
 		s.rdb.Publish(context.Background(), redisson.ChannelName(s.lock), 0)
@@ -76,7 +78,7 @@ var ruleStories = []story{
 		s.call(2, "lock", "lease", 60000)
 		s.rdb.Persist(context.Background(), s.lock)
 		c := s.begin(1, "lock")
-		time.Sleep(keptBack / 2)
+		s.asked(1, 2)
 		s.note("attempts while it waits: %d", s.countRenewals(keptBack/2))
 		s.call(2, "unlock")
 		s.result("after the unlock", c, keptBack)
@@ -84,18 +86,28 @@ var ruleStories = []story{
 	{name: "a wait after an interrupt", tell: func(s *stage) {
 		s.call(2, "lock", "lease", 60000)
 		s.begin(1, "lock")
-		time.Sleep(keptBack / 2)
+		s.asked(1, 2)
+		time.Sleep(keptBack / 4) // until it waits
 		from := len(s.via.Sent(0))
 		s.p.interrupt(1)
 		time.Sleep(keptBack / 2)
 		s.note("attempts after the interrupt: %d", s.attemptsSince(from))
+	}},
+	{name: "a negative lease", set: settings{watchdog: time.Minute}, tell: func(s *stage) {
+		s.call(1, "lock", "lease", -5)
+		s.state()
+	}},
+	{name: "an unlock of a client that sends nothing again", set: settings{attempts: -1}, tell: func(s *stage) {
+		s.call(1, "lock")
+		s.call(1, "unlock")
+		s.state()
 	}},
 	{name: "a late answer in the loop of a timed tryLock", set: settings{response: 600 * time.Millisecond, attempts: -1}, tell: func(s *stage) {
 		s.call(2, "lock", "lease", 60000)
 		s.strikeAttempt(1, 2, Verdict{Delay: keptBack})
 		s.call(1, "try_lock", "wait", 9000)
 	}},
-	{name: "a hundred and twenty locks to renew", tell: func(s *stage) {
+	{name: "a hundred and twenty locks to renew", set: settings{watchdog: 4500 * time.Millisecond}, tell: func(s *stage) {
 		if s.rel.Watchdog != redisson.WatchdogTask {
 			return // a renewal names one lock
 		}
@@ -103,7 +115,7 @@ var ruleStories = []story{
 			await(s.t, s.p.do(1, "lock", Fields{"kind", "plain", "lock", fmt.Sprint(s.lock, ".", i)}))
 		}
 		from := len(s.via.Sent(0))
-		time.Sleep(2 * s.watchdog)
+		time.Sleep(s.watchdog)
 		most := 0
 		for _, c := range s.via.Sent(from) {
 			if len(c.Words) > 2 && slices.Contains([]string{"EVAL", "EVALSHA", "eval", "evalsha"}, c.Words[0]) {
@@ -137,6 +149,20 @@ func (s *stage) strikeAttempt(thread, n int, v Verdict) {
 	})
 }
 
+// asked waits until a thread has sent its n-th attempt.
+func (s *stage) asked(thread, n int) {
+	owner := s.p.owner(thread)
+	eventually(s.t, "an attempt to be sent", func(context.Context) bool {
+		sent := 0
+		for _, c := range s.via.Sent(0) {
+			if evals(1)(c.Words) && slices.Contains(c.Words, owner) {
+				sent++
+			}
+		}
+		return sent >= n
+	})
+}
+
 // attemptsSince counts scripts of one key.
 func (s *stage) attemptsSince(from int) (n int) {
 	for _, c := range s.via.Sent(from) {
@@ -149,3 +175,58 @@ func (s *stage) attemptsSince(from int) (n int) {
 
 // TestRules: what a mutant of the port was seen to break.
 func TestRules(t *testing.T) { tellStories(t, ruleStories, "") }
+
+// delays are what suffer tells of the time between two sendings.
+var delays = regexp.MustCompile(`, (after|at once)[^;]*`)
+
+// TestLostBesideReplicas: what is sent again where WAIT follows each script. When
+// it is sent is not compared: the library waits a second longer, for WAIT.
+func TestLostBesideReplicas(t *testing.T) {
+	for _, rel := range redisson.Releases {
+		if rel.Sync == redisson.SyncNone {
+			continue
+		}
+		t.Run(rel.Version, func(t *testing.T) {
+			t.Parallel()
+			lib := StartLibrary(t, rel.Version)
+			sides := make([]func() player, 2)
+			for i := range sides {
+				master, replica := startReplicated(t)
+				sides[i] = func() player {
+					via := StartProxy(t, master.Addr)
+					set := settings{
+						response: lostResponse(rel), idle: 6, watchdog: noWatchdog,
+						topology: redisson.Replicated, replicas: []*Proxy{StartProxy(t, replica.Addr)},
+					}
+					if i == 0 {
+						return newLibraryPlayer(t, lib, via, set, 3)
+					}
+					return newPortPlayer(t, rel, via, set)
+				}
+				warm(t, sides[i](), i)
+			}
+			compared := 0
+			for i, x := range losses(rel) {
+				if x.name != "plain acquire, connection cut after it" && x.name != "plain unlock, connection cut after it" {
+					continue
+				}
+				var both sync.WaitGroup
+				var outcome [2]string
+				for k, begin := range sides {
+					both.Go(func() {
+						outcome[k] = delays.ReplaceAllString(suffer(t, rel, begin(), x, fmt.Sprintf("beside%d", i)), "")
+					})
+				}
+				both.Wait()
+				if compared++; outcome[0] != outcome[1] {
+					t.Errorf("%s:\n  library: %s\n  port:    %s", x.name, outcome[0], outcome[1])
+				} else {
+					t.Logf("%s:\n  both:    %s", x.name, outcome[1])
+				}
+			}
+			if compared != 2 {
+				t.Errorf("%d calls were compared, not 2", compared)
+			}
+		})
+	}
+}

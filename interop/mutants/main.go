@@ -1,8 +1,8 @@
 // Mutants plays the mutants of the port's client code against the comparisons
-// with the library, and writes into docs/fidelity.md which comparison catches
+// with the library and writes into docs/fidelity.md which comparison catches
 // which mutant:
 //
-//	go run ./interop/mutants [-only id,id] [-parallel n] [-table]
+//	go run ./interop/mutants [-only id,id] [-by comparison] [-parallel n] [-table]
 //
 // It needs redis-server, Java and Maven. Each comparison must pass on the port as
 // it is before it can catch a mutant, and it catches one that fails it twice in
@@ -46,6 +46,7 @@ var comparisons = []comparison{
 	{"lost answers", "TestLostAnswers"},
 	{"wire, one server", "TestWireOnOneServer"},
 	{"unsynced replicas", "TestUnsynced"},
+	{"lost answers beside replicas", "TestLostBesideReplicas"},
 }
 
 // limit is how long one comparison may take; a port that hangs is caught by it.
@@ -127,8 +128,7 @@ func failsTwice(binary, interop string, c comparison, releases []string) (twice 
 // player plays mutants in a tree.
 type player struct {
 	root, dir string
-	mu        sync.Mutex
-	port      map[string]func() []string // by comparison: what the port as it is fails on
+	by        []comparison
 }
 
 func (p *player) build(name, overlay string) (string, error) {
@@ -143,21 +143,6 @@ func (p *player) build(name, overlay string) (string, error) {
 		return "", fmt.Errorf("%s does not compile: %w\n%s", name, err, out)
 	}
 	return binary, nil
-}
-
-// portFails gives the releases on which the port as it is fails a comparison once.
-// Each comparison is played once, on all releases.
-func (p *player) portFails(c comparison) []string {
-	p.mu.Lock()
-	if p.port[c.name] == nil {
-		p.port[c.name] = sync.OnceValue(func() []string {
-			all, _ := mutant{releases: "all"}.on()
-			return fails(filepath.Join(p.dir, "port.test"), filepath.Join(p.root, "interop"), c, all)
-		})
-	}
-	once := p.port[c.name]
-	p.mu.Unlock()
-	return once()
 }
 
 // play gives the first comparison that catches a mutant.
@@ -176,15 +161,16 @@ func (p *player) play(m mutant) (played, error) {
 		return result, err
 	}
 	defer func() { _ = os.Remove(binary) }()
-	for _, c := range comparisons {
+	for _, c := range p.by {
 		caught := failsTwice(binary, filepath.Join(p.root, "interop"), c, releases)
 		if len(caught) == 0 {
+			result.Passed = append(result.Passed, c.name)
 			continue
 		}
-		bad := p.portFails(c)
+		bad := fails(filepath.Join(p.dir, "port.test"), filepath.Join(p.root, "interop"), c, caught)
 		caught = slices.DeleteFunc(caught, func(v string) bool { return slices.Contains(bad, v) })
 		if len(caught) > 0 {
-			result.CaughtBy, result.On = c.name, strings.Join(caught, ", ")
+			result.CaughtBy, result.On, result.Passed = c.name, strings.Join(caught, ", "), nil
 			return result, nil
 		}
 		result.Unusable = append(result.Unusable, c.name)
@@ -196,14 +182,15 @@ func main() {
 	only := flag.String("only", "", "play these mutants only, by id")
 	parallel := flag.Int("parallel", 2, "mutants played at once")
 	tableOnly := flag.Bool("table", false, "play nothing; write the table from what is kept")
+	by := flag.String("by", "", "hold the mutants against this comparison only, and keep what it catches")
 	flag.Parse()
-	if err := run(*only, *parallel, *tableOnly); err != nil {
+	if err := run(*only, *by, *parallel, *tableOnly); err != nil {
 		fmt.Fprintln(os.Stderr, "mutants:", err)
 		os.Exit(1)
 	}
 }
 
-func run(only string, parallel int, tableOnly bool) error {
+func run(only, name string, parallel int, tableOnly bool) error {
 	root, err := os.Getwd()
 	if err != nil {
 		return err
@@ -229,12 +216,19 @@ func run(only string, parallel int, tableOnly bool) error {
 			chosen = append(chosen, mutants[i])
 		}
 	}
+	by := comparisons
+	if name != "" {
+		by = slices.DeleteFunc(slices.Clone(comparisons), func(c comparison) bool { return c.name != name })
+		if len(by) == 0 {
+			return fmt.Errorf("no comparison is called %q", name)
+		}
+	}
 	dir, err := os.MkdirTemp("", "mutants")
 	if err != nil {
 		return err
 	}
 	defer func() { _ = os.RemoveAll(dir) }()
-	p := &player{root: root, dir: dir, port: map[string]func() []string{}}
+	p := &player{root: root, dir: dir, by: by}
 	if _, err := p.build("port", ""); err != nil {
 		return err
 	}
@@ -255,6 +249,10 @@ func run(only string, parallel int, tableOnly bool) error {
 			defer mu.Unlock()
 			if err != nil {
 				failed = err
+				return
+			}
+			if len(by) < len(comparisons) && result.CaughtBy == "" {
+				fmt.Println(m.id, "- not caught by", name)
 				return
 			}
 			all[m.id] = result

@@ -21,18 +21,19 @@ const (
 type played struct {
 	Mutant   string   `json:"mutant"`              // digest of it as it was played
 	CaughtBy string   `json:"caught_by,omitempty"` // name of a comparison; "": none
-	On       string   `json:"on,omitempty"`        // release
+	On       string   `json:"on,omitempty"`        // releases
+	Passed   []string `json:"passed,omitempty"`    // comparisons, of one that none caught
 	Unusable []string `json:"unusable,omitempty"`  // comparisons that it failed, and the port as it is too
 }
 
 func (p played) text() string {
 	switch {
-	case p.Mutant == "":
-		return "not played"
 	case p.CaughtBy != "":
 		return p.CaughtBy + " (" + p.On + ")"
+	case len(p.Passed) == len(comparisons):
+		return "unproved"
 	}
-	return "unproved"
+	return "not played" // or not against all comparisons that there are
 }
 
 type outcomes map[string]played // by id of the mutant
