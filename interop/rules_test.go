@@ -15,8 +15,8 @@ import (
 	"lockstep/lockimpl/redisson"
 )
 
-// ruleStories tell rules of the client that mutants of the port broke and no
-// other comparison noticed; see docs/fidelity.md.
+// ruleStories show rules of the client that no other comparison proved: a mutant
+// that breaks the rule passed them. See docs/fidelity.md.
 var ruleStories = []story{
 	{name: "two locks of two threads are both renewed", tell: func(s *stage) {
 		if s.rel.Watchdog == redisson.WatchdogTimer {
@@ -136,7 +136,7 @@ var ruleStories = []story{
 	}},
 }
 
-// strikeAttempt lets the n-th attempt (from 1) of a thread meet a fault.
+// strikeAttempt makes the n-th attempt of a thread meet a fault. The first is 1.
 func (s *stage) strikeAttempt(thread, n int, v Verdict) {
 	owner, sent := s.p.owner(thread), 0
 	s.via.Rule(func(c Sent) Verdict {
@@ -163,7 +163,7 @@ func (s *stage) asked(thread, n int) {
 	})
 }
 
-// attemptsSince counts scripts of one key.
+// attemptsSince counts the scripts of one key that were sent after the first from messages.
 func (s *stage) attemptsSince(from int) (n int) {
 	for _, c := range s.via.Sent(from) {
 		if evals(1)(c.Words) {
@@ -173,14 +173,14 @@ func (s *stage) attemptsSince(from int) (n int) {
 	return n
 }
 
-// TestRules: what a mutant of the port was seen to break.
+// TestRules compares port and library in the stories of rules.
 func TestRules(t *testing.T) { tellStories(t, ruleStories, "") }
 
-// delays are what suffer tells of the time between two sendings.
+// delays matches the part of suffer's text that tells the time between two sendings.
 var delays = regexp.MustCompile(`, (after|at once)[^;]*`)
 
-// TestLostBesideReplicas: what is sent again where WAIT follows each script. When
-// it is sent is not compared: the library waits a second longer, for WAIT.
+// TestLostBesideReplicas compares how often a script is sent again if WAIT follows each
+// script. It does not compare the times: the library waits a second longer, for WAIT.
 func TestLostBesideReplicas(t *testing.T) {
 	for _, rel := range redisson.Releases {
 		if rel.Sync == redisson.SyncNone {

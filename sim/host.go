@@ -38,8 +38,9 @@ type Host struct {
 	// the standard library while a world runs. A world with Config.Lineage is seeded on
 	// any host. crypto/rand answers the goroutines of the world from a stream of the
 	// world, and all others as ever. The top-level functions of math/rand have one source
-	// for the whole program, which the world seeds at its start. A test that runs in parallel and draws from it changes what the world draws.
-	// (A seed per step of the world does not prevent it, and made runs seven times as slow.)
+	// for the whole program, which the world seeds at its start. A test that runs in
+	// parallel and draws from it changes what the world draws. (A seed per step of the
+	// world does not prevent it, and made runs seven times as slow.)
 	// A test beside it that called rand.Seed gets another sequence: after the world the
 	// source has a seed from the system.
 	//

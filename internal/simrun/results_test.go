@@ -43,8 +43,7 @@ func TestResultsAreWhatSimrunWrites(t *testing.T) {
 }
 
 // The committed recordings replay. A long test replays all of them, and a short test a
-// sample. A test in
-// peers replays the recordings of other people's locks.
+// sample. A test in peers replays the recordings of other people's locks.
 func TestRecordingsAmongTheResultsReplay(t *testing.T) {
 	var recordings []string
 	for name := range files(t, "../../results") {

@@ -1,8 +1,8 @@
 package main
 
-// A mutant is a fault put into the port on purpose: it breaks one rule of the
-// library's client code. A comparison with the library that passes all the same
-// does not prove that rule.
+// A mutant is a fault that is put into the port on purpose. It breaks one rule of
+// the library's client code. A comparison that passes on the mutant does not prove
+// the rule.
 type mutant struct {
 	id       string
 	releases string // where the rule holds
@@ -13,8 +13,8 @@ type mutant struct {
 	after    string
 }
 
-// mutants lists the three faults that once survived, and then thirty that were
-// chosen from the library's rules before any test was looked at.
+// mutants lists three faults that no comparison caught once, and then thirty that
+// were chosen from the rules of the library before anybody looked at the tests.
 var mutants = []mutant{
 	{
 		id: "batch-owner", releases: "4.7.0",

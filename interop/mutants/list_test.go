@@ -32,11 +32,9 @@ func TestEachMutantFindsItsPlace(t *testing.T) {
 	}
 }
 
-// A mutant that does not compile is caught by nothing but the compiler.
+// A mutant that does not compile says nothing about the comparisons.
 func TestEachMutantCompiles(t *testing.T) {
-	if !longtest.Asked() {
-		t.Skip("set LOCKSTEP_LONG=1 to compile each mutant")
-	}
+	longtest.Only(t)
 	for _, m := range mutants {
 		overlay, err := m.overlay(root(t), t.TempDir())
 		if err != nil {
@@ -51,8 +49,7 @@ func TestEachMutantCompiles(t *testing.T) {
 	}
 }
 
-// The document lists the mutants in their order, with what came of each as it is
-// kept; a mutant that changed since it was played counts as not played.
+// The table in the document lists the mutants in order, with their kept results.
 func TestTheDocumentHasTheTableOfMutants(t *testing.T) {
 	all, err := readPlayed(root(t))
 	if err != nil {
@@ -94,7 +91,7 @@ func TestEachMutantNamesReleases(t *testing.T) {
 	}
 }
 
-// A text that occurs twice, or no more, is an error that names file and mutant.
+// A text must occur exactly once in its file. The error names the file and the mutant.
 func TestAMutantThatLostItsPlaceIsAnError(t *testing.T) {
 	for _, before := range []string{"func ", "no such text"} {
 		_, err := mutant{id: "stray", file: "lock.go", before: before}.apply(root(t))
@@ -113,5 +110,48 @@ func TestAMutantThatChangedCountsAsNotPlayed(t *testing.T) {
 	all[m.id] = played{Mutant: "another", CaughtBy: "stories of rules", On: "4.7.0"}
 	if strings.Contains(table(all), "stories of rules") {
 		t.Error("the table tells what caught another mutant")
+	}
+}
+
+// A mutant is unproved only if it passed every comparison.
+func TestAMutantIsUnprovedByAllComparisons(t *testing.T) {
+	var names []string
+	for _, c := range comparisons {
+		names = append(names, c.name)
+	}
+	for _, c := range []struct {
+		result played
+		want   string
+	}{
+		{played{Passed: names}, "unproved"},
+		{played{Passed: names[1:]}, "not played"},
+		{played{Passed: names[1:], Unusable: names[:1]}, "not played"},
+		{played{}, "not played"},
+		{played{CaughtBy: names[0], On: "4.7.0"}, names[0] + " (4.7.0)"},
+	} {
+		if got := c.result.text(); got != c.want {
+			t.Errorf("%+v: %q, want %q", c.result, got, c.want)
+		}
+	}
+}
+
+func TestWrongOptionsAreRefused(t *testing.T) {
+	for _, c := range []struct {
+		options options
+		rest    []string
+		want    string
+	}{
+		{options{parallel: 0}, nil, "-parallel 0: at least 1"},
+		{options{parallel: 1, only: "batch-owner,stray"}, nil, `no mutant is called "stray"`},
+		{options{parallel: 1, by: "guesses"}, nil, `no comparison is called "guesses"`},
+		{options{parallel: 1}, []string{"batch-owner"}, `"batch-owner" is no option`},
+	} {
+		if err := run(t.Context(), c.options, c.rest); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%+v %q: %v, want %q", c.options, c.rest, err, c.want)
+		}
+	}
+	chosen, by, err := options{parallel: 1, only: "batch-size,batch-owner", by: "interrupts"}.choose(nil)
+	if err != nil || len(chosen) != 2 || chosen[1].id != "batch-owner" || len(by) != 1 || by[0].test != "TestInterrupts" {
+		t.Errorf("%v, %v, %v", chosen, by, err)
 	}
 }

@@ -1,23 +1,23 @@
 // Mutants plays the mutants of the port's client code against the comparisons
-// with the library and writes into docs/fidelity.md which comparison catches
-// which mutant:
+// with the library. It writes a table of the results into docs/fidelity.md:
 //
 //	go run ./interop/mutants [-only id,id] [-by comparison] [-parallel n] [-table]
 //
-// It needs redis-server, Java and Maven. Each comparison must pass on the port as
-// it is before it can catch a mutant, and it catches one that fails it twice in
-// a row. With -table nothing is played, and the table is written from what is
-// kept. What was played is kept in interop/mutants/played.json, so that some of
-// the mutants can be played anew; a mutant that has changed since counts as not
-// played.
+// It needs redis-server, Java and Maven. A comparison catches a mutant if the
+// mutant fails it twice in a row and the unchanged port passes it. The results
+// are kept in interop/mutants/played.json, so that some of the mutants can be
+// played again. A result of an older text of a mutant does not count. With -table
+// the command plays nothing and writes the table from the kept results.
 package main
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -49,10 +49,10 @@ var comparisons = []comparison{
 	{"lost answers beside replicas", "TestLostBesideReplicas"},
 }
 
-// limit is how long one comparison may take; a port that hangs is caught by it.
+// limit is the time that one comparison may take. A mutant that hangs fails at it.
 const limit = 6 * time.Minute
 
-// on gives the releases that the rule holds for, oldest first.
+// on returns the releases that have the rule, oldest first.
 func (m mutant) on() ([]string, error) {
 	var all []string
 	for _, rel := range redisson.Releases {
@@ -81,18 +81,19 @@ func (m mutant) on() ([]string, error) {
 	return all[i : j+1], nil
 }
 
-// failure is a line of a test's output: a release that the port does otherwise on.
+// failure matches a line of a test's output that names a release on which it failed.
 var failure = regexp.MustCompile(`(?m)^    --- FAIL: [A-Za-z]+/(\S+) `)
 
-// fails gives the releases on which a comparison fails, of those named. All of
-// them fail if it does not come to its end.
-func fails(binary, interop string, c comparison, releases []string) []string {
-	ctx, cancel := context.WithTimeout(context.Background(), limit)
+// fails returns those of the given releases on which a comparison fails. If the
+// comparison does not come to its end, it fails on all of them.
+func (p *player) fails(name string, c comparison, releases []string) []string {
+	ctx, cancel := context.WithTimeout(p.stop, limit)
 	defer cancel()
-	run := exec.CommandContext(ctx, binary, "-test.parallel", strconv.Itoa(len(releases)),
+	run := exec.CommandContext(ctx, p.binary(name), "-test.parallel", strconv.Itoa(len(releases)),
 		"-test.run", "^"+c.test+"$/^("+strings.Join(releases, "|")+")$")
-	run.Dir = interop
-	// Its servers and the library are of its group, and end with it.
+	run.Dir = filepath.Join(p.root, "interop")
+	run.Env = append(os.Environ(), "LOCKSTEP_REQUIRE=all") // a comparison that is skipped fails
+	// The servers and the library are in the process group of the test and end with it.
 	run.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	run.Cancel = func() error { return syscall.Kill(-run.Process.Pid, syscall.SIGKILL) }
 	run.WaitDelay = 10 * time.Second
@@ -110,13 +111,13 @@ func fails(binary, interop string, c comparison, releases []string) []string {
 	return failed
 }
 
-// failsTwice gives the releases of which a comparison fails twice in a row.
-func failsTwice(binary, interop string, c comparison, releases []string) (twice []string) {
-	first := fails(binary, interop, c, releases)
+// failsTwice returns the releases on which a comparison fails twice in a row.
+func (p *player) failsTwice(name string, c comparison, releases []string) (twice []string) {
+	first := p.fails(name, c, releases)
 	if len(first) == 0 {
 		return nil
 	}
-	again := fails(binary, interop, c, first)
+	again := p.fails(name, c, first)
 	for _, v := range releases {
 		if slices.Contains(first, v) && slices.Contains(again, v) {
 			twice = append(twice, v)
@@ -125,27 +126,33 @@ func failsTwice(binary, interop string, c comparison, releases []string) (twice 
 	return twice
 }
 
-// player plays mutants in a tree.
+// player plays mutants. It takes the sources from root and builds in dir.
 type player struct {
 	root, dir string
 	by        []comparison
+	stop      context.Context // ends when the command is interrupted
 }
 
-func (p *player) build(name, overlay string) (string, error) {
-	binary := filepath.Join(p.dir, name+".test")
-	args := []string{"test", "-c", "-tags", "interop", "-o", binary}
+// unchanged is the name of the build without a mutant.
+const unchanged = "port"
+
+func (p *player) binary(name string) string { return filepath.Join(p.dir, name+".test") }
+
+// build compiles the tests of package interop.
+func (p *player) build(name, overlay string) error {
+	args := []string{"test", "-c", "-tags", "interop", "-o", p.binary(name)}
 	if overlay != "" {
 		args = append(args, "-overlay", overlay)
 	}
-	cmd := exec.Command("go", append(args, "./interop")...)
+	cmd := exec.CommandContext(p.stop, "go", append(args, "./interop")...)
 	cmd.Dir = p.root
 	if out, err := cmd.CombinedOutput(); err != nil {
-		return "", fmt.Errorf("%s does not compile: %w\n%s", name, err, out)
+		return fmt.Errorf("%s does not compile: %w\n%s", name, err, out)
 	}
-	return binary, nil
+	return nil
 }
 
-// play gives the first comparison that catches a mutant.
+// play plays a mutant until a comparison catches it.
 func (p *player) play(m mutant) (played, error) {
 	result := played{Mutant: m.digest()}
 	releases, err := m.on()
@@ -156,18 +163,20 @@ func (p *player) play(m mutant) (played, error) {
 	if err != nil {
 		return result, err
 	}
-	binary, err := p.build(m.id, overlay)
-	if err != nil {
+	if err := p.build(m.id, overlay); err != nil {
 		return result, err
 	}
-	defer func() { _ = os.Remove(binary) }()
+	defer func() { _ = os.Remove(p.binary(m.id)) }()
 	for _, c := range p.by {
-		caught := failsTwice(binary, filepath.Join(p.root, "interop"), c, releases)
+		caught := p.failsTwice(m.id, c, releases)
 		if len(caught) == 0 {
 			result.Passed = append(result.Passed, c.name)
 			continue
 		}
-		bad := fails(filepath.Join(p.dir, "port.test"), filepath.Join(p.root, "interop"), c, caught)
+		bad := p.fails(unchanged, c, caught)
+		if err := p.stop.Err(); err != nil {
+			return result, err // what it stopped counts as failed
+		}
 		caught = slices.DeleteFunc(caught, func(v string) bool { return slices.Contains(bad, v) })
 		if len(caught) > 0 {
 			result.CaughtBy, result.On, result.Passed = c.name, strings.Join(caught, ", "), nil
@@ -178,49 +187,77 @@ func (p *player) play(m mutant) (played, error) {
 	return result, nil
 }
 
+// options are the flags of the command.
+type options struct {
+	only, by string
+	parallel int
+	table    bool
+}
+
 func main() {
-	only := flag.String("only", "", "play these mutants only, by id")
-	parallel := flag.Int("parallel", 2, "mutants played at once")
-	tableOnly := flag.Bool("table", false, "play nothing; write the table from what is kept")
-	by := flag.String("by", "", "hold the mutants against this comparison only, and keep what it catches")
+	var o options
+	flag.StringVar(&o.only, "only", "", "play these mutants only: their IDs, with commas between them")
+	flag.StringVar(&o.by, "by", "", "play this comparison only, and keep what it catches")
+	flag.IntVar(&o.parallel, "parallel", 2, "the number of mutants that are played at once")
+	flag.BoolVar(&o.table, "table", false, "play nothing; write the table from the kept results")
 	flag.Parse()
-	if err := run(*only, *by, *parallel, *tableOnly); err != nil {
+	stop, cancel := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer cancel()
+	if err := run(stop, o, flag.Args()); err != nil {
 		fmt.Fprintln(os.Stderr, "mutants:", err)
 		os.Exit(1)
 	}
 }
 
-func run(only, name string, parallel int, tableOnly bool) error {
-	root, err := os.Getwd()
-	if err != nil {
-		return err
+// choose returns the mutants and the comparisons that the options name.
+func (o options) choose(rest []string) ([]mutant, []comparison, error) {
+	if len(rest) > 0 {
+		return nil, nil, fmt.Errorf("%q is no option; the command takes options only", rest[0])
 	}
-	if _, err := os.Stat(filepath.Join(root, playedFile)); err != nil {
-		return fmt.Errorf("run it from the root of the repository: %w", err)
-	}
-	if tableOnly {
-		all, err := readPlayed(root)
-		if err != nil {
-			return err
-		}
-		return writeTable(root, all)
+	if o.parallel < 1 {
+		return nil, nil, fmt.Errorf("-parallel %d: at least 1", o.parallel)
 	}
 	chosen := mutants
-	if only != "" {
+	if o.only != "" {
 		chosen = nil
-		for _, id := range strings.Split(only, ",") {
+		for _, id := range strings.Split(o.only, ",") {
 			i := slices.IndexFunc(mutants, func(m mutant) bool { return m.id == id })
 			if i < 0 {
-				return fmt.Errorf("no mutant is called %q", id)
+				return nil, nil, fmt.Errorf("no mutant is called %q", id)
 			}
 			chosen = append(chosen, mutants[i])
 		}
 	}
 	by := comparisons
-	if name != "" {
-		by = slices.DeleteFunc(slices.Clone(comparisons), func(c comparison) bool { return c.name != name })
-		if len(by) == 0 {
-			return fmt.Errorf("no comparison is called %q", name)
+	if o.by != "" {
+		i := slices.IndexFunc(comparisons, func(c comparison) bool { return c.name == o.by })
+		if i < 0 {
+			return nil, nil, fmt.Errorf("no comparison is called %q", o.by)
+		}
+		by = comparisons[i : i+1]
+	}
+	return chosen, by, nil
+}
+
+func run(stop context.Context, o options, rest []string) error {
+	chosen, by, err := o.choose(rest)
+	if err != nil {
+		return err
+	}
+	root, err := os.Getwd()
+	if err != nil {
+		return err
+	}
+	all, err := readPlayed(root)
+	if err != nil {
+		return fmt.Errorf("run it from the root of the repository: %w", err)
+	}
+	if o.table {
+		return writeTable(root, all)
+	}
+	for _, program := range []string{"redis-server", "java", "mvn"} {
+		if _, err := exec.LookPath(program); err != nil {
+			return fmt.Errorf("the comparisons need %s: %w", program, err)
 		}
 	}
 	dir, err := os.MkdirTemp("", "mutants")
@@ -228,43 +265,44 @@ func run(only, name string, parallel int, tableOnly bool) error {
 		return err
 	}
 	defer func() { _ = os.RemoveAll(dir) }()
-	p := &player{root: root, dir: dir, by: by}
-	if _, err := p.build("port", ""); err != nil {
-		return err
-	}
-	all, err := readPlayed(root)
-	if err != nil {
+	p := &player{root: root, dir: dir, by: by, stop: stop}
+	if err := p.build(unchanged, ""); err != nil {
 		return err
 	}
 	var mu sync.Mutex
-	var failed error
+	var problems []error
 	var work sync.WaitGroup
-	turn := make(chan bool, parallel)
+	turn := make(chan bool, o.parallel)
 	for _, m := range chosen {
 		work.Go(func() {
 			turn <- true
 			defer func() { <-turn }()
+			if stop.Err() != nil {
+				return
+			}
 			result, err := p.play(m)
 			mu.Lock()
 			defer mu.Unlock()
-			if err != nil {
-				failed = err
+			switch {
+			case stop.Err() != nil:
 				return
-			}
-			if len(by) < len(comparisons) && result.CaughtBy == "" {
-				fmt.Println(m.id, "- not caught by", name)
+			case err != nil:
+				problems = append(problems, err)
+				return
+			case len(by) < len(comparisons) && result.CaughtBy == "":
+				fmt.Println(m.id, "- not caught by", o.by)
 				return
 			}
 			all[m.id] = result
 			fmt.Println(m.id, "-", result.text())
-			if err := all.write(root); err != nil { // now, so that a run that is stopped is not lost
-				failed = err
+			if err := all.write(root); err != nil { // at once, so that an interrupt does not lose it
+				problems = append(problems, err)
 			}
 		})
 	}
 	work.Wait()
-	if failed != nil {
-		return failed
+	if stop.Err() != nil {
+		problems = append(problems, errors.New("interrupted; the results so far are kept"))
 	}
-	return writeTable(root, all)
+	return errors.Join(append(problems, writeTable(root, all))...)
 }

@@ -12,7 +12,7 @@ import (
 // repository.
 const portDir = "lockimpl/redisson"
 
-// apply gives the mutant's file as it is changed, from a tree at root.
+// apply returns the changed text of the mutant's file. It reads the file below root.
 func (m mutant) apply(root string) (string, error) {
 	path := filepath.Join(root, portDir, m.file)
 	text, err := os.ReadFile(path)
@@ -25,8 +25,8 @@ func (m mutant) apply(root string) (string, error) {
 	return strings.Replace(string(text), m.before, m.after, 1), nil
 }
 
-// overlay writes into dir what the -overlay flag of the go command wants, and
-// gives the path of it. The tree stays as it is.
+// overlay writes the file for the -overlay flag of the go command into dir, and
+// returns its path. It changes nothing below root.
 func (m mutant) overlay(root, dir string) (string, error) {
 	text, err := m.apply(root)
 	if err != nil {

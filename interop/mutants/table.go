@@ -17,13 +17,13 @@ const (
 	ends       = "<!-- end of mutants -->\n"
 )
 
-// played is what came of a mutant.
+// A played is the result of playing one mutant.
 type played struct {
-	Mutant   string   `json:"mutant"`              // digest of it as it was played
-	CaughtBy string   `json:"caught_by,omitempty"` // name of a comparison; "": none
+	Mutant   string   `json:"mutant"`              // digest of the mutant when it was played
+	CaughtBy string   `json:"caught_by,omitempty"` // the comparison that caught it; "" for none
 	On       string   `json:"on,omitempty"`        // releases
-	Passed   []string `json:"passed,omitempty"`    // comparisons, of one that none caught
-	Unusable []string `json:"unusable,omitempty"`  // comparisons that it failed, and the port as it is too
+	Passed   []string `json:"passed,omitempty"`    // the comparisons that it passed, if none caught it
+	Unusable []string `json:"unusable,omitempty"`  // the comparisons that it failed, and the unchanged port too
 }
 
 func (p played) text() string {
@@ -33,12 +33,14 @@ func (p played) text() string {
 	case len(p.Passed) == len(comparisons):
 		return "unproved"
 	}
-	return "not played" // or not against all comparisons that there are
+	return "not played" // against every comparison
 }
 
-type outcomes map[string]played // by id of the mutant
+// outcomes holds the results by the ID of the mutant.
+type outcomes map[string]played
 
-// digest changes with what the mutant does.
+// digest returns a hash of the change and of the releases. A result of another hash is out
+// of date.
 func (m mutant) digest() string {
 	sum := sha256.Sum256([]byte(strings.Join([]string{m.releases, m.file, m.before, m.after}, "\x00")))
 	return hex.EncodeToString(sum[:8])
@@ -64,7 +66,7 @@ func (o outcomes) write(root string) error {
 	return os.WriteFile(filepath.Join(root, playedFile), append(text, '\n'), 0o666)
 }
 
-// table is the list of mutants in Markdown, with what came of each.
+// table returns a Markdown table with one row per mutant.
 func table(all outcomes) string {
 	var b strings.Builder
 	b.WriteString("| mutant | releases | rule | the mutant | caught by |\n|---|---|---|---|---|\n")
@@ -78,7 +80,7 @@ func table(all outcomes) string {
 	return b.String()
 }
 
-// withTable puts the table between its markers.
+// withTable replaces the table between its markers in the text of the document.
 func withTable(text string, all outcomes) (string, error) {
 	before, rest, found := strings.Cut(text, begins)
 	_, after, ended := strings.Cut(rest, ends)
