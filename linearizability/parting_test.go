@@ -92,3 +92,14 @@ func TestALostMessageParts(t *testing.T) {
 		t.Errorf("of another finding: %v", p)
 	}
 }
+
+// Each kind has a sentence, and the sentence names the thread and the lock.
+func TestEachPartingHasASentence(t *testing.T) {
+	for _, kind := range []PartingKind{PartedLate, PartedUnheard, PartedExpired, PartedByFault, PartedBySelf, PartedByClient,
+		PartedByUnlock, PartedByExtend, PartedByAnother, PartedUnreleased, PartedTold, PartedByLoss} {
+		got := Parting{Kind: kind, AtNs: 2e9, Thread: "a/1", Lock: "orders"}.String()
+		if strings.Contains(got, "%!") || !strings.HasPrefix(got, "2.000s: ") || !strings.Contains(got, "a/1") || !strings.Contains(got, "orders") {
+			t.Errorf("%s: %q", kind, got)
+		}
+	}
+}

@@ -3,6 +3,8 @@ package redistest_test
 import (
 	"context"
 	"crypto/rand"
+	"os"
+	"os/exec"
 	"testing"
 	"time"
 
@@ -68,10 +70,25 @@ func fencedSubject(name string, early bool) locktest.Subject {
 	return s
 }
 
-// The tokens of a lock that draws them with the grant grow. The counter may stay. A
-// resource with a fence refuses the token of a holder that is late.
+// The tokens of a lock that draws them with the grant grow. The counter may stay.
 func TestAFencedLock(t *testing.T) {
 	locktest.Run(t, fencedSubject("fenced", false), locktest.Options{Runs: longtest.Size(t, 40, 200), Faults: "network,pause,crash", Scenarios: "testdata/fenced-*.yaml"})
+}
+
+// A resource with a fence refuses the token of a holder that is late. The program says so:
+// a test skips a scenario that does not apply.
+func TestAFenceAsksForTheTokensOfAnybodysLock(t *testing.T) {
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(self, "run", "testdata/fenced-pause.yaml", "--json")
+	cmd.Env = append(os.Environ(), asProgram+"=fenced")
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	mustContain(t, string(out), `"verdict":"limit"`, `"as_expected":true`)
 }
 
 func TestATokenThatIsDrawnBeforeTheWait(t *testing.T) {

@@ -16,8 +16,11 @@ const asProgram = "LOCKSTEP_MAIN"
 func TestMain(m *testing.M) {
 	if name := os.Getenv(asProgram); name != "" {
 		s := subjectOf(name, false)
-		if name == "no open" {
+		switch name {
+		case "no open":
 			s.Open = nil
+		case "fenced":
+			s = fencedSubject(name, false)
 		}
 		locktest.Main(s)
 		return
