@@ -5,7 +5,7 @@ import (
 	"slices"
 	"time"
 
-	"lockstep/linearizability"
+	"lockstep/linearizability/judges"
 	"lockstep/scenarios/play"
 	"lockstep/sim"
 )
@@ -17,7 +17,7 @@ const blamePoints = 20
 // Blame says how probable a failure was after the first decisions of its run, and which
 // decision made it inevitable.
 type Blame struct {
-	Finding linearizability.Finding
+	Finding judges.Finding
 	Of      int // decisions of the run
 	Runs    int // for each point
 	// Points are in order of Kept. The last point keeps all decisions.
@@ -40,7 +40,7 @@ type BlamePoint struct {
 // of a run and draws the others anew, runs times for each of about 25 numbers of kept
 // decisions. v is the verdict of the recording, and f is a finding of v. FindBlame calls
 // progress after each point, unless progress is nil.
-func FindBlame(h *sim.Host, rec *play.Recording, v play.Verdict, f linearizability.Finding, runs int, progress func(points int)) (Blame, error) {
+func FindBlame(h *sim.Host, rec *play.Recording, v play.Verdict, f judges.Finding, runs int, progress func(points int)) (Blame, error) {
 	order := &drawnOrder{from: sim.NewReplayer(rec.Decisions)}
 	again := play.PlayIn(h, v.Scenario, v.Lock, order, rec.Orders)
 	if again.Record.Digest() != v.Digest {
@@ -59,7 +59,7 @@ func FindBlame(h *sim.Host, rec *play.Recording, v play.Verdict, f linearizabili
 		for n := range runs {
 			c := &prefix{left: kept, kept: sim.NewReplayer(rec.Decisions), rest: sim.NewSeeded(hashOf(fmt.Sprintf("blame %d %d %d", rec.Seed, kept, n)))}
 			run := play.Judge(h, v.Scenario, v.Lock, rec.Seed, play.PlayIn(h, v.Scenario, v.Lock, c, rec.Orders))
-			if slices.ContainsFunc(run.Findings, func(g linearizability.Finding) bool {
+			if slices.ContainsFunc(run.Findings, func(g judges.Finding) bool {
 				return g.Judge == f.Judge && g.Verdict == f.Verdict && g.Class == f.Class
 			}) {
 				p.Failed++

@@ -12,7 +12,7 @@ import (
 	"strings"
 	"testing"
 
-	"lockstep/linearizability"
+	"lockstep/linearizability/judges"
 	"lockstep/scenarios/play"
 	"lockstep/sim"
 )
@@ -113,7 +113,7 @@ func TestACampaignIsTheSameHoweverItIsPlayed(t *testing.T) {
 				if (f.Faults == nil) != f.known() {
 					t.Errorf("run %d, %s with the cause %q: asked, %t", r.Index, f.Judge, f.Origin, f.Faults != nil)
 				}
-				if f.Defect == "" && f.Class == linearizability.ClassBug {
+				if f.Defect == "" && f.Class == judges.ClassBug {
 					parted++
 				}
 			}

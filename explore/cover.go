@@ -5,7 +5,7 @@ import (
 	"context"
 	"fmt"
 
-	"lockstep/linearizability"
+	"lockstep/linearizability/judges"
 	"lockstep/scenarios/play"
 	"lockstep/sim"
 )
@@ -53,7 +53,7 @@ func Cover(ctx context.Context, h *sim.Host, p Plan, s *Search, budget int, prog
 // sighting is a finding of a run, and the part of it that is kept.
 type sighting struct {
 	Failed
-	finding linearizability.Finding
+	finding judges.Finding
 }
 
 // sightings returns the broken findings of a run, one per judge, class, kind of operation
@@ -61,7 +61,7 @@ type sighting struct {
 func sightings(h *sim.Host, v play.Verdict) (out []sighting) {
 	n, seen := newNamer(h, v), map[string]bool{}
 	for _, f := range v.Findings {
-		if f.Verdict == linearizability.Undecided {
+		if f.Verdict == judges.Undecided {
 			continue
 		}
 		origin, _ := originOf(n, f)

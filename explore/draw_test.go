@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"lockstep/internal/longtest"
-	"lockstep/linearizability"
+	"lockstep/linearizability/judges"
 	"lockstep/model"
 	"lockstep/scenarios"
 	"lockstep/scenarios/play"
@@ -255,7 +255,7 @@ func TestSimpleWorkloadsHold(t *testing.T) {
 		for seed := range n {
 			v := play.Run(h, loadDrawn(t, Draw(sim.NewSeeded(seed), l, Simple, nil)), l, seed)
 			for _, f := range v.Findings {
-				if f.Verdict == linearizability.Undecided || f.Class == linearizability.ClassBug && DefectOf(h, v, f) == "" {
+				if f.Verdict == judges.Undecided || f.Class == judges.ClassBug && DefectOf(h, v, f) == "" {
 					t.Errorf("%s, seed %d: %s %s: %s\n%s", l.Name, seed, f.Judge, f.Verdict, f.Why, v.Scenario.Text)
 				}
 			}

@@ -15,7 +15,7 @@ import (
 	"strings"
 
 	"lockstep/known"
-	"lockstep/linearizability"
+	"lockstep/linearizability/judges"
 	"lockstep/scenarios"
 )
 
@@ -101,7 +101,7 @@ func WriteFindings(w io.Writer, base string, dirs []string) error {
 		for _, g := range t.groups {
 			where := g.where(t)
 			switch {
-			case g.Class != linearizability.ClassBug:
+			case g.Class != judges.ClassBug:
 				limit++
 				limits = append(limits, where)
 			case g.Defect == "":

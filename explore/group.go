@@ -9,7 +9,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
-	"lockstep/linearizability"
+	"lockstep/linearizability/judges"
 	"lockstep/model"
 	"lockstep/scenarios"
 	"lockstep/scenarios/play"
@@ -18,8 +18,8 @@ import (
 
 // Group describes failures that are probably one bug.
 type Group struct {
-	Judge string                `json:"judge"`
-	Class linearizability.Class `json:"class"`
+	Judge string       `json:"judge"`
+	Class judges.Class `json:"class"`
 	// Op is the kind of the call that the finding names first: acquire, unlock or
 	// force_unlock. If the finding names no call, Op is the kind of its event.
 	Op string `json:"op"`
@@ -107,7 +107,7 @@ func needCuts(root *yaml.Node) []cut {
 
 // kindsMet returns the kinds of the faults of a run, without names and times. A rule
 // counts by the messages that it met up to the finding.
-func kindsMet(v play.Verdict, f linearizability.Finding) []string {
+func kindsMet(v play.Verdict, f judges.Finding) []string {
 	kinds := worldKinds(v.Scenario, func(rule int, rf model.FaultSpec) []string {
 		return hitKinds(v.Played.Record, rule, rf.Do, until(f))
 	})
@@ -219,7 +219,7 @@ func hitKinds(r *model.Record, rule int, do string, until int64) []string {
 
 // kindOf returns the kind of the call that a finding names first. If the finding names no
 // call, kindOf returns the kind of its event.
-func kindOf(v play.Verdict, f linearizability.Finding) string {
+func kindOf(v play.Verdict, f judges.Finding) string {
 	if len(f.Ops) > 0 {
 		if op := model.Action(f.Ops[0].Op); !op.Acquires() {
 			return string(op)

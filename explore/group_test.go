@@ -7,18 +7,18 @@ import (
 	"strings"
 	"testing"
 
-	"lockstep/linearizability"
+	"lockstep/linearizability/judges"
 )
 
 func TestKeysAreFoldersAndDiffer(t *testing.T) {
 	seen := map[string]bool{}
 	for _, g := range []Group{
-		{"misdelete", linearizability.ClassBug, "unlock", nil},
-		{"misdelete", linearizability.ClassBug, "unlock", []string{"drop reply of unlock"}},
-		{"misdelete", linearizability.ClassBug, "unlock", []string{"drop reply of unlock", "pause"}},
-		{"want", linearizability.ClassBug, "deadline of b/1", nil},
-		{"want", linearizability.ClassBug, "deadline", []string{strings.Repeat("a very long fault ", 20)}},
-		{"want", linearizability.ClassBug, "deadline", []string{strings.Repeat("a very long fault ", 21)}},
+		{"misdelete", judges.ClassBug, "unlock", nil},
+		{"misdelete", judges.ClassBug, "unlock", []string{"drop reply of unlock"}},
+		{"misdelete", judges.ClassBug, "unlock", []string{"drop reply of unlock", "pause"}},
+		{"want", judges.ClassBug, "deadline of b/1", nil},
+		{"want", judges.ClassBug, "deadline", []string{strings.Repeat("a very long fault ", 20)}},
+		{"want", judges.ClassBug, "deadline", []string{strings.Repeat("a very long fault ", 21)}},
 	} {
 		key := g.Key()
 		if seen[key] || !regexp.MustCompile(`^[a-z0-9][a-z0-9._+-]*$`).MatchString(key) || len(key) > nameMost {
@@ -30,10 +30,10 @@ func TestKeysAreFoldersAndDiffer(t *testing.T) {
 
 // Failures with one known cause are one group, whatever faults the runs had.
 func TestGroupsOfAKnownCause(t *testing.T) {
-	failed := func(class linearizability.Class, op, fault, defect, excuse string) Failed {
+	failed := func(class judges.Class, op, fault, defect, excuse string) Failed {
 		return Failed{Group: Group{"tidy", class, op, []string{fault}}, Origin: Origin{Defect: defect, Excuse: excuse}, Size: 9}
 	}
-	const bug, limit = linearizability.ClassBug, linearizability.ClassLimit
+	const bug, limit = judges.ClassBug, judges.ClassLimit
 	var runs []Run
 	for i, f := range []Failed{
 		failed(limit, "acquire", "pause", "", "waiter away"),

@@ -4,7 +4,7 @@ import (
 	"slices"
 	"strings"
 
-	"lockstep/linearizability"
+	"lockstep/linearizability/judges"
 	"lockstep/scenarios/subject"
 	"lockstep/sim"
 )
@@ -70,7 +70,7 @@ func Hunt(h *sim.Host, p Plan, judge string) (k Kill, err error) {
 // shows returns the failures of a run that the planted bug caused.
 func (p Plan) shows(h *sim.Host, l *subject.Subject, r Run) (out []Failed, err error) {
 	for _, f := range r.Failures {
-		if f.Class == linearizability.ClassBug {
+		if f.Class == judges.ClassBug {
 			out = append(out, f)
 		}
 	}
@@ -85,7 +85,7 @@ func (p Plan) shows(h *sim.Host, l *subject.Subject, r Run) (out []Failed, err e
 			return nil, err
 		}
 		out = slices.DeleteFunc(out, func(f Failed) bool {
-			return slices.ContainsFunc(v.Findings, func(b linearizability.Finding) bool { return b.Judge == f.Judge && b.Class == linearizability.ClassBug })
+			return slices.ContainsFunc(v.Findings, func(b judges.Finding) bool { return b.Judge == f.Judge && b.Class == judges.ClassBug })
 		})
 		r.Seed++
 	}

@@ -5,7 +5,7 @@ import (
 	"strings"
 
 	"lockstep/known"
-	"lockstep/linearizability"
+	"lockstep/linearizability/judges"
 	"lockstep/scenarios/play"
 	"lockstep/sim"
 )
@@ -23,17 +23,17 @@ func (o Origin) known() bool { return o != Origin{} }
 // covers reports whether a smaller failure of origin other stands for one of this origin.
 // Server and clients need not part in the smaller one.
 func (o Origin) covers(other Origin) bool {
-	return other == o || o.Parted != "" && other.Parted == string(linearizability.Agreed)
+	return other == o || o.Parted != "" && other.Parted == string(judges.Agreed)
 }
 
 // partedBefore returns the kind of the parting before a finding. If a fault parted server
 // and clients, it returns the kind of the fault.
-func partedBefore(n *known.Namer, f linearizability.Finding) string {
+func partedBefore(n *known.Namer, f judges.Finding) string {
 	p, fault, ok := n.Parting(f)
 	switch {
 	case !ok:
 		return ""
-	case p.Kind == linearizability.PartedByFault:
+	case p.Kind == judges.PartedByFault:
 		return kindOfFault(fault)
 	}
 	return string(p.Kind)
@@ -45,8 +45,8 @@ func newNamer(h *sim.Host, v play.Verdict) *known.Namer {
 }
 
 // originOf returns the origin of a finding, and the cause of its known defect.
-func originOf(n *known.Namer, f linearizability.Finding) (Origin, *known.Cause) {
-	if f.Class == linearizability.ClassBug {
+func originOf(n *known.Namer, f judges.Finding) (Origin, *known.Cause) {
+	if f.Class == judges.ClassBug {
 		named := n.Name(f)
 		if named.ID == "" {
 			return Origin{Parted: partedBefore(n, f)}, nil
@@ -63,12 +63,12 @@ func originOf(n *known.Namer, f linearizability.Finding) (Origin, *known.Cause) 
 
 // CauseOf describes for people how server and clients parted before a finding. It returns
 // "" for a finding of a known defect, for a limit, and for a finding about no lock.
-func CauseOf(h *sim.Host, v play.Verdict, f linearizability.Finding) string {
+func CauseOf(h *sim.Host, v play.Verdict, f judges.Finding) string {
 	return causeOf(newNamer(h, v), f)
 }
 
-func causeOf(n *known.Namer, f linearizability.Finding) string {
-	if f.Class != linearizability.ClassBug || n.Name(f).ID != "" {
+func causeOf(n *known.Namer, f judges.Finding) string {
+	if f.Class != judges.ClassBug || n.Name(f).ID != "" {
 		return ""
 	}
 	p, _, ok := n.Parting(f)
@@ -79,6 +79,6 @@ func causeOf(n *known.Namer, f linearizability.Finding) string {
 }
 
 // DefectOf returns the ID of the known defect of a finding; "" if it has none.
-func DefectOf(h *sim.Host, v play.Verdict, f linearizability.Finding) string {
+func DefectOf(h *sim.Host, v play.Verdict, f judges.Finding) string {
 	return newNamer(h, v).Name(f).ID
 }

@@ -12,7 +12,7 @@ import (
 	"pgregory.net/rapid"
 
 	"lockstep/internal/longtest"
-	"lockstep/linearizability"
+	"lockstep/linearizability/judges"
 	"lockstep/lockimpl/redisson"
 	"lockstep/model"
 	"lockstep/scenarios"
@@ -98,10 +98,10 @@ func TestWhatIsPromisedHolds(t *testing.T) {
 			rapid.Check(t, func(rt *rapid.T) {
 				v := playDrawn(h, rt, l)
 				for _, f := range v.Findings {
-					if f.Verdict == linearizability.Undecided {
+					if f.Verdict == judges.Undecided {
 						fail(rt, t, v, f)
 					}
-					if f.Class == linearizability.ClassBug && DefectOf(h, v, f) == "" {
+					if f.Class == judges.ClassBug && DefectOf(h, v, f) == "" {
 						fail(rt, t, v, f)
 					}
 				}
@@ -124,10 +124,10 @@ func TestFullWorkloadsShowWhatIsKnown(t *testing.T) {
 			for seed := range longtest.Size(t, c.draws/3, c.draws) {
 				v := play.Run(h, loadDrawn(t, Draw(sim.NewSeeded(seed), l, Full, nil)), l, seed)
 				for _, f := range v.Findings {
-					if f.Class == linearizability.ClassLimit {
+					if f.Class == judges.ClassLimit {
 						continue
 					}
-					if f.Verdict == linearizability.Undecided || DefectOf(h, v, f) == "" {
+					if f.Verdict == judges.Undecided || DefectOf(h, v, f) == "" {
 						t.Fatalf("seed %d: %s: %s\n%s", seed, f.Judge, f.Why, v.Scenario.Text)
 					}
 					named++
@@ -141,7 +141,7 @@ func TestFullWorkloadsShowWhatIsKnown(t *testing.T) {
 }
 
 // fail fails the test with the finding, the text of the scenario, and the file of a recording.
-func fail(rt *rapid.T, t *testing.T, v play.Verdict, f linearizability.Finding) {
+func fail(rt *rapid.T, t *testing.T, v play.Verdict, f judges.Finding) {
 	var b bytes.Buffer
 	_ = v.Recording().Write(&b, []string{f.Judge + ": " + f.Why})
 	file := filepath.Join(os.TempDir(), "lockstep-"+strings.ReplaceAll(t.Name(), "/", "-")+".lockstep")
@@ -171,7 +171,7 @@ func TestBrokenLocksAreFound(t *testing.T) {
 				sc := loadDrawn(t, Draw(sim.NewSeeded(seed), l, Simple, simpleClasses))
 				v := play.Run(h, sc, l, seed)
 				for _, f := range v.Findings {
-					if f.Judge == c.judge && f.Class == linearizability.ClassBug {
+					if f.Judge == c.judge && f.Class == judges.ClassBug {
 						t.Logf("found after %d draws: %s", i+1, f.Why)
 						return
 					}

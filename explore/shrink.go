@@ -14,7 +14,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"lockstep/known"
-	"lockstep/linearizability"
+	"lockstep/linearizability/judges"
 	"lockstep/model"
 	"lockstep/scenarios"
 	"lockstep/scenarios/play"
@@ -24,8 +24,8 @@ import (
 
 // Failure is one finding of one run.
 type Failure struct {
-	Verdict play.Verdict            // of the run: scenario, lock, seed, record, decisions
-	Finding linearizability.Finding // the one that matters
+	Verdict play.Verdict   // of the run: scenario, lock, seed, record, decisions
+	Finding judges.Finding // the one that matters
 	// Seeded reports whether the decisions of the run are those of
 	// NewSeeded(Verdict.Seed). Otherwise they are Verdict.Played.Decisions.
 	Seeded bool
@@ -157,7 +157,7 @@ type candidate struct {
 	seed      uint64
 	decisions sim.Decisions // nil: the decisions of the seed
 	verdict   play.Verdict
-	finding   linearizability.Finding
+	finding   judges.Finding
 	measure   []int64
 }
 
@@ -387,11 +387,11 @@ func (s *shrinker) shows(c *candidate) bool {
 
 // same looks in a run for a finding of the same judge and class, at the same kind of
 // operation, for the same cause.
-func (s *shrinker) same(v play.Verdict) (linearizability.Finding, bool) {
+func (s *shrinker) same(v play.Verdict) (judges.Finding, bool) {
 	f := s.from.Finding
 	var n *known.Namer
 	for _, g := range v.Findings {
-		if g.Verdict != linearizability.Broken || g.Judge != f.Judge || g.Class != f.Class || kindOf(v, g) != s.op ||
+		if g.Verdict != judges.Broken || g.Judge != f.Judge || g.Class != f.Class || kindOf(v, g) != s.op ||
 			g.Judge == model.JudgeWant && !sameClaim(f, g) {
 			continue
 		}
@@ -402,12 +402,12 @@ func (s *shrinker) same(v play.Verdict) (linearizability.Finding, bool) {
 			return g, true
 		}
 	}
-	return linearizability.Finding{}, false
+	return judges.Finding{}, false
 }
 
 // sameClaim reports whether two findings of the judge want are about the same want of
 // the same step, whatever came of it.
-func sameClaim(f, g linearizability.Finding) bool {
+func sameClaim(f, g judges.Finding) bool {
 	a, b := *f.Check, *g.Check
 	a.Got, b.Got = "", ""
 	return a == b
@@ -959,19 +959,19 @@ func Size(v play.Verdict) int {
 
 // First returns the finding of a judge that matters most: the first bug, or else the
 // first limit. The judge "" stands for all judges.
-func First(v play.Verdict, judge string) (linearizability.Finding, bool) {
-	for _, class := range []linearizability.Class{linearizability.ClassBug, linearizability.ClassLimit} {
+func First(v play.Verdict, judge string) (judges.Finding, bool) {
+	for _, class := range []judges.Class{judges.ClassBug, judges.ClassLimit} {
 		for _, f := range v.Findings {
-			if f.Verdict == linearizability.Broken && f.Class == class && (judge == "" || f.Judge == judge) {
+			if f.Verdict == judges.Broken && f.Class == class && (judge == "" || f.Judge == judge) {
 				return f, true
 			}
 		}
 	}
-	return linearizability.Finding{}, false
+	return judges.Finding{}, false
 }
 
 // until returns the instant up to which a run has to be told to show a finding.
-func until(f linearizability.Finding) int64 {
+func until(f judges.Finding) int64 {
 	switch {
 	case f.Judge == "":
 		return math.MaxInt64
@@ -981,7 +981,7 @@ func until(f linearizability.Finding) int64 {
 	return f.AtNs
 }
 
-func sizeTo(v play.Verdict, f linearizability.Finding) int {
+func sizeTo(v play.Verdict, f judges.Finding) int {
 	last := until(f)
 	n := 0
 	met := map[int]bool{}

@@ -9,7 +9,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
-	"lockstep/linearizability"
+	"lockstep/linearizability/judges"
 	"lockstep/scenarios"
 	"lockstep/scenarios/play"
 	"lockstep/scenarios/subject"
@@ -20,12 +20,12 @@ import (
 // them.
 var bloated = []struct {
 	name, lock, judge string
-	class             linearizability.Class
+	class             judges.Class
 	seed              uint64
 	group             string
 	text              string
 }{
-	{"an unlock deletes another's hold after a pause", "setnx-del", "misdelete", linearizability.ClassBug, 3, "misdelete.bug.unlock.pause", `lockstep: 1
+	{"an unlock deletes another's hold after a pause", "setnx-del", "misdelete", judges.ClassBug, 3, "misdelete.bug.unlock.pause", `lockstep: 1
 name: late
 about: A thread is paused past its lease and unlocks.
 locks: [setnx-del, setnx-cad]
@@ -56,7 +56,7 @@ faults:
   - {at: 30s, crash: d}
 seeds: 1..20
 `},
-	{"one unlock takes two levels", "redisson@3.21.3", "hold-count", linearizability.ClassBug, 5, "hold-count.bug.unlock.lost-reply-of-unlock", `lockstep: 1
+	{"one unlock takes two levels", "redisson@3.21.3", "hold-count", judges.ClassBug, 5, "hold-count.bug.unlock.lost-reply-of-unlock", `lockstep: 1
 name: twice
 locks: [redisson@3.21.3]
 processes: {a: {threads: 2}, b: {threads: 3}, c: {threads: 2}}
@@ -74,7 +74,7 @@ faults:
   - {at: 40s, server: flush_scripts}
   - {at: 50s, pause: b, for: 1s}
 `},
-	{"one failed renewal ends the watchdog", "redisson@3.21.3", "lease", linearizability.ClassBug, 2, "lease.bug.acquire.refused-request-of-renew", `lockstep: 1
+	{"one failed renewal ends the watchdog", "redisson@3.21.3", "lease", judges.ClassBug, 2, "lease.bug.acquire.refused-request-of-renew", `lockstep: 1
 name: renewal
 locks: [redisson@3.21.3]
 watchdog: 27s
@@ -91,7 +91,7 @@ faults:
   - {when: {process: b, script: acquire, direction: request, nth: 1}, do: delay, for: 40ms}
   - {at: 80s, server: stall, for: 100ms}
 `},
-	{"a waiter of the fair lock sleeps on an old lease", "redisson-fair@3.12.4", "liveness", linearizability.ClassBug, 1, "liveness.bug.acquire.no-fault", `lockstep: 1
+	{"a waiter of the fair lock sleeps on an old lease", "redisson-fair@3.12.4", "liveness", judges.ClassBug, 1, "liveness.bug.acquire.no-fault", `lockstep: 1
 name: sleeper
 locks: [redisson-fair@3.12.4, redisson-fair@4.7.0]
 processes: {a: {}, b: {threads: 2}, c: {}, d: {}}
@@ -105,7 +105,7 @@ faults:
   - {at: 100s, pause: a, for: 3s}
   - {when: {process: d, script: unlock, direction: reply}, do: delay, for: 20ms}
 `},
-	{"no lock at all", "none", "mutual-exclusion", linearizability.ClassBug, 1, "mutual-exclusion.bug.acquire.no-fault", `lockstep: 1
+	{"no lock at all", "none", "mutual-exclusion", judges.ClassBug, 1, "mutual-exclusion.bug.acquire.no-fault", `lockstep: 1
 name: nothing
 locks: [none]
 resources: {stock: {start: 40, never_below: 0, end: 28}}
@@ -117,7 +117,7 @@ faults:
   - {at: 1s, pause: a, for: 200ms}
   - {at: 20s, crash: b}
 `},
-	{"the holder pauses past its lease", "redisson@4.7.0", "mutual-exclusion", linearizability.ClassLimit, 1, "mutual-exclusion.limit.acquire.pause", `lockstep: 1
+	{"the holder pauses past its lease", "redisson@4.7.0", "mutual-exclusion", judges.ClassLimit, 1, "mutual-exclusion.limit.acquire.pause", `lockstep: 1
 name: pause
 locks: [redisson@4.7.0]
 processes: {a: {threads: 2}, b: {}, c: {}}
@@ -130,7 +130,7 @@ faults:
   - {at: 900ms, pause: a, for: 20s}
   - {at: 40s, pause: b, for: 1s}
 `},
-	{"a limit in a run that has a bug too", "redisson@3.21.3", "mutual-exclusion", linearizability.ClassLimit, 1, "mutual-exclusion.limit.acquire.pause", `lockstep: 1
+	{"a limit in a run that has a bug too", "redisson@3.21.3", "mutual-exclusion", judges.ClassLimit, 1, "mutual-exclusion.limit.acquire.pause", `lockstep: 1
 name: both
 locks: [redisson@3.21.3]
 processes: {a: {}, b: {}, c: {}}
@@ -144,7 +144,7 @@ faults:
 `},
 }
 
-func fails(t *testing.T, h *sim.Host, text, lock, judge string, class linearizability.Class, seed uint64) Failure {
+func fails(t *testing.T, h *sim.Host, text, lock, judge string, class judges.Class, seed uint64) Failure {
 	t.Helper()
 	sc, err := scenarios.Parse("my.yaml", []byte(text), subject.Canonical)
 	if err != nil {
@@ -250,11 +250,11 @@ func TestEachCauseIsAFailureOfItsOwn(t *testing.T) {
 	h := sim.NewHost(t)
 	for _, c := range []struct {
 		lock, judge string
-		class       linearizability.Class
+		class       judges.Class
 		steps       string
 		want        []string // causes
 	}{
-		{"redisson@4.7.0", "mutual-exclusion", linearizability.ClassLimit, `
+		{"redisson@4.7.0", "mutual-exclusion", judges.ClassLimit, `
 processes: {a: {}, b: {}, c: {}, d: {}}
 steps:
   a/1: [{lock: {name: x, lease: 9s}}, {sleep: 8s}]
@@ -264,7 +264,7 @@ steps:
 faults:
   - {at: 1s, pause: c, for: 5s}
 `, []string{"hold removed by another hand", "holder paused past its lease"}},
-		{"redisson@3.21.3", "lease", linearizability.ClassBug, `
+		{"redisson@3.21.3", "lease", judges.ClassBug, `
 processes: {a: {}, b: {}}
 steps:
   a/1:
@@ -344,7 +344,7 @@ steps:
 func TestDecisionsOfTheirOwn(t *testing.T) {
 	h := sim.NewHost(t)
 	const seed = 172 // the first seed that shows the failure
-	f := fails(t, h, between, "setnx-get-del", "misdelete", linearizability.ClassBug, seed)
+	f := fails(t, h, between, "setnx-get-del", "misdelete", judges.ClassBug, seed)
 	f.Seeded = false
 
 	t.Run("a seed can say it", func(t *testing.T) {
@@ -445,7 +445,7 @@ faults:
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			h := h.For(t)
-			f := fails(t, h, c.text, c.lock, c.judge, linearizability.ClassBug, 1)
+			f := fails(t, h, c.text, c.lock, c.judge, judges.ClassBug, 1)
 			small, _ := Shrink(h, f, 500)
 			if text := small.Verdict.Scenario.Text; !strings.Contains(text, c.kept) || strings.Contains(text, c.gone) {
 				t.Errorf("want %q kept and %q gone:\n%s", c.kept, c.gone, text)

@@ -14,7 +14,7 @@ import (
 	"github.com/google/renameio/v2"
 
 	"lockstep/known"
-	"lockstep/linearizability"
+	"lockstep/linearizability/judges"
 )
 
 // ParseClasses reads the names of fault classes. The name "all" stands for all classes.
@@ -81,7 +81,7 @@ func (o Tally) Total() string {
 	var bugs, limits, known int
 	for _, g := range o.Groups {
 		switch {
-		case g.Class != linearizability.ClassBug:
+		case g.Class != judges.ClassBug:
 			limits++
 		case g.Defect != "":
 			known++
@@ -151,11 +151,11 @@ func (o Tally) paid() string {
 }
 
 type jsonGroup struct {
-	Group  string                `json:"group"`
-	Judge  string                `json:"judge"`
-	Class  linearizability.Class `json:"class"`
-	Op     string                `json:"op"`
-	Faults []string              `json:"faults"`
+	Group  string       `json:"group"`
+	Judge  string       `json:"judge"`
+	Class  judges.Class `json:"class"`
+	Op     string       `json:"op"`
+	Faults []string     `json:"faults"`
 	Origin
 	// Cause is the part of the smallest run that shows the defect.
 	Cause *known.Cause `json:"cause,omitempty"`

@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"lockstep/known"
-	"lockstep/linearizability"
+	"lockstep/linearizability/judges"
 	"lockstep/sim"
 )
 
@@ -24,7 +24,7 @@ const NotUsed = -1
 
 // CurrentVersions are those of this program.
 func CurrentVersions() Versions {
-	return Versions{World: sim.Version, Judges: linearizability.Version, Names: known.Version, Draw: DrawVersion}
+	return Versions{World: sim.Version, Judges: judges.Version, Names: known.Version, Draw: DrawVersion}
 }
 
 // Played leaves out what has no part in the verdicts of given scenarios.

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"lockstep/linearizability"
+	"lockstep/linearizability/judges"
 	"lockstep/model"
 	"lockstep/model/trace"
 	"lockstep/scenarios"
@@ -758,7 +758,7 @@ func TestDefectsAreNamed(t *testing.T) {
 				v := runStory(t, h.For(t), c, lock)
 				found, n := 0, NewNamer(h, v, All)
 				for _, f := range v.Findings {
-					if f.Judge != c.judge || f.Class != linearizability.ClassBug {
+					if f.Judge != c.judge || f.Class != judges.ClassBug {
 						continue
 					}
 					// Others may come of what the first did, or of another defect, but of some.

@@ -4,7 +4,7 @@ import (
 	"slices"
 
 	"lockstep/known/defect"
-	"lockstep/linearizability"
+	"lockstep/linearizability/judges"
 	"lockstep/model"
 	"lockstep/scenarios/play"
 	"lockstep/sim"
@@ -36,7 +36,7 @@ func NewNamer(h *sim.Host, v play.Verdict, defects []Defect) *Namer {
 
 // Name returns the known defect of a finding of the run. If a replay without its excuses
 // convicts the finding, its defect is that of the judge's findings in the replay.
-func (n *Namer) Name(f linearizability.Finding) Named {
+func (n *Namer) Name(f judges.Finding) Named {
 	if f.Convicted {
 		return n.convicted(f)
 	}
@@ -64,7 +64,7 @@ func (n *Namer) Name(f linearizability.Finding) Named {
 	return Named{}
 }
 
-func (n *Namer) caseOf(f linearizability.Finding) *defect.Case {
+func (n *Namer) caseOf(f judges.Finding) *defect.Case {
 	return defect.NewCase(n.verdict, n.verdict.Played.Trace, f)
 }
 
@@ -78,7 +78,7 @@ func (n *Namer) explain(c *defect.Case) Named {
 	return Named{}
 }
 
-func (n *Namer) convicted(f linearizability.Finding) Named {
+func (n *Namer) convicted(f judges.Finding) Named {
 	without := play.ExcuseKey(f.Excuses)
 	key := [2]string{without, f.Judge}
 	named, ok := n.named[key]
@@ -95,7 +95,7 @@ func (n *Namer) convicted(f linearizability.Finding) Named {
 }
 
 // replay returns a namer of the findings of the replay that convicts a finding.
-func (n *Namer) replay(f linearizability.Finding) *Namer {
+func (n *Namer) replay(f judges.Finding) *Namer {
 	without := play.ExcuseKey(f.Excuses)
 	if n.replays[without] == nil {
 		n.replays[without] = NewNamer(n.host, n.verdict.Without(n.host, f), n.defects)
@@ -106,11 +106,11 @@ func (n *Namer) replay(f linearizability.Finding) *Namer {
 // Parting returns where server and clients parted before a finding, and the fault that did
 // it if one did. It looks at the run itself, or at the replay that convicts the finding. It
 // reports false for a finding about no lock.
-func (n *Namer) Parting(f linearizability.Finding) (p linearizability.Parting, fault model.FaultSpec, ok bool) {
+func (n *Namer) Parting(f judges.Finding) (p judges.Parting, fault model.FaultSpec, ok bool) {
 	if f.Convicted {
 		again := n.replay(f)
-		i := slices.IndexFunc(again.verdict.Findings, func(g linearizability.Finding) bool {
-			return g.Judge == f.Judge && g.Class == linearizability.ClassBug
+		i := slices.IndexFunc(again.verdict.Findings, func(g judges.Finding) bool {
+			return g.Judge == f.Judge && g.Class == judges.ClassBug
 		})
 		if i < 0 {
 			return p, fault, false
@@ -120,7 +120,7 @@ func (n *Namer) Parting(f linearizability.Finding) (p linearizability.Parting, f
 	if n.verdict.Played.Trace == nil {
 		return p, fault, false
 	}
-	p, ok = linearizability.PartingOf(n.verdict.Played.Trace, f)
+	p, ok = judges.PartingOf(n.verdict.Played.Trace, f)
 	return p, n.verdict.Played.Record.Params.Fault(p.Fault), ok
 }
 
@@ -128,7 +128,7 @@ func (n *Namer) Parting(f linearizability.Finding) (p linearizability.Parting, f
 // of them has none.
 func (n *Namer) all(judge string) (named Named) {
 	for _, f := range n.verdict.Findings {
-		if f.Judge == judge && f.Class == linearizability.ClassBug {
+		if f.Judge == judge && f.Class == judges.ClassBug {
 			if named = n.Name(f); named.ID == "" {
 				return Named{}
 			}
@@ -141,7 +141,7 @@ func (n *Namer) all(judge string) (named Named) {
 // It is that of the judge of liveness for the same thread.
 func (n *Namer) wait(c *defect.Case) Named {
 	for _, g := range n.verdict.Findings {
-		if g.Judge == model.JudgeLiveness && g.Class == linearizability.ClassBug && g.Thread == c.Who {
+		if g.Judge == model.JudgeLiveness && g.Class == judges.ClassBug && g.Thread == c.Who {
 			return n.Name(g)
 		}
 	}
@@ -151,10 +151,10 @@ func (n *Namer) wait(c *defect.Case) Named {
 // overlap names the defect that let two threads work at one time. It is the defect of the
 // grant to one of them while another believed to hold the lock. If that has no name, it
 // is the defect that ended the hold of one of them.
-func (n *Namer) overlap(f linearizability.Finding) Named {
+func (n *Namer) overlap(f judges.Finding) Named {
 	var named Named
 	for _, g := range n.verdict.Findings {
-		if g.Judge != model.JudgeMutualExclusion || g.Class != linearizability.ClassBug || g.AtNs > f.AtNs {
+		if g.Judge != model.JudgeMutualExclusion || g.Class != judges.ClassBug || g.AtNs > f.AtNs {
 			continue
 		}
 		if granted := g.Ops[1]; slices.Contains(f.Threads, model.ThreadName(granted.Process, granted.Thread)) {
@@ -164,8 +164,8 @@ func (n *Namer) overlap(f linearizability.Finding) Named {
 	if named.ID != "" || !f.Loss.Expired() {
 		return named
 	}
-	return n.explain(n.caseOf(linearizability.Finding{
-		Judge: model.JudgeLease, Verdict: linearizability.Broken, Class: linearizability.ClassBug, AtNs: f.Loss.AtNs,
+	return n.explain(n.caseOf(judges.Finding{
+		Judge: model.JudgeLease, Verdict: judges.Broken, Class: judges.ClassBug, AtNs: f.Loss.AtNs,
 		Facts: model.Facts{Form: model.FormUnrenewed, Lock: f.Loss.Lock, Thread: f.Loss.Thread},
 	}))
 }

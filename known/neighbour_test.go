@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"lockstep/known/defect"
-	"lockstep/linearizability"
+	"lockstep/linearizability/judges"
 	"lockstep/model"
 	"lockstep/model/trace"
 	"lockstep/scenarios/play"
@@ -52,8 +52,8 @@ func TestTheCauseIsWhatMatters(t *testing.T) {
 // that of a replay.
 func hasNeighbour(t *testing.T, h *sim.Host, v play.Verdict, id, judge, why string) bool {
 	t.Helper()
-	i := slices.IndexFunc(v.Findings, func(f linearizability.Finding) bool {
-		return f.Judge == judge && f.Class == linearizability.ClassBug && (why == "" || f.Why == why)
+	i := slices.IndexFunc(v.Findings, func(f judges.Finding) bool {
+		return f.Judge == judge && f.Class == judges.ClassBug && (why == "" || f.Why == why)
 	})
 	if i < 0 || v.Findings[i].Convicted {
 		return false
@@ -101,7 +101,7 @@ func recordingHasNeighbour(t *testing.T, h *sim.Host, id string) bool {
 		v, _ := play.Replay(h, r, sc, l)
 		judge, _, _ := strings.Cut(filepath.Base(filepath.Dir(file)), ".")
 		for _, f := range v.Findings {
-			if f.Judge == judge && f.Class == linearizability.ClassBug && hasNeighbour(t, h, v, id, judge, f.Why) {
+			if f.Judge == judge && f.Class == judges.ClassBug && hasNeighbour(t, h, v, id, judge, f.Why) {
 				return true
 			}
 		}
@@ -238,8 +238,8 @@ func TestAStoryIsOfOneDefect(t *testing.T) {
 	for _, c := range stories {
 		for lock := range strings.SplitSeq(c.locks, ", ") {
 			v := runStory(t, h, c, lock)
-			i := slices.IndexFunc(v.Findings, func(f linearizability.Finding) bool {
-				return f.Judge == c.judge && f.Class == linearizability.ClassBug
+			i := slices.IndexFunc(v.Findings, func(f judges.Finding) bool {
+				return f.Judge == c.judge && f.Class == judges.ClassBug
 			})
 			if i < 0 || v.Findings[i].Convicted {
 				continue

@@ -35,8 +35,8 @@ type Options struct {
 	Spec string
 	// DriftPPM bounds how far apart lease clocks run, in parts per million.
 	DriftPPM int64
-	// LeaseGrainNs is how much longer than its milliseconds a lease may last:
-	// a Redis key lives through the millisecond of its expiry. A record of a
+	// LeaseGrainNs is how much longer than its milliseconds a lease may last: a
+	// server may keep a key through the millisecond of its expiry. A record of a
 	// simulated run knows it; for other histories it is 0.
 	LeaseGrainNs int64
 	// StepLimit is how many steps one search may try, 0 for StepLimitDefault. A

@@ -1,14 +1,14 @@
-// Package linearizability holds the judges and the readers of foreign
-// histories: a record or a history goes in, findings come out.
+// Package linearizability judges histories of locks: [Stream] and [ReadHistory]
+// read a history, [Check] and [Checker] judge it, [Picture] and [PictureOf] draw it.
+// The judges of whole runs are in package judges, and one of them asks this one.
 //
-// The judges know no simulator and never look at the code under test; what a
-// lock did is all that they see. What a lock should do is the business of
-// package model, whose state machines they search. The one idea: a lock whose
-// calls overlap is right if some order of its calls, each placed between its
-// call and its return, is right one call at a time; time itself enters that
-// order as the ends of leases, which are steps of the judge's own.
+// It knows no simulator and no code under test; a history is all that it sees.
+// What a lock should do is the business of package model, whose state machines
+// are searched here. The one idea: a lock whose calls overlap is right if some
+// order of its calls, each placed between its call and its return, is right one
+// call at a time. Time enters that order as the ends of leases, which are steps
+// that the search adds.
 //
-// [Read] reads a history, [Check] judges it. A verdict has three values, and
-// the third, [Undecided], says that the search was stopped: it is neither held
-// nor broken and must not be counted as either.
+// A verdict has three values. The third, [Undecided], says that the search was
+// stopped: it is neither ok nor broken and must not be counted as either.
 package linearizability

@@ -111,7 +111,7 @@ func (p *jepsenParser) add(text []byte, number int) (reason string) {
 		return reason
 	}
 	if e.Process == edn.Keyword("nemesis") {
-		p.notes = append(p.notes, Note{AtNs: at, Text: strings.TrimSpace(fmt.Sprintf("%s %s", string(e.F), nemesisValue(e.Value)))})
+		p.notes = append(p.notes, Note{Of: "nemesis", AtNs: at, Text: strings.TrimSpace(fmt.Sprintf("%s %s", string(e.F), nemesisValue(e.Value)))})
 		return ""
 	}
 	if e.F != "acquire" && e.F != "release" {

@@ -78,7 +78,7 @@ func TestReadJepsen(t *testing.T) {
 		}
 	}
 	h, err := ReadHistory(strings.NewReader(mutex), "h.edn")
-	if want := (Note{250, `start-partition "isolated n1"`}); err != nil || len(h.Notes) != 1 || h.Notes[0] != want {
+	if want := (Note{Of: "nemesis", AtNs: 250, Text: `start-partition "isolated n1"`}); err != nil || len(h.Notes) != 1 || h.Notes[0] != want {
 		t.Errorf("notes: %+v, %v", h.Notes, err)
 	}
 }

@@ -10,7 +10,6 @@ import (
 	"github.com/anishathalye/porcupine"
 
 	"lockstep/model"
-	"lockstep/model/trace"
 )
 
 // pictureSteps limits the search for a picture, which looks for the longest
@@ -20,35 +19,20 @@ const pictureSteps = 200_000
 // pictureOps is the longest history of which a picture can be read.
 const pictureOps = 300
 
-// Picture writes porcupine's own picture of the settled history of a lock, an
-// HTML page: which operations its search could place in which order, with the
-// faults beside them. Its clients are the threads and then, in the same
-// order, their leases that end. The error says why there is no picture.
-func Picture(t *trace.Run, lock string, w io.Writer) error {
-	r := &run{t}
-	spec, _ := model.SpecNamed("reentrant")
-	if t.Record.Params.Fair {
-		spec, _ = model.SpecNamed("fair")
-	}
-	if r.resurrected(lock) {
-		return fmt.Errorf("a failover brought a hold of %s back, and no history can say so", lock)
-	}
-	ops := r.history(lock, true)
-	h := history{lock: lock, spec: spec, opt: Options{StepLimit: pictureSteps, LeaseGrainNs: millisecond}, free: spec.Init()}
+// Picture writes porcupine's own picture of the history of one lock, an HTML page: which
+// operations its search could place in which order, with the notes beside them. Its
+// clients are the threads and then, in the same order, their leases that end. The
+// operations are in order of call. The step limit of opt is not asked: a picture has its
+// own. The error says why there is no picture. Picture panics when opt.Spec is no
+// specification.
+func Picture(lock string, ops []Op, opt Options, notes []Note, w io.Writer) error {
+	c := NewChecker(opt)
+	h := &history{lock: lock, spec: c.spec, opt: c.opt, crashes: c.crashes, free: c.spec.Init()}
 	for i := range ops {
-		if ops[i].Op != OpCrash {
-			h.ops = append(h.ops, &ops[i])
-		}
-	}
-	var notes []porcupine.Annotation
-	for _, f := range r.Faults {
-		notes = append(notes, porcupine.Annotation{Tag: cmp.Or(f.Process, "server"), Start: f.FromNs, End: max(f.ToNs, f.FromNs), Description: f.Text, Details: f.Text})
-	}
-	for _, o := range r.CallsOn(lock) {
-		for _, m := range o.Sent {
-			for _, e := range m.Hits {
-				notes = append(notes, porcupine.Annotation{Tag: e.Process, Start: e.AtNs, Description: e.Text, Details: e.Text})
-			}
+		if op := &ops[i]; op.Op == OpCrash {
+			h.crashes[op.Process] = append(h.crashes[op.Process], op.CallNs)
+		} else {
+			h.ops = append(h.ops, op)
 		}
 	}
 	return h.picture(notes, w)
@@ -62,25 +46,25 @@ func PictureOf(res LockResult, notes []Note, w io.Writer) error {
 		return fmt.Errorf("the history of %s is %s, and only of a broken one there is a picture", res.Lock, res.Verdict)
 	}
 	h := *res.broken
-	h.opt.StepLimit = pictureSteps
 	until := res.First.ret()
 	h.ops = slices.DeleteFunc(slices.Clone(h.ops), func(op *Op) bool { return op.CallNs > until })
-	var beside []porcupine.Annotation
+	var beside []Note
 	for _, n := range notes {
 		if h.ops[0].CallNs <= n.AtNs && n.AtNs <= until {
-			beside = append(beside, porcupine.Annotation{Tag: "nemesis", Start: n.AtNs, Description: n.Text, Details: n.Text})
+			beside = append(beside, n)
 		}
 	}
 	return h.picture(beside, w)
 }
 
-func (h *history) picture(notes []porcupine.Annotation, w io.Writer) error {
+func (h *history) picture(notes []Note, w io.Writer) error {
 	switch {
 	case len(h.ops) == 0:
 		return fmt.Errorf("nothing was done with %s", h.lock)
 	case len(h.ops) > pictureOps:
 		return fmt.Errorf("its history has %d operations, more than the %d of which a picture can be read", len(h.ops), pictureOps)
 	}
+	h.opt.StepLimit = pictureSteps
 	s := h.newSearch(forever)
 	client := map[string]int{}
 	for _, e := range s.entries {
@@ -106,9 +90,18 @@ func (h *history) picture(notes []porcupine.Annotation, w io.Writer) error {
 	}
 	// It walks along what it found once more.
 	s.steps, s.made = 0, 0
-	slices.SortStableFunc(notes, func(a, b porcupine.Annotation) int { return cmp.Compare(a.Start, b.Start) })
-	info.AddAnnotations(notes)
+	info.AddAnnotations(annotations(notes))
 	return porcupine.Visualize(m, info, w)
+}
+
+// annotations returns notes as porcupine takes them, in order of their begins.
+func annotations(notes []Note) []porcupine.Annotation {
+	var out []porcupine.Annotation
+	for _, n := range notes {
+		out = append(out, porcupine.Annotation{Tag: n.Of, Start: n.AtNs, End: n.ToNs, Description: n.Text, Details: n.Text})
+	}
+	slices.SortStableFunc(out, func(a, b porcupine.Annotation) int { return cmp.Compare(a.Start, b.Start) })
+	return out
 }
 
 // describe names an entry in a picture.

@@ -14,9 +14,11 @@ type History struct {
 	Notes []Note
 }
 
-// Note is something that befell the system and is no operation of it.
+// Note is something that befell the system and is no operation of it, such as a fault.
 type Note struct {
+	Of   string // the part of the system that it befell or that did it
 	AtNs int64
+	ToNs int64 // when it was over; not after AtNs for what has no length
 	Text string
 }
 

@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"lockstep/explore"
-	"lockstep/linearizability"
+	"lockstep/linearizability/judges"
 	"lockstep/report"
 	"lockstep/scenarios"
 	"lockstep/scenarios/play"
@@ -368,12 +368,12 @@ func (r *runner) rest(t *testing.T, v play.Verdict) {
 }
 
 // firstBug returns the first finding of class bug.
-func firstBug(v play.Verdict) (linearizability.Finding, bool) {
-	i := slices.IndexFunc(v.Findings, func(f linearizability.Finding) bool {
-		return f.Class == linearizability.ClassBug && f.Verdict != linearizability.Undecided
+func firstBug(v play.Verdict) (judges.Finding, bool) {
+	i := slices.IndexFunc(v.Findings, func(f judges.Finding) bool {
+		return f.Class == judges.ClassBug && f.Verdict != judges.Undecided
 	})
 	if i < 0 {
-		return linearizability.Finding{}, false
+		return judges.Finding{}, false
 	}
 	return v.Findings[i], true
 }
@@ -410,7 +410,7 @@ func (r *runner) explore(t *testing.T, h *sim.Host) {
 	}
 	var failures []failure
 	for _, g := range total.Groups {
-		if g.Class != linearizability.ClassBug {
+		if g.Class != judges.ClassBug {
 			t.Logf("limit, %s (%d runs): %s", g.Judge, g.Count, g.Why)
 			continue
 		}
@@ -478,7 +478,7 @@ func words(n map[string]int) string {
 type failure struct {
 	fingerprint string
 	verdict     play.Verdict
-	finding     linearizability.Finding
+	finding     judges.Finding
 	count       int    // schedules that showed it
 	first       int    // the index of the first of them
 	size        int    // in events

@@ -3,7 +3,7 @@
 // reentrant, the fair and the fenced lock, and what the traits of a lock promise.
 //
 // Nothing here runs anything: no simulator, no lock and no checker. The world
-// (sim/) writes these words, the judges (linearizability/) read them, and both
+// (sim/) writes these words, the judges (linearizability/judges/) read them, and both
 // may change without the other as long as the words stay.
 package model
 

@@ -7,7 +7,7 @@ import (
 
 	"github.com/chromedp/chromedp"
 
-	"lockstep/linearizability"
+	"lockstep/linearizability/judges"
 	"lockstep/model"
 	"lockstep/report"
 )
@@ -56,7 +56,7 @@ func crowd(events, threads int) report.Run {
 	mid := rec.Events[len(rec.Events)*2/3].AtNs
 	return report.Run{
 		Scenario: "crowd", Lock: "redisson@4.7.0", Verdict: "bug", Record: rec,
-		Findings: []linearizability.Finding{{Judge: model.JudgeFIFO, Verdict: linearizability.Broken, Class: linearizability.ClassBug, Why: "it is so", AtNs: mid}},
+		Findings: []judges.Finding{{Judge: model.JudgeFIFO, Verdict: judges.Broken, Class: judges.ClassBug, Why: "it is so", AtNs: mid}},
 	}
 }
 

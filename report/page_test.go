@@ -25,7 +25,7 @@ import (
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
 
-	"lockstep/linearizability"
+	"lockstep/linearizability/judges"
 	"lockstep/model"
 	"lockstep/model/trace"
 	"lockstep/report"
@@ -60,7 +60,7 @@ func html(t testing.TB, r report.Run) []byte {
 	run := trace.New(r.Record)
 	for _, lock := range run.Locks {
 		var b bytes.Buffer
-		if err := linearizability.Picture(run, lock, &b); err != nil {
+		if err := judges.Picture(run, lock, &b); err != nil {
 			pictures = append(pictures, report.Picture{Lock: lock, Why: err.Error()})
 			continue
 		}
@@ -627,7 +627,7 @@ func long(events int) report.Run {
 	mid := rec.Events[len(rec.Events)*2/3].AtNs
 	return report.Run{
 		Scenario: "long", Lock: "redisson@4.7.0", Verdict: "bug", Record: rec,
-		Findings: []linearizability.Finding{{Judge: model.JudgeMisdelete, Verdict: linearizability.Broken, Class: linearizability.ClassBug, Why: "it is so", AtNs: mid}},
+		Findings: []judges.Finding{{Judge: model.JudgeMisdelete, Verdict: judges.Broken, Class: judges.ClassBug, Why: "it is so", AtNs: mid}},
 	}
 }
 

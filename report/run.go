@@ -4,7 +4,7 @@ import (
 	"cmp"
 	"slices"
 
-	"lockstep/linearizability"
+	"lockstep/linearizability/judges"
 	"lockstep/model"
 )
 
@@ -25,7 +25,7 @@ type Run struct {
 	Replay   string
 	Digest   string
 	Record   *model.Record
-	Findings []linearizability.Finding
+	Findings []judges.Finding
 	// Blame is the curve of the probability of the failure. It is nil if nobody asked for
 	// it.
 	Blame *Curve
@@ -241,20 +241,20 @@ type gap struct {
 }
 
 // classOf returns the class of a finding, or "undecided" if the judge did not decide.
-func classOf(f linearizability.Finding) string {
-	if f.Verdict == linearizability.Undecided {
-		return string(linearizability.Undecided)
+func classOf(f judges.Finding) string {
+	if f.Verdict == judges.Undecided {
+		return string(judges.Undecided)
 	}
 	return string(f.Class)
 }
 
 // byWeight returns the findings with bugs first, then limits, then undecided ones. Within a
 // class it keeps their order.
-func byWeight(fs []linearizability.Finding) []linearizability.Finding {
-	rank := func(f linearizability.Finding) int {
+func byWeight(fs []judges.Finding) []judges.Finding {
+	rank := func(f judges.Finding) int {
 		return slices.Index([]string{"bug", "limit", "undecided"}, classOf(f))
 	}
 	out := slices.Clone(fs)
-	slices.SortStableFunc(out, func(a, b linearizability.Finding) int { return cmp.Compare(rank(a), rank(b)) })
+	slices.SortStableFunc(out, func(a, b judges.Finding) int { return cmp.Compare(rank(a), rank(b)) })
 	return out
 }

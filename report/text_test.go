@@ -7,7 +7,7 @@ import (
 	"testing"
 	"unicode/utf8"
 
-	"lockstep/linearizability"
+	"lockstep/linearizability/judges"
 	"lockstep/model"
 	"lockstep/model/trace"
 	"lockstep/report"
@@ -168,7 +168,7 @@ func TestOtherProgramsFormats(t *testing.T) {
 func TestOverlapsAreTheJudges(t *testing.T) {
 	r := played(t, "pause-past-lease", "redisson@4.7.0")
 	var who []string
-	for _, b := range linearizability.Beliefs(trace.New(r.Record)) {
+	for _, b := range judges.Beliefs(trace.New(r.Record)) {
 		who = append(who, b.Thread)
 		if b.ToNs <= b.FromNs {
 			t.Errorf("an empty belief: %+v", b)

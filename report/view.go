@@ -8,7 +8,7 @@ import (
 	"slices"
 	"strings"
 
-	"lockstep/linearizability"
+	"lockstep/linearizability/judges"
 	"lockstep/model"
 	"lockstep/model/trace"
 )
@@ -475,7 +475,7 @@ func (b *builder) close() {
 		}
 		next[t.Lock] = i
 	}
-	for _, x := range linearizability.Beliefs(b.trace) {
+	for _, x := range judges.Beliefs(b.trace) {
 		l, ok := b.lanes[x.Thread]
 		if !ok {
 			continue
@@ -569,7 +569,7 @@ func (b *builder) findings() {
 				}
 			}
 		}
-		if f.Class == linearizability.ClassLimit && len(f.Excuses) > 0 {
+		if f.Class == judges.ClassLimit && len(f.Excuses) > 0 {
 			x.Excuse = f.Excuses[0].Why
 		}
 		slices.Sort(x.Locks)

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"lockstep/linearizability"
+	"lockstep/linearizability/judges"
 	"lockstep/model"
 )
 
@@ -152,7 +153,7 @@ func pictureName(i int, file, lock string) string {
 func lockFinding(l linearizability.LockResult) findingObject {
 	f := findingObject{Judge: model.JudgeLinearizable, Finding: string(l.Verdict), Why: l.Lock + ": " + l.Why, Ops: []opObject{}}
 	if l.Verdict == linearizability.Broken {
-		f.Class = string(linearizability.ClassBug)
+		f.Class = string(judges.ClassBug)
 	}
 	if op := l.First; op != nil {
 		f.AtNs = op.CallNs

@@ -12,7 +12,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"lockstep/explore"
-	"lockstep/linearizability"
+	"lockstep/linearizability/judges"
 	"lockstep/model"
 	"lockstep/scenarios"
 	"lockstep/scenarios/play"
@@ -125,8 +125,8 @@ func wordOf(v play.Verdict, about []string) string {
 	word := play.VerdictHeld
 	for _, f := range v.Findings {
 		switch {
-		case f.Verdict != linearizability.Broken || !slices.Contains(about, f.Judge):
-		case f.Class == linearizability.ClassBug:
+		case f.Verdict != judges.Broken || !slices.Contains(about, f.Judge):
+		case f.Class == judges.ClassBug:
 			return string(play.VerdictBug)
 		default:
 			word = play.VerdictLimit
@@ -311,8 +311,8 @@ func (c *cell) recording() string {
 	return fmt.Sprintf("%s/%s/%d.lockstep", c.sc.Name, c.lock.Name, c.verdict.Seed)
 }
 
-// judges returns the judges that the expectations of a scenario name.
-func judges(sc *scenarios.Scenario) string {
+// judgesNamed returns the judges that the expectations of a scenario name.
+func judgesNamed(sc *scenarios.Scenario) string {
 	var names []string
 	for _, judge := range model.Judges {
 		for _, e := range sc.Expect {
@@ -342,7 +342,7 @@ func (a *app) matrixMarkdown(t *table) error {
 	}
 	for _, sc := range t.rows {
 		fmt.Fprintf(a.out, "\n## %s\n\n%s\n\nSource: %s.", sc.Name, squeeze(sc.About), sc.Source)
-		if j := judges(sc); j != "" {
+		if j := judgesNamed(sc); j != "" {
 			fmt.Fprintf(a.out, " Judged by: %s.", j)
 		}
 		if len(sc.Reach) > 0 {

@@ -18,7 +18,7 @@ import (
 
 	"lockstep/explore"
 	"lockstep/known"
-	"lockstep/linearizability"
+	"lockstep/linearizability/judges"
 	"lockstep/report"
 	"lockstep/scenarios/play"
 )
@@ -175,7 +175,7 @@ func pictures(v play.Verdict) []report.Picture {
 	for _, lock := range v.Played.Trace.Locks {
 		var b bytes.Buffer
 		p := report.Picture{Lock: lock}
-		switch err := linearizability.Picture(v.Played.Trace, lock, &b); {
+		switch err := judges.Picture(v.Played.Trace, lock, &b); {
 		case err != nil:
 			p.Why = err.Error()
 		case b.Len() > pictureBytesMost:

@@ -14,7 +14,7 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"lockstep/linearizability"
+	"lockstep/linearizability/judges"
 	"lockstep/report"
 	"lockstep/scenarios"
 	"lockstep/scenarios/play"
@@ -330,12 +330,12 @@ func (a *app) why(v play.Verdict) {
 			continue
 		}
 		label := f.Judge
-		if f.Class == linearizability.ClassLimit {
+		if f.Class == judges.ClassLimit {
 			label += " (limit)"
 		}
 		fmt.Fprint(a.out, wrap(label+": "+f.Why, "    ", 100))
 		for _, e := range f.Excuses {
-			if f.Class == linearizability.ClassLimit {
+			if f.Class == judges.ClassLimit {
 				fmt.Fprint(a.out, wrap("not promised here: "+e.Why, "      ", 100))
 				break
 			}
@@ -444,7 +444,7 @@ func asObject(v play.Verdict, recording string) object {
 		o.Reached = []string{}
 	}
 	if v.Why != "" {
-		finding := string(linearizability.Undecided)
+		finding := string(judges.Undecided)
 		if v.Word == play.VerdictNotApplicable {
 			finding = string(v.Word)
 		}
@@ -453,7 +453,7 @@ func asObject(v play.Verdict, recording string) object {
 	return o
 }
 
-func findingObjects(fs []linearizability.Finding) []findingObject {
+func findingObjects(fs []judges.Finding) []findingObject {
 	out := []findingObject{}
 	for _, f := range fs {
 		fo := findingObject{Judge: f.Judge, Finding: string(f.Verdict), Class: string(f.Class), Why: f.Why, AtNs: f.AtNs, Ops: []opObject{}}

@@ -4,7 +4,7 @@ import (
 	"slices"
 	"time"
 
-	"lockstep/linearizability"
+	"lockstep/linearizability/judges"
 	"lockstep/model"
 	"lockstep/model/trace"
 	"lockstep/scenarios/play"
@@ -14,7 +14,7 @@ import (
 type Case struct {
 	*trace.Run
 	Verdict play.Verdict
-	Finding linearizability.Finding
+	Finding judges.Finding
 	Lock    string      // the lock that the finding is about
 	Who     string      // the thread that the finding is about, as process/thread
 	Call    *trace.Call // the call that the finding is about; nil: none
@@ -22,7 +22,7 @@ type Case struct {
 }
 
 // NewCase returns the case of a finding of a run.
-func NewCase(v play.Verdict, t *trace.Run, f linearizability.Finding) *Case {
+func NewCase(v play.Verdict, t *trace.Run, f judges.Finding) *Case {
 	c := &Case{Run: t, Verdict: v, Finding: f, Lock: f.Lock, Who: f.Thread, AtNs: f.AtNs}
 	for _, op := range f.Ops {
 		if model.ThreadName(op.Process, op.Thread) != c.Who {

@@ -3,7 +3,7 @@ package defect
 import (
 	"slices"
 
-	"lockstep/linearizability"
+	"lockstep/linearizability/judges"
 	"lockstep/model"
 	"lockstep/model/trace"
 )
@@ -116,8 +116,8 @@ func (c *Case) Hidden() (out []*Case) {
 		}
 	}
 	run := trace.New(refused)
-	for _, f := range linearizability.JudgeLinearizable(run) {
-		if f.Class == linearizability.ClassBug && f.Lock == c.Lock {
+	for _, f := range judges.JudgeLinearizable(run) {
+		if f.Class == judges.ClassBug && f.Lock == c.Lock {
 			out = append(out, NewCase(c.Verdict, run, f))
 		}
 	}

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"lockstep/known/defect"
-	"lockstep/linearizability"
+	"lockstep/linearizability/judges"
 	"lockstep/model"
 	"lockstep/model/trace"
 )
@@ -338,7 +338,7 @@ func toldZero(c *defect.Case) *defect.Cause {
 			others--
 		}
 	}
-	if others > linearizability.TrafficMost || len(told) == 0 {
+	if others > judges.TrafficMost || len(told) == 0 {
 		return nil
 	}
 	return defect.ByCommands(defect.ToldZero, told[0], told[len(told)-1])

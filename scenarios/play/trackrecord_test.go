@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"lockstep/linearizability"
+	"lockstep/linearizability/judges"
 	"lockstep/lockimpl/redisson"
 	"lockstep/model"
 	"lockstep/scenarios"
@@ -88,7 +88,7 @@ func TestUndoingARepairTurnsItsRow(t *testing.T) {
 			}
 			v := Run(h, sc, l, sc.SeedFirst)
 			judge := rowJudge(sc)
-			cells[sc.Name] = slices.ContainsFunc(v.Findings, func(f linearizability.Finding) bool { return f.Judge == judge })
+			cells[sc.Name] = slices.ContainsFunc(v.Findings, func(f judges.Finding) bool { return f.Judge == judge })
 		}
 		return cells
 	}

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"lockstep/linearizability"
+	"lockstep/linearizability/judges"
 	"lockstep/model"
 	"lockstep/model/trace"
 	"lockstep/scenarios"
@@ -36,9 +36,9 @@ type Verdict struct {
 	// Expected says what the file expects, in a few words.
 	Expected   string
 	AsExpected bool
-	Findings   []linearizability.Finding
+	Findings   []judges.Finding
 	Reached    []string
-	Waits      linearizability.Waits
+	Waits      judges.Waits
 	// Why says what an undecided or nondeterministic run lacks, or why a scenario does
 	// not apply; else "".
 	Why    string
@@ -75,7 +75,7 @@ func RunTwice(h *sim.Host, sc *scenarios.Scenario, l *subject.Subject, seed uint
 // Judge judges what was played, with whatever decisions.
 func Judge(h *sim.Host, sc *scenarios.Scenario, l *subject.Subject, seed uint64, p Played) Verdict {
 	p.Trace = trace.New(p.Record)
-	j := linearizability.Judge(p.Trace, rules(sc))
+	j := judges.Judge(p.Trace, rules(sc))
 	convict(h, sc, l, p, &j)
 	e := sc.Expect[l.Name]
 	if e.Class == "" {
@@ -94,15 +94,15 @@ func Judge(h *sim.Host, sc *scenarios.Scenario, l *subject.Subject, seed uint64,
 	return v
 }
 
-func word(j linearizability.Judgement) (Word, string) {
+func word(j judges.Judgement) (Word, string) {
 	w, why := VerdictHeld, ""
 	for _, f := range j.Findings {
 		switch {
-		case f.Verdict == linearizability.Undecided:
+		case f.Verdict == judges.Undecided:
 			if w != VerdictBug {
 				w, why = VerdictUndecided, f.Judge+": "+f.Why
 			}
-		case f.Class == linearizability.ClassBug:
+		case f.Class == judges.ClassBug:
 			w, why = VerdictBug, ""
 		case w == VerdictHeld:
 			w = VerdictLimit
@@ -122,7 +122,7 @@ func missing(want, got []string) []string {
 }
 
 // met reports whether the class is right and every judge that is named is broken.
-func met(e scenarios.Expectation, w Word, j linearizability.Judgement) bool {
+func met(e scenarios.Expectation, w Word, j judges.Judgement) bool {
 	all := true
 	for _, judge := range e.Judges {
 		broken, _ := j.Has(judge)
@@ -145,11 +145,11 @@ func met(e scenarios.Expectation, w Word, j linearizability.Judgement) bool {
 
 // convict turns a limit into a bug if it remains when the same decisions are replayed
 // without its excuses.
-func convict(h *sim.Host, sc *scenarios.Scenario, l *subject.Subject, p Played, j *linearizability.Judgement) {
-	replays := map[string]linearizability.Judgement{}
+func convict(h *sim.Host, sc *scenarios.Scenario, l *subject.Subject, p Played, j *judges.Judgement) {
+	replays := map[string]judges.Judgement{}
 	for i := range j.Findings {
 		f := &j.Findings[i]
-		if f.Class != linearizability.ClassLimit {
+		if f.Class != judges.ClassLimit {
 			continue
 		}
 		without, names := removeExcuses(sc, f.Excuses)
@@ -160,13 +160,13 @@ func convict(h *sim.Host, sc *scenarios.Scenario, l *subject.Subject, p Played, 
 		again, ok := replays[key]
 		if !ok {
 			replay := replayWithout(h, sc, without, l, p, f.Excuses)
-			again = linearizability.Judge(trace.New(replay.Record), rules(without))
+			again = judges.Judge(trace.New(replay.Record), rules(without))
 			// What is broken there may have an excuse of its own.
 			convict(h, without, l, replay, &again)
 			replays[key] = again
 		}
 		if _, bug := again.Has(f.Judge); bug {
-			f.Class = linearizability.ClassBug
+			f.Class = judges.ClassBug
 			f.Convicted = true
 			f.Why += "; it is so too without " + names
 		}
@@ -190,7 +190,7 @@ func ExcuseKey(excuses []model.Excuse) string {
 
 // Without plays v's decisions again without the excuses of a convicted finding, and
 // judges what happens.
-func (v Verdict) Without(h *sim.Host, f linearizability.Finding) Verdict {
+func (v Verdict) Without(h *sim.Host, f judges.Finding) Verdict {
 	less, _ := removeExcuses(v.Scenario, f.Excuses)
 	return Judge(h, less, v.Lock, v.Seed, replayWithout(h, v.Scenario, less, v.Lock, v.Played, f.Excuses))
 }
@@ -245,10 +245,10 @@ func ordersWithout(sc *scenarios.Scenario, o *sim.Orders, excuses []model.Excuse
 	return o
 }
 
-func rules(sc *scenarios.Scenario) []linearizability.Resource {
-	var out []linearizability.Resource
+func rules(sc *scenarios.Scenario) []judges.Resource {
+	var out []judges.Resource
 	for _, r := range sc.Resources {
-		out = append(out, linearizability.Resource{Name: r.Name, Start: r.Start, NeverBelow: r.NeverBelow, End: r.End})
+		out = append(out, judges.Resource{Name: r.Name, Start: r.Start, NeverBelow: r.NeverBelow, End: r.End})
 	}
 	return out
 }

@@ -12,7 +12,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"lockstep/linearizability"
+	"lockstep/linearizability/judges"
 	"lockstep/lockimpl"
 	"lockstep/model"
 	"lockstep/scenarios"
@@ -237,11 +237,11 @@ func TestALockOfOnesOwn(t *testing.T) {
 
 // broken returns the judges that a run broke, in the order of its findings.
 func broken(v play.Verdict) string {
-	var judges []string
+	var names []string
 	for _, f := range v.Findings {
-		if f.Verdict == linearizability.Broken {
-			judges = append(judges, f.Judge)
+		if f.Verdict == judges.Broken {
+			names = append(names, f.Judge)
 		}
 	}
-	return strings.Join(slices.Compact(judges), " ")
+	return strings.Join(slices.Compact(names), " ")
 }

@@ -10,7 +10,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"lockstep/linearizability"
+	"lockstep/linearizability/judges"
 	"lockstep/lockimpl"
 	"lockstep/model"
 	"lockstep/scenarios"
@@ -154,7 +154,7 @@ steps:
 				t.Errorf("broken: %q (%s %s); want %q", got, v.Word, v.Why, c.breaks)
 			}
 			for _, f := range v.Findings {
-				if f.Class != linearizability.ClassBug {
+				if f.Class != judges.ClassBug {
 					t.Errorf("%s is a %s", f.Judge, f.Class)
 				}
 			}

@@ -1,0 +1,220 @@
+package judges
+
+import (
+	"cmp"
+	"math"
+	"slices"
+
+	"lockstep/model"
+	"lockstep/model/trace"
+)
+
+// Belief is a time in which a thread believes to hold a lock: from the return
+// of a grant to the call of the last release, to the instant at which it is told that
+// the hold is gone, or one lease after the granted attempt was sent.
+type Belief struct {
+	Thread string // process/thread
+	Lock   string
+	FromNs int64
+	ToNs   int64 // at most the instant at which all left
+	// LeaseNs is the lease of the level that is in force at the end, 0: none.
+	LeaseNs int64
+	// Overstayed: a pause made it last longer than its lease.
+	Overstayed bool
+}
+
+// Beliefs returns the beliefs of all threads, by lock in order of their names, then
+// in order of their grants.
+func Beliefs(t *trace.Run) []Belief {
+	r := &run{t}
+	last := int64(0)
+	if n := len(t.Record.Events); n > 0 {
+		last = t.Record.Events[n-1].AtNs
+	}
+	var out []Belief
+	for _, lock := range r.Locks {
+		for _, b := range r.beliefs(lock) {
+			to := b.to
+			if to == math.MaxInt64 {
+				to = last
+			}
+			out = append(out, Belief{Thread: b.who, Lock: lock, FromNs: b.from, ToNs: to, LeaseNs: b.lease, Overstayed: b.paused != nil})
+		}
+	}
+	return out
+}
+
+// belief is a Belief as the judges see it.
+type belief struct {
+	who      string
+	lock     string
+	from, to int64
+	lease    int64        // 0: none
+	grant    *trace.Call  // an acquire, or the release that told of a level
+	first    *trace.Call  // the grant of its first level
+	end      *trace.Call  // the release that ended it; nil: none did
+	doubted  bool         // an extension that failed, or that nobody answered, ended it
+	told     *model.Event // by which its owner learned that the hold is gone; nil: by nothing
+	paused   *trace.Fault // the pause that made it last longer
+}
+
+// beliefs returns what the callers believe of a lock, in the order in which the
+// beliefs began.
+func (r *run) beliefs(lock string) []belief {
+	// The latest level of a thread says when its hold ends. A release goes back to the
+	// level before, from its call on.
+	type term struct{ to, lease int64 }
+	type open struct {
+		b      *belief
+		levels []term
+	}
+	var out []*belief
+	now := map[string]*open{}
+	lapsed := map[string]*open{} // by thread, the belief whose latest lease is over
+	type point struct {
+		at     int64
+		isCall bool
+		o      *trace.Call  // nil: told is there
+		told   *model.Event // that the thread is told
+	}
+	var points []point
+	for _, o := range r.CallsOn(lock) {
+		points = append(points, point{at: o.AtNs, isCall: true, o: o})
+		if o.Return != nil {
+			points = append(points, point{at: o.Return.AtNs, o: o})
+		}
+	}
+	for _, e := range r.Told(lock) {
+		points = append(points, point{at: e.AtNs, told: e})
+	}
+	slices.SortStableFunc(points, func(a, b point) int { return cmp.Compare(a.at, b.at) })
+	stop := func(who string, at int64, by *trace.Call) {
+		if h := now[who]; h != nil {
+			h.b.to = min(h.b.to, at)
+			h.b.end = by
+			delete(now, who)
+		}
+	}
+	for _, p := range points {
+		if p.told != nil {
+			who := p.told.ThreadName()
+			delete(lapsed, who)
+			if h := now[who]; h != nil && p.at < h.b.to {
+				h.b.told = p.told
+				stop(who, p.at, nil)
+			}
+			continue
+		}
+		o := p.o
+		h := now[o.Caller]
+		if h != nil && h.b.to <= p.at {
+			delete(now, o.Caller) // the lease is over
+			lapsed[o.Caller] = h
+			h = nil
+		}
+		kept := o.Action == model.ActUnlock && o.Outcome == model.Failed // its levels stay
+		if was := lapsed[o.Caller]; !p.isCall && h == nil && (o.Outcome == model.StillHeld || kept) && was != nil && len(was.levels) > 1 {
+			// The answer tells that an earlier level still holds: only the lease of the
+			// latest level is over.
+			h = &open{b: &belief{who: o.Caller, lock: lock, from: p.at, grant: o, first: was.b.first}, levels: was.levels}
+			out = append(out, h.b)
+			now[o.Caller] = h
+		}
+		was := lapsed[o.Caller]
+		if !p.isCall {
+			delete(lapsed, o.Caller)
+		}
+		switch {
+		case p.isCall && o.Action == model.ActUnlock && h != nil && len(h.levels) == 1,
+			p.isCall && o.Action == model.ActForceUnlock:
+			stop(o.Caller, p.at, o)
+		case p.isCall && o.Action == model.ActUnlock && h != nil:
+			h.b.to = min(h.b.to, max(h.levels[len(h.levels)-2].to, p.at))
+		case p.isCall:
+		case o.Action.Acquires() && o.Outcome == model.Granted:
+			to := r.goneAt(o.Caller)
+			lease := o.LeaseNs
+			if lease == 0 && r.leased() {
+				lease = int64(r.Record.Params.Watchdog)
+			}
+			if lease > 0 {
+				to = min(to, r.attemptSent(o)+lease)
+			}
+			if h == nil {
+				h = &open{b: &belief{who: o.Caller, lock: lock, from: p.at, grant: o, first: o}}
+				out = append(out, h.b)
+				now[o.Caller] = h
+			}
+			h.levels = append(h.levels, term{to, lease})
+			h.b.to, h.b.lease = to, lease
+		case o.Action == model.ActUnlock && (o.Outcome == model.NotHeld || o.Outcome == model.Unknown):
+			stop(o.Caller, p.at, o)
+		case o.Action == model.ActExtend && o.Outcome == model.Extended:
+			if h == nil { // it holds the lock all the same
+				h = &open{b: &belief{who: o.Caller, lock: lock, from: p.at, grant: o, first: o}, levels: []term{{}}}
+				if was != nil {
+					h.b.first, h.levels = was.b.first, was.levels
+				}
+				out = append(out, h.b)
+				now[o.Caller] = h
+			}
+			to, lease := r.goneAt(o.Caller), int64(0)
+			if r.leased() {
+				lease = int64(r.Record.Params.Watchdog)
+				to = min(to, r.extensionSent(o)+lease)
+			}
+			for i := range h.levels {
+				h.levels[i] = term{to, lease}
+			}
+			h.b.to, h.b.lease = to, lease
+		case o.Action == model.ActExtend && h != nil:
+			h.b.doubted = true
+			stop(o.Caller, p.at, nil)
+		case o.Action == model.ActUnlock && h != nil && (o.Outcome == model.Released || o.Outcome == model.StillHeld):
+			if h.levels = h.levels[:len(h.levels)-1]; len(h.levels) == 0 {
+				stop(o.Caller, p.at, o)
+				break
+			}
+			top := h.levels[len(h.levels)-1]
+			h.b.to, h.b.lease = max(top.to, p.at), top.lease
+		case kept && h != nil:
+			h.b.to = max(h.levels[len(h.levels)-1].to, p.at)
+		}
+	}
+	var done []belief
+	for _, b := range out {
+		b.to = min(b.to, r.LeaveNs)
+		for _, p := range r.pauses(b.who) {
+			if p.FromNs < b.to && b.to < p.ToNs {
+				b.to, b.paused = min(p.ToNs, r.LeaveNs), &p
+			}
+		}
+		if b.from < b.to {
+			done = append(done, *b)
+		}
+	}
+	return done
+}
+
+// extensionSent returns when the first command of an extension that ran left its process.
+// Of several servers, any may be the one whose lease ends first.
+func (r *run) extensionSent(o *trace.Call) int64 {
+	at := int64(math.MaxInt64)
+	for _, m := range o.Sent {
+		if m.Executed != nil && m.Script == model.RoleRenew {
+			at = min(at, m.AtNs)
+		}
+	}
+	if at == math.MaxInt64 {
+		return o.AtNs
+	}
+	return at
+}
+
+// attemptSent returns when the granted attempt of a call left its process.
+func (r *run) attemptSent(o *trace.Call) int64 {
+	if m := r.entered(o); m != nil {
+		return m.AtNs
+	}
+	return o.AtNs
+}

@@ -1,0 +1,155 @@
+package judges
+
+import (
+	"fmt"
+	"slices"
+
+	"lockstep/model"
+	"lockstep/model/trace"
+)
+
+// judgeHoldCount finds owners without an open call for which the server counts another
+// number than their grants less their releases since the key was last lost. A call of
+// unknown outcome counts once, as the record settled it.
+func judgeHoldCount(r *run) []Finding {
+	var out []Finding
+	for _, lock := range r.Locks {
+		out = append(out, r.miscounts(lock)...)
+	}
+	return out
+}
+
+// miscounts follows calls and changes in the order in which they happened.
+func (r *run) miscounts(lock string) []Finding {
+	type tally struct {
+		levels int
+		open   bool
+		wrong  bool
+		truth  int64 // when a failover last set what the server counts
+		last   *trace.Call
+	}
+	tallies := map[string]*tally{}
+	of := func(who string) *tally {
+		if tallies[who] == nil {
+			tallies[who] = &tally{}
+		}
+		return tallies[who]
+	}
+	var out []Finding
+	state := new(model.LockState)
+	look := func(who string, at int64) {
+		t := of(who)
+		count := trace.Levels(state, who)
+		if t.open || t.wrong || t.last == nil || count == t.levels || r.diedAt(who) <= at || r.LeaveNs <= at {
+			return
+		}
+		t.wrong = true // what follows is the same fault
+		out = append(out, Finding{Judge: model.JudgeHoldCount, Verdict: Broken, AtNs: at, Ops: []OpRef{refOf(t.last)}, Excuses: r.memoryLost(lock), Facts: model.Facts{Lock: lock, Thread: who},
+			Why: fmt.Sprintf("at %s, after its %s, the server counts %d for %s on %s, and its calls add up to %d",
+				model.At(at), t.last.Action, count, who, lock, t.levels)})
+	}
+	uncounted := map[int]bool{} // calls that returned before their effect
+	changes := r.Changes(lock)
+	next := 0
+	for _, e := range r.EventsOf(lock) {
+		switch e.Kind {
+		case model.KindState:
+			c := changes[next]
+			next++
+			state = c.After
+			if c.Ended() && (forced(c) || !c.MadeFor(c.Before.Owner)) {
+				of(c.Before.Owner).levels = 0 // expired, removed, or taken by another
+			}
+			if c.Fault > 0 && c.After.Held() {
+				// What a failover left is the truth.
+				t := of(c.After.Owner)
+				t.levels, t.truth = c.After.Count, c.AtNs
+			}
+			if o := c.Call(); o != nil {
+				if n := c.Gain(o.Caller); uncounted[o.Op] && n != 0 { // more than a place in the queue
+					delete(uncounted, o.Op)
+					of(o.Caller).levels = max(0, of(o.Caller).levels+n)
+				}
+			}
+			for _, who := range []string{c.Before.Owner, c.After.Owner} {
+				if who != "" {
+					look(who, e.AtNs)
+				}
+			}
+		case model.KindInvoke:
+			t := of(e.ThreadName())
+			t.open, t.last = true, r.Call(e.Op)
+		case model.KindReturn:
+			o := r.Call(e.Op)
+			t := of(o.Caller)
+			t.open = false
+			if o.Outcome == model.Waiting {
+				continue
+			}
+			n, counted := r.settledLevels(o)
+			if t.truth > 0 && slices.ContainsFunc(r.effects(o), func(c *trace.Change) bool { return c.AtNs <= t.truth }) {
+				n, counted = 0, true // in the truth already, or undone
+			}
+			if !counted {
+				uncounted[o.Op] = true
+			}
+			t.levels = max(0, t.levels+n)
+			look(o.Caller, e.AtNs)
+		}
+	}
+	return out
+}
+
+// settledLevels returns what a call has added to its owner's levels when it returns:
+// what its answer says, or, of a call of unknown outcome, what the record says that it
+// did until then. It reports false if that effect may still come.
+func (r *run) settledLevels(o *trace.Call) (n int, counted bool) {
+	switch {
+	case o.Action == model.ActForceUnlock:
+		return 0, true
+	case o.Outcome == model.Granted:
+		if r.lostSince(o) {
+			return 0, true
+		}
+		return 1, true
+	case o.Outcome == model.Released || o.Outcome == model.StillHeld:
+		return -1, true
+	case o.Outcome == model.Unknown && len(undone(o)) > 0:
+		if len(r.grants(o)) > 0 && !r.lostSince(o) {
+			return 1, true
+		}
+		return 0, true
+	case o.Outcome == model.Unknown:
+		for _, c := range r.Changes(o.Lock) {
+			if c.Call() == o && c.AtNs <= o.ReturnedNs() {
+				if n := c.Gain(o.Caller); n != 0 {
+					if n > 0 && r.lostSince(o) {
+						n = 0
+					}
+					return n, true
+				}
+			}
+		}
+		return 0, false
+	}
+	return 0, true
+}
+
+// lostSince reports whether the hold that the call was granted ended before the call
+// returned.
+func (r *run) lostSince(o *trace.Call) bool {
+	g := r.grantsKept(o)
+	if len(g) == 0 {
+		return false
+	}
+	for _, c := range r.ChangesAfter(o.Lock, g[0].AtNs) {
+		if c.AtNs > o.ReturnedNs() {
+			break
+		}
+		if c.Before.Owner == o.Caller && c.After.Owner != o.Caller &&
+			(forced(c) || !c.MadeFor(o.Caller)) {
+			return true
+		}
+	}
+	return false
+}

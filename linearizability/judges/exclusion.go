@@ -1,0 +1,310 @@
+package judges
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"lockstep/model"
+	"lockstep/model/trace"
+)
+
+// judgeMutualExclusion finds two threads that believe to hold a lock at one instant.
+func judgeMutualExclusion(r *run) []Finding {
+	var out []Finding
+	for _, lock := range r.Locks {
+		beliefs := r.beliefs(lock)
+		slices.SortStableFunc(beliefs, func(a, b belief) int { return cmp.Compare(a.from, b.from) })
+		// Of the beliefs that began earlier, the one that lasts longest overlaps if any
+		// does.
+		var longest *belief
+		for i := range beliefs {
+			b := &beliefs[i]
+			if longest != nil && longest.who != b.who && b.from < longest.to {
+				out = append(out, r.overlap(lock, *longest, *b))
+			}
+			if longest == nil || b.to > longest.to {
+				longest = b
+			}
+		}
+	}
+	return out
+}
+
+func (r *run) overlap(lock string, a, b belief) Finding {
+	f := Finding{
+		Judge: model.JudgeMutualExclusion, Verdict: Broken, AtNs: b.from,
+		Ops: []OpRef{refOf(a.grant), refOf(b.grant)},
+	}
+	loser := r.withoutHold(lock, a, b, b.from)
+	loss, how, excuses := r.howLost(lock, loser, b.from)
+	if loser.who == b.who {
+		how = "; " + b.who + " did not hold it by then" + how
+	}
+	f.Facts = model.Facts{Lock: lock, Thread: loser.who, Loss: loss}
+	did := "was granted"
+	if b.grant.Action == model.ActExtend {
+		did = "extended its hold on"
+	}
+	f.Why = fmt.Sprintf("%s %s %s at %s while %s believed to hold it since %s%s",
+		b.who, did, lock, model.At(b.from), a.who, model.At(a.from), how)
+	f.Excuses = excuses
+	return f
+}
+
+// withoutHold returns the believer, of two, that does not hold the lock at an instant:
+// the one that began earlier, unless the other lost it before its grant came back.
+func (r *run) withoutHold(lock string, a, b belief, at int64) belief {
+	if r.StateAt(lock, at).Owner == a.who {
+		return b
+	}
+	return a
+}
+
+// howLost says how a's hold had ended on the server before the instant at, as a fact
+// and as a clause of a sentence, and what excuses it. The loss is nil when the server
+// never ended that hold.
+func (r *run) howLost(lock string, a belief, at int64) (loss *model.Loss, how string, excuses []model.Excuse) {
+	ended := func(cause model.LossCause, c *trace.Change) *model.Loss {
+		l := &model.Loss{Cause: cause, Thread: a.who, Lock: lock, AtNs: c.AtNs, Fault: c.Fault}
+		if c.By != nil {
+			l.Msg = c.By.Msg
+		}
+		return l
+	}
+	since := a.from
+	if m := r.entered(a.first); m != nil && m.Executed != nil {
+		since = m.Executed.AtNs
+	}
+	var first, lost *trace.Change
+	for i, c := range r.Changes(lock) {
+		if c.AtNs > at || c.Before.Owner != a.who || c.After.Owner == a.who {
+			continue
+		}
+		lost = r.Changes(lock)[i]
+		if first == nil && since <= c.AtNs {
+			first = lost
+		}
+	}
+	if lost != nil && lost.MadeFor(a.who) && first != nil {
+		// Its own release ended it: a thread that lost its levels and entered
+		// again has fewer than it believes.
+		lost = first
+	}
+	if lost != nil && first != nil && r.unheard(lock, lost, at) {
+		lost = first // what it believes in is an earlier hold
+	}
+	if lost != nil && r.Record.Params.PerGrant && lost.AtNs < a.first.AtNs {
+		lost = nil // an earlier hold ended, and of this one the server never knew
+	}
+	switch {
+	case (lost == nil || lost.MadeFor(a.who)) && r.shortened(lock, a, at) != nil:
+		s := r.shortened(lock, a, at)
+		t := r.Fault(s.Fault)
+		return ended(model.LossShortened, s), ": " + t.Text + " had taken from it at " + model.At(t.FromNs),
+			[]model.Excuse{takenBy(t, model.HoldRemoved, t.Text+" at "+model.At(t.FromNs))}
+	case lost == nil:
+		// Of several servers, one may forget its part before there is a majority.
+		for _, f := range r.partsLost(a.first.AtNs, at) {
+			excuses = append(excuses, takenBy(f, model.HoldRemoved, f.Text+" at "+model.At(f.FromNs)))
+		}
+		return nil, ": the server never ended that hold, or never knew of it", excuses
+	case lost.Fault > 0:
+		t := r.Fault(lost.Fault)
+		return ended(model.LossRemoved, lost), fmt.Sprintf(": %s had removed it at %s", t.Text, model.At(lost.AtNs)),
+			[]model.Excuse{takenBy(t, model.HoldRemoved, t.Text+" at "+model.At(t.FromNs))}
+	case forced(lost):
+		who := lost.Call().Caller
+		return ended(model.LossForced, lost), fmt.Sprintf(": %s had forced it open at %s", who, model.At(lost.AtNs)),
+			[]model.Excuse{{Circumstance: model.HoldRemoved, Why: who + " forced it open at " + model.At(lost.AtNs)}}
+	case lost.By != nil:
+		return ended(model.LossEnded, lost), fmt.Sprintf(": %s of %s had ended it at %s", lost.By.Script, name(lost.By.Threads), model.At(lost.AtNs)), nil
+	}
+	how = ": its lease had ended at " + model.At(lost.AtNs)
+	excuses = r.whyExpired(lock, a, lost)
+	if s := r.shortened(lock, a, lost.AtNs); s != nil && s.After.ExpiresMs < s.Before.ExpiresMs {
+		t := r.Fault(s.Fault)
+		how += fmt.Sprintf(", which %s had shortened at %s", t.Text, model.At(s.AtNs))
+		excuses = append(excuses, takenBy(t, model.HoldRemoved, t.Text+" at "+model.At(t.FromNs)))
+	}
+	for _, t := range r.shortenedUnseen(lock, a, since, lost) {
+		if !slices.ContainsFunc(excuses, func(e model.Excuse) bool { return e.Fault == t.Number }) {
+			how += fmt.Sprintf(", and %s had shortened it at %s", t.Text, model.At(t.FromNs))
+			excuses = append(excuses, takenBy(t, "", t.Text+" at "+model.At(t.FromNs)))
+		}
+	}
+	for _, c := range r.removedAndBroughtBack(lock, a.who, since, lost.AtNs) {
+		t := r.Fault(c.Fault)
+		how += fmt.Sprintf(", and %s had removed it at %s", t.Text, model.At(c.AtNs))
+		excuses = append(excuses, takenBy(t, model.HoldRemoved, t.Text+" at "+model.At(t.FromNs)))
+	}
+	return ended(model.LossExpired, lost), how, excuses
+}
+
+// shortenedUnseen returns the steps of the clocks of servers that shortened the hold of a
+// thread before its grant came back, or may have shortened a part of a hold on several
+// servers before it was a majority, in which no change of the hold shows it.
+func (r *run) shortenedUnseen(lock string, a belief, since int64, lost *trace.Change) []trace.Fault {
+	var out []trace.Fault
+	for _, c := range r.ChangesUpTo(lock, lost.AtNs) {
+		if c.Fault == 0 || c.AtNs < since || c.Before.Owner != a.who || c.After.Owner != a.who || c.After.ExpiresMs >= c.Before.ExpiresMs {
+			continue
+		}
+		if t := r.Fault(c.Fault); t.Spec.StepsServerClock() {
+			out = append(out, t)
+		}
+	}
+	if a.lease > 0 && lost.AtNs >= r.attemptSent(a.grant)+a.lease {
+		return out // it ended with its lease
+	}
+	for _, t := range r.partsLost(a.first.AtNs, lost.AtNs) {
+		if t.Spec.StepsServerClock() {
+			out = append(out, t)
+		}
+	}
+	return out
+}
+
+// unheard reports whether the call that began the hold which a change ended had not
+// returned at an instant, or did not return with a grant.
+func (r *run) unheard(lock string, lost *trace.Change, at int64) bool {
+	for _, c := range slices.Backward(r.Changes(lock)) {
+		if c.AtNs < lost.AtNs && c.Started() && c.After.Owner == lost.Before.Owner {
+			o := c.Call()
+			return o != nil && (o.Outcome != model.Granted || o.ReturnedNs() > at)
+		}
+	}
+	return false
+}
+
+// removedAndBroughtBack returns the changes between two instants in which a fault
+// removed a hold of a thread that a failover then brought back.
+func (r *run) removedAndBroughtBack(lock, who string, from, to int64) []*trace.Change {
+	var removed, out []*trace.Change
+	for _, c := range r.Changes(lock) {
+		switch {
+		case c.AtNs < from || c.AtNs >= to || c.Before.Owner == c.After.Owner:
+		case c.Before.Owner == who:
+			removed = nil
+			if c.Fault > 0 {
+				removed = []*trace.Change{c}
+			}
+		case c.After.Owner == who && c.Fault > 0:
+			out = append(out, removed...)
+		}
+	}
+	return out
+}
+
+// shortened returns the first change up to an instant in which a fault took from the
+// believer's hold without ending it, as a failover that loses a renewal does; nil if
+// there is none.
+func (r *run) shortened(lock string, a belief, at int64) *trace.Change {
+	for i, c := range r.Changes(lock) {
+		if c.Fault > 0 && a.from <= c.AtNs && c.AtNs <= at && c.Before.Owner == a.who && c.After.Owner == a.who {
+			return r.Changes(lock)[i]
+		}
+	}
+	return nil
+}
+
+// whyExpired returns the excuses for a hold that ended with its lease: what kept the
+// believer from noticing the end, or from renewing in time.
+func (r *run) whyExpired(lock string, a belief, lost *trace.Change) []model.Excuse {
+	var out []model.Excuse
+	for _, p := range r.pauses(a.who) {
+		// Past the lease: it began while the hold lived and outlasted it.
+		if p.FromNs < lost.AtNs && lost.AtNs < p.ToNs {
+			out = append(out, model.Excuse{Circumstance: model.HolderStopped, Fault: p.Number,
+				Why: fmt.Sprintf("%s from %s to %s", p.Text, model.At(p.FromNs), model.At(p.ToNs))})
+		}
+	}
+	if a.lease > 0 {
+		return out // nothing renews it
+	}
+	period := int64(r.Record.Params.RenewalPeriod)
+	if r.Record.Params.Endless {
+		period = trace.Never - lost.AtNs // nobody knows how its session is kept alive
+	}
+	// A fault that kept the grant from coming back kept the first renewal from being sent.
+	granted := r.entered(a.first)
+	from := a.from
+	met := []trace.Fault{}
+	if granted != nil {
+		from = granted.AtNs
+		for _, h := range granted.Hits {
+			met = append(met, trace.Fault{Number: h.Fault, FromNs: h.AtNs, ToNs: max(h.AtNs, granted.RepliedNs)})
+		}
+	}
+	for _, n := range append(met, r.metRenewals(lock, a.who, from, lost.AtNs)...) {
+		t := r.Fault(n.Number)
+		if n.ToNs > lost.AtNs-period {
+			out = append(out, model.Excuse{Circumstance: model.HolderCutOff, Fault: n.Number,
+				Why: fmt.Sprintf("%s, last at %s", t.Text, model.At(n.ToNs))})
+		}
+	}
+	return out
+}
+
+// metRenewals returns the faults that met a holder's renewals within [from, to], or
+// kept them from leaving. Each ends at the last instant at which it did so.
+func (r *run) metRenewals(lock, who string, from, to int64) []trace.Fault {
+	last := map[int]int64{}
+	for _, m := range r.CommandsOn(lock) {
+		if m.Script != model.RoleRenew || !slices.Contains(m.Threads, who) {
+			continue
+		}
+		for _, h := range m.Hits {
+			if from <= h.AtNs && h.AtNs <= to {
+				last[h.Fault] = max(last[h.Fault], h.AtNs)
+			}
+		}
+	}
+	for _, p := range r.partitions(who) {
+		if p.FromNs <= to && p.ToNs >= from {
+			last[p.Number] = max(last[p.Number], min(p.ToNs, to))
+		}
+	}
+	for _, p := range r.pauses(who) {
+		// A pause that held no renewal back, and was too short to cover the time
+		// of one, changed nothing.
+		if p.FromNs <= to && p.ToNs >= from && (p.ToNs-p.FromNs >= int64(r.Record.Params.RenewalPeriod) || r.heldBack(p, who)) {
+			last[p.Number] = max(last[p.Number], min(p.ToNs, to))
+		}
+	}
+	for _, t := range r.Faults {
+		if t.Process == "" && t.FromNs <= to && r.silentUntil(t, lock, who) >= from && t.Spec.Interrupts() {
+			last[t.Number] = max(last[t.Number], min(r.silentUntil(t, lock, who), to))
+		}
+	}
+	var out []trace.Fault
+	for _, f := range sortedKeys(last) {
+		out = append(out, trace.Fault{Number: f, FromNs: from, ToNs: last[f]})
+	}
+	return out
+}
+
+// silentUntil returns when a fault of the server no longer kept the renewals of a
+// thread from it. After a fault that ended all connections that is when the first
+// renewal is sent, or should have been: a client finds its connection dead only when
+// it uses it.
+func (r *run) silentUntil(t trace.Fault, lock, who string) int64 {
+	if !t.Spec.EndsConnections() {
+		return t.ToNs
+	}
+	until := t.ToNs + int64(r.Record.Params.RenewalPeriod+r.Record.Params.Resend)
+	for _, m := range r.CommandsOn(lock) {
+		if m.Script == model.RoleRenew && m.AtNs > t.ToNs && slices.Contains(m.Threads, who) {
+			until = min(until, m.AtNs)
+		}
+	}
+	return until
+}
+
+// heldBack reports whether a renewal of the thread was sent, or its answer arrived, in
+// the pause.
+func (r *run) heldBack(p trace.Fault, who string) bool {
+	return slices.ContainsFunc(r.Commands, func(m *trace.Command) bool {
+		return m.Script == model.RoleRenew && slices.Contains(m.Threads, who) && m.AtNs <= p.ToNs && (m.AtNs >= p.FromNs || m.RepliedNs >= p.FromNs)
+	})
+}

@@ -1,0 +1,104 @@
+package judges
+
+import (
+	"fmt"
+
+	"lockstep/model"
+	"lockstep/model/trace"
+)
+
+// judgeFencing finds new holds whose token is not greater than every one before, by what
+// the server holds and by what the callers were told. Locks without tokens have none to
+// compare.
+func judgeFencing(r *run) []Finding {
+	var out []Finding
+	for _, lock := range r.Locks {
+		var greatest, since int64
+		for _, c := range r.Changes(lock) {
+			if c.By == nil {
+				continue // what a failover brings back is no new hold
+			}
+			if c.Started() && c.After.Token > 0 && c.After.Token <= greatest {
+				f := Finding{Judge: model.JudgeFencing, Verdict: Broken, AtNs: c.AtNs, Excuses: r.countLost(since, c.AtNs), Facts: model.Facts{Lock: lock, Thread: c.After.Owner},
+					Why: fmt.Sprintf("the hold of %s on %s since %s has the token %d, and there was a token %d before",
+						c.After.Owner, lock, model.At(c.AtNs), c.After.Token, greatest)}
+				if g := r.holderOp(lock, c.After.Owner, c.AtNs); g != nil {
+					f.Ops = []OpRef{refOf(g)}
+				}
+				out = append(out, f)
+			}
+			if c.After.Token > greatest {
+				greatest, since = c.After.Token, c.AtNs
+			}
+		}
+		out = append(out, r.staleTokens(lock)...)
+	}
+	return out
+}
+
+// told is a grant with the token that its caller was told.
+type told struct {
+	o     *trace.Call
+	grant *trace.Change // nil: the record does not show it
+}
+
+// before reports whether a grant surely came before another one.
+func (a told) before(b told) bool {
+	if a.grant != nil && b.grant != nil {
+		return a.grant.Precedes(b.grant)
+	}
+	return a.o.ReturnedNs() <= b.o.AtNs
+}
+
+// staleTokens finds calls that were granted a new hold and told a token that is not
+// greater than that of a hold before.
+func (r *run) staleTokens(lock string) []Finding {
+	beliefs := r.beliefs(lock)
+	var all []told
+	for _, o := range r.CallsOn(lock) {
+		if o.Return == nil || o.Outcome != model.Granted || o.Return.Token == 0 {
+			continue
+		}
+		x := told{o: o}
+		if kept := r.grantsKept(o); len(kept) > 0 {
+			x.grant = kept[0]
+		}
+		again := !r.Record.Params.Uncounted && believer(beliefs, o.Caller, o.AtNs) != nil
+		if x.grant != nil {
+			again = !x.grant.Started()
+		}
+		if !again { // a re-entry needs no token of its own
+			all = append(all, x)
+		}
+	}
+	var out []Finding
+	for _, b := range all {
+		var last *told // the one with the greatest token
+		for i := range all {
+			if a := &all[i]; a.before(b) && (last == nil || a.o.Return.Token > last.o.Return.Token) {
+				last = a
+			}
+		}
+		if last == nil || b.o.Return.Token > last.o.Return.Token {
+			continue
+		}
+		out = append(out, Finding{Judge: model.JudgeFencing, Verdict: Broken, AtNs: b.o.ReturnedNs(), Ops: []OpRef{refOf(last.o), refOf(b.o)},
+			Excuses: r.countLost(last.o.AtNs, b.o.ReturnedNs()), Facts: model.Facts{Lock: lock, Thread: b.o.Caller},
+			Why: fmt.Sprintf("%s was told the token %d with the grant of %s at %s, and %s had been told %d with an earlier grant",
+				b.o.Caller, b.o.Return.Token, lock, model.At(b.o.ReturnedNs()), last.o.Caller, last.o.Return.Token)})
+	}
+	return out
+}
+
+// countLost returns the excuses for a token that is not greater than an earlier one: a
+// fault between the two may have removed the counter of tokens, whoever held the lock.
+func (r *run) countLost(since, at int64) []model.Excuse {
+	var out []model.Excuse
+	for _, t := range r.Faults {
+		// A token may also be the time of the server.
+		if (t.Spec.MayRemoveKeys() || t.Spec.StepsServerClock()) && since <= t.FromNs && t.FromNs <= at {
+			out = append(out, takenBy(t, model.HoldRemoved, t.Text+" at "+model.At(t.FromNs)))
+		}
+	}
+	return out
+}

@@ -1,0 +1,143 @@
+package judges
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"lockstep/model"
+	"lockstep/model/trace"
+)
+
+// judgeFIFO finds new holds that were given out of turn: the server had executed the
+// first try of another thread before, which still waited and was within its own wait.
+func judgeFIFO(r *run) []Finding {
+	if !r.Record.Params.Fair {
+		return nil
+	}
+	var out []Finding
+	for _, lock := range r.Locks {
+		out = append(out, r.outrun(lock)...)
+	}
+	return out
+}
+
+// outrun returns the new holds of one lock that were given out of turn.
+func (r *run) outrun(lock string) []Finding {
+	var out []Finding
+	ops := r.CallsOn(lock)
+	for _, c := range r.Changes(lock) {
+		y := c.Call()
+		if y == nil || !c.Started() {
+			continue
+		}
+		tried := y.First(model.RoleAcquire)
+		if tried == nil {
+			continue
+		}
+		// A late command of a call that a thread gave up may give it the lock while it
+		// waits in a new call.
+		for _, z := range ops {
+			if z.Caller == y.Caller && z.Action.Acquires() && z.AtNs <= c.AtNs && c.AtNs < z.ReturnedNs() {
+				if first := z.First(model.RoleAcquire); first != nil && first.Executed.AtNs < tried.Executed.AtNs {
+					tried = first
+				}
+			}
+		}
+		for _, x := range ops {
+			if r.overtaken(x, y, tried, c) {
+				out = append(out, r.overtaking(lock, x, y, c))
+				break
+			}
+		}
+	}
+	return out
+}
+
+// overtaken reports whether x waited when y, which tried later, was given the lock.
+func (r *run) overtaken(x, y *trace.Call, tried *trace.Command, c *trace.Change) bool {
+	if x == y || x.Caller == y.Caller || x.Action != model.ActLock && x.Action != model.ActTryLockTimed {
+		return false
+	}
+	first := x.First(model.RoleAcquire)
+	if first == nil || first.Executed.AtNs >= tried.Executed.AtNs {
+		return false
+	}
+	if x.ReturnedNs() <= c.AtNs || x.WaitsUntilNs() <= c.AtNs || r.diedAt(x.Caller) <= c.AtNs || r.LeaveNs <= c.AtNs {
+		return false
+	}
+	if x.InterruptedNs <= c.AtNs {
+		return false // it may have stopped waiting
+	}
+	if at, ok := refused(x); ok && at <= c.AtNs {
+		return false
+	}
+	for _, g := range r.grants(x) {
+		if g.AtNs < c.AtNs {
+			return false
+		}
+	}
+	return true
+}
+
+func (r *run) overtaking(lock string, x, y *trace.Call, c *trace.Change) Finding {
+	first := x.First(model.RoleAcquire)
+	f := Finding{Judge: model.JudgeFIFO, Verdict: Broken, AtNs: c.AtNs, Ops: []OpRef{refOf(x), refOf(y)}, Facts: model.Facts{Lock: lock, Thread: x.Caller}}
+	evicted := int64(-1)
+	for _, e := range r.Changes(lock) {
+		if e.AtNs > first.Executed.AtNs && e.AtNs <= c.AtNs && slices.Contains(e.Before.Queue, x.Caller) && !slices.Contains(e.After.Queue, x.Caller) {
+			evicted = e.AtNs
+		}
+	}
+	f.Why = fmt.Sprintf("%s was granted %s at %s before %s, which had first tried at %s and still waited",
+		y.Caller, lock, model.At(c.AtNs), x.Caller, model.At(first.Executed.AtNs))
+	if evicted >= 0 {
+		f.Why += fmt.Sprintf("; it had lost its place in the queue at %s", model.At(evicted))
+	}
+	f.Excuses = append(f.Excuses, r.clocksApart()...)
+	f.Excuses = append(f.Excuses, r.clockSteps(0, c.AtNs)...)
+	covers := func(t trace.Fault) bool {
+		return t.FromNs <= c.AtNs && c.AtNs <= t.ToNs || evicted >= 0 && t.FromNs <= evicted && evicted <= t.ToNs
+	}
+	for _, t := range r.Faults {
+		own := (t.Spec.Kind == model.FaultPause || t.Spec.Kind == model.FaultPartition) && t.Spec.Names(x.Process)
+		// A waiter that could not ask may lose its place a little later.
+		if (own || t.Spec.Interrupts()) && (covers(t) || t.FromNs <= evicted && evicted <= t.ToNs+int64(r.Record.Params.ResponseTimeout)) {
+			f.Excuses = append(f.Excuses, model.Excuse{Circumstance: model.WaiterAway, Fault: t.Number, Why: t.Text})
+		}
+	}
+	for _, m := range r.CommandsFrom(x.Process) {
+		if m.Op != x.Op && m.Op > 0 {
+			continue
+		}
+		for _, h := range m.Hits {
+			if first.AtNs <= h.AtNs && h.AtNs <= c.AtNs {
+				f.Excuses = append(f.Excuses, model.Excuse{Circumstance: model.WaiterAway, Fault: h.Fault, Why: r.Fault(h.Fault).Text})
+			}
+		}
+	}
+	for _, e := range r.Changes(lock) {
+		// A failover may also have brought back a place that y had given up.
+		back := !slices.Contains(e.Before.Queue, y.Caller) && slices.Contains(e.After.Queue, y.Caller)
+		if e.Fault > 0 && (back || first.Executed.AtNs <= e.AtNs) && e.AtNs <= c.AtNs {
+			f.Excuses = append(f.Excuses, takenBy(r.Fault(e.Fault), model.HoldRemoved, r.Fault(e.Fault).Text))
+		}
+	}
+	for _, t := range r.Faults {
+		if (t.Spec.Kind == model.FaultKey) && first.Executed.AtNs <= t.FromNs && t.FromNs <= c.AtNs {
+			f.Excuses = append(f.Excuses, model.Excuse{Circumstance: model.MemoryRemoved, Fault: t.Number, Why: t.Text})
+		}
+	}
+	return f
+}
+
+// clocksApart returns the excuse for an order that rests on the wall clocks of the
+// processes.
+func (r *run) clocksApart() []model.Excuse {
+	for _, p := range r.Record.Params.Processes {
+		if p.Skew >= time.Millisecond {
+			return []model.Excuse{{Circumstance: model.ClocksApart, Clocks: true, Why: "wall clocks that differ"}}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,131 @@
+package judges
+
+import (
+	"cmp"
+	"slices"
+
+	"lockstep/model"
+	"lockstep/model/trace"
+)
+
+// Class tells a broken promise of the lock from a limit that it never
+// promised to hold.
+type Class string
+
+// The classes.
+const (
+	ClassBug   Class = "bug"
+	ClassLimit Class = "limit"
+)
+
+// Verdict tells a broken promise from one of which a judge cannot tell.
+type Verdict string
+
+// The verdicts. Undecided means that the promise may be broken or kept: the search for
+// an order of a history met its limit, or the harness contradicts itself.
+const (
+	Broken    Verdict = "broken"
+	Undecided Verdict = "undecided"
+)
+
+// Finding is one thing that a judge found: a broken promise, or an undecided one.
+type Finding struct {
+	Judge   string
+	Verdict Verdict
+	Class   Class // of a broken one
+	// Why is one sentence with names and instants.
+	Why  string
+	AtNs int64
+	Ops  []OpRef
+	// Excuses are the circumstances under which the promise does not hold.
+	// They make a limit of the finding if it vanishes without them.
+	Excuses []model.Excuse
+	// Convicted reports whether a replay without the excuses broke the promise too,
+	// which makes the finding a bug.
+	Convicted bool
+	model.Facts
+}
+
+// OpRef names an operation of the record.
+type OpRef struct {
+	Process  string
+	Thread   int
+	Op       string
+	CallNs   int64
+	ReturnNs int64 // -1: still open
+}
+
+// Judgement is what all judges say of one run.
+type Judgement struct {
+	Findings []Finding // by judge in the order of model.Judges, then by instant
+	Reached  []string  // in the order of model.Reachable
+	Waits    Waits
+}
+
+// Resource is the rule of a resource for the judge workload.
+type Resource struct {
+	Name       string
+	Start      int64
+	NeverBelow *int64
+	End        *int64
+}
+
+// Judge returns what each judge finds in a run. It leaves out findings of
+// what the lock does not promise. A finding with excuses is a limit until a replay
+// without them says otherwise.
+func Judge(t *trace.Run, resources []Resource) Judgement {
+	r := &run{t}
+	var found []Finding
+	for _, judge := range []func(*run) []Finding{
+		judgeMutualExclusion, judgeMisdelete, judgeLinearizable, judgeHoldCount, judgeFIFO,
+		judgeLease, judgeLiveness, judgeWaitBound, judgeFencing, judgeTraffic, judgeTidy, judgeWant, judgeDefects,
+	} {
+		found = append(found, judge(r)...)
+	}
+	found = append(found, judgeWorkload(r, resources)...)
+	return Judgement{Findings: classed(r.Record.Params, found), Reached: r.reached(), Waits: r.waits()}
+}
+
+// JudgeLinearizable returns what the judge of that name finds.
+func JudgeLinearizable(t *trace.Run) []Finding {
+	return classed(t.Record.Params, judgeLinearizable(&run{t}))
+}
+
+// classed returns the findings of what the lock promises, with their classes, in
+// their order.
+func classed(params model.Params, found []Finding) (out []Finding) {
+	for _, f := range found {
+		if f.Judge != JudgeHarness && !slices.Contains(model.Judges, f.Judge) {
+			panic("judges: a finding of " + f.Judge + ", which is not in model.Judges")
+		}
+		if f.Verdict == Broken {
+			promise, ok := params.Promise(f.Judge)
+			if !ok {
+				continue // not promised, so not judged
+			}
+			f.Class = ClassBug
+			f.Excuses = promise.Admit(f.Excuses)
+			if len(f.Excuses) > 0 {
+				f.Class = ClassLimit
+			}
+		}
+		out = append(out, f)
+	}
+	slices.SortStableFunc(out, func(a, b Finding) int {
+		return cmp.Or(
+			cmp.Compare(slices.Index(model.Judges, a.Judge), slices.Index(model.Judges, b.Judge)),
+			cmp.Compare(a.AtNs, b.AtNs))
+	})
+	return out
+}
+
+// Has says whether a judge is broken in the run, and whether as a bug.
+func (j Judgement) Has(judge string) (broken, bug bool) {
+	for _, f := range j.Findings {
+		if f.Judge == judge && f.Verdict == Broken {
+			broken = true
+			bug = bug || f.Class == ClassBug
+		}
+	}
+	return broken, bug
+}

@@ -1,0 +1,123 @@
+package judges
+
+import (
+	"slices"
+
+	"lockstep/model"
+	"lockstep/model/trace"
+)
+
+// grants returns the changes in which the call's own commands took or entered the
+// lock, without the grants that it gave back. More than one is a grant too many.
+func (r *run) grants(o *trace.Call) []*trace.Change {
+	kept, _ := r.keptAndGivenBack(o)
+	return kept
+}
+
+// givenBack is a grant that the call gave up itself, because no replica had it in
+// time, or because it did not learn of it.
+type givenBack struct{ grant, undo *trace.Change }
+
+// grantsGivenBack returns the grants that the call gave back, in order.
+func (r *run) grantsGivenBack(o *trace.Call) []givenBack {
+	_, back := r.keptAndGivenBack(o)
+	return back
+}
+
+// keptAndGivenBack divides the grants of a call. An unlock by the call gives back
+// the latest grant. Of a lock whose commands have the role of their call, any command
+// does, unless the call returns with that grant.
+func (r *run) keptAndGivenBack(o *trace.Call) (kept []*trace.Change, back []givenBack) {
+	known := r.returnedWith(o)
+	for _, c := range o.Changes {
+		switch levels := c.Gain(o.Caller); {
+		case levels > 0:
+			kept = append(kept, c)
+		case levels < 0 && len(kept) > 0 && (c.By.Script == model.RoleUnlock || r.Record.Params.PerGrant && kept[len(kept)-1] != known):
+			last := len(kept) - 1
+			back = append(back, givenBack{kept[last], c})
+			kept = kept[:last]
+		}
+	}
+	return kept, back
+}
+
+// returnedWith returns the grant of which a granted call told its thread, of a lock that
+// a thread knows by its grants alone: the latest one that came before the return. It may
+// have ended by then. It returns nil for other calls.
+func (r *run) returnedWith(o *trace.Call) *trace.Change {
+	if !r.Record.Params.PerGrant || o.Outcome != model.Granted {
+		return nil
+	}
+	for _, c := range slices.Backward(o.Changes) {
+		if c.Started() && c.After.Owner == o.Caller && c.AtNs <= o.ReturnedNs() {
+			return c
+		}
+	}
+	return nil
+}
+
+// undone returns the commands with which an acquire gave back grants that no
+// replica had.
+func undone(o *trace.Call) []*trace.Command {
+	var out []*trace.Command
+	for _, m := range o.Sent {
+		if o.Action.Acquires() && m.Script == model.RoleUnlock {
+			out = append(out, m)
+		}
+	}
+	return out
+}
+
+// grantsKept returns the grants of the hold with which the call returned. A call that
+// was sent again may have had a hold before, which ended unknown to the caller, and
+// may be given another one after its return.
+func (r *run) grantsKept(o *trace.Call) []*trace.Change {
+	if known := r.returnedWith(o); known != nil {
+		return []*trace.Change{known}
+	}
+	all := r.grants(o)
+	if o.Outcome != model.Granted {
+		return all
+	}
+	var kept []*trace.Change
+	for _, g := range all {
+		if g.AtNs > o.ReturnedNs() {
+			break
+		}
+		if g.Started() {
+			kept = nil
+		}
+		kept = append(kept, g)
+	}
+	return kept
+}
+
+// entered returns the command that granted the lock to the call. It knows it also of
+// a lock whose state does not change when its owner enters again.
+func (r *run) entered(o *trace.Call) *trace.Command {
+	if g := r.grantsKept(o); len(g) > 0 {
+		return g[0].By
+	}
+	if o.Outcome != model.Granted {
+		return nil
+	}
+	var last *trace.Command
+	for _, m := range o.Sent {
+		if m.Executed != nil && m.Script == model.RoleAcquire {
+			last = m
+		}
+	}
+	return last
+}
+
+// refused returns when the server answered the error with which the call ended. It
+// reports false if the call ended otherwise.
+func refused(o *trace.Call) (at int64, ok bool) {
+	for _, m := range slices.Backward(o.Sent) {
+		if m.Executed != nil && m.Script == model.RoleAcquire {
+			return m.Executed.AtNs, o.Outcome == model.Failed && m.Refused()
+		}
+	}
+	return 0, false
+}

@@ -1,0 +1,777 @@
+package judges
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"lockstep/model"
+	"lockstep/model/trace"
+)
+
+// anybodys is a lock of which the judges know only the lease. A thread knows a hold only by
+// the value that its grant returned.
+var anybodys = model.Params{Lock: "anybody's", Traits: model.Traits{NoWatchdog: true, Uncounted: true, PerGrant: true}, Timing: timing(0),
+	Promises: model.Promises{model.JudgeHoldCount: {Waived: true}}}
+
+// reentrantLock is such a lock that its holder may enter again.
+var reentrantLock = func() model.Params {
+	p := anybodys
+	p.Uncounted = false
+	return p
+}()
+
+// onSeveral is such a lock on five servers.
+var onSeveral = func() model.Params {
+	p := anybodys
+	p.Servers = 5
+	return p
+}()
+
+func TestAHoldIsKnownByItsGrant(t *testing.T) {
+	const unheard = `
+			0    a/1 invoke lock
+			0    a/1 send acquire
+			1    a/1 exec acquire -> a/1 1 30001
+			2    a/1 lost acquire reply dropped
+			3000 a/1 return unknown
+			4000 a/1 invoke unlock
+			4001 a/1 return not_held
+			30002 server expire -> free
+			40000 server leave`
+	const heard = `
+			0    a/1 takes
+			4000 a/1 invoke unlock
+			4001 a/1 return not_held
+			30002 server expire -> free
+			40000 server leave`
+	const two = `
+			0    a/1 takes
+			4000 a/1 invoke unlock
+			4000 a/1 send unlock
+			4001 a/1 exec unlock -> a/1 1 29001
+			4002 a/1 exec unlock -> free
+			4003 a/1 lost unlock reply dropped
+			7000 a/1 return unknown
+			40000 server leave`
+	testJudged(t, []judged{
+		{rule: "a thread does not know a hold whose grant it did not hear", lock: anybodys, record: unheard},
+		{rule: "another lock does", lock: bareLock, record: unheard,
+			finds: "linearizable bug: l: a/1 release (4.000s..4.001s) answered not_held, but the lock was held by a/1"},
+		{rule: "a thread knows the hold whose grant it heard", lock: anybodys, record: heard,
+			finds: "linearizable bug: l: a/1 release (4.000s..4.001s) answered not_held, but the lock was held by a/1"},
+		{rule: "an unlock of unknown outcome takes effect when the last part is gone", lock: onSeveral, record: two},
+	})
+}
+
+// watchedLock is such a lock that renews its holds and tells of their end.
+var watchedLock = func() model.Params {
+	p := anybodys
+	p.Traits = model.Traits{Uncounted: true, PerGrant: true, Watched: true}
+	return p
+}()
+
+func TestAThreadIsToldOfTheEndOfItsHold(t *testing.T) {
+	// refused is a renewal that the server refuses, after which the client gives the hold
+	// up. b/1 is granted the lock at 12.004 s.
+	refused := func(told string) string {
+		return `
+			0     a/1 takes
+			10000 a/1 send renew
+			10001 a/1 exec renew (error) out of memory
+			10002 a/1 deliver renew
+			10002 a/1 send renew
+			10003 a/1 exec renew -> free
+			10004 a/1 deliver renew
+			` + told + `
+			12002 b/1 takes
+			13000 b/1 releases
+			40000 server leave`
+	}
+	const gone = `
+			0     a/1 takes
+			1000  server fault 1 delete of key l -> free`
+	testJudged(t, []judged{
+		{rule: "nobody believes in a hold that its client gave up", lock: watchedLock, record: refused("10004 a/1 told")},
+		{rule: "told at the very instant at which the next is granted", lock: watchedLock, record: refused("12004 a/1 told")},
+		{rule: "told too late", lock: watchedLock, record: refused("12005 a/1 told"),
+			finds: "mutual-exclusion bug: b/1 was granted l at 12.004s while a/1 believed to hold it since 0.002s: renew of a/1 had ended it at 10.003s"},
+		{rule: "never told", lock: watchedLock, record: refused(""),
+			finds: "mutual-exclusion bug: b/1 was granted l at 12.004s while a/1 believed to hold it since 0.002s: renew of a/1 had ended it at 10.003s\n" +
+				"linearizable bug: l: b/1 acquire (12.002s..12.004s) answered granted, but a/1 held the lock"},
+		{rule: "told of another lock", lock: watchedLock, record: refused("10004 a/1 told lock=k"),
+			finds: "mutual-exclusion bug: b/1 was granted l\n" +
+				"linearizable bug: l: b/1 acquire"},
+		{rule: "another thread is told", lock: watchedLock, record: refused("10004 a/2 told"),
+			finds: "mutual-exclusion bug: b/1 was granted l\n" +
+				"linearizable bug: l: b/1 acquire"},
+		{rule: "told of the hold before", lock: watchedLock, record: `
+			0     a/1 takes
+			1000  a/1 told
+			1000  server fault 1 delete of key l -> free
+			2000  a/1 takes
+			3000  server fault 2 delete of key l -> free
+			4000  b/1 takes
+			5000  b/1 releases
+			6000  server leave`,
+			finds: "mutual-exclusion limit (hold removed by another hand): b/1 was granted l at 4.002s while a/1 believed to hold it since 2.002s"},
+		{rule: "an unlock may say not_held once its thread is told", lock: watchedLock, record: `
+			0     a/1 takes
+			1000  a/1 told
+			2000  a/1 invoke unlock
+			2001  a/1 return not_held
+			30002 server expire -> free
+			40000 server leave`},
+		{rule: "and not before", lock: watchedLock, record: `
+			0     a/1 takes
+			2000  a/1 invoke unlock
+			2001  a/1 return not_held
+			3000  a/1 told
+			30002 server expire -> free
+			40000 server leave`,
+			finds: "linearizable bug: l: a/1 release (2.000s..2.001s) answered not_held, but the lock was held by a/1"},
+		{rule: "a hold of which its thread is told need not be renewed", lock: watchedLock, record: `
+			0     a/1 takes
+			12000 a/1 told
+			30002 server expire -> free
+			40000 server leave`},
+		{rule: "a pause puts off what a thread learns", lock: watchedLock, record: `
+			0     a/1 takes
+			1000  server fault 1 pause of a for 39s
+			30002 server expire -> free
+			31000 b/1 takes
+			32000 b/1 releases
+			40000 server heal 1
+			40000 a/1 told
+			50000 server leave`,
+			finds: "mutual-exclusion limit (holder paused past its lease) (holder cut off until its lease ended): b/1 was granted l at 31.002s"},
+		{rule: "a thread is told within a lease and the time of a lost command", lock: watchedLock, record: gone + `
+			39499 a/1 told
+			90000 server leave`},
+		{rule: "one that is told later", lock: watchedLock, record: gone + `
+			39501 a/1 told
+			90000 server leave`},
+		{rule: "one that is never told", lock: watchedLock, record: gone + `
+			90000 server leave`,
+			finds: "lease bug: a/1 believed to hold l until 90.000s, and was not told that the hold was gone, although nothing disturbed it from 1.000s on; the bound is 38.5s"},
+		{rule: "an unlock comes in time", lock: watchedLock, record: gone + `
+			39000 a/1 invoke unlock
+			39001 a/1 return not_held
+			90000 server leave`},
+		{rule: "a partition begins the time anew", lock: watchedLock, record: gone + `
+			30000 server fault 2 partition of a for 10s
+			40000 server heal 2
+			78000 a/1 invoke unlock
+			78001 a/1 return not_held
+			90000 server leave`},
+		{rule: "once", lock: watchedLock, record: gone + `
+			30000 server fault 2 partition of a for 10s
+			40000 server heal 2
+			90000 server leave`,
+			finds: "lease bug: a/1 believed to hold l until 90.000s, and was not told that the hold was gone, although nothing disturbed it from 40.000s on"},
+		{rule: "a lock that tells nothing promises nothing", lock: func() model.Params {
+			p := watchedLock
+			p.Watched = false
+			return p
+		}(), record: gone + `
+			90000 server leave`},
+		{rule: "a dead thread need not be told", lock: watchedLock, record: gone + `
+			2000 server fault 2 crash of a
+			90000 server leave`},
+	})
+}
+
+func TestTheTokenOfAHandle(t *testing.T) {
+	fenced := anybodys
+	fenced.Fenced = true
+	counted := fenced
+	counted.Uncounted = false
+	// late is a grant at 1 ms of which a/1 hears when b/1 has the lock already.
+	late := func(first, second string) string {
+		return `
+			0     a/1 invoke lock
+			0     a/1 send acquire
+			1     a/1 exec acquire -> a/1 1 30001
+			30002 server expire -> free
+			31000 b/1 takes token=` + second + `
+			32000 a/1 deliver acquire
+			32000 a/1 return granted token=` + first + `
+			33000 b/1 releases
+			40000 server leave`
+	}
+	testJudged(t, []judged{
+		{rule: "it grows", lock: fenced, record: `
+			0    a/1 takes token=1
+			1000 a/1 releases
+			2000 b/1 takes token=9223372036854775807
+			3000 b/1 releases
+			4000 server leave`},
+		{rule: "it stays", lock: fenced, record: `
+			0    a/1 takes token=7
+			1000 a/1 releases
+			2000 b/1 takes token=7
+			3000 b/1 releases
+			4000 server leave`,
+			finds: "fencing bug: b/1 was told the token 7 with the grant of l at 2.002s, and a/1 had been told 7 with an earlier grant"},
+		{rule: "a lock without tokens has none to compare", lock: anybodys, record: `
+			0    a/1 takes token=7
+			1000 a/1 releases
+			2000 b/1 takes token=7
+			3000 b/1 releases
+			4000 server leave`},
+		{rule: "a hold without a token is not compared", lock: fenced, record: `
+			0    a/1 takes token=7
+			1000 a/1 releases
+			2000 b/1 takes
+			3000 b/1 releases
+			4000 server leave`},
+		{rule: "who hears of its grant late may have the lesser token", lock: fenced, record: late("1", "2")},
+		{rule: "and not the greater one", lock: fenced, record: late("2", "1"),
+			finds: "fencing bug: b/1 was told the token 1 with the grant of l at 31.002s, and a/1 had been told 2 with an earlier grant"},
+		{rule: "a re-entry needs none of its own", lock: counted, record: `
+			0    a/1 takes token=7
+			500  a/1 takes token=7 -> a/1 2 30501
+			4000 server leave`},
+		{rule: "nor where nobody knows what the server holds", lock: counted, record: `
+			0    a/1 invoke lock
+			2    a/1 return granted token=7
+			500  a/1 invoke lock
+			502  a/1 return granted token=7
+			4000 server leave`},
+		{rule: "without the server's state, calls that follow one another are compared", lock: fenced, record: `
+			0    a/1 invoke lock
+			2    a/1 return granted token=7
+			10   a/1 invoke unlock
+			12   a/1 return released
+			500  b/1 invoke lock
+			502  b/1 return granted token=6
+			4000 server leave`, finds: "fencing bug: b/1 was told the token 6 with the grant of l at 0.502s, and a/1 had been told 7"},
+		{rule: "and calls that overlap are not", lock: fenced, record: `
+			0    a/1 invoke lock
+			1    b/1 invoke lock
+			2    a/1 return granted token=7
+			10   a/1 invoke unlock
+			12   a/1 return released
+			502  b/1 return granted token=6
+			4000 server leave`},
+		{rule: "a count that another hand took away is a limit", lock: fenced, record: `
+			0    a/1 takes token=7
+			1000 a/1 releases
+			1500 server fault 1 delete of key counter
+			2000 b/1 takes token=1
+			3000 b/1 releases
+			4000 server leave`,
+			finds: "fencing limit (hold removed by another hand): b/1 was told the token 1"},
+	})
+}
+
+func TestAGrantThatGrows(t *testing.T) {
+	// A third server has the value until 19 s. The lease of the majority grows when two more
+	// have it.
+	grows := func(returns string) string {
+		return `
+			0     a/1 invoke lock
+			0     a/1 send acquire
+			0     a/1 send acquire
+			1     a/1 exec acquire nth=1 -> a/1 1 19000
+			5     a/1 exec acquire nth=2 -> a/1 1 30005
+			` + returns + ` a/1 return granted
+			20000 a/1 releases
+			40000 server leave`
+	}
+	testJudged(t, []judged{
+		{rule: "before the call returns", lock: onSeveral, record: grows("6")},
+		{rule: "and later", lock: onSeveral, record: grows("4")},
+	})
+}
+
+func TestAHolderExtendsItsHold(t *testing.T) {
+	extendable := anybodys
+	extendable.Extends = true
+	// The command runs at 20.001 s, and gives the hold a lease up to 50.001 s.
+	extends := func(answer string) string {
+		return `
+			0     a/1 takes
+			20000 a/1 invoke extend
+			20000 a/1 send renew
+			20001 a/1 exec renew -> a/1 1 50001
+			20002 a/1 deliver renew
+			20002 a/1 return ` + answer + "\n"
+	}
+	const refused = `
+			0     a/1 takes
+			20000 a/1 invoke extend
+			20000 a/1 send renew
+			20001 a/1 exec renew
+			20002 a/1 deliver renew
+			20002 a/1 return `
+	testJudged(t, []judged{
+		{rule: "an extended hold is given up later", lock: extendable, record: extends("extended") + `
+			45000 a/1 releases
+			60000 server leave`},
+		{rule: "its owner believes in it for a lease from the sending", lock: extendable, record: extends("extended") + `
+			49996 server fault 1 delete of key l -> free
+			49997 b/1 takes
+			60000 b/1 releases
+			90000 server leave`,
+			finds: "mutual-exclusion limit (hold removed by another hand): b/1 was granted l at 49.999s while a/1 believed to hold it since 0.002s"},
+		{rule: "and no longer", lock: extendable, record: extends("extended") + `
+			49996 server fault 1 delete of key l -> free
+			49998 b/1 takes
+			60000 b/1 releases
+			90000 server leave`},
+		{rule: "an extension that says more than is true", lock: extendable, record: refused + `extended
+			30002 server expire -> free
+			31000 b/1 takes
+			32000 b/1 releases
+			60000 server leave`,
+			finds: "mutual-exclusion bug: b/1 was granted l at 31.002s while a/1 believed to hold it since 0.002s: its lease had ended at 30.002s\n" +
+				"lease bug: a/1 extended its hold on l from 20.000s on, and the hold ends at 30.001s; a lease is 30s"},
+		{rule: "an extension of a hold that is gone", lock: extendable, record: `
+			0     a/1 takes
+			30002 server expire -> free
+			31000 a/1 invoke extend
+			31002 a/1 return extended
+			60000 server leave`,
+			finds: "linearizable bug: l: a/1 renew (31.000s..31.002s) answered renewed, but the lock was free"},
+		{rule: "an extension that was refused, although the hold is there", lock: extendable, record: refused + `not_held
+			30002 server expire -> free
+			60000 server leave`,
+			finds: "linearizable bug: l: a/1 renew (20.000s..20.002s) answered not_held, but the lock was held by a/1"},
+		{rule: "of a hold whose grant nobody heard", lock: extendable, record: `
+			0     a/1 invoke lock
+			0     a/1 send acquire
+			1     a/1 exec acquire -> a/1 1 30001
+			2     a/1 lost acquire reply dropped
+			3000  a/1 return unknown
+			4000  a/1 invoke extend
+			4001  a/1 return not_held
+			30002 server expire -> free
+			60000 server leave`},
+		{rule: "an extension of unknown outcome ran, and its owner does not rely on it", lock: extendable, record: extends("unknown") + `
+			29000 server fault 1 delete of key l -> free
+			29500 b/1 takes
+			29600 b/1 releases
+			60000 server leave`},
+		{rule: "it prolongs the hold all the same", lock: extendable, record: extends("unknown") + `
+			31000 b/1 invoke try_lock
+			31000 b/1 send acquire
+			31001 b/1 exec acquire
+			31002 b/1 deliver acquire
+			31002 b/1 return busy
+			45000 a/1 releases
+			60000 server leave`},
+		{rule: "a late answer tells of a hold whose first lease is over", lock: extendable, record: `
+			0     a/1 takes
+			29900 a/1 invoke extend
+			29900 a/1 send renew
+			29901 a/1 exec renew -> a/1 1 59901
+			31000 a/1 deliver renew
+			31000 a/1 return extended
+			40000 server fault 1 delete of key l -> free
+			41000 b/1 takes
+			42000 b/1 releases
+			60000 server leave`,
+			finds: "mutual-exclusion limit (hold removed by another hand): b/1 was granted l at 41.002s while a/1 believed to hold it since 31.000s"},
+		{rule: "an extension that ends the hold", lock: extendable, record: `
+			0     a/1 takes
+			20000 a/1 invoke extend
+			20000 a/1 send renew
+			20001 a/1 exec renew -> free
+			20002 a/1 deliver renew
+			20002 a/1 return extended
+			21000 b/1 takes
+			22000 b/1 releases
+			60000 server leave`,
+			finds: "mutual-exclusion bug: b/1 was granted l at 21.002s while a/1 believed to hold it since 0.002s: renew of a/1 had ended it at 20.001s\n" +
+				"linearizable bug: l: b/1 acquire"},
+		{rule: "an extension that does not return", lock: extendable, record: `
+			0     a/1 takes
+			20000 a/1 invoke extend
+			20100 server calm
+			30002 server expire -> free
+			90000 server leave`,
+			finds: "liveness bug: extend of l by a/1, called at 20.000s, had not returned"},
+	})
+}
+
+func TestAHoldWithoutALease(t *testing.T) {
+	endless := anybodys
+	endless.Endless = true
+	// waits is a wait of b/1 to the end, behind a hold of a/1.
+	const waits = `
+			3000  b/1 invoke lock
+			3000  b/1 send acquire
+			3001  b/1 exec acquire
+			3002  b/1 deliver acquire
+			90000 server leave`
+	testJudged(t, []judged{
+		{rule: "it may last", lock: endless, record: `
+			0     a/1 takes -> a/1 1 endless
+			80000 a/1 releases
+			90000 server leave`},
+		{rule: "its owner believes in it as long", lock: endless, record: `
+			0     a/1 takes -> a/1 1 endless
+			79000 server fault 1 delete of key l -> free
+			79500 b/1 takes -> b/1 1 endless
+			79600 b/1 releases
+			90000 server leave`,
+			finds: "mutual-exclusion limit (hold removed by another hand): b/1 was granted l at 79.502s while a/1 believed to hold it since 0.002s"},
+		{rule: "another lock has an end", lock: anybodys, record: `
+			0     a/1 takes -> a/1 1 endless
+			80000 a/1 releases
+			90000 server leave`,
+			finds: "lease bug: the hold of a/1 on l has no time to live"},
+		{rule: "who waits for a dead holder waits for ever", lock: endless, record: `
+			0     a/1 takes -> a/1 1 endless
+			1000  server fault 1 crash of a` + waits + `
+			99000 server left key l`,
+			finds: "liveness limit (holder gone from a hold without a lease): b/1 waited for l"},
+		{rule: "a hold of which nobody heard is lost, too", lock: endless, record: `
+			0     a/1 invoke lock
+			0     a/1 send acquire
+			1     a/1 exec acquire -> a/1 1 endless
+			1     a/1 hit 1 acquire
+			2     a/1 lost acquire reply dropped
+			2000  a/1 return unknown` + waits,
+			finds: "liveness limit (holder gone from a hold without a lease): b/1 waited for l"},
+		{rule: "unless no fault is behind it", lock: endless, record: `
+			0     a/1 invoke lock
+			0     a/1 send acquire
+			1     a/1 exec acquire -> a/1 1 endless
+			2     a/1 deliver acquire
+			2     a/1 return unknown` + waits,
+			finds: "liveness bug: b/1 waited for l"},
+		{rule: "also one that is granted while somebody waits", lock: endless, record: `
+			0     b/1 invoke lock
+			1     a/1 takes -> a/1 1 endless
+			1000  server fault 1 crash of a
+			90000 server leave`,
+			finds: "liveness limit (holder gone from a hold without a lease): b/1 waited for l"},
+		{rule: "or by a request that came late", lock: endless, record: `
+			0     a/1 invoke try_lock
+			0     a/1 send acquire
+			1     a/1 hit 1 acquire
+			2     a/1 return busy
+			1000  a/1 exec acquire -> a/1 1 endless` + waits,
+			finds: "linearizable bug: l: a/1 acquire (0.000s..0.002s) answered busy, but the lock was free\n" +
+				"liveness limit (holder gone from a hold without a lease): b/1 waited for l"},
+		{rule: "a failover may bring back an earlier hold of the same thread", lock: endless, record: `
+			0     a/1 takes -> a/1 1 endless
+			1000  a/1 releases
+			2000  a/1 takes -> a/1 1 endless
+			3000  server fault 1 failover
+			4000  a/1 invoke unlock
+			4001  a/1 return not_held
+			90000 server leave`},
+		{rule: "an unlock that leaves the hold is a bug", lock: endless, record: `
+			0     a/1 takes -> a/1 1 endless
+			1000  a/1 invoke unlock
+			1002  a/1 return released` + waits,
+			finds: "liveness bug: b/1 waited for l"},
+		{rule: "what is left of a lock that is free is judged", lock: endless, record: `
+			0     a/1 takes -> a/1 1 endless
+			1000  a/1 releases
+			90000 server leave
+			99000 server left key l:queue`,
+			finds: "tidy bug: at 99.000s, when everybody had left and every lease was over, there still was key l:queue"},
+	})
+}
+
+func TestAnEarlierHoldExplainsNothing(t *testing.T) {
+	// The lock of c/1 was a majority for c/1 alone. What it held before says nothing.
+	testJudged(t, []judged{
+		{rule: "of several servers", lock: onSeveral, record: `
+			0    c/1 takes
+			100  c/1 releases
+			700  c/1 invoke lock
+			700  c/1 send acquire
+			750  server fault 1 delete of key l
+			751  c/1 exec acquire
+			752  c/1 deliver acquire
+			752  c/1 return granted
+			760  a/1 takes
+			800  a/1 releases
+			900  c/1 invoke unlock
+			901  c/1 return unknown
+			4000 server leave`,
+			finds: "mutual-exclusion limit (hold removed by another hand): a/1 was granted l at 0.762s while c/1 believed to hold it since 0.752s: the server never ended that hold, or never knew of it"},
+	})
+}
+
+func TestAHoldThatStaysWhenItsThreadIsToldOfItsEnd(t *testing.T) {
+	rec := recordOf(t, watchedLock, `
+			0     a/1 takes
+			1000  a/1 told
+			2000  b/1 invoke lock
+			2000  b/1 send acquire
+			2001  b/1 exec acquire
+			2002  b/1 deliver acquire
+			30002 server expire -> free
+			90000 server leave`)
+	j := judgeRecord(rec, nil)
+	expect(t, "liveness bug: b/1 waited for l from", j)
+	got, ok := PartingOf(trace.New(rec), Finding{Judge: model.JudgeLiveness, AtNs: 20_000e6, Facts: model.Facts{Lock: "l", Thread: "b/1"}})
+	if !ok || got.Kind != PartedTold || got.AtNs != 1000e6 || got.Thread != "a/1" {
+		t.Errorf("they part by %+v (%v)", got, ok)
+	}
+}
+
+func TestOneOfSeveralServersMayForgetItsPart(t *testing.T) {
+	// The part that a server forgets at 1 s was part of a majority only for the client
+	// that counted it.
+	const forgotten = `
+			0    a/1 invoke lock
+			0    a/1 send acquire
+			1000 server fault 1 delete of key l
+			1001 a/1 exec acquire
+			1002 a/1 deliver acquire
+			1002 a/1 return granted
+			2000 b/1 takes
+			3000 b/1 releases
+			3100 a/1 invoke unlock
+			3101 a/1 return unknown
+			40000 server leave`
+	testJudged(t, []judged{
+		{rule: "of several", lock: onSeveral, record: forgotten,
+			finds: "mutual-exclusion limit (hold removed by another hand): b/1 was granted l at 2.002s while a/1 believed to hold it since 1.002s"},
+		{rule: "with one server it is nobody's excuse", lock: anybodys, record: forgotten,
+			finds: "mutual-exclusion bug: b/1 was granted l at 2.002s while a/1 believed to hold it since 1.002s\n" +
+				"linearizable bug: answered granted"},
+	})
+}
+
+func TestAnAcquireMayCleanUpAfterItself(t *testing.T) {
+	testJudged(t, []judged{
+		{rule: "a failed try is cleaned up, and a later one is granted", lock: anybodys, record: `
+			0     b/1 invoke lock
+			1     b/1 send acquire
+			2     b/1 exec acquire -> b/1 1 30002
+			3     b/1 send acquire
+			4     b/1 exec acquire -> free
+			5     b/1 send acquire
+			6     b/1 exec acquire -> b/1 1 30006
+			7     b/1 return granted
+			10    b/1 releases
+			40000 server leave`},
+		{rule: "between the two somebody else may hold the lock", lock: anybodys, record: `
+			0     b/1 invoke lock
+			1     b/1 send acquire
+			2     b/1 exec acquire -> b/1 1 30002
+			3     b/1 send acquire
+			4     b/1 exec acquire -> free
+			5     a/1 takes
+			10    a/1 releases
+			15    b/1 send acquire
+			16    b/1 exec acquire -> b/1 1 30016
+			17    b/1 return granted
+			20    b/1 releases
+			40000 server leave`},
+		{rule: "while the first one stands, nobody else may", lock: anybodys, record: `
+			0     b/1 invoke lock
+			1     b/1 send acquire
+			2     b/1 exec acquire -> b/1 1 30002
+			3     a/1 invoke lock
+			4     a/1 return granted
+			5     b/1 send acquire
+			6     b/1 exec acquire -> free
+			7     b/1 return busy
+			40000 server leave`, finds: "linearizable bug: l: a/1 acquire (0.003s..0.004s) answered granted"},
+		{rule: "a try that was cleaned up has no lease any more", lock: anybodys, record: `
+			0     b/1 invoke lock
+			1     b/1 send acquire
+			2     b/1 exec acquire -> b/1 1 30002
+			30003 server expire -> free
+			30010 b/1 send acquire
+			30011 b/1 exec acquire -> b/1 1 60011
+			30012 b/1 send acquire
+			30013 b/1 exec acquire -> free
+			30014 b/1 send acquire
+			30015 b/1 exec acquire -> b/1 1 60015
+			30016 b/1 return granted
+			30020 b/1 releases
+			40000 server leave`},
+		{rule: "the clean-up of one try must not end the hold of the next", lock: anybodys, record: `
+			0     b/1 invoke lock
+			1     b/1 send acquire
+			2     b/1 send acquire
+			3     b/1 send acquire
+			4     b/1 exec acquire nth=3 -> b/1 1 30004
+			5     b/1 return granted
+			6     b/1 exec acquire nth=2 -> free
+			10    b/1 invoke unlock
+			11    b/1 return not_held
+			40000 server leave`,
+			finds: "lease bug: b/1 was granted l at 0.004s, and the same call ended that hold at 0.006s with a command that it had sent at 0.002s"},
+		{rule: "nor before the call returns with it", lock: anybodys, record: `
+			0     b/1 invoke lock
+			1     b/1 send acquire
+			2     b/1 send acquire
+			3     b/1 exec acquire nth=2 -> b/1 1 30003
+			4     b/1 exec acquire nth=1 -> free
+			5     b/1 return granted
+			40000 server leave`, finds: "lease bug: b/1 was granted l at 0.003s, and the same call ended that hold at 0.004s"},
+	})
+}
+
+func TestAnUnlockMayTellNothing(t *testing.T) {
+	// The client leaves the deletion to a goroutine that is in no call.
+	const outside = `
+			0     a/1 takes
+			1000  a/1 invoke unlock
+			1000  a/1 send renew
+			1001  a/1 return unknown
+			1002  a/1 exec renew -> free
+			2000  b/1 takes
+			3000  b/1 releases
+			40000 server leave`
+	const lost = `
+			0     a/1 takes
+			1000  a/1 invoke unlock
+			1001  a/1 return unknown
+			2000  a/1 invoke unlock
+			2001  a/1 return not_held
+			30002 server expire -> free
+			40000 server leave`
+	testJudged(t, []judged{
+		{rule: "and its client end the hold in no call", lock: anybodys, record: outside},
+		{rule: "a hold that an unlock gave up is not known any more", lock: anybodys, record: lost},
+		{rule: "nor is it extended", lock: anybodys, record: `
+			0     a/1 takes
+			1000  a/1 invoke unlock
+			1001  a/1 return unknown
+			2000  a/1 invoke extend
+			2001  a/1 return not_held
+			30002 server expire -> free
+			40000 server leave`},
+		{rule: "an unlock that failed gives nothing up", lock: anybodys, record: `
+			0     a/1 takes
+			1000  a/1 invoke unlock
+			1001  a/1 return error
+			2000  a/1 invoke unlock
+			2001  a/1 return not_held
+			30002 server expire -> free
+			40000 server leave`,
+			finds: "linearizable bug: l: a/1 release (2.000s..2.001s) answered not_held, but the lock was held by a/1"},
+		{rule: "nor does one of several levels", lock: reentrantLock, record: `
+			0     a/1 takes
+			10    a/1 takes -> a/1 2 30011
+			1000  a/1 invoke unlock
+			1001  a/1 return unknown
+			2000  a/1 invoke unlock
+			2001  a/1 return not_held
+			30012 server expire -> free
+			40000 server leave`,
+			finds: "linearizable bug: l: a/1 release (2.000s..2.001s) answered not_held, but the lock was held by a/1"},
+		{rule: "the next one is", lock: anybodys, record: `
+			0     a/1 takes
+			1000  a/1 invoke unlock
+			1001  a/1 return unknown
+			30002 server expire -> free
+			31000 a/1 takes
+			32000 a/1 invoke unlock
+			32001 a/1 return not_held
+			61002 server expire -> free
+			70000 server leave`,
+			finds: "linearizable bug: l: a/1 release (32.000s..32.001s) answered not_held, but the lock was held by a/1"},
+		{rule: "an unlock ends no later hold", lock: anybodys, record: `
+			0     a/1 invoke unlock
+			1     a/1 return unknown
+			1000  a/1 takes
+			2000  a/1 releases
+			40000 server leave`},
+	})
+}
+
+func TestAHoldOnSeveralServersFillsUp(t *testing.T) {
+	// The fourth server moves the end of the lease of the majority.
+	const fills = `
+			0     b/1 invoke lock
+			1     b/1 send acquire
+			1     b/1 send acquire
+			2     b/1 exec acquire nth=1 -> b/1 1 12002
+			3     b/1 exec acquire nth=2 -> b/1 1 30003
+			4     b/1 return granted
+			20000 b/1 releases
+			40000 server leave`
+	const not = `
+			0     b/1 invoke lock
+			1     b/1 send acquire
+			2     b/1 exec acquire -> b/1 1 12002
+			4     b/1 return granted
+			12003 server expire -> free
+			20000 b/1 invoke unlock
+			20001 b/1 return released
+			40000 server leave`
+	testJudged(t, []judged{
+		{rule: "its lease is that of all servers", lock: onSeveral, record: fills},
+		{rule: "also when the last server is late", lock: onSeveral, record: `
+			0     b/1 invoke lock
+			1     b/1 send acquire
+			1     b/1 send acquire
+			2     b/1 exec acquire nth=1 -> b/1 1 12002
+			4     b/1 return granted
+			6000  b/1 exec acquire nth=2 -> b/1 1 36000
+			35000 b/1 releases
+			40000 server leave`},
+		{rule: "one that does not fill up ends with the majority", lock: onSeveral, record: not,
+			finds: "linearizable bug: l: b/1 release (20.000s..20.001s) answered released, but the lock was free"},
+	})
+}
+
+func TestTwoMaySplitTheServers(t *testing.T) {
+	const alone = "0 a/1 invoke try_lock\n1 a/1 send acquire\n2 a/1 exec acquire\n3 a/1 return busy\n"
+	const split = "0 b/1 invoke try_lock\n1 b/1 send acquire\n2 b/1 exec acquire\n3 b/1 return busy\n" + alone + "40000 server leave"
+	testJudged(t, []judged{
+		{rule: "and both be refused", lock: onSeveral, record: split},
+		{rule: "of one server one of them gets the lock", lock: anybodys, record: split,
+			finds: "linearizable bug: l: b/1 acquire (0.000s..0.003s) answered busy, but the lock was free"},
+		{rule: "one alone gets it on several, too", lock: onSeveral, record: alone + "40000 server leave",
+			finds: "linearizable bug: l: a/1 acquire (0.000s..0.003s) answered busy, but the lock was free"},
+	})
+}
+
+func TestALateRequestLeavesAHoldOfWhichNobodyKnows(t *testing.T) {
+	// The request that comes at 1 s was sent again long before, and the lock given up.
+	late := func(gets, releases int) string {
+		return `
+			0     b/1 invoke lock
+			1     b/1 send acquire
+			2     b/1 send acquire
+			3     b/1 exec acquire nth=2 -> b/1 1 30003
+			4     b/1 deliver acquire nth=2
+			4     b/1 return granted
+			10    b/1 releases
+			1000  b/1 exec acquire nth=1 -> b/1 1 31000
+			1001  b/1 lost acquire nth=1 reply nobody waits for it
+			2000  a/1 invoke lock
+			2000  a/1 send acquire
+			2001  a/1 exec acquire
+			2002  a/1 deliver acquire
+			31001 server expire -> free
+` + fmt.Sprintf("%d a/1 gets\n%d a/1 releases\n90000 server leave", gets, releases)
+	}
+	testJudged(t, []judged{
+		{rule: "a waiter may wait for its lease", lock: anybodys, record: late(31500, 32000)},
+		{rule: "and not for longer", lock: anybodys, record: late(64000, 65000), finds: "liveness bug: a/1 waited for l"},
+	})
+}
+
+func TestTrafficIsCountedPerServer(t *testing.T) {
+	asks := func(n int) string {
+		var b strings.Builder
+		fmt.Fprintf(&b, "0 a/1 takes\n10 b/1 invoke lock\n")
+		for i := range n {
+			at := 20 + i*900/n
+			fmt.Fprintf(&b, "%d b/1 send acquire\n%d b/1 exec acquire\n%d b/1 deliver acquire\n", at, at, at)
+		}
+		b.WriteString("5000 a/1 releases\n5010 b/1 gets\n6000 b/1 releases\n40000 server leave\n")
+		return b.String()
+	}
+	testJudged(t, []judged{
+		{rule: "as many as one server may be asked", lock: anybodys, record: asks(20)},
+		{rule: "one more", lock: anybodys, record: asks(21), finds: "traffic bug: b/1 sent 21 commands for l"},
+		{rule: "as many for each of five", lock: onSeveral, record: asks(100)},
+		{rule: "one more than five may be asked", lock: onSeveral, record: asks(101), finds: "traffic bug: b/1 sent 101 commands for l"},
+	})
+}

@@ -1,0 +1,2336 @@
+package judges
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"lockstep/linearizability"
+	"lockstep/model"
+)
+
+// judged is one rule of a judge: a record and all that the judges say of it.
+type judged struct {
+	rule string
+	lock model.Params // zero: plainLock
+	// finds has a line for each finding in the order of a judgement: judge,
+	// class (or undecided), and what its sentence must say. Nothing else may be
+	// found; empty: everything held.
+	finds  string
+	record string
+}
+
+func testJudged(t *testing.T, cases []judged) {
+	t.Helper()
+	for _, c := range cases {
+		t.Run(c.rule, func(t *testing.T) {
+			p := c.lock
+			if p.Lock == "" {
+				p = plainLock
+			}
+			expect(t, c.finds, judgeRecord(recordOf(t, p, c.record), nil))
+		})
+	}
+}
+
+func expect(t *testing.T, finds string, j Judgement) {
+	t.Helper()
+	var want [][2]string
+	for line := range strings.Lines(finds) {
+		if line = strings.TrimSpace(line); line != "" {
+			head, why, _ := strings.Cut(line, ": ")
+			want = append(want, [2]string{head, why})
+		}
+	}
+	var got []string
+	ok := len(want) == len(j.Findings)
+	for i, f := range j.Findings {
+		head := f.Judge + " " + string(f.Class)
+		if f.Verdict != Broken {
+			head = f.Judge + " " + string(f.Verdict)
+		}
+		for _, e := range f.Excuses {
+			head += " (" + string(e.Circumstance) + ")"
+		}
+		got = append(got, head+": "+f.Why)
+		ok = ok && head == want[i][0] && strings.Contains(f.Why, want[i][1])
+	}
+	if !ok {
+		t.Errorf("the judges found\n\t%s\nand should have found\n\t%s", strings.Join(got, "\n\t"), strings.TrimSpace(finds))
+	}
+}
+
+// Where two believe at once, the server gave the first a shorter lease than it
+// asked for: it takes no notice, and no other judge has anything to say.
+
+func TestMutualExclusion(t *testing.T) {
+	testJudged(t, []judged{
+		{rule: "holds that follow each other", record: `
+			0    a/1 takes lease=3000
+			1000 a/1 releases
+			1100 b/1 takes lease=3000
+			2000 b/1 releases
+			9000 server leave`},
+		{rule: "two threads believe at one instant",
+			finds: "mutual-exclusion bug: b/1 was granted l at 2.502s while a/1 believed to hold it since 0.002s: its lease had ended at 2.002s",
+			record: `
+			0    a/1 takes lease=3000 -> a/1 1 2001
+			2002 server expire -> free
+			2500 b/1 takes lease=3000
+			9000 server leave`},
+		{rule: "two threads of one process are two owners", finds: "mutual-exclusion bug: a/2 was granted l", record: `
+			0    a/1 takes lease=3000 -> a/1 1 2001
+			2002 server expire -> free
+			2500 a/2 takes lease=3000
+			9000 server leave`},
+		{rule: "who is giving up a level believes in the level before", record: `
+			0    a/1 takes lease=1000
+			500  a/1 takes lease=5000 -> a/1 2 5501
+			900  a/1 invoke unlock
+			900  a/1 send unlock
+			901  a/1 exec unlock -> a/1 1 1001
+			1002 server expire -> free
+			1100 b/1 takes lease=3000
+			1200 a/1 deliver unlock
+			1200 a/1 return still_held
+			9000 server leave`},
+		{rule: "for as long as that one lasts", finds: "mutual-exclusion bug: b/1 was granted l at 1.102s while a/1 believed", record: `
+			0    a/1 takes lease=3000
+			500  a/1 takes lease=5000 -> a/1 2 5501
+			900  a/1 invoke unlock
+			900  a/1 send unlock
+			901  a/1 exec unlock -> a/1 1 1001
+			1002 server expire -> free
+			1100 b/1 takes lease=3000
+			1200 a/1 deliver unlock
+			1200 a/1 return still_held
+			9000 server leave`},
+		{rule: "a failover took back what had made the lease longer",
+			finds: "mutual-exclusion limit (hold removed by another hand): its lease had ended at 1.002s, which failover that loses the last 1 writes had shortened at 0.600s",
+			record: `
+			0    a/1 takes lease=1000
+			500  a/1 takes lease=1000 -> a/1 2 1501
+			600  server fault 1 failover that loses the last 1 writes -> a/1 1 1001
+			1002 server expire -> free
+			1100 b/1 takes lease=3000
+			9000 server leave`},
+		{rule: "a restart forgot what a failover brought back as it was before",
+			finds: "mutual-exclusion limit (hold removed by another hand): its lease had ended at 1.002s, and server restart without its data had removed it at 0.600s",
+			record: `
+			0    a/1 takes lease=1000
+			500  a/1 takes lease=1000 -> a/1 2 1501
+			600  server fault 1 server restart without its data -> free
+			700  server fault 2 failover that loses the last 2 writes -> a/1 1 1001
+			1002 server expire -> free
+			1100 b/1 takes lease=3000
+			9000 server leave`},
+		{rule: "two locks are two locks", record: `
+			0    a/1 takes lease=3000
+			2500 b/1 takes lease=3000 lock=m
+			9000 server leave`},
+		{rule: "a belief outlasts a shorter one that began later", finds: `
+			mutual-exclusion bug: b/1 was granted l at 0.202s
+			mutual-exclusion bug: c/1 was granted l at 2.502s while a/1 believed`, record: `
+			0    a/1 takes lease=3000 -> a/1 1 101
+			102  server expire -> free
+			200  b/1 takes lease=1000
+			1202 server expire -> free
+			2500 c/1 takes lease=3000
+			9000 server leave`},
+
+		{rule: "a belief ends one lease after the attempt was sent", record: `
+			0    a/1 takes lease=3000 -> a/1 1 2001
+			2002 server expire -> free
+			2998 b/1 takes lease=3000
+			9000 server leave`},
+		{rule: "and not a millisecond sooner", finds: "mutual-exclusion bug: b/1 was granted l at 2.999s", record: `
+			0    a/1 takes lease=3000 -> a/1 1 2001
+			2002 server expire -> free
+			2997 b/1 takes lease=3000
+			9000 server leave`},
+		{rule: "it is the granted attempt that counts, not the call", finds: "mutual-exclusion bug: b/1 was granted l at 4.502s while a/1", record: `
+			0    c/1 takes lease=1000
+			100  a/1 waits lock lease=3000 # its belief does not end 3 s after this
+			1002 server expire -> free
+			2000 a/1 gets -> a/1 1 3001
+			3002 server expire -> free
+			4500 b/1 takes lease=3000
+			9000 server leave`},
+		{rule: "a belief begins when the grant returns, and not at all after its lease", record: `
+			0    a/1 invoke lock lease=3000
+			0    a/1 send acquire
+			1    a/1 exec acquire -> a/1 1 3001
+			3002 server expire -> free
+			3100 b/1 takes lease=3000
+			4000 a/1 deliver acquire
+			4000 a/1 return granted
+			9000 server leave`},
+		{rule: "nor when it returns at the end of its lease", record: `
+			0    a/1 invoke lock lease=3000
+			0    a/1 send acquire
+			1    a/1 exec acquire -> a/1 1 2001
+			2002 server expire -> free
+			2500 b/1 takes lease=3000
+			3000 a/1 deliver acquire
+			3000 a/1 return granted
+			9000 server leave`},
+		{rule: "with a watchdog a belief has no end of its own", finds: `
+			mutual-exclusion bug: b/1 was granted l at 35.002s while a/1 believed to hold it since 0.002s
+			lease bug`, record: `
+			0     a/1 takes
+			30002 server expire -> free
+			35000 b/1 takes
+			39000 server leave`},
+		{rule: "a lock without a watchdog gives its default lease", lock: bareLock, record: `
+			0     a/1 takes
+			30002 server expire -> free
+			35000 b/1 takes
+			39000 server leave`},
+
+		{rule: "a belief ends at the call of the release", record: `
+			0    a/1 takes lease=9000
+			1000 a/1 invoke unlock
+			1000 a/1 send unlock
+			1001 a/1 exec unlock -> free
+			1100 b/1 takes lease=3000
+			2500 a/1 deliver unlock
+			2500 a/1 return released
+			9000 server leave`},
+		{rule: "the release of an inner level ends nothing", finds: "mutual-exclusion bug: b/1 was granted l at 2.502s while a/1", record: `
+			0    a/1 takes lease=9000
+			100  a/1 takes lease=9000 -> a/1 2 9101
+			1000 a/1 invoke unlock
+			1000 a/1 send unlock
+			1001 a/1 exec unlock -> a/1 1 2001
+			1002 a/1 deliver unlock
+			1002 a/1 return still_held
+			2002 server expire -> free
+			2500 b/1 takes lease=3000
+			9000 server leave`},
+		{rule: "a not_held ends all levels", record: `
+			0    a/1 takes lease=9000 -> a/1 1 9001
+			100  a/1 takes lease=9000 -> a/1 2 1001
+			1002 server expire -> free
+			1200 a/1 invoke unlock
+			1200 a/1 send unlock
+			1201 a/1 exec unlock
+			1202 a/1 deliver unlock
+			1202 a/1 return not_held
+			2500 b/1 takes lease=3000
+			9000 server leave`},
+		{rule: "an unknown release ends all levels", record: `
+			0    a/1 takes lease=9000 -> a/1 1 9001
+			100  a/1 takes lease=9000 -> a/1 2 1001
+			1002 server expire -> free
+			1200 a/1 invoke unlock
+			1200 a/1 send unlock
+			1202 a/1 return unknown
+			2500 b/1 takes lease=3000
+			9000 server leave`},
+		{rule: "a failed release of an inner level does not", finds: "mutual-exclusion bug: b/1 was granted l at 2.502s while a/1", record: `
+			0    a/1 takes lease=9000 -> a/1 1 9001
+			100  a/1 takes lease=9000 -> a/1 2 1001
+			1002 server expire -> free
+			1200 a/1 invoke unlock
+			1200 a/1 send unlock
+			1202 a/1 return error
+			2500 b/1 takes lease=3000
+			9000 server leave`},
+		{rule: "the dead believe nothing", record: `
+			0     a/1 takes
+			1000  server fault 1 crash of a
+			30002 server expire -> free
+			35000 b/1 takes
+			39000 server leave`},
+		{rule: "nor do those whose client was closed", record: `
+			0     a/1 takes
+			1000  a close
+			30002 server expire -> free
+			35000 b/1 takes
+			39000 server leave`},
+
+		{rule: "a belief in force when the pause begins lasts to its end",
+			finds: "mutual-exclusion limit (holder paused past its lease): b/1 was granted l at 5.999s while a/1 believed", record: `
+			0    a/1 takes lease=3000
+			2000 server fault 1 pause of a for 4s
+			3002 server expire -> free
+			5997 b/1 takes lease=3000
+			6000 server heal 1
+			9000 server leave`},
+		{rule: "and no longer", record: `
+			0    a/1 takes lease=3000
+			2000 server fault 1 pause of a for 4s
+			3002 server expire -> free
+			5998 b/1 takes lease=3000
+			6000 server heal 1
+			9000 server leave`},
+		{rule: "a pause that begins when the belief is over lengthens nothing", record: `
+			0    a/1 takes lease=3000
+			3000 server fault 1 pause of a for 3s
+			3002 server expire -> free
+			4000 b/1 takes lease=3000
+			6000 server heal 1
+			9000 server leave`},
+		{rule: "nor does the pause of another", record: `
+			0    a/1 takes lease=3000
+			2000 server fault 1 pause of b for 4s
+			3002 server expire -> free
+			4000 c/1 takes lease=3000
+			6000 server heal 1
+			9000 server leave`},
+	})
+}
+
+func TestWhatExcusesTwoBelievers(t *testing.T) {
+	testJudged(t, []judged{
+		{rule: "a pause that is over before the lease ends excuses nothing", finds: "mutual-exclusion bug: its lease had ended at 2.002s", record: `
+			0    a/1 takes lease=3000 -> a/1 1 2001
+			1000 server fault 1 pause of a for 1ms
+			1001 server heal 1
+			2002 server expire -> free
+			2500 b/1 takes lease=3000
+			9000 server leave`},
+		{rule: "nor does one that begins when the hold is gone", finds: "mutual-exclusion bug", record: `
+			0    a/1 takes lease=3000 -> a/1 1 1501
+			1502 server expire -> free
+			1600 server fault 1 pause of a for 5s
+			2500 b/1 takes lease=3000
+			6600 server heal 1
+			9000 server leave`},
+		{rule: "nor the pause of the one who came", finds: "mutual-exclusion bug", record: `
+			0    a/1 takes lease=3000 -> a/1 1 2001
+			1000 server fault 1 pause of b for 1400ms
+			2002 server expire -> free
+			2400 server heal 1
+			2500 b/1 takes lease=3000
+			9000 server leave`},
+		{rule: "nor a partition where no watchdog renews", finds: "mutual-exclusion bug", record: `
+			0    a/1 takes lease=3000 -> a/1 1 2001
+			1000 server fault 1 partition of a for 5s
+			2002 server expire -> free
+			2500 b/1 takes lease=3000
+			6000 server heal 1
+			9000 server leave`},
+		{rule: "a watchdog cut off until its lease ended",
+			finds: "mutual-exclusion limit (holder cut off until its lease ended): b/1 was granted l at 41.002s while a/1 believed", record: `
+			0     a/1 takes
+			10000 a/1 renews
+			15000 server fault 1 partition of c, a for 40s
+			20000 a/1 send renew
+			20000 a/1 lost renew request partition
+			40002 server expire -> free
+			41000 b/1 takes
+			55000 server heal 1
+			59000 server leave`},
+		{rule: "a grant that came back too late to be renewed in time",
+			finds: "mutual-exclusion limit (holder cut off until its lease ended): its lease had ended at 30.002s", record: `
+			0     a/1 invoke lock
+			0     a/1 send acquire
+			1     a/1 exec acquire -> a/1 1 30001
+			1     a/1 hit 1 acquire
+			25000 a/1 deliver acquire
+			25000 a/1 return granted
+			30002 server expire -> free
+			31000 b/1 takes
+			59000 server leave`},
+		{rule: "the same, paused", finds: "mutual-exclusion limit (holder cut off until its lease ended): its lease had ended at 30.002s", record: `
+			0     a/1 invoke lock
+			0     a/1 send acquire
+			1     a/1 exec acquire -> a/1 1 30001
+			2     server fault 1 pause of a for 25s
+			25002 server heal 1
+			25002 a/1 deliver acquire
+			25003 a/1 return granted
+			30002 server expire -> free
+			31000 b/1 takes
+			59000 server leave`},
+		{rule: "what another hand took before the grant came back",
+			finds: "mutual-exclusion limit (hold removed by another hand): b/1 was granted l at 0.020s while c/1 believed to hold it since 0.012s; b/1 did not hold it by then: delete of key l had removed it at 0.008s", record: `
+			0    b/1 invoke lock
+			0    b/1 send acquire
+			1    b/1 exec acquire -> b/1 1 30001
+			8    server fault 1 delete of key l -> free
+			10   c/1 takes lease=9000
+			20   b/1 deliver acquire
+			20   b/1 return granted
+			1000 c/1 releases
+			1500 server leave`},
+		{rule: "what another hand took before the thread entered again", finds: "mutual-exclusion limit (hold removed by another hand): delete of key l had removed it at 0.500s", record: `
+			0    a/1 takes lease=9000
+			500  server fault 1 delete of key l -> free
+			1000 a/1 takes lease=9000
+			1500 a/1 releases
+			2000 b/1 takes lease=9000
+			9000 server leave`},
+		{rule: "a partition that was over a watchdog period before excuses nothing", finds: `
+			mutual-exclusion bug
+			lease bug: the last fault that met its messages was partition of a for 15s at 30.000s`, record: `
+			0     a/1 takes
+			10000 a/1 renews
+			15000 server fault 1 partition of a for 15s
+			30000 server heal 1
+			40002 server expire -> free
+			41000 b/1 takes
+			59000 server leave`},
+		{rule: "the partition of another excuses nothing", finds: "mutual-exclusion bug\n lease bug: no fault met its messages", record: `
+			0     a/1 takes
+			15000 server fault 1 partition of b for 20s
+			30002 server expire -> free
+			35000 server heal 1
+			36000 b/1 takes
+			59000 server leave`},
+		{rule: "lost renewals", finds: "mutual-exclusion limit (holder cut off until its lease ended)", record: `
+			0     a/1 takes
+			10000 a/1 send renew
+			10000 a/1 hit 1 renew
+			10000 a/1 lost renew request dropped
+			20003 a/1 send renew
+			20003 a/1 hit 1 renew
+			20003 a/1 lost renew request dropped
+			30002 server expire -> free
+			31000 b/1 takes
+			59000 server leave`},
+		{rule: "a renewal that was lost long before the last one", finds: "mutual-exclusion bug\n lease bug", record: `
+			0     a/1 takes
+			10000 a/1 send renew
+			10000 a/1 hit 1 renew
+			10000 a/1 lost renew request dropped
+			20000 a/1 renews
+			50002 server expire -> free
+			51000 b/1 takes
+			59000 server leave`},
+		{rule: "an operator deleted the key",
+			finds: "mutual-exclusion limit (hold removed by another hand): delete of key l had removed it at 1.000s", record: `
+			0    a/1 takes lease=3000
+			1000 server fault 1 delete of key l -> free
+			2000 b/1 takes lease=3000
+			9000 server leave`},
+		{rule: "a failover lost the hold", finds: "mutual-exclusion limit (hold removed by another hand): failover", record: `
+			0    a/1 takes lease=3000
+			1000 server fault 1 failover that loses the last 1 writes -> free
+			2000 b/1 takes lease=3000
+			9000 server leave`},
+		{rule: "a failover lost a level, and its own release ended the hold", finds: "mutual-exclusion limit (hold removed by another hand): failover", record: `
+			0    a/1 takes lease=9000
+			100  a/1 takes lease=9000 -> a/1 2 9101
+			500  server fault 1 failover that loses the last 1 writes -> a/1 1 9001
+			1000 a/1 releases
+			1100 b/1 takes lease=3000
+			9000 server leave`},
+		{rule: "an operator deleted the key of an earlier hold", finds: "mutual-exclusion bug: its lease had ended", record: `
+			0    a/1 takes lease=3000
+			100  server fault 1 delete of key l -> free
+			200  a/1 takes lease=3000 -> a/1 1 1001
+			1002 server expire -> free
+			2000 b/1 takes lease=3000
+			9000 server leave`},
+		{rule: "an operator deleted the key, and it got another hold of which it does not know",
+			finds: "mutual-exclusion limit (hold removed by another hand): b/1 was granted l at 1.602s while a/1 believed to hold it since 0.002s: delete of key l had removed it at 0.100s", record: `
+			0    a/1 takes lease=3000
+			100  server fault 1 delete of key l -> free
+			200  a/1 invoke lock lease=800
+			200  a/1 send acquire
+			201  a/1 exec acquire -> a/1 1 1001
+			201  a/1 lost acquire reply dropped
+			1002 server expire -> free
+			1600 b/1 takes lease=300
+			1910 a/1 return unknown
+			9000 server leave`},
+		{rule: "a release by another is no excuse", lock: bareLock, finds: `
+			mutual-exclusion bug: unlock of c/1 had ended it at 0.101s
+			misdelete bug
+			linearizable bug`, record: `
+			0    a/1 takes lease=3000
+			100  c/1 releases
+			200  b/1 takes lease=3000
+			9000 server leave`},
+		{rule: "the server never knew of it", finds: "mutual-exclusion bug: the server never ended that hold, or never knew of it\n linearizable bug\n hold-count bug", record: `
+			0    a/1 invoke lock lease=3000
+			1    a/1 return granted
+			200  b/1 takes lease=3000
+			9000 server leave`},
+	})
+}
+
+func TestMisdelete(t *testing.T) {
+	testJudged(t, []judged{
+		{rule: "a late release ends the next owner's hold", lock: bareLock, finds: `
+			misdelete bug: unlock of a/1 (EVAL, sent at 3.000s) ended the hold of b/1 on l at 3.001s
+			linearizable bug`, record: `
+			0    a/1 takes lease=2000
+			2002 server expire -> free
+			2500 b/1 takes lease=9000
+			3000 a/1 releases
+			9000 server leave`},
+		{rule: "a late release that is refused", lock: bareLock, record: `
+			0    a/1 takes lease=2000
+			2002 server expire -> free
+			2500 b/1 takes lease=9000
+			3000 a/1 invoke unlock
+			3000 a/1 send unlock
+			3001 a/1 exec unlock
+			3002 a/1 deliver unlock
+			3002 a/1 return not_held
+			9000 server leave`},
+		{rule: "a release of one's own", record: `
+			0    a/1 takes lease=2000
+			1000 a/1 releases
+			9000 server leave`},
+		{rule: "force_unlock is not meant", record: `
+			0    a/1 takes lease=9000
+			1000 b/1 invoke force_unlock
+			1000 b/1 send force_unlock
+			1001 b/1 exec force_unlock -> free
+			1002 b/1 deliver force_unlock
+			1002 b/1 return released
+			9000 server leave`},
+		{rule: "nor is expiry, nor an operator", record: `
+			0    a/1 takes lease=1000
+			1002 server expire -> free
+			2000 a/1 takes lease=1000
+			2500 server fault 1 delete of key l -> free
+			9000 server leave`},
+		{rule: "a level taken away", finds: "misdelete bug: unlock of b/1 (EVAL, sent at 0.200s) changed to 1 levels the hold of a/1\n hold-count bug", record: `
+			0    a/1 takes lease=9000
+			100  a/1 takes lease=9000 -> a/1 2 9101
+			200  b/1 invoke unlock
+			200  b/1 send unlock
+			201  b/1 exec unlock -> a/1 1 9101
+			202  b/1 deliver unlock
+			202  b/1 return not_held
+			9000 server leave`},
+		{rule: "a try that shortens the hold", finds: "misdelete bug: acquire of b/1 (EVAL, sent at 0.100s) shortened the hold of a/1", record: `
+			0    a/1 takes lease=9000
+			100  b/1 waits try_lock -> a/1 1 5001
+			102  b/1 return busy
+			5002 server expire -> free
+			9000 server leave`},
+		{rule: "a try that prolongs the hold", finds: "misdelete bug: acquire of b/1 (EVAL, sent at 0.100s) prolonged the hold of a/1", record: `
+			0    a/1 takes lease=3000
+			100  b/1 waits try_lock -> a/1 1 5001
+			102  b/1 return busy
+			5002 server expire -> free
+			9000 server leave`},
+		{rule: "a try that makes it endless", finds: `
+			misdelete bug: acquire of b/1 (EVAL, sent at 0.100s) prolonged the hold of a/1
+			lease bug: has no time to live`, record: `
+			0    a/1 takes lease=3000
+			100  b/1 waits try_lock -> a/1 1 endless
+			102  b/1 return busy
+			9000 server leave`},
+		{rule: "a try that only queues", record: `
+			0    a/1 takes lease=9000
+			100  b/1 waits lock -> a/1 1 9001 queue=b/1
+			9000 server leave`},
+		{rule: "a renewal for another's hold", finds: "misdelete bug: renew of b/1 (EVAL, sent at 0.100s) prolonged the hold of a/1\n lease bug", record: `
+			0    a/1 takes lease=3000
+			100  b/1 renews -> a/1 1 30101
+			9000 server leave`},
+		{rule: "a renewal for several of one process", record: `
+			0     a/1 takes
+			0     a/2 takes lock=m
+			10000 a/1 send renew for=a/1,a/2
+			10001 a/1 exec renew -> a/1 1 40001
+			19000 server leave`},
+	})
+}
+
+func TestLinearizable(t *testing.T) {
+	// b stands in the queue, is thrown out, and comes back by what arrives late of its
+	// call, which ends without an answer.
+	const cameBack = `
+			0    a/1 takes
+			100  b/1 invoke try_lock_timed wait=3900
+			100  b/1 send acquire
+			101  b/1 exec acquire -> a/1 1 30001 queue=b/1
+			102  b/1 deliver acquire
+			200  b/1 send acquire
+			3100 server expire -> a/1 1 30001
+			3500 b/1 exec acquire nth=2 -> a/1 1 30001 queue=b/1
+			3600 a/1 releases -> free queue=b/1
+			3700 c/1 invoke try_lock
+			3700 c/1 send acquire
+			3701 c/1 exec acquire
+			3702 c/1 deliver acquire
+			3702 c/1 return busy`
+	entryGivenBack := `
+		0    a/1 takes lease=5000
+		1000 a/1 invoke lock lease=5000
+		1000 a/1 send acquire
+		1001 a/1 exec acquire -> a/1 2 6001
+		2000 a/1 send unlock
+		2001 a/1 exec unlock -> a/1 1 7001
+		2500 a/1 return unknown
+	`
+	const singleAttempt = `
+		0    a/1 takes lease=9000
+		100  b/1 invoke try_lock_timed
+		100  b/1 send acquire
+		101  b/1 exec acquire -> a/1 1 9001
+		200  a/1 releases -> free
+		300  c/1 takes lease=100 -> c/1 1 401
+		350  c/1 releases -> free
+		400  b/1 send acquire
+		402  b/1 exec acquire -> b/1 1 9401
+		402  b/1 return granted
+		9000 server leave`
+	testJudged(t, []judged{
+		{rule: "who came back into the queue is in the way until it is out for good", lock: ourFairLock, record: cameBack + `
+			3800 b/1 send leave
+			3801 b/1 exec leave -> free
+			4000 b/1 return unknown
+			9000 server leave`},
+		{rule: "and not longer", lock: ourFairLock, finds: "linearizable bug: d/1 acquire (3.820s..3.822s) answered busy, but the lock was free", record: cameBack + `
+			3800 b/1 send leave
+			3801 b/1 exec leave -> free
+			3820 d/1 invoke try_lock
+			3820 d/1 send acquire
+			3821 d/1 exec acquire
+			3822 d/1 deliver acquire
+			3822 d/1 return busy
+			4000 b/1 return unknown
+			9000 server leave`},
+		{rule: "an entry that is given back starts the lease anew, which ends", record: entryGivenBack + `
+			7002 server expire -> free
+			8000 a/1 invoke unlock
+			8000 a/1 send unlock
+			8001 a/1 exec unlock
+			8002 a/1 deliver unlock
+			8002 a/1 return not_held
+			9000 server leave`},
+		{rule: "and not before", finds: "linearizable bug: l: a/1 release (6.500s..6.502s) answered not_held, but the lock was held by a/1", record: entryGivenBack + `
+			6500 a/1 invoke unlock
+			6500 a/1 send unlock
+			6501 a/1 exec unlock
+			6502 a/1 deliver unlock
+			6502 a/1 return not_held
+			7002 server expire -> free
+			9000 server leave`},
+		{rule: "a lease that was replaced while its renewal was under way ends in the other order, too",
+			finds: "linearizable bug: l: a/1 release (9.000s..9.002s) answered released, but the lock was free", record: `
+			0    a/1 takes
+			10   a/1 takes -> a/1 2 30011
+			100  a/1 send renew
+			101  a/1 exec renew -> a/1 2 1000
+			103  a/1 invoke unlock
+			103  a/1 send unlock
+			104  a/1 exec unlock -> a/1 1 1100
+			105  a/1 deliver renew
+			106  a/1 deliver unlock
+			106  a/1 return still_held
+			1101 server expire -> free
+			9000 a/1 invoke unlock
+			9000 a/1 send unlock
+			9001 a/1 exec unlock
+			9002 a/1 deliver unlock
+			9002 a/1 return released
+			9003 server leave`},
+		{rule: "the answers fit one order", record: `
+			0    a/1 takes lease=3000
+			100  b/1 waits try_lock
+			102  b/1 return busy
+			1000 a/1 releases
+			2000 b/1 takes lease=3000
+			9000 server leave`},
+		{rule: "a grant while another holds", finds: `
+			mutual-exclusion bug
+			misdelete bug
+			linearizable bug: l: b/1 acquire (0.100s..0.102s) answered granted, but a/1 held the lock`, record: `
+			0    a/1 takes lease=3000
+			100  b/1 takes lease=3000
+			9000 server leave`},
+		{rule: "busy while nobody holds", finds: "linearizable bug: b/1 acquire (2.000s..2.002s) answered busy", record: `
+			0    a/1 takes lease=3000
+			1000 a/1 releases
+			2000 b/1 waits try_lock
+			2002 b/1 return busy
+			9000 server leave`},
+		{rule: "busy for its owner where re-entry is not counted", lock: bareLock, record: `
+			0    a/1 takes lease=3000
+			2000 a/1 waits try_lock
+			2002 a/1 return busy
+			9000 server leave`},
+		{rule: "busy for its owner where it is", finds: "linearizable bug", record: `
+			0    a/1 takes lease=3000
+			2000 a/1 waits try_lock
+			2002 a/1 return busy
+			9000 server leave`},
+		{rule: "a retried command that ran twice is one grant", finds: `
+			linearizable bug: a/1 release (1.000s..1.002s) answered still_held
+			hold-count bug`, record: `
+			0    a/1 invoke lock lease=9000
+			0    a/1 send acquire
+			1    a/1 exec acquire -> a/1 1 9001
+			1    a/1 lost acquire reply dropped
+			100  a/1 send acquire
+			101  a/1 exec acquire -> a/1 2 9101
+			102  a/1 deliver acquire
+			102  a/1 return granted
+			1000 a/1 invoke unlock
+			1000 a/1 send unlock
+			1001 a/1 exec unlock -> a/1 1 9101
+			1002 a/1 deliver unlock
+			1002 a/1 return still_held
+			9000 server leave`},
+		{rule: "of a retried command that was granted two holds the caller has the second", record: `
+			0    a/1 invoke lock lease=1000
+			0    a/1 send acquire
+			1    a/1 exec acquire -> a/1 1 1001
+			1    a/1 lost acquire reply dropped
+			1002 server expire -> free
+			1100 b/1 takes lease=9000
+			1200 b/1 releases
+			3000 a/1 send acquire
+			3001 a/1 exec acquire -> a/1 1 4001
+			3002 a/1 deliver acquire
+			3002 a/1 return granted
+			3100 a/1 releases
+			9000 server leave`},
+		{rule: "the run that comes when the call is over is none of its own", finds: "hold-count bug: at 3.000s", record: `
+			0    a/1 invoke lock lease=1000
+			0    a/1 send acquire
+			100  a/1 send acquire
+			101  a/1 exec acquire -> a/1 1 1101
+			102  a/1 deliver acquire
+			102  a/1 return granted
+			1102 server expire -> free
+			3000 a/1 exec acquire nth=1 -> a/1 1 4000
+			4001 server expire -> free
+			4500 b/1 takes lease=1000
+			5000 b/1 releases
+			9000 server leave`},
+		{rule: "and its lease is that of the later run", finds: "hold-count bug: counts 2 for a/1 on l, and its calls add up to 1", record: `
+			0    a/1 invoke lock lease=1000
+			0    a/1 send acquire
+			1    a/1 exec acquire -> a/1 1 1001
+			1    a/1 lost acquire reply dropped
+			100  a/1 send acquire
+			101  a/1 exec acquire -> a/1 2 1101
+			102  a/1 deliver acquire
+			102  a/1 return granted
+			1102 server expire -> free
+			1200 b/1 takes lease=1000
+			1500 b/1 releases
+			9000 server leave`},
+		{rule: "a lease's end frees the lock", record: `
+			0    a/1 takes lease=1000
+			1002 server expire -> free
+			1100 b/1 waits lock lease=1000 -> b/1 1 2101
+			1102 b/1 return granted
+			1200 a/1 invoke unlock
+			1200 a/1 send unlock
+			1201 a/1 exec unlock
+			1202 a/1 deliver unlock
+			1202 a/1 return not_held
+			2102 server expire -> free
+			9000 server leave`},
+		{rule: "an operator's hand frees the lock", record: `
+			0    a/1 takes lease=9000
+			1000 server fault 1 delete of key l -> free
+			1200 a/1 invoke unlock
+			1200 a/1 send unlock
+			1201 a/1 exec unlock
+			1202 a/1 deliver unlock
+			1202 a/1 return not_held
+			9000 server leave`},
+		{rule: "fair: busy while a dead waiter stands in front", lock: fairLock, finds: "tidy limit (waiter gone from the queue)", record: `
+			0    a/1 takes lease=9000
+			100  b/1 waits lock lease=9000 -> a/1 1 9001 queue=b/1
+			200  server fault 1 crash of b
+			300  a/1 releases -> free queue=b/1
+			400  c/1 waits try_lock
+			402  c/1 return busy
+			500  server leave`},
+		{rule: "fair: and one that waits in vain", lock: fairLock, finds: "tidy bug: b/1 stands in the queue", record: `
+			0    a/1 takes lease=9000
+			100  b/1 waits lock lease=9000 -> a/1 1 9001 queue=b/1
+			300  a/1 releases -> free queue=b/1
+			400  c/1 waits try_lock
+			402  c/1 return busy
+			450  b/1 return error
+			9000 server leave`},
+		{rule: "fair: a single attempt that did not queue, and is sent again, has no turn", lock: fairLock, finds: "wait-bound bug", record: singleAttempt},
+		{rule: "fair: one that did queue has", lock: fairLock, finds: "linearizable bug: c/1 acquire (0.300s..0.302s) answered granted, but the lock was held by b/1\n wait-bound bug",
+			record: strings.NewReplacer("9001", "9001 queue=b/1", "free", "free queue=b/1", "1 401", "1 401 queue=b/1").Replace(singleAttempt)},
+		{rule: "fair: one that is granted past who waits has", lock: fairLock, finds: `
+			linearizable bug: c/1 acquire (0.250s..0.252s) answered granted, but the lock was held by b/1
+			fifo bug: c/1 was granted l at 0.251s before b/1`, record: `
+			0    a/1 takes lease=9000
+			100  b/1 waits lock lease=9000 -> a/1 1 9001 queue=b/1
+			200  a/1 releases -> free queue=b/1
+			250  c/1 takes try_lock_timed lease=1000 -> c/1 1 1251 queue=b/1
+			300  c/1 releases -> free queue=b/1
+			310  b/1 gets -> b/1 1 9311
+			9000 server leave`},
+		{rule: "fair: one that was refused keeps its place until it says so", lock: fairLock, record: `
+			0    a/1 takes lease=9000
+			100  b/1 waits try_lock_timed wait=310 lease=9000 -> a/1 1 9001 queue=b/1
+			300  a/1 releases -> free queue=b/1
+			400  c/1 waits try_lock
+			410  b/1 send leave
+			411  b/1 exec leave -> free
+			412  b/1 return busy
+			414  c/1 return busy
+			9000 server leave`},
+		{rule: "fair: not when it has gone", lock: fairLock, finds: `
+			linearizable bug: c/1 acquire (0.400s..0.402s) answered busy, but the lock was free and no other acquire waited
+			tidy bug: b/1 stands in the queue`, record: `
+			0    a/1 takes lease=9000
+			100  b/1 waits lock lease=9000 -> a/1 1 9001 queue=b/1
+			300  a/1 releases -> free queue=b/1
+			350  b/1 return error
+			400  c/1 waits try_lock
+			402  c/1 return busy
+			9000 server leave`},
+		{rule: "fair: the try that came first was not sent first", lock: fairLock, record: `
+			0    a/1 takes lease=9000
+			100  b/1 invoke lock lease=9000
+			100  b/1 send acquire
+			150  b/1 send acquire
+			151  b/1 exec acquire -> a/1 1 9001 queue=b/1
+			200  c/1 waits lock lease=9000 -> a/1 1 9001 queue=b/1,c/1
+			1000 a/1 releases -> free queue=b/1,c/1
+			1010 b/1 gets -> b/1 1 10011 queue=c/1
+			1500 b/1 releases -> free queue=c/1
+			1510 c/1 gets -> c/1 1 10511
+			1600 b/1 exec acquire nth=1
+			9000 server leave`},
+		{rule: "fair: a later arrival is not placed before one that waits", lock: fairLock, finds: `
+			linearizable bug: c/1 acquire
+			fifo bug`, record: `
+			0    a/1 takes lease=3000
+			100  b/1 waits lock lease=3000 -> a/1 1 3001 queue=b/1
+			200  c/1 waits lock lease=3000 -> a/1 1 3001 queue=b/1,c/1
+			1000 a/1 releases -> free queue=b/1,c/1
+			1100 c/1 gets -> c/1 1 4101 queue=b/1
+			2000 c/1 releases -> free queue=b/1
+			2100 b/1 gets
+			9000 server leave`},
+	})
+}
+
+// A hold that a failover brought back belongs to no call, so that no history
+// can say what was right; without the failover the same answers are wrong.
+func TestAHoldThatARestartTookFromACallUnderWay(t *testing.T) {
+	testJudged(t, []judged{
+		{rule: "it was there for others", record: `
+			0    a/1 invoke lock lease=9000
+			0    a/1 send acquire
+			1    a/1 exec acquire -> a/1 1 9001
+			100  b/1 waits try_lock
+			102  b/1 return busy
+			200  server fault 1 server restart without its data -> free
+			300  a/1 send acquire
+			301  a/1 exec acquire -> a/1 1 9301
+			302  a/1 deliver acquire
+			302  a/1 return granted
+			400  a/1 releases
+			9000 server leave`},
+	})
+}
+
+func TestNoHistoryOfWhatAFailoverBroughtBack(t *testing.T) {
+	for by, want := range map[string]int{"server fault 1 failover that loses the last 1 writes": 0, "b/1 exec other": 1} {
+		record := `
+			0    b/1 send other
+			0    a/1 takes lease=9000
+			1000 a/1 releases
+			1100 ` + by + ` -> a/1 1 9001
+			1200 b/1 waits try_lock
+			1202 b/1 return busy
+			9002 server expire -> free
+			9100 server leave`
+		if found := judgeLinearizable(traced(recordOf(t, plainLock, record))); len(found) != want {
+			t.Errorf("%s: found %v, want %d findings", by, found, want)
+		}
+	}
+}
+
+// A record settles what a caller cannot know. Blind, a violation may be missed
+// and none may be invented.
+func TestSettledAndBlind(t *testing.T) {
+	for _, c := range []struct {
+		rule           string
+		settled, blind linearizability.Verdict
+		record         string
+	}{
+		{"an unknown acquire that ran holds the lock", linearizability.Broken, linearizability.OK, `
+			0    a/1 invoke lock lease=9000
+			0    a/1 send acquire
+			1    a/1 exec acquire -> a/1 1 9001
+			5    a/1 return unknown
+			100  b/1 takes lease=3000
+			9000 server leave`},
+		{"an unknown acquire that never ran does not", linearizability.OK, linearizability.OK, `
+			0    a/1 invoke lock lease=9000
+			0    a/1 send acquire
+			0    a/1 lost acquire request dropped
+			5    a/1 return unknown
+			100  b/1 takes lease=3000
+			9000 server leave`},
+		{"an unknown release that ran frees it", linearizability.OK, linearizability.OK, `
+			0    a/1 takes lease=9000
+			100  a/1 invoke unlock
+			100  a/1 send unlock
+			101  a/1 exec unlock -> free
+			105  a/1 return unknown
+			200  b/1 takes lease=3000
+			9000 server leave`},
+		{"an unknown release that never ran does not", linearizability.Broken, linearizability.OK, `
+			0    a/1 takes lease=9000
+			100  a/1 invoke unlock
+			100  a/1 send unlock
+			105  a/1 return unknown
+			200  b/1 takes lease=3000
+			9000 server leave`},
+		{"an unknown release that left an outer level, with its lease", linearizability.OK, linearizability.OK, `
+			0    a/1 takes lease=800
+			100  a/1 takes -> a/1 2 30101
+			200  a/1 invoke unlock
+			200  a/1 send unlock
+			201  a/1 exec unlock -> a/1 1 801
+			201  a/1 lost unlock reply dropped
+			205  a/1 return unknown
+			802  server expire -> free
+			900  b/1 takes lease=3000
+			9000 server leave`},
+		{"a call still open at the end is of unknown outcome", linearizability.OK, linearizability.OK, `
+			0    a/1 invoke lock lease=9000
+			0    a/1 send acquire
+			1    a/1 exec acquire -> a/1 1 9001
+			100  b/1 waits try_lock
+			102  b/1 return busy
+			9000 server leave`},
+		{"a lease that ended later than it had to, within the call", linearizability.Broken, linearizability.OK, `
+			0    a/1 invoke lock lease=1000
+			0    a/1 send acquire
+			1    a/1 exec acquire -> a/1 1 1001
+			500  a/1 return granted
+			1002 server expire -> free
+			1200 b/1 waits try_lock
+			1202 b/1 return busy
+			9000 server leave`},
+		{"two grants without a lease's end between", linearizability.Broken, linearizability.Broken, `
+			0    a/1 takes lease=9000
+			100  b/1 takes lease=3000
+			9000 server leave`},
+		{"a renewal of unknown outcome that ran", linearizability.OK, linearizability.OK, `
+			0     a/1 takes
+			10000 a/1 send renew
+			10001 a/1 exec renew -> a/1 1 40001
+			10001 a/1 lost renew reply dropped
+			35000 b/1 waits try_lock
+			35002 b/1 return busy
+			39000 server leave`},
+	} {
+		t.Run(c.rule, func(t *testing.T) {
+			r := traced(recordOf(t, plainLock, c.record))
+			if got := r.check("l", linearizability.Options{}, true); got.Verdict != c.settled {
+				t.Errorf("settled: %s, want %s: %s", got.Verdict, c.settled, got.Why)
+			}
+			if got := r.check("l", linearizability.Options{}, false); got.Verdict != c.blind {
+				t.Errorf("blind: %s, want %s: %s", got.Verdict, c.blind, got.Why)
+			}
+		})
+	}
+}
+
+func TestHoldCount(t *testing.T) {
+	ownForce := `
+		0    a/1 invoke force_unlock
+		0    a/1 send force_unlock
+		1000 a/1 return unknown
+		2000 a/1 invoke lock
+		2000 a/1 send acquire
+		2001 a/1 exec acquire -> a/1 1 32001
+	`
+	testJudged(t, []judged{
+		{rule: "grants less releases", record: `
+			0    a/1 takes lease=9000
+			100  a/1 takes lease=9000 -> a/1 2 9101
+			200  a/1 invoke unlock
+			200  a/1 send unlock
+			201  a/1 exec unlock -> a/1 1 9101
+			202  a/1 deliver unlock
+			202  a/1 return still_held
+			300  a/1 releases
+			9000 server leave`},
+		{rule: "a grant counted twice", finds: "hold-count bug: at 0.002s, after its lock, the server counts 2 for a/1 on l, and its calls add up to 1", record: `
+			0    a/1 takes lease=9000 -> a/1 2 9001
+			9000 server leave`},
+		{rule: "a release that gives all levels up", finds: "hold-count bug: at 0.202s, after its unlock, the server counts 0 for a/1 on l, and its calls add up to 1", record: `
+			0    a/1 takes lease=9000
+			100  a/1 takes lease=9000 -> a/1 2 9101
+			200  a/1 invoke unlock
+			200  a/1 send unlock
+			201  a/1 exec unlock -> free
+			202  a/1 deliver unlock
+			202  a/1 return still_held
+			9000 server leave`},
+		{rule: "a release that gives nothing up", finds: "hold-count bug: after its unlock, the server counts 1", record: `
+			0    a/1 takes lease=9000
+			200  a/1 releases -> a/1 1 9002
+			9000 server leave`},
+		{rule: "each owner has a count of its own", record: `
+			0    a/1 takes lease=1000
+			1002 server expire -> free
+			1100 a/2 takes lease=9000
+			1200 a/2 takes lease=9000 -> a/2 2 10201
+			9000 server leave`},
+		{rule: "counting begins anew when the key was lost", record: `
+			0    a/1 takes lease=1000
+			100  a/1 takes lease=1000 -> a/1 2 1101
+			1102 server expire -> free
+			1200 a/1 takes lease=1000
+			1300 server fault 1 delete of key l -> free
+			1400 a/1 takes lease=1000
+			1500 b/1 invoke force_unlock
+			1500 b/1 send force_unlock
+			1501 b/1 exec force_unlock -> free
+			1502 b/1 deliver force_unlock
+			1502 b/1 return released
+			1600 a/1 takes lease=9000
+			9000 server leave`},
+		{rule: "a force_unlock is nobody's release, also the thread's own that comes late", record: ownForce + `
+			2003 a/1 exec force_unlock -> free
+			2010 a/1 return unknown
+			9000 server leave`},
+		{rule: "and without it the level counts", finds: "hold-count bug: at 3.001s, after its lock, the server counts 2 for a/1 on l, and its calls add up to 1", record: ownForce + `
+			2010 a/1 return unknown
+			3000 a/1 send acquire
+			3001 a/1 exec acquire -> a/1 2 33001
+			9000 server leave`},
+		{rule: "a grant whose hold was lost before it returned adds nothing", record: `
+			0    a/1 invoke lock lease=1000
+			0    a/1 send acquire
+			1    a/1 exec acquire -> a/1 1 1001
+			1002 server expire -> free
+			2000 a/1 deliver acquire
+			2000 a/1 return granted
+			9000 server leave`},
+		{rule: "unless it was given another when it was sent again", record: `
+			0    a/1 invoke lock lease=1000
+			0    a/1 send acquire
+			1    a/1 exec acquire -> a/1 1 1001
+			1    a/1 lost acquire reply dropped
+			1002 server expire -> free
+			3000 a/1 send acquire
+			3001 a/1 exec acquire -> a/1 1 4001
+			3002 a/1 deliver acquire
+			3002 a/1 return granted
+			9000 server leave`},
+		{rule: "while a call of the owner is open nothing is compared", record: `
+			0    a/1 takes lease=9000
+			100  a/1 invoke lock lease=9000
+			100  a/1 send acquire
+			101  a/1 exec acquire -> a/1 3 9101
+			9000 server leave`},
+		{rule: "nor of the dead", record: `
+			0    a/1 invoke lock lease=9000
+			0    a/1 send acquire
+			1    server fault 1 crash of a
+			2    a/1 exec acquire -> a/1 1 9002
+			9000 server leave`},
+		{rule: "an unknown acquire that ran counts", record: `
+			0    a/1 takes lease=9000
+			100  a/1 invoke lock lease=9000
+			100  a/1 send acquire
+			101  a/1 exec acquire -> a/1 2 9101
+			101  a/1 lost acquire reply dropped
+			150  a/1 return unknown
+			200  a/1 invoke unlock
+			200  a/1 send unlock
+			201  a/1 exec unlock -> a/1 1 9101
+			202  a/1 deliver unlock
+			202  a/1 return still_held
+			9000 server leave`},
+		{rule: "once, however often it ran", finds: "hold-count bug: at 0.150s, after its lock, the server counts 3 for a/1 on l, and its calls add up to 2", record: `
+			0    a/1 takes lease=9000
+			100  a/1 invoke lock lease=9000
+			100  a/1 send acquire
+			101  a/1 exec acquire -> a/1 2 9101
+			101  a/1 lost acquire reply dropped
+			110  a/1 send acquire
+			111  a/1 exec acquire -> a/1 3 9111
+			111  a/1 lost acquire reply dropped
+			150  a/1 return unknown
+			9000 server leave`},
+		{rule: "an unknown acquire that never ran does not", record: `
+			0    a/1 takes lease=9000
+			100  a/1 invoke lock lease=9000
+			100  a/1 send acquire
+			100  a/1 lost acquire request dropped
+			150  a/1 return unknown
+			200  a/1 releases
+			9000 server leave`},
+		{rule: "an unknown acquire that runs after it returned counts then", record: `
+			0    a/1 takes lease=9000
+			100  a/1 invoke lock lease=9000
+			100  a/1 send acquire
+			150  a/1 return unknown
+			160  a/1 exec acquire -> a/1 2 9160
+			9000 server leave`},
+		{rule: "an unknown release that ran counts", record: `
+			0    a/1 takes lease=9000
+			100  a/1 takes lease=9000 -> a/1 2 9101
+			200  a/1 invoke unlock
+			200  a/1 send unlock
+			201  a/1 exec unlock -> a/1 1 9101
+			201  a/1 lost unlock reply dropped
+			250  a/1 return unknown
+			300  a/1 releases
+			9000 server leave`},
+	})
+}
+
+// order is a queue of two behind a holder; who comes next is the case.
+const order = `
+	0    a/1 takes lease=9000
+	100  b/1 waits lock lease=9000 -> a/1 1 9001 queue=b/1
+	200  c/1 waits lock lease=9000 -> a/1 1 9001 queue=b/1,c/1
+	9000 server leave
+`
+
+// overtaken is order when the later of the two comes first.
+const overtaken = order + `
+	1000 a/1 releases -> free queue=b/1,c/1
+	1010 c/1 gets -> c/1 1 10011 queue=b/1
+	1500 c/1 releases -> free queue=b/1
+	1510 b/1 gets
+`
+
+// evicted is the same after the server took b out of its queue.
+const evicted = order + `
+	600  c/1 send acquire
+	601  c/1 exec acquire -> a/1 1 9001 queue=c/1
+	1000 a/1 releases -> free queue=c/1
+	1010 c/1 gets
+	1500 c/1 releases
+	1510 b/1 gets
+`
+
+// skewed is the fair lock with the clock of b apart.
+func skewed(by time.Duration) model.Params {
+	p := fairLock
+	p.Processes = []model.ProcessParams{{Name: "a"}, {Name: "b", Skew: by}}
+	return p
+}
+
+func TestFIFO(t *testing.T) {
+	const anew = `
+			0    a/1 takes -> a/1 1 30001
+			100  c/1 invoke lock
+			100  c/1 send acquire
+			150  c/1 return unknown
+			160  c/1 waits lock -> a/1 1 30001 queue=c/1`
+	testJudged(t, []judged{
+		{rule: "waiters get it in the order of their first try", lock: fairLock, record: order + `
+			1000 a/1 releases -> free queue=b/1,c/1
+			1010 b/1 gets -> b/1 1 10011 queue=c/1
+			1500 b/1 releases -> free queue=c/1
+			1510 c/1 gets`},
+		{rule: "the later comes first", lock: fairLock,
+			finds: "linearizable bug: c/1 acquire\n fifo bug: c/1 was granted l at 1.011s before b/1, which had first tried at 0.101s and still waited", record: overtaken},
+		{rule: "with wall clocks apart it is a limit", lock: skewed(time.Second),
+			finds: "linearizable limit (wall clocks apart)\n fifo limit (wall clocks apart)", record: overtaken},
+		{rule: "but not what is wrong in any order", lock: skewed(time.Second), finds: "linearizable bug", record: `
+			0    a/1 takes -> a/1 1 30001
+			1000 a/1 releases -> free
+			1100 b/1 waits try_lock
+			1101 b/1 return busy
+			9000 server leave`},
+		{rule: "order on the plain lock is not promised", record: overtaken},
+		{rule: "nor on a bare one", lock: bareLock, record: overtaken},
+		{rule: "a fair one that waives it", record: evicted,
+			lock: model.Params{Lock: "mine", Traits: model.Traits{Fair: true}, Timing: timing(0), Promises: model.Promises{model.JudgeFIFO: {Waived: true}, model.JudgeLinearizable: {Waived: true}}}},
+		{rule: "a fair one that nobody knows, by its trait alone", record: evicted, finds: "fifo bug",
+			lock: model.Params{Lock: "mine", Traits: model.Traits{Fair: true}, Timing: timing(0)}},
+		{rule: "whoever was evicted still waits for its caller, not for the server", lock: fairLock,
+			finds: "fifo bug: it had lost its place in the queue at 0.601s", record: evicted},
+		{rule: "re-entry overtakes nobody", lock: fairLock, record: order + `
+			300  a/1 takes lease=9000 -> a/1 2 9301 queue=b/1,c/1
+			400  a/1 invoke unlock
+			400  a/1 send unlock
+			401  a/1 exec unlock -> a/1 1 9301 queue=b/1,c/1
+			402  a/1 deliver unlock
+			402  a/1 return still_held
+			1000 a/1 releases -> free queue=b/1,c/1
+			1010 b/1 gets -> b/1 1 10011 queue=c/1`},
+		{rule: "what is late of a call that is over takes the turn of the thread that waits anew", lock: fairLock, record: anew + `
+			200  b/1 waits lock -> a/1 1 30001 queue=c/1,b/1
+			1000 a/1 releases -> free queue=c/1,b/1
+			1010 c/1 exec acquire nth=1 -> c/1 1 31010 queue=b/1
+			9000 server leave`},
+		{rule: "and not that of one who had waited before", lock: fairLock,
+			finds: "fifo bug: c/1 was granted l at 1.010s before b/1, which had first tried at 0.051s and still waited", record: `
+			0    a/1 takes -> a/1 1 30001
+			50   b/1 waits lock -> a/1 1 30001 queue=b/1
+			100  c/1 invoke lock
+			100  c/1 send acquire
+			150  c/1 return unknown
+			160  c/1 waits lock -> a/1 1 30001 queue=b/1,c/1
+			1000 a/1 releases -> free queue=b/1,c/1
+			1010 c/1 exec acquire nth=1 -> c/1 1 31010 queue=b/1
+			9000 server leave`},
+		{rule: "leavers do not count", lock: fairLock, record: `
+			0    a/1 takes lease=9000
+			100  b/1 waits try_lock_timed wait=3000 lease=9000 -> a/1 1 9001 queue=b/1
+			200  c/1 waits lock lease=9000 -> a/1 1 9001 queue=b/1,c/1
+			300  b/1 send leave
+			301  b/1 exec leave -> a/1 1 9001 queue=c/1
+			302  b/1 deliver leave
+			302  b/1 return error
+			1000 a/1 releases -> free queue=c/1
+			1010 c/1 gets
+			9000 server leave`},
+		{rule: "nor do the interrupted, though they have not returned", lock: fairLock, record: evicted + `
+			900  a/2 interrupts b/1`},
+		{rule: "nor those whom the server has refused with an error, though they have not heard", lock: fairLock, record: `
+			100 b/1 invoke lock
+			100 b/1 send acquire
+			101 b/1 exec acquire (error) ERR NON_REENTRANT_REACQUIRE
+			110 c/1 takes
+			200 b/1 deliver acquire
+			200 b/1 return error
+			900 c/1 releases
+			999 server leave`},
+		{rule: "unless they ask again", lock: fairLock, finds: "linearizable bug\n fifo bug: c/1 was granted l at 0.111s before b/1", record: `
+			100 b/1 invoke lock
+			100 b/1 send acquire
+			101 b/1 exec acquire (error) ERR NON_REENTRANT_REACQUIRE
+			110 c/1 takes
+			200 b/1 deliver acquire
+			201 b/1 send acquire
+			202 b/1 exec acquire -> c/1 1 30111 queue=b/1
+			203 b/1 deliver acquire
+			300 c/1 releases -> free queue=b/1
+			310 b/1 gets
+			999 server leave`},
+		{rule: "the dead do not count", lock: fairLock, record: `
+			0    a/1 takes lease=9000
+			100  b/1 waits lock lease=9000 -> a/1 1 9001 queue=b/1
+			200  c/1 waits lock lease=9000 -> a/1 1 9001 queue=b/1,c/1
+			500  server fault 1 crash of b
+			1000 a/1 releases -> free queue=c/1
+			1010 c/1 gets
+			9000 server leave`},
+		{rule: "the timed out do not count", lock: fairLock, record: `
+			0    a/1 takes lease=9000
+			100  b/1 waits try_lock_timed wait=500 lease=9000 -> a/1 1 9001 queue=b/1
+			200  c/1 waits lock lease=9000 -> a/1 1 9001 queue=b/1,c/1
+			1000 a/1 releases -> free queue=c/1
+			1010 c/1 gets
+			9000 server leave`},
+		{rule: "within its own wait a timed one counts", lock: fairLock, finds: "fifo bug: c/1 was granted l at 1.011s before b/1", record: `
+			0    a/1 takes lease=9000
+			100  b/1 waits try_lock_timed wait=1000 lease=9000 -> a/1 1 9001 queue=b/1
+			200  c/1 waits lock lease=9000 -> a/1 1 9001 queue=b/1,c/1
+			1000 a/1 releases -> free queue=c/1
+			1010 c/1 gets
+			1100 b/1 return busy
+			9000 server leave`},
+		{rule: "a single attempt is no waiter", lock: fairLock, record: `
+			0    a/1 takes lease=9000
+			100  b/1 invoke try_lock
+			100  b/1 send acquire
+			101  b/1 exec acquire
+			200  c/1 waits lock lease=9000 -> a/1 1 9001 queue=c/1
+			1000 a/1 releases -> free queue=c/1
+			1010 c/1 gets
+			1100 b/1 deliver acquire
+			1100 b/1 return busy
+			9000 server leave`},
+		{rule: "and may not overtake one", lock: fairLock, finds: "fifo bug: d/1 was granted l at 1.006s before b/1", record: order + `
+			1000 a/1 releases -> free queue=b/1,c/1
+			1005 d/1 takes try_lock lease=3000 -> d/1 1 4006 queue=b/1,c/1
+			1500 d/1 releases -> free queue=b/1,c/1
+			1510 b/1 gets -> b/1 1 10011 queue=c/1`},
+		{rule: "it is the first try at the server that counts, not the call", lock: fairLock, record: `
+			0    a/1 takes lease=9000
+			100  b/1 invoke lock lease=9000
+			100  b/1 send acquire
+			200  c/1 waits lock lease=9000 -> a/1 1 9001 queue=c/1
+			300  b/1 exec acquire -> a/1 1 9001 queue=c/1,b/1
+			301  b/1 deliver acquire
+			1000 a/1 releases -> free queue=c/1,b/1
+			1010 c/1 gets -> c/1 1 10011 queue=b/1
+			1500 c/1 releases -> free queue=b/1
+			1510 b/1 gets -> b/1 1 10511
+			9000 server leave`},
+
+		{rule: "wall clocks apart excuse it", lock: skewed(250 * time.Millisecond), finds: "fifo limit (wall clocks apart)", record: evicted},
+		{rule: "wall clocks less than a millisecond apart do not", lock: skewed(999 * time.Microsecond), finds: "fifo bug", record: evicted},
+		{rule: "a waiter paused when it lost its place", lock: fairLock, finds: "fifo limit (waiter away when its turn came)", record: evicted + `
+			400  server fault 1 pause of b for 300ms
+			700  server heal 1`},
+		{rule: "a waiter cut off when its turn came", lock: fairLock, finds: "fifo limit (waiter away when its turn came)", record: evicted + `
+			900  server fault 1 partition of b for 300ms
+			1200 server heal 1`},
+		{rule: "a waiter paused at another time", lock: fairLock, finds: "fifo bug", record: evicted + `
+			700  server fault 1 pause of b for 1ms
+			701  server heal 1`},
+		{rule: "another paused", lock: fairLock, finds: "fifo bug", record: evicted + `
+			400  server fault 1 pause of c for 300ms
+			700  server heal 1`},
+		{rule: "a waiter whose message was lost", lock: fairLock, finds: "fifo limit (waiter away when its turn came)", record: evicted + `
+			500  b/1 send acquire
+			500  b/1 hit 1 acquire
+			500  b/1 lost acquire request dropped`},
+		{rule: "a failover gave back a place in front", lock: fairLock, finds: `
+			fifo limit (hold removed by another hand)
+			tidy bug: c/1 stands in the queue`, record: `
+			0    a/1 takes lease=3000 -> a/1 1 3001 queue=c/1
+			50   server fault 1 failover that loses the last 1 writes -> a/1 1 3001
+			60   server fault 2 failover that loses the last 1 writes -> a/1 1 3001 queue=c/1
+			100  b/1 waits lock lease=3000 -> a/1 1 3001 queue=c/1,b/1
+			900  c/1 waits lock lease=3000 -> a/1 1 3001 queue=c/1,b/1
+			1000 a/1 releases -> free queue=c/1,b/1
+			1100 c/1 gets -> c/1 1 4101 queue=b/1
+			2000 c/1 releases -> free queue=b/1
+			2100 b/1 gets
+			9000 server leave`},
+		{rule: "an operator removed the hold", lock: fairLock, finds: `
+			mutual-exclusion limit (hold removed by another hand)
+			mutual-exclusion limit (hold removed by another hand)
+			fifo limit (hold removed by another hand)`, record: order + `
+			900  server fault 1 delete of key l -> free
+			1010 c/1 gets
+			1500 c/1 releases
+			1510 b/1 gets`},
+		{rule: "an operator removed what our server remembers of a waiter", lock: ourFairLock, finds: `
+			linearizable limit (memory of a call removed by another hand)
+			fifo limit (memory of a call removed by another hand)`, record: overtaken + `
+			500  server fault 1 delete of key reference_memory:{l}:b:1`},
+		{rule: "but not before it waited", lock: ourFairLock, finds: "linearizable bug\n fifo bug", record: overtaken + `
+			50   server fault 1 delete of key reference_memory:{l}:b:1`},
+		{rule: "nor on the lock of Redisson, where nothing is remembered of waiters", lock: fairLock, finds: "linearizable bug\n fifo bug", record: overtaken + `
+			500  server fault 1 delete of key reference_memory:{l}:b:1`},
+	})
+}
+
+// A place that its owner could not give up makes a free lock busy until a
+// heartbeat has passed: a limit where a fault was in the way, else a bug.
+func TestAPlaceThatCouldNotBeGivenUp(t *testing.T) {
+	const waitsBehind = `
+		0     a/1 takes lease=900
+		100   b/1 waits try_lock_timed wait=500 lease=900 -> a/1 1 901 queue=b/1
+		200   c/1 waits lock lease=900 -> a/1 1 901 queue=b/1,c/1 deadlines=b/1:18500,c/1
+		602   b/1 return busy
+		800   a/1 releases -> free queue=b/1,c/1 deadlines=b/1:18500,c/1
+		19000 c/1 gets -> c/1 1 19901
+		19500 c/1 releases
+		29000 server leave`
+	const ghost = `
+		0    a/1 takes lease=9000
+		100  b/1 waits try_lock_timed wait=500 lease=9000 -> a/1 1 9001 queue=b/1
+		600  b/1 return unknown
+		1000 a/1 releases -> free queue=b/1
+		1100 c/1 invoke try_lock
+		1100 c/1 send acquire
+		1101 c/1 exec acquire
+		1102 c/1 deliver acquire
+		1102 c/1 return busy
+		9000 server leave`
+	const broughtBack = `
+			liveness limit (hold removed by another hand)
+			tidy limit (hold removed by another hand)`
+	failover := func(granted, released, ends string) string {
+		return strings.NewReplacer("GRANTED", granted, "RELEASED", released, "ENDS", ends).Replace(`
+		0     a/1 takes lease=900
+		100   b/1 waits try_lock_timed wait=500 lease=900 -> a/1 1 901 queue=b/1
+		600   b/1 send leave
+		601   b/1 exec leave -> a/1 1 901
+		602   b/1 return busy
+		650   c/1 waits lock lease=900 -> a/1 1 901 queue=c/1
+		800   a/1 releases -> free queue=c/1
+		850   server fault 1 failover that loses the last 2 writes -> free queue=b/1,c/1 deadlines=b/1:18500,c/1
+		GRANTED  c/1 gets -> c/1 1 ENDS
+		RELEASED c/1 releases
+		29000 server leave`)
+	}
+	testJudged(t, []judged{
+		{rule: "cut off", lock: ourFairLock, finds: `
+			linearizable limit (waiter away when its turn came)
+			tidy limit (waiter away when its turn came)`, record: ghost + `
+			550  server fault 1 partition of b for 2s
+			2550 server heal 1`},
+		{rule: "for no reason", lock: ourFairLock, finds: "linearizable bug\n tidy bug", record: ghost},
+		{rule: "what it sent to leave is held", lock: ourFairLock, finds: "linearizable limit (waiter away when its turn came)", record: ghost + `
+			550  b/1 send leave
+			550  b/1 hit 1 leave`},
+		{rule: "what it sent to leave is under way for long", lock: ourFairLock, finds: "linearizable bug", record: ghost + `
+			550  b/1 send leave`},
+		{rule: "cut off, and another waits for a heartbeat", lock: ourFairLock, finds: `
+			liveness limit (waiter away when its turn came)
+			tidy limit (waiter away when its turn came)`, record: waitsBehind + `
+			550  server fault 1 partition of b for 2s
+			2550 server heal 1`},
+		{rule: "but no longer", lock: ourFairLock, finds: `
+			liveness bug
+			tidy limit (waiter away when its turn came)`, record: strings.NewReplacer("19000", "28000", "19901", "28901", "19500", "28500").Replace(waitsBehind) + `
+			550  server fault 1 partition of b for 2s
+			2550 server heal 1`},
+		{rule: "brought back, and another waits for a heartbeat", lock: ourFairLock, finds: broughtBack, record: failover("19000", "19500", "19901")},
+		{rule: "nor then any longer", lock: ourFairLock, finds: strings.Replace(broughtBack, "liveness limit (hold removed by another hand)", "liveness bug", 1),
+			record: failover("28000", "28500", "28901")},
+		{rule: "for no reason, and another waits", lock: ourFairLock, finds: "liveness bug\n tidy bug", record: waitsBehind},
+		{rule: "as on the lock of Redisson, which promises none", lock: fairLock, finds: "liveness bug\n tidy limit (waiter away when its turn came)", record: waitsBehind + `
+			550  server fault 1 partition of b for 2s
+			2550 server heal 1`},
+		{rule: "cut off later", lock: ourFairLock, finds: "linearizable bug\n tidy bug", record: ghost + `
+			700  server fault 1 partition of b for 2s
+			2700 server heal 1`},
+	})
+}
+
+func TestLease(t *testing.T) {
+	const unheard = `
+			0     a/1 takes
+			1000  server fault 1 delete of key l -> free
+			10000 a/1 invoke try_lock
+			10000 a/1 send acquire
+			10001 a/1 exec acquire -> a/1 1 40001
+			10500 a/1 return unknown`
+	const putBack = `
+			0    a/1 takes -> a/1 1 30001 token=7
+			500  a/1 releases -> free token=7
+			600  a/1 takes -> a/1 1 30601 token=8
+			700  server fault 1 failover that loses the last 2 writes -> a/1 1 30001`
+	testJudged(t, []judged{
+		{rule: "a failover brought back an earlier hold of the same owner, which nobody renews", lock: ourLock, record: putBack + " token=7" + `
+			30002 server expire -> free token=8
+			40000 server leave`},
+		{rule: "it is the same hold, and is to be renewed", lock: ourLock, finds: "lease bug: the hold of a/1 on l ended with its lease at 30.002s while a/1 believed to hold it", record: putBack + " token=8" + `
+			30002 server expire -> free token=8
+			40000 server leave`},
+		{rule: "of a hold that it was given unheard, after another hand had ended the one it believes in, a client knows nothing", record: unheard + `
+			40002 server expire -> free
+			49000 server leave`},
+		{rule: "until it enters it again", finds: "lease bug: the hold of a/1 on l ended with its lease at 40.002s while a/1 believed to hold it", record: unheard + `
+			11000 a/1 takes -> a/1 2 40001
+			40002 server expire -> free
+			49000 server leave`},
+		{rule: "an orphan ends with its lease", record: `
+			0     a/1 takes
+			10000 server fault 1 crash of a
+			30002 server expire -> free
+			39000 server leave`},
+		{rule: "an orphan prolonged", finds: "lease bug: the hold of a/1 on l was prolonged at 20.001s, although it had died at 10.000s", record: `
+			0     a/1 takes
+			10000 server fault 1 crash of a
+			20000 a/1 renews
+			50002 server expire -> free
+			59000 server leave`},
+		{rule: "a restart may keep the renewals from the server for a period and 7.5 s", record: `
+			0     a/1 takes
+			15000 server fault 1 server restart with its data
+			30002 server expire -> free
+			39000 server leave`},
+		{rule: "and no longer", finds: "lease bug: the last fault that met its messages was server restart with its data at 18.500s", record: `
+			0     a/1 takes
+			1000  server fault 1 server restart with its data
+			30002 server expire -> free
+			39000 server leave`},
+		{rule: "nor after one was sent", finds: "lease bug: at 10.000s", record: `
+			0     a/1 takes
+			5000  server fault 1 server restart with its data
+			10000 a/1 send renew
+			30002 server expire -> free
+			39000 server leave`},
+		{rule: "a hold that is lost while a level is given up is renewed until its thread hears of it", record: `
+			0     a/1 takes
+			100   a/1 takes -> a/1 2 30101
+			9990  a/1 invoke unlock
+			9990  a/1 send unlock
+			9991  a/1 exec unlock -> a/1 1 39991
+			9994  b/1 invoke force_unlock
+			9994  b/1 send force_unlock
+			9995  b/1 exec force_unlock -> free
+			9996  b/1 deliver force_unlock
+			9996  b/1 return released
+			9998  a/1 deliver unlock
+			9998  a/1 return still_held
+			10000 a/1 renews -> free
+			39000 server leave`},
+		{rule: "by a renewal that it sent while it lived", record: `
+			0     a/1 takes
+			10000 a/1 renews
+			10000 server fault 1 crash of a
+			40002 server expire -> free
+			59000 server leave`},
+		{rule: "by two, of which one was sent later", finds: "lease bug: the hold of a/1 on l was prolonged at 10.003s", record: `
+			0     a/1 takes
+			10000 a/1 renews
+			10000 server fault 1 crash of a
+			10002 a/1 renews
+			40004 server expire -> free
+			59000 server leave`},
+
+		{rule: "a watchdog that renews nothing", finds: "lease bug: the hold of a/1 on l ended with its lease at 30.002s while a/1 believed to hold it and its watchdog should have renewed it; no fault met its messages", record: `
+			0     a/1 takes
+			30002 server expire -> free
+			39000 server leave`},
+		{rule: "a watchdog that renews", record: `
+			0     a/1 takes
+			10000 a/1 renews
+			20000 a/1 renews
+			49000 server leave`},
+		{rule: "a lease of one's own is not renewed", record: `
+			0    a/1 takes lease=3000
+			3002 server expire -> free
+			9000 server leave`},
+		{rule: "nor is one that the server ended early", record: `
+			0     a/1 takes lease=29000 -> a/1 1 15001
+			15002 server expire -> free
+			39000 server leave`},
+		{rule: "a hold without a believer may end", record: `
+			0     a/1 takes
+			25000 a/1 invoke unlock
+			25000 a/1 send unlock
+			25001 a/1 return unknown
+			30002 server expire -> free
+			39000 server leave`},
+		{rule: "a watchdog period after the last fault that met a renewal", finds: "lease bug: the last fault that met its messages was drop of renew at 20.002s", record: `
+			0     a/1 takes
+			20002 a/1 send renew
+			20002 a/1 hit 1 renew
+			20002 a/1 lost renew request dropped
+			30002 server expire -> free
+			39000 server leave`},
+		{rule: "a millisecond less", record: `
+			0     a/1 takes
+			20003 a/1 send renew
+			20003 a/1 hit 1 renew
+			20003 a/1 lost renew request dropped
+			30002 server expire -> free
+			39000 server leave`},
+		{rule: "a renewal of another's hold met by a fault", finds: "lease bug: no fault met its messages", record: `
+			0     a/1 takes
+			25000 b/1 send renew lock=m for=a/1
+			25000 b/1 hit 1 renew
+			30002 server expire -> free
+			39000 server leave`},
+
+		{rule: "a renewal sent after the last release returned", finds: "lease bug: a renewal of l for a/1 was sent at 2.000s, although its unlock had returned released at 1.002s", record: `
+			0    a/1 takes
+			1000 a/1 releases
+			2000 a/1 send renew
+			2001 a/1 exec renew
+			9000 server leave`},
+		{rule: "before it returned", record: `
+			0    a/1 takes
+			1000 a/1 releases
+			1001 a/1 send renew
+			1002 a/1 exec renew
+			9000 server leave`},
+		{rule: "while an acquire is open, which may have been granted", record: `
+			0    a/1 invoke lock
+			0    a/1 send acquire
+			1    a/1 exec acquire -> a/1 1 30001
+			50   a/1 send renew
+			51   a/1 exec renew -> a/1 1 30051
+			60   a/1 return granted
+			9000 server leave`},
+		{rule: "after the release of an inner level", record: `
+			0    a/1 takes
+			100  a/1 takes -> a/1 2 30101
+			1000 a/1 invoke unlock
+			1000 a/1 send unlock
+			1001 a/1 exec unlock -> a/1 1 31001
+			1002 a/1 deliver unlock
+			1002 a/1 return still_held
+			2000 a/1 renews
+			9000 server leave`},
+		{rule: "after a release that failed", finds: "lease bug: its unlock had returned error", record: `
+			0    a/1 takes
+			1000 a/1 invoke unlock
+			1001 a/1 return error
+			2000 a/1 renews
+			9000 server leave`},
+		{rule: "after a release of unknown outcome", finds: "lease bug: its unlock had returned unknown", record: `
+			0    a/1 takes
+			1000 a/1 invoke unlock
+			1000 a/1 send unlock
+			1001 a/1 return unknown
+			2000 a/1 renews
+			9000 server leave`},
+		{rule: "after a release that found nothing, at whatever level", finds: "lease bug: its unlock had returned not_held", record: `
+			0    a/1 takes
+			10   a/1 takes -> a/1 2 30011
+			1000 server fault 1 delete of key l -> free
+			2000 a/1 invoke unlock
+			2000 a/1 send unlock
+			2001 a/1 exec unlock
+			2002 a/1 return not_held
+			3000 a/1 send renew
+			9000 server leave`},
+		{rule: "for an acquire that returned without a grant", finds: "lease bug: its try_lock_timed had returned busy", record: `
+			0    a/1 takes lease=9000
+			100  b/1 waits try_lock_timed wait=500
+			600  b/1 return busy
+			700  b/1 send renew
+			701  b/1 exec renew
+			8000 a/1 releases
+			9000 server leave`},
+		{rule: "for one who never held it", finds: "lease bug: a renewal of l for b/1 was sent at 0.700s", record: `
+			0    a/1 takes lease=9000
+			700  b/1 send renew
+			701  b/1 exec renew
+			9000 server leave`},
+		{rule: "in the leaving no renewal is judged", record: `
+			0    a/1 takes
+			1000 a/1 releases
+			9000 server leave
+			9000 a/1 send renew`},
+
+		{rule: "a key without time to live", finds: "lease bug: the hold of a/1 on l has no time to live since 0.001s", record: `
+			0    a/1 takes -> a/1 1 endless
+			9000 server leave`},
+		{rule: "a lease longer than granted", finds: "lease bug: at 0.001s the hold of a/1 on l got a lease of 3.001s, and asked for 3s at most", record: `
+			0    a/1 takes lease=3000 -> a/1 1 3002
+			9000 server leave`},
+		{rule: "a lease as granted", record: `
+			0    a/1 takes lease=3000 -> a/1 1 3001
+			9000 server leave`},
+		{rule: "longer than the watchdog's", finds: "lease bug: got a lease of 30.001s, and asked for 30s at most", record: `
+			0    a/1 takes -> a/1 1 30002
+			9000 server leave`},
+		{rule: "a renewal of a lease that nobody asked to renew", finds: "lease bug: at 1.001s the hold of a/1 on l got a lease of 30s, and asked for 3s at most", record: `
+			0    a/1 takes lease=3000
+			1000 a/1 renews
+			9000 server leave`},
+		{rule: "a level with a longer lease than the one below", record: `
+			0    a/1 takes lease=3000
+			100  a/1 takes lease=8000 -> a/1 2 8101
+			9000 server leave`},
+		{rule: "a release puts the lease back", record: `
+			0    a/1 takes lease=3000
+			100  a/1 takes lease=8000 -> a/1 2 8101
+			200  a/1 invoke unlock
+			200  a/1 send unlock
+			201  a/1 exec unlock -> a/1 1 8201
+			202  a/1 deliver unlock
+			202  a/1 return still_held
+			9000 server leave`},
+		{rule: "an attempt that came to nothing does not tell of a hold that was lost", record: `
+			0    a/1 takes
+			100  a/1 invoke try_lock
+			100  a/1 send acquire
+			100  a/1 lost acquire request dropped
+			500  server fault 1 delete of key l -> free
+			3100 a/1 return unknown
+			10002 a/1 send renew
+			10003 a/1 exec renew
+			10004 a/1 deliver renew
+			11000 server leave`},
+	})
+}
+
+// idle is a lock that a releases at 1 s, with b waiting; the release returned
+// at 1.002 s, and from then on nobody believes to hold.
+const idle = `
+	0    a/1 takes
+	100  b/1 waits lock
+	1000 a/1 releases
+`
+
+func TestLiveness(t *testing.T) {
+	deadWaiters := `
+		0    a/1 takes
+		100  b/1 waits lock -> a/1 1 30001 queue=b/1
+		200  c/1 waits lock -> a/1 1 30001 queue=b/1,c/1
+		300  d/1 waits lock -> a/1 1 30001 queue=b/1,c/1,d/1
+		500  server fault 1 crash of b
+		1000 a/1 releases -> free queue=b/1,c/1,d/1
+		19000 server leave
+	`
+	givenBack := `
+		0    b/1 invoke try_lock_timed wait=1150
+		20   b/1 send acquire
+		46   b/1 exec acquire -> b/1 1 30046
+		1169 b/1 send unlock
+		1180 b/1 exec unlock -> free
+	`
+	const ranLate = `
+			0     c/1 takes
+			100   b/1 waits lock
+			200   a/1 invoke lock
+			200   a/1 send acquire
+			500   a/1 return unknown
+			20000 c/1 releases
+			20100 a/1 exec acquire -> a/1 1 50100
+			50102 server expire -> free`
+	const partlyReleased = `
+			100   b/1 waits lock
+			200   a/1 invoke unlock
+			200   a/1 send unlock
+			201   a/1 exec unlock -> a/1 1 30201
+			202   a/1 return still_held
+			10000 a/1 renews -> a/1 1 40001
+			20000 a/1 renews -> a/1 1 50001
+			30000 a/1 renews -> a/1 1 60001
+			40000 a/1 renews -> a/1 1 70001
+			49000 server leave`
+	testJudged(t, []judged{
+		{rule: "a level without a lease that is not given up is waited for, whatever the lease of a later one", lock: ourLock, record: `
+			0  a/1 takes
+			10 a/1 takes lease=10 -> a/1 2 30001
+			30 a/1 takes -> a/1 3 30031` + strings.ReplaceAll(partlyReleased, "a/1 1", "a/1 2")},
+		{rule: "without a watchdog no level is without a lease", lock: model.Params{Lock: "own", Traits: model.Traits{NoWatchdog: true}, Timing: timing(0)},
+			finds: "liveness bug: b/1 waited for l from 30.201s", record: `
+			0  a/1 takes
+			30 a/1 takes -> a/1 2 30031` + partlyReleased},
+		{rule: "a level of a hold before is none of this one", lock: ourLock,
+			finds: strings.Repeat("lease bug\n", 5) + "liveness bug: b/1 waited for l from 9.201s", record: `
+			0  a/1 takes
+			5  server fault 1 delete of key l -> free
+			20 a/1 takes lease=9000 -> a/1 1 9021
+			40 a/1 takes lease=9000 -> a/1 2 9041` + partlyReleased},
+		{rule: "one with a lease is not, when that is over", lock: ourLock, finds: "liveness bug: b/1 waited for l from 30.201s", record: `
+			0  a/1 takes lease=20
+			10 a/1 takes -> a/1 2 30011` + partlyReleased},
+		{rule: "a second when nothing went wrong", record: idle + `
+			2001 b/1 gets
+			9000 server leave`},
+		{rule: "and not a millisecond more", finds: "liveness bug: b/1 waited for l from 1.002s to 2.003s while nobody believed to hold it; the bound is 1s", record: idle + `
+			2002 b/1 gets
+			9000 server leave`},
+		{rule: "still open at the end", finds: "liveness bug: b/1 waited for l from 1.002s to 9.000s", record: idle + `
+			9000 server leave`},
+		{rule: "that all clients close at the end is no reason to wait till then", finds: "liveness bug: b/1 waited for l from 1.002s to 9.000s", record: idle + `
+			9000 server leave
+			9000 a close
+			9000 b close`},
+		{rule: "as it is that one closes before, for a lease", record: idle + `
+			1500 a close
+			20000 server leave`},
+		{rule: "still open at the end, within its second", record: idle + `
+			2002 server leave`},
+		{rule: "whoever gives up a level whose lease is over holds the level before it still", record: `
+			0    a/1 takes
+			100  a/1 takes lease=500 -> a/1 2 30001
+			200  b/1 waits lock
+			3000 a/1 invoke unlock
+			3000 a/1 send unlock
+			3001 a/1 exec unlock -> a/1 1 30001
+			3002 a/1 deliver unlock
+			3002 a/1 return still_held
+			9000 server leave`},
+		{rule: "waiting for somebody is no fault", record: `
+			0    a/1 takes
+			100  b/1 waits lock
+			9000 server leave`},
+		{rule: "whoever gives up one level of two holds on, though its own time for it is over", record: `
+			0    a/1 takes lease=500
+			300  a/1 takes lease=4000 -> a/1 2 4300
+			400  b/1 waits lock -> a/1 2 4300
+			1000 a/1 invoke unlock
+			1000 a/1 send unlock
+			1001 a/1 exec unlock -> a/1 1 5000
+			1002 a/1 return still_held
+			4900 a/1 releases
+			5000 b/1 gets
+			9000 server leave`},
+		{rule: "but no longer than it asked for", finds: "lease bug\n liveness bug: b/1 waited for l from 5.001s", record: `
+			0    a/1 takes lease=500
+			300  a/1 takes lease=4000 -> a/1 2 4300
+			400  b/1 waits lock -> a/1 2 4300
+			1000 a/1 invoke unlock
+			1000 a/1 send unlock
+			1001 a/1 exec unlock -> a/1 1 31000
+			1002 a/1 return still_held
+			19000 server leave`},
+		{rule: "nor with a level that it knows nothing of", finds: "linearizable bug\n hold-count bug\n liveness bug: b/1 waited for l from 1.002s", record: `
+			0    a/1 takes -> a/1 2 30001
+			100  b/1 waits lock
+			1000 a/1 invoke unlock
+			1000 a/1 send unlock
+			1001 a/1 exec unlock -> a/1 1 30999
+			1002 a/1 return still_held
+			9000 server leave`},
+		{rule: "a timed wait that ends within the second", record: `
+			0    a/1 takes
+			100  b/1 waits try_lock_timed wait=1900
+			1000 a/1 releases
+			2000 b/1 return busy
+			9000 server leave`},
+		{rule: "a timed wait that lasts longer", finds: "liveness bug: b/1 waited for l from 1.002s to 2.100s", record: `
+			0    a/1 takes
+			100  b/1 waits try_lock_timed wait=2000
+			1000 a/1 releases
+			2102 b/1 return error
+			9000 server leave`},
+		{rule: "waiting until the bound of another lock is no matter", finds: "liveness bug: the bound is 1s", record: idle + `
+			0    c/1 takes lock=m
+			1500 c/1 invoke unlock lock=m
+			1600 c/1 return unknown
+			9000 server leave`},
+		{rule: "the interrupted do not wait", record: idle + `
+			1500 a/2 interrupts b/1
+			9000 server leave`},
+		{rule: "the dead do not wait", record: idle + `
+			1500 server fault 1 crash of b
+			9000 server leave`},
+		{rule: "nobody waits for a server that does not answer", record: idle + `
+			1500 server fault 1 server stall for 3s
+			4500 server heal 1
+			5400 b/1 gets
+			9000 server leave`},
+
+		{rule: "a client that finds its connection dead after a restart asks again within 7.5 s", record: idle + `
+			500  server fault 1 server restart with its data
+			9501 b/1 gets
+			9900 server leave`},
+		{rule: "and no later", finds: "liveness bug: the bound is 8.5s (a second and 7.5s, after failover)", record: idle + `
+			500  server fault 1 failover
+			9502 b/1 gets
+			9900 server leave`},
+		{rule: "a second and a lease after a lost wake-up", record: idle + `
+			1002  b push lost dropped
+			32001 b/1 gets
+			39000 server leave`},
+		{rule: "and no more", finds: "liveness bug: the bound is 31s (a second and 30s, after a lost wake-up)", record: idle + `
+			1002  b push lost dropped
+			32002 b/1 gets
+			39000 server leave`},
+		{rule: "a second after a late wake-up has come", record: idle + `
+			1002  b push hit
+			6002  b woken
+			7001  b/1 gets
+			39000 server leave`},
+		{rule: "and no more", finds: "liveness bug: the bound is 6s (a second and 5s, after a late wake-up)", record: idle + `
+			1002  b push hit
+			6002  b woken
+			7002  b/1 gets
+			39000 server leave`},
+		{rule: "a wake-up that never comes is late for a lease", record: idle + `
+			1002  b push hit
+			32001 b/1 gets
+			39000 server leave`},
+		{rule: "and so is one that comes after that", finds: "liveness bug: the bound is 31s (a second and 30s, after a late wake-up)", record: idle + `
+			1002  b push hit
+			35000 b woken
+			35002 b/1 gets
+			39000 server leave`},
+		{rule: "a late wake-up that is lost is a lost one", finds: "liveness bug: the bound is 31.001s (a second and 30s, after a lost wake-up)", record: idle + `
+			1002  b push hit
+			1003  b push lost dropped
+			32003 b/1 gets
+			39000 server leave`},
+		{rule: "a wake-up that nobody waits for is not lost", finds: "liveness bug: the bound is 1s", record: idle + `
+			1002  a push lost nobody waits for it
+			32001 b/1 gets
+			39000 server leave`},
+		{rule: "a lease longer than the watchdog's counts", record: `
+			0     a/1 takes lease=50000
+			100   b/1 waits lock
+			1000  a/1 releases
+			1002  b push lost dropped
+			52001 b/1 gets
+			59000 server leave`},
+		{rule: "a second and a lease after the crash of the holder", record: `
+			0     a/1 takes
+			100   b/1 waits lock
+			1000  server fault 1 crash of a
+			30002 server expire -> free
+			31999 b/1 gets
+			39000 server leave`},
+		{rule: "and no more after that", finds: "liveness bug: b/1 waited for l from 1.000s to 32.001s while nobody believed to hold it; the bound is 31s (a second and 30s, after a crash)", record: `
+			0     a/1 takes
+			100   b/1 waits lock
+			1000  server fault 1 crash of a
+			30002 server expire -> free
+			32000 b/1 gets
+			39000 server leave`},
+		{rule: "the crash of one who does not hold costs nothing", finds: "liveness bug: the bound is 1s", record: idle + `
+			500  server fault 1 crash of c
+			2002 b/1 gets
+			9000 server leave`},
+		{rule: "a second and a lease after an unknown release, from its return", record: `
+			0     a/1 takes
+			100   b/1 waits lock
+			1000  a/1 invoke unlock
+			1000  a/1 send unlock
+			4000  a/1 return unknown
+			30002 server expire -> free
+			34999 b/1 gets
+			39000 server leave`},
+		{rule: "and no more after that release", finds: "liveness bug: to 35.001s while nobody believed to hold it; the bound is 31s (a second and 30s, after a call of unknown outcome)", record: `
+			0     a/1 takes
+			100   b/1 waits lock
+			1000  a/1 invoke unlock
+			1000  a/1 send unlock
+			4000  a/1 return unknown
+			30002 server expire -> free
+			35000 b/1 gets
+			39000 server leave`},
+		{rule: "a second and a lease after an unknown acquire", record: `
+			0     a/1 invoke lock
+			0     a/1 send acquire
+			1     a/1 exec acquire -> a/1 1 30001
+			1     a/1 lost acquire reply dropped
+			100   b/1 waits lock
+			500   a/1 return unknown
+			30002 server expire -> free
+			31499 b/1 gets
+			39000 server leave`},
+		{rule: "and no more after that acquire", finds: "liveness bug: to 31.501s while nobody believed to hold it; the bound is 31s", record: `
+			0     a/1 invoke lock
+			0     a/1 send acquire
+			1     a/1 exec acquire -> a/1 1 30001
+			1     a/1 lost acquire reply dropped
+			100   b/1 waits lock
+			500   a/1 return unknown
+			30002 server expire -> free
+			31500 b/1 gets
+			39000 server leave`},
+		{rule: "a second and a lease after it ran, when that was after its return", record: ranLate + `
+			51099 b/1 gets
+			59000 server leave`},
+		{rule: "and no more after it ran", finds: "liveness bug: while nobody believed to hold it; the bound is 31", record: ranLate + `
+			51200 b/1 gets
+			59000 server leave`},
+		{rule: "an unknown acquire counts from its return, not from its call", record: idle + `
+			0     c/1 waits lock
+			3000  c/1 return unknown
+			33999 b/1 gets
+			39000 server leave`},
+		{rule: "and no more after that return", finds: "liveness bug: b/1 waited for l from 1.002s to 34.001s while nobody believed to hold it; the bound is 32.998s", record: idle + `
+			0     c/1 waits lock
+			3000  c/1 return unknown
+			34000 b/1 gets
+			39000 server leave`},
+
+		{rule: "a waiter is served while it waits for the replicas of a grant that it gives back", record: givenBack + `
+			9000 server leave`},
+		{rule: "and others wait for it", record: givenBack + `
+			100  c/1 waits lock
+			2178 c/1 gets
+			9000 server leave`},
+		{rule: "but no longer", finds: "liveness bug: c/1 waited for l from 1.180s to 2.181s while nobody believed to hold it; the bound is 1s", record: givenBack + `
+			100  c/1 waits lock
+			2180 c/1 gets
+			9000 server leave`},
+		{rule: "fair: two waits and a second behind a dead waiter", lock: fairLock, record: deadWaiters + `
+			12001 c/1 gets -> c/1 1 42002 queue=d/1`},
+		{rule: "fair: and no more", lock: fairLock, finds: `
+			liveness bug: c/1 waited for l from 1.002s to 12.003s while nobody believed to hold it; the bound is 11s (two waits of this lock and a second, with dead waiters in front)
+			liveness bug: d/1`, record: deadWaiters + `
+			12002 c/1 gets -> c/1 1 42003 queue=d/1`},
+		{rule: "fair: several dead waiters make a limit of it", lock: fairLock,
+			finds: "liveness limit (several dead waiters in the queue) (several dead waiters in the queue): d/1 waited for l from 1.002s to 12.003s", record: deadWaiters + `
+			500   server fault 2 crash of c
+			12002 d/1 gets`},
+		{rule: "fair: clocks apart make a limit of it", lock: skewed(4 * time.Second), finds: `
+			liveness limit (wall clocks apart): c/1 waited for l from 1.002s to 16.002s
+			liveness limit (wall clocks apart): d/1`, record: deadWaiters + `
+			16001 c/1 gets -> c/1 1 46002 queue=d/1`},
+		{rule: "fair: but only of what they are apart", lock: skewed(4 * time.Second), finds: `
+			liveness bug: c/1 waited for l from 1.002s to 16.003s
+			liveness bug: d/1`, record: deadWaiters + `
+			16002 c/1 gets -> c/1 1 46003 queue=d/1`},
+		{rule: "fair: nor do they excuse it where nobody is dead", lock: skewed(4 * time.Second), finds: "liveness bug: b/1 waited for l from 1.002s to 2.003s", record: idle + `
+			2002 b/1 gets
+			9000 server leave`},
+		{rule: "fair: what a dead waiter had sent comes after its death", lock: fairLock, record: `
+			0    a/1 takes
+			200  c/1 waits lock -> a/1 1 30001 queue=c/1
+			1000 a/1 releases -> free queue=b/1,c/1
+			300  b/1 invoke lock
+			300  b/1 send acquire
+			998  server fault 1 crash of b
+			999  b/1 exec acquire -> a/1 1 30001 queue=b/1,c/1
+			5001 c/1 gets -> c/1 1 35001
+			9000 server leave`},
+		{rule: "fair: who closed its client is as good as dead", lock: fairLock, record: `
+			0    a/1 takes
+			100  b/1 waits lock -> a/1 1 30001 queue=b/1
+			200  c/1 waits lock -> a/1 1 30001 queue=b/1,c/1
+			500  b close
+			510  b/1 return error
+			1000 a/1 releases -> free queue=b/1,c/1
+			11001 c/1 gets -> c/1 1 41001
+			19000 server leave`},
+		{rule: "a second and a lease after a failover brought a hold back", record: idle + `
+			1500 server fault 1 failover that loses the last 1 writes -> a/1 1 30001
+			30002 server expire -> free
+			31001 b/1 gets
+			39000 server leave`},
+		{rule: "and no more after that failover", finds: "liveness bug: the bound is", record: idle + `
+			1500 server fault 1 failover that loses the last 1 writes -> a/1 1 30001
+			30002 server expire -> free
+			32600 b/1 gets
+			39000 server leave`},
+		{rule: "fair: a dead thread that is not in the queue costs nothing", lock: fairLock, finds: "liveness bug: the bound is 1s", record: idle + `
+			500  server fault 1 crash of c
+			2002 b/1 gets
+			9000 server leave`},
+	})
+}
+
+func TestWorkload(t *testing.T) {
+	stock := Resource{Name: "stock", Start: 100, NeverBelow: new(int64(0)), End: new(int64(98))}
+	twice := `
+		1000 a/1 read stock 100
+		1500 a/1 write stock 99 1
+		2600 b/1 read stock 99
+		4000 b/1 write stock 98 1
+		9000 server leave
+	`
+	lostUpdate := `
+		1000 a/1 read stock 100
+		2600 b/1 read stock 100
+		3000 a/1 write stock 99 1
+		4000 b/1 write stock 99 1
+		9000 server leave
+	`
+	for _, c := range []struct {
+		rule, finds string
+		res         Resource
+		record      string
+	}{
+		{"one after the other", "", stock, twice},
+		{"whoever works without the lock", "workload limit (caller worked without the lock): b/1 wrote 99 to stock at 4.000s, although 2 of 100 were taken; a/1 worked from 1.000s to 3.000s, b/1 from 2.600s: they held no lock in common", stock, `
+			0    a/1 takes
+			900  a/1 releases
+			2500 b/1 takes` + lostUpdate},
+		{"whoever begins to work past its lease", "workload limit (caller worked past its own lease): the lease that b/1 asked for had ended", stock, `
+			0    b/1 takes lease=500
+			502  server expire -> free
+			900  a/1 takes` + lostUpdate},
+		{"two who held it after one who worked past its lease", "mutual-exclusion bug\n workload bug: c/1 worked from 2.800s to 3.500s, d/1 from 2.900s", stock, `
+			0    a/1 takes lease=2000
+			2002 server expire -> free
+			2500 b/1 takes lease=100
+			2602 server expire -> free
+			2650 c/1 takes lease=9000 -> c/1 1 2690
+			2691 server expire -> free
+			2700 d/1 takes lease=9000
+			2800 c/1 read stock 100
+			2900 d/1 read stock 100
+			3500 c/1 write stock 99 1
+			3600 d/1 write stock 99 1` + lostUpdate},
+		{"another's resource", "", Resource{Name: "other"}, lostUpdate},
+		{"below what it must never be", "workload bug: b/1 wrote 98 to stock", Resource{Name: "stock", Start: 100, NeverBelow: new(int64(99))}, twice},
+		{"not at its end", "workload bug: stock ended at 98, not at 97", Resource{Name: "stock", Start: 100, End: new(int64(97))}, twice},
+		{"a waiter to the end leaves work undone", "liveness bug\n workload bug: stock ended at 99, not at 98; b/1 waited for l from 2.000s to the end", stock, `
+			0    a/1 takes
+			1000 a/1 read stock 100
+			1500 a/1 write stock 99 1
+			1900 a/1 releases
+			2000 b/1 invoke lock
+			9000 b/1 return waiting
+			9000 server leave`},
+		{"nobody worked", "workload bug: stock ended at 100, not at 98", stock, "9000 server leave"},
+		{"the dead leave work undone", "", stock, "5 server fault 1 crash of a\n 9000 server leave"},
+		{"whoever works past the lease that it asked for", "workload limit (caller worked past its own lease): the lease that a/1 asked for had ended", stock, `
+			0    a/1 takes lease=2000
+			2002 server expire -> free
+			2500 b/1 takes lease=9000` + lostUpdate},
+		{"a lease that ended while it was still believed in", "mutual-exclusion bug\n workload bug: its lease had ended at 2.002s", stock, `
+			0    a/1 takes lease=3000 -> a/1 1 2001
+			2002 server expire -> free
+			2500 b/1 takes lease=9000` + lostUpdate},
+		{"a holder paused past its lease", "mutual-exclusion limit (holder paused past its lease)\n workload limit (holder paused past its lease)", stock, `
+			0    a/1 takes lease=2000
+			1100 server fault 1 pause of a for 1800ms
+			2002 server expire -> free
+			2500 b/1 takes lease=9000
+			2900 server heal 1` + lostUpdate},
+		{"an operator removed the hold", "mutual-exclusion limit (hold removed by another hand)\n workload limit (hold removed by another hand)", stock, `
+			0    a/1 takes lease=8000
+			1100 server fault 1 delete of key l -> free
+			2500 b/1 takes lease=6000` + lostUpdate},
+	} {
+		t.Run(c.rule, func(t *testing.T) {
+			expect(t, c.finds, judgeRecord(recordOf(t, plainLock, c.record), []Resource{c.res}))
+		})
+	}
+}
+
+func TestWantAndDefects(t *testing.T) {
+	testJudged(t, []judged{
+		{rule: "a want that was met", record: "5 a/1 check met the reply was nil"},
+		{rule: "a want that was not", finds: "want bug: a/1 at 0.005s: the reply was nil, not 5", record: "5 a/1 check unmet the reply was nil, not 5"},
+		{rule: "a defect of the harness decides nothing", finds: "harness undecided: the lock panicked", record: "5 server defect the lock panicked"},
+	})
+}
+
+func TestReached(t *testing.T) {
+	for _, c := range []struct {
+		rule, reached string
+		record        string
+	}{
+		{"nothing", "", "0 a/1 takes\n 1000 a/1 releases\n 9000 server leave"},
+		{"a renewal that prolonged", "renewed", "0 a/1 takes\n 10000 a/1 renews"},
+		{"a renewal that found nothing", "", "0 a/1 takes\n 1000 a/1 releases\n 1001 a/1 send renew\n 1002 a/1 exec renew"},
+		{"a renewal that shortened", "", "0 a/1 takes\n 10000 a/1 renews -> a/1 1 20001"},
+		{"a lease that ended", "lease_expired", "0 a/1 takes lease=1000\n 1002 server expire -> free"},
+		{"a key that an operator deleted did not expire", "", "0 a/1 takes lease=1000\n 500 server fault 1 delete of key l -> free"},
+		{"a lock entered again", "reentered", "0 a/1 takes\n 100 a/1 takes -> a/1 2 30101"},
+		{"a lock taken again", "", "0 a/1 takes\n 50 a/1 releases\n 100 a/1 takes"},
+		{"the release of one who holds no more", "lease_expired stale_unlock", "0 a/1 takes lease=1000\n 1002 server expire -> free\n 2000 a/1 invoke unlock\n 2000 a/1 send unlock\n 2001 a/1 exec unlock"},
+		{"the release of one who holds no more, that never ran", "lease_expired", "0 a/1 takes lease=1000\n 1002 server expire -> free\n 2000 a/1 invoke unlock\n 2000 a/1 send unlock"},
+		{"a lost wake-up", "wakeup_lost", "5 b push lost dropped"},
+		{"a wake-up that nobody waits for", "", "5 b push lost nobody waits for it"},
+		{"a reply lost after its command ran", "reply_lost_after_run", "0 a/1 send acquire\n 1 a/1 exec acquire\n 1 a/1 lost acquire reply dropped"},
+		{"a reply lost before", "", "0 a/1 send acquire\n 0 a/1 lost acquire reply dropped"},
+		{"a command lost", "", "0 a/1 send acquire\n 0 a/1 lost acquire request dropped"},
+		{"a script that the server did not know did not run", "", "0 a/1 send acquire\n 1 a/1 exec acquire (error) NOSCRIPT\n 1 a/1 lost acquire reply dropped"},
+		{"a waiter evicted by another", "waiter_evicted", "0 b/1 waits lock -> free queue=b/1\n 100 c/1 waits lock -> free queue=c/1"},
+		{"a waiter that left", "", "0 b/1 waits lock -> free queue=b/1\n 100 b/1 send leave\n 101 b/1 exec leave -> free"},
+		{"a waiter served", "handed_over", idle + "1010 b/1 gets"},
+		{"one who came after the release", "", "0 a/1 takes\n 1000 a/1 releases\n 2000 b/1 takes"},
+		{"one who waited for a lease's end", "lease_expired", "0 a/1 takes lease=1000\n 100 b/1 waits lock\n 1002 server expire -> free\n 1100 b/1 gets"},
+		{"a failover", "failed_over", "5 server fault 1 failover that loses the last 1 writes"},
+		{"a restart", "", "5 server fault 1 server restart, keeping its data"},
+	} {
+		t.Run(c.rule, func(t *testing.T) {
+			got := judgeRecord(recordOf(t, plainLock, c.record), nil).Reached
+			if strings.Join(got, " ") != c.reached {
+				t.Errorf("reached %v, want %s", got, c.reached)
+			}
+		})
+	}
+}
+
+func TestReachedIsInOrder(t *testing.T) {
+	got := judgeRecord(recordOf(t, plainLock, `
+		0    server fault 1 failover that loses the last 1 writes
+		1    b push lost dropped
+		100  a/1 takes lease=1000
+		1102 server expire -> free`), nil).Reached
+	if want := []string{"lease_expired", "wakeup_lost", "failed_over"}; !slices.Equal(got, want) {
+		t.Errorf("reached %v, want %v", got, want)
+	}
+}
+
+func TestFindingsAreInOrder(t *testing.T) {
+	j := judgeRecord(recordOf(t, plainLock, `
+		0    a/1 check unmet first
+		0    a/1 takes lease=1000 -> a/1 1 endless
+		100  b/1 takes lease=1000
+		200  c/1 takes lease=1000`), nil)
+	got := make([]int, 0, len(j.Findings))
+	for i, f := range j.Findings {
+		got = append(got, slices.Index(model.Judges, f.Judge))
+		if i > 0 && got[i] == got[i-1] && f.AtNs < j.Findings[i-1].AtNs {
+			t.Errorf("%s at %d stands after one at %d", f.Judge, f.AtNs, j.Findings[i-1].AtNs)
+		}
+	}
+	if !slices.IsSorted(got) || len(slices.Compact(got)) < 3 {
+		t.Errorf("findings of judges %v, want them in the order of model.Judges", got)
+	}
+	if broken, bug := j.Has(model.JudgeWant); !broken || !bug {
+		t.Error("the want that was not met is no bug")
+	}
+	if broken, bug := j.Has(model.JudgeFIFO); broken || bug {
+		t.Error("order on the plain lock was judged")
+	}
+}
+
+func TestForceUnlockIsMeant(t *testing.T) {
+	testJudged(t, []judged{
+		{rule: "one's own: the caller holds no longer, and the count begins anew", record: `
+			0    a/1 takes
+			500  a/1 invoke force_unlock
+			500  a/1 send force_unlock
+			501  a/1 exec force_unlock -> free
+			502  a/1 deliver force_unlock
+			502  a/1 return released
+			1000 b/1 takes
+			2000 b/1 releases
+			9000 server leave`},
+		{rule: "another's: two may believe at once, and it is nobody's bug",
+			finds: "mutual-exclusion limit (hold removed by another hand): b/1 had forced it open", record: `
+			0    a/1 takes
+			500  b/1 invoke force_unlock
+			500  b/1 send force_unlock
+			501  b/1 exec force_unlock -> free
+			502  b/1 deliver force_unlock
+			502  b/1 return released
+			1000 b/1 takes
+			2000 b/1 releases
+			9000 server leave`},
+		{rule: "a level that it took is believed in also when the lease of a later one was over", finds: `
+			mutual-exclusion limit (hold removed by another hand): while a/1 believed to hold it since 1.720s: b/1 had forced it open at 0.501s`, record: `
+			0    a/1 takes
+			500  b/1 invoke force_unlock
+			500  b/1 send force_unlock
+			501  b/1 exec force_unlock -> free
+			502  b/1 deliver force_unlock
+			502  b/1 return released
+			1000 a/1 takes
+			1100 a/1 takes lease=600 -> a/1 2 1701
+			1650 a/1 invoke unlock
+			1650 a/1 send unlock
+			1690 a/1 exec unlock -> a/1 1 31690
+			1720 a/1 deliver unlock
+			1720 a/1 return still_held
+			1800 a/1 releases
+			2000 b/1 takes
+			3000 b/1 releases
+			9000 server leave`},
+	})
+}
+
+func TestAnInterruptExcusesOnlyWhatComesAfter(t *testing.T) {
+	testJudged(t, []judged{
+		{rule: "starved before it was interrupted", finds: "liveness bug: the bound is 1s", record: idle + `
+			5000 a/2 interrupts b/1
+			9000 server leave`},
+		{rule: "interrupted before it starved", record: idle + `
+			1900 a/2 interrupts b/1
+			9000 server leave`},
+	})
+}
+
+func TestALeaseOfBeforeLicensesNothing(t *testing.T) {
+	longer := "lease bug: got a lease of 8s, and asked for 1s at most"
+	testJudged(t, []judged{
+		{rule: "the lease of a hold that was given up", finds: longer, record: `
+			0    a/1 takes lease=9000
+			1000 a/1 releases
+			2000 a/1 takes lease=1000 -> a/1 1 10001
+			2500 a/1 releases
+			9000 server leave`},
+		{rule: "the lease of the level before", record: `
+			0    a/1 takes lease=9000
+			1000 a/1 takes lease=1000 -> a/1 2 10001 # nine seconds from here
+			5000 server leave`},
+	})
+}
+
+func TestAnOrphanThatWasGrantedAfterTheDeath(t *testing.T) {
+	base := `
+		0     a/1 invoke lock
+		0     a/1 send acquire
+		1     server fault 1 crash of a
+		2     a/1 exec acquire -> a/1 1 30002
+		`
+	testJudged(t, []judged{
+		{rule: "it ends with its lease", record: base + `
+			30003 server expire -> free
+			39000 server leave`},
+		{rule: "nobody prolongs it", finds: "lease bug: was prolonged at 10.001s, although it had died", record: base + `
+			10000 a/1 renews -> a/1 1 40001
+			40002 server expire -> free
+			49000 server leave`},
+	})
+}
+
+func TestOnePauseOfAMillisecondExcusesNoMissingRenewal(t *testing.T) {
+	hold := `
+		0     a/1 takes
+		30002 server expire -> free
+		31000 b/1 takes
+		32000 b/1 releases
+		39000 server leave
+		`
+	testJudged(t, []judged{
+		{rule: "a millisecond at which nothing was due", finds: `
+			mutual-exclusion bug: its lease had ended
+			lease bug: its watchdog should have renewed it`, record: hold + `
+			25000 server fault 1 pause of a for 1ms
+			25001 server heal 1`},
+		{rule: "a period and more", finds: `
+			mutual-exclusion limit (holder cut off until its lease ended): its lease had ended`, record: hold + `
+			12000 server fault 1 pause of a for 16s
+			28000 server heal 1`},
+	})
+}
+
+func TestReenteredIsTheHoldersOwn(t *testing.T) {
+	queued := judgeRecord(recordOf(t, fairLock, `
+		0    a/1 takes
+		100  b/1 waits lock -> a/1 1 30001 queue=b/1
+		1000 a/1 releases -> free queue=b/1
+		1003 b/1 gets
+		9000 server leave`), nil)
+	if slices.Contains(queued.Reached, "reentered") {
+		t.Error("a waiter that queues does not enter again")
+	}
+	again := judgeRecord(recordOf(t, fairLock, `
+		0    a/1 takes
+		100  a/1 takes -> a/1 2 30101
+		9000 server leave`), nil)
+	if !slices.Contains(again.Reached, "reentered") {
+		t.Error("a second entry was not noticed")
+	}
+}
+
+func TestACallThatNeverReturns(t *testing.T) {
+	testJudged(t, []judged{
+		{rule: "an unlock, long after calm", finds: "liveness bug: unlock of l by a/1, called at 1.000s, had not returned at 99.000s", record: `
+			0     a/1 takes
+			1000  a/1 invoke unlock
+			2000  server calm
+			99000 server leave`},
+		{rule: "an unlock that may still be given up", record: `
+			0     a/1 takes
+			1000  a/1 invoke unlock
+			2000  server calm
+			26000 server leave`},
+		{rule: "a timed try whose time is long over", finds: "liveness bug: try_lock_timed of l by b/1", record: `
+			0     a/1 takes
+			1000  b/1 waits try_lock_timed wait=500
+			2000  server calm
+			99000 server leave`},
+		{rule: "a lock() waits for as long as somebody holds", record: `
+			0     a/1 takes
+			1000  b/1 waits lock
+			2000  server calm
+			99000 server leave`},
+		{rule: "the dead return nothing", record: `
+			0     a/1 takes
+			1000  a/1 invoke unlock
+			1001  server fault 1 crash of a
+			2000  server calm
+			99000 server leave`},
+	})
+}
+
+func TestWhatAFailoverLeavesIsTheTruth(t *testing.T) {
+	// A request is sent twice, and the second runs as if it were another.
+	const forgotten = `
+			0    a/1 takes
+			50   a/1 invoke unlock
+			50   a/1 send unlock
+			60   a/1 send unlock
+			70   a/1 exec unlock nth=1 -> free
+			71   a/1 deliver unlock nth=1
+			71   a/1 return released
+			100  a/1 takes
+			200  a/1 exec unlock nth=2 -> free
+			9000 server leave`
+	testJudged(t, []judged{
+		{rule: "a level of re-entry lost", record: `
+			0    a/1 takes
+			100  a/1 takes -> a/1 2 30101
+			200  server fault 1 failover that loses the last 1 writes -> a/1 1 30001
+			300  a/1 releases
+			9000 server leave`},
+		{rule: "our server's memory of a call is removed before the last of what it sent runs", lock: ourLock,
+			finds: "hold-count limit (memory of a call removed by another hand)", record: forgotten + `
+			150  server fault 1 delete of key reference_memory:{l}:a:1`},
+		{rule: "but not when all had run", lock: ourLock, finds: "hold-count bug", record: forgotten + `
+			250  server fault 1 delete of key reference_memory:{l}:a:1`},
+		{rule: "a level given up, which it brought back before the call returned", record: `
+			0    a/1 takes
+			100  a/1 invoke unlock
+			100  a/1 send unlock
+			101  a/1 exec unlock -> free
+			102  server fault 1 failover that loses the last 1 writes -> a/1 1 30001
+			103  a/1 lost unlock reply connection reset
+			3100 a/1 return unknown
+			9000 server leave`},
+		{rule: "without the failover it is a level too few", finds: `
+			linearizable bug: answered released
+			hold-count bug: the server counts 0 for a/1`, record: `
+			0    a/1 takes
+			100  a/1 takes -> a/1 2 30101
+			300  a/1 releases
+			9000 server leave`},
+	})
+}

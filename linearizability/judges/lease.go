@@ -1,0 +1,383 @@
+package judges
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"lockstep/model"
+	"lockstep/model/trace"
+)
+
+// judgeLease finds leases that are too long, ended or prolonged against the rules,
+// renewals that come too late, extensions that give too little, and owners that are not
+// told of the end of their hold.
+func judgeLease(r *run) []Finding {
+	var out []Finding
+	for _, lock := range r.Locks {
+		out = append(out, r.leases(lock)...)
+		out = append(out, r.lateRenewals(lock)...)
+		out = append(out, r.undoneGrants(lock)...)
+		out = append(out, r.shortExtensions(lock)...)
+		out = append(out, r.untold(lock)...)
+	}
+	return out
+}
+
+func (r *run) leases(lock string) []Finding {
+	var out []Finding
+	add := func(form model.Form, who string, at int64, format string, args ...any) {
+		out = append(out, Finding{Judge: model.JudgeLease, Verdict: Broken, AtNs: at, Why: fmt.Sprintf(format, args...), Excuses: r.clockSteps(0, at),
+			Facts: model.Facts{Form: form, Lock: lock, Thread: who}})
+	}
+	beliefs := r.beliefs(lock)
+	changes := r.Changes(lock)
+	endless := false
+	for _, c := range changes {
+		who := c.After.Owner
+		if c.After.Held() && c.After.ExpiresMs < 0 && !endless && !r.Record.Params.Endless {
+			endless = true
+			add(model.FormEndless, who, c.AtNs, "the hold of %s on %s has no time to live since %s", who, lock, model.At(c.AtNs))
+		}
+		if c.By != nil && c.After.Held() && c.After.ExpiresMs >= 0 && !r.Record.Params.Endless && (c.Before.Owner != who || c.After.ExpiresMs != c.Before.ExpiresMs) {
+			got := time.Duration(c.After.ExpiresMs-c.AtNs/int64(time.Millisecond)) * time.Millisecond
+			if most := r.mostLease(lock, who, c, got); most > 0 && got > most {
+				add(model.FormLongLease, who, c.AtNs, "at %s the hold of %s on %s got a lease of %v, and asked for %v at most", model.At(c.AtNs), who, lock, got, most)
+			}
+		}
+		if c.Expired && c.Ended() {
+			if b := believer(beliefs, c.Before.Owner, c.AtNs); b != nil && b.lease == 0 && !r.Record.Params.Endless && r.heard(lock, b.who, c.AtNs) && !r.replaced(lock, *b, c.AtNs) {
+				if f, late := r.unrenewed(lock, *b, c); late {
+					out = append(out, f)
+				}
+			}
+		}
+	}
+	// An orphan outlives its lease.
+	for _, process := range r.Dead() {
+		died := r.DiedNs(process)
+		held := r.StateAt(lock, died)
+		if !strings.HasPrefix(held.Owner, process+"/") || held.ExpiresMs < 0 {
+			held = new(model.LockState)
+		}
+		for _, c := range changes {
+			if c.AtNs > died && c.Started() && strings.HasPrefix(c.After.Owner, process+"/") {
+				held = c.After // what it had sent before it died
+				continue
+			}
+			if c.AtNs > died && c.Fault > 0 && r.Fault(c.Fault).Spec.StepsServerClock() && c.After.Owner == held.Owner {
+				held = c.After // nobody prolonged it
+				continue
+			}
+			if c.AtNs > died && held.Held() && c.After.Owner == held.Owner && c.After.ExpiresMs > held.ExpiresMs {
+				if c.By != nil && c.By.AtNs <= died {
+					held = c.After // sent while it lived
+					continue
+				}
+				add(model.FormOutlivesOwner, held.Owner, c.AtNs, "the hold of %s on %s was prolonged at %s, although it had died at %s", held.Owner, lock, model.At(c.AtNs), model.At(died))
+				break
+			}
+		}
+	}
+	return out
+}
+
+// mostLease returns the longest lease that an owner may have after a change: what its
+// calls asked for, or the watchdog timeout for a call that asked for none. The search
+// ends at a lease that is enough.
+func (r *run) mostLease(lock, who string, c *trace.Change, enough time.Duration) time.Duration {
+	if !c.MadeFor(who) {
+		return 0
+	}
+	began := r.start(lock, who, c.AtNs).AtNs
+	var most time.Duration
+	calls := r.CallsOn(lock)
+	calls = calls[:called(calls, c.AtNs+1)]
+	for i := len(calls) - 1; i >= 0 && most < enough; i-- { // the present hold's are the last
+		o := calls[i]
+		if o.Caller != who || !o.Action.Acquires() {
+			continue
+		}
+		// A call from before this hold counts only while it is open: its command may
+		// arrive late.
+		if o.ReturnedNs() < c.AtNs {
+			g := r.grants(o)
+			if len(g) > 0 && g[len(g)-1].AtNs < began || len(g) == 0 && o.Outcome != model.Unknown {
+				continue
+			}
+		}
+		if o.LeaseNs == 0 {
+			most = max(most, r.Record.Params.Watchdog)
+		}
+		most = max(most, time.Duration(o.LeaseNs))
+	}
+	return most
+}
+
+// start returns the change that began the hold which an owner has at an instant. If
+// there is none, the hold begins at that instant.
+func (r *run) start(lock, who string, at int64) *trace.Change {
+	for _, c := range slices.Backward(r.StartsUpTo(lock, at)) {
+		if c.After.Owner == who {
+			return c
+		}
+	}
+	return &trace.Change{AtNs: at}
+}
+
+// heard reports whether a call of the owner returned with the hold that it has at an
+// instant, or with another level of that hold, or a failover brought the hold back.
+func (r *run) heard(lock, who string, at int64) bool {
+	start := r.start(lock, who, at)
+	return start.Fault > 0 || slices.ContainsFunc(r.CallsOn(lock), func(o *trace.Call) bool {
+		return o.Caller == who && o.Outcome == model.Granted && o.ReturnedNs() <= at &&
+			slices.ContainsFunc(r.grants(o), func(c *trace.Change) bool { return start.AtNs <= c.AtNs && c.AtNs <= at })
+	})
+}
+
+// replaced reports whether a failover had put an earlier hold of the believer, with
+// another token, in the place of the one it believes in. Nobody renews that one.
+func (r *run) replaced(lock string, b belief, at int64) bool {
+	return slices.ContainsFunc(r.Changes(lock), func(c *trace.Change) bool {
+		return c.Fault > 0 && b.from <= c.AtNs && c.AtNs <= at && c.Before.Owner == b.who && c.After.Owner == b.who && c.Before.Token != c.After.Token
+	})
+}
+
+// believer returns the belief that a thread has at an instant; nil if it has none.
+func believer(beliefs []belief, who string, at int64) *belief {
+	for i := range beliefs {
+		if b := &beliefs[i]; b.who == who && b.from <= at && at < b.to {
+			return b
+		}
+	}
+	return nil
+}
+
+// unrenewed finds a hold with a watchdog that ended with its lease although no fault
+// had met its messages for a watchdog period.
+func (r *run) unrenewed(lock string, b belief, c *trace.Change) (Finding, bool) {
+	last := b.from
+	why := "no fault met its messages"
+	for _, t := range r.metRenewals(lock, b.who, b.from-int64(r.Record.Params.Watchdog), c.AtNs) {
+		if t.ToNs >= last {
+			last = t.ToNs
+			why = fmt.Sprintf("the last fault that met its messages was %s at %s", r.Fault(t.Number).Text, model.At(t.ToNs))
+		}
+	}
+	for _, x := range r.ChangesUpTo(lock, c.AtNs) {
+		if x.Fault == 0 || x.AtNs < last || x.Before.Owner != b.who || x.After.Owner != b.who {
+			continue
+		}
+		// A step of the server's clock may leave less than the time to the next renewal.
+		if t := r.Fault(x.Fault); t.Spec.StepsServerClock() && x.After.ExpiresMs < x.Before.ExpiresMs {
+			last = x.AtNs
+			why = fmt.Sprintf("%s had shortened it at %s", t.Text, model.At(x.AtNs))
+		}
+	}
+	if c.AtNs-last < int64(r.Record.Params.RenewalPeriod) {
+		return Finding{}, false
+	}
+	return Finding{Judge: model.JudgeLease, Verdict: Broken, AtNs: c.AtNs, Ops: []OpRef{refOf(b.grant)}, Facts: model.Facts{Form: model.FormUnrenewed, Lock: lock, Thread: b.who},
+		Why: fmt.Sprintf("the hold of %s on %s ended with its lease at %s while %s believed to hold it and its watchdog should have renewed it; %s",
+			b.who, lock, model.At(c.AtNs), b.who, why)}, true
+}
+
+// undoneGrants finds holds that ended before their lease because a command of the very
+// acquire that returned with them ended them.
+func (r *run) undoneGrants(lock string) []Finding {
+	var out []Finding
+	for _, o := range r.CallsOn(lock) {
+		c := r.returnedWith(o)
+		if c == nil {
+			continue
+		}
+		if end := r.endOf(c); end != nil && end.Call() == o {
+			out = append(out, Finding{Judge: model.JudgeLease, Verdict: Broken, AtNs: max(end.AtNs, o.ReturnedNs()), Ops: []OpRef{refOf(o)},
+				Facts: model.Facts{Form: model.FormUndone, Lock: lock, Thread: o.Caller},
+				Why: fmt.Sprintf("%s was granted %s at %s, and the same call ended that hold at %s with a command that it had sent at %s",
+					o.Caller, lock, model.At(c.AtNs), model.At(end.AtNs), model.At(end.By.AtNs))})
+		}
+	}
+	return out
+}
+
+// shortExtensions finds extensions that returned extended and left the hold less than a
+// lease from the sending on.
+func (r *run) shortExtensions(lock string) []Finding {
+	var out []Finding
+	for _, o := range r.CallsOn(lock) {
+		if o.Action != model.ActExtend || o.Outcome != model.Extended {
+			continue
+		}
+		sent, now := r.extensionSent(o), r.StateAt(lock, o.ReturnedNs())
+		due := sent + int64(r.Record.Params.Watchdog)
+		if now.Owner != o.Caller || now.ExpiresMs < 0 || (now.ExpiresMs+1)*millisecond >= due || len(r.partsLost(o.AtNs, o.ReturnedNs())) > 0 ||
+			slices.ContainsFunc(r.Changes(lock), func(c *trace.Change) bool { return c.Fault > 0 && o.AtNs <= c.AtNs && c.AtNs <= o.ReturnedNs() }) {
+			continue
+		}
+		out = append(out, Finding{Judge: model.JudgeLease, Verdict: Broken, AtNs: o.ReturnedNs(), Ops: []OpRef{refOf(o)},
+			Facts: model.Facts{Form: model.FormShortExtension, Lock: lock, Thread: o.Caller},
+			Why: fmt.Sprintf("%s extended its hold on %s from %s on, and the hold ends at %s; a lease is %v",
+				o.Caller, lock, model.At(sent), model.At(now.ExpiresMs*millisecond), r.Record.Params.Watchdog)})
+	}
+	return out
+}
+
+// untold finds threads that went on to believe in a hold that was gone, of a lock that
+// renews its holds and tells of their end. A renewal comes once a lease at least and
+// fails, so that the thread is told within a lease and the time in which a client notices
+// a lost command. The time begins anew with whatever disturbs the process or its server.
+func (r *run) untold(lock string) []Finding {
+	p := r.Record.Params
+	if !p.Watched || p.NoWatchdog {
+		return nil
+	}
+	bound := int64(p.Watchdog + p.Resend + time.Second)
+	var out []Finding
+	for _, b := range r.beliefs(lock) {
+		if b.told != nil || b.lease > 0 {
+			continue
+		}
+		since := int64(-1)
+		if r.StateAt(lock, b.from).Owner != b.who {
+			since = b.from
+		}
+		back := false // the thread has a hold again
+		for _, c := range r.ChangesAfter(lock, b.from) {
+			switch {
+			case c.AtNs >= b.to:
+			case c.Ended() && c.Before.Owner == b.who && since < 0:
+				since = c.AtNs
+			case c.Started() && c.After.Owner == b.who:
+				back = true
+			}
+		}
+		if since < 0 || back {
+			continue
+		}
+		disturbed := inOrder(r.disturbing(model.ProcessOf(b.who)))
+		for _, x := range disturbed.all {
+			if x.from-since > bound {
+				break
+			}
+			since = max(since, x.to)
+		}
+		if b.to-since <= bound {
+			continue
+		}
+		out = append(out, Finding{Judge: model.JudgeLease, Verdict: Broken, AtNs: since + bound, Ops: []OpRef{refOf(b.grant)},
+			Facts: model.Facts{Form: model.FormUntold, Lock: lock, Thread: b.who},
+			Why: fmt.Sprintf("%s believed to hold %s until %s, and was not told that the hold was gone, although nothing disturbed it from %s on; the bound is %v",
+				b.who, lock, model.At(b.to), model.At(since), time.Duration(bound))})
+	}
+	return out
+}
+
+// disturbing returns the times in which a fault was on, or a client of the process had
+// not noticed yet that a fault had met a command of its own.
+func (r *run) disturbing(process string) []span {
+	var out []span
+	for _, t := range r.Faults {
+		out = append(out, span{t.FromNs, t.ToNs})
+	}
+	for _, m := range r.CommandsFrom(process) {
+		if m.Lost == nil && len(m.Hits) == 0 {
+			continue
+		}
+		to := m.RepliedNs
+		if to < 0 {
+			to = m.AtNs + int64(r.Record.Params.GiveUp)
+		}
+		out = append(out, span{m.AtNs, to})
+	}
+	return out
+}
+
+// lateRenewals finds renewals that were sent after the release of the last level had
+// returned, or for an acquire that had returned without a grant.
+func (r *run) lateRenewals(lock string) []Finding {
+	type known struct {
+		at     int64
+		levels int
+		own    int         // levels by its own calls, whatever became of the hold
+		open   *trace.Call // the call that may change the levels
+		lost   bool        // the hold is gone, and no call has returned since
+		why    string
+		last   *trace.Call
+	}
+	owners := map[string]*known{}
+	of := func(who string) *known {
+		if owners[who] == nil {
+			owners[who] = &known{why: "it never held it"}
+		}
+		return owners[who]
+	}
+	var out []Finding
+	told := map[string]bool{}
+	changes := r.Changes(lock)
+	for _, e := range r.EventsOf(lock) {
+		switch {
+		case e.Kind == model.KindState:
+			c := changes[0]
+			changes = changes[1:]
+			if c.Ended() && (!c.MadeFor(c.Before.Owner)) {
+				k := of(c.Before.Owner)
+				k.levels, k.lost = 0, true
+			}
+		case e.Kind == model.KindInvoke:
+			of(e.ThreadName()).open = r.Call(e.Op)
+		case e.Kind == model.KindReturn:
+			o := r.Call(e.Op)
+			k := of(o.Caller)
+			k.open, k.last = nil, o
+			switch {
+			case o.Outcome == model.Granted:
+				k.own++
+			case o.Outcome == model.NotHeld:
+				k.own = 0
+			case o.Action == model.ActUnlock:
+				k.own = max(0, k.own-1)
+			}
+			// The thread does not learn that its hold is lost from a failed attempt, from
+			// an unlock that ran before the loss, or from an unlock without an answer that
+			// gave up one level of several.
+			k.lost = k.lost && (o.Action.Acquires() && o.Outcome != model.Granted || o.Outcome == model.StillHeld ||
+				o.Outcome == model.Unknown && k.own > 0)
+			switch {
+			case o.Outcome == model.Granted:
+				k.levels++
+			case o.Action == model.ActUnlock && (o.Outcome == model.Released || o.Outcome == model.StillHeld):
+				k.levels = max(0, k.levels-1)
+			case o.Action == model.ActUnlock && (o.Outcome == model.NotHeld || o.Outcome == model.Unknown || o.Outcome == model.Failed):
+				k.levels = max(0, k.levels-1)
+				if o.Outcome == model.NotHeld {
+					k.levels = 0
+				}
+			}
+			if k.levels == 0 {
+				k.at = e.AtNs
+				k.why = fmt.Sprintf("its %s had returned %s at %s", o.Action, o.Outcome, model.At(e.AtNs))
+			}
+		case e.Kind == model.KindSend && e.Script == model.RoleRenew && e.AtNs < r.LeaveNs:
+			for j, l := range e.Locks {
+				if l != lock || j >= len(e.Owners) {
+					continue
+				}
+				who := e.Owners[j]
+				k := of(who)
+				if k.levels > 0 || k.lost || k.open != nil || told[who] {
+					continue
+				}
+				told[who] = true
+				f := Finding{Judge: model.JudgeLease, Verdict: Broken, AtNs: e.AtNs, Facts: model.Facts{Form: model.FormLateRenewal, Lock: lock, Thread: who},
+					Why: fmt.Sprintf("a renewal of %s for %s was sent at %s, although %s", lock, who, model.At(e.AtNs), k.why)}
+				if k.last != nil {
+					f.Ops = []OpRef{refOf(k.last)}
+				}
+				out = append(out, f)
+			}
+		}
+	}
+	return out
+}

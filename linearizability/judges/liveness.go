@@ -1,0 +1,587 @@
+package judges
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"lockstep/model"
+	"lockstep/model/trace"
+)
+
+// judgeLiveness finds waiters that get nothing for longer than the bound while nobody
+// believes to hold the lock and the server is healthy.
+func judgeLiveness(r *run) []Finding {
+	var out []Finding
+	for _, lock := range r.Locks {
+		busy, disturbed := inOrder(r.occupied(lock)), r.disturbances(lock)
+		for _, o := range r.CallsOn(lock) {
+			if f, ok := r.stuck(lock, o); ok {
+				out = append(out, f)
+				continue
+			}
+			if o.Action != model.ActLock && o.Action != model.ActTryLockTimed {
+				continue
+			}
+			if f, ok := r.forgotten(lock, o, busy, disturbed); ok {
+				out = append(out, f)
+			}
+		}
+	}
+	return out
+}
+
+// stuck finds a call that waits for nobody and never returned although every fault was
+// over: an unlock, a single try, or a timed one whose time was long over.
+func (r *run) stuck(lock string, o *trace.Call) (Finding, bool) {
+	if o.Outcome != model.Waiting || o.Action == model.ActLock || r.goneAt(o.Caller) < r.LeaveNs {
+		return Finding{}, false
+	}
+	since := max(o.AtNs, r.CalmNs)
+	if o.WaitNs > 0 {
+		since = max(since, o.WaitsUntilNs())
+	}
+	if r.LeaveNs-since <= int64(r.Record.Params.GiveUp) {
+		return Finding{}, false
+	}
+	return Finding{Judge: model.JudgeLiveness, Verdict: Broken, AtNs: since, Ops: []OpRef{refOf(o)}, Facts: model.Facts{Form: model.FormStuck, Lock: lock, Thread: o.Caller},
+		Why: fmt.Sprintf("%s of %s by %s, called at %s, had not returned at %s, although every fault was over at %s",
+			o.Action, lock, o.Caller, model.At(o.AtNs), model.At(r.LeaveNs), model.At(r.CalmNs))}, true
+}
+
+// span is a stretch of time.
+type span struct{ from, to int64 }
+
+// occupied returns the times in which a waiter does not wait for nobody: a thread
+// believed to hold the lock, was being served or was giving it up, or a fault was on.
+func (r *run) occupied(lock string) []span {
+	busy := r.served(lock)
+	for _, o := range r.CallsOn(lock) {
+		if o.Action == model.ActUnlock && r.StateAt(lock, o.AtNs).Owner == o.Caller {
+			busy = append(busy, span{o.AtNs, min(o.ReturnedNs(), r.goneAt(o.Caller))})
+		}
+	}
+	for _, b := range r.beliefs(lock) {
+		busy = append(busy, span{b.from, b.to})
+	}
+	for _, t := range r.Faults {
+		busy = append(busy, span{t.FromNs, t.ToNs})
+	}
+	for _, m := range r.CommandsOn(lock) {
+		for _, h := range m.Hits {
+			busy = append(busy, span{h.AtNs, h.AtNs})
+		}
+	}
+	return busy
+}
+
+// spans are sorted by their beginning.
+type spans struct {
+	all []span
+	to  []int64 // the last end of those up to each
+}
+
+func inOrder(all []span) spans {
+	slices.SortStableFunc(all, func(a, b span) int { return cmp.Compare(a.from, b.from) })
+	s := spans{all, make([]int64, len(all))}
+	for i, x := range all {
+		s.to[i] = max(s.to[max(i-1, 0)], x.to)
+	}
+	return s
+}
+
+// since returns the spans that begin after an instant, and the instant to which the
+// earlier ones reach.
+func (s spans) since(at int64) (after []span, to int64) {
+	i, _ := slices.BinarySearchFunc(s.all, at, func(x span, at int64) int {
+		if x.from <= at {
+			return -1
+		}
+		return 1
+	})
+	if i > 0 {
+		to = s.to[i-1]
+	}
+	return s.all[i:], to
+}
+
+// forgotten finds a time in which a waiter waited for nobody.
+func (r *run) forgotten(lock string, o *trace.Call, occupied spans, disturbed []disturbance) (Finding, bool) {
+	until := min(o.ReturnedNs(), o.WaitsUntilNs(), o.InterruptedNs, r.diedAt(o.Caller), r.LeaveNs)
+	busy, reach := occupied.since(o.AtNs)
+	idle := max(o.AtNs, reach)
+	disturbed = append(slices.Clip(disturbed), r.ownDisturbances(o)...)
+	if r.Record.Params.Fair {
+		// Whoever stands in front holds up those behind it.
+		for _, x := range r.CallsOn(lock) {
+			if x != o && x.Action != model.ActUnlock && x.AtNs < until && x.ReturnedNs() > o.AtNs {
+				disturbed = append(disturbed, r.ownDisturbances(x)...)
+			}
+		}
+	}
+	if own := unanswered(o); len(own) > 0 {
+		busy = append(own, busy...)
+		slices.SortStableFunc(busy, func(a, b span) int { return cmp.Compare(a.from, b.from) })
+	}
+	for i := 0; i <= len(busy) && idle < until; i++ {
+		next := span{until, until}
+		if i < len(busy) {
+			next = busy[i]
+		}
+		if end := min(next.from, until); end-idle > int64(time.Second) {
+			if bound, why := r.bound(lock, disturbed, idle, end); end-idle > bound {
+				return Finding{Judge: model.JudgeLiveness, Verdict: Broken, AtNs: idle + bound, Ops: []OpRef{refOf(o)}, Facts: model.Facts{Form: model.FormForgotten, Lock: lock, Thread: o.Caller},
+					Excuses: slices.Concat(r.gone(lock, idle, end, bound), r.deadInFront(lock, idle), r.deadByOtherClocks(lock, idle, end, bound), r.ghostsInFront(lock, idle, end, bound), r.clockSteps(0, end)),
+					Why: fmt.Sprintf("%s waited for %s from %s to %s while nobody believed to hold it; the bound is %v%s",
+						o.Caller, lock, model.At(idle), model.At(end), time.Duration(bound), why)}, true
+			}
+		}
+		idle = max(idle, next.to)
+	}
+	return Finding{}, false
+}
+
+// unanswered returns the times in which the call waited for the answer to a command of
+// its own that a fault had met.
+func unanswered(o *trace.Call) []span {
+	var out []span
+	for i, m := range o.Sent {
+		if m.Lost == nil && len(m.Hits) == 0 {
+			continue
+		}
+		to := o.ReturnedNs()
+		if m.RepliedNs >= 0 {
+			to = m.RepliedNs
+		} else if i+1 < len(o.Sent) {
+			to = o.Sent[i+1].AtNs
+		}
+		out = append(out, span{m.AtNs, to})
+	}
+	return out
+}
+
+// served returns the times in which the server held the lock for a thread that had
+// not asked to give it up, from the grant on. The thread may not know of the hold yet,
+// or believe that its lease is over. A call that ended without a grant is served until
+// it ends: nobody gives up what it left.
+func (r *run) served(lock string) []span {
+	var out []span
+	ops, left := r.CallsOn(lock), r.releases(lock)
+	for _, o := range ops {
+		// While a client waits for replicas it is being served, too: WAIT ends
+		// after a second, and what it gives back then has bounds of its own.
+		for _, g := range r.grantsGivenBack(o) {
+			out = append(out, span{g.grant.AtNs, g.undo.AtNs})
+		}
+		grants := r.grants(o)
+		if len(grants) == 0 {
+			continue
+		}
+		from, to := grants[0].AtNs, min(r.goneAt(o.Caller), r.LeaveNs)
+		if o.Outcome != model.Granted {
+			to = min(to, o.ReturnedNs())
+		}
+		for _, u := range ops[called(ops, o.ReturnedNs()):] {
+			if u.AtNs >= to {
+				break // none from here on ends it earlier
+			}
+			switch {
+			case u.Caller != o.Caller || u.Action != model.ActUnlock:
+			case left[u.Op].none():
+				to = min(to, u.AtNs)
+			case left[u.Op].unbounded > 0: // until it gives that one up
+			default: // it may hold on for as long as it asked for
+				for _, c := range r.effects(u) {
+					to = min(to, c.AtNs+int64(r.mostLease(lock, u.Caller, c, math.MaxInt64)))
+				}
+			}
+		}
+		for _, c := range r.ChangesAfter(lock, from) {
+			if c.AtNs >= to {
+				break
+			}
+			if c.Before.Owner == o.Caller && c.After.Owner != o.Caller {
+				to = c.AtNs
+			}
+		}
+		if from < to {
+			out = append(out, span{from, to})
+		}
+	}
+	return out
+}
+
+// called returns the index of the first call at an instant or later.
+func called(ops []*trace.Call, at int64) int {
+	i, _ := slices.BinarySearchFunc(ops, at, func(o *trace.Call, at int64) int { return cmp.Compare(o.AtNs, at) })
+	return i
+}
+
+// levels are how often a thread holds a lock, as its calls tell.
+type levels struct {
+	leased    []bool // of each, the latest last
+	unbounded int    // those without a lease, which a watchdog renews
+}
+
+func (l levels) none() bool { return len(l.leased) == 0 }
+
+func (l levels) with(leased bool) levels {
+	l.leased = append(slices.Clip(l.leased), leased)
+	if !leased {
+		l.unbounded++
+	}
+	return l
+}
+
+func (l levels) withoutLatest() levels {
+	if l.none() {
+		return l
+	}
+	latest := len(l.leased) - 1
+	if !l.leased[latest] {
+		l.unbounded--
+	}
+	l.leased = l.leased[:latest]
+	return l
+}
+
+// releases returns, by the number of each unlock, the levels that it leaves its
+// thread. A thread with levels left asks to go on.
+func (r *run) releases(lock string) map[int]levels {
+	left := map[int]levels{}
+	now := map[string]levels{}
+	changes := r.Changes(lock)
+	for _, e := range r.EventsOf(lock) {
+		who := e.ThreadName()
+		switch {
+		case e.Kind == model.KindState:
+			if c := changes[0]; c.Ended() {
+				delete(now, c.Before.Owner)
+			}
+			changes = changes[1:]
+		case e.Kind == model.KindReturn && e.Outcome == model.Granted:
+			now[who] = now[who].with(r.Call(e.Op).LeaseNs > 0 || r.leased())
+		case e.Kind == model.KindInvoke && e.Action == model.ActUnlock:
+			now[who] = now[who].withoutLatest()
+			left[e.Op] = now[who]
+		}
+	}
+	return left
+}
+
+// disturbance is an event after which a waiter may have to wait for a lease to
+// end: nobody tells it, or nobody knows, that the lock is free.
+type disturbance struct {
+	from  int64
+	at    int64 // when it last had an effect, not before from
+	lasts bool  // it may yet have one at any time
+	what  string
+	extra time.Duration // how long it may cost; 0: a lease
+	most  time.Duration // where that ends sooner than a lease would; 0: it does not
+}
+
+// disturbances returns the disturbances of one lock and those that all locks share.
+func (r *run) disturbances(lock string) []disturbance {
+	out := r.wakeUps()
+	for _, process := range r.Dead() {
+		// What the dead held, or were still given, ends with its lease.
+		for _, at := range r.orphaned(lock, process) {
+			out = append(out, disturbance{from: at, at: at, what: "a crash"})
+		}
+	}
+	for _, x := range r.CallsOn(lock) {
+		switch {
+		case x.Outcome == "":
+		case x.InterruptedNs < math.MaxInt64:
+			out = append(out, disturbance{from: x.ReturnedNs(), at: r.lastTouch(x), what: "an interrupted call"})
+		case x.Outcome == model.Unknown:
+			out = append(out, disturbance{from: x.ReturnedNs(), at: r.lastTouch(x), what: "a call of unknown outcome"})
+		case x.Action == model.ActUnlock && x.Outcome == model.Failed:
+			out = append(out, disturbance{from: x.ReturnedNs(), at: r.lastTouch(x), what: "a release that failed"})
+		}
+	}
+	if r.Record.Params.PerGrant {
+		for _, c := range r.Changes(lock) {
+			if o := c.Call(); o != nil && c.Started() && c.AtNs > o.ReturnedNs() {
+				out = append(out, disturbance{from: c.AtNs, at: c.AtNs, what: "a hold of which nobody knows, since its request came when its call was over"})
+			}
+		}
+	}
+	for _, e := range r.Closes {
+		if e.AtNs < r.LeaveNs { // not one of those that end the run
+			out = append(out, disturbance{from: e.AtNs, at: e.AtNs, what: "a client that closed"})
+		}
+	}
+	for _, c := range r.Changes(lock) {
+		if c.Fault > 0 && c.Ended() {
+			out = append(out, disturbance{from: c.AtNs, at: c.AtNs, what: "a hold that another hand removed, which wakes nobody"})
+		}
+		switch {
+		case c.Fault == 0 || !c.After.Held():
+		case r.Fault(c.Fault).Spec.StepsServerClock():
+			// A waiter may have been told of the later one.
+			left := time.Duration(max(max(c.Before.ExpiresMs, c.After.ExpiresMs)*millisecond-c.AtNs, 0))
+			out = append(out, disturbance{from: c.AtNs, at: c.AtNs, what: "a step of the server's clock, which moved the end of a lease", extra: left})
+		default:
+			out = append(out, disturbance{from: c.AtNs, at: c.AtNs, what: "a hold that a failover brought back, of which nobody knows"})
+		}
+	}
+	return out
+}
+
+// wakeUps returns the published messages that were lost, or that a fault put off. A
+// late message is as good as lost until it comes.
+func (r *run) wakeUps() []disturbance {
+	var out []disturbance
+	late := map[int]int{} // message -> its index in out
+	for _, e := range r.Pushes {
+		j, put := late[e.Msg]
+		lost := e.Kind == model.KindLost && e.Why != model.LostUnwanted
+		switch {
+		case e.Kind == model.KindHit && !put:
+			late[e.Msg] = len(out)
+			out = append(out, disturbance{from: e.AtNs, at: e.AtNs, what: "a late wake-up"})
+		case lost && put:
+			out[j].at, out[j].what = e.AtNs, "a lost wake-up"
+		case lost:
+			out = append(out, disturbance{from: e.AtNs, at: e.AtNs, what: "a lost wake-up"})
+		case put && (e.Kind == model.KindDeliver || e.Kind == model.KindLost):
+			out[j].most = max(time.Duration(e.AtNs-out[j].from), 1)
+		}
+	}
+	return out
+}
+
+// ownDisturbances returns the faults that met the waiter's own client.
+func (r *run) ownDisturbances(o *trace.Call) []disturbance {
+	var out []disturbance
+	for _, t := range append(r.partitions(o.Caller), r.pauses(o.Caller)...) {
+		out = append(out, disturbance{from: t.ToNs, at: t.ToNs, what: t.Text, extra: r.Record.Params.Resend})
+	}
+	for _, t := range r.Faults {
+		// Each client finds its connections dead when it uses one again.
+		if t.Spec.EndsConnections() {
+			out = append(out, disturbance{from: t.ToNs, at: t.ToNs, lasts: true, what: t.Text, extra: r.Record.Params.Resend})
+		}
+	}
+	for _, m := range undone(o) {
+		out = append(out, disturbance{from: m.AtNs, at: m.AtNs, what: "a grant that no replica had", extra: r.Record.Params.Resend})
+	}
+	for _, m := range r.Hit {
+		if m.Process == o.Process && m.Op == o.Op || m.Lost != nil && m.Process == o.Process && m.Script == "" {
+			for _, h := range m.Hits {
+				out = append(out, disturbance{from: h.AtNs, at: h.AtNs, what: h.Text, extra: r.Record.Params.Resend})
+			}
+		}
+	}
+	return out
+}
+
+// lastTouch returns when the caller of a call that ended badly last touched the hold
+// that the call may have left behind. The call's commands may take effect after its
+// return. Entering the hold again and leaving it once starts its lease anew without
+// ending it.
+func (r *run) lastTouch(x *trace.Call) int64 {
+	at := x.ReturnedNs()
+	for _, c := range r.effects(x) {
+		at = max(at, c.AtNs)
+	}
+	end := int64(math.MaxInt64)
+	for _, c := range r.Changes(x.Lock) {
+		if c.AtNs > at && c.Before.Owner == x.Caller && c.After.Owner != x.Caller {
+			end = c.AtNs
+			break
+		}
+	}
+	for _, o := range r.CallsOn(x.Lock) {
+		if o.Caller == x.Caller && o.Return != nil && o.AtNs < end {
+			at = max(at, min(o.ReturnedNs(), end))
+		}
+	}
+	return at
+}
+
+// bound returns how long a waiter may get nothing from the instant from on, and why.
+func (r *run) bound(lock string, disturbed []disturbance, from, to int64) (ns int64, why string) {
+	ns = int64(time.Second)
+	lease := max(r.Record.Params.Watchdog, 0)
+	for _, x := range r.CallsOn(lock) {
+		if x.AtNs < to {
+			lease = max(lease, time.Duration(x.LeaseNs))
+		}
+	}
+	for _, d := range disturbed {
+		cost := lease
+		switch {
+		case d.extra > 0:
+			cost = d.extra
+		case d.most > 0:
+			cost = min(cost, d.most)
+		}
+		if d.lasts {
+			d.at = max(d.from, from)
+		}
+		if d.from > to || d.at+int64(cost) < from {
+			continue
+		}
+		if until := min(max(d.at, from), to) + int64(time.Second) + int64(cost); until-from > ns {
+			ns = until - from
+			why = fmt.Sprintf(" (a second and %v, after %s)", cost, d.what)
+		}
+	}
+	if r.Record.Params.Fair {
+		wait := r.Record.Params.FairWait
+		for _, x := range r.CallsOn(lock) {
+			wait = max(wait, time.Duration(x.WaitNs))
+		}
+		if two := int64(2*wait + time.Second); r.deadInQueue(lock, from, to) && two > ns {
+			ns = two
+			why = " (two waits of this lock and a second, with dead waiters in front)"
+		}
+	}
+	return ns, why
+}
+
+// orphaned returns the instants from which a dead process held the lock.
+func (r *run) orphaned(lock, process string) []int64 {
+	died := r.DiedNs(process)
+	var out []int64
+	if strings.HasPrefix(r.StateAt(lock, died).Owner, process+"/") {
+		out = append(out, died)
+	}
+	for _, c := range r.Changes(lock) {
+		if c.AtNs > died && c.Started() && strings.HasPrefix(c.After.Owner, process+"/") {
+			out = append(out, c.AtNs)
+		}
+	}
+	return out
+}
+
+// deadWaiters returns the threads in the queue whose process is dead or closed its
+// client.
+func (r *run) deadWaiters(lock string, at int64) []string {
+	var out []string
+	for _, who := range r.StateAt(lock, at).Queue {
+		if r.goneAt(who) <= at {
+			out = append(out, who)
+		}
+	}
+	return out
+}
+
+// deadInQueue reports whether the queue had a dead waiter in that time. A dead
+// process's last commands may come after its death.
+func (r *run) deadInQueue(lock string, from, to int64) bool {
+	return len(r.deadWaiters(lock, from)) > 0 || slices.ContainsFunc(r.Changes(lock), func(c *trace.Change) bool {
+		return from < c.AtNs && c.AtNs <= to && len(r.deadWaiters(lock, c.AtNs)) > 0
+	})
+}
+
+// deadInFront returns the excuses for a wait behind more than one dead waiter.
+func (r *run) deadInFront(lock string, at int64) []model.Excuse {
+	var out []model.Excuse
+	dead := r.deadWaiters(lock, at)
+	if len(dead) < 2 {
+		return nil
+	}
+	for _, t := range r.Faults {
+		if t.Spec.Kind == model.FaultCrash && slices.ContainsFunc(dead, func(who string) bool { return strings.HasPrefix(who, t.Process+"/") }) {
+			out = append(out, model.Excuse{Circumstance: model.DeadWaiters, Fault: t.Number, Why: t.Text + " at " + model.At(t.FromNs)})
+		}
+	}
+	return out
+}
+
+// ghostsInFront returns the excuses for a wait behind threads that stood in the queue
+// in that time, waited no longer and could not leave. They excuse it up to the bound
+// after the deadline of their place.
+func (r *run) ghostsInFront(lock string, from, to, bound int64) []model.Excuse {
+	var out []model.Excuse
+	for _, g := range r.lingering(lock) {
+		if len(g.Ops) == 0 {
+			continue
+		}
+		who := model.ThreadName(g.Ops[0].Process, g.Ops[0].Thread)
+		place := r.StateAt(lock, from).Deadlines[who]
+		for _, c := range r.ChangesAfter(lock, from) {
+			if c.AtNs <= to {
+				place = max(place, c.After.Deadlines[who])
+			}
+		}
+		if place > 0 && to-place*millisecond <= bound {
+			out = append(out, g.Excuses...)
+		}
+	}
+	return out
+}
+
+// gone returns the excuses for a wait for a lock without leases. They apply if the server
+// holds the lock for a thread that will not give it up: the thread died, its client
+// closed, or a fault or an interrupt met the call that was to hear of the hold or to give
+// it up. The hold must begin before the bound of the wait and last to its end.
+func (r *run) gone(lock string, from, to, bound int64) []model.Excuse {
+	starts := r.StartsUpTo(lock, to)
+	if !r.Record.Params.Endless || len(starts) == 0 {
+		return nil
+	}
+	start := starts[len(starts)-1]
+	who := start.After.Owner
+	if end := r.endOf(start); start.AtNs > from+bound || end != nil && end.AtNs < to {
+		return nil
+	}
+	excuse := func(fault int, why string) []model.Excuse {
+		return []model.Excuse{{Circumstance: model.HolderGone, Fault: fault, Why: why}}
+	}
+	if died := r.diedAt(who); died <= to {
+		for _, t := range r.Faults {
+			if t.Spec.Kind == model.FaultCrash && t.FromNs == died && t.Spec.Names(model.ProcessOf(who)) {
+				return excuse(t.Number, t.Text+" at "+model.At(died))
+			}
+		}
+	}
+	if at := r.goneAt(who); at <= to {
+		return excuse(0, "the client of "+who+" closed at "+model.At(at))
+	}
+	for _, o := range slices.Backward(r.CallsOn(lock)) {
+		late := o == start.Call() && start.AtNs > o.ReturnedNs()
+		if o.Caller != who || o.AtNs > to || o.Outcome != model.Unknown && !late {
+			continue
+		}
+		for _, m := range o.Sent {
+			for _, h := range m.Hits {
+				return excuse(h.Fault, h.Text+" at "+model.At(h.AtNs))
+			}
+		}
+		for _, t := range r.Faults {
+			if t.FromNs <= r.underWayUntil(o) && o.AtNs <= t.ToNs {
+				return excuse(t.Number, t.Text+" at "+model.At(t.FromNs))
+			}
+		}
+		if o.InterruptedNs <= o.ReturnedNs() {
+			return excuse(0, "an interrupt of "+who+" at "+model.At(o.InterruptedNs))
+		}
+	}
+	return nil
+}
+
+// deadByOtherClocks returns the excuses for a wait behind dead waiters that is longer
+// than its bound by no more than clocks are apart. A place in the queue ends by the
+// clock of the process that made it and by that of the process that asks.
+func (r *run) deadByOtherClocks(lock string, from, to, bound int64) []model.Excuse {
+	var skews []time.Duration
+	for _, p := range r.Record.Params.Processes {
+		skews = append(skews, p.Skew)
+	}
+	slices.Sort(skews)
+	var apart time.Duration
+	for _, s := range skews[max(0, len(skews)-2):] {
+		apart += s
+	}
+	if !r.deadInQueue(lock, from, to) || to-from > bound+int64(apart) {
+		return nil
+	}
+	return r.clocksApart()
+}

@@ -1,0 +1,183 @@
+package judges
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"lockstep/model"
+	"lockstep/model/trace"
+)
+
+// Parting is where the server and the clients first disagreed about who holds a lock,
+// before something broke: one of them took the lock for held by a thread, and the other
+// did not.
+type Parting struct {
+	Kind   PartingKind
+	AtNs   int64 // simulated time since the start; the other fields have no meaning if they Agreed
+	Thread string
+	Lock   string
+	Fault  int // the number of the fault, of PartedByFault
+}
+
+// PartingKind says how server and clients part.
+type PartingKind string
+
+// The kinds of partings. docs/locktest.md explains them, and fingerprints have them.
+const (
+	Agreed           PartingKind = "agreed"
+	PartedLate       PartingKind = "late-request-of-acquire"
+	PartedUnheard    PartingKind = "unheard-grant"
+	PartedExpired    PartingKind = "lease-ended"
+	PartedByFault    PartingKind = "fault"
+	PartedBySelf     PartingKind = "hold-ended-by-its-own-call"
+	PartedByClient   PartingKind = "hold-ended-by-its-own-client"
+	PartedByUnlock   PartingKind = "hold-ended-by-an-old-unlock"
+	PartedByExtend   PartingKind = "hold-ended-by-its-own-extension"
+	PartedByAnother  PartingKind = "hold-ended-by-another"
+	PartedUnreleased PartingKind = "unlock-without-effect"
+	PartedTold       PartingKind = "told-of-a-hold-that-stays"
+	PartedByLoss     PartingKind = "lost-message"
+)
+
+// partings are the sentences about the kinds: %[1]s is the thread and %[2]s the lock.
+var partings = map[PartingKind]string{
+	PartedLate:       "a request of %[1]s came when its call was over, and the server gave %[1]s a hold on %[2]s of which nobody knows",
+	PartedUnheard:    "the server held %[2]s for %[1]s, whose call had ended without the grant",
+	PartedExpired:    "the lease of %[1]s on %[2]s ended while it believed to hold it",
+	PartedByFault:    "a fault took %[2]s from %[1]s, which believed to hold it",
+	PartedBySelf:     "%[1]s believed to hold %[2]s, and a command of the very call that took it had ended the hold",
+	PartedByClient:   "%[1]s believed to hold %[2]s, and a command that its client sent outside of calls had ended the hold",
+	PartedByUnlock:   "%[1]s believed to hold %[2]s, and an unlock that it had called before had ended the hold",
+	PartedByExtend:   "%[1]s believed to hold %[2]s, and a command with which it extended the hold had ended it",
+	PartedByAnother:  "%[1]s believed to hold %[2]s, and a command of another thread had ended the hold",
+	PartedUnreleased: "an unlock of %[2]s by %[1]s had returned, and the server still held it for %[1]s",
+	PartedTold:       "%[1]s was told that its hold on %[2]s is gone, and the server still held it",
+	PartedByLoss:     "a message that was to wake %[1]s, which waited for %[2]s, was lost",
+}
+
+// String says the parting for people.
+func (p Parting) String() string {
+	if p.Kind == Agreed {
+		return "server and clients agreed about who held the lock"
+	}
+	return model.At(p.AtNs) + ": " + fmt.Sprintf(partings[p.Kind], p.Thread, p.Lock)
+}
+
+// PartingOf returns where server and clients parted before a finding. It reports false
+// for a finding about no lock.
+func PartingOf(t *trace.Run, f Finding) (Parting, bool) {
+	if !slices.Contains(t.Locks, f.Lock) {
+		return Parting{}, false
+	}
+	r := &run{t}
+	apart := r.apart(f.Lock)
+	if f.Judge == model.JudgeTraffic || f.Judge == model.JudgeWaitBound {
+		// How a thread waits is its own affair.
+		apart = slices.DeleteFunc(apart, func(d disagreement) bool { return d.Thread != f.Thread })
+	}
+	if f.Form == model.FormForgotten {
+		apart = append(apart, r.unwoken(f)...)
+	}
+	slices.SortStableFunc(apart, func(a, b disagreement) int { return cmp.Compare(a.AtNs, b.AtNs) })
+	// Go back from the finding over disagreements that touch. An answer that has no place
+	// in the history may be wrong at any time of its call.
+	first := Parting{Kind: Agreed}
+	from, to := f.AtNs, f.AtNs
+	if f.Judge == model.JudgeLinearizable {
+		for _, o := range f.Ops {
+			to = max(to, o.ReturnNs)
+		}
+	}
+	for _, d := range slices.Backward(apart) {
+		if d.AtNs <= to && from <= d.toNs {
+			first, from, to = d.Parting, min(from, d.AtNs), max(from, d.AtNs)
+		}
+	}
+	return first, true
+}
+
+// disagreement is a time in which server and clients disagree.
+type disagreement struct {
+	Parting
+	toNs int64
+}
+
+// apart returns the times in which server and clients disagree about who holds a lock.
+func (r *run) apart(lock string) []disagreement {
+	changes := r.Changes(lock)
+	beliefs := r.beliefs(lock)
+	var out []disagreement
+	// A thread believes to hold the lock, and the server does not hold it for the thread.
+	for _, b := range beliefs {
+		kept := r.grantsKept(b.first)
+		if len(kept) == 0 {
+			continue // the record does not show the hold
+		}
+		if end := r.endOf(kept[0]); end != nil && end.AtNs < b.to {
+			at := max(end.AtNs, b.from)
+			out = append(out, disagreement{Parting{Kind: r.partedBy(b, end), AtNs: at, Thread: b.who, Lock: lock, Fault: end.Fault}, b.to})
+		}
+	}
+	// The server holds the lock for a thread that does not believe to hold it.
+	for _, c := range changes {
+		o := c.Call()
+		if o == nil || !c.Started() || c.After.Owner != o.Caller {
+			continue
+		}
+		to := r.LeaveNs
+		if end := r.endOf(c); end != nil {
+			to = end.AtNs
+		}
+		d := disagreement{Parting{AtNs: max(c.AtNs, o.ReturnedNs()), Thread: o.Caller, Lock: lock}, to}
+		i := slices.IndexFunc(beliefs, func(b belief) bool { return b.first == o && b.from >= c.AtNs })
+		switch {
+		case i >= 0 && beliefs[i].end != nil:
+			d.Kind, d.AtNs = PartedUnreleased, beliefs[i].end.ReturnedNs()
+		case i >= 0 && beliefs[i].told != nil:
+			d.Kind, d.AtNs = PartedTold, beliefs[i].told.AtNs
+		case i >= 0:
+			continue
+		case c.AtNs > o.ReturnedNs():
+			d.Kind = PartedLate
+		default:
+			d.Kind = PartedUnheard
+		}
+		if d.AtNs < d.toNs {
+			out = append(out, d)
+		}
+	}
+	return out
+}
+
+// partedBy says what ended a hold in which a thread believed.
+func (r *run) partedBy(b belief, end *trace.Change) PartingKind {
+	o := end.Call()
+	switch {
+	case end.Fault > 0:
+		return PartedByFault
+	case o == nil && end.By == nil:
+		return PartedExpired
+	case o == nil && end.MadeFor(b.who):
+		return PartedByClient
+	case o == nil || o.Caller != b.who:
+		return PartedByAnother
+	case o.Action.Acquires():
+		return PartedBySelf
+	case o.Action == model.ActExtend:
+		return PartedByExtend
+	}
+	return PartedByUnlock
+}
+
+// unwoken returns the losses of published messages on their way to the process of the
+// waiter of a finding.
+func (r *run) unwoken(f Finding) []disagreement {
+	var out []disagreement
+	for _, e := range r.Pushes {
+		if e.Kind == model.KindLost && e.Why != model.LostUnwanted && e.Process == model.ProcessOf(f.Thread) {
+			out = append(out, disagreement{Parting{Kind: PartedByLoss, AtNs: e.AtNs, Thread: f.Thread, Lock: f.Lock}, f.AtNs})
+		}
+	}
+	return out
+}

@@ -1,0 +1,99 @@
+package judges
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	"lockstep/model"
+	"lockstep/model/trace"
+)
+
+// run is the record that is judged.
+type run struct {
+	*trace.Run
+}
+
+// diedAt returns when the process of a thread crashed, or trace.Never.
+func (r *run) diedAt(thread string) int64 { return r.DiedNs(model.ProcessOf(thread)) }
+
+// goneAt returns when the process of a thread crashed or closed its client, or
+// trace.Never. With that it gives up the holds that it believes in.
+func (r *run) goneAt(thread string) int64 { return r.GoneNs(model.ProcessOf(thread)) }
+
+// pauses returns the pauses of a thread's process, in order.
+func (r *run) pauses(thread string) []trace.Fault { return r.Pauses(model.ProcessOf(thread)) }
+
+// partitions returns the partitions of a thread's process, in order.
+func (r *run) partitions(thread string) []trace.Fault { return r.Partitions(model.ProcessOf(thread)) }
+
+// leased reports whether a hold that asked for no lease has one that nothing renews.
+func (r *run) leased() bool { return r.Record.Params.NoWatchdog && !r.Record.Params.Endless }
+
+// refOf names a call in a finding.
+func refOf(o *trace.Call) OpRef {
+	ref := OpRef{Process: o.Process, Thread: o.Thread, Op: string(o.Action), CallNs: o.AtNs, ReturnNs: -1}
+	if o.Return != nil {
+		ref.ReturnNs = o.Return.AtNs
+	}
+	return ref
+}
+
+// forced reports whether a force_unlock made the change. That is no thread's
+// release, whoever called it.
+func forced(c *trace.Change) bool {
+	o := c.Call()
+	return o != nil && o.Action == model.ActForceUnlock
+}
+
+// evicts reports whether a change that took the thread out of the queue is another
+// thread's doing, or nobody's.
+func evicts(c *trace.Change, thread string) bool {
+	return c.After.Owner != thread && !c.MadeFor(thread)
+}
+
+func sortedKeys[V any](m map[int]V) []int { return slices.Sorted(maps.Keys(m)) }
+
+func name(owners []string) string {
+	if len(owners) == 0 {
+		return "somebody"
+	}
+	return strings.Join(owners, ", ")
+}
+
+// partsLost returns the faults between two instants with which one of several servers
+// may have forgotten its part of a hold. A lock on one server has none: there the record
+// shows what is lost.
+func (r *run) partsLost(fromNs, toNs int64) []trace.Fault {
+	if r.Record.Params.Servers < 2 {
+		return nil
+	}
+	var lost []trace.Fault
+	for _, f := range r.Faults {
+		if fromNs <= f.FromNs && f.FromNs <= toNs && f.Spec.MayRemoveKeys() {
+			lost = append(lost, f)
+		}
+	}
+	return lost
+}
+
+// takenBy returns the excuse for what a fault took from a server, or gave back. A step of
+// the server's clock is a circumstance of its own.
+func takenBy(t trace.Fault, otherwise model.Circumstance, why string) model.Excuse {
+	if t.Spec.StepsServerClock() {
+		otherwise = model.ServerClockStepped
+	}
+	return model.Excuse{Circumstance: otherwise, Fault: t.Number, Why: why}
+}
+
+// clockSteps returns the excuses for what rests on the wall clocks of servers between two
+// instants.
+func (r *run) clockSteps(fromNs, toNs int64) []model.Excuse {
+	var out []model.Excuse
+	for _, t := range r.Faults {
+		if t.Spec.StepsServerClock() && fromNs <= t.FromNs && t.FromNs <= toNs {
+			out = append(out, takenBy(t, "", t.Text+" at "+model.At(t.FromNs)))
+		}
+	}
+	return out
+}

@@ -1,0 +1,794 @@
+package judges
+
+import (
+	"cmp"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"lockstep/linearizability"
+	"lockstep/model"
+	"lockstep/model/trace"
+)
+
+// millisecond is the unit of leases, in nanoseconds. A lease may last longer by up to
+// one, because a server keeps a key through the millisecond of its expiry.
+const millisecond = int64(time.Millisecond)
+
+// blindSteps limits the blind search: it only tests the judge, and the settled
+// one decides.
+const blindSteps = 50_000
+
+// judgeLinearizable checks the history of a run twice: settled, with every
+// unknown outcome and every lease's end as the record has them, and blind, as
+// a user who wrote down the calls would have to. Blind and not settled broken
+// would be a mistake of ours.
+func judgeLinearizable(r *run) []Finding {
+	spec := r.spec()
+	var out []Finding
+	for _, lock := range r.Locks {
+		if r.resurrected(lock) {
+			continue // a failover brought something back: no history can say so
+		}
+		settled := r.check(lock, linearizability.Options{Spec: spec}, true)
+		blind := r.check(lock, linearizability.Options{Spec: spec, StepLimit: blindSteps}, false)
+		switch {
+		case settled.Verdict == linearizability.Broken:
+			f := r.unplaceable(lock, settled)
+			f.Excuses = r.memoryLost(lock)
+			if spec == "fair" && r.aboutOrder(lock) {
+				f.Excuses = append(f.Excuses, r.outOfOrder(lock, settled.First)...)
+			}
+			f.Excuses = slices.CompactFunc(slices.SortedStableFunc(slices.Values(f.Excuses), byFault), func(a, b model.Excuse) bool { return a == b })
+			out = append(out, f)
+		case blind.Verdict == linearizability.Broken:
+			out = append(out, Finding{Judge: JudgeHarness, Verdict: Undecided,
+				Why: "the history of " + lock + " is broken when checked blind and not when settled: " + blind.Why})
+		case settled.Verdict == linearizability.Undecided:
+			out = append(out, Finding{Judge: model.JudgeLinearizable, Verdict: Undecided, Why: lock + ": " + settled.Why})
+		}
+	}
+	return out
+}
+
+// spec returns the name of the specification that the lock keeps.
+func (r *run) spec() string {
+	if r.Record.Params.Fair {
+		return "fair"
+	}
+	return "reentrant"
+}
+
+// byFault puts excuses that no fault is behind last.
+func byFault(a, b model.Excuse) int {
+	return cmp.Or(cmp.Compare(uint(a.Fault-1), uint(b.Fault-1)), cmp.Compare(a.Circumstance, b.Circumstance))
+}
+
+// memoryLost returns the excuses for answers that rest on what the server had
+// forgotten: a fault removed keys, or lost data, when a command of a call had run and
+// the call, or another command of it, was still under way.
+func (r *run) memoryLost(lock string) []model.Excuse {
+	var out []model.Excuse
+	for _, t := range r.Faults {
+		if !t.Spec.MayRemoveKeys() {
+			continue
+		}
+		if slices.ContainsFunc(r.CallsOn(lock), func(o *trace.Call) bool {
+			return t.FromNs <= r.underWayUntil(o) && slices.ContainsFunc(o.Sent, func(m *trace.Command) bool { return m.Executed != nil && m.Executed.AtNs <= t.FromNs })
+		}) {
+			out = append(out, takenBy(t, model.MemoryRemoved, t.Text))
+		}
+	}
+	return out
+}
+
+// underWayUntil returns when a call has returned and its last command has run.
+func (r *run) underWayUntil(o *trace.Call) int64 {
+	until := o.ReturnedNs()
+	for _, m := range o.Sent {
+		if m.Executed != nil {
+			until = max(until, m.Executed.AtNs)
+		}
+	}
+	return until
+}
+
+// outOfOrder returns the excuses for an order of grants that no queue explains. These
+// may have changed the queue up to the end of the call that has no place in the order:
+// clocks apart, faults that took a hold or a place away, and the excuses for threads
+// that were overtaken or stood in the queue without waiting.
+func (r *run) outOfOrder(lock string, first *linearizability.Op) []model.Excuse {
+	until := r.LeaveNs
+	if first != nil && first.ReturnNs != nil {
+		until = *first.ReturnNs
+	}
+	out := append(r.clocksApart(), r.clockSteps(0, until)...)
+	for _, c := range r.Changes(lock) {
+		if c.AtNs <= until {
+			out = append(out, r.byHand(c)...)
+		}
+	}
+	for _, g := range slices.Concat(r.outrun(lock), r.lingering(lock)) {
+		if g.AtNs <= until {
+			out = append(out, g.Excuses...)
+		}
+	}
+	return out
+}
+
+// aboutOrder reports whether the history breaks only the order in which waiters were
+// served, or only answers that rest on threads that stood in the queue and no longer
+// waited.
+func (r *run) aboutOrder(lock string) bool {
+	if r.check(lock, linearizability.Options{Spec: "reentrant"}, true).Verdict == linearizability.OK {
+		return true
+	}
+	ops, waiting := r.history(lock, true), false
+	for _, g := range r.lingering(lock) {
+		for i := range ops {
+			op := &ops[i]
+			if op.Op == linearizability.OpAcquire && len(g.Ops) > 0 && op.CallNs == g.Ops[0].CallNs && op.Process == g.Ops[0].Process && op.Thread == g.Ops[0].Thread {
+				op.Outcome, op.ReturnNs, waiting = model.AnswerUnknown, nil, true
+			}
+		}
+	}
+	return waiting && r.checkOps(lock, ops, linearizability.Options{Spec: "fair"}).Verdict == linearizability.OK
+}
+
+func (r *run) check(lock string, opt linearizability.Options, settled bool) linearizability.LockResult {
+	return r.checkOps(lock, r.history(lock, settled), opt)
+}
+
+func (r *run) checkOps(lock string, ops []linearizability.Op, opt linearizability.Options) linearizability.LockResult {
+	opt.LeaseGrainNs = millisecond
+	res := linearizability.Check(ops, opt)
+	if len(res.Locks) == 0 {
+		return linearizability.LockResult{Lock: lock, Verdict: linearizability.OK}
+	}
+	return res.Locks[0]
+}
+
+func (r *run) unplaceable(lock string, res linearizability.LockResult) Finding {
+	f := Finding{Judge: model.JudgeLinearizable, Verdict: Broken, Why: lock + ": " + res.Why, Facts: model.Facts{Lock: lock}}
+	if op := res.First; op != nil {
+		f.AtNs = op.CallNs
+		caller := model.ThreadName(op.Process, op.Thread)
+		if op.Op != linearizability.OpLost {
+			f.Thread = caller
+		}
+		for _, o := range r.CallsOn(lock) {
+			if o.Caller == caller && o.AtNs == op.CallNs {
+				f.Ops = []OpRef{refOf(o)}
+			}
+		}
+	}
+	return f
+}
+
+// resurrected reports whether a fault gave a thread the lock or a place in its queue,
+// or changed the level or the lease of a hold without ending it. One of several servers
+// that forgets its part may do any of it later, so the calls of such a run are in no
+// history either. The clock of one of several servers does the same. Two holds of one thread
+// without a lease look alike, so that a failover may bring an earlier one back unseen.
+func (r *run) resurrected(lock string) bool {
+	if len(r.partsLost(0, r.LeaveNs)) > 0 || r.Record.Params.Servers > 1 && len(r.clockSteps(0, r.LeaveNs)) > 0 {
+		return true
+	}
+	if r.Record.Params.Endless && slices.ContainsFunc(r.Faults, func(t trace.Fault) bool { return t.Spec.Server == model.ServerFailover }) {
+		return true
+	}
+	return slices.ContainsFunc(r.Changes(lock), func(c *trace.Change) bool {
+		return c.Fault > 0 && (c.After.Held() && (c.Started() || c.Before.Count != c.After.Count || c.Before.ExpiresMs != c.After.ExpiresMs) ||
+			slices.ContainsFunc(c.After.Queue, func(who string) bool { return !slices.Contains(c.Before.Queue, who) }))
+	})
+}
+
+// history returns the calls, renewals and losses of a lock as a history.
+func (r *run) history(lock string, settled bool) []linearizability.Op {
+	var ops []linearizability.Op
+	for _, o := range r.CallsOn(lock) {
+		if o.Action == model.ActExtend {
+			ops = append(ops, r.extensions(o, settled)...)
+			continue
+		}
+		if op, ok := r.asOp(o, settled); ok {
+			ops = append(ops, op)
+		}
+		if r.Record.Params.PerGrant {
+			ops = append(ops, r.visits(o, settled)...)
+			ops = append(ops, r.grownLater(o, settled)...)
+		} else {
+			ops = append(ops, r.takenAway(o, settled)...)
+		}
+		ops = append(ops, r.prolonged(o, settled)...)
+	}
+	ops = append(ops, r.renewals(lock, settled)...)
+	for _, c := range r.Changes(lock) {
+		if c.Ended() && (c.Fault > 0 || r.givenUp(c)) {
+			at := c.AtNs
+			ops = append(ops, linearizability.Op{Lock: lock, Op: linearizability.OpLost, CallNs: at, ReturnNs: &at})
+		}
+	}
+	slices.SortStableFunc(ops, func(a, b linearizability.Op) int { return cmp.Compare(a.CallNs, b.CallNs) })
+	return ops
+}
+
+// takenAway returns the holds that a call had before the one with which it returned,
+// where a fault took them. A server that lost a hold has also forgotten the call, and
+// grants it anew when it is sent again.
+func (r *run) takenAway(o *trace.Call, settled bool) []linearizability.Op {
+	if !o.Action.Acquires() {
+		return nil
+	}
+	kept := r.grantsKept(o)
+	var ops []linearizability.Op
+	for _, g := range r.grants(o) {
+		if len(kept) == 0 || g.AtNs >= kept[0].AtNs || !g.Started() {
+			continue
+		}
+		end := slices.IndexFunc(r.Changes(o.Lock), func(c *trace.Change) bool { return c.AtNs > g.AtNs && c.Before.Owner == o.Caller && c.Ended() })
+		if end < 0 || r.Changes(o.Lock)[end].Fault == 0 {
+			continue
+		}
+		op := linearizability.Op{Process: o.Process, Thread: o.Thread, Lock: o.Lock, CallNs: o.AtNs, Op: linearizability.OpAcquire, Outcome: model.AnswerUnknown}
+		if settled {
+			at := g.AtNs
+			op.Outcome, op.ReturnNs = string(model.Granted), &at
+		}
+		r.lease(&op, g, settled)
+		ops = append(ops, op)
+	}
+	return ops
+}
+
+// visits returns the holds that an acquire had beside the one with which it returned,
+// of a lock that a thread knows by its grants alone. The call gave them up itself, or did
+// not learn of them. Each is an acquire at the instant of the grant, and a release if the
+// call itself ended it. A hold that ends so although the call returned with it is lost.
+func (r *run) visits(o *trace.Call, settled bool) []linearizability.Op {
+	if !o.Action.Acquires() {
+		return nil
+	}
+	var known *trace.Change // of which asOp tells
+	if kept := r.grantsKept(o); len(kept) > 0 && (o.Return == nil || o.Outcome == model.Granted || o.Outcome == model.Unknown) {
+		known = kept[0]
+	}
+	var ops []linearizability.Op
+	add := func(op linearizability.Op, at int64, outcome model.Outcome, lease *trace.Change) {
+		op.Process, op.Thread, op.Lock, op.CallNs, op.Outcome = o.Process, o.Thread, o.Lock, at, model.AnswerUnknown
+		if settled {
+			op.ReturnNs, op.Outcome = &at, string(outcome)
+		}
+		if lease != nil {
+			r.lease(&op, lease, settled)
+		}
+		ops = append(ops, op)
+	}
+	for _, c := range r.Changes(o.Lock) {
+		if c.Call() != o || !c.Started() || c.After.Owner != o.Caller {
+			continue
+		}
+		end := r.endOf(c)
+		own := end != nil && end.Call() == o
+		if c != known {
+			add(linearizability.Op{Op: linearizability.OpAcquire}, c.AtNs, model.Granted, r.grown(o, c))
+			if own {
+				add(linearizability.Op{Op: linearizability.OpRelease}, end.AtNs, model.Released, nil)
+			}
+		} else if own {
+			at := end.AtNs
+			ops = append(ops, linearizability.Op{Lock: o.Lock, Op: linearizability.OpLost, CallNs: at, ReturnNs: &at})
+		}
+	}
+	return ops
+}
+
+// grownBy returns the changes in which an acquire made the lease of its own grant longer,
+// as one does that asks several servers. Only of a lock that a thread knows by its grants
+// alone.
+func (r *run) grownBy(o *trace.Call, grant *trace.Change) []*trace.Change {
+	if !r.Record.Params.PerGrant || !o.Action.Acquires() || !grant.Started() {
+		return nil
+	}
+	end := r.endOf(grant)
+	var out []*trace.Change
+	for _, c := range r.effects(o) {
+		if grant.Precedes(c) && (end == nil || c.Precedes(end)) && c.After.Owner == o.Caller {
+			out = append(out, c)
+		}
+	}
+	return out
+}
+
+// grown returns the change after which the grant of an acquire had the lease with which
+// the call returned.
+func (r *run) grown(o *trace.Call, grant *trace.Change) *trace.Change {
+	last := grant
+	for _, c := range r.grownBy(o, grant) {
+		if c.AtNs <= o.ReturnedNs() {
+			last = c
+		}
+	}
+	return last
+}
+
+// grownLater returns the changes of grownBy that came after the return of the call as
+// renewals.
+func (r *run) grownLater(o *trace.Call, settled bool) []linearizability.Op {
+	var ops []linearizability.Op
+	for _, g := range r.grantsKept(o) {
+		for _, c := range r.grownBy(o, g) {
+			if c.AtNs > o.ReturnedNs() {
+				ops = append(ops, r.prolongation(o, c, settled))
+			}
+		}
+	}
+	return ops
+}
+
+// prolongation returns a change that made a lease longer, and of which nobody was told, as
+// a renewal.
+func (r *run) prolongation(o *trace.Call, c *trace.Change, settled bool) linearizability.Op {
+	op := linearizability.Op{Process: o.Process, Thread: o.Thread, Lock: o.Lock, Op: linearizability.OpRenew, CallNs: o.AtNs, Outcome: model.AnswerUnknown}
+	if settled {
+		at := c.AtNs
+		op.Outcome, op.ReturnNs = model.AnswerRenewed, &at
+		r.lease(&op, c, settled)
+		return op
+	}
+	most := r.Record.Params.Watchdog.Milliseconds()
+	op.LeaseMs = &most
+	return op
+}
+
+// endOf returns the change that ended the hold which a change began; nil if none did.
+func (r *run) endOf(start *trace.Change) *trace.Change {
+	changes := r.Changes(start.Lock)
+	changes = changes[slices.Index(changes, start)+1:]
+	if i := slices.IndexFunc(changes, (*trace.Change).Ended); i >= 0 {
+		return changes[i]
+	}
+	return nil
+}
+
+// prolonged returns what a call did to the lease of a hold that it entered again, when
+// it gave that level back because no replica had it. Both commands start the lease
+// anew.
+func (r *run) prolonged(o *trace.Call, settled bool) []linearizability.Op {
+	var ops []linearizability.Op
+	for _, g := range r.grantsGivenBack(o) {
+		if g.grant.Started() || g.undo.Ended() {
+			continue
+		}
+		for _, c := range []*trace.Change{g.grant, g.undo} {
+			op := linearizability.Op{Process: o.Process, Thread: o.Thread, Lock: o.Lock, CallNs: c.By.AtNs, Op: linearizability.OpRenew, Outcome: model.AnswerUnknown}
+			if settled {
+				at := c.AtNs
+				op.Outcome, op.ReturnNs = model.AnswerRenewed, &at
+			}
+			r.lease(&op, c, settled)
+			ops = append(ops, op)
+		}
+	}
+	return ops
+}
+
+// asOp returns a call as a line of a history. It reports false for a call without an
+// effect.
+func (r *run) asOp(o *trace.Call, settled bool) (op linearizability.Op, ok bool) {
+	op = linearizability.Op{Process: o.Process, Thread: o.Thread, Lock: o.Lock, CallNs: o.AtNs}
+	ret := o.ReturnedNs()
+	outcome := o.Outcome
+	if o.Return == nil {
+		outcome = model.Unknown
+	}
+	effects := r.effects(o)
+	if end := r.endedOutside(o); end != nil && len(effects) == 0 && outcome == model.Unknown {
+		effects = []*trace.Change{end}
+	}
+	if r.Record.Params.Uncounted && outcome == model.Busy && r.selfBusy(o) {
+		return op, false // a lock without re-entry is busy for its owner too
+	}
+	if r.Record.Params.Servers > 1 && outcome == model.Busy && r.splits(o) {
+		return op, false // each has a part of the servers, and nobody the majority
+	}
+	if outcome == model.NotHeld && r.knowsNoHold(o) {
+		return op, false // the answer is about the holds that the thread knows of
+	}
+	switch {
+	case o.Action.Acquires():
+		op.Op = linearizability.OpAcquire
+		if len(effects) > 0 && outcome == model.Granted || outcome == model.Unknown && settled {
+			effects = r.grantsKept(o)
+		}
+		if first := o.First(model.RoleAcquire); r.Record.Params.Fair && first != nil && r.inTurn(o, first) && !r.evicted(o) {
+			op.ArrivedNs = &first.Executed.AtNs
+		}
+	case o.Action == model.ActForceUnlock:
+		op.Op = linearizability.OpForceRelease
+	default:
+		op.Op = linearizability.OpRelease
+	}
+	if outcome == model.Failed || settled && outcome == model.Unknown && len(effects) == 0 {
+		if until, queued := r.queuedUntil(o); queued {
+			// It was granted nothing, and stood in the way of others.
+			op.Outcome, op.ReturnNs = model.AnswerFailed, &until
+			return op, true
+		}
+	}
+	if outcome == model.Unknown && settled {
+		if len(effects) == 0 {
+			return op, false // it never ran, or changed nothing
+		}
+		c := effects[0]
+		if r.Record.Params.PerGrant && op.Op == linearizability.OpRelease {
+			// Several servers may let the hold go one by one. It ends once.
+			i := slices.IndexFunc(effects, (*trace.Change).Ended)
+			if i < 0 {
+				return op, false
+			}
+			c = effects[i]
+		}
+		ret = max(c.AtNs, o.AtNs)
+		switch {
+		case op.Op == linearizability.OpAcquire:
+			outcome = model.Granted
+		case c.After.Owner == c.Before.Owner:
+			outcome = model.StillHeld
+		default:
+			outcome = model.Released
+		}
+	}
+	op.Outcome = string(outcome)
+	switch outcome {
+	case model.Failed:
+		return op, false
+	case model.Unknown:
+		op.Outcome = model.AnswerUnknown
+	default:
+		op.ReturnNs = &ret
+	}
+	// Blind, too, the length of a lease is that of the record: a release may leave
+	// that of an outer level, which no call says.
+	keeps := len(effects) > 0 && effects[len(effects)-1].After.Held() && op.Op == linearizability.OpRelease
+	starts := outcome == model.Granted || outcome == model.StillHeld || outcome == model.Unknown && (op.Op == linearizability.OpAcquire || keeps)
+	if starts && len(effects) > 0 {
+		r.lease(&op, r.grown(o, effects[len(effects)-1]), settled)
+	} else if outcome == model.Unknown && op.Op != linearizability.OpForceRelease && !r.Record.Params.Endless {
+		// It may have started a lease; a release that leaves a level does too.
+		ms := r.mostLeaseMs(o)
+		op.LeaseMs = &ms
+	}
+	return op, true
+}
+
+// endedOutside returns the end of the caller's hold that its client made for an unlock,
+// outside of any call: some clients leave it to a goroutine that watches the hold. It
+// returns nil if there is none.
+func (r *run) endedOutside(o *trace.Call) *trace.Change {
+	if !r.Record.Params.PerGrant || o.Action != model.ActUnlock || r.StateAt(o.Lock, o.AtNs).Owner != o.Caller {
+		return nil
+	}
+	for _, c := range r.ChangesAfter(o.Lock, o.AtNs) {
+		if c.Ended() {
+			if c.Before.Owner == o.Caller && c.By != nil && c.Call() == nil && c.MadeFor(o.Caller) && !r.givenUp(c) {
+				return c
+			}
+			return nil
+		}
+	}
+	return nil
+}
+
+// selfBusy reports whether the call was refused because its own thread held the lock.
+func (r *run) selfBusy(o *trace.Call) bool {
+	for _, m := range o.Sent {
+		if m.Executed != nil && m.Before(o.Lock).Owner == o.Caller {
+			return true
+		}
+	}
+	return false
+}
+
+// splits reports whether another thread was taking the lock while the call was: on several
+// servers both may then be refused, although nobody holds the lock.
+func (r *run) splits(o *trace.Call) bool {
+	return slices.ContainsFunc(r.CallsOn(o.Lock), func(x *trace.Call) bool {
+		return x.Caller != o.Caller && x.Action.Acquires() && x.AtNs <= o.ReturnedNs() && o.AtNs <= r.underWayUntil(x)
+	})
+}
+
+// knowsNoHold reports whether the caller may answer not_held although the server holds the
+// lock for it: a thread that knows a hold by its grant alone did not hear of this one, was
+// told that it is gone, or has given it up.
+func (r *run) knowsNoHold(o *trace.Call) bool {
+	return r.Record.Params.PerGrant && (r.holdsUnknowingly(o) || r.toldBefore(o) || r.letGo(o))
+}
+
+// holdsUnknowingly reports whether the last hold of the caller up to the return of the
+// call began with an acquire that the caller got no answer to.
+func (r *run) holdsUnknowingly(o *trace.Call) bool {
+	starts := r.StartsUpTo(o.Lock, o.ReturnedNs())
+	for i := len(starts) - 1; i >= 0; i-- {
+		if c := starts[i]; c.After.Owner == o.Caller {
+			by := c.Call()
+			return by != nil && by.Outcome != model.Granted
+		}
+	}
+	return false
+}
+
+// letGo reports whether the caller has called an unlock of unknown outcome since it was
+// granted the lock last. Such an unlock gives the hold up, whatever becomes of it on the
+// server, unless it was one of several levels.
+func (r *run) letGo(o *trace.Call) bool {
+	if !r.Record.Params.Uncounted {
+		return false
+	}
+	var last *trace.Call // of the caller, before this call: a grant, or an unlock
+	for _, x := range r.CallsOn(o.Lock) {
+		if x.Caller == o.Caller && x.AtNs < o.AtNs && (x.Outcome == model.Granted || x.Action == model.ActUnlock) {
+			last = x
+		}
+	}
+	return last != nil && last.Action == model.ActUnlock && last.Outcome == model.Unknown
+}
+
+// toldBefore reports whether the caller had been told, when the call returned, that the
+// hold which it was granted last is gone.
+func (r *run) toldBefore(o *trace.Call) bool {
+	return r.toldOf(o.Lock, o.Caller, o.ReturnedNs()) != nil
+}
+
+// toldOf returns the event in which a thread is told that the hold which it was granted
+// last, up to an instant, is gone. It returns nil if the thread is not told up to then.
+func (r *run) toldOf(lock, who string, upTo int64) *model.Event {
+	var granted int64
+	for _, o := range r.CallsOn(lock) {
+		if at := o.ReturnedNs(); o.Caller == who && o.Outcome == model.Granted && at <= upTo {
+			granted = max(granted, at)
+		}
+	}
+	for _, e := range r.Told(lock) {
+		if e.ThreadName() == who && granted <= e.AtNs && e.AtNs <= upTo {
+			return e
+		}
+	}
+	return nil
+}
+
+// givenUp reports whether a change is the end of a hold which the owner's client gave up
+// outside of calls, and told the owner so.
+func (r *run) givenUp(c *trace.Change) bool {
+	who := c.Before.Owner
+	if len(r.Told(c.Lock)) == 0 || c.Call() != nil || !c.MadeFor(who) {
+		return false
+	}
+	next := r.LeaveNs // when the owner knows of another hold
+	for _, o := range r.CallsOn(c.Lock) {
+		if o.Caller == who && o.Outcome == model.Granted && o.ReturnedNs() > c.AtNs {
+			next = min(next, o.ReturnedNs()-1)
+		}
+	}
+	return r.toldOf(c.Lock, who, next) != nil
+}
+
+// mostLeaseMs returns the lease that a call asked for.
+func (r *run) mostLeaseMs(o *trace.Call) int64 {
+	if o.LeaseNs > 0 {
+		return o.LeaseNs / millisecond
+	}
+	return r.Record.Params.Watchdog.Milliseconds()
+}
+
+// effects returns the changes of a call's hold that its own commands made.
+func (r *run) effects(o *trace.Call) []*trace.Change {
+	var out []*trace.Change
+	for _, c := range o.Changes {
+		moved := c.Before.Owner != c.After.Owner || c.Before.Count != c.After.Count || c.Before.ExpiresMs != c.After.ExpiresMs
+		if moved && (c.Before.Owner == o.Caller || c.After.Owner == o.Caller || o.Action == model.ActForceUnlock) {
+			out = append(out, c)
+		}
+	}
+	return out
+}
+
+// lease notes the lease that an operation started: its length as the server set it,
+// and, if settled, when it ran out.
+func (r *run) lease(op *linearizability.Op, c *trace.Change, settled bool) {
+	if c.After.ExpiresMs < 0 || !c.After.Held() {
+		return
+	}
+	ms := c.After.ExpiresMs - c.AtNs/millisecond
+	op.LeaseMs = &ms
+	if !settled {
+		return
+	}
+	op.NeverExpires = true
+	for _, later := range r.ChangesAfter(op.Lock, c.AtNs) {
+		if later.Expired && later.Before.Owner == c.After.Owner && later.Before.ExpiresMs == c.After.ExpiresMs && later.Ended() {
+			at := max(later.AtNs, op.CallNs)
+			op.ExpireNs, op.NeverExpires = &at, false
+			return
+		}
+		if later.Fault > 0 && later.Ended() {
+			// Removed by another hand, which may stand before this operation in
+			// the order: then its lease ran out like any other.
+			op.NeverExpires = false
+			return
+		}
+		if later.Before.Owner != later.After.Owner || later.Before.ExpiresMs != later.After.ExpiresMs {
+			// Replaced or given back. In an order in which it is not, because the two
+			// were under way at one time, it runs out.
+			at := max((c.After.ExpiresMs+1)*millisecond, op.CallNs)
+			op.ExpireNs, op.NeverExpires = &at, false
+			return
+		}
+	}
+}
+
+// inTurn reports whether a call has a turn from its first try on. A call that does not
+// wait has one only if that try gave it the lock or a place in the queue.
+func (r *run) inTurn(o *trace.Call, first *trace.Command) bool {
+	if o.Action == model.ActTryLockTimed && o.WaitNs == 0 {
+		now := r.StateAt(o.Lock, first.Executed.AtNs)
+		return now.Owner == o.Caller || slices.Contains(now.Queue, o.Caller)
+	}
+	return o.Action != model.ActTryLock
+}
+
+// evicted reports whether the server took the call out of its queue while it still
+// waited.
+func (r *run) evicted(o *trace.Call) bool {
+	until := min(o.ReturnedNs(), r.LeaveNs)
+	return slices.ContainsFunc(r.Departures(o.Lock)[o.Caller], func(c *trace.Change) bool {
+		return o.AtNs <= c.AtNs && c.AtNs <= until && evicts(c, o.Caller)
+	})
+}
+
+// queuedUntil reports whether a call without a grant stood in the queue, and until
+// when: until it returned or was taken out. A call of a dead process, or one that waits
+// to the end, stands there until it is taken out. A late command may bring a call back
+// into the queue; the last departure counts.
+func (r *run) queuedUntil(o *trace.Call) (until int64, queued bool) {
+	first := o.First(model.RoleAcquire)
+	if !r.Record.Params.Fair || first == nil || !slices.Contains(r.StateAt(o.Lock, first.Executed.AtNs).Queue, o.Caller) {
+		return 0, false
+	}
+	until = o.ReturnedNs()
+	if until == math.MaxInt64 || until < first.Executed.AtNs || r.goneAt(o.Caller) <= until { // nobody takes it out but the server
+		until = r.Record.Events[len(r.Record.Events)-1].AtNs
+	}
+	end, in := until, true
+	for _, c := range r.ChangesAfter(o.Lock, first.Executed.AtNs) {
+		if c.AtNs >= until {
+			break
+		}
+		was := in
+		switch in = slices.Contains(c.After.Queue, o.Caller); {
+		case in:
+			end = until
+		case was:
+			end = c.AtNs
+		}
+	}
+	return end, end >= first.Executed.AtNs
+}
+
+// renewals returns the renewals of the watchdogs.
+func (r *run) renewals(lock string, settled bool) []linearizability.Op {
+	var ops []linearizability.Op
+	for _, m := range r.CommandsOn(lock) {
+		if m.Script != model.RoleRenew || m.Call != nil && m.Call.Action == model.ActExtend {
+			continue
+		}
+		for i, l := range m.Locks {
+			if l != lock || i >= len(m.Owners) {
+				continue
+			}
+			process, thread := splitName(m.Owners[i])
+			op := linearizability.Op{Process: process, Thread: thread, Lock: lock, Op: linearizability.OpRenew, CallNs: m.AtNs, Outcome: model.AnswerUnknown}
+			known := m.RepliedNs >= 0
+			if m.Executed == nil {
+				if settled {
+					continue
+				}
+			} else if known || settled {
+				ret := m.RepliedNs
+				if !known {
+					ret = m.Executed.AtNs
+				}
+				op.ReturnNs = &ret
+				op.Outcome = model.AnswerNotHeld
+				if m.Before(lock).Owner == m.Owners[i] {
+					op.Outcome = model.AnswerRenewed
+				}
+				if m.Refused() || r.Record.Params.PerGrant && (op.Outcome == model.AnswerNotHeld || m.After(lock).Owner != m.Owners[i]) {
+					continue // of such a lock nobody knows that the command was to renew
+				}
+			}
+			if c := m.Change(lock); c != nil && op.Outcome != model.AnswerNotHeld {
+				r.lease(&op, c, settled)
+			} else if op.Outcome != model.AnswerNotHeld {
+				ms := r.Record.Params.Watchdog.Milliseconds()
+				op.LeaseMs = &ms
+				if settled && m.Executed != nil {
+					r.sameLease(&op, lock, m)
+				}
+			}
+			ops = append(ops, op)
+		}
+	}
+	return ops
+}
+
+// extensions returns an extension as renewals: one for what its caller was told, and one
+// for each prolongation of which the caller does not know.
+func (r *run) extensions(o *trace.Call, settled bool) []linearizability.Op {
+	op := linearizability.Op{Process: o.Process, Thread: o.Thread, Lock: o.Lock, Op: linearizability.OpRenew, CallNs: o.AtNs, Outcome: model.AnswerUnknown}
+	most := r.Record.Params.Watchdog.Milliseconds()
+	var effects []*trace.Change
+	for _, c := range r.effects(o) {
+		if c.Before.Owner == o.Caller && c.After.Owner == o.Caller {
+			effects = append(effects, c)
+		}
+	}
+	var ops []linearizability.Op
+	switch o.Outcome {
+	case model.NotHeld:
+		if !r.knowsNoHold(o) {
+			ret := o.ReturnedNs()
+			op.Outcome, op.ReturnNs = model.AnswerNotHeld, &ret
+			ops = append(ops, op)
+		}
+	case model.Extended:
+		ret := o.ReturnedNs()
+		op.Outcome, op.ReturnNs, op.LeaseMs = model.AnswerRenewed, &ret, &most
+		var last *trace.Change
+		for _, c := range effects {
+			if c.AtNs <= ret {
+				last = c
+			} else {
+				ops = append(ops, r.prolongation(o, c, settled))
+			}
+		}
+		if last != nil {
+			r.lease(&op, last, settled)
+		} else if m := lastRun(o); m != nil {
+			now := r.StateAt(o.Lock, m.Executed.AtNs)
+			r.lease(&op, &trace.Change{AtNs: m.Executed.AtNs, Before: now, After: now}, settled)
+		}
+		ops = append(ops, op)
+	default:
+		for _, c := range effects {
+			ops = append(ops, r.prolongation(o, c, settled))
+		}
+	}
+	return ops
+}
+
+// lastRun returns the command of a call that ran last; nil if none did.
+func lastRun(o *trace.Call) *trace.Command {
+	var last *trace.Command
+	for _, m := range o.Sent {
+		if m.Executed != nil && (last == nil || last.Executed.AtNs <= m.Executed.AtNs) {
+			last = m
+		}
+	}
+	return last
+}
+
+// sameLease is lease for a renewal that left the expiry as it was.
+func (r *run) sameLease(op *linearizability.Op, lock string, m *trace.Command) {
+	now := r.StateAt(lock, m.Executed.AtNs)
+	r.lease(op, &trace.Change{AtNs: m.Executed.AtNs, Before: now, After: now}, true)
+}
+
+func splitName(who string) (process string, thread int) {
+	process, number, _ := strings.Cut(who, "/")
+	for _, d := range number {
+		thread = thread*10 + int(d-'0')
+	}
+	return process, thread
+}

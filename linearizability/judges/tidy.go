@@ -1,0 +1,217 @@
+package judges
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	"lockstep/model"
+	"lockstep/model/trace"
+)
+
+// judgeTidy finds what a lock leaves behind. While the run goes on these are entries
+// of the queue whose owner lives and no longer waits (ghosts), and a queue whose
+// deadlines have other members. When all have left and every lease is over, these are
+// keys, entries, channels and goroutines.
+func judgeTidy(r *run) []Finding {
+	var out []Finding
+	for _, lock := range r.Locks {
+		out = append(out, r.ghosts(lock)...)
+		out = append(out, r.abandoned(lock)...)
+	}
+	// A hold without a lease stays, and with it the keys.
+	held := r.Record.Params.Endless && slices.ContainsFunc(r.Locks, func(lock string) bool { return r.StateAt(lock, trace.Never).Held() })
+	for _, e := range r.Record.Events {
+		if e.Kind != model.KindLeft || slices.Contains(r.Record.Params.Kept, e.Key) || e.Key != "" && held {
+			continue
+		}
+		what := e.Text
+		switch {
+		case e.Key != "":
+			what = "key " + e.Key
+		case e.Channel != "":
+			what = "channel " + e.Channel
+		}
+		out = append(out, Finding{Judge: model.JudgeTidy, Verdict: Broken, AtNs: e.AtNs, Facts: model.Facts{Form: model.FormLeftover}, Excuses: r.clockSteps(0, e.AtNs),
+			Why: fmt.Sprintf("at %s, when everybody had left and every lease was over, there still was %s", model.At(e.AtNs), what)})
+	}
+	return out
+}
+
+// ghosts looks at the queue after each return, and after each command of a thread that
+// stands in it.
+func (r *run) ghosts(lock string) []Finding { return r.standing(lock, false) }
+
+// lingering returns the ghosts of each call, and the threads that would have left the
+// queue were their commands not still under way.
+func (r *run) lingering(lock string) []Finding { return r.standing(lock, true) }
+
+// standing finds threads that stand in the queue and are in no call that waits, once
+// per thread. With leaving it finds them once per call, and also while their commands
+// are under way.
+func (r *run) standing(lock string, leaving bool) []Finding {
+	var out []Finding
+	told := map[string]int{} // by thread, the call that was told of
+	torn := false
+	open := map[string]*trace.Call{}     // by thread, the acquiring call that it is in
+	last := map[string]*trace.Call{}     // by thread, its last acquiring call
+	moving := map[string]int{}           // by thread, how many of its commands have not arrived
+	now := new(model.LockState)          // what the server holds
+	var parted *trace.Change             // when queue and deadlines became different
+	queued := map[string]*trace.Change{} // by thread, how it came into the queue, unless it has asked again since
+	changes := r.Changes(lock)
+	look := func(at int64) {
+		if at >= r.LeaveNs {
+			return
+		}
+		settled := true
+		for _, who := range now.Queue {
+			if moving[who] > 0 {
+				settled = false
+				if !leaving {
+					continue
+				}
+			}
+			call := 1
+			if o := last[who]; o != nil && leaving {
+				call = o.Op
+			}
+			if open[who] != nil || told[who] == call || r.goneAt(who) <= at {
+				continue
+			}
+			told[who] = call
+			f := Finding{Judge: model.JudgeTidy, Verdict: Broken, AtNs: at, Excuses: r.byHand(queued[who]), Facts: model.Facts{Form: model.FormGhost, Lock: lock, Thread: who},
+				Why: fmt.Sprintf("%s stands in the queue of %s at %s, and does not wait", who, lock, model.At(at))}
+			if o := last[who]; o != nil {
+				f.Ops = []OpRef{refOf(o)}
+				f.Why = fmt.Sprintf("%s stands in the queue of %s at %s, although its %s had returned %s at %s",
+					who, lock, model.At(at), o.Action, o.Outcome, model.At(o.ReturnedNs()))
+				f.Excuses = append(f.Excuses, r.couldNotLeave(o)...)
+			}
+			out = append(out, f)
+		}
+		if torn || !settled {
+			return
+		}
+		if a, b := membersOf(now); r.Record.Params.Deadlines && !slices.Equal(a, b) {
+			torn = true
+			out = append(out, Finding{Judge: model.JudgeTidy, Verdict: Broken, AtNs: at, Excuses: r.byHand(parted), Facts: model.Facts{Form: model.FormTornQueue, Lock: lock},
+				Why: fmt.Sprintf("at %s the queue of %s has %v and its deadlines %v", model.At(at), lock, a, b)})
+		}
+	}
+	executed := int64(-1) // the instant of a command whose change comes next
+	for i := range r.Record.Events {
+		e := &r.Record.Events[i]
+		m := r.Command(e.Msg)
+		if executed >= 0 && e.Kind != model.KindState {
+			look(executed)
+			executed = -1
+		}
+		switch {
+		case e.Kind == model.KindState && e.Lock == lock:
+			c := changes[0]
+			now, changes = c.After, changes[1:]
+			for _, who := range now.Queue {
+				if !slices.Contains(c.Before.Queue, who) {
+					queued[who] = c
+				}
+			}
+			if isTorn(now) && !isTorn(c.Before) {
+				parted = c
+			}
+			look(e.AtNs)
+		case e.Kind == model.KindInvoke && e.Lock == lock && e.Action.Acquires():
+			open[e.ThreadName()] = r.Call(e.Op)
+		case e.Kind == model.KindReturn && e.Lock == lock && e.Action.Acquires():
+			delete(open, e.ThreadName())
+			last[e.ThreadName()] = r.Call(e.Op)
+			look(e.AtNs)
+		case m == nil || m.Op == 0 || !slices.Contains(m.Locks, lock):
+		case e.Kind == model.KindSend:
+			moving[r.Call(m.Op).Caller]++
+		case e.Kind == model.KindExec, e.Kind == model.KindLost && e.Dir == "request":
+			who := r.Call(m.Op).Caller
+			moving[who]--
+			executed = e.AtNs
+			if o := open[who]; e.Kind == model.KindExec && o != nil && o.Op == m.Op && m.Script == model.RoleAcquire {
+				delete(queued, who) // it stands there by this call, whatever did put it there
+			}
+		}
+	}
+	return out
+}
+
+// isTorn reports whether a queue and its deadlines have different members.
+func isTorn(s *model.LockState) bool {
+	queue, deadlines := membersOf(s)
+	return !slices.Equal(queue, deadlines)
+}
+
+// membersOf returns the threads in the queue and the threads with a deadline, sorted.
+func membersOf(s *model.LockState) (queue, deadlines []string) {
+	queue = slices.Compact(slices.Sorted(slices.Values(s.Queue)))
+	deadlines = slices.Sorted(maps.Keys(s.Deadlines))
+	return queue, deadlines
+}
+
+// couldNotLeave returns the excuses for an entry whose owner could not leave: its leave
+// command met a fault, or the command that queued it came late.
+func (r *run) couldNotLeave(o *trace.Call) []model.Excuse {
+	var out []model.Excuse
+	for _, m := range o.Sent {
+		late := m.Script == model.RoleAcquire && m.Executed != nil && m.Executed.AtNs > o.ReturnedNs()
+		if m.Script != model.RoleLeave && !late {
+			continue
+		}
+		for _, h := range m.Hits {
+			out = append(out, model.Excuse{Circumstance: model.WaiterAway, Fault: h.Fault, Why: r.Fault(h.Fault).Text + " at " + model.At(h.AtNs)})
+		}
+	}
+	for _, t := range slices.Concat(r.partitions(o.Caller), r.pauses(o.Caller)) {
+		if t.FromNs <= o.ReturnedNs() && o.AtNs <= t.ToNs {
+			out = append(out, model.Excuse{Circumstance: model.WaiterAway, Fault: t.Number, Why: t.Text})
+		}
+	}
+	for _, t := range r.Faults {
+		if t.Spec.Interrupts() && t.FromNs <= o.ReturnedNs() && o.AtNs <= t.ToNs {
+			out = append(out, model.Excuse{Circumstance: model.WaiterAway, Fault: t.Number, Why: t.Text})
+		}
+	}
+	return out
+}
+
+// byHand returns the excuse for a change that an operator made, or a loss of the
+// server.
+func (r *run) byHand(c *trace.Change) []model.Excuse {
+	if c == nil || c.Fault == 0 {
+		return nil
+	}
+	return []model.Excuse{takenBy(r.Fault(c.Fault), model.HoldRemoved, r.Fault(c.Fault).Text)}
+}
+
+// abandoned finds the entries that stay when all have left, of threads that died or
+// closed their client while they waited. It says nothing of threads that waited to the
+// end.
+func (r *run) abandoned(lock string) []Finding {
+	changes := r.Changes(lock)
+	if len(changes) == 0 {
+		return nil
+	}
+	var out []Finding
+	for _, who := range slices.Compact(slices.Sorted(slices.Values(changes[len(changes)-1].After.Queue))) {
+		gone := r.goneAt(who)
+		if gone >= r.LeaveNs {
+			continue
+		}
+		f := Finding{Judge: model.JudgeTidy, Verdict: Broken, AtNs: r.LeaveNs, Facts: model.Facts{Form: model.FormGhost, Lock: lock, Thread: who},
+			Excuses: []model.Excuse{{Circumstance: model.WaiterGone, Why: "its client closed at " + model.At(gone)}},
+			Why:     fmt.Sprintf("%s stands in the queue of %s to the end; it was gone at %s", who, lock, model.At(gone))}
+		for _, t := range r.Faults {
+			if t.Process != "" && t.FromNs == r.diedAt(who) {
+				f.Excuses = []model.Excuse{{Circumstance: model.WaiterGone, Fault: t.Number, Why: t.Text + " at " + model.At(t.FromNs)}}
+			}
+		}
+		out = append(out, f)
+	}
+	return out
+}

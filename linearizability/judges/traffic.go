@@ -1,0 +1,80 @@
+package judges
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+
+	"lockstep/model"
+	"lockstep/model/trace"
+)
+
+// TrafficMost is the number of commands that a waiter may send to a server in a
+// simulated second, beside those with which it answers to being woken.
+const TrafficMost = 20
+
+// judgeTraffic finds waiters that send more than TrafficMost, which a lock on several
+// servers may send to each of them. Commands that a fault met
+// do not count, since they may be sent again. Nor do the commands that a process sent
+// while it was paused, each with one repetition: timers go on in the pause of the
+// world, and stand still in that of a real process.
+func judgeTraffic(r *run) []Finding {
+	woken := r.woken()
+	var out []Finding
+	for _, o := range r.Calls {
+		if o.Action != model.ActLock && o.Action != model.ActTryLockTimed {
+			continue
+		}
+		var sent []int64
+		pauses, inPause := r.pauses(o.Caller), map[string]int{}
+		for _, m := range o.Sent {
+			words := fmt.Sprintf("%s %q", cmp.Or(string(m.Script), m.Command), m.Args)
+			switch {
+			case slices.ContainsFunc(pauses, func(p trace.Fault) bool { return p.FromNs <= m.AtNs && m.AtNs < p.ToNs }):
+				inPause[words]++
+			case len(m.Hits) > 0 || m.Lost != nil || m.UnknownScript():
+			case inPause[words] > 0:
+				inPause[words]--
+			default:
+				sent = append(sent, m.AtNs)
+			}
+		}
+		if from, n, ok := burst(sent, woken[o.Process], TrafficMost*max(r.Record.Params.Servers, 1)); ok {
+			out = append(out, Finding{Judge: model.JudgeTraffic, Verdict: Broken, AtNs: from, Ops: []OpRef{refOf(o)}, Facts: model.Facts{Lock: o.Lock, Thread: o.Caller},
+				Why: fmt.Sprintf("%s sent %d commands for %s in the second from %s on, %d more than it was woken", o.Caller, n, o.Lock,
+					model.At(from), n-inSecond(woken[o.Process], from))})
+		}
+	}
+	return out
+}
+
+// woken returns, by process, the instants at which published messages reached it.
+func (r *run) woken() map[string][]int64 {
+	at := map[string][]int64{}
+	for _, e := range r.Pushes {
+		if e.Kind == model.KindDeliver {
+			at[e.Process] = append(at[e.Process], e.AtNs)
+		}
+	}
+	return at
+}
+
+// burst finds the first second in which a waiter sent more than most, and the number
+// that it sent.
+func burst(sent, woken []int64, most int) (from int64, n int, ok bool) {
+	slices.Sort(sent)
+	for _, at := range sent {
+		if n := inSecond(sent, at); n-inSecond(woken, at) > most {
+			return at, n, true
+		}
+	}
+	return 0, 0, false
+}
+
+// inSecond counts the instants, which are sorted, in the second that begins with from.
+func inSecond(instants []int64, from int64) int {
+	first, _ := slices.BinarySearch(instants, from)
+	end, _ := slices.BinarySearch(instants, from+int64(time.Second))
+	return end - first
+}

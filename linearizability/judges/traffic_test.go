@@ -1,0 +1,64 @@
+package judges
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+)
+
+func TestTraffic(t *testing.T) {
+	// asks is a waiter's commands, one every so many milliseconds, after the first.
+	asks := func(n, every int, also ...string) string {
+		var b strings.Builder
+		b.WriteString("0 a/1 takes lease=9000\n100 b/1 waits lock\n")
+		for i := 1; i < n; i++ {
+			at := 100 + i*every
+			fmt.Fprintf(&b, "%d b/1 send acquire\n%d b/1 exec acquire\n%d b/1 deliver acquire\n", at, at, at)
+			for _, line := range also {
+				fmt.Fprintf(&b, "%d %s\n", at, line)
+			}
+		}
+		return b.String() + "9000 server leave"
+	}
+	testJudged(t, []judged{
+		{rule: "twenty commands in a second", record: asks(20, 5)},
+		{rule: "and not one more", finds: "traffic bug: b/1 sent 21 commands for l in the second from 0.100s on, 21 more than it was woken", record: asks(21, 5)},
+		{rule: "twenty in every second", record: asks(100, 50)},
+		{rule: "a second that begins later", finds: "traffic bug: b/1 sent 21 commands for l in the second from 0.450s on", record: asks(9, 50) + "\n" +
+			strings.Repeat("1400 b/1 send acquire\n1400 b/1 exec acquire\n1400 b/1 deliver acquire\n", 19)},
+		{rule: "who is woken may ask", record: asks(100, 5, "b woken")},
+		{rule: "who is woken may ask once", finds: "traffic bug: b/1 sent 43 commands for l in the second from 0.100s on, 21 more than it was woken", record: asks(43, 5) +
+			"\n" + strings.Repeat("300 b woken\n", 22)},
+		{rule: "that another process is woken is no reason", finds: "traffic bug: b/1 sent 100 commands", record: asks(100, 5, "c woken")},
+		{rule: "what a fault met may be sent again", record: asks(100, 5, "b/1 hit 1 acquire")},
+		{rule: "what timers of a paused process send is of the world's making", record: asks(100, 5) + "\n100 server fault 1 pause of b for 6s\n6100 server heal 1"},
+		{rule: "that another is paused is no reason", finds: "traffic bug: b/1 sent 100 commands", record: asks(100, 5) + "\n100 server fault 1 pause of c for 6s\n6100 server heal 1"},
+		{rule: "nor that it was, but for as many commands once more", finds: "traffic bug: b/1 sent 60 commands for l in the second from 0.300s on", record: asks(100, 5) + "\n90 server fault 1 pause of b for 110ms\n200 server heal 1"},
+		{rule: "two waiters are two", record: asks(20, 5) + `
+			100 c/1 waits lock
+			` + strings.Repeat("101 c/1 send acquire\n101 c/1 exec acquire\n101 c/1 deliver acquire\n", 19)},
+		{rule: "one who does not wait may ask as often as it likes", record: `
+			0 a/1 invoke unlock
+			` + strings.Repeat("0 a/1 send unlock\n0 a/1 exec unlock\n0 a/1 deliver unlock\n", 30) + `
+			1 a/1 return not_held
+			9000 server leave`},
+	})
+}
+
+func TestWaits(t *testing.T) {
+	var text strings.Builder
+	for i := range 100 {
+		at := 1000 * i
+		fmt.Fprintf(&text, "%d a/1 invoke lock lease=500\n%d a/1 send acquire\n%d a/1 exec acquire -> a/1 1 %d\n%d a/1 return granted\n", at, at, at+i, at+i+500, at+i+1)
+		fmt.Fprintf(&text, "%d server expire -> free\n", at+i+501)
+	}
+	text.WriteString("100000 b/1 waits try_lock\n100700 b/1 return busy\n200000 server leave\n")
+	got := judgeRecord(recordOf(t, plainLock, text.String()), nil).Waits
+	want := Waits{Granted: 100, P50Ns: 50e6, P90Ns: 90e6, P99Ns: 99e6, MaxNs: 100e6}
+	if got != want {
+		t.Errorf("got %+v, want %+v", got, want)
+	}
+	if got := judgeRecord(recordOf(t, plainLock, "0 a/1 waits lock\n5000 server leave"), nil).Waits; got != (Waits{}) {
+		t.Errorf("nobody was granted anything: %+v", got)
+	}
+}

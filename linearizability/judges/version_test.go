@@ -1,0 +1,41 @@
+package judges
+
+import (
+	"crypto/sha256"
+	"fmt"
+	"lockstep/model/trace"
+	"math/rand/v2"
+	"testing"
+)
+
+// TestTheVersionOfTheJudges notices that the judges say something else of the
+// same records. The sentences do not count: they may be reworded.
+func TestTheVersionOfTheJudges(t *testing.T) {
+	const version, want = 1, "379730420a2dd5ec"
+	rng := rand.New(rand.NewPCG(20, 9))
+	sum := sha256.New()
+	said := map[string]int{}
+	for range 3000 {
+		data := make([]byte, 20+rng.IntN(400))
+		for i := range data {
+			data[i] = byte(rng.Uint32())
+		}
+		for _, f := range Judge(trace.New(fuzzRecord(data)), []Resource{{Name: "stock", Start: 10}}).Findings {
+			said[f.Judge+" "+string(f.Class)]++
+			_, _ = fmt.Fprintln(sum, f.Judge, f.Verdict, f.Class, f.AtNs)
+			for _, op := range f.Ops {
+				_, _ = fmt.Fprintln(sum, op.Process, op.Thread, op.Op, op.CallNs, op.ReturnNs)
+			}
+		}
+		_, _ = fmt.Fprintln(sum)
+	}
+	if len(said) < 10 {
+		t.Errorf("the records show too little: %v", said)
+	}
+	switch got := fmt.Sprintf("%x", sum.Sum(nil)[:8]); {
+	case got != want && Version == version:
+		t.Errorf("the judges say something else of the same records: raise the number judges.Version, then put it and %s here", got)
+	case Version != version:
+		t.Errorf("put %d and %s here", Version, got)
+	}
+}

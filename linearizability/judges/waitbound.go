@@ -1,0 +1,104 @@
+package judges
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"time"
+
+	"lockstep/model"
+	"lockstep/model/trace"
+)
+
+// judgeWaitBound finds timed tries that return later than their wait and one round
+// trip. On a fair lock they have two, since there they leave the queue, and so has a lock
+// that cleans up after a try. It does not
+// judge calls that a fault may have held up.
+func judgeWaitBound(r *run) []Finding {
+	var out []Finding
+	for _, o := range r.Calls {
+		if o.Action != model.ActTryLockTimed || o.Return == nil || r.heldUp(o) {
+			continue
+		}
+		trips := 1
+		if r.Record.Params.Fair || r.Record.Params.PerGrant {
+			trips = 2
+		}
+		trips += detours(o)
+		// A lock that reads a clock reads whole milliseconds.
+		late := o.ReturnedNs() - o.WaitsUntilNs() - int64(trips)*r.roundTrip(o.Process) - int64(time.Millisecond)
+		if late <= 0 {
+			continue
+		}
+		f := Finding{Judge: model.JudgeWaitBound, Verdict: Broken, AtNs: o.ReturnedNs(), Ops: []OpRef{refOf(o)}, Facts: model.Facts{Lock: o.Lock, Thread: o.Caller},
+			Why: fmt.Sprintf("%s tried for %s from %s on, for %v, and returned at %s, which is %v later than its wait and %s of at most %v",
+				o.Caller, o.Lock, model.At(o.AtNs), time.Duration(o.WaitNs), model.At(o.ReturnedNs()), time.Duration(late),
+				plural(trips, "round trip"), time.Duration(r.roundTrip(o.Process)))}
+		for _, p := range r.Record.Params.Processes {
+			if p.Name == o.Process && p.Skew >= time.Millisecond {
+				f.Excuses = append(f.Excuses, model.Excuse{Circumstance: model.ClocksApart, Clocks: true, Why: "the wall clock of " + p.Name + " is not the server's"})
+			}
+		}
+		// A client that asks the server for its time may be told that it is late.
+		f.Excuses = append(f.Excuses, r.clockSteps(0, o.ReturnedNs())...)
+		out = append(out, f)
+	}
+	return out
+}
+
+func plural(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}
+
+// heldUp reports whether a fault may have cost the call time: it met a message of the
+// process, or stopped the process or the server, or the call was interrupted.
+func (r *run) heldUp(o *trace.Call) bool {
+	if o.InterruptedNs < math.MaxInt64 || r.goneAt(o.Caller) <= o.ReturnedNs() {
+		return true
+	}
+	during := func(from, to int64) bool { return from <= o.ReturnedNs() && to >= o.AtNs }
+	for _, t := range append(r.pauses(o.Caller), r.partitions(o.Caller)...) {
+		if during(t.FromNs, t.ToNs) {
+			return true
+		}
+	}
+	return slices.ContainsFunc(r.Faults, func(t trace.Fault) bool {
+		// A fault that cut connections shows when the next command finds its connection
+		// dead.
+		cut := t.Spec.EndsConnections()
+		return t.Spec.Interrupts() && during(t.FromNs, t.ToNs) || cut && t.FromNs <= o.ReturnedNs()
+	}) ||
+		slices.ContainsFunc(r.CommandsFrom(o.Process), func(m *trace.Command) bool {
+			// A call that ends unsubscribes and closes that connection. Nobody waits for
+			// that answer, so its loss holds nobody up. An answer that comes after its
+			// client gave the command up does.
+			lost := m.Lost != nil && (m.Lost.Why != model.LostUnwanted || m.Listens != model.ListenStop)
+			return (len(m.Hits) > 0 || lost) && m.AtNs <= o.ReturnedNs() && (m.RepliedNs < 0 || m.RepliedNs >= o.AtNs)
+		})
+}
+
+// detours counts the round trips that a call made beside its tries: scripts that the
+// server did not know, and commands outside scripts, such as a question for the
+// server's time.
+func detours(o *trace.Call) (n int) {
+	for _, m := range o.Sent {
+		if m.Script == "" && m.Listens == model.ListensNot || m.UnknownScript() {
+			n++
+		}
+	}
+	return n
+}
+
+// roundTrip returns the longest time that a command of a process took without meeting a
+// fault.
+func (r *run) roundTrip(process string) (ns int64) {
+	for _, m := range r.CommandsFrom(process) {
+		if m.RepliedNs >= 0 && len(m.Hits) == 0 {
+			ns = max(ns, m.RepliedNs-m.AtNs)
+		}
+	}
+	return ns
+}

@@ -1,0 +1,78 @@
+package judges
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"lockstep/model"
+)
+
+func TestWaitBound(t *testing.T) {
+	// Round trips take 2 ms, and a clock in whole milliseconds one more.
+	tries := func(returned string, more ...string) string {
+		return `
+			0   a/1 takes lease=9000
+			100 b/1 waits try_lock_timed wait=500
+			` + returned + ` b/1 return busy
+			` + strings.Join(more, "\n") + `
+			9000 server leave`
+	}
+	skewed := plainLock
+	skewed.Processes = []model.ProcessParams{{Name: "a", Threads: 1}, {Name: "b", Threads: 1, Skew: time.Second}}
+	testJudged(t, []judged{
+		{rule: "its wait and one round trip", record: tries("603")},
+		{rule: "and no more",
+			finds:  "wait-bound bug: b/1 tried for l from 0.100s on, for 500ms, and returned at 0.604s, which is 1ms later than its wait and 1 round trip of at most 2ms",
+			record: tries("604")},
+		{rule: "two on the fair lock, where it leaves the queue", lock: fairLock, record: tries("605")},
+		{rule: "and no more there", lock: fairLock, finds: "wait-bound bug: and 2 round trips", record: tries("606")},
+		{rule: "one more for a script that the server did not know", record: tries("605", `
+			300 b/1 send acquire
+			301 b/1 exec acquire (error) NOSCRIPT
+			302 b/1 deliver acquire`)},
+		{rule: "a grant may not come later either", finds: "wait-bound bug: returned at 0.702s", record: `
+			0   a/1 takes lease=300
+			100 b/1 waits try_lock_timed wait=500
+			302 server expire -> free
+			700 b/1 gets -> b/1 1 30701
+			9000 server leave`},
+		{rule: "a round trip is the longest of that process", record: tries("650", `
+			200 b/1 send renew
+			240 b/1 exec renew
+			280 b/1 deliver renew`)},
+		{rule: "not of another", finds: "wait-bound bug: of at most 2ms", record: tries("650", `
+			200 a/1 send renew
+			240 a/1 exec renew
+			280 a/1 deliver renew`)},
+		{rule: "a call whose message a fault met is not judged", record: tries("5000", `
+			300 b/1 send acquire
+			301 b/1 hit 1 acquire`)},
+		{rule: "one that says at its end that it listens no longer is", finds: "wait-bound bug: returned at 5.000s", record: tries("5000", `
+			5000 b/1 send unsubscribe listens=stop
+			5001 b/1 exec unsubscribe
+			5002 b/1 lost unsubscribe reply nobody waits for it`)},
+		{rule: "one that its client gave a command up for is not", record: tries("5000", `
+			300 b/1 send acquire
+			301 b/1 exec acquire
+			900 b/1 lost acquire reply nobody waits for it`)},
+		{rule: "nor one whose process is paused", record: tries("5000", `
+			300  server fault 1 pause of b for 4s
+			4300 server heal 1`)},
+		{rule: "but one where another is", finds: "wait-bound bug: returned at 5.000s", record: tries("5000", `
+			300  server fault 1 pause of c for 4s
+			4300 server heal 1`)},
+		{rule: "nor one whose server stalls", record: tries("5000", `
+			300  server fault 1 server stall for 4s
+			4300 server heal 1`)},
+		{rule: "nor one that is interrupted", record: tries("5000", `
+			300 c/1 interrupts b/1`)},
+		{rule: "one that waits without bound has none", record: `
+			0    a/1 takes lease=5000
+			100  b/1 waits lock
+			4990 a/1 releases
+			5000 b/1 gets
+			9000 server leave`},
+		{rule: "a wall clock that is apart is a limit", lock: skewed, finds: "wait-bound limit (wall clocks apart): returned at 0.700s", record: tries("700")},
+	})
+}
