@@ -90,11 +90,16 @@ func (h *history) picture(notes []Note, w io.Writer) error {
 	}
 	// It walks along what it found once more.
 	s.steps, s.made = 0, 0
+	for _, orders := range info.PartialLinearizations() {
+		// Porcupine takes them from a map. It draws them by length, and those of one
+		// length as they come.
+		slices.SortFunc(orders, func(a, b []int) int { return cmp.Or(cmp.Compare(len(b), len(a)), slices.Compare(a, b)) })
+	}
 	info.AddAnnotations(annotations(notes))
 	return porcupine.Visualize(m, info, w)
 }
 
-// annotations returns notes as porcupine takes them, in order of their begins.
+// annotations returns notes as porcupine takes them, in the order in which they begin.
 func annotations(notes []Note) []porcupine.Annotation {
 	var out []porcupine.Annotation
 	for _, n := range notes {

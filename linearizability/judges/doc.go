@@ -2,8 +2,8 @@
 //
 // A record has what no client can know, such as whether the command of a lost
 // reply ran. [Judge] asks every judge. Each judge is a function in a file of its
-// own, which looks for one kind of broken promise in a record that package trace has indexed; one of them
-// settles the calls of each lock into a history and gives it to package
+// own, which looks for one kind of broken promise in the indexed record. One of
+// them settles the calls on each lock into a history and gives it to package
 // linearizability. The promises of the lock, which package model derives from
 // its traits, say which findings count, and which circumstances excuse them.
 //
