@@ -3,7 +3,6 @@ package judges
 import (
 	"fmt"
 	"slices"
-	"time"
 
 	"lockstep/model"
 	"lockstep/model/trace"
@@ -129,15 +128,4 @@ func (r *run) overtaking(lock string, x, y *trace.Call, c *trace.Change) Finding
 		}
 	}
 	return f
-}
-
-// clocksApart returns the excuse for an order that rests on the wall clocks of the
-// processes.
-func (r *run) clocksApart() []model.Excuse {
-	for _, p := range r.Record.Params.Processes {
-		if p.Skew >= time.Millisecond {
-			return []model.Excuse{{Circumstance: model.ClocksApart, Clocks: true, Why: "wall clocks that differ"}}
-		}
-	}
-	return nil
 }

@@ -180,15 +180,6 @@ func (r *run) couldNotLeave(o *trace.Call) []model.Excuse {
 	return out
 }
 
-// byHand returns the excuse for a change that an operator made, or a loss of the
-// server.
-func (r *run) byHand(c *trace.Change) []model.Excuse {
-	if c == nil || c.Fault == 0 {
-		return nil
-	}
-	return []model.Excuse{takenBy(r.Fault(c.Fault), model.HoldRemoved, r.Fault(c.Fault).Text)}
-}
-
 // abandoned finds the entries that stay when all have left, of threads that died or
 // closed their client while they waited. It says nothing of threads that waited to the
 // end.

@@ -1,0 +1,84 @@
+package judges
+
+import (
+	"slices"
+	"time"
+
+	"lockstep/model"
+	"lockstep/model/trace"
+)
+
+// takenBy returns the excuse for what a fault took from a server, or gave back. A step of
+// the server's clock is a circumstance of its own.
+func takenBy(t trace.Fault, otherwise model.Circumstance, why string) model.Excuse {
+	if t.Spec.StepsServerClock() {
+		otherwise = model.ServerClockStepped
+	}
+	return model.Excuse{Circumstance: otherwise, Fault: t.Number, Why: why}
+}
+
+// byHand returns the excuse for a change that an operator made, or a loss of the
+// server.
+func (r *run) byHand(c *trace.Change) []model.Excuse {
+	if c == nil || c.Fault == 0 {
+		return nil
+	}
+	return []model.Excuse{takenBy(r.Fault(c.Fault), model.HoldRemoved, r.Fault(c.Fault).Text)}
+}
+
+// partsLost returns the faults between two instants with which one of several servers
+// may have forgotten its part of a hold. A lock on one server has none: there the record
+// shows what is lost.
+func (r *run) partsLost(fromNs, toNs int64) []trace.Fault {
+	if r.Record.Params.Servers < 2 {
+		return nil
+	}
+	var lost []trace.Fault
+	for _, f := range r.Faults {
+		if fromNs <= f.FromNs && f.FromNs <= toNs && f.Spec.MayRemoveKeys() {
+			lost = append(lost, f)
+		}
+	}
+	return lost
+}
+
+// clockSteps returns the excuses for what rests on the wall clocks of servers between two
+// instants.
+func (r *run) clockSteps(fromNs, toNs int64) []model.Excuse {
+	var out []model.Excuse
+	for _, t := range r.Faults {
+		if t.Spec.StepsServerClock() && fromNs <= t.FromNs && t.FromNs <= toNs {
+			out = append(out, takenBy(t, "", t.Text+" at "+model.At(t.FromNs)))
+		}
+	}
+	return out
+}
+
+// clocksApart returns the excuse for an order that rests on the wall clocks of the
+// processes.
+func (r *run) clocksApart() []model.Excuse {
+	for _, p := range r.Record.Params.Processes {
+		if p.Skew >= time.Millisecond {
+			return []model.Excuse{{Circumstance: model.ClocksApart, Clocks: true, Why: "wall clocks that differ"}}
+		}
+	}
+	return nil
+}
+
+// memoryLost returns the excuses for answers that rest on what the server had
+// forgotten: a fault removed keys, or lost data, when a command of a call had run and
+// the call, or another command of it, was still under way.
+func (r *run) memoryLost(lock string) []model.Excuse {
+	var out []model.Excuse
+	for _, t := range r.Faults {
+		if !t.Spec.MayRemoveKeys() {
+			continue
+		}
+		if slices.ContainsFunc(r.CallsOn(lock), func(o *trace.Call) bool {
+			return t.FromNs <= r.underWayUntil(o) && slices.ContainsFunc(o.Sent, func(m *trace.Command) bool { return m.Executed != nil && m.Executed.AtNs <= t.FromNs })
+		}) {
+			out = append(out, takenBy(t, model.MemoryRemoved, t.Text))
+		}
+	}
+	return out
+}
