@@ -14,6 +14,8 @@ import (
 	"sync"
 
 	"github.com/google/renameio/v2"
+
+	"lockstep/scenarios/play"
 )
 
 // Campaign plays a plan, or one shard of it: the families whose number modulo Of is Shard.
@@ -38,6 +40,7 @@ type Player interface {
 	// Family plays the runs of a family that follow before, in order, and passes the kept
 	// part of each to each. It returns the first error of each.
 	Family(number int, before []Run, each func(Run) error) error
+	// Shrink returns an UnrepeatedError if the run does not fail again.
 	Shrink(ShrinkTask) (Shrunk, error)
 	Close()
 }
@@ -275,7 +278,7 @@ func (p Plan) difference(o Plan) string {
 		{"profile", p.Profile, o.Profile},
 		{"strategy", p.Strategy, o.Strategy},
 		{"depth", p.Depth, o.Depth},
-		{"seed", p.Seed, o.Seed},
+		{"seed", p.seeds(), o.seeds()},
 		{"runs", p.Runs, o.Runs},
 		{"steps", p.Steps, o.Steps},
 	} {
@@ -491,6 +494,45 @@ func Sum(p Plan, runs []Run) Tally {
 		}
 	}
 	return o
+}
+
+// Conclude adds up the runs of a plan and makes the smallest failure of each group small.
+// shrink does tasks, and returns the result or the error of each. A run that does not fail
+// again counts as nondeterministic, and its group goes by another of its runs.
+func Conclude(p Plan, runs []Run, budget int, shrink func([]ShrinkTask) ([]Shrunk, []error)) (Tally, []Shrunk, error) {
+	runs = slices.Clone(runs)
+	done := map[string]Shrunk{}
+	name := func(g Found) string { return fmt.Sprintf("%s of run %d", g.key(), g.Least.Index) }
+	for {
+		o := Sum(p, runs)
+		var tasks []ShrinkTask
+		var names []string
+		var small []Shrunk
+		for _, g := range o.Groups {
+			s, ok := done[name(g)]
+			if !ok {
+				tasks = append(tasks, ShrinkTask{Run: g.Least, Failed: g.Failed, Budget: budget})
+				names = append(names, name(g))
+			}
+			small = append(small, s)
+		}
+		if len(tasks) == 0 {
+			return o, small, nil
+		}
+		made, problems := shrink(tasks)
+		for i, err := range problems {
+			var unrepeated *UnrepeatedError
+			switch {
+			case errors.As(err, &unrepeated):
+				at := slices.IndexFunc(runs, func(r Run) bool { return r.Index == unrepeated.Run })
+				runs[at].Word, runs[at].Why, runs[at].Failures = play.VerdictNondeterministic, err.Error(), nil
+			case err != nil:
+				return o, nil, err
+			default:
+				done[names[i]] = made[i]
+			}
+		}
+	}
 }
 
 // rank orders groups: bugs without a name, then known defects, then limits.

@@ -205,6 +205,65 @@ func TestACampaignIsTheSameHoweverItIsPlayed(t *testing.T) {
 	})
 }
 
+// The families of a campaign of several seeds take them in turn, and a run is drawn as one of
+// its number in a campaign of its seed alone.
+func TestACampaignOfSeveralSeeds(t *testing.T) {
+	p := plan("setnx-cad", 7*FamilyRuns)
+	p.Seed, p.Seeds = 5, 3
+	for family, seed := range []uint64{5, 6, 7, 5, 6, 7, 5} {
+		one := plan("setnx-cad", 7*FamilyRuns)
+		one.Seed = seed
+		for _, index := range []int{family * FamilyRuns, (family+1)*FamilyRuns - 1} {
+			if p.seedOf(index) != one.seedOf(index) {
+				t.Errorf("run %d has another seed than with --seed %d", index, seed)
+			}
+		}
+	}
+	if s := p.String(); !strings.HasSuffix(s, " --runs 700 --seed 5..7") {
+		t.Error(s)
+	}
+	fewer := p
+	fewer.Seeds = 2
+	if d := p.difference(fewer); d != "seed 5..6 there, 5..7 here" {
+		t.Errorf("difference: %q", d)
+	}
+	if s := Sum(p, nil).Total(); !strings.HasPrefix(s, "0 runs of setnx-cad from 3 seeds, ") {
+		t.Error(s)
+	}
+}
+
+// A run that does not fail again counts as nondeterministic, and its group goes by the
+// smallest failure that is left.
+func TestAGroupGoesByARunThatFailsAgain(t *testing.T) {
+	failing := func(index, size int) Run {
+		return Run{Index: index, Word: play.VerdictBug, Failures: []Failed{{Group: Group{Judge: "misdelete", Class: judges.ClassBug, Op: "unlock"}, Size: size}}}
+	}
+	p := plan("setnx-del", 4)
+	runs := []Run{failing(0, 9), failing(1, 4), {Index: 2, Word: play.VerdictHeld}, failing(3, 7)}
+	asked := 0
+	o, small, err := Conclude(p, runs, 20, func(tasks []ShrinkTask) (made []Shrunk, problems []error) {
+		for _, t := range tasks {
+			asked++
+			made = append(made, Shrunk{Run: t.Run.Index, Size: t.Failed.Size})
+			var problem error
+			if t.Run.Index == 1 {
+				problem = &UnrepeatedError{t.Run.Index, t.Run.Seed, t.Failed.Judge}
+			}
+			problems = append(problems, problem)
+		}
+		return made, problems
+	})
+	if err != nil || asked != 2 || len(small) != 1 || small[0].Run != 3 {
+		t.Errorf("asked %d times, %+v, %v", asked, small, err)
+	}
+	if len(o.Groups) != 1 || o.Groups[0].Count != 2 || len(o.Odd) != 1 || o.Odd[0].Index != 1 || o.Words["nondeterministic"] != 1 {
+		t.Errorf("%+v", o)
+	}
+	if runs[1].Word != play.VerdictBug {
+		t.Error("the runs of the caller were changed")
+	}
+}
+
 // A scenario whose run was undecided is not varied.
 func TestAnUndecidedRunIsNotVaried(t *testing.T) {
 	p := plan("setnx-del", FamilyRuns)

@@ -21,7 +21,10 @@ type Plan struct {
 	Strategy string  `json:"strategy"`
 	Depth    int     `json:"depth,omitempty"`
 	Seed     uint64  `json:"seed"`
-	Runs     int     `json:"runs"` // for StrategyExhaustive the number of runs that may begin; 0: all
+	// Seeds is the number of seeds, which follow each other from Seed on; 0: one. The
+	// families take them in turn.
+	Seeds int `json:"seeds,omitempty"`
+	Runs  int `json:"runs"` // for StrategyExhaustive the number of runs that may begin; 0: all
 	// Steps is a budget: the campaign ends with the run with which the steps of all runs
 	// reach it; 0: there is none.
 	Steps int64 `json:"steps,omitempty"`
@@ -56,7 +59,16 @@ func (p Plan) family(f int) (from, to int) {
 // seedOf returns the seed from which the workload, the faults and the schedule of a run
 // are drawn.
 func (p Plan) seedOf(index int) uint64 {
-	return sim.NewSeeded(p.Seed).Choose(fmt.Sprintf("explore/run/%d", index), 1<<48)
+	seed := p.Seed + uint64(index/FamilyRuns%max(p.Seeds, 1))
+	return sim.NewSeeded(seed).Choose(fmt.Sprintf("explore/run/%d", index), 1<<48)
+}
+
+// seeds returns the seeds as the option --seed takes them.
+func (p Plan) seeds() string {
+	if p.Seeds > 1 {
+		return fmt.Sprintf("%d..%d", p.Seed, p.Seed+uint64(p.Seeds-1))
+	}
+	return fmt.Sprint(p.Seed)
 }
 
 // firstEstimate is the number of decisions that PCT expects of the first run of a family.

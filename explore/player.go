@@ -52,6 +52,18 @@ func causeText(cause *known.Cause, parting string) string {
 	return parting
 }
 
+// UnrepeatedError says that a run did not break a judge again when its failure was to be
+// made small, so the run is nondeterministic.
+type UnrepeatedError struct {
+	Run   int    `json:"run"`
+	Seed  uint64 `json:"seed"`
+	Judge string `json:"judge"`
+}
+
+func (e *UnrepeatedError) Error() string {
+	return fmt.Sprintf("run %d (seed %d) broke %s when it was first played, and does not now", e.Run, e.Seed, e.Judge)
+}
+
 // here plays runs in this process.
 type here struct {
 	host *sim.Host
@@ -107,7 +119,7 @@ func (p here) Shrink(t ShrinkTask) (Shrunk, error) {
 		return x.Judge == t.Failed.Judge && x.Class == t.Failed.Class && x.Op == t.Failed.Op && x.Origin == t.Failed.Origin
 	})
 	if i < 0 {
-		return Shrunk{}, &BadRunError{fmt.Sprintf("run %d (seed %d) broke %s when it was first played, and does not now", t.Run.Index, t.Run.Seed, t.Failed.Judge)}
+		return Shrunk{}, &UnrepeatedError{t.Run.Index, t.Run.Seed, t.Failed.Judge}
 	}
 	f := Failure{Verdict: v, Finding: all[i].finding, Seeded: p.plan.Strategy == StrategyRandom}
 	return shrunk(p.host, p.plan, t.Run.Index, f, t.Budget, p.expired)
@@ -135,7 +147,7 @@ func (p Plan) String() string {
 		}
 		return s
 	}
-	s += fmt.Sprintf(" --profile %s --runs %d --seed %d", p.Profile, p.Runs, p.Seed)
+	s += fmt.Sprintf(" --profile %s --runs %d --seed %s", p.Profile, p.Runs, p.seeds())
 	if p.Strategy == StrategyPCT {
 		s += fmt.Sprintf(" --strategy pct --depth %d", p.Depth)
 	}
@@ -162,7 +174,9 @@ type familyTask struct {
 type answer struct {
 	Run    *Run    `json:"run,omitempty"`
 	Shrunk *Shrunk `json:"shrunk,omitempty"`
-	Bad    string  `json:"bad,omitempty"`
+	// Bad and Unrepeated are the errors that answer a question.
+	Bad        string           `json:"bad,omitempty"`
+	Unrepeated *UnrepeatedError `json:"unrepeated,omitempty"`
 }
 
 // Serve plays runs for a campaign in another process until in ends.
@@ -193,9 +207,12 @@ func Serve(h *sim.Host, in io.Reader, out io.Writer) error {
 			err = p.Family(q.Family.Number, q.Family.Before, func(r Run) error { return answers.Encode(answer{Run: &r}) })
 		}
 		var bad *BadRunError
+		var unrepeated *UnrepeatedError
 		switch {
 		case errors.As(err, &bad):
 			a = answer{Bad: bad.Msg}
+		case errors.As(err, &unrepeated):
+			a = answer{Unrepeated: unrepeated}
 		case err != nil:
 			return err // nobody reads the answers
 		case q.Family != nil:
@@ -244,6 +261,9 @@ func (a *away) answer() (x answer, err error) {
 	}
 	if x.Bad != "" {
 		return x, &BadRunError{x.Bad}
+	}
+	if x.Unrepeated != nil {
+		return x, x.Unrepeated
 	}
 	return x, nil
 }

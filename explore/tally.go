@@ -90,6 +90,9 @@ func (o Tally) Total() string {
 		}
 	}
 	s := fmt.Sprintf("%d runs of %s, %d steps", o.Runs, o.Plan.Lock, o.Steps)
+	if o.Plan.Seeds > 1 {
+		s = fmt.Sprintf("%d runs of %s from %d seeds, %d steps", o.Runs, o.Plan.Lock, o.Plan.Seeds, o.Steps)
+	}
 	if o.Coverage != nil {
 		s = fmt.Sprintf("%s: %s, %d steps", o.Plan.Lock, o.Coverage, o.Steps)
 	}

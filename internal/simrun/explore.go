@@ -31,7 +31,7 @@ func (a *app) explore(args []string) (int, error) {
 	p := explore.Plan{World: sim.Version}
 	c := &explore.Campaign{Of: 1}
 	var faults []string
-	var profile, shard, small string
+	var profile, seeds, shard, small string
 	var given *pflag.FlagSet
 	var limit time.Duration
 	asJSON := false
@@ -41,7 +41,7 @@ func (a *app) explore(args []string) (int, error) {
 		f.StringVar(&profile, "profile", string(explore.Simple), "")
 		f.IntVar(&p.Runs, "runs", 1000, "")
 		f.Int64Var(&p.Steps, "steps", 0, "")
-		f.Uint64Var(&p.Seed, "seed", 1, "")
+		f.StringVar(&seeds, "seed", "1", "")
 		f.StringVar(&p.Strategy, "strategy", explore.StrategyRandom, "")
 		f.IntVar(&p.Depth, "depth", 0, "")
 		f.IntVar(&c.Jobs, "jobs", runtime.NumCPU(), "")
@@ -61,7 +61,7 @@ func (a *app) explore(args []string) (int, error) {
 	if small != "" {
 		return 0, usagef("explore: --scenario belongs to --strategy exhaustive; the others draw theirs")
 	}
-	if err := planned(&p, c, rest, faults, profile, shard); err != nil {
+	if err := planned(&p, c, rest, faults, profile, seeds, shard); err != nil {
 		return 0, usageError{fmt.Errorf("explore: %w", err)}
 	}
 	temporary := c.Dir == ""
@@ -207,7 +207,7 @@ func covered(p *explore.Plan, given *pflag.FlagSet, rest, faults []string, file 
 
 // planned checks the options of a campaign before anything is run. It completes the plan
 // and the campaign.
-func planned(p *explore.Plan, c *explore.Campaign, rest, faults []string, profile, shard string) error {
+func planned(p *explore.Plan, c *explore.Campaign, rest, faults []string, profile, seeds, shard string) error {
 	if len(rest) > 0 {
 		return fmt.Errorf("%q is no option; explore takes options only", rest[0])
 	}
@@ -243,6 +243,17 @@ func planned(p *explore.Plan, c *explore.Campaign, rest, faults []string, profil
 		return fmt.Errorf("--depth %d: at least 1", p.Depth)
 	case c.Jobs < 1 || c.Jobs > 1024:
 		return fmt.Errorf("--jobs %d: from 1 to 1024", c.Jobs)
+	}
+	first, last, err := seedRange(seeds)
+	if err != nil {
+		return err
+	}
+	p.Seed = first
+	if more := last - first; more > 0 {
+		if more >= uint64(p.Runs/explore.FamilyRuns) {
+			return fmt.Errorf("--seed %s --runs %d: each seed needs at least %d runs", seeds, p.Runs, explore.FamilyRuns)
+		}
+		p.Seeds = int(more) + 1
 	}
 	if shard != "" {
 		i, n, ok := strings.Cut(shard, "/")
@@ -319,8 +330,9 @@ func (a *app) merge(args []string) (int, error) {
 // conclude sums up the runs, shrinks one failure per group, and prints the result. If quit
 // ends first, it prints no result.
 func (a *app) conclude(quit context.Context, p explore.Plan, runs []explore.Run, dir string, asJSON bool) (int, error) {
-	o := explore.Sum(p, runs)
-	small, err := a.shrinkAll(quit, p, o)
+	o, small, err := explore.Conclude(p, runs, shrinkBudget, func(tasks []explore.ShrinkTask) ([]explore.Shrunk, []error) {
+		return a.shrinkAll(quit, p, tasks)
+	})
 	if quit.Err() != nil {
 		kept := ""
 		if dir != "" {
@@ -365,33 +377,33 @@ func tallyCode(o explore.Tally) int {
 	return exitOK
 }
 
-// shrinkAll shrinks one failure per group, on all processors, until quit ends.
-func (a *app) shrinkAll(quit context.Context, p explore.Plan, o explore.Tally) ([]explore.Shrunk, error) {
-	small := make([]explore.Shrunk, len(o.Groups))
-	problems := make([]error, len(o.Groups))
+// shrinkAll makes failures small, on all processors, until quit ends. It returns the result
+// or the error of each.
+func (a *app) shrinkAll(quit context.Context, p explore.Plan, tasks []explore.ShrinkTask) ([]explore.Shrunk, []error) {
+	small := make([]explore.Shrunk, len(tasks))
+	problems := make([]error, len(tasks))
 	turn := make(chan int)
 	var all sync.WaitGroup
-	for range min(runtime.NumCPU(), len(o.Groups)) {
+	for range min(runtime.NumCPU(), len(tasks)) {
 		all.Go(func() {
 			for i := range turn {
-				g := o.Groups[i]
 				w, err := player(quit, p)
 				if err == nil {
-					small[i], err = w.Shrink(explore.ShrinkTask{Run: g.Least, Failed: g.Failed, Budget: shrinkBudget})
+					small[i], err = w.Shrink(tasks[i])
 					w.Close()
 				}
 				problems[i] = err
 			}
 		})
 	}
-	for i := range o.Groups {
-		a.status("making %d of %d failures small", i+1, len(o.Groups))
+	for i := range tasks {
+		a.status("making %d of %d failures small", i+1, len(tasks))
 		turn <- i
 	}
 	close(turn)
 	all.Wait()
 	a.status("")
-	return small, errors.Join(problems...)
+	return small, problems
 }
 
 // tally prints the failures that a campaign found, and its totals.

@@ -220,6 +220,38 @@ func TestAKilledProcessTakesOneRunWithIt(t *testing.T) {
 	}
 }
 
+// A failure that is not met again, as that of a lock which asks the machine for chance, costs
+// the campaign one run, which is told as nondeterministic.
+func TestAFailureThatIsNotMetAgain(t *testing.T) {
+	dir := t.TempDir()
+	args := []string{"explore", "--lock", "setnx-cad", "--runs", "5", "--out", dir}
+	if code, out, stderr := call(t, args...); code != exitOK {
+		t.Fatalf("exit %d\n%s%s", code, out, stderr)
+	}
+	file := filepath.Join(dir, explore.RunsFile)
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	failure := `,"failures":[{"judge":"misdelete","class":"bug","op":"unlock","faults":["pause"],"why":"it did once","size_events":3}],"scenario":`
+	once := strings.Replace(string(text), `,"scenario":`, failure, 1)
+	if once == string(text) {
+		t.Fatalf("no run keeps its scenario:\n%s", text)
+	}
+	if err := os.WriteFile(file, []byte(once), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	code, out, stderr := call(t, args...)
+	for _, want := range []string{"every promise held", "1 undecided or not the same again", "broke misdelete when it was first played, and does not now"} {
+		if one := strings.Join(strings.Fields(out), " "); !strings.Contains(one, want) {
+			t.Errorf("%q:\n%s%s", want, out, stderr)
+		}
+	}
+	if code != exitUndecided {
+		t.Errorf("exit %d\n%s", code, stderr)
+	}
+}
+
 // An exhaustive search covers all schedules of two clients, or says that it did not. A
 // schedule that fails becomes a scenario that shows the failure alone.
 func TestExploreCoversASmallCase(t *testing.T) {

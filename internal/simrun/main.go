@@ -50,7 +50,8 @@ const usage = `simrun runs distributed-lock code in a simulated world.
                        watchdog interrupt, or all; default: none
       --profile P      simple or full: how wild the callers are
       --runs N         default 1000; --steps N: a budget of steps besides
-      --seed S --strategy random or pct (--depth D: orderings it is to get right)
+      --seed N or A..B default 1; several share the runs, a hundred at a time
+      --strategy random or pct (--depth D: orderings it is to get right)
       --strategy exhaustive: all schedules of two clients, with network one message
                        lost; --scenario FILE: of this one
       --jobs J         processes that play; default: one a processor

@@ -270,7 +270,10 @@ func TestAValueThatAFlagDoesNotTake(t *testing.T) {
 		{[]string{"results", "--jobs", "x"}, "results: --jobs x: want a whole number"},
 		{[]string{"explore", "--lock", "setnx-del", "--runs=1.5"}, "explore: --runs 1.5: want a whole number"},
 		{[]string{"explore", "--lock", "setnx-del", "--time", "soon"}, "explore: --time soon: want a length of time such as 90s or 2m"},
-		{[]string{"explore", "--lock", "setnx-del", "--seed", "-1"}, "explore: --seed -1: want a whole number that is not negative"},
+		{[]string{"explore", "--lock", "setnx-del", "--seed", "-1"}, `explore: --seed "-1": write one number`},
+		{[]string{"explore", "--lock", "setnx-del", "--seed="}, `explore: --seed "": write one number`},
+		{[]string{"explore", "--lock", "setnx-del", "--seed", "1..11"}, "explore: --seed 1..11 --runs 1000: each seed needs at least 100 runs"},
+		{[]string{"explore", "--lock", "setnx-del", "--seed", "0..18446744073709551615"}, "each seed needs at least 100 runs"},
 		{[]string{"run", "--json=perhaps"}, "run: --json perhaps: want true or false"},
 		{[]string{"results", "--check", t.TempDir()}, " has no verdicts.md"},
 	} {

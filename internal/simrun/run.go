@@ -151,9 +151,12 @@ func choose(names []string, tag string, locks []string, seeds string) ([]*pair, 
 			on = append(on, l)
 		}
 	}
-	from, to, err := seedRange(seeds)
-	if err != nil {
-		problems = append(problems, err)
+	var from, to uint64
+	if seeds != "" {
+		var err error
+		if from, to, err = seedRange(seeds); err != nil {
+			problems = append(problems, err)
+		}
 	}
 	if len(problems) > 0 {
 		return nil, usageError{errors.Join(problems...)}
@@ -190,10 +193,8 @@ func choose(names []string, tag string, locks []string, seeds string) ([]*pair, 
 	return pairs, nil
 }
 
+// seedRange reads the value of --seed.
 func seedRange(s string) (from, to uint64, err error) {
-	if s == "" {
-		return 0, 0, nil
-	}
 	first, last, isRange := strings.Cut(s, "..")
 	from, err1 := strconv.ParseUint(first, 10, 64)
 	to, err2 := from, error(nil)
