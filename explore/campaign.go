@@ -450,7 +450,7 @@ func Sum(p Plan, runs []Run) Tally {
 			o.Within++
 			o.Actors, o.Estimate = max(o.Actors, r.Actors), max(o.Estimate, r.Estimate)
 		}
-		if r.Word == "undecided" || r.Word == "nondeterministic" {
+		if r.odd() {
 			o.Odd = append(o.Odd, r)
 		}
 		for _, s := range r.States {

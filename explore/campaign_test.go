@@ -264,6 +264,16 @@ func TestAGroupGoesByARunThatFailsAgain(t *testing.T) {
 	}
 }
 
+// A campaign keeps the scenario of a run that the judges could not decide, and not that of a
+// run which showed nothing.
+func TestTheScenarioOfAnOddRunIsKept(t *testing.T) {
+	for word, want := range map[play.Word]string{play.VerdictUndecided: "it", play.VerdictNondeterministic: "it", play.VerdictHeld: ""} {
+		if got := newFamily().add(Run{Word: word, Text: "it"}).Text; got != want {
+			t.Errorf("%s: %q is kept, want %q", word, got, want)
+		}
+	}
+}
+
 // A scenario whose run was undecided is not varied.
 func TestAnUndecidedRunIsNotVaried(t *testing.T) {
 	p := plan("setnx-del", FamilyRuns)

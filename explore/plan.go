@@ -97,7 +97,7 @@ type Run struct {
 	States   []uint64 `json:"states,omitempty"`
 	Failures []Failed `json:"failures,omitempty"`
 	// Text is the scenario, if it may be needed again: for variations of a run with new
-	// states, and for failures that may stand for their group.
+	// states, for failures that may stand for their group, and for whoever looks into an odd run.
 	Text string `json:"scenario,omitempty"`
 	// Estimate, Actors and Decisions belong to PCT.
 	Estimate  int `json:"estimate,omitempty"`
@@ -105,6 +105,11 @@ type Run struct {
 	Decisions int `json:"decisions,omitempty"`
 	// Died reports whether the process that played the run ended during it. Why says how.
 	Died bool `json:"died,omitempty"`
+}
+
+// odd reports whether the judges could not say what the run shows.
+func (r Run) odd() bool {
+	return r.Word == play.VerdictUndecided || r.Word == play.VerdictNondeterministic
 }
 
 // Failed is one judge that a run broke, for one cause.
@@ -212,7 +217,7 @@ func newFamily() *family { return &family{states: map[uint64]bool{}, best: map[s
 
 // add adds the next run to the family, and returns the part of it that is kept.
 func (f *family) add(r Run) Run {
-	keep := false
+	keep := r.odd()
 	r.States = slices.DeleteFunc(r.States, func(s uint64) bool { return f.states[s] })
 	for _, s := range r.States {
 		f.states[s] = true

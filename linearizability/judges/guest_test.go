@@ -135,6 +135,16 @@ func TestAThreadIsToldOfTheEndOfItsHold(t *testing.T) {
 			12000 a/1 told
 			30002 server expire -> free
 			40000 server leave`},
+		{rule: "a renewal sent again names the same end, and another thread may be granted the lock then", lock: watchedLock, record: `
+			0     a/1 takes
+			10000 a/1 send renew
+			10001 a/1 exec renew
+			10002 a/1 deliver renew
+			20000 server fault 1 crash of a
+			30002 server expire -> free
+			31000 b/1 takes
+			32000 b/1 releases
+			40000 server leave`},
 		{rule: "a pause puts off what a thread learns", lock: watchedLock, record: `
 			0     a/1 takes
 			1000  server fault 1 pause of a for 39s

@@ -574,8 +574,8 @@ func (r *run) renewals(lock string, settled bool) []linearizability.Op {
 			} else if op.Outcome != model.AnswerNotHeld {
 				ms := r.Record.Params.Watchdog.Milliseconds()
 				op.LeaseMs = &ms
-				if settled && m.Executed != nil {
-					r.sameLease(&op, lock, m)
+				if m.Executed != nil {
+					r.sameLease(&op, lock, m, settled)
 				}
 			}
 			ops = append(ops, op)
@@ -641,9 +641,9 @@ func lastRun(o *trace.Call) *trace.Command {
 }
 
 // sameLease is lease for a renewal that left the expiry as it was.
-func (r *run) sameLease(op *linearizability.Op, lock string, m *trace.Command) {
+func (r *run) sameLease(op *linearizability.Op, lock string, m *trace.Command, settled bool) {
 	now := r.StateAt(lock, m.Executed.AtNs)
-	r.lease(op, &trace.Change{AtNs: m.Executed.AtNs, Before: now, After: now}, true)
+	r.lease(op, &trace.Change{AtNs: m.Executed.AtNs, Before: now, After: now}, settled)
 }
 
 func splitName(who string) (process string, thread int) {
