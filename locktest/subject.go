@@ -30,6 +30,9 @@ type Subject struct {
 	// lease. Then an unlock ends a hold, or the end of its session, or nothing, and the
 	// Expires of its State is negative.
 	Lease time.Duration
+	// Parts is the number of keys of a hold, of which its owner needs the majority, of a lock
+	// that has several keys on one server. 0 is one per server.
+	Parts int
 	// Renewed reports whether the lock itself renews the lease of a live holder.
 	Renewed bool
 	// Fair reports whether waiters are served in the order in which they came.
@@ -168,6 +171,8 @@ func (s Subject) check() error {
 		wrong = "has no Open, which makes the client of a process"
 	case s.Servers == nil:
 		wrong = "has no Servers; give it redistest.Servers(1), or those of another server package"
+	case s.Parts < 0:
+		wrong = fmt.Sprintf("has %d Parts; give it the number of keys of a hold, or 0 for one per server", s.Parts)
 	case s.Lease < 0:
 		wrong = fmt.Sprintf("has the negative Lease %v", s.Lease)
 	case s.Lease == 0 && s.Renewed:
@@ -186,7 +191,7 @@ func (s Subject) compile(offers offers) *subject.Subject {
 	servers := &servers{of: s}
 	out := &subject.Subject{
 		Name: s.Name, About: s.About,
-		Traits: model.Traits{Fair: s.Fair, Uncounted: !s.Reentrant, PerGrant: true, NoWatchdog: !s.Renewed, Watched: offers.watched, Fenced: offers.fenced, Extends: offers.extends && s.Lease > 0, Endless: s.Lease == 0},
+		Traits: model.Traits{Parts: s.Parts, Fair: s.Fair, Uncounted: !s.Reentrant, PerGrant: true, NoWatchdog: !s.Renewed, Watched: offers.watched, Fenced: offers.fenced, Extends: offers.extends && s.Lease > 0, Endless: s.Lease == 0},
 		// When a lock renews is its own affair: once a lease at least.
 		Times: func(time.Duration) model.Timing { return model.Timing{Watchdog: s.Lease, RenewalPeriod: s.Lease} },
 		Open: func(p *sim.Process, o subject.Options) (lockimpl.Client, error) {

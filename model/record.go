@@ -189,8 +189,6 @@ type Params struct {
 	Kept []string
 	// Processes are the processes of the run, in order.
 	Processes []ProcessParams
-	// Servers is the number of independent servers that the lock asks. 0 counts as 1.
-	Servers int
 	// Faults are the faults of the run; an event's Fault is an index into them,
 	// counted from 1.
 	Faults []FaultSpec

@@ -19,7 +19,10 @@ type Traits struct {
 	Watched bool
 	// Endless reports whether a hold has no lease. An unlock ends it, or the end of its
 	// session, or nothing. Nothing renews it, see NoWatchdog.
-	Endless    bool
+	Endless bool
+	// Parts is the number of parts of a hold, of which its owner needs the majority: keys, or
+	// servers that know nothing of one another. 0 counts as 1.
+	Parts      int
 	Extends    bool // a holder may renew its lease by a call
 	NoWatchdog bool // nothing renews a hold: one without a lease gets Watchdog as its lease
 }

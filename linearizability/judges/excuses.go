@@ -26,11 +26,11 @@ func (r *run) byHand(c *trace.Change) []model.Excuse {
 	return []model.Excuse{takenBy(r.Fault(c.Fault), model.HoldRemoved, r.Fault(c.Fault).Text)}
 }
 
-// partsLost returns the faults between two instants with which one of several servers
-// may have forgotten its part of a hold. A lock on one server has none: there the record
-// shows what is lost.
+// partsLost returns the faults between two instants with which a server may have forgotten
+// one of several parts of a hold. A hold of one part has none: there the record shows what
+// is lost.
 func (r *run) partsLost(fromNs, toNs int64) []trace.Fault {
-	if r.Record.Params.Servers < 2 {
+	if r.Record.Params.Parts < 2 {
 		return nil
 	}
 	var lost []trace.Fault

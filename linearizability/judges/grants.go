@@ -43,18 +43,20 @@ func (r *run) keptAndGivenBack(o *trace.Call) (kept []*trace.Change, back []give
 }
 
 // returnedWith returns the grant of which a granted call told its thread, of a lock that
-// a thread knows by its grants alone: the latest one that came before the return. It may
-// have ended by then. It returns nil for other calls.
+// a thread knows by its grants alone: the latest one that came before the return, which may
+// have ended by then. If none did, because the server lost a part of the hold meanwhile, it
+// is the first one after the return. It returns nil for other calls.
 func (r *run) returnedWith(o *trace.Call) *trace.Change {
 	if !r.Record.Params.PerGrant || o.Outcome != model.Granted {
 		return nil
 	}
-	for _, c := range slices.Backward(o.Changes) {
-		if c.Started() && c.After.Owner == o.Caller && c.AtNs <= o.ReturnedNs() {
-			return c
+	var known *trace.Change
+	for _, c := range o.Changes {
+		if c.Started() && c.After.Owner == o.Caller && (known == nil || c.AtNs <= o.ReturnedNs()) {
+			known = c
 		}
 	}
-	return nil
+	return known
 }
 
 // undone returns the commands with which an acquire gave back grants that no

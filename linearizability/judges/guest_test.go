@@ -24,7 +24,7 @@ var reentrantLock = func() model.Params {
 // onSeveral is such a lock on five servers.
 var onSeveral = func() model.Params {
 	p := anybodys
-	p.Servers = 5
+	p.Parts = 5
 	return p
 }()
 
@@ -61,6 +61,48 @@ func TestAHoldIsKnownByItsGrant(t *testing.T) {
 		{rule: "a thread knows the hold whose grant it heard", lock: anybodys, record: heard,
 			finds: "linearizable bug: l: a/1 release (4.000s..4.001s) answered not_held, but the lock was held by a/1"},
 		{rule: "an unlock of unknown outcome takes effect when the last part is gone", lock: onSeveral, record: two},
+	})
+}
+
+// A lock with a key for each part grants by the answers that it got. Where the server lost
+// one of the keys meanwhile, a later command makes the hold whole.
+func TestAHoldThatIsWholeAfterItsGrant(t *testing.T) {
+	const unlocked = `
+			20   a/1 invoke unlock
+			20   a/1 send unlock
+			22   a/1 exec unlock -> free
+			23   a/1 lost unlock reply dropped
+			24   a/1 return unknown
+			100  b/1 takes
+			200  b/1 releases
+			40000 server leave`
+	const late = `
+			0    a/1 invoke lock
+			0    a/1 send acquire
+			18   a/1 return granted
+			19   a/1 exec acquire -> a/1 1 30019`
+	const again = `
+			0    a/1 invoke lock
+			0    a/1 send acquire
+			9    a/1 exec acquire -> a/1 1 30009
+			10   server fault 1 delete of key l -> free
+			10   a/1 lost acquire reply dropped
+			12   a/1 send acquire
+			18   a/1 return granted
+			19   a/1 exec acquire -> a/1 1 30019`
+	const outside = `
+			0    a/1 takes
+			10   server fault 1 delete of key l -> free
+			12   a/1 send renew
+			13   a/1 exec renew -> a/1 1 30013
+			14   a/1 deliver renew
+			15   a/1 send renew
+			16   a/1 exec renew -> a/1 1 30016
+			17   a/1 deliver renew`
+	testJudged(t, []judged{
+		{rule: "by a command of its call", lock: watchedLock, record: late + unlocked},
+		{rule: "by such a command, after the server had lost the whole", lock: watchedLock, record: again + unlocked},
+		{rule: "by a command outside of calls", lock: watchedLock, record: outside + unlocked},
 	})
 }
 

@@ -28,12 +28,12 @@ func (r *run) underWayUntil(o *trace.Call) int64 {
 }
 
 // resurrected reports whether a fault gave a thread the lock or a place in its queue,
-// or changed the level or the lease of a hold without ending it. One of several servers
-// that forgets its part may do any of it later, so the calls of such a run are in no
-// history either. The clock of one of several servers does the same. Two holds of one thread
+// or changed the level or the lease of a hold without ending it. A server that forgets one
+// of several parts may do any of it later, so the calls of such a run are in no history
+// either. A step of the clock by which a part ends does the same. Two holds of one thread
 // without a lease look alike, so that a failover may bring an earlier one back unseen.
 func (r *run) resurrected(lock string) bool {
-	if len(r.partsLost(0, r.LeaveNs)) > 0 || r.Record.Params.Servers > 1 && len(r.clockSteps(0, r.LeaveNs)) > 0 {
+	if len(r.partsLost(0, r.LeaveNs)) > 0 || r.Record.Params.Parts > 1 && len(r.clockSteps(0, r.LeaveNs)) > 0 {
 		return true
 	}
 	if r.Record.Params.Endless && slices.ContainsFunc(r.Faults, func(t trace.Fault) bool { return t.Spec.Server == model.ServerFailover }) {
@@ -64,6 +64,7 @@ func (r *run) history(lock string, settled bool) []linearizability.Op {
 		}
 		ops = append(ops, r.prolonged(o, settled)...)
 	}
+	ops = append(ops, r.restored(lock, settled)...)
 	ops = append(ops, r.renewals(lock, settled)...)
 	for _, c := range r.Changes(lock) {
 		if c.Ended() && (c.Fault > 0 || r.givenUp(c)) {
@@ -140,6 +141,33 @@ func (r *run) visits(o *trace.Call, settled bool) []linearizability.Op {
 		} else if own {
 			at := end.AtNs
 			ops = append(ops, linearizability.Op{Lock: o.Lock, Op: linearizability.OpLost, CallNs: at, ReturnNs: &at})
+		}
+	}
+	return ops
+}
+
+// restored returns the holds that clients took outside of calls for their threads, of a lock
+// that a thread knows by its grants alone: a command that is sent again sets a key anew which
+// the server had lost. An end that is in no history needs no such acquire.
+func (r *run) restored(lock string, settled bool) []linearizability.Op {
+	if !r.Record.Params.PerGrant {
+		return nil
+	}
+	var ops []linearizability.Op
+	told := true // the history has the last end of a hold
+	for _, c := range r.Changes(lock) {
+		if c.Ended() {
+			told = c.By == nil || c.Call() != nil || r.givenUp(c)
+		}
+		if who := c.After.Owner; told && c.Started() && c.By != nil && c.Call() == nil && c.MadeFor(who) {
+			process, thread := splitName(who)
+			op := linearizability.Op{Process: process, Thread: thread, Lock: lock, Op: linearizability.OpAcquire, CallNs: c.AtNs, Outcome: model.AnswerUnknown}
+			if settled {
+				at := c.AtNs
+				op.Outcome, op.ReturnNs = string(model.Granted), &at
+			}
+			r.lease(&op, c, settled)
+			ops = append(ops, op)
 		}
 	}
 	return ops
@@ -251,7 +279,7 @@ func (r *run) asOp(o *trace.Call, settled bool) (op linearizability.Op, ok bool)
 	if r.Record.Params.Uncounted && outcome == model.Busy && r.selfBusy(o) {
 		return op, false // a lock without re-entry is busy for its owner too
 	}
-	if r.Record.Params.Servers > 1 && outcome == model.Busy && r.splits(o) {
+	if r.Record.Params.Parts > 1 && outcome == model.Busy && r.splits(o) {
 		return op, false // each has a part of the servers, and nobody the majority
 	}
 	if outcome == model.NotHeld && r.knowsNoHold(o) {

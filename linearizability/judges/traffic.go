@@ -40,7 +40,7 @@ func judgeTraffic(r *run) []Finding {
 				sent = append(sent, m.AtNs)
 			}
 		}
-		if from, n, ok := burst(sent, woken[o.Process], TrafficMost*max(r.Record.Params.Servers, 1)); ok {
+		if from, n, ok := burst(sent, woken[o.Process], TrafficMost*max(r.Record.Params.Parts, 1)); ok {
 			out = append(out, Finding{Judge: model.JudgeTraffic, Verdict: Broken, AtNs: from, Ops: []OpRef{refOf(o)}, Facts: model.Facts{Lock: o.Lock, Thread: o.Caller},
 				Why: fmt.Sprintf("%s sent %d commands for %s in the second from %s on, %d more than it was woken", o.Caller, n, o.Lock,
 					model.At(from), n-inSecond(woken[o.Process], from))})

@@ -28,7 +28,7 @@ import (
 // Subject returns the lock that must have so many of 2*majority-1 keys. 2 is the default.
 func Subject(majority int32) locktest.Subject {
 	return locktest.Subject{
-		Name: fmt.Sprintf("rueidislock-%d", majority), About: fmt.Sprintf("rueidislock's locker, keys that must agree: %d", majority), Servers: redistest.Servers(1), Lease: 5 * time.Second, Renewed: true, State: state(int(majority)),
+		Name: fmt.Sprintf("rueidislock-%d", majority), About: fmt.Sprintf("rueidislock's locker, keys that must agree: %d", majority), Servers: redistest.Servers(1), Parts: int(2*majority - 1), Lease: 5 * time.Second, Renewed: true, State: state(int(majority)),
 		Open: func(p *locktest.Process) (locktest.Client, error) {
 			l, err := rueidislock.NewLocker(rueidislock.LockerOption{KeyMajority: majority, NoLoopTracking: true,
 				ClientBuilder: func(o rueidis.ClientOption) (rueidis.Client, error) {

@@ -55,7 +55,7 @@ func PlayIn(h *sim.Host, sc *scenarios.Scenario, l *subject.Subject, chooser sim
 	world := l.Servers.New(locks, subject.ServerOptions{Replicas: sc.Server.Replicas, LagMin: sc.Server.Lag.Min, LagMax: sc.Server.Lag.Max})
 	cfg.Nodes, cfg.Lineage, cfg.State, cfg.Locks = world.Nodes, world.Lineage, world.State, world.Locks
 	cfg.Name = l.Servers.Commands(locks)
-	cfg.Params.Servers = len(world.Nodes)
+	cfg.Params.Parts = max(cfg.Params.Parts, len(world.Nodes))
 	var addrs []string
 	for _, n := range cfg.Nodes {
 		addrs = append(addrs, n.Addr)
