@@ -255,8 +255,9 @@ func (r *run) metRenewals(lock, who string, from, to int64) []trace.Fault {
 			continue
 		}
 		for _, h := range m.Hits {
-			if from <= h.AtNs && h.AtNs <= to {
-				last[h.Fault] = max(last[h.Fault], h.AtNs)
+			// A rule may have met a message before it, behind which it came.
+			if at := max(h.AtNs, m.AtNs); from <= at && at <= to {
+				last[h.Fault] = max(last[h.Fault], at)
 			}
 		}
 	}

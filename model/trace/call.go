@@ -51,7 +51,7 @@ type Command struct {
 	RepliedNs   int64          // when its own reply arrived; -1: never
 	DeliveredNs int64          // when its process had all replies it waited for, that to Wait included; -1: never
 	Lost        *model.Event   // nil if neither the request nor the reply was lost
-	Hits        []*model.Event // the hits of faults' rules
+	Hits        []*model.Event // the hits of faults' rules, on it or on a message that it arrived behind
 	Wait        *Command       // the WAIT that was sent with it; nil if there was none
 	WaitOf      *Command       // of a WAIT, the command that it was sent with
 	Changes     []*Change      // the changes that it made, of any lock, in order

@@ -40,6 +40,8 @@ type Run struct {
 	threads   map[string][]*Call
 	commands  map[int]*Command
 	firstHits map[int]*model.Event // by the number of the fault
+	hits      []*model.Event
+	delivered map[int]*model.Event // pushes, by the number of the message
 }
 
 // lock is what a run knows of one lock.
@@ -66,6 +68,7 @@ func New(rec *model.Record) *Run {
 	r := &Run{
 		Record: rec, CalmNs: Never, LeaveNs: Never,
 		locks: map[string]*lock{}, processes: map[string]*process{}, threads: map[string][]*Call{}, commands: map[int]*Command{}, firstHits: map[int]*model.Event{},
+		delivered: map[int]*model.Event{},
 	}
 	var now instant
 	for i := range rec.Events {
@@ -75,6 +78,7 @@ func New(rec *model.Record) *Run {
 		}
 		r.add(e, i, &now)
 	}
+	r.fallBehind()
 	for _, m := range r.Commands {
 		if len(m.Hits) > 0 {
 			r.Hit = append(r.Hit, m)
@@ -87,6 +91,53 @@ func New(rec *model.Record) *Run {
 	}
 	slices.Sort(r.Locks)
 	return r
+}
+
+// late is a message that a rule put off and that arrived.
+type late struct {
+	hit       *model.Event
+	conn      int
+	reply     bool
+	arrivedNs int64
+}
+
+// fallBehind gives each command the hits of the messages that it arrived behind. A
+// connection carries its messages in order, so that what is sent after a late message is
+// late, too.
+func (r *Run) fallBehind() {
+	var all []late
+	for _, e := range r.hits {
+		if e.Do != "delay" && e.Do != "hold" {
+			continue
+		}
+		switch m := r.commands[e.Msg]; {
+		case m == nil:
+			if p := r.delivered[e.Msg]; p != nil {
+				all = append(all, late{e, p.Conn, true, p.AtNs})
+			}
+		case e.Dir == "reply" && m.RepliedNs >= 0:
+			all = append(all, late{e, m.Conn, true, m.RepliedNs})
+		case e.Dir == "request" && m.Executed != nil:
+			all = append(all, late{e, m.Conn, false, m.Executed.AtNs})
+		}
+	}
+	if len(all) == 0 {
+		return
+	}
+	for _, m := range r.Commands {
+		for _, l := range all {
+			if l.conn != m.Conn || m.Executed == nil || slices.Contains(m.Hits, l.hit) {
+				continue
+			}
+			sent, arrived := m.AtNs, m.Executed.AtNs
+			if l.reply {
+				sent, arrived = m.Executed.AtNs, m.RepliedNs
+			}
+			if l.hit.AtNs <= sent && sent < l.arrivedNs && l.arrivedNs <= arrived {
+				m.Hits = append(m.Hits, l.hit)
+			}
+		}
+	}
 }
 
 // instant is what has happened so far at one instant and may be the cause of a
@@ -123,6 +174,8 @@ func (r *Run) add(e *model.Event, i int, now *instant) {
 	case model.KindDeliver:
 		if m != nil {
 			m.deliver(e.AtNs)
+		} else if e.Dir == "push" {
+			r.delivered[e.Msg] = e
 		}
 	case model.KindLost:
 		if m != nil {
@@ -132,6 +185,7 @@ func (r *Run) add(e *model.Event, i int, now *instant) {
 		if r.firstHits[e.Fault] == nil {
 			r.firstHits[e.Fault] = e
 		}
+		r.hits = append(r.hits, e)
 		if m != nil {
 			m.Hits = append(m.Hits, e)
 		}

@@ -1,6 +1,7 @@
 package trace
 
 import (
+	"maps"
 	"slices"
 	"testing"
 
@@ -206,4 +207,54 @@ func TestEmptyRecord(t *testing.T) {
 	check(t, "the command of an empty run", r.Command(1), nil)
 	check(t, "the departures of an empty run", len(r.Departures("l")), 0)
 	check(t, "the state of an empty run", r.StateAt("l", 0).Held(), false)
+}
+
+// A command that arrived behind a late message of its connection and direction is met by the
+// same rule. One that was sent before, later, on another connection or the other way is not.
+func TestWhatArrivesBehindALateMessageIsLateToo(t *testing.T) {
+	var events []model.Event
+	add := func(at int64, kind model.Kind, msg, conn int, more model.Event) {
+		more.AtNs, more.Kind, more.Msg, more.Conn, more.Process = at*ms, kind, msg, conn, "a"
+		events = append(events, more)
+	}
+	none := model.Event{}
+	sent := func(at int64, msg, conn int) {
+		add(at, model.KindSend, msg, conn, model.Event{Script: "renew", Locks: []string{"l"}})
+	}
+	late := model.Event{Fault: 1, Dir: "request", Do: "delay"}
+	answer := model.Event{Fault: 2, Dir: "reply", Do: "hold"}
+	push := model.Event{Fault: 3, Dir: "push", Do: "delay"}
+
+	sent(0, 1, 1) // before the late one
+	add(1, model.KindExec, 1, 1, none)
+	sent(2, 2, 1) // the late one
+	add(2, model.KindHit, 2, 0, late)
+	sent(3, 3, 1) // behind it
+	sent(3, 4, 2) // on another connection
+	add(4, model.KindExec, 4, 2, none)
+	add(9, model.KindExec, 2, 1, none)
+	add(9, model.KindExec, 3, 1, none)
+	sent(10, 5, 1) // after it had arrived
+	add(11, model.KindExec, 5, 1, none)
+	add(11, model.KindHit, 5, 0, answer)
+	sent(11, 6, 1) // whose answer comes behind the held one
+	add(12, model.KindExec, 6, 1, none)
+	add(20, model.KindDeliver, 5, 1, model.Event{Dir: "reply"})
+	add(20, model.KindDeliver, 6, 1, model.Event{Dir: "reply"})
+	add(30, model.KindHit, 7, 0, push)
+	sent(29, 8, 1) // whose answer comes behind a late push
+	add(31, model.KindExec, 8, 1, none)
+	add(40, model.KindDeliver, 7, 1, model.Event{Dir: "push"})
+	add(41, model.KindDeliver, 8, 1, model.Event{Dir: "reply"})
+
+	r := New(&model.Record{Events: events})
+	got := map[int][]int{}
+	for _, m := range r.Commands {
+		for _, h := range m.Hits {
+			got[m.Msg] = append(got[m.Msg], h.Fault)
+		}
+	}
+	if want := map[int][]int{2: {1}, 3: {1}, 5: {2}, 6: {2}, 8: {3}}; !maps.EqualFunc(got, want, slices.Equal) {
+		t.Errorf("the rules that met each command are %v, want %v", got, want)
+	}
 }
