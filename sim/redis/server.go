@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"math"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -55,6 +56,7 @@ type Server struct {
 	stallTill int64
 	// executing is the client's command that the server executes now.
 	executing *command
+	ending    []string        // keys that executing let end with this millisecond
 	running   *script         // the script that executing runs in a pooled state
 	wrote     bool            // the command in executing may have changed the data
 	cached    map[string]bool // scripts that are known to be in the cache, by SHA-1
@@ -154,10 +156,11 @@ func (s *Server) hook(peer *mserver.Peer, cmd string, args ...string) bool {
 		return true
 	}
 	switch {
+	case !direct && s.refused(peer, cmd, args):
+		return true
+	case cmd == "SET" && !(direct && c.multi) && s.setToNow(peer, args):
+		return true
 	case !direct:
-		if s.refused(peer, cmd, args) {
-			return true
-		}
 	case cmd == "EVAL" || cmd == "EVALSHA":
 		if s.eval(peer, cmd, args) {
 			return true
@@ -175,11 +178,12 @@ func (s *Server) hook(peer *mserver.Peer, cmd string, args ...string) bool {
 	case cmd == "SCRIPT" && len(args) == 2 && strings.EqualFold(args[0], "LOAD"):
 		scriptOf(args[1])
 	}
-	if !slices.Contains(ours, cmd) {
+	if !slices.Contains(ours, cmd) && !(direct && c.multi && cmd == "SET" && instant(args) > 0) {
 		return cmd == "PUBSUB" && direct && !c.multi && s.shards.asked(peer, args)
 	}
 	if direct && c.multi {
-		// miniredis queues only commands that it knows. It knows scripts.
+		// miniredis queues only commands that it knows, and takes the time to an instant
+		// when it queues a command. It knows scripts.
 		s.m.Server().Dispatch(peer, append([]string{"EVAL", "return redis.call(unpack(ARGV))", "0", cmd}, args...))
 		return true
 	}
@@ -210,6 +214,52 @@ func (s *Server) hook(peer *mserver.Peer, cmd string, args ...string) bool {
 	return true
 }
 
+// instant returns the index of the option of a SET that names the instant at which the key
+// ends, or 0.
+func instant(args []string) int {
+	for i := 2; i+1 < len(args); i++ {
+		if strings.EqualFold(args[i], "PXAT") || strings.EqualFold(args[i], "EXAT") {
+			return i
+		}
+	}
+	return 0
+}
+
+// setToNow executes a SET whose key ends with this millisecond, and reports whether it is
+// one. Redis keeps such a key until then, and miniredis keeps it for ever. The key gets a
+// millisecond more, until the command of the client has been executed.
+func (s *Server) setToNow(peer *mserver.Peer, args []string) bool {
+	i := instant(args)
+	if i == 0 {
+		return false
+	}
+	at, err := strconv.ParseInt(args[i+1], 10, 64)
+	if strings.EqualFold(args[i], "EXAT") {
+		at *= 1000
+	}
+	if err != nil || at != s.start.UnixMilli()+s.nowMs()+s.ahead.Milliseconds() {
+		return false
+	}
+	words := append([]string{"SET"}, args...)
+	words[i+1], words[i+2] = "PX", "1"
+	s.ending = append(s.ending, args[0])
+	client := s.executing
+	s.executing = nil
+	s.m.Server().Dispatch(peer, words)
+	s.executing = client
+	return true
+}
+
+// letEnd gives keys of setToNow the rest of this millisecond.
+func (s *Server) letEnd() {
+	for _, k := range s.ending {
+		if s.m.TTL(k) == time.Millisecond {
+			s.m.SetTTL(k, time.Millisecond/2)
+		}
+	}
+	s.ending = nil
+}
+
 // Handle implements sim.Server.
 func (s *Server) Handle(nowNs int64, id sim.ConnID, r *sim.Request, out *sim.Effects) (sim.Reply, bool) {
 	s.begin(nowNs, out)
@@ -217,6 +267,7 @@ func (s *Server) Handle(nowNs int64, id sim.ConnID, r *sim.Request, out *sim.Eff
 	s.setClock()
 	s.snapshot()
 	reply := s.execute(c, r)
+	s.letEnd()
 	if s.wrote {
 		s.snapshot()
 	}

@@ -236,3 +236,63 @@ func TestAPublishIsRecordedAndReachesItsSubscribers(t *testing.T) {
 		})
 	}
 }
+
+// Redis keeps a key that ends with this millisecond until the millisecond is over.
+func TestASetWhoseKeyEndsAtOnce(t *testing.T) {
+	const at = time.Second
+	end := sim.EpochMs + at.Milliseconds()
+	for _, c := range []struct {
+		name string
+		set  func(context.Context, *redis.Client) error
+	}{
+		{"PXAT", func(ctx context.Context, c *redis.Client) error {
+			return c.Do(ctx, "set", "k", "v", "nx", "pxat", end).Err()
+		}},
+		{"EXAT", func(ctx context.Context, c *redis.Client) error {
+			return c.Do(ctx, "set", "k", "v", "exat", end/1000).Err()
+		}},
+		{"in a script", func(ctx context.Context, c *redis.Client) error {
+			return c.Eval(ctx, "return redis.call('set', KEYS[1], 'v', 'pxat', ARGV[1])", []string{"k"}, end).Err()
+		}},
+		{"in a script of miniredis", func(ctx context.Context, c *redis.Client) error {
+			return c.Eval(ctx, "local r = redis return r.call('set', KEYS[1], 'v', 'pxat', ARGV[1])", []string{"k"}, end).Err()
+		}},
+		{"in a transaction", func(ctx context.Context, c *redis.Client) error {
+			_, err := c.TxPipelined(ctx, func(p redis.Pipeliner) error { return p.Do(ctx, "set", "k", "v", "pxat", end).Err() })
+			return err
+		}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			ctx := context.Background()
+			var seen []string
+			newStage().does("a/1", func(th *sim.Thread, client *redis.Client) {
+				client.Ping(ctx)
+				th.At(at - oneWay + 100*time.Microsecond)
+				if err := c.set(ctx, client); err != nil {
+					t.Error(err)
+				}
+			}).does("b/1", func(th *sim.Thread, client *redis.Client) {
+				for _, when := range []time.Duration{at + 800*time.Microsecond, at + time.Millisecond} {
+					th.At(when - oneWay)
+					go func() { seen = append(seen, fmt.Sprint(client.Do(ctx, "pttl", "k").Val())) }()
+				}
+				th.Sleep(10 * time.Millisecond)
+			}).run(sim.NewHost(t))
+			equal(t, "PTTL at the end of the millisecond, and after", strings.Join(seen, " "), "0 -2")
+		})
+	}
+}
+
+// A SET that ends at once and does not apply leaves the key as it is.
+func TestASetThatDoesNotApplyEndsNothing(t *testing.T) {
+	var left time.Duration
+	newStage().does("a/1", func(th *sim.Thread, client *redis.Client) {
+		ctx := context.Background()
+		client.Set(ctx, "k", "v", 0)
+		th.At(time.Second - oneWay + 100*time.Microsecond)
+		client.Do(ctx, "set", "k", "v", "nx", "pxat", sim.EpochMs+1000)
+		th.At(2 * time.Second)
+		left = client.PTTL(ctx, "k").Val()
+	}).run(sim.NewHost(t))
+	equal(t, "PTTL", left, -1)
+}
