@@ -105,6 +105,12 @@ func (r *run) overtaking(lock string, x, y *trace.Call, c *trace.Change) Finding
 			f.Excuses = append(f.Excuses, model.Excuse{Circumstance: model.WaiterAway, Fault: t.Number, Why: t.Text})
 		}
 	}
+	for _, t := range r.Faults {
+		// Its first try lay in a server that stood still, and may have been too old then.
+		if t.Spec.Server == model.ServerStall && first.AtNs <= t.ToNs && t.ToNs <= first.Executed.AtNs {
+			f.Excuses = append(f.Excuses, model.Excuse{Circumstance: model.WaiterAway, Fault: t.Number, Why: t.Text})
+		}
+	}
 	for _, m := range r.CommandsFrom(x.Process) {
 		if m.Op != x.Op && m.Op > 0 {
 			continue

@@ -1110,6 +1110,13 @@ const evicted = order + `
 	1510 b/1 gets
 `
 
+// outOfTurn is a run in which a single try takes the lock before the waiters.
+const outOfTurn = order + `
+	1000 a/1 releases -> free queue=b/1,c/1
+	1005 d/1 takes try_lock lease=3000 -> d/1 1 4006 queue=b/1,c/1
+	1500 d/1 releases -> free queue=b/1,c/1
+	1510 b/1 gets -> b/1 1 10011 queue=c/1`
+
 // skewed is the fair lock with the clock of b apart.
 func skewed(by time.Duration) model.Params {
 	p := fairLock
@@ -1241,11 +1248,7 @@ func TestFIFO(t *testing.T) {
 			1100 b/1 deliver acquire
 			1100 b/1 return busy
 			9000 server leave`},
-		{rule: "and may not overtake one", lock: fairLock, finds: "fifo bug: d/1 was granted l at 1.006s before b/1", record: order + `
-			1000 a/1 releases -> free queue=b/1,c/1
-			1005 d/1 takes try_lock lease=3000 -> d/1 1 4006 queue=b/1,c/1
-			1500 d/1 releases -> free queue=b/1,c/1
-			1510 b/1 gets -> b/1 1 10011 queue=c/1`},
+		{rule: "and may not overtake one", lock: fairLock, finds: "fifo bug: d/1 was granted l at 1.006s before b/1", record: outOfTurn},
 		{rule: "it is the first try at the server that counts, not the call", lock: fairLock, record: `
 			0    a/1 takes lease=9000
 			100  b/1 invoke lock lease=9000
@@ -1270,6 +1273,12 @@ func TestFIFO(t *testing.T) {
 		{rule: "a waiter paused at another time", lock: fairLock, finds: "fifo bug", record: evicted + `
 			700  server fault 1 pause of b for 1ms
 			701  server heal 1`},
+		{rule: "a waiter whose first try lay in a server that stood still", lock: fairLock, finds: "fifo limit (waiter away when its turn came)", record: outOfTurn + `
+			100  server fault 1 server stall for 1ms
+			101  server heal 1`},
+		{rule: "the server stood still before", lock: fairLock, finds: "fifo bug", record: outOfTurn + `
+			50   server fault 1 server stall for 5ms
+			55   server heal 1`},
 		{rule: "another paused", lock: fairLock, finds: "fifo bug", record: evicted + `
 			400  server fault 1 pause of c for 300ms
 			700  server heal 1`},

@@ -87,6 +87,9 @@ func (r *run) standing(lock string, leaving bool) []Finding {
 				f.Why = fmt.Sprintf("%s stands in the queue of %s at %s, although its %s had returned %s at %s",
 					who, lock, model.At(at), o.Action, o.Outcome, model.At(o.ReturnedNs()))
 				f.Excuses = append(f.Excuses, r.couldNotLeave(o)...)
+				if c := queued[who]; c != nil && c.Call() != nil && c.Call() != o {
+					f.Excuses = append(f.Excuses, r.couldNotLeave(c.Call())...) // an earlier call put it there
+				}
 			}
 			out = append(out, f)
 		}

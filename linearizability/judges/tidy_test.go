@@ -34,6 +34,21 @@ func TestTidy(t *testing.T) {
 			1000 b/1 return unknown
 			2000 a/1 releases -> free
 			9000 server leave`},
+		{rule: "a late command of an earlier call put it there", lock: fairLock, finds: "tidy limit (waiter away when its turn came): b/1 stands in the queue of l at 3.000s", record: `
+			0    b/1 invoke lock
+			0    b/1 send acquire
+			0    b/1 hit 1 acquire
+			0    b/1 send acquire
+			1    b/1 exec acquire nth=2 -> b/1 1 30001
+			2    b/1 deliver acquire nth=2
+			2    b/1 return granted
+			100  b/1 releases
+			200  b/1 takes
+			300  b/1 releases
+			400  a/1 takes lease=4000
+			3000 b/1 exec acquire nth=1 -> a/1 1 4401 queue=b/1
+			3500 a/1 releases
+			9000 server leave`},
 		{rule: "a command of its owner is still under way", lock: fairLock, record: `
 			0    a/1 takes lease=3000
 			500  b/1 waits try_lock_timed wait=500 -> a/1 1 3001 queue=b/1
