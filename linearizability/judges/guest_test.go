@@ -54,7 +54,18 @@ func TestAHoldIsKnownByItsGrant(t *testing.T) {
 			4003 a/1 lost unlock reply dropped
 			7000 a/1 return unknown
 			40000 server leave`
+	const thrice = `
+			0    a/1 takes
+			4000 a/1 invoke unlock
+			4001 a/1 return unknown
+			4002 a/1 invoke unlock
+			4003 a/1 return not_held
+			4004 a/1 invoke unlock
+			4005 a/1 return not_held
+			30002 server expire -> free
+			40000 server leave`
 	testJudged(t, []judged{
+		{rule: "an unlock of unknown outcome gives the hold up for all that follow", lock: anybodys, record: thrice},
 		{rule: "a thread does not know a hold whose grant it did not hear", lock: anybodys, record: unheard},
 		{rule: "another lock does", lock: bareLock, record: unheard,
 			finds: "linearizable bug: l: a/1 release (4.000s..4.001s) answered not_held, but the lock was held by a/1"},

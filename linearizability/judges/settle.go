@@ -415,13 +415,17 @@ func (r *run) letGo(o *trace.Call) bool {
 	if !r.Record.Params.Uncounted {
 		return false
 	}
-	var last *trace.Call // of the caller, before this call: a grant, or an unlock
+	gone := false
 	for _, x := range r.CallsOn(o.Lock) {
-		if x.Caller == o.Caller && x.AtNs < o.AtNs && (x.Outcome == model.Granted || x.Action == model.ActUnlock) {
-			last = x
+		switch {
+		case x.Caller != o.Caller || x.AtNs >= o.AtNs:
+		case x.Outcome == model.Granted:
+			gone = false
+		case x.Action == model.ActUnlock && x.Outcome == model.Unknown:
+			gone = true
 		}
 	}
-	return last != nil && last.Action == model.ActUnlock && last.Outcome == model.Unknown
+	return gone
 }
 
 // toldBefore reports whether the caller had been told, when the call returned, that the
