@@ -38,6 +38,8 @@ var (
 	redis = regexp.MustCompile(`(?i)redis`)
 	// roles are the roles of commands written out, which model.Role names.
 	roles = regexp.MustCompile(`"(acquire|renew|leave)"`)
+	// apart are the ways of taking a sentence apart.
+	apart = regexp.MustCompile(`"regexp"|strings\.(Contains\(|Cut|Fields|HasPrefix|HasSuffix|Index|Split|Trim)`)
 )
 
 // rooms are all rooms.
@@ -68,17 +70,29 @@ var rooms = map[string]room{
 	"known/redisson": {imports: []string{"known/defect", "linearizability/judges", "model", "model/trace", "scenarios/subject"}},
 
 	"explore": {imports: []string{
-		"known", "linearizability/judges", "model", "model/trace", "scenarios", "scenarios/play", "scenarios/subject", "sim"}, words: []*regexp.Regexp{locks, roles}},
+		"explore/draw", "explore/failure", "explore/shrink", "explore/strategy",
+		"known", "linearizability/judges", "scenarios", "scenarios/play", "scenarios/subject", "sim"}, words: []*regexp.Regexp{locks, roles}},
+	"explore/draw": {imports: []string{"model", "scenarios", "scenarios/subject", "sim"}, modules: none, words: []*regexp.Regexp{locks, roles, apart}},
+	"explore/failure": {imports: []string{
+		"known", "linearizability/judges", "model", "scenarios", "scenarios/play", "sim"}, modules: none, words: []*regexp.Regexp{locks, roles, apart}},
+	"explore/shrink": {imports: []string{
+		"explore/failure", "known", "linearizability/judges", "model", "scenarios", "scenarios/play", "scenarios/subject", "sim"},
+		modules: []string{"go.yaml.in/yaml/v3"}, words: []*regexp.Regexp{locks, roles}},
+	"explore/strategy": {imports: []string{
+		"model", "model/trace", "scenarios", "scenarios/play", "scenarios/subject", "sim"}, modules: none, words: []*regexp.Regexp{locks, roles}},
+
 	"report":   {imports: []string{"linearizability/judges", "model", "model/trace"}, words: []*regexp.Regexp{locks, roles, wire}},
 	"internal": {},
 	"locktest": {imports: []string{
-		"explore", "internal/simrun", "linearizability/judges", "lockimpl", "model", "report", "scenarios", "scenarios/play", "scenarios/subject", "sim"}, words: []*regexp.Regexp{locks, roles}},
+		"explore", "explore/draw", "explore/failure", "internal/simrun", "linearizability/judges", "lockimpl", "model", "report",
+		"scenarios", "scenarios/play", "scenarios/subject", "sim"}, words: []*regexp.Regexp{locks, roles}},
 	"locktest/redistest": {imports: []string{"locktest", "scenarios/subject/builtin", "sim", "sim/goredis", "sim/redis"}, words: []*regexp.Regexp{locks}},
 	"peers":              {imports: []string{"bench", "locktest", "locktest/redistest"}},
 	"bench": {imports: []string{
-		"explore", "interop", "lockimpl", "model", "scenarios", "scenarios/play", "scenarios/subject", "scenarios/subject/builtin", "sim"}},
+		"explore", "explore/draw", "interop", "lockimpl", "model", "scenarios", "scenarios/play", "scenarios/subject", "scenarios/subject/builtin", "sim"}},
 	"internal/simrun": {imports: []string{
-		"explore", "known", "linearizability", "linearizability/judges", "model", "report", "scenarios", "scenarios/play", "scenarios/subject", "sim"}},
+		"explore", "explore/draw", "explore/failure", "explore/shrink", "explore/strategy",
+		"known", "linearizability", "linearizability/judges", "model", "report", "scenarios", "scenarios/play", "scenarios/subject", "sim"}},
 	"cmd": {imports: []string{"bench", "internal/simrun", "locktest", "scenarios/subject/builtin"}},
 }
 

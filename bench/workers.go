@@ -11,12 +11,13 @@ import (
 	"time"
 
 	"lockstep/explore"
+	"lockstep/explore/draw"
 	"lockstep/sim"
 )
 
 // campaign is what workers play.
 func campaign() explore.Plan {
-	return explore.Plan{World: sim.Version, Lock: plainLock, Faults: []explore.Class{explore.ClassNetwork}, Profile: explore.Simple,
+	return explore.Plan{World: sim.Version, Lock: plainLock, Faults: []draw.Class{draw.ClassNetwork}, Profile: draw.Simple,
 		Strategy: explore.StrategyRandom, Seed: 1, Runs: 1 << 20}
 }
 

@@ -2,9 +2,11 @@ package explore
 
 import (
 	"fmt"
+	"hash/fnv"
 	"slices"
 	"time"
 
+	"lockstep/explore/failure"
 	"lockstep/linearizability/judges"
 	"lockstep/scenarios/play"
 	"lockstep/sim"
@@ -57,7 +59,7 @@ func FindBlame(h *sim.Host, rec *play.Recording, v play.Verdict, f judges.Findin
 			p.Stream, p.AtNs = order.drawn[kept-1].stream, order.drawn[kept-1].at
 		}
 		for n := range runs {
-			c := &prefix{left: kept, kept: sim.NewReplayer(rec.Decisions), rest: sim.NewSeeded(hashOf(fmt.Sprintf("blame %d %d %d", rec.Seed, kept, n)))}
+			c := &prefix{left: kept, kept: sim.NewReplayer(rec.Decisions), rest: sim.NewSeeded(seedOfRest(rec.Seed, kept, n))}
 			run := play.Judge(h, v.Scenario, v.Lock, rec.Seed, play.PlayIn(h, v.Scenario, v.Lock, c, rec.Orders))
 			if slices.ContainsFunc(run.Findings, func(g judges.Finding) bool {
 				return g.Judge == f.Judge && g.Verdict == f.Verdict && g.Class == f.Class
@@ -73,7 +75,7 @@ func FindBlame(h *sim.Host, rec *play.Recording, v play.Verdict, f judges.Findin
 	}
 	// Decisions that were drawn after the failure explain nothing.
 	last := 0
-	for last < b.Of && order.drawn[last].at <= until(f) {
+	for last < b.Of && order.drawn[last].at <= failure.Until(f) {
 		last++
 	}
 	grid := []int{}
@@ -105,6 +107,13 @@ func FindBlame(h *sim.Host, rec *play.Recording, v play.Verdict, f judges.Findin
 	}
 	slices.SortFunc(b.Points, func(a, b BlamePoint) int { return a.Kept - b.Kept })
 	return b, nil
+}
+
+// seedOfRest returns the seed that draws the rest of the n-th run with that many decisions kept.
+func seedOfRest(seed uint64, kept, n int) uint64 {
+	h := fnv.New64a()
+	_, _ = fmt.Fprintf(h, "blame %d %d %d", seed, kept, n)
+	return h.Sum64()
 }
 
 // String says which decision made the failure inevitable.

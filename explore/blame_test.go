@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"lockstep/explore/failure"
 	"lockstep/scenarios"
 	"lockstep/scenarios/play"
 	"lockstep/scenarios/subject"
@@ -39,7 +40,7 @@ func TestBlameFindsTheDecision(t *testing.T) {
 	for seed := uint64(1); v.Word != play.VerdictBug; seed++ {
 		v = play.Run(h, sc, l, seed)
 	}
-	f, _ := First(v, "")
+	f, _ := failure.First(v, "")
 	b, err := FindBlame(h, v.Recording(), v, f, 20, nil)
 	if err != nil {
 		t.Fatal(err)
@@ -73,7 +74,7 @@ func TestBlameOfWhatAlwaysFails(t *testing.T) {
 		t.Fatal(err)
 	}
 	v := play.Run(h, sc, mustFind(t, "setnx-del"), 1)
-	f, _ := First(v, "")
+	f, _ := failure.First(v, "")
 	b, err := FindBlame(h, v.Recording(), v, f, 2, nil)
 	if err != nil {
 		t.Fatal(err)

@@ -15,6 +15,8 @@ import (
 
 	"github.com/google/renameio/v2"
 
+	"lockstep/explore/strategy"
+	"lockstep/linearizability/judges"
 	"lockstep/scenarios/play"
 )
 
@@ -239,6 +241,11 @@ func (c *Campaign) open() (runs []Run, whole int64, err error) {
 	if d := mine.difference(old); d != "" {
 		return nil, 0, &OtherCampaignError{c.Dir, d}
 	}
+	for _, r := range runs {
+		if r.Text != "" && r.Knobs.IsZero() {
+			return nil, 0, &OtherCampaignError{c.Dir, fmt.Sprintf("run %d is of an older program, which kept no knobs of its scenario", r.Index)}
+		}
+	}
 	if more {
 		return runs, whole, mine.write(c.Dir)
 	}
@@ -404,7 +411,7 @@ type Tally struct {
 	// A defect that half of the parts did not meet is missing.
 	Medians map[string]int
 	// Coverage belongs to the exhaustive strategy, whose runs are schedules.
-	Coverage *Coverage
+	Coverage *strategy.Coverage
 }
 
 // Found is a group of failures.
@@ -538,9 +545,9 @@ func Conclude(p Plan, runs []Run, budget int, shrink func([]ShrinkTask) ([]Shrun
 // rank orders groups: bugs without a name, then known defects, then limits.
 func (f Found) rank() int {
 	switch {
-	case f.Class == "bug" && f.Defect == "":
+	case f.Class == judges.ClassBug && f.Defect == "":
 		return 2
-	case f.Class == "bug":
+	case f.Class == judges.ClassBug:
 		return 1
 	}
 	return 0

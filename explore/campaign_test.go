@@ -1,6 +1,7 @@
 package explore
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -12,13 +13,15 @@ import (
 	"strings"
 	"testing"
 
+	"lockstep/explore/draw"
+	"lockstep/explore/failure"
 	"lockstep/linearizability/judges"
 	"lockstep/scenarios/play"
 	"lockstep/sim"
 )
 
-func plan(lock string, runs int, faults ...Class) Plan {
-	return Plan{World: sim.Version, Lock: lock, Faults: faults, Profile: Simple, Strategy: StrategyRandom, Seed: 1, Runs: runs}
+func plan(lock string, runs int, faults ...draw.Class) Plan {
+	return Plan{World: sim.Version, Lock: lock, Faults: faults, Profile: draw.Simple, Strategy: StrategyRandom, Seed: 1, Runs: runs}
 }
 
 // played plays a campaign in this process and returns its runs.
@@ -96,7 +99,7 @@ func (p counting) Family(number int, before []Run, each func(Run) error) error {
 // it was killed in the middle of a line.
 func TestACampaignIsTheSameHoweverItIsPlayed(t *testing.T) {
 	h := sim.NewHost(t)
-	p := plan("setnx-del", 250, ClassPause)
+	p := plan("setnx-del", 250, draw.ClassPause)
 	want := played(t, h, Campaign{Plan: p})
 	if o := Sum(p, want); len(o.Groups) == 0 || o.Missing != 0 || o.Runs != 250 {
 		t.Fatalf("%d groups, %d of %d runs missing: nothing to compare", len(o.Groups), o.Missing, o.Runs)
@@ -110,7 +113,7 @@ func TestACampaignIsTheSameHoweverItIsPlayed(t *testing.T) {
 		parted := 0
 		for _, r := range slices.Concat(want, played(t, h, Campaign{Plan: plan("none", 20)})) {
 			for _, f := range r.Failures {
-				if (f.Faults == nil) != f.known() {
+				if (f.Faults == nil) != f.Known() {
 					t.Errorf("run %d, %s with the cause %q: asked, %t", r.Index, f.Judge, f.Origin, f.Faults != nil)
 				}
 				if f.Defect == "" && f.Class == judges.ClassBug {
@@ -126,7 +129,7 @@ func TestACampaignIsTheSameHoweverItIsPlayed(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if !g.known() || s.Group.Faults == nil {
+			if !g.Known() || s.Group.Faults == nil {
 				t.Errorf("%s with the cause %q, made small: %v", g.Judge, g.Origin, s.Group)
 			}
 		}
@@ -236,7 +239,7 @@ func TestACampaignOfSeveralSeeds(t *testing.T) {
 // smallest failure that is left.
 func TestAGroupGoesByARunThatFailsAgain(t *testing.T) {
 	failing := func(index, size int) Run {
-		return Run{Index: index, Word: play.VerdictBug, Failures: []Failed{{Group: Group{Judge: "misdelete", Class: judges.ClassBug, Op: "unlock"}, Size: size}}}
+		return Run{Index: index, Word: play.VerdictBug, Failures: []Failed{{Group: failure.Group{Judge: "misdelete", Class: judges.ClassBug, Op: "unlock"}, Size: size}}}
 	}
 	p := plan("setnx-del", 4)
 	runs := []Run{failing(0, 9), failing(1, 4), {Index: 2, Word: play.VerdictHeld}, failing(3, 7)}
@@ -268,7 +271,7 @@ func TestAGroupGoesByARunThatFailsAgain(t *testing.T) {
 // run which showed nothing.
 func TestTheScenarioOfAnOddRunIsKept(t *testing.T) {
 	for word, want := range map[play.Word]string{play.VerdictUndecided: "it", play.VerdictNondeterministic: "it", play.VerdictHeld: ""} {
-		if got := newFamily().add(Run{Word: word, Text: "it"}).Text; got != want {
+		if got := newFamily().add(Run{Word: word, Scenario: draw.Scenario{Text: "it"}}).Text; got != want {
 			t.Errorf("%s: %q is kept, want %q", word, got, want)
 		}
 	}
@@ -278,8 +281,8 @@ func TestTheScenarioOfAnOddRunIsKept(t *testing.T) {
 func TestAnUndecidedRunIsNotVaried(t *testing.T) {
 	p := plan("setnx-del", FamilyRuns)
 	before := []Run{
-		{Index: 0, Word: play.VerdictHeld, States: []uint64{1}, Text: "one"},
-		{Index: 1, Word: play.VerdictUndecided, States: []uint64{2}, Text: "another"},
+		{Index: 0, Word: play.VerdictHeld, States: []uint64{1}, Scenario: draw.Scenario{Text: "one"}},
+		{Index: 1, Word: play.VerdictUndecided, States: []uint64{2}, Scenario: draw.Scenario{Text: "another"}},
 	}
 	of := map[int]int{}
 	for index := len(before); index < FamilyRuns; index++ {
@@ -345,14 +348,36 @@ func TestAFolderOfAnotherCampaignIsLeftAlone(t *testing.T) {
 		"seed 1 there, 2 here":   func(p *Plan) { p.Seed = 2 },
 		"runs 5 there, 4 here":   func(p *Plan) { p.Runs = 4 },
 		"lock setnx-cad there":   func(p *Plan) { p.Lock = "none" },
-		"faults [] there":        func(p *Plan) { p.Faults = []Class{ClassCrash} },
-		"profile simple there":   func(p *Plan) { p.Profile = Full },
+		"faults [] there":        func(p *Plan) { p.Faults = []draw.Class{draw.ClassCrash} },
+		"profile simple there":   func(p *Plan) { p.Profile = draw.Full },
 		"strategy random there":  func(p *Plan) { p.Strategy = StrategyPCT },
 		"steps 0 there, 10 here": func(p *Plan) { p.Steps = 10 },
 	} {
 		q := p
 		change(&q)
 		refused(q, what)
+	}
+	// An older program kept the text of a scenario without its knobs. Without them no
+	// variation of the scenario can be drawn.
+	var unknobbed bytes.Buffer
+	for line := range bytes.Lines(before) {
+		var r Run
+		if err := json.Unmarshal(line, &r); err != nil {
+			t.Fatal(err)
+		}
+		r.Knobs = draw.Knobs{}
+		line, err := json.Marshal(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		unknobbed.Write(append(line, '\n'))
+	}
+	if err := os.WriteFile(filepath.Join(dir, RunsFile), unknobbed.Bytes(), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	refused(p, "is of an older program, which kept no knobs of its scenario")
+	if err := os.WriteFile(filepath.Join(dir, RunsFile), before, 0o644); err != nil {
+		t.Fatal(err)
 	}
 	old := Campaign{Plan: p, Of: 1}.file()
 	old.Judges--
@@ -392,7 +417,7 @@ func TestABudgetOfSteps(t *testing.T) {
 // The curve of new states never falls and ends at the last run.
 func TestTheCurveOfStates(t *testing.T) {
 	h := sim.NewHost(t)
-	p := plan("redisson@4.7.0", 120, ClassNetwork, ClassCrash)
+	p := plan("redisson@4.7.0", 120, draw.ClassNetwork, draw.ClassCrash)
 	o := Sum(p, played(t, h, Campaign{Plan: p}))
 	for i := 1; i < len(o.Curve); i++ {
 		if o.Curve[i].Runs <= o.Curve[i-1].Runs || o.Curve[i].States < o.Curve[i-1].States {

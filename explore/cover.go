@@ -5,6 +5,9 @@ import (
 	"context"
 	"fmt"
 
+	"lockstep/explore/failure"
+	"lockstep/explore/shrink"
+	"lockstep/explore/strategy"
 	"lockstep/linearizability/judges"
 	"lockstep/scenarios/play"
 	"lockstep/sim"
@@ -13,19 +16,19 @@ import (
 // Cover plays the schedules of a search until ctx ends, and adds them up as the runs of a
 // campaign with that plan. Each kind of failure is made small within budget runs. Cover
 // calls progress after each schedule, unless it is nil.
-func Cover(ctx context.Context, h *sim.Host, p Plan, s *Search, budget int, progress func(Progress)) (Tally, []Shrunk, error) {
+func Cover(ctx context.Context, h *sim.Host, p Plan, s *strategy.Search, budget int, progress func(Progress)) (Tally, []Shrunk, error) {
 	// A campaign keeps scenarios, and plays a run again to make it small. Here the
 	// decisions differ, and not the scenarios.
 	f := newFamily()
-	least := map[string]Failure{}
+	least := map[string]failure.Failure{}
 	var steps int64
 	cov := s.Run(h, func(n int, v play.Verdict) bool {
 		v.Played.Strategy = StrategyExhaustive
-		r := Run{Index: n - 1, Seed: v.Seed, From: -1, Word: v.Word, Why: v.Why, Steps: int64(v.Played.Steps), SimNs: v.Played.SimNs, States: States(v.Played.Trace)}
+		r := Run{Index: n - 1, Seed: v.Seed, From: -1, Word: v.Word, Why: v.Why, Steps: int64(v.Played.Steps), SimNs: v.Played.SimNs, States: strategy.States(v.Played.Trace)}
 		for _, x := range sightings(h, v) {
-			x.Faults = kindsMet(v, x.finding)
+			x.Faults = failure.FaultsMet(v, x.finding)
 			if f.smallest(x.Failed) {
-				least[x.key()] = Failure{Verdict: v, Finding: x.finding}
+				least[x.key()] = failure.Failure{Verdict: v, Finding: x.finding}
 			}
 			r.Failures = append(r.Failures, x.Failed)
 		}
@@ -59,13 +62,13 @@ type sighting struct {
 // sightings returns the broken findings of a run, one per judge, class, kind of operation
 // and cause.
 func sightings(h *sim.Host, v play.Verdict) (out []sighting) {
-	n, seen := newNamer(h, v), map[string]bool{}
+	n, seen := failure.NewNamer(h, v), map[string]bool{}
 	for _, f := range v.Findings {
 		if f.Verdict == judges.Undecided {
 			continue
 		}
-		origin, _ := originOf(n, f)
-		x := sighting{Failed{Group: Group{Judge: f.Judge, Class: f.Class, Op: kindOf(v, f)}, Origin: origin, Why: f.Why, Size: Size(v)}, f}
+		origin, _ := failure.OriginOf(n, f)
+		x := sighting{Failed{Group: failure.Group{Judge: f.Judge, Class: f.Class, Op: failure.OpOf(v, f)}, Origin: origin, Why: f.Why, Size: failure.Size(v)}, f}
 		if !seen[x.key()] {
 			seen[x.key()] = true
 			out = append(out, x)
@@ -74,17 +77,25 @@ func sightings(h *sim.Host, v play.Verdict) (out []sighting) {
 	return out
 }
 
+// needs returns the group of a failure with the faults that the failure needs, and the number
+// of runs that it took to find out. Several failures of one run may share played, see
+// shrink.WithoutFaults.
+func needs(h *sim.Host, f failure.Failure, played map[string]play.Verdict) (failure.Group, int) {
+	bare, runs := shrink.WithoutFaults(h, f, played)
+	return bare.Group(), runs
+}
+
 // shrunk makes a failure of a run of the plan small.
-func shrunk(h *sim.Host, p Plan, run int, f Failure, budget int, expired func() bool) (Shrunk, error) {
-	small, runs := shrinkUntil(h, f, budget, expired)
-	group, more := Needs(h, small)
+func shrunk(h *sim.Host, p Plan, run int, f failure.Failure, budget int, expired func() bool) (Shrunk, error) {
+	small, phases := shrink.Shrink(h, f, budget, expired)
+	group, more := needs(h, small, nil)
 	s := Shrunk{
-		Run: run, Group: group, Size: Size(small.Verdict), Runs: runs + more, Why: small.Finding.Why,
+		Run: run, Group: group, Size: failure.Size(small.Verdict), Runs: phases.Runs() + more, Why: small.Finding.Why,
 		Seed: small.Verdict.Seed, Seeded: small.Seeded,
 	}
-	n := newNamer(h, small.Verdict)
-	s.Origin, s.Cause = originOf(n, small.Finding)
-	s.Parting = causeOf(n, small.Finding)
+	n := failure.NewNamer(h, small.Verdict)
+	s.Origin, s.Cause = failure.OriginOf(n, small.Finding)
+	s.Parting = failure.PartingOf(n, small.Finding)
 	var b bytes.Buffer
 	comment := []string{
 		fmt.Sprintf("Lockstep recording: lock %s, made of run %d of %s: %s", p.Lock, run, p, small.Verdict.Word),

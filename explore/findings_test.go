@@ -7,6 +7,8 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+
+	"lockstep/explore/failure"
 )
 
 func TestFindingsAreWrittenUp(t *testing.T) {
@@ -66,7 +68,7 @@ func TestMediansOfTheFirstRunThatMeetsADefect(t *testing.T) {
 	for i := range p.Runs {
 		r := Run{Index: i, From: -1, Word: "bug"}
 		fails := func(defect string) {
-			r.Failures = append(r.Failures, Failed{Group: Group{Class: "bug"}, Origin: Origin{Defect: defect}})
+			r.Failures = append(r.Failures, Failed{Group: failure.Group{Class: "bug"}, Origin: failure.Origin{Defect: defect}})
 		}
 		part, at := i/10, i%10
 		if at >= 3 && part < 11 { // in 11 parts, after 4 runs each

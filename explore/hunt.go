@@ -2,7 +2,6 @@ package explore
 
 import (
 	"slices"
-	"strings"
 
 	"lockstep/linearizability/judges"
 	"lockstep/scenarios/subject"
@@ -44,13 +43,13 @@ func Hunt(h *sim.Host, p Plan, judge string) (k Kill, err error) {
 		if err != nil {
 			return k, err
 		}
-		text := r.Text
+		drawn := r.Scenario
 		shown, err := p.shows(h, l, r)
 		if err != nil {
 			return k, err
 		}
 		r = f.add(r)
-		r.Text = text
+		r.Scenario = drawn
 		if len(shown) > 0 && k.FirstRuns == 0 {
 			k.FirstRuns = index + 1
 			for _, failed := range shown {
@@ -74,16 +73,16 @@ func (p Plan) shows(h *sim.Host, l *subject.Subject, r Run) (out []Failed, err e
 			out = append(out, f)
 		}
 	}
-	p.Lock = l.Unplanted().Name
-	r.Text = strings.ReplaceAll(r.Text, l.Name, p.Lock)
+	sc, err := r.scenario()
+	if err != nil {
+		return nil, err
+	}
+	sc.Locks = []string{l.Unplanted().Name}
 	for range baseSeeds {
 		if len(out) == 0 {
 			break
 		}
-		v, err := p.judge(h, l.Unplanted(), r, p.chooser(r.Seed, r.Estimate))
-		if err != nil {
-			return nil, err
-		}
+		v := p.judge(h, l.Unplanted(), sc, r.Seed, p.chooser(r.Seed, r.Estimate))
 		out = slices.DeleteFunc(out, func(f Failed) bool {
 			return slices.ContainsFunc(v.Findings, func(b judges.Finding) bool { return b.Judge == f.Judge && b.Class == judges.ClassBug })
 		})

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"lockstep/explore/draw"
 	"lockstep/scenarios/subject"
 	"lockstep/sim"
 )
@@ -36,11 +37,11 @@ func TestNothingIsFoundWhereNothingIsPlanted(t *testing.T) {
 
 func hunt(t *testing.T, h *sim.Host, lock string, b *subject.PlantedBug) Kill {
 	t.Helper()
-	classes, err := ParseClasses(strings.FieldsFunc(b.Faults, func(r rune) bool { return r == ',' }))
+	classes, err := draw.ParseClasses(strings.FieldsFunc(b.Faults, func(r rune) bool { return r == ',' }))
 	if err != nil {
 		t.Fatal(err)
 	}
-	k, err := Hunt(h, Plan{World: sim.Version, Lock: lock, Faults: classes, Profile: Profile(b.Profile), Strategy: StrategyRandom, Seed: b.Seed, Runs: 1}, b.Judge)
+	k, err := Hunt(h, Plan{World: sim.Version, Lock: lock, Faults: classes, Profile: draw.Profile(b.Profile), Strategy: StrategyRandom, Seed: b.Seed, Runs: 1}, b.Judge)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -5,6 +5,9 @@ import (
 	"fmt"
 	"slices"
 
+	"lockstep/explore/draw"
+	"lockstep/explore/failure"
+	"lockstep/explore/strategy"
 	"lockstep/scenarios"
 	"lockstep/scenarios/play"
 	"lockstep/scenarios/subject"
@@ -14,13 +17,13 @@ import (
 // Plan determines a campaign. Runs, groups and counts depend on nothing else: not on the
 // number of processes or machines that play it, and not on interruptions.
 type Plan struct {
-	World    int     `json:"world"` // sim.Version
-	Lock     string  `json:"lock"`
-	Faults   []Class `json:"faults"`
-	Profile  Profile `json:"profile"`
-	Strategy string  `json:"strategy"`
-	Depth    int     `json:"depth,omitempty"`
-	Seed     uint64  `json:"seed"`
+	World    int          `json:"world"` // sim.Version
+	Lock     string       `json:"lock"`
+	Faults   []draw.Class `json:"faults"`
+	Profile  draw.Profile `json:"profile"`
+	Strategy string       `json:"strategy"`
+	Depth    int          `json:"depth,omitempty"`
+	Seed     uint64       `json:"seed"`
 	// Seeds is the number of seeds, which follow each other from Seed on; 0: one. The
 	// families take them in turn.
 	Seeds int `json:"seeds,omitempty"`
@@ -78,7 +81,7 @@ const firstEstimate = 200
 // chooser returns the chooser that draws the schedule of a run.
 func (p Plan) chooser(seed uint64, estimate int) sim.Chooser {
 	if p.Strategy == StrategyPCT {
-		return NewPCT(seed, p.Depth, estimate)
+		return strategy.NewPCT(seed, p.Depth, estimate)
 	}
 	return sim.NewSeeded(seed)
 }
@@ -96,9 +99,9 @@ type Run struct {
 	// States are the states that no earlier run of the family reached.
 	States   []uint64 `json:"states,omitempty"`
 	Failures []Failed `json:"failures,omitempty"`
-	// Text is the scenario, if it may be needed again: for variations of a run with new
-	// states, for failures that may stand for their group, and for whoever looks into an odd run.
-	Text string `json:"scenario,omitempty"`
+	// Scenario is kept if it may be needed again: for variations of a run with new states,
+	// for failures that may stand for their group, and for whoever looks into an odd run.
+	draw.Scenario
 	// Estimate, Actors and Decisions belong to PCT.
 	Estimate  int `json:"estimate,omitempty"`
 	Actors    int `json:"actors,omitempty"`
@@ -114,8 +117,8 @@ func (r Run) odd() bool {
 
 // Failed is one judge that a run broke, for one cause.
 type Failed struct {
-	Group
-	Origin
+	failure.Group
+	failure.Origin
 	Why  string `json:"why"`
 	Size int    `json:"size_events"`
 }
@@ -124,7 +127,7 @@ type Failed struct {
 type task struct {
 	index int
 	from  int
-	base  string // the scenario of from
+	base  draw.Scenario // of from
 	// estimate is the number of decisions that PCT expects.
 	estimate int
 }
@@ -151,29 +154,30 @@ func (p Plan) next(index int, before []Run) task {
 		return t
 	}
 	base := kept[c.Choose("explore/base", uint64(len(kept)))]
-	t.from, t.base = base.Index, base.Text
+	t.from, t.base = base.Index, base.Scenario
 	return t
 }
 
 // play plays a run of a family and judges it. In the result, States has all states that
-// the run reached, and Text is the scenario.
+// the run reached, and Scenario is kept.
 func (p Plan) play(h *sim.Host, l *subject.Subject, t task, f *family) (Run, error) {
 	r := Run{Index: t.index, Seed: p.seedOf(t.index), From: t.from, Estimate: t.estimate}
 	if t.from < 0 {
-		r.Text = Draw(sim.NewSeeded(r.Seed), l, p.Profile, p.Faults)
+		r.Scenario = draw.New(sim.NewSeeded(r.Seed), l, p.Profile, p.Faults)
 	} else {
-		r.Text = Vary(sim.NewSeeded(r.Seed), t.base, l, p.Profile, p.Faults)
+		r.Scenario = draw.Vary(sim.NewSeeded(r.Seed), t.base, l, p.Profile, p.Faults)
 	}
 	chooser := p.chooser(r.Seed, r.Estimate)
-	v, err := p.judge(h, l, r, chooser)
+	sc, err := r.scenario()
 	if err != nil {
 		return r, err
 	}
-	if pct, ok := chooser.(*PCT); ok {
+	v := p.judge(h, l, sc, r.Seed, chooser)
+	if pct, ok := chooser.(*strategy.PCT); ok {
 		r.Actors, r.Decisions = pct.Actors(), pct.Decisions()
 	}
 	r.Word, r.Why, r.Steps, r.SimNs = v.Word, v.Why, int64(v.Played.Steps), v.Played.SimNs
-	r.States = States(v.Played.Trace)
+	r.States = strategy.States(v.Played.Trace)
 	if t.index%repeatEvery == 0 && r.Word != play.VerdictNondeterministic {
 		if again := play.Play(h, v.Scenario, l, p.chooser(r.Seed, r.Estimate)).Record.Digest(); again != v.Digest {
 			r.Word = play.VerdictNondeterministic
@@ -187,23 +191,28 @@ func (p Plan) play(h *sim.Host, l *subject.Subject, t task, f *family) (Run, err
 	for _, x := range sightings(h, v) {
 		// Finding out which faults a failure needs takes runs. If the cause is known, only
 		// the smallest failure of all is asked, after it has been made smaller.
-		if !x.known() {
-			x.Group, _ = needs(h, Failure{Verdict: v, Finding: x.finding, Seeded: p.Strategy == StrategyRandom}, fewer)
+		if !x.Known() {
+			x.Group, _ = needs(h, failure.Failure{Verdict: v, Finding: x.finding, Seeded: p.Strategy == StrategyRandom}, fewer)
 		}
 		r.Failures = append(r.Failures, x.Failed)
 	}
 	return r, nil
 }
 
-// judge plays the scenario of a run and judges it.
-func (p Plan) judge(h *sim.Host, l *subject.Subject, r Run, chooser sim.Chooser) (play.Verdict, error) {
-	sc, err := scenarios.Parse(fmt.Sprintf("run-%d.yaml", r.Index), []byte(r.Text), anyLock)
+// scenario loads the scenario of a run.
+func (r Run) scenario() (*scenarios.Scenario, error) {
+	sc, err := scenarios.Parse(fmt.Sprintf("run-%d.yaml", r.Index), []byte(r.Text), scenarios.AnyLock)
 	if err != nil {
-		return play.Verdict{}, fmt.Errorf("run %d (seed %d) drew a scenario that does not load: %w\n%s", r.Index, r.Seed, err, r.Text)
+		return nil, fmt.Errorf("run %d (seed %d) drew a scenario that does not load: %w\n%s", r.Index, r.Seed, err, r.Text)
 	}
+	return sc, nil
+}
+
+// judge plays a scenario and judges the run.
+func (p Plan) judge(h *sim.Host, l *subject.Subject, sc *scenarios.Scenario, seed uint64, chooser sim.Chooser) play.Verdict {
 	played := play.Play(h, sc, l, chooser)
 	played.Strategy = p.Strategy
-	return play.Judge(h, sc, l, r.Seed, played), nil
+	return play.Judge(h, sc, l, seed, played)
 }
 
 // family is the state of a family that is being played.
@@ -230,7 +239,7 @@ func (f *family) add(r Run) Run {
 		}
 	}
 	if !keep {
-		r.Text = ""
+		r.Scenario = draw.Scenario{}
 	}
 	f.runs = append(f.runs, r)
 	return r

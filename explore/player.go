@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"slices"
 
+	"lockstep/explore/failure"
 	"lockstep/known"
 	"lockstep/scenarios/subject"
 	"lockstep/sim"
@@ -24,9 +25,9 @@ type ShrinkTask struct {
 
 // Shrunk is a failure made small.
 type Shrunk struct {
-	Run   int   `json:"run"` // the run of the original failure
-	Group Group `json:"group"`
-	Origin
+	Run   int           `json:"run"` // the run of the original failure
+	Group failure.Group `json:"group"`
+	failure.Origin
 	// Cause is what shows a known defect in the recording; nil for any other failure.
 	Cause *known.Cause `json:"cause,omitempty"`
 	// Parting says what parted server and clients in the recording, for people; "" for
@@ -110,10 +111,11 @@ func (p here) Family(number int, before []Run, each func(Run) error) error {
 }
 
 func (p here) Shrink(t ShrinkTask) (Shrunk, error) {
-	v, err := p.plan.judge(p.host, p.lock, t.Run, p.plan.chooser(t.Run.Seed, t.Run.Estimate))
+	sc, err := t.Run.scenario()
 	if err != nil {
 		return Shrunk{}, &BadRunError{err.Error()}
 	}
+	v := p.plan.judge(p.host, p.lock, sc, t.Run.Seed, p.plan.chooser(t.Run.Seed, t.Run.Estimate))
 	all := sightings(p.host, v)
 	i := slices.IndexFunc(all, func(x sighting) bool {
 		return x.Judge == t.Failed.Judge && x.Class == t.Failed.Class && x.Op == t.Failed.Op && x.Origin == t.Failed.Origin
@@ -121,7 +123,7 @@ func (p here) Shrink(t ShrinkTask) (Shrunk, error) {
 	if i < 0 {
 		return Shrunk{}, &UnrepeatedError{t.Run.Index, t.Run.Seed, t.Failed.Judge}
 	}
-	f := Failure{Verdict: v, Finding: all[i].finding, Seeded: p.plan.Strategy == StrategyRandom}
+	f := failure.Failure{Verdict: v, Finding: all[i].finding, Seeded: p.plan.Strategy == StrategyRandom}
 	return shrunk(p.host, p.plan, t.Run.Index, f, t.Budget, p.expired)
 }
 

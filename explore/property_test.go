@@ -11,6 +11,8 @@ import (
 
 	"pgregory.net/rapid"
 
+	"lockstep/explore/draw"
+	"lockstep/explore/failure"
 	"lockstep/internal/longtest"
 	"lockstep/linearizability/judges"
 	"lockstep/lockimpl/redisson"
@@ -45,7 +47,7 @@ func (c *rapidChooser) Choose(stream string, n uint64) (v uint64) {
 // playDrawn draws a scenario and its schedule, plays them, and judges the run.
 func playDrawn(h *sim.Host, t *rapid.T, l *subject.Subject) play.Verdict {
 	chooser := &rapidChooser{t: t}
-	sc := loadDrawn(t, Draw(chooser, l, Simple, simpleClasses))
+	sc := loadDrawn(t, draw.New(chooser, l, draw.Simple, simpleClasses).Text)
 	p := play.Play(h, sc, l, chooser)
 	if chooser.stopped != nil {
 		panic(chooser.stopped)
@@ -54,7 +56,7 @@ func playDrawn(h *sim.Host, t *rapid.T, l *subject.Subject) play.Verdict {
 }
 
 // simpleClasses lists the fault classes whose consequences the known defects cover.
-var simpleClasses = []Class{ClassNetwork, ClassCrash, ClassPause, ClassPartition, ClassOperator}
+var simpleClasses = []draw.Class{draw.ClassNetwork, draw.ClassCrash, draw.ClassPause, draw.ClassPartition, draw.ClassOperator}
 
 func loadDrawn(t interface{ Fatalf(string, ...any) }, text string) *scenarios.Scenario {
 	sc, err := scenarios.Parse("drawn.yaml", []byte(text), subject.Canonical)
@@ -101,7 +103,7 @@ func TestWhatIsPromisedHolds(t *testing.T) {
 					if f.Verdict == judges.Undecided {
 						fail(rt, t, v, f)
 					}
-					if f.Class == judges.ClassBug && DefectOf(h, v, f) == "" {
+					if f.Class == judges.ClassBug && failure.NewNamer(h, v).Name(f).ID == "" {
 						fail(rt, t, v, f)
 					}
 				}
@@ -122,12 +124,12 @@ func TestFullWorkloadsShowWhatIsKnown(t *testing.T) {
 			h, l := h.For(t), mustFind(t, c.lock)
 			named := 0
 			for seed := range longtest.Size(t, c.draws/3, c.draws) {
-				v := play.Run(h, loadDrawn(t, Draw(sim.NewSeeded(seed), l, Full, nil)), l, seed)
+				v := play.Run(h, loadDrawn(t, draw.New(sim.NewSeeded(seed), l, draw.Full, nil).Text), l, seed)
 				for _, f := range v.Findings {
 					if f.Class == judges.ClassLimit {
 						continue
 					}
-					if f.Verdict == judges.Undecided || DefectOf(h, v, f) == "" {
+					if f.Verdict == judges.Undecided || failure.NewNamer(h, v).Name(f).ID == "" {
 						t.Fatalf("seed %d: %s: %s\n%s", seed, f.Judge, f.Why, v.Scenario.Text)
 					}
 					named++
@@ -168,7 +170,7 @@ func TestBrokenLocksAreFound(t *testing.T) {
 			l := mustFind(t, c.lock)
 			for i := range c.draws {
 				seed := uint64(i)
-				sc := loadDrawn(t, Draw(sim.NewSeeded(seed), l, Simple, simpleClasses))
+				sc := loadDrawn(t, draw.New(sim.NewSeeded(seed), l, draw.Simple, simpleClasses).Text)
 				v := play.Run(h, sc, l, seed)
 				for _, f := range v.Findings {
 					if f.Judge == c.judge && f.Class == judges.ClassBug {

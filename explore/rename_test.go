@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"lockstep/explore/failure"
 	"lockstep/model"
 	"lockstep/scenarios"
 	"lockstep/scenarios/play"
@@ -170,7 +171,7 @@ func found(h *sim.Host, v play.Verdict, r *renaming) []string {
 		}
 		defect := ""
 		if f.Class == "bug" {
-			defect = DefectOf(h, v, f)
+			defect = failure.NewNamer(h, v).Name(f).ID
 		}
 		out = append(out, fmt.Sprintf("%s %s at %s, %s of %q by %s: %s", f.Judge, f.Class, model.At(f.AtNs), f.Form, lock, thread, defect))
 	}

@@ -13,30 +13,11 @@ import (
 
 	"github.com/google/renameio/v2"
 
+	"lockstep/explore/failure"
+	"lockstep/explore/strategy"
 	"lockstep/known"
 	"lockstep/linearizability/judges"
 )
-
-// ParseClasses reads the names of fault classes. The name "all" stands for all classes.
-func ParseClasses(names []string) ([]Class, error) {
-	var out []Class
-	for _, name := range names {
-		if name == "all" {
-			return Classes, nil
-		}
-		if !slices.Contains(Classes, Class(name)) {
-			var known []string
-			for _, c := range Classes {
-				known = append(known, string(c))
-			}
-			return nil, fmt.Errorf("--faults %s: known are %s, and all", name, strings.Join(known, ", "))
-		}
-		if !slices.Contains(out, Class(name)) {
-			out = append(out, Class(name))
-		}
-	}
-	return out, nil
-}
 
 // Fold merges groups whose smallest failures belong to one group. A failure that seemed to
 // need a fault may do without the fault when it is smaller. small holds the smallest failure
@@ -129,7 +110,7 @@ func (o Tally) bound() string {
 	if o.Within == 0 {
 		return "no run kept to the decisions that PCT expected, so there is no bound"
 	}
-	one := PCTBound(o.Actors, o.Estimate, o.Plan.Depth)
+	one := strategy.PCTBound(o.Actors, o.Estimate, o.Plan.Depth)
 	s := fmt.Sprintf("pct of depth %d with at most %d actors and %d decisions: what takes %d orderings of messages is met with probability %.2g or more by a run in which it can be, and %.2g or more if it can be in all %d",
 		o.Plan.Depth, o.Actors, o.Estimate, o.Plan.Depth-1, one, -math.Expm1(float64(o.Within)*math.Log1p(-one)), o.Within)
 	if more := o.Runs - len(o.Died) - o.Within; more > 0 {
@@ -159,7 +140,7 @@ type jsonGroup struct {
 	Class  judges.Class `json:"class"`
 	Op     string       `json:"op"`
 	Faults []string     `json:"faults"`
-	Origin
+	failure.Origin
 	// Cause is the part of the smallest run that shows the defect.
 	Cause *known.Cause `json:"cause,omitempty"`
 	Runs  int          `json:"runs"`
@@ -176,16 +157,16 @@ type jsonGroup struct {
 }
 
 type jsonTotal struct {
-	Campaign string         `json:"campaign"`
-	Runs     int            `json:"runs"`
-	Missing  int            `json:"missing"`
-	Groups   int            `json:"groups"`
-	Verdicts map[string]int `json:"verdicts"`
-	Steps    int64          `json:"steps"`
-	SimNs    int64          `json:"sim_ns"`
-	Died     int            `json:"died"`
-	States   []Point        `json:"states"`
-	Coverage *Coverage      `json:"coverage,omitempty"` // of the exhaustive strategy
+	Campaign string             `json:"campaign"`
+	Runs     int                `json:"runs"`
+	Missing  int                `json:"missing"`
+	Groups   int                `json:"groups"`
+	Verdicts map[string]int     `json:"verdicts"`
+	Steps    int64              `json:"steps"`
+	SimNs    int64              `json:"sim_ns"`
+	Died     int                `json:"died"`
+	States   []Point            `json:"states"`
+	Coverage *strategy.Coverage `json:"coverage,omitempty"` // of the exhaustive strategy
 }
 
 // WriteJSON writes one object per group and one with the totals. Each is a line.
@@ -210,22 +191,10 @@ func (o Tally) WriteJSON(w io.Writer, small []Shrunk) error {
 }
 
 // folder is where a group's files are.
-func (f Found) folder() string { return fingerprint(f.Group, f.Origin) }
+func (f Found) folder() string { return f.Group.Folder(f.Origin) }
 
 // Fingerprint names the group of a failure.
-func (s Shrunk) Fingerprint() string { return fingerprint(s.Group, s.Origin) }
-
-// fingerprint names the failures of a group that are of one origin, readable and fit for
-// a folder.
-func fingerprint(g Group, o Origin) string {
-	switch {
-	case o.Defect != "":
-		return fileName(g.Judge, string(g.Class), g.Op) + "." + o.Defect
-	case o.known():
-		return fileName(g.Judge, string(g.Class), g.Op, o.Excuse+o.Parted)
-	}
-	return g.Key()
-}
+func (s Shrunk) Fingerprint() string { return s.Group.Folder(s.Origin) }
 
 // Recording returns the file in which WriteTally keeps the recording of a group.
 func (f Found) Recording(s Shrunk) string {

@@ -6,14 +6,11 @@ import (
 	"strconv"
 	"strings"
 
+	"lockstep/explore/draw"
 	"lockstep/known"
 	"lockstep/linearizability/judges"
 	"lockstep/sim"
 )
-
-// DrawVersion is the version of the drawing. It is raised by hand whenever the same
-// seed draws another scenario, or varies one in another way.
-const DrawVersion = 1
 
 // Versions says which program wrote results. A number is 0 where nobody kept
 // it, and NotUsed where the results do not depend on it.
@@ -24,7 +21,7 @@ const NotUsed = -1
 
 // CurrentVersions are those of this program.
 func CurrentVersions() Versions {
-	return Versions{World: sim.Version, Judges: judges.Version, Names: known.Version, Draw: DrawVersion}
+	return Versions{World: sim.Version, Judges: judges.Version, Names: known.Version, Draw: draw.Version}
 }
 
 // Played leaves out what has no part in the verdicts of given scenarios.

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"testing"
 
+	"lockstep/explore/draw"
+	"lockstep/explore/failure"
 	"lockstep/known"
 	"lockstep/scenarios/play"
 	"lockstep/sim"
@@ -17,17 +19,21 @@ var locksOfVersions = []string{
 
 func TestTheVersionOfTheDrawing(t *testing.T) {
 	const version, want = 1, "6394f7c927deabf5"
+	classes := [][]draw.Class{nil, draw.Classes}
+	for _, c := range draw.Classes {
+		classes = append(classes, []draw.Class{c})
+	}
 	sum := sha256.New()
 	for seed, name := range locksOfVersions {
 		l := mustFind(t, name)
-		for _, p := range profiles {
-			for _, classes := range classSets() {
-				text := Draw(sim.NewSeeded(uint64(seed)), l, p, classes)
-				_, _ = fmt.Fprintln(sum, text, Vary(sim.NewSeeded(uint64(seed)), text, l, p, classes))
+		for _, p := range []draw.Profile{draw.Simple, draw.Full} {
+			for _, classes := range classes {
+				drawn := draw.New(sim.NewSeeded(uint64(seed)), l, p, classes)
+				_, _ = fmt.Fprintln(sum, drawn.Text, draw.Vary(sim.NewSeeded(uint64(seed)), drawn, l, p, classes).Text)
 			}
 		}
 	}
-	holdVersion(t, "the same seeds draw other scenarios", "explore.DrawVersion", DrawVersion, version, fmt.Sprintf("%x", sum.Sum(nil)[:8]), want)
+	holdVersion(t, "the same seeds draw other scenarios", "draw.Version", draw.Version, version, fmt.Sprintf("%x", sum.Sum(nil)[:8]), want)
 }
 
 // TestTheVersionOfTheNames fails if a finding becomes another defect without a new version.
@@ -40,9 +46,9 @@ func TestTheVersionOfTheNames(t *testing.T) {
 	for _, name := range locksOfVersions {
 		l := mustFind(t, name)
 		for seed := range uint64(16) {
-			v := play.Run(h, loadDrawn(t, Draw(sim.NewSeeded(seed), l, Full, Classes)), l, seed)
+			v := play.Run(h, loadDrawn(t, draw.New(sim.NewSeeded(seed), l, draw.Full, draw.Classes).Text), l, seed)
 			for _, f := range v.Findings {
-				defect := DefectOf(h, v, f)
+				defect := failure.NewNamer(h, v).Name(f).ID
 				seen[defect] = true
 				_, _ = fmt.Fprintln(sum, f.Judge, f.Class, defect)
 			}

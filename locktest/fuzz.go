@@ -5,7 +5,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
-	"lockstep/explore"
+	"lockstep/explore/draw"
 	"lockstep/scenarios"
 	"lockstep/scenarios/play"
 	"lockstep/sim"
@@ -50,8 +50,8 @@ func Fuzz(f *testing.F, s Subject) {
 			return
 		}
 		decisions := &bytesChooser{left: input}
-		text := explore.Draw(decisions, r.lock, plan.Profile, plan.Faults)
-		sc, err := scenarios.Parse("fuzz.yaml", []byte(text), func(name string) (string, error) { return name, nil })
+		text := draw.New(decisions, r.lock, plan.Profile, plan.Faults).Text
+		sc, err := scenarios.Parse("fuzz.yaml", []byte(text), scenarios.AnyLock)
 		if err != nil {
 			panic("locktest: a scenario was drawn that does not load: " + err.Error())
 		}

@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"lockstep/explore"
+	"lockstep/explore/draw"
+	explored "lockstep/explore/failure"
 	"lockstep/linearizability/judges"
 	"lockstep/report"
 	"lockstep/scenarios"
@@ -73,7 +75,7 @@ func (o Options) plan(lock string) (explore.Plan, error) {
 	if *flags.faults != "" {
 		o.Faults = *flags.faults
 	}
-	p := explore.Plan{World: sim.Version, Lock: lock, Strategy: explore.StrategyRandom, Seed: max(o.Seed, 1), Runs: o.Runs, Profile: explore.Profile(o.Profile)}
+	p := explore.Plan{World: sim.Version, Lock: lock, Strategy: explore.StrategyRandom, Seed: max(o.Seed, 1), Runs: o.Runs, Profile: draw.Profile(o.Profile)}
 	switch {
 	case o.Runs < 0:
 		return p, fmt.Errorf("Options.Runs is %d; it cannot be negative", o.Runs)
@@ -82,8 +84,8 @@ func (o Options) plan(lock string) (explore.Plan, error) {
 	}
 	switch p.Profile {
 	case "":
-		p.Profile = explore.Simple
-	case explore.Simple, explore.Full:
+		p.Profile = draw.Simple
+	case draw.Simple, draw.Full:
 	default:
 		return p, fmt.Errorf("Options.Profile is %q; it is simple or full", o.Profile)
 	}
@@ -96,7 +98,7 @@ func (o Options) plan(lock string) (explore.Plan, error) {
 	case "":
 		o.Faults = "all"
 	}
-	classes, err := explore.ParseClasses(strings.Split(o.Faults, ","))
+	classes, err := draw.ParseClasses(strings.Split(o.Faults, ","))
 	if err != nil {
 		return p, fmt.Errorf("Options.Faults is %q: %w", o.Faults, err)
 	}
@@ -441,7 +443,7 @@ func (r *runner) again(h *sim.Host, g explore.Found, small explore.Shrunk) (fail
 		return failure{}, fmt.Errorf("a failure cannot be read again: %w", err)
 	}
 	v, _ := play.Replay(h, rec, sc, lock)
-	f, found := explore.First(v, g.Judge)
+	f, found := explored.First(v, g.Judge)
 	if !found {
 		return failure{}, fmt.Errorf("a failure of %s does not repeat; the first was run %d, seed %d", g.Judge, g.First.Index, g.First.Seed)
 	}
@@ -497,7 +499,7 @@ func (r *runner) fail(t *testing.T, f failure) {
 	}
 	text := &bytes.Buffer{}
 	fmt.Fprintf(text, "%s breaks %s: %s\n", r.s.Name, f.finding.Judge, f.finding.Why)
-	cause := explore.CauseOf(r.host(t), f.verdict, f.finding)
+	cause := explored.PartingOf(explored.NewNamer(r.host(t), f.verdict), f.finding)
 	if cause != "" {
 		fmt.Fprintf(text, "cause: %s\n", cause)
 	}

@@ -18,6 +18,8 @@ import (
 	"github.com/spf13/pflag"
 
 	"lockstep/explore"
+	"lockstep/explore/draw"
+	"lockstep/explore/strategy"
 	"lockstep/known"
 	"lockstep/scenarios"
 	"lockstep/scenarios/subject"
@@ -38,7 +40,7 @@ func (a *app) explore(args []string) (int, error) {
 	rest, err := flags("explore", args, func(f *pflag.FlagSet) {
 		f.StringVar(&p.Lock, "lock", "", "")
 		f.StringSliceVar(&faults, "faults", nil, "")
-		f.StringVar(&profile, "profile", string(explore.Simple), "")
+		f.StringVar(&profile, "profile", string(draw.Simple), "")
 		f.IntVar(&p.Runs, "runs", 1000, "")
 		f.Int64Var(&p.Steps, "steps", 0, "")
 		f.StringVar(&seeds, "seed", "1", "")
@@ -164,7 +166,7 @@ func (a *app) cover(p explore.Plan, given *pflag.FlagSet, rest, faults []string,
 
 // covered checks the options of an exhaustive search before anything is run. It completes
 // the plan and returns the search.
-func covered(p *explore.Plan, given *pflag.FlagSet, rest, faults []string, file string) (*explore.Search, error) {
+func covered(p *explore.Plan, given *pflag.FlagSet, rest, faults []string, file string) (*strategy.Search, error) {
 	if len(rest) > 0 {
 		return nil, fmt.Errorf("%q is no option; explore takes options only", rest[0])
 	}
@@ -181,12 +183,12 @@ func covered(p *explore.Plan, given *pflag.FlagSet, rest, faults []string, file 
 		return nil, err
 	}
 	p.Lock = l.Name
-	if p.Faults, err = explore.ParseClasses(faults); err != nil {
+	if p.Faults, err = draw.ParseClasses(faults); err != nil {
 		return nil, err
 	}
-	s := &explore.Search{Lock: l, NearReplicas: true}
+	s := &strategy.Search{Lock: l, NearReplicas: true}
 	switch {
-	case len(p.Faults) == 1 && p.Faults[0] == explore.ClassNetwork:
+	case len(p.Faults) == 1 && p.Faults[0] == draw.ClassNetwork:
 		s.LoseOne = true
 	case len(p.Faults) > 0:
 		return nil, errors.New("--strategy exhaustive takes --faults network, one lost message; other faults come at their time: write them into a scenario and name it with --scenario")
@@ -198,7 +200,7 @@ func covered(p *explore.Plan, given *pflag.FlagSet, rest, faults []string, file 
 		s.MaxRuns = p.Runs
 	}
 	if p.Case = file; file == "" {
-		s.Scenario, err = scenarios.Parse("small.yaml", []byte(explore.SmallCase(l)), subject.Canonical)
+		s.Scenario, err = scenarios.Parse("small.yaml", []byte(strategy.SmallCase(l)), subject.Canonical)
 	} else {
 		s.Scenario, err = scenarios.Find(file)
 	}
@@ -219,11 +221,11 @@ func planned(p *explore.Plan, c *explore.Campaign, rest, faults []string, profil
 		return err
 	}
 	p.Lock = l.Name
-	if p.Faults, err = explore.ParseClasses(faults); err != nil {
+	if p.Faults, err = draw.ParseClasses(faults); err != nil {
 		return err
 	}
-	p.Profile = explore.Profile(profile)
-	if p.Profile != explore.Simple && p.Profile != explore.Full {
+	p.Profile = draw.Profile(profile)
+	if p.Profile != draw.Simple && p.Profile != draw.Full {
 		return fmt.Errorf("--profile %q: write simple or full", profile)
 	}
 	switch {

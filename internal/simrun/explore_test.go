@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"lockstep/explore"
+	"lockstep/explore/draw"
 	"lockstep/sim"
 )
 
@@ -196,7 +197,7 @@ func TestASecondInterruptDoesNotWait(t *testing.T) {
 
 // A worker that dies costs one run, and the run says how the worker ended.
 func TestAKilledProcessTakesOneRunWithIt(t *testing.T) {
-	p := explore.Plan{World: sim.Version, Lock: "setnx-cad", Profile: explore.Simple, Strategy: explore.StrategyRandom, Seed: 1, Runs: 6}
+	p := explore.Plan{World: sim.Version, Lock: "setnx-cad", Profile: draw.Simple, Strategy: explore.StrategyRandom, Seed: 1, Runs: 6}
 	started := 0
 	c := explore.Campaign{Plan: p, Of: 1, Jobs: 1, Dir: t.TempDir(), Stop: t.Context(), Player: func() (explore.Player, error) {
 		if started++; started > 1 {

@@ -16,6 +16,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"lockstep/explore"
+	"lockstep/explore/draw"
 	"lockstep/known"
 	"lockstep/scenarios/subject"
 	"lockstep/sim"
@@ -199,9 +200,9 @@ func planOf(b *subject.PlantedBug, seed uint64) (explore.Plan, error) {
 	if b.Faults != "" {
 		words = strings.Split(b.Faults, ",")
 	}
-	classes, err := explore.ParseClasses(words)
+	classes, err := draw.ParseClasses(words)
 	return explore.Plan{
-		World: sim.Version, Lock: subject.PlantedPrefix + b.Name, Faults: classes, Profile: explore.Profile(b.Profile),
+		World: sim.Version, Lock: subject.PlantedPrefix + b.Name, Faults: classes, Profile: draw.Profile(b.Profile),
 		Strategy: explore.StrategyRandom, Seed: seed, Runs: b.Runs,
 	}, err
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"lockstep/explore"
+	"lockstep/explore/failure"
 	"lockstep/known"
 	"lockstep/linearizability/judges"
 	"lockstep/report"
@@ -135,7 +136,7 @@ func fileName(s string) string {
 
 // blame finds the decision that made the first finding inevitable.
 func (a *app) blame(rec *play.Recording, v play.Verdict, file string, runs int) (*report.Curve, error) {
-	f, ok := explore.First(v, "")
+	f, ok := failure.First(v, "")
 	if !ok {
 		return nil, usagef("%s: nothing is broken in it, so no decision is to blame", file)
 	}
@@ -160,13 +161,13 @@ func reportOf(v play.Verdict, replay string) report.Run {
 }
 
 // cause describes the event that made server and clients disagree before the first finding
-// of a run. It returns "" if the run has no finding or if explore.CauseOf knows no such event.
+// of a run. It returns "" if the run has no finding or if failure.PartingOf knows no such event.
 func (a *app) cause(v play.Verdict) string {
-	f, ok := explore.First(v, "")
+	f, ok := failure.First(v, "")
 	if !ok {
 		return ""
 	}
-	return explore.CauseOf(a.host, v, f)
+	return failure.PartingOf(failure.NewNamer(a.host, v), f)
 }
 
 // pictures returns one picture per lock of a run. Porcupine draws them.

@@ -12,7 +12,8 @@ import (
 	"github.com/google/renameio/v2"
 	"github.com/spf13/pflag"
 
-	"lockstep/explore"
+	"lockstep/explore/failure"
+	"lockstep/explore/shrink"
 	"lockstep/model"
 	"lockstep/scenarios/play"
 	"lockstep/sim"
@@ -53,17 +54,17 @@ func (a *app) shrink(args []string) (int, error) {
 		fmt.Fprintf(a.err, "simrun: %s is not the same again: %s\n", files[0], why)
 		return exitUndecided, nil
 	}
-	finding, ok := explore.First(v, judge)
+	finding, ok := failure.First(v, judge)
 	if !ok {
 		what := "nothing is broken in it, so there is nothing to shrink"
-		if any, ok := explore.First(v, ""); ok {
+		if any, ok := failure.First(v, ""); ok {
 			what = fmt.Sprintf("%s is not broken in it; %s is", judge, any.Judge)
 		}
 		return 0, usagef("%s: %s", files[0], what)
 	}
-	f := explore.Failure{Verdict: v, Finding: finding}
+	f := failure.Failure{Verdict: v, Finding: finding}
 	f.Seeded = play.Play(a.host, sc, lock, sim.NewSeeded(rec.Seed)).Record.Digest() == v.Digest
-	small, phases := explore.ShrinkInPhases(a.host, f, shrinkRuns)
+	small, phases := shrink.Shrink(a.host, f, shrinkRuns, nil)
 
 	text, what := []byte(small.Verdict.Scenario.Text), "a scenario: "+program()+" run "
 	if !small.Seeded {
@@ -77,12 +78,10 @@ func (a *app) shrink(args []string) (int, error) {
 	if to == nil {
 		mark = "# "
 	}
-	runs := 0
 	for _, p := range phases {
-		runs += p.Runs
 		fmt.Fprintf(a.out, "%s%-10s %5d runs  %s\n", mark, p.Name, p.Runs, p.Did)
 	}
-	fmt.Fprintf(a.out, "%s%s (%s) in %d runs: %d events, now %d\n", mark, finding.Judge, finding.Class, runs, explore.Size(v), explore.Size(small.Verdict))
+	fmt.Fprintf(a.out, "%s%s (%s) in %d runs: %d events, now %d\n", mark, finding.Judge, finding.Class, phases.Runs(), failure.Size(v), failure.Size(small.Verdict))
 	if to == nil {
 		_, err := a.out.Write(text)
 		return exitOK, err

@@ -1,19 +1,16 @@
-package explore
+package draw
 
 import (
 	"fmt"
-	"regexp"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"lockstep/model"
 	"lockstep/scenarios"
 )
 
-// adopt starts from a scenario, without its expectations and with the knobs that its about
-// names.
+// adopt starts from a scenario, without its expectations.
 func (d *drawer) adopt(was *scenarios.Scenario) {
 	sc := *was
 	sc.Name, sc.Source, sc.Locks = d.sc.Name, "", d.sc.Locks
@@ -33,14 +30,6 @@ func (d *drawer) adopt(was *scenarios.Scenario) {
 		sc.Server = d.server()
 	}
 	d.sc = &sc
-	for _, k := range d.knobs.named() {
-		for i := range *k.of {
-			w := &(*k.of)[i]
-			if n, ok := knobIn(was.About, k.name, w.word); ok {
-				w.n = n
-			}
-		}
-	}
 	if len(d.names) == 0 {
 		d.names = []string{"x"}
 	}
@@ -79,34 +68,6 @@ func (d *drawer) undemanding(steps []scenarios.Step) []scenarios.Step {
 	}
 	slices.Sort(d.names)
 	return out
-}
-
-// knobIn reads a weight in an about.
-func knobIn(about, knob, word string) (int, bool) {
-	for part := range strings.SplitSeq(strings.TrimSuffix(strings.TrimPrefix(about, "Drawn: "), "."), "; ") {
-		list, ok := strings.CutPrefix(part, knob+" ")
-		if !ok {
-			continue
-		}
-		for one := range strings.SplitSeq(list, ", ") {
-			if number, ok := strings.CutPrefix(one, word+" "); ok {
-				n, err := strconv.Atoi(number)
-				return n, err == nil
-			}
-		}
-	}
-	return 0, false
-}
-
-var variedTimes = regexp.MustCompile(`varied (\d+) times`)
-
-// varied writes the changes and their generation.
-func (d *drawer) varied(was *scenarios.Scenario, changes []string) string {
-	n := 0
-	if m := variedTimes.FindStringSubmatch(was.About); m != nil {
-		n, _ = strconv.Atoi(m[1])
-	}
-	return fmt.Sprintf("varied %d times, last: %s", n+1, orNone(strings.Join(changes, ", ")))
 }
 
 // change makes one change and returns its description; "": there was nothing to change.

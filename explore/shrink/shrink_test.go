@@ -1,18 +1,19 @@
-package explore
+package shrink
 
 import (
 	"bytes"
 	"math"
-	"slices"
 	"strings"
 	"testing"
 
 	"go.yaml.in/yaml/v3"
 
+	"lockstep/explore/failure"
 	"lockstep/linearizability/judges"
 	"lockstep/scenarios"
 	"lockstep/scenarios/play"
 	"lockstep/scenarios/subject"
+	_ "lockstep/scenarios/subject/builtin"
 	"lockstep/sim"
 )
 
@@ -144,7 +145,7 @@ faults:
 `},
 }
 
-func fails(t *testing.T, h *sim.Host, text, lock, judge string, class judges.Class, seed uint64) Failure {
+func fails(t *testing.T, h *sim.Host, text, lock, judge string, class judges.Class, seed uint64) failure.Failure {
 	t.Helper()
 	sc, err := scenarios.Parse("my.yaml", []byte(text), subject.Canonical)
 	if err != nil {
@@ -155,11 +156,11 @@ func fails(t *testing.T, h *sim.Host, text, lock, judge string, class judges.Cla
 		t.Fatal(err)
 	}
 	v := play.Run(h, sc, l, seed)
-	f, ok := First(v, judge)
+	f, ok := failure.First(v, judge)
 	if !ok || f.Class != class {
 		t.Fatalf("%s is not broken as a %s: %+v", judge, class, v.Findings)
 	}
-	return Failure{Verdict: v, Finding: f, Seeded: true}
+	return failure.Failure{Verdict: v, Finding: f, Seeded: true}
 }
 
 func TestWhatIsPlantedBecomesSmall(t *testing.T) {
@@ -168,9 +169,9 @@ func TestWhatIsPlantedBecomesSmall(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			h := h.For(t)
 			f := fails(t, h, c.text, c.lock, c.judge, c.class, c.seed)
-			small, runs := Shrink(h, f, 2000)
-			t.Logf("%d runs, %d events, now %d\n%s", runs, Size(f.Verdict), Size(small.Verdict), small.Verdict.Scenario.Text)
-			if n := Size(small.Verdict); n > 20 || n > Size(f.Verdict) {
+			small, phases := Shrink(h, f, 2000, nil)
+			t.Logf("%d runs, %d events, now %d\n%s", phases.Runs(), failure.Size(f.Verdict), failure.Size(small.Verdict), small.Verdict.Scenario.Text)
+			if n := failure.Size(small.Verdict); n > 20 || n > failure.Size(f.Verdict) {
 				t.Errorf("%d events", n)
 			}
 			if small.Verdict.Word != play.Word(c.class) {
@@ -182,13 +183,15 @@ func TestWhatIsPlantedBecomesSmall(t *testing.T) {
 			saysWhatItShows(t, h, small)
 			smallest(t, h, small)
 
-			again, _ := Shrink(h, small, 2000)
+			again, _ := Shrink(h, small, 2000, nil)
 			if was, is := small.Verdict.Scenario.Text, again.Verdict.Scenario.Text; was != is {
 				t.Errorf("shrunk again it is\n%s", is)
 			}
 			// Shrinking keeps the group, since a failure of another group is another bug.
-			was, n := Needs(h, f)
-			if is, _ := Needs(h, small); was.Key() != is.Key() {
+			bare, n := WithoutFaults(h, f, nil)
+			smallBare, _ := WithoutFaults(h, small, nil)
+			was, is := bare.Group(), smallBare.Group()
+			if was.Key() != is.Key() {
 				t.Errorf("group %s became %s", was, is)
 			}
 			if was.Key() != c.group {
@@ -200,7 +203,7 @@ func TestWhatIsPlantedBecomesSmall(t *testing.T) {
 
 // saysWhatItShows fails the test unless the scenario's file says what it shows and every seed
 // comes out as the file expects.
-func saysWhatItShows(t *testing.T, h *sim.Host, f Failure) {
+func saysWhatItShows(t *testing.T, h *sim.Host, f failure.Failure) {
 	t.Helper()
 	sc, err := scenarios.Parse("small.yaml", []byte(f.Verdict.Scenario.Text), subject.Canonical)
 	if err != nil {
@@ -218,7 +221,7 @@ func saysWhatItShows(t *testing.T, h *sim.Host, f Failure) {
 
 // smallest fails the test if the scenario still fails the same way without one of its steps,
 // faults, processes or threads.
-func smallest(t *testing.T, h *sim.Host, f Failure) {
+func smallest(t *testing.T, h *sim.Host, f failure.Failure) {
 	t.Helper()
 	for _, cuts := range []func(*yaml.Node) []cut{stepCuts, faultCuts, processCuts, threadCuts} {
 		whole, err := document(f.Verdict.Scenario.Text)
@@ -237,62 +240,9 @@ func smallest(t *testing.T, h *sim.Host, f Failure) {
 				continue // a process keeps its one thread
 			}
 			v := play.Run(h, sc, f.Verdict.Lock, f.Verdict.Seed)
-			if g, ok := First(v, f.Finding.Judge); ok && g.Class == f.Finding.Class {
+			if g, ok := failure.First(v, f.Finding.Judge); ok && g.Class == f.Finding.Class {
 				t.Errorf("it is broken without more:\n%s", source(less))
 			}
-		}
-	}
-}
-
-// A run that breaks one judge for several causes has one failure per cause. Shrinking does
-// not turn one of them into another.
-func TestEachCauseIsAFailureOfItsOwn(t *testing.T) {
-	h := sim.NewHost(t)
-	for _, c := range []struct {
-		lock, judge string
-		class       judges.Class
-		steps       string
-		want        []string // causes
-	}{
-		{"redisson@4.7.0", "mutual-exclusion", judges.ClassLimit, `
-processes: {a: {}, b: {}, c: {}, d: {}}
-steps:
-  a/1: [{lock: {name: x, lease: 9s}}, {sleep: 8s}]
-  b/1: [{at: 1s}, {force_unlock: x}, {lock: {name: x, lease: 9s}}]
-  c/1: [{lock: {name: y, lease: 2s}}, {sleep: 8s}]
-  d/1: [{lock: y}]
-faults:
-  - {at: 1s, pause: c, for: 5s}
-`, []string{"hold removed by another hand", "holder paused past its lease"}},
-		{"redisson@3.21.3", "lease", judges.ClassBug, `
-processes: {a: {}, b: {}}
-steps:
-  a/1:
-    - lock: {name: x, lease: 10s}
-    - repeat: {times: 2, steps: [{lock: {name: x, lease: 10s}}]}
-    - repeat: {times: 3, steps: [{unlock: x}]}
-  b/1: [{lock: y}, {lock: {name: y, lease: 60s}}, {unlock: y}, {sleep: 70s}]
-`, []string{"R-5623", "R-watchdog-leased-level"}},
-	} {
-		f := fails(t, h, "lockstep: 1\nname: drawn\nabout: drawn\nlocks: ["+c.lock+"]\nnetwork: {latency: 100us}"+c.steps, c.lock, c.judge, c.class, 1)
-		for _, x := range sightings(h, f.Verdict) {
-			if x.Judge != c.judge {
-				continue
-			}
-			cause := x.Defect + x.Excuse
-			i := slices.IndexFunc(c.want, func(w string) bool { return strings.HasPrefix(cause, w) })
-			if i < 0 {
-				t.Errorf("%s: %s", cause, x.Why)
-				continue
-			}
-			c.want = slices.Delete(c.want, i, i+1)
-			small, _ := Shrink(h, Failure{Verdict: f.Verdict, Finding: x.finding, Seeded: true}, 500)
-			if is, _ := originOf(newNamer(h, small.Verdict), small.Finding); !x.Origin.covers(is) || len(small.Verdict.Scenario.Threads) >= len(f.Verdict.Scenario.Threads) {
-				t.Errorf("%s became %v:\n%s", cause, is, small.Verdict.Scenario.Text)
-			}
-		}
-		if len(c.want) > 0 {
-			t.Errorf("nobody says %q", c.want)
 		}
 	}
 }
@@ -301,10 +251,10 @@ func TestShrinkingIsTheSameEveryTime(t *testing.T) {
 	h := sim.NewHost(t)
 	c := bloated[1]
 	f := fails(t, h, c.text, c.lock, c.judge, c.class, c.seed)
-	one, n := Shrink(h, f, 2000)
-	two, m := Shrink(h, f, 2000)
-	if one.Verdict.Scenario.Text != two.Verdict.Scenario.Text || one.Verdict.Digest != two.Verdict.Digest || n != m {
-		t.Errorf("%d runs:\n%s\n%d runs:\n%s", n, one.Verdict.Scenario.Text, m, two.Verdict.Scenario.Text)
+	one, n := Shrink(h, f, 2000, nil)
+	two, m := Shrink(h, f, 2000, nil)
+	if one.Verdict.Scenario.Text != two.Verdict.Scenario.Text || one.Verdict.Digest != two.Verdict.Digest || n.Runs() != m.Runs() {
+		t.Errorf("%d runs:\n%s\n%d runs:\n%s", n.Runs(), one.Verdict.Scenario.Text, m.Runs(), two.Verdict.Scenario.Text)
 	}
 }
 
@@ -313,11 +263,12 @@ func TestTheBudgetIsKept(t *testing.T) {
 	c := bloated[0]
 	f := fails(t, h, c.text, c.lock, c.judge, c.class, c.seed)
 	for _, budget := range []int{-1, 0, 1, 6, 7, 8, 20, 60} {
-		small, runs := Shrink(h, f, budget)
+		small, phases := Shrink(h, f, budget, nil)
+		runs := phases.Runs()
 		if runs > max(0, budget) {
 			t.Errorf("%d runs of %d", runs, budget)
 		}
-		if g, ok := First(small.Verdict, c.judge); !ok || g.Class != c.class {
+		if g, ok := failure.First(small.Verdict, c.judge); !ok || g.Class != c.class {
 			t.Errorf("after %d runs it is not broken", runs)
 		}
 		if runs > 0 {
@@ -348,7 +299,7 @@ func TestDecisionsOfTheirOwn(t *testing.T) {
 	f.Seeded = false
 
 	t.Run("a seed can say it", func(t *testing.T) {
-		small, _ := Shrink(h.For(t), f, 2000)
+		small, _ := Shrink(h.For(t), f, 2000, nil)
 		if !small.Seeded {
 			t.Error("it was not found")
 		}
@@ -446,7 +397,7 @@ faults:
 		t.Run(c.name, func(t *testing.T) {
 			h := h.For(t)
 			f := fails(t, h, c.text, c.lock, c.judge, judges.ClassBug, 1)
-			small, _ := Shrink(h, f, 500)
+			small, _ := Shrink(h, f, 500, nil)
 			if text := small.Verdict.Scenario.Text; !strings.Contains(text, c.kept) || strings.Contains(text, c.gone) {
 				t.Errorf("want %q kept and %q gone:\n%s", c.kept, c.gone, text)
 			}
@@ -460,9 +411,9 @@ func TestWhatDoesNotShowItselfStays(t *testing.T) {
 	c := bloated[0]
 	f := fails(t, h, c.text, c.lock, c.judge, c.class, c.seed)
 	f.Finding.Judge = "fifo"
-	small, runs := Shrink(h, f, 500)
-	if small.Verdict.Scenario != f.Verdict.Scenario || runs != 1 {
-		t.Errorf("after %d runs it is\n%s", runs, small.Verdict.Scenario.Text)
+	small, phases := Shrink(h, f, 500, nil)
+	if small.Verdict.Scenario != f.Verdict.Scenario || phases.Runs() != 1 {
+		t.Errorf("after %d runs it is\n%s", phases.Runs(), small.Verdict.Scenario.Text)
 	}
 }
 

@@ -1,4 +1,4 @@
-package explore
+package shrink
 
 import (
 	"slices"
@@ -27,7 +27,7 @@ func document(text string) (*yaml.Node, error) {
 func source(tree *yaml.Node) string {
 	text, err := yaml.Marshal(tree)
 	if err != nil {
-		panic("explore: a scenario that was read cannot be written: " + err.Error())
+		panic("shrink: a scenario that was read cannot be written: " + err.Error())
 	}
 	return string(text)
 }
@@ -397,6 +397,22 @@ func faultCuts(root *yaml.Node) []cut {
 	var cuts []cut
 	for _, f := range items(get(root, "faults")) {
 		cuts = append(cuts, bury(f))
+	}
+	return cuts
+}
+
+// needCuts returns cuts that each remove a fault, an interrupt or a skewed clock.
+func needCuts(root *yaml.Node) []cut {
+	cuts := faultCuts(root)
+	for _, p := range allSteps(root) {
+		if kind, _ := stepOf(p.step); kind == "interrupt" {
+			cuts = append(cuts, bury(p.step))
+		}
+	}
+	for _, p := range entries(get(root, "processes")) {
+		if i := find(p.value, "wall_clock"); i >= 0 {
+			cuts = append(cuts, bury(p.value.Content[i]))
+		}
 	}
 	return cuts
 }

@@ -1,4 +1,4 @@
-package explore
+package strategy
 
 import (
 	"bytes"
@@ -9,10 +9,14 @@ import (
 	"testing"
 	"time"
 
+	"lockstep/explore/failure"
+	"lockstep/explore/shrink"
 	"lockstep/internal/longtest"
+	"lockstep/model"
 	"lockstep/scenarios"
 	"lockstep/scenarios/play"
 	"lockstep/scenarios/subject"
+	_ "lockstep/scenarios/subject/builtin"
 	"lockstep/sim"
 )
 
@@ -27,7 +31,7 @@ func lockNamed(t *testing.T, name string) *subject.Subject {
 
 func parsed(t *testing.T, text string) *scenarios.Scenario {
 	t.Helper()
-	sc, err := scenarios.Parse("small.yaml", []byte(text), func(name string) (string, error) { return name, nil })
+	sc, err := scenarios.Parse("small.yaml", []byte(text), scenarios.AnyLock)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -78,7 +82,7 @@ func TestReductionLosesNoOutcome(t *testing.T) {
 				outcomes := map[string]int{}
 				s := Search{Scenario: sc, Lock: l, LoseOne: c.lose, Late: c.late, NearReplicas: c.near, Plain: plain, MaxRuns: 40000}
 				cov := s.Run(h, func(_ int, v play.Verdict) bool {
-					outcomes[Outcome(v)]++
+					outcomes[outcome(v)]++
 					return true
 				})
 				if !cov.Complete || cov.Diverged != "" {
@@ -117,7 +121,7 @@ func TestOrdersAreRecorded(t *testing.T) {
 	s := Search{Scenario: parsed(t, SmallCase(l)), Lock: l, LoseOne: true, MaxRuns: 40}
 	failed := 0
 	s.Run(h, func(n int, v play.Verdict) bool {
-		v.Played.Strategy = StrategyExhaustive
+		v.Played.Strategy = "exhaustive"
 		var b bytes.Buffer
 		if err := v.Recording().Write(&b, nil); err != nil {
 			t.Fatal(err)
@@ -127,7 +131,7 @@ func TestOrdersAreRecorded(t *testing.T) {
 			t.Fatal(err)
 		}
 		again, diverged := play.Replay(h, r, sc, lock)
-		if diverged != "" || again.Digest != v.Digest || again.Recording().Strategy != StrategyExhaustive {
+		if diverged != "" || again.Digest != v.Digest || again.Recording().Strategy != "exhaustive" {
 			t.Errorf("schedule %d: digest %.12s, and again %.12s (%s), strategy %s", n, v.Digest, again.Digest, diverged, again.Recording().Strategy)
 		}
 		if len(v.Findings) == 0 || failed > 0 {
@@ -135,7 +139,7 @@ func TestOrdersAreRecorded(t *testing.T) {
 		}
 		failed++
 		// Shrinking turns the lost message into a rule, which a scenario file can express.
-		small, _ := Shrink(h, Failure{Verdict: v, Finding: v.Findings[0]}, 300)
+		small, _ := shrink.Shrink(h, failure.Failure{Verdict: v, Finding: v.Findings[0]}, 300, nil)
 		if !small.Seeded || len(small.Verdict.Scenario.Faults) != 1 {
 			t.Errorf("made small it is no file with one fault:\n%s", small.Verdict.Scenario.Text)
 		}
@@ -187,4 +191,46 @@ func TestAWaitRestsOnReplicasThatMayLag(t *testing.T) {
 			}
 		}
 	}
+}
+
+// outcome returns the result of a schedule without instants and numbers: the verdict, the
+// answers to the operations of each thread, which operation was over before which began,
+// the states that the server went through, and what was left at the end. Schedules that
+// differ only in steps that commute have the same outcome.
+func outcome(v play.Verdict) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s\n", v.Word)
+	var findings []string
+	for _, f := range v.Findings {
+		findings = append(findings, fmt.Sprintf("%s %s %s", f.Judge, f.Verdict, f.Class))
+	}
+	slices.Sort(findings)
+	fmt.Fprintf(&b, "%s\n", strings.Join(slices.Compact(findings), ", "))
+	events := v.Played.Record.Events
+	number := map[int]string{} // operation -> thread and number within it
+	count := map[string]int{}
+	ended := []string{}
+	var lines, left []string
+	states := map[string][]string{}
+	for i := range events {
+		switch e := &events[i]; e.Kind {
+		case model.KindInvoke:
+			who := e.ThreadName()
+			count[who]++
+			number[e.Op] = fmt.Sprintf("%s.%d", who, count[who])
+			after := slices.Clone(ended)
+			slices.Sort(after)
+			lines = append(lines, fmt.Sprintf("%s %s after %v", number[e.Op], e.Action, after))
+		case model.KindReturn:
+			ended = append(ended, number[e.Op])
+			lines = append(lines, fmt.Sprintf("%s: %s", number[e.Op], e.Outcome))
+		case model.KindState:
+			states[e.Lock] = append(states[e.Lock], fmt.Sprintf("%q %d %v", e.State.Owner, e.State.Count, e.State.Queue))
+		case model.KindLeft:
+			left = append(left, e.Key+e.Channel+e.Text)
+		}
+	}
+	slices.Sort(lines)
+	fmt.Fprintf(&b, "%s\n%q\nleft %v\n", strings.Join(lines, "\n"), states, left)
+	return b.String()
 }

@@ -1,4 +1,4 @@
-package explore
+package failure
 
 import (
 	"slices"
@@ -18,11 +18,12 @@ type Origin struct {
 	Parted string `json:"parted,omitempty"` // the parting of server and clients, for a bug without a name
 }
 
-func (o Origin) known() bool { return o != Origin{} }
+// Known reports whether the origin says anything.
+func (o Origin) Known() bool { return o != Origin{} }
 
-// covers reports whether a smaller failure of origin other stands for one of this origin.
+// Covers reports whether a smaller failure of origin other stands for one of this origin.
 // Server and clients need not part in the smaller one.
-func (o Origin) covers(other Origin) bool {
+func (o Origin) Covers(other Origin) bool {
 	return other == o || o.Parted != "" && other.Parted == string(judges.Agreed)
 }
 
@@ -39,13 +40,13 @@ func partedBefore(n *known.Namer, f judges.Finding) string {
 	return string(p.Kind)
 }
 
-// newNamer returns a namer of the findings of a run that knows all defects.
-func newNamer(h *sim.Host, v play.Verdict) *known.Namer {
+// NewNamer returns a namer of the findings of a run that knows all defects.
+func NewNamer(h *sim.Host, v play.Verdict) *known.Namer {
 	return known.NewNamer(h, v, known.All)
 }
 
-// originOf returns the origin of a finding, and the cause of its known defect.
-func originOf(n *known.Namer, f judges.Finding) (Origin, *known.Cause) {
+// OriginOf returns the origin of a finding, and the cause of its known defect.
+func OriginOf(n *known.Namer, f judges.Finding) (Origin, *known.Cause) {
 	if f.Class == judges.ClassBug {
 		named := n.Name(f)
 		if named.ID == "" {
@@ -61,13 +62,9 @@ func originOf(n *known.Namer, f judges.Finding) (Origin, *known.Cause) {
 	return Origin{Excuse: strings.Join(slices.Compact(words), ", ")}, nil
 }
 
-// CauseOf describes for people how server and clients parted before a finding. It returns
+// PartingOf describes for people how server and clients parted before a finding. It returns
 // "" for a finding of a known defect, for a limit, and for a finding about no lock.
-func CauseOf(h *sim.Host, v play.Verdict, f judges.Finding) string {
-	return causeOf(newNamer(h, v), f)
-}
-
-func causeOf(n *known.Namer, f judges.Finding) string {
+func PartingOf(n *known.Namer, f judges.Finding) string {
 	if f.Class != judges.ClassBug || n.Name(f).ID != "" {
 		return ""
 	}
@@ -76,9 +73,4 @@ func causeOf(n *known.Namer, f judges.Finding) string {
 		return ""
 	}
 	return p.String()
-}
-
-// DefectOf returns the ID of the known defect of a finding; "" if it has none.
-func DefectOf(h *sim.Host, v play.Verdict, f judges.Finding) string {
-	return newNamer(h, v).Name(f).ID
 }

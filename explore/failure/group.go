@@ -1,13 +1,10 @@
-package explore
+package failure
 
 import (
 	"fmt"
 	"hash/fnv"
-	"math"
 	"slices"
 	"strings"
-
-	"go.yaml.in/yaml/v3"
 
 	"lockstep/linearizability/judges"
 	"lockstep/model"
@@ -23,8 +20,8 @@ type Group struct {
 	// Op is the kind of the call that the finding names first: acquire, unlock or
 	// force_unlock. If the finding names no call, Op is the kind of its event.
 	Op string `json:"op"`
-	// Faults are the kinds of the faults that the failure needs, sorted; nil if Needs
-	// did not run.
+	// Faults are the kinds of the faults that the failure needs, sorted; nil if they are
+	// not known.
 	Faults []string `json:"faults"`
 }
 
@@ -59,6 +56,17 @@ func fileName(words ...string) string {
 	return name
 }
 
+// Folder returns the name of the folder of the failures of a group that have one origin.
+func (g Group) Folder(o Origin) string {
+	switch {
+	case o.Defect != "":
+		return fileName(g.Judge, string(g.Class), g.Op) + "." + o.Defect
+	case o.Known():
+		return fileName(g.Judge, string(g.Class), g.Op, o.Excuse+o.Parted)
+	}
+	return g.Key()
+}
+
 // String describes the group in words.
 func (g Group) String() string {
 	return fmt.Sprintf("%s (%s) at %s, with %s", g.Judge, g.Class, g.Op, g.FaultWords())
@@ -72,55 +80,27 @@ func (g Group) FaultWords() string {
 	return strings.Join(g.Faults, ", ")
 }
 
-// Needs leaves out faults one by one, as long as the same judge is broken as the same
-// class. It returns the group with the faults that remain, and the number of runs that it
-// took. An interrupt and a skewed wall clock count as faults.
-func Needs(h *sim.Host, f Failure) (Group, int) { return needs(h, f, map[string]play.Verdict{}) }
-
-// needs does the work of Needs for one of several failures of a run. The failures share
-// played, which caches the runs with faults left out.
-func needs(h *sim.Host, f Failure, played map[string]play.Verdict) (Group, int) {
-	s := newShrinker(h, f, math.MaxInt)
-	s.played = played
-	if s.start() {
-		s.leaveOut()
-	}
-	v, found := s.best.verdict, s.best.finding
-	return Group{Judge: found.Judge, Class: found.Class, Op: kindOf(v, found), Faults: kindsMet(v, found)}, s.runs[phaseAgain]
+// Group returns the group of the failure. Its faults are the ones that the run met.
+func (f Failure) Group() Group {
+	return Group{Judge: f.Finding.Judge, Class: f.Finding.Class, Op: OpOf(f.Verdict, f.Finding), Faults: FaultsMet(f.Verdict, f.Finding)}
 }
 
-// needCuts returns cuts that each remove a fault, an interrupt or a skewed clock.
-func needCuts(root *yaml.Node) []cut {
-	cuts := faultCuts(root)
-	for _, p := range allSteps(root) {
-		if kind, _ := stepOf(p.step); kind == "interrupt" {
-			cuts = append(cuts, bury(p.step))
-		}
-	}
-	for _, p := range entries(get(root, "processes")) {
-		if i := find(p.value, "wall_clock"); i >= 0 {
-			cuts = append(cuts, bury(p.value.Content[i]))
-		}
-	}
-	return cuts
-}
-
-// kindsMet returns the kinds of the faults of a run, without names and times. A rule
+// FaultsMet returns the kinds of the faults of a run, without names and times. A rule
 // counts by the messages that it met up to the finding.
-func kindsMet(v play.Verdict, f judges.Finding) []string {
+func FaultsMet(v play.Verdict, f judges.Finding) []string {
 	kinds := worldKinds(v.Scenario, func(rule int, rf model.FaultSpec) []string {
-		return hitKinds(v.Played.Record, rule, rf.Do, until(f))
+		return hitKinds(v.Played.Record, rule, rf.Do, Until(f))
 	})
-	if hit := fateOf(v); hit != nil {
-		kinds = append(kinds, hitKinds(v.Played.Record, hit.Fault, hit.Do, until(f))...)
+	if hit := FateOf(v); hit != nil {
+		kinds = append(kinds, hitKinds(v.Played.Record, hit.Fault, hit.Do, Until(f))...)
 		slices.Sort(kinds)
 	}
 	return slices.Compact(kinds)
 }
 
-// fateOf returns the event in which the chooser lost or delayed a message, in a world of
+// FateOf returns the event in which the chooser lost or delayed a message, in a world of
 // orders. It returns nil if there is no such event.
-func fateOf(v play.Verdict) *model.Event {
+func FateOf(v play.Verdict) *model.Event {
 	if v.Played.Orders == nil || v.Played.Record == nil {
 		return nil
 	}
@@ -134,9 +114,9 @@ func fateOf(v play.Verdict) *model.Event {
 	return &events[i]
 }
 
-// statedKinds returns the kinds of the faults that a scenario declares. A rule counts by
+// FaultsStated returns the kinds of the faults that a scenario declares. A rule counts by
 // its action and its conditions, whatever messages it meets.
-func statedKinds(sc *scenarios.Scenario) []string {
+func FaultsStated(sc *scenarios.Scenario) []string {
 	return worldKinds(sc, func(_ int, f model.FaultSpec) []string {
 		return []string{fmt.Sprint(f.Do, f.When.Direction, f.When.Script, f.When.Command, f.When.Channel != "")}
 	})
@@ -217,9 +197,9 @@ func hitKinds(r *model.Record, rule int, do string, until int64) []string {
 	return out
 }
 
-// kindOf returns the kind of the call that a finding names first. If the finding names no
-// call, kindOf returns the kind of its event.
-func kindOf(v play.Verdict, f judges.Finding) string {
+// OpOf returns the kind of the call that a finding names first. If the finding names no
+// call, OpOf returns the kind of its event.
+func OpOf(v play.Verdict, f judges.Finding) string {
 	if len(f.Ops) > 0 {
 		if op := model.Action(f.Ops[0].Op); !op.Acquires() {
 			return string(op)

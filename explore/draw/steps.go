@@ -1,4 +1,4 @@
-package explore
+package draw
 
 import (
 	"slices"
@@ -50,7 +50,7 @@ func (d *drawer) section(careful bool, name int) []scenarios.Step {
 		name = min(d.draw("steps", 4)/3, len(d.names)-1) // most meet at one lock
 	}
 	take := scenarios.Step{Kind: scenarios.StepLock, Name: d.names[name], Lease: d.lease()}
-	switch d.pick("steps", d.calls) {
+	switch d.pick("steps", d.knobs.Calls) {
 	case "try_lock":
 		switch {
 		case take.Lease == nil && !careful:
@@ -204,8 +204,7 @@ func (d *drawer) anyThread() string {
 // interrupts draws a process that only interrupts, since the threads under test are inside
 // their calls.
 func (d *drawer) interrupts() {
-	n := d.kinds.of("interrupt")
-	if n == 0 {
+	if n, _ := d.knobs.Faults.of("interrupt"); n == 0 {
 		return
 	}
 	var steps []scenarios.Step

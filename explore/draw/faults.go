@@ -1,12 +1,56 @@
-package explore
+package draw
 
 import (
+	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"lockstep/model"
 	"lockstep/scenarios"
 )
+
+// Class is a family of faults.
+type Class string
+
+// The classes of faults.
+const (
+	ClassNetwork   Class = "network"
+	ClassCrash     Class = "crash"
+	ClassPause     Class = "pause"
+	ClassPartition Class = "partition"
+	ClassClock     Class = "clock"
+	ClassServer    Class = "server"
+	ClassOperator  Class = "operator"
+	ClassWatchdog  Class = "watchdog"
+	ClassInterrupt Class = "interrupt"
+)
+
+// Classes are all classes of faults.
+var Classes = []Class{
+	ClassNetwork, ClassCrash, ClassPause, ClassPartition, ClassClock, ClassServer, ClassOperator, ClassWatchdog, ClassInterrupt,
+}
+
+// ParseClasses reads the names of fault classes. The name "all" stands for all classes.
+func ParseClasses(names []string) ([]Class, error) {
+	var out []Class
+	for _, name := range names {
+		if name == "all" {
+			return Classes, nil
+		}
+		if !slices.Contains(Classes, Class(name)) {
+			var known []string
+			for _, c := range Classes {
+				known = append(known, string(c))
+			}
+			return nil, fmt.Errorf("--faults %s: known are %s, and all", name, strings.Join(known, ", "))
+		}
+		if !slices.Contains(out, Class(name)) {
+			out = append(out, Class(name))
+		}
+	}
+	return out, nil
+}
 
 // faultKinds maps each class to the kinds of faults that a campaign draws for it. Two
 // faults are missing: an interrupt is drawn as a step of a thread, and a skewed clock as a
@@ -41,9 +85,9 @@ func faultKindsOf(classes []Class) (out []string) {
 
 // fault draws one fault. It reports false if no kind of fault is on.
 func (d *drawer) fault() (f scenarios.Fault, ok bool) {
-	of := make(weights, 0, len(d.kinds))
-	for _, k := range d.kinds {
-		if k.word != "interrupt" {
+	of := make(Weights, 0, len(d.knobs.Faults))
+	for _, k := range d.knobs.Faults {
+		if k.Word != "interrupt" {
 			of = append(of, k)
 		}
 	}

@@ -1,4 +1,7 @@
-package explore
+// Package draw draws scenarios. It takes a chooser, a lock, a profile of the callers, and the
+// classes of faults that may happen. It gives a scenario file for that lock, or a neighbour
+// of one that it drew before. It plays nothing.
+package draw
 
 import (
 	"cmp"
@@ -13,6 +16,10 @@ import (
 	"lockstep/sim"
 )
 
+// Version is the version of the drawing. It is raised by hand whenever the same
+// seed draws another scenario, or varies one in another way.
+const Version = 1
+
 // Profile is how wild the workloads are.
 type Profile string
 
@@ -25,31 +32,19 @@ const (
 	Full Profile = "full"
 )
 
-// Class is a family of faults.
-type Class string
-
-// The classes of faults.
-const (
-	ClassNetwork   Class = "network"
-	ClassCrash     Class = "crash"
-	ClassPause     Class = "pause"
-	ClassPartition Class = "partition"
-	ClassClock     Class = "clock"
-	ClassServer    Class = "server"
-	ClassOperator  Class = "operator"
-	ClassWatchdog  Class = "watchdog"
-	ClassInterrupt Class = "interrupt"
-)
-
-// Classes are all classes of faults.
-var Classes = []Class{
-	ClassNetwork, ClassCrash, ClassPause, ClassPartition, ClassClock, ClassServer, ClassOperator, ClassWatchdog, ClassInterrupt,
+// Scenario is a scenario that was drawn.
+type Scenario struct {
+	// Text is the file. Its about tells people the knobs and the variations.
+	Text string `json:"scenario,omitempty"`
+	// Knobs are the features that the drawing used.
+	Knobs Knobs `json:"knobs,omitzero"`
+	// Varied is the number of variations since the scenario was drawn anew.
+	Varied int `json:"varied,omitempty"`
 }
 
-// Draw draws a scenario file for a lock. All its chance comes from streams of c that begin
-// with draw/. If every draw is 0, the scenario is the simplest one. Its about names every
-// knob with its value.
-func Draw(c sim.Chooser, l *subject.Subject, p Profile, classes []Class) string {
+// New draws a scenario for a lock. All its chance comes from streams of c that begin with
+// draw/. If every draw is 0, the scenario is the simplest one.
+func New(c sim.Chooser, l *subject.Subject, p Profile, classes []Class) Scenario {
 	d := newDrawer(c, l, p, classes)
 	d.drawKnobs()
 	d.world()
@@ -67,22 +62,24 @@ func Draw(c sim.Chooser, l *subject.Subject, p Profile, classes []Class) string 
 		}
 	}
 	d.sc.About = d.about("")
-	return d.sc.Write()
+	return Scenario{Text: d.sc.Write(), Knobs: d.knobs}
 }
 
-// Vary draws a neighbour of a scenario, in which a few knobs, steps, faults or times
-// differ. The neighbour has no expectations, and its steps have no wants. For a text that
-// does not load, Vary draws a new scenario.
-func Vary(c sim.Chooser, text string, l *subject.Subject, p Profile, classes []Class) string {
-	was, err := scenarios.Parse("varied.yaml", []byte(text), anyLock)
+// Vary draws a neighbour of a scenario, in which a few steps, faults, times or properties
+// of the world differ. The neighbour has no expectations, and its steps have no wants. Knobs
+// that base does not have are drawn. For a text that does not load, Vary draws a new
+// scenario.
+func Vary(c sim.Chooser, base Scenario, l *subject.Subject, p Profile, classes []Class) Scenario {
+	was, err := scenarios.Parse("varied.yaml", []byte(base.Text), scenarios.AnyLock)
 	if err != nil {
-		return Draw(c, l, p, classes)
+		return New(c, l, p, classes)
 	}
 	d := newDrawer(c, l, p, classes)
 	d.drawKnobs()
+	d.knobs.adopt(base.Knobs)
 	d.adopt(was)
 	if len(d.sc.Threads) == 0 {
-		return Draw(c, l, p, classes)
+		return New(c, l, p, classes)
 	}
 	var changes []string
 	for range 1 + d.draw("vary", 3) {
@@ -92,13 +89,10 @@ func Vary(c sim.Chooser, text string, l *subject.Subject, p Profile, classes []C
 	}
 	d.fit()
 	d.settleResources()
-	d.sc.About = d.about(d.varied(was, changes))
-	return d.sc.Write()
+	varied := base.Varied + 1
+	d.sc.About = d.about(fmt.Sprintf("varied %d times, last: %s", varied, orNone(strings.Join(changes, ", "))))
+	return Scenario{Text: d.sc.Write(), Knobs: d.knobs, Varied: varied}
 }
-
-// anyLock takes the name of a lock in a drawn scenario as it is. A campaign knows its
-// lock, which need not be registered.
-func anyLock(name string) (string, error) { return name, nil }
 
 // fit removes the parts that the lock does not offer.
 func (d *drawer) fit() {
@@ -114,7 +108,7 @@ type drawer struct {
 	profile Profile
 	classes []Class
 	sc      *scenarios.Scenario
-	knobs
+	knobs   Knobs
 	// edges are lengths of time after which something ends or begins. bursts are instants
 	// at which several threads step.
 	edges, bursts []time.Duration
@@ -274,7 +268,7 @@ var scales = []string{"zero", "tiny", "second", "seconds", "edge", "minute"}
 // length draws a length of time, at most most.
 func (d *drawer) length(most time.Duration) time.Duration {
 	var t time.Duration
-	switch d.pick("times", d.times) {
+	switch d.pick("times", d.knobs.Times) {
 	case "zero":
 	case "tiny":
 		t = d.ms("times", 10)
@@ -352,66 +346,85 @@ func (d *drawer) underWay() (at time.Duration, who string) {
 	return b.at + (time.Duration(d.draw("times", 25)) * way / 4).Round(10*time.Microsecond), b.who
 }
 
-// knobs say which features a draw uses, and how often. They are a swarm: a feature that
+// Knobs say which features a drawing uses, and how often. They are a swarm: a feature that
 // is always on would hide what happens without it.
-type knobs struct {
-	calls  weights // how a lock is taken
-	chance weights // percent
-	kinds  weights // of faults
-	times  weights // scales of times
+type Knobs struct {
+	Calls  Weights `json:"calls"`  // ways of taking a lock
+	Chance Weights `json:"chance"` // features, each with a percentage
+	Faults Weights `json:"faults"` // kinds of faults
+	Times  Weights `json:"times"`  // scales of times
 }
 
-// weights are words with weights. A word of weight 0 is off.
-type weights []weight
+// IsZero reports whether the knobs of a scenario are unknown.
+func (k Knobs) IsZero() bool { return len(k.Calls) == 0 }
 
-type weight struct {
-	word string
-	n    int
+// adopt takes over the weights that other has for the same words.
+func (k *Knobs) adopt(other Knobs) {
+	theirs := other.named()
+	for i, knob := range k.named() {
+		for j := range *knob.weights {
+			w := &(*knob.weights)[j]
+			if n, ok := theirs[i].weights.of(w.Word); ok {
+				w.N = n
+			}
+		}
+	}
 }
 
-func (w weights) String() string {
+// Weights are the weights of several features, in the order in which one is picked.
+type Weights []Weight
+
+// Weight is the weight of the feature that a word names. With weight 0 the feature is off.
+type Weight struct {
+	Word string `json:"word"`
+	N    int    `json:"n"`
+}
+
+// String returns the words with their weights.
+func (w Weights) String() string {
 	var parts []string
 	for _, one := range w {
-		parts = append(parts, fmt.Sprintf("%s %d", one.word, one.n))
+		parts = append(parts, fmt.Sprintf("%s %d", one.Word, one.N))
 	}
 	return strings.Join(parts, ", ")
 }
 
-func (w weights) of(word string) int {
+// of returns the weight of a word. It reports false if there is none.
+func (w Weights) of(word string) (int, bool) {
 	for _, one := range w {
-		if one.word == word {
-			return one.n
+		if one.Word == word {
+			return one.N, true
 		}
 	}
-	return 0
+	return 0, false
 }
 
 // pick draws a word by weight; "": all words are off.
-func (d *drawer) pick(what string, w weights) string {
+func (d *drawer) pick(what string, w Weights) string {
 	total := 0
 	for _, one := range w {
-		total += one.n
+		total += one.N
 	}
 	if total == 0 {
 		return ""
 	}
 	k := d.draw(what, total)
 	for _, one := range w {
-		if k -= one.n; k < 0 {
-			return one.word
+		if k -= one.N; k < 0 {
+			return one.Word
 		}
 	}
-	panic("explore: weights do not add up")
+	panic("draw: weights do not add up")
 }
 
 // odds draws whether a feature is used this time.
 func (d *drawer) odds(what string) bool {
-	n := d.chance.of(what)
+	n, _ := d.knobs.Chance.of(what)
 	return n > 0 && d.draw(what, 100) >= 100-n
 }
 
 // swarm turns some of the words on, with very different weights.
-func (d *drawer) swarm(words []string) (w weights) {
+func (d *drawer) swarm(words []string) (w Weights) {
 	sides := 2
 	if len(words) < 3 {
 		sides = 3 // of few, rarely none
@@ -421,7 +434,7 @@ func (d *drawer) swarm(words []string) (w weights) {
 		if d.draw("knobs", sides) > 0 {
 			n = 1 << d.draw("knobs", 5)
 		}
-		w = append(w, weight{word, n})
+		w = append(w, Weight{word, n})
 	}
 	return w
 }
@@ -431,7 +444,7 @@ func (d *drawer) drawKnobs() {
 	if d.lock.Fair && !d.full() {
 		calls = calls[:2]
 	}
-	d.calls = d.swarm(calls)
+	d.knobs.Calls = d.swarm(calls)
 	odds := []string{"careful", "leased", "burst", "reenter", "twice"}
 	if d.full() {
 		odds = append(odds, "always", "mixed", "nest", "repeat", "use", "forget", "interruptible", "seconds",
@@ -451,17 +464,17 @@ func (d *drawer) drawKnobs() {
 		if d.draw("knobs", 2) == 1 {
 			n = from(d, "knobs", 50, 25, 10, 90)
 		}
-		d.chance = append(d.chance, weight{word, n})
+		d.knobs.Chance = append(d.knobs.Chance, Weight{word, n})
 	}
 	kinds := faultKindsOf(d.classes)
 	if d.lock.Servers.Count() == 1 {
 		kinds = slices.DeleteFunc(kinds, func(kind string) bool { return kind == serverClock })
 	}
-	d.kinds = d.swarm(kinds)
-	d.times = d.swarm(scales)
+	d.knobs.Faults = d.swarm(kinds)
+	d.knobs.Times = d.swarm(scales)
 }
 
-// about returns a text that names the knobs with their values.
+// about tells people the knobs with their values, and more. No program reads it.
 func (d *drawer) about(more string) string {
 	sc := d.sc
 	var threads []string
@@ -489,7 +502,7 @@ func (d *drawer) about(more string) string {
 		}
 	}
 	for _, k := range d.knobs.named() {
-		parts = append(parts, k.name+" "+orNone(k.of.String()))
+		parts = append(parts, k.name+" "+orNone(k.weights.String()))
 	}
 	parts = append(parts, fmt.Sprintf("%d faults", len(sc.Faults)))
 	if more != "" {
@@ -498,15 +511,14 @@ func (d *drawer) about(more string) string {
 	return "Drawn: " + strings.Join(parts, "; ") + "."
 }
 
-// named returns the knobs with their names in an about.
-func (k *knobs) named() []struct {
-	name string
-	of   *weights
-} {
-	return []struct {
-		name string
-		of   *weights
-	}{{"calls", &k.calls}, {"percent", &k.chance}, {"faults", &k.kinds}, {"times", &k.times}}
+// namedKnob is a knob with its name in an about.
+type namedKnob struct {
+	name    string
+	weights *Weights
+}
+
+func (k *Knobs) named() []namedKnob {
+	return []namedKnob{{"calls", &k.Calls}, {"percent", &k.Chance}, {"faults", &k.Faults}, {"times", &k.Times}}
 }
 
 func orNone(s string) string {

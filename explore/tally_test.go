@@ -2,36 +2,18 @@ package explore
 
 import (
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 	"testing"
 
+	"lockstep/explore/failure"
 	"lockstep/linearizability/judges"
 )
-
-func TestKeysAreFoldersAndDiffer(t *testing.T) {
-	seen := map[string]bool{}
-	for _, g := range []Group{
-		{"misdelete", judges.ClassBug, "unlock", nil},
-		{"misdelete", judges.ClassBug, "unlock", []string{"drop reply of unlock"}},
-		{"misdelete", judges.ClassBug, "unlock", []string{"drop reply of unlock", "pause"}},
-		{"want", judges.ClassBug, "deadline of b/1", nil},
-		{"want", judges.ClassBug, "deadline", []string{strings.Repeat("a very long fault ", 20)}},
-		{"want", judges.ClassBug, "deadline", []string{strings.Repeat("a very long fault ", 21)}},
-	} {
-		key := g.Key()
-		if seen[key] || !regexp.MustCompile(`^[a-z0-9][a-z0-9._+-]*$`).MatchString(key) || len(key) > nameMost {
-			t.Errorf("%s", key)
-		}
-		seen[key] = true
-	}
-}
 
 // Failures with one known cause are one group, whatever faults the runs had.
 func TestGroupsOfAKnownCause(t *testing.T) {
 	failed := func(class judges.Class, op, fault, defect, excuse string) Failed {
-		return Failed{Group: Group{"tidy", class, op, []string{fault}}, Origin: Origin{Defect: defect, Excuse: excuse}, Size: 9}
+		return Failed{Group: failure.Group{Judge: "tidy", Class: class, Op: op, Faults: []string{fault}}, Origin: failure.Origin{Defect: defect, Excuse: excuse}, Size: 9}
 	}
 	const bug, limit = judges.ClassBug, judges.ClassLimit
 	var runs []Run

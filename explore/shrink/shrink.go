@@ -1,4 +1,7 @@
-package explore
+// Package shrink makes failures small. Shrink plays smaller scenarios and fewer decisions,
+// and returns the smallest failure that it finds and that is still the same. WithoutFaults
+// only removes the faults that a failure does not need.
+package shrink
 
 import (
 	"cmp"
@@ -13,6 +16,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"lockstep/explore/failure"
 	"lockstep/known"
 	"lockstep/linearizability/judges"
 	"lockstep/model"
@@ -22,13 +26,15 @@ import (
 	"lockstep/sim"
 )
 
-// Failure is one finding of one run.
-type Failure struct {
-	Verdict play.Verdict   // of the run: scenario, lock, seed, record, decisions
-	Finding judges.Finding // the one that matters
-	// Seeded reports whether the decisions of the run are those of
-	// NewSeeded(Verdict.Seed). Otherwise they are Verdict.Played.Decisions.
-	Seeded bool
+// Phases are the parts of the work of shrinking one failure, in order.
+type Phases []Phase
+
+// Runs returns the number of runs that the phases took.
+func (p Phases) Runs() (runs int) {
+	for _, one := range p {
+		runs += one.Runs
+	}
+	return runs
 }
 
 // Phase is one part of the work of shrinking.
@@ -41,33 +47,36 @@ type Phase struct {
 // Shrink makes a failure smaller while the same judge is broken, as the same class,
 // for the same cause, at the same kind of operation, and without a fault of another
 // kind. A smaller failure of another group would be another bug. Budget bounds the
-// number of runs; a long run counts once more for every longRun steps. Shrink returns
-// the number of runs that it took. The result is a scenario file that shows the failure
-// by its seeds (Seeded, with the text in Verdict.Scenario.Text). If only these decisions
-// show it, the result is a run to be recorded. A failure that does not occur again is
-// returned as it was.
+// number of runs; a long run counts once more for every longRun steps. Once expired
+// reports true, Shrink keeps the failure that it has; nil: never. The result is a scenario
+// file that shows the failure by its seeds (Seeded, with the text in
+// Verdict.Scenario.Text). If only these decisions show it, the result is a run to be
+// recorded. A failure that does not occur again is returned as it was.
 //
 // Of two failures, the first difference in this list says which is smaller: a scenario
 // file shows it; fewer processes, threads, steps, faults; fewer rules that meet more than
-// one message; a smaller range of latencies; fewer events (Size); fewer fields; rounder,
-// then smaller numbers; fewer, then smaller decisions; a smaller seed; less text.
+// one message; a smaller range of latencies; fewer events (failure.Size); fewer fields;
+// rounder, then smaller numbers; fewer, then smaller decisions; a smaller seed; less text.
 //
 // A want of a step, or the end value of a resource, rests on the calls and times that
 // its author wrote. If one of them is broken, these calls and times stay.
-func Shrink(h *sim.Host, f Failure, budget int) (Failure, int) {
-	return shrinkUntil(h, f, budget, nil)
-}
-
-// shrinkUntil is Shrink, and keeps what it has once expired reports true; nil: never.
-func shrinkUntil(h *sim.Host, f Failure, budget int, expired func() bool) (Failure, int) {
+func Shrink(h *sim.Host, f failure.Failure, budget int, expired func() bool) (failure.Failure, Phases) {
 	s := newShrinker(h, f, budget-lastRuns)
 	s.expired = expired
-	small, phases := s.shrink()
-	runs := 0
-	for _, p := range phases {
-		runs += p.Runs
+	return s.shrink()
+}
+
+// WithoutFaults removes faults from a failure one by one, as long as it stays the same. An
+// interrupt and a skewed wall clock count as faults. It returns the failure with the faults
+// that remain, and the number of runs that it took. Several failures of one run may share
+// played, which caches the runs with faults left out; nil: there is one failure.
+func WithoutFaults(h *sim.Host, f failure.Failure, played map[string]play.Verdict) (failure.Failure, int) {
+	s := newShrinker(h, f, math.MaxInt)
+	s.played = played
+	if s.start() {
+		s.leaveOut()
 	}
-	return small, runs
+	return failure.Failure{Verdict: s.best.verdict, Finding: s.best.finding, Seeded: s.best.decisions == nil}, s.runs[phaseAgain]
 }
 
 // longRun is more steps than most runs have.
@@ -100,12 +109,7 @@ const (
 	lastRuns = seedsShown + 1
 )
 
-// ShrinkInPhases is Shrink, and returns what each phase did.
-func ShrinkInPhases(h *sim.Host, f Failure, budget int) (Failure, []Phase) {
-	return newShrinker(h, f, budget-lastRuns).shrink()
-}
-
-func (s *shrinker) shrink() (Failure, []Phase) {
+func (s *shrinker) shrink() (failure.Failure, Phases) {
 	if !s.begin() {
 		return s.from, s.report()
 	}
@@ -127,10 +131,10 @@ func (s *shrinker) shrink() (Failure, []Phase) {
 // shrinker makes one failure smaller.
 type shrinker struct {
 	host *sim.Host
-	from Failure
+	from failure.Failure
 	op   string // the kind of operation
 	// origin is the origin of the failure.
-	origin Origin
+	origin failure.Origin
 	// kinds are the kinds of the faults in the file.
 	kinds []string
 	// claim reports whether a want of the author is broken.
@@ -161,17 +165,17 @@ type candidate struct {
 	measure   []int64
 }
 
-func newShrinker(h *sim.Host, f Failure, budget int) *shrinker {
-	origin, _ := originOf(newNamer(h, f.Verdict), f.Finding)
+func newShrinker(h *sim.Host, f failure.Failure, budget int) *shrinker {
+	origin, _ := failure.OriginOf(failure.NewNamer(h, f.Verdict), f.Finding)
 	return &shrinker{
-		host: h, from: f, origin: origin, op: kindOf(f.Verdict, f.Finding), kinds: statedKinds(f.Verdict.Scenario), claim: f.Finding.Judge == model.JudgeWant,
+		host: h, from: f, origin: origin, op: failure.OpOf(f.Verdict, f.Finding), kinds: failure.FaultsStated(f.Verdict.Scenario), claim: f.Finding.Judge == model.JudgeWant,
 		left: budget, seeds: seedsTried, tried: map[string]bool{}, phase: phaseAgain, runs: map[string]int{}, did: map[string]string{},
 	}
 }
 
 // load parses a scenario that applies to the lock.
 func load(file, text string, l *subject.Subject) (*scenarios.Scenario, error) {
-	sc, err := scenarios.Parse(file, []byte(text), anyLock)
+	sc, err := scenarios.Parse(file, []byte(text), scenarios.AnyLock)
 	if err != nil {
 		return nil, err
 	}
@@ -222,7 +226,7 @@ func (s *shrinker) leaveOut() {
 	s.any = true
 	s.thin(needCuts)
 	s.any = false
-	s.kinds = statedKinds(s.best.verdict.Scenario)
+	s.kinds = failure.FaultsStated(s.best.verdict.Scenario)
 }
 
 // round tries once to make each part smaller.
@@ -295,7 +299,7 @@ func (s *shrinker) consider(tree *yaml.Node, seed uint64, decisions sim.Decision
 	if err != nil {
 		return false
 	}
-	if slices.ContainsFunc(statedKinds(sc), func(k string) bool { return !slices.Contains(s.kinds, k) }) {
+	if slices.ContainsFunc(failure.FaultsStated(sc), func(k string) bool { return !slices.Contains(s.kinds, k) }) {
 		return false
 	}
 	c := &candidate{tree: tree, seed: seed, decisions: decisions}
@@ -313,7 +317,7 @@ func (s *shrinker) consider(tree *yaml.Node, seed uint64, decisions sim.Decision
 	if !s.shows(c) {
 		return false
 	}
-	c.measure = append(static, int64(sizeTo(c.verdict, c.finding)))
+	c.measure = append(static, int64(failure.SizeTo(c.verdict, c.finding)))
 	c.measure = append(c.measure, details(c, text)...)
 	if s.best != nil && !s.any && slices.Compare(c.measure, s.best.measure) >= 0 {
 		return false
@@ -391,14 +395,14 @@ func (s *shrinker) same(v play.Verdict) (judges.Finding, bool) {
 	f := s.from.Finding
 	var n *known.Namer
 	for _, g := range v.Findings {
-		if g.Verdict != judges.Broken || g.Judge != f.Judge || g.Class != f.Class || kindOf(v, g) != s.op ||
+		if g.Verdict != judges.Broken || g.Judge != f.Judge || g.Class != f.Class || failure.OpOf(v, g) != s.op ||
 			g.Judge == model.JudgeWant && !sameClaim(f, g) {
 			continue
 		}
 		if n == nil {
-			n = newNamer(s.host, v)
+			n = failure.NewNamer(s.host, v)
 		}
-		if origin, _ := originOf(n, g); s.origin.covers(origin) {
+		if origin, _ := failure.OriginOf(n, g); s.origin.Covers(origin) {
 			return g, true
 		}
 	}
@@ -680,7 +684,7 @@ func (s *shrinker) sayable() {
 // said returns the scenario with a rule in place of the fate that the chooser gave to a
 // message; nil if no rule has the same effect.
 func (s *shrinker) said() *yaml.Node {
-	hit := fateOf(s.best.verdict)
+	hit := failure.FateOf(s.best.verdict)
 	if hit == nil {
 		return s.best.tree
 	}
@@ -695,7 +699,7 @@ func (s *shrinker) said() *yaml.Node {
 		set(said, "faults", &yaml.Node{Kind: yaml.SequenceNode, Content: []*yaml.Node{rule}})
 	}
 	if sc, err := load("", source(said), s.from.Verdict.Lock); err == nil { // the run had this fault
-		s.kinds = append(s.kinds, statedKinds(sc)...)
+		s.kinds = append(s.kinds, failure.FaultsStated(sc)...)
 	}
 	return said
 }
@@ -849,7 +853,7 @@ func (s *shrinker) decisions() {
 }
 
 // finish writes the best candidate as a file with its expectation, and plays the file.
-func (s *shrinker) finish() Failure {
+func (s *shrinker) finish() failure.Failure {
 	s.phase = phaseFile
 	s.left += lastRuns
 	best := s.best
@@ -900,15 +904,15 @@ func (s *shrinker) finish() Failure {
 		sc, err = load(sc.File, sc.Write(), s.from.Verdict.Lock)
 	}
 	if err != nil {
-		panic("explore: a shrunk scenario does not load: " + err.Error() + "\n" + source(tree))
+		panic("shrink: a shrunk scenario does not load: " + err.Error() + "\n" + source(tree))
 	}
 	sc.File = name + ".yaml"
 	last := &candidate{tree: tree, seed: best.seed, decisions: best.decisions}
 	if !s.play(last, sc) {
 		// The file does not show the failure. Keep the run itself.
-		return Failure{Verdict: best.verdict, Finding: best.finding, Seeded: best.decisions == nil}
+		return failure.Failure{Verdict: best.verdict, Finding: best.finding, Seeded: best.decisions == nil}
 	}
-	return Failure{Verdict: last.verdict, Finding: last.finding, Seeded: best.decisions == nil}
+	return failure.Failure{Verdict: last.verdict, Finding: last.finding, Seeded: best.decisions == nil}
 }
 
 // tell writes down what each phase did.
@@ -932,86 +936,12 @@ func (s *shrinker) tell(first []int64) {
 	}
 }
 
-func (s *shrinker) report() []Phase {
-	var out []Phase
+func (s *shrinker) report() Phases {
+	var out Phases
 	for _, name := range phaseNames {
 		if s.runs[name] > 0 {
 			out = append(out, Phase{name, s.runs[name], s.did[name]})
 		}
 	}
 	return out
-}
-
-// Size returns the number of events that tell the story of a run up to its first bug, or
-// else up to its first limit, or to its end if nothing is broken:
-//   - a call, and its return;
-//   - a message that met a fault, or that was lost;
-//   - the beginning and the end of any other fault, a client that closed;
-//   - a change on the server of who holds a lock, how often, or who waits, but
-//     not of how long;
-//   - a use of a resource, a want that was not met.
-//
-// Commands are not counted. Their effects are.
-func Size(v play.Verdict) int {
-	f, _ := First(v, "")
-	return sizeTo(v, f)
-}
-
-// First returns the finding of a judge that matters most: the first bug, or else the
-// first limit. The judge "" stands for all judges.
-func First(v play.Verdict, judge string) (judges.Finding, bool) {
-	for _, class := range []judges.Class{judges.ClassBug, judges.ClassLimit} {
-		for _, f := range v.Findings {
-			if f.Verdict == judges.Broken && f.Class == class && (judge == "" || f.Judge == judge) {
-				return f, true
-			}
-		}
-	}
-	return judges.Finding{}, false
-}
-
-// until returns the instant up to which a run has to be told to show a finding.
-func until(f judges.Finding) int64 {
-	switch {
-	case f.Judge == "":
-		return math.MaxInt64
-	case f.Judge == model.JudgeLinearizable && len(f.Ops) > 0:
-		return max(f.AtNs, f.Ops[0].ReturnNs) // it names the call
-	}
-	return f.AtNs
-}
-
-func sizeTo(v play.Verdict, f judges.Finding) int {
-	last := until(f)
-	n := 0
-	met := map[int]bool{}
-	held := map[string]model.LockState{}
-	for i := range v.Played.Record.Events {
-		e := &v.Played.Record.Events[i]
-		if e.AtNs > last || e.Kind == model.KindLeave {
-			break
-		}
-		switch e.Kind {
-		case model.KindInvoke, model.KindReturn, model.KindFault, model.KindFaultEnd, model.KindClose, model.KindTold, model.KindResource:
-			n++
-		case model.KindHit:
-			met[e.Msg] = true
-			n++
-		case model.KindLost:
-			if !met[e.Msg] && e.Why != model.LostUnwanted {
-				n++
-			}
-		case model.KindState:
-			old := held[e.Lock]
-			if old.Owner != e.State.Owner || old.Count != e.State.Count || !slices.Equal(old.Queue, e.State.Queue) {
-				n++
-			}
-			held[e.Lock] = *e.State
-		case model.KindCheck:
-			if !e.Met {
-				n++
-			}
-		}
-	}
-	return n
 }

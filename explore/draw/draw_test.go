@@ -1,22 +1,43 @@
-package explore
+package draw
 
 import (
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"lockstep/explore/failure"
 	"lockstep/internal/longtest"
 	"lockstep/linearizability/judges"
 	"lockstep/model"
 	"lockstep/scenarios"
 	"lockstep/scenarios/play"
 	"lockstep/scenarios/subject"
+	_ "lockstep/scenarios/subject/builtin"
 	"lockstep/sim"
 )
 
 var profiles = []Profile{Simple, Full}
+
+func mustFind(t *testing.T, name string) *subject.Subject {
+	t.Helper()
+	l, err := subject.Find(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l
+}
+
+func loadDrawn(t *testing.T, text string) *scenarios.Scenario {
+	t.Helper()
+	sc, err := scenarios.Parse("drawn.yaml", []byte(text), subject.Canonical)
+	if err != nil {
+		t.Fatalf("the drawn scenario does not load: %v\n%s", err, text)
+	}
+	return sc
+}
 
 // classSets returns the sets of fault classes with which the tests draw.
 func classSets() [][]Class {
@@ -28,14 +49,14 @@ func classSets() [][]Class {
 }
 
 // eachDraw draws n scenarios for every lock, profile and set of classes.
-func eachDraw(n int, visit func(seed uint64, l *subject.Subject, p Profile, classes []Class, text string)) {
+func eachDraw(n int, visit func(seed uint64, l *subject.Subject, p Profile, classes []Class, drawn Scenario)) {
 	seed := uint64(0)
 	for _, l := range subject.All() {
 		for _, p := range profiles {
 			for _, classes := range classSets() {
 				for range n {
 					seed++
-					visit(seed, l, p, classes, Draw(sim.NewSeeded(seed), l, p, classes))
+					visit(seed, l, p, classes, New(sim.NewSeeded(seed), l, p, classes))
 				}
 			}
 		}
@@ -90,10 +111,11 @@ func kindOfDrawn(f scenarios.Fault) string {
 }
 
 func TestWhatIsDrawnLoads(t *testing.T) {
-	eachDraw(longtest.Size(t, 4, 20), func(seed uint64, l *subject.Subject, p Profile, classes []Class, text string) {
+	eachDraw(longtest.Size(t, 4, 20), func(seed uint64, l *subject.Subject, p Profile, classes []Class, drawn Scenario) {
+		text := drawn.Text
 		sc := loadDrawn(t, text)
-		if again := Draw(sim.NewSeeded(seed), l, p, classes); again != text {
-			t.Fatalf("seed %d, drawn twice:\n%s\n%s", seed, text, again)
+		if again := New(sim.NewSeeded(seed), l, p, classes); !reflect.DeepEqual(again, drawn) {
+			t.Fatalf("seed %d, drawn twice:\n%+v\n%+v", seed, drawn, again)
 		}
 		if !slices.Equal(sc.Locks, []string{l.Name}) || l.Replicated != (sc.Server.Replicas > 0) {
 			t.Fatalf("seed %d is not for %s:\n%s", seed, l.Name, text)
@@ -213,7 +235,7 @@ func TestDrawsAreASwarm(t *testing.T) {
 		l := mustFind(t, name)
 		seen := map[string]int{}
 		for seed := range uint64(n) {
-			sc := loadDrawn(t, Draw(sim.NewSeeded(seed), l, Full, Classes))
+			sc := loadDrawn(t, New(sim.NewSeeded(seed), l, Full, Classes).Text)
 			found := stepKinds(sc)
 			for _, f := range sc.Faults {
 				found[kindOfDrawn(f)] = true
@@ -232,7 +254,7 @@ func TestDrawsAreASwarm(t *testing.T) {
 	for _, c := range Classes {
 		with := 0
 		for seed := range uint64(n) {
-			sc := loadDrawn(t, Draw(sim.NewSeeded(seed), l, Full, []Class{c}))
+			sc := loadDrawn(t, New(sim.NewSeeded(seed), l, Full, []Class{c}).Text)
 			skewed := slices.ContainsFunc(sc.Processes, func(p scenarios.Process) bool { return p.WallOffset != 0 || p.WallDriftPPM != 0 })
 			if len(sc.Faults) > 0 || stepKinds(sc)["interrupt"] || skewed {
 				with++
@@ -253,9 +275,9 @@ func TestSimpleWorkloadsHold(t *testing.T) {
 			continue
 		}
 		for seed := range n {
-			v := play.Run(h, loadDrawn(t, Draw(sim.NewSeeded(seed), l, Simple, nil)), l, seed)
+			v := play.Run(h, loadDrawn(t, New(sim.NewSeeded(seed), l, Simple, nil).Text), l, seed)
 			for _, f := range v.Findings {
-				if f.Verdict == judges.Undecided || f.Class == judges.ClassBug && DefectOf(h, v, f) == "" {
+				if f.Verdict == judges.Undecided || f.Class == judges.ClassBug && failure.NewNamer(h, v).Name(f).ID == "" {
 					t.Errorf("%s, seed %d: %s %s: %s\n%s", l.Name, seed, f.Judge, f.Verdict, f.Why, v.Scenario.Text)
 				}
 			}
@@ -294,14 +316,17 @@ func shared(a, b string) (part float64, same bool) {
 func TestANeighbourIsNear(t *testing.T) {
 	var kept, apart, changed, n float64
 	var last string
-	eachDraw(longtest.Size(t, 1, 2), func(seed uint64, l *subject.Subject, p Profile, classes []Class, text string) {
-		near := text
+	eachDraw(longtest.Size(t, 1, 2), func(seed uint64, l *subject.Subject, p Profile, classes []Class, drawn Scenario) {
+		near := drawn
 		for generation := range uint64(3) {
 			was := near
 			near = Vary(sim.NewSeeded(seed+generation<<32), was, l, p, classes)
-			sc := loadDrawn(t, near)
-			if again := Vary(sim.NewSeeded(seed+generation<<32), was, l, p, classes); again != near {
-				t.Fatalf("seed %d, varied twice:\n%s\n%s", seed, near, again)
+			sc := loadDrawn(t, near.Text)
+			if !reflect.DeepEqual(near.Knobs, drawn.Knobs) || near.Varied != int(generation)+1 {
+				t.Fatalf("seed %d, variation %d: the knobs %+v of variation %d; want %+v", seed, generation+1, near.Knobs, near.Varied, drawn.Knobs)
+			}
+			if again := Vary(sim.NewSeeded(seed+generation<<32), was, l, p, classes); !reflect.DeepEqual(again, near) {
+				t.Fatalf("seed %d, varied twice:\n%+v\n%+v", seed, near, again)
 			}
 			if want := fmt.Sprintf("varied %d times", generation+1); !strings.Contains(sc.About, want) {
 				t.Fatalf("the about does not say %q: %s", want, sc.About)
@@ -309,7 +334,7 @@ func TestANeighbourIsNear(t *testing.T) {
 			if p == Simple {
 				simple(t, l, sc)
 			}
-			part, same := shared(was, near)
+			part, same := shared(was.Text, near.Text)
 			kept += part
 			n++
 			if !same {
@@ -317,10 +342,10 @@ func TestANeighbourIsNear(t *testing.T) {
 			}
 		}
 		if last != "" {
-			part, _ := shared(last, text)
+			part, _ := shared(last, drawn.Text)
 			apart += part
 		}
-		last = text
+		last = drawn.Text
 	})
 	kept, changed, apart = kept/n, changed/n, apart/(n/3)
 	t.Logf("a neighbour keeps %.2f of the lines, %.2f of them differ; two draws share %.2f", kept, changed, apart)
@@ -339,13 +364,13 @@ func TestANeighbourExpectsNothing(t *testing.T) {
 	for _, was := range all {
 		l := mustFind(t, was.Locks[0])
 		for seed := range uint64(20) {
-			sc := loadDrawn(t, Vary(sim.NewSeeded(seed), was.Text, l, Full, Classes))
+			sc := loadDrawn(t, Vary(sim.NewSeeded(seed), Scenario{Text: was.Text}, l, Full, Classes).Text)
 			if len(sc.Expect)+len(sc.Reach) > 0 || strings.Contains(sc.Write(), "want:") {
 				t.Fatalf("the neighbour of %s expects something:\n%s", was.Name, sc.Text)
 			}
 		}
 	}
-	if text := Vary(sim.NewSeeded(1), "no scenario", mustFind(t, "redisson"), Full, nil); len(loadDrawn(t, text).Threads) == 0 {
+	if drawn := Vary(sim.NewSeeded(1), Scenario{Text: "no scenario"}, mustFind(t, "redisson"), Full, nil); len(loadDrawn(t, drawn.Text).Threads) == 0 {
 		t.Error("a text that does not load gave nothing")
 	}
 }
@@ -353,7 +378,7 @@ func TestANeighbourExpectsNothing(t *testing.T) {
 // rapid shrinks every decision to zero. The draw from zeros is a simple scenario.
 func TestTheSimplestDraw(t *testing.T) {
 	for _, p := range profiles {
-		sc := loadDrawn(t, Draw(zeros{}, mustFind(t, "redisson"), p, Classes))
+		sc := loadDrawn(t, New(zeros{}, mustFind(t, "redisson"), p, Classes).Text)
 		if len(sc.Faults) > 0 || len(sc.Processes) != 2 || len(stepKinds(sc)) > 2 {
 			t.Errorf("the simplest draw of profile %s:\n%s", p, sc.Text)
 		}
@@ -370,7 +395,7 @@ func TestErrorsComeInPlaceOfCommands(t *testing.T) {
 	l := mustFind(t, "redisson@4.7.0")
 	drawn := 0
 	for seed := range uint64(300) {
-		for _, f := range loadDrawn(t, Draw(sim.NewSeeded(seed), l, Full, []Class{ClassNetwork, ClassWatchdog})).Faults {
+		for _, f := range loadDrawn(t, New(sim.NewSeeded(seed), l, Full, []Class{ClassNetwork, ClassWatchdog}).Text).Faults {
 			if f.Do != "error" {
 				continue
 			}

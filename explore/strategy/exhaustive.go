@@ -1,4 +1,8 @@
-package explore
+// Package strategy chooses schedules. PCT is the chooser of one run. Search plays all
+// schedules of a small scenario. States returns the abstract states that a run reached, by
+// which a campaign knows a run that came to something new. A random schedule needs no
+// strategy: its chooser is sim.Seeded. The package draws no scenario and knows no campaign.
+package strategy
 
 import (
 	"fmt"
@@ -6,7 +10,6 @@ import (
 	"strings"
 	"time"
 
-	"lockstep/model"
 	"lockstep/scenarios"
 	"lockstep/scenarios/play"
 	"lockstep/scenarios/subject"
@@ -465,46 +468,4 @@ func meets(a, b map[string]bool) bool {
 		}
 	}
 	return false
-}
-
-// Outcome returns the result of a schedule without instants and numbers: the verdict, the
-// answers to the operations of each thread, which operation was over before which began,
-// the states that the server went through, and what was left at the end. Schedules that
-// differ only in steps that commute have the same outcome.
-func Outcome(v play.Verdict) string {
-	var b strings.Builder
-	fmt.Fprintf(&b, "%s\n", v.Word)
-	var findings []string
-	for _, f := range v.Findings {
-		findings = append(findings, fmt.Sprintf("%s %s %s", f.Judge, f.Verdict, f.Class))
-	}
-	slices.Sort(findings)
-	fmt.Fprintf(&b, "%s\n", strings.Join(slices.Compact(findings), ", "))
-	events := v.Played.Record.Events
-	number := map[int]string{} // operation -> thread and number within it
-	count := map[string]int{}
-	ended := []string{}
-	var lines, left []string
-	states := map[string][]string{}
-	for i := range events {
-		switch e := &events[i]; e.Kind {
-		case model.KindInvoke:
-			who := e.ThreadName()
-			count[who]++
-			number[e.Op] = fmt.Sprintf("%s.%d", who, count[who])
-			after := slices.Clone(ended)
-			slices.Sort(after)
-			lines = append(lines, fmt.Sprintf("%s %s after %v", number[e.Op], e.Action, after))
-		case model.KindReturn:
-			ended = append(ended, number[e.Op])
-			lines = append(lines, fmt.Sprintf("%s: %s", number[e.Op], e.Outcome))
-		case model.KindState:
-			states[e.Lock] = append(states[e.Lock], fmt.Sprintf("%q %d %v", e.State.Owner, e.State.Count, e.State.Queue))
-		case model.KindLeft:
-			left = append(left, e.Key+e.Channel+e.Text)
-		}
-	}
-	slices.Sort(lines)
-	fmt.Fprintf(&b, "%s\n%q\nleft %v\n", strings.Join(lines, "\n"), states, left)
-	return b.String()
 }

@@ -1,4 +1,4 @@
-package explore
+package draw
 
 import (
 	"slices"
@@ -27,16 +27,16 @@ func TestDrawnScenariosApply(t *testing.T) {
 	steps := map[bool]int{}            // of the clocks of servers, by whether they go forward
 	for seed := range uint64(300) {
 		for _, profile := range []Profile{Simple, Full} {
-			text := Draw(sim.NewSeeded(seed), &little, profile, Classes)
+			drawn := New(sim.NewSeeded(seed), &little, profile, Classes)
 			if seed%2 == 1 {
-				text = Vary(sim.NewSeeded(seed), text, &little, profile, Classes)
+				drawn = Vary(sim.NewSeeded(seed), drawn, &little, profile, Classes)
 			}
-			sc, err := scenarios.Parse("drawn.yaml", []byte(text), anyLock)
+			sc, err := scenarios.Parse("drawn.yaml", []byte(drawn.Text), scenarios.AnyLock)
 			if err != nil {
-				t.Fatalf("%v\n%s", err, text)
+				t.Fatalf("%v\n%s", err, drawn.Text)
 			}
 			if err := play.Applies(sc, &little); err != nil {
-				t.Fatalf("%v\n%s", err, text)
+				t.Fatalf("%v\n%s", err, drawn.Text)
 			}
 			for _, f := range sc.Faults {
 				struck[len(f.Servers)]++
@@ -47,7 +47,7 @@ func TestDrawnScenariosApply(t *testing.T) {
 					t.Errorf("the servers %v", f.Servers)
 				}
 			}
-			leases += strings.Count(Draw(sim.NewSeeded(seed), base, profile, Classes), "lease: ")
+			leases += strings.Count(New(sim.NewSeeded(seed), base, profile, Classes).Text, "lease: ")
 		}
 	}
 	if leases == 0 {
@@ -72,16 +72,16 @@ func TestExtensionsAreDrawnForLocksThatHaveThem(t *testing.T) {
 	drawn := map[Profile]int{}
 	for seed := range uint64(100) {
 		for _, profile := range []Profile{Simple, Full} {
-			text := Draw(sim.NewSeeded(seed), &extends, profile, Classes)
-			if !strings.Contains(text, "- extend: ") {
+			scenario := New(sim.NewSeeded(seed), &extends, profile, Classes)
+			if !strings.Contains(scenario.Text, "- extend: ") {
 				continue
 			}
 			drawn[profile]++
-			varied := Vary(sim.NewSeeded(seed), text, base, profile, Classes)
-			if sc, err := scenarios.Parse("varied.yaml", []byte(varied), anyLock); err != nil || play.Applies(sc, base) != nil {
+			varied := Vary(sim.NewSeeded(seed), scenario, base, profile, Classes).Text
+			if sc, err := scenarios.Parse("varied.yaml", []byte(varied), scenarios.AnyLock); err != nil || play.Applies(sc, base) != nil {
 				t.Fatalf("%v\n%s", err, varied)
 			}
-			if strings.Contains(Draw(sim.NewSeeded(seed), base, profile, Classes), "extend") {
+			if strings.Contains(New(sim.NewSeeded(seed), base, profile, Classes).Text, "extend") {
 				t.Fatal("an extension is drawn for a lock without")
 			}
 		}
@@ -109,7 +109,7 @@ func TestOnlySeveralServersHaveClocksThatStep(t *testing.T) {
 	} {
 		n := 0
 		for seed := range uint64(200) {
-			sc, err := scenarios.Parse("drawn.yaml", []byte(Draw(sim.NewSeeded(seed), c.lock, Full, c.classes)), anyLock)
+			sc, err := scenarios.Parse("drawn.yaml", []byte(New(sim.NewSeeded(seed), c.lock, Full, c.classes).Text), scenarios.AnyLock)
 			if err != nil {
 				t.Fatal(err)
 			}
