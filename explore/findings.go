@@ -60,25 +60,24 @@ func readTold(dir string) (retold, error) {
 	return t, lines.Err()
 }
 
-// lock returns the name of the lock that the campaign tested.
-func (t retold) lock() string {
-	words := strings.Fields(t.total.Campaign)
-	if i := slices.Index(words, "--lock"); i >= 0 && i+1 < len(words) {
-		return words[i+1]
-	}
-	return t.total.Campaign
-}
-
 // WriteFindings writes the findings of campaigns as Markdown. It reads them from the
 // folders that WriteTally wrote. A table of the campaigns comes first. Then come the bugs
 // without a name, the known defects, and the limits. Each known defect appears once, with
-// its story and the places where it was met. Links are relative to base.
-func WriteFindings(w io.Writer, base string, dirs []string) error {
+// its story and the places where it was met. Links are relative to base. planOf returns the
+// plan of a command, for a campaign that an older program wrote without its plan.
+func WriteFindings(w io.Writer, base string, dirs []string, planOf func(command string) (Plan, error)) error {
 	var all []retold
 	for _, dir := range dirs {
 		t, err := readTold(dir)
 		if err != nil {
 			return err
+		}
+		if t.total.Plan == nil {
+			plan, err := planOf(t.total.Campaign)
+			if err != nil {
+				return fmt.Errorf("%s: the command of the campaign: %w", filepath.Join(dir, VerdictsFile), err)
+			}
+			t.total.Plan = &plan
 		}
 		rel, err := filepath.Rel(base, dir)
 		if err != nil {
@@ -110,10 +109,10 @@ func WriteFindings(w io.Writer, base string, dirs []string) error {
 			default:
 				met[g.Defect] = append(met[g.Defect], where)
 				if g.MedianRuns > 0 && !defects[g.Defect] {
-					medians[g.Defect] = append(medians[g.Defect], fmt.Sprintf("%d on %s", g.MedianRuns, t.lock()))
+					medians[g.Defect] = append(medians[g.Defect], fmt.Sprintf("%d on %s", g.MedianRuns, t.total.Plan.Lock))
 				}
 				if row := known.Row(g.Defect); row != "" && !defects[g.Defect] {
-					rows[row] = append(rows[row], fmt.Sprintf("%s: %s", t.asked(), g.soon(t)))
+					rows[row] = append(rows[row], fmt.Sprintf("`%s`: %s", t.total.Plan.subject(), g.soon(t)))
 				}
 				defects[g.Defect] = true
 			}
@@ -180,13 +179,6 @@ func writeRows(b *bytes.Buffer, met map[string][]string) error {
 	return nil
 }
 
-// asked returns the lock of the campaign and the options before --runs, as Markdown code.
-func (t retold) asked() string {
-	_, s, _ := strings.Cut(t.total.Campaign, "--lock ")
-	s, _, _ = strings.Cut(s, " --runs ")
-	return "`" + s + "`"
-}
-
 // soon tells how often the campaign met the defect of the group. It gives the median
 // number of runs until the defect was met. Without a median it gives the number of runs
 // that met it.
@@ -210,6 +202,6 @@ func (g jsonGroup) where(t retold) string {
 	if shown != "" {
 		shown = "; cause: " + shown
 	}
-	return fmt.Sprintf("* %s: %s at %s, with %s: %d of %d runs; [%d events](%s): %s%s\n", t.lock(), g.Judge, g.Op, faults, g.Runs, t.total.Runs,
+	return fmt.Sprintf("* %s: %s at %s, with %s: %d of %d runs; [%d events](%s): %s%s\n", t.total.Plan.Lock, g.Judge, g.Op, faults, g.Runs, t.total.Runs,
 		g.Size, path.Join(t.dir, g.Recording), g.Why, shown)
 }

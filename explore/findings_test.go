@@ -2,12 +2,14 @@ package explore
 
 import (
 	"bytes"
+	"errors"
 	"os"
 	"path/filepath"
 	"reflect"
 	"strings"
 	"testing"
 
+	"lockstep/explore/draw"
 	"lockstep/explore/failure"
 )
 
@@ -28,15 +30,16 @@ func TestFindingsAreWrittenUp(t *testing.T) {
 			`"defect":"R-4871","cause":{"kind":"ran-twice","at_ns":2000000,"op":2,"msgs":[3,5]},"runs":7,"median_runs":12,"first_seed":3,"size_events":9,"why":"it did","recording":"g1/3.lockstep"}` + "\n"
 		unknown = `{"group":"g2","judge":"lease","class":"bug","op":"acquire","faults":[],"runs":1,"first_seed":4,"size_events":5,"why":"nobody knows","recording":"g2/4.lockstep"}` + "\n"
 		limit   = `{"group":"g3","judge":"mutual-exclusion","class":"limit","op":"acquire","faults":["pause"],"runs":2,"first_seed":5,"size_events":6,"why":"it slept","recording":"g3/5.lockstep"}` + "\n"
-		total   = `{"campaign":"simrun explore --lock redisson@3.21.3 --runs 50","runs":50,"missing":0,"groups":3,"verdicts":{},"steps":99,"sim_ns":1,"died":0,"states":[]}` + "\n"
+		total   = `{"campaign":"a command","plan":{"lock":"redisson@3.21.3","faults":["network"],"profile":"full"},"runs":50,"missing":0,"groups":3,"verdicts":{},"steps":99,"sim_ns":1,"died":0,"states":[]}` + "\n"
 	)
+	unplanned := func(string) (Plan, error) { return Plan{}, errors.New("nobody knows the command") }
 	var b bytes.Buffer
-	if err := WriteFindings(&b, base, []string{write("one", known+unknown+limit+total)}); err != nil {
+	if err := WriteFindings(&b, base, []string{write("one", known+unknown+limit+total)}, unplanned); err != nil {
 		t.Fatal(err)
 	}
 	for _, want := range []string{
-		"| [`simrun explore --lock redisson@3.21.3 --runs 50`](one/verdicts.md) | 50 | 99 | 1 | 1 | 1 |",
-		"\n1 of 17 rows were found by these campaigns.", "| unlock-reply-lost | `redisson@3.21.3`: 12 runs |", "| unlock-of-a-free-lock | not found |",
+		"| [`a command`](one/verdicts.md) | 50 | 99 | 1 | 1 | 1 |",
+		"\n1 of 17 rows were found by these campaigns.", "| unlock-reply-lost | `redisson@3.21.3 --faults network --profile full`: 12 runs |", "| unlock-of-a-free-lock | not found |",
 		"| fair-dead-waiters-add-up | not found: it is a limit",
 		"## R-4871: an unlock that is sent again takes two levels",
 		"It is the row `unlock-reply-lost` of the track record. Runs until it was met (median of 20 parts of the campaign): 12 on redisson@3.21.3.",
@@ -48,14 +51,27 @@ func TestFindingsAreWrittenUp(t *testing.T) {
 			t.Errorf("%q is not in\n%s", want, b.String())
 		}
 	}
+	// An older program wrote the command of a campaign and no plan.
+	older := strings.Replace(total, `"plan":{"lock":"redisson@3.21.3","faults":["network"],"profile":"full"},`, "", 1)
+	var again bytes.Buffer
+	planOf := func(command string) (Plan, error) {
+		if command != "a command" {
+			t.Errorf("asked for the plan of %q", command)
+		}
+		return Plan{Lock: "redisson@3.21.3", Faults: []draw.Class{draw.ClassNetwork}, Profile: draw.Full}, nil
+	}
+	if err := WriteFindings(&again, base, []string{write("one", known+unknown+limit+older)}, planOf); err != nil || again.String() != b.String() {
+		t.Errorf("without its plan the campaign is written up as\n%s\n%v; want\n%s", again.String(), err, b.String())
+	}
 	for _, c := range []struct{ name, text, want string }{
+		{"unplanned", known + older, "nobody knows the command"},
 		{"cut", known, "the totals of the campaign are missing"},
 		{"other", "{}\n", "verdicts.jsonl:1: neither a group nor the totals"},
 		{"no JSON", known + "{\n", "verdicts.jsonl:2: not what explore writes"},
 		{"more", total + known, "verdicts.jsonl:2: something follows the totals"},
 		{"old", strings.ReplaceAll(known, "R-4871", "R-0") + total, "run them again"},
 	} {
-		if err := WriteFindings(&b, base, []string{write(c.name, c.text)}); err == nil || !strings.Contains(err.Error(), c.want) {
+		if err := WriteFindings(&b, base, []string{write(c.name, c.text)}, unplanned); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v; want %q", c.name, err, c.want)
 		}
 	}

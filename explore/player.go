@@ -129,7 +129,26 @@ func (p here) Shrink(t ShrinkTask) (Shrunk, error) {
 
 // String returns the command line that makes the plan.
 func (p Plan) String() string {
-	s := "simrun explore --lock " + p.Lock
+	s := "simrun explore --lock " + p.subject()
+	if p.Strategy == StrategyExhaustive {
+		if p.Runs > 0 {
+			s += fmt.Sprintf(" --runs %d", p.Runs)
+		}
+		return s
+	}
+	s += fmt.Sprintf(" --runs %d --seed %s", p.Runs, p.seeds())
+	if p.Strategy == StrategyPCT {
+		s += fmt.Sprintf(" --strategy pct --depth %d", p.Depth)
+	}
+	if p.Steps > 0 {
+		s += fmt.Sprintf(" --steps %d", p.Steps)
+	}
+	return s
+}
+
+// subject returns the lock of the plan, and the options that say what it meets.
+func (p Plan) subject() string {
+	s := p.Lock
 	if len(p.Faults) > 0 {
 		s += " --faults "
 		for i, c := range p.Faults {
@@ -144,19 +163,9 @@ func (p Plan) String() string {
 		if p.Case != "" {
 			s += " --scenario " + p.Case
 		}
-		if p.Runs > 0 {
-			s += fmt.Sprintf(" --runs %d", p.Runs)
-		}
 		return s
 	}
-	s += fmt.Sprintf(" --profile %s --runs %d --seed %s", p.Profile, p.Runs, p.seeds())
-	if p.Strategy == StrategyPCT {
-		s += fmt.Sprintf(" --strategy pct --depth %d", p.Depth)
-	}
-	if p.Steps > 0 {
-		s += fmt.Sprintf(" --steps %d", p.Steps)
-	}
-	return s
+	return s + fmt.Sprintf(" --profile %s", p.Profile)
 }
 
 // question is a line that a campaign sends to a process that plays for it. The first line

@@ -157,7 +157,10 @@ type jsonGroup struct {
 }
 
 type jsonTotal struct {
+	// Campaign is the command that makes the plan, for people. Plan is nil in the files of
+	// programs that wrote no more than the command.
 	Campaign string             `json:"campaign"`
+	Plan     *Plan              `json:"plan,omitempty"`
 	Runs     int                `json:"runs"`
 	Missing  int                `json:"missing"`
 	Groups   int                `json:"groups"`
@@ -185,7 +188,7 @@ func (o Tally) WriteJSON(w io.Writer, small []Shrunk) error {
 		}
 	}
 	return enc.Encode(jsonTotal{
-		Campaign: o.Plan.String(), Runs: o.Runs, Missing: o.Missing, Groups: len(o.Groups), Verdicts: o.Words,
+		Campaign: o.Plan.String(), Plan: &o.Plan, Runs: o.Runs, Missing: o.Missing, Groups: len(o.Groups), Verdicts: o.Words,
 		Steps: o.Steps, SimNs: o.SimNs, Died: len(o.Died), States: o.Curve, Coverage: o.Coverage,
 	})
 }

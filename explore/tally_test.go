@@ -2,10 +2,12 @@ package explore
 
 import (
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
 
+	"lockstep/explore/draw"
 	"lockstep/explore/failure"
 	"lockstep/linearizability/judges"
 )
@@ -43,5 +45,19 @@ func TestGroupsOfAKnownCause(t *testing.T) {
 	}
 	if !slices.Equal(got, want) {
 		t.Errorf("the groups are\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+}
+
+// The plan of a campaign is read back from its folder as it was.
+func TestTheFolderOfACampaignKeepsItsPlan(t *testing.T) {
+	p := plan("setnx-del", 300, draw.ClassPause, draw.ClassCrash)
+	p.Strategy, p.Depth, p.Seed, p.Seeds, p.Steps = StrategyPCT, 2, 5, 3, 1000
+	dir := t.TempDir()
+	if err := WriteTally(dir, Sum(p, nil), nil); err != nil {
+		t.Fatal(err)
+	}
+	told, err := readTold(dir)
+	if err != nil || !reflect.DeepEqual(told.total.Plan, &p) {
+		t.Errorf("%+v, %v; want %+v", told.total.Plan, err, p)
 	}
 }

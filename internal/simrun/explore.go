@@ -32,25 +32,17 @@ const shrinkBudget = 600
 func (a *app) explore(args []string) (int, error) {
 	p := explore.Plan{World: sim.Version}
 	c := &explore.Campaign{Of: 1}
-	var faults []string
-	var profile, seeds, shard, small string
+	var w planWords
+	var shard string
 	var given *pflag.FlagSet
 	var limit time.Duration
 	asJSON := false
 	rest, err := flags("explore", args, func(f *pflag.FlagSet) {
-		f.StringVar(&p.Lock, "lock", "", "")
-		f.StringSliceVar(&faults, "faults", nil, "")
-		f.StringVar(&profile, "profile", string(draw.Simple), "")
-		f.IntVar(&p.Runs, "runs", 1000, "")
-		f.Int64Var(&p.Steps, "steps", 0, "")
-		f.StringVar(&seeds, "seed", "1", "")
-		f.StringVar(&p.Strategy, "strategy", explore.StrategyRandom, "")
-		f.IntVar(&p.Depth, "depth", 0, "")
+		planFlags(f, &p, &w)
 		f.IntVar(&c.Jobs, "jobs", runtime.NumCPU(), "")
 		f.StringVar(&shard, "shard", "", "")
 		f.StringVar(&c.Dir, "out", "", "")
 		f.DurationVar(&limit, "time", 0, "")
-		f.StringVar(&small, "scenario", "", "")
 		f.BoolVar(&asJSON, "json", false, "")
 		given = f
 	})
@@ -58,12 +50,12 @@ func (a *app) explore(args []string) (int, error) {
 		return 0, err
 	}
 	if p.Strategy == explore.StrategyExhaustive {
-		return a.cover(p, given, rest, faults, small, c.Dir, limit, asJSON)
+		return a.cover(p, given, rest, w, c.Dir, limit, asJSON)
 	}
-	if small != "" {
+	if p.Case != "" {
 		return 0, usagef("explore: --scenario belongs to --strategy exhaustive; the others draw theirs")
 	}
-	if err := planned(&p, c, rest, faults, profile, seeds, shard); err != nil {
+	if err := planned(&p, c, rest, w, shard); err != nil {
 		return 0, usageError{fmt.Errorf("explore: %w", err)}
 	}
 	temporary := c.Dir == ""
@@ -113,6 +105,76 @@ func (a *app) explore(args []string) (int, error) {
 	return a.conclude(quit, p, runs, c.Dir, asJSON)
 }
 
+// planWords are the options of a plan that become fields of it only when they are checked.
+type planWords struct {
+	faults         []string
+	profile, seeds string
+}
+
+// planFlags declares the options of explore that determine a plan.
+func planFlags(f *pflag.FlagSet, p *explore.Plan, w *planWords) {
+	f.StringVar(&p.Lock, "lock", "", "")
+	f.StringSliceVar(&w.faults, "faults", nil, "")
+	f.StringVar(&w.profile, "profile", string(draw.Simple), "")
+	f.IntVar(&p.Runs, "runs", 1000, "")
+	f.Int64Var(&p.Steps, "steps", 0, "")
+	f.StringVar(&w.seeds, "seed", "1", "")
+	f.StringVar(&p.Strategy, "strategy", explore.StrategyRandom, "")
+	f.IntVar(&p.Depth, "depth", 0, "")
+	f.StringVar(&p.Case, "scenario", "", "")
+}
+
+// complete checks the words and sets the fields of the plan that they are about. An
+// exhaustive search has no profile and no seed.
+func (w planWords) complete(p *explore.Plan) (err error) {
+	if p.Faults, err = draw.ParseClasses(w.faults); err != nil || p.Strategy == explore.StrategyExhaustive {
+		return err
+	}
+	p.Profile = draw.Profile(w.profile)
+	if p.Profile != draw.Simple && p.Profile != draw.Full {
+		return fmt.Errorf("--profile %q: write simple or full", w.profile)
+	}
+	first, last, err := seedRange(w.seeds)
+	if err != nil {
+		return err
+	}
+	p.Seed = first
+	if more := last - first; more > 0 {
+		if more >= uint64(p.Runs/explore.FamilyRuns) {
+			return fmt.Errorf("--seed %s --runs %d: each seed needs at least %d runs", w.seeds, p.Runs, explore.FamilyRuns)
+		}
+		p.Seeds = int(more) + 1
+	}
+	return nil
+}
+
+// commandPlan returns the plan of a campaign by its command, simrun explore with options. The
+// lock need not be one that this program knows.
+func commandPlan(command string) (explore.Plan, error) {
+	var p explore.Plan
+	var w planWords
+	words := strings.Fields(command)
+	if len(words) < 2 || words[1] != "explore" {
+		return p, fmt.Errorf("%q is no command of explore", command)
+	}
+	var given *pflag.FlagSet
+	rest, err := flags("explore", words[2:], func(f *pflag.FlagSet) {
+		planFlags(f, &p, &w)
+		given = f
+	})
+	if err != nil {
+		return p, err
+	}
+	if p.Lock == "" || len(rest) > 0 {
+		return p, fmt.Errorf("%q is no command of a campaign", command)
+	}
+	if p.Strategy == explore.StrategyExhaustive && !given.Changed("runs") {
+		p.Runs = 0
+	}
+	err = w.complete(&p)
+	return p, err
+}
+
 // interrupts returns two contexts for a campaign. The first interrupt ends stop: the
 // campaign plays no more runs, and shrinks the failures that it has found unless it is a
 // shard. The second interrupt ends quit: the campaign stops shrinking, too. The runs that
@@ -140,8 +202,8 @@ func (a *app) interrupts() (stop, quit context.Context, release func()) {
 }
 
 // cover plays all schedules of a small scenario.
-func (a *app) cover(p explore.Plan, given *pflag.FlagSet, rest, faults []string, file, dir string, limit time.Duration, asJSON bool) (int, error) {
-	s, err := covered(&p, given, rest, faults, file)
+func (a *app) cover(p explore.Plan, given *pflag.FlagSet, rest []string, w planWords, dir string, limit time.Duration, asJSON bool) (int, error) {
+	s, err := covered(&p, given, rest, w)
 	if err == nil {
 		err = folder(dir)
 	}
@@ -166,7 +228,7 @@ func (a *app) cover(p explore.Plan, given *pflag.FlagSet, rest, faults []string,
 
 // covered checks the options of an exhaustive search before anything is run. It completes
 // the plan and returns the search.
-func covered(p *explore.Plan, given *pflag.FlagSet, rest, faults []string, file string) (*strategy.Search, error) {
+func covered(p *explore.Plan, given *pflag.FlagSet, rest []string, w planWords) (*strategy.Search, error) {
 	if len(rest) > 0 {
 		return nil, fmt.Errorf("%q is no option; explore takes options only", rest[0])
 	}
@@ -183,7 +245,7 @@ func covered(p *explore.Plan, given *pflag.FlagSet, rest, faults []string, file 
 		return nil, err
 	}
 	p.Lock = l.Name
-	if p.Faults, err = draw.ParseClasses(faults); err != nil {
+	if err := w.complete(p); err != nil {
 		return nil, err
 	}
 	s := &strategy.Search{Lock: l, NearReplicas: true}
@@ -199,17 +261,17 @@ func covered(p *explore.Plan, given *pflag.FlagSet, rest, faults []string, file 
 		}
 		s.MaxRuns = p.Runs
 	}
-	if p.Case = file; file == "" {
+	if p.Case == "" {
 		s.Scenario, err = scenarios.Parse("small.yaml", []byte(strategy.SmallCase(l)), subject.Canonical)
 	} else {
-		s.Scenario, err = scenarios.Find(file)
+		s.Scenario, err = scenarios.Find(p.Case)
 	}
 	return s, err
 }
 
 // planned checks the options of a campaign before anything is run. It completes the plan
 // and the campaign.
-func planned(p *explore.Plan, c *explore.Campaign, rest, faults []string, profile, seeds, shard string) error {
+func planned(p *explore.Plan, c *explore.Campaign, rest []string, w planWords, shard string) error {
 	if len(rest) > 0 {
 		return fmt.Errorf("%q is no option; explore takes options only", rest[0])
 	}
@@ -221,12 +283,8 @@ func planned(p *explore.Plan, c *explore.Campaign, rest, faults []string, profil
 		return err
 	}
 	p.Lock = l.Name
-	if p.Faults, err = draw.ParseClasses(faults); err != nil {
+	if err := w.complete(p); err != nil {
 		return err
-	}
-	p.Profile = draw.Profile(profile)
-	if p.Profile != draw.Simple && p.Profile != draw.Full {
-		return fmt.Errorf("--profile %q: write simple or full", profile)
 	}
 	switch {
 	case p.Strategy == explore.StrategyRandom && p.Depth != 0:
@@ -245,17 +303,6 @@ func planned(p *explore.Plan, c *explore.Campaign, rest, faults []string, profil
 		return fmt.Errorf("--depth %d: at least 1", p.Depth)
 	case c.Jobs < 1 || c.Jobs > 1024:
 		return fmt.Errorf("--jobs %d: from 1 to 1024", c.Jobs)
-	}
-	first, last, err := seedRange(seeds)
-	if err != nil {
-		return err
-	}
-	p.Seed = first
-	if more := last - first; more > 0 {
-		if more >= uint64(p.Runs/explore.FamilyRuns) {
-			return fmt.Errorf("--seed %s --runs %d: each seed needs at least %d runs", seeds, p.Runs, explore.FamilyRuns)
-		}
-		p.Seeds = int(more) + 1
 	}
 	if shard != "" {
 		i, n, ok := strings.Cut(shard, "/")
