@@ -453,11 +453,7 @@ func (d *drawer) drawKnobs() {
 		}
 		d.chance = append(d.chance, weight{word, n})
 	}
-	kinds := faultKindsOf(d.classes)
-	if d.lock.Servers.Count() == 1 {
-		kinds = slices.DeleteFunc(kinds, func(kind string) bool { return kind == serverClock })
-	}
-	d.kinds = d.swarm(kinds)
+	d.kinds = d.swarm(slices.DeleteFunc(faultKindsOf(d.classes), d.lacks))
 	d.times = d.swarm(scales)
 }
 
