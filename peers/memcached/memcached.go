@@ -85,13 +85,15 @@ type lock struct {
 }
 
 func (l *lock) TryLock(context.Context) (bool, error) {
-	l.value = rand.Text()
-	err := l.c.Add(&memcache.Item{Key: l.name, Value: []byte(l.value), Expiration: int32(l.c.lease / time.Second)})
+	value := rand.Text()
+	err := l.c.Add(&memcache.Item{Key: l.name, Value: []byte(value), Expiration: int32(l.c.lease / time.Second)})
 	if errors.Is(err, memcache.ErrNotStored) {
 		return false, nil
 	}
-	l.held = err == nil
-	return l.held, err
+	if err == nil {
+		l.value, l.held = value, true
+	}
+	return err == nil, err
 }
 
 func (l *lock) Lock(ctx context.Context) error { return wait(ctx, l.TryLock) }
