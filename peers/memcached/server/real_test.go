@@ -21,8 +21,8 @@ import (
 	"lockstep/sim"
 )
 
-// real starts the real program for the time of the test and returns its address.
-func real(t *testing.T) string {
+// memcached starts the real program for the time of the test and returns its address.
+func memcached(t *testing.T) string {
 	t.Helper()
 	path, err := exec.LookPath("memcached")
 	if err != nil {
@@ -183,7 +183,7 @@ func (d *drawer) learn(answer string) {
 // The server of the world answers as the real program does, byte by byte, ids included:
 // drawn sequences of requests on two connections.
 func TestTheServerAnswersAsMemcachedDoes(t *testing.T) {
-	addr := real(t)
+	addr := memcached(t)
 	server, start := New(), time.Now()
 	server.Start(sim.Setup{Start: start})
 	requests, silent := 0, 0
@@ -241,7 +241,7 @@ func TestTheServerAnswersAsMemcachedDoes(t *testing.T) {
 
 // Requests that a drawn sequence does not have.
 func TestRareRequestsAreAnsweredAsByMemcached(t *testing.T) {
-	addr := real(t)
+	addr := memcached(t)
 	server, start := New(), time.Now()
 	server.Start(sim.Setup{Start: start})
 	for i, text := range []string{
@@ -303,7 +303,7 @@ func TestItemsEndWhenThoseOfMemcachedDo(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
 	var running sync.WaitGroup
-	var compared, late atomic.Int32
+	var compared, late, requests atomic.Int32
 	run := func(addr string, number uint64, flushes bool, tick time.Time, uptime int64) {
 		defer running.Done()
 		nowNs := func(at time.Duration) int64 { return (uptime-2)*second + int64(at) }
@@ -324,6 +324,7 @@ func TestItemsEndWhenThoseOfMemcachedDo(t *testing.T) {
 				late.Add(1) // the machine is busy
 				return
 			}
+			requests.Add(1)
 			_, _ = there.Write([]byte(r.text))
 			want := here.send(nowNs(r.at), r.text)
 			got := hear(there, len(want), false)
@@ -337,7 +338,7 @@ func TestItemsEndWhenThoseOfMemcachedDo(t *testing.T) {
 	}
 	var addrs []string
 	for range 1 + programs {
-		addrs = append(addrs, real(t))
+		addrs = append(addrs, memcached(t))
 	}
 	for i, addr := range addrs {
 		tick, uptime := nextTick(t, addr)
@@ -352,7 +353,7 @@ func TestItemsEndWhenThoseOfMemcachedDo(t *testing.T) {
 		}
 	}
 	running.Wait()
-	t.Logf("%d sequences compared, %d given up because the machine was busy", compared.Load(), late.Load())
+	t.Logf("%d sequences of %d requests compared, %d given up because the machine was busy", compared.Load(), requests.Load(), late.Load())
 	if compared.Load() < (sequences+programs)/2 {
 		t.Error("too few sequences were compared")
 	}
