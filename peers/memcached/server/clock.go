@@ -53,7 +53,8 @@ func (c *clock) stall(nowNs, untilNs int64) {
 	}
 }
 
-// monthAndMore is the greatest time that counts from now on, in seconds.
+// aMonth is the greatest expiry that counts from now on, in seconds. A greater one is a Unix
+// time.
 const aMonth = 30 * 24 * 60 * 60
 
 // rel returns the time of the clock at which an item with that expiry ends; 0: never.

@@ -173,16 +173,24 @@ func (s *Server) Next() (atNs int64, ok bool) {
 }
 
 // Tick implements sim.Server. It removes the items that have ended. The real program
-// removes them when somebody asks for them, which makes no difference.
+// removes them when somebody asks for them.
 func (s *Server) Tick(nowNs int64, out *sim.Effects) {
+	for _, key := range s.removeEnded(nowNs, out) {
+		out.Record(model.Event{Kind: model.KindExpire, Key: key})
+	}
+}
+
+// removeEnded removes the items that have ended and returns their keys.
+func (s *Server) removeEnded(nowNs int64, out *sim.Effects) (gone []string) {
 	for _, key := range s.keys() {
-		if at, ok := s.endsNs(nowNs, s.items[key]); ok && at <= nowNs {
+		if s.find(nowNs, key) == nil {
 			delete(s.items, key)
-			out.Record(model.Event{Kind: model.KindExpire, Key: key})
 			out.Write(keyObject(key))
 			out.Changed = true
+			gone = append(gone, key)
 		}
 	}
+	return gone
 }
 
 // find returns the item of a key; nil if there is none, or it has ended.
@@ -242,7 +250,7 @@ func (s *Server) Handle(nowNs int64, _ sim.ConnID, r *sim.Request, out *sim.Effe
 	s.Tick(nowNs, out)
 	x := &execution{s: s, nowNs: nowNs, out: out}
 	text := x.run(r)
-	s.Tick(nowNs, out) // what was stored without a future
+	s.removeEnded(nowNs, out) // the request ended them: they did not run out
 	switch {
 	case x.closes:
 		return sim.Reply{None: true, Closes: true}, true
