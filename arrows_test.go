@@ -87,7 +87,7 @@ var rooms = map[string]room{
 		"explore", "explore/draw", "explore/failure", "internal/simrun", "linearizability/judges", "lockimpl", "model", "report",
 		"scenarios", "scenarios/play", "scenarios/subject", "sim"}, words: []*regexp.Regexp{locks, roles}},
 	"locktest/redistest": {imports: []string{"locktest", "scenarios/subject/builtin", "sim", "sim/goredis", "sim/redis"}, words: []*regexp.Regexp{locks}},
-	"peers":              {imports: []string{"bench", "locktest", "locktest/redistest"}},
+	"peers":              {imports: []string{"bench", "locktest", "locktest/redistest", "model", "sim"}},
 	"bench": {imports: []string{
 		"explore", "explore/draw", "interop", "lockimpl", "model", "scenarios", "scenarios/play", "scenarios/subject", "scenarios/subject/builtin", "sim"}},
 	"internal/simrun": {imports: []string{

@@ -88,6 +88,11 @@ func (f FaultSpec) LosesData() bool {
 // server keeps end earlier or later by that much.
 func (f FaultSpec) StepsServerClock() bool { return f.Server == ServerWallClock }
 
+// MovesLeases reports whether the fault may put off the end of a lease that nobody
+// renewed: a step of the server's clock, or a stall, in which a clock that goes by ticks
+// stands still.
+func (f FaultSpec) MovesLeases() bool { return f.StepsServerClock() || f.Server == ServerStall }
+
 // MayRemoveKeys reports whether the fault may take keys from the server.
 func (f FaultSpec) MayRemoveKeys() bool {
 	return f.Kind == FaultKey || f.LosesData() || f.StepsServerClock() && f.Step > 0

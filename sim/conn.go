@@ -58,6 +58,7 @@ type conn struct {
 	severed    bool       // reset: nothing passes any more
 	gone       bool       // the client closed it, or it broke
 	ended      bool       // the server knows
+	closed     bool       // the server closed it
 	blocked    *message   // the request whose reply comes later
 	behind     []*message // requests that arrived after it
 	pushed     []Push     // messages of the server that nobody collected

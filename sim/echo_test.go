@@ -18,7 +18,8 @@ const ms = time.Millisecond
 
 // echo is a small server: it has one word and answers lines. "set WORD" keeps the
 // word for one second and tells every connection that said "listen"; "get" answers
-// the word; "wait" answers when the word is next set; "hi" is answered at once.
+// the word; "wait" answers when the word is next set; "hi" is answered at once; "hush" has
+// no answer; "bye" closes the connection, and "last" does behind its answer.
 // Other lines come back.
 type echo struct {
 	word      string
@@ -99,6 +100,14 @@ func (e *echo) Handle(nowNs int64, c ConnID, r *Request, out *Effects) (Reply, b
 	case "wait":
 		e.waiting = append(e.waiting, c)
 		return Reply{}, false
+	case "hush":
+		return Reply{None: true}, true
+	case "bye":
+		return Reply{None: true, Closes: true}, true
+	case "last":
+		reply := says("last")
+		reply.Closes = true
+		return reply, true
 	}
 	return says(strings.Join(r.Words, " ")), true
 }
@@ -275,6 +284,45 @@ func TestARequestMayComeInPiecesAndGarbageIsADefect(t *testing.T) {
 	}})
 	equal(t, "heard", got, "half@12ms")
 	equal(t, "recorded", events(r, model.KindSend, model.KindDefect), "defect an empty line@0s, send half@10ms")
+}
+
+func TestARequestMayHaveNoAnswer(t *testing.T) {
+	var got string
+	r := play(t, Config{}, []*echo{{}}, map[string]func(*Thread){"a": func(th *Thread) {
+		c := mustDial(th, 1)
+		defer c.Close()
+		_, _ = c.Write([]byte("hush\n"))
+		th.Sleep(10 * ms)
+		got = c.talk("one\n")
+	}})
+	equal(t, "heard", got, "one@12ms")
+	equal(t, "answered", events(r, model.KindExec, model.KindDeliver), "exec hush@1ms, exec one one@11ms, deliver@12ms")
+}
+
+// What was sent before the server closed the connection arrives, and what is sent to it
+// later is lost.
+func TestAServerMayCloseAConnection(t *testing.T) {
+	for request, want := range map[string]string{"bye": "EOF@2ms", "last": "last@2ms, EOF@2ms"} {
+		var got []string
+		server, closed := &echo{}, 0
+		r := play(t, Config{}, []*echo{server}, map[string]func(*Thread){"a": func(th *Thread) {
+			c := mustDial(th, 1)
+			defer c.Close()
+			_, _ = c.Write([]byte(request + "\n"))
+			th.Sleep(ms + ms/2)
+			_, _ = c.Write([]byte("late\n")) // the end is on its way
+			for len(got) == 0 || !strings.HasPrefix(got[len(got)-1], "EOF") {
+				got = append(got, c.hear())
+			}
+			th.Do(func() { closed = len(server.closed) })
+			if _, err := c.Write([]byte("later\n")); err == nil {
+				t.Error("a write to a closed connection succeeds")
+			}
+		}})
+		equal(t, "heard", strings.Join(got, ", "), want)
+		equal(t, "lost", events(r, model.KindLost), "lost connection reset@2.5ms")
+		equal(t, "connections that the server knows to be closed", closed, 1)
+	}
 }
 
 func TestALeaseEndsAtItsTick(t *testing.T) {

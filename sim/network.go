@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"io"
 	"net"
 	"syscall"
 
@@ -147,7 +148,7 @@ func (w *World) arrive(m *message, again bool) {
 	n := c.node
 	w.touch(n.object, false)
 	switch {
-	case c.severed:
+	case c.severed, c.closed:
 		w.lost(m, "request", model.LostReset)
 		return
 	case c.gone && m.request.Stays, c.ended && m.request.Blocks:
@@ -193,7 +194,22 @@ func (w *World) executed(m *message, reply Reply, changed bool) {
 	if changed {
 		c.node.look(m)
 	}
-	w.reply(m, reply.Bytes, false)
+	if reply.None {
+		c.unanswered--
+	} else {
+		w.reply(m, reply.Bytes, false)
+	}
+	if reply.Closes {
+		w.hangUp(c)
+	}
+}
+
+// hangUp lets the server close a connection. The client notices behind what the server has
+// sent before.
+func (w *World) hangUp(c *conn) {
+	c.closed = true
+	w.disconnect(c)
+	w.travel(c.inLine, &c.lastIn, w.latency(c.p, "close"), func() { c.client.cut(io.EOF) }, nil)
 }
 
 // answered sends the reply to the request that kept a connection waiting, and lets

@@ -84,6 +84,26 @@ type Clocked interface {
 	StepClock(nowNs int64, by time.Duration, out *Effects)
 }
 
+// Limited is a Server that does not have every fault of a server.
+type Limited interface {
+	Server
+	// Lacks returns why the server does not have a fault of kind FaultServer or FaultKey,
+	// and which it has: "runs no scripts; it has ...". It follows the name of the server in
+	// a sentence. It returns "" if the server has the fault.
+	Lacks(f model.FaultSpec) string
+}
+
+// Lacks returns why a server does not have a fault, as Limited does; "": it has the fault.
+func Lacks(s Server, f model.FaultSpec) string {
+	if _, ok := s.(Clocked); !ok && f.StepsServerClock() {
+		return "has no wall clock"
+	}
+	if l, ok := s.(Limited); ok {
+		return l.Lacks(f)
+	}
+	return ""
+}
+
 // Setup is what a server is told of its run.
 type Setup struct {
 	Start time.Time
@@ -138,6 +158,10 @@ type Reply struct {
 	Bytes  []byte
 	Shown  string // for the record
 	Answer model.Answer
+	// None: the protocol has no answer to the request.
+	None bool
+	// Closes: the server closes the connection behind its answer.
+	Closes bool
 }
 
 // Push is a message that a server sends without being asked.

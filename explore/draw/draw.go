@@ -466,11 +466,7 @@ func (d *drawer) drawKnobs() {
 		}
 		d.knobs.Chance = append(d.knobs.Chance, Weight{word, n})
 	}
-	kinds := faultKindsOf(d.classes)
-	if d.lock.Servers.Count() == 1 {
-		kinds = slices.DeleteFunc(kinds, func(kind string) bool { return kind == serverClock })
-	}
-	d.knobs.Faults = d.swarm(kinds)
+	d.knobs.Faults = d.swarm(slices.DeleteFunc(faultKindsOf(d.classes), d.lacks))
 	d.knobs.Times = d.swarm(scales)
 }
 

@@ -83,6 +83,25 @@ func faultKindsOf(classes []Class) (out []string) {
 	return out
 }
 
+// lacks reports whether a kind of fault is not drawn, because the servers of the lock do
+// not have it.
+func (d *drawer) lacks(kind string) bool {
+	f := model.FaultSpec{Kind: model.FaultServer, Server: model.ServerFault(kind)}
+	switch kind {
+	case "restart", "failover", "flush_scripts", "stall":
+	case serverClock:
+		if d.lock.Servers.Count() == 1 {
+			return true
+		}
+		f.Server = model.ServerWallClock
+	case "delete", "expire":
+		f = model.FaultSpec{Kind: model.FaultKey, KeyDo: kind}
+	default:
+		return false
+	}
+	return d.lock.LacksFault(f, nil) != ""
+}
+
 // fault draws one fault. It reports false if no kind of fault is on.
 func (d *drawer) fault() (f scenarios.Fault, ok bool) {
 	of := make(Weights, 0, len(d.knobs.Faults))
@@ -115,6 +134,9 @@ func (d *drawer) fault() (f scenarios.Fault, ok bool) {
 		f.FaultSpec = model.FaultSpec{Kind: model.FaultServer, Server: model.ServerWallClock, Step: d.signed(step)}
 	case "restart":
 		f.FaultSpec = model.FaultSpec{Kind: model.FaultServer, Server: model.ServerFault(kind), KeepData: d.draw("faults", 2) == 0}
+		if d.lock.LacksFault(f.FaultSpec, nil) != "" {
+			f.KeepData = false
+		}
 	case "failover":
 		f.FaultSpec = model.FaultSpec{Kind: model.FaultServer, Server: model.ServerFault(kind)}
 		if !d.lock.Replicated {

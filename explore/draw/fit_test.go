@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"lockstep/model"
 	"lockstep/scenarios"
 	"lockstep/scenarios/play"
 	"lockstep/scenarios/subject"
@@ -122,5 +123,47 @@ func TestOnlySeveralServersHaveClocksThatStep(t *testing.T) {
 		if n > 0 != c.drawn {
 			t.Errorf("%s: %d steps are drawn", c.name, n)
 		}
+	}
+}
+
+// poor is a server that has a stall and a restart that loses its data, and no other fault.
+type poor struct{ sim.Server }
+
+func (poor) Lacks(f model.FaultSpec) string {
+	if f.Server == model.ServerStall || f.Server == model.ServerRestart && !f.KeepData {
+		return ""
+	}
+	return "has a stall and a restart without its data"
+}
+
+type poorServers struct{ subject.Servers }
+
+func (poorServers) New([]string, subject.ServerOptions) subject.World {
+	return subject.World{Nodes: []sim.Node{{Server: poor{}}}}
+}
+
+// A campaign does not draw the faults that a server lacks, and draws the others.
+func TestFaultsThatAServerLacksAreNotDrawn(t *testing.T) {
+	lock := *mustFind(t, "setnx-cad")
+	lock.Name, lock.Servers = "poor", poorServers{lock.Servers}
+	drawn := map[model.ServerFault]int{}
+	for seed := range uint64(300) {
+		drew := New(sim.NewSeeded(seed), &lock, Full, Classes)
+		if seed%2 == 1 {
+			drew = Vary(sim.NewSeeded(seed), drew, &lock, Full, Classes)
+		}
+		sc, err := scenarios.Parse("drawn.yaml", []byte(drew.Text), scenarios.AnyLock)
+		if err != nil {
+			t.Fatalf("%v\n%s", err, drew.Text)
+		}
+		if err := play.Applies(sc, &lock); err != nil {
+			t.Fatalf("%v\n%s", err, drew.Text)
+		}
+		for _, f := range sc.Faults {
+			drawn[f.Server]++
+		}
+	}
+	if drawn[model.ServerStall] == 0 || drawn[model.ServerRestart] == 0 {
+		t.Errorf("drawn were %v", drawn)
 	}
 }

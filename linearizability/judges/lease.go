@@ -66,7 +66,7 @@ func (r *run) leases(lock string) []Finding {
 				held = c.After // what it had sent before it died
 				continue
 			}
-			if c.AtNs > died && c.Fault > 0 && r.Fault(c.Fault).Spec.StepsServerClock() && c.After.Owner == held.Owner {
+			if c.AtNs > died && c.Fault > 0 && r.Fault(c.Fault).Spec.MovesLeases() && c.After.Owner == held.Owner {
 				held = c.After // nobody prolonged it
 				continue
 			}

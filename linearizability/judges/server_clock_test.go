@@ -125,6 +125,12 @@ func TestTheClockOfAServerSteps(t *testing.T) {
 			70500 b/1 gets -> b/1 1 100501
 			71000 b/1 releases
 			90000 server leave`},
+		{rule: "a stall lets the hold of a dead owner live longer, and nobody prolonged it", lock: plainLock, record: `
+			0     a/1 takes
+			1000  server fault 1 crash of a
+			2000  server fault 2 server stall for 2s -> a/1 1 30900
+			30901 server expire -> free
+			90000 server leave`},
 		{rule: "whoever waits past that waits too long", lock: plainLock,
 			finds: "liveness limit (wall clock of a server stepped): b/1 waited for l", record: `
 			0     a/1 takes

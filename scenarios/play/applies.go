@@ -6,7 +6,6 @@ import (
 
 	"lockstep/scenarios"
 	"lockstep/scenarios/subject"
-	"lockstep/sim"
 )
 
 // Applies returns an error that names the first step of a scenario that the lock does
@@ -33,23 +32,9 @@ func Applies(sc *scenarios.Scenario, l *subject.Subject) error {
 		}
 		return fmt.Errorf("%s:%d: the step %s does not apply: %s %s", s.Pos.File, s.Pos.Line, s.Kind, l.Name, lacks)
 	}
-	var nodes []sim.Node
 	for _, f := range sc.Faults {
-		for _, number := range f.Servers {
-			if n := l.Servers.Count(); number > n {
-				return fmt.Errorf("%s:%d: the fault does not apply: it strikes server %d, and %s has %d", f.Pos.File, f.Pos.Line, number, l.Name, n)
-			}
-		}
-		if !f.StepsServerClock() {
-			continue
-		}
-		if nodes == nil {
-			nodes = l.Servers.New(nil, subject.ServerOptions{}).Nodes
-		}
-		for i, n := range nodes {
-			if _, ok := n.Server.(sim.Clocked); !ok && (len(f.Servers) == 0 || slices.Contains(f.Servers, i+1)) {
-				return fmt.Errorf("%s:%d: the fault does not apply: server %d of %s has no wall clock", f.Pos.File, f.Pos.Line, i+1, l.Name)
-			}
+		if lacks := l.LacksFault(f.FaultSpec, f.Servers); lacks != "" {
+			return fmt.Errorf("%s:%d: the fault does not apply: %s", f.Pos.File, f.Pos.Line, lacks)
 		}
 	}
 	return nil

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"lockstep/lockimpl"
+	"lockstep/model"
 	"lockstep/scenarios"
 	"lockstep/scenarios/play"
 	"lockstep/scenarios/subject"
@@ -18,7 +19,7 @@ type lacking struct{}
 func (lacking) Check() error { return nil }
 func (lacking) Count() int   { return 3 }
 func (lacking) New([]string, subject.ServerOptions) subject.World {
-	panic("a scenario that does not apply is not played")
+	return subject.World{Nodes: []sim.Node{{Server: clockless{}}, {Server: clockless{}}, {Server: limited{}}}}
 }
 func (lacking) Commands([]string) func([]string, sim.Author) sim.Command { return nil }
 
@@ -41,6 +42,8 @@ func TestAScenarioThatALockDoesNotOfferDoesNotApply(t *testing.T) {
 		{"lock: x, use: {resource: safe}", "", "the step use does not apply: little tells no fencing token, for which safe asks"},
 		{"lock: x", "{at: 1s, server: restart, servers: [1, 3]}", ""},
 		{"lock: x", "{at: 1s, server: restart, servers: 4}", "the fault does not apply: it strikes server 4, and little has 3"},
+		{"lock: x", "{at: 1s, server: failover}", "the fault does not apply: server 3 of little has no replica; it has a restart"},
+		{"lock: x", "{at: 1s, server: failover, servers: [1, 2]}", ""},
 	} {
 		text := "lockstep: 1\nname: s\nlocks: [little]\nprocesses: {a: {}}\nsteps: {a/1: [" + c.steps + "]}\n"
 		if strings.Contains(c.steps, "use") {
@@ -82,6 +85,16 @@ func TestAScenarioThatALockDoesNotOfferDoesNotApply(t *testing.T) {
 // clockless is a server that is never played and has no wall clock, and clocked has one.
 type clockless struct{ sim.Server }
 type clocked struct{ sim.Clocked }
+
+// limited is a server without a failover.
+type limited struct{ sim.Server }
+
+func (limited) Lacks(f model.FaultSpec) string {
+	if f.Server == model.ServerFailover {
+		return "has no replica; it has a restart"
+	}
+	return ""
+}
 
 // mixed are two servers, of which the second has no wall clock.
 type mixed struct{ lacking }

@@ -3,11 +3,13 @@ package main
 
 import (
 	"lockstep/locktest"
+	"lockstep/peers/memcached"
 	"lockstep/peers/redislock"
 	"lockstep/peers/redsync"
 	"lockstep/peers/rueidislock"
 )
 
 func main() {
-	locktest.Main(redsync.Subject(1), redsync.Subject(5), redislock.Subject, rueidislock.Subject(1), rueidislock.Subject(2))
+	locktest.Main(redsync.Subject(1), redsync.Subject(5), redislock.Subject, rueidislock.Subject(1), rueidislock.Subject(2),
+		memcached.Add, memcached.AddForever, memcached.CAS)
 }

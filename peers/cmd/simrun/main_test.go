@@ -40,7 +40,7 @@ func TestOtherPeoplesLocksStandBesideTheBuiltIn(t *testing.T) {
 	if code != 0 || stderr != "" {
 		t.Fatalf("exit %d: %s", code, stderr)
 	}
-	for _, name := range []string{"redsync-1", "redsync-5", "redislock", "rueidislock-1", "rueidislock-2", "redisson@4.7.0", "reference-fair"} {
+	for _, name := range []string{"redsync-1", "redsync-5", "redislock", "rueidislock-1", "rueidislock-2", "memcached-add", "memcached-add-forever", "memcached-cas", "redisson@4.7.0", "reference-fair"} {
 		if !strings.Contains(out, "\n  "+name+" ") {
 			t.Errorf("%s is missing in:\n%s", name, out)
 		}
@@ -70,6 +70,30 @@ func TestAScenarioThatALockCannotPlayIsNotApplicable(t *testing.T) {
 	}
 	if code, out, _ = simrun(t, "matrix", "misdelete", "--lock", "redsync-1", "--lock", "setnx-del"); code != 0 || !strings.Contains(out, "n/a") {
 		t.Errorf("exit %d:\n%s", code, out)
+	}
+}
+
+// A fault that the server of a lock does not have is refused at its place in the file.
+func TestAFaultThatAServerLacksIsRefused(t *testing.T) {
+	for fault, want := range map[string]string{
+		"{at: 1s, server: failover}":                  "server 1 of memcached-cas has no replica to fail over to; it has a restart without its data",
+		"{at: 1s, server: flush_scripts}":             "server 1 of memcached-cas runs no scripts; it has",
+		"{at: 1s, server: restart, keep_data: true}":  "server 1 of memcached-cas keeps nothing over a restart; it has",
+		"{at: 1s, server: stall, for: 1s}":            "",
+		"{at: 1s, server: wall_clock, step: -1h}":     "",
+		"{at: 1s, server: restart, keep_data: false}": "",
+		"{at: 1s, key: \"*\", do: delete}":            "",
+		"{at: 1s, key: orders, do: expire}":           "",
+	} {
+		file := filepath.Join(t.TempDir(), "own.yaml")
+		text := "lockstep: 1\nname: own\nabout: x\nlocks: [memcached-cas]\nprocesses: {a: {}}\nsteps: {a/1: [lock: orders, unlock: orders]}\nfaults:\n  - " + fault + "\n"
+		if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		code, out, stderr := simrun(t, "run", file)
+		if want == "" && code != 0 || want != "" && (code != 64 || !strings.Contains(stderr, "own.yaml:8: the fault does not apply: "+want)) {
+			t.Errorf("%s: exit %d: %s%s", fault, code, out, stderr)
+		}
 	}
 }
 

@@ -1,0 +1,155 @@
+// Package memcached judges two locks that people write on Memcached, with the client
+// github.com/bradfitz/gomemcache, unmodified.
+//
+// Both take the lock with add, which fails if the key is there, and wait by asking again
+// after 100 ms. They differ in how they give it up.
+package memcached
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"time"
+
+	"github.com/bradfitz/gomemcache/memcache"
+
+	"lockstep/locktest"
+	"lockstep/peers/memcached/server"
+)
+
+const (
+	lease = 8 * time.Second
+	pause = 100 * time.Millisecond
+	// tick is the time by which a hold may end before its expiry: memcached's clock goes by
+	// whole seconds.
+	tick = time.Second
+)
+
+// Add is the lock that is given up with delete, whoever has it, and whose holder relies on
+// the whole expiry.
+var Add = subject("memcached-add", "Memcached: add with an expiry, delete", lease, false, func(l *lock) error {
+	return l.c.Delete(l.name)
+})
+
+// AddForever is Add with the expiry 0, which is none.
+var AddForever = subject("memcached-add-forever", "Memcached: add without an expiry, delete", 0, false, func(l *lock) error {
+	return l.c.Delete(l.name)
+})
+
+// CAS is the lock whose holder first looks whether the value is its own, and then has it
+// replaced, if it is still the same, by one that has ended. It is told to rely on the hold no
+// longer a second before the expiry is over.
+var CAS = subject("memcached-cas", "Memcached: add with an expiry, gets and cas", lease, true, func(l *lock) error {
+	item, err := l.c.Get(l.name) // sends gets
+	switch {
+	case err != nil:
+		return err
+	case string(item.Value) != l.value:
+		return memcache.ErrCacheMiss
+	}
+	item.Expiration = -1
+	return l.c.CompareAndSwap(item)
+})
+
+// subject returns the lock that has this lease and is given up so.
+func subject(name, about string, lease time.Duration, tells bool, release func(*lock) error) locktest.Subject {
+	return locktest.Subject{
+		Name: name, About: about, Servers: server.Servers(1), Lease: lease, State: server.Value,
+		Open: func(p *locktest.Process) (locktest.Client, error) {
+			c := memcache.New(p.Addr(0))
+			c.DialContext = p.DialContext
+			return client{c, lease, tells, release}, nil
+		},
+	}
+}
+
+type client struct {
+	*memcache.Client
+	lease   time.Duration
+	tells   bool // a second before the expiry
+	release func(*lock) error
+}
+
+func (c client) Lock(name string) (locktest.Lock, error) {
+	l := &lock{c: c, name: name}
+	if c.tells {
+		return &told{lock: l}, nil
+	}
+	return l, nil
+}
+
+type lock struct {
+	c           client
+	name, value string
+	held        bool // as far as the handle knows
+}
+
+func (l *lock) TryLock(context.Context) (bool, error) {
+	value := rand.Text()
+	err := l.c.Add(&memcache.Item{Key: l.name, Value: []byte(value), Expiration: int32(l.c.lease / time.Second)})
+	if errors.Is(err, memcache.ErrNotStored) {
+		return false, nil
+	}
+	if err == nil {
+		l.value, l.held = value, true
+	}
+	return err == nil, err
+}
+
+func (l *lock) Lock(ctx context.Context) error { return wait(ctx, l.TryLock) }
+
+// wait tries again and again.
+func wait(ctx context.Context, try func(context.Context) (bool, error)) error {
+	for {
+		if held, err := try(ctx); held || err != nil {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return locktest.ErrBusy
+		case <-time.After(pause):
+		}
+	}
+}
+
+func (l *lock) Unlock(context.Context) error {
+	if !l.held {
+		return locktest.ErrNotHeld
+	}
+	err := l.c.release(l)
+	switch err {
+	case memcache.ErrCacheMiss, memcache.ErrCASConflict, memcache.ErrNotStored:
+		err = locktest.ErrNotHeld
+	}
+	l.held = err != nil && err != locktest.ErrNotHeld // after another error it may give the hold up again
+	return err
+}
+
+// told is a lock that tells its holder to rely on the hold no longer.
+type told struct {
+	*lock
+	lost  chan struct{}
+	timer *time.Timer
+}
+
+func (l *told) TryLock(ctx context.Context) (bool, error) {
+	sent := time.Now()
+	held, err := l.lock.TryLock(ctx)
+	if held {
+		lost := make(chan struct{})
+		l.lost, l.timer = lost, time.AfterFunc(lease-tick-time.Since(sent), func() { close(lost) })
+	}
+	return held, err
+}
+
+func (l *told) Lock(ctx context.Context) error { return wait(ctx, l.TryLock) }
+
+func (l *told) Unlock(ctx context.Context) error {
+	if l.timer != nil {
+		l.timer.Stop()
+	}
+	return l.lock.Unlock(ctx)
+}
+
+// Lost implements locktest.Watched.
+func (l *told) Lost() <-chan struct{} { return l.lost }

@@ -1,0 +1,81 @@
+package server
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strings"
+	"testing"
+	"time"
+
+	"lockstep/model"
+	"lockstep/sim"
+)
+
+// told plays a world in which a client sends requests, one every 100 ms, and tells of what
+// it hears and which keys run out. A request that is empty waits for two seconds.
+func told(t *testing.T, requests ...string) string {
+	t.Helper()
+	var heard []string
+	cfg := sim.Config{
+		Chooser: sim.NewSeeded(1), LatencyMin: time.Millisecond, LatencyMax: time.Millisecond,
+		Nodes: Servers(1).Nodes(), Processes: []sim.ProcessConfig{{Name: "a", Threads: 1}},
+		Name:  func([]string, sim.Author) sim.Command { return sim.Command{} },
+		Quiet: 5 * time.Second, Settle: time.Second, Drain: time.Second, MaxEvents: 10_000,
+	}
+	r := sim.Run(sim.GuestHost(t), cfg, func(w *sim.World) {
+		p := w.Process("a")
+		thread := p.Threads()[0]
+		thread.Start(func() {
+			c, err := p.DialContext(context.Background(), "tcp", cfg.Nodes[0].Addr)
+			if err != nil {
+				panic(err)
+			}
+			defer func() { _ = c.Close() }()
+			for _, request := range requests {
+				if request == "" {
+					thread.Sleep(2 * time.Second)
+					continue
+				}
+				_, _ = io.WriteString(c, request+"\r\n")
+				thread.Sleep(100 * time.Millisecond)
+				_ = c.SetReadDeadline(time.Now().Add(time.Millisecond))
+				buf := make([]byte, 1000)
+				n, err := c.Read(buf)
+				if text := strings.TrimSuffix(strings.ReplaceAll(string(buf[:n]), "\r\n", " "), " "); text != "" {
+					heard = append(heard, text)
+				} else if err == io.EOF {
+					heard = append(heard, "EOF")
+				}
+			}
+		})
+	})
+	for _, e := range r.Record.Events {
+		if e.Kind == model.KindExpire {
+			heard = append(heard, fmt.Sprintf("%s ran out at %v", e.Key, time.Duration(e.AtNs).Round(time.Millisecond)))
+		}
+	}
+	return strings.Join(heard, ", ")
+}
+
+// An item runs out at a tick. One that a request ends does not run out.
+func TestInAWorld(t *testing.T) {
+	for _, c := range []struct {
+		name, want string
+		requests   []string
+	}{
+		{"its time is over", "STORED, END, k ran out at 1s", []string{"set k 0 1 1\r\nx", "", "get k"}},
+		{"a touch with a time in the past", "STORED, TOUCHED, END", []string{"set k 0 1 1\r\nx", "touch k -1", "", "get k"}},
+		{"a cas with a time in the past", "STORED, STORED, END", []string{"set k 0 1 1\r\nx", "cas k 0 -1 1 1\r\ny", "", "get k"}},
+		{"a flush", "STORED, OK, END", []string{"set k 0 1 1\r\nx", "flush_all", "", "get k"}},
+		{"a flush later", "STORED, OK, VALUE k 0 1 x END, END, k ran out at 1s", []string{"set k 0 0 1\r\nx", "flush_all 2", "get k", "", "get k"}},
+		{"no answer", "VALUE k 0 1 x END", []string{"set k 0 0 1 noreply\r\nx", "get k"}},
+		{"quit", "VERSION 1.6.18, EOF", []string{"version", "quit"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			if got := told(t, c.requests...); got != c.want {
+				t.Errorf("got  %s\nwant %s", got, c.want)
+			}
+		})
+	}
+}
