@@ -163,8 +163,6 @@ func (l *Lock) pause(got answer) time.Duration {
 // already, unheard, it has succeeded; so it has where its time is up and the fair
 // lock is free just then, and its turn.
 func (a *acquisition) giveUp(ctx context.Context, doing string, why, failed error) (bool, error) {
-	// go-redis may have sent an attempt before the one that was answered.
-	a.mayHaveRun = a.mayHaveRun || a.asked && a.l.c.retries
 	if !a.mayHaveRun && !a.queued() || a.l.c.closing.Err() != nil {
 		return false, a.unfinished(doing, why, failed)
 	}
