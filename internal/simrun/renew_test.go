@@ -1,6 +1,7 @@
 package simrun
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -186,7 +187,7 @@ func TestResultsOfAnOlderProgram(t *testing.T) {
 		says          string
 	}{
 		{"the same", now.Comment(), exitOK, "0 of 2 parts are older"},
-		{"older judges", explore.Versions{World: now.World, Judges: now.Judges - 1, Names: now.Names, Draw: now.Draw}.Comment(), exitOK, "explore/one: judges 0, and the program has 1"},
+		{"older judges", explore.Versions{World: now.World, Judges: now.Judges - 1, Names: now.Names, Draw: now.Draw}.Comment(), exitOK, fmt.Sprintf("explore/one: judges %d, and the program has %d", now.Judges-1, now.Judges)},
 		{"no versions", "", exitUsage, "verdicts.md does not say"},
 		{"not all versions", now.Played().Comment(), exitUsage, "says nothing of the versions of: names, drawing"},
 		{"no number", "<!-- versions: world x -->\n", exitUsage, `"world x" is no version`},
