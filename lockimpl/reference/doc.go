@@ -1,6 +1,7 @@
 // Package reference is a lock on Redis that is small and right: what to use in
 // a Go program that need not share its locks with a Redisson client, and the
-// control group of the harness, in which no judge may find a bug.
+// control group of the harness, in which no judge may find a bug. The README names those
+// that are known.
 //
 // Both locks are reentrant and count their holds. NewLock makes one whose
 // waiters compete; NewFairLock one that serves them in the order of their first
