@@ -57,6 +57,7 @@ var rooms = map[string]room{
 	"linearizability/judges": {imports: []string{"linearizability", "model", "model/trace"}, modules: none, words: []*regexp.Regexp{locks, roles, wire, redis}},
 
 	"scenarios":                 {imports: []string{"model", "scenarios/subject", "sim/redis/commands"}},
+	"scenarios/scenariotest":    {imports: []string{"scenarios", "scenarios/subject"}, modules: none, words: []*regexp.Regexp{locks}},
 	"scenarios/subject":         {imports: []string{"lockimpl", "model", "sim"}, modules: none, words: []*regexp.Regexp{locks}},
 	"scenarios/subject/onredis": {imports: []string{"model", "scenarios/subject", "sim", "sim/goredis", "sim/redis"}, words: []*regexp.Regexp{locks}},
 	"scenarios/subject/builtin": {imports: []string{

@@ -4,6 +4,8 @@ import (
 	"strings"
 	"testing"
 
+	"lockstep/scenarios/scenariotest"
+
 	"lockstep/explore/failure"
 	"lockstep/scenarios"
 	"lockstep/scenarios/play"
@@ -35,7 +37,7 @@ func TestBlameFindsTheDecision(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l := mustFind(t, "setnx-cad")
+	l := scenariotest.Lock(t, "setnx-cad")
 	var v play.Verdict
 	for seed := uint64(1); v.Word != play.VerdictBug; seed++ {
 		v = play.Run(h, sc, l, seed)
@@ -73,7 +75,7 @@ func TestBlameOfWhatAlwaysFails(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	v := play.Run(h, sc, mustFind(t, "setnx-del"), 1)
+	v := play.Run(h, sc, scenariotest.Lock(t, "setnx-del"), 1)
 	f, _ := failure.First(v, "")
 	b, err := FindBlame(h, v.Recording(), v, f, 2, nil)
 	if err != nil {

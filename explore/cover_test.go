@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 
+	"lockstep/scenarios/scenariotest"
+
 	"lockstep/explore/failure"
 	"lockstep/explore/shrink"
 	"lockstep/linearizability/judges"
@@ -48,7 +50,7 @@ steps:
 		if err != nil {
 			t.Fatal(err)
 		}
-		v := play.Run(h, sc, mustFind(t, c.lock), 1)
+		v := play.Run(h, sc, scenariotest.Lock(t, c.lock), 1)
 		for _, x := range sightings(h, v) {
 			if x.Judge != c.judge || x.Class != c.class {
 				continue

@@ -2,10 +2,10 @@ package explore
 
 import (
 	"flag"
-	"lockstep/scenarios/subject"
-	_ "lockstep/scenarios/subject/builtin"
 	"os"
 	"testing"
+
+	_ "lockstep/scenarios/subject/builtin"
 )
 
 // checksGiven reports whether the command line says how many cases rapid draws.
@@ -22,13 +22,4 @@ func TestMain(m *testing.M) {
 	}
 	checksGiven = set["rapid.checks"]
 	os.Exit(m.Run())
-}
-
-func mustFind(t *testing.T, name string) *subject.Subject {
-	t.Helper()
-	l, err := subject.Find(name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return l
 }

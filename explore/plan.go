@@ -199,7 +199,7 @@ func (p Plan) play(h *sim.Host, l *subject.Subject, t task, f *family) (Run, err
 	return r, nil
 }
 
-// scenario loads the scenario of a run.
+// scenario parses the text of the run.
 func (r Run) scenario() (*scenarios.Scenario, error) {
 	sc, err := scenarios.Parse(fmt.Sprintf("run-%d.yaml", r.Index), []byte(r.Text), scenarios.AnyLock)
 	if err != nil {

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 
+	"lockstep/scenarios/scenariotest"
+
 	"pgregory.net/rapid"
 
 	"lockstep/explore/draw"
@@ -17,7 +19,6 @@ import (
 	"lockstep/linearizability/judges"
 	"lockstep/lockimpl/redisson"
 	"lockstep/model"
-	"lockstep/scenarios"
 	"lockstep/scenarios/play"
 	"lockstep/scenarios/subject"
 	"lockstep/sim"
@@ -47,7 +48,7 @@ func (c *rapidChooser) Choose(stream string, n uint64) (v uint64) {
 // playDrawn draws a scenario and its schedule, plays them, and judges the run.
 func playDrawn(h *sim.Host, t *rapid.T, l *subject.Subject) play.Verdict {
 	chooser := &rapidChooser{t: t}
-	sc := loadDrawn(t, draw.New(chooser, l, draw.Simple, simpleClasses).Text)
+	sc := scenariotest.Parse(t, draw.New(chooser, l, draw.Simple, simpleClasses).Text)
 	p := play.Play(h, sc, l, chooser)
 	if chooser.stopped != nil {
 		panic(chooser.stopped)
@@ -57,14 +58,6 @@ func playDrawn(h *sim.Host, t *rapid.T, l *subject.Subject) play.Verdict {
 
 // simpleClasses lists the fault classes whose consequences the known defects cover.
 var simpleClasses = []draw.Class{draw.ClassNetwork, draw.ClassCrash, draw.ClassPause, draw.ClassPartition, draw.ClassOperator}
-
-func loadDrawn(t interface{ Fatalf(string, ...any) }, text string) *scenarios.Scenario {
-	sc, err := scenarios.Parse("drawn.yaml", []byte(text), subject.Canonical)
-	if err != nil {
-		t.Fatalf("the drawn scenario does not load: %v\n%s", err, text)
-	}
-	return sc
-}
 
 // draws returns the number of cases that the suite draws for a lock. It draws most for the
 // newest release, few for a lock with replicas, and none if replicas make no difference.
@@ -121,10 +114,10 @@ func TestFullWorkloadsShowWhatIsKnown(t *testing.T) {
 		draws uint64
 	}{{"redisson@4.7.0", 250}, {"redisson-fair@4.7.0", 150}} {
 		t.Run(c.lock, func(t *testing.T) {
-			h, l := h.For(t), mustFind(t, c.lock)
+			h, l := h.For(t), scenariotest.Lock(t, c.lock)
 			named := 0
 			for seed := range longtest.Size(t, c.draws/3, c.draws) {
-				v := play.Run(h, loadDrawn(t, draw.New(sim.NewSeeded(seed), l, draw.Full, nil).Text), l, seed)
+				v := play.Run(h, scenariotest.Parse(t, draw.New(sim.NewSeeded(seed), l, draw.Full, nil).Text), l, seed)
 				for _, f := range v.Findings {
 					if f.Class == judges.ClassLimit {
 						continue
@@ -167,10 +160,10 @@ func TestBrokenLocksAreFound(t *testing.T) {
 	} {
 		t.Run(c.lock, func(t *testing.T) {
 			h := h.For(t)
-			l := mustFind(t, c.lock)
+			l := scenariotest.Lock(t, c.lock)
 			for i := range c.draws {
 				seed := uint64(i)
-				sc := loadDrawn(t, draw.New(sim.NewSeeded(seed), l, draw.Simple, simpleClasses).Text)
+				sc := scenariotest.Parse(t, draw.New(sim.NewSeeded(seed), l, draw.Simple, simpleClasses).Text)
 				v := play.Run(h, sc, l, seed)
 				for _, f := range v.Findings {
 					if f.Judge == c.judge && f.Class == judges.ClassBug {

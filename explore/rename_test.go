@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 
+	"lockstep/scenarios/scenariotest"
+
 	"lockstep/explore/failure"
 	"lockstep/model"
 	"lockstep/scenarios"
@@ -221,7 +223,7 @@ func testNames(t *testing.T, h *sim.Host, sc *scenarios.Scenario, r renaming) {
 		original[now] = was
 	}
 	for _, name := range slices.Sorted(maps.Keys(sc.Expect)) {
-		l := mustFind(t, name)
+		l := scenariotest.Lock(t, name)
 		want := found(h, play.Run(h, sc, l, 1), &r)
 		p := play.Play(h, renamed, l, renamedChooser{sim.NewSeeded(1), original, r.idle})
 		got := found(h, play.Judge(h, renamed, l, 1, p), nil)

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"testing"
 
+	"lockstep/scenarios/scenariotest"
+
 	"lockstep/explore/draw"
 	"lockstep/explore/failure"
 	"lockstep/known"
@@ -25,7 +27,7 @@ func TestTheVersionOfTheDrawing(t *testing.T) {
 	}
 	sum := sha256.New()
 	for seed, name := range locksOfVersions {
-		l := mustFind(t, name)
+		l := scenariotest.Lock(t, name)
 		for _, p := range []draw.Profile{draw.Simple, draw.Full} {
 			for _, classes := range classes {
 				drawn := draw.New(sim.NewSeeded(uint64(seed)), l, p, classes)
@@ -44,9 +46,9 @@ func TestTheVersionOfTheNames(t *testing.T) {
 	sum := sha256.New()
 	seen := map[string]bool{}
 	for _, name := range locksOfVersions {
-		l := mustFind(t, name)
+		l := scenariotest.Lock(t, name)
 		for seed := range uint64(16) {
-			v := play.Run(h, loadDrawn(t, draw.New(sim.NewSeeded(seed), l, draw.Full, draw.Classes).Text), l, seed)
+			v := play.Run(h, scenariotest.Parse(t, draw.New(sim.NewSeeded(seed), l, draw.Full, draw.Classes).Text), l, seed)
 			for _, f := range v.Findings {
 				defect := failure.NewNamer(h, v).Name(f).ID
 				seen[defect] = true

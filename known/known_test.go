@@ -6,12 +6,13 @@ import (
 	"strings"
 	"testing"
 
+	"lockstep/scenarios/scenariotest"
+
 	"lockstep/linearizability/judges"
 	"lockstep/model"
 	"lockstep/model/trace"
 	"lockstep/scenarios"
 	"lockstep/scenarios/play"
-	"lockstep/scenarios/subject"
 	_ "lockstep/scenarios/subject/builtin"
 	"lockstep/sim"
 )
@@ -798,7 +799,7 @@ faults:
 		text += fmt.Sprintf("  - {at: %d00ms, key: x, do: expire}\n", 5+i)
 	}
 	h := sim.NewHost(t)
-	v := play.Run(h, loadDrawn(t, text), mustFind(t, "redisson@3.12.4"), 1)
+	v := play.Run(h, scenariotest.Parse(t, text), scenariotest.Lock(t, "redisson@3.12.4"), 1)
 	n, overlaps := NewNamer(h, v, All), 0
 	for _, f := range v.Findings {
 		if f.Judge != model.JudgeMutualExclusion {
@@ -847,24 +848,6 @@ func checkCause(t *testing.T, v play.Verdict, c Cause) {
 	if strings.HasSuffix(c.String(), ": ") {
 		t.Errorf("%q has no words for people", c.Kind)
 	}
-}
-
-func mustFind(t *testing.T, name string) *subject.Subject {
-	t.Helper()
-	l, err := subject.Find(name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return l
-}
-
-func loadDrawn(t *testing.T, text string) *scenarios.Scenario {
-	t.Helper()
-	sc, err := scenarios.Parse("drawn.yaml", []byte(text), subject.Canonical)
-	if err != nil {
-		t.Fatalf("the scenario does not load: %v\n%s", err, text)
-	}
-	return sc
 }
 
 // Every known defect has an ID of its own and a story. Every row of the track record

@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"lockstep/scenarios/scenariotest"
+
 	"lockstep/known/defect"
 	"lockstep/linearizability/judges"
 	"lockstep/model"
@@ -116,8 +118,8 @@ func runStory(t *testing.T, h *sim.Host, c story, lock string) play.Verdict {
 	if !strings.Contains(text, "network:") {
 		text += "network: {latency: 100us}\n"
 	}
-	sc := loadDrawn(t, text)
-	return play.Run(h, sc, mustFind(t, lock), sc.SeedFirst)
+	sc := scenariotest.Parse(t, text)
+	return play.Run(h, sc, scenariotest.Lock(t, lock), sc.SeedFirst)
 }
 
 // without returns the record without the effect of a cause.

@@ -2,12 +2,39 @@ package locktest
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"lockstep/model"
 	"lockstep/scenarios/subject"
 	"lockstep/sim"
 )
+
+// Independent returns n servers that know nothing of one another, each of which answers at
+// that port of an address of its own. It panics if n is below 1.
+func Independent(n, port int, server func() sim.Server) Servers {
+	if n < 1 {
+		panic(fmt.Sprintf("locktest: %d servers; a world needs one at least", n))
+	}
+	return independent{n, port, server}
+}
+
+type independent struct {
+	n, port int
+	server  func() sim.Server
+}
+
+// Count implements Servers.
+func (s independent) Count() int { return s.n }
+
+// Nodes implements Servers.
+func (s independent) Nodes() []sim.Node {
+	nodes := make([]sim.Node, s.n)
+	for i := range nodes {
+		nodes[i] = sim.Node{Addr: fmt.Sprintf("192.0.2.%d:%d", i+1, s.port), Server: s.server()}
+	}
+	return nodes
+}
 
 // servers are the servers of a subject, as the rest of Lockstep has them. Nothing has to
 // say what a command means: the world knows in which call it was sent.

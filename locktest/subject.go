@@ -30,8 +30,8 @@ type Subject struct {
 	// lease. Then an unlock ends a hold, or the end of its session, or nothing, and the
 	// Expires of its State is negative.
 	Lease time.Duration
-	// Parts is the number of keys of a hold, of which its owner needs the majority, of a lock
-	// that has several keys on one server. 0 is one per server.
+	// Parts is the number of keys of a hold, if a lock has several keys on one server. The
+	// owner needs the majority of them. 0 means one key per server.
 	Parts int
 	// Renewed reports whether the lock itself renews the lease of a live holder.
 	Renewed bool

@@ -20,8 +20,8 @@ type Traits struct {
 	// Endless reports whether a hold has no lease. An unlock ends it, or the end of its
 	// session, or nothing. Nothing renews it, see NoWatchdog.
 	Endless bool
-	// Parts is the number of parts of a hold, of which its owner needs the majority: keys, or
-	// servers that know nothing of one another. 0 counts as 1.
+	// Parts is the number of parts of a hold. A part is a key, or a server that knows nothing
+	// of the others. The owner needs the majority of them. 0 counts as 1.
 	Parts      int
 	Extends    bool // a holder may renew its lease by a call
 	NoWatchdog bool // nothing renews a hold: one without a lease gets Watchdog as its lease

@@ -349,7 +349,7 @@ func (d *drawer) underWay() (at time.Duration, who string) {
 // Knobs say which features a drawing uses, and how often. They are a swarm: a feature that
 // is always on would hide what happens without it.
 type Knobs struct {
-	Calls  Weights `json:"calls"`  // ways of taking a lock
+	Calls  Weights `json:"calls"`  // how the drawn threads take a lock
 	Chance Weights `json:"chance"` // features, each with a percentage
 	Faults Weights `json:"faults"` // kinds of faults
 	Times  Weights `json:"times"`  // scales of times

@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"lockstep/scenarios/scenariotest"
+
 	"lockstep/explore/failure"
 	"lockstep/internal/longtest"
 	"lockstep/linearizability/judges"
@@ -20,24 +22,6 @@ import (
 )
 
 var profiles = []Profile{Simple, Full}
-
-func mustFind(t *testing.T, name string) *subject.Subject {
-	t.Helper()
-	l, err := subject.Find(name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return l
-}
-
-func loadDrawn(t *testing.T, text string) *scenarios.Scenario {
-	t.Helper()
-	sc, err := scenarios.Parse("drawn.yaml", []byte(text), subject.Canonical)
-	if err != nil {
-		t.Fatalf("the drawn scenario does not load: %v\n%s", err, text)
-	}
-	return sc
-}
 
 // classSets returns the sets of fault classes with which the tests draw.
 func classSets() [][]Class {
@@ -113,7 +97,7 @@ func kindOfDrawn(f scenarios.Fault) string {
 func TestWhatIsDrawnLoads(t *testing.T) {
 	eachDraw(longtest.Size(t, 4, 20), func(seed uint64, l *subject.Subject, p Profile, classes []Class, drawn Scenario) {
 		text := drawn.Text
-		sc := loadDrawn(t, text)
+		sc := scenariotest.Parse(t, text)
 		if again := New(sim.NewSeeded(seed), l, p, classes); !reflect.DeepEqual(again, drawn) {
 			t.Fatalf("seed %d, drawn twice:\n%+v\n%+v", seed, drawn, again)
 		}
@@ -146,7 +130,7 @@ func TestWhatIsDrawnLoads(t *testing.T) {
 // A scenario declares the end of a resource only if every use of the resource is certain. A
 // use is not certain if its call may end because an answer is late.
 func TestAnEndIsDeclaredWhereItIsCertain(t *testing.T) {
-	l := mustFind(t, "redisson@4.7.0+replicas")
+	l := scenariotest.Lock(t, "redisson@4.7.0+replicas")
 	for _, c := range []struct {
 		what         string
 		latency, lag scenarios.Range
@@ -232,10 +216,10 @@ func TestDrawsAreASwarm(t *testing.T) {
 		"restart", "failover", "flush_scripts", "stall", "delete", "expire",
 	}
 	for _, name := range []string{"redisson", "redisson-fair", "setnx-cad", "redisson@4.7.0+replicas"} {
-		l := mustFind(t, name)
+		l := scenariotest.Lock(t, name)
 		seen := map[string]int{}
 		for seed := range uint64(n) {
-			sc := loadDrawn(t, New(sim.NewSeeded(seed), l, Full, Classes).Text)
+			sc := scenariotest.Parse(t, New(sim.NewSeeded(seed), l, Full, Classes).Text)
 			found := stepKinds(sc)
 			for _, f := range sc.Faults {
 				found[kindOfDrawn(f)] = true
@@ -250,11 +234,11 @@ func TestDrawsAreASwarm(t *testing.T) {
 			}
 		}
 	}
-	l := mustFind(t, "redisson")
+	l := scenariotest.Lock(t, "redisson")
 	for _, c := range Classes {
 		with := 0
 		for seed := range uint64(n) {
-			sc := loadDrawn(t, New(sim.NewSeeded(seed), l, Full, []Class{c}).Text)
+			sc := scenariotest.Parse(t, New(sim.NewSeeded(seed), l, Full, []Class{c}).Text)
 			skewed := slices.ContainsFunc(sc.Processes, func(p scenarios.Process) bool { return p.WallOffset != 0 || p.WallDriftPPM != 0 })
 			if len(sc.Faults) > 0 || stepKinds(sc)["interrupt"] || skewed {
 				with++
@@ -275,7 +259,7 @@ func TestSimpleWorkloadsHold(t *testing.T) {
 			continue
 		}
 		for seed := range n {
-			v := play.Run(h, loadDrawn(t, New(sim.NewSeeded(seed), l, Simple, nil).Text), l, seed)
+			v := play.Run(h, scenariotest.Parse(t, New(sim.NewSeeded(seed), l, Simple, nil).Text), l, seed)
 			for _, f := range v.Findings {
 				if f.Verdict == judges.Undecided || f.Class == judges.ClassBug && failure.NewNamer(h, v).Name(f).ID == "" {
 					t.Errorf("%s, seed %d: %s %s: %s\n%s", l.Name, seed, f.Judge, f.Verdict, f.Why, v.Scenario.Text)
@@ -321,7 +305,7 @@ func TestANeighbourIsNear(t *testing.T) {
 		for generation := range uint64(3) {
 			was := near
 			near = Vary(sim.NewSeeded(seed+generation<<32), was, l, p, classes)
-			sc := loadDrawn(t, near.Text)
+			sc := scenariotest.Parse(t, near.Text)
 			if !reflect.DeepEqual(near.Knobs, drawn.Knobs) || near.Varied != int(generation)+1 {
 				t.Fatalf("seed %d, variation %d: the knobs %+v of variation %d; want %+v", seed, generation+1, near.Knobs, near.Varied, drawn.Knobs)
 			}
@@ -362,15 +346,15 @@ func TestANeighbourExpectsNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, was := range all {
-		l := mustFind(t, was.Locks[0])
+		l := scenariotest.Lock(t, was.Locks[0])
 		for seed := range uint64(20) {
-			sc := loadDrawn(t, Vary(sim.NewSeeded(seed), Scenario{Text: was.Text}, l, Full, Classes).Text)
+			sc := scenariotest.Parse(t, Vary(sim.NewSeeded(seed), Scenario{Text: was.Text}, l, Full, Classes).Text)
 			if len(sc.Expect)+len(sc.Reach) > 0 || strings.Contains(sc.Write(), "want:") {
 				t.Fatalf("the neighbour of %s expects something:\n%s", was.Name, sc.Text)
 			}
 		}
 	}
-	if drawn := Vary(sim.NewSeeded(1), Scenario{Text: "no scenario"}, mustFind(t, "redisson"), Full, nil); len(loadDrawn(t, drawn.Text).Threads) == 0 {
+	if drawn := Vary(sim.NewSeeded(1), Scenario{Text: "no scenario"}, scenariotest.Lock(t, "redisson"), Full, nil); len(scenariotest.Parse(t, drawn.Text).Threads) == 0 {
 		t.Error("a text that does not load gave nothing")
 	}
 }
@@ -378,7 +362,7 @@ func TestANeighbourExpectsNothing(t *testing.T) {
 // rapid shrinks every decision to zero. The draw from zeros is a simple scenario.
 func TestTheSimplestDraw(t *testing.T) {
 	for _, p := range profiles {
-		sc := loadDrawn(t, New(zeros{}, mustFind(t, "redisson"), p, Classes).Text)
+		sc := scenariotest.Parse(t, New(zeros{}, scenariotest.Lock(t, "redisson"), p, Classes).Text)
 		if len(sc.Faults) > 0 || len(sc.Processes) != 2 || len(stepKinds(sc)) > 2 {
 			t.Errorf("the simplest draw of profile %s:\n%s", p, sc.Text)
 		}
@@ -392,10 +376,10 @@ func (zeros) Choose(string, uint64) uint64 { return 0 }
 // A drawn error replaces the request. An error in place of a reply would follow a command
 // that ran, and no server sends that.
 func TestErrorsComeInPlaceOfCommands(t *testing.T) {
-	l := mustFind(t, "redisson@4.7.0")
+	l := scenariotest.Lock(t, "redisson@4.7.0")
 	drawn := 0
 	for seed := range uint64(300) {
-		for _, f := range loadDrawn(t, New(sim.NewSeeded(seed), l, Full, []Class{ClassNetwork, ClassWatchdog}).Text).Faults {
+		for _, f := range scenariotest.Parse(t, New(sim.NewSeeded(seed), l, Full, []Class{ClassNetwork, ClassWatchdog}).Text).Faults {
 			if f.Do != "error" {
 				continue
 			}

@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 
+	"lockstep/scenarios/scenariotest"
+
 	"lockstep/model"
 	"lockstep/scenarios"
 	"lockstep/scenarios/play"
@@ -20,7 +22,7 @@ func (several) Count() int { return 5 }
 // A scenario that is drawn for a lock applies to it, even if the lock lacks parts of a
 // scenario. Faults strike some of several servers.
 func TestDrawnScenariosApply(t *testing.T) {
-	base := mustFind(t, "setnx-cad")
+	base := scenariotest.Lock(t, "setnx-cad")
 	little := *base
 	little.Name, little.Servers = "little", several{base.Servers}
 	little.Lacks = subject.Lacks{Leases: true, SingleTry: true, ForceUnlock: true, State: true}
@@ -67,7 +69,7 @@ func TestDrawnScenariosApply(t *testing.T) {
 // A lock with extensions is drawn some, and a scenario that has them loses them when it is
 // varied for a lock without.
 func TestExtensionsAreDrawnForLocksThatHaveThem(t *testing.T) {
-	base := mustFind(t, "setnx-cad")
+	base := scenariotest.Lock(t, "setnx-cad")
 	extends := *base
 	extends.Extends = true
 	drawn := map[Profile]int{}
@@ -95,7 +97,7 @@ func TestExtensionsAreDrawnForLocksThatHaveThem(t *testing.T) {
 // The clocks of servers step in no campaign but that of a lock on several, and in none
 // without the class.
 func TestOnlySeveralServersHaveClocksThatStep(t *testing.T) {
-	one := mustFind(t, "setnx-cad")
+	one := scenariotest.Lock(t, "setnx-cad")
 	many := *one
 	many.Servers = several{one.Servers}
 	for _, c := range []struct {
@@ -144,7 +146,7 @@ func (poorServers) New([]string, subject.ServerOptions) subject.World {
 
 // A campaign does not draw the faults that a server lacks, and draws the others.
 func TestFaultsThatAServerLacksAreNotDrawn(t *testing.T) {
-	lock := *mustFind(t, "setnx-cad")
+	lock := *scenariotest.Lock(t, "setnx-cad")
 	lock.Name, lock.Servers = "poor", poorServers{lock.Servers}
 	drawn := map[model.ServerFault]int{}
 	for seed := range uint64(300) {

@@ -17,8 +17,8 @@ import (
 type Failure struct {
 	Verdict play.Verdict   // of the run: scenario, lock, seed, record, decisions
 	Finding judges.Finding // the one that matters
-	// Seeded reports whether the decisions of the run are those of
-	// NewSeeded(Verdict.Seed). Otherwise they are Verdict.Played.Decisions.
+	// Seeded reports whether NewSeeded(Verdict.Seed) makes the decisions of the run.
+	// Otherwise Verdict.Played.Decisions has them.
 	Seeded bool
 }
 

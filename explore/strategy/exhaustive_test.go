@@ -9,34 +9,16 @@ import (
 	"testing"
 	"time"
 
+	"lockstep/scenarios/scenariotest"
+
 	"lockstep/explore/failure"
 	"lockstep/explore/shrink"
 	"lockstep/internal/longtest"
 	"lockstep/model"
-	"lockstep/scenarios"
 	"lockstep/scenarios/play"
-	"lockstep/scenarios/subject"
 	_ "lockstep/scenarios/subject/builtin"
 	"lockstep/sim"
 )
-
-func lockNamed(t *testing.T, name string) *subject.Subject {
-	t.Helper()
-	l, err := subject.Find(name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return l
-}
-
-func parsed(t *testing.T, text string) *scenarios.Scenario {
-	t.Helper()
-	sc, err := scenarios.Parse("small.yaml", []byte(text), scenarios.AnyLock)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return sc
-}
 
 // tiny returns a scenario of two clients with the steps a and b.
 func tiny(lock, extra, a, b string) string {
@@ -76,8 +58,8 @@ func TestReductionLosesNoOutcome(t *testing.T) {
 				longtest.Only(t)
 			}
 			h := h.For(t)
-			l := lockNamed(t, c.lock)
-			sc := parsed(t, tiny(c.lock, c.extra, c.a, c.b))
+			l := scenariotest.Lock(t, c.lock)
+			sc := scenariotest.Parse(t, tiny(c.lock, c.extra, c.a, c.b))
 			search := func(plain bool) (map[string]int, Coverage) {
 				outcomes := map[string]int{}
 				s := Search{Scenario: sc, Lock: l, LoseOne: c.lose, Late: c.late, NearReplicas: c.near, Plain: plain, MaxRuns: 40000}
@@ -117,8 +99,8 @@ func TestReductionLosesNoOutcome(t *testing.T) {
 // the strategy.
 func TestOrdersAreRecorded(t *testing.T) {
 	h := sim.NewHost(t)
-	l := lockNamed(t, "redisson@3.21.3")
-	s := Search{Scenario: parsed(t, SmallCase(l)), Lock: l, LoseOne: true, MaxRuns: 40}
+	l := scenariotest.Lock(t, "redisson@3.21.3")
+	s := Search{Scenario: scenariotest.Parse(t, SmallCase(l)), Lock: l, LoseOne: true, MaxRuns: 40}
 	failed := 0
 	s.Run(h, func(n int, v play.Verdict) bool {
 		v.Played.Strategy = "exhaustive"
@@ -163,8 +145,8 @@ func (n *noting) Took(e sim.Effect)             { n.effects = append(n.effects, 
 // replicas may lag.
 func TestAWaitRestsOnReplicasThatMayLag(t *testing.T) {
 	h := sim.NewHost(t)
-	l := lockNamed(t, "redisson@3.43.0+replicas")
-	sc := parsed(t, SmallCase(l))
+	l := scenariotest.Lock(t, "redisson@3.43.0+replicas")
+	sc := scenariotest.Parse(t, SmallCase(l))
 	for _, near := range []bool{false, true} {
 		n := &noting{Chooser: sim.NewReplayer(nil)}
 		play.PlayIn(h, sc, l, n, &sim.Orders{NearReplicas: near})

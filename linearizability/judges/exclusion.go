@@ -255,7 +255,7 @@ func (r *run) metRenewals(lock, who string, from, to int64) []trace.Fault {
 			continue
 		}
 		for _, h := range m.Hits {
-			// A rule may have met a message before it, behind which it came.
+			// The rule may have met an earlier message, behind which the renewal came.
 			if at := max(h.AtNs, m.AtNs); from <= at && at <= to {
 				last[h.Fault] = max(last[h.Fault], at)
 			}

@@ -100,14 +100,11 @@ func (r *run) overtaking(lock string, x, y *trace.Call, c *trace.Change) Finding
 	}
 	for _, t := range r.Faults {
 		own := (t.Spec.Kind == model.FaultPause || t.Spec.Kind == model.FaultPartition) && t.Spec.Names(x.Process)
-		// A waiter that could not ask may lose its place a little later.
-		if (own || t.Spec.Interrupts()) && (covers(t) || t.FromNs <= evicted && evicted <= t.ToNs+int64(r.Record.Params.ResponseTimeout)) {
-			f.Excuses = append(f.Excuses, model.Excuse{Circumstance: model.WaiterAway, Fault: t.Number, Why: t.Text})
-		}
-	}
-	for _, t := range r.Faults {
-		// Its first try lay in a server that stood still, and may have been too old then.
-		if t.Spec.Server == model.ServerStall && first.AtNs <= t.ToNs && t.ToNs <= first.Executed.AtNs {
+		// A waiter that could not ask may lose its place a little later. A first try that lay
+		// in a stalled server may have been too old when the server went on.
+		evicts := t.FromNs <= evicted && evicted <= t.ToNs+int64(r.Record.Params.ResponseTimeout)
+		outdates := t.Spec.Server == model.ServerStall && first.AtNs <= t.ToNs && t.ToNs <= first.Executed.AtNs
+		if (own || t.Spec.Interrupts()) && (covers(t) || evicts || outdates) {
 			f.Excuses = append(f.Excuses, model.Excuse{Circumstance: model.WaiterAway, Fault: t.Number, Why: t.Text})
 		}
 	}

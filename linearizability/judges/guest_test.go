@@ -110,10 +110,19 @@ func TestAHoldThatIsWholeAfterItsGrant(t *testing.T) {
 			15   a/1 send renew
 			16   a/1 exec renew -> a/1 1 30016
 			17   a/1 deliver renew`
+	const unheard = `
+			0    a/1 takes
+			12   a/1 send renew
+			13   a/1 exec renew -> free
+			14   a/1 deliver renew
+			15   a/1 send renew
+			16   a/1 exec renew -> a/1 1 30016
+			17   a/1 deliver renew`
 	testJudged(t, []judged{
 		{rule: "by a command of its call", lock: watchedLock, record: late + unlocked},
 		{rule: "by such a command, after the server had lost the whole", lock: watchedLock, record: again + unlocked},
 		{rule: "by a command outside of calls", lock: watchedLock, record: outside + unlocked},
+		{rule: "by such a command, after its client had ended the hold unheard", lock: watchedLock, record: unheard + unlocked},
 	})
 }
 

@@ -380,6 +380,26 @@ func TestWhatExcusesTwoBelievers(t *testing.T) {
 			35000 server heal 1
 			36000 b/1 takes
 			59000 server leave`},
+		{rule: "renewals behind a late message", finds: "mutual-exclusion limit (holder cut off until its lease ended)", record: `
+			0     a/1 takes
+			10000 a/1 send renew
+			10001 a/1 exec renew -> a/1 1 40001
+			10002 a/1 deliver renew
+			15000 a/2 invoke lock lock=k
+			15000 a/2 send acquire lock=k
+			15000 a/2 hit 1 acquire delay
+			20000 a/1 send renew
+			30003 a/1 send renew
+			40002 server expire -> free
+			40003 a/2 exec acquire lock=k -> a/2 1 70003
+			40004 a/2 deliver acquire
+			40004 a/2 return granted
+			40004 a/1 exec renew nth=2
+			40004 a/1 exec renew nth=3
+			41000 b/1 takes
+			42000 b/1 releases
+			42500 a/2 releases lock=k
+			60000 server leave`},
 		{rule: "lost renewals", finds: "mutual-exclusion limit (holder cut off until its lease ended)", record: `
 			0     a/1 takes
 			10000 a/1 send renew

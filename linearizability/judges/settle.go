@@ -146,9 +146,10 @@ func (r *run) visits(o *trace.Call, settled bool) []linearizability.Op {
 	return ops
 }
 
-// restored returns the holds that clients took outside of calls for their threads, of a lock
-// that a thread knows by its grants alone: a command that is sent again sets a key anew which
-// the server had lost. An end that is in no history needs no such acquire.
+// restored returns an acquire for each hold that a client took for its thread outside of
+// calls. Such a client sends a command again, and sets a key anew that the server had lost.
+// After an end that the history does not have, the history needs no acquire either. A lock
+// whose threads do not know their holds by the grants alone has no such holds.
 func (r *run) restored(lock string, settled bool) []linearizability.Op {
 	if !r.Record.Params.PerGrant {
 		return nil
@@ -280,7 +281,7 @@ func (r *run) asOp(o *trace.Call, settled bool) (op linearizability.Op, ok bool)
 		return op, false // a lock without re-entry is busy for its owner too
 	}
 	if r.Record.Params.Parts > 1 && outcome == model.Busy && r.splits(o) {
-		return op, false // each has a part of the servers, and nobody the majority
+		return op, false // each has some of the parts, and nobody the majority
 	}
 	if outcome == model.NotHeld && r.knowsNoHold(o) {
 		return op, false // the answer is about the holds that the thread knows of
@@ -380,8 +381,8 @@ func (r *run) selfBusy(o *trace.Call) bool {
 	return false
 }
 
-// splits reports whether another thread was taking the lock while the call was: on several
-// servers both may then be refused, although nobody holds the lock.
+// splits reports whether another thread was taking the lock while the call was. If a hold
+// has several parts, both may then be refused, although nobody holds the lock.
 func (r *run) splits(o *trace.Call) bool {
 	return slices.ContainsFunc(r.CallsOn(o.Lock), func(x *trace.Call) bool {
 		return x.Caller != o.Caller && x.Action.Acquires() && x.AtNs <= o.ReturnedNs() && o.AtNs <= r.underWayUntil(x)

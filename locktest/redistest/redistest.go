@@ -6,7 +6,6 @@
 package redistest
 
 import (
-	"fmt"
 	"slices"
 	"time"
 
@@ -22,24 +21,7 @@ import (
 // Servers returns n independent Redis servers. They know nothing of one another. It
 // panics if n is below 1.
 func Servers(n int) locktest.Servers {
-	if n < 1 {
-		panic(fmt.Sprintf("redistest: %d servers; a world needs one at least", n))
-	}
-	return servers(n)
-}
-
-type servers int
-
-// Count implements locktest.Servers.
-func (n servers) Count() int { return int(n) }
-
-// Nodes implements locktest.Servers.
-func (n servers) Nodes() []sim.Node {
-	nodes := make([]sim.Node, n)
-	for i := range nodes {
-		nodes[i] = sim.Node{Addr: fmt.Sprintf("192.0.2.%d:6379", i+1), Server: simredis.New(simredis.Config{})}
-	}
-	return nodes
+	return locktest.Independent(n, 6379, func() sim.Server { return simredis.New(simredis.Config{}) })
 }
 
 // Options returns the options with which a go-redis client of p reaches server i, counted

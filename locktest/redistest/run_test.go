@@ -224,6 +224,7 @@ func TestWrongSubjectsAreExplained(t *testing.T) {
 		"has no servers":             {`subject "has no servers" has no Servers; give it redistest.Servers(1)`},
 		"is renewed without a lease": {`is Renewed and has no Lease; give it the Lease that is renewed`},
 		"has a negative lease":       {`has the negative Lease -1s`},
+		"has negative parts":         {`has -1 Parts; give it the number of keys of a hold`},
 		"holds a mutex over calls":   {"the world stood still", "sync.Mutex", "guarded"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -342,6 +343,7 @@ func init() {
 	add("has no servers", func(s *locktest.Subject) { s.Servers = nil })
 	add("has no State", func(s *locktest.Subject) { s.State = nil })
 	add("has a negative lease", func(s *locktest.Subject) { s.Lease = -time.Second })
+	add("has negative parts", func(s *locktest.Subject) { s.Parts = -1 })
 }
 
 type licence struct{}

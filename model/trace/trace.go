@@ -96,8 +96,7 @@ func New(rec *model.Record) *Run {
 // late is a message that a rule put off and that arrived.
 type late struct {
 	hit       *model.Event
-	conn      int
-	reply     bool
+	reply     bool // or a push, which travels the same way
 	arrivedNs int64
 }
 
@@ -105,7 +104,7 @@ type late struct {
 // connection carries its messages in order, so that what is sent after a late message is
 // late, too.
 func (r *Run) fallBehind() {
-	var all []late
+	all := map[int][]late{} // by connection
 	for _, e := range r.hits {
 		if e.Do != "delay" && e.Do != "hold" {
 			continue
@@ -113,20 +112,17 @@ func (r *Run) fallBehind() {
 		switch m := r.commands[e.Msg]; {
 		case m == nil:
 			if p := r.delivered[e.Msg]; p != nil {
-				all = append(all, late{e, p.Conn, true, p.AtNs})
+				all[p.Conn] = append(all[p.Conn], late{e, true, p.AtNs})
 			}
 		case e.Dir == "reply" && m.RepliedNs >= 0:
-			all = append(all, late{e, m.Conn, true, m.RepliedNs})
+			all[m.Conn] = append(all[m.Conn], late{e, true, m.RepliedNs})
 		case e.Dir == "request" && m.Executed != nil:
-			all = append(all, late{e, m.Conn, false, m.Executed.AtNs})
+			all[m.Conn] = append(all[m.Conn], late{e, false, m.Executed.AtNs})
 		}
 	}
-	if len(all) == 0 {
-		return
-	}
 	for _, m := range r.Commands {
-		for _, l := range all {
-			if l.conn != m.Conn || m.Executed == nil || slices.Contains(m.Hits, l.hit) {
+		for _, l := range all[m.Conn] {
+			if m.Executed == nil || slices.Contains(m.Hits, l.hit) {
 				continue
 			}
 			sent, arrived := m.AtNs, m.Executed.AtNs

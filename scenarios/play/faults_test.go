@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"lockstep/scenarios/scenariotest"
+
 	"lockstep/model"
 	"lockstep/scenarios"
 	"lockstep/scenarios/subject"
@@ -232,7 +234,7 @@ func playText(t *testing.T, lock, steps, faults string) Played {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return Play(sim.NewHost(t), sc, mustFind(t, lock), sim.NewSeeded(1))
+	return Play(sim.NewHost(t), sc, scenariotest.Lock(t, lock), sim.NewSeeded(1))
 }
 
 // seen is how the calls of a run ended, and when, but for those that waited to

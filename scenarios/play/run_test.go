@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"lockstep/scenarios/scenariotest"
+
 	"lockstep/internal/longtest"
 	"lockstep/model"
 	"lockstep/scenarios"
@@ -25,15 +27,6 @@ func stories(t *testing.T) []*scenarios.Scenario {
 	return all
 }
 
-func mustFind(t *testing.T, name string) *subject.Subject {
-	t.Helper()
-	l, err := subject.Find(name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return l
-}
-
 // Who runs the scripts makes no difference to a record.
 func TestScriptsRunByMiniredisGiveTheSameRecord(t *testing.T) {
 	h := sim.NewHost(t)
@@ -44,7 +37,7 @@ func TestScriptsRunByMiniredisGiveTheSameRecord(t *testing.T) {
 			continue // long
 		}
 		name := sc.Locks[i%len(sc.Locks)]
-		l := mustFind(t, name)
+		l := scenariotest.Lock(t, name)
 		got := Play(h, sc, l, sim.NewSeeded(1)).Record.Digest()
 		want := Play(slow, sc, l, sim.NewSeeded(1)).Record.Digest()
 		if got != want {
@@ -113,7 +106,7 @@ func TestWhatRunsBesideDoesNotMatter(t *testing.T) {
 				continue // large
 			}
 			for _, name := range sc.Locks {
-				digest := Run(h, sc, mustFind(t, name), sc.SeedFirst).Digest
+				digest := Run(h, sc, scenariotest.Lock(t, name), sc.SeedFirst).Digest
 				if busy && alone[sc.Name+" on "+name] != digest {
 					t.Errorf("%s on %s, seed %d: other goroutines change the record", sc.Name, name, sc.SeedFirst)
 				}
@@ -132,7 +125,7 @@ func TestTheSameDecisionsGiveTheSameRecord(t *testing.T) {
 			continue // long; results/ repeats them
 		}
 		for _, name := range sc.Locks {
-			l := mustFind(t, name)
+			l := scenariotest.Lock(t, name)
 			for _, seed := range seeds {
 				first := Play(h, sc, l, sim.NewSeeded(seed))
 				again := Play(h, sc, l, sim.NewSeeded(seed))
@@ -158,7 +151,7 @@ func TestARecordingReplays(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	v := Run(h, sc, mustFind(t, "setnx-del"), 3)
+	v := Run(h, sc, scenariotest.Lock(t, "setnx-del"), 3)
 	var b bytes.Buffer
 	if err := v.Recording().Write(&b, []string{"for people"}); err != nil {
 		t.Fatal(err)
@@ -189,7 +182,7 @@ func TestABadRecordingIsRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	var b bytes.Buffer
-	if err := Run(h, sc, mustFind(t, "setnx-cad"), 1).Recording().Write(&b, []string{"one", "two"}); err != nil {
+	if err := Run(h, sc, scenariotest.Lock(t, "setnx-cad"), 1).Recording().Write(&b, []string{"one", "two"}); err != nil {
 		t.Fatal(err)
 	}
 	whole := b.String()
@@ -268,7 +261,7 @@ steps:
 			if err != nil {
 				t.Fatal(err)
 			}
-			v := Run(h, sc, mustFind(t, "setnx-cad"), 1)
+			v := Run(h, sc, scenariotest.Lock(t, "setnx-cad"), 1)
 			if v.Word != c.word || v.AsExpected != c.asExpected {
 				t.Errorf("got %s, as expected %v; want %s, %v (%s)", v.Word, v.AsExpected, c.word, c.asExpected, v.Why)
 			}
@@ -295,7 +288,7 @@ faults:
 	if err != nil {
 		t.Fatal(err)
 	}
-	v := Run(h, sc, mustFind(t, "setnx-del"), 1)
+	v := Run(h, sc, scenariotest.Lock(t, "setnx-del"), 1)
 	found := false
 	for _, f := range v.Findings {
 		if f.Judge == "mutual-exclusion" {
@@ -332,7 +325,7 @@ func TestAFailoverOfAServerWithReplicas(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				l := mustFind(t, lock)
+				l := scenariotest.Lock(t, lock)
 				v := RunTwice(h, sc, l, 1)
 				if v.Word != c.word {
 					t.Errorf("%s (%s %v), want %s", v.Word, v.Why, v.Findings, c.word)
@@ -372,7 +365,7 @@ faults: [{when: {script: acquire, direction: reply}, do: drop}]
 				t.Fatal(err)
 			}
 			sent := 0
-			for _, e := range Play(h, sc, mustFind(t, name), sim.NewSeeded(1)).Record.Events {
+			for _, e := range Play(h, sc, scenariotest.Lock(t, name), sim.NewSeeded(1)).Record.Events {
 				if e.Kind == model.KindSend && e.Script == "acquire" {
 					sent++
 				}
@@ -380,6 +373,19 @@ faults: [{when: {script: acquire, direction: reply}, do: drop}]
 			if sent != c.sent {
 				t.Errorf("%s with client: {response_timeout: 1s%s} sent its acquire %d times, not %d", name, c.client, sent, c.sent)
 			}
+		}
+	}
+}
+
+// A hold has as many parts as the lock says, and one per server at least.
+func TestARunKnowsTheParts(t *testing.T) {
+	h := sim.NewHost(t)
+	sc := scenariotest.Parse(t, "lockstep: 1\nname: parts\nabout: a lock\nlocks: [setnx-cad]\nprocesses: {a: {}}\nsteps:\n  a/1: [{lock: x}]\n")
+	for parts, want := range map[int]int{0: 1, 3: 3} {
+		l := *scenariotest.Lock(t, "setnx-cad")
+		l.Parts = parts
+		if got := Play(h, sc, &l, sim.NewSeeded(1)).Record.Params.Parts; got != want {
+			t.Errorf("a lock of %d parts on one server: the record has %d, want %d", parts, got, want)
 		}
 	}
 }

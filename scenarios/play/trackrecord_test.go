@@ -5,6 +5,8 @@ import (
 	"testing"
 	"time"
 
+	"lockstep/scenarios/scenariotest"
+
 	"lockstep/linearizability/judges"
 	"lockstep/lockimpl/redisson"
 	"lockstep/model"
@@ -38,7 +40,7 @@ func TestTheTrackRecordIsWhole(t *testing.T) {
 		shows, holds, control := false, false, false
 		for _, name := range sc.Locks {
 			e := sc.Expect[name]
-			if mustFind(t, name).Control {
+			if scenariotest.Lock(t, name).Control {
 				control = true
 				if e.Class == scenarios.Bug || e.Class == scenarios.Limit {
 					t.Errorf("%s breaks on %s", sc.Name, name)
@@ -83,7 +85,7 @@ func TestUndoingARepairTurnsItsRow(t *testing.T) {
 	broken := func(l *subject.Subject) map[string]bool {
 		cells := map[string]bool{}
 		for _, sc := range rows {
-			if mustFind(t, sc.Locks[0]).Fair != l.Fair {
+			if scenariotest.Lock(t, sc.Locks[0]).Fair != l.Fair {
 				continue
 			}
 			v := Run(h, sc, l, sc.SeedFirst)
@@ -114,7 +116,7 @@ func TestUndoingARepairTurnsItsRow(t *testing.T) {
 		{"redisson-fair@4.7.0", "fair-ghost-after-reply-timeout", func(r *redisson.Release) { r.FalseOnTimeout = false }},
 	} {
 		t.Run(c.row, func(t *testing.T) {
-			l := mustFind(t, c.lock)
+			l := scenariotest.Lock(t, c.lock)
 			if as[c.lock] == nil {
 				as[c.lock] = broken(l)
 			}

@@ -2,7 +2,7 @@
 // protocol and keeps the clock of memcached 1.6: items end at a tick, which comes once a
 // second, and up to a second before the time that was asked for is over.
 //
-// A test compares its answers with those of the real program, byte by byte.
+// A test sends the same requests to the real program, and compares each answer byte by byte.
 package server
 
 import (
@@ -19,7 +19,7 @@ import (
 	"lockstep/sim"
 )
 
-// Version is what the server says of itself.
+// Version is the version that the server reports.
 const Version = "1.6.18"
 
 // Server is a Memcached server of the world. It implements sim.Server.
