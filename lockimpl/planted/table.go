@@ -224,7 +224,7 @@ var Bugs = []*Bug{
 	// The reference locks.
 	{Name: "reference-acquire-repeated", Base: reference, What: "An acquire that is sent again is not known again.",
 		Judge: holdCount, Faults: "network", Profile: simple, Runs: 500, Seed: 32,
-		Edit: &Edit{acquire, "if holder == owner and tonumber(redis.call('hget', KEYS[1], 'request')) == number then\n    return {'granted', now, redis.call('hget', KEYS[1], 'token'), redis.call('pttl', KEYS[1])}\nend\nif newest == number and answered ~= 'busy' then", "if false then"}},
+		Edit: &Edit{acquire, "if holder == owner and redis.call('hget', KEYS[1], 'request') == call then\n    return {'granted', now, redis.call('hget', KEYS[1], 'token'), redis.call('pttl', KEYS[1])}\nend\nif newest > tonumber(call) and answered == 'granted' then\n    return {'over', now} -- that hold is gone\nend\nif newest == number then", "if false then"}},
 	{Name: "reference-unlock-repeated", Base: reference, What: "An unlock that is sent again takes another level.",
 		Judge: holdCount, Faults: "network", Profile: simple, Runs: 500, Seed: 29,
 		Edit: &Edit{unlock, "if newest == number then\n    return {answered, now}\nend\n", ""}},
@@ -236,7 +236,7 @@ var Bugs = []*Bug{
 		Edit: &Edit{acquire, "math.max(last + 1, stamp)", "math.max(last, 1)"}},
 	{Name: "reference-place-not-kept", Base: inOrder, What: "A waiter that asks again does not defend its place.",
 		Judge: liveness, Profile: simple, Runs: 500, Seed: 25,
-		Edit: &Edit{acquire, "if newest == number and redis.call('zscore', KEYS[5], owner) then", "if false then"}},
+		Edit: &Edit{acquire, "if newest > tonumber(call) and redis.call('zscore', KEYS[5], owner) then", "if false then"}},
 	{Name: "reference-dead-stay", Base: inOrder, What: "Waiters whose time is over keep their places.",
 		Judge: liveness, Faults: "crash", Profile: full, Runs: 500, Seed: 38,
 		Edit: &Edit{request, "redis.call('zrangebyscore', KEYS[5], '-inf', now)", "redis.call('zrangebyscore', KEYS[5], '-inf', 0)"}},

@@ -1,7 +1,6 @@
 // Package reference is a lock on Redis that is small and right: what to use in
 // a Go program that need not share its locks with a Redisson client, and the
-// control group of the harness, in which no judge may find a bug. The README names those
-// that are known.
+// control group of the harness, in which no judge may find a bug.
 //
 // Both locks are reentrant and count their holds. NewLock makes one whose
 // waiters compete; NewFairLock one that serves them in the order of their first
@@ -11,7 +10,8 @@
 //     has moved on, has one effect and one answer: the server remembers the
 //     newest number of each owner for a minute, and refuses requests that are
 //     half a minute old. So whatever is not answered is sent again, also by
-//     go-redis itself.
+//     go-redis itself. Each attempt of an acquire counts as a request: after its
+//     answer no copy of it, or of one before it, takes the lock.
 //   - The only clock is the server's. Wall clocks of clients are not read.
 //   - A hold without lease is renewed until it is given up or the server says
 //     that it is lost; errors only make it try again. A lease that was asked for

@@ -75,6 +75,7 @@ func (l *Lock) TryLockTimed(ctx context.Context, o lockimpl.Owner, opt lockimpl.
 type acquisition struct {
 	*request
 	l     *Lock
+	call  int64         // its number; its attempts have greater ones
 	lease time.Duration // that was asked for
 	kept  time.Duration // for which a grant holds: the lease, or the watchdog timeout
 	place time.Duration // for which a place in the queue is taken
@@ -90,13 +91,15 @@ func (l *Lock) acquire(ctx context.Context, o lockimpl.Owner, lease, wait time.D
 		a.place = l.c.heartbeat
 	}
 	a.request = l.request(l.scripts.acquire, o, TokenName(l.name), a.kept.Milliseconds(), a.place.Milliseconds())
+	a.call = a.number
+	a.args = append(a.args, a.call)
 	var w *waiter
 	for failed := 0; ; {
 		if err := l.c.over(ctx); err != nil {
 			return a.giveUp(ctx, doing, err, nil)
 		}
 		asked := time.Now()
-		got, err := a.try(ctx)
+		got, err := a.attempt(ctx)
 		a.asked = a.asked || a.mayHaveRun || err == nil
 		var pause time.Duration
 		switch {
@@ -133,6 +136,17 @@ func (l *Lock) acquire(ctx context.Context, o lockimpl.Owner, lease, wait time.D
 			return a.giveUp(ctx, doing, nil, err)
 		}
 	}
+}
+
+// attempt asks for the lock once. Each attempt has a number of its own: after the answer
+// to one, nothing that was sent before takes the lock.
+func (a *acquisition) attempt(ctx context.Context) (answer, error) {
+	a.number = a.l.c.requests.Add(1)
+	got, err := a.try(ctx)
+	if err == nil && got.word == answerBusy {
+		a.mayHaveRun = false
+	}
+	return got, err
 }
 
 // errLostUnheard: no answer came in time to be of use. To try again would be
@@ -187,7 +201,7 @@ func (a *acquisition) giveUp(ctx context.Context, doing string, why, failed erro
 // instead, if it is free and this one's turn; that is refused when nobody waits for the
 // answer any more.
 func (a *acquisition) leave(ctx context.Context, takes bool) (got answer, asked time.Time, err error) {
-	r := a.l.request(a.l.scripts.leave, a.o, ChannelName(a.l.name), a.number)
+	r := a.l.request(a.l.scripts.leave, a.o, ChannelName(a.l.name), a.call)
 	if a.l.fair() {
 		r.keys = append(r.keys, TokenName(a.l.name))
 		r.args = append(r.args, int64(0))

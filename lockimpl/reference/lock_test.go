@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"net"
 	"runtime"
 	"slices"
@@ -36,7 +37,8 @@ type bench struct {
 	sent  []string       // the scripts' names, in order
 	names map[string]string
 
-	unknown []string // the names of scripts that the server did not know
+	attempts [][]any  // the acquires that were run, in order
+	unknown  []string // the names of scripts that the server did not know
 
 	lost    func() // when a reply is; nil: nothing
 	again   func() // before a leave is run again, as go-redis does after a lost reply; nil: it is not
@@ -118,6 +120,9 @@ func (b *bench) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 			err = next(ctx, cmd)
 		}
 		b.sent = append(b.sent, name)
+		if name == "acquire" {
+			b.attempts = append(b.attempts, cmd.Args())
+		}
 		if b.lose[name] > 0 {
 			b.lose[name]--
 			if b.lost != nil {
@@ -334,6 +339,49 @@ func TestOfAClientThatRetriesEveryFailureMayHaveRun(t *testing.T) {
 	}
 }
 
+// go-redis sends a command again that failed, and the first copy may come when the second has
+// been answered. After the answer no copy takes anything, whether the call has ended or not.
+func TestALateCopyOfAnAnsweredAttemptTakesNothing(t *testing.T) {
+	for what, wait := range map[string]time.Duration{"one attempt": 0, "some attempts": 3 * time.Second} {
+		for _, lost := range []int{0, 1} {
+			t.Run(fmt.Sprintf("%s, %d unheard", what, lost), func(t *testing.T) {
+				both(t, func(b *bench, fair bool) {
+					b.hold(b.lock("a", fair), 1, 0)
+					l := b.lock("c", fair)
+					b.lose["acquire"] = lost
+					b.attempts = nil
+					b.is("granted", b.try(l, 1, wait), false)
+					b.is("more than one attempt", len(b.attempts) > 1, wait > 0)
+					b.m.Del("l")
+					for _, args := range b.attempts {
+						reply, err := l.c.rdb.Do(background, args...).Slice()
+						b.must(err)
+						b.is("granted to a copy", reply[0] == answerGranted, false)
+					}
+					b.is("held", b.m.Exists("l"), false)
+				})
+			})
+		}
+	}
+}
+
+// A waiter takes the lock with its next attempt where a copy of the last one found it busy.
+func TestACopyOfABusyAnswerLetsAskAgainAtOnce(t *testing.T) {
+	both(t, func(b *bench, fair bool) {
+		b.hold(b.lock("a", fair), 1, 0)
+		l := b.lock("c", fair)
+		b.attempts = nil
+		b.is("granted", b.try(l, 1, 0), false)
+		b.m.Del("l")
+		reply, err := l.c.rdb.Do(background, b.attempts[0]...).Slice()
+		b.must(err)
+		got, err := parse(reply)
+		b.must(err)
+		b.is("a copy", got.word, answerBusy)
+		b.is("pause", l.pause(got), ms)
+	})
+}
+
 // Who learns late that all holds were forced open keeps what was granted since.
 func TestAForcedUnlockEndsTheHoldsUpToIt(t *testing.T) {
 	both(t, func(b *bench, fair bool) {
@@ -366,6 +414,20 @@ func TestAForcedUnlockEndsTheHoldsUpToIt(t *testing.T) {
 		b.is("freed", ok, false)
 		synctest.Wait()
 		b.is("a hold that was gone", context.Cause(after), error(lockimpl.ErrHoldLost))
+
+		for _, last := range []string{"", "7"} {
+			gone := watch(1)
+			time.Sleep(time.Millisecond)
+			b.m.FlushAll() // as a restart without data, and a failover to a replica that lags
+			if last != "" {
+				b.must(b.m.Set(TokenName("l"), last))
+			}
+			ok, err := l.ForceUnlock(background)
+			b.must(err)
+			b.is("freed", ok, false)
+			synctest.Wait()
+			b.is("a hold of a server whose last token is "+cmp.Or(last, "lost"), context.Cause(gone), error(lockimpl.ErrHoldLost))
+		}
 	})
 }
 
@@ -506,21 +568,29 @@ func TestWhoLeavesLeavesNothing(t *testing.T) {
 func TestAtLastAFreeLockIsTaken(t *testing.T) {
 	for _, c := range []struct {
 		what    string
-		lost    int // replies to leave
+		lost    int  // replies to leave
+		unheard bool // it takes the lock and does not learn it, although no reply is lost
 		granted bool
 		errs    []error                      // that it is, all of them; none: it is none
 		end     func(l *Lock, cancel func()) // of the wait, before its time
 		frees   time.Duration                // when the lock is free
 		others  bool                         // wait before it
 		closes  bool                         // the client, with the first reply that is lost
-		again   func(b *bench)               // before leave is run for the second time
+		again   func(b *bench, l *Lock)      // before leave is run for the second time
 	}{
 		{what: "its time is up", frees: 900 * ms, granted: true},
 		{what: "it learns so when asking again", frees: 900 * ms, lost: 1, granted: true},
 		{what: "it does not learn it", frees: 900 * ms, lost: 2, errs: []error{lockimpl.ErrUnknownOutcome}},
 		{what: "the client closes while it leaves, and may have taken it", frees: 900 * ms, lost: 1, closes: true, errs: []error{lockimpl.ErrClosed, lockimpl.ErrUnknownOutcome}},
-		{what: "go-redis asks again", frees: 900 * ms, again: func(*bench) {}, granted: true},
-		{what: "go-redis asks again when it was taken away", frees: 900 * ms, again: func(b *bench) { b.m.Del("l") }, errs: []error{lockimpl.ErrHoldLost}},
+		{what: "go-redis asks again", frees: 900 * ms, again: func(*bench, *Lock) {}, granted: true},
+		{what: "go-redis asks again when it was taken away", frees: 900 * ms, again: func(b *bench, _ *Lock) { b.m.Del("l") }, errs: []error{lockimpl.ErrHoldLost}},
+		{what: "go-redis asks again when it is too late, and the client closes", frees: 900 * ms, unheard: true,
+			end: func(l *Lock, _ func()) { l.c.clock.said(time.Now().Add(-500 * ms).UnixMilli()) },
+			again: func(b *bench, l *Lock) {
+				time.Sleep(600 * ms)
+				b.again = func() { _ = l.c.Close(); b.m.SetError("LOADING") }
+			},
+			errs: []error{lockimpl.ErrClosed, lockimpl.ErrUnknownOutcome}},
 		{what: "it asks so late that nobody waits for the answer", frees: 900 * ms, end: func(l *Lock, _ func()) { l.c.clock.said(time.Now().Add(-2 * time.Second).UnixMilli()) }},
 		{what: "it is not free", frees: time.Minute},
 		{what: "others are in front", frees: 900 * ms, others: true},
@@ -529,10 +599,13 @@ func TestAtLastAFreeLockIsTaken(t *testing.T) {
 	} {
 		t.Run(c.what, func(t *testing.T) {
 			bubble(t, func(b *bench) {
+				if c.unheard {
+					b.retries = 1
+				}
 				holder, before, l := b.lock("a", true), b.lock("before", true), b.lock("c", true)
 				b.lose["leave"] = c.lost
 				if c.again != nil {
-					b.again = func() { c.again(b) }
+					b.again = func() { c.again(b, l) }
 				}
 				if c.closes {
 					b.lost = func() { _ = l.c.Close(); b.m.SetError("LOADING") }
@@ -557,7 +630,7 @@ func TestAtLastAFreeLockIsTaken(t *testing.T) {
 				for _, want := range c.errs {
 					b.is(want.Error(), errors.Is(err, want), true)
 				}
-				b.is("held", b.m.Exists("l"), c.granted || c.lost > 0 || c.frees > time.Second)
+				b.is("held", b.m.Exists("l"), c.granted || c.lost > 0 || c.unheard || c.frees > time.Second)
 			})
 		})
 	}

@@ -9,8 +9,8 @@ import (
 )
 
 var equivalents = []luatest.Equivalent{
-	{Scripts: "unlock|force_unlock|leave, plain", Line: "local stamp = time[1] * 1000000 + time[2]", Change: `deleted|"2" for "1"|"1000001"|"-" for "+"`,
-		Why: "only an acquire draws a token"},
+	{Scripts: "unlock|leave, plain", Line: "local stamp = time[1] * 1000000 + time[2]", Change: `deleted|"2" for "1"|"1000001"|"-" for "+"`,
+		Why: "only an acquire draws a token, and only a forced unlock compares tokens"},
 	{Scripts: "force_unlock", Line: "local owner, number = ARGV[1], tonumber(ARGV[2])", Change: `"2" for "1"`,
 		Why: "it frees the lock whoever asks"},
 	{Scripts: "unlock, plain|force_unlock, plain|leave, plain", Line: "local head",

@@ -89,6 +89,9 @@ func (r *request) try(ctx context.Context) (answer, error) {
 	}
 	r.c.clock.said(a.now)
 	r.since = time.Time{}
+	if a.word == answerLate {
+		r.mayHaveRun = r.mayHaveRun || r.c.retries // go-redis may have sent it before, in time
+	}
 	return a, nil
 }
 

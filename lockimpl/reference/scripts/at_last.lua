@@ -2,8 +2,8 @@
 -- since others were told that somebody is.
 -- KEYS: the last: last fencing token
 -- ARGV: 6 lease in ms; 0: it is not wanted any more
--- needs the locals of the request, `acquire`, `holder` and `head`
+-- needs the locals of the request, `call`, `holder` and `head`
 local lease, tokens = tonumber(ARGV[6]), KEYS[#KEYS]
-if lease > 0 and head == owner and newest == acquire then
+if lease > 0 and head == owner and newest > tonumber(call) and newest < number then
     --@take
 end

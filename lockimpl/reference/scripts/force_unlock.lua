@@ -9,6 +9,8 @@ if newest == number then
 end
 local last = redis.call('hget', KEYS[1], 'token') or redis.call('get', KEYS[#KEYS]) or '0'
 if redis.call('del', KEYS[1]) == 0 then
+    -- The last token may be forgotten. The clock is later than the tokens of all holds that are over.
+    last = string.format('%.0f', math.max(last, stamp - 1))
     remember('not_held:' .. last)
     return {'not_held', now, last, 0}
 end
