@@ -365,20 +365,25 @@ func TestALateCopyOfAnAnsweredAttemptTakesNothing(t *testing.T) {
 	}
 }
 
-// A waiter takes the lock with its next attempt where a copy of the last one found it busy.
-func TestACopyOfABusyAnswerLetsAskAgainAtOnce(t *testing.T) {
+// A copy of an attempt that found the lock busy tells when to ask again: at once where it is
+// free by now. A client whose answers are lost does not ask without pause.
+func TestACopyOfABusyAnswerTellsWhenToAskAgain(t *testing.T) {
 	both(t, func(b *bench, fair bool) {
 		b.hold(b.lock("a", fair), 1, 0)
 		l := b.lock("c", fair)
 		b.attempts = nil
 		b.is("granted", b.try(l, 1, 0), false)
+		pause := func() time.Duration {
+			reply, err := l.c.rdb.Do(background, b.attempts[0]...).Slice()
+			b.must(err)
+			got, err := parse(reply)
+			b.must(err)
+			b.is("a copy", got.word, answerBusy)
+			return l.pause(got)
+		}
+		b.is("a poll, while it is held", pause() > 100*ms, true)
 		b.m.Del("l")
-		reply, err := l.c.rdb.Do(background, b.attempts[0]...).Slice()
-		b.must(err)
-		got, err := parse(reply)
-		b.must(err)
-		b.is("a copy", got.word, answerBusy)
-		b.is("pause", l.pause(got), ms)
+		b.is("pause, when it is free", pause(), ms)
 	})
 }
 

@@ -12,7 +12,8 @@ if newest > tonumber(call) and answered == 'granted' then
     return {'over', now} -- that hold is gone
 end
 if newest == number then
-    return {'busy', now, 0} -- that was so then: another attempt may find it free
+    -- That was so then. Where the lock is free by now, another attempt is due at once.
+    return {'busy', now, math.max(redis.call('pttl', KEYS[1]), 0)}
 end
 --@keep
 local head
