@@ -40,6 +40,7 @@ type comparison struct {
 // comparisons are all that a mutant is held against, cheapest first.
 var comparisons = []comparison{
 	{"kept answers", "TestPortAnswersAsRecorded"},
+	{"kept stories", "TestPortTellsAsKept"},
 	{"stories of rules", "TestRules"},
 	{"watchdog stories", "TestWatchdog"},
 	{"interrupts", "TestInterrupts"},
