@@ -40,8 +40,8 @@ type comparison struct {
 // comparisons are all that a mutant is held against, cheapest first.
 var comparisons = []comparison{
 	{"kept answers", "TestPortAnswersAsRecorded"},
-	{"kept stories", "TestPortTellsAsKept"},
 	{"stories of rules", "TestRules"},
+	{"kept stories", "TestPortTellsAsKept"},
 	{"watchdog stories", "TestWatchdog"},
 	{"interrupts", "TestInterrupts"},
 	{"lost answers", "TestLostAnswers"},
