@@ -57,13 +57,15 @@ func (p theLibrary) begin(kind string, op Op, key string, done func(string)) err
 	answer := p.l.Send("call", append(f, "op", method, "unit", unit))
 	go func() {
 		a := <-answer
-		switch a.Exception() {
-		case "":
+		switch {
+		case a.Exception() == "":
 			done(a.Value())
-		case "IllegalMonitorStateException":
+		case a.Exception() == "IllegalMonitorStateException":
 			done(replyNotHeld)
-		case "InterruptedException":
+		case a.Exception() == "InterruptedException":
 			done(replyInterrupted)
+		case a.interruptedUnderWay():
+			done(replyUnderWay)
 		default:
 			done("error " + a["error"] + ": " + a["message"])
 		}

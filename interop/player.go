@@ -35,8 +35,8 @@ type player interface {
 const (
 	resultNotHeld     = "not held"
 	resultReentry     = "held already"
-	resultInterrupted = "interrupted"
-	resultUnderWay    = "interrupted while a command was under way"
+	resultInterrupted = replyInterrupted
+	resultUnderWay    = replyUnderWay
 	resultTimeout     = "no answer in time"
 	resultLost        = "connection lost"
 	resultNotSynced   = "not synced"
@@ -149,13 +149,18 @@ func libraryResult(op string, a Answer) string {
 	case strings.Contains(a["message"], "slaves were synced") || strings.HasSuffix(a["cause"], "NoSyncedSlavesException"),
 		strings.HasSuffix(a["cause"], ".IllegalStateException"): // up to 3.43.0
 		return resultNotSynced
-	case strings.HasSuffix(a["cause"], ".InterruptedException"),
-		a["message"] == "Unexpected exception while processing command" && a["cause"] == "": // up to 3.12.4
+	case a.interruptedUnderWay():
 		return resultUnderWay
 	case strings.HasSuffix(a["cause"], "TimeoutException"):
 		return resultTimeout
 	}
 	return "error " + firstWord(a["message"])
+}
+
+// interruptedUnderWay reports whether an interrupt met the call while it waited for a command.
+func (a Answer) interruptedUnderWay() bool {
+	return strings.HasSuffix(a["cause"], ".InterruptedException") ||
+		a["message"] == "Unexpected exception while processing command" && a["cause"] == "" // up to 3.12.4
 }
 
 func firstWord(text string) string {

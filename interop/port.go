@@ -131,7 +131,9 @@ func portReply(ctx context.Context, l lockimpl.Lock, op Op) string {
 		return reply
 	case errors.Is(err, lockimpl.ErrNotHeld):
 		return replyNotHeld
-	case errors.Is(err, context.Canceled) && !errors.Is(err, lockimpl.ErrUnknownOutcome):
+	case errors.Is(err, context.Canceled) && errors.Is(err, lockimpl.ErrUnknownOutcome):
+		return replyUnderWay
+	case errors.Is(err, context.Canceled):
 		return replyInterrupted
 	default:
 		return fmt.Sprintf("error %s", strings.ReplaceAll(err.Error(), "\n", " "))

@@ -41,6 +41,8 @@ const (
 
 	replyNotHeld     = "not_held"
 	replyInterrupted = "interrupted"
+	// replyUnderWay: the interrupt met an attempt whose script runs all the same.
+	replyUnderWay = "interrupted while a command was under way"
 )
 
 // difference says where two steps of one operation differ; "" for nowhere.

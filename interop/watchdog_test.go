@@ -110,7 +110,15 @@ func (s *stage) result(what string, c <-chan string, within time.Duration) bool 
 type story struct {
 	name string
 	set  settings
-	tell func(*stage)
+	// known turns the library's words into the port's where a difference is left to; nil:
+	// there is none.
+	known *strings.Replacer
+	tell  func(*stage)
+}
+
+// leftTo reports whether the library's telling differs from the port's as is known.
+func (x story) leftTo(library, port string) bool {
+	return x.known != nil && x.known.Replace(library) == port
 }
 
 var watchdogStories = []story{
@@ -290,7 +298,14 @@ func halves(tenths time.Duration) string {
 // keptBack is how long answers are kept back while somebody interrupts the call.
 const keptBack = 1200 * time.Millisecond
 
-const whileSubscribing = " interrupted while it subscribes"
+// subscribing turns what the library tells of an interrupt while it subscribes into what
+// the port tells, which unsubscribes and returns at once. docs/fidelity.md says why it is
+// left so. Nothing else may differ.
+var subscribing = strings.NewReplacer(
+	"before it is subscribed: not back; after it is subscribed: "+resultUnderWay, "before it is subscribed: "+resultInterrupted,
+	"before it is subscribed: "+resultUnderWay, "before it is subscribed: "+resultInterrupted,
+	"channels left open: 1", "channels left open: 0",
+)
 
 var interruptStories = func() (all []story) {
 	defer func() {
@@ -321,7 +336,7 @@ var interruptStories = func() (all []story) {
 		if op.name == "try_lock" && op.with == nil {
 			continue
 		}
-		all = append(all, story{name: what + whileSubscribing, tell: func(s *stage) {
+		all = append(all, story{name: what + " interrupted while it subscribes", known: subscribing, tell: func(s *stage) {
 			s.call(2, "lock")
 			s.via.Rule(func(c Sent) Verdict {
 				if subscribes(c.Words[0]) {
@@ -441,14 +456,14 @@ func tellStories(t *testing.T, stories []story, but string) {
 						both.Go(func() { want = tell(t, rel, lib, servers[0], x, fmt.Sprintf("story%d-%d", i, try)) })
 						both.Go(func() { got = tell(t, rel, nil, servers[1], x, fmt.Sprintf("story%d-%d", i, try)) })
 						both.Wait()
-						if want == got {
+						if want == got || x.leftTo(want, got) {
 							break
 						}
 					}
 					mu.Lock()
 					defer mu.Unlock()
 					if want != got {
-						if strings.HasSuffix(x.name, whileSubscribing) {
+						if x.leftTo(want, got) {
 							known++
 							t.Logf("%s, known: the library leaves the channel open, or waits for the acknowledgement first:\n  library: %s\n  port:    %s", x.name, want, got)
 							return

@@ -232,6 +232,13 @@ steps:
 faults:
   - {when: {script: acquire, direction: reply, nth: 1}, do: delay, for: 100ms}
 `},
+	{"R-2714", "lease", "redisson-fair@3.12.4, redisson-fair@3.21.3", `
+processes: {a: {threads: 2}, b: {}}
+steps:
+  a/1: [{lock: x}, {at: 34s}, {unlock: x}]
+  a/2: [{at: 32s}, {interrupt: b/1}]
+  b/1: [{at: 1s}, {lock: x}, {sleep: 20s}]
+`},
 	{"R-watchdog-one-at-a-time", "lease", "redisson@4.7.0", `
 watchdog: 5s
 processes: {a: {}}
@@ -729,7 +736,7 @@ faults:
   - {when: {process: c, direction: request, nth: 1}, do: hold}
   - {when: {direction: request, nth: 2}, from: 1s, do: hold}
 `},
-	{"R-4818", "lease", "redisson@3.43.0", `
+	{"R-4818", "lease", "redisson@4.7.0, redisson-fair@4.7.0", `
 watchdog: 1s
 processes: {a: {}}
 steps:

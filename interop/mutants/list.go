@@ -281,4 +281,21 @@ var mutants = []mutant{
 		before: "FalseOnTimeout: true, // F9",
 		after:  "FalseOnTimeout: false, // F9",
 	},
+
+	{
+		id: "zero-resets-field", releases: "3.21.3, 3.43.0",
+		rule:   "A renewal that finds nothing resets the lease of the lock object.",
+		breaks: "the lease stays",
+		file:   "watchdog.go",
+		before: "\t\tw.cancel(l.name)\n\t\tl.setField(w.client.watchdogT)\n",
+		after:  "\t\tw.cancel(l.name)\n",
+	},
+	{
+		id: "interrupt-pending", releases: "3.11.0 on",
+		rule:   "An interrupt of a wait without bound meets the next attempt.",
+		breaks: "the interrupt is swallowed",
+		file:   "lock.go",
+		before: "waiting = context.WithoutCancel(ctx)",
+		after:  "ctx = context.WithoutCancel(ctx)\n\t\t\twaiting = ctx",
+	},
 }

@@ -41,6 +41,7 @@ type comparison struct {
 var comparisons = []comparison{
 	{"kept answers", "TestPortAnswersAsRecorded"},
 	{"stories of rules", "TestRules"},
+	{"kept stories", "TestPortTellsAsKept"},
 	{"watchdog stories", "TestWatchdog"},
 	{"interrupts", "TestInterrupts"},
 	{"lost answers", "TestLostAnswers"},

@@ -115,7 +115,7 @@ var Defects = []defect.Defect{
 	{
 		ID:      "R-2714",
 		Title:   "an interrupted acquire that is granted all the same is renewed for nobody (2714, 4368)",
-		Story:   "A caller is interrupted while its acquire is under way, and told that it has no lock. The grant comes, the watchdog takes it up, and renews it as long as the process lives. The release is to blame.",
+		Story:   "A caller is interrupted while its acquire is under way, or earlier, while its lock() waits without bound, and is told that it has no lock. The grant comes, the watchdog takes it up, and renews it as long as the process lives. The release is to blame.",
 		Row:     "interrupted-trylock-renewed-forever",
 		Issues:  []int{2714, 4368},
 		Judges:  []string{model.JudgeLease, model.JudgeLiveness},

@@ -234,8 +234,14 @@ func (l *lock) lock(ctx context.Context, s Script, o lockimpl.Owner, opt lockimp
 		if got.granted || err != nil {
 			return got, err
 		}
-		err = l.c.acquire(ctx, entry, got.ttl)
-		if err != nil && !opt.Interruptible && ctx.Err() != nil {
+		waiting := ctx
+		if got.ttl < 0 && !opt.Interruptible && !l.c.rel.LockReturnsInterrupted {
+			// A wait without bound does not notice an interrupt, which stays
+			// pending: the next attempt fails, though its script runs.
+			waiting = context.WithoutCancel(ctx)
+		}
+		err = l.c.acquire(waiting, entry, got.ttl)
+		if err != nil && !opt.Interruptible && waiting.Err() != nil {
 			if l.c.rel.LockReturnsInterrupted {
 				return answer{}, nil
 			}

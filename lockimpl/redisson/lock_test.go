@@ -951,6 +951,23 @@ func TestTheLeaseFieldAfterAForceUnlock(t *testing.T) {
 	})
 }
 
+// A renewal that finds nothing resets the field of the lock object that it is for, where
+// the watchdog then drops its entry (interop: TestLibraryTellsAsKept).
+func TestTheLeaseFieldAfterARenewalThatFoundNothing(t *testing.T) {
+	each(t, func(b *bench, k kind) {
+		want := byRelease[string]{"3.4.2 3.11.0 3.12.4 3.21.3 3.43.0": "30000", "4.7.0": "50000"}.of(b.t, k.Release)
+		c := b.client(k.Release, "c1")
+		l := b.lock(c, k, "x")
+		b.must(l.Lock(background, 1, lockimpl.LockOptions{Lease: 50 * time.Second}))
+		b.must(l.Lock(background, 1, lockimpl.LockOptions{}))
+		b.m.Del("x")
+		b.until(15 * time.Second)
+		same(b.t, "renewals", len(b.renewals(k.Release, "c1")), 1)
+		b.must(l.Lock(background, 1, lockimpl.LockOptions{}))
+		same(b.t, "lease of an attempt", b.leaseSent("c1", k.acquire()), want)
+	})
+}
+
 // 1.2, 1.3 and 1.4: KEYS and ARGV of the plain lock's scripts, and the DEL of
 // the latch (since 3.24.0), which nobody waits for.
 func TestKeysAndArgumentsOfThePlainLock(t *testing.T) {
@@ -1100,6 +1117,35 @@ func TestLockAndAnInterruptWhileWaiting(t *testing.T) {
 		}
 		lock.grantedAt(14 * time.Second)
 		same(b.t, "hash", b.held("x"), map[string]string{"c2:1": "1"})
+	})
+}
+
+// A wait without bound does not notice an interrupt, which then meets the next attempt:
+// the caller sees an error and holds the lock all the same. (lock() of 3.4.2 returns at
+// once.)
+func TestAnInterruptOfAWaitWithoutBound(t *testing.T) {
+	eachRelease(t, func(b *bench, rel *Release) {
+		b.m.HSet("x", "other:1", "1") // without a time to live
+		l := b.lock(b.client(rel, "c1"), kind{rel, false}, "x")
+		ctx, cancel := context.WithCancel(background)
+		lock := b.beginLock(ctx, l, 1, lockimpl.LockOptions{})
+		b.until(4 * time.Second)
+		cancel()
+		b.until(8 * time.Second)
+		if (kind{rel, false}).isOneOf("3.4.2") {
+			lock.grantedAt(4 * time.Second)
+			return
+		}
+		if lock.ended() {
+			b.t.Fatal("the waiter noticed the interrupt")
+		}
+		b.m.Del("x")
+		b.m.Publish(ChannelName("x"), "0")
+		b.until(9 * time.Second)
+		if !lock.ended() || !errors.Is(lock.err, lockimpl.ErrUnknownOutcome) || !errors.Is(lock.err, context.Canceled) {
+			b.t.Errorf("lock ended: %v, with %v", lock.ended(), lock.err)
+		}
+		same(b.t, "hash", b.held("x"), map[string]string{"c1:1": "1"})
 	})
 }
 

@@ -113,7 +113,9 @@ const (
 	// (issues 3194, 3712).
 	WatchdogEntry
 	// WatchdogEntryDropped is W8 up to 3.36.0: as before, but an error or a
-	// reply of 0 drops the entry (issue 5698: also of one who still holds).
+	// reply of 0 drops the entry (issue 5698: also of one who still holds). A
+	// reply of 0 also resets the lease field of the lock object to the
+	// watchdog timeout.
 	WatchdogEntryDropped
 	// WatchdogEntryQueue is W8 as of 3.37.0: the entry keeps a queue of threads
 	// that gets an element at every entry and loses one only when that thread's
@@ -137,8 +139,8 @@ const (
 	// from it.
 	FieldOfAttempt LeaseField = iota + 1
 	// FieldUntilUnlock: a grant with a lease writes it there; every answer to
-	// an unlock, and every forceUnlock, resets it to the watchdog timeout (issue
-	// 5623).
+	// an unlock, every forceUnlock, and a renewal by a W8 watchdog that finds
+	// nothing reset it to the watchdog timeout (issue 5623).
 	FieldUntilUnlock
 	// FieldUntilRelease: the same, but an answer of 0 resets nothing.
 	FieldUntilRelease

@@ -218,6 +218,7 @@ func (w *entryWatchdog) tick(l *lock) {
 		delete(w.entries, l.name)
 	default:
 		w.cancel(l.name)
+		l.setField(w.client.watchdogT)
 	}
 }
 
