@@ -77,8 +77,9 @@ final class Calls {
             types[i] = arguments[i] instanceof Long ? long.class : TimeUnit.class;
         }
         try {
-            Object result = lock.getClass().getMethod(method, types).invoke(lock, arguments);
-            return result == null ? "ok" : result;
+            java.lang.reflect.Method called = lock.getClass().getMethod(method, types);
+            Object result = called.invoke(lock, arguments);
+            return called.getReturnType() == void.class ? "ok" : result;
         } catch (java.lang.reflect.InvocationTargetException e) {
             if (e.getCause() instanceof Exception) {
                 throw (Exception) e.getCause();
