@@ -179,6 +179,9 @@ func TestATryForATokenWithoutAWaitWaitsWithoutBound(t *testing.T) {
 func TestAnInterruptedCallForATokenGivesBackItsGrant(t *testing.T) {
 	onFenced(t, func(b *bench, rel *Release) {
 		l := b.fenced(b.client(rel, "c1"), "x")
+		_, err := l.LockAndGetToken(background, 1, lockimpl.LockOptions{}) // the server knows the script from now on
+		b.must(err)
+		b.released(lockimpl.Released)(l.Unlock(background, 1))
 		b.answer(func(c command) fate {
 			if c.script == "acquire_token" {
 				return fate{late: time.Second}
@@ -203,8 +206,7 @@ func TestAnInterruptedCallForATokenGivesBackItsGrant(t *testing.T) {
 // The library takes the answer of a key without time to live for a grant.
 func TestAKeyWithoutTimeToLiveIsTakenForAToken(t *testing.T) {
 	onFenced(t, func(b *bench, rel *Release) {
-		b.must(b.fenced(b.client(rel, "c1"), "x").Lock(background, 1, lockimpl.LockOptions{Lease: time.Minute}))
-		b.m.SetTTL("x", 0)
+		b.m.HSet("x", "c1:1", "1")
 		token, ok, err := b.fenced(b.client(rel, "c2"), "x").TryLockTimedAndGetToken(background, 1, lockimpl.TryOptions{Wait: time.Second, Lease: time.Second})
 		b.must(err)
 		same(b.t, "granted", ok, true)
