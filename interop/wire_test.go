@@ -133,8 +133,8 @@ var lines = []line{
 		{thread: 1, op: "unlock", ends: []int{2}},
 		{thread: 1, op: "try_lock_and_get_token", with: Fields{"wait", 9000, "lease", 60000}, blocks: true},
 		{thread: 2, op: "unlock", ends: []int{1}},
-		{thread: 2, op: "lock_and_get_token", blocks: true}, {thread: 3, op: "lock", blocks: true},
-		{thread: 1, op: "force_unlock", ends: []int{2}}, {thread: 2, op: "unlock", ends: []int{3}}, {thread: 3, op: "unlock"},
+		{thread: 2, op: "lock_and_get_token", blocks: true},
+		{thread: 1, op: "force_unlock", ends: []int{2}}, {thread: 2, op: "unlock"},
 	}},
 }
 
