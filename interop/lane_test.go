@@ -46,6 +46,8 @@ func (p theLibrary) begin(kind string, op Op, key string, done func(string)) err
 	}
 	if op.Do == doTryLockTimed {
 		method = doTryLock
+	}
+	if op.timed() {
 		f = append(f, "wait", op.WaitMS/in)
 	}
 	if op.LeaseMS != 0 {

@@ -306,7 +306,12 @@ func portCall(ctx context.Context, l lockimpl.Lock, o lockimpl.Owner, op string,
 		n, err := fenced.LockAndGetToken(ctx, o, lock)
 		return strconv.FormatInt(n, 10), err
 	case "try_lock_and_get_token":
-		n, ok, err := fenced.TryLockAndGetToken(ctx, o)
+		n, ok, err := int64(0), false, error(nil)
+		if timed {
+			n, ok, err = fenced.TryLockTimedAndGetToken(ctx, o, try)
+		} else {
+			n, ok, err = fenced.TryLockAndGetToken(ctx, o)
+		}
 		if !ok {
 			return "null", err
 		}

@@ -47,8 +47,11 @@ func newPort(clients map[string]*redisson.Client, calm func()) *port {
 func (p *port) lock(kind string, op Op, key string) (lockimpl.Lock, error) {
 	c := p.clients[op.Client]
 	get := c.GetLock
-	if kind == fair {
+	switch kind {
+	case fair:
 		get = c.GetFairLock
+	case fenced:
+		get = func(name string) (lockimpl.Lock, error) { return c.GetFencedLock(name) }
 	}
 	if op.Fresh {
 		return get(key)
@@ -107,6 +110,18 @@ func portReply(ctx context.Context, l lockimpl.Lock, op Op) string {
 		yes(l.TryLock(ctx, o))
 	case doTryLockTimed:
 		yes(l.TryLockTimed(ctx, o, lockimpl.TryOptions{Wait: time.Duration(op.WaitMS) * time.Millisecond, Lease: lease, Unit: unit}))
+	case doTryLockToken:
+		var token int64
+		var granted bool
+		token, granted, err = l.(redisson.FencedLock).TryLockTimedAndGetToken(ctx, o, lockimpl.TryOptions{Wait: time.Duration(op.WaitMS) * time.Millisecond, Lease: lease, Unit: unit})
+		reply = "null"
+		if granted {
+			reply = strconv.FormatInt(token, 10)
+		}
+	case doGetToken:
+		var token int64
+		token, err = l.(redisson.FencedLock).Token(ctx)
+		reply = strconv.FormatInt(token, 10)
 	case doUnlock:
 		_, err = l.Unlock(ctx, o)
 	case doForceUnlock:

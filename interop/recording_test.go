@@ -36,7 +36,7 @@ func TestLibraryAnswersAsRecorded(t *testing.T) {
 			var asked []Sequence
 			var kept Recording
 			if *recordFlag {
-				for _, kind := range kinds {
+				for _, kind := range kindsOf(rel) {
 					for seed := range recordedPerKind {
 						asked = append(asked, Draw(kind, seed+1))
 					}

@@ -220,7 +220,7 @@ func (s *side) step(op Op, ends *bool) (Step, error) {
 		s.open = append(slices.DeleteFunc(s.open, func(c *call) bool { return c == busy }), busy)
 	case busy != nil:
 		st.Reply = replyBusy
-	case op.waitsLong() && s.kind == plain && s.waitsOn(op.Lock, op.Client):
+	case op.waitsLong() && s.kind != fair && s.waitsOn(op.Lock, op.Client):
 		// A message would wake one waiter of each client, and chance decide.
 		st.Reply = replySkipped
 	case s.racesForField(op):
@@ -268,7 +268,7 @@ func (s *side) step(op Op, ends *bool) (Step, error) {
 	}
 	s.open = open
 	s.mu.Unlock()
-	if p, ok := s.party.(interface{ park(Op) error }); ok && s.kind == plain {
+	if p, ok := s.party.(interface{ park(Op) error }); ok && s.kind != fair {
 		// The order in which the waiters of a client came to wait is that in
 		// which they are woken.
 		for _, c := range open {

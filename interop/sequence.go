@@ -2,9 +2,12 @@ package interop
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"pgregory.net/rapid"
+
+	"lockstep/lockimpl/redisson"
 )
 
 // Op is one operation of a sequence: a call of a lock's method on one thread
@@ -37,20 +40,24 @@ const (
 	doIsHeld            = "is_held"
 	doHoldCount         = "hold_count"
 	doRemainTTL         = "remain_ttl"
+	doGetToken          = "get_token"
+	doTryLockToken      = "try_lock_and_get_token" // with a wait
 	doInterrupt         = "interrupt"
 )
 
 // waitsLong says that the call returns only when somebody else does something.
 func (o Op) waitsLong() bool {
-	return o.Do == doLock || o.Do == doLockInterruptibly || o.Do == doTryLockTimed && o.WaitMS >= longMS
+	return o.Do == doLock || o.Do == doLockInterruptibly || o.timed() && o.WaitMS >= longMS
 }
+
+func (o Op) timed() bool { return o.Do == doTryLockTimed || o.Do == doTryLockToken }
 
 func (o Op) thread() string { return fmt.Sprintf("%s:%d", o.Client, o.Thread) }
 
 func (o Op) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s %s %s", o.thread(), o.Do, o.Lock)
-	if o.Do == doTryLockTimed {
+	if o.timed() {
 		fmt.Fprintf(&b, " wait %d", o.WaitMS)
 	}
 	if o.LeaseMS != 0 {
@@ -69,17 +76,25 @@ func (o Op) String() string {
 
 // Sequence is what both sides are made to do.
 type Sequence struct {
-	Kind string `json:"kind"` // plain or fair
+	Kind string `json:"kind"` // plain, fair or fenced
 	Seed int    `json:"seed"` // of its draw
 	Ops  []Op   `json:"ops"`
 }
 
 const (
-	plain = "plain"
-	fair  = "fair"
+	plain  = "plain"
+	fair   = "fair"
+	fenced = "fenced"
 )
 
-var kinds = []string{plain, fair}
+// kindsOf returns the kinds of lock whose sequences are drawn for a release.
+func kindsOf(rel *redisson.Release) []string {
+	kinds := []string{plain, fair}
+	if rel.Fenced != nil {
+		kinds = append(kinds, fenced)
+	}
+	return kinds
+}
 
 // A time in a sequence is either over before anybody looks or far from ending:
 // no sequence is a race against its own leases. Long ones are seconds apart,
@@ -103,7 +118,7 @@ var (
 
 // Draw gives the sequence of a seed, always the same.
 func Draw(kind string, seed int) Sequence {
-	return Sequence{Kind: kind, Seed: seed, Ops: rapid.Custom(drawOps).Example(seed)}
+	return Sequence{Kind: kind, Seed: seed, Ops: rapid.Custom(func(t *rapid.T) []Op { return drawOps(t, kind) }).Example(seed)}
 }
 
 // guess is what the drawing believes of a lock, so that holders unlock and
@@ -115,7 +130,11 @@ type guess struct {
 	waiting []string
 }
 
-func drawOps(t *rapid.T) []Op {
+func drawOps(t *rapid.T, kind string) []Op {
+	operations := drawnOps
+	if kind == fenced {
+		operations = drawnFencedOps
+	}
 	pick := func(what string, from []string) string { return rapid.SampledFrom(from).Draw(t, what) }
 	chance := func(what string, percent int) bool { return rapid.IntRange(1, 100).Draw(t, what) <= percent }
 	times := func(what string, from []int64) int64 { return rapid.SampledFrom(from).Draw(t, what) }
@@ -149,7 +168,7 @@ func drawOps(t *rapid.T) []Op {
 			o.Lock = lockNames[1]
 		}
 		g := guesses[o.Lock]
-		o.Do = pick("operation", drawnOps)
+		o.Do = pick("operation", operations)
 		if o.Do == doUnlock && g.holder != "" && chance("by the holder", 70) {
 			o.Client, o.Thread = g.holder[:1], int(g.holder[2]-'0')
 		}
@@ -170,9 +189,15 @@ func drawOps(t *rapid.T) []Op {
 		switch o.Do {
 		case doLock, doLockInterruptibly:
 			lease()
-		case doTryLockTimed:
+		case doTryLockTimed, doTryLockToken:
 			lease()
-			o.WaitMS = times("wait", []int64{0, 0, 3, shortMS, 30_000, 30_000, 70_000})
+			waits := []int64{0, 0, 3, shortMS, 30_000, 30_000, 70_000}
+			if o.Do == doTryLockToken {
+				// A short wait would be a race against the acknowledgement of the
+				// subscription, and a long one is told of a message by another thread.
+				waits = waits[:1]
+			}
+			o.WaitMS = times("wait", waits)
 			if o.WaitMS < longMS && !left(o.WaitMS) {
 				o.WaitMS = 0
 			}
@@ -238,10 +263,13 @@ var drawnOps = []string{
 	"outlast",
 }
 
+// drawnFencedOps are what is drawn for a fenced lock.
+var drawnFencedOps = append(slices.Clone(drawnOps), doGetToken, doTryLockToken, doTryLockToken, doTryLockToken)
+
 func (g *guess) note(o Op) {
 	me := o.thread()
 	switch o.Do {
-	case doLock, doLockInterruptibly, doTryLock, doTryLockTimed:
+	case doLock, doLockInterruptibly, doTryLock, doTryLockTimed, doTryLockToken:
 		switch {
 		case g.holder == me:
 			g.levels++

@@ -26,6 +26,7 @@ type LockState struct {
 	TTL       int64             `json:"ttl_ms,omitempty"` // 0: no key
 	Queue     []string          `json:"queue,omitempty"`  // head first
 	Deadlines map[string]int64  `json:"deadlines_ms,omitempty"`
+	Token     string            `json:"token,omitempty"` // the newest of a fenced lock
 }
 
 // toleranceMS is how far two times may be apart that should be one. Whoever
@@ -40,14 +41,14 @@ func (s State) equal(o State) bool {
 
 func (l LockState) equal(o LockState) bool {
 	return maps.Equal(l.Holds, o.Holds) && near(l.TTL, o.TTL) && (l.TTL > 0) == (o.TTL > 0) &&
-		slices.Equal(l.Queue, o.Queue) && maps.EqualFunc(l.Deadlines, o.Deadlines, near)
+		slices.Equal(l.Queue, o.Queue) && l.Token == o.Token && maps.EqualFunc(l.Deadlines, o.Deadlines, near)
 }
 
 func (s State) String() string {
 	var b strings.Builder
 	for _, name := range slices.Sorted(maps.Keys(s.Locks)) {
 		l := s.Locks[name]
-		fmt.Fprintf(&b, "%s held %v for %d ms, queue %v, deadlines %v; ", name, l.Holds, l.TTL, l.Queue, l.Deadlines)
+		fmt.Fprintf(&b, "%s held %v for %d ms, queue %v, deadlines %v, token %q; ", name, l.Holds, l.TTL, l.Queue, l.Deadlines, l.Token)
 	}
 	if len(s.Others) > 0 {
 		fmt.Fprintf(&b, "others %v", s.Others)
@@ -90,10 +91,11 @@ func (n names) owner(text string) string {
 // look reads the state of a sequence's locks in one transaction.
 func look(ctx context.Context, rdb redis.UniversalClient, n names, nowMS func() int64) (State, error) {
 	type cmds struct {
-		hash *redis.MapStringStringCmd
-		ttl  *redis.Cmd
-		list *redis.StringSliceCmd
-		zset *redis.ZSliceCmd
+		hash  *redis.MapStringStringCmd
+		ttl   *redis.Cmd
+		list  *redis.StringSliceCmd
+		zset  *redis.ZSliceCmd
+		token *redis.SliceCmd
 	}
 	found := map[string]cmds{}
 	var keys *redis.StringSliceCmd
@@ -102,11 +104,12 @@ func look(ctx context.Context, rdb redis.UniversalClient, n names, nowMS func() 
 		keys = p.Keys(ctx, "*"+n.prefix+"*")
 		for _, name := range lockNames {
 			key := n.prefix + name
-			queue, zset := redisson.QueueName(key), redisson.DeadlinesName(key)
-			known[key], known[queue], known[zset] = true, true, true
+			queue, zset, token := redisson.QueueName(key), redisson.DeadlinesName(key), redisson.TokenName(key)
+			known[key], known[queue], known[zset], known[token] = true, true, true, true
 			found[name] = cmds{
 				p.HGetAll(ctx, key), p.Do(ctx, "PTTL", key),
 				p.LRange(ctx, queue, 0, -1), p.ZRangeWithScores(ctx, zset, 0, -1),
+				p.MGet(ctx, token), // not GET, of which a missing key is an error
 			}
 		}
 		return nil
@@ -136,7 +139,8 @@ func look(ctx context.Context, rdb redis.UniversalClient, n names, nowMS func() 
 			}
 			l.Deadlines[n.owner(fmt.Sprint(z.Member))] = int64(z.Score) - now
 		}
-		if l.Holds == nil && l.Queue == nil && l.Deadlines == nil {
+		l.Token, _ = c.token.Val()[0].(string)
+		if l.Holds == nil && l.Queue == nil && l.Deadlines == nil && l.Token == "" {
 			continue
 		}
 		if s.Locks == nil {

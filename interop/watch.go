@@ -312,7 +312,7 @@ func (s *side) deliver(channel string) {
 	woken := map[string]bool{}
 	for _, c := range s.open {
 		listens := channel == redisson.WaiterChannel(c.key, c.owner)
-		if s.kind == plain {
+		if s.kind != fair {
 			listens = channel == redisson.ChannelName(c.key)
 		}
 		if listens && c.op.waitsLong() && !woken[c.op.Client] {

@@ -3,6 +3,7 @@
 package interop
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -29,6 +30,7 @@ type stage struct {
 	via  *Proxy
 	rdb  *redis.Client // past the proxy
 	lock string
+	kind string // of the lock; "": plain
 	// watchdog is the client's lockWatchdogTimeout.
 	watchdog time.Duration
 	text     []string
@@ -40,7 +42,7 @@ func (s *stage) note(format string, args ...any) {
 
 // begin starts a call.
 func (s *stage) begin(thread int, op string, with ...any) <-chan string {
-	return s.p.do(thread, op, append(Fields{"kind", "plain", "lock", s.lock}, with...))
+	return s.p.do(thread, op, append(Fields{"kind", cmp.Or(s.kind, plain), "lock", s.lock}, with...))
 }
 
 // call makes a call and notes its result.
@@ -419,16 +421,78 @@ var interruptStories = func() (all []story) {
 	return all
 }()
 
+// tokenStories are of the calls that tell a token: what goes on in the background when
+// they are interrupted, and what an endless key is taken for.
+var tokenStories = func() (all []story) {
+	for _, op := range []struct {
+		name string
+		with []any
+	}{
+		{"lock_and_get_token", nil}, {"try_lock_and_get_token", nil},
+		{"try_lock_and_get_token", []any{"wait", 9000}}, {"try_lock_and_get_token", []any{"wait", 9000, "lease", 60000}},
+	} {
+		what := fmt.Sprint(op.name, op.with)
+		begin := func(s *stage) <-chan string {
+			s.kind = fenced
+			return s.begin(1, op.name, op.with...)
+		}
+		all = append(all, story{name: what + " interrupted while its attempt is under way", tell: func(s *stage) {
+			s.strike(2, 1, Verdict{Delay: keptBack})
+			c := begin(s)
+			time.Sleep(keptBack / 4)
+			s.p.interrupt(1)
+			s.result("before the answer", c, keptBack/3)
+			time.Sleep(keptBack * 3 / 2)
+			s.state() // it was given back
+			s.call(1, "get_token")
+		}}, story{name: what + " interrupted while it waits", tell: func(s *stage) {
+			s.kind = fenced
+			s.call(2, "lock")
+			c := begin(s)
+			time.Sleep(keptBack / 2)
+			s.p.interrupt(1)
+			s.result("at once", c, keptBack/4)
+			s.note("channels open: %d", channelsOpened(s.via.Sent(0)))
+			s.call(2, "unlock")
+			time.Sleep(keptBack / 4)
+			s.state()
+			s.note("channels left open: %d", channelsOpened(s.via.Sent(0)))
+			s.call(2, "get_token")
+		}}, story{name: what + " on a key without time to live", tell: func(s *stage) {
+			s.kind = fenced
+			s.call(2, "lock", "lease", 60000)
+			s.rdb.Persist(context.Background(), s.lock)
+			s.result("its result", begin(s), keptBack)
+			s.state()
+		}})
+	}
+	for i := range all {
+		all[i].set.watchdog = 3 * keptBack
+	}
+	return all
+}()
+
+// TestTokens compares the calls that tell a token.
+func TestTokens(t *testing.T) {
+	tellStoriesOf(t, tokenStories, func(rel *redisson.Release) bool { return rel.Fenced != nil })
+}
+
 // TestWatchdog: when renewals come, and what ends them.
+// The watchdog timeout of 3.4.2 is no setting: 30 s.
 func TestWatchdog(t *testing.T) { tellStories(t, watchdogStories, "3.4.2") }
 
 // TestInterrupts: what an interrupt meets, and what it leaves behind.
 func TestInterrupts(t *testing.T) { tellStories(t, interruptStories, "") }
 
+// tellStories tells the stories of every release but one.
 func tellStories(t *testing.T, stories []story, but string) {
+	tellStoriesOf(t, stories, func(rel *redisson.Release) bool { return rel.Version != but })
+}
+
+func tellStoriesOf(t *testing.T, stories []story, of func(*redisson.Release) bool) {
 	for _, rel := range redisson.Releases {
-		if rel.Version == but {
-			continue // its watchdog's timeout is no setting: 30 s
+		if !of(rel) {
+			continue
 		}
 		t.Run(rel.Version, func(t *testing.T) {
 			t.Parallel()

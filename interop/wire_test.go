@@ -124,6 +124,18 @@ var lines = []line{
 		{thread: 1, op: "unlock"}, {thread: 2, op: "lock_and_get_token", blocks: true},
 		{thread: 1, op: "unlock", ends: []int{2}}, {thread: 2, op: "unlock"},
 	}},
+	{name: "tries that tell a token", only: "fenced", moves: []move{
+		{thread: 1, op: "lock_and_get_token"},
+		{thread: 2, op: "try_lock_and_get_token", with: Fields{"wait", 0}},
+		{thread: 2, op: "try_lock_and_get_token", with: Fields{"wait", 900}},
+		{thread: 2, op: "try_lock_and_get_token", with: Fields{"wait", 900, "lease", 4000}},
+		{thread: 2, op: "try_lock_and_get_token", blocks: true}, // without a wait it waits without bound
+		{thread: 1, op: "unlock", ends: []int{2}},
+		{thread: 1, op: "try_lock_and_get_token", with: Fields{"wait", 9000, "lease", 60000}, blocks: true},
+		{thread: 2, op: "unlock", ends: []int{1}},
+		{thread: 2, op: "lock_and_get_token", blocks: true},
+		{thread: 1, op: "force_unlock", ends: []int{2}}, {thread: 2, op: "unlock"},
+	}},
 }
 
 // wireKinds are the kinds of lock that a release has.

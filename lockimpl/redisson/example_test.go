@@ -327,20 +327,17 @@ func ExampleFencedLock_TryLockAndGetToken() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	for o := lockimpl.Owner(1); o <= 2; o++ {
-		token, ok, err := lock.TryLockAndGetToken(context.Background(), o)
-		switch {
-		case err != nil:
-			log.Fatal(err)
-		case ok:
-			fmt.Println("owner", o, "has token", token)
-		default:
-			fmt.Println("owner", o, "finds it held")
-		}
-	}
+	token, ok, err := lock.TryLockAndGetToken(context.Background(), 1)
+	fmt.Println(token, ok, err)
+
+	// As in the library, a try without a wait waits without bound for another's lock.
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Millisecond)
+	defer cancel()
+	_, ok, err = lock.TryLockAndGetToken(ctx, 2)
+	fmt.Println(ok, errors.Is(err, context.DeadlineExceeded))
 	// Output:
-	// owner 1 has token 1
-	// owner 2 finds it held
+	// 1 true <nil>
+	// false true
 }
 
 func ExampleFencedLock_TryLockTimedAndGetToken() {

@@ -2,6 +2,10 @@ package redisson
 
 import (
 	"context"
+	"fmt"
+	"math"
+	"sync/atomic"
+	"time"
 
 	"lockstep/lockimpl"
 )
@@ -13,10 +17,11 @@ type FencedLock interface {
 	lockimpl.Lock
 	// LockAndGetToken is Lock, and gives the hold's token. The library ignores
 	// the lease of this call (as of 4.7.0), and so does this: the hold is
-	// renewed by the watchdog.
+	// renewed by the watchdog. An interrupt ends each of the calls that tell a token,
+	// at every stage; what is granted after it is given back.
 	LockAndGetToken(ctx context.Context, o lockimpl.Owner, opt lockimpl.LockOptions) (token int64, err error)
-	// TryLockAndGetToken is TryLock, and gives the hold's token; ok is false
-	// when the lock is held by another.
+	// TryLockAndGetToken gives the hold's token. Without a wait the library waits
+	// without bound (as of 4.7.0), and so does this: ok is false only with an error.
 	TryLockAndGetToken(ctx context.Context, o lockimpl.Owner) (token int64, ok bool, err error)
 	// TryLockTimedAndGetToken is TryLockTimed, and gives the hold's token; ok is
 	// false when the time was up.
@@ -27,25 +32,27 @@ type FencedLock interface {
 
 type fencedLock struct{ *lock }
 
-func (l fencedLock) tokenScript() Script { return l.c.rel.Fenced.AcquireToken }
-
 func (l fencedLock) LockAndGetToken(ctx context.Context, o lockimpl.Owner, opt lockimpl.LockOptions) (int64, error) {
 	if err := lockimpl.CheckLease(opt.Lease); err != nil && !l.c.unchecked {
 		return 0, err
 	}
-	opt.Lease = 0
-	got, err := l.lock.lock(ctx, l.tokenScript(), o, opt)
+	got, err := l.tokenWithin(ctx, "lock", o, 0, endlessWait)
 	return got.token, err
 }
 
 func (l fencedLock) TryLockAndGetToken(ctx context.Context, o lockimpl.Owner) (int64, bool, error) {
-	got, err := l.attempt(ctx, l.doing("try lock", o), l.tokenScript(), o, 0, 0)
-	return tokenOf(got, err)
+	return tokenOf(l.tokenWithin(ctx, "try lock", o, 0, endlessWait))
 }
 
 func (l fencedLock) TryLockTimedAndGetToken(ctx context.Context, o lockimpl.Owner, opt lockimpl.TryOptions) (int64, bool, error) {
-	got, err := l.tryLockTimed(ctx, l.tokenScript(), o, opt)
-	return tokenOf(got, err)
+	if err := lockimpl.CheckTry(opt); err != nil && !l.c.unchecked {
+		return 0, false, err
+	}
+	wait := opt.Wait
+	if wait < 0 {
+		wait = endlessWait
+	}
+	return tokenOf(l.tokenWithin(ctx, "try lock", o, opt.Lease, wait))
 }
 
 func tokenOf(got answer, err error) (int64, bool, error) {
@@ -53,6 +60,76 @@ func tokenOf(got answer, err error) (int64, bool, error) {
 		return 0, false, err
 	}
 	return got.token, true, nil
+}
+
+// endlessWait is the wait of a call that names none.
+const endlessWait time.Duration = math.MaxInt64
+
+// tokenWithin is tryLockAndGetTokenAsync and the wait for its result. An interrupt
+// ends the wait at every stage. What goes on in the background then gives back what it
+// is granted, and stays subscribed until it is woken.
+func (l fencedLock) tokenWithin(ctx context.Context, verb string, o lockimpl.Owner, lease, wait time.Duration) (answer, error) {
+	type result struct {
+		got answer
+		err error
+	}
+	var abandoned atomic.Bool
+	done := make(chan result, 1)
+	doing := l.doing(verb, o)
+	background := context.WithoutCancel(ctx)
+	go func() {
+		got, err := l.awaitToken(background, doing, o, lease, wait, &abandoned)
+		done <- result{got, err}
+	}()
+	select {
+	case r := <-done:
+		return r.got, r.err
+	case <-ctx.Done():
+		abandoned.Store(true)
+		return answer{}, fmt.Errorf("%s: %w: %w", doing, lockimpl.ErrUnknownOutcome, context.Cause(ctx))
+	}
+}
+
+func (l fencedLock) awaitToken(ctx context.Context, doing string, o lockimpl.Owner, lease, wait time.Duration, abandoned *atomic.Bool) (answer, error) {
+	left := wait
+	before := l.c.nowMillis()
+	spend := func() bool {
+		now := l.c.nowMillis()
+		if wait != endlessWait {
+			left -= time.Duration(now-before) * time.Millisecond
+		}
+		before = now
+		return left > 0
+	}
+	attempt := func() (answer, error) {
+		got, err := l.attempt(ctx, doing, l.c.rel.Fenced.AcquireToken, o, 0, lease)
+		if got.granted && abandoned.Load() {
+			_, _ = l.Unlock(ctx, o) // nobody waits for it
+		}
+		return got, err
+	}
+	got, err := attempt()
+	if got.granted || err != nil || !spend() {
+		return got, err
+	}
+	entry := l.c.channels.subscribe(ctx, l.channel(o))
+	defer l.c.channels.unsubscribe(entry)
+	if err := l.c.acknowledged(ctx, entry, left); err != nil {
+		return answer{}, fmt.Errorf("%s: %w", doing, err)
+	}
+	for spend() && !abandoned.Load() {
+		got, err := attempt()
+		if got.granted || err != nil {
+			return got, err
+		}
+		if !spend() {
+			break
+		}
+		if !l.c.hear(entry, min(got.ttl, left)) {
+			return answer{}, fmt.Errorf("%s: %w", doing, lockimpl.ErrClosed)
+		}
+	}
+	return answer{}, nil
 }
 
 func (l fencedLock) Token(ctx context.Context) (int64, error) {

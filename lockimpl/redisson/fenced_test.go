@@ -1,6 +1,7 @@
 package redisson
 
 import (
+	"context"
 	"errors"
 	"strconv"
 	"testing"
@@ -17,6 +18,16 @@ func (b *bench) fenced(c *Client, name string) FencedLock {
 	return l
 }
 
+// onFenced runs f in a bubble for every release with a fenced lock.
+func onFenced(t *testing.T, f func(b *bench, rel *Release)) {
+	t.Helper()
+	for _, rel := range Releases {
+		if rel.Fenced != nil {
+			t.Run(rel.Version, func(t *testing.T) { bubble(t, func(b *bench) { f(b, rel) }) })
+		}
+	}
+}
+
 // 1.7: the fenced and the non-reentrant locks came later than some releases;
 // what a release does not have, it does not make.
 func TestLocksThatAReleaseDoesNotHave(t *testing.T) {
@@ -27,7 +38,7 @@ func TestLocksThatAReleaseDoesNotHave(t *testing.T) {
 			"non-reentrant":      func() error { return second(c.GetNonReentrantLock("x")) },
 			"non-reentrant fair": func() error { return second(c.GetNonReentrantFairLock("x")) },
 		} {
-			if err := get(); rel.isOneOf("4.7.0") {
+			if err := get(); rel.isOneOf("4.7.0") || what == "fenced" && rel.isOneOf("3.21.3 3.43.0") {
 				b.must(err)
 			} else if !errors.Is(err, lockimpl.ErrInvalid) {
 				b.t.Errorf("%s lock: %v; want ErrInvalid", what, err)
@@ -39,7 +50,7 @@ func TestLocksThatAReleaseDoesNotHave(t *testing.T) {
 // Every acquire draws a token, a re-entry too, whether or not it is told; the
 // counter has no expiry and outlives the holds.
 func TestEveryAcquireDrawsAToken(t *testing.T) {
-	on(t, "4.7.0", func(b *bench, rel *Release) {
+	onFenced(t, func(b *bench, rel *Release) {
 		c1, c2 := b.client(rel, "c1"), b.client(rel, "c2")
 		l, o := b.fenced(c1, "x"), b.fenced(c2, "x")
 		newest := func(want int64) {
@@ -67,9 +78,6 @@ func TestEveryAcquireDrawsAToken(t *testing.T) {
 		same(b.t, "granted", ok, true)
 
 		// Refused, another draws none and is told none.
-		token, ok, err = o.TryLockAndGetToken(background, 1)
-		b.must(err)
-		same(b.t, "refused", [2]any{token, ok}, [2]any{int64(0), false})
 		token, ok, err = o.TryLockTimedAndGetToken(background, 1, lockimpl.TryOptions{Wait: time.Second})
 		b.must(err)
 		same(b.t, "refused in time", [2]any{token, ok}, [2]any{int64(0), false})
@@ -88,7 +96,7 @@ func TestEveryAcquireDrawsAToken(t *testing.T) {
 
 // The two forms: KEYS and ARGV are the same, only what is told differs.
 func TestKeysAndArgumentsOfTheFencedLock(t *testing.T) {
-	on(t, "4.7.0", func(b *bench, rel *Release) {
+	onFenced(t, func(b *bench, rel *Release) {
 		for name, token := range map[string]string{"x": "redisson_lock_token:{x}", "a{b}c": "redisson_lock_token:a{b}c"} {
 			l := b.fenced(b.client(rel, "c1"), name)
 			b.must(l.Lock(background, 7, lockimpl.LockOptions{Lease: 20 * time.Second}))
@@ -110,7 +118,7 @@ func TestKeysAndArgumentsOfTheFencedLock(t *testing.T) {
 // The library's lockAndGetToken(lease, unit) forgets its lease: the hold is
 // renewed by the watchdog. The try keeps its own.
 func TestLockAndGetTokenForgetsItsLease(t *testing.T) {
-	on(t, "4.7.0", func(b *bench, rel *Release) {
+	onFenced(t, func(b *bench, rel *Release) {
 		l := b.fenced(b.client(rel, "c1"), "x")
 		_, err := l.LockAndGetToken(background, 1, lockimpl.LockOptions{Lease: 5 * time.Second})
 		b.must(err)
@@ -128,7 +136,7 @@ func TestLockAndGetTokenForgetsItsLease(t *testing.T) {
 
 // A waiter is woken by a release, as on the plain lock, and told its token.
 func TestAFencedWaiterIsWokenAndToldItsToken(t *testing.T) {
-	on(t, "4.7.0", func(b *bench, rel *Release) {
+	onFenced(t, func(b *bench, rel *Release) {
 		holder, l := b.fenced(b.client(rel, "c1"), "x"), b.fenced(b.client(rel, "c2"), "x")
 		b.must(holder.Lock(background, 1, lockimpl.LockOptions{}))
 		var token int64
@@ -149,8 +157,66 @@ func TestAFencedWaiterIsWokenAndToldItsToken(t *testing.T) {
 	})
 }
 
+// A try without a wait waits without bound, as the library does.
+func TestATryForATokenWithoutAWaitWaitsWithoutBound(t *testing.T) {
+	onFenced(t, func(b *bench, rel *Release) {
+		holder, l := b.fenced(b.client(rel, "c1"), "x"), b.fenced(b.client(rel, "c2"), "x")
+		b.must(holder.Lock(background, 1, lockimpl.LockOptions{}))
+		var token int64
+		try := b.begin(func() (ok bool, err error) {
+			token, ok, err = l.TryLockAndGetToken(background, 1)
+			return ok, err
+		})
+		b.until(2 * time.Minute)
+		b.released(lockimpl.Released)(holder.Unlock(background, 1))
+		try.grantedAt(2 * time.Minute)
+		same(b.t, "token", token, 2)
+	})
+}
+
+// An interrupt ends a call that tells a token at once. What the attempt that was under
+// way is granted is given back.
+func TestAnInterruptedCallForATokenGivesBackItsGrant(t *testing.T) {
+	onFenced(t, func(b *bench, rel *Release) {
+		l := b.fenced(b.client(rel, "c1"), "x")
+		_, err := l.LockAndGetToken(background, 1, lockimpl.LockOptions{}) // the server knows the script from now on
+		b.must(err)
+		b.released(lockimpl.Released)(l.Unlock(background, 1))
+		b.answer(func(c command) fate {
+			if c.script == "acquire_token" {
+				return fate{late: time.Second}
+			}
+			return fate{}
+		})
+		ctx, interrupt := context.WithCancel(background)
+		call := b.begin(func() (bool, error) {
+			_, err := l.LockAndGetToken(ctx, 1, lockimpl.LockOptions{})
+			return err == nil, err
+		})
+		b.until(500 * time.Millisecond)
+		interrupt()
+		call.failedAt(500*time.Millisecond, lockimpl.ErrUnknownOutcome)
+		same(b.t, "hash before the answer", b.held("x"), map[string]string{"c1:1": "1"})
+		b.until(5 * time.Minute)
+		same(b.t, "hash after it", b.held("x"), map[string]string{})
+		same(b.t, "renewals", b.renewals(rel, "c1"), nil)
+	})
+}
+
+// The library takes the answer of a key without time to live for a grant.
+func TestAKeyWithoutTimeToLiveIsTakenForAToken(t *testing.T) {
+	onFenced(t, func(b *bench, rel *Release) {
+		b.m.HSet("x", "c1:1", "1")
+		token, ok, err := b.fenced(b.client(rel, "c2"), "x").TryLockTimedAndGetToken(background, 1, lockimpl.TryOptions{Wait: time.Second, Lease: time.Second})
+		b.must(err)
+		same(b.t, "granted", ok, true)
+		same(b.t, "token", token, -1)
+		same(b.t, "hash", b.held("x"), map[string]string{"c1:1": "1"})
+	})
+}
+
 func TestArgumentsOfTheFencedLockAreChecked(t *testing.T) {
-	on(t, "4.7.0", func(b *bench, rel *Release) {
+	onFenced(t, func(b *bench, rel *Release) {
 		c := b.client(rel, "c1")
 		if err := second(c.GetFencedLock("")); !errors.Is(err, lockimpl.ErrInvalid) {
 			b.t.Errorf("no name: %v; want ErrInvalid", err)

@@ -173,7 +173,9 @@ func answerTo(r reply) answer {
 	if pair, ok := r.val.([]any); ok && len(pair) == 2 { // {ttl, token}
 		ttl, _ := pair[0].(int64)
 		token, _ := pair[1].(int64)
-		return answer{granted: token >= 0, ttl: time.Duration(ttl) * time.Millisecond, token: token}
+		// The library looks at the time only: it takes the answer {-1, -1} of a key
+		// without time to live for a grant.
+		return answer{granted: ttl == -1, ttl: time.Duration(ttl) * time.Millisecond, token: token}
 	}
 	ms, busy := r.long()
 	return answer{granted: !busy, ttl: time.Duration(ms) * time.Millisecond}

@@ -205,6 +205,12 @@ var (
 	unguardedF9 = append([]ScriptKind{KindLeave}, unguarded...)
 )
 
+// fencedScripts are the fenced lock's since 3.19.0.
+var fencedScripts = &Fenced{
+	Acquire:      script(KindAcquire, "acquire_fenced"),
+	AcquireToken: script(KindAcquire, "acquire_token"),
+}
+
 // Releases is the table, oldest first.
 var Releases = []*Release{
 	{
@@ -306,6 +312,8 @@ var Releases = []*Release{
 		FairWait:        300 * time.Second, // F5
 		FairOwnWait:     true,              // F5
 
+		Fenced: fencedScripts,
+
 		Watchdog:     WatchdogEntryDropped, // W8
 		LeaseField:   FieldUntilUnlock,
 		StopsRenewal: anyAnswer,
@@ -332,6 +340,8 @@ var Releases = []*Release{
 		FairForceUnlock: script(KindForceUnlock, "fair_force_unlock_command", purgeTolerant),
 		FairWait:        300 * time.Second,
 		FairOwnWait:     true,
+
+		Fenced: fencedScripts,
 
 		Watchdog:     WatchdogEntryQueue, // W8, 3.37.0
 		LeaseField:   FieldUntilRelease,
@@ -360,10 +370,7 @@ var Releases = []*Release{
 		FairWait:        300 * time.Second,
 		FairOwnWait:     true,
 
-		Fenced: &Fenced{
-			Acquire:      script(KindAcquire, "acquire_fenced"),
-			AcquireToken: script(KindAcquire, "acquire_token"),
-		},
+		Fenced: fencedScripts,
 		NonReentrant: &NonReentrant{
 			Acquire:        script(KindAcquire, "acquire_hincrby", refuseReentry),
 			FairAcquire:    script(KindAcquire, "fair_acquire_scored_last", purgeTolerant, takeChained, refuseReentry),

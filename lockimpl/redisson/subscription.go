@@ -33,9 +33,10 @@ type subscription struct {
 	ready chan struct{} // closed when acknowledged or failed
 	err   error         // set before ready closes
 
-	mu      sync.Mutex
-	permits int
-	waiting []chan struct{} // FIFO
+	mu        sync.Mutex
+	permits   int
+	waiting   []chan struct{} // FIFO
+	listeners []chan struct{} // FIFO, of calls that wait in the background
 }
 
 var errSubscribeTimeout = errors.New("no subscribe acknowledgement in time")
@@ -175,10 +176,15 @@ func (c *Client) acknowledged(ctx context.Context, e *subscription, limit time.D
 	}
 }
 
-// release gives one permit: to the one who has waited longest, else it stays.
+// release tells the first listener, and gives one permit: to the one who has waited
+// longest, else it stays.
 func (e *subscription) release() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
+	if len(e.listeners) > 0 {
+		close(e.listeners[0])
+		e.listeners = e.listeners[1:]
+	}
 	if len(e.waiting) == 0 {
 		e.permits++
 		return
@@ -224,4 +230,33 @@ func (c *Client) acquire(ctx context.Context, e *subscription, limit time.Durati
 		e.permits++ // the permit came in the same instant; it is not ours to lose
 	}
 	return err
+}
+
+// hear takes a permit, or waits as a listener for a message, at most for limit. It
+// returns false if the client was closed.
+func (c *Client) hear(e *subscription, limit time.Duration) bool {
+	e.mu.Lock()
+	if e.permits > 0 {
+		e.permits--
+		e.mu.Unlock()
+		return true
+	}
+	told := make(chan struct{})
+	e.listeners = append(e.listeners, told)
+	e.mu.Unlock()
+
+	t := time.NewTimer(limit)
+	defer t.Stop()
+	select {
+	case <-told:
+		return true
+	case <-t.C:
+	case <-c.closing.Done():
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if i := slices.Index(e.listeners, told); i >= 0 {
+		e.listeners = slices.Delete(e.listeners, i, i+1)
+	}
+	return c.closing.Err() == nil
 }

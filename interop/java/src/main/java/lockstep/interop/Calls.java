@@ -56,7 +56,12 @@ final class Calls {
             case "get_token":
                 return with(lock, "get_token".equals(command.get("op")) ? "getToken" : "lockAndGetToken");
             case "try_lock_and_get_token":
-                return with(lock, "tryLockAndGetToken");
+                if (wait == null) {
+                    return with(lock, "tryLockAndGetToken");
+                }
+                return lease == null
+                        ? with(lock, "tryLockAndGetToken", wait, unit)
+                        : with(lock, "tryLockAndGetToken", wait, lease, unit);
             case "forget":
                 member.forget(command.get("kind"), command.get("lock"));
                 return "ok";
@@ -65,11 +70,16 @@ final class Calls {
         }
     }
 
-    /** A method without arguments that not all releases have, or have with another result. */
-    private static Object with(RLock lock, String method) throws Exception {
+    /** A method of times and a unit that not all releases have, or have with another result. */
+    private static Object with(RLock lock, String method, Object... arguments) throws Exception {
+        Class<?>[] types = new Class<?>[arguments.length];
+        for (int i = 0; i < types.length; i++) {
+            types[i] = arguments[i] instanceof Long ? long.class : TimeUnit.class;
+        }
         try {
-            Object result = lock.getClass().getMethod(method).invoke(lock);
-            return result == null ? "ok" : result;
+            java.lang.reflect.Method called = lock.getClass().getMethod(method, types);
+            Object result = called.invoke(lock, arguments);
+            return called.getReturnType() == void.class ? "ok" : result;
         } catch (java.lang.reflect.InvocationTargetException e) {
             if (e.getCause() instanceof Exception) {
                 throw (Exception) e.getCause();
