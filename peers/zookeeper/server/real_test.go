@@ -413,7 +413,7 @@ func (d *drawer) request() (what string, op int32, w writer) {
 func TestTheServerAnswersAsZooKeeperDoes(t *testing.T) {
 	addr, h := zookeeper(t, 2000), newHere()
 	requests, refused, told := 0, 0, 0
-	sequences := longtest.Size(t, 1000, 4000)
+	sequences := longtest.Size(t, 1000, 3000)
 	for sequence := range sequences {
 		d := &drawer{Rand: rand.New(rand.NewPCG(uint64(sequence), 1)), root: fmt.Sprintf("/s%d", sequence)}
 		var log []string

@@ -7,7 +7,6 @@ package server
 
 import (
 	"fmt"
-	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -688,6 +687,3 @@ func (x *execution) multi(t *transaction, in *reader) (r result) {
 	}
 	return r
 }
-
-// Sessions returns the ids of the sessions in order.
-func (s *Server) Sessions() []int64 { return slices.Sorted(maps.Keys(s.sessions)) }
