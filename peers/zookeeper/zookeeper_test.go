@@ -8,7 +8,7 @@ import (
 
 const stories = "testdata/stories/*.yaml"
 
-// Exploration with faults finds what docs/servers.md lists, so both are played without.
+// What exploration with faults finds has not been looked at, so both are played without.
 
 func TestLock(t *testing.T) {
 	locktest.Run(t, Lock, locktest.Options{Faults: "none", Scenarios: stories})
