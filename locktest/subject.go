@@ -153,6 +153,12 @@ func (p *Process) Rand() *rand.Rand { return p.rand }
 // simulated time passes. The caller holds no mutex.
 func (p *Process) Asks(words ...string) { p.p.Asks(words) }
 
+// Serves runs f, which starts a client that the calling thread has for one lock, such as a
+// session. What the goroutines of that client write belongs to the call on the lock that the
+// thread is in when they write it. Outside of calls it renews the hold that the thread has, if
+// it has one. Without Serves they send in no call once the call is over in which they began.
+func (p *Process) Serves(lock string, f func()) { p.p.Serves(lock, f) }
+
 // OnClose adds a function that runs when the process ends in order, after the Close of
 // its client. Only Open may call it.
 func (p *Process) OnClose(f func()) { p.close = append(p.close, f) }

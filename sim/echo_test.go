@@ -19,7 +19,8 @@ const ms = time.Millisecond
 // echo is a small server: it has one word and answers lines. "set WORD" keeps the
 // word for one second and tells every connection that said "listen"; "get" answers
 // the word; "wait" answers when the word is next set; "hi" is answered at once; "hush" has
-// no answer; "bye" closes the connection, and "last" does behind its answer.
+// no answer; "bye" closes the connection, and "last" does behind its answer; "all" closes
+// those that listen.
 // Other lines come back.
 type echo struct {
 	word      string
@@ -104,6 +105,11 @@ func (e *echo) Handle(nowNs int64, c ConnID, r *Request, out *Effects) (Reply, b
 		return Reply{None: true}, true
 	case "bye":
 		return Reply{None: true, Closes: true}, true
+	case "all":
+		for _, l := range e.listening {
+			out.HangUp(l)
+		}
+		return says("ok"), true
 	case "last":
 		reply := says("last")
 		reply.Closes = true
@@ -323,6 +329,25 @@ func TestAServerMayCloseAConnection(t *testing.T) {
 		equal(t, "lost", events(r, model.KindLost), "lost connection reset@2.5ms")
 		equal(t, "connections that the server knows to be closed", closed, 1)
 	}
+}
+
+func TestAServerMayCloseConnectionsOfOthers(t *testing.T) {
+	var got []string
+	server := &echo{}
+	play(t, Config{}, []*echo{server}, map[string]func(*Thread){
+		"a": func(th *Thread) {
+			c := mustDial(th, 1)
+			defer c.Close()
+			got = append(got, c.talk("listen\n"), c.hear())
+		},
+		"b": func(th *Thread) {
+			th.At(10 * ms)
+			c := mustDial(th, 1)
+			defer c.Close()
+			c.talk("all\n")
+		},
+	})
+	equal(t, "heard", strings.Join(got, ", "), "ok@2ms, EOF@12ms")
 }
 
 func TestALeaseEndsAtItsTick(t *testing.T) {

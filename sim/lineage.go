@@ -21,6 +21,9 @@ type Author struct {
 	Op     int
 	Action model.Action
 	Lock   string
+	// kept: without an operation, the request is about Lock if Thread holds it, and about
+	// nothing otherwise.
+	kept bool
 }
 
 // lineage tells which thread a goroutine works for. A client whose commands carry no
@@ -41,6 +44,9 @@ type lineage struct {
 type birth struct {
 	thread *Thread
 	op     int // the call under way in which the goroutine was first seen; -1: the thread's own goroutine
+	// serves is the lock for which the goroutine, and those that it starts, serve the thread
+	// in whatever call it is; "": none.
+	serves string
 }
 
 func newLineage() *lineage {
@@ -55,7 +61,28 @@ func (l *lineage) register(t *Thread) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	own, _ := parentage(ownStack())
-	l.born[own] = birth{t, -1}
+	l.born[own] = birth{thread: t, op: -1}
+}
+
+// serve makes the calling goroutine one that serves a thread for a lock.
+func (l *lineage) serve(thread *Thread, lock string) {
+	if l == nil {
+		return
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	own, _ := parentage(ownStack())
+	l.born[own] = birth{thread: thread, op: -1, serves: lock}
+}
+
+// of returns the thread that the calling goroutine works for; nil if it is unknown.
+func (l *lineage) of() *Thread {
+	if l == nil {
+		return nil
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.find().thread
 }
 
 // begins and ends bracket a call of a thread.
@@ -65,7 +92,7 @@ func (l *lineage) begins(t *Thread, op int, what Operation) {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.calls[t] = Author{t.name, op, what.Action, what.Lock}
+	l.calls[t] = Author{Thread: t.name, Op: op, Action: what.Action, Lock: what.Lock}
 	l.open[t.p] = append(l.open[t.p], t)
 }
 
@@ -98,6 +125,11 @@ func (l *lineage) author(p *Process) Author {
 	b := l.find()
 	switch {
 	case b.thread == nil:
+	case b.serves != "":
+		if a, ok := l.calls[b.thread]; ok && a.Lock == b.serves {
+			return a
+		}
+		return Author{Thread: b.thread.name, Lock: b.serves, kept: true}
 	case b.op < 0:
 		if a, ok := l.calls[b.thread]; ok {
 			return a
@@ -117,13 +149,8 @@ func (l *lineage) author(p *Process) Author {
 
 // thread returns the thread that the calling goroutine works for; "" if it is unknown.
 func (l *lineage) thread() string {
-	if l == nil {
-		return ""
-	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if b := l.find(); b.thread != nil {
-		return b.thread.name
+	if t := l.of(); t != nil {
+		return t.name
 	}
 	return ""
 }
@@ -139,7 +166,7 @@ func (l *lineage) find() birth {
 	if !ok {
 		b = l.forebear(parent)
 	}
-	if b.thread != nil && b.op < 0 {
+	if b.thread != nil && b.op < 0 && b.serves == "" {
 		b.op = l.calls[b.thread].Op
 	}
 	l.born[own] = b

@@ -114,6 +114,47 @@ func TestAGoroutineThatOutlivesItsCallSendsInNoCall(t *testing.T) {
 	}
 }
 
+// A client that a thread has for itself writes in the goroutines with which it began, in
+// whatever call.
+func TestAGoroutineThatServesAThreadSendsInTheCallOfThatThread(t *testing.T) {
+	ops, _ := lineageWorld(t, 2, func(th *Thread, _ chan<- string) {
+		texts := make(chan string)
+		defer close(texts)
+		lockCall(th, func(context.Context) {
+			th.p.Serves("word", func() {
+				go func() {
+					c := mustDial(th, 1)
+					defer c.Close()
+					for text := range texts {
+						_, _ = c.Write([]byte(text))
+					}
+				}()
+			})
+			texts <- fmt.Sprintf("first %d\n", th.Number())
+			time.Sleep(ms)
+		})
+		lockCall(th, func(context.Context) {
+			texts <- fmt.Sprintf("second %d\n", th.Number())
+			time.Sleep(ms)
+		})
+		texts <- fmt.Sprintf("between %d\n", th.Number())
+		th.Sleep(ms)
+	})
+	seen := map[int]bool{}
+	for n := 1; n <= 2; n++ {
+		for _, request := range []string{"first", "second"} {
+			op := ops[fmt.Sprintf("%s %d", request, n)]
+			if op == 0 || seen[op] {
+				t.Errorf("the operations are %v, want another one for each call", ops)
+			}
+			seen[op] = true
+		}
+		if ops[fmt.Sprintf("between %d", n)] != 0 {
+			t.Errorf("the operations are %v, want none between calls", ops)
+		}
+	}
+}
+
 func TestARequestOfAServingGoroutineBelongsToTheOnlyCall(t *testing.T) {
 	ops, holders := lineageWorld(t, 2, func(th *Thread, serving chan<- string) {
 		if th.Number() == 1 {

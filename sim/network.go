@@ -61,7 +61,11 @@ func (w *World) send(c *conn, r *Request, writer string, by Author, pipe *pipeli
 	if c.stream != nil {
 		pipe = c.stream
 	}
-	if by = c.p.asker(r.Words, by); by.Thread != "" && by.Lock == "" {
+	if by = c.p.asker(r.Words, by); by.kept {
+		if s := w.held[by.Lock]; s == nil || s.Owner != by.Thread {
+			by.Lock = ""
+		}
+	} else if by.Thread != "" && by.Lock == "" {
 		by.Lock = w.owners.about(r.Words)
 	}
 	m := &message{id: w.msgs, conn: c, request: *r, cmd: w.cfg.Name(r.Words, by), op: c.p.opOf(r.Words, writer), author: by, pipe: pipe}

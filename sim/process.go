@@ -229,6 +229,23 @@ func (p *Process) Asks(words []string) {
 	<-a.turn
 }
 
+// Serves runs f, which starts a client that the calling thread has for one lock. What the
+// goroutines write that f starts belongs to the call on the lock that the thread is in at
+// that time. If it is in none, they write for the thread, and what they write keeps its hold,
+// if it has one. Any goroutine.
+func (p *Process) Serves(lock string, f func()) {
+	l := p.w.lineage
+	t, done := l.of(), make(chan struct{})
+	go func() {
+		defer close(done)
+		if t != nil {
+			l.serve(t, lock)
+		}
+		f()
+	}()
+	<-done
+}
+
 // nextAsk lets the first of the goroutines that ask go on. It reports false if there is
 // none.
 func (w *World) nextAsk() bool {

@@ -188,6 +188,7 @@ const (
 	effectSend
 	effectPlan
 	effectAnswer
+	effectHangUp
 )
 
 // effect is one thing that comes out of a server. Its kind says which fields have
@@ -199,7 +200,7 @@ type effect struct {
 	atNs  int64       // plan
 	class Class       // plan
 	then  func(nowNs int64, out *Effects)
-	conn  ConnID // answer
+	conn  ConnID // answer, hang up
 	reply Reply  // answer
 }
 
@@ -221,6 +222,23 @@ func (e *Effects) Plan(atNs int64, c Class, then func(nowNs int64, out *Effects)
 // Answer is the reply to the request that keeps c waiting.
 func (e *Effects) Answer(c ConnID, r Reply) {
 	e.list = append(e.list, effect{kind: effectAnswer, conn: c, reply: r})
+}
+
+// HangUp lets the server close a connection that no reply closes. The client notices behind
+// what the server has sent before the call.
+func (e *Effects) HangUp(c ConnID) {
+	e.list = append(e.list, effect{kind: effectHangUp, conn: c})
+}
+
+// HungUp returns the connections that HangUp closes. It is for tests of a server.
+func (e *Effects) HungUp() []ConnID {
+	var list []ConnID
+	for _, x := range e.list {
+		if x.kind == effectHangUp {
+			list = append(list, x.conn)
+		}
+	}
+	return list
 }
 
 // Read notes that the call looked at an object of the server: see Effect. A server
@@ -318,6 +336,10 @@ func (n *node) apply(out *Effects) {
 			w.sched.add(e.atNs, e.class, func() { n.call(then) })
 		case effectAnswer:
 			w.answered(w.conns[e.conn-1], e.reply)
+		case effectHangUp:
+			if c := w.conns[e.conn-1]; !c.severed && !c.closed {
+				w.hangUp(c)
+			}
 		}
 	}
 	clear(out.list)

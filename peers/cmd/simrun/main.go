@@ -7,9 +7,10 @@ import (
 	"lockstep/peers/redislock"
 	"lockstep/peers/redsync"
 	"lockstep/peers/rueidislock"
+	"lockstep/peers/zookeeper"
 )
 
 func main() {
 	locktest.Main(redsync.Subject(1), redsync.Subject(5), redislock.Subject, rueidislock.Subject(1), rueidislock.Subject(2),
-		memcached.Add, memcached.AddForever, memcached.CAS)
+		memcached.Add, memcached.AddForever, memcached.CAS, zookeeper.Lock, zookeeper.Closing)
 }

@@ -1,0 +1,120 @@
+package server
+
+import (
+	"encoding/binary"
+	"strconv"
+
+	"lockstep/sim"
+)
+
+// The types of requests.
+const (
+	opCreate          = 1
+	opDelete          = 2
+	opExists          = 3
+	opGetData         = 4
+	opSetData         = 5
+	opGetACL          = 6
+	opSetACL          = 7
+	opGetChildren     = 8
+	opSync            = 9
+	opPing            = 11
+	opGetChildren2    = 12
+	opCheck           = 13
+	opMulti           = 14
+	opCreate2         = 15
+	opReconfig        = 16
+	opCreateContainer = 19
+	opCreateTTL       = 21
+	opSetWatches      = 101
+	opClose           = -11
+	opError           = -1
+)
+
+var names = map[int32]string{
+	opCreate: "CREATE", opDelete: "DELETE", opExists: "EXISTS", opGetData: "GETDATA", opSetData: "SETDATA", opGetACL: "GETACL", opSetACL: "SETACL",
+	opGetChildren: "GETCHILDREN", opSync: "SYNC", opPing: "PING", opGetChildren2: "GETCHILDREN2", opCheck: "CHECK", opMulti: "MULTI", opCreate2: "CREATE2",
+	opReconfig: "RECONFIG", opCreateContainer: "CREATECONTAINER", opCreateTTL: "CREATETTL", opSetWatches: "SETWATCHES", opClose: "CLOSE",
+}
+
+const (
+	connectName = "CONNECT"
+	// brokenName is the name of bytes that are no request.
+	brokenName = "BROKEN"
+)
+
+const (
+	maxFrame = 0xfffff // the default of jute.maxbuffer
+	// connectSize is the length of the request with which a client begins. One more byte
+	// says whether it takes a server that only reads.
+	connectSize = 4 + 8 + 4 + 8 + 4 + 16
+)
+
+// AtOnce implements sim.Server. Nothing is answered at once.
+func (*Server) AtOnce(written []byte) (reply, rest []byte) { return nil, written }
+
+// Refusal implements sim.Server. The protocol has no error with a text, and none that is for
+// no request in particular. It is half a notice of a change, so that the client gives the
+// connection up.
+func (*Server) Refusal(string) []byte {
+	var w writer
+	w.int32(-1)
+	w.int64(-1)
+	w.int32(0)
+	return w.frame()
+}
+
+// Decode implements sim.Server. The words of a request are its name, its path and its whole
+// frame.
+func (*Server) Decode(text string) (r sim.Request, rest string, err error) {
+	if len(text) < 4 {
+		return r, text, sim.ErrUnfinished
+	}
+	size := int32(binary.BigEndian.Uint32([]byte(text)))
+	if size < 0 || size >= maxFrame {
+		return sim.Request{Name: brokenName, Marks: true}, "", nil
+	}
+	if len(text) < 4+int(size) {
+		return r, text, sim.ErrUnfinished
+	}
+	frame, rest := text[4:4+size], text[4+size:]
+	in := &reader{left: frame}
+	in.int32() // the number of the request, which no record needs
+	op := in.int32()
+	switch name := names[op]; {
+	case isConnect(frame):
+		return sim.Request{Name: connectName, Words: []string{connectName, "", frame}, Marks: true, Streams: true}, rest, nil
+	case in.err != nil:
+		return sim.Request{Name: brokenName, Marks: true}, rest, nil
+	default:
+		if name == "" {
+			name = strconv.Itoa(int(op))
+		}
+		r = sim.Request{Name: name, Marks: true, Words: []string{name, "", frame}}
+	}
+	if path, ok := shownPath(op, in); ok {
+		r.Words[1], r.Shown = path, []string{path}
+	}
+	return r, rest, nil
+}
+
+// isConnect reports whether a frame is the first of a connection: version 0 of the protocol,
+// and a password of 16 bytes. Requests count from 1.
+func isConnect(frame string) bool {
+	if len(frame) != connectSize && len(frame) != connectSize+1 {
+		return false
+	}
+	in := &reader{left: frame}
+	in.take(connectSize - 20)
+	return frame[:4] == "\x00\x00\x00\x00" && in.int32() == 16
+}
+
+// shownPath returns the path that a request begins with.
+func shownPath(op int32, in *reader) (path string, ok bool) {
+	switch op {
+	case opCreate, opCreate2, opCreateContainer, opCreateTTL, opDelete, opExists, opGetData, opSetData, opGetACL, opSetACL, opGetChildren, opGetChildren2, opSync, opCheck:
+		path = in.text()
+		return path, in.err == nil
+	}
+	return "", false
+}

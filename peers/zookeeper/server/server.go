@@ -1,0 +1,689 @@
+// Package server is a ZooKeeper server for worlds of package locktest: one that stands
+// alone, as ZooKeeper 3.8 does without other servers in its configuration. It has the tree
+// of nodes, sessions, ephemeral, sequential and container nodes, watches, and multi.
+//
+// A test sends the same requests to the real program, and compares each answer byte by byte.
+package server
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"lockstep/model"
+	"lockstep/sim"
+)
+
+// The configuration of the server, which is the default one.
+const (
+	// Tick is the time between two instants at which sessions end. A client gets a session
+	// timeout between two ticks and twenty.
+	Tick = 2 * time.Second
+	// containerCheck is how often the server looks for containers that are empty.
+	containerCheck = time.Minute
+)
+
+// Server is a ZooKeeper server of the world. It implements sim.Server.
+type Server struct {
+	start  time.Time
+	ahead  time.Duration // of the wall clock
+	tickMs int64
+	bootMs int64 // what the monotonic clock shows at the start of the world
+
+	// What the log keeps.
+	tree     *tree
+	sessions map[int64]*session
+
+	nextID     int64 // of a session
+	conns      map[sim.ConnID]*conn
+	watches    watches
+	pushes     []sim.Push
+	stalledNs  int64 // the end of the last stall
+	containers int64 // the instant at which empty containers are removed next
+}
+
+// conn is a connection that has a session.
+type conn struct {
+	session   *session
+	timeoutMs int32
+}
+
+var (
+	_ sim.Clocked = (*Server)(nil)
+	_ sim.Limited = (*Server)(nil)
+)
+
+// New returns a server for one run.
+func New() *Server {
+	return &Server{tickMs: Tick.Milliseconds(), bootMs: time.Hour.Milliseconds()}
+}
+
+// Start implements sim.Server.
+func (s *Server) Start(setup sim.Setup) {
+	s.start = setup.Start
+	s.boot(0, false)
+}
+
+// boot starts the program. Its log has the data and the sessions. A session that it finds
+// there gets its whole timeout anew.
+func (s *Server) boot(nowNs int64, keepData bool) {
+	s.conns, s.watches, s.pushes = map[sim.ConnID]*conn{}, newWatches(), nil
+	s.nextID = s.firstID(nowNs)
+	s.containers = nowNs + int64(containerCheck)
+	if !keepData {
+		s.tree, s.sessions = newTree(), map[int64]*session{}
+		return
+	}
+	for _, x := range s.sessions {
+		x.conn = 0
+		s.touch(nowNs, x, x.timeoutMs)
+	}
+}
+
+// wallMs returns the Unix time in milliseconds by the wall clock of the server.
+func (s *Server) wallMs(nowNs int64) int64 {
+	return s.start.Add(time.Duration(nowNs) + s.ahead).UnixMilli()
+}
+
+// Stop implements sim.Server.
+func (*Server) Stop() {}
+
+// Open implements sim.Server.
+func (*Server) Open(sim.ConnID) {}
+
+// Close implements sim.Server. The session lives on without the connection.
+func (s *Server) Close(_ int64, c sim.ConnID, _ *sim.Effects) {
+	s.watches.forget(c)
+	if k := s.conns[c]; k != nil {
+		delete(s.conns, c)
+		if k.session.conn == c {
+			k.session.conn = 0
+		}
+	}
+}
+
+// Pushed implements sim.Server.
+func (s *Server) Pushed(list []sim.Push) []sim.Push {
+	list = append(list, s.pushes...)
+	clear(s.pushes)
+	s.pushes = s.pushes[:0]
+	return list
+}
+
+// Lacks implements sim.Limited.
+func (*Server) Lacks(f model.FaultSpec) string {
+	const has = "; it has a restart, with and without its data, a stall, a step of its wall clock, and the removal of nodes"
+	switch {
+	case f.Kind == model.FaultKey && f.KeyDo == "expire":
+		return "has no nodes that expire" + has
+	case f.Kind != model.FaultServer:
+		return ""
+	case f.Server == model.ServerFailover:
+		return "has no replica to fail over to" + has
+	case f.Server == model.ServerFlushScripts:
+		return "runs no scripts" + has
+	}
+	return ""
+}
+
+// Describe implements sim.Server.
+func (*Server) Describe(f model.FaultSpec) string { return f.String() }
+
+// Strike implements sim.Server. The nodes that an operator deletes are those whose paths
+// match. One with children that do not match stays.
+func (s *Server) Strike(nowNs int64, f model.FaultSpec, out *sim.Effects) {
+	s.changed(out)
+	if f.Kind == model.FaultKey {
+		for _, path := range slices.Backward(s.tree.paths()) { // children before their parents
+			if sim.Match(f.Key, path) || sim.Match("/"+f.Key, path) {
+				t := s.tree.begin(s.wallMs(nowNs), 0)
+				t.delete(path, anyVersion)
+				s.tell(t.changes)
+			}
+		}
+		return
+	}
+	switch f.Server {
+	case model.ServerStall:
+		s.stalledNs = max(s.stalledNs, nowNs+int64(f.For))
+	case model.ServerRestart:
+		s.boot(nowNs, f.KeepData)
+	default:
+		panic("zookeeper: a server fault of unknown kind " + string(f.Server))
+	}
+}
+
+// StepClock implements sim.Clocked. Sessions end by another clock, which does not step. Only
+// the times of nodes are of this one.
+func (s *Server) StepClock(_ int64, by time.Duration, _ *sim.Effects) { s.ahead += by }
+
+// Next implements sim.Server.
+func (s *Server) Next() (atNs int64, ok bool) {
+	atNs = math.MaxInt64
+	for _, x := range s.sessions {
+		atNs = min(atNs, s.endsNs(x))
+	}
+	if len(s.empty()) > 0 {
+		atNs = min(atNs, max(s.containers, s.stalledNs))
+	}
+	return atNs, atNs < math.MaxInt64
+}
+
+// Tick implements sim.Server. It ends sessions whose clients nobody has heard of, and
+// removes empty containers.
+func (s *Server) Tick(nowNs int64, out *sim.Effects) {
+	for _, x := range s.inOrder() {
+		if s.endsNs(x) > nowNs {
+			continue
+		}
+		s.watches.forget(x.conn) // the connection ends, too
+		for _, path := range s.end(nowNs, x, out) {
+			out.Record(model.Event{Kind: model.KindExpire, Key: path})
+		}
+		if x.conn != 0 {
+			out.HangUp(x.conn)
+		}
+	}
+	if s.containers > nowNs {
+		return
+	}
+	for _, path := range s.empty() {
+		t := s.tree.begin(s.wallMs(nowNs), 0)
+		t.remove(path)
+		s.tell(t.changes)
+		s.changed(out)
+	}
+	s.containers += (nowNs-s.containers)/int64(containerCheck)*int64(containerCheck) + int64(containerCheck)
+}
+
+// empty returns the containers that had children and have none, in order.
+func (s *Server) empty() []string {
+	var paths []string
+	for path, n := range s.tree.nodes {
+		if n.owner == containerOwner && n.created > 0 && n.count() == 0 {
+			paths = append(paths, path)
+		}
+	}
+	slices.Sort(paths)
+	return paths
+}
+
+// end ends a session and returns the paths of its nodes.
+func (s *Server) end(nowNs int64, x *session, out *sim.Effects) []string {
+	t := s.tree.begin(s.wallMs(nowNs), x.id)
+	paths := t.endSession(x.id)
+	delete(s.sessions, x.id)
+	s.tell(t.changes)
+	s.changed(out)
+	return paths
+}
+
+// changed notes that a call changed what other requests see.
+func (*Server) changed(out *sim.Effects) {
+	out.Changed = true
+	out.Write(sim.ObjectServer)
+}
+
+// tell tells connections of changes that they wait for.
+func (s *Server) tell(changes []change) {
+	for _, x := range changes {
+		for _, c := range s.watches.fire(x) {
+			s.push(c, x)
+		}
+	}
+}
+
+// push tells a connection of a change.
+func (s *Server) push(c sim.ConnID, x change) {
+	if x.hidden {
+		return
+	}
+	var w writer
+	w.int32(-1)
+	w.int64(-1)
+	w.int32(0)
+	w.int32(x.event)
+	w.int32(3) // the connection is in order
+	w.text(x.path)
+	s.pushes = append(s.pushes, sim.Push{Conn: c, Channel: x.path, Bytes: w.frame()})
+}
+
+// State implements sim.Server. What a lock is, its subject knows.
+func (*Server) State(int64, string) *model.LockState { return nil }
+
+// Leftovers implements sim.Server. The nodes that every server has are no leftovers.
+func (s *Server) Leftovers(out *sim.Effects) {
+	for _, path := range s.tree.paths() {
+		if !isSystem(path) {
+			out.Record(model.Event{Kind: model.KindLeft, Key: path})
+		}
+	}
+}
+
+// Node is a node as a State may read it.
+type Node struct {
+	Path string
+	Data []byte
+	// Owner is the id of the session of an ephemeral node; 0: the node is none.
+	Owner int64
+	// Ends is the time since the start at which that session ends unless its client is
+	// heard of.
+	Ends time.Duration
+}
+
+// Children returns the children of a node in the order of their paths.
+func (s *Server) Children(path string) []Node {
+	n := s.tree.nodes[path]
+	if n == nil {
+		return nil
+	}
+	var list []Node
+	for _, name := range slices.Sorted(slices.Values(n.list())) {
+		child := Node{Path: strings.TrimSuffix(path, "/") + "/" + name}
+		of := s.tree.nodes[child.Path]
+		child.Data, child.Owner = of.data, of.owner
+		if x := s.sessions[of.owner]; x != nil {
+			child.Ends = time.Duration(s.endsNs(x))
+		}
+		list = append(list, child)
+	}
+	return list
+}
+
+// Handle implements sim.Server.
+func (s *Server) Handle(nowNs int64, c sim.ConnID, r *sim.Request, out *sim.Effects) (sim.Reply, bool) {
+	s.Tick(nowNs, out)
+	x := &execution{s: s, nowNs: nowNs, c: c, out: out}
+	reply := x.run(r)
+	// The server tells a client of changes before it answers the request that made them.
+	var before []byte
+	s.pushes = slices.DeleteFunc(s.pushes, func(p sim.Push) bool {
+		if p.Conn == c {
+			before = append(before, p.Bytes...)
+		}
+		return p.Conn == c
+	})
+	if len(before) > 0 {
+		reply.Bytes = append(before, reply.Bytes...)
+	}
+	return reply, true
+}
+
+// execution is the execution of one request.
+type execution struct {
+	s     *Server
+	nowNs int64
+	c     sim.ConnID
+	out   *sim.Effects
+	conn  *conn
+}
+
+// hangUp is the answer to what no server answers.
+var hangUp = sim.Reply{None: true, Closes: true}
+
+func (x *execution) run(r *sim.Request) sim.Reply {
+	x.conn = x.s.conns[x.c]
+	switch {
+	case r.Name == brokenName:
+		return hangUp
+	case x.conn == nil:
+		if r.Name != connectName {
+			return hangUp
+		}
+		return x.connect(&reader{left: r.Words[2]})
+	case x.s.sessions[x.conn.session.id] == nil:
+		return sim.Reply{None: true} // the connection is about to end
+	}
+	x.out.Write(fmt.Sprintf("session %d", x.conn.session.id))
+	if x.s.touch(x.nowNs, x.conn.session, x.conn.timeoutMs) {
+		x.out.Changed = true
+	}
+	in := &reader{left: r.Words[2]}
+	xid, op := in.int32(), in.int32()
+	return x.answer(xid, op, in)
+}
+
+// connect begins a session, or goes on with one.
+func (x *execution) connect(in *reader) sim.Reply {
+	s := x.s
+	in.int32()
+	seen, timeoutMs, id := in.int64(), in.int32(), in.int64()
+	pass := in.buffer()
+	readOnly := len(in.left) > 0 // the client knows of servers that only read
+	if seen > s.tree.zxid {
+		return hangUp // it has seen what this server has lost
+	}
+	s.changed(x.out)
+	timeoutMs = int32(min(max(int64(timeoutMs), 2*s.tickMs), 20*s.tickMs))
+	var own *session
+	if id == 0 {
+		own = &session{id: s.nextID, timeoutMs: timeoutMs}
+		s.nextID++
+		s.sessions[own.id] = own
+		s.tree.begin(s.wallMs(x.nowNs), own.id)
+	} else {
+		if own = s.sessions[id]; own != nil && own.conn != 0 {
+			x.out.HangUp(own.conn)
+			s.Close(x.nowNs, own.conn, x.out)
+		}
+		if string(pass) != string(password(id)) {
+			own = nil
+		}
+	}
+	var w writer
+	w.int32(0)
+	if own == nil {
+		w.int32(0)
+		w.int64(0)
+		w.buffer(make([]byte, 16))
+	} else {
+		own.conn = x.c
+		s.touch(x.nowNs, own, timeoutMs)
+		s.conns[x.c] = &conn{own, timeoutMs}
+		w.int32(timeoutMs)
+		w.int64(own.id)
+		w.buffer(password(own.id))
+	}
+	if readOnly {
+		w.bool(false)
+	}
+	if own == nil {
+		return sim.Reply{Bytes: w.frame(), Shown: "no such session", Answer: model.Refused, Closes: true}
+	}
+	return sim.Reply{Bytes: w.frame(), Shown: fmt.Sprintf("session %#x", own.id)}
+}
+
+// result is what a request comes to. The body of an error is empty.
+type result struct {
+	op    int32 // the type of a write
+	err   code
+	shown string
+	body  writer
+}
+
+// answer executes a request of a connection that has a session.
+func (x *execution) answer(xid, op int32, in *reader) sim.Reply {
+	s := x.s
+	if names[op] == "" {
+		return x.reply(xid, result{err: codeUnimplemented}, true)
+	}
+	if op == opClose {
+		s.end(x.nowNs, x.conn.session, x.out)
+		return x.reply(xid, result{}, true)
+	}
+	read, known := reads[op]
+	if known {
+		r := read(x, in)
+		if in.err != nil {
+			return hangUp
+		}
+		return x.reply(xid, r, false)
+	}
+	s.changed(x.out)
+	t := s.tree.begin(s.wallMs(x.nowNs), x.conn.session.id)
+	var r result
+	if op == opMulti {
+		r = x.multi(t, in)
+	} else {
+		r = write(t, op, false, in)
+	}
+	if in.err != nil {
+		return hangUp
+	}
+	s.tell(t.changes)
+	return x.reply(xid, r, false)
+}
+
+// reply makes the answer to a request.
+func (x *execution) reply(xid int32, r result, closes bool) sim.Reply {
+	var w writer
+	w.int32(xid)
+	w.int64(x.s.tree.zxid)
+	w.int32(int32(r.err))
+	reply := sim.Reply{Shown: r.shown, Closes: closes}
+	if r.err == codeOK {
+		w = append(w, r.body...)
+	} else {
+		reply.Answer = model.Refused
+		reply.Shown = fmt.Sprintf("error %d", r.err)
+		if text := codeNames[r.err]; text != "" {
+			reply.Shown = text
+		}
+	}
+	reply.Bytes = w.frame()
+	return reply
+}
+
+var codeNames = map[code]string{
+	codeInconsistency: "not tried", codeUnimplemented: "unimplemented", codeBadArguments: "bad arguments", codeNoNode: "no node", codeNoAuth: "not allowed",
+	codeBadVersion: "bad version", codeNoChildren: "no children for ephemeral nodes", codeNodeExists: "node exists", codeNotEmpty: "not empty", codeInvalidACL: "invalid ACL",
+	codeReconfigOff: "reconfiguration is off",
+}
+
+// reads are the requests that are no transaction.
+var reads = map[int32]func(*execution, *reader) result{
+	opPing: func(*execution, *reader) result { return result{shown: "pong"} },
+	opSync: func(_ *execution, in *reader) (r result) {
+		r.body.text(in.text())
+		return r
+	},
+	opExists: func(x *execution, in *reader) (r result) {
+		path, wait := in.text(), in.bool()
+		if strings.Contains(path, "\x00") {
+			return result{err: codeBadArguments}
+		}
+		if wait {
+			x.watch(x.s.watches.data, path)
+		}
+		n := x.s.tree.get(path)
+		if n == nil {
+			return result{err: codeNoNode}
+		}
+		r.body.stat(n.stat())
+		r.shown = "there"
+		return r
+	},
+	opGetData: func(x *execution, in *reader) (r result) {
+		path, wait := in.text(), in.bool()
+		n, err := x.s.tree.read(path)
+		if err != codeOK {
+			return result{err: err}
+		}
+		if wait {
+			x.watch(x.s.watches.data, path)
+		}
+		r.body.buffer(n.data)
+		r.body.stat(n.stat())
+		r.shown = string(n.data)
+		return r
+	},
+	opGetACL: func(x *execution, in *reader) (r result) {
+		n := x.s.tree.get(in.text())
+		switch {
+		case n == nil:
+			return result{err: codeNoNode}
+		case !n.allows(permRead | permAdmin):
+			return result{err: codeNoAuth}
+		}
+		r.body.acls(n.acl)
+		r.body.stat(n.stat())
+		return r
+	},
+	opGetChildren:  func(x *execution, in *reader) result { return x.list(in, false) },
+	opGetChildren2: func(x *execution, in *reader) result { return x.list(in, true) },
+	opSetWatches: func(x *execution, in *reader) result {
+		since := in.int64()
+		data, exist, children := in.texts(), in.texts(), in.texts()
+		if in.err != nil {
+			return result{}
+		}
+		x.rewatch(since, data, exist, children)
+		return result{shown: fmt.Sprintf("%d", len(data)+len(exist)+len(children))}
+	},
+}
+
+// read returns a node that everybody may read.
+func (t *tree) read(path string) (*node, code) {
+	n := t.get(path)
+	switch {
+	case n == nil:
+		return nil, codeNoNode
+	case !n.allows(permRead):
+		return nil, codeNoAuth
+	}
+	return n, codeOK
+}
+
+// watch lets the connection wait for a change.
+func (x *execution) watch(on map[string]map[sim.ConnID]bool, path string) {
+	x.out.Write(sim.ObjectServer)
+	watch(on, path, x.c)
+}
+
+// list answers with the names of the children of a node.
+func (x *execution) list(in *reader, withStat bool) (r result) {
+	path, wait := in.text(), in.bool()
+	n, err := x.s.tree.read(path)
+	if err != codeOK {
+		return result{err: err}
+	}
+	if wait {
+		x.watch(x.s.watches.children, path)
+	}
+	names := n.list()
+	r.body.texts(names)
+	if withStat {
+		r.body.stat(n.stat())
+	}
+	r.shown = strings.Join(names, " ")
+	return r
+}
+
+// rewatch lets a connection wait for what an earlier one of its session waited for. Of what
+// has changed since, it is told at once.
+func (x *execution) rewatch(since int64, data, exist, children []string) {
+	s := x.s
+	for _, path := range data {
+		switch n := s.tree.get(path); {
+		case n == nil:
+			s.push(x.c, change{event: eventDeleted, path: path})
+		case n.mzxid > since:
+			s.push(x.c, change{event: eventChanged, path: path})
+		default:
+			x.watch(s.watches.data, path)
+		}
+	}
+	for _, path := range exist {
+		if s.tree.get(path) != nil {
+			s.push(x.c, change{event: eventCreated, path: path})
+		} else {
+			x.watch(s.watches.data, path)
+		}
+	}
+	for _, path := range children {
+		switch n := s.tree.get(path); {
+		case n == nil:
+			s.push(x.c, change{event: eventDeleted, path: path})
+		case n.pzxid > since:
+			s.push(x.c, change{event: eventChildren, path: path})
+		default:
+			x.watch(s.watches.children, path)
+		}
+	}
+}
+
+// write executes a request that is a transaction, or an operation of a multi.
+func write(t *transaction, op int32, inMulti bool, in *reader) (r result) {
+	r.op = op
+	switch op {
+	case opCreate, opCreate2, opCreateContainer, opCreateTTL:
+		path, data, list, mode := in.text(), in.buffer(), in.acls(), in.int32()
+		if op == opCreateTTL {
+			in.int64()
+		}
+		if in.err != nil {
+			return r
+		}
+		if inMulti { // there the mode decides of which type it is
+			op = opCreate
+			if mode == modeContainer {
+				op = opCreateContainer
+			}
+		}
+		if r.op = op; inMulti && op == opCreateContainer {
+			r.op = opCreate2 // as which it is answered
+		}
+		if path, r.err = t.create(path, data, list, mode, op == opCreateContainer); r.err == codeOK {
+			r.shown = path
+			if r.body.text(path); op != opCreate {
+				r.body.stat(t.nodes[path].stat())
+			}
+		}
+	case opDelete:
+		path, version := in.text(), in.int32()
+		r.err = t.delete(path, version)
+	case opSetData:
+		path, data, version := in.text(), in.buffer(), in.int32()
+		if r.err = t.set(path, data, version); r.err == codeOK {
+			r.body.stat(t.nodes[path].stat())
+		}
+	case opSetACL:
+		path, list, version := in.text(), in.acls(), in.int32()
+		if r.err = t.setACL(path, list, version); r.err == codeOK {
+			r.body.stat(t.nodes[path].stat())
+		}
+	case opCheck:
+		path, version := in.text(), in.int32()
+		r.err = t.check(path, version)
+	case opReconfig:
+		r.err = codeReconfigOff
+	}
+	return r
+}
+
+// multi executes several operations, or none of them.
+func (x *execution) multi(t *transaction, in *reader) (r result) {
+	var list []result
+	before, failed := t.tree.clone(), false
+	for {
+		op, end := in.int32(), in.bool()
+		in.int32()
+		if in.err != nil || end {
+			break
+		}
+		switch op {
+		case opCreate, opCreate2, opCreateContainer, opCreateTTL, opDelete, opSetData, opCheck:
+		default:
+			in.err = errShort // no length tells where the next one begins
+		}
+		one := write(t, op, true, in)
+		if failed {
+			one.err = codeInconsistency
+		}
+		failed = failed || one.err != codeOK
+		list = append(list, one)
+	}
+	if failed || in.err != nil {
+		*t.tree, t.changes = *before, nil
+	}
+	for _, one := range list {
+		if failed {
+			one.op, one.body = opError, nil
+			one.body.int32(int32(one.err))
+		}
+		r.body.int32(one.op)
+		r.body.bool(false)
+		r.body.int32(int32(one.err))
+		r.body = append(r.body, one.body...)
+	}
+	r.body.int32(-1)
+	r.body.bool(true)
+	r.body.int32(-1)
+	r.shown = fmt.Sprintf("%d done", len(list))
+	if failed {
+		r.shown = "not done"
+	}
+	return r
+}

@@ -1,0 +1,196 @@
+// Package zookeeper judges the lock of github.com/go-zookeeper/zk, unmodified.
+//
+// Each thread has a session of its own for each lock. A lock makes an ephemeral node with a
+// number, waits until the node before it is gone, and has the lock when it is the first. The
+// session keeps the node: its client sends pings, and its nodes end with it.
+package zookeeper
+
+import (
+	"cmp"
+	"context"
+	"encoding/binary"
+	"errors"
+	"net"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+
+	"lockstep/locktest"
+	"lockstep/peers/zookeeper/server"
+)
+
+// timeout is the timeout of a session. The session ends up to a tick later.
+const timeout = 10 * time.Second
+
+// Lock is the lock as its documentation shows it: what fails is tried again in the same
+// session. Nothing tells a holder that its session has ended, and nothing ends a wait.
+var Lock = subject("zookeeper", "ZooKeeper: the Lock of go-zookeeper/zk", false)
+
+// Closing is the lock of callers who close the session after a call that failed, so that its
+// nodes go, and who give a hold up as soon as the connection is lost.
+var Closing = subject("zookeeper-closing", "ZooKeeper: the Lock of go-zookeeper/zk, in a session that ends with the first failure", true)
+
+func subject(name, about string, closing bool) locktest.Subject {
+	return locktest.Subject{
+		Name: name, About: about, Servers: server.Servers(1), Lease: timeout + server.Tick, Renewed: true, State: first,
+		Kept:     func(lock string) []string { return []string{"/" + lock} },
+		Open:     func(p *locktest.Process) (locktest.Client, error) { return &client{p: p, closing: closing}, nil },
+		Promises: locktest.Promises{NotWaitBound: "Lock takes no context and no time: nothing ends its wait"},
+	}
+}
+
+// first is the State of a lock. The holder is the child with the lowest number, and the
+// others wait in the order of theirs. It is what the server serves, whoever has heard of it.
+func first(s locktest.Snapshot, lock string) *locktest.State {
+	nodes := s.Server(0).(*server.Server).Children("/" + lock)
+	slices.SortFunc(nodes, func(a, b server.Node) int { return cmp.Compare(number(a.Path), number(b.Path)) })
+	var out *locktest.State
+	for _, n := range nodes {
+		if out == nil {
+			out = &locktest.State{Owner: n.Path, Expires: n.Ends}
+			continue
+		}
+		out.Queue = append(out.Queue, n.Path)
+	}
+	return out
+}
+
+// number returns the number with which the server ends the name of a sequential node.
+func number(path string) string { return path[strings.LastIndexByte(path, '-')+1:] }
+
+type client struct {
+	p       *locktest.Process
+	closing bool
+	locks   []*lock
+}
+
+func (c *client) Lock(name string) (locktest.Lock, error) {
+	l := &lock{c: c, name: name}
+	c.locks = append(c.locks, l)
+	if c.closing {
+		return told{l}, nil
+	}
+	return l, nil
+}
+
+func (c *client) Close() error {
+	for _, l := range c.locks {
+		l.close()
+	}
+	return nil
+}
+
+type lock struct {
+	c    *client
+	name string
+	conn *zk.Conn
+	zk   *zk.Lock // made anew for each acquire
+	lost chan struct{}
+	// closing: the session is being closed.
+	closing *atomic.Bool
+}
+
+// socket is a connection that carries nothing but the request to close once the session is
+// being closed. The library decides by chance whether a request that comes then is still
+// sent; its caller is told that the connection is closed, in either case.
+type socket struct {
+	net.Conn
+	closing *atomic.Bool
+}
+
+func (s socket) Write(b []byte) (int, error) {
+	const opClose = 0xfffffff5 // -11, behind the length and the number of the request
+	if s.closing.Load() && len(b) >= 12 && binary.BigEndian.Uint32(b[8:]) != opClose {
+		return len(b), nil
+	}
+	return s.Conn.Write(b)
+}
+
+// close ends the session.
+func (l *lock) close() {
+	if l.conn != nil && l.closing.CompareAndSwap(false, true) {
+		l.conn.Close()
+		l.conn, l.zk = nil, nil
+	}
+}
+
+// quiet is the logger of a session.
+type quiet struct{}
+
+func (quiet) Printf(string, ...any) {}
+
+// open begins a session.
+func (l *lock) open() (err error) {
+	p, lost, closing := l.c.p, make(chan struct{}), new(atomic.Bool)
+	had := false // the session was there once
+	l.lost, l.closing = lost, closing
+	p.Serves(l.name, func() {
+		l.conn, _, err = zk.Connect([]string{p.Addr(0)}, timeout, zk.WithLogger(quiet{}), zk.WithLogInfo(false),
+			zk.WithDialer(func(network, addr string, _ time.Duration) (net.Conn, error) {
+				conn, err := p.DialContext(context.Background(), network, addr)
+				return socket{conn, closing}, err
+			}),
+			zk.WithEventCallback(func(e zk.Event) {
+				switch {
+				case e.State == zk.StateHasSession:
+					had = true
+				case e.State == zk.StateDisconnected && had:
+					had = false
+					select {
+					case <-lost:
+					default:
+						close(lost)
+					}
+				}
+			}))
+	})
+	return err
+}
+
+func (l *lock) Lock(context.Context) error {
+	if l.conn == nil {
+		if err := l.open(); err != nil {
+			return err
+		}
+	}
+	l.zk = zk.NewLock(l.conn, "/"+l.name, zk.WorldACL(zk.PermAll))
+	return l.zk.Lock()
+}
+
+func (l *lock) Unlock(context.Context) error {
+	if l.zk == nil {
+		return locktest.ErrNotHeld
+	}
+	err := l.zk.Unlock()
+	if errors.Is(err, zk.ErrNotLocked) || errors.Is(err, zk.ErrNoNode) {
+		return locktest.ErrNotHeld
+	}
+	return err
+}
+
+// told is a lock whose session ends with the first failure.
+type told struct{ *lock }
+
+func (l told) Lock(ctx context.Context) error { return l.ended(l.lock.Lock(ctx)) }
+
+func (l told) Unlock(ctx context.Context) error {
+	err := l.lock.Unlock(ctx)
+	if errors.Is(err, locktest.ErrNotHeld) {
+		return err
+	}
+	return l.ended(err)
+}
+
+// ended closes the session if err says that a call has failed.
+func (l told) ended(err error) error {
+	if err != nil {
+		l.close()
+	}
+	return err
+}
+
+// Lost implements locktest.Watched.
+func (l told) Lost() <-chan struct{} { return l.lost }
