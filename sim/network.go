@@ -61,7 +61,12 @@ func (w *World) send(c *conn, r *Request, writer string, by Author, pipe *pipeli
 	if c.stream != nil {
 		pipe = c.stream
 	}
-	if by = c.p.asker(r.Words, by); by.Thread != "" && by.Lock == "" {
+	if c.node.stream != nil {
+		by = c.p.speaker(by)
+	} else {
+		by = c.p.asker(r.Words, by)
+	}
+	if by.Thread != "" && by.Lock == "" {
 		by.Lock = w.owners.about(r.Words)
 	}
 	m := &message{id: w.msgs, conn: c, request: *r, cmd: w.cfg.Name(r.Words, by), op: c.p.opOf(r.Words, writer), author: by, pipe: pipe}
@@ -179,6 +184,9 @@ func (w *World) arrive(m *message, again bool) {
 		c.blocked = m
 	}
 	n.apply(out)
+	if n.stream != nil {
+		n.served = m
+	}
 	if answered {
 		w.executed(m, reply, changed)
 	}
@@ -264,6 +272,11 @@ func (w *World) reply(m *message, b []byte, injected bool) {
 
 // push sends a message that the server sent without being asked.
 func (w *World) push(c *conn, p Push) {
+	if p.to != nil {
+		c.unanswered++
+		w.reply(p.to, p.Bytes, false)
+		return
+	}
 	w.msgs++
 	m := &message{id: w.msgs, conn: c, bytes: p.Bytes, channel: p.Channel, pipe: c.stream}
 	switch {

@@ -167,6 +167,11 @@ func (p *Process) DialContext(ctx context.Context, network, addr string) (net.Co
 	}
 	s := newSocket(p, n)
 	p.conns = append(p.conns, s.c)
+	if n.stream != nil { // the server may speak first
+		s.posted = true
+		w.dirty = append(w.dirty, s)
+		w.wake()
+	}
 	return s, nil
 }
 
@@ -208,6 +213,9 @@ type ask struct {
 // whoever writes them, and when. From the first call on, a request of the process that
 // nobody asked for has no author.
 //
+// A segment has no words that the world knows. If nobody asks, its author is the
+// goroutine that writes it; from the first call on it is the one whose turn it is.
+//
 // Asks waits until the world lets the caller go on. Goroutines that ask at one instant go
 // on one by one, in the order of their threads and words, whatever woke them. No
 // simulated time passes. Any goroutine but the world's own, without a mutex.
@@ -241,8 +249,16 @@ func (w *World) nextAsk() bool {
 		return cmp.Or(cmp.Compare(a.p.index, b.p.index), cmp.Compare(a.by.Thread, b.by.Thread), cmp.Compare(a.words, b.words))
 	})
 	w.asks = slices.DeleteFunc(w.asks, func(a *ask) bool { return a == first })
+	w.turn = first
 	close(first.turn)
 	return true
+}
+
+// endTurn ends the turn of whoever asked last.
+func (w *World) endTurn() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.turn = nil
 }
 
 // endTurns lets everybody go on who asks, from now on.
@@ -263,6 +279,19 @@ func (p *Process) asker(words []string, writer Author) Author {
 		return writer
 	}
 	return p.asked[strings.Join(words, "\x00")]
+}
+
+// speaker returns who has the turn to write on a stream, or, where nobody asks, who wrote.
+func (p *Process) speaker(writer Author) Author {
+	p.w.mu.Lock()
+	defer p.w.mu.Unlock()
+	switch {
+	case p.asked == nil:
+		return writer
+	case p.w.turn != nil && p.w.turn.p == p:
+		return p.w.turn.by
+	}
+	return Author{}
 }
 
 // opOf returns the operation that sent these words. Where several send the same words,

@@ -56,7 +56,7 @@ func ParseClasses(names []string) ([]Class, error) {
 // faults are missing: an interrupt is drawn as a step of a thread, and a skewed clock as a
 // field of a process.
 var faultKinds = map[Class][]string{
-	ClassNetwork:   {"drop", "delay", "hold", "reset", "error", "wakeup"},
+	ClassNetwork:   {"drop", "delay", "hold", "half_open", "reset", "error", "wakeup"},
 	ClassCrash:     {"crash"},
 	ClassPause:     {"pause"},
 	ClassPartition: {"partition"},
@@ -96,11 +96,24 @@ func (d *drawer) lacks(kind string) bool {
 		f.Server = model.ServerWallClock
 	case "delete", "expire":
 		f = model.FaultSpec{Kind: model.FaultKey, KeyDo: kind}
+	case "half_open":
+		f = model.FaultSpec{Kind: model.FaultRule, Do: kind}
+	case "error", "fail_renewal":
+		f = model.FaultSpec{Kind: model.FaultRule, Do: "error"}
+	case "wakeup":
+		f = ruleOnAChannel
 	default:
 		return false
 	}
 	return d.lock.LacksFault(f, nil) != ""
 }
+
+// ruleOnACommand and ruleOnAChannel are rules of the kinds that a server lacks if its
+// messages have no such names.
+var (
+	ruleOnACommand = model.FaultSpec{Kind: model.FaultRule, Do: "drop", When: model.When{Command: "*"}}
+	ruleOnAChannel = model.FaultSpec{Kind: model.FaultRule, Do: "drop", When: model.When{Channel: "*"}}
+)
 
 // fault draws one fault. It reports false if no kind of fault is on.
 func (d *drawer) fault() (f scenarios.Fault, ok bool) {
@@ -253,7 +266,14 @@ func (d *drawer) role() model.Role {
 // match draws the conditions of a rule. It may replace the script by a command or a
 // channel, or drop it. It may also drop the process and the direction.
 func (d *drawer) match(f *model.FaultSpec) {
-	switch from(d, "faults", "script", "command", "channel", "all") {
+	ways := []string{"script"}
+	if d.lock.LacksFault(ruleOnACommand, nil) == "" {
+		ways = append(ways, "command")
+	}
+	if d.lock.LacksFault(ruleOnAChannel, nil) == "" {
+		ways = append(ways, "channel")
+	}
+	switch from(d, "faults", append(ways, "all")...) {
 	case "command":
 		f.When.Script = ""
 		f.When.Command = from(d, "faults", d.commands()...)
