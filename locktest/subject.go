@@ -153,6 +153,10 @@ func (p *Process) Rand() *rand.Rand { return p.rand }
 // simulated time passes. The caller holds no mutex.
 func (p *Process) Asks(words ...string) { p.p.Asks(words) }
 
+// Turn is Asks for requests that belong to no thread. It is for clients of a server that
+// speaks a stream.
+func (p *Process) Turn() { p.p.Turn() }
+
 // OnClose adds a function that runs when the process ends in order, after the Close of
 // its client. Only Open may call it.
 func (p *Process) OnClose(f func()) { p.close = append(p.close, f) }

@@ -52,6 +52,9 @@ func newPipeline() *pipeline {
 
 // send takes a request from a client. The goroutine called writer wrote it.
 func (w *World) send(c *conn, r *Request, writer string, by Author, pipe *pipeline) {
+	if c.node.stream != nil && c.p.dead {
+		return // its client's timers go on, at instants that others have, too
+	}
 	w.msgs++
 	c.unanswered++
 	c.marked = c.marked || r.Marks
@@ -61,13 +64,17 @@ func (w *World) send(c *conn, r *Request, writer string, by Author, pipe *pipeli
 	if c.stream != nil {
 		pipe = c.stream
 	}
+	words := r.Words
 	if c.node.stream != nil {
-		by = c.p.speaker(by)
+		by, words = c.p.speaker(by)
 	} else {
 		by = c.p.asker(r.Words, by)
 	}
 	if by.Thread != "" && by.Lock == "" {
-		by.Lock = w.owners.about(r.Words)
+		by.Lock = w.owners.about(words)
+	}
+	if c.node.stream != nil && by.Op == 0 && by.Lock != "" {
+		by.Thread = w.owners.whose(by.Lock, words, by.Thread)
 	}
 	m := &message{id: w.msgs, conn: c, request: *r, cmd: w.cfg.Name(r.Words, by), op: c.p.opOf(r.Words, writer), author: by, pipe: pipe}
 	if by.Op > 0 {

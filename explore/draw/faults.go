@@ -88,7 +88,11 @@ func faultKindsOf(classes []Class) (out []string) {
 func (d *drawer) lacks(kind string) bool {
 	f := model.FaultSpec{Kind: model.FaultServer, Server: model.ServerFault(kind)}
 	switch kind {
-	case "restart", "failover", "flush_scripts", "stall":
+	case "restart":
+		kept := f
+		kept.KeepData = true
+		return d.lock.LacksFault(f, nil) != "" && d.lock.LacksFault(kept, nil) != ""
+	case "failover", "flush_scripts", "stall":
 	case serverClock:
 		if d.lock.Servers.Count() == 1 {
 			return true
@@ -148,7 +152,7 @@ func (d *drawer) fault() (f scenarios.Fault, ok bool) {
 	case "restart":
 		f.FaultSpec = model.FaultSpec{Kind: model.FaultServer, Server: model.ServerFault(kind), KeepData: d.draw("faults", 2) == 0}
 		if d.lock.LacksFault(f.FaultSpec, nil) != "" {
-			f.KeepData = false
+			f.KeepData = !f.KeepData
 		}
 	case "failover":
 		f.FaultSpec = model.FaultSpec{Kind: model.FaultServer, Server: model.ServerFault(kind)}
