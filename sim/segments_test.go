@@ -28,10 +28,7 @@ type stream struct {
 }
 
 // streamLife is the server from one start to its end.
-type streamLife struct {
-	word string
-	over bool
-}
+type streamLife struct{ word string }
 
 func (s *stream) Boot(setup Setup) error {
 	s.setup = setup
@@ -41,7 +38,7 @@ func (s *stream) Boot(setup Setup) error {
 }
 
 func (s *stream) begin(word string) {
-	life, l := &streamLife{word: word}, s.setup.Listen()
+	life, l := &streamLife{word}, s.setup.Listen()
 	s.life = life
 	go func() {
 		for {
