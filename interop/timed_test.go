@@ -271,7 +271,7 @@ func eachTimed(f func(s timedStory, kind string)) {
 	for _, s := range timedStories {
 		of := s.kinds
 		if of == nil {
-			of = kinds
+			of = []string{plain, fair}
 		}
 		for _, kind := range of {
 			f(s, kind)

@@ -159,6 +159,10 @@ func (p *Process) Asks(words ...string) { p.p.Asks(words) }
 // it has one. Without Serves they send in no call once the call is over in which they began.
 func (p *Process) Serves(lock string, f func()) { p.p.Serves(lock, f) }
 
+// Turn is Asks for requests that belong to no thread. It is for clients of a server that
+// speaks a stream.
+func (p *Process) Turn() { p.p.Turn() }
+
 // OnClose adds a function that runs when the process ends in order, after the Close of
 // its client. Only Open may call it.
 func (p *Process) OnClose(f func()) { p.close = append(p.close, f) }

@@ -55,7 +55,7 @@ type FaultSpec struct {
 	When  When
 	From  time.Duration  // since the start
 	Until *time.Duration // since the start; nil: until the calm phase
-	Do    string         // drop, delay, hold, reset, error
+	Do    string         // drop, delay, hold, half_open, reset, error
 	With  string         // the text of the error
 }
 

@@ -343,6 +343,10 @@ func (b *builder) traffic(e *model.Event) {
 		b.add(e, m.Server, fmt.Sprintf("%s of %s%s → %s", name, who, about(e), e.Reply)).quiet = e.Script == "" && e.Listens != model.ListensNot
 	case model.KindDeliver:
 		m.Done = e.AtNs
+		if m.Push && e.Channel == "" { // a segment that answers none
+			b.add(e, m.Lane, "hears the server")
+			return
+		}
 		if m.Push {
 			b.add(e, m.Lane, "hears the wake-up on "+e.Channel)
 			return

@@ -193,7 +193,7 @@ func (l *loader) rule(n *yaml.Node, f map[string]*yaml.Node, fault *Fault) {
 	if u := fault.Until; u != nil && *u > 0 && *u <= fault.From {
 		l.fail(f["until"], "until %v is not after from %v", *u, fault.From)
 	}
-	fault.Do = l.word(f["do"], "do", "a rule", "drop", "delay", "hold", "reset", "error")
+	fault.Do = l.word(f["do"], "do", "a rule", "drop", "delay", "hold", "half_open", "reset", "error")
 	fault.With = l.filled(f["with"])
 	if strings.ContainsAny(fault.With, "\r\n") {
 		l.fail(f["with"], "an error of the server is one line")

@@ -213,7 +213,7 @@ func (w *World) collect(dirty []*socket) {
 		switch {
 		case s.c.id > 0:
 			conns = append(conns, s.c)
-		case len(s.written()) > 0:
+		case len(s.written()) > 0 || s.node.stream != nil:
 			fresh = append(fresh, s.c)
 		}
 	}
@@ -228,6 +228,9 @@ func (w *World) collect(dirty []*socket) {
 		c.p.spoken++
 		name := fmt.Sprintf("%s#%d", c.p.cfg.Name, c.p.spoken)
 		c.outLine, c.inLine = name+" to server", name+" from server"
+		if c.node.stream != nil {
+			c.stream = newPipeline()
+		}
 		c.node.Server.Open(ConnID(c.id))
 		conns = append(conns, c)
 	}
@@ -331,7 +334,12 @@ func (w *World) collectConn(c *conn) {
 	pushed := c.pushed
 	c.pushed = nil
 	for _, p := range pushed {
-		w.push(c, p)
+		if len(p.Bytes) > 0 {
+			w.push(c, p)
+		}
+		if p.Closes {
+			w.hangUp(c)
+		}
 	}
 	if shut && !c.gone {
 		c.gone = true
@@ -363,18 +371,20 @@ func (w *World) decode(list []Request, n *node, text string) (requests []Request
 	return list, text
 }
 
-// collectPushes hands what the servers have sent without being asked to its
-// connections, and lets their sockets be collected.
-func (w *World) collectPushes() {
-	for _, n := range w.nodes {
-		w.pushed = n.Server.Pushed(w.pushed[:0])
-		for _, p := range w.pushed {
-			c := w.conns[p.Conn-1]
-			c.pushed = append(c.pushed, p)
-			c.client.post()
+// collectPushes hands what a server has sent without being asked to its connections, and
+// lets their sockets be collected. What a stream server sent on the connection of served
+// is the reply to that.
+func (w *World) collectPushes(n *node, served *message) {
+	w.pushed = n.Server.Pushed(w.pushed[:0])
+	for _, p := range w.pushed {
+		c := w.conns[p.Conn-1]
+		if served != nil && served.conn == c {
+			p.to = served
 		}
-		clear(w.pushed)
+		c.pushed = append(c.pushed, p)
+		c.client.post()
 	}
+	clear(w.pushed)
 }
 
 // planDeadline lets a read deadline pass. A pause shifts it by the length of the pause.

@@ -157,6 +157,14 @@ func (w *World) meetRules(m *message, dir string, pass func(delay int64), fail f
 			m.pipe.held[way(dir)] = r
 		}
 		r.held = append(r.held, func() { pass(0) })
+	case "half_open":
+		if m.pipe != nil {
+			m.pipe.held[way(dir)] = r
+		}
+		r.held = append(r.held, func() {
+			w.lost(m, dir, model.LostReset)
+			w.sever(m.conn)
+		})
 	case "reset":
 		w.lost(m, dir, model.LostReset)
 		w.sever(m.conn)

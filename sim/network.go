@@ -52,6 +52,9 @@ func newPipeline() *pipeline {
 
 // send takes a request from a client. The goroutine called writer wrote it.
 func (w *World) send(c *conn, r *Request, writer string, by Author, pipe *pipeline) {
+	if c.node.stream != nil && c.p.dead {
+		return // its client's timers go on, at instants that others have, too
+	}
 	w.msgs++
 	c.unanswered++
 	c.marked = c.marked || r.Marks
@@ -61,12 +64,22 @@ func (w *World) send(c *conn, r *Request, writer string, by Author, pipe *pipeli
 	if c.stream != nil {
 		pipe = c.stream
 	}
-	if by = c.p.asker(r.Words, by); by.kept {
+	words := r.Words
+	if c.node.stream != nil {
+		by, words = c.p.speaker(by)
+	} else {
+		by = c.p.asker(r.Words, by)
+	}
+	switch {
+	case by.kept:
 		if s := w.held[by.Lock]; s == nil || s.Owner != by.Thread {
 			by.Lock = ""
 		}
-	} else if by.Thread != "" && by.Lock == "" {
-		by.Lock = w.owners.about(r.Words)
+	case by.Thread != "" && by.Lock == "":
+		by.Lock = w.owners.about(words)
+	}
+	if c.node.stream != nil && by.Op == 0 && by.Lock != "" {
+		by.Thread = w.owners.whose(by.Lock, words, by.Thread)
 	}
 	m := &message{id: w.msgs, conn: c, request: *r, cmd: w.cfg.Name(r.Words, by), op: c.p.opOf(r.Words, writer), author: by, pipe: pipe}
 	if by.Op > 0 {
@@ -183,6 +196,9 @@ func (w *World) arrive(m *message, again bool) {
 		c.blocked = m
 	}
 	n.apply(out)
+	if n.stream != nil {
+		n.served = m
+	}
 	if answered {
 		w.executed(m, reply, changed)
 	}
@@ -268,6 +284,11 @@ func (w *World) reply(m *message, b []byte, injected bool) {
 
 // push sends a message that the server sent without being asked.
 func (w *World) push(c *conn, p Push) {
+	if p.to != nil {
+		c.unanswered++
+		w.reply(p.to, p.Bytes, false)
+		return
+	}
 	w.msgs++
 	m := &message{id: w.msgs, conn: c, bytes: p.Bytes, channel: p.Channel, pipe: c.stream}
 	switch {

@@ -78,6 +78,17 @@ func (o *owners) about(words []string) string {
 	return ""
 }
 
+// whose returns the thread of a value of a lock that is among words; if there is none, or
+// it is unknown, it returns other.
+func (o *owners) whose(lock string, words []string, other string) string {
+	for _, word := range words {
+		if t := o.threads[valueKey(lock, word)]; t != "" {
+			return t
+		}
+	}
+	return other
+}
+
 // granted is called when a call of t on a lock returned with a grant. A value that the
 // server holds for the lock, and whose writer is unknown, belongs to t if a request of
 // t's process wrote it. The record then says so from the beginning.

@@ -167,6 +167,11 @@ func (p *Process) DialContext(ctx context.Context, network, addr string) (net.Co
 	}
 	s := newSocket(p, n)
 	p.conns = append(p.conns, s.c)
+	if n.stream != nil { // the server may speak first
+		s.posted = true
+		w.dirty = append(w.dirty, s)
+		w.wake()
+	}
 	return s, nil
 }
 
@@ -198,22 +203,37 @@ func (p *Process) Sending(ctx context.Context, words string) (over func()) {
 
 // ask is a goroutine that waits for its turn to ask.
 type ask struct {
-	p     *Process
-	by    Author
-	words string
-	turn  chan struct{}
+	p      *Process
+	caller Author
+	by     Author // for whom it writes
+	words  string
+	turn   chan struct{}
 }
 
 // Asks makes the author of the calling goroutine the author of requests of these words,
 // whoever writes them, and when. From the first call on, a request of the process that
 // nobody asked for has no author.
 //
+// A segment has no words that the world knows. If nobody asks, its author is the
+// goroutine that writes it; from the first call on it is the one whose turn it is. Words
+// that are values of a lock then say which hold it is about.
+//
 // Asks waits until the world lets the caller go on. Goroutines that ask at one instant go
 // on one by one, in the order of their threads and words, whatever woke them. No
 // simulated time passes. Any goroutine but the world's own, without a mutex.
 func (p *Process) Asks(words []string) {
+	by := p.w.lineage.author(p)
+	p.ask(by, by, words)
+}
+
+// Turn is Asks for what belongs to no thread: the segments that are written in the turn
+// have no author.
+func (p *Process) Turn() { p.ask(p.w.lineage.author(p), Author{}, nil) }
+
+// ask waits for the turn of caller, to write for by.
+func (p *Process) ask(caller, by Author, words []string) {
 	w := p.w
-	a := &ask{p: p, by: w.lineage.author(p), words: strings.Join(words, "\x00"), turn: make(chan struct{})}
+	a := &ask{p: p, caller: caller, by: by, words: strings.Join(words, "\x00"), turn: make(chan struct{})}
 	w.mu.Lock()
 	if p.asked == nil {
 		p.asked = map[string]Author{}
@@ -255,11 +275,19 @@ func (w *World) nextAsk() bool {
 		return false
 	}
 	first := slices.MinFunc(w.asks, func(a, b *ask) int {
-		return cmp.Or(cmp.Compare(a.p.index, b.p.index), cmp.Compare(a.by.Thread, b.by.Thread), cmp.Compare(a.words, b.words))
+		return cmp.Or(cmp.Compare(a.p.index, b.p.index), cmp.Compare(a.caller.Thread, b.caller.Thread), cmp.Compare(a.words, b.words))
 	})
 	w.asks = slices.DeleteFunc(w.asks, func(a *ask) bool { return a == first })
+	w.turn = first
 	close(first.turn)
 	return true
+}
+
+// endTurn ends the turn of whoever asked last.
+func (w *World) endTurn() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.turn = nil
 }
 
 // endTurns lets everybody go on who asks, from now on.
@@ -280,6 +308,20 @@ func (p *Process) asker(words []string, writer Author) Author {
 		return writer
 	}
 	return p.asked[strings.Join(words, "\x00")]
+}
+
+// speaker returns who has the turn to write on a stream, and the words that it asked for.
+// Where nobody asks it is who wrote.
+func (p *Process) speaker(writer Author) (Author, []string) {
+	p.w.mu.Lock()
+	defer p.w.mu.Unlock()
+	switch {
+	case p.asked == nil:
+		return writer, nil
+	case p.w.turn != nil && p.w.turn.p == p:
+		return p.w.turn.by, strings.Split(p.w.turn.words, "\x00")
+	}
+	return Author{}, nil
 }
 
 // opOf returns the operation that sent these words. Where several send the same words,

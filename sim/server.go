@@ -2,6 +2,7 @@ package sim
 
 import (
 	"errors"
+	"net"
 	"time"
 
 	"lockstep/model"
@@ -87,9 +88,9 @@ type Clocked interface {
 // Limited is a Server that does not have every fault of a server.
 type Limited interface {
 	Server
-	// Lacks returns why the server does not have a fault of kind FaultServer or FaultKey,
-	// and which it has: "runs no scripts; it has ...". It follows the name of the server in
-	// a sentence. It returns "" if the server has the fault.
+	// Lacks returns why the server does not have a fault of kind FaultServer, FaultKey or
+	// FaultRule, and which it has: "runs no scripts; it has ...". It follows the name of
+	// the server in a sentence. It returns "" if the server has the fault.
 	Lacks(f model.FaultSpec) string
 }
 
@@ -97,6 +98,9 @@ type Limited interface {
 func Lacks(s Server, f model.FaultSpec) string {
 	if _, ok := s.(Clocked); !ok && f.StepsServerClock() {
 		return "has no wall clock"
+	}
+	if _, ok := s.(*segments); !ok && f.Kind == model.FaultRule && f.Do == "half_open" {
+		return "takes messages one by one, and a connection to it has no halves; it has delay, hold, drop, reset and error"
 	}
 	if l, ok := s.(Limited); ok {
 		return l.Lacks(f)
@@ -113,6 +117,14 @@ type Setup struct {
 	Faults []model.FaultSpec
 	// NoShortcuts is Host.NoShortcuts.
 	NoShortcuts bool
+
+	// Listen returns a new listener for the connections that clients dial from now on.
+	// The one before is closed. Changed tells the world to look at the locks of the server
+	// at this instant, because time or the server itself may have changed them. Any
+	// goroutine of the server may call them. They are there for a StreamServer only, for
+	// which Start is zero: the world has not begun.
+	Listen  func() net.Listener
+	Changed func()
 }
 
 // ConnID is the number of a connection, which no two connections of a world share.
@@ -169,6 +181,10 @@ type Push struct {
 	Conn    ConnID
 	Channel string
 	Bytes   []byte
+	// Closes: the server closes the connection behind it. Bytes may be empty then.
+	Closes bool
+
+	to *message // the segment that it is the reply to; nil: none
 }
 
 // Effects are what comes out of a call of a server beside a reply. The world makes
@@ -277,6 +293,8 @@ type node struct {
 	plannedNs int64 // of the next Tick, 0: none
 	stallTill int64
 	states    map[string]*model.LockState
+	stream    *segments // the Server, if it is one that Segments made
+	served    *message  // of a stream: the segment that it got since all were blocked last
 }
 
 func (w *World) newNode(i int, n Node) *node {
@@ -284,8 +302,9 @@ func (w *World) newNode(i int, n Node) *node {
 	if len(w.cfg.Nodes) > 1 {
 		prefix = n.Addr + " "
 	}
+	stream, _ := n.Server.(*segments)
 	return &node{Node: n, w: w, index: i, prefix: prefix, object: prefix + ObjectServer, conns: prefix + ObjectConns,
-		stalled: prefix + objStalled, states: map[string]*model.LockState{}}
+		stalled: prefix + objStalled, states: map[string]*model.LockState{}, stream: stream}
 }
 
 // node finds a node by its address; nil when there is none.

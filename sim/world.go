@@ -113,6 +113,7 @@ type World struct {
 	posts []*Thread
 	dirty []*socket
 	asks  []*ask
+	turn  *ask // the last that got its turn, until what came of it is collected
 	// watches are those that have not ended, and closed are those whose channel was
 	// closed since the scheduler last looked.
 	watches, closed []*watch
@@ -150,8 +151,9 @@ func Run(h *Host, cfg Config, setup func(*World)) Result {
 	alive := newPulse()
 	timers := true
 	h.bubble(alive, func() bool {
-		w := newWorld(cfg, h.NoShortcuts)
+		w := newWorld(cfg)
 		h.enter(w, alive)
+		w.begin(h.NoShortcuts)
 		setup(w)
 		w.loop(&res)
 		clean := w.end()
@@ -165,9 +167,10 @@ func Run(h *Host, cfg Config, setup func(*World)) Result {
 	return res
 }
 
-func newWorld(cfg Config, noShortcuts bool) *World {
+// newWorld builds a world that has not begun.
+func newWorld(cfg Config) *World {
 	w := &World{
-		cfg: cfg, chooser: cfg.Chooser, start: time.Now(),
+		cfg: cfg, chooser: cfg.Chooser,
 		rec:       &model.Record{Params: cfg.Params, Events: eventSpace.take(0)},
 		resources: map[string]int64{}, fences: map[string]int64{},
 		notify: make(chan struct{}, 1), goroutines: runtime.NumGoroutine(),
@@ -198,17 +201,37 @@ func newWorld(cfg Config, noShortcuts bool) *World {
 	for i, n := range cfg.Nodes {
 		w.nodes = append(w.nodes, w.newNode(i, n))
 	}
-	for _, n := range w.nodes {
-		setup := Setup{Start: w.start, Orders: cfg.Orders, NoShortcuts: noShortcuts}
-		for _, f := range cfg.Faults {
-			if slices.Contains(w.struck(f), n) {
-				setup.Faults = append(setup.Faults, f)
-			}
-		}
-		n.Server.Start(setup)
-	}
-	w.plan(cfg.Faults)
 	return w
+}
+
+// begin starts the servers and plans the faults. Time counts from when all servers
+// serve.
+func (w *World) begin(noShortcuts bool) {
+	for _, n := range w.nodes {
+		if n.stream != nil {
+			n.stream.boot(w.setupOf(n, noShortcuts), w.wake)
+			synctest.Wait()
+		}
+	}
+	w.start = time.Now()
+	for _, n := range w.nodes {
+		if n.stream != nil && n.stream.failed != nil {
+			w.record(model.Event{Kind: model.KindDefect, Text: fmt.Sprintf("the server at %s did not start: %v", n.Addr, n.stream.failed)})
+		}
+		n.Server.Start(w.setupOf(n, noShortcuts))
+	}
+	w.plan(w.cfg.Faults)
+}
+
+// setupOf is what a node's server is told of the run.
+func (w *World) setupOf(n *node, noShortcuts bool) Setup {
+	setup := Setup{Start: w.start, Orders: w.cfg.Orders, NoShortcuts: noShortcuts}
+	for _, f := range w.cfg.Faults {
+		if slices.Contains(w.struck(f), n) {
+			setup.Faults = append(setup.Faults, f)
+		}
+	}
+	return setup
 }
 
 // now is the simulated time since the start in nanoseconds.
@@ -330,7 +353,7 @@ func (w *World) gather() {
 	for {
 		synctest.Wait()
 		w.alive.park()
-		w.collectPushes()
+		w.rests()
 		w.mu.Lock()
 		threads, sockets := w.posts, w.dirty
 		closed, panics := w.closed, w.panics
@@ -351,6 +374,7 @@ func (w *World) gather() {
 			w.record(model.Event{Kind: model.KindDefect, Process: x.p.cfg.Name, Text: x.text})
 		}
 		if len(threads) == 0 && len(sockets) == 0 && len(closed) == 0 && len(panics) == 0 {
+			w.endTurn()
 			if w.nextAsk() {
 				continue
 			}
@@ -363,6 +387,7 @@ func (w *World) gather() {
 			t.handle()
 		}
 		w.collect(sockets)
+		w.endTurn()
 	}
 }
 
@@ -455,6 +480,11 @@ func (w *World) end() (clean bool) {
 			w.disconnect(c)
 		}
 	}
+	for _, n := range w.nodes {
+		if n.stream != nil {
+			n.Server.Stop() // its timers would go on
+		}
+	}
 	for range 4 { // sleepers may start others
 		time.Sleep(time.Minute)
 		synctest.Wait()
@@ -471,7 +501,9 @@ func (w *World) end() (clean bool) {
 		}
 	}
 	for _, n := range w.nodes {
-		n.Server.Stop()
+		if n.stream == nil {
+			n.Server.Stop()
+		}
 	}
 	synctest.Wait()
 	w.over = false

@@ -56,7 +56,7 @@ func ParseClasses(names []string) ([]Class, error) {
 // faults are missing: an interrupt is drawn as a step of a thread, and a skewed clock as a
 // field of a process.
 var faultKinds = map[Class][]string{
-	ClassNetwork:   {"drop", "delay", "hold", "reset", "error", "wakeup"},
+	ClassNetwork:   {"drop", "delay", "hold", "half_open", "reset", "error", "wakeup"},
 	ClassCrash:     {"crash"},
 	ClassPause:     {"pause"},
 	ClassPartition: {"partition"},
@@ -88,7 +88,11 @@ func faultKindsOf(classes []Class) (out []string) {
 func (d *drawer) lacks(kind string) bool {
 	f := model.FaultSpec{Kind: model.FaultServer, Server: model.ServerFault(kind)}
 	switch kind {
-	case "restart", "failover", "flush_scripts", "stall":
+	case "restart":
+		kept := f
+		kept.KeepData = true
+		return d.lock.LacksFault(f, nil) != "" && d.lock.LacksFault(kept, nil) != ""
+	case "failover", "flush_scripts", "stall":
 	case serverClock:
 		if d.lock.Servers.Count() == 1 {
 			return true
@@ -96,11 +100,24 @@ func (d *drawer) lacks(kind string) bool {
 		f.Server = model.ServerWallClock
 	case "delete", "expire":
 		f = model.FaultSpec{Kind: model.FaultKey, KeyDo: kind}
+	case "half_open":
+		f = model.FaultSpec{Kind: model.FaultRule, Do: kind}
+	case "error", "fail_renewal":
+		f = model.FaultSpec{Kind: model.FaultRule, Do: "error"}
+	case "wakeup":
+		f = ruleOnAChannel
 	default:
 		return false
 	}
 	return d.lock.LacksFault(f, nil) != ""
 }
+
+// ruleOnACommand and ruleOnAChannel are rules of the kinds that a server lacks if its
+// messages have no such names.
+var (
+	ruleOnACommand = model.FaultSpec{Kind: model.FaultRule, Do: "drop", When: model.When{Command: "*"}}
+	ruleOnAChannel = model.FaultSpec{Kind: model.FaultRule, Do: "drop", When: model.When{Channel: "*"}}
+)
 
 // fault draws one fault. It reports false if no kind of fault is on.
 func (d *drawer) fault() (f scenarios.Fault, ok bool) {
@@ -135,7 +152,7 @@ func (d *drawer) fault() (f scenarios.Fault, ok bool) {
 	case "restart":
 		f.FaultSpec = model.FaultSpec{Kind: model.FaultServer, Server: model.ServerFault(kind), KeepData: d.draw("faults", 2) == 0}
 		if d.lock.LacksFault(f.FaultSpec, nil) != "" {
-			f.KeepData = false
+			f.KeepData = !f.KeepData
 		}
 	case "failover":
 		f.FaultSpec = model.FaultSpec{Kind: model.FaultServer, Server: model.ServerFault(kind)}
@@ -253,7 +270,14 @@ func (d *drawer) role() model.Role {
 // match draws the conditions of a rule. It may replace the script by a command or a
 // channel, or drop it. It may also drop the process and the direction.
 func (d *drawer) match(f *model.FaultSpec) {
-	switch from(d, "faults", "script", "command", "channel", "all") {
+	ways := []string{"script"}
+	if d.lock.LacksFault(ruleOnACommand, nil) == "" {
+		ways = append(ways, "command")
+	}
+	if d.lock.LacksFault(ruleOnAChannel, nil) == "" {
+		ways = append(ways, "channel")
+	}
+	switch from(d, "faults", append(ways, "all")...) {
 	case "command":
 		f.When.Script = ""
 		f.When.Command = from(d, "faults", d.commands()...)

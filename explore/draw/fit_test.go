@@ -128,14 +128,16 @@ func TestOnlySeveralServersHaveClocksThatStep(t *testing.T) {
 	}
 }
 
-// poor is a server that has a stall and a restart that loses its data, and no other fault.
+// poor is a server that has a stall, a restart that loses its data, and rules on messages
+// that have no names and that nobody else answers. It has no other fault.
 type poor struct{ sim.Server }
 
 func (poor) Lacks(f model.FaultSpec) string {
-	if f.Server == model.ServerStall || f.Server == model.ServerRestart && !f.KeepData {
+	if f.Server == model.ServerStall || f.Server == model.ServerRestart && !f.KeepData ||
+		f.Kind == model.FaultRule && f.Do != "error" && f.When.Command == "" && f.When.Channel == "" {
 		return ""
 	}
-	return "has a stall and a restart without its data"
+	return "has a stall, a restart without its data, and a few rules"
 }
 
 type poorServers struct{ subject.Servers }
@@ -148,7 +150,7 @@ func (poorServers) New([]string, subject.ServerOptions) subject.World {
 func TestFaultsThatAServerLacksAreNotDrawn(t *testing.T) {
 	lock := *scenariotest.Lock(t, "setnx-cad")
 	lock.Name, lock.Servers = "poor", poorServers{lock.Servers}
-	drawn := map[model.ServerFault]int{}
+	drawn, rules := map[model.ServerFault]int{}, map[string]int{}
 	for seed := range uint64(300) {
 		drew := New(sim.NewSeeded(seed), &lock, Full, Classes)
 		if seed%2 == 1 {
@@ -163,9 +165,10 @@ func TestFaultsThatAServerLacksAreNotDrawn(t *testing.T) {
 		}
 		for _, f := range sc.Faults {
 			drawn[f.Server]++
+			rules[f.Do]++
 		}
 	}
-	if drawn[model.ServerStall] == 0 || drawn[model.ServerRestart] == 0 {
-		t.Errorf("drawn were %v", drawn)
+	if drawn[model.ServerStall] == 0 || drawn[model.ServerRestart] == 0 || rules["drop"] == 0 || rules["hold"] == 0 {
+		t.Errorf("drawn were %v and %v", drawn, rules)
 	}
 }

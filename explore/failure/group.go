@@ -174,7 +174,7 @@ func hitKinds(r *model.Record, rule int, do string, until int64) []string {
 	if r == nil {
 		return []string{do}
 	}
-	word := map[string]string{"drop": "lost", "reset": "lost", "delay": "late", "hold": "late", "error": "refused"}[do]
+	word := map[string]string{"drop": "lost", "reset": "lost", "half_open": "lost", "delay": "late", "hold": "late", "error": "refused"}[do]
 	names := map[int]string{} // the names of commands, by message
 	var out []string
 	for i := range r.Events {

@@ -27,7 +27,7 @@ func (s *Subject) LacksFault(f model.FaultSpec, servers []int) string {
 			return fmt.Sprintf("it strikes server %d, and %s has %d", number, s.Name, n)
 		}
 	}
-	if f.Kind != model.FaultServer && f.Kind != model.FaultKey {
+	if f.Kind != model.FaultServer && f.Kind != model.FaultKey && f.Kind != model.FaultRule {
 		return ""
 	}
 	for i, n := range s.Servers.New(nil, ServerOptions{}).Nodes {

@@ -3,6 +3,7 @@ package main
 
 import (
 	"lockstep/locktest"
+	"lockstep/peers/etcd"
 	"lockstep/peers/memcached"
 	"lockstep/peers/redislock"
 	"lockstep/peers/redsync"
@@ -12,5 +13,5 @@ import (
 
 func main() {
 	locktest.Main(redsync.Subject(1), redsync.Subject(5), redislock.Subject, rueidislock.Subject(1), rueidislock.Subject(2),
-		memcached.Add, memcached.AddForever, memcached.CAS, zookeeper.Lock, zookeeper.Closing)
+		memcached.Add, memcached.AddForever, memcached.CAS, zookeeper.Lock, zookeeper.Closing, etcd.Mutex)
 }

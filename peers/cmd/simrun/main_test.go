@@ -40,7 +40,7 @@ func TestOtherPeoplesLocksStandBesideTheBuiltIn(t *testing.T) {
 	if code != 0 || stderr != "" {
 		t.Fatalf("exit %d: %s", code, stderr)
 	}
-	for _, name := range []string{"redsync-1", "redsync-5", "redislock", "rueidislock-1", "rueidislock-2", "memcached-add", "memcached-add-forever", "memcached-cas", "redisson@4.7.0", "reference-fair"} {
+	for _, name := range []string{"redsync-1", "redsync-5", "redislock", "rueidislock-1", "rueidislock-2", "memcached-add", "memcached-add-forever", "memcached-cas", "etcd-mutex", "redisson@4.7.0", "reference-fair"} {
 		if !strings.Contains(out, "\n  "+name+" ") {
 			t.Errorf("%s is missing in:\n%s", name, out)
 		}
@@ -75,24 +75,33 @@ func TestAScenarioThatALockCannotPlayIsNotApplicable(t *testing.T) {
 
 // A fault that the server of a lock does not have is refused at its place in the file.
 func TestAFaultThatAServerLacksIsRefused(t *testing.T) {
-	for fault, want := range map[string]string{
-		"{at: 1s, server: failover}":                  "server 1 of memcached-cas has no replica to fail over to; it has a restart without its data",
-		"{at: 1s, server: flush_scripts}":             "server 1 of memcached-cas runs no scripts; it has",
-		"{at: 1s, server: restart, keep_data: true}":  "server 1 of memcached-cas keeps nothing over a restart; it has",
-		"{at: 1s, server: stall, for: 1s}":            "",
-		"{at: 1s, server: wall_clock, step: -1h}":     "",
-		"{at: 1s, server: restart, keep_data: false}": "",
-		"{at: 1s, key: \"*\", do: delete}":            "",
-		"{at: 1s, key: orders, do: expire}":           "",
+	const memcached, etcd = "memcached-cas", "etcd-mutex"
+	for _, c := range []struct{ lock, fault, want string }{
+		{memcached, "{at: 1s, server: failover}", "server 1 of memcached-cas has no replica to fail over to; it has a restart without its data"},
+		{memcached, "{at: 1s, server: flush_scripts}", "server 1 of memcached-cas runs no scripts; it has"},
+		{memcached, "{at: 1s, server: restart, keep_data: true}", "server 1 of memcached-cas keeps nothing over a restart; it has"},
+		{memcached, "{at: 1s, server: stall, for: 1s}", ""},
+		{memcached, "{at: 1s, server: wall_clock, step: -1h}", ""},
+		{memcached, "{at: 1s, server: restart, keep_data: false}", ""},
+		{memcached, "{at: 1s, key: \"*\", do: delete}", ""},
+		{memcached, "{at: 1s, key: orders, do: expire}", ""},
+		{memcached, "{when: {process: a}, do: half_open}", "server 1 of memcached-cas takes messages one by one"},
+		{etcd, "{at: 1s, server: restart}", "server 1 of etcd-mutex does not start again as the same member without its data; it has a restart with its data"},
+		{etcd, "{at: 1s, server: stall, for: 1s}", "server 1 of etcd-mutex has timers of its own"},
+		{etcd, "{at: 1s, server: wall_clock, step: 1h}", "server 1 of etcd-mutex has no wall clock"},
+		{etcd, "{at: 1s, key: \"*\", do: delete}", "server 1 of etcd-mutex has no other hand that removes keys; it has"},
+		{etcd, "{when: {process: a}, do: error, with: x}", "server 1 of etcd-mutex speaks a stream that is not taken apart"},
+		{etcd, "{when: {command: GET}, do: drop}", "server 1 of etcd-mutex speaks a stream that is not taken apart"},
+		{etcd, "{when: {process: a, nth: 9}, do: half_open}", ""},
 	} {
 		file := filepath.Join(t.TempDir(), "own.yaml")
-		text := "lockstep: 1\nname: own\nabout: x\nlocks: [memcached-cas]\nprocesses: {a: {}}\nsteps: {a/1: [lock: orders, unlock: orders]}\nfaults:\n  - " + fault + "\n"
+		text := "lockstep: 1\nname: own\nabout: x\nlocks: [" + c.lock + "]\nprocesses: {a: {}}\nsteps: {a/1: [lock: orders, unlock: orders]}\nfaults:\n  - " + c.fault + "\n"
 		if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
 			t.Fatal(err)
 		}
 		code, out, stderr := simrun(t, "run", file)
-		if want == "" && code != 0 || want != "" && (code != 64 || !strings.Contains(stderr, "own.yaml:8: the fault does not apply: "+want)) {
-			t.Errorf("%s: exit %d: %s%s", fault, code, out, stderr)
+		if c.want == "" && code != 0 || c.want != "" && (code != 64 || !strings.Contains(stderr, "own.yaml:8: the fault does not apply: "+c.want)) {
+			t.Errorf("%s: %s: exit %d: %s%s", c.lock, c.fault, code, out, stderr)
 		}
 	}
 }

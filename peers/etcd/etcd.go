@@ -1,0 +1,217 @@
+// Package etcd judges the mutex of etcd, go.etcd.io/etcd/client/v3/concurrency, unmodified,
+// on the real server.
+//
+// The lock is a key under the name of the lock, one for each session. The session whose key
+// was created first has the lock, and the others wait until the keys before theirs are
+// gone. A session is a lease that its client keeps alive.
+package etcd
+
+import (
+	"context"
+	"errors"
+	"strconv"
+	"time"
+
+	"go.etcd.io/etcd/api/v3/etcdserverpb"
+	"go.etcd.io/etcd/client/v3"
+	"go.etcd.io/etcd/client/v3/concurrency"
+	"go.uber.org/zap"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/backoff"
+
+	"lockstep/locktest"
+	"lockstep/peers/etcd/server"
+	"lockstep/sim"
+)
+
+// lease is the TTL of a session. A session of 60 s, which is the default, makes runs long.
+const lease = 8 * time.Second
+
+// Mutex is concurrency.Mutex, with a session for each acquire. The session is closed after
+// the unlock. After an acquire or an unlock that failed it is left to its lease, so that a
+// key which may still be there ends with that.
+var Mutex = locktest.Subject{
+	Name: "etcd-mutex", About: "etcd: concurrency.Mutex, with a session for each acquire",
+	Servers: server.Servers(), Lease: lease, Renewed: true, Fair: true, State: state,
+	Open: func(p *locktest.Process) (locktest.Client, error) {
+		c, err := newClient(p)
+		if err != nil {
+			return nil, err
+		}
+		return client{c}, nil
+	},
+}
+
+// state reads the keys of a lock: the first one is the holder's, the others are those of
+// waiters. A key is known by its session.
+func state(s locktest.Snapshot, lock string) *locktest.State {
+	var st *locktest.State
+	for _, e := range sim.Streaming(s.Server(0)).(*server.Server).Entries(lock + "/") {
+		if st != nil {
+			st.Queue = append(st.Queue, e.Key)
+			continue
+		}
+		st = &locktest.State{Owner: e.Key, Expires: -1}
+		if e.Leased {
+			st.Expires = s.Now() + e.Expires
+		}
+	}
+	return st
+}
+
+// newClient makes a client that dials in the world, and whose requests are told apart by
+// who asks for them.
+func newClient(p *locktest.Process) (*clientv3.Client, error) {
+	steady := backoff.DefaultConfig
+	steady.Jitter = 0 // its chance cannot be seeded
+	own := p.Sim().Instant()
+	c, err := clientv3.New(clientv3.Config{
+		Endpoints: []string{"http://" + p.Addr(0)}, Logger: zap.NewNop(),
+		DialOptions: []grpc.DialOption{
+			grpc.WithConnectParams(grpc.ConnectParams{Backoff: steady, MinConnectTimeout: 20 * time.Second}),
+			dialer(p),
+			grpc.WithChainUnaryInterceptor(func(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
+				if _, ok := req.(*etcdserverpb.LeaseGrantRequest); ok {
+					p.Turn() // a session is about no lock yet: the place of a waiter is that of its key
+				} else {
+					p.Asks()
+				}
+				return invoke(ctx, method, req, reply, cc, opts...)
+			}),
+			grpc.WithChainStreamInterceptor(func(ctx context.Context, desc *grpc.StreamDesc, cc *grpc.ClientConn, method string, open grpc.Streamer, opts ...grpc.CallOption) (grpc.ClientStream, error) {
+				if method == "/etcdserverpb.Lease/LeaseKeepAlive" {
+					// The loop that sends renewals and the one that gives leases up would
+					// tick at the same instants, where either may be the first.
+					own.Wait()
+				}
+				p.Asks()
+				s, err := open(ctx, desc, cc, method, opts...)
+				if err != nil {
+					return nil, err
+				}
+				return asking{s, p}, nil
+			}),
+		},
+	})
+	if err != nil {
+		return nil, err
+	}
+	c.ActiveConnection().Connect()
+	return c, nil
+}
+
+// asking is a stream that asks for its turn before it sends.
+type asking struct {
+	grpc.ClientStream
+	p *locktest.Process
+}
+
+// SendMsg implements grpc.ClientStream. A renewal is about the keys of its session.
+func (a asking) SendMsg(m any) error {
+	if r, ok := m.(*etcdserverpb.LeaseKeepAliveRequest); ok {
+		a.p.Asks(strconv.FormatInt(r.ID, 16))
+	} else {
+		a.p.Asks()
+	}
+	return a.ClientStream.SendMsg(m)
+}
+
+type client struct{ *clientv3.Client }
+
+func (c client) Lock(name string) (locktest.Lock, error) {
+	return &lock{c: c.Client, name: name}, nil
+}
+
+type lock struct {
+	c       *clientv3.Client
+	name    string
+	session *concurrency.Session // of the newest hold
+	mutex   *concurrency.Mutex   // nil: not held, as far as the handle knows
+	unclear bool                 // an unlock of this hold has an unknown outcome
+}
+
+// begin makes a session and a mutex of it.
+func (l *lock) begin(ctx context.Context) (*concurrency.Session, *concurrency.Mutex, error) {
+	// NewSession asks for a lease by itself if it is given none, and goes on when ctx has
+	// ended.
+	granted, err := l.c.Grant(ctx, int64(lease/time.Second))
+	if err != nil {
+		return nil, nil, err
+	}
+	s, err := concurrency.NewSession(l.c, concurrency.WithLease(granted.ID))
+	if err != nil {
+		return nil, nil, err
+	}
+	return s, concurrency.NewMutex(s, l.name), nil
+}
+
+// released is the key of a mutex that has given up its key.
+const released = "\x00"
+
+// acquire takes the lock as take does.
+func (l *lock) acquire(ctx context.Context, take func(*concurrency.Mutex) error) error {
+	s, m, err := l.begin(ctx)
+	if err != nil {
+		return err
+	}
+	if err = take(m); err == nil {
+		l.session, l.mutex, l.unclear = s, m, false
+		return nil
+	}
+	s.Orphan() // a key that may be there ends with the lease
+	if m.Key() == released {
+		return locktest.ErrBusy
+	}
+	return err
+}
+
+func (l *lock) Lock(ctx context.Context) error {
+	return l.acquire(ctx, func(m *concurrency.Mutex) error { return m.Lock(ctx) })
+}
+
+// TryLock implements locktest.TryLocker.
+func (l *lock) TryLock(ctx context.Context) (bool, error) {
+	err := l.acquire(ctx, func(m *concurrency.Mutex) error { return m.TryLock(ctx) })
+	if errors.Is(err, locktest.ErrBusy) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+func (l *lock) Unlock(ctx context.Context) error {
+	if l.mutex == nil {
+		return locktest.ErrNotHeld
+	}
+	if !l.unclear {
+		select {
+		case <-l.session.Done(): // the hold was lost
+			l.mutex = nil
+			return locktest.ErrNotHeld
+		default:
+		}
+	}
+	if err := l.mutex.Unlock(ctx); err != nil {
+		l.unclear = true
+		l.session.Orphan()
+		return err
+	}
+	l.mutex = nil
+	l.session.Orphan()
+	_, _ = l.c.Revoke(ctx, l.session.Lease()) // the lease ends by itself, too
+	if l.unclear {
+		return errGone
+	}
+	return nil
+}
+
+// errGone is what an unlock comes to that follows one of unknown outcome: Unlock does not
+// tell whether there was a key to delete.
+var errGone = errors.New("the key is gone, by this unlock or by the one before")
+
+// Lost implements locktest.Watched.
+func (l *lock) Lost() <-chan struct{} { return l.session.Done() }
+
+// Token implements locktest.Fenced: the revision of the store when the lock was acquired.
+func (l *lock) Token() (uint64, bool) {
+	return uint64(l.mutex.Header().Revision), true
+}

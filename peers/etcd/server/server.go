@@ -1,0 +1,282 @@
+// Package server is etcd in a world: the real server, unmodified, of one member, with its
+// gRPC services on a listener in memory.
+//
+// Its data directory lies in a file system in memory where there is one, and is not
+// flushed. A crash of the server keeps what it had written to that directory.
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+	"unsafe"
+
+	bolt "go.etcd.io/bbolt"
+	"go.etcd.io/etcd/client/pkg/v3/types"
+	"go.etcd.io/etcd/server/v3/config"
+	"go.etcd.io/etcd/server/v3/etcdserver"
+	"go.etcd.io/etcd/server/v3/etcdserver/api/v3rpc"
+	"go.etcd.io/etcd/server/v3/features"
+	"go.etcd.io/etcd/server/v3/lease"
+	"go.etcd.io/etcd/server/v3/storage/mvcc"
+	"go.etcd.io/etcd/server/v3/storage/wal"
+	"go.uber.org/zap"
+	"google.golang.org/grpc"
+
+	"lockstep/locktest"
+	"lockstep/model"
+	"lockstep/sim"
+)
+
+// port is where etcd serves clients.
+const port = 2379
+
+func init() {
+	// A file of the log is allocated before it is written to. 64 MB, which is the default,
+	// take longer than a world.
+	wal.SegmentSizeBytes = 1 << 20
+}
+
+// Servers returns one server of one member.
+func Servers() locktest.Servers {
+	return locktest.Independent(1, port, func() sim.Server { return sim.Segments(&Server{}) })
+}
+
+// Server is etcd. It implements sim.StreamServer.
+type Server struct {
+	setup sim.Setup
+
+	mu   sync.Mutex // held for moments only
+	now  *member    // nil: it has not started again
+	seen map[string][]Entry
+	over bool
+}
+
+// member is etcd from one start to its end.
+type member struct {
+	dir  string
+	etcd *etcdserver.EtcdServer
+	grpc *grpc.Server
+}
+
+// Entry is a key under a prefix.
+type Entry struct {
+	Key            string // without the prefix
+	CreateRevision int64
+	Leased         bool
+	Expires        time.Duration // from now until the lease of the key is over, if it has one; the server notices up to 0.5 s later
+}
+
+// Boot implements sim.StreamServer.
+func (s *Server) Boot(setup sim.Setup) error {
+	s.setup, s.seen = setup, map[string][]Entry{}
+	dir, err := newDir()
+	if err != nil {
+		return err
+	}
+	return s.begin(dir)
+}
+
+// newDir makes a directory, in memory if there is a file system for that.
+func newDir() (string, error) {
+	const memory = "/dev/shm"
+	if dir, err := os.MkdirTemp(memory, "lockstep-etcd-"); err == nil {
+		return dir, nil
+	}
+	return os.MkdirTemp("", "lockstep-etcd-")
+}
+
+// begin starts a member on a directory, and waits until it serves.
+func (s *Server) begin(dir string) error {
+	l := s.setup.Listen()
+	etcd, err := etcdserver.NewServer(configuration(dir))
+	if err != nil {
+		return fmt.Errorf("etcd: %w", err)
+	}
+	m := &member{dir: dir, etcd: etcd}
+	etcd.Start()
+	<-etcd.ReadyNotify()
+	m.grpc = v3rpc.Server(etcd, nil, nil)
+	s.mu.Lock()
+	over := s.over
+	if !over {
+		s.now = m
+	}
+	s.mu.Unlock()
+	if over {
+		m.end()
+		return nil
+	}
+	go func() { _ = m.grpc.Serve(l) }()
+	// Whatever changes a key tells the world to look, such as the end of a lease.
+	watch := etcd.KV().NewWatchStream()
+	if _, err := watch.Watch(context.Background(), 0, []byte{0}, []byte{}, 0); err != nil {
+		return fmt.Errorf("etcd: watching its keys: %w", err)
+	}
+	go func() {
+		defer watch.Close()
+		for {
+			select {
+			case <-watch.Chan():
+				s.setup.Changed()
+			case <-etcd.StopNotify():
+				return
+			}
+		}
+	}()
+	s.setup.Changed()
+	return nil
+}
+
+// configuration is what etcd is with its default flags, but for the flushing of files.
+func configuration(dir string) config.ServerConfig {
+	urls := types.MustNewURLs([]string{"http://localhost:2380"})
+	return config.ServerConfig{
+		Name: "default", DataDir: filepath.Join(dir, "default.etcd"),
+		ClientURLs: types.MustNewURLs([]string{"http://localhost:2379"}), PeerURLs: urls,
+		InitialPeerURLsMap: types.URLsMap{"default": urls}, InitialClusterToken: "etcd-cluster", NewCluster: true,
+		SnapshotCount: etcdserver.DefaultSnapshotCount, SnapshotCatchUpEntries: etcdserver.DefaultSnapshotCatchUpEntries,
+		MaxSnapFiles: 5, MaxWALFiles: 5, BackendFreelistType: bolt.FreelistMapType,
+		TickMs: 100, ElectionTicks: 10, InitialElectionTickAdvance: true, PreVote: true, StrictReconfigCheck: true,
+		MaxTxnOps: 128, MaxRequestBytes: 3 << 19, MaxConcurrentStreams: math.MaxUint32,
+		AuthToken: "simple", BcryptCost: 10, TokenTTL: 300,
+		WarningApplyDuration: 100 * time.Millisecond, WarningUnaryRequestDuration: 300 * time.Millisecond,
+		DowngradeCheckTime: 5 * time.Second, CompactHashCheckTime: time.Minute, MaxLearners: 1, Metrics: "basic",
+		ServerFeatureGate: features.NewDefaultServerFeatureGate("default", zap.NewNop()),
+		Logger:            zap.NewNop(), UnsafeNoFsync: true,
+	}
+}
+
+// end stops a member and removes its directory.
+func (m *member) end() {
+	m.grpc.Stop()
+	m.etcd.HardStop()
+	_ = os.RemoveAll(m.dir)
+}
+
+// Stop implements sim.StreamServer.
+func (s *Server) Stop() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.over = true
+	if s.now != nil {
+		go s.now.end()
+	}
+}
+
+// Lacks implements sim.StreamServer.
+func (*Server) Lacks(f model.FaultSpec) string {
+	const has = "; it has a restart with its data"
+	switch {
+	case f.Kind == model.FaultKey:
+		return "has no other hand that removes keys" + has
+	case f.Server == model.ServerRestart && !f.KeepData:
+		return "does not start again as the same member without its data" + has
+	case f.Server == model.ServerFailover:
+		return "has one member and nothing to fail over to" + has
+	case f.Server == model.ServerFlushScripts:
+		return "runs no scripts" + has
+	}
+	return ""
+}
+
+// Describe implements sim.StreamServer.
+func (*Server) Describe(f model.FaultSpec) string { return f.String() }
+
+// Strike implements sim.StreamServer: a crash, after which the server starts again with
+// what it had written to its directory.
+func (s *Server) Strike(int64, model.FaultSpec, *sim.Effects) {
+	s.mu.Lock()
+	old := s.now
+	s.now = nil
+	s.mu.Unlock()
+	if old == nil {
+		return // it crashes while it starts, and starts again
+	}
+	dir, err := newDir()
+	if err == nil {
+		err = os.CopyFS(dir, os.DirFS(old.dir))
+	}
+	go func() {
+		go old.end()
+		if err == nil {
+			err = s.begin(dir)
+		}
+		if err != nil {
+			panic(fmt.Sprintf("etcd does not start again: %v", err))
+		}
+	}()
+}
+
+// Entries returns the keys under a prefix, those that were created first in front. While
+// the server is down they are those that it had before.
+func (s *Server) Entries(prefix string) []Entry {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.now == nil {
+		return s.seen[prefix]
+	}
+	s.seen[prefix] = s.now.entries(prefix)
+	return s.seen[prefix]
+}
+
+func (m *member) entries(prefix string) []Entry {
+	found, err := m.etcd.KV().Range(context.Background(), []byte(prefix), endOf(prefix), mvcc.RangeOptions{})
+	if err != nil {
+		if errors.Is(err, context.Canceled) {
+			return nil
+		}
+		panic(fmt.Sprintf("etcd: reading its own keys: %v", err))
+	}
+	lessor := m.lessor()
+	var list []Entry
+	for _, kv := range found.KVs {
+		e := Entry{Key: strings.TrimPrefix(string(kv.Key), prefix), CreateRevision: kv.CreateRevision}
+		if l := lessor.Lookup(lease.LeaseID(kv.Lease)); l != nil {
+			e.Expires, e.Leased = l.Remaining(), true
+		}
+		list = append(list, e)
+	}
+	slices.SortFunc(list, func(a, b Entry) int { return int(a.CreateRevision - b.CreateRevision) })
+	return list
+}
+
+// endOf is the first key behind those with a prefix.
+func endOf(prefix string) []byte {
+	end := []byte(prefix)
+	end[len(end)-1]++
+	return end
+}
+
+// lessor is the keeper of the leases, which etcd shows to nobody to the millisecond.
+func (m *member) lessor() lease.Lessor {
+	field := reflect.ValueOf(m.etcd).Elem().FieldByName("lessor")
+	return *(*lease.Lessor)(unsafe.Pointer(field.UnsafeAddr()))
+}
+
+// State implements sim.StreamServer. The locks of a subject are read with Entries.
+func (*Server) State(int64, string) *model.LockState { return nil }
+
+// Leftovers implements sim.StreamServer.
+func (s *Server) Leftovers(out *sim.Effects) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.now == nil {
+		return
+	}
+	found, err := s.now.etcd.KV().Range(context.Background(), []byte{0}, []byte{}, mvcc.RangeOptions{})
+	if err != nil {
+		return
+	}
+	for _, kv := range found.KVs {
+		out.Record(model.Event{Kind: model.KindLeft, Key: string(kv.Key)})
+	}
+}

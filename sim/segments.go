@@ -1,0 +1,414 @@
+package sim
+
+import (
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"slices"
+	"sync"
+	"syscall"
+	"time"
+
+	"lockstep/model"
+)
+
+// StreamServer is a server that speaks a byte stream which the world does not take
+// apart. It is a real one most of the time: it has goroutines and timers of its own, and
+// accepts its connections from a net.Listener in memory. Segments makes a Server of it.
+//
+// A message is all that one side wrote on a connection at one instant: a segment. The
+// borders of single writes mean nothing in a stream, and depend on the order of
+// goroutines. The world delivers one segment, waits until every goroutine is durably
+// blocked, reads the state of the locks, and goes on. What the server wrote meanwhile on
+// the same connection is the reply to the segment. What it writes at any other instant,
+// or on another connection, is a push.
+//
+// All methods are called by the scheduler. Only Boot may let simulated time pass.
+type StreamServer interface {
+	// Boot starts the server. It returns when the server serves its clients, or with an
+	// error if it never will. Simulated time may pass: the world begins afterwards.
+	Boot(Setup) error
+	// Stop begins the end of the server and does not wait for it. No other call follows.
+	Stop()
+	// Strike makes a fault of the server happen, and Describe says, just before, what it
+	// is about to do. A server that restarts asks Setup.Listen for a new listener. Clients
+	// may dial it at once, and are served when the server accepts them.
+	Strike(nowNs int64, f model.FaultSpec, out *Effects)
+	Describe(f model.FaultSpec) string
+	// Lacks is that of Limited. It is asked of faults of the server and of keys.
+	Lacks(f model.FaultSpec) string
+	// State is what the server holds of a lock; nil: nothing. It is asked when every
+	// goroutine is durably blocked.
+	State(nowNs int64, lock string) *model.LockState
+	// Leftovers records what the server still has after all have left.
+	Leftovers(out *Effects)
+}
+
+// Segments returns a server whose connections the world delivers by segments.
+func Segments(s StreamServer) Server { return &segments{StreamServer: s, ends: map[ConnID]*end{}} }
+
+// Streaming returns the StreamServer that Segments made s of; nil if it made none.
+func Streaming(s Server) StreamServer {
+	if seg, ok := s.(*segments); ok {
+		return seg.StreamServer
+	}
+	return nil
+}
+
+// segments lets a StreamServer be a Server of one request: these bytes.
+type segments struct {
+	StreamServer
+	failed error // of Boot
+	wake   func()
+
+	mu       sync.Mutex // held for moments only; never over a wait
+	changed  bool       // see Setup.Changed
+	listener *listener
+	ends     map[ConnID]*end // those that are open
+	open     []ConnID        // the same, in order
+}
+
+// segmentName is the name of the request that a segment is.
+const segmentName = "SEGMENT"
+
+// boot starts the server and wakes the world, from then on, when it has something to say.
+func (s *segments) boot(setup Setup, wake func()) {
+	s.wake = wake
+	setup.Listen = s.listen
+	setup.Changed = func() {
+		s.mu.Lock()
+		s.changed = true
+		s.mu.Unlock()
+		wake()
+	}
+	s.failed = s.Boot(setup)
+}
+
+// listen returns a new listener in the place of the one before.
+func (s *segments) listen() net.Listener {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.listener != nil {
+		s.listener.shut()
+	}
+	s.listener = &listener{ready: make(chan struct{}, 1)}
+	return s.listener
+}
+
+// Start implements Server. The server has been started by boot.
+func (*segments) Start(Setup) {}
+
+// AtOnce implements Server: everything leaves.
+func (*segments) AtOnce(written []byte) (reply, rest []byte) { return nil, written }
+
+// Decode implements Server: everything that there is is one request.
+func (*segments) Decode(text string) (Request, string, error) {
+	return Request{Name: segmentName, Words: []string{text}, Shown: []string{sizeOf(len(text))}, Marks: true, Streams: true}, "", nil
+}
+
+func sizeOf(n int) string { return fmt.Sprintf("%d bytes", n) }
+
+// Refusal implements Server. No rule answers in the place of the server: see Lacks.
+func (*segments) Refusal(string) []byte { return nil }
+
+// Open implements Server: the connection waits to be accepted.
+func (s *segments) Open(c ConnID) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	e := &end{s: s, name: address(fmt.Sprintf("connection %d", c)), ready: make(chan struct{}, 1)}
+	s.ends[c] = e
+	s.open = append(s.open, c)
+	if s.listener != nil {
+		s.listener.offer(e)
+	}
+}
+
+// Close implements Server.
+func (s *segments) Close(_ int64, c ConnID, _ *Effects) {
+	s.mu.Lock()
+	e := s.ends[c]
+	delete(s.ends, c)
+	s.open = slices.DeleteFunc(s.open, func(o ConnID) bool { return o == c })
+	s.mu.Unlock()
+	if e != nil {
+		e.end(io.EOF)
+	}
+}
+
+// Handle implements Server: it hands the bytes over.
+func (s *segments) Handle(_ int64, c ConnID, r *Request, out *Effects) (Reply, bool) {
+	out.Write(ObjectServer) // nobody knows what the bytes are about
+	s.mu.Lock()
+	e := s.ends[c]
+	s.mu.Unlock()
+	if e != nil {
+		e.arrive(r.Words[0])
+	}
+	return Reply{None: true}, true
+}
+
+// Pushed implements Server: it collects what the server wrote, by connection.
+func (s *segments) Pushed(list []Push) []Push {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, c := range s.open {
+		if b, closes := s.ends[c].collect(); len(b) > 0 || closes {
+			list = append(list, Push{Conn: c, Bytes: b, Closes: closes})
+		}
+	}
+	return list
+}
+
+// Next implements Server: the timers of the server are the bubble's.
+func (*segments) Next() (int64, bool) { return 0, false }
+
+// Tick implements Server.
+func (*segments) Tick(int64, *Effects) {}
+
+// Lacks implements Limited.
+func (s *segments) Lacks(f model.FaultSpec) string {
+	const has = "; on its messages it has delay, hold, half_open, drop and reset, by process, direction and script"
+	switch {
+	case f.Server == model.ServerStall:
+		return "has timers of its own, which nothing stalls; a rule with do: hold keeps its messages"
+	case f.Kind != model.FaultRule:
+		return s.StreamServer.Lacks(f)
+	case f.Do == "error":
+		return "speaks a stream that is not taken apart, in which nobody else can answer" + has
+	case f.When.Command != "":
+		return "speaks a stream that is not taken apart, in which commands have no names" + has
+	case f.When.Channel != "":
+		return "speaks a stream that is not taken apart, in which channels have no names" + has
+	}
+	return ""
+}
+
+// takeChanged reports whether Setup.Changed was called since it was asked last.
+func (s *segments) takeChanged() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	changed := s.changed
+	s.changed = false
+	return changed
+}
+
+// rests looks at the servers when every goroutine is durably blocked. It records what the
+// last segment, or time, changed of the locks of a stream server, and lets what the
+// servers have sent be collected.
+func (w *World) rests() {
+	for _, n := range w.nodes {
+		m := n.served
+		n.served = nil
+		if n.stream != nil && (n.stream.takeChanged() || m != nil) {
+			n.observe(m)
+		}
+		w.collectPushes(n, m)
+	}
+}
+
+// listener is where a StreamServer accepts its connections.
+type listener struct {
+	mu     sync.Mutex
+	queue  []*end
+	closed bool
+	ready  chan struct{}
+}
+
+func (l *listener) offer(e *end) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.closed {
+		e.end(syscall.ECONNRESET)
+		return
+	}
+	l.queue = append(l.queue, e)
+	signal(l.ready)
+}
+
+// signal wakes the goroutine that waits on ready, or the next one that will.
+func signal(ready chan struct{}) {
+	select {
+	case ready <- struct{}{}:
+	default:
+	}
+}
+
+func (l *listener) shut() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.closed = true
+	for _, e := range l.queue {
+		e.end(syscall.ECONNRESET)
+	}
+	l.queue = nil
+	signal(l.ready)
+}
+
+// Accept implements net.Listener.
+func (l *listener) Accept() (net.Conn, error) {
+	for {
+		l.mu.Lock()
+		if len(l.queue) > 0 || l.closed {
+			signal(l.ready) // for whoever else accepts
+		}
+		switch {
+		case len(l.queue) > 0:
+			e := l.queue[0]
+			l.queue = l.queue[1:]
+			l.mu.Unlock()
+			return e, nil
+		case l.closed:
+			l.mu.Unlock()
+			return nil, net.ErrClosed
+		}
+		l.mu.Unlock()
+		<-l.ready
+	}
+}
+
+// Close implements net.Listener.
+func (l *listener) Close() error {
+	l.shut()
+	return nil
+}
+
+// Addr implements net.Listener.
+func (*listener) Addr() net.Addr { return address("server") }
+
+// end is a connection as a StreamServer has it: a net.Conn.
+type end struct {
+	s    *segments
+	name address
+
+	mu      sync.Mutex // held for moments only; never over a wait
+	in, out []byte
+	err     error // what reads give behind in, and writes at once
+	shut    bool  // the server closed it
+	told    bool  // the world knows that it is shut
+	expired bool  // the read deadline has passed
+	timer   *time.Timer
+	ready   chan struct{}
+}
+
+// arrive appends bytes of the client.
+func (e *end) arrive(b string) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.in = append(e.in, b...)
+	signal(e.ready)
+}
+
+// end lets reads fail with err behind what has arrived.
+func (e *end) end(err error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.err == nil {
+		e.err = err
+	}
+	e.stopTimer()
+	signal(e.ready)
+}
+
+// collect takes what the server wrote. closes says that the server has closed the
+// connection behind it, once.
+func (e *end) collect() (b []byte, closes bool) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	b, e.out = e.out, nil
+	closes = e.shut && !e.told
+	e.told = e.shut
+	return b, closes
+}
+
+// Read implements net.Conn.
+func (e *end) Read(b []byte) (int, error) {
+	for {
+		e.mu.Lock()
+		if len(e.in) > 0 || e.shut || e.err != nil || e.expired || len(b) == 0 {
+			defer e.mu.Unlock()
+			signal(e.ready) // for whoever else reads
+			switch {
+			case e.shut:
+				return 0, net.ErrClosed
+			case len(e.in) > 0 || len(b) == 0:
+				n := copy(b, e.in)
+				e.in = e.in[n:]
+				return n, nil
+			case e.err != nil:
+				return 0, e.err
+			}
+			return 0, &net.OpError{Op: "read", Net: "tcp", Err: os.ErrDeadlineExceeded}
+		}
+		e.mu.Unlock()
+		<-e.ready
+	}
+}
+
+// Write implements net.Conn. It never waits.
+func (e *end) Write(b []byte) (int, error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	switch {
+	case e.shut:
+		return 0, net.ErrClosed
+	case e.err != nil:
+		return 0, &net.OpError{Op: "write", Net: "tcp", Err: syscall.EPIPE}
+	}
+	e.out = append(e.out, b...)
+	e.s.wake()
+	return len(b), nil
+}
+
+// Close implements net.Conn.
+func (e *end) Close() error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.shut = true
+	e.stopTimer()
+	signal(e.ready)
+	e.s.wake()
+	return nil
+}
+
+// LocalAddr implements net.Conn.
+func (*end) LocalAddr() net.Addr { return address("server") }
+
+// RemoteAddr implements net.Conn.
+func (e *end) RemoteAddr() net.Addr { return e.name }
+
+// SetDeadline implements net.Conn; writes never wait.
+func (e *end) SetDeadline(t time.Time) error { return e.SetReadDeadline(t) }
+
+// SetWriteDeadline implements net.Conn; writes never wait.
+func (*end) SetWriteDeadline(time.Time) error { return nil }
+
+// SetReadDeadline implements net.Conn. The deadline is a timer of the server's, as all of
+// them are.
+func (e *end) SetReadDeadline(t time.Time) error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.stopTimer()
+	e.expired = false
+	if t.IsZero() || e.err != nil || e.shut {
+		return nil
+	}
+	var timer *time.Timer
+	timer = time.AfterFunc(time.Until(t), func() {
+		e.mu.Lock()
+		defer e.mu.Unlock()
+		if e.timer == timer {
+			e.expired = true
+			signal(e.ready)
+		}
+	})
+	e.timer = timer
+	return nil
+}
+
+func (e *end) stopTimer() {
+	if e.timer != nil {
+		e.timer.Stop()
+		e.timer = nil
+	}
+}

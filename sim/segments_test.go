@@ -1,0 +1,345 @@
+package sim
+
+import (
+	"bufio"
+	"errors"
+	"net"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"lockstep/model"
+)
+
+// stream is a small real server: a goroutine per connection reads lines. "set WORD" keeps
+// the word for one second and tells every connection that said "listen"; "get" answers the
+// word; "bye" closes the connection; other lines come back. It greets whoever connects if
+// it has a greeting, and needs some time to start.
+type stream struct {
+	greeting string
+	boot     time.Duration
+	fails    error
+
+	setup     Setup
+	life      *streamLife
+	listening []net.Conn
+	ended     int // the number of connections of which it knows that they ended
+}
+
+// streamLife is the server from one start to its end.
+type streamLife struct{ word string }
+
+func (s *stream) Boot(setup Setup) error {
+	s.setup = setup
+	time.Sleep(s.boot)
+	s.begin("")
+	return s.fails
+}
+
+func (s *stream) begin(word string) {
+	life, l := &streamLife{word}, s.setup.Listen()
+	s.life = life
+	go func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			go s.serve(life, c)
+		}
+	}()
+}
+
+func (s *stream) serve(life *streamLife, c net.Conn) {
+	defer func() { _ = c.Close() }()
+	_, _ = c.Write([]byte(s.greeting))
+	for in := bufio.NewScanner(c); in.Scan(); {
+		switch name, word, _ := strings.Cut(in.Text(), " "); name {
+		case "set":
+			life.word = word
+			_, _ = c.Write([]byte("o"))
+			_, _ = c.Write([]byte("k\n"))
+			for _, l := range s.listening {
+				_, _ = l.Write([]byte("now " + word + "\n"))
+			}
+			time.AfterFunc(time.Second, func() {
+				life.word = ""
+				s.setup.Changed()
+			})
+		case "get":
+			_, _ = c.Write([]byte(life.word + "\n"))
+		case "listen":
+			s.listening = append(s.listening, c)
+			_, _ = c.Write([]byte("ok\n"))
+		case "bye":
+			return
+		default:
+			_, _ = c.Write([]byte(in.Text() + "\n"))
+		}
+	}
+	s.ended++
+}
+
+func (s *stream) Stop() { s.setup.Listen() }
+
+func (s *stream) Describe(f model.FaultSpec) string { return f.String() + " of a stream" }
+
+func (s *stream) Strike(_ int64, f model.FaultSpec, _ *Effects) {
+	s.listening = nil
+	if f.KeepData {
+		s.begin(s.life.word)
+	} else {
+		s.begin("")
+	}
+}
+
+func (*stream) Lacks(f model.FaultSpec) string {
+	if f.Server == model.ServerRestart {
+		return ""
+	}
+	return "has a restart only"
+}
+
+func (s *stream) State(int64, string) *model.LockState {
+	if s.life.word == "" {
+		return nil
+	}
+	return &model.LockState{Owner: s.life.word, Count: 1}
+}
+
+func (s *stream) Leftovers(out *Effects) {
+	if s.life.word != "" {
+		out.Record(model.Event{Kind: model.KindLeft, Key: s.life.word})
+	}
+}
+
+// playStream runs a world with processes a and b of one thread each and this server.
+func playStream(t *testing.T, cfg Config, server *stream, bodies map[string]func(*Thread)) Result {
+	t.Helper()
+	cfg.LatencyMin, cfg.LatencyMax = oneWay, oneWay
+	cfg.Chooser = NewSeeded(1)
+	cfg.Processes = []ProcessConfig{{Name: "a", Threads: 1}, {Name: "b", Threads: 1}}
+	if cfg.Name == nil {
+		cfg.Name = func([]string, Author) Command { return Command{} }
+	}
+	cfg.Quiet, cfg.Settle, cfg.Drain, cfg.MaxEvents = 30*time.Second, time.Second, time.Second, 10_000
+	cfg.Nodes = []Node{{Addr: addr(1), Server: Segments(server), Locks: []string{"word"}}}
+	return Run(NewHost(t), cfg, func(w *World) {
+		for _, p := range w.processes {
+			for _, th := range p.threads {
+				if body := bodies[p.Name()]; body != nil {
+					th.Start(func() { body(th) })
+				}
+			}
+		}
+	})
+}
+
+// asking returns the body of a thread that connects, sends each of these lines 100 ms
+// after the one before, and keeps what it hears, with the time.
+func asking(heard *[]string, lines ...string) func(*Thread) {
+	return func(th *Thread) {
+		c := mustDial(th, 1)
+		defer c.Close()
+		for i, line := range lines {
+			th.At(time.Duration(i) * 100 * ms)
+			if line != "" {
+				*heard = append(*heard, c.talk(line+"\n"))
+			} else {
+				*heard = append(*heard, c.hear())
+			}
+		}
+	}
+}
+
+func joined(list []string) string { return strings.Join(list, ", ") }
+
+// The server writes its answer in two pieces, which arrive as one segment.
+func TestASegmentIsWhatOneSideWroteAtOneInstant(t *testing.T) {
+	var heard []string
+	r := playStream(t, Config{}, &stream{boot: 1500 * ms}, map[string]func(*Thread){"a": asking(&heard, "one", "set x", "get")})
+	equal(t, "heard", joined(heard), "one@2ms, ok@102ms, x@202ms")
+	equal(t, "recorded", events(r, model.KindSend, model.KindExec, model.KindState),
+		"send SEGMENT 4 bytes@0s, exec SEGMENT 4 bytes@1ms, send SEGMENT 6 bytes@100ms, exec SEGMENT 6 bytes@101ms, state word x@101ms, "+
+			"send SEGMENT 4 bytes@200ms, exec SEGMENT 4 bytes@201ms, state word@1.101s")
+	for _, e := range r.Record.Events {
+		if e.Kind == model.KindDeliver && e.Dir != "reply" {
+			t.Errorf("an answer at the same instant is a %s", e.Dir)
+		}
+		if e.Kind == model.KindState && (e.Msg == 0) != (e.State.Owner == "") {
+			t.Errorf("the state %v is of message %d", e.State, e.Msg)
+		}
+	}
+}
+
+func TestAStreamServerMaySpeakFirst(t *testing.T) {
+	var heard []string
+	r := playStream(t, Config{}, &stream{greeting: "welcome\n"}, map[string]func(*Thread){"a": asking(&heard, "", "one")})
+	equal(t, "heard", joined(heard), "welcome@1ms, one@102ms")
+	var dirs []string
+	for _, e := range r.Record.Events {
+		if e.Kind == model.KindDeliver {
+			dirs = append(dirs, e.Dir)
+		}
+	}
+	equal(t, "directions", joined(dirs), "push, reply")
+}
+
+func TestAStreamServerMayCloseAConnection(t *testing.T) {
+	var heard []string
+	playStream(t, Config{}, &stream{}, map[string]func(*Thread){"a": asking(&heard, "bye")})
+	equal(t, "heard", joined(heard), "EOF@2ms")
+}
+
+func TestAStreamServerThatDoesNotStartIsADefect(t *testing.T) {
+	r := playStream(t, Config{}, &stream{fails: errors.New("no room")}, nil)
+	equal(t, "recorded", events(r, model.KindDefect), "defect the server at node:1 did not start: no room@0s")
+}
+
+// A segment that is written in a turn belongs to whoever has it. One that nobody asked for
+// belongs to nobody, whatever goroutine wrote it.
+func TestASegmentBelongsToWhoeverHasTheTurn(t *testing.T) {
+	var by []string
+	name := func(_ []string, by2 Author) Command {
+		by = append(by, by2.Thread)
+		return Command{}
+	}
+	playStream(t, Config{Lineage: true, Name: name}, &stream{}, map[string]func(*Thread){"a": func(th *Thread) {
+		c := mustDial(th, 1)
+		defer c.Close()
+		send := make(chan string)
+		th.p.w.mu.Lock()
+		th.p.asked = map[string]Author{}
+		th.p.w.mu.Unlock()
+		go func() { // writes for others
+			for line := range send {
+				_, _ = c.Write([]byte(line))
+			}
+		}()
+		th.p.Asks(nil)
+		send <- "one\n"
+		c.hear()
+		send <- "two\n"
+		c.hear()
+		close(send)
+	}})
+	equal(t, "authors", joined(by), "a/1, ")
+}
+
+// Two threads that write on one connection at one instant write two segments.
+func TestTurnsMakeSegmentsOfTheirOwn(t *testing.T) {
+	var heard []string
+	r := playStream(t, Config{Lineage: true}, &stream{}, map[string]func(*Thread){"a": func(th *Thread) {
+		c := mustDial(th, 1)
+		defer c.Close()
+		for _, line := range []string{"one\n", "two\n"} {
+			go func() {
+				th.p.Asks([]string{line})
+				_, _ = c.Write([]byte(line))
+			}()
+		}
+		heard = append(heard, c.hear(), c.hear())
+	}})
+	equal(t, "heard", joined(heard), "one@2ms, two@2ms")
+	equal(t, "sent", events(r, model.KindSend), "send SEGMENT 4 bytes@0s, send SEGMENT 4 bytes@0s")
+}
+
+// A server says which faults it lacks, and the rules that need a protocol are among them.
+func TestWhatAStreamServerLacks(t *testing.T) {
+	for _, c := range []struct {
+		fault model.FaultSpec
+		want  string
+	}{
+		{model.FaultSpec{Kind: model.FaultServer, Server: model.ServerRestart}, ""},
+		{model.FaultSpec{Kind: model.FaultServer, Server: model.ServerFailover}, "has a restart only"},
+		{model.FaultSpec{Kind: model.FaultServer, Server: model.ServerStall}, "has timers of its own"},
+		{model.FaultSpec{Kind: model.FaultServer, Server: model.ServerWallClock}, "has no wall clock"},
+		{model.FaultSpec{Kind: model.FaultRule, Do: "error"}, "nobody else can answer; on its messages it has"},
+		{model.FaultSpec{Kind: model.FaultRule, Do: "drop", When: model.When{Command: "x"}}, "commands have no names"},
+		{model.FaultSpec{Kind: model.FaultRule, Do: "drop", When: model.When{Channel: "x"}}, "channels have no names"},
+		{model.FaultSpec{Kind: model.FaultRule, Do: "half_open"}, ""},
+	} {
+		got := Lacks(Segments(&stream{}), c.fault)
+		if !strings.Contains(got, c.want) || (c.want == "") != (got == "") {
+			t.Errorf("%v: %q, want %q", c.fault, got, c.want)
+		}
+	}
+	if got := Lacks(&echo{}, model.FaultSpec{Kind: model.FaultRule, Do: "half_open"}); !strings.Contains(got, "takes messages one by one") {
+		t.Errorf("half_open of a server by commands: %q", got)
+	}
+}
+
+// What one client does reaches another that listens.
+func TestASegmentToAnotherConnectionIsAPush(t *testing.T) {
+	var a, b []string
+	playStream(t, Config{}, &stream{}, map[string]func(*Thread){
+		"a": asking(&a, "listen", ""),
+		"b": asking(&b, "one", "set x"),
+	})
+	equal(t, "a heard", joined(a), "ok@2ms, now x@102ms")
+}
+
+// Each verdict on a segment. The client sends three lines, 100 ms apart.
+func TestVerdictsOnSegments(t *testing.T) {
+	until := 350 * ms
+	second := func(direction, do string) model.FaultSpec {
+		return model.FaultSpec{Kind: model.FaultRule, Do: do, When: model.When{Process: "a", Direction: direction, Nth: 2}, Until: &until}
+	}
+	delay := second("reply", "delay")
+	delay.For = 30 * ms
+	for _, c := range []struct {
+		name        string
+		fault       model.FaultSpec
+		heard, lost string
+		word        string // what the server holds at the end of the second line
+	}{
+		{"delay of a reply", delay, "1@2ms, ok@132ms, x@202ms", "", "x"},
+		{"hold of a reply until the end of the rule", second("reply", "hold"), "1@2ms, ok@351ms, x@351ms", "", "x"},
+		{"hold of a request: those behind it wait, too", second("request", "hold"), "1@2ms, ok@352ms, x@352ms", "", ""},
+		{"reset instead of delivery", second("request", "reset"), "1@2ms, reset@100ms", "lost connection reset@100ms", ""},
+		{"reset after delivery: the reply is lost", second("reply", "reset"), "1@2ms, reset@101ms", "lost connection reset@101ms", "x"},
+		{"drop of a reply is the same", second("reply", "drop"), "1@2ms, reset@101ms", "lost dropped@101ms", "x"},
+		{"half-open towards the client, then reset", second("reply", "half_open"), "1@2ms, reset@350ms",
+			"lost connection reset@350ms, lost behind a lost one@350ms", "x"},
+		{"half-open towards the server, then reset", second("request", "half_open"), "1@2ms, reset@350ms",
+			"lost connection reset@350ms, lost behind a lost one@350ms", ""},
+		{"a partition loses a segment, and the connection is reset when it is over",
+			model.FaultSpec{Kind: model.FaultPartition, Processes: []string{"a"}, At: 50 * ms, For: 300 * ms}, "1@2ms, reset@350ms", "lost partition@100ms, lost partition@200ms", ""},
+		{"a partition in which nobody speaks leaves the connection",
+			model.FaultSpec{Kind: model.FaultPartition, Processes: []string{"a"}, At: 50 * ms, For: 40 * ms}, "1@2ms, ok@102ms, x@202ms", "", "x"},
+		{"a restart of the server",
+			model.FaultSpec{Kind: model.FaultServer, Server: model.ServerRestart, At: 50 * ms}, "1@2ms, reset@50ms", "", ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			server := &stream{}
+			var heard []string
+			word := ""
+			r := playStream(t, Config{Faults: []model.FaultSpec{c.fault}}, server, map[string]func(*Thread){
+				"a": func(th *Thread) {
+					c := mustDial(th, 1)
+					go func() {
+						for said := ""; !strings.HasPrefix(said, "use of closed") && !strings.HasPrefix(said, "reset"); {
+							said = c.hear()
+							heard = append(heard, said)
+						}
+					}()
+					for i, line := range []string{"1", "set x", "get"} {
+						th.At(time.Duration(i) * 100 * ms)
+						_, _ = c.Write([]byte(line + "\n"))
+					}
+					th.At(time.Second)
+					_ = c.Close()
+				},
+				"b": func(th *Thread) {
+					th.At(150 * ms)
+					th.Do(func() { word = server.life.word })
+				},
+			})
+			equal(t, "heard", joined(slices.DeleteFunc(heard, func(h string) bool { return strings.HasPrefix(h, "use of closed") })), c.heard)
+			equal(t, "lost", events(r, model.KindLost), c.lost)
+			equal(t, "held by the server", word, c.word)
+			equal(t, "connections of which the server knows that they ended", server.ended, 1)
+		})
+	}
+}
