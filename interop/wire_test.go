@@ -131,10 +131,11 @@ var lines = []line{
 		{thread: 2, op: "try_lock_and_get_token", with: Fields{"wait", 900, "lease", 4000}},
 		{thread: 2, op: "try_lock_and_get_token", blocks: true}, // without a wait it waits without bound
 		{thread: 1, op: "unlock", ends: []int{2}},
-		{thread: 1, op: "try_lock_and_get_token", with: Fields{"wait", 9000, "lease", 60000}, blocks: true},
-		{thread: 2, op: "unlock", ends: []int{1}},
+		// The unlock's answer and the grant write one object's lease field, in either order: two clients.
+		{client: 1, thread: 1, op: "try_lock_and_get_token", with: Fields{"wait", 9000, "lease", 60000}, blocks: true},
+		{thread: 2, op: "unlock", ends: []int{11}},
 		{thread: 2, op: "lock_and_get_token", blocks: true},
-		{thread: 1, op: "force_unlock", ends: []int{2}}, {thread: 2, op: "unlock"},
+		{client: 1, thread: 1, op: "force_unlock", ends: []int{2}}, {thread: 2, op: "unlock"},
 	}},
 }
 
