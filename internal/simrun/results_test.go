@@ -1,6 +1,8 @@
 package simrun
 
 import (
+	"bytes"
+	"encoding/json"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -9,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"lockstep/explore"
 	"lockstep/internal/longtest"
 )
 
@@ -59,6 +62,38 @@ func TestRecordingsAmongTheResultsReplay(t *testing.T) {
 	for i := 0; i < len(recordings); i += every {
 		if code, out, stderr := call(t, "replay", filepath.Join("../../results", recordings[i])); code != exitOK {
 			t.Errorf("%s: exit %d; if the same decisions are meant to give another record, raise the number sim.Version\n%s%s", recordings[i], code, out, stderr)
+		}
+	}
+}
+
+// In the control group no judge may find a bug, and one seed draws too narrowly to say so.
+func TestTheControlGroupIsPlayedFromManySeeds(t *testing.T) {
+	folders, err := filepath.Glob("../../results/explore/reference*")
+	if err != nil || len(folders) < 6 {
+		t.Fatal(folders, err)
+	}
+	for _, folder := range folders {
+		text, err := os.ReadFile(filepath.Join(folder, "verdicts.jsonl"))
+		if err != nil {
+			t.Error(err)
+			continue
+		}
+		seeds := 0
+		for line := range bytes.Lines(text) {
+			var verdict struct {
+				Group, Class string
+				Plan         explore.Plan
+			}
+			if err := json.Unmarshal(line, &verdict); err != nil {
+				t.Fatal(folder, err)
+			}
+			seeds = max(seeds, verdict.Plan.Seeds)
+			if verdict.Class == "bug" {
+				t.Errorf("%s has the bug %s", folder, verdict.Group)
+			}
+		}
+		if seeds < 50 {
+			t.Errorf("%s has runs of %d seeds, fewer than 50", folder, seeds)
 		}
 	}
 }
