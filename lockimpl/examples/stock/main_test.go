@@ -280,7 +280,7 @@ func TestUsage(t *testing.T) {
 	for want, args := range map[string][]string{
 		"unknown lock \"fairy\"; known: plain, fair, fenced, none": {"-lock", "fairy"},
 		"unknown redisson release \"9\"; known: 3.4.2":             {"-release", "9"},
-		"redisson 3.43.0 has none":                                 {"-lock", "fenced", "-release", "3.43.0"},
+		"redisson 3.12.4 has none":                                 {"-lock", "fenced", "-release", "3.12.4"},
 		"unexpected argument \"now\"":                              {"now"},
 		"-workers 0":                                               {"-workers", "0"},
 		"-stock and -pack are not negative":                        {"-orders", "-1"},
