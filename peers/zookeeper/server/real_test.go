@@ -411,7 +411,9 @@ func (d *drawer) request() (what string, op int32, w writer) {
 // passwords of sessions, the numbers of transactions and the order of children and of what
 // watches tell: drawn sequences of requests of several clients.
 func TestTheServerAnswersAsZooKeeperDoes(t *testing.T) {
-	addr, h := zookeeper(t, 2000), newHere()
+	const tickMs = 200_000 // no session ends, however long this takes
+	addr, h := zookeeper(t, tickMs), newHere()
+	h.s.tickMs = tickMs
 	requests, refused, told := 0, 0, 0
 	sequences := longtest.Size(t, 1000, 3000)
 	for sequence := range sequences {
@@ -420,7 +422,7 @@ func TestTheServerAnswersAsZooKeeperDoes(t *testing.T) {
 		var clients []*client
 		for range 2 + d.IntN(2) {
 			c := dial(t, addr, h, &log)
-			c.open([]int32{40_000, 100_000, 30_000}[d.IntN(3)], d.IntN(2) == 0)
+			c.open([]int32{4_000_000, 10_000_000, 3_000_000}[d.IntN(3)], d.IntN(2) == 0)
 			clients = append(clients, c)
 		}
 		for _, path := range []string{"", "/a", "/b", "/a/b"}[:1+d.IntN(4)] {
@@ -449,7 +451,7 @@ func TestTheServerAnswersAsZooKeeperDoes(t *testing.T) {
 					_ = old.there.Close()
 					h.end(old.id)
 				}
-				c.open(40_000, d.IntN(2) == 0)
+				c.open(4_000_000, d.IntN(2) == 0)
 				if h.ended[old.id] {
 					_ = old.there.Close()
 				}
@@ -458,14 +460,14 @@ func TestTheServerAnswersAsZooKeeperDoes(t *testing.T) {
 						continue // it still has the old connection
 					}
 					c = dial(t, addr, h, &log)
-					c.open(40_000, false)
+					c.open(4_000_000, false)
 				}
 				clients[i] = c
 				continue
 			case 1:
 				c.ask("CLOSE", opClose, nil)
 				clients[i] = dial(t, addr, h, &log)
-				clients[i].open(40_000, false)
+				clients[i].open(4_000_000, false)
 				c = clients[i]
 			}
 			what, op, body := d.request()
