@@ -82,6 +82,10 @@ var rooms = map[string]room{
 	"explore/strategy": {imports: []string{
 		"model", "model/trace", "scenarios", "scenarios/play", "scenarios/subject", "sim"}, modules: none, words: []*regexp.Regexp{locks, roles}},
 
+	"explore/survey": {imports: []string{
+		"explore", "explore/draw", "linearizability/judges", "model", "model/trace", "scenarios", "scenarios/play", "scenarios/subject", "sim"},
+		modules: none, words: []*regexp.Regexp{locks}},
+
 	"report":   {imports: []string{"linearizability/judges", "model", "model/trace"}, words: []*regexp.Regexp{locks, roles, wire}},
 	"internal": {},
 	"locktest": {imports: []string{
@@ -92,7 +96,7 @@ var rooms = map[string]room{
 	"bench": {imports: []string{
 		"explore", "explore/draw", "interop", "lockimpl", "model", "scenarios", "scenarios/play", "scenarios/subject", "scenarios/subject/builtin", "sim"}},
 	"internal/simrun": {imports: []string{
-		"explore", "explore/draw", "explore/failure", "explore/shrink", "explore/strategy",
+		"explore", "explore/draw", "explore/failure", "explore/shrink", "explore/strategy", "explore/survey",
 		"known", "linearizability", "linearizability/judges", "model", "report", "scenarios", "scenarios/play", "scenarios/subject", "sim"}},
 	"cmd": {imports: []string{"bench", "internal/simrun", "locktest", "scenarios/subject/builtin"}},
 }

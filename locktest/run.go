@@ -82,12 +82,11 @@ func (o Options) plan(lock string) (explore.Plan, error) {
 	case o.Runs == 0:
 		p.Runs = 200
 	}
-	switch p.Profile {
-	case "":
+	if p.Profile == "" {
 		p.Profile = draw.Simple
-	case draw.Simple, draw.Full:
-	default:
-		return p, fmt.Errorf("Options.Profile is %q; it is simple or full", o.Profile)
+	}
+	if _, err := draw.ParseProfile(string(p.Profile)); err != nil {
+		return p, fmt.Errorf("Options.Profile: %w", err)
 	}
 	if o.Shrink < 0 {
 		return p, fmt.Errorf("Options.Shrink is %v; it cannot be negative", o.Shrink)

@@ -20,6 +20,8 @@ type Subject struct {
 	// Name is the name of the lock in verdicts and folders.
 	Name  string
 	About string // one line for people
+	// Advice says in a sentence or two when to take the lock and when not. A survey shows it.
+	Advice string
 	// Servers are the servers that the world has, such as redistest.Servers(1).
 	Servers Servers
 	// Open makes the client of a process. It is called once for each process. It may ask
@@ -200,7 +202,7 @@ func (s Subject) check() error {
 func (s Subject) compile(offers offers) *subject.Subject {
 	servers := &servers{of: s}
 	out := &subject.Subject{
-		Name: s.Name, About: s.About,
+		Name: s.Name, About: s.About, Advice: s.Advice,
 		Traits: model.Traits{Parts: s.Parts, Fair: s.Fair, Uncounted: !s.Reentrant, PerGrant: true, NoWatchdog: !s.Renewed, Watched: offers.watched, Fenced: offers.fenced, Extends: offers.extends && s.Lease > 0, Endless: s.Lease == 0},
 		// When a lock renews is its own affair: once a lease at least.
 		Times: func(time.Duration) model.Timing { return model.Timing{Watchdog: s.Lease, RenewalPeriod: s.Lease} },
@@ -227,7 +229,7 @@ func (s Subject) compile(offers offers) *subject.Subject {
 	}
 	if s.State == nil {
 		for _, judge := range serverJudges {
-			out.Promises[judge] = model.Promise{Waived: true, Source: "not judged: the subject has no State"}
+			out.Promises[judge] = model.Promise{Waived: true, Unjudged: true, Source: "not judged: the subject has no State"}
 		}
 	}
 	if !s.Reentrant {

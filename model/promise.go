@@ -61,6 +61,9 @@ func (e Excuse) Removable() bool { return e.Fault > 0 || e.Clocks }
 type Promise struct {
 	// Waived: the lock does not promise it, so the judge's findings are left out.
 	Waived bool
+	// Unjudged reports whether it is waived because the lock does not show what the judge
+	// needs, such as what its servers hold.
+	Unjudged bool
 	// Unless are the circumstances that excuse a broken promise.
 	Unless []Circumstance
 	// Source says why it is promised, or why it is not.

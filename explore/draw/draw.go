@@ -28,9 +28,21 @@ const (
 	// Simple has one thread per client. It does not mix leases and watchdog on one hold,
 	// makes no timed try on a fair lock, and neither forces a lock open nor closes a client.
 	Simple Profile = "simple"
+	// Orderly has everything that callers do, but nobody forces a lock open or closes a
+	// client before the end.
+	Orderly Profile = "orderly"
 	// Full has everything that callers do.
 	Full Profile = "full"
 )
+
+// ParseProfile reads the name of a profile.
+func ParseProfile(name string) (Profile, error) {
+	switch p := Profile(name); p {
+	case Simple, Orderly, Full:
+		return p, nil
+	}
+	return "", fmt.Errorf("%q is no profile; write simple, orderly or full", name)
+}
 
 // Scenario is a scenario that was drawn.
 type Scenario struct {
@@ -123,7 +135,8 @@ func newDrawer(c sim.Chooser, l *subject.Subject, p Profile, classes []Class) *d
 
 func (d *drawer) has(c Class) bool { return slices.Contains(d.classes, c) }
 
-func (d *drawer) full() bool { return d.profile == Full }
+// full reports whether the callers do more than those of the profile Simple.
+func (d *drawer) full() bool { return d.profile != Simple }
 
 // most returns the bound of the profile.
 func (d *drawer) most(simple, full int) int {
@@ -449,6 +462,9 @@ func (d *drawer) drawKnobs() {
 	if d.full() {
 		odds = append(odds, "always", "mixed", "nest", "repeat", "use", "forget", "interruptible", "seconds",
 			"force_unlock", "stray", "close", "per_call", "response_timeout", "retry_attempts")
+		if d.profile == Orderly {
+			odds = slices.DeleteFunc(odds, func(word string) bool { return word == "force_unlock" || word == "close" })
+		}
 		if d.has(ClassInterrupt) {
 			odds = append(odds, "interrupt")
 		}

@@ -392,3 +392,54 @@ func TestErrorsComeInPlaceOfCommands(t *testing.T) {
 		t.Error("no error was drawn")
 	}
 }
+
+// TestFaultsThatALockDoesNotMeet asks for classes of which no fault can strike.
+func TestFaultsThatALockDoesNotMeet(t *testing.T) {
+	for _, c := range []struct {
+		lock  string
+		class Class
+		want  bool
+	}{
+		{"redisson@4.7.0", ClassWatchdog, true},
+		{"setnx-del", ClassWatchdog, false}, // nothing renews it
+		{"setnx-del", ClassOperator, true},
+		{"setnx-del", ClassInterrupt, true},
+	} {
+		l, err := subject.Find(c.lock)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := Meets(l, c.class); got != c.want {
+			t.Errorf("%s meets faults of the class %s: %v; want %v", c.lock, c.class, got, c.want)
+		}
+	}
+}
+
+// TestOrderlyCallersForceNothing draws scenarios whose callers do all but two things.
+func TestOrderlyCallersForceNothing(t *testing.T) {
+	l, err := subject.Find("redisson@4.7.0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	kinds := map[Profile]map[scenarios.StepKind]int{Orderly: {}, Full: {}}
+	for profile, met := range kinds {
+		for seed := range uint64(200) {
+			drawn := New(sim.NewSeeded(seed), l, profile, nil)
+			sc, err := scenarios.Parse("drawn.yaml", []byte(drawn.Text), scenarios.AnyLock)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, s := range sc.All() {
+				met[s.Kind]++
+			}
+		}
+	}
+	for _, kind := range []scenarios.StepKind{scenarios.StepForceUnlock, scenarios.StepClose} {
+		if kinds[Orderly][kind] > 0 || kinds[Full][kind] == 0 {
+			t.Errorf("%v: %d steps of orderly callers, %d of full ones", kind, kinds[Orderly][kind], kinds[Full][kind])
+		}
+	}
+	if kinds[Orderly][scenarios.StepUnlock] == 0 {
+		t.Error("orderly callers unlock nothing")
+	}
+}

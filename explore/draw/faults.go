@@ -8,6 +8,7 @@ import (
 
 	"lockstep/model"
 	"lockstep/scenarios"
+	"lockstep/scenarios/subject"
 )
 
 // Class is a family of faults.
@@ -370,3 +371,19 @@ func (d *drawer) window(f *model.FaultSpec) {
 }
 
 func threadName(process string, n int) string { return model.ThreadName(process, n) }
+
+// Meets reports whether runs that are drawn with faults of the class can meet such a fault:
+// whether the servers of the lock have one of the kind, and the lock the renewals that the
+// class watchdog is about.
+func Meets(l *subject.Subject, c Class) bool {
+	switch c {
+	case ClassClock, ClassInterrupt: // faults of processes and threads
+		return true
+	case ClassWatchdog:
+		if l.NoWatchdog {
+			return false
+		}
+	}
+	d := &drawer{lock: l}
+	return slices.ContainsFunc(faultKinds[c], func(kind string) bool { return !d.lacks(kind) })
+}

@@ -130,9 +130,8 @@ func (w planWords) complete(p *explore.Plan) (err error) {
 	if p.Faults, err = draw.ParseClasses(w.faults); err != nil || p.Strategy == explore.StrategyExhaustive {
 		return err
 	}
-	p.Profile = draw.Profile(w.profile)
-	if p.Profile != draw.Simple && p.Profile != draw.Full {
-		return fmt.Errorf("--profile %q: write simple or full", w.profile)
+	if p.Profile, err = draw.ParseProfile(w.profile); err != nil {
+		return fmt.Errorf("--profile: %w", err)
 	}
 	first, last, err := seedRange(w.seeds)
 	if err != nil {

@@ -48,7 +48,7 @@ const usage = `simrun runs distributed-lock code in a simulated world.
   simrun explore --lock L                  look for schedules that break it
       --faults F,...   network crash pause partition clock server operator
                        watchdog interrupt, or all; default: none
-      --profile P      simple or full: how wild the callers are
+      --profile P      simple, orderly or full: how wild the callers are
       --runs N         default 1000; --steps N: a budget of steps besides
       --seed N or A..B default 1; several share the runs, a hundred at a time
       --strategy random or pct (--depth D: orderings it is to get right)
@@ -61,6 +61,12 @@ const usage = `simrun runs distributed-lock code in a simulated world.
       --time D         stop then, incomplete
   simrun merge DIR ... [--out DIR]         one campaign out of its shards
   simrun findings DIR ... [-o FILE]        what campaigns found, written up
+  simrun survey                            locks compared: which promises hold under which faults,
+                                           and what an acquire costs
+      --lock L         may be repeated; default: each lock, of a library the newest release
+      --runs N         of each class of faults; default 300; --seed N
+      --jobs J         processes that play; --json: an object per lock
+      --out DIR        write survey.md, survey.html, survey.jsonl and recordings to DIR
   simrun results [DIR]                     write all of a folder of results anew; default: results
       --only P,...     parts: verdicts track-record six-properties kill exhaustive explore
                        peers exhaustive-summary explore-summary peers-summary performance,
@@ -145,7 +151,7 @@ func commands() map[string]func(*app, []string) (int, error) {
 	return map[string]func(*app, []string) (int, error){
 		"list": (*app).list, "run": (*app).run, "replay": (*app).replay, "shrink": (*app).shrink, "check": (*app).check,
 		"report": (*app).report, "serve": (*app).serve, "explore": (*app).explore, "merge": (*app).merge, "findings": (*app).findings, "results": (*app).renew,
-		"matrix": (*app).matrix, "bench": (*app).bench, "kill": (*app).kill, workerCommand: (*app).worker, killerCommand: (*app).killer,
+		"matrix": (*app).matrix, "bench": (*app).bench, "kill": (*app).kill, "survey": (*app).survey, surveyCommand: (*app).surveyor, workerCommand: (*app).worker, killerCommand: (*app).killer,
 	}
 }
 
@@ -165,7 +171,7 @@ func (a *app) main(args []string) (code int) {
 	}
 	command, ok := commands()[args[0]]
 	if !ok {
-		fmt.Fprintf(a.err, "simrun: unknown command %q; known: list, run, replay, report, serve, shrink, explore, merge, findings, results, kill, matrix, bench, check, help\n", args[0])
+		fmt.Fprintf(a.err, "simrun: unknown command %q; known: list, run, replay, report, serve, shrink, explore, merge, findings, survey, results, kill, matrix, bench, check, help\n", args[0])
 		return exitUsage
 	}
 	code, err := command(a, args[1:])

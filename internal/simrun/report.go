@@ -18,6 +18,7 @@ import (
 
 	"lockstep/explore"
 	"lockstep/explore/failure"
+	"lockstep/explore/survey"
 	"lockstep/known"
 	"lockstep/linearizability/judges"
 	"lockstep/report"
@@ -198,7 +199,7 @@ const indexDepth = 2
 // indexed returns the files from which the index of a folder is made, sorted.
 func indexed(root *os.Root) []string {
 	var out []string
-	for _, name := range []string{explore.VerdictsFile, explore.RunsFile, tablesFile} {
+	for _, name := range []string{explore.VerdictsFile, explore.RunsFile, tablesFile, survey.LocksFile} {
 		for range indexDepth + 1 {
 			found, err := fs.Glob(root.FS(), name)
 			if err != nil {
@@ -225,6 +226,13 @@ func readIndex(root *os.Root, dir string) (report.Index, error) {
 			}
 			x.Tables = append(x.Tables, readTables(folder, string(text))...)
 		}
+		if path.Base(file) == survey.LocksFile {
+			tables, err := readSurvey(root, file)
+			if err != nil {
+				return x, usageError{fmt.Errorf("%s: %w", file, err)}
+			}
+			x.Tables = append(tables, x.Tables...)
+		}
 		if seen[folder] {
 			continue
 		}
@@ -240,7 +248,7 @@ func readIndex(root *os.Root, dir string) (report.Index, error) {
 			nameDefect(&x.Campaigns[i].Groups[j])
 		}
 	}
-	if len(x.Runs)+len(x.Campaigns) == 0 {
+	if len(x.Runs)+len(x.Campaigns)+len(x.Tables) == 0 {
 		return x, usagef("%s holds no results: neither %s nor a campaign; simrun run --out DIR and simrun explore --out DIR write such folders", dir, explore.VerdictsFile)
 	}
 	return x, nil
@@ -275,6 +283,42 @@ func readTables(folder, text string) []report.Table {
 		}
 	}
 	return tables
+}
+
+// readSurvey reads the tables of a survey. Its recordings lie in the folder of the file.
+func readSurvey(root *os.Root, file string) ([]report.Table, error) {
+	f, err := root.Open(file)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = f.Close() }()
+	s, _, err := survey.Read(f)
+	if err != nil {
+		return nil, err
+	}
+	kept := report.Table{Title: "Survey of locks: which promises hold", Head: []string{"lock"}}
+	for _, p := range survey.Promises {
+		kept.Head = append(kept.Head, p.Name)
+	}
+	costs := report.Table{Title: "Survey of locks: what an acquire costs", Head: survey.CostHead}
+	for _, l := range s.Locks {
+		row := []report.TableCell{{Text: l.Name}}
+		for _, p := range survey.Promises {
+			sum := l.Summary(p.Name)
+			cell := report.TableCell{Text: sum.String()}
+			if sum.Recording != "" {
+				cell.Recording = path.Join(path.Dir(file), survey.RecordingFile(l.Name, sum.Recording))
+			}
+			row = append(row, cell)
+		}
+		kept.Rows = append(kept.Rows, row)
+		row = nil
+		for _, text := range l.CostRow() {
+			row = append(row, report.TableCell{Text: text})
+		}
+		costs.Rows = append(costs.Rows, row)
+	}
+	return []report.Table{kept, costs}, nil
 }
 
 // readResults reads the verdicts of one folder. If its campaign has played more runs since,

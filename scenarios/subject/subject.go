@@ -26,6 +26,9 @@ type Subject struct {
 	// single server is called FAMILY@RELEASE+SETUP.
 	Name  string
 	About string // one line for people
+	// Advice says in a sentence or two when to take the lock and when not. A survey shows
+	// it.
+	Advice string
 
 	model.Traits
 	// Promises are the promises that differ from those that the traits imply.

@@ -85,6 +85,7 @@ func (l redissonLock) subject() *subject.Subject {
 	return &subject.Subject{
 		Name:     l.name + "@" + l.rel.Version + l.topology.suffix,
 		About:    fmt.Sprintf("Redisson's %s as of %s%s", l.what, l.rel.Version, l.topology.what),
+		Advice:   l.advice,
 		Traits:   l.traits,
 		Promises: redissonPromises(l.traits),
 		Times:    l.times,
@@ -131,6 +132,7 @@ func (l redissonLock) open(p *sim.Process, o subject.Options) (lockimpl.Client, 
 // A family is one of Redisson's kinds of locks.
 type family struct {
 	name, what string
+	advice     string // of its newest release
 	traits     model.Traits
 	everywhere bool                         // also in the topologies of more than one server
 	has        func(*redisson.Release) bool // nil: every release has it
@@ -138,13 +140,26 @@ type family struct {
 }
 
 var families = []*family{
-	{name: "redisson", what: "lock", everywhere: true, object: (*redisson.Client).GetLock},
-	{name: "redisson-fair", what: "fair lock", traits: model.Traits{Fair: true, Deadlines: true}, everywhere: true, object: (*redisson.Client).GetFairLock},
-	{name: "redisson-fenced", what: "fenced lock", traits: model.Traits{Fenced: true}, has: func(r *redisson.Release) bool { return r.Fenced != nil },
+	{name: "redisson", what: "lock", everywhere: true,
+		advice: "Take it in Java where waiters are to be woken and a live holder is to keep the lock for as long as it works. " +
+			"Do not mix holds with and without a lease on one lock object (issue 4818), and do not rely on it past a pause that is longer than the lease.",
+		object: (*redisson.Client).GetLock},
+	{name: "redisson-fair", what: "fair lock",
+		advice: "Take it where waiters must be served in order and clients seldom die. " +
+			"Do not take it where a dead waiter may not hold up the others: each one costs them its own wait (issue 4595).",
+		traits: model.Traits{Fair: true, Deadlines: true}, everywhere: true, object: (*redisson.Client).GetFairLock},
+	{name: "redisson-fenced", what: "fenced lock",
+		advice: "Take it where the resource that the lock guards can refuse an old token: a holder that outlasts its lease does no harm then. " +
+			"Without such a resource it is the plain lock at the same price.",
+		traits: model.Traits{Fenced: true}, has: func(r *redisson.Release) bool { return r.Fenced != nil },
 		object: func(c *redisson.Client, name string) (lockimpl.Lock, error) { return c.GetFencedLock(name) }},
-	{name: "redisson-nonreentrant", what: "non-reentrant lock", traits: model.Traits{NonReentrant: true}, has: hasNonReentrant,
+	{name: "redisson-nonreentrant", what: "non-reentrant lock",
+		advice: "Take it where a thread that asks for its own lock again is a mistake that should be an error. Otherwise it is the plain lock.",
+		traits: model.Traits{NonReentrant: true}, has: hasNonReentrant,
 		object: (*redisson.Client).GetNonReentrantLock},
-	{name: "redisson-nonreentrant-fair", what: "non-reentrant fair lock", traits: model.Traits{Fair: true, Deadlines: true, NonReentrant: true}, has: hasNonReentrant,
+	{name: "redisson-nonreentrant-fair", what: "non-reentrant fair lock",
+		advice: "Take it where the fair lock fits and a thread that asks for its own lock again is to get an error.",
+		traits: model.Traits{Fair: true, Deadlines: true, NonReentrant: true}, has: hasNonReentrant,
 		object: (*redisson.Client).GetNonReentrantFairLock},
 }
 

@@ -32,6 +32,8 @@ func (l referenceLock) subject() *subject.Subject {
 	}
 	s := &subject.Subject{
 		Name: "reference", About: "ours: requests that happen once, server time, fencing tokens",
+		Advice: "Take it on one Redis server where a lost reply must not cost a level or a lease, and check its token at what the lock guards. " +
+			"Do not take it where a failover may lose writes and nobody checks the token.",
 		Traits: model.Traits{Fair: l.fair, Deadlines: l.fair, Fenced: true},
 		Times: func(watchdog time.Duration) model.Timing {
 			return model.Timing{Watchdog: watchdog, RenewalPeriod: watchdog / 3, FairWait: reference.DefaultHeartbeat, Memory: reference.Memory}
@@ -46,6 +48,7 @@ func (l referenceLock) subject() *subject.Subject {
 	}
 	if l.fair {
 		s.Name, s.About = "reference-fair", "ours, serving waiters in the order of their first tries"
+		s.Advice += " The fair lock serves waiters in order, and each waiter sends a heartbeat while it waits."
 	}
 	s.Promises = referencePromises(s.Traits)
 	return s

@@ -1,0 +1,53 @@
+package survey
+
+import (
+	"slices"
+	"strings"
+)
+
+// Summary says how a lock kept one promise under all classes of faults.
+type Summary struct {
+	Word Word
+	// Campaigns are the names of the campaigns in which the promise was broken as Word says.
+	Campaigns []string
+	Recording string // of the first bug
+	Runs      int    // of all campaigns
+}
+
+// Summary sums up the cells of a promise.
+func (l Lock) Summary(promise string) Summary {
+	var s Summary
+	for _, word := range []Word{Bug, Limit, Undecided, Held, NotPromised, NotJudged, NoSuchFault} {
+		for _, c := range l.Cells {
+			if c.Promise != promise || c.Word != word {
+				continue
+			}
+			s.Word = word
+			s.Campaigns = append(s.Campaigns, c.Faults)
+			if s.Recording == "" {
+				s.Recording = c.Recording
+			}
+		}
+		if s.Word != "" {
+			break
+		}
+	}
+	for _, c := range l.Cells {
+		if c.Promise == promise {
+			s.Runs += c.Runs
+		}
+	}
+	return s
+}
+
+// String returns the word and the campaigns that broke the promise. A promise that breaks
+// without a fault breaks with any.
+func (s Summary) String() string {
+	if s.Word != Bug && s.Word != Limit {
+		return string(s.Word)
+	}
+	if slices.Contains(s.Campaigns, NoFaults) {
+		return string(s.Word) + " without a fault"
+	}
+	return string(s.Word) + ": " + strings.Join(s.Campaigns, ", ")
+}

@@ -1,0 +1,281 @@
+// Package survey compares locks. For each lock it plays one campaign per class of faults,
+// and says for each promise whether it held. It also measures the cost of an acquire.
+package survey
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+
+	"lockstep/explore"
+	"lockstep/explore/draw"
+	"lockstep/linearizability/judges"
+	"lockstep/model"
+	"lockstep/scenarios/play"
+	"lockstep/scenarios/subject"
+	"lockstep/sim"
+)
+
+// Options say how large a survey is.
+type Options struct {
+	Runs   int    `json:"runs"` // of each campaign
+	Seed   uint64 `json:"seed"`
+	Budget int    `json:"budget"` // runs for making one failure small
+}
+
+// NoFaults is the name of the campaign without faults. The other campaigns have the name of
+// their class.
+const NoFaults = "none"
+
+// Campaigns returns the names of the campaigns of a survey, in order.
+func Campaigns() []string {
+	names := []string{NoFaults}
+	for _, c := range draw.Classes {
+		names = append(names, string(c))
+	}
+	return names
+}
+
+// A Promise is what the survey asks of a lock.
+type Promise struct {
+	Name  string // for people
+	Judge string
+	// Of reports whether a lock with these traits claims to keep it. Nil: every lock that
+	// promises something to the judge does.
+	Of func(model.Traits) bool
+}
+
+// Promises are the promises of a survey, in order.
+var Promises = []Promise{
+	{Name: "one owner at a time", Judge: model.JudgeMutualExclusion},
+	{Name: "not freed by another", Judge: model.JudgeMisdelete},
+	{Name: "re-entrant", Judge: model.JudgeHoldCount, Of: func(t model.Traits) bool { return !t.Uncounted && !t.NonReentrant }},
+	{Name: "fair", Judge: model.JudgeFIFO},
+	{Name: "bounded wait", Judge: model.JudgeWaitBound},
+	{Name: "live after a crash", Judge: model.JudgeLiveness},
+	{Name: "lease kept", Judge: model.JudgeLease},
+	// A holder that is told in time believes in its hold no longer when another gets the
+	// lock, so the judge of mutual exclusion finds the holder that is told too late.
+	{Name: "lost hold told", Judge: model.JudgeMutualExclusion, Of: func(t model.Traits) bool { return t.Watched }},
+	{Name: "fencing", Judge: model.JudgeFencing},
+	{Name: "answers in one order", Judge: model.JudgeLinearizable},
+	{Name: "little traffic", Judge: model.JudgeTraffic},
+	{Name: "nothing left behind", Judge: model.JudgeTidy},
+}
+
+// Word is the content of a cell.
+type Word string
+
+// The words.
+const (
+	Held        Word = "held"
+	Limit       Word = "limit" // broken under a circumstance that excuses it
+	Bug         Word = "bug"
+	Undecided   Word = "undecided" // no run could be judged
+	NotPromised Word = "not promised"
+	NotJudged   Word = "not judged"    // the lock does not show what the judge needs
+	NoSuchFault Word = "no such fault" // the servers of the lock do not have it
+)
+
+// Cell says how a lock kept one promise under one class of faults.
+type Cell struct {
+	Promise string `json:"promise"` // Promise.Name
+	Faults  string `json:"faults"`  // the name of the campaign
+	Word    Word   `json:"word"`
+	// Runs is the number of runs that were judged, and Broken the number of them that broke
+	// the promise as Word says. Both are 0 where no campaign was played.
+	Runs   int `json:"runs,omitempty"`
+	Broken int `json:"broken,omitempty"`
+	// Excuses are the circumstances that excuse a limit. Defects are the IDs of the known
+	// defects of a bug. Why is the finding in the smallest run, for people.
+	Excuses []string `json:"excuses,omitempty"`
+	Defects []string `json:"defects,omitempty"`
+	Why     string   `json:"why,omitempty"`
+	// Recording names a recording of the lock, see Lock.Recordings; "" unless Word is Bug.
+	Recording string `json:"recording,omitempty"`
+}
+
+// Lock is what a survey says of one lock.
+type Lock struct {
+	Name   string `json:"lock"`
+	About  string `json:"about"`
+	Advice string `json:"advice,omitempty"` // when to take it and when not
+	Cells  []Cell `json:"cells"`            // by campaign, then by promise
+	Cost   Cost   `json:"cost"`
+	// Odd is the number of runs that were undecided or not the same again.
+	Odd int `json:"odd,omitempty"`
+	// Recordings has the text of each recording by its name. It is not in the JSON of
+	// a survey, which has the name of the file.
+	Recordings map[string]string `json:"-"`
+}
+
+// Cell returns the cell of a promise and a campaign. It panics if there is none.
+func (l Lock) Cell(promise, faults string) Cell {
+	i := slices.IndexFunc(l.Cells, func(c Cell) bool { return c.Promise == promise && c.Faults == faults })
+	return l.Cells[i]
+}
+
+// Of surveys one lock in this process. The lock must be registered.
+func Of(h *sim.Host, l *subject.Subject, o Options) (Lock, error) {
+	out := Lock{Name: l.Name, About: l.About, Advice: l.Advice, Recordings: map[string]string{}}
+	small := map[string]int{} // by recording: its size
+	for _, name := range Campaigns() {
+		classes := []draw.Class{draw.Class(name)}
+		if name == NoFaults {
+			classes = nil
+		}
+		if name != NoFaults && !draw.Meets(l, classes[0]) {
+			for _, p := range Promises {
+				out.Cells = append(out.Cells, Cell{Promise: p.Name, Faults: name, Word: NoSuchFault})
+			}
+			continue
+		}
+		plan := explore.Plan{
+			World: sim.Version, Lock: l.Name, Faults: classes, Profile: draw.Orderly, Strategy: explore.StrategyRandom, Seed: o.Seed, Runs: o.Runs,
+		}
+		c := campaign{player: explore.HereOn(h, plan, l, nil), budget: o.Budget, small: map[string]*explore.Shrunk{}}
+		if err := c.play(plan); err != nil {
+			return out, fmt.Errorf("%s under faults of the class %s: %w", l.Name, name, err)
+		}
+		for _, p := range Promises {
+			cell, s, err := c.cell(l, p)
+			if err != nil {
+				return out, fmt.Errorf("%s under faults of the class %s: %w", l.Name, name, err)
+			}
+			cell.Faults = name
+			if s != nil {
+				cell.Recording = s.Fingerprint()
+				if size, ok := small[cell.Recording]; !ok || s.Size < size {
+					small[cell.Recording], out.Recordings[cell.Recording] = s.Size, s.Recording
+				}
+			}
+			out.Cells = append(out.Cells, cell)
+		}
+		out.Odd += len(c.tally.Odd) + c.unrepeated
+	}
+	var err error
+	out.Cost, err = measure(h, l)
+	return out, err
+}
+
+// campaign is one campaign on one lock.
+type campaign struct {
+	player     explore.Player
+	budget     int
+	runs       []explore.Run
+	tally      explore.Tally
+	small      map[string]*explore.Shrunk // by the group of the failure; nil if its run does not fail again
+	unrepeated int
+}
+
+func (c *campaign) play(p explore.Plan) error {
+	for family := 0; len(c.runs) < p.Runs; family++ {
+		err := c.player.Family(family, nil, func(r explore.Run) error {
+			c.runs = append(c.runs, r)
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+	}
+	c.tally = explore.Sum(p, c.runs)
+	return nil
+}
+
+// cell returns the cell of a promise, and a run that shows its bug, made small; nil if it is
+// no bug.
+func (c *campaign) cell(l *subject.Subject, p Promise) (Cell, *explore.Shrunk, error) {
+	out := Cell{Promise: p.Name}
+	params := model.Params{Traits: l.Traits, Promises: l.Promises}
+	promise, ok := params.Promise(p.Judge)
+	switch {
+	case promise.Unjudged:
+		out.Word = NotJudged
+		return out, nil, nil
+	case !ok, p.Of != nil && !p.Of(l.Traits):
+		out.Word = NotPromised
+		return out, nil, nil
+	}
+	for _, word := range []play.Word{play.VerdictHeld, play.VerdictLimit, play.VerdictBug} {
+		out.Runs += c.tally.Words[string(word)]
+	}
+	if out.Runs == 0 {
+		out.Word = Undecided
+		return out, nil, nil
+	}
+	bugs, limits := c.failures(p.Judge)
+	for _, g := range bugs {
+		if g.Defect != "" && !slices.Contains(out.Defects, g.Defect) {
+			out.Defects = append(out.Defects, g.Defect)
+		}
+	}
+	for _, g := range bugs {
+		s, err := c.shrink(g)
+		if err != nil {
+			return out, nil, err
+		}
+		if s != nil {
+			out.Word, out.Why, out.Broken = Bug, s.Why, c.broken(p.Judge, judges.ClassBug)
+			return out, s, nil
+		}
+	}
+	out.Word, out.Defects = Held, nil // no bug, or none that was the same again
+	for i, g := range limits {
+		if i == 0 {
+			out.Word, out.Why, out.Broken = Limit, g.Why, c.broken(p.Judge, judges.ClassLimit)
+		}
+		if !slices.Contains(out.Excuses, g.Excuse) {
+			out.Excuses = append(out.Excuses, g.Excuse)
+		}
+	}
+	return out, nil, nil
+}
+
+// broken returns the number of runs that broke a judge, as a bug or as a limit.
+func (c *campaign) broken(judge string, class judges.Class) (n int) {
+	for _, r := range c.runs {
+		if slices.ContainsFunc(r.Failures, func(f explore.Failed) bool { return f.Judge == judge && f.Class == class }) {
+			n++
+		}
+	}
+	return n
+}
+
+// failures returns the groups of failures of one judge, the smallest first.
+func (c *campaign) failures(judge string) (bugs, limits []explore.Found) {
+	for _, g := range c.tally.Groups {
+		switch {
+		case g.Judge != judge:
+		case g.Class == judges.ClassBug:
+			bugs = append(bugs, g)
+		default:
+			limits = append(limits, g)
+		}
+	}
+	smallest := func(a, b explore.Found) int { return cmp.Compare(a.Size, b.Size) }
+	slices.SortStableFunc(bugs, smallest)
+	slices.SortStableFunc(limits, smallest)
+	return bugs, limits
+}
+
+// shrink makes the smallest failure of a group small. It returns nil if the run does not
+// fail again.
+func (c *campaign) shrink(g explore.Found) (*explore.Shrunk, error) {
+	key := fmt.Sprintf("%d %s", g.Least.Index, g.Folder(g.Origin))
+	if s, done := c.small[key]; done {
+		return s, nil
+	}
+	s, err := c.player.Shrink(explore.ShrinkTask{Run: g.Least, Failed: g.Failed, Budget: c.budget})
+	var unrepeated *explore.UnrepeatedError
+	switch {
+	case errors.As(err, &unrepeated):
+		c.unrepeated++
+		c.small[key] = nil
+		return nil, nil
+	case err != nil:
+		return nil, err
+	}
+	c.small[key] = &s
+	return &s, nil
+}

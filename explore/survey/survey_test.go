@@ -1,0 +1,184 @@
+package survey
+
+import (
+	"bytes"
+	"reflect"
+	"strings"
+	"testing"
+
+	"lockstep/linearizability/judges"
+	"lockstep/scenarios/play"
+	"lockstep/scenarios/subject"
+	_ "lockstep/scenarios/subject/builtin"
+	"lockstep/sim"
+)
+
+func find(t *testing.T, name string) *subject.Subject {
+	t.Helper()
+	l, err := subject.Find(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l
+}
+
+// TestASurveyOfALock surveys an old lock with known defects, in a few runs.
+func TestASurveyOfALock(t *testing.T) {
+	h, lock := sim.NewHost(t), find(t, "redisson@3.4.2")
+	o := Options{Runs: 6, Seed: 1, Budget: 5}
+	l, err := Of(h, lock, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := len(Campaigns()) * len(Promises); len(l.Cells) != want {
+		t.Fatalf("%d cells; want %d", len(l.Cells), want)
+	}
+	var bugs []Cell
+	for _, c := range l.Cells {
+		if c.Word == Bug {
+			bugs = append(bugs, c)
+		}
+	}
+	if len(bugs) == 0 || len(bugs[0].Defects) == 0 {
+		t.Fatalf("no bug that is a known defect in %+v", l.Cells)
+	}
+	for _, c := range []struct {
+		promise, faults string
+		want            Word
+	}{
+		{"fair", NoFaults, NotPromised},
+		{"lost hold told", "pause", NotPromised},
+		{"fencing", "crash", NotPromised},
+		{"not freed by another", NoFaults, Held},
+	} {
+		if got := l.Cell(c.promise, c.faults); got.Word != c.want {
+			t.Errorf("%s, %s: %q (%s); want %q", c.promise, c.faults, got.Word, got.Why, c.want)
+		}
+	}
+	for _, c := range l.Cells {
+		if (c.Word == Bug) != (c.Recording != "") || (c.Word == Limit) != (len(c.Excuses) > 0) {
+			t.Errorf("%s, %s: %+v", c.Promise, c.Faults, c)
+		}
+	}
+
+	rec, sc, of, err := play.ReadRecording("x", []byte(l.Recordings[bugs[0].Recording]))
+	if err != nil {
+		t.Fatal(err)
+	}
+	v, diverged := play.Replay(h, rec, sc, of)
+	shown := false
+	for _, f := range v.Findings {
+		shown = shown || f.Class == judges.ClassBug && f.Judge == judgeOf(bugs[0].Promise)
+	}
+	if diverged != "" || v.Digest != rec.Digest || !shown {
+		t.Errorf("the recording of the bug: diverged %q, digest %s of %s, findings %v", diverged, v.Digest, rec.Digest, v.Findings)
+	}
+
+	again, err := Of(h, lock, o)
+	if err != nil || !reflect.DeepEqual(again, l) {
+		t.Errorf("surveyed twice, it differs (%v)", err)
+	}
+	testWriting(t, Survey{Command: "simrun survey", Options: o, Locks: []Lock{l}}, bugs[0])
+}
+
+func judgeOf(promise string) string {
+	for _, p := range Promises {
+		if p.Name == promise {
+			return p.Judge
+		}
+	}
+	return ""
+}
+
+func testWriting(t *testing.T, s Survey, bug Cell) {
+	t.Helper()
+	var lines, markdown, html bytes.Buffer
+	if err := s.WriteJSON(&lines); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.WriteMarkdown(&markdown); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.WritePage(&html); err != nil {
+		t.Fatal(err)
+	}
+	read, _, err := Read(&lines)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Locks[0].Recordings = nil
+	if !reflect.DeepEqual(read, s) {
+		t.Errorf("read %+v; want %+v", read, s)
+	}
+	file := RecordingFile(s.Locks[0].Name, bug.Recording)
+	for _, written := range []string{markdown.String(), html.String()} {
+		if !strings.Contains(written, file) {
+			t.Errorf("no link to %s in:\n%s", file, written)
+		}
+	}
+}
+
+func TestASurveyThatIsNoneIsRefused(t *testing.T) {
+	for _, text := range []string{"", "{}\n", `{"lock":"x"}` + "\n", "survey\n", `{"survey":"simrun survey"}` + "\n{\n"} {
+		if _, _, err := Read(strings.NewReader(text)); err == nil || !strings.Contains(err.Error(), "not a survey") {
+			t.Errorf("%q: %v; want an error", text, err)
+		}
+	}
+}
+
+// TestCosts holds the cost of locks whose protocol is known. A request and its reply take
+// one round trip.
+func TestCosts(t *testing.T) {
+	h := sim.NewHost(t)
+	for _, c := range []struct {
+		lock             string
+		acquire, unlock  Exchange
+		handOverMessages int
+	}{
+		{"none", Exchange{}, Exchange{}, 0},
+		{"setnx-del", Exchange{1, 2}, Exchange{1, 2}, 4},     // DEL and its reply, SET and its reply
+		{"setnx-get-del", Exchange{1, 2}, Exchange{2, 4}, 6}, // GET and its reply, too
+		{"reference", Exchange{1, 2}, Exchange{1, 2}, 5},     // a push to the waiter, too
+	} {
+		got, err := measure(h, find(t, c.lock))
+		if err != nil {
+			t.Errorf("%s: %v", c.lock, err)
+			continue
+		}
+		if got.Acquire != c.acquire || got.Unlock != c.unlock || got.HandOverMessages != c.handOverMessages {
+			t.Errorf("%s: %+v; want an acquire %v, an unlock %v, a hand-over of %d messages", c.lock, got, c.acquire, c.unlock, c.handOverMessages)
+		}
+	}
+	polls, err := measure(h, find(t, "setnx-del"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	woken, err := measure(h, find(t, "redisson@4.7.0"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if polls.HandOverMs <= woken.HandOverMs || polls.TenWaiters <= woken.TenWaiters {
+		t.Errorf("waiters that ask: %+v; waiters that are woken: %+v", polls, woken)
+	}
+}
+
+func TestASummarySaysTheWorst(t *testing.T) {
+	l := Lock{Cells: []Cell{
+		{Promise: "fair", Faults: NoFaults, Word: Held, Runs: 3},
+		{Promise: "fair", Faults: "crash", Word: Limit, Runs: 2},
+		{Promise: "fair", Faults: "pause", Word: Bug, Runs: 1, Recording: "r"},
+		{Promise: "fair", Faults: "network", Word: Bug, Runs: 1, Recording: "s"},
+		{Promise: "fencing", Faults: NoFaults, Word: Bug, Recording: "t"},
+		{Promise: "fencing", Faults: "crash", Word: Bug, Recording: "u"},
+		{Promise: "re-entrant", Faults: NoFaults, Word: Held, Runs: 5},
+		{Promise: "re-entrant", Faults: "server", Word: NoSuchFault},
+	}}
+	for promise, want := range map[string]string{"fair": "bug: pause, network", "fencing": "bug without a fault", "re-entrant": "held"} {
+		if got := l.Summary(promise).String(); got != want {
+			t.Errorf("%s: %q; want %q", promise, got, want)
+		}
+	}
+	if s := l.Summary("fair"); s.Recording != "r" || s.Runs != 7 {
+		t.Errorf("fair: %+v", s)
+	}
+}

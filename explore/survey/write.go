@@ -1,0 +1,239 @@
+package survey
+
+import (
+	"bufio"
+	_ "embed"
+	"encoding/json"
+	"fmt"
+	"html/template"
+	"io"
+	"path"
+	"strconv"
+	"strings"
+
+	"lockstep/explore"
+)
+
+// The files of a survey in its folder. Recordings lie in RecordingsDir, in a folder per
+// lock.
+const (
+	MarkdownFile  = "survey.md"
+	PageFile      = "survey.html"
+	LocksFile     = "survey.jsonl"
+	RecordingsDir = "survey"
+)
+
+// Survey is what a survey says of several locks.
+type Survey struct {
+	Command string // that wrote it
+	Options Options
+	Locks   []Lock
+}
+
+// RecordingFile returns the file of a recording, relative to the folder of the survey.
+func RecordingFile(lock, recording string) string {
+	return path.Join(RecordingsDir, lock, recording+".lockstep")
+}
+
+// head is the first line of LocksFile.
+type head struct {
+	Survey   string           `json:"survey"` // the command
+	Versions explore.Versions `json:"versions"`
+	Options
+}
+
+// WriteJSON writes a line with the command, the versions and the options, and then one object
+// per lock. Each is a line.
+func (s Survey) WriteJSON(w io.Writer) error {
+	enc := json.NewEncoder(w)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(head{s.Command, explore.CurrentVersions(), s.Options}); err != nil {
+		return err
+	}
+	for _, l := range s.Locks {
+		if err := enc.Encode(l); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Read reads what WriteJSON wrote.
+func Read(r io.Reader) (Survey, explore.Versions, error) {
+	var h head
+	var s Survey
+	dec := json.NewDecoder(bufio.NewReader(r))
+	if err := dec.Decode(&h); err != nil || h.Survey == "" {
+		return s, h.Versions, fmt.Errorf("not a survey: its first line names no command")
+	}
+	s.Command, s.Options = h.Survey, h.Options
+	for dec.More() {
+		var l Lock
+		if err := dec.Decode(&l); err != nil {
+			return s, h.Versions, fmt.Errorf("not a survey: lock %d: %w", len(s.Locks)+1, err)
+		}
+		s.Locks = append(s.Locks, l)
+	}
+	return s, h.Versions, nil
+}
+
+// about explains the survey to its readers.
+func (s Survey) about() string {
+	return fmt.Sprintf("Each lock met %d drawn schedules without faults, and as many with each class of faults that its servers have. "+
+		"The callers do everything but force a lock open (profile orderly), and the seed is %d. "+
+		"held: the promise held in all runs that were judged. limit: it broke under a circumstance in which no such lock keeps it. "+
+		"bug: it broke although its condition held. not promised: the lock does not claim it. "+
+		"not judged: the lock does not show what the judge needs.", s.Options.Runs, s.Options.Seed)
+}
+
+// CostHead is the head of the table of costs.
+var CostHead = []string{"lock", "acquire: requests", "round trips", "unlock: requests", "round trips", "hand-over: messages", "ms from unlock to grant", "ten waiters: requests per second"}
+
+// CostRow is the row of the lock in the table of costs.
+func (l Lock) CostRow() []string {
+	c := l.Cost
+	return []string{
+		l.Name, strconv.Itoa(c.Acquire.Requests), number(c.Acquire.RoundTrips()), strconv.Itoa(c.Unlock.Requests), number(c.Unlock.RoundTrips()),
+		strconv.Itoa(c.HandOverMessages), number(c.HandOverMs), number(c.TenWaiters),
+	}
+}
+
+func number(f float64) string { return strconv.FormatFloat(f, 'f', -1, 64) }
+
+// costAbout explains the table of costs.
+const costAbout = "Measured without a fault on a network of 1 ms one way. The client has its connections. Round trips are the time of the call, in units of 2 ms. " +
+	"A hand-over lasts from the call of an unlock to the return of the acquire of a client that waits, and its messages are requests, replies and pushes. " +
+	"Ten waiters wait behind a holder, and their requests are counted in the third and fourth second of their wait."
+
+// WriteMarkdown writes the survey for people.
+func (s Survey) WriteMarkdown(w io.Writer) error {
+	b := bufio.NewWriter(w)
+	fmt.Fprintf(b, "<!-- written by: %s -->\n%s# Survey of locks\n\nWritten by `%s`.\n\n%s\n\n## Which promises hold\n\n", s.Command, explore.CurrentVersions().Comment(), s.Command, s.about())
+	names := []string{"lock"}
+	for _, p := range Promises {
+		names = append(names, p.Name)
+	}
+	row(b, names)
+	rule(b, len(names))
+	for _, l := range s.Locks {
+		cells := []string{fmt.Sprintf("[`%s`](#%s)", l.Name, anchor(l.Name))}
+		for _, p := range Promises {
+			sum := l.Summary(p.Name)
+			text := sum.String()
+			if sum.Recording != "" {
+				text = fmt.Sprintf("[%s](%s)", text, RecordingFile(l.Name, sum.Recording))
+			}
+			cells = append(cells, text)
+		}
+		row(b, cells)
+	}
+	fmt.Fprintf(b, "\n## What an acquire costs\n\n%s\n\n", costAbout)
+	row(b, CostHead)
+	rule(b, len(CostHead))
+	for _, l := range s.Locks {
+		row(b, l.CostRow())
+	}
+	fmt.Fprint(b, "\n## Lock by lock\n")
+	for _, l := range s.Locks {
+		l.markdown(b)
+	}
+	return b.Flush()
+}
+
+// anchor is the anchor that Markdown gives to a heading.
+func anchor(heading string) string {
+	return strings.Map(func(r rune) rune {
+		switch {
+		case r >= 'a' && r <= 'z' || r >= '0' && r <= '9' || r == '-' || r == '_':
+			return r
+		case r >= 'A' && r <= 'Z':
+			return r - 'A' + 'a'
+		case r == ' ':
+			return '-'
+		}
+		return -1
+	}, heading)
+}
+
+func (l Lock) markdown(b *bufio.Writer) {
+	fmt.Fprintf(b, "\n### %s\n\n%s.", l.Name, strings.TrimSuffix(l.About, "."))
+	if l.Advice != "" {
+		fmt.Fprintf(b, " %s", l.Advice)
+	}
+	fmt.Fprint(b, "\n\n")
+	names := append([]string{"promise"}, Campaigns()...)
+	row(b, names)
+	rule(b, len(names))
+	for _, p := range Promises {
+		cells := []string{p.Name}
+		for _, campaign := range Campaigns() {
+			c := l.Cell(p.Name, campaign)
+			text := string(c.Word)
+			switch c.Word {
+			case Held:
+				text += fmt.Sprintf(" %d", c.Runs)
+			case Limit:
+				text += fmt.Sprintf(" %d of %d: %s", c.Broken, c.Runs, strings.Join(c.Excuses, "; "))
+			case Bug:
+				text = fmt.Sprintf("[%s](%s) %d of %d", c.Word, RecordingFile(l.Name, c.Recording), c.Broken, c.Runs)
+				if len(c.Defects) > 0 {
+					text += ": " + strings.Join(c.Defects, ", ")
+				}
+			}
+			cells = append(cells, text)
+		}
+		row(b, cells)
+	}
+	if l.Odd > 0 {
+		fmt.Fprintf(b, "\nUndecided, or not the same when played twice: %d runs.\n", l.Odd)
+	}
+	told := map[string]bool{}
+	for _, c := range l.Cells {
+		if c.Word == Bug && !told[c.Recording] {
+			if len(told) == 0 {
+				fmt.Fprint(b, "\n")
+			}
+			told[c.Recording] = true
+			fmt.Fprintf(b, "* [%s](%s): %s\n", c.Recording, RecordingFile(l.Name, c.Recording), c.Why)
+		}
+	}
+}
+
+func row(b *bufio.Writer, cells []string) {
+	for _, c := range cells {
+		fmt.Fprintf(b, "| %s ", strings.ReplaceAll(c, "|", `\|`))
+	}
+	fmt.Fprint(b, "|\n")
+}
+
+func rule(b *bufio.Writer, n int) { fmt.Fprintf(b, "|%s\n", strings.Repeat("---|", n)) }
+
+//go:embed page.html
+var pageText string
+
+var page = template.Must(template.New("survey").Funcs(template.FuncMap{
+	"file":   RecordingFile,
+	"join":   strings.Join,
+	"class":  func(w Word) string { return strings.ReplaceAll(string(w), " ", "-") },
+	"anchor": anchor,
+}).Parse(pageText))
+
+// WritePage writes the survey as one page that needs no network. Recordings are linked by
+// their files.
+func (s Survey) WritePage(w io.Writer) error {
+	return page.Execute(w, struct {
+		Survey
+		About, CostAbout string
+		Promises         []Promise
+		Campaigns        []string
+		CostHead         []string
+		CostRows         [][]string
+	}{s, s.about(), costAbout, Promises, Campaigns(), CostHead, s.costRows()})
+}
+
+func (s Survey) costRows() (rows [][]string) {
+	for _, l := range s.Locks {
+		rows = append(rows, l.CostRow())
+	}
+	return rows
+}

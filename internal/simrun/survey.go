@@ -1,0 +1,315 @@
+package simrun
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+
+	"github.com/google/renameio/v2"
+	"github.com/spf13/pflag"
+
+	"lockstep/explore"
+	"lockstep/explore/survey"
+	"lockstep/scenarios/subject"
+)
+
+// surveyBudget limits the runs that shrinking one failure of a survey takes.
+const surveyBudget = 100
+
+// survey compares locks and prints, or writes to a folder, what each of them promises, keeps
+// and costs.
+func (a *app) survey(args []string) (int, error) {
+	var names []string
+	var dir string
+	var jobs int
+	asJSON := false
+	o := survey.Options{Budget: surveyBudget}
+	rest, err := flags("survey", args, func(f *pflag.FlagSet) {
+		f.StringSliceVar(&names, "lock", nil, "")
+		f.IntVar(&o.Runs, "runs", 300, "")
+		f.Uint64Var(&o.Seed, "seed", 1, "")
+		f.IntVar(&jobs, "jobs", runtime.NumCPU(), "")
+		f.StringVar(&dir, "out", "", "")
+		f.BoolVar(&asJSON, "json", false, "")
+	})
+	if err != nil {
+		return 0, err
+	}
+	locks, err := surveyed(names)
+	switch {
+	case err != nil:
+	case len(rest) > 0:
+		err = fmt.Errorf("%q is no option; survey takes options only", rest[0])
+	case o.Runs < 1:
+		err = fmt.Errorf("--runs %d: at least 1", o.Runs)
+	case jobs < 1 || jobs > 1024:
+		err = fmt.Errorf("--jobs %d: from 1 to 1024", jobs)
+	default:
+		err = folder(dir)
+	}
+	if err != nil {
+		return 0, usageError{fmt.Errorf("survey: %w", err)}
+	}
+	stop, release := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer release()
+	s := survey.Survey{Command: strings.Join(append([]string{program(), "survey"}, args...), " "), Options: o}
+	s.Locks, err = a.surveyAll(stop, locks, o, jobs, dir)
+	if stop.Err() != nil {
+		kept := ""
+		if dir != "" {
+			kept = "; the locks that are done are kept, and the same command goes on"
+		}
+		fmt.Fprintf(a.err, "simrun: interrupted%s\n", kept)
+		return exitUndecided, nil
+	}
+	if err != nil {
+		return 0, err
+	}
+	if dir != "" {
+		if err := writeSurvey(dir, s); err != nil {
+			return 0, err
+		}
+	}
+	if asJSON {
+		return exitOK, s.WriteJSON(a.out)
+	}
+	a.surveyText(s, dir)
+	return exitOK, nil
+}
+
+// surveyed returns the locks of those names. Without names it returns every listed lock that
+// is not replicated, and of a lock with releases the newest one.
+func surveyed(names []string) ([]*subject.Subject, error) {
+	var chosen []*subject.Subject
+	for _, name := range names {
+		l, err := subject.Find(name)
+		if err != nil {
+			return nil, err
+		}
+		if !slices.Contains(chosen, l) {
+			chosen = append(chosen, l)
+		}
+	}
+	if names != nil {
+		return chosen, nil
+	}
+	for _, l := range subject.All() {
+		if newest, err := subject.Find(l.Family()); err == nil && newest == l || l.Release == "" && !l.Replicated {
+			chosen = append(chosen, l)
+		}
+	}
+	return chosen, nil
+}
+
+// surveyAll surveys each lock in a process of its own, jobs processes at a time. If dir is
+// not "", a lock that is done is kept there until all are.
+func (a *app) surveyAll(stop context.Context, locks []*subject.Subject, o survey.Options, jobs int, dir string) ([]survey.Lock, error) {
+	all := make([]survey.Lock, len(locks))
+	problems := make([]error, len(locks))
+	turn := make(chan int)
+	var workers sync.WaitGroup
+	for range min(jobs, len(locks)) {
+		workers.Go(func() {
+			for i := range turn {
+				all[i], problems[i] = surveyKept(stop, locks[i].Name, o, dir)
+			}
+		})
+	}
+	for i, l := range locks {
+		if stop.Err() != nil {
+			break
+		}
+		if a.tty {
+			a.status("lock %d of %d: %s", i+1, len(locks), l.Name)
+		} else {
+			fmt.Fprintf(a.err, "lock %d of %d: %s\n", i+1, len(locks), l.Name)
+		}
+		select {
+		case turn <- i:
+		case <-stop.Done():
+		}
+	}
+	close(turn)
+	workers.Wait()
+	a.status("")
+	return all, errors.Join(problems...)
+}
+
+// surveyTask asks a process for the survey of one lock.
+type surveyTask struct {
+	Lock     string
+	Options  survey.Options
+	Versions explore.Versions
+}
+
+// surveyAnswer is the answer to a surveyTask. Survey.Lock leaves out the texts of recordings.
+type surveyAnswer struct {
+	Task       surveyTask
+	Lock       survey.Lock
+	Recordings map[string]string
+}
+
+// surveyingDir is the folder in which a survey keeps the locks that are done.
+const surveyingDir = ".surveying"
+
+// surveyKept returns the answer that an interrupted survey kept, or else surveys the lock.
+func surveyKept(stop context.Context, lock string, o survey.Options, dir string) (survey.Lock, error) {
+	task := surveyTask{lock, o, explore.CurrentVersions()}
+	file := filepath.Join(dir, surveyingDir, lock+".json")
+	var kept surveyAnswer
+	if text, err := os.ReadFile(file); dir != "" && err == nil && json.Unmarshal(text, &kept) == nil && kept.Task == task {
+		kept.Lock.Recordings = kept.Recordings
+		return kept.Lock, nil
+	}
+	answer, err := surveyAway(stop, task)
+	if err != nil {
+		return answer.Lock, err
+	}
+	if dir != "" {
+		text, err := json.Marshal(answer)
+		if err == nil {
+			err = os.MkdirAll(filepath.Dir(file), 0o755)
+		}
+		if err == nil {
+			err = renameio.WriteFile(file, text, 0o644)
+		}
+		if err != nil {
+			return answer.Lock, err
+		}
+	}
+	answer.Lock.Recordings = answer.Recordings
+	return answer.Lock, nil
+}
+
+// surveyCommand is the command with which simrun starts itself to survey one lock. It is not
+// for users.
+const surveyCommand = "survey-worker"
+
+func surveyAway(stop context.Context, task surveyTask) (answer surveyAnswer, err error) {
+	self, err := os.Executable()
+	if err != nil {
+		return answer, err
+	}
+	text, err := json.Marshal(task)
+	if err != nil {
+		return answer, err
+	}
+	var stderr bytes.Buffer
+	cmd := exec.CommandContext(stop, self, surveyCommand, string(text))
+	cmd.Stderr = &stderr
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // an interrupt of the terminal goes to simrun alone
+	out, err := cmd.Output()
+	if err == nil {
+		err = json.Unmarshal(out, &answer)
+	}
+	if err != nil {
+		return answer, fmt.Errorf("survey of %s: %w: %s", task.Lock, err, stderr.String())
+	}
+	return answer, nil
+}
+
+// surveyor surveys one lock for another process.
+func (a *app) surveyor(args []string) (int, error) {
+	if len(args) != 1 {
+		return 0, usagef("%s takes one task", surveyCommand)
+	}
+	var task surveyTask
+	if err := json.Unmarshal([]byte(args[0]), &task); err != nil {
+		return 0, usageError{err}
+	}
+	l, err := subject.Find(task.Lock)
+	if err != nil {
+		return 0, usageError{err}
+	}
+	lock, err := survey.Of(a.host, l, task.Options)
+	if err != nil {
+		return 0, err
+	}
+	return exitOK, json.NewEncoder(a.out).Encode(surveyAnswer{task, lock, lock.Recordings})
+}
+
+// writeSurvey writes a survey into a folder. Recordings that an earlier survey wrote are
+// removed.
+func writeSurvey(dir string, s survey.Survey) error {
+	if err := os.RemoveAll(filepath.Join(dir, survey.RecordingsDir)); err != nil {
+		return err
+	}
+	for _, l := range s.Locks {
+		for name, text := range l.Recordings {
+			file := filepath.Join(dir, filepath.FromSlash(survey.RecordingFile(l.Name, name)))
+			if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+				return err
+			}
+			if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
+				return err
+			}
+		}
+	}
+	for _, f := range []struct {
+		name  string
+		write func(*bytes.Buffer) error
+	}{
+		{survey.LocksFile, func(b *bytes.Buffer) error { return s.WriteJSON(b) }},
+		{survey.MarkdownFile, func(b *bytes.Buffer) error { return s.WriteMarkdown(b) }},
+		{survey.PageFile, func(b *bytes.Buffer) error { return s.WritePage(b) }},
+	} {
+		var b bytes.Buffer
+		if err := f.write(&b); err != nil {
+			return err
+		}
+		if err := renameio.WriteFile(filepath.Join(dir, f.name), b.Bytes(), 0o644); err != nil {
+			return err
+		}
+	}
+	if err := os.RemoveAll(filepath.Join(dir, surveyingDir)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return nil
+}
+
+// surveyText prints, per lock, the promises that were broken and the cost of an acquire.
+func (a *app) surveyText(s survey.Survey, dir string) {
+	for _, l := range s.Locks {
+		var held, not []string
+		fmt.Fprintf(a.out, "%s: %s\n", l.Name, l.About)
+		for _, p := range survey.Promises {
+			sum := l.Summary(p.Name)
+			switch sum.Word {
+			case survey.Held:
+				held = append(held, p.Name)
+			case survey.NotPromised, survey.NotJudged:
+				not = append(not, p.Name)
+			default:
+				text, word := sum.String(), string(sum.Word)
+				fmt.Fprintf(a.out, "    %s %s%s\n", a.paint(word, fmt.Sprintf("%-9s", word)), p.Name, strings.TrimPrefix(text, word))
+			}
+		}
+		if len(held) > 0 {
+			fmt.Fprint(a.out, wrap("held: "+strings.Join(held, ", "), "    ", 100))
+		}
+		if len(not) > 0 {
+			fmt.Fprint(a.out, wrap("not promised, or not judged: "+strings.Join(not, ", "), "    ", 100))
+		}
+		c := l.Cost
+		fmt.Fprint(a.out, wrap(fmt.Sprintf("cost: an acquire %d requests in %g round trips, an unlock %d in %g; a hand-over %d messages in %g ms; ten waiters %g requests a second",
+			c.Acquire.Requests, c.Acquire.RoundTrips(), c.Unlock.Requests, c.Unlock.RoundTrips(), c.HandOverMessages, c.HandOverMs, c.TenWaiters), "    ", 100))
+		if l.Advice != "" {
+			fmt.Fprint(a.out, wrap(l.Advice, "    ", 100))
+		}
+	}
+	if dir != "" {
+		fmt.Fprintf(a.out, "tables and recordings: %s\n", filepath.Join(dir, survey.MarkdownFile))
+	}
+}

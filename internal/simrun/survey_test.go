@@ -1,0 +1,119 @@
+package simrun
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"lockstep/explore"
+	"lockstep/explore/survey"
+)
+
+func TestSurveyRefusesBadInput(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(file, nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct{ args, want string }{
+		{"--lock setnx-dell", "setnx-del"},
+		{"--lock setnx-del --runs 0", "--runs 0: at least 1"},
+		{"--lock setnx-del --jobs 0", "--jobs 0: from 1"},
+		{"--lock setnx-del more", `"more" is no option`},
+		{"--lock setnx-del --out " + file, "--out"},
+	} {
+		code, out, stderr := call(t, append([]string{"survey"}, strings.Fields(c.args)...)...)
+		if code != exitUsage || out != "" || !strings.Contains(stderr, c.want) {
+			t.Errorf("survey %s: exit %d, %q, %q; want exit %d and %q", c.args, code, out, stderr, exitUsage, c.want)
+		}
+	}
+}
+
+// TestASurveyTakesOneReleaseOfALibrary asks which locks are surveyed when none is named.
+func TestASurveyTakesOneReleaseOfALibrary(t *testing.T) {
+	locks, err := surveyed(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, l := range locks {
+		names = append(names, l.Name)
+		if l.Advice == "" {
+			t.Errorf("%s does not say when to take it", l.Name)
+		}
+	}
+	got := " " + strings.Join(names, " ") + " "
+	for name, want := range map[string]bool{
+		"setnx-del": true, "reference": true, "reference-fair": true, "redisson@4.7.0": true, "redisson-fenced@4.7.0": true,
+		"redisson@3.43.0": false, "redisson@4.7.0+replicas": false,
+	} {
+		if strings.Contains(got, " "+name+" ") != want {
+			t.Errorf("%s is surveyed: %v; want %v (%s)", name, !want, want, got)
+		}
+	}
+}
+
+// TestASurveyGoesOn gives a survey the answer that an interrupted one kept, and one of another
+// program, which it must not take.
+func TestASurveyGoesOn(t *testing.T) {
+	dir := t.TempDir()
+	o := survey.Options{Runs: 1, Seed: 1, Budget: 1}
+	task := surveyTask{"no-such-lock", o, explore.CurrentVersions()}
+	keep := func(a surveyAnswer) {
+		t.Helper()
+		text, err := json.Marshal(a)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.MkdirAll(filepath.Join(dir, surveyingDir), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(dir, surveyingDir, "no-such-lock.json"), text, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	keep(surveyAnswer{Task: task, Lock: survey.Lock{Name: "no-such-lock", Odd: 7}, Recordings: map[string]string{"a": "b"}})
+	l, err := surveyKept(t.Context(), "no-such-lock", o, dir)
+	if err != nil || l.Odd != 7 || l.Recordings["a"] != "b" {
+		t.Errorf("kept: %+v, %v", l, err)
+	}
+	task.Versions.World++
+	keep(surveyAnswer{Task: task})
+	if _, err := surveyKept(t.Context(), "no-such-lock", o, dir); err == nil {
+		t.Error("the answer of another program was taken")
+	}
+}
+
+// TestTheIndexShowsTheSurvey writes a survey into a folder and makes the index of it.
+func TestTheIndexShowsTheSurvey(t *testing.T) {
+	dir := t.TempDir()
+	l := survey.Lock{Name: "mine", Recordings: map[string]string{"r": "text"}}
+	for _, campaign := range survey.Campaigns() {
+		for _, p := range survey.Promises {
+			l.Cells = append(l.Cells, survey.Cell{Promise: p.Name, Faults: campaign, Word: survey.Held, Runs: 1})
+		}
+	}
+	l.Cells[0].Word, l.Cells[0].Recording = survey.Bug, "r"
+	if err := writeSurvey(dir, survey.Survey{Command: "simrun survey", Locks: []survey.Lock{l}}); err != nil {
+		t.Fatal(err)
+	}
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	x, err := readIndex(root, dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(x.Tables) != 2 {
+		t.Fatalf("%d tables; want one of promises and one of costs", len(x.Tables))
+	}
+	cell := x.Tables[0].Rows[0][1]
+	if cell.Text != "bug without a fault" || cell.Recording != "survey/mine/r.lockstep" {
+		t.Errorf("the cell of the bug: %+v", cell)
+	}
+	if _, err := os.Stat(filepath.Join(dir, filepath.FromSlash(cell.Recording))); err != nil {
+		t.Error(err)
+	}
+}
