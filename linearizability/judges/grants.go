@@ -7,8 +7,53 @@ import (
 	"lockstep/model/trace"
 )
 
-// grants returns the changes in which the call's own commands took or entered the
-// lock, without the grants that it gave back. More than one is a grant too many.
+// changes returns the changes of its lock that a call brought about, in order: those that
+// its own commands made, and those that handed the lock to it.
+func (r *run) changes(o *trace.Call) []*trace.Change {
+	if !r.Record.Params.PerGrant || !o.Action.Acquires() {
+		return o.Changes
+	}
+	var out []*trace.Change
+	for _, c := range r.Changes(o.Lock) {
+		if c.Call() == o || r.handedTo(c) == o {
+			out = append(out, c)
+		}
+	}
+	return out
+}
+
+// handedTo returns the acquire that a change gave the lock to because it stood first in the
+// queue, as servers do whose queue is the lock: no command of its thread made the change. The
+// acquire is the one that last put its thread into the queue. It returns nil for all other
+// changes, and for a lock whose threads do not know their holds by the grants alone.
+func (r *run) handedTo(c *trace.Change) *trace.Call {
+	who := c.After.Owner
+	if !r.Record.Params.PerGrant || !c.Started() || c.MadeFor(who) || !slices.Contains(c.Before.Queue, who) {
+		return nil
+	}
+	changes := r.Changes(c.Lock)
+	for _, q := range slices.Backward(changes[:slices.Index(changes, c)]) {
+		if !slices.Contains(q.Before.Queue, who) && slices.Contains(q.After.Queue, who) {
+			if by := q.Call(); by != nil && by.Action.Acquires() && by.Caller == who {
+				return by
+			}
+			return nil
+		}
+	}
+	return nil
+}
+
+// grantedBy returns the call that a change granted the lock to, or whose command it was; nil
+// if there is none.
+func (r *run) grantedBy(c *trace.Change) *trace.Call {
+	if o := r.handedTo(c); o != nil {
+		return o
+	}
+	return c.Call()
+}
+
+// grants returns the changes in which the call took or entered the lock, without the
+// grants that it gave back. More than one is a grant too many.
 func (r *run) grants(o *trace.Call) []*trace.Change {
 	kept, _ := r.keptAndGivenBack(o)
 	return kept
@@ -29,7 +74,7 @@ func (r *run) grantsGivenBack(o *trace.Call) []givenBack {
 // does, unless the call returns with that grant.
 func (r *run) keptAndGivenBack(o *trace.Call) (kept []*trace.Change, back []givenBack) {
 	known := r.returnedWith(o)
-	for _, c := range o.Changes {
+	for _, c := range r.changes(o) {
 		switch levels := c.Gain(o.Caller); {
 		case levels > 0:
 			kept = append(kept, c)
@@ -51,7 +96,7 @@ func (r *run) returnedWith(o *trace.Call) *trace.Change {
 		return nil
 	}
 	var known *trace.Change
-	for _, c := range o.Changes {
+	for _, c := range r.changes(o) {
 		if c.Started() && c.After.Owner == o.Caller && (known == nil || c.AtNs <= o.ReturnedNs()) {
 			known = c
 		}

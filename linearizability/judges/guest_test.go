@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"lockstep/model"
 	"lockstep/model/trace"
@@ -826,6 +827,35 @@ func TestALateRequestLeavesAHoldOfWhichNobodyKnows(t *testing.T) {
 	testJudged(t, []judged{
 		{rule: "a waiter may wait for its lease", lock: anybodys, record: late(31500, 32000)},
 		{rule: "and not for longer", lock: anybodys, record: late(64000, 65000), finds: "liveness bug: a/1 waited for l"},
+	})
+}
+
+// TestAServerHandsTheLockOver has a server whose queue is the lock: the release of one owner
+// makes the next one the owner. Nobody answers the acquire of that one.
+func TestAServerHandsTheLockOver(t *testing.T) {
+	renewed := anybodys
+	renewed.NoWatchdog, renewed.Fair, renewed.Timing = false, true, timing(10*time.Second)
+	const handedOver = `
+		0    a/1 takes -> a/1 1 30001
+		100  b/1 waits lock -> a/1 1 30001 queue=b/1
+		2000 a/1 releases -> b/1 1 30101
+		2500 b/1 renews -> b/1 1 32501
+		9000 server leave`
+	const late = `
+		0    a/1 takes -> a/1 1 30001
+		100  b/1 waits lock -> a/1 1 30001 queue=b/1
+		1000 b/1 return unknown
+		2000 a/1 releases -> b/1 1 30101
+		2500 b/1 invoke unlock
+		2500 b/1 return not_held
+		9000 server leave`
+	testJudged(t, []judged{
+		{rule: "an acquire that waits is granted when the server hands the lock to it", lock: renewed, record: handedOver},
+		{rule: "but only an acquire that stands in the queue", lock: renewed, finds: "linearizable bug: l: b/1 renew\nliveness bug: b/1 waited for l",
+			record: strings.Replace(handedOver, " -> a/1 1 30001 queue=b/1", "", 1)},
+		{rule: "a thread does not know of a hold that is handed to an acquire which failed", lock: renewed, finds: "tidy bug: b/1 stands in the queue", record: late},
+		{rule: "but of one with which its acquire returned", lock: renewed, finds: "linearizable bug: l: b/1 release", record: strings.NewReplacer(
+			"1000 b/1 return unknown\n", "", "2500 b/1 invoke unlock", "2002 b/1 return granted\n2500 b/1 invoke unlock").Replace(late)},
 	})
 }
 

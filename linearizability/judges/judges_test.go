@@ -1701,7 +1701,26 @@ func TestLiveness(t *testing.T) {
 			30000 a/1 renews -> a/1 1 60001
 			40000 a/1 renews -> a/1 1 70001
 			49000 server leave`
+	const connects = `
+			0    a/1 invoke lock
+			0    a/1 send connect nobody=y
+			0    a/1 hit 1 connect
+			5000 a/1 exec connect
+			5001 a/1 deliver connect
+			5001 a/1 send acquire
+			5002 a/1 exec acquire -> a/1 1 35002
+			5003 a/1 deliver acquire
+			5003 a/1 return granted
+			5010 a/1 releases
+			9000 server leave`
 	testJudged(t, []judged{
+		{rule: "a call waits for the beginning of a connection that a fault held up", lock: ourLock, record: connects},
+		{rule: "but for no other request of nobody", lock: ourLock, finds: "liveness bug: a/1 waited for l from 0.000s",
+			record: strings.Replace(connects, "0    a/1 hit 1 connect", "", 1)},
+		{rule: "nor for a channel", lock: ourLock, finds: "liveness bug: a/1 waited for l from 0.000s",
+			record: strings.Replace(connects, "nobody=y", "nobody=y listens=start", 1)},
+		{rule: "and no longer than the fault holds it up", lock: ourLock, finds: "liveness bug: a/1 waited for l from 0.003s",
+			record: strings.NewReplacer("5000 a/1 exec connect", "2    a/1 exec connect", "5001 a/1 deliver connect", "3    a/1 deliver connect").Replace(connects)},
 		{rule: "a level without a lease that is not given up is waited for, whatever the lease of a later one", lock: ourLock, record: `
 			0  a/1 takes
 			10 a/1 takes lease=10 -> a/1 2 30001

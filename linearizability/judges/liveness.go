@@ -122,7 +122,7 @@ func (r *run) forgotten(lock string, o *trace.Call, occupied spans, disturbed []
 			}
 		}
 	}
-	if own := unanswered(o); len(own) > 0 {
+	if own := append(unanswered(o), r.connecting(o.Process)...); len(own) > 0 {
 		busy = append(own, busy...)
 		slices.SortStableFunc(busy, func(a, b span) int { return cmp.Compare(a.from, b.from) })
 	}
@@ -157,6 +157,30 @@ func unanswered(o *trace.Call) []span {
 			to = m.RepliedNs
 		} else if i+1 < len(o.Sent) {
 			to = o.Sent[i+1].AtNs
+		}
+		out = append(out, span{m.AtNs, to})
+	}
+	return out
+}
+
+// connecting returns the times in which a fault held up a request of the process that
+// belongs to no call, such as the beginning of a connection or of a session. The calls that
+// are sent on the connection wait for it. A request that listens to a channel holds up
+// nothing but the messages of that channel.
+func (r *run) connecting(process string) []span {
+	var out []span
+	for _, m := range r.CommandsFrom(process) {
+		if m.Call != nil || m.Script != "" || m.Listens != model.ListensNot || len(m.Hits) == 0 {
+			continue
+		}
+		to := int64(math.MaxInt64)
+		switch {
+		case m.RepliedNs >= 0:
+			to = m.RepliedNs
+		case m.Lost != nil: // the client learns of it, or asks again, see ownDisturbances
+			to = m.Lost.AtNs
+		case m.Executed != nil && !slices.ContainsFunc(m.Hits, func(h *model.Event) bool { return h.Dir == "reply" }):
+			to = m.Executed.AtNs // it needs no reply
 		}
 		out = append(out, span{m.AtNs, to})
 	}

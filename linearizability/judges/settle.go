@@ -402,7 +402,7 @@ func (r *run) holdsUnknowingly(o *trace.Call) bool {
 	starts := r.StartsUpTo(o.Lock, o.ReturnedNs())
 	for i := len(starts) - 1; i >= 0; i-- {
 		if c := starts[i]; c.After.Owner == o.Caller {
-			by := c.Call()
+			by := r.grantedBy(c)
 			return by != nil && by.Outcome != model.Granted
 		}
 	}
