@@ -93,10 +93,11 @@ var rooms = map[string]room{
 		"scenarios", "scenarios/play", "scenarios/subject", "sim"}, words: []*regexp.Regexp{locks, roles}},
 	"locktest/redistest": {imports: []string{"locktest", "scenarios/subject/builtin", "sim", "sim/goredis", "sim/redis"}, words: []*regexp.Regexp{locks}},
 	"peers":              {imports: []string{"bench", "locktest", "locktest/redistest", "model", "sim"}},
+	"bench/command":      {imports: []string{"sim"}, modules: none, words: []*regexp.Regexp{locks, roles}},
 	"bench": {imports: []string{
-		"explore", "explore/draw", "interop", "lockimpl", "model", "scenarios", "scenarios/play", "scenarios/subject", "scenarios/subject/builtin", "sim"}},
+		"bench/command", "explore", "explore/draw", "interop", "lockimpl", "model", "scenarios", "scenarios/play", "scenarios/subject", "scenarios/subject/builtin", "sim"}},
 	"internal/simrun": {imports: []string{
-		"explore", "explore/draw", "explore/failure", "explore/shrink", "explore/strategy", "explore/survey",
+		"bench/command", "explore", "explore/draw", "explore/failure", "explore/shrink", "explore/strategy", "explore/survey",
 		"known", "linearizability", "linearizability/judges", "model", "report", "scenarios", "scenarios/play", "scenarios/subject", "sim"}},
 	"cmd": {imports: []string{"bench", "internal/simrun", "locktest", "scenarios/subject/builtin"}},
 }

@@ -4,31 +4,12 @@ import (
 	"cmp"
 	"fmt"
 	"io"
-	"os/exec"
 	"slices"
 	"strings"
 	"time"
 
-	"lockstep/sim"
+	"lockstep/bench/command"
 )
-
-// Options say what is measured, and how thoroughly.
-type Options struct {
-	Host *sim.Host
-	// Only are the parts that are measured; empty: all. See Parts.
-	Only []string
-	// Rounds is how often what is compared is measured in turn, at least 1.
-	Rounds int
-	// Quick measures a tenth, or less, of everything: for a look.
-	Quick bool
-	// Worker makes a process that plays runs as a campaign's do (explore.Serve).
-	Worker func() *exec.Cmd
-	// Root is the folder of this repository, for what is built for it: the
-	// programs of other people's locks.
-	Root string
-	// Progress is told what is measured next.
-	Progress func(string)
-}
 
 // part is one of what is measured.
 type part struct {
@@ -48,8 +29,8 @@ var parts = []part{
 	{"growth", (*bench).growth},
 }
 
-// Parts are the names of what can be measured, in order.
-func Parts() []string {
+// partNames returns the names of the parts, in order.
+func partNames() []string {
 	var names []string
 	for _, p := range parts {
 		names = append(names, p.name)
@@ -57,20 +38,23 @@ func Parts() []string {
 	return names
 }
 
-// Check says what of the options cannot be.
-func (o Options) Check() error {
-	for _, name := range o.Only {
-		if !slices.Contains(Parts(), name) {
-			return fmt.Errorf("there is no part %q; known: %s", name, strings.Join(Parts(), ", "))
+// New returns the benchmarks with these settings.
+func New(o command.Options) command.Benchmarks { return &bench{o} }
+
+// Check implements command.Benchmarks.
+func (b *bench) Check() error {
+	for _, name := range b.Only {
+		if !slices.Contains(partNames(), name) {
+			return fmt.Errorf("there is no part %q; known: %s", name, strings.Join(partNames(), ", "))
 		}
 	}
-	if o.Rounds < 1 || o.Rounds > 1000 {
-		return fmt.Errorf("%d rounds: from 1 to 1000", o.Rounds)
+	if b.Rounds < 1 || b.Rounds > 1000 {
+		return fmt.Errorf("%d rounds: from 1 to 1000", b.Rounds)
 	}
 	return nil
 }
 
-type bench struct{ Options }
+type bench struct{ command.Options }
 
 // count is n, or what is measured of it for a look.
 func (b *bench) count(n int) int {
@@ -114,8 +98,8 @@ func atMost(what string, wanted, got float64, unit, measured, why string) goal {
 	return goal{what, "at most " + digits(wanted) + unit, measured, got <= wanted, fmt.Sprintf("%.0f %% over. %s", 100*(got/wanted-1), why)}
 }
 
-// Report is what was measured, as a document.
-type Report struct {
+// report holds what was measured, as a document.
+type report struct {
 	begun, ended time.Time
 	loads        [2]string // before and after
 	machine      []string
@@ -125,20 +109,17 @@ type Report struct {
 	missing      []string // parts that were not reached yet
 }
 
-// Run measures, and gives keep the report when a part is done and in the end. A
-// part for which something is missing on this machine says so in the report; an
-// error is a defect, or keep's.
-func Run(o Options, keep func(*Report) error) error {
-	if err := o.Check(); err != nil {
+// Run implements command.Benchmarks.
+func (b *bench) Run(each func(command.Report) error) error {
+	if err := b.Check(); err != nil {
 		return err
 	}
-	b := &bench{o}
-	r := &Report{begun: time.Now(), machine: machine(), quick: o.Quick, rounds: o.Rounds}
+	r := &report{begun: time.Now(), machine: machine(), quick: b.Quick, rounds: b.Rounds}
 	r.loads[0] = load()
-	chosen := slices.DeleteFunc(slices.Clone(parts), func(p part) bool { return len(o.Only) > 0 && !slices.Contains(o.Only, p.name) })
+	chosen := slices.DeleteFunc(slices.Clone(parts), func(p part) bool { return len(b.Only) > 0 && !slices.Contains(b.Only, p.name) })
 	for i, p := range chosen {
-		if o.Progress != nil {
-			o.Progress(p.name)
+		if b.Progress != nil {
+			b.Progress(p.name)
 		}
 		s, err := p.measure(b)
 		if err != nil {
@@ -150,17 +131,17 @@ func Run(o Options, keep func(*Report) error) error {
 		for _, later := range chosen[i+1:] {
 			r.missing = append(r.missing, later.name)
 		}
-		if err := keep(r); err != nil {
+		if err := each(r); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// Write writes the report; command is what makes it.
-func (r *Report) Write(w io.Writer, command string) error {
+// Write implements command.Report.
+func (r *report) Write(w io.Writer, again string) error {
 	var b strings.Builder
-	fmt.Fprintf(&b, "<!-- written by: %s -->\n# What it costs\n\nWritten by `%s` in %v, %d rounds. ", command, command, r.ended.Sub(r.begun).Round(time.Second), r.rounds)
+	fmt.Fprintf(&b, "<!-- written by: %s -->\n# What it costs\n\nWritten by `%s` in %v, %d rounds. ", again, again, r.ended.Sub(r.begun).Round(time.Second), r.rounds)
 	b.WriteString("What is compared was measured in turn, in this one call; figures are medians of the rounds, ratios medians of the ratios within a round, " +
 		"with the least and the greatest behind them. Processor time, unless a column says otherwise. [docs/performance.md](../docs/performance.md) says where it goes.\n\n")
 	for _, line := range r.machine {

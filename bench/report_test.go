@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"lockstep/bench/command"
 	"lockstep/scenarios/play"
 	"lockstep/sim"
 )
@@ -58,7 +59,7 @@ func TestLengths(t *testing.T) {
 }
 
 func TestAGoalSaysByHowMuchItIsMissed(t *testing.T) {
-	r := Report{sections: []section{{title: "S", goals: []goal{
+	r := report{sections: []section{{title: "S", goals: []goal{
 		atMost("a", 2, 3, "", "3.00", "Why a."), atLeast("b", 5, 4, "4.00", "Why b."), atMost("c", 20, 13, " ms", "13.0 ms", "Why c."),
 	}}}}
 	var b strings.Builder
@@ -79,7 +80,7 @@ func TestAGoalSaysByHowMuchItIsMissed(t *testing.T) {
 // A part for which something is missing says so, and the others go on.
 func TestWithoutARedisServer(t *testing.T) {
 	t.Setenv("PATH", t.TempDir())
-	b := &bench{Options{Rounds: 1, Quick: true}}
+	b := &bench{command.Options{Rounds: 1, Quick: true}}
 	for name, measure := range map[string]func() (section, error){"lock": b.lock, "real-time": b.realTime} {
 		s, err := measure()
 		if err != nil || len(s.rows)+len(s.goals) > 0 || strings.Join(s.after, "") != "Not measured: there is no redis-server here." {

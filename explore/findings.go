@@ -57,27 +57,35 @@ func readTold(dir string) (retold, error) {
 	if t.total.Campaign == "" {
 		return t, fmt.Errorf("%s: the totals of the campaign are missing: it was cut off, or is not one of explore", file)
 	}
+	if t.total.Plan == nil {
+		return t, fmt.Errorf("%s: the plan of the campaign is missing", file)
+	}
 	return t, lines.Err()
+}
+
+// ReadCampaign returns the plan of the campaign whose results a folder holds, and the
+// versions of the program that wrote them.
+func ReadCampaign(dir string) (Plan, Versions, error) {
+	t, err := readTold(dir)
+	if err != nil {
+		return Plan{}, noVersions, err
+	}
+	if t.total.Versions == nil {
+		return *t.total.Plan, noVersions, nil
+	}
+	return *t.total.Plan, *t.total.Versions, nil
 }
 
 // WriteFindings writes the findings of campaigns as Markdown. It reads them from the
 // folders that WriteTally wrote. A table of the campaigns comes first. Then come the bugs
 // without a name, the known defects, and the limits. Each known defect appears once, with
-// its story and the places where it was met. Links are relative to base. planOf returns the
-// plan of a command, for a campaign that an older program wrote without its plan.
-func WriteFindings(w io.Writer, base string, dirs []string, planOf func(command string) (Plan, error)) error {
+// its story and the places where it was met. Links are relative to base.
+func WriteFindings(w io.Writer, base string, dirs []string) error {
 	var all []retold
 	for _, dir := range dirs {
 		t, err := readTold(dir)
 		if err != nil {
 			return err
-		}
-		if t.total.Plan == nil {
-			plan, err := planOf(t.total.Campaign)
-			if err != nil {
-				return fmt.Errorf("%s: the command of the campaign: %w", filepath.Join(dir, VerdictsFile), err)
-			}
-			t.total.Plan = &plan
 		}
 		rel, err := filepath.Rel(base, dir)
 		if err != nil {
@@ -112,7 +120,7 @@ func WriteFindings(w io.Writer, base string, dirs []string, planOf func(command 
 					medians[g.Defect] = append(medians[g.Defect], fmt.Sprintf("%d on %s", g.MedianRuns, t.total.Plan.Lock))
 				}
 				if row := known.Row(g.Defect); row != "" && !defects[g.Defect] {
-					rows[row] = append(rows[row], fmt.Sprintf("`%s`: %s", t.total.Plan.subject(), g.soon(t)))
+					rows[row] = append(rows[row], fmt.Sprintf("`%s`: %s", strings.Join(t.total.Plan.subject(), " "), g.soon(t)))
 				}
 				defects[g.Defect] = true
 			}

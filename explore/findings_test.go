@@ -2,14 +2,12 @@ package explore
 
 import (
 	"bytes"
-	"errors"
 	"os"
 	"path/filepath"
 	"reflect"
 	"strings"
 	"testing"
 
-	"lockstep/explore/draw"
 	"lockstep/explore/failure"
 )
 
@@ -32,9 +30,8 @@ func TestFindingsAreWrittenUp(t *testing.T) {
 		limit   = `{"group":"g3","judge":"mutual-exclusion","class":"limit","op":"acquire","faults":["pause"],"runs":2,"first_seed":5,"size_events":6,"why":"it slept","recording":"g3/5.lockstep"}` + "\n"
 		total   = `{"campaign":"a command","plan":{"lock":"redisson@3.21.3","faults":["network"],"profile":"full"},"runs":50,"missing":0,"groups":3,"verdicts":{},"steps":99,"sim_ns":1,"died":0,"states":[]}` + "\n"
 	)
-	unplanned := func(string) (Plan, error) { return Plan{}, errors.New("nobody knows the command") }
 	var b bytes.Buffer
-	if err := WriteFindings(&b, base, []string{write("one", known+unknown+limit+total)}, unplanned); err != nil {
+	if err := WriteFindings(&b, base, []string{write("one", known+unknown+limit+total)}); err != nil {
 		t.Fatal(err)
 	}
 	for _, want := range []string{
@@ -51,27 +48,16 @@ func TestFindingsAreWrittenUp(t *testing.T) {
 			t.Errorf("%q is not in\n%s", want, b.String())
 		}
 	}
-	// An older program wrote the command of a campaign and no plan.
-	older := strings.Replace(total, `"plan":{"lock":"redisson@3.21.3","faults":["network"],"profile":"full"},`, "", 1)
-	var again bytes.Buffer
-	planOf := func(command string) (Plan, error) {
-		if command != "a command" {
-			t.Errorf("asked for the plan of %q", command)
-		}
-		return Plan{Lock: "redisson@3.21.3", Faults: []draw.Class{draw.ClassNetwork}, Profile: draw.Full}, nil
-	}
-	if err := WriteFindings(&again, base, []string{write("one", known+unknown+limit+older)}, planOf); err != nil || again.String() != b.String() {
-		t.Errorf("without its plan the campaign is written up as\n%s\n%v; want\n%s", again.String(), err, b.String())
-	}
+	unplanned := strings.Replace(total, `"plan":{"lock":"redisson@3.21.3","faults":["network"],"profile":"full"},`, "", 1)
 	for _, c := range []struct{ name, text, want string }{
-		{"unplanned", known + older, "nobody knows the command"},
+		{"unplanned", known + unplanned, "verdicts.jsonl: the plan of the campaign is missing"},
 		{"cut", known, "the totals of the campaign are missing"},
 		{"other", "{}\n", "verdicts.jsonl:1: neither a group nor the totals"},
 		{"no JSON", known + "{\n", "verdicts.jsonl:2: not what explore writes"},
 		{"more", total + known, "verdicts.jsonl:2: something follows the totals"},
 		{"old", strings.ReplaceAll(known, "R-4871", "R-0") + total, "run them again"},
 	} {
-		if err := WriteFindings(&b, base, []string{write(c.name, c.text)}, unplanned); err == nil || !strings.Contains(err.Error(), c.want) {
+		if err := WriteFindings(&b, base, []string{write(c.name, c.text)}); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v; want %q", c.name, err, c.want)
 		}
 	}

@@ -9,6 +9,8 @@ import (
 	"io"
 	"os/exec"
 	"slices"
+	"strconv"
+	"strings"
 
 	"lockstep/explore/failure"
 	"lockstep/known"
@@ -128,44 +130,45 @@ func (p here) Shrink(t ShrinkTask) (Shrunk, error) {
 }
 
 // String returns the command line that makes the plan.
-func (p Plan) String() string {
-	s := "simrun explore --lock " + p.subject()
+func (p Plan) String() string { return "simrun " + strings.Join(p.Args(), " ") }
+
+// Args returns the arguments of the command line that makes the plan.
+func (p Plan) Args() []string {
+	args := append([]string{"explore", "--lock"}, p.subject()...)
 	if p.Strategy == StrategyExhaustive {
 		if p.Runs > 0 {
-			s += fmt.Sprintf(" --runs %d", p.Runs)
+			args = append(args, "--runs", strconv.Itoa(p.Runs))
 		}
-		return s
+		return args
 	}
-	s += fmt.Sprintf(" --runs %d --seed %s", p.Runs, p.seeds())
+	args = append(args, "--runs", strconv.Itoa(p.Runs), "--seed", p.seeds())
 	if p.Strategy == StrategyPCT {
-		s += fmt.Sprintf(" --strategy pct --depth %d", p.Depth)
+		args = append(args, "--strategy", StrategyPCT, "--depth", strconv.Itoa(p.Depth))
 	}
 	if p.Steps > 0 {
-		s += fmt.Sprintf(" --steps %d", p.Steps)
+		args = append(args, "--steps", strconv.FormatInt(p.Steps, 10))
 	}
-	return s
+	return args
 }
 
 // subject returns the lock of the plan, and the options that say what it meets.
-func (p Plan) subject() string {
-	s := p.Lock
+func (p Plan) subject() []string {
+	args := []string{p.Lock}
 	if len(p.Faults) > 0 {
-		s += " --faults "
+		classes := make([]string, len(p.Faults))
 		for i, c := range p.Faults {
-			if i > 0 {
-				s += ","
-			}
-			s += string(c)
+			classes[i] = string(c)
 		}
+		args = append(args, "--faults", strings.Join(classes, ","))
 	}
 	if p.Strategy == StrategyExhaustive {
-		s += " --strategy exhaustive"
+		args = append(args, "--strategy", StrategyExhaustive)
 		if p.Case != "" {
-			s += " --scenario " + p.Case
+			args = append(args, "--scenario", p.Case)
 		}
-		return s
+		return args
 	}
-	return s + fmt.Sprintf(" --profile %s", p.Profile)
+	return append(args, "--profile", string(p.Profile))
 }
 
 // question is a line that a campaign sends to a process that plays for it. The first line

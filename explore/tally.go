@@ -157,10 +157,10 @@ type jsonGroup struct {
 }
 
 type jsonTotal struct {
-	// Campaign is the command that makes the plan, for people. Plan is nil in the files of
-	// programs that wrote no more than the command.
+	// Campaign is the command that makes the plan, for people.
 	Campaign string             `json:"campaign"`
-	Plan     *Plan              `json:"plan,omitempty"`
+	Plan     *Plan              `json:"plan"`
+	Versions *Versions          `json:"versions"` // of the program that wrote the file
 	Runs     int                `json:"runs"`
 	Missing  int                `json:"missing"`
 	Groups   int                `json:"groups"`
@@ -187,8 +187,9 @@ func (o Tally) WriteJSON(w io.Writer, small []Shrunk) error {
 			return err
 		}
 	}
+	versions := CurrentVersions()
 	return enc.Encode(jsonTotal{
-		Campaign: o.Plan.String(), Plan: &o.Plan, Runs: o.Runs, Missing: o.Missing, Groups: len(o.Groups), Verdicts: o.Words,
+		Campaign: o.Plan.String(), Plan: &o.Plan, Versions: &versions, Runs: o.Runs, Missing: o.Missing, Groups: len(o.Groups), Verdicts: o.Words,
 		Steps: o.Steps, SimNs: o.SimNs, Died: len(o.Died), States: o.Curve, Coverage: o.Coverage,
 	})
 }

@@ -1,9 +1,10 @@
 package explore
 
 import (
+	"encoding/json"
 	"fmt"
-	"regexp"
-	"strconv"
+	"maps"
+	"slices"
 	"strings"
 
 	"lockstep/explore/draw"
@@ -18,6 +19,9 @@ type Versions struct{ World, Judges, Names, Draw int }
 
 // NotUsed is the version of what had no part in results.
 const NotUsed = -1
+
+// noVersions are the versions of results that say none.
+var noVersions = Versions{NotUsed, NotUsed, NotUsed, NotUsed}
 
 // CurrentVersions are those of this program.
 func CurrentVersions() Versions {
@@ -51,32 +55,42 @@ func (v Versions) String() string {
 	return strings.Join(all, ", ")
 }
 
-// Comment is the line of a Markdown file of results that says the versions.
+// Comment is the line of a Markdown file of results that says the versions to people.
+// Programs read them from JSON.
 func (v Versions) Comment() string { return fmt.Sprintf("<!-- versions: %s -->\n", v) }
 
-var versionsComment = regexp.MustCompile(`(?m)^<!-- versions: (.*) -->$`)
+// MarshalJSON writes the versions that are used, by their names in String.
+func (v Versions) MarshalJSON() ([]byte, error) {
+	used := map[string]int{}
+	for _, x := range v.each() {
+		if *x.n != NotUsed {
+			used[x.name] = *x.n
+		}
+	}
+	return json.Marshal(used)
+}
 
-// ReadVersions finds the line that Comment wrote; ok is false where there is none.
-func ReadVersions(text string) (v Versions, ok bool, err error) {
-	m := versionsComment.FindStringSubmatch(text)
-	if m == nil {
-		return v, false, nil
+// UnmarshalJSON reads what MarshalJSON wrote. It refuses the name of a version that does not
+// exist, and a number below 0.
+func (v *Versions) UnmarshalJSON(text []byte) error {
+	var used map[string]int
+	if err := json.Unmarshal(text, &used); err != nil {
+		return err
 	}
-	v = Versions{NotUsed, NotUsed, NotUsed, NotUsed}
-	for _, word := range strings.Split(m[1], ", ") {
-		name, number, _ := strings.Cut(word, " ")
-		n, err := strconv.Atoi(number)
-		named := false
-		for _, x := range v.each() {
-			if x.name == name {
-				*x.n, named = n, true
-			}
+	*v = noVersions
+	for _, x := range v.each() {
+		if n, ok := used[x.name]; ok {
+			*x.n = n
+			delete(used, x.name)
 		}
-		if err != nil || n < 0 || !named {
-			return v, false, fmt.Errorf("%q is no version; one is, for example, world 6", word)
+		if *x.n < NotUsed {
+			return fmt.Errorf("%s %d is no version", x.name, *x.n)
 		}
 	}
-	return v, true, nil
+	for _, name := range slices.Sorted(maps.Keys(used)) {
+		return fmt.Errorf("there is no version of %q", name)
+	}
+	return nil
 }
 
 // Missing names the versions that uses has and v has not; "" for none.

@@ -2,7 +2,10 @@ package explore
 
 import (
 	"crypto/sha256"
+	"encoding/json"
+	"errors"
 	"fmt"
+	"strings"
 	"testing"
 
 	"lockstep/scenarios/scenariotest"
@@ -77,10 +80,11 @@ func holdVersion(t *testing.T, what, constant string, now, version int, got, wan
 
 func TestVersionsAreReadAsTheyAreWritten(t *testing.T) {
 	now := CurrentVersions()
-	for _, v := range []Versions{now, now.Played(), {World: 5}} {
-		got, ok, err := ReadVersions("<!-- written by: x -->\n" + v.Comment() + "# Head\n")
-		if got != v || !ok || err != nil {
-			t.Errorf("%v was read as %v, %v, %v", v, got, ok, err)
+	for _, v := range []Versions{now, now.Played(), {World: 5}, noVersions} {
+		text, err := json.Marshal(v)
+		var got Versions
+		if err := errors.Join(err, json.Unmarshal(text, &got)); got != v || err != nil {
+			t.Errorf("%v was read as %v, %v", v, got, err)
 		}
 	}
 	if d := now.Played().Difference(now); d != "" {
@@ -89,9 +93,14 @@ func TestVersionsAreReadAsTheyAreWritten(t *testing.T) {
 	if d, want := (Versions{World: now.World - 1, Judges: now.Judges, Names: NotUsed, Draw: NotUsed}).Difference(now), fmt.Sprintf("world %d, and the program has %d", now.World-1, now.World); d != want {
 		t.Errorf("it says %q, not %q", d, want)
 	}
-	for text, fails := range map[string]bool{"# Head": false, "<!-- versions: world six -->": true, "<!-- versions: moon 1 -->": true} {
-		if _, ok, err := ReadVersions(text); ok || (err != nil) != fails {
-			t.Errorf("%s: %v, %v", text, ok, err)
+	for text, want := range map[string]string{
+		`{"world": "six"}`: "cannot unmarshal string",
+		`{"moon": 1}`:      `there is no version of "moon"`,
+		`{"names": -2}`:    "names -2 is no version",
+	} {
+		var v Versions
+		if err := json.Unmarshal([]byte(text), &v); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v; want %q", text, err, want)
 		}
 	}
 }

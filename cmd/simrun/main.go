@@ -10,13 +10,6 @@ import (
 )
 
 func main() {
-	simrun.NewBenchmarks = func(o simrun.BenchOptions) simrun.Benchmarks { return benchmarks{bench.Options(o)} }
+	simrun.NewBenchmarks = bench.New
 	locktest.Main()
-}
-
-// benchmarks adapts package bench to the interface of the command line.
-type benchmarks struct{ bench.Options }
-
-func (b benchmarks) Run(each func(simrun.BenchReport) error) error {
-	return bench.Run(b.Options, func(r *bench.Report) error { return each(r) })
 }

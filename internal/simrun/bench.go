@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -12,48 +11,15 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"lockstep/sim"
+	"lockstep/bench/command"
 )
 
-// BenchOptions are the settings of the benchmarks.
-type BenchOptions struct {
-	Host *sim.Host
-	// Only lists the parts to measure. An empty list stands for all parts.
-	Only []string
-	// Rounds is the number of times that a comparison measures its sides in turn. It is
-	// at least 1.
-	Rounds int
-	// Quick measures a tenth of everything or less, for a first look.
-	Quick bool
-	// Worker returns a command that plays runs as a worker of a campaign does (explore.Serve).
-	Worker func() *exec.Cmd
-	// Root is the folder of this repository. Benchmarks build the programs of other
-	// people's locks there.
-	Root string
-	// Progress is called with the name of each part before it is measured.
-	Progress func(string)
-}
-
-// Benchmarks measure the cost of runs.
-type Benchmarks interface {
-	// Check returns an error if the options are not valid.
-	Check() error
-	// Run measures the parts. It calls each after every part with the report so far.
-	Run(each func(BenchReport) error) error
-}
-
-// BenchReport holds the measured figures.
-type BenchReport interface {
-	// Write writes the report. The command that measured the figures stands on top.
-	Write(w io.Writer, command string) error
-}
-
 // NewBenchmarks returns the benchmarks. It is nil in a program without benchmarks.
-var NewBenchmarks func(BenchOptions) Benchmarks
+var NewBenchmarks func(command.Options) command.Benchmarks
 
 // bench measures the cost of runs and writes the figures to a file.
 func (a *app) bench(args []string) (int, error) {
-	o := BenchOptions{Host: a.host, Worker: func() *exec.Cmd { return workerProcess(context.Background()) }, Root: "."}
+	o := command.Options{Host: a.host, Worker: func() *exec.Cmd { return workerProcess(context.Background()) }, Root: "."}
 	out := ""
 	rest, err := flags("bench", args, func(f *pflag.FlagSet) {
 		f.StringSliceVar(&o.Only, "only", nil, "")
@@ -80,11 +46,11 @@ func (a *app) bench(args []string) (int, error) {
 		return 0, usagef("bench: run it in the folder of the repository, where go.mod is: it builds what it compares with")
 	}
 	o.Progress = func(part string) { fmt.Fprintf(a.err, "measuring: %s\n", part) }
-	command := strings.Join(append([]string{program() + " bench"}, args...), " ")
+	again := strings.Join(append([]string{program() + " bench"}, args...), " ")
 	var text bytes.Buffer
-	err = NewBenchmarks(o).Run(func(r BenchReport) error { // writes after every part, so that an interrupt loses no figures
+	err = NewBenchmarks(o).Run(func(r command.Report) error { // writes after every part, so that an interrupt loses no figures
 		text.Reset()
-		if err := r.Write(&text, command); err != nil || out == "-" {
+		if err := r.Write(&text, again); err != nil || out == "-" {
 			return err
 		}
 		return os.WriteFile(out, text.Bytes(), 0o644)

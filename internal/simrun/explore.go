@@ -147,33 +147,6 @@ func (w planWords) complete(p *explore.Plan) (err error) {
 	return nil
 }
 
-// commandPlan returns the plan of a campaign by its command, simrun explore with options. The
-// lock need not be one that this program knows.
-func commandPlan(command string) (explore.Plan, error) {
-	var p explore.Plan
-	var w planWords
-	words := strings.Fields(command)
-	if len(words) < 2 || words[1] != "explore" {
-		return p, fmt.Errorf("%q is no command of explore", command)
-	}
-	var given *pflag.FlagSet
-	rest, err := flags("explore", words[2:], func(f *pflag.FlagSet) {
-		planFlags(f, &p, &w)
-		given = f
-	})
-	if err != nil {
-		return p, err
-	}
-	if p.Lock == "" || len(rest) > 0 {
-		return p, fmt.Errorf("%q is no command of a campaign", command)
-	}
-	if p.Strategy == explore.StrategyExhaustive && !given.Changed("runs") {
-		p.Runs = 0
-	}
-	err = w.complete(&p)
-	return p, err
-}
-
 // interrupts returns two contexts for a campaign. The first interrupt ends stop: the
 // campaign plays no more runs, and shrinks the failures that it has found unless it is a
 // shard. The second interrupt ends quit: the campaign stops shrinking, too. The runs that

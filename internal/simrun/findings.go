@@ -34,7 +34,7 @@ func (a *app) findings(args []string) (int, error) {
 	command := program() + " findings " + strings.Join(args, " ")
 	var b bytes.Buffer
 	fmt.Fprintf(&b, "<!-- written by: %s -->\n# What explore found\n\nWritten by `%s`.\n\n", command, command)
-	if err := explore.WriteFindings(&b, base, dirs, commandPlan); err != nil {
+	if err := explore.WriteFindings(&b, base, dirs); err != nil {
 		return 0, usageError{fmt.Errorf("findings: %w", err)}
 	}
 	if to != nil {

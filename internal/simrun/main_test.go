@@ -275,7 +275,7 @@ func TestAValueThatAFlagDoesNotTake(t *testing.T) {
 		{[]string{"explore", "--lock", "setnx-del", "--seed", "1..11"}, "explore: --seed 1..11 --runs 1000: each seed needs at least 100 runs"},
 		{[]string{"explore", "--lock", "setnx-del", "--seed", "0..18446744073709551615"}, "each seed needs at least 100 runs"},
 		{[]string{"run", "--json=perhaps"}, "run: --json perhaps: want true or false"},
-		{[]string{"results", "--check", t.TempDir()}, " has no verdicts.md"},
+		{[]string{"results", "--check", t.TempDir()}, " has no versions.json"},
 	} {
 		code, _, stderr := call(t, c.args...)
 		if code != exitUsage || !strings.Contains(stderr, c.want) || strings.Contains(stderr, "strconv") || strings.Contains(stderr, "no such file") {

@@ -3,6 +3,7 @@ package simrun
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -26,8 +27,9 @@ import (
 // A part is a piece of a results folder that one command writes.
 type part struct {
 	name string
-	// file is the file of the folder in which the part names its versions. It is "" for
-	// a summary of other parts and for the figures of a machine.
+	// file is the file that has the versions of the part: versionsFile, or that of a
+	// campaign's result. It is "" for a summary of other parts and for the figures of a
+	// machine.
 	file string
 	// uses are the versions that it depends on.
 	uses explore.Versions
@@ -116,19 +118,19 @@ func (a *app) renew(args []string) (int, error) {
 func (r *renewal) parts() ([]part, error) {
 	now := explore.CurrentVersions()
 	all := []part{
-		{name: "verdicts", file: "verdicts.md", uses: now.Played(), write: func(r *renewal) error { return r.command("run", "--out", r.dir) }},
-		{name: "track-record", file: "track-record.md", uses: now.Played(), write: func(r *renewal) error {
+		{name: "verdicts", file: versionsFile, uses: now.Played(), write: func(r *renewal) error { return r.command("run", "--out", r.dir) }},
+		{name: "track-record", file: versionsFile, uses: now.Played(), write: func(r *renewal) error {
 			return r.output("track-record.md", "matrix", "--format", "markdown")
 		}},
-		{name: "six-properties", file: "six-properties.md", uses: now.Played(), write: func(r *renewal) error {
+		{name: "six-properties", file: versionsFile, uses: now.Played(), write: func(r *renewal) error {
 			return r.output("six-properties.md", "matrix", "--tag", "six-properties", "--format", "markdown")
 		}},
-		{name: "kill", file: "kill-table.md", uses: now, write: func(r *renewal) error {
+		{name: "kill", file: versionsFile, uses: now, write: func(r *renewal) error {
 			return r.command("kill", "--jobs", strconv.Itoa(r.jobs), "-o", filepath.Join(r.dir, "kill-table.md"))
 		}},
 	}
 	for _, kind := range campaignFolders {
-		found, err := filepath.Glob(filepath.Join(r.dir, kind.folder, "*", "verdicts.md"))
+		found, err := filepath.Glob(filepath.Join(r.dir, kind.folder, "*", explore.VerdictsFile))
 		if err != nil {
 			return nil, err
 		}
@@ -137,10 +139,8 @@ func (r *renewal) parts() ([]part, error) {
 		}
 		for _, file := range found {
 			name := kind.folder + "/" + filepath.Base(filepath.Dir(file))
-			_, err := r.commandOf(name)
-			var unknown *unknownLockError
 			all = append(all, part{
-				name: name, file: name + "/verdicts.md", uses: now, foreign: errors.As(err, &unknown),
+				name: name, file: name + "/" + explore.VerdictsFile, uses: now, foreign: r.foreign(name),
 				write: func(r *renewal) error { return r.campaign(name) },
 			})
 		}
@@ -180,22 +180,57 @@ func chooseParts(all []part, only []string) ([]part, error) {
 	return slices.DeleteFunc(slices.Clone(all), func(p part) bool { return !chosen[p.name] }), nil
 }
 
+// versionsFile is the file of a folder of results that says which versions of the program
+// wrote the parts that are no campaigns. It maps the names of the parts to the versions.
+const versionsFile = "versions.json"
+
+// readVersions reads the versionsFile of a folder.
+func readVersions(dir string) (map[string]explore.Versions, error) {
+	text, err := os.ReadFile(filepath.Join(dir, versionsFile))
+	if err != nil {
+		return nil, err
+	}
+	var all map[string]explore.Versions
+	if err := json.Unmarshal(text, &all); err != nil {
+		return nil, fmt.Errorf("%s: %w", filepath.Join(dir, versionsFile), err)
+	}
+	return all, nil
+}
+
+// keepVersions writes into the versionsFile of a folder which versions wrote a part.
+func keepVersions(dir, part string, v explore.Versions) error {
+	all, err := readVersions(dir)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	if all == nil {
+		all = map[string]explore.Versions{}
+	}
+	all[part] = v
+	text, err := json.MarshalIndent(all, "", "  ")
+	if err != nil {
+		return err
+	}
+	return renameio.WriteFile(filepath.Join(dir, versionsFile), append(text, '\n'), 0o644)
+}
+
 // versions reads the versions of the program that wrote a part. It returns an error if the
 // part does not name all versions that it uses.
-func (r *renewal) versions(p part) (explore.Versions, error) {
-	text, err := os.ReadFile(filepath.Join(r.dir, p.file))
-	if err != nil {
-		return explore.Versions{}, err
-	}
-	v, ok, err := explore.ReadVersions(string(text))
-	switch {
-	case err != nil:
-		return v, fmt.Errorf("%s: %w", p.file, err)
-	case !ok:
-		return v, fmt.Errorf("%s does not say which versions of the world and the judges wrote it", p.file)
+func (r *renewal) versions(p part) (v explore.Versions, err error) {
+	if p.file == versionsFile {
+		all, err := readVersions(r.dir)
+		if err != nil {
+			return v, err
+		}
+		var ok bool
+		if v, ok = all[p.name]; !ok {
+			return v, fmt.Errorf("%s does not say which versions wrote %s", p.file, p.name)
+		}
+	} else if _, v, err = explore.ReadCampaign(filepath.Join(r.dir, p.name)); err != nil {
+		return v, err
 	}
 	if missing := v.Missing(p.uses); missing != "" {
-		return v, fmt.Errorf("%s says nothing of the versions of: %s", p.file, missing)
+		return v, fmt.Errorf("%s says nothing of the versions of %s: %s", p.file, p.name, missing)
 	}
 	return v, nil
 }
@@ -232,7 +267,7 @@ func (r *renewal) check(parts []part) (int, error) {
 		versioned++
 		v, err := r.versions(p)
 		if errors.Is(err, fs.ErrNotExist) {
-			err = fmt.Errorf("%s has no %s", r.dir, p.file)
+			err = fmt.Errorf("%s has no %s, which says the versions of %s", r.dir, p.file, p.name)
 		}
 		if err != nil {
 			problems = append(problems, err)
@@ -276,6 +311,9 @@ func (r *renewal) writeAll(parts []part) (int, error) {
 		r.a.status("part %d of %d: %s", i+1, len(parts), p.name)
 		begun, processor := time.Now(), processorTime()
 		err := p.write(r)
+		if err == nil && stop.Err() == nil && p.file == versionsFile {
+			err = keepVersions(r.dir, p.name, p.uses)
+		}
 		r.a.status("")
 		if stop.Err() != nil {
 			fmt.Fprintf(r.a.err, "simrun: interrupted at %s; the same command goes on\n", p.name)
@@ -417,21 +455,23 @@ func (r *renewal) summary(folder, file string) error {
 	return r.command(append(append([]string{"findings"}, dirs...), "-o", filepath.Join(r.dir, file))...)
 }
 
-// campaign plays the campaign of a folder again with the command in its verdicts.md. It
-// writes to another folder, and replaces the old folder at the end. The runs that were
+// campaign plays the campaign of a folder again, by its plan. It writes to another folder, and replaces the old folder at the end. The runs that were
 // played before an interrupt are kept.
 func (r *renewal) campaign(name string) error {
 	place := filepath.Join(r.dir, name)
-	args, err := r.commandOf(name)
+	plan, _, err := explore.ReadCampaign(place)
 	if err != nil {
 		return err
+	}
+	if _, err := subject.Find(plan.Lock); err != nil {
+		return fmt.Errorf("%s: %w", filepath.Join(place, explore.VerdictsFile), err)
 	}
 	work := filepath.Join(r.dir, renewing, name)
 	if err := keepRuns(work); err != nil {
 		return err
 	}
-	args = append(args, "--out", work)
-	if !slices.Contains(args, explore.StrategyExhaustive) {
+	args := append(plan.Args(), "--out", work)
+	if plan.Strategy != explore.StrategyExhaustive {
 		args = append(args, "--jobs", strconv.Itoa(r.jobs))
 	}
 	if err := r.command(args...); err != nil || r.stop.Err() != nil {
@@ -479,38 +519,12 @@ func keepRuns(dir string) error {
 	return nil
 }
 
-// commandOf returns the command of a campaign by the name of its part.
-func (r *renewal) commandOf(name string) ([]string, error) {
-	file := filepath.Join(r.dir, name, "verdicts.md")
-	text, err := os.ReadFile(file)
+// foreign reports whether a part is a campaign of a lock that this program does not know.
+func (r *renewal) foreign(name string) bool {
+	plan, _, err := explore.ReadCampaign(filepath.Join(r.dir, name))
 	if err != nil {
-		return nil, err
+		return false
 	}
-	args, err := campaignCommand(string(text))
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", file, err)
-	}
-	return args, nil
-}
-
-// unknownLockError reports a campaign on a lock that this program does not know.
-type unknownLockError struct{ error }
-
-// campaignCommand returns the arguments of the command in the first line of a campaign's
-// verdicts.md.
-func campaignCommand(text string) ([]string, error) {
-	line, _, _ := strings.Cut(text, "\n")
-	command, ok := strings.CutPrefix(line, "<!-- written by: go run ./cmd/simrun ")
-	args := strings.Fields(strings.TrimSuffix(command, " -->"))
-	if !ok || len(args) == 0 || args[0] != "explore" {
-		return nil, fmt.Errorf("its first line is no command of simrun explore: %s", line)
-	}
-	i := slices.Index(args, "--lock")
-	if i < 0 || i+1 == len(args) {
-		return nil, fmt.Errorf("its command names no lock: %s", line)
-	}
-	if _, err := subject.Find(args[i+1]); err != nil {
-		return nil, &unknownLockError{err}
-	}
-	return args, nil
+	_, err = subject.Find(plan.Lock)
+	return err != nil
 }

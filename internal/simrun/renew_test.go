@@ -1,7 +1,9 @@
 package simrun
 
 import (
+	"encoding/json"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -75,7 +77,7 @@ func TestResultsAreWrittenAnew(t *testing.T) {
 		}
 	}
 	spoil("r/explore/one/of-an-older-program/1.lockstep", "{}")
-	spoil("r/explore/one/verdicts.jsonl", "")
+	spoil("r/explore/one/verdicts.md", "")
 	spoil("r/findings.md", "")
 	// The folder of an interrupted campaign, whose runs another version played.
 	spoil("r/.renewing/explore/one/old/1.lockstep", "{}")
@@ -155,11 +157,11 @@ func TestResultsOfLocksOfAnotherProgram(t *testing.T) {
 	if err := os.Rename("r/exhaustive/two", "r/peers/theirs"); err != nil {
 		t.Fatal(err)
 	}
-	text, err := os.ReadFile("r/peers/theirs/verdicts.md")
+	text, err := os.ReadFile("r/peers/theirs/verdicts.jsonl")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile("r/peers/theirs/verdicts.md", []byte(strings.ReplaceAll(string(text), "--lock setnx-del", "--lock theirs")), 0o644); err != nil {
+	if err := os.WriteFile("r/peers/theirs/verdicts.jsonl", []byte(strings.ReplaceAll(string(text), `"lock":"setnx-del"`, `"lock":"theirs"`)), 0o644); err != nil {
 		t.Fatal(err)
 	}
 	want := files(t, "r")
@@ -175,25 +177,37 @@ func TestResultsOfLocksOfAnotherProgram(t *testing.T) {
 
 func TestResultsOfAnOlderProgram(t *testing.T) {
 	littleResults(t)
-	file := "r/explore/one/verdicts.md"
+	file := "r/explore/one/verdicts.jsonl"
 	whole, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)
 	}
 	now := explore.CurrentVersions()
+	older := now
+	older.Judges--
+	field := func(versions any) string {
+		text, err := json.Marshal(versions)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return `"versions":` + string(text) + ","
+	}
 	for _, c := range []struct {
-		name, comment string
-		code          int
-		says          string
+		name, field string
+		code        int
+		says        string
 	}{
-		{"the same", now.Comment(), exitOK, "0 of 2 parts are older"},
-		{"older judges", explore.Versions{World: now.World, Judges: now.Judges - 1, Names: now.Names, Draw: now.Draw}.Comment(), exitOK, fmt.Sprintf("explore/one: judges %d, and the program has %d", now.Judges-1, now.Judges)},
-		{"no versions", "", exitUsage, "verdicts.md does not say"},
-		{"not all versions", now.Played().Comment(), exitUsage, "says nothing of the versions of: names, drawing"},
-		{"no number", "<!-- versions: world x -->\n", exitUsage, `"world x" is no version`},
+		{"the same", field(now), exitOK, "0 of 2 parts are older"},
+		{"older judges", field(older), exitOK, fmt.Sprintf("explore/one: judges %d, and the program has %d", now.Judges-1, now.Judges)},
+		{"not all versions", field(now.Played()), exitUsage, "says nothing of the versions of explore/one: names, drawing"},
+		{"no number", field(map[string]string{"world": "x"}), exitUsage, "verdicts.jsonl:"},
+		{"no versions", "", exitUsage, "says nothing of the versions of explore/one: world, judges, names, drawing"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			text := strings.Replace(string(whole), now.Comment(), c.comment, 1)
+			text := strings.Replace(string(whole), field(now), c.field, 1)
+			if c.field != field(now) && text == string(whole) {
+				t.Fatalf("%s is not in\n%s", field(now), whole)
+			}
 			if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
 				t.Fatal(err)
 			}
@@ -223,16 +237,50 @@ func TestResultsRefuse(t *testing.T) {
 		{"r --jobs 0", "at least 1"},
 		{"r --only=", "--only names no part"},
 		{"r --check --only performance", "say no versions"},
-		{"r/explore/one/verdicts.md", "is a file"},
+		{"r/explore/one/verdicts.jsonl", "is a file"},
 	} {
 		if code, _, stderr := call(t, append([]string{"results"}, strings.Fields(c.args)...)...); code != exitUsage || !strings.Contains(stderr, c.says) {
 			t.Errorf("%s: exit %d: %s", c.args, code, stderr)
 		}
 	}
-	if err := os.WriteFile("r/explore/one/verdicts.md", []byte("# What was found\n"), 0o644); err != nil {
+	if err := os.WriteFile("r/explore/one/verdicts.jsonl", nil, 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if code, _, stderr := call(t, "results", "r", "--only", "explore/one"); code == exitOK || !strings.Contains(stderr, "is no command of simrun explore") {
+	if code, _, stderr := call(t, "results", "r", "--only", "explore/one"); code == exitOK || !strings.Contains(stderr, "the totals of the campaign are missing") {
 		t.Errorf("exit %d: %s", code, stderr)
+	}
+}
+
+// The parts that are no campaigns say in one file which versions wrote them. A command that
+// writes one of them keeps what the file says of the others.
+func TestVersionsOfThePartsThatAreNoCampaigns(t *testing.T) {
+	t.Chdir(t.TempDir())
+	if err := os.Mkdir("r", 0o755); err != nil {
+		t.Fatal(err)
+	}
+	now := explore.CurrentVersions()
+	older := now
+	older.World--
+	if err := keepVersions("r", "kill", older); err != nil {
+		t.Fatal(err)
+	}
+	if code, _, stderr := call(t, "results", "r", "--only", "verdicts", "--check"); code != exitUsage || !strings.Contains(stderr, "versions.json does not say which versions wrote verdicts") {
+		t.Errorf("exit %d: %s", code, stderr)
+	}
+	if code, _, stderr := call(t, "run", "misdelete", "--seed", "1", "--out", "r"); code != exitOK {
+		t.Fatal(stderr)
+	}
+	code, out, stderr := call(t, "results", "r", "--only", "verdicts,kill", "--check")
+	if want := fmt.Sprintf("kill: world %d, and the program has %d\n1 of 2 parts are older", older.World, now.World); code != exitOK || !strings.Contains(out, want) {
+		t.Errorf("exit %d: %s%s; want %s", code, out, stderr, want)
+	}
+	// Results writes a part and its versions.
+	r := &renewal{a: &app{out: io.Discard}, dir: "r"}
+	parts := []part{{name: "kill", file: versionsFile, uses: now, write: func(*renewal) error { return nil }}}
+	if code, err := r.writeAll(parts); code != exitOK || err != nil {
+		t.Fatal(code, err)
+	}
+	if _, out, _ := call(t, "results", "r", "--only", "verdicts,kill", "--check"); !strings.Contains(out, "0 of 2 parts are older") {
+		t.Error(out)
 	}
 }

@@ -174,5 +174,5 @@ func (r *results) commit(whole bool) error {
 			return err
 		}
 	}
-	return nil
+	return keepVersions(r.dir, "verdicts", explore.CurrentVersions().Played())
 }

@@ -16,15 +16,16 @@ var onServer = []string{model.JudgeHoldCount, model.JudgeLinearizable, model.Jud
 
 // Which locks have a defect.
 
-func named(names ...string) func(*subject.Subject) bool {
-	return func(l *subject.Subject) bool { return slices.Contains(names, l.Name) }
+// among returns whether a lock is the bare lock of one of these names.
+func among(names ...string) func(*subject.Subject) bool {
+	return defect.Of("bare", func(l *subject.Subject) bool { return slices.Contains(names, l.Unplanted().Name) })
 }
 
 var (
-	deletesAny = named("setnx-del", "setnx-get-del")
-	oneString  = named("string-reentrant")
-	setNX      = named("setnx-del", "setnx-get-del", "setnx-cad")
-	anyBare    = named("setnx-del", "setnx-get-del", "setnx-cad", "string-reentrant")
+	deletesAny = among("setnx-del", "setnx-get-del")
+	oneString  = among("string-reentrant")
+	setNX      = among("setnx-del", "setnx-get-del", "setnx-cad")
+	anyBare    = among("setnx-del", "setnx-get-del", "setnx-cad", "string-reentrant")
 )
 
 // misdeleted finds the command that ended another owner's hold before the harm was done.

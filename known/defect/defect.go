@@ -1,9 +1,18 @@
 package defect
 
 import (
-	"lockstep/scenarios/subject"
 	"slices"
+
+	"lockstep/scenarios/subject"
 )
+
+// Of returns whether a lock, with a planted bug or without, is one of a library's for which
+// all conditions hold. The conditions are not asked about other locks.
+func Of(library string, conditions ...func(*subject.Subject) bool) func(*subject.Subject) bool {
+	return func(l *subject.Subject) bool {
+		return l.Library == library && !slices.ContainsFunc(conditions, func(c func(*subject.Subject) bool) bool { return !c(l) })
+	}
+}
 
 // A Defect is something that a lock is known to do wrong.
 type Defect struct {

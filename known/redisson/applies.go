@@ -14,21 +14,16 @@ import (
 
 // Which releases have a defect.
 
-// families are the names of Redisson's locks without their releases.
-var families = []string{"redisson", "redisson-fair", "redisson-fenced", "redisson-nonreentrant", "redisson-nonreentrant-fair"}
-
-// Owns reports whether a lock is one of Redisson's, with a planted bug or without. A lock
-// of the same family without a numbered release or without channels is a stranger's.
-func Owns(l *subject.Subject) bool {
-	_, err := numbers(l.Release)
-	return err == nil && l.Channel != nil && slices.Contains(families, l.Unplanted().Family())
-}
-
 // of returns whether a lock is one of Redisson's for which all conditions hold.
 func of(conditions ...func(*subject.Subject) bool) func(*subject.Subject) bool {
-	return func(l *subject.Subject) bool {
-		return Owns(l) && !slices.ContainsFunc(conditions, func(c func(*subject.Subject) bool) bool { return !c(l) })
-	}
+	return defect.Of("redisson", append([]func(*subject.Subject) bool{whole}, conditions...)...)
+}
+
+// whole reports whether a lock has what the causes look at: a numbered release and the
+// channels of its waiters.
+func whole(l *subject.Subject) bool {
+	_, err := numbers(l.Release)
+	return err == nil && l.Channel != nil
 }
 
 func plain(l *subject.Subject) bool { return !l.Fair }

@@ -61,8 +61,11 @@ type Subject struct {
 	// Interruptible reports whether an interrupt ends lock() in a step that does not say
 	// whether it is interruptible.
 	Interruptible bool
-	// Release is the version of the library that the lock is a part of. It is "" if the
-	// lock belongs to no library.
+	// Library identifies the code that the lock runs. Known defects are looked up by it,
+	// and not by Name, which anybody may choose. It is "" for a lock that no list of
+	// defects is about.
+	Library string
+	// Release is the version of that library. It is "" if the library has no releases.
 	Release string
 	// Replicated reports whether the lock is configured for more than a single server.
 	Replicated bool

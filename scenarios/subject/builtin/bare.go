@@ -35,7 +35,7 @@ func bareLock(kind bare.Kind, about, advice string) *subject.Subject {
 		scripts[text] = model.Role(role)
 	}
 	return &subject.Subject{
-		Name: string(kind), About: about, Advice: advice,
+		Name: string(kind), About: about, Advice: advice, Library: "bare",
 		Traits: model.Traits{Uncounted: true, NoWatchdog: true},
 		Times:  func(time.Duration) model.Timing { return model.Timing{Watchdog: bare.Lease} },
 		Open: func(p *sim.Process, o subject.Options) (lockimpl.Client, error) {

@@ -92,7 +92,7 @@ func (l redissonLock) subject() *subject.Subject {
 		Open:     l.open,
 		Servers:  &onredis.Protocol{Scripts: scripts, Parties: l.parties, State: l.state},
 		Keys:     l.keys, Kept: l.kept, Channel: l.channel,
-		Release: l.rel.Version, Replicated: l.replicated(),
+		Library: "redisson", Release: l.rel.Version, Replicated: l.replicated(),
 		// Releases from 3.11.0 to 3.36.0 send again. So does every client that sends WAIT
 		// after the script (issue 7367).
 		SendsAgain: slices.Contains(l.rel.Resend, redisson.KindAcquire) || l.replicated() && l.rel.Sync != redisson.SyncNone,

@@ -1,0 +1,46 @@
+// Package command holds the settings of the benchmarks, and the interface by which the
+// command line runs them. The command line imports this package in place of package bench,
+// which imports every lock.
+package command
+
+import (
+	"io"
+	"os/exec"
+
+	"lockstep/sim"
+)
+
+// Options are the settings of the benchmarks.
+type Options struct {
+	Host *sim.Host
+	// Only lists the parts to measure. An empty list stands for all parts.
+	Only []string
+	// Rounds is the number of times that a comparison measures its sides in turn. It is
+	// at least 1.
+	Rounds int
+	// Quick measures a tenth of everything or less, for a first look.
+	Quick bool
+	// Worker returns a command that plays runs as a worker of a campaign does (explore.Serve).
+	Worker func() *exec.Cmd
+	// Root is the folder of this repository. Benchmarks build the programs of other
+	// people's locks there.
+	Root string
+	// Progress is called with the name of each part before it is measured. It may be nil.
+	Progress func(string)
+}
+
+// Benchmarks measure the cost of runs.
+type Benchmarks interface {
+	// Check returns an error if the options are not valid.
+	Check() error
+	// Run measures the parts. It calls each after every part with the report so far. A part
+	// for which a program is missing on this machine says so in the report. An error is a
+	// defect, or an error of each.
+	Run(each func(Report) error) error
+}
+
+// Report holds the measured figures.
+type Report interface {
+	// Write writes the report. The command that measured the figures stands on top.
+	Write(w io.Writer, command string) error
+}
