@@ -500,11 +500,12 @@ type unknownLockError struct{ error }
 // verdicts.md.
 func campaignCommand(text string) ([]string, error) {
 	line, _, _ := strings.Cut(text, "\n")
-	command, ok := strings.CutPrefix(line, "<!-- written by: go run ./cmd/simrun ")
-	args := strings.Fields(strings.TrimSuffix(command, " -->"))
-	if !ok || len(args) == 0 || args[0] != "explore" {
+	command, ok := strings.CutPrefix(line, "<!-- written by: ")
+	_, options, found := strings.Cut(strings.TrimSuffix(command, " -->"), " explore ")
+	if !ok || !found {
 		return nil, fmt.Errorf("its first line is no command of simrun explore: %s", line)
 	}
+	args := append([]string{"explore"}, strings.Fields(options)...)
 	i := slices.Index(args, "--lock")
 	if i < 0 || i+1 == len(args) {
 		return nil, fmt.Errorf("its command names no lock: %s", line)

@@ -146,6 +146,29 @@ func TestResultsRecoverFromAKill(t *testing.T) {
 	}
 }
 
+// A campaign is played anew by its command, whatever its program was called.
+func TestTheCommandOfACampaign(t *testing.T) {
+	for line, want := range map[string]string{
+		"<!-- written by: go run ./cmd/simrun explore --lock setnx-del --runs 20 --seed 1 -->": "",
+		"<!-- written by: locks explore --lock setnx-del --runs 20 --seed 1 -->":               "",
+		"<!-- written by: go run . matrix -->":                                                 "no command of simrun explore",
+		"explore --lock setnx-del --runs 20":                                                   "no command of simrun explore",
+		"<!-- written by: locks explore --runs 20 --seed 1 -->":                                "names no lock",
+		"<!-- written by: locks explore --lock theirs --runs 20 -->":                           "theirs",
+	} {
+		args, err := campaignCommand(line + "\n# What was found\n")
+		if err != nil || want != "" {
+			if err == nil || want == "" || !strings.Contains(err.Error(), want) {
+				t.Errorf("%s: %v; want %q", line, err, want)
+			}
+			continue
+		}
+		if got := strings.Join(args, " "); got != "explore --lock setnx-del --runs 20 --seed 1" {
+			t.Errorf("%s: %s", line, got)
+		}
+	}
+}
+
 // A program leaves alone the campaigns of locks that it does not know.
 func TestResultsOfLocksOfAnotherProgram(t *testing.T) {
 	littleResults(t)
@@ -232,7 +255,7 @@ func TestResultsRefuse(t *testing.T) {
 	if err := os.WriteFile("r/explore/one/verdicts.md", []byte("# What was found\n"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if code, _, stderr := call(t, "results", "r", "--only", "explore/one"); code == exitOK || !strings.Contains(stderr, "is no command of simrun explore") {
+	if code, _, stderr := call(t, "results", "r", "--only", "explore/one"); code == exitOK || !strings.Contains(stderr, "no command of simrun explore") {
 		t.Errorf("exit %d: %s", code, stderr)
 	}
 }
