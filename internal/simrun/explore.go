@@ -262,7 +262,7 @@ func covered(p *explore.Plan, given *pflag.FlagSet, rest []string, w planWords) 
 		s.MaxRuns = p.Runs
 	}
 	if p.Case == "" {
-		s.Scenario, err = scenarios.Parse("small.yaml", []byte(strategy.SmallCase(l)), subject.Canonical)
+		s.Scenario, err = scenarios.Parse("small.yaml", []byte(strategy.SmallCase(l)), subject.Find)
 	} else {
 		s.Scenario, err = scenarios.Find(p.Case)
 	}
