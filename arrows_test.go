@@ -44,19 +44,18 @@ var (
 
 // rooms are all rooms.
 var rooms = map[string]room{
-	"model":              {modules: none, words: []*regexp.Regexp{locks, wire}},
-	"model/trace":        {imports: []string{"model"}, modules: none, words: []*regexp.Regexp{locks, roles, wire}},
-	"sim":                {imports: []string{"internal", "model"}, modules: none, words: []*regexp.Regexp{locks, servers, roles}},
-	"sim/redis":          {imports: []string{"model", "sim"}},
-	"sim/goredis":        {imports: []string{"sim"}},
-	"lockimpl":           {},
-	"sim/redis/commands": {modules: none},
-	"interop":            {imports: []string{"lockimpl"}},
+	"model":       {modules: none, words: []*regexp.Regexp{locks, wire}},
+	"model/trace": {imports: []string{"model"}, modules: none, words: []*regexp.Regexp{locks, roles, wire}},
+	"sim":         {imports: []string{"internal", "model"}, modules: none, words: []*regexp.Regexp{locks, servers, roles}},
+	"sim/redis":   {imports: []string{"model", "sim"}},
+	"sim/goredis": {imports: []string{"sim"}},
+	"lockimpl":    {},
+	"interop":     {imports: []string{"lockimpl"}},
 
 	"linearizability":        {imports: []string{"model"}, words: []*regexp.Regexp{locks, wire, redis}},
 	"linearizability/judges": {imports: []string{"linearizability", "model", "model/trace"}, modules: none, words: []*regexp.Regexp{locks, roles, wire, redis}},
 
-	"scenarios":                 {imports: []string{"model", "scenarios/subject", "sim/redis/commands"}},
+	"scenarios":                 {imports: []string{"model", "scenarios/subject"}},
 	"scenarios/scenariotest":    {imports: []string{"scenarios", "scenarios/subject"}, modules: none, words: []*regexp.Regexp{locks}},
 	"scenarios/subject":         {imports: []string{"lockimpl", "model", "sim"}, modules: none, words: []*regexp.Regexp{locks}},
 	"scenarios/subject/onredis": {imports: []string{"model", "scenarios/subject", "sim", "sim/goredis", "sim/redis"}, words: []*regexp.Regexp{locks}},

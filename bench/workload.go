@@ -26,7 +26,7 @@ const (
 
 // mustParse reads a scenario of this package.
 func mustParse(text string) *scenarios.Scenario {
-	sc, err := scenarios.Parse("bench.yaml", []byte(text), subject.Canonical)
+	sc, err := scenarios.Parse("bench.yaml", []byte(text), subject.Find)
 	if err != nil {
 		panic("bench: a scenario of its own: " + err.Error())
 	}

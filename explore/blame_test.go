@@ -33,7 +33,7 @@ steps:
 
 func TestBlameFindsTheDecision(t *testing.T) {
 	h := sim.NewHost(t)
-	sc, err := scenarios.Parse("racing.yaml", []byte(racing), subject.Canonical)
+	sc, err := scenarios.Parse("racing.yaml", []byte(racing), subject.Find)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -125,9 +125,12 @@ func TestACampaignIsTheSameHoweverItIsPlayed(t *testing.T) {
 			t.Error("every bug has a name: no group goes by what parted server and clients")
 		}
 		for _, g := range Sum(p, want).Groups {
-			s, err := player.Shrink(ShrinkTask{Run: g.Least, Failed: g.Failed, Budget: 20})
+			s, err := player.Shrink(ShrinkTask{Run: g.Least, Failed: g.Failed, Budget: 20, Program: "go run ./cmd/locks"})
 			if err != nil {
 				t.Fatal(err)
+			}
+			if !strings.Contains(s.Recording, "# replay: go run ./cmd/locks replay THIS_FILE\n") {
+				t.Errorf("the recording does not name the program:\n%.400s", s.Recording)
 			}
 			if !g.Known() || s.Group.Faults == nil {
 				t.Errorf("%s with the cause %q, made small: %v", g.Judge, g.Origin, s.Group)

@@ -14,9 +14,10 @@ import (
 )
 
 // Cover plays the schedules of a search until ctx ends, and adds them up as the runs of a
-// campaign with that plan. Each kind of failure is made small within budget runs. Cover
-// calls progress after each schedule, unless it is nil.
-func Cover(ctx context.Context, h *sim.Host, p Plan, s *strategy.Search, budget int, progress func(Progress)) (Tally, []Shrunk, error) {
+// campaign with that plan. Each kind of failure is made small within budget runs, and its
+// recording names the command that starts this program. Cover calls progress after each
+// schedule, unless it is nil.
+func Cover(ctx context.Context, h *sim.Host, p Plan, s *strategy.Search, budget int, program string, progress func(Progress)) (Tally, []Shrunk, error) {
 	// A campaign keeps scenarios, and plays a run again to make it small. Here the
 	// decisions differ, and not the scenarios.
 	f := newFamily()
@@ -46,7 +47,7 @@ func Cover(ctx context.Context, h *sim.Host, p Plan, s *strategy.Search, budget 
 	small := make([]Shrunk, len(o.Groups))
 	for i, g := range o.Groups {
 		var err error
-		if small[i], err = shrunk(h, p, g.Least.Index, least[g.key()], budget, nil); err != nil {
+		if small[i], err = shrunk(h, p, ShrinkTask{Run: g.Least, Budget: budget, Program: program}, least[g.key()], nil); err != nil {
 			return o, nil, err
 		}
 	}
@@ -85,12 +86,12 @@ func needs(h *sim.Host, f failure.Failure, played map[string]play.Verdict) (fail
 	return bare.Group(), runs
 }
 
-// shrunk makes a failure of a run of the plan small.
-func shrunk(h *sim.Host, p Plan, run int, f failure.Failure, budget int, expired func() bool) (Shrunk, error) {
-	small, phases := shrink.Shrink(h, f, budget, expired)
+// shrunk makes f, the failure of a task, small.
+func shrunk(h *sim.Host, p Plan, t ShrinkTask, f failure.Failure, expired func() bool) (Shrunk, error) {
+	small, phases := shrink.Shrink(h, f, t.Budget, expired)
 	group, more := needs(h, small, nil)
 	s := Shrunk{
-		Run: run, Group: group, Size: failure.Size(small.Verdict), Runs: phases.Runs() + more, Why: small.Finding.Why,
+		Run: t.Run.Index, Group: group, Size: failure.Size(small.Verdict), Runs: phases.Runs() + more, Why: small.Finding.Why,
 		Seed: small.Verdict.Seed, Seeded: small.Seeded,
 	}
 	n := failure.NewNamer(h, small.Verdict)
@@ -98,9 +99,9 @@ func shrunk(h *sim.Host, p Plan, run int, f failure.Failure, budget int, expired
 	s.Parting = failure.PartingOf(n, small.Finding)
 	var b bytes.Buffer
 	comment := []string{
-		fmt.Sprintf("Lockstep recording: lock %s, made of run %d of %s: %s", p.Lock, run, p, small.Verdict.Word),
+		fmt.Sprintf("Lockstep recording: lock %s, made of run %d of %s: %s", p.Lock, t.Run.Index, p, small.Verdict.Word),
 		small.Finding.Judge + ": " + small.Finding.Why,
-		"replay: go run ./cmd/simrun replay THIS_FILE",
+		"replay: " + t.Program + " replay THIS_FILE",
 	}
 	if err := small.Verdict.Recording().Write(&b, comment); err != nil {
 		return s, err

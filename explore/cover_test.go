@@ -46,7 +46,7 @@ steps:
   b/1: [{lock: y}, {lock: {name: y, lease: 60s}}, {unlock: y}, {sleep: 70s}]
 `, []string{"R-5623", "R-watchdog-leased-level"}},
 	} {
-		sc, err := scenarios.Parse("drawn.yaml", []byte("lockstep: 1\nname: drawn\nabout: drawn\nlocks: ["+c.lock+"]\nnetwork: {latency: 100us}"+c.steps), subject.Canonical)
+		sc, err := scenarios.Parse("drawn.yaml", []byte("lockstep: 1\nname: drawn\nabout: drawn\nlocks: ["+c.lock+"]\nnetwork: {latency: 100us}"+c.steps), subject.Find)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -23,6 +23,9 @@ type ShrinkTask struct {
 	Run    Run    `json:"run"`
 	Failed Failed `json:"failed"`
 	Budget int    `json:"budget"` // runs
+	// Program is the command that starts this program, such as "go run ./cmd/simrun". The
+	// comment on top of the recording names it.
+	Program string `json:"program"`
 }
 
 // Shrunk is a failure made small.
@@ -126,7 +129,7 @@ func (p here) Shrink(t ShrinkTask) (Shrunk, error) {
 		return Shrunk{}, &UnrepeatedError{t.Run.Index, t.Run.Seed, t.Failed.Judge}
 	}
 	f := failure.Failure{Verdict: v, Finding: all[i].finding, Seeded: p.plan.Strategy == StrategyRandom}
-	return shrunk(p.host, p.plan, t.Run.Index, f, t.Budget, p.expired)
+	return shrunk(p.host, p.plan, t, f, p.expired)
 }
 
 // String returns the command line that makes the plan.

@@ -206,8 +206,9 @@ func (f Found) Recording(s Shrunk) string {
 }
 
 // WriteTally writes verdicts.md, verdicts.jsonl and each group's recording into
-// a folder. A recording holds its scenario, so there is no scenario file.
-func WriteTally(dir string, o Tally, small []Shrunk) error {
+// a folder. A recording holds its scenario, so there is no scenario file. program is the
+// command that starts this program.
+func WriteTally(dir, program string, o Tally, small []Shrunk) error {
 	write := func(name string, text []byte) error {
 		file := filepath.Join(dir, filepath.FromSlash(name))
 		if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
@@ -216,7 +217,8 @@ func WriteTally(dir string, o Tally, small []Shrunk) error {
 		return renameio.WriteFile(file, text, 0o644)
 	}
 	var md, lines bytes.Buffer
-	fmt.Fprintf(&md, "<!-- written by: go run ./cmd/%s -->\n%s# What was found\n\nWritten by `go run ./cmd/%s`.\n\n%s.\n", o.Plan, CurrentVersions().Comment(), o.Plan, o.Total())
+	command := program + " " + strings.Join(o.Plan.Args(), " ")
+	fmt.Fprintf(&md, "<!-- written by: %s -->\n%s# What was found\n\nWritten by `%s`.\n\n%s.\n", command, CurrentVersions().Comment(), command, o.Total())
 	if len(o.Groups) > 0 {
 		fmt.Fprint(&md, "\n| class | broken | at | faults needed | runs | first seed | events | why | recording |\n|---|---|---|---|---|---|---|---|---|\n")
 	}

@@ -2,6 +2,8 @@ package explore
 
 import (
 	"fmt"
+	"os"
+	"path/filepath"
 	"reflect"
 	"slices"
 	"strings"
@@ -53,8 +55,12 @@ func TestTheFolderOfACampaignKeepsItsPlan(t *testing.T) {
 	p := plan("setnx-del", 300, draw.ClassPause, draw.ClassCrash)
 	p.Strategy, p.Depth, p.Seed, p.Seeds, p.Steps = StrategyPCT, 2, 5, 3, 1000
 	dir := t.TempDir()
-	if err := WriteTally(dir, Sum(p, nil), nil); err != nil {
+	if err := WriteTally(dir, "locks", Sum(p, nil), nil); err != nil {
 		t.Fatal(err)
+	}
+	text, err := os.ReadFile(filepath.Join(dir, "verdicts.md"))
+	if err != nil || !strings.Contains(string(text), "<!-- written by: locks explore --lock setnx-del ") || !strings.Contains(string(text), "Written by `locks explore --lock setnx-del ") {
+		t.Errorf("%v; the table does not name the command that wrote it:\n%s", err, text)
 	}
 	told, err := readTold(dir)
 	if err != nil || !reflect.DeepEqual(told.total.Plan, &p) {

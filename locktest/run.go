@@ -275,7 +275,7 @@ func (r *runner) story(t *testing.T, st story) {
 	if why := st.applies(r.s, r.offers); why != "" {
 		t.Skip("n/a: ", why)
 	}
-	sc, err := scenarios.Parse(st.name+".yaml", []byte(st.text(r.s.Name, r.s.Lease)), func(name string) (string, error) { return name, nil })
+	sc, err := scenarios.Parse(st.name+".yaml", []byte(st.text(r.s.Name, r.s.Lease)), scenarios.AnyLock)
 	if err != nil {
 		panic("locktest: " + err.Error())
 	}
@@ -310,7 +310,7 @@ func (r *runner) scenarios() {
 			if err != nil {
 				t.Fatal("locktest: ", err)
 			}
-			sc, err := scenarios.Parse(file, text, func(name string) (string, error) { return name, nil })
+			sc, err := scenarios.Parse(file, text, r.named)
 			if err != nil {
 				t.Fatal("locktest: ", err)
 			}
@@ -327,6 +327,15 @@ func (r *runner) scenarios() {
 			})
 		})
 	}
+}
+
+// named returns the lock of a name in a scenario file. Other locks than the test's are not
+// known here.
+func (r *runner) named(name string) (*subject.Subject, error) {
+	if name == r.lock.Name {
+		return r.lock, nil
+	}
+	return scenarios.AnyLock(name)
 }
 
 // scenario tells how a run of a scenario file came out.

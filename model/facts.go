@@ -32,6 +32,7 @@ const (
 	FormLateRenewal    Form = "late-renewal"    // lease: a renewal was sent for a hold that was given up
 	FormShortExtension Form = "short-extension" // lease: an extension left the hold less than another lease
 	FormUntold         Form = "untold"          // lease: an owner was not told that its hold is gone
+	FormMisled         Form = "misled"          // lease: an owner was told that its hold is gone, and it was not
 	FormStuck          Form = "stuck"           // liveness: a call that waits for nobody did not return
 	FormForgotten      Form = "forgotten"       // liveness: a waiter waited for a free lock
 	FormGhost          Form = "ghost"           // tidy: a thread that does not wait stands in the queue

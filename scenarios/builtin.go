@@ -59,7 +59,7 @@ func Builtin() ([]*Scenario, error) {
 		if err != nil {
 			return err
 		}
-		sc, err := Parse(file, text, subject.Canonical)
+		sc, err := Parse(file, text, subject.Find)
 		if err != nil {
 			return err
 		}
@@ -93,5 +93,5 @@ func Find(nameOrFile string) (*Scenario, error) {
 		}
 		return nil, fmt.Errorf("read the scenario: %w", err)
 	}
-	return Parse(path.Clean(nameOrFile), text, subject.Canonical)
+	return Parse(path.Clean(nameOrFile), text, subject.Find)
 }

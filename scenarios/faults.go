@@ -9,7 +9,6 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"lockstep/model"
-	"lockstep/sim/redis/commands"
 )
 
 // The kinds of faults with their fields. A field that ends in "!" is required.
@@ -208,11 +207,24 @@ func (l *loader) rule(n *yaml.Node, f map[string]*yaml.Node, fault *Fault) {
 	}
 }
 
-// command reads the name of a command in any case and returns it in upper case.
+// command reads the name of a command in any case and returns it in upper case. The servers
+// of each lock must know it.
 func (l *loader) command(n *yaml.Node) string {
 	text := strings.ToUpper(l.filled(n))
-	if text != "" && !slices.Contains(commands.All, text) {
-		l.unknown(n, "command", text, "when", commands.All)
+	if text == "" {
+		return ""
+	}
+	for _, lock := range l.subjects {
+		known := lock.Commands()
+		if known == nil || slices.Contains(known, text) {
+			continue
+		}
+		where := "when"
+		if len(l.subjects) > 1 {
+			where += ", for the servers of " + lock.Name
+		}
+		l.unknown(n, "command", text, where, known)
+		break
 	}
 	return text
 }

@@ -55,24 +55,26 @@ func (e *FileError) Error() string {
 // errors through fail and goes on.
 type loader struct {
 	file      string
-	knownLock func(string) (string, error)
+	knownLock func(string) (*subject.Subject, error)
 	errs      []*FileError
 	s         *Scenario
+	// subjects are the locks of the scenario.
+	subjects []*subject.Subject
 	// declared lists all threads as PROCESS/NUMBER, in the order of the file.
 	declared []string
 }
 
 // AnyLock is a knownLock of Parse that takes every name as it is. It is for a caller that has
-// its lock, which need not be registered.
-func AnyLock(name string) (string, error) { return name, nil }
+// its lock, which need not be registered. The lock that it returns has nothing but a name.
+func AnyLock(name string) (*subject.Subject, error) { return &subject.Subject{Name: name}, nil }
 
-// Parse parses and checks one scenario. Errors carry the name file. knownLock returns the
-// canonical name of a lock, such as "redisson@4.7.0" for "redisson", or an error that
-// lists the known locks.
+// Parse parses and checks one scenario. Errors carry the name file. knownLock returns a
+// lock, such as redisson@4.7.0 for "redisson", or an error that lists the known locks;
+// subject.Find is one. A rule may name a command that the servers of each lock know.
 //
 // The error is a *FileError, or several of them joined in the order of their lines. Use
 // errors.As to get one.
-func Parse(file string, text []byte, knownLock func(string) (string, error)) (*Scenario, error) {
+func Parse(file string, text []byte, knownLock func(string) (*subject.Subject, error)) (*Scenario, error) {
 	l := &loader{file: file, knownLock: knownLock, s: &Scenario{
 		File:      file,
 		Text:      string(text),
@@ -175,28 +177,28 @@ func (l *loader) locks(n *yaml.Node) {
 	l.notEmpty(n, "name at least one lock")
 	for _, n := range l.list(n, "a list of locks, such as [redisson, setnx-del]") {
 		lock := l.lock(n)
-		if lock == "" {
+		if lock == nil {
 			continue
 		}
-		if slices.Contains(l.s.Locks, lock) {
-			l.fail(n, "%s is %s, which is listed already", quote(n.Value), lock)
+		if slices.Contains(l.s.Locks, lock.Name) {
+			l.fail(n, "%s is %s, which is listed already", quote(n.Value), lock.Name)
 			continue
 		}
-		l.s.Locks = append(l.s.Locks, lock)
+		l.s.Locks = append(l.s.Locks, lock.Name)
+		l.subjects = append(l.subjects, lock)
 	}
 }
 
-// lock reads the name of a lock and returns its canonical name. It returns "" if the name
-// is missing or unknown.
-func (l *loader) lock(n *yaml.Node) string {
+// lock reads the name of a lock. It returns nil if the name is missing or unknown.
+func (l *loader) lock(n *yaml.Node) *subject.Subject {
 	text := l.filled(n)
 	if text == "" {
-		return ""
+		return nil
 	}
 	lock, err := l.knownLock(text)
 	if err != nil {
 		l.fail(n, "%v", err)
-		return ""
+		return nil
 	}
 	return lock
 }
@@ -335,10 +337,11 @@ func (l *loader) threadsOf(key *yaml.Node, process string) []string {
 func (l *loader) expect(n *yaml.Node) {
 	for key, value := range l.pairs(n, "a mapping of locks, such as {redisson: held}") {
 		e := l.expectation(value)
-		lock := l.lock(key)
-		if lock == "" {
+		named := l.lock(key)
+		if named == nil {
 			continue
 		}
+		lock := named.Name
 		if !slices.Contains(l.s.Locks, lock) {
 			l.unknown(key, "lock", lock, "locks", l.s.Locks)
 			continue

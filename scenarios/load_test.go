@@ -10,6 +10,7 @@ import (
 
 	"lockstep/model"
 	"lockstep/scenarios/subject"
+	"lockstep/sim"
 )
 
 // example is a scenario with comments that describe the format.
@@ -45,15 +46,34 @@ seeds: 1..50                         # each is a run; default 1
 `
 
 // shop knows the locks of the example; "redisson" is the newest release.
-func shop(name string) (string, error) {
+func shop(name string) (*subject.Subject, error) {
 	switch name {
-	case "redisson":
-		return "redisson@4.7.0", nil
-	case "redisson@3.43.0", "redisson@4.7.0", "setnx-del", "setnx-cad":
-		return name, nil
+	case "redisson", "redisson@4.7.0":
+		return &subject.Subject{Name: "redisson@4.7.0", Servers: known{"APPEND", "AUTH", "EVALSHA", "PEXPIRE", "SCRIPT"}}, nil
+	case "redisson@3.43.0", "setnx-del", "setnx-cad":
+		return &subject.Subject{Name: name}, nil
+	case "doors":
+		return &subject.Subject{Name: name, Servers: known{"CLOSE", "OPEN"}}, nil
 	}
-	return "", fmt.Errorf("no lock %q; known: redisson, setnx-del, setnx-cad", name)
+	return nil, fmt.Errorf("no lock %q; known: redisson, setnx-del, setnx-cad", name)
 }
+
+// known are servers that know these commands.
+type known []string
+
+func (known) Check() error                                             { return nil }
+func (known) Count() int                                               { return 1 }
+func (known) Commands([]string) func([]string, sim.Author) sim.Command { return nil }
+func (k known) New([]string, subject.ServerOptions) subject.World {
+	return subject.World{Nodes: []sim.Node{{Server: knowing{commands: k}}}}
+}
+
+type knowing struct {
+	sim.Server
+	commands []string
+}
+
+func (k knowing) Commands() []string { return k.commands }
 
 func ptr[T any](v T) *T { return &v }
 
@@ -534,6 +554,10 @@ func TestBadInputIsRefusedWithItsPlace(t *testing.T) {
 		{"a rule of a stranger", fault("{when: {process: c}, do: drop}"), "10:22", `unknown process "c"`},
 		{"an unknown direction", fault("{when: {direction: replies}, do: drop}"), "10:24", `unknown direction "replies" in when; did you mean "reply"?`},
 		{"an unknown command", fault("{when: {command: evalsa}, do: drop}"), "10:22", `unknown command "EVALSA" in when; did you mean "EVALSHA"? known: APPEND, AUTH`},
+		{"a command of another server", strings.Replace(fault("{when: {command: evalsha}, do: drop}"), "locks: [redisson]", "locks: [doors]", 1), "10:22",
+			`unknown command "EVALSHA" in when; did you mean "CLOSE"? known: CLOSE, OPEN`},
+		{"a command that the servers of one lock do not know", strings.Replace(fault("{when: {command: opne}, do: drop}"), "locks: [redisson]", "locks: [setnx-del, doors]", 1), "10:22",
+			`unknown command "OPNE" in when, for the servers of doors; did you mean "OPEN"?`},
 		{"a command of two words", fault("{when: {command: script load}, do: drop}"), "10:22", `did you mean "SCRIPT"?`},
 		{"an empty command", fault(`{when: {command: ""}, do: drop}`), "10:22", "must not be empty"},
 		{"an empty channel", fault(`{when: {channel: ""}, do: drop}`), "10:22", "must not be empty"},

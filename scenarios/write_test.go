@@ -17,7 +17,7 @@ func TestAScenarioIsWrittenAsItWasRead(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, text := range []string{odd} {
-		sc, err := Parse("odd.yaml", []byte(text), subject.Canonical)
+		sc, err := Parse("odd.yaml", []byte(text), subject.Find)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -25,7 +25,7 @@ func TestAScenarioIsWrittenAsItWasRead(t *testing.T) {
 	}
 	for _, sc := range all {
 		text := sc.Write()
-		again, err := Parse(sc.File, []byte(text), subject.Canonical)
+		again, err := Parse(sc.File, []byte(text), subject.Find)
 		if err != nil {
 			t.Errorf("%s: what was written does not load: %v\n%s", sc.Name, err, text)
 			continue

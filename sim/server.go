@@ -94,6 +94,14 @@ type Limited interface {
 	Lacks(f model.FaultSpec) string
 }
 
+// Commanded is a Server that tells which commands it knows. A rule on the messages of any
+// other server may name any command.
+type Commanded interface {
+	Server
+	// Commands returns the names that Request.Name can have, in upper case and in order.
+	Commands() []string
+}
+
 // Lacks returns why a server does not have a fault, as Limited does; "": it has the fault.
 func Lacks(s Server, f model.FaultSpec) string {
 	if _, ok := s.(Clocked); !ok && f.StepsServerClock() {

@@ -147,7 +147,7 @@ faults:
 
 func fails(t *testing.T, h *sim.Host, text, lock, judge string, class judges.Class, seed uint64) failure.Failure {
 	t.Helper()
-	sc, err := scenarios.Parse("my.yaml", []byte(text), subject.Canonical)
+	sc, err := scenarios.Parse("my.yaml", []byte(text), subject.Find)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -205,7 +205,7 @@ func TestWhatIsPlantedBecomesSmall(t *testing.T) {
 // comes out as the file expects.
 func saysWhatItShows(t *testing.T, h *sim.Host, f failure.Failure) {
 	t.Helper()
-	sc, err := scenarios.Parse("small.yaml", []byte(f.Verdict.Scenario.Text), subject.Canonical)
+	sc, err := scenarios.Parse("small.yaml", []byte(f.Verdict.Scenario.Text), subject.Find)
 	if err != nil {
 		t.Fatalf("%v\n%s", err, f.Verdict.Scenario.Text)
 	}
@@ -232,7 +232,7 @@ func smallest(t *testing.T, h *sim.Host, f failure.Failure) {
 			less := clone(whole)
 			cuts(less)[i]()
 			tidy(less)
-			sc, err := scenarios.Parse("less.yaml", []byte(source(less)), subject.Canonical)
+			sc, err := scenarios.Parse("less.yaml", []byte(source(less)), subject.Find)
 			if err != nil {
 				continue
 			}
@@ -431,7 +431,7 @@ func TestTheBuiltInScenariosAreWrittenAsTheyAre(t *testing.T) {
 		}
 		// The texts differ only in positions, which the wants name.
 		tidy(root)
-		again, err := scenarios.Parse(sc.File, []byte(source(root)), subject.Canonical)
+		again, err := scenarios.Parse(sc.File, []byte(source(root)), subject.Find)
 		if err != nil {
 			t.Errorf("%s: %v\n%s", sc.Name, err, source(root))
 			continue

@@ -88,7 +88,7 @@ func (a *app) explore(args []string) (int, error) {
 		return 0, err
 	}
 	if c.Of > 1 {
-		fmt.Fprintf(a.out, "shard %d of %d is kept in %s; when all are done: simrun merge DIR ... --out DIR\n", c.Shard+1, c.Of, c.Dir)
+		fmt.Fprintf(a.out, "shard %d of %d is kept in %s; when all are done: %s merge DIR ... --out DIR\n", c.Shard+1, c.Of, c.Dir, program())
 		if !complete {
 			fmt.Fprintf(a.err, "simrun: incomplete: it was stopped; the same command goes on with it\n")
 			return exitUndecided, nil
@@ -190,7 +190,7 @@ func (a *app) cover(p explore.Plan, given *pflag.FlagSet, rest []string, w planW
 		defer cancel()
 	}
 	told := a.tellProgress()
-	o, small, err := explore.Cover(stop, a.host, p, s, shrinkBudget, told.show)
+	o, small, err := explore.Cover(stop, a.host, p, s, shrinkBudget, program(), told.show)
 	told.clear()
 	if err != nil {
 		return 0, err
@@ -234,7 +234,7 @@ func covered(p *explore.Plan, given *pflag.FlagSet, rest []string, w planWords) 
 		s.MaxRuns = p.Runs
 	}
 	if p.Case == "" {
-		s.Scenario, err = scenarios.Parse("small.yaml", []byte(strategy.SmallCase(l)), subject.Canonical)
+		s.Scenario, err = scenarios.Parse("small.yaml", []byte(strategy.SmallCase(l)), subject.Find)
 	} else {
 		s.Scenario, err = scenarios.Find(p.Case)
 	}
@@ -372,7 +372,7 @@ func (a *app) conclude(quit context.Context, p explore.Plan, runs []explore.Run,
 func (a *app) result(o explore.Tally, small []explore.Shrunk, dir string, asJSON bool) (int, error) {
 	o, small = o.Fold(small)
 	if dir != "" {
-		if err := explore.WriteTally(dir, o, small); err != nil {
+		if err := explore.WriteTally(dir, program(), o, small); err != nil {
 			return 0, err
 		}
 	}
@@ -410,6 +410,7 @@ func (a *app) shrinkAll(quit context.Context, p explore.Plan, tasks []explore.Sh
 			for i := range turn {
 				w, err := player(quit, p)
 				if err == nil {
+					tasks[i].Program = program()
 					small[i], err = w.Shrink(tasks[i])
 					w.Close()
 				}

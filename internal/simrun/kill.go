@@ -185,7 +185,7 @@ func (a *app) killer(args []string) (int, error) {
 		if err != nil {
 			return 0, err
 		}
-		small, err := player.Shrink(explore.ShrinkTask{Run: found.Run, Failed: found.Failed, Budget: shrinkBudget})
+		small, err := player.Shrink(explore.ShrinkTask{Run: found.Run, Failed: found.Failed, Budget: shrinkBudget, Program: program()})
 		if err != nil {
 			return 0, err
 		}
@@ -312,5 +312,5 @@ func lookFor(b *subject.PlantedBug) string {
 		return err.Error()
 	}
 	p.Runs = 1
-	return strings.TrimPrefix(p.String(), "simrun ")
+	return strings.Join(p.Args(), " ")
 }

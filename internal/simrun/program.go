@@ -1,35 +1,50 @@
 package simrun
 
 import (
-	"path"
+	"os"
+	"path/filepath"
+	"regexp"
 	"runtime/debug"
 	"strings"
 	"sync"
 )
 
-// program returns the command that starts this program again. simrun prints it for the
-// reader. A program that go install downloaded starts by its name. A program that was
-// built in its own module starts with go run.
+// program returns the command that starts this program again. Recordings, tables and replay
+// lines show it to their reader.
 var program = sync.OnceValue(func() string {
 	info, ok := debug.ReadBuildInfo()
-	return programOf(info, ok)
+	if !ok {
+		info = &debug.BuildInfo{}
+	}
+	return programOf(info, os.Args[0])
 })
 
-func programOf(info *debug.BuildInfo, ok bool) string {
-	const ours = "cmd/simrun"
-	if !ok {
-		return "go run ./" + ours
-	}
+// ours is the folder of simrun in its module.
+const ours = "cmd/simrun"
+
+// programOf returns the command for a program that was built so and called by this path. go
+// run leaves no program that could be called again, so the command names the package: its
+// folder in its module, or the version that was downloaded. Any other program has a name. A
+// test of the command line stands for simrun.
+func programOf(info *debug.BuildInfo, called string) string {
 	folder, inside := strings.CutPrefix(info.Path, info.Main.Path+"/")
 	switch {
-	case info.Main.Sum != "": // only a module that was downloaded has one
-		return path.Base(info.Path)
-	case strings.HasSuffix(info.Path, ".test") || info.Path == "command-line-arguments":
+	case strings.HasSuffix(info.Path, ".test"):
 		return "go run ./" + ours
+	case !ranByGo(called):
+		return filepath.Base(called)
+	case info.Main.Sum != "": // only a module that was downloaded has one
+		return "go run " + info.Path + "@" + info.Main.Version
 	case info.Path == info.Main.Path:
 		return "go run ."
 	case inside:
 		return "go run ./" + folder
 	}
-	return "go run " + info.Path
+	return "go run " + filepath.Base(called) + ".go" // of files, go run names the program after the first
 }
+
+// goRun matches the paths by which go run starts a program: in a temporary folder when it has
+// just built it, and from then on in the cache of the go command.
+var goRun = regexp.MustCompile(`/(go-build[0-9]+/b[0-9]+/exe|[0-9a-f]{64}-d)/[^/]+$`)
+
+func ranByGo(called string) bool { return goRun.MatchString(filepath.ToSlash(called)) }

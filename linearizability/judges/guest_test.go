@@ -134,6 +134,76 @@ var watchedLock = func() model.Params {
 	return p
 }()
 
+func TestAThreadIsNotToldOfAnEndThatIsNone(t *testing.T) {
+	const renewed = `
+			0     a/1 takes
+			10000 a/1 send renew
+			10001 a/1 exec renew -> a/1 1 40001
+			10002 a/1 deliver renew`
+	const rest = `
+			40001 server expire -> free
+			90000 server leave`
+	const without = "lease bug: a/1 was told at 29.999s that its hold on l is gone, and the server held it since 0.001s, and nothing disturbed it; the lease that it knows of lasts until 40.000s"
+	endless := watchedLock
+	endless.Traits.Endless, endless.Traits.NoWatchdog = true, true
+	testJudged(t, []judged{
+		{rule: "without a cause", lock: watchedLock, record: renewed + `
+			29999 a/1 told` + rest, finds: without},
+		{rule: "in the last third of the lease that its client knows of", lock: watchedLock, record: renewed + `
+			30000 a/1 told` + rest},
+		{rule: "a renewal whose answer is under way is not known of", lock: watchedLock, record: `
+			0     a/1 takes
+			10000 a/1 send renew
+			10001 a/1 exec renew -> a/1 1 40001
+			20000 a/1 told
+			20001 a/1 deliver renew` + rest},
+		{rule: "a renewal got no answer", lock: watchedLock, record: `
+			0     a/1 takes
+			10000 a/1 send renew
+			10001 a/1 exec renew -> a/1 1 40001
+			10002 a/1 lost renew reply dropped
+			15000 a/1 told` + rest},
+		{rule: "within a lease of a partition", lock: watchedLock, record: `
+			0     a/1 takes
+			1000  server fault 1 partition of a for 1s
+			2000  server heal 1` + renewed[len("\n\t\t\t0     a/1 takes"):] + `
+			29999 a/1 told` + rest},
+		{rule: "the hold is gone", lock: watchedLock, record: `
+			0     a/1 takes
+			5000  b/1 invoke unlock
+			5000  b/1 send unlock
+			5001  b/1 exec unlock -> free
+			5002  b/1 return not_held
+			5001  a/1 told
+			90000 server leave`, finds: "misdelete bug: unlock of b/1"},
+		{rule: "its own client ends the hold, and then tells", lock: watchedLock, record: renewed + `
+			20000 a/1 send renew
+			20001 a/1 exec renew -> free
+			20002 a/1 told
+			90000 server leave`},
+		{rule: "its own client tells, and then ends the hold", lock: watchedLock, record: renewed + `
+			20000 a/1 told
+			20000 a/1 send renew
+			20001 a/1 exec renew -> free
+			90000 server leave`, finds: "lease bug: a/1 was told at 20.000s that its hold on l is gone"},
+		{rule: "after its thread has called unlock", lock: watchedLock, record: renewed + `
+			20000 a/1 invoke unlock
+			20000 a/1 told
+			20000 a/1 send unlock
+			20001 a/1 exec unlock -> free
+			20002 a/1 return released
+			90000 server leave`},
+		{rule: "of a lock without leases", lock: endless, record: `
+			0     a/1 invoke lock
+			0     a/1 send acquire
+			1     a/1 exec acquire -> a/1 1 -1
+			2     a/1 return granted
+			50000 a/1 told
+			90000 server leave`,
+			finds: "lease bug: a/1 was told at 50.000s that its hold on l is gone, and the server held it since 0.001s, and nothing disturbed it"},
+	})
+}
+
 func TestAThreadIsToldOfTheEndOfItsHold(t *testing.T) {
 	// refused is a renewal that the server refuses, after which the client gives the hold
 	// up. b/1 is granted the lock at 12.004 s.
@@ -180,6 +250,8 @@ func TestAThreadIsToldOfTheEndOfItsHold(t *testing.T) {
 			finds: "mutual-exclusion limit (hold removed by another hand): b/1 was granted l at 4.002s while a/1 believed to hold it since 2.002s"},
 		{rule: "an unlock may say not_held once its thread is told", lock: watchedLock, record: `
 			0     a/1 takes
+			500   server fault 1 partition of a for 400ms
+			900   server heal 1
 			1000  a/1 told
 			2000  a/1 invoke unlock
 			2001  a/1 return not_held
@@ -195,6 +267,8 @@ func TestAThreadIsToldOfTheEndOfItsHold(t *testing.T) {
 			finds: "linearizable bug: l: a/1 release (2.000s..2.001s) answered not_held, but the lock was held by a/1"},
 		{rule: "a hold of which its thread is told need not be renewed", lock: watchedLock, record: `
 			0     a/1 takes
+			11000 server fault 1 partition of a for 400ms
+			11400 server heal 1
 			12000 a/1 told
 			30002 server expire -> free
 			40000 server leave`},
@@ -583,7 +657,7 @@ func TestAHoldThatStaysWhenItsThreadIsToldOfItsEnd(t *testing.T) {
 			30002 server expire -> free
 			90000 server leave`)
 	j := judgeRecord(rec, nil)
-	expect(t, "liveness bug: b/1 waited for l from", j)
+	expect(t, "lease bug: a/1 was told at 1.000s that its hold on l is gone, and the server held it\n"+"liveness bug: b/1 waited for l from", j)
 	got, ok := PartingOf(trace.New(rec), Finding{Judge: model.JudgeLiveness, AtNs: 20_000e6, Facts: model.Facts{Lock: "l", Thread: "b/1"}})
 	if !ok || got.Kind != PartedTold || got.AtNs != 1000e6 || got.Thread != "a/1" {
 		t.Errorf("they part by %+v (%v)", got, ok)

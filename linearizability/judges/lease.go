@@ -11,8 +11,8 @@ import (
 )
 
 // judgeLease finds leases that are too long, ended or prolonged against the rules,
-// renewals that come too late, extensions that give too little, and owners that are not
-// told of the end of their hold.
+// renewals that come too late, extensions that give too little, owners that are not told
+// of the end of their hold, and owners that are told of an end that is none.
 func judgeLease(r *run) []Finding {
 	var out []Finding
 	for _, lock := range r.Locks {
@@ -21,6 +21,7 @@ func judgeLease(r *run) []Finding {
 		out = append(out, r.undoneGrants(lock)...)
 		out = append(out, r.shortExtensions(lock)...)
 		out = append(out, r.untold(lock)...)
+		out = append(out, r.misled(lock)...)
 	}
 	return out
 }
@@ -270,6 +271,54 @@ func (r *run) untold(lock string) []Finding {
 			Facts: model.Facts{Form: model.FormUntold, Lock: lock, Thread: b.who},
 			Why: fmt.Sprintf("%s believed to hold %s until %s, and was not told that the hold was gone, although nothing disturbed it from %s on; the bound is %v",
 				b.who, lock, model.At(b.to), model.At(since), time.Duration(bound))})
+	}
+	return out
+}
+
+// misled finds threads that were told that their hold is gone while the server held it and
+// nothing had happened to it. A client that cannot know whether it holds the lock may give
+// the hold up to be safe: for a watchdog timeout after a disturbance of the process or its
+// server, and in the last third of the lease that it knows of.
+func (r *run) misled(lock string) []Finding {
+	p := r.Record.Params
+	var out []Finding
+	for _, b := range r.beliefs(lock) {
+		if b.told == nil {
+			continue
+		}
+		at := b.told.AtNs
+		start := r.start(lock, b.who, at)
+		if r.StateAt(lock, at).Owner != b.who || start.AtNs > b.from {
+			continue // the hold is gone; what the server has is another one
+		}
+		sent := r.attemptSent(b.grant)
+		touched := false // by a fault, or for another thread
+		for _, c := range r.ChangesAfter(lock, start.AtNs) {
+			switch {
+			case c.AtNs > at:
+			case !c.MadeFor(b.who):
+				touched = true
+			case c.By.RepliedNs >= 0 && c.By.RepliedNs <= at:
+				sent = max(sent, c.By.AtNs)
+			}
+		}
+		lease := int64(p.Watchdog)
+		if b.lease > 0 {
+			lease = b.lease
+		}
+		soon := !p.Endless && at >= sent+lease-lease/3
+		disturbed := slices.ContainsFunc(r.disturbing(model.ProcessOf(b.who)), func(x span) bool { return x.from <= at && at-int64(p.Watchdog) <= x.to })
+		if touched || soon || disturbed {
+			continue
+		}
+		known := ""
+		if !p.Endless {
+			known = fmt.Sprintf("; the lease that it knows of lasts until %s", model.At(sent+lease))
+		}
+		out = append(out, Finding{Judge: model.JudgeLease, Verdict: Broken, AtNs: at, Ops: []OpRef{refOf(b.grant)},
+			Facts: model.Facts{Form: model.FormMisled, Lock: lock, Thread: b.who},
+			Why: fmt.Sprintf("%s was told at %s that its hold on %s is gone, and the server held it since %s, and nothing disturbed it%s",
+				b.who, model.At(at), lock, model.At(start.AtNs), known)})
 	}
 	return out
 }

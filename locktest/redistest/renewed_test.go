@@ -86,9 +86,27 @@ type mute struct{ *watched }
 
 func (mute) Lost() <-chan struct{} { return nil }
 
+// timid is one that gives a hold up after half of a lease, although it renews the lease.
+type timid struct{ *watched }
+
+func (timid) Lost() <-chan struct{} {
+	lost := make(chan struct{})
+	time.AfterFunc(lease/2, func() { close(lost) })
+	return lost
+}
+
 // A holder that is told of the end of its hold believes in it no longer.
 func TestALockThatTells(t *testing.T) {
 	locktest.Run(t, renewedSubject("tells", func(l *watched) locktest.Lock { return telling{l} }), locktest.Options{Runs: longtest.Size(t, 30, 300), Faults: "operator,server"})
+}
+
+// The same lock is wrong if its channel closes while the server keeps the hold.
+func TestALockThatTellsOfAnEndThatIsNone(t *testing.T) {
+	text, passed := outcome(t, t.TempDir(), "gives up at half of the lease", nil, "-lockstep.runs=1")
+	if passed {
+		t.Fatalf("it passed:\n%s", text)
+	}
+	mustContain(t, text, "gives up at half of the lease breaks lease: ", "and the server held it since", "nothing disturbed it", "told-of-a-hold-that-stays")
 }
 
 // The same lock is wrong if its channel stays open.

@@ -325,6 +325,7 @@ func init() {
 	add("panics", open(func(*redis.Client, string) locktest.Lock { return panics{} }))
 	add("gives no lock", open(func(*redis.Client, string) locktest.Lock { return nil }))
 	add("holds a mutex over calls", open(func(rdb *redis.Client, name string) locktest.Lock { return &guarded{setnx{rdb: rdb, name: name}} }))
+	wrong["gives up at half of the lease"] = renewedSubject("gives up at half of the lease", func(l *watched) locktest.Lock { return timid{l} })
 	wrong["tells nothing"] = renewedSubject("tells nothing", func(l *watched) locktest.Lock { return mute{l} })
 	wrong["draws its token too early"] = fencedSubject("draws its token too early", true)
 	wrong["extends nothing"] = extendedSubject("extends nothing", "")

@@ -52,7 +52,7 @@ func TestAScenarioThatALockDoesNotOfferDoesNotApply(t *testing.T) {
 		if c.fault != "" {
 			text += "faults: [" + c.fault + "]\n"
 		}
-		sc, err := scenarios.Parse("s.yaml", []byte(text), func(name string) (string, error) { return name, nil })
+		sc, err := scenarios.Parse("s.yaml", []byte(text), scenarios.AnyLock)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -62,7 +62,7 @@ func TestAScenarioThatALockDoesNotOfferDoesNotApply(t *testing.T) {
 		case c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want) || !strings.HasPrefix(err.Error(), "s.yaml:")):
 			t.Errorf("%s %s: %v; want %s", c.steps, c.fault, err, c.want)
 		}
-		again, err := scenarios.Parse("again.yaml", []byte(sc.Write()), func(name string) (string, error) { return name, nil })
+		again, err := scenarios.Parse("again.yaml", []byte(sc.Write()), scenarios.AnyLock)
 		if err != nil || again.Write() != sc.Write() {
 			t.Errorf("written and read again: %v\n%s", err, sc.Write())
 		}
@@ -113,7 +113,7 @@ func TestAStepOfAClockThatAServerDoesNotHaveDoesNotApply(t *testing.T) {
 		", servers: 1":      "",
 	} {
 		text := "lockstep: 1\nname: s\nlocks: [little]\nprocesses: {a: {}}\nsteps: {a/1: [lock: x]}\nfaults: [{at: 1s, server: wall_clock, step: 1s" + servers + "}]\n"
-		sc, err := scenarios.Parse("s.yaml", []byte(text), func(name string) (string, error) { return name, nil })
+		sc, err := scenarios.Parse("s.yaml", []byte(text), scenarios.AnyLock)
 		if err != nil {
 			t.Fatal(err)
 		}

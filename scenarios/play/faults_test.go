@@ -230,7 +230,7 @@ func playText(t *testing.T, lock, steps, faults string) Played {
 	t.Helper()
 	text := "lockstep: 1\nname: t\nlocks: [" + lock + "]\nnetwork: {latency: 1ms}\nprocesses: {a: {}, b: {threads: 2}, c: {}}\n" +
 		"steps:" + steps + "\nfaults: [" + faults + "]\n"
-	sc, err := scenarios.Parse("t.yaml", []byte(text), subject.Canonical)
+	sc, err := scenarios.Parse("t.yaml", []byte(text), subject.Find)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -128,12 +128,13 @@ func ReadRecordingOf(file string, text []byte, find func(name string) (*subject.
 	if err != nil {
 		return fail(begin, "%v", err)
 	}
-	sc, err := scenarios.Parse(r.File, []byte(r.Scenario), func(name string) (string, error) {
+	// A rule that was drawn may name a command that no server of the lock knows.
+	sc, err := scenarios.Parse(r.File, []byte(r.Scenario), func(name string) (*subject.Subject, error) {
 		l, err := find(name)
 		if err != nil {
-			return "", err
+			return nil, err
 		}
-		return l.Name, nil
+		return scenarios.AnyLock(l.Name)
 	})
 	if err != nil {
 		return fail(begin, "the scenario in the recording: %v", err)

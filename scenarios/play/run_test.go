@@ -257,7 +257,7 @@ steps:
 	}
 	for _, c := range cases {
 		t.Run(c.rule, func(t *testing.T) {
-			sc, err := scenarios.Parse("t.yaml", []byte(strings.Replace(base, "WANT", c.want, 1)+c.more), subject.Canonical)
+			sc, err := scenarios.Parse("t.yaml", []byte(strings.Replace(base, "WANT", c.want, 1)+c.more), subject.Find)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -284,7 +284,7 @@ steps:
 faults:
   - {at: 3500ms, pause: b, for: 1ms}
 `
-	sc, err := scenarios.Parse("t.yaml", []byte(text), subject.Canonical)
+	sc, err := scenarios.Parse("t.yaml", []byte(text), subject.Find)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -321,7 +321,7 @@ func TestAFailoverOfAServerWithReplicas(t *testing.T) {
 					"  a/1:\n    - lock: {name: x, lease: 20s, want: granted}\n    - sleep: 10s\n    - unlock: x\n" +
 					"  b/1:\n    - at: 5s\n    - try_lock: x\n" +
 					"faults:\n  - {at: 4s, server: failover}\nreach: [failed_over]\n"
-				sc, err := scenarios.Parse("t.yaml", []byte(text), subject.Canonical)
+				sc, err := scenarios.Parse("t.yaml", []byte(text), subject.Find)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -360,7 +360,7 @@ locks: [`+name+`]
 processes: {a: {client: {response_timeout: 1s`+c.client+`}}}
 steps: {a/1: [{try_lock: x}]}
 faults: [{when: {script: acquire, direction: reply}, do: drop}]
-`), subject.Canonical)
+`), subject.Find)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -27,7 +27,7 @@ func Lock(t T, name string) *subject.Subject {
 // Parse returns the scenario that a text tells. Its locks must be registered.
 func Parse(t T, text string) *scenarios.Scenario {
 	t.Helper()
-	sc, err := scenarios.Parse("drawn.yaml", []byte(text), subject.Canonical)
+	sc, err := scenarios.Parse("drawn.yaml", []byte(text), subject.Find)
 	if err != nil {
 		t.Fatalf("the scenario does not load: %v\n%s", err, text)
 	}

@@ -34,7 +34,7 @@ processes: {a: {}}
 steps:
   a/1: [lock: x, read: {name: x, locked: true}, unlock: x, read: {name: x, locked: false}]
 `
-	sc, err := scenarios.Parse("one.yaml", []byte(text), func(name string) (string, error) { return name, nil })
+	sc, err := scenarios.Parse("one.yaml", []byte(text), scenarios.AnyLock)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -91,12 +91,3 @@ func Find(name string) (*Subject, error) {
 	}
 	return nil, fmt.Errorf("unknown lock %q; known: %s", name, strings.Join(names, ", "))
 }
-
-// Canonical returns the full name of the registered subject that Find returns.
-func Canonical(name string) (string, error) {
-	s, err := Find(name)
-	if err != nil {
-		return "", err
-	}
-	return s.Name, nil
-}

@@ -137,7 +137,7 @@ steps:
   b/1: [at: 500ms, lock: x, sleep: 1s, unlock: x]
   c/1: [at: 1s, lock: x, sleep: 1s, unlock: x]
 `
-	sc, err := scenarios.Parse("three.yaml", []byte(text), func(name string) (string, error) { return name, nil })
+	sc, err := scenarios.Parse("three.yaml", []byte(text), scenarios.AnyLock)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -10,6 +10,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"lockstep/lockimpl"
@@ -145,6 +146,24 @@ func (s *Subject) Timing(watchdog time.Duration) model.Timing {
 		t.RenewalPeriod = cmp.Or(t.RenewalPeriod, t.Watchdog/3)
 	}
 	return t
+}
+
+// Commands returns the names of the commands that the servers of the lock know, each once
+// and in order. It returns nil if a server does not tell.
+func (s *Subject) Commands() []string {
+	if s.Servers == nil {
+		return nil
+	}
+	var all []string
+	for _, n := range s.Servers.New(nil, ServerOptions{}).Nodes {
+		server, tells := n.Server.(sim.Commanded)
+		if !tells {
+			return nil
+		}
+		all = append(all, server.Commands()...)
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
 }
 
 // Family returns the name of the lock without its release.

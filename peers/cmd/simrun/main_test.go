@@ -47,6 +47,30 @@ func TestOtherPeoplesLocksStandBesideTheBuiltIn(t *testing.T) {
 	}
 }
 
+// A rule on messages names a command that the servers of the lock know, whatever they are.
+func TestARuleNamesACommandOfTheLocksServers(t *testing.T) {
+	for _, c := range []struct{ locks, command, want string }{
+		{"memcached-add", "add", ""},
+		{"memcached-add", "ad", `s.yaml:7:32: unknown command "AD" in when; did you mean "ADD"? known: ADD, APPEND, BGET`},
+		{"memcached-add", "set", ""},
+		{"redsync-1", "add", `s.yaml:7:32: unknown command "ADD" in when; did you mean "SADD"?`},
+		{"zookeeper", "create", ""},
+		{"zookeeper", "setnx", `s.yaml:7:32: unknown command "SETNX" in when; did you mean "SETACL"?`},
+		{"redsync-1, zookeeper", "set", `s.yaml:7:32: unknown command "SET" in when, for the servers of zookeeper`},
+	} {
+		file := filepath.Join(t.TempDir(), "s.yaml")
+		text := "lockstep: 1\nname: one\nlocks: [" + c.locks + "]\nprocesses: {a: {}}\nsteps: {a/1: [{lock: orders}, {unlock: orders}]}\n" +
+			"faults:\n  - {do: hold, when: {command: " + c.command + "}, until: 5s}\n"
+		if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		code, out, stderr := simrun(t, "run", file)
+		if c.want == "" && code != 0 || c.want != "" && (code != 64 || !strings.Contains(stderr, c.want)) {
+			t.Errorf("%s of %s: exit %d: %s%s", c.command, c.locks, code, out, stderr)
+		}
+	}
+}
+
 func TestAScenarioThatALockCannotPlayIsNotApplicable(t *testing.T) {
 	const reason = "misdelete.yaml:18: the step lock does not apply: redsync-1 takes no lease from its caller"
 	code, out, _ := simrun(t, "run", "misdelete", "--lock", "redsync-1", "--lock", "setnx-del")

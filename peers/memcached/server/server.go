@@ -82,6 +82,9 @@ func (*Server) Close(int64, sim.ConnID, *sim.Effects) {}
 // Pushed implements sim.Server. The server sends nothing without being asked.
 func (*Server) Pushed(list []sim.Push) []sim.Push { return list }
 
+// Commands implements sim.Commanded.
+func (*Server) Commands() []string { return commandNames }
+
 // Lacks implements sim.Limited.
 func (*Server) Lacks(f model.FaultSpec) string {
 	const has = "; it has a restart without its data, a stall, a step of its wall clock, and the removal of keys"
@@ -298,37 +301,41 @@ func (x *execution) run(r *sim.Request) string {
 	if len(x.words) == 0 || len(x.words[0]) < 2 {
 		return errUnknown
 	}
-	switch x.words[0] {
-	case "get", "bget":
-		return x.get(1, false)
-	case "gets":
-		return x.get(1, true)
-	case "gat", "gats":
-		return x.getAndTouch()
-	case "set", "add", "replace", "append", "prepend", "cas":
-		return x.store()
-	case "delete":
-		return x.delete()
-	case "touch":
-		return x.touch()
-	case "incr", "decr":
-		return x.add()
-	case "flush_all":
-		return x.flush()
-	case "version":
-		return "VERSION " + Version
-	case "verbosity":
-		return x.verbosity()
-	case "stats":
-		return x.stats()
-	case "quit":
-		x.closes = true
-		return ""
+	if execute := commands[x.words[0]]; execute != nil {
+		return execute(x)
 	}
 	if !strings.ContainsAny(x.words[0][:1], "acdgimst") && strings.HasPrefix(x.words[len(x.words)-1], "HTTP/") {
 		x.closes = true // a browser
 	}
 	return errUnknown
+}
+
+// commands are the commands by their names.
+var commands = map[string]func(*execution) string{
+	"get": (*execution).retrieve, "bget": (*execution).retrieve, "gets": (*execution).retrieve, "gat": (*execution).getAndTouch, "gats": (*execution).getAndTouch,
+	"set": (*execution).store, "add": (*execution).store, "replace": (*execution).store, "append": (*execution).store, "prepend": (*execution).store, "cas": (*execution).store,
+	"delete": (*execution).delete, "touch": (*execution).touch, "incr": (*execution).add, "decr": (*execution).add, "flush_all": (*execution).flush,
+	"version": (*execution).version, "verbosity": (*execution).verbosity, "stats": (*execution).stats, "quit": (*execution).quit,
+}
+
+// commandNames are the names of the commands as Request.Name has them, in order.
+var commandNames = func() []string {
+	var names []string
+	for name := range commands {
+		names = append(names, strings.ToUpper(name))
+	}
+	slices.Sort(names)
+	return names
+}()
+
+// retrieve executes get, bget and gets. The last answers with the number of each item.
+func (x *execution) retrieve() string { return x.get(1, x.words[0] == "gets") }
+
+func (*execution) version() string { return "VERSION " + Version }
+
+func (x *execution) quit() string {
+	x.closes = true
+	return ""
 }
 
 // find returns the item of a key; nil if there is none, or it has ended.

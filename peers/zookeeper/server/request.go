@@ -2,6 +2,8 @@ package server
 
 import (
 	"encoding/binary"
+	"maps"
+	"slices"
 	"strconv"
 
 	"lockstep/sim"
@@ -36,6 +38,12 @@ var names = map[int32]string{
 	opGetChildren: "GETCHILDREN", opSync: "SYNC", opPing: "PING", opGetChildren2: "GETCHILDREN2", opCheck: "CHECK", opMulti: "MULTI", opCreate2: "CREATE2",
 	opReconfig: "RECONFIG", opCreateContainer: "CREATECONTAINER", opCreateTTL: "CREATETTL", opSetWatches: "SETWATCHES", opClose: "CLOSE",
 }
+
+// Commands implements sim.Commanded.
+func (*Server) Commands() []string { return commandNames }
+
+// commandNames are the names of the requests that the server knows, in order.
+var commandNames = slices.Sorted(slices.Values(append(slices.Collect(maps.Values(names)), connectName)))
 
 const (
 	connectName = "CONNECT"

@@ -1,12 +1,13 @@
-// Package commands has the names of the commands of the simulated Redis server, for
-// whoever checks a name and needs no server.
-package commands
+package redis
 
 import "strings"
 
-// All are the commands that the server knows, sorted. A rule can meet each of them, and
-// a HELLO that asks for RESP3.
-var All = strings.Fields(`
+// Commands implements sim.Commanded. A rule meets each of them, and of HELLO one that asks
+// for RESP3.
+func (*Server) Commands() []string { return commandNames }
+
+// commandNames are the names of the commands that the server knows, in order.
+var commandNames = strings.Fields(`
 APPEND AUTH BITCOUNT BITOP BITPOS BLMOVE BLPOP BRPOP BRPOPLPUSH BZMPOP BZPOPMAX BZPOPMIN CLIENT CLUSTER COMMAND COPY
 DBSIZE DECR DECRBY DEL DELEX DISCARD DUMP ECHO EVAL EVALSHA EVALSHA_RO EVAL_RO EXEC EXISTS EXPIRE EXPIREAT EXPIRETIME
 FLUSHALL FLUSHDB GEOADD GEODIST GEOPOS GEORADIUS GEORADIUSBYMEMBER GEORADIUSBYMEMBER_RO GEORADIUS_RO GEOSEARCH GET
