@@ -25,7 +25,8 @@ const (
 
 // Survey is what a survey says of several locks.
 type Survey struct {
-	Command string // that wrote it
+	Command string   // that wrote it
+	Chosen  []string // the names of the locks that it asks for; nil: all locks, as the program chooses
 	Options Options
 	Locks   []Lock
 }
@@ -38,6 +39,7 @@ func RecordingFile(lock, recording string) string {
 // head is the first line of LocksFile.
 type head struct {
 	Survey   string           `json:"survey"` // the command
+	Chosen   []string         `json:"chosen,omitempty"`
 	Versions explore.Versions `json:"versions"`
 	Options
 }
@@ -47,7 +49,7 @@ type head struct {
 func (s Survey) WriteJSON(w io.Writer) error {
 	enc := json.NewEncoder(w)
 	enc.SetEscapeHTML(false)
-	if err := enc.Encode(head{s.Command, explore.CurrentVersions(), s.Options}); err != nil {
+	if err := enc.Encode(head{s.Command, s.Chosen, explore.CurrentVersions(), s.Options}); err != nil {
 		return err
 	}
 	for _, l := range s.Locks {
@@ -66,7 +68,7 @@ func Read(r io.Reader) (Survey, explore.Versions, error) {
 	if err := dec.Decode(&h); err != nil || h.Survey == "" {
 		return s, h.Versions, fmt.Errorf("not a survey: its first line names no command")
 	}
-	s.Command, s.Options = h.Survey, h.Options
+	s.Command, s.Chosen, s.Options = h.Survey, h.Chosen, h.Options
 	for dec.More() {
 		var l Lock
 		if err := dec.Decode(&l); err != nil {

@@ -69,7 +69,7 @@ const usage = `simrun runs distributed-lock code in a simulated world.
       --out DIR        write survey.md, survey.html, survey.jsonl and recordings to DIR
   simrun results [DIR]                     write all of a folder of results anew; default: results
       --only P,...     parts: verdicts track-record six-properties kill exhaustive explore
-                       peers exhaustive-summary explore-summary peers-summary performance,
+                       peers exhaustive-summary explore-summary peers-summary survey performance,
                        or a folder such as explore/FOLDER
       --older          only what an older program wrote; --check: name it, and write nothing
   simrun bench                             what runs cost, into results/performance.md

@@ -21,19 +21,20 @@ import (
 	"github.com/spf13/pflag"
 
 	"lockstep/explore"
+	"lockstep/explore/survey"
 	"lockstep/scenarios/subject"
 )
 
 // A part is a piece of a results folder that one command writes.
 type part struct {
 	name string
-	// file is the file that has the versions of the part: versionsFile, or that of a
-	// campaign's result. It is "" for a summary of other parts and for the figures of a
-	// machine.
+	// file is the file that has the versions of the part: versionsFile, that of the survey,
+	// or that of a campaign's result. It is "" for a summary of other parts and for the
+	// figures of a machine.
 	file string
 	// uses are the versions that it depends on.
 	uses explore.Versions
-	// foreign reports whether it is a campaign of a lock that this program does not know.
+	// foreign reports whether it is about a lock that this program does not know.
 	foreign bool
 	write   func(*renewal) error
 }
@@ -148,12 +149,39 @@ func (r *renewal) parts() ([]part, error) {
 			return r.summary(kind.folder, kind.summary)
 		}})
 	}
+	switch s, _, err := r.survey(); {
+	case err == nil:
+		foreign := slices.ContainsFunc(s.Locks, func(l survey.Lock) bool { _, err := subject.Find(l.Name); return err != nil })
+		all = append(all, part{name: "survey", file: survey.LocksFile, uses: now, foreign: foreign, write: func(r *renewal) error {
+			args := []string{"survey", "--runs", strconv.Itoa(s.Options.Runs), "--seed", strconv.FormatUint(s.Options.Seed, 10), "--jobs", strconv.Itoa(r.jobs), "--out", r.dir}
+			for _, name := range s.Chosen {
+				args = append(args, "--lock", name)
+			}
+			return r.command(args...)
+		}})
+	case !errors.Is(err, fs.ErrNotExist):
+		return nil, err
+	}
 	return append(all, part{name: "performance", write: func(r *renewal) error {
 		if out := filepath.Join(r.dir, "performance.md"); out != filepath.Join("results", "performance.md") {
 			return r.command("bench", "--out", out)
 		}
 		return r.command("bench")
 	}}), nil
+}
+
+// survey reads the survey of the folder, and the versions of the program that wrote it.
+func (r *renewal) survey() (survey.Survey, explore.Versions, error) {
+	f, err := os.Open(filepath.Join(r.dir, survey.LocksFile))
+	if err != nil {
+		return survey.Survey{}, explore.Versions{}, err
+	}
+	defer func() { _ = f.Close() }()
+	s, v, err := survey.Read(f)
+	if err != nil {
+		err = fmt.Errorf("%s: %w", f.Name(), err)
+	}
+	return s, v, err
 }
 
 // chooseParts returns the parts that are named in only. The name of a folder, such as
@@ -174,7 +202,7 @@ func chooseParts(all []part, only []string) ([]part, error) {
 			return nil, fmt.Errorf("--only %s: the folder has no campaign in %s", name, strings.TrimSuffix(name, "-summary"))
 		}
 		if !some {
-			return nil, fmt.Errorf("--only %s: known are verdicts, track-record, six-properties, kill, exhaustive, exhaustive/FOLDER, exhaustive-summary, explore, explore/FOLDER, explore-summary, peers, peers/FOLDER, peers-summary, performance", name)
+			return nil, fmt.Errorf("--only %s: known are verdicts, track-record, six-properties, kill, exhaustive, exhaustive/FOLDER, exhaustive-summary, explore, explore/FOLDER, explore-summary, peers, peers/FOLDER, peers-summary, survey, performance", name)
 		}
 	}
 	return slices.DeleteFunc(slices.Clone(all), func(p part) bool { return !chosen[p.name] }), nil
@@ -217,7 +245,8 @@ func keepVersions(dir, part string, v explore.Versions) error {
 // versions reads the versions of the program that wrote a part. It returns an error if the
 // part does not name all versions that it uses.
 func (r *renewal) versions(p part) (v explore.Versions, err error) {
-	if p.file == versionsFile {
+	switch p.file {
+	case versionsFile:
 		all, err := readVersions(r.dir)
 		if err != nil {
 			return v, err
@@ -226,7 +255,12 @@ func (r *renewal) versions(p part) (v explore.Versions, err error) {
 		if v, ok = all[p.name]; !ok {
 			return v, fmt.Errorf("%s does not say which versions wrote %s", p.file, p.name)
 		}
-	} else if _, v, err = explore.ReadCampaign(filepath.Join(r.dir, p.name)); err != nil {
+	case survey.LocksFile:
+		_, v, err = r.survey()
+	default:
+		_, v, err = explore.ReadCampaign(filepath.Join(r.dir, p.name))
+	}
+	if err != nil {
 		return v, err
 	}
 	if missing := v.Missing(p.uses); missing != "" {

@@ -64,7 +64,7 @@ func (a *app) survey(args []string) (int, error) {
 	}
 	stop, release := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer release()
-	s := survey.Survey{Command: strings.Join(append([]string{program(), "survey"}, args...), " "), Options: o}
+	s := survey.Survey{Command: strings.Join(append([]string{program(), "survey"}, args...), " "), Chosen: names, Options: o}
 	s.Locks, err = a.surveyAll(stop, locks, o, jobs, dir)
 	if stop.Err() != nil {
 		kept := ""

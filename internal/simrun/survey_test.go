@@ -116,4 +116,18 @@ func TestTheIndexShowsTheSurvey(t *testing.T) {
 	if _, err := os.Stat(filepath.Join(dir, filepath.FromSlash(cell.Recording))); err != nil {
 		t.Error(err)
 	}
+
+	// The survey is a part of the results. This program does not know its lock.
+	if code, out, stderr := call(t, "results", dir, "--only", "survey", "--check"); code != exitOK || !strings.Contains(out, "0 of 1 parts are older") {
+		t.Errorf("check: exit %d, %s%s", code, out, stderr)
+	}
+	if code, out, stderr := call(t, "results", dir, "--only", "survey"); code != exitOK || !strings.Contains(out, "does not know") {
+		t.Errorf("exit %d, %s%s", code, out, stderr)
+	}
+	if err := os.WriteFile(filepath.Join(dir, survey.LocksFile), []byte("{}\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if code, _, stderr := call(t, "results", dir, "--only", "survey", "--check"); code != exitUsage || !strings.Contains(stderr, "not a survey") {
+		t.Errorf("a file that is no survey: exit %d, %s", code, stderr)
+	}
 }
