@@ -172,6 +172,34 @@ steps:
 faults:
   - {when: {script: renew, direction: request, nth: 1}, do: error, with: "TRYAGAIN injected"}
 `},
+	{"R-watchdog-stopped-by-failed-unlock", "lease", "redisson@3.12.4, redisson@3.21.3, redisson@4.7.0", `
+processes: {a: {}}
+steps:
+  a/1: [{lock: x}, {lock: x}, {unlock: x}, {unlock: x}]
+faults:
+  - {when: {script: unlock, direction: request, nth: 1}, do: error, with: "ERR injected"}
+`},
+	// The acquire with a lease arrives when its call has ended with an error.
+	{"R-reentry-cuts-lease", "mutual-exclusion", "redisson@3.4.2", `
+network: {latency: 1ms}
+processes: {a: {}, c: {}}
+steps:
+  a/1: [{at: 5s}, {try_lock: x}]
+  c/1: [{try_lock: {name: x, lease: 1ms}}, {try_lock: x}]
+faults:
+  - {when: {script: acquire, nth: 1}, do: delay, for: 4s}
+`},
+	// The client is paused between the renewal that is lost and the one that it sends again.
+	{"R-watchdog-late-renewal", "lease", "redisson@4.7.0, redisson-nonreentrant-fair@4.7.0", `
+network: {latency: 5ms}
+watchdog: 15s
+processes: {a: {}}
+steps:
+  a/1: [{try_lock: x}, {at: 5025ms}, {unlock: x}]
+faults:
+  - {at: 5027ms, pause: a, for: 40s}
+  - {when: {script: renew, direction: request, nth: 1}, do: drop}
+`},
 	{"R-watchdog-first-thread", "lease", "redisson@3.4.2, redisson@3.21.3, redisson@4.7.0", `
 processes: {a: {threads: 2}, b: {}}
 steps:
