@@ -19,11 +19,10 @@ import (
 	"lockstep/sim"
 )
 
-// A neighbour of a story is the same record without the effect of what the defect names
-// as its cause: the command did not run, or was answered at once, the call was on another
-// lock, or the fault did not strike. The finding is the same, and must not be the defect.
-// So a defect that names something harmless, or that forgives the finding for something
-// else besides, fails.
+// A neighbour of a story is the same record without the effect of the defect's cause: the
+// command did not run, or was answered at once; the call was on another lock; or the fault
+// did not strike. The finding is the same, and must not be the defect. So the test fails
+// for a defect that names a harmless cause, or that accepts a second cause.
 func TestTheCauseIsWhatMatters(t *testing.T) {
 	h := sim.NewHost(t)
 	has := map[string]bool{}
