@@ -264,7 +264,7 @@ processes: {a: {}}
 steps:
   a/1:
     - lock: {name: x, lease: 5s}
-    - {unlock: x}
+    - sleep: 6s
     - lock: x
     - {unlock: x}
     - lock: {name: x, lease: 5s}
