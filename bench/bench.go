@@ -11,7 +11,7 @@ import (
 	"lockstep/bench/command"
 )
 
-// part is one of what is measured.
+// part is one of the measurements.
 type part struct {
 	name    string
 	measure func(*bench) (section, error)
@@ -56,7 +56,7 @@ func (b *bench) Check() error {
 
 type bench struct{ command.Options }
 
-// count is n, or what is measured of it for a look.
+// count returns n, or a small part of n if Quick is set.
 func (b *bench) count(n int) int {
 	if b.Quick {
 		return max(2, n/20)
@@ -64,7 +64,7 @@ func (b *bench) count(n int) int {
 	return n
 }
 
-// section is what measuring one part came to.
+// section is the part of the report about one measurement.
 type section struct {
 	title string
 	text  []string // paragraphs
@@ -76,20 +76,20 @@ type section struct {
 
 func (s *section) row(cells ...string) { s.rows = append(s.rows, cells) }
 
-// without is the section of a part that could not be measured.
+// without returns the section of a part that could not be measured.
 func (s section) without(why string) section {
 	s.after = append(s.after, "Not measured: "+why+".")
 	return s
 }
 
-// goal is one of those of the figures that have one.
+// goal is a figure with the value that is wanted of it.
 type goal struct {
 	what, wanted, measured string
 	met                    bool
 	short                  string // by how much, and where the time goes, where it is not met
 }
 
-// atLeast and atMost are goals on a number.
+// atLeast and atMost return the goal that a number reaches a bound.
 func atLeast(what string, wanted, got float64, measured, why string) goal {
 	return goal{what, "at least " + digits(wanted), measured, got >= wanted, fmt.Sprintf("%.0f %% short. %s", 100*(1-got/wanted), why)}
 }

@@ -1,10 +1,11 @@
-// Package bench measures what runs cost, and writes it down: the world against
-// the floor under it, scripts against miniredis's own, one worker against two,
-// simulated time against real time, the locks against other people's on a real
-// server, and how cost grows. What is compared is measured in turn, within one
-// call, so that whatever else the machine does meets both.
+// Package bench measures the cost of runs and writes a report. It compares the
+// world with the fastest that its parts allow, scripts with those of miniredis,
+// one worker with two, simulated time with real time, and the locks with other
+// people's on a real server. It also measures how cost grows. The sides of a
+// comparison are measured in turn within one call, so that other load on the
+// machine meets them all.
 //
-// Processor time is what counts where one process does the work: on a machine
-// that others use it says more than the clock. Nothing here is part of a run,
-// and no verdict depends on it.
+// Where one process does the work, the figures are processor time. On a shared
+// machine it says more than the clock. Nothing here is part of a run, and no
+// verdict depends on it.
 package bench

@@ -11,12 +11,12 @@ import (
 	"lockstep/sim"
 )
 
-// curve is how the cost of a run grows with one number.
+// curve measures how the cost of a run grows with one number.
 type curve struct {
 	what, lock string
 	sizes      []int
 	scenario   func(n int) *scenarios.Scenario
-	// why a law worse than linear is one.
+	// why says why the cost grows faster than linearly.
 	why string
 }
 
@@ -31,7 +31,7 @@ var curves = []curve{
 			"Judging looks through the queue at each change, and the search copies it with each step that changes it: n² too."},
 }
 
-// manyClients is n processes that go through two critical sections each.
+// manyClients has n processes, each with two critical sections.
 func manyClients(n int) *scenarios.Scenario {
 	var processes, steps strings.Builder
 	for i := range n {
@@ -41,7 +41,7 @@ func manyClients(n int) *scenarios.Scenario {
 	return mustParse("lockstep: 1\nname: clients\nabout: Many clients.\nlocks: [" + plainLock + "]\nprocesses:\n" + processes.String() + "steps:\n" + steps.String())
 }
 
-// fairWaiters is n threads that queue behind one, and take their turn.
+// fairWaiters has n threads that queue behind one holder and take their turns.
 func fairWaiters(n int) *scenarios.Scenario {
 	return mustParse(fmt.Sprintf(`
 lockstep: 1
@@ -57,7 +57,7 @@ steps:
 `, fairLock, n))
 }
 
-// law is the exponent of a power law through the upper half of the points.
+// law returns the exponent of a power law through the upper half of the points.
 func law(sizes []int, costs []float64) float64 {
 	var n, sx, sy, sxx, sxy float64
 	from := (len(sizes) - 1) / 2

@@ -25,18 +25,19 @@ import (
 	"lockstep/lockimpl/reference"
 )
 
-// party is a lock on the real server, ours or somebody else's: it times warmup
-// and rounds pairs of one client, or hand-overs where warmup is negative.
+// party is a lock on the real server, ours or somebody else's. It times the given
+// number of rounds after the warmup. A round is a lock and an unlock of one client,
+// or a hand-over if warmup is handOvers.
 type party struct {
 	name  string
 	polls bool
 	time  func(addr string, warmup, rounds int) ([]time.Duration, error)
 }
 
-// handOvers asks a party for hand-overs.
+// handOvers in place of a warmup asks a party for hand-overs.
 const handOvers = -1
 
-// own times a lock of this module in this process.
+// own returns a party that times a lock of this module in this process.
 func own(connect func(rdb *redis.Client) (measure.Locker, error)) func(string, int, int) ([]time.Duration, error) {
 	return func(addr string, warmup, rounds int) ([]time.Duration, error) {
 		var both [2]measure.Locker
@@ -67,8 +68,8 @@ func (o owned) Unlock() error {
 	return err
 }
 
-// pairOfScripts is what locking and unlocking comes down to: the two scripts
-// with their words, sent through go-redis and nothing else.
+// pairOfScripts holds the two scripts of a lock and an unlock, with their arguments.
+// They are sent through go-redis without a lock.
 type pairOfScripts struct {
 	rdb             *redis.Client
 	acquire, unlock []any
@@ -92,7 +93,7 @@ func (p *pairOfScripts) do(words []any) error {
 	return err
 }
 
-// scriptsOf notes the EVALSHA of one lock and one unlock.
+// scriptsOf records the EVALSHA of one lock and one unlock.
 type scriptsOf struct{ words [][]any }
 
 func (s *scriptsOf) DialHook(next redis.DialHook) redis.DialHook { return next }
@@ -123,7 +124,7 @@ func referenceLock(rdb *redis.Client) (measure.Locker, error) {
 	return owned{l}, err
 }
 
-// scripts are the port's two scripts, sent without the port.
+// scripts returns a party that sends the port's two scripts without the port.
 func scripts(rdb *redis.Client) (measure.Locker, error) {
 	noted := redis.NewClient(redisson.Options(rdb.Options()))
 	defer func() { _ = noted.Close() }()
@@ -151,7 +152,7 @@ func scripts(rdb *redis.Client) (measure.Locker, error) {
 	return p, nil
 }
 
-// program times a lock of another program, which prints nanoseconds.
+// program returns a party that runs another program, which prints nanoseconds.
 func program(command func(addr string, warmup, rounds int) *exec.Cmd) func(string, int, int) ([]time.Duration, error) {
 	return func(addr string, warmup, rounds int) (took []time.Duration, err error) {
 		cmd := command(addr, warmup, rounds)
@@ -165,8 +166,8 @@ func program(command func(addr string, warmup, rounds int) *exec.Cmd) func(strin
 	}
 }
 
-// parties are whom the port is held against. Those of other programs are built
-// first, if they can be.
+// parties returns the locks with which the port is compared. It builds the other
+// programs first, if they can be built.
 func (b *bench) parties(dir string) (all []party, missing []string) {
 	all = []party{
 		{name: "two scripts through go-redis", time: own(scripts)},
@@ -209,7 +210,7 @@ func firstOf(out []byte) string {
 	return line
 }
 
-// roundTrip is the median of n EVALSHA of the port's acquire script by
+// roundTrip returns the median of n EVALSHA of the port's acquire script by
 // redis-benchmark, on one connection, in nanoseconds.
 func roundTrip(addr string, n int) (float64, error) {
 	rel, err := redisson.Find("")
@@ -233,7 +234,7 @@ func roundTrip(addr string, n int) (float64, error) {
 	return p50Of(string(out))
 }
 
-// p50Of reads the median latency that redis-benchmark --csv tells, in nanoseconds.
+// p50Of returns the median latency in the output of redis-benchmark --csv, in nanoseconds.
 func p50Of(csv string) (float64, error) {
 	lines := strings.Split(strings.TrimSpace(csv), "\n")
 	if len(lines) != 2 {
@@ -249,13 +250,13 @@ func p50Of(csv string) (float64, error) {
 	return ms * 1e6, err
 }
 
-// percentile of sorted samples.
+// percentile returns a percentile of sorted samples.
 func percentile(sorted []time.Duration, of int) float64 {
 	return float64(sorted[min(len(sorted)-1, len(sorted)*of/100)])
 }
 
-// startServer starts a redis-server, and gives the folder that it works in;
-// server is nil where there is none.
+// startServer starts a redis-server, and returns its folder. server is nil if
+// redis-server is not installed.
 func startServer() (dir string, server *redisserver.Server, stop func(), err error) {
 	dir, err = os.MkdirTemp("", "lockstep-bench-")
 	if err != nil {

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// machine is what was measured on, a line each.
+// machine describes the machine, one fact per line.
 func machine() []string {
 	cores := "1 core"
 	if n := runtime.NumCPU(); n > 1 {
@@ -22,7 +22,7 @@ func machine() []string {
 	}
 }
 
-// processor is the model as the system has it.
+// processor returns the name of the processor that the system reports.
 func processor() string {
 	text, err := os.ReadFile("/proc/cpuinfo")
 	if err != nil {
@@ -36,8 +36,8 @@ func processor() string {
 	return "unknown"
 }
 
-// firstLine is what a program says of itself, "none" where there is no such
-// program.
+// firstLine returns the first line that a program prints, or "none" if there is no
+// such program.
 func firstLine(program string, args ...string) string {
 	out, err := exec.Command(program, args...).CombinedOutput()
 	if err != nil {
@@ -47,7 +47,7 @@ func firstLine(program string, args ...string) string {
 	return strings.TrimSpace(line)
 }
 
-// load is how many processes want a processor, over the last minute.
+// load returns the average number of processes that want a processor, over the last minute.
 func load() string {
 	text, err := os.ReadFile("/proc/loadavg")
 	if err != nil {

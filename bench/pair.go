@@ -8,17 +8,17 @@ import (
 	"time"
 )
 
-// cost is what a workload took, for each of its units.
+// cost is the cost of one unit of a workload.
 type cost struct {
 	cpu, wall time.Duration
 	bytes     float64
 	allocs    float64
 }
 
-// workload does something and gives how many units of it were done.
+// workload does some work and returns the number of its units.
 type workload func() (units float64)
 
-// processorTime is that of this process.
+// processorTime returns the processor time of this process.
 func processorTime() time.Duration {
 	var u syscall.Rusage
 	_ = syscall.Getrusage(syscall.RUSAGE_SELF, &u)
@@ -39,8 +39,8 @@ func measured(f workload) cost {
 	}
 }
 
-// inTurn measures workloads one after the other, rounds times, and gives the
-// costs of each, by round.
+// inTurn measures the workloads one after the other, rounds times. It returns the
+// costs of each workload by round.
 func inTurn(rounds int, all ...workload) [][]cost {
 	costs := make([][]cost, len(all))
 	for range rounds {
@@ -51,7 +51,7 @@ func inTurn(rounds int, all ...workload) [][]cost {
 	return costs
 }
 
-// median of what of gives of each.
+// median returns the median of the values that of returns.
 func median[T any](list []T, of func(T) float64) float64 {
 	values := make([]float64, len(list))
 	for i, v := range list {
@@ -65,7 +65,7 @@ func median[T any](list []T, of func(T) float64) float64 {
 func cpuOf(c cost) float64  { return float64(c.cpu) }
 func wallOf(c cost) float64 { return float64(c.wall) }
 
-// ratio is how many times a took what b took in the same round.
+// ratio returns the cost of a divided by that of b, by round.
 type ratio struct{ median, least, most float64 }
 
 func ratioOf(a, b []cost, of func(cost) float64) ratio {
@@ -76,7 +76,7 @@ func ratioOf(a, b []cost, of func(cost) float64) ratio {
 	return ratioIn(x, y)
 }
 
-// ratioIn compares what was measured in the same round.
+// ratioIn compares the costs of the same round.
 func ratioIn(a, b []float64) ratio {
 	var all []float64
 	for i := range a {
@@ -85,10 +85,10 @@ func ratioIn(a, b []float64) ratio {
 	return ratio{median(all, func(x float64) float64 { return x }), slices.Min(all), slices.Max(all)}
 }
 
-// String is the median, and between what the rounds lay.
+// String returns the median with the least and the greatest of the rounds.
 func (r ratio) String() string { return fmt.Sprintf("%.2f (%.2f to %.2f)", r.median, r.least, r.most) }
 
-// span writes a length with three digits.
+// span formats a duration with three digits.
 func span(ns float64) string {
 	for _, unit := range []struct {
 		of   float64
@@ -101,7 +101,7 @@ func span(ns float64) string {
 	return digits(ns) + " ns"
 }
 
-// digits writes a number with three digits.
+// digits formats a number with three digits.
 func digits(x float64) string {
 	switch {
 	case x >= 100:
@@ -113,7 +113,7 @@ func digits(x float64) string {
 	}
 }
 
-// size writes a number of bytes.
+// size formats a number of bytes.
 func size(b float64) string {
 	switch {
 	case b >= 1<<20:

@@ -17,11 +17,11 @@ import (
 	"lockstep/scenarios/subject"
 )
 
-// stories are the five that are played in the world and in real time. The
-// whole inventory would take more than half an hour.
+// stories are the five scenarios that are played in the world and in real time.
+// All scenarios would take more than half an hour.
 var stories = []string{"watchdog-try-lock", "inventory-small", "fair-queueing", "fair-unlock", "misdelete"}
 
-// story is a scenario without faults, on the last lock that its own names.
+// story is a scenario without faults, on the last lock that it names.
 func story(name string) (*scenarios.Scenario, *subject.Subject, error) {
 	sc, err := scenarios.Find(name)
 	if err != nil {
@@ -238,7 +238,7 @@ func (r *realRun) step(c *redisson.Client, o lockimpl.Owner, s scenarios.Step) e
 	return nil
 }
 
-// want counts what a step wants, and whether it came.
+// want counts the expectations of a step, and whether they came true.
 func (r *realRun) want(s scenarios.Step, got string) {
 	if len(s.Want) == 0 {
 		return

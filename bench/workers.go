@@ -15,13 +15,13 @@ import (
 	"lockstep/sim"
 )
 
-// campaign is what workers play.
+// campaign is the plan that the workers play.
 func campaign() explore.Plan {
 	return explore.Plan{World: sim.Version, Lock: plainLock, Faults: []draw.Class{draw.ClassNetwork}, Profile: draw.Simple,
 		Strategy: explore.StrategyRandom, Seed: 1, Runs: 1 << 20}
 }
 
-// away is a worker, and the process that it is.
+// away is a worker and its process.
 type away struct {
 	explore.Player
 	process *os.Process
@@ -36,7 +36,7 @@ func (b *bench) away() (away, error) {
 	return away{p, cmd.Process}, nil
 }
 
-// play plays families [from, to) on a worker, and says how many runs these were.
+// play plays the families [from, to) on a worker, and returns the number of runs.
 func (a away) play(from, to int) (runs int, err error) {
 	for number := from; number < to; number++ {
 		err := a.Family(number, nil, func(explore.Run) error {
@@ -100,7 +100,7 @@ func (b *bench) workers() (section, error) {
 	return s, nil
 }
 
-// peak is the most memory that a process has had so far.
+// peak returns the most memory that a process has had so far.
 func peak(pid int) (float64, error) {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	if err != nil {

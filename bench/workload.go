@@ -18,7 +18,7 @@ import (
 	"lockstep/sim"
 )
 
-// plainLock and fairLock are what is measured where one lock has to do.
+// plainLock and fairLock are the locks of measurements that take one lock.
 const (
 	plainLock = "redisson@4.7.0"
 	fairLock  = "redisson-fair@4.7.0"
@@ -33,7 +33,7 @@ func mustParse(text string) *scenarios.Scenario {
 	return sc
 }
 
-// mustLock is a lock of the registry.
+// mustLock returns a registered lock.
 func mustLock(name string) *subject.Subject {
 	l, err := subject.Find(name)
 	if err != nil {
@@ -42,8 +42,8 @@ func mustLock(name string) *subject.Subject {
 	return l
 }
 
-// Floor is n GETs through go-redis, a pipe in memory and miniredis, in a
-// bubble: what nothing that uses these can be faster than.
+// Floor plays n GETs through go-redis, a pipe in memory and miniredis, in a bubble.
+// Nothing that uses these can be faster.
 func Floor(h *sim.Host, n int) {
 	h.Bubble(func() {
 		m := miniredis.NewMiniRedis()
@@ -68,7 +68,7 @@ func Floor(h *sim.Host, n int) {
 	})
 }
 
-// steps is one thread that locks and unlocks, n operations in all.
+// steps has one thread that locks and unlocks, n operations in all.
 func steps(n int) *scenarios.Scenario {
 	return mustParse(fmt.Sprintf(`
 lockstep: 1
@@ -83,9 +83,9 @@ steps:
 `, (n+1)/2))
 }
 
-// Step plays n locks and unlocks through the whole world, each from the call of
-// a thread to its return, recorded and not judged, and gives how many commands
-// the server executed: an unlock is two.
+// Step plays n locks and unlocks through the whole world. Each is recorded from the
+// call of a thread to its return, and not judged. Step returns the number of commands
+// that the server executed; an unlock has two.
 func Step(h *sim.Host, n int) (commands int) {
 	p := play.Play(h, steps(n), mustLock(plainLock), sim.NewSeeded(1))
 	for _, e := range p.Record.Events {
@@ -96,8 +96,8 @@ func Step(h *sim.Host, n int) (commands int) {
 	return commands
 }
 
-// schedule is three processes with three critical sections each, and a network
-// that fails each of them in another way.
+// schedule has three processes with three critical sections each. The network
+// fails each process in another way.
 var schedule = mustParse(strings.ReplaceAll(`
 lockstep: 1
 name: schedule
@@ -120,8 +120,8 @@ faults:
   - {at: 30ms, partition: [b], for: 100ms}
 `, "SECTION", "{with_lock: {name: x, steps: [{use: {resource: stock, take: 1, for: 10ms}}]}}"))
 
-// Schedule plays and judges n runs of it on a lock, each with its seed, and
-// gives the steps of all.
+// Schedule plays and judges n runs of schedule on a lock, each with its own seed.
+// It returns the steps of all runs.
 func Schedule(h *sim.Host, lock string, n int) (steps int) {
 	l := mustLock(lock)
 	for i := range n {
@@ -141,15 +141,15 @@ steps:
   a/1: [{lock: x}, {sleep: 1h}, {unlock: x}]
 `)
 
-// IdleHour plays n times an hour in which one thread holds a lock and the
-// watchdog renews it.
+// IdleHour plays n hours in each of which one thread holds a lock and the watchdog
+// renews it.
 func IdleHour(h *sim.Host, n int) {
 	for range n {
 		play.Play(h, idleHour, mustLock(plainLock), sim.NewSeeded(1))
 	}
 }
 
-// empty is the clients of schedule, and nothing that they do.
+// empty has the clients of schedule, without steps.
 var empty = mustParse(`
 lockstep: 1
 name: empty

@@ -9,14 +9,13 @@ import (
 	"lockstep/sim"
 )
 
-// per adds what a unit allocates.
+// per returns the processor time, the bytes and the allocations of a unit, as text.
 func per(costs []cost) (cpu, bytes, allocs string) {
 	return span(median(costs, cpuOf)), size(median(costs, func(c cost) float64 { return c.bytes })),
 		fmt.Sprintf("%.0f", median(costs, func(c cost) float64 { return c.allocs }))
 }
 
-// add writes a row of a workload: its name, its cost, and what it is compared
-// with.
+// add adds the row of a workload: its name, its cost, and the comparison.
 func (s *section) add(name string, costs []cost, against string) {
 	cpu, bytes, allocs := per(costs)
 	s.row(name, cpu, bytes, allocs, against)
@@ -75,7 +74,7 @@ func (b *bench) schedule() (section, error) {
 	return s, nil
 }
 
-// run is where a run's time goes: its making, its events, its judges.
+// run measures the parts of a run's time: its making, its events, its judges.
 func (b *bench) run() (section, error) {
 	n := b.count(100)
 	l := mustLock(plainLock)

@@ -21,11 +21,11 @@ import (
 type story struct {
 	id, judge string
 	locks     string
-	steps     string // and what else the file has
+	steps     string // the rest of the file
 }
 
-// stories show each defect at its smallest, so that a port that has it no longer, or a
-// judge that no longer sees it, is found out.
+// stories show each defect at its smallest. A test fails if a port no longer has the
+// defect, or if a judge no longer sees it.
 var stories = []story{
 	{"late-unlock", "mutual-exclusion", "setnx-cad, string-reentrant", `
 network: {latency: 1ms}
@@ -77,7 +77,7 @@ steps:
   b/1: [{at: 1704ms}, {try_lock: x}, {unlock: x}, {try_lock: x}, {unlock: x}]
   b/2: [{at: 0s}, {lock: x}, {at: 1700ms}, {unlock: x}]
 `},
-	// Who stood in front had no answer to its leaving.
+	// The thread in front had no answer to its leave command.
 	{"R-leaver-in-front", "linearizable", "redisson-fair@3.4.2", `
 network: {latency: 5ms..200ms}
 processes: {a: {threads: 2, client: {response_timeout: 300ms}}, b: {threads: 3}}
@@ -172,6 +172,34 @@ steps:
 faults:
   - {when: {script: renew, direction: request, nth: 1}, do: error, with: "TRYAGAIN injected"}
 `},
+	{"R-watchdog-stopped-by-failed-unlock", "lease", "redisson@3.12.4, redisson@3.21.3, redisson@4.7.0", `
+processes: {a: {}}
+steps:
+  a/1: [{lock: x}, {lock: x}, {unlock: x}, {unlock: x}]
+faults:
+  - {when: {script: unlock, direction: request, nth: 1}, do: error, with: "ERR injected"}
+`},
+	// The acquire with a lease arrives when its call has ended with an error.
+	{"R-reentry-cuts-lease", "mutual-exclusion", "redisson@3.4.2", `
+network: {latency: 1ms}
+processes: {a: {}, c: {}}
+steps:
+  a/1: [{at: 5s}, {try_lock: x}]
+  c/1: [{try_lock: {name: x, lease: 1ms}}, {try_lock: x}]
+faults:
+  - {when: {script: acquire, nth: 1}, do: delay, for: 4s}
+`},
+	// The client is paused between the renewal that is lost and the one that it sends again.
+	{"R-watchdog-late-renewal", "lease", "redisson@4.7.0, redisson-nonreentrant-fair@4.7.0", `
+network: {latency: 5ms}
+watchdog: 15s
+processes: {a: {}}
+steps:
+  a/1: [{try_lock: x}, {at: 5025ms}, {unlock: x}]
+faults:
+  - {at: 5027ms, pause: a, for: 40s}
+  - {when: {script: renew, direction: request, nth: 1}, do: drop}
+`},
 	{"R-watchdog-first-thread", "lease", "redisson@3.4.2, redisson@3.21.3, redisson@4.7.0", `
 processes: {a: {threads: 2}, b: {}}
 steps:
@@ -247,7 +275,7 @@ steps:
 faults:
   - {when: {script: renew, direction: request, nth: 1}, do: drop}
 `},
-	// Behind it c asks again with every round trip; a slow network keeps that short.
+	// Meanwhile c asks again with every round trip. The slow network limits their number.
 	{"R-4153", "liveness", "redisson-fair@4.7.0", `
 network: {latency: 100ms}
 processes: {a: {}, b: {}, c: {}}
@@ -541,7 +569,7 @@ steps:
   a/1: [{repeat: {times: 14, steps: [{lock: {name: x, lease: 2ms}}, {sleep: 1600us}]}}]
   c/1: [{sleep: 150us}, {lock: x}]
 `},
-	// The answers to what wakes its client are not counted.
+	// The answers to messages that wake the client are not counted.
 	{"R-zero-wait", "traffic", "redisson@4.7.0", `
 processes: {a: {}, c: {threads: 2}, d: {}}
 steps:
@@ -598,7 +626,7 @@ steps:
   c/1: [{at: 6600ms}, {force_unlock: x}]
   c/2: [{at: 3800ms}, {lock: x}, {at: 6900ms}, {unlock: x}]
 `},
-	// b asks again before its deadline, and is not heard before it.
+	// b asks again before its deadline, and its attempt arrives after it.
 	{"R-fair-thrown-out-by-hold", "fifo", "redisson-fair@4.7.0", `
 network: {latency: 20ms..80ms}
 processes: {a: {}, b: {client: {fair_wait: 1s}}, c: {}}
@@ -614,7 +642,7 @@ steps:
   a/1: [{lock: {name: x, lease: 1ms}}, {sleep: 1s}, {lock: x}]
   c/1: [{sleep: 4ms}, {lock: x}, {at: 1006ms}, {interrupt: a/1}]
 `},
-	// The lease that ended is that of a hold before.
+	// The lease that ended was the lease of an earlier hold.
 	{"R-1593", "mutual-exclusion", "redisson@3.4.2", `
 network: {latency: 1ms}
 processes: {a: {}, b: {}, c: {}}
@@ -769,7 +797,7 @@ func TestDefectsAreNamed(t *testing.T) {
 					if f.Judge != c.judge || f.Class != judges.ClassBug {
 						continue
 					}
-					// Others may come of what the first did, or of another defect, but of some.
+					// Later findings may have another defect, but each has one.
 					found++
 					named := n.Name(f)
 					if named.ID == "" || found == 1 && named.ID != c.id {
@@ -858,7 +886,7 @@ func checkCause(t *testing.T, v play.Verdict, c Cause) {
 }
 
 // Every known defect has an ID of its own and a story. Every row of the track record
-// is the row of a defect, or there is a reason why no campaign can name it.
+// belongs to a defect, or OutOfReach says why no campaign names it.
 func TestDefectsHaveStories(t *testing.T) {
 	rows := map[string]bool{} // whether it is told
 	all, err := scenarios.Tagged("track-record")

@@ -1,11 +1,11 @@
-// Package report shows a run to somebody who did not write its scenario: when
-// two owners overlapped, which message was lost, what the server held at that
-// moment, and why the judge says no. From a record and what the judges found it
-// makes a page, a text, a diagram; from a folder of results an index. It runs
+// Package report shows a run to a reader who did not write its scenario. It shows
+// when two owners overlapped, which message was lost, what the server held at
+// that moment, and why the judge says no. It makes a page, a text or a diagram
+// from a record and its findings, and an index from a folder of results. It runs
 // nothing and judges nothing.
 //
-// The one idea: everything is drawn from a view, which is a record with lanes,
-// bars and arrows in place of events. Exchanges that only repeat are folded
-// into one, and a record that is too long for a browser is cut around what was
-// found; both say so.
+// Everything is drawn from a view. A view is a record with lanes, bars and arrows
+// in place of events. It folds exchanges that only repeat into one. If a record is
+// too long for a browser, the view keeps the parts around the findings. Both are
+// marked.
 package report

@@ -1,6 +1,6 @@
-// Package measure times locks on a real Redis: one client alone, and two that
-// hand a lock to each other. It knows no lock and no simulation, so that
-// programs for other people's locks can use it too (peers/bench).
+// Package measure times locks on a real Redis, with one client alone and with two
+// clients that hand a lock to each other. It imports no lock and no simulation, so
+// that programs for other people's locks can use it too (peers/bench).
 package measure
 
 import (
@@ -14,8 +14,8 @@ type Locker interface {
 	Unlock() error
 }
 
-// Uncontended locks and unlocks with nobody else there, and gives how long each
-// of rounds pairs took; warmup pairs come before and are not counted.
+// Uncontended locks and unlocks while nobody else wants the lock. It returns the
+// duration of each of rounds pairs. The warmup pairs before them are not counted.
 func Uncontended(l Locker, warmup, rounds int) ([]time.Duration, error) {
 	took := make([]time.Duration, 0, rounds)
 	for i := range warmup + rounds {
@@ -30,12 +30,12 @@ func Uncontended(l Locker, warmup, rounds int) ([]time.Duration, error) {
 	return took, nil
 }
 
-// Hold is how long a lock is held in round i of HandOver: 5 to 14 ms, so that
-// the other waits by then, and at no fixed place of its polling.
+// Hold returns how long a lock is held in round i of HandOver. It is 5 to 14 ms, so
+// that the other client waits by then, at a varying moment of its polling.
 func Hold(i int) time.Duration { return time.Duration(5+i*7%10) * time.Millisecond }
 
-// HandOver lets two clients take a lock in turn, each while the other holds it,
-// and gives the time from the call of Unlock to the return of the other's Lock.
+// HandOver lets two clients take a lock in turn, each while the other holds it. It
+// returns the times from the call of Unlock to the return of the other's Lock.
 func HandOver(a, b Locker, rounds int) ([]time.Duration, error) {
 	type turn struct {
 		locked time.Time

@@ -94,8 +94,8 @@ func TestExtensionsAreDrawnForLocksThatHaveThem(t *testing.T) {
 	}
 }
 
-// The clocks of servers step in no campaign but that of a lock on several, and in none
-// without the class.
+// The clock of a server steps only in a campaign of a lock on several servers, and only
+// with the class.
 func TestOnlySeveralServersHaveClocksThatStep(t *testing.T) {
 	one := scenariotest.Lock(t, "setnx-cad")
 	many := *one

@@ -77,6 +77,24 @@ func foundItself(c *defect.Case) *defect.Cause {
 	return nil
 }
 
+// takenAnew finds the commands of one call that took the lock more than once. It returns nil
+// if a command between them found the hold of its call: its client was told that the lock is
+// busy, and tried anew.
+func takenAnew(c *defect.Case) *defect.Cause {
+	cause := c.RanTwice(model.ActLock)
+	if cause == nil {
+		return nil
+	}
+	o := c.Calls[cause.Op-1]
+	for _, m := range o.Sent {
+		if m.Script == model.RoleAcquire && m.Executed != nil && cause.Msgs[0] < m.Msg && m.Msg < cause.Msgs[len(cause.Msgs)-1] &&
+			m.Before(c.Lock).Owner == o.Caller && !m.MovedLevels(c.Lock, o.Caller) {
+			return nil
+		}
+	}
+	return cause
+}
+
 // Defects are the known defects, in the order in which they are tried: where two fit a
 // finding, the first one names it.
 var Defects = []defect.Defect{
@@ -110,7 +128,7 @@ var Defects = []defect.Defect{
 		Story:   "The first SET NX takes the lock and its answer is late; a force unlock, or the end of the lease, ends that hold before the second SET arrives, which takes it again. One call held the lock twice, and who ended the first hold finds the lock taken by a call that began before. The lock is to blame, which sends again what it cannot tell from a new one; the force unlock is the caller's.",
 		Judges:  append([]string{model.JudgeMutualExclusion}, onServer...),
 		Applies: anyBare,
-		Cause:   func(c *defect.Case) *defect.Cause { return c.RanTwice(model.ActLock) },
+		Cause:   takenAnew,
 	},
 	{
 		ID:      "SETNX-unlock-resend",

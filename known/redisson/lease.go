@@ -1,6 +1,7 @@
 package redisson
 
 import (
+	"slices"
 	"time"
 
 	"lockstep/known/defect"
@@ -35,10 +36,11 @@ func entered(c *defect.Case, kind defect.Kind, test func(*trace.Call, *trace.Com
 }
 
 // startedShort finds a grant of the thread without a lease that got a shorter one than
-// the watchdog's.
+// the watchdog's, and with which the hold ended.
 func startedShort(c *defect.Case) *defect.Cause {
+	last := c.StateAt(c.Lock, c.HoldEnded()-1)
 	return entered(c, defect.ShortLease, func(o *trace.Call, m *trace.Command) bool {
-		return o.LeaseNs == 0 && time.Duration(m.After(c.Lock).ExpiresMs)*time.Millisecond-time.Duration(m.Executed.AtNs) < c.Watchdog()-time.Millisecond
+		return o.LeaseNs == 0 && m.After(c.Lock).ExpiresMs == last.ExpiresMs && time.Duration(m.After(c.Lock).ExpiresMs)*time.Millisecond-time.Duration(m.Executed.AtNs) < c.Watchdog()-time.Millisecond
 	})
 }
 
@@ -72,8 +74,12 @@ func stretchedByUnlock(c *defect.Case) *defect.Cause {
 		switch {
 		case o.Caller != who || o.Action != model.ActUnlock || m.Executed == nil || m.Executed.AtNs > c.Until() || !m.MovedLevels(c.Lock, who) || m.After(c.Lock).Owner != who:
 			return false
+		case !waits && leaseLeft(c, m) != c.Watchdog().Truncate(time.Millisecond):
+			return false
 		case over:
 			return began <= m.Executed.AtNs && m.After(c.Lock).ExpiresMs < m.Before(c.Lock).ExpiresMs
+		case waits && m.After(c.Lock).ExpiresMs != c.Now().ExpiresMs:
+			return false
 		}
 		return (waits || m.Executed.AtNs == c.AtNs) && m.After(c.Lock).ExpiresMs > m.Before(c.Lock).ExpiresMs
 	})
@@ -115,30 +121,44 @@ func renewedOtherwise(c *defect.Case) *defect.Cause {
 	if !c.LeaseEnded() {
 		return nil
 	}
-	m := c.SentThat(model.RoleAcquire, func(o *trace.Call, m *trace.Command) bool {
-		return o.Process == c.Process() && o.Caller != c.Who && time.Duration(o.LeaseNs) > c.Watchdog() &&
-			m.AtNs <= c.AtNs && (m.AtNs >= began || m.DeliveredNs >= began)
-	})
-	if m == nil {
-		return nil
+	if asked, set := longTimer(c); set != nil && ofAnother(c, asked) {
+		return defect.ByCommands(defect.OtherLease, asked, set)
 	}
-	return defect.ByCommands(defect.OtherLease, m)
+	return nil
 }
 
-// timerTooLong finds the answer on which the thread's client set too long a timer. Its
-// last attempt had asked for a longer lease than the watchdog's. The timer runs for a
-// third of that lease, past the end of the hold. Later holds use the same timer.
+// timerTooLong finds the answer on which the thread's client set too long a timer, since an
+// attempt of the thread itself, or of another thread before this hold, had asked for a longer
+// lease.
 func timerTooLong(c *defect.Case) *defect.Cause {
+	if asked, set := longTimer(c); set != nil && !ofAnother(c, asked) {
+		return defect.ByCommands(defect.LongTimer, asked, set)
+	}
+	return nil
+}
+
+// ofAnother reports whether another thread of the client sent an attempt that was under way
+// during the hold.
+func ofAnother(c *defect.Case, asked *trace.Command) bool {
+	began := c.HoldBegan()
+	return !slices.Contains(asked.Owners, c.Who) && (asked.AtNs >= began || asked.DeliveredNs >= began)
+}
+
+// longTimer returns the answer on which the thread's client set too long a timer. Its
+// last attempt had asked for a longer lease than the watchdog's. The timer runs for a
+// third of that lease, past the end of the hold. Later holds use the same timer. The attempt
+// comes first, then the command that was answered; both are nil if there is none.
+func longTimer(c *defect.Case) (asked, set *trace.Command) {
 	process := c.Process()
-	for _, set := range c.Commands {
+	for _, set = range c.Commands {
 		if set.Process != process || set.AtNs > c.AtNs || set.DeliveredNs < 0 {
 			continue
 		}
 		if !(set.Script == model.RoleRenew && set.Reply() == "1" || set.Script == model.RoleAcquire && set.Reply() == "nil" && leaseOf(c, set) == 0) {
 			continue
 		}
-		asked, renewed := set, false // asked is the last attempt before the answer
-		var lease int64
+		renewed, lease := false, int64(0)
+		asked = set // the last attempt before the answer
 		for _, m := range c.Commands {
 			switch {
 			case m.Process != process || !sameLock(c, m) || m.AtNs > c.AtNs:
@@ -149,8 +169,8 @@ func timerTooLong(c *defect.Case) *defect.Cause {
 			}
 		}
 		if sameLock(c, set) && !renewed && time.Duration(lease) > c.Watchdog() && set.DeliveredNs+lease/3 > c.AtNs {
-			return defect.ByCommands(defect.LongTimer, asked, set)
+			return asked, set
 		}
 	}
-	return nil
+	return nil, nil
 }

@@ -197,7 +197,7 @@ var Defects = []defect.Defect{
 		Story:   "An unlock fails before it reached the server, or its error says so; the hold stays, but its renewal was cancelled, and the lock is lost one lease later while the owner may still work. The mirror of 1602, made by its fix: the release is to blame, and a caller who works on after a failed unlock.",
 		Judges:  onHold,
 		Applies: of(since("3.8.1")),
-		Cause:   only((*defect.Case).AboutLease, unlocked(defect.UnlockFailed, model.Failed, model.Unknown)),
+		Cause:   only((*defect.Case).LeaseEnded, stoppedByFailedUnlock),
 	},
 	{
 		ID:      "R-watchdog-stopped-by-force-unlock",
@@ -205,7 +205,7 @@ var Defects = []defect.Defect{
 		Story:   "The first thing that a force unlock does is to cancel the renewal of the lock in its own client. When its command is lost, the hold stays and is renewed no longer: it ends with its lease while its owner works. The release is to blame, and whoever forces open what another thread of the same process holds.",
 		Judges:  onHold,
 		Applies: of(),
-		Cause:   only((*defect.Case).AboutLease, forcedInVain),
+		Cause:   only((*defect.Case).LeaseEnded, forcedInVain),
 	},
 	{
 		ID:      "R-5698",
@@ -215,7 +215,7 @@ var Defects = []defect.Defect{
 		Issues:  []int{5698},
 		Judges:  onHold,
 		Applies: of(upTo("3.43.0")),
-		Cause:   only((*defect.Case).AboutLease, renewalFailed),
+		Cause:   only((*defect.Case).LeaseEnded, renewalFailed),
 	},
 	{
 		ID:      "R-watchdog-one-at-a-time",
@@ -231,7 +231,7 @@ var Defects = []defect.Defect{
 		Story:   "A thread unlocks, its own hold or a lock that is free, which the earliest of these releases answer with success too. Before the answer comes another thread of the client has got the lock, and the answer cancels the one timer that the client has for that lock: the new hold is not renewed, ends with its lease, and a third thread enters beside its owner. The releases are to blame; it needs nothing but two threads of one process that use one lock and an unlock that is answered a little late.",
 		Judges:  onHold,
 		Applies: of(upTo("3.10.4")),
-		Cause:   only((*defect.Case).AboutLease, stoppedByAnother),
+		Cause:   only((*defect.Case).LeaseEnded, stoppedByAnother),
 	},
 	{
 		ID:      "R-3194",
@@ -241,7 +241,7 @@ var Defects = []defect.Defect{
 		Issues:  []int{3194, 3712},
 		Judges:  onHold,
 		Applies: of(since("3.10.7"), upTo("3.16.0")),
-		Cause:   only((*defect.Case).AboutLease, neverRenewed),
+		Cause:   only((*defect.Case).LeaseEnded, neverRenewed),
 	},
 	{
 		ID:      "R-watchdog-attempted-lease",
@@ -274,7 +274,7 @@ var Defects = []defect.Defect{
 		Issues:  []int{4818},
 		Judges:  onHold,
 		Applies: of(since("3.15.0")),
-		Cause:   only((*defect.Case).AboutLease, startedShort),
+		Cause:   only((*defect.Case).LeaseEnded, startedShort),
 	},
 	{
 		ID:      "R-reentry-cuts-lease",
@@ -282,7 +282,7 @@ var Defects = []defect.Defect{
 		Story:   "A thread that holds under the watchdog enters again with a short lease: the key has one time to live, so the outer level ends with the inner one's lease. By the form of data, in all releases; the caller mixes leases.",
 		Judges:  onHold,
 		Applies: of(),
-		Cause:   only((*defect.Case).AboutLease, shortenedItself),
+		Cause:   only((*defect.Case).LeaseEnded, shortenedItself),
 	},
 	{
 		ID:      "R-5623",
@@ -332,7 +332,7 @@ var Defects = []defect.Defect{
 		Story:   "Of a client's threads that hold or held a lock the watchdog asks for the first. When that one's hold was ended by others, the answer is no, and the next thread's hold, which is real, goes without its renewal. The release is to blame.",
 		Judges:  onHold,
 		Applies: of(),
-		Cause:   only((*defect.Case).AboutLease, renewedForAnother),
+		Cause:   only((*defect.Case).LeaseEnded, renewedForAnother),
 	},
 	{
 		ID:      "R-watchdog-stopped-by-old-answer",
@@ -340,7 +340,7 @@ var Defects = []defect.Defect{
 		Story:   "A renewal finds the hold gone; before its answer comes the thread has locked anew. The answer ends the renewal of the new hold, which is over one lease later while its owner works. The release is to blame: an answer is taken for whatever hold is there when it comes.",
 		Judges:  onHold,
 		Applies: of(),
-		Cause:   only((*defect.Case).AboutLease, toldOfLastHold),
+		Cause:   only((*defect.Case).LeaseEnded, toldOfLastHold),
 	},
 	{
 		ID:      "R-watchdog-leased-level",
@@ -348,7 +348,7 @@ var Defects = []defect.Defect{
 		Story:   "A thread enters without a lease and again with one, and unlocks once. The watchdog counted one level, and that is gone now: the hold that is left is not renewed. The release is to blame, where leases are mixed.",
 		Judges:  onHold,
 		Applies: of(since("3.10.5")),
-		Cause:   only((*defect.Case).AboutLease, countedOut),
+		Cause:   only((*defect.Case).LeaseEnded, countedOut),
 	},
 	{
 		ID:      "R-4818-long",

@@ -148,12 +148,16 @@ func evicted(c *defect.Case, kind defect.Kind, test func(m *trace.Command, deadl
 		if s.AtNs > until {
 			break
 		}
+		if s.By == nil {
+			continue
+		}
 		for _, who := range s.Before.Queue {
 			m := c.LastAttempt(who, s.AtNs, func(m *trace.Command) bool { return m.Executed != nil && m.Executed.AtNs < s.AtNs })
 			behind, place := s.Before.Queue[slices.Index(s.Before.Queue, who)+1:], slices.Index(s.After.Queue, who)
 			gone := place < 0 && s.After.Owner != who ||
 				place >= 0 && slices.ContainsFunc(s.After.Queue[:place], func(ahead string) bool { return slices.Contains(behind, ahead) })
-			if m != nil && gone && test(m, s.Before.Deadlines[who]*int64(time.Millisecond)) {
+			left := s.By.Script == model.RoleLeave && slices.Contains(s.By.Owners, who)
+			if m != nil && gone && !left && !c.Died(who) && test(m, s.Before.Deadlines[who]*int64(time.Millisecond)) {
 				return defect.ByChange(kind, s).With(m)
 			}
 		}
@@ -166,6 +170,9 @@ func evicted(c *defect.Case, kind defect.Kind, test func(m *trace.Command, deadl
 // under way at its deadline.
 func evictedAsleep(c *defect.Case) *defect.Cause {
 	return evicted(c, defect.ThrownAsleep, func(m *trace.Command, deadline int64) bool {
+		if placedByUnit(c, m, deadline) {
+			return false
+		}
 		wakes := m.DeliveredNs + int64(toldBy(m))
 		return m.DeliveredNs >= 0 && (deadline < wakes || slices.ContainsFunc(c.Calls[m.Op-1].Sent, func(next *trace.Command) bool {
 			return next.Script == model.RoleAcquire && wakes <= next.AtNs && next.AtNs <= deadline && next.Executed != nil && deadline < next.Executed.AtNs
@@ -183,9 +190,16 @@ func evictedUnanswered(c *defect.Case) *defect.Cause {
 // tryLock had given in seconds, and without a lease.
 func evictedByUnit(c *defect.Case) *defect.Cause {
 	return evicted(c, defect.ThrownByUnit, func(m *trace.Command, deadline int64) bool {
-		o := c.Calls[m.Op-1]
-		return o.LeaseNs == 0 && deadline < o.AtNs+o.WaitNs && inSeconds(c, o)
+		return placedByUnit(c, m, deadline)
 	})
+}
+
+// placedByUnit reports whether the place of an attempt ends before the time is over that its
+// tryLock had given in seconds, and without a lease. Releases since 3.21.3 take the number for
+// milliseconds.
+func placedByUnit(c *defect.Case, m *trace.Command, deadline int64) bool {
+	o := c.Calls[m.Op-1]
+	return since("3.21.3")(c.Verdict.Lock) && o.LeaseNs == 0 && deadline < o.AtNs+o.WaitNs && inSeconds(c, o)
 }
 
 // inSeconds reports whether the thread of a call has a tryLock with the same wait that is

@@ -72,6 +72,22 @@ func unlocked(kind defect.Kind, outcomes ...model.Outcome) cause {
 	}
 }
 
+// stoppedByFailedUnlock finds the unlock of the thread, during the hold that ended, that
+// failed or whose outcome stayed unknown, and took no level. No renewal of the hold was sent
+// after the unlock had returned.
+func stoppedByFailedUnlock(c *defect.Case) *defect.Cause {
+	began, ended := c.HoldBegan(), c.HoldEnded()
+	o := c.CallThat(func(o *trace.Call) bool {
+		return o.Caller == c.Who && o.Action == model.ActUnlock && defect.Ended(o, ended, model.Failed, model.Unknown) && began <= o.Return.AtNs &&
+			!slices.ContainsFunc(o.Sent, func(m *trace.Command) bool { return m.MovedLevels(c.Lock, c.Who) }) &&
+			!slices.ContainsFunc(renewals(c, ended), func(m *trace.Command) bool { return o.Return.AtNs < m.AtNs })
+	})
+	if o == nil {
+		return nil
+	}
+	return defect.ByCall(defect.UnlockFailed, o)
+}
+
 // endlessUnlock finds the unlock of the case when it came back from an interrupt and
 // its command had no answer by then.
 func endlessUnlock(c *defect.Case) *defect.Cause {

@@ -134,7 +134,7 @@ func unheard(c *defect.Case, o *trace.Call) *trace.Command {
 // lock.
 func sleepsOn(c *defect.Case) *defect.Cause {
 	return holdsUp(c, defect.SleepsOn, []string{c.Who}, lastTry, func(who string, m *trace.Command) bool {
-		if !m.Before(c.Lock).Held() || !asleep(c, m) {
+		if !m.Before(c.Lock).Held() || !asleepFrom(c, m, m.RepliedNs) {
 			return false
 		}
 		since := func(at int64) bool { return m.Executed.AtNs < at && at <= c.AtNs }
@@ -192,8 +192,8 @@ func sleepsLate(c *defect.Case) *defect.Cause {
 // frontSendsAgain finds the attempt of the thread in front that has had no answer. Its client
 // waits to send it again.
 func frontSendsAgain(c *defect.Case) *defect.Cause {
-	return holdsUp(c, defect.SendsAgain, front(c), lastAsked, func(_ string, m *trace.Command) bool {
-		return m.DeliveredNs < 0 || c.AtNs < m.DeliveredNs
+	return holdsUp(c, defect.SendsAgain, front(c), lastAsked, func(who string, m *trace.Command) bool {
+		return !c.Died(who) && (m.DeliveredNs < 0 || c.AtNs < m.DeliveredNs)
 	})
 }
 
@@ -209,12 +209,15 @@ func sleepsUnqueued(c *defect.Case) *defect.Cause {
 // answer must pass the test, whose arguments are the time that the answer says to wait and
 // the time that the hold had left.
 func frontSleeps(c *defect.Case, kind defect.Kind, test func(told, ttl time.Duration) bool) *defect.Cause {
-	return holdsUp(c, kind, living(c), lastTry, func(_ string, m *trace.Command) bool {
+	return holdsUp(c, kind, living(c), lastTry, func(who string, m *trace.Command) bool {
+		if c.Died(who) || unheard(c, c.Calls[m.Op-1]) != nil {
+			return false
+		}
 		var ttl time.Duration
 		if m.Before(c.Lock).Held() {
 			ttl = time.Duration(m.Before(c.Lock).ExpiresMs+1)*time.Millisecond - time.Duration(m.Executed.AtNs)
 		}
-		return asleep(c, m) && test(toldBy(m), ttl)
+		return asleepFrom(c, m, m.RepliedNs) && test(toldBy(m), ttl)
 	})
 }
 
@@ -239,10 +242,13 @@ func sleepsForever(c *defect.Case) *defect.Cause {
 	negative := func(m *trace.Command) bool { return toldBy(m) < 0 }
 	switch {
 	case c.Judged(model.JudgeLinearizable):
-		return evicted(c, defect.SleepsForever, func(m *trace.Command, _ int64) bool { return negative(m) })
+		return evicted(c, defect.SleepsForever, func(m *trace.Command, deadline int64) bool {
+			return negative(m) && !placedByUnit(c, m, deadline)
+		})
 	case c.Judged(model.JudgeFIFO) && c.Call != nil:
 		for _, m := range c.Call.Sent {
-			if m.Script == model.RoleAcquire && m.Executed != nil && negative(m) && m.DeliveredNs <= c.AtNs {
+			if m.Script == model.RoleAcquire && m.Executed != nil && negative(m) && m.DeliveredNs <= c.AtNs &&
+				!placedByUnit(c, m, m.After(c.Lock).Deadlines[c.Who]*int64(time.Millisecond)) {
 				return defect.ByCommands(defect.SleepsForever, m)
 			}
 		}

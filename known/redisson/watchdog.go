@@ -14,6 +14,14 @@ import (
 // resending is how long a client may go on sending a renewal.
 const resending = int64(25 * time.Second)
 
+// paused returns how long a process was paused between two instants, in nanoseconds.
+func paused(c *defect.Case, process string, from, to int64) (sum int64) {
+	for _, f := range c.FaultsOn(process, model.FaultPause) {
+		sum += max(0, min(to, f.ToNs)-max(from, f.FromNs))
+	}
+	return sum
+}
+
 // sameLock reports whether a command is about the lock of the case.
 func sameLock(c *defect.Case, m *trace.Command) bool { return slices.Contains(m.Locks, c.Lock) }
 
@@ -73,7 +81,7 @@ func renewalUnderWay(c *defect.Case) *defect.Cause {
 	c = c.AboutHolder()
 	at, process := unlockedLast(c), c.Process()
 	for _, m := range c.Commands {
-		if m.AtNs < at-resending || m.AtNs > at {
+		if m.AtNs > at || at-m.AtNs-paused(c, process, m.AtNs, at) > resending {
 			continue
 		}
 		renews := m.Script == model.RoleRenew && m.AtNs <= c.AtNs && c.For(m, c.Who) && (m.Failed() || at < m.DeliveredNs)

@@ -20,10 +20,10 @@ type difference struct {
 	kind   model.Kind  // of the event
 }
 
-// writersShown bounds the functions that are named.
+// writersShown is the largest number of functions that are named.
 const writersShown = 4
 
-// explainTries bounds the runs in which a difference is looked for.
+// explainTries is the largest number of runs in which Explain looks for a difference.
 const explainTries = 10
 
 // Explain plays a schedule again until two records differ, and says in a few lines where

@@ -1,3 +1,3 @@
-// Package play runs a scenario on a subject in a simulated world and judges what
-// happened. What it comes to is a [Verdict]; a [Recording] repeats it.
+// Package play runs a scenario on a subject in a simulated world and judges the
+// run. The result is a [Verdict]. A [Recording] repeats the run.
 package play

@@ -14,9 +14,9 @@ import (
 	"lockstep/sim"
 )
 
-// Each fault as those see it who call a lock: how every call ended, and when.
-// What the server holds meanwhile is looked at by read steps. a/1 holds from
-// the start and unlocks at 5 s; b/1 wants the lock from 1 s on.
+// The test checks each fault from the side of the callers: how every call ends, and
+// when. Read steps check what the server holds meanwhile. a/1 holds from the start
+// and unlocks at 5 s. b/1 wants the lock from 1 s on.
 func TestWhatCallersOfALockSeeOfAFault(t *testing.T) {
 	const (
 		bare, plain = "setnx-cad", "redisson@4.7.0"
@@ -26,7 +26,7 @@ func TestWhatCallersOfALockSeeOfAFault(t *testing.T) {
 	hold := func(reads string) string {
 		return "\n  a/1: [{lock: {name: x, lease: 20s}}, {at: 4500ms}, {read: {name: x, " + reads + "}}, {at: 5s}, {unlock: x}]"
 	}
-	// again has a/1 lock once more, on whatever connection it has then.
+	// again makes a/1 lock once more, on the connection that it has then.
 	again := func(reads string) string { return strings.TrimSuffix(hold(reads), "]") + ", {at: 10s}, {try_lock: x}]" }
 	interrupt := func(at string) string {
 		return "\n  b/1: [{at: 1s}, {lock: {name: x, lease: 5s, interruptible: true}}, {at: 2s}]" +
@@ -169,7 +169,7 @@ func TestWhatCallersOfALockSeeOfAFault(t *testing.T) {
 	}
 }
 
-// A fair lock has three keys, and loses something else with each.
+// A fair lock has three keys. The loss of each has another effect.
 func TestAnyKeyOfALockCanGo(t *testing.T) {
 	const queued, deadlines = "queue: [b/1, c/1]", "deadlines: {b/1: 5m10s, c/1: 10m10s}"
 	for key, reads := range map[string]string{
@@ -200,7 +200,7 @@ func TestAnyKeyOfALockCanGo(t *testing.T) {
 	}
 }
 
-// A rule knows a lock's commands by what they are for.
+// A rule matches the commands of a lock by their roles.
 func TestARuleMeetsTheScriptOfALock(t *testing.T) {
 	for _, c := range []struct{ lock, script, steps, want string }{
 		{"setnx-del", "acquire", "a/1: [{lock: x}]", "a/1 lock error@2ms"},
@@ -237,8 +237,8 @@ func playText(t *testing.T, lock, steps, faults string) Played {
 	return Play(sim.NewHost(t), sc, scenariotest.Lock(t, lock), sim.NewSeeded(1))
 }
 
-// seen is how the calls of a run ended, and when, but for those that waited to
-// the end. What a read step did not find is an error.
+// seen returns how the calls of a run ended, and when. It leaves out calls that
+// waited to the end of the run. A read step that fails is an error.
 func seen(t *testing.T, p Played) string {
 	t.Helper()
 	var calls []string

@@ -34,7 +34,7 @@ func Play(h *sim.Host, sc *scenarios.Scenario, l *subject.Subject, chooser sim.C
 	return PlayIn(h, sc, l, chooser, nil)
 }
 
-// PlayIn is Play in a world of that mode. It panics with the name of the subject if the
+// PlayIn is Play in a world of the given mode. It panics with the name of the subject if the
 // subject does not pass Check, if the scenario does not apply to it (see Applies), or if
 // it cannot be opened.
 func PlayIn(h *sim.Host, sc *scenarios.Scenario, l *subject.Subject, chooser sim.Chooser, orders *sim.Orders) Played {
@@ -161,8 +161,8 @@ func longestLease(sc *scenarios.Scenario) (longest time.Duration) {
 	return longest
 }
 
-// putBack returns by how much the faults put the clocks of servers back in all, so that a
-// lease may end later by as much. What is longer than anybody waits for does not count.
+// putBack returns how far the faults put the clocks of servers back in all. A lease may
+// end later by as much. It leaves out a step that is longer than anybody waits.
 func putBack(sc *scenarios.Scenario) (all time.Duration) {
 	for _, f := range sc.Faults {
 		if f.StepsServerClock() && f.Step < 0 {
@@ -364,14 +364,14 @@ type holdKey struct {
 	lock   string
 }
 
-// hold is the hold of a thread as its calls tell it.
+// hold is the hold of a thread according to its calls.
 type hold struct {
 	levels int
 	stop   func() // ends the watch of the hold
 }
 
-// watch has the world record when the thread is told that the hold which it was just
-// granted is gone.
+// watch makes the world record the instant at which the thread learns that the hold
+// that it was just granted is gone.
 func (p *player) watch(t *sim.Thread, lock string) {
 	watched, ok := p.object(lock).(lockimpl.Watched)
 	if !ok || !p.lock.Watched {

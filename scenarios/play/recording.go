@@ -20,8 +20,8 @@ const recordingFormat = 1
 // strategyRandom is the strategy of decisions that a seed draws.
 const strategyRandom = "random"
 
-// Recording is a run that can be played again: lines that begin with # for
-// people, then one JSON object.
+// Recording is a run that can be played again. Its file has comment lines that begin
+// with #, for people, and then one JSON object.
 type Recording struct {
 	Format int `json:"lockstep_recording"`
 	// World is the world version in which the decisions give the digest.
@@ -35,11 +35,11 @@ type Recording struct {
 	File      string        `json:"file"`
 	Scenario  string        `json:"scenario"`
 	Decisions sim.Decisions `json:"decisions"` // by stream
-	// Orders is there when the world was in that mode.
+	// Orders is the mode of the world; nil for a world with latencies.
 	Orders *sim.Orders `json:"orders,omitempty"`
 }
 
-// WrongWorldError refuses a recording of another world version.
+// WrongWorldError reports a recording of another world version.
 type WrongWorldError struct {
 	File      string
 	World     int
@@ -52,7 +52,7 @@ func (e *WrongWorldError) Error() string {
 		"Its scenario may still show the same: it is %s, lock %s, seed %d", e.File, e.World, sim.Version, e.Recording.File, e.Recording.Lock, e.Recording.Seed)
 }
 
-// Recording makes the recording of a verdict.
+// Recording returns the recording of a verdict.
 func (v Verdict) Recording() *Recording {
 	return &Recording{
 		Format: recordingFormat, World: sim.Version, Lock: v.Lock.Name, Strategy: cmp.Or(v.Played.Strategy, strategyRandom), Seed: v.Seed, Verdict: v.Word,
@@ -142,15 +142,15 @@ func ReadRecordingOf(file string, text []byte, find func(name string) (*subject.
 	return &r, sc, l, nil
 }
 
-// position gives line and column, from 1, of a byte offset.
+// position returns the line and the column of a byte offset, both from 1.
 func position(text []byte, offset int) (line, column int) {
 	offset = max(0, min(offset, len(text)))
 	before := text[:offset]
 	return bytes.Count(before, []byte("\n")) + 1, offset - bytes.LastIndexByte(before, '\n')
 }
 
-// Replay plays a recording. diverged says where the run asked for a decision
-// that was not recorded, "" when it did not.
+// Replay plays a recording. diverged says where the run asked for a decision that
+// was not recorded. It is "" if the run asked for none.
 func Replay(h *sim.Host, r *Recording, sc *scenarios.Scenario, l *subject.Subject) (v Verdict, diverged string) {
 	replayer := sim.NewReplayer(r.Decisions)
 	p := PlayIn(h, sc, l, replayer, r.Orders)
@@ -158,8 +158,8 @@ func Replay(h *sim.Host, r *Recording, sc *scenarios.Scenario, l *subject.Subjec
 	return Judge(h, sc, l, r.Seed, p), replayer.Diverged()
 }
 
-// ScenarioName finds the scenario's name in a recording whose scenario may not
-// be readable any more.
+// ScenarioName returns the name of the scenario of a recording, even if the scenario
+// itself cannot be read any more.
 func (r *Recording) ScenarioName() string {
 	for _, line := range strings.Split(r.Scenario, "\n") {
 		if name, ok := strings.CutPrefix(line, "name:"); ok {

@@ -9,8 +9,8 @@ import (
 	"lockstep/sim"
 )
 
-// FuzzReadRecording: whatever is read is a recording, or an error with its
-// place; what was read is written and read again as the same.
+// FuzzReadRecording checks that any input is a recording or an error with its place,
+// and that a recording is the same after it is written and read again.
 func FuzzReadRecording(f *testing.F) {
 	whole := func() []byte {
 		var b bytes.Buffer
@@ -35,7 +35,7 @@ func FuzzReadRecording(f *testing.F) {
 		case errors.As(err, &world):
 			return
 		case err != nil:
-			// What is wrong in the scenario inside has its place there.
+			// An error in the scenario has its place in the text of the scenario.
 			if !errors.As(err, &at) || at.Line < 1 || at.Column < 1 || at.Msg == "" {
 				t.Fatalf("error without a place: %v", err)
 			}

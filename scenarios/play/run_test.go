@@ -27,7 +27,7 @@ func stories(t *testing.T) []*scenarios.Scenario {
 	return all
 }
 
-// Who runs the scripts makes no difference to a record.
+// A record is the same whichever interpreter runs the scripts.
 func TestScriptsRunByMiniredisGiveTheSameRecord(t *testing.T) {
 	h := sim.NewHost(t)
 	slow := sim.NewHost(t)
@@ -46,8 +46,8 @@ func TestScriptsRunByMiniredisGiveTheSameRecord(t *testing.T) {
 	}
 }
 
-// What each scenario and lock comes to is compared whole by the test of
-// results/; this one says why a scenario is worth having.
+// Another test compares all verdicts with those in results/. This test says what each
+// scenario is for.
 func TestEveryScenarioSaysWhatItShows(t *testing.T) {
 	for _, sc := range stories(t) {
 		t.Run(sc.Name, func(t *testing.T) {
@@ -93,7 +93,7 @@ func besides() (stop func()) {
 	return func() { close(done) }
 }
 
-// No order of goroutines reaches a record.
+// A record does not depend on the order of goroutines.
 func TestWhatRunsBesideDoesNotMatter(t *testing.T) {
 	h := sim.NewHost(t)
 	alone := map[string]string{}
@@ -271,8 +271,8 @@ steps:
 
 func TestALimitThatDoesNotVanishIsABug(t *testing.T) {
 	h := sim.NewHost(t)
-	// DEL takes b's hold whether or not a was paused: the pause excuses the
-	// overlap that it causes and not the one that the DEL causes.
+	// DEL ends b's hold whether or not a was paused. The pause excuses the overlap that
+	// it causes, and not the overlap that the DEL causes.
 	text := `lockstep: 1
 name: t
 locks: [setnx-del]
@@ -303,8 +303,8 @@ faults:
 	}
 }
 
-// A lock that does not ask for replicas is lost with what had not reached the
-// one that a failover promotes, and kept with what had.
+// A failover loses a hold that has not reached the promoted replica, and keeps one
+// that has, unless the lock asks for replicas.
 func TestAFailoverOfAServerWithReplicas(t *testing.T) {
 	h := sim.NewHost(t)
 	for _, c := range []struct {
@@ -339,8 +339,8 @@ func TestAFailoverOfAServerWithReplicas(t *testing.T) {
 	}
 }
 
-// How often a client sends again what it had no answer to: as often as the scenario
-// says, never where it says 0, and as the lock does where it says nothing.
+// A client sends a command without an answer again as often as the scenario says. It
+// never does so if the scenario says 0. If the scenario says nothing, the lock decides.
 func TestRetryAttempts(t *testing.T) {
 	h := sim.NewHost(t)
 	for _, c := range []struct {
@@ -377,7 +377,7 @@ faults: [{when: {script: acquire, direction: reply}, do: drop}]
 	}
 }
 
-// A hold has as many parts as the lock says, and one per server at least.
+// A hold has as many parts as the lock says, and at least one per server.
 func TestARunKnowsTheParts(t *testing.T) {
 	h := sim.NewHost(t)
 	sc := scenariotest.Parse(t, "lockstep: 1\nname: parts\nabout: a lock\nlocks: [setnx-cad]\nprocesses: {a: {}}\nsteps:\n  a/1: [{lock: x}]\n")

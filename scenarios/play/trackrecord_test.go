@@ -26,8 +26,8 @@ func rowJudge(sc *scenarios.Scenario) string {
 	return ""
 }
 
-// Every bug has a lock where the same steps hold, or a note that there is none,
-// and no reference lock has one.
+// For every bug there is a lock on which the same steps hold, or a note that there is
+// none. No reference lock has a bug.
 func TestTheTrackRecordIsWhole(t *testing.T) {
 	rows, err := scenarios.Tagged("track-record")
 	if err != nil {
@@ -68,7 +68,7 @@ func TestTheTrackRecordIsWhole(t *testing.T) {
 	}
 }
 
-// Taking back the one thing that repaired a bug turns exactly its row.
+// Undoing the one change that repaired a bug changes exactly the row of that bug.
 func TestUndoingARepairTurnsItsRow(t *testing.T) {
 	release := func(version string) *redisson.Release {
 		r, err := redisson.Find(version)
@@ -143,8 +143,8 @@ func TestUndoingARepairTurnsItsRow(t *testing.T) {
 	}
 }
 
-// The story of the drift is the same whether a release passes or not: two wait
-// when they die, one behind the other, and the third waits for both.
+// The story of the drift is the same whether a release passes or not. Two waiters die,
+// one behind the other, and the third waits for both.
 func TestTheDriftIsTold(t *testing.T) {
 	h := sim.NewHost(t)
 	sc, err := scenarios.Find("fair-deadline-drift")

@@ -27,7 +27,7 @@ const (
 	VerdictNotApplicable Word = "n/a"
 )
 
-// Verdict is one run, judged.
+// Verdict is the judgement on one run.
 type Verdict struct {
 	Scenario *scenarios.Scenario
 	Lock     *subject.Subject
@@ -55,7 +55,7 @@ func Run(h *sim.Host, sc *scenarios.Scenario, l *subject.Subject, seed uint64) V
 	return Judge(h, sc, l, seed, Play(h, sc, l, sim.NewSeeded(seed)))
 }
 
-// RunTwice is Run, and again: digests that differ make it nondeterministic.
+// RunTwice runs twice. If the digests differ, the verdict is nondeterministic.
 func RunTwice(h *sim.Host, sc *scenarios.Scenario, l *subject.Subject, seed uint64) Verdict {
 	v := Run(h, sc, l, seed)
 	if v.Word == VerdictNotApplicable {
@@ -72,7 +72,7 @@ func RunTwice(h *sim.Host, sc *scenarios.Scenario, l *subject.Subject, seed uint
 	return v
 }
 
-// Judge judges what was played, with whatever decisions.
+// Judge judges a run that was played with any decisions.
 func Judge(h *sim.Host, sc *scenarios.Scenario, l *subject.Subject, seed uint64, p Played) Verdict {
 	p.Trace = trace.New(p.Record)
 	j := judges.Judge(p.Trace, rules(sc))
@@ -121,7 +121,7 @@ func missing(want, got []string) []string {
 	return out
 }
 
-// met reports whether the class is right and every judge that is named is broken.
+// met reports whether the class is right and all named judges are broken.
 func met(e scenarios.Expectation, w Word, j judges.Judgement) bool {
 	all := true
 	for _, judge := range e.Judges {
@@ -154,14 +154,14 @@ func convict(h *sim.Host, sc *scenarios.Scenario, l *subject.Subject, p Played, 
 		}
 		without, names := removeExcuses(sc, f.Excuses)
 		if without == nil {
-			continue // the caller's own doing; there is no fault to leave out
+			continue // the caller excuses it; there is no fault to leave out
 		}
 		key := ExcuseKey(f.Excuses)
 		again, ok := replays[key]
 		if !ok {
 			replay := replayWithout(h, sc, without, l, p, f.Excuses)
 			again = judges.Judge(trace.New(replay.Record), rules(without))
-			// What is broken there may have an excuse of its own.
+			// A finding of the replay may have an excuse of its own.
 			convict(h, without, l, replay, &again)
 			replays[key] = again
 		}
@@ -195,7 +195,7 @@ func (v Verdict) Without(h *sim.Host, f judges.Finding) Verdict {
 	return Judge(h, less, v.Lock, v.Seed, replayWithout(h, v.Scenario, less, v.Lock, v.Played, f.Excuses))
 }
 
-// replayWithout plays the decisions of a run of sc in less, which is sc without those
+// replayWithout plays the decisions of a run of sc again in less. less is sc without the
 // excuses.
 func replayWithout(h *sim.Host, sc, less *scenarios.Scenario, l *subject.Subject, p Played, excuses []model.Excuse) Played {
 	return PlayIn(h, less, l, sim.NewLenientReplayer(p.Decisions), ordersWithout(sc, p.Orders, excuses))
