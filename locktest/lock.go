@@ -66,3 +66,21 @@ type Client interface {
 	// Close is called when the process ends in order. It need not release locks.
 	Close() error
 }
+
+// Outlive returns a context for a library whose hold lives as long as the context with which
+// it was taken. It ends with ctx while the call is under way. The call returns settle of its
+// error, and a hold outlives ctx from then on. If ctx has ended by then, settle says so, and
+// the hold ends.
+func Outlive(ctx context.Context) (own context.Context, settle func(error) error) {
+	own, end := context.WithCancel(context.WithoutCancel(ctx))
+	stop := context.AfterFunc(ctx, end)
+	return own, func(err error) error {
+		if !stop() && err == nil {
+			err = ctx.Err()
+		}
+		if err != nil {
+			end()
+		}
+		return err
+	}
+}

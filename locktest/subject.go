@@ -2,10 +2,12 @@ package locktest
 
 import (
 	"context"
+	crand "crypto/rand"
 	"errors"
 	"fmt"
 	"math/rand/v2"
 	"net"
+	"sync"
 	"testing/synctest"
 	"time"
 
@@ -125,6 +127,9 @@ type Process struct {
 	addrs []string
 	rand  *rand.Rand
 	close []func() // added by Open
+
+	mu     sync.Mutex
+	values map[string]string // by the values in whose place they stand
 }
 
 // Name returns the name of the process, which no other process of the world has.
@@ -154,6 +159,21 @@ func (p *Process) Rand() *rand.Rand { return p.rand }
 // Goroutines that ask at one instant go on one by one, in an order that repeats. No
 // simulated time passes. The caller holds no mutex.
 func (p *Process) Asks(words ...string) { p.p.Asks(words) }
+
+// Value returns a value that repeats with the seed in the place of one that does not, such as
+// the value of a holder that a library draws from math/rand/v2. It returns the same for the
+// same, and another for another. An adapter that can, puts it into the request.
+func (p *Process) Value(drawn string) string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.values == nil {
+		p.values = map[string]string{}
+	}
+	if p.values[drawn] == "" {
+		p.values[drawn] = crand.Text()
+	}
+	return p.values[drawn]
+}
 
 // Serves runs f, which starts a client that the calling thread has for one lock, such as a
 // session. What the goroutines of that client write belongs to the call on the lock that the

@@ -58,27 +58,51 @@ func Value(key func(lock string) string) func(locktest.Snapshot, string) *lockte
 		key = func(lock string) string { return lock }
 	}
 	return func(s locktest.Snapshot, lock string) *locktest.State {
-		majority := s.Servers()/2 + 1
-		ends := map[string][]int64{} // by value, when it ends on each server that has it
+		v := votes{}
 		for i := range s.Servers() {
-			keys := Keys(s, i)
-			if value, ok := keys.String(key(lock)); ok {
-				ends[value] = append(ends[value], keys.ExpiresMs(key(lock)))
-			}
+			v.count(Keys(s, i), key(lock))
 		}
-		for value, at := range ends { // at most one value has a majority
-			if len(at) < majority {
-				continue
-			}
-			slices.SortFunc(at, func(a, b int64) int { return compareEnds(b, a) })
-			state := &locktest.State{Owner: value, Expires: time.Duration(at[majority-1]) * time.Millisecond}
-			if at[majority-1] < 0 {
-				state.Expires = -1
-			}
-			return state
-		}
-		return nil
+		return v.state(s.Servers())
 	}
+}
+
+// Majority returns the State of a lock that keeps the value of its holder in n keys of the one
+// server. key returns the key with a number, counted from 0, of a lock. The holder is the value
+// that a majority of the keys has, and its hold ends when the majority does.
+func Majority(n int, key func(i int, lock string) string) func(locktest.Snapshot, string) *locktest.State {
+	return func(s locktest.Snapshot, lock string) *locktest.State {
+		v := votes{}
+		for i := range n {
+			v.count(Keys(s, 0), key(i, lock))
+		}
+		return v.state(n)
+	}
+}
+
+// votes has for each value when the keys end that have it.
+type votes map[string][]int64
+
+func (v votes) count(keys Keyspace, key string) {
+	if value, ok := keys.String(key); ok {
+		v[value] = append(v[value], keys.ExpiresMs(key))
+	}
+}
+
+// state returns the hold of the value that a majority of n keys has; nil if there is none.
+func (v votes) state(n int) *locktest.State {
+	majority := n/2 + 1
+	for value, at := range v { // at most one value has a majority
+		if len(at) < majority {
+			continue
+		}
+		slices.SortFunc(at, func(a, b int64) int { return compareEnds(b, a) })
+		state := &locktest.State{Owner: value, Expires: time.Duration(at[majority-1]) * time.Millisecond}
+		if at[majority-1] < 0 {
+			state.Expires = -1
+		}
+		return state
+	}
+	return nil
 }
 
 // compareEnds compares two ends of keys in milliseconds. A negative one is never.

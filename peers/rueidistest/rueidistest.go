@@ -1,0 +1,58 @@
+// Package rueidistest has what a client of github.com/redis/rueidis needs in a world, whatever
+// lock uses it. rueidis writes the commands of all goroutines in one of its own, and its
+// locker draws the values of holders from math/rand/v2.
+package rueidistest
+
+import (
+	"context"
+	"crypto/tls"
+	"net"
+	"time"
+
+	"github.com/redis/rueidis"
+
+	"lockstep/locktest"
+)
+
+// Options returns the options with which a client of p reaches server i, counted from 0. Three
+// are not the defaults. ForceSingleClient leaves out the question whether the server is a
+// cluster. DialCtxFn reaches the world. RetryDelay has the mean of the default and no jitter.
+func Options(p *locktest.Process, i int) rueidis.ClientOption {
+	return rueidis.ClientOption{InitAddress: []string{p.Addr(i)}, ForceSingleClient: true,
+		DialCtxFn: func(ctx context.Context, addr string, _ *net.Dialer, _ *tls.Config) (net.Conn, error) {
+			return p.DialContext(ctx, "tcp", addr)
+		},
+		RetryDelay: func(attempts int, cmd rueidis.Completed, _ error) time.Duration {
+			time.Sleep(min(time.Second, 3<<min(20, attempts)*time.Microsecond/2))
+			p.Asks(cmd.Commands()...) // those that waited equally long go on in turn
+			return 0
+		},
+	}
+}
+
+// Builder returns what makes the clients of p, for an option such as ClientBuilder of
+// rueidislock. Their Do says which goroutine asks for a script, and puts a value that repeats
+// in the place of the first argument behind the key of a script with one key.
+func Builder(p *locktest.Process) func(rueidis.ClientOption) (rueidis.Client, error) {
+	return func(o rueidis.ClientOption) (rueidis.Client, error) {
+		c, err := rueidis.NewClient(o)
+		if c == nil {
+			return nil, err
+		}
+		return client{c, p}, nil // a client that is not connected connects later
+	}
+}
+
+type client struct {
+	rueidis.Client
+	p *locktest.Process
+}
+
+// Do implements rueidis.Client.
+func (c client) Do(ctx context.Context, cmd rueidis.Completed) rueidis.RedisResult {
+	if words := cmd.Commands(); len(words) > 4 { // EVALSHA or EVAL, the script, 1, the key, the value
+		words[4] = c.p.Value(words[4])
+		c.p.Asks(words...)
+	}
+	return c.Client.Do(ctx, cmd)
+}
