@@ -98,6 +98,11 @@ func (s *stage) state() {
 	s.note("held %v", holds)
 }
 
+// leased notes whether the lock has a time to live beyond the watchdog timeout.
+func (s *stage) leased() {
+	s.note("a lease of its own: %v", s.rdb.PTTL(context.Background(), s.lock).Val() > s.watchdog)
+}
+
 // result notes whether a call has come back within a while.
 func (s *stage) result(what string, c <-chan string, within time.Duration) bool {
 	select {
@@ -467,6 +472,41 @@ var tokenStories = func() (all []story) {
 			s.state()
 		}})
 	}
+	lone := func(name string, tell func(s *stage)) {
+		all = append(all, story{name: name, tell: func(s *stage) {
+			s.kind = fenced
+			tell(s)
+		}})
+	}
+	lone("a wait for a token that runs out", func(s *stage) {
+		s.call(2, "lock", "lease", 60000)
+		c := s.begin(1, "try_lock_and_get_token", "wait", int(keptBack/time.Millisecond))
+		if !s.result("within half its time", c, keptBack/2) {
+			s.result("within three times its time", c, keptBack*5/2)
+		}
+		s.call(2, "unlock")
+		s.state()
+		s.call(1, "get_token")
+	})
+	for _, lease := range []int{0, 60000} {
+		lone(fmt.Sprint("a wait for a token that is granted, with a lease of ", lease), func(s *stage) {
+			s.call(2, "lock", "lease", 60000)
+			with := []any{"wait", 9000}
+			if lease > 0 {
+				with = append(with, "lease", lease)
+			}
+			c := s.begin(1, "try_lock_and_get_token", with...)
+			time.Sleep(keptBack / 2)
+			s.call(2, "unlock")
+			s.result("after the unlock", c, keptBack)
+			s.state()
+			s.leased()
+		})
+	}
+	lone("lockAndGetToken with a lease", func(s *stage) {
+		s.call(1, "lock_and_get_token", "lease", 60000)
+		s.leased()
+	})
 	for i := range all {
 		all[i].set.watchdog = 3 * keptBack
 	}
