@@ -2,7 +2,10 @@ package realtime
 
 import (
 	"fmt"
+	"runtime"
 	"slices"
+	"sync"
+	"sync/atomic"
 	"testing"
 )
 
@@ -34,4 +37,29 @@ func TestACaseCountsAtTheFirstTryWithoutDifference(t *testing.T) {
 			}
 		})
 	}
+}
+
+// First tries need each other to end, and so would hang one by one; a repeated try meets nobody.
+func TestARepeatedTryIsAlone(t *testing.T) {
+	var first, all sync.WaitGroup
+	first.Add(2)
+	var playing atomic.Int32
+	for range 2 {
+		all.Go(func() {
+			Case(&recorder{}, "case", func(try int) string {
+				if try == 0 {
+					first.Done()
+					first.Wait()
+					return "blurred"
+				}
+				if playing.Add(1) != 1 {
+					t.Error("two repeated tries at once")
+				}
+				runtime.Gosched()
+				playing.Add(-1)
+				return ""
+			})
+		})
+	}
+	all.Wait()
 }
