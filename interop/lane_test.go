@@ -140,9 +140,10 @@ func newLane(t testing.TB, server *Server, w *watch, l *Library, rel *redisson.R
 	return la
 }
 
-// stall is how long an operation may take, of which none waits for long.
+// stall is how long an operation may take, of which none waits for long, before a difference
+// is a reason to play the sequence again. A stall of a second spreads over two operations at most.
 // (The library's subscription took two to three seconds now and then, seen of 3.21.3.)
-const stall = time.Second
+const stall = 400 * time.Millisecond
 
 // play runs a sequence on both sides, operation by operation, up to where they
 // part. An error means that the lane is of no more use.

@@ -100,8 +100,9 @@ func kindsOf(rel *redisson.Release) []string {
 // no sequence is a race against its own leases. Long ones are seconds apart,
 // so that one in the place of another is seen.
 const (
-	shortMS = 5
-	longMS  = 10_000
+	shortMS     = 5
+	tokenWaitMS = 25 // of a try for a token
+	longMS      = 10_000
 )
 
 var (
@@ -193,9 +194,9 @@ func drawOps(t *rapid.T, kind string) []Op {
 			lease()
 			waits := []int64{0, 0, 3, shortMS, 30_000, 30_000, 70_000}
 			if o.Do == doTryLockToken {
-				// A short wait would be a race against the acknowledgement of the
+				// A shorter wait would be a race against the acknowledgement of the
 				// subscription, and a long one is told of a message by another thread.
-				waits = waits[:1]
+				waits = []int64{0, tokenWaitMS}
 			}
 			o.WaitMS = times("wait", waits)
 			if o.WaitMS < longMS && !left(o.WaitMS) {

@@ -13,12 +13,9 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"lockstep/internal/realtime"
 	"lockstep/lockimpl/redisson"
 )
-
-// timedTries is how often a story is told before its difference counts: a busy machine
-// may blur a telling.
-const timedTries = 4
 
 // The library tells each story as it did when testdata/timed was written. With -record
 // what it tells twice is written.
@@ -61,22 +58,21 @@ func TestLibraryTellsAsKept(t *testing.T) {
 				telling.Go(func() {
 					enough <- true
 					defer func() { <-enough }()
-					var got timedTelling
-					for try := range timedTries {
-						var err error
-						if got, err = tellByLibrary(lib, server, rel, kind, s, fmt.Sprint(tag, "try", try)); err != nil {
-							t.Errorf("redisson %s, %s lock, %s: %v", rel.Version, kind, s.name, err)
-							return
+					realtime.Case(t, fmt.Sprintf("redisson %s, %s lock, %s", rel.Version, kind, s.name), func(try int) string {
+						got, err := tellByLibrary(lib, server, rel, kind, s, fmt.Sprint(tag, "try", try))
+						if err != nil {
+							return err.Error()
 						}
 						if got.agrees(want) {
 							fresh.tellings[place] = got
-							return
+							return ""
 						}
+						before := want
 						if *recordFlag {
 							want = got
 						}
-					}
-					t.Errorf("redisson %s, %s lock, %s: the library does not tell it again:\n  before:\n%v  now:\n%v", rel.Version, kind, s.name, want, got)
+						return fmt.Sprintf("  before:\n%v  now:\n%v", before, got)
+					})
 				})
 			})
 			telling.Wait()

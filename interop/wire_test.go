@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"lockstep/internal/realtime"
 	"lockstep/lockimpl/redisson"
 )
 
@@ -183,11 +184,6 @@ func (m *team) of(watchdog time.Duration) []player {
 // however slow the machine (but for 3.4.2, whose watchdog has no setting).
 const noWatchdog = 3000 * time.Second
 
-// lineTries is how often a sequence is played before its difference counts: on a machine
-// that stalls, a lease may be over before the next call. What is left of one try is under
-// the name of another lock.
-const lineTries = 3
-
 // compareLines runs all sequences of a release on both sides, each on servers
 // of its own, and holds what they sent side by side. begin makes such servers
 // and gives a proxy for each, the master's first.
@@ -216,18 +212,16 @@ func compareLines(t *testing.T, rel *redisson.Release, topology redisson.Topolog
 			}
 			name := fmt.Sprintf("wire%d%s", i, kind)
 			ok := t.Run(kind+" "+ln.name, func(t *testing.T) {
-				var want, got []string
-				for try := range lineTries {
+				realtime.Case(t, "library and port", func(try int) string {
 					lock := fmt.Sprintf("%s.%d", name, try)
-					want = playLine(t, rel, library.of(ln.watch), kind, lock, ln)
-					got = playLine(t, rel, port.of(ln.watch), kind, lock, ln)
-					if slices.Equal(want, got) {
-						commands += len(want)
-						return
+					want := playLine(t, rel, library.of(ln.watch), kind, lock, ln)
+					got := playLine(t, rel, port.of(ln.watch), kind, lock, ln)
+					if !slices.Equal(want, got) {
+						return sideBySide(want, got)
 					}
-					t.Logf("try %d of %d: library and port differ:\n%s", try+1, lineTries, sideBySide(want, got))
-				}
-				t.Error("library and port differ in each try")
+					commands += len(want)
+					return ""
+				})
 			})
 			if ok {
 				agreed++

@@ -14,7 +14,8 @@ type mutant struct {
 }
 
 // mutants lists three faults that no comparison caught once, and then thirty that
-// were chosen from the rules of the library before anybody looked at the tests.
+// were chosen from the rules of the library before anybody looked at the tests. Those of the
+// calls that tell a token came with these calls.
 var mutants = []mutant{
 	{
 		id: "batch-owner", releases: "4.7.0",
@@ -297,5 +298,53 @@ var mutants = []mutant{
 		file:   "lock.go",
 		before: "waiting = context.WithoutCancel(ctx)",
 		after:  "ctx = context.WithoutCancel(ctx)\n\t\t\twaiting = ctx",
+	},
+	{
+		id: "token-without-bound", releases: "3.21.3 on",
+		rule:   "A try for a token that names no wait waits without bound.",
+		breaks: "it asks once",
+		file:   "fenced.go",
+		before: `return tokenOf(l.tokenWithin(ctx, "try lock", o, 0, endlessWait))`,
+		after:  `return tokenOf(l.tokenWithin(ctx, "try lock", o, 0, 0))`,
+	},
+	{
+		id: "token-given-back", releases: "3.21.3 on",
+		rule:   "What an interrupted call for a token is granted is given back.",
+		breaks: "it is kept",
+		file:   "fenced.go",
+		before: "_, _ = l.Unlock(ctx, o) // nobody waits for it",
+		after:  "_ = l // nobody waits for it",
+	},
+	{
+		id: "token-minus-one", releases: "3.21.3 on",
+		rule:   "A key without time to live is taken for a grant with the token -1.",
+		breaks: "it is a refusal",
+		file:   "lock.go",
+		before: "granted: ttl == -1,",
+		after:  "granted: ttl == -1 && token != -1,",
+	},
+	{
+		id: "token-interrupt", releases: "3.21.3 on",
+		rule:   "An interrupt ends a call for a token at once.",
+		breaks: "the call goes on",
+		file:   "fenced.go",
+		before: "case <-ctx.Done():",
+		after:  "case <-background.Done():",
+	},
+	{
+		id: "token-lease", releases: "3.21.3 on",
+		rule:   "lockAndGetToken ignores its lease.",
+		breaks: "it takes it",
+		file:   "fenced.go",
+		before: `l.tokenWithin(ctx, "lock", o, 0, endlessWait)`,
+		after:  `l.tokenWithin(ctx, "lock", o, opt.Lease, endlessWait)`,
+	},
+	{
+		id: "token-wait-ends", releases: "3.21.3 on",
+		rule:   "A wait for a token ends with its own time.",
+		breaks: "it ends with the time that it was told",
+		file:   "fenced.go",
+		before: "min(got.ttl, left)",
+		after:  "got.ttl",
 	},
 }

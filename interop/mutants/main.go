@@ -41,6 +41,7 @@ type comparison struct {
 var comparisons = []comparison{
 	{"kept answers", "TestPortAnswersAsRecorded"},
 	{"stories of rules", "TestRules"},
+	{"stories of tokens", "TestTokens"},
 	{"kept stories", "TestPortTellsAsKept"},
 	{"watchdog stories", "TestWatchdog"},
 	{"interrupts", "TestInterrupts"},

@@ -232,9 +232,57 @@ func (b *bench) dial(client string) (net.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	w := &wire{Conn: inner, b: b, client: client}
+	w := &wire{Conn: buffered(inner), b: b, client: client}
 	b.conns[client] = append(b.conns[client], w)
 	return w, nil
+}
+
+// buffered gives a connection to the server at the other end of inner. The server's writes
+// never wait for the client, as in a socket with room: a server that publishes holds its lock, and
+// the subscriber may be writing a command that this lock must answer.
+func buffered(inner net.Conn) net.Conn {
+	client, server := net.Pipe()
+	var mu sync.Mutex
+	more := sync.NewCond(&mu)
+	var waiting []byte
+	ended := false
+	go func() {
+		_, _ = io.Copy(inner, server)
+		_ = inner.Close()
+	}()
+	go func() {
+		chunk := make([]byte, 4096)
+		for {
+			n, err := inner.Read(chunk)
+			mu.Lock()
+			waiting = append(waiting, chunk[:n]...)
+			ended = err != nil
+			more.Signal()
+			mu.Unlock()
+			if err != nil {
+				return
+			}
+		}
+	}()
+	go func() {
+		defer server.Close()
+		for {
+			mu.Lock()
+			for len(waiting) == 0 && !ended {
+				more.Wait()
+			}
+			out := waiting
+			waiting = nil
+			mu.Unlock()
+			if len(out) == 0 {
+				return
+			}
+			if _, err := server.Write(out); err != nil {
+				return
+			}
+		}
+	}()
+	return client
 }
 
 // refuse makes dialling fail with err; nil lets it succeed again.

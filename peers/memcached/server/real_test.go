@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"lockstep/internal/longtest"
+	"lockstep/internal/realtime"
 	"lockstep/lockimpl/redisserver"
 	"lockstep/model"
 	"lockstep/sim"
@@ -296,33 +297,32 @@ type timed struct {
 }
 
 // Items end at the same tick as in the real program. The sequences run at one time, in real
-// time, halfway between two ticks.
+// time, halfway between two ticks. Those that differ are repeated: a stall of the program puts its
+// ticks off.
 func TestItemsEndWhenThoseOfMemcachedDo(t *testing.T) {
 	longtest.Only(t)
 	const sequences, programs = 300, 8 // a program of its own for each sequence that flushes
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
-	var running sync.WaitGroup
 	var compared, late, requests atomic.Int32
-	run := func(addr string, number uint64, flushes bool, tick time.Time, uptime int64) {
-		defer running.Done()
+	// run plays a sequence, and gives what was told up to a difference.
+	run := func(addr string, number, try int, flushes bool, tick time.Time, uptime int64) (difference string) {
 		nowNs := func(at time.Duration) int64 { return (uptime-2)*second + int64(at) }
 		server := New()
 		server.Start(sim.Setup{Start: tick.Add(-time.Duration(nowNs(0)))})
 		here := &ours{s: server}
 		there, err := net.Dial("tcp", addr)
 		if err != nil {
-			t.Error(err)
-			return
+			return err.Error()
 		}
 		defer func() { _ = there.Close() }()
-		d := &drawer{Rand: rand.New(rand.NewPCG(seed, number))}
+		d := &drawer{Rand: rand.New(rand.NewPCG(seed, uint64(number)))}
 		var told []string
-		for _, r := range d.sequence(fmt.Sprint("key", number), flushes, tick) {
+		for _, r := range d.sequence(fmt.Sprintf("key%d.%d", number, try), flushes, tick) {
 			time.Sleep(time.Until(tick.Add(r.at)))
 			if time.Since(tick.Add(r.at)) > 200*time.Millisecond {
 				late.Add(1) // the machine is busy
-				return
+				return ""
 			}
 			requests.Add(1)
 			_, _ = there.Write([]byte(r.text))
@@ -330,29 +330,42 @@ func TestItemsEndWhenThoseOfMemcachedDo(t *testing.T) {
 			got := hear(there, len(want), false)
 			told = append(told, fmt.Sprintf("%v: %q\n   memcached %q\n   here      %q", r.at, r.text, got, want))
 			if got != want {
-				t.Errorf("sequence %d:\n%s", number, strings.Join(told, "\n"))
-				return
+				return fmt.Sprintf("sequence %d:\n%s", number, strings.Join(told, "\n"))
 			}
 		}
 		compared.Add(1)
+		return ""
 	}
-	var addrs []string
-	for range 1 + programs {
-		addrs = append(addrs, memcached(t))
+	var pending []int
+	for number := range sequences + programs {
+		pending = append(pending, number)
 	}
-	for i, addr := range addrs {
-		tick, uptime := nextTick(t, addr)
-		if i > 0 {
-			running.Add(1)
-			go run(addr, uint64(sequences+i), true, tick, uptime)
-			continue
+	realtime.Case(t, "items", func(try int) string {
+		byProgram := map[int][]int{} // 0: the one that no sequence flushes
+		for _, number := range pending {
+			program := max(0, number-sequences+1)
+			byProgram[program] = append(byProgram[program], number)
 		}
-		for number := range sequences {
-			running.Add(1)
-			go run(addr, uint64(number), false, tick, uptime)
+		var mu sync.Mutex
+		var differences []string
+		var running sync.WaitGroup
+		pending = nil
+		for program, numbers := range byProgram {
+			addr := memcached(t)
+			tick, uptime := nextTick(t, addr)
+			for _, number := range numbers {
+				running.Go(func() {
+					if text := run(addr, number, try, program > 0, tick, uptime); text != "" {
+						mu.Lock()
+						defer mu.Unlock()
+						pending, differences = append(pending, number), append(differences, text)
+					}
+				})
+			}
 		}
-	}
-	running.Wait()
+		running.Wait()
+		return strings.Join(differences, "\n")
+	})
 	t.Logf("%d sequences of %d requests compared, %d given up because the machine was busy", compared.Load(), requests.Load(), late.Load())
 	if compared.Load() < (sequences+programs)/2 {
 		t.Error("too few sequences were compared")
