@@ -37,6 +37,7 @@ type Process struct {
 	held        []func()
 	jump        time.Duration // steps of the wall clock so far
 	close       func()
+	dial        Dialer        // of a process that is in no world, see NewOutside
 	timersLeft  []func() bool // guarded by w.mu
 
 	rand  *rand.Rand       // made by Rand; guarded by w.mu
@@ -155,6 +156,9 @@ type panicked struct {
 // process gets an error; a dead one gets a connection that never answers. Any
 // goroutine.
 func (p *Process) DialContext(ctx context.Context, network, addr string) (net.Conn, error) {
+	if p.dial != nil {
+		return p.dial(ctx, network, addr)
+	}
 	w := p.w
 	n := w.node(addr)
 	w.mu.Lock()
