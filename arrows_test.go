@@ -51,7 +51,8 @@ var rooms = map[string]room{
 	"sim/goredis":        {imports: []string{"sim"}},
 	"lockimpl":           {},
 	"sim/redis/commands": {modules: none},
-	"interop":            {imports: []string{"lockimpl"}},
+	"interop":            {imports: []string{"live/proxy", "lockimpl"}},
+	"live/proxy":         {modules: none, words: []*regexp.Regexp{locks}},
 
 	"linearizability":        {imports: []string{"model"}, words: []*regexp.Regexp{locks, wire, redis}},
 	"linearizability/judges": {imports: []string{"linearizability", "model", "model/trace"}, modules: none, words: []*regexp.Regexp{locks, roles, wire, redis}},

@@ -93,8 +93,7 @@ type World struct {
 	processes []*Process
 	nodes     []*node
 	rules     []*rule
-	resources map[string]int64
-	fences    map[string]int64 // the greatest token that each resource has seen
+	resources *Resources
 	msgs      int
 	conns     []*conn // those with a number, in its order
 	ops       int
@@ -172,8 +171,8 @@ func newWorld(cfg Config) *World {
 	w := &World{
 		cfg: cfg, chooser: cfg.Chooser,
 		rec:       &model.Record{Params: cfg.Params, Events: eventSpace.take(0)},
-		resources: map[string]int64{}, fences: map[string]int64{},
-		notify: make(chan struct{}, 1), goroutines: runtime.NumGoroutine(),
+		resources: NewResources(cfg.Resources),
+		notify:    make(chan struct{}, 1), goroutines: runtime.NumGoroutine(),
 	}
 	w.rec.Params.Faults = cfg.Faults
 	if cfg.Orders != nil {
@@ -185,9 +184,6 @@ func newWorld(cfg Config) *World {
 	}
 	if cfg.State != nil {
 		w.owners, w.held = newOwners(), map[string]*model.LockState{}
-	}
-	for name, v := range cfg.Resources {
-		w.resources[name] = v
 	}
 	for i, pc := range cfg.Processes {
 		p := &Process{w: w, index: i, cfg: pc, object: "process " + pc.Name, notes: map[string][]*note{},
