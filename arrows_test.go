@@ -44,12 +44,15 @@ var (
 
 // rooms are all rooms.
 var rooms = map[string]room{
-	"model":              {modules: none, words: []*regexp.Regexp{locks, wire}},
-	"model/trace":        {imports: []string{"model"}, modules: none, words: []*regexp.Regexp{locks, roles, wire}},
-	"sim":                {imports: []string{"internal", "model"}, modules: none, words: []*regexp.Regexp{locks, servers, roles}},
-	"sim/redis":          {imports: []string{"model", "sim"}},
-	"sim/goredis":        {imports: []string{"sim"}},
-	"lockimpl":           {},
+	"model":       {modules: none, words: []*regexp.Regexp{locks, wire}},
+	"model/trace": {imports: []string{"model"}, modules: none, words: []*regexp.Regexp{locks, roles, wire}},
+	"sim":         {imports: []string{"internal", "model"}, modules: none, words: []*regexp.Regexp{locks, servers, roles}},
+	"sim/redis":   {imports: []string{"model", "sim"}},
+	"sim/goredis": {imports: []string{"sim"}},
+	"lockimpl":    {},
+	"live": {imports: []string{
+		"linearizability/judges", "live/proxy", "lockimpl", "model", "model/trace", "scenarios", "scenarios/play", "scenarios/subject", "scenarios/subject/onredis",
+		"sim", "sim/redis"}, words: []*regexp.Regexp{locks}},
 	"sim/redis/commands": {modules: none},
 	"interop":            {imports: []string{"live/proxy", "lockimpl"}},
 	"live/proxy":         {modules: none, words: []*regexp.Regexp{locks}},
@@ -95,7 +98,7 @@ var rooms = map[string]room{
 	"internal/simrun": {imports: []string{
 		"explore", "explore/draw", "explore/failure", "explore/shrink", "explore/strategy",
 		"known", "linearizability", "linearizability/judges", "model", "report", "scenarios", "scenarios/play", "scenarios/subject", "sim"}},
-	"cmd": {imports: []string{"bench", "internal/simrun", "locktest", "scenarios/subject/builtin"}},
+	"cmd": {imports: []string{"bench", "internal/simrun", "live", "locktest", "scenarios", "scenarios/play", "scenarios/subject", "scenarios/subject/builtin"}},
 }
 
 // roomOf returns the innermost room that a folder belongs to, "" for none.

@@ -84,7 +84,7 @@ func (c *client) open(b began) (run func(play.Thread), err error) {
 	p := sc.Processes[i]
 	c.begin, c.name = b, p.Name
 	start := time.Now().Add(time.Duration(b.StartNs - monotonic()))
-	c.process = sim.NewOutside(sim.ProcessConfig{Name: p.Name, Threads: p.Threads, Offset: p.WallOffset, DriftPPM: p.WallDriftPPM}, b.Index, b.Seed, start, c.dial)
+	c.process = sim.NewOutside(sim.ProcessConfig{Name: p.Name, Threads: p.Threads, Offset: b.Offset, DriftPPM: b.DriftPPM}, b.Index, b.Seed, start, c.dial)
 	for n := 1; n <= p.Threads; n++ {
 		c.threads = append(c.threads, &thread{c: c, number: n, name: model.ThreadName(p.Name, n), start: start})
 	}
@@ -384,6 +384,7 @@ type socket struct {
 	name string
 
 	mu   sync.Mutex
+	sent int    // the number of requests so far
 	rest []byte // of a request that is not complete
 }
 
@@ -397,7 +398,8 @@ func (s *socket) Write(b []byte) (int, error) {
 			break
 		}
 		s.rest = s.rest[len(raw):]
-		s.c.tell(up{Sent: &sent{Conn: s.name, AtNs: s.c.now(), Op: s.c.process.OpOf(words), Words: words}})
+		s.c.tell(up{Sent: &sent{Conn: s.name, Index: s.sent, AtNs: s.c.now(), Op: s.c.process.OpOf(words), Words: words}})
+		s.sent++
 	}
 	return s.Conn.Write(b)
 }

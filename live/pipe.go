@@ -31,7 +31,9 @@ type began struct {
 	Addr           string // of the proxy
 	Prefix         string // of the names of locks
 	Seed           uint64
-	StartNs        int64 // on the monotonic clock
+	StartNs        int64         // on the monotonic clock
+	Offset         time.Duration // of the wall clock
+	DriftPPM       int64
 }
 
 // down is what the parent tells a client. One field is set.
@@ -77,6 +79,7 @@ func (n *connNames) next(addr string) string {
 // sent is a request that a client is about to write.
 type sent struct {
 	Conn  string // see connNames
+	Index int    // counts the requests of the connection from 0
 	AtNs  int64
 	Op    int
 	Words []string

@@ -557,22 +557,6 @@ func (w *World) between(min, max time.Duration, stream string) int64 {
 	return lo + int64(w.chooser.Choose(stream, steps))*slotNs
 }
 
-func sameState(a, b *model.LockState) bool {
-	if a == nil {
-		a = &model.LockState{}
-	}
-	if a.Owner != b.Owner || a.Count != b.Count || a.Token != b.Token || a.Held() && a.ExpiresMs != b.ExpiresMs ||
-		!slices.Equal(a.Queue, b.Queue) || len(a.Deadlines) != len(b.Deadlines) {
-		return false
-	}
-	for k, v := range a.Deadlines {
-		if got, ok := b.Deadlines[k]; !ok || got != v {
-			return false
-		}
-	}
-	return true
-}
-
 // State returns what a server holds of a lock now, nil for nothing. It asks the first
 // node that keeps the lock, or the first node of all when none does.
 func (w *World) State(lock string) *model.LockState {

@@ -42,7 +42,7 @@ func (r *run) leases(lock string) []Finding {
 		}
 		if c.By != nil && c.After.Held() && c.After.ExpiresMs >= 0 && !r.Record.Params.Endless && (c.Before.Owner != who || c.After.ExpiresMs != c.Before.ExpiresMs) {
 			got := time.Duration(c.After.ExpiresMs-c.AtNs/int64(time.Millisecond)) * time.Millisecond
-			if most := r.mostLease(lock, who, c, got); most > 0 && got > most {
+			if most := r.mostLease(lock, who, c, got); most > 0 && got > most+r.Record.Params.Uncertainty {
 				add(model.FormLongLease, who, c.AtNs, "at %s the hold of %s on %s got a lease of %v, and asked for %v at most", model.At(c.AtNs), who, lock, got, most)
 			}
 		}
@@ -233,7 +233,7 @@ func (r *run) untold(lock string) []Finding {
 	if !p.Watched || p.NoWatchdog {
 		return nil
 	}
-	bound := int64(p.Watchdog + p.Resend + time.Second)
+	bound := int64(p.Watchdog + p.Resend + time.Second + p.Uncertainty)
 	var out []Finding
 	for _, b := range r.beliefs(lock) {
 		if b.told != nil || b.lease > 0 {
