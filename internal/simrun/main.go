@@ -77,6 +77,9 @@ const usage = `simrun runs distributed-lock code in a simulated world.
       --runs N         how often each is played; --out DIR: write each run to DIR, for report
       --keep[=DIR]     leave the logs of the processes there
       --address A      use the empty server at A; no fault strikes it
+  simrun agree [SCENARIO or FILE ...]      both, and do they come to the same; none named: the
+      --runs N         track record; default 3; --jobs J: runs at a time; -o FILE
+      --lock L --tag T as for run
   simrun check HISTORY ... [--json]        judge histories recorded elsewhere: JSON Lines, or
                        Jepsen's EDN of a lock; .gz too; - is standard input
       --out DIR        and draw those that fail, in DIR
@@ -150,7 +153,7 @@ func commands() map[string]func(*app, []string) (int, error) {
 	return map[string]func(*app, []string) (int, error){
 		"list": (*app).list, "run": (*app).run, "replay": (*app).replay, "shrink": (*app).shrink, "check": (*app).check,
 		"report": (*app).report, "serve": (*app).serve, "explore": (*app).explore, "merge": (*app).merge, "findings": (*app).findings, "results": (*app).renew,
-		"matrix": (*app).matrix, "bench": (*app).bench, "kill": (*app).kill, "live": (*app).live, clientCommand: (*app).client, workerCommand: (*app).worker, killerCommand: (*app).killer,
+		"matrix": (*app).matrix, "bench": (*app).bench, "kill": (*app).kill, "live": (*app).live, "agree": (*app).agree, clientCommand: (*app).client, workerCommand: (*app).worker, killerCommand: (*app).killer,
 	}
 }
 
@@ -170,7 +173,7 @@ func (a *app) main(args []string) (code int) {
 	}
 	command, ok := commands()[args[0]]
 	if !ok {
-		fmt.Fprintf(a.err, "simrun: unknown command %q; known: list, run, replay, report, serve, shrink, explore, merge, findings, results, kill, matrix, bench, check, live, help\n", args[0])
+		fmt.Fprintf(a.err, "simrun: unknown command %q; known: list, run, replay, report, serve, shrink, explore, merge, findings, results, kill, matrix, bench, check, live, agree, help\n", args[0])
 		return exitUsage
 	}
 	code, err := command(a, args[1:])
