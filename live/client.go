@@ -374,12 +374,14 @@ func (c *client) dial(ctx context.Context, network, addr string) (net.Conn, erro
 		}
 		return nil, err
 	}
-	return &socket{Conn: x, c: c, name: c.names.next(x.LocalAddr().String())}, nil
+	return &socket{TCPConn: x.(*net.TCPConn), c: c, name: c.names.next(x.LocalAddr().String())}, nil
 }
 
-// socket tells the parent for which operation a request is written, before it is written.
+// socket tells the parent for which operation a request is written, before it is written. It
+// has all methods of a TCP connection, since go-redis looks through them whether an idle
+// connection has ended.
 type socket struct {
-	net.Conn
+	*net.TCPConn
 	c    *client
 	name string
 
@@ -401,5 +403,5 @@ func (s *socket) Write(b []byte) (int, error) {
 		s.c.tell(up{Sent: &sent{Conn: s.name, Index: s.sent, AtNs: s.c.now(), Op: s.c.process.OpOf(words), Words: words}})
 		s.sent++
 	}
-	return s.Conn.Write(b)
+	return s.TCPConn.Write(b)
 }
