@@ -142,10 +142,6 @@ func (s *session) number(events []event) {
 	}
 }
 
-// wallError is how far the instants that the server tells may be from the monotonic clock: the
-// server counts in whole milliseconds, and reads its clock a little before it runs a command.
-const wallError = int64(1e6)
-
 // held returns the events of the server: what it executed, and how its state changed.
 func (s *session) held(shift int64) (out []event) {
 	locks := play.LockNames(s.sc)
@@ -189,9 +185,10 @@ func (s *session) held(shift int64) (out []event) {
 		before := keys
 		keys = maps.Clone(l.keys)
 		if l.msg != nil || l.fault > 0 {
-			// A key that ended between the command and the look was there meanwhile.
+			// A key that is gone may have ended between the command and the look, or the
+			// command took it. The early form says the latter.
 			for n, k := range before {
-				if _, there := keys[n]; !there && k.endMs >= 0 && s.gone(k) > at && s.gone(k) <= l.readNs+wallError && !slices.Contains(l.removed, n) {
+				if _, there := keys[n]; !there && shift >= 0 && k.endMs >= 0 && s.gone(k) > at && s.gone(k) <= l.readNs+s.wallError() && !slices.Contains(l.removed, n) {
 					keys[n] = k
 				}
 			}

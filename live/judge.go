@@ -14,7 +14,14 @@ import (
 
 // uncertainty is how late a process may have been with what it did, and how far an instant may
 // be from the one that the record has.
-func (s *session) uncertainty() time.Duration { return time.Duration(s.gapNs + 2*wallError) }
+func (s *session) uncertainty() time.Duration { return time.Duration(s.gapNs) + s.doubt() }
+
+// doubt is the width of the time within which an instant may lie that only the server tells.
+func (s *session) doubt() time.Duration { return time.Duration(2 * s.wallError()) }
+
+// wallError is how far the instants that the server tells may be from the monotonic clock: the
+// server counts in whole milliseconds, and reads its clock a little before it runs a command.
+func (s *session) wallError() int64 { return int64(time.Millisecond) + s.skewNs }
 
 // judge judges the record in three forms: with the instants that nobody observed where they
 // are most likely, as early as possible and as late as possible. A finding counts if it is in
@@ -23,7 +30,7 @@ func (s *session) uncertainty() time.Duration { return time.Duration(s.gapNs + 2
 func (s *session) judge() judges.Judgement {
 	rules := play.Rules(s.sc)
 	j := judges.Judge(trace.New(s.assemble(0)), rules)
-	for _, shift := range []int64{-wallError, wallError} {
+	for _, shift := range []int64{-s.wallError(), s.wallError()} {
 		other := judges.Judge(trace.New(s.assemble(shift)), rules)
 		j = s.agree(j, other)
 	}
@@ -32,7 +39,7 @@ func (s *session) judge() judges.Judgement {
 
 // agree keeps the findings that both judgements have, and makes the others undecided.
 func (s *session) agree(a, b judges.Judgement) judges.Judgement {
-	doubt := fmt.Sprintf("within the uncertainty of %v", time.Duration(2*wallError))
+	doubt := fmt.Sprintf("within the uncertainty of %v", s.doubt())
 	out := judges.Judgement{Waits: a.Waits}
 	for _, f := range a.Findings {
 		if !has(b, f) {

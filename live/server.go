@@ -225,12 +225,13 @@ end
 return out`
 
 // look reads the keys that match a glob, and what MONITOR says of the time since the last look.
-func (s *server) look(glob string) (keys map[string]key, seen []watched, err error) {
+// wallNs is when the server read them, by its wall clock.
+func (s *server) look(glob string) (keys map[string]key, seen []watched, wallNs int64, err error) {
 	s.looks++
 	mark := "lockstep look " + strconv.Itoa(s.looks)
 	found, err := s.rdb.Eval(context.Background(), lookScript, nil, mark, glob).Slice()
 	if err != nil {
-		return nil, nil, fmt.Errorf("the server does not answer the parent: %w", err)
+		return nil, nil, 0, fmt.Errorf("the server does not answer the parent: %w", err)
 	}
 	keys = map[string]key{}
 	for _, x := range found {
@@ -248,19 +249,19 @@ func (s *server) look(glob string) (keys map[string]key, seen []watched, err err
 		select {
 		case line, ok := <-s.lines:
 			if !ok {
-				return nil, nil, errors.New("the server closed the connection of MONITOR")
+				return nil, nil, 0, errors.New("the server closed the connection of MONITOR")
 			}
 			w, ok := parseMonitor(line)
 			switch {
 			case !ok:
 			case len(w.words) > 3 && w.words[3] == mark:
 				// What the script does comes behind it, and is nobody's request.
-				return keys, seen, nil
+				return keys, seen, w.wallNs, nil
 			default:
 				seen = append(seen, w)
 			}
 		case <-limit.C:
-			return nil, nil, errors.New("MONITOR fell behind")
+			return nil, nil, 0, errors.New("MONITOR fell behind")
 		}
 	}
 }

@@ -55,7 +55,8 @@ type session struct {
 	leaving   bool
 	faultsDue int
 	movedNs   int64
-	gapNs     int64
+	gapNs     int64      // the longest that a process stood still without a fault
+	skewNs    int64      // how far the server's clock was seen to be from the start's
 	stalls    [][2]int64 // of the server, by faults
 	calls     map[string]int
 	rng       *rand.Rand
@@ -101,7 +102,7 @@ type connKey struct {
 type look struct {
 	fromNs, toNs int64 // what happened before the look, and behind the last one, happened between
 	atNs         int64 // when the server says that it did; 0: it does not say
-	readNs       int64 // when the keys were read
+	readNs       int64 // when the server read the keys
 	msg          *message
 	fault        int // the number of the fault that struck
 	text         string
@@ -491,14 +492,17 @@ func (s *session) state(keys map[string]key, lock string) *model.LockState {
 // caller has the turn, and mu, which look gives back meanwhile.
 func (s *session) look(m *message, l look) {
 	s.mu.Unlock()
-	keys, seen, err := s.server.look(s.prefix + "*")
+	keys, seen, wallNs, err := s.server.look(s.prefix + "*")
 	read := s.now()
 	s.mu.Lock()
 	if err != nil {
 		s.failed = errors.Join(s.failed, err)
 		return
 	}
-	l.msg, l.keys, l.readNs = m, keys, read
+	at := wallNs - s.startMs*1e6
+	l.msg, l.keys, l.readNs = m, keys, min(at, read)
+	// The wall clock of the machine may step or be slewed, and with it the server's.
+	s.skewNs = max(s.skewNs, at-read, l.fromNs-at)
 	if l.toNs == 0 {
 		l.toNs = read
 	}
@@ -708,7 +712,7 @@ func (s *session) leftovers() {
 
 // clean removes the keys that the run wrote to a server of somebody else.
 func (s *session) clean() {
-	keys, _, err := s.server.look(s.prefix + "*")
+	keys, _, _, err := s.server.look(s.prefix + "*")
 	if err != nil {
 		return
 	}
