@@ -58,7 +58,6 @@ type session struct {
 	gapNs     int64      // the longest that a process stood still without a fault
 	skewNs    int64      // how far the server's clock was seen to be from the start's
 	stalls    [][2]int64 // of the server, by faults
-	calls     map[string]int
 	rng       *rand.Rand
 	failed    error
 	nextEnd   int64         // when a key ends next, in ns since the start; 0: none
@@ -81,7 +80,6 @@ type message struct {
 	push    bool
 	hidden  bool // the greeting of a client, which a world answers at once
 	came    bool // the proxy has it
-	closed  bool // its connection ended before it came
 
 	sentNs int64
 	op     int // the process's own number
@@ -89,7 +87,6 @@ type message struct {
 	fromNs int64 // when it went to the server
 	look   int   // the index of the look behind it; -1: it was not executed
 	reply  sim.Reply
-	number int // in the record
 }
 
 // connKey names a request: the index counts those of a connection.

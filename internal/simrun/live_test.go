@@ -99,6 +99,9 @@ func TestALiveRecordingIsDrawn(t *testing.T) {
 			t.Errorf("exit %d, %s; the report lacks %q:\n%s", code, stderr, want, drawn)
 		}
 	}
+	if code, _, stderr := call(t, "replay", file); code != exitUsage || !strings.Contains(stderr, "cannot be played again") {
+		t.Errorf("replay: exit %d, %s", code, stderr)
+	}
 	// What the file has is what the run had.
 	run, err := play.ReadLive(file, text)
 	if err != nil {
