@@ -370,7 +370,11 @@ func (r *run) lateRenewals(lock string) []Finding {
 					continue
 				}
 				told[who] = true
-				f := Finding{Judge: model.JudgeLease, Verdict: Broken, AtNs: e.AtNs, Facts: model.Facts{Form: model.FormLateRenewal, Lock: lock, Thread: who},
+				verdict := Broken
+				if k.at > 0 && e.AtNs-k.at <= int64(r.Record.Params.Uncertainty) {
+					verdict = Undecided // it may have been decided on before the release returned
+				}
+				f := Finding{Judge: model.JudgeLease, Verdict: verdict, AtNs: e.AtNs, Facts: model.Facts{Form: model.FormLateRenewal, Lock: lock, Thread: who},
 					Why: fmt.Sprintf("a renewal of %s for %s was sent at %s, although %s", lock, who, model.At(e.AtNs), k.why)}
 				if k.last != nil {
 					f.Ops = []OpRef{refOf(k.last)}
