@@ -73,17 +73,17 @@ name: overstay
 locks: [setnx-del]
 processes: {a: {}, b: {}}
 steps:
-  a/1: [lock: {name: orders, lease: 700ms, want: granted}, sleep: 1200ms, unlock: orders]
-  b/1: [at: 200ms, lock: {name: orders, lease: 3s, want: granted}, sleep: 1500ms, unlock: orders]
+  a/1: [lock: {name: orders, lease: 1500ms, want: granted}, sleep: 2500ms, unlock: orders]
+  b/1: [at: 600ms, lock: {name: orders, lease: 6s, want: granted}, sleep: 3s, unlock: orders]
 `
 	paused = `lockstep: 1
 name: paused
 locks: [setnx-del]
 processes: {a: {}, b: {}}
 steps:
-  a/1: [lock: {name: orders, lease: 1s, want: granted}, sleep: 600ms, unlock: orders]
-  b/1: [at: 200ms, lock: {name: orders, lease: 5s, want: granted}, sleep: 3s, unlock: orders]
-faults: [{at: 400ms, pause: a, for: 2s}]
+  a/1: [lock: {name: orders, lease: 2s, want: granted}, sleep: 1500ms, unlock: orders]
+  b/1: [at: 600ms, lock: {name: orders, lease: 8s, want: granted}, sleep: 4s, unlock: orders]
+faults: [{at: 900ms, pause: a, for: 3s}]
 `
 	crashed = `lockstep: 1
 name: crashed
@@ -92,7 +92,7 @@ watchdog: 6s
 processes: {a: {}, b: {}}
 steps:
   a/1: [lock: {name: orders, want: granted}, sleep: 10m]
-  b/1: [at: 500ms, lock: {name: orders, lease: 10s, want: granted}, unlock: {name: orders, want: released}]
+  b/1: [at: 1s, lock: {name: orders, lease: 10s, want: granted}, unlock: {name: orders, want: released}]
 faults: [{at: 5s, crash: a}]
 `
 	acquireReplyLost = `lockstep: 1
@@ -101,7 +101,7 @@ locks: [redisson@4.7.0]
 processes: {a: {}, b: {}}
 steps:
   a/1: [lock: {name: orders, lease: 8s, want: [granted, unknown]}, sleep: 500ms, unlock: orders]
-  b/1: [at: 500ms, lock: {name: orders, lease: 5s, want: granted}, unlock: orders]
+  b/1: [at: 1s, lock: {name: orders, lease: 5s, want: granted}, unlock: orders]
 faults: [{when: {process: a, script: acquire, direction: reply, nth: 1}, do: drop}]
 `
 	unlockReplyLost = `lockstep: 1
@@ -126,7 +126,7 @@ watchdog: 6s
 processes: {a: {}, b: {}}
 steps:
   a/1: [lock: {name: orders, want: granted}, sleep: 13s, unlock: orders]
-  b/1: [at: 500ms, lock: {name: orders, lease: 8s, want: granted}, sleep: 3s, unlock: orders]
+  b/1: [at: 1s, lock: {name: orders, lease: 8s, want: granted}, sleep: 3s, unlock: orders]
 faults: [{when: {process: a, script: renew, direction: request, nth: 2}, do: error, with: "ERR injected"}]
 `
 	serverFaults = `lockstep: 1
@@ -162,12 +162,12 @@ processes: {a: {}}
 steps:
   a/1:
     - lock: {name: orders, lease: 20s, want: granted}
-    - at: 500ms
+    - at: 2s
     - unlock: {name: orders, want: unknown}
     - unlock: {name: orders, want: error}
-    - at: 8s
+    - at: 11s
     - unlock: {name: orders, want: released}
-faults: [{at: 300ms, partition: [a], for: 7s}]
+faults: [{at: 1500ms, partition: [a], for: 8s}]
 `
 )
 
@@ -239,14 +239,22 @@ func TestScenariosComeToTheSameAsInTheSimulatedWorld(t *testing.T) {
 	}
 	runs := make([]play.LiveRun, len(cases))
 	errs := make([]error, len(cases))
-	var all sync.WaitGroup
-	for i, c := range cases {
-		sc, l := parse(t, c.scenario), lockOf(t, c.lock)
-		word := scenarios.Class(c.word)
-		sc.Expect = map[string]scenarios.Expectation{l.Name: {Class: word, Judges: strings.Fields(c.names)}}
-		all.Go(func() { runs[i], errs[i] = Run(t.Context(), sc, l, 1, o) })
+	asWanted := func(i int) bool { return errs[i] == nil && runs[i].Word == cases[i].word && runs[i].AsExpected }
+	for round := 1; round <= 2; round++ {
+		var all sync.WaitGroup
+		for i, c := range cases {
+			if round == 2 && asWanted(i) {
+				continue
+			}
+			if round == 2 { // a busy machine may have turned it; a real difference comes again
+				t.Logf("%s is played again: %s (%s) %s %v", c.lock, runs[i].Word, found(runs[i].Verdict), runs[i].Why, errs[i])
+			}
+			sc, l := parse(t, c.scenario), lockOf(t, c.lock)
+			sc.Expect = map[string]scenarios.Expectation{l.Name: {Class: scenarios.Class(c.word), Judges: strings.Fields(c.names)}}
+			all.Go(func() { runs[i], errs[i] = Run(t.Context(), sc, l, 1, o) })
+		}
+		all.Wait()
 	}
-	all.Wait()
 	for i, c := range cases {
 		r := runs[i]
 		if errs[i] != nil {
@@ -256,7 +264,7 @@ func TestScenariosComeToTheSameAsInTheSimulatedWorld(t *testing.T) {
 		if r.Note != "" {
 			t.Logf("%s on %s was %s", r.Scenario.Name, c.lock, r.Note)
 		}
-		if r.Word != c.word || !r.AsExpected {
+		if !asWanted(i) {
 			t.Errorf("%s on %s: %s (%s) %s, want %s %s", r.Scenario.Name, c.lock, r.Word, found(r.Verdict), r.Why, c.word, c.names)
 			for _, f := range r.Findings {
 				t.Logf("%s: %s", f.Judge, f.Why)
@@ -334,18 +342,18 @@ name: stalled
 locks: [setnx-cad]
 processes: {a: {}}
 steps:
-  a/1: [lock: {name: orders, lease: 900ms, want: granted}, sleep: 500ms, unlock: {name: orders, want: released}]
+  a/1: [lock: {name: orders, lease: 3s, want: granted}, sleep: 2500ms, unlock: {name: orders, want: released}]
 `
 	sc, l := parse(t, text), lockOf(t, "setnx-cad")
 	stop := make(chan int)
-	go func() { // stops the first client that there is for 1.2 s, as the machine would
+	go func() { // stops the first client that there is for 3.5 s, as the machine would
 		for {
 			for _, pid := range childrenOf(os.Getpid()) {
 				name, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
 				if strings.HasSuffix(string(name), "\x00"+clientPart+"\x00") {
-					time.Sleep(opening + 250*time.Millisecond)
+					time.Sleep(opening + time.Second)
 					_ = syscall.Kill(pid, syscall.SIGSTOP)
-					time.Sleep(1200 * time.Millisecond)
+					time.Sleep(3500 * time.Millisecond)
 					_ = syscall.Kill(pid, syscall.SIGCONT)
 					stop <- pid
 					return
@@ -362,7 +370,7 @@ steps:
 	if r.Word == play.VerdictBug || r.Word == play.VerdictLimit {
 		t.Errorf("%s (%s), want no finding", r.Word, found(r.Verdict))
 	}
-	if !strings.Contains(r.Note, "played twice, because in the first run the machine stood still for 1.") {
+	if !strings.Contains(r.Note, "played twice, because in the first run the machine stood still for 3.") {
 		t.Errorf("note %q, want it to say that the run was played twice", r.Note)
 	}
 }

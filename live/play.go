@@ -76,8 +76,7 @@ func run(ctx context.Context, sc *scenarios.Scenario, l *subject.Subject, number
 		for i := range r.Findings {
 			undecide(&r.Findings[i], doubt)
 		}
-		j.Findings = r.Findings
-		r.Verdict = play.Decide(sc, l, number, p, j)
+		r.Word, r.Why = play.VerdictUndecided, doubt
 		return r, doubt, nil
 	}
 	if v.Word == play.VerdictUndecided {
