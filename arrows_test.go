@@ -50,7 +50,11 @@ var rooms = map[string]room{
 	"sim/redis":   {imports: []string{"model", "sim"}},
 	"sim/goredis": {imports: []string{"sim"}},
 	"lockimpl":    {},
-	"interop":     {imports: []string{"lockimpl"}},
+	"live": {imports: []string{
+		"linearizability/judges", "live/proxy", "lockimpl", "model", "model/trace", "scenarios", "scenarios/play", "scenarios/subject", "scenarios/subject/onredis",
+		"sim", "sim/redis"}, words: []*regexp.Regexp{locks}},
+	"interop":    {imports: []string{"live/proxy", "lockimpl"}},
+	"live/proxy": {modules: none, words: []*regexp.Regexp{locks}},
 
 	"linearizability":        {imports: []string{"model"}, words: []*regexp.Regexp{locks, wire, redis}},
 	"linearizability/judges": {imports: []string{"linearizability", "model", "model/trace"}, modules: none, words: []*regexp.Regexp{locks, roles, wire, redis}},
@@ -98,7 +102,7 @@ var rooms = map[string]room{
 	"internal/simrun": {imports: []string{
 		"bench/command", "explore", "explore/draw", "explore/failure", "explore/shrink", "explore/strategy", "explore/survey",
 		"known", "linearizability", "linearizability/judges", "model", "report", "scenarios", "scenarios/play", "scenarios/subject", "sim"}},
-	"cmd": {imports: []string{"bench", "internal/simrun", "locktest", "scenarios/subject/builtin"}},
+	"cmd": {imports: []string{"bench", "internal/simrun", "live", "locktest", "scenarios", "scenarios/play", "scenarios/subject", "scenarios/subject/builtin"}},
 }
 
 // roomOf returns the innermost room that a folder belongs to, "" for none.

@@ -3,16 +3,14 @@
 package interop
 
 import (
-	"bufio"
 	"bytes"
-	"fmt"
-	"io"
 	"net"
-	"strconv"
 	"strings"
 	"sync"
 	"testing"
 	"time"
+
+	"lockstep/live/proxy"
 )
 
 // Proxy stands between one client and one server: it writes down what the
@@ -31,8 +29,6 @@ type Proxy struct {
 	heard   []string // answers that came for a command, as they are on the wire, by place in sent
 	pending int      // commands without an answer
 	last    time.Time
-	conns   map[*proxied]bool
-	nextID  int
 }
 
 // Sent is one command as a client sent it.
@@ -66,41 +62,13 @@ type Verdict struct {
 // StartProxy starts a proxy for a server; it ends with the test.
 func StartProxy(t testing.TB, target string) *Proxy {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	p := &Proxy{target: target, born: time.Now()}
+	x, err := proxy.Start(proxy.Options{Addr: "127.0.0.1:0", Handler: p, Dial: func() (net.Conn, error) { return net.Dial("tcp", target) }})
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := &Proxy{Addr: l.Addr().String(), target: target, born: time.Now(), conns: map[*proxied]bool{}}
-	var all sync.WaitGroup
-	all.Go(func() {
-		for {
-			c, err := l.Accept()
-			if err != nil {
-				return
-			}
-			s, err := net.Dial("tcp", target)
-			if err != nil {
-				_ = c.Close()
-				continue
-			}
-			p.mu.Lock()
-			p.nextID++
-			x := &proxied{proxy: p, id: p.nextID, client: c, server: s}
-			p.conns[x] = true
-			p.mu.Unlock()
-			all.Go(x.up)
-			all.Go(x.down)
-		}
-	})
-	t.Cleanup(func() {
-		_ = l.Close()
-		p.mu.Lock()
-		for x := range p.conns {
-			x.close()
-		}
-		p.mu.Unlock()
-		all.Wait()
-	})
+	p.Addr = x.Addr()
+	t.Cleanup(x.Close)
 	return p
 }
 
@@ -170,160 +138,58 @@ func (p *Proxy) Quiet(calm, limit time.Duration) {
 	}
 }
 
-// proxied is one connection.
-type proxied struct {
-	proxy          *Proxy
-	id             int
-	client, server net.Conn
-
-	mu     sync.Mutex // of the queue, and of writing to the client
-	queue  []*expected
-	pubsub bool // answers cannot be told from messages any more
-	stream bool // a replica's: what comes are not answers
-}
-
-// expected is a command that waits for its answer; forged answers do not come
-// from the server.
-type expected struct {
+// asked is a command as the proxy goes on with it.
+type asked struct {
 	index   int
-	name    string
 	verdict Verdict
-	forged  []byte
+	listens bool // its answers are not told from messages
+	once    sync.Once
 }
 
-func (x *proxied) close() {
-	_ = x.client.Close()
-	_ = x.server.Close()
-}
-
-// up carries commands to the server.
-func (x *proxied) up() {
-	defer x.end()
-	in := bufio.NewReaderSize(x.client, 1<<16)
-	for {
-		raw, words, err := readCommand(in)
-		if err != nil {
-			return
-		}
-		s, v := x.proxy.note(x.id, words)
-		if v.Hold > 0 {
-			time.Sleep(v.Hold)
-		}
-		if v.CutBefore {
-			x.proxy.answered(s.Index, "")
-			return
-		}
-		e := &expected{index: s.Index, name: words[0], verdict: v}
-		if v.Error != "" {
-			e.forged = []byte("-" + v.Error + "\r\n")
-		}
-		x.mu.Lock()
-		if subscribes(words[0]) {
-			x.pubsub = true
-		}
-		if strings.EqualFold(words[0], "PSYNC") {
-			x.pubsub, x.stream = true, true
-		}
-		known := !x.pubsub
-		if known {
-			x.queue = append(x.queue, e)
-		}
-		x.mu.Unlock()
-		if !known {
-			x.proxy.answered(s.Index, "")
-		}
-		if e.forged != nil && known {
-			x.flush()
-			continue
-		}
-		if _, err := x.server.Write(raw); err != nil {
-			return
-		}
+// Request implements proxy.Handler.
+func (p *Proxy) Request(m *proxy.Message) proxy.Fate {
+	s, v := p.note(m.Conn.ID, m.Words)
+	a := &asked{index: s.Index, verdict: v, listens: subscribes(m.Words[0])}
+	m.Data = a
+	if v.Hold > 0 {
+		time.Sleep(v.Hold)
 	}
-}
-
-func subscribes(name string) bool {
-	return strings.HasSuffix(strings.ToUpper(name), "SUBSCRIBE")
-}
-
-// down carries answers to the client.
-func (x *proxied) down() {
-	defer x.end()
-	in := bufio.NewReaderSize(x.server, 1<<16)
-	for {
-		raw, err := readAnswer(in)
-		if err != nil {
-			return
-		}
-		x.mu.Lock()
-		var e *expected
-		if raw[0] != '>' && !x.pubsub && len(x.queue) > 0 {
-			e, x.queue = x.queue[0], x.queue[1:]
-		} else if x.pubsub {
-			for _, left := range x.queue { // sent before the first SUBSCRIBE
-				x.proxy.answered(left.index, "")
-			}
-			x.queue = nil
-		}
-		x.mu.Unlock()
-		if e == nil {
-			if _, err := x.client.Write(raw); err != nil {
-				return
-			}
-			x.mu.Lock()
-			stream := x.stream
-			x.mu.Unlock()
-			if stream {
-				_, _ = io.Copy(x.client, in)
-				return
-			}
-			continue
-		}
-		raw = x.proxy.rename(e.name, raw)
-		x.proxy.answered(e.index, string(raw))
-		switch v := e.verdict; {
-		case v.Cut:
-			return
-		case v.Drop:
-		default:
-			if v.Delay > 0 {
-				time.Sleep(v.Delay)
-			}
-			if _, err := x.client.Write(raw); err != nil {
-				return
-			}
-		}
-		x.flush()
+	switch {
+	case v.CutBefore:
+		p.answered(a, "")
+		return proxy.Fate{Cut: true}
+	case v.Error != "":
+		return proxy.Fate{Error: v.Error, Done: func(bool, time.Time) { p.answered(a, "") }}
 	}
+	return proxy.Fate{}
 }
 
-// flush writes the forged answers whose turn it is.
-func (x *proxied) flush() {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	for len(x.queue) > 0 && x.queue[0].forged != nil {
-		e := x.queue[0]
-		x.queue = x.queue[1:]
-		x.proxy.answered(e.index, "")
-		if _, err := x.client.Write(e.forged); err != nil {
-			return
-		}
+func subscribes(name string) bool { return strings.HasSuffix(strings.ToUpper(name), "SUBSCRIBE") }
+
+// Answered implements proxy.Handler.
+func (p *Proxy) Answered(m *proxy.Message, raw []byte) proxy.Fate {
+	a := m.Data.(*asked)
+	if a.listens {
+		p.answered(a, "")
+		return proxy.Fate{}
 	}
+	raw = p.rename(m.Words[0], raw)
+	p.answered(a, string(raw))
+	f := proxy.Fate{Instead: raw, Cut: a.verdict.Cut, Drop: a.verdict.Drop}
+	if a.verdict.Delay > 0 {
+		f.NotBefore = time.Now().Add(a.verdict.Delay)
+	}
+	return f
 }
 
-func (x *proxied) end() {
-	x.close()
-	x.mu.Lock()
-	left := x.queue
-	x.queue = nil
-	x.mu.Unlock()
-	for _, e := range left {
-		x.proxy.answered(e.index, "")
-	}
-	x.proxy.mu.Lock()
-	delete(x.proxy.conns, x)
-	x.proxy.mu.Unlock()
-}
+// Unanswered implements proxy.Handler.
+func (p *Proxy) Unanswered(m *proxy.Message) { p.answered(m.Data.(*asked), "") }
+
+// Pushed implements proxy.Handler.
+func (*Proxy) Pushed(*proxy.Conn, string, []byte) proxy.Fate { return proxy.Fate{} }
+
+// Closed implements proxy.Handler.
+func (*Proxy) Closed(*proxy.Conn) {}
 
 func (p *Proxy) note(conn int, words []string) (Sent, Verdict) {
 	p.mu.Lock()
@@ -340,80 +206,12 @@ func (p *Proxy) note(conn int, words []string) (Sent, Verdict) {
 	return s, v
 }
 
-func (p *Proxy) answered(index int, raw string) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.heard[index] = raw
-	p.pending--
-	p.last = time.Now()
-}
-
-// readCommand reads a command, an array of bulk strings.
-func readCommand(in *bufio.Reader) (raw []byte, words []string, err error) {
-	line, err := in.ReadBytes('\n')
-	if err != nil {
-		return nil, nil, err
-	}
-	raw = append(raw, line...)
-	if line[0] != '*' {
-		words = strings.Fields(string(line))
-		if len(words) == 0 {
-			return nil, nil, fmt.Errorf("an empty command")
-		}
-		return raw, words, nil
-	}
-	n, err := count(line)
-	if err != nil || n < 1 {
-		return nil, nil, fmt.Errorf("a command of %d words: %w", n, err)
-	}
-	for range n {
-		head, err := in.ReadBytes('\n')
-		if err != nil {
-			return nil, nil, err
-		}
-		size, err := count(head)
-		if err != nil {
-			return nil, nil, err
-		}
-		body := make([]byte, size+2)
-		if _, err := io.ReadFull(in, body); err != nil {
-			return nil, nil, err
-		}
-		raw = append(append(raw, head...), body...)
-		words = append(words, string(body[:size]))
-	}
-	return raw, words, nil
-}
-
-func count(line []byte) (int, error) { return strconv.Atoi(string(bytes.TrimSpace(line[1:]))) }
-
-// readAnswer reads one value of RESP2 or RESP3 as it is on the wire.
-func readAnswer(in *bufio.Reader) ([]byte, error) {
-	line, err := in.ReadBytes('\n')
-	if err != nil {
-		return nil, err
-	}
-	raw := append([]byte(nil), line...)
-	values := 0
-	switch line[0] {
-	case '$', '=', '!':
-		n, err := count(line)
-		if err != nil || n < 0 {
-			return raw, err
-		}
-		body := make([]byte, n+2)
-		_, err = io.ReadFull(in, body)
-		return append(raw, body...), err
-	case '*', '~', '>':
-		values, err = count(line)
-	case '%', '|':
-		values, err = count(line)
-		values *= 2
-	}
-	for i := 0; i < values && err == nil; i++ {
-		var inner []byte
-		inner, err = readAnswer(in)
-		raw = append(raw, inner...)
-	}
-	return raw, err
+func (p *Proxy) answered(a *asked, raw string) {
+	a.once.Do(func() {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.heard[a.index] = raw
+		p.pending--
+		p.last = time.Now()
+	})
 }

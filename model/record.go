@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -155,6 +156,19 @@ type LockState struct {
 // Held reports whether somebody holds the lock.
 func (s *LockState) Held() bool { return s != nil && s.Owner != "" }
 
+// Equal reports whether two states are the same. Nil is the state of a free lock. When a free
+// lock would end says nothing.
+func (s *LockState) Equal(other *LockState) bool {
+	if s == nil {
+		s = &LockState{}
+	}
+	if other == nil {
+		other = &LockState{}
+	}
+	return s.Owner == other.Owner && s.Count == other.Count && s.Token == other.Token && (!s.Held() || s.ExpiresMs == other.ExpiresMs) &&
+		slices.Equal(s.Queue, other.Queue) && maps.Equal(s.Deadlines, other.Deadlines)
+}
+
 // Answer is the kind of a server's reply to a command.
 type Answer string
 
@@ -189,6 +203,10 @@ type Params struct {
 	Kept []string
 	// Processes are the processes of the run, in order.
 	Processes []ProcessParams
+	// Uncertainty bounds how far the instants of the record may be from those of which they
+	// tell, and by how much a process may have been late with whatever it did. It is 0 in a
+	// simulated world.
+	Uncertainty time.Duration
 	// Faults are the faults of the run; an event's Fault is an index into them,
 	// counted from 1.
 	Faults []FaultSpec

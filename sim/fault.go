@@ -185,11 +185,7 @@ func (w *World) rule(m *message, dir string) *rule {
 			continue
 		}
 		r.matched++
-		when := r.fault.When
-		fires := when.Nth == 0 && when.Every == 0 ||
-			when.Nth > 0 && r.matched == when.Nth ||
-			when.Every > 0 && r.matched%when.Every == 0
-		if fires && found == nil {
+		if Fires(r.fault.When, r.matched) && found == nil {
 			r.fired = true
 			found = r
 		}
@@ -198,31 +194,58 @@ func (w *World) rule(m *message, dir string) *rule {
 }
 
 func (r *rule) matches(w *World, m *message, dir string) bool {
-	f, when := r.fault, r.fault.When
-	now := w.now()
-	if r.over || w.calm || now < int64(f.From) || f.Until != nil && now >= int64(*f.Until) {
+	return !r.over && !w.calm && Meets(r.fault, w.now(), Passing{
+		Process: m.conn.p.cfg.Name, Dir: dir, Script: m.cmd.Script, Command: m.request.Name, Node: m.conn.node.Addr,
+		Channel: m.channel, Channels: m.request.Channels,
+	})
+}
+
+// Passing is a message as the rules of faults see it.
+type Passing struct {
+	Process  string
+	Dir      string // request, reply or push
+	Script   model.Role
+	Command  string   // upper case
+	Node     string   // the address of the server
+	Channel  string   // of a push
+	Channels []string // that the request names
+}
+
+// Meets reports whether a fault of kind FaultRule matches a message at an instant. It does
+// not count matches, see Fires.
+func Meets(f model.FaultSpec, nowNs int64, m Passing) bool {
+	when := f.When
+	if nowNs < int64(f.From) || f.Until != nil && nowNs >= int64(*f.Until) {
 		return false
 	}
-	if when.Process != "" && when.Process != m.conn.p.cfg.Name {
+	if when.Process != "" && when.Process != m.Process {
 		return false
 	}
-	if when.Direction != "" && (when.Direction == "request") != (dir == "request") {
+	if when.Direction != "" && (when.Direction == "request") != (m.Dir == "request") {
 		return false
 	}
-	if when.Script != "" && when.Script != m.cmd.Script {
+	if when.Script != "" && when.Script != m.Script {
 		return false
 	}
-	if when.Command != "" && (dir == "push" || when.Command != m.request.Name) {
+	if when.Command != "" && (m.Dir == "push" || when.Command != m.Command) {
 		return false
 	}
-	if len(f.Nodes) > 0 && !slices.Contains(f.Nodes, m.conn.node.Addr) {
+	if len(f.Nodes) > 0 && !slices.Contains(f.Nodes, m.Node) {
 		return false
 	}
 	if when.Channel != "" {
 		wanted := func(channel string) bool { return channel != "" && Match(when.Channel, channel) }
-		return wanted(m.channel) || slices.ContainsFunc(m.request.Channels, wanted)
+		return wanted(m.Channel) || slices.ContainsFunc(m.Channels, wanted)
 	}
 	return true
+}
+
+// Fires reports whether a rule does something to the message that it matched as the one with
+// that number, counted from 1.
+func Fires(when model.When, matched int) bool {
+	return when.Nth == 0 && when.Every == 0 ||
+		when.Nth > 0 && matched == when.Nth ||
+		when.Every > 0 && matched%when.Every == 0
 }
 
 // Match reports whether a name matches a glob of a fault. A * passes over slashes

@@ -37,6 +37,7 @@ type Process struct {
 	held        []func()
 	jump        time.Duration // steps of the wall clock so far
 	close       func()
+	dial        Dialer        // of a process that is in no world, see NewOutside
 	timersLeft  []func() bool // guarded by w.mu
 
 	rand  *rand.Rand       // made by Rand; guarded by w.mu
@@ -155,6 +156,9 @@ type panicked struct {
 // process gets an error; a dead one gets a connection that never answers. Any
 // goroutine.
 func (p *Process) DialContext(ctx context.Context, network, addr string) (net.Conn, error) {
+	if p.dial != nil {
+		return p.dial(ctx, network, addr)
+	}
 	w := p.w
 	n := w.node(addr)
 	w.mu.Lock()
@@ -669,54 +673,13 @@ func (t *Thread) UseFenced(resource string, token, take int64, work time.Duratio
 }
 
 func (t *Thread) use(resource string, take int64, work time.Duration, keep, token *int64) (sold, refused bool) {
-	w := t.p.w
-	ended := func(phase string, value int64) {
-		t.Do(func() { t.Record(model.Event{Kind: model.KindUse, Phase: phase, Key: resource, Value: value}) })
-	}
-	t.Do(func() { t.Record(model.Event{Kind: model.KindUse, Phase: "start", Key: resource}) })
-	// fenced runs f at the resource unless the resource refuses the token.
-	fenced := func(f func()) {
-		if token == nil {
-			f()
-			return
-		}
-		greatest := w.fences[resource]
-		if refused = *token <= 0 || *token < greatest; refused {
-			t.Record(model.Event{Kind: model.KindResource, Phase: "refused", Key: resource, Value: *token, Text: fmt.Sprintf("token %d, after %d", *token, greatest)})
-			return
-		}
-		w.fences[resource] = *token
-		f()
-	}
-	var seen int64
-	t.visit(func() {
-		fenced(func() {
-			seen = w.resources[resource]
-			t.Record(model.Event{Kind: model.KindResource, Phase: "read", Key: resource, Value: seen})
+	return Work(t, func(v Visit) (e model.Event) {
+		t.visit(func() {
+			e = t.p.w.resources.Visit(v)
+			t.Record(e)
 		})
-	})
-	if refused {
-		ended("refused", 0)
-		return false, true
-	}
-	left := seen - take
-	if keep != nil && left < *keep {
-		ended("sold_out", 0)
-		return false, false
-	}
-	t.Sleep(work)
-	t.visit(func() {
-		fenced(func() {
-			w.resources[resource] = left
-			t.Record(model.Event{Kind: model.KindResource, Phase: "write", Key: resource, Value: left, Count: take})
-		})
-	})
-	if refused {
-		ended("refused", 0)
-		return false, true
-	}
-	ended("end", take)
-	return true, false
+		return e
+	}, resource, take, work, keep, token)
 }
 
 // visit lets f happen at another server, one latency away, and comes back.

@@ -428,7 +428,7 @@ func (w *World) change(states map[string]*model.LockState, lock string, s *model
 	if s == nil {
 		s = &model.LockState{}
 	}
-	if sameState(states[lock], s) {
+	if states[lock].Equal(s) {
 		return
 	}
 	states[lock] = s

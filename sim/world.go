@@ -93,8 +93,7 @@ type World struct {
 	processes []*Process
 	nodes     []*node
 	rules     []*rule
-	resources map[string]int64
-	fences    map[string]int64 // the greatest token that each resource has seen
+	resources *Resources
 	msgs      int
 	conns     []*conn // those with a number, in its order
 	ops       int
@@ -172,8 +171,8 @@ func newWorld(cfg Config) *World {
 	w := &World{
 		cfg: cfg, chooser: cfg.Chooser,
 		rec:       &model.Record{Params: cfg.Params, Events: eventSpace.take(0)},
-		resources: map[string]int64{}, fences: map[string]int64{},
-		notify: make(chan struct{}, 1), goroutines: runtime.NumGoroutine(),
+		resources: NewResources(cfg.Resources),
+		notify:    make(chan struct{}, 1), goroutines: runtime.NumGoroutine(),
 	}
 	w.rec.Params.Faults = cfg.Faults
 	if cfg.Orders != nil {
@@ -185,9 +184,6 @@ func newWorld(cfg Config) *World {
 	}
 	if cfg.State != nil {
 		w.owners, w.held = newOwners(), map[string]*model.LockState{}
-	}
-	for name, v := range cfg.Resources {
-		w.resources[name] = v
 	}
 	for i, pc := range cfg.Processes {
 		p := &Process{w: w, index: i, cfg: pc, object: "process " + pc.Name, notes: map[string][]*note{},
@@ -559,22 +555,6 @@ func (w *World) between(min, max time.Duration, stream string) int64 {
 	}
 	steps := uint64((hi-lo)/slotNs) + 1
 	return lo + int64(w.chooser.Choose(stream, steps))*slotNs
-}
-
-func sameState(a, b *model.LockState) bool {
-	if a == nil {
-		a = &model.LockState{}
-	}
-	if a.Owner != b.Owner || a.Count != b.Count || a.Token != b.Token || a.Held() && a.ExpiresMs != b.ExpiresMs ||
-		!slices.Equal(a.Queue, b.Queue) || len(a.Deadlines) != len(b.Deadlines) {
-		return false
-	}
-	for k, v := range a.Deadlines {
-		if got, ok := b.Deadlines[k]; !ok || got != v {
-			return false
-		}
-	}
-	return true
 }
 
 // State returns what a server holds of a lock now, nil for nothing. It asks the first

@@ -78,6 +78,14 @@ const usage = `simrun runs distributed-lock code in a simulated world.
       --quick          little of everything, for a look; --out FILE, - for here
   simrun kill [BUG ...] [-o FILE] [--json] is every planted bug found, and by which judge?
       --seeds N        campaigns for each; default 20; --jobs J: at a time
+  simrun live SCENARIO or FILE ...         the same scenarios on a real redis-server, in real time
+      --lock L --tag T --json   as for run
+      --runs N         how often each is played; --out DIR: write each run to DIR, for report
+      --keep[=DIR]     leave the logs of the processes there
+      --address A      use the empty server at A; no fault strikes it
+  simrun agree [SCENARIO or FILE ...]      both, and do they come to the same; none named: the
+      --runs N         track record; default 3; --jobs J: runs at a time; -o FILE
+      --lock L --tag T as for run
   simrun check HISTORY ... [--json]        judge histories recorded elsewhere: JSON Lines, or
                        Jepsen's EDN of a lock; .gz too; - is standard input
       --out DIR        and draw those that fail, in DIR
@@ -151,7 +159,7 @@ func commands() map[string]func(*app, []string) (int, error) {
 	return map[string]func(*app, []string) (int, error){
 		"list": (*app).list, "run": (*app).run, "replay": (*app).replay, "shrink": (*app).shrink, "check": (*app).check,
 		"report": (*app).report, "serve": (*app).serve, "explore": (*app).explore, "merge": (*app).merge, "findings": (*app).findings, "results": (*app).renew,
-		"matrix": (*app).matrix, "bench": (*app).bench, "kill": (*app).kill, "survey": (*app).survey, surveyCommand: (*app).surveyor, workerCommand: (*app).worker, killerCommand: (*app).killer,
+		"matrix": (*app).matrix, "bench": (*app).bench, "kill": (*app).kill, "survey": (*app).survey, surveyCommand: (*app).surveyor, "live": (*app).live, "agree": (*app).agree, clientCommand: (*app).client, workerCommand: (*app).worker, killerCommand: (*app).killer,
 	}
 }
 
@@ -171,7 +179,7 @@ func (a *app) main(args []string) (code int) {
 	}
 	command, ok := commands()[args[0]]
 	if !ok {
-		fmt.Fprintf(a.err, "simrun: unknown command %q; known: list, run, replay, report, serve, shrink, explore, merge, findings, survey, results, kill, matrix, bench, check, help\n", args[0])
+		fmt.Fprintf(a.err, "simrun: unknown command %q; known: list, run, replay, report, serve, shrink, explore, merge, findings, survey, results, kill, matrix, bench, check, live, agree, help\n", args[0])
 		return exitUsage
 	}
 	code, err := command(a, args[1:])

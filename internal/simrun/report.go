@@ -74,19 +74,16 @@ func (a *app) report(args []string) (int, error) {
 
 // reportRun writes the report of one recording.
 func (a *app) reportRun(files []string, o reportOptions) (int, error) {
+	if text, err := os.ReadFile(files[0]); err == nil && play.IsLive(text) {
+		return a.reportLive(files[0], text, o)
+	}
 	rec, sc, lock, err := readRecording("report", files)
 	if err != nil {
 		return 0, err
 	}
-	page := !o.text && !o.mermaid
-	if !o.toFile {
-		o.out = fileName(fmt.Sprintf("%s-%s-%d.html", sc.Name, lock.Name, rec.Seed))
-	}
-	var to *target
-	if page || o.toFile {
-		if to, err = newTarget(o.out, files[0]); err != nil {
-			return 0, err
-		}
+	to, err := o.target(sc.Name, lock.Name, rec.Seed, files[0])
+	if err != nil {
+		return 0, err
 	}
 	v, why := a.again(rec, sc, lock)
 	if why != "" {
@@ -100,6 +97,40 @@ func (a *app) reportRun(files []string, o reportOptions) (int, error) {
 			return 0, err
 		}
 	}
+	return a.draw(r, v, o, to)
+}
+
+// target returns the file of a report. It returns nil if the report goes to the output.
+func (o *reportOptions) target(scenario, lock string, number uint64, file string) (*target, error) {
+	if !o.toFile {
+		o.out = fileName(fmt.Sprintf("%s-%s-%d.html", scenario, lock, number))
+	}
+	if (o.text || o.mermaid) && !o.toFile {
+		return nil, nil
+	}
+	return newTarget(o.out, file)
+}
+
+// reportLive writes the report of a live recording. What is in the file is not judged again.
+func (a *app) reportLive(file string, text []byte, o reportOptions) (int, error) {
+	if o.blame {
+		return 0, usagef("report: --blame: %s is a live run, which had no decisions", file)
+	}
+	run, err := play.ReadLive(file, text)
+	if err != nil {
+		return 0, usageError{err}
+	}
+	to, err := o.target(run.Scenario.Name, run.Lock.Name, run.Seed, file)
+	if err != nil {
+		return 0, err
+	}
+	r := reportOf(run.Verdict, "")
+	r.About = fmt.Sprintf("A live run by %s, each instant within %v. %s", strings.Join(run.Programs, ", "), run.Played.Record.Params.Uncertainty, r.About)
+	return a.draw(r, run.Verdict, o, to)
+}
+
+// draw writes a report.
+func (a *app) draw(r report.Run, v play.Verdict, o reportOptions, to *target) (int, error) {
 	var b bytes.Buffer
 	switch {
 	case o.text:
@@ -118,7 +149,7 @@ func (a *app) reportRun(files []string, o reportOptions) (int, error) {
 	if err := to.replace(b.Bytes()); err != nil {
 		return 0, err
 	}
-	if page && r.Blame != nil {
+	if !o.text && !o.mermaid && r.Blame != nil {
 		fmt.Fprint(a.out, wrap(r.Blame.Sentence, "", 100))
 	}
 	fmt.Fprintln(a.out, o.out)

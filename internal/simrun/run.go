@@ -325,6 +325,14 @@ func (a *app) why(v play.Verdict) {
 	if v.Why != "" {
 		fmt.Fprint(a.out, wrap(v.Why, "    ", 100))
 	}
+	a.firstFindings(v)
+	if len(v.Findings) > 0 || v.Why != "" && v.Word != play.VerdictNotApplicable {
+		fmt.Fprintf(a.out, "    replay: %s\n", replayCommand(v))
+	}
+}
+
+// firstFindings prints the first finding of each judge.
+func (a *app) firstFindings(v play.Verdict) {
 	told := map[string]int{}
 	for _, f := range v.Findings {
 		if told[f.Judge]++; told[f.Judge] > 1 {
@@ -341,9 +349,6 @@ func (a *app) why(v play.Verdict) {
 				break
 			}
 		}
-	}
-	if len(v.Findings) > 0 || v.Why != "" && v.Word != play.VerdictNotApplicable {
-		fmt.Fprintf(a.out, "    replay: %s\n", replayCommand(v))
 	}
 }
 

@@ -43,7 +43,7 @@ func (r *run) leases(lock string) []Finding {
 		}
 		if c.By != nil && c.After.Held() && c.After.ExpiresMs >= 0 && !r.Record.Params.Endless && (c.Before.Owner != who || c.After.ExpiresMs != c.Before.ExpiresMs) {
 			got := time.Duration(c.After.ExpiresMs-c.AtNs/int64(time.Millisecond)) * time.Millisecond
-			if most := r.mostLease(lock, who, c, got); most > 0 && got > most {
+			if most := r.mostLease(lock, who, c, got); most > 0 && got > most+r.Record.Params.Uncertainty {
 				add(model.FormLongLease, who, c.AtNs, "at %s the hold of %s on %s got a lease of %v, and asked for %v at most", model.At(c.AtNs), who, lock, got, most)
 			}
 		}
@@ -234,7 +234,7 @@ func (r *run) untold(lock string) []Finding {
 	if !p.Watched || p.NoWatchdog {
 		return nil
 	}
-	bound := int64(p.Watchdog + p.Resend + time.Second)
+	bound := int64(p.Watchdog + p.Resend + time.Second + p.Uncertainty)
 	var out []Finding
 	for _, b := range r.beliefs(lock) {
 		if b.told != nil || b.lease > 0 {
@@ -419,7 +419,11 @@ func (r *run) lateRenewals(lock string) []Finding {
 					continue
 				}
 				told[who] = true
-				f := Finding{Judge: model.JudgeLease, Verdict: Broken, AtNs: e.AtNs, Facts: model.Facts{Form: model.FormLateRenewal, Lock: lock, Thread: who},
+				verdict := Broken
+				if k.at > 0 && e.AtNs-k.at <= int64(r.Record.Params.Uncertainty) {
+					verdict = Undecided // it may have been decided on before the release returned
+				}
+				f := Finding{Judge: model.JudgeLease, Verdict: verdict, AtNs: e.AtNs, Facts: model.Facts{Form: model.FormLateRenewal, Lock: lock, Thread: who},
 					Why: fmt.Sprintf("a renewal of %s for %s was sent at %s, although %s", lock, who, model.At(e.AtNs), k.why)}
 				if k.last != nil {
 					f.Ops = []OpRef{refOf(k.last)}

@@ -132,7 +132,7 @@ func (r *run) forgotten(lock string, o *trace.Call, occupied spans, disturbed []
 			next = busy[i]
 		}
 		if end := min(next.from, until); end-idle > int64(time.Second) {
-			if bound, why := r.bound(lock, disturbed, idle, end); end-idle > bound {
+			if bound, why := r.bound(lock, disturbed, idle, end); end-idle > bound+int64(r.Record.Params.Uncertainty) {
 				return Finding{Judge: model.JudgeLiveness, Verdict: Broken, AtNs: idle + bound, Ops: []OpRef{refOf(o)}, Facts: model.Facts{Form: model.FormForgotten, Lock: lock, Thread: o.Caller},
 					Excuses: slices.Concat(r.gone(lock, idle, end, bound), r.deadInFront(lock, idle), r.deadByOtherClocks(lock, idle, end, bound), r.ghostsInFront(lock, idle, end, bound), r.clockSteps(0, end)),
 					Why: fmt.Sprintf("%s waited for %s from %s to %s while nobody believed to hold it; the bound is %v%s",

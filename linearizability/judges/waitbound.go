@@ -26,7 +26,7 @@ func judgeWaitBound(r *run) []Finding {
 		}
 		trips += detours(o)
 		// A lock that reads a clock reads whole milliseconds.
-		late := o.ReturnedNs() - o.WaitsUntilNs() - int64(trips)*r.roundTrip(o.Process) - int64(time.Millisecond)
+		late := o.ReturnedNs() - o.WaitsUntilNs() - int64(trips)*r.roundTrip(o.Process) - int64(time.Millisecond) - int64(r.Record.Params.Uncertainty)
 		if late <= 0 {
 			continue
 		}

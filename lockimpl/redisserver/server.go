@@ -6,6 +6,7 @@ import (
 	"bufio"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"os"
 	"os/exec"
@@ -51,18 +52,41 @@ func New(program, dir string, args ...string) (s *Server, stop func(), err error
 	return nil, nil, fmt.Errorf("%s did not start on any of three free ports; run it by hand to see why", program)
 }
 
-// try starts a server; no server and no error: it ended at once.
+// try starts a server on a free port; no server and no error: it ended at once.
 func try(path, dir string, args []string) (s *Server, stop func(), err error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	addr, err := FreeAddr()
 	if err != nil {
 		return nil, nil, err
 	}
-	addr := l.Addr().String()
-	_, port, _ := net.SplitHostPort(addr)
-	if err := l.Close(); err != nil {
+	cmd, over, err := Launch(path, dir, addr, io.Discard, (*exec.Cmd).Start, args...)
+	if cmd == nil || err != nil {
 		return nil, nil, err
 	}
-	cmd := exec.Command(path, append([]string{
+	return &Server{Addr: addr}, func() {
+		_ = cmd.Process.Kill()
+		<-over
+	}, nil
+}
+
+// FreeAddr returns an address on loopback whose port nobody had a moment ago.
+func FreeAddr() (string, error) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return "", err
+	}
+	return l.Addr().String(), l.Close()
+}
+
+// Launch runs a server at an address, which works in dir, and returns when it serves. It
+// writes what the server says to log; args come after its own. start starts the command. The
+// channel is closed when the process has ended. Launch returns no command and no error if the
+// server ended at once.
+func Launch(path, dir, addr string, log io.Writer, start func(*exec.Cmd) error, args ...string) (cmd *exec.Cmd, over <-chan struct{}, err error) {
+	_, port, err := net.SplitHostPort(addr)
+	if err != nil {
+		return nil, nil, err
+	}
+	cmd = exec.Command(path, append([]string{
 		"--port", port, "--bind", "127.0.0.1", "--save", "", "--appendonly", "no", "--dir", dir, "--daemonize", "no",
 		"--client-output-buffer-limit", "pubsub 0 0 0", // a slow observer misses nothing
 	}, args...)...)
@@ -70,25 +94,24 @@ func try(path, dir string, args []string) (s *Server, stop func(), err error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	if err := cmd.Start(); err != nil {
+	if err := start(cmd); err != nil {
 		return nil, nil, err
 	}
 	lines := bufio.NewScanner(out)
 	for lines.Scan() { // ends when Redis does
+		fmt.Fprintln(log, lines.Text())
 		if !strings.Contains(lines.Text(), "Ready to accept connections") {
 			continue
 		}
-		drained := make(chan struct{})
+		ended := make(chan struct{})
 		go func() {
-			defer close(drained)
+			defer close(ended)
 			for lines.Scan() {
+				fmt.Fprintln(log, lines.Text())
 			}
-		}()
-		return &Server{Addr: addr}, func() {
-			_ = cmd.Process.Kill()
-			<-drained
 			_ = cmd.Wait()
-		}, nil
+		}()
+		return cmd, ended, nil
 	}
 	_ = cmd.Wait()
 	return nil, nil, nil

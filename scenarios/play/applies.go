@@ -12,6 +12,19 @@ import (
 // not offer, or the first fault of a server that the lock does not have; nil if there is
 // none.
 func Applies(sc *scenarios.Scenario, l *subject.Subject) error {
+	if err := StepsApply(sc, l); err != nil {
+		return err
+	}
+	for _, f := range sc.Faults {
+		if lacks := l.LacksFault(f.FaultSpec, f.Servers); lacks != "" {
+			return fmt.Errorf("%s:%d: the fault does not apply: %s", f.Pos.File, f.Pos.Line, lacks)
+		}
+	}
+	return nil
+}
+
+// StepsApply is Applies for the steps of a scenario, whatever its faults are.
+func StepsApply(sc *scenarios.Scenario, l *subject.Subject) error {
 	for _, s := range sc.All() {
 		lacks := ""
 		switch {
@@ -31,11 +44,6 @@ func Applies(sc *scenarios.Scenario, l *subject.Subject) error {
 			continue
 		}
 		return fmt.Errorf("%s:%d: the step %s does not apply: %s %s", s.Pos.File, s.Pos.Line, s.Kind, l.Name, lacks)
-	}
-	for _, f := range sc.Faults {
-		if lacks := l.LacksFault(f.FaultSpec, f.Servers); lacks != "" {
-			return fmt.Errorf("%s:%d: the fault does not apply: %s", f.Pos.File, f.Pos.Line, lacks)
-		}
 	}
 	return nil
 }

@@ -99,6 +99,9 @@ func ReadRecordingOf(file string, text []byte, find func(name string) (*subject.
 	if len(bytes.TrimSpace(text[begin:])) == 0 {
 		return fail(begin, "the recording is empty; a recording is what simrun run --out DIR writes as DIR/SCENARIO/LOCK/SEED.lockstep")
 	}
+	if IsLive(text) {
+		return fail(begin, "this is a live run, which has no decisions and cannot be played again; simrun report draws it")
+	}
 	dec := json.NewDecoder(bytes.NewReader(text[begin:]))
 	dec.DisallowUnknownFields()
 	var r Recording

@@ -75,8 +75,13 @@ func RunTwice(h *sim.Host, sc *scenarios.Scenario, l *subject.Subject, seed uint
 // Judge judges a run that was played with any decisions.
 func Judge(h *sim.Host, sc *scenarios.Scenario, l *subject.Subject, seed uint64, p Played) Verdict {
 	p.Trace = trace.New(p.Record)
-	j := judges.Judge(p.Trace, rules(sc))
+	j := judges.Judge(p.Trace, Rules(sc))
 	convict(h, sc, l, p, &j)
+	return Decide(sc, l, seed, p, j)
+}
+
+// Decide makes the verdict on a run of what the judges found in it.
+func Decide(sc *scenarios.Scenario, l *subject.Subject, seed uint64, p Played, j judges.Judgement) Verdict {
 	e := sc.Expect[l.Name]
 	if e.Class == "" {
 		e.Class = scenarios.Held
@@ -146,6 +151,19 @@ func met(e scenarios.Expectation, w Word, j judges.Judgement) bool {
 // convict turns a limit into a bug if it remains when the same decisions are replayed
 // without its excuses.
 func convict(h *sim.Host, sc *scenarios.Scenario, l *subject.Subject, p Played, j *judges.Judgement) {
+	Convict(sc, j, func(less *scenarios.Scenario, excuses []model.Excuse) judges.Judgement {
+		replay := replayWithout(h, sc, less, l, p, excuses)
+		again := judges.Judge(trace.New(replay.Record), Rules(less))
+		// A finding of the replay may have an excuse of its own.
+		convict(h, less, l, replay, &again)
+		return again
+	})
+}
+
+// Convict is for the judgement of a run of sc. It turns a limit into a bug if it remains in
+// the run of less, which is sc without the excuses of the limit. again plays and judges that
+// run.
+func Convict(sc *scenarios.Scenario, j *judges.Judgement, again func(less *scenarios.Scenario, excuses []model.Excuse) judges.Judgement) {
 	replays := map[string]judges.Judgement{}
 	for i := range j.Findings {
 		f := &j.Findings[i]
@@ -157,15 +175,12 @@ func convict(h *sim.Host, sc *scenarios.Scenario, l *subject.Subject, p Played, 
 			continue // the caller excuses it; there is no fault to leave out
 		}
 		key := ExcuseKey(f.Excuses)
-		again, ok := replays[key]
+		replay, ok := replays[key]
 		if !ok {
-			replay := replayWithout(h, sc, without, l, p, f.Excuses)
-			again = judges.Judge(trace.New(replay.Record), rules(without))
-			// A finding of the replay may have an excuse of its own.
-			convict(h, without, l, replay, &again)
-			replays[key] = again
+			replay = again(without, f.Excuses)
+			replays[key] = replay
 		}
-		if _, bug := again.Has(f.Judge); bug {
+		if _, bug := replay.Has(f.Judge); bug {
 			f.Class = judges.ClassBug
 			f.Convicted = true
 			f.Why += "; it is so too without " + names
@@ -245,7 +260,8 @@ func ordersWithout(sc *scenarios.Scenario, o *sim.Orders, excuses []model.Excuse
 	return o
 }
 
-func rules(sc *scenarios.Scenario) []judges.Resource {
+// Rules returns the rules of the resources, for the judges.
+func Rules(sc *scenarios.Scenario) []judges.Resource {
 	var out []judges.Resource
 	for _, r := range sc.Resources {
 		out = append(out, judges.Resource{Name: r.Name, Start: r.Start, NeverBelow: r.NeverBelow, End: r.End})

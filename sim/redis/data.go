@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"lockstep/model"
+	"lockstep/sim"
 )
 
 // Keyspace gives an observer the keys of the server. Absent keys, and keys of another
@@ -18,7 +19,12 @@ type Keyspace interface {
 	// ExpiresMs is the last millisecond since the start in which the key lives;
 	// -1: it has no expiry, -2: there is no key.
 	ExpiresMs(key string) int64
+	// StartMs is the start of the run in Unix milliseconds.
+	StartMs() int64
 }
+
+// StartMs implements Keyspace.
+func (s *Server) StartMs() int64 { return sim.EpochMs }
 
 // String implements Keyspace.
 func (s *Server) String(key string) (string, bool) {

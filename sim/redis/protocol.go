@@ -58,11 +58,11 @@ func (*Server) Decode(text string) (r sim.Request, rest string, err error) {
 			return sim.Request{}, rest, errNoCommand
 		}
 	}
-	return request(words), rest, nil
+	return RequestOf(words), rest, nil
 }
 
-// request returns the facts about a command that the world must know.
-func request(words []string) sim.Request {
+// RequestOf returns the facts about a command that a record needs.
+func RequestOf(words []string) sim.Request {
 	name := strings.ToUpper(words[0])
 	r := sim.Request{Name: name, Words: words, Shown: words[1:], Marks: marks(name)}
 	switch {
@@ -149,9 +149,9 @@ func header(text string, kind byte) (size int, rest string, ok bool) {
 	return size, rest, true
 }
 
-// shown returns a RESP reply together with its form in the record. The form is nil, a
+// ReplyOf returns a RESP reply together with its form in the record. The form is nil, a
 // number, text, (error) text, or a list in brackets.
-func shown(b []byte) sim.Reply {
+func ReplyOf(b []byte) sim.Reply {
 	r := sim.Reply{Bytes: b}
 	r.Shown, _ = parseReply(string(b))
 	switch {

@@ -173,7 +173,7 @@ func (s *Server) timeUp(nowNs int64, wt *wait, out *sim.Effects) {
 func (s *Server) answer(wt *wait, have int) {
 	s.forget(wt)
 	reply := fmt.Appendf(nil, ":%d\r\n", have)
-	s.out.Answer(wt.conn.id, shown(reply))
+	s.out.Answer(wt.conn.id, ReplyOf(reply))
 }
 
 // forget ends a WAIT.

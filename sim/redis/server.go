@@ -284,7 +284,7 @@ func (s *Server) Handle(nowNs int64, id sim.ConnID, r *sim.Request, out *sim.Eff
 	if c.waits != nil {
 		return sim.Reply{}, false
 	}
-	return shown(reply), true
+	return ReplyOf(reply), true
 }
 
 // execute lets miniredis execute a command and returns the reply. A command that waits

@@ -41,7 +41,7 @@ func ReadQueue(s *model.LockState, keys simredis.Keyspace, queue, deadlines stri
 		if s.Deadlines == nil {
 			s.Deadlines = map[string]int64{}
 		}
-		s.Deadlines[Owner(member)] = int64(score) - sim.EpochMs
+		s.Deadlines[Owner(member)] = int64(score) - keys.StartMs()
 	}
 }
 

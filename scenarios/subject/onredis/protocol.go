@@ -35,8 +35,8 @@ type Protocol struct {
 	// command matters.
 	Command func(words []string) sim.Command
 	// State reads the state that the server holds for a lock. Deadlines are in
-	// milliseconds since the start of the run, which is at sim.EpochMs. State returns
-	// nil for a free lock.
+	// milliseconds since the start of the run, see Keyspace. State returns nil for a free
+	// lock.
 	State func(keys simredis.Keyspace, lock string) *model.LockState
 }
 
@@ -74,7 +74,7 @@ func (*Protocol) Count() int { return 1 }
 func (p *Protocol) New(locks []string, o subject.ServerOptions) subject.World {
 	server := simredis.New(simredis.Config{
 		Replicas: o.Replicas, LagMin: o.LagMin, LagMax: o.LagMax,
-		Scripts: slices.Sorted(maps.Keys(p.Scripts)), Observe: p.observe,
+		Scripts: slices.Sorted(maps.Keys(p.Scripts)), Observe: p.Observe,
 	})
 	return subject.World{
 		Nodes:     []sim.Node{{Addr: serverAddr, Server: server, Locks: locks}},
@@ -82,8 +82,8 @@ func (p *Protocol) New(locks []string, o subject.ServerOptions) subject.World {
 	}
 }
 
-// observe returns the result of State, with an empty state in place of nil.
-func (p *Protocol) observe(keys simredis.Keyspace, lock string) *model.LockState {
+// Observe returns the result of State, with an empty state in place of nil.
+func (p *Protocol) Observe(keys simredis.Keyspace, lock string) *model.LockState {
 	if s := p.State(keys, lock); s != nil {
 		return s
 	}

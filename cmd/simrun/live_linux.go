@@ -1,0 +1,27 @@
+package main
+
+import (
+	"context"
+	"io"
+
+	"lockstep/internal/simrun"
+	"lockstep/live"
+	"lockstep/scenarios"
+	"lockstep/scenarios/play"
+	"lockstep/scenarios/subject"
+)
+
+func init() { simrun.Live = livePlayer{} }
+
+// livePlayer adapts package live to the interface of the command line.
+type livePlayer struct{}
+
+func (livePlayer) Check(sc *scenarios.Scenario, l *subject.Subject, shared bool) error {
+	return live.Check(sc, l, shared)
+}
+
+func (livePlayer) Run(ctx context.Context, sc *scenarios.Scenario, l *subject.Subject, number uint64, o simrun.LiveOptions) (play.LiveRun, error) {
+	return live.Run(ctx, sc, l, number, live.Options(o))
+}
+
+func (livePlayer) Client(in io.Reader, out io.Writer) error { return live.Client(in, out) }

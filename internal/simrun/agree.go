@@ -1,0 +1,238 @@
+package simrun
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os/signal"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+
+	"github.com/google/renameio/v2"
+	"github.com/spf13/pflag"
+
+	"lockstep/linearizability/judges"
+	"lockstep/scenarios/play"
+)
+
+// agree plays scenarios in the simulated world and on real servers, and compares the verdicts.
+func (a *app) agree(args []string) (int, error) {
+	var locks []string
+	var out, tag string
+	runs, jobs := 3, 4
+	names, err := flags("agree", args, func(f *pflag.FlagSet) {
+		f.StringSliceVar(&locks, "lock", nil, "")
+		f.StringVar(&tag, "tag", "", "")
+		f.IntVar(&runs, "runs", runs, "")
+		f.IntVar(&jobs, "jobs", jobs, "")
+		f.StringVarP(&out, "out", "o", "", "")
+	})
+	switch {
+	case err != nil:
+		return 0, err
+	case runs < 1 || runs > runsMost:
+		return 0, usagef("agree: --runs %d: from 1 to %d", runs, runsMost)
+	case jobs < 1 || jobs > 64:
+		return 0, usagef("agree: --jobs %d: from 1 to 64", jobs)
+	}
+	o, err := liveOptions("", "")
+	if err != nil {
+		return 0, err
+	}
+	pairs, left, err := comparable(names, tag, locks)
+	if err != nil {
+		return 0, err
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
+	defer stop()
+	compared := make([]*comparison, len(pairs))
+	for i, p := range pairs {
+		a.status("simulated: %s on %s", p.sc.Name, p.lock.Name)
+		compared[i] = &comparison{pair: p}
+		a.play(ctx, p, &progress{a: a})
+		for _, v := range p.verdicts {
+			if x := outcome(v); !slices.Contains(compared[i].simulated, x) {
+				compared[i].simulated = append(compared[i].simulated, x)
+			}
+		}
+		p.forget()
+	}
+	// From here on nothing is simulated. Runs mostly wait, so that several share a processor.
+	runtime.GOMAXPROCS(runtime.NumCPU())
+	var all sync.WaitGroup
+	var mu sync.Mutex
+	var failed error
+	turn := make(chan struct{}, jobs)
+	for _, c := range compared {
+		for n := 1; n <= runs; n++ {
+			all.Go(func() {
+				turn <- struct{}{}
+				defer func() { <-turn }()
+				if ctx.Err() != nil {
+					return
+				}
+				r, err := Live.Run(ctx, c.sc, c.lock, uint64(n), o)
+				mu.Lock()
+				defer mu.Unlock()
+				if err != nil {
+					failed = errors.Join(failed, fmt.Errorf("%s on %s: %w", c.sc.Name, c.lock.Name, err))
+					return
+				}
+				c.add(r)
+				a.status("live: %s on %s: %s", c.sc.Name, c.lock.Name, outcome(r.Verdict))
+			})
+		}
+	}
+	all.Wait()
+	a.status("")
+	if failed != nil || ctx.Err() != nil {
+		return 0, liveError(ctx, failed)
+	}
+	text := agreement(compared, left, args, runs)
+	if out == "" {
+		_, err := a.out.Write(text)
+		return exitOK, err
+	}
+	return exitOK, renameio.WriteFile(out, text, 0o666)
+}
+
+// comparable returns the pairs of scenario and lock that can be played in both worlds: those
+// of the names or the tag; without either, of the track record. left says what was left out
+// because the scenario was not named and is not possible live.
+func comparable(names []string, tag string, locks []string) (pairs []*pair, left []string, err error) {
+	named := len(names) > 0
+	if !named && tag == "" {
+		tag = "track-record"
+	}
+	chosen, err := choose(names, tag, locks, "")
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, p := range chosen {
+		err := Live.Check(p.sc, p.lock, false)
+		if err == nil {
+			err = play.Applies(p.sc, p.lock)
+		}
+		switch {
+		case err == nil && !p.lock.Fair:
+			pairs = append(pairs, p)
+		case err != nil && named:
+			return nil, nil, usageError{err}
+		case err != nil:
+			left = append(left, fmt.Sprintf("%s on %s: %v", p.sc.Name, p.lock.Name, err))
+		}
+	}
+	if len(pairs) == 0 {
+		return nil, nil, usagef("agree: no pair of scenario and plain lock is left")
+	}
+	return pairs, left, nil
+}
+
+// comparison is a pair with what it came to in both worlds.
+type comparison struct {
+	*pair
+	simulated []string // the outcomes of the seeds
+	live      []string // the outcomes of the runs, each once
+	times     []int    // how often each outcome of live came
+	notes     []string
+	programs  []string
+}
+
+func (c *comparison) add(r play.LiveRun) {
+	x := outcome(r.Verdict)
+	i := slices.Index(c.live, x)
+	if i < 0 {
+		c.live, c.times = append(c.live, x), append(c.times, 0)
+		i = len(c.live) - 1
+	}
+	c.times[i]++
+	if r.Note != "" {
+		c.notes = append(c.notes, r.Note)
+	}
+	c.programs = r.Programs
+}
+
+// agreed counts the live runs whose outcome a simulated run had.
+func (c *comparison) agreed() (n int) {
+	for i, x := range c.live {
+		if slices.Contains(c.simulated, x) {
+			n += c.times[i]
+		}
+	}
+	return n
+}
+
+// outcome is the verdict and the judges that found a promise broken. Of a run that is
+// undecided it says which judge could not tell.
+func outcome(v play.Verdict) string {
+	var names []string
+	for _, f := range v.Findings {
+		if (f.Verdict == judges.Broken || v.Word == play.VerdictUndecided) && !slices.Contains(names, f.Judge) {
+			names = append(names, f.Judge)
+		}
+	}
+	if len(names) == 0 {
+		return string(v.Word)
+	}
+	return string(v.Word) + ": " + strings.Join(names, ", ")
+}
+
+// agreement writes the table.
+func agreement(compared []*comparison, left, args []string, runs int) []byte {
+	var b bytes.Buffer
+	all, agreed, programs := 0, 0, map[string]bool{}
+	for _, c := range compared {
+		all += runs
+		agreed += c.agreed()
+		for _, p := range c.programs {
+			programs[p] = true
+		}
+	}
+	fmt.Fprintf(&b, "<!-- %s agree %s -->\n\n# Simulated and live\n\n", program(), strings.Join(args, " "))
+	fmt.Fprintf(&b, "Each scenario was played in the simulated world with the seeds of its file, and %d times on %s in real time. A live run agrees if a simulated\n"+
+		"run has the same verdict and the same judges. [docs/live.md](../docs/live.md) explains the cells that do not agree.\n\n", runs, strings.Join(sortedNames(programs), ", "))
+	fmt.Fprintf(&b, "%d of %d live runs agree.\n\n", agreed, all)
+	fmt.Fprintln(&b, "| scenario | lock | simulated | live | agree |")
+	fmt.Fprintln(&b, "|---|---|---|---|---|")
+	for _, c := range compared {
+		var live []string
+		for i, x := range c.live {
+			live = append(live, fmt.Sprintf("%s (%d of %d)", x, c.times[i], runs))
+		}
+		slices.Sort(live)
+		mark := fmt.Sprintf("%d of %d", c.agreed(), runs)
+		if c.agreed() < runs {
+			mark = "**" + mark + "**"
+		}
+		fmt.Fprintf(&b, "| %s | %s | %s | %s | %s |\n", c.sc.Name, c.lock.Name, strings.Join(c.simulated, " / "), strings.Join(live, " / "), mark)
+	}
+	var notes []string
+	for _, c := range compared {
+		for _, n := range c.notes {
+			notes = append(notes, fmt.Sprintf("* %s on %s was %s.\n", c.sc.Name, c.lock.Name, n))
+		}
+	}
+	if len(notes) > 0 {
+		fmt.Fprintf(&b, "\n%s", strings.Join(notes, ""))
+	}
+	for i, l := range left {
+		if i == 0 {
+			fmt.Fprint(&b, "\nNot played:\n\n")
+		}
+		fmt.Fprintf(&b, "* %s\n", l)
+	}
+	return b.Bytes()
+}
+
+func sortedNames(set map[string]bool) []string {
+	var names []string
+	for n := range set {
+		names = append(names, n)
+	}
+	slices.Sort(names)
+	return names
+}

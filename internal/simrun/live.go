@@ -1,0 +1,276 @@
+package simrun
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+
+	"github.com/google/renameio/v2"
+	"github.com/spf13/pflag"
+
+	"lockstep/scenarios"
+	"lockstep/scenarios/play"
+	"lockstep/scenarios/subject"
+)
+
+// Live plays scenarios on real servers; nil: this program does not.
+var Live LivePlayer
+
+// LivePlayer plays scenarios on real servers. Errors that have a method Unusable are bad input,
+// and nothing was played.
+type LivePlayer interface {
+	// Check reports why a scenario cannot be played on a lock.
+	Check(sc *scenarios.Scenario, l *subject.Subject, shared bool) error
+	Run(ctx context.Context, sc *scenarios.Scenario, l *subject.Subject, number uint64, o LiveOptions) (play.LiveRun, error)
+	// Client is the program of a process that Run starts.
+	Client(in io.Reader, out io.Writer) error
+}
+
+// LiveOptions are the settings of a live run.
+type LiveOptions struct {
+	Program []string // of a client: this program with clientCommand
+	Address string   // of a server that somebody else runs; "": none
+	Keep    string   // the folder for the logs of the processes; "": they are removed
+}
+
+// clientCommand is the hidden command that plays one process of a scenario for live.
+const clientCommand = "live-client"
+
+func (a *app) client(args []string) (int, error) {
+	if Live == nil || len(args) > 0 {
+		return 0, usagef("%s is a part of live; call simrun live", clientCommand)
+	}
+	return exitOK, Live.Client(os.Stdin, os.Stdout)
+}
+
+// runsMost bounds --runs of live and agree.
+const runsMost = 10_000
+
+// live plays scenarios on real servers.
+func (a *app) live(args []string) (int, error) {
+	var locks []string
+	var out, keep, address string
+	var tag string
+	runs, asJSON := 1, false
+	names, err := flags("live", args, func(f *pflag.FlagSet) {
+		f.StringSliceVar(&locks, "lock", nil, "")
+		f.StringVar(&tag, "tag", "", "")
+		f.IntVar(&runs, "runs", 1, "")
+		f.StringVar(&out, "out", "", "")
+		f.StringVar(&keep, "keep", "", "")
+		f.Lookup("keep").NoOptDefVal = os.TempDir()
+		f.StringVar(&address, "address", "", "")
+		f.BoolVar(&asJSON, "json", false, "")
+	})
+	switch {
+	case err != nil:
+		return 0, err
+	case len(names) == 0 && tag == "":
+		return 0, usagef("live plays in real time: name the scenarios, or a --tag")
+	case runs < 1 || runs > runsMost:
+		return 0, usagef("live: --runs %d: from 1 to %d", runs, runsMost)
+	}
+	o, err := liveOptions(address, keep)
+	if err != nil {
+		return 0, err
+	}
+	pairs, err := choose(names, tag, locks, "")
+	if err != nil {
+		return 0, err
+	}
+	if err := livePossible(pairs, address != ""); err != nil {
+		return 0, err
+	}
+	if out != "" {
+		if err := os.MkdirAll(out, 0o777); err != nil {
+			return 0, usageError{err}
+		}
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	enc := json.NewEncoder(a.out)
+	enc.SetEscapeHTML(false)
+	if !asJSON {
+		fmt.Fprintf(a.out, "%-28s %-21s %-7s %-10s %s\n", "scenario", "lock", "runs", "verdict", "expected")
+	}
+	for _, p := range pairs {
+		var all []play.LiveRun
+		for n := 1; n <= runs; n++ {
+			a.status("%s on %s, run %d of %d", p.sc.Name, p.lock.Name, n, runs)
+			r, err := Live.Run(ctx, p.sc, p.lock, uint64(n), o)
+			a.status("")
+			if err != nil {
+				return 0, liveError(ctx, err)
+			}
+			file := ""
+			if out != "" {
+				if file, err = writeLive(out, r); err != nil {
+					return 0, err
+				}
+			}
+			p.verdicts = append(p.verdicts, r.Verdict)
+			all = append(all, r)
+			if asJSON {
+				if err := enc.Encode(liveObjectOf(r, file)); err != nil {
+					return 0, err
+				}
+			}
+		}
+		p.agree()
+		if !asJSON {
+			a.liveLine(p, all)
+		}
+		p.forget()
+	}
+	return exitCode(pairs), nil
+}
+
+// liveOptions checks the options of a live run.
+func liveOptions(address, keep string) (o LiveOptions, err error) {
+	if Live == nil {
+		return o, usagef("this program does not play live; it needs Linux, and cmd/simrun of Lockstep")
+	}
+	self, err := os.Executable()
+	if err != nil {
+		return o, err
+	}
+	if keep != "" {
+		if err := os.MkdirAll(keep, 0o777); err != nil {
+			return o, usageError{err}
+		}
+	}
+	return LiveOptions{Program: []string{self, clientCommand}, Address: address, Keep: keep}, nil
+}
+
+// livePossible names each pair that cannot be played live.
+func livePossible(pairs []*pair, shared bool) error {
+	var problems []error
+	for _, p := range pairs {
+		if err := Live.Check(p.sc, p.lock, shared); err != nil {
+			problems = append(problems, err)
+		}
+	}
+	if len(problems) > 0 {
+		return usageError{errors.Join(problems...)}
+	}
+	return nil
+}
+
+// liveError says what kind of an error a live run gave.
+func liveError(ctx context.Context, err error) error {
+	var bad interface {
+		error
+		Unusable()
+	}
+	switch {
+	case errors.As(err, &bad):
+		return usageError{err}
+	case ctx.Err() != nil:
+		return usagef("live: interrupted; nothing is judged of a run that did not end")
+	}
+	return err
+}
+
+// tally says how often each verdict came, the most frequent first.
+func tally(verdicts []play.Verdict) string {
+	count := map[play.Word]int{}
+	var words []play.Word
+	for _, v := range verdicts {
+		if count[v.Word]++; count[v.Word] == 1 {
+			words = append(words, v.Word)
+		}
+	}
+	slices.SortStableFunc(words, func(x, y play.Word) int { return cmp.Compare(count[y], count[x]) })
+	var parts []string
+	for _, w := range words {
+		parts = append(parts, fmt.Sprintf("%s %d of %d", w, count[w], len(verdicts)))
+	}
+	return strings.Join(parts, ", ")
+}
+
+// liveLine prints what the runs of a pair came to.
+func (a *app) liveLine(p *pair, all []play.LiveRun) {
+	w := p.worst()
+	mark := "yes"
+	if !p.asExpected() {
+		mark = "NO: " + w.Expected
+	} else if w.Expected != "held" {
+		mark = "yes: " + w.Expected
+	}
+	fmt.Fprintf(a.out, "%-28s %-21s %-7d %s %s\n", clip(p.sc.Name, 28), clip(p.lock.Name, 21), len(all),
+		a.paint(string(w.Word), fmt.Sprintf("%-10s", clip(string(w.Word), 10))), clip(mark, 29))
+	if len(all) > 1 {
+		fmt.Fprint(a.out, wrap(tally(p.verdicts), "    ", 100))
+	}
+	if !w.AsExpected {
+		fmt.Fprint(a.out, shortStory(w))
+	}
+	if w.Why != "" {
+		fmt.Fprint(a.out, wrap(w.Why, "    ", 100))
+	}
+	a.firstFindings(w)
+	for _, r := range all {
+		if r.Note != "" {
+			fmt.Fprint(a.out, wrap(fmt.Sprintf("run %d was %s", r.Seed, r.Note), "    ", 100))
+		}
+	}
+	params := all[0].Played.Record.Params
+	fmt.Fprintf(a.out, "    %s, each instant within %v\n", strings.Join(all[0].Programs, ", "), params.Uncertainty)
+}
+
+// writeLive writes a run as DIR/SCENARIO/LOCK/RUN.live, and returns the name of the file.
+func writeLive(dir string, r play.LiveRun) (string, error) {
+	file := filepath.Join(dir, fileName(r.Scenario.Name), fileName(r.Lock.Name), fmt.Sprintf("%d.live", r.Seed))
+	if err := os.MkdirAll(filepath.Dir(file), 0o777); err != nil {
+		return "", usageError{err}
+	}
+	var b bytes.Buffer
+	comment := []string{
+		fmt.Sprintf("%s on %s: %s. A live run, by %s.", r.Scenario.Name, r.Lock.Name, r.Word, strings.Join(r.Programs, ", ")),
+		"It has no decisions and cannot be played again. Draw it: " + program() + " report " + file,
+	}
+	if r.Note != "" {
+		comment = append(comment, "It was "+r.Note+".")
+	}
+	if err := r.Recording().Write(&b, comment); err != nil {
+		return "", err
+	}
+	return file, renameio.WriteFile(file, b.Bytes(), 0o666)
+}
+
+// A liveObject is a live run as --json prints it: the fields of run, but for those that only a
+// simulated run has.
+type liveObject struct {
+	Scenario      string          `json:"scenario"`
+	Lock          string          `json:"lock"`
+	Run           uint64          `json:"run"`
+	Verdict       string          `json:"verdict"`
+	Expected      string          `json:"expected"`
+	AsExpected    bool            `json:"as_expected"`
+	Findings      []findingObject `json:"findings"`
+	Reached       []string        `json:"reached"`
+	Waits         waitsObject     `json:"waits"`
+	RealNs        int64           `json:"real_ns"`
+	UncertaintyNs int64           `json:"uncertainty_ns"`
+	Programs      []string        `json:"programs"`
+	Note          string          `json:"note"`
+	Recording     string          `json:"recording"`
+}
+
+func liveObjectOf(r play.LiveRun, file string) liveObject {
+	o := asObject(r.Verdict, file)
+	return liveObject{
+		Scenario: o.Scenario, Lock: o.Lock, Run: o.Seed, Verdict: o.Verdict, Expected: o.Expected, AsExpected: o.AsExpected, Findings: o.Findings,
+		Reached: o.Reached, Waits: o.Waits, RealNs: o.SimNs, UncertaintyNs: int64(r.Played.Record.Params.Uncertainty), Programs: r.Programs, Note: r.Note, Recording: file,
+	}
+}

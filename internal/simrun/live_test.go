@@ -1,0 +1,170 @@
+package simrun
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"lockstep/scenarios"
+	"lockstep/scenarios/play"
+	"lockstep/scenarios/subject"
+	"lockstep/sim"
+)
+
+// fakeLive plays in the simulated world what is to be played live, so that the command line is
+// tested without servers.
+type fakeLive struct {
+	host    *sim.Host
+	other   string // the lock that it plays in the place of each; "": none
+	refuses string
+	fails   error
+}
+
+type unusableError struct{ error }
+
+func (unusableError) Unusable() {}
+
+func (f *fakeLive) Check(sc *scenarios.Scenario, l *subject.Subject, _ bool) error {
+	if l.Name == f.refuses {
+		return unusableError{errors.New(sc.File + ":7: not possible live: a reason")}
+	}
+	return nil
+}
+
+func (f *fakeLive) Run(_ context.Context, sc *scenarios.Scenario, l *subject.Subject, number uint64, _ LiveOptions) (play.LiveRun, error) {
+	if f.fails != nil {
+		return play.LiveRun{}, f.fails
+	}
+	v := play.Run(f.host, sc, l, number)
+	if f.other != "" {
+		l, _ = subject.Find(f.other)
+		v = play.Run(f.host, sc, l, number)
+	}
+	return play.LiveRun{Verdict: v, Programs: []string{"fake-server 1.2.3"}, Note: "played twice, because of a reason"}, nil
+}
+
+func (*fakeLive) Client(io.Reader, io.Writer) error { return nil }
+
+func setLive(t *testing.T, f *fakeLive) {
+	f.host = sim.NewHost(t)
+	Live = f
+	t.Cleanup(func() { Live = nil })
+}
+
+func TestLiveAsJSON(t *testing.T) {
+	setLive(t, &fakeLive{})
+	dir := t.TempDir()
+	code, out, stderr := call(t, "live", "misdelete", "--lock", "setnx-del", "--runs", "2", "--json", "--out", dir)
+	if code != exitOK || stderr != "" {
+		t.Fatalf("exit %d, %s", code, stderr)
+	}
+	lines := strings.Split(strings.TrimSpace(out), "\n")
+	if len(lines) != 2 {
+		t.Fatalf("%d lines, want one per run", len(lines))
+	}
+	var o liveObject
+	dec := json.NewDecoder(strings.NewReader(lines[1]))
+	dec.DisallowUnknownFields()
+	if err := dec.Decode(&o); err != nil {
+		t.Fatal(err)
+	}
+	if o.Verdict != "bug" || !o.AsExpected || o.Run != 2 || o.RealNs == 0 || o.Programs[0] != "fake-server 1.2.3" || o.Note == "" ||
+		o.Recording != filepath.Join(dir, "misdelete", "setnx-del", "2.live") {
+		t.Errorf("got %+v", o)
+	}
+}
+
+func TestALiveRecordingIsDrawn(t *testing.T) {
+	setLive(t, &fakeLive{})
+	dir := t.TempDir()
+	if code, _, stderr := call(t, "live", "misdelete", "--lock", "setnx-del", "--out", dir); code != exitOK {
+		t.Fatalf("exit %d, %s", code, stderr)
+	}
+	file := filepath.Join(dir, "misdelete", "setnx-del", "1.live")
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.HasPrefix(string(text), "# misdelete on setnx-del: bug. A live run, by fake-server 1.2.3.\n") || !play.IsLive(text) {
+		t.Errorf("the file begins %q", text[:80])
+	}
+	code, drawn, stderr := call(t, "report", file, "--text")
+	for _, want := range []string{"A live run by fake-server 1.2.3", "ended the hold of b/1", "misdelete (bug)"} {
+		if !strings.Contains(drawn, want) {
+			t.Errorf("exit %d, %s; the report lacks %q:\n%s", code, stderr, want, drawn)
+		}
+	}
+	if code, _, stderr := call(t, "replay", file); code != exitUsage || !strings.Contains(stderr, "cannot be played again") {
+		t.Errorf("replay: exit %d, %s", code, stderr)
+	}
+	// What the file has is what the run had.
+	run, err := play.ReadLive(file, text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	sc, _ := scenarios.Find("misdelete")
+	l, _ := subject.Find("setnx-del")
+	want := play.Run(sim.NewHost(t), sc, l, 1)
+	again := play.Judge(sim.NewHost(t), sc, l, 1, play.Played{Result: run.Played.Result})
+	if run.Digest != want.Digest || len(again.Findings) != len(want.Findings) || strings.Join(again.Reached, " ") != strings.Join(want.Reached, " ") {
+		t.Errorf("the record in the file has digest %s, %d findings and reached %v; want %s, %d and %v",
+			run.Digest, len(again.Findings), again.Reached, want.Digest, len(want.Findings), want.Reached)
+	}
+	for _, c := range []struct{ rule, text, want string }{
+		{"cut off", string(text[:len(text)/2]), "not a live recording"},
+		{"another format", strings.Replace(string(text), `"lockstep_live":1`, `"lockstep_live":2`, 1), "format 2"},
+		{"an unknown lock", strings.Replace(string(text), `"lock":"setnx-del","run"`, `"lock":"nobody","run"`, 1), "nobody"},
+	} {
+		bad := filepath.Join(dir, "bad.live")
+		if err := os.WriteFile(bad, []byte(c.text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		if code, _, stderr := call(t, "report", bad, "--text"); code != exitUsage || !strings.Contains(stderr, c.want) {
+			t.Errorf("%s: exit %d, %s; want %d and %q", c.rule, code, stderr, exitUsage, c.want)
+		}
+	}
+}
+
+func TestLiveExitCodes(t *testing.T) {
+	surprise := filepath.Join(t.TempDir(), "surprise.yaml")
+	text := "lockstep: 1\nname: t\nlocks: [setnx-cad]\nprocesses: {a: {}}\nsteps: {a/1: [lock: {name: x, want: error}]}\n"
+	if err := os.WriteFile(surprise, []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		rule string
+		live *fakeLive
+		args string
+		code int
+		want string // on either output
+	}{
+		{"as expected", &fakeLive{}, "live misdelete --lock setnx-del", exitOK, "run 1 was played twice"},
+		{"not as expected", &fakeLive{}, "live " + surprise, exitUnexpected, "NO: held"},
+		{"several runs", &fakeLive{}, "live misdelete --lock setnx-cad --runs 3", exitOK, "held 3 of 3"},
+		{"nothing named", &fakeLive{}, "live", exitUsage, "name the scenarios"},
+		{"no run", &fakeLive{}, "live misdelete --runs 0", exitUsage, "--runs 0"},
+		{"not possible", &fakeLive{refuses: "setnx-cad"}, "live misdelete --lock setnx-cad", exitUsage, ":7: not possible live: a reason"},
+		{"something is missing", &fakeLive{fails: unusableError{errors.New("there is no server")}}, "live misdelete --lock setnx-cad", exitUsage, "there is no server"},
+		{"a defect of ours", &fakeLive{fails: errors.New("broken")}, "live misdelete --lock setnx-cad", exitDefect, "broken"},
+		{"a hidden command", nil, "live-client", exitUsage, "call simrun live"},
+		{"a program without live", nil, "live misdelete", exitUsage, "this program does not play live"},
+		{"both worlds agree", &fakeLive{}, "agree misdelete --lock setnx-del --runs 2", exitOK, "2 of 2 live runs agree"},
+		{"they do not", &fakeLive{other: "setnx-del"}, "agree misdelete --lock setnx-cad --runs 2", exitOK, "| misdelete | setnx-cad | held | bug: misdelete, linearizable (2 of 2) | **0 of 2** |"},
+		{"a named pair that is not possible", &fakeLive{refuses: "setnx-cad"}, "agree misdelete --lock setnx-cad", exitUsage, "not possible live"},
+	} {
+		t.Run(c.rule, func(t *testing.T) {
+			if c.live != nil {
+				setLive(t, c.live)
+			}
+			code, out, stderr := call(t, strings.Fields(c.args)...)
+			if code != c.code || !strings.Contains(out+stderr, c.want) {
+				t.Errorf("exit %d, want %d with %q\n%s%s", code, c.code, c.want, out, stderr)
+			}
+		})
+	}
+}

@@ -1,0 +1,140 @@
+//go:build linux
+
+package live
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"lockstep/linearizability/judges"
+	"lockstep/model"
+)
+
+// ms is a millisecond in nanoseconds.
+const ms = int64(1e6)
+
+// heldBy is the key of a lock of setnx-del that ends with a millisecond of the run.
+func heldBy(owner string, endMs int64) map[string]key {
+	return map[string]key{"orders": {kind: "string", endMs: endMs, value: []string{owner}}}
+}
+
+// request is a request of process a, and when it was at the server.
+func request(s *session, words string, fromNs int64) *message {
+	c := &side{s: s}
+	c.process.Name = "a"
+	m := s.message(c, "c", len(s.messages), strings.Fields(words))
+	m.came, m.told, m.sentNs, m.fromNs = true, true, fromNs, fromNs
+	return m
+}
+
+// story writes the changes of the server, those that a command made with its name.
+func story(events []event) string {
+	var out []string
+	for _, e := range events {
+		switch e.Kind {
+		case model.KindExpire:
+			out = append(out, fmt.Sprintf("%dms expire", e.AtNs/ms))
+		case model.KindExec:
+			out = append(out, e.Command)
+		case model.KindState:
+			text := e.State.Owner
+			if e.msg != nil {
+				text = "by " + e.msg.request.Name + " " + text
+			}
+			out = append(out, "["+strings.TrimSpace(text)+"]")
+		}
+	}
+	return strings.Join(out, " ")
+}
+
+func testSession(t *testing.T) *session {
+	s := newSession(parse(t, overstay), lockOf(t, "setnx-del"), Options{})
+	s.name = s.proto.Commands([]string{"orders"})
+	return s
+}
+
+func TestACommandBesideAnExpiryIsAssembledBothWays(t *testing.T) {
+	for _, c := range []struct {
+		rule               string
+		fromNs, atNs, toNs int64
+		early, late        string
+	}{
+		{"a command long before", 500 * ms, 501 * ms, 502 * ms, "[a/1] DEL [by DEL]", "[a/1] DEL [by DEL]"},
+		{"within a millisecond of the end", 999 * ms, 1001 * ms, 1003 * ms, "[a/1] DEL [by DEL]", "[a/1] 1001ms expire [] DEL"},
+		{"but not before it was sent", 1001 * ms, 1001 * ms, 1003 * ms, "[a/1] 1001ms expire [] DEL", "[a/1] 1001ms expire [] DEL"},
+		{"long behind", 2000 * ms, 2001 * ms, 2002 * ms, "[a/1] 1001ms expire [] DEL", "[a/1] 1001ms expire [] DEL"},
+		{"where the server does not say when, all that the parent saw is possible", 900 * ms, 0, 1100 * ms, "[a/1] DEL [by DEL]", "[a/1] 1001ms expire [] DEL"},
+	} {
+		t.Run(c.rule, func(t *testing.T) {
+			s := testSession(t)
+			s.looks = []look{
+				{first: true, keys: heldBy("a:1", 1000)},
+				{fromNs: c.fromNs, atNs: c.atNs, toNs: c.toNs, readNs: c.toNs, msg: request(s, "DEL orders", c.fromNs), keys: map[string]key{}},
+			}
+			if got := story(s.held(-ms)); got != c.early {
+				t.Errorf("early: %s, want %s", got, c.early)
+			}
+			if got := story(s.held(ms)); got != c.late {
+				t.Errorf("late: %s, want %s", got, c.late)
+			}
+		})
+	}
+}
+
+func TestTimeEndsKeysBetweenCommands(t *testing.T) {
+	s := testSession(t)
+	s.looks = []look{
+		{first: true, keys: heldBy("a:1", 1000)},
+		{fromNs: 1002 * ms, toNs: 1003 * ms, readNs: 1003 * ms, keys: map[string]key{}},
+		{fromNs: 1500 * ms, atNs: 1500 * ms, toNs: 1501 * ms, readNs: 1501 * ms, msg: request(s, "SET orders b:1 NX PX 100", 1500*ms), keys: heldBy("b:1", 1600)},
+		// It ends between the command and the look.
+		{fromNs: 1600 * ms, atNs: 1600 * ms, toNs: 1601 * ms, readNs: 1602 * ms, msg: request(s, "GET orders", 1600*ms), keys: map[string]key{}},
+		{fromNs: 1700 * ms, toNs: 1701 * ms, readNs: 1701 * ms, keys: map[string]key{}},
+	}
+	const want = "[a/1] 1001ms expire [] SET [by SET b/1] GET 1601ms expire []"
+	if got := story(s.held(0)); got != want {
+		t.Errorf("%s, want %s", got, want)
+	}
+}
+
+func TestARequestAtAStalledServerRunsBehindTheStall(t *testing.T) {
+	s := testSession(t)
+	s.stalls = [][2]int64{{1000 * ms, 3000 * ms}}
+	l := look{fromNs: 1500 * ms, toNs: 3010 * ms, msg: request(s, "GET orders", 1500*ms)}
+	if at := s.instant(l, -ms, 0); at != 3000*ms {
+		t.Errorf("it ran at %d ms, want not before 3000", at/ms)
+	}
+}
+
+func TestAFindingCountsIfEachFormOfTheRecordHasIt(t *testing.T) {
+	s := testSession(t)
+	broken := judges.Finding{Judge: model.JudgeMisdelete, Verdict: judges.Broken, Class: judges.ClassBug, Why: "it did", Facts: model.Facts{Lock: "orders", Thread: "a/1"}}
+	other := broken
+	other.Thread = "b/1"
+	with, without := judges.Judgement{Findings: []judges.Finding{broken}}, judges.Judgement{}
+	for _, c := range []struct {
+		rule string
+		a, b judges.Judgement
+		want []judges.Verdict
+	}{
+		{"in both", with, with, []judges.Verdict{judges.Broken}},
+		{"in the first", with, without, []judges.Verdict{judges.Undecided}},
+		{"in the second", without, with, []judges.Verdict{judges.Undecided}},
+		{"of another thread", with, judges.Judgement{Findings: []judges.Finding{other}}, []judges.Verdict{judges.Undecided, judges.Undecided}},
+		{"in none", without, without, nil},
+	} {
+		t.Run(c.rule, func(t *testing.T) {
+			var got []judges.Verdict
+			for _, f := range s.agree(c.a, c.b).Findings {
+				got = append(got, f.Verdict)
+				if f.Verdict == judges.Undecided && !strings.HasPrefix(f.Why, "within the uncertainty of 2ms: ") {
+					t.Errorf("why: %s", f.Why)
+				}
+			}
+			if fmt.Sprint(got) != fmt.Sprint(c.want) {
+				t.Errorf("%v, want %v", got, c.want)
+			}
+		})
+	}
+}

@@ -1,0 +1,407 @@
+//go:build linux
+
+package live
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/gob"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"runtime"
+	"slices"
+	"sync"
+	"syscall"
+	"time"
+
+	"lockstep/live/proxy"
+	"lockstep/model"
+	"lockstep/scenarios"
+	"lockstep/scenarios/play"
+	"lockstep/scenarios/subject"
+	"lockstep/sim"
+)
+
+// Client is the program of a child process: one process of a scenario. It reads what the
+// parent tells from in, tells the parent what happens on out, and returns when in ends. A
+// process that returns from Client must end.
+func Client(in io.Reader, out io.Writer) error {
+	runtime.GOMAXPROCS(max(2, runtime.NumCPU())) // nothing is simulated here
+	c := &client{dec: gob.NewDecoder(in), enc: gob.NewEncoder(out), asks: map[int]chan answer{}}
+	var first down
+	if err := c.dec.Decode(&first); err != nil || first.Begin == nil {
+		return fmt.Errorf("live: a client is started by simrun live: %w", err)
+	}
+	run, err := c.open(*first.Begin)
+	if err != nil {
+		c.tell(up{Err: err.Error()})
+		return nil
+	}
+	c.tell(up{Ready: true})
+	go c.beat()
+	for _, t := range c.threads {
+		go c.play(t, run)
+	}
+	c.listen()
+	return nil
+}
+
+// client is a process of a scenario.
+type client struct {
+	name    string
+	begin   began
+	process *sim.Process
+	threads []*thread
+
+	names connNames
+
+	dec     *gob.Decoder
+	writing sync.Mutex // of enc
+	enc     *gob.Encoder
+
+	mu      sync.Mutex
+	ops     int
+	nextAsk int
+	asks    map[int]chan answer
+	leaving bool
+	closed  bool
+}
+
+func (c *client) open(b began) (run func(play.Thread), err error) {
+	l, err := subject.Find(b.Lock)
+	if err != nil {
+		return nil, err
+	}
+	sc, err := scenarios.Parse(b.File, []byte(b.Scenario), subject.Find)
+	if err != nil {
+		return nil, err
+	}
+	i := slices.IndexFunc(sc.Processes, func(p scenarios.Process) bool { return p.Name == b.Process })
+	p := sc.Processes[i]
+	c.begin, c.name = b, p.Name
+	start := time.Now().Add(time.Duration(b.StartNs - monotonic()))
+	c.process = sim.NewOutside(sim.ProcessConfig{Name: p.Name, Threads: p.Threads, Offset: b.Offset, DriftPPM: b.DriftPPM}, b.Index, b.Seed, start, c.dial)
+	for n := 1; n <= p.Threads; n++ {
+		c.threads = append(c.threads, &thread{c: c, number: n, name: model.ThreadName(p.Name, n), start: start})
+	}
+	return play.Open(sc, l, c.process, []string{b.Addr}, b.Prefix, place{c})
+}
+
+// now is the time since the start of the run.
+func (c *client) now() int64 { return monotonic() - c.begin.StartNs }
+
+// tell sends a message to the parent. A client whose parent is gone ends.
+func (c *client) tell(u up) {
+	c.writing.Lock()
+	defer c.writing.Unlock()
+	if err := c.enc.Encode(u); err != nil {
+		os.Exit(1)
+	}
+}
+
+func (c *client) record(e model.Event) {
+	e.AtNs = c.now()
+	c.tell(up{Event: &e})
+}
+
+// beatEvery is how often a process looks whether it runs, and beatGap is the length of a gap
+// that it tells.
+const (
+	beatEvery = 5 * time.Millisecond
+	beatGap   = 20 * time.Millisecond
+)
+
+// beat tells the parent when the process stood still.
+func (c *client) beat() {
+	for last := monotonic(); ; {
+		time.Sleep(beatEvery)
+		now := monotonic()
+		if gap := now - last - int64(beatEvery); gap > int64(beatGap) {
+			c.tell(up{Gap: &gapped{FromNs: last - c.begin.StartNs, ToNs: now - c.begin.StartNs}})
+		}
+		last = now
+	}
+}
+
+// listen does what the parent tells until the parent is gone.
+func (c *client) listen() {
+	for {
+		var d down
+		if c.dec.Decode(&d) != nil {
+			return
+		}
+		switch {
+		case d.Answer != nil:
+			c.mu.Lock()
+			ch := c.asks[d.Answer.ID]
+			delete(c.asks, d.Answer.ID)
+			c.mu.Unlock()
+			ch <- *d.Answer
+		case d.Interrupt > 0:
+			c.threads[d.Interrupt-1].interrupt()
+		case d.Step != 0:
+			c.process.StepWallClock(d.Step)
+		case d.Leave:
+			go c.leave()
+		}
+	}
+}
+
+// ask asks the parent.
+func (c *client) ask(a ask) answer {
+	ch := make(chan answer, 1)
+	c.mu.Lock()
+	c.nextAsk++
+	a.ID = c.nextAsk
+	c.asks[a.ID] = ch
+	c.mu.Unlock()
+	c.tell(up{Ask: &a})
+	return <-ch
+}
+
+// calledOff is how long a call may take to end by itself when its client is closed, before it
+// is cancelled.
+const calledOff = 50 * time.Millisecond
+
+// leave ends the run for the process: open calls are recorded as waiting, the client closes
+// without unlocking, and calls that are still open are interrupted.
+func (c *client) leave() {
+	c.mu.Lock()
+	c.leaving = true
+	var open []*call
+	for _, t := range c.threads {
+		if t.call != nil {
+			c.record(model.Event{Kind: model.KindReturn, Process: c.name, Thread: t.number, Op: t.call.op,
+				Action: t.call.what.Action, Lock: t.call.what.Lock, Outcome: model.Waiting})
+			open = append(open, t.call)
+		}
+		t.call = nil
+	}
+	c.mu.Unlock()
+	c.close()
+	time.Sleep(calledOff)
+	for _, x := range open {
+		x.cancel(sim.ErrInterrupted)
+	}
+	c.tell(up{Left: true})
+}
+
+// close shuts the client of the lock down, once.
+func (c *client) close() {
+	c.mu.Lock()
+	closed := c.closed
+	c.closed = true
+	c.mu.Unlock()
+	if closed {
+		return
+	}
+	c.record(model.Event{Kind: model.KindClose, Process: c.name})
+	go func() {
+		defer func() {
+			if r := recover(); r != nil {
+				c.record(model.Event{Kind: model.KindDefect, Process: c.name, Text: fmt.Sprintf("the client panicked when it was closed: %v", r)})
+			}
+		}()
+		c.process.CloseClients()
+	}()
+}
+
+// play plays the steps of a thread.
+func (c *client) play(t *thread, run func(play.Thread)) {
+	defer func() {
+		if r := recover(); r != nil {
+			c.record(model.Event{Kind: model.KindDefect, Process: c.name, Thread: t.number, Text: fmt.Sprintf("the lock panicked: %v", r)})
+		}
+	}()
+	t.At(0)
+	run(t)
+	t.Record(model.Event{Kind: model.KindDone})
+}
+
+// place answers what the steps ask of the servers.
+type place struct{ c *client }
+
+func (p place) Now() time.Duration { return time.Duration(p.c.now()) }
+
+func (p place) State(lock string) *model.LockState {
+	return p.c.ask(ask{What: askState, Lock: lock}).State
+}
+
+func (p place) OpReply(op int, role model.Role, last bool) (reply string, ok bool) {
+	a := p.c.ask(ask{What: askReply, Op: op, Role: role, Last: last})
+	return a.Reply, a.Found
+}
+
+func (p place) Published(channel string) int64 {
+	return p.c.ask(ask{What: askPublished, Channel: channel}).Number
+}
+
+// thread plays the steps of a thread in real time. It implements play.Thread.
+type thread struct {
+	c      *client
+	number int
+	name   string
+	start  time.Time
+	token  uint64
+	call   *call // guarded by c.mu
+}
+
+type call struct {
+	op     int
+	what   sim.Operation
+	cancel context.CancelCauseFunc
+}
+
+func (t *thread) Number() int        { return t.number }
+func (t *thread) Name() string       { return t.name }
+func (t *thread) At(d time.Duration) { time.Sleep(time.Until(t.start.Add(d))) }
+
+func (*thread) Sleep(d time.Duration) { time.Sleep(d) }
+
+func (*thread) Do(f func()) { f() }
+
+// Record adds an event of the thread to the record. A thread that has left adds none.
+func (t *thread) Record(e model.Event) {
+	e.Process, e.Thread = t.c.name, t.number
+	t.c.mu.Lock()
+	defer t.c.mu.Unlock()
+	if t.c.leaving {
+		return
+	}
+	t.c.record(e)
+}
+
+func (t *thread) Call(what sim.Operation, f func(context.Context) (model.Outcome, error)) (int, model.Outcome) {
+	c := t.c
+	c.mu.Lock()
+	if c.leaving {
+		c.mu.Unlock()
+		runtime.Goexit()
+	}
+	c.ops++
+	x := &call{op: c.ops, what: what}
+	ctx, cancel := context.WithCancelCause(sim.OutsideCall(context.Background(), x.op))
+	x.cancel = cancel
+	defer cancel(nil)
+	t.call = x
+	c.record(model.Event{Kind: model.KindInvoke, Process: c.name, Thread: t.number, Op: x.op, Action: what.Action, Lock: what.Lock, LeaseNs: what.LeaseNs, WaitNs: what.WaitNs})
+	c.mu.Unlock()
+	t.token = 0
+	outcome, err := f(ctx)
+	text := ""
+	if err != nil {
+		text = err.Error()
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if t.call != x { // all have left
+		runtime.Goexit()
+	}
+	t.call = nil
+	c.record(model.Event{Kind: model.KindReturn, Process: c.name, Thread: t.number, Op: x.op, Action: what.Action, Lock: what.Lock,
+		LeaseNs: what.LeaseNs, WaitNs: what.WaitNs, Outcome: outcome, Error: text, Token: t.token})
+	return x.op, outcome
+}
+
+func (t *thread) SetToken(token uint64) { t.token = token }
+
+// interrupt cancels the call that the thread is in.
+func (t *thread) interrupt() {
+	t.c.mu.Lock()
+	defer t.c.mu.Unlock()
+	if t.call != nil {
+		t.call.cancel(sim.ErrInterrupted)
+	}
+}
+
+func (t *thread) Interrupt(target string) {
+	t.c.ask(ask{What: askInterrupt, Thread: t.number, Target: target})
+}
+
+func (t *thread) Close() { t.c.close() }
+
+func (t *thread) Watch(lock string, lost <-chan struct{}) (stop func()) {
+	ended := make(chan struct{})
+	var once sync.Once
+	end := func() { once.Do(func() { close(ended) }) }
+	go func() {
+		select {
+		case <-lost:
+			select {
+			case <-ended:
+			default:
+				t.c.mu.Lock()
+				closed := t.c.closed
+				t.c.mu.Unlock()
+				if !closed {
+					t.Record(model.Event{Kind: model.KindTold, Lock: lock})
+				}
+			}
+		case <-ended:
+		}
+	}()
+	return end
+}
+
+func (t *thread) Use(resource string, take int64, work time.Duration, keep *int64) bool {
+	sold, _ := sim.Work(t, t.visit, resource, take, work, keep, nil)
+	return sold
+}
+
+func (t *thread) UseFenced(resource string, token, take int64, work time.Duration, keep *int64) (sold, refused bool) {
+	return sim.Work(t, t.visit, resource, take, work, keep, &token)
+}
+
+func (t *thread) visit(v sim.Visit) model.Event {
+	return t.c.ask(ask{What: askVisit, Thread: t.number, Visit: v}).Event
+}
+
+// dial connects to the proxy.
+func (c *client) dial(ctx context.Context, network, addr string) (net.Conn, error) {
+	var d net.Dialer
+	x, err := d.DialContext(ctx, network, addr)
+	if err != nil {
+		return nil, err
+	}
+	if err := proxy.Knock(x); err != nil {
+		_ = x.Close()
+		if errors.Is(err, proxy.ErrRefused) { // as in a world: the process is cut off
+			err = &net.OpError{Op: "dial", Net: network, Err: syscall.EHOSTUNREACH}
+		}
+		return nil, err
+	}
+	return &socket{TCPConn: x.(*net.TCPConn), c: c, name: c.names.next(x.LocalAddr().String())}, nil
+}
+
+// socket tells the parent for which operation a request is written, before it is written. It
+// has all methods of a TCP connection, since go-redis looks through them whether an idle
+// connection has ended.
+type socket struct {
+	*net.TCPConn
+	c    *client
+	name string
+
+	mu   sync.Mutex
+	sent int    // the number of requests so far
+	rest []byte // of a request that is not complete
+}
+
+func (s *socket) Write(b []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.rest = append(s.rest, b...)
+	for len(s.rest) > 0 {
+		raw, words, err := proxy.ReadRequest(bufio.NewReader(bytes.NewReader(s.rest)))
+		if err != nil {
+			break
+		}
+		s.rest = s.rest[len(raw):]
+		s.c.tell(up{Sent: &sent{Conn: s.name, Index: s.sent, AtNs: s.c.now(), Op: s.c.process.OpOf(words), Words: words}})
+		s.sent++
+	}
+	return s.TCPConn.Write(b)
+}

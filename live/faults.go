@@ -1,0 +1,237 @@
+//go:build linux
+
+package live
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"lockstep/model"
+	"lockstep/scenarios"
+)
+
+// plan lets the faults of the scenario strike when their time comes. The function that it
+// returns waits until none strikes any more.
+func (s *session) plan(ctx context.Context) (struck func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	var all sync.WaitGroup
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for i, f := range s.sc.Faults {
+		if f.Kind == model.FaultRule {
+			r := &rule{number: i + 1, fault: f.FaultSpec, over: make(chan struct{})}
+			s.rules = append(s.rules, r)
+			if f.Until != nil {
+				s.faultsDue++
+				all.Go(func() {
+					s.sleepUntil(ctx, *f.Until)
+					s.mu.Lock()
+					defer s.mu.Unlock()
+					s.faultsDue--
+					s.movedNs = s.now()
+					r.end(s)
+				})
+			}
+			continue
+		}
+		s.faultsDue++
+		all.Go(func() {
+			if s.sleepUntil(ctx, f.At) {
+				if err := s.strike(ctx, i+1, f); err != nil {
+					s.mu.Lock()
+					s.failed = errors.Join(s.failed, fmt.Errorf("%s:%d: the fault cannot strike: %s: %w", f.Pos.File, f.Pos.Line, f.FaultSpec, err))
+					s.mu.Unlock()
+				}
+			}
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			s.faultsDue--
+			s.movedNs = s.now()
+		})
+	}
+	return func() {
+		cancel()
+		all.Wait()
+	}
+}
+
+// sleepUntil waits for an instant of the run. It reports false when ctx is over before.
+func (s *session) sleepUntil(ctx context.Context, at time.Duration) bool {
+	t := time.NewTimer(at - time.Duration(s.now()))
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+func (s *session) side(process string) *side {
+	for _, c := range s.sides {
+		if c.process.Name == process {
+			return c
+		}
+	}
+	return nil
+}
+
+// strike makes a fault happen, and waits for its end.
+func (s *session) strike(ctx context.Context, number int, f scenarios.Fault) error {
+	e := model.Event{Kind: model.KindFault, Fault: number, Text: f.FaultSpec.String()}
+	if len(f.Processes) == 1 {
+		e.Process = f.Processes[0]
+	}
+	begins := func() {
+		s.movedNs = s.now()
+		s.record(e, nil)
+	}
+	ends := func() {
+		e.Kind = model.KindFaultEnd
+		s.movedNs = s.now()
+		s.record(e, nil)
+	}
+	end := f.At + f.For
+	switch f.Kind {
+	case model.FaultCrash:
+		c := s.side(f.Processes[0])
+		err := c.cmd.Process.Signal(syscall.SIGKILL)
+		if err != nil {
+			return err
+		}
+		<-c.over // what it told before is heard
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		c.dead = true
+		begins()
+		return nil
+	case model.FaultPause:
+		c := s.side(f.Processes[0])
+		if err := c.cmd.Process.Signal(syscall.SIGSTOP); err != nil {
+			if errors.Is(err, os.ErrProcessDone) {
+				return nil // it has crashed
+			}
+			return err
+		}
+		stopped(c.cmd.Process.Pid)
+		s.mu.Lock()
+		begins()
+		from := s.now()
+		c.pauses = append(c.pauses, [2]int64{from, from + int64(f.For)})
+		pause := &c.pauses[len(c.pauses)-1]
+		s.mu.Unlock()
+		s.sleepUntil(ctx, end)
+		s.mu.Lock()
+		pause[1] = s.now()
+		ends()
+		s.mu.Unlock()
+		_ = c.cmd.Process.Signal(syscall.SIGCONT)
+		return nil
+	case model.FaultPartition:
+		s.mu.Lock()
+		for _, name := range f.Processes {
+			c := s.side(name)
+			c.cut = max(c.cut, s.now()+int64(f.For))
+		}
+		begins()
+		s.mu.Unlock()
+	case model.FaultWallClock:
+		s.side(f.Processes[0]).tell(down{Step: f.Step})
+		s.mu.Lock()
+		begins()
+		s.mu.Unlock()
+	case model.FaultKey:
+		var err error
+		s.alone(func() {
+			s.look(nil, look{fromNs: s.now()})
+			l := look{fromNs: s.now(), fault: number, text: e.Text}
+			s.movedNs = l.fromNs
+			if s.failed == nil {
+				keys := s.looks[len(s.looks)-1].keys
+				var gone []string
+				gone, err = s.server.strikeKeys(f.Key, f.KeyDo, keys)
+				if f.KeyDo == "expire" {
+					l.removed = gone
+				}
+			}
+			s.look(nil, l)
+		})
+		return err
+	case model.FaultServer:
+		return s.strikeServer(ctx, number, f, begins, ends)
+	}
+	if f.For > 0 {
+		s.sleepUntil(ctx, end)
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		ends()
+	}
+	return nil
+}
+
+// strikeServer makes a fault of the server happen.
+func (s *session) strikeServer(ctx context.Context, number int, f scenarios.Fault, begins, ends func()) (err error) {
+	switch f.Server {
+	case model.ServerStall:
+		p := s.server.cmd.Process
+		if err := p.Signal(syscall.SIGSTOP); err != nil {
+			return err
+		}
+		stopped(p.Pid)
+		s.mu.Lock()
+		begins()
+		from := s.now()
+		s.stalls = append(s.stalls, [2]int64{from, from + int64(f.For)})
+		stall := &s.stalls[len(s.stalls)-1]
+		s.mu.Unlock()
+		s.sleepUntil(ctx, f.At+f.For)
+		s.mu.Lock()
+		stall[1] = s.now()
+		ends()
+		s.mu.Unlock()
+		return p.Signal(syscall.SIGCONT)
+	case model.ServerFlushScripts:
+		s.alone(func() {
+			l := look{fromNs: s.now(), fault: number, text: f.FaultSpec.String()}
+			err = s.server.rdb.ScriptFlush(ctx).Err()
+			s.look(nil, l)
+		})
+		return err
+	}
+	// A restart. Requests wait until the server serves again, and connections are new.
+	s.turn <- struct{}{}
+	defer func() { <-s.turn }()
+	l := look{fromNs: s.now(), fault: number, text: f.FaultSpec.String()}
+	if err := s.server.restart(f.KeepData); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	s.stalls = append(s.stalls, [2]int64{l.fromNs, s.now()})
+	s.movedNs = s.now()
+	s.look(nil, l)
+	s.mu.Unlock()
+	for _, c := range s.sides {
+		c.proxy.Reset()
+	}
+	return nil
+}
+
+// stopped waits until the kernel says that a process stands still.
+func stopped(pid int) {
+	for range 1000 {
+		text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+		if err != nil {
+			return
+		}
+		if _, rest, ok := strings.Cut(string(text), ") "); ok && rest != "" && (rest[0] == 'T' || rest[0] == 'Z') {
+			return
+		}
+		time.Sleep(time.Millisecond)
+	}
+}

@@ -1,0 +1,307 @@
+//go:build linux
+
+package live
+
+import (
+	"strings"
+	"time"
+
+	"lockstep/live/proxy"
+	"lockstep/model"
+	"lockstep/sim"
+	simredis "lockstep/sim/redis"
+)
+
+func equalFold(a, b string) bool { return strings.EqualFold(a, b) }
+
+// simRequest returns the facts about a request that the record has.
+func simRequest(words []string) sim.Request { return simredis.RequestOf(words) }
+
+// rule is a fault on messages while it runs. It is guarded by session.mu.
+type rule struct {
+	number  int // of the fault, from 1
+	fault   model.FaultSpec
+	matched int
+	fired   bool
+	held    int           // the number of messages that it holds
+	over    chan struct{} // closed when the rule ends
+	ended   bool
+}
+
+// connName returns the name of a connection, which it gets when it is first asked for: see
+// connNames. Guarded by s.mu.
+func (c *side) connName(x *proxy.Conn) string {
+	if c.conns[x.ID] == "" {
+		c.conns[x.ID] = c.names.next(x.ClientAddr())
+	}
+	return c.conns[x.ID]
+}
+
+// Request implements proxy.Handler: it lets the request travel, meet the rules, and wait for
+// its turn at the server.
+func (c *side) Request(p *proxy.Message) proxy.Fate {
+	s := c.s
+	s.mu.Lock()
+	m := s.message(c, c.connName(p.Conn), p.Index, p.Words)
+	m.came = true
+	if !m.told {
+		m.sentNs = s.now()
+	}
+	p.Data = m
+	if !m.hidden {
+		if f, stays := c.meet(m, "request", p.Conn); stays {
+			s.mu.Unlock()
+			return f
+		}
+	} else if c.partitioned() {
+		s.mu.Unlock()
+		return proxy.Fate{Drop: true}
+	}
+	s.mu.Unlock()
+	if !s.travel(p.Conn.Gone()) {
+		c.lost(m, "request", model.LostReset)
+		return proxy.Fate{Drop: true}
+	}
+	select {
+	case s.turn <- struct{}{}:
+	case <-p.Conn.Gone():
+		c.lost(m, "request", model.LostReset)
+		return proxy.Fate{Drop: true}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if c.partitioned() {
+		<-s.turn
+		s.lose(m, "request", model.LostPartition)
+		return proxy.Fate{Drop: true}
+	}
+	m.fromNs = s.now()
+	return proxy.Fate{}
+}
+
+// Answered implements proxy.Handler.
+func (c *side) Answered(p *proxy.Message, raw []byte) proxy.Fate {
+	s, m := c.s, p.Data.(*message)
+	s.mu.Lock()
+	if !m.hidden {
+		m.reply = simredis.ReplyOf(raw)
+		s.look(m, look{fromNs: m.fromNs, toNs: s.now()})
+	}
+	<-s.turn
+	if m.hidden {
+		s.mu.Unlock()
+		return proxy.Fate{NotBefore: time.Now().Add(s.latency())}
+	}
+	f, stays := c.meet(m, "reply", p.Conn)
+	s.mu.Unlock()
+	if stays {
+		return f
+	}
+	if at := time.Now().Add(s.latency()); at.After(f.NotBefore) {
+		f.NotBefore = at
+	}
+	f.Done = c.delivery(m, "reply")
+	return f
+}
+
+// Pushed implements proxy.Handler.
+func (c *side) Pushed(x *proxy.Conn, channel string, _ []byte) proxy.Fate {
+	s := c.s
+	s.mu.Lock()
+	m := &message{side: c, conn: c.connName(x), push: true, came: true, told: true, channel: channel, sentNs: s.now(), look: -1}
+	s.messages = append(s.messages, m)
+	f, stays := c.meet(m, "push", x)
+	s.mu.Unlock()
+	if stays {
+		return f
+	}
+	if at := time.Now().Add(s.latency()); at.After(f.NotBefore) {
+		f.NotBefore = at
+	}
+	f.Done = c.delivery(m, "push")
+	return f
+}
+
+// Unanswered implements proxy.Handler. The server, or the connection to it, ended.
+func (c *side) Unanswered(p *proxy.Message) {
+	s, m := c.s, p.Data.(*message)
+	if m.fromNs == 0 {
+		return
+	}
+	s.mu.Lock()
+	s.look(nil, look{fromNs: m.fromNs})
+	<-s.turn
+	if !m.hidden {
+		s.lose(m, "request", model.LostReset)
+	}
+	s.mu.Unlock()
+}
+
+// Closed implements proxy.Handler.
+func (*side) Closed(*proxy.Conn) {}
+
+// delivery records what becomes of a message that goes to the client.
+func (c *side) delivery(m *message, dir string) func(bool, time.Time) {
+	return func(delivered bool, at time.Time) {
+		s := c.s
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		switch {
+		case delivered:
+			e := m.event(model.KindDeliver, dir)
+			e.AtNs = s.at(at)
+			s.record(e, m)
+		case c.dead:
+			s.lose(m, dir, model.LostProcessDead)
+		default:
+			s.lose(m, dir, model.LostUnwanted)
+		}
+	}
+}
+
+// event returns an event about a message.
+func (m *message) event(kind model.Kind, dir string) model.Event {
+	return model.Event{Kind: kind, Process: m.side.process.Name, Dir: dir, Script: m.cmd.Script, Owners: m.cmd.Owners, Locks: m.cmd.Locks, Channel: m.channel}
+}
+
+// lose records that a message will never arrive. Guarded by mu.
+func (s *session) lose(m *message, dir, why string) {
+	if m.hidden {
+		return
+	}
+	e := m.event(model.KindLost, dir)
+	e.Why = why
+	s.record(e, m)
+}
+
+func (c *side) lost(m *message, dir, why string) {
+	c.s.mu.Lock()
+	defer c.s.mu.Unlock()
+	c.s.lose(m, dir, why)
+}
+
+// meet lets the partition and the rules look at a message. It reports true if the message does
+// not go on by itself. Guarded by s.mu, which it gives back while a rule holds the message.
+func (c *side) meet(m *message, dir string, x *proxy.Conn) (f proxy.Fate, stays bool) {
+	s := c.s
+	if c.partitioned() {
+		s.lose(m, dir, model.LostPartition)
+		return proxy.Fate{Drop: true}, true
+	}
+	r := s.rule(m, dir)
+	if r == nil {
+		return f, false
+	}
+	e := m.event(model.KindHit, dir)
+	e.Fault, e.Text, e.Do = r.number, r.fault.String(), r.fault.Do
+	s.record(e, m)
+	switch r.fault.Do {
+	case "drop":
+		s.lose(m, dir, model.LostDropped)
+		return proxy.Fate{Drop: true}, true
+	case "delay":
+		if dir == "request" {
+			return f, !s.wait(r.fault.For, nil, x, m, dir)
+		}
+		f.NotBefore = time.Now().Add(r.fault.For + s.twice()/2)
+		return f, false
+	case "hold", "half_open":
+		r.held++
+		arrives := s.wait(0, r.over, x, m, dir)
+		r.held--
+		if r.fault.Do == "half_open" && arrives {
+			s.lose(m, dir, model.LostReset)
+			return proxy.Fate{Cut: true}, true
+		}
+		if !arrives {
+			return proxy.Fate{Drop: true}, true
+		}
+		return f, false
+	case "reset":
+		s.lose(m, dir, model.LostReset)
+		return proxy.Fate{Cut: true}, true
+	case "error":
+		if dir == "push" {
+			s.lose(m, dir, "an error rule cannot answer a published message")
+			return proxy.Fate{Drop: true}, true
+		}
+		f = proxy.Fate{Error: r.fault.With}
+		if dir == "request" {
+			f.NotBefore = time.Now().Add(s.twice())
+			f.Done = c.delivery(m, "reply")
+			return f, true
+		}
+	}
+	return f, false
+}
+
+// twice draws a round trip. Guarded by mu.
+func (s *session) twice() time.Duration {
+	s.mu.Unlock()
+	defer s.mu.Lock()
+	return s.latency() + s.latency()
+}
+
+// wait holds a message for a time or until a channel is closed. It reports false when the
+// connection ended before, and records that the message is lost. It gives mu back meanwhile.
+func (s *session) wait(d time.Duration, until <-chan struct{}, x *proxy.Conn, m *message, dir string) bool {
+	s.mu.Unlock()
+	var due <-chan time.Time
+	if until == nil {
+		due = time.After(d)
+	}
+	arrives := true
+	select {
+	case <-due:
+	case <-until:
+	case <-x.Gone():
+		arrives = false
+	}
+	s.mu.Lock()
+	if !arrives {
+		s.lose(m, dir, model.LostReset)
+	}
+	return arrives
+}
+
+// rule counts the message on every rule that matches it and returns the first that fires.
+// Guarded by mu.
+func (s *session) rule(m *message, dir string) *rule {
+	var found *rule
+	for _, r := range s.rules {
+		if r.ended || s.calm || !sim.Meets(r.fault, s.now(), sim.Passing{
+			Process: m.side.process.Name, Dir: dir, Script: m.cmd.Script, Command: m.request.Name,
+			Channel: m.channel, Channels: m.request.Channels,
+		}) {
+			continue
+		}
+		r.matched++
+		if sim.Fires(r.fault.When, r.matched) && found == nil {
+			r.fired = true
+			found = r
+		}
+	}
+	return found
+}
+
+// end ends a rule, and lets go the messages that it held. Guarded by mu.
+func (r *rule) end(s *session) {
+	if r.ended {
+		return
+	}
+	r.ended = true
+	if r.fired {
+		s.record(model.Event{Kind: model.KindFaultEnd, Fault: r.number, Text: r.fault.String()}, nil)
+	}
+	close(r.over)
+}
+
+// heal begins the calm. Guarded by mu.
+func (s *session) heal() {
+	s.calm = true
+	s.movedNs = s.now()
+	s.record(model.Event{Kind: model.KindCalm}, nil)
+	for _, r := range s.rules {
+		r.end(s)
+	}
+}

@@ -1,0 +1,78 @@
+//go:build linux
+
+package live
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"lockstep/linearizability/judges"
+	"lockstep/model/trace"
+	"lockstep/scenarios/play"
+)
+
+// uncertainty is how late a process may have been with what it did, and how far an instant may
+// be from the one that the record has.
+func (s *session) uncertainty() time.Duration { return time.Duration(s.gapNs) + s.doubt() }
+
+// doubt is the width of the time within which an instant may lie that only the server tells.
+func (s *session) doubt() time.Duration { return time.Duration(2 * s.wallError()) }
+
+// wallError is how far the instants that the server tells may be from the monotonic clock: the
+// server counts in whole milliseconds, and reads its clock a little before it runs a command.
+func (s *session) wallError() int64 { return int64(time.Millisecond) + s.skewNs }
+
+// judge judges the record in three forms: with the instants that nobody observed where they
+// are most likely, as early as possible and as late as possible. A finding counts if it is in
+// all forms. Another is undecided, so that the run is not taken for one in which the promise
+// was kept.
+func (s *session) judge() judges.Judgement {
+	rules := play.Rules(s.sc)
+	j := judges.Judge(trace.New(s.assemble(0)), rules)
+	for _, shift := range []int64{-s.wallError(), s.wallError()} {
+		other := judges.Judge(trace.New(s.assemble(shift)), rules)
+		j = s.agree(j, other)
+	}
+	return j
+}
+
+// agree keeps the findings that both judgements have, and makes the others undecided.
+func (s *session) agree(a, b judges.Judgement) judges.Judgement {
+	doubt := fmt.Sprintf("within the uncertainty of %v", s.doubt())
+	out := judges.Judgement{Waits: a.Waits}
+	for _, f := range a.Findings {
+		if !has(b, f) {
+			undecide(&f, doubt)
+		}
+		out.Findings = append(out.Findings, f)
+	}
+	for _, f := range b.Findings {
+		if !has(a, f) {
+			undecide(&f, doubt)
+			out.Findings = append(out.Findings, f)
+		}
+	}
+	for _, r := range a.Reached {
+		if slices.Contains(b.Reached, r) {
+			out.Reached = append(out.Reached, r)
+		}
+	}
+	return out
+}
+
+// has reports whether a judgement has a finding of the same judge about the same lock and
+// thread, decided or not.
+func has(j judges.Judgement, f judges.Finding) bool {
+	return slices.ContainsFunc(j.Findings, func(x judges.Finding) bool {
+		return x.Judge == f.Judge && x.Lock == f.Lock && x.Thread == f.Thread
+	})
+}
+
+// undecide makes a finding undecided.
+func undecide(f *judges.Finding, why string) {
+	if f.Verdict == judges.Broken {
+		f.Verdict, f.Class, f.Excuses = judges.Undecided, "", nil
+		f.Why = why + ": " + f.Why
+	}
+}

@@ -1,0 +1,523 @@
+//go:build linux
+
+package live
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"lockstep/linearizability/judges"
+	"lockstep/lockimpl/redisserver"
+	"lockstep/scenarios"
+	"lockstep/scenarios/play"
+	"lockstep/scenarios/subject"
+	_ "lockstep/scenarios/subject/builtin"
+)
+
+// The first argument of this program when it plays another part than the test's.
+const (
+	clientPart = "client"
+	parentPart = "parent"
+)
+
+func TestMain(m *testing.M) {
+	if len(os.Args) > 1 {
+		switch os.Args[1] {
+		case clientPart:
+			if err := Client(os.Stdin, os.Stdout); err != nil {
+				fmt.Fprintln(os.Stderr, err)
+				os.Exit(1)
+			}
+			return
+		case parentPart:
+			sc, err := scenarios.Parse("killed.yaml", []byte(overstay), subject.Find)
+			if err == nil {
+				l, _ := subject.Find("setnx-del")
+				_, err = Run(context.Background(), sc, l, 1, Options{Program: []string{os.Args[0], clientPart}})
+			}
+			fmt.Fprintln(os.Stderr, err)
+			return
+		}
+	}
+	os.Exit(m.Run())
+}
+
+// options are those of a run by this program.
+func options(t *testing.T) Options {
+	t.Helper()
+	if _, err := exec.LookPath(program); err != nil {
+		redisserver.Missing(t, program, program)
+	}
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return Options{Program: []string{self, clientPart}}
+}
+
+// The scenarios are those of the track record with shorter times.
+const (
+	overstay = `lockstep: 1
+name: overstay
+locks: [setnx-del]
+processes: {a: {}, b: {}}
+steps:
+  a/1: [lock: {name: orders, lease: 1500ms, want: granted}, sleep: 2500ms, unlock: orders]
+  b/1: [at: 600ms, lock: {name: orders, lease: 6s, want: granted}, sleep: 3s, unlock: orders]
+`
+	paused = `lockstep: 1
+name: paused
+locks: [setnx-del]
+processes: {a: {}, b: {}}
+steps:
+  a/1: [lock: {name: orders, lease: 2s, want: granted}, sleep: 1500ms, unlock: orders]
+  b/1: [at: 600ms, lock: {name: orders, lease: 8s, want: granted}, sleep: 4s, unlock: orders]
+faults: [{at: 900ms, pause: a, for: 3s}]
+`
+	crashed = `lockstep: 1
+name: crashed
+locks: [setnx-del]
+watchdog: 6s
+processes: {a: {}, b: {}}
+steps:
+  a/1: [lock: {name: orders, want: granted}, sleep: 10m]
+  b/1: [at: 1s, lock: {name: orders, lease: 10s, want: granted}, unlock: {name: orders, want: released}]
+faults: [{at: 5s, crash: a}]
+`
+	acquireReplyLost = `lockstep: 1
+name: acquire-reply-lost
+locks: [redisson@4.7.0]
+processes: {a: {}, b: {}}
+steps:
+  a/1: [lock: {name: orders, lease: 8s, want: [granted, unknown]}, sleep: 500ms, unlock: orders]
+  b/1: [at: 1s, lock: {name: orders, lease: 5s, want: granted}, unlock: orders]
+faults: [{when: {process: a, script: acquire, direction: reply, nth: 1}, do: drop}]
+`
+	unlockReplyLost = `lockstep: 1
+name: unlock-reply-lost
+locks: [redisson@4.7.0]
+processes: {a: {}, b: {}}
+steps:
+  a/1:
+    - lock: {name: orders, lease: 20s, want: granted}
+    - lock: {name: orders, lease: 20s, want: granted}
+    - unlock: {name: orders, want: [unknown, still_held]}
+    - read: {name: orders, holds: 1}
+    - sleep: 1s
+    - unlock: {name: orders, want: released}
+  b/1: [at: 1s, lock: {name: orders, lease: 5s, want: granted}, unlock: orders]
+faults: [{when: {process: a, script: unlock, direction: reply, nth: 1}, do: drop}]
+`
+	renewalFails = `lockstep: 1
+name: one-failed-renewal-ends-it
+locks: [redisson@4.7.0]
+watchdog: 6s
+processes: {a: {}, b: {}}
+steps:
+  a/1: [lock: {name: orders, want: granted}, sleep: 13s, unlock: orders]
+  b/1: [at: 1s, lock: {name: orders, lease: 8s, want: granted}, sleep: 3s, unlock: orders]
+faults: [{when: {process: a, script: renew, direction: request, nth: 2}, do: error, with: "ERR injected"}]
+`
+	serverFaults = `lockstep: 1
+name: server-faults
+locks: [redisson@4.7.0]
+processes: {a: {}}
+resources: {stock: {start: 3, never_below: 0, end: 1}}
+steps:
+  a/1:
+    - lock: {name: orders, lease: 20s, want: granted}
+    - use: {resource: stock, take: 2, for: 100ms}
+    - at: 2s
+    - read: {name: orders, holds: 1, ttl: 17s..19s}
+    - unlock: {name: orders, want: [released, unknown]}
+    - at: 8s
+    - lock: {name: orders, lease: 20s, want: granted}
+    - at: 10s
+    - read: {name: orders, locked: false}
+    - lock: {name: orders, lease: 20s, want: granted}
+    - at: 12s
+    - read: {name: orders, locked: false}
+faults:
+  - {at: 1s, server: restart, keep_data: true}
+  - {at: 6s, server: flush_scripts}
+  - {at: 7s, server: stall, for: 1500ms}
+  - {at: 9500ms, server: restart, keep_data: false}
+  - {at: 11s, key: "ord*", do: delete}
+`
+	cutOff = `lockstep: 1
+name: cut-off
+locks: [setnx-cad]
+processes: {a: {}}
+steps:
+  a/1:
+    - lock: {name: orders, lease: 20s, want: granted}
+    - at: 2s
+    - unlock: {name: orders, want: unknown}
+    - unlock: {name: orders, want: error}
+    - at: 11s
+    - unlock: {name: orders, want: released}
+faults: [{at: 1500ms, partition: [a], for: 8s}]
+`
+)
+
+// found are the judges that a verdict names, each with its class.
+func found(v play.Verdict) string {
+	var names []string
+	for _, f := range v.Findings {
+		name := f.Judge + " " + string(f.Class)
+		if f.Verdict == judges.Undecided {
+			name = f.Judge + " undecided"
+		}
+		if !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	return strings.Join(names, ", ")
+}
+
+func parse(t *testing.T, text string) *scenarios.Scenario {
+	t.Helper()
+	sc, err := scenarios.Parse("test.yaml", []byte(text), subject.Find)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return sc
+}
+
+func lockOf(t *testing.T, name string) *subject.Subject {
+	t.Helper()
+	l, err := subject.Find(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l
+}
+
+// The runs take real time, and mostly wait, so that all are played at a time.
+func TestScenariosComeToTheSameAsInTheSimulatedWorld(t *testing.T) {
+	o := options(t)
+	cases := []struct {
+		scenario, lock string
+		word           play.Word
+		names          string // judges that must be among those that are broken
+	}{
+		{overstay, "setnx-del", play.VerdictBug, "misdelete"},
+		{overstay, "setnx-cad", play.VerdictHeld, ""},
+		{overstay, "reference", play.VerdictHeld, ""},
+		{paused, "setnx-del", play.VerdictBug, "misdelete"},
+		{paused, "setnx-cad", play.VerdictLimit, "mutual-exclusion"},
+		{paused, "redisson@4.7.0", play.VerdictLimit, "mutual-exclusion"},
+		{paused, "redisson@3.12.4", play.VerdictLimit, "mutual-exclusion"},
+		{crashed, "redisson@4.7.0", play.VerdictHeld, ""},
+		{crashed, "redisson@3.12.4", play.VerdictHeld, ""},
+		{crashed, "reference", play.VerdictHeld, ""},
+		{acquireReplyLost, "redisson@4.7.0", play.VerdictHeld, ""},
+		{acquireReplyLost, "redisson@3.12.4", play.VerdictBug, "hold-count"},
+		{acquireReplyLost, "reference", play.VerdictHeld, ""},
+		{unlockReplyLost, "redisson@4.7.0", play.VerdictHeld, ""},
+		{unlockReplyLost, "redisson@3.12.4", play.VerdictBug, "hold-count mutual-exclusion"},
+		{unlockReplyLost, "reference", play.VerdictHeld, ""},
+		{renewalFails, "redisson@4.7.0", play.VerdictHeld, ""},
+		{renewalFails, "redisson@3.12.4", play.VerdictBug, "lease mutual-exclusion"},
+		{renewalFails, "reference", play.VerdictHeld, ""},
+		{serverFaults, "redisson@4.7.0", play.VerdictHeld, ""},
+		{cutOff, "setnx-cad", play.VerdictHeld, ""},
+		// Locks that are wrong on purpose.
+		{acquireReplyLost, "planted/acquire-without-lease", play.VerdictBug, "lease"},
+		{overstay, "planted/unlock-by-anyone", play.VerdictBug, "misdelete"},
+	}
+	runs := make([]play.LiveRun, len(cases))
+	errs := make([]error, len(cases))
+	asWanted := func(i int) bool { return errs[i] == nil && runs[i].Word == cases[i].word && runs[i].AsExpected }
+	for round := 1; round <= 2; round++ {
+		var all sync.WaitGroup
+		for i, c := range cases {
+			if round == 2 && asWanted(i) {
+				continue
+			}
+			if round == 2 { // a busy machine may have turned it; a real difference comes again
+				t.Logf("%s is played again: %s (%s) %s %v", c.lock, runs[i].Word, found(runs[i].Verdict), runs[i].Why, errs[i])
+			}
+			sc, l := parse(t, c.scenario), lockOf(t, c.lock)
+			sc.Expect = map[string]scenarios.Expectation{l.Name: {Class: scenarios.Class(c.word), Judges: strings.Fields(c.names)}}
+			all.Go(func() { runs[i], errs[i] = Run(t.Context(), sc, l, 1, o) })
+		}
+		all.Wait()
+	}
+	for i, c := range cases {
+		r := runs[i]
+		if errs[i] != nil {
+			t.Errorf("%s: %v", c.lock, errs[i])
+			continue
+		}
+		if r.Note != "" {
+			t.Logf("%s on %s was %s", r.Scenario.Name, c.lock, r.Note)
+		}
+		if !asWanted(i) {
+			t.Errorf("%s on %s: %s (%s) %s, want %s %s", r.Scenario.Name, c.lock, r.Word, found(r.Verdict), r.Why, c.word, c.names)
+			for _, f := range r.Findings {
+				t.Logf("%s: %s", f.Judge, f.Why)
+			}
+		}
+		if len(r.Programs) != 1 || !strings.HasPrefix(r.Programs[0], program+" ") {
+			t.Errorf("%s: the programs are %q", c.lock, r.Programs)
+		}
+	}
+}
+
+// processes returns the processes of a program: those with a mark in their environment, and
+// those that work below a folder. A server overwrites its environment.
+func processes(mark, dir string) (pids []int) {
+	folders, _ := filepath.Glob("/proc/[0-9]*")
+	for _, folder := range folders {
+		text, _ := os.ReadFile(folder + "/environ")
+		cwd, _ := os.Readlink(folder + "/cwd")
+		if strings.Contains(string(text), mark) || strings.HasPrefix(cwd, dir+"/") {
+			var pid int
+			_, _ = fmt.Sscanf(folder, "/proc/%d", &pid)
+			pids = append(pids, pid)
+		}
+	}
+	return pids
+}
+
+func TestNoProcessOutlivesTheProgram(t *testing.T) {
+	o := options(t)
+	var all sync.WaitGroup
+	most := make([]int, 10)
+	for i := range most {
+		mark := fmt.Sprintf("LOCKSTEP_LIVE_TEST=%d-%d-%d", os.Getpid(), i, time.Now().UnixNano())
+		cmd := exec.Command(o.Program[0], parentPart)
+		dir := t.TempDir()
+		cmd.Env = append(os.Environ(), mark, "TMPDIR="+dir)
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		all.Go(func() {
+			// The children are stopped, too: a stopped process must not stay either.
+			time.Sleep(time.Duration(i) * 250 * time.Millisecond)
+			pids := processes(mark, dir)
+			most[i] = len(pids)
+			if i%2 == 1 {
+				for _, pid := range pids {
+					if pid != cmd.Process.Pid {
+						_ = syscall.Kill(pid, syscall.SIGSTOP)
+					}
+				}
+			}
+			_ = cmd.Process.Signal(syscall.SIGKILL)
+			_ = cmd.Wait()
+			for end := time.Now().Add(20 * time.Second); len(processes(mark, dir)) > 0; time.Sleep(20 * time.Millisecond) {
+				if time.Now().After(end) {
+					t.Errorf("killed after %d ms, %v are left of %d processes", i*250, processes(mark, dir), most[i])
+					for _, pid := range processes(mark, dir) {
+						_ = syscall.Kill(pid, syscall.SIGKILL)
+					}
+					return
+				}
+			}
+		})
+	}
+	all.Wait()
+	if slices.Max(most) < 4 {
+		t.Errorf("the programs had %v processes when they were killed; one with a server and two clients has 4", most)
+	}
+}
+
+func TestAStallOfTheMachineTurnsNoVerdict(t *testing.T) {
+	o := options(t)
+	const text = `lockstep: 1
+name: stalled
+locks: [setnx-cad]
+processes: {a: {}}
+steps:
+  a/1: [lock: {name: orders, lease: 3s, want: granted}, sleep: 2500ms, unlock: {name: orders, want: released}]
+`
+	sc, l := parse(t, text), lockOf(t, "setnx-cad")
+	stop := make(chan int)
+	go func() { // stops the first client that there is for 3.5 s, as the machine would
+		for {
+			for _, pid := range childrenOf(os.Getpid()) {
+				name, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
+				if strings.HasSuffix(string(name), "\x00"+clientPart+"\x00") {
+					time.Sleep(opening + time.Second)
+					_ = syscall.Kill(pid, syscall.SIGSTOP)
+					time.Sleep(3500 * time.Millisecond)
+					_ = syscall.Kill(pid, syscall.SIGCONT)
+					stop <- pid
+					return
+				}
+			}
+			time.Sleep(5 * time.Millisecond)
+		}
+	}()
+	r, err := Run(t.Context(), sc, l, 1, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	<-stop
+	if r.Word == play.VerdictBug || r.Word == play.VerdictLimit {
+		t.Errorf("%s (%s), want no finding", r.Word, found(r.Verdict))
+	}
+	if !strings.Contains(r.Note, "played twice, because in the first run the machine stood still for 3.") {
+		t.Errorf("note %q, want it to say that the run was played twice", r.Note)
+	}
+}
+
+// childrenOf returns the children of a process.
+func childrenOf(parent int) (pids []int) {
+	files, _ := filepath.Glob("/proc/[0-9]*/stat")
+	for _, file := range files {
+		var pid, ppid int
+		var state string
+		text, err := os.ReadFile(file)
+		if err != nil {
+			continue
+		}
+		_, _ = fmt.Sscanf(string(text), "%d", &pid)
+		if _, rest, ok := strings.Cut(string(text), ") "); ok {
+			_, _ = fmt.Sscanf(rest, "%s %d", &state, &ppid)
+		}
+		if ppid == parent {
+			pids = append(pids, pid)
+		}
+	}
+	return pids
+}
+
+func TestWhatCannotBePlayedIsSaidBeforeAnythingStarts(t *testing.T) {
+	base := strings.Split(overstay, "steps:")
+	with := func(lock, more string) *scenarios.Scenario {
+		return parse(t, strings.Replace(base[0], "setnx-del", lock, 1)+more+"steps:"+base[1])
+	}
+	for _, c := range []struct {
+		rule, lock, more string
+		shared           bool
+		want             string
+	}{
+		{"the clock of the server", "setnx-del", "faults: [{at: 1s, server: wall_clock, step: 1s}]\n", false, "test.yaml:5: not possible live: wall clock of the server steps by 1s: the wall clock of a real server is the machine's"},
+		{"a failover", "setnx-del", "faults: [{at: 1s, server: failover, lose_last: 1}]\n", false, "test.yaml:5: not possible live: failover"},
+		{"replicas", "setnx-del", "server: {replicas: 1}\n", false, "the scenario has replicas"},
+		{"a lock for replicas", "redisson@4.7.0+replicas", "", false, "redisson@4.7.0+replicas is configured for replicas"},
+		{"a fault of somebody else's server", "setnx-del", "faults: [{at: 1s, server: stall, for: 1s}]\n", true, "test.yaml:5: not possible live: server stall for 1s: no fault strikes a server of --address"},
+		{"somebody else's keys", "setnx-del", "faults: [{at: 1s, key: orders, do: delete}]\n", true, "no fault strikes a server of --address"},
+		{"a fault that is possible", "setnx-del", "faults: [{at: 1s, server: stall, for: 1s}]\n", false, ""},
+	} {
+		t.Run(c.rule, func(t *testing.T) {
+			sc := with(c.lock, c.more)
+			err := Check(sc, lockOf(t, c.lock), c.shared)
+			if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
+				t.Errorf("%v, want %q", err, c.want)
+			}
+		})
+	}
+}
+
+func TestBadInput(t *testing.T) {
+	o := options(t)
+	sc, l := parse(t, overstay), lockOf(t, "setnx-del")
+	full := redisserver.Start(t, program)
+	c, err := net.Dial("tcp", full.Addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := fmt.Fprint(c, "SET theirs 1\r\n"); err != nil {
+		t.Fatal(err)
+	}
+	if line, err := bufio.NewReader(c).ReadString('\n'); line != "+OK\r\n" {
+		t.Fatal(line, err)
+	}
+	old := fakeServer(t, "$22\r\nredis_version:6.2.14\r\n\r\n")
+	for _, x := range []struct{ rule, address, want string }{
+		{"an address that does not answer", "127.0.0.1:1", "connection refused"},
+		{"an address without a port", "localhost", "want HOST:PORT"},
+		{"a server that is not empty", full.Addr, "the server has 1 keys; give one that is empty"},
+		{"a server that is too old", old, "the server is Redis 6.2.14; live needs 7 or later, whose PEXPIRETIME"},
+	} {
+		t.Run(x.rule, func(t *testing.T) {
+			o := o
+			o.Address = x.address
+			_, err := Run(t.Context(), sc, l, 1, o)
+			if _, bad := err.(interface{ Unusable() }); !bad || !strings.Contains(err.Error(), x.want) {
+				t.Errorf("%v, want bad input: %q", err, x.want)
+			}
+		})
+	}
+	t.Run("no redis-server", func(t *testing.T) {
+		t.Setenv("PATH", "")
+		_, err := Run(t.Context(), sc, l, 1, o)
+		if _, bad := err.(interface{ Unusable() }); !bad || !strings.Contains(err.Error(), "apt-get install redis-server") {
+			t.Errorf("%v, want bad input that says what to install", err)
+		}
+	})
+}
+
+// fakeServer answers everything with one text, and returns its address.
+func fakeServer(t *testing.T, text string) string {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = l.Close() })
+	go func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			go func() {
+				defer func() { _ = c.Close() }()
+				in := bufio.NewReader(c)
+				for {
+					line, err := in.ReadString('\n')
+					if err != nil {
+						return
+					}
+					if strings.HasPrefix(line, "*") { // a command begins
+						answer := text
+						if rest, _ := in.Peek(in.Buffered()); strings.Contains(strings.ToLower(string(rest)), "hello") {
+							answer = "-ERR unknown command\r\n"
+						}
+						_, _ = fmt.Fprint(c, answer)
+					}
+				}
+			}()
+		}
+	}()
+	return l.Addr().String()
+}
+
+func TestAServerOfSomebodyElseKeepsNothingOfTheRun(t *testing.T) {
+	o := options(t)
+	server := redisserver.Start(t, program)
+	o.Address = server.Addr
+	sc := parse(t, strings.Replace(overstay, "unlock: orders]", "sleep: 1ms]", 1)) // a key is left
+	r, err := Run(t.Context(), sc, lockOf(t, "setnx-cad"), 1, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r.Word != play.VerdictHeld {
+		t.Errorf("%s (%s)", r.Word, found(r.Verdict))
+	}
+	for _, e := range r.Played.Record.Events {
+		if slices.ContainsFunc(e.Locks, func(l string) bool { return l != "orders" }) {
+			t.Errorf("the record has the locks %q, want the names of the scenario", e.Locks)
+		}
+	}
+	s, err := useServer(server.Addr) // refuses a server that has keys
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.stop()
+}

@@ -1,0 +1,121 @@
+//go:build linux
+
+package live
+
+import (
+	"fmt"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"lockstep/model"
+	"lockstep/sim"
+)
+
+// monotonic reads the clock that all processes of the machine share, in nanoseconds.
+func monotonic() int64 {
+	var t unix.Timespec
+	if err := unix.ClockGettime(unix.CLOCK_MONOTONIC, &t); err != nil {
+		panic("live: the machine has no monotonic clock: " + err.Error())
+	}
+	return t.Nano()
+}
+
+// began is what the parent tells a client first.
+type began struct {
+	File, Scenario string
+	Lock           string
+	Process        string
+	Index          int
+	Addr           string // of the proxy
+	Prefix         string // of the names of locks
+	Seed           uint64
+	StartNs        int64         // on the monotonic clock
+	Offset         time.Duration // of the wall clock
+	DriftPPM       int64
+}
+
+// down is what the parent tells a client. One field is set.
+type down struct {
+	Begin     *began
+	Answer    *answer
+	Interrupt int           // the number of the thread whose call ends
+	Step      time.Duration // of the wall clock
+	Leave     bool
+}
+
+// up is what a client tells the parent. One field is set.
+type up struct {
+	Ready bool
+	Err   string       // why the lock cannot be opened
+	Event *model.Event // the number of its operation is the client's own
+	Sent  *sent
+	Ask   *ask
+	Left  bool // the client is closing, and no call goes on
+	Gap   *gapped
+}
+
+// gapped is a time in which the process did not run.
+type gapped struct{ FromNs, ToNs int64 }
+
+// connNames names the connections of a process at both ends: by the client's address, and how
+// often it had that address.
+type connNames struct {
+	mu   sync.Mutex
+	used map[string]int
+}
+
+func (n *connNames) next(addr string) string {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.used == nil {
+		n.used = map[string]int{}
+	}
+	n.used[addr]++
+	return fmt.Sprintf("%s#%d", addr, n.used[addr])
+}
+
+// sent is a request that a client is about to write.
+type sent struct {
+	Conn  string // see connNames
+	Index int    // counts the requests of the connection from 0
+	AtNs  int64
+	Op    int
+	Words []string
+}
+
+// question is what a client asks the parent.
+type question string
+
+const (
+	askState     question = "state"
+	askReply     question = "reply"
+	askPublished question = "published"
+	askVisit     question = "visit"
+	askInterrupt question = "interrupt"
+)
+
+// ask is a question of a thread, which waits for the answer.
+type ask struct {
+	ID      int
+	What    question
+	Thread  int
+	Lock    string
+	Op      int
+	Role    model.Role
+	Last    bool
+	Channel string
+	Visit   sim.Visit
+	Target  string // of an interrupt
+}
+
+// answer answers an ask. Its fields belong to the questions.
+type answer struct {
+	ID     int
+	State  *model.LockState
+	Reply  string
+	Found  bool
+	Number int64
+	Event  model.Event
+}

@@ -1,0 +1,153 @@
+//go:build linux
+
+package live
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"time"
+
+	"lockstep/linearizability/judges"
+	"lockstep/model"
+	"lockstep/model/trace"
+	"lockstep/scenarios"
+	"lockstep/scenarios/play"
+	"lockstep/scenarios/subject"
+	"lockstep/scenarios/subject/onredis"
+	"lockstep/sim"
+)
+
+// Options are the settings of a run.
+type Options struct {
+	// Program is the command of a client: a program that calls Client.
+	Program []string
+	// Address is a server that somebody else runs; "": the run starts one. It must be empty;
+	// the keys of the run have a prefix, and only these are removed.
+	Address string
+	// Keep is the folder in which the run leaves the logs of its processes; "": none.
+	Keep string
+}
+
+// Run plays a scenario once, judges it, and gives it that number. If the machine stood still
+// for long, or the finding depends on instants that nobody knows exactly, Run plays once more,
+// and the note says so. The error is Unusable (see Check) if nothing could be played.
+func Run(ctx context.Context, sc *scenarios.Scenario, l *subject.Subject, number uint64, o Options) (play.LiveRun, error) {
+	if err := Check(sc, l, o.Address != ""); err != nil {
+		return play.LiveRun{}, err
+	}
+	r, doubt, err := run(ctx, sc, l, number, o)
+	if err != nil || doubt == "" {
+		return r, err
+	}
+	again, still, err := run(ctx, sc, l, number, o)
+	if err != nil {
+		return again, err
+	}
+	again.Note = "played twice, because in the first run " + doubt
+	if still != "" {
+		again.Note += ", and in the second " + still
+	}
+	return again, nil
+}
+
+// still is how long a process may stand still, without a fault, in a run that counts. A judge
+// allows for as much, but not for what a lock does by itself when its process stands still.
+const still = 250 * time.Millisecond
+
+// run plays and judges once. doubt says why the verdict may be the machine's; "": it is not.
+func run(ctx context.Context, sc *scenarios.Scenario, l *subject.Subject, number uint64, o Options) (r play.LiveRun, doubt string, err error) {
+	s, j, err := judged(ctx, sc, l, o)
+	if err != nil {
+		return r, "", err
+	}
+	p := play.Played{Result: sim.Result{Record: s.assemble(0), Steps: len(s.looks)}}
+	p.SimNs = p.Record.Events[len(p.Record.Events)-1].AtNs
+	p.Trace = trace.New(p.Record)
+	v := play.Decide(sc, l, number, p, j)
+	r = play.LiveRun{Verdict: v, Programs: []string{program + " " + s.server.version}}
+	if v.AsExpected {
+		return r, "", nil
+	}
+	if gap := time.Duration(s.gapNs); gap > still {
+		doubt = fmt.Sprintf("the machine stood still for %v", gap.Round(time.Millisecond))
+		for i := range r.Findings {
+			undecide(&r.Findings[i], doubt)
+		}
+		r.Word, r.Why = play.VerdictUndecided, doubt
+		return r, doubt, nil
+	}
+	if v.Word == play.VerdictUndecided {
+		doubt = "the verdict was undecided: " + v.Why
+	}
+	return r, doubt, nil
+}
+
+// judged plays a scenario and judges it. A limit is played again without its excuses, as in
+// the simulated world, except that the decisions are those of the machine again.
+func judged(ctx context.Context, sc *scenarios.Scenario, l *subject.Subject, o Options) (*session, judges.Judgement, error) {
+	s, err := playOnce(ctx, sc, l, o)
+	if err != nil {
+		return nil, judges.Judgement{}, err
+	}
+	j := s.judge()
+	play.Convict(sc, &j, func(less *scenarios.Scenario, _ []model.Excuse) judges.Judgement {
+		_, again, e := judged(ctx, less, l, o)
+		if e != nil {
+			err = e
+		}
+		return again
+	})
+	return s, j, err
+}
+
+// playOnce plays a scenario.
+func playOnce(ctx context.Context, sc *scenarios.Scenario, l *subject.Subject, o Options) (*session, error) {
+	dir, err := os.MkdirTemp(o.Keep, "lockstep-live-")
+	if err != nil {
+		return nil, err
+	}
+	if o.Keep == "" {
+		defer func() { _ = os.RemoveAll(dir) }()
+	}
+	s := newSession(sc, l, o)
+	if o.Address != "" {
+		s.prefix = fmt.Sprintf("lockstep:%016x:", s.rng.Uint64())
+	}
+	var locks []string
+	for _, name := range play.LockNames(sc) {
+		locks = append(locks, s.prefix+name)
+	}
+	s.name = s.proto.Commands(locks)
+	if err := s.play(ctx, dir); err != nil {
+		return nil, s.explain(dir, err)
+	}
+	return s, nil
+}
+
+func newSession(sc *scenarios.Scenario, l *subject.Subject, o Options) *session {
+	s := &session{
+		o: o, sc: sc, lock: l, proto: l.Servers.(*onredis.Protocol),
+		turn: make(chan struct{}, 1), poke: make(chan struct{}, 1),
+		byConn: map[connKey]*message{}, published: map[string]int64{},
+		rng: rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64())), // real time repeats nothing, and neither need this
+	}
+	start := map[string]int64{}
+	for _, r := range sc.Resources {
+		start[r.Name] = r.Start
+	}
+	s.resources = sim.NewResources(start)
+	return s
+}
+
+// explain adds what the children said to an error.
+func (s *session) explain(dir string, err error) error {
+	for _, c := range s.sides {
+		if text, e := os.ReadFile(filepath.Join(dir, "client-"+c.process.Name+".log")); e == nil && len(text) > 0 {
+			err = fmt.Errorf("%w\nprocess %s said: %s", err, c.process.Name, text)
+		}
+	}
+	return err
+}

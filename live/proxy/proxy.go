@@ -1,0 +1,539 @@
+// Package proxy stands between clients and a Redis server. It reads requests, replies and
+// pushes one by one, asks a [Handler] what becomes of each, and loses, delays or forges them.
+// It knows no lock.
+package proxy
+
+import (
+	"bufio"
+	"errors"
+	"net"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// Handler decides what becomes of messages. Request is called by the goroutine that reads the
+// client of a connection, and the other methods by the goroutine that reads the server. What
+// blocks there holds back whatever follows on the connection.
+type Handler interface {
+	// Request is called for a request before it goes to the server.
+	Request(m *Message) Fate
+	// Answered is called for the reply to a request, as it is on the wire.
+	Answered(m *Message, raw []byte) Fate
+	// Unanswered is called once for a request that went to the server and gets no reply,
+	// because its connection ended or became a stream.
+	Unanswered(m *Message)
+	// Pushed is called for a message that answers no request.
+	Pushed(c *Conn, channel string, raw []byte) Fate
+	// Closed is called when a connection has ended.
+	Closed(c *Conn)
+}
+
+// Fate is what becomes of a message. The zero value lets it pass.
+type Fate struct {
+	Drop bool // the message is lost, and the connection lives on
+	Cut  bool // the connection is reset in place of the message
+	// Error is the reply in the place of the message; the server hears nothing of a
+	// request. It begins with its code.
+	Error string
+	// Instead, if not nil, goes to the client in the place of a reply.
+	Instead []byte
+	// NotBefore is when a reply or a push goes on, and Until holds it until it is closed.
+	// What follows it on the connection waits.
+	NotBefore time.Time
+	Until     <-chan struct{}
+	// Done is told whether the reply, the push or the forged reply went to the client, and
+	// when that began. It may be nil.
+	Done func(delivered bool, at time.Time)
+}
+
+// Message is a request of a client.
+type Message struct {
+	Conn  *Conn
+	Words []string
+	Raw   []byte
+	Index int // counts the requests of the connection from 0
+	// Data is the handler's own.
+	Data any
+
+	forged *Fate
+	need   int // how many replies are to come
+	reply  []byte
+}
+
+// Is reports whether the request has that name, whatever its case.
+func (m *Message) Is(name string) bool { return strings.EqualFold(m.Words[0], name) }
+
+// Options are the settings of a Proxy.
+type Options struct {
+	Addr string // to listen at; a port of 0 is a free one
+	// Dial opens the connection to the server for a connection of a client. The proxy
+	// calls it before it reads the first request.
+	Dial    func() (net.Conn, error)
+	Handler Handler
+	// Patience is how long the proxy waits for the replies to a client that has closed its
+	// connection, so that the handler hears of them.
+	Patience time.Duration
+	// Welcome, if not nil, reports whether a client may connect. The client is then told by
+	// a first byte, see Knock.
+	Welcome func() bool
+}
+
+// Proxy accepts connections until Close.
+type Proxy struct {
+	o    Options
+	l    net.Listener
+	all  sync.WaitGroup
+	mu   sync.Mutex
+	next int
+	open map[*Conn]bool
+	over bool
+}
+
+// Start begins to listen.
+func Start(o Options) (*Proxy, error) {
+	l, err := net.Listen("tcp", o.Addr)
+	if err != nil {
+		return nil, err
+	}
+	p := &Proxy{o: o, l: l, open: map[*Conn]bool{}}
+	p.all.Go(p.accept)
+	return p, nil
+}
+
+// Addr is where clients connect.
+func (p *Proxy) Addr() string { return p.l.Addr().String() }
+
+// Close ends the proxy and its connections, and waits for its goroutines.
+func (p *Proxy) Close() {
+	_ = p.l.Close()
+	p.mu.Lock()
+	p.over = true
+	p.mu.Unlock()
+	p.Reset()
+	p.all.Wait()
+}
+
+// Reset resets all connections.
+func (p *Proxy) Reset() {
+	p.mu.Lock()
+	conns := make([]*Conn, 0, len(p.open))
+	for c := range p.open {
+		conns = append(conns, c)
+	}
+	p.mu.Unlock()
+	for _, c := range conns {
+		c.Reset()
+	}
+}
+
+func (p *Proxy) accept() {
+	for {
+		client, err := p.l.Accept()
+		if err != nil {
+			return
+		}
+		p.all.Go(func() { p.serve(client) })
+	}
+}
+
+// The first byte on a connection where there is a Welcome.
+const (
+	welcome = '+'
+	refused = '-'
+)
+
+// ErrRefused says that the proxy did not let a client connect.
+var ErrRefused = errors.New("the proxy refuses connections")
+
+// Knock reads the first byte of a new connection to a proxy that has a Welcome.
+func Knock(c net.Conn) error {
+	var b [1]byte
+	if _, err := c.Read(b[:]); err != nil {
+		return err
+	}
+	if b[0] != welcome {
+		return ErrRefused
+	}
+	return nil
+}
+
+func (p *Proxy) serve(client net.Conn) {
+	if p.o.Welcome != nil {
+		answer := byte(welcome)
+		if !p.o.Welcome() {
+			answer = refused
+		}
+		if _, err := client.Write([]byte{answer}); err != nil || answer == refused {
+			_ = client.Close()
+			return
+		}
+	}
+	server, err := p.o.Dial()
+	if err != nil {
+		_ = client.Close()
+		return
+	}
+	c := &Conn{proxy: p, client: client, server: server, out: make(chan parcel, 1024), gone: make(chan struct{}), served: make(chan struct{}, 1), channels: map[string]map[string]bool{}}
+	p.mu.Lock()
+	if p.over {
+		p.mu.Unlock()
+		c.Reset()
+		return
+	}
+	p.next++
+	c.ID = p.next
+	p.open[c] = true
+	p.mu.Unlock()
+	var both sync.WaitGroup
+	both.Go(c.up)
+	both.Go(c.down)
+	both.Go(c.carry)
+	both.Wait()
+	c.drain() // what was put into the line when nobody took it any more
+	c.mu.Lock()
+	left := c.queue
+	c.queue = nil
+	c.mu.Unlock()
+	for _, m := range left {
+		c.unanswered(m)
+	}
+	p.mu.Lock()
+	delete(p.open, c)
+	p.mu.Unlock()
+	p.o.Handler.Closed(c)
+}
+
+// Conn is a connection of a client.
+type Conn struct {
+	ID int // counts the connections of the proxy from 1
+
+	proxy          *Proxy
+	client, server net.Conn
+	out            chan parcel
+	gone           chan struct{} // closed when the connection ends
+	once           sync.Once
+	shut           atomic.Bool   // the client has closed it
+	served         chan struct{} // gets a value when a reply came, if there is room
+
+	mu       sync.Mutex
+	queue    []*Message                 // requests without a reply
+	channels map[string]map[string]bool // that it listens to, by kind of subscription
+	listens  bool                       // it has subscribed
+	stream   bool                       // what comes are no replies any more
+	requests int
+}
+
+// parcel is what goes to the client when its time has come.
+type parcel struct {
+	raw  []byte
+	fate Fate
+}
+
+// ClientAddr is the address from which the client connected.
+func (c *Conn) ClientAddr() string { return c.client.RemoteAddr().String() }
+
+// Reset ends the connection at both sides; the client's side is told so by a reset.
+func (c *Conn) Reset() {
+	if tcp, ok := c.client.(*net.TCPConn); ok {
+		_ = tcp.SetLinger(0)
+	}
+	c.close()
+}
+
+func (c *Conn) close() {
+	c.once.Do(func() { close(c.gone) })
+	_ = c.client.Close()
+	_ = c.server.Close()
+}
+
+// Gone is closed when the connection ends.
+func (c *Conn) Gone() <-chan struct{} { return c.gone }
+
+// unanswered gives a request up.
+func (c *Conn) unanswered(m *Message) {
+	if m.forged != nil {
+		m.forged.done(false, time.Now())
+		return
+	}
+	c.proxy.o.Handler.Unanswered(m)
+}
+
+func (f *Fate) done(delivered bool, at time.Time) {
+	if f.Done != nil {
+		f.Done(delivered, at)
+	}
+}
+
+// up carries requests to the server.
+func (c *Conn) up() {
+	defer c.close()
+	in := bufio.NewReaderSize(c.client, 1<<16)
+	for {
+		raw, words, err := ReadRequest(in)
+		if err != nil {
+			c.shut.Store(true)
+			c.finish()
+			return
+		}
+		m := &Message{Conn: c, Words: words, Raw: raw, Index: c.requests}
+		c.requests++
+		f := c.proxy.o.Handler.Request(m)
+		switch {
+		case f.Cut:
+			c.Reset()
+			return
+		case f.Drop:
+			continue
+		case f.Error != "":
+			m.forged = &f
+		}
+		c.mu.Lock()
+		select {
+		case <-c.gone:
+			c.mu.Unlock()
+			c.unanswered(m)
+			return
+		default:
+		}
+		m.need = c.replies(m)
+		if m.Is("PSYNC") || m.Is("MONITOR") {
+			c.stream = true
+		}
+		stream := c.stream
+		if !stream {
+			c.queue = append(c.queue, m)
+		}
+		c.mu.Unlock()
+		switch {
+		case stream:
+			c.unanswered(m)
+		case m.forged != nil:
+			c.flush()
+			continue
+		}
+		if _, err := c.server.Write(raw); err != nil {
+			return
+		}
+	}
+}
+
+// finish waits for the replies to requests that the server has, when the client has closed the
+// connection.
+func (c *Conn) finish() {
+	t := time.NewTimer(c.proxy.o.Patience)
+	defer t.Stop()
+	for {
+		c.mu.Lock()
+		left := len(c.queue)
+		c.mu.Unlock()
+		if left == 0 || c.proxy.o.Patience == 0 {
+			return
+		}
+		select {
+		case <-c.served:
+		case <-c.gone:
+			return
+		case <-t.C:
+			return
+		}
+	}
+}
+
+// replies returns how many replies a request gets. Guarded by mu.
+func (c *Conn) replies(m *Message) int {
+	kind, begins := listening(m.Words[0])
+	if kind == "" || m.forged != nil {
+		return 1
+	}
+	names := m.Words[1:]
+	if c.channels[kind] == nil {
+		c.channels[kind] = map[string]bool{}
+	}
+	n := max(1, len(names))
+	switch {
+	case begins:
+		c.listens = true
+		for _, name := range names {
+			c.channels[kind][name] = true
+		}
+	case len(names) == 0:
+		n = max(1, len(c.channels[kind]))
+		clear(c.channels[kind])
+	default:
+		for _, name := range names {
+			delete(c.channels[kind], name)
+		}
+	}
+	return n
+}
+
+// listening returns the kind of subscription that a command begins or ends; "" if none.
+func listening(command string) (kind string, begins bool) {
+	command = strings.ToUpper(command)
+	for _, kind := range []string{"", "P", "S"} {
+		switch command {
+		case kind + "SUBSCRIBE":
+			return kind + "SUBSCRIBE", true
+		case kind + "UNSUBSCRIBE":
+			return kind + "SUBSCRIBE", false
+		}
+	}
+	return "", false
+}
+
+// down reads the server.
+func (c *Conn) down() {
+	defer c.close()
+	in := bufio.NewReaderSize(c.server, 1<<16)
+	for {
+		raw, err := ReadReply(in)
+		if err != nil {
+			return
+		}
+		if !c.take(raw) {
+			return
+		}
+	}
+}
+
+// take decides on what the server sent. It reports false when the connection is to end.
+func (c *Conn) take(raw []byte) bool {
+	c.mu.Lock()
+	stream := c.stream
+	channel, push := pushed(raw)
+	push = push && (c.listens || raw[0] == '>') // a script may answer such a list
+	var m *Message
+	if !push && !stream && len(c.queue) > 0 {
+		m = c.queue[0]
+		m.reply = append(m.reply, raw...)
+		if m.need--; m.need > 0 {
+			c.mu.Unlock()
+			return true
+		}
+		c.queue = c.queue[1:]
+	}
+	c.mu.Unlock()
+	var f Fate
+	switch {
+	case m != nil:
+		raw = m.reply
+		f = c.proxy.o.Handler.Answered(m, raw)
+	case push:
+		f = c.proxy.o.Handler.Pushed(c, channel, raw)
+	}
+	ok := c.send(raw, f)
+	c.flush()
+	select {
+	case c.served <- struct{}{}:
+	default:
+	}
+	return ok
+}
+
+// send puts what goes to the client into its line. It reports false when the connection is to
+// end.
+func (c *Conn) send(raw []byte, f Fate) bool {
+	switch {
+	case f.Cut:
+		f.done(false, time.Now())
+		c.Reset()
+		return false
+	case f.Drop:
+		f.done(false, time.Now())
+		return true
+	case f.Error != "":
+		raw = []byte("-" + f.Error + "\r\n")
+	case f.Instead != nil:
+		raw = f.Instead
+	}
+	select {
+	case c.out <- parcel{raw, f}:
+		return true
+	case <-c.gone:
+		f.done(false, time.Now())
+		return false
+	}
+}
+
+// carry writes to the client what is due, in order.
+func (c *Conn) carry() {
+	defer c.close()
+	for {
+		select {
+		case x := <-c.out:
+			if !c.wait(x.fate) {
+				x.fate.done(false, time.Now())
+				c.drain()
+				return
+			}
+			if c.shut.Load() { // nobody reads it
+				x.fate.done(false, time.Now())
+				continue
+			}
+			at := time.Now()
+			_, err := c.client.Write(x.raw)
+			x.fate.done(err == nil, at)
+			if err != nil {
+				c.drain()
+				return
+			}
+		case <-c.gone:
+			c.drain()
+			return
+		}
+	}
+}
+
+// drain gives up what is in the line of a connection that has ended.
+func (c *Conn) drain() {
+	c.close()
+	for {
+		select {
+		case x := <-c.out:
+			x.fate.done(false, time.Now())
+		default:
+			return
+		}
+	}
+}
+
+// wait waits until a message may go on. It reports false when the connection has ended.
+func (c *Conn) wait(f Fate) bool {
+	if d := time.Until(f.NotBefore); d > 0 {
+		t := time.NewTimer(d)
+		defer t.Stop()
+		select {
+		case <-t.C:
+		case <-c.gone:
+			return false
+		}
+	}
+	if f.Until != nil {
+		select {
+		case <-f.Until:
+		case <-c.gone:
+			return false
+		}
+	}
+	return true
+}
+
+// flush sends the forged replies whose turn it is.
+func (c *Conn) flush() {
+	for {
+		c.mu.Lock()
+		if len(c.queue) == 0 || c.queue[0].forged == nil {
+			c.mu.Unlock()
+			return
+		}
+		m := c.queue[0]
+		c.queue = slices.Delete(c.queue, 0, 1)
+		c.mu.Unlock()
+		if !c.send(nil, *m.forged) {
+			return
+		}
+	}
+}

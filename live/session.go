@@ -1,0 +1,730 @@
+//go:build linux
+
+package live
+
+import (
+	"context"
+	"encoding/gob"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"sync"
+	"syscall"
+	"time"
+
+	"lockstep/live/proxy"
+	"lockstep/model"
+	"lockstep/scenarios"
+	"lockstep/scenarios/play"
+	"lockstep/scenarios/subject"
+	"lockstep/scenarios/subject/onredis"
+	"lockstep/sim"
+)
+
+// session is one run: the parent's side.
+type session struct {
+	o      Options
+	sc     *scenarios.Scenario
+	lock   *subject.Subject
+	proto  *onredis.Protocol
+	name   func(words []string, by sim.Author) sim.Command
+	prefix string // of the keys of the run
+	server *server
+	base   time.Time // the start
+	// baseNs is the start on the monotonic clock, and startMs in Unix milliseconds.
+	baseNs, startMs int64
+
+	sides []*side // by process, in the scenario's order
+	turn  chan struct{}
+
+	mu        sync.Mutex
+	events    []event
+	messages  []*message
+	byConn    map[connKey]*message
+	looks     []look
+	rules     []*rule
+	resources *sim.Resources
+	published map[string]int64
+	calm      bool
+	leaving   bool
+	faultsDue int
+	movedNs   int64
+	gapNs     int64      // the longest that a process stood still without a fault
+	skewNs    int64      // how far the server's clock was seen to be from the start's
+	stalls    [][2]int64 // of the server, by faults
+	rng       *rand.Rand
+	failed    error
+	nextEnd   int64         // when a key ends next, in ns since the start; 0: none
+	poke      chan struct{} // nextEnd has changed
+}
+
+// event is an event whose numbers are the process's own.
+type event struct {
+	model.Event
+	msg *message
+}
+
+// message is a request of a client, or a message that the server pushed.
+type message struct {
+	side    *side
+	conn    string
+	request sim.Request
+	cmd     sim.Command
+	channel string // of a push
+	push    bool
+	hidden  bool // the greeting of a client, which a world answers at once
+	came    bool // the proxy has it
+
+	sentNs int64
+	op     int // the process's own number
+	told   bool
+	fromNs int64 // when it went to the server
+	look   int   // the index of the look behind it; -1: it was not executed
+	reply  sim.Reply
+}
+
+// connKey names a request: the index counts those of a connection.
+type connKey struct {
+	process, conn string
+	index         int
+}
+
+// look is one time that the parent read the keys, and what came before.
+type look struct {
+	fromNs, toNs int64 // what happened before the look, and behind the last one, happened between
+	atNs         int64 // when the server says that it did; 0: it does not say
+	readNs       int64 // when the server read the keys
+	msg          *message
+	fault        int // the number of the fault that struck
+	text         string
+	removed      []string // the keys that the fault let expire
+	published    []model.Event
+	keys         map[string]key
+	first        bool
+}
+
+// side is a process of the scenario: the child process and its proxy.
+type side struct {
+	s       *session
+	index   int
+	process scenarios.Process
+	proxy   *proxy.Proxy
+	names   connNames
+	conns   map[int]string // the names of connections, by the proxy's number; guarded by s.mu
+	cmd     *exec.Cmd
+	in      io.WriteCloser
+	enc     *gob.Encoder
+	over    chan struct{} // the child has ended
+	ready   chan error
+
+	// The rest is guarded by s.mu.
+	dead    bool
+	left    bool
+	cut     int64 // the end of a partition
+	pauses  [][2]int64
+	threads []threadState
+	ops     map[int]string // the thread of each operation under way
+}
+
+type threadState int
+
+const (
+	stepping threadState = iota
+	calling
+	finished
+)
+
+// now is the time since the start of the run.
+func (s *session) now() int64 { return monotonic() - s.baseNs }
+
+func (s *session) at(t time.Time) int64 { return int64(t.Sub(s.base)) }
+
+// play plays the scenario, and returns when everything has ended.
+func (s *session) play(ctx context.Context, dir string) (err error) {
+	if s.o.Address == "" {
+		s.server, err = startServer(dir)
+	} else {
+		s.server, err = useServer(s.o.Address)
+	}
+	if err != nil {
+		return err
+	}
+	defer s.server.stop()
+	for text := range s.proto.Scripts { // as on a server that has served other clients before
+		if err := s.server.rdb.ScriptLoad(ctx, text).Err(); err != nil {
+			return err
+		}
+	}
+	if s.o.Address != "" {
+		defer s.clean()
+	}
+	if err := s.begin(dir); err != nil {
+		s.end()
+		return err
+	}
+	defer s.end()
+	s.run(ctx)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return errors.Join(s.failed, ctx.Err())
+}
+
+// opening is how long the children have to start.
+const opening = 400 * time.Millisecond
+
+// begin starts the children, and lets time begin.
+func (s *session) begin(dir string) error {
+	for i, p := range s.sc.Processes {
+		c := &side{s: s, index: i, process: p, over: make(chan struct{}), ready: make(chan error, 1), threads: make([]threadState, p.Threads), conns: map[int]string{}, ops: map[int]string{}}
+		var err error
+		c.proxy, err = proxy.Start(proxy.Options{
+			Addr: "127.0.0.1:0", Handler: c, Patience: patience, Welcome: c.welcome,
+			Dial: func() (net.Conn, error) { return s.dial() },
+		})
+		if err != nil {
+			return err
+		}
+		s.sides = append(s.sides, c)
+		if err := c.start(dir); err != nil {
+			return err
+		}
+	}
+	// The start is at a whole millisecond of the wall clock, by which the server counts.
+	s.base = time.Now().Add(opening)
+	wait := time.Duration(1e6 - s.base.UnixNano()%1e6)
+	s.base = s.base.Add(wait)
+	s.baseNs = monotonic() + int64(time.Until(s.base))
+	s.startMs = s.base.UnixMilli()
+	for _, c := range s.sides {
+		c.tell(down{Begin: &began{
+			File: s.sc.File, Scenario: s.sc.Text, Lock: s.lock.Name, Process: c.process.Name, Index: c.index,
+			Addr: c.proxy.Addr(), Prefix: s.prefix, Seed: s.rng.Uint64(), StartNs: s.baseNs,
+			Offset: c.process.WallOffset, DriftPPM: c.process.WallDriftPPM,
+		}})
+	}
+	for _, c := range s.sides {
+		select {
+		case err := <-c.ready:
+			if err != nil {
+				return unusablef("%s cannot be opened in process %s: %w", s.lock.Name, c.process.Name, err)
+			}
+		case <-c.over:
+			return fmt.Errorf("the client of process %s ended before it began; see its log", c.process.Name)
+		case <-time.After(patience):
+			return fmt.Errorf("the client of process %s does not begin", c.process.Name)
+		}
+	}
+	if late := s.now(); late > 0 {
+		s.gapNs = late
+	}
+	s.mu.Lock()
+	s.look(nil, look{first: true, fromNs: s.now()})
+	s.mu.Unlock()
+	return nil
+}
+
+// start starts the child.
+func (c *side) start(dir string) error {
+	log, err := os.Create(filepath.Join(dir, "client-"+c.process.Name+".log"))
+	if err != nil {
+		return err
+	}
+	defer func() { _ = log.Close() }()
+	c.cmd = exec.Command(c.s.o.Program[0], c.s.o.Program[1:]...)
+	c.cmd.Stderr = log
+	out, err := c.cmd.StdoutPipe()
+	if err != nil {
+		return err
+	}
+	if c.in, err = c.cmd.StdinPipe(); err != nil {
+		return err
+	}
+	c.enc = gob.NewEncoder(c.in)
+	if err := spawn(c.cmd); err != nil {
+		return fmt.Errorf("the client of process %s does not start: %w", c.process.Name, err)
+	}
+	go func() {
+		defer close(c.over)
+		dec := gob.NewDecoder(out)
+		for {
+			var u up
+			if dec.Decode(&u) != nil {
+				break
+			}
+			c.hear(u)
+		}
+		_ = c.cmd.Wait()
+	}()
+	return nil
+}
+
+// tell tells the child something. A child that has ended hears nothing.
+func (c *side) tell(d down) { _ = c.enc.Encode(d) }
+
+// dial connects to the server. While the server restarts it waits.
+func (s *session) dial() (net.Conn, error) {
+	for end := time.Now().Add(patience); ; time.Sleep(5 * time.Millisecond) {
+		c, err := net.DialTimeout("tcp", s.server.addr, patience)
+		if err == nil || time.Now().After(end) {
+			return c, err
+		}
+	}
+}
+
+// welcome reports whether the process may connect: one that is cut off may not.
+func (c *side) welcome() bool {
+	c.s.mu.Lock()
+	defer c.s.mu.Unlock()
+	return !c.partitioned()
+}
+
+// partitioned reports whether no message passes. Guarded by s.mu.
+func (c *side) partitioned() bool { return !c.s.leaving && c.cut > c.s.now() }
+
+// hear takes what the child tells.
+func (c *side) hear(u up) {
+	s := c.s
+	switch {
+	case u.Ready:
+		c.ready <- nil
+	case u.Err != "":
+		c.ready <- errors.New(u.Err)
+	case u.Event != nil:
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		c.happened(*u.Event)
+	case u.Sent != nil:
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		m := s.message(c, u.Sent.Conn, u.Sent.Index, u.Sent.Words)
+		m.sentNs, m.op, m.told = u.Sent.AtNs, u.Sent.Op, true
+	case u.Ask != nil:
+		go c.answer(*u.Ask)
+	case u.Gap != nil:
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.gapNs = max(s.gapNs, without(u.Gap.FromNs, u.Gap.ToNs, c.pauses))
+	case u.Left:
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		c.left = true
+	}
+}
+
+// without returns the length of a time without the times that it shares with others.
+func without(from, to int64, others [][2]int64) int64 {
+	length := to - from
+	for _, x := range others {
+		length -= max(0, min(to, x[1])-max(from, x[0]))
+	}
+	return length
+}
+
+// happened notes an event of the child. Guarded by s.mu.
+func (c *side) happened(e model.Event) {
+	if e.Thread > 0 {
+		state := &c.threads[e.Thread-1]
+		switch e.Kind {
+		case model.KindInvoke:
+			*state = calling
+			c.ops[e.Op] = e.ThreadName()
+		case model.KindReturn:
+			*state = stepping
+			delete(c.ops, e.Op)
+		case model.KindDone:
+			*state = finished
+		case model.KindDefect:
+			*state = finished
+		}
+		c.s.movedNs = max(c.s.movedNs, e.AtNs)
+	}
+	c.s.events = append(c.s.events, event{Event: e})
+}
+
+// record adds an event of the parent's. Guarded by mu.
+func (s *session) record(e model.Event, m *message) {
+	if e.AtNs == 0 {
+		e.AtNs = s.now()
+	}
+	s.events = append(s.events, event{e, m})
+}
+
+// message returns the request with that place on a connection, which the child and the proxy
+// tell of in any order. Guarded by mu.
+func (s *session) message(c *side, conn string, index int, words []string) *message {
+	key := connKey{c.process.Name, conn, index}
+	m := s.byConn[key]
+	if m == nil {
+		m = &message{side: c, conn: conn, look: -1}
+		m.request = simRequest(words)
+		m.hidden = m.request.Name == "HELLO" && !m.request.Streams
+		m.cmd = s.name(words, sim.Author{})
+		for i, lock := range m.cmd.Locks {
+			m.cmd.Locks[i] = s.bare(lock)
+		}
+		s.byConn[key] = m
+		s.messages = append(s.messages, m)
+	}
+	return m
+}
+
+// bare returns the name of a lock in the scenario.
+func (s *session) bare(lock string) string {
+	if len(lock) >= len(s.prefix) && lock[:len(s.prefix)] == s.prefix {
+		return lock[len(s.prefix):]
+	}
+	return lock
+}
+
+// answer answers a question of the child.
+func (c *side) answer(a ask) {
+	s := c.s
+	out := answer{ID: a.ID}
+	switch a.What {
+	case askState:
+		s.alone(func() { s.look(nil, look{fromNs: s.now()}) })
+		s.mu.Lock()
+		last := s.looks[len(s.looks)-1]
+		out.State = s.state(last.keys, a.Lock)
+		s.mu.Unlock()
+	case askReply:
+		s.mu.Lock()
+		out.Reply, out.Found = s.opReply(c, a)
+		s.mu.Unlock()
+	case askPublished:
+		s.mu.Lock()
+		out.Number = s.published[a.Channel]
+		s.mu.Unlock()
+	case askVisit:
+		s.travel(nil)
+		s.mu.Lock()
+		out.Event = s.resources.Visit(a.Visit)
+		e := out.Event
+		e.Process, e.Thread = c.process.Name, a.Thread
+		s.record(e, nil)
+		s.mu.Unlock()
+		s.travel(nil)
+	case askInterrupt:
+		c.interrupt(a)
+	}
+	c.tell(down{Answer: &out})
+}
+
+// opReply is sim.World.OpReply for an operation of the child. Guarded by mu.
+func (s *session) opReply(c *side, a ask) (reply string, ok bool) {
+	for _, m := range s.messages {
+		if m.side == c && m.op == a.Op && m.look >= 0 && m.cmd.Script == a.Role && m.reply.Answer != model.NotRun {
+			reply, ok = m.reply.Shown, true
+			if !a.Last {
+				return reply, ok
+			}
+		}
+	}
+	return reply, ok
+}
+
+// interrupt passes an interrupt on to the process of its thread.
+func (c *side) interrupt(a ask) {
+	s := c.s
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, to := range s.sides {
+		for i := range to.threads {
+			if model.ThreadName(to.process.Name, i+1) != a.Target {
+				continue
+			}
+			met := to.threads[i] == calling && !to.dead
+			s.record(model.Event{Kind: model.KindUse, Process: c.process.Name, Thread: a.Thread, Phase: "interrupt", Text: a.Target, Met: met}, nil)
+			if met {
+				go to.tell(down{Interrupt: i + 1})
+			}
+		}
+	}
+}
+
+// travel waits as long as a message is on its way. It reports false when gone is closed.
+func (s *session) travel(gone <-chan struct{}) bool {
+	t := time.NewTimer(s.latency())
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return true
+	case <-gone:
+		return false
+	}
+}
+
+// latency draws the time that a message is on its way.
+func (s *session) latency() time.Duration {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	min, max := s.sc.Latency.Min, s.sc.Latency.Max
+	if max <= min {
+		return min
+	}
+	return min + time.Duration(s.rng.Int64N(int64(max-min)+1))
+}
+
+// alone runs f while no request is at the server, with mu held.
+func (s *session) alone(f func()) {
+	s.turn <- struct{}{}
+	s.mu.Lock()
+	f()
+	s.mu.Unlock()
+	<-s.turn
+}
+
+// state reads what the server holds of a lock from its keys. Guarded by mu.
+func (s *session) state(keys map[string]key, lock string) *model.LockState {
+	return s.proto.Observe(keyspace{keys, s.startMs}, s.prefix+lock)
+}
+
+// look reads the keys after something may have changed them, and adds l to the looks. The
+// caller has the turn, and mu, which look gives back meanwhile.
+func (s *session) look(m *message, l look) {
+	s.mu.Unlock()
+	keys, seen, wallNs, err := s.server.look(s.prefix + "*")
+	read := s.now()
+	s.mu.Lock()
+	if err != nil {
+		s.failed = errors.Join(s.failed, err)
+		return
+	}
+	at := wallNs - s.startMs*1e6
+	l.msg, l.keys, l.readNs = m, keys, min(at, read)
+	// The wall clock of the machine may step or be slewed, and with it the server's.
+	s.skewNs = max(s.skewNs, at-read, l.fromNs-at)
+	if l.toNs == 0 {
+		l.toNs = read
+	}
+	for _, w := range seen {
+		at := w.wallNs - s.startMs*1e6
+		if m != nil && l.atNs == 0 && !w.script && slices.Equal(w.words, m.request.Words) {
+			l.atNs = at
+		}
+		if len(w.words) == 3 && (equalFold(w.words[0], "PUBLISH") || equalFold(w.words[0], "SPUBLISH")) {
+			s.published[w.words[1]]++
+			l.published = append(l.published, model.Event{Kind: model.KindPublish, Channel: w.words[1], Text: w.words[2]})
+		}
+	}
+	if m != nil {
+		m.look = len(s.looks)
+	}
+	s.looks = append(s.looks, l)
+	s.gapNs = max(s.gapNs, without(l.fromNs, read, s.stalls))
+	s.nextEnd = 0
+	for _, k := range keys {
+		if at := s.gone(k); k.endMs >= 0 && (s.nextEnd == 0 || at < s.nextEnd) {
+			s.nextEnd = at
+		}
+	}
+	select {
+	case s.poke <- struct{}{}:
+	default:
+	}
+}
+
+// gone is the instant at which a key with an end is gone.
+func (s *session) gone(k key) int64 { return (k.endMs + 1 - s.startMs) * 1e6 }
+
+// watchEnds looks whenever a key has ended, until stop is closed.
+func (s *session) watchEnds(stop <-chan struct{}) {
+	for {
+		s.mu.Lock()
+		next := s.nextEnd
+		s.mu.Unlock()
+		var due <-chan time.Time
+		if next > 0 {
+			due = time.After(time.Duration(next-s.now()) + time.Millisecond)
+		}
+		select {
+		case <-stop:
+			return
+		case <-s.poke:
+		case <-due:
+			s.alone(func() { s.look(nil, look{fromNs: s.now()}) })
+		}
+	}
+}
+
+// beat notes when the parent stood still.
+func (s *session) beat(stop <-chan struct{}) {
+	tick := time.NewTicker(beatEvery)
+	defer tick.Stop()
+	last := s.now()
+	for {
+		select {
+		case <-stop:
+			return
+		case <-tick.C:
+		}
+		now := s.now()
+		s.mu.Lock()
+		s.gapNs = max(s.gapNs, now-last-int64(beatEvery))
+		s.mu.Unlock()
+		last = now
+	}
+}
+
+// run lets the run go through its phases.
+func (s *session) run(ctx context.Context) {
+	stop := make(chan struct{})
+	var beside sync.WaitGroup
+	beside.Go(func() { s.watchEnds(stop) })
+	beside.Go(func() { s.beat(stop) })
+	defer beside.Wait()
+	defer close(stop)
+	struck := s.plan(ctx)
+	defer struck()
+	length := play.LengthsOf(s.sc, s.lock)
+	if s.rest(ctx, length) {
+		s.mu.Lock()
+		s.heal()
+		s.mu.Unlock()
+		s.rest(ctx, length)
+	}
+	s.leave(ctx, length)
+}
+
+// brief is how long a run goes on in which nothing can happen any more.
+const brief = 200 * time.Millisecond
+
+// rest waits until the run may pass on to its next phase. It reports false when ctx is over
+// or the run has failed.
+func (s *session) rest(ctx context.Context, length play.Lengths) bool {
+	for {
+		s.mu.Lock()
+		quiet := time.Duration(s.now() - s.movedNs)
+		need, idle := length.Quiet, true
+		if done := s.allDone(); done {
+			need = s.settle(length)
+		}
+		idle = s.idle() && s.faultsDue == 0
+		failed := s.failed
+		s.mu.Unlock()
+		switch {
+		case failed != nil:
+			return false
+		case idle && quiet >= need:
+			return true
+		}
+		select {
+		case <-ctx.Done():
+			return false
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
+}
+
+// settle is how long the world settles when every thread is done. A world waits for as long as
+// a client may take to give a command up. Here a client that waits for no answer gives none
+// up, and what it may still do is to renew a hold. Guarded by mu.
+func (s *session) settle(length play.Lengths) time.Duration {
+	for _, r := range s.rules {
+		if r.held > 0 {
+			return length.Settle
+		}
+	}
+	if !s.calm {
+		return brief // what follows is the calm
+	}
+	if period := s.lock.Timing(s.sc.Watchdog).RenewalPeriod; period > 0 {
+		return min(length.Settle, period+time.Second)
+	}
+	return min(length.Settle, time.Second)
+}
+
+// idle: no thread has a step before it. Guarded by mu.
+func (s *session) idle() bool { return !s.any(stepping) }
+
+// allDone: no thread steps or is in a call. Guarded by mu.
+func (s *session) allDone() bool { return !s.any(stepping) && !s.any(calling) }
+
+func (s *session) any(state threadState) bool {
+	return slices.ContainsFunc(s.sides, func(c *side) bool { return !c.dead && slices.Contains(c.threads, state) })
+}
+
+// leave ends the run for the threads, and waits until no lock is held any more, or until every
+// lease must be over.
+func (s *session) leave(ctx context.Context, length play.Lengths) {
+	s.mu.Lock()
+	if !s.calm {
+		s.heal()
+	}
+	s.leaving = true
+	s.record(model.Event{Kind: model.KindLeave}, nil)
+	s.mu.Unlock()
+	for _, c := range s.sides {
+		c.tell(down{Leave: true})
+	}
+	for end := time.Now().Add(length.Drain); time.Now().Before(end) && ctx.Err() == nil; time.Sleep(20 * time.Millisecond) {
+		s.mu.Lock()
+		free := s.failed != nil || !s.any(calling) && !slices.ContainsFunc(s.sides, func(c *side) bool { return !c.dead && !c.left })
+		last := s.looks[len(s.looks)-1]
+		for _, lock := range play.LockNames(s.sc) {
+			free = free && (s.failed != nil || !s.state(last.keys, lock).Held())
+		}
+		s.mu.Unlock()
+		if free {
+			break
+		}
+	}
+	time.Sleep(brief)
+	s.alone(func() { s.look(nil, look{fromNs: s.now()}) })
+	s.leftovers()
+}
+
+// leftovers records what the server still has and what has no end.
+func (s *session) leftovers() {
+	channels, err := s.server.rdb.PubSubChannels(context.Background(), "*").Result()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.failed = errors.Join(s.failed, err); s.failed != nil {
+		return
+	}
+	last := s.looks[len(s.looks)-1]
+	var keys []string
+	for name, k := range last.keys {
+		if k.endMs < 0 {
+			keys = append(keys, s.bare(name))
+		}
+	}
+	slices.Sort(keys)
+	for _, k := range keys {
+		s.record(model.Event{Kind: model.KindLeft, Key: k}, nil)
+	}
+	slices.Sort(channels)
+	for _, ch := range channels {
+		if s.o.Address == "" {
+			s.record(model.Event{Kind: model.KindLeft, Channel: ch}, nil)
+		}
+	}
+}
+
+// clean removes the keys that the run wrote to a server of somebody else.
+func (s *session) clean() {
+	keys, _, _, err := s.server.look(s.prefix + "*")
+	if err != nil {
+		return
+	}
+	for name := range keys {
+		_ = s.server.rdb.Del(context.Background(), name).Err()
+	}
+}
+
+// end ends the children and the proxies.
+func (s *session) end() {
+	for _, c := range s.sides {
+		if c.cmd != nil && c.cmd.Process != nil {
+			_ = c.cmd.Process.Signal(syscall.SIGKILL)
+			<-c.over
+		}
+		c.proxy.Close()
+	}
+}

@@ -1,0 +1,69 @@
+//go:build linux
+
+package live
+
+import (
+	"fmt"
+	"path"
+
+	"lockstep/model"
+	"lockstep/scenarios"
+	"lockstep/scenarios/play"
+	"lockstep/scenarios/subject"
+	"lockstep/scenarios/subject/onredis"
+)
+
+// unusable is an error of what the caller gave or the machine lacks. Nothing was played.
+type unusable struct{ error }
+
+func (u unusable) Unwrap() error { return u.error }
+
+// Unusable marks the error: see Check.
+func (unusable) Unusable() {}
+
+func unusablef(format string, args ...any) error { return unusable{fmt.Errorf(format, args...)} }
+
+// Check reports why a scenario cannot be played live on a lock, with the file and the line;
+// nil if it can. shared: the server is somebody else's, so that no fault may strike it.
+func Check(sc *scenarios.Scenario, l *subject.Subject, shared bool) error {
+	if _, ok := l.Servers.(*onredis.Protocol); !ok {
+		return unusablef("%s: not possible live: %s is no lock on one redis-server of which live knows how to read the state", sc.File, l.Name)
+	}
+	if l.Replicated {
+		return unusablef("%s: not possible live: %s is configured for replicas, and live has one redis-server", sc.File, l.Name)
+	}
+	if sc.Server.Replicas > 0 {
+		return unusablef("%s: not possible live: the scenario has replicas, and live has one redis-server", sc.File)
+	}
+	if err := play.StepsApply(sc, l); err != nil {
+		return unusable{err}
+	}
+	for _, f := range sc.Faults {
+		why := ""
+		switch {
+		case f.StepsServerClock():
+			why = "the wall clock of a real server is the machine's"
+		case f.Server == model.ServerFailover:
+			why = "a server without replicas has nothing to fail over to"
+		case shared && (f.Kind == model.FaultServer || f.Kind == model.FaultKey):
+			why = "no fault strikes a server of --address"
+		case f.Kind == model.FaultKey && badGlob(f.Key):
+			why = "the glob of the key cannot be read"
+		default:
+			for _, n := range f.Servers {
+				if n > 1 {
+					why = fmt.Sprintf("it strikes server %d, and there is one", n)
+				}
+			}
+		}
+		if why != "" {
+			return unusablef("%s:%d: not possible live: %s: %s", f.Pos.File, f.Pos.Line, f.FaultSpec, why)
+		}
+	}
+	return nil
+}
+
+func badGlob(glob string) bool {
+	_, err := path.Match(glob, "")
+	return err != nil
+}

@@ -1,0 +1,144 @@
+package play
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+
+	"lockstep/linearizability/judges"
+	"lockstep/model"
+	"lockstep/model/trace"
+	"lockstep/scenarios"
+	"lockstep/scenarios/subject"
+)
+
+// LiveRun is a run of a scenario on real servers in real time, judged. The seed of its verdict
+// is the number of the run, from 1.
+type LiveRun struct {
+	Verdict
+	// Programs are the programs that played, each with its version.
+	Programs []string
+	// Note says what the reader of the verdict should know, such as that the run was played
+	// twice; "": nothing.
+	Note string
+}
+
+// liveFormat is the version of the file format of a live recording.
+const liveFormat = 1
+
+// LiveRecording is a live run as a file: lines that begin with # for people, then one JSON
+// object. A live run has no decisions and cannot be played again, so the file has its events.
+type LiveRecording struct {
+	Format     int              `json:"lockstep_live"`
+	Programs   []string         `json:"programs"`
+	Lock       string           `json:"lock"`
+	Run        uint64           `json:"run"`
+	Verdict    Word             `json:"verdict"`
+	Expected   string           `json:"expected"`
+	AsExpected bool             `json:"as_expected"`
+	Why        string           `json:"why,omitempty"`
+	Note       string           `json:"note,omitempty"`
+	File       string           `json:"file"`
+	Scenario   string           `json:"scenario"`
+	Params     model.Params     `json:"params"`
+	Findings   []judges.Finding `json:"findings"`
+	Reached    []string         `json:"reached"`
+	Events     []liveEvent      `json:"events"`
+}
+
+// liveEvent is an event with the facts that a digest leaves out.
+type liveEvent struct {
+	model.Event
+	Facts liveFacts `json:"facts,omitzero"`
+}
+
+type liveFacts struct {
+	Check    *model.Check    `json:"check,omitempty"`
+	Do       string          `json:"do,omitempty"`
+	Listens  model.Listening `json:"listens,omitempty"`
+	Channels []string        `json:"channels,omitempty"`
+	Answer   model.Answer    `json:"answer,omitempty"`
+	Program  bool            `json:"program,omitempty"`
+}
+
+// Recording makes the recording of a live run.
+func (r LiveRun) Recording() *LiveRecording {
+	v := r.Verdict
+	out := &LiveRecording{
+		Format: liveFormat, Programs: r.Programs, Lock: v.Lock.Name, Run: v.Seed, Verdict: v.Word, Expected: v.Expected, AsExpected: v.AsExpected,
+		Why: v.Why, Note: r.Note, File: v.Scenario.File, Scenario: v.Scenario.Text, Params: v.Played.Record.Params, Findings: v.Findings, Reached: v.Reached,
+	}
+	for _, e := range v.Played.Record.Events {
+		out.Events = append(out.Events, liveEvent{e, liveFacts{e.Check, e.Do, e.Listens, e.Channels, e.Answer, e.Program}})
+	}
+	return out
+}
+
+// Write writes a live recording, with comment lines on top.
+func (r *LiveRecording) Write(w io.Writer, comment []string) error {
+	var b bytes.Buffer
+	for _, line := range comment {
+		fmt.Fprintf(&b, "# %s\n", strings.ReplaceAll(line, "\n", " "))
+	}
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(r); err != nil {
+		return err
+	}
+	_, err := w.Write(b.Bytes())
+	return err
+}
+
+// IsLive reports whether a file is a live recording.
+func IsLive(text []byte) bool {
+	return bytes.HasPrefix(withoutComment(text), []byte(`{"lockstep_live":`))
+}
+
+func withoutComment(text []byte) []byte {
+	for len(text) > 0 && text[0] == '#' {
+		_, rest, _ := bytes.Cut(text, []byte("\n"))
+		text = rest
+	}
+	return text
+}
+
+// ReadLive reads a live recording whose lock is registered. The verdict is the one in the
+// file. Errors are *scenarios.FileError.
+func ReadLive(file string, text []byte) (LiveRun, error) {
+	fail := func(format string, args ...any) (LiveRun, error) {
+		line, column := position(text, len(text)-len(withoutComment(text)))
+		return LiveRun{}, &scenarios.FileError{File: file, Line: line, Column: column, Msg: fmt.Sprintf(format, args...)}
+	}
+	dec := json.NewDecoder(bytes.NewReader(withoutComment(text)))
+	dec.DisallowUnknownFields()
+	var r LiveRecording
+	if err := dec.Decode(&r); err != nil {
+		return fail("not a live recording: %v", err)
+	}
+	if r.Format != liveFormat {
+		return fail("live recording format %d; this program reads format %d", r.Format, liveFormat)
+	}
+	l, err := subject.Find(r.Lock)
+	if err != nil {
+		return fail("%v", err)
+	}
+	sc, err := scenarios.Parse(r.File, []byte(r.Scenario), subject.Find)
+	if err != nil {
+		return fail("the scenario in the recording: %v", err)
+	}
+	rec := &model.Record{Params: r.Params}
+	for _, x := range r.Events {
+		e, f := x.Event, x.Facts
+		e.Check, e.Do, e.Listens, e.Channels, e.Answer, e.Program = f.Check, f.Do, f.Listens, f.Channels, f.Answer, f.Program
+		rec.Add(e)
+	}
+	v := Verdict{
+		Scenario: sc, Lock: l, Seed: r.Run, Word: r.Verdict, Expected: r.Expected, AsExpected: r.AsExpected, Why: r.Why,
+		Findings: r.Findings, Reached: r.Reached, Digest: rec.Digest(),
+	}
+	v.Played.Record = rec
+	v.Played.Trace = trace.New(rec)
+	return LiveRun{Verdict: v, Programs: r.Programs, Note: r.Note}, nil
+}
