@@ -1,6 +1,7 @@
 package locktest
 
 import (
+	"context"
 	"fmt"
 	"strings"
 	"testing"
@@ -33,4 +34,45 @@ func TestIndependentServers(t *testing.T) {
 		}
 	}()
 	Independent(0, 7000, nil)
+}
+
+// A value that does not repeat is replaced by one that does: the same for the same.
+func TestAValueStandsForAnother(t *testing.T) {
+	p := &Process{}
+	one, two := p.Value("one"), p.Value("two")
+	if one == "one" || one == two || p.Value("one") != one || p.Value("two") != two {
+		t.Errorf("%q and %q, then %q and %q", one, two, p.Value("one"), p.Value("two"))
+	}
+}
+
+func TestAHoldOutlivesTheContextOfItsCall(t *testing.T) {
+	for _, c := range []struct {
+		rule          string
+		before, after bool // the context of the call ends before it returns, or after
+		err, want     error
+		ends          bool // the hold ends
+	}{
+		{rule: "that ends after the call", after: true},
+		{rule: "and not one that ends before", before: true, want: context.Canceled, ends: true},
+		{rule: "if there is a hold", err: ErrBusy, want: ErrBusy, ends: true},
+		{rule: "the error of the call comes first", before: true, err: ErrBusy, want: ErrBusy, ends: true},
+	} {
+		ctx, end := context.WithCancel(t.Context())
+		own, settle := Outlive(ctx)
+		if c.before {
+			end()
+		}
+		if err := settle(c.err); err != c.want {
+			t.Errorf("%s: the call returns %v, want %v", c.rule, err, c.want)
+		}
+		if c.after {
+			end()
+		}
+		if c.ends {
+			<-own.Done()
+		} else if own.Err() != nil {
+			t.Errorf("%s: the hold ends: %v", c.rule, own.Err())
+		}
+		end()
+	}
 }
