@@ -175,6 +175,8 @@ func (la *lane) play(seq Sequence) (steps []Step, d *disagreement, stalled bool,
 			}
 		}
 		stalled = stalled || time.Since(began) > stall
+		// A short wait for a token is a race against the acknowledgement of the subscription.
+		stalled = stalled || op.Do == doTryLockToken && op.WaitMS == tokenWaitMS && theirs.Reply != mine.Reply
 		if d = parted(steps, ours); d != nil {
 			break
 		}
