@@ -1,0 +1,330 @@
+// Package nats judges locks that people write on the key-value store of NATS, with the
+// client github.com/nats-io/nats.go, unmodified, on the real server.
+//
+// A lock is a key. Whoever creates it has the lock, renews it by updating the key with the
+// revision that it wrote last, and deletes the key to give the lock up. The entry ends with
+// the TTL of the bucket. So the documentation of NATS has it
+// (https://docs.nats.io/nats-concepts/jetstream/key-value-store/kv_walkthrough), and the
+// election of R.I. Pienaar (https://github.com/ripienaar/nats-kv-leader-elect). The periods
+// are those of the package nlock (https://github.com/akhenakh/nlock): a waiter tries again
+// after 250 ms, and a holder renews after a third of the TTL, waits 500 ms for the answer,
+// and gives the hold up when that fails.
+package nats
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"net"
+	"sync"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"lockstep/locktest"
+	"lockstep/peers/nats/server"
+	"lockstep/sim"
+)
+
+const (
+	bucket = "LOCKS"
+	lease  = 8 * time.Second
+	pause  = 250 * time.Millisecond
+	answer = 2 * pause // for which a renewal waits
+)
+
+// KV is the lock whose key is deleted only if it has the revision of its holder.
+var KV = subject("nats-kv", "NATS: create, update and delete with the last revision, in a bucket with a TTL", way{})
+
+// Blind is KV for callers who delete the key whatever its revision.
+var Blind = subject("nats-kv-blind", "NATS: create and update, and delete without a revision", way{blind: true})
+
+// KeyTTL is KV in a bucket without a TTL: the key has its own TTL, which an update takes away.
+var KeyTTL = subject("nats-kv-key-ttl", "NATS: create with a TTL of the key, update and delete with the last revision", way{ownTTL: true})
+
+// way is how a lock uses the bucket.
+type way struct {
+	blind  bool // delete without a revision
+	ownTTL bool // the TTL is that of the key
+}
+
+func subject(name, about string, w way) locktest.Subject {
+	config := jetstream.KeyValueConfig{Bucket: bucket, TTL: lease}
+	if w.ownTTL {
+		config = jetstream.KeyValueConfig{Bucket: bucket, LimitMarkerTTL: time.Second}
+	}
+	return locktest.Subject{
+		Name: name, About: about, Servers: server.Servers(config), Lease: lease, Renewed: true, State: state,
+		Open: func(p *locktest.Process) (locktest.Client, error) { return &client{p: p, way: w}, nil },
+	}
+}
+
+// state reads the entry of a lock.
+func state(s locktest.Snapshot, lock string) *locktest.State {
+	e, ok := sim.Streaming(s.Server(0)).(*server.Server).Entry(lock)
+	if !ok {
+		return nil
+	}
+	st := &locktest.State{Owner: e.Value, Expires: -1}
+	if e.Leased {
+		st.Expires = s.Now() + e.Expires
+	}
+	return st
+}
+
+type client struct {
+	p     *locktest.Process
+	way   way
+	mu    sync.Mutex // held for moments only
+	locks []*lock
+}
+
+func (c *client) Lock(name string) (locktest.Lock, error) {
+	l := &lock{c: c, name: name}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.locks = append(c.locks, l)
+	return l, nil
+}
+
+// Close implements locktest.Client.
+func (c *client) Close() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, l := range c.locks {
+		l.close()
+	}
+	return nil
+}
+
+// lock has a connection of its own, so that what it sends is known to be for its thread.
+type lock struct {
+	c    *client
+	name string
+
+	mu     sync.Mutex // held for moments only
+	link   *link      // the newest one
+	closed bool
+
+	hold *hold // the newest one; nil: given up
+}
+
+// link is a connection. The client does not connect again by itself: it holds a mutex while it
+// waits for the server, for which its callers wait, and simulated time does not pass then.
+type link struct {
+	ready chan struct{} // closed when the rest is there
+	nc    *nats.Conn
+	kv    jetstream.KeyValue
+	err   error
+}
+
+// dialer dials in the world.
+type dialer struct{ p *locktest.Process }
+
+// Dial implements nats.CustomDialer.
+func (d dialer) Dial(network, addr string) (net.Conn, error) {
+	return d.p.DialContext(context.Background(), network, addr)
+}
+
+// connect begins a connection.
+func (l *lock) connect() *link {
+	k := &link{ready: make(chan struct{})}
+	go l.c.p.Serves(l.name, func() {
+		defer close(k.ready)
+		if k.nc, k.err = nats.Connect("nats://"+l.c.p.Addr(0), nats.SetCustomDialer(dialer{l.c.p}), nats.NoReconnect()); k.err != nil {
+			return
+		}
+		js, err := jetstream.New(k.nc)
+		if err == nil {
+			k.kv, err = js.KeyValue(context.Background(), bucket)
+		}
+		if k.err = err; err != nil {
+			k.nc.Close()
+		}
+	})
+	return k
+}
+
+// over reports whether a link is of no more use.
+func (k *link) over() bool {
+	select {
+	case <-k.ready:
+		return k.err != nil || k.nc.IsClosed()
+	default:
+		return false
+	}
+}
+
+var errClosed = errors.New("the client is closed")
+
+// keys returns the bucket on a connection that is open.
+func (l *lock) keys(ctx context.Context) (jetstream.KeyValue, error) {
+	l.mu.Lock()
+	if l.closed {
+		l.mu.Unlock()
+		return nil, errClosed
+	}
+	if l.link == nil || l.link.over() {
+		l.link = l.connect()
+	}
+	k := l.link
+	l.mu.Unlock()
+	select {
+	case <-k.ready:
+		return k.kv, k.err
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+// close ends the connection and whatever the lock still does.
+func (l *lock) close() {
+	l.mu.Lock()
+	l.closed = true
+	k := l.link
+	l.mu.Unlock()
+	if k != nil {
+		<-k.ready
+		if k.nc != nil {
+			k.nc.Close()
+		}
+	}
+}
+
+// hold is the key from its creation to its end.
+type hold struct {
+	owner string
+	token uint64        // the revision with which it began
+	lost  chan struct{} // closed when a renewal has failed
+	stop  chan struct{} // closed to end the renewals
+	done  chan struct{} // closed when the renewals have ended
+
+	revision uint64 // the newest; to be read when done is closed
+}
+
+// TryLock implements locktest.TryLocker.
+func (l *lock) TryLock(ctx context.Context) (bool, error) {
+	kv, err := l.keys(ctx)
+	if err != nil {
+		return false, err
+	}
+	var own []jetstream.KVCreateOpt
+	if l.c.way.ownTTL {
+		own = append(own, jetstream.KeyTTL(lease))
+	}
+	owner := rand.Text()
+	revision, err := kv.Create(ctx, l.name, []byte(owner), own...)
+	if errors.Is(err, jetstream.ErrKeyExists) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	h := &hold{owner: owner, token: revision, lost: make(chan struct{}), stop: make(chan struct{}), done: make(chan struct{}), revision: revision}
+	l.hold = h
+	go l.renew(h)
+	return true, nil
+}
+
+func (l *lock) Lock(ctx context.Context) error {
+	for {
+		if held, err := l.TryLock(ctx); held || err != nil {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return locktest.ErrBusy
+		case <-time.After(pause):
+		}
+	}
+}
+
+// renew updates the key of a hold until it is told to stop, or until that fails.
+func (l *lock) renew(h *hold) {
+	defer close(h.done)
+	tick := time.NewTicker(lease / 3)
+	defer tick.Stop()
+	for {
+		select {
+		case <-h.stop:
+			return
+		case <-tick.C:
+		}
+		ctx, cancel := context.WithTimeout(context.Background(), answer)
+		kv, err := l.keys(ctx)
+		if err == nil {
+			h.revision, err = kv.Update(ctx, l.name, []byte(h.owner), h.revision)
+		}
+		cancel()
+		if err != nil {
+			close(h.lost)
+			return
+		}
+	}
+}
+
+// isLost reports whether the renewals of a hold have failed.
+func (h *hold) isLost() bool {
+	select {
+	case <-h.lost:
+		return true
+	default:
+		return false
+	}
+}
+
+func (l *lock) Unlock(ctx context.Context) error {
+	h := l.hold
+	if h == nil {
+		return locktest.ErrNotHeld
+	}
+	select {
+	case <-h.stop: // an unlock before this one has failed
+	default:
+		close(h.stop)
+	}
+	select {
+	case <-h.done:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	var last []jetstream.KVDeleteOpt
+	if !l.c.way.blind {
+		if h.isLost() {
+			l.hold = nil
+			return locktest.ErrNotHeld
+		}
+		last = append(last, jetstream.LastRevision(h.revision))
+	}
+	kv, err := l.keys(ctx)
+	if err != nil {
+		return err
+	}
+	err = kv.Delete(ctx, l.name, last...)
+	if errors.Is(err, jetstream.ErrKeyRevisionMismatch) {
+		err = locktest.ErrNotHeld
+	}
+	if err == nil || errors.Is(err, locktest.ErrNotHeld) {
+		l.hold = nil
+	}
+	if err == nil && h.isLost() {
+		return errGone
+	}
+	return err
+}
+
+// errGone is what the delete of a key comes to whose hold was lost: nobody tells whether
+// there was a key, and whose.
+var errGone = errors.New("the key is gone, whoever had it")
+
+// Lost implements locktest.Watched.
+func (l *lock) Lost() <-chan struct{} { return l.hold.lost }
+
+// Token implements locktest.Fenced: the revision with which the hold began.
+func (l *lock) Token() (uint64, bool) {
+	if l.hold == nil {
+		return 0, false
+	}
+	return l.hold.token, true
+}
