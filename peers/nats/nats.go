@@ -7,8 +7,9 @@
 // (https://docs.nats.io/nats-concepts/jetstream/key-value-store/kv_walkthrough), and the
 // election of R.I. Pienaar (https://github.com/ripienaar/nats-kv-leader-elect). The periods
 // are those of the package nlock (https://github.com/akhenakh/nlock): a waiter tries again
-// after 250 ms, and a holder renews after a third of the TTL, waits 500 ms for the answer,
-// and gives the hold up when that fails.
+// after 250 ms, and a holder renews after a third of the TTL and waits 500 ms for the answer.
+// Both packages give a hold up when one renewal fails. Here it is tried again every 250 ms
+// until the key is another's or the TTL is over.
 package nats
 
 import (
@@ -56,7 +57,10 @@ func subject(name, about string, w way) locktest.Subject {
 	}
 	return locktest.Subject{
 		Name: name, About: about, Servers: server.Servers(config), Lease: lease, Renewed: true, State: state,
-		Open: func(p *locktest.Process) (locktest.Client, error) { return &client{p: p, way: w}, nil },
+		Open: func(p *locktest.Process) (locktest.Client, error) {
+			p.Sim().TimersLeft(func() bool { return false }) // the client's pool has those of requests without a context
+			return &client{p: p, way: w}, nil
+		},
 	}
 }
 
@@ -194,13 +198,14 @@ func (l *lock) close() {
 
 // hold is the key from its creation to its end.
 type hold struct {
-	owner string
+	owner string        // the value of the key
 	token uint64        // the revision with which it began
-	lost  chan struct{} // closed when a renewal has failed
+	lost  chan struct{} // closed when the holder has to stop
 	stop  chan struct{} // closed to end the renewals
 	done  chan struct{} // closed when the renewals have ended
 
-	revision uint64 // the newest; to be read when done is closed
+	revision uint64    // the newest that is known; renewals have it until done is closed
+	until    time.Time // the server keeps the key at least so long
 }
 
 // TryLock implements locktest.TryLocker.
@@ -213,7 +218,7 @@ func (l *lock) TryLock(ctx context.Context) (bool, error) {
 	if l.c.way.ownTTL {
 		own = append(own, jetstream.KeyTTL(lease))
 	}
-	owner := rand.Text()
+	owner, sent := rand.Text(), time.Now()
 	revision, err := kv.Create(ctx, l.name, []byte(owner), own...)
 	if errors.Is(err, jetstream.ErrKeyExists) {
 		return false, nil
@@ -221,9 +226,11 @@ func (l *lock) TryLock(ctx context.Context) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	h := &hold{owner: owner, token: revision, lost: make(chan struct{}), stop: make(chan struct{}), done: make(chan struct{}), revision: revision}
-	l.hold = h
-	go l.renew(h)
+	l.hold = &hold{
+		owner: owner, token: revision, revision: revision, until: sent.Add(lease),
+		lost: make(chan struct{}), stop: make(chan struct{}), done: make(chan struct{}),
+	}
+	go l.renew(l.hold)
 	return true, nil
 }
 
@@ -240,38 +247,73 @@ func (l *lock) Lock(ctx context.Context) error {
 	}
 }
 
-// renew updates the key of a hold until it is told to stop, or until that fails.
+// renew prolongs a hold until it is told to stop, or until the hold is lost.
 func (l *lock) renew(h *hold) {
 	defer close(h.done)
-	tick := time.NewTicker(lease / 3)
-	defer tick.Stop()
+	next := time.Now().Add(lease / 3)
 	for {
 		select {
 		case <-h.stop:
 			return
-		case <-tick.C:
+		case <-time.After(time.Until(next)):
 		}
-		ctx, cancel := context.WithTimeout(context.Background(), answer)
-		kv, err := l.keys(ctx)
-		if err == nil {
-			h.revision, err = kv.Update(ctx, l.name, []byte(h.owner), h.revision)
-		}
-		cancel()
-		if err != nil {
+		sent := time.Now()
+		err := l.prolong(h)
+		switch {
+		case err == nil:
+			h.until, next = sent.Add(lease), sent.Add(lease/3)
+		case errors.Is(err, locktest.ErrNotHeld) || !time.Now().Before(h.until):
 			close(h.lost)
 			return
+		default:
+			next = earlier(time.Now().Add(pause), h.until)
 		}
 	}
 }
 
-// isLost reports whether the renewals of a hold have failed.
-func (h *hold) isLost() bool {
-	select {
-	case <-h.lost:
-		return true
-	default:
-		return false
+// prolong renews a hold once.
+func (l *lock) prolong(h *hold) error {
+	ctx, cancel := context.WithDeadline(context.Background(), earlier(time.Now().Add(answer), h.until))
+	defer cancel()
+	return l.change(ctx, h, func(kv jetstream.KeyValue) (err error) {
+		revision, err := kv.Update(ctx, l.name, []byte(h.owner), h.revision)
+		if err == nil {
+			h.revision = revision
+		}
+		return err
+	})
+}
+
+func earlier(a, b time.Time) time.Time {
+	if b.Before(a) {
+		return b
 	}
+	return a
+}
+
+// change makes a change that rests on the revision of a hold. If the key has another one,
+// such as that of a renewal whose answer was lost, and still has the value of the hold, it
+// makes the change once more. ErrNotHeld says that the key is gone, or another's.
+func (l *lock) change(ctx context.Context, h *hold, make func(jetstream.KeyValue) error) error {
+	kv, err := l.keys(ctx)
+	if err != nil {
+		return err
+	}
+	err = make(kv)
+	if !errors.Is(err, jetstream.ErrKeyRevisionMismatch) {
+		return err
+	}
+	e, err := kv.Get(ctx, l.name)
+	switch {
+	case errors.Is(err, jetstream.ErrKeyNotFound):
+		return locktest.ErrNotHeld
+	case err != nil:
+		return err
+	case string(e.Value()) != h.owner:
+		return locktest.ErrNotHeld
+	}
+	h.revision = e.Revision()
+	return make(kv)
 }
 
 func (l *lock) Unlock(ctx context.Context) error {
@@ -289,33 +331,33 @@ func (l *lock) Unlock(ctx context.Context) error {
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-	var last []jetstream.KVDeleteOpt
-	if !l.c.way.blind {
-		if h.isLost() {
-			l.hold = nil
-			return locktest.ErrNotHeld
+	err := l.change(ctx, h, func(kv jetstream.KeyValue) error {
+		if l.c.way.blind {
+			return kv.Delete(ctx, l.name)
 		}
-		last = append(last, jetstream.LastRevision(h.revision))
-	}
-	kv, err := l.keys(ctx)
-	if err != nil {
-		return err
-	}
-	err = kv.Delete(ctx, l.name, last...)
-	if errors.Is(err, jetstream.ErrKeyRevisionMismatch) {
-		err = locktest.ErrNotHeld
-	}
+		return kv.Delete(ctx, l.name, jetstream.LastRevision(h.revision))
+	})
 	if err == nil || errors.Is(err, locktest.ErrNotHeld) {
 		l.hold = nil
 	}
-	if err == nil && h.isLost() {
+	if err == nil && l.c.way.blind && h.isLost() {
 		return errGone
 	}
 	return err
 }
 
-// errGone is what the delete of a key comes to whose hold was lost: nobody tells whether
-// there was a key, and whose.
+// isLost reports whether the holder has been told to stop.
+func (h *hold) isLost() bool {
+	select {
+	case <-h.lost:
+		return true
+	default:
+		return false
+	}
+}
+
+// errGone is what the delete of a key without a revision comes to when the hold was lost:
+// nobody tells whether there was a key, and whose.
 var errGone = errors.New("the key is gone, whoever had it")
 
 // Lost implements locktest.Watched.
