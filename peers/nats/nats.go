@@ -71,8 +71,8 @@ func state(s locktest.Snapshot, lock string) *locktest.State {
 		return nil
 	}
 	st := &locktest.State{Owner: e.Value, Expires: -1}
-	if e.Leased {
-		st.Expires = s.Now() + e.Expires
+	if !e.Ends.IsZero() {
+		st.Expires = s.Now() + time.Until(e.Ends)
 	}
 	return st
 }
@@ -117,26 +117,47 @@ type lock struct {
 // link is a connection. The client does not connect again by itself: it holds a mutex while it
 // waits for the server, for which its callers wait, and simulated time does not pass then.
 type link struct {
+	p     *locktest.Process
 	ready chan struct{} // closed when the rest is there
 	nc    *nats.Conn
 	kv    jetstream.KeyValue
 	err   error
+
+	mu     sync.Mutex // held for moments only
+	socket net.Conn   // nil: not dialled yet
+	given  bool       // up
 }
 
-// dialer dials in the world.
-type dialer struct{ p *locktest.Process }
-
 // Dial implements nats.CustomDialer.
-func (d dialer) Dial(network, addr string) (net.Conn, error) {
-	return d.p.DialContext(context.Background(), network, addr)
+func (k *link) Dial(network, addr string) (net.Conn, error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.given {
+		return nil, errGivenUp
+	}
+	c, err := k.p.DialContext(context.Background(), network, addr)
+	k.socket = c
+	return c, err
+}
+
+var errGivenUp = errors.New("nobody waits for the connection any more")
+
+// giveUp ends a link, so that nothing more is sent for a call that is over.
+func (k *link) giveUp() {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.given = true
+	if k.socket != nil {
+		_ = k.socket.Close()
+	}
 }
 
 // connect begins a connection.
 func (l *lock) connect() *link {
-	k := &link{ready: make(chan struct{})}
+	k := &link{p: l.c.p, ready: make(chan struct{})}
 	go l.c.p.Serves(l.name, func() {
 		defer close(k.ready)
-		if k.nc, k.err = nats.Connect("nats://"+l.c.p.Addr(0), nats.SetCustomDialer(dialer{l.c.p}), nats.NoReconnect()); k.err != nil {
+		if k.nc, k.err = nats.Connect("nats://"+l.c.p.Addr(0), nats.SetCustomDialer(k), nats.NoReconnect()); k.err != nil {
 			return
 		}
 		js, err := jetstream.New(k.nc)
@@ -178,6 +199,7 @@ func (l *lock) keys(ctx context.Context) (jetstream.KeyValue, error) {
 	case <-k.ready:
 		return k.kv, k.err
 	case <-ctx.Done():
+		k.giveUp()
 		return nil, ctx.Err()
 	}
 }

@@ -77,10 +77,9 @@ type run struct {
 type Entry struct {
 	Value    string
 	Revision uint64
-	// Leased reports whether the server removes the entry. It does so at Expires, counted
-	// from now, or up to 0.35 s later.
-	Leased  bool
-	Expires time.Duration
+	// Ends is when the entry is as old as it may get; zero: it stays. The server removes it
+	// then, or up to 0.35 s later.
+	Ends time.Time
 }
 
 // Boot implements sim.StreamServer.
@@ -302,7 +301,7 @@ func (r *run) entry(bucket jetstream.KeyValueConfig, key string) (Entry, bool) {
 		life = own
 	}
 	if life > 0 {
-		e.Leased, e.Expires = true, time.Until(time.Unix(0, v.FieldByName("ts").Int()).Add(life))
+		e.Ends = time.Unix(0, v.FieldByName("ts").Int()).Add(life)
 	}
 	return e, true
 }
