@@ -44,19 +44,24 @@ var Blind = subject("nats-kv-blind", "NATS: create and update, and delete withou
 // KeyTTL is KV in a bucket without a TTL: the key has its own TTL, which an update takes away.
 var KeyTTL = subject("nats-kv-key-ttl", "NATS: create with a TTL of the key, update and delete with the last revision", way{ownTTL: true})
 
+// OnTime is KV in a bucket whose revisions begin with the time at which it is made, so that none
+// comes again after the server has lost its data.
+var OnTime = subject("nats-kv-on-time", "NATS: as nats-kv, in a bucket whose revisions begin with the time", way{onTime: true})
+
 // way is how a lock uses the bucket.
 type way struct {
 	blind  bool // delete without a revision
 	ownTTL bool // the TTL is that of the key
+	onTime bool // revisions begin with the time
 }
 
 func subject(name, about string, w way) locktest.Subject {
-	config := jetstream.KeyValueConfig{Bucket: bucket, TTL: lease}
+	b := server.Bucket{KeyValueConfig: jetstream.KeyValueConfig{Bucket: bucket, TTL: lease}, OnTime: w.onTime}
 	if w.ownTTL {
-		config = jetstream.KeyValueConfig{Bucket: bucket, LimitMarkerTTL: time.Second}
+		b.TTL, b.LimitMarkerTTL = 0, time.Second
 	}
 	return locktest.Subject{
-		Name: name, About: about, Servers: server.Servers(config), Lease: lease, Renewed: true, State: state,
+		Name: name, About: about, Servers: server.Servers(b), Lease: lease, Renewed: true, State: state,
 		Open: func(p *locktest.Process) (locktest.Client, error) {
 			p.Sim().TimersLeft(func() bool { return false }) // the client's pool has those of requests without a context
 			return &client{p: p, way: w}, nil

@@ -15,5 +15,5 @@ import (
 func main() {
 	locktest.Main(redsync.Subject(1), redsync.Subject(5), redislock.Subject, rueidislock.Subject(1), rueidislock.Subject(2),
 		memcached.Add, memcached.AddForever, memcached.CAS, zookeeper.Lock, zookeeper.Closing, etcd.Mutex,
-		nats.KV, nats.Blind, nats.KeyTTL)
+		nats.KV, nats.OnTime, nats.Blind, nats.KeyTTL)
 }

@@ -10,6 +10,7 @@ package server
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"os"
@@ -49,14 +50,23 @@ var accessDone chan struct{}
 //go:linkname createClient github.com/nats-io/nats-server/v2/server.(*Server).createClient
 func createClient(*server.Server, net.Conn) unsafe.Pointer
 
+// Bucket is a bucket of the key-value store.
+type Bucket struct {
+	jetstream.KeyValueConfig
+	// OnTime makes the revisions begin with the time at which the bucket is made, in
+	// milliseconds since 1970, and not with 1. A bucket that is made anew then uses no
+	// revision again, as long as fewer are used than milliseconds pass.
+	OnTime bool
+}
+
 // Servers returns one server that has this bucket.
-func Servers(bucket jetstream.KeyValueConfig) locktest.Servers {
+func Servers(bucket Bucket) locktest.Servers {
 	return locktest.Independent(1, port, func() sim.Server { return sim.Segments(&Server{bucket: bucket}) })
 }
 
 // Server is NATS. It implements sim.StreamServer.
 type Server struct {
-	bucket jetstream.KeyValueConfig
+	bucket Bucket
 	setup  sim.Setup
 
 	mu   sync.Mutex // held for moments only
@@ -130,7 +140,7 @@ func (s *Server) begin(dir string) error {
 	if err := r.provide(s.bucket); err != nil {
 		return fmt.Errorf("NATS: making the bucket: %w", err)
 	}
-	r.store = storeOf(n, "KV_"+s.bucket.Bucket)
+	r.store = storeOf(n, streamOf(s.bucket))
 	watch(r.store, s.setup.Changed)
 	s.mu.Lock()
 	over := s.over
@@ -155,8 +165,9 @@ func (s *Server) begin(dir string) error {
 	return nil
 }
 
-// provide makes the bucket, as whoever runs the server does before clients come.
-func (r *run) provide(bucket jetstream.KeyValueConfig) error {
+// provide makes the bucket if it is not there, as whoever runs the server does before
+// clients come.
+func (r *run) provide(bucket Bucket) error {
 	nc, err := nats.Connect("", nats.InProcessServer(r.nats))
 	if err != nil {
 		return err
@@ -166,9 +177,29 @@ func (r *run) provide(bucket jetstream.KeyValueConfig) error {
 	if err != nil {
 		return err
 	}
-	_, err = js.CreateOrUpdateKeyValue(context.Background(), bucket)
+	ctx := context.Background()
+	if _, err := js.KeyValue(ctx, bucket.Bucket); !errors.Is(err, jetstream.ErrBucketNotFound) {
+		return err
+	}
+	if _, err := js.CreateKeyValue(ctx, bucket.KeyValueConfig); err != nil || !bucket.OnTime {
+		return err
+	}
+	// Only a stream can be told where to begin. It is made as the bucket's was.
+	stream, err := js.Stream(ctx, streamOf(bucket))
+	if err != nil {
+		return err
+	}
+	config := stream.CachedInfo().Config
+	config.FirstSeq = uint64(time.Now().UnixMilli())
+	if err := js.DeleteStream(ctx, config.Name); err != nil {
+		return err
+	}
+	_, err = js.CreateStream(ctx, config)
 	return err
 }
+
+// streamOf is the stream behind a bucket.
+func streamOf(b Bucket) string { return "KV_" + b.Bucket }
 
 // field returns a field of the structure that v points to. NATS shows it to nobody.
 func field(v reflect.Value, name string) reflect.Value {
@@ -280,7 +311,7 @@ func (s *Server) Entry(key string) (Entry, bool) {
 // subject is the subject of a key.
 func subject(bucket, key string) string { return "$KV." + bucket + "." + key }
 
-func (r *run) entry(bucket jetstream.KeyValueConfig, key string) (Entry, bool) {
+func (r *run) entry(bucket Bucket, key string) (Entry, bool) {
 	m, err := r.store.LoadLastMsg(subject(bucket.Bucket, key), nil)
 	if err != nil {
 		return Entry{}, false
