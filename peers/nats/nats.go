@@ -32,7 +32,7 @@ const (
 	bucket = "LOCKS"
 	lease  = 8 * time.Second
 	pause  = 250 * time.Millisecond
-	answer = 2 * pause // for which a renewal waits
+	answer = 2 * pause // the time for which a renewal waits
 )
 
 // KV is the lock whose key is deleted only if it has the revision of its holder.
@@ -63,7 +63,8 @@ func subject(name, about string, w way) locktest.Subject {
 	return locktest.Subject{
 		Name: name, About: about, Servers: server.Servers(b), Lease: lease, Renewed: true, State: state,
 		Open: func(p *locktest.Process) (locktest.Client, error) {
-			p.Sim().TimersLeft(func() bool { return false }) // the client's pool has those of requests without a context
+			// The client has a pool of timers for requests without a context. There are none here.
+			p.Sim().TimersLeft(func() bool { return false })
 			return &client{p: p, way: w}, nil
 		},
 	}
@@ -100,8 +101,9 @@ func (c *client) Lock(name string) (locktest.Lock, error) {
 // Close implements locktest.Client.
 func (c *client) Close() error {
 	c.mu.Lock()
-	defer c.mu.Unlock()
-	for _, l := range c.locks {
+	locks := c.locks
+	c.mu.Unlock()
+	for _, l := range locks {
 		l.close()
 	}
 	return nil
@@ -130,14 +132,14 @@ type link struct {
 
 	mu     sync.Mutex // held for moments only
 	socket net.Conn   // nil: not dialled yet
-	given  bool       // up
+	over   bool       // nobody waits for it any more
 }
 
 // Dial implements nats.CustomDialer.
 func (k *link) Dial(network, addr string) (net.Conn, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if k.given {
+	if k.over {
 		return nil, errGivenUp
 	}
 	c, err := k.p.DialContext(context.Background(), network, addr)
@@ -151,7 +153,7 @@ var errGivenUp = errors.New("nobody waits for the connection any more")
 func (k *link) giveUp() {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.given = true
+	k.over = true
 	if k.socket != nil {
 		_ = k.socket.Close()
 	}
@@ -176,8 +178,8 @@ func (l *lock) connect() *link {
 	return k
 }
 
-// over reports whether a link is of no more use.
-func (k *link) over() bool {
+// ended reports whether a link is of no more use.
+func (k *link) ended() bool {
 	select {
 	case <-k.ready:
 		return k.err != nil || k.nc.IsClosed()
@@ -195,7 +197,7 @@ func (l *lock) keys(ctx context.Context) (jetstream.KeyValue, error) {
 		l.mu.Unlock()
 		return nil, errClosed
 	}
-	if l.link == nil || l.link.over() {
+	if l.link == nil || l.link.ended() {
 		l.link = l.connect()
 	}
 	k := l.link
