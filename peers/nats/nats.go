@@ -1,0 +1,401 @@
+// Package nats judges locks that people write on the key-value store of NATS, with the
+// client github.com/nats-io/nats.go, unmodified, on the real server.
+//
+// A lock is a key. Whoever creates it has the lock, renews it by updating the key with the
+// revision that it wrote last, and deletes the key to give the lock up. The entry ends with
+// the TTL of the bucket. So the documentation of NATS has it
+// (https://docs.nats.io/nats-concepts/jetstream/key-value-store/kv_walkthrough), and the
+// election of R.I. Pienaar (https://github.com/ripienaar/nats-kv-leader-elect). The periods
+// are those of the package nlock (https://github.com/akhenakh/nlock): a waiter tries again
+// after 250 ms, and a holder renews after a third of the TTL and waits 500 ms for the answer.
+// Both packages give a hold up when one renewal fails. Here it is tried again every 250 ms
+// until the key is another's or the TTL is over.
+package nats
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"net"
+	"sync"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"lockstep/locktest"
+	"lockstep/peers/nats/server"
+	"lockstep/sim"
+)
+
+const (
+	bucket = "LOCKS"
+	lease  = 8 * time.Second
+	pause  = 250 * time.Millisecond
+	answer = 2 * pause // the time for which a renewal waits
+)
+
+// KV is the lock whose key is deleted only if it has the revision of its holder.
+var KV = subject("nats-kv", "NATS: create, update and delete with the last revision, in a bucket with a TTL", way{})
+
+// Blind is KV for callers who delete the key whatever its revision.
+var Blind = subject("nats-kv-blind", "NATS: create and update, and delete without a revision", way{blind: true})
+
+// KeyTTL is KV in a bucket without a TTL: the key has its own TTL, which an update takes away.
+var KeyTTL = subject("nats-kv-key-ttl", "NATS: create with a TTL of the key, update and delete with the last revision", way{ownTTL: true})
+
+// OnTime is KV in a bucket whose revisions begin with the time at which it is made, so that none
+// comes again after the server has lost its data.
+var OnTime = subject("nats-kv-on-time", "NATS: as nats-kv, in a bucket whose revisions begin with the time", way{onTime: true})
+
+// way is how a lock uses the bucket.
+type way struct {
+	blind  bool // delete without a revision
+	ownTTL bool // the TTL is that of the key
+	onTime bool // revisions begin with the time
+}
+
+func subject(name, about string, w way) locktest.Subject {
+	b := server.Bucket{KeyValueConfig: jetstream.KeyValueConfig{Bucket: bucket, TTL: lease}, OnTime: w.onTime}
+	if w.ownTTL {
+		b.TTL, b.LimitMarkerTTL = 0, time.Second
+	}
+	return locktest.Subject{
+		Name: name, About: about, Servers: server.Servers(b), Lease: lease, Renewed: true, State: state,
+		Open: func(p *locktest.Process) (locktest.Client, error) {
+			// The client has a pool of timers for requests without a context. There are none here.
+			p.Sim().TimersLeft(func() bool { return false })
+			return &client{p: p, way: w}, nil
+		},
+	}
+}
+
+// state reads the entry of a lock.
+func state(s locktest.Snapshot, lock string) *locktest.State {
+	e, ok := sim.Streaming(s.Server(0)).(*server.Server).Entry(lock)
+	if !ok {
+		return nil
+	}
+	st := &locktest.State{Owner: e.Value, Expires: -1}
+	if !e.Ends.IsZero() {
+		st.Expires = s.Now() + time.Until(e.Ends)
+	}
+	return st
+}
+
+type client struct {
+	p     *locktest.Process
+	way   way
+	mu    sync.Mutex // held for moments only
+	locks []*lock
+}
+
+func (c *client) Lock(name string) (locktest.Lock, error) {
+	l := &lock{c: c, name: name}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.locks = append(c.locks, l)
+	return l, nil
+}
+
+// Close implements locktest.Client.
+func (c *client) Close() error {
+	c.mu.Lock()
+	locks := c.locks
+	c.mu.Unlock()
+	for _, l := range locks {
+		l.close()
+	}
+	return nil
+}
+
+// lock has a connection of its own, so that what it sends is known to be for its thread.
+type lock struct {
+	c    *client
+	name string
+
+	mu     sync.Mutex // held for moments only
+	link   *link      // the newest one
+	closed bool
+
+	hold *hold // the newest one; nil: given up
+}
+
+// link is a connection. The client does not connect again by itself: it holds a mutex while it
+// waits for the server, for which its callers wait, and simulated time does not pass then.
+type link struct {
+	p     *locktest.Process
+	ready chan struct{} // closed when the rest is there
+	nc    *nats.Conn
+	kv    jetstream.KeyValue
+	err   error
+
+	mu     sync.Mutex // held for moments only
+	socket net.Conn   // nil: not dialled yet
+	over   bool       // nobody waits for it any more
+}
+
+// Dial implements nats.CustomDialer.
+func (k *link) Dial(network, addr string) (net.Conn, error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.over {
+		return nil, errGivenUp
+	}
+	c, err := k.p.DialContext(context.Background(), network, addr)
+	k.socket = c
+	return c, err
+}
+
+var errGivenUp = errors.New("nobody waits for the connection any more")
+
+// giveUp ends a link, so that nothing more is sent for a call that is over.
+func (k *link) giveUp() {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.over = true
+	if k.socket != nil {
+		_ = k.socket.Close()
+	}
+}
+
+// connect begins a connection.
+func (l *lock) connect() *link {
+	k := &link{p: l.c.p, ready: make(chan struct{})}
+	go l.c.p.Serves(l.name, func() {
+		defer close(k.ready)
+		if k.nc, k.err = nats.Connect("nats://"+l.c.p.Addr(0), nats.SetCustomDialer(k), nats.NoReconnect()); k.err != nil {
+			return
+		}
+		js, err := jetstream.New(k.nc)
+		if err == nil {
+			k.kv, err = js.KeyValue(context.Background(), bucket)
+		}
+		if k.err = err; err != nil {
+			k.nc.Close()
+		}
+	})
+	return k
+}
+
+// ended reports whether a link is of no more use.
+func (k *link) ended() bool {
+	select {
+	case <-k.ready:
+		return k.err != nil || k.nc.IsClosed()
+	default:
+		return false
+	}
+}
+
+var errClosed = errors.New("the client is closed")
+
+// keys returns the bucket on a connection that is open.
+func (l *lock) keys(ctx context.Context) (jetstream.KeyValue, error) {
+	l.mu.Lock()
+	if l.closed {
+		l.mu.Unlock()
+		return nil, errClosed
+	}
+	if l.link == nil || l.link.ended() {
+		l.link = l.connect()
+	}
+	k := l.link
+	l.mu.Unlock()
+	select {
+	case <-k.ready:
+		return k.kv, k.err
+	case <-ctx.Done():
+		k.giveUp()
+		return nil, ctx.Err()
+	}
+}
+
+// close ends the connection and whatever the lock still does.
+func (l *lock) close() {
+	l.mu.Lock()
+	l.closed = true
+	k := l.link
+	l.mu.Unlock()
+	if k != nil {
+		<-k.ready
+		if k.nc != nil {
+			k.nc.Close()
+		}
+	}
+}
+
+// hold is the key from its creation to its end.
+type hold struct {
+	owner string        // the value of the key
+	token uint64        // the revision with which it began
+	lost  chan struct{} // closed when the holder has to stop
+	stop  chan struct{} // closed to end the renewals
+	done  chan struct{} // closed when the renewals have ended
+
+	revision uint64    // the newest that is known; renewals have it until done is closed
+	until    time.Time // the server keeps the key at least so long
+}
+
+// TryLock implements locktest.TryLocker.
+func (l *lock) TryLock(ctx context.Context) (bool, error) {
+	kv, err := l.keys(ctx)
+	if err != nil {
+		return false, err
+	}
+	var own []jetstream.KVCreateOpt
+	if l.c.way.ownTTL {
+		own = append(own, jetstream.KeyTTL(lease))
+	}
+	owner, sent := rand.Text(), time.Now()
+	revision, err := kv.Create(ctx, l.name, []byte(owner), own...)
+	if errors.Is(err, jetstream.ErrKeyExists) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	l.hold = &hold{
+		owner: owner, token: revision, revision: revision, until: sent.Add(lease),
+		lost: make(chan struct{}), stop: make(chan struct{}), done: make(chan struct{}),
+	}
+	go l.renew(l.hold)
+	return true, nil
+}
+
+func (l *lock) Lock(ctx context.Context) error {
+	for {
+		if held, err := l.TryLock(ctx); held || err != nil {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return locktest.ErrBusy
+		case <-time.After(pause):
+		}
+	}
+}
+
+// renew prolongs a hold until it is told to stop, or until the hold is lost.
+func (l *lock) renew(h *hold) {
+	defer close(h.done)
+	next := time.Now().Add(lease / 3)
+	for {
+		select {
+		case <-h.stop:
+			return
+		case <-time.After(time.Until(next)):
+		}
+		sent := time.Now()
+		err := l.prolong(h)
+		switch {
+		case err == nil:
+			h.until, next = sent.Add(lease), sent.Add(lease/3)
+		case errors.Is(err, locktest.ErrNotHeld) || !time.Now().Before(h.until):
+			close(h.lost)
+			return
+		default:
+			next = earlier(time.Now().Add(pause), h.until)
+		}
+	}
+}
+
+// prolong renews a hold once.
+func (l *lock) prolong(h *hold) error {
+	ctx, cancel := context.WithDeadline(context.Background(), earlier(time.Now().Add(answer), h.until))
+	defer cancel()
+	return l.change(ctx, h, func(kv jetstream.KeyValue) (err error) {
+		revision, err := kv.Update(ctx, l.name, []byte(h.owner), h.revision)
+		if err == nil {
+			h.revision = revision
+		}
+		return err
+	})
+}
+
+func earlier(a, b time.Time) time.Time {
+	if b.Before(a) {
+		return b
+	}
+	return a
+}
+
+// change makes a change that rests on the revision of a hold. If the key has another one,
+// such as that of a renewal whose answer was lost, and still has the value of the hold, it
+// makes the change once more. ErrNotHeld says that the key is gone, or another's.
+func (l *lock) change(ctx context.Context, h *hold, make func(jetstream.KeyValue) error) error {
+	kv, err := l.keys(ctx)
+	if err != nil {
+		return err
+	}
+	err = make(kv)
+	if !errors.Is(err, jetstream.ErrKeyRevisionMismatch) {
+		return err
+	}
+	e, err := kv.Get(ctx, l.name)
+	switch {
+	case errors.Is(err, jetstream.ErrKeyNotFound):
+		return locktest.ErrNotHeld
+	case err != nil:
+		return err
+	case string(e.Value()) != h.owner:
+		return locktest.ErrNotHeld
+	}
+	h.revision = e.Revision()
+	return make(kv)
+}
+
+func (l *lock) Unlock(ctx context.Context) error {
+	h := l.hold
+	if h == nil {
+		return locktest.ErrNotHeld
+	}
+	select {
+	case <-h.stop: // an unlock before this one has failed
+	default:
+		close(h.stop)
+	}
+	select {
+	case <-h.done:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	err := l.change(ctx, h, func(kv jetstream.KeyValue) error {
+		if l.c.way.blind {
+			return kv.Delete(ctx, l.name)
+		}
+		return kv.Delete(ctx, l.name, jetstream.LastRevision(h.revision))
+	})
+	if err == nil || errors.Is(err, locktest.ErrNotHeld) {
+		l.hold = nil
+	}
+	if err == nil && l.c.way.blind && h.isLost() {
+		return errGone
+	}
+	return err
+}
+
+// isLost reports whether the holder has been told to stop.
+func (h *hold) isLost() bool {
+	select {
+	case <-h.lost:
+		return true
+	default:
+		return false
+	}
+}
+
+// errGone is what the delete of a key without a revision comes to when the hold was lost:
+// nobody tells whether there was a key, and whose.
+var errGone = errors.New("the key is gone, whoever had it")
+
+// Lost implements locktest.Watched.
+func (l *lock) Lost() <-chan struct{} { return l.hold.lost }
+
+// Token implements locktest.Fenced: the revision with which the hold began.
+func (l *lock) Token() (uint64, bool) {
+	if l.hold == nil {
+		return 0, false
+	}
+	return l.hold.token, true
+}

@@ -1,0 +1,361 @@
+// Package server is NATS in a world: the real nats-server, unmodified, alone, with a bucket
+// of JetStream's key-value store in files.
+//
+// Its directory lies in a file system in memory where there is one. A crash of the server
+// keeps what it had written to that directory, which is every message that it has
+// acknowledged: it writes a message to its file before it answers. It asks the system to
+// flush its files every two minutes, as it does by default, so only a crash of the machine
+// would lose messages. That is not simulated.
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"reflect"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+	"unsafe"
+
+	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats-server/v2/server/ats"
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"lockstep/locktest"
+	"lockstep/model"
+	"lockstep/sim"
+)
+
+// port is where NATS serves clients.
+const port = 4222
+
+// accessUsers and accessDone are variables of the service that tells the server's stores the
+// time, rounded down to 100 ms. There is one service for each program. It must go by the
+// time of the world, so each world starts its own.
+//
+//go:linkname accessUsers github.com/nats-io/nats-server/v2/server/ats.refs
+var accessUsers atomic.Int64
+
+//go:linkname accessDone github.com/nats-io/nats-server/v2/server/ats.done
+var accessDone chan struct{}
+
+// createClient lets a server serve a connection, as its loop that accepts connections does.
+//
+//go:linkname createClient github.com/nats-io/nats-server/v2/server.(*Server).createClient
+func createClient(*server.Server, net.Conn) unsafe.Pointer
+
+// Bucket is a bucket of the key-value store.
+type Bucket struct {
+	jetstream.KeyValueConfig
+	// OnTime makes the revisions begin with the time at which the bucket is made, in
+	// milliseconds since 1970, and not with 1. A bucket that is made anew then uses no
+	// revision again, as long as fewer are used than milliseconds pass.
+	OnTime bool
+}
+
+// Servers returns one server that has this bucket.
+func Servers(bucket Bucket) locktest.Servers {
+	return locktest.Independent(1, port, func() sim.Server { return sim.Segments(&Server{bucket: bucket}) })
+}
+
+// Server is NATS. It implements sim.StreamServer.
+type Server struct {
+	bucket Bucket
+	setup  sim.Setup
+
+	mu   sync.Mutex // held for moments only
+	now  *run       // nil: it has not started again
+	seen map[string]Entry
+	over bool
+}
+
+// run is NATS from one start to its end.
+type run struct {
+	dir   string
+	nats  *server.Server
+	from  net.Listener       // of its clients
+	store server.StreamStore // of the bucket
+}
+
+// Entry is what a key of the bucket holds.
+type Entry struct {
+	Value    string
+	Revision uint64
+	// Ends is when the entry is as old as it may get; zero: it stays. The server removes it
+	// then, or up to 0.35 s later.
+	Ends time.Time
+}
+
+// Boot implements sim.StreamServer.
+func (s *Server) Boot(setup sim.Setup) error {
+	s.setup, s.seen = setup, map[string]Entry{}
+	accessUsers.Store(0)
+	accessDone = make(chan struct{}, 1)
+	ats.Register()
+	// The service ticks every 100 ms from now on. The timers of a store must not fire at the
+	// same instants, where either may be the first.
+	time.Sleep(12_345_678)
+	dir, err := newDir()
+	if err != nil {
+		return err
+	}
+	return s.begin(dir)
+}
+
+// newDir makes a directory, in memory if there is a file system for that.
+func newDir() (string, error) {
+	const memory = "/dev/shm"
+	if dir, err := os.MkdirTemp(memory, "lockstep-nats-"); err == nil {
+		return dir, nil
+	}
+	return os.MkdirTemp("", "lockstep-nats-")
+}
+
+// options are those of a server that was started with -js and a directory, but for what
+// depends on chance that cannot be seeded, or on the machine.
+func options(dir string) *server.Options {
+	return &server.Options{
+		ServerName: "nats", JetStream: true, StoreDir: dir, DontListen: true, NoLog: true, NoSigs: true,
+		JetStreamMaxMemory: 1 << 30, JetStreamMaxStore: 1 << 30,
+		// The server draws when it sends a client the first PING.
+		PingInterval: time.Hour, DisableShortFirstPing: true,
+	}
+}
+
+// begin starts NATS on a directory. The bucket is made if it is not there.
+func (s *Server) begin(dir string) error {
+	l := s.setup.Listen()
+	n, err := server.NewServer(options(dir))
+	if err != nil {
+		return fmt.Errorf("NATS: %w", err)
+	}
+	n.Start()
+	r := &run{dir: dir, nats: n, from: l}
+	if err := r.provide(s.bucket); err != nil {
+		return fmt.Errorf("NATS: making the bucket: %w", err)
+	}
+	r.store = storeOf(n, streamOf(s.bucket))
+	watch(r.store, s.setup.Changed)
+	s.mu.Lock()
+	over := s.over
+	if !over {
+		s.now = r
+	}
+	s.mu.Unlock()
+	if over {
+		r.end()
+		return nil
+	}
+	go func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			createClient(n, c)
+		}
+	}()
+	s.setup.Changed()
+	return nil
+}
+
+// provide makes the bucket if it is not there, as whoever runs the server does before
+// clients come.
+func (r *run) provide(bucket Bucket) error {
+	nc, err := nats.Connect("", nats.InProcessServer(r.nats))
+	if err != nil {
+		return err
+	}
+	defer nc.Close()
+	js, err := jetstream.New(nc)
+	if err != nil {
+		return err
+	}
+	ctx := context.Background()
+	if _, err := js.KeyValue(ctx, bucket.Bucket); !errors.Is(err, jetstream.ErrBucketNotFound) {
+		return err
+	}
+	if _, err := js.CreateKeyValue(ctx, bucket.KeyValueConfig); err != nil || !bucket.OnTime {
+		return err
+	}
+	// Only a stream can be told where to begin. It is made as the bucket's was.
+	stream, err := js.Stream(ctx, streamOf(bucket))
+	if err != nil {
+		return err
+	}
+	config := stream.CachedInfo().Config
+	config.FirstSeq = uint64(time.Now().UnixMilli())
+	if err := js.DeleteStream(ctx, config.Name); err != nil {
+		return err
+	}
+	_, err = js.CreateStream(ctx, config)
+	return err
+}
+
+// streamOf is the stream behind a bucket.
+func streamOf(b Bucket) string { return "KV_" + b.Bucket }
+
+// field returns a field of the structure that v points to. NATS shows it to nobody.
+func field(v reflect.Value, name string) reflect.Value {
+	f := v.Elem().FieldByName(name)
+	return reflect.NewAt(f.Type(), unsafe.Pointer(f.UnsafeAddr())).Elem()
+}
+
+// storeOf returns where a stream keeps its messages.
+func storeOf(n *server.Server, stream string) server.StreamStore {
+	streams := field(field(reflect.ValueOf(n.GlobalAccount()), "js"), "streams")
+	return field(streams.MapIndex(reflect.ValueOf(stream)), "store").Interface().(server.StreamStore)
+}
+
+// watch calls changed after whatever changes a store, such as the end of an entry.
+func watch(store server.StreamStore, changed func()) {
+	told := field(reflect.ValueOf(store), "scb")
+	tell := told.Interface().(server.StorageUpdateHandler)
+	told.Set(reflect.ValueOf(server.StorageUpdateHandler(func(msgs, bytes int64, seq uint64, subj string) {
+		tell(msgs, bytes, seq, subj)
+		changed()
+	})))
+}
+
+// end stops NATS and removes its directory.
+func (r *run) end() {
+	_ = r.from.Close()
+	r.nats.Shutdown()
+	r.nats.WaitForShutdown()
+	_ = os.RemoveAll(r.dir)
+}
+
+// Stop implements sim.StreamServer.
+func (s *Server) Stop() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.over = true
+	now := s.now
+	go func() {
+		if now != nil {
+			now.end()
+		}
+		ats.Unregister()
+	}()
+}
+
+// Lacks implements sim.StreamServer.
+func (*Server) Lacks(f model.FaultSpec) string {
+	const has = "; it has a restart with its data and one without"
+	switch {
+	case f.Kind == model.FaultKey:
+		return "has no other hand that removes keys" + has
+	case f.Server == model.ServerFailover:
+		return "stands alone and has nothing to fail over to" + has
+	case f.Server == model.ServerFlushScripts:
+		return "runs no scripts" + has
+	}
+	return ""
+}
+
+// Describe implements sim.StreamServer.
+func (*Server) Describe(f model.FaultSpec) string { return f.String() }
+
+// Strike implements sim.StreamServer: a crash, after which the server starts again with
+// what it had written to its directory, or with an empty directory.
+func (s *Server) Strike(_ int64, f model.FaultSpec, _ *sim.Effects) {
+	s.mu.Lock()
+	old := s.now
+	s.now = nil
+	if !f.KeepData {
+		s.seen = map[string]Entry{}
+	}
+	s.mu.Unlock()
+	if old == nil {
+		return // it crashes while it starts, and starts again
+	}
+	dir, err := newDir()
+	if err == nil && f.KeepData {
+		err = os.CopyFS(dir, os.DirFS(old.dir))
+	}
+	go func() {
+		go old.end()
+		if err == nil {
+			err = s.begin(dir)
+		}
+		if err != nil {
+			panic(fmt.Sprintf("NATS does not start again: %v", err))
+		}
+	}()
+}
+
+// Entry returns what a key holds; false: nothing. While the server is down it is what the
+// key held before.
+func (s *Server) Entry(key string) (Entry, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.now == nil {
+		e, ok := s.seen[key]
+		return e, ok
+	}
+	e, ok := s.now.entry(s.bucket, key)
+	if ok {
+		s.seen[key] = e
+	} else {
+		delete(s.seen, key)
+	}
+	return e, ok
+}
+
+// subject is the subject of a key.
+func subject(bucket, key string) string { return "$KV." + bucket + "." + key }
+
+func (r *run) entry(bucket Bucket, key string) (Entry, bool) {
+	m, err := r.store.LoadLastMsg(subject(bucket.Bucket, key), nil)
+	if err != nil {
+		return Entry{}, false
+	}
+	v := reflect.ValueOf(m).Elem()
+	header := nats.Header{}
+	if b := v.FieldByName("hdr").Bytes(); len(b) > 0 {
+		if header, err = nats.DecodeHeadersMsg(b); err != nil {
+			panic(fmt.Sprintf("NATS: a message with a header that nobody reads: %v", err))
+		}
+	}
+	if header.Get("KV-Operation") != "" || header.Get(jetstream.MarkerReasonHeader) != "" {
+		return Entry{}, false // it marks that the key is gone
+	}
+	e := Entry{Value: string(v.FieldByName("msg").Bytes()), Revision: v.FieldByName("seq").Uint()}
+	life := bucket.TTL
+	if own, err := time.ParseDuration(header.Get(jetstream.MsgTTLHeader)); err == nil {
+		life = own
+	}
+	if life > 0 {
+		e.Ends = time.Unix(0, v.FieldByName("ts").Int()).Add(life)
+	}
+	return e, true
+}
+
+// State implements sim.StreamServer. The locks of a subject are read with Entry.
+func (*Server) State(int64, string) *model.LockState { return nil }
+
+// Leftovers implements sim.StreamServer.
+func (s *Server) Leftovers(out *sim.Effects) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.now == nil {
+		return
+	}
+	var keys []string
+	for subj := range s.now.store.SubjectsState(subject(s.bucket.Bucket, ">")) {
+		key := strings.TrimPrefix(subj, subject(s.bucket.Bucket, ""))
+		if _, ok := s.now.entry(s.bucket, key); ok {
+			keys = append(keys, key)
+		}
+	}
+	slices.Sort(keys)
+	for _, key := range keys {
+		out.Record(model.Event{Kind: model.KindLeft, Key: key})
+	}
+}
