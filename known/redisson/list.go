@@ -14,8 +14,8 @@ var (
 	onHold   = []string{model.JudgeLease, model.JudgeMutualExclusion}
 )
 
-// Defects are the known defects, in the order in which they are tried: where two fit a
-// finding, the first one names it.
+// Defects are the known defects. Where a record has the causes of several, the first of them
+// names a finding.
 var Defects = []defect.Defect{
 
 	// Unlocks.
