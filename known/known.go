@@ -19,7 +19,8 @@ type Cause = defect.Cause
 // Defect is something that a lock is known to do wrong.
 type Defect = defect.Defect
 
-// All are the known defects of all libraries, in the order in which they are tried.
+// All are the known defects of all libraries. Where a record has the causes of several, the
+// first of them names a finding.
 var All = slices.Concat(bare.Defects, redisson.Defects)
 
 // Find returns the defect with that ID; nil: none.

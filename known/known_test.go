@@ -95,6 +95,17 @@ steps:
   a/1: [{lock: x}, {lock: x}, {unlock: x}, {unlock: x}]
   a/2: [{at: 1s}, {lock: x}]
 `},
+	// An unlock is lost, and the renewals of what its thread has left go on.
+	{"R-watchdog-reentry-left", "liveness", "redisson@3.43.0, redisson-fair@3.43.0", `
+network: {latency: 5ms}
+watchdog: 15s
+processes: {a: {}, c: {}}
+steps:
+  a/1: [{at: 4s}, {lock: x}]
+  c/1: [{lock: x}, {lock: x}, {lock: x}, {unlock: x}, {unlock: x}, {unlock: x}, {lock: x}, {unlock: x}]
+faults:
+  - {when: {script: unlock, direction: request, nth: 3}, do: drop}
+`},
 	// The second thread's hold ends, too, while the first one's timer runs.
 	{"R-watchdog-attempted-lease", "lease", "redisson@3.12.4", `
 network: {latency: 50ms}

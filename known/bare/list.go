@@ -95,8 +95,8 @@ func takenAnew(c *defect.Case) *defect.Cause {
 	return cause
 }
 
-// Defects are the known defects, in the order in which they are tried: where two fit a
-// finding, the first one names it.
+// Defects are the known defects. Where a record has the causes of several, the first of them
+// names a finding.
 var Defects = []defect.Defect{
 	{
 		ID:      "SETNX-misdelete",

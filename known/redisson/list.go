@@ -14,8 +14,8 @@ var (
 	onHold   = []string{model.JudgeLease, model.JudgeMutualExclusion}
 )
 
-// Defects are the known defects, in the order in which they are tried: where two fit a
-// finding, the first one names it.
+// Defects are the known defects. Where a record has the causes of several, the first of them
+// names a finding.
 var Defects = []defect.Defect{
 
 	// Unlocks.
@@ -255,9 +255,9 @@ var Defects = []defect.Defect{
 		ID:      "R-watchdog-reentry-left",
 		Title:   "a re-entered hold leaves its thread in the watchdog's queue after the last unlock (3.37.0 to 3.43.0)",
 		Story:   "Each entry queues the thread once more with the watchdog, and the last unlock takes it out once. The rest keeps asking for a hold that is over. The release is to blame.",
-		Judges:  []string{model.JudgeLease},
+		Judges:  []string{model.JudgeLease, model.JudgeLiveness},
 		Applies: of(since("3.37.0"), upTo("3.43.0")),
-		Cause:   only(renewedTooLong, reentered),
+		Cause:   unless(unrenewed, reenteredLeft),
 	},
 	{
 		ID:      "R-watchdog-late-renewal",

@@ -249,6 +249,22 @@ func reentered(c *defect.Case) *defect.Cause {
 	return nil
 }
 
+// reenteredLeft finds the call with which the thread entered again, if the watchdog renewed
+// the hold after the thread's last unlock. For a waiter, it looks at the holder, and the
+// hold must last by such a renewal.
+func reenteredLeft(c *defect.Case) *defect.Cause {
+	if !c.Judged(model.JudgeLiveness) {
+		return only(renewedTooLong, reentered)(c)
+	}
+	holder, ends := c.AboutHolder(), c.Now().ExpiresMs
+	if holder.Who == "" || unlockedLast(holder) < 0 || renewal(holder, "", func(m *trace.Command) bool {
+		return c.For(m, holder.Who) && m.Executed != nil && unlockedLast(holder) < m.AtNs && m.After(c.Lock).ExpiresMs == ends
+	}) == nil {
+		return nil
+	}
+	return reentered(holder)
+}
+
 // lostLevels finds the end of a hold of the thread that was not its own doing, when the
 // thread has given up fewer levels since than it was granted without a lease.
 func lostLevels(c *defect.Case) *defect.Cause {
