@@ -67,7 +67,7 @@ func run(ctx context.Context, sc *scenarios.Scenario, l *subject.Subject, number
 	p.SimNs = p.Record.Events[len(p.Record.Events)-1].AtNs
 	p.Trace = trace.New(p.Record)
 	v := play.Decide(sc, l, number, p, j)
-	r = play.LiveRun{Verdict: v, Programs: []string{program + " " + s.server.version}}
+	r = play.LiveRun{Verdict: v, Programs: []string{program + " " + s.server.version}, Logs: s.logs}
 	if v.AsExpected {
 		return r, "", nil
 	}
@@ -109,10 +109,12 @@ func playOnce(ctx context.Context, sc *scenarios.Scenario, l *subject.Subject, o
 	if err != nil {
 		return nil, err
 	}
+	s := newSession(sc, l, o)
 	if o.Keep == "" {
 		defer func() { _ = os.RemoveAll(dir) }()
+	} else {
+		s.logs = dir
 	}
-	s := newSession(sc, l, o)
 	if o.Address != "" {
 		s.prefix = fmt.Sprintf("lockstep:%016x:", s.rng.Uint64())
 	}

@@ -35,6 +35,7 @@ type session struct {
 	proto  *onredis.Protocol
 	name   func(words []string, by sim.Author) sim.Command
 	prefix string // of the keys of the run
+	logs   string // the folder of the logs, if they are kept
 	server *server
 	base   time.Time // the start
 	// baseNs is the start on the monotonic clock, and startMs in Unix milliseconds.

@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"syscall"
@@ -96,6 +97,7 @@ func (a *app) live(args []string) (int, error) {
 			return 0, usageError{err}
 		}
 	}
+	runtime.GOMAXPROCS(runtime.NumCPU()) // nothing is simulated from here on
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	enc := json.NewEncoder(a.out)
@@ -112,21 +114,24 @@ func (a *app) live(args []string) (int, error) {
 			if err != nil {
 				return 0, liveError(ctx, err)
 			}
+			p.verdicts = append(p.verdicts, r.Verdict)
+			all = append(all, r)
+		}
+		p.agree()
+		for i := range all {
+			all[i].Verdict = p.verdicts[i]
 			file := ""
 			if out != "" {
-				if file, err = writeLive(out, r); err != nil {
+				if file, err = writeLive(out, all[i]); err != nil {
 					return 0, err
 				}
 			}
-			p.verdicts = append(p.verdicts, r.Verdict)
-			all = append(all, r)
 			if asJSON {
-				if err := enc.Encode(liveObjectOf(r, file)); err != nil {
+				if err := enc.Encode(liveObjectOf(all[i], file)); err != nil {
 					return 0, err
 				}
 			}
 		}
-		p.agree()
 		if !asJSON {
 			a.liveLine(p, all)
 		}
@@ -222,6 +227,9 @@ func (a *app) liveLine(p *pair, all []play.LiveRun) {
 	for _, r := range all {
 		if r.Note != "" {
 			fmt.Fprint(a.out, wrap(fmt.Sprintf("run %d was %s", r.Seed, r.Note), "    ", 100))
+		}
+		if r.Logs != "" {
+			fmt.Fprintf(a.out, "    logs of run %d: %s\n", r.Seed, r.Logs)
 		}
 	}
 	params := all[0].Played.Record.Params
