@@ -33,6 +33,11 @@ type Proxy struct {
 	last    time.Time
 	conns   map[*proxied]bool
 	nextID  int
+	severed bool
+	unheard []net.Conn // that clients opened after Sever
+
+	listener net.Listener
+	running  sync.WaitGroup
 }
 
 // Sent is one command as a client sent it.
@@ -66,42 +71,78 @@ type Verdict struct {
 // StartProxy starts a proxy for a server; it ends with the test.
 func StartProxy(t testing.TB, target string) *Proxy {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	p, err := startProxy(target)
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := &Proxy{Addr: l.Addr().String(), target: target, born: time.Now(), conns: map[*proxied]bool{}}
-	var all sync.WaitGroup
-	all.Go(func() {
+	t.Cleanup(p.Close)
+	return p
+}
+
+// startProxy starts a proxy for a server; it ends with Close.
+func startProxy(target string) (*Proxy, error) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, err
+	}
+	p := &Proxy{Addr: l.Addr().String(), target: target, born: time.Now(), conns: map[*proxied]bool{}, listener: l}
+	p.running.Go(func() {
 		for {
 			c, err := l.Accept()
 			if err != nil {
 				return
 			}
-			s, err := net.Dial("tcp", target)
-			if err != nil {
-				_ = c.Close()
-				continue
-			}
-			p.mu.Lock()
-			p.nextID++
-			x := &proxied{proxy: p, id: p.nextID, client: c, server: s}
-			p.conns[x] = true
-			p.mu.Unlock()
-			all.Go(x.up)
-			all.Go(x.down)
+			p.accept(c)
 		}
 	})
-	t.Cleanup(func() {
-		_ = l.Close()
-		p.mu.Lock()
-		for x := range p.conns {
-			x.close()
-		}
-		p.mu.Unlock()
-		all.Wait()
-	})
-	return p
+	return p, nil
+}
+
+func (p *Proxy) accept(c net.Conn) {
+	s, err := net.Dial("tcp", p.target)
+	if err != nil {
+		_ = c.Close()
+		return
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.severed {
+		_ = s.Close()
+		p.unheard = append(p.unheard, c)
+		return
+	}
+	p.nextID++
+	x := &proxied{proxy: p, id: p.nextID, client: c, server: s}
+	p.conns[x] = true
+	p.running.Go(x.up)
+	p.running.Go(x.down)
+}
+
+// Sever closes every connection to the server and opens no other. To the server the
+// client has crashed: its process's end closes its connections, too, and nothing comes
+// from it any more. The client is not told: its own ends stay open, and silent.
+func (p *Proxy) Sever() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.severed = true
+	for x := range p.conns {
+		p.unheard = append(p.unheard, x.client)
+		_ = x.server.Close()
+	}
+}
+
+// Close ends the proxy and its connections.
+func (p *Proxy) Close() {
+	_ = p.listener.Close()
+	p.mu.Lock()
+	for x := range p.conns {
+		x.close()
+	}
+	for _, c := range p.unheard {
+		_ = c.Close()
+	}
+	p.mu.Unlock()
+	p.running.Wait()
 }
 
 // proxiesAgain are other proxies to the same servers. Where these name one
@@ -312,7 +353,12 @@ func (x *proxied) flush() {
 }
 
 func (x *proxied) end() {
-	x.close()
+	x.proxy.mu.Lock()
+	severed := x.proxy.severed
+	x.proxy.mu.Unlock()
+	if !severed {
+		x.close()
+	}
 	x.mu.Lock()
 	left := x.queue
 	x.queue = nil

@@ -1,0 +1,129 @@
+package interop
+
+import (
+	"fmt"
+	"path/filepath"
+	"slices"
+	"testing"
+	"time"
+
+	"lockstep/lockimpl/redisson"
+)
+
+// How far two tellings of a drawn story may be apart. A story whose outcome hangs on an
+// order that lies within these bounds has several outcomes, and each of them agrees.
+const (
+	// drawnShift is how late an act may begin. A telling of the library in which one
+	// began later, or a call that waits for nobody took longer, is told again.
+	drawnShift = 60 * time.Millisecond
+	// drawnLatency is how long an answer or a message may take.
+	drawnLatency = 8 * time.Millisecond
+	// drawnToleranceMS is how far two instants at which a call came back, or two times to live,
+	// may be apart.
+	drawnToleranceMS = 250
+)
+
+// How often the port tells a story, each time with other chances: at first, and where
+// none of these tellings is the library's.
+const (
+	drawnTellings     = 8
+	drawnTellingsMost = 200
+)
+
+// drawnFirst is the seed of the first drawn story.
+const drawnFirst = 2_000_000
+
+// chancesOf gives the chances of a story from one telling to before another.
+func chancesOf(seed, from, to int) (all []*chance) {
+	for n := from; n < to; n++ {
+		all = append(all, &chance{uint64(seed), uint64(n)})
+	}
+	return all
+}
+
+func (x timedTelling) agreesAsDrawn(y timedTelling) bool {
+	return x.WatchdogMS == y.WatchdogMS && len(x.Told) == len(y.Told) && x.parted(y) < 0
+}
+
+// parted gives the place of the first act on which two tellings of a drawn story do not agree; -1
+// for none.
+func (x timedTelling) parted(y timedTelling) int {
+	for i, a := range x.Told {
+		if !a.agreesWithin(y.Told[i], drawnToleranceMS, drawnToleranceMS) {
+			return i
+		}
+	}
+	return -1
+}
+
+// drawnDifference shows where the telling of the port that went furthest with the library's parts
+// from it.
+func drawnDifference(library timedTelling, port []timedTelling) string {
+	best, most := port[0], -1
+	for _, x := range port {
+		if at := library.parted(x); at > most {
+			best, most = x, at
+		}
+	}
+	return fmt.Sprintf("watchdog %d ms; they part at act %d\n  library:\n%v  port:\n%v", library.WatchdogMS, most+1, library, best)
+}
+
+// drawnCommand writes the drawn stories that are kept.
+const drawnCommand = "go test -tags interop ./interop -run TestLibraryTellsDrawnStoriesAsKept -record"
+
+func drawnPath(dir, version, kind string) string {
+	return filepath.Join(dir, version+"-"+kind+".jsonl")
+}
+
+// tellDrawn has the port tell the story of each seed until a telling is the library's, and gives
+// what differs.
+func tellDrawn(t *testing.T, rel *redisson.Release, kind string, seeds []int, library []timedTelling) (c drawnCount, apart map[int]string) {
+	t.Helper()
+	tellings := make([][]timedTelling, len(seeds)) // of the port
+	open := make([]int, len(seeds))                // places of the stories that have no telling like the library's
+	for i := range open {
+		open[i] = i
+	}
+	c.stories = len(seeds)
+	for _, most := range []int{1, drawnTellings, drawnTellingsMost} {
+		var left []int
+		for batch := range slices.Chunk(open, 1+40/most) {
+			var stories []timedStory
+			for _, i := range batch {
+				stories = append(stories, drawStory(kind, seeds[i]))
+			}
+			all, err := tellAllInBubble(t, rel, kind, stories, func(n int) []*chance {
+				return chancesOf(seeds[batch[n]], len(tellings[batch[n]]), most)
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			for n, i := range batch {
+				tellings[i] = append(tellings[i], all[n]...)
+				if !slices.ContainsFunc(all[n], library[i].agreesAsDrawn) {
+					left = append(left, i)
+				}
+			}
+		}
+		switch agreed := len(open) - len(left); most {
+		case 1:
+			c.atOnce += agreed
+		default:
+			c.inOneOrder += agreed
+		}
+		open = left
+	}
+	c.apart = len(open)
+	apart = map[int]string{}
+	for _, i := range open {
+		apart[seeds[i]] = drawnDifference(library[i], tellings[i])
+	}
+	return c, apart
+}
+
+// drawnCount counts stories by how they compare.
+type drawnCount struct{ stories, atOnce, inOneOrder, apart int }
+
+func (c drawnCount) String() string {
+	return fmt.Sprintf("%d stories: %d agree at once, %d in one of several orders, %d differ", c.stories, c.atOnce, c.inOneOrder, c.apart)
+}
