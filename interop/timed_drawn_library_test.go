@@ -36,6 +36,9 @@ func TestLibraryAndPortTellTheSame(t *testing.T) {
 				library := teller.tellOrRead(kind, seeds)
 				told := time.Since(began)
 				count, apart := tellDrawn(t, rel, kind, seeds, library)
+				for seed, how := range apart {
+					t.Logf("redisson %s, %s lock, seed %d, to be told again alone: %s", rel.Version, kind, seed, how)
+				}
 				again := teller.tellAlone(kind, apart, &count)
 				t.Logf("redisson %s, %s: %v; %v; the library took %v, %d told again after a stall", rel.Version, kind, count, skippedIn(library), told.Round(time.Second), teller.stalls.Swap(0))
 				for seed, how := range again {
@@ -76,6 +79,9 @@ func (d *drawnTeller) once(s timedStory) (timedTelling, time.Duration, error) {
 	return tellByLibrary(d.lib, d.server, d.rel, s.kinds[0], s, fmt.Sprint("drawn", d.tags.Add(1)))
 }
 
+// drawnTries is how often the library tells a story that the machine disturbs.
+const drawnTries = 3
+
 // tell has the library tell stories, and one that the machine disturbed again.
 func (d *drawnTeller) tell(kind string, seeds []int) []timedTelling {
 	d.t.Helper()
@@ -88,7 +94,7 @@ func (d *drawnTeller) tell(kind string, seeds []int) []timedTelling {
 		enough <- true
 		telling.Go(func() {
 			defer func() { <-enough }()
-			for try := range 6 {
+			for try := range drawnTries {
 				x, stall, err := d.once(drawStory(kind, seed))
 				if err != nil {
 					d.t.Errorf("redisson %s, %s, seed %d: %v", d.rel.Version, kind, seed, err)
@@ -98,7 +104,7 @@ func (d *drawnTeller) tell(kind string, seeds []int) []timedTelling {
 				if all[i] = x; stall <= drawnShift {
 					return
 				}
-				if try < 5 {
+				if try < drawnTries-1 {
 					d.stalls.Add(1)
 				}
 			}

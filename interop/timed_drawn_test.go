@@ -27,7 +27,7 @@ const (
 // none of these tellings is the library's.
 const (
 	drawnTellings     = 8
-	drawnTellingsMost = 200
+	drawnTellingsMost = 40
 )
 
 // drawnFirst is the seed of the first drawn story.
