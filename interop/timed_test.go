@@ -273,7 +273,9 @@ type timedTelling struct {
 	Story      string `json:"story"`
 	Kind       string `json:"kind"`
 	WatchdogMS int64  `json:"watchdog_ms"` // that the teller has
-	Told       []told `json:"told"`
+	// Disturbed: the machine was too busy each time, and nothing is told.
+	Disturbed bool   `json:"disturbed,omitempty"`
+	Told      []told `json:"told"`
 }
 
 func (x timedTelling) agrees(y timedTelling) bool {
@@ -453,7 +455,7 @@ func (r timedRecording) find(t *testing.T, s timedStory, kind string) timedTelli
 		if x.Story != s.name || x.Kind != kind {
 			continue
 		}
-		if !slices.EqualFunc(x.Told, s.acts, func(x told, a act) bool { return x.AtMS == a.at && x.Op == a.op }) {
+		if !x.Disturbed && !slices.EqualFunc(x.Told, s.acts, func(x told, a act) bool { return x.AtMS == a.at && x.Op == a.op }) {
 			t.Fatalf("%s tells another story %q; write it anew with `%s`", r.path, s.name, r.WrittenBy)
 		}
 		return x

@@ -92,7 +92,7 @@ var wheelWaits = []wheelWait{
 }
 
 func TestTimersOfTheLibrary(t *testing.T) {
-	const samples = 16
+	const samples = 10
 	for _, rel := range releases(t) {
 		t.Run(rel.Version, func(t *testing.T) {
 			server := StartServer(t)
