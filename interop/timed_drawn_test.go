@@ -2,6 +2,7 @@ package interop
 
 import (
 	"errors"
+	"flag"
 	"fmt"
 	"io/fs"
 	"path/filepath"
@@ -20,10 +21,11 @@ const (
 	drawnShift = 60 * time.Millisecond
 	// drawnLatency is how long an answer or a message may take.
 	drawnLatency = 8 * time.Millisecond
-	// drawnToleranceMS is how far two instants at which a call came back, or two times to live,
-	// may be apart.
-	drawnToleranceMS = 250
 )
+
+// drawnTolerance is how far two instants at which a call came back, or two times to live, may be
+// apart, in ms: the lateness of an act, a tick of the timers' wheel, and a busy machine.
+var drawnTolerance = flag.Int64("tolerance", 250, "how far instants and times to live of drawn stories may be apart, in ms")
 
 // How often the port tells a story, each time with other chances: at first, and where
 // none of these tellings is the library's.
@@ -51,7 +53,7 @@ func (x timedTelling) agreesAsDrawn(y timedTelling) bool {
 // for none.
 func (x timedTelling) parted(y timedTelling) int {
 	for i, a := range x.Told {
-		if !a.agreesWithin(y.Told[i], drawnToleranceMS, drawnToleranceMS) {
+		if !a.agreesWithin(y.Told[i], *drawnTolerance, *drawnTolerance) {
 			return i
 		}
 	}

@@ -18,11 +18,12 @@ type wheelWait struct {
 	set  settings
 	// measure gives how long the wait took; ok is false where the release has no such wait.
 	measure func(p *libraryPlayer, via *Proxy, lock string) (took time.Duration, ok bool)
-	// exactIn are the releases in which it is exact; "all" for every one.
-	exactIn []string
+	// onWheel: it ends at a tick, half a tick late or more in the middle, where the tick is 100 ms.
+	onWheel bool
+	exact   bool // it never waits for a tick
 }
 
-// first gives how many scripts a client sent and when the last of them came.
+// scriptsOf gives the scripts among the commands.
 func scriptsOf(sent []Sent) (scripts []Sent) {
 	for _, s := range sent {
 		if s.Is("EVAL") || s.Is("EVALSHA") {
@@ -50,7 +51,7 @@ func withhold(name string) func(Sent) Verdict {
 var wheelWaits = []wheelWait{
 	{
 		name: "the period of renewals", long: 500 * time.Millisecond, set: settings{watchdog: 1500 * time.Millisecond},
-		exactIn: nil,
+		onWheel: true,
 		measure: func(p *libraryPlayer, via *Proxy, lock string) (time.Duration, bool) {
 			<-p.do(1, "lock", Fields{"kind", plain, "lock", lock})
 			from := len(via.Sent(0))
@@ -64,6 +65,7 @@ var wheelWaits = []wheelWait{
 	},
 	{
 		name: "the response timeout", long: 1500 * time.Millisecond, set: settings{response: 1500 * time.Millisecond, attempts: -1},
+		onWheel: true,
 		measure: func(p *libraryPlayer, via *Proxy, lock string) (time.Duration, bool) {
 			via.Rule(func(s Sent) Verdict { return Verdict{Drop: s.Is("EVAL") || s.Is("EVALSHA")} })
 			return timeOf(p, "try_lock", Fields{"kind", plain, "lock", lock}), true
@@ -84,13 +86,15 @@ var wheelWaits = []wheelWait{
 		},
 	},
 	{
-		name: "tryLock(1200) waits for a message", long: 1200 * time.Millisecond, exactIn: []string{"all"},
+		name: "tryLock(1200) waits for a message", long: 1200 * time.Millisecond, exact: true,
 		measure: func(p *libraryPlayer, via *Proxy, lock string) (time.Duration, bool) {
 			return timeOf(p, "try_lock", Fields{"kind", plain, "lock", lock, "wait", 1200}), true
 		},
 	},
 }
 
+// Renewals and the response timeout end at a tick of the client's wheel, and a wait for a message
+// does not.
 func TestTimersOfTheLibrary(t *testing.T) {
 	const samples = 10
 	for _, rel := range releases(t) {
@@ -125,7 +129,17 @@ func TestTimersOfTheLibrary(t *testing.T) {
 				for _, d := range late {
 					text += fmt.Sprint(" ", d.Milliseconds())
 				}
-				t.Log(rel.Version, w.name, "late by", text)
+				t.Logf("redisson %s: %s: late by%s ms", rel.Version, w.name, text)
+				if len(late) == 0 {
+					continue
+				}
+				middle := late[len(late)/2]
+				if w.onWheel && rel.RetryDelay.Min == 0 && middle < 50*time.Millisecond {
+					t.Errorf("redisson %s: %s is late by %v in the middle, as if it did not wait for a tick", rel.Version, w.name, middle)
+				}
+				if w.exact && middle > 40*time.Millisecond {
+					t.Errorf("redisson %s: %s is late by %v in the middle, as if it waited for a tick", rel.Version, w.name, middle)
+				}
 			}
 		})
 	}
