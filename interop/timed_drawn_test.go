@@ -73,7 +73,7 @@ func drawnDifference(library timedTelling, port []timedTelling) string {
 }
 
 const (
-	drawnCommand = "go test -tags interop ./interop -run TestLibraryAndPortTellTheSame -stories 40 -record"
+	drawnCommand = "go test -tags interop ./interop -run TestLibraryAndPortTellTheSame -stories 40 -record -timeout 40m"
 	// drawnKept is how many tellings of the library are kept for each release and kind of lock.
 	drawnKept = 25
 )
