@@ -132,7 +132,7 @@ func newLane(t testing.TB, server *Server, w *watch, l *Library, rel *redisson.R
 	}
 
 	la.port, _ = newSide(fmt.Sprintf("g%d", n), 1)
-	clients := portClients(rel, fmt.Sprintf("port%d", n), la.watchdogMS, lockimpl.Environment{}, la.port.owners, func() redis.UniversalClient { return connect(1) })
+	clients := portClients(rel, fmt.Sprintf("port%d", n), la.watchdogMS, false, lockimpl.Environment{}, la.port.owners, func() redis.UniversalClient { return connect(1) })
 	for _, c := range clients {
 		t.Cleanup(func() { _ = c.Close() })
 	}

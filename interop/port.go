@@ -27,11 +27,11 @@ type port struct {
 }
 
 // portClients makes the clients of a sequence; owners gets their threads.
-func portClients(rel *redisson.Release, id string, watchdogMS int64, env lockimpl.Environment, owners map[string]string, connect func() redis.UniversalClient) map[string]*redisson.Client {
+func portClients(rel *redisson.Release, id string, watchdogMS int64, wheel bool, env lockimpl.Environment, owners map[string]string, connect func() redis.UniversalClient) map[string]*redisson.Client {
 	clients := map[string]*redisson.Client{}
 	for _, c := range clientNames {
 		clients[c] = redisson.NewClient(connect(), redisson.Config{
-			Release: rel, ID: id + c, WatchdogTimeout: time.Duration(watchdogMS) * time.Millisecond, Environment: env,
+			Release: rel, ID: id + c, WatchdogTimeout: time.Duration(watchdogMS) * time.Millisecond, TimerWheel: wheel, Environment: env,
 		})
 		for _, thread := range threadIDs {
 			owners[fmt.Sprintf("%s%s:%d", id, c, thread)] = fmt.Sprintf("%s:%d", c, thread)
@@ -84,11 +84,18 @@ func (p *port) begin(kind string, op Op, key string, done func(string)) error {
 
 func (p *port) interrupt(op Op) (ends, known bool, err error) {
 	p.calm()
+	return false, false, p.interruptNow(op)
+}
+
+func (p *port) interruptNow(op Op) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.cancels[op.thread()]()
-	return false, false, nil
+	return nil
 }
+
+// crash closes a client, which then sends nothing any more and unlocks nothing.
+func (p *port) crash(client string) error { return p.clients[client].Close() }
 
 // portReply makes the call and gives its reply in the words of a sequence.
 func portReply(ctx context.Context, l lockimpl.Lock, op Op) string {

@@ -19,6 +19,7 @@ import (
 type Proxy struct {
 	Addr string // host:port to connect to
 
+	proxy  *proxy.Proxy
 	target string
 	born   time.Time
 	ports  *strings.Replacer // what is told of a cluster's nodes; nil: as it is
@@ -62,14 +63,31 @@ type Verdict struct {
 // StartProxy starts a proxy for a server; it ends with the test.
 func StartProxy(t testing.TB, target string) *Proxy {
 	t.Helper()
-	p := &Proxy{target: target, born: time.Now()}
-	x, err := proxy.Start(proxy.Options{Addr: "127.0.0.1:0", Handler: p, Dial: func() (net.Conn, error) { return net.Dial("tcp", target) }})
+	p, err := startProxy(target)
 	if err != nil {
 		t.Fatal(err)
 	}
-	p.Addr = x.Addr()
-	t.Cleanup(x.Close)
+	t.Cleanup(p.Close)
 	return p
+}
+
+// startProxy starts a proxy for a server; it ends with Close.
+func startProxy(target string) (*Proxy, error) {
+	p := &Proxy{target: target, born: time.Now()}
+	x, err := proxy.Start(proxy.Options{Addr: "127.0.0.1:0", Handler: p, Dial: func() (net.Conn, error) { return net.Dial("tcp", target) }})
+	if err != nil {
+		return nil, err
+	}
+	p.proxy, p.Addr = x, x.Addr()
+	return p, nil
+}
+
+// Sever makes the client crash, as the server sees it, see proxy.Proxy.Sever.
+func (p *Proxy) Sever() { p.proxy.Sever() }
+
+// Close ends the proxy and its connections.
+func (p *Proxy) Close() {
+	p.proxy.Close()
 }
 
 // proxiesAgain are other proxies to the same servers. Where these name one

@@ -162,7 +162,7 @@ func playInBubble(m *miniredis.Miniredis, rel *redisson.Release, watchdogMS int6
 	}
 	go b.listen(ps)
 	s := &side{names: names{owners: map[string]string{}}, rdb: rdb, world: b, bell: func() {}, parks: parks(rel.Version)}
-	clients := portClients(rel, "", watchdogMS, lockimpl.Environment{}, s.owners, connect)
+	clients := portClients(rel, "", watchdogMS, false, lockimpl.Environment{}, s.owners, connect)
 	s.party = newPort(clients, func() {})
 	err := replay(s, fmt.Sprintf("%d.", n), recorded)
 	for _, c := range clients {
@@ -205,6 +205,7 @@ func replay(s *side, prefix string, recorded Recorded) error {
 type slow struct {
 	net.Conn
 	script atomic.Bool
+	late   func(limit time.Duration) time.Duration // of every answer and message; nil: not at all
 }
 
 func (c *slow) Write(p []byte) (int, error) {
@@ -218,6 +219,9 @@ func (c *slow) Read(p []byte) (int, error) {
 	n, err := c.Conn.Read(p)
 	if c.script.CompareAndSwap(true, false) {
 		time.Sleep(50 * time.Microsecond)
+	}
+	if c.late != nil {
+		time.Sleep(c.late(drawnLatency))
 	}
 	return n, err
 }
@@ -309,7 +313,7 @@ func TestPortOnRedisAnswersAsRecorded(t *testing.T) {
 					return age(rdb, s.prefix, ttl)
 				}
 				s := &side{names: names{owners: map[string]string{}}, rdb: rdb, world: e, bell: e.ring, parks: parks(rel.Version)}
-				clients := portClients(rel, tag, r.WatchdogMS, lockimpl.Environment{Now: func() time.Time { return time.Now().Add(e.offset()) }}, s.owners, connect)
+				clients := portClients(rel, tag, r.WatchdogMS, false, lockimpl.Environment{Now: func() time.Time { return time.Now().Add(e.offset()) }}, s.owners, connect)
 				work.Go(func() {
 					for n := 0; ; n++ {
 						recorded, ok := <-sequences

@@ -233,7 +233,7 @@ func drawOps(t *rapid.T, kind string) []Op {
 			}
 			next.Fresh = chance("fresh", fresh)
 			g.holder, g.levels = "", 0
-			g.note(next)
+			g.note(next, true)
 			ops = append(ops, next)
 			continue
 		}
@@ -243,7 +243,7 @@ func drawOps(t *rapid.T, kind string) []Op {
 			}
 			continue
 		}
-		g.note(o)
+		g.note(o, o.waitsLong())
 	}
 	return ops
 }
@@ -267,7 +267,8 @@ var drawnOps = []string{
 // drawnFencedOps are what is drawn for a fenced lock.
 var drawnFencedOps = append(slices.Clone(drawnOps), doGetToken, doTryLockToken, doTryLockToken, doTryLockToken)
 
-func (g *guess) note(o Op) {
+// note takes in an operation; waits says that it waits where the lock is held.
+func (g *guess) note(o Op, waits bool) {
 	me := o.thread()
 	switch o.Do {
 	case doLock, doLockInterruptibly, doTryLock, doTryLockTimed, doTryLockToken:
@@ -276,7 +277,7 @@ func (g *guess) note(o Op) {
 			g.levels++
 		case g.holder == "":
 			g.holder, g.levels = me, 1
-		case o.waitsLong():
+		case waits:
 			g.waiting = append(g.waiting, me)
 		}
 	case doUnlock:

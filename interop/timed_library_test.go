@@ -4,12 +4,14 @@ package interop
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 
@@ -32,12 +34,12 @@ func TestLibraryTellsAsKept(t *testing.T) {
 			fresh := timedRecording{Format: timedFormat, WrittenBy: timedCommand, Redisson: rel.Version, RedisServer: version}
 			kept := fresh
 			if !*recordFlag {
-				if kept, err = readTimed(rel.Version); err != nil {
+				if kept, err = readTimed(timedPath(rel.Version), rel.Version); err != nil {
 					t.Fatal(err)
 				}
 			}
 			for i, kind := range []string{plain, fair} { // a first use of the library's classes takes long
-				if _, err := tellByLibrary(lib, server, rel, kind, timedStories[0], fmt.Sprint("warm", i)); err != nil {
+				if _, _, err := tellByLibrary(lib, server, rel, kind, timedStories[0], fmt.Sprint("warm", i)); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -59,7 +61,7 @@ func TestLibraryTellsAsKept(t *testing.T) {
 					enough <- true
 					defer func() { <-enough }()
 					realtime.Case(t, fmt.Sprintf("redisson %s, %s lock, %s", rel.Version, kind, s.name), func(try int) string {
-						got, err := tellByLibrary(lib, server, rel, kind, s, fmt.Sprint(tag, "try", try))
+						got, _, err := tellByLibrary(lib, server, rel, kind, s, fmt.Sprint(tag, "try", try))
 						if err != nil {
 							return err.Error()
 						}
@@ -80,7 +82,12 @@ func TestLibraryTellsAsKept(t *testing.T) {
 				return
 			}
 			if *recordFlag {
-				if err := fresh.write(); err != nil {
+				for _, x := range fresh.tellings {
+					for _, a := range x.Told {
+						a.State.round()
+					}
+				}
+				if err := fresh.write(timedPath(rel.Version)); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -89,30 +96,90 @@ func TestLibraryTellsAsKept(t *testing.T) {
 	}
 }
 
-func tellByLibrary(l *Library, server *Server, rel *redisson.Release, kind string, s timedStory, tag string) (timedTelling, error) {
-	x := timedTelling{Story: s.name, Kind: kind, WatchdogMS: timedWatchdog(rel, s)}
+// tellByLibrary has clients of their own tell a story; tag begins their names and those of
+// their locks.
+func tellByLibrary(l *Library, server *Server, rel *redisson.Release, kind string, s timedStory, tag string) (x timedTelling, stall time.Duration, err error) {
+	x = timedTelling{Story: s.name, Kind: kind, WatchdogMS: timedWatchdog(rel, s)}
 	n := names{owners: map[string]string{}, prefix: tag + "."}
-	party := theLibrary{l, tag}
+	party := timedLibrary{theLibrary{l, tag}, map[string]*Proxy{}}
 	for _, c := range clientNames {
-		if _, err := l.Ask("client", Fields{"client", party.client(c), "address", server.Addr, "watchdog", s.watchdog.Milliseconds()}); err != nil {
-			return x, err
+		address := server.Addr
+		if s.crashes(c) {
+			via, err := startProxy(server.Addr)
+			if err != nil {
+				return x, 0, err
+			}
+			defer via.Close()
+			party.via[c], address = via, via.Addr
 		}
+		if _, err := l.Ask("client", Fields{"client", party.client(c), "address", address, "watchdog", s.watchdog.Milliseconds()}); err != nil {
+			return x, 0, err
+		}
+		defer l.Send("close", Fields{"client", party.client(c)})
 		for _, thread := range threadIDs {
 			a, err := l.Ask("thread", Fields{"client", party.client(c), "thread", thread})
 			if err != nil {
-				return x, err
+				return x, 0, err
 			}
 			n.owners[a.Owner()] = fmt.Sprintf("%s:%d", c, thread)
 		}
 	}
 	rdb := redis.NewClient(&redis.Options{Addr: server.Addr, Protocol: 2})
 	defer func() { _ = rdb.Close() }()
-	var err error
-	x.Told, err = tellTimed(party, rdb, n, kind, s)
-	return x, err
+	came, err := tellTimed(party, rdb, n, kind, s, nil)
+	if err != nil {
+		return x, 0, err
+	}
+	x.Told = came.told
+	return x, came.stall, letGo(rdb, n, came)
 }
 
-func (r timedRecording) write() error {
+// letGo removes the locks of a story and wakes the calls that still wait for them, so that
+// their threads end.
+func letGo(rdb redis.UniversalClient, n names, came outcome) error {
+	ctx := context.Background()
+	for range 5 {
+		keys, err := rdb.Keys(ctx, "*"+n.prefix+"*").Result()
+		if err == nil && len(keys) > 0 {
+			err = rdb.Del(ctx, keys...).Err()
+		}
+		if err != nil || len(came.under) == 0 {
+			return err
+		}
+		for owner, thread := range n.owners {
+			op, waits := came.under[thread]
+			if !waits {
+				continue
+			}
+			for _, channel := range []string{redisson.ChannelName(n.prefix + op.Lock), redisson.WaiterChannel(n.prefix+op.Lock, owner)} {
+				if err := rdb.Publish(ctx, channel, "0").Err(); err != nil {
+					return err
+				}
+			}
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+	return nil
+}
+
+// timedLibrary is the library as a party whose clients can crash: those that will are
+// behind a proxy each, which severs them.
+type timedLibrary struct {
+	theLibrary
+	via map[string]*Proxy
+}
+
+func (p timedLibrary) interruptNow(op Op) error {
+	_, err := p.l.Ask("interrupt", Fields{"client", p.client(op.Client), "thread", op.Thread, "where", "now"})
+	return err
+}
+
+func (p timedLibrary) crash(client string) error {
+	p.via[client].Sever()
+	return nil
+}
+
+func (r timedRecording) write(path string) error {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(false)
@@ -120,14 +187,10 @@ func (r timedRecording) write() error {
 		return err
 	}
 	for _, x := range r.tellings {
-		for _, a := range x.Told {
-			a.State.round()
-		}
 		if err := e.Encode(x); err != nil {
 			return err
 		}
 	}
-	path := timedPath(r.Redisson)
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return err
 	}

@@ -3,7 +3,9 @@ package interop
 import (
 	"bytes"
 	"context"
+	"flag"
 	"fmt"
+	"math/rand/v2"
 	"net"
 	"os"
 	"path/filepath"
@@ -11,6 +13,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -42,12 +45,24 @@ type act struct {
 }
 
 // What a story has besides the operations of sequences: somebody else removes the
-// lock's key or its time to live, or the state is looked at.
+// lock's key or its time to live, the state is looked at, or a client crashes.
 const (
 	doRemove  = "remove"
 	doPersist = "persist"
 	doLook    = "look"
+	doCrash   = "crash"
 )
+
+// timedParty is a party whose calls can be interrupted at any stage, and whose clients
+// can crash.
+type timedParty interface {
+	party
+	// interruptNow interrupts what a thread is doing.
+	interruptNow(op Op) error
+	// crash ends a client as the end of its process would: its connections close, and
+	// nothing comes from it any more.
+	crash(client string) error
+}
 
 // on makes an act of a thread: a1 is thread 1 of client a.
 func on(at int64, thread, do string, set ...func(*Op)) act {
@@ -224,8 +239,11 @@ type told struct {
 
 func (x told) String() string {
 	what := x.Op.String()
-	if x.Op.Client == "" {
-		what = x.Op.Do
+	switch {
+	case x.Op.Client == "":
+		what = x.Op.Do + " " + x.Op.Lock
+	case x.Op.Do == doCrash:
+		what = x.Op.Do + " of " + x.Op.Client
 	}
 	switch {
 	case x.State != nil:
@@ -240,10 +258,14 @@ func (x told) String() string {
 // and there: a few ticks of the library's timers, and a busy machine.
 const backToleranceMS = 450
 
-func (x told) agrees(y told) bool {
-	return x.AtMS == y.AtMS && x.Op == y.Op && x.Reply == y.Reply &&
-		max(x.BackMS-y.BackMS, y.BackMS-x.BackMS) <= backToleranceMS &&
-		(x.State == nil) == (y.State == nil) && (x.State == nil || x.State.equal(*y.State))
+func (x told) agrees(y told) bool { return x.agreesWithin(y, backToleranceMS, toleranceMS) }
+
+// agreesWithin compares two tellings of an act, instants of calls and times of the state
+// each with a tolerance in ms.
+func (x told) agreesWithin(y told, back, state int64) bool {
+	return x.AtMS == y.AtMS && x.Op == y.Op && sameReply(x.Op, x.Reply, y.Reply) &&
+		within(back)(x.BackMS, y.BackMS) &&
+		(x.State == nil) == (y.State == nil) && (x.State == nil || x.State.equalWithin(*y.State, state))
 }
 
 // timedTelling is one story of one kind of lock, as it was told.
@@ -251,7 +273,9 @@ type timedTelling struct {
 	Story      string `json:"story"`
 	Kind       string `json:"kind"`
 	WatchdogMS int64  `json:"watchdog_ms"` // that the teller has
-	Told       []told `json:"told"`
+	// Disturbed: the machine was too busy each time, and nothing is told.
+	Disturbed bool   `json:"disturbed,omitempty"`
+	Told      []told `json:"told"`
 }
 
 func (x timedTelling) agrees(y timedTelling) bool {
@@ -280,19 +304,30 @@ func eachTimed(f func(s timedStory, kind string)) {
 }
 
 // tellTimed does what a story says at its instants and gives what came of it until half
-// a second after the last one.
-func tellTimed(p party, rdb redis.UniversalClient, n names, kind string, s timedStory) ([]told, error) {
+// a second after the last one. late, where it is not nil, is how much later each act
+// begins.
+func tellTimed(p timedParty, rdb redis.UniversalClient, n names, kind string, s timedStory, late func() time.Duration) (outcome, error) {
 	var mu sync.Mutex
 	out := make([]told, len(s.acts))
+	x := outcome{under: map[string]Op{}}
+	interrupted, crashed := map[string]bool{}, map[string]bool{}
+	over := false
 	began := time.Now()
 	since := func() int64 { return time.Since(began).Milliseconds() }
 	ctx := context.Background()
 	for i, a := range s.acts {
-		time.Sleep(time.Until(began.Add(time.Duration(a.at) * time.Millisecond)))
+		due := began.Add(time.Duration(a.at) * time.Millisecond)
+		if late != nil {
+			due = due.Add(late())
+		}
+		time.Sleep(time.Until(due))
+		acted := time.Now()
+		thread, key := a.op.thread(), n.prefix+a.op.Lock
 		mu.Lock()
+		x.stall = max(x.stall, acted.Sub(due))
 		out[i] = told{AtMS: a.at, Op: a.op}
+		_, busy := x.under[thread]
 		mu.Unlock()
-		key := n.prefix + a.op.Lock
 		var err error
 		switch a.op.Do {
 		case doRemove:
@@ -303,27 +338,73 @@ func tellTimed(p party, rdb redis.UniversalClient, n names, kind string, s timed
 			var state State
 			state, err = look(ctx, rdb, n, func() int64 { return time.Now().UnixMilli() })
 			out[i].State = &state
+		case doCrash:
+			mu.Lock()
+			crashed[a.op.Client] = true
+			mu.Unlock()
+			err = p.crash(a.op.Client)
 		case doInterrupt:
-			_, _, err = p.interrupt(a.op)
+			switch {
+			case !busy:
+				out[i].Reply = replyIdle
+			case interrupted[thread]: // a second one has no counterpart in Go
+				out[i].Reply = replySkipped
+			default:
+				interrupted[thread] = true
+				err = p.interruptNow(a.op)
+			}
 		default:
+			if busy {
+				out[i].Reply = replyBusy
+				break
+			}
+			interrupted[thread] = false
+			mu.Lock()
+			x.under[thread] = a.op
+			mu.Unlock()
 			err = p.begin(kind, a.op, key, func(reply string) {
 				mu.Lock()
 				defer mu.Unlock()
-				if out != nil {
-					out[i].Reply, out[i].BackMS = reply, since()
+				delete(x.under, thread)
+				if over || crashed[a.op.Client] {
+					return // nobody is told
+				}
+				out[i].Reply, out[i].BackMS = reply, since()
+				if !a.op.mayWait() {
+					x.stall = max(x.stall, time.Since(acted))
 				}
 			})
 		}
 		if err != nil {
-			return nil, fmt.Errorf("%v: %w", a.op, err)
+			return outcome{}, fmt.Errorf("%v: %w", a.op, err)
 		}
 	}
 	time.Sleep(500 * time.Millisecond)
 	mu.Lock()
 	defer mu.Unlock()
-	all := out
-	out = nil // calls that come back later are not told of
-	return all, nil
+	over = true
+	under := x.under
+	x.told, x.under = out, map[string]Op{}
+	for thread, op := range under {
+		if !crashed[op.Client] {
+			x.under[thread] = op
+		}
+	}
+	return x, nil
+}
+
+// outcome is what came of a story.
+type outcome struct {
+	told []told
+	// stall is the longest time by which an act began too late or a call that waits for
+	// nobody took.
+	stall time.Duration
+	under map[string]Op // calls of living clients that are still under way, by thread
+}
+
+// mayWait says that the call may wait for others.
+func (o Op) mayWait() bool {
+	return o.Do == doLock || o.Do == doLockInterruptibly || o.timed() && o.WaitMS > 0
 }
 
 const (
@@ -341,11 +422,12 @@ type timedRecording struct {
 	Redisson    string `json:"redisson"`
 	RedisServer string `json:"redis_server"`
 	tellings    []timedTelling
+	path        string
 }
 
-func readTimed(version string) (timedRecording, error) {
-	var r timedRecording
-	text, err := os.ReadFile(timedPath(version))
+func readTimed(path, version string) (timedRecording, error) {
+	r := timedRecording{path: path}
+	text, err := os.ReadFile(path)
 	if err != nil {
 		return r, fmt.Errorf("no stories of redisson %s; write them with `%s`: %w", version, timedCommand, err)
 	}
@@ -357,11 +439,11 @@ func readTimed(version string) (timedRecording, error) {
 			err = strictly(line, &r.tellings[i-1])
 		}
 		if err != nil {
-			return r, fmt.Errorf("%s:%d: %w", timedPath(version), i+1, err)
+			return r, fmt.Errorf("%s:%d: %w", path, i+1, err)
 		}
 	}
 	if r.Format != timedFormat || r.Redisson != version {
-		return r, fmt.Errorf("%s is format %d of redisson %s, not %d of %s; write it anew with `%s`", timedPath(version), r.Format, r.Redisson, timedFormat, version, timedCommand)
+		return r, fmt.Errorf("%s is format %d of redisson %s, not %d of %s; write it anew with `%s`", path, r.Format, r.Redisson, timedFormat, version, timedCommand)
 	}
 	return r, nil
 }
@@ -373,12 +455,12 @@ func (r timedRecording) find(t *testing.T, s timedStory, kind string) timedTelli
 		if x.Story != s.name || x.Kind != kind {
 			continue
 		}
-		if !slices.EqualFunc(x.Told, s.acts, func(x told, a act) bool { return x.AtMS == a.at && x.Op == a.op }) {
-			t.Fatalf("%s tells another story %q; write it anew with `%s`", timedPath(r.Redisson), s.name, timedCommand)
+		if !x.Disturbed && !slices.EqualFunc(x.Told, s.acts, func(x told, a act) bool { return x.AtMS == a.at && x.Op == a.op }) {
+			t.Fatalf("%s tells another story %q; write it anew with `%s`", r.path, s.name, r.WrittenBy)
 		}
 		return x
 	}
-	t.Fatalf("%s lacks the story %q of the %s lock; write it anew with `%s`", timedPath(r.Redisson), s.name, kind, timedCommand)
+	t.Fatalf("%s lacks the story %q of the %s lock; write it anew with `%s`", r.path, s.name, kind, r.WrittenBy)
 	panic("unreachable")
 }
 
@@ -386,7 +468,7 @@ func (r timedRecording) find(t *testing.T, s timedStory, kind string) timedTelli
 func TestPortTellsAsKept(t *testing.T) {
 	for _, rel := range redisson.Releases {
 		t.Run(rel.Version, func(t *testing.T) {
-			kept, err := readTimed(rel.Version)
+			kept, err := readTimed(timedPath(rel.Version), rel.Version)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -416,40 +498,105 @@ func timedWatchdog(rel *redisson.Release, s timedStory) int64 {
 	return s.watchdog.Milliseconds()
 }
 
-func tellInBubble(t *testing.T, rel *redisson.Release, kind string, s timedStory) (x timedTelling, err error) {
+func tellInBubble(t *testing.T, rel *redisson.Release, kind string, s timedStory) (timedTelling, error) {
+	all, err := tellAllInBubble(t, rel, kind, []timedStory{s}, func(int) []*chance { return []*chance{nil} })
+	if err != nil {
+		return timedTelling{}, err
+	}
+	return all[0][0], nil
+}
+
+// chance is what may differ between two tellings of one story: when the timers' wheels began to
+// turn, and, but in telling 0, how late acts begin and how long answers take. Without a
+// chance timers are exact.
+type chance struct{ seed, telling uint64 }
+
+// varies says whether acts and answers may be late.
+func (c *chance) varies() bool { return c != nil && c.telling > 0 }
+
+// lengths returns a function that draws lengths up to its argument, for one user of chance.
+func (c *chance) lengths(user int) func(limit time.Duration) time.Duration {
+	r := rand.New(rand.NewPCG(c.seed, c.telling<<16+uint64(user)))
+	var mu sync.Mutex
+	return func(limit time.Duration) time.Duration {
+		mu.Lock()
+		defer mu.Unlock()
+		return time.Duration(r.Int64N(int64(limit)))
+	}
+}
+
+// tellAllInBubble has the port tell stories on miniredis, in a bubble: each once for each of its
+// chances.
+func tellAllInBubble(t *testing.T, rel *redisson.Release, kind string, stories []timedStory, chances func(n int) []*chance) (all [][]timedTelling, err error) {
 	// go-redis keeps timers in a package-level pool; a timer of one bubble
 	// kills the next one. Two collections empty the pool.
 	runtime.GC()
 	runtime.GC()
-	synctest.Test(t, func(t *testing.T) {
-		m := miniredis.NewMiniRedis()
-		m.ClockTTL(true)
-		var open []*redis.Client
-		connect := func() redis.UniversalClient {
-			rdb := redis.NewClient(redisson.Options(&redis.Options{
-				Addr: "192.0.2.1:6379", Protocol: 2, DisableIdentity: true, DialerRetries: 1,
-				Dialer: func(context.Context, string, string) (net.Conn, error) {
-					c, err := m.Dial()
-					return &slow{Conn: c}, err
-				},
-				MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
-			}))
-			open = append(open, rdb)
-			return rdb
+	synctest.Test(t, func(*testing.T) {
+		for n, s := range stories {
+			var tellings []timedTelling
+			for _, c := range chances(n) {
+				x, failed := tellByPort(rel, kind, s, c)
+				if failed != nil {
+					err = fmt.Errorf("redisson %s, %s lock, %s: %w", rel.Version, kind, s.name, failed)
+				}
+				tellings = append(tellings, x)
+			}
+			all = append(all, tellings)
 		}
-		x = timedTelling{Story: s.name, Kind: kind, WatchdogMS: timedWatchdog(rel, s)}
-		n := names{owners: map[string]string{}, prefix: "timed."}
-		rdb := connect()
-		clients := portClients(rel, "", x.WatchdogMS, lockimpl.Environment{}, n.owners, connect)
-		x.Told, err = tellTimed(newPort(clients, func() {}), rdb, n, kind, s)
-		for _, c := range clients {
-			_ = c.Close()
-		}
-		for _, c := range open {
-			_ = c.Close()
-		}
-		m.Close()
 		time.Sleep(time.Hour) // whatever was still to come
 	})
+	return all, err
+}
+
+var wheelFlag = flag.Bool("wheel", true, "the port's timers fire at the ticks of a wheel, in drawn stories")
+
+// tellByPort has the port tell a story; it runs in a bubble.
+func tellByPort(rel *redisson.Release, kind string, s timedStory, c *chance) (timedTelling, error) {
+	m := miniredis.NewMiniRedis()
+	m.ClockTTL(true)
+	var open []*redis.Client
+	connect := func() redis.UniversalClient {
+		client := len(open)
+		var dialled atomic.Int64
+		rdb := redis.NewClient(redisson.Options(&redis.Options{
+			Addr: "192.0.2.1:6379", Protocol: 2, DisableIdentity: true, DialerRetries: 1,
+			ReadBufferSize: 2048, WriteBufferSize: 2048, // there are many of them
+			Dialer: func(context.Context, string, string) (net.Conn, error) {
+				conn, err := m.Dial()
+				x := &slow{Conn: conn}
+				if c.varies() {
+					x.late = c.lengths(client<<8 + int(dialled.Add(1)))
+				}
+				return x, err
+			},
+			MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
+		}))
+		open = append(open, rdb)
+		return rdb
+	}
+	x := timedTelling{Story: s.name, Kind: kind, WatchdogMS: timedWatchdog(rel, s)}
+	n := names{owners: map[string]string{}, prefix: "timed."}
+	rdb := connect()
+	env := lockimpl.Environment{}
+	if c != nil {
+		draw := c.lengths(len(open) << 8)
+		env.Jitter = func(_ lockimpl.Owner, limit time.Duration) time.Duration { return draw(limit) }
+	}
+	clients := portClients(rel, "", x.WatchdogMS, c != nil && *wheelFlag, env, n.owners, connect)
+	var late func() time.Duration
+	if c.varies() {
+		draw := c.lengths(0)
+		late = func() time.Duration { return draw(drawnShift) }
+	}
+	told, err := tellTimed(newPort(clients, func() {}), rdb, n, kind, s, late)
+	x.Told = told.told
+	for _, c := range clients {
+		_ = c.Close()
+	}
+	for _, c := range open {
+		_ = c.Close()
+	}
+	m.Close()
 	return x, err
 }

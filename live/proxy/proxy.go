@@ -6,6 +6,7 @@ package proxy
 import (
 	"bufio"
 	"errors"
+	"maps"
 	"net"
 	"slices"
 	"strings"
@@ -90,6 +91,9 @@ type Proxy struct {
 	next int
 	open map[*Conn]bool
 	over bool
+	// severed is set by Sever. unheard are the connections that clients opened afterwards.
+	severed bool
+	unheard []net.Conn
 }
 
 // Start begins to listen.
@@ -111,6 +115,9 @@ func (p *Proxy) Close() {
 	_ = p.l.Close()
 	p.mu.Lock()
 	p.over = true
+	for _, client := range p.unheard {
+		_ = client.Close()
+	}
 	p.mu.Unlock()
 	p.Reset()
 	p.all.Wait()
@@ -118,14 +125,34 @@ func (p *Proxy) Close() {
 
 // Reset resets all connections.
 func (p *Proxy) Reset() {
-	p.mu.Lock()
-	conns := make([]*Conn, 0, len(p.open))
-	for c := range p.open {
-		conns = append(conns, c)
-	}
-	p.mu.Unlock()
-	for _, c := range conns {
+	for _, c := range p.conns() {
 		c.Reset()
+	}
+}
+
+func (p *Proxy) conns() []*Conn {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return slices.Collect(maps.Keys(p.open))
+}
+
+// Sever closes every connection to the server and opens no other. To the server the clients
+// have crashed: the end of a process closes its connections, and nothing comes from it any
+// more. The clients are not told: their own ends stay open, and silent.
+func (p *Proxy) Sever() {
+	p.mu.Lock()
+	p.severed = true
+	p.mu.Unlock()
+	for _, c := range p.conns() {
+		c.mu.Lock()
+		c.severed = true
+		left := c.queue
+		c.queue = nil
+		c.mu.Unlock()
+		_ = c.server.Close()
+		for _, m := range left {
+			c.unanswered(m)
+		}
 	}
 }
 
@@ -183,6 +210,12 @@ func (p *Proxy) serve(client net.Conn) {
 		c.Reset()
 		return
 	}
+	if p.severed {
+		p.unheard = append(p.unheard, client)
+		p.mu.Unlock()
+		_ = server.Close()
+		return
+	}
 	p.next++
 	c.ID = p.next
 	p.open[c] = true
@@ -223,6 +256,7 @@ type Conn struct {
 	channels map[string]map[string]bool // that it listens to, by kind of subscription
 	listens  bool                       // it has subscribed
 	stream   bool                       // what comes are no replies any more
+	severed  bool                       // see Proxy.Sever
 	requests int
 }
 
@@ -298,6 +332,11 @@ func (c *Conn) up() {
 			return
 		default:
 		}
+		if c.severed {
+			c.mu.Unlock()
+			c.unanswered(m)
+			continue
+		}
 		m.need = c.replies(m)
 		if m.Is("PSYNC") || m.Is("MONITOR") {
 			c.stream = true
@@ -314,10 +353,16 @@ func (c *Conn) up() {
 			c.flush()
 			continue
 		}
-		if _, err := c.server.Write(raw); err != nil {
+		if _, err := c.server.Write(raw); err != nil && !c.isSevered() {
 			return
 		}
 	}
+}
+
+func (c *Conn) isSevered() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.severed
 }
 
 // finish waits for the replies to requests that the server has, when the client has closed the
@@ -391,6 +436,9 @@ func (c *Conn) down() {
 	for {
 		raw, err := ReadReply(in)
 		if err != nil {
+			if c.isSevered() {
+				<-c.gone
+			}
 			return
 		}
 		if !c.take(raw) {

@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"bufio"
+	"errors"
 	"fmt"
 	"net"
 	"strings"
@@ -192,4 +193,53 @@ func TestAProxyThatRefusesSaysSo(t *testing.T) {
 	if err := knock(); err != nil {
 		t.Errorf("knock: %v, want none", err)
 	}
+}
+
+// TestASeveredClientHearsNothing severs a client in the middle of a wait for a reply. Its own
+// ends stay open, and the server gets nothing any more.
+func TestASeveredClientHearsNothing(t *testing.T) {
+	addr := server(t)
+	h := &handler{}
+	p, err := Start(Options{Addr: "127.0.0.1:0", Handler: h, Dial: func() (net.Conn, error) { return net.Dial("tcp", addr) }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Close()
+	before := dial(t, p)
+	if _, err := before.Write([]byte("*1\r\n$1\r\nA\r\n")); err != nil {
+		t.Fatal(err)
+	}
+	answer := make([]byte, 16)
+	if n, err := before.Read(answer); err != nil || string(answer[:n]) != "+A\r\n" {
+		t.Fatalf("%q, %v", answer[:n], err)
+	}
+	p.Sever()
+	after := dial(t, p)
+	for name, c := range map[string]net.Conn{"opened before": before, "opened after": after} {
+		if _, err := c.Write([]byte("*1\r\n$1\r\nB\r\n")); err != nil {
+			t.Errorf("%s: %v; want an open end", name, err)
+		}
+		_ = c.SetReadDeadline(time.Now().Add(50 * time.Millisecond))
+		var timeout net.Error
+		if n, err := c.Read(answer); !errors.As(err, &timeout) || !timeout.Timeout() {
+			t.Errorf("%s: %q, %v; want silence", name, answer[:n], err)
+		}
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, heard := range h.heard {
+		if strings.HasPrefix(heard, "reply to B") {
+			t.Errorf("the server answered a severed client: %v", h.heard)
+		}
+	}
+}
+
+func dial(t *testing.T, p *Proxy) net.Conn {
+	t.Helper()
+	c, err := net.Dial("tcp", p.Addr())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = c.Close() })
+	return c
 }

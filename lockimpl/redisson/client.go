@@ -30,6 +30,10 @@ type Config struct {
 	ResponseTimeout time.Duration
 	// RetryAttempts bounds resends; negative: none.
 	RetryAttempts int
+	// TimerWheel puts the client's timers on a wheel, as the library's are: renewals, resends
+	// and timeouts come at its next tick, up to 100 ms late, and each time anew. Waits for a
+	// message are exact in any case. Environment.Jitter draws when the first tick comes.
+	TimerWheel bool
 	// UncheckedArguments lets through what the Java library lets through and
 	// does with it what the release does: a lease below a millisecond, a
 	// negative lease or wait, a name that breaks in a cluster. Without it such
@@ -61,6 +65,7 @@ type Client struct {
 	unchecked bool
 	env       lockimpl.Environment
 	log       *slog.Logger
+	wheel     *wheel // nil: timers are exact
 
 	watchdog watchdog
 	holds    *holds // nil: not watched
@@ -93,6 +98,9 @@ func NewClient(rdb redis.UniversalClient, cfg Config) *Client {
 	}
 	if cfg.RetryAttempts != 0 {
 		c.attempts = max(0, cfg.RetryAttempts)
+	}
+	if cfg.TimerWheel {
+		c.wheel = newWheel(tickOf(rel.RetryDelay.of(c.attempts, 0, c.env), c.response), c.env)
 	}
 	if c.id == "" {
 		c.id = c.env.NewID(0)

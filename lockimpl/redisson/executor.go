@@ -92,7 +92,7 @@ func (c *Client) execute(ctx context.Context, o lockimpl.Owner, kind ScriptKind,
 			// written on it waits for the response timeout like what is not
 			// answered.
 			err = fmt.Errorf("%w: %w", errResponseTimeout, err)
-			if left := time.Until(sent.Add(c.response)); left > 0 {
+			if left := c.wheel.until(time.Until(sent.Add(c.response))); left > 0 {
 				c.sleep(left)
 			}
 		}
@@ -103,7 +103,7 @@ func (c *Client) execute(ctx context.Context, o lockimpl.Owner, kind ScriptKind,
 		if again == never || again == limited && attempt >= c.attempts {
 			return reply{err: unknownIf(mayHaveRun, err)}
 		}
-		if !c.sleep(delay.of(attempt, o, c.env)) {
+		if !c.sleep(c.wheel.until(delay.of(attempt, o, c.env))) {
 			return reply{err: unknownIf(mayHaveRun, lockimpl.ErrClosed)}
 		}
 	}

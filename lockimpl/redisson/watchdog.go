@@ -44,7 +44,7 @@ func (l *lock) renewalLease() time.Duration {
 
 // afterPeriod calls f in one period of a lock object.
 func (l *lock) afterPeriod(f func()) *time.Timer {
-	return time.AfterFunc(l.renewalLease()/3, f)
+	return time.AfterFunc(l.c.wheel.until(l.renewalLease()/3), f)
 }
 
 // renew asks once for one owner's hold, with the executor's resends; held is
@@ -304,7 +304,7 @@ func (w *taskWatchdog) schedule() {
 	}
 	w.armed++
 	n := w.armed
-	w.timers[n] = time.AfterFunc(w.client.watchdogT/3, func() { w.tick(n) })
+	w.timers[n] = time.AfterFunc(w.client.wheel.until(w.client.watchdogT/3), func() { w.tick(n) })
 }
 
 func (w *taskWatchdog) tick(n int) {

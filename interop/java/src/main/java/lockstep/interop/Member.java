@@ -80,6 +80,7 @@ final class Member {
     }
 
     void close() {
+        workers.values().forEach(Worker::end);
         client.shutdown();
     }
 

@@ -11,10 +11,11 @@ final class Worker {
     private final LinkedBlockingQueue<Runnable> calls = new LinkedBlockingQueue<>();
     private final AtomicLong ended = new AtomicLong();
     private final Thread thread;
+    private volatile boolean over;
 
     Worker(String name) {
         thread = Shared.daemons(name).newThread(() -> {
-            while (true) {
+            while (!over) {
                 Runnable call;
                 try {
                     call = calls.take();
@@ -26,6 +27,11 @@ final class Worker {
             }
         });
         thread.start();
+    }
+
+    /** Ends the thread once it is in no call. */
+    void end() {
+        execute(() -> over = true);
     }
 
     void execute(Runnable call) {

@@ -1,0 +1,146 @@
+//go:build interop
+
+package interop
+
+import (
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+)
+
+// wheelWait is a wait of the library, of which the test asks whether it ends at a tick of the
+// client's wheel.
+type wheelWait struct {
+	name string
+	long time.Duration // as it is asked for
+	set  settings
+	// measure gives how long the wait took; ok is false where the release has no such wait.
+	measure func(p *libraryPlayer, via *Proxy, lock string) (took time.Duration, ok bool)
+	// onWheel: it ends at a tick, half a tick late or more in the middle, where the tick is 100 ms.
+	onWheel bool
+	exact   bool // it never waits for a tick
+}
+
+// scriptsOf gives the scripts among the commands.
+func scriptsOf(sent []Sent) (scripts []Sent) {
+	for _, s := range sent {
+		if s.Is("EVAL") || s.Is("EVALSHA") {
+			scripts = append(scripts, s)
+		}
+	}
+	return scripts
+}
+
+func timeOf(p *libraryPlayer, op string, f Fields) time.Duration {
+	began := time.Now()
+	<-p.do(1, op, f)
+	return time.Since(began)
+}
+
+func withhold(name string) func(Sent) Verdict {
+	return func(s Sent) Verdict {
+		if s.Is(name) {
+			return Verdict{Hold: time.Minute}
+		}
+		return Verdict{}
+	}
+}
+
+var wheelWaits = []wheelWait{
+	{
+		name: "the period of renewals", long: 500 * time.Millisecond, set: settings{watchdog: 1500 * time.Millisecond},
+		onWheel: true,
+		measure: func(p *libraryPlayer, via *Proxy, lock string) (time.Duration, bool) {
+			<-p.do(1, "lock", Fields{"kind", plain, "lock", lock})
+			from := len(via.Sent(0))
+			time.Sleep(1500 * time.Millisecond)
+			s := scriptsOf(via.Sent(from))
+			if len(s) < 2 {
+				return 0, false // 3.4.2: 10 s whatever is set
+			}
+			return s[1].At - s[0].At, true
+		},
+	},
+	{
+		name: "the response timeout", long: 1500 * time.Millisecond, set: settings{response: 1500 * time.Millisecond, attempts: -1},
+		onWheel: true,
+		measure: func(p *libraryPlayer, via *Proxy, lock string) (time.Duration, bool) {
+			via.Rule(func(s Sent) Verdict { return Verdict{Drop: s.Is("EVAL") || s.Is("EVALSHA")} })
+			return timeOf(p, "try_lock", Fields{"kind", plain, "lock", lock}), true
+		},
+	},
+	{
+		name: "lock() waits for its subscription", long: 7500 * time.Millisecond,
+		measure: func(p *libraryPlayer, via *Proxy, lock string) (time.Duration, bool) {
+			via.Rule(withhold("SUBSCRIBE"))
+			return timeOf(p, "lock", Fields{"kind", plain, "lock", lock}), true
+		},
+	},
+	{
+		name: "tryLock(1200) waits for its subscription", long: 1200 * time.Millisecond,
+		measure: func(p *libraryPlayer, via *Proxy, lock string) (time.Duration, bool) {
+			via.Rule(withhold("SUBSCRIBE"))
+			return timeOf(p, "try_lock", Fields{"kind", plain, "lock", lock, "wait", 1200}), true
+		},
+	},
+	{
+		name: "tryLock(1200) waits for a message", long: 1200 * time.Millisecond, exact: true,
+		measure: func(p *libraryPlayer, via *Proxy, lock string) (time.Duration, bool) {
+			return timeOf(p, "try_lock", Fields{"kind", plain, "lock", lock, "wait", 1200}), true
+		},
+	},
+}
+
+// Renewals and the response timeout end at a tick of the client's wheel, and a wait for a message
+// does not.
+func TestTimersOfTheLibrary(t *testing.T) {
+	const samples = 10
+	for _, rel := range releases(t) {
+		t.Run(rel.Version, func(t *testing.T) {
+			server := StartServer(t)
+			lib := StartLibrary(t, rel.Version)
+			holder := newLibraryPlayer(t, lib, StartProxy(t, server.Addr), settings{watchdog: time.Hour}, 1)
+			for _, w := range wheelWaits {
+				var mu sync.Mutex
+				var late []time.Duration
+				var all sync.WaitGroup
+				for i := range samples {
+					via := StartProxy(t, server.Addr)
+					p := newLibraryPlayer(t, lib, via, w.set, 1)
+					lock := fmt.Sprint(w.name, i)
+					if w.set.watchdog == 0 {
+						<-holder.do(1, "lock", Fields{"kind", plain, "lock", lock, "lease", 60_000})
+					}
+					all.Go(func() {
+						time.Sleep(time.Duration(i) * 37 * time.Millisecond)
+						took, ok := w.measure(p, via, lock)
+						mu.Lock()
+						defer mu.Unlock()
+						if ok {
+							late = append(late, took-w.long)
+						}
+					})
+				}
+				all.Wait()
+				slices.Sort(late)
+				text := ""
+				for _, d := range late {
+					text += fmt.Sprint(" ", d.Milliseconds())
+				}
+				t.Logf("redisson %s: %s: late by%s ms", rel.Version, w.name, text)
+				if len(late) == 0 {
+					continue
+				}
+				middle := late[len(late)/2]
+				if w.onWheel && rel.RetryDelay.Min == 0 && middle < 50*time.Millisecond {
+					t.Errorf("redisson %s: %s is late by %v in the middle, as if it did not wait for a tick", rel.Version, w.name, middle)
+				}
+				if w.exact && middle > 40*time.Millisecond {
+					t.Errorf("redisson %s: %s is late by %v in the middle, as if it waited for a tick", rel.Version, w.name, middle)
+				}
+			}
+		})
+	}
+}
