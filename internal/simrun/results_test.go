@@ -17,8 +17,9 @@ import (
 )
 
 // otherwise matches the files of results/ that another command than run writes: explore,
-// findings, kill or bench. The figures of bench differ from machine to machine.
-var otherwise = regexp.MustCompile(`^((explore|exhaustive|peers)/|(findings|exhaustive|peers|kill-table|performance)\.md$)`)
+// findings, kill, survey, agree or bench. The figures of bench differ from machine to machine,
+// and agree plays in real time.
+var otherwise = regexp.MustCompile(`^((explore|exhaustive|peers|survey)/|(findings|exhaustive|peers|kill-table|performance|survey|agreement)\.md$|survey\.(html|jsonl)$)`)
 
 // The program writes the committed results byte for byte.
 func TestResultsAreWhatSimrunWrites(t *testing.T) {

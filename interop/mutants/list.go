@@ -263,8 +263,8 @@ var mutants = []mutant{
 		rule:   "A command whose connection ended waits for the response timeout.",
 		breaks: "it fails at once",
 		file:   "executor.go",
-		before: "if left := time.Until(sent.Add(c.response)); left > 0 {",
-		after:  "if left := time.Until(sent.Add(c.response)); left > c.response {",
+		before: "if left := c.wheel.until(time.Until(sent.Add(c.response))); left > 0 {",
+		after:  "if left := c.wheel.until(time.Until(sent.Add(c.response))); left > c.response {",
 	},
 	{
 		id: "replicas-resend-all", releases: "3.43.0, 4.7.0",
