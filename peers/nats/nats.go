@@ -192,6 +192,10 @@ var errClosed = errors.New("the client is closed")
 
 // keys returns the bucket on a connection that is open.
 func (l *lock) keys(ctx context.Context) (jetstream.KeyValue, error) {
+	// The select below would draw between a connection that is ready and a call that is over.
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
 	l.mu.Lock()
 	if l.closed {
 		l.mu.Unlock()
@@ -349,6 +353,10 @@ func (l *lock) Unlock(ctx context.Context) error {
 	h := l.hold
 	if h == nil {
 		return locktest.ErrNotHeld
+	}
+	if h.isLost() && !l.c.way.blind {
+		l.hold = nil
+		return locktest.ErrNotHeld // the revision may be that of another hold by now
 	}
 	select {
 	case <-h.stop: // an unlock before this one has failed

@@ -93,6 +93,6 @@ func (d difference) String() string {
 		}
 	}
 	b.WriteString("likely causes: chance that cannot be seeded (the package functions of math/rand/v2, hash/maphash), the order of a map, " +
-		"or goroutines of the lock that race with each other")
+		"a select of which several cases are ready, such as that of a call whose context has ended, or goroutines of the lock that race with each other")
 	return b.String()
 }
