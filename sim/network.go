@@ -233,11 +233,11 @@ func (w *World) hangUp(c *conn) {
 }
 
 // answered sends the reply to the request that kept a connection waiting, and lets
-// those behind it arrive.
-func (w *World) answered(c *conn, reply Reply) {
+// those behind it arrive. Changed says that the state of locks may be another.
+func (w *World) answered(c *conn, reply Reply, changed bool) {
 	m, behind := c.blocked, c.behind
 	c.blocked, c.behind = nil, nil
-	w.executed(m, reply, false)
+	w.executed(m, reply, changed)
 	for _, m := range behind {
 		w.putOff(m)
 	}

@@ -3,6 +3,7 @@ package main
 
 import (
 	"lockstep/locktest"
+	"lockstep/peers/chubby"
 	"lockstep/peers/etcd"
 	"lockstep/peers/memcached"
 	"lockstep/peers/redislock"
@@ -13,5 +14,6 @@ import (
 
 func main() {
 	locktest.Main(redsync.Subject(1), redsync.Subject(5), redislock.Subject, rueidislock.Subject(1), rueidislock.Subject(2),
-		memcached.Add, memcached.AddForever, memcached.CAS, zookeeper.Lock, zookeeper.Closing, etcd.Mutex)
+		memcached.Add, memcached.AddForever, memcached.CAS, zookeeper.Lock, zookeeper.Closing, etcd.Mutex,
+		chubby.Lock, chubby.WithoutDelay)
 }
