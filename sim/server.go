@@ -219,6 +219,7 @@ const (
 	effectPlan
 	effectAnswer
 	effectHangUp
+	effectKeep
 )
 
 // effect is one thing that comes out of a server. Its kind says which fields have
@@ -232,7 +233,7 @@ type effect struct {
 	atNs    int64       // plan
 	class   Class       // plan
 	then    func(nowNs int64, out *Effects)
-	conn    ConnID // answer, hang up
+	conn    ConnID // answer, hang up, keep
 	reply   Reply  // answer
 }
 
@@ -266,6 +267,12 @@ func (e *Effects) Answer(c ConnID, r Reply) {
 // what the server has sent before the call.
 func (e *Effects) HangUp(c ConnID) {
 	e.list = append(e.list, effect{kind: effectHangUp, conn: c})
+}
+
+// Keep says, from within Close, that the request which keeps c waiting will have its effect
+// nevertheless. Its answer by Answer tells the world when. Nobody gets that.
+func (e *Effects) Keep(c ConnID) {
+	e.list = append(e.list, effect{kind: effectKeep, conn: c})
 }
 
 // HungUp returns the connections that HangUp closes. It is for tests of a server.
@@ -388,6 +395,8 @@ func (n *node) apply(out *Effects) {
 			if c := w.conns[e.conn-1]; !c.severed && !c.closed {
 				w.hangUp(c)
 			}
+		case effectKeep:
+			w.conns[e.conn-1].kept = true
 		}
 	}
 	clear(out.list)
@@ -458,7 +467,8 @@ func (n *node) plan() {
 		return
 	}
 	n.plannedNs = at
-	n.w.sched.add(at, classExpiry, func() {
+	// An event that comes at the beginning of the slot would be too early.
+	n.w.sched.add((at+slotNs-1)/slotNs*slotNs, classExpiry, func() {
 		if n.plannedNs != at {
 			return // another was planned since
 		}

@@ -66,7 +66,7 @@ func (r *run) leases(lock string) []Finding {
 				held = c.After // what it had sent before it died
 				continue
 			}
-			if c.AtNs > died && c.Fault > 0 && r.Fault(c.Fault).Spec.MovesLeases() && c.After.Owner == held.Owner {
+			if c.AtNs > died && c.After.Owner == held.Owner && r.moved(c) {
 				held = c.After // nobody prolonged it
 				continue
 			}
@@ -81,6 +81,15 @@ func (r *run) leases(lock string) []Finding {
 		}
 	}
 	return out
+}
+
+// moved reports whether a fault put off the end of a lease, and no command did: the fault
+// itself, or the servers by themselves after it, such as those that have failed over.
+func (r *run) moved(c *trace.Change) bool {
+	if c.Fault > 0 {
+		return r.Fault(c.Fault).Spec.MovesLeases()
+	}
+	return c.By == nil && slices.ContainsFunc(r.Faults, func(t trace.Fault) bool { return t.Spec.Interrupts() && t.FromNs <= c.AtNs })
 }
 
 // mostLease returns the longest lease that an owner may have after a change: what its

@@ -286,6 +286,11 @@ type disturbance struct {
 // disturbances returns the disturbances of one lock and those that all locks share.
 func (r *run) disturbances(lock string) []disturbance {
 	out := r.wakeUps()
+	for _, t := range r.Faults {
+		if t.Spec.Interrupts() && r.Record.Params.Recovery > 0 {
+			out = append(out, disturbance{from: t.FromNs, at: t.ToNs, what: t.Text, extra: r.Record.Params.Recovery})
+		}
+	}
 	for _, process := range r.Dead() {
 		// What the dead held, or were still given, ends with its lease.
 		for _, at := range r.orphaned(lock, process) {

@@ -26,12 +26,21 @@ var Lock = subject("chubby", "Chubby's kind: sessions, sequencers and a lock-del
 // WithoutDelay is the lock without a lock-delay.
 var WithoutDelay = subject("chubby-without-delay", "Chubby's kind: sessions and sequencers, without a lock-delay", 0, server.Servers())
 
+// recovery is how long a fail-over may take for a client: two elections, the leases of sessions
+// whose clients the new master waits for in vain, and the lease after which a client looks for
+// another master, and asks one after the other.
+const recovery = 2*server.Election + 2*server.SessionLease + 5*client.Patience
+
+// closing is how long a handle tries to close a session of which it does not know what it has.
+// After that it leaves the session to its lease.
+const closing = 2 * time.Second
+
 // subject describes the lock. A hold ends by itself with its session, and others are kept off
 // until the lock-delay is over, so judges take both together for its lease. The paper promises
 // no order among waiters.
 func subject(name, about string, delay time.Duration, servers locktest.Servers) locktest.Subject {
 	return locktest.Subject{
-		Name: name, About: about, Servers: servers, Lease: server.SessionLease + delay, Renewed: true, State: state,
+		Name: name, About: about, Servers: servers, Lease: server.SessionLease + delay, Renewed: true, Recovery: recovery, State: state,
 		Open: func(p *locktest.Process) (locktest.Client, error) { return &cell{p: p, delay: delay}, nil },
 	}
 }
@@ -60,7 +69,7 @@ func (c *cell) Close() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, s := range c.sessions {
-		go func() { _ = s.Close(context.Background()) }()
+		go func() { _ = s.Close(closing) }()
 	}
 	return nil
 }
@@ -83,20 +92,20 @@ func (l *lock) begin(ctx context.Context) error {
 		}
 	}
 	p := l.c.p
-	cfg := client.Config{Wait: p.Sim().Instant().Wait, Dial: func(ctx context.Context, addr string) (net.Conn, error) {
+	keeps := func(f func()) { p.Keeps(l.name, func() { go f() }) }
+	cfg := client.Config{Wait: p.Sim().Instant().Wait, Go: keeps, Dial: func(ctx context.Context, addr string) (net.Conn, error) {
 		return p.DialContext(ctx, "tcp", addr)
 	}}
 	for i := range l.c.servers() {
 		cfg.Replicas = append(cfg.Replicas, p.Addr(i))
 	}
-	var err error
-	p.Serves(l.name, func() { l.session, err = client.New(ctx, cfg) })
+	s, err := client.New(ctx, cfg)
 	if err != nil {
-		l.session = nil
 		return err
 	}
+	l.session = s
 	l.c.mu.Lock()
-	l.c.sessions = append(l.c.sessions, l.session)
+	l.c.sessions = append(l.c.sessions, s)
 	l.c.mu.Unlock()
 	return l.session.Open(ctx, l.name, l.c.delay)
 }
@@ -106,45 +115,37 @@ func (*cell) servers() int { return server.Servers().Count() }
 
 // acquire takes the lock as take does. A session that may have the lock although its caller
 // does not know is closed.
-func (l *lock) acquire(ctx context.Context, take func(context.Context, string, bool) (uint64, error)) error {
-	generation, err := take(ctx, l.name, false)
+func (l *lock) acquire(ctx context.Context, take func(*client.Session) (uint64, error)) error {
+	err := l.begin(ctx)
+	if err == nil {
+		l.generation, err = take(l.session)
+	}
 	switch {
 	case err == nil:
-		l.generation = generation
+		return nil
 	case errors.Is(err, client.ErrBusy):
 		return locktest.ErrBusy
-	default:
-		l.abandon()
+	case l.session != nil:
+		l.close()
 	}
 	return err
 }
 
-// abandon closes the session, without waiting for it.
-func (l *lock) abandon() {
+// close closes the session. It reports whether that is surely done, so that the session holds
+// nothing.
+func (l *lock) close() bool {
 	s := l.session
 	l.session, l.generation = nil, 0
-	if s != nil {
-		l.c.p.Serves(l.name, func() {
-			go func() { _ = s.Close(context.Background()) }()
-		})
-	}
+	return s.Close(closing) == nil
 }
 
 func (l *lock) Lock(ctx context.Context) error {
-	if err := l.begin(ctx); err != nil {
-		l.abandon()
-		return err
-	}
-	return l.acquire(ctx, l.session.Acquire)
+	return l.acquire(ctx, func(s *client.Session) (uint64, error) { return s.Acquire(ctx, l.name, false) })
 }
 
 // TryLock implements locktest.TryLocker.
 func (l *lock) TryLock(ctx context.Context) (bool, error) {
-	if err := l.begin(ctx); err != nil {
-		l.abandon()
-		return false, err
-	}
-	err := l.acquire(ctx, l.session.TryAcquire)
+	err := l.acquire(ctx, func(s *client.Session) (uint64, error) { return s.TryAcquire(ctx, l.name, false) })
 	return err == nil, err
 }
 
@@ -159,8 +160,8 @@ func (l *lock) Unlock(ctx context.Context) error {
 	case errors.Is(err, client.ErrNotHeld), errors.Is(err, client.ErrExpired):
 		l.generation = 0
 		return locktest.ErrNotHeld
-	default:
-		l.abandon()
+	case l.close():
+		return nil // the session has given it up
 	}
 	return err
 }

@@ -19,8 +19,8 @@ const (
 	Grace = 45 * time.Second
 	// retry is how long the client waits before it asks the next replica.
 	retry = 500 * time.Millisecond
-	// patience is how long a client in jeopardy waits for the answer of one replica.
-	patience = 2 * time.Second
+	// Patience is how long a client in jeopardy waits for the answer of one replica.
+	Patience = 2 * time.Second
 )
 
 // ErrExpired says that the session is over. Its locks are lost.
@@ -32,6 +32,8 @@ type Config struct {
 	Dial     func(ctx context.Context, addr string) (net.Conn, error)
 	// Wait lets a goroutine that a timer woke go on at an instant of its own.
 	Wait func()
+	// Go starts the goroutine that keeps a session alive.
+	Go func(func())
 }
 
 // Session is a session with the cell. It keeps itself alive until it is closed or expires.
@@ -41,6 +43,9 @@ type Session struct {
 	// ctx ends with the session.
 	ctx context.Context
 	end context.CancelFunc
+	// keeping ends when no KeepAlive is to follow.
+	keeping context.Context
+	leave   context.CancelFunc
 
 	mu       sync.Mutex // held for moments only; never over a call
 	master   int        // the replica that was the master last, as far as the client knows
@@ -63,6 +68,7 @@ type line struct {
 func New(ctx context.Context, cfg Config) (*Session, error) {
 	own, end := context.WithCancel(context.Background())
 	s := &Session{cfg: cfg, ctx: own, end: end, jeopardy: make(chan struct{}), safe: make(chan struct{})}
+	s.keeping, s.leave = context.WithCancel(own)
 	close(s.safe)
 	sent := time.Now()
 	reply, err := s.call(ctx, server.Request{Do: server.OpenSession}, &sent)
@@ -73,7 +79,7 @@ func New(ctx context.Context, cfg Config) (*Session, error) {
 	}
 	s.id, s.epoch = reply.Session, reply.Epoch
 	s.extend(sent.Add(reply.Held + reply.Lease))
-	go s.keepAlive()
+	s.cfg.Go(s.keepAlive)
 	return s, nil
 }
 
@@ -178,7 +184,7 @@ func (s *Session) hangUpLocked() {
 	}
 }
 
-// keepAlive keeps the session alive until it is over.
+// keepAlive keeps the session alive until it is over or is being closed.
 func (s *Session) keepAlive() {
 	var l *line
 	drop := func() {
@@ -188,39 +194,39 @@ func (s *Session) keepAlive() {
 		}
 	}
 	defer drop()
-	for s.ctx.Err() == nil {
+	for s.keeping.Err() == nil {
 		s.mu.Lock()
 		q := server.Request{Do: server.KeepAlive, Session: s.id, Epoch: s.epoch}
 		until := s.leaseEnd
 		s.mu.Unlock()
 		if now := time.Now(); !until.After(now) {
-			until = now.Add(patience)
+			until = now.Add(Patience)
 		}
 		if l == nil {
-			l = s.dial(s.ctx)
+			l = s.dial(s.keeping)
 		}
 		if l == nil {
 			s.next(-1)
-			s.pause(s.ctx)
+			s.pause(s.keeping)
 			continue
 		}
 		sent := time.Now()
-		stop := context.AfterFunc(s.ctx, func() { _ = l.Close() })
+		stop := context.AfterFunc(s.keeping, func() { _ = l.Close() })
 		_ = l.SetReadDeadline(until)
 		reply, err := ask(l, q)
 		stop()
 		switch {
-		case s.ctx.Err() != nil:
+		case s.keeping.Err() != nil:
 		case err != nil || reply.Error == server.Refused:
 			from := l.master
 			drop()
 			s.next(from)
-			s.pause(s.ctx)
+			s.pause(s.keeping)
 		case reply.Error == server.NotMaster:
 			from := l.master
 			drop()
 			if !s.follow(from, reply.Master) {
-				s.pause(s.ctx)
+				s.pause(s.keeping)
 			}
 		case reply.Error == server.WrongEpoch:
 			s.mu.Lock()
@@ -303,16 +309,18 @@ func ask(l *line, q server.Request) (server.Reply, error) {
 }
 
 // call asks the master, until it answers, ctx ends or the session is over. In jeopardy it
-// blocks. It sets sent, unless that is nil, to when it asked for what was answered.
+// blocks, unless it closes the session. It sets sent, unless that is nil, to when it asked for what was answered.
 func (s *Session) call(ctx context.Context, q server.Request, sent *time.Time) (server.Reply, error) {
 	for tried := false; ; tried = true {
 		s.mu.Lock()
 		safe := s.safe
 		s.mu.Unlock()
-		select {
-		case <-safe:
-		case <-ctx.Done():
-		case <-s.ctx.Done():
+		if q.Do != server.CloseSession {
+			select {
+			case <-safe:
+			case <-ctx.Done():
+			case <-s.ctx.Done():
+			}
 		}
 		switch {
 		case ctx.Err() != nil:
@@ -395,13 +403,19 @@ func (s *Session) drop(l *line) {
 	}
 }
 
-// Close gives up all locks of the session and ends it. If ctx ends before, the session ends
-// with its lease, and its locks are lost as by a failure.
-func (s *Session) Close(ctx context.Context) error {
+// Close gives up all locks of the session and ends it. Nothing keeps the session alive from
+// then on. If the master does not say within that time that it is done, the session ends with
+// its lease, and its locks are lost as by a failure.
+func (s *Session) Close(within time.Duration) error {
+	s.leave()
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	timer := time.AfterFunc(within, func() {
+		s.cfg.Wait()
+		cancel()
+	})
+	defer timer.Stop()
 	_, err := s.call(ctx, server.Request{Do: server.CloseSession, Session: s.id}, nil)
 	s.over()
-	if errors.Is(err, ErrExpired) {
-		return nil
-	}
 	return err
 }

@@ -48,8 +48,9 @@ type lease struct {
 // call is a request that has no answer yet.
 type call struct {
 	Request
-	conn    sim.ConnID // 0: nobody waits
+	conn    sim.ConnID // 0: the master's own
 	sinceNs int64
+	ended   bool // the connection has ended
 }
 
 func newMaster(r *Replica, nowNs int64) *master {
@@ -94,15 +95,16 @@ func (m *master) waiting() []*call {
 }
 
 // hungUp notes that a connection has ended. A command that is proposed goes its way.
-func (m *master) hungUp(c sim.ConnID) {
+func (m *master) hungUp(c sim.ConnID, out *sim.Effects) {
 	for _, x := range m.sessions {
 		if x.keepAlive != nil && x.keepAlive.conn == c {
 			x.keepAlive = nil
 		}
 	}
 	for _, x := range m.proposed {
-		if x.conn == c {
-			x.conn = 0
+		if x.conn == c && !x.ended {
+			x.ended = true
+			out.Keep(c)
 		}
 	}
 	ended := func(x *call) bool { return x.conn == c }
@@ -185,6 +187,9 @@ func (m *master) handle(nowNs int64, conn sim.ConnID, q Request, out *sim.Effect
 		return Reply{Error: Invalid}, true
 	case q.Do == KeepAlive:
 		return m.keepAlive(nowNs, c, x, out)
+	case q.Do == CloseSession:
+		x.heard = true // no KeepAlive will follow
+		m.settle(nowNs, out)
 	}
 	if !m.settled() {
 		m.early = append(m.early, c)
@@ -278,12 +283,16 @@ func (m *master) applied(nowNs int64, c command, reply Reply, out *sim.Effects) 
 		m.sessions[reply.Session] = &lease{endsNs: nowNs + int64(SessionLease), heard: true}
 		reply.Epoch, reply.Lease, reply.Held = m.epoch, SessionLease, time.Duration(nowNs-who.sinceNs)
 	case CloseSession, expireSession:
+		if who.conn != 0 {
+			out.Answer(who.conn, answer(reply)) // the world takes the first for what ended the holds
+			who = &call{}
+		}
 		m.end(nowNs, c, out)
 	case endDelay:
 		delete(m.delays, c.Lock)
 		out.Record(model.Event{Kind: model.KindExpire, Key: c.Lock})
 	case Acquire:
-		if reply.Error == Busy && !c.Try && who.conn != 0 {
+		if reply.Error == Busy && !c.Try && who.conn != 0 && !who.ended {
 			m.waiters[c.Lock] = append(m.waiters[c.Lock], who)
 			return
 		}
@@ -298,8 +307,11 @@ func (m *master) applied(nowNs int64, c command, reply Reply, out *sim.Effects) 
 
 // end notes that a session has ended.
 func (m *master) end(nowNs int64, c command, out *sim.Effects) {
-	x := m.sessions[c.Session]
+	x, ends := m.sessions[c.Session], nowNs
 	delete(m.sessions, c.Session)
+	if x != nil {
+		ends = x.endsNs // the lock-delay counts from the end of the lease
+	}
 	if x != nil && x.keepAlive != nil {
 		out.Answer(x.keepAlive.conn, answer(Reply{Error: Expired}))
 	}
@@ -317,7 +329,7 @@ func (m *master) end(nowNs int64, c command, out *sim.Effects) {
 	for _, name := range m.r.db.names() {
 		l := m.r.db.locks[name]
 		if _, begun := m.delays[name]; l.Delayed == c.Session && !begun {
-			m.delays[name] = nowNs + int64(l.Delay)
+			m.delays[name] = ends + int64(l.Delay)
 		}
 	}
 	out.Record(model.Event{Kind: model.KindExpire, Key: c.Session})

@@ -18,6 +18,8 @@ const (
 	// replica may vote for another. Each waits up to as many more, by chance, before it stands
 	// for election itself.
 	electionTicks = 4
+	// Election is the time within which a replica stands for election when the leader is gone.
+	Election = 2 * electionTicks * tick
 	// MasterLease is how long a master serves after it sent what a majority has answered. A
 	// replica that has answered votes for nobody in that time: it counts whole ticks, of which
 	// the first may be short.

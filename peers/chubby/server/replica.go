@@ -72,9 +72,9 @@ func (*Replica) Stop() {}
 func (*Replica) Open(sim.ConnID) {}
 
 // Close implements sim.Server. Who waits on the connection waits no longer.
-func (r *Replica) Close(_ int64, c sim.ConnID, _ *sim.Effects) {
+func (r *Replica) Close(_ int64, c sim.ConnID, out *sim.Effects) {
 	if r.master != nil {
-		r.master.hungUp(c)
+		r.master.hungUp(c, out)
 	}
 }
 
