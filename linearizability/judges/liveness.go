@@ -291,6 +291,11 @@ func (r *run) disturbances(lock string) []disturbance {
 			out = append(out, disturbance{from: t.FromNs, at: t.ToNs, what: t.Text, extra: r.Record.Params.Recovery})
 		}
 	}
+	for _, b := range r.beliefs(lock) {
+		if b.told != nil {
+			out = append(out, disturbance{from: b.to, at: b.to, what: "a holder that was told that its hold is gone, and leaves it to its lease"})
+		}
+	}
 	for _, process := range r.Dead() {
 		// What the dead held, or were still given, ends with its lease.
 		for _, at := range r.orphaned(lock, process) {

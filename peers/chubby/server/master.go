@@ -32,6 +32,8 @@ type master struct {
 	waiters  map[string][]*call // for locks, in the order in which they came
 	// early are calls that came before each session was heard of.
 	early []*call
+	// answering are KeepAlives whose answers are planned.
+	answering []*call
 }
 
 // lease is a session as the master has it.
@@ -101,6 +103,9 @@ func (m *master) hungUp(c sim.ConnID, out *sim.Effects) {
 			x.keepAlive = nil
 		}
 	}
+	for _, x := range m.answering {
+		x.ended = x.ended || x.conn == c
+	}
 	for _, x := range m.proposed {
 		if x.conn == c && !x.ended {
 			x.ended = true
@@ -161,14 +166,21 @@ func (m *master) elapse(nowNs int64, out *sim.Effects) {
 	}
 }
 
-// extend answers a KeepAlive.
+// extend extends a lease and answers the KeepAlive behind that. The master extends it by
+// itself: the KeepAlive may be older than the hold that it keeps.
 func (m *master) extend(nowNs int64, x *lease, out *sim.Effects) {
 	c := x.keepAlive
 	x.keepAlive = nil
 	x.endsNs = max(x.endsNs, nowNs+int64(SessionLease))
 	m.r.cell.observe(m)
 	out.Changed = true
-	out.Answer(c.conn, answer(Reply{Lease: SessionLease, Held: time.Duration(nowNs - c.sinceNs)}))
+	out.Plan(nowNs, sim.ClassDelivery, func(_ int64, out *sim.Effects) {
+		m.answering = slices.DeleteFunc(m.answering, func(o *call) bool { return o == c })
+		if !c.ended {
+			out.Answer(c.conn, answer(Reply{Lease: SessionLease, Held: time.Duration(nowNs - c.sinceNs)}))
+		}
+	})
+	m.answering = append(m.answering, c)
 }
 
 // handle begins a call. It reports false where the answer comes later.
