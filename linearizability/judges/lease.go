@@ -84,12 +84,21 @@ func (r *run) leases(lock string) []Finding {
 }
 
 // moved reports whether a fault put off the end of a lease, and no command did: the fault
-// itself, or the servers by themselves after it, such as those that have failed over.
+// itself, or servers that fail over by themselves, within their recovery after it.
 func (r *run) moved(c *trace.Change) bool {
 	if c.Fault > 0 {
 		return r.Fault(c.Fault).Spec.MovesLeases()
 	}
-	return c.By == nil && slices.ContainsFunc(r.Faults, func(t trace.Fault) bool { return t.Spec.Interrupts() && t.FromNs <= c.AtNs })
+	return c.By == nil && r.recovering(c.AtNs)
+}
+
+// recovering reports whether the servers may be failing over at an instant, after a fault that
+// interrupted them. Only servers with a time of recovery do.
+func (r *run) recovering(ns int64) bool {
+	recovery := int64(r.Record.Params.Recovery)
+	return recovery > 0 && slices.ContainsFunc(r.Faults, func(t trace.Fault) bool {
+		return t.Spec.Interrupts() && t.FromNs <= ns && ns <= t.ToNs+recovery
+	})
 }
 
 // mostLease returns the longest lease that an owner may have after a change: what its
