@@ -55,6 +55,7 @@ type cell struct {
 	// sessionEnds and delayEnds are what masters said last of the ends of sessions and of
 	// lock-delays. A master that is gone does not say that time has stopped.
 	sessionEnds, delayEnds map[string]int64
+	flaws                  flaws
 }
 
 // boot lets the cell elect its first replica, in no time.

@@ -15,6 +15,7 @@ type database struct {
 	opened   int    // the number of sessions that were ever opened
 	sessions map[string]*session
 	locks    map[string]*lock
+	flaws    flaws
 }
 
 // session is a session of a client.
@@ -90,7 +91,7 @@ func (d *database) apply(c command) Reply {
 	case CloseSession, expireSession:
 		for _, l := range d.locks {
 			if i := l.holding(c.Session); i >= 0 {
-				l.leave(i, c.Do == expireSession)
+				l.leave(i, c.Do == expireSession && !d.flaws.noLockDelay)
 			}
 		}
 		delete(d.sessions, c.Session)
@@ -141,7 +142,9 @@ func (d *database) acquire(s *session, l *lock, c command) Reply {
 		return Reply{Error: Busy}
 	}
 	if len(l.Holders) == 0 {
-		l.Generation++
+		if !d.flaws.sameGeneration || l.Generation == 0 {
+			l.Generation++
+		}
 		l.Shared, l.Failed = c.Shared, false
 	}
 	l.Holders = append(l.Holders, holder{c.Session, c.Number})

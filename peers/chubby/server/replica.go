@@ -48,6 +48,9 @@ type Replica struct {
 	applying bool
 	// life counts the starts of the program.
 	life int
+	// known has when a follower first knew of each session, if it has the flaw that it ends
+	// sessions by itself.
+	known map[string]int64
 }
 
 var (
@@ -58,7 +61,8 @@ var (
 
 // Start implements sim.Server. The cell has elected its first replica when the world begins.
 func (r *Replica) Start(sim.Setup) {
-	r.raft, r.db = newConsensus(r.id, len(r.cell.replicas)), newDatabase()
+	r.raft, r.db, r.known = newConsensus(r.id, len(r.cell.replicas)), newDatabase(), map[string]int64{}
+	r.db.flaws = r.cell.flaws
 	r.db.applied = 1
 	if int(r.id) == len(r.cell.replicas) {
 		r.cell.boot()
@@ -135,6 +139,7 @@ func (r *Replica) Tick(nowNs int64, out *sim.Effects) {
 	if nowNs >= r.raft.tickNs {
 		r.raft.tickNs = nowNs + int64(tick)
 		r.raft.node.Tick()
+		r.expireByItself(nowNs)
 	}
 	r.advance(nowNs, out)
 	if r.master != nil {
@@ -241,7 +246,7 @@ func (r *Replica) rule(nowNs int64, out *sim.Effects) {
 
 // leased reports whether the replica may serve as the master at an instant.
 func (r *Replica) leased(nowNs int64) bool {
-	return nowNs < r.raft.leaseNs(len(r.cell.replicas))
+	return nowNs < r.raft.leaseNs(len(r.cell.replicas)) || r.cell.flaws.withoutLease
 }
 
 // propose appends a command to the log.
