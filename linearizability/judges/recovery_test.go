@@ -109,3 +109,40 @@ func TestServersRecover(t *testing.T) {
 			finds: "liveness bug: b/1 waited for l from 25.001s"},
 	})
 }
+
+// Servers that fail over answer a renewal when they prolong the lease, which may be long after
+// it came, and a new master prolongs leases without one.
+func TestServersProlongLeases(t *testing.T) {
+	electing := watchedLock
+	electing.Recovery = 20 * time.Second
+	// The renewal is sent at 1 s, and answered when the lease is prolonged. a/1 holds until its
+	// unlock at 35 s.
+	renewed := func(prolonged string) string {
+		return `
+			0     a/1 takes
+			1000  a/1 send renew
+			` + prolonged + `
+			28001 a/1 exec renew
+			28002 a/1 deliver renew
+			35000 a/1 releases
+			90000 server leave`
+	}
+	// No master is there from 28 s on, until one prolongs the hold of a/1 at 32 s.
+	const failedOver = `
+			0     a/1 takes
+			28000 server fault 1 server stall for 3s
+			31000 server heal 1
+			32000 server expire lock=k
+			32000 server expire -> a/1 1 62000
+			35000 a/1 releases
+			90000 server leave`
+	serving := watchedLock
+	testJudged(t, []judged{
+		{rule: "a renewal takes effect when the servers prolong the lease", lock: electing, record: renewed("28000 server expire -> a/1 1 58000")},
+		{rule: "if it does not, the hold ends with the lease", lock: electing, record: renewed(""),
+			finds: "linearizable bug: l: a/1 release (35.000s..35.002s) answered released"},
+		{rule: "a new master prolongs a hold whose lease is over", lock: electing, record: failedOver},
+		{rule: "other servers do not", lock: serving, record: failedOver,
+			finds: "linearizable bug: l: a/1 release (35.000s..35.002s) answered released"},
+	})
+}

@@ -42,9 +42,6 @@ func subject(name, about string, delay time.Duration, servers locktest.Servers) 
 	return locktest.Subject{
 		Name: name, About: about, Servers: servers, Lease: server.SessionLease + delay, Renewed: true, Recovery: recovery + delay, State: state,
 		Open: func(p *locktest.Process) (locktest.Client, error) { return &cell{p: p, delay: delay}, nil },
-		Promises: locktest.Promises{
-			NotLinearizable: "not judged: the master answers a KeepAlive up to 10 s after it was sent, and the search counts a renewal from its sending",
-		},
 	}
 }
 
