@@ -34,6 +34,10 @@ type Subject struct {
 	// lease. Then an unlock ends a hold, or the end of its session, or nothing, and the
 	// Expires of its State is negative.
 	Lease time.Duration
+	// Recovery is the time after a fault that interrupts servers in which they may serve nobody,
+	// because they elect another master, for example, and clients look for it. 0: they serve
+	// again when the fault is over.
+	Recovery time.Duration
 	// Parts is the number of keys of a hold, if a lock has several keys on one server. The
 	// owner needs the majority of them. 0 means one key per server.
 	Parts int
@@ -181,6 +185,10 @@ func (p *Process) Value(drawn string) string {
 // it has one. Without Serves they send in no call once the call is over in which they began.
 func (p *Process) Serves(lock string, f func()) { p.p.Serves(lock, f) }
 
+// Keeps is Serves for what belongs to no call even while the thread is in one, such as requests
+// that the server answers much later.
+func (p *Process) Keeps(lock string, f func()) { p.p.Keeps(lock, f) }
+
 // Turn is Asks for requests that belong to no thread. It is for clients of a server that
 // speaks a stream.
 func (p *Process) Turn() { p.p.Turn() }
@@ -207,6 +215,8 @@ func (s Subject) check() error {
 		wrong = fmt.Sprintf("has %d Parts; give it the number of keys of a hold, or 0 for one per server", s.Parts)
 	case s.Lease < 0:
 		wrong = fmt.Sprintf("has the negative Lease %v", s.Lease)
+	case s.Recovery < 0:
+		wrong = fmt.Sprintf("has the negative Recovery %v", s.Recovery)
 	case s.Lease == 0 && s.Renewed:
 		wrong = "is Renewed and has no Lease; give it the Lease that is renewed, or take Renewed away"
 	case s.Lease > 0 && s.Lease < time.Millisecond:
@@ -225,7 +235,9 @@ func (s Subject) compile(offers offers) *subject.Subject {
 		Name: s.Name, About: s.About, Advice: s.Advice,
 		Traits: model.Traits{Parts: s.Parts, Fair: s.Fair, Uncounted: !s.Reentrant, PerGrant: true, NoWatchdog: !s.Renewed, Watched: offers.watched, Fenced: offers.fenced, Extends: offers.extends && s.Lease > 0, Endless: s.Lease == 0},
 		// When a lock renews is its own affair: once a lease at least.
-		Times: func(time.Duration) model.Timing { return model.Timing{Watchdog: s.Lease, RenewalPeriod: s.Lease} },
+		Times: func(time.Duration) model.Timing {
+			return model.Timing{Watchdog: s.Lease, RenewalPeriod: s.Lease, Recovery: s.Recovery}
+		},
 		Open: func(p *sim.Process, o subject.Options) (lockimpl.Client, error) {
 			return s.open(p, o.Addrs)
 		},

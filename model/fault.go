@@ -32,6 +32,7 @@ const (
 	ServerFlushScripts ServerFault = "flush_scripts"
 	ServerStall        ServerFault = "stall"
 	ServerWallClock    ServerFault = "wall_clock" // the wall clock of the server jumps
+	ServerIsolate      ServerFault = "isolate"    // no message passes between the server and other servers
 )
 
 // FaultSpec is one fault of a run: what a scenario asks for, and what judges and
@@ -40,7 +41,7 @@ type FaultSpec struct {
 	Kind      FaultKind
 	At        time.Duration // since the start; every kind but FaultRule
 	Processes []string      // crash, pause and wall_clock: one; partition: one or more
-	For       time.Duration // pause, partition, stall; the delay of a rule
+	For       time.Duration // pause, partition, stall, isolate; the delay of a rule
 	Step      time.Duration // wall_clock, of a process or of a server
 	Server    ServerFault
 	// Nodes are the addresses of the servers that the fault strikes: those of
@@ -75,9 +76,11 @@ func (f FaultSpec) Names(process string) bool {
 	return slices.Contains(f.Processes, process)
 }
 
-// Interrupts reports whether the server serves nobody while the fault lasts, or
+// Interrupts reports whether the server may serve nobody while the fault lasts, or
 // every client has to connect again.
-func (f FaultSpec) Interrupts() bool { return f.EndsConnections() || f.Server == ServerStall }
+func (f FaultSpec) Interrupts() bool {
+	return f.EndsConnections() || f.Server == ServerStall || f.Server == ServerIsolate
+}
 
 // LosesData reports whether the server may forget what it was told.
 func (f FaultSpec) LosesData() bool {
@@ -135,6 +138,8 @@ func (f FaultSpec) words() string {
 			return "server restart without its data"
 		case f.Server == ServerStall:
 			return fmt.Sprintf("server stall for %v", f.For)
+		case f.Server == ServerIsolate:
+			return fmt.Sprintf("isolation of the server for %v", f.For)
 		case f.Server == ServerFlushScripts:
 			return "flush of the script cache"
 		case f.Server == ServerWallClock:

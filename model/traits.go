@@ -45,6 +45,9 @@ type Timing struct {
 	// GiveUp is longer than any client takes to give a command up, with all its
 	// resends.
 	GiveUp time.Duration
+	// Recovery is how long servers that fail over by themselves may serve nobody after a fault
+	// that interrupts them; 0: they serve again when it is over.
+	Recovery time.Duration
 	// Memory is how long the server remembers a call that is over; 0: not at all.
 	Memory time.Duration
 }

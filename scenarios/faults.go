@@ -34,6 +34,7 @@ var (
 		{"flush_scripts", []string{"at!", "server!", "servers"}},
 		{"stall", []string{"at!", "server!", "for!", "servers"}},
 		{model.ServerWallClock, []string{"at!", "server!", "step!", "servers"}},
+		{model.ServerIsolate, []string{"at!", "server!", "for!", "servers"}},
 	}
 )
 

@@ -60,6 +60,7 @@ type conn struct {
 	ended      bool       // the server knows
 	closed     bool       // the server closed it
 	blocked    *message   // the request whose reply comes later
+	kept       bool       // it will have its effect although the connection has ended
 	behind     []*message // requests that arrived after it
 	pushed     []Push     // messages of the server that nobody collected
 	putOff     int        // deliveries that wait for the end of a pause

@@ -82,6 +82,10 @@ func (w *World) strike(f model.FaultSpec) {
 		p.jump += f.Step
 		w.mu.Unlock()
 	case model.FaultKey, model.FaultServer:
+		if f.Server == model.ServerIsolate {
+			w.isolate(f)
+			return
+		}
 		for _, n := range w.struck(f) {
 			n.strike(f)
 		}

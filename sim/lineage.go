@@ -47,10 +47,15 @@ type birth struct {
 	// serves is the lock for which the goroutine, and those that it starts, serve the thread
 	// in whatever call it is; "": none.
 	serves string
+	// keeps: it serves the thread beside its calls.
+	keeps bool
 }
 
+// newLineage makes the lineage of a world whose scheduler is the calling goroutine. That one
+// works for no thread.
 func newLineage() *lineage {
-	return &lineage{born: map[uint64]birth{}, calls: map[*Thread]Author{}, open: map[*Process][]*Thread{}}
+	own, _ := parentage(ownStack())
+	return &lineage{born: map[uint64]birth{own: {}}, calls: map[*Thread]Author{}, open: map[*Process][]*Thread{}}
 }
 
 // register makes the calling goroutine the one of a thread's body.
@@ -64,15 +69,16 @@ func (l *lineage) register(t *Thread) {
 	l.born[own] = birth{thread: t, op: -1}
 }
 
-// serve makes the calling goroutine one that serves a thread for a lock.
-func (l *lineage) serve(thread *Thread, lock string) {
+// serve makes the calling goroutine one that serves a thread for a lock. If it keeps, it does
+// so beside the calls of the thread.
+func (l *lineage) serve(thread *Thread, lock string, keeps bool) {
 	if l == nil {
 		return
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	own, _ := parentage(ownStack())
-	l.born[own] = birth{thread: thread, op: -1, serves: lock}
+	l.born[own] = birth{thread: thread, op: -1, serves: lock, keeps: keeps}
 }
 
 // of returns the thread that the calling goroutine works for; nil if it is unknown.
@@ -126,7 +132,7 @@ func (l *lineage) author(p *Process) Author {
 	switch {
 	case b.thread == nil:
 	case b.serves != "":
-		if a, ok := l.calls[b.thread]; ok && a.Lock == b.serves {
+		if a, ok := l.calls[b.thread]; ok && a.Lock == b.serves && !b.keeps {
 			return a
 		}
 		return Author{Thread: b.thread.name, Lock: b.serves, kept: true}

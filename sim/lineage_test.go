@@ -195,3 +195,30 @@ func TestAValueOfAnUnknownAuthorBelongsToTheCallThatIsGranted(t *testing.T) {
 		t.Errorf("the holders are %q, want %q", holders, want)
 	}
 }
+
+// What a thread's client sends beside the calls is in none, even while the thread is in one.
+func TestAGoroutineThatKeepsSendsInNoCall(t *testing.T) {
+	ops, holders := lineageWorld(t, 1, func(th *Thread, _ chan<- string) {
+		texts := make(chan string)
+		defer close(texts)
+		lockCall(th, func(context.Context) {
+			th.p.Keeps("word", func() {
+				go func() {
+					c := mustDial(th, 1)
+					defer c.Close()
+					for text := range texts {
+						_, _ = c.Write([]byte(text))
+					}
+				}()
+			})
+			texts <- "set kept\n"
+			mustDial(th, 1).talk("called\n")
+		})
+	})
+	if ops["set kept"] != 0 || ops["called"] == 0 {
+		t.Errorf("the operations are %v", ops)
+	}
+	if want := []string{"a/1", ""}; !slices.Equal(holders, want) {
+		t.Errorf("the holders are %q, want %q", holders, want)
+	}
+}

@@ -81,6 +81,7 @@ func (w *World) send(c *conn, r *Request, writer string, by Author, pipe *pipeli
 	if c.node.stream != nil && by.Op == 0 && by.Lock != "" {
 		by.Thread = w.owners.whose(by.Lock, words, by.Thread)
 	}
+	w.owners.wrote(by.Thread, words)
 	m := &message{id: w.msgs, conn: c, request: *r, cmd: w.cfg.Name(r.Words, by), op: c.p.opOf(r.Words, writer), author: by, pipe: pipe}
 	if by.Op > 0 {
 		m.op = by.Op
@@ -233,11 +234,11 @@ func (w *World) hangUp(c *conn) {
 }
 
 // answered sends the reply to the request that kept a connection waiting, and lets
-// those behind it arrive.
-func (w *World) answered(c *conn, reply Reply) {
+// those behind it arrive. Changed says that the state of locks may be another.
+func (w *World) answered(c *conn, reply Reply, changed bool) {
 	m, behind := c.blocked, c.behind
 	c.blocked, c.behind = nil, nil
-	w.executed(m, reply, false)
+	w.executed(m, reply, changed)
 	for _, m := range behind {
 		w.putOff(m)
 	}
@@ -378,8 +379,12 @@ func (w *World) disconnect(c *conn) {
 	if c.severed {
 		why = model.LostReset
 	}
-	lost := append([]*message{c.blocked}, c.behind...)
-	c.blocked, c.behind = nil, nil
+	lost := c.behind
+	if !c.kept {
+		lost = append([]*message{c.blocked}, lost...)
+		c.blocked = nil
+	}
+	c.behind = nil
 	for _, m := range lost {
 		w.lost(m, "request", why)
 	}

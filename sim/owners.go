@@ -11,12 +11,27 @@ type owners struct {
 	// wrote them. Once a call of the process is granted the lock that has such a value,
 	// the value belongs to its thread.
 	unknown map[string]*Process
+	// writers are the threads that first sent a request with a word. The value that a server
+	// holds without a request that led to it belongs to the writer of that word.
+	writers map[string]string
 	// locks are the locks that values were written for; "" for a value of several locks.
 	locks map[string]string
 }
 
 func newOwners() *owners {
-	return &owners{threads: map[string]string{}, unknown: map[string]*Process{}, locks: map[string]string{}}
+	return &owners{threads: map[string]string{}, unknown: map[string]*Process{}, writers: map[string]string{}, locks: map[string]string{}}
+}
+
+// wrote notes that a thread sent a request of these words.
+func (o *owners) wrote(thread string, words []string) {
+	if o == nil || thread == "" {
+		return
+	}
+	for _, word := range words {
+		if _, ok := o.writers[word]; !ok {
+			o.writers[word] = thread
+		}
+	}
 }
 
 func valueKey(lock, value string) string { return lock + "\x00" + value }
@@ -58,6 +73,10 @@ func (o *owners) thread(lock, value string, m *message) string {
 	if m != nil && m.author.Thread != "" {
 		o.threads[key] = m.author.Thread
 		return m.author.Thread
+	}
+	if t := o.writers[value]; m == nil && t != "" {
+		o.threads[key] = t
+		return t
 	}
 	if m != nil && o.unknown[key] == nil {
 		o.unknown[key] = m.conn.p

@@ -257,13 +257,19 @@ func (p *Process) ask(caller, by Author, words []string) {
 // goroutines write that f starts belongs to the call on the lock that the thread is in at
 // that time. If it is in none, they write for the thread, and what they write keeps its hold,
 // if it has one. Any goroutine.
-func (p *Process) Serves(lock string, f func()) {
+func (p *Process) Serves(lock string, f func()) { p.serve(lock, false, f) }
+
+// Keeps is Serves for what belongs to no call even while the thread is in one, such as
+// requests that the server answers much later. Any goroutine.
+func (p *Process) Keeps(lock string, f func()) { p.serve(lock, true, f) }
+
+func (p *Process) serve(lock string, keeps bool, f func()) {
 	l := p.w.lineage
 	t, done := l.of(), make(chan struct{})
 	go func() {
 		defer close(done)
 		if t != nil {
-			l.serve(t, lock)
+			l.serve(t, lock, keeps)
 		}
 		f()
 	}()

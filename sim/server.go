@@ -3,6 +3,7 @@ package sim
 import (
 	"errors"
 	"net"
+	"slices"
 	"time"
 
 	"lockstep/model"
@@ -52,7 +53,8 @@ type Server interface {
 	// may come after it.
 	Close(nowNs int64, c ConnID, out *Effects)
 	// Handle executes a request. It reports false where the reply comes later, by
-	// Effects.Answer: until then nothing else of the connection is handled.
+	// Effects.Answer: until then nothing else of the connection is handled. An answer among
+	// effects that are Changed tells the world that the state changed by that request.
 	Handle(nowNs int64, c ConnID, r *Request, out *Effects) (Reply, bool)
 	// Pushed appends to list what the server has sent without being asked since
 	// Pushed was called last, and returns the list.
@@ -60,7 +62,7 @@ type Server interface {
 
 	// Next is the instant of the next Tick that the server needs, for leases that
 	// run out. It reports false when it needs none. The world asks after whatever
-	// may have changed the answer: a Tick, a Strike, a Handle that set
+	// may have changed the answer: a Tick, a Strike, any other call that set
 	// Effects.Changed.
 	Next() (atNs int64, ok bool)
 	// Tick lets happen what is due.
@@ -102,8 +104,19 @@ type Commanded interface {
 	Commands() []string
 }
 
+// Peer is a Server that other servers of the world send messages to. A fault can keep it
+// apart from them.
+type Peer interface {
+	Server
+	// Receive takes a message that a server sent with Effects.SendTo.
+	Receive(nowNs int64, message any, out *Effects)
+}
+
 // Lacks returns why a server does not have a fault, as Limited does; "": it has the fault.
 func Lacks(s Server, f model.FaultSpec) string {
+	if _, ok := s.(Peer); !ok && f.Server == model.ServerIsolate {
+		return "has no other servers to be isolated from"
+	}
 	if _, ok := s.(Clocked); !ok && f.StepsServerClock() {
 		return "has no wall clock"
 	}
@@ -210,22 +223,26 @@ type effectKind int
 const (
 	effectRecord effectKind = iota
 	effectSend
+	effectSendTo
 	effectPlan
 	effectAnswer
 	effectHangUp
+	effectKeep
 )
 
 // effect is one thing that comes out of a server. Its kind says which fields have
 // a meaning.
 type effect struct {
-	kind  effectKind
-	event model.Event // record
-	way   *Way        // send
-	atNs  int64       // plan
-	class Class       // plan
-	then  func(nowNs int64, out *Effects)
-	conn  ConnID // answer, hang up
-	reply Reply  // answer
+	kind    effectKind
+	event   model.Event // record
+	way     *Way        // send, send to
+	to      string      // send to
+	message any         // send to
+	atNs    int64       // plan
+	class   Class       // plan
+	then    func(nowNs int64, out *Effects)
+	conn    ConnID // answer, hang up, keep
+	reply   Reply  // answer
 }
 
 // Record adds an event to the record.
@@ -236,6 +253,12 @@ func (e *Effects) Record(ev model.Event) {
 // Send sends a message between parts of the server. When it arrives, arrive runs.
 func (e *Effects) Send(by *Way, arrive func(nowNs int64, out *Effects)) {
 	e.list = append(e.list, effect{kind: effectSend, way: by, then: arrive})
+}
+
+// SendTo sends a message to the server at addr, which is a Peer. It is lost if a fault keeps
+// the two apart when it leaves or when it arrives. A stall of the receiver puts it off.
+func (e *Effects) SendTo(addr string, by *Way, message any) {
+	e.list = append(e.list, effect{kind: effectSendTo, to: addr, way: by, message: message})
 }
 
 // Plan lets then run at an instant, among the events of that class.
@@ -252,6 +275,12 @@ func (e *Effects) Answer(c ConnID, r Reply) {
 // what the server has sent before the call.
 func (e *Effects) HangUp(c ConnID) {
 	e.list = append(e.list, effect{kind: effectHangUp, conn: c})
+}
+
+// Keep says, from within Close, that the request which keeps c waiting will have its effect
+// nevertheless. Its answer by Answer tells the world when. Nobody gets that.
+func (e *Effects) Keep(c ConnID) {
+	e.list = append(e.list, effect{kind: effectKeep, conn: c})
 }
 
 // HungUp returns the connections that HangUp closes. It is for tests of a server.
@@ -281,7 +310,7 @@ const (
 )
 
 // Way is one direction between two parts of a server, such as the server and a
-// copy of its data. It carries messages in order. A new Way is empty.
+// copy of its data, or between two servers. It carries messages in order. A new Way is empty.
 type Way struct {
 	Line     string // its name among the lines of Orders
 	Stream   string // of decisions
@@ -300,6 +329,7 @@ type node struct {
 	stalled   string
 	plannedNs int64 // of the next Tick, 0: none
 	stallTill int64
+	apartTill []int64 // by node, until when no message passes between the two
 	states    map[string]*model.LockState
 	stream    *segments // the Server, if it is one that Segments made
 	served    *message  // of a stream: the segment that it got since all were blocked last
@@ -312,7 +342,7 @@ func (w *World) newNode(i int, n Node) *node {
 	}
 	stream, _ := n.Server.(*segments)
 	return &node{Node: n, w: w, index: i, prefix: prefix, object: prefix + ObjectServer, conns: prefix + ObjectConns,
-		stalled: prefix + objStalled, states: map[string]*model.LockState{}, stream: stream}
+		stalled: prefix + objStalled, states: map[string]*model.LockState{}, stream: stream, apartTill: make([]int64, len(w.cfg.Nodes))}
 }
 
 // node finds a node by its address; nil when there is none.
@@ -329,7 +359,11 @@ func (w *World) node(addr string) *node {
 func (n *node) call(f func(nowNs int64, out *Effects)) {
 	out := n.w.takeEffects()
 	f(n.w.now(), out)
+	changed := out.Changed
 	n.apply(out)
+	if changed {
+		n.look(nil)
+	}
 }
 
 // takeEffects gives room for the effects of a call, which apply takes back.
@@ -358,15 +392,19 @@ func (n *node) apply(out *Effects) {
 			w.record(e.event)
 		case effectSend:
 			n.send(e.way, e.then)
+		case effectSendTo:
+			n.sendTo(w.node(e.to), e.way, e.message)
 		case effectPlan:
 			then := e.then
 			w.sched.add(e.atNs, e.class, func() { n.call(then) })
 		case effectAnswer:
-			w.answered(w.conns[e.conn-1], e.reply)
+			w.answered(w.conns[e.conn-1], e.reply, out.Changed)
 		case effectHangUp:
 			if c := w.conns[e.conn-1]; !c.severed && !c.closed {
 				w.hangUp(c)
 			}
+		case effectKeep:
+			w.conns[e.conn-1].kept = true
 		}
 	}
 	clear(out.list)
@@ -383,6 +421,44 @@ func (n *node) send(by *Way, arrive func(nowNs int64, out *Effects)) {
 	}
 	length := w.between(by.Min, by.Max, by.Stream)
 	w.travel(line, &by.last, length, func() { n.call(arrive) }, nil)
+}
+
+// sendTo sends a message to another node.
+func (n *node) sendTo(to *node, by *Way, message any) {
+	if n.apart(to) {
+		return
+	}
+	length := n.w.between(by.Min, by.Max, by.Stream)
+	n.w.travel(by.Line, &by.last, length, func() { to.receive(n, message) }, nil)
+}
+
+// receive takes a message of another node when the node does not stall.
+func (n *node) receive(from *node, message any) {
+	switch w := n.w; {
+	case n.apart(from):
+	case n.stallTill > w.now():
+		w.sched.add(n.stallTill, ClassDelivery, func() { n.receive(from, message) })
+	default:
+		n.call(func(nowNs int64, out *Effects) { n.Server.(Peer).Receive(nowNs, message, out) })
+	}
+}
+
+// apart reports whether no message passes between two nodes.
+func (n *node) apart(other *node) bool { return n.apartTill[other.index] > n.w.now() }
+
+// isolate keeps the nodes that a fault names apart from all others. A fault that names
+// every node keeps each apart from each.
+func (w *World) isolate(f model.FaultSpec) {
+	named := w.struck(f)
+	for _, n := range named {
+		for _, other := range w.nodes {
+			if other == n || len(named) < len(w.nodes) && slices.Contains(named, other) {
+				continue
+			}
+			till := max(n.apartTill[other.index], w.now()+int64(f.For))
+			n.apartTill[other.index], other.apartTill[n.index] = till, till
+		}
+	}
 }
 
 // look records what changed in the state of the node's locks after the request m

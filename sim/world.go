@@ -216,6 +216,9 @@ func (w *World) begin(noShortcuts bool) {
 		}
 		n.Server.Start(w.setupOf(n, noShortcuts))
 	}
+	for _, n := range w.nodes {
+		n.plan()
+	}
 	w.plan(w.cfg.Faults)
 }
 

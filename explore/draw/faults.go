@@ -62,7 +62,7 @@ var faultKinds = map[Class][]string{
 	ClassPause:     {"pause"},
 	ClassPartition: {"partition"},
 	ClassClock:     {"wall_clock", serverClock},
-	ClassServer:    {"restart", "failover", "flush_scripts", "stall"},
+	ClassServer:    {"restart", "failover", "flush_scripts", "stall", "isolate"},
 	ClassOperator:  {"delete", "expire"},
 	ClassWatchdog:  {"lose_renewal", "fail_renewal"},
 	ClassInterrupt: {"interrupt"},
@@ -93,7 +93,7 @@ func (d *drawer) lacks(kind string) bool {
 		kept := f
 		kept.KeepData = true
 		return d.lock.LacksFault(f, nil) != "" && d.lock.LacksFault(kept, nil) != ""
-	case "failover", "flush_scripts", "stall":
+	case "failover", "flush_scripts", "stall", "isolate":
 	case serverClock:
 		if d.lock.Servers.Count() == 1 {
 			return true
@@ -162,7 +162,7 @@ func (d *drawer) fault() (f scenarios.Fault, ok bool) {
 		}
 	case "flush_scripts":
 		f.FaultSpec = model.FaultSpec{Kind: model.FaultServer, Server: model.ServerFault(kind)}
-	case "stall":
+	case "stall", "isolate":
 		f.FaultSpec = model.FaultSpec{Kind: model.FaultServer, Server: model.ServerFault(kind), For: d.outage()}
 	case "delete", "expire":
 		key := d.names[0]
@@ -222,7 +222,7 @@ func (d *drawer) struck(kind model.FaultKind) []int {
 	return servers
 }
 
-// outage draws the length of a pause, a partition, a stall or a delay. The length is either
+// outage draws the length of a pause, a partition, a stall, an isolation or a delay. The length is either
 // any number of milliseconds up to 12 seconds, or of one of the scales, up to a minute.
 func (d *drawer) outage() time.Duration {
 	if d.draw("faults", 2) == 0 {

@@ -67,7 +67,7 @@ func (r *run) leases(lock string) []Finding {
 				held = c.After // what it had sent before it died
 				continue
 			}
-			if c.AtNs > died && c.Fault > 0 && r.Fault(c.Fault).Spec.MovesLeases() && c.After.Owner == held.Owner {
+			if c.AtNs > died && c.After.Owner == held.Owner && r.moved(c) {
 				held = c.After // nobody prolonged it
 				continue
 			}
@@ -82,6 +82,24 @@ func (r *run) leases(lock string) []Finding {
 		}
 	}
 	return out
+}
+
+// moved reports whether a fault put off the end of a lease, and no command did: the fault
+// itself, or servers that fail over by themselves, within their recovery after it.
+func (r *run) moved(c *trace.Change) bool {
+	if c.Fault > 0 {
+		return r.Fault(c.Fault).Spec.MovesLeases()
+	}
+	return c.By == nil && r.recovering(c.AtNs)
+}
+
+// recovering reports whether the servers may be failing over at an instant, after a fault that
+// interrupted them. Only servers with a time of recovery do.
+func (r *run) recovering(ns int64) bool {
+	recovery := int64(r.Record.Params.Recovery)
+	return recovery > 0 && slices.ContainsFunc(r.Faults, func(t trace.Fault) bool {
+		return t.Spec.Interrupts() && t.FromNs <= ns && ns <= t.ToNs+recovery
+	})
 }
 
 // mostLease returns the longest lease that an owner may have after a change: what its

@@ -310,6 +310,12 @@ type disturbance struct {
 // disturbances returns the disturbances of one lock and those that all locks share.
 func (r *run) disturbances(lock string) []disturbance {
 	out := r.wakeUps()
+	for _, t := range r.Faults {
+		if t.Spec.Interrupts() && r.Record.Params.Recovery > 0 {
+			out = append(out, disturbance{from: t.FromNs, at: t.ToNs, what: t.Text, extra: r.Record.Params.Recovery})
+		}
+	}
+	out = append(out, r.outlasted(lock)...)
 	for _, process := range r.Dead() {
 		// What the dead held, or were still given, ends with its lease.
 		for _, at := range r.orphaned(lock, process) {
@@ -354,6 +360,35 @@ func (r *run) disturbances(lock string) []disturbance {
 		}
 	}
 	return out
+}
+
+// outlasted returns the holds that lasted on servers that fail over when their owners were told
+// that they are gone. A client that a fault keeps from its servers counts the lease from an
+// earlier instant than they do. Others wait until the lease of the servers is over.
+func (r *run) outlasted(lock string) []disturbance {
+	if r.Record.Params.Recovery == 0 {
+		return nil
+	}
+	var out []disturbance
+	for _, b := range r.beliefs(lock) {
+		if b.told == nil || !r.cutOff(b.who, b.from, b.to) {
+			continue
+		}
+		held := r.StateAt(lock, b.to)
+		if end := held.ExpiresMs * millisecond; held.Owner == b.who && end > b.to {
+			out = append(out, disturbance{from: b.to, at: end, what: "a hold that its owner knows to be gone, and its servers do not", extra: time.Millisecond})
+		}
+	}
+	return out
+}
+
+// cutOff reports whether a fault kept a thread from its servers in a stretch of time.
+func (r *run) cutOff(who string, from, to int64) bool {
+	during := func(t trace.Fault) bool { return t.FromNs <= to && from <= t.ToNs }
+	return r.recovering(to) || slices.ContainsFunc(append(r.partitions(who), r.pauses(who)...), during) ||
+		slices.ContainsFunc(r.Hit, func(m *trace.Command) bool {
+			return m.Process == model.ProcessOf(who) && slices.ContainsFunc(m.Hits, func(h *model.Event) bool { return from <= h.AtNs && h.AtNs <= to })
+		})
 }
 
 // wakeUps returns the published messages that were lost, or that a fault put off. A

@@ -66,6 +66,7 @@ func (r *run) history(lock string, settled bool) []linearizability.Op {
 	}
 	ops = append(ops, r.restored(lock, settled)...)
 	ops = append(ops, r.renewals(lock, settled)...)
+	ops = append(ops, r.prolongedByServers(lock, settled)...)
 	for _, c := range r.Changes(lock) {
 		if c.Ended() && (c.Fault > 0 || r.givenUp(c)) {
 			at := c.AtNs
@@ -227,7 +228,7 @@ func (r *run) prolongation(o *trace.Call, c *trace.Change, settled bool) lineari
 		r.lease(&op, c, settled)
 		return op
 	}
-	most := r.Record.Params.Watchdog.Milliseconds()
+	most := max(r.Record.Params.Watchdog.Milliseconds(), r.msUntilProlonged(&op, c))
 	op.LeaseMs = &most
 	return op
 }
@@ -497,6 +498,7 @@ func (r *run) lease(op *linearizability.Op, c *trace.Change, settled bool) {
 	ms := c.After.ExpiresMs - c.AtNs/millisecond
 	op.LeaseMs = &ms
 	if !settled {
+		ms = max(ms, r.msUntilProlonged(op, c))
 		return
 	}
 	op.NeverExpires = true
@@ -516,6 +518,9 @@ func (r *run) lease(op *linearizability.Op, c *trace.Change, settled bool) {
 			// Replaced or given back. In an order in which it is not, because the two
 			// were under way at one time, it runs out.
 			at := max((c.After.ExpiresMs+1)*millisecond, op.CallNs)
+			if r.serversProlonged(later) {
+				at = max(at, later.AtNs+millisecond) // while nobody serves, nobody ends a hold
+			}
 			op.ExpireNs, op.NeverExpires = &at, false
 			return
 		}
@@ -602,6 +607,9 @@ func (r *run) renewals(lock string, settled bool) []linearizability.Op {
 					continue // of such a lock nobody knows that the command was to renew
 				}
 			}
+			if settled && r.Record.Params.Recovery > 0 && m.Executed != nil && m.Change(lock) == nil {
+				continue // prolongedByServers has its effect, if it had any
+			}
 			if c := m.Change(lock); c != nil && op.Outcome != model.AnswerNotHeld {
 				r.lease(&op, c, settled)
 			} else if op.Outcome != model.AnswerNotHeld {
@@ -615,6 +623,37 @@ func (r *run) renewals(lock string, settled bool) []linearizability.Op {
 		}
 	}
 	return ops
+}
+
+// prolongedByServers returns the leases that servers which fail over made longer by themselves,
+// as renewals at that instant. A new master does so, and one that answers a renewal long after
+// it came: then the answer changes nothing.
+func (r *run) prolongedByServers(lock string, settled bool) []linearizability.Op {
+	var ops []linearizability.Op
+	for _, c := range r.Changes(lock) {
+		if !r.serversProlonged(c) {
+			continue
+		}
+		process, thread := splitName(c.After.Owner)
+		ops = append(ops, r.prolongation(&trace.Call{Event: &model.Event{Process: process, Thread: thread, Lock: lock, AtNs: c.AtNs}}, c, settled))
+	}
+	return ops
+}
+
+// serversProlonged reports whether servers that fail over made a lease longer by themselves.
+func (r *run) serversProlonged(c *trace.Change) bool {
+	return r.Record.Params.Recovery > 0 && c.By == nil && c.Fault == 0 && c.After.Held() &&
+		c.Before.Owner == c.After.Owner && c.After.ExpiresMs > c.Before.ExpiresMs
+}
+
+// msUntilProlonged returns how long the lease that an operation started lasted at least, if
+// servers that fail over made it longer next: while nobody serves, nobody ends a hold whose
+// lease is over. It returns 0 otherwise.
+func (r *run) msUntilProlonged(op *linearizability.Op, c *trace.Change) int64 {
+	if later := r.ChangesAfter(op.Lock, c.AtNs); len(later) > 0 && r.serversProlonged(later[0]) {
+		return (later[0].AtNs-op.CallNs)/millisecond + 1
+	}
+	return 0
 }
 
 // extensions returns an extension as renewals: one for what its caller was told, and one

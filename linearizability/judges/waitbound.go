@@ -69,7 +69,7 @@ func (r *run) heldUp(o *trace.Call) bool {
 		// A fault that cut connections shows when the next command finds its connection
 		// dead.
 		cut := t.Spec.EndsConnections()
-		return t.Spec.Interrupts() && during(t.FromNs, t.ToNs) || cut && t.FromNs <= o.ReturnedNs()
+		return t.Spec.Interrupts() && during(t.FromNs, t.ToNs+int64(r.Record.Params.Recovery)) || cut && t.FromNs <= o.ReturnedNs()
 	}) ||
 		slices.ContainsFunc(r.CommandsFrom(o.Process), func(m *trace.Command) bool {
 			// A call that ends unsubscribes and closes that connection. Nobody waits for

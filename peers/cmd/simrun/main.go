@@ -3,6 +3,7 @@ package main
 
 import (
 	"lockstep/locktest"
+	"lockstep/peers/chubby"
 	"lockstep/peers/etcd"
 	"lockstep/peers/memcached"
 	"lockstep/peers/nats"
@@ -15,5 +16,5 @@ import (
 func main() {
 	locktest.Main(redsync.Subject(1), redsync.Subject(5), redislock.Subject, rueidislock.Subject(1), rueidislock.Subject(2),
 		memcached.Add, memcached.AddForever, memcached.CAS, zookeeper.Lock, zookeeper.Closing, etcd.Mutex,
-		nats.KV, nats.OnTime, nats.Blind, nats.KeyTTL)
+		nats.KV, nats.OnTime, nats.Blind, nats.KeyTTL, chubby.Lock, chubby.WithoutDelay)
 }

@@ -1,0 +1,174 @@
+// Package chubby judges a lock of the kind of Chubby's: Burrows, The Chubby lock service for
+// loosely-coupled distributed systems (OSDI 2006). Server and client are written after the
+// paper, since neither is public.
+//
+// Each thread has a session of its own for each lock, as if it were a client by itself. The
+// holder stops to rely on the lock when its session is in jeopardy: the paper tells the
+// application to quiesce then (section 2.8).
+package chubby
+
+import (
+	"context"
+	"errors"
+	"net"
+	"sync"
+	"time"
+
+	"lockstep/locktest"
+	"lockstep/peers/chubby/client"
+	"lockstep/peers/chubby/server"
+)
+
+// Lock has the longest lock-delay, a minute: a lock whose holder failed cannot be had by
+// another before that is over.
+var Lock = subject("chubby", "Chubby's kind: sessions, sequencers and a lock-delay of a minute", server.MaxLockDelay, server.Servers())
+
+// WithoutDelay is the lock without a lock-delay.
+var WithoutDelay = subject("chubby-without-delay", "Chubby's kind: sessions and sequencers, without a lock-delay", 0, server.Servers())
+
+// recovery is how long a fail-over may take for a client: two elections, the leases of sessions
+// whose clients the new master waits for in vain, and the lease after which a client looks for
+// another master, and asks one after the other.
+const recovery = 2*server.Election + 2*server.SessionLease + 5*client.Patience
+
+// closing is how long a handle tries to close a session of which it does not know what it has.
+// After that it leaves the session to its lease.
+const closing = 2 * time.Second
+
+// subject describes the lock. A hold ends by itself with its session, and others are kept off
+// until the lock-delay is over, so judges take both together for its lease. The paper promises
+// no order among waiters.
+func subject(name, about string, delay time.Duration, servers locktest.Servers) locktest.Subject {
+	return locktest.Subject{
+		Name: name, About: about, Servers: servers, Lease: server.SessionLease + delay, Renewed: true, Recovery: recovery + delay, State: state,
+		Open: func(p *locktest.Process) (locktest.Client, error) { return &cell{p: p, delay: delay}, nil },
+	}
+}
+
+// state is what a majority of the replicas has agreed upon. An owner is a session. During a
+// lock-delay it is the one that lost the lock.
+func state(s locktest.Snapshot, lock string) *locktest.State {
+	h := server.Held(s.Server(0), lock)
+	if h.Session == "" {
+		return nil
+	}
+	return &locktest.State{Owner: h.Session, Expires: h.Ends, Token: int64(h.Generation)}
+}
+
+// cell is the client of a process.
+type cell struct {
+	p     *locktest.Process
+	delay time.Duration
+
+	mu       sync.Mutex        // held for moments only
+	sessions []*client.Session // all that were opened
+}
+
+func (c *cell) Lock(name string) (locktest.Lock, error) { return &lock{c: c, name: name}, nil }
+
+func (c *cell) Close() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, s := range c.sessions {
+		go func() { _ = s.Close(closing) }()
+	}
+	return nil
+}
+
+type lock struct {
+	c          *cell
+	name       string
+	session    *client.Session // nil: there is none
+	generation uint64          // 0: not held, as far as the handle knows
+}
+
+// begin opens a session if there is none.
+func (l *lock) begin(ctx context.Context) error {
+	if l.session != nil {
+		select {
+		case <-l.session.Done():
+			l.session = nil
+		default:
+			return nil
+		}
+	}
+	p := l.c.p
+	keeps := func(f func()) { p.Keeps(l.name, func() { go f() }) }
+	cfg := client.Config{Wait: p.Sim().Instant().Wait, Go: keeps, Dial: func(ctx context.Context, addr string) (net.Conn, error) {
+		return p.DialContext(ctx, "tcp", addr)
+	}}
+	for i := range l.c.servers() {
+		cfg.Replicas = append(cfg.Replicas, p.Addr(i))
+	}
+	s, err := client.New(ctx, cfg)
+	if err != nil {
+		return err
+	}
+	l.session = s
+	l.c.mu.Lock()
+	l.c.sessions = append(l.c.sessions, s)
+	l.c.mu.Unlock()
+	return l.session.Open(ctx, l.name, l.c.delay)
+}
+
+// servers is the number of replicas.
+func (*cell) servers() int { return server.Servers().Count() }
+
+// acquire takes the lock as take does. A session that may have the lock although its caller
+// does not know is closed.
+func (l *lock) acquire(ctx context.Context, take func(*client.Session) (uint64, error)) error {
+	err := l.begin(ctx)
+	if err == nil {
+		l.generation, err = take(l.session)
+	}
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, client.ErrBusy):
+		return locktest.ErrBusy
+	case l.session != nil:
+		l.close()
+	}
+	return err
+}
+
+// close closes the session. It reports whether that is surely done, so that the session holds
+// nothing.
+func (l *lock) close() bool {
+	s := l.session
+	l.session, l.generation = nil, 0
+	return s.Close(closing) == nil
+}
+
+func (l *lock) Lock(ctx context.Context) error {
+	return l.acquire(ctx, func(s *client.Session) (uint64, error) { return s.Acquire(ctx, l.name, false) })
+}
+
+// TryLock implements locktest.TryLocker.
+func (l *lock) TryLock(ctx context.Context) (bool, error) {
+	err := l.acquire(ctx, func(s *client.Session) (uint64, error) { return s.TryAcquire(ctx, l.name, false) })
+	return err == nil, err
+}
+
+func (l *lock) Unlock(ctx context.Context) error {
+	if l.session == nil || l.generation == 0 {
+		return locktest.ErrNotHeld
+	}
+	err := l.session.Release(ctx, l.name, l.generation)
+	switch {
+	case err == nil:
+		l.generation = 0
+	case errors.Is(err, client.ErrNotHeld), errors.Is(err, client.ErrExpired):
+		l.generation = 0
+		return locktest.ErrNotHeld
+	case l.close():
+		return nil // the session has given it up
+	}
+	return err
+}
+
+// Lost implements locktest.Watched.
+func (l *lock) Lost() <-chan struct{} { return l.session.Jeopardy() }
+
+// Token implements locktest.Fenced: the generation of the lock.
+func (l *lock) Token() (uint64, bool) { return l.generation, l.generation > 0 }

@@ -1,0 +1,421 @@
+// Package client is a client library for the cell of package server, after Burrows, The Chubby
+// lock service for loosely-coupled distributed systems (OSDI 2006), section 2.8. There is no
+// public one.
+package client
+
+import (
+	"context"
+	"errors"
+	"net"
+	"sync"
+	"time"
+
+	"lockstep/peers/chubby/server"
+)
+
+const (
+	// Grace is how long a session whose lease may be over is tried to be kept. Calls block
+	// meanwhile.
+	Grace = 45 * time.Second
+	// retry is how long the client waits before it asks the next replica.
+	retry = 500 * time.Millisecond
+	// Patience is how long a client in jeopardy waits for the answer of one replica.
+	Patience = 2 * time.Second
+)
+
+// ErrExpired says that the session is over. Its locks are lost.
+var ErrExpired = errors.New("chubby: the session has expired")
+
+// Config says how a client reaches the replicas.
+type Config struct {
+	Replicas []string
+	Dial     func(ctx context.Context, addr string) (net.Conn, error)
+	// Wait lets a goroutine that a timer woke go on at an instant of its own.
+	Wait func()
+	// Go starts the goroutine that keeps a session alive.
+	Go func(func())
+}
+
+// Session is a session with the cell. It keeps itself alive until it is closed or expires.
+type Session struct {
+	cfg Config
+	id  string
+	// ctx ends with the session.
+	ctx context.Context
+	end context.CancelFunc
+	// keeping ends when no KeepAlive is to follow.
+	keeping context.Context
+	leave   context.CancelFunc
+
+	mu       sync.Mutex // held for moments only; never over a call
+	master   int        // the replica that was the master last, as far as the client knows
+	epoch    uint64
+	leaseEnd time.Time
+	timer    *time.Timer   // of the jeopardy, and then of the end of the grace period
+	jeopardy chan struct{} // closed when the lease may be over
+	safe     chan struct{} // closed unless the session is in jeopardy
+	calls    *line         // for all but KeepAlives
+	number   uint64        // of the last acquire
+}
+
+// line is a connection that carries one request at a time.
+type line struct {
+	net.Conn
+	master int
+}
+
+// New opens a session. It tries until ctx ends.
+func New(ctx context.Context, cfg Config) (*Session, error) {
+	own, end := context.WithCancel(context.Background())
+	s := &Session{cfg: cfg, ctx: own, end: end, jeopardy: make(chan struct{}), safe: make(chan struct{})}
+	s.keeping, s.leave = context.WithCancel(own)
+	close(s.safe)
+	sent := time.Now()
+	reply, err := s.call(ctx, server.Request{Do: server.OpenSession}, &sent)
+	if err != nil {
+		end()
+		s.hangUp()
+		return nil, err
+	}
+	s.id, s.epoch = reply.Session, reply.Epoch
+	s.extend(sent.Add(reply.Held + reply.Lease))
+	s.cfg.Go(s.keepAlive)
+	return s, nil
+}
+
+// Jeopardy returns a channel that is closed when the lease of the session may be over. Whoever
+// relies on a lock of the session must stop then: it learns later whether the session is safe
+// or has expired, which Done tells. The channel is another one once the session is safe.
+func (s *Session) Jeopardy() <-chan struct{} {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.jeopardy
+}
+
+// Done returns a channel that is closed when the session is over.
+func (s *Session) Done() <-chan struct{} { return s.ctx.Done() }
+
+// extend gives the session a lease, and lets calls that block go on.
+func (s *Session) extend(end time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.ctx.Err() != nil || !end.After(time.Now()) {
+		return
+	}
+	s.leaseEnd = end
+	select {
+	case <-s.jeopardy:
+		s.jeopardy = make(chan struct{})
+		close(s.safe)
+	default:
+	}
+	s.after(time.Until(end), s.endanger)
+}
+
+// after lets f run later, in the place of what was to run before.
+func (s *Session) after(d time.Duration, f func(*time.Timer)) {
+	if s.timer != nil {
+		s.timer.Stop()
+	}
+	var t *time.Timer
+	t = time.AfterFunc(d, func() {
+		s.cfg.Wait()
+		f(t)
+	})
+	s.timer = t
+}
+
+// endanger begins the grace period.
+func (s *Session) endanger(t *time.Timer) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.timer != t || s.ctx.Err() != nil {
+		return
+	}
+	close(s.jeopardy)
+	s.safe = make(chan struct{})
+	s.hangUpLocked()
+	s.after(time.Until(s.leaseEnd.Add(Grace)), s.expire)
+}
+
+// expire ends the session.
+func (s *Session) expire(t *time.Timer) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.timer == t {
+		s.overLocked()
+	}
+}
+
+// overLocked ends the session. The caller has s.mu.
+func (s *Session) overLocked() {
+	if s.ctx.Err() != nil {
+		return
+	}
+	s.end()
+	if s.timer != nil {
+		s.timer.Stop()
+	}
+	select {
+	case <-s.jeopardy:
+	default:
+		close(s.jeopardy)
+	}
+	s.hangUpLocked()
+}
+
+func (s *Session) over() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.overLocked()
+}
+
+// hangUp ends the connection for calls, so that a call that waits looks for the master anew.
+func (s *Session) hangUp() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.hangUpLocked()
+}
+
+func (s *Session) hangUpLocked() {
+	if s.calls != nil {
+		_ = s.calls.Close()
+		s.calls = nil
+	}
+}
+
+// keepAlive keeps the session alive until it is over or is being closed.
+func (s *Session) keepAlive() {
+	var l *line
+	drop := func() {
+		if l != nil {
+			_ = l.Close()
+			l = nil
+		}
+	}
+	defer drop()
+	for s.keeping.Err() == nil {
+		s.mu.Lock()
+		q := server.Request{Do: server.KeepAlive, Session: s.id, Epoch: s.epoch}
+		until := s.leaseEnd
+		s.mu.Unlock()
+		if now := time.Now(); !until.After(now) {
+			until = now.Add(Patience)
+		}
+		if l == nil {
+			l = s.dial(s.keeping)
+		}
+		if l == nil {
+			s.next(-1)
+			s.pause(s.keeping)
+			continue
+		}
+		sent := time.Now()
+		stop := context.AfterFunc(s.keeping, func() { _ = l.Close() })
+		_ = l.SetReadDeadline(until)
+		reply, err := ask(l, q)
+		stop()
+		switch {
+		case s.keeping.Err() != nil:
+		case err != nil || reply.Error == server.Refused:
+			from := l.master
+			drop()
+			s.next(from)
+			s.pause(s.keeping)
+		case reply.Error == server.NotMaster:
+			from := l.master
+			drop()
+			if !s.follow(from, reply.Master) {
+				s.pause(s.keeping)
+			}
+		case reply.Error == server.WrongEpoch:
+			s.mu.Lock()
+			s.epoch = reply.Epoch
+			s.mu.Unlock()
+		case reply.Error != "":
+			s.over()
+		default:
+			s.confirm(l.master)
+			s.extend(sent.Add(reply.Held + reply.Lease))
+		}
+	}
+}
+
+// confirm notes which replica is the master. A call that waits for another one looks anew.
+func (s *Session) confirm(master int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.master = master
+	if s.calls != nil && s.calls.master != master {
+		s.hangUpLocked()
+	}
+}
+
+// next turns to the replica behind one that did not answer, unless the client knows better
+// meanwhile. A negative number stands for the replica that it turned to last.
+func (s *Session) next(from int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if from < 0 || s.master == from {
+		s.master = (s.master + 1) % len(s.cfg.Replicas)
+	}
+}
+
+// follow turns to the replica that another one takes for the master. It reports false if that
+// one does not know.
+func (s *Session) follow(from int, addr string) bool {
+	for i, replica := range s.cfg.Replicas {
+		if replica == addr {
+			s.mu.Lock()
+			s.master = i
+			s.mu.Unlock()
+			return true
+		}
+	}
+	s.next(from)
+	return false
+}
+
+// pause waits before another try.
+func (s *Session) pause(ctx context.Context) {
+	timer := time.NewTimer(retry)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		s.cfg.Wait()
+	case <-ctx.Done():
+	case <-s.ctx.Done():
+	}
+}
+
+// dial connects with the replica that is taken for the master; nil: it cannot be reached.
+func (s *Session) dial(ctx context.Context) *line {
+	s.mu.Lock()
+	master := s.master
+	s.mu.Unlock()
+	conn, err := s.cfg.Dial(ctx, s.cfg.Replicas[master])
+	if err != nil {
+		return nil
+	}
+	return &line{conn, master}
+}
+
+// ask sends a request and waits for its reply.
+func ask(l *line, q server.Request) (server.Reply, error) {
+	if _, err := l.Write(server.Encode(q)); err != nil {
+		return server.Reply{}, err
+	}
+	return server.ReadReply(l)
+}
+
+// call asks the master, until it answers, ctx ends or the session is over. In jeopardy it
+// blocks, unless it closes the session. It sets sent, unless that is nil, to when it asked for what was answered.
+func (s *Session) call(ctx context.Context, q server.Request, sent *time.Time) (server.Reply, error) {
+	for tried := false; ; tried = true {
+		s.mu.Lock()
+		safe := s.safe
+		s.mu.Unlock()
+		if q.Do != server.CloseSession {
+			select {
+			case <-safe:
+			case <-ctx.Done():
+			case <-s.ctx.Done():
+			}
+		}
+		switch {
+		case ctx.Err() != nil:
+			return server.Reply{}, context.Cause(ctx)
+		case s.ctx.Err() != nil:
+			return server.Reply{}, ErrExpired
+		}
+		l := s.line(ctx)
+		if l == nil {
+			s.next(-1)
+			s.pause(ctx)
+			continue
+		}
+		s.mu.Lock()
+		q.Epoch = s.epoch
+		s.mu.Unlock()
+		if sent != nil {
+			*sent = time.Now()
+		}
+		stop := context.AfterFunc(ctx, func() { _ = l.Close() })
+		reply, err := ask(l, q)
+		if !stop() {
+			s.drop(l)
+			continue // ctx has ended
+		}
+		switch {
+		case err != nil:
+			s.drop(l)
+			s.next(l.master)
+			s.pause(ctx)
+		case reply.Error == server.NotMaster:
+			s.drop(l)
+			if !s.follow(l.master, reply.Master) {
+				s.pause(ctx)
+			}
+		case reply.Error == server.WrongEpoch:
+			s.mu.Lock()
+			s.epoch = max(s.epoch, reply.Epoch)
+			s.mu.Unlock()
+		case reply.Error == server.Refused:
+			return reply, errors.New("chubby: the call was refused")
+		case reply.Error == server.Expired:
+			s.over()
+			return reply, ErrExpired
+		case reply.Error == server.NotHeld && tried && q.Do == server.Release:
+			return server.Reply{}, nil // a try before this one gave it up
+		default:
+			return reply, nil
+		}
+	}
+}
+
+// line returns the connection for calls; nil: the replica cannot be reached.
+func (s *Session) line(ctx context.Context) *line {
+	s.mu.Lock()
+	l := s.calls
+	s.mu.Unlock()
+	if l != nil {
+		return l
+	}
+	if l = s.dial(ctx); l == nil {
+		return nil
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.ctx.Err() != nil {
+		_ = l.Close()
+	}
+	s.calls = l
+	return l
+}
+
+// drop gives up a connection for calls.
+func (s *Session) drop(l *line) {
+	_ = l.Close()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.calls == l {
+		s.calls = nil
+	}
+}
+
+// Close gives up all locks of the session and ends it. Nothing keeps the session alive from
+// then on. If the master does not say within that time that it is done, the session ends with
+// its lease, and its locks are lost as by a failure.
+func (s *Session) Close(within time.Duration) error {
+	s.leave()
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	timer := time.AfterFunc(within, func() {
+		s.cfg.Wait()
+		cancel()
+	})
+	defer timer.Stop()
+	_, err := s.call(ctx, server.Request{Do: server.CloseSession, Session: s.id}, nil)
+	s.over()
+	return err
+}
