@@ -56,7 +56,7 @@ var RowLock = locktest.Subject{
 	Servers: server.Servers(), Lease: lease, Renewed: true, State: row,
 	Open: func(p *locktest.Process) (locktest.Client, error) {
 		return &client{DB: open(p), handle: func(c *client, name string) handle {
-			return &rowLock{db: c.DB, name: name, own: p.Sim().Instant()}
+			return &rowLock{p: p, db: c.DB, name: name, own: p.Sim().Instant()}
 		}}, nil
 	},
 }

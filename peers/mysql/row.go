@@ -13,6 +13,7 @@ import (
 
 // rowLock is a lock in a row of the table of locks.
 type rowLock struct {
+	p    *locktest.Process
 	db   *sql.DB
 	name string
 	own  sim.Instant // at which it asks again
@@ -28,14 +29,14 @@ type hold struct {
 }
 
 const (
-	insert = "INSERT IGNORE INTO locks (name, owner, expires, token) VALUES (?, ?, NOW(6) + INTERVAL ? SECOND, 1)"
-	take   = "UPDATE locks SET owner = ?, expires = NOW(6) + INTERVAL ? SECOND, token = token + 1 WHERE name = ? AND expires <= NOW(6)"
-	extend = "UPDATE locks SET expires = NOW(6) + INTERVAL ? SECOND WHERE name = ? AND owner = ? AND expires > NOW(6)"
+	insert = "INSERT IGNORE INTO locks (name, owner, expires, token) VALUES (?, ?, TIMESTAMPADD(MICROSECOND, ?, NOW(6)), 1)"
+	take   = "UPDATE locks SET owner = ?, expires = TIMESTAMPADD(MICROSECOND, ?, NOW(6)), token = token + 1 WHERE name = ? AND expires <= NOW(6)"
+	extend = "UPDATE locks SET expires = TIMESTAMPADD(MICROSECOND, ?, NOW(6)) WHERE name = ? AND owner = ? AND expires > NOW(6)"
 	free   = "UPDATE locks SET expires = NOW(6), owner = '' WHERE name = ? AND owner = ? AND expires > NOW(6)"
 	read   = "SELECT token FROM locks WHERE name = ? AND owner = ?"
 )
 
-const seconds = int(lease / time.Second)
+const micros = int64(lease / time.Microsecond)
 
 // did reports whether a statement changed a row.
 func did(ctx context.Context, db *sql.DB, query string, args ...any) (bool, error) {
@@ -50,10 +51,10 @@ func did(ctx context.Context, db *sql.DB, query string, args ...any) (bool, erro
 // TryLock implements locktest.TryLocker.
 func (l *rowLock) TryLock(ctx context.Context) (bool, error) {
 	owner, sent := rand.Text(), time.Now()
-	got, err := did(ctx, l.db, take, owner, seconds, l.name)
+	got, err := did(ctx, l.db, take, owner, micros, l.name)
 	if err == nil && !got {
 		sent = time.Now()
-		got, err = did(ctx, l.db, insert, l.name, owner, seconds)
+		got, err = did(ctx, l.db, insert, l.name, owner, micros)
 	}
 	if err != nil || !got {
 		return false, err
@@ -68,7 +69,7 @@ func (l *rowLock) TryLock(ctx context.Context) (bool, error) {
 	renew, stop := context.WithCancel(context.Background())
 	h.stop = stop
 	l.hold = h
-	go l.keep(renew, h, sent)
+	l.p.Serves(l.name, func() { go l.keep(renew, h, sent) })
 	return true, nil
 }
 
@@ -99,7 +100,7 @@ func (l *rowLock) keep(ctx context.Context, h *hold, since time.Time) {
 		}
 		limited, end := context.WithDeadline(ctx, since.Add(lease))
 		sent := time.Now()
-		kept, err := did(limited, l.db, extend, seconds, l.name, h.owner)
+		kept, err := did(limited, l.db, extend, micros, l.name, h.owner)
 		end()
 		switch {
 		case ctx.Err() != nil:
