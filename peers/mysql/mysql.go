@@ -7,6 +7,9 @@ import (
 	"database/sql"
 	"errors"
 	"net"
+	"os"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/go-sql-driver/mysql"
@@ -88,6 +91,9 @@ func open(p *locktest.Process) *sql.DB {
 	c.DialFunc = func(ctx context.Context, network, addr string) (net.Conn, error) {
 		return p.DialContext(ctx, network, addr)
 	}
+	// The driver tells the server the number of the program's process. Messages have the same
+	// length whatever its length is.
+	c.ConnectionAttributes = "pad:" + strings.Repeat("-", 20-len(strconv.Itoa(os.Getpid())))
 	connector, err := mysql.NewConnector(c)
 	if err != nil {
 		panic(err) // the configuration has nothing that a run could change
