@@ -171,6 +171,9 @@ func (p *party) do(t *testing.T, s step) string {
 	case !x.Valid || x.String == "0" && strings.Contains(s.query, "SELECT RELEASE_LOCK"): // see unlike
 		return "NULL"
 	}
+	if strings.Contains(s.query, "RELEASE_ALL_LOCKS") {
+		return "released" // MariaDB counts levels, and the server of the world names
+	}
 	if strings.Contains(s.query, "IS_USED_LOCK") {
 		for i, id := range p.ids {
 			if id == x.String {
