@@ -8,6 +8,7 @@ import (
 	"errors"
 	"net"
 	"os"
+	"runtime"
 	"strconv"
 	"strings"
 	"time"
@@ -91,9 +92,10 @@ func open(p *locktest.Process) *sql.DB {
 	c.DialFunc = func(ctx context.Context, network, addr string) (net.Conn, error) {
 		return p.DialContext(ctx, network, addr)
 	}
-	// The driver tells the server the number of the program's process. Messages have the same
-	// length whatever its length is.
-	c.ConnectionAttributes = "pad:" + strings.Repeat("-", 20-len(strconv.Itoa(os.Getpid())))
+	// The driver tells the server the number of the program's process and its platform. The
+	// padding keeps the length of the message the same for all of them.
+	told := strconv.Itoa(os.Getpid()) + runtime.GOOS + runtime.GOARCH
+	c.ConnectionAttributes = "pad:" + strings.Repeat("-", max(60-len(told), 0))
 	connector, err := mysql.NewConnector(c)
 	if err != nil {
 		panic(err) // the configuration has nothing that a run could change
