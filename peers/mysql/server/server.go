@@ -59,8 +59,8 @@ type Server struct {
 	ahead time.Duration // of its wall clock
 	data  *memory.Database
 	now   *life
-	holds map[string]hold // by the name of a lock, as of the last look
-	ends  *time.Timer     // at the end of the next lease
+	holds map[string]hold        // by the name of a lock, as of the last look
+	ends  map[string]*time.Timer // by the name of a lock, at the end of its lease
 }
 
 // life is the server from one start to its end.
@@ -88,7 +88,7 @@ type Row struct {
 
 // Boot implements sim.StreamServer.
 func (s *Server) Boot(setup sim.Setup) error {
-	s.setup, s.holds = setup, map[string]hold{}
+	s.setup, s.holds, s.ends = setup, map[string]hold{}, map[string]*time.Timer{}
 	return s.begin(nil)
 }
 
@@ -180,8 +180,8 @@ func (l *life) sessions() []uint32 {
 func (s *Server) Stop() {
 	s.mu.Lock()
 	l := s.now
-	if s.ends != nil {
-		s.ends.Stop()
+	for _, t := range s.ends {
+		t.Stop()
 	}
 	s.mu.Unlock()
 	if l != nil {
@@ -280,10 +280,10 @@ func (s *Server) Row(lock string) *Row {
 	left := r[2].(time.Time).Sub(s.clock())
 	if left > 0 {
 		s.mu.Lock()
-		if s.ends != nil {
-			s.ends.Stop()
+		if t := s.ends[lock]; t != nil {
+			t.Stop()
 		}
-		s.ends = time.AfterFunc(left, s.setup.Changed)
+		s.ends[lock] = time.AfterFunc(left, s.setup.Changed)
 		s.mu.Unlock()
 	}
 	return &Row{Owner: r[1].(string), Expires: left, Token: r[3].(uint64)}
