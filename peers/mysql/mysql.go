@@ -26,7 +26,7 @@ const wait = time.Second
 
 const (
 	lease = 8 * time.Second        // of a row
-	pause = 100 * time.Millisecond // between two tries to get a row
+	pause = 200 * time.Millisecond // between two tries to get a row, each of two statements
 )
 
 // GetLock is a user lock of MySQL, GET_LOCK and RELEASE_LOCK, on a connection that is kept

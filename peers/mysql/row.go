@@ -36,6 +36,10 @@ const (
 	read   = "SELECT token FROM locks WHERE name = ? AND owner = ?"
 )
 
+// errGone is what an acquire comes to whose hold is gone before the token is read: the lease
+// is over, or somebody deleted the row. Nobody else need have the lock.
+var errGone = errors.New("the row was taken, and is gone")
+
 const micros = int64(lease / time.Microsecond)
 
 // did reports whether a statement changed a row.
@@ -62,7 +66,7 @@ func (l *rowLock) TryLock(ctx context.Context) (bool, error) {
 	h := &hold{owner: owner, lost: make(chan struct{})}
 	switch err := l.db.QueryRowContext(ctx, read, l.name, owner).Scan(&h.token); {
 	case errors.Is(err, sql.ErrNoRows):
-		return false, nil // the lease is over, or somebody deleted the row
+		return false, errGone
 	case err != nil:
 		return false, err // the lease ends by itself
 	}
