@@ -31,7 +31,8 @@ const room = 2000
 // of the classes.
 const instants = 3000
 
-// Instant is a nanosecond of its own in every slot.
+// Instant is a nanosecond of its own in every slot. The zero Instant is of no world, and is
+// always now.
 type Instant struct {
 	w       *World
 	residue time.Duration
@@ -40,8 +41,9 @@ type Instant struct {
 // Instant gives p an instant that nothing else in the world has. A client uses it
 // for what it does by itself, beside its callers: two goroutines that wake at one
 // instant go on in any order.
-func (p *Process) Instant() Instant {
-	w := p.w
+func (p *Process) Instant() Instant { return p.w.instant() }
+
+func (w *World) instant() Instant {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.instants++
@@ -50,6 +52,9 @@ func (p *Process) Instant() Instant {
 
 // Wait sleeps until the instant comes, which may be now. Any goroutine.
 func (i Instant) Wait() {
+	if i.w == nil {
+		return
+	}
 	time.Sleep((i.residue - i.w.Now()%slotNs + slotNs) % slotNs)
 }
 

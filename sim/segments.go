@@ -45,6 +45,14 @@ type StreamServer interface {
 	Leftovers(out *Effects)
 }
 
+// ClockedStream is a StreamServer with a wall clock of its own, as Clocked is a Server with
+// one.
+type ClockedStream interface {
+	StreamServer
+	// StepClock is that of Clocked.
+	StepClock(nowNs int64, by time.Duration, out *Effects)
+}
+
 // Segments returns a server whose connections the world delivers by segments.
 func Segments(s StreamServer) Server { return &segments{StreamServer: s, ends: map[ConnID]*end{}} }
 
@@ -73,9 +81,9 @@ type segments struct {
 const segmentName = "SEGMENT"
 
 // boot starts the server and wakes the world, from then on, when it has something to say.
-func (s *segments) boot(setup Setup, wake func()) {
+func (s *segments) boot(setup Setup, wake func(), instant func() Instant) {
 	s.wake = wake
-	setup.Listen = s.listen
+	setup.Listen, setup.Instant = s.listen, instant
 	setup.Changed = func() {
 		s.mu.Lock()
 		s.changed = true
@@ -166,10 +174,21 @@ func (*segments) Next() (int64, bool) { return 0, false }
 // Tick implements Server.
 func (*segments) Tick(int64, *Effects) {}
 
+// StepClock implements Clocked. Lacks refuses the fault for a server without a clock.
+func (s *segments) StepClock(nowNs int64, by time.Duration, out *Effects) {
+	s.StreamServer.(ClockedStream).StepClock(nowNs, by, out)
+}
+
 // Lacks implements Limited.
 func (s *segments) Lacks(f model.FaultSpec) string {
 	const has = "; on its messages it has delay, hold, half_open, drop and reset, by process, direction and script"
+	_, clocked := s.StreamServer.(ClockedStream)
 	switch {
+	case f.StepsServerClock():
+		if !clocked {
+			return "has no wall clock"
+		}
+		return s.StreamServer.Lacks(f)
 	case f.Server == model.ServerStall:
 		return "has timers of its own, which nothing stalls; a rule with do: hold keeps its messages"
 	case f.Kind != model.FaultRule:

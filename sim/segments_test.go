@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"lockstep/model"
@@ -115,7 +116,7 @@ func (s *stream) Leftovers(out *Effects) {
 }
 
 // playStream runs a world with processes a and b of one thread each and this server.
-func playStream(t *testing.T, cfg Config, server *stream, bodies map[string]func(*Thread)) Result {
+func playStream(t *testing.T, cfg Config, server StreamServer, bodies map[string]func(*Thread)) Result {
 	t.Helper()
 	cfg.LatencyMin, cfg.LatencyMax = oneWay, oneWay
 	cfg.Chooser = NewSeeded(1)
@@ -342,4 +343,79 @@ func TestVerdictsOnSegments(t *testing.T) {
 			equal(t, "connections of which the server knows that they ended", server.ended, 1)
 		})
 	}
+}
+
+// clockedStream is a stream with a wall clock. It notes each step, with the time.
+type clockedStream struct {
+	stream
+	steps []string
+}
+
+func (s *clockedStream) StepClock(nowNs int64, by time.Duration, _ *Effects) {
+	s.steps = append(s.steps, by.String()+"@"+time.Duration(nowNs).Truncate(ms).String())
+}
+
+func (s *clockedStream) Lacks(f model.FaultSpec) string {
+	if f.StepsServerClock() && f.Step < 0 {
+		return "has a clock that goes forward only"
+	}
+	return ""
+}
+
+// A fault steps the clock of a stream server that has one, and the server may still refuse
+// a step.
+func TestAStreamServerMayHaveAWallClock(t *testing.T) {
+	step := func(by time.Duration) model.FaultSpec {
+		return model.FaultSpec{Kind: model.FaultServer, Server: model.ServerWallClock, At: 50 * ms, Step: by}
+	}
+	server := &clockedStream{}
+	equal(t, "lacks a step forward", Lacks(Segments(server), step(time.Hour)), "")
+	equal(t, "lacks a step back", Lacks(Segments(server), step(-time.Hour)), "has a clock that goes forward only")
+	var heard []string
+	playStream(t, Config{Faults: []model.FaultSpec{step(time.Hour)}}, server, map[string]func(*Thread){"a": asking(&heard, "set x", "get")})
+	equal(t, "steps", joined(server.steps), "1h0m0s@50ms")
+	equal(t, "heard", joined(heard), "ok@2ms, x@102ms")
+}
+
+// A server and the processes of its world share no instant. A server asks for one when it
+// starts, before the world has begun.
+func TestAStreamServerHasInstantsOfItsOwn(t *testing.T) {
+	server := &waker{}
+	var own, theirs time.Duration
+	woken := func(th *Thread, i Instant) time.Duration {
+		i.Wait()
+		return time.Duration(th.p.w.Now() % slotNs)
+	}
+	playStream(t, Config{}, server, map[string]func(*Thread){"a": func(th *Thread) {
+		own = woken(th, th.p.Instant())
+		theirs = woken(th, server.atBoot)
+		equal(t, "an instant waited for again", woken(th, server.atBoot), theirs)
+		later := woken(th, server.setup.Instant())
+		if own == theirs || own == later || later == theirs {
+			t.Errorf("the instants %v of the process, %v and %v of the server are not three", own, theirs, later)
+		}
+	}})
+	if own == 0 || theirs == 0 {
+		t.Errorf("the process wakes at %v and the server at %v of a slot", own, theirs)
+	}
+}
+
+// waker is a stream that asks for an instant when it starts.
+type waker struct {
+	stream
+	atBoot Instant
+}
+
+func (s *waker) Boot(setup Setup) error {
+	s.atBoot = setup.Instant()
+	return s.stream.Boot(setup)
+}
+
+// Code of a server may run outside of a world, where the zero Instant does not wait.
+func TestTheZeroInstantIsNow(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		began := time.Now()
+		Instant{}.Wait()
+		equal(t, "waited", time.Since(began), 0)
+	})
 }

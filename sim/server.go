@@ -142,10 +142,13 @@ type Setup struct {
 	// Listen returns a new listener for the connections that clients dial from now on.
 	// The one before is closed. Changed tells the world to look at the locks of the server
 	// at this instant, because time or the server itself may have changed them. Any
-	// goroutine of the server may call them. They are there for a StreamServer only, for
+	// goroutine of the server may call them. They and Instant are there for a StreamServer only, for
 	// which Start is zero: the world has not begun.
 	Listen  func() net.Listener
 	Changed func()
+	// Instant is that of Process, for what the server does by itself at many instants, such
+	// as asking again and again whether a lock is free.
+	Instant func() Instant
 }
 
 // ConnID is the number of a connection, which no two connections of a world share.

@@ -205,7 +205,7 @@ func newWorld(cfg Config) *World {
 func (w *World) begin(noShortcuts bool) {
 	for _, n := range w.nodes {
 		if n.stream != nil {
-			n.stream.boot(w.setupOf(n, noShortcuts), w.wake)
+			n.stream.boot(w.setupOf(n, noShortcuts), w.wake, w.instant)
 			synctest.Wait()
 		}
 	}

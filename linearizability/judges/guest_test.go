@@ -625,6 +625,52 @@ func TestAHoldWithoutALease(t *testing.T) {
 	})
 }
 
+// A hold without a lease may end with the session of its owner. The server notices, and
+// nobody sends a command for it.
+func TestAHoldThatEndsWithASession(t *testing.T) {
+	endless := anybodys
+	endless.Endless = true
+	const crash = `
+			0     a/1 takes -> a/1 1 endless
+			1000  server fault 1 crash of a
+			1001  server ends -> free
+			2000  b/1 takes -> b/1 1 endless
+			2100  b/1 releases
+			90000 server leave`
+	testJudged(t, []judged{
+		{rule: "the next may have the lock", lock: endless, record: crash},
+		{rule: "a hold with a lease ends with the lease alone", lock: anybodys, record: strings.ReplaceAll(crash, "endless", "30001"),
+			finds: "linearizable bug: l: b/1 acquire (2.000s..2.002s) answered granted, but a/1 held the lock"},
+		{rule: "a command that ends the hold of another is found", lock: endless, record: `
+			0     a/1 takes -> a/1 1 endless
+			1000  server fault 1 crash of a
+			1001  b/1 invoke unlock
+			1001  b/1 send unlock
+			1002  b/1 exec unlock -> free
+			1003  b/1 deliver unlock
+			1003  b/1 return not_held
+			2000  b/1 takes -> b/1 1 endless
+			2100  b/1 releases
+			90000 server leave`,
+			finds: "misdelete bug: unlock of b/1 (EVAL, sent at 1.001s) ended the hold of a/1 on l at 1.002s\n" +
+				"linearizable bug: l: b/1 acquire (2.000s..2.002s) answered granted, but a/1 held the lock"},
+		{rule: "an owner that works on is found beside the next", lock: endless, record: `
+			0     a/1 takes -> a/1 1 endless
+			1001  server ends -> free
+			2000  b/1 takes -> b/1 1 endless
+			2100  b/1 releases
+			90000 server leave`,
+			finds: "mutual-exclusion bug: b/1 was granted l at 2.002s while a/1 believed to hold it since 0.002s"},
+		{rule: "an unlock finds no hold", lock: endless, record: `
+			0     a/1 takes -> a/1 1 endless
+			1001  server ends -> free
+			3000  a/1 invoke unlock
+			3001  a/1 return released
+			90000 server leave`,
+			finds: "linearizable bug: l: a/1 release (3.000s..3.001s) answered released, but the lock was free"},
+	})
+}
+
 func TestAnEarlierHoldExplainsNothing(t *testing.T) {
 	// The lock of c/1 was a majority for c/1 alone. What it held before says nothing.
 	testJudged(t, []judged{

@@ -21,6 +21,7 @@ import (
 //	2    a/1 deliver acquire
 //	2    a/1 return granted
 //	3002 server expire -> free
+//	4002 server ends -> free          # the hold ends by itself, not by its time
 //
 // with times in milliseconds. What stands behind the arrow is what the server
 // then holds: owner, count, the last millisecond of its life (endless: none),
@@ -407,6 +408,9 @@ func (b *recorder) add(l recordLine) {
 		e = model.Event{AtNs: e.AtNs, Kind: model.KindDefect, Text: l.text}
 	case "leave":
 		e = model.Event{AtNs: e.AtNs, Kind: model.KindLeave}
+	case "ends":
+		e = model.Event{AtNs: e.AtNs, Kind: model.KindState, Lock: lock, State: b.state(l)}
+		l.has = false
 	default:
 		b.t.Fatalf("%d %s %s: there is no such event", l.ms, l.who, l.verb)
 	}

@@ -68,7 +68,7 @@ func (r *run) history(lock string, settled bool) []linearizability.Op {
 	ops = append(ops, r.renewals(lock, settled)...)
 	ops = append(ops, r.prolongedByServers(lock, settled)...)
 	for _, c := range r.Changes(lock) {
-		if c.Ended() && (c.Fault > 0 || r.givenUp(c)) {
+		if c.Ended() && (c.Fault > 0 || r.givenUp(c) || r.sessionOver(c)) {
 			at := c.AtNs
 			ops = append(ops, linearizability.Op{Lock: lock, Op: linearizability.OpLost, CallNs: at, ReturnNs: &at})
 		}
@@ -467,6 +467,12 @@ func (r *run) givenUp(c *trace.Change) bool {
 		}
 	}
 	return r.toldOf(c.Lock, who, next) != nil
+}
+
+// sessionOver reports whether a change is the end of a hold that has no lease and ended by
+// itself, with the session of its owner. Nobody sent a command for it.
+func (r *run) sessionOver(c *trace.Change) bool {
+	return r.Record.Params.Endless && c.By == nil && c.Fault == 0
 }
 
 // mostLeaseMs returns the lease that a call asked for.

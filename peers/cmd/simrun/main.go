@@ -6,6 +6,7 @@ import (
 	"lockstep/peers/chubby"
 	"lockstep/peers/etcd"
 	"lockstep/peers/memcached"
+	"lockstep/peers/mysql"
 	"lockstep/peers/nats"
 	"lockstep/peers/redislock"
 	"lockstep/peers/redsync"
@@ -16,5 +17,6 @@ import (
 func main() {
 	locktest.Main(redsync.Subject(1), redsync.Subject(5), redislock.Subject, rueidislock.Subject(1), rueidislock.Subject(2),
 		memcached.Add, memcached.AddForever, memcached.CAS, zookeeper.Lock, zookeeper.Closing, etcd.Mutex,
-		nats.KV, nats.OnTime, nats.Blind, nats.KeyTTL, chubby.Lock, chubby.WithoutDelay)
+		nats.KV, nats.OnTime, nats.Blind, nats.KeyTTL, chubby.Lock, chubby.WithoutDelay,
+		mysql.GetLock, mysql.GetLockPool, mysql.RowLock)
 }

@@ -1,0 +1,167 @@
+// Package mysql judges three locks that people write on MySQL, with the driver
+// github.com/go-sql-driver/mysql and database/sql, unmodified.
+package mysql
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"net"
+	"os"
+	"runtime"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/go-sql-driver/mysql"
+
+	"lockstep/locktest"
+	"lockstep/peers/mysql/server"
+	"lockstep/sim"
+)
+
+// wait is how long a statement waits for a user lock. A caller that waits longer asks again.
+// The server asks itself every 100 µs, so that a second costs it 10 000 looks.
+const wait = time.Second
+
+const (
+	lease = 8 * time.Second        // of a row
+	pause = 200 * time.Millisecond // between two tries to get a row, each of two statements
+)
+
+// GetLock is a user lock of MySQL, GET_LOCK and RELEASE_LOCK, on a connection that is kept
+// for the hold and closed if anything on it fails. It has no lease: an unlock ends a hold, or
+// the end of the session.
+var GetLock = locktest.Subject{
+	Name: "mysql-get-lock", About: "MySQL: GET_LOCK on a connection of its own",
+	Servers: server.Servers(), State: session,
+	Open: func(p *locktest.Process) (locktest.Client, error) {
+		return &client{DB: open(p), handle: func(c *client, name string) handle { return &held{db: c.DB, name: name} }}, nil
+	},
+}
+
+// GetLockPool is the same user lock, with each statement on whichever connection the pool
+// gives, as people get it wrong: raystack/frontier issue 1918, jackc/tern issue 146.
+var GetLockPool = locktest.Subject{
+	Name: "mysql-get-lock-pool", About: "MySQL: GET_LOCK and RELEASE_LOCK through the pool",
+	Servers: server.Servers(), State: session,
+	Open: func(p *locktest.Process) (locktest.Client, error) {
+		return &client{DB: open(p), handle: func(c *client, name string) handle { return &pooled{db: c.DB, name: name} }}, nil
+	},
+}
+
+// RowLock is a row with an owner, an expiry by the server's clock, and a counter that is the
+// fencing token. The statements are those of ShedLock's provider for JDBC with the time of
+// the database (github.com/lukas-krecan/ShedLock, MySqlMariaDbStatementsSource): insert
+// the row if there is none, else update it if its expiry is over. The holder renews the
+// expiry three times in a lease, and is told when it could not.
+var RowLock = locktest.Subject{
+	Name: "mysql-row", About: "MySQL: a row with an owner, an expiry and a token",
+	Servers: server.Servers(), Lease: lease, Renewed: true, State: row,
+	Open: func(p *locktest.Process) (locktest.Client, error) {
+		return &client{DB: open(p), handle: func(c *client, name string) handle {
+			return &rowLock{p: p, db: c.DB, name: name, own: p.Sim().Instant()}
+		}}, nil
+	},
+}
+
+// session is the State of a user lock.
+func session(s locktest.Snapshot, lock string) *locktest.State {
+	owner, waiting := sim.Streaming(s.Server(0)).(*server.Server).Holder(lock)
+	if owner == "" && len(waiting) == 0 {
+		return nil
+	}
+	return &locktest.State{Owner: owner, Expires: -1, Queue: waiting}
+}
+
+// row is the State of a lock in a row.
+func row(s locktest.Snapshot, lock string) *locktest.State {
+	r := sim.Streaming(s.Server(0)).(*server.Server).Row(lock)
+	if r == nil || r.Owner == "" || r.Expires <= 0 {
+		return nil
+	}
+	return &locktest.State{Owner: r.Owner, Expires: s.Now() + r.Expires, Token: int64(r.Token)}
+}
+
+// open makes the pool of connections of a process. Arguments become part of the statement's
+// text, so that a statement is one round trip.
+func open(p *locktest.Process) *sql.DB {
+	c := mysql.NewConfig()
+	c.User, c.Net, c.Addr, c.DBName = "root", "tcp", p.Addr(0), server.Database
+	c.InterpolateParams, c.Logger = true, &mysql.NopLogger{}
+	c.DialFunc = func(ctx context.Context, network, addr string) (net.Conn, error) {
+		return p.DialContext(ctx, network, addr)
+	}
+	// The driver tells the server the number of the program's process and its platform. The
+	// padding keeps the length of the message the same for all of them.
+	told := strconv.Itoa(os.Getpid()) + runtime.GOOS + runtime.GOARCH
+	c.ConnectionAttributes = "pad:" + strings.Repeat("-", max(60-len(told), 0))
+	connector, err := mysql.NewConnector(c)
+	if err != nil {
+		panic(err) // the configuration has nothing that a run could change
+	}
+	return sql.OpenDB(connector)
+}
+
+// handle is a lock that can leave.
+type handle interface {
+	locktest.Lock
+	leave()
+}
+
+type client struct {
+	*sql.DB
+	handle func(*client, string) handle
+	locks  []handle
+}
+
+func (c *client) Lock(name string) (locktest.Lock, error) {
+	l := c.handle(c, name)
+	c.locks = append(c.locks, l)
+	return l, nil
+}
+
+// Close ends the connections, those that are kept for a hold too.
+func (c *client) Close() error {
+	for _, l := range c.locks {
+		l.leave()
+	}
+	return c.DB.Close()
+}
+
+// queryer is a connection or a pool of them.
+type queryer interface {
+	QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
+}
+
+// get asks for a user lock and waits for so long at most.
+func get(ctx context.Context, q queryer, name string, wait time.Duration) (bool, error) {
+	var got sql.NullInt64
+	err := q.QueryRowContext(ctx, "SELECT GET_LOCK(?, ?)", name, int(wait/time.Second)).Scan(&got)
+	if err == nil && !got.Valid {
+		err = errors.New("GET_LOCK failed") // NULL
+	}
+	return got.Int64 == 1, err
+}
+
+// release gives a user lock up. The error is ErrNotHeld if the session does not have it.
+func release(ctx context.Context, q queryer, name string) error {
+	var done sql.NullInt64
+	err := q.QueryRowContext(ctx, "SELECT RELEASE_LOCK(?)", name).Scan(&done)
+	if err == nil && done.Int64 != 1 {
+		return locktest.ErrNotHeld
+	}
+	return err
+}
+
+// again tries until it gets the lock, a try fails, or ctx ends.
+func again(ctx context.Context, try func() (bool, error)) error {
+	for {
+		if got, err := try(); got || err != nil {
+			return err
+		}
+		if ctx.Err() != nil {
+			return locktest.ErrBusy
+		}
+	}
+}

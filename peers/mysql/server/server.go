@@ -1,0 +1,448 @@
+// Package server is MySQL in a world: github.com/dolthub/go-mysql-server, unmodified, with
+// its tables in memory, on a listener in memory.
+package server
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	sqle "github.com/dolthub/go-mysql-server"
+	"github.com/dolthub/go-mysql-server/memory"
+	mysqlserver "github.com/dolthub/go-mysql-server/server"
+	"github.com/dolthub/go-mysql-server/sql"
+	"github.com/dolthub/vitess/go/vt/log"
+	"github.com/sirupsen/logrus"
+
+	"lockstep/locktest"
+	"lockstep/model"
+	"lockstep/sim"
+)
+
+// Database is the name of the only database.
+const Database = "shop"
+
+// port is where MySQL serves clients.
+const port = 3306
+
+func init() {
+	// The library logs each connection. A world has thousands.
+	logrus.SetOutput(io.Discard)
+	logrus.SetLevel(logrus.PanicLevel)
+	quiet, quietf := func(...any) {}, func(string, ...any) {}
+	log.Info, log.Warning, log.Error = quiet, quiet, quiet
+	log.Infof, log.Warningf, log.Errorf = quietf, quietf, quietf
+}
+
+// Servers returns one server with a table of locks.
+func Servers() locktest.Servers {
+	return locktest.Independent(1, port, func() sim.Server { return sim.Segments(&Server{}) })
+}
+
+// Table is the statement that makes the table of locks. A free lock is a row whose expiry
+// is over, or no row.
+const Table = "CREATE TABLE locks (name VARCHAR(64) NOT NULL PRIMARY KEY, owner VARCHAR(64) NOT NULL, expires DATETIME(6) NOT NULL, token BIGINT UNSIGNED NOT NULL)"
+
+// Server is MySQL. It implements sim.ClockedStream.
+type Server struct {
+	setup  sim.Setup
+	starts int // how often it has started
+
+	mu    sync.Mutex    // held for moments only
+	ahead time.Duration // of its wall clock
+	data  *memory.Database
+	now   *life
+	holds map[string]hold        // by the name of a lock, as of the last look
+	ends  map[string]*time.Timer // by the name of a lock, at the end of its lease
+}
+
+// life is the server from one start to its end.
+type life struct {
+	number  int
+	engine  *sqle.Engine
+	server  *mysqlserver.Server
+	asked   *statements
+	session func() *sql.Context
+}
+
+// hold is a user lock that a session has.
+type hold struct {
+	life    int
+	session uint32
+	name    string // see Holder
+}
+
+// Row is a row of the table of locks.
+type Row struct {
+	Owner   string
+	Expires time.Duration // from now, by the wall clock of the server; negative: it is over
+	Token   uint64
+}
+
+// Boot implements sim.StreamServer.
+func (s *Server) Boot(setup sim.Setup) error {
+	s.setup, s.holds, s.ends = setup, map[string]hold{}, map[string]*time.Timer{}
+	return s.begin(nil)
+}
+
+// begin starts the server on the tables of data. Without data it makes them.
+func (s *Server) begin(data *memory.Database) error {
+	fresh := data == nil
+	if fresh {
+		data = memory.NewDatabase(Database)
+		data.EnablePrimaryKeyIndexes()
+	}
+	provider := memory.NewDBProvider(data)
+	s.starts++
+	l := &life{number: s.starts, engine: sqle.NewDefault(provider)}
+	l.asked = &statements{ProcessList: l.engine.ProcessList, locks: l.engine.LS, instant: s.setup.Instant, last: map[uint32]*statement{}}
+	l.engine.ProcessList = l.asked
+	l.session = func() *sql.Context {
+		ctx := s.context(context.Background(), sql.WithSession(memory.NewSession(sql.NewBaseSession(), provider)))
+		ctx.SetCurrentDatabase(Database)
+		return ctx
+	}
+	if fresh {
+		if err := l.run(Table); err != nil {
+			return fmt.Errorf("mysql: %w", err)
+		}
+	}
+	var err error
+	l.server, err = mysqlserver.NewServer(mysqlserver.Config{Listener: listener{s.setup.Listen(), s.setup.Changed}},
+		l.engine, s.context, memory.NewSessionBuilder(provider), nil)
+	if err != nil {
+		return fmt.Errorf("mysql: %w", err)
+	}
+	s.mu.Lock()
+	s.data, s.now = data, l
+	s.mu.Unlock()
+	go func() { _ = l.server.Start() }()
+	return nil
+}
+
+// context makes the context of a statement, whose time is that of the server's wall clock.
+func (s *Server) context(ctx context.Context, opts ...sql.ContextOption) *sql.Context {
+	c := sql.NewContext(ctx, opts...)
+	c.SetQueryTime(s.clock())
+	return c
+}
+
+// clock reads the wall clock.
+func (s *Server) clock() time.Time {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return time.Now().Add(s.ahead)
+}
+
+// run executes a statement as nobody's.
+func (l *life) run(statement string) error {
+	ctx := l.session()
+	_, rows, _, err := l.engine.Query(ctx, statement)
+	if err != nil {
+		return err
+	}
+	for err == nil {
+		_, err = rows.Next(ctx)
+	}
+	if err != io.EOF {
+		return err
+	}
+	return rows.Close(ctx)
+}
+
+// end stops the server. Nothing of it waits for it.
+func (l *life) end() {
+	_ = l.server.Close()
+	for _, id := range l.sessions() {
+		_ = l.server.SessionManager().KillConnection(id)
+	}
+}
+
+// sessions returns the numbers of the sessions.
+func (l *life) sessions() []uint32 {
+	var list []uint32
+	_ = l.server.SessionManager().Iter(func(s sql.Session) (bool, error) {
+		list = append(list, s.ID())
+		return false, nil
+	})
+	slices.Sort(list)
+	return list
+}
+
+// Stop implements sim.StreamServer.
+func (s *Server) Stop() {
+	s.mu.Lock()
+	l := s.now
+	for _, t := range s.ends {
+		t.Stop()
+	}
+	s.mu.Unlock()
+	if l != nil {
+		go l.end()
+	}
+}
+
+// Lacks implements sim.StreamServer.
+func (*Server) Lacks(f model.FaultSpec) string {
+	const has = "; it has a restart, a step of its wall clock and the deletion of keys"
+	switch {
+	case f.Kind == model.FaultKey && f.KeyDo != "delete":
+		return "has nobody who ends a lease" + has
+	case f.Server == model.ServerFailover:
+		return "has no replica to fail over to" + has
+	case f.Server == model.ServerFlushScripts:
+		return "runs no scripts" + has
+	}
+	return ""
+}
+
+// Describe implements sim.StreamServer.
+func (*Server) Describe(f model.FaultSpec) string { return f.String() }
+
+// Strike implements sim.StreamServer. After a restart all sessions are over, and with them
+// the user locks. An operator who deletes a key deletes the row of that name and kills the
+// session that has the user lock of that name.
+func (s *Server) Strike(_ int64, f model.FaultSpec, _ *sim.Effects) {
+	s.mu.Lock()
+	l, data := s.now, s.data
+	s.mu.Unlock()
+	if f.Kind == model.FaultKey {
+		for _, r := range s.table() {
+			if name := r[0].(string); sim.Match(f.Key, name) {
+				s.must(l.run("DELETE FROM locks WHERE name = '" + strings.ReplaceAll(name, "'", "''") + "'"))
+			}
+		}
+		for _, id := range l.holding(f.Key) {
+			_ = l.server.SessionManager().KillConnection(id)
+		}
+		return
+	}
+	go l.end()
+	if !f.KeepData {
+		data = nil
+	}
+	s.must(s.begin(data))
+}
+
+// must panics if the server cannot do what a fault asks of it.
+func (*Server) must(err error) {
+	if err != nil {
+		panic(fmt.Sprintf("mysql: a fault of the server: %v", err))
+	}
+}
+
+// holding returns the sessions that have a user lock whose name matches a glob.
+func (l *life) holding(glob string) []uint32 {
+	var list []uint32
+	_ = l.server.SessionManager().Iter(func(s sql.Session) (bool, error) {
+		return false, s.IterLocks(func(name string) error {
+			if sim.Match(glob, name) {
+				list = append(list, s.ID())
+			}
+			return nil
+		})
+	})
+	slices.Sort(list)
+	return slices.Compact(list)
+}
+
+// StepClock implements sim.ClockedStream.
+func (s *Server) StepClock(_ int64, by time.Duration, _ *sim.Effects) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.ahead += by
+}
+
+// table returns the rows of the table of locks.
+func (s *Server) table() []sql.Row {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	t := s.data.Tables()["locks"].(*memory.Table)
+	return t.GetPartition("0")
+}
+
+// Row returns the row of a lock; nil: it has none. The world is told when the lease of the
+// row ends.
+func (s *Server) Row(lock string) *Row {
+	rows := s.table()
+	i := slices.IndexFunc(rows, func(r sql.Row) bool { return r[0] == lock })
+	if i < 0 {
+		return nil
+	}
+	r := rows[i]
+	left := r[2].(time.Time).Sub(s.clock())
+	if left > 0 {
+		s.mu.Lock()
+		if t := s.ends[lock]; t != nil {
+			t.Stop()
+		}
+		s.ends[lock] = time.AfterFunc(left, s.setup.Changed)
+		s.mu.Unlock()
+	}
+	return &Row{Owner: r[1].(string), Expires: left, Token: r[3].(uint64)}
+}
+
+// Holder returns who has the user lock of that name ("": nobody), how often, and who waits
+// for it, in the order of their sessions. Each is named after the statement with which it
+// asked: the number of the start of the server, of the session, and of the statement within
+// the session.
+func (s *Server) Holder(lock string) (owner string, waiting []string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	l := s.now
+	state, id := l.engine.LS.GetLockState(lock)
+	if state != sql.LockInUse {
+		delete(s.holds, lock)
+	} else if h := s.holds[lock]; h.life != l.number || h.session != id {
+		s.holds[lock] = hold{l.number, id, l.nameOf(id, l.asked.of(id).number)}
+	}
+	for _, w := range l.asked.waitingFor(lock) {
+		if w.session != id || state != sql.LockInUse {
+			waiting = append(waiting, l.nameOf(w.session, w.number))
+		}
+	}
+	return s.holds[lock].name, waiting
+}
+
+func (l *life) nameOf(session uint32, statement int) string {
+	return fmt.Sprintf("%d.%d.%d", l.number, session, statement)
+}
+
+// State implements sim.StreamServer. The locks of a subject are read with Holder and Row.
+func (*Server) State(int64, string) *model.LockState { return nil }
+
+// Leftovers implements sim.StreamServer. A row of a lock that is free is no leftover: it
+// has the newest token.
+func (s *Server) Leftovers(out *sim.Effects) {
+	now := s.clock()
+	for _, r := range s.table() {
+		if r[1] != "" && r[2].(time.Time).After(now) {
+			out.Record(model.Event{Kind: model.KindLeft, Key: r[0].(string)})
+		}
+	}
+}
+
+// statement is what a session asked last.
+type statement struct {
+	session uint32
+	number  int    // within the session, from 1
+	lock    string // the name in GET_LOCK; "": it is another statement
+	runs    bool
+	wait    sim.Instant
+}
+
+// statements is the list of processes of the server. It keeps what each session asked last.
+type statements struct {
+	sql.ProcessList
+	locks   *sql.LockSubsystem
+	instant func() sim.Instant
+
+	mu   sync.Mutex // held for moments only
+	last map[uint32]*statement
+}
+
+// getLock finds the name in a statement that asks for a user lock.
+var getLock = regexp.MustCompile(`(?i)\bGET_LOCK\(\s*'((?:[^'\\]|''|\\.)*)'`)
+
+// BeginQuery implements sql.ProcessList. A session that will not get its lock at once asks
+// for it every 100 µs from an instant on that no other session has: two of them that ask at
+// one instant would be served in any order.
+func (p *statements) BeginQuery(ctx *sql.Context, query string) (*sql.Context, error) {
+	id, lock := ctx.Session.ID(), ""
+	if m := getLock.FindStringSubmatch(query); m != nil {
+		lock = m[1]
+	}
+	p.mu.Lock()
+	s := p.last[id]
+	if s == nil {
+		s = &statement{session: id, wait: p.instant()}
+		p.last[id] = s
+	}
+	s.number++
+	s.lock, s.runs = lock, true
+	p.mu.Unlock()
+	if state, owner := p.locks.GetLockState(lock); lock != "" && state == sql.LockInUse && owner != id {
+		s.wait.Wait()
+	}
+	return p.ProcessList.BeginQuery(ctx, query)
+}
+
+// EndQuery implements sql.ProcessList.
+func (p *statements) EndQuery(ctx *sql.Context) {
+	p.mu.Lock()
+	p.last[ctx.Session.ID()].runs = false
+	p.mu.Unlock()
+	p.ProcessList.EndQuery(ctx)
+}
+
+// RemoveConnection implements sql.ProcessList.
+func (p *statements) RemoveConnection(id uint32) {
+	p.mu.Lock()
+	delete(p.last, id)
+	p.mu.Unlock()
+	p.ProcessList.RemoveConnection(id)
+}
+
+// of returns the last statement of a session.
+func (p *statements) of(session uint32) statement {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if s := p.last[session]; s != nil {
+		return *s
+	}
+	return statement{session: session}
+}
+
+// waitingFor returns the statements that wait for a user lock, by session.
+func (p *statements) waitingFor(lock string) []statement {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	var list []statement
+	for _, s := range p.last {
+		if s.runs && s.lock == lock {
+			list = append(list, *s)
+		}
+	}
+	slices.SortFunc(list, func(a, b statement) int { return cmp.Compare(a.session, b.session) })
+	return list
+}
+
+// listener tells the world to look when a connection is written to or closed: a session
+// got its lock, or is over.
+type listener struct {
+	net.Listener
+	changed func()
+}
+
+// Accept implements net.Listener.
+func (l listener) Accept() (net.Conn, error) {
+	c, err := l.Listener.Accept()
+	if err != nil {
+		return nil, err
+	}
+	return conn{c, l.changed}, nil
+}
+
+type conn struct {
+	net.Conn
+	changed func()
+}
+
+// Write implements net.Conn.
+func (c conn) Write(b []byte) (int, error) {
+	c.changed()
+	return c.Conn.Write(b)
+}
+
+// Close implements net.Conn.
+func (c conn) Close() error {
+	c.changed()
+	return c.Conn.Close()
+}
