@@ -176,3 +176,11 @@ func TestTheResultsAreWhatThisProgramWrites(t *testing.T) {
 		t.Errorf("exit %d: results/peers.md differs: %s\n%s", code, stderr, out)
 	}
 }
+
+func TestEachLockSaysWhenToTakeIt(t *testing.T) {
+	for _, s := range locks() {
+		if s.Advice == "" {
+			t.Errorf("%s says nothing", s.Name)
+		}
+	}
+}
