@@ -128,8 +128,3 @@ func drawActs(t *rapid.T, watchdog int64) (acts []act) {
 	}
 	return append(acts, to(at, doLook))
 }
-
-// crashes says whether the client crashes in the story.
-func (s timedStory) crashes(client string) bool {
-	return slices.ContainsFunc(s.acts, func(a act) bool { return a.op.Do == doCrash && a.op.Client == client })
-}

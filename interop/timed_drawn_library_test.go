@@ -24,6 +24,9 @@ var (
 	toldFlag    = flag.String("told", "", "folder for what the library tells of drawn stories; what is there is not told again")
 )
 
+// drawnFirst is the seed of the first drawn story.
+const drawnFirst = 2_000_000
+
 // What the library tells of a drawn story, the port tells, too. With -record the tellings of
 // the first stories on which they agree are kept.
 func TestLibraryAndPortTellTheSame(t *testing.T) {

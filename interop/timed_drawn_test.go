@@ -34,9 +34,6 @@ const (
 	drawnTellingsMost = 40
 )
 
-// drawnFirst is the seed of the first drawn story.
-const drawnFirst = 2_000_000
-
 // chancesOf gives the chances of a story from one telling to before another.
 func chancesOf(seed, from, to int) (all []*chance) {
 	for n := from; n < to; n++ {

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -132,6 +133,11 @@ func tellByLibrary(l *Library, server *Server, rel *redisson.Release, kind strin
 	}
 	x.Told = came.told
 	return x, came.stall, letGo(rdb, n, came)
+}
+
+// crashes says whether the client crashes in the story.
+func (s timedStory) crashes(client string) bool {
+	return slices.ContainsFunc(s.acts, func(a act) bool { return a.op.Do == doCrash && a.op.Client == client })
 }
 
 // letGo removes the locks of a story and wakes the calls that still wait for them, so that
