@@ -286,6 +286,19 @@ steps:
 faults:
   - {when: {script: renew, direction: request, nth: 1}, do: drop}
 `},
+	// The renewal of another lock of the client is lost twice, and answered when the hold is
+	// about to end.
+	{"R-watchdog-one-at-a-time", "lease", "redisson@4.7.0, redisson-fenced@4.7.0", `
+network: {latency: 1ms}
+watchdog: 8s
+processes: {b: {threads: 2}}
+steps:
+  b/1: [{at: 4s}, {lock: x}, {sleep: 20s}]
+  b/2: [{lock: y}]
+faults:
+  - {when: {script: renew, direction: request, nth: 1}, do: drop}
+  - {when: {script: renew, direction: request, nth: 2}, do: drop}
+`},
 	// Meanwhile c asks again with every round trip. The slow network limits their number.
 	{"R-4153", "liveness", "redisson-fair@4.7.0", `
 network: {latency: 100ms}

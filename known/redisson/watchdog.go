@@ -115,20 +115,27 @@ func renewalFailed(c *defect.Case) *defect.Cause {
 
 // renewalPending finds the last renewal that was sent before the hold ended, when it had
 // no answer by then. Since 3.44.0 one task renews all locks of a client, so that the
-// renewal of another lock holds up this one's.
+// renewal of another lock holds up this one's. It does so even if it has its answer, when that
+// came only after it was sent again, less than a period before the hold ended: the task waits
+// for a period then.
 func renewalPending(c *defect.Case) *defect.Cause {
 	batches := since("3.44.0")(c.Verdict.Lock)
 	ended := c.HoldEnded()
-	var last *trace.Command
+	var before, last *trace.Command
 	for _, m := range c.Commands {
 		if m.Script == model.RoleRenew && m.Process == c.Process() && m.AtNs <= ended && (batches || c.For(m, c.Who)) {
-			last = m
+			before, last = last, m
 		}
 	}
-	if last == nil || 0 <= last.DeliveredNs && last.DeliveredNs <= ended {
+	switch {
+	case last == nil:
 		return nil
+	case last.DeliveredNs < 0 || last.DeliveredNs > ended:
+		return defect.ByCommands(defect.RenewalPending, last)
+	case batches && before != nil && before.DeliveredNs < 0 && !slices.Contains(last.Locks, c.Lock) && ended-last.DeliveredNs < int64(c.Watchdog()/3):
+		return defect.ByCommands(defect.RenewalFailed, before)
 	}
-	return defect.ByCommands(defect.RenewalPending, last)
+	return nil
 }
 
 // neverRenewed finds an earlier renewal of the lock by the client that failed or found
