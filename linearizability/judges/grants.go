@@ -24,8 +24,9 @@ func (r *run) changes(o *trace.Call) []*trace.Change {
 
 // handedTo returns the acquire that a change gave the lock to because it stood first in the
 // queue, as servers do whose queue is the lock: no command of its thread made the change. The
-// acquire is the one that last put its thread into the queue. It returns nil for all other
-// changes, and for a lock whose threads do not know their holds by the grants alone.
+// acquire is the one that last gave its thread a place in the queue; a place of an earlier one
+// may be there, too, and the thread has one hold. It returns nil for all other changes, and for
+// a lock whose threads do not know their holds by the grants alone.
 func (r *run) handedTo(c *trace.Change) *trace.Call {
 	who := c.After.Owner
 	if !r.Record.Params.PerGrant || !c.Started() || c.MadeFor(who) || !slices.Contains(c.Before.Queue, who) {
@@ -33,14 +34,21 @@ func (r *run) handedTo(c *trace.Change) *trace.Call {
 	}
 	changes := r.Changes(c.Lock)
 	for _, q := range slices.Backward(changes[:slices.Index(changes, c)]) {
-		if !slices.Contains(q.Before.Queue, who) && slices.Contains(q.After.Queue, who) {
-			if by := q.Call(); by != nil && by.Action.Acquires() && by.Caller == who {
-				return by
-			}
-			return nil
+		if by := q.Call(); by != nil && by.Action.Acquires() && by.Caller == who && places(q.After, who) > places(q.Before, who) {
+			return by
 		}
 	}
 	return nil
+}
+
+// places counts the places of a thread in a queue.
+func places(s *model.LockState, who string) (n int) {
+	for _, waiter := range s.Queue {
+		if waiter == who {
+			n++
+		}
+	}
+	return n
 }
 
 // grantedBy returns the call that a change granted the lock to, or whose command it was; nil

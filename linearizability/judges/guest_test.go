@@ -973,6 +973,15 @@ func TestAServerHandsTheLockOver(t *testing.T) {
 		{rule: "an acquire that waits is granted when the server hands the lock to it", lock: renewed, record: handedOver},
 		{rule: "but only an acquire that stands in the queue", lock: renewed, finds: "linearizable bug: l: b/1 renew\nliveness bug: b/1 waited for l",
 			record: strings.Replace(handedOver, " -> a/1 1 30001 queue=b/1", "", 1)},
+		{rule: "the place of an acquire that failed and the one of the next are one hold", lock: renewed, finds: "tidy bug: b/1 stands in the queue", record: `
+			0    a/1 takes -> a/1 1 30001
+			100  b/1 waits lock -> a/1 1 30001 queue=b/1
+			200  b/1 return unknown
+			300  b/1 waits lock -> a/1 1 30001 queue=b/1,b/1
+			2000 a/1 releases -> b/1 1 30301
+			2002 b/1 return granted
+			2500 b/1 releases
+			9000 server leave`},
 		{rule: "a thread does not know of a hold that is handed to an acquire which failed", lock: renewed, finds: "tidy bug: b/1 stands in the queue", record: late},
 		{rule: "but of one with which its acquire returned", lock: renewed, finds: "linearizable bug: l: b/1 release", record: strings.NewReplacer(
 			"1000 b/1 return unknown\n", "", "2500 b/1 invoke unlock", "2002 b/1 return granted\n2500 b/1 invoke unlock").Replace(late)},

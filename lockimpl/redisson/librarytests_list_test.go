@@ -45,7 +45,7 @@ var heavySizes = []int{2, 5, 10, 20}
 // threads. A millisecond stands for what the library's test does inside: it sets a bucket,
 // and releases and acquires a semaphore.
 func heavy(x *libraryCase, enter func(l lockimpl.Lock, o lockimpl.Owner, j int) (bool, error)) {
-	loops := longtest.Size(x.t, 3, 200)
+	loops := longtest.Size(x.t, 3, 20)
 	c := x.newClient("c1")
 	for _, threads := range heavySizes {
 		began := x.now()
@@ -214,9 +214,9 @@ var libraryTests = concat(
 	}),
 	onBothKinds(libraryTest{
 		name: "testConcurrencyLoop_MultiInstance",
-		does: "16 clients, 8 at a time, make 100 critical sections of 10 ms each (3 without LOCKSTEP_LONG=1): the total is exact, within 3 min.",
+		does: "16 clients, 8 at a time, make 100 critical sections of 10 ms each (here 10; 3 without LOCKSTEP_LONG=1): the total is exact, within 3 min.",
 		play: func(x *libraryCase) {
-			rounds := longtest.Size(x.t, 3, 100)
+			rounds := longtest.Size(x.t, 3, 10)
 			counter := 0
 			clients := make([]*Client, 16)
 			for i := range clients {
@@ -237,9 +237,9 @@ var libraryTests = concat(
 	}),
 	onBothKinds(libraryTest{
 		name: "testConcurrency_MultiInstance",
-		does: "100 clients (20 without LOCKSTEP_LONG=1) lock, count, and unlock: 100.",
+		does: "100 clients (here 40; 20 without LOCKSTEP_LONG=1) lock, count, and unlock: none is missing.",
 		play: func(x *libraryCase) {
-			clients := longtest.Size(x.t, 20, 100)
+			clients := longtest.Size(x.t, 20, 40)
 			counter := 0
 			var all sync.WaitGroup
 			for i := range clients {
@@ -359,9 +359,9 @@ var libraryTests = concat(
 		},
 		{
 			class: "RedissonLockTest", name: "testSubscriptionsPerConnection",
-			does: "32 threads share 5 000 tasks (100 without LOCKSTEP_LONG=1): lock one of 5 names, hold it for less than 20 ms, unlock. No error within 150 s, and no channel stays subscribed.",
+			does: "32 threads share 5 000 tasks (here 400; 100 without LOCKSTEP_LONG=1): lock one of 5 names, hold it for less than 20 ms, unlock. No error within 150 s, and no channel stays subscribed.",
 			play: func(x *libraryCase) {
-				tasks := longtest.Size(x.t, 100, 5000)
+				tasks := longtest.Size(x.t, 100, 400)
 				c := x.newClient("c1")
 				drawn := rand.New(rand.NewPCG(1, 2))
 				names, holds := make([]int, tasks), make([]time.Duration, tasks)
@@ -395,9 +395,9 @@ var libraryTests = concat(
 		},
 		{
 			class: "RedissonLockTest", name: "issue 6844",
-			does: "The test of this repair of 4.4.0, which was not at hand: 16 threads call tryLock and unlock 10 000 times each (here 2 000; 10 without LOCKSTEP_LONG=1): whoever holds is registered for renewal.",
+			does: "The test of this repair of 4.4.0, which was not at hand: 16 threads call tryLock and unlock 10 000 times each (here 40; 10 without LOCKSTEP_LONG=1): whoever holds is registered for renewal.",
 			play: func(x *libraryCase) {
-				rounds := longtest.Size(x.t, 10, 2000)
+				rounds := longtest.Size(x.t, 10, 40)
 				c := x.newClient("c1")
 				unregistered := 0
 				pool(16, 16, func(o lockimpl.Owner, _ int) {
@@ -420,7 +420,7 @@ var libraryTests = concat(
 
 		{
 			class: "RedissonLockHeavyTest", name: "lockUnlockRLock",
-			does: "2, 5, 10 and 20 threads lock and unlock one name after the other, 5 000 and 50 000 of them (here 200; 3 without LOCKSTEP_LONG=1): they end within a second for each.",
+			does: "2, 5, 10 and 20 threads lock and unlock one name after the other, 5 000 and 50 000 of them (here 20; 3 without LOCKSTEP_LONG=1): they end within a second for each.",
 			play: func(x *libraryCase) {
 				heavy(x, func(l lockimpl.Lock, o lockimpl.Owner, _ int) (bool, error) {
 					return true, l.Lock(background, o, noLease)
@@ -567,13 +567,13 @@ var libraryTests = concat(
 		},
 		{
 			class: "RedissonFairLockTest", name: "testMultipleLocks",
-			does: "500 threads (60 without LOCKSTEP_LONG=1) lock with a lease of 5 s, hold for 200 ms, unlock: all have held within 3 min, and no unlock is an error.",
+			does: "500 threads (here 120; 60 without LOCKSTEP_LONG=1) lock with a lease of 5 s, hold for 200 ms, unlock: all have held within 3 min, and no unlock is an error.",
 			differs: []deviation{{
 				"3.12.4", []string{"all have held: false, not true"},
 				"each acquire takes 5 s off the deadlines: after 50 of them the rest is purged, and is told a negative time, with which it waits without bound",
 			}},
 			play: func(x *libraryCase) {
-				threads := longtest.Size(x.t, 60, 500)
+				threads := longtest.Size(x.t, 60, 120)
 				c := x.newClient("c1")
 				held := 0
 				var all sync.WaitGroup
