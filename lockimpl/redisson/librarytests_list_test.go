@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing/synctest"
 	"time"
 
@@ -395,11 +396,12 @@ var libraryTests = concat(
 		},
 		{
 			class: "RedissonLockTest", name: "issue 6844",
-			does: "The test of this repair of 4.4.0, which was not at hand: 16 threads call tryLock and unlock 10 000 times each (here 40; 10 without LOCKSTEP_LONG=1): whoever holds is registered for renewal.",
+			does: "The test of this repair of 4.4.0, which was not at hand: 16 threads call tryLock and unlock 10 000 times each (here 40; 10 without LOCKSTEP_LONG=1): whoever holds is registered for renewal. Not played on 3.4.2: there the answer to an earlier unlock may end the renewal of the next hold, as the threads happen to run.",
+			on:   "3.11.0 3.12.4 3.21.3 3.43.0 4.7.0",
 			play: func(x *libraryCase) {
 				rounds := longtest.Size(x.t, 10, 40)
 				c := x.newClient("c1")
-				unregistered := 0
+				var unregistered atomic.Int64
 				pool(16, 16, func(o lockimpl.Owner, _ int) {
 					l := x.object(c)
 					for range rounds {
@@ -409,12 +411,12 @@ var libraryTests = concat(
 							continue
 						}
 						if !c.registered("lock") {
-							unregistered++
+							unregistered.Add(1)
 						}
 						x.succeeds("unlock", x.unlocked(l, o))
 					}
 				})
-				x.expect("holders that are not registered", unregistered, 0)
+				x.expect("holders that are not registered", unregistered.Load(), int64(0))
 			},
 		},
 
@@ -547,6 +549,7 @@ var libraryTests = concat(
 			play: func(x *libraryCase) {
 				c := x.newClient("c1")
 				var order []int
+				var mu sync.Mutex // of order
 				var all sync.WaitGroup
 				for i := range 8 {
 					time.Sleep(100 * time.Millisecond)
@@ -554,6 +557,8 @@ var libraryTests = concat(
 						ok, err := x.object(c).TryLockTimed(background, lockimpl.Owner(i+1), lockimpl.TryOptions{Wait: 10 * time.Second, Lease: time.Second, Unit: time.Second})
 						x.succeeds("tryLock", err)
 						if ok {
+							mu.Lock()
+							defer mu.Unlock()
 							order = append(order, i)
 						}
 					})
