@@ -135,7 +135,7 @@ func newDrawer(c sim.Chooser, l *subject.Subject, p Profile, classes []Class) *d
 
 func (d *drawer) has(c Class) bool { return slices.Contains(d.classes, c) }
 
-// full reports whether the callers do more than those of the profile Simple.
+// full reports whether the profile is Orderly or Full.
 func (d *drawer) full() bool { return d.profile != Simple }
 
 // most returns the bound of the profile.

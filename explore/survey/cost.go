@@ -15,9 +15,10 @@ import (
 // latency is the time that a message takes one way while costs are measured.
 const latency = time.Millisecond
 
-// Cost is what a lock costs on a network of 1 ms one way, without a fault.
+// Cost has the requests and times of a lock on a network of 1 ms one way, without a fault.
 type Cost struct {
-	// Acquire and Unlock are those of a client that has its connections, alone.
+	// Acquire and Unlock are the calls of one client that has its connections. No other
+	// client asks for the lock.
 	Acquire Exchange `json:"acquire"`
 	Unlock  Exchange `json:"unlock"`
 	// A client unlocks, and another one that waits gets the lock. HandOverMs is the time
@@ -30,7 +31,7 @@ type Cost struct {
 	TenWaiters float64 `json:"ten_waiters_requests_per_s"`
 }
 
-// Exchange is what one call costs.
+// Exchange is the cost of one call: the requests that it sends, and the time until it returns.
 type Exchange struct {
 	Requests int     `json:"requests"`
 	Ms       float64 `json:"ms"`
@@ -70,7 +71,7 @@ steps:
 `
 )
 
-// measure plays the scenarios on a lock.
+// measure plays the scenarios on a lock and returns its cost.
 func measure(h *sim.Host, l *subject.Subject) (c Cost, err error) {
 	t, err := played(h, l, alone)
 	if err != nil {
