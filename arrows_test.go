@@ -53,8 +53,10 @@ var rooms = map[string]room{
 	"live": {imports: []string{
 		"linearizability/judges", "live/proxy", "lockimpl", "model", "model/trace", "scenarios", "scenarios/play", "scenarios/subject", "scenarios/subject/onredis",
 		"sim", "sim/redis"}, words: []*regexp.Regexp{locks}},
-	"interop":    {imports: []string{"live/proxy", "lockimpl"}},
-	"live/proxy": {modules: none, words: []*regexp.Regexp{locks}},
+	"live/java":       {imports: []string{"interop/library", "live", "lockimpl", "model", "scenarios/subject", "scenarios/subject/builtin", "scenarios/subject/onredis", "sim"}},
+	"interop":         {imports: []string{"interop/library", "live/proxy", "lockimpl"}},
+	"interop/library": {modules: none},
+	"live/proxy":      {modules: none, words: []*regexp.Regexp{locks}},
 
 	"linearizability":        {imports: []string{"model"}, words: []*regexp.Regexp{locks, wire, redis}},
 	"linearizability/judges": {imports: []string{"linearizability", "model", "model/trace"}, modules: none, words: []*regexp.Regexp{locks, roles, wire, redis}},
@@ -98,11 +100,11 @@ var rooms = map[string]room{
 	"peers":              {imports: []string{"bench", "locktest", "locktest/redistest", "model", "sim"}},
 	"bench/command":      {imports: []string{"sim"}, modules: none, words: []*regexp.Regexp{locks, roles}},
 	"bench": {imports: []string{
-		"bench/command", "explore", "explore/draw", "interop", "lockimpl", "model", "scenarios", "scenarios/play", "scenarios/subject", "scenarios/subject/builtin", "sim"}},
+		"bench/command", "explore", "explore/draw", "interop/library", "lockimpl", "model", "scenarios", "scenarios/play", "scenarios/subject", "scenarios/subject/builtin", "sim"}},
 	"internal/simrun": {imports: []string{
 		"bench/command", "explore", "explore/draw", "explore/failure", "explore/shrink", "explore/strategy", "explore/survey",
 		"known", "linearizability", "linearizability/judges", "model", "report", "scenarios", "scenarios/play", "scenarios/subject", "sim"}},
-	"cmd": {imports: []string{"bench", "internal/simrun", "live", "locktest", "scenarios", "scenarios/play", "scenarios/subject", "scenarios/subject/builtin"}},
+	"cmd": {imports: []string{"bench", "internal/simrun", "live", "live/java", "locktest", "scenarios", "scenarios/play", "scenarios/subject", "scenarios/subject/builtin"}},
 }
 
 // roomOf returns the innermost room that a folder belongs to, "" for none.

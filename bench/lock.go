@@ -18,7 +18,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"lockstep/bench/measure"
-	"lockstep/interop"
+	"lockstep/interop/library"
 	"lockstep/lockimpl"
 	"lockstep/lockimpl/redisserver"
 	"lockstep/lockimpl/redisson"
@@ -192,7 +192,7 @@ func (b *bench) parties(dir string) (all []party, missing []string) {
 	java, err := exec.LookPath("java")
 	classpath := ""
 	if err == nil {
-		classpath, err = interop.Classpath(filepath.Join(b.Root, "interop", "java"), strings.TrimPrefix(plainLock, "redisson@"))
+		classpath, err = library.Classpath(strings.TrimPrefix(plainLock, "redisson@"))
 	}
 	if err != nil {
 		return all, append(missing, fmt.Sprintf("the Java library was not measured: %v", err))

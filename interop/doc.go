@@ -1,5 +1,5 @@
 // Package interop holds the port against the library it is a port of. A
-// driver (java/) runs the library's locks on real Java threads and this
+// driver (library/java/) runs the library's locks on real Java threads and this
 // package's tests have both do the same on a real redis-server: the library's
 // answers are right by definition.
 //

@@ -66,7 +66,7 @@ func (p theLibrary) begin(kind string, op Op, key string, done func(string)) err
 			done(replyNotHeld)
 		case a.Exception() == "InterruptedException":
 			done(replyInterrupted)
-		case a.interruptedUnderWay():
+		case a.InterruptedUnderWay():
 			done(replyUnderWay)
 		default:
 			done("error " + a["error"] + ": " + a["message"])

@@ -149,18 +149,12 @@ func libraryResult(op string, a Answer) string {
 	case strings.Contains(a["message"], "slaves were synced") || strings.HasSuffix(a["cause"], "NoSyncedSlavesException"),
 		strings.HasSuffix(a["cause"], ".IllegalStateException"): // up to 3.43.0
 		return resultNotSynced
-	case a.interruptedUnderWay():
+	case a.InterruptedUnderWay():
 		return resultUnderWay
 	case strings.HasSuffix(a["cause"], "TimeoutException"):
 		return resultTimeout
 	}
 	return "error " + firstWord(a["message"])
-}
-
-// interruptedUnderWay reports whether an interrupt met the call while it waited for a command.
-func (a Answer) interruptedUnderWay() bool {
-	return strings.HasSuffix(a["cause"], ".InterruptedException") ||
-		a["message"] == "Unexpected exception while processing command" && a["cause"] == "" // up to 3.12.4
 }
 
 func firstWord(text string) string {

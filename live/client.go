@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"lockstep/live/proxy"
+	"lockstep/lockimpl"
 	"lockstep/model"
 	"lockstep/scenarios"
 	"lockstep/scenarios/play"
@@ -31,9 +32,18 @@ import (
 // process that returns from Client must end.
 func Client(in io.Reader, out io.Writer) error {
 	runtime.GOMAXPROCS(max(2, runtime.NumCPU())) // nothing is simulated here
-	c := &client{dec: gob.NewDecoder(in), enc: gob.NewEncoder(out), asks: map[int]chan answer{}}
+	c := &client{dec: gob.NewDecoder(in), enc: gob.NewEncoder(out), asks: map[int]chan answer{}, shut: make(chan struct{})}
 	var first down
-	if err := c.dec.Decode(&first); err != nil || first.Begin == nil {
+	err := c.dec.Decode(&first)
+	if err == nil && first.Prepare != nil {
+		if err := c.prepare(*first.Prepare); err != nil {
+			c.tell(up{Err: err.Error()})
+			return nil
+		}
+		c.tell(up{Prepared: &prepared{Owners: c.foreign.Owners(), Pid: c.foreign.Pid()}})
+		err = c.dec.Decode(&first)
+	}
+	if err != nil || first.Begin == nil {
 		return fmt.Errorf("live: a client is started by simrun live: %w", err)
 	}
 	run, err := c.open(*first.Begin)
@@ -56,6 +66,7 @@ type client struct {
 	begin   began
 	process *sim.Process
 	threads []*thread
+	foreign ForeignClient // nil: the lock is Go code
 
 	names connNames
 
@@ -69,24 +80,67 @@ type client struct {
 	asks    map[int]chan answer
 	leaving bool
 	closed  bool
+	shut    chan struct{} // closed when the client of the lock has shut down
+}
+
+// read returns the lock, the scenario and the process that the parent names.
+func (b began) read() (l *subject.Subject, sc *scenarios.Scenario, p scenarios.Process, err error) {
+	if l, err = subject.Find(b.Lock); err != nil {
+		return nil, nil, p, err
+	}
+	if sc, err = scenarios.Parse(b.File, []byte(b.Scenario), subject.Find); err != nil {
+		return nil, nil, p, err
+	}
+	i := slices.IndexFunc(sc.Processes, func(p scenarios.Process) bool { return p.Name == b.Process })
+	return l, sc, sc.Processes[i], nil
+}
+
+// prepare starts the program of a Foreign.
+func (c *client) prepare(b began) error {
+	l, sc, p, err := b.read()
+	if err != nil {
+		return err
+	}
+	o := ForeignOptions{
+		Options: subject.Options{Addrs: []string{b.Addr}, Watchdog: sc.Watchdog, ClientOptions: p.ClientOptions},
+		Built:   b.Built, Threads: p.Threads, Spawn: spawnInGroup, Reply: c.replyOf,
+	}
+	for _, name := range play.LockNames(sc) {
+		o.Locks = append(o.Locks, b.Prefix+name)
+	}
+	c.foreign, err = foreignOf(l).Start(o)
+	return err
+}
+
+// replyOf is ForeignOptions.Reply.
+func (c *client) replyOf(o lockimpl.Owner, role model.Role) (reply string, ok bool) {
+	c.mu.Lock()
+	x := c.threads[o-1].call
+	c.mu.Unlock()
+	if x == nil {
+		return "", false
+	}
+	return place{c}.OpReply(x.op, role, true)
 }
 
 func (c *client) open(b began) (run func(play.Thread), err error) {
-	l, err := subject.Find(b.Lock)
+	l, sc, p, err := b.read()
 	if err != nil {
 		return nil, err
 	}
-	sc, err := scenarios.Parse(b.File, []byte(b.Scenario), subject.Find)
-	if err != nil {
-		return nil, err
-	}
-	i := slices.IndexFunc(sc.Processes, func(p scenarios.Process) bool { return p.Name == b.Process })
-	p := sc.Processes[i]
 	c.begin, c.name = b, p.Name
 	start := time.Now().Add(time.Duration(b.StartNs - monotonic()))
 	c.process = sim.NewOutside(sim.ProcessConfig{Name: p.Name, Threads: p.Threads, Offset: b.Offset, DriftPPM: b.DriftPPM}, b.Index, b.Seed, start, c.dial)
 	for n := 1; n <= p.Threads; n++ {
 		c.threads = append(c.threads, &thread{c: c, number: n, name: model.ThreadName(p.Name, n), start: start})
+	}
+	if c.foreign != nil {
+		opened := *l
+		opened.Open = func(p *sim.Process, _ subject.Options) (lockimpl.Client, error) {
+			p.OnClose(func() { _ = c.foreign.Close() })
+			return c.foreign, nil
+		}
+		l = &opened
 	}
 	return play.Open(sc, l, c.process, []string{b.Addr}, b.Prefix, place{c})
 }
@@ -187,8 +241,16 @@ func (c *client) leave() {
 	for _, x := range open {
 		x.cancel(sim.ErrInterrupted)
 	}
+	select {
+	case <-c.shut:
+	case <-time.After(shutMost):
+	}
 	c.tell(up{Left: true})
 }
+
+// shutMost is how long the client of a lock may take to shut down before the run goes on
+// without it.
+const shutMost = 10 * time.Second
 
 // close shuts the client of the lock down, once.
 func (c *client) close() {
@@ -201,6 +263,7 @@ func (c *client) close() {
 	}
 	c.record(model.Event{Kind: model.KindClose, Process: c.name})
 	go func() {
+		defer close(c.shut)
 		defer func() {
 			if r := recover(); r != nil {
 				c.record(model.Event{Kind: model.KindDefect, Process: c.name, Text: fmt.Sprintf("the client panicked when it was closed: %v", r)})

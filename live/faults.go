@@ -101,7 +101,7 @@ func (s *session) strike(ctx context.Context, number int, f scenarios.Fault) err
 	switch f.Kind {
 	case model.FaultCrash:
 		c := s.side(f.Processes[0])
-		err := c.cmd.Process.Signal(syscall.SIGKILL)
+		err := c.signal(syscall.SIGKILL)
 		if err != nil {
 			return err
 		}
@@ -113,13 +113,16 @@ func (s *session) strike(ctx context.Context, number int, f scenarios.Fault) err
 		return nil
 	case model.FaultPause:
 		c := s.side(f.Processes[0])
-		if err := c.cmd.Process.Signal(syscall.SIGSTOP); err != nil {
+		if err := c.signal(syscall.SIGSTOP); err != nil {
 			if errors.Is(err, os.ErrProcessDone) {
 				return nil // it has crashed
 			}
 			return err
 		}
 		stopped(c.cmd.Process.Pid)
+		if c.program.Pid > 0 {
+			stopped(c.program.Pid)
+		}
 		s.mu.Lock()
 		begins()
 		from := s.now()
@@ -131,7 +134,7 @@ func (s *session) strike(ctx context.Context, number int, f scenarios.Fault) err
 		pause[1] = s.now()
 		ends()
 		s.mu.Unlock()
-		_ = c.cmd.Process.Signal(syscall.SIGCONT)
+		_ = c.signal(syscall.SIGCONT)
 		return nil
 	case model.FaultPartition:
 		s.mu.Lock()

@@ -46,6 +46,9 @@ func (c *side) Request(p *proxy.Message) proxy.Fate {
 	m.came = true
 	if !m.told {
 		m.sentNs = s.now()
+		if s.foreign != nil {
+			m.op = c.opOf(m.cmd)
+		}
 	}
 	p.Data = m
 	if !m.hidden {
@@ -108,6 +111,13 @@ func (c *side) Answered(p *proxy.Message, raw []byte) proxy.Fate {
 func (c *side) Pushed(x *proxy.Conn, channel string, _ []byte) proxy.Fate {
 	s := c.s
 	s.mu.Lock()
+	if !s.begun {
+		s.mu.Unlock()
+		return proxy.Fate{}
+	}
+	if s.called != nil {
+		channel = s.called.Replace(channel)
+	}
 	m := &message{side: c, conn: c.connName(x), push: true, came: true, told: true, channel: channel, sentNs: s.now(), look: -1}
 	s.messages = append(s.messages, m)
 	f, stays := c.meet(m, "push", x)
@@ -129,7 +139,9 @@ func (c *side) Unanswered(p *proxy.Message) {
 		return
 	}
 	s.mu.Lock()
-	s.look(nil, look{fromNs: m.fromNs})
+	if s.begun {
+		s.look(nil, look{fromNs: m.fromNs})
+	}
 	<-s.turn
 	if !m.hidden {
 		s.lose(m, "request", model.LostReset)

@@ -34,10 +34,12 @@ type began struct {
 	StartNs        int64         // on the monotonic clock
 	Offset         time.Duration // of the wall clock
 	DriftPPM       int64
+	Built          string // for the program of a Foreign
 }
 
 // down is what the parent tells a client. One field is set.
 type down struct {
+	Prepare   *began // of a Foreign, before Begin; the start is not set
 	Begin     *began
 	Answer    *answer
 	Interrupt int           // the number of the thread whose call ends
@@ -47,13 +49,20 @@ type down struct {
 
 // up is what a client tells the parent. One field is set.
 type up struct {
-	Ready bool
-	Err   string       // why the lock cannot be opened
-	Event *model.Event // the number of its operation is the client's own
-	Sent  *sent
-	Ask   *ask
-	Left  bool // the client is closing, and no call goes on
-	Gap   *gapped
+	Prepared *prepared
+	Ready    bool
+	Err      string       // why the lock cannot be opened
+	Event    *model.Event // the number of its operation is the client's own
+	Sent     *sent
+	Ask      *ask
+	Left     bool // the client is closing, and no call goes on
+	Gap      *gapped
+}
+
+// prepared is what the program of a Foreign has become.
+type prepared struct {
+	Owners []string // see ForeignClient
+	Pid    int
 }
 
 // gapped is a time in which the process did not run.

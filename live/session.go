@@ -14,6 +14,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -37,7 +38,12 @@ type session struct {
 	prefix string // of the keys of the run
 	logs   string // the folder of the logs, if they are kept
 	server *server
-	base   time.Time // the start
+	// foreign is the lock if it is not Go code, and called gives each of its owners the
+	// name that the port would give it.
+	foreign *Foreign
+	built   string
+	called  *strings.Replacer
+	base    time.Time // the start
 	// baseNs is the start on the monotonic clock, and startMs in Unix milliseconds.
 	baseNs, startMs int64
 
@@ -48,6 +54,7 @@ type session struct {
 	events    []event
 	messages  []*message
 	byConn    map[connKey]*message
+	begun     bool // what came before is in no record
 	looks     []look
 	rules     []*rule
 	resources *sim.Resources
@@ -123,6 +130,7 @@ type side struct {
 	enc     *gob.Encoder
 	over    chan struct{} // the child has ended
 	ready   chan error
+	program prepared // of a Foreign
 
 	// The rest is guarded by s.mu.
 	dead    bool
@@ -130,7 +138,7 @@ type side struct {
 	cut     int64 // the end of a partition
 	pauses  [][2]int64
 	threads []threadState
-	ops     map[int]string // the thread of each operation under way
+	ops     map[int]model.Event // the calls under way, by operation
 }
 
 type threadState int
@@ -165,6 +173,11 @@ func (s *session) play(ctx context.Context, dir string) (err error) {
 	if s.o.Address != "" {
 		defer s.clean()
 	}
+	if s.foreign = foreignOf(s.lock); s.foreign != nil {
+		if s.built, err = s.foreign.Build(); err != nil {
+			return unusable{err}
+		}
+	}
 	if err := s.begin(dir); err != nil {
 		s.end()
 		return err
@@ -182,10 +195,14 @@ const opening = 400 * time.Millisecond
 // begin starts the children, and lets time begin.
 func (s *session) begin(dir string) error {
 	for i, p := range s.sc.Processes {
-		c := &side{s: s, index: i, process: p, over: make(chan struct{}), ready: make(chan error, 1), threads: make([]threadState, p.Threads), conns: map[int]string{}, ops: map[int]string{}}
+		c := &side{s: s, index: i, process: p, over: make(chan struct{}), ready: make(chan error, 1), threads: make([]threadState, p.Threads), conns: map[int]string{}, ops: map[int]model.Event{}}
+		welcome := c.welcome
+		if s.foreign != nil {
+			welcome = nil // its client does not know of it
+		}
 		var err error
 		c.proxy, err = proxy.Start(proxy.Options{
-			Addr: "127.0.0.1:0", Handler: c, Patience: patience, Welcome: c.welcome,
+			Addr: "127.0.0.1:0", Handler: c, Patience: patience, Welcome: welcome,
 			Dial: func() (net.Conn, error) { return s.dial() },
 		})
 		if err != nil {
@@ -196,29 +213,28 @@ func (s *session) begin(dir string) error {
 			return err
 		}
 	}
+	if s.foreign != nil {
+		if err := s.prepare(); err != nil {
+			return err
+		}
+	}
 	// The start is at a whole millisecond of the wall clock, by which the server counts.
 	s.base = time.Now().Add(opening)
 	wait := time.Duration(1e6 - s.base.UnixNano()%1e6)
 	s.base = s.base.Add(wait)
 	s.baseNs = monotonic() + int64(time.Until(s.base))
 	s.startMs = s.base.UnixMilli()
+	s.mu.Lock()
+	s.begun = true
+	s.mu.Unlock()
 	for _, c := range s.sides {
-		c.tell(down{Begin: &began{
-			File: s.sc.File, Scenario: s.sc.Text, Lock: s.lock.Name, Process: c.process.Name, Index: c.index,
-			Addr: c.proxy.Addr(), Prefix: s.prefix, Seed: s.rng.Uint64(), StartNs: s.baseNs,
-			Offset: c.process.WallOffset, DriftPPM: c.process.WallDriftPPM,
-		}})
+		b := s.began(c)
+		b.StartNs = s.baseNs
+		c.tell(down{Begin: &b})
 	}
 	for _, c := range s.sides {
-		select {
-		case err := <-c.ready:
-			if err != nil {
-				return unusablef("%s cannot be opened in process %s: %w", s.lock.Name, c.process.Name, err)
-			}
-		case <-c.over:
-			return fmt.Errorf("the client of process %s ended before it began; see its log", c.process.Name)
-		case <-time.After(patience):
-			return fmt.Errorf("the client of process %s does not begin", c.process.Name)
+		if err := c.begins(); err != nil {
+			return err
 		}
 	}
 	if late := s.now(); late > 0 {
@@ -228,6 +244,52 @@ func (s *session) begin(dir string) error {
 	s.look(nil, look{first: true, fromNs: s.now()})
 	s.mu.Unlock()
 	return nil
+}
+
+// began is what a child must know, but for the start.
+func (s *session) began(c *side) began {
+	return began{
+		File: s.sc.File, Scenario: s.sc.Text, Lock: s.lock.Name, Process: c.process.Name, Index: c.index,
+		Addr: c.proxy.Addr(), Prefix: s.prefix, Seed: s.rng.Uint64(),
+		Offset: c.process.WallOffset, DriftPPM: c.process.WallDriftPPM, Built: s.built,
+	}
+}
+
+// begins waits until the child says that it is ready.
+func (c *side) begins() error {
+	select {
+	case err := <-c.ready:
+		if err != nil {
+			return unusablef("%s cannot be opened in process %s: %w", c.s.lock.Name, c.process.Name, err)
+		}
+		return nil
+	case <-c.over:
+		return fmt.Errorf("the client of process %s ended before it began; see its log", c.process.Name)
+	case <-time.After(patience):
+		return fmt.Errorf("the client of process %s does not begin", c.process.Name)
+	}
+}
+
+// prepare lets each child start the program of a Foreign, and removes what these leave on the
+// server.
+func (s *session) prepare() error {
+	for _, c := range s.sides {
+		b := s.began(c)
+		c.tell(down{Prepare: &b})
+	}
+	var called []string
+	for _, c := range s.sides {
+		if err := c.begins(); err != nil {
+			return err
+		}
+		for i, owner := range c.program.Owners {
+			called = append(called, owner, onredis.OwnerField(model.ThreadName(c.process.Name, i+1)))
+		}
+	}
+	s.called = strings.NewReplacer(called...)
+	s.clean()
+	_, _, _, err := s.server.look(s.glob()) // MONITOR told of it
+	return err
 }
 
 // start starts the child.
@@ -265,6 +327,21 @@ func (c *side) start(dir string) error {
 	return nil
 }
 
+// signal sends a signal to the child, and to the program of a Foreign.
+// The error is os.ErrProcessDone if the child has ended.
+func (c *side) signal(sig syscall.Signal) error {
+	select {
+	case <-c.over: // the number may belong to another process
+		return os.ErrProcessDone
+	default:
+	}
+	err := syscall.Kill(-c.cmd.Process.Pid, sig)
+	if errors.Is(err, syscall.ESRCH) {
+		return os.ErrProcessDone
+	}
+	return err
+}
+
 // tell tells the child something. A child that has ended hears nothing.
 func (c *side) tell(d down) { _ = c.enc.Encode(d) }
 
@@ -292,6 +369,9 @@ func (c *side) partitioned() bool { return !c.s.leaving && c.cut > c.s.now() }
 func (c *side) hear(u up) {
 	s := c.s
 	switch {
+	case u.Prepared != nil:
+		c.program = *u.Prepared
+		c.ready <- nil
 	case u.Ready:
 		c.ready <- nil
 	case u.Err != "":
@@ -334,7 +414,7 @@ func (c *side) happened(e model.Event) {
 		switch e.Kind {
 		case model.KindInvoke:
 			*state = calling
-			c.ops[e.Op] = e.ThreadName()
+			c.ops[e.Op] = e
 		case model.KindReturn:
 			*state = stepping
 			delete(c.ops, e.Op)
@@ -363,8 +443,9 @@ func (s *session) message(c *side, conn string, index int, words []string) *mess
 	m := s.byConn[key]
 	if m == nil {
 		m = &message{side: c, conn: conn, look: -1}
+		words = s.names(words)
 		m.request = simRequest(words)
-		m.hidden = m.request.Name == "HELLO" && !m.request.Streams
+		m.hidden = !s.begun || m.request.Name == "HELLO" && !m.request.Streams
 		m.cmd = s.name(words, sim.Author{})
 		for i, lock := range m.cmd.Locks {
 			m.cmd.Locks[i] = s.bare(lock)
@@ -375,12 +456,58 @@ func (s *session) message(c *side, conn string, index int, words []string) *mess
 	return m
 }
 
-// bare returns the name of a lock in the scenario.
-func (s *session) bare(lock string) string {
-	if len(lock) >= len(s.prefix) && lock[:len(s.prefix)] == s.prefix {
-		return lock[len(s.prefix):]
+// bare returns a name without the prefix of the run.
+func (s *session) bare(name string) string {
+	if s.prefix == "" {
+		return name
 	}
-	return lock
+	return strings.Replace(name, s.prefix, "", 1)
+}
+
+// glob matches the keys of the run.
+func (s *session) glob() string {
+	if s.prefix == "" {
+		return "*"
+	}
+	return "*" + s.prefix + "*"
+}
+
+// names returns words with the owners as a port names them.
+func (s *session) names(words []string) []string {
+	if s.called == nil {
+		return words
+	}
+	out := make([]string, len(words))
+	for i, w := range words {
+		out[i] = s.called.Replace(w)
+	}
+	return out
+}
+
+// namesIn is names for keys and their values.
+func (s *session) namesIn(keys map[string]key) map[string]key {
+	if s.called == nil {
+		return keys
+	}
+	out := map[string]key{}
+	for name, k := range keys {
+		k.value = s.names(k.value)
+		out[s.called.Replace(name)] = k
+	}
+	return out
+}
+
+// opOf returns the operation for which a Foreign sends a command, as far as the command shows
+// it. Guarded by s.mu.
+func (c *side) opOf(cmd sim.Command) int {
+	for op, e := range c.ops {
+		switch {
+		case cmd.Script == model.RoleForceUnlock && e.Action == model.ActForceUnlock,
+			cmd.Script != "" && cmd.Script != model.RoleRenew && slices.Contains(cmd.Owners, e.ThreadName()):
+			return op
+		}
+	}
+	return 0
 }
 
 // answer answers a question of the child.
@@ -490,13 +617,14 @@ func (s *session) state(keys map[string]key, lock string) *model.LockState {
 // caller has the turn, and mu, which look gives back meanwhile.
 func (s *session) look(m *message, l look) {
 	s.mu.Unlock()
-	keys, seen, wallNs, err := s.server.look(s.prefix + "*")
+	keys, seen, wallNs, err := s.server.look(s.glob())
 	read := s.now()
 	s.mu.Lock()
 	if err != nil {
 		s.failed = errors.Join(s.failed, err)
 		return
 	}
+	keys = s.namesIn(keys)
 	at := wallNs - s.startMs*1e6
 	l.msg, l.keys, l.readNs = m, keys, min(at, read)
 	// The wall clock of the machine may step or be slewed, and with it the server's.
@@ -505,6 +633,7 @@ func (s *session) look(m *message, l look) {
 		l.toNs = read
 	}
 	for _, w := range seen {
+		w.words = s.names(w.words)
 		at := w.wallNs - s.startMs*1e6
 		if m != nil && l.atNs == 0 && !w.script && slices.Equal(w.words, m.request.Words) {
 			l.atNs = at
@@ -708,9 +837,9 @@ func (s *session) leftovers() {
 	}
 }
 
-// clean removes the keys that the run wrote to a server of somebody else.
+// clean removes the keys of the run.
 func (s *session) clean() {
-	keys, _, _, err := s.server.look(s.prefix + "*")
+	keys, _, _, err := s.server.look(s.glob())
 	if err != nil {
 		return
 	}
@@ -723,7 +852,7 @@ func (s *session) clean() {
 func (s *session) end() {
 	for _, c := range s.sides {
 		if c.cmd != nil && c.cmd.Process != nil {
-			_ = c.cmd.Process.Signal(syscall.SIGKILL)
+			_ = c.signal(syscall.SIGKILL)
 			<-c.over
 		}
 		c.proxy.Close()

@@ -27,13 +27,20 @@ var spawns = sync.OnceValue(func() chan func() {
 // pipe that a child watches says nothing to a child that is stopped and nothing to
 // redis-server, and a process that guards the others may be killed itself, and must know when
 // the number of a process belongs to another.
+//
+// The process gets a process group of its own: an interrupt of the terminal is for the parent.
 func spawn(cmd *exec.Cmd) error {
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	return spawnInGroup(cmd)
+}
+
+// spawnInGroup is spawn for a process in the group of this one, so that signals to the group
+// reach both.
+func spawnInGroup(cmd *exec.Cmd) error {
 	if cmd.SysProcAttr == nil {
 		cmd.SysProcAttr = &syscall.SysProcAttr{}
 	}
 	cmd.SysProcAttr.Pdeathsig = syscall.SIGKILL
-	// A process group of its own: an interrupt of the terminal is for the parent.
-	cmd.SysProcAttr.Setpgid = true
 	done := make(chan error)
 	spawns() <- func() { done <- cmd.Start() }
 	return <-done

@@ -38,11 +38,20 @@ func Check(sc *scenarios.Scenario, l *subject.Subject, shared bool) error {
 	if err := play.StepsApply(sc, l); err != nil {
 		return unusable{err}
 	}
+	if l.Port != nil {
+		for _, p := range sc.Processes {
+			if p.WallOffset != 0 || p.WallDriftPPM != 0 {
+				return unusablef("%s: not possible live: process %s has a wall clock of its own, and %s reads the machine's", sc.File, p.Name, l.Name)
+			}
+		}
+	}
 	for _, f := range sc.Faults {
 		why := ""
 		switch {
 		case f.StepsServerClock():
 			why = "the wall clock of a real server is the machine's"
+		case f.Kind == model.FaultWallClock && l.Port != nil:
+			why = l.Name + " reads the wall clock of the machine"
 		case f.Server == model.ServerFailover:
 			why = "a server without replicas has nothing to fail over to"
 		case shared && (f.Kind == model.FaultServer || f.Kind == model.FaultKey):

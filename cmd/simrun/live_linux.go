@@ -6,6 +6,7 @@ import (
 
 	"lockstep/internal/simrun"
 	"lockstep/live"
+	_ "lockstep/live/java"
 	"lockstep/scenarios"
 	"lockstep/scenarios/play"
 	"lockstep/scenarios/subject"

@@ -17,6 +17,7 @@ import (
 
 	"lockstep/linearizability/judges"
 	"lockstep/scenarios/play"
+	"lockstep/scenarios/subject"
 )
 
 // agree plays scenarios in the simulated world and on real servers, and compares the verdicts.
@@ -53,13 +54,14 @@ func (a *app) agree(args []string) (int, error) {
 	for i, p := range pairs {
 		a.status("simulated: %s on %s", p.sc.Name, p.lock.Name)
 		compared[i] = &comparison{pair: p}
-		a.play(ctx, p, &progress{a: a})
-		for _, v := range p.verdicts {
+		world := *p
+		world.lock = simulated(p.lock)
+		a.play(ctx, &world, &progress{a: a})
+		for _, v := range world.verdicts {
 			if x := outcome(v); !slices.Contains(compared[i].simulated, x) {
 				compared[i].simulated = append(compared[i].simulated, x)
 			}
 		}
-		p.forget()
 	}
 	// From here on nothing is simulated. Runs mostly wait, so that several share a processor.
 	runtime.GOMAXPROCS(runtime.NumCPU())
@@ -100,6 +102,14 @@ func (a *app) agree(args []string) (int, error) {
 	return exitOK, renameio.WriteFile(out, text, 0o666)
 }
 
+// simulated returns the lock that is played in the simulated world.
+func simulated(l *subject.Subject) *subject.Subject {
+	if l.Port != nil {
+		return l.Port
+	}
+	return l
+}
+
 // comparable returns the pairs of scenario and lock that can be played in both worlds: those
 // of the names or the tag; without either, of the track record. left says what was left out
 // because the scenario was not named and is not possible live.
@@ -115,10 +125,10 @@ func comparable(names []string, tag string, locks []string) (pairs []*pair, left
 	for _, p := range chosen {
 		err := Live.Check(p.sc, p.lock, false)
 		if err == nil {
-			err = play.Applies(p.sc, p.lock)
+			err = play.Applies(p.sc, simulated(p.lock))
 		}
 		switch {
-		case err == nil && !p.lock.Fair:
+		case err == nil:
 			pairs = append(pairs, p)
 		case err != nil && named:
 			return nil, nil, usageError{err}
@@ -127,7 +137,7 @@ func comparable(names []string, tag string, locks []string) (pairs []*pair, left
 		}
 	}
 	if len(pairs) == 0 {
-		return nil, nil, usagef("agree: no pair of scenario and plain lock is left")
+		return nil, nil, usagef("agree: no pair of scenario and lock is left")
 	}
 	return pairs, left, nil
 }

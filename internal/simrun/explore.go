@@ -212,7 +212,7 @@ func covered(p *explore.Plan, given *pflag.FlagSet, rest []string, w planWords) 
 	if p.Lock == "" {
 		return nil, errors.New("--lock is missing; simrun list names the locks")
 	}
-	l, err := subject.Find(p.Lock)
+	l, err := findSimulated(p.Lock)
 	if err != nil {
 		return nil, err
 	}
@@ -250,7 +250,7 @@ func planned(p *explore.Plan, c *explore.Campaign, rest []string, w planWords, s
 	if p.Lock == "" {
 		return errors.New("--lock is missing; simrun list names the locks")
 	}
-	l, err := subject.Find(p.Lock)
+	l, err := findSimulated(p.Lock)
 	if err != nil {
 		return err
 	}

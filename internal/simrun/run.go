@@ -193,6 +193,15 @@ func choose(names []string, tag string, locks []string, seeds string) ([]*pair, 
 	return pairs, nil
 }
 
+// findSimulated finds a lock that runs in a simulated world.
+func findSimulated(name string) (*subject.Subject, error) {
+	l, err := subject.Find(name)
+	if err == nil && l.Port != nil {
+		err = fmt.Errorf("%s runs on real servers only (simrun live); %s stands for it in a simulated world", l.Name, l.Port.Name)
+	}
+	return l, err
+}
+
 // seedRange reads the value of --seed.
 func seedRange(s string) (from, to uint64, err error) {
 	first, last, isRange := strings.Cut(s, "..")
@@ -228,7 +237,7 @@ func (a *app) play(ctx context.Context, p *pair, progress *progress) {
 // agree applies `in: some`: if one seed is as expected, all seeds are, except
 // nondeterministic ones.
 func (p *pair) agree() {
-	if !p.sc.Expect[p.lock.Name].Some {
+	if !p.sc.Expect[p.lock.Expected()].Some {
 		return
 	}
 	met := slices.ContainsFunc(p.verdicts, func(v play.Verdict) bool { return v.AsExpected })

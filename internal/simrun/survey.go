@@ -94,7 +94,7 @@ func (a *app) survey(args []string) (int, error) {
 func surveyed(names []string) ([]*subject.Subject, error) {
 	var chosen []*subject.Subject
 	for _, name := range names {
-		l, err := subject.Find(name)
+		l, err := findSimulated(name)
 		if err != nil {
 			return nil, err
 		}

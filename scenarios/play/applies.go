@@ -9,9 +9,12 @@ import (
 )
 
 // Applies returns an error that names the first step of a scenario that the lock does
-// not offer, or the first fault of a server that the lock does not have; nil if there is
-// none.
+// not offer, or the first fault of a server that the lock does not have, or says that the
+// lock runs in no simulated world; nil if there is none of these.
 func Applies(sc *scenarios.Scenario, l *subject.Subject) error {
+	if l.Port != nil {
+		return fmt.Errorf("%s: %s runs on real servers only; %s stands for it in a simulated world", sc.File, l.Name, l.Port.Name)
+	}
 	if err := StepsApply(sc, l); err != nil {
 		return err
 	}

@@ -82,7 +82,7 @@ func Judge(h *sim.Host, sc *scenarios.Scenario, l *subject.Subject, seed uint64,
 
 // Decide makes the verdict on a run of what the judges found in it.
 func Decide(sc *scenarios.Scenario, l *subject.Subject, seed uint64, p Played, j judges.Judgement) Verdict {
-	e := sc.Expect[l.Name]
+	e := sc.Expect[l.Expected()]
 	if e.Class == "" {
 		e.Class = scenarios.Held
 	}

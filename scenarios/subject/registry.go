@@ -70,15 +70,16 @@ func PlantedBugs() []*PlantedBug {
 // its newest release on a single server, which is the last one registered.
 func Find(name string) (*Subject, error) {
 	registry.Lock()
-	exact := registry.byName[name]
-	registry.Unlock()
-	if exact != nil {
+	defer registry.Unlock()
+	if exact := registry.byName[name]; exact != nil {
 		return exact, nil
 	}
 	var names []string
 	var newest *Subject
-	for _, s := range All() {
-		names = append(names, s.Name)
+	for _, s := range registry.all {
+		if !s.Unlisted {
+			names = append(names, s.Name)
+		}
 		if s.Family() == name && !s.Replicated {
 			newest = s
 		}

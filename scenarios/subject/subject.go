@@ -79,6 +79,10 @@ type Subject struct {
 	// Control reports whether the lock is a control, on which any finding is a fault
 	// of Lockstep.
 	Control bool
+	// Port is the lock that stands for this one in a simulated world, if this one runs
+	// on real servers only. Scenarios expect of this lock what they expect of its port.
+	// Nil: the lock runs in a simulated world.
+	Port *Subject
 	// Base is the lock from which this one was made by planting a bug. Nil: no bug was
 	// planted.
 	Base *Subject
@@ -88,6 +92,14 @@ type Subject struct {
 	// chance.
 	Unlisted bool
 	Campaign Campaign
+}
+
+// Expected returns the name by which a scenario says what it expects of the lock.
+func (s *Subject) Expected() string {
+	if s.Port != nil {
+		return s.Port.Name
+	}
+	return s.Name
 }
 
 // Campaign steers the drawing of scenarios for the lock. The zero value fits any lock.

@@ -27,6 +27,8 @@ import (
 type Protocol struct {
 	// Scripts maps the text of each script that the lock sends to its role.
 	Scripts map[string]model.Role
+	// Role returns the role of a script that is not in Scripts by its text. It may be nil.
+	Role func(text string) model.Role
 	// Parties returns the locks that a script with these keys and arguments is about,
 	// and the owner for each lock. There is at least one key, but there may be no
 	// argument. The last parameter names the locks of the scenario.
@@ -45,7 +47,7 @@ func (p *Protocol) Check() error {
 	switch {
 	case p.State == nil:
 		return errors.New("has no State")
-	case p.Parties == nil && len(p.Scripts) > 0:
+	case p.Parties == nil && (len(p.Scripts) > 0 || p.Role != nil):
 		return errors.New("has no Parties")
 	}
 	for _, role := range slices.Sorted(maps.Values(p.Scripts)) {
@@ -91,14 +93,27 @@ func (p *Protocol) Observe(keys simredis.Keyspace, lock string) *model.LockState
 }
 
 // Commands implements subject.Servers. It needs no author, because the words of a command
-// show its purpose.
+// show its purpose. The function that it returns learns scripts as they are sent.
 func (p *Protocol) Commands(locks []string) func(words []string, by sim.Author) sim.Command {
 	roles := make(map[string]model.Role, 2*len(p.Scripts)) // by text and by SHA
 	for text, role := range p.Scripts {
 		roles[text], roles[hash(text)] = role, role
 	}
+	learn := func(text string) {
+		if _, known := roles[text]; !known && p.Role != nil {
+			role := p.Role(text)
+			roles[text], roles[hash(text)] = role, role
+		}
+	}
 	return func(words []string, _ sim.Author) sim.Command {
-		if cmd := strings.ToUpper(words[0]); cmd != "EVAL" && cmd != "EVALSHA" {
+		cmd := strings.ToUpper(words[0])
+		switch {
+		case cmd == "EVAL" && len(words) > 1:
+			learn(words[1])
+		case cmd == "SCRIPT" && len(words) > 2 && strings.EqualFold(words[1], "LOAD"):
+			learn(words[2])
+		}
+		if cmd != "EVAL" && cmd != "EVALSHA" {
 			if p.Command == nil {
 				return sim.Command{}
 			}

@@ -1,8 +1,9 @@
-package interop
+package library
 
 import (
 	"bytes"
 	"crypto/sha256"
+	"embed"
 	"encoding/hex"
 	"fmt"
 	"io/fs"
@@ -11,19 +12,24 @@ import (
 	"path/filepath"
 )
 
-// Classpath compiles the Java sources in dir (java/, of this folder) with a
-// release of the library, unless that was done before, and gives the class path
-// of them and of the library. What was compiled is kept in the user's cache, by
-// what it was built from. Without Maven the error is exec.ErrNotFound.
-func Classpath(dir, version string) (string, error) {
-	built, err := build(dir, version)
+// sources are the driver's.
+//
+//go:embed java/pom.xml java/src
+var sources embed.FS
+
+// Classpath compiles the driver with a release of the library, unless that was done
+// before, and returns the class path of both. It keeps what it compiled in the user's
+// cache, under a name that the sources give. Without Maven the error wraps
+// exec.ErrNotFound.
+func Classpath(version string) (string, error) {
+	built, err := build(version)
 	if err != nil {
 		return "", err
 	}
 	return filepath.Join(built, "classes") + string(filepath.ListSeparator) + filepath.Join(built, "lib", "*"), nil
 }
 
-func build(sources, version string) (string, error) {
+func build(version string) (string, error) {
 	mvn, err := exec.LookPath("mvn")
 	if err != nil {
 		return "", err
@@ -32,7 +38,11 @@ func build(sources, version string) (string, error) {
 	if err != nil {
 		cache = os.TempDir()
 	}
-	print, err := fingerprint(sources)
+	java, err := fs.Sub(sources, "java")
+	if err != nil {
+		return "", err
+	}
+	print, err := fingerprint(java)
 	if err != nil {
 		return "", err
 	}
@@ -41,11 +51,19 @@ func build(sources, version string) (string, error) {
 	if _, err := os.Stat(complete); err == nil {
 		return dir, nil
 	}
+	from, err := os.MkdirTemp("", "lockstep-driver-")
+	if err != nil {
+		return "", err
+	}
+	defer func() { _ = os.RemoveAll(from) }()
+	if err := os.CopyFS(from, java); err != nil {
+		return "", err
+	}
 	var out bytes.Buffer
 	for _, mode := range []string{"-o", "-U"} { // what Maven has, before what it could fetch
 		cmd := exec.Command(mvn, mode, "-q", "-B", "-Dredisson.version="+version, "-Dbuild.dir="+dir,
 			"compiler:compile", "dependency:copy-dependencies")
-		cmd.Dir = sources
+		cmd.Dir = from
 		out.Reset()
 		cmd.Stdout, cmd.Stderr = &out, &out
 		if err = cmd.Run(); err == nil {
@@ -55,28 +73,18 @@ func build(sources, version string) (string, error) {
 	return "", fmt.Errorf("%w\n%s", err, out.String())
 }
 
-// fingerprint tells the contents of a folder from any other's.
-func fingerprint(dir string) (string, error) {
+// fingerprint tells the contents of a folder from those of any other.
+func fingerprint(dir fs.FS) (string, error) {
 	sum := sha256.New()
-	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+	err := fs.WalkDir(dir, ".", func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		text, err := fs.ReadFile(dir, path)
 		if err != nil {
 			return err
 		}
-		if d.IsDir() {
-			if d.Name() == "target" {
-				return filepath.SkipDir
-			}
-			return nil
-		}
-		text, err := os.ReadFile(path)
-		if err != nil {
-			return err
-		}
-		name, err := filepath.Rel(dir, path)
-		if err != nil {
-			return err
-		}
-		fmt.Fprintf(sum, "%s %d\n", filepath.ToSlash(name), len(text))
+		fmt.Fprintf(sum, "%s %d\n", path, len(text))
 		sum.Write(text)
 		return nil
 	})

@@ -1,0 +1,102 @@
+//go:build linux
+
+package java
+
+import (
+	"errors"
+	"fmt"
+	"os/exec"
+	"regexp"
+	"slices"
+	"strings"
+
+	"lockstep/interop/library"
+	"lockstep/live"
+	"lockstep/lockimpl"
+	"lockstep/lockimpl/redisson"
+	"lockstep/model"
+	"lockstep/scenarios/subject"
+	_ "lockstep/scenarios/subject/builtin" // the ports
+	"lockstep/scenarios/subject/onredis"
+	"lockstep/sim"
+)
+
+// families are the kinds of locks that the library runs, by the name of the port's family.
+var families = []struct{ port, name, kind string }{
+	{"redisson", "redisson-java", "plain"},
+	{"redisson-fair", "redisson-java-fair", "fair"},
+}
+
+func init() {
+	for _, f := range families {
+		for _, rel := range redisson.Releases {
+			port, err := subject.Find(f.port + "@" + rel.Version)
+			if err != nil {
+				panic("java: " + err.Error())
+			}
+			live.RegisterForeign(lockOf(port, f.name+"@"+rel.Version, f.kind))
+		}
+	}
+}
+
+// lockOf returns the library's lock of that kind, of which there is a port.
+func lockOf(port *subject.Subject, name, kind string) *live.Foreign {
+	l := *port
+	l.Name, l.Port, l.Unlisted = name, port, true
+	l.About = "the Java library itself, which " + port.Name + " is a port of"
+	l.Open = func(*sim.Process, subject.Options) (lockimpl.Client, error) {
+		return nil, fmt.Errorf("%s runs on real servers only", name)
+	}
+	protocol := *port.Servers.(*onredis.Protocol)
+	protocol.Scripts, protocol.Role = nil, roleOf
+	l.Servers = &protocol
+	return &live.Foreign{
+		Lock:  &l,
+		Build: func() (string, error) { return build(l.Release) },
+		Start: func(o live.ForeignOptions) (live.ForeignClient, error) { return start(l.Release, kind, o) },
+	}
+}
+
+// build compiles the driver with a release and returns the class path.
+func build(release string) (string, error) {
+	if _, err := exec.LookPath("java"); err != nil {
+		return "", errors.New("there is no java here; install it: apt-get install default-jdk-headless")
+	}
+	classpath, err := library.Classpath(release)
+	if errors.Is(err, exec.ErrNotFound) {
+		return "", errors.New("there is no mvn here, which fetches the library; install it: apt-get install maven")
+	}
+	if err != nil {
+		return "", fmt.Errorf("the library of release %s cannot be built: %w", release, err)
+	}
+	return classpath, nil
+}
+
+// calls matches the commands that a script may call.
+var calls = regexp.MustCompile(`redis\.call\(\s*['"](\w+)`)
+
+// roleOf returns the role of a script of the library by the commands that it may call. Only
+// attempts and unlocks count levels, only unlocks and forced ones delete the lock, and what
+// leaves the queue touches the queue alone.
+func roleOf(text string) model.Role {
+	var commands []string
+	for _, m := range calls.FindAllStringSubmatch(text, -1) {
+		commands = append(commands, strings.ToLower(m[1]))
+	}
+	has := func(names ...string) bool {
+		return slices.ContainsFunc(names, func(n string) bool { return slices.Contains(commands, n) })
+	}
+	switch counts, deletes := has("hincrby", "hset"), has("del"); {
+	case counts && deletes:
+		return model.RoleUnlock
+	case counts:
+		return model.RoleAcquire
+	case deletes:
+		return model.RoleForceUnlock
+	case has("lrem"):
+		return model.RoleLeave
+	case has("pexpire"):
+		return model.RoleRenew
+	}
+	return ""
+}

@@ -1,0 +1,49 @@
+//go:build linux
+
+package java
+
+import (
+	"testing"
+
+	"lockstep/lockimpl/redisson"
+	"lockstep/model"
+	"lockstep/scenarios/subject"
+)
+
+// The port's scripts call the commands that the library's do, so that the roles of the first
+// are recognized as those of the second are.
+func TestScriptsAreRecognizedByTheirCommands(t *testing.T) {
+	for _, rel := range redisson.Releases {
+		for _, s := range rel.Scripts() {
+			if got := roleOf(s.Text); got != model.Role(s.Kind) {
+				t.Errorf("redisson %s: the role of a script is %q, not %q:\n%s", rel.Version, got, s.Kind, s.Text)
+			}
+		}
+	}
+	if got := roleOf("return redis.call('get', KEYS[1])"); got != "" {
+		t.Errorf("the role of a script of no lock is %q", got)
+	}
+}
+
+func TestTheLibraryStandsBesideItsPort(t *testing.T) {
+	for name, port := range map[string]string{
+		"redisson-java@3.4.2": "redisson@3.4.2", "redisson-java": "redisson@4.7.0", "redisson-java-fair@3.21.3": "redisson-fair@3.21.3",
+	} {
+		l, err := subject.Find(name)
+		if err != nil {
+			t.Error(err)
+			continue
+		}
+		if l.Port == nil || l.Port.Name != port || l.Expected() != port {
+			t.Errorf("the port of %s is not %s", name, port)
+		}
+		if l.Traits != l.Port.Traits || l.Library != l.Port.Library || l.Release != l.Port.Release {
+			t.Errorf("%s is not the lock that its port is of", name)
+		}
+	}
+	for _, l := range subject.All() {
+		if l.Port != nil {
+			t.Errorf("%s is listed, but runs in no simulated world", l.Name)
+		}
+	}
+}
