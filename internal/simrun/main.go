@@ -79,7 +79,8 @@ const usage = `simrun runs distributed-lock code in a simulated world.
   simrun kill [BUG ...] [-o FILE] [--json] is every planted bug found, and by which judge?
       --seeds N        campaigns for each; default 20; --jobs J: at a time
   simrun live SCENARIO or FILE ...         the same scenarios on a real redis-server, in real time
-      --lock L --tag T --json   as for run
+      --lock L --tag T --json   as for run; besides, redisson-java@R and redisson-java-fair@R
+                       are the Java library itself
       --runs N         how often each is played; --out DIR: write each run to DIR, for report
       --keep[=DIR]     leave the logs of the processes there
       --address A      use the empty server at A; no fault strikes it
