@@ -158,6 +158,13 @@ func (p Plan) next(index int, before []Run) task {
 	return t
 }
 
+// Draw draws the scenario of a run, whatever the runs before it found, and returns the text
+// with the seed that it was drawn from.
+func (p Plan) Draw(index int, l *subject.Subject) (seed uint64, text string) {
+	seed = p.seedOf(index)
+	return seed, draw.New(sim.NewSeeded(seed), l, p.Profile, p.Faults).Text
+}
+
 // play plays a run of a family and judges it. In the result, States has all states that
 // the run reached, and Scenario is kept.
 func (p Plan) play(h *sim.Host, l *subject.Subject, t task, f *family) (Run, error) {

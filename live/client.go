@@ -15,6 +15,7 @@ import (
 	"runtime"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -67,6 +68,7 @@ type client struct {
 	process *sim.Process
 	threads []*thread
 	foreign ForeignClient // nil: the lock is Go code
+	start   atomic.Int64  // on the monotonic clock; 0: not begun
 
 	names connNames
 
@@ -103,7 +105,7 @@ func (c *client) prepare(b began) error {
 	}
 	o := ForeignOptions{
 		Options: subject.Options{Addrs: []string{b.Addr}, Watchdog: sc.Watchdog, ClientOptions: p.ClientOptions},
-		Built:   b.Built, Threads: p.Threads, Spawn: spawnInGroup, Reply: c.replyOf,
+		Built:   b.Built, Threads: p.Threads, Spawn: spawnInGroup, Gap: c.gap, Reply: c.replyOf,
 	}
 	for _, name := range play.LockNames(sc) {
 		o.Locks = append(o.Locks, b.Prefix+name)
@@ -129,6 +131,7 @@ func (c *client) open(b began) (run func(play.Thread), err error) {
 		return nil, err
 	}
 	c.begin, c.name = b, p.Name
+	c.start.Store(b.StartNs)
 	start := time.Now().Add(time.Duration(b.StartNs - monotonic()))
 	c.process = sim.NewOutside(sim.ProcessConfig{Name: p.Name, Threads: p.Threads, Offset: b.Offset, DriftPPM: b.DriftPPM}, b.Index, b.Seed, start, c.dial)
 	for n := 1; n <= p.Threads; n++ {
@@ -162,22 +165,29 @@ func (c *client) record(e model.Event) {
 	c.tell(up{Event: &e})
 }
 
-// beatEvery is how often a process looks whether it runs, and beatGap is the length of a gap
+// BeatEvery is how often a process looks whether it runs, and BeatGap is the length of a gap
 // that it tells.
 const (
-	beatEvery = 5 * time.Millisecond
-	beatGap   = 20 * time.Millisecond
+	BeatEvery = 5 * time.Millisecond
+	BeatGap   = 20 * time.Millisecond
 )
 
 // beat tells the parent when the process stood still.
 func (c *client) beat() {
 	for last := monotonic(); ; {
-		time.Sleep(beatEvery)
+		time.Sleep(BeatEvery)
 		now := monotonic()
-		if gap := now - last - int64(beatEvery); gap > int64(beatGap) {
-			c.tell(up{Gap: &gapped{FromNs: last - c.begin.StartNs, ToNs: now - c.begin.StartNs}})
+		if gap := now - last - int64(BeatEvery); gap > int64(BeatGap) {
+			c.gap(last, now)
 		}
 		last = now
+	}
+}
+
+// gap tells of a time in which the process or the program of a Foreign did not run.
+func (c *client) gap(fromNs, toNs int64) {
+	if start := c.start.Load(); start > 0 {
+		c.tell(up{Gap: &gapped{FromNs: fromNs - start, ToNs: toNs - start}})
 	}
 }
 

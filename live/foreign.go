@@ -35,6 +35,9 @@ type ForeignOptions struct {
 	// Spawn starts a process that ends with the child process, is paused with it, and
 	// crashes with it.
 	Spawn func(*exec.Cmd) error
+	// Gap tells that the program stood still, between instants of the monotonic clock in ns.
+	// It notes so every BeatEvery, if a gap is longer than BeatGap.
+	Gap func(fromNs, toNs int64)
 	// Reply returns the last reply that the server gave to a command of a role, as the
 	// record shows it, of those that the owner's present call sent.
 	Reply func(o lockimpl.Owner, role model.Role) (reply string, ok bool)

@@ -14,7 +14,9 @@ import (
 
 // uncertainty is how late a process may have been with what it did, and how far an instant may
 // be from the one that the record has.
-func (s *session) uncertainty() time.Duration { return time.Duration(s.gapNs) + s.doubt() }
+func (s *session) uncertainty() time.Duration {
+	return max(time.Duration(s.gapNs), BeatGap+BeatEvery) + s.doubt() // a shorter gap is not told
+}
 
 // doubt is the width of the time within which an instant may lie that only the server tells.
 func (s *session) doubt() time.Duration { return time.Duration(2 * s.wallError()) }

@@ -685,7 +685,7 @@ func (s *session) watchEnds(stop <-chan struct{}) {
 
 // beat notes when the parent stood still.
 func (s *session) beat(stop <-chan struct{}) {
-	tick := time.NewTicker(beatEvery)
+	tick := time.NewTicker(BeatEvery)
 	defer tick.Stop()
 	last := s.now()
 	for {
@@ -696,7 +696,7 @@ func (s *session) beat(stop <-chan struct{}) {
 		}
 		now := s.now()
 		s.mu.Lock()
-		s.gapNs = max(s.gapNs, now-last-int64(beatEvery))
+		s.gapNs = max(s.gapNs, now-last-int64(BeatEvery))
 		s.mu.Unlock()
 		last = now
 	}

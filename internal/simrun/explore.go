@@ -36,9 +36,10 @@ func (a *app) explore(args []string) (int, error) {
 	var shard string
 	var given *pflag.FlagSet
 	var limit time.Duration
-	asJSON := false
+	asJSON, live := false, false
 	rest, err := flags("explore", args, func(f *pflag.FlagSet) {
 		planFlags(f, &p, &w)
+		f.BoolVar(&live, "live", false, "")
 		f.IntVar(&c.Jobs, "jobs", runtime.NumCPU(), "")
 		f.StringVar(&shard, "shard", "", "")
 		f.StringVar(&c.Dir, "out", "", "")
@@ -48,6 +49,9 @@ func (a *app) explore(args []string) (int, error) {
 	})
 	if err != nil {
 		return 0, err
+	}
+	if live {
+		return a.exploreLive(p, rest, w, given, c, limit, asJSON)
 	}
 	if p.Strategy == explore.StrategyExhaustive {
 		return a.cover(p, given, rest, w, c.Dir, limit, asJSON)

@@ -239,8 +239,12 @@ func (a *app) liveLine(p *pair, all []play.LiveRun) {
 // writeLive writes a run as DIR/SCENARIO/LOCK/RUN.live, and returns the name of the file.
 func writeLive(dir string, r play.LiveRun) (string, error) {
 	file := filepath.Join(dir, fileName(r.Scenario.Name), fileName(r.Lock.Name), fmt.Sprintf("%d.live", r.Seed))
+	return file, writeLiveFile(file, r)
+}
+
+func writeLiveFile(file string, r play.LiveRun) error {
 	if err := os.MkdirAll(filepath.Dir(file), 0o777); err != nil {
-		return "", usageError{err}
+		return usageError{err}
 	}
 	var b bytes.Buffer
 	comment := []string{
@@ -251,9 +255,9 @@ func writeLive(dir string, r play.LiveRun) (string, error) {
 		comment = append(comment, "It was "+r.Note+".")
 	}
 	if err := r.Recording().Write(&b, comment); err != nil {
-		return "", err
+		return err
 	}
-	return file, renameio.WriteFile(file, b.Bytes(), 0o666)
+	return renameio.WriteFile(file, b.Bytes(), 0o666)
 }
 
 // A liveObject is a live run as --json prints it: the fields of run, but for those that only a

@@ -59,6 +59,8 @@ const usage = `simrun runs distributed-lock code in a simulated world.
                        on where it was killed
       --shard I/N      play the I-th of N parts; then simrun merge
       --time D         stop then, incomplete
+      --live           play on a real redis-server in real time, for --time D; --jobs J:
+                       runs at a time
   simrun merge DIR ... [--out DIR]         one campaign out of its shards
   simrun findings DIR ... [-o FILE]        what campaigns found, written up
   simrun survey                            locks compared: which promises hold under which faults,

@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"time"
 )
 
 // Library is a release of the library in a JVM. The commands of its driver are listed in
@@ -24,6 +25,7 @@ type Library struct {
 	stderr *tail
 
 	mu      sync.Mutex
+	gap     func(fromNs, toNs int64)
 	next    int
 	waiting map[string]chan Answer
 	ended   error
@@ -41,6 +43,16 @@ func (a Answer) Owner() string { return a["uuid"] + ":" + a["jvm_thread"] }
 // Exception is the class of what was thrown, without its package; "" for none.
 func (a Answer) Exception() string {
 	return a["error"][strings.LastIndexByte(a["error"], '.')+1:]
+}
+
+// Beat calls gap from now on when the JVM stood still for longer than longest, which it notes
+// every so often. The instants are on the monotonic clock of the machine.
+func (l *Library) Beat(every, longest time.Duration, gap func(fromNs, toNs int64)) error {
+	l.mu.Lock()
+	l.gap = gap
+	l.mu.Unlock()
+	_, err := l.Ask("beat", Fields{"every", every.Milliseconds(), "longest", longest.Milliseconds()})
+	return err
 }
 
 // InterruptedUnderWay reports whether an interrupt met the call while it waited for the
@@ -155,9 +167,13 @@ func (l *Library) hear(stdout io.Reader) {
 			a[k] = v
 		}
 		l.mu.Lock()
-		answer := l.waiting[a["id"]]
+		answer, gap := l.waiting[a["id"]], l.gap
 		delete(l.waiting, a["id"])
 		l.mu.Unlock()
+		if from, err := strconv.ParseInt(a["from"], 10, 64); err == nil && gap != nil {
+			to, _ := strconv.ParseInt(a["to"], 10, 64)
+			gap(from, to)
+		}
 		if answer != nil {
 			answer <- a
 		}

@@ -75,6 +75,9 @@ func (c *client) connect(o live.ForeignOptions) error {
 	if _, err := c.jvm.Ask("client", f); err != nil {
 		return err
 	}
+	if err := c.jvm.Beat(live.BeatEvery, live.BeatGap, o.Gap); err != nil {
+		return err
+	}
 	threads := max(o.Threads, 2) // of which one waits for the other
 	for n := 1; n <= threads; n++ {
 		a, err := c.jvm.Ask("thread", library.Fields{"client", member, "thread", n})
@@ -85,7 +88,7 @@ func (c *client) connect(o live.ForeignOptions) error {
 			c.owners = append(c.owners, a.Owner())
 		}
 	}
-	return c.warmUp(o.Locks[0])
+	return c.warmUp(o.Locks[0] + ":" + c.owners[0]) // a lock of its own, with the prefix of the run
 }
 
 // warmUp makes some calls of each kind.
@@ -112,8 +115,7 @@ func (c *client) warmUp(lock string) error {
 			}
 		}
 	}
-	_, err := c.call(1, "forget", lock, nil)
-	return err
+	return nil
 }
 
 // fields are the words of a call.

@@ -25,7 +25,10 @@ import java.util.concurrent.Executors;
  * interrupt  client, thread, where                        interrupts it: where=latch once it waits for a message, where=now
  * waits      client, thread                               answers once its call waits for a message, or soon after that it does not
  * close      client                                       shuts it down
+ * beat       every, longest                               tells from now on when the JVM stood still for longer, both in ms
  * </pre>
+ *
+ * <p>A time in which the JVM stood still is a line without an id, with its instants from and to on the monotonic clock in ns.
  *
  * <p>An answer has value, or error (the class of the exception) and message; and uuid and jvm_thread, the halves of an owner.
  */
@@ -91,10 +94,38 @@ public final class Driver {
                     return "ok";
                 }));
                 break;
+            case "beat":
+                long every = Long.parseLong(need(command, "every")) * 1_000_000;
+                long longest = Long.parseLong(need(command, "longest")) * 1_000_000;
+                Shared.daemons("beat").newThread(() -> beat(every, longest)).start();
+                answer(command, null, () -> "ok");
+                break;
             default:
                 answer(command, null, () -> {
                     throw new IllegalArgumentException("unknown verb " + command.get("do"));
                 });
+        }
+    }
+
+    private void beat(long every, long longest) {
+        for (long last = System.nanoTime();;) {
+            try {
+                Thread.sleep(every / 1_000_000);
+            } catch (InterruptedException e) {
+                return;
+            }
+            long now = System.nanoTime();
+            if (now - last - every > longest) {
+                write("from=" + last + "\tto=" + now);
+            }
+            last = now;
+        }
+    }
+
+    private void write(CharSequence line) {
+        synchronized (answers) {
+            answers.append(line).append('\n');
+            answers.flush();
         }
     }
 
@@ -129,10 +160,7 @@ public final class Driver {
         }
         StringBuilder line = new StringBuilder();
         answer.forEach((k, v) -> line.append(line.length() == 0 ? "" : "\t").append(k).append('=').append(flat(v)));
-        synchronized (answers) {
-            answers.append(line.append('\n'));
-            answers.flush();
-        }
+        write(line);
     }
 
     private static String flat(Object v) {

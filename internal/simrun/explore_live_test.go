@@ -1,0 +1,108 @@
+package simrun
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"lockstep/explore"
+	"lockstep/explore/draw"
+	"lockstep/scenarios/play"
+	"lockstep/scenarios/scenariotest"
+	"lockstep/sim"
+)
+
+func TestOptionsOfALiveCampaign(t *testing.T) {
+	setLive(t, &fakeLive{})
+	for _, c := range []struct {
+		args, want string
+	}{
+		{"--lock setnx-del", "say for how long, as in --time 1h"},
+		{"--lock setnx-del --time -5s", "say for how long"},
+		{"--time 1h", "--lock is missing"},
+		{"--lock setnx-dell --time 1h", `unknown lock "setnx-dell"`},
+		{"--lock setnx-del --time 1h --runs 10 --strategy pct", "--runs, --strategy does not belong to it"},
+		{"--lock setnx-del --time 1h --jobs 0", "--jobs 0: from 1 to 64"},
+		{"--lock setnx-del --time 1h --faults fire", "fire"},
+		{"--lock setnx-del --time 1h more", `"more" is no option`},
+	} {
+		code, out, stderr := call(t, append([]string{"explore", "--live"}, strings.Fields(c.args)...)...)
+		if code != exitUsage || out != "" || !strings.Contains(stderr, c.want) {
+			t.Errorf("%s: exit %d, %q; want %d and %q", c.args, code, stderr, exitUsage, c.want)
+		}
+	}
+	Live = nil
+	if code, _, stderr := call(t, "explore", "--live", "--lock", "setnx-del", "--time", "1h"); code != exitUsage || !strings.Contains(stderr, "does not play live") {
+		t.Errorf("without live: exit %d, %s", code, stderr)
+	}
+}
+
+// hunted returns a live campaign of some runs, and what it prints.
+func hunted(t *testing.T, f *fakeLive, runs int) *liveHunt {
+	t.Helper()
+	setLive(t, f)
+	h := &liveHunt{
+		a: &app{out: &bytes.Buffer{}, err: &bytes.Buffer{}}, dir: t.TempDir(), began: time.Now(), limit: time.Hour, verdicts: map[play.Word]int{},
+		plan: explore.Plan{World: sim.Version, Lock: "setnx-del", Profile: draw.Simple, Faults: []draw.Class{draw.ClassPause}, Seed: 1, Seeds: 1},
+		lock: scenariotest.Lock(t, "setnx-del"),
+	}
+	for range runs {
+		h.next(t.Context())
+	}
+	if err := h.failed(); err != nil {
+		t.Fatal(err)
+	}
+	return h
+}
+
+func TestALiveCampaignKeepsWhatItFinds(t *testing.T) {
+	h := hunted(t, &fakeLive{}, 20)
+	if h.runs != 20 || h.verdicts[play.VerdictBug] == 0 || h.verdicts[play.VerdictHeld] == 0 || len(h.found) != h.verdicts[play.VerdictBug] {
+		t.Fatalf("%d runs, %v, %d found; want some bugs and some without", h.runs, h.verdicts, len(h.found))
+	}
+	code, err := h.conclude(false)
+	out := h.a.out.(*bytes.Buffer).String()
+	first := h.found[0]
+	for _, want := range []string{"20 runs of setnx-del", "fake-server 1.2.3", "misdelete", "report " + first.Recording, "run " + first.Scenario + " --lock setnx-del"} {
+		if code != exitUnexpected || err != nil || !strings.Contains(out, want) {
+			t.Errorf("exit %d, %v; %q is not in\n%s", code, err, want, out)
+		}
+	}
+	for _, f := range h.found {
+		text, err := os.ReadFile(f.Recording)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if run, err := play.ReadLive(f.Recording, text); err != nil || run.Word != play.VerdictBug {
+			t.Errorf("%s: %s, %v", f.Recording, run.Word, err)
+		}
+	}
+	if files, _ := filepath.Glob(filepath.Join(h.dir, "*")); len(files) != 2*len(h.found) {
+		t.Errorf("%d files for %d findings", len(files), len(h.found))
+	}
+	h.a.out.(*bytes.Buffer).Reset()
+	if _, err := h.conclude(true); err != nil {
+		t.Fatal(err)
+	}
+	var o struct {
+		Lock     string         `json:"lock"`
+		Runs     int            `json:"runs"`
+		Verdicts map[string]int `json:"verdicts"`
+		Found    []liveFound    `json:"found"`
+	}
+	if err := json.Unmarshal(h.a.out.(*bytes.Buffer).Bytes(), &o); err != nil || o.Lock != "setnx-del" || o.Runs != 20 || len(o.Found) != len(h.found) || o.Found[0].Judges[0] == "" {
+		t.Errorf("%v: %+v", err, o)
+	}
+}
+
+func TestALiveCampaignCountsWhatIsNotPossible(t *testing.T) {
+	h := hunted(t, &fakeLive{refuses: "setnx-del"}, 5)
+	code, err := h.conclude(false)
+	if out := h.a.out.(*bytes.Buffer).String(); code != exitOK || err != nil || h.runs != 0 || !strings.Contains(out, "5 more were drawn that are not possible live") {
+		t.Errorf("exit %d, %v, %d runs:\n%s", code, err, h.runs, out)
+	}
+}
