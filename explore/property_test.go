@@ -88,7 +88,7 @@ func TestWhatIsPromisedHolds(t *testing.T) {
 		t.Run(l.Name, func(t *testing.T) {
 			h := h.For(t)
 			if !checksGiven {
-				_ = flag.Set("rapid.checks", strconv.Itoa(longtest.Size(t, n/8, n)))
+				_ = flag.Set("rapid.checks", strconv.Itoa(longtest.Size(t, n/16, n)))
 			}
 			rapid.Check(t, func(rt *rapid.T) {
 				v := playDrawn(h, rt, l)

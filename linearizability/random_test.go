@@ -8,6 +8,7 @@ import (
 	"slices"
 	"testing"
 
+	"lockstep/internal/longtest"
 	"lockstep/model"
 )
 
@@ -520,8 +521,9 @@ func deref(p *int64) any {
 
 func TestBruteForcePorcupineAndMonitorAgree(t *testing.T) {
 	rng := rand.New(rand.NewPCG(7, 1))
+	rounds := longtest.Size(t, 4_000, 26_000)
 	var n tally
-	for i := range 26_000 {
+	for i := range rounds {
 		spec := model.Specs[i%3]
 		ops := simulate(rng, 6, i%5 == 0, i%4 == 1, spec == "fair")
 		if i%3 != 1 { // the lock is fair; only there arrivals mean something
@@ -539,7 +541,7 @@ func TestBruteForcePorcupineAndMonitorAgree(t *testing.T) {
 	}
 	t.Logf("%d histories agreed: %d linearizable, %d broken; the monitor convicted %d and was exact on %d, %d with busy answers; %d cuts",
 		n.histories, n.ok, n.broken, n.convicted, n.exact, n.busy, n.cut)
-	if n.histories < 100_000 || n.broken < n.histories/5 || n.ok < n.histories/5 || n.convicted < 5_000 || n.exact < 10_000 || n.busy < 1000 || n.cut < 4_000 {
+	if n.histories < 7*rounds/2 || n.broken < n.histories/5 || n.ok < n.histories/5 || n.convicted < rounds/6 || n.exact < rounds/3 || n.busy < rounds/30 || n.cut < rounds/8 {
 		t.Errorf("the histories are too few or too much alike: %+v", n)
 	}
 }
@@ -596,7 +598,8 @@ func TestCutsChangeNoVerdict(t *testing.T) {
 	rng := rand.New(rand.NewPCG(11, 3))
 	type count struct{ cuts, waiting, broken, ok int }
 	got := map[string]*count{}
-	for i := range 12_000 {
+	rounds := longtest.Size(t, 2_000, 12_000)
+	for i := range rounds {
 		spec := model.Specs[i%3]
 		n := got[spec]
 		if n == nil {
@@ -645,7 +648,7 @@ func TestCutsChangeNoVerdict(t *testing.T) {
 	for _, spec := range model.Specs {
 		n := got[spec]
 		t.Logf("%s: %d held, %d did not; %d cuts, %d of them with somebody waiting", spec, n.ok, n.broken, n.cuts, n.waiting)
-		if n.cuts < 5_000 || n.waiting < 2_000 || n.broken < 200 || n.ok < 1000 {
+		if n.cuts < 5*rounds/12 || n.waiting < rounds/6 || n.broken < rounds/60 || n.ok < rounds/12 {
 			t.Errorf("%s: too few of a kind", spec)
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -185,7 +186,7 @@ const (
 func (e *Event) ThreadName() string { return ThreadName(e.Process, e.Thread) }
 
 // ThreadName returns the name of a thread, process/thread.
-func ThreadName(process string, thread int) string { return fmt.Sprintf("%s/%d", process, thread) }
+func ThreadName(process string, thread int) string { return process + "/" + strconv.Itoa(thread) }
 
 // ProcessOf returns the process of a thread's name, see ThreadName.
 func ProcessOf(thread string) string {

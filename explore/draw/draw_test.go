@@ -95,7 +95,7 @@ func kindOfDrawn(f scenarios.Fault) string {
 }
 
 func TestWhatIsDrawnLoads(t *testing.T) {
-	eachDraw(longtest.Size(t, 4, 20), func(seed uint64, l *subject.Subject, p Profile, classes []Class, drawn Scenario) {
+	eachDraw(longtest.Size(t, 2, 20), func(seed uint64, l *subject.Subject, p Profile, classes []Class, drawn Scenario) {
 		text := drawn.Text
 		sc := scenariotest.Parse(t, text)
 		if again := New(sim.NewSeeded(seed), l, p, classes); !reflect.DeepEqual(again, drawn) {
@@ -300,7 +300,11 @@ func shared(a, b string) (part float64, same bool) {
 func TestANeighbourIsNear(t *testing.T) {
 	var kept, apart, changed, n float64
 	var last string
-	eachDraw(longtest.Size(t, 1, 2), func(seed uint64, l *subject.Subject, p Profile, classes []Class, drawn Scenario) {
+	every := 6 / longtest.Size[uint64](t, 1, 6)
+	eachDraw(2, func(seed uint64, l *subject.Subject, p Profile, classes []Class, drawn Scenario) {
+		if seed%every != 0 {
+			return
+		}
 		near := drawn
 		for generation := range uint64(3) {
 			was := near

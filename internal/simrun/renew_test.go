@@ -22,10 +22,32 @@ func TestTheResultsSayWhichProgramWroteThem(t *testing.T) {
 	t.Logf("older than this program; go run ./cmd/simrun results --older writes them anew:\n%s", out)
 }
 
-// littleResults makes a folder of results with a campaign and an exhaustive search.
+// little holds the folder of results that littleResults gives, once a test has asked for it.
+var little map[string]string
+
+// littleResults makes a folder of results with a campaign and an exhaustive search. They are
+// played once for all tests.
 func littleResults(t *testing.T) {
 	t.Helper()
 	t.Chdir(t.TempDir())
+	if little == nil {
+		playLittleResults(t)
+		little = files(t, "r")
+		return
+	}
+	for name, text := range little {
+		file := filepath.Join("r", filepath.FromSlash(name))
+		if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func playLittleResults(t *testing.T) {
+	t.Helper()
 	for folder, args := range map[string][]string{
 		"r/explore/one":    {"--faults", "pause", "--runs", "40"},
 		"r/exhaustive/two": {"--strategy", "exhaustive"},

@@ -19,9 +19,12 @@ import (
 	"github.com/redis/go-redis/v9"
 	"github.com/redis/go-redis/v9/maintnotifications"
 
+	"lockstep/internal/oneprocessor"
 	"lockstep/lockimpl"
 	"lockstep/lockimpl/redisclient"
 )
+
+func init() { oneprocessor.Set() }
 
 var background = context.Background()
 

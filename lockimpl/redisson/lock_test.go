@@ -23,10 +23,14 @@ import (
 	"github.com/redis/go-redis/v9"
 	"github.com/redis/go-redis/v9/maintnotifications"
 
+	"lockstep/internal/oneprocessor"
 	"lockstep/lockimpl"
 )
 
-func init() { redis.SetLogger(silent{}) }
+func init() {
+	oneprocessor.Set()
+	redis.SetLogger(silent{})
+}
 
 // silent drops what go-redis would log of the faults that are on purpose.
 type silent struct{}

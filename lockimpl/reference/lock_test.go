@@ -18,8 +18,11 @@ import (
 	"github.com/redis/go-redis/v9"
 	"github.com/redis/go-redis/v9/maintnotifications"
 
+	"lockstep/internal/oneprocessor"
 	"lockstep/lockimpl"
 )
+
+func init() { oneprocessor.Set() }
 
 var background = context.Background()
 

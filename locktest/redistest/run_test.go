@@ -170,17 +170,18 @@ func TestAWorkflowIsToldOfAFailure(t *testing.T) {
 	workflow := []string{"GITHUB_ACTIONS=true", "GITHUB_WORKSPACE=" + filepath.Dir(filepath.Dir(here))}
 	for _, c := range []struct {
 		name, subject string
+		runs          string
 		env           []string
 		want          []string
 	}{
-		{"a bug", "exists-then-set", workflow, []string{"::error " + at + "title=exists-then-set breaks mutual-exclusion::", "%0Afingerprint: mutual-exclusion.bug.acquire.hold-ended-by-another%0Areplay: go test "}},
-		{"no verdict", "draws from math/rand/v2", workflow, []string{"::error " + at + "title=locktest::draws from math/rand/v2 is nondeterministic: "}},
-		{"another workspace", "exists-then-set", []string{"GITHUB_ACTIONS=true", "GITHUB_WORKSPACE=" + t.TempDir()}, []string{"::error title=exists-then-set breaks mutual-exclusion::"}},
-		{"no workflow", "exists-then-set", nil, nil},
+		{"a bug", "exists-then-set", "15", workflow, []string{"::error " + at + "title=exists-then-set breaks mutual-exclusion::", "%0Afingerprint: mutual-exclusion.bug.acquire.hold-ended-by-another%0Areplay: go test "}},
+		{"no verdict", "draws from math/rand/v2", "3", workflow, []string{"::error " + at + "title=locktest::draws from math/rand/v2 is nondeterministic: "}},
+		{"another workspace", "exists-then-set", "1", []string{"GITHUB_ACTIONS=true", "GITHUB_WORKSPACE=" + t.TempDir()}, []string{"::error title=exists-then-set breaks mutual-exclusion::"}},
+		{"no workflow", "exists-then-set", "1", nil, nil},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			text, _ := outcome(t, t.TempDir(), c.subject, c.env, "-lockstep.runs=15")
+			text, _ := outcome(t, t.TempDir(), c.subject, c.env, "-lockstep.runs="+c.runs)
 			var lines []string
 			for line := range strings.Lines(text) {
 				if strings.HasPrefix(strings.TrimSpace(line), "::") {
@@ -197,7 +198,7 @@ func TestAWorkflowIsToldOfAFailure(t *testing.T) {
 
 func TestAcceptedFindingsFailNothing(t *testing.T) {
 	dir := t.TempDir()
-	text, _ := outcome(t, dir, "exists-then-set", nil, "-lockstep.runs=15")
+	text, _ := outcome(t, dir, "exists-then-set", nil, "-lockstep.runs=4")
 	var known []string
 	for _, m := range regexp.MustCompile(`fingerprint: (\S+)`).FindAllStringSubmatch(text, -1) {
 		known = append(known, m[1])
@@ -205,7 +206,7 @@ func TestAcceptedFindingsFailNothing(t *testing.T) {
 	if len(known) == 0 {
 		t.Fatalf("no fingerprint in:\n%s", text)
 	}
-	text, passed := outcome(t, t.TempDir(), "exists-then-set", []string{judged + "_ACCEPT=" + strings.Join(append(known, "never.seen"), ",")}, "-lockstep.runs=15")
+	text, passed := outcome(t, t.TempDir(), "exists-then-set", []string{judged + "_ACCEPT=" + strings.Join(append(known, "never.seen"), ",")}, "-lockstep.runs=4")
 	if !passed {
 		t.Errorf("all findings are accepted, and the test failed:\n%s", text)
 	}

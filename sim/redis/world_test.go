@@ -14,6 +14,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"lockstep/internal/longtest"
 	"lockstep/model"
 	"lockstep/sim"
 	"lockstep/sim/goredis"
@@ -88,7 +89,7 @@ func TestASeedRepeatsItsRecordWhateverRanBefore(t *testing.T) {
 		}
 		digests[seed] = r.Record.Digest()
 	}
-	for range 4 {
+	for range longtest.Size(t, 2, 4) { // forwards and backwards
 		slices.Reverse(seeds)
 		for _, seed := range seeds {
 			equal(t, fmt.Sprint("digest of seed ", seed), busy(sim.NewSeeded(seed)).run(h).Record.Digest(), digests[seed])

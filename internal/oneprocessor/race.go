@@ -1,0 +1,5 @@
+//go:build race
+
+package oneprocessor
+
+const underRaceDetector = true
