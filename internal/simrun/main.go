@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"strings"
+	"sync"
 
 	"github.com/spf13/pflag"
 
@@ -58,7 +59,8 @@ const usage = `simrun runs distributed-lock code in a simulated world.
       --out DIR        keep the runs, and what is found; the same command goes
                        on where it was killed
       --shard I/N      play the I-th of N parts; then simrun merge
-      --time D         stop then, incomplete
+      --time D         end then, incomplete, with what was found made small until then
+                       as an interrupt, which ends at once; the same command goes on
   simrun merge DIR ... [--out DIR]         one campaign out of its shards
   simrun findings DIR ... [-o FILE]        what campaigns found, written up
   simrun survey                            locks compared: which promises hold under which faults,
@@ -125,6 +127,11 @@ type app struct {
 	err    io.Writer
 	colour bool
 	tty    bool // stderr is a terminal
+	brief  bool // stderr gets progress and errors only
+	speech sync.Mutex
+	exit   func(int) // ends the program; nil: os.Exit
+	// folders are the folders into which only this process writes, see folder.
+	folders []os.FileInfo
 }
 
 // Main runs the command that the arguments name and ends the program with its exit code.
