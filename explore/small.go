@@ -16,6 +16,7 @@ import (
 
 	"github.com/google/renameio/v2"
 
+	"lockstep/explore/shrink"
 	"lockstep/scenarios/play"
 )
 
@@ -244,8 +245,14 @@ func (s *Shrinking) share(left int) time.Time {
 	return now.Add(s.Until.Sub(now) / time.Duration(rounds))
 }
 
-// one does a task, or returns the failure as it was found if there is no time.
+// one does a task, or returns the failure as it was found if there is no time. A failure of a
+// run that is too long for the memory of a worker stays as it was found.
 func (s *Shrinking) one(t ShrinkTask) (Shrunk, error) {
+	if t.Run.Steps > shrink.LongestRun {
+		found := s.asFound(t)
+		found.Unfinished = false
+		return found, nil
+	}
 	over := func() bool { return s.Stop.Err() != nil || !s.Until.IsZero() && !time.Now().Before(s.Until) }
 	if over() {
 		return s.asFound(t), nil

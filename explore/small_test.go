@@ -2,6 +2,7 @@ package explore
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -13,6 +14,7 @@ import (
 
 	"lockstep/explore/draw"
 	"lockstep/explore/failure"
+	"lockstep/explore/shrink"
 	"lockstep/linearizability/judges"
 	"lockstep/scenarios/play"
 	"lockstep/sim"
@@ -234,5 +236,17 @@ func TestTheRunsAreInOrderAtTheEnd(t *testing.T) {
 	sameRuns(t, "with a gap", played(t, h, Campaign{Plan: p, Dir: dir}), all[:120])
 	if got, want := content(t, dir)[RunsFile], content(t, whole)[RunsFile]; got != want || strings.Count(got, "\n") != 120 {
 		t.Errorf("%d runs in %d bytes, want %d", strings.Count(got, "\n"), len(got), len(want))
+	}
+}
+
+// A run that is too long for the memory of a worker stays as it was found, and the campaign
+// does not wait for more.
+func TestALongRunStaysAsItWasFound(t *testing.T) {
+	s := Shrinking{Stop: t.Context(), Player: func() (Player, error) { return nil, errors.New("a worker was asked") }}
+	for steps, want := range map[int64]bool{shrink.LongestRun: false, shrink.LongestRun + 1: true} {
+		small, err := s.one(ShrinkTask{Run: Run{Index: 7, Steps: steps}})
+		if found := err == nil && small.Run == 7 && !small.Unfinished; found != want {
+			t.Errorf("%d steps: %+v, %v", steps, small, err)
+		}
 	}
 }

@@ -372,11 +372,15 @@ func player(stop context.Context, p explore.Plan) (explore.Player, error) {
 	return explore.Away(cmd, p)
 }
 
+// workerMemory limits the heap of a worker, which then has less than 512 MiB of memory in all.
+const workerMemory = 400 << 20
+
 // workerCommand is the command with which simrun starts itself as a worker. It is not for
 // users.
 const workerCommand = "explore-worker"
 
 func (a *app) worker([]string) (int, error) {
+	sim.LimitMemory(workerMemory)
 	questions, asked := io.Pipe()
 	go func() {
 		_, _ = io.Copy(asked, os.Stdin)
@@ -492,7 +496,7 @@ func (a *app) tally(o explore.Tally, small []explore.Shrunk, dir string) {
 		fmt.Fprintf(a.out, "%s %s at %s, with %s\n", a.paint(word, fmt.Sprintf("%-5s", word)), g.Judge, g.Op, g.FaultWords())
 		how := fmt.Sprintf("after %d runs of shrinking", small[i].Runs)
 		switch {
-		case small[i].Unfinished && small[i].Runs == 0:
+		case small[i].Runs == 0:
 			how = "as it was found"
 		case small[i].Unfinished:
 			how += ", which were too few"
