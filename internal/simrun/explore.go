@@ -433,7 +433,7 @@ func (a *app) conclude(t timing, s *explore.Shrinking, told *exploreProgress, ru
 	s.Player = func() (explore.Player, error) { return player(t.hard, s.Plan) }
 	began := false
 	s.Progress = func(p explore.ShrinkProgress) {
-		if told.made(p); !began {
+		if told.made(p); !began && t.stop.Err() == nil {
 			began = true
 			a.say("making %d of %d failures small, within %d runs each%s", p.Of-p.Done, p.Of, s.Budget, told.within("", time.Now()))
 		}
