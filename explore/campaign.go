@@ -29,7 +29,7 @@ type Campaign struct {
 	Dir   string
 	// Player returns a player of runs: another process, or this one in a test.
 	Player func() (Player, error)
-	// Progress is called after each run, unless it is nil.
+	// Progress is called at the beginning and after each run, unless it is nil.
 	Progress func(Progress)
 	// Found is called for the first failure of each group, with the run and the file of its
 	// recording; nil: nobody asks. It is not called for a group that an earlier start found.
@@ -126,6 +126,10 @@ func (c *Campaign) Run() (runs []Run, complete bool, err error) {
 		byFamily[r.Index/FamilyRuns] = append(byFamily[r.Index/FamilyRuns], r)
 		w.count(r)
 		w.found.count(r)
+	}
+	w.progress.Groups = len(w.found.best)
+	if c.Progress != nil {
+		c.Progress(w.progress)
 	}
 	if !c.reached(before) {
 		families := make(chan int)
