@@ -59,8 +59,8 @@ const usage = `simrun runs distributed-lock code in a simulated world.
       --out DIR        keep the runs, and what is found; the same command goes
                        on where it was killed
       --shard I/N      play the I-th of N parts; then simrun merge
-      --time D         end then, incomplete, with what was found made small until then
-                       as an interrupt, which ends at once; the same command goes on
+      --time D         end then, with what was found made as small as there is time for;
+                       an interrupt ends at once; with --out the same command goes on
   simrun merge DIR ... [--out DIR]         one campaign out of its shards
   simrun findings DIR ... [-o FILE]        what campaigns found, written up
   simrun survey                            locks compared: which promises hold under which faults,
