@@ -17,7 +17,6 @@ import (
 
 	"lockstep/explore/strategy"
 	"lockstep/linearizability/judges"
-	"lockstep/scenarios/play"
 )
 
 // Campaign plays a plan, or one shard of it: the families whose number modulo Of is Shard.
@@ -30,9 +29,12 @@ type Campaign struct {
 	Dir   string
 	// Player returns a player of runs: another process, or this one in a test.
 	Player func() (Player, error)
-	// Progress is called after each run, unless it is nil.
+	// Progress is called at the beginning and after each run, unless it is nil.
 	Progress func(Progress)
-	// Stop ends the campaign before its time.
+	// Found is called for the first failure of each group, with the run and the file of its
+	// recording; nil: nobody asks. It is not called for a group that an earlier start found.
+	Found func(Failed, Run, string)
+	// Stop ends the campaign before its time. The players must end with it.
 	Stop context.Context
 }
 
@@ -50,6 +52,7 @@ type Player interface {
 // Progress is how far a campaign is.
 type Progress struct {
 	Runs, Of int
+	Played   int // of Runs, those that this start has played
 	Steps    int64
 	States   int // new ones
 	Groups   int
@@ -95,52 +98,106 @@ func (e *OtherCampaignError) Error() string {
 // Runs that leave goroutines behind cost a process memory.
 const playerRuns = 2000
 
-// Run plays the missing runs of the campaign. It reports whether all runs are played.
-func (c *Campaign) Run() (complete bool, err error) {
+// Run plays the missing runs of the campaign. It returns all runs in order, and whether all
+// are played. If they are, RunsFile has them in this order, too.
+func (c *Campaign) Run() (runs []Run, complete bool, err error) {
 	before, whole, err := c.open()
 	if err != nil {
-		return false, err
+		return nil, false, err
 	}
 	log, err := os.OpenFile(filepath.Join(c.Dir, RunsFile), os.O_WRONLY|os.O_APPEND|os.O_CREATE, 0o644)
 	if err != nil {
-		return false, err
+		return nil, false, err
 	}
 	defer func() { err = errors.Join(err, log.Close()) }()
 	// A run whose line was cut off is played again.
 	if err := log.Truncate(whole); err != nil {
-		return false, err
+		return nil, false, err
 	}
 
-	w := &writer{out: log, c: c, groups: map[string]bool{}, states: map[uint64]bool{}, progress: Progress{Of: c.size()}}
+	w := &writer{
+		out: log, c: c, runs: before, states: map[uint64]bool{}, progress: Progress{Of: c.size()},
+		found: &foundRecordings{dir: c.Dir, best: map[string]foundRun{}},
+	}
 	byFamily := map[int][]Run{}
+	begun := 0
 	for _, r := range sorted(before) {
+		begun = max(begun, r.Index/FamilyRuns)
 		byFamily[r.Index/FamilyRuns] = append(byFamily[r.Index/FamilyRuns], r)
 		w.count(r)
+		w.found.count(r)
 	}
-	families := make(chan int)
-	go func() {
-		defer close(families)
-		for f := c.Shard; f < c.Plan.families(); f += c.Of {
-			select {
-			case families <- f:
-			case <-c.Stop.Done():
-				return
+	w.progress.Groups = len(w.found.best)
+	if c.Progress != nil {
+		c.Progress(w.progress)
+	}
+	if !c.reached(before) {
+		families := make(chan int)
+		go func() {
+			defer close(families)
+			for f := c.Shard; f < c.Plan.families() && (f <= begun || !w.spent()); f += c.Of {
+				select {
+				case families <- f:
+				case <-c.Stop.Done():
+					return
+				}
 			}
-			if w.spent() {
-				return
-			}
+		}()
+		problems := make([]error, c.Jobs)
+		var all sync.WaitGroup
+		for job := range c.Jobs {
+			all.Go(func() { problems[job] = c.work(w, families, byFamily) })
 		}
-	}()
-	problems := make([]error, c.Jobs)
-	var all sync.WaitGroup
-	for job := range c.Jobs {
-		all.Go(func() { problems[job] = c.work(w, families, byFamily) })
+		all.Wait()
+		if err := errors.Join(problems...); err != nil {
+			return nil, false, err
+		}
 	}
-	all.Wait()
-	if err := errors.Join(problems...); err != nil {
-		return false, err
+	if c.Stop.Err() != nil && !c.reached(w.runs) {
+		return sorted(w.runs), false, nil
 	}
-	return c.Stop.Err() == nil, nil
+	if runs, err = c.settle(w.runs); err != nil {
+		return nil, false, err
+	}
+	return runs, true, nil
+}
+
+// reached reports whether runs are all runs of the campaign, or use up the budget of steps.
+func (c *Campaign) reached(runs []Run) bool {
+	runs = sorted(runs)
+	if o := Sum(c.Plan, runs); c.Of == 1 && o.Spent {
+		return true
+	}
+	return len(runs) == c.size()
+}
+
+// settle returns the runs that were written in order, without the runs after the one that used
+// up the budget of steps. It writes RunsFile so, too, which is then the same whoever played
+// which family.
+func (c *Campaign) settle(written []Run) ([]Run, error) {
+	runs := sorted(written)
+	if c.Of == 1 {
+		runs = runs[:Sum(c.Plan, runs).Runs]
+	}
+	if slices.EqualFunc(runs, written, func(a, b Run) bool { return a.Index == b.Index }) {
+		return runs, nil
+	}
+	out, err := renameio.NewPendingFile(filepath.Join(c.Dir, RunsFile), renameio.WithPermissions(0o644))
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = out.Cleanup() }()
+	lines := bufio.NewWriterSize(out, 1<<20)
+	enc := json.NewEncoder(lines)
+	for _, r := range runs {
+		if err := enc.Encode(r); err != nil {
+			return nil, err
+		}
+	}
+	if err := lines.Flush(); err != nil {
+		return nil, err
+	}
+	return runs, out.CloseAtomicallyReplace()
 }
 
 // work plays families, one after another, with a player of its own.
@@ -168,7 +225,9 @@ func (c *Campaign) work(w *writer, families <-chan int, before map[int][]Run) (e
 			}
 			var problem error // not one of the player
 			err := p.Family(number, runs, func(r Run) error {
-				runs = append(runs, r)
+				kept := r
+				kept.Recording = ""
+				runs = append(runs, kept)
 				played++
 				if problem = w.write(r); problem == nil {
 					problem = c.Stop.Err()
@@ -343,7 +402,8 @@ type writer struct {
 	mu       sync.Mutex
 	out      io.Writer
 	c        *Campaign
-	groups   map[string]bool
+	runs     []Run
+	found    *foundRecordings
 	states   map[uint64]bool
 	progress Progress
 }
@@ -355,10 +415,26 @@ func (w *writer) write(r Run) error {
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	// The recording comes before the line: a run with a line is not played again.
+	first, write, remove := w.found.count(r)
+	if r.Recording != "" {
+		if err := w.found.keep(r.Recording, write, remove); err != nil {
+			return err
+		}
+	}
 	if _, err := w.out.Write(append(line, '\n')); err != nil {
 		return err
 	}
+	r.Recording = ""
+	w.runs = append(w.runs, r)
+	w.progress.Played++
 	w.count(r)
+	w.progress.Groups = len(w.found.best)
+	if w.c.Found != nil {
+		for _, f := range first {
+			w.c.Found(f, r, filepath.Join(w.c.Dir, filepath.FromSlash(foundFile(f, r.Index))))
+		}
+	}
 	if w.c.Progress != nil {
 		w.c.Progress(w.progress)
 	}
@@ -371,10 +447,7 @@ func (w *writer) count(r Run) {
 	for _, s := range r.States {
 		w.states[s] = true
 	}
-	for _, f := range r.Failures {
-		w.groups[f.key()] = true
-	}
-	w.progress.States, w.progress.Groups = len(w.states), len(w.groups)
+	w.progress.States = len(w.states)
 	if r.Died {
 		w.progress.Died++
 	}
@@ -402,6 +475,8 @@ type Tally struct {
 	Odd     []Run // undecided or nondeterministic
 	Groups  []Found
 	Curve   []Point
+	// Unfinished is the number of groups whose failure is not as small as it may be.
+	Unfinished int
 	// Within, Actors and Estimate belong to PCT: the number of runs that had no more
 	// decisions than expected, the most actors in one of them, and the most decisions that
 	// were expected of one.
@@ -484,7 +559,8 @@ func Sum(p Plan, runs []Run) Tally {
 			o.Curve = append(o.Curve, Point{o.Runs, len(states)})
 			next = max(next+1, next*5/4)
 		}
-		o.Spent = p.Steps > 0 && o.Steps >= p.Steps
+		// A run is missing before this one if the budget of steps reaches further.
+		o.Spent = p.Steps > 0 && o.Steps >= p.Steps && r.Index == o.Runs-1
 	}
 	if n := len(o.Curve); o.Runs > 0 && o.Curve[n-1].Runs != o.Runs {
 		o.Curve = append(o.Curve, Point{o.Runs, len(states)})
@@ -501,45 +577,6 @@ func Sum(p Plan, runs []Run) Tally {
 		}
 	}
 	return o
-}
-
-// Conclude adds up the runs of a plan and makes the smallest failure of each group small.
-// shrink does tasks, and returns the result or the error of each. A run that does not fail
-// again counts as nondeterministic, and its group goes by another of its runs.
-func Conclude(p Plan, runs []Run, budget int, shrink func([]ShrinkTask) ([]Shrunk, []error)) (Tally, []Shrunk, error) {
-	runs = slices.Clone(runs)
-	done := map[string]Shrunk{}
-	name := func(g Found) string { return fmt.Sprintf("%s of run %d", g.key(), g.Least.Index) }
-	for {
-		o := Sum(p, runs)
-		var tasks []ShrinkTask
-		var names []string
-		var small []Shrunk
-		for _, g := range o.Groups {
-			s, ok := done[name(g)]
-			if !ok {
-				tasks = append(tasks, ShrinkTask{Run: g.Least, Failed: g.Failed, Budget: budget})
-				names = append(names, name(g))
-			}
-			small = append(small, s)
-		}
-		if len(tasks) == 0 {
-			return o, small, nil
-		}
-		made, problems := shrink(tasks)
-		for i, err := range problems {
-			var unrepeated *UnrepeatedError
-			switch {
-			case errors.As(err, &unrepeated):
-				at := slices.IndexFunc(runs, func(r Run) bool { return r.Index == unrepeated.Run })
-				runs[at].Word, runs[at].Why, runs[at].Failures = play.VerdictNondeterministic, err.Error(), nil
-			case err != nil:
-				return o, nil, err
-			default:
-				done[names[i]] = made[i]
-			}
-		}
-	}
 }
 
 // rank orders groups: bugs without a name, then known defects, then limits.

@@ -42,7 +42,7 @@ func played(t *testing.T, h *sim.Host, c Campaign) []Run {
 	if c.Player == nil {
 		c.Player = func() (Player, error) { return Here(h, c.Plan) }
 	}
-	if _, err := c.Run(); err != nil {
+	if _, _, err := c.Run(); err != nil {
 		t.Fatal(err)
 	}
 	_, runs, err := Merge([]string{c.Dir})
@@ -173,7 +173,7 @@ func TestACampaignIsTheSameHoweverItIsPlayed(t *testing.T) {
 			here, err := Here(h, p)
 			return stopping{here, &left, cancel}, err
 		}}
-		if complete, err := c.Run(); complete || err != nil {
+		if _, complete, err := c.Run(); complete || err != nil {
 			t.Fatalf("complete %v, error %v", complete, err)
 		}
 		file := filepath.Join(dir, RunsFile)
@@ -247,7 +247,7 @@ func TestAGroupGoesByARunThatFailsAgain(t *testing.T) {
 	p := plan("setnx-del", 4)
 	runs := []Run{failing(0, 9), failing(1, 4), {Index: 2, Word: play.VerdictHeld}, failing(3, 7)}
 	asked := 0
-	o, small, err := Conclude(p, runs, 20, func(tasks []ShrinkTask) (made []Shrunk, problems []error) {
+	o, small, err := conclude(p, runs, 20, func(tasks []ShrinkTask) (made []Shrunk, problems []error) {
 		for _, t := range tasks {
 			asked++
 			made = append(made, Shrunk{Run: t.Run.Index, Size: t.Failed.Size})
@@ -341,7 +341,7 @@ func TestAFolderOfAnotherCampaignIsLeftAlone(t *testing.T) {
 	refused := func(q Plan, what string) {
 		t.Helper()
 		c := Campaign{Plan: q, Dir: dir, Jobs: 1, Of: 1, Stop: t.Context(), Player: func() (Player, error) { return Here(h, q) }}
-		_, err := c.Run()
+		_, _, err := c.Run()
 		var other *OtherCampaignError
 		if !errors.As(err, &other) || !strings.Contains(err.Error(), what) {
 			t.Errorf("%s: %v", what, err)

@@ -14,10 +14,11 @@ import (
 )
 
 // Cover plays the schedules of a search until ctx ends, and adds them up as the runs of a
-// campaign with that plan. Each kind of failure is made small within budget runs, and its
-// recording names the command that starts this program. Cover calls progress after each
-// schedule, unless it is nil.
-func Cover(ctx context.Context, h *sim.Host, p Plan, s *strategy.Search, budget int, program string, progress func(Progress)) (Tally, []Shrunk, error) {
+// campaign with that plan. Each kind of failure is made small within budget runs, but only
+// until expired reports true, and its recording names the command that starts this program.
+// Cover calls progress after each schedule, and making before each
+// failure, unless they are nil.
+func Cover(ctx context.Context, h *sim.Host, p Plan, s *strategy.Search, budget int, program string, expired func() bool, progress func(Progress), making func(ShrinkProgress)) (Tally, []Shrunk, error) {
 	// A campaign keeps scenarios, and plays a run again to make it small. Here the
 	// decisions differ, and not the scenarios.
 	f := newFamily()
@@ -36,7 +37,7 @@ func Cover(ctx context.Context, h *sim.Host, p Plan, s *strategy.Search, budget 
 		f.add(r)
 		steps += r.Steps
 		if progress != nil {
-			progress(Progress{Runs: n, Steps: steps, States: len(f.states), Groups: len(f.best)})
+			progress(Progress{Runs: n, Played: n, Steps: steps, States: len(f.states), Groups: len(f.best)})
 		}
 		return ctx.Err() == nil
 	})
@@ -46,8 +47,11 @@ func Cover(ctx context.Context, h *sim.Host, p Plan, s *strategy.Search, budget 
 	o.Missing, o.Medians = 0, nil // nobody knows how many there are, and their order is not chance
 	small := make([]Shrunk, len(o.Groups))
 	for i, g := range o.Groups {
+		if making != nil {
+			making(ShrinkProgress{Done: i, Begun: i + 1, Of: len(o.Groups)})
+		}
 		var err error
-		if small[i], err = shrunk(h, p, ShrinkTask{Run: g.Least, Budget: budget, Program: program}, least[g.key()], nil); err != nil {
+		if small[i], err = shrunk(h, p, ShrinkTask{Run: g.Least, Failed: g.Failed, Budget: budget, Program: program}, least[g.key()], expired); err != nil {
 			return o, nil, err
 		}
 	}
@@ -88,11 +92,21 @@ func needs(h *sim.Host, f failure.Failure, played map[string]play.Verdict) (fail
 
 // shrunk makes f, the failure of a task, small.
 func shrunk(h *sim.Host, p Plan, t ShrinkTask, f failure.Failure, expired func() bool) (Shrunk, error) {
-	small, phases := shrink.Shrink(h, f, t.Budget, expired)
-	group, more := needs(h, small, nil)
+	cut := false
+	small, phases := shrink.Shrink(h, f, t.Budget, func() bool {
+		cut = cut || expired != nil && expired()
+		return cut
+	})
 	s := Shrunk{
-		Run: t.Run.Index, Group: group, Size: failure.Size(small.Verdict), Runs: phases.Runs() + more, Why: small.Finding.Why,
-		Seed: small.Verdict.Seed, Seeded: small.Seeded,
+		Run: t.Run.Index, Group: small.Group(), Size: failure.Size(small.Verdict), Runs: phases.Runs(), Why: small.Finding.Why,
+		Seed: small.Verdict.Seed, Seeded: small.Seeded, Unfinished: cut,
+	}
+	if cut {
+		s.Group.Faults = t.Failed.Faults // finding out which faults it needs takes more runs
+	} else {
+		var more int
+		s.Group, more = needs(h, small, nil)
+		s.Runs += more
 	}
 	n := failure.NewNamer(h, small.Verdict)
 	s.Origin, s.Cause = failure.OriginOf(n, small.Finding)

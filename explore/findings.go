@@ -14,6 +14,7 @@ import (
 	"slices"
 	"strings"
 
+	"lockstep/explore/failure"
 	"lockstep/known"
 	"lockstep/linearizability/judges"
 	"lockstep/scenarios"
@@ -24,6 +25,17 @@ type retold struct {
 	dir    string // relative to the page, with forward slashes, for links
 	groups []jsonGroup
 	total  jsonTotal
+}
+
+// recordings returns the files of the recordings of failures that were made smaller, relative
+// to the folder of the campaign.
+func (t retold) recordings() (files []string) {
+	for _, g := range t.groups {
+		if filepath.IsLocal(filepath.FromSlash(g.Recording)) && !strings.HasPrefix(g.Recording, FoundDir+"/") {
+			files = append(files, g.Recording)
+		}
+	}
+	return files
 }
 
 // readTold reads the verdicts.jsonl that WriteTally wrote into dir.
@@ -199,10 +211,7 @@ func (g jsonGroup) soon(t retold) string {
 
 // where returns a line of a list, which tells where a group was met.
 func (g jsonGroup) where(t retold) string {
-	faults := "no fault"
-	if len(g.Faults) > 0 {
-		faults = strings.Join(g.Faults, ", ")
-	}
+	faults := failure.Group{Faults: g.Faults}.FaultWords()
 	if g.Excuse != "" {
 		faults = fmt.Sprintf("%s (%s)", faults, g.Excuse)
 	}
@@ -210,6 +219,13 @@ func (g jsonGroup) where(t retold) string {
 	if shown != "" {
 		shown = "; cause: " + shown
 	}
-	return fmt.Sprintf("* %s: %s at %s, with %s: %d of %d runs; [%d events](%s): %s%s\n", t.total.Plan.Lock, g.Judge, g.Op, faults, g.Runs, t.total.Runs,
-		g.Size, path.Join(t.dir, g.Recording), g.Why, shown)
+	events := fmt.Sprintf("%d events", g.Size)
+	if g.Recording != "" {
+		events = fmt.Sprintf("[%s](%s)", events, path.Join(t.dir, g.Recording))
+	}
+	if g.Unfinished {
+		events += ", not as small as they may be"
+	}
+	return fmt.Sprintf("* %s: %s at %s, with %s: %d of %d runs; %s: %s%s\n", t.total.Plan.Lock, g.Judge, g.Op, faults, g.Runs, t.total.Runs,
+		events, g.Why, shown)
 }

@@ -1,6 +1,7 @@
 package explore
 
 import (
+	"bytes"
 	"cmp"
 	"fmt"
 	"slices"
@@ -108,6 +109,10 @@ type Run struct {
 	Decisions int `json:"decisions,omitempty"`
 	// Died reports whether the process that played the run ended during it. Why says how.
 	Died bool `json:"died,omitempty"`
+	// Recording is the text of the run's recording if a failure of it is the smallest of its
+	// group so far in the family. It is not in the file of the runs: a campaign keeps it in
+	// FoundDir.
+	Recording string `json:"-"`
 }
 
 // odd reports whether the judges could not say what the run shows.
@@ -203,7 +208,24 @@ func (p Plan) play(h *sim.Host, l *subject.Subject, t task, f *family) (Run, err
 		}
 		r.Failures = append(r.Failures, x.Failed)
 	}
+	if slices.ContainsFunc(r.Failures, f.smallest) {
+		if r.Recording, err = p.recording(r, v); err != nil {
+			return r, err
+		}
+	}
 	return r, nil
+}
+
+// recording returns the text of the recording of a run as it was found. Comments on top say
+// what the run shows.
+func (p Plan) recording(r Run, v play.Verdict) (string, error) {
+	comment := []string{fmt.Sprintf("Lockstep recording: lock %s, run %d of %s: %s", p.Lock, r.Index, p, r.Word)}
+	for _, f := range r.Failures {
+		comment = append(comment, f.Judge+": "+f.Why)
+	}
+	var b bytes.Buffer
+	err := v.Recording().Write(&b, comment)
+	return b.String(), err
 }
 
 // scenario parses the text of the run.
@@ -249,6 +271,7 @@ func (f *family) add(r Run) Run {
 		r.Scenario = draw.Scenario{}
 	}
 	f.runs = append(f.runs, r)
+	f.runs[len(f.runs)-1].Recording = ""
 	return r
 }
 

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"lockstep/explore/failure"
 	"lockstep/known"
@@ -26,6 +27,8 @@ type ShrinkTask struct {
 	// Program is the command that starts this program, such as "go run ./cmd/simrun". The
 	// comment on top of the recording names it.
 	Program string `json:"program"`
+	// Until ends the work early, with the smallest failure so far; zero: never.
+	Until time.Time `json:"until,omitzero"`
 }
 
 // Shrunk is a failure made small.
@@ -46,6 +49,9 @@ type Shrunk struct {
 	// Seeded reports whether the scenario in the recording shows the failure
 	// with its seeds alone, so that run plays it too.
 	Seeded bool `json:"seeded,omitempty"`
+	// Unfinished reports whether the failure is as it was found, or was made smaller only until
+	// the time was over. Group.Faults may be nil then.
+	Unfinished bool `json:"unfinished,omitempty"`
 }
 
 // CauseText returns the cause of the failure for people, or "" if nobody knows it.
@@ -129,7 +135,11 @@ func (p here) Shrink(t ShrinkTask) (Shrunk, error) {
 		return Shrunk{}, &UnrepeatedError{t.Run.Index, t.Run.Seed, t.Failed.Judge}
 	}
 	f := failure.Failure{Verdict: v, Finding: all[i].finding, Seeded: p.plan.Strategy == StrategyRandom}
-	return shrunk(p.host, p.plan, t, f, p.expired)
+	expired := p.expired
+	if !t.Until.IsZero() {
+		expired = func() bool { return p.expired != nil && p.expired() || !time.Now().Before(t.Until) }
+	}
+	return shrunk(p.host, p.plan, t, f, expired)
 }
 
 // String returns the command line that makes the plan.
@@ -189,8 +199,9 @@ type familyTask struct {
 }
 
 type answer struct {
-	Run    *Run    `json:"run,omitempty"`
-	Shrunk *Shrunk `json:"shrunk,omitempty"`
+	Run       *Run    `json:"run,omitempty"`
+	Recording string  `json:"recording,omitempty"` // of Run
+	Shrunk    *Shrunk `json:"shrunk,omitempty"`
 	// Bad and Unrepeated are the errors that answer a question.
 	Bad        string           `json:"bad,omitempty"`
 	Unrepeated *UnrepeatedError `json:"unrepeated,omitempty"`
@@ -221,7 +232,7 @@ func Serve(h *sim.Host, in io.Reader, out io.Writer) error {
 			s, err = p.Shrink(*q.Shrink)
 			a.Shrunk = &s
 		} else {
-			err = p.Family(q.Family.Number, q.Family.Before, func(r Run) error { return answers.Encode(answer{Run: &r}) })
+			err = p.Family(q.Family.Number, q.Family.Before, func(r Run) error { return answers.Encode(answer{Run: &r, Recording: r.Recording}) })
 		}
 		var bad *BadRunError
 		var unrepeated *UnrepeatedError
@@ -300,6 +311,7 @@ func (a *away) Family(number int, before []Run, each func(Run) error) error {
 		if err != nil {
 			return err
 		}
+		x.Run.Recording = x.Recording
 		if err := each(*x.Run); err != nil {
 			_ = a.kill() // it would play on
 			return err

@@ -50,9 +50,12 @@ func (o Tally) Fold(small []Shrunk) (Tally, []Shrunk) {
 		order[i] = i
 	}
 	slices.SortStableFunc(order, func(a, b int) int { return groups[b].rank() - groups[a].rank() })
-	o.Groups, small = nil, nil
+	o.Groups, small, o.Unfinished = nil, nil, 0
 	for _, i := range order {
 		o.Groups, small = append(o.Groups, groups[i]), append(small, kept[i])
+		if kept[i].Unfinished {
+			o.Unfinished++
+		}
 	}
 	return o, small
 }
@@ -100,6 +103,9 @@ func (o Tally) Total() string {
 	}
 	if o.Missing > 0 {
 		s += fmt.Sprintf("; incomplete: %d of %d runs were not played", o.Missing, o.Plan.Runs)
+	}
+	if o.Unfinished > 0 {
+		s += fmt.Sprintf("; incomplete: %d of %d failures are not as small as they may be", o.Unfinished, len(o.Groups))
 	}
 	return s
 }
@@ -152,24 +158,27 @@ type jsonGroup struct {
 	// Parting is Shrunk.Parting.
 	Parting   string `json:"parting,omitempty"`
 	Recording string `json:"recording,omitempty"`
-	// Seeded is Shrunk.Seeded.
-	Seeded bool `json:"seeded,omitempty"`
+	// Seeded and Unfinished are those of Shrunk.
+	Seeded     bool `json:"seeded,omitempty"`
+	Unfinished bool `json:"unfinished,omitempty"`
 }
 
 type jsonTotal struct {
 	// Campaign is the command that makes the plan, for people.
-	Campaign string             `json:"campaign"`
-	Plan     *Plan              `json:"plan"`
-	Versions *Versions          `json:"versions"` // of the program that wrote the file
-	Runs     int                `json:"runs"`
-	Missing  int                `json:"missing"`
-	Groups   int                `json:"groups"`
-	Verdicts map[string]int     `json:"verdicts"`
-	Steps    int64              `json:"steps"`
-	SimNs    int64              `json:"sim_ns"`
-	Died     int                `json:"died"`
-	States   []Point            `json:"states"`
-	Coverage *strategy.Coverage `json:"coverage,omitempty"` // of the exhaustive strategy
+	Campaign string         `json:"campaign"`
+	Plan     *Plan          `json:"plan"`
+	Versions *Versions      `json:"versions"` // of the program that wrote the file
+	Runs     int            `json:"runs"`
+	Missing  int            `json:"missing"`
+	Groups   int            `json:"groups"`
+	Verdicts map[string]int `json:"verdicts"`
+	Steps    int64          `json:"steps"`
+	SimNs    int64          `json:"sim_ns"`
+	Died     int            `json:"died"`
+	// Unfinished is Tally.Unfinished.
+	Unfinished int                `json:"unfinished,omitempty"`
+	States     []Point            `json:"states"`
+	Coverage   *strategy.Coverage `json:"coverage,omitempty"` // of the exhaustive strategy
 }
 
 // WriteJSON writes one object per group and one with the totals. Each is a line.
@@ -181,7 +190,7 @@ func (o Tally) WriteJSON(w io.Writer, small []Shrunk) error {
 		err := enc.Encode(jsonGroup{
 			Group: g.folder(), Judge: g.Judge, Class: g.Class, Op: g.Op, Faults: g.Faults, Origin: g.Origin, Cause: s.Cause, Runs: g.Count,
 			MedianRuns: o.Medians[g.Defect], FirstSeed: g.First.Seed, Size: s.Size, Why: s.Why, Parting: s.Parting, Recording: g.Recording(s),
-			Seeded: s.Seeded,
+			Seeded: s.Seeded, Unfinished: s.Unfinished,
 		})
 		if err != nil {
 			return err
@@ -190,7 +199,7 @@ func (o Tally) WriteJSON(w io.Writer, small []Shrunk) error {
 	versions := CurrentVersions()
 	return enc.Encode(jsonTotal{
 		Campaign: o.Plan.String(), Plan: &o.Plan, Versions: &versions, Runs: o.Runs, Missing: o.Missing, Groups: len(o.Groups), Verdicts: o.Words,
-		Steps: o.Steps, SimNs: o.SimNs, Died: len(o.Died), States: o.Curve, Coverage: o.Coverage,
+		Steps: o.Steps, SimNs: o.SimNs, Died: len(o.Died), Unfinished: o.Unfinished, States: o.Curve, Coverage: o.Coverage,
 	})
 }
 
@@ -200,14 +209,23 @@ func (f Found) folder() string { return f.Group.Folder(f.Origin) }
 // Fingerprint names the group of a failure.
 func (s Shrunk) Fingerprint() string { return s.Group.Folder(s.Origin) }
 
-// Recording returns the file in which WriteTally keeps the recording of a group.
+// Recording returns the file in which WriteTally keeps the recording of a group, or "" if
+// there is no recording.
 func (f Found) Recording(s Shrunk) string {
+	switch {
+	case s.Recording == "":
+		return ""
+	case s.Unfinished && s.Runs == 0:
+		return foundFile(Failed{Group: s.Group, Origin: s.Origin}, s.Run)
+	}
 	return fmt.Sprintf("%s/%d.lockstep", f.folder(), s.Seed)
 }
 
 // WriteTally writes verdicts.md, verdicts.jsonl and each group's recording into
 // a folder. A recording holds its scenario, so there is no scenario file. program is the
-// command that starts this program.
+// command that starts this program. WriteTally removes recordings that it wrote into the
+// folder before and that are not among the groups now. Once no run and no failure is missing,
+// it removes FoundDir.
 func WriteTally(dir, program string, o Tally, small []Shrunk) error {
 	write := func(name string, text []byte) error {
 		file := filepath.Join(dir, filepath.FromSlash(name))
@@ -222,10 +240,19 @@ func WriteTally(dir, program string, o Tally, small []Shrunk) error {
 	if len(o.Groups) > 0 {
 		fmt.Fprint(&md, "\n| class | broken | at | faults needed | runs | first seed | events | why | recording |\n|---|---|---|---|---|---|---|---|---|\n")
 	}
+	var before []string
+	if told, err := readTold(dir); err == nil {
+		before = told.recordings()
+	}
 	for i, g := range o.Groups {
 		s := small[i]
-		if err := write(g.Recording(s), []byte(s.Recording)); err != nil {
-			return err
+		recording := "none"
+		if name := g.Recording(s); name != "" {
+			recording = fmt.Sprintf("[recording](%s)", name)
+			if err := write(name, []byte(s.Recording)); err != nil {
+				return err
+			}
+			before = slices.DeleteFunc(before, func(old string) bool { return old == name })
 		}
 		class, why := string(g.Class), s.Why
 		if cause := s.CauseText(); cause != "" {
@@ -238,11 +265,14 @@ func WriteTally(dir, program string, o Tally, small []Shrunk) error {
 			class += ": " + g.Excuse
 		}
 		faults := strings.Join(g.Faults, ", ")
-		if faults == "" {
+		switch {
+		case g.Faults == nil:
+			faults = g.FaultWords()
+		case faults == "":
 			faults = "none"
 		}
-		fmt.Fprintf(&md, "| %s | %s | %s | %s | %d | %d | %d | %s | [recording](%s) |\n", class, g.Judge, g.Op, faults, g.Count, g.First.Seed, s.Size,
-			strings.ReplaceAll(why, "|", `\|`), g.Recording(s))
+		fmt.Fprintf(&md, "| %s | %s | %s | %s | %d | %d | %d | %s | %s |\n", class, g.Judge, g.Op, faults, g.Count, g.First.Seed, s.Size,
+			strings.ReplaceAll(why, "|", `\|`), recording)
 	}
 	fmt.Fprint(&md, "\n## New states\n\n| runs | states |\n|---|---|\n")
 	for _, p := range o.Curve {
@@ -254,5 +284,16 @@ func WriteTally(dir, program string, o Tally, small []Shrunk) error {
 	if err := write(VerdictsFile, lines.Bytes()); err != nil {
 		return err
 	}
-	return write("verdicts.md", md.Bytes())
+	if err := write("verdicts.md", md.Bytes()); err != nil {
+		return err
+	}
+	for _, old := range before {
+		if err := removeFile(dir, old); err != nil {
+			return err
+		}
+	}
+	if o.Missing > 0 || o.Unfinished > 0 {
+		return nil
+	}
+	return os.RemoveAll(filepath.Join(dir, FoundDir))
 }

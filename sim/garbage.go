@@ -27,6 +27,35 @@ type collector struct {
 	// breath is the real time after a run in which another may begin without a
 	// collection before it. No run sees it.
 	breath time.Duration
+	most   uint64 // see LimitMemory; 0: no limit
+	next   uint64 // bytes from which relieve collects
+}
+
+// LimitMemory makes this process, which must be one of Main, live with that many bytes if
+// what it keeps leaves room. Long runs then collect between two steps, where no goroutine can
+// run and none is reordered; a program without a limit never collects within a run.
+func LimitMemory(bytes int64) {
+	garbage.mu.Lock()
+	defer garbage.mu.Unlock()
+	garbage.most, garbage.next = uint64(bytes), 0
+	if !garbage.off {
+		debug.SetMemoryLimit(bytes)
+	}
+}
+
+// relieve collects within a run if the heap has grown much since the last collection. The
+// caller is the scheduler of the run, and everybody else is durably blocked.
+func (c *collector) relieve() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.most == 0 {
+		return
+	}
+	if c.next = max(c.next, c.most/8*3); heap() < c.next {
+		return
+	}
+	runtime.GC()
+	c.next = heap() * 3 / 2
 }
 
 const (
@@ -58,7 +87,7 @@ func (c *collector) bubbleBegins() {
 		return
 	}
 	collect()
-	c.timers, c.live = false, heap()
+	c.timers, c.live, c.next = false, heap(), 0
 }
 
 // collect collects twice. New goroutines get stacks as large as those are on
@@ -109,6 +138,9 @@ func (c *collector) turnOn() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.bubbles == 0 && c.off {
+		if c.most > 0 {
+			debug.SetMemoryLimit(int64(c.most))
+		}
 		if settled.Load() {
 			debug.SetGCPercent(max(c.percent, percentMin))
 		} else {

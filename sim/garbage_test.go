@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"math"
 	"runtime/debug"
 	"testing"
 	"time"
@@ -51,6 +52,59 @@ func TestNothingIsCollectedWithinARun(t *testing.T) {
 	var after debug.GCStats
 	if debug.ReadGCStats(&after); after.NumGC < within.NumGC+2 {
 		t.Errorf("%d collections after a run that left 200 MiB", after.NumGC-within.NumGC)
+	}
+}
+
+// A program with a limit of memory collects within a long run, between two steps, and the
+// record stays the same.
+func TestALimitOfMemoryHoldsWithinARun(t *testing.T) {
+	most := debug.SetMemoryLimit(-1)
+	defer func() {
+		LimitMemory(most)
+		garbage.most = 0
+	}()
+	const steps = 4 * relieveEvery
+	digests := map[int64]string{}
+	for _, limit := range []int64{math.MaxInt64, 64 << 20} {
+		LimitMemory(limit)
+		var before, within debug.GCStats
+		var largest uint64
+		res := play(t, Config{}, []*echo{{}}, map[string]func(*Thread){"a": func(th *Thread) {
+			debug.ReadGCStats(&before)
+			c := mustDial(th, 1)
+			for i := range steps {
+				_ = make([]byte, 80<<10) // too large for the stack
+				th.Sleep(time.Millisecond)
+				if largest = max(largest, heap()); i%100 == 0 {
+					c.talk("hello\n")
+				}
+			}
+			debug.ReadGCStats(&within)
+		}})
+		digests[limit] = res.Record.Digest()
+		collected := within.NumGC - before.NumGC
+		if limited := limit < math.MaxInt64; limited != (collected >= 3) || !limited && collected > 0 || limited && largest > 160<<20 {
+			t.Errorf("limit %d: %d collections in %d steps, at most %d bytes", limit, collected, res.Steps, largest)
+		}
+	}
+	if digests[math.MaxInt64] != digests[64<<20] {
+		t.Error("the records differ")
+	}
+}
+
+// A host that bounds the steps ends a run that takes longer.
+func TestAHostBoundsTheSteps(t *testing.T) {
+	for most, want := range map[int]bool{0: false, 50: true, 100_000: false} {
+		h := NewHost(t)
+		h.MostSteps = most
+		res := playOn(h, Config{}, nil, map[string]func(*Thread){"a": func(th *Thread) {
+			for range 200 {
+				th.Sleep(time.Millisecond)
+			}
+		}})
+		if ended := most > 0 && res.Steps >= most; ended != want || !want && res.Steps < 200 {
+			t.Errorf("at most %d: %d steps", most, res.Steps)
+		}
 	}
 }
 

@@ -51,6 +51,10 @@ type Host struct {
 	// initialized. In FIPS 140-3 mode crypto/rand stays as it is.
 	Chance bool
 
+	// MostSteps ends a run that takes longer, 0: the world's own limit does. Such a run has
+	// that many steps or more.
+	MostSteps int
+
 	guest  bool // see GuestHost
 	traced bool // see Traced
 }

@@ -154,7 +154,7 @@ func Run(h *Host, cfg Config, setup func(*World)) Result {
 		h.enter(w, alive)
 		w.begin(h.NoShortcuts)
 		setup(w)
-		w.loop(&res)
+		w.loop(&res, h.MostSteps)
 		clean := w.end()
 		res.Record, res.Writers = w.rec, w.writers
 		if clean {
@@ -256,14 +256,23 @@ func (w *World) wake() {
 	}
 }
 
-// loop is the scheduler.
-func (w *World) loop(res *Result) {
+// relieveEvery is the number of steps after which a run looks at the memory that it uses.
+const relieveEvery = 1024
+
+// loop is the scheduler. It ends a run after most steps, unless most is 0.
+func (w *World) loop(res *Result, most int) {
 	limit := w.cfg.MaxEvents
 	if limit == 0 {
 		limit = 1_000_000
 	}
+	if most > 0 {
+		limit = min(limit, most)
+	}
 	for {
 		w.gather()
+		if res.Steps%relieveEvery == relieveEvery-1 {
+			garbage.relieve()
+		}
 		if res.Steps >= limit && !w.leaving {
 			w.record(model.Event{Kind: model.KindDefect, Text: fmt.Sprintf("the run did not come to rest within %d events", limit)})
 			w.leave()

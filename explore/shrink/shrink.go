@@ -63,6 +63,7 @@ type Phase struct {
 func Shrink(h *sim.Host, f failure.Failure, budget int, expired func() bool) (failure.Failure, Phases) {
 	s := newShrinker(h, f, budget-lastRuns)
 	s.expired = expired
+	s.limit()
 	return s.shrink()
 }
 
@@ -81,6 +82,24 @@ func WithoutFaults(h *sim.Host, f failure.Failure, played map[string]play.Verdic
 
 // longRun is more steps than most runs have.
 const longRun = 2000
+
+// LongestRun is the number of steps of the longest run that Shrink can make small in a worker
+// of a campaign, whose memory is limited. A step of a record takes some 1.5 KB, and two records
+// are kept beside the one that is played.
+const LongestRun = 40_000
+
+// limit bounds the runs that are played. A smaller scenario may have a longer run than the
+// failure, and even one that never ends.
+func (s *shrinker) limit() {
+	h := *s.host
+	h.MostSteps = max(LongestRun, 2*s.from.Verdict.Played.Steps)
+	s.host = &h
+}
+
+// tooLong reports whether a run was ended early, so that it cannot be played again as it was.
+func (s *shrinker) tooLong(v play.Verdict) bool {
+	return s.host.MostSteps > 0 && v.Played.Steps >= s.host.MostSteps
+}
 
 // The phases.
 const (
@@ -101,6 +120,8 @@ var phaseNames = []string{
 }
 
 const (
+	// playedMost bounds the steps of the runs that are cached for other shrinkers.
+	playedMost = 40_000
 	// seedsTried bounds the seeds that are tried in place of recorded decisions.
 	seedsTried = 10
 	// seedsShown bounds the seeds of a file that shows the failure.
@@ -147,7 +168,7 @@ type shrinker struct {
 	seeds   uint64 // how many are tried
 	best    *candidate
 	tried   map[string]bool
-	// played caches the runs of seeds for other shrinkers; nil: there are none.
+	// played caches the first runs of seeds for other shrinkers; nil: there are none.
 	played map[string]play.Verdict
 	phase  string
 	runs   map[string]int
@@ -310,7 +331,7 @@ func (s *shrinker) consider(tree *yaml.Node, seed uint64, decisions sim.Decision
 	var known bool
 	if c.verdict, known = s.played[key]; !known {
 		s.run(c, sc)
-		if s.played != nil && decisions == nil {
+		if s.played != nil && decisions == nil && s.hasRoom(c.verdict) {
 			s.played[key] = c.verdict
 		}
 	}
@@ -324,6 +345,15 @@ func (s *shrinker) consider(tree *yaml.Node, seed uint64, decisions sim.Decision
 	}
 	s.best = c
 	return true
+}
+
+// hasRoom reports whether the cache for other shrinkers has room for a run.
+func (s *shrinker) hasRoom(v play.Verdict) bool {
+	steps := v.Played.Steps
+	for _, other := range s.played {
+		steps += other.Played.Steps
+	}
+	return steps <= playedMost
 }
 
 // keyOf returns a key that no other candidate has.
@@ -379,6 +409,9 @@ func (s *shrinker) run(c *candidate, sc *scenarios.Scenario) {
 
 // shows looks for the failure in a candidate that was played.
 func (s *shrinker) shows(c *candidate) bool {
+	if s.tooLong(c.verdict) {
+		return false
+	}
 	// A run that shows a bug and a limit stands for the bug: a smaller run may show the
 	// limit alone.
 	if word := c.verdict.Word; s.best != nil && word != s.best.verdict.Word && word != play.Word(s.from.Finding.Class) {

@@ -470,3 +470,30 @@ func TestAmounts(t *testing.T) {
 		}
 	}
 }
+
+// A candidate whose run was ended early is not kept: played again without a limit, it is
+// another run.
+func TestARunThatWasEndedEarlyIsNotKept(t *testing.T) {
+	h := sim.NewHost(t)
+	c := bloated[0]
+	f := fails(t, h, c.text, c.lock, c.judge, c.class, c.seed)
+	for most, want := range map[int]bool{f.Verdict.Played.Steps / 8: false, 2 * f.Verdict.Played.Steps: true} {
+		limited := *h
+		limited.MostSteps = most
+		s := newShrinker(&limited, f, 30)
+		if small, _ := s.shrink(); (small.Verdict.Scenario != f.Verdict.Scenario) != want {
+			t.Errorf("at most %d steps of %d: made smaller, %v", most, f.Verdict.Played.Steps, !want)
+		}
+	}
+}
+
+// The runs that are cached for other shrinkers are bounded by their steps.
+func TestTheCacheOfRunsIsBounded(t *testing.T) {
+	of := func(steps int) play.Verdict {
+		return play.Verdict{Played: play.Played{Result: sim.Result{Steps: steps}}}
+	}
+	s := &shrinker{played: map[string]play.Verdict{"a": of(playedMost - 20), "b": of(10)}}
+	if !s.hasRoom(of(10)) || s.hasRoom(of(11)) {
+		t.Errorf("room for 10 steps: %v, and for 11: %v", s.hasRoom(of(10)), s.hasRoom(of(11)))
+	}
+}

@@ -53,9 +53,11 @@ func (a *app) check(args []string) (int, error) {
 			return 0, usageError{err}
 		}
 	}
-	if err := folder(out); err != nil {
+	release, err := a.folder(out)
+	if err != nil {
 		return 0, usageError{fmt.Errorf("check: %w", err)}
 	}
+	defer release()
 	code := exitOK
 	enc := json.NewEncoder(a.out)
 	enc.SetEscapeHTML(false)

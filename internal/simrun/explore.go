@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/signal"
 	"path/filepath"
@@ -50,6 +51,9 @@ func (a *app) explore(args []string) (int, error) {
 	if err != nil {
 		return 0, err
 	}
+	if err := numbers(given, p, limit); err != nil {
+		return 0, usageError{fmt.Errorf("explore: %w", err)}
+	}
 	if live {
 		return a.exploreLive(p, rest, w, given, c, limit, asJSON)
 	}
@@ -62,27 +66,49 @@ func (a *app) explore(args []string) (int, error) {
 	if err := planned(&p, c, rest, w, shard); err != nil {
 		return 0, usageError{fmt.Errorf("explore: %w", err)}
 	}
-	temporary := c.Dir == ""
-	if temporary {
-		dir, err := os.MkdirTemp("", "lockstep-explore-")
-		if err != nil {
+	release, err := a.folder(c.Dir)
+	if err != nil {
+		return 0, usageError{fmt.Errorf("explore: %w", err)}
+	}
+	defer release()
+	out, work := c.Dir, c.Dir
+	if out == "" {
+		if work, err = os.MkdirTemp("", "lockstep-explore-"); err != nil {
 			return 0, err
 		}
-		defer func() { _ = os.RemoveAll(dir) }()
-		c.Dir = dir
 	}
-	stop, quit, release := a.interrupts()
-	defer release()
-	if limit > 0 {
-		var cancel func()
-		stop, cancel = context.WithTimeout(stop, limit)
-		defer cancel()
+	cleanup := func() {
+		if out == "" {
+			_ = os.RemoveAll(work)
+		}
 	}
-	c.Plan, c.Stop = p, stop
-	c.Player = func() (explore.Player, error) { return player(quit, p) }
-	told := a.tellProgress()
-	c.Progress = told.show
-	complete, err := c.Run()
+	defer cleanup()
+	stop, quiet := a.interrupts(cleanup)
+	defer quiet()
+	told := a.tellProgress(limit)
+	t := newTime(stop, limit)
+	defer t.end()
+	playing := t.hard
+	if limit > 0 && c.Of == 1 {
+		var end func()
+		playing, end = context.WithCancel(t.hard)
+		defer end()
+		go endInTime(playing, limit, told.progress, end)
+	} else if limit > 0 {
+		var end func()
+		playing, end = context.WithDeadline(stop, t.until)
+		defer end()
+	}
+	go told.each(t.hard)
+	c.Plan, c.Stop, c.Dir, c.Progress = p, playing, work, told.played
+	c.Player = func() (explore.Player, error) { return player(playing, p) }
+	c.Found = func(f explore.Failed, r explore.Run, recording string) {
+		a.say("found in run %d (seed %d): %s %s at %s: %s", r.Index, r.Seed, f.Class, f.Judge, f.Op, f.Why)
+		if out != "" {
+			a.say("    replay: %s replay %s", program(), recording)
+		}
+	}
+	runs, complete, err := c.Run()
 	told.clear()
 	var other *explore.OtherCampaignError
 	switch {
@@ -92,21 +118,50 @@ func (a *app) explore(args []string) (int, error) {
 		return 0, err
 	}
 	if c.Of > 1 {
-		fmt.Fprintf(a.out, "shard %d of %d is kept in %s; when all are done: %s merge DIR ... --out DIR\n", c.Shard+1, c.Of, c.Dir, program())
+		fmt.Fprintf(a.out, "shard %d of %d is kept in %s; when all are done: %s merge DIR ... --out DIR\n", c.Shard+1, c.Of, out, program())
 		if !complete {
-			fmt.Fprintf(a.err, "simrun: incomplete: it was stopped; the same command goes on with it\n")
+			a.say("simrun: incomplete: it was stopped; the same command goes on with it")
 			return exitUndecided, nil
 		}
 		return exitOK, nil
 	}
-	_, runs, err := explore.Merge([]string{c.Dir})
-	if err != nil {
-		return 0, err
+	s := &explore.Shrinking{Plan: p, Jobs: c.Jobs, Dir: out, From: []string{work}}
+	return a.conclude(t, s, told, runs, out, asJSON)
+}
+
+// numbers checks the options that are numbers and have a meaning of their own where they are
+// not given.
+func numbers(given *pflag.FlagSet, p explore.Plan, limit time.Duration) error {
+	switch {
+	case given.Changed("time") && limit <= 0:
+		return fmt.Errorf("--time %v: more than 0, as in 90s or 2m", limit)
+	case given.Changed("depth") && p.Depth < 1:
+		return fmt.Errorf("--depth %d: at least 1", p.Depth)
 	}
-	if temporary {
-		c.Dir = ""
+	return nil
+}
+
+// lateMost limits the time after --time that a worker has for its last run.
+const lateMost = 5 * time.Second
+
+// timing is the time of a command that makes failures small.
+type timing struct {
+	// stop ends with an interrupt. hard ends also when the time is over and a worker does
+	// not come to an end.
+	stop, hard context.Context
+	until      time.Time // when the time is over; zero: never
+	end        func()
+}
+
+// newTime returns the time of a command that begins now; limit 0: as long as it takes.
+func newTime(stop context.Context, limit time.Duration) timing {
+	if limit == 0 {
+		hard, end := context.WithCancel(stop)
+		return timing{stop: stop, hard: hard, end: end}
 	}
-	return a.conclude(quit, p, runs, c.Dir, asJSON)
+	until := time.Now().Add(limit)
+	hard, end := context.WithDeadline(stop, until.Add(min(limit/10, lateMost)))
+	return timing{stop, hard, until, end}
 }
 
 // planWords are the options of a plan that become fields of it only when they are checked.
@@ -151,50 +206,67 @@ func (w planWords) complete(p *explore.Plan) (err error) {
 	return nil
 }
 
-// interrupts returns two contexts for a campaign. The first interrupt ends stop: the
-// campaign plays no more runs, and shrinks the failures that it has found unless it is a
-// shard. The second interrupt ends quit: the campaign stops shrinking, too. The runs that
-// were played are kept.
-func (a *app) interrupts() (stop, quit context.Context, release func()) {
+// interrupts returns a context that the first interrupt ends. The command then tells what it
+// has. A second interrupt calls cleanup and ends the program.
+func (a *app) interrupts(cleanup func()) (stop context.Context, release func()) {
 	stop, end := context.WithCancel(context.Background())
-	quit, endNow := context.WithCancel(context.Background())
+	released := make(chan struct{})
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
 	go func() {
-		select {
-		case <-signals:
-		case <-stop.Done():
-			return
-		}
-		fmt.Fprintln(a.err, "simrun: interrupted; it plays no more, and ends when what is under way is done. Interrupt again to end at once")
-		end()
-		select {
-		case <-signals:
-			endNow()
-		case <-quit.Done():
+		for again := false; ; again = true {
+			select {
+			case <-signals:
+			case <-released:
+				return
+			}
+			if again {
+				cleanup()
+				a.say("simrun: interrupted again; what was kept until now stays")
+				exit := a.exit
+				if exit == nil {
+					exit = os.Exit
+				}
+				exit(exitUndecided)
+				return
+			}
+			a.say("simrun: interrupted; what was found until now follows. Interrupt again to end at once")
+			end()
 		}
 	}()
-	return stop, quit, func() { signal.Stop(signals); end(); endNow() }
+	return stop, sync.OnceFunc(func() { signal.Stop(signals); close(released); end() })
 }
 
 // cover plays all schedules of a small scenario.
 func (a *app) cover(p explore.Plan, given *pflag.FlagSet, rest []string, w planWords, dir string, limit time.Duration, asJSON bool) (int, error) {
 	s, err := covered(&p, given, rest, w)
-	if err == nil {
-		err = folder(dir)
-	}
 	if err != nil {
 		return 0, usageError{fmt.Errorf("explore: %w", err)}
 	}
-	stop, cancel := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer cancel()
-	context.AfterFunc(stop, cancel) // a second interrupt ends the program
-	if limit > 0 {
-		stop, cancel = context.WithTimeout(stop, limit)
-		defer cancel()
+	release, err := a.folder(dir)
+	if err != nil {
+		return 0, usageError{fmt.Errorf("explore: %w", err)}
 	}
-	told := a.tellProgress()
-	o, small, err := explore.Cover(stop, a.host, p, s, shrinkBudget, program(), told.show)
+	defer release()
+	stop, quiet := a.interrupts(func() {})
+	defer quiet()
+	told := a.tellProgress(limit)
+	t := newTime(stop, limit)
+	defer t.end()
+	expired := func() bool { return stop.Err() != nil || limit > 0 && !time.Now().Before(t.until) }
+	begun := time.Now()
+	playing, end := context.WithCancel(stop)
+	defer end()
+	o, small, err := explore.Cover(playing, a.host, p, s, shrinkBudget, program(), expired, func(p explore.Progress) {
+		told.played(p)
+		told.show()
+		if spent := time.Since(begun); limit > 0 && spent >= limit-shrinkTime(limit, spent, p) {
+			end()
+		}
+	}, func(p explore.ShrinkProgress) {
+		told.made(p)
+		told.show()
+	})
 	told.clear()
 	if err != nil {
 		return 0, err
@@ -292,35 +364,33 @@ func planned(p *explore.Plan, c *explore.Campaign, rest []string, w planWords, s
 		}
 		c.Shard, c.Of = first-1, of
 	}
-	return folder(c.Dir)
-}
-
-// folder makes the folder of --out, unless dir is "".
-func folder(dir string) error {
-	if dir == "" {
-		return nil
-	}
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return fmt.Errorf("--out: %w", err)
-	}
 	return nil
 }
 
-// player starts a process that plays runs of a campaign until quit ends. The process has a
+// player starts a process that plays runs of a campaign until stop ends. The process has a
 // process group of its own. An interrupt from the terminal therefore does not reach it, and
 // the campaign ends it.
-func player(quit context.Context, p explore.Plan) (explore.Player, error) {
-	cmd := workerProcess(quit)
+func player(stop context.Context, p explore.Plan) (explore.Player, error) {
+	cmd := workerProcess(stop)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	return explore.Away(cmd, p)
 }
+
+// workerMemory limits the heap of a worker, which then has less than 512 MiB of memory in all.
+const workerMemory = 400 << 20
 
 // workerCommand is the command with which simrun starts itself as a worker. It is not for
 // users.
 const workerCommand = "explore-worker"
 
 func (a *app) worker([]string) (int, error) {
-	return exitOK, explore.Serve(a.host, os.Stdin, os.Stdout)
+	sim.LimitMemory(workerMemory)
+	questions, asked := io.Pipe()
+	go func() {
+		_, _ = io.Copy(asked, os.Stdin)
+		os.Exit(exitOK) // nobody wants the answer that is under way
+	}()
+	return exitOK, explore.Serve(a.host, questions, os.Stdout)
 }
 
 // merge makes one campaign from the folders of its shards.
@@ -338,38 +408,52 @@ func (a *app) merge(args []string) (int, error) {
 		return 0, usagef("merge takes the folders of the shards of one campaign")
 	}
 	p, runs, err := explore.Merge(dirs)
-	if err == nil {
-		err = folder(out)
-	}
 	if err != nil {
 		return 0, usagef("merge: %w", err)
 	}
 	if p.World != sim.Version {
 		return 0, usagef("merge: the campaign was played in world version %d, and this program's is %d", p.World, sim.Version)
 	}
-	quit, cancel := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer cancel()
-	return a.conclude(quit, p, runs, out, asJSON)
+	release, err := a.folder(out)
+	if err != nil {
+		return 0, usageError{fmt.Errorf("merge: %w", err)}
+	}
+	defer release()
+	stop, quiet := a.interrupts(func() {})
+	defer quiet()
+	t := newTime(stop, 0)
+	defer t.end()
+	told := a.tellProgress(0)
+	told.played(explore.Progress{Runs: len(runs), Of: p.Runs})
+	go told.each(t.hard)
+	s := &explore.Shrinking{Plan: p, Jobs: runtime.NumCPU(), Dir: out, From: dirs}
+	return a.conclude(t, s, told, runs, out, asJSON)
 }
 
-// conclude sums up the runs, shrinks one failure per group, and prints the result. If quit
-// ends first, it prints no result.
-func (a *app) conclude(quit context.Context, p explore.Plan, runs []explore.Run, dir string, asJSON bool) (int, error) {
-	o, small, err := explore.Conclude(p, runs, shrinkBudget, func(tasks []explore.ShrinkTask) ([]explore.Shrunk, []error) {
-		return a.shrinkAll(quit, p, tasks)
-	})
-	if quit.Err() != nil {
-		kept := ""
-		if dir != "" {
-			kept = "; the runs are kept, and the same command goes on with them"
+// conclude sums up the runs, makes one failure per group small while there is time, and prints
+// the result.
+func (a *app) conclude(t timing, s *explore.Shrinking, told *exploreProgress, runs []explore.Run, dir string, asJSON bool) (int, error) {
+	s.Budget, s.Program, s.Stop, s.Until = shrinkBudget, program(), t.hard, t.until
+	s.Player = func() (explore.Player, error) { return player(t.hard, s.Plan) }
+	began := false
+	s.Progress = func(p explore.ShrinkProgress) {
+		if told.made(p); !began && t.stop.Err() == nil {
+			began = true
+			a.say("making %d of %d failures small, within %d runs each%s", p.Of-p.Done, p.Of, s.Budget, told.within("", time.Now()))
 		}
-		fmt.Fprintf(a.err, "simrun: interrupted while what was found was made small%s\n", kept)
-		return exitUndecided, nil
 	}
+	o, small, err := s.Conclude(runs)
+	t.end() // the progress is over
+	told.clear()
 	if err != nil {
 		return 0, err
 	}
-	return a.result(o, small, dir, asJSON)
+	code, err := a.result(o, small, dir, asJSON)
+	goesOn := o.Missing > 0 && slices.Contains(s.From, dir) || slices.ContainsFunc(small, func(s explore.Shrunk) bool { return s.Unfinished })
+	if err == nil && dir != "" && goesOn {
+		a.say("simrun: incomplete; the same command goes on with it")
+	}
+	return code, err
 }
 
 // result prints the result of a campaign. It also writes the result to dir, unless dir is "".
@@ -396,40 +480,10 @@ func tallyCode(o explore.Tally) int {
 		return exitDefect
 	case slices.ContainsFunc(o.Groups, func(g explore.Found) bool { return g.Class == "bug" }):
 		return exitUnexpected
-	case o.Missing > 0 || len(o.Odd) > 0 || o.Coverage != nil && !o.Coverage.Complete:
+	case o.Missing > 0 || o.Unfinished > 0 || len(o.Odd) > 0 || o.Coverage != nil && !o.Coverage.Complete:
 		return exitUndecided
 	}
 	return exitOK
-}
-
-// shrinkAll makes failures small, on all processors, until quit ends. It returns the result
-// or the error of each.
-func (a *app) shrinkAll(quit context.Context, p explore.Plan, tasks []explore.ShrinkTask) ([]explore.Shrunk, []error) {
-	small := make([]explore.Shrunk, len(tasks))
-	problems := make([]error, len(tasks))
-	turn := make(chan int)
-	var all sync.WaitGroup
-	for range min(runtime.NumCPU(), len(tasks)) {
-		all.Go(func() {
-			for i := range turn {
-				w, err := player(quit, p)
-				if err == nil {
-					tasks[i].Program = program()
-					small[i], err = w.Shrink(tasks[i])
-					w.Close()
-				}
-				problems[i] = err
-			}
-		})
-	}
-	for i := range tasks {
-		a.status("making %d of %d failures small", i+1, len(tasks))
-		turn <- i
-	}
-	close(turn)
-	all.Wait()
-	a.status("")
-	return small, problems
 }
 
 // tally prints the failures that a campaign found, and its totals.
@@ -444,66 +498,22 @@ func (a *app) tally(o explore.Tally, small []explore.Shrunk, dir string) {
 			cause = ", excused: " + g.Excuse
 		}
 		fmt.Fprintf(a.out, "%s %s at %s, with %s\n", a.paint(word, fmt.Sprintf("%-5s", word)), g.Judge, g.Op, g.FaultWords())
-		fmt.Fprint(a.out, wrap(fmt.Sprintf("%d of %d runs, first seed %d; %d events after %d runs of shrinking%s",
-			g.Count, o.Runs, g.First.Seed, small[i].Size, small[i].Runs, cause), "    ", 100))
+		how := fmt.Sprintf("after %d runs of shrinking", small[i].Runs)
+		switch {
+		case small[i].Runs == 0:
+			how = "as it was found"
+		case small[i].Unfinished:
+			how += ", which were too few"
+		}
+		fmt.Fprint(a.out, wrap(fmt.Sprintf("%d of %d runs, first seed %d; %d events %s%s",
+			g.Count, o.Runs, g.First.Seed, small[i].Size, how, cause), "    ", 100))
 		fmt.Fprint(a.out, wrap(small[i].Why, "    ", 100))
 		if cause := small[i].CauseText(); cause != "" {
 			fmt.Fprint(a.out, wrap("cause: "+cause, "    ", 100))
 		}
-		if dir != "" {
-			fmt.Fprintf(a.out, "    replay: %s replay %s\n", program(), filepath.Join(dir, g.Recording(small[i])))
+		if recording := g.Recording(small[i]); dir != "" && recording != "" {
+			fmt.Fprintf(a.out, "    replay: %s replay %s\n", program(), filepath.Join(dir, recording))
 		}
 	}
 	fmt.Fprint(a.out, wrap(o.Total(), "", 100))
 }
-
-// status shows a line of progress if stderr is a terminal. An empty line clears it.
-func (a *app) status(format string, args ...any) {
-	if a.tty {
-		fmt.Fprintf(a.err, "\r\x1b[K"+format, args...)
-	}
-}
-
-// exploreProgress shows the progress of a campaign. On a terminal it overwrites one line.
-// Elsewhere it prints a line whenever the number of runs has doubled.
-type exploreProgress struct {
-	mu    sync.Mutex
-	a     *app
-	begun time.Time
-	from  int // runs of an earlier start
-	shown time.Time
-	next  int
-}
-
-func (a *app) tellProgress() *exploreProgress {
-	return &exploreProgress{a: a, begun: time.Now(), from: -1, next: 1}
-}
-
-func (t *exploreProgress) show(p explore.Progress) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.from < 0 {
-		t.from = p.Runs - 1
-	}
-	rate := float64(p.Runs-t.from) / time.Since(t.begun).Seconds()
-	of := fmt.Sprintf("%d of %d runs", p.Runs, p.Of)
-	if p.Of == 0 {
-		of = fmt.Sprintf("%d schedules", p.Runs)
-	}
-	line := fmt.Sprintf("%s, %.0f a second, %d states, %d groups, %d steps", of, rate, p.States, p.Groups, p.Steps)
-	if p.Died > 0 {
-		line += fmt.Sprintf(", %d died", p.Died)
-	}
-	switch {
-	case t.a.tty && time.Since(t.shown) > 200*time.Millisecond:
-		t.shown = time.Now()
-		t.a.status("%s", line)
-	case !t.a.tty && (p.Runs >= t.next || p.Runs == p.Of):
-		for t.next <= p.Runs {
-			t.next = max(t.next+1, 2*t.next)
-		}
-		fmt.Fprintln(t.a.err, line)
-	}
-}
-
-func (t *exploreProgress) clear() { t.a.status("") }

@@ -3,11 +3,14 @@ package simrun
 import (
 	"bufio"
 	"encoding/json"
+	"io"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 
 	"lockstep/explore"
@@ -48,9 +51,16 @@ func TestExploreRefusesBadInput(t *testing.T) {
 		{"--lock setnx-del --runs 5 --out " + file, "file"},
 		{"--lock setnx-del --runs many", "--runs many: want a whole number"},
 		{"--lock setnx-del --time soon", "--time soon: want a length of time"},
+		{"--lock setnx-del --time -5s", "--time -5s: more than 0"},
+		{"--lock setnx-del --time 0s", "--time 0s: more than 0"},
+		{"--lock setnx-del --strategy exhaustive --time -5s", "--time -5s: more than 0"},
+		{"--lock setnx-del --strategy pct --depth 0", "--depth 0: at least 1"},
+		{"--lock setnx-del --strategy pct --depth -1", "--depth -1: at least 1"},
+		{"--lock setnx-del --runs -3", "--runs -3: at least 1"},
+		{"--lock setnx-del --steps 99999999999999999999", "want a whole number"},
 	} {
 		code, out, stderr := call(t, append([]string{"explore"}, strings.Fields(c.args)...)...)
-		if code != exitUsage || out != "" || !strings.Contains(stderr, c.want) {
+		if code != exitUsage || out != "" || !strings.Contains(stderr, c.want) || strings.Contains(stderr, "strconv") {
 			t.Errorf("explore %s: exit %d, %q, %q; want %q", c.args, code, out, stderr, c.want)
 		}
 	}
@@ -162,36 +172,131 @@ func TestExploreStopsInTime(t *testing.T) {
 	}
 }
 
-// An interrupted campaign shrinks the failures that it found. After a second interrupt it
-// stops shrinking and keeps the runs.
-func TestASecondInterruptDoesNotWait(t *testing.T) {
+// A campaign that is interrupted tells what it found until then, as it was found. The same
+// command goes on, also after the process was killed, and at the end the folder is the same to
+// the byte as without an interruption.
+func TestAnInterruptedCampaignEndsTheSame(t *testing.T) {
+	args := []string{"explore", "--lock", "setnx-del", "--faults", "pause", "--runs", "220", "--out"}
 	dir := t.TempDir()
-	cmd := exec.Command(os.Args[0], "explore", "--lock", "redisson-fair@3.21.3", "--profile", "full", "--runs", "1000000", "--jobs", "1", "--out", dir)
-	stderr, err := cmd.StderrPipe()
+	if code, _, stderr := call(t, append(slices.Clone(args), dir)...); code != exitUnexpected {
+		t.Fatalf("exit %d\n%s", code, stderr)
+	}
+	want := files(t, dir)
+	for _, c := range []struct {
+		name   string
+		signal os.Signal
+		after  string // the line of stderr
+		code   int
+		found  bool // no failure is small when the signal comes
+	}{
+		{"while it plays", os.Interrupt, "found in run ", exitUnexpected, true},
+		{"while it makes failures small", syscall.SIGTERM, "making ", exitUnexpected, false},
+		{"killed", os.Kill, "found in run ", -1, false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			dir := t.TempDir()
+			cmd := exec.Command(os.Args[0], append(slices.Clone(args), dir)...)
+			stderr, err := cmd.StderrPipe()
+			if err != nil {
+				t.Fatal(err)
+			}
+			var out strings.Builder
+			cmd.Stdout = &out
+			if err := cmd.Start(); err != nil {
+				t.Fatal(err)
+			}
+			var told []string
+			for lines := bufio.NewScanner(stderr); lines.Scan(); {
+				told = append(told, lines.Text())
+				if c.after != "" && strings.HasPrefix(lines.Text(), c.after) {
+					c.after = ""
+					_ = cmd.Process.Signal(c.signal)
+				}
+			}
+			_ = cmd.Wait()
+			if code := cmd.ProcessState.ExitCode(); code != c.code {
+				t.Fatalf("exit %d\n%s%s", code, strings.Join(told, "\n"), &out)
+			}
+			if c.found && !strings.Contains(out.String(), "as it was found") {
+				t.Errorf("it tells no failure as it was found:\n%s", &out)
+			}
+			recordings := 0
+			for name := range files(t, dir) {
+				if strings.HasSuffix(name, ".lockstep") {
+					recordings++
+					if code, out, stderr := call(t, "replay", filepath.Join(dir, name)); code != exitOK {
+						t.Errorf("replay of %s: exit %d\n%s%s", name, code, out, stderr)
+					}
+				}
+			}
+			if recordings == 0 {
+				t.Error("no recording was written")
+			}
+			if code, _, stderr := call(t, append(slices.Clone(args), dir)...); code != exitUnexpected {
+				t.Fatalf("exit %d\n%s", code, stderr)
+			}
+			if got := files(t, dir); !maps.Equal(got, want) {
+				t.Errorf("the folders differ: %v, and %v without an interruption", slices.Sorted(maps.Keys(got)), slices.Sorted(maps.Keys(want)))
+				for name, text := range want {
+					if got[name] != text {
+						t.Errorf("%s:\n%.2000s\nwant\n%.2000s", name, got[name], text)
+					}
+				}
+			}
+		})
+	}
+}
+
+// The first interrupt ends the context. The second one cleans up and ends the program.
+func TestASecondInterruptDoesNotWait(t *testing.T) {
+	var stderr strings.Builder
+	exited, cleaned := make(chan int, 1), false
+	a := &app{err: &stderr, exit: func(code int) { exited <- code }}
+	stop, release := a.interrupts(func() { cleaned = true })
+	defer release()
+	interrupt := func() {
+		t.Helper()
+		if err := syscall.Kill(os.Getpid(), syscall.SIGINT); err != nil {
+			t.Fatal(err)
+		}
+	}
+	interrupt()
+	<-stop.Done()
+	if cleaned {
+		t.Error("the first interrupt cleaned up")
+	}
+	interrupt()
+	if code := <-exited; code != exitUndecided || !cleaned {
+		t.Errorf("exit %d, cleaned up: %v\n%s", code, cleaned, &stderr)
+	}
+}
+
+// A second process is refused a folder until the first one ends, however it ends.
+func TestAFolderHasOneProcess(t *testing.T) {
+	dir := t.TempDir()
+	a := &app{err: io.Discard}
+	release, err := a.folder(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
+	if again, err := a.folder(dir); err != nil {
+		t.Errorf("a command of the same program: %v", err)
+	} else {
+		again()
 	}
-	var last string
-	for lines := bufio.NewScanner(stderr); lines.Scan(); {
-		last = lines.Text()
-		if strings.HasPrefix(last, "32 of ") || strings.Contains(last, "Interrupt again") {
-			if err := cmd.Process.Signal(os.Interrupt); err != nil {
-				t.Fatal(err)
-			}
+	args := []string{"explore", "--lock", "setnx-cad", "--runs", "1", "--out", dir}
+	for _, args := range [][]string{args, append(slices.Clone(args[:3]), "--strategy", "exhaustive", "--out", dir), {"survey", "--lock", "setnx-cad", "--out", dir}, {"results", dir}} {
+		code, out, stderr := call(t, args...)
+		if code != exitUsage || out != "" || !strings.Contains(stderr, "another process writes into the folder "+dir) {
+			t.Errorf("%v: exit %d\n%s%s", args, code, out, stderr)
 		}
 	}
-	_ = cmd.Wait()
-	if cmd.ProcessState.ExitCode() != exitUndecided || last != "simrun: interrupted while what was found was made small; the runs are kept, and the same command goes on with them" {
-		t.Errorf("%v, and said last: %s", cmd.ProcessState, last)
+	if left := files(t, dir); len(left) != 0 {
+		t.Errorf("the refused process wrote %v", slices.Sorted(maps.Keys(left)))
 	}
-	if _, runs, err := explore.Merge([]string{dir}); err != nil || len(runs) < 32 {
-		t.Errorf("%d runs are kept: %v", len(runs), err)
-	}
-	if _, err := os.Stat(filepath.Join(dir, explore.VerdictsFile)); !os.IsNotExist(err) {
-		t.Errorf("it has a result all the same: %v", err)
+	release()
+	if code, _, stderr := call(t, args...); code != exitOK {
+		t.Errorf("afterwards: exit %d\n%s", code, stderr)
 	}
 }
 
@@ -205,7 +310,7 @@ func TestAKilledProcessTakesOneRunWithIt(t *testing.T) {
 		}
 		return explore.Away(exec.Command("false"), p)
 	}}
-	if complete, err := c.Run(); !complete || err != nil {
+	if _, complete, err := c.Run(); !complete || err != nil {
 		t.Fatal(complete, err)
 	}
 	_, runs, err := explore.Merge([]string{c.Dir})

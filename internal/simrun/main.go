@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"strings"
+	"sync"
 
 	"github.com/spf13/pflag"
 
@@ -58,7 +59,8 @@ const usage = `simrun runs distributed-lock code in a simulated world.
       --out DIR        keep the runs, and what is found; the same command goes
                        on where it was killed
       --shard I/N      play the I-th of N parts; then simrun merge
-      --time D         stop then, incomplete
+      --time D         end then, with what was found made as small as there is time for;
+                       an interrupt ends at once; with --out the same command goes on
       --live           play on a real redis-server in real time, for --time D; --jobs J:
                        runs at a time
   simrun merge DIR ... [--out DIR]         one campaign out of its shards
@@ -128,6 +130,11 @@ type app struct {
 	err    io.Writer
 	colour bool
 	tty    bool // stderr is a terminal
+	brief  bool // stderr gets progress and errors only
+	speech sync.Mutex
+	exit   func(int) // ends the program; nil: os.Exit
+	// folders are the folders into which only this process writes, see folder.
+	folders []os.FileInfo
 }
 
 // Main runs the command that the arguments name and ends the program with its exit code.

@@ -92,6 +92,11 @@ func (a *app) renew(args []string) (int, error) {
 		return 0, usagef("results: %s is a file; name the folder of results", r.dir)
 	}
 	if !check {
+		release, err := a.folder(r.dir)
+		if err != nil {
+			return 0, usageError{fmt.Errorf("results: %w", err)}
+		}
+		defer release()
 		if err := r.recover(); err != nil {
 			return 0, err
 		}
@@ -460,7 +465,7 @@ func (r *renewal) command(args ...string) error {
 
 func (r *renewal) run(args ...string) (string, error) {
 	var out, quiet bytes.Buffer
-	a := &app{host: r.a.host, out: &out, err: &quiet, tty: r.a.tty}
+	a := &app{host: r.a.host, out: &out, err: &quiet, tty: r.a.tty, brief: r.a.tty, folders: r.a.folders}
 	if a.tty {
 		a.err = r.a.err
 	}
@@ -528,7 +533,7 @@ func (r *renewal) campaign(name string) error {
 }
 
 // runsOfCampaign lists the files from which an interrupted campaign continues.
-var runsOfCampaign = []string{explore.RunsFile, explore.PlanFile}
+var runsOfCampaign = []string{explore.RunsFile, explore.PlanFile, explore.ShrunkFile}
 
 // keepRuns removes everything but the runs from the folder of an interrupted campaign. If
 // another version of the program played the runs, it removes them, too.

@@ -56,7 +56,7 @@ func playLittleResults(t *testing.T) {
 			t.Fatalf("exit %d: %s", code, stderr)
 		}
 	}
-	for _, file := range []string{explore.RunsFile, explore.PlanFile} { // these are not results
+	for _, file := range runsOfCampaign { // these are not results
 		if err := os.Remove(filepath.Join("r/explore/one", file)); err != nil {
 			t.Fatal(err)
 		}

@@ -56,14 +56,17 @@ func (a *app) survey(args []string) (int, error) {
 		err = fmt.Errorf("--runs %d: at least 1", o.Runs)
 	case jobs < 1 || jobs > 1024:
 		err = fmt.Errorf("--jobs %d: from 1 to 1024", jobs)
-	default:
-		err = folder(dir)
 	}
 	if err != nil {
 		return 0, usageError{fmt.Errorf("survey: %w", err)}
 	}
-	stop, release := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	release, err := a.folder(dir)
+	if err != nil {
+		return 0, usageError{fmt.Errorf("survey: %w", err)}
+	}
 	defer release()
+	stop, quiet := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer quiet()
 	s := survey.Survey{Command: strings.Join(append([]string{program(), "survey"}, args...), " "), Chosen: names, Options: o}
 	s.Locks, err = a.surveyAll(stop, locks, o, jobs, dir)
 	if stop.Err() != nil {

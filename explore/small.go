@@ -1,0 +1,389 @@
+package explore
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/google/renameio/v2"
+
+	"lockstep/explore/shrink"
+	"lockstep/scenarios/play"
+)
+
+// ShrunkFile is the file of a campaign's folder that has the failures that were made small,
+// a line each. The same command does not make them small again.
+const ShrunkFile = "shrunk.jsonl"
+
+// FoundDir is the folder in a campaign's folder that has the recording of the smallest run of
+// each group, as it was found. It is gone when everything is played and made small.
+const FoundDir = "found"
+
+// foundFile returns the file of the recording of a run as it was found, relative to the
+// folder of the campaign, with forward slashes.
+func foundFile(f Failed, index int) string {
+	return fmt.Sprintf("%s/%s/run-%d.lockstep", FoundDir, f.Folder(f.Origin), index)
+}
+
+// Shrinking makes the failures of a campaign small, each in a player of its own. A failure
+// whose time is over stays as it was found, or as small as it is then.
+type Shrinking struct {
+	Plan    Plan
+	Budget  int    // runs for each failure
+	Program string // ShrinkTask.Program
+	Jobs    int
+	// Player returns a player. Its work ends with an error once Stop is done.
+	Player func() (Player, error)
+	// Stop ends everything at once.
+	Stop context.Context
+	// Until ends the work on all failures, which share the time; zero: never.
+	Until time.Time
+	// Dir is the folder that keeps what is small in ShrunkFile; "": nothing is kept.
+	Dir string
+	// From are the folders of the campaign, or of its shards. Their FoundDir has the
+	// recordings of failures as they were found.
+	From []string
+	// Progress is called when the number of failures that are small, or are worked at, changes;
+	// nil: nobody asks.
+	Progress func(ShrinkProgress)
+}
+
+// ShrinkProgress is how far a Shrinking is.
+type ShrinkProgress struct {
+	Done  int // failures that are small, or whose time is over
+	Begun int // failures that are small or are worked at
+	Of    int
+}
+
+// keptShrunk is a line of ShrunkFile. The first line of the file is a shrunkHead.
+type keptShrunk struct {
+	Group   string `json:"of"` // the key of the group before it was made small
+	Budget  int    `json:"budget"`
+	Program string `json:"program"`
+	Shrunk
+}
+
+// name tells the failures of a campaign apart.
+func (k keptShrunk) name() string { return smallName(k.Group, k.Run) }
+
+func smallName(group string, run int) string { return fmt.Sprintf("%s of run %d", group, run) }
+
+// shrunkHead says to which campaign, and to which versions of the program, a ShrunkFile
+// belongs. The number of runs does not matter.
+type shrunkHead struct {
+	Plan     Plan     `json:"plan"`
+	Versions Versions `json:"versions"`
+}
+
+func (s *Shrinking) head() shrunkHead {
+	h := shrunkHead{s.Plan, CurrentVersions()}
+	h.Plan.Runs = 0
+	return h
+}
+
+// Conclude adds up the runs of the plan and makes the smallest failure of each group small.
+// A run that does not fail again counts as nondeterministic, and its group goes by another
+// of its runs. If everything was made small, ShrunkFile has the failures in order of
+// their groups at the end, and nothing else.
+func (s *Shrinking) Conclude(runs []Run) (Tally, []Shrunk, error) {
+	kept, err := s.kept()
+	if err != nil {
+		return Tally{}, nil, err
+	}
+	o, small, err := conclude(s.Plan, runs, s.Budget, func(tasks []ShrinkTask) ([]Shrunk, []error) {
+		return s.all(tasks, kept)
+	})
+	if err != nil || s.Dir == "" || slices.ContainsFunc(small, func(s Shrunk) bool { return s.Unfinished }) {
+		return o, small, err
+	}
+	var b bytes.Buffer
+	for i, g := range o.Groups {
+		if err := writeLine(&b, keptShrunk{g.key(), s.Budget, s.Program, small[i]}); err != nil {
+			return o, small, err
+		}
+	}
+	return o, small, s.rewrite(b.Bytes())
+}
+
+// kept reads the failures that an earlier start made small, by name. It begins the file anew
+// if the file belongs to another campaign or program, and cuts off a line that is not whole.
+func (s *Shrinking) kept() (map[string]keptShrunk, error) {
+	all := map[string]keptShrunk{}
+	if s.Dir == "" {
+		return all, nil
+	}
+	text, err := os.ReadFile(filepath.Join(s.Dir, ShrunkFile))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	first, rest, _ := bytes.Cut(text, []byte("\n"))
+	var head bytes.Buffer
+	if err := writeLine(&head, s.head()); err != nil {
+		return nil, err
+	}
+	if !bytes.Equal(append(first, '\n'), head.Bytes()) {
+		return all, s.rewrite(nil)
+	}
+	var whole []byte
+	lines := bufio.NewScanner(bytes.NewReader(rest))
+	lines.Buffer(nil, len(rest)+1)
+	for lines.Scan() {
+		var k keptShrunk
+		if json.Unmarshal(lines.Bytes(), &k) != nil {
+			break
+		}
+		whole = append(append(whole, lines.Bytes()...), '\n')
+		if k.Budget == s.Budget && k.Program == s.Program {
+			all[k.name()] = k
+		}
+	}
+	if err := lines.Err(); err != nil || bytes.Equal(whole, rest) {
+		return all, err
+	}
+	return all, s.rewrite(whole)
+}
+
+// rewrite writes ShrunkFile with the given lines.
+func (s *Shrinking) rewrite(lines []byte) error {
+	var b bytes.Buffer
+	if err := writeLine(&b, s.head()); err != nil {
+		return err
+	}
+	b.Write(lines)
+	return renameio.WriteFile(filepath.Join(s.Dir, ShrunkFile), b.Bytes(), 0o644)
+}
+
+// keep adds a failure to ShrunkFile.
+func (s *Shrinking) keep(k keptShrunk) (err error) {
+	if s.Dir == "" {
+		return nil
+	}
+	var b bytes.Buffer
+	if err := writeLine(&b, k); err != nil {
+		return err
+	}
+	f, err := os.OpenFile(filepath.Join(s.Dir, ShrunkFile), os.O_WRONLY|os.O_APPEND, 0o644)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	_, err = f.Write(b.Bytes())
+	return err
+}
+
+func writeLine(b *bytes.Buffer, x any) error {
+	enc := json.NewEncoder(b)
+	enc.SetEscapeHTML(false)
+	return enc.Encode(x)
+}
+
+// all does tasks. It returns the result or the error of each.
+func (s *Shrinking) all(tasks []ShrinkTask, kept map[string]keptShrunk) ([]Shrunk, []error) {
+	small := make([]Shrunk, len(tasks))
+	problems := make([]error, len(tasks))
+	var left []int
+	for i, t := range tasks {
+		if k, ok := kept[smallName(t.Failed.key(), t.Run.Index)]; ok {
+			small[i] = k.Shrunk
+			continue
+		}
+		left = append(left, i)
+	}
+	p := ShrinkProgress{Done: len(tasks) - len(left), Of: len(tasks)}
+	p.Begun = p.Done
+	var mu sync.Mutex // guards p, and the file
+	told := func(change func()) {
+		mu.Lock()
+		defer mu.Unlock()
+		if change(); s.Progress != nil {
+			s.Progress(p)
+		}
+	}
+	turn := make(chan int)
+	var workers sync.WaitGroup
+	for range min(s.Jobs, len(left)) {
+		workers.Go(func() {
+			for n := range turn {
+				i := left[n]
+				t := tasks[i]
+				if !s.Until.IsZero() {
+					t.Until = s.share(len(left) - n)
+				}
+				told(func() { p.Begun++ })
+				small[i], problems[i] = s.one(t)
+				told(func() {
+					p.Done++
+					if problems[i] == nil && !small[i].Unfinished {
+						problems[i] = s.keep(keptShrunk{t.Failed.key(), s.Budget, s.Program, small[i]})
+					}
+				})
+			}
+		})
+	}
+	for n := range left {
+		turn <- n
+	}
+	close(turn)
+	workers.Wait()
+	return small, problems
+}
+
+// share returns the instant at which the next of the failures that are left must be done, so
+// that each has an equal part of the time.
+func (s *Shrinking) share(left int) time.Time {
+	rounds := (left + s.Jobs - 1) / s.Jobs
+	now := time.Now()
+	return now.Add(s.Until.Sub(now) / time.Duration(rounds))
+}
+
+// one does a task, or returns the failure as it was found if there is no time. A failure of a
+// run that is too long for the memory of a worker stays as it was found.
+func (s *Shrinking) one(t ShrinkTask) (Shrunk, error) {
+	if t.Run.Steps > shrink.LongestRun {
+		found := s.asFound(t)
+		found.Unfinished = false
+		return found, nil
+	}
+	over := func() bool { return s.Stop.Err() != nil || !s.Until.IsZero() && !time.Now().Before(s.Until) }
+	if over() {
+		return s.asFound(t), nil
+	}
+	p, err := s.Player()
+	if err == nil {
+		t.Program = s.Program
+		var small Shrunk
+		small, err = p.Shrink(t)
+		p.Close()
+		if err == nil {
+			return small, nil
+		}
+	}
+	var bad *BadRunError
+	var unrepeated *UnrepeatedError
+	if over() && !errors.As(err, &bad) && !errors.As(err, &unrepeated) {
+		return s.asFound(t), nil // Stop ended the player
+	}
+	return Shrunk{}, err
+}
+
+// asFound returns the failure of a task as it was found. Recording is "" if no folder has it.
+func (s *Shrinking) asFound(t ShrinkTask) Shrunk {
+	f := t.Failed
+	out := Shrunk{
+		Run: t.Run.Index, Group: f.Group, Origin: f.Origin, Size: f.Size, Why: f.Why, Seed: t.Run.Seed, Seeded: s.Plan.Strategy == StrategyRandom, Unfinished: true,
+	}
+	for _, dir := range s.From {
+		if text, err := os.ReadFile(filepath.Join(dir, filepath.FromSlash(foundFile(f, t.Run.Index)))); err == nil {
+			out.Recording = string(text)
+			break
+		}
+	}
+	return out
+}
+
+// conclude is Conclude with a function that makes failures small. It returns the result or
+// the error of each task.
+func conclude(p Plan, runs []Run, budget int, shrink func([]ShrinkTask) ([]Shrunk, []error)) (Tally, []Shrunk, error) {
+	runs = slices.Clone(runs)
+	done := map[string]Shrunk{}
+	name := func(g Found) string { return smallName(g.key(), g.Least.Index) }
+	for {
+		o := Sum(p, runs)
+		var tasks []ShrinkTask
+		var names []string
+		var small []Shrunk
+		for _, g := range o.Groups {
+			s, ok := done[name(g)]
+			if !ok {
+				tasks = append(tasks, ShrinkTask{Run: g.Least, Failed: g.Failed, Budget: budget})
+				names = append(names, name(g))
+			}
+			small = append(small, s)
+		}
+		if len(tasks) == 0 {
+			return o, small, nil
+		}
+		made, problems := shrink(tasks)
+		for i, err := range problems {
+			var unrepeated *UnrepeatedError
+			switch {
+			case errors.As(err, &unrepeated):
+				at := slices.IndexFunc(runs, func(r Run) bool { return r.Index == unrepeated.Run })
+				runs[at].Word, runs[at].Why, runs[at].Failures = play.VerdictNondeterministic, err.Error(), nil
+			case err != nil:
+				return o, nil, err
+			default:
+				done[names[i]] = made[i]
+			}
+		}
+	}
+}
+
+// foundRecordings keeps the recording of the smallest run of each group in FoundDir.
+type foundRecordings struct {
+	dir  string
+	best map[string]foundRun // by group
+}
+
+type foundRun struct {
+	size, index int
+	file        string
+}
+
+// count notes the failures of a run. It reports those that are the first of their group, and
+// returns the files that have to be written and those that have to go.
+func (f *foundRecordings) count(r Run) (first []Failed, write, remove []string) {
+	for _, failed := range r.Failures {
+		was, known := f.best[failed.key()]
+		if known && (failed.Size > was.size || failed.Size == was.size && r.Index >= was.index) {
+			continue
+		}
+		now := foundRun{failed.Size, r.Index, foundFile(failed, r.Index)}
+		f.best[failed.key()] = now
+		write = append(write, now.file)
+		if known {
+			remove = append(remove, was.file)
+		} else {
+			first = append(first, failed)
+		}
+	}
+	return first, write, remove
+}
+
+// keep writes the recording of a run that count asked for.
+func (f *foundRecordings) keep(recording string, write, remove []string) error {
+	for _, name := range write {
+		file := filepath.Join(f.dir, filepath.FromSlash(name))
+		if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+			return err
+		}
+		if err := renameio.WriteFile(file, []byte(recording), 0o644); err != nil {
+			return err
+		}
+	}
+	for _, name := range remove {
+		if err := removeFile(f.dir, name); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// removeFile removes a file of a folder, if it is there, and the folder that it leaves empty.
+func removeFile(dir, name string) error {
+	file := filepath.Join(dir, filepath.FromSlash(name))
+	if err := os.Remove(file); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	_ = os.Remove(filepath.Dir(file)) // it stays if it has more files
+	return nil
+}

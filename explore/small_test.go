@@ -1,0 +1,252 @@
+package explore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"lockstep/explore/draw"
+	"lockstep/explore/failure"
+	"lockstep/explore/shrink"
+	"lockstep/linearizability/judges"
+	"lockstep/scenarios/play"
+	"lockstep/sim"
+)
+
+// content returns the files of a folder by their names.
+func content(t *testing.T, dir string) map[string]string {
+	t.Helper()
+	out := map[string]string{}
+	err := filepath.WalkDir(dir, func(path string, d os.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		text, err := os.ReadFile(path)
+		rel, _ := filepath.Rel(dir, path)
+		out[filepath.ToSlash(rel)] = string(text)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+// asked counts the failures that a player makes small.
+type asked struct {
+	Player
+	tasks *int
+}
+
+func (p asked) Shrink(t ShrinkTask) (Shrunk, error) {
+	*p.tasks++
+	return p.Player.Shrink(t)
+}
+
+// A failure for which there is no time stays as it was found, with a recording that replays.
+// Once everything is small, the folder is the same as if there had been time, and nothing is
+// made small twice.
+func TestFailuresStayAsFoundUntilThereIsTime(t *testing.T) {
+	h := sim.NewHost(t)
+	p := plan("setnx-del", 120, draw.ClassPause)
+	tasks := 0
+	conclude := func(dir string, stop context.Context, runs []Run) Tally {
+		t.Helper()
+		s := Shrinking{Plan: p, Budget: 30, Program: "simrun", Jobs: 1, Stop: stop, Dir: dir, From: []string{dir}, Player: func() (Player, error) {
+			here, err := Here(h, p)
+			return asked{here, &tasks}, err
+		}}
+		o, small, err := s.Conclude(runs)
+		if err != nil {
+			t.Fatal(err)
+		}
+		o, small = o.Fold(small)
+		if err := WriteTally(dir, "simrun", o, small); err != nil {
+			t.Fatal(err)
+		}
+		return o
+	}
+	whole, dir := t.TempDir(), t.TempDir()
+	conclude(whole, t.Context(), played(t, h, Campaign{Plan: p, Dir: whole}))
+	made := tasks
+
+	over, end := context.WithCancel(t.Context())
+	end()
+	runs := played(t, h, Campaign{Plan: p, Dir: dir})
+	o := conclude(dir, over, runs)
+	if tasks != made || o.Unfinished != len(o.Groups) || len(o.Groups) == 0 || !strings.Contains(o.Total(), fmt.Sprintf("incomplete: %d of %d failures are not as small", o.Unfinished, len(o.Groups))) {
+		t.Errorf("%d failures were made small without time; %s", tasks-made, o.Total())
+	}
+	recordings := 0
+	for name, text := range content(t, dir) {
+		if !strings.HasSuffix(name, ".lockstep") {
+			continue
+		}
+		recordings++
+		rec, sc, l, err := play.ReadRecording(name, []byte(text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if v, diverged := play.Replay(h, rec, sc, l); diverged != "" || v.Word != rec.Verdict {
+			t.Errorf("%s replays as %s; %s", name, v.Word, diverged)
+		}
+	}
+	if recordings < len(o.Groups) {
+		t.Errorf("%d recordings of %d groups", recordings, len(o.Groups))
+	}
+
+	if o = conclude(dir, t.Context(), runs); o.Unfinished != 0 || tasks != 2*made {
+		t.Errorf("%d failures were made small, and %d are unfinished", tasks-made, o.Unfinished)
+	}
+	same := func(what string) {
+		t.Helper()
+		want, got := content(t, whole), content(t, dir)
+		for name := range want {
+			if got[name] != want[name] {
+				t.Errorf("%s, %s is\n%s\nwant\n%s", what, name, got[name], want[name])
+			}
+			delete(got, name)
+		}
+		for name := range got {
+			t.Errorf("%s, %s is there", what, name)
+		}
+	}
+	same("with time")
+	file := filepath.Join(dir, ShrunkFile)
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(file, text[:len(text)-20], 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if conclude(dir, t.Context(), runs); tasks != 2*made+1 {
+		t.Errorf("%d failures were made small again; want the one whose line was cut off", tasks-2*made)
+	}
+	same("after a line was cut off")
+	if err := os.WriteFile(file, []byte(strings.Replace(string(text), `"judges":`, `"judges":9`, 1)), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if conclude(dir, t.Context(), runs); tasks != 3*made+1 {
+		t.Errorf("%d failures were made small again; want all, since another program had done it", tasks-2*made-1)
+	}
+	same("after another program")
+}
+
+// slow is a player that needs an hour for a failure, and has a smaller one at every instant.
+type slow struct{ Player }
+
+func (slow) Shrink(t ShrinkTask) (Shrunk, error) {
+	time.Sleep(time.Until(t.Until))
+	return Shrunk{Run: t.Run.Index, Runs: 1, Unfinished: true}, nil
+}
+
+func (slow) Close() {}
+
+// Failures share the time that is left.
+func TestFailuresShareTheTime(t *testing.T) {
+	for _, jobs := range []int{1, 2, 9} {
+		synctest.Test(t, func(t *testing.T) {
+			begun := time.Now()
+			var told []ShrinkProgress
+			s := Shrinking{Jobs: jobs, Stop: t.Context(), Until: begun.Add(time.Minute), Player: func() (Player, error) { return slow{}, nil }, Progress: func(p ShrinkProgress) {
+				told = append(told, p)
+			}}
+			tasks := make([]ShrinkTask, 5)
+			small, problems := s.all(tasks, nil)
+			for i, s := range small {
+				if s.Runs != 1 || problems[i] != nil {
+					t.Errorf("%d jobs, failure %d: %+v, %v", jobs, i, s, problems[i])
+				}
+			}
+			if took := time.Since(begun); took != time.Minute {
+				t.Errorf("%d jobs took %v", jobs, took)
+			}
+			if n := len(told); n != 10 || told[n-1] != (ShrinkProgress{5, 5, 5}) {
+				t.Errorf("%d jobs told %v", jobs, told)
+			}
+			if small, problems = s.all(tasks, nil); problems[4] != nil || small[4].Runs != 0 || !small[4].Unfinished || time.Since(begun) != time.Minute {
+				t.Errorf("without time: %+v, %v", small[4], problems[4])
+			}
+		})
+	}
+}
+
+// A campaign keeps the recording of the smallest run of each group, whoever plays first.
+func TestTheSmallestRunIsKeptAsFound(t *testing.T) {
+	run := func(index, size int) Run {
+		return Run{Index: index, Recording: fmt.Sprint(index), Failures: []Failed{{Group: failure.Group{Judge: "misdelete", Class: judges.ClassBug, Op: "unlock", Faults: []string{}}, Size: size}}}
+	}
+	runs := []Run{run(200, 9), run(3, 9), run(205, 9), run(110, 4), run(120, 4)}
+	f := foundRecordings{dir: t.TempDir(), best: map[string]foundRun{}}
+	firsts := 0
+	for _, r := range runs {
+		first, write, remove := f.count(r)
+		firsts += len(first)
+		if err := f.keep(r.Recording, write, remove); err != nil {
+			t.Fatal(err)
+		}
+	}
+	g := Sum(plan("setnx-del", 300), runs).Groups[0]
+	if got := content(t, f.dir); len(got) != 1 || got[foundFile(g.Failed, g.Least.Index)] != "110" || firsts != 1 {
+		t.Errorf("%v is kept, and %d groups were new", got, firsts)
+	}
+}
+
+// The file of the runs is in order at the end, and has no run after the one that used up the
+// budget of steps. A gap before it is played first.
+func TestTheRunsAreInOrderAtTheEnd(t *testing.T) {
+	h := sim.NewHost(t)
+	p := plan("setnx-cad", 320)
+	all := played(t, h, Campaign{Plan: p})
+	for _, r := range all[:120] {
+		p.Steps += r.Steps
+	}
+	whole := t.TempDir()
+	played(t, h, Campaign{Plan: p, Dir: whole})
+	dir := t.TempDir()
+	c := Campaign{Plan: p, Of: 1}
+	if err := c.file().write(dir); err != nil {
+		t.Fatal(err)
+	}
+	// Another process played the third family, and a part of the first.
+	out, err := os.Create(filepath.Join(dir, RunsFile))
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := &writer{out: out, c: &c, states: map[uint64]bool{}, found: &foundRecordings{dir: dir, best: map[string]foundRun{}}}
+	for _, r := range slices.Concat(all[200:300], all[:40]) {
+		if err := w.write(r); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := out.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if o := Sum(p, w.runs); o.Spent || o.Missing != 180 {
+		t.Errorf("with a gap: spent %v, %d missing", o.Spent, o.Missing)
+	}
+	sameRuns(t, "with a gap", played(t, h, Campaign{Plan: p, Dir: dir}), all[:120])
+	if got, want := content(t, dir)[RunsFile], content(t, whole)[RunsFile]; got != want || strings.Count(got, "\n") != 120 {
+		t.Errorf("%d runs in %d bytes, want %d", strings.Count(got, "\n"), len(got), len(want))
+	}
+}
+
+// A run that is too long for the memory of a worker stays as it was found, and the campaign
+// does not wait for more.
+func TestALongRunStaysAsItWasFound(t *testing.T) {
+	s := Shrinking{Stop: t.Context(), Player: func() (Player, error) { return nil, errors.New("a worker was asked") }}
+	for steps, want := range map[int64]bool{shrink.LongestRun: false, shrink.LongestRun + 1: true} {
+		small, err := s.one(ShrinkTask{Run: Run{Index: 7, Steps: steps}})
+		if found := err == nil && small.Run == 7 && !small.Unfinished; found != want {
+			t.Errorf("%d steps: %+v, %v", steps, small, err)
+		}
+	}
+}

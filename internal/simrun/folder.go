@@ -1,0 +1,44 @@
+package simrun
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"syscall"
+)
+
+// folder makes the folder of --out, unless dir is "", and keeps other processes from writing
+// into it. release lets them again; so does the end of this process, however it ends. A command
+// that this program gives itself may write into a folder that it already has.
+func (a *app) folder(dir string) (release func(), err error) {
+	if dir == "" {
+		return func() {}, nil
+	}
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return nil, fmt.Errorf("--out: %w", err)
+	}
+	f, err := os.Open(dir)
+	if err != nil {
+		return nil, fmt.Errorf("--out: %w", err)
+	}
+	info, err := f.Stat()
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("--out: %w", err), f.Close())
+	}
+	if slices.ContainsFunc(a.folders, func(mine os.FileInfo) bool { return os.SameFile(mine, info) }) {
+		return func() {}, f.Close()
+	}
+	switch err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); {
+	case err == nil:
+	case errors.Is(err, syscall.EWOULDBLOCK):
+		return nil, errors.Join(fmt.Errorf("another process writes into the folder %s; wait for its end, or name another folder", dir), f.Close())
+	default: // a file system without such locks
+		a.say("simrun: %s cannot be locked (%v); take care that no other process writes into it", dir, err)
+	}
+	a.folders = append(a.folders, info)
+	return func() {
+		a.folders = slices.DeleteFunc(a.folders, func(mine os.FileInfo) bool { return os.SameFile(mine, info) })
+		_ = f.Close()
+	}, nil
+}

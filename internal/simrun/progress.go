@@ -1,0 +1,188 @@
+package simrun
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"lockstep/explore"
+)
+
+// The least time between two lines of progress, on a terminal and elsewhere.
+const (
+	paceOnTerminal = time.Second
+	paceElsewhere  = 15 * time.Second
+)
+
+// say prints a line to stderr, above the line of progress.
+func (a *app) say(format string, args ...any) {
+	if a.brief {
+		return
+	}
+	a.speech.Lock()
+	defer a.speech.Unlock()
+	line := fmt.Sprintf(format, args...)
+	if a.tty {
+		line = "\r\x1b[K" + line
+	}
+	fmt.Fprintln(a.err, line)
+}
+
+// status shows a line of progress if stderr is a terminal. An empty line clears it.
+func (a *app) status(format string, args ...any) {
+	if !a.tty {
+		return
+	}
+	a.speech.Lock()
+	defer a.speech.Unlock()
+	fmt.Fprintf(a.err, "\r\x1b[K"+format, args...)
+}
+
+// exploreProgress tells on stderr how far a campaign is: every second in one line of a
+// terminal, and elsewhere in a line now and then.
+type exploreProgress struct {
+	mu    sync.Mutex
+	a     *app
+	limit time.Duration // --time; 0: none
+	begun time.Time
+	shown time.Time
+	runs  explore.Progress
+	// shrinking is set once failures are made small, which began at the instant since.
+	shrinking *explore.ShrinkProgress
+	since     time.Time
+	first     int // failures that were small when it began
+}
+
+func (a *app) tellProgress(limit time.Duration) *exploreProgress {
+	now := time.Now()
+	return &exploreProgress{a: a, limit: limit, begun: now, shown: now}
+}
+
+// each shows the progress at its pace until ctx ends, also while nothing comes to an end. It
+// must not be used while this process plays.
+func (t *exploreProgress) each(ctx context.Context) {
+	tick := time.NewTicker(paceOnTerminal)
+	defer tick.Stop()
+	for {
+		select {
+		case <-tick.C:
+			t.show()
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// played notes the progress of the runs.
+func (t *exploreProgress) played(p explore.Progress) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.runs = p
+}
+
+// progress returns the progress of the runs.
+func (t *exploreProgress) progress() explore.Progress {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.runs
+}
+
+// made notes how many failures are small.
+func (t *exploreProgress) made(p explore.ShrinkProgress) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.shrinking == nil {
+		t.since, t.first = time.Now(), p.Done
+	}
+	t.shrinking = &p
+}
+
+// show prints the progress, unless it was printed just now.
+func (t *exploreProgress) show() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	pace := paceElsewhere
+	if t.a.tty {
+		pace = paceOnTerminal
+	}
+	now := time.Now()
+	if now.Sub(t.shown) < pace {
+		return
+	}
+	t.shown = now
+	if t.a.tty {
+		t.a.status("%s", t.line(now))
+	} else {
+		t.a.say("%s", t.line(now))
+	}
+}
+
+// line returns the line of progress at an instant.
+func (t *exploreProgress) line(now time.Time) string {
+	p := t.runs
+	rate := float64(p.Played) / now.Sub(t.begun).Seconds()
+	runs := fmt.Sprintf("%d of %d runs", p.Runs, p.Of)
+	if p.Of == 0 {
+		runs = fmt.Sprintf("%d schedules", p.Runs)
+	}
+	known := fmt.Sprintf("%d states, %d groups", p.States, p.Groups)
+	if p.Died > 0 {
+		known += fmt.Sprintf(", %d died", p.Died)
+	}
+	if s := t.shrinking; s != nil {
+		left := ""
+		if done := s.Done - t.first; done > 0 {
+			left = more(now.Sub(t.since) / time.Duration(done) * time.Duration(s.Of-s.Done))
+		}
+		return fmt.Sprintf("making group %d of %d small, %d are done%s; %s, %s", s.Begun, s.Of, s.Done, t.within(left, now), runs, known)
+	}
+	left := ""
+	if p.Of > 0 && p.Played > 0 {
+		left = more(time.Duration(float64(p.Of-p.Runs) / rate * float64(time.Second)))
+	}
+	return fmt.Sprintf("playing: %s, %.0f a second%s; %s", runs, rate, t.within(left, now), known)
+}
+
+// more says how long something may take.
+func more(d time.Duration) string { return fmt.Sprintf(", about %v more", d.Round(time.Second)) }
+
+// within adds what is left of --time to the words about the time that is left.
+func (t *exploreProgress) within(left string, now time.Time) string {
+	if t.limit == 0 {
+		return left
+	}
+	return fmt.Sprintf("%s, %v at most", left, max(0, t.limit-now.Sub(t.begun)).Round(time.Second))
+}
+
+func (t *exploreProgress) clear() { t.a.status("") }
+
+// shrinkTime returns the part of a limit of time that is needed to make the failures small
+// that were found so far, if a run of shrinking takes as long as a run took. It is at most half
+// of the limit.
+func shrinkTime(limit, spent time.Duration, p explore.Progress) time.Duration {
+	if p.Played == 0 {
+		return 0
+	}
+	perRun := float64(spent) / float64(p.Played)
+	return time.Duration(min(float64(limit)/2, perRun*shrinkBudget*float64(p.Groups)))
+}
+
+// endInTime calls end when no more time of the limit is left than it takes to make small what
+// was found. It returns at the end of ctx.
+func endInTime(ctx context.Context, limit time.Duration, progress func() explore.Progress, end func()) {
+	begun := time.Now()
+	tick := time.NewTicker(50 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+			if spent := time.Since(begun); spent >= limit-shrinkTime(limit, spent, progress()) {
+				end()
+				return
+			}
+		}
+	}
+}

@@ -1,0 +1,78 @@
+package simrun
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"lockstep/explore"
+)
+
+// Progress is told while nothing comes to an end, too: each second on a terminal, and at a
+// calmer pace elsewhere.
+func TestProgressIsToldWhileNothingEnds(t *testing.T) {
+	for _, c := range []struct {
+		tty  bool
+		want int // lines in a minute
+	}{{true, 60}, {false, 4}} {
+		synctest.Test(t, func(t *testing.T) {
+			var stderr strings.Builder
+			told := (&app{err: &stderr, tty: c.tty}).tellProgress(0)
+			ctx, end := context.WithTimeout(t.Context(), time.Minute+time.Millisecond)
+			defer end()
+			told.each(ctx)
+			if got := strings.Count(stderr.String(), "playing: "); got != c.want {
+				t.Errorf("on a terminal: %v: %d lines in a minute, want %d\n%s", c.tty, got, c.want, &stderr)
+			}
+		})
+	}
+}
+
+func TestTheLineOfProgress(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		told := (&app{}).tellProgress(2 * time.Minute)
+		is := func(want string) {
+			t.Helper()
+			if got := told.line(time.Now()); got != want {
+				t.Errorf("%s\nwant\n%s", got, want)
+			}
+		}
+		time.Sleep(10 * time.Second)
+		told.played(explore.Progress{Runs: 700, Played: 200, Of: 1000, States: 40, Groups: 3, Died: 1})
+		is("playing: 700 of 1000 runs, 20 a second, about 15s more, 1m50s at most; 40 states, 3 groups, 1 died")
+		told.limit = 0
+		told.made(explore.ShrinkProgress{Done: 1, Begun: 2, Of: 13})
+		is("making group 2 of 13 small, 1 are done; 700 of 1000 runs, 40 states, 3 groups, 1 died")
+		time.Sleep(12 * time.Second)
+		told.made(explore.ShrinkProgress{Done: 3, Begun: 4, Of: 13})
+		is("making group 4 of 13 small, 3 are done, about 1m0s more; 700 of 1000 runs, 40 states, 3 groups, 1 died")
+	})
+}
+
+// A campaign with a limit of time plays until what is left is needed to make small what was
+// found, and at least for half of the time.
+func TestPlayingLeavesTimeToMakeFailuresSmall(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		p    explore.Progress // of 10 ms a run
+		want time.Duration
+	}{
+		{"nothing was found", explore.Progress{}, time.Minute},
+		{"two groups", explore.Progress{Groups: 2}, 48 * time.Second},
+		{"very many groups", explore.Progress{Groups: 200}, 30 * time.Second},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			begun := time.Now()
+			endInTime(t.Context(), time.Minute, func() explore.Progress {
+				p := c.p
+				p.Played = int(time.Since(begun) / (10 * time.Millisecond))
+				return p
+			}, func() {})
+			if got := time.Since(begun); got != c.want {
+				t.Errorf("%s: it played for %v of a minute, want %v", c.name, got, c.want)
+			}
+		})
+	}
+}
