@@ -144,6 +144,20 @@ func TestAThreadIsNotToldOfAnEndThatIsNone(t *testing.T) {
 			40001 server expire -> free
 			90000 server leave`
 	const without = "lease bug: a/1 was told at 29.999s that its hold on l is gone, and the server held it since 0.001s, and nothing disturbed it; the lease that it knows of lasts until 40.000s"
+	granted := func(askedAgain string) string {
+		return `
+			0     a/1 invoke lock
+			0     a/1 send look
+			200   a/1 exec look
+			400   a/1 deliver look
+			` + askedAgain + ` a/1 send acquire
+			403   a/1 exec acquire -> a/1 1 30403
+			404   a/1 deliver acquire
+			404   a/1 return granted
+			20200 a/1 told
+			30403 server expire -> free
+			90000 server leave`
+	}
 	endless := watchedLock
 	endless.Traits.Endless, endless.Traits.NoWatchdog = true, true
 	testJudged(t, []judged{
@@ -193,6 +207,8 @@ func TestAThreadIsNotToldOfAnEndThatIsNone(t *testing.T) {
 			20001 a/1 exec unlock -> free
 			20002 a/1 return released
 			90000 server leave`},
+		{rule: "the attempt began with another command", lock: watchedLock, record: granted("400")},
+		{rule: "which was over before the attempt began", lock: watchedLock, record: granted("401"), finds: "lease bug: a/1 was told at 20.200s that its hold on l is gone"},
 		{rule: "of a lock without leases", lock: endless, record: `
 			0     a/1 invoke lock
 			0     a/1 send acquire
