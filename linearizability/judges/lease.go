@@ -316,7 +316,10 @@ func (r *run) misled(lock string) []Finding {
 			case c.AtNs > at:
 			case !c.MadeFor(b.who):
 				touched = true
-			case c.By.RepliedNs >= 0 && c.By.RepliedNs <= at:
+			case c.By.RepliedNs < 0 || c.By.RepliedNs > at:
+			case c.Before.Owner == b.who && c.After.ExpiresMs < c.Before.ExpiresMs:
+				sent = r.attemptBegan(b.grant) // the levels that are left may be as old as that
+			default:
 				sent = max(sent, c.By.AtNs)
 			}
 		}
