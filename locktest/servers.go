@@ -153,7 +153,7 @@ func probe(h *sim.Host, s Subject) (o offers, err error) {
 		})
 	})
 	if err == nil && !answered {
-		return o, fmt.Errorf("Open and the first Lock of the client take more than %v without a fault; let them wait for nothing but an answer of the servers", patience)
+		return o, fmt.Errorf("its Open and the first Lock of the client take more than %v without a fault; let them wait for nothing but an answer of the servers", patience)
 	}
 	return o, err
 }

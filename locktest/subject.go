@@ -284,7 +284,7 @@ func (s Subject) open(p *sim.Process, addrs []string) (lockimpl.Client, error) {
 		defer close(a.opened)
 		defer func() {
 			if p := recover(); p != nil {
-				a.err = fmt.Errorf("Open panicked: %v\n\n%s", p, debug.Stack())
+				a.err = fmt.Errorf("its Open panicked: %v\n\n%s", p, debug.Stack())
 			}
 		}()
 		if a.client, a.err = s.Open(process); a.err == nil && a.client == nil {
