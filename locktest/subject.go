@@ -280,11 +280,12 @@ func (s Subject) compile(offers offers) *subject.Subject {
 func (s Subject) open(p *sim.Process, addrs []string) (lockimpl.Client, error) {
 	process := &Process{p: p, addrs: addrs, rand: p.Rand()}
 	a := &adapter{opened: make(chan struct{}), handles: map[handleKey]Lock{}}
+	var stack []byte // of a panic; it does not repeat, so calls do without
 	go func() {
 		defer close(a.opened)
 		defer func() {
 			if p := recover(); p != nil {
-				a.err = fmt.Errorf("its Open panicked: %v\n\n%s", p, debug.Stack())
+				a.panicked, stack = fmt.Sprintf("its Open panicked: %v", p), debug.Stack()
 			}
 		}()
 		if a.client, a.err = s.Open(process); a.err == nil && a.client == nil {
@@ -294,6 +295,9 @@ func (s Subject) open(p *sim.Process, addrs []string) (lockimpl.Client, error) {
 	synctest.Wait()
 	select {
 	case <-a.opened:
+		if stack != nil {
+			return nil, fmt.Errorf("%s\n\n%s", a.panicked, stack)
+		}
 		if a.err != nil {
 			return nil, a.err
 		}

@@ -241,6 +241,15 @@ func TestWrongSubjectsAreExplained(t *testing.T) {
 	}
 }
 
+// A client whose Open panics late gives errors that repeat.
+func TestAnOpenThatPanicsLateRepeats(t *testing.T) {
+	text, _ := outcome(t, t.TempDir(), "panics in an Open that asks", nil, "-lockstep.runs=3")
+	if strings.Contains(text, "nondeterministic") {
+		t.Errorf("it is nondeterministic:\n%s", text)
+	}
+	mustContain(t, text, "the lock panicked: its Open panicked: the adapter's own panic", "--- FAIL: TestJudged")
+}
+
 // The inputs that Fuzz begins with hold for a lock that is right.
 func FuzzSetNX(f *testing.F) { locktest.Fuzz(f, setnxSubject) }
 
@@ -354,6 +363,15 @@ func init() {
 	})
 	add("panics in Open", func(s *locktest.Subject) {
 		s.Open = func(*locktest.Process) (locktest.Client, error) { panic("the adapter's own panic") }
+	})
+	add("panics in an Open that asks", func(s *locktest.Subject) {
+		s.Open = func(p *locktest.Process) (locktest.Client, error) {
+			time.Sleep(time.Second)
+			if p.Name() == "probe" {
+				return anyClient{redis.NewClient(redistest.Options(p, 0)), func(rdb *redis.Client, name string) locktest.Lock { return &setnx{rdb: rdb, name: name} }}, nil
+			}
+			panic("the adapter's own panic")
+		}
 	})
 	add("waits for a mutex in Open", func(s *locktest.Subject) {
 		s.Open = func(*locktest.Process) (locktest.Client, error) {
