@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"lockstep/explore/draw"
+	"lockstep/linearizability/judges"
 	"lockstep/scenarios/subject"
 	"lockstep/sim"
 )
@@ -27,7 +28,7 @@ func TestPlantedBugsAreFound(t *testing.T) {
 // The lock without the planted bug shows nothing in the same campaign.
 func TestNothingIsFoundWhereNothingIsPlanted(t *testing.T) {
 	h, bugs := sim.NewHost(t), subject.PlantedBugs()
-	for _, name := range []string{"unlock-by-anyone", "reference-out-of-turn"} {
+	for _, name := range []string{"unlock-by-anyone", "reference-out-of-turn", "reference-told-of-no-loss"} {
 		b := bugs[slices.IndexFunc(bugs, func(b *subject.PlantedBug) bool { return b.Name == name })]
 		if k := hunt(t, h, b.Base, b); k.Runs != 0 || k.FirstRuns != 0 {
 			t.Errorf("%s: found in %s itself: %+v", name, b.Base, k)
@@ -46,4 +47,14 @@ func hunt(t *testing.T, h *sim.Host, lock string, b *subject.PlantedBug) Kill {
 		t.Fatal(err)
 	}
 	return k
+}
+
+// The judge of leases says of this bug that the holder is told of the end of a hold that stays.
+func TestAHolderThatIsToldOfNoLoss(t *testing.T) {
+	bugs := subject.PlantedBugs()
+	b := bugs[slices.IndexFunc(bugs, func(b *subject.PlantedBug) bool { return b.Name == "reference-told-of-no-loss" })]
+	k := hunt(t, sim.NewHost(t), subject.PlantedPrefix+b.Name, b)
+	if k.Failed.Parted != string(judges.PartedTold) {
+		t.Errorf("the finding is of a hold that is parted by %q: %s", k.Failed.Parted, k.Failed.Why)
+	}
 }

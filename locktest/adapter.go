@@ -13,9 +13,11 @@ import (
 // adapter makes a Client of a subject a client of Lockstep's, whose locks are used by
 // several threads. Each thread has a handle of its own.
 type adapter struct {
-	opened chan struct{} // closed when client and err are there
+	opened chan struct{} // closed when Open is over
 	client Client
 	err    error // of Open
+	// panicked says that Open panicked; "": it did not.
+	panicked string
 
 	mu      sync.Mutex // held for moments only
 	handles map[handleKey]Lock
@@ -46,7 +48,7 @@ func (a *adapter) Close() error {
 var errNotOpen = errors.New("the client is not open")
 
 // handle returns the handle of a thread on a lock. It waits for the client, and the error
-// wraps errNotOpen if there is none.
+// wraps errNotOpen if there is none. It panics if Open did.
 func (a *adapter) handle(ctx context.Context, name string, o lockimpl.Owner) (Lock, error) {
 	select {
 	case <-a.opened:
@@ -56,6 +58,9 @@ func (a *adapter) handle(ctx context.Context, name string, o lockimpl.Owner) (Lo
 		case <-ctx.Done():
 			return nil, fmt.Errorf("%w: %w", errNotOpen, ctx.Err())
 		}
+	}
+	if a.panicked != "" {
+		panic(a.panicked)
 	}
 	if a.err != nil {
 		return nil, fmt.Errorf("%w: %w", errNotOpen, a.err)

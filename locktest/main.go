@@ -28,7 +28,7 @@ func (s Subject) register(h *sim.Host) error {
 		return err
 	}
 	if _, err := subject.Find(s.Name); err == nil {
-		return fmt.Errorf("subject %q has the name of another lock", s.Name)
+		return fmt.Errorf("subject %q has the name of another lock; give it one of its own", s.Name)
 	}
 	offers, err := probe(h, s)
 	if err != nil {

@@ -207,7 +207,10 @@ func (r *runner) host(t *testing.T) *sim.Host {
 
 func (r *runner) probe() (o offers, err error) {
 	defer func() {
-		if p := recover(); p != nil {
+		p := recover()
+		if hung, ok := p.(*sim.Hung); ok {
+			err = fmt.Errorf("%v\n\n%s", hung, hung.Stacks)
+		} else if p != nil {
 			err = fmt.Errorf("it panicked: %v", p)
 		}
 	}()

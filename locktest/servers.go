@@ -3,6 +3,7 @@ package locktest
 import (
 	"context"
 	"fmt"
+	"runtime/debug"
 	"time"
 
 	"lockstep/model"
@@ -102,6 +103,10 @@ func (s *servers) Commands([]string) func(words []string, by sim.Author) sim.Com
 // offers says which parts of the interface a subject's locks have.
 type offers struct{ try, watched, fenced, extends bool }
 
+// patience is the simulated time that Open and the first Lock of a client may take in a world
+// without a fault.
+const patience = 10 * time.Minute
+
 // probe opens the subject once in a world without steps, and asks what its locks offer.
 func probe(h *sim.Host, s Subject) (o offers, err error) {
 	nodes := s.Servers.Nodes()
@@ -115,13 +120,21 @@ func probe(h *sim.Host, s Subject) (o offers, err error) {
 		Name:    func([]string, sim.Author) sim.Command { return sim.Command{} },
 		Quiet:   time.Second, Settle: time.Second, Drain: time.Second,
 	}
+	answered := false
 	sim.Run(h, cfg, func(w *sim.World) {
 		client, openErr := s.open(w.Process("probe"), addrs)
 		if err = openErr; err != nil {
 			return
 		}
 		a := client.(*adapter)
+		asked := make(chan struct{})
 		ask := func() {
+			defer close(asked)
+			defer func() {
+				if p := recover(); p != nil {
+					err = fmt.Errorf("the client's Lock panicked: %v\n\n%s", p, debug.Stack())
+				}
+			}()
 			var l Lock
 			if l, err = a.handle(context.Background(), "probe", 1); err == nil {
 				_, o.try = l.(TryLocker)
@@ -130,12 +143,17 @@ func probe(h *sim.Host, s Subject) (o offers, err error) {
 				_, o.extends = l.(Extender)
 			}
 		}
-		select {
-		case <-a.opened:
-			ask()
-		default:
-			w.Process("probe").Threads()[0].Start(ask)
-		}
+		w.Process("probe").Threads()[0].Start(func() {
+			go ask()
+			select {
+			case <-asked:
+				answered = true
+			case <-time.After(patience):
+			}
+		})
 	})
+	if err == nil && !answered {
+		return o, fmt.Errorf("its Open and the first Lock of the client take more than %v without a fault; let them wait for nothing but an answer of the servers", patience)
+	}
 	return o, err
 }

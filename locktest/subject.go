@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net"
+	"runtime/debug"
 	"sync"
 	"testing/synctest"
 	"time"
@@ -208,19 +209,19 @@ func (s Subject) check() error {
 	case s.Name == "":
 		return errors.New("a subject has no Name; give it one, such as \"orders\"")
 	case s.Open == nil:
-		wrong = "has no Open, which makes the client of a process"
+		wrong = "has no Open; give it a function that makes the client of a process"
 	case s.Servers == nil:
 		wrong = "has no Servers; give it redistest.Servers(1), or those of another server package"
 	case s.Parts < 0:
 		wrong = fmt.Sprintf("has %d Parts; give it the number of keys of a hold, or 0 for one per server", s.Parts)
 	case s.Lease < 0:
-		wrong = fmt.Sprintf("has the negative Lease %v", s.Lease)
+		wrong = fmt.Sprintf("has the negative Lease %v; give it the time after which a hold ends by itself, or 0 if it does not", s.Lease)
 	case s.Recovery < 0:
-		wrong = fmt.Sprintf("has the negative Recovery %v", s.Recovery)
+		wrong = fmt.Sprintf("has the negative Recovery %v; give it the time in which its servers may elect a master, or 0", s.Recovery)
 	case s.Lease == 0 && s.Renewed:
 		wrong = "is Renewed and has no Lease; give it the Lease that is renewed, or take Renewed away"
 	case s.Lease > 0 && s.Lease < time.Millisecond:
-		wrong = fmt.Sprintf("has the Lease %v, which is below one millisecond", s.Lease)
+		wrong = fmt.Sprintf("has the Lease %v; give it one millisecond at least", s.Lease)
 	default:
 		return nil
 	}
@@ -279,10 +280,14 @@ func (s Subject) compile(offers offers) *subject.Subject {
 func (s Subject) open(p *sim.Process, addrs []string) (lockimpl.Client, error) {
 	process := &Process{p: p, addrs: addrs, rand: p.Rand()}
 	a := &adapter{opened: make(chan struct{}), handles: map[handleKey]Lock{}}
-	var panicked any
+	var stack []byte // of a panic; it does not repeat, so calls do without
 	go func() {
 		defer close(a.opened)
-		defer func() { panicked = recover() }()
+		defer func() {
+			if p := recover(); p != nil {
+				a.panicked, stack = fmt.Sprintf("its Open panicked: %v", p), debug.Stack()
+			}
+		}()
 		if a.client, a.err = s.Open(process); a.err == nil && a.client == nil {
 			a.err = errors.New("neither a client nor an error came from Open")
 		}
@@ -290,8 +295,8 @@ func (s Subject) open(p *sim.Process, addrs []string) (lockimpl.Client, error) {
 	synctest.Wait()
 	select {
 	case <-a.opened:
-		if panicked != nil {
-			panic(panicked)
+		if stack != nil {
+			return nil, fmt.Errorf("%s\n\n%s", a.panicked, stack)
 		}
 		if a.err != nil {
 			return nil, a.err

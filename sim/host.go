@@ -147,6 +147,16 @@ func (h *Host) bubble(alive *pulse, f func() (clean bool), timers func() bool) {
 	}
 }
 
+// guard runs f in a bubble. It returns the value of a panic if the host is a guest: a panic
+// must not unwind the bubble, since that ends the binary.
+func (h *Host) guard(f func()) (panicked any) {
+	if h.guest {
+		defer func() { panicked = recover() }()
+	}
+	f()
+	return nil
+}
+
 // enter makes a new world one of this host. The world's root calls it.
 func (h *Host) enter(w *World, alive *pulse) {
 	w.alive = alive

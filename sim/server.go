@@ -97,7 +97,7 @@ type Limited interface {
 }
 
 // Commanded is a Server that tells which commands it knows. A rule on the messages of any
-// other server may name any command.
+// other server may name any command, and a campaign draws no such rule.
 type Commanded interface {
 	Server
 	// Commands returns the names that Request.Name can have, in upper case and in order.

@@ -144,16 +144,20 @@ type Result struct {
 }
 
 // Run builds a world, calls setup inside it, which gives the threads their bodies, and
-// plays it to its end.
+// plays it to its end. A panic of setup goes on in the caller if the host is a guest, whose
+// binary does not end. The world is left as it is then.
 func Run(h *Host, cfg Config, setup func(*World)) Result {
 	var res Result
+	var panicked any
 	alive := newPulse()
 	timers := true
 	h.bubble(alive, func() bool {
 		w := newWorld(cfg)
 		h.enter(w, alive)
 		w.begin(h.NoShortcuts)
-		setup(w)
+		if panicked = h.guard(func() { setup(w) }); panicked != nil {
+			return false
+		}
 		w.loop(&res, h.MostSteps)
 		clean := w.end()
 		res.Record, res.Writers = w.rec, w.writers
@@ -163,6 +167,9 @@ func Run(h *Host, cfg Config, setup func(*World)) Result {
 		}
 		return clean
 	}, func() bool { return timers })
+	if panicked != nil {
+		panic(panicked)
+	}
 	return res
 }
 

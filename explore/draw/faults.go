@@ -272,7 +272,8 @@ func (d *drawer) role() model.Role {
 // channel, or drop it. It may also drop the process and the direction.
 func (d *drawer) match(f *model.FaultSpec) {
 	ways := []string{"script"}
-	if d.lock.LacksFault(ruleOnACommand, nil) == "" {
+	commands := d.commands()
+	if len(commands) > 0 && d.lock.LacksFault(ruleOnACommand, nil) == "" {
 		ways = append(ways, "command")
 	}
 	if d.lock.LacksFault(ruleOnAChannel, nil) == "" {
@@ -281,7 +282,7 @@ func (d *drawer) match(f *model.FaultSpec) {
 	switch from(d, "faults", append(ways, "all")...) {
 	case "command":
 		f.When.Script = ""
-		f.When.Command = from(d, "faults", d.commands()...)
+		f.When.Command = from(d, "faults", commands...)
 	case "channel":
 		f.When.Script = ""
 		f.When.Channel = d.channel()
@@ -296,12 +297,23 @@ func (d *drawer) match(f *model.FaultSpec) {
 	}
 }
 
-// commands returns the commands that the lock's client sends.
+// subscribe is the command of a waiter that wants to hear of a release.
+const subscribe = "SUBSCRIBE"
+
+// commands returns the commands that rules name: the commands that the lock's client sends, as
+// far as the servers of the lock know them. Where they know none of them, it returns all that
+// they know. It returns nil if a server does not tell what it knows.
 func (d *drawer) commands() []string {
-	if own := d.lock.Campaign.Commands; own != nil {
-		return own
+	sent := d.lock.Campaign.Commands
+	if sent == nil {
+		sent = []string{"EVAL", "EVALSHA", subscribe, "UNSUBSCRIBE", "DEL"}
 	}
-	return []string{"EVAL", "EVALSHA", "SUBSCRIBE", "UNSUBSCRIBE", "DEL"}
+	known := d.lock.Commands()
+	both := slices.DeleteFunc(slices.Clone(sent), func(c string) bool { return !slices.Contains(known, c) })
+	if len(both) == 0 {
+		return known
+	}
+	return both
 }
 
 // channel draws the glob of a channel of the lock.
@@ -320,7 +332,7 @@ func (d *drawer) channel() string {
 }
 
 // wakeup draws a rule that keeps a waiter from hearing of a release. It meets published
-// messages, or the command that subscribes to them.
+// messages, or the command that subscribes to them, if the servers know it.
 func (d *drawer) wakeup(who string) model.FaultSpec {
 	f := model.FaultSpec{Kind: model.FaultRule, Do: "drop", When: model.When{
 		Process: who, Channel: "*", Direction: "reply", Every: 1 + d.draw("faults", 3),
@@ -332,8 +344,8 @@ func (d *drawer) wakeup(who string) model.FaultSpec {
 	if f.Do == "delay" {
 		f.For = d.outage()
 	}
-	if d.draw("faults", 2) == 1 {
-		f.When.Channel, f.When.Command = "", "SUBSCRIBE"
+	if d.draw("faults", 2) == 1 && slices.Contains(d.lock.Commands(), subscribe) {
+		f.When.Channel, f.When.Command = "", subscribe
 		f.When.Direction = from(d, "faults", "reply", "request")
 	}
 	d.window(&f)

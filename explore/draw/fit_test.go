@@ -1,6 +1,9 @@
 package draw
 
 import (
+	"crypto/sha256"
+	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -170,5 +173,84 @@ func TestFaultsThatAServerLacksAreNotDrawn(t *testing.T) {
 	}
 	if drawn[model.ServerStall] == 0 || drawn[model.ServerRestart] == 0 || rules["drop"] == 0 || rules["hold"] == 0 {
 		t.Errorf("drawn were %v and %v", drawn, rules)
+	}
+}
+
+// told is a server that knows these commands and no others.
+type told struct {
+	sim.Server
+	commands []string
+}
+
+func (s told) Commands() []string { return s.commands }
+
+type toldServers struct {
+	subject.Servers
+	server sim.Server
+}
+
+func (s toldServers) New([]string, subject.ServerOptions) subject.World {
+	return subject.World{Nodes: []sim.Node{{Server: s.server}}}
+}
+
+// commandsDrawn counts the commands in the rules that are drawn for a lock.
+func commandsDrawn(t *testing.T, l *subject.Subject) map[string]int {
+	t.Helper()
+	drawn := map[string]int{}
+	for seed := range uint64(400) {
+		drew := New(sim.NewSeeded(seed), l, Full, []Class{ClassNetwork})
+		if seed%2 == 1 {
+			drew = Vary(sim.NewSeeded(seed), drew, l, Full, []Class{ClassNetwork})
+		}
+		sc, err := scenarios.Parse("drawn.yaml", []byte(drew.Text), func(string) (*subject.Subject, error) { return l, nil })
+		if err != nil {
+			t.Fatalf("%v\n%s", err, drew.Text)
+		}
+		for _, f := range sc.Faults {
+			if f.When.Command != "" {
+				drawn[f.When.Command]++
+			}
+		}
+	}
+	return drawn
+}
+
+// A rule names a command that the lock's client sends and its servers know, or else any
+// command that they know, or none.
+func TestTheServersSayWhichCommandsAreDrawn(t *testing.T) {
+	base := scenariotest.Lock(t, "setnx-cad")
+	redis := base.Servers.New(nil, subject.ServerOptions{}).Nodes[0].Server
+	for _, c := range []struct {
+		rule   string
+		server sim.Server
+		sent   []string // nil: a subject that does not say
+		want   []string
+	}{
+		{"a client of Redis sends these", redis, nil, []string{"DEL", "EVAL", "EVALSHA", "SUBSCRIBE", "UNSUBSCRIBE"}},
+		{"unless the subject says others", redis, []string{"GET", "WAIT"}, []string{"GET", "SUBSCRIBE", "WAIT"}},
+		{"a server that knows some", told{redis, []string{"ADD", "DEL"}}, nil, []string{"DEL"}},
+		{"a server that knows others", told{redis, []string{"ADD", "CAS"}}, nil, []string{"ADD", "CAS"}},
+		{"a server that does not tell", struct{ sim.Server }{redis}, nil, nil},
+	} {
+		lock := *base
+		lock.Servers, lock.Campaign.Commands = toldServers{base.Servers, c.server}, c.sent
+		if got := slices.Sorted(maps.Keys(commandsDrawn(t, &lock))); !slices.Equal(got, c.want) {
+			t.Errorf("%s: drawn are %v, want %v", c.rule, got, c.want)
+		}
+	}
+}
+
+// The campaigns of locks on Redis are kept in results/, and those of other people's locks with
+// them. What is drawn for such a lock stays as it is, to the byte.
+func TestWhatIsDrawnForALockOnRedisStays(t *testing.T) {
+	lock := *scenariotest.Lock(t, "setnx-cad")
+	lock.Campaign = subject.Campaign{ShortWaits: true, NoReentry: true}
+	sum := sha256.New()
+	for seed := range uint64(200) {
+		drawn := New(sim.NewSeeded(seed), &lock, Full, Classes)
+		_, _ = fmt.Fprintln(sum, drawn.Text, Vary(sim.NewSeeded(seed), drawn, &lock, Full, Classes).Text)
+	}
+	if got, want := fmt.Sprintf("%x", sum.Sum(nil)[:8]), "0b691518a0f481d0"; got != want {
+		t.Errorf("the same seeds draw other scenarios: raise Version, then put %s here", got)
 	}
 }

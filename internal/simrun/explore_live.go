@@ -44,14 +44,13 @@ func (a *app) exploreLive(p explore.Plan, rest []string, w planWords, given *pfl
 			return 0, usageError{err}
 		}
 	}
-	stop, quit, release := a.interrupts()
+	stop, release := a.interrupts(func() {})
 	defer release()
 	h := &liveHunt{a: a, plan: p, lock: l, dir: c.Dir, options: o, began: time.Now(), limit: limit, verdicts: map[play.Word]int{}}
 	runtime.GOMAXPROCS(runtime.NumCPU()) // nothing is simulated from here on
-	// A run that is under way when the time is over is not judged.
-	ctx, cancel := context.WithTimeout(quit, limit)
+	// A run that is under way at the end is not judged.
+	ctx, cancel := context.WithTimeout(stop, limit)
 	defer cancel()
-	context.AfterFunc(stop, cancel)
 	var all sync.WaitGroup
 	for range c.Jobs {
 		all.Go(func() {

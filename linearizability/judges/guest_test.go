@@ -144,6 +144,22 @@ func TestAThreadIsNotToldOfAnEndThatIsNone(t *testing.T) {
 			40001 server expire -> free
 			90000 server leave`
 	const without = "lease bug: a/1 was told at 29.999s that its hold on l is gone, and the server held it since 0.001s, and nothing disturbed it; the lease that it knows of lasts until 40.000s"
+	granted := func(askedAgain string) string {
+		return `
+			0     a/1 invoke lock
+			0     a/1 send look
+			200   a/1 exec look
+			400   a/1 deliver look
+			` + askedAgain + ` a/1 send acquire
+			403   a/1 exec acquire -> a/1 1 30403
+			404   a/1 deliver acquire
+			404   a/1 return granted
+			20200 a/1 told
+			30403 server expire -> free
+			90000 server leave`
+	}
+	counted := watchedLock
+	counted.Traits.Uncounted = false
 	endless := watchedLock
 	endless.Traits.Endless, endless.Traits.NoWatchdog = true, true
 	testJudged(t, []judged{
@@ -192,6 +208,23 @@ func TestAThreadIsNotToldOfAnEndThatIsNone(t *testing.T) {
 			20000 a/1 send unlock
 			20001 a/1 exec unlock -> free
 			20002 a/1 return released
+			90000 server leave`},
+		{rule: "the attempt began with another command", lock: watchedLock, record: granted("400")},
+		{rule: "which was over before the attempt began", lock: watchedLock, record: granted("401"), finds: "lease bug: a/1 was told at 20.200s that its hold on l is gone"},
+		{rule: "the unlock of an inner level shortened the hold", lock: counted, record: `
+			0     a/1 takes
+			5000  a/1 invoke lock
+			5000  a/1 send acquire
+			5001  a/1 exec acquire -> a/1 2 35001
+			5002  a/1 deliver acquire
+			5002  a/1 return granted
+			15000 a/1 invoke unlock
+			15000 a/1 send unlock
+			15001 a/1 exec unlock -> a/1 1 30001
+			15002 a/1 deliver unlock
+			15002 a/1 return still_held
+			20000 a/1 told
+			30001 server expire -> free
 			90000 server leave`},
 		{rule: "of a lock without leases", lock: endless, record: `
 			0     a/1 invoke lock

@@ -309,14 +309,17 @@ func (r *run) misled(lock string) []Finding {
 		if r.StateAt(lock, at).Owner != b.who || start.AtNs > b.from {
 			continue // the hold is gone; what the server has is another one
 		}
-		sent := r.attemptSent(b.grant)
+		sent := r.attemptBegan(b.grant)
 		touched := false // by a fault, or for another thread
 		for _, c := range r.ChangesAfter(lock, start.AtNs) {
 			switch {
 			case c.AtNs > at:
 			case !c.MadeFor(b.who):
 				touched = true
-			case c.By.RepliedNs >= 0 && c.By.RepliedNs <= at:
+			case c.By.RepliedNs < 0 || c.By.RepliedNs > at:
+			case c.Before.Owner == b.who && c.After.ExpiresMs < c.Before.ExpiresMs:
+				sent = r.attemptBegan(b.grant) // the levels that are left may be as old as that
+			default:
 				sent = max(sent, c.By.AtNs)
 			}
 		}
@@ -339,6 +342,19 @@ func (r *run) misled(lock string) []Finding {
 				b.who, model.At(at), lock, model.At(start.AtNs), known)})
 	}
 	return out
+}
+
+// attemptBegan returns the instant from which a client may count the lease of a grant to be
+// safe. An attempt may begin with other commands than the one that was granted, each sent when
+// the one before was answered.
+func (r *run) attemptBegan(o *trace.Call) int64 {
+	at := r.attemptSent(o)
+	for _, m := range slices.Backward(o.Sent) {
+		if m.RepliedNs >= 0 && m.RepliedNs <= at && at < m.RepliedNs+millisecond {
+			at = m.AtNs
+		}
+	}
+	return at
 }
 
 // disturbing returns the times in which a fault was on, or a client of the process had

@@ -13,6 +13,15 @@ type numbered struct{ inner }
 // inner is the lock behind, under a name that leaves its methods free.
 type inner interface{ lockimpl.Lock }
 
+// lost returns the channel of a lock that tells its owners of the end of a hold; nil if the
+// lock tells nothing.
+func lost(l lockimpl.Lock, o lockimpl.Owner) <-chan struct{} {
+	if l, ok := l.(lockimpl.Watched); ok {
+		return l.Lost(o)
+	}
+	return nil
+}
+
 type attemptsKey struct{}
 
 type attempts struct {
@@ -50,6 +59,9 @@ func (l numbered) TryLockTimed(ctx context.Context, o lockimpl.Owner, opt lockim
 func (l numbered) Unlock(ctx context.Context, o lockimpl.Owner) (lockimpl.Release, error) {
 	return l.inner.Unlock(begin(ctx), o)
 }
+
+// Lost implements lockimpl.Watched.
+func (l numbered) Lost(o lockimpl.Owner) <-chan struct{} { return lost(l.inner, o) }
 
 // altered is a lock some of whose calls are others; nil fields are the lock's own.
 type altered struct {
@@ -91,3 +103,6 @@ func (l altered) Unlock(ctx context.Context, o lockimpl.Owner) (lockimpl.Release
 	}
 	return l.inner.Unlock(ctx, o)
 }
+
+// Lost implements lockimpl.Watched.
+func (l altered) Lost(o lockimpl.Owner) <-chan struct{} { return lost(l.inner, o) }

@@ -13,6 +13,7 @@ const (
 	fenced    = "redisson-fenced@4.7.0"
 	reference = "reference"
 	inOrder   = "reference-fair"
+	watched   = "reference-watched"
 )
 
 // The judges.
@@ -249,4 +250,12 @@ var Bugs = []*Bug{
 	{Name: "reference-renewal-does-nothing", Base: reference, What: "A renewal leaves the time to live as it is.",
 		Judge: lease, Profile: full, Runs: 300, Seed: 14,
 		Edit: &Edit{renew, "    redis.call('pexpire', KEYS[1], ARGV[3])\n", ""}},
+	{Name: "reference-told-of-no-loss", Base: watched, What: "A renewal that kept the hold is taken for one that found it gone, and the holder is told so.",
+		Judge: lease, Profile: simple, Runs: 300, Seed: 9,
+		Send: misreading("renew", func(reply any, err error) (any, error) {
+			if reply == int64(1) {
+				return int64(0), err
+			}
+			return reply, err
+		})},
 }

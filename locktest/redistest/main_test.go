@@ -37,8 +37,8 @@ func TestAProgramOfALock(t *testing.T) {
 	}
 	for name, want := range map[string]string{
 		"mine":    "\n  mine ",
-		"none":    `simrun: subject "none" has the name of another lock`,
-		"no open": `simrun: subject "no open" has no Open`,
+		"none":    `simrun: subject "none" has the name of another lock; give it one of its own`,
+		"no open": `simrun: subject "no open" has no Open; give it a function`,
 	} {
 		cmd := exec.Command(self, "list")
 		cmd.Env = append(os.Environ(), asProgram+"="+name)

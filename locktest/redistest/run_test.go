@@ -221,10 +221,10 @@ func TestWrongSubjectsAreExplained(t *testing.T) {
 		"does not open":              {`does not open cannot be opened: no licence`},
 		"opens nothing":              {"opens nothing cannot be opened: neither a client nor an error came from Open"},
 		"gives no lock":              {"gives no lock cannot be opened: the client gives neither a lock "},
-		"has no Open":                {`subject "has no Open" has no Open, which makes the client of a process`},
+		"has no Open":                {`subject "has no Open" has no Open; give it a function that makes the client of a process`},
 		"has no servers":             {`subject "has no servers" has no Servers; give it redistest.Servers(1)`},
 		"is renewed without a lease": {`is Renewed and has no Lease; give it the Lease that is renewed`},
-		"has a negative lease":       {`has the negative Lease -1s`},
+		"has a negative lease":       {`has the negative Lease -1s; give it the time after which a hold ends`},
 		"has negative parts":         {`has -1 Parts; give it the number of keys of a hold`},
 		"holds a mutex over calls":   {"the world stood still", "sync.Mutex", "guarded"},
 	} {
@@ -240,6 +240,15 @@ func TestWrongSubjectsAreExplained(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A client whose Open panics late gives errors that repeat.
+func TestAnOpenThatPanicsLateRepeats(t *testing.T) {
+	text, _ := outcome(t, t.TempDir(), "panics in an Open that asks", nil, "-lockstep.runs=3")
+	if strings.Contains(text, "nondeterministic") {
+		t.Errorf("it is nondeterministic:\n%s", text)
+	}
+	mustContain(t, text, "the lock panicked: its Open panicked: the adapter's own panic", "--- FAIL: TestJudged")
 }
 
 // The inputs that Fuzz begins with hold for a lock that is right.
@@ -341,6 +350,40 @@ func init() {
 	add("opens nothing", func(s *locktest.Subject) {
 		s.Open = func(*locktest.Process) (locktest.Client, error) { return nil, nil }
 	})
+	add("opens some processes", func(s *locktest.Subject) {
+		open := s.Open
+		s.Open = func(p *locktest.Process) (locktest.Client, error) {
+			if p.Name() == "b" {
+				return nil, errLicence
+			}
+			return open(p)
+		}
+	})
+	add("never opens", func(s *locktest.Subject) {
+		s.Open = func(*locktest.Process) (locktest.Client, error) { select {} }
+	})
+	add("panics in Open", func(s *locktest.Subject) {
+		s.Open = func(*locktest.Process) (locktest.Client, error) { panic("the adapter's own panic") }
+	})
+	add("panics in an Open that asks", func(s *locktest.Subject) {
+		s.Open = func(p *locktest.Process) (locktest.Client, error) {
+			time.Sleep(time.Second)
+			if p.Name() == "probe" {
+				return anyClient{redis.NewClient(redistest.Options(p, 0)), func(rdb *redis.Client, name string) locktest.Lock { return &setnx{rdb: rdb, name: name} }}, nil
+			}
+			panic("the adapter's own panic")
+		}
+	})
+	add("waits for a mutex in Open", func(s *locktest.Subject) {
+		s.Open = func(*locktest.Process) (locktest.Client, error) {
+			var mu sync.Mutex
+			mu.Lock()
+			mu.Lock()
+			return nil, errLicence
+		}
+	})
+	add("never gives a lock", open(func(*redis.Client, string) locktest.Lock { select {} }))
+	add("panics instead of a lock", open(func(*redis.Client, string) locktest.Lock { panic("the adapter's own panic") }))
 	add("has no Open", func(s *locktest.Subject) { s.Open = nil })
 	add("has no servers", func(s *locktest.Subject) { s.Servers = nil })
 	add("has no State", func(s *locktest.Subject) { s.State = nil })

@@ -4,6 +4,10 @@
 // One setting of the locker is not the default, beside those of the client. NoLoopTracking is
 // on: without it a holder renews its lease without a pause once half of it is over, since it
 // hears of its own renewals.
+//
+// Some seeds give two runs. Two selects of the locker can have two cases ready, and nothing seeds
+// the choice: one in WithContext, between the end of the caller's context and an invalidation;
+// and one of a holder, between a renewal that is due and an invalidation of its key.
 package rueidislock
 
 import (

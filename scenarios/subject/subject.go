@@ -110,8 +110,9 @@ type Campaign struct {
 	// NoReentry keeps even the wildest callers from entering a lock that they hold.
 	// They would only wait for themselves.
 	NoReentry bool
-	// Commands are the commands that a client of the lock sends, for rules on
-	// messages. Nil: the commands that run scripts, subscribe and delete.
+	// Commands are the commands that a client of the lock sends, for rules on messages.
+	// Nil: those of Redis that run scripts, subscribe and delete. If the servers know
+	// none of them, a rule may name any command that they know.
 	Commands []string
 	// Channels returns globs of the channels of a lock, for rules on messages; at
 	// least one. Nil: all channels, and the one on which the lock publishes to all.

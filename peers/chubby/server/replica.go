@@ -25,6 +25,7 @@ package server
 
 import (
 	"math"
+	"slices"
 	"time"
 
 	"lockstep/model"
@@ -84,6 +85,9 @@ func (r *Replica) Close(_ int64, c sim.ConnID, out *sim.Effects) {
 
 // Pushed implements sim.Server. Nothing is sent without being asked.
 func (*Replica) Pushed(list []sim.Push) []sim.Push { return list }
+
+// Commands implements sim.Commanded.
+func (*Replica) Commands() []string { return slices.Sorted(slices.Values(calls)) }
 
 // Lacks implements sim.Limited.
 func (*Replica) Lacks(f model.FaultSpec) string {

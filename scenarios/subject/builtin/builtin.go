@@ -10,7 +10,7 @@ import (
 
 func init() {
 	subject.Register(bareLocks()...)
-	all := []original{referenceLock{}, referenceLock{fair: true}}
+	all := []original{referenceLock{}, referenceLock{fair: true}, referenceLock{watched: true}}
 	for _, l := range redissonLocks() {
 		all = append(all, l)
 	}

@@ -1,6 +1,8 @@
 package builtin
 
 import (
+	"context"
+	"errors"
 	"strconv"
 	"time"
 
@@ -17,6 +19,7 @@ import (
 // A referenceLock is a lock of package lockimpl/reference.
 type referenceLock struct {
 	fair    bool
+	watched bool // its owners watch the contexts of their holds
 	through through
 }
 
@@ -34,7 +37,7 @@ func (l referenceLock) subject() *subject.Subject {
 		Name: "reference", About: "ours: requests that happen once, server time, fencing tokens",
 		Advice: "Take it on one Redis server where a lost reply must not cost a level or a lease, and check its token at what the lock guards. " +
 			"Do not take it where a failover may lose writes and nobody checks the token.",
-		Traits: model.Traits{Fair: l.fair, Deadlines: l.fair, Fenced: true},
+		Traits: model.Traits{Fair: l.fair, Deadlines: l.fair, Fenced: true, Watched: l.watched},
 		Times: func(watchdog time.Duration) model.Timing {
 			return model.Timing{Watchdog: watchdog, RenewalPeriod: watchdog / 3, FairWait: reference.DefaultHeartbeat, Memory: reference.Memory}
 		},
@@ -49,6 +52,10 @@ func (l referenceLock) subject() *subject.Subject {
 	if l.fair {
 		s.Name, s.About = "reference-fair", "ours, serving waiters in the order of their first tries"
 		s.Advice += " The fair lock serves waiters in order, and each waiter sends a heartbeat while it waits."
+	}
+	if l.watched {
+		// It is the same lock. Tables show it once.
+		s.Name, s.About, s.Unlisted = "reference-watched", "ours, with owners that watch the contexts of their holds", true
 	}
 	s.Promises = referencePromises(s.Traits)
 	return s
@@ -81,8 +88,11 @@ func (l referenceLock) open(p *sim.Process, o subject.Options) (lockimpl.Client,
 		return nil, err
 	}
 	p.OnClose(func() { _ = c.Close(); _ = rdb.Close() })
-	if l.fair {
+	switch {
+	case l.fair:
 		return fairReference{c}, nil
+	case l.watched:
+		return watchedReference{c}, nil
 	}
 	return c, nil
 }
@@ -95,6 +105,42 @@ func (c fairReference) GetLock(name string) (lockimpl.Lock, error) {
 		return nil, err
 	}
 	return l, nil
+}
+
+type watchedReference struct{ *reference.Client }
+
+func (c watchedReference) GetLock(name string) (lockimpl.Lock, error) {
+	l, err := c.NewLock(name)
+	if err != nil {
+		return nil, err
+	}
+	return watchedLock{l}, nil
+}
+
+// A watchedLock tells its owners of the end of a hold by the context of the hold.
+type watchedLock struct{ held }
+
+// held is a lock of package reference, under a name that leaves its methods free.
+type held interface {
+	lockimpl.Lock
+	HoldContext(context.Context, lockimpl.Owner) (context.Context, error)
+	Token(lockimpl.Owner) (int64, error)
+}
+
+// Lost implements lockimpl.Watched. The end of a client, or of the last level, is no loss.
+func (l watchedLock) Lost(o lockimpl.Owner) <-chan struct{} {
+	lost := make(chan struct{})
+	ctx, err := l.HoldContext(context.Background(), o)
+	if err != nil {
+		close(lost) // it was lost since the grant
+		return lost
+	}
+	context.AfterFunc(ctx, func() {
+		if errors.Is(context.Cause(ctx), lockimpl.ErrHoldLost) {
+			close(lost)
+		}
+	})
+	return lost
 }
 
 func (referenceLock) parties(role model.Role, keys, argv, _ []string) (of, owners []string) {
