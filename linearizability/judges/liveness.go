@@ -56,7 +56,8 @@ func (r *run) stuck(lock string, o *trace.Call) (Finding, bool) {
 type span struct{ from, to int64 }
 
 // occupied returns the times in which a waiter does not wait for nobody: a thread
-// believed to hold the lock, was being served or was giving it up, or a fault was on.
+// believed to hold the lock, was being served or was giving it up, the lock was closed, or
+// a fault was on.
 func (r *run) occupied(lock string) []span {
 	busy := r.served(lock)
 	for _, o := range r.CallsOn(lock) {
@@ -70,12 +71,33 @@ func (r *run) occupied(lock string) []span {
 	for _, t := range r.Faults {
 		busy = append(busy, span{t.FromNs, t.ToNs})
 	}
+	busy = append(busy, r.closed(lock)...)
 	for _, m := range r.CommandsOn(lock) {
 		for _, h := range m.Hits {
 			busy = append(busy, span{h.AtNs, h.AtNs})
 		}
 	}
 	return busy
+}
+
+// closed returns the times in which nobody can have the lock although nobody holds it. Each
+// lasts no longer than the server said last.
+func (r *run) closed(lock string) []span {
+	var out []span
+	changes := r.Changes(lock)
+	for i, c := range changes {
+		if c.After.ClosedMs == 0 {
+			continue
+		}
+		to := (c.After.ClosedMs + 1) * millisecond
+		if i+1 < len(changes) {
+			to = min(to, changes[i+1].AtNs)
+		}
+		if c.AtNs < to {
+			out = append(out, span{c.AtNs, to})
+		}
+	}
+	return out
 }
 
 // spans are sorted by their beginning.
