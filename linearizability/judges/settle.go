@@ -376,7 +376,7 @@ func (r *run) endedOutside(o *trace.Call) *trace.Change {
 // selfBusy reports whether the call was refused because its own thread held the lock. The
 // client of a thread may know that, and ask nobody.
 func (r *run) selfBusy(o *trace.Call) bool {
-	if len(o.Sent) == 0 && r.StateAt(o.Lock, o.AtNs).Owner == o.Caller {
+	if r.Record.Params.PerGrant && len(o.Sent) == 0 && r.StateAt(o.Lock, o.AtNs).Owner == o.Caller {
 		return true
 	}
 	for _, m := range o.Sent {
@@ -642,7 +642,7 @@ func (r *run) renewals(lock string, settled bool) []linearizability.Op {
 					continue // of such a lock nobody knows that the command was to renew
 				}
 			}
-			if settled && r.Record.Params.Recovery > 0 && m.Executed != nil && m.Change(lock) == nil {
+			if r.Record.Params.Recovery > 0 && m.Executed != nil && m.Change(lock) == nil {
 				continue // prolongedByServers has its effect, if it had any
 			}
 			if c := m.Change(lock); c != nil && op.Outcome != model.AnswerNotHeld {
