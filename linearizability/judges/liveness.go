@@ -452,6 +452,13 @@ func (r *run) ownDisturbances(o *trace.Call) []disturbance {
 		out = append(out, disturbance{from: m.AtNs, at: m.AtNs, what: "a grant that no replica had", extra: r.Record.Params.Resend})
 	}
 	for _, m := range r.Hit {
+		// A client whose session is not kept does not know whether its servers fail over. Its
+		// calls wait until it has found out.
+		if recovery := r.Record.Params.Recovery; recovery > 0 && m.Process == o.Process && m.Lost != nil && m.Script == model.RoleRenew {
+			for _, h := range m.Hits {
+				out = append(out, disturbance{from: h.AtNs, at: h.AtNs, what: h.Text, extra: recovery})
+			}
+		}
 		if m.Process == o.Process && m.Op == o.Op || m.Lost != nil && m.Process == o.Process && m.Script == "" {
 			for _, h := range m.Hits {
 				out = append(out, disturbance{from: h.AtNs, at: h.AtNs, what: h.Text, extra: r.Record.Params.Resend})

@@ -481,7 +481,7 @@ func (r *run) closedWith(c *trace.Change) bool {
 }
 
 // closures returns the times in which a lock is closed as holds of nobody: each begins where
-// the lock closes and is lost where it opens.
+// the lock closes and is lost where it opens. A grant before that does not open it.
 func (r *run) closures(lock string) []linearizability.Op {
 	var ops []linearizability.Op
 	add := func(op, outcome string, at int64) {
@@ -492,7 +492,12 @@ func (r *run) closures(lock string) []linearizability.Op {
 			add(linearizability.OpAcquire, string(model.Granted), c.AtNs)
 		}
 		if c.Before.ClosedMs > 0 && c.After.ClosedMs == 0 {
-			add(linearizability.OpLost, "", c.AtNs)
+			end := (c.Before.ClosedMs + 1) * millisecond
+			if !c.Started() {
+				add(linearizability.OpLost, "", c.AtNs)
+			} else if end <= c.AtNs {
+				add(linearizability.OpLost, "", end)
+			}
 		}
 	}
 	return ops
