@@ -206,6 +206,21 @@ func (r *run) connecting(process string) []span {
 		}
 		out = append(out, span{m.AtNs, to})
 	}
+	// A message that the server sends of itself and on no channel, such as its greeting, begins
+	// a connection or belongs to its stream.
+	for i, e := range r.Pushes {
+		if e.Kind != model.KindHit || e.Process != process {
+			continue
+		}
+		for _, later := range r.Pushes[i+1:] {
+			if later.Msg == e.Msg && (later.Kind == model.KindDeliver || later.Kind == model.KindLost) {
+				if later.Channel == "" {
+					out = append(out, span{e.AtNs, later.AtNs})
+				}
+				break
+			}
+		}
+	}
 	return out
 }
 

@@ -276,3 +276,32 @@ func TestAClientRefusesItsOwnHolder(t *testing.T) {
 			finds: "linearizable bug: l: a/1 acquire (3.000s..3.001s) answered busy"},
 	})
 }
+
+// A server that speaks first holds up the calls of a client to which it cannot. A message on a
+// channel holds up nobody but who waits for it.
+func TestAGreetingIsLate(t *testing.T) {
+	const record = `
+			0     b push hit
+			0     b/1 invoke lock
+			30000 b woken
+			30100 b/1 gets -> b/1 1 37601
+			31000 b/1 releases
+			90000 server leave`
+	for _, c := range []struct{ channel, finds string }{
+		{"", ""},
+		{"channel", "liveness bug: b/1 waited for l from 0.000s to 30.101s while nobody believed to hold it; the bound is 8.5s"},
+	} {
+		short := watchedLock
+		short.Watchdog = 7500 * time.Millisecond
+		rec := recordOf(t, short, record)
+		for i := range rec.Events {
+			if e := &rec.Events[i]; e.Dir == "push" {
+				e.Channel = ""
+				if e.Kind == model.KindDeliver {
+					e.Channel = c.channel // a fault that meets a message does not tell it
+				}
+			}
+		}
+		t.Run("on the channel "+c.channel, func(t *testing.T) { expect(t, c.finds, judgeRecord(rec, nil)) })
+	}
+}
