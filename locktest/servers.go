@@ -67,7 +67,10 @@ func (s *State) compile(endless bool) *model.LockState {
 		return nil
 	}
 	out := &model.LockState{Owner: s.Owner, Token: s.Token, Queue: s.Queue}
-	if s.Owner != "" {
+	switch {
+	case s.Closed:
+		out.Owner, out.ClosedMs = "", max(s.Expires.Milliseconds(), 1)
+	case s.Owner != "":
 		out.Count, out.ExpiresMs = max(s.Count, 1), s.Expires.Milliseconds()
 		if s.Expires < 0 || endless {
 			out.ExpiresMs = -1

@@ -63,10 +63,13 @@ type Subject struct {
 // lock wrote to mark a holder or a waiter. Lockstep learns from the run which thread
 // wrote a value.
 type State struct {
-	Owner string // "": the lock is free
+	Owner string // "": the lock is free, or Closed
 	Count int    // levels of the hold; 0 counts as 1
-	// Expires is the time since the start at which the hold ends; negative: it has no
-	// end. Whole milliseconds count.
+	// Closed: nobody holds the lock, and nobody can have it before Expires, such as in the
+	// time for which a lock stays closed when its last holder has failed.
+	Closed bool
+	// Expires is the time since the start at which the hold ends, or the time in which the lock
+	// is closed; negative: the hold has no end. Whole milliseconds count.
 	Expires time.Duration
 	Token   int64    // the newest fencing token; 0: none
 	Queue   []string // waiters, the next one first

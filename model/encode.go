@@ -62,6 +62,7 @@ func (e *encoder) state(s *LockState) {
 	e.text("owner", s.Owner)
 	e.number("count", int64(s.Count))
 	e.number("expires_ms", s.ExpiresMs)
+	e.number("closed_ms", s.ClosedMs)
 	e.number("token", s.Token)
 	e.texts("queue", s.Queue)
 	if len(s.Deadlines) > 0 {

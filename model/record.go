@@ -147,9 +147,13 @@ type LockState struct {
 	// ExpiresMs is the last millisecond of simulated time since the start in which
 	// the hold lives. It is -1 if the hold has no expiry. It means nothing if the lock
 	// is free. It moves when the wall clock of the server steps.
-	ExpiresMs int64    `json:"expires_ms,omitempty"`
-	Token     int64    `json:"token,omitempty"` // the newest fencing token; 0: none
-	Queue     []string `json:"queue,omitempty"` // head first
+	ExpiresMs int64 `json:"expires_ms,omitempty"`
+	// ClosedMs is the last millisecond of simulated time since the start in which nobody can
+	// have the lock although nobody holds it, because its last holder failed; 0: the lock is
+	// not closed.
+	ClosedMs int64    `json:"closed_ms,omitempty"`
+	Token    int64    `json:"token,omitempty"` // the newest fencing token; 0: none
+	Queue    []string `json:"queue,omitempty"` // head first
 	// Deadlines are the deadlines of the waiters, in milliseconds since the start.
 	Deadlines map[string]int64 `json:"deadlines,omitempty"`
 }
@@ -166,7 +170,7 @@ func (s *LockState) Equal(other *LockState) bool {
 	if other == nil {
 		other = &LockState{}
 	}
-	return s.Owner == other.Owner && s.Count == other.Count && s.Token == other.Token && (!s.Held() || s.ExpiresMs == other.ExpiresMs) &&
+	return s.Owner == other.Owner && s.Count == other.Count && s.Token == other.Token && s.ClosedMs == other.ClosedMs && (!s.Held() || s.ExpiresMs == other.ExpiresMs) &&
 		slices.Equal(s.Queue, other.Queue) && maps.Equal(s.Deadlines, other.Deadlines)
 }
 

@@ -442,6 +442,8 @@ func held(s *model.LockState) string {
 		} else {
 			text += "until " + at(s.ExpiresMs*1e6)
 		}
+	} else if s.ClosedMs > 0 {
+		text = "closed until " + at(s.ClosedMs*1e6)
 	}
 	if len(s.Queue) > 0 {
 		text += "; queue " + strings.Join(s.Queue, ", ")

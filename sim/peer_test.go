@@ -231,3 +231,21 @@ func TestAValueWithoutARequestBelongsToWhoSentIt(t *testing.T) {
 	}
 	equal(t, "the holders", strings.Join(holders, ","), "a/1,a/1,")
 }
+
+// Nothing of a process goes on that has died, so a call that nobody ends is no goroutine that
+// its lock leaves behind.
+func TestTheCallsOfADeadProcessEnd(t *testing.T) {
+	for _, dies := range []bool{true, false} {
+		var faults []model.FaultSpec
+		if dies {
+			faults = append(faults, model.FaultSpec{Kind: model.FaultCrash, At: 10 * ms, Processes: []string{"a"}})
+		}
+		r := playGossip(t, gossips(1), faults, func(th *Thread) {
+			th.Call(Operation{Action: model.ActTryLock, Lock: "word1"}, func(ctx context.Context) (model.Outcome, error) {
+				<-ctx.Done()
+				return model.Unknown, ctx.Err()
+			})
+		})
+		equal(t, fmt.Sprintf("left behind, dies %t", dies), events(r, model.KindLeft), "")
+	}
+}

@@ -99,6 +99,8 @@ type World struct {
 	ops       int
 	calm      bool
 	leaving   bool
+	// orphans are the calls in which the threads of dead processes are when all leave.
+	orphans []*call
 	// goroutines is the number of goroutines that the program had at the start.
 	goroutines int
 	alive      *pulse
@@ -452,6 +454,9 @@ func (w *World) leave() {
 	var open []*call
 	for _, p := range w.processes {
 		for _, t := range p.threads {
+			if t.call != nil && p.dead {
+				w.orphans = append(w.orphans, t.call)
+			}
 			if t.call != nil && !p.dead {
 				w.record(model.Event{Kind: model.KindReturn, Process: p.cfg.Name, Thread: t.number, Op: t.call.op,
 					Action: t.call.what.Action, Lock: t.call.what.Lock, Outcome: model.Waiting})
@@ -489,6 +494,9 @@ func (w *World) end() (clean bool) {
 		}
 	}
 	w.gather()
+	for _, c := range w.orphans {
+		c.cancel(ErrInterrupted) // nothing of a dead process goes on
+	}
 	for _, p := range w.processes {
 		for _, c := range p.conns {
 			c.client.cut(errCut)

@@ -126,7 +126,10 @@ func (a *abstraction) view(name string, now int64) string {
 	}
 	slices.Sort(flying)
 	owner := "free"
-	if v.state.Held() {
+	switch {
+	case v.state.ClosedMs > 0:
+		owner = "closed"
+	case v.state.Held():
 		process := model.ProcessOf(v.state.Owner)
 		renewed := v.renewed != 0 && now-v.renewed <= a.trace.Record.Params.Watchdog.Nanoseconds()/2
 		owner = fmt.Sprintf("held %d dead=%v renewed=%v left %s", min(v.state.Count, 3), a.gone[process], renewed, leftOf(v.state.ExpiresMs, now))

@@ -22,14 +22,30 @@ func (r *run) changes(o *trace.Call) []*trace.Change {
 	return out
 }
 
-// handedTo returns the acquire that a change gave the lock to because it stood first in the
-// queue, as servers do whose queue is the lock: no command of its thread made the change. The
-// acquire is the one that last gave its thread a place in the queue; a place of an earlier one
-// may be there, too, and the thread has one hold. It returns nil for all other changes, and for
-// a lock whose threads do not know their holds by the grants alone.
+// handedTo returns the acquire that a change gave the lock to although no command of its thread
+// made the change. It returns nil for all other changes, and for a lock whose threads do not
+// know their holds by the grants alone. There are two such changes:
+//
+// Servers whose queue is the lock give it to the thread that stands first. The acquire is the
+// one that last gave its thread a place in the queue; a place of an earlier one may be there,
+// too, and the thread has one hold.
+//
+// Servers that fail over may do what the master before was asked for, and did not do or
+// answer any more. The acquire is the last one that its thread had called.
 func (r *run) handedTo(c *trace.Change) *trace.Call {
 	who := c.After.Owner
-	if !r.Record.Params.PerGrant || !c.Started() || c.MadeFor(who) || !slices.Contains(c.Before.Queue, who) {
+	if !r.Record.Params.PerGrant || !c.Started() || c.MadeFor(who) {
+		return nil
+	}
+	if r.Record.Params.Recovery > 0 && c.By == nil && c.Fault == 0 {
+		calls := r.CallsOn(c.Lock)
+		for _, o := range slices.Backward(calls[:called(calls, c.AtNs)]) {
+			if o.Caller == who && o.Action.Acquires() {
+				return o
+			}
+		}
+	}
+	if !slices.Contains(c.Before.Queue, who) {
 		return nil
 	}
 	changes := r.Changes(c.Lock)

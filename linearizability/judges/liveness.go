@@ -56,7 +56,8 @@ func (r *run) stuck(lock string, o *trace.Call) (Finding, bool) {
 type span struct{ from, to int64 }
 
 // occupied returns the times in which a waiter does not wait for nobody: a thread
-// believed to hold the lock, was being served or was giving it up, or a fault was on.
+// believed to hold the lock, was being served or was giving it up, the lock was closed, or
+// a fault was on.
 func (r *run) occupied(lock string) []span {
 	busy := r.served(lock)
 	for _, o := range r.CallsOn(lock) {
@@ -70,12 +71,33 @@ func (r *run) occupied(lock string) []span {
 	for _, t := range r.Faults {
 		busy = append(busy, span{t.FromNs, t.ToNs})
 	}
+	busy = append(busy, r.closed(lock)...)
 	for _, m := range r.CommandsOn(lock) {
 		for _, h := range m.Hits {
 			busy = append(busy, span{h.AtNs, h.AtNs})
 		}
 	}
 	return busy
+}
+
+// closed returns the times in which nobody can have the lock although nobody holds it. Each
+// lasts no longer than the server said last.
+func (r *run) closed(lock string) []span {
+	var out []span
+	changes := r.Changes(lock)
+	for i, c := range changes {
+		if c.After.ClosedMs == 0 {
+			continue
+		}
+		to := (c.After.ClosedMs + 1) * millisecond
+		if i+1 < len(changes) {
+			to = min(to, changes[i+1].AtNs)
+		}
+		if c.AtNs < to {
+			out = append(out, span{c.AtNs, to})
+		}
+	}
+	return out
 }
 
 // spans are sorted by their beginning.
@@ -183,6 +205,21 @@ func (r *run) connecting(process string) []span {
 			to = m.Executed.AtNs // it needs no reply
 		}
 		out = append(out, span{m.AtNs, to})
+	}
+	// A message that the server sends of itself and on no channel, such as its greeting, begins
+	// a connection or belongs to its stream.
+	for i, e := range r.Pushes {
+		if e.Kind != model.KindHit || e.Process != process {
+			continue
+		}
+		for _, later := range r.Pushes[i+1:] {
+			if later.Msg == e.Msg && (later.Kind == model.KindDeliver || later.Kind == model.KindLost) {
+				if later.Channel == "" {
+					out = append(out, span{e.AtNs, later.AtNs})
+				}
+				break
+			}
+		}
 	}
 	return out
 }
@@ -430,6 +467,13 @@ func (r *run) ownDisturbances(o *trace.Call) []disturbance {
 		out = append(out, disturbance{from: m.AtNs, at: m.AtNs, what: "a grant that no replica had", extra: r.Record.Params.Resend})
 	}
 	for _, m := range r.Hit {
+		// A client whose session is not kept does not know whether its servers fail over. Its
+		// calls wait until it has found out.
+		if recovery := r.Record.Params.Recovery; recovery > 0 && m.Process == o.Process && m.Lost != nil && m.Script == model.RoleRenew {
+			for _, h := range m.Hits {
+				out = append(out, disturbance{from: h.AtNs, at: h.AtNs, what: h.Text, extra: recovery})
+			}
+		}
 		if m.Process == o.Process && m.Op == o.Op || m.Lost != nil && m.Process == o.Process && m.Script == "" {
 			for _, h := range m.Hits {
 				out = append(out, disturbance{from: h.AtNs, at: h.AtNs, what: h.Text, extra: r.Record.Params.Resend})

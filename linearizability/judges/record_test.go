@@ -22,6 +22,7 @@ import (
 //	2    a/1 return granted
 //	3002 server expire -> free
 //	4002 server ends -> free          # the hold ends by itself, not by its time
+//	4002 server expire -> closed 5000 # and nobody can have the lock before
 //
 // with times in milliseconds. What stands behind the arrow is what the server
 // then holds: owner, count, the last millisecond of its life (endless: none),
@@ -490,6 +491,14 @@ func (b *recorder) state(l recordLine) *model.LockState {
 		s.Token, words = token, words[:n-1]
 	}
 	if len(words) == 1 && words[0] == "free" {
+		return s
+	}
+	if len(words) == 2 && words[0] == "closed" {
+		ms, err := strconv.ParseInt(words[1], 10, 64)
+		if err != nil {
+			b.t.Fatalf("%d %s %s: %v", l.ms, l.who, l.verb, err)
+		}
+		s.ClosedMs = ms
 		return s
 	}
 	if len(words) != 3 {

@@ -50,6 +50,19 @@ func TestServersRecover(t *testing.T) {
 			60000 b/1 releases
 			90000 server leave`
 	}
+	// A renewal of b, which holds k, is lost at 4 s.
+	lost := func(granted string) string {
+		return `
+			3000  b/1 takes lock=k
+			4000  b/1 send renew lock=k
+			4000  b/1 hit 1 renew
+			4000  b/1 lost renew request dropped
+			5000  b/1 invoke lock
+			` + granted + ` b/1 gets
+			27000 b/1 releases
+			27500 b/1 releases lock=k
+			90000 server leave`
+	}
 	const partition = `
 			15000 server fault 1 partition of a for 1s
 			16000 server heal 1`
@@ -95,6 +108,12 @@ func TestServersRecover(t *testing.T) {
 			27000 b/1 releases
 			90000 server leave`,
 			finds: "liveness bug: b/1 waited for l from 4.500s to 26.001s while nobody believed to hold it; the bound is 21s"},
+
+		{rule: "a client whose renewal is lost looks for a master", lock: electing, record: lost("23999")},
+		{rule: "as long as one may be missing", lock: electing, record: lost("26001"),
+			finds: "liveness bug: b/1 waited for l from 5.000s"},
+		{rule: "other servers are there", lock: serving, record: lost("23999"),
+			finds: "liveness bug: b/1 waited for l from 5.000s"},
 
 		{rule: "a waiter waits for the end of a hold that its owner gave up", lock: electing, record: told(partition, "30400")},
 		{rule: "not longer than that hold lasts", lock: electing, record: told(partition, "31500"),
@@ -145,4 +164,144 @@ func TestServersProlongLeases(t *testing.T) {
 		{rule: "other servers do not", lock: serving, record: failedOver,
 			finds: "linearizable bug: l: a/1 release (35.000s..35.002s) answered released"},
 	})
+}
+
+// A lock may stay closed after its last holder failed. Nobody holds it then, and nobody can
+// have it.
+func TestALockIsClosed(t *testing.T) {
+	record := func(after string) string {
+		return `
+			0     a/1 takes lease=12000 -> a/1 1 12000
+			1000  server fault 1 pause of a for 20s
+			1000  b/1 waits lock
+			12001 server expire lock=k
+			12001 server expire -> closed 72000
+			20000 c/1 waits try_lock
+			20001 c/1 return busy
+			21000 server heal 1
+			` + after + `
+			90000 server leave`
+	}
+	const open = `
+			72001 server expire lock=l
+			72001 server expire -> free
+			72100 b/1 gets
+			73000 b/1 releases`
+	testJudged(t, []judged{
+		{rule: "its last holder holds nothing, others are refused, and a waiter waits", lock: watchedLock, record: record(`
+			21000 a/1 invoke unlock
+			21001 a/1 return not_held` + open)},
+		{rule: "nobody holds it", lock: watchedLock, record: record(`
+			21000 a/1 invoke unlock
+			21001 a/1 return released` + open),
+			finds: "linearizable bug: l: a/1 release (21.000s..21.001s) answered released"},
+		{rule: "nobody can have it", lock: watchedLock, record: record(`
+			30000 b/1 gets
+			73000 b/1 releases`),
+			finds: "linearizable bug: l: b/1 acquire"},
+		{rule: "it opens when it was said to", lock: watchedLock, record: record(`
+			74000 server expire lock=l
+			74000 server expire -> free
+			74100 b/1 gets
+			75000 b/1 releases`),
+			finds: "liveness bug: b/1 waited for l from 72.001s"},
+	})
+}
+
+// A client that is closed in order ends its session, and with it the holds of its threads.
+func TestAHoldEndsWithItsClosedClient(t *testing.T) {
+	record := func(closed string) string {
+		return `
+			0     a/1 takes
+			1000  b/1 waits lock
+			` + closed + `
+			2000  a/1 send renew
+			2001  a/1 exec renew -> free
+			2002  b/1 gets
+			3000  b/1 releases
+			90000 server leave`
+	}
+	testJudged(t, []judged{
+		{rule: "its client gives it up", lock: watchedLock, record: record("1999 a close")},
+		{rule: "a client that goes on does not", lock: watchedLock, record: record(""),
+			finds: "mutual-exclusion bug: b/1 was granted l at 2.004s while a/1 believed to hold it\n" +
+				"linearizable bug: l: b/1 acquire (1.000s..2.004s) answered granted\n" +
+				"lease bug: a/1 believed to hold l until 90.000s, and was not told that the hold was gone"},
+	})
+}
+
+// A master that fails may have passed on what it was asked for. The next one then does it, for
+// the call that had asked, and answers nobody.
+func TestANewMasterDoesWhatTheOldOneWasAskedFor(t *testing.T) {
+	electing, serving := watchedLock, watchedLock
+	electing.Recovery = 20 * time.Second
+	const record = `
+			0     a/1 invoke lock
+			1     a/1 send acquire
+			2     server fault 1 server restart
+			2     a/1 lost acquire request connection reset
+			500   server fault 2 crash of a
+			4000  server ends -> a/1 1 34000
+			5000  server ends -> a/1 1 35000
+			35001 server expire lock=k
+			35001 server expire -> free
+			90000 server leave`
+	testJudged(t, []judged{
+		{rule: "of servers that fail over", lock: electing, record: record},
+	})
+	of := func(p model.Params) bool {
+		r := traced(recordOf(t, p, record))
+		return r.handedTo(r.Changes("l")[0]) != nil
+	}
+	if !of(electing) || of(serving) {
+		t.Errorf("the hold belongs to the call: %t, and on other servers %t; want true and false", of(electing), of(serving))
+	}
+}
+
+// A client of a lock without re-entry may know that its own thread holds the lock, and asks no
+// server.
+func TestAClientRefusesItsOwnHolder(t *testing.T) {
+	record := func(who string) string {
+		return `
+			0     a/1 takes
+			1000  ` + who + ` invoke try_lock
+			1001  ` + who + ` return busy
+			2000  a/1 releases
+			3000  ` + who + ` invoke try_lock
+			3001  ` + who + ` return busy
+			90000 server leave`
+	}
+	testJudged(t, []judged{
+		{rule: "while it holds the lock, and not later", lock: watchedLock, record: record("a/1"),
+			finds: "linearizable bug: l: a/1 acquire (3.000s..3.001s) answered busy"},
+	})
+}
+
+// A server that speaks first holds up the calls of a client to which it cannot. A message on a
+// channel holds up nobody but who waits for it.
+func TestAGreetingIsLate(t *testing.T) {
+	const record = `
+			0     b push hit
+			0     b/1 invoke lock
+			30000 b woken
+			30100 b/1 gets -> b/1 1 37601
+			31000 b/1 releases
+			90000 server leave`
+	for _, c := range []struct{ channel, finds string }{
+		{"", ""},
+		{"channel", "liveness bug: b/1 waited for l from 0.000s to 30.101s while nobody believed to hold it; the bound is 8.5s"},
+	} {
+		short := watchedLock
+		short.Watchdog = 7500 * time.Millisecond
+		rec := recordOf(t, short, record)
+		for i := range rec.Events {
+			if e := &rec.Events[i]; e.Dir == "push" {
+				e.Channel = ""
+				if e.Kind == model.KindDeliver {
+					e.Channel = c.channel // a fault that meets a message does not tell it
+				}
+			}
+		}
+		t.Run("on the channel "+c.channel, func(t *testing.T) { expect(t, c.finds, judgeRecord(rec, nil)) })
+	}
 }

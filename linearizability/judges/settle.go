@@ -67,8 +67,9 @@ func (r *run) history(lock string, settled bool) []linearizability.Op {
 	ops = append(ops, r.restored(lock, settled)...)
 	ops = append(ops, r.renewals(lock, settled)...)
 	ops = append(ops, r.prolongedByServers(lock, settled)...)
+	ops = append(ops, r.closures(lock)...)
 	for _, c := range r.Changes(lock) {
-		if c.Ended() && (c.Fault > 0 || r.givenUp(c) || r.sessionOver(c)) {
+		if c.Ended() && (c.Fault > 0 || r.givenUp(c) || r.closedWith(c) || r.sessionOver(c)) {
 			at := c.AtNs
 			ops = append(ops, linearizability.Op{Lock: lock, Op: linearizability.OpLost, CallNs: at, ReturnNs: &at})
 		}
@@ -372,8 +373,12 @@ func (r *run) endedOutside(o *trace.Call) *trace.Change {
 	return nil
 }
 
-// selfBusy reports whether the call was refused because its own thread held the lock.
+// selfBusy reports whether the call was refused because its own thread held the lock. The
+// client of a thread may know that, and ask nobody.
 func (r *run) selfBusy(o *trace.Call) bool {
+	if r.Record.Params.PerGrant && len(o.Sent) == 0 && r.StateAt(o.Lock, o.AtNs).Owner == o.Caller {
+		return true
+	}
 	for _, m := range o.Sent {
 		if m.Executed != nil && m.Before(o.Lock).Owner == o.Caller {
 			return true
@@ -467,6 +472,35 @@ func (r *run) givenUp(c *trace.Change) bool {
 		}
 	}
 	return r.toldOf(c.Lock, who, next) != nil
+}
+
+// closedWith reports whether a change is the end of a hold which the owner's client gave up
+// outside of calls after it was closed in order.
+func (r *run) closedWith(c *trace.Change) bool {
+	return r.Record.Params.PerGrant && c.Call() == nil && c.MadeFor(c.Before.Owner) && r.ClosedNs(model.ProcessOf(c.Before.Owner)) <= c.AtNs
+}
+
+// closures returns the times in which a lock is closed as holds of nobody: each begins where
+// the lock closes and is lost where it opens. A grant before that does not open it.
+func (r *run) closures(lock string) []linearizability.Op {
+	var ops []linearizability.Op
+	add := func(op, outcome string, at int64) {
+		ops = append(ops, linearizability.Op{Process: "nobody", Lock: lock, Op: op, Outcome: outcome, CallNs: at, ReturnNs: &at})
+	}
+	for _, c := range r.Changes(lock) {
+		if c.Before.ClosedMs == 0 && c.After.ClosedMs > 0 {
+			add(linearizability.OpAcquire, string(model.Granted), c.AtNs)
+		}
+		if c.Before.ClosedMs > 0 && c.After.ClosedMs == 0 {
+			end := (c.Before.ClosedMs + 1) * millisecond
+			if !c.Started() {
+				add(linearizability.OpLost, "", c.AtNs)
+			} else if end <= c.AtNs {
+				add(linearizability.OpLost, "", end)
+			}
+		}
+	}
+	return ops
 }
 
 // sessionOver reports whether a change is the end of a hold that has no lease and ended by
@@ -613,7 +647,7 @@ func (r *run) renewals(lock string, settled bool) []linearizability.Op {
 					continue // of such a lock nobody knows that the command was to renew
 				}
 			}
-			if settled && r.Record.Params.Recovery > 0 && m.Executed != nil && m.Change(lock) == nil {
+			if r.Record.Params.Recovery > 0 && m.Executed != nil && m.Change(lock) == nil {
 				continue // prolongedByServers has its effect, if it had any
 			}
 			if c := m.Change(lock); c != nil && op.Outcome != model.AnswerNotHeld {

@@ -11,7 +11,6 @@ import (
 	"context"
 	"errors"
 	"net"
-	"sync"
 	"time"
 
 	"lockstep/locktest"
@@ -35,44 +34,51 @@ const recovery = 2*server.Election + 2*server.SessionLease + 5*client.Patience
 // After that it leaves the session to its lease.
 const closing = 2 * time.Second
 
-// subject describes the lock. A hold ends by itself with its session, and others are kept off
-// until the lock-delay is over, so judges take both together for its lease. The paper promises
-// no order among waiters.
+// subject describes the lock. A hold ends by itself with its session. The paper promises no
+// order among waiters.
 func subject(name, about string, delay time.Duration, servers locktest.Servers) locktest.Subject {
 	return locktest.Subject{
-		Name: name, About: about, Servers: servers, Lease: server.SessionLease + delay, Renewed: true, Recovery: recovery + delay, State: state,
-		Open: func(p *locktest.Process) (locktest.Client, error) { return &cell{p: p, delay: delay}, nil },
+		Name: name, About: about, Servers: servers, Lease: server.SessionLease, Renewed: true, Recovery: recovery, State: state,
+		Open: func(p *locktest.Process) (locktest.Client, error) {
+			return &cell{p: p, delay: delay, closed: make(chan struct{})}, nil
+		},
 	}
 }
 
-// state is what a majority of the replicas has agreed upon. An owner is a session. During a
-// lock-delay it is the one that lost the lock.
+// state is what a majority of the replicas has agreed upon. An owner is a session.
 func state(s locktest.Snapshot, lock string) *locktest.State {
 	h := server.Held(s.Server(0), lock)
-	if h.Session == "" {
+	if h.Session == "" && !h.Delayed {
 		return nil
 	}
-	return &locktest.State{Owner: h.Session, Expires: h.Ends, Token: int64(h.Generation)}
+	return &locktest.State{Owner: h.Session, Closed: h.Delayed, Expires: h.Ends, Token: int64(h.Generation)}
 }
 
 // cell is the client of a process.
 type cell struct {
-	p     *locktest.Process
-	delay time.Duration
-
-	mu       sync.Mutex        // held for moments only
-	sessions []*client.Session // all that were opened
+	p      *locktest.Process
+	delay  time.Duration
+	closed chan struct{} // closed when the process closes its client
 }
+
+// errClosed says that the process has closed its client. Nothing was done.
+var errClosed = errors.New("chubby: the client is closed")
 
 func (c *cell) Lock(name string) (locktest.Lock, error) { return &lock{c: c, name: name}, nil }
 
 func (c *cell) Close() error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for _, s := range c.sessions {
-		go func() { _ = s.Close(closing) }()
-	}
+	close(c.closed)
 	return nil
+}
+
+// isClosed reports whether the process has closed its client.
+func (c *cell) isClosed() bool {
+	select {
+	case <-c.closed:
+		return true
+	default:
+		return false
+	}
 }
 
 type lock struct {
@@ -84,6 +90,9 @@ type lock struct {
 
 // begin opens a session if there is none.
 func (l *lock) begin(ctx context.Context) error {
+	if l.c.isClosed() {
+		return errClosed
+	}
 	if l.session != nil {
 		select {
 		case <-l.session.Done():
@@ -105,14 +114,31 @@ func (l *lock) begin(ctx context.Context) error {
 		return err
 	}
 	l.session = s
-	l.c.mu.Lock()
-	l.c.sessions = append(l.c.sessions, s)
-	l.c.mu.Unlock()
+	keeps(func() {
+		select {
+		case <-l.c.closed:
+			_ = s.Close(closing)
+		case <-s.Done():
+		}
+	})
 	return l.session.Open(ctx, l.name, l.c.delay)
 }
 
 // servers is the number of replicas.
 func (*cell) servers() int { return server.Servers().Count() }
+
+// holds reports whether the handle has the lock, as far as it knows.
+func (l *lock) holds() bool {
+	if l.session == nil || l.generation == 0 {
+		return false
+	}
+	select {
+	case <-l.session.Done():
+		return false
+	default:
+		return true
+	}
+}
 
 // acquire takes the lock as take does. A session that may have the lock although its caller
 // does not know is closed.
@@ -140,12 +166,24 @@ func (l *lock) close() bool {
 	return s.Close(closing) == nil
 }
 
+// Lock waits for nothing but the end of its session if the handle has the lock already: the
+// session that it would close after a wait in vain is the one that has the lock.
 func (l *lock) Lock(ctx context.Context) error {
+	if l.holds() {
+		select {
+		case <-l.session.Done():
+		case <-ctx.Done():
+			return locktest.ErrBusy
+		}
+	}
 	return l.acquire(ctx, func(s *client.Session) (uint64, error) { return s.Acquire(ctx, l.name, false) })
 }
 
 // TryLock implements locktest.TryLocker.
 func (l *lock) TryLock(ctx context.Context) (bool, error) {
+	if l.holds() {
+		return false, nil
+	}
 	err := l.acquire(ctx, func(s *client.Session) (uint64, error) { return s.TryAcquire(ctx, l.name, false) })
 	return err == nil, err
 }

@@ -194,9 +194,10 @@ func (s *Session) keepAlive() {
 		}
 	}
 	defer drop()
+	lost := false // the last KeepAlive was not answered
 	for s.keeping.Err() == nil {
 		s.mu.Lock()
-		q := server.Request{Do: server.KeepAlive, Session: s.id, Epoch: s.epoch}
+		q := server.Request{Do: server.KeepAlive, Session: s.id, Epoch: s.epoch, Lost: lost}
 		until := s.leaseEnd
 		s.mu.Unlock()
 		if now := time.Now(); !until.After(now) {
@@ -218,6 +219,7 @@ func (s *Session) keepAlive() {
 		switch {
 		case s.keeping.Err() != nil:
 		case err != nil || reply.Error == server.Refused:
+			lost = true
 			from := l.master
 			drop()
 			s.next(from)
@@ -235,6 +237,7 @@ func (s *Session) keepAlive() {
 		case reply.Error != "":
 			s.over()
 		default:
+			lost = false
 			s.confirm(l.master)
 			s.extend(sent.Add(reply.Held + reply.Lease))
 		}

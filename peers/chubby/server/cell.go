@@ -113,13 +113,15 @@ func (c *cell) observe(m *master) {
 
 // Hold is a lock as a State may read it.
 type Hold struct {
-	// Session is the session that holds the lock, the first one of several that share it;
-	// during a lock-delay it is the one that lost it; "": the lock is free.
-	Session    string
+	// Session is the session that holds the lock, the first one of several that share it; "":
+	// none does.
+	Session string
+	// Delayed: nobody holds the lock, and nobody can have it before Ends.
+	Delayed    bool
 	Sharers    int // the number of sessions that hold the lock
 	Generation uint64
-	// Ends is the time since the start at which others can have the lock unless the session
-	// is kept alive. It includes the lock-delay.
+	// Ends is the time since the start at which the session ends unless it is kept alive, or
+	// the lock-delay.
 	Ends time.Duration
 }
 
@@ -131,10 +133,10 @@ func Held(r sim.Server, name string) Hold {
 	case l == nil:
 		return Hold{}
 	case l.Delayed != "":
-		return Hold{Session: l.Delayed, Generation: l.Generation, Ends: time.Duration(c.delayEnds[name])}
+		return Hold{Delayed: true, Generation: l.Generation, Ends: time.Duration(c.delayEnds[name])}
 	case len(l.Holders) == 0:
 		return Hold{Generation: l.Generation}
 	}
 	who := l.Holders[0].Session
-	return Hold{Session: who, Sharers: len(l.Holders), Generation: l.Generation, Ends: time.Duration(c.sessionEnds[who]) + l.Delay}
+	return Hold{Session: who, Sharers: len(l.Holders), Generation: l.Generation, Ends: time.Duration(c.sessionEnds[who])}
 }

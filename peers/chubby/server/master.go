@@ -210,14 +210,15 @@ func (m *master) handle(nowNs int64, conn sim.ConnID, q Request, out *sim.Effect
 	return m.begin(c)
 }
 
-// keepAlive takes a KeepAlive. The first one that comes to a new master is answered at once.
+// keepAlive takes a KeepAlive. The first one that comes to a new master is answered at once, and
+// so is one whose client did not hear the answer before.
 func (m *master) keepAlive(nowNs int64, c *call, x *lease, out *sim.Effects) (reply Reply, done bool) {
 	if old := x.keepAlive; old != nil {
 		x.keepAlive = nil
 		out.Answer(old.conn, answer(Reply{Error: Refused})) // its client has another connection
 	}
 	x.keepAlive = c
-	if x.heard {
+	if x.heard && !c.Lost {
 		return Reply{}, false
 	}
 	x.heard = true

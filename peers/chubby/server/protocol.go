@@ -17,8 +17,9 @@ import (
 const (
 	// OpenSession has no other field. The reply has Session and Lease.
 	OpenSession = "OPEN_SESSION"
-	// KeepAlive has Session and Epoch. The master answers when the lease of the session is
-	// near its end. The reply has Lease, which counts from the answer, and Held.
+	// KeepAlive has Session, Epoch and Lost. The master answers when the lease of the session
+	// is near its end, or at once if Lost. The reply has Lease, which counts from the answer,
+	// and Held.
 	KeepAlive = "KEEP_ALIVE"
 	// CloseSession has Session and Epoch. It gives up the locks of the session.
 	CloseSession = "CLOSE_SESSION"
@@ -84,6 +85,9 @@ type Request struct {
 	Generation uint64        `json:"generation,omitempty"`
 	Delay      time.Duration `json:"delay_ns,omitempty"`
 	Sequencer  *Sequencer    `json:"sequencer,omitempty"`
+	// Lost: the KeepAlive before was not answered. The client may not know of the lease that
+	// the master gave then, and would be in jeopardy until the master answers.
+	Lost bool `json:"lost,omitempty"`
 }
 
 // Reply is what a replica answers.

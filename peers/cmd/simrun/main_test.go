@@ -99,7 +99,7 @@ func TestAScenarioThatALockCannotPlayIsNotApplicable(t *testing.T) {
 
 // A fault that the server of a lock does not have is refused at its place in the file.
 func TestAFaultThatAServerLacksIsRefused(t *testing.T) {
-	const memcached, etcd = "memcached-cas", "etcd-mutex"
+	const memcached, etcd, zookeeper, nats, mysql, chubby = "memcached-cas", "etcd-mutex", "zookeeper", "nats-kv", "mysql-row", "chubby"
 	for _, c := range []struct{ lock, fault, want string }{
 		{memcached, "{at: 1s, server: failover}", "server 1 of memcached-cas has no replica to fail over to; it has a restart without its data"},
 		{memcached, "{at: 1s, server: flush_scripts}", "server 1 of memcached-cas runs no scripts; it has"},
@@ -117,6 +117,19 @@ func TestAFaultThatAServerLacksIsRefused(t *testing.T) {
 		{etcd, "{when: {process: a}, do: error, with: x}", "server 1 of etcd-mutex speaks a stream that is not taken apart"},
 		{etcd, "{when: {command: GET}, do: drop}", "server 1 of etcd-mutex speaks a stream that is not taken apart"},
 		{etcd, "{when: {process: a, nth: 9}, do: half_open}", ""},
+		{zookeeper, "{at: 1s, server: failover}", "server 1 of zookeeper has no replica to fail over to; it has a restart"},
+		{zookeeper, "{at: 1s, key: \"*\", do: expire}", "server 1 of zookeeper has no nodes that expire; it has"},
+		{nats, "{at: 1s, server: failover}", "server 1 of nats-kv stands alone and has nothing to fail over to; it has a restart"},
+		{nats, "{at: 1s, server: flush_scripts}", "server 1 of nats-kv runs no scripts; it has"},
+		{nats, "{at: 1s, key: \"*\", do: delete}", "server 1 of nats-kv has no other hand that removes keys; it has"},
+		{nats, "{when: {process: a}, do: error, with: x}", "server 1 of nats-kv speaks a stream that is not taken apart"},
+		{mysql, "{at: 1s, server: failover}", "server 1 of mysql-row has no replica to fail over to; it has a restart"},
+		{mysql, "{at: 1s, key: \"*\", do: expire}", "server 1 of mysql-row has nobody who ends a lease; it has"},
+		{mysql, "{when: {command: GET}, do: drop}", "server 1 of mysql-row speaks a stream that is not taken apart"},
+		{chubby, "{at: 1s, server: restart, servers: [2]}", "server 2 of chubby does not start again as the same replica without its data; it has"},
+		{chubby, "{at: 1s, server: failover}", "server 1 of chubby fails over by itself when the master is gone; it has"},
+		{chubby, "{at: 1s, key: \"*\", do: delete}", "server 1 of chubby has no other hand that removes locks; it has"},
+		{chubby, "{at: 1s, server: stall, for: 1s, servers: [6]}", "it strikes server 6, and chubby has 5"},
 	} {
 		file := filepath.Join(t.TempDir(), "own.yaml")
 		text := "lockstep: 1\nname: own\nabout: x\nlocks: [" + c.lock + "]\nprocesses: {a: {}}\nsteps: {a/1: [lock: orders, unlock: orders]}\nfaults:\n  - " + c.fault + "\n"

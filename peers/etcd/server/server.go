@@ -1,8 +1,7 @@
 // Package server is etcd in a world: the real server, unmodified, of one member, with its
 // gRPC services on a listener in memory.
 //
-// Its data directory lies in a file system in memory where there is one, and is not
-// flushed. A crash of the server keeps what it had written to that directory.
+// Its data directory (package disk) is not flushed.
 package server
 
 import (
@@ -33,6 +32,7 @@ import (
 
 	"lockstep/locktest"
 	"lockstep/model"
+	"lockstep/peers/disk"
 	"lockstep/sim"
 )
 
@@ -78,20 +78,11 @@ type Entry struct {
 // Boot implements sim.StreamServer.
 func (s *Server) Boot(setup sim.Setup) error {
 	s.setup, s.seen = setup, map[string][]Entry{}
-	dir, err := newDir()
+	dir, err := disk.New("etcd")
 	if err != nil {
 		return err
 	}
 	return s.begin(dir)
-}
-
-// newDir makes a directory, in memory if there is a file system for that.
-func newDir() (string, error) {
-	const memory = "/dev/shm"
-	if dir, err := os.MkdirTemp(memory, "lockstep-etcd-"); err == nil {
-		return dir, nil
-	}
-	return os.MkdirTemp("", "lockstep-etcd-")
 }
 
 // begin starts a member on a directory, and waits until it serves.
@@ -201,19 +192,7 @@ func (s *Server) Strike(int64, model.FaultSpec, *sim.Effects) {
 	if old == nil {
 		return // it crashes while it starts, and starts again
 	}
-	dir, err := newDir()
-	if err == nil {
-		err = os.CopyFS(dir, os.DirFS(old.dir))
-	}
-	go func() {
-		go old.end()
-		if err == nil {
-			err = s.begin(dir)
-		}
-		if err != nil {
-			panic(fmt.Sprintf("etcd does not start again: %v", err))
-		}
-	}()
+	disk.Crash("etcd", old.dir, true, old.end, s.begin)
 }
 
 // Entries returns the keys under a prefix, those that were created first in front. While

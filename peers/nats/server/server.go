@@ -1,11 +1,10 @@
 // Package server is NATS in a world: the real nats-server, unmodified, alone, with a bucket
 // of JetStream's key-value store in files.
 //
-// Its directory lies in a file system in memory where there is one. A crash of the server
-// keeps what it had written to that directory, which is every message that it has
-// acknowledged: it writes a message to its file before it answers. It asks the system to
-// flush its files every two minutes, as it does by default, so only a crash of the machine
-// would lose messages. That is not simulated.
+// A crash of the server (package disk) keeps every message that it has acknowledged: it writes
+// a message to its file before it answers. It asks the system to flush its files every two
+// minutes, as it does by default, so only a crash of the machine would lose messages. That is
+// not simulated.
 package server
 
 import (
@@ -29,6 +28,7 @@ import (
 
 	"lockstep/locktest"
 	"lockstep/model"
+	"lockstep/peers/disk"
 	"lockstep/sim"
 )
 
@@ -101,20 +101,11 @@ func (s *Server) Boot(setup sim.Setup) error {
 	// The service ticks every 100 ms from now on. The timers of a store must not fire at the
 	// same instants, where either may be the first.
 	time.Sleep(12_345_678)
-	dir, err := newDir()
+	dir, err := disk.New("nats")
 	if err != nil {
 		return err
 	}
 	return s.begin(dir)
-}
-
-// newDir makes a directory, in memory if there is a file system for that.
-func newDir() (string, error) {
-	const memory = "/dev/shm"
-	if dir, err := os.MkdirTemp(memory, "lockstep-nats-"); err == nil {
-		return dir, nil
-	}
-	return os.MkdirTemp("", "lockstep-nats-")
 }
 
 // options are those of a server that was started with -js and a directory, but for what
@@ -275,19 +266,7 @@ func (s *Server) Strike(_ int64, f model.FaultSpec, _ *sim.Effects) {
 	if old == nil {
 		return // it crashes while it starts, and starts again
 	}
-	dir, err := newDir()
-	if err == nil && f.KeepData {
-		err = os.CopyFS(dir, os.DirFS(old.dir))
-	}
-	go func() {
-		go old.end()
-		if err == nil {
-			err = s.begin(dir)
-		}
-		if err != nil {
-			panic(fmt.Sprintf("NATS does not start again: %v", err))
-		}
-	}()
+	disk.Crash("nats", old.dir, f.KeepData, old.end, s.begin)
 }
 
 // Entry returns what a key holds; false: nothing. While the server is down it is what the
