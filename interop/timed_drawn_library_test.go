@@ -122,9 +122,9 @@ func (d *drawnTeller) once(s timedStory) (timedTelling, time.Duration, error) {
 const drawnTries = 5
 
 // drawnTogether is how many stories a JVM tells before another takes its place. Clients that
-// were shut down leave memory behind in early releases, and after some hundreds of them the
+// were shut down leave memory behind in early releases, and after 160 of them the
 // heap is full.
-const drawnTogether = 150
+const drawnTogether = 60
 
 // tell has the library tell stories, and one that the machine disturbed again.
 func (d *drawnTeller) tell(t *testing.T, kind string, seeds []int) (all []timedTelling) {

@@ -11,20 +11,19 @@ import (
 )
 
 // judgeWaitBound finds timed tries that return later than their wait and one round
-// trip. On a fair lock they have two, since there they leave the queue, and so has a lock
-// that cleans up after a try. It does not
-// judge calls that a fault may have held up.
+// trip. A lock of several parts has one for each, since it may ask them one after another.
+// On a fair lock they have one more, since there they leave the queue, and so has a lock
+// that cleans up after a try. It does not judge calls that a fault may have held up.
 func judgeWaitBound(r *run) []Finding {
 	var out []Finding
 	for _, o := range r.Calls {
 		if o.Action != model.ActTryLockTimed || o.Return == nil || r.heldUp(o) {
 			continue
 		}
-		trips := 1
+		trips := max(r.Record.Params.Parts, 1) + detours(o)
 		if r.Record.Params.Fair || r.Record.Params.PerGrant {
-			trips = 2
+			trips++
 		}
-		trips += detours(o)
 		// A lock that reads a clock reads whole milliseconds.
 		late := o.ReturnedNs() - o.WaitsUntilNs() - int64(trips)*r.roundTrip(o.Process) - int64(time.Millisecond) - int64(r.Record.Params.Uncertainty)
 		if late <= 0 {

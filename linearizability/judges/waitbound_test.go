@@ -18,6 +18,8 @@ func TestWaitBound(t *testing.T) {
 			` + strings.Join(more, "\n") + `
 			9000 server leave`
 	}
+	threeKeys := plainLock
+	threeKeys.Parts = 3
 	skewed := plainLock
 	skewed.Processes = []model.ProcessParams{{Name: "a", Threads: 1}, {Name: "b", Threads: 1, Skew: time.Second}}
 	testJudged(t, []judged{
@@ -27,6 +29,8 @@ func TestWaitBound(t *testing.T) {
 			record: tries("604")},
 		{rule: "two on the fair lock, where it leaves the queue", lock: fairLock, record: tries("605")},
 		{rule: "and no more there", lock: fairLock, finds: "wait-bound bug: and 2 round trips", record: tries("606")},
+		{rule: "one for each key, which are asked one after another", lock: threeKeys, record: tries("607")},
+		{rule: "and no more on three keys", lock: threeKeys, finds: "wait-bound bug: and 3 round trips", record: tries("608")},
 		{rule: "one more for a script that the server did not know", record: tries("605", `
 			300 b/1 send acquire
 			301 b/1 exec acquire (error) NOSCRIPT
