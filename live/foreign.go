@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os/exec"
 	"sync"
+	"time"
 
 	"lockstep/lockimpl"
 	"lockstep/model"
@@ -17,6 +18,8 @@ import (
 type Foreign struct {
 	// Lock is registered under its name. Its Port is set, and its Open is not called.
 	Lock *subject.Subject
+	// Watchdog is the watchdog timeout if it is no setting of the lock; 0: it is one.
+	Watchdog time.Duration
 	// Build makes ready what the programs of a run need, and returns it for Start. An
 	// error says what the machine lacks.
 	Build func() (built string, err error)

@@ -38,6 +38,9 @@ func Check(sc *scenarios.Scenario, l *subject.Subject, shared bool) error {
 	if err := play.StepsApply(sc, l); err != nil {
 		return unusable{err}
 	}
+	if f := foreignOf(l); f != nil && f.Watchdog != 0 && sc.Watchdog != f.Watchdog {
+		return unusablef("%s: not possible live: the watchdog timeout is %v, and that of %s is always %v", sc.File, sc.Watchdog, l.Name, f.Watchdog)
+	}
 	if l.Port != nil {
 		for _, p := range sc.Processes {
 			if p.WallOffset != 0 || p.WallDriftPPM != 0 {

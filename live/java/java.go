@@ -34,13 +34,13 @@ func init() {
 			if err != nil {
 				panic("java: " + err.Error())
 			}
-			live.RegisterForeign(lockOf(port, f.name+"@"+rel.Version, f.kind))
+			live.RegisterForeign(lockOf(port, rel, f.name+"@"+rel.Version, f.kind))
 		}
 	}
 }
 
 // lockOf returns the library's lock of that kind, of which there is a port.
-func lockOf(port *subject.Subject, name, kind string) *live.Foreign {
+func lockOf(port *subject.Subject, rel *redisson.Release, name, kind string) *live.Foreign {
 	l := *port
 	l.Name, l.Port, l.Unlisted = name, port, true
 	l.About = "the Java library itself, which " + port.Name + " is a port of"
@@ -50,11 +50,15 @@ func lockOf(port *subject.Subject, name, kind string) *live.Foreign {
 	protocol := *port.Servers.(*onredis.Protocol)
 	protocol.Scripts, protocol.Role = nil, roleOf
 	l.Servers = &protocol
-	return &live.Foreign{
+	f := &live.Foreign{
 		Lock:  &l,
 		Build: func() (string, error) { return build(l.Release) },
 		Start: func(o live.ForeignOptions) (live.ForeignClient, error) { return start(l.Release, kind, o) },
 	}
+	if rel.Watchdog == redisson.WatchdogTimer {
+		f.Watchdog = redisson.DefaultWatchdog // a constant there
+	}
+	return f
 }
 
 // build compiles the driver with a release and returns the class path.

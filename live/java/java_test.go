@@ -3,10 +3,14 @@
 package java
 
 import (
+	"fmt"
+	"strings"
 	"testing"
 
+	"lockstep/live"
 	"lockstep/lockimpl/redisson"
 	"lockstep/model"
+	"lockstep/scenarios"
 	"lockstep/scenarios/subject"
 )
 
@@ -44,6 +48,23 @@ func TestTheLibraryStandsBesideItsPort(t *testing.T) {
 	for _, l := range subject.All() {
 		if l.Port != nil {
 			t.Errorf("%s is listed, but runs in no simulated world", l.Name)
+		}
+	}
+}
+
+func TestAWatchdogThatIsNoSetting(t *testing.T) {
+	sc, err := scenarios.Parse("watchdog.yaml", []byte("lockstep: 1\nname: watchdog\nlocks: [redisson@3.4.2]\nwatchdog: 3s\nprocesses: {a: {}}\nsteps: {a/1: [lock: x]}\n"), subject.Find)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]string{"redisson-java@3.4.2": "that of redisson-java@3.4.2 is always 30s", "redisson-java@3.11.0": "", "redisson@3.4.2": ""} {
+		l, err := subject.Find(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		err = live.Check(sc, l, false)
+		if got := fmt.Sprint(err); want == "" && err != nil || want != "" && !strings.Contains(got, want) {
+			t.Errorf("%s: %s; want %q", name, got, want)
 		}
 	}
 }
