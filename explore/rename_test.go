@@ -212,7 +212,7 @@ func TestNamesDoNotMatter(t *testing.T) {
 	}
 }
 
-// testNames plays a scenario under its own names, and under those of each renaming.
+// testNames plays a scenario under its own names, and then once under the names of each renaming.
 func testNames(t *testing.T, h *sim.Host, sc *scenarios.Scenario, renamings []renaming) {
 	t.Helper()
 	if len(renamings) == 0 {

@@ -15,29 +15,11 @@ import (
 	"lockstep/explore/draw"
 	"lockstep/explore/failure"
 	"lockstep/explore/shrink"
+	"lockstep/internal/filetest"
 	"lockstep/linearizability/judges"
 	"lockstep/scenarios/play"
 	"lockstep/sim"
 )
-
-// content returns the files of a folder by their names.
-func content(t *testing.T, dir string) map[string]string {
-	t.Helper()
-	out := map[string]string{}
-	err := filepath.WalkDir(dir, func(path string, d os.DirEntry, err error) error {
-		if err != nil || d.IsDir() {
-			return err
-		}
-		text, err := os.ReadFile(path)
-		rel, _ := filepath.Rel(dir, path)
-		out[filepath.ToSlash(rel)] = string(text)
-		return err
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return out
-}
 
 // asked counts the failures that a player makes small.
 type asked struct {
@@ -85,7 +67,7 @@ func TestFailuresStayAsFoundUntilThereIsTime(t *testing.T) {
 		t.Errorf("%d failures were made small without time; %s", tasks-made, o.Total())
 	}
 	recordings := 0
-	for name, text := range content(t, dir) {
+	for name, text := range filetest.Contents(t, dir) {
 		if !strings.HasSuffix(name, ".lockstep") {
 			continue
 		}
@@ -107,7 +89,7 @@ func TestFailuresStayAsFoundUntilThereIsTime(t *testing.T) {
 	}
 	same := func(what string) {
 		t.Helper()
-		want, got := content(t, whole), content(t, dir)
+		want, got := filetest.Contents(t, whole), filetest.Contents(t, dir)
 		for name := range want {
 			if got[name] != want[name] {
 				t.Errorf("%s, %s is\n%s\nwant\n%s", what, name, got[name], want[name])
@@ -195,7 +177,7 @@ func TestTheSmallestRunIsKeptAsFound(t *testing.T) {
 		}
 	}
 	g := Sum(plan("setnx-del", 300), runs).Groups[0]
-	if got := content(t, f.dir); len(got) != 1 || got[foundFile(g.Failed, g.Least.Index)] != "110" || firsts != 1 {
+	if got := filetest.Contents(t, f.dir); len(got) != 1 || got[foundFile(g.Failed, g.Least.Index)] != "110" || firsts != 1 {
 		t.Errorf("%v is kept, and %d groups were new", got, firsts)
 	}
 }
@@ -234,7 +216,7 @@ func TestTheRunsAreInOrderAtTheEnd(t *testing.T) {
 		t.Errorf("with a gap: spent %v, %d missing", o.Spent, o.Missing)
 	}
 	sameRuns(t, "with a gap", played(t, h, Campaign{Plan: p, Dir: dir}), all[:120])
-	if got, want := content(t, dir)[RunsFile], content(t, whole)[RunsFile]; got != want || strings.Count(got, "\n") != 120 {
+	if got, want := filetest.Contents(t, dir)[RunsFile], filetest.Contents(t, whole)[RunsFile]; got != want || strings.Count(got, "\n") != 120 {
 		t.Errorf("%d runs in %d bytes, want %d", strings.Count(got, "\n"), len(got), len(want))
 	}
 }

@@ -158,7 +158,7 @@ type jsonGroup struct {
 	// Parting is Shrunk.Parting.
 	Parting   string `json:"parting,omitempty"`
 	Recording string `json:"recording,omitempty"`
-	// Seeded and Unfinished are those of Shrunk.
+	// Seeded is Shrunk.Seeded, and Unfinished is Shrunk.Unfinished.
 	Seeded     bool `json:"seeded,omitempty"`
 	Unfinished bool `json:"unfinished,omitempty"`
 }

@@ -14,7 +14,7 @@ import (
 type (
 	// Library is a release of the library in a JVM.
 	Library = library.Library
-	// Answer is what came of one command of its driver.
+	// Answer is the answer of its driver to a command.
 	Answer = library.Answer
 	// Fields are a command's words: key, value, key, value, ...
 	Fields = library.Fields

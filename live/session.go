@@ -286,7 +286,9 @@ func (s *session) prepare() error {
 			called = append(called, owner, onredis.OwnerField(model.ThreadName(c.process.Name, i+1)))
 		}
 	}
+	s.mu.Lock()
 	s.called = strings.NewReplacer(called...)
+	s.mu.Unlock()
 	s.clean()
 	_, _, _, err := s.server.look(s.glob()) // MONITOR told of it
 	return err

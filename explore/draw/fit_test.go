@@ -193,7 +193,7 @@ func (s toldServers) New([]string, subject.ServerOptions) subject.World {
 	return subject.World{Nodes: []sim.Node{{Server: s.server}}}
 }
 
-// commandsDrawn counts the commands in the rules that are drawn for a lock.
+// commandsDrawn draws scenarios for a lock and counts the commands that their rules name.
 func commandsDrawn(t *testing.T, l *subject.Subject) map[string]int {
 	t.Helper()
 	drawn := map[string]int{}
@@ -240,8 +240,8 @@ func TestTheServersSayWhichCommandsAreDrawn(t *testing.T) {
 	}
 }
 
-// The campaigns of locks on Redis are kept in results/, and those of other people's locks with
-// them. What is drawn for such a lock stays as it is, to the byte.
+// The folder results/ keeps the campaigns on locks of Redis. The drawing for such a lock stays the
+// same to the byte, so that these campaigns can be played again.
 func TestWhatIsDrawnForALockOnRedisStays(t *testing.T) {
 	lock := *scenariotest.Lock(t, "setnx-cad")
 	lock.Campaign = subject.Campaign{ShortWaits: true, NoReentry: true}

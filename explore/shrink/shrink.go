@@ -347,7 +347,7 @@ func (s *shrinker) consider(tree *yaml.Node, seed uint64, decisions sim.Decision
 	return true
 }
 
-// hasRoom reports whether the cache for other shrinkers has room for a run.
+// hasRoom reports whether the run fits into the cache of played runs.
 func (s *shrinker) hasRoom(v play.Verdict) bool {
 	steps := v.Played.Steps
 	for _, other := range s.played {

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"runtime"
 	"slices"
@@ -39,14 +38,14 @@ func (a *app) exploreLive(p explore.Plan, rest []string, w planWords, given *pfl
 	if err != nil {
 		return 0, err
 	}
-	if c.Dir != "" {
-		if err := os.MkdirAll(c.Dir, 0o777); err != nil {
-			return 0, usageError{err}
-		}
+	free, err := a.folder(c.Dir)
+	if err != nil {
+		return 0, usageError{fmt.Errorf("explore --live: %w", err)}
 	}
+	defer free()
 	stop, release := a.interrupts(func() {})
 	defer release()
-	h := &liveHunt{a: a, plan: p, lock: l, dir: c.Dir, options: o, began: time.Now(), limit: limit, verdicts: map[play.Word]int{}}
+	h := &liveHunt{a: a, plan: p, lock: l, dir: c.Dir, options: o, began: time.Now(), limit: limit, verdicts: map[play.Word]int{}, found: []liveFound{}}
 	runtime.GOMAXPROCS(runtime.NumCPU()) // nothing is simulated from here on
 	// A run that is under way at the end is not judged.
 	ctx, cancel := context.WithTimeout(stop, limit)
@@ -213,8 +212,11 @@ func (h *liveHunt) add(index int, seed uint64, r play.LiveRun) error {
 func (h *liveHunt) conclude(asJSON bool) (int, error) {
 	slices.SortFunc(h.found, func(x, y liveFound) int { return x.Index - y.Index })
 	code := exitOK
-	if len(h.found) > 0 {
+	switch {
+	case len(h.found) > 0:
 		code = exitUnexpected
+	case h.verdicts[play.VerdictUndecided] > 0:
+		code = exitUndecided
 	}
 	if asJSON {
 		enc := json.NewEncoder(h.a.out)

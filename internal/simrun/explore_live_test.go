@@ -46,7 +46,7 @@ func hunted(t *testing.T, f *fakeLive, runs int) *liveHunt {
 	t.Helper()
 	setLive(t, f)
 	h := &liveHunt{
-		a: &app{out: &bytes.Buffer{}, err: &bytes.Buffer{}}, dir: t.TempDir(), began: time.Now(), limit: time.Hour, verdicts: map[play.Word]int{},
+		a: &app{out: &bytes.Buffer{}, err: &bytes.Buffer{}}, dir: t.TempDir(), began: time.Now(), limit: time.Hour, verdicts: map[play.Word]int{}, found: []liveFound{},
 		plan: explore.Plan{World: sim.Version, Lock: "setnx-del", Profile: draw.Simple, Faults: []draw.Class{draw.ClassPause}, Seed: 1, Seeds: 1},
 		lock: scenariotest.Lock(t, "setnx-del"),
 	}
@@ -102,7 +102,13 @@ func TestALiveCampaignKeepsWhatItFinds(t *testing.T) {
 func TestALiveCampaignCountsWhatIsNotPossible(t *testing.T) {
 	h := hunted(t, &fakeLive{refuses: "setnx-del"}, 5)
 	code, err := h.conclude(false)
-	if out := h.a.out.(*bytes.Buffer).String(); code != exitOK || err != nil || h.runs != 0 || !strings.Contains(out, "5 more were drawn that are not possible live") {
+	out := h.a.out.(*bytes.Buffer).String()
+	if code != exitOK || err != nil || h.runs != 0 || !strings.Contains(out, "5 more were drawn that are not possible live") {
 		t.Errorf("exit %d, %v, %d runs:\n%s", code, err, h.runs, out)
+	}
+	h.a.out.(*bytes.Buffer).Reset()
+	h.verdicts[play.VerdictUndecided]++
+	if code, err := h.conclude(true); code != exitUndecided || err != nil || !strings.Contains(h.a.out.(*bytes.Buffer).String(), `"found":[]`) {
+		t.Errorf("with a run that nobody can decide: exit %d, %v\n%s", code, err, h.a.out)
 	}
 }

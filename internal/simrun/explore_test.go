@@ -15,6 +15,7 @@ import (
 
 	"lockstep/explore"
 	"lockstep/explore/draw"
+	"lockstep/internal/filetest"
 	"lockstep/sim"
 )
 
@@ -117,7 +118,7 @@ func TestExploreFindsTheSameOnAnyNumberOfProcesses(t *testing.T) {
 		t.Errorf("asked again, and all played:\n%s", resumed)
 	}
 
-	for name := range files(t, one) {
+	for name := range filetest.Contents(t, one) {
 		if strings.HasSuffix(name, ".yaml") {
 			t.Errorf("%s: the recording beside it holds the scenario", name)
 		}
@@ -181,7 +182,7 @@ func TestAnInterruptedCampaignEndsTheSame(t *testing.T) {
 	if code, _, stderr := call(t, append(slices.Clone(args), dir)...); code != exitUnexpected {
 		t.Fatalf("exit %d\n%s", code, stderr)
 	}
-	want := files(t, dir)
+	want := filetest.Contents(t, dir)
 	for _, c := range []struct {
 		name   string
 		signal os.Signal
@@ -221,7 +222,7 @@ func TestAnInterruptedCampaignEndsTheSame(t *testing.T) {
 				t.Errorf("it tells no failure as it was found:\n%s", &out)
 			}
 			recordings := 0
-			for name := range files(t, dir) {
+			for name := range filetest.Contents(t, dir) {
 				if strings.HasSuffix(name, ".lockstep") {
 					recordings++
 					if code, out, stderr := call(t, "replay", filepath.Join(dir, name)); code != exitOK {
@@ -235,7 +236,7 @@ func TestAnInterruptedCampaignEndsTheSame(t *testing.T) {
 			if code, _, stderr := call(t, append(slices.Clone(args), dir)...); code != exitUnexpected {
 				t.Fatalf("exit %d\n%s", code, stderr)
 			}
-			if got := files(t, dir); !maps.Equal(got, want) {
+			if got := filetest.Contents(t, dir); !maps.Equal(got, want) {
 				t.Errorf("the folders differ: %v, and %v without an interruption", slices.Sorted(maps.Keys(got)), slices.Sorted(maps.Keys(want)))
 				for name, text := range want {
 					if got[name] != text {
@@ -291,7 +292,7 @@ func TestAFolderHasOneProcess(t *testing.T) {
 			t.Errorf("%v: exit %d\n%s%s", args, code, out, stderr)
 		}
 	}
-	if left := files(t, dir); len(left) != 0 {
+	if left := filetest.Contents(t, dir); len(left) != 0 {
 		t.Errorf("the refused process wrote %v", slices.Sorted(maps.Keys(left)))
 	}
 	release()

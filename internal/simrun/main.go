@@ -59,8 +59,8 @@ const usage = `simrun runs distributed-lock code in a simulated world.
       --out DIR        keep the runs, and what is found; the same command goes
                        on where it was killed
       --shard I/N      play the I-th of N parts; then simrun merge
-      --time D         end then, with what was found made as small as there is time for;
-                       an interrupt ends at once; with --out the same command goes on
+      --time D         end after D; failures are made as small as the time allows. An
+                       interrupt ends at once. With --out the same command goes on
       --live           play on a real redis-server in real time, for --time D; --jobs J:
                        runs at a time
   simrun merge DIR ... [--out DIR]         one campaign out of its shards

@@ -56,7 +56,7 @@ func TestTheLineOfProgress(t *testing.T) {
 func TestPlayingLeavesTimeToMakeFailuresSmall(t *testing.T) {
 	for _, c := range []struct {
 		name string
-		p    explore.Progress // of 10 ms a run
+		p    explore.Progress // each run took 10 ms
 		want time.Duration
 	}{
 		{"nothing was found", explore.Progress{}, time.Minute},

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"lockstep/explore"
+	"lockstep/internal/filetest"
 )
 
 // Every part of the results names the versions of the program that wrote it. The test logs
@@ -32,7 +33,7 @@ func littleResults(t *testing.T) {
 	t.Chdir(t.TempDir())
 	if little == nil {
 		playLittleResults(t)
-		little = files(t, "r")
+		little = filetest.Contents(t, "r")
 		return
 	}
 	for name, text := range little {
@@ -88,7 +89,7 @@ var campaigns = []string{"results", "r", "--only", "explore,explore-summary,exha
 
 func TestResultsAreWrittenAnew(t *testing.T) {
 	littleResults(t)
-	want := files(t, "r")
+	want := filetest.Contents(t, "r")
 	spoil := func(file, text string) {
 		t.Helper()
 		if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
@@ -115,12 +116,12 @@ func TestResultsAreWrittenAnew(t *testing.T) {
 			t.Errorf("it does not say what %s cost:\n%s", part, out)
 		}
 	}
-	same(t, files(t, "r"), want)
+	same(t, filetest.Contents(t, "r"), want)
 }
 
 func TestResultsGoOnWhereTheyWereStopped(t *testing.T) {
 	littleResults(t)
-	want := files(t, "r")
+	want := filetest.Contents(t, "r")
 	r := &renewal{a: &app{}, dir: "r"}
 	parts, err := r.parts()
 	if err == nil {
@@ -143,14 +144,14 @@ func TestResultsGoOnWhereTheyWereStopped(t *testing.T) {
 	if code != exitOK || strings.Count(out, "was done before") != 1 || !strings.Contains(out, "exhaustive/two ") {
 		t.Errorf("exit %d: %s%s", code, out, stderr)
 	}
-	same(t, files(t, "r"), want)
+	same(t, filetest.Contents(t, "r"), want)
 }
 
 // A call that is killed while it replaces a folder leaves the old one aside. The next call
 // puts it back, or removes it once the new one is there.
 func TestResultsRecoverFromAKill(t *testing.T) {
 	littleResults(t)
-	want := files(t, "r")
+	want := filetest.Contents(t, "r")
 	aside := "r/.renewing/explore/one" + replaced
 	for _, newOne := range []bool{false, true} {
 		if err := os.MkdirAll(filepath.Dir(aside), 0o755); err != nil {
@@ -166,7 +167,7 @@ func TestResultsRecoverFromAKill(t *testing.T) {
 		if code, _, stderr := call(t, "results", "r", "--only", "explore"); code != exitOK {
 			t.Fatalf("exit %d: %s", code, stderr)
 		}
-		same(t, files(t, "r"), want)
+		same(t, filetest.Contents(t, "r"), want)
 	}
 }
 
@@ -186,12 +187,12 @@ func TestResultsOfLocksOfAnotherProgram(t *testing.T) {
 	if err := os.WriteFile("r/peers/theirs/verdicts.jsonl", []byte(strings.ReplaceAll(string(text), `"lock":"setnx-del"`, `"lock":"theirs"`)), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	want := files(t, "r")
+	want := filetest.Contents(t, "r")
 	code, out, stderr := call(t, "results", "r", "--only", "peers,peers-summary")
 	if code != exitOK || strings.Count(out, "is of locks that this program does not know") != 2 {
 		t.Errorf("exit %d: %s%s", code, out, stderr)
 	}
-	same(t, files(t, "r"), want)
+	same(t, filetest.Contents(t, "r"), want)
 	if code, out, stderr := call(t, "results", "r", "--only", "peers", "--check"); code != exitOK || !strings.Contains(out, "0 of 1 parts") {
 		t.Errorf("exit %d: %s%s", code, out, stderr)
 	}

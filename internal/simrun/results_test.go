@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -13,6 +12,7 @@ import (
 	"testing"
 
 	"lockstep/explore"
+	"lockstep/internal/filetest"
 	"lockstep/internal/longtest"
 )
 
@@ -31,7 +31,7 @@ func TestResultsAreWhatSimrunWrites(t *testing.T) {
 	if code, out, stderr := call(t, "run", "--out", "results"); code != exitOK {
 		t.Fatalf("exit %d: %s\n%s", code, stderr, notYes(out))
 	}
-	want, got := files(t, committed), files(t, "results")
+	want, got := filetest.Contents(t, committed), filetest.Contents(t, "results")
 	for name, text := range got {
 		switch old, ok := want[name]; {
 		case !ok:
@@ -58,7 +58,7 @@ func TestResultsAreWhatSimrunWrites(t *testing.T) {
 // sample. A test in peers replays the recordings of other people's locks.
 func TestRecordingsAmongTheResultsReplay(t *testing.T) {
 	var recordings []string
-	for name := range files(t, "../../results") {
+	for name := range filetest.Contents(t, "../../results") {
 		if strings.HasSuffix(name, ".lockstep") && !strings.HasPrefix(name, "inventory/") && !strings.HasPrefix(name, "peers/") {
 			recordings = append(recordings, name)
 		}
@@ -221,30 +221,12 @@ func TestMatrixOfALockThatNoRowNames(t *testing.T) {
 	}
 }
 
-func files(t *testing.T, dir string) map[string]string {
-	t.Helper()
-	out := map[string]string{}
-	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
-		if err != nil || d.IsDir() {
-			return err
-		}
-		text, err := os.ReadFile(path)
-		rel, _ := filepath.Rel(dir, path)
-		out[filepath.ToSlash(rel)] = string(text)
-		return err
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return out
-}
-
 func TestAnInterruptedOrEarlierResultIsNeverHalfReplaced(t *testing.T) {
 	t.Chdir(t.TempDir())
 	if code, _, stderr := call(t, "run", "misdelete", "--seed", "1", "--out", "r"); code != exitOK {
 		t.Fatal(stderr)
 	}
-	before := files(t, "r")
+	before := filetest.Contents(t, "r")
 	if _, ok := before["misdelete/setnx-del/1.lockstep"]; !ok {
 		t.Fatalf("no recording: %v", before)
 	}
@@ -252,7 +234,7 @@ func TestAnInterruptedOrEarlierResultIsNeverHalfReplaced(t *testing.T) {
 	if code, _, stderr := call(t, "run", "misdelete", "--seed", "2", "--out", "r"); code != exitOK {
 		t.Fatal(stderr)
 	}
-	after := files(t, "r")
+	after := filetest.Contents(t, "r")
 	if _, ok := after["misdelete/setnx-del/1.lockstep"]; ok {
 		t.Error("a recording that this run did not write stayed")
 	}
@@ -263,7 +245,7 @@ func TestAnInterruptedOrEarlierResultIsNeverHalfReplaced(t *testing.T) {
 	if code, _, _ := call(t, "run", "no-such-scenario", "--out", "r"); code != exitUsage {
 		t.Fatal("an unknown scenario was run")
 	}
-	if got := files(t, "r"); len(got) != len(after) || got["verdicts.md"] != after["verdicts.md"] {
+	if got := filetest.Contents(t, "r"); len(got) != len(after) || got["verdicts.md"] != after["verdicts.md"] {
 		t.Error("bad input changed the results")
 	}
 	for name := range after {

@@ -73,7 +73,7 @@ func build(version string) (string, error) {
 	return "", fmt.Errorf("%w\n%s", err, out.String())
 }
 
-// fingerprint tells the contents of a folder from those of any other.
+// fingerprint returns a hash of the names and contents of the files of a folder.
 func fingerprint(dir fs.FS) (string, error) {
 	sum := sha256.New()
 	err := fs.WalkDir(dir, ".", func(path string, d fs.DirEntry, err error) error {

@@ -31,7 +31,7 @@ type Library struct {
 	ended   error
 }
 
-// Answer is what came of one command.
+// Answer is the answer of the driver to a command.
 type Answer map[string]string
 
 // Value is the result, as Java prints it; "ok" of a method without one.
