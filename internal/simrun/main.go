@@ -28,7 +28,8 @@ const usage = `simrun runs distributed-lock code in a simulated world.
 
   simrun list [--json] [--planted]         scenarios and locks; or the planted bugs
   simrun run [SCENARIO or FILE ...]        run them; none named: all built in
-      --tag T          the scenarios with this tag: track-record, six-properties
+      --tag T          the scenarios with this tag: track-record, six-properties; in peers
+                       peers-track-record, stories
       --lock L         another lock than the scenario names; may be repeated
       --seed N or A..B the seeds; default: the scenario's own
       --out DIR        write verdicts.md, verdicts.jsonl and recordings to DIR
@@ -72,8 +73,8 @@ const usage = `simrun runs distributed-lock code in a simulated world.
       --jobs J         processes that play; --json: an object per lock
       --out DIR        write survey.md, survey.html, survey.jsonl and recordings to DIR
   simrun results [DIR]                     write all of a folder of results anew; default: results
-      --only P,...     parts: verdicts track-record six-properties kill exhaustive explore
-                       peers exhaustive-summary explore-summary peers-summary survey performance,
+      --only P,...     parts: verdicts track-record six-properties peers-track-record kill
+                       exhaustive explore peers exhaustive-summary explore-summary peers-summary survey performance,
                        or a folder such as explore/FOLDER
       --older          only what an older program wrote; --check: name it, and write nothing
   simrun bench                             what runs cost, into results/performance.md
