@@ -70,8 +70,15 @@ const usage = `simrun runs distributed-lock code in a simulated world.
                                            and what an acquire costs
       --lock L         may be repeated; default: each lock, of a library the newest release
       --runs N         of each class of faults; default 300; --seed N
+      --seconds S      fewer runs for a lock whose runs take longer than S seconds of a
+                       processor; --runs-of L=N: so many for this lock
       --jobs J         processes that play; --json: an object per lock
       --out DIR        write survey.md, survey.html, survey.jsonl and recordings to DIR
+  simrun repeat                            runs of locks, played twice: which records differ, and why
+      --lock L         may be repeated; default: as for survey
+      --runs N         drawn runs of each lock; default 200
+      --seeds A..B     of each scenario that names the lock; default 1..20
+      --jobs J         processes that play; --out DIR: write repeatability.md to DIR
   simrun results [DIR]                     write all of a folder of results anew; default: results
       --only P,...     parts: verdicts track-record six-properties peers-track-record kill
                        exhaustive explore peers exhaustive-summary explore-summary peers-summary survey performance,
@@ -170,7 +177,7 @@ func commands() map[string]func(*app, []string) (int, error) {
 	return map[string]func(*app, []string) (int, error){
 		"list": (*app).list, "run": (*app).run, "replay": (*app).replay, "shrink": (*app).shrink, "check": (*app).check,
 		"report": (*app).report, "serve": (*app).serve, "explore": (*app).explore, "merge": (*app).merge, "findings": (*app).findings, "results": (*app).renew,
-		"matrix": (*app).matrix, "bench": (*app).bench, "kill": (*app).kill, "survey": (*app).survey, surveyCommand: (*app).surveyor, "live": (*app).live, "agree": (*app).agree, clientCommand: (*app).client, workerCommand: (*app).worker, killerCommand: (*app).killer,
+		"matrix": (*app).matrix, "bench": (*app).bench, "kill": (*app).kill, "survey": (*app).survey, surveyCommand: (*app).surveyor, "repeat": (*app).repeat, repeatCommand: (*app).repeater, "live": (*app).live, "agree": (*app).agree, clientCommand: (*app).client, workerCommand: (*app).worker, killerCommand: (*app).killer,
 	}
 }
 
@@ -190,7 +197,7 @@ func (a *app) main(args []string) (code int) {
 	}
 	command, ok := commands()[args[0]]
 	if !ok {
-		fmt.Fprintf(a.err, "simrun: unknown command %q; known: list, run, replay, report, serve, shrink, explore, merge, findings, survey, results, kill, matrix, bench, check, live, agree, help\n", args[0])
+		fmt.Fprintf(a.err, "simrun: unknown command %q; known: list, run, replay, report, serve, shrink, explore, merge, findings, survey, repeat, results, kill, matrix, bench, check, live, agree, help\n", args[0])
 		return exitUsage
 	}
 	code, err := command(a, args[1:])
