@@ -86,6 +86,7 @@ const usage = `simrun runs distributed-lock code in a simulated world.
       --older          only what an older program wrote; --check: name it, and write nothing
   simrun bench                             what runs cost, into results/performance.md
       --only P,...     parts: step schedule run hour workers memory real-time lock growth
+                       worlds
       --rounds N       how often what is compared is measured in turn; default 5
       --quick          little of everything, for a look; --out FILE, - for here
   simrun kill [BUG ...] [-o FILE] [--json] is every planted bug found, and by which judge?
