@@ -27,6 +27,7 @@ var parts = []part{
 	{"real-time", (*bench).realTime},
 	{"lock", (*bench).lock},
 	{"growth", (*bench).growth},
+	{"worlds", (*bench).worlds},
 }
 
 // partNames returns the names of the parts, in order.

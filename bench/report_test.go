@@ -4,6 +4,7 @@ import (
 	"math"
 	"strings"
 	"testing"
+	"time"
 
 	"lockstep/bench/command"
 	"lockstep/scenarios/play"
@@ -47,6 +48,16 @@ func TestRatiosAreThoseWithinARound(t *testing.T) {
 	r := ratioIn([]float64{30, 330, 27}, []float64{10, 100, 10})
 	if r != (ratio{3, 2.7, 3.3}) {
 		t.Errorf("got %v", r)
+	}
+}
+
+func TestTheTimeThatAProcessHasUsed(t *testing.T) {
+	const stat = "4711 (a (b) c) S 1 4711 4711 0 -1 4194560 900 0 0 0 250 50 7 8 20 0 1 0 100 1000 10\n"
+	if got, err := usedIn(stat); err != nil || got != 3*time.Second {
+		t.Errorf("%v, %v; want 3s", got, err)
+	}
+	if _, err := usedIn("4711 (x) S 1"); err == nil {
+		t.Error("a file that ends early has a time")
 	}
 }
 

@@ -2,8 +2,10 @@ package locktest
 
 import (
 	"fmt"
+	"io/fs"
 
 	"lockstep/internal/simrun"
+	"lockstep/scenarios"
 	"lockstep/scenarios/subject"
 	"lockstep/sim"
 )
@@ -21,6 +23,12 @@ func Main(subjects ...Subject) {
 		return nil
 	})
 }
+
+// RegisterScenarios makes the scenario files (*.yaml) of a file system known to Main, under the
+// name of their collection. A folder of the file system is the tag of the files in it, so that
+// run and matrix take them by --tag. A file may name locks that are known to Main. Call it
+// before Main. It panics if another collection has the name.
+func RegisterScenarios(collection string, files fs.FS) { scenarios.Register(collection, files) }
 
 // register makes the lock known to the command line.
 func (s Subject) register(h *sim.Host) error {

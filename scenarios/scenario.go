@@ -25,7 +25,7 @@ type Position struct {
 // A Scenario is a checked scenario file. Every process, thread, resource and lock that it
 // names exists.
 type Scenario struct {
-	File    string // as given on the command line, or builtin/NAME.yaml
+	File    string // as given on the command line, or in a collection, such as builtin/NAME.yaml
 	Text    string // the bytes of the file, kept in recordings
 	Name    string
 	About   string

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"lockstep/explore"
 	"lockstep/explore/draw"
@@ -22,6 +23,10 @@ type Options struct {
 	Runs   int    `json:"runs"` // of each campaign
 	Seed   uint64 `json:"seed"`
 	Budget int    `json:"budget"` // runs for making one failure small
+	// Seconds is the processor time that the campaigns of a lock may take. A lock for which
+	// Runs would take longer, by the time of its first runs, gets a half, a quarter and so on
+	// of Runs, see Lock.Runs. 0: there is no limit.
+	Seconds int `json:"seconds,omitempty"`
 }
 
 // NoFaults is the name of the campaign without faults. The other campaigns have the name of
@@ -103,6 +108,7 @@ type Lock struct {
 	Advice string `json:"advice,omitempty"` // when to take it and when not
 	Cells  []Cell `json:"cells"`            // by campaign, then by promise
 	Cost   Cost   `json:"cost"`
+	Runs   int    `json:"runs"` // of each campaign
 	// Odd is the number of runs that were undecided or not the same again.
 	Odd int `json:"odd,omitempty"`
 	// Recordings has the text of each recording by its name. It is not in the JSON of
@@ -116,9 +122,47 @@ func (l Lock) Cell(promise, faults string) Cell {
 	return l.Cells[i]
 }
 
-// Of surveys one lock in this process. The lock must be registered.
-func Of(h *sim.Host, l *subject.Subject, o Options) (Lock, error) {
+// sample is the number of runs whose time says how long runs of a lock take, and the least
+// number of runs of a campaign that is made shorter for its time.
+const sample = 10
+
+// fitting returns the number of runs of each campaign for a lock. spent returns the processor
+// time of this process so far.
+func fitting(h *sim.Host, l *subject.Subject, o Options, spent func() time.Duration) (int, error) {
+	if o.Seconds == 0 || o.Runs <= sample {
+		return o.Runs, nil
+	}
+	plan := explore.Plan{
+		World: sim.Version, Lock: l.Name, Faults: draw.Classes, Profile: draw.Orderly, Strategy: explore.StrategyRandom, Seed: o.Seed, Runs: sample,
+	}
+	before := spent()
+	err := explore.HereOn(h, plan, l, nil).Family(0, nil, func(explore.Run) error { return nil })
+	campaigns := 1
+	for _, c := range draw.Classes {
+		if draw.Meets(l, c) {
+			campaigns++
+		}
+	}
+	return halved(o.Runs, (spent()-before)/sample*time.Duration(campaigns), time.Duration(o.Seconds)*time.Second), err
+}
+
+// halved halves a number of runs until they fit into a time, and stops at sample.
+func halved(runs int, each, all time.Duration) int {
+	for runs/2 >= sample && time.Duration(runs)*each > all {
+		runs /= 2
+	}
+	return runs
+}
+
+// Of surveys one lock in this process. The lock must be registered. spent returns the
+// processor time of this process so far; it may be nil if the options have no limit of it.
+func Of(h *sim.Host, l *subject.Subject, o Options, spent func() time.Duration) (Lock, error) {
 	out := Lock{Name: l.Name, About: l.About, Advice: l.Advice, Recordings: map[string]string{}}
+	runs, err := fitting(h, l, o, spent)
+	if err != nil {
+		return out, fmt.Errorf("%s: %w", l.Name, err)
+	}
+	out.Runs = runs
 	small := map[string]int{} // by recording: its size
 	for _, name := range Campaigns() {
 		classes := []draw.Class{draw.Class(name)}
@@ -132,7 +176,7 @@ func Of(h *sim.Host, l *subject.Subject, o Options) (Lock, error) {
 			continue
 		}
 		plan := explore.Plan{
-			World: sim.Version, Lock: l.Name, Faults: classes, Profile: draw.Orderly, Strategy: explore.StrategyRandom, Seed: o.Seed, Runs: o.Runs,
+			World: sim.Version, Lock: l.Name, Faults: classes, Profile: draw.Orderly, Strategy: explore.StrategyRandom, Seed: o.Seed, Runs: runs,
 		}
 		c := campaign{player: explore.HereOn(h, plan, l, nil), budget: o.Budget, small: map[string]*explore.Shrunk{}}
 		if err := c.play(plan); err != nil {
@@ -154,7 +198,6 @@ func Of(h *sim.Host, l *subject.Subject, o Options) (Lock, error) {
 		}
 		out.Odd += len(c.tally.Odd) + c.unrepeated
 	}
-	var err error
 	out.Cost, err = measure(h, l)
 	return out, err
 }

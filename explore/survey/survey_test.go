@@ -5,6 +5,7 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+	"time"
 
 	"lockstep/linearizability/judges"
 	"lockstep/scenarios/play"
@@ -26,7 +27,7 @@ func find(t *testing.T, name string) *subject.Subject {
 func TestASurveyOfALock(t *testing.T) {
 	h, lock := sim.NewHost(t), find(t, "redisson@3.4.2")
 	o := Options{Runs: 6, Seed: 1, Budget: 5}
-	l, err := Of(h, lock, o)
+	l, err := Of(h, lock, o, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -74,7 +75,7 @@ func TestASurveyOfALock(t *testing.T) {
 		t.Errorf("the recording of the bug: diverged %q, digest %s of %s, findings %v", diverged, v.Digest, rec.Digest, v.Findings)
 	}
 
-	again, err := Of(h, lock, o)
+	again, err := Of(h, lock, o, nil)
 	if err != nil || !reflect.DeepEqual(again, l) {
 		t.Errorf("surveyed twice, it differs (%v)", err)
 	}
@@ -180,5 +181,42 @@ func TestASummarySaysTheWorst(t *testing.T) {
 	}
 	if s := l.Summary("fair"); s.Recording != "r" || s.Runs != 7 {
 		t.Errorf("fair: %+v", s)
+	}
+}
+
+// Runs that take too long are halved. They never come below the sample.
+func TestASlowLockPlaysFewerRuns(t *testing.T) {
+	for _, c := range []struct {
+		name      string
+		runs      int
+		each, all time.Duration
+		want      int
+	}{
+		{"in time", 300, 10 * time.Millisecond, 3 * time.Second, 300},
+		{"a little slow", 300, 11 * time.Millisecond, 3 * time.Second, 150},
+		{"slow", 300, 100 * time.Millisecond, 3 * time.Second, 18},
+		{"never below the sample", 300, time.Hour, time.Second, 18},
+		{"few", 12, time.Hour, time.Second, 12},
+	} {
+		if got := halved(c.runs, c.each, c.all); got != c.want {
+			t.Errorf("%s: %d runs; want %d", c.name, got, c.want)
+		}
+	}
+	// Each question for the time finds a minute gone.
+	var clock time.Duration
+	slow := func() time.Duration { clock += time.Minute; return clock }
+	l, err := Of(sim.NewHost(t), find(t, "setnx-cad"), Options{Runs: 40, Seed: 1, Budget: 1, Seconds: 1}, slow)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if held := l.Cell("not freed by another", NoFaults); l.Runs != 10 || held.Runs != 10 {
+		t.Errorf("%d runs, and %d in a cell; want 10", l.Runs, held.Runs)
+	}
+	var b bytes.Buffer
+	if err := (Survey{Options: Options{Runs: 40}, Locks: []Lock{l}}).WriteMarkdown(&b); err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(b.String(), "these met fewer: setnx-cad 10. ") {
+		t.Errorf("the page does not say how many runs there were:\n%s", b.String())
 	}
 }

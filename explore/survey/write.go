@@ -81,7 +81,22 @@ func Read(r io.Reader) (Survey, explore.Versions, error) {
 
 // about explains the survey to its readers.
 func (s Survey) about() string {
-	return fmt.Sprintf("Each lock met %d drawn schedules without faults, and as many with each class of faults that its servers have. "+
+	fewer := ""
+	for _, l := range s.Locks {
+		if l.Runs == s.Options.Runs {
+			continue
+		}
+		if fewer == "" {
+			fewer = "A schedule of some locks takes longer, and these met fewer: "
+		} else {
+			fewer += ", "
+		}
+		fewer += fmt.Sprintf("%s %d", l.Name, l.Runs)
+	}
+	if fewer != "" {
+		fewer += ". "
+	}
+	return fmt.Sprintf("Each lock met %d drawn schedules without faults, and as many with each class of faults that its servers have. "+fewer+
 		"The callers do everything but force a lock open (profile orderly), and the seed is %d. "+
 		"held: the promise held in all runs that were judged. limit: it broke under a circumstance in which no such lock keeps it. "+
 		"bug: it broke although its condition held. not promised: the lock does not claim it. "+

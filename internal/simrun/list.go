@@ -27,14 +27,14 @@ func (a *app) list(args []string) (int, error) {
 	if bugs {
 		return a.listBugs(asJSON)
 	}
-	all, err := scenarios.Builtin()
+	all, err := scenarios.All()
 	if err != nil {
 		return 0, err
 	}
 	if asJSON {
 		enc := json.NewEncoder(a.out)
 		for _, sc := range all {
-			if err := enc.Encode(map[string]any{"scenario": sc.Name, "about": sc.About, "source": sc.Source, "locks": sc.Locks}); err != nil {
+			if err := enc.Encode(map[string]any{"scenario": sc.Name, "collection": sc.Collection(), "tag": sc.Tag(), "about": sc.About, "source": sc.Source, "locks": sc.Locks}); err != nil {
 				return 0, err
 			}
 		}
@@ -45,8 +45,15 @@ func (a *app) list(args []string) (int, error) {
 		}
 		return exitOK, nil
 	}
-	fmt.Fprintln(a.out, "scenarios")
-	for _, sc := range all {
+	collection := ""
+	for i, sc := range all {
+		switch {
+		case i == 0:
+			fmt.Fprintln(a.out, "scenarios")
+		case sc.Collection() != collection:
+			fmt.Fprintf(a.out, "\nscenarios of %s\n", sc.Collection())
+		}
+		collection = sc.Collection()
 		fmt.Fprintf(a.out, "  %-35s %s\n", sc.Name, clip(firstSentence(sc.About), 61))
 	}
 	fmt.Fprintln(a.out, "\nlocks")

@@ -28,7 +28,8 @@ const usage = `simrun runs distributed-lock code in a simulated world.
 
   simrun list [--json] [--planted]         scenarios and locks; or the planted bugs
   simrun run [SCENARIO or FILE ...]        run them; none named: all built in
-      --tag T          the scenarios with this tag: track-record, six-properties
+      --tag T          the scenarios with this tag: track-record, six-properties; in peers
+                       peers-track-record, stories
       --lock L         another lock than the scenario names; may be repeated
       --seed N or A..B the seeds; default: the scenario's own
       --out DIR        write verdicts.md, verdicts.jsonl and recordings to DIR
@@ -69,15 +70,23 @@ const usage = `simrun runs distributed-lock code in a simulated world.
                                            and what an acquire costs
       --lock L         may be repeated; default: each lock, of a library the newest release
       --runs N         of each class of faults; default 300; --seed N
+      --seconds S      fewer runs for a lock whose runs take longer than S seconds of a
+                       processor; --runs-of L=N: so many for this lock
       --jobs J         processes that play; --json: an object per lock
       --out DIR        write survey.md, survey.html, survey.jsonl and recordings to DIR
+  simrun repeat                            runs of locks, played twice: which records differ, and why
+      --lock L         may be repeated; default: as for survey
+      --runs N         drawn runs of each lock; default 200
+      --seeds A..B     of each scenario that names the lock; default 1..20
+      --jobs J         processes that play; --out DIR: write repeatability.md to DIR
   simrun results [DIR]                     write all of a folder of results anew; default: results
-      --only P,...     parts: verdicts track-record six-properties kill exhaustive explore
-                       peers exhaustive-summary explore-summary peers-summary survey performance,
+      --only P,...     parts: verdicts track-record six-properties peers-track-record kill
+                       exhaustive explore peers exhaustive-summary explore-summary peers-summary survey performance,
                        or a folder such as explore/FOLDER
       --older          only what an older program wrote; --check: name it, and write nothing
   simrun bench                             what runs cost, into results/performance.md
       --only P,...     parts: step schedule run hour workers memory real-time lock growth
+                       worlds
       --rounds N       how often what is compared is measured in turn; default 5
       --quick          little of everything, for a look; --out FILE, - for here
   simrun kill [BUG ...] [-o FILE] [--json] is every planted bug found, and by which judge?
@@ -169,7 +178,7 @@ func commands() map[string]func(*app, []string) (int, error) {
 	return map[string]func(*app, []string) (int, error){
 		"list": (*app).list, "run": (*app).run, "replay": (*app).replay, "shrink": (*app).shrink, "check": (*app).check,
 		"report": (*app).report, "serve": (*app).serve, "explore": (*app).explore, "merge": (*app).merge, "findings": (*app).findings, "results": (*app).renew,
-		"matrix": (*app).matrix, "bench": (*app).bench, "kill": (*app).kill, "survey": (*app).survey, surveyCommand: (*app).surveyor, "live": (*app).live, "agree": (*app).agree, clientCommand: (*app).client, workerCommand: (*app).worker, killerCommand: (*app).killer,
+		"matrix": (*app).matrix, "bench": (*app).bench, "kill": (*app).kill, "survey": (*app).survey, surveyCommand: (*app).surveyor, "repeat": (*app).repeat, repeatCommand: (*app).repeater, "live": (*app).live, "agree": (*app).agree, clientCommand: (*app).client, workerCommand: (*app).worker, killerCommand: (*app).killer,
 	}
 }
 
@@ -189,7 +198,7 @@ func (a *app) main(args []string) (code int) {
 	}
 	command, ok := commands()[args[0]]
 	if !ok {
-		fmt.Fprintf(a.err, "simrun: unknown command %q; known: list, run, replay, report, serve, shrink, explore, merge, findings, survey, results, kill, matrix, bench, check, live, agree, help\n", args[0])
+		fmt.Fprintf(a.err, "simrun: unknown command %q; known: list, run, replay, report, serve, shrink, explore, merge, findings, survey, repeat, results, kill, matrix, bench, check, live, agree, help\n", args[0])
 		return exitUsage
 	}
 	code, err := command(a, args[1:])

@@ -131,7 +131,7 @@ func TestExitCodes(t *testing.T) {
 		{"no command", nil, 64, "simrun run", ""},
 		{"an unknown command", []string{"explode"}, 64, "", `unknown command "explode"`},
 		{"an unknown option", []string{"run", "--sede", "1"}, 64, "", "run knows --format, --json, --lock, --out, --seed, --tag"},
-		{"an unknown scenario", []string{"run", "misdelte"}, 64, "", "built in: "},
+		{"an unknown scenario", []string{"run", "misdelte"}, 64, "", "no such file; known: "},
 		{"an unknown lock", []string{"run", held, "--lock", "redison"}, 64, "", "redisson@4.7.0"},
 		{"a bad seed", []string{"run", held, "--seed", "5..1"}, 64, "", "the smaller first"},
 		{"a bad step: file, line and column", []string{"run", badStep}, 64, "", "bad.yaml:7:7: unknown"},

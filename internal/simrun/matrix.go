@@ -1,6 +1,7 @@
 package simrun
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -24,7 +25,7 @@ const trackRecord = "track-record"
 
 // matrix plays scenarios on locks and prints a table of the verdicts. If some scenarios are
 // about the releases of a lock, the releases are the columns. Otherwise the locks are the
-// rows.
+// rows; but if no lock plays all scenarios, the scenarios are, with their locks by verdict.
 func (a *app) matrix(args []string) (int, error) {
 	var locks []string
 	var seeds, tag, format string
@@ -56,8 +57,12 @@ func (a *app) matrix(args []string) (int, error) {
 	if err != nil {
 		return 0, err
 	}
+	different := sparse(pairs)
+	if different && len(locks) == 0 {
+		pairs = withNeighbours(pairs)
+	}
 	progress := a.newProgress(pairs)
-	t := &table{command: strings.Join(append([]string{program() + " matrix"}, args...), " ")}
+	t := &table{command: strings.Join(append([]string{program() + " matrix"}, args...), " "), different: different}
 	for _, p := range pairs {
 		a.play(context.Background(), p, progress)
 		t.add(p)
@@ -69,11 +74,54 @@ func (a *app) matrix(args []string) (int, error) {
 	return exitCode(pairs), nil
 }
 
+// withNeighbours adds to each of several scenarios about different locks the locks of the same collection to
+// which they do not apply, so that the table says so with the reason.
+func withNeighbours(pairs []*pair) []*pair {
+	locks := map[string][]*subject.Subject{} // by collection
+	for _, p := range pairs {
+		if c := p.sc.Collection(); !slices.Contains(locks[c], p.lock) {
+			locks[c] = append(locks[c], p.lock)
+		}
+	}
+	var all []*pair
+	for i, p := range pairs {
+		all = append(all, p)
+		if i+1 < len(pairs) && pairs[i+1].sc == p.sc {
+			continue
+		}
+		for _, l := range locks[p.sc.Collection()] {
+			named := slices.ContainsFunc(pairs, func(other *pair) bool { return other.sc == p.sc && other.lock == l })
+			if !named && play.Applies(p.sc, l) != nil {
+				all = append(all, &pair{sc: p.sc, lock: l, from: p.from, to: p.to})
+			}
+		}
+	}
+	return all
+}
+
+// sparse reports whether no lock plays all scenarios.
+func sparse(pairs []*pair) bool {
+	played := map[string]int{} // scenarios by lock
+	all := map[*scenarios.Scenario]bool{}
+	for _, p := range pairs {
+		played[p.lock.Name]++
+		all[p.sc] = true
+	}
+	for _, n := range played {
+		if n == len(all) {
+			return false
+		}
+	}
+	return true
+}
+
 // A table is a matrix with one cell per pair.
 type table struct {
 	command string
-	rows    []*scenarios.Scenario
-	cells   []cell
+	// different: the scenarios are about different locks, and no lock plays all of them.
+	different bool
+	rows      []*scenarios.Scenario
+	cells     []cell
 }
 
 type cell struct {
@@ -117,8 +165,11 @@ func about(sc *scenarios.Scenario) []string {
 }
 
 // wordOf returns the verdict of a run if only these judges counted. An undecided or
-// nondeterministic run keeps its verdict.
+// nondeterministic run keeps its verdict, and so does one that was not played.
 func wordOf(v play.Verdict, about []string) string {
+	if v.Word == play.VerdictNotApplicable {
+		return string(v.Word)
+	}
 	if broke := v.Word == play.VerdictBug || v.Word == play.VerdictLimit; len(about) == 0 || !broke && !v.AsExpected {
 		return string(v.Word)
 	}
@@ -206,10 +257,13 @@ func (c *cell) say() string {
 }
 
 // grid returns the texts of the table: the head, then one row per scenario, or one row per
-// lock if there are no columns of releases. others are the locks that are in no row and no
-// column.
+// lock if there are no columns of releases and some lock plays all scenarios. others are the
+// locks that are in no row and no column.
 func (t *table) grid(say func(*cell) string) (grid [][]string, others []string) {
 	releases, others := t.columns()
+	if len(releases) == 0 && t.different {
+		return t.byVerdict(say), nil
+	}
 	if len(releases) == 0 {
 		head := []string{"lock"}
 		for _, sc := range t.rows {
@@ -240,10 +294,42 @@ func (t *table) grid(say func(*cell) string) (grid [][]string, others []string) 
 	return grid, others
 }
 
+// byVerdict returns the texts of a table of scenarios about different locks: per scenario, the
+// locks that broke, those that held, and those to which it does not apply.
+func (t *table) byVerdict(say func(*cell) string) [][]string {
+	held, lacks := string(play.VerdictHeld), string(play.VerdictNotApplicable)
+	grid := [][]string{{"scenario", "source", "broken", held, lacks}}
+	for _, sc := range t.rows {
+		columns := map[string][]string{}
+		for i := range t.cells {
+			c := &t.cells[i]
+			switch text := say(c); {
+			case c.sc != sc:
+			case c.word == lacks:
+				columns[lacks] = append(columns[lacks], c.lock.Name)
+			case c.word == held:
+				columns[held] = append(columns[held], c.lock.Name+strings.TrimPrefix(text, held))
+			default:
+				columns["broken"] = append(columns["broken"], text+" on "+c.lock.Name)
+			}
+		}
+		row := []string{sc.Name, squeeze(sc.Source)}
+		for _, column := range grid[0][2:] {
+			row = append(row, cmp.Or(strings.Join(columns[column], ", "), "–"))
+		}
+		grid = append(grid, row)
+	}
+	return grid
+}
+
 const matrixKey = "held: what the scenario is about did not break. bug, limit: it broke; the number is the first seed that shows it. –: not applicable. !: not what the scenario expects."
 
 // key explains the cells.
 func (t *table) key() string {
+	if releases, _ := t.columns(); len(releases) == 0 && t.different {
+		return "held: what the scenario is about did not break. bug, limit: it broke; the number is the first seed that shows it. !: not what the scenario expects. " +
+			"n/a: a lock of other scenarios here does not offer what the scenario asks for; the reason is below. –: none of these locks."
+	}
 	if slices.ContainsFunc(t.cells, func(c cell) bool { return c.verdict.Word == play.VerdictNotApplicable }) {
 		return matrixKey + " n/a: the lock does not offer what the scenario asks for."
 	}
@@ -272,6 +358,11 @@ func (a *app) matrixText(t *table) error {
 			if c := t.of(sc, lock); c != nil {
 				fmt.Fprint(a.out, wrap(fmt.Sprintf("%s on %s: %s", sc.Name, lock, c.say()), "", 100))
 			}
+		}
+	}
+	for _, sc := range t.rows {
+		for _, why := range t.lacking(sc) {
+			fmt.Fprint(a.out, wrap(sc.Name+": "+why, "", 100))
 		}
 	}
 	fmt.Fprint(a.out, "\n"+wrap(t.key(), "", 100))
@@ -354,9 +445,22 @@ func (a *app) matrixMarkdown(t *table) error {
 			}
 		}
 		fmt.Fprintln(a.out)
+		for _, why := range t.lacking(sc) {
+			fmt.Fprintf(a.out, "\n%s.\n", why)
+		}
 		t.shown(a.out, sc)
 	}
 	return nil
+}
+
+// lacking returns the locks to which a scenario does not apply, each with the reason.
+func (t *table) lacking(sc *scenarios.Scenario) (list []string) {
+	for _, c := range t.cells {
+		if c.sc == sc && c.word == string(play.VerdictNotApplicable) {
+			list = append(list, fmt.Sprintf("n/a on %s: %s", c.lock.Name, c.verdict.Why))
+		}
+	}
+	return list
 }
 
 // shown writes the findings on the first lock that has findings, one per judge.
@@ -406,6 +510,9 @@ func (a *app) matrixHTML(t *table) error {
 			if c := t.of(sc, lock); c != nil {
 				fmt.Fprintf(a.out, " On %s: %s.", html.EscapeString(lock), c.say())
 			}
+		}
+		for _, why := range t.lacking(sc) {
+			fmt.Fprintf(a.out, "<br>%s.", html.EscapeString(why))
 		}
 		fmt.Fprintln(a.out, "</p>")
 	}

@@ -22,6 +22,7 @@ import (
 
 	"lockstep/explore"
 	"lockstep/explore/survey"
+	"lockstep/scenarios"
 	"lockstep/scenarios/subject"
 )
 
@@ -42,6 +43,10 @@ type part struct {
 // campaignFolders are the folders of campaigns, and the files in which they are written up.
 // Another program plays those in peers, with locks of its own.
 var campaignFolders = []struct{ folder, summary string }{{"exhaustive", "exhaustive.md"}, {"explore", "findings.md"}, {"peers", "peers.md"}}
+
+// peersRecord is the tag of the track record of other people's locks, and the folder of its
+// results. The program in peers knows these scenarios.
+const peersRecord = "peers-track-record"
 
 // renewing is the folder in which a renewal keeps unfinished parts. doneFile is the file in
 // it that lists the finished parts.
@@ -135,6 +140,16 @@ func (r *renewal) parts() ([]part, error) {
 			return r.command("kill", "--jobs", strconv.Itoa(r.jobs), "-o", filepath.Join(r.dir, "kill-table.md"))
 		}},
 	}
+	_, err := scenarios.Tagged(peersRecord)
+	unknown := err != nil
+	if _, err := os.Stat(filepath.Join(r.dir, peersRecord)); err == nil || !unknown {
+		all = append(all, part{name: peersRecord, file: versionsFile, uses: now.Played(), foreign: unknown, write: func(r *renewal) error {
+			if err := r.command("run", "--tag", peersRecord, "--out", filepath.Join(r.dir, peersRecord)); err != nil {
+				return err
+			}
+			return r.output(filepath.Join(peersRecord, "table.md"), "matrix", "--tag", peersRecord, "--format", "markdown")
+		}})
+	}
 	for _, kind := range campaignFolders {
 		found, err := filepath.Glob(filepath.Join(r.dir, kind.folder, "*", explore.VerdictsFile))
 		if err != nil {
@@ -161,6 +176,14 @@ func (r *renewal) parts() ([]part, error) {
 			args := []string{"survey", "--runs", strconv.Itoa(s.Options.Runs), "--seed", strconv.FormatUint(s.Options.Seed, 10), "--jobs", strconv.Itoa(r.jobs), "--out", r.dir}
 			for _, name := range s.Chosen {
 				args = append(args, "--lock", name)
+			}
+			if s.Options.Seconds > 0 {
+				args = append(args, "--seconds", strconv.Itoa(s.Options.Seconds))
+			}
+			for _, l := range s.Locks {
+				if _, err := subject.Find(l.Name); err == nil && l.Runs != s.Options.Runs {
+					args = append(args, "--runs-of", fmt.Sprintf("%s=%d", l.Name, l.Runs))
+				}
 			}
 			return r.command(args...)
 		}})
@@ -206,8 +229,11 @@ func chooseParts(all []part, only []string) ([]part, error) {
 		if !some && slices.ContainsFunc(campaignFolders, func(c struct{ folder, summary string }) bool { return name == c.folder || name == c.folder+"-summary" }) {
 			return nil, fmt.Errorf("--only %s: the folder has no campaign in %s", name, strings.TrimSuffix(name, "-summary"))
 		}
+		if !some && name == peersRecord {
+			return nil, fmt.Errorf("--only %s: this program does not know its scenarios, and the folder has no results of them", name)
+		}
 		if !some {
-			return nil, fmt.Errorf("--only %s: known are verdicts, track-record, six-properties, kill, exhaustive, exhaustive/FOLDER, exhaustive-summary, explore, explore/FOLDER, explore-summary, peers, peers/FOLDER, peers-summary, survey, performance", name)
+			return nil, fmt.Errorf("--only %s: known are verdicts, track-record, six-properties, peers-track-record, kill, exhaustive, exhaustive/FOLDER, exhaustive-summary, explore, explore/FOLDER, explore-summary, peers, peers/FOLDER, peers-summary, survey, performance", name)
 		}
 	}
 	return slices.DeleteFunc(slices.Clone(all), func(p part) bool { return !chosen[p.name] }), nil

@@ -19,7 +19,7 @@ import (
 // otherwise matches the files of results/ that another command than run writes: explore,
 // findings, kill, survey, agree or bench. The figures of bench differ from machine to machine,
 // and agree plays in real time.
-var otherwise = regexp.MustCompile(`^((explore|exhaustive|peers|survey)/|(findings|exhaustive|peers|kill-table|performance|survey|agreement)\.md$|survey\.(html|jsonl)$)`)
+var otherwise = regexp.MustCompile(`^((explore|exhaustive|peers|peers-track-record|survey)/|(findings|exhaustive|peers|kill-table|performance|survey|agreement|repeatability)\.md$|survey\.(html|jsonl)$)`)
 
 // The program writes the committed results byte for byte.
 func TestResultsAreWhatSimrunWrites(t *testing.T) {
@@ -59,7 +59,7 @@ func TestResultsAreWhatSimrunWrites(t *testing.T) {
 func TestRecordingsAmongTheResultsReplay(t *testing.T) {
 	var recordings []string
 	for name := range filetest.Contents(t, "../../results") {
-		if strings.HasSuffix(name, ".lockstep") && !strings.HasPrefix(name, "inventory/") && !strings.HasPrefix(name, "peers/") {
+		if strings.HasSuffix(name, ".lockstep") && !strings.HasPrefix(name, "inventory/") && !strings.HasPrefix(name, "peers/") && !strings.HasPrefix(name, "peers-track-record/") {
 			recordings = append(recordings, name)
 		}
 	}
@@ -218,6 +218,45 @@ func TestMatrixOfALockThatNoRowNames(t *testing.T) {
 	_, out, _ := call(t, "matrix", "fair-deadline-drift", "fair-dead-waiters-add-up", "--lock", "redisson-nonreentrant-fair@4.7.0", "--seed", "1")
 	if !strings.Contains(squeeze(out), "redisson-nonreentrant-fair@4.7.0 held! limit 1! ") {
 		t.Errorf("want held! and limit 1! in\n%s", out)
+	}
+}
+
+// Scenarios about different locks are the rows, each with its locks by verdict and with those
+// that lack what it asks for.
+func TestMatrixOfScenariosAboutDifferentLocks(t *testing.T) {
+	dir := t.TempDir()
+	fenced, late := filepath.Join(dir, "fenced.yaml"), filepath.Join(dir, "late.yaml")
+	for file, text := range map[string]string{
+		fenced: "name: fenced\nsource: a book\nlocks: [reference]\nresources: {stock: {start: 1, fence: x}}\nprocesses: {a: {}}\n" +
+			"steps: {a/1: [{with_lock: {name: x, lease: 5s, steps: [{use: {resource: stock, take: 1, for: 1s}}]}}]}\n",
+		late: "name: late\nsource: issue 1\nlocks: [setnx-del, setnx-cad]\nprocesses: {a: {}, b: {}}\n" +
+			"steps: {a/1: [{lock: {name: x, lease: 3s}}, {sleep: 5s}, {unlock: x}], b/1: [{at: 1s}, {lock: {name: x, lease: 10s}}, {sleep: 4s}, {unlock: x}]}\n" +
+			"expect: {setnx-del: {bug: [misdelete]}, setnx-cad: {not: [misdelete]}}\n",
+	} {
+		if err := os.WriteFile(file, []byte("lockstep: 1\n"+text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for format, wants := range map[string][]string{
+		"text": {"scenario source broken held n/a", "fenced a book – reference setnx-del, setnx-cad", "late issue 1 bug 1 on setnx-del setnx-cad –", "fenced: n/a on setnx-del: "},
+		"markdown": {"| fenced | a book | – | reference | setnx-del, setnx-cad |", "| late | issue 1 | [bug 1](late/setnx-del/1.lockstep) on setnx-del | setnx-cad | – |",
+			"n/a on setnx-cad: " + fenced + ":7: "},
+		"html": {`<td class="bug">bug 1 on setnx-del</td>`, "<br>n/a on setnx-del: "},
+	} {
+		code, out, stderr := call(t, "matrix", fenced, late, "--format", format)
+		if code != exitOK {
+			t.Fatalf("exit %d: %s%s", code, out, stderr)
+		}
+		for _, want := range wants {
+			if !strings.Contains(squeeze(out), want) {
+				t.Errorf("%s: no %q in\n%s", format, want, out)
+			}
+		}
+	}
+	// A lock that plays both has a row, and says what it lacks in its cell.
+	_, out, _ := call(t, "matrix", fenced, late, "--lock", "setnx-del")
+	if out = squeeze(out); !strings.Contains(out, "lock fenced late setnx-del n/a bug 1") {
+		t.Errorf("no row of setnx-del in\n%s", out)
 	}
 }
 

@@ -363,11 +363,7 @@ func (a *app) firstFindings(v play.Verdict) {
 
 // replayCommand returns the command that plays a run again.
 func replayCommand(v play.Verdict) string {
-	name := v.Scenario.Name
-	if !strings.HasPrefix(v.Scenario.File, "builtin/") {
-		name = v.Scenario.File
-	}
-	return fmt.Sprintf("%s run %s --lock %s --seed %d", program(), name, v.Lock.Name, v.Seed)
+	return fmt.Sprintf("%s run %s --lock %s --seed %d", program(), v.Scenario.ShortName(), v.Lock.Name, v.Seed)
 }
 
 // count returns the number of runs.

@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -34,11 +35,14 @@ func (a *app) survey(args []string) (int, error) {
 	var names []string
 	var dir string
 	var jobs int
+	var own []string
 	asJSON := false
 	o := survey.Options{Budget: surveyBudget}
 	rest, err := flags("survey", args, func(f *pflag.FlagSet) {
 		f.StringSliceVar(&names, "lock", nil, "")
 		f.IntVar(&o.Runs, "runs", 300, "")
+		f.IntVar(&o.Seconds, "seconds", 0, "")
+		f.StringSliceVar(&own, "runs-of", nil, "")
 		f.Uint64Var(&o.Seed, "seed", 1, "")
 		f.IntVar(&jobs, "jobs", runtime.NumCPU(), "")
 		f.StringVar(&dir, "out", "", "")
@@ -48,12 +52,18 @@ func (a *app) survey(args []string) (int, error) {
 		return 0, err
 	}
 	locks, err := surveyed(names)
+	var runsOf map[string]int
+	if err == nil {
+		runsOf, err = ownRuns(own, locks)
+	}
 	switch {
 	case err != nil:
 	case len(rest) > 0:
 		err = fmt.Errorf("%q is no option; survey takes options only", rest[0])
 	case o.Runs < 1:
 		err = fmt.Errorf("--runs %d: at least 1", o.Runs)
+	case o.Seconds < 0:
+		err = fmt.Errorf("--seconds %d: at least 0", o.Seconds)
 	case jobs < 1 || jobs > 1024:
 		err = fmt.Errorf("--jobs %d: from 1 to 1024", jobs)
 	}
@@ -68,7 +78,7 @@ func (a *app) survey(args []string) (int, error) {
 	stop, quiet := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer quiet()
 	s := survey.Survey{Command: strings.Join(append([]string{program(), "survey"}, args...), " "), Chosen: names, Options: o}
-	s.Locks, err = a.surveyAll(stop, locks, o, jobs, dir)
+	s.Locks, err = a.surveyAll(stop, locks, o, runsOf, jobs, dir)
 	if stop.Err() != nil {
 		kept := ""
 		if dir != "" {
@@ -116,9 +126,27 @@ func surveyed(names []string) ([]*subject.Subject, error) {
 	return chosen, nil
 }
 
-// surveyAll surveys each lock in a process of its own, jobs processes at a time. If dir is
-// not "", a lock that is done is kept there until all are.
-func (a *app) surveyAll(stop context.Context, locks []*subject.Subject, o survey.Options, jobs int, dir string) ([]survey.Lock, error) {
+// ownRuns reads the values of --runs-of, each LOCK=N.
+func ownRuns(values []string, locks []*subject.Subject) (map[string]int, error) {
+	runs := map[string]int{}
+	for _, value := range values {
+		name, number, _ := strings.Cut(value, "=")
+		n, err := strconv.Atoi(number)
+		if err != nil || n < 1 {
+			return nil, fmt.Errorf("--runs-of %s: want LOCK=N, with N at least 1", value)
+		}
+		if !slices.ContainsFunc(locks, func(l *subject.Subject) bool { return l.Name == name }) {
+			return nil, fmt.Errorf("--runs-of %s: %s is not surveyed", value, name)
+		}
+		runs[name] = n
+	}
+	return runs, nil
+}
+
+// surveyAll surveys each lock in a process of its own, jobs processes at a time. A lock in
+// runsOf has that number of runs, whatever time they take. If dir is not "", a lock that is
+// done is kept there until all are.
+func (a *app) surveyAll(stop context.Context, locks []*subject.Subject, o survey.Options, runsOf map[string]int, jobs int, dir string) ([]survey.Lock, error) {
 	all := make([]survey.Lock, len(locks))
 	problems := make([]error, len(locks))
 	turn := make(chan int)
@@ -126,6 +154,10 @@ func (a *app) surveyAll(stop context.Context, locks []*subject.Subject, o survey
 	for range min(jobs, len(locks)) {
 		workers.Go(func() {
 			for i := range turn {
+				o := o
+				if n, ok := runsOf[locks[i].Name]; ok {
+					o.Runs, o.Seconds = n, 0
+				}
 				all[i], problems[i] = surveyKept(stop, locks[i].Name, o, dir)
 			}
 		})
@@ -201,26 +233,36 @@ func surveyKept(stop context.Context, lock string, o survey.Options, dir string)
 const surveyCommand = "survey-worker"
 
 func surveyAway(stop context.Context, task surveyTask) (answer surveyAnswer, err error) {
+	if err := away(stop, surveyCommand, task, &answer); err != nil {
+		return answer, fmt.Errorf("survey of %s: %w", task.Lock, err)
+	}
+	return answer, nil
+}
+
+// away starts this program again with a command that takes a task, and reads its answer. The
+// process has the environment of this one and the variables of env.
+func away(stop context.Context, command string, task, answer any, env ...string) error {
 	self, err := os.Executable()
 	if err != nil {
-		return answer, err
+		return err
 	}
 	text, err := json.Marshal(task)
 	if err != nil {
-		return answer, err
+		return err
 	}
 	var stderr bytes.Buffer
-	cmd := exec.CommandContext(stop, self, surveyCommand, string(text))
+	cmd := exec.CommandContext(stop, self, command, string(text))
 	cmd.Stderr = &stderr
+	cmd.Env = append(os.Environ(), env...)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // an interrupt of the terminal goes to simrun alone
 	out, err := cmd.Output()
 	if err == nil {
-		err = json.Unmarshal(out, &answer)
+		err = json.Unmarshal(out, answer)
 	}
 	if err != nil {
-		return answer, fmt.Errorf("survey of %s: %w: %s", task.Lock, err, stderr.String())
+		return fmt.Errorf("%w: %s", err, stderr.String())
 	}
-	return answer, nil
+	return nil
 }
 
 // surveyor surveys one lock for another process.
@@ -236,7 +278,7 @@ func (a *app) surveyor(args []string) (int, error) {
 	if err != nil {
 		return 0, usageError{err}
 	}
-	lock, err := survey.Of(a.host, l, task.Options)
+	lock, err := survey.Of(a.host, l, task.Options, processorTime)
 	if err != nil {
 		return 0, err
 	}

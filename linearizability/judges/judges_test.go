@@ -2330,6 +2330,12 @@ func TestACallThatNeverReturns(t *testing.T) {
 			1000  b/1 waits lock
 			2000  server calm
 			99000 server leave`},
+		{rule: "a timed try of a lock without a bound waits as long",
+			lock: model.Params{Lock: "mine", Timing: timing(0), Promises: model.Promises{model.JudgeWaitBound: {Waived: true}}}, record: `
+			0     a/1 takes
+			1000  b/1 waits try_lock_timed wait=500
+			2000  server calm
+			99000 server leave`},
 		{rule: "the dead return nothing", record: `
 			0     a/1 takes
 			1000  a/1 invoke unlock

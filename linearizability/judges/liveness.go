@@ -35,8 +35,12 @@ func judgeLiveness(r *run) []Finding {
 }
 
 // stuck finds a call that waits for nobody and never returned although every fault was
-// over: an unlock, a single try, or a timed one whose time was long over.
+// over: an unlock, a single try, or a timed one whose time was long over. A timed try of a lock
+// that promises no bound of its wait waits as a lock() does, for as long as somebody holds.
 func (r *run) stuck(lock string, o *trace.Call) (Finding, bool) {
+	if _, bounded := r.Record.Params.Promise(model.JudgeWaitBound); !bounded && o.Action == model.ActTryLockTimed {
+		return Finding{}, false
+	}
 	if o.Outcome != model.Waiting || o.Action == model.ActLock || r.goneAt(o.Caller) < r.LeaveNs {
 		return Finding{}, false
 	}

@@ -6,7 +6,7 @@ import (
 	"lockstep/locktest"
 )
 
-const stories = "testdata/stories/*.yaml"
+const stories = "testdata/*/*.yaml"
 
 // A late or repeated delete removes the hold of another. Exploration with faults finds more
 // ways to that, so it is played without them.

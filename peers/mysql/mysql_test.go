@@ -6,7 +6,7 @@ import (
 	"lockstep/locktest"
 )
 
-const stories = "testdata/stories/*.yaml"
+const stories = "testdata/*/*.yaml"
 
 // waitsOn lists the findings of a wait that is given up. The driver closes the connection,
 // and the server goes on with the statement until it is over, after a second at most. A

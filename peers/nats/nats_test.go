@@ -6,7 +6,7 @@ import (
 	"lockstep/locktest"
 )
 
-const stories = "testdata/stories/*.yaml"
+const stories = "testdata/*/*.yaml"
 
 // existing: Create reports that a key exists which was deleted, if its second request is not
 // answered. The caller takes a free lock for one that is held.

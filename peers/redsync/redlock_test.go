@@ -12,6 +12,7 @@ import (
 	"unicode/utf8"
 
 	"lockstep/locktest"
+	"lockstep/peers/chubby"
 )
 
 // asSimrun is the variable that makes this test the command line with redsync.
@@ -19,7 +20,7 @@ const asSimrun = "LOCKSTEP_SIMRUN"
 
 func TestMain(m *testing.M) {
 	if os.Getenv(asSimrun) != "" {
-		locktest.Main(Subject(1), Subject(5))
+		locktest.Main(Subject(1), Subject(5), SetOnExtend, chubby.Lock)
 		return
 	}
 	os.Exit(m.Run())
@@ -162,7 +163,7 @@ func TestThePicturesOfTheDebateAreReal(t *testing.T) {
 // The page leads to files that are there, and names each scenario.
 func TestThePageOfTheDebateNamesEachScenario(t *testing.T) {
 	page := read(t, "../../docs/redlock.md")
-	for _, file := range slices.Concat(files(t, "testdata/redlock/*.yaml"), files(t, "testdata/fenced/*.yaml")) {
+	for _, file := range slices.Concat(files(t, "testdata/peers-track-record/*.yaml"), files(t, "testdata/fenced/*.yaml")) {
 		if !strings.Contains(page, "](../peers/redsync/"+filepath.ToSlash(file)+")") {
 			t.Errorf("the page says nothing of %s", file)
 		}

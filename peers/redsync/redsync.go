@@ -1,5 +1,5 @@
-// Package redsync judges the mutex of github.com/go-redsync/redsync/v4, unmodified and
-// with its default settings.
+// Package redsync judges the mutex of github.com/go-redsync/redsync/v4, unmodified, with its
+// default settings and with one option.
 package redsync
 
 import (
@@ -18,21 +18,34 @@ import (
 
 // Subject returns redsync's mutex on so many independent servers.
 func Subject(servers int) locktest.Subject {
+	return subject(fmt.Sprintf("redsync-%d", servers), fmt.Sprintf("redsync's mutex, servers: %d", servers), servers)
+}
+
+// SetOnExtend is redsync's mutex on five servers with the option that sets the key again on a
+// server that has lost it when a hold is extended.
+var SetOnExtend = subject("redsync-5-set-on-extend", "redsync's mutex, servers: 5, which sets keys that are gone when it extends (WithSetNXOnExtend)", 5, redsync.WithSetNXOnExtend())
+
+func subject(name, about string, servers int, options ...redsync.Option) locktest.Subject {
 	return locktest.Subject{
-		Name: fmt.Sprintf("redsync-%d", servers), About: fmt.Sprintf("redsync's mutex, servers: %d", servers), Servers: redistest.Servers(servers), Lease: 8 * time.Second, State: redistest.Value(nil),
+		Name: name, About: about, Servers: redistest.Servers(servers), Lease: 8 * time.Second, State: redistest.Value(nil),
 		Open: func(p *locktest.Process) (locktest.Client, error) {
 			pools := make([]rs.Pool, servers)
 			for i := range pools {
 				pools[i] = goredis.NewPool(redistest.NewClient(p, i))
 			}
-			return client{redsync.New(pools...)}, nil
+			return client{redsync.New(pools...), options}, nil
 		},
 	}
 }
 
-type client struct{ *redsync.Redsync }
+type client struct {
+	*redsync.Redsync
+	options []redsync.Option
+}
 
-func (c client) Lock(name string) (locktest.Lock, error) { return mutex{c.NewMutex(name)}, nil }
+func (c client) Lock(name string) (locktest.Lock, error) {
+	return mutex{c.NewMutex(name, c.options...)}, nil
+}
 
 func (c client) Close() error { return nil }
 

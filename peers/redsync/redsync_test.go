@@ -15,6 +15,13 @@ func TestRedsync(t *testing.T) {
 	locktest.Run(t, Subject(1), locktest.Options{Seed: 2, Accept: []string{asksOften}})
 }
 
+// trackRecord matches the scenarios of tracker issues and of the debate about Redlock.
+const trackRecord = "testdata/peers-track-record/*.yaml"
+
+func TestSetOnExtend(t *testing.T) {
+	locktest.Run(t, SetOnExtend, locktest.Options{Seed: 2, Accept: []string{asksOften}, Scenarios: trackRecord})
+}
+
 func TestRedlock(t *testing.T) {
-	locktest.Run(t, Subject(5), locktest.Options{Seed: 2, Accept: []string{asksOften}, Scenarios: "testdata/redlock/*.yaml"})
+	locktest.Run(t, Subject(5), locktest.Options{Seed: 2, Accept: []string{asksOften}, Scenarios: trackRecord})
 }

@@ -6,7 +6,7 @@ import (
 	"lockstep/locktest"
 )
 
-const stories = "testdata/stories/*.yaml"
+const stories = "testdata/*/*.yaml"
 
 // What exploration with faults finds has not been looked at, so both are played without.
 

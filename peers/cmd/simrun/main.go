@@ -2,6 +2,8 @@
 package main
 
 import (
+	"io/fs"
+
 	"lockstep/locktest"
 	"lockstep/peers/chubby"
 	"lockstep/peers/etcd"
@@ -14,7 +16,25 @@ import (
 	"lockstep/peers/zookeeper"
 )
 
-func main() { locktest.Main(locks()...) }
+func main() {
+	for _, s := range stories() {
+		locktest.RegisterScenarios(s.collection, s.files)
+	}
+	locktest.Main(locks()...)
+}
+
+// storiesOf are the scenarios of a package, as a collection of its name.
+type storiesOf struct {
+	collection string
+	files      fs.FS
+}
+
+func stories() []storiesOf {
+	return []storiesOf{
+		{"redsync", redsync.Stories}, {"memcached", memcached.Stories}, {"zookeeper", zookeeper.Stories}, {"etcd", etcd.Stories},
+		{"nats", nats.Stories}, {"chubby", chubby.Stories}, {"mysql", mysql.Stories},
+	}
+}
 
 // locks returns the locks of this module. Each says when to take it, for the survey.
 func locks() []locktest.Subject {
@@ -23,6 +43,8 @@ func locks() []locktest.Subject {
 			"Do not take it for work that may outlast its lease, since nothing renews it, or where many wait, since each asks 22 times a second."),
 		advise(redsync.Subject(5), "Take it where one Redis server may be lost and a second owner costs time and not data. "+
 			"Do not take it where a second owner costs data: a pause or a clock that jumps gives two, and it has no fencing token."),
+		advise(redsync.SetOnExtend, "Do not take it with Extend by hand after a pause: a hold that has ended is extended if nobody has the lock then, whoever had it in between. "+
+			"Take it where servers that keep nothing restart often and each holder extends long before its lease ends."),
 		advise(redislock.Subject, "Take it for short work on one Redis server whose callers renew the lease themselves. "+
 			"Do not take it where a second owner costs data, since it has no fencing token, or where a waiter must be served in order."),
 		advise(rueidislock.Subject(1), "Take it with rueidis, where a holder is to be told of the end of its hold and the lease is to be renewed for it. "+

@@ -190,6 +190,35 @@ func TestTheResultsAreWhatThisProgramWrites(t *testing.T) {
 	}
 }
 
+// The committed track record is the one that this program writes, each row comes out as it
+// expects, and its recordings replay.
+func TestTheTrackRecordIsWhatThisProgramWrites(t *testing.T) {
+	t.Chdir("../..")
+	const folder = "../results/peers-track-record"
+	code, out, stderr := simrun(t, "matrix", "--tag", "peers-track-record", "--format", "markdown")
+	committed, err := os.ReadFile(folder + "/table.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, got, _ := strings.Cut(out, "\n# ")
+	_, want, _ := strings.Cut(string(committed), "\n# ")
+	if got = strings.ReplaceAll(got, "`simrun.test matrix", "`go run ./cmd/simrun matrix"); code != 0 || got == "" || got != want {
+		t.Errorf("exit %d: %s/table.md differs; write it with: go run ./cmd/simrun results ../results --only peers-track-record\n%s%s", code, folder, stderr, out)
+	}
+	recordings, err := filepath.Glob(folder + "/*/*/*.lockstep")
+	if err != nil || len(recordings) < 8 {
+		t.Fatalf("%d recordings, %v", len(recordings), err)
+	}
+	for _, file := range recordings {
+		if code, out, stderr := simrun(t, "replay", file); code != 0 {
+			t.Errorf("%s: exit %d\n%s%s", file, code, out, stderr)
+		}
+		if link := strings.TrimPrefix(filepath.ToSlash(file), folder+"/"); !strings.Contains(want, "]("+link+")") {
+			t.Errorf("no row leads to %s", link)
+		}
+	}
+}
+
 func TestEachLockSaysWhenToTakeIt(t *testing.T) {
 	for _, s := range locks() {
 		if s.Advice == "" {

@@ -1,0 +1,187 @@
+package simrun
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync"
+	"syscall"
+
+	"github.com/google/renameio/v2"
+	"github.com/spf13/pflag"
+
+	"lockstep/explore"
+	"lockstep/scenarios/subject"
+)
+
+// repeatabilityFile is the file that repeat writes.
+const repeatabilityFile = "repeatability.md"
+
+// repeatProcessors are the numbers of processors with which the two processes start.
+var repeatProcessors = [2]int{1, 8}
+
+// repeat plays runs of locks twice, each time in another process, and tells which differ.
+func (a *app) repeat(args []string) (int, error) {
+	var names []string
+	var dir, seeds string
+	var jobs int
+	plan := explore.Repetition{}
+	rest, err := flags("repeat", args, func(f *pflag.FlagSet) {
+		f.StringSliceVar(&names, "lock", nil, "")
+		f.IntVar(&plan.Drawn, "runs", 200, "")
+		f.StringVar(&seeds, "seeds", "1..20", "")
+		f.IntVar(&jobs, "jobs", runtime.NumCPU(), "")
+		f.StringVar(&dir, "out", "", "")
+	})
+	if err != nil {
+		return 0, err
+	}
+	locks, err := surveyed(names)
+	if err == nil {
+		plan.SeedFirst, plan.SeedLast, err = seedRange(seeds)
+	}
+	switch {
+	case err != nil:
+	case len(rest) > 0:
+		err = fmt.Errorf("%q is no option; repeat takes options only", rest[0])
+	case plan.Drawn < 0:
+		err = fmt.Errorf("--runs %d: at least 0", plan.Drawn)
+	case jobs < 1 || jobs > 1024:
+		err = fmt.Errorf("--jobs %d: from 1 to 1024", jobs)
+	}
+	if err != nil {
+		return 0, usageError{fmt.Errorf("repeat: %w", err)}
+	}
+	release, err := a.folder(dir)
+	if err != nil {
+		return 0, usageError{fmt.Errorf("repeat: %w", err)}
+	}
+	defer release()
+	stop, quiet := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer quiet()
+
+	command := strings.Join(append([]string{program(), "repeat"}, args...), " ")
+	var all []explore.Repeated
+	var text bytes.Buffer
+	differ := 0
+	for i, l := range locks {
+		if a.tty {
+			a.status("lock %d of %d: %s", i+1, len(locks), l.Name)
+		} else {
+			fmt.Fprintf(a.err, "lock %d of %d: %s\n", i+1, len(locks), l.Name)
+		}
+		plan.Lock = l.Name
+		one, err := repeated(stop, plan, jobs)
+		if stop.Err() != nil {
+			a.status("")
+			fmt.Fprintf(a.err, "simrun: interrupted at %s\n", l.Name)
+			return exitUndecided, nil
+		}
+		if err != nil {
+			return 0, err
+		}
+		all = append(all, one)
+		differ += len(one.Differing)
+		text.Reset()
+		if err := explore.WriteRepeatability(&text, command, repeatability(plan), all); err != nil {
+			return 0, err
+		}
+		if dir != "" { // after each lock, so that an interrupt loses no figures
+			if err := renameio.WriteFile(filepath.Join(dir, repeatabilityFile), text.Bytes(), 0o644); err != nil {
+				return 0, err
+			}
+		}
+	}
+	a.status("")
+	if _, err := a.out.Write(text.Bytes()); err != nil {
+		return 0, err
+	}
+	if differ > 0 {
+		return exitUndecided, nil
+	}
+	return exitOK, nil
+}
+
+// repeatability says what the figures of repeat are.
+func repeatability(plan explore.Repetition) string {
+	return fmt.Sprintf("Each run was played twice, in a process that started with GOMAXPROCS=%d and in one that started with GOMAXPROCS=%d. (While a world runs it has one processor.) "+
+		"It differs if the digests of its two records do. The runs of scenarios are those of each scenario that names the lock, with the seeds %d to %d. "+
+		"The %d drawn runs of each lock have the profile full and all faults that its servers know; none varies another.",
+		repeatProcessors[0], repeatProcessors[1], plan.SeedFirst, plan.SeedLast, plan.Drawn)
+}
+
+// repeatTask asks a process for the digests of runs, or why some of them differ.
+type repeatTask struct {
+	Plan    explore.Repetition
+	Explain []explore.Repeatable
+}
+
+type repeatAnswer struct {
+	Runs []explore.Repeatable
+	Why  []string
+}
+
+// repeated plays the runs of a lock in two processes, jobs of them at a time.
+func repeated(stop context.Context, plan explore.Repetition, jobs int) (explore.Repeated, error) {
+	var answers [2]repeatAnswer
+	var problems [2]error
+	var both sync.WaitGroup
+	turn := make(chan bool, jobs)
+	for i, n := range repeatProcessors {
+		both.Go(func() {
+			turn <- true
+			problems[i] = away(stop, repeatCommand, repeatTask{Plan: plan}, &answers[i], fmt.Sprintf("GOMAXPROCS=%d", n))
+			<-turn
+		})
+	}
+	both.Wait()
+	if err := errors.Join(problems[:]...); err != nil {
+		return explore.Repeated{}, fmt.Errorf("repeat %s: %w", plan.Lock, err)
+	}
+	out, err := explore.Compare(plan.Lock, answers[0].Runs, answers[1].Runs)
+	if err != nil || len(out.Differing) == 0 {
+		return out, err
+	}
+	var why repeatAnswer
+	if err := away(stop, repeatCommand, repeatTask{plan, out.Differing}, &why); err != nil {
+		return out, fmt.Errorf("repeat %s: %w", plan.Lock, err)
+	}
+	out.Why = why.Why
+	return out, nil
+}
+
+// repeatCommand is the command with which simrun starts itself to play the runs of a lock. It
+// is not for users.
+const repeatCommand = "repeat-worker"
+
+// repeater plays the runs of one lock for another process.
+func (a *app) repeater(args []string) (int, error) {
+	if len(args) != 1 {
+		return 0, usagef("%s takes one task", repeatCommand)
+	}
+	var task repeatTask
+	if err := json.Unmarshal([]byte(args[0]), &task); err != nil {
+		return 0, usageError{err}
+	}
+	l, err := subject.Find(task.Plan.Lock)
+	if err != nil {
+		return 0, usageError{err}
+	}
+	var answer repeatAnswer
+	if task.Explain != nil {
+		answer.Why, err = task.Plan.Explain(a.host, l, task.Explain)
+	} else {
+		answer.Runs, err = task.Plan.Play(a.host, l)
+	}
+	if err != nil {
+		return 0, err
+	}
+	return exitOK, json.NewEncoder(a.out).Encode(answer)
+}

@@ -1,0 +1,73 @@
+package scenarios
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"testing/fstest"
+)
+
+func file(name string) *fstest.MapFile {
+	return &fstest.MapFile{Data: []byte("lockstep: 1\nname: " + name + "\nlocks: [setnx-del]\nprocesses: {a: {}}\nsteps: {a/1: [{lock: x}, {unlock: x}]}\n")}
+}
+
+// Several collections may have a scenario of the same name, and a folder of the same name.
+func TestCollections(t *testing.T) {
+	Register("shop", fstest.MapFS{
+		"testdata/stories/shared.yaml": file("shared"), "testdata/stories/alone.yaml": file("alone"), "loose.yaml": file("loose"),
+		"testdata/stories/notes.txt": {Data: []byte("no scenario")},
+	})
+	Register("depot", fstest.MapFS{"stories/shared.yaml": file("shared"), "misdelete.yaml": file("misdelete")})
+	before, err := Builtin()
+	if err != nil {
+		t.Fatal(err)
+	}
+	all, err := All()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, sc := range all[len(before):] {
+		names = append(names, sc.File+" tagged "+sc.Tag())
+	}
+	if want := []string{
+		"shop/testdata/stories/alone.yaml tagged stories", "shop/loose.yaml tagged ", "shop/testdata/stories/shared.yaml tagged stories",
+		"depot/misdelete.yaml tagged ", "depot/stories/shared.yaml tagged stories",
+	}; !slices.Equal(names, want) {
+		t.Errorf("got\n%s\nwant\n%s", strings.Join(names, "\n"), strings.Join(want, "\n"))
+	}
+	tagged, err := Tagged("stories")
+	if err != nil || len(tagged) != 3 {
+		t.Errorf("%d scenarios are tagged stories, want 3: %v", len(tagged), err)
+	}
+	for _, c := range []struct{ name, file, wrong string }{
+		{name: "alone", file: "shop/testdata/stories/alone.yaml"},
+		{name: "depot/shared", file: "depot/stories/shared.yaml"},
+		{name: "misdelete", file: "builtin/misdelete.yaml"},
+		{name: "builtin/misdelete", file: "builtin/misdelete.yaml"},
+		{name: "depot/misdelete", file: "depot/misdelete.yaml"},
+		{name: "shared", wrong: "several scenarios have the name shared; take one of shop/shared, depot/shared"},
+		{name: "depot/alone", wrong: "no such file"},
+	} {
+		sc, err := Find(c.name)
+		switch {
+		case c.wrong == "" && (err != nil || sc.File != c.file):
+			t.Errorf("%s: %v, want %s", c.name, err, c.file)
+		case c.wrong != "" && (err == nil || !strings.Contains(err.Error(), c.wrong)):
+			t.Errorf("%s: %v, want %s", c.name, err, c.wrong)
+		}
+	}
+}
+
+func TestACollectionHasANameOfItsOwn(t *testing.T) {
+	for _, name := range []string{"builtin", "", "a/b"} {
+		func() {
+			defer func() {
+				if recover() == nil {
+					t.Errorf("%q is registered", name)
+				}
+			}()
+			Register(name, fstest.MapFS{})
+		}()
+	}
+}
