@@ -270,9 +270,15 @@ func (c *side) begins() error {
 	}
 }
 
+// preparing is held by the run whose programs start. They keep the processors busy for seconds,
+// and the other runs of this process would be late.
+var preparing sync.Mutex
+
 // prepare lets each child start the program of a Foreign, and removes what these leave on the
 // server.
 func (s *session) prepare() error {
+	preparing.Lock()
+	defer preparing.Unlock()
 	for _, c := range s.sides {
 		b := s.began(c)
 		c.tell(down{Prepare: &b})

@@ -89,7 +89,9 @@ const usage = `simrun runs distributed-lock code in a simulated world.
       --keep[=DIR]     leave the logs of the processes there
       --address A      use the empty server at A; no fault strikes it
   simrun agree [SCENARIO or FILE ...]      both, and do they come to the same; none named: the
-      --runs N         track record; default 3; --jobs J: runs at a time; -o FILE
+      --runs N         track record; default 3; --jobs J: runs at a time, default 4
+      -o FILE          the same command goes on where it was interrupted
+      --differing DIR  write the live runs that do not agree to DIR, for report
       --lock L --tag T as for run
   simrun check HISTORY ... [--json]        judge histories recorded elsewhere: JSON Lines, or
                        Jepsen's EDN of a lock; .gz too; - is standard input
