@@ -264,6 +264,13 @@ func (c *side) begins() error {
 		}
 		return nil
 	case <-c.over:
+		select {
+		case err := <-c.ready: // it said why
+			if err != nil {
+				return unusablef("%s cannot be opened in process %s: %w", c.s.lock.Name, c.process.Name, err)
+			}
+		default:
+		}
 		return fmt.Errorf("the client of process %s ended before it began; see its log", c.process.Name)
 	case <-time.After(patience):
 		return fmt.Errorf("the client of process %s does not begin", c.process.Name)
