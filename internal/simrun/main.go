@@ -93,6 +93,13 @@ const usage = `simrun runs distributed-lock code in a simulated world.
       -o FILE          the same command goes on where it was interrupted
       --differing DIR  write the live runs that do not agree to DIR, for report
       --lock L --tag T as for run
+  simrun upstream [DEFECT ...]             which known defects does the library itself have? Writes
+                                           results/upstream.md, and a report with a JUnit test
+                                           for each; with the Java library and Maven
+      --release R      default 4.7.0; --runs N: live runs of each, default 3; --tries N: of its
+                       test, default 3; --jobs J: defects at a time, default 4
+      --out DIR        default results/upstream; --results DIR: what campaigns kept
+      --again          play all anew; otherwise the command goes on where it ended
   simrun check HISTORY ... [--json]        judge histories recorded elsewhere: JSON Lines, or
                        Jepsen's EDN of a lock; .gz too; - is standard input
       --out DIR        and draw those that fail, in DIR
@@ -171,7 +178,7 @@ func commands() map[string]func(*app, []string) (int, error) {
 	return map[string]func(*app, []string) (int, error){
 		"list": (*app).list, "run": (*app).run, "replay": (*app).replay, "shrink": (*app).shrink, "check": (*app).check,
 		"report": (*app).report, "serve": (*app).serve, "explore": (*app).explore, "merge": (*app).merge, "findings": (*app).findings, "results": (*app).renew,
-		"matrix": (*app).matrix, "bench": (*app).bench, "kill": (*app).kill, "survey": (*app).survey, surveyCommand: (*app).surveyor, "live": (*app).live, "agree": (*app).agree, clientCommand: (*app).client, workerCommand: (*app).worker, killerCommand: (*app).killer,
+		"matrix": (*app).matrix, "bench": (*app).bench, "kill": (*app).kill, "survey": (*app).survey, surveyCommand: (*app).surveyor, "live": (*app).live, "agree": (*app).agree, "upstream": (*app).upstream, clientCommand: (*app).client, workerCommand: (*app).worker, killerCommand: (*app).killer,
 	}
 }
 
@@ -191,7 +198,7 @@ func (a *app) main(args []string) (code int) {
 	}
 	command, ok := commands()[args[0]]
 	if !ok {
-		fmt.Fprintf(a.err, "simrun: unknown command %q; known: list, run, replay, report, serve, shrink, explore, merge, findings, survey, results, kill, matrix, bench, check, live, agree, help\n", args[0])
+		fmt.Fprintf(a.err, "simrun: unknown command %q; known: list, run, replay, report, serve, shrink, explore, merge, findings, survey, results, kill, matrix, bench, check, live, agree, upstream, help\n", args[0])
 		return exitUsage
 	}
 	code, err := command(a, args[1:])

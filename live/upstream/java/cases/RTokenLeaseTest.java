@@ -5,7 +5,7 @@ import static java.util.concurrent.TimeUnit.MILLISECONDS;
 import org.junit.jupiter.api.RepeatedTest;
 import org.redisson.api.RFencedLock;
 
-/** lockAndGetToken of the fenced lock ignores its lease. */
+/** The fenced lock ignores the lease of lockAndGetToken. */
 class RTokenLeaseTest {
     @RepeatedTest(TRIES)
     void lease() throws Exception {
