@@ -324,7 +324,7 @@ func (c *side) start(dir string) error {
 		return err
 	}
 	c.enc = gob.NewEncoder(c.in)
-	if err := spawn(c.cmd); err != nil {
+	if err := Spawn(c.cmd); err != nil {
 		return fmt.Errorf("the client of process %s does not start: %w", c.process.Name, err)
 	}
 	go func() {
