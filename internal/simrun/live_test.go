@@ -7,6 +7,7 @@ import (
 	"errors"
 	"io"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -55,6 +56,13 @@ func (f *fakeLive) Run(_ context.Context, sc *scenarios.Scenario, l *subject.Sub
 	}
 	return play.LiveRun{Verdict: v, Programs: []string{"fake-server 1.2.3"}, Note: "played twice, because of a reason"}, nil
 }
+
+func (*fakeLive) Folder() (dir string, free func(), err error) {
+	dir, err = os.MkdirTemp("", "fake-")
+	return dir, func() { _ = os.RemoveAll(dir) }, err
+}
+
+func (*fakeLive) Spawn(cmd *exec.Cmd) error { return cmd.Start() }
 
 func (*fakeLive) Client(io.Reader, io.Writer) error { return nil }
 

@@ -306,23 +306,23 @@ func writeFiles(dir string, files map[string][]byte) error {
 
 // runMaven plays the test of a project, in a copy that is removed.
 func runMaven(ctx context.Context, mvn, project string) (*upstream.TestRun, error) {
-	dir, err := os.MkdirTemp("", "lockstep-upstream-")
+	dir, free, err := Live.Folder()
 	if err != nil {
 		return nil, err
 	}
-	defer func() { _ = os.RemoveAll(dir) }()
+	defer free()
 	if err := os.CopyFS(dir, os.DirFS(project)); err != nil {
 		return nil, err
 	}
 	var out bytes.Buffer
 	for _, mode := range []string{"-o", "-U"} { // what Maven has, before what it could fetch
 		cmd := exec.CommandContext(ctx, mvn, mode, "-q", "-B", "test")
-		cmd.Dir, cmd.Stdout, cmd.Stderr = dir, &out, &out
-		// Maven starts another JVM and a server: an end of this process is an end of all.
-		cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-		cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
+		cmd.Dir, cmd.Stdout, cmd.Stderr, cmd.WaitDelay = dir, &out, &out, time.Minute
 		out.Reset()
-		err := cmd.Run()
+		err := Live.Spawn(cmd)
+		if err == nil {
+			err = cmd.Wait()
+		}
 		if ctx.Err() != nil {
 			return nil, ctx.Err()
 		}

@@ -409,7 +409,7 @@ func (g *generator) answer(ref judges.OpRef) (string, error) {
 	}
 	outcome, ok := map[model.Outcome]string{
 		model.Granted: "granted", model.Busy: "busy", model.Released: "released", model.StillHeld: "released", model.NotHeld: "not_held",
-		model.Failed: "error", model.Unknown: "error",
+		model.Failed: "error", model.Unknown: "unknown",
 	}[mine[i].Outcome]
 	if !ok {
 		return "", inexpressible("the call came to %q", mine[i].Outcome)

@@ -25,6 +25,8 @@ import java.util.function.BiFunction;
 import org.redisson.Redisson;
 import org.redisson.api.RLock;
 import org.redisson.api.RedissonClient;
+import org.redisson.client.RedisConnectionException;
+import org.redisson.client.RedisTimeoutException;
 import org.redisson.config.Config;
 import org.redisson.config.SingleServerConfig;
 
@@ -318,7 +320,7 @@ final class Story implements AutoCloseable {
             proxy.sever();
         }
 
-        /** The classes of the library are loaded, and the server knows its scripts. */
+        /** The classes of the library are loaded, and the server knows its scripts. Nothing is renewed, so that no timer is left. */
         private void warmUp() throws Exception {
             RLock lock = kind.apply(redisson, "warm-up:" + name);
             for (int i = 0; i < 3; i++) {
@@ -328,7 +330,7 @@ final class Story implements AutoCloseable {
                         if (lock.tryLock(2, 60, TimeUnit.SECONDS)) {
                             lock.unlock();
                         }
-                        lock.lock();
+                        lock.lock(60, TimeUnit.SECONDS);
                         lock.unlock();
                     } catch (InterruptedException e) {
                         throw new IllegalStateException(e);
@@ -343,7 +345,10 @@ final class Story implements AutoCloseable {
         }
     }
 
-    /** A call of a lock, with what came of it: granted, busy, released, not_held, free or error; "": it did not return. */
+    /**
+     * A call of a lock, with what came of it: granted, busy, released, not_held, free, error, or unknown if its command may
+     * have run; "": it did not return.
+     */
     private static final class Call {
         String op;
         String lock;
@@ -447,11 +452,21 @@ final class Story implements AutoCloseable {
             } catch (IllegalMonitorStateException e) {
                 c.outcome = "not_held";
             } catch (Exception e) {
-                c.outcome = "error";
+                c.outcome = unanswered(e) ? "unknown" : "error";
             }
             Thread.interrupted();
             c.to = nowMs();
             return yes;
+        }
+
+        /** Reports whether the command of the call may have run although it failed. */
+        private boolean unanswered(Throwable e) {
+            for (; e != null; e = e.getCause()) {
+                if (e instanceof RedisTimeoutException || e instanceof RedisConnectionException) {
+                    return true;
+                }
+            }
+            return false;
         }
 
         /** Interrupts the thread if it is in a call. */
@@ -483,14 +498,19 @@ final class Story implements AutoCloseable {
                     b.to = Math.min(client.died, c.lease > 0 ? c.from + c.lease : Double.MAX_VALUE);
                     all.add(b);
                     stack.add(b);
-                } else if (c.op.equals("unlock") && !stack.isEmpty()) {
+                } else if (c.outcome.equals("not_held")) { // the thread is told that it holds nothing
+                    for (Belief b : stack) {
+                        b.to = Math.min(b.to, c.to);
+                    }
+                    stack.clear();
+                } else if (c.op.equals("unlock") && !c.outcome.equals("error") && !stack.isEmpty()) {
                     Belief b = stack.remove(stack.size() - 1);
                     b.to = Math.min(b.to, c.from);
                 }
             }
             for (Worker w : workers) {
                 for (Call c : w.calls) {
-                    if (c.op.equals("forceUnlock") && c.lock.equals(lock)) {
+                    if (c.op.equals("forceUnlock") && c.lock.equals(lock) && c.outcome.equals("released")) {
                         for (Belief b : all) {
                             if (b.from < c.to) {
                                 b.to = Math.min(b.to, c.from);
