@@ -93,7 +93,10 @@ func (a *app) upstream(args []string) (int, error) {
 		defer table.mu.Unlock()
 		done++
 		a.say("%d of %d in %v; %s: %s", done, len(cases), time.Since(begun).Round(time.Second), c.ID, c.entry().summary())
-		return table.put(c.entry())
+		if err := table.put(c.entry()); err != nil {
+			return err
+		}
+		return table.write(args)
 	})
 	if ctx.Err() != nil {
 		return 0, usagef("upstream: interrupted; the same command goes on")
@@ -224,15 +227,22 @@ func (a *app) show(c *upstreamCase, d *known.Defect, on []*subject.Subject, resu
 	return nil
 }
 
-// findingOf returns the finding of a run that has the name of the defect.
-func (a *app) findingOf(v play.Verdict, d *known.Defect) (judges.Finding, bool) {
+// findingOf returns the finding of a run that has the name of the defect: of several, one of a judge
+// that the scenario expects.
+func (a *app) findingOf(v play.Verdict, d *known.Defect) (found judges.Finding, ok bool) {
 	named := known.NewNamer(a.host, v, known.All)
 	for _, f := range v.Findings {
-		if f.Verdict == judges.Broken && f.Class == judges.ClassBug && named.Name(f).ID == d.ID {
+		if f.Verdict != judges.Broken || f.Class != judges.ClassBug || named.Name(f).ID != d.ID {
+			continue
+		}
+		if slices.Contains(v.Scenario.Expect[v.Lock.Name].Judges, f.Judge) {
 			return f, true
 		}
+		if !ok {
+			found, ok = f, true
+		}
 	}
-	return judges.Finding{}, false
+	return found, ok
 }
 
 // playLive plays the scenario by the library itself.
