@@ -54,6 +54,7 @@ var rooms = map[string]room{
 		"linearizability/judges", "live/proxy", "lockimpl", "model", "model/trace", "scenarios", "scenarios/play", "scenarios/subject", "scenarios/subject/onredis",
 		"sim", "sim/redis"}, words: []*regexp.Regexp{locks}},
 	"live/java":       {imports: []string{"interop/library", "live", "lockimpl", "model", "scenarios/subject", "scenarios/subject/builtin", "scenarios/subject/onredis", "sim"}},
+	"live/upstream":   {imports: []string{"linearizability/judges", "model", "model/trace", "scenarios", "scenarios/play", "scenarios/subject"}, modules: none},
 	"interop":         {imports: []string{"interop/library", "live/proxy", "lockimpl"}},
 	"interop/library": {modules: none},
 	"live/proxy":      {modules: none, words: []*regexp.Regexp{locks}},
@@ -103,7 +104,7 @@ var rooms = map[string]room{
 		"bench/command", "explore", "explore/draw", "interop/library", "lockimpl", "model", "scenarios", "scenarios/play", "scenarios/subject", "scenarios/subject/builtin", "sim"}},
 	"internal/simrun": {imports: []string{
 		"bench/command", "explore", "explore/draw", "explore/failure", "explore/shrink", "explore/strategy", "explore/survey",
-		"known", "linearizability", "linearizability/judges", "model", "report", "scenarios", "scenarios/play", "scenarios/subject", "sim"}},
+		"known", "linearizability", "linearizability/judges", "live/upstream", "model", "report", "scenarios", "scenarios/play", "scenarios/subject", "sim"}},
 	"cmd": {imports: []string{"bench", "internal/simrun", "live", "live/java", "locktest", "scenarios", "scenarios/play", "scenarios/subject", "scenarios/subject/builtin"}},
 }
 

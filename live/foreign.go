@@ -20,6 +20,8 @@ type Foreign struct {
 	Lock *subject.Subject
 	// Watchdog is the watchdog timeout if it is no setting of the lock; 0: it is one.
 	Watchdog time.Duration
+	// NoFairWait says that the wait in the queue of a fair lock is no setting of the lock.
+	NoFairWait bool
 	// Build makes ready what the programs of a run need, and returns it for Start. An
 	// error says what the machine lacks.
 	Build func() (built string, err error)

@@ -296,10 +296,12 @@ func TestNoProcessOutlivesTheProgram(t *testing.T) {
 	o := options(t)
 	var all sync.WaitGroup
 	most := make([]int, 10)
+	dirs := make([]string, len(most))
 	for i := range most {
 		mark := fmt.Sprintf("LOCKSTEP_LIVE_TEST=%d-%d-%d", os.Getpid(), i, time.Now().UnixNano())
 		cmd := exec.Command(o.Program[0], parentPart)
 		dir := t.TempDir()
+		dirs[i] = dir
 		cmd.Env = append(os.Environ(), mark, "TMPDIR="+dir)
 		if err := cmd.Start(); err != nil {
 			t.Fatal(err)
@@ -332,6 +334,55 @@ func TestNoProcessOutlivesTheProgram(t *testing.T) {
 	all.Wait()
 	if slices.Max(most) < 4 {
 		t.Errorf("the programs had %v processes when they were killed; one with a server and two clients has 4", most)
+	}
+	left := 0
+	for _, dir := range dirs {
+		t.Setenv("TMPDIR", dir)
+		left += len(folders(t))
+		removeDeadFolders()
+		if still := folders(t); len(still) > 0 {
+			t.Errorf("%v of a program that was killed is not removed", still)
+		}
+	}
+	if left == 0 {
+		t.Error("no program left a folder, so that none could be removed")
+	}
+}
+
+// folders returns the folders of this package in the folder for temporary files.
+func folders(t *testing.T) []string {
+	t.Helper()
+	all, err := filepath.Glob(filepath.Join(os.TempDir(), folderPrefix+"*"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+func TestFoldersOfDeadProgramsAreRemoved(t *testing.T) {
+	t.Setenv("TMPDIR", t.TempDir())
+	mine, free, err := Folder()
+	if err != nil {
+		t.Fatal(err)
+	}
+	dead := filepath.Join(os.TempDir(), folderPrefix+"dead")
+	if err := os.MkdirAll(filepath.Join(dead, "x"), 0o777); err != nil {
+		t.Fatal(err)
+	}
+	other := filepath.Join(os.TempDir(), "somebody-elses")
+	if err := os.Mkdir(other, 0o777); err != nil {
+		t.Fatal(err)
+	}
+	removeDeadFolders()
+	if got := folders(t); len(got) != 1 || got[0] != mine {
+		t.Errorf("the folders are %v, want %s alone", got, mine)
+	}
+	if _, err := os.Stat(other); err != nil {
+		t.Error(err)
+	}
+	free()
+	if got := folders(t); len(got) > 0 {
+		t.Errorf("%v is left", got)
 	}
 }
 

@@ -105,14 +105,19 @@ func judged(ctx context.Context, sc *scenarios.Scenario, l *subject.Subject, o O
 
 // playOnce plays a scenario.
 func playOnce(ctx context.Context, sc *scenarios.Scenario, l *subject.Subject, o Options) (*session, error) {
-	dir, err := os.MkdirTemp(o.Keep, "lockstep-live-")
-	if err != nil {
-		return nil, err
-	}
 	s := newSession(sc, l, o)
+	var dir string
+	var err error
 	if o.Keep == "" {
-		defer func() { _ = os.RemoveAll(dir) }()
+		var free func()
+		if dir, free, err = Folder(); err != nil {
+			return nil, err
+		}
+		defer free()
 	} else {
+		if dir, err = os.MkdirTemp(o.Keep, "logs-"); err != nil {
+			return nil, err
+		}
 		s.logs = dir
 	}
 	if o.Address != "" {

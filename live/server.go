@@ -103,7 +103,7 @@ var errEnded = errors.New("it ended before it served")
 
 // launch starts the program at s.addr.
 func (s *server) launch() (err error) {
-	s.cmd, s.over, err = redisserver.Launch(s.path, s.dir, s.addr, s.log, spawn, "--dbfilename", "dump.rdb")
+	s.cmd, s.over, err = redisserver.Launch(s.path, s.dir, s.addr, s.log, Spawn, "--dbfilename", "dump.rdb")
 	if err == nil && s.cmd == nil {
 		err = errEnded
 	}

@@ -264,15 +264,28 @@ func (c *side) begins() error {
 		}
 		return nil
 	case <-c.over:
+		select {
+		case err := <-c.ready: // it said why
+			if err != nil {
+				return unusablef("%s cannot be opened in process %s: %w", c.s.lock.Name, c.process.Name, err)
+			}
+		default:
+		}
 		return fmt.Errorf("the client of process %s ended before it began; see its log", c.process.Name)
 	case <-time.After(patience):
 		return fmt.Errorf("the client of process %s does not begin", c.process.Name)
 	}
 }
 
+// preparing is held by the run whose programs start. They keep the processors busy for seconds,
+// and the other runs of this process would be late.
+var preparing sync.Mutex
+
 // prepare lets each child start the program of a Foreign, and removes what these leave on the
 // server.
 func (s *session) prepare() error {
+	preparing.Lock()
+	defer preparing.Unlock()
 	for _, c := range s.sides {
 		b := s.began(c)
 		c.tell(down{Prepare: &b})
@@ -311,7 +324,7 @@ func (c *side) start(dir string) error {
 		return err
 	}
 	c.enc = gob.NewEncoder(c.in)
-	if err := spawn(c.cmd); err != nil {
+	if err := Spawn(c.cmd); err != nil {
 		return fmt.Errorf("the client of process %s does not start: %w", c.process.Name, err)
 	}
 	go func() {

@@ -9,7 +9,7 @@ import (
 	"syscall"
 )
 
-// spawns starts child processes, see spawn.
+// spawns starts child processes, see Spawn.
 var spawns = sync.OnceValue(func() chan func() {
 	work := make(chan func())
 	go func() {
@@ -21,7 +21,7 @@ var spawns = sync.OnceValue(func() chan func() {
 	return work
 })
 
-// spawn starts a command whose process the kernel kills when this program is gone, whatever
+// Spawn starts a command whose process the kernel kills when this program is gone, whatever
 // ended it, and also if the process is stopped. The kernel watches the thread that made the
 // process, so one thread that never ends makes all of them. The alternatives are weaker: a
 // pipe that a child watches says nothing to a child that is stopped and nothing to
@@ -29,12 +29,12 @@ var spawns = sync.OnceValue(func() chan func() {
 // the number of a process belongs to another.
 //
 // The process gets a process group of its own: an interrupt of the terminal is for the parent.
-func spawn(cmd *exec.Cmd) error {
+func Spawn(cmd *exec.Cmd) error {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	return spawnInGroup(cmd)
 }
 
-// spawnInGroup is spawn for a process in the group of this one, so that signals to the group
+// spawnInGroup is Spawn for a process in the group of this one, so that signals to the group
 // reach both.
 func spawnInGroup(cmd *exec.Cmd) error {
 	if cmd.SysProcAttr == nil {

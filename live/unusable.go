@@ -38,7 +38,15 @@ func Check(sc *scenarios.Scenario, l *subject.Subject, shared bool) error {
 	if err := play.StepsApply(sc, l); err != nil {
 		return unusable{err}
 	}
-	if f := foreignOf(l); f != nil && f.Watchdog != 0 && sc.Watchdog != f.Watchdog {
+	f := foreignOf(l)
+	if f != nil && f.NoFairWait {
+		for _, p := range sc.Processes {
+			if p.ClientOptions.FairWait != nil {
+				return unusablef("%s: not possible live: process %s has a fair_wait, and %s has no such setting", sc.File, p.Name, l.Name)
+			}
+		}
+	}
+	if f != nil && f.Watchdog != 0 && sc.Watchdog != f.Watchdog {
 		return unusablef("%s: not possible live: the watchdog timeout is %v, and that of %s is always %v", sc.File, sc.Watchdog, l.Name, f.Watchdog)
 	}
 	if l.Port != nil {

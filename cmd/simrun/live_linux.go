@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"io"
+	"os/exec"
 
 	"lockstep/internal/simrun"
 	"lockstep/live"
@@ -24,5 +25,9 @@ func (livePlayer) Check(sc *scenarios.Scenario, l *subject.Subject, shared bool)
 func (livePlayer) Run(ctx context.Context, sc *scenarios.Scenario, l *subject.Subject, number uint64, o simrun.LiveOptions) (play.LiveRun, error) {
 	return live.Run(ctx, sc, l, number, live.Options(o))
 }
+
+func (livePlayer) Folder() (dir string, free func(), err error) { return live.Folder() }
+
+func (livePlayer) Spawn(cmd *exec.Cmd) error { return live.Spawn(cmd) }
 
 func (livePlayer) Client(in io.Reader, out io.Writer) error { return live.Client(in, out) }

@@ -2,14 +2,13 @@ package simrun
 
 import (
 	"bytes"
+	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"os/signal"
 	"runtime"
 	"slices"
 	"strings"
-	"sync"
 	"syscall"
 
 	"github.com/google/renameio/v2"
@@ -23,14 +22,15 @@ import (
 // agree plays scenarios in the simulated world and on real servers, and compares the verdicts.
 func (a *app) agree(args []string) (int, error) {
 	var locks []string
-	var out, tag string
-	runs, jobs := 3, 4
+	var out, keep, tag string
+	runs, jobs := 3, liveJobs
 	names, err := flags("agree", args, func(f *pflag.FlagSet) {
 		f.StringSliceVar(&locks, "lock", nil, "")
 		f.StringVar(&tag, "tag", "", "")
 		f.IntVar(&runs, "runs", runs, "")
 		f.IntVar(&jobs, "jobs", jobs, "")
 		f.StringVarP(&out, "out", "o", "", "")
+		f.StringVar(&keep, "differing", "", "")
 	})
 	switch {
 	case err != nil:
@@ -48,6 +48,11 @@ func (a *app) agree(args []string) (int, error) {
 	if err != nil {
 		return 0, err
 	}
+	earlier, err := openAgreed(out)
+	if err != nil {
+		return 0, usageError{fmt.Errorf("agree: %w", err)}
+	}
+	defer earlier.close()
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
 	compared := make([]*comparison, len(pairs))
@@ -63,36 +68,42 @@ func (a *app) agree(args []string) (int, error) {
 			}
 		}
 	}
-	// From here on nothing is simulated. Runs mostly wait, so that several share a processor.
+	// From here on nothing is simulated.
 	runtime.GOMAXPROCS(runtime.NumCPU())
-	var all sync.WaitGroup
-	var mu sync.Mutex
-	var failed error
-	turn := make(chan struct{}, jobs)
-	for _, c := range compared {
-		for n := 1; n <= runs; n++ {
-			all.Go(func() {
-				turn <- struct{}{}
-				defer func() { <-turn }()
-				if ctx.Err() != nil {
-					return
+	t := a.tellLive(len(compared) * runs)
+	err = sideBySide(ctx, len(compared)*runs, jobs, func(i int) error {
+		c, n := compared[i/runs], i%runs+1
+		x, ok := earlier.find(c.pair, n)
+		if !ok {
+			r, err := Live.Run(ctx, c.sc, c.lock, uint64(n), o)
+			if err != nil {
+				return fmt.Errorf("%s on %s: %w", c.sc.Name, c.lock.Name, err)
+			}
+			x = agreedRunOf(c.pair, n, r)
+			if keep != "" && !slices.Contains(c.simulated, x.Outcome) {
+				if _, err := writeLive(keep, r); err != nil {
+					return err
 				}
-				r, err := Live.Run(ctx, c.sc, c.lock, uint64(n), o)
-				mu.Lock()
-				defer mu.Unlock()
-				if err != nil {
-					failed = errors.Join(failed, fmt.Errorf("%s on %s: %w", c.sc.Name, c.lock.Name, err))
-					return
-				}
-				c.add(r)
-				a.status("live: %s on %s: %s", c.sc.Name, c.lock.Name, outcome(r.Verdict))
-			})
+			}
+			if err := earlier.add(x); err != nil {
+				return err
+			}
 		}
-	}
-	all.Wait()
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		c.add(x)
+		t.played(ok, c.sc.Name+" on "+c.lock.Name+": "+x.Outcome)
+		return nil
+	})
 	a.status("")
-	if failed != nil || ctx.Err() != nil {
-		return 0, liveError(ctx, failed)
+	switch {
+	case ctx.Err() != nil && out != "":
+		return 0, usagef("agree: interrupted; the same command goes on")
+	case err != nil:
+		return 0, liveError(ctx, err)
+	}
+	for _, c := range compared {
+		c.sort()
 	}
 	text := agreement(compared, left, args, runs)
 	if out == "" {
@@ -146,24 +157,24 @@ func comparable(names []string, tag string, locks []string) (pairs []*pair, left
 type comparison struct {
 	*pair
 	simulated []string // the outcomes of the seeds
+	runs      []agreedRun
 	live      []string // the outcomes of the runs, each once
 	times     []int    // how often each outcome of live came
-	notes     []string
-	programs  []string
 }
 
-func (c *comparison) add(r play.LiveRun) {
-	x := outcome(r.Verdict)
-	i := slices.Index(c.live, x)
+func (c *comparison) add(r agreedRun) {
+	c.runs = append(c.runs, r)
+	i := slices.Index(c.live, r.Outcome)
 	if i < 0 {
-		c.live, c.times = append(c.live, x), append(c.times, 0)
+		c.live, c.times = append(c.live, r.Outcome), append(c.times, 0)
 		i = len(c.live) - 1
 	}
 	c.times[i]++
-	if r.Note != "" {
-		c.notes = append(c.notes, r.Note)
-	}
-	c.programs = r.Programs
+}
+
+// sort puts the runs in the order of their numbers.
+func (c *comparison) sort() {
+	slices.SortFunc(c.runs, func(x, y agreedRun) int { return cmp.Compare(x.Run, y.Run) })
 }
 
 // agreed counts the live runs whose outcome a simulated run had.
@@ -198,8 +209,10 @@ func agreement(compared []*comparison, left, args []string, runs int) []byte {
 	for _, c := range compared {
 		all += runs
 		agreed += c.agreed()
-		for _, p := range c.programs {
-			programs[p] = true
+		for _, r := range c.runs {
+			for _, p := range r.Programs {
+				programs[p] = true
+			}
 		}
 	}
 	fmt.Fprintf(&b, "<!-- %s agree %s -->\n\n# Simulated and live\n\n", program(), strings.Join(args, " "))
@@ -222,8 +235,10 @@ func agreement(compared []*comparison, left, args []string, runs int) []byte {
 	}
 	var notes []string
 	for _, c := range compared {
-		for _, n := range c.notes {
-			notes = append(notes, fmt.Sprintf("* %s on %s was %s.\n", c.sc.Name, c.lock.Name, n))
+		for _, r := range c.runs {
+			if r.Note != "" {
+				notes = append(notes, fmt.Sprintf("* Run %d of %s on %s was %s.\n", r.Run, c.sc.Name, c.lock.Name, r.Note))
+			}
 		}
 	}
 	if len(notes) > 0 {

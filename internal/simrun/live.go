@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"os/exec"
 	"os/signal"
 	"path/filepath"
 	"runtime"
@@ -33,6 +34,10 @@ type LivePlayer interface {
 	// Check reports why a scenario cannot be played on a lock.
 	Check(sc *scenarios.Scenario, l *subject.Subject, shared bool) error
 	Run(ctx context.Context, sc *scenarios.Scenario, l *subject.Subject, number uint64, o LiveOptions) (play.LiveRun, error)
+	// Folder makes a temporary folder that a later program removes if this one is killed.
+	Folder() (dir string, free func(), err error)
+	// Spawn starts a command whose process ends with this one, however that ends.
+	Spawn(*exec.Cmd) error
 	// Client is the program of a process that Run starts.
 	Client(in io.Reader, out io.Writer) error
 }

@@ -1,13 +1,16 @@
 package simrun
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"io"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 
 	"lockstep/scenarios"
@@ -20,6 +23,9 @@ import (
 // tested without servers.
 type fakeLive struct {
 	host    *sim.Host
+	mu      sync.Mutex
+	runs    int
+	after   int    // it fails after so many runs; 0: it does not
 	other   string // the lock that it plays in the place of each; "": none
 	refuses string
 	fails   error
@@ -37,8 +43,11 @@ func (f *fakeLive) Check(sc *scenarios.Scenario, l *subject.Subject, _ bool) err
 }
 
 func (f *fakeLive) Run(_ context.Context, sc *scenarios.Scenario, l *subject.Subject, number uint64, _ LiveOptions) (play.LiveRun, error) {
-	if f.fails != nil {
-		return play.LiveRun{}, f.fails
+	f.mu.Lock() // one world at a time
+	defer f.mu.Unlock()
+	f.runs++
+	if f.fails != nil || f.after > 0 && f.runs > f.after {
+		return play.LiveRun{}, cmp.Or(f.fails, errors.New("the machine is gone"))
 	}
 	v := play.Run(f.host, sc, l, number)
 	if f.other != "" {
@@ -47,6 +56,13 @@ func (f *fakeLive) Run(_ context.Context, sc *scenarios.Scenario, l *subject.Sub
 	}
 	return play.LiveRun{Verdict: v, Programs: []string{"fake-server 1.2.3"}, Note: "played twice, because of a reason"}, nil
 }
+
+func (*fakeLive) Folder() (dir string, free func(), err error) {
+	dir, err = os.MkdirTemp("", "fake-")
+	return dir, func() { _ = os.RemoveAll(dir) }, err
+}
+
+func (*fakeLive) Spawn(cmd *exec.Cmd) error { return cmd.Start() }
 
 func (*fakeLive) Client(io.Reader, io.Writer) error { return nil }
 
@@ -166,5 +182,62 @@ func TestLiveExitCodes(t *testing.T) {
 				t.Errorf("exit %d, want %d with %q\n%s%s", code, c.code, c.want, out, stderr)
 			}
 		})
+	}
+}
+
+// A command that ended early goes on with the runs that it has, also if it was killed while it
+// wrote one. Runs of another scenario of the name do not count.
+func TestAgreeGoesOn(t *testing.T) {
+	dir := t.TempDir()
+	file, table := filepath.Join(dir, "s.yaml"), filepath.Join(dir, "agreement.md")
+	write := func(text string) {
+		t.Helper()
+		if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	text := "lockstep: 1\nname: t\nlocks: [setnx-cad]\nprocesses: {a: {}}\nsteps: {a/1: [lock: {name: x}, unlock: x]}\n"
+	write(text)
+	command := []string{"agree", file, "--runs", "5", "--jobs", "1", "-o", table}
+	play := func(f *fakeLive) (int, string) {
+		t.Helper()
+		setLive(t, f)
+		code, _, stderr := call(t, command...)
+		return code, stderr
+	}
+	if code, stderr := play(&fakeLive{after: 2}); code != exitDefect || !strings.Contains(stderr, "the machine is gone") {
+		t.Fatalf("exit %d, %s", code, stderr)
+	}
+	kept := filepath.Join(dir, "agreement.jsonl")
+	half, err := os.OpenFile(kept, os.O_APPEND|os.O_WRONLY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := half.WriteString(`{"scenario":"t","text":`); err != nil {
+		t.Fatal(err)
+	}
+	_ = half.Close()
+	rest := &fakeLive{}
+	if code, stderr := play(rest); code != exitOK || rest.runs != 3 {
+		t.Errorf("exit %d, %s; %d runs were played, want the other 3", code, stderr, rest.runs)
+	}
+	all, err := os.ReadFile(table)
+	if err != nil || !strings.Contains(string(all), "5 of 5 live runs agree") || !strings.Contains(string(all), "Run 5 of t on setnx-cad was") {
+		t.Errorf("%v: the table is\n%s", err, all)
+	}
+	none := &fakeLive{}
+	if code, stderr := play(none); code != exitOK || none.runs != 0 {
+		t.Errorf("exit %d, %s; %d runs were played again", code, stderr, none.runs)
+	}
+	write(text + "about: another\n")
+	anew := &fakeLive{}
+	if code, stderr := play(anew); code != exitOK || anew.runs != 5 {
+		t.Errorf("exit %d, %s; %d runs of another file were played, want 5", code, stderr, anew.runs)
+	}
+	if err := os.WriteFile(kept, []byte("{\"x\":1}\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if code, stderr := play(&fakeLive{}); code != exitUsage || !strings.Contains(stderr, "line 1 is no run of agree") {
+		t.Errorf("a file of somebody else: exit %d, %s", code, stderr)
 	}
 }

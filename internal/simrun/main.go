@@ -53,7 +53,9 @@ const usage = `simrun runs distributed-lock code in a simulated world.
       --profile P      simple, orderly or full: how wild the callers are
       --runs N         default 1000; --steps N: a budget of steps besides
       --seed N or A..B default 1; several share the runs, a hundred at a time
-      --strategy random or pct (--depth D: orderings it is to get right)
+      --strategy random (half of the runs vary runs that reached something new), plain
+                       (all are drawn anew), aimed (every second run adds faults at moments
+                       that had none), or pct (--depth D: orderings it is to get right)
       --strategy exhaustive: all schedules of two clients, with network one message
                        lost; --scenario FILE: of this one
       --jobs J         processes that play; default: one a processor
@@ -84,6 +86,7 @@ const usage = `simrun runs distributed-lock code in a simulated world.
                        exhaustive explore peers exhaustive-summary explore-summary peers-summary survey performance,
                        or a folder such as explore/FOLDER
       --older          only what an older program wrote; --check: name it, and write nothing
+      --runs N         at most N runs of each campaign; default: as many as it has
   simrun bench                             what runs cost, into results/performance.md
       --only P,...     parts: step schedule run hour workers memory real-time lock growth
                        worlds
@@ -98,8 +101,17 @@ const usage = `simrun runs distributed-lock code in a simulated world.
       --keep[=DIR]     leave the logs of the processes there
       --address A      use the empty server at A; no fault strikes it
   simrun agree [SCENARIO or FILE ...]      both, and do they come to the same; none named: the
-      --runs N         track record; default 3; --jobs J: runs at a time; -o FILE
+      --runs N         track record; default 3; --jobs J: runs at a time, default 4
+      -o FILE          the same command goes on where it was interrupted
+      --differing DIR  write the live runs that do not agree to DIR, for report
       --lock L --tag T as for run
+  simrun upstream [DEFECT ...]             which known defects does the library itself have? Writes
+                                           results/upstream.md, and a report with a JUnit test
+                                           for each; with the Java library and Maven
+      --release R      default 4.7.0; --runs N: live runs of each, default 3; --tries N: of its
+                       test, default 3; --jobs J: defects at a time, default 4
+      --out DIR        default results/upstream; --results DIR: what campaigns kept
+      --again          play all anew; otherwise the command goes on where it ended
   simrun check HISTORY ... [--json]        judge histories recorded elsewhere: JSON Lines, or
                        Jepsen's EDN of a lock; .gz too; - is standard input
       --out DIR        and draw those that fail, in DIR
@@ -178,7 +190,7 @@ func commands() map[string]func(*app, []string) (int, error) {
 	return map[string]func(*app, []string) (int, error){
 		"list": (*app).list, "run": (*app).run, "replay": (*app).replay, "shrink": (*app).shrink, "check": (*app).check,
 		"report": (*app).report, "serve": (*app).serve, "explore": (*app).explore, "merge": (*app).merge, "findings": (*app).findings, "results": (*app).renew,
-		"matrix": (*app).matrix, "bench": (*app).bench, "kill": (*app).kill, "survey": (*app).survey, surveyCommand: (*app).surveyor, "repeat": (*app).repeat, repeatCommand: (*app).repeater, "live": (*app).live, "agree": (*app).agree, clientCommand: (*app).client, workerCommand: (*app).worker, killerCommand: (*app).killer,
+		"matrix": (*app).matrix, "bench": (*app).bench, "kill": (*app).kill, "survey": (*app).survey, surveyCommand: (*app).surveyor, "repeat": (*app).repeat, repeatCommand: (*app).repeater, "live": (*app).live, "agree": (*app).agree, "upstream": (*app).upstream, clientCommand: (*app).client, workerCommand: (*app).worker, killerCommand: (*app).killer,
 	}
 }
 
@@ -198,7 +210,7 @@ func (a *app) main(args []string) (code int) {
 	}
 	command, ok := commands()[args[0]]
 	if !ok {
-		fmt.Fprintf(a.err, "simrun: unknown command %q; known: list, run, replay, report, serve, shrink, explore, merge, findings, survey, repeat, results, kill, matrix, bench, check, live, agree, help\n", args[0])
+		fmt.Fprintf(a.err, "simrun: unknown command %q; known: list, run, replay, report, serve, shrink, explore, merge, findings, survey, repeat, results, kill, matrix, bench, check, live, agree, upstream, help\n", args[0])
 		return exitUsage
 	}
 	code, err := command(a, args[1:])

@@ -3,6 +3,7 @@
 package java
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"os/exec"
@@ -72,7 +73,7 @@ func (c *client) connect(o live.ForeignOptions) error {
 	if d := o.FairWait; d != nil {
 		f = append(f, "fair_wait", d.Milliseconds())
 	}
-	if _, err := c.jvm.Ask("client", f); err != nil {
+	if err := c.create(f); err != nil {
 		return err
 	}
 	if err := c.jvm.Beat(live.BeatEvery, live.BeatGap, o.Gap); err != nil {
@@ -91,28 +92,53 @@ func (c *client) connect(o live.ForeignOptions) error {
 	return c.warmUp(o.Locks[0] + ":" + c.owners[0]) // a lock of its own, with the prefix of the run
 }
 
-// warmUp makes some calls of each kind.
-func (c *client) warmUp(lock string) error {
+// create makes the library's client. On a busy machine its connections may take longer than its
+// response timeout, so that it is made again.
+func (c *client) create(f library.Fields) (err error) {
 	for range 5 {
-		if _, err := c.call(1, "lock", lock, library.Fields{"lease", 60_000}); err != nil {
+		if _, err = c.jvm.Ask("client", f); err == nil {
+			return nil
+		}
+	}
+	return err
+}
+
+// warmUp makes some calls of each kind. On a busy machine the code of the library may load for
+// longer than the client's response timeout, so that a round may fail and is made again.
+func (c *client) warmUp(lock string) error {
+	const rounds, most = 5, 20
+	good := 0
+	var err error
+	for n := 0; good < rounds && n < most; n++ {
+		if err = c.warmUpOnce(lock); err == nil {
+			good++
+			continue
+		}
+		_, _ = c.call(2, "force_unlock", lock, nil)
+	}
+	if good < rounds {
+		return err
+	}
+	return nil
+}
+
+func (c *client) warmUpOnce(lock string) error {
+	if _, err := c.call(1, "lock", lock, library.Fields{"lease", 60_000}); err != nil {
+		return err
+	}
+	waiting := c.jvm.Send("call", c.fields(2, "try_lock", lock, library.Fields{"wait", 2000, "lease", 60_000}))
+	time.Sleep(30 * time.Millisecond)
+	_, err := c.call(1, "unlock", lock, nil)
+	a := <-waiting
+	if err := cmp.Or(err, a.Err()); err != nil {
+		return err
+	}
+	if a.Value() != "true" {
+		return fmt.Errorf("a try for the lock that was free gave %s", a.Value())
+	}
+	for _, op := range []string{"is_locked", "hold_count", "remain_ttl", "force_unlock"} {
+		if _, err := c.call(2, op, lock, nil); err != nil {
 			return err
-		}
-		waiting := c.jvm.Send("call", c.fields(2, "try_lock", lock, library.Fields{"wait", 2000, "lease", 60_000}))
-		time.Sleep(30 * time.Millisecond)
-		if _, err := c.call(1, "unlock", lock, nil); err != nil {
-			return err
-		}
-		a := <-waiting
-		if err := a.Err(); err != nil {
-			return err
-		}
-		if a.Value() != "true" {
-			return fmt.Errorf("a try for the lock that was free gave %s", a.Value())
-		}
-		for _, op := range []string{"is_locked", "hold_count", "remain_ttl", "force_unlock"} {
-			if _, err := c.call(2, op, lock, nil); err != nil {
-				return err
-			}
 		}
 	}
 	return nil

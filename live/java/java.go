@@ -55,10 +55,21 @@ func lockOf(port *subject.Subject, rel *redisson.Release, name, kind string) *li
 		Build: func() (string, error) { return build(l.Release) },
 		Start: func(o live.ForeignOptions) (live.ForeignClient, error) { return start(l.Release, kind, o) },
 	}
+	f.NoFairWait = !fairWaitIsASetting(rel.Version)
 	if rel.Watchdog == redisson.WatchdogTimer {
 		f.Watchdog = redisson.DefaultWatchdog // a constant there
 	}
 	return f
+}
+
+// fairWaitIsASetting reports whether a release has the setting fairLockWaitTimeout, which came with
+// 3.46.0 (redisson pull request 6515).
+func fairWaitIsASetting(version string) bool {
+	var major, minor int
+	if _, err := fmt.Sscanf(version, "%d.%d", &major, &minor); err != nil {
+		panic("java: " + version + " is not a version")
+	}
+	return major > 3 || major == 3 && minor >= 46
 }
 
 // build compiles the driver with a release and returns the class path.

@@ -68,3 +68,20 @@ func TestAWatchdogThatIsNoSetting(t *testing.T) {
 		}
 	}
 }
+
+func TestAFairWaitThatIsNoSetting(t *testing.T) {
+	sc, err := scenarios.Parse("wait.yaml", []byte("lockstep: 1\nname: wait\nlocks: [redisson-fair@4.7.0]\nprocesses: {a: {client: {fair_wait: 3s}}}\nsteps: {a/1: [lock: x]}\n"), subject.Find)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]string{"redisson-java-fair@3.43.0": "redisson-java-fair@3.43.0 has no such setting", "redisson-java-fair@4.7.0": "", "redisson-fair@3.43.0": ""} {
+		l, err := subject.Find(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		err = live.Check(sc, l, false)
+		if got := fmt.Sprint(err); want == "" && err != nil || want != "" && !strings.Contains(got, want) {
+			t.Errorf("%s: %s; want %q", name, got, want)
+		}
+	}
+}

@@ -7,9 +7,11 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"lockstep/live"
 	"lockstep/lockimpl/redisserver"
@@ -20,14 +22,53 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	if len(os.Args) > 1 && os.Args[1] == "client" {
-		if err := live.Client(os.Stdin, os.Stdout); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			os.Exit(1)
+	if len(os.Args) > 1 {
+		switch os.Args[1] {
+		case "client":
+			if err := live.Client(os.Stdin, os.Stdout); err != nil {
+				fmt.Fprintln(os.Stderr, err)
+				os.Exit(1)
+			}
+			return
+		case "parent": // is killed
+			if _, err := playCalls("redisson-java@4.7.0"); err != nil {
+				fmt.Fprintln(os.Stderr, err)
+			}
+			return
 		}
-		return
 	}
 	os.Exit(m.Run())
+}
+
+// playCalls plays manyCalls once.
+func playCalls(lock string) (play.LiveRun, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return play.LiveRun{}, err
+	}
+	l, err := subject.Find(lock)
+	if err != nil {
+		return play.LiveRun{}, err
+	}
+	text := manyCalls
+	if l.Release == "3.4.2" { // where the watchdog timeout is no setting
+		text = strings.Replace(text, "watchdog: 3s\n", "", 1)
+	}
+	sc, err := scenarios.Parse("calls.yaml", []byte(text), subject.Find)
+	if err != nil {
+		return play.LiveRun{}, err
+	}
+	return live.Run(context.Background(), sc, l, 1, live.Options{Program: []string{self, "client"}})
+}
+
+// needPrograms skips a test without the programs that it runs.
+func needPrograms(t *testing.T) {
+	t.Helper()
+	for _, p := range [][2]string{{"redis-server", "redis-server"}, {"java", "openjdk-17-jdk-headless"}, {"mvn", "maven"}} {
+		if _, err := exec.LookPath(p[0]); err != nil {
+			redisserver.Missing(t, p[0], p[1])
+		}
+	}
 }
 
 // manyCalls has calls of each kind, a lease that runs out, a pause and a crash.
@@ -67,34 +108,11 @@ faults:
 // The library itself does in a live run what a scenario makes it do, and the record tells it
 // in the words of the port.
 func TestTheLibraryPlaysLive(t *testing.T) {
-	if _, err := exec.LookPath("redis-server"); err != nil {
-		redisserver.Missing(t, "redis-server", "redis-server")
-	}
-	for missing, pkg := range map[string]string{"java": "openjdk-17-jdk-headless", "mvn": "maven"} {
-		if _, err := exec.LookPath(missing); err != nil {
-			redisserver.Missing(t, missing, pkg)
-		}
-	}
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	needPrograms(t)
 	for _, name := range []string{"redisson-java@4.7.0", "redisson-java-fair@4.7.0", "redisson-java@3.4.2", "redisson-java-fair@3.12.4"} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel() // they mostly wait
-			l, err := subject.Find(name)
-			if err != nil {
-				t.Fatal(err)
-			}
-			text := manyCalls
-			if l.Release == "3.4.2" { // where the watchdog timeout is no setting
-				text = strings.Replace(text, "watchdog: 3s\n", "", 1)
-			}
-			sc, err := scenarios.Parse("calls.yaml", []byte(text), subject.Find)
-			if err != nil {
-				t.Fatal(err)
-			}
-			r, err := live.Run(context.Background(), sc, l, 1, live.Options{Program: []string{self, "client"}})
+			r, err := playCalls(name)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -124,7 +142,7 @@ func TestTheLibraryPlaysLive(t *testing.T) {
 					t.Errorf("no request has the role %s", role)
 				}
 			}
-			if l.Fair && !roles[model.RoleLeave] {
+			if r.Lock.Fair && !roles[model.RoleLeave] {
 				t.Error("no request leaves the queue")
 			}
 			for owner := range owners {
@@ -137,4 +155,61 @@ func TestTheLibraryPlaysLive(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A program that is killed leaves no JVM, and its folder is removed by the next one. The program is
+// killed at ten moments, from its start to the end of the scenario.
+func TestNoJVMOutlivesTheProgram(t *testing.T) {
+	needPrograms(t)
+	if _, err := build("4.7.0"); err != nil {
+		t.Fatal(err)
+	}
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	most := 0
+	for i := range 10 {
+		mark := fmt.Sprintf("LOCKSTEP_JAVA_TEST=%d-%d", os.Getpid(), i)
+		cmd := exec.Command(self, "parent")
+		cmd.Env = append(os.Environ(), mark, "TMPDIR="+dir)
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Duration(i) * 900 * time.Millisecond) // real time: the program is to be killed there
+		n := len(marked(mark))
+		most = max(most, n)
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+		for end := time.Now().Add(20 * time.Second); len(marked(mark)) > 0; time.Sleep(20 * time.Millisecond) {
+			if time.Now().After(end) {
+				t.Fatalf("killed after %d ms with %d processes, %v are left", i*900, n, marked(mark))
+			}
+		}
+	}
+	if most < 10 {
+		t.Errorf("%d processes were killed at most; four clients with a JVM each, a server and the program are 10", most)
+	}
+	t.Setenv("TMPDIR", dir)
+	_, free, err := live.Folder()
+	if err != nil {
+		t.Fatal(err)
+	}
+	free()
+	left, err := filepath.Glob(filepath.Join(dir, "lockstep-live-*"))
+	if err != nil || len(left) > 0 {
+		t.Errorf("%v: %v are left", err, left)
+	}
+}
+
+// marked returns the processes whose environment has the mark.
+func marked(mark string) (pids []string) {
+	all, _ := filepath.Glob("/proc/[0-9]*/environ")
+	for _, file := range all {
+		if text, err := os.ReadFile(file); err == nil && strings.Contains(string(text), mark) {
+			pids = append(pids, filepath.Base(filepath.Dir(file)))
+		}
+	}
+	return pids
 }

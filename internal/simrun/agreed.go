@@ -1,0 +1,202 @@
+package simrun
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"lockstep/linearizability/judges"
+	"lockstep/scenarios/play"
+)
+
+// An agreedRun is what a live run of agree came to. Its first fields say which run it is.
+type agreedRun struct {
+	Scenario string   `json:"scenario"`
+	Text     string   `json:"text"` // a hash of the scenario file
+	Lock     string   `json:"lock"`
+	Run      int      `json:"run"`
+	Judges   int      `json:"judges"` // their version
+	Outcome  string   `json:"outcome"`
+	Note     string   `json:"note,omitempty"`
+	Programs []string `json:"programs"`
+}
+
+// agreedRunOf returns run n of a pair.
+func agreedRunOf(p *pair, n int, r play.LiveRun) agreedRun {
+	x := agreedKey(p, n)
+	x.Outcome, x.Note, x.Programs = outcome(r.Verdict), r.Note, r.Programs
+	return x
+}
+
+func agreedKey(p *pair, n int) agreedRun {
+	sum := sha256.Sum256([]byte(p.sc.Text))
+	return agreedRun{Scenario: p.sc.Name, Text: hex.EncodeToString(sum[:8]), Lock: p.lock.Name, Run: n, Judges: judges.Version}
+}
+
+func (r agreedRun) key() string {
+	return fmt.Sprintf("%s %s %s %d %d", r.Scenario, r.Text, r.Lock, r.Run, r.Judges)
+}
+
+// agreedRuns are the runs in a file, to which each run is added when it has ended, so that a
+// command that was interrupted or killed goes on. The zero value keeps nothing.
+type agreedRuns struct {
+	file *os.File
+	mu   sync.Mutex
+	runs map[string]agreedRun
+}
+
+// openAgreed reads the runs beside the table out, in a file of the same name that ends in
+// .jsonl; "": there is none. The error says that another process writes there, or that the
+// file is none of agree.
+func openAgreed(out string) (*agreedRuns, error) {
+	k := &agreedRuns{runs: map[string]agreedRun{}}
+	if out == "" {
+		return k, nil
+	}
+	name := strings.TrimSuffix(out, filepath.Ext(out)) + ".jsonl"
+	f, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE, 0o666)
+	if err != nil {
+		return nil, err
+	}
+	k.file = f
+	if err := k.read(); err != nil {
+		return nil, errors.Join(fmt.Errorf("%s: %w", name, err), f.Close())
+	}
+	return k, nil
+}
+
+// read reads the file. A line without an end was being written when the program was killed, and
+// is removed.
+func (k *agreedRuns) read() error {
+	if err := syscall.Flock(int(k.file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); errors.Is(err, syscall.EWOULDBLOCK) {
+		return errors.New("another process writes into it")
+	}
+	text, err := io.ReadAll(k.file)
+	if err != nil {
+		return err
+	}
+	whole := bytes.LastIndexByte(text, '\n') + 1
+	for i, line := range bytes.Split(bytes.TrimSuffix(text[:whole], []byte("\n")), []byte("\n")) {
+		if len(line) == 0 {
+			continue
+		}
+		var r agreedRun
+		dec := json.NewDecoder(bytes.NewReader(line))
+		dec.DisallowUnknownFields()
+		if err := dec.Decode(&r); err != nil {
+			return fmt.Errorf("line %d is no run of agree: %w", i+1, err)
+		}
+		k.runs[r.key()] = r
+	}
+	if err := k.file.Truncate(int64(whole)); err != nil {
+		return err
+	}
+	_, err = k.file.Seek(int64(whole), io.SeekStart)
+	return err
+}
+
+// find returns run n of a pair, if it was played.
+func (k *agreedRuns) find(p *pair, n int) (agreedRun, bool) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	r, ok := k.runs[agreedKey(p, n).key()]
+	return r, ok
+}
+
+// add writes a run.
+func (k *agreedRuns) add(r agreedRun) error {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.file == nil {
+		return nil
+	}
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(r); err != nil {
+		return err
+	}
+	_, err := k.file.Write(b.Bytes())
+	return err
+}
+
+func (k *agreedRuns) close() {
+	if k.file != nil {
+		_ = k.file.Close()
+	}
+}
+
+// sideBySide calls do for each number below n, jobs at a time, until one fails or ctx is over.
+// Live runs mostly wait, so that several share a processor.
+func sideBySide(ctx context.Context, n, jobs int, do func(i int) error) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	var all sync.WaitGroup
+	next := make(chan int)
+	for range jobs {
+		all.Go(func() {
+			for i := range next {
+				if err := do(i); err != nil && ctx.Err() == nil {
+					cancel(err)
+				}
+			}
+		})
+	}
+	for i := 0; i < n && ctx.Err() == nil; i++ {
+		select {
+		case next <- i:
+		case <-ctx.Done():
+		}
+	}
+	close(next)
+	all.Wait()
+	return context.Cause(ctx)
+}
+
+// liveProgress tells on stderr how far live runs are.
+type liveProgress struct {
+	a          *app
+	mu         sync.Mutex
+	of         int
+	done, kept int // kept were played by an earlier command
+	begun      time.Time
+	shown      time.Time
+}
+
+func (a *app) tellLive(of int) *liveProgress {
+	now := time.Now()
+	return &liveProgress{a: a, of: of, begun: now, shown: now}
+}
+
+// played notes a run and what it came to; before says that it was played earlier. The caller
+// holds t.mu.
+func (t *liveProgress) played(before bool, what string) {
+	t.done++
+	if before {
+		t.kept++
+		return
+	}
+	left := ""
+	now := time.Now()
+	if n := t.done - t.kept; t.of > t.done {
+		left = more(now.Sub(t.begun) / time.Duration(n) * time.Duration(t.of-t.done))
+	}
+	line := fmt.Sprintf("%d of %d live runs%s; %s", t.done, t.of, left, what)
+	if t.a.tty {
+		t.a.status("%s", line)
+	} else if now.Sub(t.shown) >= paceElsewhere {
+		t.shown = now
+		t.a.say("%s", line)
+	}
+}

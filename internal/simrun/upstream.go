@@ -1,0 +1,403 @@
+package simrun
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/xml"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"syscall"
+	"time"
+
+	"github.com/google/renameio/v2"
+	"github.com/spf13/pflag"
+
+	"lockstep/known"
+	"lockstep/linearizability/judges"
+	"lockstep/live/upstream"
+	"lockstep/scenarios"
+	"lockstep/scenarios/play"
+	"lockstep/scenarios/subject"
+)
+
+// upstream finds out which known defects of a release the library itself has, and writes a report
+// for its issue tracker for each.
+func (a *app) upstream(args []string) (int, error) {
+	release, out, results := "4.7.0", "results/upstream", "results"
+	runs, tries, jobs, again := 3, 3, liveJobs, false
+	ids, err := flags("upstream", args, func(f *pflag.FlagSet) {
+		f.StringVar(&release, "release", release, "")
+		f.StringVar(&out, "out", out, "")
+		f.StringVar(&results, "results", results, "")
+		f.IntVar(&runs, "runs", runs, "")
+		f.IntVar(&tries, "tries", tries, "")
+		f.IntVar(&jobs, "jobs", jobs, "")
+		f.BoolVar(&again, "again", false, "")
+	})
+	switch {
+	case err != nil:
+		return 0, err
+	case runs < 1 || runs > runsMost:
+		return 0, usagef("upstream: --runs %d: from 1 to %d", runs, runsMost)
+	case tries < 0 || tries > 100:
+		return 0, usagef("upstream: --tries %d: from 0, for no test, to 100", tries)
+	case jobs < 1 || jobs > 64:
+		return 0, usagef("upstream: --jobs %d: from 1 to 64", jobs)
+	}
+	o, err := liveOptions("", "")
+	if err != nil {
+		return 0, err
+	}
+	mvn, err := exec.LookPath("mvn")
+	if err != nil && tries > 0 {
+		return 0, usagef("upstream: there is no mvn here, which runs the tests; install it: apt-get install maven; or give --tries 0")
+	}
+	free, err := a.folder(out)
+	if err != nil {
+		return 0, usageError{fmt.Errorf("upstream: %w", err)}
+	}
+	defer free()
+	table := upstreamTable{file: out + ".jsonl", text: out + ".md", folder: filepath.Base(out), release: release}
+	if err := table.read(); err != nil {
+		return 0, usageError{fmt.Errorf("upstream: %w", err)}
+	}
+	cases, err := a.upstreamCases(ids, release, results)
+	if err != nil {
+		return 0, err
+	}
+	if len(ids) == 0 && !again { // the same command goes on where it ended
+		cases = slices.DeleteFunc(cases, func(c *upstreamCase) bool { return table.has(c.ID) })
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	runtime.GOMAXPROCS(runtime.NumCPU()) // nothing is simulated from here on
+	begun, done := time.Now(), 0
+	err = sideBySide(ctx, len(cases), jobs, func(i int) error {
+		c := cases[i]
+		c.Tries = tries
+		if err := c.playLive(ctx, o, runs); err != nil {
+			return fmt.Errorf("%s: %w", c.ID, err)
+		}
+		if err := c.write(ctx, filepath.Join(out, c.ID), mvn, tries); err != nil {
+			return fmt.Errorf("%s: %w", c.ID, err)
+		}
+		table.mu.Lock()
+		defer table.mu.Unlock()
+		done++
+		a.say("%d of %d in %v; %s: %s", done, len(cases), time.Since(begun).Round(time.Second), c.ID, c.entry().summary())
+		if err := table.put(c.entry()); err != nil {
+			return err
+		}
+		return table.write(args)
+	})
+	if ctx.Err() != nil {
+		return 0, usagef("upstream: interrupted; the same command goes on")
+	}
+	if err != nil {
+		return 0, liveError(ctx, err)
+	}
+	return exitOK, table.write(args)
+}
+
+// An upstreamCase is a defect under way.
+type upstreamCase struct {
+	upstream.Report
+	lock   *subject.Subject // of the library itself; nil: the defect is a Case
+	source string           // of the scenario
+	reason string           // why there is no folder, or no live run; "": there is
+}
+
+// upstreamCases returns the defects of those IDs; of none, all of the release. It simulates what
+// shows them.
+func (a *app) upstreamCases(ids []string, release, results string) (out []*upstreamCase, err error) {
+	wanted := func(id string) bool { return len(ids) == 0 || slices.Contains(ids, id) }
+	var locks []*subject.Subject // of the library itself
+	for _, name := range []string{"redisson-java", "redisson-java-fair"} {
+		l, err := subject.Find(name + "@" + release)
+		if err != nil {
+			return nil, usageError{fmt.Errorf("upstream: %w", err)}
+		}
+		locks = append(locks, l)
+	}
+	for i := range upstream.Cases {
+		if x := &upstream.Cases[i]; wanted(x.ID) && release == upstream.CasesRelease {
+			out = append(out, &upstreamCase{
+				Report: upstream.Report{Defect: upstream.Defect{ID: x.ID, Title: x.Title, Story: x.Story, Release: release, Case: x}}, reason: x.Why,
+			})
+		}
+	}
+	for i := range known.All {
+		d := &known.All[i]
+		if !wanted(d.ID) {
+			continue
+		}
+		on := slices.DeleteFunc(slices.Clone(locks), func(l *subject.Subject) bool { return !d.Applies(l.Port) })
+		if len(on) == 0 {
+			if len(ids) > 0 {
+				return nil, usagef("upstream: no lock that live plays of release %s has the defect %s", release, d.ID)
+			}
+			continue
+		}
+		a.status("simulated: %s", d.ID)
+		c := &upstreamCase{Report: upstream.Report{Defect: upstream.Defect{ID: d.ID, Title: d.Title, Story: d.Story, Issues: d.Issues, Release: release}}}
+		if err := a.show(c, d, on, results); err != nil {
+			return nil, err
+		}
+		out = append(out, c)
+	}
+	a.status("")
+	for _, id := range ids {
+		if !slices.ContainsFunc(out, func(c *upstreamCase) bool { return c.ID == id }) {
+			return nil, usagef("upstream: there is no known defect %s", id)
+		}
+	}
+	return out, nil
+}
+
+// seedsMost is how many seeds of a scenario are simulated in the search for a defect.
+const seedsMost = 5
+
+// show finds the scenario that shows a defect on a port, and that is possible live: its story, the
+// row of the track record, or what a campaign kept.
+func (a *app) show(c *upstreamCase, d *known.Defect, on []*subject.Subject, results string) error {
+	type candidate struct {
+		sc     *scenarios.Scenario
+		source string
+	}
+	var all []candidate
+	sc, err := upstream.Story(d.ID)
+	if err != nil {
+		return err
+	}
+	if sc != nil {
+		all = append(all, candidate{sc, "story"})
+	}
+	if d.Row != "" {
+		sc, err := scenarios.Find(d.Row)
+		if err != nil {
+			return err
+		}
+		all = append(all, candidate{sc, d.Row})
+	}
+	for _, l := range on {
+		files, err := filepath.Glob(filepath.Join(results, "explore", l.Port.Name+"*", "*.bug.*."+d.ID, "*.lockstep"))
+		if err != nil {
+			return err
+		}
+		for _, file := range files {
+			text, err := os.ReadFile(file)
+			if err != nil {
+				return err
+			}
+			_, sc, _, err := play.ReadRecording(file, text)
+			if err != nil {
+				return err
+			}
+			all = append(all, candidate{sc, file})
+		}
+	}
+	c.reason = "no scenario of it is at hand"
+	for _, x := range all {
+		for _, l := range on {
+			if !slices.Contains(x.sc.Locks, l.Port.Name) {
+				continue
+			}
+			if err := Live.Check(x.sc, l, false); err != nil {
+				c.reason = err.Error()
+				continue
+			}
+			for n := range uint64(seedsMost) {
+				v := play.Run(a.host, x.sc, l.Port, x.sc.SeedFirst+n)
+				if f, ok := a.findingOf(v, d); ok {
+					c.Simulated, c.Finding, c.lock, c.source, c.reason, c.Fair = v, f, l, x.source, "", l.Fair
+					return nil
+				}
+			}
+			c.reason = "the port does not show it in " + x.source
+		}
+	}
+	return nil
+}
+
+// findingOf returns the finding of a run that has the name of the defect: of several, one of a judge
+// that the scenario expects.
+func (a *app) findingOf(v play.Verdict, d *known.Defect) (found judges.Finding, ok bool) {
+	named := known.NewNamer(a.host, v, known.All)
+	for _, f := range v.Findings {
+		if f.Verdict != judges.Broken || f.Class != judges.ClassBug || named.Name(f).ID != d.ID {
+			continue
+		}
+		if slices.Contains(v.Scenario.Expect[v.Lock.Name].Judges, f.Judge) {
+			return f, true
+		}
+		if !ok {
+			found, ok = f, true
+		}
+	}
+	return found, ok
+}
+
+// playLive plays the scenario by the library itself.
+func (c *upstreamCase) playLive(ctx context.Context, o LiveOptions, runs int) error {
+	if c.lock == nil {
+		if text, err := exec.CommandContext(ctx, "redis-server", "--version").Output(); err == nil {
+			c.Programs = []string{string(bytes.TrimSpace(text))}
+		}
+		return nil
+	}
+	for n := 1; n <= runs; n++ {
+		r, err := Live.Run(ctx, c.Simulated.Scenario, c.lock, uint64(n), o)
+		if err != nil {
+			return err
+		}
+		c.Runs, c.Programs = n, r.Programs
+		if upstream.Shows(r.Verdict, c.Finding) {
+			c.Reproduced++
+			if c.Live == nil {
+				c.Live = &r
+			}
+		}
+	}
+	return nil
+}
+
+// write writes the folder of a defect and runs its test. There is a folder for what the library
+// was seen to do.
+func (c *upstreamCase) write(ctx context.Context, dir, mvn string, tries int) error {
+	if err := os.RemoveAll(dir); err != nil {
+		return err
+	}
+	if c.Case == nil && c.Reproduced == 0 {
+		c.reason = cmp.Or(c.reason, "the library was not seen to do it")
+		return nil
+	}
+	files, err := c.Project()
+	switch {
+	case upstream.Inexpressible(err):
+		c.reason = err.Error()
+		files = map[string][]byte{}
+	case err != nil:
+		return err
+	}
+	if c.Case == nil {
+		files["scenario.yaml"] = []byte(c.Simulated.Scenario.Text)
+	}
+	if err := writeFiles(dir, files); err != nil {
+		return err
+	}
+	if err == nil && tries > 0 && files["pom.xml"] != nil {
+		if c.Test, err = runMaven(ctx, mvn, dir); err != nil {
+			return err
+		}
+	}
+	return writeFiles(dir, map[string][]byte{"report.md": c.Text()})
+}
+
+func writeFiles(dir string, files map[string][]byte) error {
+	for name, text := range files {
+		file := filepath.Join(dir, name)
+		if err := os.MkdirAll(filepath.Dir(file), 0o777); err != nil {
+			return err
+		}
+		if err := renameio.WriteFile(file, text, 0o666); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// runMaven plays the test of a project, in a copy that is removed.
+func runMaven(ctx context.Context, mvn, project string) (*upstream.TestRun, error) {
+	dir, free, err := Live.Folder()
+	if err != nil {
+		return nil, err
+	}
+	defer free()
+	if err := os.CopyFS(dir, os.DirFS(project)); err != nil {
+		return nil, err
+	}
+	var out bytes.Buffer
+	for _, mode := range []string{"-o", "-U"} { // what Maven has, before what it could fetch
+		cmd := exec.CommandContext(ctx, mvn, mode, "-q", "-B", "test")
+		cmd.Dir, cmd.Stdout, cmd.Stderr, cmd.WaitDelay = dir, &out, &out, time.Minute
+		out.Reset()
+		err := Live.Spawn(cmd)
+		if err == nil {
+			err = cmd.Wait()
+		}
+		if ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
+		r, e := readSurefire(os.DirFS(dir))
+		if e != nil {
+			return nil, e
+		}
+		if r.Tries > 0 { // an error of Maven says that a test failed
+			return r, nil
+		}
+		if err == nil {
+			return nil, errors.New("maven ran no test")
+		}
+	}
+	return nil, fmt.Errorf("maven: %s", out.String())
+}
+
+// readSurefire reads what Maven wrote of the tests.
+func readSurefire(dir fs.FS) (*upstream.TestRun, error) {
+	files, err := fs.Glob(dir, "target/surefire-reports/TEST-*.xml")
+	if err != nil {
+		return nil, err
+	}
+	r := &upstream.TestRun{}
+	for _, name := range files {
+		text, err := fs.ReadFile(dir, name)
+		if err != nil {
+			return nil, err
+		}
+		var suite struct {
+			Cases []struct {
+				Failure *struct {
+					Message string `xml:"message,attr"`
+				} `xml:"failure"`
+				Error *struct {
+					Message string `xml:"message,attr"`
+				} `xml:"error"`
+			} `xml:"testcase"`
+		}
+		if err := xml.Unmarshal(text, &suite); err != nil {
+			return nil, fmt.Errorf("%s: %w", name, err)
+		}
+		for _, c := range suite.Cases {
+			r.Tries++
+			switch {
+			case c.Failure != nil:
+				r.Failed++
+				r.Message = cmp.Or(r.Message, c.Failure.Message)
+			case c.Error != nil:
+				r.Errors++
+			}
+		}
+	}
+	return r, nil
+}
+
+// entry is what the table says of a case.
+func (c *upstreamCase) entry() upstreamEntry {
+	e := upstreamEntry{ID: c.ID, Title: c.Title, Issues: c.Issues, Release: c.Release, Scenario: c.source, Judge: c.Finding.Judge, Runs: c.Runs, Reproduced: c.Reproduced, Programs: c.Programs, Test: c.Test, Reason: c.reason}
+	if c.lock != nil {
+		e.Lock = c.lock.Name
+	}
+	e.Folder = c.Case != nil || c.Reproduced > 0
+	if c.Runs == 0 {
+		e.Programs = nil
+	}
+	return e
+}

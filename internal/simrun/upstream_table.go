@@ -1,0 +1,151 @@
+package simrun
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/google/renameio/v2"
+
+	"lockstep/live/upstream"
+)
+
+// An upstreamEntry is a row of the table of upstream.
+type upstreamEntry struct {
+	ID         string            `json:"id"`
+	Title      string            `json:"title"`
+	Issues     []int             `json:"issues,omitempty"`
+	Release    string            `json:"release"`
+	Lock       string            `json:"lock,omitempty"`     // "": no scenario can make it
+	Scenario   string            `json:"scenario,omitempty"` // the source of it
+	Judge      string            `json:"judge,omitempty"`
+	Runs       int               `json:"runs"`
+	Reproduced int               `json:"reproduced"` // of the runs
+	Programs   []string          `json:"programs,omitempty"`
+	Test       *upstream.TestRun `json:"test,omitempty"`
+	Folder     bool              `json:"folder"`
+	Reason     string            `json:"reason,omitempty"` // why something is missing
+}
+
+// summary says what an entry came to.
+func (e upstreamEntry) summary() string {
+	return strings.Join([]string{e.live(), e.test()}, "; ")
+}
+
+func (e upstreamEntry) live() string {
+	if e.Runs == 0 {
+		return "not played live"
+	}
+	return fmt.Sprintf("%d of %d", e.Reproduced, e.Runs)
+}
+
+func (e upstreamEntry) test() string {
+	if e.Test == nil {
+		return "no test"
+	}
+	text := fmt.Sprintf("%d of %d", e.Test.Failed, e.Test.Tries)
+	if e.Test.Errors > 0 {
+		text += fmt.Sprintf(", %d went wrong", e.Test.Errors)
+	}
+	return text
+}
+
+// upstreamTable is the table of upstream: a file with a line per defect, from which the text is
+// written.
+type upstreamTable struct {
+	mu      sync.Mutex
+	file    string
+	text    string
+	folder  string // of the reports, as the text names it
+	release string
+	entries []upstreamEntry
+}
+
+func (t *upstreamTable) read() error {
+	text, err := os.ReadFile(t.file)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	dec := json.NewDecoder(bytes.NewReader(text))
+	dec.DisallowUnknownFields()
+	for dec.More() {
+		var e upstreamEntry
+		if err := dec.Decode(&e); err != nil {
+			return fmt.Errorf("%s is none of upstream: %w", t.file, err)
+		}
+		if e.Release == t.release {
+			t.entries = append(t.entries, e)
+		}
+	}
+	return nil
+}
+
+func (t *upstreamTable) has(id string) bool {
+	return slices.ContainsFunc(t.entries, func(e upstreamEntry) bool { return e.ID == id })
+}
+
+// put replaces the entry of a defect, and writes the file.
+func (t *upstreamTable) put(e upstreamEntry) error {
+	t.entries = slices.DeleteFunc(t.entries, func(x upstreamEntry) bool { return x.ID == e.ID })
+	t.entries = append(t.entries, e)
+	slices.SortFunc(t.entries, func(a, b upstreamEntry) int { return cmp.Compare(a.ID, b.ID) })
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	for _, e := range t.entries {
+		if err := enc.Encode(e); err != nil {
+			return err
+		}
+	}
+	return renameio.WriteFile(t.file, b.Bytes(), 0o666)
+}
+
+// write writes the text.
+func (t *upstreamTable) write(args []string) error {
+	var b bytes.Buffer
+	fmt.Fprintf(&b, "<!-- written by: %s -->\n# Known defects on the library itself\n\n", strings.TrimSpace(program()+" upstream "+strings.Join(args, " ")))
+	programs := map[string]bool{}
+	seen, tested := 0, 0
+	for _, e := range t.entries {
+		for _, p := range e.Programs {
+			programs[p] = true
+		}
+		if e.Reproduced > 0 || e.Test != nil && e.Test.Failed > 0 {
+			seen++
+		}
+		if e.Test != nil && e.Test.Failed > 0 {
+			tested++
+		}
+	}
+	fmt.Fprintf(&b, "Each known defect of release %s was looked for on the Java library itself, on %s. In a live run, each client is a JVM of its own behind a proxy, "+
+		"and the judges must find what they find in the simulated run of the port. The test of a folder is a JUnit test that needs nothing of this repository; a try shows the defect if it fails. "+
+		"%d of %d defects were seen, %d of them by a test. A defect that was not seen is not called one of the library. [docs/live.md](../docs/live.md) says more.\n\n",
+		t.release, strings.Join(sortedNames(programs), ", "), seen, len(t.entries), tested)
+	fmt.Fprintln(&b, "| defect | title | issues | live runs | tries of the test | report |")
+	fmt.Fprintln(&b, "|---|---|---|---|---|---|")
+	for _, e := range t.entries {
+		var numbers []string
+		for _, n := range e.Issues {
+			numbers = append(numbers, fmt.Sprintf("#%d", n))
+		}
+		var report []string
+		if e.Folder {
+			report = append(report, fmt.Sprintf("[%s](%s/%s/report.md)", e.ID, t.folder, e.ID))
+		}
+		if e.Reason != "" {
+			report = append(report, e.Reason)
+		}
+		fmt.Fprintf(&b, "| %s | %s | %s | %s | %s | %s |\n", e.ID, strings.ReplaceAll(e.Title, "|", "\\|"), cmp.Or(strings.Join(numbers, ", "), "none known"), e.live(), e.test(), strings.Join(report, "; "))
+	}
+	return renameio.WriteFile(t.text, b.Bytes(), 0o666)
+}

@@ -1,0 +1,160 @@
+package simrun
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/fstest"
+
+	"lockstep/internal/longtest"
+	"lockstep/known"
+	"lockstep/live/upstream"
+	"lockstep/scenarios"
+	"lockstep/scenarios/play"
+	"lockstep/scenarios/subject"
+	"lockstep/sim"
+)
+
+// Each story shows the defect of its name on the port, which names the finding, and a test in Java
+// can express it.
+func TestStoriesShowTheirDefect(t *testing.T) {
+	a := &app{host: sim.NewHost(t)}
+	ids := upstream.IDs()
+	step := len(ids) / longtest.Size(t, 6, len(ids)) // some of them take seconds
+	for i, id := range ids {
+		if i%step != 0 {
+			continue
+		}
+		t.Run(id, func(t *testing.T) {
+			d := known.Find(id)
+			if d == nil {
+				t.Fatal("there is no such defect")
+			}
+			sc, err := upstream.Story(id)
+			if err != nil {
+				t.Fatal(err)
+			}
+			l, err := subject.Find(sc.Locks[0])
+			if err != nil {
+				t.Fatal(err)
+			}
+			v := play.Run(a.host, sc, l, sc.SeedFirst)
+			if !v.AsExpected {
+				t.Errorf("the story expects %s, and comes to %s", v.Expected, v.Word)
+			}
+			f, ok := a.findingOf(v, d)
+			if !ok {
+				t.Fatalf("no finding has the name of the defect: %v", v.Findings)
+			}
+			r := upstream.Report{Defect: upstream.Defect{ID: id, Title: d.Title, Release: l.Release, Fair: l.Fair}, Simulated: v, Finding: f, Tries: 1}
+			if _, err := r.Project(); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// fakeLibrary registers the locks of the library, of which the program for tests has the ports only.
+func fakeLibrary(t *testing.T) {
+	for _, x := range [][2]string{{"redisson", "redisson-java"}, {"redisson-fair", "redisson-java-fair"}} {
+		if _, err := subject.Find(x[1] + "@4.7.0"); err == nil {
+			continue
+		}
+		port, err := subject.Find(x[0] + "@4.7.0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		l := *port
+		l.Name, l.Port, l.Unlisted = x[1]+"@4.7.0", port, true
+		subject.Register(&l)
+	}
+}
+
+// The table says what was seen, and how often. What was not seen has no folder. The command goes on
+// with the defects that it has not looked for.
+func TestUpstreamWritesWhatItSaw(t *testing.T) {
+	fakeLibrary(t)
+	out := filepath.Join(t.TempDir(), "upstream")
+	one := []string{"upstream", "R-watchdog-leased-level", "R-4818-long", "--runs", "2", "--tries", "0", "--out", out}
+	setLive(t, &fakeLive{})
+	if code, _, stderr := call(t, one...); code != exitOK {
+		t.Fatalf("exit %d, %s", code, stderr)
+	}
+	table := read(t, out+".md")
+	for _, want := range []string{
+		"| R-4818-long |", "| #4818 | 2 of 2 | no test | [R-4818-long](upstream/R-4818-long/report.md) |", "2 of 2 defects were seen, 0 of them by a test",
+		"| none known | 2 of 2 | no test | [R-watchdog-leased-level](upstream/R-watchdog-leased-level/report.md) |",
+	} {
+		if !strings.Contains(table, want) {
+			t.Errorf("the table lacks %q:\n%s", want, table)
+		}
+	}
+	report := read(t, filepath.Join(out, "R-watchdog-leased-level", "report.md"))
+	for _, want := range []string{
+		"**Expected behavior**", "**Actual behavior**", "**Steps to reproduce or test case**", "**Redisson version**\n\n4.7.0", "fake-server 1.2.3",
+		"Thread a/1: lock() on x, lock(10000, MILLISECONDS) on x, at 1s, unlock() on x, sleep 25s.", "2 of 2 runs of the library", "lockWatchdogTimeout 9000", "(acquire) a/1 → nil",
+	} {
+		if !strings.Contains(report, want) {
+			t.Errorf("the report lacks %q:\n%s", want, report)
+		}
+	}
+	java := read(t, filepath.Join(out, "R-watchdog-leased-level", "src", "test", "java", "lockreport", "RWatchdogLeasedLevelTest.java"))
+	if !strings.Contains(java, `t.lock("x", 10000, lock -> lock.lock(10000, MILLISECONDS));`) || !strings.Contains(java, `story.assertHoldStays("x", "a/1");`) {
+		t.Errorf("the test is\n%s", java)
+	}
+	// The library is another one, and does not do it.
+	setLive(t, &fakeLive{other: "reference"})
+	if code, _, stderr := call(t, "upstream", "R-4818-long", "--runs", "3", "--tries", "0", "--out", out); code != exitOK {
+		t.Fatalf("exit %d, %s", code, stderr)
+	}
+	table = read(t, out+".md")
+	if !strings.Contains(table, "| #4818 | 0 of 3 | no test | the library was not seen to do it |") || !strings.Contains(table, "| R-watchdog-leased-level |") {
+		t.Errorf("the table is\n%s", table)
+	}
+	if _, err := os.Stat(filepath.Join(out, "R-4818-long")); !os.IsNotExist(err) {
+		t.Errorf("the folder of what was not seen is there: %v", err)
+	}
+}
+
+func TestUpstreamRefusesBadInput(t *testing.T) {
+	fakeLibrary(t)
+	out := filepath.Join(t.TempDir(), "upstream")
+	for _, c := range []struct{ rule, args, want string }{
+		{"an unknown defect", "R-none", "no known defect R-none"},
+		{"a defect of another release", "R-2018", "no lock that live plays of release 4.7.0 has the defect R-2018"},
+		{"an unknown release", "--release 9.9.9", "9.9.9"},
+		{"no run", "--runs 0", "--runs 0"},
+	} {
+		t.Run(c.rule, func(t *testing.T) {
+			setLive(t, &fakeLive{})
+			if code, _, stderr := call(t, append([]string{"upstream", "--tries", "0", "--out", out}, strings.Fields(c.args)...)...); code != exitUsage || !strings.Contains(stderr, c.want) {
+				t.Errorf("exit %d, %s; want %d and %q", code, stderr, exitUsage, c.want)
+			}
+		})
+	}
+}
+
+func TestWhatMavenWroteIsCounted(t *testing.T) {
+	r, err := readSurefire(fstest.MapFS{"target/surefire-reports/TEST-lockreport.XTest.xml": {Data: []byte(
+		`<testsuite><testcase name="1"><failure message="a and b">x</failure></testcase><testcase name="2"/><testcase name="3"><error message="no server"/></testcase></testsuite>`)}})
+	if err != nil || r.Tries != 3 || r.Failed != 1 || r.Errors != 1 || r.Message != "a and b" {
+		t.Errorf("%v: %+v", err, r)
+	}
+}
+
+// A story that one JVM cannot play says so.
+func TestAPauseCannotBeExpressedInOneJVM(t *testing.T) {
+	text := strings.Replace(read(t, "../../live/upstream/stories/R-watchdog-leased-level.yaml"), "expect:", "faults: [{at: 20s, pause: a, for: 1s}]\nexpect:", 1)
+	sc, err := scenarios.Parse("s.yaml", []byte(text), subject.Find)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, _ := subject.Find("redisson@4.7.0")
+	a := &app{host: sim.NewHost(t)}
+	v := play.Run(a.host, sc, l, 1)
+	r := upstream.Report{Defect: upstream.Defect{ID: "R-x", Title: "x"}, Simulated: v, Finding: v.Findings[0], Tries: 1}
+	if _, err := r.Project(); !upstream.Inexpressible(err) || !strings.Contains(err.Error(), "pause of a") {
+		t.Errorf("got %v", err)
+	}
+}

@@ -1,0 +1,50 @@
+package upstream
+
+import (
+	"embed"
+	"fmt"
+	"io/fs"
+	"path"
+	"strings"
+	"time"
+
+	"lockstep/scenarios"
+	"lockstep/scenarios/subject"
+)
+
+// stories has a scenario per defect that shows it in real time: steps of different threads are so
+// far apart that their order is certain.
+//
+//go:embed stories/*.yaml
+var stories embed.FS
+
+// Story returns the scenario that shows the defect with that ID in real time; nil: there is none.
+func Story(id string) (*scenarios.Scenario, error) {
+	name := path.Join("stories", id+".yaml")
+	text, err := stories.ReadFile(name)
+	if err != nil {
+		return nil, nil
+	}
+	return scenarios.Parse("live/upstream/"+name, text, subject.Find)
+}
+
+// IDs returns the defects of which there is a story, in the order of their names.
+func IDs() []string {
+	entries, err := fs.ReadDir(stories, "stories")
+	if err != nil {
+		panic("upstream: " + err.Error())
+	}
+	var out []string
+	for _, e := range entries {
+		out = append(out, strings.TrimSuffix(e.Name(), ".yaml"))
+	}
+	return out
+}
+
+// ms writes a length in milliseconds as a number of Java.
+func ms(d time.Duration) string {
+	if d%time.Millisecond == 0 {
+		return fmt.Sprint(d.Milliseconds())
+	}
+	return fmt.Sprint(float64(d) / 1e6)
+}

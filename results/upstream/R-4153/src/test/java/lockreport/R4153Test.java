@@ -1,0 +1,42 @@
+package lockreport;
+
+import static java.util.concurrent.TimeUnit.MILLISECONDS;
+
+import org.junit.jupiter.api.RepeatedTest;
+import org.redisson.api.RedissonClient;
+
+/** Who stands in the queue without a score is never thrown out of it (4153, 5989). */
+class R4153Test {
+    @RepeatedTest(3)
+    void tidy() throws Exception {
+        try (Story story = new Story(RedissonClient::getFairLock)) {
+            story.latency(0.2, 2);
+            Story.Client a = story.client("a", (config, server) -> {});
+            Story.Client b = story.client("b", (config, server) -> {});
+            Story.Client c = story.client("c", (config, server) -> {});
+            story.thread("a/1", t -> {
+                t.lock("orders", 0, lock -> lock.lock());
+                t.at(40000);
+                t.unlock("orders");
+                t.at(70000);
+            });
+            story.thread("b/1", t -> {
+                t.at(1000);
+                t.lock("orders", 10000, lock -> lock.lock(10000, MILLISECONDS));
+                t.unlock("orders");
+            });
+            story.thread("c/1", t -> {
+                t.at(10000);
+                t.lock("orders", 10000, lock -> lock.lockInterruptibly(10000, MILLISECONDS));
+                t.unlock("orders");
+            });
+            story.thread("c/2", t -> {
+                t.at(45000);
+                story.interrupt("c/1");
+            });
+            story.at(5000, () -> story.delete("redisson_lock_timeout:*"));
+            story.play(44000, "orders");
+            story.assertNoGhost("orders", "b/1");
+        }
+    }
+}

@@ -1,0 +1,34 @@
+package lockreport;
+
+import static java.util.concurrent.TimeUnit.MILLISECONDS;
+
+import org.junit.jupiter.api.RepeatedTest;
+import org.redisson.api.RedissonClient;
+
+/** A waiter that was thrown out of the queue while it slept is woken by no unlock, and sleeps on what it was told. */
+class RFairSleepsUnqueuedTest {
+    @RepeatedTest(3)
+    void liveness() throws Exception {
+        try (Story story = new Story(RedissonClient::getFairLock)) {
+            story.latency(0.2, 2);
+            Story.Client a = story.client("a", (config, server) -> {
+                config.setLockWatchdogTimeout(9000);
+            });
+            Story.Client b = story.client("b", (config, server) -> {
+                config.setLockWatchdogTimeout(9000);
+                config.setFairLockWaitTimeout(1000);
+            });
+            story.thread("a/1", t -> {
+                t.lock("x", 0, lock -> lock.lock());
+                t.at(12000);
+                t.unlock("x");
+            });
+            story.thread("b/1", t -> {
+                t.at(1000);
+                t.lock("x", 1000, lock -> lock.lock(1000, MILLISECONDS));
+            });
+            story.play(17000, "x");
+            story.assertFreeLockIsGiven("x", "b/1", 1001);
+        }
+    }
+}

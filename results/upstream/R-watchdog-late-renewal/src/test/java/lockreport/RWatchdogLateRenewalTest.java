@@ -1,0 +1,26 @@
+package lockreport;
+
+import org.junit.jupiter.api.RepeatedTest;
+import org.redisson.api.RedissonClient;
+
+/** A renewal that was lost, late or could not leave, or had to ask for replicas first, is sent, or arrives, when the lock was unlocked meanwhile. */
+class RWatchdogLateRenewalTest {
+    @RepeatedTest(3)
+    void lease() throws Exception {
+        try (Story story = new Story(RedissonClient::getLock)) {
+            story.latency(0.2, 2);
+            Story.Client a = story.client("a", (config, server) -> {
+                config.setLockWatchdogTimeout(9000);
+                server.setTimeout(1000);
+            });
+            story.thread("a/1", t -> {
+                t.lock("x", 0, lock -> lock.lock());
+                t.at(3500);
+                t.unlock("x");
+            });
+            story.rule(new Proxy.Rule().requests().script("renew").nth(1).drop());
+            story.play(9000, "x");
+            story.assertNoRenewalAfterUnlock("x", "a/1");
+        }
+    }
+}
