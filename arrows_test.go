@@ -77,9 +77,10 @@ var rooms = map[string]room{
 	"known/redisson": {imports: []string{"known/defect", "linearizability/judges", "model", "model/trace", "scenarios/subject"}},
 
 	"explore": {imports: []string{
-		"explore/draw", "explore/failure", "explore/shrink", "explore/strategy",
-		"known", "linearizability/judges", "scenarios", "scenarios/play", "scenarios/subject", "sim"}, words: []*regexp.Regexp{locks, roles}},
-	"explore/draw": {imports: []string{"model", "scenarios", "scenarios/subject", "sim"}, modules: none, words: []*regexp.Regexp{locks, roles, apart}},
+		"explore/coverage", "explore/draw", "explore/failure", "explore/shrink", "explore/strategy",
+		"known", "linearizability/judges", "model/trace", "scenarios", "scenarios/play", "scenarios/subject", "sim"}, words: []*regexp.Regexp{locks, roles}},
+	"explore/coverage": {imports: []string{"model", "model/trace"}, modules: none, words: []*regexp.Regexp{locks, roles, apart}},
+	"explore/draw":     {imports: []string{"explore/coverage", "model", "scenarios", "scenarios/subject", "sim"}, modules: none, words: []*regexp.Regexp{locks, roles, apart}},
 	"explore/failure": {imports: []string{
 		"known", "linearizability/judges", "model", "scenarios", "scenarios/play", "sim"}, modules: none, words: []*regexp.Regexp{locks, roles, apart}},
 	"explore/shrink": {imports: []string{
@@ -101,7 +102,7 @@ var rooms = map[string]room{
 	"peers":              {imports: []string{"bench", "locktest", "locktest/redistest", "model", "sim"}},
 	"bench/command":      {imports: []string{"sim"}, modules: none, words: []*regexp.Regexp{locks, roles}},
 	"bench": {imports: []string{
-		"bench/command", "explore", "explore/draw", "interop/library", "lockimpl", "model", "scenarios", "scenarios/play", "scenarios/subject", "scenarios/subject/builtin", "sim"}},
+		"bench/command", "explore", "explore/draw", "explore/strategy", "interop/library", "known", "lockimpl", "model", "scenarios", "scenarios/play", "scenarios/subject", "scenarios/subject/builtin", "sim"}},
 	"internal/simrun": {imports: []string{
 		"bench/command", "explore", "explore/draw", "explore/failure", "explore/shrink", "explore/strategy", "explore/survey",
 		"known", "linearizability", "linearizability/judges", "live/upstream", "model", "report", "scenarios", "scenarios/play", "scenarios/subject", "sim"}},

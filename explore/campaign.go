@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -15,8 +16,11 @@ import (
 
 	"github.com/google/renameio/v2"
 
+	"lockstep/explore/coverage"
+	"lockstep/explore/draw"
 	"lockstep/explore/strategy"
 	"lockstep/linearizability/judges"
+	"lockstep/scenarios/subject"
 )
 
 // Campaign plays a plan, or one shard of it: the families whose number modulo Of is Shard.
@@ -247,7 +251,8 @@ func (c *Campaign) work(w *writer, families <-chan int, before map[int][]Run) (e
 				return err
 			default:
 				index := from + len(runs)
-				r := Run{Index: index, Seed: c.Plan.seedOf(index), From: c.Plan.next(index, runs).from, Died: true, Why: err.Error()}
+				t := c.Plan.next(index, runs)
+				r := Run{Index: index, Seed: t.seed, From: t.from, Died: true, Why: err.Error()}
 				runs = append(runs, r)
 				if err := w.write(r); err != nil {
 					return err
@@ -475,6 +480,8 @@ type Tally struct {
 	Odd     []Run // undecided or nondeterministic
 	Groups  []Found
 	Curve   []Point
+	// Cells says which cells the runs met; nil: no run tells, or the lock is not registered.
+	Cells *coverage.Table
 	// Unfinished is the number of groups whose failure is not as small as it may be.
 	Unfinished int
 	// Within, Actors and Estimate belong to PCT: the number of runs that had no more
@@ -514,6 +521,7 @@ func Sum(p Plan, runs []Run) Tally {
 	met := map[string]int{}     // the last part that did, from 1
 	each := max(p.Runs/parts, 1)
 	states := map[uint64]bool{}
+	cells := map[int]bool{}
 	at := map[string]int{}
 	next := 1
 	for _, r := range sorted(runs) {
@@ -537,6 +545,9 @@ func Sum(p Plan, runs []Run) Tally {
 		}
 		for _, s := range r.States {
 			states[s] = true
+		}
+		for _, c := range r.Cells {
+			cells[c] = true
 		}
 		for _, f := range r.Failures {
 			i, ok := at[f.key()]
@@ -567,6 +578,10 @@ func Sum(p Plan, runs []Run) Tally {
 	}
 	if !o.Spent {
 		o.Missing = p.Runs - o.Runs
+	}
+	if l, err := subject.Find(p.Lock); err == nil && len(cells) > 0 {
+		t := coverage.Sum(slices.Sorted(maps.Keys(cells)), draw.Asked(l, p.Faults))
+		o.Cells = &t
 	}
 	slices.SortStableFunc(o.Groups, func(a, b Found) int { return b.rank() - a.rank() })
 	o.Medians = map[string]int{}

@@ -3,7 +3,9 @@ package explore
 import (
 	"slices"
 
+	"lockstep/explore/failure"
 	"lockstep/linearizability/judges"
+	"lockstep/scenarios/play"
 	"lockstep/scenarios/subject"
 	"lockstep/sim"
 )
@@ -28,30 +30,17 @@ const baseSeeds = 4
 
 // Hunt plays the runs of a plan in order until the judge finds the bug that is planted in
 // the plan's lock. A finding counts only if the lock without the bug does not have it in the
-// same scenario, with the same seed and the seeds after it.
-func Hunt(h *sim.Host, p Plan, judge string) (k Kill, err error) {
+// same scenario, with the same seed and the seeds after it. Hunt ends early once expired
+// reports true; nil: it does not.
+func Hunt(h *sim.Host, p Plan, judge string, expired func() bool) (k Kill, err error) {
 	l, err := subject.Find(p.Lock)
 	if err != nil {
 		return k, err
 	}
-	var f *family
-	for index := range p.Runs {
-		if index%FamilyRuns == 0 {
-			f = newFamily()
-		}
-		r, err := p.play(h, l, p.next(index, f.runs), f)
-		if err != nil {
-			return k, err
-		}
-		drawn := r.Scenario
+	err = p.each(h, l, func(r Run) (bool, error) {
 		shown, err := p.shows(h, l, r)
-		if err != nil {
-			return k, err
-		}
-		r = f.add(r)
-		r.Scenario = drawn
 		if len(shown) > 0 && k.FirstRuns == 0 {
-			k.FirstRuns = index + 1
+			k.FirstRuns = r.Index + 1
 			for _, failed := range shown {
 				k.First = append(k.First, failed.Judge)
 			}
@@ -59,11 +48,84 @@ func Hunt(h *sim.Host, p Plan, judge string) (k Kill, err error) {
 			k.First = slices.Compact(k.First)
 		}
 		if i := slices.IndexFunc(shown, func(f Failed) bool { return f.Judge == judge }); i >= 0 {
-			k.Runs, k.Run, k.Failed = index+1, r, shown[i]
-			return k, nil
+			k.Runs, k.Run, k.Failed = r.Index+1, r, shown[i]
+		}
+		return k.Runs == 0 && (expired == nil || !expired()), err
+	})
+	return k, err
+}
+
+// each plays the runs of a plan in order, and calls do after each until it reports false. The
+// run has its scenario.
+func (p Plan) each(h *sim.Host, l *subject.Subject, do func(Run) (bool, error)) error {
+	var f *family
+	for index := range p.Runs {
+		if index%FamilyRuns == 0 {
+			f = newFamily()
+		}
+		r, err := p.play(h, l, p.next(index, f.runs), f)
+		if err != nil {
+			return err
+		}
+		drawn := r.Scenario
+		r = f.add(r)
+		r.Scenario = drawn
+		if more, err := do(r); err != nil || !more {
+			return err
 		}
 	}
-	return k, nil
+	return nil
+}
+
+// Bug is a bug of a lock that a campaign can meet: that of a known defect, or of a judge and
+// an operation if it has no name.
+type Bug struct {
+	Lock, Judge, Op string
+	failure.Origin
+}
+
+// shownBy reports whether a failure is the bug.
+func (b Bug) shownBy(f Failed) bool {
+	if f.Class != judges.ClassBug {
+		return false
+	}
+	if b.Defect != "" {
+		return f.Defect == b.Defect
+	}
+	return f.Judge == b.Judge && f.Op == b.Op && f.Origin == b.Origin
+}
+
+// BugsOf returns the bugs that a run of a lock shows, each once.
+func BugsOf(h *sim.Host, v play.Verdict) (bugs []Bug) {
+	for _, x := range sightings(h, v) {
+		if x.Class != judges.ClassBug {
+			continue
+		}
+		b := Bug{Lock: v.Lock.Name, Origin: x.Origin}
+		if x.Defect == "" {
+			b.Judge, b.Op = x.Judge, x.Op
+		}
+		if !slices.Contains(bugs, b) {
+			bugs = append(bugs, b)
+		}
+	}
+	return bugs
+}
+
+// Seek plays the runs of a plan in order until one shows the bug, and returns the number of
+// runs until then. It returns 0 if none does, or if expired reports true before.
+func Seek(h *sim.Host, p Plan, b Bug, expired func() bool) (runs int, err error) {
+	l, err := subject.Find(p.Lock)
+	if err != nil {
+		return 0, err
+	}
+	err = p.each(h, l, func(r Run) (bool, error) {
+		if slices.ContainsFunc(r.Failures, b.shownBy) {
+			runs = r.Index + 1
+		}
+		return runs == 0 && !expired(), nil
+	})
+	return runs, err
 }
 
 // shows returns the failures of a run that the planted bug caused.

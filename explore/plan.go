@@ -6,9 +6,11 @@ import (
 	"fmt"
 	"slices"
 
+	"lockstep/explore/coverage"
 	"lockstep/explore/draw"
 	"lockstep/explore/failure"
 	"lockstep/explore/strategy"
+	"lockstep/model/trace"
 	"lockstep/scenarios"
 	"lockstep/scenarios/play"
 	"lockstep/scenarios/subject"
@@ -39,10 +41,19 @@ type Plan struct {
 // The strategies. The exhaustive one draws no runs. It plays all schedules of one small
 // scenario, see Cover.
 const (
-	StrategyRandom     = "random"
-	StrategyPCT        = "pct"
+	StrategyRandom     = strategy.NameRandom
+	StrategyPCT        = strategy.NamePCT
 	StrategyExhaustive = "exhaustive"
 )
+
+// strategy returns the strategy that draws the runs.
+func (p Plan) strategy() strategy.Strategy {
+	s, ok := strategy.New(p.Strategy, p.Depth)
+	if !ok {
+		panic(fmt.Sprintf("explore: the strategy %q draws no runs", p.Strategy))
+	}
+	return s
+}
 
 // FamilyRuns is the number of runs in a family. They are played in order, and each may be
 // a variation of an earlier one. Families do not depend on each other, so any process can
@@ -81,10 +92,13 @@ const firstEstimate = 200
 
 // chooser returns the chooser that draws the schedule of a run.
 func (p Plan) chooser(seed uint64, estimate int) sim.Chooser {
-	if p.Strategy == StrategyPCT {
-		return strategy.NewPCT(seed, p.Depth, estimate)
-	}
-	return sim.NewSeeded(seed)
+	return p.strategy().Chooser(seed, estimate)
+}
+
+// seeded reports whether the seed of a run draws its schedule.
+func (p Plan) seeded() bool {
+	s, ok := strategy.New(p.Strategy, p.Depth)
+	return ok && s.Schedule() == strategy.NameRandom
 }
 
 // Run is the result of one run.
@@ -98,7 +112,10 @@ type Run struct {
 	Steps int64     `json:"steps,omitempty"`
 	SimNs int64     `json:"sim_ns,omitempty"`
 	// States are the states that no earlier run of the family reached.
-	States   []uint64 `json:"states,omitempty"`
+	States []uint64 `json:"states,omitempty"`
+	// Cells are the codes of the situations and cells that no earlier run of the family
+	// reached, see package coverage.
+	Cells    []int    `json:"cells,omitempty"`
 	Failures []Failed `json:"failures,omitempty"`
 	// Scenario is kept if it may be needed again: for variations of a run with new states,
 	// for failures that may stand for their group, and for whoever looks into an odd run.
@@ -131,17 +148,19 @@ type Failed struct {
 // task is one run that is to be played.
 type task struct {
 	index int
+	seed  uint64 // that draws the schedule
 	from  int
 	base  draw.Scenario // of from
+	aimed bool          // a fault is to be placed at a moment of from
 	// estimate is the number of decisions that PCT expects.
 	estimate int
 }
 
 // next returns the next run of a family, given the runs before it. The run is drawn anew,
-// or varies a run that reached new states. A run that was too long to be judged is not
-// varied, since its variations would be too long as well.
+// or changes a run that reached something new. A run that was too long to be judged is not
+// changed, since its changes would be too long as well.
 func (p Plan) next(index int, before []Run) task {
-	t := task{index: index, from: -1}
+	t := task{index: index, seed: p.seedOf(index), from: -1}
 	if p.Strategy == StrategyPCT {
 		t.estimate = firstEstimate
 		for _, r := range before {
@@ -154,12 +173,13 @@ func (p Plan) next(index int, before []Run) task {
 			kept = append(kept, r)
 		}
 	}
-	c := sim.NewSeeded(p.seedOf(index))
-	if len(kept) == 0 || c.Choose("explore/vary", 2) == 0 {
-		return t
+	switch next := p.strategy().Next(sim.NewSeeded(t.seed), index%FamilyRuns, len(kept)); {
+	case next.Aimed:
+		// With the same seed the run is that before until a fault strikes.
+		t.from, t.aimed, t.seed = index-1, true, p.seedOf(index-1)
+	case next.Base >= 0:
+		t.from, t.base = kept[next.Base].Index, kept[next.Base].Scenario
 	}
-	base := kept[c.Choose("explore/base", uint64(len(kept)))]
-	t.from, t.base = base.Index, base.Scenario
 	return t
 }
 
@@ -170,14 +190,32 @@ func (p Plan) Draw(index int, l *subject.Subject) (seed uint64, text string) {
 	return seed, draw.New(sim.NewSeeded(seed), l, p.Profile, p.Faults).Text
 }
 
+// scenario draws the scenario of a task.
+func (p Plan) scenario(h *sim.Host, l *subject.Subject, t task, f *family) (draw.Scenario, error) {
+	c := sim.NewSeeded(p.seedOf(t.index))
+	switch {
+	case t.from < 0:
+		return draw.New(c, l, p.Profile, p.Faults), nil
+	case t.aimed:
+		t.base = draw.New(sim.NewSeeded(p.seedOf(t.from)), l, p.Profile, p.Faults)
+		openings, err := f.openingsOf(h, p, l, t)
+		if err != nil {
+			return draw.Scenario{}, err
+		}
+		if s, ok := f.aim(c, l, p, t.base, openings); ok {
+			return s, nil
+		}
+		return t.base, nil // all cells are met
+	}
+	return draw.Vary(c, t.base, l, p.Profile, p.Faults), nil
+}
+
 // play plays a run of a family and judges it. In the result, States has all states that
-// the run reached, and Scenario is kept.
-func (p Plan) play(h *sim.Host, l *subject.Subject, t task, f *family) (Run, error) {
-	r := Run{Index: t.index, Seed: p.seedOf(t.index), From: t.from, Estimate: t.estimate}
-	if t.from < 0 {
-		r.Scenario = draw.New(sim.NewSeeded(r.Seed), l, p.Profile, p.Faults)
-	} else {
-		r.Scenario = draw.Vary(sim.NewSeeded(r.Seed), t.base, l, p.Profile, p.Faults)
+// the run reached, Cells all cells, and Scenario is kept.
+func (p Plan) play(h *sim.Host, l *subject.Subject, t task, f *family) (r Run, err error) {
+	r = Run{Index: t.index, Seed: t.seed, From: t.from, Estimate: t.estimate}
+	if r.Scenario, err = p.scenario(h, l, t, f); err != nil {
+		return r, err
 	}
 	chooser := p.chooser(r.Seed, r.Estimate)
 	sc, err := r.scenario()
@@ -190,6 +228,9 @@ func (p Plan) play(h *sim.Host, l *subject.Subject, t task, f *family) (Run, err
 	}
 	r.Word, r.Why, r.Steps, r.SimNs = v.Word, v.Why, int64(v.Played.Steps), v.Played.SimNs
 	r.States = strategy.States(v.Played.Trace)
+	openings := coverage.Openings(v.Played.Trace)
+	r.Cells = coverage.Cells(v.Played.Trace, openings)
+	f.openings[t.index] = openings
 	if t.index%repeatEvery == 0 && r.Word != play.VerdictNondeterministic {
 		if again := play.Play(h, v.Scenario, l, p.chooser(r.Seed, r.Estimate)).Record.Digest(); again != v.Digest {
 			r.Word = play.VerdictNondeterministic
@@ -204,7 +245,7 @@ func (p Plan) play(h *sim.Host, l *subject.Subject, t task, f *family) (Run, err
 		// Finding out which faults a failure needs takes runs. If the cause is known, only
 		// the smallest failure of all is asked, after it has been made smaller.
 		if !x.Known() {
-			x.Group, _ = needs(h, failure.Failure{Verdict: v, Finding: x.finding, Seeded: p.Strategy == StrategyRandom}, fewer)
+			x.Group, _ = needs(h, failure.Failure{Verdict: v, Finding: x.finding, Seeded: p.seeded()}, fewer)
 		}
 		r.Failures = append(r.Failures, x.Failed)
 	}
@@ -240,7 +281,7 @@ func (r Run) scenario() (*scenarios.Scenario, error) {
 // judge plays a scenario and judges the run.
 func (p Plan) judge(h *sim.Host, l *subject.Subject, sc *scenarios.Scenario, seed uint64, chooser sim.Chooser) play.Verdict {
 	played := play.Play(h, sc, l, chooser)
-	played.Strategy = p.Strategy
+	played.Strategy = p.strategy().Schedule()
 	return play.Judge(h, sc, l, seed, played)
 }
 
@@ -248,10 +289,70 @@ func (p Plan) judge(h *sim.Host, l *subject.Subject, sc *scenarios.Scenario, see
 type family struct {
 	runs   []Run
 	states map[uint64]bool
+	cells  map[int]bool
 	best   map[string]int // by group: the smallest failure so far
+	// openings are those of the runs that this process played, by index.
+	openings map[int][]coverage.Opening
 }
 
-func newFamily() *family { return &family{states: map[uint64]bool{}, best: map[string]int{}} }
+func newFamily() *family {
+	return &family{states: map[uint64]bool{}, cells: map[int]bool{}, best: map[string]int{}, openings: map[int][]coverage.Opening{}}
+}
+
+// openingsOf returns the openings of the run that a task changes. It plays the run again if
+// another process played it.
+func (f *family) openingsOf(h *sim.Host, p Plan, l *subject.Subject, t task) ([]coverage.Opening, error) {
+	if known, ok := f.openings[t.from]; ok {
+		return known, nil
+	}
+	sc, err := Run{Index: t.from, Seed: t.seed, Scenario: t.base}.scenario()
+	if err != nil {
+		return nil, err
+	}
+	f.openings[t.from] = coverage.Openings(trace.New(play.Play(h, sc, l, p.chooser(t.seed, t.estimate)).Record))
+	return f.openings[t.from], nil
+}
+
+// mostAimed is the largest number of faults that one run aims. The first one strikes as it is
+// meant to. The others strike at their instants of a run that is another by then.
+const mostAimed = 3
+
+// aim draws a scenario that adds to base faults that fill cells which no run of the family
+// met. It reports false if it adds none.
+func (f *family) aim(c sim.Chooser, l *subject.Subject, p Plan, base draw.Scenario, openings []coverage.Opening) (s draw.Scenario, ok bool) {
+	kinds := map[coverage.Moment][]coverage.Kind{}
+	for _, m := range coverage.Moments {
+		kinds[m] = draw.Kinds(l, p.Faults, m)
+	}
+	var empty []coverage.Cell
+	at := map[coverage.Cell][]coverage.Opening{}
+	for _, o := range openings {
+		cell := o.Cell
+		for _, cell.Fault = range kinds[o.Moment] {
+			if f.cells[cell.Code()] || !draw.CanAim(o, cell.Fault) {
+				continue
+			}
+			if at[cell] == nil {
+				empty = append(empty, cell)
+			}
+			at[cell] = append(at[cell], o)
+		}
+	}
+	s = base
+	for range 1 + c.Choose("explore/aims", mostAimed) {
+		if len(empty) == 0 {
+			break
+		}
+		i := c.Choose("explore/cell", uint64(len(empty)))
+		cell := empty[i]
+		empty = slices.Delete(empty, int(i), int(i)+1)
+		o := at[cell][c.Choose("explore/opening", uint64(len(at[cell])))]
+		if more, added := draw.Aim(c, s, l, p.Profile, p.Faults, o, cell.Fault); added {
+			s, ok = more, true
+		}
+	}
+	return s, ok
+}
 
 // add adds the next run to the family, and returns the part of it that is kept.
 func (f *family) add(r Run) Run {
@@ -261,14 +362,19 @@ func (f *family) add(r Run) Run {
 		f.states[s] = true
 		keep = true
 	}
+	r.Cells = slices.DeleteFunc(r.Cells, func(c int) bool { return f.cells[c] })
 	for _, failed := range r.Failures {
 		if f.smallest(failed) {
 			f.best[failed.key()] = failed.Size
 			keep = true
 		}
 	}
+	for _, c := range r.Cells {
+		f.cells[c] = true
+	}
 	if !keep {
 		r.Scenario = draw.Scenario{}
+		delete(f.openings, r.Index)
 	}
 	f.runs = append(f.runs, r)
 	f.runs[len(f.runs)-1].Recording = ""
@@ -279,6 +385,9 @@ func (f *family) add(r Run) Run {
 func (f *family) again(r Run) {
 	for _, s := range r.States {
 		f.states[s] = true
+	}
+	for _, c := range r.Cells {
+		f.cells[c] = true
 	}
 	for _, failed := range r.Failures {
 		if f.smallest(failed) {

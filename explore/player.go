@@ -134,7 +134,7 @@ func (p here) Shrink(t ShrinkTask) (Shrunk, error) {
 	if i < 0 {
 		return Shrunk{}, &UnrepeatedError{t.Run.Index, t.Run.Seed, t.Failed.Judge}
 	}
-	f := failure.Failure{Verdict: v, Finding: all[i].finding, Seeded: p.plan.Strategy == StrategyRandom}
+	f := failure.Failure{Verdict: v, Finding: all[i].finding, Seeded: p.plan.seeded()}
 	expired := p.expired
 	if !t.Until.IsZero() {
 		expired = func() bool { return p.expired != nil && p.expired() || !time.Now().Before(t.Until) }
@@ -155,8 +155,12 @@ func (p Plan) Args() []string {
 		return args
 	}
 	args = append(args, "--runs", strconv.Itoa(p.Runs), "--seed", p.seeds())
-	if p.Strategy == StrategyPCT {
+	switch p.Strategy {
+	case StrategyRandom:
+	case StrategyPCT:
 		args = append(args, "--strategy", StrategyPCT, "--depth", strconv.Itoa(p.Depth))
+	default:
+		args = append(args, "--strategy", p.Strategy)
 	}
 	if p.Steps > 0 {
 		args = append(args, "--steps", strconv.FormatInt(p.Steps, 10))

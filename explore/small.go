@@ -279,7 +279,7 @@ func (s *Shrinking) one(t ShrinkTask) (Shrunk, error) {
 func (s *Shrinking) asFound(t ShrinkTask) Shrunk {
 	f := t.Failed
 	out := Shrunk{
-		Run: t.Run.Index, Group: f.Group, Origin: f.Origin, Size: f.Size, Why: f.Why, Seed: t.Run.Seed, Seeded: s.Plan.Strategy == StrategyRandom, Unfinished: true,
+		Run: t.Run.Index, Group: f.Group, Origin: f.Origin, Size: f.Size, Why: f.Why, Seed: t.Run.Seed, Seeded: s.Plan.seeded(), Unfinished: true,
 	}
 	for _, dir := range s.From {
 		if text, err := os.ReadFile(filepath.Join(dir, filepath.FromSlash(foundFile(f, t.Run.Index)))); err == nil {

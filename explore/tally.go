@@ -13,6 +13,7 @@ import (
 
 	"github.com/google/renameio/v2"
 
+	"lockstep/explore/coverage"
 	"lockstep/explore/failure"
 	"lockstep/explore/strategy"
 	"lockstep/known"
@@ -137,7 +138,11 @@ func (o Tally) paid() string {
 			half = p.States
 		}
 	}
-	return fmt.Sprintf("%d abstract states, %d of them new in the second half", last.States, last.States-half)
+	s := fmt.Sprintf("%d abstract states, %d of them new in the second half", last.States, last.States-half)
+	if o.Cells != nil {
+		s += "; " + o.Cells.String()
+	}
+	return s
 }
 
 type jsonGroup struct {
@@ -178,6 +183,7 @@ type jsonTotal struct {
 	// Unfinished is Tally.Unfinished.
 	Unfinished int                `json:"unfinished,omitempty"`
 	States     []Point            `json:"states"`
+	Cells      *coverage.Table    `json:"cells,omitempty"`
 	Coverage   *strategy.Coverage `json:"coverage,omitempty"` // of the exhaustive strategy
 }
 
@@ -199,7 +205,7 @@ func (o Tally) WriteJSON(w io.Writer, small []Shrunk) error {
 	versions := CurrentVersions()
 	return enc.Encode(jsonTotal{
 		Campaign: o.Plan.String(), Plan: &o.Plan, Versions: &versions, Runs: o.Runs, Missing: o.Missing, Groups: len(o.Groups), Verdicts: o.Words,
-		Steps: o.Steps, SimNs: o.SimNs, Died: len(o.Died), Unfinished: o.Unfinished, States: o.Curve, Coverage: o.Coverage,
+		Steps: o.Steps, SimNs: o.SimNs, Died: len(o.Died), Unfinished: o.Unfinished, States: o.Curve, Cells: o.Cells, Coverage: o.Coverage,
 	})
 }
 
@@ -277,6 +283,9 @@ func WriteTally(dir, program string, o Tally, small []Shrunk) error {
 	fmt.Fprint(&md, "\n## New states\n\n| runs | states |\n|---|---|\n")
 	for _, p := range o.Curve {
 		fmt.Fprintf(&md, "| %d | %d |\n", p.Runs, p.States)
+	}
+	if o.Cells != nil && len(o.Cells.Rows) > 0 {
+		fmt.Fprintf(&md, "\n## What the faults met\n\nOf the situations of a moment, which are pairs of an operation and a state of the lock: the number in which the runs had such a fault.\n\n%s", o.Cells.Markdown())
 	}
 	if err := o.WriteJSON(&lines, small); err != nil {
 		return err

@@ -105,10 +105,11 @@ func (v Versions) Missing(uses Versions) string {
 	return strings.Join(all, ", ")
 }
 
-// PlayedBy says which program began the campaign that a folder holds.
-func PlayedBy(dir string) (Versions, error) {
+// ReadPlan returns the plan of the unfinished campaign in a folder, and the versions of the
+// program that began it.
+func ReadPlan(dir string) (Plan, Versions, error) {
 	s, err := readPlan(dir)
-	return s.versions(), err
+	return s.Plan, s.versions(), err
 }
 
 // Difference says where results of versions v are not those of a program of

@@ -22,6 +22,10 @@ const (
 // instant in random order.
 const slotNs = 10_000
 
+// Resolution is the distance of the instants at which faults and steps of a scenario happen.
+// An instant between two is moved to the earlier one.
+const Resolution = slotNs * time.Nanosecond
+
 // residue is where in its slot a class begins. room is the nanoseconds that it has.
 var residue = [...]int64{classExpiry: 0, classFault: 100, ClassDelivery: 1000, ClassDeadline: 5000, classStep: 7000}
 

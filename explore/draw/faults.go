@@ -147,23 +147,8 @@ func (d *drawer) fault() (f scenarios.Fault, ok bool) {
 		}
 	case "wall_clock":
 		f.FaultSpec = model.FaultSpec{Kind: model.FaultWallClock, Processes: []string{who}, Step: d.signed(d.length(time.Minute))}
-	case serverClock:
-		step := max(d.length(time.Minute).Truncate(time.Millisecond), time.Millisecond)
-		f.FaultSpec = model.FaultSpec{Kind: model.FaultServer, Server: model.ServerWallClock, Step: d.signed(step)}
-	case "restart":
-		f.FaultSpec = model.FaultSpec{Kind: model.FaultServer, Server: model.ServerFault(kind), KeepData: d.draw("faults", 2) == 0}
-		if d.lock.LacksFault(f.FaultSpec, nil) != "" {
-			f.KeepData = !f.KeepData
-		}
-	case "failover":
-		f.FaultSpec = model.FaultSpec{Kind: model.FaultServer, Server: model.ServerFault(kind)}
-		if !d.lock.Replicated {
-			f.LoseLast = d.draw("faults", 6)
-		}
-	case "flush_scripts":
-		f.FaultSpec = model.FaultSpec{Kind: model.FaultServer, Server: model.ServerFault(kind)}
-	case "stall", "isolate":
-		f.FaultSpec = model.FaultSpec{Kind: model.FaultServer, Server: model.ServerFault(kind), For: d.outage()}
+	case serverClock, "restart", "failover", "flush_scripts", "stall", "isolate":
+		f.FaultSpec = d.serverFault(kind)
 	case "delete", "expire":
 		key := d.names[0]
 		if d.full() {
@@ -196,6 +181,28 @@ func (d *drawer) fault() (f scenarios.Fault, ok bool) {
 		}
 	}
 	return f, true
+}
+
+// serverFault draws a fault of the servers.
+func (d *drawer) serverFault(kind string) model.FaultSpec {
+	f := model.FaultSpec{Kind: model.FaultServer, Server: model.ServerFault(kind)}
+	switch kind {
+	case serverClock:
+		step := max(d.length(time.Minute).Truncate(time.Millisecond), time.Millisecond)
+		f.Server, f.Step = model.ServerWallClock, d.signed(step)
+	case "restart":
+		f.KeepData = d.draw("faults", 2) == 0
+		if d.lock.LacksFault(f, nil) != "" {
+			f.KeepData = !f.KeepData
+		}
+	case "failover":
+		if !d.lock.Replicated {
+			f.LoseLast = d.draw("faults", 6)
+		}
+	case "stall", "isolate":
+		f.For = d.outage()
+	}
+	return f
 }
 
 // struck draws the servers that a fault strikes, for a lock that has several servers. A

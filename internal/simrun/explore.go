@@ -335,12 +335,12 @@ func planned(p *explore.Plan, c *explore.Campaign, rest []string, w planWords, s
 		return err
 	}
 	switch {
-	case p.Strategy == explore.StrategyRandom && p.Depth != 0:
+	case !slices.Contains(strategy.Names, p.Strategy):
+		return fmt.Errorf("--strategy %q: write %s or %s", p.Strategy, strings.Join(strategy.Names, ", "), explore.StrategyExhaustive)
+	case p.Strategy != explore.StrategyPCT && p.Depth != 0:
 		return errors.New("--depth belongs to --strategy pct")
 	case p.Strategy == explore.StrategyPCT && p.Depth == 0:
 		p.Depth = 3
-	case p.Strategy != explore.StrategyRandom && p.Strategy != explore.StrategyPCT:
-		return fmt.Errorf("--strategy %q: write random, pct or exhaustive", p.Strategy)
 	}
 	switch {
 	case p.Runs < 1:

@@ -173,7 +173,7 @@ func (a *app) killer(args []string) (int, error) {
 		if err != nil {
 			return 0, err
 		}
-		found, err := explore.Hunt(a.host, p, b.Judge)
+		found, err := explore.Hunt(a.host, p, b.Judge, nil)
 		if err != nil {
 			return 0, err
 		}

@@ -76,20 +76,21 @@ const usage = `simrun runs distributed-lock code in a simulated world.
                        processor; --runs-of L=N: so many for this lock
       --jobs J         processes that play; --json: an object per lock
       --out DIR        write survey.md, survey.html, survey.jsonl and recordings to DIR
-  simrun repeat                            runs of locks, played twice: which records differ, and why
+  simrun repeat                            runs of locks, played twice: which records differ
       --lock L         may be repeated; default: as for survey
       --runs N         drawn runs of each lock; default 200
       --seeds A..B     of each scenario that names the lock; default 1..20
       --jobs J         processes that play; --out DIR: write repeatability.md to DIR
   simrun results [DIR]                     write all of a folder of results anew; default: results
       --only P,...     parts: verdicts track-record six-properties peers-track-record kill
-                       exhaustive explore peers exhaustive-summary explore-summary peers-summary survey performance,
+                       exhaustive explore peers exhaustive-summary explore-summary
+                       peers-summary survey performance,
                        or a folder such as explore/FOLDER
       --older          only what an older program wrote; --check: name it, and write nothing
       --runs N         at most N runs of each campaign; default: as many as it has
   simrun bench                             what runs cost, into results/performance.md
       --only P,...     parts: step schedule run hour workers memory real-time lock growth
-                       worlds
+                       worlds; and hunt, which takes hours and is measured only if named
       --rounds N       how often what is compared is measured in turn; default 5
       --quick          little of everything, for a look; --out FILE, - for here
   simrun kill [BUG ...] [-o FILE] [--json] is every planted bug found, and by which judge?

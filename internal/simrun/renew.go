@@ -60,6 +60,8 @@ type renewal struct {
 	a    *app
 	dir  string
 	jobs int
+	// runs is the most runs that a campaign is played with; 0: as many as before.
+	runs int
 	stop context.Context
 }
 
@@ -67,12 +69,15 @@ type renewal struct {
 func (a *app) renew(args []string) (int, error) {
 	var only []string
 	var check, older bool
+	var given *pflag.FlagSet
 	r := &renewal{a: a, dir: "results"}
 	rest, err := flags("results", args, func(f *pflag.FlagSet) {
 		f.StringSliceVar(&only, "only", nil, "")
 		f.BoolVar(&check, "check", false, "")
 		f.BoolVar(&older, "older", false, "")
 		f.IntVar(&r.jobs, "jobs", runtime.NumCPU(), "")
+		f.IntVar(&r.runs, "runs", 0, "")
+		given = f
 	})
 	if err != nil {
 		return 0, err
@@ -86,6 +91,9 @@ func (a *app) renew(args []string) (int, error) {
 	}
 	if r.jobs < 1 {
 		return 0, usagef("results: --jobs %d: at least 1", r.jobs)
+	}
+	if given.Changed("runs") && r.runs < 1 {
+		return 0, usagef("results: --runs %d: at least 1", r.runs)
 	}
 	if only != nil && len(only) == 0 {
 		return 0, usagef("results: --only names no part")
@@ -359,7 +367,7 @@ func (r *renewal) writeAll(parts []part) (int, error) {
 	stop, release := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer release()
 	r.stop = stop
-	head := journal(parts)
+	head := r.journal(parts)
 	done, err := r.done(head)
 	if err != nil {
 		return 0, err
@@ -409,9 +417,10 @@ func processorTime() (sum time.Duration) {
 }
 
 // journal returns the head of the list of finished parts. It names the versions of the
-// program and the parts to write. A list with another head is ignored.
-func journal(parts []part) string {
-	head := explore.CurrentVersions().String() + ":"
+// program, the most runs of a campaign and the parts to write. A list with another head is
+// ignored.
+func (r *renewal) journal(parts []part) string {
+	head := fmt.Sprintf("%s, runs %d:", explore.CurrentVersions(), r.runs)
 	for _, p := range parts {
 		head += " " + p.name
 	}
@@ -520,7 +529,8 @@ func (r *renewal) summary(folder, file string) error {
 	return r.command(append(append([]string{"findings"}, dirs...), "-o", filepath.Join(r.dir, file))...)
 }
 
-// campaign plays the campaign of a folder again, by its plan. It writes to another folder, and replaces the old folder at the end. The runs that were
+// campaign plays the campaign of a folder again, by its plan, with at most r.runs runs. It
+// writes to another folder, and replaces the old folder at the end. The runs that were
 // played before an interrupt are kept.
 func (r *renewal) campaign(name string) error {
 	place := filepath.Join(r.dir, name)
@@ -531,8 +541,11 @@ func (r *renewal) campaign(name string) error {
 	if _, err := subject.Find(plan.Lock); err != nil {
 		return fmt.Errorf("%s: %w", filepath.Join(place, explore.VerdictsFile), err)
 	}
+	if r.runs > 0 && plan.Strategy != explore.StrategyExhaustive {
+		plan.Runs = min(plan.Runs, r.runs)
+	}
 	work := filepath.Join(r.dir, renewing, name)
-	if err := keepRuns(work); err != nil {
+	if err := keepRuns(work, plan); err != nil {
 		return err
 	}
 	args := append(plan.Args(), "--out", work)
@@ -561,9 +574,10 @@ func (r *renewal) campaign(name string) error {
 // runsOfCampaign lists the files from which an interrupted campaign continues.
 var runsOfCampaign = []string{explore.RunsFile, explore.PlanFile, explore.ShrunkFile}
 
-// keepRuns removes everything but the runs from the folder of an interrupted campaign. If
-// another version of the program played the runs, it removes them, too.
-func keepRuns(dir string) error {
+// keepRuns removes everything but the runs from the folder of an interrupted campaign. It
+// removes the runs, too, if another version of the program played them or if there are to be
+// more of them than the plan has.
+func keepRuns(dir string, plan explore.Plan) error {
 	entries, err := os.ReadDir(dir)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -571,8 +585,8 @@ func keepRuns(dir string) error {
 	if err != nil {
 		return err
 	}
-	old, err := explore.PlayedBy(dir)
-	mine := err == nil && old.Difference(explore.CurrentVersions()) == ""
+	old, by, err := explore.ReadPlan(dir)
+	mine := err == nil && by.Difference(explore.CurrentVersions()) == "" && old.Runs <= plan.Runs
 	for _, e := range entries {
 		if mine && slices.Contains(runsOfCampaign, e.Name()) {
 			continue

@@ -128,7 +128,7 @@ func TestResultsGoOnWhereTheyWereStopped(t *testing.T) {
 		parts, err = chooseParts(parts, strings.Split(campaigns[3], ","))
 	}
 	if err == nil {
-		err = r.keepDone(journal(parts), []string{"exhaustive/two"})
+		err = r.keepDone(r.journal(parts), []string{"exhaustive/two"})
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -137,7 +137,7 @@ func TestResultsGoOnWhereTheyWereStopped(t *testing.T) {
 	if _, out, stderr := call(t, "results", "r", "--only", "exhaustive/two"); strings.Contains(out, "was done before") {
 		t.Errorf("%s%s", out, stderr)
 	}
-	if err := r.keepDone(journal(parts), []string{"exhaustive/two"}); err != nil {
+	if err := r.keepDone(r.journal(parts), []string{"exhaustive/two"}); err != nil {
 		t.Fatal(err)
 	}
 	code, out, stderr := call(t, campaigns...)
@@ -145,6 +145,26 @@ func TestResultsGoOnWhereTheyWereStopped(t *testing.T) {
 		t.Errorf("exit %d: %s%s", code, out, stderr)
 	}
 	same(t, filetest.Contents(t, "r"), want)
+}
+
+// A campaign of more runs than asked for is played with fewer. What an interrupted call with
+// more runs has left is not in the way.
+func TestResultsOfFewerRuns(t *testing.T) {
+	littleResults(t)
+	if code, _, stderr := call(t, "explore", "--lock", "setnx-del", "--faults", "pause", "--runs", "30", "--out", "r/.renewing/explore/one"); code != exitOK && code != exitUnexpected {
+		t.Fatalf("exit %d: %s", code, stderr)
+	}
+	want := filetest.Contents(t, "r/exhaustive/two")
+	if code, _, stderr := call(t, append(campaigns, "--runs", "20")...); code != exitOK {
+		t.Fatalf("exit %d: %s", code, stderr)
+	}
+	if plan, _, err := explore.ReadCampaign("r/explore/one"); err != nil || plan.Runs != 20 {
+		t.Errorf("%d runs, error %v", plan.Runs, err)
+	}
+	same(t, filetest.Contents(t, "r/exhaustive/two"), want)
+	if code, _, stderr := call(t, append(campaigns, "--runs", "0")...); code != exitUsage || !strings.Contains(stderr, "results: --runs 0: at least 1") {
+		t.Errorf("exit %d: %s", code, stderr)
+	}
 }
 
 // A call that is killed while it replaces a folder leaves the old one aside. The next call

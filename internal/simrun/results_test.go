@@ -17,9 +17,9 @@ import (
 )
 
 // otherwise matches the files of results/ that another command than run writes: explore,
-// findings, kill, survey, agree or bench. The figures of bench differ from machine to machine,
-// and agree plays in real time.
-var otherwise = regexp.MustCompile(`^((explore|exhaustive|peers|peers-track-record|survey)/|(findings|exhaustive|peers|kill-table|performance|survey|agreement|repeatability)\.md$|survey\.(html|jsonl)$)`)
+// findings, kill, survey, repeat, agree, upstream or bench. The figures of bench differ from
+// machine to machine, and agree and upstream play in real time.
+var otherwise = regexp.MustCompile(`^((explore|exhaustive|peers|peers-track-record|survey|upstream)/|(findings|exhaustive|peers|kill-table|performance|survey|upstream|agreement|agreement-ports|repeatability)\.md$|(agreement|upstream)\.jsonl$|survey\.(html|jsonl)$)`)
 
 // The program writes the committed results byte for byte.
 func TestResultsAreWhatSimrunWrites(t *testing.T) {

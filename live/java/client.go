@@ -3,8 +3,8 @@
 package java
 
 import (
-	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"os/exec"
 	"strconv"
@@ -130,7 +130,7 @@ func (c *client) warmUpOnce(lock string) error {
 	time.Sleep(30 * time.Millisecond)
 	_, err := c.call(1, "unlock", lock, nil)
 	a := <-waiting
-	if err := cmp.Or(err, a.Err()); err != nil {
+	if err := errors.Join(err, a.Err()); err != nil {
 		return err
 	}
 	if a.Value() != "true" {

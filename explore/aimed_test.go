@@ -1,0 +1,77 @@
+package explore
+
+import (
+	"testing"
+
+	"lockstep/explore/coverage"
+	"lockstep/explore/draw"
+	"lockstep/explore/strategy"
+	"lockstep/sim"
+)
+
+func aimedPlan(name string, runs int) Plan {
+	p := plan("setnx-cad", runs, draw.Classes...)
+	p.Profile, p.Strategy = draw.Full, name
+	return p
+}
+
+// cellsOf returns the number of cells with a fault that the runs met.
+func cellsOf(runs []Run) int {
+	met := map[int]bool{}
+	for _, r := range runs {
+		for _, code := range r.Cells {
+			if c, ok := coverage.CellOf(code); ok && c.Fault != coverage.None {
+				met[code] = true
+			}
+		}
+	}
+	return len(met)
+}
+
+// A campaign that aims knows the moments of the runs that it changes, whether it played them
+// itself or goes on with those of another process.
+func TestACampaignThatAimsGoesOn(t *testing.T) {
+	h := sim.NewHost(t)
+	p := aimedPlan(strategy.NameAimed, 60)
+	want := played(t, h, Campaign{Plan: p})
+	dir, fewer := t.TempDir(), p
+	fewer.Runs = 31
+	played(t, h, Campaign{Plan: fewer, Dir: dir})
+	sameRuns(t, "begun again", played(t, h, Campaign{Plan: p, Dir: dir}), want)
+	aimed := 0
+	for _, r := range want {
+		if r.From >= 0 && r.Seed == want[r.From].Seed {
+			aimed++
+		}
+	}
+	if aimed < 20 {
+		t.Errorf("%d of 60 runs have the seed of the run that they change", aimed)
+	}
+}
+
+func TestAimingMeetsMoreCells(t *testing.T) {
+	h := sim.NewHost(t)
+	met := map[string]int{}
+	for _, name := range []string{strategy.NamePlain, strategy.NameAimed} {
+		met[name] = cellsOf(played(t, h, Campaign{Plan: aimedPlan(name, 100)}))
+	}
+	t.Logf("cells: %v", met)
+	if met[strategy.NameAimed] <= met[strategy.NamePlain] {
+		t.Errorf("100 runs that aim meet %d cells, and 100 that do not meet %d", met[strategy.NameAimed], met[strategy.NamePlain])
+	}
+}
+
+func TestTheTallyHasTheTableOfCells(t *testing.T) {
+	h := sim.NewHost(t)
+	p := aimedPlan(strategy.NameAimed, 20)
+	runs := played(t, h, Campaign{Plan: p})
+	o := Sum(p, runs)
+	if o.Cells == nil || o.Cells.Met != cellsOf(runs) || o.Cells.Of <= o.Cells.Met || len(o.Cells.Rows) < 15 {
+		t.Fatalf("the runs met %d cells, and the table is %+v", cellsOf(runs), o.Cells)
+	}
+	bare := aimedPlan(strategy.NameAimed, 5)
+	bare.Faults = nil
+	if o := Sum(bare, played(t, h, Campaign{Plan: bare})); o.Cells == nil || o.Cells.Situations == 0 || len(o.Cells.Rows) > 0 {
+		t.Errorf("without faults the table is %+v", o.Cells)
+	}
+}

@@ -1,0 +1,510 @@
+// Package coverage gives names to what a campaign has tried. A situation is the state of a
+// lock, an operation of a thread and a moment of the operation. A cell is a situation that a
+// kind of fault met. The package finds the situations and the cells of a run in its record,
+// and says where in a run a fault would fill a cell.
+package coverage
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+
+	"lockstep/model"
+	index "lockstep/model/trace"
+)
+
+// Moment is a moment of an operation, or of the hold that an operation gained.
+type Moment string
+
+// The moments, in the order of an operation and its hold.
+const (
+	BeforeRequest Moment = "before the request"         // the thread is about to call
+	ToServer      Moment = "between request and effect" // a request of the call is on its way
+	FromServer    Moment = "between effect and reply"   // a reply to the call is on its way
+	Waiting       Moment = "while waiting"              // the call is open, and nothing of it is on its way
+	WakeUp        Moment = "at the wake-up"             // the lock is free, and the call has not asked for it again
+	InSection     Moment = "in the critical section"    // the thread holds the lock
+	AtRenewal     Moment = "at the renewal"             // a renewal of the hold is on its way
+	AfterLease    Moment = "after the lease"            // the thread believes to hold, and the server knows better
+)
+
+// Moments are all moments.
+var Moments = []Moment{BeforeRequest, ToServer, FromServer, Waiting, WakeUp, InSection, AtRenewal, AfterLease}
+
+// State is the state of a lock as a thread finds it.
+type State string
+
+// The states of a lock. The words after "and" say that another thread waits for the lock.
+const (
+	Free           State = "free"
+	Own            State = "held by the thread"
+	OwnAgain       State = "entered again"
+	Others         State = "held by another"
+	FreeWaited     State = "free and waited for"
+	OwnWaited      State = "held by the thread and waited for"
+	OwnAgainWaited State = "entered again and waited for"
+	OthersWaited   State = "held by another and waited for"
+)
+
+// States are all states.
+var States = []State{Free, Own, OwnAgain, Others, FreeWaited, OwnWaited, OwnAgainWaited, OthersWaited}
+
+// Operations are the operations of situations. A hold has the operation that gained it.
+var Operations = []model.Action{model.ActLock, model.ActTryLock, model.ActTryLockTimed, model.ActUnlock, model.ActForceUnlock, model.ActExtend}
+
+// Kind is a kind of fault.
+type Kind string
+
+// The kinds of faults. None stands for no fault: a cell without a fault is a situation.
+const (
+	None         Kind = ""
+	Drop         Kind = "drop"
+	Delay        Kind = "delay"
+	Hold         Kind = "hold"
+	HalfOpen     Kind = "half_open"
+	Reset        Kind = "reset"
+	Error        Kind = "error"
+	Crash        Kind = "crash"
+	Pause        Kind = "pause"
+	Partition    Kind = "partition"
+	WallClock    Kind = "wall_clock"
+	ServerClock  Kind = "server_clock"
+	Restart      Kind = "restart"
+	Failover     Kind = "failover"
+	FlushScripts Kind = "flush_scripts"
+	Stall        Kind = "stall"
+	Isolate      Kind = "isolate"
+	Delete       Kind = "delete"
+	Expire       Kind = "expire"
+	Interrupt    Kind = "interrupt"
+)
+
+// Kinds are all kinds of faults.
+var Kinds = []Kind{
+	Drop, Delay, Hold, HalfOpen, Reset, Error, Crash, Pause, Partition, WallClock, ServerClock, Restart, Failover, FlushScripts, Stall, Isolate, Delete, Expire, Interrupt,
+}
+
+// OnMessages reports whether faults of the kind strike a message, and so can meet only the
+// moments at which one is on its way.
+func (k Kind) OnMessages() bool {
+	return slices.Index(Kinds, k) <= slices.Index(Kinds, Error) && k != None
+}
+
+// KindOf returns the kind of a fault; None for one that the package does not know.
+func KindOf(f model.FaultSpec) Kind {
+	kind := Kind(f.Kind)
+	switch f.Kind {
+	case model.FaultRule:
+		kind = Kind(f.Do)
+	case model.FaultServer:
+		if kind = Kind(f.Server); f.Server == model.ServerWallClock {
+			kind = ServerClock
+		}
+	case model.FaultKey:
+		kind = Kind(f.KeyDo)
+	}
+	if !slices.Contains(Kinds, kind) {
+		return None
+	}
+	return kind
+}
+
+// Cannot returns the reason for which faults of the kind cannot meet a moment; "": they can.
+func Cannot(k Kind, m Moment) string {
+	switch {
+	case k.OnMessages() && !slices.Contains([]Moment{ToServer, FromServer, WakeUp, AtRenewal}, m):
+		return "no message is on its way"
+	case k == Error && m != ToServer && m != AtRenewal:
+		return "an error stands in place of the command, before its effect"
+	case (k == HalfOpen || k == Hold) && m == WakeUp:
+		return "published messages are dropped, delayed or reset"
+	case k == Crash && m == BeforeRequest:
+		return "the thread does not come to its call"
+	case k == Interrupt && (m == BeforeRequest || m == InSection || m == AtRenewal || m == AfterLease):
+		return "an interrupt meets threads that are in a call"
+	}
+	return ""
+}
+
+// Cell is a situation, and the kind of fault that met it.
+type Cell struct {
+	State  State
+	Op     model.Action
+	Moment Moment
+	Fault  Kind
+}
+
+// Situation returns the cell without its fault.
+func (c Cell) Situation() Cell {
+	c.Fault = None
+	return c
+}
+
+// String returns the cell in words.
+func (c Cell) String() string {
+	s := fmt.Sprintf("%s, %s, %s", c.Op, c.Moment, c.State)
+	if c.Fault != None {
+		s = string(c.Fault) + " met " + s
+	}
+	return s
+}
+
+// Code returns the number that stands for the cell in files. CellOf is its reverse.
+func (c Cell) Code() int {
+	n := slices.Index(States, c.State)
+	n = n*len(Operations) + slices.Index(Operations, c.Op)
+	n = n*len(Moments) + slices.Index(Moments, c.Moment)
+	return n*(len(Kinds)+1) + slices.Index(Kinds, c.Fault) + 1
+}
+
+// CellOf returns the cell with a code. It reports false if no cell has the code.
+func CellOf(code int) (c Cell, ok bool) {
+	if code < 0 || code >= len(States)*len(Operations)*len(Moments)*(len(Kinds)+1) {
+		return c, false
+	}
+	if kind := code % (len(Kinds) + 1); kind > 0 {
+		c.Fault = Kinds[kind-1]
+	}
+	code /= len(Kinds) + 1
+	c.Moment, code = Moments[code%len(Moments)], code/len(Moments)
+	c.Op, c.State = Operations[code%len(Operations)], States[code/len(Operations)]
+	return c, true
+}
+
+// Opening is an interval of a run in which a thread is in a situation.
+type Opening struct {
+	Cell    // without a fault
+	Process string
+	Thread  string // process/thread
+	Lock    string
+	// FromNs and ToNs are the ends of the interval, in nanoseconds since the start. The
+	// interval does not contain ToNs.
+	FromNs, ToNs int64
+	// LeftNs is the time from FromNs on until the hold of the lock ends, if nobody prolongs
+	// it; 0: nobody holds the lock, or the hold has no end.
+	LeftNs int64
+	// Role and Command say what leaves at FromNs, and Nth that it is the n-th such command of
+	// the process. At the wake-up, Nth counts the published messages to the process. Nth is 0
+	// if no message leaves in the opening: then no fault of messages can strike in it.
+	Role    model.Role
+	Command string
+	Nth     int
+}
+
+// Direction returns the direction of the message that is on its way in the opening.
+func (o Opening) Direction() string {
+	if o.Moment == FromServer || o.Moment == WakeUp {
+		return "reply"
+	}
+	return "request"
+}
+
+// Openings returns the openings of a run, in the order of their beginnings.
+func Openings(t *index.Run) []Opening {
+	w := &walk{run: t, nth: map[*index.Command]int{}}
+	w.count()
+	byThread := map[string][]*index.Call{}
+	var threads []string
+	for _, call := range t.Calls {
+		if byThread[call.Caller] == nil {
+			threads = append(threads, call.Caller)
+		}
+		byThread[call.Caller] = append(byThread[call.Caller], call)
+	}
+	slices.Sort(threads)
+	for _, thread := range threads {
+		w.thread(byThread[thread])
+	}
+	slices.SortStableFunc(w.out, func(a, b Opening) int { return cmp.Compare(a.FromNs, b.FromNs) })
+	return w.out
+}
+
+// walk gathers the openings of a run.
+type walk struct {
+	run *index.Run
+	nth map[*index.Command]int
+	out []Opening
+}
+
+// end returns the instant at which the calm begins, in which there are no faults, or the
+// instant after the last event.
+func (w *walk) end() int64 {
+	if n := len(w.run.Record.Events); n > 0 {
+		return min(w.run.CalmNs, w.run.LeaveNs, w.run.Record.Events[n-1].AtNs+1)
+	}
+	return 0
+}
+
+// count numbers the commands of each process as a rule on them would count.
+func (w *walk) count() {
+	type key struct {
+		process, command string
+		role             model.Role
+	}
+	seen := map[key]int{}
+	for _, m := range w.run.Commands {
+		k := key{m.Process, m.Command, m.Script}
+		if m.Script != "" {
+			k.command = ""
+		}
+		seen[k]++
+		w.nth[m] = seen[k]
+	}
+}
+
+// add adds an interval as openings, one for each state that the lock has in it. It adds none
+// if the interval has no length before the calm.
+func (w *walk) add(call *index.Call, m Moment, from, to int64, on *index.Command) {
+	to = min(to, w.end(), w.run.GoneNs(call.Process))
+	if from >= to {
+		return
+	}
+	state := w.state(call, from)
+	for _, next := range w.turns(call.Lock, from, to) {
+		then := state
+		if next < to {
+			then = w.state(call, next)
+		}
+		if next == to || then != state {
+			w.open(Opening{Cell: Cell{State: state, Op: call.Action, Moment: m}, Process: call.Process, Thread: call.Caller, Lock: call.Lock, FromNs: from, ToNs: next}, on)
+			from, state, on = next, then, nil
+		}
+	}
+}
+
+// turns returns the instants after from at which the state of a lock may change, sorted, and
+// to as the last one.
+func (w *walk) turns(lock string, from, to int64) []int64 {
+	all := []int64{to}
+	note := func(atNs int64) {
+		if from < atNs && atNs < to {
+			all = append(all, atNs)
+		}
+	}
+	for _, c := range w.run.ChangesAfter(lock, from) {
+		note(c.AtNs)
+	}
+	for _, c := range w.run.CallsOn(lock) {
+		note(c.AtNs)
+		note(c.ReturnedNs())
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
+// open adds an opening. It fills in the time that is left of the lease, and the message that
+// is on its way.
+func (w *walk) open(o Opening, on *index.Command) {
+	if s := w.run.StateAt(o.Lock, o.FromNs); s.Held() && s.ExpiresMs >= 0 {
+		o.LeftNs = max(0, s.ExpiresMs*1_000_000-o.FromNs)
+	}
+	switch {
+	case on != nil:
+		o.Role, o.Command, o.Nth = on.Script, on.Command, w.nth[on]
+	case o.Moment == WakeUp:
+		o.Nth = w.push(o)
+	}
+	w.out = append(w.out, o)
+}
+
+// push returns which of the published messages to its process arrives in an opening: the n-th;
+// 0: none does.
+func (w *walk) push(o Opening) int {
+	n := 0
+	for _, e := range w.run.Pushes {
+		if e.Process != o.Process || e.Kind == model.KindHit {
+			continue
+		}
+		n++
+		if o.FromNs <= e.AtNs && e.AtNs <= o.ToNs {
+			return n
+		}
+	}
+	return 0
+}
+
+// state returns the state of the lock of a call at an instant.
+func (w *walk) state(call *index.Call, atNs int64) State {
+	s := w.run.StateAt(call.Lock, atNs)
+	state := Free
+	switch {
+	case s.Held() && s.Owner != call.Caller:
+		state = Others
+	case s.Held() && s.Count > 1:
+		state = OwnAgain
+	case s.Held():
+		state = Own
+	}
+	waits := slices.ContainsFunc(w.run.CallsOn(call.Lock), func(c *index.Call) bool {
+		return c.Caller != call.Caller && c.Action.Acquires() && c.AtNs <= atNs && atNs < c.ReturnedNs() && s.Owner != c.Caller
+	})
+	if waits {
+		return States[slices.Index(States, state)+len(States)/2]
+	}
+	return state
+}
+
+// thread adds the openings of one thread.
+func (w *walk) thread(calls []*index.Call) {
+	before := int64(0)
+	for i, call := range calls {
+		w.add(call, BeforeRequest, before, call.AtNs, nil)
+		w.call(call)
+		before = call.ReturnedNs()
+		if call.Outcome == model.Granted {
+			w.hold(call, calls[i+1:])
+		}
+	}
+}
+
+// call adds the openings within a call.
+func (w *walk) call(call *index.Call) {
+	quiet := call.AtNs // since when nothing of the call is on its way
+	for _, m := range call.Sent {
+		w.waiting(call, quiet, m.AtNs)
+		answered := m.RepliedNs
+		switch {
+		case m.Executed != nil:
+			w.add(call, ToServer, m.AtNs, m.Executed.AtNs, m)
+			if answered < 0 {
+				answered = call.ReturnedNs()
+			}
+			w.add(call, FromServer, m.Executed.AtNs, answered, m)
+		case m.Lost != nil:
+			answered = m.Lost.AtNs
+			w.add(call, ToServer, m.AtNs, answered, m)
+		default:
+			answered = call.ReturnedNs()
+			w.add(call, ToServer, m.AtNs, answered, m)
+		}
+		quiet = max(quiet, answered)
+	}
+	if len(call.Sent) > 0 {
+		w.waiting(call, quiet, call.ReturnedNs())
+	}
+}
+
+// waiting adds an interval of a call in which nothing of it is on its way. It is at the
+// wake-up once the lock is free.
+func (w *walk) waiting(call *index.Call, from, to int64) {
+	if from >= to || !call.Action.Acquires() {
+		return
+	}
+	for _, c := range w.run.ChangesAfter(call.Lock, from) {
+		if c.AtNs < to && c.Ended() && !c.After.Held() {
+			w.add(call, Waiting, from, c.AtNs, nil)
+			w.add(call, WakeUp, c.AtNs, to, nil)
+			return
+		}
+	}
+	w.add(call, Waiting, from, to, nil)
+}
+
+// hold adds the openings of the hold that a call gained: until the thread gives the lock up,
+// or calls again.
+func (w *walk) hold(call *index.Call, later []*index.Call) {
+	from, to := call.ReturnedNs(), int64(index.Never)
+	if i := slices.IndexFunc(later, func(c *index.Call) bool { return c.Lock == call.Lock }); i >= 0 {
+		to = later[i].AtNs
+	}
+	lost := to
+	if !w.holds(call, from) {
+		lost = from
+	}
+	for _, c := range w.run.ChangesAfter(call.Lock, from) {
+		if c.AtNs < to && c.Ended() && c.Before.Owner == call.Caller {
+			lost = min(lost, c.AtNs)
+		}
+	}
+	w.add(call, AfterLease, lost, to, nil)
+	for _, m := range w.run.CommandsFrom(call.Process) {
+		if m.Script != model.RoleRenew || m.AtNs < from || m.AtNs >= lost || !slices.Contains(m.Threads, call.Caller) {
+			continue
+		}
+		w.add(call, InSection, from, m.AtNs, nil)
+		from = m.AtNs
+		over := lost
+		if m.RepliedNs >= 0 {
+			over = min(over, m.RepliedNs)
+		}
+		w.add(call, AtRenewal, from, over, m)
+		from = max(from, over)
+	}
+	w.add(call, InSection, from, lost, nil)
+}
+
+func (w *walk) holds(call *index.Call, atNs int64) bool {
+	return w.run.StateAt(call.Lock, atNs).Owner == call.Caller
+}
+
+// Cells returns the situations of a run and the cells that its faults met, each once, by
+// code. Openings are those of the run.
+func Cells(t *index.Run, openings []Opening) []int {
+	seen := map[int]bool{}
+	meet := func(c Cell, k Kind) {
+		if c.Fault = k; k != None && Cannot(k, c.Moment) == "" {
+			seen[c.Code()] = true
+		}
+	}
+	for _, o := range openings {
+		seen[o.Code()] = true
+	}
+	// at calls meet for the openings of which an instant is the end, or that it lies within: a
+	// fault may end the situation that it meets.
+	at := func(k Kind, atNs int64, concerns func(Opening) bool) {
+		for _, o := range openings {
+			if o.FromNs >= atNs {
+				break
+			}
+			if atNs <= o.ToNs && concerns(o) {
+				meet(o.Cell, k)
+			}
+		}
+	}
+	for _, f := range t.Faults {
+		if k := KindOf(f.Spec); !k.OnMessages() {
+			at(k, f.FromNs, func(o Opening) bool { return len(f.Spec.Processes) == 0 || f.Spec.Names(o.Process) })
+		}
+	}
+	for _, e := range t.Interrupts {
+		at(Interrupt, e.AtNs, func(o Opening) bool { return o.Thread == e.Text })
+	}
+	w := &walk{run: t}
+	for i := range t.Record.Events {
+		e := &t.Record.Events[i]
+		if e.Kind != model.KindHit {
+			continue
+		}
+		k := Kind(e.Do)
+		switch m := t.Command(e.Msg); {
+		case m == nil:
+			// A message is published at the instant at which the lock becomes free.
+			at(k, e.AtNs+1, func(o Opening) bool { return o.Moment == WakeUp && o.Process == e.Process })
+		case m.Call != nil:
+			moment := ToServer
+			if e.Dir == "reply" {
+				moment = FromServer
+			}
+			meet(Cell{State: w.state(m.Call, e.AtNs), Op: m.Call.Action, Moment: moment}, k)
+		default:
+			for _, thread := range m.Threads {
+				if hold := holdAt(t, thread, e.AtNs); hold != nil {
+					meet(Cell{State: w.state(hold, e.AtNs), Op: hold.Action, Moment: AtRenewal}, k)
+				}
+			}
+		}
+	}
+	return slices.Sorted(maps.Keys(seen))
+}
+
+// holdAt returns the last call before an instant that granted a hold to the thread; nil:
+// there is none.
+func holdAt(t *index.Run, thread string, atNs int64) (hold *index.Call) {
+	for _, call := range t.Calls {
+		if call.Caller == thread && call.Outcome == model.Granted && call.ReturnedNs() <= atNs {
+			hold = call
+		}
+	}
+	return hold
+}

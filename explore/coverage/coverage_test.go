@@ -1,0 +1,147 @@
+package coverage_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"lockstep/explore/coverage"
+	"lockstep/model"
+	"lockstep/model/trace"
+	"lockstep/scenarios/play"
+	"lockstep/scenarios/scenariotest"
+	_ "lockstep/scenarios/subject/builtin"
+	"lockstep/sim"
+)
+
+func TestCodesStandForCells(t *testing.T) {
+	seen := map[int]bool{}
+	for _, state := range coverage.States {
+		for _, op := range coverage.Operations {
+			for _, m := range coverage.Moments {
+				for _, k := range append([]coverage.Kind{coverage.None}, coverage.Kinds...) {
+					c := coverage.Cell{State: state, Op: op, Moment: m, Fault: k}
+					if got, ok := coverage.CellOf(c.Code()); !ok || got != c || seen[c.Code()] {
+						t.Fatalf("the code %d of %v gives %v", c.Code(), c, got)
+					}
+					seen[c.Code()] = true
+				}
+			}
+		}
+	}
+	for _, code := range []int{-1, len(seen)} {
+		if c, ok := coverage.CellOf(code); ok {
+			t.Errorf("code %d is %v", code, c)
+		}
+	}
+}
+
+// two plays two threads on one lock: a/1 holds it for 15 s, and b/1 waits for it from 1 s on.
+func two(t *testing.T, faults string) (openings []coverage.Opening, cells []string) {
+	t.Helper()
+	h := sim.NewHost(t)
+	sc := scenariotest.Parse(t, `
+lockstep: 1
+name: two
+about: Two threads.
+locks: [redisson@4.7.0]
+network: {latency: 1ms}
+processes: {a: {}, b: {}}
+steps:
+  a/1: [{lock: x}, {sleep: 15s}, {unlock: x}]
+  b/1: [{at: 1s}, {lock: {name: x, lease: 2s}}, {sleep: 3s}, {unlock: x}]
+faults: [`+faults+`]
+`)
+	run := trace.New(play.Play(h, sc, scenariotest.Lock(t, "redisson@4.7.0"), sim.NewSeeded(1)).Record)
+	openings = coverage.Openings(run)
+	for _, code := range coverage.Cells(run, openings) {
+		c, ok := coverage.CellOf(code)
+		if !ok {
+			t.Fatalf("no cell has the code %d", code)
+		}
+		cells = append(cells, c.String())
+	}
+	return openings, cells
+}
+
+func TestSituationsOfARun(t *testing.T) {
+	openings, cells := two(t, "")
+	for _, want := range []string{
+		"lock, between request and effect, free",
+		"lock, between effect and reply, held by the thread",
+		"lock, in the critical section, held by the thread",
+		"lock, at the renewal, held by the thread and waited for",
+		"lock, before the request, held by another",
+		"lock, between request and effect, held by another",
+		"lock, while waiting, held by another",
+		"lock, at the wake-up, free",
+		"lock, after the lease, free",
+		"unlock, between request and effect, free",
+	} {
+		if !slices.Contains(cells, want) {
+			t.Errorf("%q is missing in\n%s", want, strings.Join(cells, "\n"))
+		}
+	}
+	for _, o := range openings {
+		if o.FromNs >= o.ToNs {
+			t.Errorf("%+v has no length", o)
+		}
+		if coverage.Cannot(coverage.Drop, o.Moment) != "" && o.Nth > 0 {
+			t.Errorf("%+v: the %d-th message", o, o.Nth)
+		}
+	}
+	i := slices.IndexFunc(openings, func(o coverage.Opening) bool {
+		return o.Moment == coverage.AtRenewal && o.Thread == "a/1" && o.Role == model.RoleRenew
+	})
+	if i < 0 || openings[i].FromNs < 10e9 || openings[i].FromNs > 10.2e9 || openings[i].LeftNs < 19e9 || openings[i].LeftNs > 20.1e9 {
+		t.Errorf("the renewal of a/1 is not at 10 s, with 20 s left of the lease: %+v", openings)
+	}
+}
+
+func TestCellsThatFaultsMeet(t *testing.T) {
+	for _, c := range []struct{ fault, want string }{
+		{"{at: 5s, crash: a}", "crash met lock, in the critical section, held by the thread and waited for"},
+		{"{at: 5s, crash: b}", "crash met lock, while waiting, held by another"},
+		{"{at: 15001ms, pause: b, for: 1s}", "pause met lock, while waiting, held by another"},
+		{"{at: 5s, server: restart, keep_data: true}", "restart met lock, while waiting, held by another"},
+		{"{at: 5s, key: x, do: delete}", "delete met lock, in the critical section, held by the thread and waited for"},
+		{"{when: {process: a, script: acquire, nth: 1}, do: drop}", "drop met lock, between request and effect, free"},
+		{"{when: {process: a, script: acquire, direction: reply}, do: delay, for: 1s}", "delay met lock, between effect and reply, held by the thread"},
+		{"{when: {process: a, script: renew, nth: 1}, do: error, with: ERR injected}", "error met lock, at the renewal, held by the thread and waited for"},
+		{`{when: {process: b, channel: "*", direction: reply, nth: 2}, do: drop}`, "drop met lock, at the wake-up, free"},
+	} {
+		if _, cells := two(t, c.fault); !slices.Contains(cells, c.want) {
+			t.Errorf("%s: %q is missing in\n%s", c.fault, c.want, strings.Join(cells, "\n"))
+		}
+	}
+	if _, cells := two(t, ""); slices.ContainsFunc(cells, func(c string) bool { return strings.Contains(c, " met ") }) {
+		t.Errorf("a run without faults has met one: %s", strings.Join(cells, "\n"))
+	}
+}
+
+func TestTheTableCountsSituations(t *testing.T) {
+	section := coverage.Cell{State: coverage.Own, Op: model.ActLock, Moment: coverage.InSection}
+	waited := section
+	waited.State = coverage.OwnWaited
+	crashed := section
+	crashed.Fault = coverage.Crash
+	renewal := coverage.Cell{State: coverage.Own, Op: model.ActLock, Moment: coverage.AtRenewal, Fault: coverage.Drop}
+	anywhere := func(coverage.Moment) string { return "" }
+	table := coverage.Sum([]int{section.Code(), waited.Code(), crashed.Code(), renewal.Code(), 1 << 40}, []coverage.Asked{
+		{Kind: coverage.Drop, At: anywhere}, {Kind: coverage.Crash, At: anywhere}, {Kind: coverage.Isolate, Lacks: "one server is alone"},
+	})
+	// The dropped renewal is a situation too, which no opening told of.
+	if table.Situations != 3 || table.Met != 2 || table.Of != 4 {
+		t.Errorf("%+v", table)
+	}
+	text := table.Markdown()
+	for _, want := range []string{
+		"| crash | – | no run | no run | no run | no run | 1 of 2 | 0 of 1 | no run |\n", "* isolate: one server is alone.\n",
+		"* crash was never met: between request and effect (no run came to it);", "at the renewal; after the lease (no run came to it).\n",
+		"* cannot be (no message is on its way): drop before the request,",
+	} {
+		if !strings.Contains(text, want) {
+			t.Errorf("%q is missing in\n%s", want, text)
+		}
+	}
+}

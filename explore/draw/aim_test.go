@@ -1,0 +1,88 @@
+package draw_test
+
+import (
+	"slices"
+	"testing"
+
+	"lockstep/explore/coverage"
+	"lockstep/explore/draw"
+	"lockstep/internal/longtest"
+	"lockstep/model/trace"
+	"lockstep/scenarios/play"
+	"lockstep/scenarios/scenariotest"
+	"lockstep/sim"
+)
+
+// A fault that is aimed at a moment of a run strikes there, and changes nothing before.
+func TestAimedFaultsMeetTheirMoment(t *testing.T) {
+	h := sim.NewHost(t)
+	for _, name := range []string{"redisson@4.7.0", "redisson-fair@4.7.0", "setnx-cad"} {
+		l := scenariotest.Lock(t, name)
+		tried, met := 0, 0
+		kinds := map[coverage.Kind]bool{}
+		for seed := range uint64(longtest.Size(t, 6, 12)) {
+			base := draw.New(sim.NewSeeded(seed), l, draw.Full, nil)
+			run := play.Play(h, scenariotest.Parse(t, base.Text), l, sim.NewSeeded(seed))
+			if run.Steps > 3000 {
+				continue
+			}
+			openings := coverage.Openings(trace.New(run.Record))
+			c := sim.NewSeeded(seed)
+			for range 10 {
+				if len(openings) == 0 {
+					break
+				}
+				o := openings[c.Choose("test/opening", uint64(len(openings)))]
+				some := draw.Kinds(l, draw.Classes, o.Moment)
+				k := some[c.Choose("test/kind", uint64(len(some)))]
+				if !draw.CanAim(o, k) {
+					continue
+				}
+				aimed, ok := draw.Aim(c, base, l, draw.Full, draw.Classes, o, k)
+				if !ok {
+					t.Fatalf("seed %d: no scenario has %s at %+v", seed, k, o)
+				}
+				sc := scenariotest.Parse(t, aimed.Text)
+				if n := len(sc.Faults); n > 1 || n == 0 && k != coverage.Interrupt {
+					t.Fatalf("%d faults", n)
+				}
+				then := play.Play(h, sc, l, sim.NewSeeded(seed))
+				before, after := run.Record.Events, then.Record.Events
+				for i := range before {
+					if before[i].AtNs >= o.FromNs-10 {
+						break
+					}
+					// Each timer of a world has a nanosecond of its own, and the fault has one.
+					if i >= len(after) || (before[i].AtNs-after[i].AtNs)/10 != 0 || before[i].Kind != after[i].Kind || before[i].Msg != after[i].Msg {
+						t.Fatalf("seed %d, %s at %+v: event %d differs before the fault:\n%+v\n%+v\n%s", seed, k, o, i, before[i], after[i], aimed.Text)
+					}
+				}
+				tried++
+				kinds[k] = true
+				want := o.Cell
+				want.Fault = k
+				if r := trace.New(then.Record); slices.Contains(coverage.Cells(r, coverage.Openings(r)), want.Code()) {
+					met++
+				}
+			}
+		}
+		t.Logf("%s: %d of %d aimed faults of %d kinds met their moment", name, met, tried, len(kinds))
+		if tried < 40 || met*10 < tried*8 || len(kinds) < 8 {
+			t.Errorf("%s: %d of %d aimed faults of %d kinds met their moment", name, met, tried, len(kinds))
+		}
+	}
+}
+
+func TestKindsOfAMoment(t *testing.T) {
+	l := scenariotest.Lock(t, "setnx-cad")
+	network := []draw.Class{draw.ClassNetwork}
+	if got := draw.Kinds(l, network, coverage.Waiting); len(got) > 0 {
+		t.Errorf("%v while waiting, when no message is on its way", got)
+	}
+	if got := draw.Kinds(l, network, coverage.FromServer); !slices.Contains(got, coverage.Drop) || slices.Contains(got, coverage.Error) || slices.Contains(got, coverage.Crash) {
+		t.Errorf("%v between effect and reply", got)
+	}
+	if got := draw.Kinds(l, []draw.Class{draw.ClassWatchdog}, coverage.ToServer); len(got) > 0 {
+		t.Errorf("%v on a request, of the class watchdog", got)
+	}
+}
