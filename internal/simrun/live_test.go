@@ -49,6 +49,9 @@ func (f *fakeLive) Run(_ context.Context, sc *scenarios.Scenario, l *subject.Sub
 	if f.fails != nil || f.after > 0 && f.runs > f.after {
 		return play.LiveRun{}, cmp.Or(f.fails, errors.New("the machine is gone"))
 	}
+	if l.Port != nil { // a library runs on real servers only
+		l = l.Port
+	}
 	v := play.Run(f.host, sc, l, number)
 	if f.other != "" {
 		l, _ = subject.Find(f.other)
