@@ -10,7 +10,6 @@ import (
 	"context"
 	"errors"
 	"strconv"
-	"sync"
 	"time"
 
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
@@ -35,7 +34,11 @@ var Mutex = locktest.Subject{
 	Name: "etcd-mutex", About: "etcd: concurrency.Mutex, with a session for each acquire",
 	Servers: server.Servers(), Lease: lease, Renewed: true, Fair: true, State: state,
 	Open: func(p *locktest.Process) (locktest.Client, error) {
-		return &client{p: p}, nil
+		c, err := newClient(p)
+		if err != nil {
+			return nil, err
+		}
+		return client{c}, nil
 	},
 }
 
@@ -113,32 +116,10 @@ func (a asking) SendMsg(m any) error {
 	return a.ClientStream.SendMsg(m)
 }
 
-// client has a client of etcd for each thread and lock. One client of etcd sends the renewals
-// of all its sessions in one goroutine, and in the order of a map.
-type client struct {
-	p *locktest.Process
+type client struct{ *clientv3.Client }
 
-	mu  sync.Mutex
-	all []*clientv3.Client
-}
-
-func (c *client) Lock(name string) (locktest.Lock, error) {
-	own, err := newClient(c.p)
-	if err != nil {
-		return nil, err
-	}
-	c.mu.Lock()
-	c.all = append(c.all, own)
-	c.mu.Unlock()
-	return &lock{c: own, name: name}, nil
-}
-
-func (c *client) Close() error {
-	var problems []error
-	for _, own := range c.all {
-		problems = append(problems, own.Close())
-	}
-	return errors.Join(problems...)
+func (c client) Lock(name string) (locktest.Lock, error) {
+	return &lock{c: c.Client, name: name}, nil
 }
 
 type lock struct {
