@@ -228,9 +228,8 @@ func (p Plan) play(h *sim.Host, l *subject.Subject, t task, f *family) (r Run, e
 	}
 	r.Word, r.Why, r.Steps, r.SimNs = v.Word, v.Why, int64(v.Played.Steps), v.Played.SimNs
 	r.States = strategy.States(v.Played.Trace)
-	openings := coverage.Openings(v.Played.Trace)
-	r.Cells = coverage.Cells(v.Played.Trace, openings)
-	f.openings[t.index] = openings
+	f.last, f.openings = t.index, coverage.Openings(v.Played.Trace)
+	r.Cells = coverage.Cells(v.Played.Trace, f.openings)
 	if t.index%repeatEvery == 0 && r.Word != play.VerdictNondeterministic {
 		if again := play.Play(h, v.Scenario, l, p.chooser(r.Seed, r.Estimate)).Record.Digest(); again != v.Digest {
 			r.Word = play.VerdictNondeterministic
@@ -291,26 +290,26 @@ type family struct {
 	states map[uint64]bool
 	cells  map[int]bool
 	best   map[string]int // by group: the smallest failure so far
-	// openings are those of the runs that this process played, by index.
-	openings map[int][]coverage.Opening
+	// openings are those of the run with the index last, if this process played it.
+	last     int
+	openings []coverage.Opening
 }
 
 func newFamily() *family {
-	return &family{states: map[uint64]bool{}, cells: map[int]bool{}, best: map[string]int{}, openings: map[int][]coverage.Opening{}}
+	return &family{states: map[uint64]bool{}, cells: map[int]bool{}, best: map[string]int{}, last: -1}
 }
 
 // openingsOf returns the openings of the run that a task changes. It plays the run again if
 // another process played it.
 func (f *family) openingsOf(h *sim.Host, p Plan, l *subject.Subject, t task) ([]coverage.Opening, error) {
-	if known, ok := f.openings[t.from]; ok {
-		return known, nil
+	if f.last == t.from {
+		return f.openings, nil
 	}
 	sc, err := Run{Index: t.from, Seed: t.seed, Scenario: t.base}.scenario()
 	if err != nil {
 		return nil, err
 	}
-	f.openings[t.from] = coverage.Openings(trace.New(play.Play(h, sc, l, p.chooser(t.seed, t.estimate)).Record))
-	return f.openings[t.from], nil
+	return coverage.Openings(trace.New(play.Play(h, sc, l, p.chooser(t.seed, t.estimate)).Record)), nil
 }
 
 // mostAimed is the largest number of faults that one run aims. The first one strikes as it is
@@ -374,7 +373,6 @@ func (f *family) add(r Run) Run {
 	}
 	if !keep {
 		r.Scenario = draw.Scenario{}
-		delete(f.openings, r.Index)
 	}
 	f.runs = append(f.runs, r)
 	f.runs[len(f.runs)-1].Recording = ""

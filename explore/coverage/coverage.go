@@ -273,6 +273,13 @@ func (w *walk) add(call *index.Call, m Moment, from, to int64, on *index.Command
 	}
 }
 
+// changes returns the changes of a lock after from and before to.
+func (w *walk) changes(lock string, from, to int64) []*index.Change {
+	later := w.run.ChangesAfter(lock, from)
+	n, _ := slices.BinarySearchFunc(later, to, func(c *index.Change, atNs int64) int { return cmp.Compare(c.AtNs, atNs) })
+	return later[:n]
+}
+
 // turns returns the instants after from at which the state of a lock may change, sorted, and
 // to as the last one.
 func (w *walk) turns(lock string, from, to int64) []int64 {
@@ -282,7 +289,7 @@ func (w *walk) turns(lock string, from, to int64) []int64 {
 			all = append(all, atNs)
 		}
 	}
-	for _, c := range w.run.ChangesAfter(lock, from) {
+	for _, c := range w.changes(lock, from, to) {
 		note(c.AtNs)
 	}
 	for _, c := range w.run.CallsOn(lock) {
@@ -391,8 +398,8 @@ func (w *walk) waiting(call *index.Call, from, to int64) {
 	if from >= to || !call.Action.Acquires() {
 		return
 	}
-	for _, c := range w.run.ChangesAfter(call.Lock, from) {
-		if c.AtNs < to && c.Ended() && !c.After.Held() {
+	for _, c := range w.changes(call.Lock, from, to) {
+		if c.Ended() && !c.After.Held() {
 			w.add(call, Waiting, from, c.AtNs, nil)
 			w.add(call, WakeUp, c.AtNs, to, nil)
 			return
@@ -412,8 +419,8 @@ func (w *walk) hold(call *index.Call, later []*index.Call) {
 	if !w.holds(call, from) {
 		lost = from
 	}
-	for _, c := range w.run.ChangesAfter(call.Lock, from) {
-		if c.AtNs < to && c.Ended() && c.Before.Owner == call.Caller {
+	for _, c := range w.changes(call.Lock, from, to) {
+		if c.Ended() && c.Before.Owner == call.Caller {
 			lost = min(lost, c.AtNs)
 		}
 	}
