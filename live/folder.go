@@ -6,21 +6,17 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
-	"sync"
 	"syscall"
 )
 
 // folderPrefix begins the names of the temporary folders of this package.
 const folderPrefix = "lockstep-live-"
 
-// sweep runs once in a process.
-var sweep sync.Once
-
 // Folder makes a temporary folder, which free removes. A program that is killed cannot remove its
-// folders: the first call removes those whose programs are gone. A program holds a lock of the
+// folders: each call removes those whose programs are gone. A program holds a lock of the
 // kernel's on each of its folders, which ends with it.
 func Folder() (dir string, free func(), err error) {
-	sweep.Do(removeDeadFolders)
+	removeDeadFolders()
 	for {
 		dir, err := os.MkdirTemp("", folderPrefix)
 		if err != nil {
