@@ -112,6 +112,13 @@ type report struct {
 	missing      []string // parts that were not reached yet
 }
 
+// chosen returns the parts to measure, in order.
+func (b *bench) chosen() []part {
+	return slices.DeleteFunc(slices.Clone(parts), func(p part) bool {
+		return !slices.Contains(b.Only, p.name) && (len(b.Only) > 0 || p.asked)
+	})
+}
+
 // Run implements command.Benchmarks.
 func (b *bench) Run(each func(command.Report) error) error {
 	if err := b.Check(); err != nil {
@@ -119,7 +126,7 @@ func (b *bench) Run(each func(command.Report) error) error {
 	}
 	r := &report{begun: time.Now(), machine: machine(), quick: b.Quick, rounds: b.Rounds}
 	r.loads[0] = load()
-	chosen := slices.DeleteFunc(slices.Clone(parts), func(p part) bool { return !slices.Contains(b.Only, p.name) && (len(b.Only) > 0 || p.asked) })
+	chosen := b.chosen()
 	for i, p := range chosen {
 		if b.Progress != nil {
 			b.Progress(p.name)

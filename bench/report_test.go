@@ -2,6 +2,7 @@ package bench
 
 import (
 	"math"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -52,12 +53,13 @@ func TestRatiosAreThoseWithinARound(t *testing.T) {
 }
 
 func TestTheTimeThatAProcessHasUsed(t *testing.T) {
-	const stat = "4711 (a (b) c) S 1 4711 4711 0 -1 4194560 900 0 0 0 250 50 7 8 20 0 1 0 100 1000 10\n"
-	if got, err := usedIn(stat); err != nil || got != 3*time.Second {
-		t.Errorf("%v, %v; want 3s", got, err)
+	before := processorTime()
+	got, err := usedBy(os.Getpid())
+	if after := processorTime(); err != nil || got < before-20*time.Millisecond || got > after+20*time.Millisecond {
+		t.Errorf("%v, error %v; getrusage says %v before and %v after", got, err, before, after)
 	}
-	if _, err := usedIn("4711 (x) S 1"); err == nil {
-		t.Error("a file that ends early has a time")
+	if got, err := usedBy(1 << 22); err == nil { // no process has a greater number than this
+		t.Errorf("a process that is not there has used %v", got)
 	}
 }
 

@@ -28,8 +28,8 @@ func cellsOf(runs []Run) int {
 	return len(met)
 }
 
-// A campaign that aims knows the moments of the runs that it changes, whether it played them
-// itself or goes on with those of another process.
+// A campaign that aims has the same runs whether one process plays it or a second one goes on
+// with it. The second process plays a run again to learn its moments.
 func TestACampaignThatAimsGoesOn(t *testing.T) {
 	h := sim.NewHost(t)
 	p := aimedPlan(strategy.NameAimed, 60)
@@ -73,5 +73,19 @@ func TestTheTallyHasTheTableOfCells(t *testing.T) {
 	bare.Faults = nil
 	if o := Sum(bare, played(t, h, Campaign{Plan: bare})); o.Cells == nil || o.Cells.Situations == 0 || len(o.Cells.Rows) > 0 {
 		t.Errorf("without faults the table is %+v", o.Cells)
+	}
+}
+
+// A campaign that has nothing to aim draws every run anew, and plays no run twice.
+func TestWhatCannotBeAimedIsDrawn(t *testing.T) {
+	h := sim.NewHost(t)
+	p := aimedPlan(strategy.NameAimed, 20)
+	p.Faults = nil
+	seeds := map[uint64]bool{}
+	for _, r := range played(t, h, Campaign{Plan: p}) {
+		if r.From >= 0 || seeds[r.Seed] {
+			t.Errorf("run %d changes run %d, with seed %d", r.Index, r.From, r.Seed)
+		}
+		seeds[r.Seed] = true
 	}
 }

@@ -190,31 +190,37 @@ func (p Plan) Draw(index int, l *subject.Subject) (seed uint64, text string) {
 	return seed, draw.New(sim.NewSeeded(seed), l, p.Profile, p.Faults).Text
 }
 
-// scenario draws the scenario of a task.
-func (p Plan) scenario(h *sim.Host, l *subject.Subject, t task, f *family) (draw.Scenario, error) {
-	c := sim.NewSeeded(p.seedOf(t.index))
-	switch {
-	case t.from < 0:
-		return draw.New(c, l, p.Profile, p.Faults), nil
-	case t.aimed:
+// draw returns the run of a task with its scenario. A run that is to aim at cells is drawn anew
+// if the family has met all cells that it could aim at.
+func (p Plan) draw(h *sim.Host, l *subject.Subject, t task, f *family) (Run, error) {
+	r := Run{Index: t.index, Seed: t.seed, From: t.from, Estimate: t.estimate}
+	own := p.seedOf(t.index)
+	c := sim.NewSeeded(own)
+	if t.aimed {
 		t.base = draw.New(sim.NewSeeded(p.seedOf(t.from)), l, p.Profile, p.Faults)
 		openings, err := f.openingsOf(h, p, l, t)
 		if err != nil {
-			return draw.Scenario{}, err
+			return r, err
 		}
-		if s, ok := f.aim(c, l, p, t.base, openings); ok {
-			return s, nil
+		var ok bool
+		if r.Scenario, ok = f.aim(c, l, p, t.base, openings); ok {
+			return r, nil
 		}
-		return t.base, nil // all cells are met
+		r.From, r.Seed, c = -1, own, sim.NewSeeded(own)
 	}
-	return draw.Vary(c, t.base, l, p.Profile, p.Faults), nil
+	if r.From < 0 {
+		r.Scenario = draw.New(c, l, p.Profile, p.Faults)
+	} else {
+		r.Scenario = draw.Vary(c, t.base, l, p.Profile, p.Faults)
+	}
+	return r, nil
 }
 
 // play plays a run of a family and judges it. In the result, States has all states that
 // the run reached, Cells all cells, and Scenario is kept.
-func (p Plan) play(h *sim.Host, l *subject.Subject, t task, f *family) (r Run, err error) {
-	r = Run{Index: t.index, Seed: t.seed, From: t.from, Estimate: t.estimate}
-	if r.Scenario, err = p.scenario(h, l, t, f); err != nil {
+func (p Plan) play(h *sim.Host, l *subject.Subject, t task, f *family) (Run, error) {
+	r, err := p.draw(h, l, t, f)
+	if err != nil {
 		return r, err
 	}
 	chooser := p.chooser(r.Seed, r.Estimate)
@@ -290,7 +296,8 @@ type family struct {
 	states map[uint64]bool
 	cells  map[int]bool
 	best   map[string]int // by group: the smallest failure so far
-	// openings are those of the run with the index last, if this process played it.
+	// last is the index of the run that this process played last, and openings are the
+	// openings of that run; -1: it has played none.
 	last     int
 	openings []coverage.Opening
 }

@@ -220,7 +220,7 @@ func Openings(t *index.Run) []Opening {
 	return w.out
 }
 
-// walk gathers the openings of a run.
+// walk collects the openings of a run.
 type walk struct {
 	run *index.Run
 	nth map[*index.Command]int
@@ -365,7 +365,7 @@ func (w *walk) thread(calls []*index.Call) {
 	}
 }
 
-// call adds the openings within a call.
+// call adds the openings between the invocation of a call and its return.
 func (w *walk) call(call *index.Call) {
 	quiet := call.AtNs // since when nothing of the call is on its way
 	for _, m := range call.Sent {
@@ -445,8 +445,8 @@ func (w *walk) holds(call *index.Call, atNs int64) bool {
 	return w.run.StateAt(call.Lock, atNs).Owner == call.Caller
 }
 
-// Cells returns the situations of a run and the cells that its faults met, each once, by
-// code. Openings are those of the run.
+// Cells returns the codes of the situations of a run and of the cells that its faults met, each
+// once. The openings must be the openings of that run.
 func Cells(t *index.Run, openings []Opening) []int {
 	seen := map[int]bool{}
 	meet := func(c Cell, k Kind) {

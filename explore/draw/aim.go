@@ -188,7 +188,7 @@ func Asked(l *subject.Subject, classes []Class) (asked []coverage.Asked) {
 			if slices.Contains(at[m], k) {
 				return ""
 			}
-			return "no fault of the classes"
+			return "the classes of the campaign have no such fault there"
 		}}
 		if d.lacks(kind) {
 			a.Lacks = "the servers of the lock have no such fault"

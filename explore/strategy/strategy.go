@@ -59,7 +59,7 @@ type seeded struct{}
 func (seeded) Chooser(seed uint64, _ int) sim.Chooser { return sim.NewSeeded(seed) }
 func (seeded) Schedule() string                       { return NameRandom }
 
-// plain draws each run anew. It is what other strategies are compared with.
+// plain draws each run anew. It is the baseline for other strategies.
 type plain struct{ seeded }
 
 func (plain) Next(sim.Chooser, int, int) Next { return Next{Base: -1} }

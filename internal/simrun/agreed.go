@@ -20,7 +20,7 @@ import (
 	"lockstep/scenarios/play"
 )
 
-// An agreedRun is what a live run of agree came to. Its first fields say which run it is.
+// An agreedRun is the result of a live run of agree. Its first fields identify the run.
 type agreedRun struct {
 	Scenario string   `json:"scenario"`
 	Text     string   `json:"text"` // a hash of the scenario file
@@ -114,7 +114,7 @@ func (k *agreedRuns) find(p *pair, n int) (agreedRun, bool) {
 	return r, ok
 }
 
-// add writes a run.
+// add appends a run to the file, so that the next call finds it.
 func (k *agreedRuns) add(r agreedRun) error {
 	k.mu.Lock()
 	defer k.mu.Unlock()

@@ -87,7 +87,7 @@ const usage = `simrun runs distributed-lock code in a simulated world.
                        peers-summary survey performance,
                        or a folder such as explore/FOLDER
       --older          only what an older program wrote; --check: name it, and write nothing
-      --runs N         at most N runs of each campaign; default: as many as it has
+      --runs N         play at most N runs of each campaign; default: its own number
   simrun bench                             what runs cost, into results/performance.md
       --only P,...     parts: step schedule run hour workers memory real-time lock growth
                        worlds; and hunt, which takes hours and is measured only if named

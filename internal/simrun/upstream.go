@@ -389,7 +389,7 @@ func readSurefire(dir fs.FS) (*upstream.TestRun, error) {
 	return r, nil
 }
 
-// entry is what the table says of a case.
+// entry returns the row of the table for a case.
 func (c *upstreamCase) entry() upstreamEntry {
 	e := upstreamEntry{ID: c.ID, Title: c.Title, Issues: c.Issues, Release: c.Release, Scenario: c.source, Judge: c.Finding.Judge, Runs: c.Runs, Reproduced: c.Reproduced, Programs: c.Programs, Test: c.Test, Reason: c.reason}
 	if c.lock != nil {

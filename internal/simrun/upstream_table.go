@@ -134,10 +134,6 @@ func (t *upstreamTable) write(args []string) error {
 	fmt.Fprintln(&b, "| defect | title | issues | live runs | tries of the test | report |")
 	fmt.Fprintln(&b, "|---|---|---|---|---|---|")
 	for _, e := range t.entries {
-		var numbers []string
-		for _, n := range e.Issues {
-			numbers = append(numbers, fmt.Sprintf("#%d", n))
-		}
 		var report []string
 		if e.Folder {
 			report = append(report, fmt.Sprintf("[%s](%s/%s/report.md)", e.ID, t.folder, e.ID))
@@ -145,7 +141,7 @@ func (t *upstreamTable) write(args []string) error {
 		if e.Reason != "" {
 			report = append(report, e.Reason)
 		}
-		fmt.Fprintf(&b, "| %s | %s | %s | %s | %s | %s |\n", e.ID, strings.ReplaceAll(e.Title, "|", "\\|"), cmp.Or(strings.Join(numbers, ", "), "none known"), e.live(), e.test(), strings.Join(report, "; "))
+		fmt.Fprintf(&b, "| %s | %s | %s | %s | %s | %s |\n", e.ID, strings.ReplaceAll(e.Title, "|", "\\|"), cmp.Or(upstream.Issues(e.Issues), "none known"), e.live(), e.test(), strings.Join(report, "; "))
 	}
 	return renameio.WriteFile(t.text, b.Bytes(), 0o666)
 }

@@ -142,7 +142,7 @@ func (r *Report) Text() []byte {
 	p := func(format string, args ...any) { fmt.Fprintf(&b, format, args...) }
 	p("# %s\n\n", capital(r.Title))
 	if len(r.Issues) > 0 {
-		p("Issues that tell of it: %s.\n\n", issues(r.Issues))
+		p("Issues that tell of it: %s.\n\n", Issues(r.Issues))
 	}
 	p("**Expected behavior**\n\n")
 	switch {
@@ -183,7 +183,8 @@ func (r *Report) Text() []byte {
 	return b.Bytes()
 }
 
-func issues(numbers []int) string {
+// Issues returns the numbers of issues for people, or "" for none.
+func Issues(numbers []int) string {
 	var out []string
 	for _, n := range numbers {
 		out = append(out, fmt.Sprintf("#%d", n))
