@@ -109,3 +109,32 @@ func TestAnInterruptedTryLeavesItsKeys(t *testing.T) {
 		}
 	}
 }
+
+// On real servers, too: two mutexes that never locked both extend, since the value of both is
+// empty and the option sets the key that is gone.
+func TestTwoExtendWithoutAHold(t *testing.T) {
+	extended := func(options ...redsync.Option) (all []bool) {
+		var addrs []string
+		for range 5 {
+			addrs = append(addrs, redisserver.Start(t, "redis-server").Addr)
+		}
+		for range 2 {
+			var pools []rs.Pool
+			for _, addr := range addrs {
+				c := redis.NewClient(&redis.Options{Addr: addr, MaxRetries: -1})
+				t.Cleanup(func() { _ = c.Close() })
+				pools = append(pools, goredis.NewPool(c))
+			}
+			m := redsync.New(pools...).NewMutex("stock", append(options, redsync.WithExpiry(time.Hour))...)
+			ok, _ := m.ExtendContext(t.Context())
+			all = append(all, ok)
+		}
+		return all
+	}
+	if got := extended(redsync.WithSetNXOnExtend()); !slices.Equal(got, []bool{true, true}) {
+		t.Errorf("with the option the extensions of two clients that never locked succeeded: %v", got)
+	}
+	if got := extended(); slices.Contains(got, true) {
+		t.Errorf("without the option the extensions of two clients that never locked succeeded: %v", got)
+	}
+}
