@@ -3,12 +3,14 @@ package simrun
 import (
 	"bufio"
 	"encoding/json"
+	"fmt"
 	"io"
 	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -16,6 +18,7 @@ import (
 	"lockstep/explore"
 	"lockstep/explore/draw"
 	"lockstep/internal/filetest"
+	"lockstep/internal/longtest"
 	"lockstep/sim"
 )
 
@@ -102,15 +105,46 @@ func scenarioOf(t *testing.T, recording string) string {
 	return file
 }
 
+// pauses is a campaign of several families of runs, which tests play on other numbers of
+// processes and with interruptions. A long test has one family more.
+func pauses(t *testing.T) (args []string, runs int) {
+	t.Helper()
+	runs = longtest.Size(t, 120, 220)
+	return []string{"explore", "--lock", "setnx-del", "--faults", "pause", "--runs", strconv.Itoa(runs)}, runs
+}
+
+// pausesPlayed holds what the campaign pauses prints as JSON and the contents of its folder, played by one
+// process and without an interruption, once a test has asked for it.
+var pausesPlayed struct {
+	out    string
+	folder map[string]string
+}
+
+// playPauses writes the folder of the campaign pauses, and returns what it prints. The
+// campaign is played once for all tests.
+func playPauses(t *testing.T) (folder, out string) {
+	t.Helper()
+	folder = t.TempDir()
+	if pausesPlayed.folder == nil {
+		args, _ := pauses(t)
+		code, out, stderr := call(t, append(args, "--json", "--jobs", "1", "--out", folder)...)
+		if code != exitUnexpected {
+			t.Fatalf("exit %d\n%s%s", code, out, stderr)
+		}
+		pausesPlayed.out, pausesPlayed.folder = out, filetest.Contents(t, folder)
+		return folder, out
+	}
+	writeContents(t, folder, pausesPlayed.folder)
+	return folder, pausesPlayed.out
+}
+
 // explore finds the same on one process, on three, and in shards. Each recording replays,
 // and the scenario of each seeded one runs as expected.
 func TestExploreFindsTheSameOnAnyNumberOfProcesses(t *testing.T) {
-	args := []string{"explore", "--lock", "setnx-del", "--faults", "pause", "--runs", "220", "--json"}
-	one, two := t.TempDir(), t.TempDir()
-	code, first, stderr := call(t, append(slices.Clone(args), "--jobs", "1", "--out", one)...)
-	if code != exitUnexpected {
-		t.Fatalf("exit %d\n%s%s", code, first, stderr)
-	}
+	args, runs := pauses(t)
+	args = append(args, "--json")
+	one, first := playPauses(t)
+	two := t.TempDir()
 	if _, again, _ := call(t, append(slices.Clone(args), "--jobs", "3", "--out", two)...); again != first {
 		t.Errorf("with three processes:\n%s\nwith one:\n%s", again, first)
 	}
@@ -159,7 +193,8 @@ func TestExploreFindsTheSameOnAnyNumberOfProcesses(t *testing.T) {
 		t.Errorf("merged:\n%s%s", merged, stderr)
 	}
 	code, part, _ := call(t, "merge", shards[1])
-	if code != exitUnexpected || !strings.Contains(strings.Join(strings.Fields(part), " "), "incomplete: 120 of 220 runs were not played") {
+	left := runs - min(100, runs-100) // the shard has the second family of a hundred
+	if code != exitUnexpected || !strings.Contains(strings.Join(strings.Fields(part), " "), fmt.Sprintf("incomplete: %d of %d runs were not played", left, runs)) {
 		t.Errorf("a shard alone: exit %d\n%s", code, part)
 	}
 }
@@ -177,11 +212,9 @@ func TestExploreStopsInTime(t *testing.T) {
 // command goes on, also after the process was killed, and at the end the folder is the same to
 // the byte as without an interruption.
 func TestAnInterruptedCampaignEndsTheSame(t *testing.T) {
-	args := []string{"explore", "--lock", "setnx-del", "--faults", "pause", "--runs", "220", "--out"}
-	dir := t.TempDir()
-	if code, _, stderr := call(t, append(slices.Clone(args), dir)...); code != exitUnexpected {
-		t.Fatalf("exit %d\n%s", code, stderr)
-	}
+	args, _ := pauses(t)
+	args = append(args, "--out")
+	dir, _ := playPauses(t)
 	want := filetest.Contents(t, dir)
 	for _, c := range []struct {
 		name   string

@@ -236,7 +236,7 @@ func TestTheLastLineOfAFailingRunReplaysIt(t *testing.T) {
 }
 
 func TestTheTableFitsAHundredColumns(t *testing.T) {
-	for _, args := range [][]string{{"list"}, {"help"}, {"run", "misdelete", "fair-dead-waiters-add-up", "--seed", "1"}} {
+	for _, args := range [][]string{{"list"}, {"help"}, {"run", "misdelete", "fair-dead-waiters-add-up", "--lock", "setnx-del", "--lock", "redisson-fair@3.21.3", "--seed", "1"}} {
 		_, out, _ := call(t, args...)
 		for _, line := range strings.Split(out, "\n") {
 			if n := len([]rune(line)); n > 100 && !strings.Contains(line, "replay:") {

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"lockstep/internal/longtest"
 	"lockstep/model"
 )
 
@@ -26,6 +27,27 @@ func blocks(t *testing.T, language string) []string {
 		t.Fatalf("the README has no %s block", language)
 	}
 	return out
+}
+
+// answer is the outcome of a command.
+type answer struct {
+	code        int
+	out, stderr string
+}
+
+// answers holds the outcomes of callOnce by the words of the command.
+var answers = map[string]answer{}
+
+// callOnce runs simrun like call. Tests that give the same command get the outcome of one run.
+func callOnce(t *testing.T, args ...string) answer {
+	t.Helper()
+	words := strings.Join(args, " ")
+	a, ok := answers[words]
+	if !ok {
+		a.code, a.out, a.stderr = call(t, args...)
+		answers[words] = a
+	}
+	return a
 }
 
 func TestTheReadmeIsTrue(t *testing.T) {
@@ -67,8 +89,8 @@ func TestTheReadmeIsTrue(t *testing.T) {
 				if strings.Contains(args, "exhaustive") {
 					want = exitOK
 				}
-				if code, out, stderr := call(t, strings.Fields(args)...); code != want {
-					t.Errorf("exit %d\n%s%s", code, out, stderr)
+				if a := callOnce(t, strings.Fields(args)...); a.code != want {
+					t.Errorf("exit %d\n%s%s", a.code, a.out, a.stderr)
 				}
 			})
 		}
@@ -85,10 +107,10 @@ func TestTheReadmesOutputIsReal(t *testing.T) {
 	}
 	_, run, _ := call(t, "run", "misdelete", "--lock", "setnx-del", "--seed", "1")
 	_, replay, _ := call(t, "replay", "../../results/misdelete/setnx-del/1.lockstep")
-	_, explored, _ := call(t, "explore", "--lock", "setnx-del", "--faults", "pause", "--runs", "300")
+	explored := callOnce(t, "explore", "--lock", "setnx-del", "--faults", "pause", "--runs", "300")
 	squeeze := func(s string) string { return strings.Join(strings.Fields(s), " ") }
-	_, covered, _ := call(t, "explore", "--lock", "setnx-del", "--faults", "network", "--strategy", "exhaustive")
-	said := squeeze(run + replay + explored + covered)
+	covered := callOnce(t, "explore", "--lock", "setnx-del", "--faults", "network", "--strategy", "exhaustive")
+	said := squeeze(run + replay + explored.out + covered.out)
 	quoted := 0
 	for _, line := range strings.Split(string(text), "\n") {
 		if strings.HasPrefix(line, "    ") && strings.TrimSpace(line) != "" && !strings.Contains(line, ": {") && !strings.HasPrefix(strings.TrimSpace(line), "- ") {
@@ -103,7 +125,8 @@ func TestTheReadmesOutputIsReal(t *testing.T) {
 	}
 }
 
-// The commands in the documents about reading print the output that the documents show.
+// The commands in the documents about reading print the output that the documents show. A short
+// test leaves out --blame, which plays 500 runs, and the lines below it.
 func TestWhatIsReadIsReal(t *testing.T) {
 	page := filepath.Join(t.TempDir(), "report.html")
 	t.Chdir("../..")
@@ -114,7 +137,16 @@ func TestWhatIsReadIsReal(t *testing.T) {
 			t.Fatal(err)
 		}
 		var said strings.Builder
-		lines := strings.Split(string(text), "\n")
+		var lines []string
+		left := false
+		for line := range strings.SplitSeq(string(text), "\n") {
+			if strings.HasPrefix(line, "go run ./cmd/simrun ") {
+				left = !longtest.Asked() && strings.Contains(line, "--blame")
+			}
+			if !left {
+				lines = append(lines, line)
+			}
+		}
 		for _, line := range lines {
 			if args, ok := strings.CutPrefix(line, "go run ./cmd/simrun "); ok {
 				code, out, stderr := call(t, strings.Fields(strings.Replace(args, "report.html", page, 1))...)

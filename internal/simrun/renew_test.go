@@ -36,8 +36,14 @@ func littleResults(t *testing.T) {
 		little = filetest.Contents(t, "r")
 		return
 	}
-	for name, text := range little {
-		file := filepath.Join("r", filepath.FromSlash(name))
+	writeContents(t, "r", little)
+}
+
+// writeContents writes files into a folder, by name.
+func writeContents(t *testing.T, folder string, files map[string]string) {
+	t.Helper()
+	for name, text := range files {
+		file := filepath.Join(folder, filepath.FromSlash(name))
 		if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
 			t.Fatal(err)
 		}

@@ -21,19 +21,78 @@ import (
 // machine to machine, and agree and upstream play in real time.
 var otherwise = regexp.MustCompile(`^((explore|exhaustive|peers|peers-track-record|survey|upstream)/|(findings|exhaustive|peers|kill-table|performance|survey|upstream|agreement|agreement-ports|repeatability)\.md$|(agreement|upstream)\.jsonl$|survey\.(html|jsonl)$)`)
 
-// The program writes the committed results byte for byte.
+// stepsMost is how many steps the runs of a scenario may have, all locks and seeds together,
+// where a short test plays it. Four scenarios have more, which are two thirds of all steps.
+const stepsMost = 25_000
+
+// scenariosToPlay returns the names of the scenarios that a test plays: nil for all of them, in a
+// long test, else those with few steps in the committed verdicts. The others are longer.
+func scenariosToPlay(t *testing.T, verdicts string) (names []string, longer map[string]bool) {
+	t.Helper()
+	longer = map[string]bool{}
+	if longtest.Asked() {
+		return nil, longer
+	}
+	steps := map[string]int{}
+	for line := range strings.Lines(verdicts) {
+		var run struct {
+			Scenario string
+			Steps    int
+		}
+		if err := json.Unmarshal([]byte(line), &run); err != nil {
+			t.Fatal(err)
+		}
+		steps[run.Scenario] += run.Steps
+	}
+	for name, n := range steps {
+		if n > stepsMost {
+			longer[name] = true
+		} else {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	t.Logf("%d scenarios of %d; LOCKSTEP_LONG=1 plays all", len(names), len(steps))
+	return names, longer
+}
+
+// partOf reports whether the lines of part are lines of whole, in the same order. It ignores
+// lines that quote the command, which names the scenarios.
+func partOf(part, whole string) bool {
+	rest := strings.SplitAfter(whole, "\n")
+	for line := range strings.Lines(part) {
+		if strings.Contains(line, "go run ./cmd/simrun run ") {
+			continue
+		}
+		at := slices.Index(rest, line)
+		if at < 0 {
+			return false
+		}
+		rest = rest[at+1:]
+	}
+	return true
+}
+
+// The program writes the committed results byte for byte. A short test plays the scenarios that
+// take few steps.
 func TestResultsAreWhatSimrunWrites(t *testing.T) {
 	committed, err := filepath.Abs("../../results")
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Chdir(t.TempDir())
-	if code, out, stderr := call(t, "run", "--out", "results"); code != exitOK {
+	want := filetest.Contents(t, committed)
+	names, longer := scenariosToPlay(t, want["verdicts.jsonl"])
+	if code, out, stderr := call(t, append(append([]string{"run"}, names...), "--out", "results")...); code != exitOK {
 		t.Fatalf("exit %d: %s\n%s", code, stderr, notYes(out))
 	}
-	want, got := filetest.Contents(t, committed), filetest.Contents(t, "results")
+	got := filetest.Contents(t, "results")
 	for name, text := range got {
 		switch old, ok := want[name]; {
+		case ok && names != nil && strings.HasPrefix(name, "verdicts."):
+			if !partOf(text, old) {
+				t.Errorf("%s has lines that %s has not; if that is meant, write it with: go run ./cmd/simrun run --out results", name, committed)
+			}
 		case !ok:
 			t.Errorf("%s is missing; write it with: go run ./cmd/simrun run --out results", name)
 		case name == versionsFile: // the committed one has the versions of other parts too
@@ -48,7 +107,8 @@ func TestResultsAreWhatSimrunWrites(t *testing.T) {
 		}
 	}
 	for name := range want {
-		if _, ok := got[name]; !ok && matrices[name] == nil && !otherwise.MatchString(name) {
+		scenario, _, _ := strings.Cut(name, "/")
+		if _, ok := got[name]; !ok && !longer[scenario] && matrices[name] == nil && !otherwise.MatchString(name) {
 			t.Errorf("%s is not written any more; remove it", name)
 		}
 	}
@@ -140,10 +200,13 @@ var matrices = map[string][]string{
 }
 
 // The committed matrices equal those that simrun writes, and the targets of their links
-// exist.
+// exist. A short test leaves out the track record, which takes longer.
 func TestMatricesAreWhatSimrunWrites(t *testing.T) {
 	for name, args := range matrices {
 		t.Run(name, func(t *testing.T) {
+			if name == "track-record.md" {
+				longtest.Only(t)
+			}
 			code, out, stderr := call(t, args...)
 			if code != exitOK {
 				t.Fatalf("exit %d: %s", code, stderr)
