@@ -405,8 +405,8 @@ func TestAFolderOfAnotherCampaignIsLeftAlone(t *testing.T) {
 // after it do not count.
 func TestABudgetOfSteps(t *testing.T) {
 	h := sim.NewHost(t)
+	all := played(t, h, Campaign{Plan: plan("setnx-cad", 3)})
 	p := plan("setnx-cad", 220)
-	all := played(t, h, Campaign{Plan: p})
 	p.Steps = all[0].Steps + all[1].Steps + all[2].Steps - 1
 	runs := played(t, h, Campaign{Plan: p})
 	if o := Sum(p, runs); o.Runs != 3 || !o.Spent || o.Missing != 0 || !strings.Contains(o.Total(), "the budget of steps ended it") {
@@ -421,7 +421,8 @@ func TestABudgetOfSteps(t *testing.T) {
 func TestTheCurveOfStates(t *testing.T) {
 	h := sim.NewHost(t)
 	p := plan("redisson@4.7.0", 120, draw.ClassNetwork, draw.ClassCrash)
-	o := Sum(p, played(t, h, Campaign{Plan: p}))
+	runs := played(t, h, Campaign{Plan: p})
+	o := Sum(p, runs)
 	for i := 1; i < len(o.Curve); i++ {
 		if o.Curve[i].Runs <= o.Curve[i-1].Runs || o.Curve[i].States < o.Curve[i-1].States {
 			t.Fatalf("%v", o.Curve)
@@ -431,7 +432,7 @@ func TestTheCurveOfStates(t *testing.T) {
 		t.Errorf("the curve ends at %v", last)
 	}
 	varied := 0
-	for _, r := range played(t, h, Campaign{Plan: p}) {
+	for _, r := range runs {
 		if r.From >= 0 {
 			varied++
 		}

@@ -46,7 +46,7 @@ var heavySizes = []int{2, 5, 10, 20}
 // threads. A millisecond stands for what the library's test does inside: it sets a bucket,
 // and releases and acquires a semaphore.
 func heavy(x *libraryCase, enter func(l lockimpl.Lock, o lockimpl.Owner, j int) (bool, error)) {
-	loops := longtest.Size(x.t, 3, 20)
+	loops := longtest.Size(x.t, 2, 20)
 	c := x.newClient("c1")
 	for _, threads := range heavySizes {
 		began := x.now()
@@ -215,9 +215,9 @@ var libraryTests = concat(
 	}),
 	onBothKinds(libraryTest{
 		name: "testConcurrencyLoop_MultiInstance",
-		does: "16 clients, 8 at a time, make 100 critical sections of 10 ms each (here 10; 3 without LOCKSTEP_LONG=1): the total is exact, within 3 min.",
+		does: "16 clients, 8 at a time, make 100 critical sections of 10 ms each (here 10; 1 without LOCKSTEP_LONG=1): the total is exact, within 3 min.",
 		play: func(x *libraryCase) {
-			rounds := longtest.Size(x.t, 3, 10)
+			rounds := longtest.Size(x.t, 1, 10)
 			counter := 0
 			clients := make([]*Client, 16)
 			for i := range clients {
@@ -238,9 +238,9 @@ var libraryTests = concat(
 	}),
 	onBothKinds(libraryTest{
 		name: "testConcurrency_MultiInstance",
-		does: "100 clients (here 40; 20 without LOCKSTEP_LONG=1) lock, count, and unlock: none is missing.",
+		does: "100 clients (here 40; 10 without LOCKSTEP_LONG=1) lock, count, and unlock: none is missing.",
 		play: func(x *libraryCase) {
-			clients := longtest.Size(x.t, 20, 40)
+			clients := longtest.Size(x.t, 10, 40)
 			counter := 0
 			var all sync.WaitGroup
 			for i := range clients {
@@ -360,9 +360,9 @@ var libraryTests = concat(
 		},
 		{
 			class: "RedissonLockTest", name: "testSubscriptionsPerConnection",
-			does: "32 threads share 5 000 tasks (here 400; 100 without LOCKSTEP_LONG=1): lock one of 5 names, hold it for less than 20 ms, unlock. No error within 150 s, and no channel stays subscribed.",
+			does: "32 threads share 5 000 tasks (here 400; 60 without LOCKSTEP_LONG=1): lock one of 5 names, hold it for less than 20 ms, unlock. No error within 150 s, and no channel stays subscribed.",
 			play: func(x *libraryCase) {
-				tasks := longtest.Size(x.t, 100, 400)
+				tasks := longtest.Size(x.t, 60, 400)
 				c := x.newClient("c1")
 				drawn := rand.New(rand.NewPCG(1, 2))
 				names, holds := make([]int, tasks), make([]time.Duration, tasks)
@@ -422,7 +422,7 @@ var libraryTests = concat(
 
 		{
 			class: "RedissonLockHeavyTest", name: "lockUnlockRLock",
-			does: "2, 5, 10 and 20 threads lock and unlock one name after the other, 5 000 and 50 000 of them (here 20; 3 without LOCKSTEP_LONG=1): they end within a second for each.",
+			does: "2, 5, 10 and 20 threads lock and unlock one name after the other, 5 000 and 50 000 of them (here 20; 2 without LOCKSTEP_LONG=1): they end within a second for each.",
 			play: func(x *libraryCase) {
 				heavy(x, func(l lockimpl.Lock, o lockimpl.Owner, _ int) (bool, error) {
 					return true, l.Lock(background, o, noLease)
