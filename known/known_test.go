@@ -74,8 +74,8 @@ network: {latency: 102ms}
 watchdog: 5s
 processes: {b: {threads: 2}}
 steps:
-  b/1: [{at: 1704ms}, {try_lock: x}, {unlock: x}, {try_lock: x}, {unlock: x}]
-  b/2: [{at: 0s}, {lock: x}, {at: 1700ms}, {unlock: x}]
+  b/1: [{at: 1804ms}, {try_lock: x}, {unlock: x}, {try_lock: x}, {unlock: x}]
+  b/2: [{at: 0s}, {lock: x}, {at: 1800ms}, {unlock: x}]
 `},
 	// The thread in front had no answer to its leave command.
 	{"R-leaver-in-front", "linearizable", "redisson-fair@3.4.2", `
@@ -221,35 +221,35 @@ steps:
 	{"R-watchdog-stopped-by-old-answer", "lease", "redisson@3.21.3, redisson@4.7.0", `
 processes: {a: {}}
 steps:
-  a/1: [{lock: x}, {at: 10010ms}, {unlock: x}, {at: 10060ms}, {lock: x}, {sleep: 50s}]
+  a/1: [{lock: x}, {at: 10110ms}, {unlock: x}, {at: 10260ms}, {lock: x}, {sleep: 50s}]
 faults:
-  - {when: {script: renew, direction: request, nth: 1}, do: delay, for: 50ms}
-  - {when: {script: renew, direction: reply, nth: 1}, do: delay, for: 50ms}
+  - {when: {script: renew, direction: request, nth: 1}, do: delay, for: 150ms}
+  - {when: {script: renew, direction: reply, nth: 1}, do: delay, for: 150ms}
 `},
 	{"R-watchdog-requeue", "lease", "redisson@3.4.2, redisson-fair@3.4.2", `
 processes: {a: {}}
 steps:
-  a/1: [{lock: x}, {at: 10010ms}, {unlock: x}, {at: 10030ms}, {lock: x}, {at: 10500ms}, {unlock: x}]
+  a/1: [{lock: x}, {at: 10110ms}, {unlock: x}, {at: 10130ms}, {lock: x}, {at: 10500ms}, {unlock: x}]
 faults:
-  - {when: {script: renew, direction: request, nth: 1}, do: delay, for: 50ms}
+  - {when: {script: renew, direction: request, nth: 1}, do: delay, for: 150ms}
   - {when: {script: renew, direction: reply, nth: 1}, do: delay, for: 100ms}
 `},
 	{"R-watchdog-forgotten-timer", "lease", "redisson@3.4.2, redisson-fair@3.4.2", `
 processes: {a: {}}
 steps:
-  a/1: [{lock: x}, {at: 10010ms}, {unlock: x}, {at: 10060ms}, {lock: x}, {at: 10200ms}, {lock: x}, {unlock: x}, {at: 10500ms}, {unlock: x}, {sleep: 20s}]
+  a/1: [{lock: x}, {at: 10110ms}, {unlock: x}, {at: 10260ms}, {lock: x}, {at: 10500ms}, {lock: x}, {unlock: x}, {at: 10800ms}, {unlock: x}, {sleep: 20s}]
 faults:
-  - {when: {script: renew, direction: request, nth: 1}, do: delay, for: 50ms}
-  - {when: {script: renew, direction: reply, nth: 1}, do: delay, for: 50ms}
+  - {when: {script: renew, direction: request, nth: 1}, do: delay, for: 150ms}
+  - {when: {script: renew, direction: reply, nth: 1}, do: delay, for: 150ms}
 `},
 	{"R-watchdog-forgotten-timer", "lease", "redisson@3.4.2", `
 processes: {a: {threads: 2}}
 steps:
-  a/1: [{lock: x}, {at: 10010ms}, {unlock: x}]
-  a/2: [{at: 10012ms}, {lock: x}, {at: 10200ms}, {unlock: x}, {sleep: 20s}]
+  a/1: [{lock: x}, {at: 10110ms}, {unlock: x}]
+  a/2: [{at: 10112ms}, {lock: x}, {at: 10500ms}, {unlock: x}, {sleep: 20s}]
 faults:
-  - {when: {script: renew, direction: request, nth: 1}, do: delay, for: 50ms}
-  - {when: {script: renew, direction: reply, nth: 1}, do: delay, for: 50ms}
+  - {when: {script: renew, direction: request, nth: 1}, do: delay, for: 150ms}
+  - {when: {script: renew, direction: reply, nth: 1}, do: delay, for: 150ms}
 `},
 	{"R-watchdog-leased-level", "lease", "redisson@3.21.3, redisson@4.7.0", `
 processes: {a: {}}
@@ -370,7 +370,7 @@ faults:
 `},
 	{"R-watchdog-attempted-lease", "traffic", "redisson@3.12.4", `
 network: {latency: 5ms}
-processes: {a: {}, b: {threads: 2}}
+processes: {a: {}, b: {threads: 2, client: {response_timeout: 302ms}}}
 steps:
   a/1: [{at: 1ms}, {try_lock: {name: x, wait: 500ms}}]
   b/1: [{at: 2ms}, {try_lock: {name: x, wait: 0s, lease: 20ms}}]
@@ -379,7 +379,7 @@ steps:
 	{"R-watchdog-attempted-lease", "traffic", "redisson@3.4.2", `
 watchdog: 1s
 network: {latency: 800us}
-processes: {a: {threads: 2}}
+processes: {a: {threads: 2, client: {response_timeout: 302ms}}}
 steps:
   a/1: [{try_lock: x}, {sleep: 2s}, {unlock: x}]
   a/2: [{at: 100us}, {try_lock: {name: x, wait: 1500ms, lease: 3ms}}]
@@ -681,7 +681,7 @@ watchdog: 10s
 processes: {a: {threads: 2}}
 steps:
   a/1: [{try_lock: x}, {sleep: 4s}, {unlock: x}]
-  a/2: [{at: 6s}, {try_lock: x}, {sleep: 400ms}, {unlock: x}]
+  a/2: [{at: 6s}, {try_lock: x}, {sleep: 1s}, {unlock: x}]
 faults:
   - {when: {direction: request, script: renew, nth: 1}, do: reset}
 `},
@@ -767,7 +767,7 @@ steps:
   b/1: [{sleep: 5630ms}, {try_lock: {name: y, wait: 1s}}]
   b/2: [{lock: y}, {lock: y}, {unlock: y}, {unlock: y}]
   b/3: [{lock: x}]
-seeds: 68933175036152..68933175036152
+seeds: 554..554
 `},
 	{"R-fair-sleeps-on-old-lease", "liveness", "redisson-fair@4.7.0", `
 network: {latency: 50ms}

@@ -23,7 +23,7 @@ func TestTheTextTellsTheStory(t *testing.T) {
 		"held by a/1 ×2, until",
 		"LOST: the reply of unlock (dropped)",
 		"lock orders: granted",
-		"▶ 4.508s mutual-exclusion (bug)",
+		"▶ 4.699s mutual-exclusion (bug)",
 		"a/1 and b/1 both believed to hold orders for",
 	} {
 		_, after, ok := strings.Cut(rest, want)

@@ -18,7 +18,7 @@ import (
 
 // Version is the world version. It is raised by hand whenever the same decisions give
 // another record. Recordings of another version are refused.
-const Version = 6
+const Version = 7
 
 // stillAfter is what Host.StillAfter is unless somebody changes it.
 const stillAfter = 30 * time.Second

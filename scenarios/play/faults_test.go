@@ -49,7 +49,7 @@ func TestWhatCallersOfALockSeeOfAFault(t *testing.T) {
 		{"partition: the unlock does not get through", hold("holds: 1") + wait,
 			"{at: 4s, partition: a, for: 60s}", map[string]string{
 				bare:  "a/1 lock granted@2ms, a/1 unlock unknown@10s, b/1 lock granted@20.076s, b/1 unlock released@20.078s",
-				plain: "a/1 lock granted@2ms, a/1 unlock unknown@8s, b/1 lock granted@20.004s, b/1 unlock released@20.006s",
+				plain: "a/1 lock granted@2ms, a/1 unlock unknown@8.002s, b/1 lock granted@20.004s, b/1 unlock released@20.006s",
 			}},
 		{"the wall clock: a fair waiter's deadline is an hour later", "\n  a/1: [{lock: {name: x, lease: 20s}}, {at: 2s}," +
 			" {read: {name: x, queue: [b/1], deadlines: {b/1: 1h5m20s}}}, {at: 5s}, {unlock: x}]" + wait,
@@ -59,22 +59,22 @@ func TestWhatCallersOfALockSeeOfAFault(t *testing.T) {
 		{"restart with its data: the hold is still there", again("holds: 1"),
 			"{at: 2s, server: restart, keep_data: true}", map[string]string{
 				bare:  "a/1 lock granted@2ms, a/1 unlock error@5s, a/1 try_lock busy@10.002s",
-				plain: "a/1 lock granted@2ms, a/1 unlock released@5.893s, a/1 try_lock granted@10.006s",
+				plain: "a/1 lock granted@2ms, a/1 unlock released@5.896s, a/1 try_lock granted@10.006s",
 			}},
 		{"restart without its data: the hold is gone", again("locked: false"),
 			"{at: 2s, server: restart}", map[string]string{
 				bare:  "a/1 lock granted@2ms, a/1 unlock error@5s, a/1 try_lock granted@10.002s",
-				plain: "a/1 lock granted@2ms, a/1 unlock not_held@5.893s, a/1 try_lock granted@10.006s",
+				plain: "a/1 lock granted@2ms, a/1 unlock not_held@5.896s, a/1 try_lock granted@10.006s",
 			}},
 		{"failover: the last write is gone, which is the hold", again("locked: false"),
 			"{at: 2s, server: failover, lose_last: 1}", map[string]string{
 				bare:  "a/1 lock granted@2ms, a/1 unlock error@5s, a/1 try_lock granted@10.002s",
-				plain: "a/1 lock granted@2ms, a/1 unlock not_held@5.893s, a/1 try_lock granted@10.006s",
+				plain: "a/1 lock granted@2ms, a/1 unlock not_held@5.896s, a/1 try_lock granted@10.006s",
 			}},
 		{"failover: nothing is lost but the connections", again("holds: 1"),
 			"{at: 2s, server: failover}", map[string]string{
 				bare:  "a/1 lock granted@2ms, a/1 unlock error@5s, a/1 try_lock busy@10.002s",
-				plain: "a/1 lock granted@2ms, a/1 unlock released@5.893s, a/1 try_lock granted@10.006s",
+				plain: "a/1 lock granted@2ms, a/1 unlock released@5.896s, a/1 try_lock granted@10.006s",
 			}},
 		// The bare lock sends the text (EVAL), Redisson loads it (SCRIPT LOAD) and asks again.
 		{"script flush: a script is asked for in vain, and sent", hold("holds: 1"),
@@ -90,7 +90,7 @@ func TestWhatCallersOfALockSeeOfAFault(t *testing.T) {
 		{"stall: longer than a client waits", hold("holds: 1"),
 			"{at: 4900ms, server: stall, for: 10s}", map[string]string{
 				bare:  "a/1 lock granted@2ms, a/1 unlock unknown@10s",
-				plain: "a/1 lock granted@2ms, a/1 unlock unknown@8s",
+				plain: "a/1 lock granted@2ms, a/1 unlock unknown@8.002s",
 			}},
 		{"an operator deletes the key", hold("locked: false") + wait,
 			"{at: 3s, key: x, do: delete}", map[string]string{
@@ -152,7 +152,7 @@ func TestWhatCallersOfALockSeeOfAFault(t *testing.T) {
 			}},
 		{"subscription: reset before the message, and there again", hold("holds: 1") + wait,
 			"{at: 2s, server: restart, keep_data: true}", map[string]string{
-				plain: "a/1 lock granted@2ms, a/1 unlock released@5.893s, b/1 lock granted@6.682s, b/1 unlock released@6.684s",
+				plain: "a/1 lock granted@2ms, a/1 unlock released@5.896s, b/1 lock granted@6.685s, b/1 unlock released@6.687s",
 			}},
 		{"subscription: its acknowledgement resets it", hold("holds: 1") + wait,
 			`{when: {process: b, command: SUBSCRIBE, direction: reply}, do: reset}`, map[string]string{

@@ -116,7 +116,7 @@ func (l redissonLock) open(p *sim.Process, o subject.Options) (lockimpl.Client, 
 	rdb := goredis.NewClient(p, redisson.Options(ro))
 	cfg := redisson.Config{
 		Release: l.rel, Topology: l.topology.kind, ID: p.Name(), WatchdogTimeout: o.Watchdog, ResponseTimeout: ro.ReadTimeout,
-		Environment: subject.Environment(p),
+		TimerWheel: true, Environment: subject.Environment(p),
 	}
 	if o.FairWait != nil {
 		cfg.FairWait = *o.FairWait
