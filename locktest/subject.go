@@ -168,6 +168,14 @@ func (p *Process) Rand() *rand.Rand { return p.rand }
 // simulated time passes. The caller holds no mutex.
 func (p *Process) Asks(words ...string) { p.p.Asks(words) }
 
+// Keeper returns a function that is Asks for requests that renew the hold of the calling thread on
+// a lock, and belong to no call. It is for clients that renew the holds of all threads in one
+// goroutine.
+func (p *Process) Keeper(lock string) func(words ...string) {
+	asks := p.p.Keeper(lock)
+	return func(words ...string) { asks(words) }
+}
+
 // Value returns a value that repeats with the seed in the place of one that does not, such as
 // the value of a holder that a library draws from math/rand/v2. It returns the same for the
 // same, and another for another. An adapter that can, puts it into the request.

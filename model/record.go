@@ -212,6 +212,9 @@ type Params struct {
 	// tell, and by how much a process may have been late with whatever it did. It is 0 in a
 	// simulated world.
 	Uncertainty time.Duration
+	// Latency is the longest time that a message takes one way where no fault meets it; 0: it is
+	// not known.
+	Latency time.Duration
 	// Faults are the faults of the run; an event's Fault is an index into them,
 	// counted from 1.
 	Faults []FaultSpec

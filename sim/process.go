@@ -230,6 +230,16 @@ func (p *Process) Asks(words []string) {
 	p.ask(by, by, words)
 }
 
+// Keeper returns a function that is Asks for requests that keep the hold of the calling thread on a
+// lock, whoever calls the function. They belong to no call.
+func (p *Process) Keeper(lock string) func(words []string) {
+	var by Author
+	if t := p.w.lineage.of(); t != nil {
+		by = Author{Thread: t.name, Lock: lock, kept: true}
+	}
+	return func(words []string) { p.ask(by, by, words) }
+}
+
 // Turn is Asks for what belongs to no thread: the segments that are written in the turn
 // have no author.
 func (p *Process) Turn() { p.ask(p.w.lineage.author(p), Author{}, nil) }

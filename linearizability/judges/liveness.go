@@ -511,9 +511,17 @@ func (r *run) lastTouch(x *trace.Call) int64 {
 	return at
 }
 
+// roundTrips is how many round trips an acquire of a free lock may take when the network is slow: it may
+// connect, begin a session, make what the lock stands in, and try again when its first try came to
+// nothing because others tried too.
+const roundTrips = 8
+
 // bound returns how long a waiter may get nothing from the instant from on, and why.
 func (r *run) bound(lock string, disturbed []disturbance, from, to int64) (ns int64, why string) {
 	ns = int64(time.Second)
+	if trip := int64(2 * r.Record.Params.Latency); roundTrips*trip > ns {
+		ns, why = roundTrips*trip, fmt.Sprintf(" (%d round trips of %v)", roundTrips, time.Duration(trip))
+	}
 	lease := max(r.Record.Params.Watchdog, 0)
 	for _, x := range r.CallsOn(lock) {
 		if x.AtNs < to {

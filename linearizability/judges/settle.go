@@ -347,12 +347,29 @@ func (r *run) asOp(o *trace.Call, settled bool) (op linearizability.Op, ok bool)
 	starts := outcome == model.Granted || outcome == model.StillHeld || outcome == model.Unknown && (op.Op == linearizability.OpAcquire || keeps)
 	if starts && len(effects) > 0 {
 		r.lease(&op, r.grown(o, effects[len(effects)-1]), settled)
+	} else if c := r.handedOver(o); outcome == model.Granted && c != nil {
+		r.lease(&op, c, settled)
 	} else if outcome == model.Unknown && op.Op != linearizability.OpForceRelease && !r.Record.Params.Endless {
 		// It may have started a lease; a release that leaves a level does too.
 		ms := r.mostLeaseMs(o)
 		op.LeaseMs = &ms
 	}
 	return op, true
+}
+
+// handedOver returns the change that gave the caller of an acquire the lock while it waited,
+// although none of its commands did: the hold before it ended, and it was the next. It returns nil if
+// there is none.
+func (r *run) handedOver(o *trace.Call) *trace.Change {
+	for _, c := range slices.Backward(r.StartsUpTo(o.Lock, o.ReturnedNs())) {
+		if c.AtNs < o.AtNs || c.Call() == o {
+			return nil
+		}
+		if c.After.Owner == o.Caller {
+			return c
+		}
+	}
+	return nil
 }
 
 // endedOutside returns the end of the caller's hold that its client made for an unlock,
@@ -629,6 +646,9 @@ func (r *run) renewals(lock string, settled bool) []linearizability.Op {
 			process, thread := splitName(m.Owners[i])
 			op := linearizability.Op{Process: process, Thread: thread, Lock: lock, Op: linearizability.OpRenew, CallNs: m.AtNs, Outcome: model.AnswerUnknown}
 			known := m.RepliedNs >= 0
+			if m.Executed != nil && r.triedOnly(lock, m.Owners[i], m.Executed.AtNs) {
+				continue
+			}
 			if m.Executed == nil {
 				if settled {
 					continue
@@ -663,6 +683,18 @@ func (r *run) renewals(lock string, settled bool) []linearizability.Op {
 		}
 	}
 	return ops
+}
+
+// triedOnly reports whether the hold that a thread has on the server at an instant is no more than
+// a try: the call that began it ends it itself, and answers busy. No grant is there to be renewed.
+func (r *run) triedOnly(lock, thread string, at int64) bool {
+	starts := r.StartsUpTo(lock, at)
+	if len(starts) == 0 {
+		return false
+	}
+	start := starts[len(starts)-1]
+	by, end := start.Call(), r.endOf(start)
+	return by != nil && by.Outcome == model.Busy && start.After.Owner == thread && end != nil && end.AtNs >= at && end.Call() == by
 }
 
 // prolongedByServers returns the leases that servers which fail over made longer by themselves,

@@ -7,9 +7,12 @@
 package etcd
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"slices"
 	"strconv"
+	"sync"
 	"time"
 
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
@@ -34,11 +37,7 @@ var Mutex = locktest.Subject{
 	Name: "etcd-mutex", About: "etcd: concurrency.Mutex, with a session for each acquire",
 	Servers: server.Servers(), Lease: lease, Renewed: true, Fair: true, State: state,
 	Open: func(p *locktest.Process) (locktest.Client, error) {
-		c, err := newClient(p)
-		if err != nil {
-			return nil, err
-		}
-		return client{c}, nil
+		return newClient(p)
 	},
 }
 
@@ -61,10 +60,11 @@ func state(s locktest.Snapshot, lock string) *locktest.State {
 
 // newClient makes a client that dials in the world, and whose requests are told apart by
 // who asks for them.
-func newClient(p *locktest.Process) (*clientv3.Client, error) {
+func newClient(p *locktest.Process) (*client, error) {
 	steady := backoff.DefaultConfig
 	steady.Jitter = 0 // its chance cannot be seeded
-	own := p.Sim().Instant()
+	keepers := &sync.Map{}
+	own, renews := p.Sim().Instant(), p.Sim().Instant()
 	c, err := clientv3.New(clientv3.Config{
 		Endpoints: []string{"http://" + p.Addr(0)}, Logger: zap.NewNop(),
 		DialOptions: []grpc.DialOption{
@@ -79,15 +79,24 @@ func newClient(p *locktest.Process) (*clientv3.Client, error) {
 				return invoke(ctx, method, req, reply, cc, opts...)
 			}),
 			grpc.WithChainStreamInterceptor(func(ctx context.Context, desc *grpc.StreamDesc, cc *grpc.ClientConn, method string, open grpc.Streamer, opts ...grpc.CallOption) (grpc.ClientStream, error) {
-				if method == "/etcdserverpb.Lease/LeaseKeepAlive" {
+				if method == keepAlive {
 					// The loop that sends renewals and the one that gives leases up would
 					// tick at the same instants, where either may be the first.
 					own.Wait()
 				}
-				p.Asks()
+				if method == keepAlive {
+					p.Turn() // for the sessions of all threads
+				} else {
+					p.Asks()
+				}
 				s, err := open(ctx, desc, cc, method, opts...)
 				if err != nil {
 					return nil, err
+				}
+				if method == keepAlive {
+					r := &renewals{ClientStream: s, keepers: keepers, own: renews, due: make(chan struct{}, 1)}
+					go r.send()
+					return r, nil
 				}
 				return asking{s, p}, nil
 			}),
@@ -97,7 +106,7 @@ func newClient(p *locktest.Process) (*clientv3.Client, error) {
 		return nil, err
 	}
 	c.ActiveConnection().Connect()
-	return c, nil
+	return &client{c, p, keepers}, nil
 }
 
 // asking is a stream that asks for its turn before it sends.
@@ -106,24 +115,80 @@ type asking struct {
 	p *locktest.Process
 }
 
-// SendMsg implements grpc.ClientStream. A renewal is about the keys of its session.
+// SendMsg implements grpc.ClientStream.
 func (a asking) SendMsg(m any) error {
-	if r, ok := m.(*etcdserverpb.LeaseKeepAliveRequest); ok {
-		a.p.Asks(strconv.FormatInt(r.ID, 16))
-	} else {
-		a.p.Asks()
-	}
+	a.p.Asks()
 	return a.ClientStream.SendMsg(m)
 }
 
-type client struct{ *clientv3.Client }
+// keepAlive is the method whose stream takes the renewals of all sessions of a client.
+const keepAlive = "/etcdserverpb.Lease/LeaseKeepAlive"
 
-func (c client) Lock(name string) (locktest.Lock, error) {
-	return &lock{c: c.Client, name: name}, nil
+// renewals is the stream of keepAlive. A client of etcd sends the renewals of an instant in the
+// order of a map. The stream keeps them until the instant is over, and sends them by session. A
+// renewal is about the keys of its session.
+type renewals struct {
+	grpc.ClientStream
+	keepers *sync.Map // by the ID of a session, the Keeper of its thread
+	own     sim.Instant
+
+	mu   sync.Mutex
+	kept []*etcdserverpb.LeaseKeepAliveRequest
+	err  error // of the last renewal that was sent
+	due  chan struct{}
+}
+
+// SendMsg implements grpc.ClientStream. Its error is that of an earlier renewal.
+func (r *renewals) SendMsg(m any) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.kept = append(r.kept, m.(*etcdserverpb.LeaseKeepAliveRequest))
+	select {
+	case r.due <- struct{}{}:
+	default:
+	}
+	return r.err
+}
+
+// send sends what is kept, until the stream ends.
+func (r *renewals) send() {
+	for {
+		select {
+		case <-r.Context().Done():
+			return
+		case <-r.due:
+		}
+		r.own.Wait()
+		r.mu.Lock()
+		kept := r.kept
+		r.kept = nil
+		r.mu.Unlock()
+		slices.SortFunc(kept, func(a, b *etcdserverpb.LeaseKeepAliveRequest) int { return cmp.Compare(a.ID, b.ID) })
+		for _, m := range kept {
+			if keeper, ok := r.keepers.Load(m.ID); ok {
+				keeper.(func(...string))(strconv.FormatInt(m.ID, 16))
+			}
+			if err := r.ClientStream.SendMsg(m); err != nil {
+				r.mu.Lock()
+				r.err = err
+				r.mu.Unlock()
+			}
+		}
+	}
+}
+
+type client struct {
+	*clientv3.Client
+	p       *locktest.Process
+	keepers *sync.Map
+}
+
+func (c *client) Lock(name string) (locktest.Lock, error) {
+	return &lock{c: c, name: name}, nil
 }
 
 type lock struct {
-	c       *clientv3.Client
+	c       *client
 	name    string
 	session *concurrency.Session // of the newest hold
 	mutex   *concurrency.Mutex   // nil: not held, as far as the handle knows
@@ -138,7 +203,8 @@ func (l *lock) begin(ctx context.Context) (*concurrency.Session, *concurrency.Mu
 	if err != nil {
 		return nil, nil, err
 	}
-	s, err := concurrency.NewSession(l.c, concurrency.WithLease(granted.ID))
+	l.c.keepers.Store(int64(granted.ID), l.c.p.Keeper(l.name))
+	s, err := concurrency.NewSession(l.c.Client, concurrency.WithLease(granted.ID))
 	if err != nil {
 		return nil, nil, err
 	}
@@ -184,8 +250,11 @@ func (l *lock) Unlock(ctx context.Context) error {
 	}
 	if !l.unclear {
 		select {
-		case <-l.session.Done(): // the hold was lost
-			l.mutex = nil
+		case <-l.session.Done():
+			if err := l.c.Ctx().Err(); err != nil {
+				return err // the client is closed, and the hold goes on until its lease is over
+			}
+			l.mutex = nil // the hold was lost
 			return locktest.ErrNotHeld
 		default:
 		}

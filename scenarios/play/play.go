@@ -115,7 +115,7 @@ func LengthsOf(sc *scenarios.Scenario, l *subject.Subject) (n Lengths) {
 // Params returns the parameters that the judges need for a run, but for the processes and
 // the faults.
 func Params(sc *scenarios.Scenario, l *subject.Subject) model.Params {
-	p := model.Params{Lock: l.Name, Traits: l.Traits, Timing: l.Timing(sc.Watchdog), Promises: l.Promises}
+	p := model.Params{Lock: l.Name, Traits: l.Traits, Timing: l.Timing(sc.Watchdog), Promises: l.Promises, Latency: sc.Latency.Max}
 	if l.Kept != nil {
 		for _, name := range LockNames(sc) {
 			p.Kept = append(p.Kept, l.Kept(name)...)
