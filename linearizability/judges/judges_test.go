@@ -595,7 +595,44 @@ func TestLinearizable(t *testing.T) {
 		402  b/1 exec acquire -> b/1 1 9401
 		402  b/1 return granted
 		9000 server leave`
+	const handedOver = `
+		0    a/1 takes
+		100  b/1 invoke lock lease=8000
+		100  b/1 send acquire
+		101  b/1 exec acquire -> a/1 1 30001 queue=b/1
+		102  b/1 deliver acquire
+		200  a/1 releases -> b/1 1 8200
+		202  b/1 return granted`
+	const tried = `
+		0  b/1 takes
+		5  a/1 invoke try_lock
+		5  a/1 send acquire
+		6  a/1 exec acquire -> b/1 1 30001 queue=a/1
+		7  a/1 deliver acquire
+		8  b/1 releases -> a/1 1 30009
+		12 a/1 renews -> a/1 1 30013
+		20 a/1 send unlock`
 	testJudged(t, []judged{
+		{rule: "a hold that the end of another handed over ends with its lease", lock: ourFairLock, record: handedOver + `
+			8201 server expire -> free
+			9000 c/1 takes`},
+		{rule: "and not before", lock: ourFairLock, record: handedOver + `
+			5000 c/1 takes`,
+			finds: `
+				mutual-exclusion bug: c/1 was granted l at 5.002s
+				misdelete bug: acquire of c/1
+				linearizable bug: b/1 held the lock from 0.202s at the latest to 8.201s at the earliest`},
+		{rule: "a try that ends its own hold and is refused had none to be renewed", lock: ourFairLock, record: tried + `
+			21 a/1 exec unlock -> free
+			22 a/1 deliver unlock
+			23 a/1 return busy`},
+		{rule: "a hold that the try leaves is renewed", lock: ourFairLock, record: tried + `
+			22 a/1 deliver unlock
+			23 a/1 return busy
+			9000 server leave`,
+			finds: `
+				linearizable bug: a/1 renew (0.012s..0.014s) answered renewed, but the lock was free
+				hold-count bug: the server counts 1 for a/1`},
 		{rule: "who came back into the queue is in the way until it is out for good", lock: ourFairLock, record: cameBack + `
 			3800 b/1 send leave
 			3801 b/1 exec leave -> free
@@ -1713,7 +1750,25 @@ func TestLiveness(t *testing.T) {
 			5003 a/1 return granted
 			5010 a/1 releases
 			9000 server leave`
+	slow := ourLock
+	slow.Latency = 100 * time.Millisecond
+	const fiveTrips = `
+			0    a/1 invoke lock
+			1000 a/1 send acquire
+			1100 a/1 exec acquire -> a/1 1 31100
+			1200 a/1 deliver acquire
+			1200 a/1 return granted
+			1300 a/1 releases`
 	testJudged(t, []judged{
+		{rule: "eight round trips of a slow network may pass before a grant", lock: slow, record: fiveTrips},
+		{rule: "and no more", lock: slow, finds: "liveness bug: the bound is 1.6s (8 round trips of 200ms)", record: `
+			0    a/1 invoke lock
+			2000 a/1 send acquire
+			2100 a/1 exec acquire -> a/1 1 32100
+			2200 a/1 deliver acquire
+			2200 a/1 return granted
+			2300 a/1 releases`},
+		{rule: "of a fast one a second", lock: ourLock, finds: "liveness bug: the bound is 1s", record: fiveTrips},
 		{rule: "a call waits for the beginning of a connection that a fault held up", lock: ourLock, record: connects},
 		{rule: "but for no other request of nobody", lock: ourLock, finds: "liveness bug: a/1 waited for l from 0.000s",
 			record: strings.Replace(connects, "0    a/1 hit 1 connect", "", 1)},

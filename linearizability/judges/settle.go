@@ -362,7 +362,7 @@ func (r *run) asOp(o *trace.Call, settled bool) (op linearizability.Op, ok bool)
 // there is none.
 func (r *run) handedOver(o *trace.Call) *trace.Change {
 	for _, c := range slices.Backward(r.StartsUpTo(o.Lock, o.ReturnedNs())) {
-		if c.AtNs < o.AtNs || c.Call() == o {
+		if c.AtNs < o.AtNs || c.MadeFor(o.Caller) {
 			return nil
 		}
 		if c.After.Owner == o.Caller {
@@ -686,15 +686,20 @@ func (r *run) renewals(lock string, settled bool) []linearizability.Op {
 }
 
 // triedOnly reports whether the hold that a thread has on the server at an instant is no more than
-// a try: the call that began it ends it itself, and answers busy. No grant is there to be renewed.
+// a try: the call during which it began ends it itself, and answers busy. No grant is there to be
+// renewed.
 func (r *run) triedOnly(lock, thread string, at int64) bool {
 	starts := r.StartsUpTo(lock, at)
-	if len(starts) == 0 {
+	if len(starts) == 0 || starts[len(starts)-1].After.Owner != thread {
 		return false
 	}
 	start := starts[len(starts)-1]
-	by, end := start.Call(), r.endOf(start)
-	return by != nil && by.Outcome == model.Busy && start.After.Owner == thread && end != nil && end.AtNs >= at && end.Call() == by
+	end := r.endOf(start)
+	if end == nil || end.AtNs < at {
+		return false
+	}
+	by := end.Call()
+	return by != nil && by.Caller == thread && by.Action.Acquires() && by.Outcome == model.Busy && by.AtNs <= start.AtNs
 }
 
 // prolongedByServers returns the leases that servers which fail over made longer by themselves,
