@@ -220,7 +220,7 @@ func Openings(t *index.Run) []Opening {
 	return w.out
 }
 
-// walk collects the openings of a run.
+// A walk reads the calls of one run and lists its openings.
 type walk struct {
 	run *index.Run
 	nth map[*index.Command]int

@@ -67,7 +67,7 @@ func TestAimedFaultsMeetTheirMoment(t *testing.T) {
 			}
 		}
 		t.Logf("%s: %d of %d aimed faults of %d kinds met their moment", name, met, tried, len(kinds))
-		if tried < 20 || met*10 < tried*8 || len(kinds) < 6 {
+		if tried < longtest.Size(t, 20, 80) || met*10 < tried*8 || len(kinds) < longtest.Size(t, 6, 8) {
 			t.Errorf("%s: %d of %d aimed faults of %d kinds met their moment", name, met, tried, len(kinds))
 		}
 	}
