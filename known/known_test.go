@@ -511,13 +511,13 @@ steps:
   a/1: [{lock: x}, {sleep: 100s}]
 `},
 	{"R-told-after-replicas", "liveness", "redisson@3.21.3+replicas", `
-network: {latency: 100ms}
+network: {latency: 60ms}
 processes: {a: {}, b: {}, c: {}}
 server: {replicas: 1, lag: 450ms}
 steps:
   a/1: [{lock: {name: x, lease: 5s}}]
   b/1: [{at: 1s}, {lock: x}]
-  c/1: [{at: 1550ms}, {lock: y}]
+  c/1: [{at: 1300ms}, {lock: y}]
 `},
 	{"R-given-back-unqueued", "fifo", "redisson-fair@3.21.3+replicas, redisson-fair@4.7.0+replicas", `
 network: {latency: 10ms}
@@ -535,12 +535,12 @@ steps:
   b/1: [{at: 500ms}, {try_lock: x}]
 `},
 	{"R-fair-front-sends-again", "liveness", "redisson-fair@3.43.0+replicas", `
-network: {latency: 100ms}
-processes: {a: {client: {response_timeout: 300ms}}, b: {}, c: {}}
+network: {latency: 50ms}
+processes: {a: {client: {response_timeout: 150ms}}, b: {}, c: {}}
 server: {replicas: 1, lag: 100ms}
 steps:
   a/1: [{at: 1s}, {lock: x}]
-  b/1: [{lock: x}, {at: 1500ms}, {unlock: x}]
+  b/1: [{lock: x}, {at: 1300ms}, {unlock: x}]
   c/1: [{at: 1200ms}, {lock: x}]
 `},
 	{"R-watchdog-late-renewal", "lease", "redisson@4.7.0+replicas", `
@@ -610,12 +610,12 @@ faults:
   - {when: {script: acquire, direction: reply, nth: 1}, do: delay, for: 100ms}
 `},
 	{"SETNX-acquire-resend-busy", "liveness", "setnx-cad", `
-network: {latency: 100ms..200ms}
-processes: {a: {client: {response_timeout: 300ms, retry_attempts: 3}}, b: {}}
+network: {latency: 30ms..62ms}
+processes: {a: {client: {response_timeout: 100ms, retry_attempts: 3}}, b: {}}
 steps:
   a/1: [{sleep: 4s}, {unlock: y}, {lock: {name: y, lease: 800ms}}]
   b/1: [{sleep: 80ms}, {repeat: {times: 3, steps: [{lock: y}, {sleep: 3s}, {unlock: y}]}}]
-seeds: 4..4
+seeds: 21..21
 `},
 	{"SETNX-acquire-resend", "linearizable", "setnx-del, setnx-cad, string-reentrant", `
 processes: {a: {}, b: {client: {response_timeout: 80ms, retry_attempts: 1}}}
