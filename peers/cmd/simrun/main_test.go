@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"lockstep/internal/longtest"
 )
 
 // The tests call this program again, and so do campaigns, which start it to play their
@@ -169,11 +171,7 @@ func TestTheResultsAreWhatThisProgramWrites(t *testing.T) {
 	if err != nil || len(recordings) < 10 {
 		t.Fatalf("%d recordings, %v", len(recordings), err)
 	}
-	for _, file := range recordings {
-		if code, out, stderr := simrun(t, "replay", file); code != 0 {
-			t.Errorf("%s: exit %d; if the same decisions are meant to give another record, raise the number sim.Version\n%s%s", file, code, out, stderr)
-		}
-	}
+	replay(t, recordings)
 	committed, err := os.ReadFile("../results/peers.md")
 	if err != nil {
 		t.Fatal(err)
@@ -209,12 +207,34 @@ func TestTheTrackRecordIsWhatThisProgramWrites(t *testing.T) {
 	if err != nil || len(recordings) < 8 {
 		t.Fatalf("%d recordings, %v", len(recordings), err)
 	}
+	replay(t, recordings)
 	for _, file := range recordings {
-		if code, out, stderr := simrun(t, "replay", file); code != 0 {
-			t.Errorf("%s: exit %d\n%s%s", file, code, out, stderr)
-		}
 		if link := strings.TrimPrefix(filepath.ToSlash(file), folder+"/"); !strings.Contains(want, "]("+link+")") {
 			t.Errorf("no row leads to %s", link)
+		}
+	}
+}
+
+// The recordings of the committed survey replay. It compares all locks that this program knows.
+// A long test replays all of them, and a short test a sample.
+func TestTheSurveysRecordingsReplay(t *testing.T) {
+	t.Chdir("../..")
+	recordings, err := filepath.Glob("../results/survey/*/*.lockstep")
+	if err != nil || len(recordings) < 100 {
+		t.Fatalf("%d recordings, %v", len(recordings), err)
+	}
+	every := len(recordings) / longtest.Size(t, 12, len(recordings))
+	for i := 0; i < len(recordings); i += every {
+		replay(t, recordings[i:i+1])
+	}
+}
+
+// replay fails the test for each recording that is not the same when it is run again.
+func replay(t *testing.T, recordings []string) {
+	t.Helper()
+	for _, file := range recordings {
+		if code, out, stderr := simrun(t, "replay", file); code != 0 {
+			t.Errorf("%s: exit %d; if the same decisions are meant to give another record, raise the number sim.Version\n%s%s", file, code, out, stderr)
 		}
 	}
 }
