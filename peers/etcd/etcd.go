@@ -79,26 +79,25 @@ func newClient(p *locktest.Process) (*client, error) {
 				return invoke(ctx, method, req, reply, cc, opts...)
 			}),
 			grpc.WithChainStreamInterceptor(func(ctx context.Context, desc *grpc.StreamDesc, cc *grpc.ClientConn, method string, open grpc.Streamer, opts ...grpc.CallOption) (grpc.ClientStream, error) {
-				if method == keepAlive {
-					// The loop that sends renewals and the one that gives leases up would
-					// tick at the same instants, where either may be the first.
-					own.Wait()
-				}
-				if method == keepAlive {
-					p.Turn() // for the sessions of all threads
-				} else {
+				if method != keepAlive {
 					p.Asks()
+					s, err := open(ctx, desc, cc, method, opts...)
+					if err != nil {
+						return nil, err
+					}
+					return asking{s, p}, nil
 				}
+				// The loop that sends renewals and the one that gives leases up would
+				// tick at the same instants, where either may be the first.
+				own.Wait()
+				p.Turn() // for the sessions of all threads
 				s, err := open(ctx, desc, cc, method, opts...)
 				if err != nil {
 					return nil, err
 				}
-				if method == keepAlive {
-					r := &renewals{ClientStream: s, keepers: keepers, own: renews, due: make(chan struct{}, 1)}
-					go r.send()
-					return r, nil
-				}
-				return asking{s, p}, nil
+				r := &renewals{ClientStream: s, keepers: keepers, own: renews, due: make(chan struct{}, 1)}
+				go r.send()
+				return r, nil
 			}),
 		},
 	})
@@ -121,10 +120,11 @@ func (a asking) SendMsg(m any) error {
 	return a.ClientStream.SendMsg(m)
 }
 
-// keepAlive is the method whose stream takes the renewals of all sessions of a client.
+// keepAlive is the method that opens the stream of renewals. A client has one such stream, and sends the
+// renewals of all its sessions on it.
 const keepAlive = "/etcdserverpb.Lease/LeaseKeepAlive"
 
-// renewals is the stream of keepAlive. A client of etcd sends the renewals of an instant in the
+// renewals is the stream that keepAlive opens. A client of etcd sends the renewals of an instant in the
 // order of a map. The stream keeps them until the instant is over, and sends them by session. A
 // renewal is about the keys of its session.
 type renewals struct {
