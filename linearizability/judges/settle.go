@@ -373,15 +373,21 @@ func (r *run) handedOver(o *trace.Call) *trace.Change {
 }
 
 // endedOutside returns the end of the caller's hold that its client made for an unlock,
-// outside of any call: some clients leave it to a goroutine that watches the hold. It
-// returns nil if there is none.
+// outside of any call: some clients leave it to a goroutine that watches the hold, and some
+// write the request of the unlock with others when they have connected again. It returns nil
+// if there is none.
 func (r *run) endedOutside(o *trace.Call) *trace.Change {
-	if !r.Record.Params.PerGrant || o.Action != model.ActUnlock || r.StateAt(o.Lock, o.AtNs).Owner != o.Caller {
+	if o.Action != model.ActUnlock || r.StateAt(o.Lock, o.AtNs).Owner != o.Caller {
 		return nil
 	}
 	for _, c := range r.ChangesAfter(o.Lock, o.AtNs) {
 		if c.Ended() {
-			if c.Before.Owner == o.Caller && c.By != nil && c.Call() == nil && c.MadeFor(o.Caller) && !r.givenUp(c) {
+			if c.Before.Owner != o.Caller || c.By == nil || c.Call() != nil || r.givenUp(c) {
+				return nil
+			}
+			watched := r.Record.Params.PerGrant && c.MadeFor(o.Caller)
+			withOthers := c.By.Process == o.Process && len(c.By.Threads) == 0 && c.AtNs <= r.underWayUntil(o)
+			if watched || withOthers {
 				return c
 			}
 			return nil
