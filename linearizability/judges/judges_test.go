@@ -612,7 +612,20 @@ func TestLinearizable(t *testing.T) {
 		8  b/1 releases -> a/1 1 30009
 		12 a/1 renews -> a/1 1 30013
 		20 a/1 send unlock`
+	const writtenWithOthers = `
+		0    a/1 takes
+		100  a/1 invoke unlock
+		110  a/1 send unlock nobody=y
+		111  a/1 exec unlock -> free
+		120  a/1 return unknown
+		200  a/1 takes
+		300  a/1 releases
+		9000 server leave`
 	testJudged(t, []judged{
+		{rule: "a request that names no thread is that of the unlock under way", lock: ourLock, record: writtenWithOthers},
+		{rule: "and of none that was over", lock: ourLock,
+			record: strings.Replace(writtenWithOthers, "120  a/1 return", "105  a/1 return", 1),
+			finds:  "linearizable bug: a/1 release"},
 		{rule: "a hold that the end of another handed over ends with its lease", lock: ourFairLock, record: handedOver + `
 			8201 server expire -> free
 			9000 c/1 takes`},
