@@ -142,7 +142,7 @@ func Compare(lock string, once, again []Repeatable) (out Repeated, err error) {
 // sentence what the two plays of a run are.
 func WriteRepeatability(w io.Writer, command, how string, all []Repeated) error {
 	var b strings.Builder
-	fmt.Fprintf(&b, "<!-- written by: %s -->\n%s# Repeatability\n\nWritten by `%s`. %s\n\n", command, CurrentVersions().Played().Comment(), command, how)
+	fmt.Fprintf(&b, "<!-- written by: %s -->\n%s# Repeatability\n\nWritten by `%s`. %s\n\n", command, CurrentVersions().Recorded().Comment(), command, how)
 	b.WriteString("| lock | runs of scenarios | that differ | drawn runs | that differ |\n|---|---|---|---|---|\n")
 	var sum Repeated
 	for _, r := range all {

@@ -34,6 +34,12 @@ func (v Versions) Played() Versions {
 	return v
 }
 
+// Recorded leaves out what has no part in the records of runs.
+func (v Versions) Recorded() Versions {
+	v.Judges, v.Names = NotUsed, NotUsed
+	return v
+}
+
 func (v *Versions) each() []struct {
 	name string
 	n    *int

@@ -44,7 +44,7 @@ func (a *app) agree(args []string) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	pairs, left, err := comparable(names, tag, locks)
+	pairs, left, err := playableInBoth(names, tag, locks)
 	if err != nil {
 		return 0, err
 	}
@@ -121,10 +121,10 @@ func simulated(l *subject.Subject) *subject.Subject {
 	return l
 }
 
-// comparable returns the pairs of scenario and lock that can be played in both worlds: those
+// playableInBoth returns the pairs of scenario and lock that can be played in both worlds: those
 // of the names or the tag; without either, of the track record. left says what was left out
 // because the scenario was not named and is not possible live.
-func comparable(names []string, tag string, locks []string) (pairs []*pair, left []string, err error) {
+func playableInBoth(names []string, tag string, locks []string) (pairs []*pair, left []string, err error) {
 	named := len(names) > 0
 	if !named && tag == "" {
 		tag = "track-record"

@@ -158,6 +158,11 @@ func (r *renewal) parts() ([]part, error) {
 			return r.output(filepath.Join(peersRecord, "table.md"), "matrix", "--tag", peersRecord, "--format", "markdown")
 		}})
 	}
+	if _, err := os.Stat(filepath.Join(r.dir, repeatabilityFile)); err == nil || !unknown {
+		all = append(all, part{name: "repeatability", file: versionsFile, uses: now.Recorded(), foreign: unknown, write: func(r *renewal) error {
+			return r.command("repeat", "--runs", "2000", "--seeds", "1..200", "--jobs", strconv.Itoa(r.jobs), "--out", r.dir)
+		}})
+	}
 	for _, kind := range campaignFolders {
 		found, err := filepath.Glob(filepath.Join(r.dir, kind.folder, "*", explore.VerdictsFile))
 		if err != nil {
@@ -241,7 +246,7 @@ func chooseParts(all []part, only []string) ([]part, error) {
 			return nil, fmt.Errorf("--only %s: this program does not know its scenarios, and the folder has no results of them", name)
 		}
 		if !some {
-			return nil, fmt.Errorf("--only %s: known are verdicts, track-record, six-properties, peers-track-record, kill, exhaustive, exhaustive/FOLDER, exhaustive-summary, explore, explore/FOLDER, explore-summary, peers, peers/FOLDER, peers-summary, survey, performance", name)
+			return nil, fmt.Errorf("--only %s: known are verdicts, track-record, six-properties, peers-track-record, repeatability, kill, exhaustive, exhaustive/FOLDER, exhaustive-summary, explore, explore/FOLDER, explore-summary, peers, peers/FOLDER, peers-summary, survey, performance", name)
 		}
 	}
 	return slices.DeleteFunc(slices.Clone(all), func(p part) bool { return !chosen[p.name] }), nil

@@ -24,6 +24,9 @@ import (
 // repeatabilityFile is the file that repeat writes.
 const repeatabilityFile = "repeatability.md"
 
+// repeatingDir is the folder in which repeat keeps the locks that are done.
+const repeatingDir = ".repeating"
+
 // repeatProcessors are the numbers of processors with which the two processes start.
 var repeatProcessors = [2]int{1, 8}
 
@@ -68,6 +71,10 @@ func (a *app) repeat(args []string) (int, error) {
 	defer quiet()
 
 	command := strings.Join(append([]string{program(), "repeat"}, args...), " ")
+	keep := ""
+	if dir != "" {
+		keep = filepath.Join(dir, repeatingDir)
+	}
 	var all []explore.Repeated
 	var text bytes.Buffer
 	differ := 0
@@ -78,10 +85,16 @@ func (a *app) repeat(args []string) (int, error) {
 			fmt.Fprintf(a.err, "lock %d of %d: %s\n", i+1, len(locks), l.Name)
 		}
 		plan.Lock = l.Name
-		one, err := repeated(stop, plan, jobs)
+		one, err := kept(keep, l.Name, played{plan, explore.CurrentVersions().Recorded()}, func(played) (explore.Repeated, error) {
+			return repeated(stop, plan, jobs)
+		})
 		if stop.Err() != nil {
 			a.status("")
-			fmt.Fprintf(a.err, "simrun: interrupted at %s\n", l.Name)
+			goesOn := ""
+			if dir != "" {
+				goesOn = "; the locks that are done are kept, and the same command goes on"
+			}
+			fmt.Fprintf(a.err, "simrun: interrupted at %s%s\n", l.Name, goesOn)
 			return exitUndecided, nil
 		}
 		if err != nil {
@@ -89,17 +102,19 @@ func (a *app) repeat(args []string) (int, error) {
 		}
 		all = append(all, one)
 		differ += len(one.Differing)
-		text.Reset()
-		if err := explore.WriteRepeatability(&text, command, repeatability(plan), all); err != nil {
-			return 0, err
-		}
-		if dir != "" { // after each lock, so that an interrupt loses no figures
-			if err := renameio.WriteFile(filepath.Join(dir, repeatabilityFile), text.Bytes(), 0o644); err != nil {
-				return 0, err
-			}
-		}
 	}
 	a.status("")
+	if err := explore.WriteRepeatability(&text, command, repeatability(plan), all); err != nil {
+		return 0, err
+	}
+	if dir != "" {
+		if err := renameio.WriteFile(filepath.Join(dir, repeatabilityFile), text.Bytes(), 0o644); err != nil {
+			return 0, err
+		}
+		if err := os.RemoveAll(keep); err != nil {
+			return 0, err
+		}
+	}
 	if _, err := a.out.Write(text.Bytes()); err != nil {
 		return 0, err
 	}
@@ -115,6 +130,12 @@ func repeatability(plan explore.Repetition) string {
 		"It differs if the digests of its two records do. The runs of scenarios are those of each scenario that names the lock, with the seeds %d to %d. "+
 		"The %d drawn runs of each lock have the profile full and all faults that its servers know; none varies another.",
 		repeatProcessors[0], repeatProcessors[1], plan.SeedFirst, plan.SeedLast, plan.Drawn)
+}
+
+// played names the runs of a lock and the versions of the program that plays them.
+type played struct {
+	Plan     explore.Repetition
+	Versions explore.Versions
 }
 
 // repeatTask asks a process for the digests of runs, or why some of them differ.

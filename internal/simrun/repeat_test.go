@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"lockstep/explore"
 )
 
 func TestRepeatRefusesBadInput(t *testing.T) {
@@ -43,5 +45,26 @@ func TestRepeatPlaysEachRunTwice(t *testing.T) {
 		if !strings.Contains(text, want) {
 			t.Errorf("%q is missing in\n%s", want, text)
 		}
+	}
+}
+
+// TestRepeatGoesOn keeps the figures of a lock as an interrupted command does. The same command
+// takes them, and clears them away at its end.
+func TestRepeatGoesOn(t *testing.T) {
+	dir := t.TempDir()
+	keep := filepath.Join(dir, repeatingDir)
+	plan := explore.Repetition{Lock: "setnx-del", SeedFirst: 1, SeedLast: 1}
+	_, err := kept(keep, plan.Lock, played{plan, explore.CurrentVersions().Recorded()}, func(played) (explore.Repeated, error) {
+		return explore.Repeated{Lock: plan.Lock, Stories: [2]int{4711, 0}}, nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	code, out, stderr := call(t, "repeat", "--lock", plan.Lock, "--runs", "0", "--seeds", "1..1", "--out", dir)
+	if code != exitOK || !strings.Contains(out, "| `setnx-del` | 4711 |") {
+		t.Errorf("exit %d: %s\n%s", code, stderr, out)
+	}
+	if _, err := os.Stat(keep); err == nil {
+		t.Errorf("%s is left", keep)
 	}
 }

@@ -191,7 +191,6 @@ type surveyTask struct {
 
 // surveyAnswer is the answer to a surveyTask. Survey.Lock leaves out the texts of recordings.
 type surveyAnswer struct {
-	Task       surveyTask
 	Lock       survey.Lock
 	Recordings map[string]string
 }
@@ -201,31 +200,41 @@ const surveyingDir = ".surveying"
 
 // surveyKept returns the answer that an interrupted survey kept, or else surveys the lock.
 func surveyKept(stop context.Context, lock string, o survey.Options, dir string) (survey.Lock, error) {
-	task := surveyTask{lock, o, explore.CurrentVersions()}
-	file := filepath.Join(dir, surveyingDir, lock+".json")
-	var kept surveyAnswer
-	if text, err := os.ReadFile(file); dir != "" && err == nil && json.Unmarshal(text, &kept) == nil && kept.Task == task {
-		kept.Lock.Recordings = kept.Recordings
-		return kept.Lock, nil
-	}
-	answer, err := surveyAway(stop, task)
-	if err != nil {
-		return answer.Lock, err
-	}
 	if dir != "" {
-		text, err := json.Marshal(answer)
-		if err == nil {
-			err = os.MkdirAll(filepath.Dir(file), 0o755)
-		}
-		if err == nil {
-			err = renameio.WriteFile(file, text, 0o644)
-		}
-		if err != nil {
-			return answer.Lock, err
-		}
+		dir = filepath.Join(dir, surveyingDir)
 	}
+	answer, err := kept(dir, lock, surveyTask{lock, o, explore.CurrentVersions()}, func(task surveyTask) (surveyAnswer, error) {
+		return surveyAway(stop, task)
+	})
 	answer.Lock.Recordings = answer.Recordings
-	return answer.Lock, nil
+	return answer.Lock, err
+}
+
+// kept returns the answer to a task that an interrupted command kept in a folder under this
+// name. If there is none, or another task's, it asks, and keeps the answer. If dir is "",
+// it keeps nothing.
+func kept[Task comparable, Answer any](dir, name string, task Task, ask func(Task) (Answer, error)) (Answer, error) {
+	var done struct {
+		Task   Task
+		Answer Answer
+	}
+	file := filepath.Join(dir, name+".json")
+	if text, err := os.ReadFile(file); dir != "" && err == nil && json.Unmarshal(text, &done) == nil && done.Task == task {
+		return done.Answer, nil
+	}
+	answer, err := ask(task)
+	if err != nil || dir == "" {
+		return answer, err
+	}
+	done.Task, done.Answer = task, answer
+	text, err := json.Marshal(done)
+	if err == nil {
+		err = os.MkdirAll(dir, 0o755)
+	}
+	if err == nil {
+		err = renameio.WriteFile(file, text, 0o644)
+	}
+	return answer, err
 }
 
 // surveyCommand is the command with which simrun starts itself to survey one lock. It is not
@@ -282,7 +291,7 @@ func (a *app) surveyor(args []string) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	return exitOK, json.NewEncoder(a.out).Encode(surveyAnswer{task, lock, lock.Recordings})
+	return exitOK, json.NewEncoder(a.out).Encode(surveyAnswer{lock, lock.Recordings})
 }
 
 // writeSurvey writes a survey into a folder. Recordings that an earlier survey wrote are

@@ -1,7 +1,6 @@
 package simrun
 
 import (
-	"encoding/json"
 	"os"
 	"path/filepath"
 	"strings"
@@ -66,24 +65,18 @@ func TestASurveyGoesOn(t *testing.T) {
 	task := surveyTask{"no-such-lock", o, explore.CurrentVersions()}
 	keep := func(a surveyAnswer) {
 		t.Helper()
-		text, err := json.Marshal(a)
+		_, err := kept(filepath.Join(dir, surveyingDir), task.Lock, task, func(surveyTask) (surveyAnswer, error) { return a, nil })
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := os.MkdirAll(filepath.Join(dir, surveyingDir), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(filepath.Join(dir, surveyingDir, "no-such-lock.json"), text, 0o644); err != nil {
-			t.Fatal(err)
-		}
 	}
-	keep(surveyAnswer{Task: task, Lock: survey.Lock{Name: "no-such-lock", Odd: 7}, Recordings: map[string]string{"a": "b"}})
+	keep(surveyAnswer{Lock: survey.Lock{Name: "no-such-lock", Odd: 7}, Recordings: map[string]string{"a": "b"}})
 	l, err := surveyKept(t.Context(), "no-such-lock", o, dir)
 	if err != nil || l.Odd != 7 || l.Recordings["a"] != "b" {
 		t.Errorf("kept: %+v, %v", l, err)
 	}
 	task.Versions.World++
-	keep(surveyAnswer{Task: task})
+	keep(surveyAnswer{})
 	if _, err := surveyKept(t.Context(), "no-such-lock", o, dir); err == nil {
 		t.Error("the answer of another program was taken")
 	}
