@@ -116,7 +116,7 @@ func TestFullWorkloadsShowWhatIsKnown(t *testing.T) {
 		t.Run(c.lock, func(t *testing.T) {
 			h, l := h.For(t), scenariotest.Lock(t, c.lock)
 			named := 0
-			for seed := range longtest.Size(t, c.draws/3, c.draws) {
+			for seed := range longtest.Size(t, c.draws/6, c.draws) {
 				v := play.Run(h, scenariotest.Parse(t, draw.New(sim.NewSeeded(seed), l, draw.Full, nil).Text), l, seed)
 				for _, f := range v.Findings {
 					if f.Class == judges.ClassLimit {

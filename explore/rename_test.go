@@ -186,7 +186,7 @@ func found(h *sim.Host, v play.Verdict, r *renaming) []string {
 // cases.
 //
 // Threads get other numbers in the track record only. A lock that draws waits per thread
-// would wait differently with another number. A short test plays every second lock of a
+// would wait differently with another number. A short test plays every third lock of a
 // scenario.
 func TestNamesDoNotMatter(t *testing.T) {
 	all, err := scenarios.Builtin()
@@ -196,7 +196,7 @@ func TestNamesDoNotMatter(t *testing.T) {
 	h := sim.NewHost(t)
 	prefixFirst := []string{"a", "ab", "b", "abc", "c", "ba", "aa", "bab", "cc", "bb"}
 	prefixLast := []string{"ab", "a", "abc", "b", "ba", "c", "bab", "aa", "bb", "cc"}
-	every := 2 / longtest.Size(t, 1, 2)
+	every := 3 / longtest.Size(t, 1, 3)
 	for n, sc := range all {
 		t.Run(sc.Name, func(t *testing.T) {
 			var renamings []renaming

@@ -68,6 +68,7 @@ var warmUp = []Op{
 // Whatever is asked of both, the library and the port give the same replies,
 // publish the same messages and leave the same state.
 func TestLibraryAndPortDoTheSame(t *testing.T) {
+	t.Parallel()
 	for _, rel := range releases(t) {
 		t.Run(rel.Version, func(t *testing.T) {
 			all := lanes(t, rel, *lanesFlag)

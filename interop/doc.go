@@ -5,4 +5,8 @@
 //
 // The tests that need Java are behind the build tag interop. What the library
 // answered is kept in testdata/, so that the port is checked without Java too.
+//
+// Tests against the library mostly wait, so they run side by side. A test that
+// plays in a bubble does not: go-redis keeps timers in a package-level pool, and a
+// timer of a bubble must not reach a client outside of it.
 package interop

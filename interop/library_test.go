@@ -11,6 +11,7 @@ import (
 // The driver runs every release: its threads are owners, and their calls may
 // be under way at once.
 func TestDriverRunsEveryRelease(t *testing.T) {
+	t.Parallel()
 	server := StartServer(t)
 	for _, rel := range redisson.Releases {
 		t.Run(rel.Version, func(t *testing.T) {

@@ -127,6 +127,7 @@ func losses(rel *redisson.Release) []loss {
 }
 
 func TestLostAnswers(t *testing.T) {
+	t.Parallel()
 	for _, rel := range redisson.Releases {
 		t.Run(rel.Version, func(t *testing.T) {
 			t.Parallel()

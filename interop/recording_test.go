@@ -25,6 +25,7 @@ var notable = []int{1000700, 1001744, 1001747, 1001941}
 // The library answers what it answered when testdata/ was written. With
 // -record its answers are what is written.
 func TestLibraryAnswersAsRecorded(t *testing.T) {
+	t.Parallel()
 	for _, rel := range releases(t) {
 		t.Run(rel.Version, func(t *testing.T) {
 			all := lanes(t, rel, *lanesFlag)

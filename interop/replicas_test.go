@@ -23,6 +23,7 @@ import (
 
 // TestWireOfReplicas: what both send to a master with a replica.
 func TestWireOfReplicas(t *testing.T) {
+	t.Parallel()
 	for _, rel := range redisson.Releases {
 		t.Run(rel.Version, func(t *testing.T) {
 			t.Parallel()
@@ -37,6 +38,7 @@ func TestWireOfReplicas(t *testing.T) {
 // TestWireOfCluster: what both send to a cluster of one master and its replica,
 // where the release publishes in another way there.
 func TestWireOfCluster(t *testing.T) {
+	t.Parallel()
 	for _, rel := range redisson.Releases {
 		if !rel.Sharded() {
 			continue
@@ -141,6 +143,7 @@ var unsyncedCalls = []struct {
 
 // TestUnsynced: what each release makes of a replica that does not answer.
 func TestUnsynced(t *testing.T) {
+	t.Parallel()
 	for _, rel := range redisson.Releases {
 		if rel.Sync == redisson.SyncNone {
 			continue

@@ -183,6 +183,7 @@ var delays = regexp.MustCompile(`, (after|at once)[^;]*`)
 // TestLostBesideReplicas compares how often a script is sent again if WAIT follows each
 // script. It does not compare the times: the library waits a second longer, for WAIT.
 func TestLostBesideReplicas(t *testing.T) {
+	t.Parallel()
 	for _, rel := range redisson.Releases {
 		if rel.Sync == redisson.SyncNone {
 			continue

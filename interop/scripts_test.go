@@ -113,6 +113,7 @@ const watchdogForScripts = 600 * time.Millisecond
 // The library's scripts and the port's, in the same random states on a server:
 // the same reply, the same state, the same messages.
 func TestScriptsInRandomStates(t *testing.T) {
+	t.Parallel()
 	for _, rel := range redisson.Releases {
 		t.Run(rel.Version, func(t *testing.T) {
 			t.Parallel()

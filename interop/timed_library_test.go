@@ -23,6 +23,7 @@ import (
 // The library tells each story as it did when testdata/timed was written. With -record
 // what it tells twice is written.
 func TestLibraryTellsAsKept(t *testing.T) {
+	t.Parallel()
 	for _, rel := range releases(t) {
 		t.Run(rel.Version, func(t *testing.T) {
 			t.Parallel()

@@ -79,6 +79,7 @@ func mixed(t *testing.T, server *Server, rel *redisson.Release, l *Library, kind
 // Java and Go contend for one lock: never two inside, and no update of what it
 // guards is lost.
 func TestTogetherOnlyOneIsInside(t *testing.T) {
+	t.Parallel()
 	const turns = 25
 	eachTogether(t, func(t *testing.T, server *Server, rel *redisson.Release, l *Library, kind string) {
 		members := mixed(t, server, rel, l, kind, "contended "+kind)
@@ -130,6 +131,7 @@ func TestTogetherOnlyOneIsInside(t *testing.T) {
 // message a waiter makes none. The holds' leases are far longer than the test.
 // On the fair lock waiters are served as they came.
 func TestTogetherReleasesWakeTheOtherSide(t *testing.T) {
+	t.Parallel()
 	eachTogether(t, func(t *testing.T, server *Server, rel *redisson.Release, l *Library, kind string) {
 		name := "handed over " + kind
 		members := mixed(t, server, rel, l, kind, name)

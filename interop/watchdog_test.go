@@ -531,6 +531,7 @@ func tellStories(t *testing.T, stories []story, but string) {
 }
 
 func tellStoriesOf(t *testing.T, stories []story, of func(*redisson.Release) bool) {
+	t.Parallel()
 	for _, rel := range redisson.Releases {
 		if !of(rel) {
 			continue

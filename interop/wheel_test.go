@@ -96,6 +96,7 @@ var wheelWaits = []wheelWait{
 // Renewals and the response timeout end at a tick of the client's wheel, and a wait for a message
 // does not.
 func TestTimersOfTheLibrary(t *testing.T) {
+	t.Parallel()
 	const samples = 10
 	for _, rel := range releases(t) {
 		t.Run(rel.Version, func(t *testing.T) {

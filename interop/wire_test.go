@@ -154,6 +154,7 @@ func wireKinds(rel *redisson.Release) []string {
 
 // What both send, sequence by sequence: commands, keys, arguments, channels.
 func TestWireOnOneServer(t *testing.T) {
+	t.Parallel()
 	for _, rel := range redisson.Releases {
 		t.Run(rel.Version, func(t *testing.T) {
 			t.Parallel()

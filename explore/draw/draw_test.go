@@ -209,7 +209,7 @@ func simple(t *testing.T, l *subject.Subject, sc *scenarios.Scenario) {
 // Every kind of step and of fault is in some of the drawn scenarios and not in others. A
 // kind that is in all would hide the failures that need its absence.
 func TestDrawsAreASwarm(t *testing.T) {
-	const n = 300
+	n := longtest.Size(t, 100, 300)
 	steps := []string{"at", "sleep", "lock", "try_lock", "with_lock", "unlock", "force_unlock", "use", "interrupt", "repeat", "close"}
 	all := []string{
 		"drop", "delay", "hold", "reset", "error", "wakeup", "crash", "pause", "partition", "wall_clock",

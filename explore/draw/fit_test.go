@@ -8,11 +8,11 @@ import (
 	"strings"
 	"testing"
 
-	"lockstep/scenarios/scenariotest"
-
+	"lockstep/internal/longtest"
 	"lockstep/model"
 	"lockstep/scenarios"
 	"lockstep/scenarios/play"
+	"lockstep/scenarios/scenariotest"
 	"lockstep/scenarios/subject"
 	"lockstep/sim"
 )
@@ -154,7 +154,7 @@ func TestFaultsThatAServerLacksAreNotDrawn(t *testing.T) {
 	lock := *scenariotest.Lock(t, "setnx-cad")
 	lock.Name, lock.Servers = "poor", poorServers{lock.Servers}
 	drawn, rules := map[model.ServerFault]int{}, map[string]int{}
-	for seed := range uint64(300) {
+	for seed := range longtest.Size[uint64](t, 100, 300) {
 		drew := New(sim.NewSeeded(seed), &lock, Full, Classes)
 		if seed%2 == 1 {
 			drew = Vary(sim.NewSeeded(seed), drew, &lock, Full, Classes)
@@ -197,7 +197,7 @@ func (s toldServers) New([]string, subject.ServerOptions) subject.World {
 func commandsDrawn(t *testing.T, l *subject.Subject) map[string]int {
 	t.Helper()
 	drawn := map[string]int{}
-	for seed := range uint64(400) {
+	for seed := range longtest.Size[uint64](t, 120, 400) {
 		drew := New(sim.NewSeeded(seed), l, Full, []Class{ClassNetwork})
 		if seed%2 == 1 {
 			drew = Vary(sim.NewSeeded(seed), drew, l, Full, []Class{ClassNetwork})

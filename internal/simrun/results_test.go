@@ -128,7 +128,7 @@ func TestRecordingsAmongTheResultsReplay(t *testing.T) {
 		t.Fatalf("only %d recordings", len(recordings))
 	}
 	slices.Sort(recordings)
-	every := len(recordings) / longtest.Size(t, 120, len(recordings))
+	every := len(recordings) / longtest.Size(t, 60, len(recordings))
 	for i := 0; i < len(recordings); i += every {
 		if code, out, stderr := call(t, "replay", filepath.Join("../../results", recordings[i])); code != exitOK {
 			t.Errorf("%s: exit %d; if the same decisions are meant to give another record, raise the number sim.Version\n%s%s", recordings[i], code, out, stderr)

@@ -61,7 +61,7 @@ func endlessSubject(name string, keeps bool) locktest.Subject {
 
 // A lock without a lease is lost with a holder that dies. That is a limit.
 func TestALockWithoutALease(t *testing.T) {
-	locktest.Run(t, endlessSubject("endless", false), locktest.Options{Runs: longtest.Size(t, 30, 300)})
+	locktest.Run(t, endlessSubject("endless", false), locktest.Options{Runs: longtest.Size(t, 15, 300)})
 }
 
 func TestWhatIsSaidOfALockWithoutALease(t *testing.T) {

@@ -45,7 +45,7 @@ func extendedSubject(name, script string) locktest.Subject {
 }
 
 func TestALockThatIsExtended(t *testing.T) {
-	locktest.Run(t, extendedSubject("extended", compareAndExpire), locktest.Options{Runs: longtest.Size(t, 40, 300)})
+	locktest.Run(t, extendedSubject("extended", compareAndExpire), locktest.Options{Runs: longtest.Size(t, 20, 300)})
 }
 
 func TestWrongExtensions(t *testing.T) {

@@ -72,7 +72,7 @@ func fencedSubject(name string, early bool) locktest.Subject {
 
 // The tokens of a lock that draws them with the grant grow. The counter may stay.
 func TestAFencedLock(t *testing.T) {
-	locktest.Run(t, fencedSubject("fenced", false), locktest.Options{Runs: longtest.Size(t, 40, 200), Faults: "network,pause,crash", Scenarios: "testdata/fenced-*.yaml"})
+	locktest.Run(t, fencedSubject("fenced", false), locktest.Options{Runs: longtest.Size(t, 20, 200), Faults: "network,pause,crash", Scenarios: "testdata/fenced-*.yaml"})
 }
 
 // A resource with a fence refuses the token of a holder that is late. The program says so:

@@ -97,7 +97,7 @@ func (timid) Lost() <-chan struct{} {
 
 // A holder that is told of the end of its hold believes in it no longer.
 func TestALockThatTells(t *testing.T) {
-	locktest.Run(t, renewedSubject("tells", func(l *watched) locktest.Lock { return telling{l} }), locktest.Options{Runs: longtest.Size(t, 30, 300), Faults: "operator,server"})
+	locktest.Run(t, renewedSubject("tells", func(l *watched) locktest.Lock { return telling{l} }), locktest.Options{Runs: longtest.Size(t, 15, 300), Faults: "operator,server"})
 }
 
 // The same lock is wrong if its channel closes while the server keeps the hold.
