@@ -39,6 +39,10 @@ type Subject struct {
 	// because they elect another master, for example, and clients look for it. 0: they serve
 	// again when the fault is over.
 	Recovery time.Duration
+	// Reconnect is the longest time that a client waits before it connects again, after a fault
+	// that met its connections is over. A client whose waits grow with each attempt that fails
+	// has their limit here. 0: it connects within seconds.
+	Reconnect time.Duration
 	// Parts is the number of keys of a hold, if a lock has several keys on one server. The
 	// owner needs the majority of them. 0 means one key per server.
 	Parts int
@@ -229,6 +233,8 @@ func (s Subject) check() error {
 		wrong = fmt.Sprintf("has the negative Lease %v; give it the time after which a hold ends by itself, or 0 if it does not", s.Lease)
 	case s.Recovery < 0:
 		wrong = fmt.Sprintf("has the negative Recovery %v; give it the time in which its servers may elect a master, or 0", s.Recovery)
+	case s.Reconnect < 0:
+		wrong = fmt.Sprintf("has the negative Reconnect %v; give it the longest wait of a client before it connects again, or 0", s.Reconnect)
 	case s.Lease == 0 && s.Renewed:
 		wrong = "is Renewed and has no Lease; give it the Lease that is renewed, or take Renewed away"
 	case s.Lease > 0 && s.Lease < time.Millisecond:
@@ -248,7 +254,7 @@ func (s Subject) compile(offers offers) *subject.Subject {
 		Traits: model.Traits{Parts: s.Parts, Fair: s.Fair, Uncounted: !s.Reentrant, PerGrant: true, NoWatchdog: !s.Renewed, Watched: offers.watched, Fenced: offers.fenced, Extends: offers.extends && s.Lease > 0, Endless: s.Lease == 0},
 		// When a lock renews is its own affair: once a lease at least.
 		Times: func(time.Duration) model.Timing {
-			return model.Timing{Watchdog: s.Lease, RenewalPeriod: s.Lease, Recovery: s.Recovery}
+			return model.Timing{Watchdog: s.Lease, RenewalPeriod: s.Lease, Recovery: s.Recovery, Reconnect: s.Reconnect}
 		},
 		Open: func(p *sim.Process, o subject.Options) (lockimpl.Client, error) {
 			return s.open(p, o.Addrs)

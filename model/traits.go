@@ -48,6 +48,9 @@ type Timing struct {
 	// Recovery is how long servers that fail over by themselves may serve nobody after a fault
 	// that interrupts them; 0: they serve again when it is over.
 	Recovery time.Duration
+	// Reconnect is how long a client may wait before it connects again, after a fault that met
+	// its connections is over; 0: no longer than Resend.
+	Reconnect time.Duration
 	// Memory is how long the server remembers a call that is over; 0: not at all.
 	Memory time.Duration
 }

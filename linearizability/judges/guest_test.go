@@ -1021,6 +1021,33 @@ func TestAServerHandsTheLockOver(t *testing.T) {
 	})
 }
 
+// TestAThreadWaitsBehindItself has a thread whose unlock is lost, and who asks again. The first
+// hold ends, and the place of the thread in the queue becomes its next one.
+func TestAThreadWaitsBehindItself(t *testing.T) {
+	renewed := anybodys
+	renewed.NoWatchdog, renewed.Fair, renewed.Timing = false, true, timing(10*time.Second)
+	const again = `
+		0    a/1 takes -> a/1 1 5001
+		1000 a/1 invoke unlock
+		1001 a/1 send unlock
+		1100 a/1 return unknown
+		2000 a/1 waits lock -> a/1 1 5001 queue=a/1`
+	const granted = `
+		5001 a/1 send acquire
+		5001 a/1 exec acquire nth=2 -> a/1 1 35001
+		5001 a/1 return granted
+		6000 a/1 releases
+		9000 server leave`
+	testJudged(t, []judged{
+		{rule: "the first hold runs out", lock: renewed, record: again + `
+			5001 server expire -> a/1 1 35000` + granted},
+		{rule: "the unlock of the first hold is late", lock: renewed, record: again + `
+			3000 a/1 exec unlock -> a/1 1 33000` + granted},
+		{rule: "a place that ends leaves the hold as it is", lock: renewed, finds: "linearizable bug: l: a/1 release", record: strings.ReplaceAll(again, "5001", "30001") + `
+			5001 server expire -> a/1 1 30001` + granted},
+	})
+}
+
 func TestTrafficIsCountedPerServer(t *testing.T) {
 	asks := func(n int) string {
 		var b strings.Builder

@@ -1772,7 +1772,26 @@ func TestLiveness(t *testing.T) {
 			1200 a/1 deliver acquire
 			1200 a/1 return granted
 			1300 a/1 releases`
+	backsOff := ourLock
+	backsOff.Reconnect = 2 * time.Minute
+	connectsLate := func(fault string) string {
+		return `
+			1000   server fault 1 ` + fault + `
+			1500   a/1 invoke lock
+			2000   server heal 1
+			60000  a/1 send acquire
+			60001  a/1 exec acquire -> a/1 1 90001
+			60002  a/1 deliver acquire
+			60002  a/1 return granted
+			61000  a/1 releases
+			90000  server leave`
+	}
 	testJudged(t, []judged{
+		{rule: "a client may be slow to connect again", lock: backsOff, record: connectsLate("partition of a for 1s")},
+		{rule: "if it says so", lock: ourLock, record: connectsLate("partition of a for 1s"),
+			finds: "liveness bug: a/1 waited for l from 2.000s to 60.001s while nobody believed to hold it; the bound is 8.5s"},
+		{rule: "and lost its connection", lock: backsOff, record: connectsLate("pause of a for 1s"),
+			finds: "liveness bug: a/1 waited for l from"},
 		{rule: "eight round trips of a slow network may pass before a grant", lock: slow, record: fiveTrips},
 		{rule: "and no more", lock: slow, finds: "liveness bug: the bound is 1.6s (8 round trips of 200ms)", record: `
 			0    a/1 invoke lock

@@ -458,13 +458,17 @@ func (r *run) wakeUps() []disturbance {
 // ownDisturbances returns the faults that met the waiter's own client.
 func (r *run) ownDisturbances(o *trace.Call) []disturbance {
 	var out []disturbance
-	for _, t := range append(r.partitions(o.Caller), r.pauses(o.Caller)...) {
+	reconnect := max(r.Record.Params.Resend, r.Record.Params.Reconnect)
+	for _, t := range r.partitions(o.Caller) {
+		out = append(out, disturbance{from: t.ToNs, at: t.ToNs, what: t.Text, extra: reconnect})
+	}
+	for _, t := range r.pauses(o.Caller) {
 		out = append(out, disturbance{from: t.ToNs, at: t.ToNs, what: t.Text, extra: r.Record.Params.Resend})
 	}
 	for _, t := range r.Faults {
 		// Each client finds its connections dead when it uses one again.
 		if t.Spec.EndsConnections() {
-			out = append(out, disturbance{from: t.ToNs, at: t.ToNs, lasts: true, what: t.Text, extra: r.Record.Params.Resend})
+			out = append(out, disturbance{from: t.ToNs, at: t.ToNs, lasts: true, what: t.Text, extra: reconnect})
 		}
 	}
 	for _, m := range undone(o) {
@@ -480,7 +484,7 @@ func (r *run) ownDisturbances(o *trace.Call) []disturbance {
 		}
 		if m.Process == o.Process && m.Op == o.Op || m.Lost != nil && m.Process == o.Process && m.Script == "" {
 			for _, h := range m.Hits {
-				out = append(out, disturbance{from: h.AtNs, at: h.AtNs, what: h.Text, extra: r.Record.Params.Resend})
+				out = append(out, disturbance{from: h.AtNs, at: h.AtNs, what: h.Text, extra: reconnect})
 			}
 		}
 	}

@@ -326,7 +326,7 @@ func (r *run) asOp(o *trace.Call, settled bool) (op linearizability.Op, ok bool)
 		switch {
 		case op.Op == linearizability.OpAcquire:
 			outcome = model.Granted
-		case c.After.Owner == c.Before.Owner:
+		case c.Before.Held() && !c.Ended():
 			outcome = model.StillHeld
 		default:
 			outcome = model.Released

@@ -225,6 +225,7 @@ func TestWrongSubjectsAreExplained(t *testing.T) {
 		"has no servers":             {`subject "has no servers" has no Servers; give it redistest.Servers(1)`},
 		"is renewed without a lease": {`is Renewed and has no Lease; give it the Lease that is renewed`},
 		"has a negative lease":       {`has the negative Lease -1s; give it the time after which a hold ends`},
+		"has a negative reconnect":   {`has the negative Reconnect -1s; give it the longest wait of a client before it connects again`},
 		"has negative parts":         {`has -1 Parts; give it the number of keys of a hold`},
 		"holds a mutex over calls":   {"the world stood still", "sync.Mutex", "guarded"},
 	} {
@@ -387,6 +388,7 @@ func init() {
 	add("has no Open", func(s *locktest.Subject) { s.Open = nil })
 	add("has no servers", func(s *locktest.Subject) { s.Servers = nil })
 	add("has no State", func(s *locktest.Subject) { s.State = nil })
+	add("has a negative reconnect", func(s *locktest.Subject) { s.Reconnect = -time.Second })
 	add("has a negative lease", func(s *locktest.Subject) { s.Lease = -time.Second })
 	add("has negative parts", func(s *locktest.Subject) { s.Parts = -1 })
 }

@@ -18,17 +18,34 @@ type Change struct {
 	Expired       bool             // a key ran out
 	Fault         int              // the number of the fault that made it; 0: none
 
-	index int // in the record
+	// toItself reports whether a hold ended and the next one is of the same thread, which had
+	// waited behind itself.
+	toItself bool
+	index    int // in the record
 }
 
 // Started reports whether the change began a hold.
-func (c *Change) Started() bool { return c.After.Held() && c.Before.Owner != c.After.Owner }
+func (c *Change) Started() bool {
+	return c.After.Held() && (c.Before.Owner != c.After.Owner || c.toItself)
+}
 
 // Precedes reports whether the change came before another one of the same record.
 func (c *Change) Precedes(other *Change) bool { return c.index < other.index }
 
 // Ended reports whether the change ended a hold.
-func (c *Change) Ended() bool { return c.Before.Held() && c.Before.Owner != c.After.Owner }
+func (c *Change) Ended() bool {
+	return c.Before.Held() && (c.Before.Owner != c.After.Owner || c.toItself)
+}
+
+// handsToItself reports whether a change of a lock without re-entry ended the hold of a thread
+// that waited behind itself. A thread does so whose unlock was lost, and who asks again. When the
+// hold runs out, or the unlock arrives late, the thread leaves the queue and has another lease.
+func (c *Change) handsToItself() bool {
+	who := c.Before.Owner
+	return (c.Expired || c.By != nil && c.By.Script == model.RoleUnlock) &&
+		who != "" && who == c.After.Owner && c.Before.Count == c.After.Count && c.Before.ExpiresMs != c.After.ExpiresMs &&
+		slices.Contains(c.Before.Queue, who) && !slices.Contains(c.After.Queue, who)
+}
 
 // MadeFor reports whether a command made the change that speaks for the thread.
 func (c *Change) MadeFor(thread string) bool {

@@ -280,6 +280,7 @@ func (r *Run) addChange(e *model.Event, i int, m *Command, now instant) {
 	default:
 		c.Expired = now.expired
 	}
+	c.toItself = r.Record.Params.Uncounted && c.handsToItself()
 	l.events = append(l.events, e)
 	l.changes = append(l.changes, c)
 	if c.Started() {
