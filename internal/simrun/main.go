@@ -72,6 +72,7 @@ const usage = `simrun runs distributed-lock code in a simulated world.
                                            and what an acquire costs
       --lock L         may be repeated; default: each lock, of a library the newest release
       --runs N         of each class of faults; default 300; --seed N
+      --again L        survey lock L of the survey in DIR again, and leave the others
       --seconds S      fewer runs for a lock whose runs take longer than S seconds of a
                        processor; --runs-of L=N: so many for this lock
       --jobs J         processes that play; --json: an object per lock

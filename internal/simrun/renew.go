@@ -182,7 +182,7 @@ func (r *renewal) parts() ([]part, error) {
 			return r.summary(kind.folder, kind.summary)
 		}})
 	}
-	switch s, _, err := r.survey(); {
+	switch s, _, err := openSurvey(r.dir); {
 	case err == nil:
 		foreign := slices.ContainsFunc(s.Locks, func(l survey.Lock) bool { _, err := subject.Find(l.Name); return err != nil })
 		all = append(all, part{name: "survey", file: survey.LocksFile, uses: now, foreign: foreign, write: func(r *renewal) error {
@@ -209,20 +209,6 @@ func (r *renewal) parts() ([]part, error) {
 		}
 		return r.command("bench")
 	}}), nil
-}
-
-// survey reads the survey of the folder, and the versions of the program that wrote it.
-func (r *renewal) survey() (survey.Survey, explore.Versions, error) {
-	f, err := os.Open(filepath.Join(r.dir, survey.LocksFile))
-	if err != nil {
-		return survey.Survey{}, explore.Versions{}, err
-	}
-	defer func() { _ = f.Close() }()
-	s, v, err := survey.Read(f)
-	if err != nil {
-		err = fmt.Errorf("%s: %w", f.Name(), err)
-	}
-	return s, v, err
 }
 
 // chooseParts returns the parts that are named in only. The name of a folder, such as
@@ -300,7 +286,7 @@ func (r *renewal) versions(p part) (v explore.Versions, err error) {
 			return v, fmt.Errorf("%s does not say which versions wrote %s", p.file, p.name)
 		}
 	case survey.LocksFile:
-		_, v, err = r.survey()
+		_, v, err = openSurvey(r.dir)
 	default:
 		_, v, err = explore.ReadCampaign(filepath.Join(r.dir, p.name))
 	}

@@ -35,29 +35,38 @@ func (a *app) survey(args []string) (int, error) {
 	var names []string
 	var dir string
 	var jobs int
-	var own []string
+	var own, again []string
 	asJSON := false
+	var given *pflag.FlagSet
 	o := survey.Options{Budget: surveyBudget}
 	rest, err := flags("survey", args, func(f *pflag.FlagSet) {
 		f.StringSliceVar(&names, "lock", nil, "")
 		f.IntVar(&o.Runs, "runs", 300, "")
 		f.IntVar(&o.Seconds, "seconds", 0, "")
 		f.StringSliceVar(&own, "runs-of", nil, "")
+		f.StringSliceVar(&again, "again", nil, "")
 		f.Uint64Var(&o.Seed, "seed", 1, "")
 		f.IntVar(&jobs, "jobs", runtime.NumCPU(), "")
 		f.StringVar(&dir, "out", "", "")
 		f.BoolVar(&asJSON, "json", false, "")
+		given = f
 	})
 	if err != nil {
 		return 0, err
 	}
-	locks, err := surveyed(names)
+	var locks []*subject.Subject
 	var runsOf map[string]int
-	if err == nil {
+	s := survey.Survey{Command: strings.Join(append([]string{program(), "survey"}, args...), " "), Chosen: names, Options: o}
+	if again != nil {
+		s, err = toSurveyAgain(again, dir)
+	} else if locks, err = surveyed(names); err == nil {
 		runsOf, err = ownRuns(own, locks)
 	}
-	switch {
+	other := func(option string) bool { return given.Changed(option) }
+	switch i := slices.IndexFunc(fixedByASurvey, other); {
 	case err != nil:
+	case again != nil && i >= 0:
+		err = fmt.Errorf("--again takes --%s from the survey in %s", fixedByASurvey[i], dir)
 	case len(rest) > 0:
 		err = fmt.Errorf("%q is no option; survey takes options only", rest[0])
 	case o.Runs < 1:
@@ -77,8 +86,11 @@ func (a *app) survey(args []string) (int, error) {
 	defer release()
 	stop, quiet := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer quiet()
-	s := survey.Survey{Command: strings.Join(append([]string{program(), "survey"}, args...), " "), Chosen: names, Options: o}
-	s.Locks, err = a.surveyAll(stop, locks, o, runsOf, jobs, dir)
+	if again != nil {
+		err = a.surveyAgain(stop, &s, again, jobs, dir)
+	} else {
+		s.Locks, err = a.surveyAll(stop, locks, o, runsOf, jobs, dir)
+	}
 	if stop.Err() != nil {
 		kept := ""
 		if dir != "" {

@@ -8,6 +8,7 @@ import (
 
 	"lockstep/explore"
 	"lockstep/explore/survey"
+	"lockstep/internal/filetest"
 )
 
 func TestSurveyRefusesBadInput(t *testing.T) {
@@ -23,6 +24,8 @@ func TestSurveyRefusesBadInput(t *testing.T) {
 		{"--lock setnx-del --runs-of setnx-del", "want LOCK=N"},
 		{"--lock setnx-del --runs-of setnx-del=0", "want LOCK=N"},
 		{"--lock setnx-del --runs-of setnx-cad=5", "setnx-cad is not surveyed"},
+		{"--again setnx-del", "--again needs --out"},
+		{"--again setnx-del --out " + t.TempDir(), "there is no survey in"},
 		{"--lock setnx-del more", `"more" is no option`},
 		{"--lock setnx-del --out " + file, "--out"},
 	} {
@@ -79,6 +82,52 @@ func TestASurveyGoesOn(t *testing.T) {
 	keep(surveyAnswer{})
 	if _, err := surveyKept(t.Context(), "no-such-lock", o, dir); err == nil {
 		t.Error("the answer of another program was taken")
+	}
+}
+
+// TestSomeLocksAreSurveyedAgain puts wrong figures into a survey of two locks. The lock that is
+// surveyed again gets its own, and the other one keeps what it had.
+func TestSomeLocksAreSurveyedAgain(t *testing.T) {
+	dir := t.TempDir()
+	if code, _, stderr := call(t, "survey", "--lock", "none", "--lock", "setnx-cad", "--runs", "2", "--out", dir); code != exitOK {
+		t.Fatalf("exit %d: %s", code, stderr)
+	}
+	before := filetest.Contents(t, dir)
+	s, _, err := openSurvey(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range s.Locks {
+		if s.Locks[i].Recordings, err = readRecordings(dir, &s.Locks[i]); err != nil {
+			t.Fatal(err)
+		}
+		s.Locks[i].Odd = 7
+	}
+	if err := writeSurvey(dir, s); err != nil {
+		t.Fatal(err)
+	}
+	code, _, stderr := call(t, "survey", "--again", "none", "--out", dir)
+	if code != exitOK {
+		t.Fatalf("exit %d: %s", code, stderr)
+	}
+	after := filetest.Contents(t, dir)
+	was, is := strings.Split(before[survey.LocksFile], "\n"), strings.Split(after[survey.LocksFile], "\n")
+	if is[0] != was[0] || is[1] != was[1] || !strings.Contains(is[2], `"odd":7`) {
+		t.Errorf("written:\n%s\nwant the first lock of\n%s", after[survey.LocksFile], before[survey.LocksFile])
+	}
+	for name, text := range before {
+		if strings.HasSuffix(name, ".lockstep") && after[name] != text {
+			t.Errorf("%s is another file", name)
+		}
+	}
+	for _, c := range []struct{ args, want string }{
+		{"--again setnx-del", "does not have it"},
+		{"--again none --runs 3", "--again takes --runs from the survey"},
+	} {
+		code, _, stderr := call(t, append(append([]string{"survey"}, strings.Fields(c.args)...), "--out", dir)...)
+		if code != exitUsage || !strings.Contains(stderr, c.want) {
+			t.Errorf("survey %s: exit %d, %s", c.args, code, stderr)
+		}
 	}
 }
 

@@ -1,0 +1,107 @@
+package simrun
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"lockstep/explore"
+	"lockstep/explore/survey"
+	"lockstep/scenarios/subject"
+)
+
+// openSurvey reads the survey of a folder, and the versions of the program that wrote it.
+func openSurvey(dir string) (survey.Survey, explore.Versions, error) {
+	f, err := os.Open(filepath.Join(dir, survey.LocksFile))
+	if err != nil {
+		return survey.Survey{}, explore.Versions{}, err
+	}
+	defer func() { _ = f.Close() }()
+	s, v, err := survey.Read(f)
+	if err != nil {
+		err = fmt.Errorf("%s: %w", f.Name(), err)
+	}
+	return s, v, err
+}
+
+// toSurveyAgain reads the survey of a folder and checks that some of its locks can be surveyed
+// again.
+func toSurveyAgain(names []string, dir string) (survey.Survey, error) {
+	if dir == "" {
+		return survey.Survey{}, errors.New("--again needs --out, the folder of the survey")
+	}
+	s, v, err := openSurvey(dir)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return s, fmt.Errorf("--again: there is no survey in %s", dir)
+	case err != nil:
+		return s, err
+	}
+	if d := v.Difference(explore.CurrentVersions()); d != "" {
+		return s, fmt.Errorf("--again: another program wrote %s (%s); survey all locks", filepath.Join(dir, survey.LocksFile), d)
+	}
+	for _, name := range names {
+		if !slices.ContainsFunc(s.Locks, func(l survey.Lock) bool { return l.Name == name }) {
+			return s, fmt.Errorf("--again %s: the survey in %s does not have it", name, dir)
+		}
+		if _, err := findSimulated(name); err != nil {
+			return s, err
+		}
+	}
+	return s, nil
+}
+
+// fixedByASurvey are the options that --again takes from the survey.
+var fixedByASurvey = []string{"lock", "runs", "seed", "seconds", "runs-of"}
+
+// surveyAgain surveys some locks of a survey again, each with as many runs as it had. The other
+// locks stay as they are.
+func (a *app) surveyAgain(stop context.Context, s *survey.Survey, names []string, jobs int, dir string) error {
+	var locks []*subject.Subject
+	runs := map[string]int{}
+	for i := range s.Locks {
+		l := &s.Locks[i]
+		if !slices.Contains(names, l.Name) {
+			var err error
+			if l.Recordings, err = readRecordings(dir, l); err != nil {
+				return err
+			}
+			continue
+		}
+		known, err := subject.Find(l.Name)
+		if err != nil {
+			return err
+		}
+		locks = append(locks, known)
+		runs[l.Name] = l.Runs
+	}
+	again, err := a.surveyAll(stop, locks, s.Options, runs, jobs, dir)
+	if err != nil || stop.Err() != nil {
+		return err
+	}
+	for _, l := range again {
+		i := slices.IndexFunc(s.Locks, func(old survey.Lock) bool { return old.Name == l.Name })
+		s.Locks[i] = l
+	}
+	return nil
+}
+
+// readRecordings reads the recordings of a lock, which lie beside the survey.
+func readRecordings(dir string, l *survey.Lock) (map[string]string, error) {
+	all := map[string]string{}
+	for _, c := range l.Cells {
+		if c.Recording == "" {
+			continue
+		}
+		text, err := os.ReadFile(filepath.Join(dir, filepath.FromSlash(survey.RecordingFile(l.Name, c.Recording))))
+		if err != nil {
+			return nil, err
+		}
+		all[c.Recording] = string(text)
+	}
+	return all, nil
+}
