@@ -62,9 +62,9 @@ var rooms = map[string]room{
 	"linearizability":        {imports: []string{"model"}, words: []*regexp.Regexp{locks, wire, redis}},
 	"linearizability/judges": {imports: []string{"linearizability", "model", "model/trace"}, modules: none, words: []*regexp.Regexp{locks, roles, wire, redis}},
 
-	"scenarios":                 {imports: []string{"model", "scenarios/subject"}},
+	"scenarios":                 {imports: []string{"internal", "model", "scenarios/subject"}},
 	"scenarios/scenariotest":    {imports: []string{"scenarios", "scenarios/subject"}, modules: none, words: []*regexp.Regexp{locks}},
-	"scenarios/subject":         {imports: []string{"lockimpl", "model", "sim"}, modules: none, words: []*regexp.Regexp{locks}},
+	"scenarios/subject":         {imports: []string{"internal", "lockimpl", "model", "sim"}, modules: none, words: []*regexp.Regexp{locks}},
 	"scenarios/subject/onredis": {imports: []string{"model", "scenarios/subject", "sim", "sim/goredis", "sim/redis"}, words: []*regexp.Regexp{locks}},
 	"scenarios/subject/builtin": {imports: []string{
 		"lockimpl", "model", "scenarios/subject", "scenarios/subject/onredis", "sim", "sim/goredis", "sim/redis"}},
