@@ -103,11 +103,18 @@ var rooms = map[string]room{
 	"peers":              {imports: []string{"bench", "locktest", "locktest/command", "locktest/redistest", "model", "sim"}},
 	"bench/command":      {imports: []string{"sim"}, modules: none, words: []*regexp.Regexp{locks, roles}},
 	"bench": {imports: []string{
-		"bench/command", "explore", "explore/draw", "explore/strategy", "interop/library", "known", "lockimpl", "model", "scenarios", "scenarios/play", "scenarios/subject", "scenarios/subject/builtin", "sim"}},
+		"bench/command", "explore", "explore/draw", "explore/strategy", "internal", "interop/library", "known", "lockimpl", "model", "scenarios", "scenarios/play", "scenarios/subject", "scenarios/subject/builtin", "sim"}},
 	"internal/simrun": {imports: []string{
 		"bench/command", "explore", "explore/draw", "explore/failure", "explore/shrink", "explore/strategy", "explore/survey",
-		"known", "linearizability", "linearizability/judges", "live/upstream", "model", "report", "scenarios", "scenarios/play", "scenarios/subject", "sim"}},
+		"internal", "known", "linearizability", "linearizability/judges", "live/upstream", "model", "report", "scenarios", "scenarios/play", "scenarios/subject", "sim"}},
 	"cmd": {imports: []string{"bench", "internal/simrun", "live", "live/java", "locktest/command", "scenarios", "scenarios/play", "scenarios/subject", "scenarios/subject/builtin"}},
+}
+
+// roomsOf are the rooms that may import a module of the command line. Nobody who imports a lock or
+// package locktest shall link it.
+var roomsOf = map[string][]string{
+	"github.com/spf13/cobra": {"internal/simrun"},
+	"github.com/spf13/pflag": {"internal/simrun"},
 }
 
 // roomOf returns the innermost room that a folder belongs to, "" for none.
@@ -158,6 +165,8 @@ func TestTheHouseIsAsTheDesignHasIt(t *testing.T) {
 				t.Errorf("%s imports %s: an arrow that the design does not know", path, name)
 			case strings.Contains(first, ".") && rooms[here].modules != nil && !slices.Contains(rooms[here].modules, name):
 				t.Errorf("%s imports %s: %s knows no module of others", path, name, here)
+			case roomsOf[name] != nil && !slices.Contains(roomsOf[name], here):
+				t.Errorf("%s imports %s: only %v may", path, name, roomsOf[name])
 			}
 		}
 		for number, line := range strings.Split(string(text), "\n") {

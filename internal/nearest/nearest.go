@@ -11,8 +11,8 @@ import (
 const longest = 60
 
 // Word returns the word of known that is nearest to word: the fewest letters must be
-// inserted, dropped or replaced, and capitals count as small letters. Of several it is the
-// first. It returns "" if known is empty. Its time grows with the length of word.
+// inserted, dropped or replaced, or change places with the next one. Capitals count as small
+// letters. Of several words it is the first. It returns "" if known is empty. Its time grows with the length of word.
 func Word(word string, known []string) string {
 	if len(known) == 0 {
 		return ""
@@ -21,7 +21,7 @@ func Word(word string, known []string) string {
 }
 
 // Near returns the nearest word of known if word can be taken for it: it begins the
-// known word, or at least half of its letters are right. Otherwise it returns "".
+// known word, or more than half of its letters are right. Otherwise it returns "".
 func Near(word string, known []string) string {
 	letters := len([]rune(word))
 	switch {
@@ -33,7 +33,7 @@ func Near(word string, known []string) string {
 	if i := slices.IndexFunc(known, func(k string) bool { return strings.HasPrefix(strings.ToLower(k), strings.ToLower(word)) }); i >= 0 {
 		return known[i]
 	}
-	if nearest := Word(word, known); nearest != "" && 2*distance(word, nearest) <= letters {
+	if nearest := Word(word, known); nearest != "" && 2*distance(word, nearest) < letters {
 		return nearest
 	}
 	return ""
@@ -53,23 +53,26 @@ func Hint(word string) string {
 	return fmt.Sprintf("did you mean %q? ", word)
 }
 
-// distance returns how many letters must be inserted, dropped or replaced to turn a into b.
+// distance returns how many letters must be inserted, dropped or replaced, or change places with
+// the next one, to turn a into b (the distance of optimal string alignment).
 func distance(a, b string) int {
 	from, to := []rune(strings.ToLower(a)), []rune(strings.ToLower(b))
-	row := make([]int, len(to)+1)
+	before, last, row := make([]int, len(to)+1), make([]int, len(to)+1), make([]int, len(to)+1)
 	for j := range row {
 		row[j] = j
 	}
-	for _, r := range from {
-		diagonal := row[0]
-		row[0]++
+	for i := range from {
+		before, last, row = last, row, before
+		row[0] = i + 1
 		for j := range to {
-			replace := diagonal
-			if to[j] != r {
+			replace := last[j]
+			if from[i] != to[j] {
 				replace++
 			}
-			diagonal = row[j+1]
-			row[j+1] = min(diagonal+1, row[j]+1, replace)
+			row[j+1] = min(last[j+1]+1, row[j]+1, replace)
+			if i > 0 && j > 0 && from[i] == to[j-1] && from[i-1] == to[j] {
+				row[j+1] = min(row[j+1], before[j-1]+1)
+			}
 		}
 	}
 	return row[len(to)]
