@@ -129,18 +129,17 @@ func scenariosOrFiles(c *cobra.Command, args []string, prefix string) ([]string,
 	return files("yaml", "yml")(c, args, prefix)
 }
 
-// completeOptions says of each option how its value is completed, unless its command has said so.
-// Options of one name take the same values wherever they are.
+// completeOptions says of each option how its value is completed. Options of one name take the same values wherever they are.
 func completeOptions(root *cobra.Command) {
 	names := map[string]func() []string{"lock": lockNames, "tag": tagNames}
 	places := map[string]completer{"scenario": scenariosOrFiles, "out": folders, "keep": folders, "differing": folders, "results": folders}
 	for _, c := range root.Commands() {
 		c.Flags().VisitAll(func(f *pflag.Flag) {
 			complete := completerOf(f.Value, names[f.Name], places[f.Name])
-			if f.Name == "out" && f.Shorthand == "o" {
+			if f.Name == "out" && (f.Shorthand == "o" || c.Name() == "bench") {
 				complete = nil // a file
 			}
-			if _, said := c.GetFlagCompletionFunc(f.Name); said || complete == nil {
+			if complete == nil {
 				return
 			}
 			if err := c.RegisterFlagCompletionFunc(f.Name, complete); err != nil {
@@ -163,6 +162,8 @@ func completerOf(value pflag.Value, names func() []string, place completer) comp
 	switch {
 	case value.Type() == "bool":
 		return nil
+	case names == nil && place == nil:
+		return nothing
 	case names == nil:
 		return place
 	case many:
