@@ -62,9 +62,9 @@ var rooms = map[string]room{
 	"linearizability":        {imports: []string{"model"}, words: []*regexp.Regexp{locks, wire, redis}},
 	"linearizability/judges": {imports: []string{"linearizability", "model", "model/trace"}, modules: none, words: []*regexp.Regexp{locks, roles, wire, redis}},
 
-	"scenarios":                 {imports: []string{"model", "scenarios/subject"}},
+	"scenarios":                 {imports: []string{"internal", "model", "scenarios/subject"}},
 	"scenarios/scenariotest":    {imports: []string{"scenarios", "scenarios/subject"}, modules: none, words: []*regexp.Regexp{locks}},
-	"scenarios/subject":         {imports: []string{"lockimpl", "model", "sim"}, modules: none, words: []*regexp.Regexp{locks}},
+	"scenarios/subject":         {imports: []string{"internal", "lockimpl", "model", "sim"}, modules: none, words: []*regexp.Regexp{locks}},
 	"scenarios/subject/onredis": {imports: []string{"model", "scenarios/subject", "sim", "sim/goredis", "sim/redis"}, words: []*regexp.Regexp{locks}},
 	"scenarios/subject/builtin": {imports: []string{
 		"lockimpl", "model", "scenarios/subject", "scenarios/subject/onredis", "sim", "sim/goredis", "sim/redis"}},
@@ -96,17 +96,25 @@ var rooms = map[string]room{
 	"report":   {imports: []string{"linearizability/judges", "model", "model/trace"}, words: []*regexp.Regexp{locks, roles, wire}},
 	"internal": {},
 	"locktest": {imports: []string{
-		"explore", "explore/draw", "explore/failure", "internal/simrun", "linearizability/judges", "lockimpl", "model", "report",
+		"explore", "explore/draw", "explore/failure", "linearizability/judges", "lockimpl", "model", "report",
 		"scenarios", "scenarios/play", "scenarios/subject", "sim"}, words: []*regexp.Regexp{locks, roles}},
+	"locktest/command":   {imports: []string{"internal/simrun", "locktest", "sim"}, modules: none, words: []*regexp.Regexp{locks, roles}},
 	"locktest/redistest": {imports: []string{"locktest", "scenarios/subject/builtin", "sim", "sim/goredis", "sim/redis"}, words: []*regexp.Regexp{locks}},
-	"peers":              {imports: []string{"bench", "locktest", "locktest/redistest", "model", "sim"}},
+	"peers":              {imports: []string{"bench", "locktest", "locktest/command", "locktest/redistest", "model", "sim"}},
 	"bench/command":      {imports: []string{"sim"}, modules: none, words: []*regexp.Regexp{locks, roles}},
 	"bench": {imports: []string{
-		"bench/command", "explore", "explore/draw", "explore/strategy", "interop/library", "known", "lockimpl", "model", "scenarios", "scenarios/play", "scenarios/subject", "scenarios/subject/builtin", "sim"}},
+		"bench/command", "explore", "explore/draw", "explore/strategy", "internal", "interop/library", "known", "lockimpl", "model", "scenarios", "scenarios/play", "scenarios/subject", "scenarios/subject/builtin", "sim"}},
 	"internal/simrun": {imports: []string{
 		"bench/command", "explore", "explore/draw", "explore/failure", "explore/shrink", "explore/strategy", "explore/survey",
-		"known", "linearizability", "linearizability/judges", "live/upstream", "model", "report", "scenarios", "scenarios/play", "scenarios/subject", "sim"}},
-	"cmd": {imports: []string{"bench", "internal/simrun", "live", "live/java", "locktest", "scenarios", "scenarios/play", "scenarios/subject", "scenarios/subject/builtin"}},
+		"internal", "known", "linearizability", "linearizability/judges", "live/upstream", "model", "report", "scenarios", "scenarios/play", "scenarios/subject", "sim"}},
+	"cmd": {imports: []string{"bench", "internal/simrun", "live", "live/java", "locktest/command", "scenarios", "scenarios/play", "scenarios/subject", "scenarios/subject/builtin"}},
+}
+
+// roomsOf are the rooms that may import a module of the command line. Nobody who imports a lock or
+// package locktest shall link it.
+var roomsOf = map[string][]string{
+	"github.com/spf13/cobra": {"internal/simrun"},
+	"github.com/spf13/pflag": {"internal/simrun"},
 }
 
 // roomOf returns the innermost room that a folder belongs to, "" for none.
@@ -157,6 +165,8 @@ func TestTheHouseIsAsTheDesignHasIt(t *testing.T) {
 				t.Errorf("%s imports %s: an arrow that the design does not know", path, name)
 			case strings.Contains(first, ".") && rooms[here].modules != nil && !slices.Contains(rooms[here].modules, name):
 				t.Errorf("%s imports %s: %s knows no module of others", path, name, here)
+			case roomsOf[name] != nil && !slices.Contains(roomsOf[name], here):
+				t.Errorf("%s imports %s: only %v may", path, name, roomsOf[name])
 			}
 		}
 		for number, line := range strings.Split(string(text), "\n") {

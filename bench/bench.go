@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"lockstep/bench/command"
+	"lockstep/internal/nearest"
 )
 
 // part is one of the measurements.
@@ -48,7 +49,7 @@ func New(o command.Options) command.Benchmarks { return &bench{o} }
 func (b *bench) Check() error {
 	for _, name := range b.Only {
 		if !slices.Contains(partNames(), name) {
-			return fmt.Errorf("there is no part %q; known: %s", name, strings.Join(partNames(), ", "))
+			return fmt.Errorf("there is no part %q; %s", name, nearest.Known(name, partNames()))
 		}
 	}
 	if b.Rounds < 1 || b.Rounds > 1000 {

@@ -17,6 +17,8 @@ import (
 	"unicode/utf8"
 
 	"go.yaml.in/yaml/v3"
+
+	"lockstep/internal/nearest"
 )
 
 // This file reads values from YAML nodes and reports their errors. A nil node stands for a
@@ -433,33 +435,10 @@ func (l *loader) unknown(n *yaml.Node, what, word, where string, known []string)
 		return
 	}
 	word = clip(word)
-	nearest := slices.MinFunc(known, func(a, b string) int { return distance(word, a) - distance(word, b) })
 	const most = 20
 	list := strings.Join(known[:min(len(known), most)], ", ")
 	if len(known) > most {
 		list += ", …"
 	}
-	l.fail(n, "unknown %s %q in %s; did you mean %q? known: %s", what, word, where, nearest, list)
-}
-
-// distance returns how many letters must be inserted, dropped or replaced to turn a into b.
-func distance(a, b string) int {
-	to := []rune(b)
-	row := make([]int, len(to)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for _, r := range a {
-		diagonal := row[0]
-		row[0]++
-		for j := range to {
-			replace := diagonal
-			if to[j] != r {
-				replace++
-			}
-			diagonal = row[j+1]
-			row[j+1] = min(diagonal+1, row[j]+1, replace)
-		}
-	}
-	return row[len(to)]
+	l.fail(n, "unknown %s %q in %s; did you mean %q? known: %s", what, word, where, nearest.Word(word, known), list)
 }

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 
+	"lockstep/internal/nearest"
 	"lockstep/scenarios/subject"
 )
 
@@ -135,7 +136,7 @@ func Tagged(tag string) ([]*Scenario, error) {
 		}
 	}
 	if tag == "" || len(found) == 0 {
-		return nil, fmt.Errorf("no scenario is tagged %q; tags: %s", tag, strings.Join(known, ", "))
+		return nil, fmt.Errorf("no scenario is tagged %q; %s", tag, nearest.Known(tag, known))
 	}
 	return found, nil
 }
@@ -171,7 +172,7 @@ func Find(nameOrFile string) (*Scenario, error) {
 	text, err := os.ReadFile(nameOrFile)
 	if err != nil {
 		if !strings.ContainsAny(nameOrFile, "./\\") {
-			return nil, fmt.Errorf("no scenario %q and no such file; known: %s", nameOrFile, strings.Join(names, ", "))
+			return nil, fmt.Errorf("no scenario %q and no such file; %s", nameOrFile, nearest.Known(nameOrFile, names))
 		}
 		return nil, fmt.Errorf("read the scenario: %w", err)
 	}

@@ -5,11 +5,11 @@ package main
 import (
 	"lockstep/bench"
 	"lockstep/internal/simrun"
-	"lockstep/locktest"
+	"lockstep/locktest/command"
 	_ "lockstep/scenarios/subject/builtin"
 )
 
 func main() {
 	simrun.NewBenchmarks = bench.New
-	locktest.Main()
+	command.Main()
 }

@@ -35,10 +35,12 @@ const (
 	Full Profile = "full"
 )
 
+// Profiles are all profiles, the tamest first.
+var Profiles = []Profile{Simple, Orderly, Full}
+
 // ParseProfile reads the name of a profile.
 func ParseProfile(name string) (Profile, error) {
-	switch p := Profile(name); p {
-	case Simple, Orderly, Full:
+	if p := Profile(name); slices.Contains(Profiles, p) {
 		return p, nil
 	}
 	return "", fmt.Errorf("%q is no profile; write simple, orderly or full", name)

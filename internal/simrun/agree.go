@@ -12,34 +12,42 @@ import (
 	"syscall"
 
 	"github.com/google/renameio/v2"
-	"github.com/spf13/pflag"
+	"github.com/spf13/cobra"
 
 	"lockstep/linearizability/judges"
 	"lockstep/scenarios/play"
 	"lockstep/scenarios/subject"
 )
 
+// agreeFlags are the options of simrun agree.
+type agreeFlags struct {
+	locks               []string
+	tag, out, differing string
+	runs, jobs          int
+}
+
+func (a *app) agreeCommand() *cobra.Command {
+	var o agreeFlags
+	c := a.command(guide{
+		use: "agree [SCENARIO or FILE ...]", short: "play scenarios simulated and live, and say whether they come to the same",
+		long: "Agree plays scenarios in the simulated world and on real servers and compares the verdicts. Without a name and a tag it plays the track record. " +
+			"With -o the same command goes on where it was interrupted.",
+		examples: []string{"agree misdelete --lock setnx-del", "agree -o agreement.md --differing differing"},
+	}, func(in invocation) (int, error) { return a.agree(in, o) })
+	f := c.Flags()
+	lockFlag(f, &o.locks, "another `LOCK` than the scenario names; may be repeated")
+	tagFlag(f, &o.tag)
+	whole(f, &o.runs, "runs", 3, bounds{1, runsMost}, "how often each scenario is played live")
+	liveJobsFlag(f, &o.jobs, "live runs at a time")
+	f.StringVarP(&o.out, "out", "o", "", "write the comparison to `FILE`")
+	f.StringVar(&o.differing, "differing", "", "write the live runs that do not agree to `DIR`, for report")
+	c.ValidArgsFunction = scenariosOrFiles
+	return c
+}
+
 // agree plays scenarios in the simulated world and on real servers, and compares the verdicts.
-func (a *app) agree(args []string) (int, error) {
-	var locks []string
-	var out, keep, tag string
-	runs, jobs := 3, liveJobs
-	names, err := flags("agree", args, func(f *pflag.FlagSet) {
-		f.StringSliceVar(&locks, "lock", nil, "")
-		f.StringVar(&tag, "tag", "", "")
-		f.IntVar(&runs, "runs", runs, "")
-		f.IntVar(&jobs, "jobs", jobs, "")
-		f.StringVarP(&out, "out", "o", "", "")
-		f.StringVar(&keep, "differing", "", "")
-	})
-	switch {
-	case err != nil:
-		return 0, err
-	case runs < 1 || runs > runsMost:
-		return 0, usagef("agree: --runs %d: from 1 to %d", runs, runsMost)
-	case jobs < 1 || jobs > 64:
-		return 0, usagef("agree: --jobs %d: from 1 to 64", jobs)
-	}
+func (a *app) agree(in invocation, flags agreeFlags) (int, error) {
+	names, tag, locks, runs, jobs, out, keep := in.names, flags.tag, flags.locks, flags.runs, flags.jobs, flags.out, flags.differing
 	o, err := liveOptions("", "")
 	if err != nil {
 		return 0, err
@@ -105,7 +113,7 @@ func (a *app) agree(args []string) (int, error) {
 	for _, c := range compared {
 		c.sort()
 	}
-	text := agreement(compared, left, args, runs)
+	text := agreement(compared, left, in.args, runs)
 	if out == "" {
 		_, err := a.out.Write(text)
 		return exitOK, err

@@ -9,7 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/spf13/pflag"
+	"github.com/spf13/cobra"
 
 	"lockstep/bench/command"
 )
@@ -17,21 +17,28 @@ import (
 // NewBenchmarks returns the benchmarks. It is nil in a program without benchmarks.
 var NewBenchmarks func(command.Options) command.Benchmarks
 
-// bench measures the cost of runs and writes the figures to a file.
-func (a *app) bench(args []string) (int, error) {
+func (a *app) benchCommand() *cobra.Command {
 	o := command.Options{Host: a.host, Worker: func() *exec.Cmd { return workerProcess(context.Background()) }, Root: "."}
 	out := ""
-	rest, err := flags("bench", args, func(f *pflag.FlagSet) {
-		f.StringSliceVar(&o.Only, "only", nil, "")
-		f.IntVar(&o.Rounds, "rounds", 5, "")
-		f.BoolVar(&o.Quick, "quick", false, "")
-		f.StringVar(&out, "out", filepath.Join("results", "performance.md"), "")
-	})
-	if err != nil {
-		return 0, err
-	}
-	if len(rest) > 0 {
-		return 0, usagef("bench: %q is no option; bench takes options only", rest[0])
+	c := a.command(guide{
+		use: "bench", short: "measure what runs cost, into results/performance.md",
+		long: "Bench measures the cost of runs on this machine and writes the figures to results/performance.md. Call it in a clone of Lockstep.\n" +
+			"The parts are step, schedule, run, hour, workers, memory, real-time, lock, growth and worlds; and hunt, which takes hours and is measured only if it is named.",
+		examples: []string{"bench --only hour --quick --rounds 1 --out -"},
+	}, func(in invocation) (int, error) { return a.bench(in, o, out) })
+	f := c.Flags()
+	f.StringSliceVar(&o.Only, "only", nil, "these `PARTS`")
+	whole(f, &o.Rounds, "rounds", 5, bounds{1, 1000}, "how often each comparison is measured in turn")
+	f.BoolVar(&o.Quick, "quick", false, "little of everything, for a look")
+	f.StringVar(&out, "out", filepath.Join("results", "performance.md"), "write to `FILE`; - is here")
+	c.ValidArgsFunction = nothing
+	return c
+}
+
+// bench measures the cost of runs and writes the figures to a file.
+func (a *app) bench(in invocation, o command.Options, out string) (int, error) {
+	if len(in.names) > 0 {
+		return 0, usagef("bench: %q is no option; bench takes options only", in.names[0])
 	}
 	if NewBenchmarks == nil {
 		return 0, usagef("bench: this program has no benchmarks; run go run ./cmd/simrun bench in a clone of Lockstep")
@@ -46,9 +53,9 @@ func (a *app) bench(args []string) (int, error) {
 		return 0, usagef("bench: run it in the folder of the repository, where go.mod is: it builds what it compares with")
 	}
 	o.Progress = func(part string) { fmt.Fprintf(a.err, "measuring: %s\n", part) }
-	again := strings.Join(append([]string{program() + " bench"}, args...), " ")
+	again := strings.Join(append([]string{program() + " bench"}, in.args...), " ")
 	var text bytes.Buffer
-	err = NewBenchmarks(o).Run(func(r command.Report) error { // writes after every part, so that an interrupt loses no figures
+	err := NewBenchmarks(o).Run(func(r command.Report) error { // writes after every part, so that an interrupt loses no figures
 		text.Reset()
 		if err := r.Write(&text, again); err != nil || out == "-" {
 			return err

@@ -16,7 +16,7 @@ func TestBenchRefusesWhatItCannotDo(t *testing.T) {
 		want string
 	}{
 		{[]string{"--only", "steps"}, `there is no part "steps"; known: step, schedule, run, hour, workers, memory, real-time, lock, growth`},
-		{[]string{"--rounds", "0"}, "0 rounds: from 1 to 1000"},
+		{[]string{"--rounds", "0"}, "bench: --rounds 0: from 1 to 1000"},
 		{[]string{"step"}, `"step" is no option; bench takes options only`},
 		{[]string{"--out", "nowhere/at/all.md"}, "there is no folder nowhere/at"},
 		{[]string{"--fast"}, "bench knows --only, --out, --quick, --rounds"},

@@ -9,7 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/spf13/pflag"
+	"github.com/spf13/cobra"
 
 	"lockstep/linearizability"
 	"lockstep/linearizability/judges"
@@ -25,30 +25,33 @@ type checkObject struct {
 	Findings []findingObject `json:"findings"`
 }
 
-func (a *app) check(args []string) (int, error) {
-	spec, out, asJSON := "reentrant", "", false
+func (a *app) checkCommand() *cobra.Command {
+	var spec, out string
 	var drift int64
-	files, err := flags("check", args, func(f *pflag.FlagSet) {
-		f.StringVar(&spec, "model", spec, "")
-		f.Int64Var(&drift, "drift-ppm", 0, "")
-		f.BoolVar(&asJSON, "json", false, "")
-		f.StringVar(&out, "out", "", "")
-	})
-	if err != nil {
-		return 0, err
-	}
-	if _, ok := model.SpecNamed(spec); !ok {
-		return 0, usagef("--model %q: known are %s", spec, strings.Join(model.Specs, ", "))
-	}
-	if drift < 0 || drift >= 1_000_000 {
-		return 0, usagef("--drift-ppm %d: give parts per million, 0 to 999999", drift)
-	}
+	asJSON := false
+	c := a.command(guide{
+		use: "check HISTORY ...", short: "judge histories that were recorded elsewhere",
+		long: "Check looks for an order of the operations of a history that a lock allows. A history is JSON Lines, one operation a line, or Jepsen's EDN of a lock; " +
+			".gz is read, too, and - is standard input. The exit code is 1 if one has no such order.",
+		examples: []string{"check history.jsonl", "check history.jsonl --model fair --out pictures"},
+	}, func(in invocation) (int, error) { return a.check(in.names, spec, drift, out, asJSON) })
+	f := c.Flags()
+	oneOf(f, &spec, "model", "reentrant", model.Specs, "the lock: reentrant, fair or fenced")
+	whole(f, &drift, "drift-ppm", 0, bounds{0, 999_999}, "how far apart lease clocks run, in parts per million")
+	f.StringVar(&out, "out", "", "draw the histories that fail, in `DIR`")
+	jsonFlag(f, &asJSON, "one object per history, one per line")
+	c.ValidArgsFunction = files("jsonl", "edn", "gz")
+	return c
+}
+
+func (a *app) check(files []string, spec string, drift int64, out string, asJSON bool) (int, error) {
 	if len(files) == 0 {
 		return 0, usagef("check takes one history or more, - for standard input: JSON Lines, one operation a line, or Jepsen's EDN")
 	}
 	opt := linearizability.Options{Spec: spec, DriftPPM: drift}
 	judged := make([]judgedHistory, len(files))
 	for i, file := range files {
+		var err error
 		if judged[i], err = a.judgeHistory(file, opt); err != nil {
 			return 0, usageError{err}
 		}

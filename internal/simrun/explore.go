@@ -16,6 +16,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	"lockstep/explore"
@@ -30,31 +31,46 @@ import (
 // shrinkBudget limits the runs that shrinking one failure takes.
 const shrinkBudget = 600
 
-func (a *app) explore(args []string) (int, error) {
-	p := explore.Plan{World: sim.Version}
-	c := &explore.Campaign{Of: 1}
-	var w planWords
-	var shard string
-	var given *pflag.FlagSet
-	var limit time.Duration
-	asJSON, live := false, false
-	rest, err := flags("explore", args, func(f *pflag.FlagSet) {
-		planFlags(f, &p, &w)
-		f.BoolVar(&live, "live", false, "")
-		f.IntVar(&c.Jobs, "jobs", runtime.NumCPU(), "")
-		f.StringVar(&shard, "shard", "", "")
-		f.StringVar(&c.Dir, "out", "", "")
-		f.DurationVar(&limit, "time", 0, "")
-		f.BoolVar(&asJSON, "json", false, "")
-		given = f
-	})
-	if err != nil {
-		return 0, err
-	}
-	if err := numbers(given, p, limit); err != nil {
-		return 0, usageError{fmt.Errorf("explore: %w", err)}
-	}
-	if live {
+// exploreFlags are the options of simrun explore.
+type exploreFlags struct {
+	plan         explore.Plan
+	words        planWords
+	jobs         int
+	shard, out   string
+	limit        time.Duration
+	live, asJSON bool
+}
+
+func (a *app) exploreCommand() *cobra.Command {
+	o := exploreFlags{plan: explore.Plan{World: sim.Version}}
+	c := a.command(guide{
+		use: "explore --lock LOCK", short: "look for schedules that break a lock",
+		long: "Explore draws workloads and faults, plays them, and tells each kind of failure once, made small. The exit code is 1 if it found a bug. " +
+			"With --out the same command goes on where it was interrupted.\n" +
+			"The strategies: random (half of the runs vary runs that reached something new), plain (all are drawn anew), aimed (every second run adds faults at moments that had none), " +
+			"pct (--depth orderings of messages that it is to get right), and exhaustive: all schedules of two clients, with --faults network one message lost; --scenario FILE: of this one.",
+		examples: []string{
+			"explore --lock setnx-del --faults pause --runs 300", "explore --lock setnx-del --faults network --strategy exhaustive",
+			"explore --lock setnx-cad --faults all --runs 100 --out campaign",
+		},
+	}, func(in invocation) (int, error) { return a.explore(in, o) })
+	f := c.Flags()
+	planFlags(f, &o.plan, &o.words)
+	jobsFlag(f, &o.jobs)
+	f.StringVar(&o.out, "out", "", "keep the runs, and what is found, in `DIR`")
+	f.StringVar(&o.shard, "shard", "", "play the I-th of N parts, `I/N`; then simrun merge")
+	f.Var(length{&o.limit}, "time", "end after this time; failures are made as small as it allows")
+	f.BoolVar(&o.live, "live", false, "play on a real redis-server in real time, for --time; --jobs: runs at a time")
+	jsonFlag(f, &o.asJSON, "the result as JSON Lines")
+	c.ValidArgsFunction = nothing
+	return c
+}
+
+func (a *app) explore(in invocation, o exploreFlags) (int, error) {
+	p, w, shard, limit, asJSON := o.plan, o.words, o.shard, o.limit, o.asJSON
+	c := &explore.Campaign{Of: 1, Jobs: o.jobs, Dir: o.out}
+	rest, given := in.names, in.given
+	if o.live {
 		return a.exploreLive(p, rest, w, given, c, limit, asJSON)
 	}
 	if p.Strategy == explore.StrategyExhaustive {
@@ -129,18 +145,6 @@ func (a *app) explore(args []string) (int, error) {
 	return a.conclude(t, s, told, runs, out, asJSON)
 }
 
-// numbers checks the options that are numbers and have a meaning of their own where they are
-// not given.
-func numbers(given *pflag.FlagSet, p explore.Plan, limit time.Duration) error {
-	switch {
-	case given.Changed("time") && limit <= 0:
-		return fmt.Errorf("--time %v: more than 0, as in 90s or 2m", limit)
-	case given.Changed("depth") && p.Depth < 1:
-		return fmt.Errorf("--depth %d: at least 1", p.Depth)
-	}
-	return nil
-}
-
 // lateMost limits the time after --time that a worker has for its last run.
 const lateMost = 5 * time.Second
 
@@ -170,17 +174,25 @@ type planWords struct {
 	profile, seeds string
 }
 
+// texts returns words as strings.
+func texts[W ~string](words []W) (all []string) {
+	for _, w := range words {
+		all = append(all, string(w))
+	}
+	return all
+}
+
 // planFlags declares the options of explore that determine a plan.
 func planFlags(f *pflag.FlagSet, p *explore.Plan, w *planWords) {
-	f.StringVar(&p.Lock, "lock", "", "")
-	f.StringSliceVar(&w.faults, "faults", nil, "")
-	f.StringVar(&w.profile, "profile", string(draw.Simple), "")
-	f.IntVar(&p.Runs, "runs", 1000, "")
-	f.Int64Var(&p.Steps, "steps", 0, "")
-	f.StringVar(&w.seeds, "seed", "1", "")
-	f.StringVar(&p.Strategy, "strategy", explore.StrategyRandom, "")
-	f.IntVar(&p.Depth, "depth", 0, "")
-	f.StringVar(&p.Case, "scenario", "", "")
+	f.StringVar(&p.Lock, "lock", "", "the `LOCK`")
+	someOf(f, &w.faults, "faults", append(texts(draw.Classes), "all"), "the failures that you fear: "+strings.Join(texts(draw.Classes), ", ")+", or all; default: none")
+	oneOf(f, &w.profile, "profile", string(draw.Simple), texts(draw.Profiles), "how wild the callers are: simple, orderly or full")
+	whole(f, &p.Runs, "runs", 1000, atLeast(1), "how many runs are played")
+	whole(f, &p.Steps, "steps", 0, atLeast(0), "a budget of steps besides; 0: none")
+	seedFlag(f, &w.seeds, "1", "the seeds, `N or A..B`; several share the runs, a hundred at a time")
+	oneOf(f, &p.Strategy, "strategy", explore.StrategyRandom, append(slices.Clone(strategy.Names), explore.StrategyExhaustive), "how the next run comes about")
+	whole(f, &p.Depth, "depth", 0, atLeast(1), "of --strategy pct; default 3")
+	f.StringVar(&p.Case, "scenario", "", "of --strategy exhaustive: the `SCENARIO` or file to play")
 }
 
 // complete checks the words and sets the fields of the plan that they are about. An
@@ -304,9 +316,6 @@ func covered(p *explore.Plan, given *pflag.FlagSet, rest []string, w planWords) 
 		return nil, errors.New("--strategy exhaustive takes --faults network, one lost message; other faults come at their time: write them into a scenario and name it with --scenario")
 	}
 	if given.Changed("runs") {
-		if p.Runs < 1 {
-			return nil, fmt.Errorf("--runs %d: at least 1", p.Runs)
-		}
 		s.MaxRuns = p.Runs
 	}
 	if p.Case == "" {
@@ -335,22 +344,10 @@ func planned(p *explore.Plan, c *explore.Campaign, rest []string, w planWords, s
 		return err
 	}
 	switch {
-	case !slices.Contains(strategy.Names, p.Strategy):
-		return fmt.Errorf("--strategy %q: write %s or %s", p.Strategy, strings.Join(strategy.Names, ", "), explore.StrategyExhaustive)
 	case p.Strategy != explore.StrategyPCT && p.Depth != 0:
 		return errors.New("--depth belongs to --strategy pct")
 	case p.Strategy == explore.StrategyPCT && p.Depth == 0:
 		p.Depth = 3
-	}
-	switch {
-	case p.Runs < 1:
-		return fmt.Errorf("--runs %d: at least 1", p.Runs)
-	case p.Steps < 0:
-		return fmt.Errorf("--steps %d: at least 1, or 0 for no such budget", p.Steps)
-	case p.Depth < 0:
-		return fmt.Errorf("--depth %d: at least 1", p.Depth)
-	case c.Jobs < 1 || c.Jobs > 1024:
-		return fmt.Errorf("--jobs %d: from 1 to 1024", c.Jobs)
 	}
 	if shard != "" {
 		i, n, ok := strings.Cut(shard, "/")
@@ -393,17 +390,22 @@ func (a *app) worker([]string) (int, error) {
 	return exitOK, explore.Serve(a.host, questions, os.Stdout)
 }
 
+func (a *app) mergeCommand() *cobra.Command {
+	out, asJSON := "", false
+	c := a.command(guide{
+		use: "merge DIR ...", short: "make one campaign out of its shards",
+		long:     "Merge makes one campaign out of the folders that explore --shard I/N --out wrote, and tells what it found as explore does.",
+		examples: []string{"merge shard-1 shard-2 --out campaign"},
+	}, func(in invocation) (int, error) { return a.merge(in.names, out, asJSON) })
+	f := c.Flags()
+	f.StringVar(&out, "out", "", "keep what is found in `DIR`")
+	jsonFlag(f, &asJSON, "the result as JSON Lines")
+	c.ValidArgsFunction = folders
+	return c
+}
+
 // merge makes one campaign from the folders of its shards.
-func (a *app) merge(args []string) (int, error) {
-	out := ""
-	asJSON := false
-	dirs, err := flags("merge", args, func(f *pflag.FlagSet) {
-		f.StringVar(&out, "out", "", "")
-		f.BoolVar(&asJSON, "json", false, "")
-	})
-	if err != nil {
-		return 0, err
-	}
+func (a *app) merge(dirs []string, out string, asJSON bool) (int, error) {
 	if len(dirs) == 0 {
 		return 0, usagef("merge takes the folders of the shards of one campaign")
 	}

@@ -87,8 +87,8 @@ func liveCampaign(p *explore.Plan, rest []string, w planWords, given *pflag.Flag
 	if !given.Changed("jobs") {
 		c.Jobs = liveJobs
 	}
-	if c.Jobs < 1 || c.Jobs > 64 {
-		return nil, fmt.Errorf("--jobs %d: from 1 to 64", c.Jobs)
+	if most := (bounds{1, liveJobsMost}); c.Jobs > liveJobsMost {
+		return nil, fmt.Errorf("--jobs %d: %v", c.Jobs, most)
 	}
 	l, err := subject.Find(p.Lock)
 	if err != nil {

@@ -7,16 +7,16 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"runtime"
 	"slices"
 	"strconv"
 	"strings"
 	"sync"
 
-	"github.com/spf13/pflag"
+	"github.com/spf13/cobra"
 
 	"lockstep/explore"
 	"lockstep/explore/draw"
+	"lockstep/internal/nearest"
 	"lockstep/known"
 	"lockstep/scenarios/subject"
 	"lockstep/sim"
@@ -35,24 +35,28 @@ type killed struct {
 	Known string `json:"known,omitempty"`
 }
 
-// kill plays campaigns on planted bugs and writes the table of their results.
-func (a *app) kill(args []string) (int, error) {
+func (a *app) killCommand() *cobra.Command {
 	var out string
 	var seeds, jobs int
 	asJSON := false
-	names, err := flags("kill", args, func(f *pflag.FlagSet) {
-		f.StringVarP(&out, "out", "o", "", "")
-		f.IntVar(&seeds, "seeds", 20, "")
-		f.IntVar(&jobs, "jobs", runtime.NumCPU(), "")
-		f.BoolVar(&asJSON, "json", false, "")
-	})
-	if err != nil {
-		return 0, err
-	}
-	chosen, err := chooseBugs(names)
-	if err == nil && (seeds < 1 || jobs < 1) {
-		err = fmt.Errorf("--seeds %d --jobs %d: at least 1", seeds, jobs)
-	}
+	c := a.command(guide{
+		use: "kill [BUG ...]", short: "say whether every planted bug is found, and by which judge",
+		long: "Kill plays campaigns on locks that are wrong on purpose and tells which judge found each bug, and after how many runs. " +
+			"Without a name it plays all of them. The exit code is 1 if a seed did not find its bug.",
+		examples: []string{"kill acquire-without-lease --seeds 2"},
+	}, func(in invocation) (int, error) { return a.kill(in, out, seeds, jobs, asJSON) })
+	f := c.Flags()
+	whole(f, &seeds, "seeds", 20, atLeast(1), "campaigns for each bug")
+	jobsFlag(f, &jobs)
+	f.StringVarP(&out, "out", "o", "", "write the table to `FILE`")
+	jsonFlag(f, &asJSON, "an object per bug, one per line")
+	c.ValidArgsFunction = only(bugNames)
+	return c
+}
+
+// kill plays campaigns on planted bugs and writes the table of their results.
+func (a *app) kill(in invocation, out string, seeds, jobs int, asJSON bool) (int, error) {
+	chosen, err := chooseBugs(in.names)
 	if err != nil {
 		return 0, usageError{fmt.Errorf("kill: %w", err)}
 	}
@@ -80,7 +84,7 @@ func (a *app) kill(args []string) (int, error) {
 		}
 	}
 	if !asJSON {
-		writeKills(&b, program()+" "+strings.Join(append([]string{"kill"}, args...), " "), chosen, all)
+		writeKills(&b, program()+" "+strings.Join(append([]string{"kill"}, in.args...), " "), chosen, all)
 	}
 	if to != nil {
 		return code, to.replace(b.Bytes())
@@ -99,12 +103,19 @@ func chooseBugs(names []string) ([]*subject.PlantedBug, error) {
 		name = strings.TrimPrefix(name, subject.PlantedPrefix)
 		i := slices.IndexFunc(subject.PlantedBugs(), func(b *subject.PlantedBug) bool { return b.Name == name })
 		if i < 0 {
-			problems = append(problems, fmt.Errorf("no planted bug is called %q; simrun list --planted names them", name))
+			problems = append(problems, fmt.Errorf("no planted bug is called %q; %ssimrun list --planted names them", name, nearest.Hint(nearest.Near(name, plantedNames()))))
 			continue
 		}
 		chosen = append(chosen, subject.PlantedBugs()[i])
 	}
 	return chosen, errors.Join(problems...)
+}
+
+func plantedNames() (names []string) {
+	for _, b := range subject.PlantedBugs() {
+		names = append(names, b.Name)
+	}
+	return names
 }
 
 // killAll plays each bug in a process of its own, jobs processes at a time.
@@ -164,7 +175,7 @@ func (a *app) killer(args []string) (int, error) {
 	}
 	seeds, err := strconv.Atoi(args[1])
 	if err != nil {
-		return 0, usageError{err}
+		return 0, usagef("%s: %s is no number of seeds", killerCommand, args[1])
 	}
 	b := chosen[0]
 	k := killed{Bug: b.Name, Judge: b.Judge}

@@ -5,24 +5,30 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/spf13/pflag"
+	"github.com/spf13/cobra"
 
 	"lockstep/report"
 	"lockstep/scenarios"
 	"lockstep/scenarios/subject"
 )
 
-func (a *app) list(args []string) (int, error) {
-	asJSON, bugs := false, false
-	rest, err := flags("list", args, func(f *pflag.FlagSet) {
-		f.BoolVar(&asJSON, "json", false, "")
-		f.BoolVar(&bugs, "planted", false, "")
-	})
-	if err != nil {
-		return 0, err
-	}
-	if len(rest) > 0 {
-		return 0, usagef("list takes no argument, got %q", rest[0])
+func (a *app) listCommand() *cobra.Command {
+	var asJSON, bugs bool
+	c := a.command(guide{
+		use: "list [--json] [--planted]", short: "name the scenarios and the locks, or the planted bugs",
+		long:     "List names every scenario and every lock that this program knows, or with --planted the locks that are wrong on purpose.",
+		examples: []string{"list", "list --planted"},
+	}, func(in invocation) (int, error) { return a.list(in, bugs, asJSON) })
+	f := c.Flags()
+	f.BoolVar(&bugs, "planted", false, "the planted bugs, each with the lock that it is in")
+	jsonFlag(f, &asJSON, "one object a line")
+	c.ValidArgsFunction = nothing
+	return c
+}
+
+func (a *app) list(in invocation, bugs, asJSON bool) (int, error) {
+	if len(in.names) > 0 {
+		return 0, usagef("list takes no argument, got %q", in.names[0])
 	}
 	if bugs {
 		return a.listBugs(asJSON)

@@ -18,7 +18,7 @@ import (
 	"syscall"
 
 	"github.com/google/renameio/v2"
-	"github.com/spf13/pflag"
+	"github.com/spf13/cobra"
 
 	"lockstep/scenarios"
 	"lockstep/scenarios/play"
@@ -62,31 +62,42 @@ func (a *app) client(args []string) (int, error) {
 // runsMost bounds --runs of live and agree.
 const runsMost = 10_000
 
+// liveFlags are the options of simrun live.
+type liveFlags struct {
+	locks                   []string
+	tag, out, keep, address string
+	runs                    int
+	asJSON                  bool
+}
+
+func (a *app) liveCommand() *cobra.Command {
+	var l liveFlags
+	c := a.command(guide{
+		use: "live SCENARIO or FILE ...", short: "play scenarios on a real redis-server, in real time",
+		long: "Live plays scenarios in real time on a redis-server that it starts, each process of a scenario as a process of the machine, and gives the record to the same judges. " +
+			"The locks redisson-java@R and redisson-java-fair@R are the Java library itself.",
+		examples: []string{"live misdelete --lock setnx-del", "live misdelete --lock redisson-java@4.7.0 --runs 3 --out live-runs"},
+	}, func(in invocation) (int, error) { return a.live(in, l) })
+	f := c.Flags()
+	lockFlag(f, &l.locks, "another `LOCK` than the scenario names; may be repeated")
+	tagFlag(f, &l.tag)
+	whole(f, &l.runs, "runs", 1, bounds{1, runsMost}, "how often each scenario is played")
+	f.StringVar(&l.out, "out", "", "write each run to `DIR`, for report")
+	f.StringVar(&l.keep, "keep", "", "leave the logs of the processes in `DIR`; without =DIR, in the folder for temporary files")
+	f.Lookup("keep").NoOptDefVal = os.TempDir()
+	f.StringVar(&l.address, "address", "", "use the empty server at `ADDRESS`; no fault strikes it")
+	jsonFlag(f, &l.asJSON, "one object per run, one per line")
+	c.ValidArgsFunction = scenariosOrFiles
+	return c
+}
+
 // live plays scenarios on real servers.
-func (a *app) live(args []string) (int, error) {
-	var locks []string
-	var out, keep, address string
-	var tag string
-	runs, asJSON := 1, false
-	names, err := flags("live", args, func(f *pflag.FlagSet) {
-		f.StringSliceVar(&locks, "lock", nil, "")
-		f.StringVar(&tag, "tag", "", "")
-		f.IntVar(&runs, "runs", 1, "")
-		f.StringVar(&out, "out", "", "")
-		f.StringVar(&keep, "keep", "", "")
-		f.Lookup("keep").NoOptDefVal = os.TempDir()
-		f.StringVar(&address, "address", "", "")
-		f.BoolVar(&asJSON, "json", false, "")
-	})
-	switch {
-	case err != nil:
-		return 0, err
-	case len(names) == 0 && tag == "":
+func (a *app) live(in invocation, l liveFlags) (int, error) {
+	names, tag, locks, runs, out, asJSON := in.names, l.tag, l.locks, l.runs, l.out, l.asJSON
+	if len(names) == 0 && tag == "" {
 		return 0, usagef("live plays in real time: name the scenarios, or a --tag")
-	case runs < 1 || runs > runsMost:
-		return 0, usagef("live: --runs %d: from 1 to %d", runs, runsMost)
 	}
-	o, err := liveOptions(address, keep)
+	o, err := liveOptions(l.address, l.keep)
 	if err != nil {
 		return 0, err
 	}
@@ -94,7 +105,7 @@ func (a *app) live(args []string) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	if err := livePossible(pairs, address != ""); err != nil {
+	if err := livePossible(pairs, l.address != ""); err != nil {
 		return 0, err
 	}
 	if out != "" {

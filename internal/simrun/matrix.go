@@ -10,7 +10,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/spf13/pflag"
+	"github.com/spf13/cobra"
 
 	"lockstep/explore"
 	"lockstep/linearizability/judges"
@@ -23,46 +23,57 @@ import (
 // trackRecord is the tag of the scenarios that matrix shows if no scenario is named.
 const trackRecord = "track-record"
 
+// matrixFormats are the formats of a matrix.
+var matrixFormats = []string{"text", "json", "markdown", "html"}
+
+// matrixOptions are the options of simrun matrix.
+type matrixOptions struct {
+	locks              []string
+	tag, seeds, format string
+	asJSON             bool
+}
+
+func (a *app) matrixCommand() *cobra.Command {
+	var o matrixOptions
+	c := a.command(guide{
+		use: "matrix [SCENARIO or FILE ...]", short: "a table of scenarios by locks; of none, the track record",
+		long: "Matrix plays scenarios and prints a table of the verdicts: scenarios by the releases of a lock, or by other locks. " +
+			"Without a name and a tag it plays the track record, in a minute.",
+		examples: []string{"matrix misdelete --seed 1", "matrix --lock redisson@3.43.0,redisson@4.7.0 --format markdown"},
+	}, func(in invocation) (int, error) { return a.matrix(in, o) })
+	f := c.Flags()
+	lockFlag(f, &o.locks, "another `LOCK` than the scenarios name; may be repeated")
+	tagFlag(f, &o.tag)
+	seedFlag(f, &o.seeds, "", "the seeds, `N or A..B`; default: each scenario's own")
+	oneOf(f, &o.format, "format", "text", matrixFormats, "text, json, markdown or html")
+	jsonFlag(f, &o.asJSON, "one object per cell, as --format json")
+	c.ValidArgsFunction = scenariosOrFiles
+	return c
+}
+
 // matrix plays scenarios on locks and prints a table of the verdicts. If some scenarios are
 // about the releases of a lock, the releases are the columns. Otherwise the locks are the
 // rows; but if no lock plays all scenarios, the scenarios are, with their locks by verdict.
-func (a *app) matrix(args []string) (int, error) {
-	var locks []string
-	var seeds, tag, format string
-	asJSON := false
-	names, err := flags("matrix", args, func(f *pflag.FlagSet) {
-		f.StringSliceVar(&locks, "lock", nil, "")
-		f.StringVar(&seeds, "seed", "", "")
-		f.StringVar(&tag, "tag", "", "")
-		f.StringVar(&format, "format", "text", "")
-		f.BoolVar(&asJSON, "json", false, "")
-	})
-	if err != nil {
-		return 0, err
-	}
-	if asJSON {
-		format = "json"
-	}
-	formats := map[string]func(*app, *table) error{
+func (a *app) matrix(in invocation, o matrixOptions) (int, error) {
+	write := map[string]func(*app, *table) error{
 		"text": (*app).matrixText, "json": (*app).matrixJSON, "markdown": (*app).matrixMarkdown, "html": (*app).matrixHTML,
+	}[o.format]
+	if o.asJSON {
+		write = (*app).matrixJSON
 	}
-	write, ok := formats[format]
-	if !ok {
-		return 0, usagef("--format %q: known are text, json, markdown, html", format)
+	if len(in.names) == 0 && o.tag == "" {
+		o.tag = trackRecord
 	}
-	if len(names) == 0 && tag == "" {
-		tag = trackRecord
-	}
-	pairs, err := choose(names, tag, locks, seeds)
+	pairs, err := choose(in.names, o.tag, o.locks, o.seeds)
 	if err != nil {
 		return 0, err
 	}
 	different := sparse(pairs)
-	if different && len(locks) == 0 {
+	if different && len(o.locks) == 0 {
 		pairs = withNeighbours(pairs)
 	}
 	progress := a.newProgress(pairs)
-	t := &table{command: strings.Join(append([]string{program() + " matrix"}, args...), " "), different: different}
+	t := &table{command: strings.Join(append([]string{program() + " matrix"}, in.args...), " "), different: different}
 	for _, p := range pairs {
 		a.play(context.Background(), p, progress)
 		t.add(p)

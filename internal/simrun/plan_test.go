@@ -23,11 +23,9 @@ func TestTheArgumentsOfAPlanMakeIt(t *testing.T) {
 	} {
 		got := explore.Plan{}
 		var w planWords
-		var given *pflag.FlagSet
-		_, err := flags("explore", p.Args()[1:], func(f *pflag.FlagSet) {
-			planFlags(f, &got, &w)
-			given = f
-		})
+		given := pflag.NewFlagSet("explore", pflag.ContinueOnError)
+		planFlags(given, &got, &w)
+		err := given.Parse(p.Args()[1:])
 		if p.Strategy == explore.StrategyExhaustive && !given.Changed("runs") {
 			got.Runs = 0 // cover does so
 		}

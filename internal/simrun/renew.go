@@ -10,7 +10,6 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -18,10 +17,11 @@ import (
 	"time"
 
 	"github.com/google/renameio/v2"
-	"github.com/spf13/pflag"
+	"github.com/spf13/cobra"
 
 	"lockstep/explore"
 	"lockstep/explore/survey"
+	"lockstep/internal/nearest"
 	"lockstep/scenarios"
 	"lockstep/scenarios/subject"
 )
@@ -65,35 +65,34 @@ type renewal struct {
 	stop context.Context
 }
 
-// renew implements the command results.
-func (a *app) renew(args []string) (int, error) {
+func (a *app) resultsCommand() *cobra.Command {
 	var only []string
 	var check, older bool
-	var given *pflag.FlagSet
 	r := &renewal{a: a, dir: "results"}
-	rest, err := flags("results", args, func(f *pflag.FlagSet) {
-		f.StringSliceVar(&only, "only", nil, "")
-		f.BoolVar(&check, "check", false, "")
-		f.BoolVar(&older, "older", false, "")
-		f.IntVar(&r.jobs, "jobs", runtime.NumCPU(), "")
-		f.IntVar(&r.runs, "runs", 0, "")
-		given = f
-	})
-	if err != nil {
-		return 0, err
-	}
-	switch len(rest) {
+	c := a.command(guide{
+		use: "results [DIR]", short: "write all of a folder of results anew",
+		long: "Results writes all of a folder of results anew, and prints the cost of each part. All campaigns take hours. After an interruption the same command goes on. Without a name the folder is results.\n" +
+			"The parts are verdicts, track-record, six-properties, peers-track-record, repeatability, kill, exhaustive, explore, peers, exhaustive-summary, explore-summary, peers-summary, survey and performance, or a folder such as explore/FOLDER.",
+		examples: []string{"results --check", "results --only verdicts,track-record,six-properties"},
+	}, func(in invocation) (int, error) { return a.renew(in, r, only, check, older) })
+	f := c.Flags()
+	f.StringSliceVar(&only, "only", nil, "these `PARTS`")
+	f.BoolVar(&older, "older", false, "only the parts that an older program wrote")
+	f.BoolVar(&check, "check", false, "name the parts that an older program wrote, and write nothing")
+	whole(f, &r.runs, "runs", 0, atLeast(1), "play at most this many runs of each campaign; default: its own number")
+	jobsFlag(f, &r.jobs)
+	c.ValidArgsFunction = folders
+	return c
+}
+
+// renew implements the command results.
+func (a *app) renew(in invocation, r *renewal, only []string, check, older bool) (int, error) {
+	switch len(in.names) {
 	case 0:
 	case 1:
-		r.dir = filepath.Clean(rest[0])
+		r.dir = filepath.Clean(in.names[0])
 	default:
-		return 0, usagef("results takes one folder, got %d", len(rest))
-	}
-	if r.jobs < 1 {
-		return 0, usagef("results: --jobs %d: at least 1", r.jobs)
-	}
-	if given.Changed("runs") && r.runs < 1 {
-		return 0, usagef("results: --runs %d: at least 1", r.runs)
+		return 0, usagef("results takes one folder, got %d", len(in.names))
 	}
 	if only != nil && len(only) == 0 {
 		return 0, usagef("results: --only names no part")
@@ -232,7 +231,11 @@ func chooseParts(all []part, only []string) ([]part, error) {
 			return nil, fmt.Errorf("--only %s: this program does not know its scenarios, and the folder has no results of them", name)
 		}
 		if !some {
-			return nil, fmt.Errorf("--only %s: known are verdicts, track-record, six-properties, peers-track-record, repeatability, kill, exhaustive, exhaustive/FOLDER, exhaustive-summary, explore, explore/FOLDER, explore-summary, peers, peers/FOLDER, peers-summary, survey, performance", name)
+			var here []string
+			for _, p := range all {
+				here = append(here, p.name)
+			}
+			return nil, fmt.Errorf("--only %s: %sknown are verdicts, track-record, six-properties, peers-track-record, repeatability, kill, exhaustive, exhaustive/FOLDER, exhaustive-summary, explore, explore/FOLDER, explore-summary, peers, peers/FOLDER, peers-summary, survey, performance", name, nearest.Hint(nearest.Near(name, here)))
 		}
 	}
 	return slices.DeleteFunc(slices.Clone(all), func(p part) bool { return !chosen[p.name] }), nil

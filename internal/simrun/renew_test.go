@@ -280,10 +280,10 @@ func TestResultsRefuse(t *testing.T) {
 	littleResults(t)
 	for _, c := range []struct{ args, says string }{
 		{"no-such-folder", "there is no folder no-such-folder"},
-		{"r --only explore/three", "--only explore/three: known are verdicts"},
+		{"r --only explore/three", `--only explore/three: did you mean "explore/one"? known are verdicts`},
 		{"r --only peers", "--only peers: the folder has no campaign in peers"},
 		{"r r", "takes one folder"},
-		{"r --jobs 0", "at least 1"},
+		{"r --jobs 0", "--jobs 0: from 1 to 1024"},
 		{"r --only=", "--only names no part"},
 		{"r --check --only performance", "say no versions"},
 		{"r/explore/one/verdicts.jsonl", "is a file"},

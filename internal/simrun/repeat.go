@@ -9,13 +9,12 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"sync"
 	"syscall"
 
 	"github.com/google/renameio/v2"
-	"github.com/spf13/pflag"
+	"github.com/spf13/cobra"
 
 	"lockstep/explore"
 	"lockstep/scenarios/subject"
@@ -30,34 +29,35 @@ const repeatingDir = ".repeating"
 // repeatProcessors are the numbers of processors with which the two processes start.
 var repeatProcessors = [2]int{1, 8}
 
-// repeat plays runs of locks twice, each time in another process, and tells which differ.
-func (a *app) repeat(args []string) (int, error) {
-	var names []string
+func (a *app) repeatLocksCommand() *cobra.Command {
+	var locks []string
 	var dir, seeds string
 	var jobs int
 	plan := explore.Repetition{}
-	rest, err := flags("repeat", args, func(f *pflag.FlagSet) {
-		f.StringSliceVar(&names, "lock", nil, "")
-		f.IntVar(&plan.Drawn, "runs", 200, "")
-		f.StringVar(&seeds, "seeds", "1..20", "")
-		f.IntVar(&jobs, "jobs", runtime.NumCPU(), "")
-		f.StringVar(&dir, "out", "", "")
-	})
-	if err != nil {
-		return 0, err
-	}
+	c := a.command(guide{
+		use: "repeat", short: "play runs of locks twice, and say which records differ",
+		long: "Repeat plays runs of each lock twice, each time in another process, and says which records differ: those with chance that cannot be seeded. " +
+			"The runs are those of the scenarios that name the lock, and drawn ones. The exit code is 2 if one differs.",
+		examples: []string{"repeat --lock setnx-del --runs 5 --seeds 1"},
+	}, func(in invocation) (int, error) { return a.repeat(in, plan, locks, seeds, jobs, dir) })
+	f := c.Flags()
+	lockFlag(f, &locks, "a `LOCK`; may be repeated; default: each lock, of a library the newest release")
+	whole(f, &plan.Drawn, "runs", 200, atLeast(0), "drawn runs of each lock")
+	f.StringVar(&seeds, "seeds", "1..20", "the seeds of each scenario, `N or A..B`")
+	jobsFlag(f, &jobs)
+	f.StringVar(&dir, "out", "", "write repeatability.md to `DIR`")
+	c.ValidArgsFunction = nothing
+	return c
+}
+
+// repeat plays runs of locks twice, each time in another process, and tells which differ.
+func (a *app) repeat(in invocation, plan explore.Repetition, names []string, seeds string, jobs int, dir string) (int, error) {
 	locks, err := surveyed(names)
 	if err == nil {
 		plan.SeedFirst, plan.SeedLast, err = seedRange(seeds)
 	}
-	switch {
-	case err != nil:
-	case len(rest) > 0:
-		err = fmt.Errorf("%q is no option; repeat takes options only", rest[0])
-	case plan.Drawn < 0:
-		err = fmt.Errorf("--runs %d: at least 0", plan.Drawn)
-	case jobs < 1 || jobs > 1024:
-		err = fmt.Errorf("--jobs %d: from 1 to 1024", jobs)
+	if err == nil && len(in.names) > 0 {
+		err = fmt.Errorf("%q is no option; repeat takes options only", in.names[0])
 	}
 	if err != nil {
 		return 0, usageError{fmt.Errorf("repeat: %w", err)}
@@ -70,7 +70,7 @@ func (a *app) repeat(args []string) (int, error) {
 	stop, quiet := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer quiet()
 
-	command := strings.Join(append([]string{program(), "repeat"}, args...), " ")
+	command := strings.Join(append([]string{program(), "repeat"}, in.args...), " ")
 	keep := ""
 	if dir != "" {
 		keep = filepath.Join(dir, repeatingDir)

@@ -7,7 +7,7 @@ import (
 	"io"
 	"os"
 
-	"github.com/spf13/pflag"
+	"github.com/spf13/cobra"
 
 	"lockstep/report"
 	"lockstep/scenarios"
@@ -15,15 +15,22 @@ import (
 	"lockstep/scenarios/subject"
 )
 
-func (a *app) replay(args []string) (int, error) {
+func (a *app) replayCommand() *cobra.Command {
 	var asJSON, scenario bool
-	files, err := flags("replay", args, func(f *pflag.FlagSet) {
-		f.BoolVar(&asJSON, "json", false, "")
-		f.BoolVar(&scenario, "scenario", false, "")
-	})
-	if err != nil {
-		return 0, err
-	}
+	c := a.command(guide{
+		use: "replay RECORDING", short: "run a recording again, and tell the whole run",
+		long: "Replay plays the run of a recording again, checks that it is the same to the last event, and prints it in columns, one for each thread. " +
+			"If the run is another, the exit code is 2.",
+		examples: []string{"replay results/misdelete/setnx-del/1.lockstep", "replay results/misdelete/setnx-del/1.lockstep --scenario"},
+	}, func(in invocation) (int, error) { return a.replay(in.names, scenario, asJSON) })
+	f := c.Flags()
+	f.BoolVar(&scenario, "scenario", false, "print the scenario file that the recording holds, and play nothing")
+	jsonFlag(f, &asJSON, "the verdict as an object")
+	c.ValidArgsFunction = files("lockstep")
+	return c
+}
+
+func (a *app) replay(files []string, scenario, asJSON bool) (int, error) {
 	if scenario && asJSON {
 		return 0, usagef("replay: --scenario prints a scenario file and plays nothing, so there is no --json of it")
 	}

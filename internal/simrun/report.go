@@ -14,7 +14,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/spf13/pflag"
+	"github.com/spf13/cobra"
 
 	"lockstep/explore"
 	"lockstep/explore/failure"
@@ -36,20 +36,29 @@ type reportOptions struct {
 	runs                 int
 }
 
-func (a *app) report(args []string) (int, error) {
+func (a *app) reportCommand() *cobra.Command {
 	var o reportOptions
-	var given *pflag.FlagSet
-	names, err := flags("report", args, func(f *pflag.FlagSet) {
-		f.StringVarP(&o.out, "out", "o", "", "")
-		f.BoolVar(&o.text, "text", false, "")
-		f.BoolVar(&o.mermaid, "mermaid", false, "")
-		f.BoolVar(&o.blame, "blame", false, "")
-		f.IntVar(&o.runs, "runs", 20, "")
-		given = f
-	})
-	if err != nil {
-		return 0, err
-	}
+	c := a.command(guide{
+		use: "report RECORDING or DIR", short: "a page that shows what happened and why it is wrong; or an index of results",
+		long: "Report writes the page of a recording: what each thread did and believed, what the server held, which messages were lost, and why the judge says no. " +
+			"Of a folder of results it writes an index and the page of each recording.",
+		examples: []string{
+			"report results/misdelete/setnx-del/1.lockstep -o report.html", "report results/misdelete/setnx-del/1.lockstep --text",
+			"report results/misdelete/setnx-del/1.lockstep --mermaid",
+		},
+	}, func(in invocation) (int, error) { return a.report(in, o) })
+	f := c.Flags()
+	f.StringVarP(&o.out, "out", "o", "", "the `FILE` of the page, or the folder of the index")
+	f.BoolVar(&o.text, "text", false, "the same as text")
+	f.BoolVar(&o.mermaid, "mermaid", false, "the same as a sequence diagram")
+	f.BoolVar(&o.blame, "blame", false, "and which decision made the failure inevitable")
+	whole(f, &o.runs, "runs", 20, bounds{1, 1_000_000}, "with --blame: runs for each decision that is tried")
+	c.ValidArgsFunction = files("lockstep", "live")
+	return c
+}
+
+func (a *app) report(in invocation, o reportOptions) (int, error) {
+	names, given := in.names, in.given
 	o.toFile = given.Changed("out")
 	switch {
 	case len(names) != 1:
@@ -60,8 +69,6 @@ func (a *app) report(args []string) (int, error) {
 		return 0, usagef("report: --mermaid and --blame: a diagram has no curve")
 	case given.Changed("runs") && !o.blame:
 		return 0, usagef("report: --runs belongs to --blame")
-	case o.runs < 1 || o.runs > 1_000_000:
-		return 0, usagef("report: --runs %d: from 1 to 1000000", o.runs)
 	}
 	if info, err := os.Stat(names[0]); err == nil && info.IsDir() {
 		if o.text || o.mermaid || o.blame {

@@ -12,7 +12,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/spf13/pflag"
+	"github.com/spf13/cobra"
 
 	"lockstep/linearizability/judges"
 	"lockstep/report"
@@ -29,33 +29,46 @@ type pair struct {
 	verdicts []play.Verdict
 }
 
-func (a *app) run(args []string) (int, error) {
-	var locks []string
-	var seeds, out, tag, format string
-	asJSON := false
-	names, err := flags("run", args, func(f *pflag.FlagSet) {
-		f.StringSliceVar(&locks, "lock", nil, "")
-		f.StringVar(&tag, "tag", "", "")
-		f.StringVar(&seeds, "seed", "", "")
-		f.StringVar(&out, "out", "", "")
-		f.StringVar(&format, "format", "", "")
-		f.BoolVar(&asJSON, "json", false, "")
-	})
-	if err != nil {
+// runOptions are the options of simrun run.
+type runOptions struct {
+	locks                   []string
+	tag, seeds, out, format string
+	asJSON                  bool
+}
+
+func (a *app) runCommand() *cobra.Command {
+	var o runOptions
+	c := a.command(guide{
+		use: "run [SCENARIO or FILE ...]", short: "run scenarios on locks, and say what was expected and what happened",
+		long: "Run plays scenarios, each with all its seeds on each lock that it names, and prints a line for each scenario and lock: the verdict, and whether it was expected. " +
+			"Where something broke it says why, and how to replay it. Without a name it plays all built-in scenarios.\n" +
+			"With --out it also writes verdicts.md, verdicts.jsonl and a recording of each run that did not simply hold.",
+		examples: []string{"run misdelete --lock setnx-del --seed 1", "run misdelete --lock redisson@4.7.0,setnx-del --seed 1..3 --json", "run misdelete --out results-of-mine"},
+	}, func(in invocation) (int, error) { return a.run(in, o) })
+	f := c.Flags()
+	lockFlag(f, &o.locks, "another `LOCK` than the scenario names; may be repeated")
+	tagFlag(f, &o.tag)
+	seedFlag(f, &o.seeds, "", "the seeds, `N or A..B`; default: the scenario's own")
+	f.StringVar(&o.out, "out", "", "write verdicts.md, verdicts.jsonl and recordings to `DIR`")
+	oneOf(f, &o.format, "format", "", formats, "junit or github, in place of the table")
+	jsonFlag(f, &o.asJSON, "one object per run, one per line")
+	c.ValidArgsFunction = scenariosOrFiles
+	return c
+}
+
+func (a *app) run(in invocation, o runOptions) (int, error) {
+	if err := checkFormat(o.format, o.asJSON); err != nil {
 		return 0, err
 	}
-	if err := checkFormat(format, asJSON); err != nil {
-		return 0, err
-	}
-	table := !asJSON && format == ""
+	table := !o.asJSON && o.format == ""
 	var cases []report.Case
-	pairs, err := choose(names, tag, locks, seeds)
+	pairs, err := choose(in.names, o.tag, o.locks, o.seeds)
 	if err != nil {
 		return 0, err
 	}
 	var results *results
-	if out != "" {
-		if results, err = openResults(out, args); err != nil {
+	if o.out != "" {
+		if results, err = openResults(o.out, in.args); err != nil {
 			return 0, err
 		}
 		defer results.discard()
@@ -79,7 +92,7 @@ func (a *app) run(args []string) (int, error) {
 				return 0, err
 			}
 		}
-		if asJSON {
+		if o.asJSON {
 			for _, v := range p.verdicts {
 				if err := enc.Encode(asObject(v, results.recordingOf(p, v))); err != nil {
 					return 0, err
@@ -108,8 +121,8 @@ func (a *app) run(args []string) (int, error) {
 	}
 	if table {
 		a.summary(finished)
-	} else if !asJSON {
-		return code, a.writeCases(format, cases)
+	} else if !o.asJSON {
+		return code, a.writeCases(o.format, cases)
 	}
 	return code, nil
 }

@@ -15,18 +15,25 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/spf13/pflag"
+	"github.com/spf13/cobra"
 
 	"lockstep/report"
 )
 
-// serve shows a folder of results on this machine only.
-func (a *app) serve(args []string) (int, error) {
+func (a *app) serveCommand() *cobra.Command {
 	addr := "127.0.0.1:7420"
-	dirs, err := flags("serve", args, func(f *pflag.FlagSet) { f.StringVar(&addr, "addr", addr, "") })
-	if err != nil {
-		return 0, err
-	}
+	c := a.command(guide{
+		use: "serve DIR", short: "show a folder of results in a browser of this machine, as it grows",
+		long:     "Serve shows the index of a folder of results and the page of each recording, on this machine only, until it is interrupted. It follows a campaign that is under way.",
+		examples: []string{"serve results", "serve results --addr 127.0.0.1:8080"},
+	}, func(in invocation) (int, error) { return a.serve(in.names, addr) })
+	c.Flags().StringVar(&addr, "addr", addr, "the `ADDRESS` to listen on, with its port")
+	c.ValidArgsFunction = folders
+	return c
+}
+
+// serve shows a folder of results on this machine only.
+func (a *app) serve(dirs []string, addr string) (int, error) {
 	if len(dirs) != 1 {
 		return 0, usagef("serve takes one folder of results, got %d", len(dirs))
 	}

@@ -6,11 +6,9 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
-	"strings"
 
 	"github.com/google/renameio/v2"
-	"github.com/spf13/pflag"
+	"github.com/spf13/cobra"
 
 	"lockstep/explore/failure"
 	"lockstep/explore/shrink"
@@ -22,20 +20,23 @@ import (
 // shrinkRuns limits the runs that simrun shrink plays for a recording.
 const shrinkRuns = 2000
 
-func (a *app) shrink(args []string) (int, error) {
+func (a *app) shrinkCommand() *cobra.Command {
 	var out, judge string
-	var given *pflag.FlagSet
-	files, err := flags("shrink", args, func(f *pflag.FlagSet) {
-		f.StringVarP(&out, "out", "o", "", "")
-		f.StringVar(&judge, "judge", "", "")
-		given = f
-	})
-	if err != nil {
-		return 0, err
-	}
-	if judge != "" && !slices.Contains(model.Judges, judge) {
-		return 0, usagef("--judge %q: known are %s", judge, strings.Join(model.Judges, ", "))
-	}
+	c := a.command(guide{
+		use: "shrink RECORDING", short: "find the smallest scenario that breaks the same judge",
+		long: "Shrink takes steps, threads and faults out of the scenario of a recording for as long as the same judge is broken. " +
+			"The result is a scenario file, or a recording if only certain decisions show the failure.",
+		examples: []string{"shrink results/misdelete/setnx-del/1.lockstep", "shrink results/misdelete/setnx-del/1.lockstep -o small.yaml"},
+	}, func(in invocation) (int, error) { return a.shrink(in, out, judge) })
+	f := c.Flags()
+	f.StringVarP(&out, "out", "o", "", "write it to `FILE`")
+	oneOf(f, &judge, "judge", "", model.Judges, "the judge that stays broken; default: the first that shows a bug, else a limit")
+	c.ValidArgsFunction = files("lockstep")
+	return c
+}
+
+func (a *app) shrink(in invocation, out, judge string) (int, error) {
+	files := in.names
 	rec, sc, lock, err := readRecording("shrink", files)
 	if err != nil {
 		return 0, err
@@ -44,7 +45,7 @@ func (a *app) shrink(args []string) (int, error) {
 		return 0, usagef("%s: nothing is broken in it, so there is nothing to shrink", files[0])
 	}
 	var to *target
-	if given.Changed("out") {
+	if in.given.Changed("out") {
 		if to, err = newTarget(out, files[0]); err != nil {
 			return 0, err
 		}

@@ -11,7 +11,6 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -19,7 +18,7 @@ import (
 	"syscall"
 
 	"github.com/google/renameio/v2"
-	"github.com/spf13/pflag"
+	"github.com/spf13/cobra"
 
 	"lockstep/explore"
 	"lockstep/explore/survey"
@@ -29,52 +28,56 @@ import (
 // surveyBudget limits the runs that shrinking one failure of a survey takes.
 const surveyBudget = 100
 
+// surveyFlags are the options of simrun survey.
+type surveyFlags struct {
+	survey.Options
+	locks, runsOf, again []string
+	jobs                 int
+	out                  string
+	asJSON               bool
+}
+
+func (a *app) surveyCommand() *cobra.Command {
+	o := surveyFlags{Options: survey.Options{Budget: surveyBudget}}
+	c := a.command(guide{
+		use: "survey", short: "compare locks: which promises hold under which faults, and what an acquire costs",
+		long: "Survey plays drawn schedules on each lock without faults, and as many with each class of faults, and tells each promise as held, as a limit with its excuse, or as a bug with a recording. " +
+			"It also measures an acquire. With --out it writes survey.md, survey.html, survey.jsonl and recordings.",
+		examples: []string{"survey --lock setnx-del --runs 10"},
+	}, func(in invocation) (int, error) { return a.survey(in, o) })
+	f := c.Flags()
+	lockFlag(f, &o.locks, "a `LOCK`; may be repeated; default: each lock, of a library the newest release")
+	whole(f, &o.Runs, "runs", 300, atLeast(1), "runs of each class of faults")
+	whole(f, &o.Seconds, "seconds", 0, atLeast(0), "fewer runs for a lock whose runs take longer than this many seconds of a processor; 0: never")
+	f.StringSliceVar(&o.runsOf, "runs-of", nil, "so many runs for this lock, `LOCK=N`; may be repeated")
+	f.StringSliceVar(&o.again, "again", nil, "survey `LOCK` of the survey in --out again, and leave the others; may be repeated")
+	f.Uint64Var(&o.Seed, "seed", 1, "the seed, `N`")
+	jobsFlag(f, &o.jobs)
+	f.StringVar(&o.out, "out", "", "write the survey to `DIR`")
+	jsonFlag(f, &o.asJSON, "an object per lock, one per line")
+	c.ValidArgsFunction = nothing
+	return c
+}
+
 // survey compares locks and prints, or writes to a folder, what each of them promises, keeps
 // and costs.
-func (a *app) survey(args []string) (int, error) {
-	var names []string
-	var dir string
-	var jobs int
-	var own, again []string
-	asJSON := false
-	var given *pflag.FlagSet
-	o := survey.Options{Budget: surveyBudget}
-	rest, err := flags("survey", args, func(f *pflag.FlagSet) {
-		f.StringSliceVar(&names, "lock", nil, "")
-		f.IntVar(&o.Runs, "runs", 300, "")
-		f.IntVar(&o.Seconds, "seconds", 0, "")
-		f.StringSliceVar(&own, "runs-of", nil, "")
-		f.StringSliceVar(&again, "again", nil, "")
-		f.Uint64Var(&o.Seed, "seed", 1, "")
-		f.IntVar(&jobs, "jobs", runtime.NumCPU(), "")
-		f.StringVar(&dir, "out", "", "")
-		f.BoolVar(&asJSON, "json", false, "")
-		given = f
-	})
-	if err != nil {
-		return 0, err
-	}
+func (a *app) survey(in invocation, flags surveyFlags) (int, error) {
+	names, own, again, jobs, dir, asJSON, o := flags.locks, flags.runsOf, flags.again, flags.jobs, flags.out, flags.asJSON, flags.Options
 	var locks []*subject.Subject
+	var err error
 	var runsOf map[string]int
-	s := survey.Survey{Command: strings.Join(append([]string{program(), "survey"}, args...), " "), Chosen: names, Options: o}
+	s := survey.Survey{Command: strings.Join(append([]string{program(), "survey"}, in.args...), " "), Chosen: names, Options: o}
 	if again != nil {
 		s, err = toSurveyAgain(again, dir)
 	} else if locks, err = surveyed(names); err == nil {
 		runsOf, err = ownRuns(own, locks)
 	}
-	other := func(option string) bool { return given.Changed(option) }
-	switch i := slices.IndexFunc(fixedByASurvey, other); {
+	switch i := slices.IndexFunc(fixedByASurvey, in.given.Changed); {
 	case err != nil:
+	case len(in.names) > 0:
+		err = fmt.Errorf("%q is no option; survey takes options only", in.names[0])
 	case again != nil && i >= 0:
 		err = fmt.Errorf("--again takes --%s from the survey in %s", fixedByASurvey[i], dir)
-	case len(rest) > 0:
-		err = fmt.Errorf("%q is no option; survey takes options only", rest[0])
-	case o.Runs < 1:
-		err = fmt.Errorf("--runs %d: at least 1", o.Runs)
-	case o.Seconds < 0:
-		err = fmt.Errorf("--seconds %d: at least 0", o.Seconds)
-	case jobs < 1 || jobs > 1024:
-		err = fmt.Errorf("--jobs %d: from 1 to 1024", jobs)
 	}
 	if err != nil {
 		return 0, usageError{fmt.Errorf("survey: %w", err)}

@@ -18,8 +18,9 @@ import (
 	"time"
 
 	"github.com/google/renameio/v2"
-	"github.com/spf13/pflag"
+	"github.com/spf13/cobra"
 
+	"lockstep/internal/nearest"
 	"lockstep/known"
 	"lockstep/linearizability/judges"
 	"lockstep/live/upstream"
@@ -28,30 +29,38 @@ import (
 	"lockstep/scenarios/subject"
 )
 
+// upstreamFlags are the options of simrun upstream.
+type upstreamFlags struct {
+	release, out, results string
+	runs, tries, jobs     int
+	again                 bool
+}
+
+func (a *app) upstreamCommand() *cobra.Command {
+	var o upstreamFlags
+	c := a.command(guide{
+		use: "upstream [DEFECT ...]", short: "say which known defects the Java library itself has",
+		long: "Upstream looks for the known defects of a release of Redisson on the Java library itself. It writes results/upstream.md, which lists them, and a report with a JUnit test for each. " +
+			"It needs the Java library and Maven. The same command goes on where it ended.",
+		examples: []string{"upstream", "upstream R-6025 --tries 0 --out upstream-of-mine"},
+	}, func(in invocation) (int, error) { return a.upstream(in, o) })
+	f := c.Flags()
+	f.StringVar(&o.release, "release", "4.7.0", "the `RELEASE` of Redisson")
+	whole(f, &o.runs, "runs", 3, bounds{1, runsMost}, "live runs of each defect")
+	whole(f, &o.tries, "tries", 3, bounds{0, 100}, "runs of its test; 0: there is no test")
+	liveJobsFlag(f, &o.jobs, "defects at a time")
+	f.StringVar(&o.out, "out", "results/upstream", "write to `DIR`, and to DIR.md beside it")
+	f.StringVar(&o.results, "results", "results", "`DIR` with what campaigns kept")
+	f.BoolVar(&o.again, "again", false, "play all anew")
+	c.ValidArgsFunction = only(defectIDs)
+	return c
+}
+
 // upstream finds out which known defects of a release the library itself has, and writes a report
 // for its issue tracker for each.
-func (a *app) upstream(args []string) (int, error) {
-	release, out, results := "4.7.0", "results/upstream", "results"
-	runs, tries, jobs, again := 3, 3, liveJobs, false
-	ids, err := flags("upstream", args, func(f *pflag.FlagSet) {
-		f.StringVar(&release, "release", release, "")
-		f.StringVar(&out, "out", out, "")
-		f.StringVar(&results, "results", results, "")
-		f.IntVar(&runs, "runs", runs, "")
-		f.IntVar(&tries, "tries", tries, "")
-		f.IntVar(&jobs, "jobs", jobs, "")
-		f.BoolVar(&again, "again", false, "")
-	})
-	switch {
-	case err != nil:
-		return 0, err
-	case runs < 1 || runs > runsMost:
-		return 0, usagef("upstream: --runs %d: from 1 to %d", runs, runsMost)
-	case tries < 0 || tries > 100:
-		return 0, usagef("upstream: --tries %d: from 0, for no test, to 100", tries)
-	case jobs < 1 || jobs > 64:
-		return 0, usagef("upstream: --jobs %d: from 1 to 64", jobs)
-	}
+func (a *app) upstream(in invocation, flags upstreamFlags) (int, error) {
+	ids, args := in.names, in.args
+	release, out, results, runs, tries, jobs := flags.release, flags.out, flags.results, flags.runs, flags.tries, flags.jobs
 	o, err := liveOptions("", "")
 	if err != nil {
 		return 0, err
@@ -73,7 +82,7 @@ func (a *app) upstream(args []string) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	if len(ids) == 0 && !again { // the same command goes on where it ended
+	if len(ids) == 0 && !flags.again { // the same command goes on where it ended
 		cases = slices.DeleteFunc(cases, func(c *upstreamCase) bool { return table.has(c.ID) })
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
@@ -156,10 +165,21 @@ func (a *app) upstreamCases(ids []string, release, results string) (out []*upstr
 	a.status("")
 	for _, id := range ids {
 		if !slices.ContainsFunc(out, func(c *upstreamCase) bool { return c.ID == id }) {
-			return nil, usagef("upstream: there is no known defect %s", id)
+			return nil, usagef("upstream: there is no known defect %s; %sresults/upstream.md lists them", id, nearest.Hint(nearest.Near(id, defectIDs())))
 		}
 	}
 	return out, nil
+}
+
+// defectIDs returns the IDs of all defects that upstream looks for in some release.
+func defectIDs() (ids []string) {
+	for i := range upstream.Cases {
+		ids = append(ids, upstream.Cases[i].ID)
+	}
+	for i := range known.All {
+		ids = append(ids, known.All[i].ID)
+	}
+	return ids
 }
 
 // seedsMost is how many seeds of a scenario are simulated in the search for a defect.

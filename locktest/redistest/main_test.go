@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"lockstep/locktest"
+	"lockstep/locktest/command"
 )
 
 // asProgram is the variable that makes this test the program of a lock with the name that
@@ -22,7 +22,7 @@ func TestMain(m *testing.M) {
 		case "fenced":
 			s = fencedSubject(name, false)
 		}
-		locktest.Main(s)
+		command.Main(s)
 		return
 	}
 	os.Exit(m.Run())

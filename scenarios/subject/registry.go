@@ -3,8 +3,12 @@ package subject
 import (
 	"fmt"
 	"reflect"
+	"slices"
+	"strconv"
 	"strings"
 	"sync"
+
+	"lockstep/internal/nearest"
 )
 
 // registry holds the subjects, in the order of their registration and by name.
@@ -90,5 +94,68 @@ func Find(name string) (*Subject, error) {
 	case len(names) == 0:
 		return nil, fmt.Errorf("unknown lock %q: none is registered (import %s/builtin for the built-in ones)", name, reflect.TypeFor[Subject]().PkgPath())
 	}
-	return nil, fmt.Errorf("unknown lock %q; known: %s", name, strings.Join(names, ", "))
+	return nil, fmt.Errorf("unknown lock %q; %sknown: %s", name, nearest.Hint(meant(name)), strings.Join(names, ", "))
+}
+
+// meant returns the name that a registered lock has and that somebody may have meant by name, or
+// "" if there is none. Of a release that is not registered it is the nearest one of the same
+// configuration. A planted bug is meant only by a name that says so. The caller holds the registry.
+func meant(name string) string {
+	var names, families []string
+	releases := map[string][]string{} // by family
+	for _, s := range registry.all {
+		if s.Unlisted && !strings.HasPrefix(name, PlantedPrefix) {
+			continue
+		}
+		names = append(names, s.Name)
+		family, release, hasRelease := strings.Cut(s.Name, "@")
+		if hasRelease && releases[family] == nil {
+			families = append(families, family)
+		}
+		if hasRelease {
+			releases[family] = append(releases[family], release)
+		}
+	}
+	family, release, hasRelease := strings.Cut(name, "@")
+	family = nearest.Near(family, families)
+	switch {
+	case family == "":
+		return nearest.Near(name, names)
+	case !hasRelease:
+		return nearest.Near(name, append(families, names...))
+	case !strings.ContainsAny(release, "0123456789"):
+		return family // its newest release
+	}
+	return family + "@" + nearestRelease(release, releases[family])
+}
+
+// nearestRelease returns the one of several releases, such as 3.43.0 or 4.7.0+replicas, that is
+// nearest to another: the first number that differs counts most.
+func nearestRelease(release string, known []string) string {
+	version, configuration, _ := strings.Cut(release, "+")
+	alike := slices.DeleteFunc(slices.Clone(known), func(k string) bool {
+		_, other, _ := strings.Cut(k, "+")
+		return other != configuration
+	})
+	if len(alike) == 0 {
+		alike = known
+	}
+	return slices.MinFunc(alike, func(a, b string) int { return slices.Compare(apart(version, a), apart(version, b)) })
+}
+
+// apart returns how far the numbers of two versions are from each other.
+func apart(a, b string) []int {
+	of := func(version string) (n [3]int) {
+		version, _, _ = strings.Cut(version, "+")
+		for i, part := range strings.SplitN(version, ".", len(n)) {
+			n[i], _ = strconv.Atoi(part) // a part that is no number counts as 0
+		}
+		return n
+	}
+	x, y := of(a), of(b)
+	var d []int
+	for i := range x {
+		d = append(d, max(x[i]-y[i], y[i]-x[i]))
+	}
+	return d
 }

@@ -5,6 +5,7 @@ import (
 	"io/fs"
 
 	"lockstep/locktest"
+	"lockstep/locktest/command"
 	"lockstep/peers/chubby"
 	"lockstep/peers/etcd"
 	"lockstep/peers/memcached"
@@ -20,7 +21,7 @@ func main() {
 	for _, s := range stories() {
 		locktest.RegisterScenarios(s.collection, s.files)
 	}
-	locktest.Main(locks()...)
+	command.Main(locks()...)
 }
 
 // storiesOf are the scenarios of a package, as a collection of its name.

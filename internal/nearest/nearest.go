@@ -1,0 +1,79 @@
+// Package nearest suggests the known word that somebody meant by an unknown one.
+package nearest
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// longest limits the words that Near compares, in letters. No known word is longer.
+const longest = 60
+
+// Word returns the word of known that is nearest to word: the fewest letters must be
+// inserted, dropped or replaced, or change places with the next one. Capitals count as small
+// letters. Of several words it is the first. It returns "" if known is empty. Its time grows with the length of word.
+func Word(word string, known []string) string {
+	if len(known) == 0 {
+		return ""
+	}
+	return slices.MinFunc(known, func(a, b string) int { return distance(word, a) - distance(word, b) })
+}
+
+// Near returns the nearest word of known if word can be taken for it: it begins the
+// known word, or more than half of its letters are right. Otherwise it returns "".
+func Near(word string, known []string) string {
+	letters := len([]rune(word))
+	switch {
+	case word == "" || letters > longest:
+		return ""
+	case slices.Contains(known, word):
+		return word
+	}
+	if i := slices.IndexFunc(known, func(k string) bool { return strings.HasPrefix(strings.ToLower(k), strings.ToLower(word)) }); i >= 0 {
+		return known[i]
+	}
+	if nearest := Word(word, known); nearest != "" && 2*distance(word, nearest) < letters {
+		return nearest
+	}
+	return ""
+}
+
+// Known is the end of a message about an unknown word. It names the word of known that Near
+// returns, if there is one, and lists the known words.
+func Known(word string, known []string) string {
+	return Hint(Near(word, known)) + "known: " + strings.Join(known, ", ")
+}
+
+// Hint asks whether a word was meant, with a space after the question. Of "" it is "".
+func Hint(word string) string {
+	if word == "" {
+		return ""
+	}
+	return fmt.Sprintf("did you mean %q? ", word)
+}
+
+// distance returns how many letters must be inserted, dropped or replaced, or change places with
+// the next one, to turn a into b (the distance of optimal string alignment).
+func distance(a, b string) int {
+	from, to := []rune(strings.ToLower(a)), []rune(strings.ToLower(b))
+	before, last, row := make([]int, len(to)+1), make([]int, len(to)+1), make([]int, len(to)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range from {
+		before, last, row = last, row, before
+		row[0] = i + 1
+		for j := range to {
+			replace := last[j]
+			if from[i] != to[j] {
+				replace++
+			}
+			row[j+1] = min(last[j+1]+1, row[j]+1, replace)
+			if i > 0 && j > 0 && from[i] == to[j-1] && from[i-1] == to[j] {
+				row[j+1] = min(row[j+1], before[j-1]+1)
+			}
+		}
+	}
+	return row[len(to)]
+}

@@ -1,0 +1,226 @@
+package simrun
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"lockstep/internal/nearest"
+)
+
+// An invocation is one call of a command.
+type invocation struct {
+	args  []string       // after the name of the command, as they were given
+	names []string       // the arguments that are no options
+	given *pflag.FlagSet // the options
+}
+
+// A guide tells users what a command is for.
+type guide struct {
+	use      string   // its name and its arguments
+	short    string   // for the list of commands
+	long     string   // paragraphs, each on one line
+	examples []string // arguments of the program
+}
+
+// command returns a command that runs the function.
+func (a *app) command(g guide, run func(invocation) (int, error)) *cobra.Command {
+	var long, example strings.Builder
+	for paragraph := range strings.SplitSeq(g.long, "\n") {
+		long.WriteString(wrap(paragraph, "", helpColumns) + "\n")
+	}
+	for _, args := range g.examples {
+		fmt.Fprintf(&example, "  %s %s\n", program(), args)
+	}
+	return &cobra.Command{
+		Use: g.use, Short: g.short, Long: strings.TrimSpace(long.String()), Example: strings.TrimRight(example.String(), "\n"),
+		DisableFlagsInUseLine: true,
+		RunE: func(c *cobra.Command, names []string) (err error) {
+			a.code, err = run(invocation{a.args[slices.Index(a.args, c.Name())+1:], names, c.Flags()})
+			return err
+		},
+	}
+}
+
+// part returns a command with which this program starts itself to do a part of another
+// command. It is not for users, and no argument is an option of it.
+func (a *app) part(name string, run func(args []string) (int, error)) *cobra.Command {
+	return &cobra.Command{Use: name, Hidden: true, DisableFlagParsing: true, RunE: func(_ *cobra.Command, args []string) (err error) {
+		a.code, err = run(args)
+		return err
+	}}
+}
+
+// helpColumns is the width of a help text.
+const helpColumns = 100
+
+// aboutSimrun is the help of the program, above its list of commands.
+const aboutSimrun = `simrun runs distributed-lock code in a simulated world and judges which promises it kept.
+
+exit: 0 as expected (check: linearizable; explore: no bug) · 1 a bug, or a verdict
+      that was not expected
+      2 undecided or not the same again · 64 bad input, nothing was run · 70 our fault
+
+A scenario file, in short; the README tells the rest:
+
+  lockstep: 1
+  name: my-lock
+  locks: [redisson@4.7.0, setnx-del]
+  processes: {a: {threads: 1}, b: {}}
+  steps:
+    a/1:
+      - lock: {name: orders, lease: 3s, want: granted}
+      - sleep: 5s
+      - unlock: orders
+    b/1:
+      - at: 1s
+      - lock: {name: orders, lease: 10s}
+      - sleep: 4s
+      - unlock: orders
+  faults:
+    - {at: 2s, pause: b, for: 100ms}
+  expect:
+    setnx-del: {bug: [misdelete]}`
+
+// root returns the whole command line.
+func (a *app) root() *cobra.Command {
+	cobra.EnableCommandSorting = false
+	root := &cobra.Command{
+		Use: programName(os.Args[0]), Long: aboutSimrun, Version: versionText(), Args: cobra.ArbitraryArgs,
+		SilenceErrors: true, SilenceUsage: true, DisableFlagsInUseLine: true,
+		RunE: func(c *cobra.Command, names []string) error {
+			if len(names) > 0 {
+				return a.unknownCommand(c, names[0])
+			}
+			a.code = exitUsage
+			return c.Help()
+		},
+	}
+	root.SetOut(a.out)
+	root.SetErr(a.err)
+	root.SetVersionTemplate("{{.Version}}")
+	root.SetUsageTemplate(strings.NewReplacer(
+		".FlagUsages", fmt.Sprintf(".FlagUsagesWrapped %d", helpColumns),
+		"{{if .Runnable}}", "{{if and .Runnable .HasParent}}", // the program alone does nothing
+	).Replace(root.UsageTemplate()))
+	root.SetFlagErrorFunc(a.optionError)
+	for _, g := range []struct {
+		title    string
+		commands []*cobra.Command
+	}{
+		{"Scenarios:", []*cobra.Command{a.listCommand(), a.runCommand(), a.matrixCommand()}},
+		{"Recordings and results:", []*cobra.Command{a.replayCommand(), a.reportCommand(), a.serveCommand(), a.shrinkCommand()}},
+		{"What nobody scripted:", []*cobra.Command{a.exploreCommand(), a.mergeCommand(), a.findingsCommand(), a.surveyCommand(), a.repeatLocksCommand()}},
+		{"On real servers:", []*cobra.Command{a.liveCommand(), a.agreeCommand(), a.upstreamCommand()}},
+		{"Histories and the tool itself:", []*cobra.Command{a.checkCommand(), a.killCommand(), a.resultsCommand(), a.benchCommand(), a.versionCommand()}},
+	} {
+		root.AddGroup(&cobra.Group{ID: g.title, Title: g.title})
+		for _, c := range g.commands {
+			c.GroupID = g.title
+			root.AddCommand(c)
+		}
+	}
+	root.AddCommand(
+		a.part(workerCommand, a.worker), a.part(killerCommand, a.killer), a.part(surveyCommand, a.surveyor),
+		a.part(repeatCommand, a.repeater), a.part(clientCommand, a.client))
+	root.SetHelpCommand(a.helpCommand(root))
+	a.completionCommand(root)
+	completeOptions(root)
+	return root
+}
+
+// programName returns the name of the program in its help. A test of the command line stands
+// for simrun.
+func programName(called string) string {
+	name := strings.TrimSuffix(filepath.Base(called), ".exe")
+	if strings.HasSuffix(name, ".test") {
+		return filepath.Base(ours)
+	}
+	return name
+}
+
+// helpCommand returns the command help.
+func (a *app) helpCommand(root *cobra.Command) *cobra.Command {
+	c := a.command(guide{
+		use: "help [COMMAND]", short: "say what a command does, and which options it has",
+		long:     "Help says what a command does, which options it has and how it is used. Without a name it lists the commands.",
+		examples: []string{"help run"},
+	}, func(in invocation) (int, error) {
+		about, rest, err := root.Find(in.names)
+		if err != nil || len(rest) > 0 || about.Hidden {
+			return 0, a.unknownCommand(root, strings.Join(in.names, " "))
+		}
+		about.InitDefaultHelpFlag() // as with --help
+		return exitOK, about.Help()
+	})
+	c.ValidArgsFunction = func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+		if len(args) > 0 {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		return available(root), cobra.ShellCompDirectiveNoFileComp
+	}
+	return c
+}
+
+// available returns the names of the commands for users.
+func available(root *cobra.Command) (names []string) {
+	for _, c := range root.Commands() {
+		if c.IsAvailableCommand() || c.Name() == "help" {
+			names = append(names, c.Name())
+		}
+	}
+	return names
+}
+
+func (a *app) unknownCommand(root *cobra.Command, name string) error {
+	return usagef("unknown command %q; %s", name, nearest.Known(name, available(root)))
+}
+
+// optionError words an error of the options of a command.
+func (a *app) optionError(c *cobra.Command, err error) error {
+	where := c.Name() + ": "
+	if !c.HasParent() {
+		if len(a.args) > 0 && !strings.HasPrefix(a.args[0], "-") {
+			return a.unknownCommand(c, a.args[0])
+		}
+		where = ""
+	}
+	var options []string
+	c.Flags().VisitAll(func(f *pflag.Flag) {
+		if f.Name != "help" {
+			options = append(options, f.Name)
+		}
+	})
+	knows := fmt.Sprintf("%s knows --%s", c.Name(), strings.Join(options, ", --"))
+	if len(options) == 0 {
+		knows = c.Name() + " knows none"
+	}
+	var wrong *pflag.InvalidValueError
+	var unknown *pflag.NotExistError
+	var missing *pflag.ValueRequiredError
+	switch {
+	case errors.As(err, &wrong):
+		value := wrong.GetValue()
+		if value == "" || strings.ContainsAny(value, " \t\n") {
+			value = fmt.Sprintf("%q", value)
+		}
+		return usagef("%s--%s %s: %s", where, wrong.GetFlag().Name, value, unfit(wrong))
+	case errors.As(err, &unknown) && unknown.GetSpecifiedShortnames() == "":
+		name, hint := unknown.GetSpecifiedName(), ""
+		if near := nearest.Near(name, options); near != "" {
+			hint = nearest.Hint("--" + near)
+		}
+		return usagef("%sunknown option --%s; %s%s", where, name, hint, knows)
+	case errors.As(err, &unknown):
+		return usagef("%sunknown option -%s; %s", where, unknown.GetSpecifiedName(), knows)
+	case errors.As(err, &missing):
+		return usagef("%s--%s needs a value", where, missing.GetFlag().Name)
+	}
+	return usagef("%s%w; %s", where, err, knows)
+}

@@ -1,0 +1,167 @@
+package simrun
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"lockstep/sim"
+)
+
+// commandsOf returns the commands for users.
+func commandsOf(t *testing.T) []*cobra.Command {
+	t.Helper()
+	root := (&app{host: sim.NewHost(t)}).root()
+	var all []*cobra.Command
+	for _, c := range root.Commands() {
+		if !c.Hidden {
+			all = append(all, c)
+		}
+	}
+	if len(all) < 20 {
+		t.Fatalf("only %d commands", len(all))
+	}
+	return all
+}
+
+func TestEveryCommandHasItsHelp(t *testing.T) {
+	_, list, _ := call(t, "help")
+	for _, c := range commandsOf(t) {
+		name := c.Name()
+		if c.Short == "" || c.Long == "" || c.Example == "" {
+			t.Errorf("%s: short %q, long %q, example %q", name, c.Short, c.Long, c.Example)
+		}
+		if !strings.Contains(list, "\n  "+name+" ") || !strings.Contains(list, c.Short) {
+			t.Errorf("help does not list %s", name)
+		}
+		code, out, stderr := call(t, "help", name)
+		if code != exitOK || stderr != "" || !strings.Contains(out, c.Example) || !strings.Contains(out, "\nUsage:\n  simrun "+name) {
+			t.Errorf("help %s: exit %d\n%s%s", name, code, out, stderr)
+		}
+		for _, help := range []string{"--help", "-h"} {
+			if code, again, stderr := call(t, name, help); code != exitOK || again != out || stderr != "" {
+				t.Errorf("%s %s: exit %d, and another text than that of help: %s%s", name, help, code, again, stderr)
+			}
+		}
+		c.Flags().VisitAll(func(f *pflag.Flag) {
+			if f.Usage == "" || !strings.Contains(out, "--"+f.Name) {
+				t.Errorf("%s says nothing of --%s", name, f.Name)
+			}
+		})
+		for line := range strings.SplitSeq(out, "\n") {
+			if n := len([]rune(line)); n > helpColumns && name != "completion" {
+				t.Errorf("help %s: %d columns: %s", name, n, line)
+			}
+		}
+	}
+}
+
+// The commands with which the program starts itself are no commands for users.
+func TestThePartsOfCommandsAreHidden(t *testing.T) {
+	_, help, _ := call(t, "help")
+	_, _, unknown := call(t, "explode")
+	_, completed, _ := call(t, "__complete", "")
+	for _, name := range []string{workerCommand, killerCommand, surveyCommand, repeatCommand, clientCommand} {
+		if strings.Contains(help+unknown+completed, name) {
+			t.Errorf("%s is shown", name)
+		}
+		if code, _, _ := call(t, "help", name); code != exitUsage {
+			t.Errorf("help %s: exit %d", name, code)
+		}
+	}
+	if code, _, stderr := call(t, killerCommand); code != exitUsage || !strings.Contains(stderr, "takes a planted bug") {
+		t.Errorf("the part of kill cannot be called: exit %d, %s", code, stderr)
+	}
+}
+
+// tooLong are the examples that the next test does not play: they take long or go on until an
+// interrupt, or need a server, or folders of an earlier command.
+var tooLong = []string{"serve", "survey", "live", "agree", "upstream", "results", "bench", "matrix --lock", "merge", "check", "kill"}
+
+// Every example is played, or at least has options that its command takes.
+func TestTheExamplesWork(t *testing.T) {
+	results, err := filepath.Abs("../../results")
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := commandsOf(t)
+	t.Chdir(t.TempDir())
+	if err := os.Symlink(results, "results"); err != nil {
+		t.Fatal(err)
+	}
+	played := 0
+	for _, c := range all {
+		for line := range strings.SplitSeq(c.Example, "\n") {
+			args, ok := strings.CutPrefix(line, "  "+program()+" ")
+			words := strings.Fields(args)
+			if !ok || words[0] != c.Name() {
+				t.Errorf("an example of %s is %q", c.Name(), line)
+				continue
+			}
+			slow := false
+			for _, prefix := range tooLong {
+				slow = slow || strings.HasPrefix(args, prefix)
+			}
+			if slow {
+				if err := c.ParseFlags(words[1:]); err != nil {
+					t.Errorf("%s: %v", line, err)
+				}
+				continue
+			}
+			played++
+			want := exitOK
+			if words[0] == "explore" && !strings.Contains(args, "exhaustive") {
+				want = exitUnexpected // it shows a bug
+			}
+			if a := callOnce(t, words...); a.code != want {
+				t.Errorf("%s: exit %d\n%s%s", line, a.code, a.out, a.stderr)
+			}
+		}
+	}
+	if played < 15 {
+		t.Errorf("only %d examples were played", played)
+	}
+}
+
+// A message is one line on stderr, names what may have been meant, and is not followed by a help text.
+func TestAMistakeIsAnsweredInASentence(t *testing.T) {
+	recording := filepath.Join("..", "..", "results", "misdelete", "setnx-del", "1.lockstep")
+	for _, c := range []struct{ args, want string }{
+		{"explor --lock setnx-del", `unknown command "explor"; did you mean "explore"? known: list, run, `},
+		{"rnu --bogus", `unknown command "rnu"; did you mean "run"?`},
+		{"explode", `unknown command "explode"; did you mean "explore"?`},
+		{"help surrvey", `unknown command "surrvey"; did you mean "survey"?`},
+		{"help run misdelete", `unknown command "run misdelete"; `},
+		{"completion fihs", `completion: unknown shell "fihs"; did you mean "fish"? known: bash, zsh, fish, powershell`},
+		{"completion", "completion takes a shell: bash, zsh, fish, powershell"},
+		{"version x", `version takes no argument, got "x"`},
+		{"--versoin", `unknown option --versoin; did you mean "--version"?`},
+		{"run misdelet", `no scenario "misdelet" and no such file; did you mean "misdelete"? known: `},
+		{"run --tag trak-record", `no scenario is tagged "trak-record"; did you mean "track-record"? known: `},
+		{"run misdelete --lock setnx-dell", `unknown lock "setnx-dell"; did you mean "setnx-del"? known: `},
+		{"explore --lock redisson@3.44.0", `unknown lock "redisson@3.44.0"; did you mean "redisson@3.43.0"? known: `},
+		{"explore --lock setnx-del --faults network,crush", `explore: --faults network,crush: did you mean "crash"? known are network, crash, `},
+		{"explore --lock setnx-del --strategy exhaustiv", `explore: --strategy exhaustiv: did you mean "exhaustive"? known are plain, `},
+		{"explore --lock setnx-del --profile fulll", `explore: --profile fulll: did you mean "full"? known are simple, orderly, full`},
+		{"explore --lok setnx-del", `explore: unknown option --lok; did you mean "--lock"? explore knows --depth, `},
+		{"explore -x", "explore: unknown option -x; explore knows --depth, "},
+		{"explore --lock", "explore: --lock needs a value"},
+		{"explore --=x", "explore: bad flag syntax: --=x; explore knows --depth, "},
+		{"run --format juni", `run: --format juni: did you mean "junit"? known are junit, github`},
+		{"matrix --format markdwon", `matrix: --format markdwon: did you mean "markdown"? known are text, json, markdown, html`},
+		{"shrink " + recording + " --judge fiffo", `shrink: --judge fiffo: did you mean "fifo"? known are mutual-exclusion, `},
+		{"check x --model fiar", `check: --model fiar: did you mean "fair"? known are reentrant, fair, fenced`},
+		{"kill unlock-by-anyon", `no planted bug is called "unlock-by-anyon"; did you mean "unlock-by-anyone"? simrun list --planted names them`},
+		{"results ../../results --check --only verdcts", `--only verdcts: did you mean "verdicts"? known are verdicts, track-record, `},
+		{"bench --only scedule", `there is no part "scedule"; did you mean "schedule"? known: step, `},
+	} {
+		code, out, stderr := call(t, strings.Fields(c.args)...)
+		if code != exitUsage || out != "" || !strings.HasPrefix(stderr, "simrun: ") || strings.Count(stderr, "\n") != 1 || !strings.Contains(stderr, c.want) {
+			t.Errorf("%s: exit %d\n%s%s; want %s", c.args, code, out, stderr, c.want)
+		}
+	}
+}

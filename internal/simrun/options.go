@@ -1,0 +1,195 @@
+package simrun
+
+import (
+	"encoding/csv"
+	"errors"
+	"fmt"
+	"math"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/pflag"
+
+	"lockstep/internal/nearest"
+)
+
+// An unfitError says what is wrong with the value of an option, in words that follow the value.
+type unfitError string
+
+func (e unfitError) Error() string { return string(e) }
+
+// unfit returns the words about a value that an option does not take. No word of package strconv
+// is among them.
+func unfit(wrong *pflag.InvalidValueError) string {
+	var own unfitError
+	switch kind := wrong.GetFlag().Value.Type(); {
+	case errors.As(wrong.Unwrap(), &own):
+		return own.Error()
+	case kind == "bool":
+		return "want true or false"
+	case kind == "uint64":
+		return fmt.Sprintf("want a whole number from 0 to %d", uint64(math.MaxUint64))
+	}
+	return "want names with commas between them" // a list
+}
+
+// bounds are the least and the greatest value of a number.
+type bounds struct{ least, most int64 }
+
+func atLeast(least int64) bounds { return bounds{least, math.MaxInt} }
+
+func (b bounds) String() string {
+	if b.most == math.MaxInt {
+		return fmt.Sprintf("at least %d", b.least)
+	}
+	return fmt.Sprintf("from %d to %d", b.least, b.most)
+}
+
+// A number is the value of an option that takes a whole number within bounds.
+type number[T int | int64] struct {
+	to *T
+	in bounds
+}
+
+// whole declares an option that takes a whole number. The default may be out of bounds.
+func whole[T int | int64](f *pflag.FlagSet, to *T, name string, value T, in bounds, usage string) {
+	*to = value
+	f.Var(&number[T]{to, in}, name, usage)
+}
+
+func (n *number[T]) String() string { return fmt.Sprint(*n.to) }
+
+func (n *number[T]) Type() string { return "N" }
+
+func (n *number[T]) Set(text string) error {
+	value, err := strconv.ParseInt(text, 0, 64)
+	switch {
+	case errors.Is(err, strconv.ErrRange):
+		return unfitError(fmt.Sprintf("want a whole number from %d to %d", n.in.least, n.in.most))
+	case err != nil:
+		return unfitError("want a whole number")
+	case value < n.in.least || value > n.in.most:
+		return unfitError(n.in.String())
+	}
+	*n.to = T(value)
+	return nil
+}
+
+// A length is the value of an option that takes a length of time of more than 0.
+type length struct{ to *time.Duration }
+
+// String returns "" for 0, which stands for no limit.
+func (l length) String() string {
+	if *l.to == 0 {
+		return ""
+	}
+	return l.to.String()
+}
+
+func (length) Type() string { return "D" }
+
+func (l length) Set(text string) error {
+	d, err := time.ParseDuration(text)
+	switch {
+	case err != nil:
+		return unfitError("want a length of time such as 90s or 2m")
+	case d <= 0:
+		return unfitError("more than 0, as in 90s or 2m")
+	}
+	*l.to = d
+	return nil
+}
+
+// A word is the value of an option that takes one of several words.
+type word struct {
+	to    *string
+	known []string
+}
+
+// oneOf declares an option that takes one of several words. The default may be another.
+func oneOf(f *pflag.FlagSet, to *string, name, value string, known []string, usage string) {
+	*to = value
+	f.Var(&word{to, known}, name, usage)
+}
+
+func (w *word) String() string { return *w.to }
+
+func (w *word) Type() string { return "WORD" }
+
+func (w *word) Set(text string) error {
+	if !slices.Contains(w.known, text) {
+		return unknownWord(text, w.known)
+	}
+	*w.to = text
+	return nil
+}
+
+func unknownWord(text string, known []string) error {
+	return unfitError(nearest.Hint(nearest.Near(text, known)) + "known are " + strings.Join(known, ", "))
+}
+
+// words is the value of an option that takes several of some words, with commas between them.
+// The option may be repeated.
+type words struct {
+	to    *[]string
+	known []string
+}
+
+// someOf declares an option that takes several of some words.
+func someOf(f *pflag.FlagSet, to *[]string, name string, known []string, usage string) {
+	f.Var(&words{to, known}, name, usage)
+}
+
+func (w *words) String() string { return strings.Join(*w.to, ",") }
+
+func (w *words) Type() string { return "WORD,..." }
+
+func (w *words) Set(text string) error {
+	given, err := csv.NewReader(strings.NewReader(text)).Read()
+	if err != nil {
+		return unknownWord("", w.known)
+	}
+	for _, one := range given {
+		if !slices.Contains(w.known, one) {
+			return unknownWord(one, w.known)
+		}
+	}
+	*w.to = append(*w.to, given...)
+	return nil
+}
+
+// The options that several commands have.
+
+func lockFlag(f *pflag.FlagSet, to *[]string, usage string) {
+	f.StringSliceVar(to, "lock", nil, usage)
+}
+
+func tagFlag(f *pflag.FlagSet, to *string) {
+	f.StringVar(to, "tag", "", "the scenarios with this `TAG`: track-record, six-properties; in peers peers-track-record, stories")
+}
+
+func seedFlag(f *pflag.FlagSet, to *string, value, usage string) {
+	f.StringVar(to, "seed", value, usage)
+}
+
+func jsonFlag(f *pflag.FlagSet, to *bool, usage string) { f.BoolVar(to, "json", false, usage) }
+
+// jobsMost limits the processes that play, and liveJobsMost the live runs at a time.
+const (
+	jobsMost     = 1024
+	liveJobsMost = 64
+)
+
+// jobsFlag declares how many processes play: one a processor, if it is not given.
+func jobsFlag(f *pflag.FlagSet, to *int) {
+	whole(f, to, "jobs", runtime.NumCPU(), bounds{1, jobsMost}, "processes that play")
+	f.Lookup("jobs").DefValue = "one a processor"
+}
+
+// liveJobsFlag declares how many live runs go on at a time.
+func liveJobsFlag(f *pflag.FlagSet, to *int, usage string) {
+	whole(f, to, "jobs", liveJobs, bounds{1, liveJobsMost}, usage)
+}
