@@ -1,6 +1,7 @@
 package simrun
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -12,19 +13,21 @@ import (
 	"lockstep/model"
 )
 
-// blocks returns the fenced blocks of one language in the README.
-func blocks(t *testing.T, language string) []string {
+// document returns the text of a document, named by its path in the repository.
+func document(t *testing.T, page string) string {
 	t.Helper()
-	text, err := os.ReadFile("../../README.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	return read(t, filepath.Join("..", "..", page))
+}
+
+// blocks returns the fenced blocks of one language in a document.
+func blocks(t *testing.T, page, language string) []string {
+	t.Helper()
 	var out []string
-	for _, m := range regexp.MustCompile("(?s)```"+language+"\n(.*?)```").FindAllStringSubmatch(string(text), -1) {
+	for _, m := range regexp.MustCompile("(?s)```"+language+"\n(.*?)```").FindAllStringSubmatch(document(t, page), -1) {
 		out = append(out, m[1])
 	}
 	if len(out) == 0 {
-		t.Fatalf("the README has no %s block", language)
+		t.Fatalf("%s has no %s block", page, language)
 	}
 	return out
 }
@@ -50,44 +53,45 @@ func callOnce(t *testing.T, args ...string) answer {
 	return a
 }
 
-func TestTheReadmeIsTrue(t *testing.T) {
+// The commands of the README and of the documents that took their place beside it do what
+// they say.
+func TestTheCommandsOfTheDocumentsRun(t *testing.T) {
 	root, err := filepath.Abs("../..")
 	if err != nil {
 		t.Fatal(err)
 	}
 	dir := t.TempDir()
-	for file, language := range map[string]string{"my.yaml": "yaml", "history.jsonl": "json"} {
-		if err := os.WriteFile(filepath.Join(dir, file), []byte(blocks(t, language)[0]), 0o644); err != nil {
+	for file, block := range map[string]string{
+		"my.yaml":       blocks(t, "docs/scenarios.md", "yaml")[0],
+		"history.jsonl": blocks(t, "docs/histories.md", "json")[0],
+	} {
+		if err := os.WriteFile(filepath.Join(dir, file), []byte(block), 0o644); err != nil {
 			t.Fatal(err)
 		}
 	}
-	commands := blocks(t, "sh")
+	var commands []string
+	for _, page := range []string{"README.md", "docs/scenarios.md", "docs/judges.md", "docs/commands.md", "docs/histories.md", "docs/locks.md"} {
+		commands = append(commands, blocks(t, page, "sh")...)
+	}
 	t.Chdir(dir)
 	if err := os.Symlink(filepath.Join(root, "results"), "results"); err != nil {
 		t.Fatal(err)
 	}
 
-	t.Run("the scenario runs as it says", func(t *testing.T) {
-		if code, out, stderr := call(t, "run", "my.yaml"); code != exitOK {
-			t.Errorf("exit %d\n%s%s", code, out, stderr)
-		}
-	})
-	ran := 0
+	ran := map[string]bool{}
 	for _, block := range commands {
 		for _, line := range strings.Split(block, "\n") {
 			args, ok := strings.CutPrefix(line, "go run ./cmd/simrun ")
 			args, _, _ = strings.Cut(args, "#")
-			if !ok || strings.TrimSpace(args) == "run" || strings.HasPrefix(args, "matrix") || strings.Contains(args, "> ") {
-				continue // it plays all scenarios, which the test of results/ does
+			args = strings.TrimSpace(args)
+			if !ok || args == "run" || args == "matrix" || ran[args] {
+				continue // run and matrix play all scenarios, which the test of results/ does
 			}
-			ran++
+			ran[args] = true
 			t.Run(args, func(t *testing.T) {
 				want := exitOK
-				if strings.HasPrefix(args, "explore") {
+				if strings.HasPrefix(args, "explore") && !strings.Contains(args, "exhaustive") {
 					want = exitUnexpected // it shows a bug
-				}
-				if strings.Contains(args, "exhaustive") {
-					want = exitOK
 				}
 				if a := callOnce(t, strings.Fields(args)...); a.code != want {
 					t.Errorf("exit %d\n%s%s", a.code, a.out, a.stderr)
@@ -95,33 +99,30 @@ func TestTheReadmeIsTrue(t *testing.T) {
 			})
 		}
 	}
-	if ran < 3 {
-		t.Errorf("only %d commands of the README were run", ran)
+	if len(ran) < 11 {
+		t.Errorf("only %d commands of the documents were run", len(ran))
 	}
 }
 
-func TestTheReadmesOutputIsReal(t *testing.T) {
-	text, err := os.ReadFile("../../README.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+func TestTheQuotedOutputIsReal(t *testing.T) {
 	_, run, _ := call(t, "run", "misdelete", "--lock", "setnx-del", "--seed", "1")
 	_, replay, _ := call(t, "replay", "../../results/misdelete/setnx-del/1.lockstep")
 	explored := callOnce(t, "explore", "--lock", "setnx-del", "--faults", "pause", "--runs", "300")
-	squeeze := func(s string) string { return strings.Join(strings.Fields(s), " ") }
 	covered := callOnce(t, "explore", "--lock", "setnx-del", "--faults", "network", "--strategy", "exhaustive")
 	said := squeeze(run + replay + explored.out + covered.out)
-	quoted := 0
-	for _, line := range strings.Split(string(text), "\n") {
-		if strings.HasPrefix(line, "    ") && strings.TrimSpace(line) != "" && !strings.Contains(line, ": {") && !strings.HasPrefix(strings.TrimSpace(line), "- ") {
-			quoted++
-			if !strings.Contains(said, squeeze(line)) {
-				t.Errorf("the README quotes what simrun does not print: %s", line)
+	for page, least := range map[string]int{"README.md": 2, "docs/commands.md": 17} {
+		quoted := 0
+		for _, line := range strings.Split(regexp.MustCompile("(?s)```.*?```").ReplaceAllString(document(t, page), ""), "\n") {
+			if strings.HasPrefix(line, "    ") && strings.TrimSpace(line) != "" {
+				quoted++
+				if !strings.Contains(said, squeeze(line)) {
+					t.Errorf("%s quotes what simrun does not print: %s", page, line)
+				}
 			}
 		}
-	}
-	if quoted < 8 {
-		t.Errorf("only %d quoted lines were found", quoted)
+		if quoted < least {
+			t.Errorf("only %d quoted lines were found in %s", quoted, page)
+		}
 	}
 }
 
@@ -130,7 +131,6 @@ func TestTheReadmesOutputIsReal(t *testing.T) {
 func TestWhatIsReadIsReal(t *testing.T) {
 	page := filepath.Join(t.TempDir(), "report.html")
 	t.Chdir("../..")
-	squeeze := func(s string) string { return strings.Join(strings.Fields(s), " ") }
 	for _, file := range []string{"docs/reading-a-failure.md", "docs/reports.md"} {
 		text, err := os.ReadFile(file)
 		if err != nil {
@@ -161,41 +161,151 @@ func TestWhatIsReadIsReal(t *testing.T) {
 				t.Errorf("%s: not printed: %s", file, line)
 			}
 		}
-		for _, m := range regexp.MustCompile(`\]\(([^):]+)\)`).FindAllStringSubmatch(string(text), -1) {
-			if _, err := os.Stat(filepath.Join(filepath.Dir(file), m[1])); err != nil {
-				t.Errorf("%s leads nowhere: %v", file, err)
+	}
+}
+
+// The Go code in docs/locks.md is part of an example that is compiled and run. The tests of
+// peers run the examples of the README and of docs/locktest.md.
+func TestTheCodeOfTheDocumentsIsAnExample(t *testing.T) {
+	example := document(t, "lockimpl/redisson/example_test.go")
+	for _, b := range blocks(t, "docs/locks.md", "go") {
+		if !strings.Contains(example, b) {
+			t.Errorf("not in the example:\n%s", b)
+		}
+	}
+}
+
+// The documents name every judge, every state that a run can reach, every command and every
+// exit code.
+func TestTheDocumentsNameWhatThereIs(t *testing.T) {
+	var listed []string
+	for name := range commands() {
+		if !slices.Contains([]string{surveyCommand, repeatCommand, clientCommand, workerCommand, killerCommand}, name) {
+			listed = append(listed, name)
+		}
+	}
+	for page, words := range map[string][]string{"docs/judges.md": model.Judges, "docs/scenarios.md": model.Reachable, "docs/commands.md": listed} {
+		text := document(t, page)
+		for _, word := range words {
+			if !regexp.MustCompile(`(?m)^\|[^|]*` + "`" + word + "`").MatchString(text) {
+				t.Errorf("no table of %s has a row of %s", page, word)
 			}
 		}
 	}
-}
-
-// The Go code in the README is part of an example that is compiled and run. The tests of
-// peers run the example of docs/locktest.md.
-func TestTheReadmesCodeIsAnExample(t *testing.T) {
-	var examples string
-	for _, file := range []string{"../../lockimpl/redisson/example_test.go", "../../docs/locktest.md"} {
-		text, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		examples += string(text)
-	}
-	for _, b := range blocks(t, "go") {
-		if !strings.Contains(examples, b) {
-			t.Errorf("not in the examples:\n%s", b)
+	for _, code := range []int{exitOK, exitUnexpected, exitUndecided, exitUsage, exitDefect} {
+		if !strings.Contains(document(t, "docs/commands.md"), fmt.Sprintf("\n| %d | ", code)) {
+			t.Errorf("docs/commands.md says nothing of exit code %d", code)
 		}
 	}
 }
 
-// The README names every judge and every state that a run can reach.
-func TestTheReadmeNamesWhatThereIs(t *testing.T) {
-	text, err := os.ReadFile("../../README.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, word := range slices.Concat(model.Judges, model.Reachable) {
-		if !strings.Contains(string(text), "`"+word+"`") {
-			t.Errorf("the README says nothing of %s", word)
+// tables returns the rows of all tables in a text of Markdown. A row is the texts of its
+// cells, in which a link is only its words.
+func tables(text string) (rows [][]string) {
+	link := regexp.MustCompile(`\[([^]]*)\]\([^)]*\)`)
+	for line := range strings.SplitSeq(text, "\n") {
+		if cells, ok := strings.CutPrefix(line, "| "); ok {
+			row := strings.Split(strings.TrimSuffix(link.ReplaceAllString(cells, "$1"), " |"), " | ")
+			rows = append(rows, row)
 		}
 	}
+	return rows
+}
+
+// section returns the text below a heading of a document, up to the next heading.
+func section(t *testing.T, text, heading string) string {
+	t.Helper()
+	_, below, ok := strings.Cut(text, "\n"+heading+"\n")
+	if !ok {
+		t.Fatalf("there is no heading %q", heading)
+	}
+	below, _, _ = strings.Cut(below, "\n## ")
+	return below
+}
+
+// The README's tables are parts of those in results/.
+func TestTheTablesOfTheReadmeAreOfResults(t *testing.T) {
+	readme := document(t, "README.md")
+	// word is the verdict in a cell, without the circumstances.
+	word := func(cell string) string {
+		return strings.FieldsFunc(cell, func(r rune) bool { return r == ' ' || r == ':' })[0]
+	}
+
+	t.Run("locks compared", func(t *testing.T) {
+		survey := document(t, "results/survey.md")
+		whole := map[string]string{} // by lock and column
+		for _, heading := range []string{"## Which promises hold", "## What an acquire costs"} {
+			rows := tables(section(t, survey, heading))
+			for _, row := range rows[1:] {
+				for i, cell := range row {
+					whole[strings.Trim(row[0], "`")+" "+rows[0][i]] = cell
+				}
+			}
+		}
+		rows := tables(section(t, readme, "## Locks compared"))
+		if len(rows) < 8 {
+			t.Fatalf("the table has %d rows", len(rows))
+		}
+		for _, row := range rows[1:] {
+			lock := strings.Trim(row[0], "`")
+			for i, cell := range row[2:] {
+				column := rows[0][i+2]
+				want := whole[lock+" "+column]
+				if column == "hand-over, ms" {
+					want = whole[lock+" ms from unlock to grant"]
+				}
+				if want == "" || word(want) != word(cell) {
+					t.Errorf("%s, %s: the README says %q and the survey %q", lock, column, cell, want)
+				}
+			}
+		}
+	})
+
+	t.Run("track record", func(t *testing.T) {
+		recorded := tables(section(t, document(t, "results/track-record.md"), "# Scenarios by locks"))
+		scenario := regexp.MustCompile(`results/track-record\.md#([a-z0-9-]+)\) \| (.*) \|`)
+		shown := section(t, readme, "## The track record")
+		head := tables(shown)[0][1:]
+		if want := recorded[0][2:]; strings.Join(head, " ") != strings.Join(want, " ") {
+			t.Errorf("the columns are %q, want %q", head, want)
+		}
+		found := scenario.FindAllStringSubmatch(shown, -1)
+		if len(found) < 5 {
+			t.Errorf("the table has %d rows", len(found))
+		}
+		for _, m := range found {
+			i := slices.IndexFunc(recorded, func(row []string) bool { return row[0] == m[1] })
+			if i < 0 {
+				t.Errorf("no row of results/track-record.md is called %s", m[1])
+				continue
+			}
+			for j, cell := range strings.Split(m[2], " | ") {
+				if want := word(recorded[i][j+2]); cell != want {
+					t.Errorf("%s, %s: the README says %s and the track record %s", m[1], head[j], cell, want)
+				}
+			}
+		}
+		if bugs := fmt.Sprintf("\n%d bugs of Redisson", len(recorded)-1); !strings.Contains(shown, bugs) {
+			t.Errorf("the README does not say %q", bugs)
+		}
+	})
+
+	t.Run("figures", func(t *testing.T) {
+		for _, c := range []struct{ page, figure string }{
+			{"results/agreement.md", `\d+ of \d+ live runs`},
+			{"results/agreement-ports.md", `\d+ of \d+ live runs`},
+			{"results/upstream.md", `\d+ of \d+ defects`},
+			{"results/kill-table.md", `\d+ locks that are wrong on purpose`},
+		} {
+			figure := regexp.MustCompile(c.figure).FindString(document(t, c.page))
+			numbers := regexp.MustCompile(`\d+( of \d+)?`).FindString(figure)
+			if figure == "" || !regexp.MustCompile(`\b`+numbers+`\b`).MatchString(readme) {
+				t.Errorf("%s says %q, and the README does not", c.page, figure)
+			}
+		}
+		locks := len(tables(section(t, document(t, "results/survey.md"), "## Which promises hold"))) - 1
+		if !strings.Contains(readme, fmt.Sprintf("A survey played %d locks", locks)) {
+			t.Errorf("the survey has %d locks, and the README says something else", locks)
+		}
+	})
 }

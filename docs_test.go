@@ -1,0 +1,106 @@
+package lockstep
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// documents are the files for people: README.md, CONTRIBUTING.md and docs/.
+func documents(t *testing.T) []string {
+	t.Helper()
+	pages, err := filepath.Glob("docs/*.md")
+	if err != nil || len(pages) < 10 {
+		t.Fatalf("docs/ has %d documents (%v)", len(pages), err)
+	}
+	return append([]string{"README.md", "CONTRIBUTING.md"}, pages...)
+}
+
+func text(t *testing.T, file string) string {
+	t.Helper()
+	data, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(data)
+}
+
+var (
+	fence   = regexp.MustCompile("(?ms)^```.*?^```")
+	link    = regexp.MustCompile(`\]\(([^()\s]+)\)`)
+	heading = regexp.MustCompile(`(?m)^#+ (.*)$`)
+	// noAnchor are the letters of a heading that its anchor leaves out.
+	noAnchor = regexp.MustCompile(`[^\p{L}\p{N}\p{M} _-]`)
+)
+
+// anchors returns the anchors of the headings of a document, as GitHub makes them.
+func anchors(markdown string) map[string]bool {
+	found := map[string]bool{}
+	for _, m := range heading.FindAllStringSubmatch(fence.ReplaceAllString(markdown, ""), -1) {
+		words := regexp.MustCompile(`\[([^]]*)\]\([^)]*\)`).ReplaceAllString(m[1], "$1")
+		name := strings.ReplaceAll(noAnchor.ReplaceAllString(strings.ToLower(words), ""), " ", "-")
+		anchor := name
+		for i := 1; found[anchor]; i++ {
+			anchor = fmt.Sprintf("%s-%d", name, i)
+		}
+		found[anchor] = true
+	}
+	return found
+}
+
+// Every relative link of a document leads to a file, and to a heading of it if the link
+// names one.
+func TestEveryLinkLeadsSomewhere(t *testing.T) {
+	known := map[string]map[string]bool{}
+	links := 0
+	for _, page := range documents(t) {
+		for _, m := range link.FindAllStringSubmatch(fence.ReplaceAllString(text(t, page), ""), -1) {
+			if strings.Contains(m[1], "://") || strings.HasPrefix(m[1], "mailto:") {
+				continue
+			}
+			links++
+			path, anchor, _ := strings.Cut(m[1], "#")
+			file := page
+			if path != "" {
+				file = filepath.Join(filepath.Dir(page), path)
+			}
+			if _, err := os.Stat(file); err != nil {
+				t.Errorf("%s: %s leads nowhere", page, m[1])
+				continue
+			}
+			if anchor == "" {
+				continue
+			}
+			if known[file] == nil {
+				known[file] = anchors(text(t, file))
+			}
+			if !known[file][anchor] {
+				t.Errorf("%s: %s has no heading #%s", page, file, anchor)
+			}
+		}
+	}
+	if links < 100 {
+		t.Errorf("only %d links were found", links)
+	}
+}
+
+// The table of contents names every document.
+func TestTheTableOfContentsIsWhole(t *testing.T) {
+	contents := text(t, "docs/README.md")
+	for _, page := range documents(t) {
+		name := filepath.Base(page)
+		if page != "docs/README.md" && !strings.Contains(contents, name+")") {
+			t.Errorf("docs/README.md says nothing of %s", page)
+		}
+	}
+}
+
+// A reader has five minutes for the README.
+func TestTheReadmeIsShort(t *testing.T) {
+	if lines := strings.Count(text(t, "README.md"), "\n"); lines > 150 {
+		t.Errorf("README.md has %d lines; move what is more than 150 to docs/", lines)
+	}
+}
