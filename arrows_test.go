@@ -96,22 +96,21 @@ var rooms = map[string]room{
 	"report":   {imports: []string{"linearizability/judges", "model", "model/trace"}, words: []*regexp.Regexp{locks, roles, wire}},
 	"internal": {},
 	"locktest": {imports: []string{
-		"explore", "explore/draw", "explore/failure", "linearizability/judges", "lockimpl", "model", "report",
+		"explore", "explore/draw", "explore/failure", "internal/simrun", "linearizability/judges", "lockimpl", "model", "report",
 		"scenarios", "scenarios/play", "scenarios/subject", "sim"}, words: []*regexp.Regexp{locks, roles}},
-	"locktest/command":   {imports: []string{"internal/simrun", "locktest", "sim"}, modules: none, words: []*regexp.Regexp{locks, roles}},
 	"locktest/redistest": {imports: []string{"locktest", "scenarios/subject/builtin", "sim", "sim/goredis", "sim/redis"}, words: []*regexp.Regexp{locks}},
-	"peers":              {imports: []string{"bench", "locktest", "locktest/command", "locktest/redistest", "model", "sim"}},
+	"peers":              {imports: []string{"bench", "locktest", "locktest/redistest", "model", "sim"}},
 	"bench/command":      {imports: []string{"sim"}, modules: none, words: []*regexp.Regexp{locks, roles}},
 	"bench": {imports: []string{
 		"bench/command", "explore", "explore/draw", "explore/strategy", "internal", "interop/library", "known", "lockimpl", "model", "scenarios", "scenarios/play", "scenarios/subject", "scenarios/subject/builtin", "sim"}},
 	"internal/simrun": {imports: []string{
 		"bench/command", "explore", "explore/draw", "explore/failure", "explore/shrink", "explore/strategy", "explore/survey",
 		"internal", "known", "linearizability", "linearizability/judges", "live/upstream", "model", "report", "scenarios", "scenarios/play", "scenarios/subject", "sim"}},
-	"cmd": {imports: []string{"bench", "internal/simrun", "live", "live/java", "locktest/command", "scenarios", "scenarios/play", "scenarios/subject", "scenarios/subject/builtin"}},
+	"cmd": {imports: []string{"bench", "internal/simrun", "live", "live/java", "locktest", "scenarios", "scenarios/play", "scenarios/subject", "scenarios/subject/builtin"}},
 }
 
-// roomsOf are the rooms that may import a module of the command line. Nobody who imports a lock or
-// package locktest shall link it.
+// roomsOf are the rooms that may import a module of the command line. Who imports a lock does
+// not link it.
 var roomsOf = map[string][]string{
 	"github.com/spf13/cobra": {"internal/simrun"},
 	"github.com/spf13/pflag": {"internal/simrun"},

@@ -5,11 +5,11 @@ package main
 import (
 	"lockstep/bench"
 	"lockstep/internal/simrun"
-	"lockstep/locktest/command"
+	"lockstep/locktest"
 	_ "lockstep/scenarios/subject/builtin"
 )
 
 func main() {
 	simrun.NewBenchmarks = bench.New
-	command.Main()
+	locktest.Main()
 }

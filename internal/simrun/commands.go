@@ -67,7 +67,7 @@ exit: 0 as expected (check: linearizable; explore: no bug) · 1 a bug, or a verd
       that was not expected
       2 undecided or not the same again · 64 bad input, nothing was run · 70 our fault
 
-A scenario file, in short; the README tells the rest:
+A scenario file, in short; docs/scenarios.md has the rest:
 
   lockstep: 1
   name: my-lock

@@ -179,10 +179,8 @@ func TestTheCodeOfTheDocumentsIsAnExample(t *testing.T) {
 // exit code.
 func TestTheDocumentsNameWhatThereIs(t *testing.T) {
 	var listed []string
-	for name := range commands() {
-		if !slices.Contains([]string{surveyCommand, repeatCommand, clientCommand, workerCommand, killerCommand}, name) {
-			listed = append(listed, name)
-		}
+	for _, c := range commandsOf(t) {
+		listed = append(listed, c.Name())
 	}
 	for page, words := range map[string][]string{"docs/judges.md": model.Judges, "docs/scenarios.md": model.Reachable, "docs/commands.md": listed} {
 		text := document(t, page)

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"lockstep/locktest/command"
+	"lockstep/locktest"
 )
 
 // asProgram is the variable that makes this test the program of a lock with the name that
@@ -22,7 +22,7 @@ func TestMain(m *testing.M) {
 		case "fenced":
 			s = fencedSubject(name, false)
 		}
-		command.Main(s)
+		locktest.Main(s)
 		return
 	}
 	os.Exit(m.Run())

@@ -11,7 +11,7 @@ import (
 	"testing"
 	"unicode/utf8"
 
-	"lockstep/locktest/command"
+	"lockstep/locktest"
 	"lockstep/peers/chubby"
 )
 
@@ -20,7 +20,7 @@ const asSimrun = "LOCKSTEP_SIMRUN"
 
 func TestMain(m *testing.M) {
 	if os.Getenv(asSimrun) != "" {
-		command.Main(Subject(1), Subject(5), SetOnExtend, chubby.Lock)
+		locktest.Main(Subject(1), Subject(5), SetOnExtend, chubby.Lock)
 		return
 	}
 	os.Exit(m.Run())

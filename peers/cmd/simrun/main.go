@@ -5,7 +5,6 @@ import (
 	"io/fs"
 
 	"lockstep/locktest"
-	"lockstep/locktest/command"
 	"lockstep/peers/chubby"
 	"lockstep/peers/etcd"
 	"lockstep/peers/memcached"
@@ -21,7 +20,7 @@ func main() {
 	for _, s := range stories() {
 		locktest.RegisterScenarios(s.collection, s.files)
 	}
-	command.Main(locks()...)
+	locktest.Main(locks()...)
 }
 
 // storiesOf are the scenarios of a package, as a collection of its name.
