@@ -15,7 +15,7 @@ func TestBenchRefusesWhatItCannotDo(t *testing.T) {
 		args []string
 		want string
 	}{
-		{[]string{"--only", "steps"}, `there is no part "steps"; known: step, schedule, run, hour, workers, memory, real-time, lock, growth`},
+		{[]string{"--only", "steps"}, `there is no part "steps"; did you mean "step"? known: step, schedule, run, hour, workers, memory, real-time, lock, growth`},
 		{[]string{"--rounds", "0"}, "bench: --rounds 0: from 1 to 1000"},
 		{[]string{"step"}, `"step" is no option; bench takes options only`},
 		{[]string{"--out", "nowhere/at/all.md"}, "there is no folder nowhere/at"},

@@ -23,6 +23,7 @@ import (
 	"lockstep/explore/draw"
 	"lockstep/explore/strategy"
 	"lockstep/known"
+	"lockstep/linearizability/judges"
 	"lockstep/scenarios"
 	"lockstep/scenarios/subject"
 	"lockstep/sim"
@@ -62,6 +63,7 @@ func (a *app) exploreCommand() *cobra.Command {
 	f.Var(length{&o.limit}, "time", "end after this time; failures are made as small as it allows")
 	f.BoolVar(&o.live, "live", false, "play on a real redis-server in real time, for --time; --jobs: runs at a time")
 	jsonFlag(f, &o.asJSON, "the result as JSON Lines")
+	a.quietFlag(f, "only the totals and the bugs")
 	c.ValidArgsFunction = nothing
 	return c
 }
@@ -119,6 +121,9 @@ func (a *app) explore(in invocation, o exploreFlags) (int, error) {
 	c.Plan, c.Stop, c.Dir, c.Progress = p, playing, work, told.played
 	c.Player = func() (explore.Player, error) { return player(playing, p) }
 	c.Found = func(f explore.Failed, r explore.Run, recording string) {
+		if a.quiet {
+			return
+		}
 		a.say("found in run %d (seed %d): %s %s at %s: %s", r.Index, r.Seed, f.Class, f.Judge, f.Op, f.Why)
 		if out != "" {
 			a.say("    replay: %s replay %s", program(), recording)
@@ -400,6 +405,7 @@ func (a *app) mergeCommand() *cobra.Command {
 	f := c.Flags()
 	f.StringVar(&out, "out", "", "keep what is found in `DIR`")
 	jsonFlag(f, &asJSON, "the result as JSON Lines")
+	a.quietFlag(f, "only the totals and the bugs")
 	c.ValidArgsFunction = folders
 	return c
 }
@@ -439,7 +445,7 @@ func (a *app) conclude(t timing, s *explore.Shrinking, told *exploreProgress, ru
 	s.Player = func() (explore.Player, error) { return player(t.hard, s.Plan) }
 	began := false
 	s.Progress = func(p explore.ShrinkProgress) {
-		if told.made(p); !began && t.stop.Err() == nil {
+		if told.made(p); !began && !a.quiet && t.stop.Err() == nil {
 			began = true
 			a.say("making %d of %d failures small, within %d runs each%s", p.Of-p.Done, p.Of, s.Budget, told.within("", time.Now()))
 		}
@@ -488,9 +494,13 @@ func tallyCode(o explore.Tally) int {
 	return exitOK
 }
 
-// tally prints the failures that a campaign found, and its totals.
+// tally prints the totals of a campaign and the failures that it found.
 func (a *app) tally(o explore.Tally, small []explore.Shrunk, dir string) {
+	fmt.Fprint(a.out, wrap(o.Total(), "", 100))
 	for i, g := range o.Groups {
+		if a.quiet && g.Class != judges.ClassBug {
+			continue
+		}
 		word := string(g.Class)
 		cause := ""
 		switch {
@@ -517,5 +527,4 @@ func (a *app) tally(o explore.Tally, small []explore.Shrunk, dir string) {
 			fmt.Fprintf(a.out, "    replay: %s replay %s\n", program(), filepath.Join(dir, recording))
 		}
 	}
-	fmt.Fprint(a.out, wrap(o.Total(), "", 100))
 }

@@ -50,6 +50,7 @@ func (a *app) killCommand() *cobra.Command {
 	jobsFlag(f, &jobs)
 	f.StringVarP(&out, "out", "o", "", "write the table to `FILE`")
 	jsonFlag(f, &asJSON, "an object per bug, one per line")
+	a.quietFlag(f, "on stdout only how many were found, and those that were not")
 	c.ValidArgsFunction = only(bugNames)
 	return c
 }
@@ -86,11 +87,31 @@ func (a *app) kill(in invocation, out string, seeds, jobs int, asJSON bool) (int
 	if !asJSON {
 		writeKills(&b, program()+" "+strings.Join(append([]string{"kill"}, in.args...), " "), chosen, all)
 	}
-	if to != nil {
+	if a.quiet && !asJSON {
+		a.killsInShort(all)
+	}
+	switch {
+	case to != nil:
 		return code, to.replace(b.Bytes())
+	case a.quiet && !asJSON:
+		return code, nil
 	}
 	_, err = a.out.Write(b.Bytes())
 	return code, err
+}
+
+// killsInShort prints how many bugs every seed found, and each bug that one did not.
+func (a *app) killsInShort(all []killed) {
+	var alive []killed
+	for _, k := range all {
+		if k.alive() > 0 {
+			alive = append(alive, k)
+		}
+	}
+	fmt.Fprintf(a.out, "%d of %d planted bugs were found with every seed\n", len(all)-len(alive), len(all))
+	for _, k := range alive {
+		fmt.Fprintf(a.out, "%s: %s found it with %d of %d seeds\n", k.Bug, k.Judge, len(k.Kills)-k.alive(), len(k.Kills))
+	}
 }
 
 func chooseBugs(names []string) ([]*subject.PlantedBug, error) {

@@ -87,6 +87,7 @@ func (a *app) liveCommand() *cobra.Command {
 	f.Lookup("keep").NoOptDefVal = os.TempDir()
 	f.StringVar(&l.address, "address", "", "use the empty server at `ADDRESS`; no fault strikes it")
 	jsonFlag(f, &l.asJSON, "one object per run, one per line")
+	a.quietFlag(f, "only the summary and what was not as expected")
 	c.ValidArgsFunction = scenariosOrFiles
 	return c
 }
@@ -118,7 +119,8 @@ func (a *app) live(in invocation, l liveFlags) (int, error) {
 	defer stop()
 	enc := json.NewEncoder(a.out)
 	enc.SetEscapeHTML(false)
-	if !asJSON {
+	var odd []byte // with --quiet: lines of the pairs that were not as expected
+	if !asJSON && !a.quiet {
 		fmt.Fprintf(a.out, "%-28s %-21s %-7s %-10s %s\n", "scenario", "lock", "runs", "verdict", "expected")
 	}
 	for _, p := range pairs {
@@ -148,10 +150,20 @@ func (a *app) live(in invocation, l liveFlags) (int, error) {
 				}
 			}
 		}
-		if !asJSON {
+		switch {
+		case asJSON:
+		case !a.quiet:
 			a.liveLine(p, all)
+		case !p.asExpected():
+			odd = append(odd, a.captured(func() { a.liveLine(p, all) })...)
 		}
 		p.forget()
+	}
+	if a.quiet && !asJSON {
+		a.summaryLine(pairs)
+		if len(odd) > 0 {
+			fmt.Fprintf(a.out, "\n%s", odd)
+		}
 	}
 	return exitCode(pairs), nil
 }

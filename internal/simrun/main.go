@@ -31,6 +31,7 @@ type app struct {
 	colour bool
 	tty    bool // stderr is a terminal
 	brief  bool // stderr gets progress and errors only
+	quiet  bool // stderr gets no progress, and a table only what was not as expected
 	speech sync.Mutex
 	exit   func(int) // ends the program; nil: os.Exit
 	// folders are the folders into which only this process writes, see folder.

@@ -26,15 +26,15 @@ const trackRecord = "track-record"
 // matrixFormats are the formats of a matrix.
 var matrixFormats = []string{"text", "json", "markdown", "html"}
 
-// matrixOptions are the options of simrun matrix.
-type matrixOptions struct {
+// matrixFlags are the options of simrun matrix.
+type matrixFlags struct {
 	locks              []string
 	tag, seeds, format string
 	asJSON             bool
 }
 
 func (a *app) matrixCommand() *cobra.Command {
-	var o matrixOptions
+	var o matrixFlags
 	c := a.command(guide{
 		use: "matrix [SCENARIO or FILE ...]", short: "a table of scenarios by locks; of none, the track record",
 		long: "Matrix plays scenarios and prints a table of the verdicts: scenarios by the releases of a lock, or by other locks. " +
@@ -47,6 +47,7 @@ func (a *app) matrixCommand() *cobra.Command {
 	seedFlag(f, &o.seeds, "", "the seeds, `N or A..B`; default: each scenario's own")
 	oneOf(f, &o.format, "format", "text", matrixFormats, "text, json, markdown or html")
 	jsonFlag(f, &o.asJSON, "one object per cell, as --format json")
+	a.quietFlag(f, "in place of the table only the summary and what was not as expected")
 	c.ValidArgsFunction = scenariosOrFiles
 	return c
 }
@@ -54,7 +55,7 @@ func (a *app) matrixCommand() *cobra.Command {
 // matrix plays scenarios on locks and prints a table of the verdicts. If some scenarios are
 // about the releases of a lock, the releases are the columns. Otherwise the locks are the
 // rows; but if no lock plays all scenarios, the scenarios are, with their locks by verdict.
-func (a *app) matrix(in invocation, o matrixOptions) (int, error) {
+func (a *app) matrix(in invocation, o matrixFlags) (int, error) {
 	write := map[string]func(*app, *table) error{
 		"text": (*app).matrixText, "json": (*app).matrixJSON, "markdown": (*app).matrixMarkdown, "html": (*app).matrixHTML,
 	}[o.format]
@@ -74,10 +75,22 @@ func (a *app) matrix(in invocation, o matrixOptions) (int, error) {
 	}
 	progress := a.newProgress(pairs)
 	t := &table{command: strings.Join(append([]string{program() + " matrix"}, in.args...), " "), different: different}
+	var odd []byte // lines of the pairs that were not as expected
 	for _, p := range pairs {
 		a.play(context.Background(), p, progress)
 		t.add(p)
+		if a.quiet && !p.asExpected() {
+			odd = append(odd, a.captured(func() { a.line(p) })...)
+		}
 		p.forget()
+	}
+	switch text := o.format == "text" && !o.asJSON; {
+	case text && a.quiet:
+		a.summary(pairs, odd)
+		return exitCode(pairs), nil
+	case text:
+		a.summaryLine(pairs)
+		fmt.Fprintln(a.out)
 	}
 	if err := write(a, t); err != nil {
 		return 0, err

@@ -31,7 +31,7 @@ func (a *app) say(format string, args ...any) {
 
 // status shows a line of progress if stderr is a terminal. An empty line clears it.
 func (a *app) status(format string, args ...any) {
-	if !a.tty {
+	if !a.tty || a.quiet {
 		return
 	}
 	a.speech.Lock()
@@ -107,7 +107,7 @@ func (t *exploreProgress) show() {
 		pace = paceOnTerminal
 	}
 	now := time.Now()
-	if now.Sub(t.shown) < pace {
+	if t.a.quiet || now.Sub(t.shown) < pace {
 		return
 	}
 	t.shown = now

@@ -29,7 +29,7 @@ const repeatingDir = ".repeating"
 // repeatProcessors are the numbers of processors with which the two processes start.
 var repeatProcessors = [2]int{1, 8}
 
-func (a *app) repeatLocksCommand() *cobra.Command {
+func (a *app) repeatCommand() *cobra.Command {
 	var locks []string
 	var dir, seeds string
 	var jobs int

@@ -1,6 +1,7 @@
 package simrun
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -29,15 +30,15 @@ type pair struct {
 	verdicts []play.Verdict
 }
 
-// runOptions are the options of simrun run.
-type runOptions struct {
+// runFlags are the options of simrun run.
+type runFlags struct {
 	locks                   []string
 	tag, seeds, out, format string
 	asJSON                  bool
 }
 
 func (a *app) runCommand() *cobra.Command {
-	var o runOptions
+	var o runFlags
 	c := a.command(guide{
 		use: "run [SCENARIO or FILE ...]", short: "run scenarios on locks, and say what was expected and what happened",
 		long: "Run plays scenarios, each with all its seeds on each lock that it names, and prints a line for each scenario and lock: the verdict, and whether it was expected. " +
@@ -52,11 +53,12 @@ func (a *app) runCommand() *cobra.Command {
 	f.StringVar(&o.out, "out", "", "write verdicts.md, verdicts.jsonl and recordings to `DIR`")
 	oneOf(f, &o.format, "format", "", formats, "junit or github, in place of the table")
 	jsonFlag(f, &o.asJSON, "one object per run, one per line")
+	a.quietFlag(f, "only the summary and what was not as expected")
 	c.ValidArgsFunction = scenariosOrFiles
 	return c
 }
 
-func (a *app) run(in invocation, o runOptions) (int, error) {
+func (a *app) run(in invocation, o runFlags) (int, error) {
 	if err := checkFormat(o.format, o.asJSON); err != nil {
 		return 0, err
 	}
@@ -80,8 +82,12 @@ func (a *app) run(in invocation, o runOptions) (int, error) {
 	finished := pairs[:0:0]
 	enc := json.NewEncoder(a.out)
 	enc.SetEscapeHTML(false)
+	var lines []byte // of the table, which follows its summary
 	if table {
-		a.header()
+		progress.pace = paceElsewhere
+	}
+	if table && !a.quiet {
+		lines = a.captured(a.header)
 	}
 	for _, p := range pairs {
 		if a.play(ctx, p, progress); len(p.verdicts) == 0 {
@@ -99,7 +105,9 @@ func (a *app) run(in invocation, o runOptions) (int, error) {
 				}
 			}
 		} else if table {
-			a.line(p)
+			if !a.quiet || !p.asExpected() {
+				lines = append(lines, a.captured(func() { a.line(p) })...)
+			}
 		} else {
 			cases = append(cases, p.cases()...)
 		}
@@ -120,7 +128,7 @@ func (a *app) run(in invocation, o runOptions) (int, error) {
 		}
 	}
 	if table {
-		a.summary(finished)
+		a.summary(finished, lines)
 	} else if !o.asJSON {
 		return code, a.writeCases(o.format, cases)
 	}
@@ -387,10 +395,26 @@ func count(pairs []*pair) (runs int) {
 	return runs
 }
 
-func (a *app) summary(pairs []*pair) {
-	odd := 0
-	var last *play.Verdict
+// summary prints how many runs were not as expected, then what the lines say of each pair, and
+// last how to replay the last run that was not as expected.
+func (a *app) summary(pairs []*pair, lines []byte) {
+	odd := a.summaryLine(pairs)
+	if len(lines) > 0 {
+		fmt.Fprintf(a.out, "\n%s", lines)
+	}
+	if odd != nil {
+		fmt.Fprintf(a.out, "\nreplay: %s\n", replayCommand(*odd))
+	}
+}
+
+// summaryLine prints how many runs of the pairs were not as expected, and returns the last of
+// these, or nil.
+func (a *app) summaryLine(pairs []*pair) (last *play.Verdict) {
+	odd, na := 0, 0
 	for _, p := range pairs {
+		if p.worst().Word == play.VerdictNotApplicable {
+			na++
+		}
 		for i := range p.verdicts {
 			if v := &p.verdicts[i]; !v.AsExpected {
 				odd++
@@ -398,20 +422,22 @@ func (a *app) summary(pairs []*pair) {
 			}
 		}
 	}
-	na := 0
-	for _, p := range pairs {
-		if p.worst().Word == play.VerdictNotApplicable {
-			na++
-		}
-	}
-	fmt.Fprintf(a.out, "\n%d runs of %d pairs of scenario and lock; %d not as expected", count(pairs)-na, len(pairs)-na, odd)
+	fmt.Fprintf(a.out, "%d runs of %d pairs of scenario and lock; %d not as expected", count(pairs)-na, len(pairs)-na, odd)
 	if na > 0 {
 		fmt.Fprintf(a.out, "; %d pairs do not apply", na)
 	}
 	fmt.Fprintln(a.out)
-	if last != nil {
-		fmt.Fprintf(a.out, "replay: %s\n", replayCommand(*last))
-	}
+	return last
+}
+
+// captured returns what print writes to stdout.
+func (a *app) captured(print func()) []byte {
+	var b bytes.Buffer
+	stdout := a.out
+	a.out = &b
+	print()
+	a.out = stdout
+	return b.Bytes()
 }
 
 // An object is a run as --json prints it. Times are integers, and their names end with the
@@ -493,16 +519,18 @@ func findingObjects(fs []judges.Finding) []findingObject {
 	return out
 }
 
-// A progress shows a line on a terminal if the runs take longer than a second.
+// A progress shows a line on a terminal if the runs take longer than a second. Elsewhere it
+// prints a line at its pace, if it has one.
 type progress struct {
 	a           *app
-	begun       time.Time
+	begun, told time.Time
+	pace        time.Duration // 0: no line but on a terminal
 	done, total uint64
 	shown       bool
 }
 
 func (a *app) newProgress(pairs []*pair) *progress {
-	p := &progress{a: a, begun: time.Now()}
+	p := &progress{a: a, begun: time.Now(), told: time.Now()}
 	for _, x := range pairs {
 		p.total += x.to - x.from + 1
 	}
@@ -510,9 +538,14 @@ func (a *app) newProgress(pairs []*pair) *progress {
 }
 
 func (p *progress) show(x *pair, seed uint64) {
-	if p.a.tty && time.Since(p.begun) > time.Second {
+	switch {
+	case p.a.quiet:
+	case p.a.tty && time.Since(p.begun) > time.Second:
 		fmt.Fprintf(p.a.err, "\r\x1b[K%d of %d runs: %s on %s, seed %d", p.done, p.total, x.sc.Name, x.lock.Name, seed)
 		p.shown = true
+	case !p.a.tty && p.pace > 0 && time.Since(p.told) >= p.pace:
+		p.a.say("%d of %d runs", p.done, p.total)
+		p.told = time.Now()
 	}
 	p.done++
 }

@@ -1,0 +1,87 @@
+package simrun
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"lockstep/explore"
+)
+
+// The summary is the first line of a table, and with --quiet only what was not as expected follows it.
+func TestTheSummaryComesFirst(t *testing.T) {
+	surprise := filepath.Join(t.TempDir(), "surprise.yaml")
+	text := "lockstep: 1\nname: surprise\nlocks: [setnx-cad]\nprocesses: {a: {}}\nsteps: {a/1: [{lock: {name: x, want: error}}]}\n"
+	if err := os.WriteFile(surprise, []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	setLive(t, &fakeLive{})
+	const replay = "replay: go run ./cmd/simrun run "
+	for _, c := range []struct {
+		args        string
+		first       string
+		loud, quiet string // a line that is in the output of both, or without --quiet only
+	}{
+		{"run misdelete --lock setnx-del --seed 1..3", "3 runs of 1 pairs of scenario and lock; 0 not as expected\n", "yes: bug misdelete", ""},
+		{"run misdelete --lock none --seed 4", "1 runs of 1 pairs of scenario and lock; 1 not as expected\n", "scenario    ", replay + "misdelete --lock none --seed 4\n"},
+		{"matrix misdelete --lock setnx-del --seed 1", "1 runs of 1 pairs of scenario and lock; 0 not as expected\n", "bug 1", ""},
+		{"matrix " + surprise, "1 runs of 1 pairs of scenario and lock; 1 not as expected\n", "bug 1!", "got granted"},
+		{"explore --lock setnx-del --faults pause --runs 60", "60 runs of setnx-del, ", "\nlimit ", "\nbug "},
+		{"explore --lock setnx-cad --runs 20", "20 runs of setnx-cad, ", "", ""},
+		{"live misdelete --lock setnx-del", "", "yes: bug misdelete", "1 runs of 1 pairs of scenario and lock; 0 not as expected\n"},
+		{"live " + surprise, "", "scenario    ", "got granted"},
+		{"kill acquire-without-lease --seeds 1", "", "| planted bug |", ""},
+	} {
+		words := strings.Fields(c.args)
+		loud := callOnce(t, words...)
+		quiet := callOnce(t, append(words, "--quiet")...)
+		if loud.code != quiet.code || quiet.stderr != "" {
+			t.Errorf("%s --quiet: exit %d, and %d without; %s", c.args, quiet.code, loud.code, quiet.stderr)
+		}
+		if !strings.HasPrefix(loud.out, c.first) || !strings.HasPrefix(quiet.out, c.first) {
+			t.Errorf("%s does not begin with %q:\n%s\n%s", c.args, c.first, loud.out, quiet.out)
+		}
+		if c.loud != "" && (!strings.Contains(loud.out, c.loud) || strings.Contains(quiet.out, c.loud)) {
+			t.Errorf("%s: %q is a matter of the whole output:\n%s\n%s", c.args, c.loud, loud.out, quiet.out)
+		}
+		if !strings.Contains(quiet.out, c.quiet) {
+			t.Errorf("%s --quiet: no %q:\n%s", c.args, c.quiet, quiet.out)
+		}
+	}
+	if a := callOnce(t, "kill", "acquire-without-lease", "--seeds", "1", "--quiet"); a.out != "1 of 1 planted bugs were found with every seed\n" {
+		t.Errorf("kill --quiet: %s", a.out)
+	}
+}
+
+// A bug that is not found is named.
+func TestAKillThatFailedIsToldInShort(t *testing.T) {
+	var out strings.Builder
+	a := &app{out: &out}
+	a.killsInShort([]killed{{Bug: "found", Kills: killsAfter(3, 4)}, {Bug: "lives", Judge: "lease", Kills: killsAfter(3, 0, 0)}})
+	if want := "1 of 2 planted bugs were found with every seed\nlives: lease found it with 1 of 3 seeds\n"; out.String() != want {
+		t.Errorf("got %s, want %s", out.String(), want)
+	}
+}
+
+// What other programs read is the same with --quiet.
+func TestQuietDoesNotChangeWhatProgramsRead(t *testing.T) {
+	for _, args := range []string{
+		"run misdelete --lock setnx-del --seed 1 --json", "run misdelete --lock setnx-del --seed 1 --format junit",
+		"matrix misdelete --lock setnx-del --seed 1 --json", "explore --lock setnx-cad --runs 20 --json",
+	} {
+		words := strings.Fields(args)
+		loud, quiet := callOnce(t, words...), callOnce(t, append(words, "--quiet")...)
+		if loud.out != quiet.out || loud.code != quiet.code || quiet.stderr != "" {
+			t.Errorf("%s: exit %d and %d\n%s\n%s%s", args, loud.code, quiet.code, loud.out, quiet.out, quiet.stderr)
+		}
+	}
+}
+
+// killsAfter returns the result of one seed for each number of runs; 0: the bug was not found.
+func killsAfter(runs ...int) (kills []explore.Kill) {
+	for _, n := range runs {
+		kills = append(kills, explore.Kill{Runs: n})
+	}
+	return kills
+}
