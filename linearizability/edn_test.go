@@ -111,6 +111,33 @@ func TestReadJepsenRefuses(t *testing.T) {
 	}
 }
 
+// A history without a call is refused in every format. A judge would find every promise kept.
+func TestReadHistoryRefusesAHistoryWithoutACall(t *testing.T) {
+	var packed bytes.Buffer
+	if err := gzip.NewWriter(&packed).Close(); err != nil {
+		t.Fatal(err)
+	}
+	for name, text := range map[string]string{
+		"nothing":                              "",
+		"blank lines":                          "\n\n",
+		"an empty file, packed":                packed.String(),
+		"an empty vector":                      "[]\n",
+		"a comment":                            "; nothing\n",
+		"only a fault":                         "{:type :info, :f :start-partition, :process :nemesis, :time 5}\n",
+		"only a death":                         `{"process":"a","op":"crash","call_ns":1}` + "\n",
+		"only a death and a key that was lost": `{"process":"a","op":"crash","call_ns":1}` + "\n" + `{"lock":"l","op":"lost","call_ns":1,"return_ns":2}` + "\n",
+	} {
+		h, err := ReadHistory(strings.NewReader(text), "h")
+		var format *FormatError
+		if h != nil || !errors.As(err, &format) || !strings.HasPrefix(err.Error(), "h:1:1: the history has no call of a thread") {
+			t.Errorf("%s: %+v, %v", name, h, err)
+		}
+	}
+	if _, err := ReadHistory(strings.NewReader(`{"process":"a","thread":1,"lock":"l","op":"is_locked","call_ns":0,"return_ns":1,"outcome":"false"}`), "h"); err != nil {
+		t.Errorf("one call: %v", err)
+	}
+}
+
 // Packed or not, and in either format.
 func TestReadHistoryPacked(t *testing.T) {
 	for name, text := range map[string]string{

@@ -160,6 +160,8 @@ func TestExitCodes(t *testing.T) {
 		{"linearizable", []string{"check", valid}, 0, "held (1 operations, reentrant)", ""},
 		{"not linearizable", []string{"check", valid, broken}, 1, "line 2 is the first that no order can place", ""},
 		{"a history that is cut off", []string{"check", cut}, 64, "", "cut.jsonl:2:"},
+		{"an empty history", []string{"check", file}, 64, "", "file:1:1: the history has no call of a thread, so there is nothing to judge"},
+		{"an empty history beside another", []string{"check", valid, file}, 64, "", "nothing to judge"},
 		{"a history of Jepsen's", []string{"check", jepsen, valid}, 0, "held (2 operations, reentrant)", ""},
 		{"one that fails, with its picture", []string{"check", jepsen, two, "--out", pictures}, 1, "picture: " + filepath.Join(pictures, "2-two.edn-lock.html"), ""},
 		{"an unknown model", []string{"check", valid, "--model", "unfair"}, 64, "", "reentrant, fair, fenced"},
