@@ -61,11 +61,14 @@ func (a *app) agree(args []string) (int, error) {
 		compared[i] = &comparison{pair: p}
 		world := *p
 		world.lock = simulated(p.lock)
-		a.play(ctx, &world, &progress{a: a})
-		for _, v := range world.verdicts {
+		err := a.play(ctx, &world, &progress{a: a}, func(v play.Verdict) error {
 			if x := outcome(v); !slices.Contains(compared[i].simulated, x) {
 				compared[i].simulated = append(compared[i].simulated, x)
 			}
+			return nil
+		})
+		if err != nil {
+			return 0, err
 		}
 	}
 	// From here on nothing is simulated.

@@ -119,12 +119,11 @@ func (a *app) live(args []string) (int, error) {
 			if err != nil {
 				return 0, liveError(ctx, err)
 			}
-			p.verdicts = append(p.verdicts, r.Verdict)
+			p.add(r.Verdict)
 			all = append(all, r)
 		}
-		p.agree()
 		for i := range all {
-			all[i].Verdict = p.verdicts[i]
+			all[i].Verdict = p.settled(all[i].Verdict)
 			file := ""
 			if out != "" {
 				if file, err = writeLive(out, all[i]); err != nil {
@@ -192,18 +191,19 @@ func liveError(ctx context.Context, err error) error {
 }
 
 // tally says how often each verdict came, the most frequent first.
-func tally(verdicts []play.Verdict) string {
-	count := map[play.Word]int{}
+func tally(p *pair) string {
+	count := map[play.Word]uint64{}
 	var words []play.Word
-	for _, v := range verdicts {
-		if count[v.Word]++; count[v.Word] == 1 {
-			words = append(words, v.Word)
+	for _, k := range p.kinds {
+		if !slices.Contains(words, k.word) {
+			words = append(words, k.word)
 		}
+		count[k.word] += k.runs
 	}
 	slices.SortStableFunc(words, func(x, y play.Word) int { return cmp.Compare(count[y], count[x]) })
 	var parts []string
 	for _, w := range words {
-		parts = append(parts, fmt.Sprintf("%s %d of %d", w, count[w], len(verdicts)))
+		parts = append(parts, fmt.Sprintf("%s %d of %d", w, count[w], p.runs))
 	}
 	return strings.Join(parts, ", ")
 }
@@ -220,7 +220,7 @@ func (a *app) liveLine(p *pair, all []play.LiveRun) {
 	fmt.Fprintf(a.out, "%-28s %-21s %-7d %s %s\n", clip(p.sc.Name, 28), clip(p.lock.Name, 21), len(all),
 		a.paint(string(w.Word), fmt.Sprintf("%-10s", clip(string(w.Word), 10))), clip(mark, 29))
 	if len(all) > 1 {
-		fmt.Fprint(a.out, wrap(tally(p.verdicts), "    ", 100))
+		fmt.Fprint(a.out, wrap(tally(p), "    ", 100))
 	}
 	if !w.AsExpected {
 		fmt.Fprint(a.out, shortStory(w))

@@ -15,13 +15,14 @@ import (
 	"lockstep/sim"
 )
 
-// Exit codes. If several apply, the first in the order 70, 64, 1, 2, 0 counts.
+// Exit codes. If several apply, the first in the order 70, 64, 74, 1, 2, 0 counts.
 const (
 	exitOK         = 0
 	exitUnexpected = 1  // a verdict that was not expected; check: not linearizable
 	exitUndecided  = 2  // undecided, or nondeterministic
 	exitUsage      = 64 // bad input; nothing was run or written
 	exitDefect     = 70 // a defect of simrun itself
+	exitIO         = 74 // the system could not read or write, as on a full disk
 )
 
 const usage = `simrun runs distributed-lock code in a simulated world.
@@ -122,6 +123,7 @@ const usage = `simrun runs distributed-lock code in a simulated world.
 exit: 0 as expected (check: linearizable; explore: no bug) · 1 a bug, or a verdict
       that was not expected
       2 undecided or not the same again · 64 bad input, nothing was run · 70 our fault
+      74 reading or writing failed, as on a full disk
 
 A scenario file, in short; the README tells the rest:
 
@@ -155,6 +157,8 @@ type app struct {
 	brief  bool // stderr gets progress and errors only
 	speech sync.Mutex
 	exit   func(int) // ends the program; nil: os.Exit
+	nested bool      // simrun gives itself this command
+	failed error     // of the system, if the exit code is exitIO
 	// folders are the folders into which only this process writes, see folder.
 	folders []os.FileInfo
 }
@@ -196,6 +200,8 @@ func commands() map[string]func(*app, []string) (int, error) {
 }
 
 func (a *app) main(args []string) (code int) {
+	end := a.watchOutput()
+	defer func() { code = end(code) }()
 	defer func() {
 		if r := recover(); r != nil {
 			fmt.Fprintf(a.err, "simrun: a defect of simrun: %v\n", r)
@@ -220,6 +226,8 @@ func (a *app) main(args []string) (code int) {
 	case errors.Is(err, pflag.ErrHelp):
 		fmt.Fprint(a.out, usage)
 		return exitOK
+	case failedIO(err):
+		return a.failIO(err)
 	case errors.As(err, &bad):
 		fmt.Fprintf(a.err, "simrun: %v\n", err)
 		return exitUsage

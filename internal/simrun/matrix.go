@@ -64,7 +64,9 @@ func (a *app) matrix(args []string) (int, error) {
 	progress := a.newProgress(pairs)
 	t := &table{command: strings.Join(append([]string{program() + " matrix"}, args...), " "), different: different}
 	for _, p := range pairs {
-		a.play(context.Background(), p, progress)
+		if err := a.play(context.Background(), p, progress, nil); err != nil {
+			return 0, err
+		}
 		t.add(p)
 		p.forget()
 	}
@@ -136,11 +138,10 @@ func (t *table) add(p *pair) {
 		t.rows = append(t.rows, p.sc)
 	}
 	c := cell{pair: p, verdict: p.worst()}
-	about := about(p.sc)
-	c.word = wordOf(c.verdict, about)
-	for _, v := range p.verdicts {
-		if wordOf(v, about) == c.word && v.AsExpected == c.verdict.AsExpected {
-			c.verdict = v // the first seed that shows it
+	c.word = wordOf(c.verdict, about(p.sc))
+	for _, k := range p.kinds {
+		if k.shown == c.word && p.expected(k.first) == c.verdict.AsExpected {
+			c.verdict = p.settled(k.first) // the first seed that shows it
 			break
 		}
 	}

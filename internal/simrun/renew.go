@@ -500,13 +500,16 @@ func (r *renewal) command(args ...string) error {
 
 func (r *renewal) run(args ...string) (string, error) {
 	var out, quiet bytes.Buffer
-	a := &app{host: r.a.host, out: &out, err: &quiet, tty: r.a.tty, brief: r.a.tty, folders: r.a.folders}
+	a := &app{host: r.a.host, out: &out, err: &quiet, tty: r.a.tty, brief: r.a.tty, folders: r.a.folders, nested: true}
 	if a.tty {
 		a.err = r.a.err
 	}
 	code := a.main(args)
-	if code == exitUsage || code == exitDefect {
+	switch code {
+	case exitUsage, exitDefect:
 		return "", fmt.Errorf("simrun %s: exit %d\n%s", strings.Join(args, " "), code, quiet.String())
+	case exitIO:
+		return "", ioError{fmt.Errorf("simrun %s: %w", strings.Join(args, " "), a.failed)}
 	}
 	return out.String(), nil
 }
