@@ -101,7 +101,11 @@ func TestReadJepsenRefuses(t *testing.T) {
 		{"another type", "{:process 0 :type :call :f :acquire :time 5}", "h.edn:1:1: :type :call is unknown"},
 		{"a process that is no number", "{:process \"a\" :type :invoke :f :acquire :time 5}", "h.edn:1:1: :process a is none"},
 		{"a value of three parts", "{:process 0 :type :invoke :f :acquire :time 5 :value [1 2 3]}", "h.edn:1:1: :value has 3 parts"},
-		{"a time that is no number", "{:process 0 :type :invoke :f :acquire :time \"now\"}", "h.edn:1:1: not EDN: "},
+		{"a time that is no number", "{:process 0 :type :invoke :f :acquire :time \"now\"}", "h.edn:1:1: string is no :time, :index or :process; these are whole numbers"},
+		{"a time that is too large", "{:process 0 :type :invoke :f :acquire :time 99999999999999999999}", "h.edn:1:1: int 99999999999999999999 is no :time"},
+		{"a token that is too large", "{:process 0 :type :invoke :f :acquire :time 5 :value [:x {:token 99999999999999999999}]}", "h.edn:1:1: 99999999999999999999 is too large or too small"},
+		{"a function that is no keyword", "{:process 0 :type :invoke :f 7 :time 5}", "h.edn:1:1: int is no :type and no :f; these are keywords"},
+		{"no EDN", "{:process 0 :type :invoke :f :acquire :time 5 :value \"\\uZZZZ\"}", "h.edn:1:1: not EDN: "},
 	} {
 		h, err := ReadHistory(strings.NewReader(c.text), "h.edn")
 		var format *FormatError
