@@ -48,6 +48,14 @@ func (a *app) agree(args []string) (int, error) {
 	if err != nil {
 		return 0, err
 	}
+	if err := inputFile(out, "-o takes a file"); err != nil {
+		return 0, err
+	}
+	if keep != "" {
+		if err := outputFolder("--differing", keep); err != nil {
+			return 0, err
+		}
+	}
 	earlier, err := openAgreed(out)
 	if err != nil {
 		return 0, usageError{fmt.Errorf("agree: %w", err)}

@@ -116,6 +116,9 @@ type judgedHistory struct {
 func (a *app) judgeHistory(file string, opt linearizability.Options) (j judgedHistory, err error) {
 	in, name := io.Reader(os.Stdin), "standard input"
 	if file != "-" {
+		if err := inputFile(file, "check takes a history, a file"); err != nil {
+			return j, err
+		}
 		f, err := os.Open(file)
 		if err != nil {
 			return j, fmt.Errorf("read the history: %w", err)

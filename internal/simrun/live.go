@@ -98,8 +98,8 @@ func (a *app) live(args []string) (int, error) {
 		return 0, err
 	}
 	if out != "" {
-		if err := os.MkdirAll(out, 0o777); err != nil {
-			return 0, usageError{err}
+		if err := outputFolder("--out", out); err != nil {
+			return 0, err
 		}
 	}
 	runtime.GOMAXPROCS(runtime.NumCPU()) // nothing is simulated from here on
@@ -154,8 +154,8 @@ func liveOptions(address, keep string) (o LiveOptions, err error) {
 		return o, err
 	}
 	if keep != "" {
-		if err := os.MkdirAll(keep, 0o777); err != nil {
-			return o, usageError{err}
+		if err := outputFolder("--keep", keep); err != nil {
+			return o, err
 		}
 	}
 	return LiveOptions{Program: []string{self, clientCommand}, Address: address, Keep: keep}, nil

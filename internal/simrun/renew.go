@@ -98,11 +98,8 @@ func (a *app) renew(args []string) (int, error) {
 	if only != nil && len(only) == 0 {
 		return 0, usagef("results: --only names no part")
 	}
-	switch info, err := os.Stat(r.dir); {
-	case err != nil:
-		return 0, usagef("results: there is no folder %s", r.dir)
-	case !info.IsDir():
-		return 0, usagef("results: %s is a file; name the folder of results", r.dir)
+	if err := inputFolder(r.dir, "results takes a folder of results"); err != nil {
+		return 0, err
 	}
 	if !check {
 		release, err := a.folder(r.dir)

@@ -28,8 +28,8 @@ type results struct {
 }
 
 func openResults(dir string, args []string) (*results, error) {
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return nil, usagef("--out: %w", err)
+	if err := outputFolder("--out", dir); err != nil {
+		return nil, err
 	}
 	tmp, err := os.MkdirTemp(dir, ".writing-")
 	if err != nil {
