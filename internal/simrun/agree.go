@@ -134,7 +134,8 @@ func simulated(l *subject.Subject) *subject.Subject {
 
 // comparable returns the pairs of scenario and lock that can be played in both worlds: those
 // of the names or the tag; without either, of the track record. left says what was left out
-// because the scenario was not named and is not possible live.
+// because the scenario was not named and is not possible live, or because it asks what the lock
+// does not claim.
 func comparable(names []string, tag string, locks []string) (pairs []*pair, left []string, err error) {
 	named := len(names) > 0
 	if !named && tag == "" {
@@ -149,14 +150,17 @@ func comparable(names []string, tag string, locks []string) (pairs []*pair, left
 		if err == nil {
 			err = play.Applies(p.sc, simulated(p.lock))
 		}
-		switch {
-		case err == nil:
-			pairs = append(pairs, p)
-		case err != nil && named:
+		if err != nil && named {
 			return nil, nil, usageError{err}
-		case err != nil:
-			left = append(left, fmt.Sprintf("%s on %s: %v", p.sc.Name, p.lock.Name, err))
 		}
+		if err == nil {
+			err = play.Claims(p.sc, p.lock)
+		}
+		if err != nil {
+			left = append(left, fmt.Sprintf("%s on %s: %v", p.sc.Name, p.lock.Name, err))
+			continue
+		}
+		pairs = append(pairs, p)
 	}
 	if len(pairs) == 0 {
 		return nil, nil, usagef("agree: no pair of scenario and lock is left")

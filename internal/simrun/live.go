@@ -112,6 +112,16 @@ func (a *app) live(args []string) (int, error) {
 	}
 	for _, p := range pairs {
 		var all []play.LiveRun
+		if err := play.Claims(p.sc, p.lock); err != nil {
+			v := play.NotApplicable(p.sc, p.lock, p.from, err)
+			p.add(v)
+			if !asJSON {
+				a.line(p)
+			} else if err := enc.Encode(liveObjectOf(play.LiveRun{Verdict: v}, "")); err != nil {
+				return 0, err
+			}
+			continue
+		}
 		for n := 1; n <= runs; n++ {
 			a.status("%s on %s, run %d of %d", p.sc.Name, p.lock.Name, n, runs)
 			r, err := Live.Run(ctx, p.sc, p.lock, uint64(n), o)
@@ -286,8 +296,12 @@ type liveObject struct {
 
 func liveObjectOf(r play.LiveRun, file string) liveObject {
 	o := asObject(r.Verdict, file)
+	uncertainty := int64(0)
+	if rec := r.Played.Record; rec != nil {
+		uncertainty = int64(rec.Params.Uncertainty)
+	}
 	return liveObject{
 		Scenario: o.Scenario, Lock: o.Lock, Run: o.Seed, Verdict: o.Verdict, Expected: o.Expected, AsExpected: o.AsExpected, Findings: o.Findings,
-		Reached: o.Reached, Waits: o.Waits, RealNs: o.SimNs, UncertaintyNs: int64(r.Played.Record.Params.Uncertainty), Programs: r.Programs, Note: r.Note, Recording: file,
+		Reached: o.Reached, Waits: o.Waits, RealNs: o.SimNs, UncertaintyNs: uncertainty, Programs: r.Programs, Note: r.Note, Recording: file,
 	}
 }

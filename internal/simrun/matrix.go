@@ -138,7 +138,7 @@ func (t *table) add(p *pair) {
 		t.rows = append(t.rows, p.sc)
 	}
 	c := cell{pair: p, verdict: p.worst()}
-	c.word = wordOf(c.verdict, about(p.sc))
+	c.word = wordOf(c.verdict, play.About(p.sc))
 	for _, k := range p.kinds {
 		if k.shown == c.word && p.expected(k.first) == c.verdict.AsExpected {
 			c.verdict = p.settled(k.first) // the first seed that shows it
@@ -150,19 +150,6 @@ func (t *table) add(p *pair) {
 	}
 	c.verdict.Played.Record, c.verdict.Played.Trace = nil, nil
 	t.cells = append(t.cells, c)
-}
-
-// about returns the judges that a scenario is about: the judges that each of its expected
-// bugs and limits names. It returns all judges if the scenario expects no bug and no limit.
-func about(sc *scenarios.Scenario) []string {
-	return slices.DeleteFunc(slices.Clone(model.Judges), func(judge string) bool {
-		for _, e := range sc.Expect {
-			if (e.Class == scenarios.Bug || e.Class == scenarios.Limit) && !slices.Contains(e.Judges, judge) {
-				return true
-			}
-		}
-		return false
-	})
 }
 
 // wordOf returns the verdict of a run if only these judges counted. An undecided or
@@ -332,7 +319,7 @@ func (t *table) key() string {
 			"n/a: a lock of other scenarios here does not offer what the scenario asks for; the reason is below. –: none of these locks."
 	}
 	if slices.ContainsFunc(t.cells, func(c cell) bool { return c.verdict.Word == play.VerdictNotApplicable }) {
-		return matrixKey + " n/a: the lock does not offer what the scenario asks for."
+		return matrixKey + " n/a: the lock does not offer what the scenario asks for, or does not claim what it asks about."
 	}
 	return matrixKey
 }

@@ -38,7 +38,7 @@ func (p *pair) add(v play.Verdict) (first bool) {
 	p.runs++
 	p.last = v.Seed
 	p.met = p.met || v.AsExpected
-	shown := wordOf(v, about(p.sc))
+	shown := wordOf(v, play.About(p.sc))
 	for i := range p.kinds {
 		if k := &p.kinds[i]; k.word == v.Word && k.shown == shown && k.asExpected == v.AsExpected {
 			k.runs++
