@@ -7,7 +7,9 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"reflect"
 	"slices"
+	"strconv"
 	"strings"
 
 	"olympos.io/encoding/edn"
@@ -100,7 +102,7 @@ func (p *jepsenParser) add(text []byte, number int) (reason string) {
 		if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
 			return "the line is cut off; the map has no end"
 		}
-		return "not EDN: " + strings.TrimPrefix(err.Error(), "edn: ")
+		return misread(err)
 	}
 	var more any
 	if err := decoder.Decode(&more); err == nil {
@@ -129,6 +131,22 @@ func (p *jepsenParser) add(text []byte, number int) (reason string) {
 		return p.complete(e, process, at)
 	}
 	return fmt.Sprintf(":type %s is unknown; it must be :invoke, :ok, :fail or :info", e.Type)
+}
+
+// misread says what is wrong with an entry that cannot be read.
+func misread(err error) (reason string) {
+	const whole = "whole numbers of at most 64 bits"
+	var number *strconv.NumError
+	var kind *edn.UnmarshalTypeError
+	switch {
+	case errors.As(err, &number):
+		return fmt.Sprintf("%s is too large or too small; the numbers of a lock's history are "+whole, shorten(number.Num))
+	case errors.As(err, &kind) && kind.Type.Kind() == reflect.Int64:
+		return fmt.Sprintf("%s is no :time, :index or :process; these are "+whole, shorten(kind.Value))
+	case errors.As(err, &kind):
+		return fmt.Sprintf("%s is no :type and no :f; these are keywords, as in :type :invoke, :f :acquire", shorten(kind.Value))
+	}
+	return "not EDN: " + strings.TrimPrefix(err.Error(), "edn: ")
 }
 
 // instant is when an entry happened; all entries tell it in the same way.

@@ -101,13 +101,44 @@ func TestReadJepsenRefuses(t *testing.T) {
 		{"another type", "{:process 0 :type :call :f :acquire :time 5}", "h.edn:1:1: :type :call is unknown"},
 		{"a process that is no number", "{:process \"a\" :type :invoke :f :acquire :time 5}", "h.edn:1:1: :process a is none"},
 		{"a value of three parts", "{:process 0 :type :invoke :f :acquire :time 5 :value [1 2 3]}", "h.edn:1:1: :value has 3 parts"},
-		{"a time that is no number", "{:process 0 :type :invoke :f :acquire :time \"now\"}", "h.edn:1:1: not EDN: "},
+		{"a time that is no number", "{:process 0 :type :invoke :f :acquire :time \"now\"}", "h.edn:1:1: string is no :time, :index or :process; these are whole numbers"},
+		{"a time that is too large", "{:process 0 :type :invoke :f :acquire :time 99999999999999999999}", "h.edn:1:1: int 99999999999999999999 is no :time"},
+		{"a token that is too large", "{:process 0 :type :invoke :f :acquire :time 5 :value [:x {:token 99999999999999999999}]}", "h.edn:1:1: 99999999999999999999 is too large or too small"},
+		{"a function that is no keyword", "{:process 0 :type :invoke :f 7 :time 5}", "h.edn:1:1: int is no :type and no :f; these are keywords"},
+		{"no EDN", "{:process 0 :type :invoke :f :acquire :time 5 :value \"\\uZZZZ\"}", "h.edn:1:1: not EDN: "},
 	} {
 		h, err := ReadHistory(strings.NewReader(c.text), "h.edn")
 		var format *FormatError
 		if !errors.As(err, &format) || !strings.HasPrefix(err.Error(), c.want) {
 			t.Errorf("%s: %+v, %v; wanted %s", c.rule, h, err, c.want)
 		}
+	}
+}
+
+// A history without a call is refused in every format. A judge would find every promise kept.
+func TestReadHistoryRefusesAHistoryWithoutACall(t *testing.T) {
+	var packed bytes.Buffer
+	if err := gzip.NewWriter(&packed).Close(); err != nil {
+		t.Fatal(err)
+	}
+	for name, text := range map[string]string{
+		"nothing":                              "",
+		"blank lines":                          "\n\n",
+		"an empty file, packed":                packed.String(),
+		"an empty vector":                      "[]\n",
+		"a comment":                            "; nothing\n",
+		"only a fault":                         "{:type :info, :f :start-partition, :process :nemesis, :time 5}\n",
+		"only a death":                         `{"process":"a","op":"crash","call_ns":1}` + "\n",
+		"only a death and a key that was lost": `{"process":"a","op":"crash","call_ns":1}` + "\n" + `{"lock":"l","op":"lost","call_ns":1,"return_ns":2}` + "\n",
+	} {
+		h, err := ReadHistory(strings.NewReader(text), "h")
+		var format *FormatError
+		if h != nil || !errors.As(err, &format) || !strings.HasPrefix(err.Error(), "h:1:1: the history has no call of a thread") {
+			t.Errorf("%s: %+v, %v", name, h, err)
+		}
+	}
+	if _, err := ReadHistory(strings.NewReader(`{"process":"a","thread":1,"lock":"l","op":"is_locked","call_ns":0,"return_ns":1,"outcome":"false"}`), "h"); err != nil {
+		t.Errorf("one call: %v", err)
 	}
 }
 

@@ -39,7 +39,9 @@ func ReadHistory(r io.Reader, file string) (*History, error) {
 // of call_ns, or what Jepsen writes of a lock, EDN; either may be packed with gzip.
 //
 // The first line that is not valid ends the reading with a [*FormatError]: half a
-// history would be judged wrongly. Other errors are the reader's own, wrapped.
+// history would be judged wrongly. A history in which no thread calls anything gives a
+// [*FormatError], too, because a judge would find every promise kept. Other errors are the
+// reader's own, wrapped.
 func Stream(r io.Reader, file string, each func(*Op)) ([]Note, error) {
 	in := bufio.NewReader(r)
 	if magic, _ := in.Peek(2); bytes.Equal(magic, []byte{0x1f, 0x8b}) {
@@ -49,10 +51,26 @@ func Stream(r io.Reader, file string, each func(*Op)) ([]Note, error) {
 		}
 		in = bufio.NewReader(unpacked)
 	}
-	if isEDN(in) {
-		return streamJepsen(in, file, each)
+	called := false
+	handOver := func(op *Op) {
+		called = called || !op.environment()
+		each(op)
 	}
-	return nil, streamLines(in, file, each)
+	var notes []Note
+	var err error
+	if isEDN(in) {
+		notes, err = streamJepsen(in, file, handOver)
+	} else {
+		err = streamLines(in, file, handOver)
+	}
+	switch {
+	case err != nil:
+		return nil, err
+	case !called:
+		return nil, &FormatError{file, 1, 1, "the history has no call of a thread, so there is nothing to judge; " +
+			`a call is a line such as {"process":"a","thread":1,"lock":"x","op":"acquire","call_ns":0,"return_ns":5,"outcome":"granted"}`}
+	}
+	return notes, nil
 }
 
 // isEDN looks at how the first entry begins: a JSON object has a string after

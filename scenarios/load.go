@@ -19,11 +19,16 @@ const (
 	maxText     = 1 << 20 // bytes
 	maxThreads  = 4096    // of all processes together
 	maxReplicas = 16
-	maxErrors   = 20 // reported per file
+	maxSteps    = 100_000 // that the threads do, repeats included: a record keeps what each did
+	maxErrors   = 20      // reported per file
 	// maxDuration keeps every instant within the 292 years that an int64 of nanoseconds
 	// can hold.
 	maxDuration = 10 * 365 * 24 * time.Hour
 )
+
+// SeedsOfSome is the most seeds of a scenario that expects its outcome of some seed only (`in:
+// some`). The verdicts on all of them are kept until one is as expected.
+const SeedsOfSome = 100_000
 
 const (
 	formatVersion   = "1"
@@ -287,7 +292,8 @@ func (l *loader) thread(n *yaml.Node) string {
 }
 
 func (l *loader) scripts(n *yaml.Node) {
-	l.notEmpty(n, "without a step nothing is tested")
+	const nothing = "without a step nothing is tested"
+	l.notEmpty(n, nothing)
 	type owned struct {
 		key   string
 		steps []Step
@@ -316,6 +322,49 @@ func (l *loader) scripts(n *yaml.Node) {
 			l.s.Threads = append(l.s.Threads, Script{Process: p, Thread: i, Steps: own.steps})
 		}
 	}
+	if len(l.s.Threads) == 0 && len(l.errs) == 0 {
+		l.fail(n, "no thread has a step; %s", nothing)
+	}
+	left := maxSteps
+	for _, t := range l.s.Threads {
+		var past *Step
+		if past, left = spend(t.Steps, left); past != nil {
+			l.failAt(past.Pos.Line, past.Pos.Column, fmt.Sprintf("more than %d steps in one run: all threads together do that many up to here, repeats included, and a run keeps what each of them did; repeat less, and play more seeds", maxSteps))
+			return
+		}
+	}
+}
+
+// spend takes the number of steps that a thread does from those that are left. If there are too
+// few left, past is the step that needs more.
+func spend(steps []Step, most int) (past *Step, left int) {
+	for i := range steps {
+		s := &steps[i]
+		n := s.done()
+		if n > most && s.Kind == StepWithLock {
+			if past, _ := spend(s.Steps, most-1); past != nil {
+				return past, 0
+			}
+		}
+		if n > most {
+			return s, 0
+		}
+		most -= n
+	}
+	return nil, most
+}
+
+// done returns how many steps a thread does in a step, with the step itself. More than maxSteps
+// count as one more. What a repeat does until an instant counts once.
+func (s *Step) done() int {
+	within := 0
+	for i := range s.Steps {
+		within = min(within+s.Steps[i].done(), maxSteps+1)
+	}
+	if s.Times > 0 && within > maxSteps/s.Times {
+		return maxSteps + 1
+	}
+	return min(1+within*max(1, s.Times), maxSteps+1)
 }
 
 // threadsOf returns all threads of a process. key is the `PROCESS/*` that names them.
@@ -398,5 +447,12 @@ func (l *loader) seeds(n *yaml.Node) {
 		l.fail(n, "%s is not a seed; write a whole number such as 1, or a range such as 1..50", quote(text))
 	case l.s.SeedFirst > l.s.SeedLast:
 		l.fail(n, "seeds %s: the first is above the last", quote(text))
+	case l.s.SeedLast-l.s.SeedFirst >= SeedsOfSome:
+		for _, lock := range l.s.Locks {
+			if l.s.Expect[lock].Some {
+				l.fail(n, "seeds %s: %s is expected to show it in some of them, and the verdicts on all seeds are kept until one does: at most %d seeds", quote(text), lock, SeedsOfSome)
+				break
+			}
+		}
 	}
 }

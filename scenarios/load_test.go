@@ -420,6 +420,12 @@ func TestBadInputIsRefusedWithItsPlace(t *testing.T) {
 
 		// Steps.
 		{"no steps", replace("\n  a/1:\n    - lock: orders", " {}"), "6:8", "without a step nothing is tested"},
+		{"threads without steps", replace("\n    - lock: orders", " []\n  b/1: []"), "7:3", "no thread has a step"},
+		{"too many repeats", step("repeat: {times: 1000000000, steps: [unlock: orders]}"), "9:7", "more than 100000 steps in one run"},
+		{"too many repeats of repeats", step("repeat: {times: 400, steps: [{repeat: {times: 400, steps: [unlock: orders]}}]}"), "9:7", "more than 100000 steps in one run"},
+		{"too many repeats within a lock", step("with_lock: {name: o, steps: [close, {repeat: {times: 100000, steps: [close]}}]}"), "9:43", "more than 100000 steps in one run"},
+		{"too many repeats of two steps together", step("repeat: {times: 60000, steps: [close]}\n    - repeat: {times: 60000, steps: [close]}"), "10:7", "more than 100000 steps in one run"},
+		{"too many repeats of all threads", replace("a/1:\n    - lock: orders", "a/*:\n    - repeat: {times: 50000, steps: [close]}"), "8:7", "more than 100000 steps in one run"},
 		{"a thread that is not there", with("  a/3: [close]"), "9:3", `unknown thread "a/3" in processes; did you mean "a/1"? known: a/1, a/2, b/1`},
 		{"a thread without a number", with("  a: [close]"), "9:3", `unknown thread "a"`},
 		{"a thread with a leading zero", with("  a/02: [close]"), "9:3", `did you mean "a/2"?`},
@@ -579,6 +585,7 @@ func TestBadInputIsRefusedWithItsPlace(t *testing.T) {
 		{"two expectations of one lock", with("expect: {redisson: held, redisson@4.7.0: held}"), "9:26", "has an expectation already"},
 		{"an unknown outcome", with("expect: {redisson: hold}"), "9:20", `did you mean "held"?`},
 		{"a bug without judges", with("expect: {redisson: bug}"), "9:20", "bug needs its judges: {bug: [misdelete]}"},
+		{"one seed of too many", with("expect: {redisson: {bug: [misdelete], in: some}}\nseeds: 1..100001"), "10:8", "at most 100000 seeds"},
 		{"a bug with no judge", with("expect: {redisson: {bug: []}}"), "9:26", "judges: mutual-exclusion"},
 		{"an unknown judge", with("expect: {redisson: {bug: [misdeleted]}}"), "9:27", `unknown judge "misdeleted" in bug; did you mean "misdelete"?`},
 		{"held with a judge", with("expect: {redisson: {held: [fifo]}}"), "9:27", "write held: []"},

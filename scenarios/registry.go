@@ -171,6 +171,9 @@ func Find(nameOrFile string) (*Scenario, error) {
 	}
 	text, err := os.ReadFile(nameOrFile)
 	if err != nil {
+		if info, statErr := os.Stat(nameOrFile); statErr == nil && info.IsDir() {
+			return nil, fmt.Errorf("%s is a folder; name a scenario, or the file of one", nameOrFile)
+		}
 		if !strings.ContainsAny(nameOrFile, "./\\") {
 			return nil, fmt.Errorf("no scenario %q and no such file; %s", nameOrFile, nearest.Known(nameOrFile, names))
 		}

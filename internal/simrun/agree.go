@@ -56,6 +56,14 @@ func (a *app) agree(in invocation, flags agreeFlags) (int, error) {
 	if err != nil {
 		return 0, err
 	}
+	if err := inputFile(out, "-o takes a file"); err != nil {
+		return 0, err
+	}
+	if keep != "" {
+		if err := outputFolder("--differing", keep); err != nil {
+			return 0, err
+		}
+	}
 	earlier, err := openAgreed(out)
 	if err != nil {
 		return 0, usageError{fmt.Errorf("agree: %w", err)}
@@ -69,11 +77,14 @@ func (a *app) agree(in invocation, flags agreeFlags) (int, error) {
 		compared[i] = &comparison{pair: p}
 		world := *p
 		world.lock = simulated(p.lock)
-		a.play(ctx, &world, &progress{a: a})
-		for _, v := range world.verdicts {
+		err := a.play(ctx, &world, &progress{a: a}, func(v play.Verdict) error {
 			if x := outcome(v); !slices.Contains(compared[i].simulated, x) {
 				compared[i].simulated = append(compared[i].simulated, x)
 			}
+			return nil
+		})
+		if err != nil {
+			return 0, err
 		}
 	}
 	// From here on nothing is simulated.
@@ -131,7 +142,8 @@ func simulated(l *subject.Subject) *subject.Subject {
 
 // playableInBoth returns the pairs of scenario and lock that can be played in both worlds: those
 // of the names or the tag; without either, of the track record. left says what was left out
-// because the scenario was not named and is not possible live.
+// because the scenario was not named and is not possible live, or because it asks what the lock
+// does not claim.
 func playableInBoth(names []string, tag string, locks []string) (pairs []*pair, left []string, err error) {
 	named := len(names) > 0
 	if !named && tag == "" {
@@ -146,14 +158,17 @@ func playableInBoth(names []string, tag string, locks []string) (pairs []*pair, 
 		if err == nil {
 			err = play.Applies(p.sc, simulated(p.lock))
 		}
-		switch {
-		case err == nil:
-			pairs = append(pairs, p)
-		case err != nil && named:
+		if err != nil && named {
 			return nil, nil, usageError{err}
-		case err != nil:
-			left = append(left, fmt.Sprintf("%s on %s: %v", p.sc.Name, p.lock.Name, err))
 		}
+		if err == nil {
+			err = play.Claims(p.sc, p.lock)
+		}
+		if err != nil {
+			left = append(left, fmt.Sprintf("%s on %s: %v", p.sc.Name, p.lock.Name, err))
+			continue
+		}
+		pairs = append(pairs, p)
 	}
 	if len(pairs) == 0 {
 		return nil, nil, usagef("agree: no pair of scenario and lock is left")

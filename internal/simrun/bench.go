@@ -46,8 +46,10 @@ func (a *app) bench(in invocation, o command.Options, out string) (int, error) {
 	if err := NewBenchmarks(o).Check(); err != nil {
 		return 0, usageError{fmt.Errorf("bench: %w", err)}
 	}
-	if info, err := os.Stat(filepath.Dir(out)); out != "-" && (err != nil || !info.IsDir()) {
-		return 0, usagef("bench: --out %s: there is no folder %s", out, filepath.Dir(out))
+	if out != "-" {
+		if err := inputFolder(filepath.Dir(out), "bench --out takes a file in a folder that is there"); err != nil {
+			return 0, err
+		}
 	}
 	if _, err := os.Stat("go.mod"); err != nil {
 		return 0, usagef("bench: run it in the folder of the repository, where go.mod is: it builds what it compares with")

@@ -97,7 +97,11 @@ func (a *app) check(files []string, spec string, drift int64, out string, asJSON
 				}
 			}
 			if l.Verdict == linearizability.Broken && out != "" {
-				fmt.Fprintf(a.out, "    %s\n", drawn(l, judged[i].notes, filepath.Join(out, pictureName(i, file, l.Lock))))
+				picture, err := drawn(l, judged[i].notes, filepath.Join(out, pictureName(i, file, l.Lock)))
+				if err != nil {
+					return 0, err
+				}
+				fmt.Fprintf(a.out, "    %s\n", picture)
 			}
 		}
 	}
@@ -115,6 +119,9 @@ type judgedHistory struct {
 func (a *app) judgeHistory(file string, opt linearizability.Options) (j judgedHistory, err error) {
 	in, name := io.Reader(os.Stdin), "standard input"
 	if file != "-" {
+		if err := inputFile(file, "check takes a history, a file"); err != nil {
+			return j, err
+		}
 		f, err := os.Open(file)
 		if err != nil {
 			return j, fmt.Errorf("read the history: %w", err)
@@ -132,16 +139,13 @@ func (a *app) judgeHistory(file string, opt linearizability.Options) (j judgedHi
 }
 
 // drawn writes porcupine's picture of a broken history to a file. It returns a text that
-// names the file or says why there is none.
-func drawn(l linearizability.LockResult, notes []linearizability.Note, file string) string {
+// names the file or says why there is no picture.
+func drawn(l linearizability.LockResult, notes []linearizability.Note, file string) (string, error) {
 	var b bytes.Buffer
 	if err := linearizability.PictureOf(l, notes, &b); err != nil {
-		return "no picture: " + err.Error()
+		return "no picture: " + err.Error(), nil
 	}
-	if err := os.WriteFile(file, b.Bytes(), 0o644); err != nil {
-		return "no picture: " + err.Error()
-	}
-	return "picture: " + file
+	return "picture: " + file, os.WriteFile(file, b.Bytes(), 0o644)
 }
 
 // pictureName returns a file name for the picture of a lock of the i-th history.

@@ -66,6 +66,7 @@ const aboutSimrun = `simrun runs distributed-lock code in a simulated world and 
 exit: 0 as expected (check: linearizable; explore: no bug) · 1 a bug, or a verdict
       that was not expected
       2 undecided or not the same again · 64 bad input, nothing was run · 70 our fault
+      74 reading or writing failed, as on a full disk
 
 A scenario file, in short; docs/scenarios.md has the rest:
 

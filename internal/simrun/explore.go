@@ -415,6 +415,11 @@ func (a *app) merge(dirs []string, out string, asJSON bool) (int, error) {
 	if len(dirs) == 0 {
 		return 0, usagef("merge takes the folders of the shards of one campaign")
 	}
+	for _, dir := range dirs {
+		if err := inputFolder(dir, "merge takes the folders of shards"); err != nil {
+			return 0, err
+		}
+	}
 	p, runs, err := explore.Merge(dirs)
 	if err != nil {
 		return 0, usagef("merge: %w", err)

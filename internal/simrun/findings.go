@@ -30,6 +30,11 @@ func (a *app) findings(in invocation, out string) (int, error) {
 	if len(dirs) == 0 {
 		return 0, usagef("findings takes the folders that explore --out wrote")
 	}
+	for _, dir := range dirs {
+		if err := inputFolder(dir, "findings takes the folders that explore --out wrote"); err != nil {
+			return 0, err
+		}
+	}
 	var to *target
 	base := "."
 	if out != "" {

@@ -15,8 +15,8 @@ func (a *app) folder(dir string) (release func(), err error) {
 	if dir == "" {
 		return func() {}, nil
 	}
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return nil, fmt.Errorf("--out: %w", err)
+	if err := outputFolder("--out", dir); err != nil {
+		return nil, err
 	}
 	f, err := os.Open(dir)
 	if err != nil {

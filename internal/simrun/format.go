@@ -17,34 +17,32 @@ func checkFormat(format string, asJSON bool) error {
 	return nil
 }
 
-// cases returns the runs of a pair in the form in which they are written for other
-// programs.
-func (p *pair) cases() []report.Case {
-	var out []report.Case
-	for _, v := range p.verdicts {
-		file := v.Scenario.File
-		if strings.HasPrefix(file, "builtin/") {
-			file = "scenarios/" + file
-		}
-		c := report.Case{
-			Scenario: v.Scenario.Name, File: file, Lock: v.Lock.Name, Seed: v.Seed, Verdict: string(v.Word), Expected: v.Expected,
-			AsExpected: v.AsExpected, Replay: replayCommand(v),
-		}
-		if v.Word == play.VerdictNotApplicable {
-			c.Text = v.Why
-		}
-		if !v.AsExpected {
-			if v.Why != "" {
-				c.Text = v.Why + "\n"
-			}
-			for _, f := range v.Findings {
-				c.Text += f.Judge + ": " + f.Why + "\n"
-			}
-			c.Text += shortStory(v)
-		}
-		out = append(out, c)
+// casesMost limits the runs of a format that needs all of them at once.
+const casesMost = 100_000
+
+// caseOf returns a run in the form in which it is written for other programs.
+func caseOf(v play.Verdict) report.Case {
+	file := v.Scenario.File
+	if strings.HasPrefix(file, "builtin/") {
+		file = "scenarios/" + file
 	}
-	return out
+	c := report.Case{
+		Scenario: v.Scenario.Name, File: file, Lock: v.Lock.Name, Seed: v.Seed, Verdict: string(v.Word), Expected: v.Expected,
+		AsExpected: v.AsExpected, Replay: replayCommand(v),
+	}
+	if v.Word == play.VerdictNotApplicable {
+		c.Text = v.Why
+	}
+	if !v.AsExpected {
+		if v.Why != "" {
+			c.Text = v.Why + "\n"
+		}
+		for _, f := range v.Findings {
+			c.Text += f.Judge + ": " + f.Why + "\n"
+		}
+		c.Text += shortStory(v)
+	}
+	return c
 }
 
 func (a *app) writeCases(format string, cases []report.Case) error {

@@ -110,8 +110,8 @@ func (a *app) live(in invocation, l liveFlags) (int, error) {
 		return 0, err
 	}
 	if out != "" {
-		if err := os.MkdirAll(out, 0o777); err != nil {
-			return 0, usageError{err}
+		if err := outputFolder("--out", out); err != nil {
+			return 0, err
 		}
 	}
 	runtime.GOMAXPROCS(runtime.NumCPU()) // nothing is simulated from here on
@@ -125,6 +125,16 @@ func (a *app) live(in invocation, l liveFlags) (int, error) {
 	}
 	for _, p := range pairs {
 		var all []play.LiveRun
+		if err := play.Claims(p.sc, p.lock); err != nil {
+			v := play.NotApplicable(p.sc, p.lock, p.from, err)
+			p.add(v)
+			if !asJSON {
+				a.line(p)
+			} else if err := enc.Encode(liveObjectOf(play.LiveRun{Verdict: v}, "")); err != nil {
+				return 0, err
+			}
+			continue
+		}
 		for n := 1; n <= runs; n++ {
 			a.status("%s on %s, run %d of %d", p.sc.Name, p.lock.Name, n, runs)
 			r, err := Live.Run(ctx, p.sc, p.lock, uint64(n), o)
@@ -132,12 +142,11 @@ func (a *app) live(in invocation, l liveFlags) (int, error) {
 			if err != nil {
 				return 0, liveError(ctx, err)
 			}
-			p.verdicts = append(p.verdicts, r.Verdict)
+			p.add(r.Verdict)
 			all = append(all, r)
 		}
-		p.agree()
 		for i := range all {
-			all[i].Verdict = p.verdicts[i]
+			all[i].Verdict = p.settled(all[i].Verdict)
 			file := ""
 			if out != "" {
 				if file, err = writeLive(out, all[i]); err != nil {
@@ -178,8 +187,8 @@ func liveOptions(address, keep string) (o LiveOptions, err error) {
 		return o, err
 	}
 	if keep != "" {
-		if err := os.MkdirAll(keep, 0o777); err != nil {
-			return o, usageError{err}
+		if err := outputFolder("--keep", keep); err != nil {
+			return o, err
 		}
 	}
 	return LiveOptions{Program: []string{self, clientCommand}, Address: address, Keep: keep}, nil
@@ -215,18 +224,19 @@ func liveError(ctx context.Context, err error) error {
 }
 
 // tally says how often each verdict came, the most frequent first.
-func tally(verdicts []play.Verdict) string {
-	count := map[play.Word]int{}
+func tally(p *pair) string {
+	count := map[play.Word]uint64{}
 	var words []play.Word
-	for _, v := range verdicts {
-		if count[v.Word]++; count[v.Word] == 1 {
-			words = append(words, v.Word)
+	for _, k := range p.kinds {
+		if !slices.Contains(words, k.word) {
+			words = append(words, k.word)
 		}
+		count[k.word] += k.runs
 	}
 	slices.SortStableFunc(words, func(x, y play.Word) int { return cmp.Compare(count[y], count[x]) })
 	var parts []string
 	for _, w := range words {
-		parts = append(parts, fmt.Sprintf("%s %d of %d", w, count[w], len(verdicts)))
+		parts = append(parts, fmt.Sprintf("%s %d of %d", w, count[w], p.runs))
 	}
 	return strings.Join(parts, ", ")
 }
@@ -243,7 +253,7 @@ func (a *app) liveLine(p *pair, all []play.LiveRun) {
 	fmt.Fprintf(a.out, "%-28s %-21s %-7d %s %s\n", clip(p.sc.Name, 28), clip(p.lock.Name, 21), len(all),
 		a.paint(string(w.Word), fmt.Sprintf("%-10s", clip(string(w.Word), 10))), clip(mark, 29))
 	if len(all) > 1 {
-		fmt.Fprint(a.out, wrap(tally(p.verdicts), "    ", 100))
+		fmt.Fprint(a.out, wrap(tally(p), "    ", 100))
 	}
 	if !w.AsExpected {
 		fmt.Fprint(a.out, shortStory(w))
@@ -309,8 +319,12 @@ type liveObject struct {
 
 func liveObjectOf(r play.LiveRun, file string) liveObject {
 	o := asObject(r.Verdict, file)
+	uncertainty := int64(0)
+	if rec := r.Played.Record; rec != nil {
+		uncertainty = int64(rec.Params.Uncertainty)
+	}
 	return liveObject{
 		Scenario: o.Scenario, Lock: o.Lock, Run: o.Seed, Verdict: o.Verdict, Expected: o.Expected, AsExpected: o.AsExpected, Findings: o.Findings,
-		Reached: o.Reached, Waits: o.Waits, RealNs: o.SimNs, UncertaintyNs: int64(r.Played.Record.Params.Uncertainty), Programs: r.Programs, Note: r.Note, Recording: file,
+		Reached: o.Reached, Waits: o.Waits, RealNs: o.SimNs, UncertaintyNs: uncertainty, Programs: r.Programs, Note: r.Note, Recording: file,
 	}
 }

@@ -1,6 +1,7 @@
 package simrun
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -98,6 +99,22 @@ func TestLiveAsJSON(t *testing.T) {
 	}
 }
 
+func TestALiveRowThatALockDoesNotClaimIsNotPlayed(t *testing.T) {
+	live := &fakeLive{}
+	setLive(t, live)
+	for _, args := range [][]string{{}, {"--json"}} {
+		code, out, stderr := call(t, append([]string{"live", "one-failed-renewal-ends-it", "--lock", "setnx-cad", "--runs", "2"}, args...)...)
+		if code != exitOK || !strings.Contains(out, "n/a") || !strings.Contains(squeeze(out), "on setnx-cad nothing renews a hold") || live.runs != 0 {
+			t.Errorf("%v: exit %d, %d runs, %s\n%s", args, code, live.runs, stderr, out)
+		}
+	}
+	// Both worlds leave it out, and say why.
+	code, out, stderr := call(t, "agree", "misdelete", "one-failed-renewal-ends-it", "--lock", "setnx-cad", "--runs", "1", "--jobs", "1")
+	if code != exitOK || live.runs != 1 || !strings.Contains(squeeze(out), "one-failed-renewal-ends-it on setnx-cad: builtin/track-record/one-failed-renewal-ends-it.yaml: each run must reach renewed") {
+		t.Errorf("agree: exit %d, %d runs, %s\n%s", code, live.runs, stderr, out)
+	}
+}
+
 func TestALiveRecordingIsDrawn(t *testing.T) {
 	setLive(t, &fakeLive{})
 	dir := t.TempDir()
@@ -136,6 +153,7 @@ func TestALiveRecordingIsDrawn(t *testing.T) {
 	}
 	for _, c := range []struct{ rule, text, want string }{
 		{"cut off", string(text[:len(text)/2]), "not a live recording"},
+		{"without an event", string(text[:bytes.Index(text, []byte(`"events":[`))]) + `"events":[]}`, `has no event, so it shows nothing of its verdict "bug"`},
 		{"another format", strings.Replace(string(text), `"lockstep_live":1`, `"lockstep_live":2`, 1), "format 2"},
 		{"an unknown lock", strings.Replace(string(text), `"lock":"setnx-del","run"`, `"lock":"nobody","run"`, 1), "nobody"},
 	} {

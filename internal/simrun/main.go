@@ -12,13 +12,14 @@ import (
 	"lockstep/sim"
 )
 
-// Exit codes. If several apply, the first in the order 70, 64, 1, 2, 0 counts.
+// Exit codes. If several apply, the first in the order 70, 64, 74, 1, 2, 0 counts.
 const (
 	exitOK         = 0
 	exitUnexpected = 1  // a verdict that was not expected; check: not linearizable
 	exitUndecided  = 2  // undecided, or nondeterministic
 	exitUsage      = 64 // bad input; nothing was run or written
 	exitDefect     = 70 // a defect of simrun itself
+	exitIO         = 74 // the system could not read or write, as on a full disk
 )
 
 // app is one call of simrun.
@@ -34,6 +35,8 @@ type app struct {
 	quiet  bool // stderr gets no progress, and a table only what was not as expected
 	speech sync.Mutex
 	exit   func(int) // ends the program; nil: os.Exit
+	nested bool      // simrun gives itself this command
+	failed error     // of the system, if the exit code is exitIO
 	// folders are the folders into which only this process writes, see folder.
 	folders []os.FileInfo
 }
@@ -67,6 +70,8 @@ func (e usageError) Unwrap() error { return e.error }
 func usagef(format string, args ...any) error { return usageError{fmt.Errorf(format, args...)} }
 
 func (a *app) main(args []string) (code int) {
+	end := a.watchOutput()
+	defer func() { code = end(code) }()
 	defer func() {
 		if r := recover(); r != nil {
 			fmt.Fprintf(a.err, "simrun: a defect of simrun: %v\n", r)
@@ -79,6 +84,8 @@ func (a *app) main(args []string) (code int) {
 	err := root.Execute()
 	var bad usageError
 	switch {
+	case failedIO(err):
+		return a.failIO(err)
 	case errors.As(err, &bad):
 		fmt.Fprintf(a.err, "simrun: %v\n", err)
 		return exitUsage

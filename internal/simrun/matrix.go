@@ -77,7 +77,9 @@ func (a *app) matrix(in invocation, o matrixFlags) (int, error) {
 	t := &table{command: strings.Join(append([]string{program() + " matrix"}, in.args...), " "), different: different}
 	var odd []byte // lines of the pairs that were not as expected
 	for _, p := range pairs {
-		a.play(context.Background(), p, progress)
+		if err := a.play(context.Background(), p, progress, nil); err != nil {
+			return 0, err
+		}
 		t.add(p)
 		if a.quiet && !p.asExpected() {
 			odd = append(odd, a.captured(func() { a.line(p) })...)
@@ -160,11 +162,10 @@ func (t *table) add(p *pair) {
 		t.rows = append(t.rows, p.sc)
 	}
 	c := cell{pair: p, verdict: p.worst()}
-	about := about(p.sc)
-	c.word = wordOf(c.verdict, about)
-	for _, v := range p.verdicts {
-		if wordOf(v, about) == c.word && v.AsExpected == c.verdict.AsExpected {
-			c.verdict = v // the first seed that shows it
+	c.word = wordOf(c.verdict, play.About(p.sc))
+	for _, k := range p.kinds {
+		if k.shown == c.word && p.expected(k.first) == c.verdict.AsExpected {
+			c.verdict = p.settled(k.first) // the first seed that shows it
 			break
 		}
 	}
@@ -173,19 +174,6 @@ func (t *table) add(p *pair) {
 	}
 	c.verdict.Played.Record, c.verdict.Played.Trace = nil, nil
 	t.cells = append(t.cells, c)
-}
-
-// about returns the judges that a scenario is about: the judges that each of its expected
-// bugs and limits names. It returns all judges if the scenario expects no bug and no limit.
-func about(sc *scenarios.Scenario) []string {
-	return slices.DeleteFunc(slices.Clone(model.Judges), func(judge string) bool {
-		for _, e := range sc.Expect {
-			if (e.Class == scenarios.Bug || e.Class == scenarios.Limit) && !slices.Contains(e.Judges, judge) {
-				return true
-			}
-		}
-		return false
-	})
 }
 
 // wordOf returns the verdict of a run if only these judges counted. An undecided or
@@ -355,7 +343,7 @@ func (t *table) key() string {
 			"n/a: a lock of other scenarios here does not offer what the scenario asks for; the reason is below. –: none of these locks."
 	}
 	if slices.ContainsFunc(t.cells, func(c cell) bool { return c.verdict.Word == play.VerdictNotApplicable }) {
-		return matrixKey + " n/a: the lock does not offer what the scenario asks for."
+		return matrixKey + " n/a: the lock does not offer what the scenario asks for, or does not claim what it asks about."
 	}
 	return matrixKey
 }

@@ -190,7 +190,7 @@ func TestTheDocumentsNameWhatThereIs(t *testing.T) {
 			}
 		}
 	}
-	for _, code := range []int{exitOK, exitUnexpected, exitUndecided, exitUsage, exitDefect} {
+	for _, code := range []int{exitOK, exitUnexpected, exitUndecided, exitUsage, exitDefect, exitIO} {
 		if !strings.Contains(document(t, "docs/commands.md"), fmt.Sprintf("\n| %d | ", code)) {
 			t.Errorf("docs/commands.md says nothing of exit code %d", code)
 		}

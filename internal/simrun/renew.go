@@ -97,11 +97,8 @@ func (a *app) renew(in invocation, r *renewal, only []string, check, older bool)
 	if only != nil && len(only) == 0 {
 		return 0, usagef("results: --only names no part")
 	}
-	switch info, err := os.Stat(r.dir); {
-	case err != nil:
-		return 0, usagef("results: there is no folder %s", r.dir)
-	case !info.IsDir():
-		return 0, usagef("results: %s is a file; name the folder of results", r.dir)
+	if err := inputFolder(r.dir, "results takes a folder of results"); err != nil {
+		return 0, err
 	}
 	if !check {
 		release, err := a.folder(r.dir)
@@ -494,13 +491,16 @@ func (r *renewal) command(args ...string) error {
 
 func (r *renewal) run(args ...string) (string, error) {
 	var out, quiet bytes.Buffer
-	a := &app{host: r.a.host, out: &out, err: &quiet, tty: r.a.tty, brief: r.a.tty, folders: r.a.folders}
+	a := &app{host: r.a.host, out: &out, err: &quiet, tty: r.a.tty, brief: r.a.tty, folders: r.a.folders, nested: true}
 	if a.tty {
 		a.err = r.a.err
 	}
 	code := a.main(args)
-	if code == exitUsage || code == exitDefect {
+	switch code {
+	case exitUsage, exitDefect:
 		return "", fmt.Errorf("simrun %s: exit %d\n%s", strings.Join(args, " "), code, quiet.String())
+	case exitIO:
+		return "", ioError{fmt.Errorf("simrun %s: %w", strings.Join(args, " "), a.failed)}
 	}
 	return out.String(), nil
 }

@@ -71,6 +71,9 @@ func readRecording(command string, files []string) (*play.Recording, *scenarios.
 	if len(files) != 1 {
 		return nil, nil, nil, usagef("%s takes one recording, got %d", command, len(files))
 	}
+	if err := inputFile(files[0], command+" takes a recording, a file SEED.lockstep"); err != nil {
+		return nil, nil, nil, err
+	}
 	text, err := os.ReadFile(files[0])
 	if err != nil {
 		return nil, nil, nil, usagef("read the recording: %w", err)

@@ -434,8 +434,8 @@ func (a *app) reportFolder(dir string, o reportOptions) (int, error) {
 	if o.out == "" {
 		return 0, usagef("-o needs a folder")
 	}
-	if err := os.MkdirAll(o.out, 0o755); err != nil {
-		return 0, usagef("-o: %w", err)
+	if err := outputFolder("-o", o.out); err != nil {
+		return 0, err
 	}
 	index, err := newTarget(filepath.Join(o.out, "index.html"), "")
 	if err != nil {

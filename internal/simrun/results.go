@@ -1,8 +1,10 @@
 package simrun
 
 import (
+	"bufio"
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -18,28 +20,39 @@ type results struct {
 	dir, tmp string
 	command  string
 	rows     []string
-	lines    bytes.Buffer
-	files    []string // recordings, relative
+	file     *os.File      // explore.VerdictsFile in tmp
+	lines    *bufio.Writer // to file
+	files    []string      // recordings, relative
 	pairs    []*pair
 	kept     map[*pair]string
 }
 
 func openResults(dir string, args []string) (*results, error) {
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return nil, usagef("--out: %v", err)
+	if err := outputFolder("--out", dir); err != nil {
+		return nil, err
 	}
 	tmp, err := os.MkdirTemp(dir, ".writing-")
 	if err != nil {
-		return nil, usagef("--out %s cannot be written: %v", dir, err)
+		return nil, usagef("--out %s cannot be written: %w", dir, err)
+	}
+	file, err := os.Create(filepath.Join(tmp, explore.VerdictsFile))
+	if err != nil {
+		return nil, errors.Join(usagef("--out %s cannot be written: %w", dir, err), os.RemoveAll(tmp))
 	}
 	command := program() + " run"
 	for i := 0; i < len(args); i++ {
 		command += " " + args[i]
 	}
-	return &results{dir: dir, tmp: tmp, command: command, kept: map[*pair]string{}}, nil
+	return &results{dir: dir, tmp: tmp, command: command, file: file, lines: bufio.NewWriter(file), kept: map[*pair]string{}}, nil
 }
 
-func (r *results) discard() { _ = os.RemoveAll(r.tmp) }
+// discard removes what has not been committed. r may be nil.
+func (r *results) discard() {
+	if r != nil {
+		_ = r.file.Close()
+		_ = os.RemoveAll(r.tmp)
+	}
+}
 
 // recordingOf returns the file of a run's recording, relative to the folder, or "" if there
 // is none.
@@ -53,28 +66,25 @@ func (r *results) recordingOf(p *pair, v play.Verdict) string {
 	return ""
 }
 
-// add writes the verdicts of a pair. It keeps a recording of the first run that broke a
-// judge or was not as expected.
-func (r *results) add(p *pair) error {
-	r.pairs = append(r.pairs, p)
-	for _, v := range p.verdicts {
-		if (v.Word == play.VerdictHeld || v.Word == play.VerdictNotApplicable) && v.AsExpected {
-			continue
-		}
+// verdict writes a verdict of a pair. It keeps a recording of the first run that broke a judge
+// or was not as expected.
+func (r *results) verdict(p *pair, v play.Verdict) error {
+	simple := (v.Word == play.VerdictHeld || v.Word == play.VerdictNotApplicable) && v.AsExpected
+	if !simple && r.kept[p] == "" {
 		file := filepath.ToSlash(filepath.Join(p.sc.Name, p.lock.Name, fmt.Sprintf("%d.lockstep", v.Seed)))
 		if err := r.record(file, v); err != nil {
 			return err
 		}
 		r.kept[p] = file
-		break
 	}
-	enc := json.NewEncoder(&r.lines)
+	enc := json.NewEncoder(r.lines)
 	enc.SetEscapeHTML(false)
-	for _, v := range p.verdicts {
-		if err := enc.Encode(asObject(v, r.recordingOf(p, v))); err != nil {
-			return err
-		}
-	}
+	return enc.Encode(asObject(v, r.recordingOf(p, v)))
+}
+
+// add writes the row of a pair whose verdicts are written.
+func (r *results) add(p *pair) {
+	r.pairs = append(r.pairs, p)
 	w := p.worst()
 	var why []string
 	told := map[string]bool{}
@@ -96,7 +106,6 @@ func (r *results) add(p *pair) error {
 		expected = "**no**: " + w.Expected
 	}
 	r.rows = append(r.rows, fmt.Sprintf("| %s | %s | %s | %s | %s | %s | %s |", p.sc.Name, p.lock.Name, p.seeds(), w.Word, expected, strings.Join(why, "<br>"), recording))
-	return nil
 }
 
 func (r *results) record(file string, v play.Verdict) error {
@@ -130,12 +139,12 @@ func recordingText(v play.Verdict, more ...string) ([]byte, error) {
 	return b.Bytes(), err
 }
 
-// commit moves everything to its place. whole reports whether all pairs were run.
-func (r *results) commit(whole bool) error {
+// commit moves everything to its place. If not everything was run, part says how far it came.
+func (r *results) commit(part string) error {
 	var md bytes.Buffer
 	fmt.Fprintf(&md, "<!-- written by: %s -->\n%s# Verdicts\n\nWritten by `%s`.\n", r.command, explore.CurrentVersions().Played().Comment(), r.command)
-	if !whole {
-		fmt.Fprint(&md, "Interrupted: not everything that was asked for was run.\n")
+	if part != "" {
+		fmt.Fprintf(&md, "\nThis is a part of what was asked for: %s.\n", part)
 	}
 	fmt.Fprint(&md, "\n| scenario | lock | seeds | verdict | as expected | why | recording |\n|---|---|---|---|---|---|---|\n")
 	for _, row := range r.rows {
@@ -144,7 +153,7 @@ func (r *results) commit(whole bool) error {
 	if err := os.WriteFile(filepath.Join(r.tmp, "verdicts.md"), md.Bytes(), 0o644); err != nil {
 		return err
 	}
-	if err := os.WriteFile(filepath.Join(r.tmp, explore.VerdictsFile), r.lines.Bytes(), 0o644); err != nil {
+	if err := errors.Join(r.lines.Flush(), r.file.Close()); err != nil {
 		return err
 	}
 	for _, file := range r.files {
@@ -174,5 +183,9 @@ func (r *results) commit(whole bool) error {
 			return err
 		}
 	}
-	return keepVersions(r.dir, "verdicts", explore.CurrentVersions().Played())
+	v := explore.CurrentVersions().Played()
+	if part != "" {
+		v = explore.Versions{}.Played() // simrun results --check says that it must be written anew
+	}
+	return keepVersions(r.dir, "verdicts", v)
 }

@@ -14,6 +14,7 @@ import (
 	"lockstep/explore"
 	"lockstep/internal/filetest"
 	"lockstep/internal/longtest"
+	"lockstep/scenarios/play"
 )
 
 // otherwise matches the files of results/ that another command than run writes: explore,
@@ -282,6 +283,41 @@ func TestMatrixOfALockThatNoRowNames(t *testing.T) {
 	_, out, _ := call(t, "matrix", "fair-deadline-drift", "fair-dead-waiters-add-up", "--lock", "redisson-nonreentrant-fair@4.7.0", "--seed", "1")
 	if !strings.Contains(squeeze(out), "redisson-nonreentrant-fair@4.7.0 held! limit 1! ") {
 		t.Errorf("want held! and limit 1! in\n%s", out)
+	}
+}
+
+// A row that asks what the lock does not claim is no verdict on it, in any form.
+func TestARowThatALockDoesNotClaim(t *testing.T) {
+	const why = "builtin/track-record/one-failed-renewal-ends-it.yaml: each run must reach renewed, and on setnx-cad nothing renews a hold"
+	code, out, _ := call(t, "run", "--tag", trackRecord, "--lock", "setnx-cad", "--json")
+	words := map[string]string{}
+	for line := range strings.Lines(out) {
+		var o object
+		if err := json.Unmarshal([]byte(line), &o); err != nil {
+			t.Fatal(err)
+		}
+		words[o.Scenario] = o.Verdict
+		if o.Scenario == "one-failed-renewal-ends-it" && (len(o.Findings) != 1 || o.Findings[0].Finding != "n/a" || o.Findings[0].Why != why) {
+			t.Errorf("findings %+v", o.Findings)
+		}
+	}
+	if code != exitOK || words["one-failed-renewal-ends-it"] != "n/a" || words["partial-unlock-stretches-the-lease"] != "n/a" || words["unlock-of-a-free-lock"] != "held" {
+		t.Errorf("exit %d, %v", code, words)
+	}
+	for scenario, word := range words {
+		if word == string(play.VerdictUndecided) {
+			t.Errorf("%s is undecided", scenario)
+		}
+	}
+	for _, args := range [][]string{{"run"}, {"matrix"}, {"matrix", "--format", "markdown"}, {"matrix", "--format", "html"}, {"run", "--format", "junit"}} {
+		code, out, _ := call(t, append(args, "one-failed-renewal-ends-it", "--lock", "setnx-cad")...)
+		if code != exitOK || !strings.Contains(out, "n/a") && !strings.Contains(out, "<skipped") || !strings.Contains(squeeze(out), why) {
+			t.Errorf("%v: exit %d\n%s", args, code, out)
+		}
+	}
+	// A property is such a row, too.
+	if code, out, _ := call(t, "matrix", "reentrant", "one-at-a-time", "--lock", "redisson-nonreentrant@4.7.0"); code != exitOK || !strings.Contains(squeeze(out), "redisson-nonreentrant@4.7.0 n/a held") {
+		t.Errorf("exit %d\n%s", code, out)
 	}
 }
 

@@ -2,12 +2,10 @@ package simrun
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"os"
-	"os/signal"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -21,14 +19,6 @@ import (
 	"lockstep/scenarios/play"
 	"lockstep/scenarios/subject"
 )
-
-// A pair is a scenario on a lock, with the verdicts of its seeds.
-type pair struct {
-	sc       *scenarios.Scenario
-	lock     *subject.Subject
-	from, to uint64
-	verdicts []play.Verdict
-}
 
 // runFlags are the options of simrun run.
 type runFlags struct {
@@ -68,17 +58,19 @@ func (a *app) run(in invocation, o runFlags) (int, error) {
 	if err != nil {
 		return 0, err
 	}
+	progress := a.newProgress(pairs)
+	if o.format != "" && progress.total > casesMost {
+		return 0, usagef("--format %s: all runs are kept until the last one; at most %d, and these are %d", o.format, casesMost, progress.total)
+	}
 	var results *results
+	ctx, quiet := a.interrupts(func() { results.discard() })
+	defer quiet()
 	if o.out != "" {
 		if results, err = openResults(o.out, in.args); err != nil {
 			return 0, err
 		}
 		defer results.discard()
 	}
-
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	defer stop()
-	progress := a.newProgress(pairs)
 	finished := pairs[:0:0]
 	enc := json.NewEncoder(a.out)
 	enc.SetEscapeHTML(false)
@@ -90,42 +82,50 @@ func (a *app) run(in invocation, o runFlags) (int, error) {
 		lines = a.captured(a.header)
 	}
 	for _, p := range pairs {
-		if a.play(ctx, p, progress); len(p.verdicts) == 0 {
+		err := a.play(ctx, p, progress, func(v play.Verdict) error {
+			if results != nil {
+				if err := results.verdict(p, v); err != nil {
+					return err
+				}
+			}
+			if o.asJSON {
+				return enc.Encode(asObject(v, results.recordingOf(p, v)))
+			}
+			if o.format != "" {
+				cases = append(cases, caseOf(v))
+			}
+			return nil
+		})
+		if err != nil {
+			return 0, err
+		}
+		if p.runs == 0 {
 			break
 		}
 		if results != nil {
-			if err := results.add(p); err != nil {
-				return 0, err
-			}
+			results.add(p)
 		}
-		if o.asJSON {
-			for _, v := range p.verdicts {
-				if err := enc.Encode(asObject(v, results.recordingOf(p, v))); err != nil {
-					return 0, err
-				}
-			}
-		} else if table {
-			if !a.quiet || !p.asExpected() {
-				lines = append(lines, a.captured(func() { a.line(p) })...)
-			}
-		} else {
-			cases = append(cases, p.cases()...)
+		if table && (!a.quiet || !p.asExpected()) {
+			lines = append(lines, a.captured(func() { a.line(p) })...)
 		}
 		p.forget()
 		finished = append(finished, p)
 	}
+	part := ""
+	code := exitCode(finished)
+	if ctx.Err() != nil {
+		part = fmt.Sprintf("interrupted after %d of %d runs", runsOf(finished), progress.total)
+		if code == exitOK {
+			code = exitUndecided
+		}
+	}
 	if results != nil {
-		if err := results.commit(ctx.Err() == nil); err != nil {
+		if err := results.commit(part); err != nil {
 			return 0, err
 		}
 	}
-	code := exitCode(finished)
-	if ctx.Err() != nil {
-		fmt.Fprintf(a.err, "simrun: interrupted after %d of %d runs; what they came to is kept\n", count(finished), progress.total)
-		code = max(code, exitUndecided)
-		if exitCode(finished) == exitUnexpected {
-			code = exitUnexpected
-		}
+	if part != "" {
+		a.say("simrun: %s; what they came to is kept", part)
 	}
 	if table {
 		a.summary(finished, lines)
@@ -205,6 +205,9 @@ func choose(names []string, tag string, locks []string, seeds string) ([]*pair, 
 			if seeds != "" {
 				p.from, p.to = from, to
 			}
+			if p.some() && p.to-p.from >= scenarios.SeedsOfSome {
+				problems = append(problems, fmt.Errorf("--seed %s: %s expects its outcome on %s of one seed, and the verdicts of all seeds wait for it in memory: at most %d seeds", seeds, sc.Name, l.Name, scenarios.SeedsOfSome))
+			}
 			pairs = append(pairs, p)
 		}
 	}
@@ -235,97 +238,6 @@ func seedRange(s string) (from, to uint64, err error) {
 		return 0, 0, fmt.Errorf("--seed %q: write one number, or two as in 1..100, the smaller first", s)
 	}
 	return from, to, nil
-}
-
-// play runs the seeds of a pair until ctx ends. It runs the first seed twice.
-func (a *app) play(ctx context.Context, p *pair, progress *progress) {
-	run := play.RunTwice
-	for seed := p.from; ctx.Err() == nil; seed++ {
-		progress.show(p, seed)
-		p.verdicts = append(p.verdicts, run(a.host, p.sc, p.lock, seed))
-		run = play.Run
-		if seed == p.to { // p.to may be the largest uint64
-			break
-		}
-	}
-	progress.clear()
-	if p.verdicts != nil && p.verdicts[0].Word == play.VerdictNotApplicable {
-		p.verdicts = p.verdicts[:1] // no seed does
-	}
-	p.agree()
-}
-
-// agree applies `in: some`: if one seed is as expected, all seeds are, except
-// nondeterministic ones.
-func (p *pair) agree() {
-	if !p.sc.Expect[p.lock.Expected()].Some {
-		return
-	}
-	met := slices.ContainsFunc(p.verdicts, func(v play.Verdict) bool { return v.AsExpected })
-	for i := range p.verdicts {
-		v := &p.verdicts[i]
-		if met && v.Word != play.VerdictNondeterministic {
-			v.AsExpected = true
-		}
-	}
-}
-
-// forget drops the records, which are large.
-func (p *pair) forget() {
-	for i := range p.verdicts {
-		p.verdicts[i].Played = play.Played{}
-	}
-}
-
-// worst returns the verdict that stands for the pair. An unexpected verdict is worse than an
-// expected one, and a bug is worse than a limit.
-func (p *pair) worst() play.Verdict {
-	rank := func(v play.Verdict) int {
-		r := slices.Index([]play.Word{
-			play.VerdictNotApplicable, play.VerdictHeld, play.VerdictLimit, play.VerdictBug, play.VerdictUndecided, play.VerdictNondeterministic,
-		}, v.Word)
-		if !v.AsExpected {
-			r += 10
-		}
-		return r
-	}
-	worst := p.verdicts[0]
-	for _, v := range p.verdicts[1:] {
-		if rank(v) > rank(worst) {
-			worst = v
-		}
-	}
-	return worst
-}
-
-func (p *pair) asExpected() bool {
-	return !slices.ContainsFunc(p.verdicts, func(v play.Verdict) bool { return !v.AsExpected })
-}
-
-func (p *pair) seeds() string {
-	first, last := p.verdicts[0].Seed, p.verdicts[len(p.verdicts)-1].Seed
-	if first == last {
-		return strconv.FormatUint(first, 10)
-	}
-	return fmt.Sprintf("%d..%d", first, last)
-}
-
-func exitCode(pairs []*pair) int {
-	code := exitOK
-	for _, p := range pairs {
-		for _, v := range p.verdicts {
-			switch {
-			case v.AsExpected:
-			case v.Word == play.VerdictUndecided || v.Word == play.VerdictNondeterministic:
-				if code == exitOK {
-					code = exitUndecided
-				}
-			default:
-				code = exitUnexpected
-			}
-		}
-	}
-	return code
 }
 
 func (a *app) header() {
@@ -387,42 +299,33 @@ func replayCommand(v play.Verdict) string {
 	return fmt.Sprintf("%s run %s --lock %s --seed %d", program(), v.Scenario.ShortName(), v.Lock.Name, v.Seed)
 }
 
-// count returns the number of runs.
-func count(pairs []*pair) (runs int) {
-	for _, p := range pairs {
-		runs += len(p.verdicts)
-	}
-	return runs
-}
-
 // summary prints how many runs were not as expected, then what the lines say of each pair, and
-// last how to replay the last run that was not as expected.
+// last how to replay a run that was not as expected.
 func (a *app) summary(pairs []*pair, lines []byte) {
 	odd := a.summaryLine(pairs)
 	if len(lines) > 0 {
 		fmt.Fprintf(a.out, "\n%s", lines)
 	}
 	if odd != nil {
-		fmt.Fprintf(a.out, "\nreplay: %s\n", replayCommand(*odd))
+		fmt.Fprintf(a.out, "\nreplay: %s\n", replayCommand(odd.worst()))
 	}
 }
 
-// summaryLine prints how many runs of the pairs were not as expected, and returns the last of
-// these, or nil.
-func (a *app) summaryLine(pairs []*pair) (last *play.Verdict) {
-	odd, na := 0, 0
+// summaryLine prints how many runs of the pairs were not as expected, and returns the last pair
+// that has such a run, or nil.
+func (a *app) summaryLine(pairs []*pair) (last *pair) {
+	var odd uint64
+	na := 0
 	for _, p := range pairs {
+		if n := p.odd(); n > 0 {
+			odd += n
+			last = p
+		}
 		if p.worst().Word == play.VerdictNotApplicable {
 			na++
 		}
-		for i := range p.verdicts {
-			if v := &p.verdicts[i]; !v.AsExpected {
-				odd++
-				last = v
-			}
-		}
 	}
-	fmt.Fprintf(a.out, "%d runs of %d pairs of scenario and lock; %d not as expected", count(pairs)-na, len(pairs)-na, odd)
+	fmt.Fprintf(a.out, "%d runs of %d pairs of scenario and lock; %d not as expected", runsOf(pairs)-uint64(na), len(pairs)-na, odd)
 	if na > 0 {
 		fmt.Fprintf(a.out, "; %d pairs do not apply", na)
 	}
@@ -532,7 +435,11 @@ type progress struct {
 func (a *app) newProgress(pairs []*pair) *progress {
 	p := &progress{a: a, begun: time.Now(), told: time.Now()}
 	for _, x := range pairs {
-		p.total += x.to - x.from + 1
+		if more := x.to - x.from; more < math.MaxUint64-p.total {
+			p.total += more + 1
+		} else {
+			p.total = math.MaxUint64
+		}
 	}
 	return p
 }

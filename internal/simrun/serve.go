@@ -40,6 +40,9 @@ func (a *app) serve(dirs []string, addr string) (int, error) {
 	if err := onLoopback(addr); err != nil {
 		return 0, err
 	}
+	if err := inputFolder(dirs[0], "serve takes a folder of results"); err != nil {
+		return 0, err
+	}
 	root, err := os.OpenRoot(dirs[0])
 	if err != nil {
 		return 0, usagef("serve: %w", err)

@@ -106,7 +106,7 @@ func newTarget(file, from string) (*target, error) {
 		return nil, usagef("-o needs a file")
 	case errors.Is(err, fs.ErrNotExist):
 	case err != nil:
-		return nil, usagef("-o: %v", err)
+		return nil, usagef("-o: %w", err)
 	case info.IsDir():
 		return nil, usagef("-o %s is a folder; give a file", file)
 	case !info.Mode().IsRegular():
@@ -117,12 +117,12 @@ func newTarget(file, from string) (*target, error) {
 		}
 		// Replace the file that a link names, not the link.
 		if t.file, err = filepath.EvalSymlinks(file); err != nil {
-			return nil, usagef("-o: %v", err)
+			return nil, usagef("-o: %w", err)
 		}
 	}
 	tmp, err := renameio.TempFile("", t.file)
 	if err != nil {
-		return nil, usagef("-o %s cannot be written: %v", file, err)
+		return nil, usagef("-o %s cannot be written: %w", file, err)
 	}
 	return t, tmp.Cleanup()
 }

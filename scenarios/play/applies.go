@@ -3,7 +3,9 @@ package play
 import (
 	"fmt"
 	"slices"
+	"strings"
 
+	"lockstep/model"
 	"lockstep/scenarios"
 	"lockstep/scenarios/subject"
 )
@@ -49,4 +51,88 @@ func StepsApply(sc *scenarios.Scenario, l *subject.Subject) error {
 		return fmt.Errorf("%s:%d: the step %s does not apply: %s %s", s.Pos.File, s.Pos.Line, s.Kind, l.Name, lacks)
 	}
 	return nil
+}
+
+// About returns the judges that a scenario is about: those that each of its expected bugs and
+// limits names. It returns all judges if the scenario expects no bug and no limit.
+func About(sc *scenarios.Scenario) []string {
+	return slices.DeleteFunc(slices.Clone(model.Judges), func(judge string) bool {
+		for _, e := range sc.Expect {
+			if (e.Class == scenarios.Bug || e.Class == scenarios.Limit) && !slices.Contains(e.Judges, judge) {
+				return true
+			}
+		}
+		return false
+	})
+}
+
+// Claims returns an error that names what a scenario asks about and the lock does not claim: a
+// state that each run must reach, an outcome that a step must have, or a promise. Nothing can
+// be said of the lock then. It returns nil for a lock that the scenario names, since the author
+// says what comes of it.
+func Claims(sc *scenarios.Scenario, l *subject.Subject) error {
+	if slices.Contains(sc.Locks, l.Expected()) {
+		return nil
+	}
+	levels, extended := !l.Uncounted && !l.NonReentrant, false
+	for t := range sc.Threads {
+		if s := reentry(sc.Threads[t].Steps); s != nil && !levels {
+			return fmt.Errorf("%s:%d: the step %s enters again, and %s counts no levels of a hold", s.Pos.File, s.Pos.Line, s.Kind, l.Name)
+		}
+	}
+	for _, s := range sc.All() {
+		if onlyWants(s, model.StillHeld) && !levels {
+			return fmt.Errorf("%s:%d: the step %s gives up one level of several, and %s counts no levels of a hold", s.Pos.File, s.Pos.Line, s.Kind, l.Name)
+		}
+		extended = extended || s.Kind == scenarios.StepExtend
+	}
+	for _, state := range sc.Reach {
+		lacks := ""
+		switch {
+		case state == "renewed" && (l.NoWatchdog || l.Endless) && !extended:
+			lacks = "nothing renews a hold"
+		case state == "reentered" && !levels:
+			lacks = "there are no levels of a hold"
+		case state == "waiter_evicted" && !l.Deadlines:
+			lacks = "waiters have no deadline"
+		default:
+			continue
+		}
+		return fmt.Errorf("%s: each run must reach %s, and on %s %s", sc.File, state, l.Name, lacks)
+	}
+	about, params := About(sc), Params(sc, l)
+	why := ""
+	for _, judge := range about {
+		promise, promised := params.Promise(judge)
+		if promised {
+			return nil
+		}
+		if promise.Waived && why == "" {
+			why = ": " + promise.Source
+		}
+	}
+	if len(about) == 0 {
+		return nil
+	}
+	return fmt.Errorf("%s: the scenario is about %s, which %s does not promise%s", sc.File, strings.Join(about, ", "), l.Name, why)
+}
+
+// reentry returns the first step that takes the lock that the step before it took, if both must
+// be granted; nil if there is none.
+func reentry(steps []scenarios.Step) *scenarios.Step {
+	for i := range steps {
+		s := &steps[i]
+		if i > 0 && steps[i-1].Name == s.Name && onlyWants(&steps[i-1], model.Granted) && onlyWants(s, model.Granted) {
+			return s
+		}
+		if within := reentry(s.Steps); within != nil {
+			return within
+		}
+	}
+	return nil
+}
+
+// onlyWants reports whether a step accepts this outcome and no other.
+func onlyWants(s *scenarios.Step, outcome model.Outcome) bool {
+	return len(s.Want) == 1 && s.Want[0] == string(outcome)
 }

@@ -126,3 +126,59 @@ func TestAStepOfAClockThatAServerDoesNotHaveDoesNotApply(t *testing.T) {
 		}
 	}
 }
+
+// A scenario that asks what a lock does not claim says nothing of the lock. A lock that the
+// scenario names is played, whatever it claims.
+func TestWhatALockDoesNotClaimIsNotAsked(t *testing.T) {
+	waived := model.Promises{model.JudgeHoldCount: {Waived: true, Source: "it has no re-entry to count"}}
+	all := model.Traits{Fair: true, Deadlines: true}
+	none := model.Traits{Uncounted: true, NoWatchdog: true}
+	const twice = "lock: {name: x, want: granted}}, {try_lock: {name: x, wait: 0, want: granted}"
+	for _, c := range []struct {
+		steps, more string
+		traits      model.Traits
+		promises    model.Promises
+		want        string
+	}{
+		{"lock: x", "reach: [renewed]", none, nil, "s.yaml: each run must reach renewed, and on other nothing renews a hold"},
+		{"lock: x", "reach: [renewed]", model.Traits{Endless: true}, nil, "nothing renews a hold"},
+		{"lock: x", "reach: [renewed]", all, nil, ""},
+		{"extend: x", "reach: [renewed]", none, nil, ""},
+		{"lock: x", "reach: [reentered]", none, nil, "s.yaml: each run must reach reentered, and on other there are no levels of a hold"},
+		{"lock: x", "reach: [reentered]", model.Traits{NonReentrant: true}, nil, "there are no levels of a hold"},
+		{"lock: x", "reach: [reentered]", all, nil, ""},
+		{"lock: x", "reach: [waiter_evicted]", model.Traits{Fair: true}, nil, "waiters have no deadline"},
+		{"lock: x", "reach: [waiter_evicted]", all, nil, ""},
+		{"lock: x", "reach: [lease_expired, stale_unlock]", none, nil, ""},
+		{"unlock: {name: x, want: still_held}", "", none, nil, "s.yaml:5: the step unlock gives up one level of several, and other counts no levels of a hold"},
+		{"unlock: {name: x, want: [still_held, released]}", "", none, nil, ""},
+		{"unlock: {name: x, want: still_held}", "", all, nil, ""},
+		{twice, "", none, nil, "s.yaml:5: the step try_lock enters again, and other counts no levels of a hold"},
+		{"repeat: {times: 2, steps: [{" + twice + "}]}", "", none, nil, "the step try_lock enters again, and other counts no levels of a hold"},
+		{twice, "", all, nil, ""},
+		{strings.Replace(twice, "wait: 0, want: granted", "wait: 0, want: busy", 1), "", none, nil, ""},
+		{strings.Replace(twice, "name: x", "name: y", 1), "", none, nil, ""},
+		{"lock: x", "expect: {named: {bug: [fifo]}}", none, nil, "s.yaml: the scenario is about fifo, which other does not promise"},
+		{"lock: x", "expect: {named: {bug: [fifo]}}", all, nil, ""},
+		{"lock: x", "expect: {named: {limit: [fifo, lease]}}", none, nil, ""},
+		{"lock: x", "expect: {named: {bug: [hold-count]}}", all, waived, "the scenario is about hold-count, which other does not promise: it has no re-entry to count"},
+		{"lock: x", "expect: {named: {not: [hold-count]}}", all, waived, ""},
+	} {
+		text := "lockstep: 1\nname: s\nlocks: [named]\nprocesses: {a: {}}\nsteps: {a/1: [{" + c.steps + "}]}\n" + c.more + "\n"
+		sc, err := scenarios.Parse("s.yaml", []byte(text), scenarios.AnyLock)
+		if err != nil {
+			t.Fatal(err)
+		}
+		l := &subject.Subject{Name: "other", Traits: c.traits, Promises: c.promises}
+		switch err := play.Claims(sc, l); {
+		case c.want == "" && err != nil:
+			t.Errorf("%s %s: %v", c.steps, c.more, err)
+		case c.want != "" && (err == nil || !strings.HasSuffix(err.Error(), c.want)):
+			t.Errorf("%s %s: %v; want %s", c.steps, c.more, err, c.want)
+		}
+		l.Name = "named"
+		if err := play.Claims(sc, l); err != nil {
+			t.Errorf("a lock that the scenario names: %v", err)
+		}
+	}
+}

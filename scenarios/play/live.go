@@ -122,6 +122,9 @@ func ReadLive(file string, text []byte) (LiveRun, error) {
 	if r.Format != liveFormat {
 		return fail("live recording format %d; this program reads format %d", r.Format, liveFormat)
 	}
+	if len(r.Events) == 0 {
+		return fail("the live recording has no event, so it shows nothing of its verdict %q; simrun live SCENARIO --out DIR writes another", r.Verdict)
+	}
 	l, err := subject.Find(r.Lock)
 	if err != nil {
 		return fail("%v", err)

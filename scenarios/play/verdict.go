@@ -23,7 +23,7 @@ const (
 	VerdictLimit            Word = "limit"
 	VerdictUndecided        Word = "undecided"
 	VerdictNondeterministic Word = "nondeterministic"
-	// VerdictNotApplicable says that the scenario was not played, see Applies.
+	// VerdictNotApplicable says that the scenario was not played, see Applies and Claims.
 	VerdictNotApplicable Word = "n/a"
 )
 
@@ -47,12 +47,19 @@ type Verdict struct {
 }
 
 // Run plays one seed of a scenario on a lock and judges it. A scenario that does not
-// apply to the lock is not played.
+// apply to the lock is not played, and neither is one that asks what the lock does not claim.
 func Run(h *sim.Host, sc *scenarios.Scenario, l *subject.Subject, seed uint64) Verdict {
-	if err := Applies(sc, l); err != nil {
-		return Verdict{Scenario: sc, Lock: l, Seed: seed, Word: VerdictNotApplicable, AsExpected: true, Why: err.Error()}
+	for _, asks := range []func(*scenarios.Scenario, *subject.Subject) error{Applies, Claims} {
+		if err := asks(sc, l); err != nil {
+			return NotApplicable(sc, l, seed, err)
+		}
 	}
 	return Judge(h, sc, l, seed, Play(h, sc, l, sim.NewSeeded(seed)))
+}
+
+// NotApplicable is the verdict on a scenario that was not played, with the reason.
+func NotApplicable(sc *scenarios.Scenario, l *subject.Subject, seed uint64, reason error) Verdict {
+	return Verdict{Scenario: sc, Lock: l, Seed: seed, Word: VerdictNotApplicable, AsExpected: true, Why: reason.Error()}
 }
 
 // RunTwice runs twice. If the digests differ, the verdict is nondeterministic.

@@ -1,0 +1,86 @@
+package simrun
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"syscall"
+)
+
+// ioError reports that the system could not read or write.
+type ioError struct{ error }
+
+func (e ioError) Unwrap() error { return e.error }
+
+// failedIO reports whether err is an error of the system in reading or writing. Bad input,
+// such as a file that is not there, is the user's, unless the device is full or broken.
+func failedIO(err error) bool {
+	var known ioError
+	var bad usageError
+	var number syscall.Errno
+	if errors.As(err, &known) {
+		return true
+	}
+	if errors.As(err, &bad) {
+		return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) || errors.Is(err, syscall.EFBIG) || errors.Is(err, syscall.EIO)
+	}
+	return errors.As(err, &number)
+}
+
+// once returns the first of several joined errors. A full disk fails every write after the
+// first, and each says the same.
+func once(err error) error {
+	for {
+		joined, ok := err.(interface{ Unwrap() []error })
+		if !ok {
+			return err
+		}
+		err = joined.Unwrap()[0]
+	}
+}
+
+// output is the output of a command. It keeps the first error, since most of what a command
+// prints is printed without a look at it, and writes nothing after it.
+type output struct {
+	to  io.Writer
+	err error
+}
+
+func (o *output) Write(text []byte) (int, error) {
+	if o.err != nil {
+		return 0, o.err
+	}
+	n, err := o.to.Write(text)
+	if err == nil && n < len(text) {
+		err = io.ErrShortWrite
+	}
+	if err != nil {
+		o.err = ioError{fmt.Errorf("the output: %w", err)}
+	}
+	return n, o.err
+}
+
+// watchOutput puts a writer that keeps its error in the place of the output. The function that
+// it returns ends the command: if the output failed, it says so and returns exitIO in the place
+// of the code. Only a defect of simrun is worse.
+func (a *app) watchOutput() (end func(code int) int) {
+	o := &output{to: a.out}
+	a.out = o
+	return func(code int) int {
+		a.out = o.to
+		if o.err == nil || code == exitDefect || code == exitIO {
+			return code
+		}
+		return a.failIO(o.err)
+	}
+}
+
+// failIO says that the system could not read or write. A command that simrun gives itself
+// leaves that to the command of the user.
+func (a *app) failIO(err error) int {
+	a.failed = once(err)
+	if !a.nested {
+		fmt.Fprintf(a.err, "simrun: input or output failed: %v\n", a.failed)
+	}
+	return exitIO
+}

@@ -1,0 +1,187 @@
+package simrun
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+
+	"lockstep/scenarios"
+	"lockstep/scenarios/play"
+	"lockstep/scenarios/subject"
+)
+
+// A pair is a scenario on a lock, with what its seeds came to. It keeps one verdict of each
+// kind, so that its size does not depend on the number of seeds.
+type pair struct {
+	sc       *scenarios.Scenario
+	lock     *subject.Subject
+	from, to uint64
+	kinds    []kind // in the order of their first seeds
+	runs     uint64
+	last     uint64 // the last seed that was played
+	met      bool   // some seed was as expected
+}
+
+// A kind is what several verdicts of a pair have in common.
+type kind struct {
+	word  play.Word
+	shown string // the verdict on what the scenario is about, see wordOf
+	// asExpected is that of each run, without what `in: some` makes of it.
+	asExpected bool
+	first      play.Verdict
+	runs       uint64
+}
+
+// add counts a verdict. It reports whether the verdict is the first of its kind.
+func (p *pair) add(v play.Verdict) (first bool) {
+	p.runs++
+	p.last = v.Seed
+	p.met = p.met || v.AsExpected
+	shown := wordOf(v, play.About(p.sc))
+	for i := range p.kinds {
+		if k := &p.kinds[i]; k.word == v.Word && k.shown == shown && k.asExpected == v.AsExpected {
+			k.runs++
+			return false
+		}
+	}
+	p.kinds = append(p.kinds, kind{word: v.Word, shown: shown, asExpected: v.AsExpected, first: v, runs: 1})
+	return true
+}
+
+// some reports whether the scenario expects its outcome of one seed only (`in: some`).
+func (p *pair) some() bool { return p.sc.Expect[p.lock.Expected()].Some }
+
+// expected reports whether verdicts such as v are as expected. With `in: some` one seed that
+// is as expected stands for all, except for nondeterministic ones.
+func (p *pair) expected(v play.Verdict) bool {
+	return v.AsExpected || p.some() && p.met && v.Word != play.VerdictNondeterministic
+}
+
+// settled returns a verdict with what is known of the other seeds.
+func (p *pair) settled(v play.Verdict) play.Verdict {
+	v.AsExpected = p.expected(v)
+	return v
+}
+
+// play runs the seeds of a pair until ctx ends, the first one twice. It gives each verdict to
+// each, unless that is nil, and then forgets it, if it is not the first of its kind. With `in:
+// some` the verdicts wait until a seed is as expected; if ctx ends before, nothing can be said
+// of them, and the pair has no run.
+func (a *app) play(ctx context.Context, p *pair, progress *progress, each func(play.Verdict) error) error {
+	if each == nil {
+		each = func(play.Verdict) error { return nil }
+	}
+	defer progress.clear()
+	var waiting []play.Verdict
+	release := func() error {
+		for _, v := range waiting {
+			if err := each(p.settled(v)); err != nil {
+				return err
+			}
+		}
+		waiting = nil
+		return nil
+	}
+	run := play.RunTwice
+	for seed := p.from; ctx.Err() == nil; seed++ {
+		progress.show(p, seed)
+		v := run(a.host, p.sc, p.lock, seed)
+		run = play.Run
+		first := p.add(v)
+		switch {
+		case p.some() && !p.met:
+			if !first {
+				v.Played.Record, v.Played.Trace, v.Played.Decisions = nil, nil, nil
+			}
+			waiting = append(waiting, v)
+		default:
+			if err := release(); err != nil {
+				return err
+			}
+			if err := each(p.settled(v)); err != nil {
+				return err
+			}
+		}
+		if seed == p.to || v.Word == play.VerdictNotApplicable { // p.to may be the largest uint64; no other seed applies
+			return release()
+		}
+	}
+	if len(waiting) > 0 {
+		p.kinds, p.runs = nil, 0
+	}
+	return nil
+}
+
+// forget drops the records, which are large.
+func (p *pair) forget() {
+	for i := range p.kinds {
+		p.kinds[i].first.Played = play.Played{}
+	}
+}
+
+// worst returns the verdict that stands for the pair. An unexpected verdict is worse than an
+// expected one, and a bug is worse than a limit.
+func (p *pair) worst() play.Verdict {
+	rank := func(v play.Verdict) int {
+		r := slices.Index([]play.Word{
+			play.VerdictNotApplicable, play.VerdictHeld, play.VerdictLimit, play.VerdictBug, play.VerdictUndecided, play.VerdictNondeterministic,
+		}, v.Word)
+		if !p.expected(v) {
+			r += 10
+		}
+		return r
+	}
+	worst := p.kinds[0].first
+	for _, k := range p.kinds[1:] {
+		if rank(k.first) > rank(worst) {
+			worst = k.first
+		}
+	}
+	return p.settled(worst)
+}
+
+func (p *pair) asExpected() bool { return p.odd() == 0 }
+
+// odd returns how many runs were not as expected.
+func (p *pair) odd() (runs uint64) {
+	for _, k := range p.kinds {
+		if !p.expected(k.first) {
+			runs += k.runs
+		}
+	}
+	return runs
+}
+
+func (p *pair) seeds() string {
+	if p.from == p.last {
+		return strconv.FormatUint(p.from, 10)
+	}
+	return fmt.Sprintf("%d..%d", p.from, p.last)
+}
+
+// runsOf returns how many runs the pairs had.
+func runsOf(pairs []*pair) (runs uint64) {
+	for _, p := range pairs {
+		runs += p.runs
+	}
+	return runs
+}
+
+func exitCode(pairs []*pair) int {
+	code := exitOK
+	for _, p := range pairs {
+		for _, k := range p.kinds {
+			switch {
+			case p.expected(k.first):
+			case k.word == play.VerdictUndecided || k.word == play.VerdictNondeterministic:
+				if code == exitOK {
+					code = exitUndecided
+				}
+			default:
+				code = exitUnexpected
+			}
+		}
+	}
+	return code
+}

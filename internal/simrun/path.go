@@ -1,0 +1,41 @@
+package simrun
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+)
+
+// inputFile refuses a folder where a command reads a file. takes says what the command takes.
+// Whoever opens the file tells any other error.
+func inputFile(file, takes string) error {
+	if info, err := os.Stat(file); err == nil && info.IsDir() {
+		return usagef("%s is a folder; %s", file, takes)
+	}
+	return nil
+}
+
+// inputFolder refuses what is no folder where a command reads one. takes says what the command
+// takes.
+func inputFolder(dir, takes string) error {
+	switch info, err := os.Stat(dir); {
+	case errors.Is(err, fs.ErrNotExist):
+		return usagef("there is no folder %s; %s", dir, takes)
+	case err != nil:
+		return usageError{err}
+	case !info.IsDir():
+		return usagef("%s is a file; %s", dir, takes)
+	}
+	return nil
+}
+
+// outputFolder makes the folder that an option names.
+func outputFolder(option, dir string) error {
+	if info, err := os.Stat(dir); err == nil && !info.IsDir() {
+		return usagef("%s %s is a file; name a folder", option, dir)
+	}
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return usagef("%s: %w", option, err)
+	}
+	return nil
+}
