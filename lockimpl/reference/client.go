@@ -82,6 +82,7 @@ type Client struct {
 	log       *slog.Logger
 	answer    time.Duration // how long one is waited for
 	requests  atomic.Int64  // numbers the requests, from 1
+	handles   atomic.Int64  // numbers the owners of handles, from 1
 	clock     serverClock
 	channels  channels
 	holds     holds
@@ -151,13 +152,22 @@ func (c *Client) Close() error {
 	return nil
 }
 
-func (c *Client) owner(o lockimpl.Owner) string { return c.id + ":" + strconv.FormatInt(int64(o), 10) }
+// owner is who asks for a lock.
+type owner struct {
+	name   string         // as the server knows it
+	jitter lockimpl.Owner // whose jitter it draws
+}
+
+// owner gives the owner that callers name by a number.
+func (c *Client) owner(o lockimpl.Owner) owner {
+	return owner{c.id + ":" + strconv.FormatInt(int64(o), 10), o}
+}
 
 // backoff is the pause before retry number n, from 0; most at most. However long
 // it is, no two owners ask in step.
-func (c *Client) backoff(o lockimpl.Owner, n int, most time.Duration) time.Duration {
+func (c *Client) backoff(o owner, n int, most time.Duration) time.Duration {
 	full := min(retryMin<<min(n, 10), most)
-	return full/2 + c.env.Jitter(o, full/2)
+	return full/2 + c.env.Jitter(o.jitter, full/2)
 }
 
 // poll bounds how long a waiter sleeps.

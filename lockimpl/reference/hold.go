@@ -1,10 +1,12 @@
 package reference
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -20,14 +22,14 @@ type holds struct {
 
 type holdKey struct {
 	lock  string
-	owner lockimpl.Owner
+	owner string // as the server knows it
 }
 
 // hold is one grant, entered again or not. Its fields are guarded by holds.mu
 // but for those that never change.
 type hold struct {
 	key   holdKey
-	name  string // of the owner, as the server knows it
+	owner owner
 	token int64
 
 	levels []level         // innermost last
@@ -51,7 +53,7 @@ func renewed(l level) bool { return l.renewed }
 
 // granted enters a hold, which the server keeps for its time to live from the
 // instant at which it was asked, at least.
-func (h *holds) granted(key holdKey, owner string, lease time.Duration, got answer, asked time.Time) {
+func (h *holds) granted(key holdKey, o owner, lease time.Duration, got answer, asked time.Time) *hold {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	held := h.open[key]
@@ -60,7 +62,7 @@ func (h *holds) granted(key holdKey, owner string, lease time.Duration, got answ
 		held = nil
 	}
 	if held == nil {
-		held = &hold{key: key, name: owner, token: got.token}
+		held = &hold{key: key, owner: o, token: got.token}
 		held.ctx, held.end = context.WithCancelCause(context.Background())
 		held.alarm = time.AfterFunc(got.ttl, func() { h.expired(held) })
 		h.open[key] = held
@@ -70,6 +72,7 @@ func (h *holds) granted(key holdKey, owner string, lease time.Duration, got answ
 		held.lastsUntil(until)
 	}
 	h.renewals(held)
+	return held
 }
 
 func (held *hold) lastsUntil(t time.Time) {
@@ -109,13 +112,13 @@ func (h *holds) renew(ctx context.Context, held *hold, pause time.Duration) {
 	c := h.client
 	for failed := 0; c.sleep(ctx, pause) == nil; {
 		asked := time.Now()
-		kept, err := c.run(ctx, plainScripts.renew.Run, []string{held.key.lock}, held.name, held.token, c.watchdog.Milliseconds())
+		kept, err := c.run(ctx, plainScripts.renew.Run, []string{held.key.lock}, held.key.owner, held.token, c.watchdog.Milliseconds())
 		switch {
 		case ctx.Err() != nil:
 			return
 		case err != nil:
-			c.log.Warn("a renewal failed", "lock", held.key.lock, "owner", held.name, "err", err)
-			pause = c.backoff(held.key.owner, failed, retryMax)
+			c.log.Warn("a renewal failed", "lock", held.key.lock, "owner", held.key.owner, "err", err)
+			pause = c.backoff(held.owner, failed, retryMax)
 			failed++
 		case kept == int64(0):
 			h.lost(held)
@@ -155,7 +158,7 @@ func (h *holds) expired(held *hold) {
 
 func (h *holds) tell(held *hold, cause error) {
 	if held.ctx.Err() == nil && errors.Is(cause, lockimpl.ErrHoldLost) {
-		h.client.log.Error("a hold is lost", "lock", held.key.lock, "owner", held.name)
+		h.client.log.Error("a hold is lost", "lock", held.key.lock, "owner", held.key.owner)
 	}
 	held.end(cause)
 }
@@ -221,11 +224,25 @@ func (h *holds) closeAll() { h.all(lockimpl.ErrClosed, func(*hold) bool { return
 func (h *holds) all(cause error, of func(*hold) bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	var ends []*hold
 	for _, held := range h.open {
 		if of(held) {
-			h.over(held, cause)
+			ends = append(ends, held)
 		}
 	}
+	slices.SortFunc(ends, func(a, b *hold) int {
+		return cmp.Or(strings.Compare(a.key.lock, b.key.lock), strings.Compare(a.key.owner, b.key.owner))
+	})
+	for _, held := range ends {
+		h.over(held, cause)
+	}
+}
+
+// believes says whether the holder has reason to think that the server keeps the hold.
+func (h *holds) believes(held *hold) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return time.Now().Before(held.until)
 }
 
 func (h *holds) find(key holdKey) *hold {
@@ -242,13 +259,23 @@ func (h *holds) find(key holdKey) *hold {
 // does, as far as the two clocks run alike. An owner that does not hold the
 // lock gets ErrNotHeld. Nothing is sent.
 func (l *Lock) HoldContext(parent context.Context, o lockimpl.Owner) (context.Context, error) {
-	held := l.c.holds.find(holdKey{l.name, o})
+	held := l.c.holds.find(holdKey{l.name, l.c.owner(o).name})
 	if held == nil {
 		return nil, fmt.Errorf("%s: %w", l.doing("watch the hold of", o), lockimpl.ErrNotHeld)
 	}
+	return held.context(parent), nil
+}
+
+// context gives one that ends with parent and with the hold.
+func (held *hold) context(parent context.Context) context.Context {
 	ctx, cancel := context.WithCancelCause(parent)
-	context.AfterFunc(held.ctx, func() { cancel(context.Cause(held.ctx)) })
-	return ctx, nil
+	if held.ctx.Err() != nil {
+		cancel(context.Cause(held.ctx))
+		return ctx
+	}
+	stop := context.AfterFunc(held.ctx, func() { cancel(context.Cause(held.ctx)) })
+	context.AfterFunc(ctx, func() { stop() }) // a hold may outlive many parents
+	return ctx
 }
 
 // Token is the fencing token of the owner's hold: greater than that of every
@@ -259,7 +286,7 @@ func (l *Lock) HoldContext(parent context.Context, o lockimpl.Owner) (context.Co
 // Tokens are counted at the server and follow its clock where the count is
 // lost, so they go on growing unless count and clock are both put back.
 func (l *Lock) Token(o lockimpl.Owner) (int64, error) {
-	held := l.c.holds.find(holdKey{l.name, o})
+	held := l.c.holds.find(holdKey{l.name, l.c.owner(o).name})
 	if held == nil {
 		return 0, fmt.Errorf("%s: %w", l.doing("see the token of", o), lockimpl.ErrNotHeld)
 	}
