@@ -68,6 +68,8 @@ type Config struct {
 	// and owner: at Warn a renewal that failed (err), at Error a hold that is
 	// lost. nil: nothing.
 	Log *slog.Logger
+	// Observer is told of calls and holds, for metrics. nil: nobody is.
+	Observer Observer
 }
 
 // Client makes the locks of one process. It implements lockimpl.Client for the
@@ -80,6 +82,7 @@ type Client struct {
 	heartbeat time.Duration
 	env       lockimpl.Environment
 	log       *slog.Logger
+	observer  Observer
 	answer    time.Duration // how long one is waited for
 	requests  atomic.Int64  // numbers the requests, from 1
 	handles   atomic.Int64  // numbers the owners of handles, from 1
@@ -96,7 +99,7 @@ type Client struct {
 // is given up keeps its connection until the ReadTimeout. It sends nothing. Close does not
 // close rdb. A duration of the Config that is too short gives ErrInvalid.
 func NewClient(rdb redis.UniversalClient, cfg Config) (*Client, error) {
-	c := &Client{rdb: rdb, retries: redisclient.Retries(rdb), id: cfg.ID, watchdog: cfg.WatchdogTimeout, heartbeat: cfg.Heartbeat, env: cfg.Environment.WithDefaults(), log: cfg.Log}
+	c := &Client{rdb: rdb, retries: redisclient.Retries(rdb), id: cfg.ID, watchdog: cfg.WatchdogTimeout, heartbeat: cfg.Heartbeat, env: cfg.Environment.WithDefaults(), log: cfg.Log, observer: cfg.Observer}
 	if c.id == "" {
 		c.id = c.env.NewID(0)
 	}
@@ -112,6 +115,9 @@ func NewClient(rdb redis.UniversalClient, cfg Config) (*Client, error) {
 	c.answer = min(answerWithin, c.heartbeat/2)
 	if c.log == nil {
 		c.log = slog.New(slog.DiscardHandler)
+	}
+	if c.observer == nil {
+		c.observer = nobody{}
 	}
 	c.closing, c.close = context.WithCancel(context.Background())
 	c.channels = channels{client: c, open: map[string]*channel{}}

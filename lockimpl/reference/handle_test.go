@@ -135,6 +135,12 @@ func TestAReleaseSaysWhatCameOfTheHold(t *testing.T) {
 			b.m.SetError("")
 			b.sent = nil
 		}, second: released, sent: 1},
+		"the server refused an earlier one until that gave up": {before: func(b *bench, h *Hold) {
+			b.m.SetError("NOPERM")
+			b.is("the first failed", h.Release(background) != nil, true)
+			b.m.SetError("")
+			b.sent, b.lose["unlock"] = nil, 1
+		}, second: released, sent: 2},
 	} {
 		t.Run(what, func(t *testing.T) {
 			both(t, func(b *bench, fair bool) {

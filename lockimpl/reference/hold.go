@@ -3,7 +3,6 @@ package reference
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -18,6 +17,7 @@ type holds struct {
 	client *Client
 	mu     sync.Mutex
 	open   map[holdKey]*hold
+	ended  []HoldEnded // since mu was taken; told of when it is given up
 }
 
 type holdKey struct {
@@ -31,6 +31,7 @@ type hold struct {
 	key   holdKey
 	owner owner
 	token int64
+	since time.Time // when the answer came that granted it
 
 	levels []level         // innermost last
 	until  time.Time       // when it may be over, by the process's own clock
@@ -55,14 +56,14 @@ func renewed(l level) bool { return l.renewed }
 // instant at which it was asked, at least.
 func (h *holds) granted(key holdKey, o owner, lease time.Duration, got answer, asked time.Time) *hold {
 	h.mu.Lock()
-	defer h.mu.Unlock()
+	defer h.unlockAndTell()
 	held := h.open[key]
 	if held != nil && held.token != got.token {
 		h.over(held, lockimpl.ErrHoldLost) // it was lost unheard, and this is a new one
 		held = nil
 	}
 	if held == nil {
-		held = &hold{key: key, owner: o, token: got.token}
+		held = &hold{key: key, owner: o, token: got.token, since: time.Now()}
 		held.ctx, held.end = context.WithCancelCause(context.Background())
 		held.alarm = time.AfterFunc(got.ttl, func() { h.expired(held) })
 		h.open[key] = held
@@ -117,13 +118,16 @@ func (h *holds) renew(ctx context.Context, held *hold, pause time.Duration) {
 		case ctx.Err() != nil:
 			return
 		case err != nil:
+			c.observer.RenewalEnded(RenewalEnded{held.key.lock, RenewalFailed})
 			c.log.Warn("a renewal failed", "lock", held.key.lock, "owner", held.key.owner, "err", err)
 			pause = c.backoff(held.owner, failed, retryMax)
 			failed++
 		case kept == int64(0):
+			c.observer.RenewalEnded(RenewalEnded{held.key.lock, RenewalGone})
 			h.lost(held)
 			return
 		default:
+			c.observer.RenewalEnded(RenewalEnded{held.key.lock, RenewalRenewed})
 			h.renewed(held, asked.Add(c.watchdog))
 			pause, failed = time.Until(asked.Add(c.watchdog/3)), 0
 		}
@@ -140,7 +144,7 @@ func (h *holds) renewed(held *hold, until time.Time) {
 
 func (h *holds) lost(held *hold) {
 	h.mu.Lock()
-	defer h.mu.Unlock()
+	defer h.unlockAndTell()
 	if h.open[held.key] == held {
 		h.over(held, lockimpl.ErrHoldLost)
 	}
@@ -149,7 +153,7 @@ func (h *holds) lost(held *hold) {
 // expired tells the holder that its hold may be over; renewals go on.
 func (h *holds) expired(held *hold) {
 	h.mu.Lock()
-	defer h.mu.Unlock()
+	defer h.unlockAndTell()
 	if h.open[held.key] != held || time.Now().Before(held.until) {
 		return // given up, or renewed while the alarm went off
 	}
@@ -157,10 +161,24 @@ func (h *holds) expired(held *hold) {
 }
 
 func (h *holds) tell(held *hold, cause error) {
-	if held.ctx.Err() == nil && errors.Is(cause, lockimpl.ErrHoldLost) {
-		h.client.log.Error("a hold is lost", "lock", held.key.lock, "owner", held.key.owner)
+	if held.ctx.Err() == nil {
+		e := HoldEnded{held.key.lock, holdOutcome(cause), time.Since(held.since)}
+		if e.Outcome == HoldLost {
+			h.client.log.Error("a hold is lost", "lock", held.key.lock, "owner", held.key.owner)
+		}
+		h.ended = append(h.ended, e)
 	}
 	held.end(cause)
+}
+
+// unlockAndTell gives up mu, and tells of the holds that have ended meanwhile.
+func (h *holds) unlockAndTell() {
+	ended := h.ended
+	h.ended = nil
+	h.mu.Unlock()
+	for _, e := range ended {
+		h.client.observer.HoldEnded(e)
+	}
 }
 
 // over forgets a hold; holds.mu is held.
@@ -195,7 +213,7 @@ func (h *holds) releasing(key holdKey) (ends int64) {
 // believed says whether the holder had reason to think that it holds the lock.
 func (h *holds) released(key holdKey, all bool, cause error) (believed bool) {
 	h.mu.Lock()
-	defer h.mu.Unlock()
+	defer h.unlockAndTell()
 	held := h.open[key]
 	if held == nil {
 		return false
@@ -223,7 +241,7 @@ func (h *holds) closeAll() { h.all(lockimpl.ErrClosed, func(*hold) bool { return
 
 func (h *holds) all(cause error, of func(*hold) bool) {
 	h.mu.Lock()
-	defer h.mu.Unlock()
+	defer h.unlockAndTell()
 	var ends []*hold
 	for _, held := range h.open {
 		if of(held) {

@@ -78,13 +78,14 @@ type acquisition struct {
 	kept  time.Duration // for which a grant holds: the lease, or the watchdog timeout
 	place time.Duration // for which a place in the queue is taken
 	asked bool          // one attempt may have left a place or a hold
-	busy  bool          // one attempt was told that another holds the lock, or waits for it
+	busy  time.Time     // when an attempt was first told that another holds the lock, or waits for it
 }
 
 // acquire tries for wait, without bound when it is negative. It gives no hold and no
 // error when others held the lock all the time.
-func (l *Lock) acquire(ctx context.Context, doing string, o owner, lease, wait time.Duration) (*hold, error) {
-	until := time.Now().Add(wait)
+func (l *Lock) acquire(ctx context.Context, doing string, o owner, lease, wait time.Duration) (held *hold, err error) {
+	begun := time.Now()
+	until := begun.Add(wait)
 	a := &acquisition{l: l, lease: lease, kept: cmp.Or(lease, l.c.watchdog)}
 	if wait != 0 {
 		a.place = l.c.heartbeat
@@ -92,6 +93,7 @@ func (l *Lock) acquire(ctx context.Context, doing string, o owner, lease, wait t
 	a.request = l.request(l.scripts.acquire, o, TokenName(l.name), a.kept.Milliseconds(), a.place.Milliseconds())
 	a.call = a.number
 	a.args = append(a.args, a.call)
+	defer func() { a.ended(ctx, begun, held, err) }()
 	var w *waiter
 	for failed := 0; ; {
 		if err := l.c.over(ctx); err != nil {
@@ -109,7 +111,10 @@ func (l *Lock) acquire(ctx context.Context, doing string, o owner, lease, wait t
 		case err == nil && got.word == answerOver:
 			return nil, fmt.Errorf("%s: %w", doing, errLostUnheard)
 		case err == nil:
-			pause, failed, a.busy = l.pause(got), 0, true
+			pause, failed = l.pause(got), 0
+			if a.busy.IsZero() {
+				a.busy = time.Now()
+			}
 		case a.hopeless():
 			return a.giveUp(ctx, doing, err, nil)
 		default:
@@ -135,6 +140,15 @@ func (l *Lock) acquire(ctx context.Context, doing string, o owner, lease, wait t
 			return a.giveUp(ctx, doing, nil, err)
 		}
 	}
+}
+
+// ended tells of the end of the call.
+func (a *acquisition) ended(ctx context.Context, begun time.Time, held *hold, err error) {
+	e := AcquireEnded{Lock: a.l.name, Outcome: acquireOutcome(ctx, held, err), Took: time.Since(begun)}
+	if a.place > 0 && !a.busy.IsZero() {
+		e.Waited = time.Since(a.busy)
+	}
+	a.l.c.observer.AcquireEnded(ctx, e)
 }
 
 // attempt asks for the lock once. Each attempt has a number of its own: after the answer
@@ -185,7 +199,7 @@ func (a *acquisition) giveUp(ctx context.Context, doing string, why, failed erro
 		return a.granted(doing, got, asked)
 	case err == nil && got.word == answerOver:
 		return nil, fmt.Errorf("%s: %w", doing, errLostUnheard)
-	case err == nil && left && why == nil && (a.busy || got.word == answerBusy):
+	case err == nil && left && why == nil && (!a.busy.IsZero() || got.word == answerBusy):
 		return nil, nil
 	case err == nil && left:
 		return nil, fmt.Errorf("%s: %w", doing, cmp.Or(why, failed))
