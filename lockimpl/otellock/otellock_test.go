@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"os"
 	"reflect"
 	"slices"
 	"strings"
@@ -153,6 +154,24 @@ func TestAnErrorNamesItsInstrument(t *testing.T) {
 	for _, name := range []string{AcquireDuration, LostHolds} {
 		if _, err := New(full{name: name}); !errors.Is(err, errFull) || !strings.Contains(fmt.Sprint(err), name) {
 			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// The page for operators names every instrument, attribute and outcome.
+func TestThePageForOperatorsNamesThem(t *testing.T) {
+	text, err := os.ReadFile("../../docs/production.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{
+		AcquireDuration, WaitDuration, HoldDuration, Renewals, LostHolds, OutcomeKey, NameKey,
+		string(reference.AcquireGranted), string(reference.AcquireBusy), string(reference.AcquireCanceled), string(reference.AcquireFailed), string(reference.AcquireUnknown),
+		string(reference.RenewalRenewed), string(reference.RenewalFailed), string(reference.RenewalGone),
+		string(reference.HoldReleased), string(reference.HoldLost), string(reference.HoldClosed),
+	} {
+		if !strings.Contains(string(text), "`"+name+"`") {
+			t.Errorf("docs/production.md does not name %s", name)
 		}
 	}
 }

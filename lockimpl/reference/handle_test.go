@@ -232,6 +232,42 @@ func TestAHoldOutlivesItsParents(t *testing.T) {
 	})
 }
 
+// docs/production.md lists the keys and how long they stay.
+func TestWhatHandlesLeaveInRedis(t *testing.T) {
+	both(t, func(b *bench, fair bool) {
+		keys := func(when, want string) {
+			b.t.Helper()
+			b.is(when, strings.Join(b.m.Keys(), " "), want)
+		}
+		memory := func(client string) string { return "reference_memory:{l}:" + client + ":hold-1" }
+		l, other := b.lock("a", fair), b.lock("c", fair)
+		h := b.acquire(l)
+		keys("while it is held", "l "+memory("a")+" reference_token:{l}")
+		b.is("the hold", b.m.TTL("l"), DefaultWatchdogTimeout)
+		ctx, cancel := context.WithTimeout(background, time.Second)
+		defer cancel()
+		go func() { _, _ = other.Acquire(ctx) }()
+		synctest.Wait()
+		queue := ""
+		if fair {
+			queue = "reference_deadlines:{l} "
+			b.is("the queue", b.m.TTL(QueueName("l")), DefaultHeartbeat)
+		}
+		want := "l " + queue + memory("a") + " " + memory("c") + " "
+		if fair {
+			want += "reference_queue:{l} "
+		}
+		keys("while another waits", want+"reference_token:{l}")
+		time.Sleep(2 * time.Second)
+		b.must(h.Release(background))
+		keys("when all have left", memory("a")+" "+memory("c")+" reference_token:{l}")
+		time.Sleep(Memory - 2*time.Second)
+		keys("less than a minute after the last call", memory("a")+" "+memory("c"))
+		time.Sleep(2 * time.Second)
+		keys("a minute later", "")
+	})
+}
+
 // step is one step of a drawn life of a lock with four handles.
 type step struct {
 	Do     string
