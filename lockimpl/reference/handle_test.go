@@ -286,12 +286,11 @@ var life = rapid.SliceOfN(rapid.Custom(func(t *rapid.T) step {
 
 // known is what is true of a handle.
 type known struct {
-	h    *Hold
-	held bool // the server keeps it
-	// unheard: a release gave it up and was not heard; at is when it ran. lost: it ended before.
-	unheard, lost bool
-	at            time.Time
-	settled       error // what each further release says; nil: none settled it
+	h       *Hold
+	held    bool      // the server keeps it
+	lost    bool      // it ended before a release
+	at      time.Time // when a release gave it up, heard or not
+	settled error     // what each further release says; nil: none settled it
 }
 
 // What handles say is true in every drawn life.
@@ -374,7 +373,7 @@ func live(b *bench, l *Lock, steps []step) string {
 				}
 			}
 			if k.held {
-				k.held, k.unheard, k.at = false, true, time.Now()
+				k.held, k.at = false, time.Now()
 			}
 		case "remove":
 			b.m.Del("l")

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -15,11 +16,14 @@ import (
 // that is held would not allow.
 type diary struct {
 	l     *Lock
+	mu    sync.Mutex
 	lines []string
 }
 
 func (d *diary) write(format string, args ...any) {
 	_, _ = d.l.Token(1)
+	d.mu.Lock()
+	defer d.mu.Unlock()
 	d.lines = append(d.lines, fmt.Sprintf(format, args...))
 }
 
@@ -83,7 +87,7 @@ func TestWhatAnObserverIsToldOf(t *testing.T) {
 			b.m.SetError("")
 			time.Sleep(time.Second)
 			b.must(h.Release(background))
-		}, "l granted took 0s waited 0s, l failed, l failed, l failed, l failed, l renewed, l released after 12s"},
+		}, "l granted took 0s waited 0s, l failed, l failed, l failed, l failed, l failed, l renewed, l released after 12s"},
 		"a hold that is removed": {func(b *bench, l, _ *Lock) {
 			h := b.acquire(l)
 			b.m.Del("l")
@@ -106,8 +110,11 @@ func TestWhatAnObserverIsToldOf(t *testing.T) {
 				l, other := b.lock("a", fair), b.lock("c", fair)
 				d := &diary{l: l}
 				l.c.observer = d
+				l.c.env.Jitter = func(lockimpl.Owner, time.Duration) time.Duration { return 0 }
 				c.does(b, l, other)
 				synctest.Wait()
+				d.mu.Lock()
+				defer d.mu.Unlock()
 				b.is("told", strings.Join(d.lines, ", "), c.told)
 			})
 		})
