@@ -7,6 +7,7 @@ import (
 	"go/token"
 	"io/fs"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"reflect"
 	"regexp"
@@ -50,6 +51,8 @@ var rooms = map[string]room{
 	"sim/redis":   {imports: []string{"model", "sim"}},
 	"sim/goredis": {imports: []string{"sim"}},
 	"lockimpl":    {},
+	"lockimpl/otellock": {imports: []string{"lockimpl"},
+		modules: []string{"go.opentelemetry.io/otel/attribute", "go.opentelemetry.io/otel/metric"}},
 	"live": {imports: []string{
 		"linearizability/judges", "live/proxy", "lockimpl", "model", "model/trace", "scenarios", "scenarios/play", "scenarios/subject", "scenarios/subject/onredis",
 		"sim", "sim/redis"}, words: []*regexp.Regexp{locks}},
@@ -188,6 +191,29 @@ func TestTheHouseIsAsTheDesignHasIt(t *testing.T) {
 			if !used[name][there] {
 				t.Errorf("%s imports nothing of %s: take the arrow out of the design", name, there)
 			}
+		}
+	}
+}
+
+// A program that imports one of these packages builds the modules in its row, and no others.
+func TestWhatAProgramBuilds(t *testing.T) {
+	module := reflect.TypeFor[room]().PkgPath()
+	redis := []string{"github.com/cespare/xxhash/v2", "github.com/redis/go-redis/v9", "go.uber.org/atomic", "golang.org/x/sys"}
+	for name, want := range map[string][]string{
+		"lockimpl/reference": redis,
+		"lockimpl/otellock":  append([]string{"go.opentelemetry.io/otel", "go.opentelemetry.io/otel/metric"}, redis...),
+		"locktest": {
+			"github.com/anishathalye/porcupine", "github.com/google/renameio/v2", "github.com/spf13/pflag", "go.yaml.in/yaml/v3", "olympos.io/encoding/edn"},
+	} {
+		out, err := exec.Command("go", "list", "-deps", "-f", "{{with .Module}}{{.Path}}{{end}}", "./"+name).CombinedOutput()
+		if err != nil {
+			t.Fatalf("%s: %v\n%s", name, err, out)
+		}
+		got := slices.DeleteFunc(strings.Fields(string(out)), func(m string) bool { return m == module })
+		slices.Sort(got)
+		slices.Sort(want)
+		if got = slices.Compact(got); !slices.Equal(got, want) {
+			t.Errorf("%s builds %v, want %v", name, got, want)
 		}
 	}
 }

@@ -28,7 +28,7 @@ func TestPlantedBugsAreFound(t *testing.T) {
 // The lock without the planted bug shows nothing in the same campaign.
 func TestNothingIsFoundWhereNothingIsPlanted(t *testing.T) {
 	h, bugs := sim.NewHost(t), subject.PlantedBugs()
-	for _, name := range []string{"unlock-by-anyone", "reference-out-of-turn", "reference-told-of-no-loss"} {
+	for _, name := range []string{"unlock-by-anyone", "reference-out-of-turn", "reference-told-of-no-loss", "reference-handle-asks-anew"} {
 		b := bugs[slices.IndexFunc(bugs, func(b *subject.PlantedBug) bool { return b.Name == name })]
 		if k := hunt(t, h, b.Base, b); k.Runs != 0 || k.FirstRuns != 0 {
 			t.Errorf("%s: found in %s itself: %+v", name, b.Base, k)

@@ -67,6 +67,29 @@ func firstThread(owner any) any {
 	return client + ":1"
 }
 
+// sharedHandle sends every command as the first handle of its client.
+func sharedHandle(next Sender) Sender {
+	return func(ctx context.Context, c Command) (any, error) {
+		if c.Script != "" && c.Script != "force_unlock" {
+			client, _, _ := strings.Cut(c.Args[0].(string), ":")
+			c.Args = slices.Clone(c.Args)
+			c.Args[0] = client + ":hold-1"
+		}
+		return next(ctx, c)
+	}
+}
+
+// unlocksAnew gives an unlock that is sent again another number.
+func unlocksAnew(next Sender) Sender {
+	return func(ctx context.Context, c Command) (any, error) {
+		if c.Script == "unlock" && c.Attempt > 1 {
+			c.Args = slices.Clone(c.Args)
+			c.Args[1] = c.Args[1].(int64) + int64(c.Attempt)
+		}
+		return next(ctx, c)
+	}
+}
+
 // roundedTo rounds a lease in ms to whole units.
 func roundedTo(unit time.Duration, up bool) func(any) any {
 	return func(ms any) any {

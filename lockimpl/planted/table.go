@@ -14,6 +14,7 @@ const (
 	reference = "reference"
 	inOrder   = "reference-fair"
 	watched   = "reference-watched"
+	handles   = "reference-handle"
 )
 
 // The judges.
@@ -258,4 +259,10 @@ var Bugs = []*Bug{
 			}
 			return reply, err
 		})},
+	{Name: "reference-handles-of-one-owner", Base: handles, What: "All handles of a client have one owner.",
+		Judge: mutualExclusion, Profile: full, Runs: 300, Seed: 1, Send: sharedHandle},
+	{Name: "reference-handle-asks-anew", Base: handles, What: "A Release that is sent again is another request.",
+		Judge: linearizable, Faults: "network", Profile: full, Runs: 300, Seed: 10, Send: unlocksAnew},
+	{Name: "reference-handle-error-is-released", Base: handles, What: "Release says that the hold was given up whatever the server said.",
+		Judge: linearizable, Profile: full, Runs: 300, Seed: 1, Call: releasedByError},
 }

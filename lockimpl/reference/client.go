@@ -68,6 +68,8 @@ type Config struct {
 	// and owner: at Warn a renewal that failed (err), at Error a hold that is
 	// lost. nil: nothing.
 	Log *slog.Logger
+	// Observer is told of calls and holds, for metrics. nil: nobody is.
+	Observer Observer
 }
 
 // Client makes the locks of one process. It implements lockimpl.Client for the
@@ -80,8 +82,10 @@ type Client struct {
 	heartbeat time.Duration
 	env       lockimpl.Environment
 	log       *slog.Logger
+	observer  Observer
 	answer    time.Duration // how long one is waited for
 	requests  atomic.Int64  // numbers the requests, from 1
+	handles   atomic.Int64  // numbers the owners of handles, from 1
 	clock     serverClock
 	channels  channels
 	holds     holds
@@ -95,7 +99,7 @@ type Client struct {
 // is given up keeps its connection until the ReadTimeout. It sends nothing. Close does not
 // close rdb. A duration of the Config that is too short gives ErrInvalid.
 func NewClient(rdb redis.UniversalClient, cfg Config) (*Client, error) {
-	c := &Client{rdb: rdb, retries: redisclient.Retries(rdb), id: cfg.ID, watchdog: cfg.WatchdogTimeout, heartbeat: cfg.Heartbeat, env: cfg.Environment.WithDefaults(), log: cfg.Log}
+	c := &Client{rdb: rdb, retries: redisclient.Retries(rdb), id: cfg.ID, watchdog: cfg.WatchdogTimeout, heartbeat: cfg.Heartbeat, env: cfg.Environment.WithDefaults(), log: cfg.Log, observer: cfg.Observer}
 	if c.id == "" {
 		c.id = c.env.NewID(0)
 	}
@@ -111,6 +115,9 @@ func NewClient(rdb redis.UniversalClient, cfg Config) (*Client, error) {
 	c.answer = min(answerWithin, c.heartbeat/2)
 	if c.log == nil {
 		c.log = slog.New(slog.DiscardHandler)
+	}
+	if c.observer == nil {
+		c.observer = nobody{}
 	}
 	c.closing, c.close = context.WithCancel(context.Background())
 	c.channels = channels{client: c, open: map[string]*channel{}}
@@ -151,13 +158,22 @@ func (c *Client) Close() error {
 	return nil
 }
 
-func (c *Client) owner(o lockimpl.Owner) string { return c.id + ":" + strconv.FormatInt(int64(o), 10) }
+// owner is who asks for a lock.
+type owner struct {
+	name   string         // as the server knows it
+	jitter lockimpl.Owner // whose jitter it draws
+}
+
+// owner gives the owner that callers name by a number.
+func (c *Client) owner(o lockimpl.Owner) owner {
+	return owner{c.id + ":" + strconv.FormatInt(int64(o), 10), o}
+}
 
 // backoff is the pause before retry number n, from 0; most at most. However long
 // it is, no two owners ask in step.
-func (c *Client) backoff(o lockimpl.Owner, n int, most time.Duration) time.Duration {
+func (c *Client) backoff(o owner, n int, most time.Duration) time.Duration {
 	full := min(retryMin<<min(n, 10), most)
-	return full/2 + c.env.Jitter(o, full/2)
+	return full/2 + c.env.Jitter(o.jitter, full/2)
 }
 
 // poll bounds how long a waiter sleeps.

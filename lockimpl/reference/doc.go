@@ -6,6 +6,9 @@
 // waiters compete; NewFairLock one that serves them in the order of their first
 // tries.
 //
+// Acquire and TryAcquire give a handle on a hold, a Hold, whose owner no other hold has. Lock and
+// Unlock name an owner by a number, for code that enters a lock again. Keys, errors and alarms are in docs/production.md.
+//
 //   - A request has a number. One that runs twice, or arrives when its caller
 //     has moved on, has one effect and one answer: the server remembers the
 //     newest number of each owner for a minute, and refuses requests that are
@@ -17,7 +20,7 @@
 //     that it is lost; errors only make it try again. A lease that was asked for
 //     is exact: nothing shortens it, and only the owner's own entering again
 //     can make it longer.
-//   - HoldContext ends when the hold may have ended, at the latest.
+//   - The context of a hold (HoldContext, Hold.Context) ends when the hold may have ended, at the latest.
 //   - Each hold has a fencing token, greater than any before it.
 //   - Waiters are woken by a message, and ask again now and then in any case.
 //     On the fair lock that keeps their place: that of a dead one is free after

@@ -1,10 +1,11 @@
 package reference
 
 import (
+	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -16,19 +17,21 @@ type holds struct {
 	client *Client
 	mu     sync.Mutex
 	open   map[holdKey]*hold
+	ended  []HoldEnded // since mu was taken; told of when it is given up
 }
 
 type holdKey struct {
 	lock  string
-	owner lockimpl.Owner
+	owner string // as the server knows it
 }
 
 // hold is one grant, entered again or not. Its fields are guarded by holds.mu
 // but for those that never change.
 type hold struct {
 	key   holdKey
-	name  string // of the owner, as the server knows it
+	owner owner
 	token int64
+	since time.Time // when the answer came that granted it
 
 	levels []level         // innermost last
 	until  time.Time       // when it may be over, by the process's own clock
@@ -51,16 +54,16 @@ func renewed(l level) bool { return l.renewed }
 
 // granted enters a hold, which the server keeps for its time to live from the
 // instant at which it was asked, at least.
-func (h *holds) granted(key holdKey, owner string, lease time.Duration, got answer, asked time.Time) {
+func (h *holds) granted(key holdKey, o owner, lease time.Duration, got answer, asked time.Time) *hold {
 	h.mu.Lock()
-	defer h.mu.Unlock()
+	defer h.unlockAndTell()
 	held := h.open[key]
 	if held != nil && held.token != got.token {
 		h.over(held, lockimpl.ErrHoldLost) // it was lost unheard, and this is a new one
 		held = nil
 	}
 	if held == nil {
-		held = &hold{key: key, name: owner, token: got.token}
+		held = &hold{key: key, owner: o, token: got.token, since: time.Now()}
 		held.ctx, held.end = context.WithCancelCause(context.Background())
 		held.alarm = time.AfterFunc(got.ttl, func() { h.expired(held) })
 		h.open[key] = held
@@ -70,6 +73,7 @@ func (h *holds) granted(key holdKey, owner string, lease time.Duration, got answ
 		held.lastsUntil(until)
 	}
 	h.renewals(held)
+	return held
 }
 
 func (held *hold) lastsUntil(t time.Time) {
@@ -109,18 +113,21 @@ func (h *holds) renew(ctx context.Context, held *hold, pause time.Duration) {
 	c := h.client
 	for failed := 0; c.sleep(ctx, pause) == nil; {
 		asked := time.Now()
-		kept, err := c.run(ctx, plainScripts.renew.Run, []string{held.key.lock}, held.name, held.token, c.watchdog.Milliseconds())
+		kept, err := c.run(ctx, plainScripts.renew.Run, []string{held.key.lock}, held.key.owner, held.token, c.watchdog.Milliseconds())
 		switch {
 		case ctx.Err() != nil:
 			return
 		case err != nil:
-			c.log.Warn("a renewal failed", "lock", held.key.lock, "owner", held.name, "err", err)
-			pause = c.backoff(held.key.owner, failed, retryMax)
+			c.observer.RenewalEnded(RenewalEnded{held.key.lock, RenewalFailed})
+			c.log.Warn("a renewal failed", "lock", held.key.lock, "owner", held.key.owner, "err", err)
+			pause = c.backoff(held.owner, failed, retryMax)
 			failed++
 		case kept == int64(0):
+			c.observer.RenewalEnded(RenewalEnded{held.key.lock, RenewalGone})
 			h.lost(held)
 			return
 		default:
+			c.observer.RenewalEnded(RenewalEnded{held.key.lock, RenewalRenewed})
 			h.renewed(held, asked.Add(c.watchdog))
 			pause, failed = time.Until(asked.Add(c.watchdog/3)), 0
 		}
@@ -137,7 +144,7 @@ func (h *holds) renewed(held *hold, until time.Time) {
 
 func (h *holds) lost(held *hold) {
 	h.mu.Lock()
-	defer h.mu.Unlock()
+	defer h.unlockAndTell()
 	if h.open[held.key] == held {
 		h.over(held, lockimpl.ErrHoldLost)
 	}
@@ -146,7 +153,7 @@ func (h *holds) lost(held *hold) {
 // expired tells the holder that its hold may be over; renewals go on.
 func (h *holds) expired(held *hold) {
 	h.mu.Lock()
-	defer h.mu.Unlock()
+	defer h.unlockAndTell()
 	if h.open[held.key] != held || time.Now().Before(held.until) {
 		return // given up, or renewed while the alarm went off
 	}
@@ -154,10 +161,24 @@ func (h *holds) expired(held *hold) {
 }
 
 func (h *holds) tell(held *hold, cause error) {
-	if held.ctx.Err() == nil && errors.Is(cause, lockimpl.ErrHoldLost) {
-		h.client.log.Error("a hold is lost", "lock", held.key.lock, "owner", held.name)
+	if held.ctx.Err() == nil {
+		e := HoldEnded{held.key.lock, holdOutcome(cause), time.Since(held.since)}
+		if e.Outcome == HoldLost {
+			h.client.log.Error("a hold is lost", "lock", held.key.lock, "owner", held.key.owner)
+		}
+		h.ended = append(h.ended, e)
 	}
 	held.end(cause)
+}
+
+// unlockAndTell gives up mu, and tells of the holds that have ended meanwhile.
+func (h *holds) unlockAndTell() {
+	ended := h.ended
+	h.ended = nil
+	h.mu.Unlock()
+	for _, e := range ended {
+		h.client.observer.HoldEnded(e)
+	}
 }
 
 // over forgets a hold; holds.mu is held.
@@ -192,7 +213,7 @@ func (h *holds) releasing(key holdKey) (ends int64) {
 // believed says whether the holder had reason to think that it holds the lock.
 func (h *holds) released(key holdKey, all bool, cause error) (believed bool) {
 	h.mu.Lock()
-	defer h.mu.Unlock()
+	defer h.unlockAndTell()
 	held := h.open[key]
 	if held == nil {
 		return false
@@ -220,12 +241,26 @@ func (h *holds) closeAll() { h.all(lockimpl.ErrClosed, func(*hold) bool { return
 
 func (h *holds) all(cause error, of func(*hold) bool) {
 	h.mu.Lock()
-	defer h.mu.Unlock()
+	defer h.unlockAndTell()
+	var ends []*hold
 	for _, held := range h.open {
 		if of(held) {
-			h.over(held, cause)
+			ends = append(ends, held)
 		}
 	}
+	slices.SortFunc(ends, func(a, b *hold) int {
+		return cmp.Or(strings.Compare(a.key.lock, b.key.lock), strings.Compare(a.key.owner, b.key.owner))
+	})
+	for _, held := range ends {
+		h.over(held, cause)
+	}
+}
+
+// believes says whether the holder has reason to think that the server keeps the hold.
+func (h *holds) believes(held *hold) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return time.Now().Before(held.until)
 }
 
 func (h *holds) find(key holdKey) *hold {
@@ -242,13 +277,23 @@ func (h *holds) find(key holdKey) *hold {
 // does, as far as the two clocks run alike. An owner that does not hold the
 // lock gets ErrNotHeld. Nothing is sent.
 func (l *Lock) HoldContext(parent context.Context, o lockimpl.Owner) (context.Context, error) {
-	held := l.c.holds.find(holdKey{l.name, o})
+	held := l.c.holds.find(holdKey{l.name, l.c.owner(o).name})
 	if held == nil {
 		return nil, fmt.Errorf("%s: %w", l.doing("watch the hold of", o), lockimpl.ErrNotHeld)
 	}
+	return held.context(parent), nil
+}
+
+// context gives one that ends with parent and with the hold.
+func (held *hold) context(parent context.Context) context.Context {
 	ctx, cancel := context.WithCancelCause(parent)
-	context.AfterFunc(held.ctx, func() { cancel(context.Cause(held.ctx)) })
-	return ctx, nil
+	if held.ctx.Err() != nil {
+		cancel(context.Cause(held.ctx))
+		return ctx
+	}
+	stop := context.AfterFunc(held.ctx, func() { cancel(context.Cause(held.ctx)) })
+	context.AfterFunc(ctx, func() { stop() }) // a hold may outlive many parents
+	return ctx
 }
 
 // Token is the fencing token of the owner's hold: greater than that of every
@@ -259,7 +304,7 @@ func (l *Lock) HoldContext(parent context.Context, o lockimpl.Owner) (context.Co
 // Tokens are counted at the server and follow its clock where the count is
 // lost, so they go on growing unless count and clock are both put back.
 func (l *Lock) Token(o lockimpl.Owner) (int64, error) {
-	held := l.c.holds.find(holdKey{l.name, o})
+	held := l.c.holds.find(holdKey{l.name, l.c.owner(o).name})
 	if held == nil {
 		return 0, fmt.Errorf("%s: %w", l.doing("see the token of", o), lockimpl.ErrNotHeld)
 	}

@@ -33,13 +33,9 @@ func (l *Lock) doing(verb string, o lockimpl.Owner) string {
 
 // request makes the next request of an owner; third is the key that stands
 // between the owner's and the queue's.
-func (l *Lock) request(s script, o lockimpl.Owner, third string, args ...any) *request {
-	return l.requestAs(l.c.owner(o), s, o, third, args...)
-}
-
-func (l *Lock) requestAs(owner string, s script, o lockimpl.Owner, third string, args ...any) *request {
-	r := &request{c: l.c, script: s, o: o, owner: owner, number: l.c.requests.Add(1), valid: valid, args: args}
-	r.keys = []string{l.name, MemoryName(l.name, owner), third}
+func (l *Lock) request(s script, o owner, third string, args ...any) *request {
+	r := &request{c: l.c, script: s, owner: o, number: l.c.requests.Add(1), valid: valid, args: args}
+	r.keys = []string{l.name, MemoryName(l.name, o.name), third}
 	if l.fair() {
 		r.keys = append(r.keys, QueueName(l.name), DeadlinesName(l.name))
 	}
@@ -54,13 +50,14 @@ func (l *Lock) Lock(ctx context.Context, o lockimpl.Owner, opt lockimpl.LockOpti
 	if err := lockimpl.CheckLease(opt.Lease); err != nil {
 		return err
 	}
-	_, err := l.acquire(ctx, o, opt.Lease, -1)
+	_, err := l.acquire(ctx, l.doing("lock", o), l.c.owner(o), opt.Lease, -1)
 	return err
 }
 
 // TryLock implements lockimpl.Lock.
 func (l *Lock) TryLock(ctx context.Context, o lockimpl.Owner) (bool, error) {
-	return l.acquire(ctx, o, 0, 0)
+	held, err := l.acquire(ctx, l.doing("lock", o), l.c.owner(o), 0, 0)
+	return held != nil, err
 }
 
 // TryLockTimed implements lockimpl.Lock.
@@ -68,7 +65,8 @@ func (l *Lock) TryLockTimed(ctx context.Context, o lockimpl.Owner, opt lockimpl.
 	if err := lockimpl.CheckTry(opt); err != nil {
 		return false, err
 	}
-	return l.acquire(ctx, o, opt.Lease, opt.Wait)
+	held, err := l.acquire(ctx, l.doing("lock", o), l.c.owner(o), opt.Lease, opt.Wait)
+	return held != nil, err
 }
 
 // acquisition is an acquire under way.
@@ -80,12 +78,14 @@ type acquisition struct {
 	kept  time.Duration // for which a grant holds: the lease, or the watchdog timeout
 	place time.Duration // for which a place in the queue is taken
 	asked bool          // one attempt may have left a place or a hold
-	busy  bool          // one attempt was told that another holds the lock, or waits for it
+	busy  time.Time     // when an attempt was first told that another holds the lock, or waits for it
 }
 
-// acquire tries for wait, without bound when it is negative.
-func (l *Lock) acquire(ctx context.Context, o lockimpl.Owner, lease, wait time.Duration) (bool, error) {
-	doing, until := l.doing("lock", o), time.Now().Add(wait)
+// acquire tries for wait, without bound when it is negative. It gives no hold and no
+// error when others held the lock all the time.
+func (l *Lock) acquire(ctx context.Context, doing string, o owner, lease, wait time.Duration) (held *hold, err error) {
+	begun := time.Now()
+	until := begun.Add(wait)
 	a := &acquisition{l: l, lease: lease, kept: cmp.Or(lease, l.c.watchdog)}
 	if wait != 0 {
 		a.place = l.c.heartbeat
@@ -93,6 +93,7 @@ func (l *Lock) acquire(ctx context.Context, o lockimpl.Owner, lease, wait time.D
 	a.request = l.request(l.scripts.acquire, o, TokenName(l.name), a.kept.Milliseconds(), a.place.Milliseconds())
 	a.call = a.number
 	a.args = append(a.args, a.call)
+	defer func() { a.ended(ctx, begun, held, err) }()
 	var w *waiter
 	for failed := 0; ; {
 		if err := l.c.over(ctx); err != nil {
@@ -108,9 +109,12 @@ func (l *Lock) acquire(ctx context.Context, o lockimpl.Owner, lease, wait time.D
 		case err == nil && got.word == answerLate:
 			continue
 		case err == nil && got.word == answerOver:
-			return false, fmt.Errorf("%s: %w", doing, errLostUnheard)
+			return nil, fmt.Errorf("%s: %w", doing, errLostUnheard)
 		case err == nil:
-			pause, failed, a.busy = l.pause(got), 0, true
+			pause, failed = l.pause(got), 0
+			if a.busy.IsZero() {
+				a.busy = time.Now()
+			}
 		case a.hopeless():
 			return a.giveUp(ctx, doing, err, nil)
 		default:
@@ -138,6 +142,15 @@ func (l *Lock) acquire(ctx context.Context, o lockimpl.Owner, lease, wait time.D
 	}
 }
 
+// ended tells of the end of the call.
+func (a *acquisition) ended(ctx context.Context, begun time.Time, held *hold, err error) {
+	e := AcquireEnded{Lock: a.l.name, Outcome: acquireOutcome(ctx, held, err), Took: time.Since(begun)}
+	if a.place > 0 && !a.busy.IsZero() {
+		e.Waited = time.Since(a.busy)
+	}
+	a.l.c.observer.AcquireEnded(ctx, e)
+}
+
 // attempt asks for the lock once. Each attempt has a number of its own: after the answer
 // to one, nothing that was sent before takes the lock.
 func (a *acquisition) attempt(ctx context.Context) (answer, error) {
@@ -154,12 +167,11 @@ func (a *acquisition) attempt(ctx context.Context) (answer, error) {
 var errLostUnheard = fmt.Errorf("%w: it was granted, and the hold was over before the answer came: %w", lockimpl.ErrUnknownOutcome, lockimpl.ErrHoldLost)
 
 // granted notes the hold, unless it may be over.
-func (a *acquisition) granted(doing string, got answer, asked time.Time) (bool, error) {
+func (a *acquisition) granted(doing string, got answer, asked time.Time) (*hold, error) {
 	if !time.Now().Before(asked.Add(got.ttl)) {
-		return false, fmt.Errorf("%s: %w", doing, errLostUnheard)
+		return nil, fmt.Errorf("%s: %w", doing, errLostUnheard)
 	}
-	a.l.c.holds.granted(holdKey{a.l.name, a.o}, a.owner, a.lease, got, asked)
-	return true, nil
+	return a.l.c.holds.granted(holdKey{a.l.name, a.owner.name}, a.owner, a.lease, got, asked), nil
 }
 
 // pause is how long a waiter sleeps after a busy answer, unless it is woken.
@@ -176,9 +188,9 @@ func (l *Lock) pause(got answer) time.Duration {
 // is not granted later, by a request that overtakes it. If it was granted
 // already, unheard, it has succeeded; so it has where its time is up and the fair
 // lock is free just then, and its turn.
-func (a *acquisition) giveUp(ctx context.Context, doing string, why, failed error) (bool, error) {
+func (a *acquisition) giveUp(ctx context.Context, doing string, why, failed error) (*hold, error) {
 	if !a.mayHaveRun && !a.queued() || a.l.c.closing.Err() != nil {
-		return false, a.unfinished(doing, why, failed)
+		return nil, a.unfinished(doing, why, failed)
 	}
 	got, asked, err := a.leave(ctx, why == nil && a.l.fair())
 	left := got.word == answerLeft || got.word == answerBusy
@@ -186,14 +198,14 @@ func (a *acquisition) giveUp(ctx context.Context, doing string, why, failed erro
 	case err == nil && got.word == answerGranted:
 		return a.granted(doing, got, asked)
 	case err == nil && got.word == answerOver:
-		return false, fmt.Errorf("%s: %w", doing, errLostUnheard)
-	case err == nil && left && why == nil && (a.busy || got.word == answerBusy):
-		return false, nil
+		return nil, fmt.Errorf("%s: %w", doing, errLostUnheard)
+	case err == nil && left && why == nil && (!a.busy.IsZero() || got.word == answerBusy):
+		return nil, nil
 	case err == nil && left:
-		return false, fmt.Errorf("%s: %w", doing, cmp.Or(why, failed))
+		return nil, fmt.Errorf("%s: %w", doing, cmp.Or(why, failed))
 	}
 	// A place that is left behind is free after a heartbeat.
-	return false, a.unfinished(doing, why, failed)
+	return nil, a.unfinished(doing, why, failed)
 }
 
 // leave asks the server, twice if need be, to give the acquire up, and gives its answer
@@ -201,7 +213,7 @@ func (a *acquisition) giveUp(ctx context.Context, doing string, why, failed erro
 // instead, if it is free and this one's turn; that is refused when nobody waits for the
 // answer any more.
 func (a *acquisition) leave(ctx context.Context, takes bool) (got answer, asked time.Time, err error) {
-	r := a.l.request(a.l.scripts.leave, a.o, ChannelName(a.l.name), a.call)
+	r := a.l.request(a.l.scripts.leave, a.owner, ChannelName(a.l.name), a.call)
 	if a.l.fair() {
 		r.keys = append(r.keys, TokenName(a.l.name))
 		r.args = append(r.args, int64(0))
@@ -244,26 +256,34 @@ func (a *acquisition) unfinished(doing string, why, failed error) error {
 // only then, or when the server has lost its memory of the owner, is the
 // outcome unknown. The hold is no longer renewed in any case.
 func (l *Lock) Unlock(ctx context.Context, o lockimpl.Owner) (lockimpl.Release, error) {
-	doing, key := l.doing("unlock", o), holdKey{l.name, o}
+	doing := l.doing("unlock", o)
 	if err := l.c.over(ctx); err != nil {
 		return 0, fmt.Errorf("%s: %w", doing, err)
 	}
-	r := l.request(l.scripts.unlock, o, ChannelName(l.name), l.c.holds.releasing(key))
+	owner := l.c.owner(o)
+	return l.unlock(ctx, doing, l.request(l.scripts.unlock, owner, ChannelName(l.name), l.c.holds.releasing(holdKey{l.name, owner.name})), context.Canceled, nil)
+}
+
+// unlock settles a request that gives up a level, and takes that level from what the
+// client knows of the hold, which ends for cause when none is left. before is the hold of
+// an earlier unlock by the same request; nil: there was none.
+func (l *Lock) unlock(ctx context.Context, doing string, r *request, cause error, before *hold) (lockimpl.Release, error) {
+	key := holdKey{l.name, r.owner.name}
 	got, err := r.settle(ctx)
 	switch {
 	case err != nil:
-		l.c.holds.released(key, false, context.Canceled)
+		l.c.holds.released(key, false, cause)
 		return 0, fmt.Errorf("%s: %w", doing, err)
 	case got.word == answerReleased:
-		l.c.holds.released(key, true, context.Canceled)
+		l.c.holds.released(key, true, cause)
 		return lockimpl.Released, nil
 	case got.word == answerStillHeld:
-		l.c.holds.released(key, false, context.Canceled)
+		l.c.holds.released(key, false, cause)
 		return lockimpl.StillHeld, nil
 	}
 	// With its memory of the owner the server may have lost the hold, or the
 	// release: one that go-redis sent again would not be noticed.
-	believed := l.c.holds.released(key, true, lockimpl.ErrHoldLost)
+	believed := l.c.holds.released(key, true, lockimpl.ErrHoldLost) || before != nil && l.c.holds.believes(before)
 	if got.word == answerNotHeld || !r.mayHaveRun && !believed {
 		return 0, fmt.Errorf("%s: %w", doing, lockimpl.ErrNotHeld)
 	}
@@ -279,8 +299,8 @@ func (l *Lock) ForceUnlock(ctx context.Context) (bool, error) {
 		return false, fmt.Errorf("%s: %w", doing, err)
 	}
 	// An owner of its own for each, so that two of them do not overtake one another.
-	owner := l.c.id + ":force-" + strconv.FormatInt(l.c.requests.Add(1), 10)
-	r := l.requestAs(owner, l.scripts.forceUnlock, 0, ChannelName(l.name))
+	o := owner{name: l.c.id + ":force-" + strconv.FormatInt(l.c.requests.Add(1), 10)}
+	r := l.request(l.scripts.forceUnlock, o, ChannelName(l.name))
 	r.keys = append(r.keys, TokenName(l.name))
 	got, err := r.settle(ctx)
 	if err != nil {
@@ -311,7 +331,7 @@ func (l *Lock) IsHeldBy(ctx context.Context, o lockimpl.Owner) (bool, error) {
 // HoldCount implements lockimpl.Lock.
 func (l *Lock) HoldCount(ctx context.Context, o lockimpl.Owner) (int, error) {
 	fields, err := l.c.rdb.HMGet(ctx, l.name, "owner", "count").Result()
-	if err != nil || fields[0] != l.c.owner(o) {
+	if err != nil || fields[0] != l.c.owner(o).name {
 		return 0, l.looked(err)
 	}
 	n, err := strconv.Atoi(fmt.Sprint(fields[1]))

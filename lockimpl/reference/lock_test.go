@@ -247,14 +247,14 @@ func TestATryWhoseAnswerIsLostLearnsIt(t *testing.T) {
 func TestALateRequestIsRefused(t *testing.T) {
 	both(t, func(b *bench, fair bool) {
 		l := b.lock("a", fair)
-		late := l.request(l.scripts.acquire, 1, TokenName("l"), 30_000, 3_000)
+		late := l.request(l.scripts.acquire, l.c.owner(1), TokenName("l"), 30_000, 3_000)
 		b.hold(l, 1, 0)
 		b.unlock(l, 1, lockimpl.Released)
 		got, err := late.try(background)
 		b.must(err)
 		b.is("a request that was overtaken", got.word, answerOver)
 
-		old := l.request(l.scripts.unlock, 2, ChannelName("l"), 0)
+		old := l.request(l.scripts.unlock, l.c.owner(2), ChannelName("l"), 0)
 		_, err = old.try(background)
 		b.must(err)
 		l.c.clock.said(time.Now().Add(-time.Minute).UnixMilli())

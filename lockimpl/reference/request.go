@@ -40,8 +40,7 @@ type request struct {
 	c      *Client
 	script script
 	keys   []string
-	o      lockimpl.Owner
-	owner  string // as the server knows it
+	owner  owner
 	number int64
 	valid  time.Duration // after which the server refuses it
 	whole  bool          // its script is sent whole: one trip, and the server need not know it
@@ -63,7 +62,7 @@ func (r *request) try(ctx context.Context) (answer, error) {
 	if r.since.IsZero() {
 		r.since = time.Now()
 	}
-	args := append([]any{r.owner, r.number, now + r.valid.Milliseconds(), Memory.Milliseconds()}, r.args...)
+	args := append([]any{r.owner.name, r.number, now + r.valid.Milliseconds(), Memory.Milliseconds()}, r.args...)
 	run := r.script.Run
 	if r.whole {
 		run = r.script.Eval
@@ -189,11 +188,14 @@ func (r *request) settle(ctx context.Context) (answer, error) {
 		if r.hopeless() {
 			return a, r.unknownIf(err)
 		}
-		if gone := r.c.sleep(ctx, r.c.backoff(r.o, failed, retryMax)); gone != nil {
+		if gone := r.c.sleep(ctx, r.c.backoff(r.owner, failed, retryMax)); gone != nil {
 			return a, r.unknownIf(bothErrors(gone, err))
 		}
 	}
 }
+
+// again begins a further call that sends the same request.
+func (r *request) again() { r.since, r.refused = time.Time{}, 0 }
 
 // hopeless: the server has refused it often enough, or it may have run so long
 // ago that the server will forget.

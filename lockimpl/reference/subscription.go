@@ -9,8 +9,6 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
-
-	"lockstep/lockimpl"
 )
 
 // channels are those that somebody of this client waits at, by name; each has a
@@ -30,15 +28,14 @@ type channel struct {
 
 // waiter is a call that waits. A message that comes while it asks is kept.
 type waiter struct {
-	owner lockimpl.Owner
-	name  string        // as the server knows the owner
+	owner owner
 	wake  chan struct{} // holds one
 }
 
 // join begins to listen for a waiter, which is woken once it can be sure to
 // miss nothing from then on.
-func (s *channels) join(ctx context.Context, name string, o lockimpl.Owner) (w *waiter, leave func()) {
-	w = &waiter{owner: o, name: s.client.owner(o), wake: make(chan struct{}, 1)}
+func (s *channels) join(ctx context.Context, name string, o owner) (w *waiter, leave func()) {
+	w = &waiter{owner: o, wake: make(chan struct{}, 1)}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	ch := s.open[name]
@@ -70,7 +67,7 @@ func (s *channels) leave(ch *channel, w *waiter) {
 // connection, and says so; what was published in between is lost, so everybody
 // asks then, one after the other. Waiters ask now and then anyway, so that no error
 // matters here.
-func (s *channels) listen(ctx context.Context, ch *channel, o lockimpl.Owner) {
+func (s *channels) listen(ctx context.Context, ch *channel, o owner) {
 	err := ch.pubsub.Subscribe(ctx, ch.name)
 	for failed := 0; ; {
 		var msg any
@@ -89,7 +86,7 @@ func (s *channels) listen(ctx context.Context, ch *channel, o lockimpl.Owner) {
 		case *redis.Subscription:
 			s.wakeAll(ch)
 		case *redis.Message:
-			s.wakeOne(ch, func(w *waiter) bool { return msg.Payload == "" || msg.Payload == w.name })
+			s.wakeOne(ch, func(w *waiter) bool { return msg.Payload == "" || msg.Payload == w.owner.name })
 		}
 	}
 }
@@ -123,7 +120,7 @@ func (s *channels) wakeAll(ch *channel) {
 			w.awake()
 			continue
 		}
-		time.AfterFunc(s.client.env.Jitter(w.owner, spread), func() { w.awake() })
+		time.AfterFunc(s.client.env.Jitter(w.owner.jitter, spread), func() { w.awake() })
 	}
 }
 

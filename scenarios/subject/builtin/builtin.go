@@ -10,7 +10,8 @@ import (
 
 func init() {
 	subject.Register(bareLocks()...)
-	all := []original{referenceLock{}, referenceLock{fair: true}, referenceLock{watched: true}}
+	all := []original{referenceLock{}, referenceLock{fair: true}, referenceLock{watched: true},
+		referenceLock{handles: true}, referenceLock{fair: true, handles: true}}
 	for _, l := range redissonLocks() {
 		all = append(all, l)
 	}

@@ -43,6 +43,9 @@ func referencePromises(t model.Traits) model.Promises {
 		model.JudgeHoldCount: {Unless: []model.Circumstance{model.MemoryRemoved, model.ServerClockStepped},
 			Source: "as many unlocks as locks give the lock up" + memory},
 	}
+	if t.Uncounted {
+		own[model.JudgeHoldCount] = model.Promise{Waived: true, Source: "a handle has no levels to count (lockimpl/reference)"}
+	}
 	if t.Fair {
 		const places = "; a waiter that is not heard of for a heartbeat loses its place, one that cannot say that it gives up keeps its place so long, as does one whose place a failover gives back, and one whose requests the server was made to forget comes last"
 		order := []model.Circumstance{model.WaiterAway, model.HoldRemoved, model.MemoryRemoved, model.ServerClockStepped}

@@ -230,7 +230,7 @@ func (l redissonLock) state(keys simredis.Keyspace, lock string) *model.LockStat
 		}
 	}
 	if l.traits.Fair {
-		onredis.ReadQueue(s, keys, redisson.QueueName(lock), redisson.DeadlinesName(lock))
+		onredis.ReadQueue(s, keys, redisson.QueueName(lock), redisson.DeadlinesName(lock), onredis.Owner)
 	}
 	return s
 }

@@ -20,6 +20,7 @@ import (
 type referenceLock struct {
 	fair    bool
 	watched bool // its owners watch the contexts of their holds
+	handles bool // it is taken and given up by handles, whose contexts are watched
 	through through
 }
 
@@ -37,12 +38,12 @@ func (l referenceLock) subject() *subject.Subject {
 		Name: "reference", About: "ours: requests that happen once, server time, fencing tokens",
 		Advice: "Take it on one Redis server where a lost reply must not cost a level or a lease, and check its token at what the lock guards. " +
 			"Do not take it where a failover may lose writes and nobody checks the token.",
-		Traits: model.Traits{Fair: l.fair, Deadlines: l.fair, Fenced: true, Watched: l.watched},
+		Traits: model.Traits{Fair: l.fair, Deadlines: l.fair, Fenced: true, Watched: l.watched || l.handles, Uncounted: l.handles, PerGrant: l.handles},
 		Times: func(watchdog time.Duration) model.Timing {
 			return model.Timing{Watchdog: watchdog, RenewalPeriod: watchdog / 3, FairWait: reference.DefaultHeartbeat, Memory: reference.Memory}
 		},
 		Open:          l.open,
-		Servers:       &onredis.Protocol{Scripts: scripts, Parties: l.parties, State: l.state},
+		Servers:       &onredis.Protocol{Scripts: scripts, Parties: l.parties, State: l.state, Learned: l.handles},
 		Keys:          l.keys,
 		Channel:       l.channel,
 		Token:         tokenOf,
@@ -56,6 +57,9 @@ func (l referenceLock) subject() *subject.Subject {
 	if l.watched {
 		// It is the same lock. Tables show it once.
 		s.Name, s.About, s.Unlisted = "reference-watched", "ours, with owners that watch the contexts of their holds", true
+	}
+	if l.handles {
+		s.Name, s.About, s.Unlisted = s.Name+"-handle", s.About+", by handles", true
 	}
 	s.Promises = referencePromises(s.Traits)
 	return s
@@ -89,6 +93,8 @@ func (l referenceLock) open(p *sim.Process, o subject.Options) (lockimpl.Client,
 	}
 	p.OnClose(func() { _ = c.Close(); _ = rdb.Close() })
 	switch {
+	case l.handles:
+		return &handles{Client: c, fair: l.fair, held: map[holdOf]*handle{}}, nil
 	case l.fair:
 		return fairReference{c}, nil
 	case l.watched:
@@ -129,12 +135,18 @@ type held interface {
 
 // Lost implements lockimpl.Watched. The end of a client, or of the last level, is no loss.
 func (l watchedLock) Lost(o lockimpl.Owner) <-chan struct{} {
-	lost := make(chan struct{})
 	ctx, err := l.HoldContext(context.Background(), o)
-	if err != nil {
-		close(lost) // it was lost since the grant
+	if err != nil { // it was lost since the grant
+		lost := make(chan struct{})
+		close(lost)
 		return lost
 	}
+	return lossOf(ctx)
+}
+
+// lossOf returns a channel that is closed when the context of a hold ends because the hold is lost.
+func lossOf(ctx context.Context) <-chan struct{} {
+	lost := make(chan struct{})
 	context.AfterFunc(ctx, func() {
 		if errors.Is(context.Cause(ctx), lockimpl.ErrHoldLost) {
 			close(lost)
@@ -151,14 +163,17 @@ func (referenceLock) parties(role model.Role, keys, argv, _ []string) (of, owner
 }
 
 func (l referenceLock) state(keys simredis.Keyspace, lock string) *model.LockState {
-	s := &model.LockState{}
+	s, owner := &model.LockState{}, onredis.Owner
+	if l.handles {
+		owner = func(value string) string { return value }
+	}
 	if hash := keys.Hash(lock); len(hash) > 0 {
-		s.Owner, s.ExpiresMs = onredis.Owner(hash["owner"]), keys.ExpiresMs(lock)
+		s.Owner, s.ExpiresMs = owner(hash["owner"]), keys.ExpiresMs(lock)
 		s.Count, _ = strconv.Atoi(hash["count"])
 		s.Token, _ = strconv.ParseInt(hash["token"], 10, 64)
 	}
 	if l.fair {
-		onredis.ReadQueue(s, keys, reference.QueueName(lock), reference.DeadlinesName(lock))
+		onredis.ReadQueue(s, keys, reference.QueueName(lock), reference.DeadlinesName(lock), owner)
 	}
 	return s
 }

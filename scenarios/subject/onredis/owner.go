@@ -34,14 +34,16 @@ func OwnerField(thread string) string { return strings.Replace(thread, "/", ":",
 
 // ReadQueue fills in the waiters of a lock and their deadlines. The server keeps the
 // waiters in the list queue. It keeps the deadlines in the sorted set deadlines, in Unix
-// milliseconds.
-func ReadQueue(s *model.LockState, keys simredis.Keyspace, queue, deadlines string) {
-	s.Queue = Owners(keys.List(queue))
+// milliseconds. owner returns the owner of a member, as Owner does.
+func ReadQueue(s *model.LockState, keys simredis.Keyspace, queue, deadlines string, owner func(member string) string) {
+	for _, member := range keys.List(queue) {
+		s.Queue = append(s.Queue, owner(member))
+	}
 	for member, score := range keys.SortedSet(deadlines) {
 		if s.Deadlines == nil {
 			s.Deadlines = map[string]int64{}
 		}
-		s.Deadlines[Owner(member)] = int64(score) - keys.StartMs()
+		s.Deadlines[owner(member)] = int64(score) - keys.StartMs()
 	}
 }
 

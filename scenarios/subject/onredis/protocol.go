@@ -33,6 +33,10 @@ type Protocol struct {
 	// and the owner for each lock. There is at least one key, but there may be no
 	// argument. The last parameter names the locks of the scenario.
 	Parties func(role model.Role, keys, argv, locks []string) (about, owners []string)
+	// Learned reports whether the values by which the server knows owners name no thread.
+	// Then State gives these values, and the world learns which thread wrote each. A command
+	// with owners is for the thread that sends it.
+	Learned bool
 	// Command describes a command that runs no script. If Command is nil, no such
 	// command matters.
 	Command func(words []string) sim.Command
@@ -78,6 +82,14 @@ func (p *Protocol) New(locks []string, o subject.ServerOptions) subject.World {
 		Replicas: o.Replicas, LagMin: o.LagMin, LagMax: o.LagMax,
 		Scripts: slices.Sorted(maps.Keys(p.Scripts)), Observe: p.Observe,
 	})
+	if p.Learned {
+		return subject.World{
+			Nodes:     []sim.Node{{Addr: serverAddr, Server: server}},
+			Published: server.Published,
+			Lineage:   true, Locks: locks,
+			State: func(nowNs int64, lock string) *model.LockState { return p.State(server.At(nowNs), lock) },
+		}
+	}
 	return subject.World{
 		Nodes:     []sim.Node{{Addr: serverAddr, Server: server, Locks: locks}},
 		Published: server.Published,
@@ -92,8 +104,8 @@ func (p *Protocol) Observe(keys simredis.Keyspace, lock string) *model.LockState
 	return &model.LockState{}
 }
 
-// Commands implements subject.Servers. It needs no author, because the words of a command
-// show its purpose. The function that it returns learns scripts as they are sent.
+// Commands implements subject.Servers. The words of a command show its purpose. Its author
+// matters only where owners are Learned. The function that it returns learns scripts as they are sent.
 func (p *Protocol) Commands(locks []string) func(words []string, by sim.Author) sim.Command {
 	roles := make(map[string]model.Role, 2*len(p.Scripts)) // by text and by SHA
 	for text, role := range p.Scripts {
@@ -105,7 +117,7 @@ func (p *Protocol) Commands(locks []string) func(words []string, by sim.Author) 
 			roles[text], roles[hash(text)] = role, role
 		}
 	}
-	return func(words []string, _ sim.Author) sim.Command {
+	return func(words []string, by sim.Author) sim.Command {
 		cmd := strings.ToUpper(words[0])
 		switch {
 		case cmd == "EVAL" && len(words) > 1:
@@ -128,6 +140,13 @@ func (p *Protocol) Commands(locks []string) func(words []string, by sim.Author) 
 			return c
 		}
 		c.Locks, c.Owners = p.Parties(c.Script, words[3:3+n], words[3+n:], locks)
+		if p.Learned && by.Thread == "" {
+			c.Owners = nil
+		} else if p.Learned {
+			for i := range c.Owners {
+				c.Owners[i] = by.Thread
+			}
+		}
 		return c
 	}
 }
