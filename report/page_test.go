@@ -3,6 +3,7 @@ package report_test
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -115,6 +116,12 @@ func open(t testing.TB, browser context.Context, page []byte) *tab {
 	if err := os.WriteFile(file, page, 0o644); err != nil {
 		t.Fatal(err)
 	}
+	return openFile(t, browser, file)
+}
+
+// openFile opens a page that may ask for these other files.
+func openFile(t testing.TB, browser context.Context, file string, others ...string) *tab {
+	t.Helper()
 	ctx, stop := chromedp.NewContext(browser)
 	t.Cleanup(stop)
 	ctx, stop = context.WithTimeout(ctx, 2*time.Minute) // the browser may hang
@@ -128,7 +135,7 @@ func open(t testing.TB, browser context.Context, page []byte) *tab {
 	err := chromedp.Listen(ctx, func(e any) {
 		switch e := e.(type) {
 		case *network.EventRequestWillBeSent:
-			if url := e.Request.URL; url != "file://"+file && !strings.HasPrefix(url, "data:") {
+			if url := e.Request.URL; url != "file://"+file && !strings.HasPrefix(url, "data:") && !slices.Contains(others, strings.TrimPrefix(url, "file://")) {
 				note("requested %s", url)
 			}
 		case *runtime.EventExceptionThrown:
@@ -218,6 +225,8 @@ func TestPages(t *testing.T) {
 		{"the look of a page", theLookOfAPage},
 		{"many threads", manyThreads},
 		{"names are text", namesAreText},
+		{"pages that share a file", pagesThatShareAFile},
+		{"the title of a page", theTitleOfAPage},
 		{"a long run is cut around the finding", aLongRunIsCutAroundTheFinding},
 		{"the index", theIndex},
 		{"a served index follows its folder", theServedIndex},
@@ -587,7 +596,7 @@ func namesAreText(t *testing.T, chromium context.Context) {
 		}
 	}
 	p := open(t, chromium, html(t, r))
-	if title := eval[string](p, `document.title`); !strings.HasPrefix(title, "</script>") {
+	if title := eval[string](p, `document.title`); !strings.HasPrefix(title, "bug </script>") {
 		t.Errorf("the title is %q", title)
 	}
 	if n := eval[int](p, `document.querySelectorAll("img").length`); n != 0 {
@@ -605,6 +614,70 @@ func namesAreText(t *testing.T, chromium context.Context) {
 	}
 	if text, err := chromedp.Run(picture, chromedp.Text(chromedp.CSS("#canvas"))); err != nil || !strings.Contains(text, "onerror") {
 		t.Errorf("porcupine's picture reads %q (%v)", text, err)
+	}
+}
+
+// Pages of a folder have their code, their styles and the frame of the pictures in one file.
+func pagesThatShareAFile(t *testing.T, chromium context.Context) {
+	r := played(t, "unlock-reply-lost", "redisson@3.21.3")
+	var picture, page, alone, shared bytes.Buffer
+	if err := judges.Picture(trace.New(r.Record), "orders", &picture); err != nil {
+		t.Fatal(err)
+	}
+	pictures := []report.Picture{{Lock: "orders", HTML: picture.String()}, {Lock: "spare", Why: "of no use"}}
+	if err := errors.Join(report.WriteHTML(&alone, r, pictures), report.WriteShared(&shared),
+		report.WritePage(&page, r, pictures, "../page.js", report.Link{Text: "all <runs>", To: "../index.html"})); err != nil {
+		t.Fatal(err)
+	}
+	if page.Len() > alone.Len()/2 {
+		t.Errorf("the page has %d bytes, and %d alone", page.Len(), alone.Len())
+	}
+	dir := t.TempDir()
+	file, script := filepath.Join(dir, "below", "run.html"), filepath.Join(dir, "page.js")
+	if err := errors.Join(os.Mkdir(filepath.Dir(file), 0o755), os.WriteFile(file, page.Bytes(), 0o644), os.WriteFile(script, shared.Bytes(), 0o644)); err != nil {
+		t.Fatal(err)
+	}
+	p, q := openFile(t, chromium, file, script), open(t, chromium, alone.Bytes())
+	const look = `[getComputedStyle(document.body).backgroundColor, document.getElementById("now").textContent, document.querySelectorAll("#events li").length,
+		document.querySelectorAll("#chart svg text.name").length, document.getElementById("chart").offsetHeight].join()`
+	if got, want := eval[string](p, look), eval[string](q, look); got != want {
+		t.Errorf("the page that shares its code shows %s, and the page alone %s", got, want)
+	}
+	if got := eval[string](p, `{const a = document.querySelector("header a"); a.textContent + " " + a.getAttribute("href")}`); got != "all <runs> ../index.html" {
+		t.Errorf("the page leads to %q", got)
+	}
+	if eval[int](q, `document.querySelectorAll("a").length`) != 0 {
+		t.Error("the page alone leads somewhere")
+	}
+	// The picture is the same.
+	var drawn [2]string
+	for i, tab := range []*tab{p, q} {
+		var err error
+		if drawn[i], err = chromedp.Run(pictureTab(t, tab.ctx), chromedp.Evaluate[string](`document.documentElement.outerHTML`)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if drawn[0] != drawn[1] || !strings.Contains(drawn[0], "answered released") {
+		t.Errorf("the pictures of the two pages differ, or are empty: %d and %d bytes", len(drawn[0]), len(drawn[1]))
+	}
+	p.quiet()
+	q.quiet()
+}
+
+// Pages of runs that were made small share the name of the scenario, and differ in the title.
+func theTitleOfAPage(t *testing.T, chromium context.Context) {
+	r := played(t, "misdelete", "setnx-del")
+	p := open(t, chromium, html(t, r))
+	const want = "bug misdelete: misdelete on setnx-del, seed 1: unlock of a/1 (DEL, sent at 5.009s) ended the hold of b/1 on orders at 5.014s"
+	if got := eval[string](p, `document.title`); got != want {
+		t.Errorf("the title is %q, want %q", got, want)
+	}
+	if got := p.text("h1"); !strings.Contains(got, "misdelete on setnx-del, seed 1: misdelete") {
+		t.Errorf("the heading is %q", got)
+	}
+	r.Findings, r.Verdict = nil, "held"
+	if got := eval[string](open(t, chromium, html(t, r)), `document.title`); got != "held: misdelete on setnx-del, seed 1" {
+		t.Errorf("the title of a run that held is %q", got)
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"os"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/spf13/pflag"
 
@@ -155,6 +156,8 @@ type app struct {
 	brief  bool // stderr gets progress and errors only
 	speech sync.Mutex
 	exit   func(int) // ends the program; nil: os.Exit
+	// pace is the least time between two lines of progress; 0: paceOnTerminal or paceElsewhere.
+	pace time.Duration
 	// folders are the folders into which only this process writes, see folder.
 	folders []os.FileInfo
 }

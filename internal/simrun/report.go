@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/pflag"
 
@@ -436,7 +437,17 @@ func (a *app) reportFolder(dir string, o reportOptions) (int, error) {
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
+	of := map[string]bool{}
+	x.EachRecording(func(recording string, _ *string) { of[recording] = true })
+	var shared bytes.Buffer
+	if err := report.WriteShared(&shared); err != nil {
+		return 0, err
+	}
+	if err := a.writeInto(o.out, report.SharedFile, shared.Bytes()); err != nil {
+		return 0, err
+	}
 	written := map[string]bool{}
+	pace := a.paced()
 	var bad []error
 	x.EachRecording(func(recording string, link *string) {
 		if ctx.Err() != nil {
@@ -446,7 +457,9 @@ func (a *app) reportFolder(dir string, o reportOptions) (int, error) {
 		if ok, tried := written[recording]; tried && !ok {
 			return
 		} else if !tried {
-			a.status("%d reports: %s", len(written), recording)
+			pace.tell(func(time.Time) string {
+				return fmt.Sprintf("%d of %d reports; now %s", len(written), len(of), recording)
+			})
 			err := a.reportInto(root, dir, recording, o.out, page)
 			if written[recording] = err == nil; err != nil {
 				bad = append(bad, err)
@@ -489,7 +502,21 @@ func (a *app) reportInto(root *os.Root, dir, recording, out, page string) error 
 	if !filepath.IsLocal(filepath.FromSlash(page)) {
 		return fmt.Errorf("%s: not in the folder", recording)
 	}
-	file := filepath.Join(out, filepath.FromSlash(page))
+	r, drawn, err := a.runOf(root, dir, recording)
+	if err != nil {
+		return err
+	}
+	up := strings.Repeat("../", strings.Count(page, "/"))
+	var b bytes.Buffer
+	if err := report.WritePage(&b, r, drawn, up+report.SharedFile, report.Link{Text: "all runs", To: up + "index.html"}); err != nil {
+		return err
+	}
+	return a.writeInto(out, page, b.Bytes())
+}
+
+// writeInto replaces a file of a folder, and makes the folders that it lies in.
+func (a *app) writeInto(out, name string, text []byte) error {
+	file := filepath.Join(out, filepath.FromSlash(name))
 	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
 		return err
 	}
@@ -497,33 +524,26 @@ func (a *app) reportInto(root *os.Root, dir, recording, out, page string) error 
 	if err != nil {
 		return err
 	}
-	text, err := a.pageOf(root, dir, recording)
-	if err != nil {
-		return err
-	}
 	return to.replace(text)
 }
 
-// pageOf returns the report of a recording in a folder. It reads no file outside the folder.
-func (a *app) pageOf(root *os.Root, dir, recording string) ([]byte, error) {
+// runOf plays a recording of a folder again. It returns the run for a report, and porcupine's
+// pictures of it. It reads no file outside the folder.
+func (a *app) runOf(root *os.Root, dir, recording string) (report.Run, []report.Picture, error) {
 	text, err := root.ReadFile(path.Clean(recording))
 	if err != nil {
-		return nil, err
+		return report.Run{}, nil, err
 	}
 	file := filepath.Join(dir, filepath.FromSlash(recording))
 	rec, sc, lock, err := play.ReadRecording(file, text)
 	if err != nil {
-		return nil, err
+		return report.Run{}, nil, err
 	}
 	v, why := a.again(rec, sc, lock)
 	if why != "" {
-		return nil, fmt.Errorf("%s is not the same again: %s", file, why)
+		return report.Run{}, nil, fmt.Errorf("%s is not the same again: %s", file, why)
 	}
-	var b bytes.Buffer
 	r := reportOf(v, program()+" replay "+file)
 	r.Cause = a.cause(v)
-	if err := report.WriteHTML(&b, r, pictures(v)); err != nil {
-		return nil, err
-	}
-	return b.Bytes(), nil
+	return r, pictures(v), nil
 }

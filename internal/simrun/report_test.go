@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"lockstep/explore"
 	"lockstep/sim"
@@ -101,8 +102,14 @@ func TestReport(t *testing.T) {
 		if index := read(t, "r-report/index.html"); !strings.Contains(index, `href="./misdelete/setnx-del/1.html"`) || !strings.Contains(index, "9.89ms, at most 2.02s") {
 			t.Error("the index does not lead to the report, or knows no waits")
 		}
-		if page := read(t, "r-report/misdelete/setnx-del/1.html"); !strings.Contains(page, "misdelete") {
-			t.Error("the report is empty")
+		page, shared := read(t, "r-report/misdelete/setnx-del/1.html"), read(t, "r-report/page.js")
+		for _, want := range []string{"ended the hold of b/1 on orders at 5.014s", `src="../../page.js"`, `href="../../index.html"`} {
+			if !strings.Contains(page, want) {
+				t.Errorf("the report has no %q", want)
+			}
+		}
+		if code := "function showState("; strings.Contains(page, code) || !strings.Contains(shared, code) {
+			t.Error("the code is in the report, or not in the file beside it")
 		}
 	})
 	t.Run("a folder of folders, with a table beside them", func(t *testing.T) {
@@ -161,6 +168,20 @@ func TestReport(t *testing.T) {
 				t.Errorf("exit %d, %q, %q", code, out, stderr)
 			}
 		})
+	}
+}
+
+// A folder of results takes minutes: on stderr stands how many reports are written, and which
+// is next.
+func TestReportOfAFolderTellsItsProgress(t *testing.T) {
+	recorded(t)
+	var out, stderr strings.Builder
+	a := &app{host: sim.NewHost(t), out: &out, err: &stderr, pace: time.Nanosecond}
+	if code := a.main([]string{"report", "r"}); code != exitOK {
+		t.Fatal(stderr.String())
+	}
+	if got := stderr.String(); got != "0 of 1 reports; now misdelete/setnx-del/1.lockstep\n" {
+		t.Errorf("on stderr stands %q", got)
 	}
 }
 

@@ -863,10 +863,16 @@ addEventListener("keydown", e => {
 });
 addEventListener("resize", soon);
 
-// porcupine's picture is a page of its own, kept in this one.
+// porcupine's picture is a page of its own, kept in this one; of a page that shares its
+// code, all lines but those that every picture has.
 const pictures = JSON.parse($("pictures").textContent) || [];
+function picture(p) {
+  if (!p.head && !p.tail) return p.html;
+  const frame = pictureFrame.split("\n");
+  return [...frame.slice(0, p.head || 0), p.html || "", ...frame.slice(frame.length - (p.tail || 0))].join("\n");
+}
 for (const b of document.querySelectorAll(".picture")) b.addEventListener("click", () => {
-  open(URL.createObjectURL(new Blob([pictures[Number(b.dataset.picture)].html], { type: "text/html" })));
+  open(URL.createObjectURL(new Blob([picture(pictures[Number(b.dataset.picture)])], { type: "text/html" })));
 });
 
 function curve() {
