@@ -85,11 +85,12 @@ func writePage(w io.Writer, r Run, pictures []shownPicture, shared string, links
 		Sign, Text        string
 		Processes, Judges []string
 		Pictures          []shownPicture
+		Whole, Others     int
 		Links             []Link
 		Shared            string
 		Style             template.CSS
 		Script            template.JS
-	}{r, v, v.title(r), signs[r.Verdict], textOf(r, v), processes, judges, pictures, links, shared, template.CSS(pageCSS), template.JS(pageJS)})
+	}{r, v, v.title(r), signs[r.Verdict], textOf(r, v), processes, judges, pictures, findingsWhole, len(v.Findings) - findingsWhole, links, shared, template.CSS(pageCSS), template.JS(pageJS)})
 }
 
 // title tells the page of a run from those of other runs. A tab of a browser shows only the

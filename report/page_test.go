@@ -227,6 +227,10 @@ func TestPages(t *testing.T) {
 		{"names are text", namesAreText},
 		{"pages that share a file", pagesThatShareAFile},
 		{"the title of a page", theTitleOfAPage},
+		{"findings are whole", findingsAreWhole},
+		{"arrows end where they belong", arrowsEndWhereTheyBelong},
+		{"the graph of a campaign", theGraphOfACampaign},
+		{"the index on a small screen", theIndexOnASmallScreen},
 		{"a long run is cut around the finding", aLongRunIsCutAroundTheFinding},
 		{"the index", theIndex},
 		{"a served index follows its folder", theServedIndex},
@@ -679,6 +683,151 @@ func theTitleOfAPage(t *testing.T, chromium context.Context) {
 	if got := eval[string](open(t, chromium, html(t, r)), `document.title`); got != "held: misdelete on setnx-del, seed 1" {
 		t.Errorf("the title of a run that held is %q", got)
 	}
+}
+
+// looks shows the page in three widths, light and dark, and calls look for each.
+func (p *tab) looks(look func(at string)) {
+	p.t.Helper()
+	for _, width := range []int64{400, 1000, 1600} {
+		p.do(chromedp.EmulateViewport(width, 900))
+		for _, theme := range []string{"light", "dark"} {
+			if eval[string](p, `document.documentElement.dataset.theme`) != theme {
+				p.script(`document.getElementById("theme").click()`)
+			}
+			p.frame()
+			look(fmt.Sprintf("%d pixels wide, %s", width, theme))
+		}
+	}
+}
+
+// cutOff lists the elements of a selector of which some part is outside of the page, or of
+// a box around them that cuts off its contents.
+const cutOff = `(selector => [...document.querySelectorAll(selector)].filter(e => {
+	const text = document.createRange();
+	text.selectNodeContents(e);
+	const r = text.getBoundingClientRect();
+	if (r.width === 0) return false; // it is not shown
+	if (r.left < 0 || r.right > document.documentElement.clientWidth + 0.5) return true;
+	for (let box = e.parentElement; box && box !== document.body; box = box.parentElement) {
+		const b = box.getBoundingClientRect(), cuts = getComputedStyle(box).overflow !== "visible" || box.tagName === "svg";
+		if (cuts && (r.left < b.left - 0.5 || r.right > b.right + 0.5 || r.top < b.top - 0.5 || r.bottom > b.bottom + 0.5)) return true;
+	}
+	return false;
+}).map(e => e.textContent.trim()))`
+
+// The first two findings are whole, and a click opens the others.
+func findingsAreWhole(t *testing.T, chromium context.Context) {
+	r := played(t, "unlock-reply-lost", "redisson@3.21.3")
+	if len(r.Findings) < 3 {
+		t.Fatalf("the run has %d findings, want more than two", len(r.Findings))
+	}
+	p := open(t, chromium, html(t, r))
+	const shown = `[...document.querySelectorAll("li[data-judge]")].filter(e => e.checkVisibility()).length`
+	p.looks(func(at string) {
+		if got := eval[[]string](p, cutOff+`("li[data-judge], #state td")`); len(got) > 0 {
+			t.Errorf("%s: these are cut off: %q", at, got)
+		}
+		if got := eval[int](p, shown); got != 2 {
+			t.Errorf("%s: %d findings are shown, want 2", at, got)
+		}
+	})
+	if got := p.text("#others summary"); got != fmt.Sprintf("%d more findings", len(r.Findings)-2) {
+		t.Errorf("below them stands %q", got)
+	}
+	p.do(chromedp.Click(chromedp.CSS("#others summary")))
+	p.looks(func(at string) {
+		if got := eval[[]string](p, cutOff+`("li[data-judge]")`); len(got) > 0 || eval[int](p, shown) != len(r.Findings) {
+			t.Errorf("%s: opened, these are cut off: %q", at, got)
+		}
+	})
+	p.quiet()
+}
+
+// An arrow ends on the lane of its own thread, watchdog or server, or between two lanes.
+func arrowsEndWhereTheyBelong(t *testing.T, chromium context.Context) {
+	for _, s := range stories {
+		p := open(t, chromium, html(t, played(t, s.scenario, s.lock)))
+		p.script(`view(first(), last()); draw()`)
+		p.looks(func(at string) {
+			got := eval[[]string](p, `drawn.filter(d => ["message", "lost", "unanswered"].includes(d.kind)).filter(d => {
+				const on = geometry.findLastIndex(o => o && d.y2 > o.y && d.y2 < o.y + o.h);
+				return on >= 0 && D.lanes[on].kind !== "server" && !d.text.includes(" of " + D.lanes[on].name + ",");
+			}).map(d => d.text)`)
+			if len(got) > 0 {
+				t.Errorf("%s, %s: these end on the lane of another: %q", s.scenario, at, got)
+			}
+		})
+		if n := eval[int](p, `drawn.filter(d => ["message", "lost"].includes(d.kind)).length`); n < 5 {
+			t.Errorf("%s: only %d arrows are drawn", s.scenario, n)
+		}
+		p.quiet()
+	}
+}
+
+func theGraphOfACampaign(t *testing.T, chromium context.Context) {
+	var b bytes.Buffer
+	x := report.Index{Title: "Lockstep", Campaigns: []report.Campaign{{Sentence: "so it was", Ran: 100_000, Curve: []report.IndexPoint{{Runs: 1, States: 2}, {Runs: 100_000, States: 1_234_567}}}}}
+	if err := report.WriteIndex(&b, x); err != nil {
+		t.Fatal(err)
+	}
+	p := open(t, chromium, b.Bytes())
+	const labels = ".campaign svg text, .graph span"
+	p.looks(func(at string) {
+		if got := eval[[]string](p, cutOff+`("`+labels+`")`); len(got) > 0 {
+			t.Errorf("%s: these are cut off: %q", at, got)
+		}
+		if got := eval[[]string](p, `[...document.querySelectorAll("`+labels+`")].filter(e => e.getBoundingClientRect().height >= 10).map(e => e.textContent)`); !slices.Equal(got, []string{"1234567 states", "0", "100000 runs"}) {
+			t.Errorf("%s: these labels are large enough: %q", at, got)
+		}
+		if got := eval[float64](p, `document.querySelector("polyline").getBoundingClientRect().height`); got < 60 {
+			t.Errorf("%s: the curve is %v pixels tall", at, got)
+		}
+	})
+	p.quiet()
+}
+
+// Where a table has no room, each of its rows is a card.
+func theIndexOnASmallScreen(t *testing.T, chromium context.Context) {
+	const why = "c/1 was granted orders at 26.341s before a/1, which had first tried at 26.002s and still waited"
+	x := report.Index{Title: "Lockstep: a/folder/with-a-long-name"}
+	for _, lock := range []string{"redisson-fair@3.11.0", "redisson-fair@3.12.4", "redisson-fair@3.21.3", "redisson-fair@3.43.0"} {
+		r := report.IndexRun{Scenario: "fair-sleeps-on-an-old-lease", Lock: lock, Seed: 15131201981207, Verdict: "bug", Expected: "held", Waits: report.Waits{Granted: 2, P50Ns: 1e6, MaxNs: 4e9}}
+		r.Findings = append(r.Findings, struct {
+			Judge string `json:"judge"`
+			Why   string `json:"why"`
+		}{"fifo", why})
+		x.Runs = append(x.Runs, r)
+	}
+	x.Campaigns = []report.Campaign{{Sentence: "simrun explore --lock redisson-fair@3.11.0 --faults network,crash,clock", Groups: []report.IndexGroup{{
+		Judge: "mutual-exclusion", Class: "bug", Op: "force_unlock", Faults: []string{"late reply of subscribe", "crash"}, Runs: 466, FirstSeed: 184296018279081, Size: 5, Why: why,
+	}}}}
+	var b bytes.Buffer
+	if err := report.WriteIndex(&b, x); err != nil {
+		t.Fatal(err)
+	}
+	p := open(t, chromium, b.Bytes())
+	p.looks(func(at string) {
+		if got := eval[[]float64](p, `[document.documentElement.scrollWidth, document.documentElement.clientWidth]`); got[0] > got[1] {
+			t.Errorf("%s: the page is %v pixels wide", at, got[0])
+		}
+		if got := eval[[]string](p, cutOff+`("h1, p, .groups td, .runs td")`); len(got) > 0 {
+			t.Errorf("%s: these are cut off: %q", at, got)
+		}
+		// A sentence has room for some words in a line.
+		for _, table := range []string{".groups", ".runs"} {
+			if got := eval[float64](p, `document.querySelector("`+table+` td:last-child").getBoundingClientRect().width`); got < 200 {
+				t.Errorf("%s: in %s a sentence has %v pixels", at, table, got)
+			}
+		}
+	})
+	p.do(chromedp.EmulateViewport(400, 900))
+	if got := p.text(".groups tr.row"); !strings.Contains(got, "bug") || !strings.Contains(got, "mutual-exclusion") {
+		t.Errorf("a card reads %q", got)
+	}
+	if got := eval[string](p, `getComputedStyle(document.querySelector(".groups td:nth-child(6)"), "::before").content`); !strings.Contains(got, "first seed") {
+		t.Errorf("the seed of a card is named %q", got)
+	}
+	p.quiet()
 }
 
 // long returns a run with that many events. Every five events change the owner.
