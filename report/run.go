@@ -58,7 +58,7 @@ const (
 	// findingsWhole is the number of findings that stand above the timeline. The others are
 	// opened by a click.
 	findingsWhole = 2
-	overlapsMost = 1000
+	overlapsMost  = 1000
 	// textMost limits the length of a text of the record.
 	textMost = 160
 	// repeatsLeast is the least number of repeated exchanges that are folded.
