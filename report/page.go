@@ -170,3 +170,7 @@ addEventListener("DOMContentLoaded", () => {
 `, style, outer, pageJS)
 	return err
 }
+
+// Style returns the styles of the pages: the colours of light and dark, and the look of what
+// they share.
+func Style() string { return pageCSS }

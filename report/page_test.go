@@ -649,7 +649,7 @@ func theIndexOnASmallScreen(t *testing.T, chromium context.Context) {
 		}{"fifo", why})
 		x.Runs = append(x.Runs, r)
 	}
-	x.Campaigns = []report.Campaign{{Sentence: "simrun explore --lock redisson-fair@3.11.0 --faults network,crash,clock", Groups: []report.IndexGroup{{
+	x.Campaigns = []report.Campaign{{Name: "explore/redisson-nonreentrant-fair@4.7.0+full-none-and-more", Sentence: "simrun explore --lock redisson-fair@3.11.0 --faults network,crash,clock", Groups: []report.IndexGroup{{
 		Judge: "mutual-exclusion", Class: "bug", Op: "force_unlock", Faults: []string{"late reply of subscribe", "crash"}, Runs: 466, FirstSeed: 184296018279081, Size: 5, Why: why,
 	}}}}
 	var b bytes.Buffer
@@ -661,7 +661,7 @@ func theIndexOnASmallScreen(t *testing.T, chromium context.Context) {
 		if got := browsertest.Eval[[]float64](p, `[document.documentElement.scrollWidth, document.documentElement.clientWidth]`); got[0] > got[1] {
 			t.Errorf("%s: the page is %v pixels wide", at, got[0])
 		}
-		if got := browsertest.Eval[[]string](p, browsertest.CutOff+`("h1, p, .groups td, .runs td")`); len(got) > 0 {
+		if got := browsertest.Eval[[]string](p, browsertest.CutOff+`("h1, h2, p, .groups td, .runs td")`); len(got) > 0 {
 			t.Errorf("%s: these are cut off: %q", at, got)
 		}
 		// A sentence has room for some words in a line.

@@ -181,3 +181,42 @@ const CutOff = `(selector => [...document.querySelectorAll(selector)].filter(e =
 	}
 	return false;
 }).map(e => e.textContent.trim()))`
+
+// Faint lists the texts of the page whose contrast with what is behind them is less than 4.5,
+// computed as WCAG 2 does. Texts that are not shown are left out, and those of buttons that
+// cannot be pressed.
+const Faint = `(() => {
+	const ink = document.createElement("canvas").getContext("2d", {willReadFrequently: true}), seen = new Map();
+	const rgba = colour => {
+		ink.clearRect(0, 0, 1, 1);
+		ink.fillStyle = colour;
+		ink.fillRect(0, 0, 1, 1);
+		return [...ink.getImageData(0, 0, 1, 1).data];
+	};
+	const light = ([r, g, b]) => {
+		const [x, y, z] = [r, g, b].map(c => c / 255).map(c => c <= 0.04045 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4);
+		return 0.2126 * x + 0.7152 * y + 0.0722 * z;
+	};
+	const contrast = (a, b) => {
+		if (!seen.has(a + b)) {
+			const [x, y] = [light(rgba(a)), light(rgba(b))];
+			seen.set(a + b, (Math.max(x, y) + 0.05) / (Math.min(x, y) + 0.05));
+		}
+		return seen.get(a + b);
+	};
+	const behind = e => {
+		for (; e; e = e.parentElement) {
+			const c = getComputedStyle(e).backgroundColor;
+			if (c !== "transparent" && !c.endsWith(", 0)")) return c;
+		}
+		return "white";
+	};
+	const faint = [], walk = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+	for (let n; n = walk.nextNode();) {
+		const e = n.parentElement;
+		if (!n.data.trim() || !e.checkVisibility() || e.closest("svg, script, :disabled")) continue;
+		const ratio = contrast(getComputedStyle(e).color, behind(e));
+		if (ratio < 4.5) faint.push(ratio.toFixed(1) + ": " + n.data.trim().slice(0, 60));
+	}
+	return faint;
+})()`

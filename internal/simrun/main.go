@@ -46,6 +46,8 @@ const usage = `simrun runs distributed-lock code in a simulated world.
       --blame          and which decision made it inevitable; --runs N: of 20 for each
   simrun report DIR [-o DIR]               an index of results, and the page of each recording
   simrun serve DIR                         the same on http://127.0.0.1:7420, as it grows; --addr A
+  simrun site DIR                          documents, results and a page of each recording, as a
+                                           static site; --repository R: of R, not of this folder
   simrun shrink RECORDING [-o FILE]        the smallest scenario that breaks the same judge
       --judge J        this one; default: the first that shows a bug, else a limit
   simrun explore --lock L                  look for schedules that break it
@@ -193,7 +195,7 @@ func usagef(format string, args ...any) error { return usageError{fmt.Errorf(for
 func commands() map[string]func(*app, []string) (int, error) {
 	return map[string]func(*app, []string) (int, error){
 		"list": (*app).list, "run": (*app).run, "replay": (*app).replay, "shrink": (*app).shrink, "check": (*app).check,
-		"report": (*app).report, "serve": (*app).serve, "explore": (*app).explore, "merge": (*app).merge, "findings": (*app).findings, "results": (*app).renew,
+		"report": (*app).report, "serve": (*app).serve, "site": (*app).site, "explore": (*app).explore, "merge": (*app).merge, "findings": (*app).findings, "results": (*app).renew,
 		"matrix": (*app).matrix, "bench": (*app).bench, "kill": (*app).kill, "survey": (*app).survey, surveyCommand: (*app).surveyor, "repeat": (*app).repeat, repeatCommand: (*app).repeater, "live": (*app).live, "agree": (*app).agree, "upstream": (*app).upstream, clientCommand: (*app).client, workerCommand: (*app).worker, killerCommand: (*app).killer,
 	}
 }
@@ -214,7 +216,7 @@ func (a *app) main(args []string) (code int) {
 	}
 	command, ok := commands()[args[0]]
 	if !ok {
-		fmt.Fprintf(a.err, "simrun: unknown command %q; known: list, run, replay, report, serve, shrink, explore, merge, findings, survey, repeat, results, kill, matrix, bench, check, live, agree, upstream, help\n", args[0])
+		fmt.Fprintf(a.err, "simrun: unknown command %q; known: list, run, replay, report, serve, site, shrink, explore, merge, findings, survey, repeat, results, kill, matrix, bench, check, live, agree, upstream, help\n", args[0])
 		return exitUsage
 	}
 	code, err := command(a, args[1:])

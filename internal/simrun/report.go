@@ -24,6 +24,7 @@ import (
 	"lockstep/linearizability/judges"
 	"lockstep/report"
 	"lockstep/scenarios/play"
+	"lockstep/scenarios/subject"
 )
 
 // pictureBytesMost limits the size of one of porcupine's pictures in a report.
@@ -527,6 +528,11 @@ func (a *app) writeInto(out, name string, text []byte) error {
 	return to.replace(text)
 }
 
+// An unknownLockError is the error of a recording of a lock that this program does not know.
+type unknownLockError struct{ error }
+
+func (e unknownLockError) Unwrap() error { return e.error }
+
 // runOf plays a recording of a folder again. It returns the run for a report, and porcupine's
 // pictures of it. It reads no file outside the folder.
 func (a *app) runOf(root *os.Root, dir, recording string) (report.Run, []report.Picture, error) {
@@ -535,7 +541,15 @@ func (a *app) runOf(root *os.Root, dir, recording string) (report.Run, []report.
 		return report.Run{}, nil, err
 	}
 	file := filepath.Join(dir, filepath.FromSlash(recording))
-	rec, sc, lock, err := play.ReadRecording(file, text)
+	unknown := false
+	rec, sc, lock, err := play.ReadRecordingOf(file, text, func(name string) (*subject.Subject, error) {
+		lock, err := subject.Find(name)
+		unknown = unknown || err != nil
+		return lock, err
+	})
+	if unknown {
+		return report.Run{}, nil, unknownLockError{err}
+	}
 	if err != nil {
 		return report.Run{}, nil, err
 	}

@@ -320,7 +320,7 @@ func TestTheIndexOfACampaignUnderWay(t *testing.T) {
 		return s.stamp() + w.Body.String(), err
 	}
 	before, err := served("c")
-	if err != nil || !strings.Contains(before, "under way: 30 runs of setnx-del") || !strings.Contains(before, "<td>not asked yet</td>") {
+	if err != nil || !strings.Contains(before, "under way: 30 runs of setnx-del") || !strings.Contains(before, ">not asked yet</td>") {
 		t.Errorf("served, the campaign under way is not told (%v)", err)
 	}
 	write(t, "c/runs.jsonl", strings.Join(lines[:35], ""))
