@@ -26,6 +26,7 @@ import (
 	"lockstep/model"
 	"lockstep/model/trace"
 	"lockstep/report"
+	"lockstep/report/site"
 	"lockstep/scenarios"
 	"lockstep/scenarios/play"
 	"lockstep/scenarios/subject"
@@ -113,6 +114,7 @@ func TestPages(t *testing.T) {
 		{"the graph of a campaign", theGraphOfACampaign},
 		{"the index on a small screen", theIndexOnASmallScreen},
 		{"a long run is cut around the finding", aLongRunIsCutAroundTheFinding},
+		{"a long run on a site", aLongRunOnASite},
 		{"the index", theIndex},
 		{"a served index follows its folder", theServedIndex},
 	} {
@@ -578,6 +580,9 @@ func findingsAreWhole(t *testing.T, chromium context.Context) {
 		if got := browsertest.Eval[[]string](p, browsertest.CutOff+`("li[data-judge], #state td")`); len(got) > 0 {
 			t.Errorf("%s: these are cut off: %q", at, got)
 		}
+		if got := browsertest.Eval[[]string](p, browsertest.Faint); len(got) > 0 {
+			t.Errorf("%s: these texts are faint: %q", at, got)
+		}
 		if got := browsertest.Eval[int](p, shown); got != 2 {
 			t.Errorf("%s: %d findings are shown, want 2", at, got)
 		}
@@ -664,6 +669,9 @@ func theIndexOnASmallScreen(t *testing.T, chromium context.Context) {
 		if got := browsertest.Eval[[]string](p, browsertest.CutOff+`("h1, h2, p, .groups td, .runs td")`); len(got) > 0 {
 			t.Errorf("%s: these are cut off: %q", at, got)
 		}
+		if got := browsertest.Eval[[]string](p, browsertest.Faint); len(got) > 0 {
+			t.Errorf("%s: these texts are faint: %q", at, got)
+		}
 		// A sentence has room for some words in a line.
 		for _, table := range []string{".groups", ".runs"} {
 			if got := browsertest.Eval[float64](p, `document.querySelector("`+table+` td:last-child").getBoundingClientRect().width`); got < 200 {
@@ -725,6 +733,74 @@ func aLongRunIsCutAroundTheFinding(t *testing.T, chromium context.Context) {
 	}
 	if got := p.Text("#events .gap"); !strings.Contains(got, "events left out") {
 		t.Errorf("the list says %q", got)
+	}
+	p.Quiet()
+}
+
+// A run of 200 000 events is a page of a site like any other: a reader comes to it from the
+// front page, steps through it, filters it and goes back.
+func aLongRunOnASite(t *testing.T, chromium context.Context) {
+	repository := t.TempDir()
+	if err := errors.Join(os.Mkdir(filepath.Join(repository, "docs"), 0o755), os.Mkdir(filepath.Join(repository, "results"), 0o755),
+		os.WriteFile(filepath.Join(repository, "README.md"), []byte("# Front\n\n[the long run](results/long.lockstep)\n"), 0o644),
+		os.WriteFile(filepath.Join(repository, "results", "long.lockstep"), nil, 0o644)); err != nil {
+		t.Fatal(err)
+	}
+	root, err := os.OpenRoot(repository)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = root.Close() }()
+	dir := filepath.Join(t.TempDir(), "site")
+	folder, err := site.Open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := folder.Write(t.Context(), site.Source{Repository: root, Page: func(_, shared string, links ...report.Link) ([]byte, error) {
+		var b bytes.Buffer
+		err := report.WritePage(&b, long(200_000), nil, shared, links...)
+		return b.Bytes(), err
+	}}); err != nil {
+		t.Fatal(err)
+	}
+	p := browsertest.Open(t, chromium, filepath.Join(dir, "index.html"), dir+"/")
+	follow := func(selector string) {
+		t.Helper()
+		if _, err := chromedp.Run(p.Context, chromedp.WaitEvent(cdppage.LoadEventFired, nil, chromedp.Click(chromedp.CSS(selector)))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	follow("main p a")
+	if got := p.Text("#cut"); !strings.Contains(got, "200000 events") {
+		t.Errorf("the page says %q", got)
+	}
+	chosen := func() string { return p.Text("#events li[aria-selected=true]") }
+	p.Do(chromedp.Click(chromedp.CSS(".go")))
+	if got := chosen(); !strings.Contains(got, "▶") || !browsertest.Eval[bool](p, inView+`("misdelete")`) {
+		t.Errorf("the button goes to %q", got)
+	}
+	found := chosen()
+	p.Do(chromedp.Focus(chromedp.CSS("#chart")))
+	for _, key := range []string{"+", "-", "0", "f", kb.ArrowRight} {
+		p.Do(chromedp.KeyEvent(key))
+	}
+	if chosen() == found {
+		t.Error("a step on changes nothing")
+	}
+	lanes := `document.querySelectorAll("#chart svg text.name").length`
+	all := browsertest.Eval[int](p, lanes)
+	p.Script(`{const s = document.getElementById("process"); s.value = "b"; s.dispatchEvent(new Event("change"))}`)
+	if got := browsertest.Eval[int](p, lanes); got >= all {
+		t.Errorf("with one process %d of %d lanes are shown", got, all)
+	}
+	p.Looks(func(at string) {
+		if got := browsertest.Eval[[]float64](p, `[document.documentElement.scrollWidth, document.documentElement.clientWidth]`); got[0] > got[1] {
+			t.Errorf("%s: the page is %v pixels wide", at, got[0])
+		}
+	})
+	follow("header a")
+	if got := p.Text("h1"); got != "Front" {
+		t.Errorf("the way back leads to %q", got)
 	}
 	p.Quiet()
 }

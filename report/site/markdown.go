@@ -257,6 +257,19 @@ func (d *document) intro() {
 	}
 }
 
+// lead takes the first heading and the paragraphs that follow it out of the document.
+func (d *document) lead() *document {
+	out := &document{name: d.name, title: d.title, source: d.source, root: ast.NewDocument()}
+	for n := d.root.FirstChild(); n != nil; n = d.root.FirstChild() {
+		level, _ := heading(n)
+		if level != 1 && n.Kind() != ast.KindParagraph {
+			break
+		}
+		out.root.AppendChild(out.root, n)
+	}
+	return out
+}
+
 // scrolled matches the elements that may be wider than the page. They scroll, and the keyboard
 // reaches them.
 var scrolled = regexp.MustCompile(`<(/?)(table|pre)>`)

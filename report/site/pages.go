@@ -59,17 +59,24 @@ type Page struct {
 	Parts    []Part
 	Front    bool
 	Chapters []chapter
-	Body     template.HTML
+	// Lead and Body are the text. The front page has its parts between them.
+	Lead, Body template.HTML
+}
+
+// partsFrom returns the parts of the site as a page leads to them.
+func (b *builder) partsFrom(page string) []Part {
+	var out []Part
+	for _, x := range parts {
+		if there := b.at(x.file); there != "" {
+			out = append(out, Part{Link: report.Link{Text: x.name, To: link(page, there)}, About: x.about, Here: there == page})
+		}
+	}
+	return out
 }
 
 // page writes a page of the site. body is HTML.
 func (b *builder) page(name, title string, p Page) error {
-	p.Title, p.Root = title, strings.Repeat("../", strings.Count(name, "/"))
-	for _, x := range parts {
-		if there := b.at(x.file); there != "" {
-			p.Parts = append(p.Parts, Part{Link: report.Link{Text: x.name, To: link(name, there)}, About: x.about, Here: there == name})
-		}
-	}
+	p.Title, p.Root, p.Parts = title, strings.Repeat("../", strings.Count(name, "/")), b.partsFrom(name)
 	var out bytes.Buffer
 	if err := siteTemplate.Execute(&out, p); err != nil {
 		return fmt.Errorf("%s: %w", name, err)
@@ -98,6 +105,7 @@ func (b *builder) front() error {
 		d := parse(readme, text)
 		d.intro()
 		d.leadTo("index.html", b.at)
+		p.Lead = template.HTML(d.lead().html())
 		p.Body = template.HTML(d.html())
 	}
 	return b.page("index.html", "Lockstep", p)

@@ -208,6 +208,11 @@ func (b *builder) write() error {
 	x := b.Index
 	x.Title = "Lockstep: runs"
 	x.Links = []report.Link{{Text: "Lockstep", To: link(b.pages[results], "index.html")}}
+	for _, part := range b.partsFrom(b.pages[results]) {
+		if !part.Here {
+			x.Links = append(x.Links, part.Link)
+		}
+	}
 	if err := report.WriteIndex(&index, x); err != nil {
 		return err
 	}

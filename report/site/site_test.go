@@ -327,7 +327,7 @@ func everyLinkLeadsSomewhere(t *testing.T, chromium context.Context, dir string)
 }
 
 func onAllScreens(t *testing.T, chromium context.Context, dir string) {
-	for _, name := range []string{"index.html", "docs/index.html", "docs/fidelity.html", "docs/reports.html", "results/survey.html", "results/track-record.html", "results/index.html"} {
+	for _, name := range []string{"index.html", "docs/index.html", "docs/reports.html", "results/survey.html", "results/index.html"} {
 		p := browsertest.Open(t, chromium, filepath.Join(dir, name), dir+"/")
 		p.Looks(func(at string) {
 			if got := browsertest.Eval[[]float64](p, `[document.documentElement.scrollWidth, document.documentElement.clientWidth]`); got[0] > got[1] {
