@@ -359,8 +359,12 @@ func theSearchByKeyboard(t *testing.T, chromium context.Context, dir string) {
 	if got := browsertest.Eval[string](p, active); got != "words" {
 		t.Errorf("/ leads to %q", got)
 	}
-	p.Script(`document.getElementById("words").value = ""`) // the driver sends the character apart from the key
-	p.Do(chromedp.SendKeys(chromedp.CSS("#words"), "Misdelete setnx-del seed 1"), chromedp.WaitVisible(chromedp.CSS("#found a")))
+	// The driver sends the characters of keys apart from the keys, one after another.
+	ask := func(words string) {
+		p.Script(`{const box = document.getElementById("words"); box.value = %q; box.dispatchEvent(new Event("input"))}`, words)
+	}
+	ask("Misdelete setnx-del seed 1")
+	p.Do(chromedp.WaitVisible(chromedp.CSS("#found a")))
 	if got := browsertest.Eval[string](p, `document.querySelector("#found b").textContent`); !strings.HasPrefix(got, "misdelete on setnx-del, seed 1") {
 		t.Errorf("first stands %q", got)
 	}
@@ -378,12 +382,12 @@ func theSearchByKeyboard(t *testing.T, chromium context.Context, dir string) {
 	if browsertest.Eval[bool](p, `document.getElementById("found").checkVisibility()`) || browsertest.Eval[string](p, active) != "words" {
 		t.Error("Escape does not end the search")
 	}
-	p.Script(`document.getElementById("words").value = "nosuchwordanywhere"; document.getElementById("words").dispatchEvent(new Event("input"))`)
+	ask("nosuchwordanywhere")
 	if got := p.Text("#found p"); got != "nothing has all these words" {
 		t.Errorf("of a word that is nowhere it says %q", got)
 	}
 	// Enter goes to the first place.
-	p.Script(`document.getElementById("words").value = "misdelete setnx-del seed 1"; document.getElementById("words").dispatchEvent(new Event("input"))`)
+	ask("misdelete setnx-del seed 1")
 	p.Do(chromedp.WaitVisible(chromedp.CSS("#found a")))
 	if _, err := chromedp.Run(p.Context, chromedp.WaitEvent(cdppage.LoadEventFired, nil, chromedp.KeyEvent(kb.Enter))); err != nil {
 		t.Fatal(err)
