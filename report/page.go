@@ -67,15 +67,15 @@ func WritePage(w io.Writer, r Run, pictures []Picture, shared string, links ...L
 func writePage(w io.Writer, r Run, pictures []shownPicture, shared string, links []Link) error {
 	v := build(r)
 	v.cut()
-	var processes, judges []string
+	var processes, named []string
 	for _, l := range v.Lanes {
 		if l.Process != "" && !slices.Contains(processes, l.Process) {
 			processes = append(processes, l.Process)
 		}
 	}
 	for _, f := range v.Findings {
-		if !slices.Contains(judges, f.Judge) {
-			judges = append(judges, f.Judge)
+		if !slices.Contains(named, f.Judge) {
+			named = append(named, f.Judge)
 		}
 	}
 	return pageTemplate.Execute(w, struct {
@@ -90,7 +90,7 @@ func writePage(w io.Writer, r Run, pictures []shownPicture, shared string, links
 		Shared            string
 		Style             template.CSS
 		Script            template.JS
-	}{r, v, v.title(r), signs[r.Verdict], textOf(r, v), processes, judges, pictures, findingsWhole, len(v.Findings) - findingsWhole, links, shared, template.CSS(pageCSS), template.JS(pageJS)})
+	}{r, v, v.title(r), signs[r.Verdict], textOf(r, v), processes, named, pictures, findingsWhole, len(v.Findings) - findingsWhole, links, shared, template.CSS(pageCSS), template.JS(pageJS)})
 }
 
 // title tells the page of a run from those of other runs. A tab of a browser shows only the

@@ -449,6 +449,7 @@ func (a *app) reportFolder(dir string, o reportOptions) (int, error) {
 	}
 	written := map[string]bool{}
 	pace := a.paced()
+	reports, foreign := 0, 0
 	var bad []error
 	x.EachRecording(func(recording string, link *string) {
 		if ctx.Err() != nil {
@@ -462,10 +463,16 @@ func (a *app) reportFolder(dir string, o reportOptions) (int, error) {
 				return fmt.Sprintf("%d of %d reports; now %s", len(written), len(of), recording)
 			})
 			err := a.reportInto(root, dir, recording, o.out, page)
-			if written[recording] = err == nil; err != nil {
+			written[recording] = err == nil
+			switch {
+			case errors.As(err, new(unknownLockError)):
+				foreign++
+				return
+			case err != nil:
 				bad = append(bad, err)
 				return
 			}
+			reports++
 		}
 		*link = href(page)
 	})
@@ -481,9 +488,14 @@ func (a *app) reportFolder(dir string, o reportOptions) (int, error) {
 	if err := index.replace(b.Bytes()); err != nil {
 		return 0, err
 	}
-	fmt.Fprintf(a.out, "%s, with %d reports\n", filepath.Join(o.out, "index.html"), len(written)-len(bad))
+	fmt.Fprintf(a.out, "%s, with %d reports\n", filepath.Join(o.out, "index.html"), reports)
 	if len(bad) > 0 {
 		fmt.Fprintf(a.err, "simrun: without a report:\n%v\n", errors.Join(bad...))
+	}
+	if foreign > 0 {
+		fmt.Fprintf(a.err, "simrun: without a report: %d recordings of locks that this program does not know\n", foreign)
+	}
+	if len(bad)+foreign > 0 {
 		return exitUndecided, nil
 	}
 	return exitOK, nil

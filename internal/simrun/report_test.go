@@ -141,6 +141,16 @@ func TestReport(t *testing.T) {
 			t.Error("it wrote outside of its folder")
 		}
 	})
+	t.Run("a folder with a recording of a lock that the program does not know", func(t *testing.T) {
+		if err := os.CopyFS("foreign", os.DirFS("r")); err != nil {
+			t.Fatal(err)
+		}
+		write(t, "foreign/misdelete/setnx-del/1.lockstep", strings.ReplaceAll(read(t, recording), `"lock":"setnx-del"`, `"lock":"a-foreign-lock"`))
+		code, out, stderr := call(t, "report", "foreign", "-o", "foreign-out")
+		if code != exitUndecided || out != filepath.FromSlash("foreign-out/index.html")+", with 0 reports\n" || stderr != "simrun: without a report: 1 recordings of locks that this program does not know\n" {
+			t.Errorf("exit %d, %q, %q", code, out, stderr)
+		}
+	})
 
 	bad := []struct {
 		rule string

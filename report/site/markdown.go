@@ -75,6 +75,7 @@ func isBreak(raw string) bool { return raw == "<br>" || raw == "<br/>" || raw ==
 type document struct {
 	name   string // its path
 	title  string // its first heading, else its path
+	label  string // its title, with its path if other documents have the same title
 	source []byte
 	root   ast.Node
 }
@@ -215,10 +216,10 @@ func heading(n ast.Node) (level int, id string) {
 
 // sections returns the entries of the search: one for each heading, with the text below it.
 func (d *document) sections(page string) []entry {
-	out := []entry{{page: page, title: d.title}}
+	out := []entry{{page: page, title: d.label}}
 	for n := d.root.FirstChild(); n != nil; n = n.NextSibling() {
 		if level, id := heading(n); level > 1 {
-			out = append(out, entry{page: page, place: id, title: d.title, heading: d.plain(n)})
+			out = append(out, entry{page: page, place: id, title: d.label, heading: d.plain(n)})
 			continue
 		}
 		last := &out[len(out)-1]

@@ -112,6 +112,15 @@ func (b *builder) read() error {
 			b.wanted[to] = true
 		}
 	}
+	titles := map[string]int{}
+	for _, d := range b.documents {
+		titles[d.title]++
+	}
+	for _, d := range b.documents {
+		if d.label = d.title; titles[d.title] > 1 {
+			d.label += " (" + d.name + ")"
+		}
+	}
 	return nil
 }
 
@@ -200,7 +209,7 @@ func (b *builder) files() error {
 func (b *builder) write() error {
 	for _, d := range b.documents {
 		b.search = append(b.search, d.sections(b.pages[d.name])...)
-		if err := b.page(b.pages[d.name], d.title, b.render(d)); err != nil {
+		if err := b.page(b.pages[d.name], d.label, b.render(d)); err != nil {
 			return err
 		}
 	}

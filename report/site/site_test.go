@@ -178,14 +178,14 @@ func TestDocuments(t *testing.T) {
 			"[b](b.md#a-place) [code](../sim/world.go) [folder](../results) [run](../results/x/1.lockstep) [alone](../results/foreign.lockstep) [data](../results/x.jsonl)\n\n" +
 			"![picture](p.png) [out](https://example.org/x) [here](#one-thing) [nowhere](gone.md) <b>bold</b> a<br>b <!-- hidden -->\n\n" +
 			"| n | s |\n|--:|---|\n| 1 | `x|y` |\n\n<div onclick=\"evil()\">block</div>\n\n## Two\n\n```sh\ngo <run>\n```\n\n## Three\n",
-		"docs/b.md": "# B\n\n## A place\n", "docs/p.png": "\x89PNG", "sim/world.go": "package sim",
+		"docs/b.md": "# B\n\n## A place\n", "results/b.md": "# B\n", "docs/p.png": "\x89PNG", "sim/world.go": "package sim",
 		"results/x/1.lockstep": "", "results/foreign.lockstep": "# a recording", "results/x.jsonl": "{}", "results/y.jsonl": "{}",
 	})
 	dir := filepath.Join(t.TempDir(), "site")
 	index := report.Index{Runs: []report.IndexRun{
 		{Scenario: "s", Lock: "l", Seed: 7, Verdict: "bug", Recording: "x/1.lockstep"}, {Scenario: "out", Lock: "l", Verdict: "bug", Recording: "../docs/secret.lockstep"}}}
 	w := write(t, dir, source(t, repository, index))
-	if w.Documents != 3 || w.Runs != 1 || len(w.Without) != 2 || w.Without["foreign.lockstep"] == nil || w.Without["../docs/secret.lockstep"] == nil {
+	if w.Documents != 4 || w.Runs != 1 || len(w.Without) != 2 || w.Without["foreign.lockstep"] == nil || w.Without["../docs/secret.lockstep"] == nil {
 		t.Errorf("it wrote %+v", w)
 	}
 	page := read(t, dir, "docs/a.html")
@@ -202,6 +202,12 @@ func TestDocuments(t *testing.T) {
 	for _, not := range []string{"world.go", "gone", "a note", "hidden --", "<div onclick"} {
 		if strings.Contains(page, not) {
 			t.Errorf("the page has %s", not)
+		}
+	}
+	// Documents with one title are told apart by their paths.
+	for _, name := range []string{"docs/b", "results/b"} {
+		if want := "<title>B (" + name + ".md) · Lockstep</title>"; !strings.Contains(read(t, dir, name+".html"), want) {
+			t.Errorf("%s.html has no %s", name, want)
 		}
 	}
 	if front := read(t, dir, "index.html"); !strings.Contains(front, `first words <a href="docs/a.html">of a</a>`) || strings.Contains(front, "later words") || !strings.Contains(front, `<a href="results/index.html">Runs</a>`) || strings.Contains(front, "Survey") {
