@@ -96,7 +96,10 @@ var rooms = map[string]room{
 		"explore", "explore/draw", "linearizability/judges", "model", "model/trace", "scenarios", "scenarios/play", "scenarios/subject", "sim"},
 		modules: none, words: []*regexp.Regexp{locks}},
 
-	"report":   {imports: []string{"linearizability/judges", "model", "model/trace"}, words: []*regexp.Regexp{locks, roles, wire}},
+	"report": {imports: []string{"linearizability/judges", "model", "model/trace"}, words: []*regexp.Regexp{locks, roles, wire}},
+	"report/site": {imports: []string{"report"}, modules: []string{
+		"github.com/yuin/goldmark", "github.com/yuin/goldmark/ast", "github.com/yuin/goldmark/extension", "github.com/yuin/goldmark/parser",
+		"github.com/yuin/goldmark/renderer", "github.com/yuin/goldmark/text", "github.com/yuin/goldmark/util"}, words: []*regexp.Regexp{locks, roles, wire}},
 	"internal": {},
 	"locktest": {imports: []string{
 		"explore", "explore/draw", "explore/failure", "internal/simrun", "linearizability/judges", "lockimpl", "model", "report",
@@ -108,7 +111,7 @@ var rooms = map[string]room{
 		"bench/command", "explore", "explore/draw", "explore/strategy", "internal", "interop/library", "known", "lockimpl", "model", "scenarios", "scenarios/play", "scenarios/subject", "scenarios/subject/builtin", "sim"}},
 	"internal/simrun": {imports: []string{
 		"bench/command", "explore", "explore/draw", "explore/failure", "explore/shrink", "explore/strategy", "explore/survey",
-		"internal", "known", "linearizability", "linearizability/judges", "live/upstream", "model", "report", "scenarios", "scenarios/play", "scenarios/subject", "sim"}},
+		"internal", "known", "linearizability", "linearizability/judges", "live/upstream", "model", "report", "report/site", "scenarios", "scenarios/play", "scenarios/subject", "sim"}},
 	"cmd": {imports: []string{"bench", "internal/simrun", "live", "live/java", "locktest", "scenarios", "scenarios/play", "scenarios/subject", "scenarios/subject/builtin"}},
 }
 
@@ -203,7 +206,7 @@ func TestWhatAProgramBuilds(t *testing.T) {
 		"lockimpl/reference": redis,
 		"lockimpl/otellock":  append([]string{"go.opentelemetry.io/otel", "go.opentelemetry.io/otel/metric"}, redis...),
 		"locktest": {
-			"github.com/anishathalye/porcupine", "github.com/google/renameio/v2", "github.com/spf13/pflag", "go.yaml.in/yaml/v3", "olympos.io/encoding/edn"},
+			"github.com/anishathalye/porcupine", "github.com/google/renameio/v2", "github.com/spf13/cobra", "github.com/spf13/pflag", "github.com/yuin/goldmark", "go.yaml.in/yaml/v3", "olympos.io/encoding/edn"},
 	} {
 		out, err := exec.Command("go", "list", "-deps", "-f", "{{with .Module}}{{.Path}}{{end}}", "./"+name).CombinedOutput()
 		if err != nil {

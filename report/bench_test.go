@@ -7,6 +7,7 @@ import (
 
 	"github.com/chromedp/chromedp"
 
+	"lockstep/internal/browsertest"
 	"lockstep/linearizability/judges"
 	"lockstep/model"
 	"lockstep/report"
@@ -62,7 +63,7 @@ func crowd(events, threads int) report.Run {
 
 // BenchmarkPage measures in the browser how long a reader waits for the page.
 func BenchmarkPage(b *testing.B) {
-	chromium := browser(b)
+	chromium := browsertest.Start(b)
 	for _, c := range []struct {
 		what string
 		run  report.Run
@@ -79,14 +80,14 @@ func BenchmarkPage(b *testing.B) {
 			var sum [3]float64
 			for b.Loop() {
 				p := open(b, chromium, page.Bytes())
-				got, err := chromedp.Run(p.ctx, chromedp.Evaluate[[3]float64](zooming, chromedp.EvalAwaitPromise))
+				got, err := chromedp.Run(p.Context, chromedp.Evaluate[[3]float64](zooming, chromedp.EvalAwaitPromise))
 				if err != nil {
 					b.Fatal(err)
 				}
 				for i := range got {
 					sum[i] += got[i]
 				}
-				p.do(chromedp.Navigate("about:blank"))
+				p.Do(chromedp.Navigate("about:blank"))
 			}
 			for i, unit := range []string{"frame-ms", "frame95-ms", "open-ms"} {
 				b.ReportMetric(sum[i]/float64(b.N), unit)

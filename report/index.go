@@ -33,6 +33,8 @@ type Index struct {
 	Runs      []IndexRun
 	Campaigns []Campaign
 	Tables    []Table
+	// Links lead out of the index.
+	Links []Link
 	// Stamp changes when the folder changes. It is "" if the page does not ask for changes.
 	Stamp string
 }

@@ -3,32 +3,30 @@ package report_test
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
-	"github.com/chromedp/cdproto/log"
-	"github.com/chromedp/cdproto/network"
 	cdppage "github.com/chromedp/cdproto/page"
-	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/cdproto/target"
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
 
+	"lockstep/internal/browsertest"
 	"lockstep/linearizability/judges"
 	"lockstep/model"
 	"lockstep/model/trace"
 	"lockstep/report"
+	"lockstep/report/site"
 	"lockstep/scenarios"
 	"lockstep/scenarios/play"
 	"lockstep/scenarios/subject"
@@ -73,123 +71,14 @@ func html(t testing.TB, r report.Run) []byte {
 	return b.Bytes()
 }
 
-// browser starts Chromium. It skips the test if Chromium is not installed.
-func browser(t testing.TB) context.Context {
-	t.Helper()
-	path := ""
-	for _, name := range []string{"chromium", "chromium-browser", "google-chrome"} {
-		if found, err := exec.LookPath(name); err == nil {
-			path = found
-			break
-		}
-	}
-	if path == "" {
-		if os.Getenv("LOCKSTEP_REQUIRE") == "all" {
-			t.Fatal("chromium is not installed")
-		}
-		t.Skip("chromium is not installed: apt-get install chromium")
-	}
-	options := append(slices.Clone(chromedp.DefaultExecAllocatorOptions[:]),
-		chromedp.ExecPath(path), chromedp.NoSandbox, chromedp.WindowSize(1280, 800))
-	alloc, stop := chromedp.NewExecAllocator(t.Context(), options...)
-	t.Cleanup(stop)
-	ctx, stop := chromedp.NewContext(alloc)
-	t.Cleanup(stop)
-	if err := chromedp.Do(ctx); err != nil {
-		t.Fatal(err)
-	}
-	return ctx
-}
-
-// A tab is a page opened from disk. bad lists the forbidden things that the page did.
-type tab struct {
-	t   testing.TB
-	ctx context.Context
-	mu  sync.Mutex
-	bad []string
-}
-
-func open(t testing.TB, browser context.Context, page []byte) *tab {
+// open shows a page from disk.
+func open(t testing.TB, browser context.Context, page []byte) *browsertest.Tab {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "report.html")
 	if err := os.WriteFile(file, page, 0o644); err != nil {
 		t.Fatal(err)
 	}
-	ctx, stop := chromedp.NewContext(browser)
-	t.Cleanup(stop)
-	ctx, stop = context.WithTimeout(ctx, 2*time.Minute) // the browser may hang
-	t.Cleanup(stop)
-	p := &tab{t: t, ctx: ctx}
-	note := func(format string, args ...any) {
-		p.mu.Lock()
-		defer p.mu.Unlock()
-		p.bad = append(p.bad, fmt.Sprintf(format, args...))
-	}
-	err := chromedp.Listen(ctx, func(e any) {
-		switch e := e.(type) {
-		case *network.EventRequestWillBeSent:
-			if url := e.Request.URL; url != "file://"+file && !strings.HasPrefix(url, "data:") {
-				note("requested %s", url)
-			}
-		case *runtime.EventExceptionThrown:
-			note("threw %s", e.ExceptionDetails.Text)
-		case *runtime.EventConsoleAPICalled:
-			note("wrote to the console: %s", e.Type)
-		case *log.EventEntryAdded:
-			note("made the browser say %s: %s", e.Entry.Level, e.Entry.Text)
-		}
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	p.do(chromedp.EmulateViewport(1280, 800), chromedp.Navigate("file://"+file))
-	return p
-}
-
-func (p *tab) do(actions ...chromedp.Action[chromedp.Void]) {
-	p.t.Helper()
-	if err := chromedp.Do(p.ctx, actions...); err != nil {
-		p.t.Fatal(err)
-	}
-}
-
-func eval[T any](p *tab, script string) T {
-	p.t.Helper()
-	got, err := chromedp.Run(p.ctx, chromedp.Evaluate[T](script))
-	if err != nil {
-		p.t.Fatal(err)
-	}
-	return got
-}
-
-func (p *tab) text(selector string) string {
-	p.t.Helper()
-	s, err := chromedp.Run(p.ctx, chromedp.Text(chromedp.CSS(selector)))
-	if err != nil {
-		p.t.Fatal(err)
-	}
-	return s
-}
-
-// script runs a script and ignores its result.
-func (p *tab) script(format string, args ...any) {
-	p.t.Helper()
-	p.do(chromedp.Evaluate[chromedp.Void](fmt.Sprintf(format, args...)))
-}
-
-// frame waits for the page to be drawn.
-func (p *tab) frame() {
-	p.t.Helper()
-	p.do(chromedp.Evaluate[chromedp.Void](`new Promise(f => requestAnimationFrame(() => requestAnimationFrame(f)))`, chromedp.EvalAwaitPromise))
-}
-
-func (p *tab) quiet() {
-	p.t.Helper()
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	for _, b := range p.bad {
-		p.t.Error("the page", b)
-	}
+	return browsertest.Open(t, browser, file)
 }
 
 // inView reports whether a mark of a judge is inside the chart, and the chart inside the
@@ -203,7 +92,7 @@ const inView = `(judge => {
 })`
 
 func TestPages(t *testing.T) {
-	chromium := browser(t)
+	chromium := browsertest.Start(t)
 	for _, c := range []struct {
 		what string
 		test func(*testing.T, context.Context)
@@ -218,7 +107,14 @@ func TestPages(t *testing.T) {
 		{"the look of a page", theLookOfAPage},
 		{"many threads", manyThreads},
 		{"names are text", namesAreText},
+		{"pages that share a file", pagesThatShareAFile},
+		{"the title of a page", theTitleOfAPage},
+		{"findings are whole", findingsAreWhole},
+		{"arrows end where they belong", arrowsEndWhereTheyBelong},
+		{"the graph of a campaign", theGraphOfACampaign},
+		{"the index on a small screen", theIndexOnASmallScreen},
 		{"a long run is cut around the finding", aLongRunIsCutAroundTheFinding},
+		{"a long run on a site", aLongRunOnASite},
 		{"the index", theIndex},
 		{"a served index follows its folder", theServedIndex},
 	} {
@@ -242,94 +138,94 @@ var stories = []struct {
 // The page says that the server has the lock for a thread that does not believe to hold it.
 func aHoldNobodyKnowsOf(t *testing.T, chromium context.Context) {
 	p := open(t, chromium, html(t, played(t, "interrupted-trylock-renewed-forever", "redisson@4.7.0")))
-	if got := p.text("#state .wrong"); got != "does not believe to hold orders, but the server has it for a/1" {
+	if got := p.Text("#state .wrong"); got != "does not believe to hold orders, but the server has it for a/1" {
 		t.Errorf("of a/1 the state says %q", got)
 	}
-	p.quiet()
+	p.Quiet()
 }
 
 func thePageOfAStory(t *testing.T, chromium context.Context) {
 	for _, s := range stories {
 		t.Run(s.scenario, func(t *testing.T) {
 			p := open(t, chromium, html(t, played(t, s.scenario, s.lock)))
-			if why := p.text("#findings li p"); !strings.Contains(why, s.judge) {
+			if why := p.Text("#findings li p"); !strings.Contains(why, s.judge) {
 				t.Errorf("the first finding reads %q", why)
 			}
 			// When it is opened, the page shows the sentence, the state, the mark, and the
 			// events before it in 1280 by 800 pixels.
 			for _, selector := range []string{"#findings li p", "#server table", "#threads table", "#chart", "#find"} {
-				if bottom := eval[float64](p, `document.querySelector("`+selector+`").getBoundingClientRect().bottom`); bottom > 800 {
+				if bottom := browsertest.Eval[float64](p, `document.querySelector("`+selector+`").getBoundingClientRect().bottom`); bottom > 800 {
 					t.Errorf("%s ends at %v", selector, bottom)
 				}
 			}
-			if !eval[bool](p, inView+`("`+s.judge+`")`) {
+			if !browsertest.Eval[bool](p, inView+`("`+s.judge+`")`) {
 				t.Error("the finding is not in view")
 			}
-			seen := eval[[]string](p, `drawn.filter(d => d.text && d.x < W && (d.x2 || d.x + d.w) > LEFT && d.y < shownTall).map(d => d.text)`)
+			seen := browsertest.Eval[[]string](p, `drawn.filter(d => d.text && d.x < W && (d.x2 || d.x + d.w) > LEFT && d.y < shownTall).map(d => d.text)`)
 			for _, want := range s.shows {
 				if !slices.ContainsFunc(seen, func(text string) bool { return strings.Contains(text, want) }) {
 					t.Errorf("%q is not in view", want)
 				}
 			}
 			// Leave the finding and zoom in. One click leads back to it.
-			p.do(chromedp.Focus(chromedp.CSS("#chart")), chromedp.KeyEvent(kb.End))
+			p.Do(chromedp.Focus(chromedp.CSS("#chart")), chromedp.KeyEvent(kb.End))
 			for range 6 {
-				p.do(chromedp.KeyEvent("+"))
+				p.Do(chromedp.KeyEvent("+"))
 			}
-			if eval[bool](p, inView+`("`+s.judge+`")`) {
+			if browsertest.Eval[bool](p, inView+`("`+s.judge+`")`) {
 				t.Error("the finding is in view before anybody went to it")
 			}
-			p.do(chromedp.Click(chromedp.CSS(".go")))
-			if !eval[bool](p, inView+`("`+s.judge+`")`) {
+			p.Do(chromedp.Click(chromedp.CSS(".go")))
+			if !browsertest.Eval[bool](p, inView+`("`+s.judge+`")`) {
 				t.Error("after the click the finding is not in view")
 			}
-			selected := p.text("#events li[aria-selected=true]")
+			selected := p.Text("#events li[aria-selected=true]")
 			if !strings.Contains(selected, "▶") {
 				t.Errorf("the list's line is %q", selected)
 			}
-			p.quiet()
+			p.Quiet()
 		})
 	}
 }
 
 func stepping(t *testing.T, chromium context.Context) {
 	p := open(t, chromium, html(t, played(t, "misdelete", "setnx-del")))
-	p.do(chromedp.Focus(chromedp.CSS("#events")), chromedp.KeyEvent(kb.Home))
+	p.Do(chromedp.Focus(chromedp.CSS("#events")), chromedp.KeyEvent(kb.Home))
 	server := `[...document.querySelectorAll("#state td")][0].textContent`
 	var seen []string
 	for range 60 {
-		if s := eval[string](p, server); len(seen) == 0 || seen[len(seen)-1] != s {
+		if s := browsertest.Eval[string](p, server); len(seen) == 0 || seen[len(seen)-1] != s {
 			seen = append(seen, s)
 		}
-		p.do(chromedp.KeyEvent(kb.ArrowRight))
+		p.Do(chromedp.KeyEvent(kb.ArrowRight))
 	}
 	free := "no such key: the lock is free"
 	if want := []string{free, "{ a/1: 1 }", free, "{ b/1: 1 }", free}; !slices.Equal(seen, want) {
 		t.Errorf("step by step the server holds %q, want %q", seen, want)
 	}
-	last := p.text("#events li[aria-selected=true]")
-	p.do(chromedp.KeyEvent(kb.ArrowLeft))
-	if p.text("#events li[aria-selected=true]") == last {
+	last := p.Text("#events li[aria-selected=true]")
+	p.Do(chromedp.KeyEvent(kb.ArrowLeft))
+	if p.Text("#events li[aria-selected=true]") == last {
 		t.Errorf("a step back changes nothing: %s", last)
 	}
 	// The state contrasts the belief of a thread with the state of the server.
-	p.do(chromedp.Click(chromedp.CSS(".go")))
-	if wrong := p.text("#state .wrong"); !strings.Contains(wrong, "believes to hold orders") || !strings.Contains(wrong, "on the server it is free") {
+	p.Do(chromedp.Click(chromedp.CSS(".go")))
+	if wrong := p.Text("#state .wrong"); !strings.Contains(wrong, "believes to hold orders") || !strings.Contains(wrong, "on the server it is free") {
 		t.Errorf("at the finding the state says %q", wrong)
 	}
 	// The mouse shows another instant and does not change the chosen one.
-	chosen := p.text("#now")
-	p.script(`{const c = document.getElementById("chart"), r = c.getBoundingClientRect();
+	chosen := p.Text("#now")
+	p.Script(`{const c = document.getElementById("chart"), r = c.getBoundingClientRect();
 		c.dispatchEvent(new PointerEvent("pointermove", {clientX: r.left + 140, clientY: r.top + 80, bubbles: true}))}`)
-	p.frame()
-	if p.text("#now") == chosen {
+	p.Frame()
+	if p.Text("#now") == chosen {
 		t.Error("moving over the chart shows no other instant")
 	}
-	p.script(`document.getElementById("chart").dispatchEvent(new PointerEvent("pointerleave"))`)
-	if p.text("#now") != chosen {
+	p.Script(`document.getElementById("chart").dispatchEvent(new PointerEvent("pointerleave"))`)
+	if p.Text("#now") != chosen {
 		t.Error("the chosen instant is lost")
 	}
-	p.quiet()
+	p.Quiet()
 }
 
 func filters(t *testing.T, chromium context.Context) {
@@ -338,11 +234,11 @@ func filters(t *testing.T, chromium context.Context) {
 	r.Record.Add(model.Event{AtNs: r.Record.Events[len(r.Record.Events)-1].AtNs, Kind: model.KindInvoke, Process: "b", Thread: 1, Op: 99, Action: model.ActLock, Lock: "spare"})
 	p := open(t, chromium, html(t, r))
 	lanes := func() []string {
-		return eval[[]string](p, `[...document.querySelectorAll("#chart svg text.name")].map(t => t.firstChild.data)`)
+		return browsertest.Eval[[]string](p, `[...document.querySelectorAll("#chart svg text.name")].map(t => t.firstChild.data)`)
 	}
-	rows := func() int { return eval[int](p, `document.querySelectorAll("#events li").length`) }
+	rows := func() int { return browsertest.Eval[int](p, `document.querySelectorAll("#events li").length`) }
 	set := func(id, value string) {
-		p.script(`{const s = document.getElementById(%q); s.value = %q; s.dispatchEvent(new Event("change"))}`, id, value)
+		p.Script(`{const s = document.getElementById(%q); s.value = %q; s.dispatchEvent(new Event("change"))}`, id, value)
 	}
 	all := rows()
 	if got := lanes(); !slices.Equal(got, []string{"a/1", "a watchdog", "b/1", "b watchdog", "server: orders", "server: spare"}) {
@@ -359,7 +255,7 @@ func filters(t *testing.T, chromium context.Context) {
 	}
 	set("process", "")
 	set("judge", "hold-count")
-	marks := eval[[]string](p, `[...new Set([...document.querySelectorAll(".mark")].map(m => m.dataset.judge))]`)
+	marks := browsertest.Eval[[]string](p, `[...new Set([...document.querySelectorAll(".mark")].map(m => m.dataset.judge))]`)
 	if !slices.Equal(marks, []string{"hold-count"}) || rows() >= all {
 		t.Errorf("with one judge the marks are %q, and %d of %d lines", marks, rows(), all)
 	}
@@ -367,52 +263,52 @@ func filters(t *testing.T, chromium context.Context) {
 	if rows() != all {
 		t.Errorf("without filters %d of %d lines", rows(), all)
 	}
-	p.quiet()
+	p.Quiet()
 }
 
 func theLookOfAPage(t *testing.T, chromium context.Context) {
 	r := played(t, "unlock-reply-lost", "redisson@3.21.3")
 	r.Blame = &report.Curve{Judge: "mutual-exclusion", Of: 9, Runs: 4, Points: []report.CurvePoint{{Kept: 0, Failed: 1}, {Kept: 9, Failed: 4}}}
 	p := open(t, chromium, html(t, r))
-	if n := eval[int](p, `document.querySelectorAll("#curve circle").length`); n != 2 {
+	if n := browsertest.Eval[int](p, `document.querySelectorAll("#curve circle").length`); n != 2 {
 		t.Errorf("the curve has %d points, want 2", n)
 	}
-	if n := eval[int](p, `drawn.filter(d => d.kind === "lost").length`); n != 1 {
+	if n := browsertest.Eval[int](p, `drawn.filter(d => d.kind === "lost").length`); n != 1 {
 		t.Errorf("%d arrows end in the air, want that of the lost reply", n)
 	}
 	background := `getComputedStyle(document.body).backgroundColor`
-	p.do(chromedp.Click(chromedp.CSS("#theme")))
-	first := eval[string](p, background)
-	p.do(chromedp.Click(chromedp.CSS("#theme")))
-	if second := eval[string](p, background); first == second {
+	p.Do(chromedp.Click(chromedp.CSS("#theme")))
+	first := browsertest.Eval[string](p, background)
+	p.Do(chromedp.Click(chromedp.CSS("#theme")))
+	if second := browsertest.Eval[string](p, background); first == second {
 		t.Errorf("light and dark are both %s", first)
 	}
 	// Colour is never the only sign: the bands of two owners also differ in pattern and name
 	// their owner.
-	if hatches := eval[[]string](p, `[...new Set(drawn.filter(d => d.kind === "belief" || d.kind === "truth").map(d => d.text.match(/[ab].1/)[0] + " " + Object.keys(hatch).find(k => hatch[k] === d.fill)))]`); !slices.Equal(hatches, []string{"a/1 0", "b/1 1"}) {
+	if hatches := browsertest.Eval[[]string](p, `[...new Set(drawn.filter(d => d.kind === "belief" || d.kind === "truth").map(d => d.text.match(/[ab].1/)[0] + " " + Object.keys(hatch).find(k => hatch[k] === d.fill)))]`); !slices.Equal(hatches, []string{"a/1 0", "b/1 1"}) {
 		t.Errorf("owners and their patterns: %q", hatches)
 	}
-	if hatches := eval[int](p, `new Set(hatches).size`); hatches != 8 {
+	if hatches := browsertest.Eval[int](p, `new Set(hatches).size`); hatches != 8 {
 		t.Errorf("%d patterns, want one for each of 8 owners", hatches)
 	}
 	width := `drawn.find(d => d.kind === "belief").w`
-	before := eval[float64](p, width)
-	p.do(chromedp.Click(chromedp.CSS("#true")))
-	if now := eval[float64](p, width); now == before {
+	before := browsertest.Eval[float64](p, width)
+	p.Do(chromedp.Click(chromedp.CSS("#true")))
+	if now := browsertest.Eval[float64](p, width); now == before {
 		t.Error("true to time looks like the other axis")
 	}
 	// Texts do not overlap.
 	ghost := open(t, chromium, html(t, played(t, "fair-ghost-after-reply-timeout", "redisson-fair@3.21.3")))
-	if said := eval[[]int](ghost, `[notes.length, notes.filter((a, i) => notes.some((b, j) => i < j && a.x < b.x + b.w && b.x < a.x + a.w && Math.abs(a.y - b.y) < 11)).length]`); said[0] < 4 || said[1] != 0 {
+	if said := browsertest.Eval[[]int](ghost, `[notes.length, notes.filter((a, i) => notes.some((b, j) => i < j && a.x < b.x + b.w && b.x < a.x + a.w && Math.abs(a.y - b.y) < 11)).length]`); said[0] < 4 || said[1] != 0 {
 		t.Errorf("of %d words %d lie on others", said[0], said[1])
 	}
 	// The page describes the mark under the mouse.
-	if told := eval[string](p, `{const d = drawn.find(d => d.kind === "lost"); under((d.x + d.x2) / 2, (d.y + d.y2) / 2)}`); !strings.Contains(told, "lost at") {
+	if told := browsertest.Eval[string](p, `{const d = drawn.find(d => d.kind === "lost"); under((d.x + d.x2) / 2, (d.y + d.y2) / 2)}`); !strings.Contains(told, "lost at") {
 		t.Errorf("of the lost message the mouse learns %q", told)
 	}
-	p.quiet()
+	p.Quiet()
 	// Porcupine's picture opens as a page of its own and shows the faults, too.
-	if text := pictureOf(t, p.ctx); !strings.Contains(text, "answered released") || !strings.Contains(text, "drop unlock reply of a") {
+	if text := pictureOf(t, p.Context); !strings.Contains(text, "answered released") || !strings.Contains(text, "drop unlock reply of a") {
 		t.Errorf("porcupine's picture reads %q", text)
 	}
 }
@@ -422,9 +318,9 @@ func byKeyboard(t *testing.T, chromium context.Context) {
 	p := open(t, chromium, html(t, played(t, "unlock-reply-lost", "redisson@3.21.3")))
 	var reached []string
 	for range 40 {
-		p.do(chromedp.KeyEvent(kb.Tab))
-		reached = append(reached, eval[string](p, `document.activeElement.id || document.activeElement.className`))
-		if now := eval[string](p, `getComputedStyle(document.activeElement).outlineStyle`); now == "none" && reached[len(reached)-1] != "" {
+		p.Do(chromedp.KeyEvent(kb.Tab))
+		reached = append(reached, browsertest.Eval[string](p, `document.activeElement.id || document.activeElement.className`))
+		if now := browsertest.Eval[string](p, `getComputedStyle(document.activeElement).outlineStyle`); now == "none" && reached[len(reached)-1] != "" {
 			t.Errorf("nobody sees that %s has the focus", reached[len(reached)-1])
 		}
 	}
@@ -433,31 +329,31 @@ func byKeyboard(t *testing.T, chromium context.Context) {
 			t.Errorf("Tab does not reach %s, of %q", want, reached)
 		}
 	}
-	width := func() float64 { return eval[float64](p, `S.u1 - S.u0`) }
+	width := func() float64 { return browsertest.Eval[float64](p, `S.u1 - S.u0`) }
 	press := func(key string) float64 {
-		p.do(chromedp.KeyEvent(key))
+		p.Do(chromedp.KeyEvent(key))
 		return width()
 	}
-	p.do(chromedp.Focus(chromedp.CSS("#chart")))
+	p.Do(chromedp.Focus(chromedp.CSS("#chart")))
 	whole := press("0")
 	near := press("+")
 	if far := press("-"); near >= whole || far <= near {
 		t.Errorf("widths %v, after + %v, after - %v", whole, near, far)
 	}
-	p.do(chromedp.Focus(chromedp.CSS("#events")), chromedp.KeyEvent(kb.Home))
-	chosen := func() string { return p.text("#events li[aria-selected=true]") }
+	p.Do(chromedp.Focus(chromedp.CSS("#events")), chromedp.KeyEvent(kb.Home))
+	chosen := func() string { return p.Text("#events li[aria-selected=true]") }
 	begin := chosen()
-	p.do(chromedp.KeyEvent(kb.ArrowDown), chromedp.KeyEvent(kb.ArrowDown))
+	p.Do(chromedp.KeyEvent(kb.ArrowDown), chromedp.KeyEvent(kb.ArrowDown))
 	down := chosen()
-	p.do(chromedp.KeyEvent(kb.ArrowUp), chromedp.KeyEvent(kb.ArrowUp))
+	p.Do(chromedp.KeyEvent(kb.ArrowUp), chromedp.KeyEvent(kb.ArrowUp))
 	if down == begin || chosen() != begin {
 		t.Errorf("the list goes from %q down to %q and up to %q", begin, down, chosen())
 	}
-	p.do(chromedp.KeyEvent("f"))
+	p.Do(chromedp.KeyEvent("f"))
 	if got := chosen(); !strings.Contains(got, "▶") {
 		t.Errorf("f goes to %q", got)
 	}
-	p.quiet()
+	p.Quiet()
 }
 
 // contrast computes the contrast of two colours of the page as WCAG 2 defines it.
@@ -475,7 +371,7 @@ const contrast = `((a, b) => {
 
 func lightAndDark(t *testing.T, chromium context.Context) {
 	p := open(t, chromium, html(t, played(t, "misdelete", "redisson@4.7.0"))) // a run that held
-	if got := eval[float64](p, `document.querySelector("header").getBoundingClientRect().height`); got > 100 {
+	if got := browsertest.Eval[float64](p, `document.querySelector("header").getBoundingClientRect().height`); got > 100 {
 		t.Errorf("the head of the page takes %v pixels", got)
 	}
 	pairs := [][2]string{
@@ -487,14 +383,14 @@ func lightAndDark(t *testing.T, chromium context.Context) {
 	}
 	var seen []string
 	for range 2 {
-		theme := eval[string](p, `document.documentElement.dataset.theme`)
+		theme := browsertest.Eval[string](p, `document.documentElement.dataset.theme`)
 		seen = append(seen, theme)
 		for _, c := range pairs {
-			if got := eval[float64](p, fmt.Sprintf(`%s(%q, %q)`, contrast, c[0], c[1])); got < 4.5 {
+			if got := browsertest.Eval[float64](p, fmt.Sprintf(`%s(%q, %q)`, contrast, c[0], c[1])); got < 4.5 {
 				t.Errorf("%s: %s on %s has a contrast of %.1f, want 4.5", theme, c[0], c[1], got)
 			}
 		}
-		p.do(chromedp.Click(chromedp.CSS("#theme")))
+		p.Do(chromedp.Click(chromedp.CSS("#theme")))
 	}
 	slices.Sort(seen)
 	if !slices.Equal(seen, []string{"dark", "light"}) {
@@ -547,25 +443,25 @@ func manyThreads(t *testing.T, chromium context.Context) {
 	r.Record.Params.Processes[1].Threads = 100
 	p := open(t, chromium, html(t, r))
 	threads := `[...document.querySelectorAll("#chart svg text.name")].map(t => t.firstChild.data).filter(t => t.includes("/"))`
-	if got := eval[[]string](p, threads); !slices.Equal(got, []string{"a/1", "b/1"}) {
+	if got := browsertest.Eval[[]string](p, threads); !slices.Equal(got, []string{"a/1", "b/1"}) {
 		t.Errorf("the lanes are %q", got)
 	}
 	// All threads are too many for the window. They scroll, and the server stays in place.
-	p.do(chromedp.Click(chromedp.CSS("#quiet")))
+	p.Do(chromedp.Click(chromedp.CSS("#quiet")))
 	names := func() []string {
-		p.frame()
-		return eval[[]string](p, `[...document.querySelectorAll("#chart svg text.name")].map(t => t.firstChild.data)`)
+		p.Frame()
+		return browsertest.Eval[[]string](p, `[...document.querySelectorAll("#chart svg text.name")].map(t => t.firstChild.data)`)
 	}
 	top := names()
-	p.script(`chart.scrollTop = 1e6`)
+	p.Script(`chart.scrollTop = 1e6`)
 	end := names()
 	if !slices.Contains(top, "a/1") || !slices.Contains(top, "server: orders") || !slices.Contains(end, "b/100") || !slices.Contains(end, "server: orders") || slices.Contains(end, "a/1") {
 		t.Errorf("the lanes are %q above and %q below", top, end)
 	}
-	if got := eval[float64](p, `chart.getBoundingClientRect().height`); got > 800 {
+	if got := browsertest.Eval[float64](p, `chart.getBoundingClientRect().height`); got > 800 {
 		t.Errorf("the chart has %v pixels", got)
 	}
-	p.quiet()
+	p.Quiet()
 }
 
 func namesAreText(t *testing.T, chromium context.Context) {
@@ -587,18 +483,18 @@ func namesAreText(t *testing.T, chromium context.Context) {
 		}
 	}
 	p := open(t, chromium, html(t, r))
-	if title := eval[string](p, `document.title`); !strings.HasPrefix(title, "</script>") {
+	if title := browsertest.Eval[string](p, `document.title`); !strings.HasPrefix(title, "bug </script>") {
 		t.Errorf("the title is %q", title)
 	}
-	if n := eval[int](p, `document.querySelectorAll("img").length`); n != 0 {
+	if n := browsertest.Eval[int](p, `document.querySelectorAll("img").length`); n != 0 {
 		t.Error("a name became an element")
 	}
-	if got := p.text("#findings li p"); !strings.Contains(got, evil) {
+	if got := p.Text("#findings li p"); !strings.Contains(got, evil) {
 		t.Errorf("the finding reads %q", got)
 	}
-	p.quiet()
+	p.Quiet()
 	// A name does not become an element in porcupine's picture, either.
-	picture := pictureTab(t, p.ctx)
+	picture := pictureTab(t, p.Context)
 	elements, err := chromedp.Run(picture, chromedp.Evaluate[int](`document.querySelectorAll("img").length + (document.title === "gone" ? 1 : 0)`))
 	if err != nil || elements != 0 {
 		t.Errorf("in porcupine's picture a name became %d elements (%v)", elements, err)
@@ -606,6 +502,191 @@ func namesAreText(t *testing.T, chromium context.Context) {
 	if text, err := chromedp.Run(picture, chromedp.Text(chromedp.CSS("#canvas"))); err != nil || !strings.Contains(text, "onerror") {
 		t.Errorf("porcupine's picture reads %q (%v)", text, err)
 	}
+}
+
+// Pages of a folder have their code, their styles and the frame of the pictures in one file.
+func pagesThatShareAFile(t *testing.T, chromium context.Context) {
+	r := played(t, "unlock-reply-lost", "redisson@3.21.3")
+	var picture, page, alone, shared bytes.Buffer
+	if err := judges.Picture(trace.New(r.Record), "orders", &picture); err != nil {
+		t.Fatal(err)
+	}
+	pictures := []report.Picture{{Lock: "orders", HTML: picture.String()}, {Lock: "spare", Why: "of no use"}}
+	if err := errors.Join(report.WriteHTML(&alone, r, pictures), report.WriteShared(&shared),
+		report.WritePage(&page, r, pictures, "../page.js", report.Link{Text: "all <runs>", To: "../index.html"})); err != nil {
+		t.Fatal(err)
+	}
+	if page.Len() > alone.Len()/2 {
+		t.Errorf("the page has %d bytes, and %d alone", page.Len(), alone.Len())
+	}
+	dir := t.TempDir()
+	file, script := filepath.Join(dir, "below", "run.html"), filepath.Join(dir, "page.js")
+	if err := errors.Join(os.Mkdir(filepath.Dir(file), 0o755), os.WriteFile(file, page.Bytes(), 0o644), os.WriteFile(script, shared.Bytes(), 0o644)); err != nil {
+		t.Fatal(err)
+	}
+	p, q := browsertest.Open(t, chromium, file, script), open(t, chromium, alone.Bytes())
+	const look = `[getComputedStyle(document.body).backgroundColor, document.getElementById("now").textContent, document.querySelectorAll("#events li").length,
+		document.querySelectorAll("#chart svg text.name").length, document.getElementById("chart").offsetHeight].join()`
+	if got, want := browsertest.Eval[string](p, look), browsertest.Eval[string](q, look); got != want {
+		t.Errorf("the page that shares its code shows %s, and the page alone %s", got, want)
+	}
+	if got := browsertest.Eval[string](p, `{const a = document.querySelector("header a"); a.textContent + " " + a.getAttribute("href")}`); got != "all <runs> ../index.html" {
+		t.Errorf("the page leads to %q", got)
+	}
+	if browsertest.Eval[int](q, `document.querySelectorAll("a").length`) != 0 {
+		t.Error("the page alone leads somewhere")
+	}
+	// The picture is the same.
+	var drawn [2]string
+	for i, tab := range []*browsertest.Tab{p, q} {
+		var err error
+		if drawn[i], err = chromedp.Run(pictureTab(t, tab.Context), chromedp.Evaluate[string](`document.documentElement.outerHTML`)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if drawn[0] != drawn[1] || !strings.Contains(drawn[0], "answered released") {
+		t.Errorf("the pictures of the two pages differ, or are empty: %d and %d bytes", len(drawn[0]), len(drawn[1]))
+	}
+	p.Quiet()
+	q.Quiet()
+}
+
+// Pages of runs that were made small share the name of the scenario, and differ in the title.
+func theTitleOfAPage(t *testing.T, chromium context.Context) {
+	r := played(t, "misdelete", "setnx-del")
+	p := open(t, chromium, html(t, r))
+	const want = "bug misdelete: misdelete on setnx-del, seed 1: unlock of a/1 (DEL, sent at 5.009s) ended the hold of b/1 on orders at 5.014s"
+	if got := browsertest.Eval[string](p, `document.title`); got != want {
+		t.Errorf("the title is %q, want %q", got, want)
+	}
+	if got := p.Text("h1"); !strings.Contains(got, "misdelete on setnx-del, seed 1: misdelete") {
+		t.Errorf("the heading is %q", got)
+	}
+	r.Findings, r.Verdict = nil, "held"
+	if got := browsertest.Eval[string](open(t, chromium, html(t, r)), `document.title`); got != "held: misdelete on setnx-del, seed 1" {
+		t.Errorf("the title of a run that held is %q", got)
+	}
+}
+
+// The first two findings are whole, and a click opens the others.
+func findingsAreWhole(t *testing.T, chromium context.Context) {
+	r := played(t, "unlock-reply-lost", "redisson@3.21.3")
+	if len(r.Findings) < 3 {
+		t.Fatalf("the run has %d findings, want more than two", len(r.Findings))
+	}
+	p := open(t, chromium, html(t, r))
+	const shown = `[...document.querySelectorAll("li[data-judge]")].filter(e => e.checkVisibility()).length`
+	p.Looks(func(at string) {
+		if got := browsertest.Eval[[]string](p, browsertest.CutOff+`("li[data-judge], #state td")`); len(got) > 0 {
+			t.Errorf("%s: these are cut off: %q", at, got)
+		}
+		if got := browsertest.Eval[[]string](p, browsertest.Faint); len(got) > 0 {
+			t.Errorf("%s: these texts are faint: %q", at, got)
+		}
+		if got := browsertest.Eval[int](p, shown); got != 2 {
+			t.Errorf("%s: %d findings are shown, want 2", at, got)
+		}
+	})
+	if got := p.Text("#others summary"); got != fmt.Sprintf("%d more findings", len(r.Findings)-2) {
+		t.Errorf("below them stands %q", got)
+	}
+	p.Do(chromedp.Click(chromedp.CSS("#others summary")))
+	p.Looks(func(at string) {
+		if got := browsertest.Eval[[]string](p, browsertest.CutOff+`("li[data-judge]")`); len(got) > 0 || browsertest.Eval[int](p, shown) != len(r.Findings) {
+			t.Errorf("%s: opened, these are cut off: %q", at, got)
+		}
+	})
+	p.Quiet()
+}
+
+// An arrow ends on the lane of its own thread, watchdog or server, or between two lanes.
+func arrowsEndWhereTheyBelong(t *testing.T, chromium context.Context) {
+	for _, s := range stories {
+		p := open(t, chromium, html(t, played(t, s.scenario, s.lock)))
+		p.Script(`view(first(), last()); draw()`)
+		p.Looks(func(at string) {
+			got := browsertest.Eval[[]string](p, `drawn.filter(d => ["message", "lost", "unanswered"].includes(d.kind)).filter(d => {
+				const on = geometry.findLastIndex(o => o && d.y2 > o.y && d.y2 < o.y + o.h);
+				return on >= 0 && D.lanes[on].kind !== "server" && !d.text.includes(" of " + D.lanes[on].name + ",");
+			}).map(d => d.text)`)
+			if len(got) > 0 {
+				t.Errorf("%s, %s: these end on the lane of another: %q", s.scenario, at, got)
+			}
+		})
+		if n := browsertest.Eval[int](p, `drawn.filter(d => ["message", "lost"].includes(d.kind)).length`); n < 5 {
+			t.Errorf("%s: only %d arrows are drawn", s.scenario, n)
+		}
+		p.Quiet()
+	}
+}
+
+func theGraphOfACampaign(t *testing.T, chromium context.Context) {
+	var b bytes.Buffer
+	x := report.Index{Title: "Lockstep", Campaigns: []report.Campaign{{Sentence: "so it was", Ran: 100_000, Curve: []report.IndexPoint{{Runs: 1, States: 2}, {Runs: 100_000, States: 1_234_567}}}}}
+	if err := report.WriteIndex(&b, x); err != nil {
+		t.Fatal(err)
+	}
+	p := open(t, chromium, b.Bytes())
+	const labels = ".campaign svg text, .graph span"
+	p.Looks(func(at string) {
+		if got := browsertest.Eval[[]string](p, browsertest.CutOff+`("`+labels+`")`); len(got) > 0 {
+			t.Errorf("%s: these are cut off: %q", at, got)
+		}
+		if got := browsertest.Eval[[]string](p, `[...document.querySelectorAll("`+labels+`")].filter(e => e.getBoundingClientRect().height >= 10).map(e => e.textContent)`); !slices.Equal(got, []string{"1234567 states", "0", "100000 runs"}) {
+			t.Errorf("%s: these labels are large enough: %q", at, got)
+		}
+		if got := browsertest.Eval[float64](p, `document.querySelector("polyline").getBoundingClientRect().height`); got < 60 {
+			t.Errorf("%s: the curve is %v pixels tall", at, got)
+		}
+	})
+	p.Quiet()
+}
+
+// Where a table has no room, each of its rows is a card.
+func theIndexOnASmallScreen(t *testing.T, chromium context.Context) {
+	const why = "c/1 was granted orders at 26.341s before a/1, which had first tried at 26.002s and still waited"
+	x := report.Index{Title: "Lockstep: a/folder/with-a-long-name"}
+	for _, lock := range []string{"redisson-fair@3.11.0", "redisson-fair@3.12.4", "redisson-fair@3.21.3", "redisson-fair@3.43.0"} {
+		r := report.IndexRun{Scenario: "fair-sleeps-on-an-old-lease", Lock: lock, Seed: 15131201981207, Verdict: "bug", Expected: "held", Waits: report.Waits{Granted: 2, P50Ns: 1e6, MaxNs: 4e9}}
+		r.Findings = append(r.Findings, struct {
+			Judge string `json:"judge"`
+			Why   string `json:"why"`
+		}{"fifo", why})
+		x.Runs = append(x.Runs, r)
+	}
+	x.Campaigns = []report.Campaign{{Name: "explore/redisson-nonreentrant-fair@4.7.0+full-none-and-more", Sentence: "simrun explore --lock redisson-fair@3.11.0 --faults network,crash,clock", Groups: []report.IndexGroup{{
+		Judge: "mutual-exclusion", Class: "bug", Op: "force_unlock", Faults: []string{"late reply of subscribe", "crash"}, Runs: 466, FirstSeed: 184296018279081, Size: 5, Why: why,
+	}}}}
+	var b bytes.Buffer
+	if err := report.WriteIndex(&b, x); err != nil {
+		t.Fatal(err)
+	}
+	p := open(t, chromium, b.Bytes())
+	p.Looks(func(at string) {
+		if got := browsertest.Eval[[]float64](p, `[document.documentElement.scrollWidth, document.documentElement.clientWidth]`); got[0] > got[1] {
+			t.Errorf("%s: the page is %v pixels wide", at, got[0])
+		}
+		if got := browsertest.Eval[[]string](p, browsertest.CutOff+`("h1, h2, p, .groups td, .runs td")`); len(got) > 0 {
+			t.Errorf("%s: these are cut off: %q", at, got)
+		}
+		if got := browsertest.Eval[[]string](p, browsertest.Faint); len(got) > 0 {
+			t.Errorf("%s: these texts are faint: %q", at, got)
+		}
+		// A sentence has room for some words in a line.
+		for _, table := range []string{".groups", ".runs"} {
+			if got := browsertest.Eval[float64](p, `document.querySelector("`+table+` td:last-child").getBoundingClientRect().width`); got < 200 {
+				t.Errorf("%s: in %s a sentence has %v pixels", at, table, got)
+			}
+		}
+	})
+	p.Do(chromedp.EmulateViewport(400, 900))
+	if got := p.Text(".groups tr.row"); !strings.Contains(got, "bug") || !strings.Contains(got, "mutual-exclusion") {
+		t.Errorf("a card reads %q", got)
+	}
+	if got := browsertest.Eval[string](p, `getComputedStyle(document.querySelector(".groups td:nth-child(6)"), "::before").content`); !strings.Contains(got, "first seed") {
+		t.Errorf("the seed of a card is named %q", got)
+	}
+	p.Quiet()
 }
 
 // long returns a run with that many events. Every five events change the owner.
@@ -640,20 +721,88 @@ func aLongRunIsCutAroundTheFinding(t *testing.T, chromium context.Context) {
 		t.Errorf("the page has %d bytes", b.Len())
 	}
 	p := open(t, chromium, b.Bytes())
-	if got := p.text("#cut"); !strings.Contains(got, "200000 events") || !strings.Contains(got, "left out") {
+	if got := p.Text("#cut"); !strings.Contains(got, "200000 events") || !strings.Contains(got, "left out") {
 		t.Errorf("the page says %q", got)
 	}
-	p.do(chromedp.Click(chromedp.CSS(".go")))
-	if !eval[bool](p, inView+`("misdelete")`) {
+	p.Do(chromedp.Click(chromedp.CSS(".go")))
+	if !browsertest.Eval[bool](p, inView+`("misdelete")`) {
 		t.Error("the finding is not in view")
 	}
-	if got := p.text("#events li[aria-selected=true]"); !strings.Contains(got, "▶") {
+	if got := p.Text("#events li[aria-selected=true]"); !strings.Contains(got, "▶") {
 		t.Errorf("the line is %q", got)
 	}
-	if got := p.text("#events .gap"); !strings.Contains(got, "events left out") {
+	if got := p.Text("#events .gap"); !strings.Contains(got, "events left out") {
 		t.Errorf("the list says %q", got)
 	}
-	p.quiet()
+	p.Quiet()
+}
+
+// A run of 200 000 events is a page of a site like any other: a reader comes to it from the
+// front page, steps through it, filters it and goes back.
+func aLongRunOnASite(t *testing.T, chromium context.Context) {
+	repository := t.TempDir()
+	if err := errors.Join(os.Mkdir(filepath.Join(repository, "docs"), 0o755), os.Mkdir(filepath.Join(repository, "results"), 0o755),
+		os.WriteFile(filepath.Join(repository, "README.md"), []byte("# Front\n\n[the long run](results/long.lockstep)\n"), 0o644),
+		os.WriteFile(filepath.Join(repository, "results", "long.lockstep"), nil, 0o644)); err != nil {
+		t.Fatal(err)
+	}
+	root, err := os.OpenRoot(repository)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = root.Close() }()
+	dir := filepath.Join(t.TempDir(), "site")
+	folder, err := site.Open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := folder.Write(t.Context(), site.Source{Repository: root, Page: func(_, shared string, links ...report.Link) ([]byte, error) {
+		var b bytes.Buffer
+		err := report.WritePage(&b, long(200_000), nil, shared, links...)
+		return b.Bytes(), err
+	}}); err != nil {
+		t.Fatal(err)
+	}
+	p := browsertest.Open(t, chromium, filepath.Join(dir, "index.html"), dir+"/")
+	follow := func(selector string) {
+		t.Helper()
+		if _, err := chromedp.Run(p.Context, chromedp.WaitEvent(cdppage.LoadEventFired, nil, chromedp.Click(chromedp.CSS(selector)))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	follow("main p a")
+	if got := p.Text("#cut"); !strings.Contains(got, "200000 events") {
+		t.Errorf("the page says %q", got)
+	}
+	chosen := func() string { return p.Text("#events li[aria-selected=true]") }
+	p.Do(chromedp.Click(chromedp.CSS(".go")))
+	if got := chosen(); !strings.Contains(got, "▶") || !browsertest.Eval[bool](p, inView+`("misdelete")`) {
+		t.Errorf("the button goes to %q", got)
+	}
+	found := chosen()
+	p.Do(chromedp.Focus(chromedp.CSS("#chart")))
+	for _, key := range []string{"+", "-", "0", "f", kb.ArrowRight} {
+		p.Do(chromedp.KeyEvent(key))
+	}
+	if chosen() == found {
+		t.Error("a step on changes nothing")
+	}
+	lanes := `document.querySelectorAll("#chart svg text.name").length`
+	all := browsertest.Eval[int](p, lanes)
+	p.Script(`{const s = document.getElementById("process"); s.value = "b"; s.dispatchEvent(new Event("change"))}`)
+	if got := browsertest.Eval[int](p, lanes); got >= all {
+		t.Errorf("with one process %d of %d lanes are shown", got, all)
+	}
+	p.Looks(func(at string) {
+		if got := browsertest.Eval[[]float64](p, `[document.documentElement.scrollWidth, document.documentElement.clientWidth]`); got[0] > got[1] {
+			t.Errorf("%s: the page is %v pixels wide", at, got[0])
+		}
+	})
+	follow("header a")
+	if got := p.Text("h1"); got != "Front" {
+		t.Errorf("the way back leads to %q", got)
+	}
+	p.Quiet()
 }
 
 func TestTwoThousandEventsFitInTwoMegabytes(t *testing.T) {
@@ -715,35 +864,35 @@ func theIndex(t *testing.T, chromium context.Context) {
 		t.Fatal(err)
 	}
 	p := open(t, chromium, b.Bytes())
-	cells := eval[[]string](p, `[...document.querySelectorAll(".matrix tr")].map(r => [...r.children].map(c => c.textContent).join("|"))`)
+	cells := browsertest.Eval[[]string](p, `[...document.querySelectorAll(".matrix tr")].map(r => [...r.children].map(c => c.textContent).join("|"))`)
 	if want := []string{"scenario|1.9.0|1.10.0", "one|✗ bug|✓ held", "scenario|<b>y</b>", "two|✗ bug!"}; !slices.Equal(cells, want) {
 		t.Errorf("the matrices are %q, want %q", cells, want)
 	}
-	leads := eval[[]string](p, `[...document.querySelectorAll(".matrix a")].map(a => a.getAttribute("href"))`)
-	if len(leads) != 3 || leads[0] != "./to/one/x/1.lockstep" || !eval[bool](p, `document.querySelector("`+leads[1]+`").textContent.includes("x@1.10.0")`) {
+	leads := browsertest.Eval[[]string](p, `[...document.querySelectorAll(".matrix a")].map(a => a.getAttribute("href"))`)
+	if len(leads) != 3 || leads[0] != "./to/one/x/1.lockstep" || !browsertest.Eval[bool](p, `document.querySelector("`+leads[1]+`").textContent.includes("x@1.10.0")`) {
 		t.Errorf("the cells lead to %q, want the report, and lines of the list", leads)
 	}
-	if got := p.text(".written"); !strings.Contains(got, "Which judge sees what") || !strings.Contains(got, "<i>judge</i>") || !strings.Contains(got, "a | b") || strings.Contains(got, "words") {
+	if got := p.Text(".written"); !strings.Contains(got, "Which judge sees what") || !strings.Contains(got, "<i>judge</i>") || !strings.Contains(got, "a | b") || strings.Contains(got, "words") {
 		t.Errorf("the table beside the verdicts reads %q", got)
 	}
-	if got := eval[string](p, `document.querySelector(".written a").getAttribute("href")`); got != "./to/k/1.lockstep" {
+	if got := browsertest.Eval[string](p, `document.querySelector(".written a").getAttribute("href")`); got != "./to/k/1.lockstep" {
 		t.Errorf("its cell leads to %q", got)
 	}
-	if got := eval[string](p, `document.querySelector(".waits title").textContent`); got != "of 2 that were granted, half waited at most 3ms, 90% 3ms, 99% 3ms, all 4s" {
+	if got := browsertest.Eval[string](p, `document.querySelector(".waits title").textContent`); got != "of 2 that were granted, half waited at most 3ms, 90% 3ms, 99% 3ms, all 4s" {
 		t.Errorf("the waits of the two seeds: %q", got)
 	}
 	shown := `[...document.querySelectorAll(".list .row:not(.written *)")].filter(r => !r.hidden).map(r => r.children[1].textContent)`
-	if got := eval[[]string](p, shown); !slices.Equal(got, []string{"lease", "two", "one", "one"}) {
+	if got := browsertest.Eval[[]string](p, shown); !slices.Equal(got, []string{"lease", "two", "one", "one"}) {
 		t.Errorf("rows %q: what was not expected comes first, seeds alike are one row", got)
 	}
-	p.do(chromedp.SendKeys(chromedp.CSS("#filter"), "<b>y"))
-	if got := eval[[]string](p, shown); !slices.Equal(got, []string{"two"}) {
+	p.Do(chromedp.SendKeys(chromedp.CSS("#filter"), "<b>y"))
+	if got := browsertest.Eval[[]string](p, shown); !slices.Equal(got, []string{"two"}) {
 		t.Errorf("filtered: %q", got)
 	}
-	if got := eval[int](p, `document.querySelectorAll("polyline").length`); got != 1 {
+	if got := browsertest.Eval[int](p, `document.querySelectorAll("polyline").length`); got != 1 {
 		t.Error("no curve of new states")
 	}
-	p.quiet()
+	p.Quiet()
 
 	_, err = report.ReadIndex(strings.NewReader(lines+"{\"seed\":1}\n"), "verdicts.jsonl")
 	if err == nil || !strings.Contains(err.Error(), "verdicts.jsonl:7: neither a run nor a group") {

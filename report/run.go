@@ -55,7 +55,10 @@ type CurvePoint struct {
 const (
 	eventsMost   = 4000
 	findingsMost = 100 // per judge
-	overlapsMost = 1000
+	// findingsWhole is the number of findings that stand above the timeline. The others are
+	// opened by a click.
+	findingsWhole = 2
+	overlapsMost  = 1000
 	// textMost limits the length of a text of the record.
 	textMost = 160
 	// repeatsLeast is the least number of repeated exchanges that are folded.

@@ -132,7 +132,7 @@ func scenariosOrFiles(c *cobra.Command, args []string, prefix string) ([]string,
 // completeOptions says of each option how its value is completed. Options of one name take the same values wherever they are.
 func completeOptions(root *cobra.Command) {
 	names := map[string]func() []string{"lock": lockNames, "tag": tagNames}
-	places := map[string]completer{"scenario": scenariosOrFiles, "out": folders, "keep": folders, "differing": folders, "results": folders}
+	places := map[string]completer{"scenario": scenariosOrFiles, "out": folders, "keep": folders, "differing": folders, "results": folders, "repository": folders}
 	for _, c := range root.Commands() {
 		c.Flags().VisitAll(func(f *pflag.Flag) {
 			complete := completerOf(f.Value, names[f.Name], places[f.Name])

@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"sync"
+	"time"
 
 	"lockstep/sim"
 )
@@ -37,6 +38,8 @@ type app struct {
 	exit   func(int) // ends the program; nil: os.Exit
 	nested bool      // simrun gives itself this command
 	failed error     // of the system, if the exit code is exitIO
+	// pace is the least time between two lines of progress; 0: paceOnTerminal or paceElsewhere.
+	pace time.Duration
 	// folders are the folders into which only this process writes, see folder.
 	folders []os.FileInfo
 }

@@ -1,6 +1,7 @@
 package simrun
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"sync"
@@ -39,6 +40,37 @@ func (a *app) status(format string, args ...any) {
 	fmt.Fprintf(a.err, "\r\x1b[K"+format, args...)
 }
 
+// A pacer tells progress on stderr: every second in one line of a terminal, and elsewhere in
+// a line now and then. Its methods may be called at the same time.
+type pacer struct {
+	a     *app
+	mu    sync.Mutex
+	shown time.Time
+}
+
+// paced returns a pacer that says nothing at first.
+func (a *app) paced() *pacer { return &pacer{a: a, shown: time.Now()} }
+
+// tell prints the line of this instant, unless a line was printed just now.
+func (p *pacer) tell(line func(now time.Time) string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	pace := cmp.Or(p.a.pace, paceElsewhere)
+	if p.a.tty {
+		pace = cmp.Or(p.a.pace, paceOnTerminal)
+	}
+	now := time.Now()
+	if p.a.quiet || now.Sub(p.shown) < pace {
+		return
+	}
+	p.shown = now
+	if p.a.tty {
+		p.a.status("%s", line(now))
+	} else {
+		p.a.say("%s", line(now))
+	}
+}
+
 // exploreProgress tells on stderr how far a campaign is: every second in one line of a
 // terminal, and elsewhere in a line now and then.
 type exploreProgress struct {
@@ -46,7 +78,7 @@ type exploreProgress struct {
 	a     *app
 	limit time.Duration // --time; 0: none
 	begun time.Time
-	shown time.Time
+	pace  *pacer
 	runs  explore.Progress
 	// shrinking is set once failures are made small, which began at the instant since.
 	shrinking *explore.ShrinkProgress
@@ -55,8 +87,7 @@ type exploreProgress struct {
 }
 
 func (a *app) tellProgress(limit time.Duration) *exploreProgress {
-	now := time.Now()
-	return &exploreProgress{a: a, limit: limit, begun: now, shown: now}
+	return &exploreProgress{a: a, limit: limit, begun: time.Now(), pace: a.paced()}
 }
 
 // each shows the progress at its pace until ctx ends, also while nothing comes to an end. It
@@ -102,20 +133,7 @@ func (t *exploreProgress) made(p explore.ShrinkProgress) {
 func (t *exploreProgress) show() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	pace := paceElsewhere
-	if t.a.tty {
-		pace = paceOnTerminal
-	}
-	now := time.Now()
-	if t.a.quiet || now.Sub(t.shown) < pace {
-		return
-	}
-	t.shown = now
-	if t.a.tty {
-		t.a.status("%s", t.line(now))
-	} else {
-		t.a.say("%s", t.line(now))
-	}
+	t.pace.tell(t.line)
 }
 
 // line returns the line of progress at an instant.

@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -23,6 +24,7 @@ import (
 	"lockstep/linearizability/judges"
 	"lockstep/report"
 	"lockstep/scenarios/play"
+	"lockstep/scenarios/subject"
 )
 
 // pictureBytesMost limits the size of one of porcupine's pictures in a report.
@@ -443,7 +445,18 @@ func (a *app) reportFolder(dir string, o reportOptions) (int, error) {
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
+	of := map[string]bool{}
+	x.EachRecording(func(recording string, _ *string) { of[recording] = true })
+	var shared bytes.Buffer
+	if err := report.WriteShared(&shared); err != nil {
+		return 0, err
+	}
+	if err := a.writeInto(o.out, report.SharedFile, shared.Bytes()); err != nil {
+		return 0, err
+	}
 	written := map[string]bool{}
+	pace := a.paced()
+	reports, foreign := 0, 0
 	var bad []error
 	x.EachRecording(func(recording string, link *string) {
 		if ctx.Err() != nil {
@@ -453,12 +466,20 @@ func (a *app) reportFolder(dir string, o reportOptions) (int, error) {
 		if ok, tried := written[recording]; tried && !ok {
 			return
 		} else if !tried {
-			a.status("%d reports: %s", len(written), recording)
+			pace.tell(func(time.Time) string {
+				return fmt.Sprintf("%d of %d reports; now %s", len(written), len(of), recording)
+			})
 			err := a.reportInto(root, dir, recording, o.out, page)
-			if written[recording] = err == nil; err != nil {
+			written[recording] = err == nil
+			switch {
+			case errors.As(err, new(unknownLockError)):
+				foreign++
+				return
+			case err != nil:
 				bad = append(bad, err)
 				return
 			}
+			reports++
 		}
 		*link = href(page)
 	})
@@ -474,9 +495,14 @@ func (a *app) reportFolder(dir string, o reportOptions) (int, error) {
 	if err := index.replace(b.Bytes()); err != nil {
 		return 0, err
 	}
-	fmt.Fprintf(a.out, "%s, with %d reports\n", filepath.Join(o.out, "index.html"), len(written)-len(bad))
+	fmt.Fprintf(a.out, "%s, with %d reports\n", filepath.Join(o.out, "index.html"), reports)
 	if len(bad) > 0 {
 		fmt.Fprintf(a.err, "simrun: without a report:\n%v\n", errors.Join(bad...))
+	}
+	if foreign > 0 {
+		fmt.Fprintf(a.err, "simrun: without a report: %d recordings of locks that this program does not know\n", foreign)
+	}
+	if len(bad)+foreign > 0 {
 		return exitUndecided, nil
 	}
 	return exitOK, nil
@@ -496,7 +522,21 @@ func (a *app) reportInto(root *os.Root, dir, recording, out, page string) error 
 	if !filepath.IsLocal(filepath.FromSlash(page)) {
 		return fmt.Errorf("%s: not in the folder", recording)
 	}
-	file := filepath.Join(out, filepath.FromSlash(page))
+	r, drawn, err := a.runOf(root, dir, recording)
+	if err != nil {
+		return err
+	}
+	up := strings.Repeat("../", strings.Count(page, "/"))
+	var b bytes.Buffer
+	if err := report.WritePage(&b, r, drawn, up+report.SharedFile, report.Link{Text: "all runs", To: up + "index.html"}); err != nil {
+		return err
+	}
+	return a.writeInto(out, page, b.Bytes())
+}
+
+// writeInto replaces a file of a folder, and makes the folders that it lies in.
+func (a *app) writeInto(out, name string, text []byte) error {
+	file := filepath.Join(out, filepath.FromSlash(name))
 	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
 		return err
 	}
@@ -504,33 +544,39 @@ func (a *app) reportInto(root *os.Root, dir, recording, out, page string) error 
 	if err != nil {
 		return err
 	}
-	text, err := a.pageOf(root, dir, recording)
-	if err != nil {
-		return err
-	}
 	return to.replace(text)
 }
 
-// pageOf returns the report of a recording in a folder. It reads no file outside the folder.
-func (a *app) pageOf(root *os.Root, dir, recording string) ([]byte, error) {
+// An unknownLockError is the error of a recording of a lock that this program does not know.
+type unknownLockError struct{ error }
+
+func (e unknownLockError) Unwrap() error { return e.error }
+
+// runOf plays a recording of a folder again. It returns the run for a report, and porcupine's
+// pictures of it. It reads no file outside the folder.
+func (a *app) runOf(root *os.Root, dir, recording string) (report.Run, []report.Picture, error) {
 	text, err := root.ReadFile(path.Clean(recording))
 	if err != nil {
-		return nil, err
+		return report.Run{}, nil, err
 	}
 	file := filepath.Join(dir, filepath.FromSlash(recording))
-	rec, sc, lock, err := play.ReadRecording(file, text)
+	unknown := false
+	rec, sc, lock, err := play.ReadRecordingOf(file, text, func(name string) (*subject.Subject, error) {
+		lock, err := subject.Find(name)
+		unknown = unknown || err != nil
+		return lock, err
+	})
+	if unknown {
+		return report.Run{}, nil, unknownLockError{err}
+	}
 	if err != nil {
-		return nil, err
+		return report.Run{}, nil, err
 	}
 	v, why := a.again(rec, sc, lock)
 	if why != "" {
-		return nil, fmt.Errorf("%s is not the same again: %s", file, why)
+		return report.Run{}, nil, fmt.Errorf("%s is not the same again: %s", file, why)
 	}
-	var b bytes.Buffer
 	r := reportOf(v, program()+" replay "+file)
 	r.Cause = a.cause(v)
-	if err := report.WriteHTML(&b, r, pictures(v)); err != nil {
-		return nil, err
-	}
-	return b.Bytes(), nil
+	return r, pictures(v), nil
 }

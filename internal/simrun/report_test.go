@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"lockstep/explore"
 	"lockstep/sim"
@@ -101,8 +102,14 @@ func TestReport(t *testing.T) {
 		if index := read(t, "r-report/index.html"); !strings.Contains(index, `href="./misdelete/setnx-del/1.html"`) || !strings.Contains(index, "9.89ms, at most 2.02s") {
 			t.Error("the index does not lead to the report, or knows no waits")
 		}
-		if page := read(t, "r-report/misdelete/setnx-del/1.html"); !strings.Contains(page, "misdelete") {
-			t.Error("the report is empty")
+		page, shared := read(t, "r-report/misdelete/setnx-del/1.html"), read(t, "r-report/page.js")
+		for _, want := range []string{"ended the hold of b/1 on orders at 5.014s", `src="../../page.js"`, `href="../../index.html"`} {
+			if !strings.Contains(page, want) {
+				t.Errorf("the report has no %q", want)
+			}
+		}
+		if code := "function showState("; strings.Contains(page, code) || !strings.Contains(shared, code) {
+			t.Error("the code is in the report, or not in the file beside it")
 		}
 	})
 	t.Run("a folder of folders, with a table beside them", func(t *testing.T) {
@@ -134,6 +141,16 @@ func TestReport(t *testing.T) {
 			t.Error("it wrote outside of its folder")
 		}
 	})
+	t.Run("a folder with a recording of a lock that the program does not know", func(t *testing.T) {
+		if err := os.CopyFS("foreign", os.DirFS("r")); err != nil {
+			t.Fatal(err)
+		}
+		write(t, "foreign/misdelete/setnx-del/1.lockstep", strings.ReplaceAll(read(t, recording), `"lock":"setnx-del"`, `"lock":"a-foreign-lock"`))
+		code, out, stderr := call(t, "report", "foreign", "-o", "foreign-out")
+		if code != exitUndecided || out != filepath.FromSlash("foreign-out/index.html")+", with 0 reports\n" || stderr != "simrun: without a report: 1 recordings of locks that this program does not know\n" {
+			t.Errorf("exit %d, %q, %q", code, out, stderr)
+		}
+	})
 
 	bad := []struct {
 		rule string
@@ -161,6 +178,20 @@ func TestReport(t *testing.T) {
 				t.Errorf("exit %d, %q, %q", code, out, stderr)
 			}
 		})
+	}
+}
+
+// A folder of results takes minutes: on stderr stands how many reports are written, and which
+// is next.
+func TestReportOfAFolderTellsItsProgress(t *testing.T) {
+	recorded(t)
+	var out, stderr strings.Builder
+	a := &app{host: sim.NewHost(t), out: &out, err: &stderr, pace: time.Nanosecond}
+	if code := a.main([]string{"report", "r"}); code != exitOK {
+		t.Fatal(stderr.String())
+	}
+	if got := stderr.String(); got != "0 of 1 reports; now misdelete/setnx-del/1.lockstep\n" {
+		t.Errorf("on stderr stands %q", got)
 	}
 }
 
@@ -299,7 +330,7 @@ func TestTheIndexOfACampaignUnderWay(t *testing.T) {
 		return s.stamp() + w.Body.String(), err
 	}
 	before, err := served("c")
-	if err != nil || !strings.Contains(before, "under way: 30 runs of setnx-del") || !strings.Contains(before, "<td>not asked yet</td>") {
+	if err != nil || !strings.Contains(before, "under way: 30 runs of setnx-del") || !strings.Contains(before, ">not asked yet</td>") {
 		t.Errorf("served, the campaign under way is not told (%v)", err)
 	}
 	write(t, "c/runs.jsonl", strings.Join(lines[:35], ""))

@@ -153,14 +153,14 @@ func (s *folderServer) index(w http.ResponseWriter) {
 func (s *folderServer) run(w http.ResponseWriter, recording string) {
 	s.one.Lock()
 	defer s.one.Unlock()
-	text, err := s.app.pageOf(s.root, s.dir, recording)
+	r, drawn, err := s.app.runOf(s.root, s.dir, recording)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		http.Error(w, "there is no such recording", http.StatusNotFound)
 	case err != nil:
 		http.Error(w, err.Error(), http.StatusUnprocessableEntity)
 	default:
-		page(w, func(b *bytes.Buffer) error { b.Write(text); return nil })
+		page(w, func(b *bytes.Buffer) error { return report.WriteHTML(b, r, drawn) })
 	}
 }
 

@@ -197,7 +197,8 @@ function arrange() {
     const h = l.kind === "server" ? SERVER : l.kind === "watchdog" ? busy.has(i) ? 24 : 14 : holders.has(i) ? 44 : 26;
     (l.kind === "server" ? below : rows).push([i, h]);
   });
-  const most = Math.max(300, innerHeight - 366), size = list => list.reduce((n, [, h]) => n + h + 4, 0);
+  const above = chart.getBoundingClientRect().top + scrollY; // findings are as tall as they are
+  const most = Math.max(300, innerHeight - above - 60), size = list => list.reduce((n, [, h]) => n + h + 4, 0);
   tall = TOP + size(rows) + size(below) + 2;
   shownTall = Math.min(tall, most);
   pinned = size(below) < shownTall / 2 ? size(below) : 0;
@@ -474,6 +475,17 @@ function arrow(x1, y1, x2, y2, o = {}) {
   drawn.push({ kind: o.kind || "message", x: x1, y: y1, x2, y2, text: o.text });
 }
 
+// A message that ends on its way ends between two lanes, the nearest to y of those between
+// its own lane and the server's: on a lane it would seem to be for a thread that it is not for.
+function apartFromLanes(y, from, to) {
+  let best = y, far = Infinity;
+  geometry.forEach(o => {
+    const edge = from < to ? o.y - 2 : o.y + o.h + 2;
+    if ((edge - from) * (to - edge) > 0 && Math.abs(edge - y) < far) { best = edge; far = Math.abs(edge - y); }
+  });
+  return best;
+}
+
 // Those that cannot be told apart are drawn once: of plain ones of a lane, one
 // in so many pixels.
 const APART = 2.5;
@@ -494,7 +506,7 @@ function messages() {
     const text = `${m.name} of ${D.lanes[m.lane].name}, sent ${at(m.sent)}` + (m.exec >= 0 && !m.push ? `, executed ${at(m.exec)} → ${m.reply || ""}` : "") + (m.done >= 0 ? `, arrived ${at(m.done)}` : "") + (lost ? `; lost at ${at(m.lost)}: ${m.dir}, ${m.why}` : "") + (m.hit ? `; ${m.hit}` : "");
     const plain = hot ? { colour: colour.mark, width: 2, text } : m.hit ? { colour: colour.fault, width: 1.6, text } : { strength: 0.55, text }, reply = { ...plain, reply: true };
     const air = (x1, y1, x2, y2) => { // ends on its way
-      const x = Math.max(x2, x1 + 16), y = y1 + (y2 - y1) * 0.55;
+      const x = Math.max(x2, x1 + 16), y = apartFromLanes(y1 + (y2 - y1) * 0.55, y1, y2);
       arrow(x1, y1, x, y, { colour: colour.bad, width: 1.8, kind: "lost", text });
       const said = `✕ ${m.push ? "wake-up" : m.dir + " of " + m.name} lost: ${m.why}`;
       note(said, Math.min(x - 1, W - said.length * 6.3), y + 9, colour.bad);
@@ -503,7 +515,7 @@ function messages() {
       if (m.exec >= 0) arrow(xs, yc, X(m.ue), ys, plain);
       else if (lost && m.dir === "request") air(xs, yc, X(m.ul), ys);
       else if (m.done >= 0) { // answered on the way
-        const x = (xs + X(m.ud)) / 2, y = yc + (ys - yc) / 2;
+        const x = (xs + X(m.ud)) / 2, y = apartFromLanes(yc + (ys - yc) / 2, yc, ys);
         arrow(xs, yc, x, y, plain);
         arrow(x, y, X(m.ud), yc, reply);
       }
@@ -512,7 +524,7 @@ function messages() {
       if (m.done >= 0) arrow(X(m.ue), ys, X(m.ud), yc, reply);
       else if (lost) air(X(m.ue), ys, X(m.ul), yc + down * 2);
       else if (m.lost < 0) {
-        const x = X(m.ue) + 24, y = ys + (yc - ys) * 0.5;
+        const x = X(m.ue) + 24, y = apartFromLanes(ys + (yc - ys) * 0.5, ys, yc);
         arrow(X(m.ue), ys, x, y, { ...reply, colour: colour.fault, kind: "unanswered" });
         note("never arrives", x + 4, y + 4, colour.fault);
       }
@@ -604,7 +616,7 @@ function latest(list, t, same) {
   for (const x of list) if (x.t <= t && same(x)) got = x;
   return got;
 }
-let stated = "";
+let stated = "", stateTall = 0;
 function showState(t) {
   const asked = t + S.lock + S.process;
   if (asked === stated) return;
@@ -669,6 +681,9 @@ function showState(t) {
   if (owners.length > 6) rows.sort((a, b) => a[3] - b[3]);
   if (idle.length) rows.push([idle.length > 2 ? `${idle.length} others` : idle.join(", "), "no belief to hold"]);
   $("threads").replaceChildren(table("What the threads believe", rows));
+  // Where the state is as tall as it is, it does not shrink, so that the chart stays below the hand.
+  stateTall = Math.max(stateTall, $("state").offsetHeight);
+  $("state").style.minHeight = stateTall + "px";
 }
 
 // ---- the list
@@ -760,7 +775,8 @@ function filter() {
   S.lock = $("lock").value;
   S.process = $("process").value;
   S.judge = $("judge").value;
-  for (const li of document.querySelectorAll("#findings li[data-judge]")) li.hidden = S.judge !== "" && li.dataset.judge !== S.judge;
+  for (const li of document.querySelectorAll("#told li[data-judge]")) li.hidden = S.judge !== "" && li.dataset.judge !== S.judge;
+  if (S.judge && $("others")) $("others").open = true;
   fillList();
   draw();
   showState(S.t);
@@ -861,12 +877,22 @@ addEventListener("keydown", e => {
   if (inList) Object.assign(keys, { ArrowDown: () => step(1), ArrowUp: () => step(-1) });
   if (keys[e.key]) { e.preventDefault(); keys[e.key](); }
 });
-addEventListener("resize", soon);
+addEventListener("resize", () => {
+  stateTall = 0;
+  $("state").style.minHeight = "";
+  soon();
+});
 
-// porcupine's picture is a page of its own, kept in this one.
+// porcupine's picture is a page of its own, kept in this one; of a page that shares its
+// code, all lines but those that every picture has.
 const pictures = JSON.parse($("pictures").textContent) || [];
+function picture(p) {
+  if (!p.head && !p.tail) return p.html;
+  const frame = pictureFrame.split("\n");
+  return [...frame.slice(0, p.head || 0), p.html || "", ...frame.slice(frame.length - (p.tail || 0))].join("\n");
+}
 for (const b of document.querySelectorAll(".picture")) b.addEventListener("click", () => {
-  open(URL.createObjectURL(new Blob([pictures[Number(b.dataset.picture)].html], { type: "text/html" })));
+  open(URL.createObjectURL(new Blob([picture(pictures[Number(b.dataset.picture)])], { type: "text/html" })));
 });
 
 function curve() {
