@@ -71,7 +71,7 @@ func TestExploreRefusesBadInput(t *testing.T) {
 	for _, c := range []struct{ args, want string }{
 		{"", "merge takes the folders"},
 		{dir, "campaign.json"},
-		{filepath.Join(dir, "nothing"), "there is no folder"},
+		{filepath.Join(dir, "nothing"), "there is no folder "},
 	} {
 		code, _, stderr := call(t, append([]string{"merge"}, strings.Fields(c.args)...)...)
 		if code != exitUsage || !strings.Contains(stderr, c.want) {
