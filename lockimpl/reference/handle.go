@@ -100,7 +100,8 @@ func (h *Hold) Token() int64 { return h.held.token }
 // The server is asked at least once, also if ctx has ended already, for one second at
 // most, and again until it answers or ctx ends. nil says that the server kept the hold until then, and has given it up. Errors:
 //
-//   - ErrUnknownOutcome: no answer came to what was sent. A further Release asks for the outcome of the same request, so
+//   - ErrUnknownOutcome: no answer came to what was sent, or the server has the hold no longer and remembers nothing
+//     of its owner, as of a hold that is older than Memory and whose loss the client has not heard of. A further Release asks for the outcome of the same request, so
 //     that it is told that the hold was given up even if the first Release did it unheard. The server
 //     remembers it for Memory. After that the outcome stays unknown, and the lock is not held by this hold in any case.
 //   - an error without it: nothing was sent that may have run. A further Release may give the hold up.

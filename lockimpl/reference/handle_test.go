@@ -291,6 +291,7 @@ type known struct {
 	lost    bool      // it ended before a release
 	at      time.Time // when a release gave it up, heard or not
 	settled error     // what each further release says; nil: none settled it
+	asked   time.Time // when the server last ran a request of it, which it remembers for Memory
 }
 
 // What handles say is true in every drawn life.
@@ -342,7 +343,7 @@ func live(b *bench, l *Lock, steps []step) string {
 				return wrong("token", h.Token(), fmt.Sprintf("more than %d", last))
 			}
 			last = h.Token()
-			*k = known{h: h, held: true}
+			*k = known{h: h, held: true, asked: time.Now()}
 		case "release", "release unheard":
 			if k.h == nil {
 				continue
@@ -363,6 +364,8 @@ func live(b *bench, l *Lock, steps []step) string {
 				if !errors.Is(err, lockimpl.ErrUnknownOutcome) {
 					return wrong("a release of which nobody can tell", err, lockimpl.ErrUnknownOutcome)
 				}
+			case k.lost && time.Since(k.asked) >= Memory && errors.Is(err, lockimpl.ErrUnknownOutcome):
+				// The server remembers nothing of the hold, and the client had not heard of the loss.
 			case k.lost:
 				if k.settled = lockimpl.ErrHoldLost; !errors.Is(err, k.settled) {
 					return wrong("a release of what is lost", err, k.settled)
@@ -371,6 +374,9 @@ func live(b *bench, l *Lock, steps []step) string {
 				if k.settled = ErrReleased; err != nil {
 					return wrong("a release", err, nil)
 				}
+			}
+			if k.held || time.Since(k.asked) < Memory { // what is forgotten stays so
+				k.asked = time.Now()
 			}
 			if k.held {
 				k.held, k.at = false, time.Now()
