@@ -225,7 +225,7 @@ func TestACampaignOfSeveralSeeds(t *testing.T) {
 			}
 		}
 	}
-	if s := p.String(); !strings.HasSuffix(s, " --runs 700 --seed 5..7") {
+	if s := p.String(); !strings.HasSuffix(s, " --runs 700 --seed 5..7 --keep-going") {
 		t.Error(s)
 	}
 	fewer := p
@@ -409,7 +409,7 @@ func TestABudgetOfSteps(t *testing.T) {
 	p := plan("setnx-cad", 220)
 	p.Steps = all[0].Steps + all[1].Steps + all[2].Steps - 1
 	runs := played(t, h, Campaign{Plan: p})
-	if o := Sum(p, runs); o.Runs != 3 || !o.Spent || o.Missing != 0 || !strings.Contains(o.Total(), "the budget of steps ended it") {
+	if o := Sum(p, runs); o.Runs != 3 || o.Full || o.Missing != 0 || !strings.Contains(o.Total(), "the budget of steps ended it") {
 		t.Errorf("%d runs, %s", o.Runs, o.Total())
 	}
 	if len(runs) == 220 {

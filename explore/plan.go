@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 
 	"lockstep/explore/coverage"
@@ -34,6 +35,10 @@ type Plan struct {
 	// Steps is a budget: the campaign ends with the run with which the steps of all runs
 	// reach it; 0: there is none.
 	Steps int64 `json:"steps,omitempty"`
+	// Settled is the number of runs after which a full campaign ends: one whose runs met every
+	// cell that its faults could meet in them, if the last Settled runs brought no new cell;
+	// 0: it goes on.
+	Settled int `json:"settled,omitempty"`
 	// Case is the scenario of StrategyExhaustive; "": SmallCase.
 	Case string `json:"case,omitempty"`
 }
@@ -115,7 +120,10 @@ type Run struct {
 	States []uint64 `json:"states,omitempty"`
 	// Cells are the codes of the situations and cells that no earlier run of the family
 	// reached, see package coverage.
-	Cells    []int    `json:"cells,omitempty"`
+	Cells []int `json:"cells,omitempty"`
+	// Open are the codes of the cells that a fault of the campaign could have filled in the
+	// run, and that no earlier run of the family could have filled.
+	Open     []int    `json:"open,omitempty"`
 	Failures []Failed `json:"failures,omitempty"`
 	// Scenario is kept if it may be needed again: for variations of a run with new states,
 	// for failures that may stand for their group, and for whoever looks into an odd run.
@@ -236,6 +244,7 @@ func (p Plan) play(h *sim.Host, l *subject.Subject, t task, f *family) (Run, err
 	r.States = strategy.States(v.Played.Trace)
 	f.last, f.openings = t.index, coverage.Openings(v.Played.Trace)
 	r.Cells = coverage.Cells(v.Played.Trace, f.openings)
+	r.Open = f.openCells(l, p)
 	if t.index%repeatEvery == 0 && r.Word != play.VerdictNondeterministic {
 		if again := play.Play(h, v.Scenario, l, p.chooser(r.Seed, r.Estimate)).Record.Digest(); again != v.Digest {
 			r.Word = play.VerdictNondeterministic
@@ -295,6 +304,7 @@ type family struct {
 	runs   []Run
 	states map[uint64]bool
 	cells  map[int]bool
+	open   map[int]bool   // cells that a fault could have filled
 	best   map[string]int // by group: the smallest failure so far
 	// last is the index of the run that this process played last, and openings are the
 	// openings of that run; -1: it has played none.
@@ -303,7 +313,7 @@ type family struct {
 }
 
 func newFamily() *family {
-	return &family{states: map[uint64]bool{}, cells: map[int]bool{}, best: map[string]int{}, last: -1}
+	return &family{states: map[uint64]bool{}, cells: map[int]bool{}, open: map[int]bool{}, best: map[string]int{}, last: -1}
 }
 
 // openingsOf returns the openings of the run that a task changes. It plays the run again if
@@ -323,27 +333,45 @@ func (f *family) openingsOf(h *sim.Host, p Plan, l *subject.Subject, t task) ([]
 // meant to. The others strike at their instants of a run that is another by then.
 const mostAimed = 3
 
-// aim draws a scenario that adds to base faults that fill cells which no run of the family
-// met. It reports false if it adds none.
-func (f *family) aim(c sim.Chooser, l *subject.Subject, p Plan, base draw.Scenario, openings []coverage.Opening) (s draw.Scenario, ok bool) {
+// fillable calls each for the cells that faults of the plan can fill in openings, in their
+// order. A cell comes once for each opening in which a fault can fill it.
+func (p Plan) fillable(l *subject.Subject, openings []coverage.Opening, each func(coverage.Cell, coverage.Opening)) {
 	kinds := map[coverage.Moment][]coverage.Kind{}
 	for _, m := range coverage.Moments {
 		kinds[m] = draw.Kinds(l, p.Faults, m)
 	}
-	var empty []coverage.Cell
-	at := map[coverage.Cell][]coverage.Opening{}
 	for _, o := range openings {
 		cell := o.Cell
 		for _, cell.Fault = range kinds[o.Moment] {
-			if f.cells[cell.Code()] || !draw.CanAim(o, cell.Fault) {
-				continue
+			if draw.CanAim(o, cell.Fault) {
+				each(cell, o)
 			}
-			if at[cell] == nil {
-				empty = append(empty, cell)
-			}
-			at[cell] = append(at[cell], o)
 		}
 	}
+}
+
+// openCells returns the codes of the cells that faults of the plan could have filled in the run
+// that was played last, sorted.
+func (f *family) openCells(l *subject.Subject, p Plan) []int {
+	open := map[int]bool{}
+	p.fillable(l, f.openings, func(c coverage.Cell, _ coverage.Opening) { open[c.Code()] = true })
+	return slices.Sorted(maps.Keys(open))
+}
+
+// aim draws a scenario that adds to base faults that fill cells which no run of the family
+// met. It reports false if it adds none.
+func (f *family) aim(c sim.Chooser, l *subject.Subject, p Plan, base draw.Scenario, openings []coverage.Opening) (s draw.Scenario, ok bool) {
+	var empty []coverage.Cell
+	at := map[coverage.Cell][]coverage.Opening{}
+	p.fillable(l, openings, func(cell coverage.Cell, o coverage.Opening) {
+		if f.cells[cell.Code()] {
+			return
+		}
+		if at[cell] == nil {
+			empty = append(empty, cell)
+		}
+		at[cell] = append(at[cell], o)
+	})
 	s = base
 	for range 1 + c.Choose("explore/aims", mostAimed) {
 		if len(empty) == 0 {
@@ -378,6 +406,10 @@ func (f *family) add(r Run) Run {
 	for _, c := range r.Cells {
 		f.cells[c] = true
 	}
+	r.Open = slices.DeleteFunc(r.Open, func(c int) bool { return f.open[c] })
+	for _, c := range r.Open {
+		f.open[c] = true
+	}
 	if !keep {
 		r.Scenario = draw.Scenario{}
 	}
@@ -393,6 +425,9 @@ func (f *family) again(r Run) {
 	}
 	for _, c := range r.Cells {
 		f.cells[c] = true
+	}
+	for _, c := range r.Open {
+		f.open[c] = true
 	}
 	for _, failed := range r.Failures {
 		if f.smallest(failed) {

@@ -165,6 +165,9 @@ func (p Plan) Args() []string {
 	if p.Steps > 0 {
 		args = append(args, "--steps", strconv.FormatInt(p.Steps, 10))
 	}
+	if p.Settled == 0 {
+		args = append(args, "--keep-going")
+	}
 	return args
 }
 

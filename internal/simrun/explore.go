@@ -168,6 +168,7 @@ func newTime(stop context.Context, limit time.Duration) timing {
 type planWords struct {
 	faults         []string
 	profile, seeds string
+	keepGoing      bool
 }
 
 // planFlags declares the options of explore that determine a plan.
@@ -180,6 +181,7 @@ func planFlags(f *pflag.FlagSet, p *explore.Plan, w *planWords) {
 	f.StringVar(&w.seeds, "seed", "1", "")
 	f.StringVar(&p.Strategy, "strategy", explore.StrategyRandom, "")
 	f.IntVar(&p.Depth, "depth", 0, "")
+	f.BoolVar(&w.keepGoing, "keep-going", false, "")
 	f.StringVar(&p.Case, "scenario", "", "")
 }
 
@@ -197,6 +199,9 @@ func (w planWords) complete(p *explore.Plan) (err error) {
 		return err
 	}
 	p.Seed = first
+	if !w.keepGoing {
+		p.Settled = explore.SettledRuns
+	}
 	if more := last - first; more > 0 {
 		if more >= uint64(p.Runs/explore.FamilyRuns) {
 			return fmt.Errorf("--seed %s --runs %d: each seed needs at least %d runs", w.seeds, p.Runs, explore.FamilyRuns)
@@ -280,7 +285,7 @@ func covered(p *explore.Plan, given *pflag.FlagSet, rest []string, w planWords) 
 	if len(rest) > 0 {
 		return nil, fmt.Errorf("%q is no option; explore takes options only", rest[0])
 	}
-	for _, name := range []string{"profile", "steps", "seed", "depth", "jobs", "shard"} {
+	for _, name := range []string{"profile", "steps", "seed", "depth", "jobs", "shard", "keep-going"} {
 		if given.Changed(name) {
 			return nil, fmt.Errorf("--%s does not belong to --strategy exhaustive, which plays all schedules of one scenario in one process", name)
 		}

@@ -16,6 +16,7 @@ import (
 	"testing"
 
 	"lockstep/explore"
+	"lockstep/explore/coverage"
 	"lockstep/explore/draw"
 	"lockstep/internal/filetest"
 	"lockstep/internal/longtest"
@@ -463,5 +464,29 @@ func TestExploreTellsTheBoundOfPCT(t *testing.T) {
 	code, out, stderr := call(t, "explore", "--lock", "setnx-cad", "--strategy", "pct", "--depth", "2", "--runs", "40")
 	if code != exitOK || !strings.Contains(strings.Join(strings.Fields(out), " "), "pct of depth 2 with at most") {
 		t.Errorf("exit %d\n%s%s", code, out, stderr)
+	}
+}
+
+// A full campaign ends before its runs are played, and says so. With --keep-going it plays them.
+func TestExploreEndsWhenItIsFull(t *testing.T) {
+	for _, c := range []struct {
+		more string
+		full bool
+	}{{"", true}, {"--keep-going", false}} {
+		args := strings.Fields("explore --lock none --faults operator --strategy aimed --runs 400 --json " + c.more)
+		_, out, stderr := call(t, args...)
+		lines := strings.Split(strings.TrimSpace(out), "\n")
+		var total struct {
+			Runs, Missing int
+			Full          bool
+			Plan          explore.Plan
+			Cells         coverage.Table
+		}
+		if err := json.Unmarshal([]byte(lines[len(lines)-1]), &total); err != nil {
+			t.Fatalf("%v\n%s%s", err, out, stderr)
+		}
+		if total.Full != c.full || total.Runs < 400 != c.full || total.Missing != 0 || total.Plan.Settled > 0 != c.full || total.Cells.Met != total.Cells.Of || len(total.Cells.Grid) == 0 {
+			t.Errorf("%s: %+v", c.more, total)
+		}
 	}
 }

@@ -52,6 +52,8 @@ const usage = `simrun runs distributed-lock code in a simulated world.
                        watchdog interrupt, or all; default: none
       --profile P      simple, orderly or full: how wild the callers are
       --runs N         default 1000; --steps N: a budget of steps besides
+      --keep-going     play on when each cell was met that the faults can meet, and the last
+                       300 runs brought no new one
       --seed N or A..B default 1; several share the runs, a hundred at a time
       --strategy random (half of the runs vary runs that reached something new), plain
                        (all are drawn anew), aimed (every second run adds faults at moments
