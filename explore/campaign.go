@@ -306,11 +306,6 @@ func (c *Campaign) open() (runs []Run, whole int64, err error) {
 	if d := mine.difference(old); d != "" {
 		return nil, 0, &OtherCampaignError{c.Dir, d}
 	}
-	for _, r := range runs {
-		if r.Text != "" && r.Knobs.IsZero() {
-			return nil, 0, &OtherCampaignError{c.Dir, fmt.Sprintf("run %d is of an older program, which kept no knobs of its scenario", r.Index)}
-		}
-	}
 	if more {
 		return runs, whole, mine.write(c.Dir)
 	}

@@ -7,7 +7,6 @@ import (
 
 	"lockstep/explore/coverage"
 	"lockstep/explore/draw"
-	"lockstep/explore/strategy"
 	"lockstep/model"
 	"lockstep/sim"
 )
@@ -70,7 +69,7 @@ func TestAFullCampaignEnds(t *testing.T) {
 func TestAFullCampaignIsTheSameHoweverItIsPlayed(t *testing.T) {
 	h := sim.NewHost(t)
 	p := plan("none", 600, draw.ClassOperator)
-	p.Strategy, p.Settled = strategy.NameAimed, 20
+	p.Strategy, p.Settled = StrategyAimed, 20
 	dir := t.TempDir()
 	want := played(t, h, Campaign{Plan: p, Dir: dir})
 	o := Sum(p, want)

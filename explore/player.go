@@ -156,7 +156,7 @@ func (p Plan) Args() []string {
 	}
 	args = append(args, "--runs", strconv.Itoa(p.Runs), "--seed", p.seeds())
 	switch p.Strategy {
-	case StrategyRandom:
+	case DefaultStrategy:
 	case StrategyPCT:
 		args = append(args, "--strategy", StrategyPCT, "--depth", strconv.Itoa(p.Depth))
 	default:

@@ -179,7 +179,7 @@ func planFlags(f *pflag.FlagSet, p *explore.Plan, w *planWords) {
 	f.IntVar(&p.Runs, "runs", 1000, "")
 	f.Int64Var(&p.Steps, "steps", 0, "")
 	f.StringVar(&w.seeds, "seed", "1", "")
-	f.StringVar(&p.Strategy, "strategy", explore.StrategyRandom, "")
+	f.StringVar(&p.Strategy, "strategy", explore.DefaultStrategy, "")
 	f.IntVar(&p.Depth, "depth", 0, "")
 	f.BoolVar(&w.keepGoing, "keep-going", false, "")
 	f.StringVar(&p.Case, "scenario", "", "")

@@ -55,9 +55,9 @@ const usage = `simrun runs distributed-lock code in a simulated world.
       --keep-going     play on when each cell was met that the faults can meet, and the last
                        300 runs brought no new one
       --seed N or A..B default 1; several share the runs, a hundred at a time
-      --strategy random (half of the runs vary runs that reached something new), plain
-                       (all are drawn anew), aimed (every second run adds faults at moments
-                       that had none), or pct (--depth D: orderings it is to get right)
+      --strategy plain (each run is drawn anew), aimed (every second run adds faults at
+                       moments that had none), or pct (--depth D: orderings it is to get
+                       right)
       --strategy exhaustive: all schedules of two clients, with network one message
                        lost; --scenario FILE: of this one
       --jobs J         processes that play; default: one a processor
