@@ -310,8 +310,8 @@ func newFamily() *family {
 	return &family{states: map[uint64]bool{}, cells: map[int]bool{}, open: map[int]bool{}, best: map[string]int{}, last: -1}
 }
 
-// openingsOf returns the openings of the run at which a task aims, which has the scenario base. It plays the run again if
-// another process played it.
+// openingsOf returns the openings of the run at which a task aims, whose scenario is base. It
+// plays the run again if another process played it.
 func (f *family) openingsOf(h *sim.Host, p Plan, l *subject.Subject, t task, base draw.Scenario) ([]coverage.Opening, error) {
 	if f.last == t.from {
 		return f.openings, nil
