@@ -71,10 +71,17 @@ func TestAFullCampaignIsTheSameHoweverItIsPlayed(t *testing.T) {
 	p := plan("none", 600, draw.ClassOperator)
 	p.Strategy, p.Settled = StrategyAimed, 20
 	dir := t.TempDir()
-	want := played(t, h, Campaign{Plan: p, Dir: dir})
+	runsPlayed := 0
+	want := played(t, h, Campaign{Plan: p, Dir: dir, Player: func() (Player, error) {
+		player, err := Here(h, p)
+		return counting{player, &runsPlayed}, err
+	}})
 	o := Sum(p, want)
 	if !o.Full || len(want) != o.Runs || o.Runs >= 500 || o.Missing != 0 || o.Cells.Met != o.Cells.Of {
 		t.Fatalf("%d of %d runs, full %v, %v", o.Runs, len(want), o.Full, o.Cells)
+	}
+	if runsPlayed > o.Runs+2*FamilyRuns { // one family is under way, and one is next
+		t.Errorf("%d runs were played, and the campaign ended after %d", runsPlayed, o.Runs)
 	}
 	var dirs []string
 	for shard := range 2 {
