@@ -110,7 +110,7 @@ var rooms = map[string]room{
 	"bench": {imports: []string{
 		"bench/command", "explore", "explore/draw", "explore/strategy", "internal", "interop/library", "known", "lockimpl", "model", "scenarios", "scenarios/play", "scenarios/subject", "scenarios/subject/builtin", "sim"}},
 	"internal/simrun": {imports: []string{
-		"bench/command", "explore", "explore/draw", "explore/failure", "explore/shrink", "explore/strategy", "explore/survey",
+		"bench/command", "explore", "explore/coverage", "explore/draw", "explore/failure", "explore/shrink", "explore/strategy", "explore/survey",
 		"internal", "known", "linearizability", "linearizability/judges", "live/upstream", "model", "report", "report/site", "scenarios", "scenarios/play", "scenarios/subject", "sim"}},
 	"cmd": {imports: []string{"bench", "internal/simrun", "live", "live/java", "locktest", "scenarios", "scenarios/play", "scenarios/subject", "scenarios/subject/builtin"}},
 }

@@ -26,7 +26,7 @@ type quarry struct {
 
 // huntStrategies are the strategies that the part hunt compares. The first one is the
 // baseline.
-var huntStrategies = []string{strategy.NamePlain, strategy.NameRandom, strategy.NameAimed}
+var huntStrategies = strategy.Names
 
 // huntRuns and huntTime bound one hunt.
 const (
@@ -139,7 +139,7 @@ func (b *bench) hunts(q quarry, name string, limit time.Duration) (used time.Dur
 	}
 	var all []hunted
 	for seed := range b.Rounds {
-		p := explore.Plan{World: sim.Version, Lock: q.lock, Faults: draw.Classes, Profile: draw.Full, Strategy: name, Seed: uint64(seed + 1), Runs: huntRuns}
+		p := explore.Plan{World: sim.Version, Lock: q.lock, Faults: draw.Classes, Profile: draw.Full, Strategy: name, Depth: 3, Seed: uint64(seed + 1), Runs: huntRuns}
 		begun := processorTime()
 		n, err := q.seek(b.Host, p, func() bool { return processorTime()-begun > limit })
 		if err != nil {

@@ -18,7 +18,7 @@ import (
 // campaign is the plan that the workers play.
 func campaign() explore.Plan {
 	return explore.Plan{World: sim.Version, Lock: plainLock, Faults: []draw.Class{draw.ClassNetwork}, Profile: draw.Simple,
-		Strategy: explore.StrategyRandom, Seed: 1, Runs: 1 << 20}
+		Strategy: explore.DefaultStrategy, Seed: 1, Runs: 1 << 20}
 }
 
 // away is a worker and its process.

@@ -1,11 +1,12 @@
 package explore
 
 import (
+	"slices"
 	"testing"
 
 	"lockstep/explore/coverage"
 	"lockstep/explore/draw"
-	"lockstep/explore/strategy"
+	"lockstep/model"
 	"lockstep/sim"
 )
 
@@ -32,7 +33,7 @@ func cellsOf(runs []Run) int {
 // with it. The second process plays a run again to learn its moments.
 func TestACampaignThatAimsGoesOn(t *testing.T) {
 	h := sim.NewHost(t)
-	p := aimedPlan(strategy.NameAimed, 60)
+	p := aimedPlan(StrategyAimed, 60)
 	want := played(t, h, Campaign{Plan: p})
 	dir, fewer := t.TempDir(), p
 	fewer.Runs = 31
@@ -52,24 +53,24 @@ func TestACampaignThatAimsGoesOn(t *testing.T) {
 func TestAimingMeetsMoreCells(t *testing.T) {
 	h := sim.NewHost(t)
 	met := map[string]int{}
-	for _, name := range []string{strategy.NamePlain, strategy.NameAimed} {
+	for _, name := range []string{DefaultStrategy, StrategyAimed} {
 		met[name] = cellsOf(played(t, h, Campaign{Plan: aimedPlan(name, 100)}))
 	}
 	t.Logf("cells: %v", met)
-	if met[strategy.NameAimed] <= met[strategy.NamePlain] {
-		t.Errorf("100 runs that aim meet %d cells, and 100 that do not meet %d", met[strategy.NameAimed], met[strategy.NamePlain])
+	if met[StrategyAimed] <= met[DefaultStrategy] {
+		t.Errorf("100 runs that aim meet %d cells, and 100 that do not meet %d", met[StrategyAimed], met[DefaultStrategy])
 	}
 }
 
 func TestTheTallyHasTheTableOfCells(t *testing.T) {
 	h := sim.NewHost(t)
-	p := aimedPlan(strategy.NameAimed, 20)
+	p := aimedPlan(StrategyAimed, 20)
 	runs := played(t, h, Campaign{Plan: p})
 	o := Sum(p, runs)
 	if o.Cells == nil || o.Cells.Met != cellsOf(runs) || o.Cells.Of <= o.Cells.Met || len(o.Cells.Rows) < 15 {
 		t.Fatalf("the runs met %d cells, and the table is %+v", cellsOf(runs), o.Cells)
 	}
-	bare := aimedPlan(strategy.NameAimed, 5)
+	bare := aimedPlan(StrategyAimed, 5)
 	bare.Faults = nil
 	if o := Sum(bare, played(t, h, Campaign{Plan: bare})); o.Cells == nil || o.Cells.Situations == 0 || len(o.Cells.Rows) > 0 {
 		t.Errorf("without faults the table is %+v", o.Cells)
@@ -79,7 +80,7 @@ func TestTheTallyHasTheTableOfCells(t *testing.T) {
 // A campaign that has nothing to aim draws every run anew, and plays no run twice.
 func TestWhatCannotBeAimedIsDrawn(t *testing.T) {
 	h := sim.NewHost(t)
-	p := aimedPlan(strategy.NameAimed, 20)
+	p := aimedPlan(StrategyAimed, 20)
 	p.Faults = nil
 	seeds := map[uint64]bool{}
 	for _, r := range played(t, h, Campaign{Plan: p}) {
@@ -87,5 +88,40 @@ func TestWhatCannotBeAimedIsDrawn(t *testing.T) {
 			t.Errorf("run %d changes run %d, with seed %d", r.Index, r.From, r.Seed)
 		}
 		seeds[r.Seed] = true
+	}
+}
+
+// A run that aims prefers a cell of a situation that is new to its family, and then one of the
+// part of the cells that its family fills first.
+func TestWhichCellsAreAimedAtFirst(t *testing.T) {
+	cell := func(m coverage.Moment) coverage.Cell {
+		return coverage.Cell{State: coverage.Own, Op: model.ActLock, Moment: m, Fault: coverage.Pause}
+	}
+	fresh, old := cell(coverage.InSection), cell(coverage.Waiting)
+	mine := old
+	for mine.Code()%aimFamilies != 3 { // family 3, and 19
+		i := slices.Index(coverage.Kinds, mine.Fault) + 1
+		mine.Fault = coverage.Kinds[i%len(coverage.Kinds)]
+	}
+	both := fresh
+	for both.Code()%aimFamilies != 3 {
+		i := slices.Index(coverage.Kinds, both.Fault) + 1
+		both.Fault = coverage.Kinds[i%len(coverage.Kinds)]
+	}
+	for _, c := range []struct {
+		family int
+		cells  []coverage.Cell
+		want   []int
+	}{
+		{3, []coverage.Cell{old, mine, fresh, both}, []int{3}},
+		{19, []coverage.Cell{old, mine, fresh}, []int{2}},
+		{3, []coverage.Cell{old, mine, old}, []int{1}},
+		{4, []coverage.Cell{mine, mine}, []int{0, 1}},
+		{3, nil, nil},
+	} {
+		got := task{index: c.family*FamilyRuns + 7, fresh: []int{fresh.Situation().Code()}}.best(c.cells)
+		if !slices.Equal(got, c.want) {
+			t.Errorf("family %d aims at %v of %v, want %v", c.family, got, c.cells, c.want)
+		}
 	}
 }

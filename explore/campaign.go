@@ -120,7 +120,7 @@ func (c *Campaign) Run() (runs []Run, complete bool, err error) {
 	}
 
 	w := &writer{
-		out: log, c: c, runs: before, states: map[uint64]bool{}, progress: Progress{Of: c.size()},
+		out: log, c: c, runs: before, states: map[uint64]bool{}, ending: newEnding(c.Plan), progress: Progress{Of: c.size()},
 		found: &foundRecordings{dir: c.Dir, best: map[string]foundRun{}},
 	}
 	byFamily := map[int][]Run{}
@@ -139,7 +139,7 @@ func (c *Campaign) Run() (runs []Run, complete bool, err error) {
 		families := make(chan int)
 		go func() {
 			defer close(families)
-			for f := c.Shard; f < c.Plan.families() && (f <= begun || !w.spent()); f += c.Of {
+			for f := c.Shard; f < c.Plan.families() && (f <= begun || !w.over()); f += c.Of {
 				select {
 				case families <- f:
 				case <-c.Stop.Done():
@@ -166,17 +166,17 @@ func (c *Campaign) Run() (runs []Run, complete bool, err error) {
 	return runs, true, nil
 }
 
-// reached reports whether runs are all runs of the campaign, or use up the budget of steps.
+// reached reports whether runs are all runs of the campaign, or end it before.
 func (c *Campaign) reached(runs []Run) bool {
 	runs = sorted(runs)
-	if o := Sum(c.Plan, runs); c.Of == 1 && o.Spent {
+	if o := Sum(c.Plan, runs); c.Of == 1 && o.Ended != "" {
 		return true
 	}
 	return len(runs) == c.size()
 }
 
-// settle returns the runs that were written in order, without the runs after the one that used
-// up the budget of steps. It writes RunsFile so, too, which is then the same whoever played
+// settle returns the runs that were written in order, without the runs after the one that ended
+// the campaign. It writes RunsFile so, too, which is then the same whoever played
 // which family.
 func (c *Campaign) settle(written []Run) ([]Run, error) {
 	runs := sorted(written)
@@ -279,7 +279,8 @@ func (c *Campaign) size() (n int) {
 
 // open makes the folder, or reads the runs that an earlier start left there. whole is the
 // offset at which the last whole line ends. The earlier start may have asked for fewer
-// runs, since a run depends only on the runs before it in its family.
+// runs, or for another end of a full campaign, since a run depends only on the runs before it
+// in its family.
 func (c *Campaign) open() (runs []Run, whole int64, err error) {
 	if err := os.MkdirAll(c.Dir, 0o755); err != nil {
 		return nil, 0, err
@@ -298,17 +299,12 @@ func (c *Campaign) open() (runs []Run, whole int64, err error) {
 	case err != nil:
 		return nil, 0, err
 	}
-	more := mine.Runs > old.Runs
+	more := mine.Runs > old.Runs || mine.Settled != old.Settled
 	if more {
-		old.Runs = mine.Runs
+		old.Runs, old.Settled = max(mine.Runs, old.Runs), mine.Settled
 	}
 	if d := mine.difference(old); d != "" {
 		return nil, 0, &OtherCampaignError{c.Dir, d}
-	}
-	for _, r := range runs {
-		if r.Text != "" && r.Knobs.IsZero() {
-			return nil, 0, &OtherCampaignError{c.Dir, fmt.Sprintf("run %d is of an older program, which kept no knobs of its scenario", r.Index)}
-		}
 	}
 	if more {
 		return runs, whole, mine.write(c.Dir)
@@ -352,6 +348,7 @@ func (p Plan) difference(o Plan) string {
 		{"seed", p.seeds(), o.seeds()},
 		{"runs", p.Runs, o.Runs},
 		{"steps", p.Steps, o.Steps},
+		{"settled", p.Settled, o.Settled},
 	} {
 		if d.here != d.there {
 			return fmt.Sprintf("%s %v there, %v here", d.what, d.there, d.here)
@@ -410,6 +407,7 @@ type writer struct {
 	runs     []Run
 	found    *foundRecordings
 	states   map[uint64]bool
+	ending   *ending
 	progress Progress
 }
 
@@ -447,6 +445,7 @@ func (w *writer) write(r Run) error {
 }
 
 func (w *writer) count(r Run) {
+	w.ending.read(r)
 	w.progress.Runs++
 	w.progress.Steps += r.Steps
 	for _, s := range r.States {
@@ -458,21 +457,22 @@ func (w *writer) count(r Run) {
 	}
 }
 
-// spent reports whether the runs use up the budget of steps. Families begin in order and
-// are played to their end, so the first runs that add up to the budget are among them. A
-// shard knows nothing of the other shards and plays all of its own families.
-func (w *writer) spent() bool {
+// over reports whether the runs end the campaign. Families begin in order and are played to
+// their end, so the run that ends it is among them. A shard knows nothing of the other shards
+// and plays all of its own families.
+func (w *writer) over() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return w.c.Plan.Steps > 0 && w.c.Of == 1 && w.progress.Steps >= w.c.Plan.Steps
+	return w.c.Of == 1 && w.ending.over()
 }
 
 // Tally is the result of a campaign, or of some of its shards.
 type Tally struct {
 	Plan    Plan
-	Runs    int  // runs that were played, within the budget of steps
-	Missing int  // runs of the plan that were not played
-	Spent   bool // the budget of steps ended it
+	Runs    int    // runs that were played, until the campaign ended
+	Missing int    // runs of the plan that were not played
+	Ended   string // why the campaign ended before its last run; "": it did not
+	Full    bool   // it ended because it was full, see Plan.Settled
 	Steps   int64
 	SimNs   int64
 	Words   map[string]int // verdicts
@@ -521,13 +521,15 @@ func Sum(p Plan, runs []Run) Tally {
 	met := map[string]int{}     // the last part that did, from 1
 	each := max(p.Runs/parts, 1)
 	states := map[uint64]bool{}
-	cells := map[int]bool{}
+	cells, open := map[int]bool{}, map[int]bool{}
 	at := map[string]int{}
 	next := 1
+	end := newEnding(p)
 	for _, r := range sorted(runs) {
-		if o.Spent {
+		if end.over() {
 			break
 		}
+		end.read(r)
 		o.Runs++
 		o.Steps += r.Steps
 		o.SimNs += r.SimNs
@@ -548,6 +550,9 @@ func Sum(p Plan, runs []Run) Tally {
 		}
 		for _, c := range r.Cells {
 			cells[c] = true
+		}
+		for _, c := range r.Open {
+			open[c] = true
 		}
 		for _, f := range r.Failures {
 			i, ok := at[f.key()]
@@ -570,17 +575,16 @@ func Sum(p Plan, runs []Run) Tally {
 			o.Curve = append(o.Curve, Point{o.Runs, len(states)})
 			next = max(next+1, next*5/4)
 		}
-		// A run is missing before this one if the budget of steps reaches further.
-		o.Spent = p.Steps > 0 && o.Steps >= p.Steps && r.Index == o.Runs-1
 	}
+	o.Ended, o.Full = end.why(), end.full
 	if n := len(o.Curve); o.Runs > 0 && o.Curve[n-1].Runs != o.Runs {
 		o.Curve = append(o.Curve, Point{o.Runs, len(states)})
 	}
-	if !o.Spent {
+	if o.Ended == "" {
 		o.Missing = p.Runs - o.Runs
 	}
 	if l, err := subject.Find(p.Lock); err == nil && len(cells) > 0 {
-		t := coverage.Sum(slices.Sorted(maps.Keys(cells)), draw.Asked(l, p.Faults))
+		t := coverage.Sum(slices.Sorted(maps.Keys(cells)), slices.Sorted(maps.Keys(open)), draw.Asked(l, p.Faults))
 		o.Cells = &t
 	}
 	slices.SortStableFunc(o.Groups, func(a, b Found) int { return b.rank() - a.rank() })

@@ -1,7 +1,6 @@
 package explore
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -21,7 +20,7 @@ import (
 )
 
 func plan(lock string, runs int, faults ...draw.Class) Plan {
-	return Plan{World: sim.Version, Lock: lock, Faults: faults, Profile: draw.Simple, Strategy: StrategyRandom, Seed: 1, Runs: runs}
+	return Plan{World: sim.Version, Lock: lock, Faults: faults, Profile: draw.Simple, Strategy: DefaultStrategy, Seed: 1, Runs: runs}
 }
 
 // played plays a campaign in this process and returns its runs.
@@ -225,7 +224,7 @@ func TestACampaignOfSeveralSeeds(t *testing.T) {
 			}
 		}
 	}
-	if s := p.String(); !strings.HasSuffix(s, " --runs 700 --seed 5..7") {
+	if s := p.String(); !strings.HasSuffix(s, " --runs 700 --seed 5..7 --keep-going") {
 		t.Error(s)
 	}
 	fewer := p
@@ -280,19 +279,25 @@ func TestTheScenarioOfAnOddRunIsKept(t *testing.T) {
 	}
 }
 
-// A scenario whose run was undecided is not varied.
-func TestAnUndecidedRunIsNotVaried(t *testing.T) {
-	p := plan("setnx-del", FamilyRuns)
-	before := []Run{
-		{Index: 0, Word: play.VerdictHeld, States: []uint64{1}, Scenario: draw.Scenario{Text: "one"}},
-		{Index: 1, Word: play.VerdictUndecided, States: []uint64{2}, Scenario: draw.Scenario{Text: "another"}},
+// No run aims at moments of a run that was too long to be judged, or that took its process with
+// it.
+func TestWhichRunsAreAimedAt(t *testing.T) {
+	p := plan("setnx-del", FamilyRuns, draw.ClassPause)
+	p.Strategy = StrategyAimed
+	for _, c := range []struct {
+		last Run
+		want int
+	}{
+		{Run{Word: play.VerdictHeld}, 0},
+		{Run{Word: play.VerdictUndecided}, -1},
+		{Run{Died: true}, -1},
+	} {
+		if got := p.next(1, []Run{c.last}).from; got != c.want {
+			t.Errorf("after %+v the next run aims at run %d, want %d", c.last, got, c.want)
+		}
 	}
-	of := map[int]int{}
-	for index := len(before); index < FamilyRuns; index++ {
-		of[p.next(index, before).from]++
-	}
-	if of[-1] == 0 || of[0] == 0 || of[1] != 0 {
-		t.Errorf("how many vary which: %v", of)
+	if got := p.next(2, []Run{{}, {Index: 1}}).from; got != -1 {
+		t.Errorf("run 2 aims at run %d", got)
 	}
 }
 
@@ -353,34 +358,12 @@ func TestAFolderOfAnotherCampaignIsLeftAlone(t *testing.T) {
 		"lock setnx-cad there":   func(p *Plan) { p.Lock = "none" },
 		"faults [] there":        func(p *Plan) { p.Faults = []draw.Class{draw.ClassCrash} },
 		"profile simple there":   func(p *Plan) { p.Profile = draw.Full },
-		"strategy random there":  func(p *Plan) { p.Strategy = StrategyPCT },
+		"strategy plain there":   func(p *Plan) { p.Strategy = StrategyPCT },
 		"steps 0 there, 10 here": func(p *Plan) { p.Steps = 10 },
 	} {
 		q := p
 		change(&q)
 		refused(q, what)
-	}
-	// An older program kept the text of a scenario without its knobs. Without them no
-	// variation of the scenario can be drawn.
-	var unknobbed bytes.Buffer
-	for line := range bytes.Lines(before) {
-		var r Run
-		if err := json.Unmarshal(line, &r); err != nil {
-			t.Fatal(err)
-		}
-		r.Knobs = draw.Knobs{}
-		line, err := json.Marshal(r)
-		if err != nil {
-			t.Fatal(err)
-		}
-		unknobbed.Write(append(line, '\n'))
-	}
-	if err := os.WriteFile(filepath.Join(dir, RunsFile), unknobbed.Bytes(), 0o644); err != nil {
-		t.Fatal(err)
-	}
-	refused(p, "is of an older program, which kept no knobs of its scenario")
-	if err := os.WriteFile(filepath.Join(dir, RunsFile), before, 0o644); err != nil {
-		t.Fatal(err)
 	}
 	old := Campaign{Plan: p, Of: 1}.file()
 	old.Judges--
@@ -409,7 +392,7 @@ func TestABudgetOfSteps(t *testing.T) {
 	p := plan("setnx-cad", 220)
 	p.Steps = all[0].Steps + all[1].Steps + all[2].Steps - 1
 	runs := played(t, h, Campaign{Plan: p})
-	if o := Sum(p, runs); o.Runs != 3 || !o.Spent || o.Missing != 0 || !strings.Contains(o.Total(), "the budget of steps ended it") {
+	if o := Sum(p, runs); o.Runs != 3 || o.Full || o.Missing != 0 || !strings.Contains(o.Total(), "the budget of steps ended it") {
 		t.Errorf("%d runs, %s", o.Runs, o.Total())
 	}
 	if len(runs) == 220 {
@@ -430,14 +413,5 @@ func TestTheCurveOfStates(t *testing.T) {
 	}
 	if last := o.Curve[len(o.Curve)-1]; last.Runs != 120 || last.States < 50 {
 		t.Errorf("the curve ends at %v", last)
-	}
-	varied := 0
-	for _, r := range runs {
-		if r.From >= 0 {
-			varied++
-		}
-	}
-	if varied < 20 {
-		t.Errorf("%d of 120 runs are variations of others", varied)
 	}
 }

@@ -42,7 +42,7 @@ func hunt(t *testing.T, h *sim.Host, lock string, b *subject.PlantedBug) Kill {
 	if err != nil {
 		t.Fatal(err)
 	}
-	k, err := Hunt(h, Plan{World: sim.Version, Lock: lock, Faults: classes, Profile: draw.Profile(b.Profile), Strategy: StrategyRandom, Seed: b.Seed, Runs: 1}, b.Judge, nil)
+	k, err := Hunt(h, Plan{World: sim.Version, Lock: lock, Faults: classes, Profile: draw.Profile(b.Profile), Strategy: DefaultStrategy, Seed: b.Seed, Runs: 1}, b.Judge, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 
 	"lockstep/explore/coverage"
@@ -34,6 +35,10 @@ type Plan struct {
 	// Steps is a budget: the campaign ends with the run with which the steps of all runs
 	// reach it; 0: there is none.
 	Steps int64 `json:"steps,omitempty"`
+	// Settled is the number of runs after which a full campaign ends: one whose runs met every
+	// cell that its faults could meet in them, if the last Settled runs brought no new cell;
+	// 0: it goes on.
+	Settled int `json:"settled,omitempty"`
 	// Case is the scenario of StrategyExhaustive; "": SmallCase.
 	Case string `json:"case,omitempty"`
 }
@@ -41,10 +46,18 @@ type Plan struct {
 // The strategies. The exhaustive one draws no runs. It plays all schedules of one small
 // scenario, see Cover.
 const (
-	StrategyRandom     = strategy.NameRandom
+	DefaultStrategy    = strategy.NamePlain
+	StrategyAimed      = strategy.NameAimed
 	StrategyPCT        = strategy.NamePCT
 	StrategyExhaustive = "exhaustive"
 )
+
+// Playable reports whether the program has the strategy of the plan. The plan of a folder that
+// an older program wrote may name another one.
+func (p Plan) Playable() bool {
+	_, ok := strategy.New(p.Strategy, p.Depth)
+	return ok || p.Strategy == StrategyExhaustive
+}
 
 // strategy returns the strategy that draws the runs.
 func (p Plan) strategy() strategy.Strategy {
@@ -55,8 +68,8 @@ func (p Plan) strategy() strategy.Strategy {
 	return s
 }
 
-// FamilyRuns is the number of runs in a family. They are played in order, and each may be
-// a variation of an earlier one. Families do not depend on each other, so any process can
+// FamilyRuns is the number of runs in a family. They are played in order, and each may aim at
+// moments of the one before. Families do not depend on each other, so any process can
 // play any family, and plays the whole of it.
 const FamilyRuns = 100
 
@@ -98,14 +111,14 @@ func (p Plan) chooser(seed uint64, estimate int) sim.Chooser {
 // seeded reports whether the seed of a run draws its schedule.
 func (p Plan) seeded() bool {
 	s, ok := strategy.New(p.Strategy, p.Depth)
-	return ok && s.Schedule() == strategy.NameRandom
+	return ok && s.Schedule() == strategy.ScheduleSeeded
 }
 
 // Run is the result of one run.
 type Run struct {
 	Index int    `json:"run"`
 	Seed  uint64 `json:"seed"`
-	// From is the run that this one is a variation of; -1 for none.
+	// From is the run at whose moments this one aims; -1 for none.
 	From  int       `json:"from"`
 	Word  play.Word `json:"verdict,omitempty"`
 	Why   string    `json:"why,omitempty"` // of an undecided run
@@ -115,10 +128,13 @@ type Run struct {
 	States []uint64 `json:"states,omitempty"`
 	// Cells are the codes of the situations and cells that no earlier run of the family
 	// reached, see package coverage.
-	Cells    []int    `json:"cells,omitempty"`
+	Cells []int `json:"cells,omitempty"`
+	// Open are the codes of the cells that a fault of the campaign could have filled in the
+	// run, and that no earlier run of the family could have filled.
+	Open     []int    `json:"open,omitempty"`
 	Failures []Failed `json:"failures,omitempty"`
-	// Scenario is kept if it may be needed again: for variations of a run with new states,
-	// for failures that may stand for their group, and for whoever looks into an odd run.
+	// Scenario is kept if it may be needed again: for failures that may stand for their group,
+	// and for whoever looks into an odd run.
 	draw.Scenario
 	// Estimate, Actors and Decisions belong to PCT.
 	Estimate  int `json:"estimate,omitempty"`
@@ -149,16 +165,17 @@ type Failed struct {
 type task struct {
 	index int
 	seed  uint64 // that draws the schedule
-	from  int
-	base  draw.Scenario // of from
-	aimed bool          // a fault is to be placed at a moment of from
+	from  int    // the run at whose moments it aims; -1: none
+	// fresh are the codes of the situations that from was the first of its family to reach.
+	fresh []int
 	// estimate is the number of decisions that PCT expects.
 	estimate int
 }
 
-// next returns the next run of a family, given the runs before it. The run is drawn anew,
-// or changes a run that reached something new. A run that was too long to be judged is not
-// changed, since its changes would be too long as well.
+// next returns the next run of a family, given the runs before it. The run is drawn anew, or
+// aims at moments of the run before. With the seed of that run it is the same until a fault
+// strikes; so none aims at a run that was too long to be judged, or that took its process with
+// it.
 func (p Plan) next(index int, before []Run) task {
 	t := task{index: index, seed: p.seedOf(index), from: -1}
 	if p.Strategy == StrategyPCT {
@@ -167,18 +184,8 @@ func (p Plan) next(index int, before []Run) task {
 			t.estimate = max(t.estimate, r.Decisions)
 		}
 	}
-	var kept []Run
-	for _, r := range before {
-		if len(r.States) > 0 && r.Text != "" && r.Word != play.VerdictUndecided {
-			kept = append(kept, r)
-		}
-	}
-	switch next := p.strategy().Next(sim.NewSeeded(t.seed), index%FamilyRuns, len(kept)); {
-	case next.Aimed:
-		// With the same seed the run is that before until a fault strikes.
-		t.from, t.aimed, t.seed = index-1, true, p.seedOf(index-1)
-	case next.Base >= 0:
-		t.from, t.base = kept[next.Base].Index, kept[next.Base].Scenario
+	if last := len(before) - 1; last >= 0 && !before[last].Died && before[last].Word != play.VerdictUndecided && p.strategy().Aims(index%FamilyRuns) {
+		t.from, t.seed, t.fresh = index-1, p.seedOf(index-1), before[last].Cells
 	}
 	return t
 }
@@ -193,27 +200,22 @@ func (p Plan) Draw(index int, l *subject.Subject) (seed uint64, text string) {
 // draw returns the run of a task with its scenario. A run that is to aim at cells is drawn anew
 // if the family has met all cells that it could aim at.
 func (p Plan) draw(h *sim.Host, l *subject.Subject, t task, f *family) (Run, error) {
-	r := Run{Index: t.index, Seed: t.seed, From: t.from, Estimate: t.estimate}
 	own := p.seedOf(t.index)
 	c := sim.NewSeeded(own)
-	if t.aimed {
-		t.base = draw.New(sim.NewSeeded(p.seedOf(t.from)), l, p.Profile, p.Faults)
-		openings, err := f.openingsOf(h, p, l, t)
+	if t.from >= 0 {
+		r := Run{Index: t.index, Seed: t.seed, From: t.from, Estimate: t.estimate}
+		base := draw.New(sim.NewSeeded(t.seed), l, p.Profile, p.Faults)
+		openings, err := f.openingsOf(h, p, l, t, base)
 		if err != nil {
 			return r, err
 		}
 		var ok bool
-		if r.Scenario, ok = f.aim(c, l, p, t.base, openings); ok {
+		if r.Scenario, ok = f.aim(c, l, p, t, base, openings); ok {
 			return r, nil
 		}
-		r.From, r.Seed, c = -1, own, sim.NewSeeded(own)
+		c = sim.NewSeeded(own)
 	}
-	if r.From < 0 {
-		r.Scenario = draw.New(c, l, p.Profile, p.Faults)
-	} else {
-		r.Scenario = draw.Vary(c, t.base, l, p.Profile, p.Faults)
-	}
-	return r, nil
+	return Run{Index: t.index, Seed: own, From: -1, Estimate: t.estimate, Scenario: draw.New(c, l, p.Profile, p.Faults)}, nil
 }
 
 // play plays a run of a family and judges it. In the result, States has all states that
@@ -236,6 +238,7 @@ func (p Plan) play(h *sim.Host, l *subject.Subject, t task, f *family) (Run, err
 	r.States = strategy.States(v.Played.Trace)
 	f.last, f.openings = t.index, coverage.Openings(v.Played.Trace)
 	r.Cells = coverage.Cells(v.Played.Trace, f.openings)
+	r.Open = f.openCells(l, p)
 	if t.index%repeatEvery == 0 && r.Word != play.VerdictNondeterministic {
 		if again := play.Play(h, v.Scenario, l, p.chooser(r.Seed, r.Estimate)).Record.Digest(); again != v.Digest {
 			r.Word = play.VerdictNondeterministic
@@ -295,6 +298,7 @@ type family struct {
 	runs   []Run
 	states map[uint64]bool
 	cells  map[int]bool
+	open   map[int]bool   // cells that a fault could have filled
 	best   map[string]int // by group: the smallest failure so far
 	// last is the index of the run that this process played last, and openings are the
 	// openings of that run; -1: it has played none.
@@ -303,16 +307,16 @@ type family struct {
 }
 
 func newFamily() *family {
-	return &family{states: map[uint64]bool{}, cells: map[int]bool{}, best: map[string]int{}, last: -1}
+	return &family{states: map[uint64]bool{}, cells: map[int]bool{}, open: map[int]bool{}, best: map[string]int{}, last: -1}
 }
 
-// openingsOf returns the openings of the run that a task changes. It plays the run again if
-// another process played it.
-func (f *family) openingsOf(h *sim.Host, p Plan, l *subject.Subject, t task) ([]coverage.Opening, error) {
+// openingsOf returns the openings of the run at which a task aims, whose scenario is base. It
+// plays the run again if another process played it.
+func (f *family) openingsOf(h *sim.Host, p Plan, l *subject.Subject, t task, base draw.Scenario) ([]coverage.Opening, error) {
 	if f.last == t.from {
 		return f.openings, nil
 	}
-	sc, err := Run{Index: t.from, Seed: t.seed, Scenario: t.base}.scenario()
+	sc, err := Run{Index: t.from, Seed: t.seed, Scenario: base}.scenario()
 	if err != nil {
 		return nil, err
 	}
@@ -323,35 +327,54 @@ func (f *family) openingsOf(h *sim.Host, p Plan, l *subject.Subject, t task) ([]
 // meant to. The others strike at their instants of a run that is another by then.
 const mostAimed = 3
 
-// aim draws a scenario that adds to base faults that fill cells which no run of the family
-// met. It reports false if it adds none.
-func (f *family) aim(c sim.Chooser, l *subject.Subject, p Plan, base draw.Scenario, openings []coverage.Opening) (s draw.Scenario, ok bool) {
+// fillable calls each for the cells that faults of the plan can fill in openings, in their
+// order. A cell comes once for each opening in which a fault can fill it.
+func (p Plan) fillable(l *subject.Subject, openings []coverage.Opening, each func(coverage.Cell, coverage.Opening)) {
 	kinds := map[coverage.Moment][]coverage.Kind{}
 	for _, m := range coverage.Moments {
 		kinds[m] = draw.Kinds(l, p.Faults, m)
 	}
-	var empty []coverage.Cell
-	at := map[coverage.Cell][]coverage.Opening{}
 	for _, o := range openings {
 		cell := o.Cell
 		for _, cell.Fault = range kinds[o.Moment] {
-			if f.cells[cell.Code()] || !draw.CanAim(o, cell.Fault) {
-				continue
+			if draw.CanAim(o, cell.Fault) {
+				each(cell, o)
 			}
-			if at[cell] == nil {
-				empty = append(empty, cell)
-			}
-			at[cell] = append(at[cell], o)
 		}
 	}
+}
+
+// openCells returns the codes of the cells that faults of the plan could have filled in the run
+// that was played last, sorted.
+func (f *family) openCells(l *subject.Subject, p Plan) []int {
+	open := map[int]bool{}
+	p.fillable(l, f.openings, func(c coverage.Cell, _ coverage.Opening) { open[c.Code()] = true })
+	return slices.Sorted(maps.Keys(open))
+}
+
+// aim draws a scenario that adds to base faults that fill cells which no run of the family
+// met. It reports false if it adds none.
+func (f *family) aim(c sim.Chooser, l *subject.Subject, p Plan, t task, base draw.Scenario, openings []coverage.Opening) (s draw.Scenario, ok bool) {
+	var empty []coverage.Cell
+	at := map[coverage.Cell][]coverage.Opening{}
+	p.fillable(l, openings, func(cell coverage.Cell, o coverage.Opening) {
+		if f.cells[cell.Code()] {
+			return
+		}
+		if at[cell] == nil {
+			empty = append(empty, cell)
+		}
+		at[cell] = append(at[cell], o)
+	})
 	s = base
 	for range 1 + c.Choose("explore/aims", mostAimed) {
 		if len(empty) == 0 {
 			break
 		}
-		i := c.Choose("explore/cell", uint64(len(empty)))
+		best := t.best(empty)
+		i := best[c.Choose("explore/cell", uint64(len(best)))]
 		cell := empty[i]
-		empty = slices.Delete(empty, int(i), int(i)+1)
+		empty = slices.Delete(empty, i, i+1)
 		o := at[cell][c.Choose("explore/opening", uint64(len(at[cell])))]
 		if more, added := draw.Aim(c, s, l, p.Profile, p.Faults, o, cell.Fault); added {
 			s, ok = more, true
@@ -360,13 +383,38 @@ func (f *family) aim(c sim.Chooser, l *subject.Subject, p Plan, base draw.Scenar
 	return s, ok
 }
 
+// aimFamilies is the number of families that share the cells among them: each aims at a part of
+// the cells first, so that families that know nothing of each other fill different ones.
+const aimFamilies = 16
+
+// best returns the places of the cells at which a run aims first. A situation that is new to
+// the family comes before others, since it may not come again soon.
+func (t task) best(empty []coverage.Cell) (places []int) {
+	most := 0
+	for i, c := range empty {
+		rank := 0
+		if slices.Contains(t.fresh, c.Situation().Code()) {
+			rank += 2
+		}
+		if c.Code()%aimFamilies == t.index/FamilyRuns%aimFamilies {
+			rank++
+		}
+		if rank > most {
+			most, places = rank, nil
+		}
+		if rank == most {
+			places = append(places, i)
+		}
+	}
+	return places
+}
+
 // add adds the next run to the family, and returns the part of it that is kept.
 func (f *family) add(r Run) Run {
 	keep := r.odd()
 	r.States = slices.DeleteFunc(r.States, func(s uint64) bool { return f.states[s] })
 	for _, s := range r.States {
 		f.states[s] = true
-		keep = true
 	}
 	r.Cells = slices.DeleteFunc(r.Cells, func(c int) bool { return f.cells[c] })
 	for _, failed := range r.Failures {
@@ -377,6 +425,10 @@ func (f *family) add(r Run) Run {
 	}
 	for _, c := range r.Cells {
 		f.cells[c] = true
+	}
+	r.Open = slices.DeleteFunc(r.Open, func(c int) bool { return f.open[c] })
+	for _, c := range r.Open {
+		f.open[c] = true
 	}
 	if !keep {
 		r.Scenario = draw.Scenario{}
@@ -393,6 +445,9 @@ func (f *family) again(r Run) {
 	}
 	for _, c := range r.Cells {
 		f.cells[c] = true
+	}
+	for _, c := range r.Open {
+		f.open[c] = true
 	}
 	for _, failed := range r.Failures {
 		if f.smallest(failed) {

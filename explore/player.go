@@ -156,7 +156,7 @@ func (p Plan) Args() []string {
 	}
 	args = append(args, "--runs", strconv.Itoa(p.Runs), "--seed", p.seeds())
 	switch p.Strategy {
-	case StrategyRandom:
+	case DefaultStrategy:
 	case StrategyPCT:
 		args = append(args, "--strategy", StrategyPCT, "--depth", strconv.Itoa(p.Depth))
 	default:
@@ -164,6 +164,9 @@ func (p Plan) Args() []string {
 	}
 	if p.Steps > 0 {
 		args = append(args, "--steps", strconv.FormatInt(p.Steps, 10))
+	}
+	if p.Settled == 0 {
+		args = append(args, "--keep-going")
 	}
 	return args
 }

@@ -14,8 +14,8 @@ import (
 )
 
 // A Repetition says which runs of a lock are played twice: each registered scenario that names
-// the lock, with each of the seeds, and drawn runs with all faults on the profile full. A drawn
-// run varies no other run, so that one that differs makes no other differ.
+// the lock, with each of the seeds, and drawn runs with all faults on the profile full. Each is
+// drawn anew, so that one that differs makes no other differ.
 type Repetition struct {
 	Lock      string `json:"lock"`
 	SeedFirst uint64 `json:"seed_first"`
@@ -42,7 +42,7 @@ func (r Repeatable) name() string {
 
 // plan returns the plan of the drawn runs.
 func (r Repetition) plan() Plan {
-	return Plan{World: sim.Version, Lock: r.Lock, Faults: slices.Clone(draw.Classes), Profile: draw.Full, Strategy: StrategyRandom, Seed: r.SeedFirst, Runs: r.Drawn}
+	return Plan{World: sim.Version, Lock: r.Lock, Faults: slices.Clone(draw.Classes), Profile: draw.Full, Strategy: DefaultStrategy, Seed: r.SeedFirst, Runs: r.Drawn}
 }
 
 // each calls f with each run and its scenario.

@@ -78,7 +78,7 @@ func (k keptShrunk) name() string { return smallName(k.Group, k.Run) }
 func smallName(group string, run int) string { return fmt.Sprintf("%s of run %d", group, run) }
 
 // shrunkHead says to which campaign, and to which versions of the program, a ShrunkFile
-// belongs. The number of runs does not matter.
+// belongs. The number of runs and the end of a full campaign do not matter.
 type shrunkHead struct {
 	Plan     Plan     `json:"plan"`
 	Versions Versions `json:"versions"`
@@ -86,7 +86,7 @@ type shrunkHead struct {
 
 func (s *Shrinking) head() shrunkHead {
 	h := shrunkHead{s.Plan, CurrentVersions()}
-	h.Plan.Runs = 0
+	h.Plan.Runs, h.Plan.Settled = 0, 0
 	return h
 }
 

@@ -203,7 +203,7 @@ func TestTheRunsAreInOrderAtTheEnd(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := &writer{out: out, c: &c, states: map[uint64]bool{}, found: &foundRecordings{dir: dir, best: map[string]foundRun{}}}
+	w := &writer{out: out, c: &c, states: map[uint64]bool{}, ending: newEnding(p), found: &foundRecordings{dir: dir, best: map[string]foundRun{}}}
 	for _, r := range slices.Concat(all[200:300], all[:40]) {
 		if err := w.write(r); err != nil {
 			t.Fatal(err)
@@ -212,8 +212,8 @@ func TestTheRunsAreInOrderAtTheEnd(t *testing.T) {
 	if err := out.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if o := Sum(p, w.runs); o.Spent || o.Missing != 180 {
-		t.Errorf("with a gap: spent %v, %d missing", o.Spent, o.Missing)
+	if o := Sum(p, w.runs); o.Ended != "" || o.Missing != 180 {
+		t.Errorf("with a gap: %q, %d missing", o.Ended, o.Missing)
 	}
 	sameRuns(t, "with a gap", played(t, h, Campaign{Plan: p, Dir: dir}), all[:120])
 	if got, want := filetest.Contents(t, dir)[RunsFile], filetest.Contents(t, whole)[RunsFile]; got != want || strings.Count(got, "\n") != 120 {

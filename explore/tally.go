@@ -99,8 +99,8 @@ func (o Tally) Total() string {
 	if o.Plan.Strategy == StrategyPCT {
 		s += "; " + o.bound()
 	}
-	if o.Spent {
-		s += "; the budget of steps ended it"
+	if o.Ended != "" {
+		s += "; " + o.Ended
 	}
 	if o.Missing > 0 {
 		s += fmt.Sprintf("; incomplete: %d of %d runs were not played", o.Missing, o.Plan.Runs)
@@ -175,6 +175,7 @@ type jsonTotal struct {
 	Versions *Versions      `json:"versions"` // of the program that wrote the file
 	Runs     int            `json:"runs"`
 	Missing  int            `json:"missing"`
+	Full     bool           `json:"full,omitempty"` // Tally.Full
 	Groups   int            `json:"groups"`
 	Verdicts map[string]int `json:"verdicts"`
 	Steps    int64          `json:"steps"`
@@ -204,7 +205,7 @@ func (o Tally) WriteJSON(w io.Writer, small []Shrunk) error {
 	}
 	versions := CurrentVersions()
 	return enc.Encode(jsonTotal{
-		Campaign: o.Plan.String(), Plan: &o.Plan, Versions: &versions, Runs: o.Runs, Missing: o.Missing, Groups: len(o.Groups), Verdicts: o.Words,
+		Campaign: o.Plan.String(), Plan: &o.Plan, Versions: &versions, Runs: o.Runs, Missing: o.Missing, Full: o.Full, Groups: len(o.Groups), Verdicts: o.Words,
 		Steps: o.Steps, SimNs: o.SimNs, Died: len(o.Died), Unfinished: o.Unfinished, States: o.Curve, Cells: o.Cells, Coverage: o.Coverage,
 	})
 }

@@ -75,7 +75,7 @@ func (o Options) plan(lock string) (explore.Plan, error) {
 	if *flags.faults != "" {
 		o.Faults = *flags.faults
 	}
-	p := explore.Plan{World: sim.Version, Lock: lock, Strategy: explore.StrategyRandom, Seed: max(o.Seed, 1), Runs: o.Runs, Profile: draw.Profile(o.Profile)}
+	p := explore.Plan{World: sim.Version, Lock: lock, Strategy: explore.DefaultStrategy, Seed: max(o.Seed, 1), Runs: o.Runs, Profile: draw.Profile(o.Profile)}
 	switch {
 	case o.Runs < 0:
 		return p, fmt.Errorf("Options.Runs is %d; it cannot be negative", o.Runs)

@@ -25,7 +25,7 @@ var indexHTML string
 //go:embed assets/index.js
 var indexJS string
 
-var indexTemplate = template.Must(template.New("index").Parse(indexHTML))
+var indexTemplate = template.Must(template.Must(template.New("index").Parse(indexHTML)).Parse(cellsHTML))
 
 // An Index holds the results of a folder: runs of scenarios, campaigns, and tables.
 type Index struct {
@@ -46,6 +46,7 @@ type Campaign struct {
 	Ran      int // runs that were played
 	Groups   []IndexGroup
 	Curve    []IndexPoint
+	Cells    *Cells // nil: the campaign tells nothing of cells
 }
 
 // An IndexRun is one line of the verdicts of simrun run.
@@ -169,6 +170,7 @@ func (x *Index) line(text []byte) error {
 			Missing int          `json:"missing"`
 			Steps   int64        `json:"steps"`
 			States  []IndexPoint `json:"states"`
+			Cells   *Cells       `json:"cells"`
 		}
 		err := json.Unmarshal(text, &total)
 		c := x.campaign()
@@ -176,7 +178,7 @@ func (x *Index) line(text []byte) error {
 		if total.Missing > 0 {
 			c.Sentence += fmt.Sprintf(", %d runs missing", total.Missing)
 		}
-		c.Curve, c.Ran = total.States, total.Runs
+		c.Curve, c.Ran, c.Cells = total.States, total.Runs, total.Cells
 		return err
 	case kind.Scenario != nil && kind.Lock != nil:
 		var r IndexRun
@@ -275,7 +277,7 @@ func WriteIndex(w io.Writer, x Index) error {
 		Script   template.JS
 	}{
 		x, list, matrices(list), slices.ContainsFunc(x.Runs, func(r IndexRun) bool { return r.Waits.Granted > 0 }),
-		len(x.Runs), strings.Join(counts, ", "), odd, signs, template.CSS(pageCSS), template.JS(indexJS),
+		len(x.Runs), strings.Join(counts, ", "), odd, signs, template.CSS(pageCSS + cellsCSS), template.JS(indexJS),
 	})
 }
 

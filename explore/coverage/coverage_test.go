@@ -1,6 +1,7 @@
 package coverage_test
 
 import (
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -127,17 +128,29 @@ func TestTheTableCountsSituations(t *testing.T) {
 	crashed.Fault = coverage.Crash
 	renewal := coverage.Cell{State: coverage.Own, Op: model.ActLock, Moment: coverage.AtRenewal, Fault: coverage.Drop}
 	anywhere := func(coverage.Moment) string { return "" }
-	table := coverage.Sum([]int{section.Code(), waited.Code(), crashed.Code(), renewal.Code(), 1 << 40}, []coverage.Asked{
+	crashedWaited := waited
+	crashedWaited.Fault = coverage.Crash
+	crashedLater := renewal
+	crashedLater.Fault = coverage.Crash
+	table := coverage.Sum([]int{section.Code(), waited.Code(), crashed.Code(), renewal.Code(), 1 << 40}, []int{crashed.Code(), crashedWaited.Code(), crashedLater.Code()}, []coverage.Asked{
 		{Kind: coverage.Drop, At: anywhere}, {Kind: coverage.Crash, At: anywhere}, {Kind: coverage.Isolate, Lacks: "one server is alone"},
 	})
 	// The dropped renewal is a situation too, which no opening told of.
 	if table.Situations != 3 || table.Met != 2 || table.Of != 4 {
 		t.Errorf("%+v", table)
 	}
+	want := []coverage.Situation{
+		{Op: model.ActLock, State: coverage.Own, Moment: coverage.InSection, Met: []coverage.Kind{coverage.Crash}},
+		{Op: model.ActLock, State: coverage.Own, Moment: coverage.AtRenewal, Met: []coverage.Kind{coverage.Drop}, Never: []coverage.Kind{coverage.Crash}},
+		{Op: model.ActLock, State: coverage.OwnWaited, Moment: coverage.InSection, Never: []coverage.Kind{coverage.Crash}},
+	}
+	if !reflect.DeepEqual(table.Grid, want) {
+		t.Errorf("the situations are %+v", table.Grid)
+	}
 	text := table.Markdown()
 	for _, want := range []string{
 		"| crash | – | no run | no run | no run | no run | 1 of 2 | 0 of 1 | no run |\n", "* isolate: one server is alone.\n",
-		"* crash was never met: between request and effect (no run came to it);", "at the renewal; after the lease (no run came to it).\n",
+		"* crash was never met: between request and effect (no run had room for it);", "at the renewal; after the lease (no run had room for it).\n",
 		"* cannot be (no message is on its way): drop before the request,",
 	} {
 		if !strings.Contains(text, want) {

@@ -1,20 +1,37 @@
 package coverage
 
 import (
+	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
+
+	"lockstep/model"
 )
 
 // Table says which cells a campaign met.
 type Table struct {
 	// Situations is the number of situations that the runs reached. Met is the number of
-	// cells that they met, and Of is the number of cells that faults of the campaign can
-	// meet in these situations.
+	// cells that they met, and Of is the number of cells that they met or could have met:
+	// a run had an instant or a message that a fault of the campaign could have struck.
 	Situations int   `json:"situations"`
 	Met        int   `json:"met"`
 	Of         int   `json:"of"`
 	Rows       []Row `json:"rows,omitempty"`
+	// Grid has the situations that the runs reached, in the order of Operations, States and
+	// Moments. It is nil for a campaign without faults.
+	Grid []Situation `json:"grid,omitempty"`
+}
+
+// Situation says which kinds of faults met a situation.
+type Situation struct {
+	Op     model.Action `json:"op"`
+	State  State        `json:"state"`
+	Moment Moment       `json:"moment"`
+	Met    []Kind       `json:"met,omitempty"`
+	// Never has the kinds that could have met the situation, and never did.
+	Never []Kind `json:"never,omitempty"`
 }
 
 // Row holds the cells of a kind of fault.
@@ -29,7 +46,7 @@ type Row struct {
 type Entry struct {
 	Moment Moment `json:"moment"`
 	Met    int    `json:"met"`
-	Of     int    `json:"of"` // the situations of the moment that the runs reached
+	Of     int    `json:"of"` // the situations of the moment that the fault met, or could have met
 	// Cannot says why the fault cannot meet the moment; "": it can.
 	Cannot string `json:"cannot,omitempty"`
 }
@@ -41,28 +58,32 @@ type Asked struct {
 	At    func(Moment) (no string) // why the campaign places no such fault at a moment; "": it does
 }
 
-// Sum returns the table of a campaign that reached the cells with these codes.
-func Sum(codes []int, asked []Asked) Table {
+// Sum returns the table of a campaign whose runs met the cells with the codes met, and could
+// have met those with the codes open.
+func Sum(met, open []int, asked []Asked) Table {
 	var t Table
-	situations := map[Moment][]Cell{}
-	met := map[Cell]bool{}
-	for _, code := range codes {
-		c, ok := CellOf(code)
-		if !ok {
-			continue
-		}
-		if c.Fault == None {
-			t.Situations++
-			situations[c.Moment] = append(situations[c.Moment], c)
-		} else {
-			met[c] = true
+	reached := map[Cell]bool{} // situations
+	has := map[Cell]bool{}     // cells, and whether they were met
+	for _, code := range open {
+		if c, ok := CellOf(code); ok {
+			has[c] = false
 		}
 	}
-	// A fault may end a situation at its beginning, and then the run has only the cell.
-	for c := range met {
-		if s := c.Situation(); !slices.Contains(situations[c.Moment], s) {
-			t.Situations++
-			situations[c.Moment] = append(situations[c.Moment], s)
+	for _, code := range met {
+		if c, ok := CellOf(code); ok {
+			// A fault may end a situation at its beginning, and then the run has only the cell.
+			reached[c.Situation()] = true
+			if c.Fault != None {
+				has[c] = true
+			}
+		}
+	}
+	t.Situations = len(reached)
+	situations := inOrder(reached)
+	if len(asked) > 0 {
+		t.Grid = make([]Situation, len(situations))
+		for i, s := range situations {
+			t.Grid[i] = Situation{Op: s.Op, State: s.State, Moment: s.Moment}
 		}
 	}
 	for _, a := range asked {
@@ -75,12 +96,20 @@ func Sum(codes []int, asked []Asked) Table {
 			if e.Cannot == "" {
 				e.Cannot = a.At(m)
 			}
-			if e.Cannot == "" {
-				for _, c := range situations[m] {
+			for i, c := range situations {
+				if e.Cannot != "" || c.Moment != m {
+					continue
+				}
+				c.Fault = a.Kind
+				met, can := has[c]
+				switch s := &t.Grid[i]; {
+				case met:
+					s.Met = append(s.Met, a.Kind)
+					e.Met++
 					e.Of++
-					if c.Fault = a.Kind; met[c] {
-						e.Met++
-					}
+				case can:
+					s.Never = append(s.Never, a.Kind)
+					e.Of++
 				}
 			}
 			t.Met, t.Of = t.Met+e.Met, t.Of+e.Of
@@ -91,12 +120,21 @@ func Sum(codes []int, asked []Asked) Table {
 	return t
 }
 
+// inOrder returns situations in the order of Operations, States and Moments.
+func inOrder(situations map[Cell]bool) []Cell {
+	place := func(c Cell) int {
+		n := slices.Index(Operations, c.Op)*len(States) + slices.Index(States, c.State)
+		return n*len(Moments) + slices.Index(Moments, c.Moment)
+	}
+	return slices.SortedFunc(maps.Keys(situations), func(a, b Cell) int { return cmp.Compare(place(a), place(b)) })
+}
+
 // String returns the figures of the table in words.
 func (t Table) String() string {
 	if t.Of == 0 {
 		return fmt.Sprintf("%d situations", t.Situations)
 	}
-	return fmt.Sprintf("%d situations, and faults in %d of their %d cells", t.Situations, t.Met, t.Of)
+	return fmt.Sprintf("%d situations, and faults in %d of the %d cells that they could meet", t.Situations, t.Met, t.Of)
 }
 
 // Markdown returns the table, and below it what was never met and what cannot be.
@@ -129,7 +167,7 @@ func (t Table) Markdown() string {
 				reasons[e.Cannot] = append(reasons[e.Cannot], fmt.Sprintf("%s %s", r.Fault, e.Moment))
 			case e.Of == 0:
 				b.WriteString(" no run |")
-				missed = append(missed, string(e.Moment)+" (no run came to it)")
+				missed = append(missed, string(e.Moment)+" (no run had room for it)")
 			default:
 				fmt.Fprintf(&b, " %d of %d |", e.Met, e.Of)
 				if e.Met == 0 {

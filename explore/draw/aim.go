@@ -62,9 +62,69 @@ func Aim(c sim.Chooser, base Scenario, l *subject.Subject, p Profile, classes []
 	} else {
 		d.sc.Faults = append(d.sc.Faults, d.aimed(o, k))
 	}
-	aimed := base.Varied + 1
-	d.sc.About = d.about(fmt.Sprintf("varied %d times, last: %s of %s met by %s", aimed, o.Moment, o.Op, k))
-	return Scenario{Text: d.sc.Write(), Knobs: d.knobs, Varied: aimed}, true
+	aimed := base.Aimed + 1
+	d.sc.About = d.about(fmt.Sprintf("%d of them aimed, the last: %s met %s, %s", aimed, k, o.Op, o.Moment))
+	return Scenario{Text: d.sc.Write(), Knobs: d.knobs, Aimed: aimed}, true
+}
+
+// adopt starts from a scenario, without its expectations.
+func (d *drawer) adopt(was *scenarios.Scenario) {
+	sc := *was
+	sc.Name, sc.Source, sc.Locks = d.sc.Name, "", d.sc.Locks
+	sc.SeedFirst, sc.SeedLast = 1, 1
+	sc.Expect, sc.Reach = nil, nil
+	sc.Resources = slices.Clone(was.Resources)
+	for i := range sc.Resources {
+		sc.Resources[i].End = nil // what follows from the workload no longer does
+	}
+	sc.Threads = nil
+	for _, t := range was.Threads {
+		if t.Steps = d.undemanding(t.Steps); len(t.Steps) > 0 {
+			sc.Threads = append(sc.Threads, t)
+		}
+	}
+	if d.lock.Replicated != (sc.Server.Replicas > 0) {
+		sc.Server = d.server()
+	}
+	d.sc = &sc
+	if len(d.names) == 0 {
+		d.names = []string{"x"}
+	}
+	if len(d.bursts) == 0 {
+		d.bursts = []time.Duration{0}
+	}
+	d.findEdges()
+}
+
+// undemanding copies steps without their wants, and learns their names, instants and
+// leases.
+func (d *drawer) undemanding(steps []scenarios.Step) []scenarios.Step {
+	learn := func(list *[]time.Duration, t time.Duration) {
+		if !slices.Contains(*list, t) {
+			*list = append(*list, t)
+		}
+	}
+	var out []scenarios.Step
+	for _, s := range steps {
+		s.Want, s.Reply = nil, ""
+		switch s.Kind {
+		case scenarios.StepRead, scenarios.StepPublished:
+			continue
+		case scenarios.StepAt:
+			learn(&d.bursts, s.D)
+		case scenarios.StepLock, scenarios.StepTryLock, scenarios.StepWithLock, scenarios.StepUnlock, scenarios.StepForceUnlock, scenarios.StepExtend:
+			if !slices.Contains(d.names, s.Name) {
+				d.names = append(d.names, s.Name)
+			}
+		}
+		s.Steps = d.undemanding(s.Steps)
+		if s.Kind == scenarios.StepRepeat && len(s.Steps) == 0 {
+			continue
+		}
+		out = append(out, s)
+	}
+	slices.Sort(d.names)
+	return out
 }
 
 // CanAim reports whether a fault of the kind can strike in an opening: whether a message leaves

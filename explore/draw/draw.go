@@ -1,6 +1,6 @@
 // Package draw draws scenarios. It takes a chooser, a lock, a profile of the callers, and the
-// classes of faults that may happen. It gives a scenario file for that lock, or a neighbour
-// of one that it drew before. It plays nothing.
+// classes of faults that may happen. It gives a scenario file for that lock, or one
+// that it drew before with faults at moments of its run. It plays nothing.
 package draw
 
 import (
@@ -17,8 +17,8 @@ import (
 )
 
 // Version is the version of the drawing. It is raised by hand whenever the same
-// seed draws another scenario, or varies one in another way.
-const Version = 1
+// seed draws another scenario, or a campaign changes one in another way.
+const Version = 2
 
 // Profile is how wild the workloads are.
 type Profile string
@@ -48,12 +48,12 @@ func ParseProfile(name string) (Profile, error) {
 
 // Scenario is a scenario that was drawn.
 type Scenario struct {
-	// Text is the file. Its about tells people the knobs and the variations.
+	// Text is the file. Its about tells people the knobs and the last fault that Aim added.
 	Text string `json:"scenario,omitempty"`
 	// Knobs are the features that the drawing used.
 	Knobs Knobs `json:"knobs,omitzero"`
-	// Varied is the number of variations since the scenario was drawn anew.
-	Varied int `json:"varied,omitempty"`
+	// Aimed is the number of faults that Aim added since the scenario was drawn.
+	Aimed int `json:"aimed,omitempty"`
 }
 
 // New draws a scenario for a lock. All its chance comes from streams of c that begin with
@@ -67,6 +67,9 @@ func New(c sim.Chooser, l *subject.Subject, p Profile, classes []Class) Scenario
 			d.sc.Threads = append(d.sc.Threads, scenarios.Script{Process: pr.Name, Thread: i + 1, Steps: d.thread()})
 		}
 	}
+	if d.dense() {
+		d.crowd()
+	}
 	d.interrupts()
 	d.fit()
 	d.settleResources()
@@ -77,35 +80,6 @@ func New(c sim.Chooser, l *subject.Subject, p Profile, classes []Class) Scenario
 	}
 	d.sc.About = d.about("")
 	return Scenario{Text: d.sc.Write(), Knobs: d.knobs}
-}
-
-// Vary draws a neighbour of a scenario, in which a few steps, faults, times or properties
-// of the world differ. The neighbour has no expectations, and its steps have no wants. Knobs
-// that base does not have are drawn. For a text that does not load, Vary draws a new
-// scenario.
-func Vary(c sim.Chooser, base Scenario, l *subject.Subject, p Profile, classes []Class) Scenario {
-	was, err := scenarios.Parse("varied.yaml", []byte(base.Text), scenarios.AnyLock)
-	if err != nil {
-		return New(c, l, p, classes)
-	}
-	d := newDrawer(c, l, p, classes)
-	d.drawKnobs()
-	d.knobs.adopt(base.Knobs)
-	d.adopt(was)
-	if len(d.sc.Threads) == 0 {
-		return New(c, l, p, classes)
-	}
-	var changes []string
-	for range 1 + d.draw("vary", 3) {
-		if change := d.change(); change != "" {
-			changes = append(changes, change)
-		}
-	}
-	d.fit()
-	d.settleResources()
-	varied := base.Varied + 1
-	d.sc.About = d.about(fmt.Sprintf("varied %d times, last: %s", varied, orNone(strings.Join(changes, ", "))))
-	return Scenario{Text: d.sc.Write(), Knobs: d.knobs, Varied: varied}
 }
 
 // fit removes the parts that the lock does not offer.
@@ -372,19 +346,6 @@ type Knobs struct {
 
 // IsZero reports whether the knobs of a scenario are unknown.
 func (k Knobs) IsZero() bool { return len(k.Calls) == 0 }
-
-// adopt takes over the weights that other has for the same words.
-func (k *Knobs) adopt(other Knobs) {
-	theirs := other.named()
-	for i, knob := range k.named() {
-		for j := range *knob.weights {
-			w := &(*knob.weights)[j]
-			if n, ok := theirs[i].weights.of(w.Word); ok {
-				w.N = n
-			}
-		}
-	}
-}
 
 // Weights are the weights of several features, in the order in which one is picked.
 type Weights []Weight

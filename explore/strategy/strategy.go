@@ -6,35 +6,30 @@ import (
 
 // The names of the strategies that draw runs.
 const (
-	NamePlain  = "plain"
-	NameRandom = "random"
-	NamePCT    = "pct"
-	NameAimed  = "aimed"
+	NamePlain = "plain"
+	NamePCT   = "pct"
+	NameAimed = "aimed"
 )
 
 // Names are the names of the strategies that draw runs.
-var Names = []string{NamePlain, NameRandom, NamePCT, NameAimed}
+var Names = []string{NamePlain, NameAimed, NamePCT}
+
+// ScheduleSeeded is the name that recordings have for a schedule whose decisions are all drawn
+// from a seed.
+const ScheduleSeeded = "random"
 
 // Strategy decides how the runs of a family come about.
 type Strategy interface {
-	// Next says how the run with an index in its family comes about. c draws, and kept is the
-	// number of earlier runs of the family that reached something new.
-	Next(c sim.Chooser, index, kept int) Next
+	// Aims reports whether the run with an index in its family is the one before, with faults
+	// added at moments at which no run of the family had one of their kind. Every other run is
+	// drawn anew, and the run before one that aims is.
+	Aims(index int) bool
 	// Chooser returns the chooser that draws the schedule of a run. estimate is the number of
 	// decisions to expect of it.
 	Chooser(seed uint64, estimate int) sim.Chooser
 	// Schedule returns the name of the way in which schedules are drawn, as recordings have
-	// it: NameRandom if a seed draws all their decisions, else the name of the strategy.
+	// it: ScheduleSeeded if a seed draws all their decisions, else the name of the strategy.
 	Schedule() string
-}
-
-// Next says how a run comes about.
-type Next struct {
-	// Base is the number, among the runs that were kept, of the run to vary; -1: none is varied.
-	Base int
-	// Aimed says that the run is the one before, with faults added at moments at which no run of
-	// the family had one of their kind. The run before must be drawn anew.
-	Aimed bool
 }
 
 // New returns the strategy with a name. Depth is that of NamePCT. It reports false if no
@@ -43,8 +38,6 @@ func New(name string, depth int) (Strategy, bool) {
 	switch name {
 	case NamePlain:
 		return plain{}, true
-	case NameRandom:
-		return random{}, true
 	case NamePCT:
 		return pct{depth: depth}, true
 	case NameAimed:
@@ -53,30 +46,16 @@ func New(name string, depth int) (Strategy, bool) {
 	return nil, false
 }
 
-// seeded draws schedules from seeds.
-type seeded struct{}
+// plain draws each run anew, and its schedule from a seed.
+type plain struct{}
 
-func (seeded) Chooser(seed uint64, _ int) sim.Chooser { return sim.NewSeeded(seed) }
-func (seeded) Schedule() string                       { return NameRandom }
+func (plain) Aims(int) bool                          { return false }
+func (plain) Chooser(seed uint64, _ int) sim.Chooser { return sim.NewSeeded(seed) }
+func (plain) Schedule() string                       { return ScheduleSeeded }
 
-// plain draws each run anew. It is the baseline for other strategies.
-type plain struct{ seeded }
-
-func (plain) Next(sim.Chooser, int, int) Next { return Next{Base: -1} }
-
-// random draws a run anew, or varies one that reached new states.
-type random struct{ seeded }
-
-func (random) Next(c sim.Chooser, _, kept int) Next {
-	if kept == 0 || c.Choose("explore/vary", 2) == 0 {
-		return Next{Base: -1}
-	}
-	return Next{Base: int(c.Choose("explore/base", uint64(kept)))}
-}
-
-// pct changes runs as random does, and PCT draws their schedules.
+// pct draws each run anew, and PCT draws its schedule.
 type pct struct {
-	random
+	plain
 	depth int
 }
 
@@ -84,6 +63,6 @@ func (p pct) Chooser(seed uint64, estimate int) sim.Chooser { return NewPCT(seed
 func (pct) Schedule() string                                { return NamePCT }
 
 // aimed draws every second run anew, and aims faults at the moments of that run in the next.
-type aimed struct{ seeded }
+type aimed struct{ plain }
 
-func (aimed) Next(_ sim.Chooser, index, _ int) Next { return Next{Base: -1, Aimed: index%2 == 1} }
+func (aimed) Aims(index int) bool { return index%2 == 1 }

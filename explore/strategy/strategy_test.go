@@ -1,10 +1,6 @@
 package strategy
 
-import (
-	"testing"
-
-	"lockstep/sim"
-)
+import "testing"
 
 func TestStrategiesHaveNames(t *testing.T) {
 	for _, name := range Names {
@@ -12,7 +8,7 @@ func TestStrategiesHaveNames(t *testing.T) {
 		if !ok {
 			t.Fatalf("there is no strategy %s", name)
 		}
-		want := NameRandom
+		want := ScheduleSeeded
 		if name == NamePCT {
 			want = NamePCT
 		}
@@ -25,35 +21,21 @@ func TestStrategiesHaveNames(t *testing.T) {
 	}
 }
 
-func TestHowRunsComeAbout(t *testing.T) {
-	const tries = 400
-	for name, want := range map[string]struct{ fresh, varied int }{ // of a hundred
-		NamePlain: {100, 0}, NameRandom: {50, 50}, NamePCT: {50, 50}, NameAimed: {50, 0},
-	} {
+func TestWhichRunsAim(t *testing.T) {
+	for name, want := range map[string]int{NamePlain: 0, NamePCT: 0, NameAimed: 50} { // of a hundred
 		s, _ := New(name, 2)
-		var fresh, varied, aimed int
-		bases := map[int]bool{}
-		for seed := range uint64(tries) {
-			index := int(seed)
-			if next := s.Next(sim.NewSeeded(seed), index, 0); next.Base >= 0 || index == 0 && next.Aimed {
-				t.Fatalf("%s changes a run when there is none", name)
+		aims := 0
+		for index := range 100 {
+			if !s.Aims(index) {
+				continue
 			}
-			switch next := s.Next(sim.NewSeeded(seed), index, 3); {
-			case next.Aimed:
-				aimed++
-			case next.Base < 0:
-				fresh++
-			default:
-				varied++
-				bases[next.Base] = true
+			aims++
+			if index == 0 || s.Aims(index-1) {
+				t.Errorf("%s: run %d aims at one that was not drawn anew", name, index)
 			}
 		}
-		near := func(n, percent int) bool { return n*100 >= (percent-8)*tries && n*100 <= (percent+8)*tries }
-		if !near(fresh, want.fresh) || !near(varied, want.varied) || !near(aimed, 100-want.fresh-want.varied) {
-			t.Errorf("%s: %d runs anew, %d varied, %d aimed", name, fresh, varied, aimed)
-		}
-		if want.varied > 0 && len(bases) != 3 || bases[3] {
-			t.Errorf("%s changes the runs %v of 3", name, bases)
+		if aims != want {
+			t.Errorf("%s: %d runs of 100 aim, want %d", name, aims, want)
 		}
 	}
 }

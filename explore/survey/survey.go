@@ -133,7 +133,7 @@ func fitting(h *sim.Host, l *subject.Subject, o Options, spent func() time.Durat
 		return o.Runs, nil
 	}
 	plan := explore.Plan{
-		World: sim.Version, Lock: l.Name, Faults: draw.Classes, Profile: draw.Orderly, Strategy: explore.StrategyRandom, Seed: o.Seed, Runs: sample,
+		World: sim.Version, Lock: l.Name, Faults: draw.Classes, Profile: draw.Orderly, Strategy: explore.DefaultStrategy, Seed: o.Seed, Runs: sample,
 	}
 	before := spent()
 	err := explore.HereOn(h, plan, l, nil).Family(0, nil, func(explore.Run) error { return nil })
@@ -176,7 +176,7 @@ func Of(h *sim.Host, l *subject.Subject, o Options, spent func() time.Duration) 
 			continue
 		}
 		plan := explore.Plan{
-			World: sim.Version, Lock: l.Name, Faults: classes, Profile: draw.Orderly, Strategy: explore.StrategyRandom, Seed: o.Seed, Runs: runs,
+			World: sim.Version, Lock: l.Name, Faults: classes, Profile: draw.Orderly, Strategy: explore.DefaultStrategy, Seed: o.Seed, Runs: runs,
 		}
 		c := campaign{player: explore.HereOn(h, plan, l, nil), budget: o.Budget, small: map[string]*explore.Shrunk{}}
 		if err := c.play(plan); err != nil {

@@ -177,6 +177,7 @@ func newTime(stop context.Context, limit time.Duration) timing {
 type planWords struct {
 	faults         []string
 	profile, seeds string
+	keepGoing      bool
 }
 
 // texts returns words as strings.
@@ -195,8 +196,9 @@ func planFlags(f *pflag.FlagSet, p *explore.Plan, w *planWords) {
 	whole(f, &p.Runs, "runs", 1000, atLeast(1), "how many runs are played")
 	whole(f, &p.Steps, "steps", 0, atLeast(0), "a budget of steps besides; 0: none")
 	seedFlag(f, &w.seeds, "1", "the seeds, `N or A..B`; several share the runs, a hundred at a time")
-	oneOf(f, &p.Strategy, "strategy", explore.StrategyRandom, append(slices.Clone(strategy.Names), explore.StrategyExhaustive), "how the next run comes about")
+	oneOf(f, &p.Strategy, "strategy", explore.DefaultStrategy, append(slices.Clone(strategy.Names), explore.StrategyExhaustive), "how the next run comes about: plain draws each anew, aimed adds faults at moments that had none to every second run, pct orders steps by chance, exhaustive plays all schedules of two clients")
 	whole(f, &p.Depth, "depth", 0, atLeast(1), "of --strategy pct; default 3")
+	f.BoolVar(&w.keepGoing, "keep-going", false, "play on when each cell was met that the faults can meet, and the last 300 runs brought no new one")
 	f.StringVar(&p.Case, "scenario", "", "of --strategy exhaustive: the `SCENARIO` or file to play")
 }
 
@@ -214,6 +216,9 @@ func (w planWords) complete(p *explore.Plan) (err error) {
 		return err
 	}
 	p.Seed = first
+	if !w.keepGoing {
+		p.Settled = explore.SettledRuns
+	}
 	if more := last - first; more > 0 {
 		if more >= uint64(p.Runs/explore.FamilyRuns) {
 			return fmt.Errorf("--seed %s --runs %d: each seed needs at least %d runs", w.seeds, p.Runs, explore.FamilyRuns)
@@ -297,7 +302,7 @@ func covered(p *explore.Plan, given *pflag.FlagSet, rest []string, w planWords) 
 	if len(rest) > 0 {
 		return nil, fmt.Errorf("%q is no option; explore takes options only", rest[0])
 	}
-	for _, name := range []string{"profile", "steps", "seed", "depth", "jobs", "shard"} {
+	for _, name := range []string{"profile", "steps", "seed", "depth", "jobs", "shard", "keep-going"} {
 		if given.Changed(name) {
 			return nil, fmt.Errorf("--%s does not belong to --strategy exhaustive, which plays all schedules of one scenario in one process", name)
 		}

@@ -16,6 +16,7 @@ import (
 	"testing"
 
 	"lockstep/explore"
+	"lockstep/explore/coverage"
 	"lockstep/explore/draw"
 	"lockstep/internal/filetest"
 	"lockstep/internal/longtest"
@@ -37,7 +38,7 @@ func TestExploreRefusesBadInput(t *testing.T) {
 		{"--lock setnx-del extra", `"extra" is no option`},
 		{"--lock setnx-del --faults pauze", "known are network, crash, pause"},
 		{"--lock setnx-del --profile wild", "known are simple, orderly, full"},
-		{"--lock setnx-del --strategy luck", "known are plain, random, pct, aimed, exhaustive"},
+		{"--lock setnx-del --strategy luck", "known are plain, aimed, pct, exhaustive"},
 		{"--lock setnx-del --strategy exhaustive --jobs 2", "--jobs does not belong to --strategy exhaustive"},
 		{"--lock setnx-del --strategy exhaustive --faults pause", "write them into a scenario"},
 		{"--lock setnx-del --strategy exhaustive --scenario nowhere", "nowhere"},
@@ -336,7 +337,7 @@ func TestAFolderHasOneProcess(t *testing.T) {
 
 // A worker that dies costs one run, and the run says how the worker ended.
 func TestAKilledProcessTakesOneRunWithIt(t *testing.T) {
-	p := explore.Plan{World: sim.Version, Lock: "setnx-cad", Profile: draw.Simple, Strategy: explore.StrategyRandom, Seed: 1, Runs: 6}
+	p := explore.Plan{World: sim.Version, Lock: "setnx-cad", Profile: draw.Simple, Strategy: explore.DefaultStrategy, Seed: 1, Runs: 6}
 	started := 0
 	c := explore.Campaign{Plan: p, Of: 1, Jobs: 1, Dir: t.TempDir(), Stop: t.Context(), Player: func() (explore.Player, error) {
 		if started++; started > 1 {
@@ -463,5 +464,29 @@ func TestExploreTellsTheBoundOfPCT(t *testing.T) {
 	code, out, stderr := call(t, "explore", "--lock", "setnx-cad", "--strategy", "pct", "--depth", "2", "--runs", "40")
 	if code != exitOK || !strings.Contains(strings.Join(strings.Fields(out), " "), "pct of depth 2 with at most") {
 		t.Errorf("exit %d\n%s%s", code, out, stderr)
+	}
+}
+
+// A full campaign ends before its runs are played, and says so. With --keep-going it plays them.
+func TestExploreEndsWhenItIsFull(t *testing.T) {
+	for _, c := range []struct {
+		more string
+		full bool
+	}{{"", true}, {"--keep-going", false}} {
+		args := strings.Fields("explore --lock none --faults operator --strategy aimed --runs 400 --json " + c.more)
+		_, out, stderr := call(t, args...)
+		lines := strings.Split(strings.TrimSpace(out), "\n")
+		var total struct {
+			Runs, Missing int
+			Full          bool
+			Plan          explore.Plan
+			Cells         coverage.Table
+		}
+		if err := json.Unmarshal([]byte(lines[len(lines)-1]), &total); err != nil {
+			t.Fatalf("%v\n%s%s", err, out, stderr)
+		}
+		if total.Full != c.full || total.Runs < 400 != c.full || total.Missing != 0 || total.Plan.Settled > 0 != c.full || total.Cells.Met != total.Cells.Of || len(total.Cells.Grid) == 0 {
+			t.Errorf("%s: %+v", c.more, total)
+		}
 	}
 }

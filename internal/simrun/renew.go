@@ -535,6 +535,9 @@ func (r *renewal) campaign(name string) error {
 	if _, err := subject.Find(plan.Lock); err != nil {
 		return fmt.Errorf("%s: %w", filepath.Join(place, explore.VerdictsFile), err)
 	}
+	if !plan.Playable() {
+		plan.Strategy = explore.DefaultStrategy // an older program had another one
+	}
 	if r.runs > 0 && plan.Strategy != explore.StrategyExhaustive {
 		plan.Runs = min(plan.Runs, r.runs)
 	}

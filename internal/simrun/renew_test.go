@@ -173,6 +173,24 @@ func TestResultsOfFewerRuns(t *testing.T) {
 	}
 }
 
+// A campaign of an older program, whose strategy this one does not have, is played with the
+// default one.
+func TestResultsOfAnOlderStrategy(t *testing.T) {
+	littleResults(t)
+	const file = "r/explore/one/verdicts.jsonl"
+	older := strings.ReplaceAll(read(t, file), `"strategy":"plain"`, `"strategy":"random"`)
+	if older == read(t, file) {
+		t.Fatal("the plan does not name its strategy")
+	}
+	write(t, file, older)
+	if code, _, stderr := call(t, "results", "r", "--only", "explore/one", "--runs", "20"); code != exitOK {
+		t.Fatalf("exit %d: %s", code, stderr)
+	}
+	if plan, _, err := explore.ReadCampaign("r/explore/one"); err != nil || plan.Strategy != explore.DefaultStrategy || plan.Runs != 20 {
+		t.Errorf("the plan is %+v, error %v", plan, err)
+	}
+}
+
 // A call that is killed while it replaces a folder leaves the old one aside. The next call
 // puts it back, or removes it once the new one is there.
 func TestResultsRecoverFromAKill(t *testing.T) {

@@ -18,6 +18,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"lockstep/explore"
+	"lockstep/explore/coverage"
 	"lockstep/explore/failure"
 	"lockstep/explore/survey"
 	"lockstep/known"
@@ -407,6 +408,9 @@ func readCampaign(dir string) (explore.Tally, bool) {
 // have no recordings.
 func indexOf(o explore.Tally) report.Index {
 	c := report.Campaign{Sentence: o.Plan.String() + ", under way: " + o.Total(), Ran: o.Runs}
+	if o.Cells != nil {
+		c.Cells = cellsOf(*o.Cells)
+	}
 	for _, p := range o.Curve {
 		c.Curve = append(c.Curve, report.IndexPoint(p))
 	}
@@ -416,6 +420,28 @@ func indexOf(o explore.Tally) report.Index {
 		})
 	}
 	return report.Index{Campaigns: []report.Campaign{c}}
+}
+
+// cellsOf returns the table of cells in the form of the page.
+func cellsOf(t coverage.Table) *report.Cells {
+	c := &report.Cells{Met: t.Met, Of: t.Of}
+	for _, r := range t.Rows {
+		row := report.CellRow{Fault: string(r.Fault), Lacks: r.Lacks}
+		for _, e := range r.Entries {
+			row.Entries = append(row.Entries, report.CellEntry{Moment: string(e.Moment), Cannot: e.Cannot})
+		}
+		c.Rows = append(c.Rows, row)
+	}
+	words := func(kinds []coverage.Kind) (words []string) {
+		for _, k := range kinds {
+			words = append(words, string(k))
+		}
+		return words
+	}
+	for _, s := range t.Grid {
+		c.Grid = append(c.Grid, report.Situation{Op: string(s.Op), State: string(s.State), Moment: string(s.Moment), Met: words(s.Met), Never: words(s.Never)})
+	}
+	return c
 }
 
 // reportFolder writes an index of a folder and a report of each of its recordings. It writes

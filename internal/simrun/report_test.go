@@ -341,8 +341,15 @@ func TestTheIndexOfACampaignUnderWay(t *testing.T) {
 	if got, err := served("linked"); err == nil || strings.Contains(got, "setnx-del") {
 		t.Errorf("a campaign outside is shown through links (%v)", err)
 	}
-	if half := index(); !strings.Contains(half, "under way: 30 runs of setnx-del") || !strings.Contains(half, "misdelete") {
+	half := index()
+	if !strings.Contains(half, "under way: 30 runs of setnx-del") || !strings.Contains(half, "misdelete") {
 		t.Error("the index of a campaign under way does not tell its 30 runs")
+	}
+	// Both have the picture of the cells.
+	for _, page := range []string{whole, half} {
+		if !strings.Contains(page, `title="pause met `) || !strings.Contains(page, `title="pause never met `) {
+			t.Error("the index of a campaign lacks the cells that were met, or the others")
+		}
 	}
 }
 

@@ -1,0 +1,88 @@
+package explore
+
+import (
+	"fmt"
+
+	"lockstep/explore/coverage"
+)
+
+// SettledRuns is the number of runs without a new cell after which a full campaign ends, unless
+// its plan says otherwise.
+const SettledRuns = 300
+
+// ending reads the runs of a campaign, and finds the run with which the campaign ends. It takes
+// them in the order of their indices, whatever the order in which they come.
+type ending struct {
+	plan  Plan
+	runs  int         // that were taken: those before the first gap
+	later map[int]Run // those after it
+	steps int64
+	// cells has the cells that the runs met, with true, and the other ones that they could have
+	// met, with false.
+	cells map[int]bool
+	never int // of cells, those that no run met
+	last  int // the number of runs until the last new cell
+	// spent and full say why the campaign ends with the last run: the budget of steps is used
+	// up, or the campaign is full.
+	spent, full bool
+}
+
+func newEnding(p Plan) *ending {
+	return &ending{plan: p, later: map[int]Run{}, cells: map[int]bool{}}
+}
+
+// over reports whether the campaign ends with the last run that was taken.
+func (e *ending) over() bool { return e.spent || e.full }
+
+// read reads a run. Nobody knows whether a campaign with a gap is over, so a run after a gap
+// waits for the runs before it.
+func (e *ending) read(r Run) {
+	e.later[r.Index] = Run{Steps: r.Steps, Cells: r.Cells, Open: r.Open}
+	for !e.over() {
+		next, ok := e.later[e.runs]
+		if !ok {
+			return
+		}
+		delete(e.later, e.runs)
+		e.take(next)
+	}
+}
+
+func (e *ending) take(r Run) {
+	e.runs++
+	e.steps += r.Steps
+	for _, code := range r.Open {
+		if _, known := e.cells[code]; !known {
+			e.cells[code] = false
+			e.never++
+			e.last = e.runs
+		}
+	}
+	for _, code := range r.Cells {
+		if c, ok := coverage.CellOf(code); !ok || c.Fault == coverage.None {
+			continue
+		}
+		met, known := e.cells[code]
+		if !met {
+			e.cells[code] = true
+			e.last = e.runs
+		}
+		if known && !met {
+			e.never--
+		}
+	}
+	e.spent = e.plan.Steps > 0 && e.steps >= e.plan.Steps
+	e.full = e.plan.Settled > 0 && len(e.cells) > 0 && e.never == 0 && e.runs-e.last >= e.plan.Settled
+}
+
+// why returns the reason for which the campaign ends; "": it does not.
+func (e *ending) why() string {
+	switch {
+	case e.spent:
+		return "the budget of steps ended it"
+	case e.full:
+		return fmt.Sprintf("it is full and ended after %d of %d runs: each cell was met that its faults could meet, and the last %d runs brought no new one (--keep-going plays on)",
+			e.runs, e.plan.Runs, e.plan.Settled)
+	}
+	return ""
+}
