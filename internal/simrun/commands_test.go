@@ -80,7 +80,7 @@ func TestThePartsOfCommandsAreHidden(t *testing.T) {
 
 // tooLong are the examples that the next test does not play: they take long or go on until an
 // interrupt, or need a server, or folders of an earlier command.
-var tooLong = []string{"serve", "survey", "live", "agree", "upstream", "results", "bench", "matrix --lock", "merge", "check", "kill"}
+var tooLong = []string{"serve", "survey", "live", "agree", "upstream", "results", "bench", "matrix --lock", "merge", "check", "kill", "site"}
 
 // Every example is played, or at least has options that its command takes.
 func TestTheExamplesWork(t *testing.T) {
