@@ -52,8 +52,9 @@ func TestAimedFaultsMeetTheirMoment(t *testing.T) {
 					if before[i].AtNs >= o.FromNs-10 {
 						break
 					}
-					// Each timer of a world has a nanosecond of its own, and the fault has one.
-					if i >= len(after) || (before[i].AtNs-after[i].AtNs)/10 != 0 || before[i].Kind != after[i].Kind || before[i].Msg != after[i].Msg {
+					// Each timer of a world has a nanosecond of its own in its slot, and the fault has one.
+					slot := int64(sim.Resolution)
+					if i >= len(after) || before[i].AtNs/slot != after[i].AtNs/slot || before[i].Kind != after[i].Kind || before[i].Msg != after[i].Msg {
 						t.Fatalf("seed %d, %s at %+v: event %d differs before the fault:\n%+v\n%+v\n%s", seed, k, o, i, before[i], after[i], aimed.Text)
 					}
 				}
