@@ -21,7 +21,7 @@ func (a *app) benchCommand() *cobra.Command {
 	o := command.Options{Host: a.host, Worker: func() *exec.Cmd { return workerProcess(context.Background()) }, Root: "."}
 	out := ""
 	c := a.command(guide{
-		use: "bench", short: "measure what runs cost, into results/performance.md",
+		use: "bench", optionsOnly: true, short: "measure what runs cost, into results/performance.md",
 		long: "Bench measures the cost of runs on this machine and writes the figures to results/performance.md. Call it in a clone of Lockstep.\n" +
 			"The parts are step, schedule, run, hour, workers, memory, real-time, lock, growth and worlds; and hunt, which takes hours and is measured only if it is named.",
 		examples: []string{"bench --only hour --quick --rounds 1 --out -"},
@@ -31,15 +31,11 @@ func (a *app) benchCommand() *cobra.Command {
 	whole(f, &o.Rounds, "rounds", 5, bounds{1, 1000}, "how often each comparison is measured in turn")
 	f.BoolVar(&o.Quick, "quick", false, "little of everything, for a look")
 	f.StringVar(&out, "out", filepath.Join("results", "performance.md"), "write to `FILE`; - is here")
-	c.ValidArgsFunction = nothing
 	return c
 }
 
 // bench measures the cost of runs and writes the figures to a file.
 func (a *app) bench(in invocation, o command.Options, out string) (int, error) {
-	if len(in.names) > 0 {
-		return 0, usagef("bench: %q is no option; bench takes options only", in.names[0])
-	}
 	if NewBenchmarks == nil {
 		return 0, usagef("bench: this program has no benchmarks; run go run ./cmd/simrun bench in a clone of Lockstep")
 	}

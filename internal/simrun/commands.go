@@ -27,6 +27,8 @@ type guide struct {
 	short    string   // for the list of commands
 	long     string   // paragraphs, each on one line
 	examples []string // arguments of the program
+	// optionsOnly reports whether the command takes no argument that is not an option.
+	optionsOnly bool
 }
 
 // command returns a command that runs the function.
@@ -38,14 +40,21 @@ func (a *app) command(g guide, run func(invocation) (int, error)) *cobra.Command
 	for _, args := range g.examples {
 		fmt.Fprintf(&example, "  %s %s\n", program(), args)
 	}
-	return &cobra.Command{
+	c := &cobra.Command{
 		Use: g.use, Short: g.short, Long: strings.TrimSpace(long.String()), Example: strings.TrimRight(example.String(), "\n"),
 		DisableFlagsInUseLine: true,
 		RunE: func(c *cobra.Command, names []string) (err error) {
+			if g.optionsOnly && len(names) > 0 {
+				return usagef("%s: %q is no option; %s takes options only", c.Name(), names[0], c.Name())
+			}
 			a.code, err = run(invocation{a.args[slices.Index(a.args, c.Name())+1:], names, c.Flags()})
 			return err
 		},
 	}
+	if g.optionsOnly {
+		c.ValidArgsFunction = nothing
+	}
+	return c
 }
 
 // part returns a command with which this program starts itself to do a part of another

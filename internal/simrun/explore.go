@@ -45,10 +45,11 @@ type exploreFlags struct {
 func (a *app) exploreCommand() *cobra.Command {
 	o := exploreFlags{plan: explore.Plan{World: sim.Version}}
 	c := a.command(guide{
-		use: "explore --lock LOCK", short: "look for schedules that break a lock",
+		use: "explore --lock LOCK", optionsOnly: true, short: "look for schedules that break a lock",
 		long: "Explore draws workloads and faults, plays them, and tells each kind of failure once, made small. The exit code is 1 if it found a bug. " +
 			"With --out the same command goes on where it was interrupted.\n" +
-			"The strategies: random (half of the runs vary runs that reached something new), plain (all are drawn anew), aimed (every second run adds faults at moments that had none), " +
+			"A campaign with faults ends before its last run if it is full: its runs met each cell that the faults can meet, and the last 300 runs brought no new one. --keep-going plays on.\n" +
+			"The strategies: plain (each run is drawn anew), aimed (every second run adds faults at moments that had none), " +
 			"pct (--depth orderings of messages that it is to get right), and exhaustive: all schedules of two clients, with --faults network one message lost; --scenario FILE: of this one.",
 		examples: []string{
 			"explore --lock setnx-del --faults pause --runs 300", "explore --lock setnx-del --faults network --strategy exhaustive",
@@ -64,24 +65,23 @@ func (a *app) exploreCommand() *cobra.Command {
 	f.BoolVar(&o.live, "live", false, "play on a real redis-server in real time, for --time; --jobs: runs at a time")
 	jsonFlag(f, &o.asJSON, "the result as JSON Lines")
 	a.quietFlag(f, "only the totals and the bugs")
-	c.ValidArgsFunction = nothing
 	return c
 }
 
 func (a *app) explore(in invocation, o exploreFlags) (int, error) {
 	p, w, shard, limit, asJSON := o.plan, o.words, o.shard, o.limit, o.asJSON
 	c := &explore.Campaign{Of: 1, Jobs: o.jobs, Dir: o.out}
-	rest, given := in.names, in.given
+	given := in.given
 	if o.live {
-		return a.exploreLive(p, rest, w, given, c, limit, asJSON)
+		return a.exploreLive(p, w, given, c, limit, asJSON)
 	}
 	if p.Strategy == explore.StrategyExhaustive {
-		return a.cover(p, given, rest, w, c.Dir, limit, asJSON)
+		return a.cover(p, given, w, c.Dir, limit, asJSON)
 	}
 	if p.Case != "" {
 		return 0, usagef("explore: --scenario belongs to --strategy exhaustive; the others draw theirs")
 	}
-	if err := planned(&p, c, rest, w, shard); err != nil {
+	if err := planned(&p, c, w, shard); err != nil {
 		return 0, usageError{fmt.Errorf("explore: %w", err)}
 	}
 	release, err := a.folder(c.Dir)
@@ -260,8 +260,8 @@ func (a *app) interrupts(cleanup func()) (stop context.Context, release func()) 
 }
 
 // cover plays all schedules of a small scenario.
-func (a *app) cover(p explore.Plan, given *pflag.FlagSet, rest []string, w planWords, dir string, limit time.Duration, asJSON bool) (int, error) {
-	s, err := covered(&p, given, rest, w)
+func (a *app) cover(p explore.Plan, given *pflag.FlagSet, w planWords, dir string, limit time.Duration, asJSON bool) (int, error) {
+	s, err := covered(&p, given, w)
 	if err != nil {
 		return 0, usageError{fmt.Errorf("explore: %w", err)}
 	}
@@ -298,10 +298,7 @@ func (a *app) cover(p explore.Plan, given *pflag.FlagSet, rest []string, w planW
 
 // covered checks the options of an exhaustive search before anything is run. It completes
 // the plan and returns the search.
-func covered(p *explore.Plan, given *pflag.FlagSet, rest []string, w planWords) (*strategy.Search, error) {
-	if len(rest) > 0 {
-		return nil, fmt.Errorf("%q is no option; explore takes options only", rest[0])
-	}
+func covered(p *explore.Plan, given *pflag.FlagSet, w planWords) (*strategy.Search, error) {
 	for _, name := range []string{"profile", "steps", "seed", "depth", "jobs", "shard", "keep-going"} {
 		if given.Changed(name) {
 			return nil, fmt.Errorf("--%s does not belong to --strategy exhaustive, which plays all schedules of one scenario in one process", name)
@@ -338,10 +335,7 @@ func covered(p *explore.Plan, given *pflag.FlagSet, rest []string, w planWords) 
 
 // planned checks the options of a campaign before anything is run. It completes the plan
 // and the campaign.
-func planned(p *explore.Plan, c *explore.Campaign, rest []string, w planWords, shard string) error {
-	if len(rest) > 0 {
-		return fmt.Errorf("%q is no option; explore takes options only", rest[0])
-	}
+func planned(p *explore.Plan, c *explore.Campaign, w planWords, shard string) error {
 	if p.Lock == "" {
 		return errors.New("--lock is missing; simrun list names the locks")
 	}

@@ -29,8 +29,8 @@ const liveJobs = 4
 
 // exploreLive draws scenarios as explore does, and plays them on real servers until the time
 // is over.
-func (a *app) exploreLive(p explore.Plan, rest []string, w planWords, given *pflag.FlagSet, c *explore.Campaign, limit time.Duration, asJSON bool) (int, error) {
-	l, err := liveCampaign(&p, rest, w, given, c, limit)
+func (a *app) exploreLive(p explore.Plan, w planWords, given *pflag.FlagSet, c *explore.Campaign, limit time.Duration, asJSON bool) (int, error) {
+	l, err := liveCampaign(&p, w, given, c, limit)
 	if err != nil {
 		return 0, usageError{fmt.Errorf("explore --live: %w", err)}
 	}
@@ -67,7 +67,7 @@ func (a *app) exploreLive(p explore.Plan, rest []string, w planWords, given *pfl
 }
 
 // liveCampaign checks the options of a live campaign and returns its lock.
-func liveCampaign(p *explore.Plan, rest []string, w planWords, given *pflag.FlagSet, c *explore.Campaign, limit time.Duration) (*subject.Subject, error) {
+func liveCampaign(p *explore.Plan, w planWords, given *pflag.FlagSet, c *explore.Campaign, limit time.Duration) (*subject.Subject, error) {
 	var other []string
 	given.Visit(func(f *pflag.Flag) {
 		if !slices.Contains([]string{"live", "lock", "faults", "profile", "seed", "time", "jobs", "out", "json"}, f.Name) {
@@ -77,8 +77,6 @@ func liveCampaign(p *explore.Plan, rest []string, w planWords, given *pflag.Flag
 	switch {
 	case len(other) > 0:
 		return nil, fmt.Errorf("%s does not belong to it", strings.Join(other, ", "))
-	case len(rest) > 0:
-		return nil, fmt.Errorf("%q is no option; explore takes options only", rest[0])
 	case p.Lock == "":
 		return nil, errors.New("--lock is missing; simrun list names the locks")
 	case limit <= 0:

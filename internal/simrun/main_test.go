@@ -221,7 +221,7 @@ func TestShrinkWritesAScenarioThatRuns(t *testing.T) {
 	if info, err := os.Stat("small.yaml"); err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("the file's mode is %v (%v)", info.Mode(), err)
 	}
-	if code, out, stderr := call(t, "run", "small.yaml"); code != exitOK || !strings.Contains(out, "5 runs of 1 pairs") {
+	if code, out, stderr := call(t, "run", "small.yaml"); code != exitOK || !strings.Contains(out, "5 runs of 1 pair") {
 		t.Errorf("exit %d\n%s%s", code, out, stderr)
 	}
 	// Without -o the scenario is on stdout, and it runs, too.

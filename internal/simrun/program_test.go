@@ -7,7 +7,7 @@ import (
 
 func TestTheProgramIsCalledAsItWasStarted(t *testing.T) {
 	const (
-		built  = "/tmp/go-build2613862502/b001/exe/"
+		built  = "/tmp/go-build1/b001/exe/"
 		cached = "/home/me/.cache/go-build/f6/f66046f8d984e19f2ec28bd9b35ce8630d29d2f5aa1922167c25d978a703e5e1-d/"
 	)
 	in := func(path string) *debug.BuildInfo {

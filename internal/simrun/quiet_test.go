@@ -23,13 +23,13 @@ func TestTheSummaryComesFirst(t *testing.T) {
 		first       string
 		loud, quiet string // a line that is in the output of both, or without --quiet only
 	}{
-		{"run misdelete --lock setnx-del --seed 1..3", "3 runs of 1 pairs of scenario and lock; 0 not as expected\n", "yes: bug misdelete", ""},
-		{"run misdelete --lock none --seed 4", "1 runs of 1 pairs of scenario and lock; 1 not as expected\n", "scenario    ", replay + "misdelete --lock none --seed 4\n"},
-		{"matrix misdelete --lock setnx-del --seed 1", "1 runs of 1 pairs of scenario and lock; 0 not as expected\n", "bug 1", ""},
-		{"matrix " + surprise, "1 runs of 1 pairs of scenario and lock; 1 not as expected\n", "bug 1!", "got granted"},
+		{"run misdelete --lock setnx-del --seed 1..3", "3 runs of 1 pair of scenario and lock; 0 not as expected\n", "yes: bug misdelete", ""},
+		{"run misdelete --lock none --seed 4", "1 run of 1 pair of scenario and lock; 1 not as expected\n", "scenario    ", replay + "misdelete --lock none --seed 4\n"},
+		{"matrix misdelete --lock setnx-del --seed 1", "1 run of 1 pair of scenario and lock; 0 not as expected\n", "bug 1", ""},
+		{"matrix " + surprise, "1 run of 1 pair of scenario and lock; 1 not as expected\n", "bug 1!", "got granted"},
 		{"explore --lock setnx-del --faults pause --runs 60", "60 runs of setnx-del, ", "\nlimit ", "\nbug "},
 		{"explore --lock setnx-cad --runs 20", "20 runs of setnx-cad, ", "", ""},
-		{"live misdelete --lock setnx-del", "", "yes: bug misdelete", "1 runs of 1 pairs of scenario and lock; 0 not as expected\n"},
+		{"live misdelete --lock setnx-del", "", "yes: bug misdelete", "1 run of 1 pair of scenario and lock; 0 not as expected\n"},
 		{"live " + surprise, "", "scenario    ", "got granted"},
 		{"kill acquire-without-lease --seeds 1", "", "| planted bug |", ""},
 	} {

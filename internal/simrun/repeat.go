@@ -35,7 +35,7 @@ func (a *app) repeatCommand() *cobra.Command {
 	var jobs int
 	plan := explore.Repetition{}
 	c := a.command(guide{
-		use: "repeat", short: "play runs of locks twice, and say which records differ",
+		use: "repeat", optionsOnly: true, short: "play runs of locks twice, and say which records differ",
 		long: "Repeat plays runs of each lock twice, each time in another process, and says which records differ: those with chance that cannot be seeded. " +
 			"The runs are those of the scenarios that name the lock, and drawn ones. The exit code is 2 if one differs.",
 		examples: []string{"repeat --lock setnx-del --runs 5 --seeds 1"},
@@ -46,7 +46,6 @@ func (a *app) repeatCommand() *cobra.Command {
 	f.StringVar(&seeds, "seeds", "1..20", "the seeds of each scenario, `N or A..B`")
 	jobsFlag(f, &jobs)
 	f.StringVar(&dir, "out", "", "write repeatability.md to `DIR`")
-	c.ValidArgsFunction = nothing
 	return c
 }
 
@@ -55,9 +54,6 @@ func (a *app) repeat(in invocation, plan explore.Repetition, names []string, see
 	locks, err := surveyed(names)
 	if err == nil {
 		plan.SeedFirst, plan.SeedLast, err = seedRange(seeds)
-	}
-	if err == nil && len(in.names) > 0 {
-		err = fmt.Errorf("%q is no option; repeat takes options only", in.names[0])
 	}
 	if err != nil {
 		return 0, usageError{fmt.Errorf("repeat: %w", err)}
@@ -90,11 +86,7 @@ func (a *app) repeat(in invocation, plan explore.Repetition, names []string, see
 		})
 		if stop.Err() != nil {
 			a.status("")
-			goesOn := ""
-			if dir != "" {
-				goesOn = "; the locks that are done are kept, and the same command goes on"
-			}
-			fmt.Fprintf(a.err, "simrun: interrupted at %s%s\n", l.Name, goesOn)
+			fmt.Fprintf(a.err, "simrun: interrupted at %s%s\n", l.Name, goesOn(dir))
 			return exitUndecided, nil
 		}
 		if err != nil {
@@ -128,7 +120,7 @@ func (a *app) repeat(in invocation, plan explore.Repetition, names []string, see
 func repeatability(plan explore.Repetition) string {
 	return fmt.Sprintf("Each run was played twice, in a process that started with GOMAXPROCS=%d and in one that started with GOMAXPROCS=%d. (While a world runs it has one processor.) "+
 		"It differs if the digests of its two records do. The runs of scenarios are those of each scenario that names the lock, with the seeds %d to %d. "+
-		"The %d drawn runs of each lock have the profile full and all faults that its servers know; none varies another.",
+		"The %d drawn runs of each lock have the profile full and all faults that its servers know. Each is drawn anew.",
 		repeatProcessors[0], repeatProcessors[1], plan.SeedFirst, plan.SeedLast, plan.Drawn)
 }
 

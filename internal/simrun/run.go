@@ -311,6 +311,14 @@ func (a *app) summary(pairs []*pair, lines []byte) {
 	}
 }
 
+// counted returns a number of things.
+func counted(n uint64, thing string) string {
+	if n != 1 {
+		thing += "s"
+	}
+	return fmt.Sprintf("%d %s", n, thing)
+}
+
 // summaryLine prints how many runs of the pairs were not as expected, and returns the last pair
 // that has such a run, or nil.
 func (a *app) summaryLine(pairs []*pair) (last *pair) {
@@ -325,7 +333,7 @@ func (a *app) summaryLine(pairs []*pair) (last *pair) {
 			na++
 		}
 	}
-	fmt.Fprintf(a.out, "%d runs of %d pairs of scenario and lock; %d not as expected", runsOf(pairs)-uint64(na), len(pairs)-na, odd)
+	fmt.Fprintf(a.out, "%s of %s of scenario and lock; %d not as expected", counted(runsOf(pairs)-uint64(na), "run"), counted(uint64(len(pairs)-na), "pair"), odd)
 	if na > 0 {
 		fmt.Fprintf(a.out, "; %d pairs do not apply", na)
 	}

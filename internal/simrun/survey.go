@@ -40,7 +40,7 @@ type surveyFlags struct {
 func (a *app) surveyCommand() *cobra.Command {
 	o := surveyFlags{Options: survey.Options{Budget: surveyBudget}}
 	c := a.command(guide{
-		use: "survey", short: "compare locks: which promises hold under which faults, and what an acquire costs",
+		use: "survey", optionsOnly: true, short: "compare locks: which promises hold under which faults, and what an acquire costs",
 		long: "Survey plays drawn schedules on each lock without faults, and as many with each class of faults, and tells each promise as held, as a limit with its excuse, or as a bug with a recording. " +
 			"It also measures an acquire. With --out it writes survey.md, survey.html, survey.jsonl and recordings.",
 		examples: []string{"survey --lock setnx-del --runs 10"},
@@ -55,7 +55,6 @@ func (a *app) surveyCommand() *cobra.Command {
 	jobsFlag(f, &o.jobs)
 	f.StringVar(&o.out, "out", "", "write the survey to `DIR`")
 	jsonFlag(f, &o.asJSON, "an object per lock, one per line")
-	c.ValidArgsFunction = nothing
 	return c
 }
 
@@ -74,8 +73,6 @@ func (a *app) survey(in invocation, flags surveyFlags) (int, error) {
 	}
 	switch i := slices.IndexFunc(fixedByASurvey, in.given.Changed); {
 	case err != nil:
-	case len(in.names) > 0:
-		err = fmt.Errorf("%q is no option; survey takes options only", in.names[0])
 	case again != nil && i >= 0:
 		err = fmt.Errorf("--again takes --%s from the survey in %s", fixedByASurvey[i], dir)
 	}
@@ -95,11 +92,7 @@ func (a *app) survey(in invocation, flags surveyFlags) (int, error) {
 		s.Locks, err = a.surveyAll(stop, locks, o, runsOf, jobs, dir)
 	}
 	if stop.Err() != nil {
-		kept := ""
-		if dir != "" {
-			kept = "; the locks that are done are kept, and the same command goes on"
-		}
-		fmt.Fprintf(a.err, "simrun: interrupted%s\n", kept)
+		fmt.Fprintf(a.err, "simrun: interrupted%s\n", goesOn(dir))
 		return exitUndecided, nil
 	}
 	if err != nil {
@@ -115,6 +108,15 @@ func (a *app) survey(in invocation, flags surveyFlags) (int, error) {
 	}
 	a.surveyText(s, dir)
 	return exitOK, nil
+}
+
+// goesOn says what an interrupted command that plays lock after lock has kept in a folder; "" if
+// there is no folder.
+func goesOn(dir string) string {
+	if dir == "" {
+		return ""
+	}
+	return "; the locks that are done are kept, and the same command goes on"
 }
 
 // surveyed returns the locks of those names. Without names it returns every listed lock that
