@@ -170,10 +170,16 @@ func (c *Client) evalOnce(ctx context.Context, s Script, keys []string, args []a
 }
 
 // await is Future.get(): the reply, or the interrupt, which leaves the command
-// to itself.
+// to itself. An interrupt that came before is met at once, as in all waits of Java.
 func (c *Client) await(ctx context.Context, what string, r <-chan reply) (reply, error) {
 	if c.rel.PatientReply {
 		ctx = context.WithoutCancel(ctx)
+	}
+	abandoned := func() (reply, error) {
+		return reply{}, fmt.Errorf("%s: %w: %w", what, lockimpl.ErrUnknownOutcome, context.Cause(ctx))
+	}
+	if ctx.Err() != nil {
+		return abandoned() // of several that are ready select takes any
 	}
 	select {
 	case got := <-r:
@@ -182,6 +188,6 @@ func (c *Client) await(ctx context.Context, what string, r <-chan reply) (reply,
 		}
 		return got, nil
 	case <-ctx.Done():
-		return reply{}, fmt.Errorf("%s: %w: %w", what, lockimpl.ErrUnknownOutcome, context.Cause(ctx))
+		return abandoned()
 	}
 }

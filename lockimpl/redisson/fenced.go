@@ -81,12 +81,18 @@ func (l fencedLock) tokenWithin(ctx context.Context, verb string, o lockimpl.Own
 		got, err := l.awaitToken(background, doing, o, lease, wait, &abandoned)
 		done <- result{got, err}
 	}()
+	interrupted := func() (answer, error) {
+		abandoned.Store(true)
+		return answer{}, fmt.Errorf("%s: %w: %w", doing, lockimpl.ErrUnknownOutcome, context.Cause(ctx))
+	}
+	if ctx.Err() != nil {
+		return interrupted()
+	}
 	select {
 	case r := <-done:
 		return r.got, r.err
 	case <-ctx.Done():
-		abandoned.Store(true)
-		return answer{}, fmt.Errorf("%s: %w: %w", doing, lockimpl.ErrUnknownOutcome, context.Cause(ctx))
+		return interrupted()
 	}
 }
 

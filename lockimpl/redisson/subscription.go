@@ -162,6 +162,10 @@ func (s *subscriptions) closeAll() {
 
 // acknowledged waits for the server's acknowledgement, at most for limit.
 func (c *Client) acknowledged(ctx context.Context, e *subscription, limit time.Duration) error {
+	interrupted := func() error { return fmt.Errorf("subscribe to %s: %w", e.channel, context.Cause(ctx)) }
+	if ctx.Err() != nil {
+		return interrupted()
+	}
 	t := time.NewTimer(limit)
 	defer t.Stop()
 	select {
@@ -172,7 +176,7 @@ func (c *Client) acknowledged(ctx context.Context, e *subscription, limit time.D
 	case <-c.closing.Done():
 		return lockimpl.ErrClosed
 	case <-ctx.Done():
-		return fmt.Errorf("subscribe to %s: %w", e.channel, context.Cause(ctx))
+		return interrupted()
 	}
 }
 
@@ -196,6 +200,9 @@ func (e *subscription) release() {
 // acquire takes a permit, at most waiting for limit; negative: without bound.
 // It returns nil also when the time was up: the caller asks Redis either way.
 func (c *Client) acquire(ctx context.Context, e *subscription, limit time.Duration) error {
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
 	e.mu.Lock()
 	if e.permits > 0 {
 		e.permits--

@@ -223,8 +223,13 @@ func TestAPermitIsNeverLost(t *testing.T) {
 	same(t, "stored permits", e.permits, 2)
 	ctx, cancel := context.WithCancel(background)
 	cancel()
-	for range 2 { // a stored permit goes before the interrupt
-		if err := c.acquire(ctx, e, -1); err != nil {
+	// An interrupt goes before a stored permit, as in java.util.concurrent.Semaphore.
+	if err := c.acquire(ctx, e, -1); !errors.Is(err, context.Canceled) {
+		t.Fatalf("acquire after an interrupt gave %v; want the interrupt", err)
+	}
+	same(t, "stored permits after the interrupt", e.permits, 2)
+	for range 2 {
+		if err := c.acquire(background, e, -1); err != nil {
 			t.Fatal(err)
 		}
 	}
