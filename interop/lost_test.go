@@ -157,10 +157,10 @@ func TestLostAnswers(t *testing.T) {
 						lock := fmt.Sprintf("lost%d.%d", i, try)
 						var both sync.WaitGroup
 						both.Go(func() {
-							want = suffer(t, rel, newLibraryPlayer(t, lib, StartProxy(t, servers[0].Addr), set, 3), x, lock)
+							want = suffer(t, rel, newLibraryPlayer(t, lib, StartProxy(t, servers[0].Addr), set, 3), x, lock, lostResponse(rel))
 						})
 						both.Go(func() {
-							got = suffer(t, rel, newPortPlayer(t, rel, StartProxy(t, servers[1].Addr), set), x, lock)
+							got = suffer(t, rel, newPortPlayer(t, rel, StartProxy(t, servers[1].Addr), set), x, lock, lostResponse(rel))
 						})
 						both.Wait()
 						if want == got || why != "" {
@@ -209,8 +209,9 @@ func warm(t *testing.T, p player, i int) {
 }
 
 // suffer makes the call and gives what came of it: how often the command was
-// sent and after which delays, the result, and the state that stays.
-func suffer(t *testing.T, rel *redisson.Release, p player, x loss, lock string) string {
+// sent and after which delays, the result, and the state that stays. response is the time for
+// which the library waits for an answer to the command.
+func suffer(t *testing.T, rel *redisson.Release, p player, x loss, lock string, response time.Duration) string {
 	do := func(m move) string {
 		r := await(t, p.do(m.thread, m.op, append(Fields{"kind", x.kind, "lock", lock}, m.with...)))
 		if m.op == "force_unlock" && rel.Version == "3.4.2" && (r == "ok" || r == "true" || r == "false") {
@@ -239,7 +240,7 @@ func suffer(t *testing.T, rel *redisson.Release, p player, x loss, lock string) 
 	var b strings.Builder
 	fmt.Fprintf(&b, "sent %d times", len(times))
 	for i := 1; i < len(times); i++ {
-		fmt.Fprintf(&b, ", %s", delayName(rel, i-1, times[i]-times[i-1]))
+		fmt.Fprintf(&b, ", %s", delayName(rel, response, i-1, times[i]-times[i-1]))
 	}
 	fmt.Fprintf(&b, "; %s; %s", result, lostState(via.target, lock))
 	return b.String()
@@ -247,13 +248,12 @@ func suffer(t *testing.T, rel *redisson.Release, p player, x loss, lock string) 
 
 // delayName says what a delay before a resend consists of, with a tolerance
 // for a busy machine and the library's timers, which have ticks of 100 ms.
-func delayName(rel *redisson.Release, attempt int, d time.Duration) string {
+func delayName(rel *redisson.Release, response time.Duration, attempt int, d time.Duration) string {
 	shortest, longest := rel.RetryDelay.Fixed, rel.RetryDelay.Fixed
 	if least := rel.RetryDelay.Min; least != 0 {
 		longest = min(least<<attempt, rel.RetryDelay.Max)
 		shortest = longest / 2
 	}
-	response := lostResponse(rel)
 	const late = 390 * time.Millisecond
 	in := func(from, to time.Duration) bool { return d >= from-60*time.Millisecond && d <= to+late }
 	switch {

@@ -54,33 +54,46 @@ func async(ctx context.Context, run func(context.Context) reply) <-chan reply {
 // commandAsync sends a plain command.
 func (c *Client) commandAsync(ctx context.Context, args ...any) <-chan reply {
 	return async(ctx, func(ctx context.Context) reply {
-		return c.execute(ctx, 0, kindRead, func(ctx context.Context) (any, error) { return c.rdb.Do(ctx, args...).Result() })
+		return c.execute(ctx, 0, kindRead, func(ctx context.Context) attempt {
+			val, err := c.rdb.Do(ctx, args...).Result()
+			return attempt{val, err, c.response}
+		})
 	})
 }
 
 // evalScript runs a script with the release's resends.
 func (c *Client) evalScript(ctx context.Context, o lockimpl.Owner, s Script, keys []string, args []any) reply {
-	return c.execute(ctx, o, s.Kind, func(ctx context.Context) (any, error) {
+	return c.execute(ctx, o, s.Kind, func(ctx context.Context) attempt {
 		if c.waits() {
 			return c.evalSynced(ctx, s, keys, args)
 		}
-		return c.evalOnce(ctx, s, keys, args)
+		val, err := c.evalOnce(ctx, s, keys, args)
+		return attempt{val, err, c.response}
 	})
+}
+
+// attempt is what sending a command once came to.
+type attempt struct {
+	val any
+	err error
+	// response is how long the library waits for the answer.
+	response time.Duration
 }
 
 // execute sends a command until it is answered or the release gives up:
 // one that never left is sent again in any case, one whose reply was lost only
 // where the table of releases says so.
-func (c *Client) execute(ctx context.Context, o lockimpl.Owner, kind ScriptKind, send func(context.Context) (any, error)) reply {
+func (c *Client) execute(ctx context.Context, o lockimpl.Owner, kind ScriptKind, send func(context.Context) attempt) reply {
 	if c.closing.Err() != nil {
 		return reply{err: lockimpl.ErrClosed}
 	}
 	mayHaveRun := false // one of the attempts, whatever became of the last
-	for attempt := 0; ; attempt++ {
+	for n := 0; ; n++ {
 		sent := time.Now()
-		val, err := send(ctx)
+		got := send(ctx)
+		err := got.err
 		if err == nil || errors.Is(err, redis.Nil) {
-			return reply{val: val}
+			return reply{val: got.val}
 		}
 		if errors.Is(err, ErrNotSynced) {
 			return reply{err: err}
@@ -92,7 +105,7 @@ func (c *Client) execute(ctx context.Context, o lockimpl.Owner, kind ScriptKind,
 			// written on it waits for the response timeout like what is not
 			// answered.
 			err = fmt.Errorf("%w: %w", errResponseTimeout, err)
-			if left := c.wheel.until(time.Until(sent.Add(c.response))); left > 0 {
+			if left := c.wheel.until(time.Until(sent.Add(got.response))); left > 0 {
 				c.sleep(left)
 			}
 		}
@@ -100,10 +113,10 @@ func (c *Client) execute(ctx context.Context, o lockimpl.Owner, kind ScriptKind,
 			return reply{err: unknownIf(mayHaveRun, lockimpl.ErrClosed)}
 		}
 		again, delay := c.again(kind, lost, err)
-		if again == never || again == limited && attempt >= c.attempts {
+		if again == never || again == limited && n >= c.attempts {
 			return reply{err: unknownIf(mayHaveRun, err)}
 		}
-		if !c.sleep(c.wheel.until(delay.of(attempt, o, c.env))) {
+		if !c.sleep(c.wheel.until(delay.of(n, o, c.env))) {
 			return reply{err: unknownIf(mayHaveRun, lockimpl.ErrClosed)}
 		}
 	}

@@ -67,21 +67,23 @@ func (c *Client) node(ctx context.Context, key string) (redis.UniversalClient, e
 }
 
 // evalSynced sends a script and WAIT in one write, and fails with ErrNotSynced
-// where there are replicas and none has it.
-func (c *Client) evalSynced(ctx context.Context, s Script, keys []string, args []any) (any, error) {
+// where there are replicas and none has it. With WAIT the library waits longer for
+// the answer, by the time for which the server may wait.
+func (c *Client) evalSynced(ctx context.Context, s Script, keys []string, args []any) attempt {
+	failed := func(err error) attempt { return attempt{err: err, response: c.response} }
 	node, err := c.node(ctx, keys[0])
 	if err != nil {
-		return nil, err
+		return failed(err)
 	}
 	replicas, err := c.countReplicas(ctx, node)
 	if err != nil {
-		return nil, err
+		return failed(err)
 	}
 	if c.rel.ScriptCache {
 		if _, loaded := c.loaded.LoadOrStore(s.SHA, true); !loaded {
 			if err := node.ScriptLoad(ctx, s.Text).Err(); err != nil {
 				c.loaded.Delete(s.SHA)
-				return nil, err
+				return failed(err)
 			}
 		}
 	}
@@ -102,22 +104,22 @@ func (c *Client) evalSynced(ctx context.Context, s Script, keys []string, args [
 		c.loaded.Delete(s.SHA)
 		return c.evalSynced(ctx, s, keys, args)
 	}
-	val, scriptErr := script.Result()
-	if scriptErr != nil && !errors.Is(scriptErr, redis.Nil) {
-		return nil, scriptErr
+	got := attempt{response: c.response}
+	if synced != nil {
+		got.response += syncTimeout
 	}
-	if synced == nil {
-		return val, scriptErr
+	if got.val, got.err = script.Result(); got.err != nil && !errors.Is(got.err, redis.Nil) || synced == nil {
+		return got
 	}
 	n, err := synced.Int64()
-	if err != nil {
-		return nil, err
-	}
-	if n == 0 {
+	if err == nil && n == 0 {
 		c.replicas.Store(0)
-		return nil, fmt.Errorf("%w: %w (%d are connected)", lockimpl.ErrUnknownOutcome, ErrNotSynced, replicas)
+		err = fmt.Errorf("%w: %w (%d are connected)", lockimpl.ErrUnknownOutcome, ErrNotSynced, replicas)
 	}
-	return val, scriptErr
+	if err != nil {
+		got.err = err
+	}
+	return got
 }
 
 // countReplicas asks how many replicas are connected; some releases ask once,
