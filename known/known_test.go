@@ -36,7 +36,7 @@ steps:
 faults:
   - {when: {script: unlock, direction: request, nth: 1}, do: delay, for: 10s}
 `},
-	{"R-waits-for-subscription", "liveness", "redisson@3.21.3, redisson@4.7.0", `
+	{"R-waits-for-subscription", "liveness", "redisson@3.12.4, redisson@4.7.0", `
 network: {latency: 1ms}
 processes: {a: {}, d: {}}
 steps:
@@ -699,11 +699,11 @@ faults:
 	{"R-waits-for-subscription", "liveness", "redisson-fair@3.11.0, redisson-fair@4.7.0", `
 processes: {a: {}, b: {}, c: {}}
 steps:
-  a/1: [{lock: x}, {at: 5s}, {unlock: x}]
+  a/1: [{lock: x}, {at: 1200ms}, {unlock: x}]
   b/1: [{at: 1s}, {lock: x}, {unlock: x}]
-  c/1: [{at: 2s}, {lock: x}, {unlock: x}]
+  c/1: [{at: 1100ms}, {lock: x}, {unlock: x}]
 faults:
-  - {when: {process: b, direction: request, command: SUBSCRIBE}, until: 7s, do: hold}
+  - {when: {process: b, direction: request, command: SUBSCRIBE}, until: 3800ms, do: hold}
 `},
 	{"R-fair-free-unlock", "linearizable", "redisson-fair@4.7.0", `
 network: {latency: 5ms}

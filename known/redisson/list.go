@@ -364,7 +364,7 @@ var Defects = []defect.Defect{
 	{
 		ID:      "R-waits-for-subscription",
 		Title:   "a waiter asks for nothing until its subscription is confirmed, however free the lock is",
-		Story:   "The answer to a SUBSCRIBE is late or lost. The waiter waits for it, 7.5 s long or, in a timed try, until its time is over, and does not look at the lock meanwhile, which may have been given up at once. The release is to blame: it could ask again without a subscription.",
+		Story:   "The answer to a SUBSCRIBE is late or lost. The waiter waits for it and does not look at the lock meanwhile, which may have been given up at once: for 7.5 s, or in a timed try until its time is over, and in 3.21.3 for the response timeout at most. The release is to blame: it could ask again without a subscription.",
 		Judges:  []string{model.JudgeLiveness},
 		Applies: of(),
 		Cause:   unconfirmed,

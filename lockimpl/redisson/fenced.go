@@ -118,7 +118,7 @@ func (l fencedLock) awaitToken(ctx context.Context, doing string, o lockimpl.Own
 	if got.granted || err != nil || !spend() {
 		return got, err
 	}
-	entry := l.c.channels.subscribe(ctx, l.channel(o))
+	entry, _ := l.c.channels.subscribe(ctx, l.channel(o))
 	defer l.c.channels.unsubscribe(entry)
 	if err := l.c.acknowledged(ctx, entry, left); err != nil {
 		return answer{}, fmt.Errorf("%s: %w", doing, err)

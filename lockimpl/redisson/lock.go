@@ -222,13 +222,13 @@ func (l *lock) lock(ctx context.Context, s Script, o lockimpl.Owner, opt lockimp
 	if got.granted || err != nil {
 		return got, err
 	}
-	entry := l.c.channels.subscribe(ctx, l.channel(o))
+	entry, first := l.c.channels.subscribe(ctx, l.channel(o))
 	defer l.c.channels.unsubscribe(entry)
 	acknowledging := ctx
 	if l.c.rel.PatientReply {
 		acknowledging = context.WithoutCancel(ctx)
 	}
-	if err := l.c.acknowledged(acknowledging, entry, SubscriptionTimeout); err != nil {
+	if err := l.c.subscribed(acknowledging, entry, first); err != nil {
 		return answer{}, fmt.Errorf("%s: %w", doing, err)
 	}
 	for {
@@ -309,9 +309,12 @@ func (l *lock) tryLockTimed(ctx context.Context, s Script, o lockimpl.Owner, opt
 	if !spend() {
 		return giveUp()
 	}
-	entry := l.c.channels.subscribe(ctx, l.channel(o))
+	entry, first := l.c.channels.subscribe(ctx, l.channel(o))
 	defer l.c.channels.unsubscribe(entry)
 	if err := l.c.acknowledged(ctx, entry, left); err != nil {
+		if first && l.c.rel.LateSubscription == SubscriptionFailsLate {
+			l.c.channels.fail(entry, errResponseTimeout)
+		}
 		if ctx.Err() != nil || errors.Is(err, lockimpl.ErrClosed) {
 			return answer{}, fmt.Errorf("%s: %w", doing, err)
 		}

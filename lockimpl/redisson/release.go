@@ -55,6 +55,9 @@ type Release struct {
 	// LockReturnsInterrupted: lock() comes back from an interrupted wait as if
 	// it had the lock (issue 1593).
 	LockReturnsInterrupted bool
+	// LateSubscription: what becomes of a subscription that the server does not
+	// acknowledge within the response timeout.
+	LateSubscription LateSubscription
 	// FalseOnTimeout: a response timeout inside tryLock's loop becomes false
 	// instead of an error (issue 5019).
 	FalseOnTimeout bool
@@ -76,6 +79,27 @@ type Release struct {
 	RequestKept bool
 }
 
+// LateSubscription is what becomes of a subscription that the server has not
+// acknowledged within the response timeout.
+type LateSubscription int
+
+const (
+	// SubscriptionKept: its waiters take it whenever it is acknowledged.
+	SubscriptionKept LateSubscription = iota
+	// SubscriptionShared: so they do, but when the time of the lock() that began it
+	// is over, all of them are told.
+	SubscriptionShared
+	// SubscriptionLeft: the client leaves the channel. The waiters do not hear of
+	// it, and wait on until their time is over.
+	SubscriptionLeft
+	// SubscriptionFails: the waiters are told at once.
+	SubscriptionFails
+	// SubscriptionFailsLate: the client leaves the channel when it is acknowledged
+	// after all, and the waiters are told when it has left, or when the time of the
+	// call that began it is over.
+	SubscriptionFailsLate
+)
+
 // Fenced is the lock whose holds are numbered.
 type Fenced struct {
 	Acquire      Script // lock, tryLock: the token is drawn and not told
@@ -93,7 +117,7 @@ type NonReentrant struct {
 const ResponseTimeout = 3 * time.Second
 
 // SubscriptionTimeout is how long lock() waits for the server's subscribe
-// acknowledgement.
+// acknowledgement at most, with the default settings.
 const SubscriptionTimeout = 7500 * time.Millisecond
 
 // DefaultWatchdog is lockWatchdogTimeout: the lease of a hold without one. It
@@ -262,6 +286,8 @@ var Releases = []*Release{
 		OnlyMinusOne: true,
 		StopsRenewal: []UnlockAnswer{AnswerReleased, AnswerStillHeld, AnswerError},
 
+		LateSubscription: SubscriptionLeft,
+
 		Resend:        everything,
 		ResendDelay:   atOnce,
 		RetryAttempts: 3,
@@ -288,6 +314,8 @@ var Releases = []*Release{
 		LeaseField:   FieldOfAttempt,
 		OnlyMinusOne: true,
 		StopsRenewal: anyAnswer, // 3.12.1 (issue 2515)
+
+		LateSubscription: SubscriptionShared,
 
 		Resend:        everything,
 		ResendDelay:   atOnce,
@@ -318,6 +346,8 @@ var Releases = []*Release{
 		LeaseField:   FieldUntilUnlock,
 		StopsRenewal: anyAnswer,
 
+		LateSubscription: SubscriptionFails,
+
 		Resend:        everything,
 		ResendDelay:   fixedRetry,
 		RetryAttempts: 3,
@@ -346,6 +376,8 @@ var Releases = []*Release{
 		Watchdog:     WatchdogEntryQueue, // W8, 3.37.0
 		LeaseField:   FieldUntilRelease,
 		StopsRenewal: anyAnswer,
+
+		LateSubscription: SubscriptionFailsLate,
 
 		Resend:        unguarded, // G11
 		ResendDelay:   fixedRetry,
@@ -381,7 +413,8 @@ var Releases = []*Release{
 		LeaseField:   FieldUntilRelease,
 		StopsRenewal: anyAnswer,
 
-		FalseOnTimeout: true, // F9
+		LateSubscription: SubscriptionFailsLate,
+		FalseOnTimeout:   true, // F9
 
 		Resend:        unguardedF9,
 		ResendDelay:   jitterRetry,

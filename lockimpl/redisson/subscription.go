@@ -32,6 +32,10 @@ type subscription struct {
 
 	ready chan struct{} // closed when acknowledged or failed
 	err   error         // set before ready closes
+	left  chan struct{} // closed when nobody waits there any more
+	// Under the mutex of the client's subscriptions:
+	settled bool // ready is closed
+	late    bool // given up, since it was not acknowledged within the response timeout
 
 	mu        sync.Mutex
 	permits   int
@@ -41,19 +45,19 @@ type subscription struct {
 
 var errSubscribeTimeout = errors.New("no subscribe acknowledgement in time")
 
-// subscribe joins the channel's entry, or opens it. The caller must
-// unsubscribe whatever await says afterwards.
-func (s *subscriptions) subscribe(ctx context.Context, channel string) *subscription {
+// subscribe joins the channel's entry, or opens it: first says which. The caller
+// must unsubscribe whatever becomes of it.
+func (s *subscriptions) subscribe(ctx context.Context, channel string) (e *subscription, first bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if e := s.entries[channel]; e != nil {
 		e.users++
-		return e
+		return e, false
 	}
 	if s.entries == nil {
 		s.entries = map[string]*subscription{}
 	}
-	e := &subscription{channel: channel, users: 1, ready: make(chan struct{})}
+	e = &subscription{channel: channel, users: 1, ready: make(chan struct{}), left: make(chan struct{})}
 	s.entries[channel] = e
 	// It connects with the first channel.
 	if s.client.sharded() {
@@ -62,7 +66,97 @@ func (s *subscriptions) subscribe(ctx context.Context, channel string) *subscrip
 		e.pubsub = s.client.rdb.Subscribe(context.WithoutCancel(ctx))
 	}
 	go s.listen(context.WithoutCancel(ctx), e)
-	return e
+	switch s.client.rel.LateSubscription {
+	case SubscriptionLeft, SubscriptionFails, SubscriptionFailsLate:
+		go s.giveUp(e)
+	}
+	return e, true
+}
+
+// giveUp gives the entry up if it is not acknowledged within the response timeout.
+func (s *subscriptions) giveUp(e *subscription) {
+	if !s.outlasts(e, s.client.response) {
+		return
+	}
+	s.mu.Lock()
+	e.late = !e.settled
+	s.mu.Unlock()
+	if s.client.rel.LateSubscription == SubscriptionFails {
+		s.fail(e, errResponseTimeout)
+	}
+}
+
+// givenUp reports whether giveUp did.
+func (s *subscriptions) givenUp(e *subscription) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return e.late
+}
+
+// acknowledge tells all who wait for the entry that the server knows it. It returns false
+// if it was given up before.
+func (s *subscriptions) acknowledge(e *subscription) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if e.late {
+		return false
+	}
+	if !e.settled {
+		e.settled = true
+		close(e.ready)
+	}
+	return true
+}
+
+// fail tells all who wait for the entry that it failed, unless they were told before, and
+// closes it. Nobody joins it any more.
+func (s *subscriptions) fail(e *subscription, err error) {
+	s.drop(e)
+	s.mu.Lock()
+	if !e.settled {
+		e.settled = true
+		e.err = fmt.Errorf("subscribe to %s: %w", e.channel, err)
+		close(e.ready)
+	}
+	s.mu.Unlock()
+	_ = e.pubsub.Close()
+}
+
+// outlasts waits for a timer of the wheel, and reports whether the entry is still neither
+// acknowledged nor failed nor left then.
+func (s *subscriptions) outlasts(e *subscription, d time.Duration) bool {
+	// The wheel counts only timers that fire.
+	for _, wait := range []func() time.Duration{func() time.Duration { return d }, func() time.Duration { return s.client.wheel.until(0) }} {
+		t := time.NewTimer(wait())
+		defer t.Stop()
+		select {
+		case <-t.C:
+		case <-e.ready:
+			return false
+		case <-e.left:
+			return false
+		case <-s.client.closing.Done():
+			return false
+		}
+	}
+	return true
+}
+
+// leave tells the server that the client leaves the channel.
+func (s *subscriptions) leave(e *subscription) {
+	unsubscribe := e.pubsub.Unsubscribe
+	if s.client.sharded() {
+		unsubscribe = e.pubsub.SUnsubscribe
+	}
+	_ = unsubscribe(context.Background(), e.channel)
+}
+
+// left waits for the server to say that the client has left the channel, for the response
+// timeout.
+func (s *subscriptions) left(e *subscription) {
+	if s.client.rel.LateSubscription == SubscriptionFailsLate && s.outlasts(e, s.client.response) {
+		s.fail(e, errResponseTimeout)
+	}
 }
 
 // listen opens the channel and hands out permits, one a message, until the
@@ -85,18 +179,23 @@ func (s *subscriptions) listen(ctx context.Context, e *subscription) {
 			backoff = 10 * time.Millisecond
 			switch msg.(type) {
 			case *redis.Subscription:
-				if !acknowledged {
-					acknowledged = true
-					close(e.ready)
+				switch ok := s.acknowledge(e); {
+				case ok:
+				case !acknowledged:
+					s.leave(e)
+					go s.left(e)
+				case s.client.rel.LateSubscription == SubscriptionFailsLate: // the end of it
+					s.fail(e, errResponseTimeout)
+					return
 				}
+				acknowledged = true
 			case *redis.Message:
-				e.release()
+				if !s.givenUp(e) {
+					e.release()
+				}
 			}
 		case !acknowledged:
-			e.err = fmt.Errorf("subscribe to %s: %w", e.channel, err)
-			s.drop(e) // before anybody can join the failed entry
-			close(e.ready)
-			_ = e.pubsub.Close()
+			s.fail(e, err)
 			return
 		case errors.Is(err, redis.ErrClosed) || !s.has(e):
 			return
@@ -136,12 +235,9 @@ func (s *subscriptions) unsubscribe(e *subscription) {
 	if !last {
 		return
 	}
+	close(e.left)
 	if s.client.closing.Err() == nil { // else the connection ends, which is enough
-		unsubscribe := e.pubsub.Unsubscribe
-		if s.client.sharded() {
-			unsubscribe = e.pubsub.SUnsubscribe
-		}
-		_ = unsubscribe(context.Background(), e.channel)
+		s.leave(e)
 	}
 	_ = e.pubsub.Close()
 }
@@ -158,6 +254,34 @@ func (s *subscriptions) closeAll() {
 	for _, e := range open {
 		_ = e.pubsub.Close()
 	}
+}
+
+// subscribed waits for the server's acknowledgement as lock() does. first says
+// whether the call began the subscription.
+func (c *Client) subscribed(ctx context.Context, e *subscription, first bool) error {
+	limit := c.response + time.Duration(c.attempts)*c.rel.RetryDelay.Fixed
+	if c.rel.LateSubscription == SubscriptionFailsLate {
+		limit = SubscriptionTimeout // a setting of its own
+	}
+	err := c.acknowledged(ctx, e, limit)
+	if !errors.Is(err, errSubscribeTimeout) {
+		return err
+	}
+	switch c.rel.LateSubscription {
+	case SubscriptionFailsLate:
+		if err := c.acknowledged(ctx, e, c.wheel.until(0)); !errors.Is(err, errSubscribeTimeout) {
+			return err
+		}
+		err = fmt.Errorf("subscribe to %s: %w", e.channel, errResponseTimeout)
+		if first {
+			c.channels.fail(e, errResponseTimeout)
+		}
+	case SubscriptionShared:
+		if first {
+			c.channels.fail(e, errSubscribeTimeout)
+		}
+	}
+	return err
 }
 
 // acknowledged waits for the server's acknowledgement, at most for limit.

@@ -114,15 +114,23 @@ func TestPermitsAccumulate(t *testing.T) {
 	})
 }
 
-// subscriptionTimeout: lock() fails after 7.5 s, without leaving the fair
-// lock's queue (2.4); tryLock's is what remains of its wait, and it leaves.
+// lock() fails after 7.5 s, without leaving the fair lock's queue (2.4), and in 3.21.3
+// after 3 s; tryLock's time is what remains of its wait, and it leaves.
 func TestASubscriptionThatIsNotAcknowledged(t *testing.T) {
 	each(t, func(b *bench, k kind) {
 		b.must(b.lock(b.client(k.Release, "c0"), k, "x").Lock(background, 1, lockimpl.LockOptions{}))
 		c := b.client(k.Release, "c1")
 		l := b.lock(c, k, "x")
 		b.answer(func(c command) fate { return fate{lost: c.op == "SUBSCRIBE"} })
-		b.beginLock(background, l, 1, lockimpl.LockOptions{}).failedAt(7500*time.Millisecond, errSubscribeTimeout)
+		want := byRelease[struct {
+			at  time.Duration
+			err error
+		}]{
+			"3.4.2 3.11.0 3.12.4": {7500 * time.Millisecond, errSubscribeTimeout},
+			"3.21.3":              {3 * time.Second, errResponseTimeout},
+			"3.43.0 4.7.0":        {7500 * time.Millisecond, errResponseTimeout},
+		}.of(b.t, k.Release)
+		b.beginLock(background, l, 1, lockimpl.LockOptions{}).failedAt(want.at, want.err)
 		same(b.t, "entries left", len(c.channels.entries), 0)
 		if k.fair {
 			queue, _ := b.m.List(QueueName("x"))
@@ -130,7 +138,7 @@ func TestASubscriptionThatIsNotAcknowledged(t *testing.T) {
 		}
 		b.begin(func() (bool, error) {
 			return l.TryLockTimed(background, 2, lockimpl.TryOptions{Wait: 2500 * time.Millisecond})
-		}).refusedAt(10 * time.Second)
+		}).refusedAt(want.at + 2500*time.Millisecond)
 		if k.fair {
 			queue, _ := b.m.List(QueueName("x"))
 			same(b.t, "queue", queue, []string{"c1:1"})
@@ -211,6 +219,34 @@ func TestASubscriptionSurvivesItsConnection(t *testing.T) {
 		b.until(12 * time.Second)
 		b.released(lockimpl.Released)(holder.Unlock(background, 1))
 		lock.grantedAt(12 * time.Second)
+	})
+}
+
+// The server acknowledges the subscription after 4 s, and the lock is given up after 6 s.
+func TestASubscriptionThatIsAcknowledgedLate(t *testing.T) {
+	each(t, func(b *bench, k kind) {
+		holder := b.lock(b.client(k.Release, "c0"), k, "x")
+		b.must(holder.Lock(background, 1, lockimpl.LockOptions{}))
+		b.answer(func(c command) fate {
+			if c.op == "SUBSCRIBE" {
+				return fate{late: 4 * time.Second}
+			}
+			return fate{}
+		})
+		call := b.beginLock(background, b.lock(b.client(k.Release, "c1"), k, "x"), 1, lockimpl.LockOptions{})
+		b.until(6 * time.Second)
+		b.released(lockimpl.Released)(holder.Unlock(background, 1))
+		switch {
+		case k.isOneOf("3.4.2 3.12.4"):
+			call.grantedAt(6 * time.Second)
+		case k.isOneOf("3.11.0"): // left the channel, and waits on
+			call.failedAt(7500*time.Millisecond, errSubscribeTimeout)
+		case k.isOneOf("3.21.3"):
+			call.failedAt(3*time.Second, errResponseTimeout)
+		default: // told when it has left the channel
+			call.failedAt(4*time.Second, errResponseTimeout)
+		}
+		same(b.t, "channels left", len(b.channels()), 0)
 	})
 }
 
