@@ -287,8 +287,8 @@ var mutants = []mutant{
 		rule:   "A command whose connection ended waits for the response timeout.",
 		breaks: "it fails at once",
 		file:   "executor.go",
-		before: "if left := c.wheel.until(time.Until(sent.Add(c.response))); left > 0 {",
-		after:  "if left := c.wheel.until(time.Until(sent.Add(c.response))); left > c.response {",
+		before: "if left := c.wheel.until(time.Until(sent.Add(got.response))); left > 0 {",
+		after:  "if left := c.wheel.until(time.Until(sent.Add(got.response))); left > c.response {",
 	},
 	{
 		id: "replicas-resend-all", releases: "3.43.0, 4.7.0",
@@ -303,8 +303,8 @@ var mutants = []mutant{
 		rule:   "A response timeout inside the loop of a timed tryLock becomes false.",
 		breaks: "it is an error",
 		file:   "release.go",
-		before: "FalseOnTimeout: true, // F9",
-		after:  "FalseOnTimeout: false, // F9",
+		before: "FalseOnTimeout:   true, // F9",
+		after:  "FalseOnTimeout:   false, // F9",
 	},
 
 	{
