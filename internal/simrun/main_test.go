@@ -131,7 +131,7 @@ func TestExitCodes(t *testing.T) {
 		{"help", []string{"help"}, 0, "simrun run", ""},
 		{"no command", nil, 64, "simrun run", ""},
 		{"an unknown command", []string{"explode"}, 64, "", `unknown command "explode"`},
-		{"an unknown option", []string{"run", "--sede", "1"}, 64, "", "run knows --format, --json, --lock, --out, --quiet, --seed, --tag"},
+		{"an unknown option", []string{"run", "--sede", "1"}, 64, "", "run knows --details, --format, --json, --lock, --out, --quiet, --seed, --tag"},
 		{"an unknown scenario", []string{"run", "misdelte"}, 64, "", `no scenario "misdelte" and no such file; did you mean "misdelete"? known: `},
 		{"an unknown lock", []string{"run", held, "--lock", "redison"}, 64, "", "redisson@4.7.0"},
 		{"a bad seed", []string{"run", held, "--seed", "5..1"}, 64, "", "the smaller first"},
