@@ -103,7 +103,7 @@ func (o Tally) Total() string {
 		s += "; " + o.Ended
 	}
 	if o.Missing > 0 {
-		s += fmt.Sprintf("; incomplete: %d of %d runs were not played", o.Missing, o.Plan.Runs)
+		s += fmt.Sprintf("; incomplete: %d of %d runs were played", o.Runs, o.Plan.Runs)
 	}
 	if o.Unfinished > 0 {
 		s += fmt.Sprintf("; incomplete: %d of %d failures are not as small as they may be", o.Unfinished, len(o.Groups))
