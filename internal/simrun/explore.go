@@ -48,7 +48,8 @@ func (a *app) exploreCommand() *cobra.Command {
 		use: "explore --lock LOCK", optionsOnly: true, short: "look for schedules that break a lock",
 		long: "Explore draws workloads and faults, plays them, and tells each kind of failure once, made small. The exit code is 1 if it found a bug. " +
 			"With --out the same command goes on where it was interrupted.\n" +
-			"A campaign with faults ends before its last run if it is full: its runs met each cell that the faults can meet, and the last 300 runs brought no new one. --keep-going plays on.\n" +
+			"A campaign with faults ends before its last run if it is full: its faults met each cell that they can meet, and the last 300 runs brought no new one. --keep-going plays on. " +
+			"A cell is an operation, who has the lock then, a moment of the operation, and a kind of fault.\n" +
 			"The strategies: plain (each run is drawn anew), aimed (every second run adds faults at moments that had none), " +
 			"pct (--depth orderings of messages that it is to get right), and exhaustive: all schedules of two clients, with --faults network one message lost; --scenario FILE: of this one.",
 		examples: []string{
@@ -210,7 +211,7 @@ func planFlags(f *pflag.FlagSet, p *explore.Plan, w *planWords) {
 	seedFlag(f, &w.seeds, "1", "the seeds, `N or A..B`; several share the runs, a hundred at a time")
 	oneOf(f, &p.Strategy, "strategy", explore.DefaultStrategy, append(slices.Clone(strategy.Names), explore.StrategyExhaustive), "how the next run comes about: plain draws each anew, aimed adds faults at moments that had none to every second run, pct orders steps by chance, exhaustive plays all schedules of two clients")
 	whole(f, &p.Depth, "depth", 0, atLeast(1), "of --strategy pct; default 3")
-	f.BoolVar(&w.keepGoing, "keep-going", false, "play on when each cell was met that the faults can meet, and the last 300 runs brought no new one")
+	f.BoolVar(&w.keepGoing, "keep-going", false, "play on when the campaign is full")
 	f.StringVar(&p.Case, "scenario", "", "of --strategy exhaustive: the `SCENARIO` or file to play")
 }
 
