@@ -433,13 +433,13 @@ func (w *writer) write(r Run) error {
 	w.progress.Played++
 	w.count(r)
 	w.progress.Groups = len(w.found.best)
+	if w.c.Progress != nil {
+		w.c.Progress(w.progress)
+	}
 	if w.c.Found != nil {
 		for _, f := range first {
 			w.c.Found(f, r, filepath.Join(w.c.Dir, filepath.FromSlash(foundFile(f, r.Index))))
 		}
-	}
-	if w.c.Progress != nil {
-		w.c.Progress(w.progress)
 	}
 	return nil
 }

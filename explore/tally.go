@@ -103,7 +103,7 @@ func (o Tally) Total() string {
 		s += "; " + o.Ended
 	}
 	if o.Missing > 0 {
-		s += fmt.Sprintf("; incomplete: %d of %d runs were not played", o.Missing, o.Plan.Runs)
+		s += fmt.Sprintf("; incomplete: %d of %d runs were played", o.Runs, o.Plan.Runs)
 	}
 	if o.Unfinished > 0 {
 		s += fmt.Sprintf("; incomplete: %d of %d failures are not as small as they may be", o.Unfinished, len(o.Groups))
@@ -126,7 +126,8 @@ func (o Tally) bound() string {
 	return s
 }
 
-// paid returns the number of states, and how many of them the second half of the runs found.
+// paid returns the number of states, and how many of them the second half of the runs found. The
+// terms of docs/README.md define states and cells.
 func (o Tally) paid() string {
 	if len(o.Curve) == 0 {
 		return "no states"
@@ -138,8 +139,8 @@ func (o Tally) paid() string {
 			half = p.States
 		}
 	}
-	s := fmt.Sprintf("%d abstract states, %d of them new in the second half", last.States, last.States-half)
-	if o.Cells != nil {
+	s := fmt.Sprintf("%d states were met, %d of them only in the second half", last.States, last.States-half)
+	if o.Cells != nil && o.Cells.Of > 0 {
 		s += "; " + o.Cells.String()
 	}
 	return s
@@ -286,7 +287,7 @@ func WriteTally(dir, program string, o Tally, small []Shrunk) error {
 		fmt.Fprintf(&md, "| %d | %d |\n", p.Runs, p.States)
 	}
 	if o.Cells != nil && len(o.Cells.Rows) > 0 {
-		fmt.Fprintf(&md, "\n## What the faults met\n\nOf the situations of a moment, which are pairs of an operation and a state of the lock: the number in which the runs had such a fault.\n\n%s", o.Cells.Markdown())
+		fmt.Fprintf(&md, "\n## What the faults met\n\nA row is a kind of fault, and a column a moment of an operation. *3 of 24*: at this moment, such faults could meet 24 cells, each of which is an operation and who had the lock then, and met 3 of them.\n\n%s", o.Cells.Markdown())
 	}
 	if err := o.WriteJSON(&lines, small); err != nil {
 		return err

@@ -9,9 +9,11 @@ import (
 	"strings"
 	"testing"
 
+	"lockstep/explore/coverage"
 	"lockstep/explore/draw"
 	"lockstep/explore/failure"
 	"lockstep/linearizability/judges"
+	"lockstep/model"
 )
 
 // Failures with one known cause are one group, whatever faults the runs had.
@@ -47,6 +49,24 @@ func TestGroupsOfAKnownCause(t *testing.T) {
 	}
 	if !slices.Equal(got, want) {
 		t.Errorf("the groups are\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+}
+
+// The words about states and cells are those of docs/README.md, and a campaign without faults says
+// nothing of cells.
+func TestTheTotalSpeaksOfStatesAndCells(t *testing.T) {
+	at := coverage.Cell{State: coverage.Own, Op: model.ActLock, Moment: coverage.InSection}
+	met, never := at, at
+	met.Fault, never.Fault = coverage.Crash, coverage.Pause
+	runs := []Run{{Index: 0, States: []uint64{1, 2}, Cells: []int{at.Code()}}, {Index: 1, States: []uint64{2, 3}}}
+	p := plan("setnx-del", 2)
+	if got, want := Sum(p, runs).Total(), "2 runs of setnx-del, 0 steps; every promise held in all of them; 3 states were met, 1 of them only in the second half"; got != want {
+		t.Errorf("%s\nwant\n%s", got, want)
+	}
+	p.Faults = []draw.Class{draw.ClassCrash, draw.ClassPause}
+	runs[1].Cells, runs[1].Open = []int{met.Code()}, []int{met.Code(), never.Code()}
+	if got, want := Sum(p, runs).Total(), "; faults met 1 of the 2 cells that they could meet"; !strings.HasSuffix(got, want) {
+		t.Errorf("%s\nwant %s at the end", got, want)
 	}
 }
 

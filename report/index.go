@@ -120,7 +120,7 @@ func (g IndexGroup) FaultWords() string {
 	return strings.Join(g.Faults, ", ")
 }
 
-// An IndexPoint says how many abstract states were known after a number of runs.
+// An IndexPoint says how many states the first so many runs had met.
 type IndexPoint struct {
 	Runs   int `json:"runs"`
 	States int `json:"states"`

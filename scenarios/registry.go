@@ -1,6 +1,7 @@
 package scenarios
 
 import (
+	"errors"
 	"fmt"
 	"io/fs"
 	"os"
@@ -9,6 +10,7 @@ import (
 	"strings"
 	"sync"
 
+	"lockstep/internal/input"
 	"lockstep/internal/nearest"
 	"lockstep/scenarios/subject"
 )
@@ -169,15 +171,12 @@ func Find(nameOrFile string) (*Scenario, error) {
 	default:
 		return nil, fmt.Errorf("several scenarios have the name %s; take one of %s", nameOrFile, strings.Join(full, ", "))
 	}
-	text, err := os.ReadFile(nameOrFile)
+	text, err := input.Read(nameOrFile, "name a scenario, or the file of one")
 	if err != nil {
-		if info, statErr := os.Stat(nameOrFile); statErr == nil && info.IsDir() {
-			return nil, fmt.Errorf("%s is a folder; name a scenario, or the file of one", nameOrFile)
+		if _, there := os.Stat(nameOrFile); errors.Is(there, fs.ErrNotExist) && !strings.ContainsAny(nameOrFile, "./\\") {
+			return nil, fmt.Errorf("no scenario %q and no such file; %ssimrun list names all %d scenarios", nameOrFile, nearest.Hint(nearest.Near(nameOrFile, names)), len(names))
 		}
-		if !strings.ContainsAny(nameOrFile, "./\\") {
-			return nil, fmt.Errorf("no scenario %q and no such file; %s", nameOrFile, nearest.Known(nameOrFile, names))
-		}
-		return nil, fmt.Errorf("read the scenario: %w", err)
+		return nil, err
 	}
 	return Parse(path.Clean(nameOrFile), text, subject.Find)
 }

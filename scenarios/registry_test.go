@@ -47,7 +47,7 @@ func TestCollections(t *testing.T) {
 		{name: "builtin/misdelete", file: "builtin/misdelete.yaml"},
 		{name: "depot/misdelete", file: "depot/misdelete.yaml"},
 		{name: "shared", wrong: "several scenarios have the name shared; take one of shop/shared, depot/shared"},
-		{name: "depot/alone", wrong: "no such file"},
+		{name: "depot/alone", wrong: "there is no file depot/alone; name a scenario, or the file of one"},
 	} {
 		sc, err := Find(c.name)
 		switch {

@@ -131,10 +131,7 @@ func inOrder(situations map[Cell]bool) []Cell {
 
 // String returns the figures of the table in words.
 func (t Table) String() string {
-	if t.Of == 0 {
-		return fmt.Sprintf("%d situations", t.Situations)
-	}
-	return fmt.Sprintf("%d situations, and faults in %d of the %d cells that they could meet", t.Situations, t.Met, t.Of)
+	return fmt.Sprintf("faults met %d of the %d cells that they could meet", t.Met, t.Of)
 }
 
 // Markdown returns the table, and below it what was never met and what cannot be.

@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"os"
 	"os/signal"
 	"runtime"
 	"slices"
@@ -56,8 +57,8 @@ func (a *app) agree(in invocation, flags agreeFlags) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	if err := inputFile(out, "-o takes a file"); err != nil {
-		return 0, err
+	if info, err := os.Stat(out); err == nil && info.IsDir() {
+		return 0, usagef("-o %s is a folder; give a file", out)
 	}
 	if keep != "" {
 		if err := outputFolder("--differing", keep); err != nil {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"lockstep/internal/input"
 	"lockstep/linearizability"
 	"lockstep/linearizability/judges"
 	"lockstep/model"
@@ -119,12 +120,9 @@ type judgedHistory struct {
 func (a *app) judgeHistory(file string, opt linearizability.Options) (j judgedHistory, err error) {
 	in, name := io.Reader(os.Stdin), "standard input"
 	if file != "-" {
-		if err := inputFile(file, "check takes a history, a file"); err != nil {
-			return j, err
-		}
-		f, err := os.Open(file)
+		f, err := input.Open(file, "check takes a history, a file")
 		if err != nil {
-			return j, fmt.Errorf("read the history: %w", err)
+			return j, err
 		}
 		defer func() { _ = f.Close() }()
 		in, name = f, file

@@ -189,7 +189,7 @@ func available(root *cobra.Command) (names []string) {
 }
 
 func (a *app) unknownCommand(root *cobra.Command, name string) error {
-	return usagef("unknown command %q; %s", name, nearest.Known(name, available(root)))
+	return usagef("unknown command %q; %ssimrun help lists the commands", name, nearest.Hint(nearest.Near(name, available(root))))
 }
 
 // optionError words an error of the options of a command.

@@ -131,7 +131,7 @@ func TestTheExamplesWork(t *testing.T) {
 func TestAMistakeIsAnsweredInASentence(t *testing.T) {
 	recording := filepath.Join("..", "..", "results", "misdelete", "setnx-del", "1.lockstep")
 	for _, c := range []struct{ args, want string }{
-		{"explor --lock setnx-del", `unknown command "explor"; did you mean "explore"? known: list, run, `},
+		{"explor --lock setnx-del", `unknown command "explor"; did you mean "explore"? simrun help lists the commands`},
 		{"rnu --bogus", `unknown command "rnu"; did you mean "run"?`},
 		{"explode", `unknown command "explode"; did you mean "explore"?`},
 		{"help surrvey", `unknown command "surrvey"; did you mean "survey"?`},
@@ -140,10 +140,10 @@ func TestAMistakeIsAnsweredInASentence(t *testing.T) {
 		{"completion", "completion takes a shell: bash, zsh, fish, powershell"},
 		{"version x", `version takes no argument, got "x"`},
 		{"--versoin", `unknown option --versoin; did you mean "--version"?`},
-		{"run misdelet", `no scenario "misdelet" and no such file; did you mean "misdelete"? known: `},
+		{"run misdelet", `no scenario "misdelet" and no such file; did you mean "misdelete"? simrun list names all `},
 		{"run --tag trak-record", `no scenario is tagged "trak-record"; did you mean "track-record"? known: `},
-		{"run misdelete --lock setnx-dell", `unknown lock "setnx-dell"; did you mean "setnx-del"? known: `},
-		{"explore --lock redisson@3.44.0", `unknown lock "redisson@3.44.0"; did you mean "redisson@3.43.0"? known: `},
+		{"run misdelete --lock setnx-dell", `unknown lock "setnx-dell"; did you mean "setnx-del"? simrun list names all `},
+		{"explore --lock redisson@3.44.0", `unknown lock "redisson@3.44.0"; did you mean "redisson@3.43.0"? simrun list names all `},
 		{"explore --lock setnx-del --faults network,crush", `explore: --faults network,crush: did you mean "crash"? known are network, crash, `},
 		{"explore --lock setnx-del --strategy exhaustiv", `explore: --strategy exhaustiv: did you mean "exhaustive"? known are plain, `},
 		{"explore --lock setnx-del --profile fulll", `explore: --profile fulll: did you mean "full"? known are simple, orderly, full`},

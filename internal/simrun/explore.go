@@ -48,7 +48,8 @@ func (a *app) exploreCommand() *cobra.Command {
 		use: "explore --lock LOCK", optionsOnly: true, short: "look for schedules that break a lock",
 		long: "Explore draws workloads and faults, plays them, and tells each kind of failure once, made small. The exit code is 1 if it found a bug. " +
 			"With --out the same command goes on where it was interrupted.\n" +
-			"A campaign with faults ends before its last run if it is full: its runs met each cell that the faults can meet, and the last 300 runs brought no new one. --keep-going plays on.\n" +
+			"A campaign with faults ends before its last run if it is full: its faults met each cell that they can meet, and the last 300 runs brought no new one. --keep-going plays on. " +
+			"A cell is an operation, who has the lock then, a moment of the operation, and a kind of fault.\n" +
 			"The strategies: plain (each run is drawn anew), aimed (every second run adds faults at moments that had none), " +
 			"pct (--depth orderings of messages that it is to get right), and exhaustive: all schedules of two clients, with --faults network one message lost; --scenario FILE: of this one.",
 		examples: []string{
@@ -124,7 +125,7 @@ func (a *app) explore(in invocation, o exploreFlags) (int, error) {
 		if a.quiet {
 			return
 		}
-		a.say("found in run %d (seed %d): %s %s at %s: %s", r.Index, r.Seed, f.Class, f.Judge, f.Op, f.Why)
+		a.say("found after %s (seed %d): %s %s at %s: %s", counted(uint64(told.progress().Runs), "run"), r.Seed, f.Class, f.Judge, f.Op, f.Why)
 		if out != "" {
 			a.say("    replay: %s replay %s", program(), recording)
 		}
@@ -141,7 +142,8 @@ func (a *app) explore(in invocation, o exploreFlags) (int, error) {
 	if c.Of > 1 {
 		fmt.Fprintf(a.out, "shard %d of %d is kept in %s; when all are done: %s merge DIR ... --out DIR\n", c.Shard+1, c.Of, out, program())
 		if !complete {
-			a.say("simrun: incomplete: it was stopped; the same command goes on with it")
+			p := told.progress()
+			a.say("simrun: %s after %d of %d runs. The same command goes on from there", t.over(), p.Runs, p.Of)
 			return exitUndecided, nil
 		}
 		return exitOK, nil
@@ -173,6 +175,17 @@ func newTime(stop context.Context, limit time.Duration) timing {
 	return timing{stop, hard, until, end}
 }
 
+// inTime reports whether the command has a limit of time and nothing interrupted it.
+func (t timing) inTime() bool { return !t.until.IsZero() && t.stop.Err() == nil }
+
+// over says why a command ended before it was done.
+func (t timing) over() string {
+	if t.inTime() {
+		return "the time was over"
+	}
+	return "interrupted"
+}
+
 // planWords are the options of a plan that become fields of it only when they are checked.
 type planWords struct {
 	faults         []string
@@ -198,7 +211,7 @@ func planFlags(f *pflag.FlagSet, p *explore.Plan, w *planWords) {
 	seedFlag(f, &w.seeds, "1", "the seeds, `N or A..B`; several share the runs, a hundred at a time")
 	oneOf(f, &p.Strategy, "strategy", explore.DefaultStrategy, append(slices.Clone(strategy.Names), explore.StrategyExhaustive), "how the next run comes about: plain draws each anew, aimed adds faults at moments that had none to every second run, pct orders steps by chance, exhaustive plays all schedules of two clients")
 	whole(f, &p.Depth, "depth", 0, atLeast(1), "of --strategy pct; default 3")
-	f.BoolVar(&w.keepGoing, "keep-going", false, "play on when each cell was met that the faults can meet, and the last 300 runs brought no new one")
+	f.BoolVar(&w.keepGoing, "keep-going", false, "play on when the campaign is full")
 	f.StringVar(&p.Case, "scenario", "", "of --strategy exhaustive: the `SCENARIO` or file to play")
 }
 
@@ -293,7 +306,14 @@ func (a *app) cover(p explore.Plan, given *pflag.FlagSet, w planWords, dir strin
 	if err != nil {
 		return 0, err
 	}
-	return a.result(o, small, dir, asJSON)
+	o, small = o.Fold(small)
+	if err := a.result(o, small, dir, asJSON); err != nil {
+		return 0, err
+	}
+	if ended := stop.Err() != nil || limit > 0 && playing.Err() != nil; ended && !o.Coverage.Complete {
+		a.say("simrun: %s after %s; the others were not played", t.over(), counted(uint64(o.Runs), "schedule"))
+	}
+	return tallyCode(o, t.inTime()), nil
 }
 
 // covered checks the options of an exhaustive search before anything is run. It completes
@@ -460,39 +480,56 @@ func (a *app) conclude(t timing, s *explore.Shrinking, told *exploreProgress, ru
 	if err != nil {
 		return 0, err
 	}
-	code, err := a.result(o, small, dir, asJSON)
-	goesOn := o.Missing > 0 && slices.Contains(s.From, dir) || slices.ContainsFunc(small, func(s explore.Shrunk) bool { return s.Unfinished })
-	if err == nil && dir != "" && goesOn {
-		a.say("simrun: incomplete; the same command goes on with it")
+	o, small = o.Fold(small)
+	if err := a.result(o, small, dir, asJSON); err != nil {
+		return 0, err
 	}
-	return code, err
+	if ended := t.inTime() || t.stop.Err() != nil; ended && o.Missing+o.Unfinished > 0 {
+		a.say("simrun: %s", cutShort(o, t.over(), dir != ""))
+	}
+	return tallyCode(o, t.inTime()), nil
+}
+
+// cutShort says how far a campaign came that ended before it was done, and how to go on with it.
+func cutShort(o explore.Tally, why string, kept bool) string {
+	s := fmt.Sprintf("%s after %d of %d runs", why, o.Runs, o.Plan.Runs)
+	if o.Missing == 0 {
+		s = fmt.Sprintf("%s after all %s", why, counted(uint64(o.Runs), "run"))
+	}
+	if o.Unfinished > 0 {
+		s += fmt.Sprintf(", with %d of %d failures not made small yet", o.Unfinished, len(o.Groups))
+	}
+	if kept {
+		return s + ". The same command goes on from there"
+	}
+	return s + ". Nothing of it was kept: with --out DIR it is, and the same command goes on from there"
 }
 
 // result prints the result of a campaign. It also writes the result to dir, unless dir is "".
-func (a *app) result(o explore.Tally, small []explore.Shrunk, dir string, asJSON bool) (int, error) {
-	o, small = o.Fold(small)
+func (a *app) result(o explore.Tally, small []explore.Shrunk, dir string, asJSON bool) error {
 	if dir != "" {
 		if err := explore.WriteTally(dir, program(), o, small); err != nil {
-			return 0, err
+			return err
 		}
 	}
 	if asJSON {
-		if err := o.WriteJSON(a.out, small); err != nil {
-			return 0, err
-		}
-	} else {
-		a.tally(o, small, dir)
+		return o.WriteJSON(a.out, small)
 	}
-	return tallyCode(o), nil
+	a.tally(o, small, dir)
+	return nil
 }
 
-func tallyCode(o explore.Tally) int {
+// tallyCode returns the exit code of a campaign. A campaign that ended with its time did what
+// was asked for, if it played a run. A search of all schedules did not.
+func tallyCode(o explore.Tally, inTime bool) int {
 	switch {
 	case len(o.Died) > 0:
 		return exitDefect
 	case slices.ContainsFunc(o.Groups, func(g explore.Found) bool { return g.Class == "bug" }):
 		return exitUnexpected
-	case o.Missing > 0 || o.Unfinished > 0 || len(o.Odd) > 0 || o.Coverage != nil && !o.Coverage.Complete:
+	case len(o.Odd) > 0 || o.Coverage != nil && !o.Coverage.Complete:
+		return exitUndecided
+	case (o.Missing > 0 || o.Unfinished > 0) && (!inTime || o.Runs == 0):
 		return exitUndecided
 	}
 	return exitOK

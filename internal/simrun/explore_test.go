@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -18,8 +19,11 @@ import (
 	"lockstep/explore"
 	"lockstep/explore/coverage"
 	"lockstep/explore/draw"
+	"lockstep/explore/failure"
+	"lockstep/explore/strategy"
 	"lockstep/internal/filetest"
 	"lockstep/internal/longtest"
+	"lockstep/linearizability/judges"
 	"lockstep/scenarios/subject"
 	"lockstep/sim"
 )
@@ -195,18 +199,89 @@ func TestExploreFindsTheSameOnAnyNumberOfProcesses(t *testing.T) {
 		t.Errorf("merged:\n%s%s", merged, stderr)
 	}
 	code, part, _ := call(t, "merge", shards[1])
-	left := runs - min(100, runs-100) // the shard has the second family of a hundred
-	if code != exitUnexpected || !strings.Contains(strings.Join(strings.Fields(part), " "), fmt.Sprintf("incomplete: %d of %d runs were not played", left, runs)) {
+	played := min(100, runs-100) // the shard has the second family of a hundred
+	if code != exitUnexpected || !strings.Contains(squeeze(part), fmt.Sprintf("incomplete: %d of %d runs were played", played, runs)) {
 		t.Errorf("a shard alone: exit %d\n%s", code, part)
 	}
 }
 
+// A campaign that ends with its time did what was asked for. It says how far it came and how to
+// go on. A shard is not done: merge wants the rest of its runs.
 func TestExploreStopsInTime(t *testing.T) {
-	dir := t.TempDir()
-	args := []string{"explore", "--lock", "setnx-cad", "--runs", "100000", "--jobs", "1", "--out", dir, "--time", "1s"}
-	code, out, stderr := call(t, args...)
-	if code != exitUndecided || !strings.Contains(out, "incomplete") {
-		t.Errorf("exit %d\n%s%s", code, out, stderr)
+	played := func(t *testing.T, pattern, text string) int {
+		t.Helper()
+		m := regexp.MustCompile(pattern).FindStringSubmatch(text)
+		if m == nil {
+			t.Fatalf("no %s in %s", pattern, text)
+		}
+		n, err := strconv.Atoi(m[1])
+		if err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	args := []string{"explore", "--lock", "setnx-cad", "--runs", "100000", "--jobs", "1", "--time", "1s"}
+	for _, c := range []struct {
+		name   string
+		more   []string
+		stderr string
+		code   int
+		shard  bool
+	}{
+		{"without a folder", nil, `simrun: the time was over after (\d+) of 100000 runs\. Nothing of it was kept: with --out DIR it is, and the same command goes on from there\n$`, exitOK, false},
+		{"with a folder", []string{"--out", t.TempDir()}, `simrun: the time was over after (\d+) of 100000 runs\. The same command goes on from there\n$`, exitOK, false},
+		{"a shard", []string{"--out", t.TempDir(), "--shard", "1/2"}, `simrun: the time was over after (\d+) of 50000 runs\. The same command goes on from there\n$`, exitUndecided, true},
+	} {
+		code, out, stderr := call(t, append(slices.Clone(args), c.more...)...)
+		n := played(t, c.stderr, stderr)
+		if n == 0 { // a machine on which a second is too short
+			c.code = exitUndecided
+		}
+		if code != c.code {
+			t.Errorf("%s: exit %d, want %d\n%s%s", c.name, code, c.code, out, stderr)
+		}
+		if c.shard {
+			continue
+		}
+		if here := played(t, `incomplete: (\d+) of 100000 runs were played`, squeeze(out)); here != n {
+			t.Errorf("%s: %d runs on stdout and %d on stderr", c.name, here, n)
+		}
+	}
+}
+
+// Whether a campaign that was cut short is undecided depends on why it was.
+func TestTheExitCodeOfACampaignThatWasCutShort(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		o      explore.Tally
+		inTime bool
+		want   int
+	}{
+		{"the time was over", explore.Tally{Runs: 5, Missing: 3}, true, exitOK},
+		{"the time was over, and failures are not small", explore.Tally{Runs: 5, Unfinished: 1}, true, exitOK},
+		{"the time was over before a run", explore.Tally{Missing: 3}, true, exitUndecided},
+		{"the time was over, and a run is undecided", explore.Tally{Runs: 5, Missing: 3, Odd: []explore.Run{{}}}, true, exitUndecided},
+		{"the time was over, and there is a bug", explore.Tally{Runs: 5, Missing: 3, Groups: []explore.Found{{Failed: explore.Failed{Group: failure.Group{Class: judges.ClassBug}}}}}, true, exitUnexpected},
+		{"the time was over before all schedules", explore.Tally{Runs: 5, Coverage: &strategy.Coverage{}}, true, exitUndecided},
+		{"interrupted", explore.Tally{Runs: 5, Missing: 3}, false, exitUndecided},
+		{"interrupted, and failures are not small", explore.Tally{Runs: 5, Unfinished: 1}, false, exitUndecided},
+		{"played to its end", explore.Tally{Runs: 5}, false, exitOK},
+	} {
+		if got := tallyCode(c.o, c.inTime); got != c.want {
+			t.Errorf("%s: exit %d, want %d", c.name, got, c.want)
+		}
+	}
+}
+
+func TestTheWordsOfACampaignThatWasCutShort(t *testing.T) {
+	o := explore.Tally{Plan: explore.Plan{Runs: 90}, Runs: 50, Missing: 40, Unfinished: 1, Groups: make([]explore.Found, 3)}
+	if got, want := cutShort(o, "interrupted", true), "interrupted after 50 of 90 runs, with 1 of 3 failures not made small yet. The same command goes on from there"; got != want {
+		t.Errorf("%s\nwant\n%s", got, want)
+	}
+	o.Missing = 0
+	if got, want := cutShort(o, "the time was over", false), "the time was over after all 50 runs, with 1 of 3 failures not made small yet. "+
+		"Nothing of it was kept: with --out DIR it is, and the same command goes on from there"; got != want {
+		t.Errorf("%s\nwant\n%s", got, want)
 	}
 }
 
@@ -225,9 +300,9 @@ func TestAnInterruptedCampaignEndsTheSame(t *testing.T) {
 		code   int
 		found  bool // no failure is small when the signal comes
 	}{
-		{"while it plays", os.Interrupt, "found in run ", exitUnexpected, true},
+		{"while it plays", os.Interrupt, "found after ", exitUnexpected, true},
 		{"while it makes failures small", syscall.SIGTERM, "making ", exitUnexpected, false},
-		{"killed", os.Kill, "found in run ", -1, false},
+		{"killed", os.Kill, "found after ", -1, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			dir := t.TempDir()
@@ -357,8 +432,8 @@ func TestAKilledProcessTakesOneRunWithIt(t *testing.T) {
 	if len(o.Died) != 1 || o.Died[0].Index != 0 || o.Runs != 6 || !strings.Contains(o.Died[0].Why, "exit status 1") {
 		t.Errorf("%d runs, died %+v", o.Runs, o.Died)
 	}
-	if tallyCode(o) != exitDefect {
-		t.Errorf("exit %d", tallyCode(o))
+	if code := tallyCode(o, false); code != exitDefect {
+		t.Errorf("exit %d", code)
 	}
 }
 

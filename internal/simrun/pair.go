@@ -120,13 +120,16 @@ func (p *pair) forget() {
 	}
 }
 
+// bestFirst are all verdicts, from the best to the worst.
+var bestFirst = []play.Word{
+	play.VerdictNotApplicable, play.VerdictHeld, play.VerdictLimit, play.VerdictBug, play.VerdictUndecided, play.VerdictNondeterministic,
+}
+
 // worst returns the verdict that stands for the pair. An unexpected verdict is worse than an
 // expected one, and a bug is worse than a limit.
 func (p *pair) worst() play.Verdict {
 	rank := func(v play.Verdict) int {
-		r := slices.Index([]play.Word{
-			play.VerdictNotApplicable, play.VerdictHeld, play.VerdictLimit, play.VerdictBug, play.VerdictUndecided, play.VerdictNondeterministic,
-		}, v.Word)
+		r := slices.Index(bestFirst, v.Word)
 		if !p.expected(v) {
 			r += 10
 		}

@@ -6,15 +6,6 @@ import (
 	"os"
 )
 
-// inputFile refuses a folder where a command reads a file. takes says what the command takes.
-// Whoever opens the file tells any other error.
-func inputFile(file, takes string) error {
-	if info, err := os.Stat(file); err == nil && info.IsDir() {
-		return usagef("%s is a folder; %s", file, takes)
-	}
-	return nil
-}
-
 // inputFolder refuses what is no folder where a command reads one. takes says what the command
 // takes.
 func inputFolder(dir, takes string) error {

@@ -144,7 +144,7 @@ func (t *exploreProgress) line(now time.Time) string {
 	if p.Of == 0 {
 		runs = fmt.Sprintf("%d schedules", p.Runs)
 	}
-	known := fmt.Sprintf("%d states, %d groups", p.States, p.Groups)
+	known := fmt.Sprintf("%d states, %s", p.States, counted(uint64(p.Groups), "failure"))
 	if p.Died > 0 {
 		known += fmt.Sprintf(", %d died", p.Died)
 	}
@@ -153,7 +153,7 @@ func (t *exploreProgress) line(now time.Time) string {
 		if done := s.Done - t.first; done > 0 {
 			left = more(now.Sub(t.since) / time.Duration(done) * time.Duration(s.Of-s.Done))
 		}
-		return fmt.Sprintf("making group %d of %d small, %d are done%s; %s, %s", s.Begun, s.Of, s.Done, t.within(left, now), runs, known)
+		return fmt.Sprintf("making failure %d of %d small, %d done%s; %s, %s", s.Begun, s.Of, s.Done, t.within(left, now), runs, known)
 	}
 	left := ""
 	if p.Of > 0 && p.Played > 0 {

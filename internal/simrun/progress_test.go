@@ -41,13 +41,13 @@ func TestTheLineOfProgress(t *testing.T) {
 		}
 		time.Sleep(10 * time.Second)
 		told.played(explore.Progress{Runs: 700, Played: 200, Of: 1000, States: 40, Groups: 3, Died: 1})
-		is("playing: 700 of 1000 runs, 20 a second, about 15s more, 1m50s at most; 40 states, 3 groups, 1 died")
+		is("playing: 700 of 1000 runs, 20 a second, about 15s more, 1m50s at most; 40 states, 3 failures, 1 died")
 		told.limit = 0
 		told.made(explore.ShrinkProgress{Done: 1, Begun: 2, Of: 13})
-		is("making group 2 of 13 small, 1 are done; 700 of 1000 runs, 40 states, 3 groups, 1 died")
+		is("making failure 2 of 13 small, 1 done; 700 of 1000 runs, 40 states, 3 failures, 1 died")
 		time.Sleep(12 * time.Second)
 		told.made(explore.ShrinkProgress{Done: 3, Begun: 4, Of: 13})
-		is("making group 4 of 13 small, 3 are done, about 1m0s more; 700 of 1000 runs, 40 states, 3 groups, 1 died")
+		is("making failure 4 of 13 small, 3 done, about 1m0s more; 700 of 1000 runs, 40 states, 3 failures, 1 died")
 	})
 }
 

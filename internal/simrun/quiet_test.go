@@ -54,6 +54,49 @@ func TestTheSummaryComesFirst(t *testing.T) {
 	}
 }
 
+// Of several scenarios a table has a line each, and tells one by one only what was not as
+// expected. The numbers are its first line and, below the table, one of its last.
+func TestManyScenariosTakeALineEach(t *testing.T) {
+	yes := callOnce(t, "run", "misdelete", "pause-past-lease", "--lock", "setnx-del", "--seed", "1")
+	const good = "2 runs of 2 pairs of scenario and lock; 0 not as expected\n"
+	if want := good + `
+scenario                             locks    runs  expected  verdicts by locks
+misdelete                                1       1  yes       1 bug
+pause-past-lease                         1       1  yes       1 bug
+
+` + good; yes.code != exitOK || yes.out != want {
+		t.Errorf("exit %d\n%s\nwant\n%s", yes.code, yes.out, want)
+	}
+	for _, c := range []struct {
+		args    string
+		here    []string // in this order
+		nowhere string
+	}{
+		{"run misdelete pause-past-lease --lock setnx-del --seed 1 --details", []string{good, "\nmisdelete ", "yes: bug misdelete\n    misdelete: ", "\npause-past-lease ", "\n\n" + good}, "locks"},
+		{"run misdelete pause-past-lease --lock setnx-del,none --seed 1", []string{
+			"4 runs of 4 pairs of scenario and lock; 2 not as expected\n\nscenario ", "\nmisdelete                                2       2  NO        1 bug, 1 undecided", "\npause-past-lease ",
+			"\n\nscenario ", "\nmisdelete                    none ", "NO: held", "\npause-past-lease             none ",
+			"\n\n4 runs of 4 pairs of scenario and lock; 2 not as expected\nreplay: ",
+		}, "yes: "},
+		{"run misdelete --lock setnx-del,setnx-cad --seed 1", []string{"2 runs of 2 pairs", "\nmisdelete ", "yes: bug misdelete\n    misdelete: ", "\nmisdelete ", "held       yes", "\n\n" + good}, "locks"},
+		{"run misdelete --lock setnx-del --seed 1", []string{"1 run of 1 pair", "\nmisdelete "}, "\n\n1 run of 1 pair"},
+	} {
+		rest := callOnce(t, strings.Fields(c.args)...).out
+		out := rest
+		for _, want := range c.here {
+			_, after, ok := strings.Cut(rest, want)
+			if !ok {
+				t.Errorf("%s: no %q, or not in this order:\n%s", c.args, want, out)
+				break
+			}
+			rest = after
+		}
+		if strings.Contains(out, c.nowhere) {
+			t.Errorf("%s: %q is there:\n%s", c.args, c.nowhere, out)
+		}
+	}
+}
+
 // A bug that is not found is named.
 func TestAKillThatFailedIsToldInShort(t *testing.T) {
 	var out strings.Builder

@@ -5,10 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 
 	"github.com/spf13/cobra"
 
+	"lockstep/internal/input"
 	"lockstep/report"
 	"lockstep/scenarios"
 	"lockstep/scenarios/play"
@@ -71,12 +71,9 @@ func readRecording(command string, files []string) (*play.Recording, *scenarios.
 	if len(files) != 1 {
 		return nil, nil, nil, usagef("%s takes one recording, got %d", command, len(files))
 	}
-	if err := inputFile(files[0], command+" takes a recording, a file SEED.lockstep"); err != nil {
-		return nil, nil, nil, err
-	}
-	text, err := os.ReadFile(files[0])
+	text, err := input.Read(files[0], command+" takes a recording, a file SEED.lockstep")
 	if err != nil {
-		return nil, nil, nil, usagef("read the recording: %w", err)
+		return nil, nil, nil, usageError{err}
 	}
 	rec, sc, lock, err := play.ReadRecording(files[0], text)
 	if err != nil {

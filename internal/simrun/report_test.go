@@ -159,7 +159,7 @@ func TestReport(t *testing.T) {
 	}{
 		{"nothing", nil, "one recording or one folder of results, got 0"},
 		{"two", []string{recording, recording}, "got 2"},
-		{"no such file", []string{"no.lockstep"}, "no such file"},
+		{"no such file", []string{"no.lockstep"}, "simrun: there is no file no.lockstep; report takes a recording, a file SEED.lockstep\n"},
 		{"no recording", []string{"out.html"}, "out.html:1:"},
 		{"into itself", []string{recording, "-o", recording}, "is the recording itself"},
 		{"into a folder", []string{recording, "-o", "r"}, "is a folder"},
@@ -292,7 +292,7 @@ func TestTheIndexOfACampaignUnderWay(t *testing.T) {
 		return read(t, "out/index.html")
 	}
 	whole := index()
-	if !strings.Contains(whole, ": 40 runs, ") || !strings.Contains(whole, "New states") || !strings.Contains(whole, ".html\">misdelete</a>") {
+	if !strings.Contains(whole, ": 40 runs, ") || !strings.Contains(whole, "<title>States: how many") || !strings.Contains(whole, ".html\">misdelete</a>") {
 		t.Error("the index of a campaign lacks its total, its curve or a link")
 	}
 	if !strings.Contains(whole, "<i>excused: holder paused past its lease</i>") || strings.Contains(whole, "not asked yet") {

@@ -24,15 +24,16 @@ import (
 type runFlags struct {
 	locks                   []string
 	tag, seeds, out, format string
-	asJSON                  bool
+	asJSON, details         bool
 }
 
 func (a *app) runCommand() *cobra.Command {
 	var o runFlags
 	c := a.command(guide{
 		use: "run [SCENARIO or FILE ...]", short: "run scenarios on locks, and say what was expected and what happened",
-		long: "Run plays scenarios, each with all its seeds on each lock that it names, and prints a line for each scenario and lock: the verdict, and whether it was expected. " +
-			"Where something broke it says why, and how to replay it. Without a name it plays all built-in scenarios.\n" +
+		long: "Run plays scenarios, each with all its seeds on each lock that it names. Of one scenario it prints a line for each lock: the verdict, and whether it was expected. " +
+			"Where something broke it says why, and how to replay it. Of several scenarios it prints a line for each, and then each scenario and lock that was not as expected. " +
+			"Without a name it plays all built-in scenarios.\n" +
 			"With --out it also writes verdicts.md, verdicts.jsonl and a recording of each run that did not simply hold.",
 		examples: []string{"run misdelete --lock setnx-del --seed 1", "run misdelete --lock redisson@4.7.0,setnx-del --seed 1..3 --json", "run misdelete --out results-of-mine"},
 	}, func(in invocation) (int, error) { return a.run(in, o) })
@@ -43,6 +44,7 @@ func (a *app) runCommand() *cobra.Command {
 	f.StringVar(&o.out, "out", "", "write verdicts.md, verdicts.jsonl and recordings to `DIR`")
 	oneOf(f, &o.format, "format", "", formats, "junit or github, in place of the table")
 	jsonFlag(f, &o.asJSON, "one object per run, one per line")
+	f.BoolVar(&o.details, "details", false, "of several scenarios, too: each scenario and lock, with what broke")
 	a.quietFlag(f, "only the summary and what was not as expected")
 	c.ValidArgsFunction = scenariosOrFiles
 	return c
@@ -74,11 +76,12 @@ func (a *app) run(in invocation, o runFlags) (int, error) {
 	finished := pairs[:0:0]
 	enc := json.NewEncoder(a.out)
 	enc.SetEscapeHTML(false)
-	var lines []byte // of the table, which follows its summary
+	var lines []byte // of the pairs that are told one by one
+	details := !a.quiet && (o.details || len(byScenario(pairs)) == 1)
 	if table {
 		progress.pace = paceElsewhere
 	}
-	if table && !a.quiet {
+	if table && details {
 		lines = a.captured(a.header)
 	}
 	for _, p := range pairs {
@@ -105,7 +108,7 @@ func (a *app) run(in invocation, o runFlags) (int, error) {
 		if results != nil {
 			results.add(p)
 		}
-		if table && (!a.quiet || !p.asExpected()) {
+		if table && (details || !p.asExpected()) {
 			lines = append(lines, a.captured(func() { a.line(p) })...)
 		}
 		p.forget()
@@ -126,6 +129,9 @@ func (a *app) run(in invocation, o runFlags) (int, error) {
 	}
 	if part != "" {
 		a.say("simrun: %s; what they came to is kept", part)
+	}
+	if table && !a.quiet && !details {
+		lines = append(a.captured(func() { a.scenarioLines(finished, len(lines) > 0) }), lines...)
 	}
 	if table {
 		a.summary(finished, lines)
@@ -299,15 +305,62 @@ func replayCommand(v play.Verdict) string {
 	return fmt.Sprintf("%s run %s --lock %s --seed %d", program(), v.Scenario.ShortName(), v.Lock.Name, v.Seed)
 }
 
-// summary prints how many runs were not as expected, then what the lines say of each pair, and
-// last how to replay a run that was not as expected.
+// summary prints how many runs were not as expected, then the lines, and last how to replay a
+// run that was not as expected. After the lines of several pairs, which may take more than a
+// screen, it prints the numbers once more.
 func (a *app) summary(pairs []*pair, lines []byte) {
 	odd := a.summaryLine(pairs)
 	if len(lines) > 0 {
 		fmt.Fprintf(a.out, "\n%s", lines)
 	}
+	again := len(lines) > 0 && len(pairs) > 1
+	if again || odd != nil {
+		fmt.Fprintln(a.out)
+	}
+	if again {
+		a.summaryLine(pairs)
+	}
 	if odd != nil {
-		fmt.Fprintf(a.out, "\nreplay: %s\n", replayCommand(odd.worst()))
+		fmt.Fprintf(a.out, "replay: %s\n", replayCommand(odd.worst()))
+	}
+}
+
+// byScenario returns the pairs of each scenario. The pairs of a scenario follow one another.
+func byScenario(pairs []*pair) (all [][]*pair) {
+	for i, p := range pairs {
+		if i == 0 || pairs[i-1].sc != p.sc {
+			all = append(all, nil)
+		}
+		all[len(all)-1] = append(all[len(all)-1], p)
+	}
+	return all
+}
+
+// scenarioLines prints a line per scenario: on how many locks it was played, the runs, whether
+// all of them were as expected, and on how many locks each verdict came out. If pairs follow,
+// their header is the last line.
+func (a *app) scenarioLines(pairs []*pair, pairsFollow bool) {
+	fmt.Fprintf(a.out, "%-36s %5s %7s  %-8s  %s\n", "scenario", "locks", "runs", "expected", "verdicts by locks")
+	for _, of := range byScenario(pairs) {
+		mark := "yes"
+		count := map[play.Word]int{}
+		for _, p := range of {
+			count[p.worst().Word]++
+			if !p.asExpected() {
+				mark = "NO"
+			}
+		}
+		var verdicts []string
+		for _, w := range bestFirst {
+			if count[w] > 0 {
+				verdicts = append(verdicts, fmt.Sprintf("%d %s", count[w], w))
+			}
+		}
+		fmt.Fprintf(a.out, "%-36s %5d %7d  %-8s  %s\n", clip(of[0].sc.Name, 36), len(of), runsOf(of), mark, strings.Join(verdicts, ", "))
+	}
+	if pairsFollow {
+		fmt.Fprintln(a.out)
+		a.header()
 	}
 }
 
@@ -335,7 +388,11 @@ func (a *app) summaryLine(pairs []*pair) (last *pair) {
 	}
 	fmt.Fprintf(a.out, "%s of %s of scenario and lock; %d not as expected", counted(runsOf(pairs)-uint64(na), "run"), counted(uint64(len(pairs)-na), "pair"), odd)
 	if na > 0 {
-		fmt.Fprintf(a.out, "; %d pairs do not apply", na)
+		do := "do"
+		if na == 1 {
+			do = "does"
+		}
+		fmt.Fprintf(a.out, "; %s %s not apply", counted(uint64(na), "pair"), do)
 	}
 	fmt.Fprintln(a.out)
 	return last

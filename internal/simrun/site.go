@@ -36,6 +36,9 @@ func (a *app) site(names []string, repository string) (int, error) {
 	if len(names) != 1 {
 		return 0, usagef("site takes the folder to write the site into, got %d", len(names))
 	}
+	if err := inputFolder(repository, "--repository takes the root of the repository"); err != nil {
+		return 0, err
+	}
 	root, err := os.OpenRoot(repository)
 	if err != nil {
 		return 0, usagef("site: %w", err)

@@ -81,7 +81,7 @@ func TestSite(t *testing.T) {
 		{"two folders", []string{"a", "b"}, "got 2"},
 		{"a folder of somebody else", []string{"docs"}, "docs is not empty, and no site was written there before; name a new folder"},
 		{"no repository", []string{"a", "--repository", "docs"}, filepath.FromSlash("there is no folder docs/docs; call it in the root of the repository")},
-		{"nothing there", []string{"a", "--repository", "nowhere"}, "no such file"},
+		{"nothing there", []string{"a", "--repository", "nowhere"}, "there is no folder nowhere; --repository takes the root of the repository"},
 	} {
 		t.Run(c.rule, func(t *testing.T) {
 			code, out, stderr := call(t, append([]string{"site"}, c.args...)...)

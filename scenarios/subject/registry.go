@@ -94,7 +94,7 @@ func Find(name string) (*Subject, error) {
 	case len(names) == 0:
 		return nil, fmt.Errorf("unknown lock %q: none is registered (import %s/builtin for the built-in ones)", name, reflect.TypeFor[Subject]().PkgPath())
 	}
-	return nil, fmt.Errorf("unknown lock %q; %sknown: %s", name, nearest.Hint(meant(name)), strings.Join(names, ", "))
+	return nil, fmt.Errorf("unknown lock %q; %ssimrun list names all %d locks", name, nearest.Hint(meant(name)), len(names))
 }
 
 // meant returns the name that a registered lock has and that somebody may have meant by name, or

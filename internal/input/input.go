@@ -1,0 +1,54 @@
+// Package input opens the files that users name.
+package input
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+)
+
+// Open opens a file that a user named. An error is a sentence that begins with the name or says that
+// there is no such file; takes, such as "check takes a history", ends it where another name helps.
+func Open(file, takes string) (*os.File, error) {
+	f, err := os.Open(file)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, fmt.Errorf("there is no file %s; %s", file, takes)
+	case err != nil:
+		return nil, cannot(file, err)
+	}
+	info, err := f.Stat()
+	switch {
+	case err != nil:
+		err = cannot(file, err)
+	case info.IsDir():
+		err = fmt.Errorf("%s is a folder; %s", file, takes)
+	default:
+		return f, nil
+	}
+	return nil, errors.Join(err, f.Close())
+}
+
+// Read reads a file that a user named. Its errors are those of Open.
+func Read(file, takes string) ([]byte, error) {
+	f, err := Open(file, takes)
+	if err != nil {
+		return nil, err
+	}
+	text, err := io.ReadAll(f)
+	if err != nil {
+		err = cannot(file, err)
+	}
+	return text, errors.Join(err, f.Close())
+}
+
+// cannot says that a file cannot be read, without the words of package os about what was tried.
+func cannot(file string, err error) error {
+	var path *fs.PathError
+	if errors.As(err, &path) {
+		err = path.Err
+	}
+	return fmt.Errorf("%s cannot be read: %w", file, err)
+}
