@@ -646,6 +646,20 @@ func TestLinearizable(t *testing.T) {
 			finds: `
 				linearizable bug: a/1 renew (0.012s..0.014s) answered renewed, but the lock was free
 				hold-count bug: the server counts 1 for a/1`},
+		{rule: "who is thrown out after its call ended without an answer, and is granted the lock late, had no turn", lock: ourFairLock, record: `
+			0    a/1 takes
+			100  b/1 invoke lock
+			100  b/1 send acquire
+			101  b/1 exec acquire -> a/1 1 30001 queue=b/1
+			102  b/1 deliver acquire
+			200  a/1 releases -> free queue=b/1
+			200  b/1 send acquire
+			210  b/1 return unknown
+			3200 c/1 takes
+			3300 c/1 releases
+			3400 b/1 exec acquire nth=2 -> b/1 1 33400
+			33400 server expire -> free
+			40000 server leave`},
 		{rule: "who came back into the queue is in the way until it is out for good", lock: ourFairLock, record: cameBack + `
 			3800 b/1 send leave
 			3801 b/1 exec leave -> free

@@ -601,9 +601,13 @@ func (r *run) inTurn(o *trace.Call, first *trace.Command) bool {
 }
 
 // evicted reports whether the server took the call out of its queue while it still
-// waited.
+// waited, or while one of its commands was under way that could give it the lock.
 func (r *run) evicted(o *trace.Call) bool {
-	until := min(o.ReturnedNs(), r.LeaveNs)
+	until := o.ReturnedNs()
+	if o.Outcome == model.Unknown {
+		until = r.underWayUntil(o)
+	}
+	until = min(until, r.LeaveNs)
 	return slices.ContainsFunc(r.Departures(o.Lock)[o.Caller], func(c *trace.Change) bool {
 		return o.AtNs <= c.AtNs && c.AtNs <= until && evicts(c, o.Caller)
 	})
