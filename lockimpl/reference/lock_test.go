@@ -369,7 +369,8 @@ func TestALateCopyOfAnAnsweredAttemptTakesNothing(t *testing.T) {
 }
 
 // A copy of an attempt that found the lock busy tells when to ask again: at once where it is
-// free by now. A client whose answers are lost does not ask without pause.
+// free by now and nobody is in front. A client whose answers are lost does not ask without
+// pause.
 func TestACopyOfABusyAnswerTellsWhenToAskAgain(t *testing.T) {
 	both(t, func(b *bench, fair bool) {
 		b.hold(b.lock("a", fair), 1, 0)
@@ -387,6 +388,16 @@ func TestACopyOfABusyAnswerTellsWhenToAskAgain(t *testing.T) {
 		b.is("a poll, while it is held", pause() > 100*ms, true)
 		b.m.Del("l")
 		b.is("pause, when it is free", pause(), ms)
+		if !fair {
+			return
+		}
+		_, err := b.m.Lpush(QueueName("l"), "dead:1")
+		b.must(err)
+		_, err = b.m.ZAdd(DeadlinesName("l"), float64(time.Now().Add(200*ms).UnixMilli()), "dead:1")
+		b.must(err)
+		b.is("a poll, while somebody is in front", pause() > 100*ms, true)
+		time.Sleep(201 * ms)
+		b.is("pause, when that one's time is over", pause(), ms)
 	})
 }
 

@@ -22,7 +22,7 @@ type scripts struct{ acquire, unlock, forceUnlock, leave, renew script }
 var (
 	plainScripts = scriptsWith("request", "request", "wake", "wake", "take", "take")
 	fairScripts  = scriptsWith("request", "request", "wake", "wake_head", "take", "take", "keep", "keep", "queue", "queue", "wait", "wait",
-		"at_last", "at_last", "depart", "depart")
+		"behind", "behind", "at_last", "at_last", "depart", "depart")
 )
 
 // scriptsWith reads the scripts and puts a part, of some file, where they say

@@ -1,7 +1,7 @@
 -- Takes the lock when it is free, or enters it again for its owner.
 -- KEYS: 1 lock hash, 2 memory of the owner, 3 last fencing token
 -- ARGV: 1 owner, 2 number of this attempt, 3 valid until, 4 memory in ms, 5 lease in ms, 7 number of the call, less than those of its attempts
--- reply: granted with token and time to live in ms; busy with the time to live in ms
+-- reply: granted with token and time to live in ms; busy with the time to live in ms, or -3 where others are in front
 --@request
 local lease, call = tonumber(ARGV[5]), ARGV[7]
 local holder = redis.call('hget', KEYS[1], 'owner')
@@ -13,6 +13,7 @@ if newest > tonumber(call) and answered == 'granted' then
 end
 if newest == number then
     -- That was so then. Where the lock is free by now, another attempt is due at once.
+    --@behind
     return {'busy', now, math.max(redis.call('pttl', KEYS[1]), 0)}
 end
 --@keep
