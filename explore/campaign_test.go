@@ -279,6 +279,23 @@ func TestTheScenarioOfAnOddRunIsKept(t *testing.T) {
 	}
 }
 
+// A file of runs keeps no knobs. One that an older program wrote, with knobs, is read.
+func TestAFileOfRunsHasNoKnobs(t *testing.T) {
+	dir := t.TempDir()
+	old := `{"run":3,"seed":7,"from":-1,"scenario":"it","knobs":{"calls":[{"word":"lock","n":1}],"chance":null,"faults":null,"times":null},"aimed":1}` + "\n"
+	if err := os.WriteFile(filepath.Join(dir, RunsFile), []byte(old), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	runs, whole, err := readRuns(dir)
+	if err != nil || len(runs) != 1 || whole != int64(len(old)) || runs[0].Index != 3 || runs[0].Text != "it" || runs[0].Aimed != 1 {
+		t.Fatalf("%+v, %v", runs, err)
+	}
+	runs[0].Knobs.Calls = draw.Weights{{Word: "lock", N: 1}}
+	if text, err := json.Marshal(runs[0]); err != nil || strings.Contains(strings.ToLower(string(text)), "knobs") {
+		t.Errorf("%s, %v", text, err)
+	}
+}
+
 // No run aims at moments of a run that was too long to be judged, or that took its process with
 // it.
 func TestWhichRunsAreAimedAt(t *testing.T) {

@@ -93,13 +93,21 @@ func ReadCampaign(dir string) (Plan, Versions, error) {
 // without a name, the known defects, and the limits. Each known defect appears once, with
 // its story and the places where it was met. Links are relative to base.
 func WriteFindings(w io.Writer, base string, dirs []string) error {
+	base, err := filepath.Abs(base)
+	if err != nil {
+		return err
+	}
 	var all []retold
 	for _, dir := range dirs {
 		t, err := readTold(dir)
 		if err != nil {
 			return err
 		}
-		rel, err := filepath.Rel(base, dir)
+		from, err := filepath.Abs(dir)
+		if err != nil {
+			return err
+		}
+		rel, err := filepath.Rel(base, from)
 		if err != nil {
 			return err
 		}
@@ -171,7 +179,7 @@ func WriteFindings(w io.Writer, base string, dirs []string) error {
 		return fmt.Errorf("the campaigns know a defect that this program does not know: %s; run them again", id)
 	}
 	list("## Limits\n\nBroken where it is not promised: the faults named excuse it, and without them it vanishes.", limits)
-	_, err := w.Write(b.Bytes())
+	_, err = w.Write(b.Bytes())
 	return err
 }
 

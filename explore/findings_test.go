@@ -48,6 +48,14 @@ func TestFindingsAreWrittenUp(t *testing.T) {
 			t.Errorf("%q is not in\n%s", want, b.String())
 		}
 	}
+	// The folders of the campaigns and the one of the links may be named from here or from the root.
+	t.Chdir(base)
+	for from, dir := range map[string]string{base: "one", ".": filepath.Join(base, "one")} {
+		var again bytes.Buffer
+		if err := WriteFindings(&again, from, []string{dir}); err != nil || again.String() != b.String() {
+			t.Errorf("links from %s to %s: %v\n%s", from, dir, err, &again)
+		}
+	}
 	unplanned := strings.Replace(total, `"plan":{"lock":"redisson@3.21.3","faults":["network"],"profile":"full"},`, "", 1)
 	for _, c := range []struct{ name, text, want string }{
 		{"unplanned", known + unplanned, "verdicts.jsonl: the plan of the campaign is missing"},

@@ -50,8 +50,9 @@ func ParseProfile(name string) (Profile, error) {
 type Scenario struct {
 	// Text is the file. Its about tells people the knobs and the last fault that Aim added.
 	Text string `json:"scenario,omitempty"`
-	// Knobs are the features that the drawing used.
-	Knobs Knobs `json:"knobs,omitzero"`
+	// Knobs are the features that the drawing used. A file of runs does not keep them: whoever needs
+	// them draws the scenario again.
+	Knobs Knobs `json:"-"`
 	// Aimed is the number of faults that Aim added since the scenario was drawn.
 	Aimed int `json:"aimed,omitempty"`
 }
@@ -338,22 +339,19 @@ func (d *drawer) underWay() (at time.Duration, who string) {
 // Knobs say which features a drawing uses, and how often. They are a swarm: a feature that
 // is always on would hide what happens without it.
 type Knobs struct {
-	Calls  Weights `json:"calls"`  // how the drawn threads take a lock
-	Chance Weights `json:"chance"` // features, each with a percentage
-	Faults Weights `json:"faults"` // kinds of faults
-	Times  Weights `json:"times"`  // scales of times
+	Calls  Weights // how the drawn threads take a lock
+	Chance Weights // features, each with a percentage
+	Faults Weights // kinds of faults
+	Times  Weights // scales of times
 }
-
-// IsZero reports whether the knobs of a scenario are unknown.
-func (k Knobs) IsZero() bool { return len(k.Calls) == 0 }
 
 // Weights are the weights of several features, in the order in which one is picked.
 type Weights []Weight
 
 // Weight is the weight of the feature that a word names. With weight 0 the feature is off.
 type Weight struct {
-	Word string `json:"word"`
-	N    int    `json:"n"`
+	Word string
+	N    int
 }
 
 // String returns the words with their weights.

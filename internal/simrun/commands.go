@@ -69,13 +69,18 @@ func (a *app) part(name string, run func(args []string) (int, error)) *cobra.Com
 // helpColumns is the width of a help text.
 const helpColumns = 100
 
-// aboutSimrun is the help of the program, above its list of commands.
-const aboutSimrun = `simrun runs distributed-lock code in a simulated world and judges which promises it kept.
+// aboutSimrun is the help of the program above its list of commands, and moreAboutSimrun below it.
+const (
+	aboutSimrun     = `simrun runs distributed-lock code in a simulated world and judges which promises it kept.`
+	moreAboutSimrun = `
 
-exit: 0 as expected (check: linearizable; explore: no bug) · 1 a bug, or a verdict
-      that was not expected
-      2 undecided or not the same again · 64 bad input, nothing was run · 70 our fault
-      74 reading or writing failed, as on a full disk
+Exit codes:
+  0    as expected (check: linearizable; explore: no bug)
+  1    a bug, or a verdict that was not expected
+  2    undecided, not the same run again, or ended by an interrupt
+  64   bad input; nothing was run
+  70   a defect of simrun
+  74   reading or writing failed, as on a full disk
 
 A scenario file, in short; docs/scenarios.md has the rest:
 
@@ -96,7 +101,9 @@ A scenario file, in short; docs/scenarios.md has the rest:
   faults:
     - {at: 2s, pause: b, for: 100ms}
   expect:
-    setnx-del: {bug: [misdelete]}`
+    setnx-del: {bug: [misdelete]}
+`
+)
 
 // root returns the whole command line.
 func (a *app) root() *cobra.Command {
@@ -118,7 +125,7 @@ func (a *app) root() *cobra.Command {
 	root.SetUsageTemplate(strings.NewReplacer(
 		".FlagUsages", fmt.Sprintf(".FlagUsagesWrapped %d", helpColumns),
 		"{{if .Runnable}}", "{{if and .Runnable .HasParent}}", // the program alone does nothing
-	).Replace(root.UsageTemplate()))
+	).Replace(strings.TrimRight(root.UsageTemplate(), "\n")) + "{{if not .HasParent}}" + moreAboutSimrun + "{{else}}\n{{end}}")
 	root.SetFlagErrorFunc(a.optionError)
 	for _, g := range []struct {
 		title    string

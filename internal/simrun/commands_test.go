@@ -28,6 +28,23 @@ func commandsOf(t *testing.T) []*cobra.Command {
 	return all
 }
 
+// Whoever asks for help sees the commands first, then the exit codes, then a scenario. The help of a
+// command has its own matters only.
+func TestTheHelpBeginsWithTheCommands(t *testing.T) {
+	_, help, _ := call(t, "help")
+	rest := help
+	for _, part := range []string{aboutSimrun + "\n\nUsage:", "\nScenarios:\n  list ", "\nFlags:", "\n\nExit codes:\n", "\n  74   ", "\n\nA scenario file, in short"} {
+		_, after, ok := strings.Cut(rest, part)
+		if !ok {
+			t.Fatalf("%q is missing, or not in this place:\n%s", part, help)
+		}
+		rest = after
+	}
+	if _, run, _ := call(t, "help", "run"); strings.Contains(run, "Exit codes") || strings.HasSuffix(run, "\n\n") || !strings.HasSuffix(run, "\n") {
+		t.Errorf("the help of a command:\n%s", run)
+	}
+}
+
 func TestEveryCommandHasItsHelp(t *testing.T) {
 	_, list, _ := call(t, "help")
 	for _, c := range commandsOf(t) {

@@ -239,6 +239,13 @@ func TestShrinkWritesAScenarioThatRuns(t *testing.T) {
 	if err != nil || !strings.HasSuffix(out, string(small)) {
 		t.Errorf("on stdout it is another (%v)", err)
 	}
+	for _, line := range []string{
+		"#     it was: unlock of a/1 (DEL, sent at 5.009s) ended the hold of b/1 on orders at 5.014s\n", "#     it is: unlock of a/1 (DEL, ", "#     the same known defect: SETNX-misdelete, ",
+	} {
+		if !strings.Contains(out, line) {
+			t.Errorf("no line %q in\n%s", line, out)
+		}
+	}
 	left, err := filepath.Glob(".writing-*")
 	if err != nil || len(left) > 0 {
 		t.Errorf("left behind: %v", left)

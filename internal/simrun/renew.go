@@ -65,6 +65,13 @@ type renewal struct {
 	stop context.Context
 }
 
+// partNames are the parts that a folder of results may have. Of the names of campaignFolders there
+// is also a part for each folder below them, such as explore/FOLDER.
+var partNames = []string{
+	"verdicts", "track-record", "six-properties", peersRecord, "repeatability", "kill", "exhaustive", "explore", "peers",
+	"exhaustive-summary", "explore-summary", "peers-summary", "survey", "performance",
+}
+
 func (a *app) resultsCommand() *cobra.Command {
 	var only []string
 	var check, older bool
@@ -72,7 +79,7 @@ func (a *app) resultsCommand() *cobra.Command {
 	c := a.command(guide{
 		use: "results [DIR]", short: "write all of a folder of results anew",
 		long: "Results writes all of a folder of results anew, and prints the cost of each part. All campaigns take hours. After an interruption the same command goes on. Without a name the folder is results.\n" +
-			"The parts are verdicts, track-record, six-properties, peers-track-record, repeatability, kill, exhaustive, explore, peers, exhaustive-summary, explore-summary, peers-summary, survey and performance, or a folder such as explore/FOLDER.",
+			"The parts are " + strings.Join(partNames, ", ") + ", and a folder of campaigns, such as explore/FOLDER.",
 		examples: []string{"results --check", "results --only verdicts,track-record,six-properties"},
 	}, func(in invocation) (int, error) { return a.renew(in, r, only, check, older) })
 	f := c.Flags()
@@ -232,7 +239,7 @@ func chooseParts(all []part, only []string) ([]part, error) {
 			for _, p := range all {
 				here = append(here, p.name)
 			}
-			return nil, fmt.Errorf("--only %s: %sknown are verdicts, track-record, six-properties, peers-track-record, repeatability, kill, exhaustive, exhaustive/FOLDER, exhaustive-summary, explore, explore/FOLDER, explore-summary, peers, peers/FOLDER, peers-summary, survey, performance", name, nearest.Hint(nearest.Near(name, here)))
+			return nil, fmt.Errorf("--only %s: %sknown are %s, and a folder of campaigns, such as explore/FOLDER", name, nearest.Hint(nearest.Near(name, here)), strings.Join(partNames, ", "))
 		}
 	}
 	return slices.DeleteFunc(slices.Clone(all), func(p part) bool { return !chosen[p.name] }), nil

@@ -4,8 +4,10 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -21,6 +23,29 @@ func TestTheResultsSayWhichProgramWroteThem(t *testing.T) {
 		t.Errorf("exit %d: %s", code, stderr)
 	}
 	t.Logf("older than this program; go run ./cmd/simrun results --older writes them anew:\n%s", out)
+}
+
+// The help and the message about an unknown part name the parts that there are.
+func TestThePartsOfResultsAreNamed(t *testing.T) {
+	parts, err := (&renewal{dir: "../../results"}).parts()
+	if err != nil {
+		t.Fatal(err)
+	}
+	there := map[string]bool{"repeatability": true} // which only the program in peers writes
+	for _, p := range parts {
+		folder, _, _ := strings.Cut(p.name, "/")
+		there[folder] = true
+	}
+	if want := slices.Sorted(maps.Keys(there)); !slices.Equal(slices.Sorted(slices.Values(partNames)), want) {
+		t.Errorf("the names are %q, and the parts %q", partNames, want)
+	}
+	_, help, _ := call(t, "help", "results")
+	_, err = chooseParts(parts, []string{"nothing"})
+	for _, name := range partNames {
+		if !strings.Contains(squeeze(help), name+",") || !strings.Contains(err.Error(), name+",") {
+			t.Errorf("%s is missing in\n%s\n%v", name, help, err)
+		}
+	}
 }
 
 // little holds the folder of results that littleResults gives, once a test has asked for it.

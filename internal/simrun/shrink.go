@@ -12,6 +12,7 @@ import (
 
 	"lockstep/explore/failure"
 	"lockstep/explore/shrink"
+	"lockstep/known"
 	"lockstep/model"
 	"lockstep/scenarios/play"
 	"lockstep/sim"
@@ -24,8 +25,8 @@ func (a *app) shrinkCommand() *cobra.Command {
 	var out, judge string
 	c := a.command(guide{
 		use: "shrink RECORDING", short: "find the smallest scenario that breaks the same judge",
-		long: "Shrink takes steps, threads and faults out of the scenario of a recording for as long as the same judge is broken. " +
-			"The result is a scenario file, or a recording if only certain decisions show the failure.",
+		long: "Shrink takes steps, threads and faults out of the scenario of a recording for as long as the failure is the same: the judge, bug or limit, the kind of call that broke it, " +
+			"and the known defect or the excuse. The smaller run may tell another story of it. The result is a scenario file, or a recording if only certain decisions show the failure.",
 		examples: []string{"shrink results/misdelete/setnx-del/1.lockstep", "shrink results/misdelete/setnx-del/1.lockstep -o small.yaml"},
 	}, func(in invocation) (int, error) { return a.shrink(in, out, judge) })
 	f := c.Flags()
@@ -83,6 +84,10 @@ func (a *app) shrink(in invocation, out, judge string) (int, error) {
 		fmt.Fprintf(a.out, "%s%-10s %5d runs  %s\n", mark, p.Name, p.Runs, p.Did)
 	}
 	fmt.Fprintf(a.out, "%s%s (%s) in %d runs: %d events, now %d\n", mark, finding.Judge, finding.Class, phases.Runs(), failure.Size(v), failure.Size(small.Verdict))
+	origin, _ := failure.OriginOf(failure.NewNamer(a.host, small.Verdict), small.Finding)
+	for _, line := range []string{"it was: " + finding.Why, "it is: " + small.Finding.Why, sameOrigin(origin)} {
+		fmt.Fprint(a.out, wrap(line, mark+"    ", 100))
+	}
 	if to == nil {
 		_, err := a.out.Write(text)
 		return exitOK, err
@@ -92,6 +97,18 @@ func (a *app) shrink(in invocation, out, judge string) (int, error) {
 	}
 	fmt.Fprintf(a.out, "%s%s\n", what, out)
 	return exitOK, nil
+}
+
+// sameOrigin says what a failure and the smaller one have in common besides the judge. Both have the
+// origin.
+func sameOrigin(o failure.Origin) string {
+	switch {
+	case o.Defect != "":
+		return "the same known defect: " + o.Defect + ", " + known.Title(o.Defect)
+	case o.Excuse != "":
+		return "the same excuse: " + o.Excuse
+	}
+	return "before and after a bug that has no name"
 }
 
 // A target is a file that is replaced completely or not at all.
