@@ -269,6 +269,34 @@ func TestAGroupGoesByARunThatFailsAgain(t *testing.T) {
 	}
 }
 
+// A campaign of a strategy with a bound goes on to the same bytes. What a run expects depends on
+// the runs of its family before it, which another process may have played.
+func TestACampaignWithABoundGoesOn(t *testing.T) {
+	h := sim.NewHost(t)
+	for _, name := range []string{StrategyPCT, StrategyTaPCT} {
+		p := plan("setnx-cad", 30, draw.ClassPause)
+		p.Strategy, p.Depth = name, 3
+		var texts [2]string
+		for i, first := range []int{30, 13} {
+			dir, fewer := t.TempDir(), p
+			fewer.Runs = first
+			played(t, h, Campaign{Plan: fewer, Dir: dir})
+			runs := played(t, h, Campaign{Plan: p, Dir: dir})
+			text, err := os.ReadFile(filepath.Join(dir, RunsFile))
+			if err != nil {
+				t.Fatal(err)
+			}
+			texts[i] = string(text)
+			if told := Sum(p, runs).Total(); !strings.Contains(told, "; "+name+" of depth 3 with at most ") {
+				t.Errorf("%s tells no bound: %s", name, told)
+			}
+		}
+		if texts[0] != texts[1] {
+			t.Errorf("%s: begun again after 13 runs, the runs differ from those that were played at once", name)
+		}
+	}
+}
+
 // A campaign keeps the scenario of a run that the judges could not decide, and not that of a
 // run which showed nothing.
 func TestTheScenarioOfAnOddRunIsKept(t *testing.T) {

@@ -49,6 +49,7 @@ const (
 	DefaultStrategy    = strategy.NamePlain
 	StrategyAimed      = strategy.NameAimed
 	StrategyPCT        = strategy.NamePCT
+	StrategyTaPCT      = strategy.NameTaPCT
 	StrategyExhaustive = "exhaustive"
 )
 
@@ -99,9 +100,15 @@ func (p Plan) seeds() string {
 	return fmt.Sprint(p.Seed)
 }
 
-// firstEstimate is the number of decisions that PCT expects of the first run of a family.
+// firstEstimate is the number of decisions that a strategy with a bound expects of the first run of a family.
 // Of a later run it expects as many as the longest run before had.
 const firstEstimate = 200
+
+// Bounded reports whether the strategy prints a bound, which depends on the depth of the plan.
+func (p Plan) Bounded() bool {
+	s, ok := strategy.New(p.Strategy, p.Depth)
+	return ok && s.Bound(1, 1) > 0
+}
 
 // chooser returns the chooser that draws the schedule of a run.
 func (p Plan) chooser(seed uint64, estimate int) sim.Chooser {
@@ -136,7 +143,7 @@ type Run struct {
 	// Scenario is kept if it may be needed again: for failures that may stand for their group,
 	// and for whoever looks into an odd run.
 	draw.Scenario
-	// Estimate, Actors and Decisions belong to PCT.
+	// Estimate, Actors and Decisions belong to strategies with a bound.
 	Estimate  int `json:"estimate,omitempty"`
 	Actors    int `json:"actors,omitempty"`
 	Decisions int `json:"decisions,omitempty"`
@@ -168,7 +175,7 @@ type task struct {
 	from  int    // the run at whose moments it aims; -1: none
 	// fresh are the codes of the situations that from was the first of its family to reach.
 	fresh []int
-	// estimate is the number of decisions that PCT expects.
+	// estimate is the number of decisions that a strategy with a bound expects.
 	estimate int
 }
 
@@ -178,7 +185,7 @@ type task struct {
 // it.
 func (p Plan) next(index int, before []Run) task {
 	t := task{index: index, seed: p.seedOf(index), from: -1}
-	if p.Strategy == StrategyPCT {
+	if p.Bounded() {
 		t.estimate = firstEstimate
 		for _, r := range before {
 			t.estimate = max(t.estimate, r.Decisions)

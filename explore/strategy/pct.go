@@ -35,6 +35,7 @@ import (
 // from the seed.
 type PCT struct {
 	random   *sim.Seeded
+	aware    bool            // of what depends on each other: see NewTaPCT
 	falls    map[int]float64 // decision, from 1, to the priority to which it leads
 	priority map[string]float64
 	made     int
@@ -71,6 +72,9 @@ func (p *PCT) Decisions() int { return p.made }
 func (p *PCT) meet(actor string) {
 	if _, known := p.priority[actor]; !known {
 		p.priority[actor] = float64(p.random.Choose("pct/"+actor, 1<<52)+1) / (1 << 52)
+		if p.aware {
+			p.decide(actor)
+		}
 	}
 }
 
@@ -85,22 +89,31 @@ func (p *PCT) Choose(stream string, n uint64) uint64 {
 	case "entropy":
 		p.meet(name) // all processes are known before the first message
 	case "latency", "lag":
-		actor, _, _ := strings.Cut(name, "/")
+		actor, way, _ := strings.Cut(name, "/")
 		if kind == "lag" {
 			actor = "replica " + actor
+		}
+		p.meet(actor)
+		if !p.aware {
+			p.decide(actor)
+		} else if kind == "lag" || arrives(way) {
+			defer p.decide(actor)
 		}
 		return p.latency(actor, n)
 	}
 	return p.random.Choose(stream, n)
 }
 
-// latency returns the place of the actor among all actors; the highest has 0.
-func (p *PCT) latency(actor string, n uint64) uint64 {
-	p.meet(actor)
+// decide counts a decision, at which the actor may fall.
+func (p *PCT) decide(actor string) {
 	p.made++
 	if to, falls := p.falls[p.made]; falls {
 		p.priority[actor] = to
 	}
+}
+
+// latency returns the place of the actor among all actors; the highest has 0.
+func (p *PCT) latency(actor string, n uint64) uint64 {
 	above := 0
 	for _, other := range p.priority {
 		if other > p.priority[actor] {
@@ -115,17 +128,14 @@ func (p *PCT) latency(actor string, n uint64) uint64 {
 
 // Offer implements sim.Watcher.
 func (p *PCT) Offer(_ int, among []sim.Candidate) bool {
-	p.among = among
-	if p.made == 0 {
+	if p.among == nil {
 		clear(p.priority) // of the processes: here lines are the actors
 	}
+	p.among = among
 	for _, c := range among {
 		p.meet(c.Line)
 	}
-	p.made++
-	if to, falls := p.falls[p.made]; falls {
-		p.priority[among[p.highest()].Line] = to
-	}
+	p.decide(among[p.highest()].Line)
 	return true
 }
 
