@@ -48,7 +48,6 @@ type Plan struct {
 const (
 	DefaultStrategy    = strategy.NamePlain
 	StrategyAimed      = strategy.NameAimed
-	StrategyPCT        = strategy.NamePCT
 	StrategyTaPCT      = strategy.NameTaPCT
 	StrategyExhaustive = "exhaustive"
 )
@@ -238,8 +237,8 @@ func (p Plan) play(h *sim.Host, l *subject.Subject, t task, f *family) (Run, err
 		return r, err
 	}
 	v := p.judge(h, l, sc, r.Seed, chooser)
-	if pct, ok := chooser.(*strategy.PCT); ok {
-		r.Actors, r.Decisions = pct.Actors(), pct.Decisions()
+	if t, ok := chooser.(*strategy.TaPCT); ok {
+		r.Actors, r.Decisions = t.Actors(), t.Decisions()
 	}
 	r.Word, r.Why, r.Steps, r.SimNs = v.Word, v.Why, int64(v.Played.Steps), v.Played.SimNs
 	r.States = strategy.States(v.Played.Trace)

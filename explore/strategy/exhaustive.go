@@ -1,4 +1,4 @@
-// Package strategy chooses schedules. PCT is the chooser of one run. Search plays all
+// Package strategy chooses schedules. TaPCT is the chooser of one run. Search plays all
 // schedules of a small scenario. States returns the abstract states that a run reached, by
 // which a campaign knows a run that came to something new. A random schedule needs no
 // strategy: its chooser is sim.Seeded. The package draws no scenario and knows no campaign.

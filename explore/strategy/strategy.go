@@ -7,13 +7,12 @@ import (
 // The names of the strategies that draw runs.
 const (
 	NamePlain = "plain"
-	NamePCT   = "pct"
 	NameAimed = "aimed"
 	NameTaPCT = "tapct"
 )
 
 // Names are the names of the strategies that draw runs.
-var Names = []string{NamePlain, NameAimed, NamePCT, NameTaPCT}
+var Names = []string{NamePlain, NameAimed, NameTaPCT}
 
 // ScheduleSeeded is the name that recordings have for a schedule whose decisions are all drawn
 // from a seed.
@@ -36,16 +35,14 @@ type Strategy interface {
 	Bound(actors, decisions int) float64
 }
 
-// New returns the strategy with a name. Depth is that of the strategies with a bound. It reports false if no
+// New returns the strategy with a name. Depth is that of NameTaPCT. It reports false if no
 // strategy has the name.
 func New(name string, depth int) (Strategy, bool) {
 	switch name {
 	case NamePlain:
 		return plain{}, true
-	case NamePCT:
-		return pct{depth: depth}, true
 	case NameTaPCT:
-		return tapct{pct{depth: depth}}, true
+		return tapct{depth: depth}, true
 	case NameAimed:
 		return aimed{}, true
 	}
@@ -60,23 +57,19 @@ func (plain) Chooser(seed uint64, _ int) sim.Chooser { return sim.NewSeeded(seed
 func (plain) Schedule() string                       { return ScheduleSeeded }
 func (plain) Bound(int, int) float64                 { return 0 }
 
-// pct draws each run anew, and PCT draws its schedule.
-type pct struct {
+// tapct draws each run anew, and TaPCT draws its schedule.
+type tapct struct {
 	plain
 	depth int
 }
 
-func (p pct) Chooser(seed uint64, estimate int) sim.Chooser { return NewPCT(seed, p.depth, estimate) }
-func (pct) Schedule() string                                { return NamePCT }
-func (p pct) Bound(actors, decisions int) float64           { return PCTBound(actors, decisions, p.depth) }
-
-// tapct is pct with priorities only where steps may depend on each other.
-type tapct struct{ pct }
-
-func (p tapct) Chooser(seed uint64, estimate int) sim.Chooser {
-	return NewTaPCT(seed, p.depth, estimate)
+func (t tapct) Chooser(seed uint64, estimate int) sim.Chooser {
+	return NewTaPCT(seed, t.depth, estimate)
 }
 func (tapct) Schedule() string { return NameTaPCT }
+func (t tapct) Bound(actors, decisions int) float64 {
+	return TaPCTBound(actors, decisions, t.depth)
+}
 
 // aimed draws every second run anew, and aims faults at the moments of that run in the next.
 type aimed struct{ plain }

@@ -39,7 +39,7 @@ func TestExploreRefusesBadInput(t *testing.T) {
 		{"--lock setnx-del extra", `"extra" is no option`},
 		{"--lock setnx-del --faults pauze", "known are network, crash, pause"},
 		{"--lock setnx-del --profile wild", "known are simple, orderly, full"},
-		{"--lock setnx-del --strategy luck", "known are plain, aimed, pct, tapct, exhaustive"},
+		{"--lock setnx-del --strategy luck", "known are plain, aimed, tapct, exhaustive"},
 		{"--lock setnx-del --strategy exhaustive --jobs 2", "--jobs does not belong to --strategy exhaustive"},
 		{"--lock setnx-del --strategy exhaustive --faults pause", "write them into a scenario"},
 		{"--lock setnx-del --strategy exhaustive --scenario nowhere", "nowhere"},
@@ -47,7 +47,7 @@ func TestExploreRefusesBadInput(t *testing.T) {
 		{"--strategy exhaustive", "--lock is missing"},
 		{"--lock setnx-del --strategy exhaustive --out " + file, "file"},
 		{"--lock setnx-del --scenario misdelete", "--scenario belongs to --strategy exhaustive"},
-		{"--lock setnx-del --depth 2", "--depth belongs to --strategy pct and tapct"},
+		{"--lock setnx-del --depth 2", "--depth belongs to --strategy tapct"},
 		{"--lock setnx-del --runs 0", "--runs 0: at least 1"},
 		{"--lock setnx-del --steps -1", "--steps -1"},
 		{"--lock setnx-del --jobs 0", "--jobs 0: from 1"},
@@ -60,8 +60,8 @@ func TestExploreRefusesBadInput(t *testing.T) {
 		{"--lock setnx-del --time -5s", "--time -5s: more than 0"},
 		{"--lock setnx-del --time 0s", "--time 0s: more than 0"},
 		{"--lock setnx-del --strategy exhaustive --time -5s", "--time -5s: more than 0"},
-		{"--lock setnx-del --strategy pct --depth 0", "--depth 0: at least 1"},
-		{"--lock setnx-del --strategy pct --depth -1", "--depth -1: at least 1"},
+		{"--lock setnx-del --strategy tapct --depth 0", "--depth 0: at least 1"},
+		{"--lock setnx-del --strategy tapct --depth -1", "--depth -1: at least 1"},
 		{"--lock setnx-del --runs -3", "--runs -3: at least 1"},
 		{"--lock setnx-del --steps 99999999999999999999", "want a whole number"},
 	} {
@@ -467,12 +467,10 @@ func TestExploreCoversAScenario(t *testing.T) {
 	}
 }
 
-func TestExploreTellsTheBoundOfPCT(t *testing.T) {
-	for _, name := range []string{"pct", "tapct"} {
-		code, out, stderr := call(t, "explore", "--lock", "setnx-cad", "--strategy", name, "--depth", "2", "--runs", "40")
-		if code != exitOK || !strings.Contains(strings.Join(strings.Fields(out), " "), "; "+name+" of depth 2 with at most") {
-			t.Errorf("exit %d\n%s%s", code, out, stderr)
-		}
+func TestExploreTellsTheBound(t *testing.T) {
+	code, out, stderr := call(t, "explore", "--lock", "setnx-cad", "--strategy", "tapct", "--depth", "2", "--runs", "40")
+	if code != exitOK || !strings.Contains(strings.Join(strings.Fields(out), " "), "tapct of depth 2 with at most") {
+		t.Errorf("exit %d\n%s%s", code, out, stderr)
 	}
 }
 
