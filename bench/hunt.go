@@ -11,6 +11,7 @@ import (
 	"lockstep/explore/draw"
 	"lockstep/explore/strategy"
 	"lockstep/known"
+	"lockstep/model"
 	"lockstep/scenarios"
 	"lockstep/scenarios/play"
 	"lockstep/scenarios/subject"
@@ -34,8 +35,7 @@ const (
 	huntTime = 60 * time.Second // of processors
 )
 
-// quarries returns the bugs of the track record, each in the first lock that its scenario shows
-// it in, and the planted bugs.
+// quarries returns the bugs of the track record, and the planted bugs.
 func quarries(h *sim.Host) ([]quarry, error) {
 	rows, err := scenarios.Tagged("track-record")
 	if err != nil {
@@ -44,31 +44,23 @@ func quarries(h *sim.Host) ([]quarry, error) {
 	var all []quarry
 	var seen []explore.Bug
 	for _, sc := range rows {
-		for _, name := range sc.Locks {
-			l, err := subject.Find(name)
-			if err != nil {
-				return nil, err
-			}
-			if sc.Expect[l.Name].Class != scenarios.Bug {
+		bugs, err := bugsOfRow(h, sc)
+		if err != nil {
+			return nil, err
+		}
+		for _, b := range bugs {
+			if i := slices.Index(seen, b); i >= 0 {
+				all[i].name = sc.Name + ", " + all[i].name
 				continue
 			}
-			bugs := explore.BugsOf(h, play.Run(h, sc, l, sc.SeedFirst))
-			for _, b := range bugs {
-				if slices.Contains(seen, b) {
-					continue
-				}
-				seen = append(seen, b)
-				what := known.Title(b.Defect)
-				if b.Defect == "" {
-					what = "no name: " + b.Judge + " " + b.Op
-				}
-				all = append(all, quarry{sc.Name + ": " + what, l.Name, func(h *sim.Host, p explore.Plan, expired func() bool) (int, error) {
-					return explore.Seek(h, p, b, expired)
-				}})
+			seen = append(seen, b)
+			what := known.Title(b.Defect)
+			if b.Defect == "" {
+				what = "no name: " + b.Judge + " " + b.Op
 			}
-			if len(bugs) > 0 {
-				break
-			}
+			all = append(all, quarry{sc.Name + ": " + what, b.Lock, func(h *sim.Host, p explore.Plan, expired func() bool) (int, error) {
+				return explore.Seek(h, p, b, expired)
+			}})
 		}
 	}
 	for _, b := range subject.PlantedBugs() {
@@ -78,6 +70,42 @@ func quarries(h *sim.Host) ([]quarry, error) {
 		}})
 	}
 	return all, nil
+}
+
+// bugsOfRow returns the bugs of a row of the track record: those that its scenario shows in the
+// first lock that has any, and the defects whose row it is, each in the first lock that has it. A
+// want that is not met is no such bug: drawn scenarios have no wants.
+func bugsOfRow(h *sim.Host, sc *scenarios.Scenario) (bugs []explore.Bug, err error) {
+	var locks []*subject.Subject // in which the scenario shows a bug
+	for _, name := range sc.Locks {
+		l, err := subject.Find(name)
+		if err != nil {
+			return nil, err
+		}
+		if sc.Expect[l.Name].Class == scenarios.Bug {
+			locks = append(locks, l)
+		}
+	}
+	for _, l := range locks {
+		for _, b := range explore.BugsOf(h, play.Run(h, sc, l, sc.SeedFirst)) {
+			if b.Judge != model.JudgeWant {
+				bugs = append(bugs, b)
+			}
+		}
+		if len(bugs) > 0 {
+			break
+		}
+	}
+	for _, d := range known.All {
+		has := slices.IndexFunc(locks, d.Applies)
+		if d.Row != sc.Name || has < 0 || slices.ContainsFunc(bugs, func(b explore.Bug) bool { return b.Defect == d.ID }) {
+			continue
+		}
+		b := explore.Bug{Lock: locks[has].Name}
+		b.Defect = d.ID
+		bugs = append(bugs, b)
+	}
+	return bugs, nil
 }
 
 // hunt measures how soon campaigns with all faults meet each bug.

@@ -484,7 +484,7 @@ type Tally struct {
 	Cells *coverage.Table
 	// Unfinished is the number of groups whose failure is not as small as it may be.
 	Unfinished int
-	// Within, Actors and Estimate belong to PCT: the number of runs that had no more
+	// Within, Actors and Estimate belong to strategies with a bound: the number of runs that had no more
 	// decisions than expected, the most actors in one of them, and the most decisions that
 	// were expected of one.
 	Within, Actors, Estimate int

@@ -269,6 +269,32 @@ func TestAGroupGoesByARunThatFailsAgain(t *testing.T) {
 	}
 }
 
+// A campaign of a strategy with a bound goes on to the same bytes. What a run expects depends on
+// the runs of its family before it, which another process may have played.
+func TestACampaignWithABoundGoesOn(t *testing.T) {
+	h := sim.NewHost(t)
+	p := plan("setnx-cad", 30, draw.ClassPause)
+	p.Strategy, p.Depth = StrategyTaPCT, 3
+	var texts [2]string
+	for i, first := range []int{30, 13} {
+		dir, fewer := t.TempDir(), p
+		fewer.Runs = first
+		played(t, h, Campaign{Plan: fewer, Dir: dir})
+		runs := played(t, h, Campaign{Plan: p, Dir: dir})
+		text, err := os.ReadFile(filepath.Join(dir, RunsFile))
+		if err != nil {
+			t.Fatal(err)
+		}
+		texts[i] = string(text)
+		if told := Sum(p, runs).Total(); !strings.Contains(told, "; tapct of depth 3 with at most ") {
+			t.Errorf("it tells no bound: %s", told)
+		}
+	}
+	if texts[0] != texts[1] {
+		t.Error("begun again after 13 runs, the runs differ from those that were played at once")
+	}
+}
+
 // A campaign keeps the scenario of a run that the judges could not decide, and not that of a
 // run which showed nothing.
 func TestTheScenarioOfAnOddRunIsKept(t *testing.T) {
@@ -375,7 +401,7 @@ func TestAFolderOfAnotherCampaignIsLeftAlone(t *testing.T) {
 		"lock setnx-cad there":   func(p *Plan) { p.Lock = "none" },
 		"faults [] there":        func(p *Plan) { p.Faults = []draw.Class{draw.ClassCrash} },
 		"profile simple there":   func(p *Plan) { p.Profile = draw.Full },
-		"strategy plain there":   func(p *Plan) { p.Strategy = StrategyPCT },
+		"strategy plain there":   func(p *Plan) { p.Strategy = StrategyTaPCT },
 		"steps 0 there, 10 here": func(p *Plan) { p.Steps = 10 },
 	} {
 		q := p

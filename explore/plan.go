@@ -48,7 +48,7 @@ type Plan struct {
 const (
 	DefaultStrategy    = strategy.NamePlain
 	StrategyAimed      = strategy.NameAimed
-	StrategyPCT        = strategy.NamePCT
+	StrategyTaPCT      = strategy.NameTaPCT
 	StrategyExhaustive = "exhaustive"
 )
 
@@ -99,9 +99,15 @@ func (p Plan) seeds() string {
 	return fmt.Sprint(p.Seed)
 }
 
-// firstEstimate is the number of decisions that PCT expects of the first run of a family.
+// firstEstimate is the number of decisions that a strategy with a bound expects of the first run of a family.
 // Of a later run it expects as many as the longest run before had.
 const firstEstimate = 200
+
+// Bounded reports whether the strategy prints a bound, which depends on the depth of the plan.
+func (p Plan) Bounded() bool {
+	s, ok := strategy.New(p.Strategy, p.Depth)
+	return ok && s.Bound(1, 1) > 0
+}
 
 // chooser returns the chooser that draws the schedule of a run.
 func (p Plan) chooser(seed uint64, estimate int) sim.Chooser {
@@ -136,7 +142,7 @@ type Run struct {
 	// Scenario is kept if it may be needed again: for failures that may stand for their group,
 	// and for whoever looks into an odd run.
 	draw.Scenario
-	// Estimate, Actors and Decisions belong to PCT.
+	// Estimate, Actors and Decisions belong to strategies with a bound.
 	Estimate  int `json:"estimate,omitempty"`
 	Actors    int `json:"actors,omitempty"`
 	Decisions int `json:"decisions,omitempty"`
@@ -168,7 +174,7 @@ type task struct {
 	from  int    // the run at whose moments it aims; -1: none
 	// fresh are the codes of the situations that from was the first of its family to reach.
 	fresh []int
-	// estimate is the number of decisions that PCT expects.
+	// estimate is the number of decisions that a strategy with a bound expects.
 	estimate int
 }
 
@@ -178,7 +184,7 @@ type task struct {
 // it.
 func (p Plan) next(index int, before []Run) task {
 	t := task{index: index, seed: p.seedOf(index), from: -1}
-	if p.Strategy == StrategyPCT {
+	if p.Bounded() {
 		t.estimate = firstEstimate
 		for _, r := range before {
 			t.estimate = max(t.estimate, r.Decisions)
@@ -231,8 +237,8 @@ func (p Plan) play(h *sim.Host, l *subject.Subject, t task, f *family) (Run, err
 		return r, err
 	}
 	v := p.judge(h, l, sc, r.Seed, chooser)
-	if pct, ok := chooser.(*strategy.PCT); ok {
-		r.Actors, r.Decisions = pct.Actors(), pct.Decisions()
+	if t, ok := chooser.(*strategy.TaPCT); ok {
+		r.Actors, r.Decisions = t.Actors(), t.Decisions()
 	}
 	r.Word, r.Why, r.Steps, r.SimNs = v.Word, v.Why, int64(v.Played.Steps), v.Played.SimNs
 	r.States = strategy.States(v.Played.Trace)

@@ -155,12 +155,11 @@ func (p Plan) Args() []string {
 		return args
 	}
 	args = append(args, "--runs", strconv.Itoa(p.Runs), "--seed", p.seeds())
-	switch p.Strategy {
-	case DefaultStrategy:
-	case StrategyPCT:
-		args = append(args, "--strategy", StrategyPCT, "--depth", strconv.Itoa(p.Depth))
-	default:
+	if p.Strategy != DefaultStrategy {
 		args = append(args, "--strategy", p.Strategy)
+	}
+	if p.Bounded() {
+		args = append(args, "--depth", strconv.Itoa(p.Depth))
 	}
 	if p.Steps > 0 {
 		args = append(args, "--steps", strconv.FormatInt(p.Steps, 10))

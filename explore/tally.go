@@ -96,7 +96,7 @@ func (o Tally) Total() string {
 	if o.Coverage == nil {
 		s += "; " + o.paid()
 	}
-	if o.Plan.Strategy == StrategyPCT {
+	if o.Plan.Bounded() {
 		s += "; " + o.bound()
 	}
 	if o.Ended != "" {
@@ -111,15 +111,15 @@ func (o Tally) Total() string {
 	return s
 }
 
-// bound returns the probability that PCT guarantees for the runs that kept to their
+// bound returns the probability that a strategy guarantees for the runs that kept to their
 // estimates.
 func (o Tally) bound() string {
 	if o.Within == 0 {
-		return "no run kept to the decisions that PCT expected, so there is no bound"
+		return "no run kept to the decisions that " + o.Plan.Strategy + " expected, so there is no bound"
 	}
-	one := strategy.PCTBound(o.Actors, o.Estimate, o.Plan.Depth)
-	s := fmt.Sprintf("pct of depth %d with at most %d actors and %d decisions: what takes %d orderings of messages is met with probability %.2g or more by a run in which it can be, and %.2g or more if it can be in all %d",
-		o.Plan.Depth, o.Actors, o.Estimate, o.Plan.Depth-1, one, -math.Expm1(float64(o.Within)*math.Log1p(-one)), o.Within)
+	one := o.Plan.strategy().Bound(o.Actors, o.Estimate)
+	s := fmt.Sprintf("%s of depth %d with at most %d actors and %d decisions: what takes %d orderings of messages is met with probability %.2g or more by a run in which it can be, and %.2g or more if it can be in all %d",
+		o.Plan.Strategy, o.Plan.Depth, o.Actors, o.Estimate, o.Plan.Depth-1, one, -math.Expm1(float64(o.Within)*math.Log1p(-one)), o.Within)
 	if more := o.Runs - len(o.Died) - o.Within; more > 0 {
 		s += fmt.Sprintf(" (%d more runs had latencies that are exact, or more decisions than expected, and no bound)", more)
 	}

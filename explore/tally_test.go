@@ -73,7 +73,7 @@ func TestTheTotalSpeaksOfStatesAndCells(t *testing.T) {
 // The plan of a campaign is read back from its folder as it was.
 func TestTheFolderOfACampaignKeepsItsPlan(t *testing.T) {
 	p := plan("setnx-del", 300, draw.ClassPause, draw.ClassCrash)
-	p.Strategy, p.Depth, p.Seed, p.Seeds, p.Steps = StrategyPCT, 2, 5, 3, 1000
+	p.Strategy, p.Depth, p.Seed, p.Seeds, p.Steps = StrategyTaPCT, 2, 5, 3, 1000
 	dir := t.TempDir()
 	if err := WriteTally(dir, "locks", Sum(p, nil), nil); err != nil {
 		t.Fatal(err)

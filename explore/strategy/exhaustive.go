@@ -1,4 +1,4 @@
-// Package strategy chooses schedules. PCT is the chooser of one run. Search plays all
+// Package strategy chooses schedules. TaPCT is the chooser of one run. Search plays all
 // schedules of a small scenario. States returns the abstract states that a run reached, by
 // which a campaign knows a run that came to something new. A random schedule needs no
 // strategy: its chooser is sim.Seeded. The package draws no scenario and knows no campaign.
@@ -450,7 +450,12 @@ func reverse(burst []*node, before [][]bool, i, j int) {
 
 // conflict reports whether the order of two steps can make a difference.
 func conflict(a, b sim.Effect) bool {
-	return told(a, b) || told(b, a) || meets(a.Writes, b.Writes) || meets(a.Writes, b.Reads) || meets(b.Writes, a.Reads)
+	return told(a, b) || told(b, a) || touch(a, b)
+}
+
+// touch reports whether one of two steps wrote an object that the other read or wrote.
+func touch(a, b sim.Effect) bool {
+	return meets(a.Writes, b.Writes) || meets(a.Writes, b.Reads) || meets(b.Writes, a.Reads)
 }
 
 // told reports whether a judge could tell that b came after a.

@@ -7,12 +7,12 @@ import (
 // The names of the strategies that draw runs.
 const (
 	NamePlain = "plain"
-	NamePCT   = "pct"
 	NameAimed = "aimed"
+	NameTaPCT = "tapct"
 )
 
 // Names are the names of the strategies that draw runs.
-var Names = []string{NamePlain, NameAimed, NamePCT}
+var Names = []string{NamePlain, NameAimed, NameTaPCT}
 
 // ScheduleSeeded is the name that recordings have for a schedule whose decisions are all drawn
 // from a seed.
@@ -30,16 +30,19 @@ type Strategy interface {
 	// Schedule returns the name of the way in which schedules are drawn, as recordings have
 	// it: ScheduleSeeded if a seed draws all their decisions, else the name of the strategy.
 	Schedule() string
+	// Bound returns the least probability with which a run finds a bug that its chooser is to
+	// find, if the run has at most so many actors and decisions; 0: there is no bound.
+	Bound(actors, decisions int) float64
 }
 
-// New returns the strategy with a name. Depth is that of NamePCT. It reports false if no
+// New returns the strategy with a name. Depth is that of NameTaPCT. It reports false if no
 // strategy has the name.
 func New(name string, depth int) (Strategy, bool) {
 	switch name {
 	case NamePlain:
 		return plain{}, true
-	case NamePCT:
-		return pct{depth: depth}, true
+	case NameTaPCT:
+		return tapct{depth: depth}, true
 	case NameAimed:
 		return aimed{}, true
 	}
@@ -52,15 +55,21 @@ type plain struct{}
 func (plain) Aims(int) bool                          { return false }
 func (plain) Chooser(seed uint64, _ int) sim.Chooser { return sim.NewSeeded(seed) }
 func (plain) Schedule() string                       { return ScheduleSeeded }
+func (plain) Bound(int, int) float64                 { return 0 }
 
-// pct draws each run anew, and PCT draws its schedule.
-type pct struct {
+// tapct draws each run anew, and TaPCT draws its schedule.
+type tapct struct {
 	plain
 	depth int
 }
 
-func (p pct) Chooser(seed uint64, estimate int) sim.Chooser { return NewPCT(seed, p.depth, estimate) }
-func (pct) Schedule() string                                { return NamePCT }
+func (t tapct) Chooser(seed uint64, estimate int) sim.Chooser {
+	return NewTaPCT(seed, t.depth, estimate)
+}
+func (tapct) Schedule() string { return NameTaPCT }
+func (t tapct) Bound(actors, decisions int) float64 {
+	return TaPCTBound(actors, decisions, t.depth)
+}
 
 // aimed draws every second run anew, and aims faults at the moments of that run in the next.
 type aimed struct{ plain }

@@ -9,8 +9,8 @@ func TestStrategiesHaveNames(t *testing.T) {
 			t.Fatalf("there is no strategy %s", name)
 		}
 		want := ScheduleSeeded
-		if name == NamePCT {
-			want = NamePCT
+		if name == NameTaPCT {
+			want = name
 		}
 		if got := s.Schedule(); got != want {
 			t.Errorf("%s draws schedules as %s, want %s", name, got, want)
@@ -22,7 +22,7 @@ func TestStrategiesHaveNames(t *testing.T) {
 }
 
 func TestWhichRunsAim(t *testing.T) {
-	for name, want := range map[string]int{NamePlain: 0, NamePCT: 0, NameAimed: 50} { // of a hundred
+	for name, want := range map[string]int{NamePlain: 0, NameTaPCT: 0, NameAimed: 50} { // of a hundred
 		s, _ := New(name, 2)
 		aims := 0
 		for index := range 100 {

@@ -51,7 +51,7 @@ func (a *app) exploreCommand() *cobra.Command {
 			"A campaign with faults ends before its last run if it is full: its faults met each cell that they can meet, and the last 300 runs brought no new one. --keep-going plays on. " +
 			"A cell is an operation, who has the lock then, a moment of the operation, and a kind of fault.\n" +
 			"The strategies: plain (each run is drawn anew), aimed (every second run adds faults at moments that had none), " +
-			"pct (--depth orderings of messages that it is to get right), and exhaustive: all schedules of two clients, with --faults network one message lost; --scenario FILE: of this one.",
+			"tapct (--depth orderings of messages that it is to get right), and exhaustive: all schedules of two clients, with --faults network one message lost; --scenario FILE: of this one.",
 		examples: []string{
 			"explore --lock setnx-del --faults pause --runs 300", "explore --lock setnx-del --faults network --strategy exhaustive",
 			"explore --lock setnx-cad --faults all --runs 100 --out campaign",
@@ -209,8 +209,8 @@ func planFlags(f *pflag.FlagSet, p *explore.Plan, w *planWords) {
 	whole(f, &p.Runs, "runs", 1000, atLeast(1), "how many runs are played")
 	whole(f, &p.Steps, "steps", 0, atLeast(0), "a budget of steps besides; 0: none")
 	seedFlag(f, &w.seeds, "1", "the seeds, `N or A..B`; several share the runs, a hundred at a time")
-	oneOf(f, &p.Strategy, "strategy", explore.DefaultStrategy, append(slices.Clone(strategy.Names), explore.StrategyExhaustive), "how the next run comes about: plain draws each anew, aimed adds faults at moments that had none to every second run, pct orders steps by chance, exhaustive plays all schedules of two clients")
-	whole(f, &p.Depth, "depth", 0, atLeast(1), "of --strategy pct; default 3")
+	oneOf(f, &p.Strategy, "strategy", explore.DefaultStrategy, append(slices.Clone(strategy.Names), explore.StrategyExhaustive), "how the next run comes about: plain draws each anew, aimed adds faults at moments that had none to every second run, tapct orders messages by chance, exhaustive plays all schedules of two clients")
+	whole(f, &p.Depth, "depth", 0, atLeast(1), "of --strategy tapct; default 3")
 	f.BoolVar(&w.keepGoing, "keep-going", false, "play on when the campaign is full")
 	f.StringVar(&p.Case, "scenario", "", "of --strategy exhaustive: the `SCENARIO` or file to play")
 }
@@ -368,9 +368,9 @@ func planned(p *explore.Plan, c *explore.Campaign, w planWords, shard string) er
 		return err
 	}
 	switch {
-	case p.Strategy != explore.StrategyPCT && p.Depth != 0:
-		return errors.New("--depth belongs to --strategy pct")
-	case p.Strategy == explore.StrategyPCT && p.Depth == 0:
+	case !p.Bounded() && p.Depth != 0:
+		return errors.New("--depth belongs to --strategy tapct")
+	case p.Bounded() && p.Depth == 0:
 		p.Depth = 3
 	}
 	if shard != "" {

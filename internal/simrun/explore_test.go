@@ -43,7 +43,7 @@ func TestExploreRefusesBadInput(t *testing.T) {
 		{"--lock setnx-del extra", `"extra" is no option`},
 		{"--lock setnx-del --faults pauze", "known are network, crash, pause"},
 		{"--lock setnx-del --profile wild", "known are simple, orderly, full"},
-		{"--lock setnx-del --strategy luck", "known are plain, aimed, pct, exhaustive"},
+		{"--lock setnx-del --strategy luck", "known are plain, aimed, tapct, exhaustive"},
 		{"--lock setnx-del --strategy exhaustive --jobs 2", "--jobs does not belong to --strategy exhaustive"},
 		{"--lock setnx-del --strategy exhaustive --faults pause", "write them into a scenario"},
 		{"--lock setnx-del --strategy exhaustive --scenario nowhere", "nowhere"},
@@ -51,7 +51,7 @@ func TestExploreRefusesBadInput(t *testing.T) {
 		{"--strategy exhaustive", "--lock is missing"},
 		{"--lock setnx-del --strategy exhaustive --out " + file, "file"},
 		{"--lock setnx-del --scenario misdelete", "--scenario belongs to --strategy exhaustive"},
-		{"--lock setnx-del --depth 2", "--depth belongs to --strategy pct"},
+		{"--lock setnx-del --depth 2", "--depth belongs to --strategy tapct"},
 		{"--lock setnx-del --runs 0", "--runs 0: at least 1"},
 		{"--lock setnx-del --steps -1", "--steps -1"},
 		{"--lock setnx-del --jobs 0", "--jobs 0: from 1"},
@@ -64,8 +64,8 @@ func TestExploreRefusesBadInput(t *testing.T) {
 		{"--lock setnx-del --time -5s", "--time -5s: more than 0"},
 		{"--lock setnx-del --time 0s", "--time 0s: more than 0"},
 		{"--lock setnx-del --strategy exhaustive --time -5s", "--time -5s: more than 0"},
-		{"--lock setnx-del --strategy pct --depth 0", "--depth 0: at least 1"},
-		{"--lock setnx-del --strategy pct --depth -1", "--depth -1: at least 1"},
+		{"--lock setnx-del --strategy tapct --depth 0", "--depth 0: at least 1"},
+		{"--lock setnx-del --strategy tapct --depth -1", "--depth -1: at least 1"},
 		{"--lock setnx-del --runs -3", "--runs -3: at least 1"},
 		{"--lock setnx-del --steps 99999999999999999999", "want a whole number"},
 	} {
@@ -542,9 +542,9 @@ func TestExploreCoversAScenario(t *testing.T) {
 	}
 }
 
-func TestExploreTellsTheBoundOfPCT(t *testing.T) {
-	code, out, stderr := call(t, "explore", "--lock", "setnx-cad", "--strategy", "pct", "--depth", "2", "--runs", "40")
-	if code != exitOK || !strings.Contains(strings.Join(strings.Fields(out), " "), "pct of depth 2 with at most") {
+func TestExploreTellsTheBound(t *testing.T) {
+	code, out, stderr := call(t, "explore", "--lock", "setnx-cad", "--strategy", "tapct", "--depth", "2", "--runs", "40")
+	if code != exitOK || !strings.Contains(strings.Join(strings.Fields(out), " "), "tapct of depth 2 with at most") {
 		t.Errorf("exit %d\n%s%s", code, out, stderr)
 	}
 }

@@ -17,7 +17,7 @@ func TestTheArgumentsOfAPlanMakeIt(t *testing.T) {
 	for _, p := range []explore.Plan{
 		{Lock: "x@1", Profile: draw.Simple, Strategy: explore.DefaultStrategy, Seed: 3, Runs: 20},
 		{Lock: "x@1", Profile: draw.Simple, Strategy: explore.DefaultStrategy, Seed: 3, Runs: 20, Settled: explore.SettledRuns},
-		{Lock: "x@1", Faults: draw.Classes, Profile: draw.Full, Strategy: explore.StrategyPCT, Depth: 3, Seed: 1, Runs: 500, Steps: 9000},
+		{Lock: "x@1", Faults: draw.Classes, Profile: draw.Full, Strategy: explore.StrategyTaPCT, Depth: 3, Seed: 1, Runs: 500, Steps: 9000},
 		{Lock: "x@1", Faults: network, Profile: draw.Simple, Strategy: explore.DefaultStrategy, Seed: 5, Seeds: 3, Runs: 300},
 		{Lock: "x@1", Faults: network, Strategy: explore.StrategyExhaustive},
 		{Lock: "x@1", Faults: network, Strategy: explore.StrategyExhaustive, Runs: 8, Case: "small.yaml"},
