@@ -101,36 +101,76 @@ func (a *app) explore(in invocation, o exploreFlags) (int, error) {
 		}
 	}
 	defer cleanup()
-	stop, quiet := a.interrupts(cleanup)
+	c.Plan, c.Dir = p, work
+	return a.campaign(campaigning{
+		Campaign: c, out: out, limit: limit, jobs: o.jobs, asJSON: asJSON, cleanup: cleanup,
+		begin: func(playing context.Context, _ func(error)) (func(bool), error) {
+			c.Player = func() (explore.Player, error) { return player(playing, p) }
+			return func(bool) {}, nil
+		},
+	})
+}
+
+// campaigning is a campaign that a command plays.
+type campaigning struct {
+	*explore.Campaign
+	out    string        // the folder that the user named; "": none
+	limit  time.Duration // of the whole command; 0: none
+	jobs   int           // processes that make failures small
+	asJSON bool
+	// begin says who plays the campaign, until playing has ended. It sets the Player or the
+	// Family of the campaign. Whoever plays ends the campaign by fail. end is called when all is
+	// played, or when the play ended before.
+	begin func(playing context.Context, fail func(error)) (end func(complete bool), err error)
+	// cleanup is called before the program ends by a second interrupt.
+	cleanup func()
+}
+
+// campaign plays a campaign or a shard, makes small what it found, and tells and keeps it.
+func (a *app) campaign(c campaigning) (int, error) {
+	stop, quiet := a.interrupts(c.cleanup)
 	defer quiet()
-	told := a.tellProgress(limit)
-	t := newTime(stop, limit)
+	told := a.tellProgress(c.limit)
+	t := newTime(stop, c.limit)
 	defer t.end()
 	playing := t.hard
-	if limit > 0 && c.Of == 1 {
+	if c.limit > 0 && c.Of == 1 {
 		var end func()
 		playing, end = context.WithCancel(t.hard)
 		defer end()
-		go endInTime(playing, limit, told.progress, end)
-	} else if limit > 0 {
+		go endInTime(playing, c.limit, told.progress, end)
+	} else if c.limit > 0 {
 		var end func()
 		playing, end = context.WithDeadline(stop, t.until)
 		defer end()
 	}
+	playing, fail := context.WithCancelCause(playing)
+	defer fail(nil)
 	go told.each(t.hard)
-	c.Plan, c.Stop, c.Dir, c.Progress = p, playing, work, told.played
-	c.Player = func() (explore.Player, error) { return player(playing, p) }
+	c.Stop, c.Progress = playing, told.played
 	c.Found = func(f explore.Failed, r explore.Run, recording string) {
 		if a.quiet {
 			return
 		}
 		a.say("found in run %d (seed %d): %s %s at %s: %s", r.Index, r.Seed, f.Class, f.Judge, f.Op, f.Why)
-		if out != "" {
+		if c.out != "" {
 			a.say("    replay: %s replay %s", program(), recording)
 		}
 	}
+	end, err := c.begin(playing, fail)
+	switch {
+	case err != nil && playing.Err() != nil:
+		a.say("simrun: incomplete: it was stopped; the same command goes on with it")
+		return exitUndecided, nil
+	case err != nil:
+		return 0, err
+	}
 	runs, complete, err := c.Run()
+	end(complete)
 	told.clear()
+	if why := context.Cause(playing); err == nil && why != nil && !errors.Is(why, playing.Err()) {
+		err = why
+	}
 	var other *explore.OtherCampaignError
 	switch {
 	case errors.As(err, &other):
@@ -139,15 +179,15 @@ func (a *app) explore(in invocation, o exploreFlags) (int, error) {
 		return 0, err
 	}
 	if c.Of > 1 {
-		fmt.Fprintf(a.out, "shard %d of %d is kept in %s; when all are done: %s merge DIR ... --out DIR\n", c.Shard+1, c.Of, out, program())
+		fmt.Fprintf(a.out, "shard %d of %d is kept in %s; when all are done: %s merge DIR ... --out DIR\n", c.Shard+1, c.Of, c.out, program())
 		if !complete {
 			a.say("simrun: incomplete: it was stopped; the same command goes on with it")
 			return exitUndecided, nil
 		}
 		return exitOK, nil
 	}
-	s := &explore.Shrinking{Plan: p, Jobs: c.Jobs, Dir: out, From: []string{work}}
-	return a.conclude(t, s, told, runs, out, asJSON)
+	s := &explore.Shrinking{Plan: c.Plan, Jobs: c.jobs, Dir: c.out, From: []string{c.Dir}}
+	return a.conclude(t, s, told, runs, c.out, c.asJSON)
 }
 
 // lateMost limits the time after --time that a worker has for its last run.

@@ -1,0 +1,292 @@
+package farm_test
+
+import (
+	"bufio"
+	"bytes"
+	"fmt"
+	"io"
+	"maps"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"lockstep/internal/filetest"
+	"lockstep/internal/longtest"
+	"lockstep/locktest"
+	_ "lockstep/locktest/redistest"
+	"lockstep/peers/farm"
+)
+
+// The tests call this program, which is simrun with the command farm, and so do farms, which
+// start it to play their runs.
+func TestMain(m *testing.M) {
+	if len(os.Args) > 1 && !strings.HasPrefix(os.Args[1], "-") {
+		locktest.RegisterFarm(farm.JetStream{})
+		locktest.Main()
+		return
+	}
+	os.Exit(m.Run())
+}
+
+// process is simrun while it runs.
+type process struct {
+	*exec.Cmd
+	args  string
+	ended chan struct{}
+
+	mu  sync.Mutex
+	out bytes.Buffer // stdout and stderr
+}
+
+func (p *process) Write(text []byte) (int, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.out.Write(text)
+}
+
+func (p *process) said() string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.out.String()
+}
+
+// begin starts simrun, which ends with the test. before is a shell command that comes before it.
+func begin(t *testing.T, before string, args ...string) *process {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &process{Cmd: exec.Command(self, args...), args: strings.Join(args, " "), ended: make(chan struct{})}
+	if before != "" {
+		p.Cmd = exec.Command("sh", append([]string{"-c", before + `; exec "$0" "$@"`, self}, args...)...)
+	}
+	p.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	p.Stdout, p.Stderr = p, p
+	if err := p.Start(); err != nil {
+		t.Fatal(err)
+	}
+	go func() { _ = p.Wait(); close(p.ended) }()
+	t.Cleanup(func() {
+		_ = p.Process.Kill()
+		<-p.ended
+		if t.Failed() {
+			t.Logf("%s: exit %d\n%s", p.args, p.ProcessState.ExitCode(), p.said())
+		}
+	})
+	return p
+}
+
+// patience is the time that a process may take until it has done what a test waits for, on a
+// machine that is busy with other things.
+const patience = 3 * time.Minute
+
+// end waits for the end of a process, which must have this exit code.
+func (p *process) end(t *testing.T, code int) {
+	t.Helper()
+	select {
+	case <-p.ended:
+	case <-time.After(patience):
+		t.Fatalf("%s does not end", p.args)
+	}
+	if got := p.ProcessState.ExitCode(); got != code {
+		t.Fatalf("%s: exit %d, want %d", p.args, got, code)
+	}
+}
+
+// kill ends a process as kill -9 does.
+func (p *process) kill() {
+	_ = p.Process.Kill()
+	<-p.ended
+}
+
+// until waits until something is so.
+func until(t *testing.T, what string, is func() bool) {
+	t.Helper()
+	for begun := time.Now(); !is(); time.Sleep(5 * time.Millisecond) {
+		if time.Since(begun) > patience {
+			t.Fatalf("after %v: not yet: %s", patience, what)
+		}
+	}
+}
+
+// played returns the number of runs in the folder of a farm.
+func played(dir string) int {
+	text, err := os.ReadFile(filepath.Join(dir, "campaign", "runs.jsonl"))
+	if err != nil {
+		return 0
+	}
+	return bytes.Count(text, []byte("\n"))
+}
+
+// freePort returns an address with a port that nobody listens at.
+func freePort(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = l.Close() }()
+	return l.Addr().String()
+}
+
+// campaign is what the farms of these tests play.
+func campaign(t *testing.T) (args []string, runs int) {
+	runs = longtest.Size(t, 330, 1530)
+	return []string{"--lock", "setnx-del", "--faults", "pause", "--runs", strconv.Itoa(runs)}, runs
+}
+
+// onePlayed is the folder that one process writes for campaign, once a test has asked for it.
+var onePlayed map[string]string
+
+// sameAsOne compares the folder of a farm with the one that one process writes.
+func sameAsOne(t *testing.T, dir string) {
+	t.Helper()
+	if onePlayed == nil {
+		folder := t.TempDir()
+		args, _ := campaign(t)
+		begin(t, "", append([]string{"explore", "--out", folder, "--jobs", "1"}, args...)...).end(t, 1)
+		onePlayed = filetest.Contents(t, folder)
+	}
+	got := filetest.Contents(t, filepath.Join(dir, "campaign"))
+	if !maps.Equal(got, onePlayed) {
+		t.Errorf("the folder of the farm has %v, and that of one process %v, or their contents differ", slices.Sorted(maps.Keys(got)), slices.Sorted(maps.Keys(onePlayed)))
+		for name, text := range onePlayed {
+			if got[name] != text {
+				t.Errorf("%s differs", name)
+			}
+		}
+	}
+	if _, err := os.Stat(filepath.Join(dir, "queue")); err == nil {
+		t.Error("the data of the queue is still there")
+	}
+}
+
+func TestOneCommand(t *testing.T) {
+	args, _ := campaign(t)
+	dir := t.TempDir()
+	begin(t, "", append([]string{"farm", "--dir", dir, "--workers", "2"}, args...)...).end(t, 1)
+	sameAsOne(t, dir)
+	// merge, which knows nothing of queues, says that the campaign is complete.
+	p := begin(t, "", "merge", filepath.Join(dir, "campaign"))
+	p.end(t, 1)
+	if strings.Contains(p.said(), "incomplete") {
+		t.Error(p.said())
+	}
+	// The same command has nothing more to do.
+	begin(t, "", append([]string{"farm", "--dir", dir, "--workers", "0"}, args...)...).end(t, 1)
+	sameAsOne(t, dir)
+}
+
+// Workers are killed while they play, and others come. So are the processes in which they play.
+func TestWorkersAreKilled(t *testing.T) {
+	args, runs := campaign(t)
+	dir, address := t.TempDir(), freePort(t)
+	work := func() *process { return begin(t, "", "farm", "work", "--queue", "nats://"+address, "--workers", "1") }
+	workers := []*process{work(), work()} // they wait for the coordinator
+	coordinator := begin(t, "", append([]string{"farm", "--dir", dir, "--workers", "0", "--listen", address}, args...)...)
+	for i := 0; played(dir) < runs; i++ {
+		before := played(dir)
+		if i > 3 {
+			break
+		}
+		var player int
+		until(t, "a worker plays", func() bool { player = playerOf(workers[i%2].Process.Pid); return player > 0 || played(dir) == runs })
+		if player > 0 && i%2 == 1 {
+			_ = syscall.Kill(player, syscall.SIGKILL)
+		} else {
+			workers[i%2].kill()
+			workers[i%2] = work()
+		}
+		until(t, "more runs are played", func() bool { return played(dir) > before || played(dir) == runs })
+	}
+	coordinator.end(t, 1)
+	sameAsOne(t, dir)
+}
+
+// playerOf returns the process in which a worker plays; 0: there is none.
+func playerOf(worker int) int {
+	all, err := filepath.Glob("/proc/[0-9]*/stat")
+	if err != nil {
+		return 0
+	}
+	for _, file := range all {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			continue
+		}
+		var pid, parent int
+		var state string
+		_, after, _ := bytes.Cut(text, []byte(") "))
+		_, err1 := fmt.Sscan(string(after), &state, &parent)
+		_, err2 := fmt.Sscan(string(text), &pid)
+		if err1 == nil && err2 == nil && parent == worker && state != "Z" {
+			return pid
+		}
+	}
+	return 0
+}
+
+// The coordinator is killed again and again, with the workers in it and without.
+func TestTheCoordinatorIsKilled(t *testing.T) {
+	args, runs := campaign(t)
+	dir, address := t.TempDir(), freePort(t)
+	args = append([]string{"farm", "--dir", dir, "--workers", "1", "--listen", address}, args...)
+	begin(t, "", "farm", "work", "--queue", "nats://"+address, "--workers", "1")
+	for after := 1; after < runs; after += runs / 3 {
+		coordinator := begin(t, "", args...)
+		until(t, fmt.Sprintf("%d runs are played", after), func() bool { return played(dir) >= after })
+		coordinator.kill()
+	}
+	begin(t, "", args...).end(t, 1)
+	sameAsOne(t, dir)
+}
+
+// An interrupt ends a coordinator and a worker within 5 seconds, and the same command goes on.
+func TestAnInterrupt(t *testing.T) {
+	args, _ := campaign(t)
+	dir, address := t.TempDir(), freePort(t)
+	args = append([]string{"farm", "--dir", dir, "--workers", "1", "--listen", address}, args...)
+	worker := begin(t, "", "farm", "work", "--queue", "nats://"+address, "--workers", "1")
+	coordinator := begin(t, "", args...)
+	until(t, "a family is played", func() bool { return played(dir) >= 100 })
+	begun := time.Now()
+	for _, p := range []*process{worker, coordinator} {
+		if err := p.Process.Signal(os.Interrupt); err != nil {
+			t.Fatal(err)
+		}
+	}
+	worker.end(t, 0)
+	coordinator.end(t, 1) // it found a bug
+	if took := time.Since(begun); took > 5*time.Second {
+		t.Errorf("it took %v", took)
+	}
+	begin(t, "", args...).end(t, 1)
+	sameAsOne(t, dir)
+}
+
+// The disk is full, and so no file may grow beyond a size. Whoever waits for the queue says so, and when there is
+// room again the same command goes on.
+func TestAFullDisk(t *testing.T) {
+	args, _ := campaign(t)
+	dir := t.TempDir()
+	args = append([]string{"farm", "--dir", dir, "--workers", "1"}, args...)
+	p := begin(t, "ulimit -f 40", args...) // blocks of 512 or 1024 bytes
+	p.end(t, 74)
+	if !strings.Contains(p.said(), "input or output failed: ") {
+		t.Error(p.said())
+	}
+	begin(t, "", args...).end(t, 1)
+	sameAsOne(t, dir)
+}
+
+var _ = bufio.NewReader
+var _ = io.EOF
