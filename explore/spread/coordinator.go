@@ -17,8 +17,6 @@ const (
 	// LookAgain is the time after which it looks for a result of which it heard nothing, and
 	// offers the task again if there is none.
 	LookAgain = 5 * time.Second
-	// GiveUp is the time for which it bears a queue that fails.
-	GiveUp = time.Minute
 	// Silent is the time after which a worker that says nothing is taken for gone.
 	Silent = 5 * Beat
 )
@@ -28,13 +26,16 @@ const (
 type Coordinator struct {
 	queue     Queue
 	lookAgain time.Duration
-	giveUp    time.Duration
+	patience  time.Duration
 
 	mu      sync.Mutex
 	waiting map[string]chan struct{} // by task: whoever waits for its result
 	workers map[string]seen          // by name
 	now     func() time.Time
-	ended   int // runs of workers that are gone
+	// trouble is what a worker said since the last result of why the queue takes no results, for
+	// the first time at the instant since; "": none said so.
+	trouble string
+	since   time.Time
 }
 
 // seen is what a worker said last.
@@ -49,13 +50,11 @@ type QueueError struct{ Err error }
 func (e *QueueError) Error() string { return fmt.Sprintf("the queue failed: %v", e.Err) }
 func (e *QueueError) Unwrap() error { return e.Err }
 
-// NewCoordinator returns a coordinator, which hears the workers until ctx ends. now is the clock
-// by which a silent worker is taken for gone; nil: time.Now.
-func NewCoordinator(ctx context.Context, q Queue, now func() time.Time) (*Coordinator, error) {
-	if now == nil {
-		now = time.Now
-	}
-	c := &Coordinator{queue: q, lookAgain: LookAgain, giveUp: GiveUp, waiting: map[string]chan struct{}{}, workers: map[string]seen{}, now: now}
+// NewCoordinator returns a coordinator, which hears the workers until ctx ends. patience is the
+// time for which it bears a queue that fails. now is the clock by which a silent worker is taken
+// for gone, and may jump.
+func NewCoordinator(ctx context.Context, q Queue, patience time.Duration, now func() time.Time) (*Coordinator, error) {
+	c := &Coordinator{queue: q, lookAgain: LookAgain, patience: patience, waiting: map[string]chan struct{}{}, workers: map[string]seen{}, now: now}
 	texts, err := q.Hear(ctx)
 	if err != nil {
 		return nil, &QueueError{err}
@@ -78,6 +77,12 @@ func (c *Coordinator) hear(told Told) {
 		delete(c.workers, told.Worker)
 	} else {
 		c.workers[told.Worker] = seen{told, c.now()}
+	}
+	if told.Trouble != "" {
+		if c.trouble == "" {
+			c.since = time.Now()
+		}
+		c.trouble = told.Trouble
 	}
 	if w := c.waiting[told.Kept]; w != nil {
 		select {
@@ -148,10 +153,16 @@ func (c *Coordinator) result(ctx context.Context, t Task) ([]explore.Run, error)
 		case ctx.Err() != nil:
 			return nil, ctx.Err()
 		case runs != nil:
+			c.mu.Lock()
+			c.trouble = ""
+			c.mu.Unlock()
 			return runs, nil
 		case err == nil:
 			fails = time.Now()
-		case time.Since(fails) >= c.giveUp:
+			if err := c.refuses(); err != nil {
+				return nil, err
+			}
+		case time.Since(fails) >= c.patience:
 			return nil, &QueueError{err}
 		}
 		select {
@@ -178,4 +189,14 @@ func (c *Coordinator) look(ctx context.Context, t Task, name string, task []byte
 		}
 	}
 	return nil, c.queue.Offer(ctx, name, task)
+}
+
+// refuses returns an error if the queue has taken no result for too long.
+func (c *Coordinator) refuses() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.trouble != "" && time.Since(c.since) >= c.patience {
+		return &QueueError{fmt.Errorf("it takes no results: %s", c.trouble)}
+	}
+	return nil
 }

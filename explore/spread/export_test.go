@@ -8,6 +8,6 @@ var (
 	ReadResult  = readResult
 )
 
-func (c *Coordinator) Hurry() { c.lookAgain, c.giveUp = 20*time.Millisecond, time.Second }
+func (c *Coordinator) Hurry() { c.lookAgain = 20 * time.Millisecond }
 
 func (c *Coordinator) Heard(told Told) { c.hear(told) }

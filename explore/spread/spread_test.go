@@ -9,6 +9,7 @@ import (
 	"math/rand/v2"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -104,7 +105,7 @@ func work(t *testing.T, e spread.Engine, n int, player func(explore.Plan) explor
 // farm plays a plan in a folder by the workers of an engine.
 func farm(t *testing.T, e spread.Engine, p explore.Plan, dir string, stop context.Context) (complete bool, err error) {
 	t.Helper()
-	c, err := spread.NewCoordinator(t.Context(), open(t, e), nil)
+	c, err := spread.NewCoordinator(t.Context(), open(t, e), time.Second, time.Now)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -162,7 +163,7 @@ func TestACoordinatorThatIsStoppedGoesOn(t *testing.T) {
 	dir := t.TempDir()
 	for after := 1; ; after += 130 {
 		stop, end := context.WithCancel(t.Context())
-		c, err := spread.NewCoordinator(t.Context(), open(t, e), nil)
+		c, err := spread.NewCoordinator(t.Context(), open(t, e), time.Second, time.Now)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -299,24 +300,30 @@ func TestABrokenResultIsPlayedAgain(t *testing.T) {
 // A queue that fails for long ends the coordinator with an error, and the campaign goes on later.
 func TestAQueueThatFails(t *testing.T) {
 	p := plan(250)
+	want := one(t, p)
 	broken := errors.New("no space left")
-	dir := t.TempDir()
-	e := &queuetest.Engine{Fail: func(method string) error {
-		if method == "Offer" {
-			return broken
-		}
-		return nil
-	}}
-	var failed *spread.QueueError
-	if complete, err := farm(t, e, p, dir, t.Context()); complete || !errors.As(err, &failed) || !errors.Is(err, broken) {
-		t.Fatalf("%v, %v; want a spread.QueueError", complete, err)
+	for _, method := range []string{"Offer", "Keep"} {
+		t.Run(method, func(t *testing.T) {
+			dir := t.TempDir()
+			var mended atomic.Bool
+			e := &queuetest.Engine{Fail: func(called string) error {
+				if called == method && !mended.Load() {
+					return broken
+				}
+				return nil
+			}}
+			work(t, e, 1, fine)
+			var failed *spread.QueueError
+			if complete, err := farm(t, e, p, dir, t.Context()); complete || !errors.As(err, &failed) || !strings.Contains(err.Error(), broken.Error()) {
+				t.Fatalf("%v, %v; want a QueueError", complete, err)
+			}
+			mended.Store(true)
+			if complete, err := farm(t, e, p, dir, t.Context()); err != nil || !complete {
+				t.Fatal(complete, err)
+			}
+			same(t, dir, want)
+		})
 	}
-	e.Fail = nil
-	work(t, e, 1, fine)
-	if complete, err := farm(t, e, p, dir, t.Context()); err != nil || !complete {
-		t.Fatal(complete, err)
-	}
-	same(t, dir, one(t, p))
 }
 
 // The clock by which a worker is taken for gone may jump. A worker that is there is seen again
@@ -325,7 +332,7 @@ func TestAClockThatJumps(t *testing.T) {
 	var mu sync.Mutex
 	now := time.Unix(1_000_000, 0)
 	set := func(to time.Time) { mu.Lock(); defer mu.Unlock(); now = to }
-	c, err := spread.NewCoordinator(t.Context(), open(t, &queuetest.Engine{}), func() time.Time { mu.Lock(); defer mu.Unlock(); return now })
+	c, err := spread.NewCoordinator(t.Context(), open(t, &queuetest.Engine{}), time.Second, func() time.Time { mu.Lock(); defer mu.Unlock(); return now })
 	if err != nil {
 		t.Fatal(err)
 	}

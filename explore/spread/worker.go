@@ -23,9 +23,15 @@ type Told struct {
 	Families int `json:"families"`
 	// Kept is the name of the task whose result the worker has just kept; "": none.
 	Kept string `json:"kept,omitempty"`
+	// Trouble says why the queue did not take the last result; "": it did.
+	Trouble string `json:"trouble,omitempty"`
 	// Ended reports whether the worker has ended.
 	Ended bool `json:"ended,omitempty"`
 }
+
+// deaths is the number of times that a run which took its process with it is played again. The
+// process may have been killed from outside.
+const deaths = 3
 
 // Worker plays tasks of a queue, one at a time.
 type Worker struct {
@@ -47,7 +53,7 @@ type Worker struct {
 // this program must not play, and a BadRunError.
 func (w *Worker) Run(ctx context.Context) error {
 	w.told = Told{Worker: w.Name}
-	w.families = explore.Families{Stop: ctx, Again: 1}
+	w.families = explore.Families{Stop: ctx, Again: deaths}
 	defer w.families.Close()
 	defer func() {
 		w.told.Lock, w.told.Ended = "", true
@@ -163,11 +169,14 @@ func (w *Worker) keep(ctx context.Context, t Task, runs []explore.Run, taken Tak
 	if err := w.Queue.Keep(ctx, t.Name(), text); err != nil {
 		if ctx.Err() == nil {
 			w.trouble(err)
+			w.told.Trouble = err.Error()
+			w.tell("")
 			w.pause(ctx)
 		}
 		_ = taken.Return() // it comes again anyway
 		return nil
 	}
+	w.told.Trouble = ""
 	w.trouble(taken.Done())
 	w.tell(t.Name())
 	return nil

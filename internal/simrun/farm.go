@@ -41,7 +41,7 @@ type farmFlags struct {
 	words              planWords
 	dir, queue, listen string
 	workers, ahead     int
-	limit              time.Duration
+	limit, patience    time.Duration
 	asJSON             bool
 }
 
@@ -69,6 +69,8 @@ func (a *app) farmCommands() []*cobra.Command {
 	workersFlag(f, &o.workers, 0)
 	whole(f, &o.ahead, "ahead", 32, bounds{1, 1 << 16}, "families in the queue at a time: at least two per worker")
 	f.Var(length{&o.limit}, "time", "end after this time; failures are made as small as it allows")
+	o.patience = time.Minute
+	f.Var(length{&o.patience}, "patience", "end when the queue has failed for this time")
 	jsonFlag(f, &o.asJSON, "the result as JSON Lines")
 	a.quietFlag(f, "only the totals and the bugs")
 	c.AddCommand(a.farmWorkCommand())
@@ -130,7 +132,7 @@ func (a *app) openFarm(ctx context.Context, o farmFlags, fail func(error)) (open
 		return openedFarm{}, &spread.QueueError{Err: err}
 	}
 	hearing, deaf := context.WithCancel(ctx)
-	coordinator, err := spread.NewCoordinator(hearing, q, nil)
+	coordinator, err := spread.NewCoordinator(hearing, q, o.patience, time.Now)
 	if err != nil {
 		deaf()
 		q.Close()

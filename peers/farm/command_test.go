@@ -1,10 +1,8 @@
 package farm_test
 
 import (
-	"bufio"
 	"bytes"
 	"fmt"
-	"io"
 	"maps"
 	"net"
 	"os"
@@ -278,7 +276,7 @@ func TestAnInterrupt(t *testing.T) {
 func TestAFullDisk(t *testing.T) {
 	args, _ := campaign(t)
 	dir := t.TempDir()
-	args = append([]string{"farm", "--dir", dir, "--workers", "1"}, args...)
+	args = append([]string{"farm", "--dir", dir, "--workers", "1", "--patience", "2s"}, args...)
 	p := begin(t, "ulimit -f 40", args...) // blocks of 512 or 1024 bytes
 	p.end(t, 74)
 	if !strings.Contains(p.said(), "input or output failed: ") {
@@ -288,5 +286,3 @@ func TestAFullDisk(t *testing.T) {
 	sameAsOne(t, dir)
 }
 
-var _ = bufio.NewReader
-var _ = io.EOF
