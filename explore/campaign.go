@@ -353,17 +353,38 @@ func (c *Campaign) open() (runs []Run, whole int64, err error) {
 	case err != nil:
 		return nil, 0, err
 	}
-	more := mine.Runs > old.Runs || mine.Settled != old.Settled
+	more, err := c.continues(old)
+	if more && err == nil {
+		err = mine.write(c.Dir)
+	}
+	return runs, whole, err
+}
+
+// continues returns an OtherCampaignError if this campaign does not go on with an older one. more
+// reports whether it asks for more runs than that, or for another end.
+func (c *Campaign) continues(old shardFile) (more bool, err error) {
+	mine := c.file()
+	more = mine.Runs > old.Runs || mine.Settled != old.Settled
 	if more {
 		old.Runs, old.Settled = max(mine.Runs, old.Runs), mine.Settled
 	}
 	if d := mine.difference(old); d != "" {
-		return nil, 0, &OtherCampaignError{c.Dir, d}
+		return false, &OtherCampaignError{c.Dir, d}
 	}
-	if more {
-		return runs, whole, mine.write(c.Dir)
+	return more, nil
+}
+
+// Fits returns an OtherCampaignError if Dir has another campaign. It writes nothing.
+func (c *Campaign) Fits() error {
+	old, err := readPlan(c.Dir)
+	switch {
+	case errors.Is(err, os.ErrNotExist):
+		return nil
+	case err != nil:
+		return err
 	}
-	return runs, whole, nil
+	_, err = c.continues(old)
+	return err
 }
 
 func (s shardFile) write(dir string) error {

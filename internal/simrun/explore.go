@@ -124,6 +124,15 @@ type campaigning struct {
 	begin func(playing context.Context, fail func(error)) (end func(complete bool), err error)
 	// cleanup is called before the program ends by a second interrupt.
 	cleanup func()
+	watch   watcher // nil: nobody watches
+}
+
+// A watcher follows a campaign.
+type watcher interface {
+	progress(explore.Progress)
+	found(f explore.Failed, recording string)
+	small() // failures are made small from now on
+	concluded(o explore.Tally, small []explore.Shrunk)
 }
 
 // campaign plays a campaign or a shard, makes small what it found, and tells and keeps it.
@@ -147,8 +156,16 @@ func (a *app) campaign(c campaigning) (int, error) {
 	playing, fail := context.WithCancelCause(playing)
 	defer fail(nil)
 	go told.each(t.hard)
-	c.Stop, c.Progress = playing, told.played
+	c.Stop = playing
+	c.Progress = func(p explore.Progress) {
+		if told.played(p); c.watch != nil {
+			c.watch.progress(p)
+		}
+	}
 	c.Found = func(f explore.Failed, r explore.Run, recording string) {
+		if c.watch != nil {
+			c.watch.found(f, recording)
+		}
 		if a.quiet {
 			return
 		}
@@ -187,7 +204,7 @@ func (a *app) campaign(c campaigning) (int, error) {
 		return exitOK, nil
 	}
 	s := &explore.Shrinking{Plan: c.Plan, Jobs: c.jobs, Dir: c.out, From: []string{c.Dir}}
-	return a.conclude(t, s, told, runs, c.out, c.asJSON)
+	return a.conclude(t, s, told, runs, c.out, c.asJSON, c.watch)
 }
 
 // lateMost limits the time after --time that a worker has for its last run.
@@ -479,12 +496,15 @@ func (a *app) merge(dirs []string, out string, asJSON bool) (int, error) {
 	told.played(explore.Progress{Runs: len(runs), Of: p.Runs})
 	go told.each(t.hard)
 	s := &explore.Shrinking{Plan: p, Jobs: runtime.NumCPU(), Dir: out, From: dirs}
-	return a.conclude(t, s, told, runs, out, asJSON)
+	return a.conclude(t, s, told, runs, out, asJSON, nil)
 }
 
 // conclude sums up the runs, makes one failure per group small while there is time, and prints
-// the result.
-func (a *app) conclude(t timing, s *explore.Shrinking, told *exploreProgress, runs []explore.Run, dir string, asJSON bool) (int, error) {
+// the result. watch may be nil.
+func (a *app) conclude(t timing, s *explore.Shrinking, told *exploreProgress, runs []explore.Run, dir string, asJSON bool, watch watcher) (int, error) {
+	if watch != nil {
+		watch.small()
+	}
 	s.Budget, s.Program, s.Stop, s.Until = shrinkBudget, program(), t.hard, t.until
 	s.Player = func() (explore.Player, error) { return player(t.hard, s.Plan) }
 	began := false
@@ -499,6 +519,9 @@ func (a *app) conclude(t timing, s *explore.Shrinking, told *exploreProgress, ru
 	told.clear()
 	if err != nil {
 		return 0, err
+	}
+	if watch != nil {
+		watch.concluded(o.Fold(small))
 	}
 	code, err := a.result(o, small, dir, asJSON)
 	goesOn := o.Missing > 0 && slices.Contains(s.From, dir) || slices.ContainsFunc(small, func(s explore.Shrunk) bool { return s.Unfinished })

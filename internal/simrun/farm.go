@@ -88,23 +88,37 @@ func (a *app) farm(o farmFlags) (int, error) {
 	if err := planned(&p, c, o.words, ""); err != nil {
 		return 0, usageError{fmt.Errorf("farm: %w", err)}
 	}
+	c.Plan, c.Dir = p, filepath.Join(o.dir, farmCampaign)
+	if err := c.Fits(); err != nil {
+		return 0, usageError{fmt.Errorf("farm: %w", err)}
+	}
 	release, err := a.folderOf("--dir", o.dir)
 	if err != nil {
 		return 0, usageError{fmt.Errorf("farm: %w", err)}
 	}
 	defer release()
-	c.Plan, c.Dir = p, filepath.Join(o.dir, farmCampaign)
-	return a.campaign(campaigning{
-		Campaign: c, out: c.Dir, limit: o.limit, jobs: max(o.workers, 1), asJSON: o.asJSON, cleanup: func() {},
+	page := &farmPage{dir: o.dir, title: "Farm: " + p.Lock, now: time.Now}
+	writing, end := context.WithCancel(context.Background())
+	wait := func() {}
+	code, err := a.campaign(campaigning{
+		Campaign: c, out: c.Dir, limit: o.limit, jobs: max(o.workers, 1), asJSON: o.asJSON, cleanup: func() {}, watch: page.row(p, farmCampaign),
 		begin: func(playing context.Context, fail func(error)) (func(bool), error) {
 			q, err := a.openFarm(playing, o, fail)
 			if err != nil {
 				return nil, err
 			}
 			c.Family = q.coordinator.Family(playing, p)
+			page.workers = q.coordinator.Workers
+			wait = page.keep(writing, fail)
 			return q.close, nil
 		},
 	})
+	end()
+	wait()
+	if err == nil {
+		err = page.end()
+	}
+	return code, err
 }
 
 // openedFarm is a queue with a coordinator and the workers of this process.
