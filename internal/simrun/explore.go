@@ -390,6 +390,9 @@ func covered(p *explore.Plan, given *pflag.FlagSet, w planWords) (*strategy.Sear
 	return s, err
 }
 
+// defaultDepth is the depth of --strategy pct if none is given.
+const defaultDepth = 3
+
 // planned checks the options of a campaign before anything is run. It completes the plan
 // and the campaign.
 func planned(p *explore.Plan, c *explore.Campaign, w planWords, shard string) error {
@@ -408,7 +411,7 @@ func planned(p *explore.Plan, c *explore.Campaign, w planWords, shard string) er
 	case p.Strategy != explore.StrategyPCT && p.Depth != 0:
 		return errors.New("--depth belongs to --strategy pct")
 	case p.Strategy == explore.StrategyPCT && p.Depth == 0:
-		p.Depth = 3
+		p.Depth = defaultDepth
 	}
 	if shard != "" {
 		i, n, ok := strings.Cut(shard, "/")

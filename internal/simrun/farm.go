@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"lockstep/explore"
 	"lockstep/explore/spread"
@@ -39,6 +40,7 @@ const (
 type farmFlags struct {
 	plan               explore.Plan
 	words              planWords
+	standing           string
 	dir, queue, listen string
 	workers, ahead     int
 	limit, patience    time.Duration
@@ -60,10 +62,11 @@ func (a *app) farmCommands() []*cobra.Command {
 			"farm --lock setnx-cad --faults all --runs 20000 --dir DIR", "farm --lock setnx-cad --faults all --runs 20000 --dir DIR --listen 10.0.0.1:4222",
 			"farm work --queue nats://10.0.0.1:4222",
 		},
-	}, func(in invocation) (int, error) { return a.farm(o) })
+	}, func(in invocation) (int, error) { return a.farm(o, in.given) })
 	f := c.Flags()
 	planFlags(f, &o.plan, &o.words)
 	f.StringVar(&o.dir, "dir", "", "the folder `DIR` of the farm")
+	f.StringVar(&o.standing, "standing", "", "in place of a plan: the `FILE` of campaigns that are played in turn until somebody stops them")
 	f.StringVar(&o.queue, "queue", "", "the `URL` of a queue that is there; default: one of its own")
 	f.StringVar(&o.listen, "listen", "127.0.0.1:0", "the `HOST:PORT` at which the own queue listens for workers on other machines")
 	workersFlag(f, &o.workers, 0)
@@ -77,8 +80,11 @@ func (a *app) farmCommands() []*cobra.Command {
 	return []*cobra.Command{c}
 }
 
-func (a *app) farm(o farmFlags) (int, error) {
+func (a *app) farm(o farmFlags, given *pflag.FlagSet) (int, error) {
 	p, c := o.plan, &explore.Campaign{Of: 1, Jobs: o.ahead, Dir: o.dir}
+	if o.standing != "" && o.dir != "" {
+		return a.standing(o, given)
+	}
 	switch {
 	case p.Strategy == explore.StrategyExhaustive || p.Case != "":
 		return 0, usagef("farm: --strategy exhaustive plays in one process; explore has it")

@@ -35,12 +35,13 @@ type farmPage struct {
 	title   string
 	now     func() time.Time
 	workers func() []spread.Told // nil: there are none yet
+	// canaries returns the canaries, and what is wrong with them; nil: there are none. The
+	// caller has the mutex.
+	canaries func() ([]farmCanary, []string)
 
 	mu        sync.Mutex
 	over      bool
 	campaigns []*farmRow
-	canaries  []farmCanary
-	alarms    []string
 	played    int // runs that this start has played, of the campaigns whose turn is over
 	speeds    []farmSpeed
 }
@@ -82,11 +83,13 @@ type farmSpeed struct {
 }
 
 // row adds a campaign with what its folder has.
+// A plan without runs is of a campaign that grows.
 func (p *farmPage) row(plan explore.Plan, dir string) *farmRow {
 	r := &farmRow{Command: strings.Join(plan.Args(), " "), State: "waits", Of: plan.Runs, page: p, dir: dir}
 	folder := filepath.Join(p.dir, dir)
-	if _, runs, err := explore.Merge([]string{folder}); err == nil {
-		r.sum(explore.Sum(plan, runs), nil)
+	if then, runs, err := explore.Merge([]string{folder}); err == nil {
+		r.Command, r.Of = strings.Join(then.Args(), " "), then.Runs
+		r.sum(explore.Sum(then, runs), nil)
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -121,6 +124,13 @@ func groupOf(f explore.Failed) farmGroup {
 	return farmGroup{Class: string(f.Class), Judge: f.Judge, Op: string(f.Op), Known: cmp.Or(f.Defect, f.Excuse), Size: f.Size, Why: f.Why}
 }
 
+// plan notes the plan of a campaign that grows.
+func (r *farmRow) plan(p explore.Plan) {
+	r.page.mu.Lock()
+	defer r.page.mu.Unlock()
+	r.Command, r.Of = strings.Join(p.Args(), " "), p.Runs
+}
+
 // progress notes how far a campaign is.
 func (r *farmRow) progress(now explore.Progress) {
 	p := r.page
@@ -142,11 +152,14 @@ func (r *farmRow) found(f explore.Failed, recording string) {
 }
 
 // small notes that the failures of a campaign are made small.
-func (r *farmRow) small() {
+func (r *farmRow) small() { r.rest("its failures are made small") }
+
+// rest notes that no runs of a campaign are played, but something else.
+func (r *farmRow) rest(state string) {
 	p := r.page
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	r.State = "its failures are made small"
+	r.State = state
 	p.played += r.played
 	r.played = 0
 }
@@ -195,6 +208,11 @@ func (p *farmPage) write() error {
 	if p.workers != nil {
 		workers = p.workers()
 	}
+	var birds []farmCanary
+	var alarms []string
+	if p.canaries != nil {
+		birds, alarms = p.canaries()
+	}
 	state := "The coordinator runs."
 	if p.over {
 		state, workers = "The coordinator has ended.", nil
@@ -211,7 +229,7 @@ func (p *farmPage) write() error {
 	}{
 		p.title, state, now.UTC().Format("2006-01-02 15:04:05 UTC"), p.speed(now), template.CSS(report.Style()),
 		p.over, slices.ContainsFunc(p.campaigns, func(r *farmRow) bool { return len(r.Groups) > 0 }),
-		p.alarms, p.campaigns, workers, p.canaries,
+		alarms, p.campaigns, workers, birds,
 	})
 	p.mu.Unlock()
 	if err != nil {
