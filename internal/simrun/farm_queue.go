@@ -23,16 +23,14 @@ const queueCommand = "farm-queue"
 
 // serveQueue starts the engine on a folder, writes its URL in a line, and ends with in.
 func serveQueue(args []string, in io.Reader, out io.Writer) int {
-	url, stop, err := func() (string, func(), error) {
-		dir, listen := args[0], args[1]
-		if err := os.MkdirAll(dir, 0o755); err != nil {
-			return "", nil, err
-		}
-		if err := lockQueue(filepath.Join(dir, "lock")); err != nil {
-			return "", nil, err
-		}
-		return engine.Start(dir, listen)
-	}()
+	dir, listen := args[0], args[1]
+	lock, err := lockQueue(dir)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return exitIO
+	}
+	defer func() { _ = lock.Close() }()
+	url, stop, err := engine.Start(dir, listen)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return exitIO
@@ -48,29 +46,26 @@ func serveQueue(args []string, in io.Reader, out io.Writer) int {
 // endQueue limits the time in which a queue comes to its end.
 const endQueue = 5 * time.Second
 
-// lockQueue locks a file until the end of this process. The queue of a coordinator that was
-// killed may need a moment to end.
-func lockQueue(file string) error {
-	f, err := os.OpenFile(file, os.O_CREATE|os.O_RDWR, 0o644)
+// lockQueue makes the folder of a queue and keeps other processes from it until the file that it
+// returns is closed. The queue of a coordinator that was killed may need a moment to end.
+func lockQueue(dir string) (*os.File, error) {
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return nil, err
+	}
+	f, err := os.OpenFile(filepath.Join(dir, "lock"), os.O_CREATE|os.O_RDWR, 0o644)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	for begun := time.Now(); ; time.Sleep(50 * time.Millisecond) {
 		err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
 		switch {
-		case err == nil:
-			queueLock = f
-			return nil
-		case !errors.Is(err, syscall.EWOULDBLOCK):
-			return nil // a file system without such locks
+		case !errors.Is(err, syscall.EWOULDBLOCK): // it may be a file system without such locks
+			return f, nil
 		case time.Since(begun) > 2*endQueue:
-			return errors.Join(errors.New("another process has the data of the queue"), f.Close())
+			return nil, errors.Join(errors.New("another process has the data of the queue"), f.Close())
 		}
 	}
 }
-
-// queueLock keeps the file of lockQueue open.
-var queueLock *os.File
 
 // startQueue starts a queue in a process of its own, unless ctx ends before it is there. fail is
 // told when the process ends before stop is called.

@@ -2,6 +2,7 @@ package farm_test
 
 import (
 	"bytes"
+	"encoding/json"
 	"fmt"
 	"maps"
 	"net"
@@ -16,8 +17,11 @@ import (
 	"testing"
 	"time"
 
+	"lockstep/explore"
+	"lockstep/explore/spread"
 	"lockstep/internal/filetest"
 	"lockstep/internal/longtest"
+	"lockstep/internal/realtime"
 	"lockstep/locktest"
 	_ "lockstep/locktest/redistest"
 	"lockstep/peers/farm"
@@ -251,24 +255,27 @@ func TestTheCoordinatorIsKilled(t *testing.T) {
 // An interrupt ends a coordinator and a worker within 5 seconds, and the same command goes on.
 func TestAnInterrupt(t *testing.T) {
 	args, _ := campaign(t)
-	dir, address := t.TempDir(), freePort(t)
-	args = append([]string{"farm", "--dir", dir, "--workers", "1", "--listen", address}, args...)
-	worker := begin(t, "", "farm", "work", "--queue", "nats://"+address, "--workers", "1")
-	coordinator := begin(t, "", args...)
-	until(t, "a family is played", func() bool { return played(dir) >= 100 })
-	begun := time.Now()
-	for _, p := range []*process{worker, coordinator} {
-		if err := p.Process.Signal(os.Interrupt); err != nil {
-			t.Fatal(err)
+	realtime.Case(t, "an interrupt", func(int) (difference string) {
+		dir, address := t.TempDir(), freePort(t)
+		args := append([]string{"farm", "--dir", dir, "--workers", "1", "--listen", address}, args...)
+		worker := begin(t, "", "farm", "work", "--queue", "nats://"+address, "--workers", "1")
+		coordinator := begin(t, "", args...)
+		until(t, "a family is played", func() bool { return played(dir) >= 100 })
+		begun := time.Now()
+		for _, p := range []*process{worker, coordinator} {
+			if err := p.Process.Signal(os.Interrupt); err != nil {
+				t.Fatal(err)
+			}
 		}
-	}
-	worker.end(t, 0)
-	coordinator.end(t, 1) // it found a bug
-	if took := time.Since(begun); took > 5*time.Second {
-		t.Errorf("it took %v", took)
-	}
-	begin(t, "", args...).end(t, 1)
-	sameAsOne(t, dir)
+		worker.end(t, 0)
+		coordinator.end(t, 1) // it found a bug
+		if took := time.Since(begun); took > 5*time.Second {
+			difference = fmt.Sprintf("it took %v", took)
+		}
+		begin(t, "", args...).end(t, 1)
+		sameAsOne(t, dir)
+		return difference
+	})
 }
 
 // The disk is full, and so no file may grow beyond a size. Whoever waits for the queue says so, and when there is
@@ -286,3 +293,103 @@ func TestAFullDisk(t *testing.T) {
 	sameAsOne(t, dir)
 }
 
+// A standing campaign goes on after its coordinator was killed, finds its canary, and its folders
+// are those that explore writes.
+func TestAStandingCampaign(t *testing.T) {
+	dir := t.TempDir()
+	file := filepath.Join(dir, "standing.yaml")
+	text := "campaigns:\n  - {lock: setnx-del, faults: [pause], weight: 2}\n  - {lock: setnx-cad}\ncanaries: [unlock-by-anyone]\nturn: 100\n"
+	if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	args := []string{"farm", "--standing", file, "--dir", dir, "--workers", "1"}
+	has := func(name, what string) bool {
+		text, err := os.ReadFile(filepath.Join(dir, name))
+		return err == nil && bytes.Contains(text, []byte(what))
+	}
+	const pauses, none = "setnx-del-pause-simple-plain", "setnx-cad-none-simple-plain"
+	first := begin(t, "", args...)
+	until(t, "the canary is found", func() bool { return has("canaries.json", `"round": 1`) })
+	until(t, "a campaign is played", func() bool { return has(pauses+"/runs.jsonl", "\n") })
+	first.kill()
+	second := begin(t, "", args...)
+	until(t, "both campaigns had a turn", func() bool {
+		return has(pauses+"/verdicts.jsonl", "setnx-del") && has(none+"/verdicts.jsonl", "setnx-cad")
+	})
+	if err := second.Process.Signal(os.Interrupt); err != nil {
+		t.Fatal(err)
+	}
+	second.end(t, 0)
+	for _, want := range []string{"unlock-by-anyone", "as it must be", "SETNX-misdelete"} {
+		if !has("index.html", want) {
+			t.Errorf("the page does not say %q", want)
+		}
+	}
+	for name, options := range map[string][]string{pauses: {"--lock", "setnx-del", "--faults", "pause"}, none: {"--lock", "setnx-cad"}} {
+		var plan struct{ Runs int }
+		text, err := os.ReadFile(filepath.Join(dir, name, "campaign.json"))
+		if err == nil {
+			err = json.Unmarshal(text, &plan)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		var both [2]map[string]string
+		for i, folder := range []string{filepath.Join(dir, name), t.TempDir()} { // explore plays what is left of the last turn
+			p := begin(t, "", append([]string{"explore", "--keep-going", "--jobs", "1", "--runs", strconv.Itoa(plan.Runs), "--out", folder}, options...)...)
+			<-p.ended
+			both[i] = filetest.Contents(t, folder)
+		}
+		if !maps.Equal(both[0], both[1]) {
+			t.Errorf("%s is not the folder that explore writes", name)
+		}
+	}
+}
+
+// Nobody plays, so the canary is not found in its time. The page and the exit code say so.
+func TestACanaryThatIsNotFound(t *testing.T) {
+	dir := t.TempDir()
+	file := filepath.Join(dir, "standing.yaml")
+	if err := os.WriteFile(file, []byte("campaigns: [{lock: setnx-del}]\ncanaries: [unlock-by-anyone]\nevery: 1s\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	p := begin(t, "", "farm", "--standing", file, "--dir", dir, "--workers", "0")
+	until(t, "the page says so", func() bool {
+		page, err := os.ReadFile(filepath.Join(dir, "index.html"))
+		return err == nil && bytes.Contains(page, []byte("The planted bug unlock-by-anyone was not found for 1s."))
+	})
+	if err := p.Process.Signal(os.Interrupt); err != nil {
+		t.Fatal(err)
+	}
+	p.end(t, 1)
+}
+
+// A queue that somebody else runs. A worker of another version refuses the work in it.
+func TestAQueueOfSomebodyElse(t *testing.T) {
+	e := farm.JetStream{}
+	url := start(t, e, t.TempDir())
+	args, _ := campaign(t)
+	dir := t.TempDir()
+	worker := begin(t, "", "farm", "work", "--queue", url, "--workers", "1")
+	begin(t, "", append([]string{"farm", "--dir", dir, "--queue", url, "--workers", "0"}, args...)...).end(t, 1)
+	sameAsOne(t, dir)
+
+	q, err := e.Open(t.Context(), url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer q.Close()
+	task := spread.Task{Plan: explore.Plan{Lock: "setnx-del", Strategy: explore.DefaultStrategy, Runs: 100}, Versions: explore.CurrentVersions()}
+	task.Versions.Judges++
+	text, err := json.Marshal(task)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := q.Offer(t.Context(), task.Name(), text); err != nil {
+		t.Fatal(err)
+	}
+	worker.end(t, 64)
+	if want := "the queue has work of another version of this program (judges "; !strings.Contains(worker.said(), want) {
+		t.Errorf("%s; want %q", worker.said(), want)
+	}
+}

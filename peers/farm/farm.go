@@ -42,8 +42,10 @@ const (
 	// kept is the time after which JetStream forgets tasks and results. A coordinator that
 	// still wants one offers its task again.
 	kept = 24 * time.Hour
-	// request limits the time of a request to the server.
-	request = 10 * time.Second
+	// request limits the time of a request to the server, and acknowledge that of the end of a
+	// task, which an interrupt does not end.
+	request     = 10 * time.Second
+	acknowledge = 3 * time.Second
 )
 
 // JetStream is NATS JetStream as the queue of a farm.
@@ -275,7 +277,7 @@ func (t taken) Working() error { return t.InProgress() }
 // Done implements spread.Taken. It waits for the server, so that the task is gone when it is
 // offered again.
 func (t taken) Done() error {
-	ctx, cancel := context.WithTimeout(context.Background(), request)
+	ctx, cancel := context.WithTimeout(context.Background(), acknowledge)
 	defer cancel()
 	return t.DoubleAck(ctx)
 }
