@@ -144,7 +144,7 @@ func (a *app) openFarm(ctx context.Context, o farmFlags, fail func(error)) (open
 		if url, stop, err = startQueue(ctx, filepath.Join(o.dir, farmQueue), o.listen, fail); err != nil {
 			return openedFarm{}, err
 		}
-		a.say("the queue is at %s; workers on other machines: %s farm work --queue URL", url, program())
+		a.say("the queue is at %s; more workers: %s farm work --queue %s", url, program(), url)
 	}
 	q, err := engine.Open(ctx, url)
 	if err != nil {

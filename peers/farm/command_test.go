@@ -393,3 +393,22 @@ func TestAQueueOfSomebodyElse(t *testing.T) {
 		t.Errorf("%s; want %q", worker.said(), want)
 	}
 }
+
+// The file of docs/scale.md is the file of a standing campaign.
+func TestTheFileInTheDocuments(t *testing.T) {
+	text, err := os.ReadFile("../../docs/scale.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, found := strings.Cut(string(text), "```yaml\ncampaigns:")
+	block, _, closed := strings.Cut(rest, "```")
+	if !found || !closed {
+		t.Fatal("docs/scale.md has no such file")
+	}
+	dir := t.TempDir()
+	file := filepath.Join(dir, "standing.yaml")
+	if err := os.WriteFile(file, []byte("campaigns:"+block), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	begin(t, "", "farm", "--standing", file, "--dir", dir, "--workers", "0", "--time", "1s").end(t, 0)
+}
