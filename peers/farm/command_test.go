@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -293,8 +294,8 @@ func TestAFullDisk(t *testing.T) {
 	sameAsOne(t, dir)
 }
 
-// A standing campaign goes on after its coordinator was killed, finds its canary, and its folders
-// are those that explore writes.
+// A standing campaign goes on after its coordinator was killed, and finds its canary. Its folders
+// are those that explore writes, but for the number of runs that recordings name.
 func TestAStandingCampaign(t *testing.T) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, "standing.yaml")
@@ -339,9 +340,12 @@ func TestAStandingCampaign(t *testing.T) {
 			p := begin(t, "", append([]string{"explore", "--keep-going", "--jobs", "1", "--runs", strconv.Itoa(plan.Runs), "--out", folder}, options...)...)
 			<-p.ended
 			both[i] = filetest.Contents(t, folder)
+			for file, text := range both[i] { // a failure that was made small in an earlier turn says so
+				both[i][file] = regexp.MustCompile("--runs [0-9]+").ReplaceAllString(text, "--runs N")
+			}
 		}
 		if !maps.Equal(both[0], both[1]) {
-			t.Errorf("%s is not the folder that explore writes", name)
+			t.Errorf("%s has %v, and the folder that explore writes %v, or their contents differ", name, slices.Sorted(maps.Keys(both[0])), slices.Sorted(maps.Keys(both[1])))
 		}
 	}
 }
