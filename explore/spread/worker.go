@@ -70,6 +70,9 @@ func (w *Worker) Run(ctx context.Context) error {
 		end()
 		switch {
 		case ctx.Err() != nil:
+			if err == nil {
+				_ = taken.Return() // it comes again anyway
+			}
 		case err == nil:
 			if err := w.work(ctx, taken); err != nil {
 				return err

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/signal"
 	"path/filepath"
@@ -103,6 +104,11 @@ func (a *app) farm(o farmFlags, given *pflag.FlagSet) (int, error) {
 		return 0, usageError{fmt.Errorf("farm: %w", err)}
 	}
 	defer release()
+	if _, err := os.Stat(c.Dir); errors.Is(err, fs.ErrNotExist) {
+		if err := os.RemoveAll(filepath.Join(o.dir, farmQueue)); err != nil { // it is of a campaign that was removed
+			return 0, err
+		}
+	}
 	page := &farmPage{dir: o.dir, title: "Farm: " + p.Lock, now: time.Now}
 	writing, end := context.WithCancel(context.Background())
 	wait := func() {}

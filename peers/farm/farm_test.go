@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"lockstep/explore/spread/queuetest"
+	"lockstep/internal/realtime"
 	"lockstep/peers/farm"
 )
 
@@ -20,6 +21,11 @@ func start(t *testing.T, e farm.JetStream, dir string) string {
 }
 
 func TestTheQueue(t *testing.T) {
-	e := farm.JetStream{Silence: time.Second}
-	queuetest.Test(t, e, start(t, e, t.TempDir()), e.Silence)
+	realtime.Case(t, "JetStream", func(int) string {
+		e := farm.JetStream{Silence: time.Second}
+		if err := queuetest.Check(t.Context(), e, start(t, e, t.TempDir()), e.Silence); err != nil {
+			return err.Error()
+		}
+		return ""
+	})
 }

@@ -1,5 +1,5 @@
-// Package queuetest has a queue in memory, which loses and repeats what a test tells it to, and a
-// test of what every queue must do.
+// Package queuetest has a queue in memory, which loses and repeats what a test tells it to, and
+// looks whether a queue does what every queue must do.
 package queuetest
 
 import (
@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"sync"
-	"testing"
 	"time"
 
 	"lockstep/explore/spread"
@@ -224,99 +223,122 @@ func (t *taken) Return() error {
 	return t.fails("Return")
 }
 
-// Test tests an engine whose queue is empty. again is a time after which a task comes again whose
-// worker says nothing, and stalls of this process are taken into account.
-func Test(t *testing.T, e spread.Engine, url string, again time.Duration) {
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+// Check looks whether an engine does what every queue must do. Its queue must be empty. again is
+// the time after which a task comes again whose worker says nothing. A process that stalls for as
+// long makes a difference, so a test calls Check by realtime.Case.
+func Check(ctx context.Context, e spread.Engine, url string, again time.Duration) error {
+	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
 	q, err := e.Open(ctx, url)
 	if err != nil {
-		t.Fatal(err)
+		return err
 	}
 	defer q.Close()
 	other, err := e.Open(ctx, url)
 	if err != nil {
-		t.Fatal(err)
+		return err
 	}
 	defer other.Close()
-	take := func(q spread.Queue, want string) spread.Taken {
-		t.Helper()
-		got, err := q.Take(ctx)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if string(got.Task()) != want {
-			t.Fatalf("took %q, want %q", got.Task(), want)
-		}
-		return got
+	var one, two spread.Taken
+	offer := func(q spread.Queue, name, task string) func() error {
+		return func() error { return q.Offer(ctx, name, []byte(task)) }
 	}
-	none := func(q spread.Queue) {
-		t.Helper()
-		short, end := context.WithTimeout(ctx, 100*time.Millisecond)
-		defer end()
-		if got, err := q.Take(short); err == nil {
-			t.Fatalf("took %q, want nothing", got.Task())
-		} else if !errors.Is(err, context.DeadlineExceeded) {
-			t.Fatal(err)
+	take := func(q spread.Queue, want string, to *spread.Taken) func() error {
+		return func() (err error) {
+			if *to, err = q.Take(ctx); err == nil && string((*to).Task()) != want {
+				err = fmt.Errorf("took %q, want %q", (*to).Task(), want)
+			}
+			return err
 		}
 	}
-	must := func(err error) {
-		t.Helper()
-		if err != nil {
-			t.Fatal(err)
+	none := func(q spread.Queue) func() error {
+		return func() error {
+			short, end := context.WithTimeout(ctx, 100*time.Millisecond)
+			defer end()
+			got, err := q.Take(short)
+			switch {
+			case err == nil:
+				return fmt.Errorf("took %q, want nothing", got.Task())
+			case !errors.Is(err, context.DeadlineExceeded):
+				return err
+			}
+			return nil
 		}
 	}
-
-	none(q)
-	must(q.Offer(ctx, "x.1", []byte("one")))
-	must(other.Offer(ctx, "x.1", []byte("one"))) // is there
-	must(q.Offer(ctx, "x.2", []byte("two")))
-	one := take(other, "one")
-	two := take(q, "two")
-	must(q.Offer(ctx, "x.2", []byte("two"))) // is taken
-	must(two.Done())
-	none(q)
-	must(one.Return())
-	one = take(q, "one")
-	must(one.Done())
-	none(other)
-	must(q.Offer(ctx, "x.1", []byte("one"))) // was done
-	_ = take(other, "one")                   // and nobody works at it
-	one = take(q, "one")
-	for begun := time.Now(); time.Since(begun) < 2*again; time.Sleep(again / 20) {
-		must(one.Working())
-	}
-	must(one.Done())
-
-	if got, err := q.Kept(ctx, "x.1"); got != nil || err != nil {
-		t.Fatalf("kept %q, %v; want nothing", got, err)
+	kept := func(q spread.Queue, want []byte) func() error {
+		return func() error {
+			got, err := q.Kept(ctx, "x.1")
+			if err == nil && (!bytes.Equal(got, want) || (got == nil) != (want == nil)) {
+				err = fmt.Errorf("kept %d bytes, want %d", len(got), len(want))
+			}
+			return err
+		}
 	}
 	long := bytes.Repeat([]byte("a long result\n"), 300_000)
-	must(other.Keep(ctx, "x.1", []byte("first")))
-	must(other.Keep(ctx, "x.1", long))
-	if got, err := q.Kept(ctx, "x.1"); !bytes.Equal(got, long) || err != nil {
-		t.Fatalf("kept %d bytes, %v; want %d", len(got), err, len(long))
-	}
-	must(q.Drop(ctx, "x.1"))
-	must(q.Drop(ctx, "x.1"))
-	if got, err := other.Kept(ctx, "x.1"); got != nil || err != nil {
-		t.Fatalf("kept %d bytes, %v; want nothing", len(got), err)
-	}
-
-	heard, err := q.Hear(ctx)
-	must(err)
-	for i := 0; ; i++ { // some may be lost
-		must(other.Tell(fmt.Append(nil, "told ", i)))
-		select {
-		case text := <-heard:
-			if !bytes.HasPrefix(text, []byte("told ")) {
-				t.Fatalf("heard %q", text)
+	for i, step := range []func() error{
+		none(q),
+		offer(q, "x.1", "one"),
+		offer(other, "x.1", "one"), // is there
+		offer(q, "x.2", "two"),
+		take(other, "one", &one),
+		take(q, "two", &two),
+		offer(q, "x.2", "two"), // is taken
+		func() error { return two.Done() },
+		none(q),
+		func() error { return one.Return() },
+		take(q, "one", &one),
+		func() error { return one.Done() },
+		none(other),
+		offer(q, "x.1", "one"), // was done
+		take(other, "one", &two),
+		take(q, "one", &one), // the other says nothing
+		func() error {
+			for begun := time.Now(); time.Since(begun) < 2*again; time.Sleep(again / 20) {
+				if err := one.Working(); err != nil {
+					return err
+				}
 			}
-		case <-time.After(100 * time.Millisecond):
-			continue
-		case <-ctx.Done():
-			t.Fatal("nothing was heard")
+			return nil
+		},
+		none(other),
+		func() error { return one.Done() },
+
+		kept(q, nil),
+		func() error { return other.Keep(ctx, "x.1", []byte("first")) },
+		func() error { return other.Keep(ctx, "x.1", long) },
+		kept(q, long),
+		func() error { return q.Drop(ctx, "x.1") },
+		func() error { return q.Drop(ctx, "x.1") },
+		kept(other, nil),
+
+		func() error { return heard(ctx, q, other) },
+	} {
+		if err := step(); err != nil {
+			return fmt.Errorf("step %d: %w", i+1, err)
 		}
-		break
+	}
+	return nil
+}
+
+// heard looks whether a queue hears what another one tells. Some may be lost.
+func heard(ctx context.Context, q, other spread.Queue) error {
+	texts, err := q.Hear(ctx)
+	if err != nil {
+		return err
+	}
+	for i := 0; ; i++ {
+		if err := other.Tell(fmt.Append(nil, "told ", i)); err != nil {
+			return err
+		}
+		select {
+		case text := <-texts:
+			if !bytes.HasPrefix(text, []byte("told ")) {
+				return fmt.Errorf("heard %q", text)
+			}
+			return nil
+		case <-time.After(100 * time.Millisecond):
+		case <-ctx.Done():
+			return errors.New("nothing was heard")
+		}
 	}
 }

@@ -5,9 +5,15 @@ import (
 	"time"
 
 	"lockstep/explore/spread/queuetest"
+	"lockstep/internal/realtime"
 )
 
 func TestTheQueueInMemory(t *testing.T) {
-	const again = 200 * time.Millisecond
-	queuetest.Test(t, &queuetest.Engine{Wait: again}, "", again)
+	realtime.Case(t, "memory", func(int) string {
+		const again = 200 * time.Millisecond
+		if err := queuetest.Check(t.Context(), &queuetest.Engine{Wait: again}, "", again); err != nil {
+			return err.Error()
+		}
+		return ""
+	})
 }
