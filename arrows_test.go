@@ -92,6 +92,7 @@ var rooms = map[string]room{
 	"explore/strategy": {imports: []string{
 		"model", "model/trace", "scenarios", "scenarios/play", "scenarios/subject", "sim"}, modules: none, words: []*regexp.Regexp{locks, roles}},
 
+	"explore/spread": {imports: []string{"explore", "scenarios/subject"}, modules: none, words: []*regexp.Regexp{locks, roles}},
 	"explore/survey": {imports: []string{
 		"explore", "explore/draw", "linearizability/judges", "model", "model/trace", "scenarios", "scenarios/play", "scenarios/subject", "sim"},
 		modules: none, words: []*regexp.Regexp{locks}},
@@ -102,15 +103,15 @@ var rooms = map[string]room{
 		"github.com/yuin/goldmark/renderer", "github.com/yuin/goldmark/text", "github.com/yuin/goldmark/util"}, words: []*regexp.Regexp{locks, roles, wire}},
 	"internal": {},
 	"locktest": {imports: []string{
-		"explore", "explore/draw", "explore/failure", "internal/simrun", "linearizability/judges", "lockimpl", "model", "report",
+		"explore", "explore/draw", "explore/failure", "explore/spread", "internal/simrun", "linearizability/judges", "lockimpl", "model", "report",
 		"scenarios", "scenarios/play", "scenarios/subject", "sim"}, words: []*regexp.Regexp{locks, roles}},
 	"locktest/redistest": {imports: []string{"locktest", "scenarios/subject/builtin", "sim", "sim/goredis", "sim/redis"}, words: []*regexp.Regexp{locks}},
-	"peers":              {imports: []string{"bench", "locktest", "locktest/redistest", "model", "sim"}},
+	"peers":              {imports: []string{"bench", "explore/spread", "locktest", "locktest/redistest", "model", "sim"}},
 	"bench/command":      {imports: []string{"sim"}, modules: none, words: []*regexp.Regexp{locks, roles}},
 	"bench": {imports: []string{
 		"bench/command", "explore", "explore/draw", "explore/strategy", "internal", "interop/library", "known", "lockimpl", "model", "scenarios", "scenarios/play", "scenarios/subject", "scenarios/subject/builtin", "sim"}},
 	"internal/simrun": {imports: []string{
-		"bench/command", "explore", "explore/coverage", "explore/draw", "explore/failure", "explore/shrink", "explore/strategy", "explore/survey",
+		"bench/command", "explore", "explore/coverage", "explore/draw", "explore/failure", "explore/shrink", "explore/spread", "explore/strategy", "explore/survey",
 		"internal", "known", "linearizability", "linearizability/judges", "live/upstream", "model", "report", "report/site", "scenarios", "scenarios/play", "scenarios/subject", "sim"}},
 	"cmd": {imports: []string{"bench", "internal/simrun", "live", "live/java", "locktest", "scenarios", "scenarios/play", "scenarios/subject", "scenarios/subject/builtin"}},
 }

@@ -33,6 +33,9 @@ type Campaign struct {
 	Dir   string
 	// Player returns a player of runs: another process, or this one in a test.
 	Player func() (Player, error)
+	// Family plays a family in the place of players, see Families.Play. Jobs families are played
+	// at a time. nil: players play.
+	Family func(number int, before []Run, each func(Run) error) error
 	// Progress is called at the beginning and after each run, unless it is nil.
 	Progress func(Progress)
 	// Found is called for the first failure of each group, with the run and the file of its
@@ -139,7 +142,7 @@ func (c *Campaign) Run() (runs []Run, complete bool, err error) {
 		families := make(chan int)
 		go func() {
 			defer close(families)
-			for f := c.Shard; f < c.Plan.families() && (f <= begun || !w.over()); f += c.Of {
+			for f := c.Shard; f < c.Plan.Families() && (f <= begun || !w.over()); f += c.Of {
 				select {
 				case families <- f:
 				case <-c.Stop.Done():
@@ -206,57 +209,108 @@ func (c *Campaign) settle(written []Run) ([]Run, error) {
 
 // work plays families, one after another, with a player of its own.
 func (c *Campaign) work(w *writer, families <-chan int, before map[int][]Run) (err error) {
-	var p Player
-	played := 0
+	play := c.Family
+	if play == nil {
+		own := &Families{Plan: c.Plan, Player: c.Player, Stop: c.Stop}
+		defer own.Close()
+		play = own.Play
+	}
 	defer func() {
-		if p != nil {
-			p.Close()
-		}
 		if err != nil { // let the others end
 			for range families {
 			}
 		}
 	}()
 	for number := range families {
-		runs := before[number]
-		from, to := c.Plan.family(number)
-		for from+len(runs) < to && c.Stop.Err() == nil {
-			if p == nil {
-				if p, err = c.Player(); err != nil {
-					return err
-				}
-				played = 0
-			}
-			var problem error // not one of the player
-			err := p.Family(number, runs, func(r Run) error {
-				kept := r
-				kept.Recording = ""
-				runs = append(runs, kept)
-				played++
-				if problem = w.write(r); problem == nil {
-					problem = c.Stop.Err()
-				}
-				return problem
-			})
-			if err != nil || played >= playerRuns {
-				p.Close()
-				p = nil
-			}
-			var bad *BadRunError
-			switch {
-			case err == nil:
-			case c.Stop.Err() != nil:
-				return nil // the process was interrupted too
-			case problem != nil || errors.As(err, &bad):
+		err := play(number, before[number], func(r Run) error {
+			if err := w.write(r); err != nil {
 				return err
-			default:
-				index := from + len(runs)
-				t := c.Plan.next(index, runs)
-				r := Run{Index: index, Seed: t.seed, From: t.from, Died: true, Why: err.Error()}
-				runs = append(runs, r)
-				if err := w.write(r); err != nil {
-					return err
-				}
+			}
+			return c.Stop.Err()
+		})
+		switch {
+		case err != nil && errors.Is(err, c.Stop.Err()):
+			return nil
+		case err != nil:
+			return err
+		}
+	}
+	return nil
+}
+
+// Families plays families of a plan with players of its own, one at a time. A player whose
+// process ended is replaced.
+type Families struct {
+	Plan   Plan
+	Player func() (Player, error)
+	// Stop ends the play. The players must end with it.
+	Stop context.Context
+	// Again is the number of times that a run which took its process with it is played again
+	// before it counts as died.
+	Again int
+
+	player Player
+	played int // runs of player
+}
+
+// Close ends the player.
+func (f *Families) Close() {
+	if f.player != nil {
+		f.player.Close()
+		f.player = nil
+	}
+	f.played = 0
+}
+
+// Play plays the runs of a family that follow before, in order, and passes each to each, also a
+// run that took its process with it. It returns the error of Stop when Stop has ended, the first
+// error of each, and a BadRunError.
+func (f *Families) Play(number int, before []Run, each func(Run) error) error {
+	runs := before
+	from, to := f.Plan.Family(number)
+	died := 0 // processes that the next run took with it
+	for from+len(runs) < to {
+		if err := f.Stop.Err(); err != nil {
+			return err
+		}
+		if f.player == nil {
+			var err error
+			if f.player, err = f.Player(); err != nil {
+				return err
+			}
+		}
+		var problem error // not one of the player
+		err := f.player.Family(number, runs, func(r Run) error {
+			kept := r
+			kept.Recording = ""
+			runs = append(runs, kept)
+			f.played++
+			died = 0
+			problem = each(r)
+			return problem
+		})
+		if err != nil || f.played >= playerRuns {
+			f.Close()
+		}
+		var bad *BadRunError
+		switch {
+		case err == nil:
+		case problem != nil:
+			return problem
+		case f.Stop.Err() != nil:
+			return f.Stop.Err() // the process was interrupted too
+		case errors.As(err, &bad):
+			return err
+		case died < f.Again:
+			died++
+		default:
+			index := from + len(runs)
+			t := f.Plan.next(index, runs)
+			r := Run{Index: index, Seed: t.seed, From: t.from, Died: true, Why: err.Error()}
+			runs = append(runs, r)
+			died = 0
+			if err := each(r); err != nil {
+				return err
 			}
 		}
 	}
@@ -270,8 +324,8 @@ func (e *BadRunError) Error() string { return e.Msg }
 
 // size returns the number of runs of the shard.
 func (c *Campaign) size() (n int) {
-	for f := c.Shard; f < c.Plan.families(); f += c.Of {
-		from, to := c.Plan.family(f)
+	for f := c.Shard; f < c.Plan.Families(); f += c.Of {
+		from, to := c.Plan.Family(f)
 		n += to - from
 	}
 	return n
@@ -299,17 +353,38 @@ func (c *Campaign) open() (runs []Run, whole int64, err error) {
 	case err != nil:
 		return nil, 0, err
 	}
-	more := mine.Runs > old.Runs || mine.Settled != old.Settled
+	more, err := c.continues(old)
+	if more && err == nil {
+		err = mine.write(c.Dir)
+	}
+	return runs, whole, err
+}
+
+// continues returns an OtherCampaignError if this campaign does not go on with an older one. more
+// reports whether it asks for more runs than that, or for another end.
+func (c *Campaign) continues(old shardFile) (more bool, err error) {
+	mine := c.file()
+	more = mine.Runs > old.Runs || mine.Settled != old.Settled
 	if more {
 		old.Runs, old.Settled = max(mine.Runs, old.Runs), mine.Settled
 	}
 	if d := mine.difference(old); d != "" {
-		return nil, 0, &OtherCampaignError{c.Dir, d}
+		return false, &OtherCampaignError{c.Dir, d}
 	}
-	if more {
-		return runs, whole, mine.write(c.Dir)
+	return more, nil
+}
+
+// Fits returns an OtherCampaignError if Dir has another campaign. It writes nothing.
+func (c *Campaign) Fits() error {
+	old, err := readPlan(c.Dir)
+	switch {
+	case errors.Is(err, os.ErrNotExist):
+		return nil
+	case err != nil:
+		return err
 	}
-	return runs, whole, nil
+	_, err = c.continues(old)
+	return err
 }
 
 func (s shardFile) write(dir string) error {

@@ -76,11 +76,11 @@ const FamilyRuns = 100
 // repeatEvery is the number of runs of which one is played twice, to check that it repeats.
 const repeatEvery = 200
 
-// families is the number of families.
-func (p Plan) families() int { return (p.Runs + FamilyRuns - 1) / FamilyRuns }
+// Families returns the number of families, which are counted from 0.
+func (p Plan) Families() int { return (p.Runs + FamilyRuns - 1) / FamilyRuns }
 
-// family returns the first run of a family, and the run after its last one.
-func (p Plan) family(f int) (from, to int) {
+// Family returns the first run of a family, and the run after its last one.
+func (p Plan) Family(f int) (from, to int) {
 	return f * FamilyRuns, min((f+1)*FamilyRuns, p.Runs)
 }
 

@@ -108,7 +108,7 @@ func (p here) Family(number int, before []Run, each func(Run) error) error {
 	for _, r := range before {
 		f.again(r)
 	}
-	from, to := p.plan.family(number)
+	from, to := p.plan.Family(number)
 	for index := from + len(before); index < to; index++ {
 		r, err := p.plan.play(p.host, p.lock, p.plan.next(index, f.runs), f)
 		if err != nil {
@@ -311,7 +311,7 @@ func (a *away) kill() error {
 
 func (a *away) Family(number int, before []Run, each func(Run) error) error {
 	_ = a.ask.Encode(question{Family: &familyTask{number, before}})
-	from, to := a.plan.family(number)
+	from, to := a.plan.Family(number)
 	for range to - from - len(before) {
 		x, err := a.answer()
 		if err != nil {

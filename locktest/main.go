@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io/fs"
 
+	"lockstep/explore/spread"
 	"lockstep/internal/simrun"
 	"lockstep/scenarios"
 	"lockstep/scenarios/subject"
@@ -29,6 +30,10 @@ func Main(subjects ...Subject) {
 // run and matrix take them by --tag. A file may name locks that are known to Main. Call it
 // before Main. It panics if another collection has the name.
 func RegisterScenarios(collection string, files fs.FS) { scenarios.Register(collection, files) }
+
+// RegisterFarm gives Main the command farm, which spreads campaigns over machines by an engine,
+// such as JetStream of package peers/farm. Call it before Main. It panics if there is an engine.
+func RegisterFarm(e spread.Engine) { simrun.RegisterFarm(e) }
 
 // register makes the lock known to the command line.
 func (s Subject) register(h *sim.Host) error {

@@ -133,7 +133,8 @@ func (a *app) root() *cobra.Command {
 	}{
 		{"Scenarios:", []*cobra.Command{a.listCommand(), a.runCommand(), a.matrixCommand()}},
 		{"Recordings and results:", []*cobra.Command{a.replayCommand(), a.reportCommand(), a.serveCommand(), a.siteCommand(), a.shrinkCommand()}},
-		{"What nobody scripted:", []*cobra.Command{a.exploreCommand(), a.mergeCommand(), a.findingsCommand(), a.surveyCommand(), a.repeatCommand()}},
+		{"What nobody scripted:", append([]*cobra.Command{a.exploreCommand(), a.mergeCommand()}, append(a.farmCommands(),
+			a.findingsCommand(), a.surveyCommand(), a.repeatCommand())...)},
 		{"On real servers:", []*cobra.Command{a.liveCommand(), a.agreeCommand(), a.upstreamCommand()}},
 		{"Histories and the tool itself:", []*cobra.Command{a.checkCommand(), a.killCommand(), a.resultsCommand(), a.benchCommand(), a.versionCommand()}},
 	} {

@@ -102,36 +102,93 @@ func (a *app) explore(in invocation, o exploreFlags) (int, error) {
 		}
 	}
 	defer cleanup()
-	stop, quiet := a.interrupts(cleanup)
+	c.Plan, c.Dir = p, work
+	return a.campaign(campaigning{
+		Campaign: c, out: out, limit: limit, jobs: o.jobs, asJSON: asJSON, cleanup: cleanup,
+		begin: func(playing context.Context, _ func(error)) (func(bool), error) {
+			c.Player = func() (explore.Player, error) { return player(playing, p) }
+			return func(bool) {}, nil
+		},
+	})
+}
+
+// campaigning is a campaign that a command plays.
+type campaigning struct {
+	*explore.Campaign
+	out    string        // the folder that the user named; "": none
+	limit  time.Duration // of the whole command; 0: none
+	jobs   int           // processes that make failures small
+	asJSON bool
+	// begin says who plays the campaign, until playing has ended. It sets the Player or the
+	// Family of the campaign. Whoever plays ends the campaign by fail. end is called when all is
+	// played, or when the play ended before.
+	begin func(playing context.Context, fail func(error)) (end func(complete bool), err error)
+	// cleanup is called before the program ends by a second interrupt.
+	cleanup func()
+	watch   watcher // nil: nobody watches
+}
+
+// A watcher follows a campaign.
+type watcher interface {
+	progress(explore.Progress)
+	found(f explore.Failed, recording string)
+	small() // failures are made small from now on
+	concluded(o explore.Tally, small []explore.Shrunk)
+}
+
+// campaign plays a campaign or a shard, makes small what it found, and tells and keeps it.
+func (a *app) campaign(c campaigning) (int, error) {
+	stop, quiet := a.interrupts(c.cleanup)
 	defer quiet()
-	told := a.tellProgress(limit)
-	t := newTime(stop, limit)
+	told := a.tellProgress(c.limit)
+	t := newTime(stop, c.limit)
 	defer t.end()
 	playing := t.hard
-	if limit > 0 && c.Of == 1 {
+	if c.limit > 0 && c.Of == 1 {
 		var end func()
 		playing, end = context.WithCancel(t.hard)
 		defer end()
-		go endInTime(playing, limit, told.progress, end)
-	} else if limit > 0 {
+		go endInTime(playing, c.limit, told.progress, end)
+	} else if c.limit > 0 {
 		var end func()
 		playing, end = context.WithDeadline(stop, t.until)
 		defer end()
 	}
+	playing, fail := context.WithCancelCause(playing)
+	defer fail(nil)
 	go told.each(t.hard)
-	c.Plan, c.Stop, c.Dir, c.Progress = p, playing, work, told.played
-	c.Player = func() (explore.Player, error) { return player(playing, p) }
+	c.Stop = playing
+	c.Progress = func(p explore.Progress) {
+		if told.played(p); c.watch != nil {
+			c.watch.progress(p)
+		}
+	}
 	c.Found = func(f explore.Failed, r explore.Run, recording string) {
+		if c.watch != nil {
+			c.watch.found(f, recording)
+		}
 		if a.quiet {
 			return
 		}
 		a.say("found after %s (seed %d): %s %s at %s: %s", counted(uint64(told.progress().Runs), "run"), r.Seed, f.Class, f.Judge, f.Op, f.Why)
-		if out != "" {
+		if c.out != "" {
 			a.say("    replay: %s replay %s", program(), recording)
 		}
 	}
+	end, err := c.begin(playing, fail)
+	switch {
+	case err != nil && playing.Err() != nil:
+		a.say("simrun: incomplete: it was stopped; the same command goes on with it")
+		return exitUndecided, nil
+	case err != nil:
+		return 0, err
+	}
 	runs, complete, err := c.Run()
+	end(complete)
 	told.clear()
+	if why := context.Cause(playing); err == nil && why != nil && !errors.Is(why, playing.Err()) {
+		err = why
+	}
 	var other *explore.OtherCampaignError
 	switch {
 	case errors.As(err, &other):
@@ -140,7 +197,7 @@ func (a *app) explore(in invocation, o exploreFlags) (int, error) {
 		return 0, err
 	}
 	if c.Of > 1 {
-		fmt.Fprintf(a.out, "shard %d of %d is kept in %s; when all are done: %s merge DIR ... --out DIR\n", c.Shard+1, c.Of, out, program())
+		fmt.Fprintf(a.out, "shard %d of %d is kept in %s; when all are done: %s merge DIR ... --out DIR\n", c.Shard+1, c.Of, c.out, program())
 		if !complete {
 			p := told.progress()
 			a.say("simrun: %s after %d of %d runs. The same command goes on from there", t.over(), p.Runs, p.Of)
@@ -148,8 +205,8 @@ func (a *app) explore(in invocation, o exploreFlags) (int, error) {
 		}
 		return exitOK, nil
 	}
-	s := &explore.Shrinking{Plan: p, Jobs: c.Jobs, Dir: out, From: []string{work}}
-	return a.conclude(t, s, told, runs, out, asJSON)
+	s := &explore.Shrinking{Plan: c.Plan, Jobs: c.jobs, Dir: c.out, From: []string{c.Dir}}
+	return a.conclude(t, s, told, runs, c.out, c.asJSON, c.watch)
 }
 
 // lateMost limits the time after --time that a worker has for its last run.
@@ -353,6 +410,9 @@ func covered(p *explore.Plan, given *pflag.FlagSet, w planWords) (*strategy.Sear
 	return s, err
 }
 
+// defaultDepth is the depth of --strategy tapct if none is given.
+const defaultDepth = 3
+
 // planned checks the options of a campaign before anything is run. It completes the plan
 // and the campaign.
 func planned(p *explore.Plan, c *explore.Campaign, w planWords, shard string) error {
@@ -371,7 +431,7 @@ func planned(p *explore.Plan, c *explore.Campaign, w planWords, shard string) er
 	case !p.Bounded() && p.Depth != 0:
 		return errors.New("--depth belongs to --strategy tapct")
 	case p.Bounded() && p.Depth == 0:
-		p.Depth = 3
+		p.Depth = defaultDepth
 	}
 	if shard != "" {
 		i, n, ok := strings.Cut(shard, "/")
@@ -459,12 +519,15 @@ func (a *app) merge(dirs []string, out string, asJSON bool) (int, error) {
 	told.played(explore.Progress{Runs: len(runs), Of: p.Runs})
 	go told.each(t.hard)
 	s := &explore.Shrinking{Plan: p, Jobs: runtime.NumCPU(), Dir: out, From: dirs}
-	return a.conclude(t, s, told, runs, out, asJSON)
+	return a.conclude(t, s, told, runs, out, asJSON, nil)
 }
 
 // conclude sums up the runs, makes one failure per group small while there is time, and prints
-// the result.
-func (a *app) conclude(t timing, s *explore.Shrinking, told *exploreProgress, runs []explore.Run, dir string, asJSON bool) (int, error) {
+// the result. watch may be nil.
+func (a *app) conclude(t timing, s *explore.Shrinking, told *exploreProgress, runs []explore.Run, dir string, asJSON bool, watch watcher) (int, error) {
+	if watch != nil {
+		watch.small()
+	}
 	s.Budget, s.Program, s.Stop, s.Until = shrinkBudget, program(), t.hard, t.until
 	s.Player = func() (explore.Player, error) { return player(t.hard, s.Plan) }
 	began := false
@@ -481,6 +544,9 @@ func (a *app) conclude(t timing, s *explore.Shrinking, told *exploreProgress, ru
 		return 0, err
 	}
 	o, small = o.Fold(small)
+	if watch != nil {
+		watch.concluded(o, small)
+	}
 	if err := a.result(o, small, dir, asJSON); err != nil {
 		return 0, err
 	}

@@ -11,20 +11,23 @@ import (
 // folder makes the folder of --out, unless dir is "", and keeps other processes from writing
 // into it. release lets them again; so does the end of this process, however it ends. A command
 // that this program gives itself may write into a folder that it already has.
-func (a *app) folder(dir string) (release func(), err error) {
+func (a *app) folder(dir string) (release func(), err error) { return a.folderOf("--out", dir) }
+
+// folderOf is folder for the folder that an option names.
+func (a *app) folderOf(option, dir string) (release func(), err error) {
 	if dir == "" {
 		return func() {}, nil
 	}
-	if err := outputFolder("--out", dir); err != nil {
+	if err := outputFolder(option, dir); err != nil {
 		return nil, err
 	}
 	f, err := os.Open(dir)
 	if err != nil {
-		return nil, fmt.Errorf("--out: %w", err)
+		return nil, fmt.Errorf("%s: %w", option, err)
 	}
 	info, err := f.Stat()
 	if err != nil {
-		return nil, errors.Join(fmt.Errorf("--out: %w", err), f.Close())
+		return nil, errors.Join(fmt.Errorf("%s: %w", option, err), f.Close())
 	}
 	if slices.ContainsFunc(a.folders, func(mine os.FileInfo) bool { return os.SameFile(mine, info) }) {
 		return func() {}, f.Close()

@@ -48,6 +48,9 @@ type app struct {
 // If register is not nil, Main calls it first, to make more locks known.
 func Main(register func(*sim.Host) error) {
 	sim.Main(func(h *sim.Host) int {
+		if engine != nil && len(os.Args) > 1 && os.Args[1] == queueCommand {
+			return serveQueue(os.Args[2:], os.Stdin, os.Stdout)
+		}
 		if register != nil {
 			if err := register(h); err != nil {
 				fmt.Fprintf(os.Stderr, "simrun: %v\n", err)

@@ -199,3 +199,9 @@ func jobsFlag(f *pflag.FlagSet, to *int) {
 func liveJobsFlag(f *pflag.FlagSet, to *int, usage string) {
 	whole(f, to, "jobs", liveJobs, bounds{1, liveJobsMost}, usage)
 }
+
+// workersFlag declares how many workers a process has: one a processor, if it is not given.
+func workersFlag(f *pflag.FlagSet, to *int, least int64) {
+	whole(f, to, "workers", runtime.NumCPU(), bounds{least, jobsMost}, "workers in this process")
+	f.Lookup("workers").DefValue = "one a processor"
+}

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"io"
 	"syscall"
+
+	"lockstep/explore/spread"
 )
 
 // ioError reports that the system could not read or write.
@@ -18,7 +20,8 @@ func failedIO(err error) bool {
 	var known ioError
 	var bad usageError
 	var number syscall.Errno
-	if errors.As(err, &known) {
+	var queue *spread.QueueError
+	if errors.As(err, &known) || errors.As(err, &queue) {
 		return true
 	}
 	if errors.As(err, &bad) {

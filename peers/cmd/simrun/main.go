@@ -7,6 +7,7 @@ import (
 	"lockstep/locktest"
 	"lockstep/peers/chubby"
 	"lockstep/peers/etcd"
+	"lockstep/peers/farm"
 	"lockstep/peers/memcached"
 	"lockstep/peers/mysql"
 	"lockstep/peers/nats"
@@ -20,6 +21,7 @@ func main() {
 	for _, s := range stories() {
 		locktest.RegisterScenarios(s.collection, s.files)
 	}
+	locktest.RegisterFarm(farm.JetStream{})
 	locktest.Main(locks()...)
 }
 

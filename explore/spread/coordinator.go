@@ -1,0 +1,202 @@
+package spread
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"lockstep/explore"
+)
+
+// The times of a coordinator.
+const (
+	// LookAgain is the time after which it looks for a result of which it heard nothing, and
+	// offers the task again if there is none.
+	LookAgain = 5 * time.Second
+	// Silent is the time after which a worker that says nothing is taken for gone.
+	Silent = 5 * Beat
+)
+
+// Coordinator has families of campaigns played by the workers of a queue. Make it with
+// NewCoordinator.
+type Coordinator struct {
+	queue     Queue
+	lookAgain time.Duration
+	patience  time.Duration
+
+	mu      sync.Mutex
+	waiting map[string]chan struct{} // by task: whoever waits for its result
+	workers map[string]seen          // by name
+	now     func() time.Time
+	// trouble is what a worker said since the last result of why the queue takes no results, for
+	// the first time at the instant since; "": none said so.
+	trouble string
+	since   time.Time
+}
+
+// seen is what a worker said last.
+type seen struct {
+	Told
+	at time.Time
+}
+
+// A QueueError says that a queue failed.
+type QueueError struct{ Err error }
+
+func (e *QueueError) Error() string { return fmt.Sprintf("the queue failed: %v", e.Err) }
+func (e *QueueError) Unwrap() error { return e.Err }
+
+// NewCoordinator returns a coordinator, which hears the workers until ctx ends. patience is the
+// time for which it bears a queue that fails. now is the clock by which a silent worker is taken
+// for gone, and may jump.
+func NewCoordinator(ctx context.Context, q Queue, patience time.Duration, now func() time.Time) (*Coordinator, error) {
+	c := &Coordinator{queue: q, lookAgain: LookAgain, patience: patience, waiting: map[string]chan struct{}{}, workers: map[string]seen{}, now: now}
+	texts, err := q.Hear(ctx)
+	if err != nil {
+		return nil, &QueueError{err}
+	}
+	go func() {
+		for text := range texts {
+			var told Told
+			if json.Unmarshal(text, &told) == nil {
+				c.hear(told)
+			}
+		}
+	}()
+	return c, nil
+}
+
+func (c *Coordinator) hear(told Told) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if told.Ended {
+		delete(c.workers, told.Worker)
+	} else {
+		c.workers[told.Worker] = seen{told, c.now()}
+	}
+	if told.Trouble != "" {
+		if c.trouble == "" {
+			c.since = time.Now()
+		}
+		c.trouble = told.Trouble
+	}
+	if w := c.waiting[told.Kept]; w != nil {
+		select {
+		case w <- struct{}{}:
+		default: // it is going to look
+		}
+	}
+}
+
+// Workers returns what the workers said last that are not gone, in the order of their names.
+func (c *Coordinator) Workers() (all []Told) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	now := c.now()
+	for name, s := range c.workers {
+		if silent := now.Sub(s.at); silent > Silent || silent < 0 {
+			delete(c.workers, name) // one that is there will say so again
+			continue
+		}
+		all = append(all, s.Told)
+	}
+	slices.SortFunc(all, func(a, b Told) int { return strings.Compare(a.Worker, b.Worker) })
+	return all
+}
+
+// Family returns a function that has families of a plan played, for explore.Campaign. The
+// function returns the error of ctx when that has ended, and a QueueError.
+func (c *Coordinator) Family(ctx context.Context, p explore.Plan) func(number int, before []explore.Run, each func(explore.Run) error) error {
+	return func(number int, before []explore.Run, each func(explore.Run) error) error {
+		if from, to := p.Family(number); len(before) == to-from {
+			return nil
+		}
+		t := Task{Plan: p, Versions: explore.CurrentVersions(), Family: number}
+		runs, err := c.result(ctx, t)
+		if err != nil {
+			return err
+		}
+		for _, r := range runs[len(before):] {
+			if err := each(r); err != nil {
+				return err
+			}
+		}
+		_ = c.queue.Drop(ctx, t.Name()) // a result that stays does no harm
+		return nil
+	}
+}
+
+// result waits for the result of a task.
+func (c *Coordinator) result(ctx context.Context, t Task) ([]explore.Run, error) {
+	task, err := json.Marshal(t)
+	if err != nil {
+		return nil, err
+	}
+	name := t.Name()
+	kept := make(chan struct{}, 1)
+	c.mu.Lock()
+	c.waiting[name] = kept
+	c.mu.Unlock()
+	defer func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		delete(c.waiting, name)
+	}()
+	fails := time.Now() // the instant since which the queue fails
+	for {
+		runs, err := c.look(ctx, t, name, task)
+		switch {
+		case ctx.Err() != nil:
+			return nil, ctx.Err()
+		case runs != nil:
+			c.mu.Lock()
+			c.trouble = ""
+			c.mu.Unlock()
+			return runs, nil
+		case err == nil:
+			fails = time.Now()
+			if err := c.refuses(); err != nil {
+				return nil, err
+			}
+		case time.Since(fails) >= c.patience:
+			return nil, &QueueError{err}
+		}
+		select {
+		case <-kept:
+		case <-time.After(c.lookAgain):
+		case <-ctx.Done():
+		}
+	}
+}
+
+// look returns the runs of a task if the queue has its result. If it has none, or one that is
+// broken, look offers the task.
+func (c *Coordinator) look(ctx context.Context, t Task, name string, task []byte) ([]explore.Run, error) {
+	text, err := c.queue.Kept(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	if text != nil {
+		if runs, err := readResult(t, text); err == nil {
+			return runs, nil
+		}
+		if err := c.queue.Drop(ctx, name); err != nil {
+			return nil, err
+		}
+	}
+	return nil, c.queue.Offer(ctx, name, task)
+}
+
+// refuses returns an error if the queue has taken no result for too long.
+func (c *Coordinator) refuses() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.trouble != "" && time.Since(c.since) >= c.patience {
+		return &QueueError{fmt.Errorf("it takes no results: %s", c.trouble)}
+	}
+	return nil
+}

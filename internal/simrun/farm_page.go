@@ -1,0 +1,272 @@
+package simrun
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	_ "embed" // the template
+	"fmt"
+	"html/template"
+	"net/url"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/google/renameio/v2"
+
+	"lockstep/explore"
+	"lockstep/explore/spread"
+	"lockstep/report"
+)
+
+//go:embed farm.html
+var farmHTML string
+
+var farmTemplate = template.Must(template.New("farm").Parse(farmHTML))
+
+// farmPageFile is the page of a farm, in its folder.
+const farmPageFile = "index.html"
+
+// farmPage is the page of a farm: what runs, what was found, and how fast.
+type farmPage struct {
+	dir     string // of the farm
+	title   string
+	now     func() time.Time
+	workers func() []spread.Told // nil: there are none yet
+	// canaries returns the canaries, and what is wrong with them; nil: there are none. The
+	// caller has the mutex.
+	canaries func() ([]farmCanary, []string)
+
+	mu        sync.Mutex
+	over      bool
+	campaigns []*farmRow
+	played    int // runs that this start has played, of the campaigns whose turn is over
+	speeds    []farmSpeed
+}
+
+// farmRow is a campaign on the page.
+type farmRow struct {
+	Command string
+	State   string
+	Runs    int
+	Of      int // 0: nobody knows
+	Steps   int64
+	States  int
+	Groups  []farmGroup
+
+	page   *farmPage
+	dir    string // its folder, relative to that of the farm
+	played int    // runs that this start has played in this turn
+}
+
+// farmGroup is a kind of failure on the page.
+type farmGroup struct {
+	Class, Judge, Op, Known string
+	Runs                    int // 0: nobody has counted yet
+	Size                    int
+	Why, Link               string
+}
+
+// farmCanary is a planted bug on the page.
+type farmCanary struct {
+	Bug, Judge, Found string
+	Runs              int
+	Alarm             string
+}
+
+// farmSpeed is a number of runs at an instant.
+type farmSpeed struct {
+	at   time.Time
+	runs int
+}
+
+// row adds a campaign with what its folder has.
+// A plan without runs is of a campaign that grows.
+func (p *farmPage) row(plan explore.Plan, dir string) *farmRow {
+	r := &farmRow{Command: strings.Join(plan.Args(), " "), State: "waits", Of: plan.Runs, page: p, dir: dir}
+	folder := filepath.Join(p.dir, dir)
+	if then, runs, err := explore.Merge([]string{folder}); err == nil {
+		r.Command, r.Of = strings.Join(then.Args(), " "), then.Runs
+		r.sum(explore.Sum(then, runs), nil)
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.campaigns = append(p.campaigns, r)
+	return r
+}
+
+// sum sets what is known of a campaign. small is nil until its failures are small.
+func (r *farmRow) sum(o explore.Tally, small []explore.Shrunk) {
+	r.Runs, r.Steps, r.Groups = o.Runs, o.Steps, nil
+	if n := len(o.Curve); n > 0 {
+		r.States = o.Curve[n-1].States
+	}
+	for i, g := range o.Groups {
+		of := groupOf(g.Failed)
+		of.Runs = g.Count
+		if small != nil {
+			of.Size, of.Why = small[i].Size, small[i].Why
+			if name := g.Recording(small[i]); name != "" {
+				of.Link = r.link(name)
+			}
+		}
+		r.Groups = append(r.Groups, of)
+	}
+}
+
+func (r *farmRow) link(name string) string {
+	return (&url.URL{Path: "./" + filepath.ToSlash(filepath.Join(r.dir, name))}).String()
+}
+
+func groupOf(f explore.Failed) farmGroup {
+	return farmGroup{Class: string(f.Class), Judge: f.Judge, Op: string(f.Op), Known: cmp.Or(f.Defect, f.Excuse), Size: f.Size, Why: f.Why}
+}
+
+// plan notes the plan of a campaign that grows.
+func (r *farmRow) plan(p explore.Plan) {
+	r.page.mu.Lock()
+	defer r.page.mu.Unlock()
+	r.Command, r.Of = strings.Join(p.Args(), " "), p.Runs
+}
+
+// progress notes how far a campaign is.
+func (r *farmRow) progress(now explore.Progress) {
+	p := r.page
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	r.State, r.Runs, r.Of, r.Steps, r.States, r.played = "is played", now.Runs, now.Of, now.Steps, now.States, now.Played
+}
+
+// found notes the first failure of a group.
+func (r *farmRow) found(f explore.Failed, recording string) {
+	p := r.page
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	g := groupOf(f)
+	if rel, err := filepath.Rel(filepath.Join(p.dir, r.dir), recording); err == nil {
+		g.Link = r.link(rel)
+	}
+	r.Groups = append(r.Groups, g)
+}
+
+// small notes that the failures of a campaign are made small.
+func (r *farmRow) small() { r.rest("its failures are made small") }
+
+// rest notes that no runs of a campaign are played, but something else.
+func (r *farmRow) rest(state string) {
+	p := r.page
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	r.State = state
+	p.played += r.played
+	r.played = 0
+}
+
+// concluded notes the result of a campaign.
+func (r *farmRow) concluded(o explore.Tally, small []explore.Shrunk) {
+	p := r.page
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	r.sum(o, small)
+	switch {
+	case o.Full:
+		r.State = "is full"
+	case o.Missing == 0 && o.Unfinished == 0:
+		r.State = "is complete"
+	default:
+		r.State = "is incomplete"
+	}
+}
+
+// speedOver is the time over which the page tells the speed.
+const speedOver = time.Minute
+
+// speed says how fast runs are played. The caller has the mutex.
+func (p *farmPage) speed(now time.Time) string {
+	runs := p.played
+	for _, r := range p.campaigns {
+		runs += r.played
+	}
+	p.speeds = slices.DeleteFunc(p.speeds, func(s farmSpeed) bool { // also after the clock was set
+		return now.Sub(s.at) > speedOver || now.Before(s.at)
+	})
+	p.speeds = append(p.speeds, farmSpeed{now, runs})
+	first := p.speeds[0]
+	if passed := now.Sub(first.at); passed > 0 {
+		return fmt.Sprintf("%.0f runs a second in the last %v; %d runs since this start.", float64(runs-first.runs)/passed.Seconds(), passed.Round(time.Second), runs)
+	}
+	return fmt.Sprintf("%d runs since this start.", runs)
+}
+
+// write writes the page.
+func (p *farmPage) write() error {
+	p.mu.Lock()
+	now := p.now()
+	var workers []spread.Told
+	if p.workers != nil {
+		workers = p.workers()
+	}
+	var birds []farmCanary
+	var alarms []string
+	if p.canaries != nil {
+		birds, alarms = p.canaries()
+	}
+	state := "The coordinator runs."
+	if p.over {
+		state, workers = "The coordinator has ended.", nil
+	}
+	var b bytes.Buffer
+	err := farmTemplate.Execute(&b, struct {
+		Title, State, At, Speed string
+		Style                   template.CSS
+		Over, AnyGroup          bool
+		Alarms                  []string
+		Campaigns               []*farmRow
+		Workers                 []spread.Told
+		Canaries                []farmCanary
+	}{
+		p.title, state, now.UTC().Format("2006-01-02 15:04:05 UTC"), p.speed(now), template.CSS(report.Style()),
+		p.over, slices.ContainsFunc(p.campaigns, func(r *farmRow) bool { return len(r.Groups) > 0 }),
+		alarms, p.campaigns, workers, birds,
+	})
+	p.mu.Unlock()
+	if err != nil {
+		return err
+	}
+	return renameio.WriteFile(filepath.Join(p.dir, farmPageFile), b.Bytes(), 0o644)
+}
+
+// farmPageEvery is the time between two versions of the page.
+const farmPageEvery = 2 * time.Second
+
+// keep writes the page again and again until ctx ends, and fails with its first error.
+func (p *farmPage) keep(ctx context.Context, fail func(error)) (wait func()) {
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		tick := time.NewTicker(farmPageEvery)
+		defer tick.Stop()
+		for {
+			if err := p.write(); err != nil {
+				fail(err)
+				return
+			}
+			select {
+			case <-tick.C:
+			case <-ctx.Done():
+				return
+			}
+		}
+	}()
+	return func() { <-ended }
+}
+
+// end writes the page for the last time.
+func (p *farmPage) end() error {
+	p.mu.Lock()
+	p.over = true
+	p.mu.Unlock()
+	return p.write()
+}

@@ -1,0 +1,461 @@
+package simrun
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/google/renameio/v2"
+	"github.com/spf13/pflag"
+	"go.yaml.in/yaml/v3"
+
+	"lockstep/explore"
+	"lockstep/explore/draw"
+	"lockstep/explore/spread"
+	"lockstep/linearizability/judges"
+	"lockstep/scenarios/subject"
+	"lockstep/sim"
+)
+
+// A standing campaign plays many campaigns in turn, and goes on until somebody stops it. Each has
+// a folder of its own, and grows by a number of runs in each of its turns.
+
+// standingFile is the file of a standing campaign.
+type standingFile struct {
+	Campaigns []standingCampaign `yaml:"campaigns"`
+	// Canaries are planted bugs. Each must be found once in every Every.
+	Canaries []string `yaml:"canaries"`
+	Every    string   `yaml:"every"`
+	Turn     int      `yaml:"turn"` // runs of a turn, at least
+}
+
+type standingCampaign struct {
+	Lock     string   `yaml:"lock"`
+	Faults   []string `yaml:"faults"`
+	Profile  string   `yaml:"profile"`
+	Strategy string   `yaml:"strategy"`
+	Seed     uint64   `yaml:"seed"`
+	Weight   int      `yaml:"weight"`
+}
+
+// The values of a standing campaign that its file does not give.
+const (
+	standingTurn  = 1000
+	standingEvery = time.Hour
+)
+
+// standing is a standing campaign.
+type standing struct {
+	members []*member
+	bugs    []*subject.PlantedBug
+	every   time.Duration
+	turn    int
+}
+
+// member is a campaign of a standing campaign.
+type member struct {
+	plan   explore.Plan // without its runs
+	weight int
+	dir    string // relative to the folder of the farm
+	runs   int    // that were played
+	row    *farmRow
+}
+
+// unsafeInName matches what a lock's name may have and the name of a folder should not.
+var unsafeInName = regexp.MustCompile(`[^A-Za-z0-9@._-]+`)
+
+// readStanding reads and checks the file of a standing campaign.
+func readStanding(name string) (*standing, error) {
+	text, err := os.ReadFile(name)
+	if err != nil {
+		return nil, err
+	}
+	var f standingFile
+	d := yaml.NewDecoder(bytes.NewReader(text))
+	d.KnownFields(true)
+	if err := d.Decode(&f); err != nil {
+		return nil, fmt.Errorf("%s: not a standing campaign: %w", name, err)
+	}
+	s := &standing{every: standingEvery, turn: cmp.Or(f.Turn, standingTurn)}
+	switch {
+	case len(f.Campaigns) == 0:
+		return nil, fmt.Errorf("%s names no campaigns", name)
+	case s.turn < 0:
+		return nil, fmt.Errorf("%s: turn %d: at least 1", name, s.turn)
+	}
+	if f.Every != "" {
+		if s.every, err = time.ParseDuration(f.Every); err != nil || s.every < time.Second {
+			return nil, fmt.Errorf("%s: every %s: want a length of time such as 1h, of at least a second", name, f.Every)
+		}
+	}
+	if len(f.Canaries) > 0 {
+		if s.bugs, err = chooseBugs(f.Canaries); err != nil {
+			return nil, fmt.Errorf("%s: %w", name, err)
+		}
+	}
+	for i, c := range f.Campaigns {
+		m, err := c.member()
+		if err != nil {
+			return nil, fmt.Errorf("%s: campaign %d: %w", name, i+1, err)
+		}
+		if slices.ContainsFunc(s.members, func(other *member) bool { return other.dir == m.dir }) {
+			return nil, fmt.Errorf("%s: campaign %d: there is another one of this lock with these faults, profile and strategy", name, i+1)
+		}
+		s.members = append(s.members, m)
+	}
+	return s, nil
+}
+
+func (c standingCampaign) member() (*member, error) {
+	m := &member{weight: cmp.Or(c.Weight, 1)}
+	p := explore.Plan{World: sim.Version, Lock: c.Lock, Seed: cmp.Or(c.Seed, 1), Strategy: cmp.Or(c.Strategy, explore.DefaultStrategy)}
+	if m.weight < 0 {
+		return nil, fmt.Errorf("weight %d: at least 1", m.weight)
+	}
+	if p.Bounded() {
+		p.Depth = defaultDepth
+	}
+	if p.Strategy == explore.StrategyExhaustive || !p.Playable() {
+		return nil, fmt.Errorf("strategy %s: no campaign on many machines has it", p.Strategy)
+	}
+	l, err := findSimulated(c.Lock)
+	if err != nil {
+		return nil, err
+	}
+	p.Lock = l.Name
+	if p.Faults, err = draw.ParseClasses(c.Faults); err != nil {
+		return nil, err
+	}
+	if p.Profile, err = draw.ParseProfile(cmp.Or(c.Profile, string(draw.Simple))); err != nil {
+		return nil, err
+	}
+	faults := strings.Join(texts(p.Faults), "+")
+	if len(p.Faults) == len(draw.Classes) {
+		faults = "all"
+	}
+	m.plan = p
+	m.dir = unsafeInName.ReplaceAllString(strings.Join([]string{p.Lock, cmp.Or(faults, "none"), string(p.Profile), p.Strategy}, "-"), "_")
+	return m, nil
+}
+
+// next returns the campaign that has the turn: the one that has played the least for its weight.
+func (s *standing) next() *member {
+	return slices.MinFunc(s.members, func(a, b *member) int { return cmp.Compare(a.runs*b.weight, b.runs*a.weight) })
+}
+
+// goal returns the plan of the next turn of a campaign in a folder, with all runs until then. A
+// turn that was cut off is taken up.
+func (s *standing) goal(m *member, folder string) (explore.Plan, error) {
+	p := m.plan
+	old, _, err := explore.ReadPlan(folder)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return p, err
+	}
+	if p.Runs = old.Runs; m.runs >= old.Runs {
+		// A turn reads all runs, so it grows with them.
+		p.Runs += (max(s.turn, m.runs/10) + explore.FamilyRuns - 1) / explore.FamilyRuns * explore.FamilyRuns
+	}
+	return p, nil
+}
+
+// canariesFile keeps when the canaries were looked for, and whether they were found.
+const canariesFile = "canaries.json"
+
+// canaries are the planted bugs that a standing campaign must find again and again.
+type canaries struct {
+	bugs  []*subject.PlantedBug
+	every time.Duration
+	now   func() time.Time
+	begun time.Time
+	state map[string]canary // by bug
+}
+
+// canary says when a planted bug was looked for.
+type canary struct {
+	Round int       `json:"round"` // of the last look, from 1; it is the seed
+	Tried time.Time `json:"tried"` // when the last look ended
+	Found time.Time `json:"found"` // when it was found last; zero: never
+	Runs  int       `json:"runs"`  // until it was found last
+	// Missed says that the last look did not find it.
+	Missed bool `json:"missed,omitempty"`
+}
+
+func newCanaries(s *standing, dir string, now func() time.Time) (*canaries, error) {
+	c := &canaries{bugs: s.bugs, every: s.every, now: now, begun: now(), state: map[string]canary{}}
+	text, err := os.ReadFile(filepath.Join(dir, canariesFile))
+	if errors.Is(err, fs.ErrNotExist) {
+		return c, nil
+	}
+	if err == nil {
+		err = json.Unmarshal(text, &c.state)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", canariesFile, err)
+	}
+	return c, nil
+}
+
+func (c *canaries) write(dir string) error {
+	text, err := json.MarshalIndent(c.state, "", "  ")
+	if err != nil {
+		return err
+	}
+	return renameio.WriteFile(filepath.Join(dir, canariesFile), append(text, '\n'), 0o644)
+}
+
+// due returns the planted bug that is to be looked for now, or nil and the time until one is. A
+// look begins when three quarters of the time are over, so that it ends before all of it is. After
+// the clock was set back, all are due.
+func (c *canaries) due() (b *subject.PlantedBug, wait time.Duration) {
+	now := c.now()
+	wait = c.every
+	for _, b := range c.bugs {
+		s := c.state[b.Name]
+		passed := now.Sub(s.Tried)
+		left := c.every*3/4 - passed
+		if s.Tried.IsZero() || left <= 0 || passed < 0 {
+			return b, 0
+		}
+		wait = min(wait, left)
+	}
+	return nil, wait
+}
+
+// looked notes the end of a look, which found the bug after a number of runs; 0: it did not.
+func (c *canaries) looked(b *subject.PlantedBug, runs int) {
+	s := c.state[b.Name]
+	s.Round++
+	s.Tried, s.Missed = c.now(), runs == 0
+	if runs > 0 {
+		s.Found, s.Runs = s.Tried, runs
+	}
+	c.state[b.Name] = s
+}
+
+// alarm says what is wrong with a canary; "": nothing.
+func (c *canaries) alarm(b *subject.PlantedBug) string {
+	s := c.state[b.Name]
+	since := s.Found
+	if since.Before(c.begun) {
+		since = c.begun // nobody looked before
+	}
+	switch {
+	case s.Missed:
+		return fmt.Sprintf("not found in %d runs", b.Runs)
+	case c.now().Sub(since) > c.every:
+		return fmt.Sprintf("not found for %v", c.every)
+	}
+	return ""
+}
+
+// rows returns the canaries as the page has them, and what is wrong with them.
+func (c *canaries) rows() (rows []farmCanary, alarms []string) {
+	for _, b := range c.bugs {
+		s := c.state[b.Name]
+		row := farmCanary{Bug: b.Name, Judge: b.Judge, Found: "never", Runs: s.Runs, Alarm: c.alarm(b)}
+		if !s.Found.IsZero() {
+			row.Found = s.Found.UTC().Format("2006-01-02 15:04:05 UTC")
+		}
+		if row.Alarm != "" {
+			alarms = append(alarms, fmt.Sprintf("The planted bug %s was %s. What this farm does not find says little until that is mended.", b.Name, row.Alarm))
+		}
+		rows = append(rows, row)
+	}
+	return rows, alarms
+}
+
+// ofOneCampaign are the options that a standing campaign does not take.
+var ofOneCampaign = []string{"lock", "faults", "profile", "runs", "steps", "seed", "strategy", "depth", "keep-going", "scenario", "json"}
+
+// standing plays a standing campaign until it is stopped.
+func (a *app) standing(o farmFlags, given *pflag.FlagSet) (code int, err error) {
+	for _, name := range ofOneCampaign {
+		if given.Changed(name) {
+			return 0, usagef("farm: --%s is of one campaign; the file of --standing has those of each", name)
+		}
+	}
+	s, err := readStanding(o.standing)
+	if err != nil {
+		return 0, usageError{fmt.Errorf("farm: %w", err)}
+	}
+	release, err := a.folderOf("--dir", o.dir)
+	if err != nil {
+		return 0, usageError{fmt.Errorf("farm: %w", err)}
+	}
+	defer release()
+	birds, err := newCanaries(s, o.dir, time.Now)
+	if err != nil {
+		return 0, usageError{fmt.Errorf("farm: %w", err)}
+	}
+	page := &farmPage{dir: o.dir, title: "Farm: a standing campaign", now: time.Now, canaries: birds.rows}
+	for _, m := range s.members {
+		first := m.plan
+		first.Runs = s.turn
+		m.row = page.row(first, m.dir)
+		m.runs = m.row.Runs
+	}
+	stop, quiet := a.interrupts(func() {})
+	defer quiet()
+	t := newTime(stop, o.limit)
+	defer t.end()
+	limited := stop
+	if o.limit > 0 {
+		var end func()
+		limited, end = context.WithDeadline(stop, t.until)
+		defer end()
+	}
+	playing, fail := context.WithCancelCause(limited)
+	defer fail(nil)
+	farm, err := a.openFarm(playing, o, fail)
+	switch {
+	case err != nil && playing.Err() != nil:
+		return exitUndecided, nil
+	case err != nil:
+		return 0, err
+	}
+	page.workers = farm.coordinator.Workers
+	writing, end := context.WithCancel(context.Background())
+	wait := page.keep(writing, fail)
+	err = a.turns(playing, s, birds, page, farm.coordinator, o)
+	end()
+	wait()
+	farm.close(false)
+	if why := context.Cause(playing); err == nil && why != nil && !errors.Is(why, playing.Err()) {
+		err = why
+	}
+	if err == nil {
+		err = page.end()
+	}
+	if err != nil {
+		return 0, err
+	}
+	for _, m := range s.members {
+		fmt.Fprintf(a.out, "%d runs, %d kinds of failures: %s\n", m.row.Runs, len(m.row.Groups), m.row.Command)
+	}
+	if _, alarms := birds.rows(); len(alarms) > 0 {
+		for _, alarm := range alarms {
+			fmt.Fprint(a.out, wrap(alarm, "", 100))
+		}
+		return exitUnexpected, nil
+	}
+	return exitOK, nil
+}
+
+// turns plays one turn after another until playing ends. A canary that is due goes first.
+func (a *app) turns(playing context.Context, s *standing, birds *canaries, page *farmPage, c *spread.Coordinator, o farmFlags) error {
+	for playing.Err() == nil {
+		page.mu.Lock()
+		b, left := birds.due()
+		page.mu.Unlock()
+		var err error
+		if b != nil {
+			err = a.look(playing, b, birds, page, c, o)
+		} else {
+			turn, end := playing, func() {}
+			if len(s.bugs) > 0 { // the next canary does not wait for the end of the turn
+				turn, end = context.WithTimeout(playing, left)
+			}
+			err = a.turn(playing, turn, s, s.next(), c, o)
+			end()
+		}
+		if err != nil && playing.Err() == nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// turn plays a turn of a campaign, until turn ends. If all of it was played, the failures are made
+// small until playing ends.
+func (a *app) turn(playing, turn context.Context, s *standing, m *member, coordinator *spread.Coordinator, o farmFlags) error {
+	folder := filepath.Join(o.dir, m.dir)
+	p, err := s.goal(m, folder)
+	if err != nil {
+		return err
+	}
+	m.row.plan(p)
+	c := &explore.Campaign{
+		Plan: p, Of: 1, Jobs: o.ahead, Dir: folder, Stop: turn, Family: coordinator.Family(turn, p), Progress: m.row.progress,
+		Found: func(f explore.Failed, r explore.Run, recording string) {
+			m.row.found(f, recording)
+			if !a.quiet {
+				a.say("%s: found in run %d (seed %d): %s %s at %s: %s", p.Lock, r.Index, r.Seed, f.Class, f.Judge, f.Op, f.Why)
+			}
+		},
+	}
+	runs, complete, err := c.Run()
+	var other *explore.OtherCampaignError
+	switch {
+	case errors.As(err, &other):
+		return usageError{fmt.Errorf("farm: %w", err)}
+	case err != nil:
+		return err
+	}
+	if m.runs = len(runs); !complete {
+		m.row.rest("waits")
+		return nil
+	}
+	m.row.small()
+	shrinking := &explore.Shrinking{
+		Plan: p, Jobs: max(o.workers, 1), Dir: folder, From: []string{folder}, Budget: shrinkBudget, Program: program(), Stop: playing,
+		Player: func() (explore.Player, error) { return player(playing, p) },
+	}
+	tally, small, err := shrinking.Conclude(runs)
+	if err != nil {
+		return err
+	}
+	tally, small = tally.Fold(small)
+	m.row.concluded(tally, small)
+	m.row.rest("waits")
+	return explore.WriteTally(folder, program(), tally, small)
+}
+
+// canaryAhead is the number of families of a canary that are in the queue at a time. Those that
+// are still there when it is found are played in vain.
+const canaryAhead = 4
+
+// look looks for a planted bug until it is found, with a seed of its own.
+func (a *app) look(playing context.Context, b *subject.PlantedBug, birds *canaries, page *farmPage, coordinator *spread.Coordinator, o farmFlags) error {
+	folder := filepath.Join(o.dir, "canary")
+	if err := os.RemoveAll(folder); err != nil {
+		return err
+	}
+	defer func() { _ = os.RemoveAll(folder) }()
+	p, err := planOf(b, uint64(birds.state[b.Name].Round)+1)
+	if err != nil {
+		return err
+	}
+	looking, found := context.WithCancel(playing)
+	defer found()
+	after := 0
+	c := &explore.Campaign{
+		Plan: p, Of: 1, Jobs: min(o.ahead, canaryAhead), Dir: folder, Stop: looking, Family: coordinator.Family(looking, p),
+		Found: func(f explore.Failed, r explore.Run, _ string) {
+			if after == 0 && f.Judge == b.Judge && f.Class == judges.ClassBug && f.Defect == "" {
+				after = r.Index + 1
+				found()
+			}
+		},
+	}
+	_, complete, err := c.Run()
+	if err != nil || !complete && after == 0 {
+		return err
+	}
+	page.mu.Lock()
+	birds.looked(b, after)
+	page.mu.Unlock()
+	if after == 0 {
+		a.say("simrun: the planted bug %s was not found in %d runs", b.Name, p.Runs)
+	}
+	return birds.write(o.dir)
+}

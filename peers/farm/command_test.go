@@ -1,0 +1,418 @@
+package farm_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"lockstep/explore"
+	"lockstep/explore/spread"
+	"lockstep/internal/filetest"
+	"lockstep/internal/longtest"
+	"lockstep/internal/realtime"
+	"lockstep/locktest"
+	_ "lockstep/locktest/redistest"
+	"lockstep/peers/farm"
+)
+
+// The tests call this program, which is simrun with the command farm, and so do farms, which
+// start it to play their runs.
+func TestMain(m *testing.M) {
+	if len(os.Args) > 1 && !strings.HasPrefix(os.Args[1], "-") {
+		locktest.RegisterFarm(farm.JetStream{})
+		locktest.Main()
+		return
+	}
+	os.Exit(m.Run())
+}
+
+// process is simrun while it runs.
+type process struct {
+	*exec.Cmd
+	args  string
+	ended chan struct{}
+
+	mu  sync.Mutex
+	out bytes.Buffer // stdout and stderr
+}
+
+func (p *process) Write(text []byte) (int, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.out.Write(text)
+}
+
+func (p *process) said() string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.out.String()
+}
+
+// begin starts simrun, which ends with the test. before is a shell command that comes before it.
+func begin(t *testing.T, before string, args ...string) *process {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &process{Cmd: exec.Command(self, args...), args: strings.Join(args, " "), ended: make(chan struct{})}
+	if before != "" {
+		p.Cmd = exec.Command("sh", append([]string{"-c", before + `; exec "$0" "$@"`, self}, args...)...)
+	}
+	p.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	p.Stdout, p.Stderr = p, p
+	if err := p.Start(); err != nil {
+		t.Fatal(err)
+	}
+	go func() { _ = p.Wait(); close(p.ended) }()
+	t.Cleanup(func() {
+		_ = p.Process.Kill()
+		<-p.ended
+		if t.Failed() {
+			t.Logf("%s: exit %d\n%s", p.args, p.ProcessState.ExitCode(), p.said())
+		}
+	})
+	return p
+}
+
+// patience is the time that a process may take until it has done what a test waits for, on a
+// machine that is busy with other things.
+const patience = 3 * time.Minute
+
+// end waits for the end of a process, which must have this exit code.
+func (p *process) end(t *testing.T, code int) {
+	t.Helper()
+	select {
+	case <-p.ended:
+	case <-time.After(patience):
+		t.Fatalf("%s does not end", p.args)
+	}
+	if got := p.ProcessState.ExitCode(); got != code {
+		t.Fatalf("%s: exit %d, want %d", p.args, got, code)
+	}
+}
+
+// kill ends a process as kill -9 does.
+func (p *process) kill() {
+	_ = p.Process.Kill()
+	<-p.ended
+}
+
+// until waits until something is so.
+func until(t *testing.T, what string, is func() bool) {
+	t.Helper()
+	for begun := time.Now(); !is(); time.Sleep(5 * time.Millisecond) {
+		if time.Since(begun) > patience {
+			t.Fatalf("after %v: not yet: %s", patience, what)
+		}
+	}
+}
+
+// played returns the number of runs in the folder of a farm.
+func played(dir string) int {
+	text, err := os.ReadFile(filepath.Join(dir, "campaign", "runs.jsonl"))
+	if err != nil {
+		return 0
+	}
+	return bytes.Count(text, []byte("\n"))
+}
+
+// freePort returns an address with a port that nobody listens at.
+func freePort(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = l.Close() }()
+	return l.Addr().String()
+}
+
+// campaign is what the farms of these tests play.
+func campaign(t *testing.T) (args []string, runs int) {
+	runs = longtest.Size(t, 330, 1530)
+	return []string{"--lock", "setnx-del", "--faults", "pause", "--runs", strconv.Itoa(runs)}, runs
+}
+
+// onePlayed is the folder that one process writes for campaign, once a test has asked for it.
+var onePlayed map[string]string
+
+// sameAsOne compares the folder of a farm with the one that one process writes.
+func sameAsOne(t *testing.T, dir string) {
+	t.Helper()
+	if onePlayed == nil {
+		folder := t.TempDir()
+		args, _ := campaign(t)
+		begin(t, "", append([]string{"explore", "--out", folder, "--jobs", "1"}, args...)...).end(t, 1)
+		onePlayed = filetest.Contents(t, folder)
+	}
+	got := filetest.Contents(t, filepath.Join(dir, "campaign"))
+	if !maps.Equal(got, onePlayed) {
+		t.Errorf("the folder of the farm has %v, and that of one process %v, or their contents differ", slices.Sorted(maps.Keys(got)), slices.Sorted(maps.Keys(onePlayed)))
+		for name, text := range onePlayed {
+			if got[name] != text {
+				t.Errorf("%s differs", name)
+			}
+		}
+	}
+	if _, err := os.Stat(filepath.Join(dir, "queue")); err == nil {
+		t.Error("the data of the queue is still there")
+	}
+}
+
+func TestOneCommand(t *testing.T) {
+	args, _ := campaign(t)
+	dir := t.TempDir()
+	begin(t, "", append([]string{"farm", "--dir", dir, "--workers", "2"}, args...)...).end(t, 1)
+	sameAsOne(t, dir)
+	// merge, which knows nothing of queues, says that the campaign is complete.
+	p := begin(t, "", "merge", filepath.Join(dir, "campaign"))
+	p.end(t, 1)
+	if strings.Contains(p.said(), "incomplete") {
+		t.Error(p.said())
+	}
+	// The same command has nothing more to do.
+	begin(t, "", append([]string{"farm", "--dir", dir, "--workers", "0"}, args...)...).end(t, 1)
+	sameAsOne(t, dir)
+}
+
+// Workers are killed while they play, and others come. So are the processes in which they play.
+func TestWorkersAreKilled(t *testing.T) {
+	args, runs := campaign(t)
+	dir, address := t.TempDir(), freePort(t)
+	work := func() *process { return begin(t, "", "farm", "work", "--queue", "nats://"+address, "--workers", "1") }
+	workers := []*process{work(), work()} // they wait for the coordinator
+	coordinator := begin(t, "", append([]string{"farm", "--dir", dir, "--workers", "0", "--listen", address}, args...)...)
+	for i := 0; played(dir) < runs; i++ {
+		before := played(dir)
+		if i > 3 {
+			break
+		}
+		var player int
+		until(t, "a worker plays", func() bool { player = playerOf(workers[i%2].Process.Pid); return player > 0 || played(dir) == runs })
+		if player > 0 && i%2 == 1 {
+			_ = syscall.Kill(player, syscall.SIGKILL)
+		} else {
+			workers[i%2].kill()
+			workers[i%2] = work()
+		}
+		until(t, "more runs are played", func() bool { return played(dir) > before || played(dir) == runs })
+	}
+	coordinator.end(t, 1)
+	sameAsOne(t, dir)
+}
+
+// playerOf returns the process in which a worker plays; 0: there is none.
+func playerOf(worker int) int {
+	all, err := filepath.Glob("/proc/[0-9]*/stat")
+	if err != nil {
+		return 0
+	}
+	for _, file := range all {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			continue
+		}
+		var pid, parent int
+		var state string
+		_, after, _ := bytes.Cut(text, []byte(") "))
+		_, err1 := fmt.Sscan(string(after), &state, &parent)
+		_, err2 := fmt.Sscan(string(text), &pid)
+		if err1 == nil && err2 == nil && parent == worker && state != "Z" {
+			return pid
+		}
+	}
+	return 0
+}
+
+// The coordinator is killed again and again, with the workers in it and without.
+func TestTheCoordinatorIsKilled(t *testing.T) {
+	args, runs := campaign(t)
+	dir, address := t.TempDir(), freePort(t)
+	args = append([]string{"farm", "--dir", dir, "--workers", "1", "--listen", address}, args...)
+	begin(t, "", "farm", "work", "--queue", "nats://"+address, "--workers", "1")
+	for after := 1; after < runs; after += runs / 3 {
+		coordinator := begin(t, "", args...)
+		until(t, fmt.Sprintf("%d runs are played", after), func() bool { return played(dir) >= after })
+		coordinator.kill()
+	}
+	begin(t, "", args...).end(t, 1)
+	sameAsOne(t, dir)
+}
+
+// An interrupt ends a coordinator and a worker within 5 seconds, and the same command goes on.
+func TestAnInterrupt(t *testing.T) {
+	args, _ := campaign(t)
+	realtime.Case(t, "an interrupt", func(int) (difference string) {
+		dir, address := t.TempDir(), freePort(t)
+		args := append([]string{"farm", "--dir", dir, "--workers", "1", "--listen", address}, args...)
+		worker := begin(t, "", "farm", "work", "--queue", "nats://"+address, "--workers", "1")
+		coordinator := begin(t, "", args...)
+		until(t, "a family is played", func() bool { return played(dir) >= 100 })
+		begun := time.Now()
+		for _, p := range []*process{worker, coordinator} {
+			if err := p.Process.Signal(os.Interrupt); err != nil {
+				t.Fatal(err)
+			}
+		}
+		worker.end(t, 0)
+		coordinator.end(t, 1) // it found a bug
+		if took := time.Since(begun); took > 5*time.Second {
+			difference = fmt.Sprintf("it took %v", took)
+		}
+		begin(t, "", args...).end(t, 1)
+		sameAsOne(t, dir)
+		return difference
+	})
+}
+
+// The disk is full, and so no file may grow beyond a size. Whoever waits for the queue says so, and when there is
+// room again the same command goes on.
+func TestAFullDisk(t *testing.T) {
+	args, _ := campaign(t)
+	dir := t.TempDir()
+	args = append([]string{"farm", "--dir", dir, "--workers", "1", "--patience", "2s"}, args...)
+	p := begin(t, "ulimit -f 40", args...) // blocks of 512 or 1024 bytes
+	p.end(t, 74)
+	if !strings.Contains(p.said(), "input or output failed: ") {
+		t.Error(p.said())
+	}
+	begin(t, "", args...).end(t, 1)
+	sameAsOne(t, dir)
+}
+
+// A standing campaign goes on after its coordinator was killed, and finds its canary. Its folders
+// are those that explore writes, but for the number of runs that recordings name.
+func TestAStandingCampaign(t *testing.T) {
+	dir := t.TempDir()
+	file := filepath.Join(dir, "standing.yaml")
+	text := "campaigns:\n  - {lock: setnx-del, faults: [pause], weight: 2}\n  - {lock: setnx-cad}\ncanaries: [unlock-by-anyone]\nturn: 100\n"
+	if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	args := []string{"farm", "--standing", file, "--dir", dir, "--workers", "1"}
+	has := func(name, what string) bool {
+		text, err := os.ReadFile(filepath.Join(dir, name))
+		return err == nil && bytes.Contains(text, []byte(what))
+	}
+	const pauses, none = "setnx-del-pause-simple-plain", "setnx-cad-none-simple-plain"
+	first := begin(t, "", args...)
+	until(t, "the canary is found", func() bool { return has("canaries.json", `"round": 1`) })
+	until(t, "a campaign is played", func() bool { return has(pauses+"/runs.jsonl", "\n") })
+	first.kill()
+	second := begin(t, "", args...)
+	until(t, "both campaigns had a turn", func() bool {
+		return has(pauses+"/verdicts.jsonl", "setnx-del") && has(none+"/verdicts.jsonl", "setnx-cad")
+	})
+	if err := second.Process.Signal(os.Interrupt); err != nil {
+		t.Fatal(err)
+	}
+	second.end(t, 0)
+	for _, want := range []string{"unlock-by-anyone", "as it must be", "SETNX-misdelete"} {
+		if !has("index.html", want) {
+			t.Errorf("the page does not say %q", want)
+		}
+	}
+	for name, options := range map[string][]string{pauses: {"--lock", "setnx-del", "--faults", "pause"}, none: {"--lock", "setnx-cad"}} {
+		var plan struct{ Runs int }
+		text, err := os.ReadFile(filepath.Join(dir, name, "campaign.json"))
+		if err == nil {
+			err = json.Unmarshal(text, &plan)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		var both [2]map[string]string
+		for i, folder := range []string{filepath.Join(dir, name), t.TempDir()} { // explore plays what is left of the last turn
+			p := begin(t, "", append([]string{"explore", "--keep-going", "--jobs", "1", "--runs", strconv.Itoa(plan.Runs), "--out", folder}, options...)...)
+			<-p.ended
+			both[i] = filetest.Contents(t, folder)
+			for file, text := range both[i] { // a failure that was made small in an earlier turn says so
+				both[i][file] = regexp.MustCompile("--runs [0-9]+").ReplaceAllString(text, "--runs N")
+			}
+		}
+		if !maps.Equal(both[0], both[1]) {
+			t.Errorf("%s has %v, and the folder that explore writes %v, or their contents differ", name, slices.Sorted(maps.Keys(both[0])), slices.Sorted(maps.Keys(both[1])))
+		}
+	}
+}
+
+// Nobody plays, so the canary is not found in its time. The page and the exit code say so.
+func TestACanaryThatIsNotFound(t *testing.T) {
+	dir := t.TempDir()
+	file := filepath.Join(dir, "standing.yaml")
+	if err := os.WriteFile(file, []byte("campaigns: [{lock: setnx-del}]\ncanaries: [unlock-by-anyone]\nevery: 1s\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	p := begin(t, "", "farm", "--standing", file, "--dir", dir, "--workers", "0")
+	until(t, "the page says so", func() bool {
+		page, err := os.ReadFile(filepath.Join(dir, "index.html"))
+		return err == nil && bytes.Contains(page, []byte("The planted bug unlock-by-anyone was not found for 1s."))
+	})
+	if err := p.Process.Signal(os.Interrupt); err != nil {
+		t.Fatal(err)
+	}
+	p.end(t, 1)
+}
+
+// A queue that somebody else runs. A worker of another version refuses the work in it.
+func TestAQueueOfSomebodyElse(t *testing.T) {
+	e := farm.JetStream{}
+	url := start(t, e, t.TempDir())
+	args, _ := campaign(t)
+	dir := t.TempDir()
+	worker := begin(t, "", "farm", "work", "--queue", url, "--workers", "1")
+	begin(t, "", append([]string{"farm", "--dir", dir, "--queue", url, "--workers", "0"}, args...)...).end(t, 1)
+	sameAsOne(t, dir)
+
+	q, err := e.Open(t.Context(), url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer q.Close()
+	task := spread.Task{Plan: explore.Plan{Lock: "setnx-del", Strategy: explore.DefaultStrategy, Runs: 100}, Versions: explore.CurrentVersions()}
+	task.Versions.Judges++
+	text, err := json.Marshal(task)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := q.Offer(t.Context(), task.Name(), text); err != nil {
+		t.Fatal(err)
+	}
+	worker.end(t, 64)
+	if want := "the queue has work of another version of this program (judges "; !strings.Contains(worker.said(), want) {
+		t.Errorf("%s; want %q", worker.said(), want)
+	}
+}
+
+// The file of docs/scale.md is the file of a standing campaign.
+func TestTheFileInTheDocuments(t *testing.T) {
+	text, err := os.ReadFile("../../docs/scale.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, found := strings.Cut(string(text), "```yaml\ncampaigns:")
+	block, _, closed := strings.Cut(rest, "```")
+	if !found || !closed {
+		t.Fatal("docs/scale.md has no such file")
+	}
+	dir := t.TempDir()
+	file := filepath.Join(dir, "standing.yaml")
+	if err := os.WriteFile(file, []byte("campaigns:"+block), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	begin(t, "", "farm", "--standing", file, "--dir", dir, "--workers", "0", "--time", "1s").end(t, 0)
+}

@@ -1,0 +1,286 @@
+// Package farm spreads campaigns over many machines by NATS JetStream. A program that registers
+// JetStream has the command farm of simrun:
+//
+//	func main() {
+//		locktest.RegisterFarm(farm.JetStream{})
+//		locktest.Main(locks()...)
+//	}
+//
+// Tasks are messages of a stream that each worker pulls from. A message is gone when a worker has
+// acknowledged it, and comes again when its worker falls silent. Results are objects of an object
+// store, by the name of the task. Package explore/spread relies on neither of them.
+package farm
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"strconv"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"lockstep/explore/spread"
+)
+
+// The names in a NATS account. A program that finds the stream, the consumer or the bucket takes
+// them as they are, so whoever runs a cluster may make them with other settings.
+const (
+	stream   = "LOCKSTEP_FARM"
+	consumer = "workers"
+	bucket   = "LOCKSTEP_RESULTS"
+	tasks    = "lockstep.farm.task." // and the name of a task
+	told     = "lockstep.farm.told"
+)
+
+const (
+	// kept is the time after which JetStream forgets tasks and results. A coordinator that
+	// still wants one offers its task again.
+	kept = 24 * time.Hour
+	// request limits the time of a request to the server, and acknowledge that of the end of a
+	// task, which an interrupt does not end.
+	request     = 10 * time.Second
+	acknowledge = 3 * time.Second
+)
+
+// JetStream is NATS JetStream as the queue of a farm.
+type JetStream struct {
+	// Silence is the time after which a task comes again whose worker is silent; 0: five beats.
+	Silence time.Duration
+}
+
+// Start implements spread.Engine. It starts a NATS server in this process, which writes each
+// message to the disk before it acknowledges it.
+func (JetStream) Start(dir, listen string) (url string, stop func(), err error) {
+	host, text, err := net.SplitHostPort(listen)
+	if err != nil {
+		return "", nil, err
+	}
+	port, err := strconv.Atoi(text)
+	if err != nil {
+		return "", nil, fmt.Errorf("%s has no port that is a number", listen)
+	}
+	if port == 0 {
+		port = server.RANDOM_PORT
+	}
+	n, err := server.NewServer(&server.Options{
+		Host: host, Port: port, ServerName: "lockstep-farm", JetStream: true, StoreDir: dir, SyncAlways: true, NoLog: true, NoSigs: true,
+	})
+	if err != nil {
+		return "", nil, err
+	}
+	n.Start()
+	stop = func() {
+		n.Shutdown()
+		n.WaitForShutdown()
+	}
+	if !n.ReadyForConnections(request) {
+		stop()
+		return "", nil, fmt.Errorf("no NATS server came up at %s within %v; is the port free?", listen, request)
+	}
+	if !n.JetStreamEnabled() {
+		stop()
+		return "", nil, fmt.Errorf("the NATS server cannot keep its data in %s", dir)
+	}
+	return n.ClientURL(), stop, nil
+}
+
+// Open implements spread.Engine. It connects to a NATS server with JetStream, and makes the
+// stream, the consumer and the bucket if they are not there. The connection comes again after
+// it was lost.
+func (j JetStream) Open(ctx context.Context, url string) (spread.Queue, error) {
+	name, err := os.Hostname()
+	if err != nil {
+		return nil, err
+	}
+	nc, err := nats.Connect(url, nats.Name("lockstep "+name), nats.MaxReconnects(-1), nats.ReconnectWait(500*time.Millisecond))
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", url, err)
+	}
+	q := &queue{nc: nc, silence: j.Silence}
+	if q.silence == 0 {
+		q.silence = 5 * spread.Beat
+	}
+	ctx, cancel := context.WithTimeout(ctx, request)
+	defer cancel()
+	if err := q.prepare(ctx); err != nil {
+		nc.Close()
+		return nil, fmt.Errorf("%s: %w", url, err)
+	}
+	return q, nil
+}
+
+type queue struct {
+	nc      *nats.Conn
+	js      jetstream.JetStream
+	tasks   jetstream.Consumer
+	results jetstream.ObjectStore
+	silence time.Duration
+}
+
+func (q *queue) prepare(ctx context.Context) (err error) {
+	if q.js, err = jetstream.New(q.nc, jetstream.WithDefaultTimeout(request)); err != nil {
+		return err
+	}
+	s, err := q.js.Stream(ctx, stream)
+	if errors.Is(err, jetstream.ErrStreamNotFound) {
+		s, err = q.js.CreateOrUpdateStream(ctx, jetstream.StreamConfig{
+			Name: stream, Subjects: []string{tasks + ">"}, Retention: jetstream.WorkQueuePolicy, Storage: jetstream.FileStorage, MaxAge: kept,
+		})
+	}
+	if err != nil {
+		return err
+	}
+	q.tasks, err = s.Consumer(ctx, consumer)
+	if errors.Is(err, jetstream.ErrConsumerNotFound) {
+		q.tasks, err = s.CreateOrUpdateConsumer(ctx, jetstream.ConsumerConfig{Durable: consumer, AckPolicy: jetstream.AckExplicitPolicy, AckWait: q.silence, MaxAckPending: -1})
+	}
+	if err != nil {
+		return err
+	}
+	q.results, err = q.js.ObjectStore(ctx, bucket)
+	if errors.Is(err, jetstream.ErrBucketNotFound) {
+		q.results, err = q.js.CreateOrUpdateObjectStore(ctx, jetstream.ObjectStoreConfig{Bucket: bucket, Storage: jetstream.FileStorage, TTL: kept, Compression: true})
+	}
+	return err
+}
+
+// Offer implements spread.Queue. The subject of a task that is not done has a message.
+func (q *queue) Offer(ctx context.Context, name string, task []byte) error {
+	ctx, cancel := context.WithTimeout(ctx, request)
+	defer cancel()
+	_, err := q.js.Publish(ctx, tasks+name, task, jetstream.WithExpectLastSequencePerSubject(0))
+	var known *jetstream.APIError
+	if errors.As(err, &known) && (known.ErrorCode == jetstream.JSErrCodeStreamWrongLastSequence || known.ErrorCode == jetstream.JSErrCodeStreamWrongLastSequenceConstant) {
+		return nil
+	}
+	return err
+}
+
+// pull is the time for which a request for a task stays with the server.
+const pull = time.Second
+
+// Take implements spread.Queue.
+func (q *queue) Take(ctx context.Context) (spread.Taken, error) {
+	for {
+		wait := pull
+		if end, ok := ctx.Deadline(); ok {
+			wait = max(min(wait, time.Until(end)), time.Millisecond)
+		}
+		got, err := q.tasks.Fetch(1, jetstream.FetchMaxWait(wait))
+		if err != nil {
+			return nil, err
+		}
+		if m := <-got.Messages(); m != nil {
+			return taken{m}, nil
+		}
+		if ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
+		if err := got.Error(); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// Keep implements spread.Queue.
+func (q *queue) Keep(ctx context.Context, name string, result []byte) error {
+	ctx, cancel := context.WithTimeout(ctx, request)
+	defer cancel()
+	_, err := q.results.PutBytes(ctx, name, result)
+	return err
+}
+
+// Kept implements spread.Queue.
+func (q *queue) Kept(ctx context.Context, name string) ([]byte, error) {
+	ctx, cancel := context.WithTimeout(ctx, request)
+	defer cancel()
+	o, err := q.results.Get(ctx, name)
+	if errors.Is(err, jetstream.ErrObjectNotFound) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = o.Close() }()
+	text, err := io.ReadAll(o)
+	if err != nil {
+		return nil, err
+	}
+	if text == nil {
+		text = []byte{}
+	}
+	return text, o.Error()
+}
+
+// Drop implements spread.Queue.
+func (q *queue) Drop(ctx context.Context, name string) error {
+	ctx, cancel := context.WithTimeout(ctx, request)
+	defer cancel()
+	err := q.results.Delete(ctx, name)
+	if errors.Is(err, jetstream.ErrObjectNotFound) {
+		return nil
+	}
+	return err
+}
+
+// Tell implements spread.Queue.
+func (q *queue) Tell(text []byte) error { return q.nc.Publish(told, text) }
+
+// Hear implements spread.Queue.
+func (q *queue) Hear(ctx context.Context) (<-chan []byte, error) {
+	in := make(chan *nats.Msg, 1024)
+	sub, err := q.nc.ChanSubscribe(told, in)
+	if err != nil {
+		return nil, err
+	}
+	if err := q.nc.Flush(); err != nil {
+		return nil, errors.Join(err, sub.Unsubscribe())
+	}
+	out := make(chan []byte)
+	go func() {
+		defer close(out)
+		defer func() { _ = sub.Unsubscribe() }()
+		for {
+			select {
+			case m := <-in:
+				select {
+				case out <- m.Data:
+				case <-ctx.Done():
+					return
+				}
+			case <-ctx.Done():
+				return
+			}
+		}
+	}()
+	return out, nil
+}
+
+// Close implements spread.Queue.
+func (q *queue) Close() { q.nc.Close() }
+
+// taken is the message of a task.
+type taken struct{ jetstream.Msg }
+
+// Task implements spread.Taken.
+func (t taken) Task() []byte { return t.Data() }
+
+// Working implements spread.Taken.
+func (t taken) Working() error { return t.InProgress() }
+
+// Done implements spread.Taken. It waits for the server, so that the task is gone when it is
+// offered again.
+func (t taken) Done() error {
+	ctx, cancel := context.WithTimeout(context.Background(), acknowledge)
+	defer cancel()
+	return t.DoubleAck(ctx)
+}
+
+// Return implements spread.Taken.
+func (t taken) Return() error { return t.Nak() }
