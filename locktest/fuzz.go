@@ -25,11 +25,11 @@ func Fuzz(f *testing.F, s Subject) {
 	f.Helper()
 	at := callerOfRun()
 	if err := s.check(); err != nil {
-		f.Fatal("locktest: ", err)
+		f.Fatal("locktest:", err)
 	}
 	plan, err := Options{}.plan(s.Name)
 	if err != nil {
-		f.Fatal("locktest: ", err)
+		f.Fatal("locktest:", err)
 	}
 	inputs := seedInputs
 	if *flags.replay != "" {

@@ -113,11 +113,11 @@ func Run(t *testing.T, s Subject, o Options) {
 	t.Helper()
 	at := callerOfRun()
 	if err := s.check(); err != nil {
-		t.Fatal("locktest: ", err)
+		t.Fatal("locktest:", err)
 	}
 	plan, err := o.plan(s.Name)
 	if err != nil {
-		t.Fatal("locktest: ", err)
+		t.Fatal("locktest:", err)
 	}
 	r := newRunner(t, s, o, plan, at)
 	if !r.open() {
@@ -221,7 +221,7 @@ func (r *runner) probe() (o offers, err error) {
 func (r *runner) recordings() {
 	files, err := filepath.Glob(filepath.Join(r.dir, "*.lockstep"))
 	if err != nil {
-		r.t.Fatal("locktest: ", err)
+		r.t.Fatal("locktest:", err)
 	}
 	for _, file := range files {
 		r.t.Run("recording/"+strings.TrimSuffix(filepath.Base(file), ".lockstep"), func(t *testing.T) {
@@ -238,7 +238,7 @@ func (r *runner) replay(t *testing.T, h *sim.Host, file string) {
 		if errors.Is(err, fs.ErrNotExist) {
 			t.Fatalf("locktest: there is no recording %s", file)
 		}
-		t.Fatal("locktest: ", err)
+		t.Fatal("locktest:", err)
 	}
 	rec, sc, lock, err := play.ReadRecordingOf(file, text, func(name string) (*subject.Subject, error) {
 		if name != r.lock.Name {
@@ -251,7 +251,7 @@ func (r *runner) replay(t *testing.T, h *sim.Host, file string) {
 		t.Skipf("n/a: %v", err)
 	}
 	if err != nil {
-		t.Fatal("locktest: ", err)
+		t.Fatal("locktest:", err)
 	}
 	if err := play.Applies(sc, lock); err != nil {
 		t.Skipf("n/a: %v", err)
@@ -311,11 +311,11 @@ func (r *runner) scenarios() {
 			}
 			text, err := os.ReadFile(file)
 			if err != nil {
-				t.Fatal("locktest: ", err)
+				t.Fatal("locktest:", err)
 			}
 			sc, err := scenarios.Parse(file, text, r.named)
 			if err != nil {
-				t.Fatal("locktest: ", err)
+				t.Fatal("locktest:", err)
 			}
 			if err := play.Applies(sc, r.lock); err != nil {
 				t.Skip("n/a: ", err)
@@ -413,7 +413,7 @@ func (r *runner) explore(t *testing.T, h *sim.Host) {
 			return nil
 		})
 		if err != nil {
-			t.Fatal("locktest: ", err)
+			t.Fatal("locktest:", err)
 		}
 	}
 	total := explore.Sum(r.plan, runs)

@@ -1,6 +1,7 @@
 package locktest
 
 import (
+	"cmp"
 	"context"
 	crand "crypto/rand"
 	"errors"
@@ -48,6 +49,11 @@ type Subject struct {
 	Parts int
 	// Renewed reports whether the lock itself renews the lease of a live holder.
 	Renewed bool
+	// RenewEvery is the longest time between two renewals of a hold, if the lock is Renewed; 0
+	// means a third of Lease. It is a bug to lose a hold whose holder was undisturbed for longer
+	// than that before its lease ended. So a lock that gives a hold up after one renewal that
+	// failed has such a bug, unless RenewEvery is its Lease.
+	RenewEvery time.Duration
 	// Fair reports whether waiters are served in the order in which they came.
 	Fair bool
 	// Reentrant reports whether a thread may take a lock that it holds, and gives it up
@@ -237,6 +243,10 @@ func (s Subject) check() error {
 		wrong = fmt.Sprintf("has the negative Reconnect %v; give it the longest wait of a client before it connects again, or 0", s.Reconnect)
 	case s.Lease == 0 && s.Renewed:
 		wrong = "is Renewed and has no Lease; give it the Lease that is renewed, or take Renewed away"
+	case s.RenewEvery != 0 && !s.Renewed:
+		wrong = "has a RenewEvery and is not Renewed; set Renewed, or take RenewEvery away"
+	case s.RenewEvery < 0 || s.RenewEvery > s.Lease:
+		wrong = fmt.Sprintf("has the RenewEvery %v; give it a time of its Lease of %v at most, or 0 for a third of it", s.RenewEvery, s.Lease)
 	case s.Lease > 0 && s.Lease < time.Millisecond:
 		wrong = fmt.Sprintf("has the Lease %v; give it one millisecond at least", s.Lease)
 	default:
@@ -249,12 +259,15 @@ func (s Subject) check() error {
 // offer.
 func (s Subject) compile(offers offers) *subject.Subject {
 	servers := &servers{of: s}
+	renewEvery := s.Lease // of a caller that extends its hold, if anybody does
+	if s.Renewed {
+		renewEvery = cmp.Or(s.RenewEvery, s.Lease/3)
+	}
 	out := &subject.Subject{
 		Name: s.Name, About: s.About, Advice: s.Advice,
 		Traits: model.Traits{Parts: s.Parts, Fair: s.Fair, Uncounted: !s.Reentrant, PerGrant: true, NoWatchdog: !s.Renewed, Watched: offers.watched, Fenced: offers.fenced, Extends: offers.extends && s.Lease > 0, Endless: s.Lease == 0},
-		// When a lock renews is its own affair: once a lease at least.
 		Times: func(time.Duration) model.Timing {
-			return model.Timing{Watchdog: s.Lease, RenewalPeriod: s.Lease, Recovery: s.Recovery, Reconnect: s.Reconnect}
+			return model.Timing{Watchdog: s.Lease, RenewalPeriod: renewEvery, Recovery: s.Recovery, Reconnect: s.Reconnect}
 		},
 		Open: func(p *sim.Process, o subject.Options) (lockimpl.Client, error) {
 			return s.open(p, o.Addrs)

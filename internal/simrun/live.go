@@ -180,7 +180,7 @@ func (a *app) live(in invocation, l liveFlags) (int, error) {
 // liveOptions checks the options of a live run.
 func liveOptions(address, keep string) (o LiveOptions, err error) {
 	if Live == nil {
-		return o, usagef("this program does not play live; it needs Linux, and cmd/simrun of Lockstep")
+		return o, usagef("this program does not play live. On Linux, cmd/simrun of Lockstep does, with the built-in locks on Redis and the Java library")
 	}
 	self, err := os.Executable()
 	if err != nil {

@@ -16,6 +16,7 @@ import (
 // watched is a setnx whose watchdog renews the lease until the unlock.
 type watched struct {
 	lock setnx // which has no TryLock here
+	once bool  // the first error ends the renewals
 	stop context.CancelFunc
 	lost chan struct{} // closed by a renewal that meets another's hold, or none
 }
@@ -42,7 +43,7 @@ func (l *watched) renew(held context.Context, value string, lost chan struct{}) 
 				close(lost)
 				return
 			}
-			if errors.Is(err, redis.ErrClosed) {
+			if l.once && err != nil || errors.Is(err, redis.ErrClosed) {
 				return
 			}
 		}
@@ -98,6 +99,19 @@ func (timid) Lost() <-chan struct{} {
 // A holder that is told of the end of its hold believes in it no longer.
 func TestALockThatTells(t *testing.T) {
 	locktest.Run(t, renewedSubject("tells", func(l *watched) locktest.Lock { return telling{l} }), locktest.Options{Runs: longtest.Size(t, 15, 300), Faults: "operator,server"})
+}
+
+// A lock that loses its hold to one renewal that failed is wrong, unless it renews no more
+// often than once a lease.
+func TestALockThatRenewsUntilAnError(t *testing.T) {
+	text, passed := outcome(t, t.TempDir(), "renews until an error", nil, "-lockstep.runs=1")
+	if passed {
+		t.Fatalf("it passed:\n%s", text)
+	}
+	mustContain(t, text, "renews until an error breaks mutual-exclusion: ", "renewal-that-fails-once")
+	s := wrong["renews until an error"]
+	s.RenewEvery = s.Lease
+	locktest.Run(t, s, locktest.Options{Runs: 1, Faults: "none"})
 }
 
 // The same lock is wrong if its channel closes while the server keeps the hold.

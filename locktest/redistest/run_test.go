@@ -224,6 +224,8 @@ func TestWrongSubjectsAreExplained(t *testing.T) {
 		"has no Open":                {`subject "has no Open" has no Open; give it a function that makes the client of a process`},
 		"has no servers":             {`subject "has no servers" has no Servers; give it redistest.Servers(1)`},
 		"is renewed without a lease": {`is Renewed and has no Lease; give it the Lease that is renewed`},
+		"renews and does not renew":  {`has a RenewEvery and is not Renewed; set Renewed, or take RenewEvery away`},
+		"renews too seldom":          {`has the RenewEvery 6s; give it a time of its Lease of 5s at most, or 0 for a third of it`},
 		"has a negative lease":       {`has the negative Lease -1s; give it the time after which a hold ends`},
 		"has a negative reconnect":   {`has the negative Reconnect -1s; give it the longest wait of a client before it connects again`},
 		"has negative parts":         {`has -1 Parts; give it the number of keys of a hold`},
@@ -336,6 +338,7 @@ func init() {
 	add("panics", open(func(*redis.Client, string) locktest.Lock { return panics{} }))
 	add("gives no lock", open(func(*redis.Client, string) locktest.Lock { return nil }))
 	add("holds a mutex over calls", open(func(rdb *redis.Client, name string) locktest.Lock { return &guarded{setnx{rdb: rdb, name: name}} }))
+	wrong["renews until an error"] = renewedSubject("renews until an error", func(l *watched) locktest.Lock { l.once = true; return l })
 	wrong["gives up at half of the lease"] = renewedSubject("gives up at half of the lease", func(l *watched) locktest.Lock { return timid{l} })
 	wrong["tells nothing"] = renewedSubject("tells nothing", func(l *watched) locktest.Lock { return mute{l} })
 	wrong["draws its token too early"] = fencedSubject("draws its token too early", true)
@@ -345,6 +348,8 @@ func init() {
 	wrong["endless"] = endlessSubject("endless", false)
 	wrong["keeps every hold"] = endlessSubject("keeps every hold", true)
 	add("is renewed without a lease", func(s *locktest.Subject) { s.Lease, s.Renewed = 0, true })
+	add("renews and does not renew", func(s *locktest.Subject) { s.RenewEvery = time.Second })
+	add("renews too seldom", func(s *locktest.Subject) { s.Renewed, s.RenewEvery = true, s.Lease+time.Second })
 	add("does not open", func(s *locktest.Subject) {
 		s.Open = func(*locktest.Process) (locktest.Client, error) { return nil, errLicence }
 	})

@@ -38,7 +38,7 @@ const closing = 2 * time.Second
 // order among waiters.
 func subject(name, about string, delay time.Duration, servers locktest.Servers) locktest.Subject {
 	return locktest.Subject{
-		Name: name, About: about, Servers: servers, Lease: server.SessionLease, Renewed: true, Recovery: recovery, State: state,
+		Name: name, About: about, Servers: servers, Lease: server.SessionLease, Renewed: true, RenewEvery: server.SessionLease, Recovery: recovery, State: state,
 		Open: func(p *locktest.Process) (locktest.Client, error) {
 			return &cell{p: p, delay: delay, closed: make(chan struct{})}, nil
 		},

@@ -35,7 +35,7 @@ const lease = 8 * time.Second
 // key which may still be there ends with that.
 var Mutex = locktest.Subject{
 	Name: "etcd-mutex", About: "etcd: concurrency.Mutex, with a session for each acquire",
-	Servers: server.Servers(), Lease: lease, Reconnect: backoff.DefaultConfig.MaxDelay, Renewed: true, Fair: true, State: state,
+	Servers: server.Servers(), Lease: lease, Reconnect: backoff.DefaultConfig.MaxDelay, Renewed: true, RenewEvery: lease, Fair: true, State: state,
 	Open: func(p *locktest.Process) (locktest.Client, error) {
 		return newClient(p)
 	},

@@ -57,7 +57,7 @@ var GetLockPool = locktest.Subject{
 // expiry three times in a lease, and is told when it could not.
 var RowLock = locktest.Subject{
 	Name: "mysql-row", About: "MySQL: a row with an owner, an expiry and a token",
-	Servers: server.Servers(), Lease: lease, Renewed: true, State: row,
+	Servers: server.Servers(), Lease: lease, Renewed: true, RenewEvery: lease, State: row,
 	Open: func(p *locktest.Process) (locktest.Client, error) {
 		return &client{DB: open(p), handle: func(c *client, name string) handle {
 			return &rowLock{p: p, db: c.DB, name: name, own: p.Sim().Instant()}

@@ -61,7 +61,7 @@ func subject(name, about string, w way) locktest.Subject {
 		b.TTL, b.LimitMarkerTTL = 0, time.Second
 	}
 	return locktest.Subject{
-		Name: name, About: about, Servers: server.Servers(b), Lease: lease, Renewed: true, State: state,
+		Name: name, About: about, Servers: server.Servers(b), Lease: lease, Renewed: true, RenewEvery: lease, State: state,
 		Open: func(p *locktest.Process) (locktest.Client, error) {
 			// The client has a pool of timers for requests without a context. There are none here.
 			p.Sim().TimersLeft(func() bool { return false })

@@ -27,7 +27,7 @@ import (
 func Subject(majority int) locktest.Subject {
 	return locktest.Subject{
 		Name: fmt.Sprintf("rueidislock-%d", majority), About: fmt.Sprintf("rueidislock's locker, keys that must agree: %d", majority), Servers: redistest.Servers(1),
-		Parts: 2*majority - 1, Lease: 5 * time.Second, Renewed: true, State: redistest.Majority(2*majority-1, func(i int, lock string) string { return fmt.Sprintf("rueidislock:%d:%s", i, lock) }),
+		Parts: 2*majority - 1, Lease: 5 * time.Second, Renewed: true, RenewEvery: 5 * time.Second, State: redistest.Majority(2*majority-1, func(i int, lock string) string { return fmt.Sprintf("rueidislock:%d:%s", i, lock) }),
 		Open: func(p *locktest.Process) (locktest.Client, error) {
 			l, err := rueidislock.NewLocker(rueidislock.LockerOption{KeyMajority: int32(majority), NoLoopTracking: true, ClientOption: rueidistest.Options(p, 0), ClientBuilder: rueidistest.Builder(p)})
 			return client{l}, err

@@ -35,7 +35,7 @@ var Closing = subject("zookeeper-closing", "ZooKeeper: the Lock of go-zookeeper/
 
 func subject(name, about string, closing bool) locktest.Subject {
 	return locktest.Subject{
-		Name: name, About: about, Servers: server.Servers(1), Lease: timeout + server.Tick, Renewed: true, State: first,
+		Name: name, About: about, Servers: server.Servers(1), Lease: timeout + server.Tick, Renewed: true, RenewEvery: timeout + server.Tick, State: first,
 		Kept:     func(lock string) []string { return []string{"/" + lock} },
 		Open:     func(p *locktest.Process) (locktest.Client, error) { return &client{p: p, closing: closing}, nil },
 		Promises: locktest.Promises{NotWaitBound: "Lock takes no context and no time: nothing ends its wait"},
