@@ -375,7 +375,11 @@ func (r *runner) rest(t *testing.T, v play.Verdict) {
 		r.errorf(t, "locktest: %s is %s: %s", r.s.Name, v.Word, v.Why)
 	case play.VerdictLimit:
 		for _, f := range v.Findings {
-			t.Logf("limit, %s: %s", f.Judge, f.Why)
+			var excuses []string
+			for _, e := range f.Excuses {
+				excuses = append(excuses, e.Why)
+			}
+			t.Logf("limit, %s: %s. Not promised here: %s", f.Judge, f.Why, strings.Join(excuses, "; "))
 		}
 	}
 }
@@ -418,13 +422,25 @@ func (r *runner) explore(t *testing.T, h *sim.Host) {
 	}
 	total := explore.Sum(r.plan, runs)
 	t.Logf("%d schedules of %s: %s", total.Runs, r.s.Name, words(total.Words))
-	for _, odd := range total.Odd {
-		r.errorf(t, "locktest: run %d of %s is %s: %s", odd.Index, r.s.Name, odd.Word, odd.Why)
+	type odd struct{ word, why string }
+	alike := map[odd]int{}
+	for _, one := range total.Odd {
+		alike[odd{string(one.Word), one.Why}]++
+	}
+	for _, one := range total.Odd { // the first of those that are alike
+		key := odd{string(one.Word), one.Why}
+		switch n := alike[key]; {
+		case n > 1:
+			r.errorf(t, "locktest: %d runs of %s, run %d the first, are %s: %s", n, r.s.Name, one.Index, one.Word, one.Why)
+		case n == 1:
+			r.errorf(t, "locktest: run %d of %s is %s: %s", one.Index, r.s.Name, one.Word, one.Why)
+		}
+		delete(alike, key)
 	}
 	var failures []failure
 	for _, g := range total.Groups {
 		if g.Class != judges.ClassBug {
-			t.Logf("limit, %s (%d runs): %s", g.Judge, g.Count, g.Why)
+			t.Logf("limit, %s (%d runs): %s. Not promised here: %s", g.Judge, g.Count, g.Why, g.Excuse)
 			continue
 		}
 		began = time.Now()

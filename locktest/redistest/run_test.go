@@ -218,6 +218,7 @@ func TestWrongSubjectsAreExplained(t *testing.T) {
 	for name, want := range map[string][]string{
 		"draws from math/rand/v2":    {"is nondeterministic: ", "the records differ from event ", `"kind":"send"`, reflect.TypeFor[setnx]().PkgPath() + ".", "math/rand/v2"},
 		"panics":                     {"panics", "the adapter's own panic"},
+		"panics in Unlock":           {" runs of panics in Unlock, run 0 the first, are undecided: harness: the lock panicked: the adapter's own panic"},
 		"does not open":              {`does not open cannot be opened: no licence`},
 		"opens nothing":              {"opens nothing cannot be opened: neither a client nor an error came from Open"},
 		"gives no lock":              {"gives no lock cannot be opened: the client gives neither a lock "},
@@ -336,6 +337,7 @@ func init() {
 	}
 	add("draws from math/rand/v2", open(func(rdb *redis.Client, name string) locktest.Lock { return &unseeded{setnx{rdb: rdb, name: name}} }))
 	add("panics", open(func(*redis.Client, string) locktest.Lock { return panics{} }))
+	add("panics in Unlock", open(func(rdb *redis.Client, name string) locktest.Lock { return &panicsLater{setnx{rdb: rdb, name: name}} }))
 	add("gives no lock", open(func(*redis.Client, string) locktest.Lock { return nil }))
 	add("holds a mutex over calls", open(func(rdb *redis.Client, name string) locktest.Lock { return &guarded{setnx{rdb: rdb, name: name}} }))
 	wrong["renews until an error"] = renewedSubject("renews until an error", func(l *watched) locktest.Lock { l.once = true; return l })
@@ -424,6 +426,11 @@ func (l *unseeded) Lock(ctx context.Context) error {
 	}
 	return err
 }
+
+// panicsLater is a setnx whose Unlock panics.
+type panicsLater struct{ setnx }
+
+func (*panicsLater) Unlock(context.Context) error { panic("the adapter's own panic") }
 
 type panics struct{}
 
