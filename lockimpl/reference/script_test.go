@@ -80,6 +80,9 @@ var (
 			{"me twice, then another", queued(me, 400_000, me, 400_000, third, 800_000)},
 			{"another, then me twice, then a dead one twice", queued(other, 400_000, me, 800_000, me, 800_000, third, -20_000, third, -20_000)},
 			{"another without deadline, then me and others", queued(third, 0, me, 400_000, other, 800_000)},
+			{"another, whose time is over now", func(now int64) [][]any {
+				return append(queued(third, 0)(now), []any{"ZADD", DeadlinesName("x"), now, third})
+			}},
 			{"me, and a queue that ends later", func(now int64) [][]any {
 				return append(queued(third, 400_000, me, 600_000)(now), []any{"PEXPIRE", QueueName("x"), 900_000}, []any{"PEXPIRE", DeadlinesName("x"), 900_000})
 			}}},

@@ -3,6 +3,7 @@
 -- needs the locals of the request and `holder`
 -- reply: busy, and -3
 local first = redis.call('lindex', KEYS[4], 0)
-if not holder and first and first ~= owner and tonumber(redis.call('zscore', KEYS[5], first) or 0) > now then
+local due = first and redis.call('zscore', KEYS[5], first)
+if not holder and due and first ~= owner and tonumber(due) > now then
     return {'busy', now, -3}
 end
