@@ -312,7 +312,7 @@ func (l *lock) tryLockTimed(ctx context.Context, s Script, o lockimpl.Owner, opt
 	entry, first := l.c.channels.subscribe(ctx, l.channel(o))
 	defer l.c.channels.unsubscribe(entry)
 	if err := l.c.acknowledged(ctx, entry, left); err != nil {
-		if first && l.c.rel.LateSubscription == SubscriptionFailsLate {
+		if first && l.c.rel.LateSubscription == SubscriptionFailsLate && errors.Is(err, errSubscribeTimeout) {
 			l.c.channels.fail(entry, errResponseTimeout)
 		}
 		if ctx.Err() != nil || errors.Is(err, lockimpl.ErrClosed) {

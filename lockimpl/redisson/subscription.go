@@ -32,10 +32,11 @@ type subscription struct {
 
 	ready chan struct{} // closed when acknowledged or failed
 	err   error         // set before ready closes
-	left  chan struct{} // closed when nobody waits there any more
+	empty chan struct{} // closed when nobody waits there any more
 	// Under the mutex of the client's subscriptions:
 	settled bool // ready is closed
 	late    bool // given up, since it was not acknowledged within the response timeout
+	leaving bool // the server was told that the client leaves the channel
 
 	mu        sync.Mutex
 	permits   int
@@ -57,7 +58,7 @@ func (s *subscriptions) subscribe(ctx context.Context, channel string) (e *subsc
 	if s.entries == nil {
 		s.entries = map[string]*subscription{}
 	}
-	e = &subscription{channel: channel, users: 1, ready: make(chan struct{}), left: make(chan struct{})}
+	e = &subscription{channel: channel, users: 1, ready: make(chan struct{}), empty: make(chan struct{})}
 	s.entries[channel] = e
 	// It connects with the first channel.
 	if s.client.sharded() {
@@ -108,17 +109,20 @@ func (s *subscriptions) acknowledge(e *subscription) bool {
 	return true
 }
 
-// fail tells all who wait for the entry that it failed, unless they were told before, and
-// closes it. Nobody joins it any more.
+// fail tells all who wait for the entry that it failed, and closes it. Nobody joins it any
+// more. It does nothing if they were told before.
 func (s *subscriptions) fail(e *subscription, err error) {
-	s.drop(e)
 	s.mu.Lock()
-	if !e.settled {
-		e.settled = true
-		e.err = fmt.Errorf("subscribe to %s: %w", e.channel, err)
-		close(e.ready)
+	defer s.mu.Unlock()
+	if e.settled {
+		return
 	}
-	s.mu.Unlock()
+	e.settled = true
+	e.err = fmt.Errorf("subscribe to %s: %w", e.channel, err)
+	if s.entries[e.channel] == e {
+		delete(s.entries, e.channel)
+	}
+	close(e.ready)
 	_ = e.pubsub.Close()
 }
 
@@ -133,7 +137,7 @@ func (s *subscriptions) outlasts(e *subscription, d time.Duration) bool {
 		case <-t.C:
 		case <-e.ready:
 			return false
-		case <-e.left:
+		case <-e.empty:
 			return false
 		case <-s.client.closing.Done():
 			return false
@@ -142,8 +146,15 @@ func (s *subscriptions) outlasts(e *subscription, d time.Duration) bool {
 	return true
 }
 
-// leave tells the server that the client leaves the channel.
+// leave tells the server, once, that the client leaves the channel.
 func (s *subscriptions) leave(e *subscription) {
+	s.mu.Lock()
+	told := e.leaving
+	e.leaving = true
+	s.mu.Unlock()
+	if told {
+		return
+	}
 	unsubscribe := e.pubsub.Unsubscribe
 	if s.client.sharded() {
 		unsubscribe = e.pubsub.SUnsubscribe
@@ -151,10 +162,10 @@ func (s *subscriptions) leave(e *subscription) {
 	_ = unsubscribe(context.Background(), e.channel)
 }
 
-// left waits for the server to say that the client has left the channel, for the response
-// timeout.
-func (s *subscriptions) left(e *subscription) {
-	if s.client.rel.LateSubscription == SubscriptionFailsLate && s.outlasts(e, s.client.response) {
+// failAfterLeaving fails the entry if the server does not say within the response timeout
+// that the client has left the channel.
+func (s *subscriptions) failAfterLeaving(e *subscription) {
+	if s.outlasts(e, s.client.response) {
 		s.fail(e, errResponseTimeout)
 	}
 }
@@ -179,12 +190,15 @@ func (s *subscriptions) listen(ctx context.Context, e *subscription) {
 			backoff = 10 * time.Millisecond
 			switch msg.(type) {
 			case *redis.Subscription:
-				switch ok := s.acknowledge(e); {
-				case ok:
+				failsLate := s.client.rel.LateSubscription == SubscriptionFailsLate
+				switch inTime := s.acknowledge(e); {
+				case inTime:
 				case !acknowledged:
 					s.leave(e)
-					go s.left(e)
-				case s.client.rel.LateSubscription == SubscriptionFailsLate: // the end of it
+					if failsLate {
+						go s.failAfterLeaving(e)
+					}
+				case failsLate: // the channel is left
 					s.fail(e, errResponseTimeout)
 					return
 				}
@@ -215,14 +229,6 @@ func (s *subscriptions) has(e *subscription) bool {
 	return s.entries[e.channel] == e
 }
 
-func (s *subscriptions) drop(e *subscription) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.entries[e.channel] == e {
-		delete(s.entries, e.channel)
-	}
-}
-
 // unsubscribe leaves the entry; the last one closes it.
 func (s *subscriptions) unsubscribe(e *subscription) {
 	s.mu.Lock()
@@ -235,7 +241,7 @@ func (s *subscriptions) unsubscribe(e *subscription) {
 	if !last {
 		return
 	}
-	close(e.left)
+	close(e.empty)
 	if s.client.closing.Err() == nil { // else the connection ends, which is enough
 		s.leave(e)
 	}
