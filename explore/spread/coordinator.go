@@ -32,13 +32,13 @@ type Coordinator struct {
 	waiting map[string]chan struct{} // by task: whoever waits for its result
 	workers map[string]seen          // by name
 	now     func() time.Time
-	// trouble is what a worker said since the last result of why the queue takes no results, for
-	// the first time at the instant since; "": none said so.
+	// trouble is the last error that a worker reported because the queue took no result, and "" if
+	// there was none after the last result. since is the time of the first such report.
 	trouble string
 	since   time.Time
 }
 
-// seen is what a worker said last.
+// seen is the last message of a worker.
 type seen struct {
 	Told
 	at time.Time

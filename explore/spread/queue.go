@@ -6,7 +6,7 @@ import "context"
 type Engine interface {
 	// Start starts the engine on this machine. It keeps its data in the folder dir, which stop
 	// leaves there, and listens at an address of the form HOST:PORT, where port 0 is any free
-	// port. url is what Open takes.
+	// port. Start returns the url to pass to Open.
 	Start(dir, listen string) (url string, stop func(), err error)
 	// Open connects to an engine. The error says what to do if there is none.
 	Open(ctx context.Context, url string) (Queue, error)

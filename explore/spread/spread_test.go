@@ -154,7 +154,7 @@ func TestTheFolderIsThatOfOneProcess(t *testing.T) {
 	}
 }
 
-// A coordinator that ends at any moment goes on with what is in the folder and in the queue.
+// A coordinator may be killed at any moment. The next one continues from the folder and the queue.
 func TestACoordinatorThatIsStoppedGoesOn(t *testing.T) {
 	p := plan(1200)
 	want := one(t, p)

@@ -57,7 +57,7 @@ func readTask(text []byte) (Task, error) {
 	return t, nil
 }
 
-// resultLine is a line of a result. The first line has the task, and each other one a run.
+// resultLine is one line of a result. The first line has the task, and every other line has a run.
 type resultLine struct {
 	Task      *Task        `json:"task,omitempty"`
 	Run       *explore.Run `json:"run,omitempty"`

@@ -12,7 +12,7 @@ import (
 // Beat is the time between two signs of life of a worker.
 const Beat = time.Second
 
-// Told is what a worker says while it works. It is for whoever watches, and nothing depends on it.
+// Told is a message in which a worker reports its progress. No result depends on it.
 type Told struct {
 	Worker string `json:"worker"`
 	Lock   string `json:"lock,omitempty"` // of the family that it plays; "": it waits for work

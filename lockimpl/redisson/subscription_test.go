@@ -250,6 +250,35 @@ func TestASubscriptionThatIsAcknowledgedLate(t *testing.T) {
 	})
 }
 
+// The try that began a subscription is interrupted. Whoever waits for it besides is woken.
+func TestAnInterruptOfTheTryThatBeganASubscription(t *testing.T) {
+	each(t, func(b *bench, k kind) {
+		if k.fair {
+			return // each waiter has a channel of its own
+		}
+		holder := b.lock(b.client(k.Release, "c0"), k, "x")
+		b.must(holder.Lock(background, 1, lockimpl.LockOptions{}))
+		b.answer(func(c command) fate {
+			if c.op == "SUBSCRIBE" {
+				return fate{late: 2 * time.Second}
+			}
+			return fate{}
+		})
+		l := b.lock(b.client(k.Release, "c1"), k, "x")
+		ctx, cancel := context.WithCancel(background)
+		first := b.begin(func() (bool, error) {
+			return l.TryLockTimed(ctx, 1, lockimpl.TryOptions{Wait: time.Minute})
+		})
+		second := b.beginLock(background, l, 2, lockimpl.LockOptions{})
+		b.until(time.Second)
+		cancel()
+		first.failedAt(time.Second, context.Canceled)
+		b.until(4 * time.Second)
+		b.released(lockimpl.Released)(holder.Unlock(background, 1))
+		second.grantedAt(4 * time.Second)
+	})
+}
+
 // A permit that comes in the instant in which a waiter gives up is not lost.
 func TestAPermitIsNeverLost(t *testing.T) {
 	e := &subscription{ready: make(chan struct{})}
