@@ -22,6 +22,7 @@ import (
 	"lockstep/explore"
 	"lockstep/explore/draw"
 	"lockstep/explore/spread"
+	"lockstep/internal/input"
 	"lockstep/linearizability/judges"
 	"lockstep/scenarios/subject"
 	"lockstep/sim"
@@ -76,7 +77,7 @@ var unsafeInName = regexp.MustCompile(`[^A-Za-z0-9@._-]+`)
 
 // readStanding reads and checks the file of a standing campaign.
 func readStanding(name string) (*standing, error) {
-	text, err := os.ReadFile(name)
+	text, err := input.Read(name, "--standing takes a file of campaigns")
 	if err != nil {
 		return nil, err
 	}
