@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -271,7 +272,9 @@ func TestABrokenResultIsPlayedAgain(t *testing.T) {
 	}
 	other := task
 	other.Plan.Seed++
-	ofOther, err := spread.WriteResult(other, runs)
+	otherRuns := slices.Clone(runs)
+	otherRuns[0].Steps++
+	ofOther, err := spread.WriteResult(other, otherRuns)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,6 +1,7 @@
 package redisson
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -125,6 +126,45 @@ func TestRetryAttempts(t *testing.T) {
 			})
 		})
 	}
+}
+
+// An interrupt that came before a wait goes first, though the reply is there, too.
+func TestAnInterruptGoesBeforeAReplyThatIsThere(t *testing.T) {
+	rel, err := Find("4.7.0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := NewClient(nil, Config{Release: rel})
+	ctx, cancel := context.WithCancel(background)
+	cancel()
+	for range 100 { // select takes any case that is ready
+		there := make(chan reply, 1)
+		there <- reply{val: int64(1)}
+		if _, err := c.await(ctx, "wait", there); !errors.Is(err, lockimpl.ErrUnknownOutcome) || !errors.Is(err, context.Canceled) {
+			t.Fatalf("a wait that was interrupted before gave %v", err)
+		}
+	}
+}
+
+// A script that WAIT follows has a second more than the response timeout, and is sent again
+// after the retry delay.
+func TestAnAnswerWithWaitHasASecondMore(t *testing.T) {
+	on(t, "3.21.3", func(b *bench, rel *Release) {
+		const told = "connected_slaves:1\r\n"
+		b.answer(func(c command) fate {
+			switch {
+			case c.op == "INFO":
+				return fate{reply: fmt.Sprintf("$%d\r\n%s\r\n", len(told), told)}
+			case c.op == "WAIT": // and the script, which is written with it
+				return fate{lost: true}
+			}
+			return fate{}
+		})
+		l := b.lock(b.client(rel, "c1", func(cfg *Config) { cfg.Topology = Replicated }), kind{rel, false}, "x")
+		b.beginLock(background, l, 1, lockimpl.LockOptions{})
+		b.until(5600 * time.Millisecond)
+		same(b.t, "sent", times(b.runs("c1", rel.Acquire.Name)), []time.Duration{0, 5500 * time.Millisecond})
+	})
 }
 
 // A connection that ends under a command leaves its outcome as unknown as a
