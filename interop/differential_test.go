@@ -47,7 +47,7 @@ func lanes(t *testing.T, rel *redisson.Release, count int) []*lane {
 	// cache.
 	for _, kind := range kindsOf(rel) {
 		for range 2 {
-			_, _, _, err := all[0].play(Sequence{Kind: kind, Ops: warmUp})
+			_, _, _, err := all[0].play(Sequence{Kind: kind, Ops: warmUp}, false)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -96,11 +96,8 @@ func compareMany(t *testing.T, rel *redisson.Release, kind string, all []*lane) 
 					return
 				}
 				seq := Draw(kind, *firstFlag+n)
-				steps, d, stalled, err := la.play(seq)
-				for tries := 1; err == nil && d != nil && stalled && tries < 5; tries++ {
-					again.Add(1)
-					steps, d, stalled, err = la.play(seq)
-				}
+				steps, d, tries, err := la.compare(seq)
+				again.Add(int64(tries))
 				ops.Add(int64(len(steps)))
 				switch {
 				case err != nil:
@@ -143,7 +140,7 @@ func shrink(la *lane, seq Sequence, d *disagreement) *disagreement {
 		for i := len(seq.Ops) - 1; i >= 0; i-- {
 			fewer := seq
 			fewer.Ops = slices.Delete(slices.Clone(seq.Ops), i, i+1)
-			_, smaller, _, err := la.play(fewer)
+			_, smaller, _, err := la.compare(fewer)
 			if err != nil {
 				return d
 			}

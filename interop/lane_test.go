@@ -142,12 +142,38 @@ func newLane(t testing.TB, server *Server, w *watch, l *Library, rel *redisson.R
 
 // stall is how long an operation may take, of which none waits for long, before a difference
 // is a reason to play the sequence again. A stall of a second spreads over two operations at most.
-// (The library's subscription took two to three seconds now and then, seen of 3.21.3.)
+//
+// Not every stall is the machine's. A try of 3.21.3 whose time is over just as its subscription is
+// acknowledged may leave with PUNSUBSCRIBE where it subscribed with SUBSCRIBE (MONITOR shows it).
+// Nothing answers what it waits for then, and the next subscription of this client to the channel
+// waits for a response timeout, which is 3 s here. Seed 1000867 of the fenced lock shows it, in
+// about every fourth play.
 const stall = 400 * time.Millisecond
 
-// play runs a sequence on both sides, operation by operation, up to where they
-// part. An error means that the lane is of no more use.
-func (la *lane) play(seq Sequence) (steps []Step, d *disagreement, stalled bool, err error) {
+// plays is the largest number of plays of a sequence. The plays after strictPlays let times differ
+// by as much as the stalls took, so that the sides part for another reason there, such as a race of a
+// short wait.
+const (
+	plays       = 20
+	strictPlays = 4
+)
+
+// compare plays a sequence until the sides agree, they part without a stall, or no play is left.
+// again is the number of plays after the first.
+func (la *lane) compare(seq Sequence) (steps []Step, d *disagreement, again int, err error) {
+	for ; ; again++ {
+		var stalled time.Duration
+		steps, d, stalled, err = la.play(seq, again >= strictPlays)
+		if err != nil || d == nil || stalled == 0 || again == plays-1 {
+			return steps, d, again, err
+		}
+	}
+}
+
+// play runs a sequence on both sides, operation by operation, until they part. stalled is the sum
+// of the times of the operations that stalled. A lenient play lets times differ by that much more.
+// After an error the lane is of no more use.
+func (la *lane) play(seq Sequence, lenient bool) (steps []Step, d *disagreement, stalled time.Duration, err error) {
 	la.begin(seq)
 	var ours []Step
 	for i, op := range seq.Ops {
@@ -174,10 +200,17 @@ func (la *lane) play(seq Sequence) (steps []Step, d *disagreement, stalled bool,
 				return steps, nil, stalled, fmt.Errorf("%s: %w\n%v", [2]string{"library", "port"}[who], e, disagreement{"sides", i, steps, ours, "library", "port"})
 			}
 		}
-		stalled = stalled || time.Since(began) > stall
+		took := time.Since(began)
 		// A short wait for a token is a race against the acknowledgement of the subscription.
-		stalled = stalled || op.Do == doTryLockToken && op.WaitMS == tokenWaitMS && theirs.Reply != mine.Reply
-		if d = parted(steps, ours); d != nil {
+		race := op.Do == doTryLockToken && op.WaitMS == tokenWaitMS && theirs.Reply != mine.Reply
+		if took > stall || race {
+			stalled += took
+		}
+		tolerance := int64(toleranceMS)
+		if lenient {
+			tolerance += stalled.Milliseconds()
+		}
+		if d = parted(steps, ours, tolerance); d != nil {
 			break
 		}
 	}

@@ -109,7 +109,7 @@ func TestRecordingsHoldWhatMatters(t *testing.T) {
 }
 
 // eachRecording visits the recording of each release: all of its sequences in a long test, and
-// every sixth in a short one.
+// every tenth in a short one.
 func eachRecording(t *testing.T, f func(t *testing.T, rel *redisson.Release, r Recording)) {
 	for _, rel := range redisson.Releases {
 		t.Run(rel.Version, func(t *testing.T) {
@@ -117,7 +117,7 @@ func eachRecording(t *testing.T, f func(t *testing.T, rel *redisson.Release, r R
 			if err != nil {
 				t.Fatal(err)
 			}
-			every := 6 / longtest.Size(t, 1, 6)
+			every := 10 / longtest.Size(t, 1, 10)
 			var part []Recorded
 			for i := 0; i < len(r.Sequences); i += every {
 				part = append(part, r.Sequences[i])
@@ -196,14 +196,14 @@ func replay(s *side, prefix string, recorded Recorded) error {
 			return err
 		}
 		steps = append(steps, st)
-		if want.difference(st) != "" {
+		if want.difference(st, toleranceMS) != "" {
 			break
 		}
 	}
 	if err := s.finish(); err != nil {
 		return err
 	}
-	if d := parted(recorded.Steps, steps); d != nil {
+	if d := parted(recorded.Steps, steps, toleranceMS); d != nil {
 		return fmt.Errorf("the port does not do as the library did:\n%v", d)
 	}
 	return nil

@@ -88,7 +88,7 @@ func TestLibraryAnswersAsRecorded(t *testing.T) {
 			}
 			same := 0
 			for i, r := range kept.Sequences {
-				if d := parted(r.Steps, fresh.Sequences[i].Steps); d != nil {
+				if d := parted(r.Steps, fresh.Sequences[i].Steps, toleranceMS); d != nil {
 					d.oneIs, d.otherIs = "kept", "fresh"
 					t.Errorf("redisson %s, %s, seed %d: the library does not answer as recorded:\n%v", rel.Version, r.Kind, r.Seed, d)
 					continue

@@ -45,22 +45,23 @@ const (
 	replyUnderWay = "interrupted while a command was under way"
 )
 
-// difference says where two steps of one operation differ; "" for nowhere.
-func (s Step) difference(o Step) string {
+// difference names the part in which two steps of one operation differ; "" means that they agree.
+// Two times agree if they differ by at most ms.
+func (s Step) difference(o Step, ms int64) string {
 	switch {
-	case !sameReply(s.Op, s.Reply, o.Reply):
+	case !sameReply(s.Op, s.Reply, o.Reply, ms):
 		return "replies"
 	case !slices.Equal(s.Ended, o.Ended):
 		return "calls that came back"
 	case !slices.Equal(s.Published, o.Published):
 		return "published messages"
-	case (s.State == nil) != (o.State == nil) || s.State != nil && !s.State.equal(*o.State):
+	case (s.State == nil) != (o.State == nil) || s.State != nil && !s.State.equalWithin(*o.State, ms):
 		return "states"
 	}
 	return ""
 }
 
-func sameReply(op Op, a, b string) bool {
+func sameReply(op Op, a, b string, ms int64) bool {
 	switch op.Do {
 	case doForceUnlock:
 		if a == "ok" || b == "ok" {
@@ -69,7 +70,7 @@ func sameReply(op Op, a, b string) bool {
 	case doRemainTTL:
 		x, errX := strconv.ParseInt(a, 10, 64)
 		y, errY := strconv.ParseInt(b, 10, 64)
-		return errX == nil && errY == nil && near(x, y) && (x < 0) == (y < 0) || a == b
+		return errX == nil && errY == nil && within(ms)(x, y) && (x < 0) == (y < 0) || a == b
 	}
 	return a == b
 }
@@ -369,13 +370,14 @@ type disagreement struct {
 	oneIs, otherIs string
 }
 
-// parted compares what the library did with what the port did, step by step.
-func parted(library, port []Step) *disagreement {
+// parted returns the first step in which the library and the port differ, or nil. Two times agree
+// if they differ by at most ms.
+func parted(library, port []Step, ms int64) *disagreement {
 	for i := range library {
 		if i >= len(port) {
 			return nil
 		}
-		if what := library[i].difference(port[i]); what != "" {
+		if what := library[i].difference(port[i], ms); what != "" {
 			return &disagreement{what, i, library[:i+1], port[:i+1], "library", "port"}
 		}
 	}

@@ -33,14 +33,10 @@ type LockState struct {
 // looks does so a while after the call; a loaded machine makes it a long while.
 const toleranceMS = 2000
 
-func near(a, b int64) bool { return within(toleranceMS)(a, b) }
-
 // within says whether two times are at most so many milliseconds apart.
 func within(ms int64) func(a, b int64) bool {
 	return func(a, b int64) bool { return max(a-b, b-a) <= ms }
 }
-
-func (s State) equal(o State) bool { return s.equalWithin(o, toleranceMS) }
 
 func (s State) equalWithin(o State, ms int64) bool {
 	return maps.EqualFunc(s.Locks, o.Locks, func(l, m LockState) bool { return l.equalWithin(m, ms) }) && slices.Equal(s.Others, o.Others)

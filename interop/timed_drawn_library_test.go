@@ -20,8 +20,11 @@ import (
 var (
 	storiesFlag = flag.Int("stories", 30, "drawn stories to compare for each release and kind of lock")
 	underFlag   = flag.Int("under", 60, "drawn stories under way at once")
-	aloneFlag   = flag.Bool("alone", true, "have the library tell stories that differ again, alone")
-	toldFlag    = flag.String("told", "", "folder for what the library tells of drawn stories; what is there is not told again")
+	// Clients that were shut down leave memory behind in early releases, and after 160 of them the
+	// heap is full.
+	togetherFlag = flag.Int("together", 60, "drawn stories that a JVM tells before another takes its place")
+	aloneFlag    = flag.Bool("alone", true, "have the library tell stories that differ again, alone")
+	toldFlag     = flag.String("told", "", "folder for what the library tells of drawn stories; what is there is not told again")
 )
 
 // drawnFirst is the seed of the first drawn story.
@@ -121,16 +124,11 @@ func (d *drawnTeller) once(s timedStory) (timedTelling, time.Duration, error) {
 // disturbs it.
 const drawnTries = 5
 
-// drawnTogether is how many stories a JVM tells before another takes its place. Clients that
-// were shut down leave memory behind in early releases, and after 160 of them the
-// heap is full.
-const drawnTogether = 60
-
 // tell has the library tell stories, and one that the machine disturbed again.
 func (d *drawnTeller) tell(t *testing.T, kind string, seeds []int) (all []timedTelling) {
 	t.Helper()
-	for these := range slices.Chunk(seeds, drawnTogether) {
-		if d.told += len(these); d.told > drawnTogether {
+	for these := range slices.Chunk(seeds, *togetherFlag) {
+		if d.told += len(these); d.told > *togetherFlag {
 			d.lib.Stop()
 			d.lib, d.warm, d.told = StartLibrary(t, d.rel.Version), false, len(these)
 		}
@@ -216,6 +214,7 @@ const aloneTries = 3
 // that the port tells in none of the orders that the library shows.
 func (d *drawnTeller) tellAlone(t *testing.T, kind string, apart map[int]string, count *drawnCount) map[int]string {
 	still := map[int]string{}
+	d.told = *togetherFlag // the last JVM ended with the test that began it
 	for seed, how := range apart {
 		still[seed] = how
 		for range aloneTries {

@@ -108,7 +108,7 @@ func TestPortTellsDrawnStoriesAsKept(t *testing.T) {
 				if len(seeds) < drawnKept {
 					t.Errorf("%s has %d stories of the %s lock, not %d; write it anew with `%s`", kept.path, len(seeds), kind, drawnKept, kept.WrittenBy)
 				}
-				n := longtest.Size(t, min(8, len(seeds)), len(seeds))
+				n := longtest.Size(t, min(4, len(seeds)), len(seeds))
 				_, apart := tellDrawn(t, rel, kind, seeds[:n], library[:n])
 				for seed, how := range apart {
 					t.Errorf("redisson %s, %s lock, seed %d: the port does not tell the story as the library does: %s", rel.Version, kind, seed, how)

@@ -263,7 +263,7 @@ func (x told) agrees(y told) bool { return x.agreesWithin(y, backToleranceMS, to
 // agreesWithin compares two tellings of an act, instants of calls and times of the state
 // each with a tolerance in ms.
 func (x told) agreesWithin(y told, back, state int64) bool {
-	return x.AtMS == y.AtMS && x.Op == y.Op && sameReply(x.Op, x.Reply, y.Reply) &&
+	return x.AtMS == y.AtMS && x.Op == y.Op && sameReply(x.Op, x.Reply, y.Reply, toleranceMS) &&
 		within(back)(x.BackMS, y.BackMS) &&
 		(x.State == nil) == (y.State == nil) && (x.State == nil || x.State.equalWithin(*y.State, state))
 }
@@ -310,6 +310,7 @@ func tellTimed(p timedParty, rdb redis.UniversalClient, n names, kind string, s 
 	var mu sync.Mutex
 	out := make([]told, len(s.acts))
 	x := outcome{under: map[string]Op{}}
+	under := map[string]Op{} // calls, by thread; replies that come after the story change it, too
 	interrupted, crashed := map[string]bool{}, map[string]bool{}
 	over := false
 	began := time.Now()
@@ -326,7 +327,7 @@ func tellTimed(p timedParty, rdb redis.UniversalClient, n names, kind string, s 
 		mu.Lock()
 		x.stall = max(x.stall, acted.Sub(due))
 		out[i] = told{AtMS: a.at, Op: a.op}
-		_, busy := x.under[thread]
+		_, busy := under[thread]
 		mu.Unlock()
 		var err error
 		switch a.op.Do {
@@ -360,12 +361,12 @@ func tellTimed(p timedParty, rdb redis.UniversalClient, n names, kind string, s 
 			}
 			interrupted[thread] = false
 			mu.Lock()
-			x.under[thread] = a.op
+			under[thread] = a.op
 			mu.Unlock()
 			err = p.begin(kind, a.op, key, func(reply string) {
 				mu.Lock()
 				defer mu.Unlock()
-				delete(x.under, thread)
+				delete(under, thread)
 				if over || crashed[a.op.Client] {
 					return // nobody is told
 				}
@@ -383,8 +384,7 @@ func tellTimed(p timedParty, rdb redis.UniversalClient, n names, kind string, s 
 	mu.Lock()
 	defer mu.Unlock()
 	over = true
-	under := x.under
-	x.told, x.under = out, map[string]Op{}
+	x.told = out
 	for thread, op := range under {
 		if !crashed[op.Client] {
 			x.under[thread] = op

@@ -227,8 +227,9 @@ func (e *ear) heard() []*redis.Message {
 	return m
 }
 
-// settleLimit is how long a call may take that has nothing to wait for.
-const settleLimit = 10 * time.Second
+// settleLimit is how long a call may take that has nothing to wait for: a subscription of the
+// library that is asked for again and again takes up to 17 s.
+const settleLimit = 30 * time.Second
 
 var errUnsettled = errors.New("neither came back nor came to wait for a message")
 

@@ -507,6 +507,19 @@ var tokenStories = func() (all []story) {
 		s.call(1, "lock_and_get_token", "lease", 60000)
 		s.leased()
 	})
+	lone("a message that wakes a wait for a token and a lock()", func(s *stage) {
+		s.call(2, "lock", "lease", 60000)
+		l := s.begin(1, "lock", "lease", 60000)
+		time.Sleep(keptBack / 4)
+		c := s.begin(3, "try_lock_and_get_token", "wait", 9000, "lease", 60000)
+		time.Sleep(keptBack / 4)
+		s.call(2, "unlock")
+		s.result("the token", c, keptBack/2)
+		s.result("the lock", l, keptBack/4)
+		s.state()
+		s.call(3, "unlock")
+		s.result("the lock", l, keptBack)
+	})
 	for i := range all {
 		all[i].set.watchdog = 3 * keptBack
 	}

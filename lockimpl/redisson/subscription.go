@@ -310,15 +310,30 @@ func (c *Client) acknowledged(ctx context.Context, e *subscription, limit time.D
 	}
 }
 
+// wakeTime is how much later than a listener a thread goes on that the same message gives its
+// permit. The library's listener sends its attempt before the message gives the permit.
+const wakeTime = 100 * time.Microsecond
+
 // release tells the first listener, and gives one permit: to the one who has waited
 // longest, else it stays.
 func (e *subscription) release() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if len(e.listeners) > 0 {
-		close(e.listeners[0])
-		e.listeners = e.listeners[1:]
+	if len(e.listeners) == 0 {
+		e.permit()
+		return
 	}
+	close(e.listeners[0])
+	e.listeners = e.listeners[1:]
+	time.AfterFunc(wakeTime, func() {
+		e.mu.Lock()
+		defer e.mu.Unlock()
+		e.permit()
+	})
+}
+
+// permit gives one permit. The caller has locked e.mu.
+func (e *subscription) permit() {
 	if len(e.waiting) == 0 {
 		e.permits++
 		return

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"lockstep/lockimpl"
@@ -276,6 +277,31 @@ func TestAnInterruptOfTheTryThatBeganASubscription(t *testing.T) {
 		b.until(4 * time.Second)
 		b.released(lockimpl.Released)(holder.Unlock(background, 1))
 		second.grantedAt(4 * time.Second)
+	})
+}
+
+// A message tells a listener before it gives its permit: the call for a token asks first.
+func TestAListenerGoesBeforeTheThread(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := &subscription{ready: make(chan struct{})}
+		c := NewClient(nil, Config{})
+		begun := time.Now()
+		var heard, woken time.Duration
+		go func() {
+			_ = c.acquire(background, e, -1)
+			woken = time.Since(begun)
+		}()
+		go func() {
+			c.hear(e, time.Minute)
+			heard = time.Since(begun)
+		}()
+		synctest.Wait()
+		time.Sleep(time.Second)
+		e.release()
+		time.Sleep(time.Second)
+		synctest.Wait() // the race detector knows no sleep
+		same(t, "the listener", heard, time.Second)
+		same(t, "the thread", woken, time.Second+wakeTime)
 	})
 }
 

@@ -62,7 +62,7 @@ func TestNoMutantOfAScriptSurvivesTheTableOfStates(t *testing.T) {
 	mini.exact = true
 	hunt := luatest.Hunt[referenceCase]{T: t, Equivalents: equivalents, Every: 20}
 	if !longtest.Asked() {
-		hunt.Sample = 25
+		hunt.Sample = 60
 		t.Logf("one mutant of %d; LOCKSTEP_LONG=1 plays all", hunt.Sample)
 	}
 	eachScript(func(s script, fair bool) {

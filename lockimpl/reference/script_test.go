@@ -362,7 +362,7 @@ func eachScript(visit func(s script, fair bool)) {
 func TestScriptsDoOnRedisWhatTheyDoOnMiniredis(t *testing.T) {
 	real, mini := newStage(t, luatest.StartServer(t, "redis-server"), false), miniStage(t)
 	cases := 0
-	every := 3 / longtest.Size(t, 1, 3)
+	every := 12 / longtest.Size(t, 1, 12)
 	eachScript(func(s script, fair bool) {
 		for _, c := range casesOf(s, fair) {
 			if cases++; cases%every != 0 {
