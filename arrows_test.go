@@ -63,7 +63,7 @@ var rooms = map[string]room{
 	"live/proxy":      {modules: none, words: []*regexp.Regexp{locks}},
 
 	"linearizability":        {imports: []string{"model"}, words: []*regexp.Regexp{locks, wire, redis}},
-	"linearizability/judges": {imports: []string{"linearizability", "model", "model/trace"}, modules: none, words: []*regexp.Regexp{locks, roles, wire, redis}},
+	"linearizability/judges": {imports: []string{"internal/counted", "linearizability", "model", "model/trace"}, modules: none, words: []*regexp.Regexp{locks, roles, wire, redis}},
 
 	"scenarios":                 {imports: []string{"internal", "model", "scenarios/subject"}},
 	"scenarios/scenariotest":    {imports: []string{"scenarios", "scenarios/subject"}, modules: none, words: []*regexp.Regexp{locks}},
@@ -81,9 +81,9 @@ var rooms = map[string]room{
 
 	"explore": {imports: []string{
 		"explore/coverage", "explore/draw", "explore/failure", "explore/shrink", "explore/strategy",
-		"known", "linearizability/judges", "model/trace", "scenarios", "scenarios/play", "scenarios/subject", "sim"}, words: []*regexp.Regexp{locks, roles}},
+		"internal/counted", "known", "linearizability/judges", "model/trace", "scenarios", "scenarios/play", "scenarios/subject", "sim"}, words: []*regexp.Regexp{locks, roles}},
 	"explore/coverage": {imports: []string{"model", "model/trace"}, modules: none, words: []*regexp.Regexp{locks, roles, apart}},
-	"explore/draw":     {imports: []string{"explore/coverage", "model", "scenarios", "scenarios/subject", "sim"}, modules: none, words: []*regexp.Regexp{locks, roles, apart}},
+	"explore/draw":     {imports: []string{"explore/coverage", "internal", "model", "scenarios", "scenarios/subject", "sim"}, modules: none, words: []*regexp.Regexp{locks, roles, apart}},
 	"explore/failure": {imports: []string{
 		"known", "linearizability/judges", "model", "scenarios", "scenarios/play", "sim"}, modules: none, words: []*regexp.Regexp{locks, roles, apart}},
 	"explore/shrink": {imports: []string{
@@ -94,16 +94,17 @@ var rooms = map[string]room{
 
 	"explore/spread": {imports: []string{"explore", "scenarios/subject"}, modules: none, words: []*regexp.Regexp{locks, roles}},
 	"explore/survey": {imports: []string{
-		"explore", "explore/draw", "linearizability/judges", "model", "model/trace", "scenarios", "scenarios/play", "scenarios/subject", "sim"},
+		"explore", "explore/draw", "internal/counted", "linearizability/judges", "model", "model/trace", "scenarios", "scenarios/play", "scenarios/subject", "sim"},
 		modules: none, words: []*regexp.Regexp{locks}},
 
-	"report": {imports: []string{"linearizability/judges", "model", "model/trace"}, words: []*regexp.Regexp{locks, roles, wire}},
+	"report": {imports: []string{"internal/counted", "linearizability/judges", "model", "model/trace"}, words: []*regexp.Regexp{locks, roles, wire}},
 	"report/site": {imports: []string{"report"}, modules: []string{
 		"github.com/yuin/goldmark", "github.com/yuin/goldmark/ast", "github.com/yuin/goldmark/extension", "github.com/yuin/goldmark/parser",
 		"github.com/yuin/goldmark/renderer", "github.com/yuin/goldmark/text", "github.com/yuin/goldmark/util"}, words: []*regexp.Regexp{locks, roles, wire}},
-	"internal": {},
+	"internal":         {},
+	"internal/counted": {modules: none},
 	"locktest": {imports: []string{
-		"explore", "explore/draw", "explore/failure", "explore/spread", "internal/simrun", "linearizability/judges", "lockimpl", "model", "report",
+		"explore", "explore/draw", "explore/failure", "explore/spread", "internal/counted", "internal/simrun", "linearizability/judges", "lockimpl", "model", "report",
 		"scenarios", "scenarios/play", "scenarios/subject", "sim"}, words: []*regexp.Regexp{locks, roles}},
 	"locktest/redistest": {imports: []string{"locktest", "scenarios/subject/builtin", "sim", "sim/goredis", "sim/redis"}, words: []*regexp.Regexp{locks}},
 	"peers":              {imports: []string{"bench", "explore/spread", "locktest", "locktest/redistest", "model", "sim"}},
@@ -112,7 +113,7 @@ var rooms = map[string]room{
 		"bench/command", "explore", "explore/draw", "explore/strategy", "internal", "interop/library", "known", "lockimpl", "model", "scenarios", "scenarios/play", "scenarios/subject", "scenarios/subject/builtin", "sim"}},
 	"internal/simrun": {imports: []string{
 		"bench/command", "explore", "explore/coverage", "explore/draw", "explore/failure", "explore/shrink", "explore/spread", "explore/strategy", "explore/survey",
-		"internal", "known", "linearizability", "linearizability/judges", "live/upstream", "model", "report", "report/site", "scenarios", "scenarios/play", "scenarios/subject", "sim"}},
+		"internal", "internal/counted", "known", "linearizability", "linearizability/judges", "live/upstream", "model", "report", "report/site", "scenarios", "scenarios/play", "scenarios/subject", "sim"}},
 	"cmd": {imports: []string{"bench", "internal/simrun", "live", "live/java", "locktest", "scenarios", "scenarios/play", "scenarios/subject", "scenarios/subject/builtin"}},
 }
 

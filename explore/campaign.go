@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
@@ -432,12 +433,20 @@ func (p Plan) difference(o Plan) string {
 	return ""
 }
 
+// noCampaign explains the error of a file that explore writes and that a folder lacks.
+func noCampaign(dir string, err error) error {
+	if errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("%s has no campaign, which explore --out DIR writes: %w", dir, err)
+	}
+	return err
+}
+
 func readPlan(dir string) (shardFile, error) {
 	var s shardFile
 	file := filepath.Join(dir, PlanFile)
 	text, err := os.ReadFile(file)
 	if err != nil {
-		return s, err
+		return s, noCampaign(dir, err)
 	}
 	d := json.NewDecoder(bytes.NewReader(text))
 	d.DisallowUnknownFields()

@@ -322,8 +322,7 @@ func TestAFileOfRunsHasNoKnobs(t *testing.T) {
 	}
 }
 
-// No run aims at moments of a run that was too long to be judged, or that took its process with
-// it.
+// No run aims at moments of a run that was too long to be judged, or in which the process ended.
 func TestWhichRunsAreAimedAt(t *testing.T) {
 	p := plan("setnx-del", FamilyRuns, draw.ClassPause)
 	p.Strategy = StrategyAimed
@@ -375,7 +374,7 @@ func TestARunThatTakesItsProcessWithIt(t *testing.T) {
 	if !died || players != 2 || o.Missing != 0 || len(o.Died) != 1 || o.Died[0].Seed != p.seedOf(7) || o.Words["held"] != 29 {
 		t.Errorf("died %v, %d players, %d missing, died %v, %v", died, players, o.Missing, o.Died, o.Words)
 	}
-	if !strings.Contains(o.Total(), "1 runs took their process with them (first seed ") {
+	if !strings.Contains(o.Total(), "the process ended in 1 run (first seed ") {
 		t.Error(o.Total())
 	}
 }

@@ -15,6 +15,7 @@ import (
 	"strings"
 
 	"lockstep/explore/failure"
+	"lockstep/internal/counted"
 	"lockstep/known"
 	"lockstep/linearizability/judges"
 	"lockstep/scenarios"
@@ -44,7 +45,7 @@ func readTold(dir string) (retold, error) {
 	file := filepath.Join(dir, VerdictsFile)
 	text, err := os.ReadFile(file)
 	if err != nil {
-		return t, err
+		return t, noCampaign(dir, err)
 	}
 	lines := bufio.NewScanner(bytes.NewReader(text))
 	lines.Buffer(nil, len(text)+1)
@@ -212,7 +213,7 @@ func writeRows(b *bytes.Buffer, met map[string][]string) error {
 // that met it.
 func (g jsonGroup) soon(t retold) string {
 	if g.MedianRuns > 0 {
-		return fmt.Sprintf("%d runs", g.MedianRuns)
+		return counted.Of(g.MedianRuns, "run")
 	}
 	return fmt.Sprintf("in %d of %d", g.Runs, t.total.Runs)
 }
@@ -227,7 +228,7 @@ func (g jsonGroup) where(t retold) string {
 	if shown != "" {
 		shown = "; cause: " + shown
 	}
-	events := fmt.Sprintf("%d events", g.Size)
+	events := counted.Of(g.Size, "event")
 	if g.Recording != "" {
 		events = fmt.Sprintf("[%s](%s)", events, path.Join(t.dir, g.Recording))
 	}

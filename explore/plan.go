@@ -469,6 +469,17 @@ func (f *family) smallest(failed Failed) bool {
 	return !seen || failed.Size < size
 }
 
+// Like returns the indexes of the runs that failed as f did.
+func Like(runs []Run, f Failed) map[int]bool {
+	alike := map[int]bool{}
+	for _, r := range runs {
+		if slices.ContainsFunc(r.Failures, func(other Failed) bool { return other.key() == f.key() }) {
+			alike[r.Index] = true
+		}
+	}
+	return alike
+}
+
 // key returns the group of a failure. Failures of a known cause belong together, whatever
 // the faults: a defect has one group per judge. An excuse, and what parted server and
 // clients, has one per judge and kind of operation.

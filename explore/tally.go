@@ -16,6 +16,7 @@ import (
 	"lockstep/explore/coverage"
 	"lockstep/explore/failure"
 	"lockstep/explore/strategy"
+	"lockstep/internal/counted"
 	"lockstep/known"
 	"lockstep/linearizability/judges"
 )
@@ -74,7 +75,7 @@ func (o Tally) Total() string {
 			bugs++
 		}
 	}
-	s := fmt.Sprintf("%d runs of %s, %d steps", o.Runs, o.Plan.Lock, o.Steps)
+	s := fmt.Sprintf("%s of %s, %s", counted.Of(o.Runs, "run"), o.Plan.Lock, counted.Of(o.Steps, "step"))
 	if o.Plan.Seeds > 1 {
 		s = fmt.Sprintf("%d runs of %s from %d seeds, %d steps", o.Runs, o.Plan.Lock, o.Plan.Seeds, o.Steps)
 	}
@@ -85,13 +86,13 @@ func (o Tally) Total() string {
 	case bugs+known+limits == 0:
 		s += "; every promise held in all of them"
 	default:
-		s += fmt.Sprintf("; %d kinds of bugs that have no name yet, %d of known defects, %d limits", bugs, known, limits)
+		s += fmt.Sprintf("; %s of bugs that have no name yet, %d of known defects, %s", counted.Of(bugs, "kind"), known, counted.Of(limits, "limit"))
 	}
 	if n := len(o.Odd); n > 0 {
 		s += fmt.Sprintf("; %d undecided or not the same again (first seed %d: %s)", n, o.Odd[0].Seed, o.Odd[0].Why)
 	}
 	if n := len(o.Died); n > 0 {
-		s += fmt.Sprintf("; %d runs took their process with them (first seed %d: %s)", n, o.Died[0].Seed, o.Died[0].Why)
+		s += fmt.Sprintf("; the process ended in %s (first seed %d: %s)", counted.Of(n, "run"), o.Died[0].Seed, o.Died[0].Why)
 	}
 	if o.Coverage == nil {
 		s += "; " + o.paid()

@@ -12,6 +12,7 @@ import (
 
 	"lockstep/explore/draw"
 	"lockstep/explore/failure"
+	"lockstep/internal/longtest"
 	"lockstep/known"
 	"lockstep/scenarios/play"
 	"lockstep/sim"
@@ -43,13 +44,18 @@ func TestTheVersionOfTheDrawing(t *testing.T) {
 // TestTheVersionOfTheNames fails if a finding becomes another defect without a new version.
 // The titles of defects do not count, so they may be reworded.
 func TestTheVersionOfTheNames(t *testing.T) {
-	const version, want = 3, "96f689383c36686a"
+	// The digests of the runs of all seeds, which a long test plays, and of the first ones.
+	const version, all, first = 4, "96f689383c36686a", "407add808b6e2f9e"
 	h := sim.NewHost(t)
 	sum := sha256.New()
 	seen := map[string]bool{}
+	seeds, want := longtest.Size[uint64](t, 10, 16), first
+	if longtest.Asked() {
+		want = all
+	}
 	for _, name := range locksOfVersions {
 		l := scenariotest.Lock(t, name)
-		for seed := range uint64(16) {
+		for seed := range seeds {
 			v := play.Run(h, scenariotest.Parse(t, draw.New(sim.NewSeeded(seed), l, draw.Full, draw.Classes).Text), l, seed)
 			for _, f := range v.Findings {
 				defect := failure.NewNamer(h, v).Name(f).ID
@@ -59,7 +65,7 @@ func TestTheVersionOfTheNames(t *testing.T) {
 			_, _ = fmt.Fprintln(sum)
 		}
 	}
-	if len(seen) < 15 {
+	if len(seen) < longtest.Size(t, 8, 15) {
 		t.Errorf("only %d defects came up", len(seen)-1)
 	}
 	holdVersion(t, "findings of the same runs are other defects (if the world, the judges or the drawing changed, raise theirs in place of it)",

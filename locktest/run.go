@@ -6,8 +6,10 @@ import (
 	"flag"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"testing"
@@ -16,6 +18,7 @@ import (
 	"lockstep/explore"
 	"lockstep/explore/draw"
 	explored "lockstep/explore/failure"
+	"lockstep/internal/counted"
 	"lockstep/linearizability/judges"
 	"lockstep/report"
 	"lockstep/scenarios"
@@ -66,14 +69,25 @@ func init() {
 // plan checks the options and returns the plan of an exploration. A flag replaces the option
 // of its name.
 func (o Options) plan(lock string) (explore.Plan, error) {
+	given := map[string]bool{}
+	flag.Visit(func(f *flag.Flag) { given[f.Name] = true })
+	switch {
+	case given["lockstep.runs"] && *flags.runs < 1:
+		return explore.Plan{}, fmt.Errorf("-lockstep.runs is %d; it must be at least 1", *flags.runs)
+	case given["lockstep.replay"] && *flags.replay == "":
+		return explore.Plan{}, errors.New("-lockstep.replay is empty; give it a recording")
+	case *flags.hang <= 0:
+		return explore.Plan{}, fmt.Errorf("-lockstep.hang is %v; it must be more than 0s", *flags.hang)
+	}
 	if *flags.runs != 0 {
 		o.Runs = *flags.runs
 	}
 	if *flags.seed != 0 {
 		o.Seed = *flags.seed
 	}
+	faults := "Options.Faults"
 	if *flags.faults != "" {
-		o.Faults = *flags.faults
+		o.Faults, faults = *flags.faults, "-lockstep.faults"
 	}
 	p := explore.Plan{World: sim.Version, Lock: lock, Strategy: explore.DefaultStrategy, Seed: max(o.Seed, 1), Runs: o.Runs, Profile: draw.Profile(o.Profile)}
 	switch {
@@ -99,7 +113,7 @@ func (o Options) plan(lock string) (explore.Plan, error) {
 	}
 	classes, err := draw.ParseClasses(strings.Split(o.Faults, ","))
 	if err != nil {
-		return p, fmt.Errorf("Options.Faults is %q: %w", o.Faults, err)
+		return p, fmt.Errorf("%s is %q: %w; or none", faults, o.Faults, err)
 	}
 	p.Faults = classes
 	return p, nil
@@ -179,7 +193,7 @@ func (r *runner) open() bool {
 	}
 	r.offers, r.lock = offers, r.s.compile(offers)
 	if r.s.State == nil {
-		r.t.Logf("locktest: %s has no State, so these judges are not asked: %s; that they find nothing does not say that the lock holds", r.s.Name, strings.Join(serverJudges, ", "))
+		r.t.Logf("locktest: %s has no State (%s), so these judges are not asked: %s; that they find nothing does not say that the lock holds", r.s.Name, r.s.NoState, strings.Join(serverJudges, ", "))
 	}
 	return true
 }
@@ -431,7 +445,7 @@ func (r *runner) explore(t *testing.T, h *sim.Host) {
 		key := odd{string(one.Word), one.Why}
 		switch n := alike[key]; {
 		case n > 1:
-			r.errorf(t, "locktest: %d runs of %s, run %d the first, are %s: %s", n, r.s.Name, one.Index, one.Word, one.Why)
+			r.errorf(t, "locktest: %d of %s of %s, run %d the first, are %s: %s", n, counted.Of(r.plan.Runs, "run"), r.s.Name, one.Index, one.Word, one.Why)
 		case n == 1:
 			r.errorf(t, "locktest: run %d of %s is %s: %s", one.Index, r.s.Name, one.Word, one.Why)
 		}
@@ -440,7 +454,7 @@ func (r *runner) explore(t *testing.T, h *sim.Host) {
 	var failures []failure
 	for _, g := range total.Groups {
 		if g.Class != judges.ClassBug {
-			t.Logf("limit, %s (%d runs): %s. Not promised here: %s", g.Judge, g.Count, g.Why, g.Excuse)
+			t.Logf("limit, %s (%s): %s. Not promised here: %s", g.Judge, counted.Of(g.Count, "run"), g.Why, g.Excuse)
 			continue
 		}
 		began = time.Now()
@@ -455,10 +469,11 @@ func (r *runner) explore(t *testing.T, h *sim.Host) {
 			t.Errorf("locktest: %v", err)
 			continue
 		}
+		f.schedules = explore.Like(runs, g.Failed)
 		failures = merge(failures, f)
 	}
 	for _, f := range failures {
-		f.how = fmt.Sprintf("%d of %d schedules do, the first is number %d; made small to %d events", f.count, r.plan.Runs, f.first+1, f.size)
+		f.how = fmt.Sprintf("%d of %s do, the first is number %d; made small to %s", len(f.schedules), counted.Of(r.plan.Runs, "schedule"), slices.Min(slices.Collect(maps.Keys(f.schedules)))+1, counted.Of(f.size, "event"))
 		r.fail(t, f)
 	}
 }
@@ -474,7 +489,7 @@ func (r *runner) again(h *sim.Host, g explore.Found, small explore.Shrunk) (fail
 	if !found {
 		return failure{}, fmt.Errorf("a failure of %s does not repeat; the first was run %d, seed %d", g.Judge, g.First.Index, g.First.Seed)
 	}
-	return failure{fingerprint: small.Fingerprint(), verdict: v, finding: f, count: g.Count, first: g.First.Index, size: small.Size}, nil
+	return failure{fingerprint: small.Fingerprint(), verdict: v, finding: f, size: small.Size}, nil
 }
 
 // merge adds a failure to those that were found. Failures that are the same once they
@@ -484,7 +499,7 @@ func merge(failures []failure, f failure) []failure {
 	if i < 0 {
 		return append(failures, f)
 	}
-	f.count, f.first = f.count+failures[i].count, min(f.first, failures[i].first)
+	maps.Copy(f.schedules, failures[i].schedules)
 	if failures[i].size <= f.size {
 		f.verdict, f.finding, f.size = failures[i].verdict, failures[i].finding, failures[i].size
 	}
@@ -508,20 +523,24 @@ type failure struct {
 	fingerprint string
 	verdict     play.Verdict
 	finding     judges.Finding
-	count       int    // schedules that showed it
-	first       int    // the index of the first of them
-	size        int    // in events
-	how         string // in which schedules, for people
-	file        string // the recording; "": it is to be written
+	schedules   map[int]bool // the indexes of those that showed it, if it was explored
+	size        int          // in events
+	how         string       // in which schedules, for people
+	file        string       // the recording; "": it is to be written
 }
 
 // fail fails the test for a bug, unless the bug is accepted. It keeps the recording and
 // writes the page.
 func (r *runner) fail(t *testing.T, f failure) {
 	t.Helper()
+	again := r.met[f.fingerprint]
 	r.met[f.fingerprint] = true
 	if slices.Contains(r.o.Accept, f.fingerprint) {
 		t.Logf("accepted, %s: %s", f.fingerprint, f.finding.Why)
+		return
+	}
+	if again {
+		t.Errorf("locktest: %s breaks %s here too; the failure %s is shown above", r.s.Name, f.finding.Judge, f.fingerprint)
 		return
 	}
 	text := &bytes.Buffer{}
@@ -537,21 +556,40 @@ func (r *runner) fail(t *testing.T, f failure) {
 			fmt.Fprintf(text, "the recording could not be written: %v\n", err)
 		}
 	}
-	replay := fmt.Sprintf("go test -run '^%s$' -lockstep.replay=%s", strings.ReplaceAll(r.t.Name(), "/", "$/^"), file)
+	replay := fmt.Sprintf("go test %s-run '^%s$' -lockstep.replay=%s", testedPackage(), strings.ReplaceAll(r.t.Name(), "/", "$/^"), file)
 	page := r.page(f.verdict, replay)
 	page.Cause = cause
-	fmt.Fprintf(text, "\n%s\n", strings.TrimRight(report.Shortened(page, timelineEvents), "\n"))
+	short := page
+	short.Findings = []judges.Finding{f.finding}
+	fmt.Fprintf(text, "\n%s\n", strings.TrimRight(report.Shortened(short, timelineEvents), "\n"))
 	fmt.Fprintf(text, "\nfingerprint: %s\nreplay:      %s\nrecording:   %s\n", f.fingerprint, replay, file)
 	if dir := *flags.report; dir != "" {
 		if at, err := writePage(dir, f.fingerprint, page); err != nil {
 			fmt.Fprintf(text, "page:        could not be written: %v\n", err)
 		} else {
+			if whole, err := filepath.Abs(at); err == nil {
+				at = whole // go test runs in the folder of the package, which need not be where it was called
+			}
 			fmt.Fprintf(text, "page:        %s\n", at)
 		}
 	}
 	r.annotate(t, fmt.Sprintf("%s breaks %s", r.s.Name, f.finding.Judge),
 		fmt.Sprintf("%s\n%s\nfingerprint: %s\nreplay: %s", f.finding.Why, f.how, f.fingerprint, replay))
 	t.Error("\n" + text.String())
+}
+
+// testedPackage is the package of the test and a space, so that a command can name it wherever it
+// is given; "" if the test was built of files.
+func testedPackage() string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return ""
+	}
+	name, isTest := strings.CutSuffix(info.Path, ".test")
+	if !isTest || name == "command-line-arguments" {
+		return ""
+	}
+	return name + " "
 }
 
 // page returns a run as reports take it. replay is the command that plays it again.

@@ -61,9 +61,12 @@ type Subject struct {
 	Reentrant bool
 	// Promises switches judges off. The zero value promises what the traits imply.
 	Promises Promises
-	// State returns what the servers hold for a lock; nil: nothing. Without it, the
-	// judges that ask the server are not asked, see Promises.
+	// State returns what the servers hold for a lock; nil: nothing. The judges of mutual
+	// exclusion, misdelete, lease, liveness, tidiness, order and linearizability ask it.
 	State func(s Snapshot, lock string) *State
+	// NoState says why a lock has no State. These judges are then not asked, and a test
+	// that passes says little. A subject has either State or NoState.
+	NoState string
 	// Kept returns the keys of a lock that may stay when everybody has left, such as a
 	// counter of fencing tokens; nil: none may.
 	Kept func(lock string) []string
@@ -233,6 +236,10 @@ func (s Subject) check() error {
 		wrong = "has no Open; give it a function that makes the client of a process"
 	case s.Servers == nil:
 		wrong = "has no Servers; give it redistest.Servers(1), or those of another server package"
+	case s.State == nil && s.NoState == "":
+		wrong = "has no State, without which most judges cannot be asked, that of mutual exclusion among them; give it one, such as redistest.Value(nil), or say in NoState why it has none"
+	case s.State != nil && s.NoState != "":
+		wrong = "has a State and says in NoState why it has none; take one of them away"
 	case s.Parts < 0:
 		wrong = fmt.Sprintf("has %d Parts; give it the number of keys of a hold, or 0 for one per server", s.Parts)
 	case s.Lease < 0:
@@ -292,7 +299,7 @@ func (s Subject) compile(offers offers) *subject.Subject {
 	}
 	if s.State == nil {
 		for _, judge := range serverJudges {
-			out.Promises[judge] = model.Promise{Waived: true, Unjudged: true, Source: "not judged: the subject has no State"}
+			out.Promises[judge] = model.Promise{Waived: true, Unjudged: true, Source: "not judged: " + s.NoState}
 		}
 	}
 	if !s.Reentrant {

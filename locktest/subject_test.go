@@ -9,6 +9,17 @@ import (
 	"lockstep/sim"
 )
 
+func TestOptionsAreChecked(t *testing.T) {
+	for want, o := range map[string]Options{
+		"Options.Runs is -1; it cannot be negative":                           {Runs: -1},
+		`Options.Faults is "crush": unknown class of faults "crush"; did you`: {Faults: "crush"},
+	} {
+		if _, err := o.plan("lock"); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%+v: %v, want %q", o, err, want)
+		}
+	}
+}
+
 // The judges learn from the traits that a hold has several parts on one server.
 func TestTheTraitsHaveTheParts(t *testing.T) {
 	if got := (Subject{Name: "three", Parts: 3}).compile(offers{}).Parts; got != 3 {

@@ -77,13 +77,13 @@ func example(t *testing.T, page string) string {
 	return first
 }
 
-// ordersFail checks that the example came out as docs/locktest.md says.
-func ordersFail(t *testing.T, text string, passed bool) {
+// ordersFail checks that the example came out as docs/locktest.md says, in a module of that path.
+func ordersFail(t *testing.T, module, text string, passed bool) {
 	t.Helper()
 	if passed {
 		t.Error("the example passed")
 	}
-	for _, want := range []string{"orders breaks traffic: ", "22 commands", "fingerprint: traffic.bug.acquire.agreed", "replay:      go test -run '^TestOrders$' -lockstep.replay="} {
+	for _, want := range []string{"orders breaks traffic: ", "22 commands", "fingerprint: traffic.bug.acquire.agreed", "replay:      go test " + module + " -run '^TestOrders$' -lockstep.replay="} {
 		if !strings.Contains(text, want) {
 			t.Errorf("%q is missing in:\n%s", want, text)
 		}
@@ -105,7 +105,7 @@ func outside(t *testing.T, page, test string) (dir, commands string) {
 	write(t, filepath.Join(dir, "go.mod"), read(t, "go.mod")) // with the versions of this module
 	write(t, filepath.Join(dir, "go.sum"), read(t, "go.sum"))
 	write(t, filepath.Join(dir, "orders_test.go"), test)
-	must(t, dir, nil, "go mod edit -module example.com/shop -dropreplace "+modulePath(t, root))
+	must(t, dir, nil, "go mod edit -module shop -dropreplace "+modulePath(t, root))
 	for _, block := range blocks(t, page, "sh") {
 		if strings.Contains(block, "go mod edit -replace ") {
 			return dir, strings.Replace(block, "=PATH", "="+root, 1)
@@ -121,7 +121,7 @@ func TestTheExampleOfTheDocumentation(t *testing.T) {
 	const page = "../docs/locktest.md"
 	dir, commands := outside(t, page, example(t, page))
 	text, passed := shell(dir, nil, commands)
-	ordersFail(t, text, passed)
+	ordersFail(t, "shop", text, passed)
 	if again, _ := shell(dir, nil, "go test ./..."); !strings.Contains(again, "--- FAIL: TestOrders/recording/traffic.bug.acquire.agreed") {
 		t.Errorf("the recording is not replayed:\n%s", again)
 	}
@@ -143,7 +143,7 @@ func TestTheExampleOfTheReadme(t *testing.T) {
 			}
 		}
 	}
-	replay := regexp.MustCompile(`go test -run '\S+' -lockstep\.replay=\S+`).FindString(blocks(t, page, "text")[0])
+	replay := regexp.MustCompile(`go test \S+ -run '\S+' -lockstep\.replay=\S+`).FindString(blocks(t, page, "text")[0])
 	if again, passed := shell(dir, nil, replay); passed || !strings.Contains(again, strings.TrimSpace(strings.SplitN(blocks(t, page, "text")[0], "\n", 2)[0])) {
 		t.Errorf("%s shows something else:\n%s", replay, again)
 	}

@@ -183,7 +183,7 @@ func TestAPublishedModuleIsOfUse(t *testing.T) {
 		dir := t.TempDir()
 		write(t, filepath.Join(dir, "orders_test.go"), example(t, filepath.Join(p.clone, "docs", "locktest.md")))
 		text, passed := shell(dir, p.env, p.variables+page[5])
-		ordersFail(t, text, passed)
+		ordersFail(t, "example.com/shop", text, passed)
 		if mod := read(t, filepath.Join(dir, "go.mod")); strings.Contains(mod, "replace") || !strings.Contains(mod, p.module+" "+p.version) {
 			t.Errorf("it was not the published module that was used:\n%s", mod)
 		}

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"unicode"
 
+	"lockstep/internal/counted"
 	"lockstep/model"
 )
 
@@ -27,27 +28,45 @@ type column struct {
 // server has the last one. Faults go across all columns. The findings stand at the end.
 func Text(r Run) string { return textOf(r, build(r)) }
 
-// Shortened returns the story that Text tells, up to the first finding. It shows the last
-// events and leaves out the earlier ones. most limits the number of events. Shortened returns
+// Shortened returns the story that Text tells, up to the first finding and the returns of its
+// calls. It shows the last events and leaves out the earlier ones. most limits the number of events. Shortened returns
 // "" if there is no finding.
 func Shortened(r Run, most int) string {
 	v := build(r)
 	if len(v.Findings) == 0 {
 		return ""
 	}
-	f := v.Findings[0]
-	end := f.Event + 1
-	for end > 0 && end < len(v.Events) && v.Events[end].AtNs == f.AtNs {
-		end++
-	}
+	end := endOf(v, v.Findings[0])
 	head, body := columnsOf(v)
-	rows := body(v.Events[:max(end, 0)])
+	rows := body(v.Events[:end])
 	out := head
 	if left := len(rows) - most; left > 0 {
 		rows = rows[left:]
-		out += fmt.Sprintf("%*s  %d events before\n", textTime-2, "…", left)
+		out += fmt.Sprintf("%*s  %s before\n", textTime-2, "…", counted.Of(left, "event"))
 	}
 	return out + strings.Join(rows, "")
+}
+
+// afterFinding is the number of events for which a shortened timeline goes on to show how the
+// calls of its finding ended.
+const afterFinding = 10
+
+// endOf returns the number of events that a timeline of the finding f has: all that happen at
+// its instant, and those until its calls have returned if they are few.
+func endOf(v *view, f finding) int {
+	if f.Event < 0 {
+		return 0 // its line was cut away
+	}
+	end := f.Event + 1
+	for end < len(v.Events) && v.Events[end].AtNs == f.AtNs {
+		end++
+	}
+	for i := min(end+afterFinding, len(v.Events)) - 1; i >= end; i-- {
+		if e := v.Events[i]; e.Op != 0 && slices.Contains(f.Ops, e.Op) {
+			return i + 1
+		}
+	}
+	return end
 }
 
 func textOf(r Run, v *view) string {
@@ -69,7 +88,7 @@ func textOf(r Run, v *view) string {
 			i = len(events)
 		}
 		b.WriteString(strings.Join(body(events[:i]), ""))
-		fmt.Fprintf(&b, "%*s  %d events left out\n", textTime-2, "…", g.Events)
+		fmt.Fprintf(&b, "%*s  %s left out\n", textTime-2, "…", counted.Of(g.Events, "event"))
 		events = events[i:]
 	}
 	b.WriteString(strings.Join(body(events), ""))

@@ -68,8 +68,8 @@ func TestRepeatsAreFolded(t *testing.T) {
 func TestTheShortStoryEndsAtTheFinding(t *testing.T) {
 	r := played(t, "misdelete", "setnx-del")
 	lines := strings.Split(strings.TrimSpace(report.Shortened(r, 5)), "\n")
-	if len(lines) != 7 || !strings.Contains(lines[1], "events before") || !strings.Contains(lines[6], "5.014s") || !strings.HasSuffix(lines[6], "free") {
-		t.Errorf("got\n%s", strings.Join(lines, "\n"))
+	if len(lines) != 7 || !strings.Contains(lines[1], "events before") || !strings.HasSuffix(lines[5], "free") || !strings.HasSuffix(lines[6], "5.017s  unlock orders: released") {
+		t.Errorf("the last line is not the return of the call that the finding names:\n%s", strings.Join(lines, "\n"))
 	}
 	r.Findings = nil
 	if s := report.Shortened(r, 5); s != "" {

@@ -108,6 +108,25 @@ func TestAHostBoundsTheSteps(t *testing.T) {
 	}
 }
 
+// A run that its host stops ends where it is.
+func TestAHostStopsARun(t *testing.T) {
+	const steps = 5 * relieveEvery
+	for _, stop := range []int{1, 2 * relieveEvery, 2 * steps} { // the sleep at which it is to stop
+		h := NewHost(t)
+		slept := 0
+		h.Stop = func() bool { return slept >= stop }
+		res := playOn(h, Config{}, nil, map[string]func(*Thread){"a": func(th *Thread) {
+			for range steps {
+				th.Sleep(time.Millisecond)
+				slept++
+			}
+		}})
+		if whole := stop > steps; whole != (res.Steps >= steps) || !whole && (res.Steps < stop || res.Steps > stop+2*relieveEvery) {
+			t.Errorf("stopped from sleep %d on: %d steps of %d or more", stop, res.Steps, steps)
+		}
+	}
+}
+
 func TestTheCollectorIsOnAgainAfterARun(t *testing.T) {
 	defer func(d time.Duration) { garbage.breath = d }(garbage.breath)
 	garbage.breath = time.Hour // so that the test does in time what its timer would do

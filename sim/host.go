@@ -54,10 +54,16 @@ type Host struct {
 	// MostSteps ends a run that takes longer, 0: the world's own limit does. Such a run has
 	// that many steps or more.
 	MostSteps int
+	// Stop is asked now and then during a run, and once more when it is over. A run for which
+	// it reports true ends where it is: its record says nothing. nil: no run is stopped.
+	Stop func() bool
 
 	guest  bool // see GuestHost
 	traced bool // see Traced
 }
+
+// Stopped reports whether Stop ends the run under way.
+func (h *Host) Stopped() bool { return h.Stop != nil && h.Stop() }
 
 // NewHost makes the host of a test. It sets GOMAXPROCS to 1 for good: with more
 // processors one seed in hundreds repeats differently.

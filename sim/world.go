@@ -160,7 +160,7 @@ func Run(h *Host, cfg Config, setup func(*World)) Result {
 		if panicked = h.guard(func() { setup(w) }); panicked != nil {
 			return false
 		}
-		w.loop(&res, h.MostSteps)
+		w.loop(&res, h)
 		clean := w.end()
 		res.Record, res.Writers = w.rec, w.writers
 		if clean {
@@ -265,22 +265,26 @@ func (w *World) wake() {
 	}
 }
 
-// relieveEvery is the number of steps after which a run looks at the memory that it uses.
+// relieveEvery is the number of steps after which a run looks at the memory that it uses, and
+// asks whether it is to go on.
 const relieveEvery = 1024
 
-// loop is the scheduler. It ends a run after most steps, unless most is 0.
-func (w *World) loop(res *Result, most int) {
+// loop is the scheduler.
+func (w *World) loop(res *Result, h *Host) {
 	limit := w.cfg.MaxEvents
 	if limit == 0 {
 		limit = 1_000_000
 	}
-	if most > 0 {
-		limit = min(limit, most)
+	if h.MostSteps > 0 {
+		limit = min(limit, h.MostSteps)
 	}
 	for {
 		w.gather()
 		if res.Steps%relieveEvery == relieveEvery-1 {
 			garbage.relieve()
+			if h.Stopped() {
+				break
+			}
 		}
 		if res.Steps >= limit && !w.leaving {
 			w.record(model.Event{Kind: model.KindDefect, Text: fmt.Sprintf("the run did not come to rest within %d events", limit)})

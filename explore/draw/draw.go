@@ -339,7 +339,7 @@ func (d *drawer) underWay() (at time.Duration, who string) {
 // Knobs say which features a drawing uses, and how often. They are a swarm: a feature that
 // is always on would hide what happens without it.
 type Knobs struct {
-	Calls  Weights // the kinds of calls by which threads take a lock
+	Calls  Weights // weight per kind of call that takes a lock
 	Chance Weights // features, each with a percentage
 	Faults Weights // kinds of faults
 	Times  Weights // scales of times

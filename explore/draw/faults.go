@@ -3,9 +3,9 @@ package draw
 import (
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
+	"lockstep/internal/nearest"
 	"lockstep/model"
 	"lockstep/scenarios"
 	"lockstep/scenarios/subject"
@@ -40,11 +40,11 @@ func ParseClasses(names []string) ([]Class, error) {
 			return Classes, nil
 		}
 		if !slices.Contains(Classes, Class(name)) {
-			var known []string
+			known := []string{"all"}
 			for _, c := range Classes {
 				known = append(known, string(c))
 			}
-			return nil, fmt.Errorf("--faults %s: known are %s, and all", name, strings.Join(known, ", "))
+			return nil, fmt.Errorf("unknown class of faults %q; %s", name, nearest.Known(name, known))
 		}
 		if !slices.Contains(out, Class(name)) {
 			out = append(out, Class(name))

@@ -63,13 +63,14 @@ func OriginOf(n *known.Namer, f judges.Finding) (Origin, *known.Cause) {
 }
 
 // PartingOf describes for people how server and clients parted before a finding. It returns
-// "" for a finding of a known defect, for a limit, and for a finding about no lock.
+// "" for a finding of a known defect, for a limit, for a finding about no lock, and if nothing
+// parted them.
 func PartingOf(n *known.Namer, f judges.Finding) string {
 	if f.Class != judges.ClassBug || n.Name(f).ID != "" {
 		return ""
 	}
 	p, _, ok := n.Parting(f)
-	if !ok {
+	if !ok || p.Kind == judges.Agreed {
 		return ""
 	}
 	return p.String()

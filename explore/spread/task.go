@@ -57,7 +57,7 @@ func readTask(text []byte) (Task, error) {
 	return t, nil
 }
 
-// resultLine is one line of a result. The first line has the task, and every other line has a run.
+// A resultLine holds the task of a result, if it is the first line, or else a run.
 type resultLine struct {
 	Task      *Task        `json:"task,omitempty"`
 	Run       *explore.Run `json:"run,omitempty"`

@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"lockstep/explore"
+	"lockstep/internal/counted"
 )
 
 // The files of a survey in its folder. Recordings lie in RecordingsDir, in a folder per
@@ -202,7 +203,7 @@ func (l Lock) markdown(b *bufio.Writer) {
 		row(b, cells)
 	}
 	if l.Odd > 0 {
-		fmt.Fprintf(b, "\nUndecided, or not the same when played twice: %d runs.\n", l.Odd)
+		fmt.Fprintf(b, "\nUndecided, or not the same when played twice: %s.\n", counted.Of(l.Odd, "run"))
 	}
 	told := map[string]bool{}
 	for _, c := range l.Cells {

@@ -118,7 +118,7 @@ func (a *app) agree(in invocation, flags agreeFlags) (int, error) {
 	a.status("")
 	switch {
 	case ctx.Err() != nil && out != "":
-		return 0, usagef("agree: interrupted; the same command goes on")
+		return 0, interruptedError("; the runs that are done are kept, and the same command goes on")
 	case err != nil:
 		return 0, liveError(ctx, err)
 	}

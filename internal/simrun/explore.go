@@ -22,6 +22,7 @@ import (
 	"lockstep/explore"
 	"lockstep/explore/draw"
 	"lockstep/explore/strategy"
+	"lockstep/internal/counted"
 	"lockstep/known"
 	"lockstep/linearizability/judges"
 	"lockstep/scenarios"
@@ -156,7 +157,7 @@ func (a *app) campaign(c campaigning) (int, error) {
 	}
 	playing, fail := context.WithCancelCause(playing)
 	defer fail(nil)
-	go told.each(t.hard)
+	go told.pace.each(t.hard, told.line)
 	c.Stop = playing
 	c.Progress = func(p explore.Progress) {
 		if told.played(p); c.watch != nil {
@@ -170,9 +171,9 @@ func (a *app) campaign(c campaigning) (int, error) {
 		if a.quiet {
 			return
 		}
-		a.say("found after %s (seed %d): %s %s at %s: %s", counted(uint64(told.progress().Runs), "run"), r.Seed, f.Class, f.Judge, f.Op, f.Why)
+		a.say("found after %s (seed %d): %s %s at %s: %s", counted.Of(told.progress().Runs, "run"), r.Seed, f.Class, f.Judge, f.Op, f.Why)
 		if c.out != "" {
-			a.say("    replay: %s replay %s", program(), recording)
+			a.say("    replay until it is made small: %s replay %s", program(), recording)
 		}
 	}
 	end, err := c.begin(playing, fail)
@@ -298,6 +299,17 @@ func (w planWords) complete(p *explore.Plan) (err error) {
 	return nil
 }
 
+// togetherMost is how far two signals are apart, at most, that are one interrupt: timeout, for
+// one, sends its signal to the program, and at once again to all of its group.
+const togetherMost = time.Second
+
+func (a *app) clock() time.Time {
+	if a.now != nil {
+		return a.now()
+	}
+	return time.Now()
+}
+
 // interrupts returns a context that the first interrupt ends. The command then tells what it
 // has. A second interrupt calls cleanup and ends the program.
 func (a *app) interrupts(cleanup func()) (stop context.Context, release func()) {
@@ -306,13 +318,17 @@ func (a *app) interrupts(cleanup func()) (stop context.Context, release func()) 
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
 	go func() {
-		for again := false; ; again = true {
+		var first time.Time
+		for {
 			select {
 			case <-signals:
 			case <-released:
 				return
 			}
-			if again {
+			if !first.IsZero() {
+				if a.clock().Sub(first) < togetherMost {
+					continue
+				}
 				cleanup()
 				a.say("simrun: interrupted again; what was kept until now stays")
 				exit := a.exit
@@ -323,6 +339,7 @@ func (a *app) interrupts(cleanup func()) (stop context.Context, release func()) 
 				return
 			}
 			a.say("simrun: interrupted; what was found until now follows. Interrupt again to end at once")
+			first = a.clock()
 			end()
 		}
 	}()
@@ -368,7 +385,7 @@ func (a *app) cover(p explore.Plan, given *pflag.FlagSet, w planWords, dir strin
 		return 0, err
 	}
 	if ended := stop.Err() != nil || limit > 0 && playing.Err() != nil; ended && !o.Coverage.Complete {
-		a.say("simrun: %s after %s; the others were not played", t.over(), counted(uint64(o.Runs), "schedule"))
+		a.say("simrun: %s after %s; the others were not played", t.over(), counted.Of(o.Runs, "schedule"))
 	}
 	return tallyCode(o, t.inTime()), nil
 }
@@ -517,7 +534,7 @@ func (a *app) merge(dirs []string, out string, asJSON bool) (int, error) {
 	defer t.end()
 	told := a.tellProgress(0)
 	told.played(explore.Progress{Runs: len(runs), Of: p.Runs})
-	go told.each(t.hard)
+	go told.pace.each(t.hard, told.line)
 	s := &explore.Shrinking{Plan: p, Jobs: runtime.NumCPU(), Dir: out, From: dirs}
 	return a.conclude(t, s, told, runs, out, asJSON, nil)
 }
@@ -560,7 +577,7 @@ func (a *app) conclude(t timing, s *explore.Shrinking, told *exploreProgress, ru
 func cutShort(o explore.Tally, why string, kept bool) string {
 	s := fmt.Sprintf("%s after %d of %d runs", why, o.Runs, o.Plan.Runs)
 	if o.Missing == 0 {
-		s = fmt.Sprintf("%s after all %s", why, counted(uint64(o.Runs), "run"))
+		s = fmt.Sprintf("%s after all %s", why, counted.Of(o.Runs, "run"))
 	}
 	if o.Unfinished > 0 {
 		s += fmt.Sprintf(", with %d of %d failures not made small yet", o.Unfinished, len(o.Groups))

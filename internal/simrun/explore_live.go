@@ -17,6 +17,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"lockstep/explore"
+	"lockstep/internal/counted"
 	"lockstep/linearizability/judges"
 	"lockstep/scenarios"
 	"lockstep/scenarios/play"
@@ -229,7 +230,7 @@ func (h *liveHunt) conclude(asJSON bool) (int, error) {
 			words = append(words, fmt.Sprintf("%s in %d", word, n))
 		}
 	}
-	summary := fmt.Sprintf("%d runs of %s in %v", h.runs, h.lock.Name, time.Since(h.began).Round(time.Second))
+	summary := fmt.Sprintf("%s of %s in %v", counted.Of(h.runs, "run"), h.lock.Name, time.Since(h.began).Round(time.Second))
 	if h.runs > 0 {
 		summary += fmt.Sprintf(" by %s: %s", strings.Join(h.programs, ", "), strings.Join(words, ", "))
 	}

@@ -15,6 +15,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"lockstep/explore"
 	"lockstep/explore/coverage"
@@ -76,7 +77,7 @@ func TestExploreRefusesBadInput(t *testing.T) {
 	}
 	for _, c := range []struct{ args, want string }{
 		{"", "merge takes the folders"},
-		{dir, "campaign.json"},
+		{dir, dir + " has no campaign, which explore --out DIR writes: open " + filepath.Join(dir, "campaign.json")},
 		{filepath.Join(dir, "nothing"), "there is no folder "},
 	} {
 		code, _, stderr := call(t, append([]string{"merge"}, strings.Fields(c.args)...)...)
@@ -362,7 +363,9 @@ func TestAnInterruptedCampaignEndsTheSame(t *testing.T) {
 func TestASecondInterruptDoesNotWait(t *testing.T) {
 	var stderr strings.Builder
 	exited, cleaned := make(chan int, 1), false
-	a := &app{err: &stderr, exit: func(code int) { exited <- code }}
+	asked := make(chan time.Time)
+	a := &app{err: &stderr, exit: func(code int) { exited <- code }, now: func() time.Time { return <-asked }}
+	first := time.Unix(1, 0)
 	stop, release := a.interrupts(func() { cleaned = true })
 	defer release()
 	interrupt := func() {
@@ -372,11 +375,15 @@ func TestASecondInterruptDoesNotWait(t *testing.T) {
 		}
 	}
 	interrupt()
+	asked <- first
 	<-stop.Done()
+	interrupt() // of the same hand
+	asked <- first.Add(time.Second / 2)
 	if cleaned {
 		t.Error("the first interrupt cleaned up")
 	}
 	interrupt()
+	asked <- first.Add(2 * time.Second)
 	if code := <-exited; code != exitUndecided || !cleaned {
 		t.Errorf("exit %d, cleaned up: %v\n%s", code, cleaned, &stderr)
 	}

@@ -214,9 +214,9 @@ func (c *canaries) write(dir string) error {
 	return renameio.WriteFile(filepath.Join(dir, canariesFile), append(text, '\n'), 0o644)
 }
 
-// due returns the planted bug that is to be looked for now, or nil and the time until one is. A
-// look begins when three quarters of the time are over, so that it ends before all of it is. After
-// the clock was set back, all are due.
+// due returns the planted bug that the farm looks for next, or nil and the time until the next one
+// is due. A planted bug is due when three quarters of the time since its last look are over, so that the
+// look ends in time. All are due after somebody sets the clock back.
 func (c *canaries) due() (b *subject.PlantedBug, wait time.Duration) {
 	now := c.now()
 	wait = c.every

@@ -15,7 +15,9 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"sync"
 	"syscall"
+	"time"
 
 	"github.com/google/renameio/v2"
 	"github.com/spf13/cobra"
@@ -136,9 +138,7 @@ func (a *app) live(in invocation, l liveFlags) (int, error) {
 			continue
 		}
 		for n := 1; n <= runs; n++ {
-			a.status("%s on %s, run %d of %d", p.sc.Name, p.lock.Name, n, runs)
-			r, err := Live.Run(ctx, p.sc, p.lock, uint64(n), o)
-			a.status("")
+			r, err := a.liveRun(ctx, p, n, runs, o)
 			if err != nil {
 				return 0, liveError(ctx, err)
 			}
@@ -175,6 +175,25 @@ func (a *app) live(in invocation, l liveFlags) (int, error) {
 		}
 	}
 	return exitCode(pairs), nil
+}
+
+// liveRun plays run n of a pair, and tells on stderr which run it is and since when.
+func (a *app) liveRun(ctx context.Context, p *pair, n, of int, o LiveOptions) (play.LiveRun, error) {
+	what := func(passed time.Duration) string {
+		return fmt.Sprintf("%s on %s, run %d of %d, for %v", p.sc.Name, p.lock.Name, n, of, passed.Round(time.Second))
+	}
+	begun := time.Now()
+	a.status("%s", what(0))
+	telling, stop := context.WithCancel(ctx)
+	var told sync.WaitGroup
+	told.Go(func() {
+		a.paced().each(telling, func(now time.Time) string { return what(now.Sub(begun)) })
+	})
+	r, err := Live.Run(ctx, p.sc, p.lock, uint64(n), o)
+	stop()
+	told.Wait()
+	a.status("")
+	return r, err
 }
 
 // liveOptions checks the options of a live run.
@@ -218,7 +237,7 @@ func liveError(ctx context.Context, err error) error {
 	case errors.As(err, &bad):
 		return usageError{err}
 	case ctx.Err() != nil:
-		return usagef("live: interrupted; nothing is judged of a run that did not end")
+		return interruptedError("; a run that did not end is not judged")
 	}
 	return err
 }

@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 
 	"lockstep/scenarios"
@@ -30,6 +31,7 @@ type fakeLive struct {
 	other   string // the lock that it plays in the place of each; "": none
 	refuses string
 	fails   error
+	stopped int // this process is interrupted while it plays that run, numbered from 1; 0: none
 }
 
 type unusableError struct{ error }
@@ -43,10 +45,15 @@ func (f *fakeLive) Check(sc *scenarios.Scenario, l *subject.Subject, _ bool) err
 	return nil
 }
 
-func (f *fakeLive) Run(_ context.Context, sc *scenarios.Scenario, l *subject.Subject, number uint64, _ LiveOptions) (play.LiveRun, error) {
+func (f *fakeLive) Run(ctx context.Context, sc *scenarios.Scenario, l *subject.Subject, number uint64, _ LiveOptions) (play.LiveRun, error) {
 	f.mu.Lock() // one world at a time
 	defer f.mu.Unlock()
 	f.runs++
+	if f.runs == f.stopped {
+		_ = syscall.Kill(os.Getpid(), syscall.SIGINT)
+		<-ctx.Done()
+		return play.LiveRun{}, ctx.Err()
+	}
 	if f.fails != nil || f.after > 0 && f.runs > f.after {
 		return play.LiveRun{}, cmp.Or(f.fails, errors.New("the machine is gone"))
 	}
@@ -74,6 +81,32 @@ func setLive(t *testing.T, f *fakeLive) {
 	f.host = sim.NewHost(t)
 	Live = f
 	t.Cleanup(func() { Live = nil })
+}
+
+// A command that is interrupted while it plays live has no result, and is no misuse.
+func TestAnInterruptOfALiveCommand(t *testing.T) {
+	table := filepath.Join(t.TempDir(), "agreement.md")
+	for _, c := range []struct {
+		says string
+		args []string
+	}{
+		{"a run that did not end is not judged", []string{"live", "misdelete", "--lock", "setnx-del", "--runs", "3"}},
+		{"a run that did not end is not judged", []string{"agree", "misdelete", "--lock", "setnx-del", "--runs", "3", "--jobs", "1"}},
+		{"the runs that are done are kept, and the same command goes on", []string{"agree", "misdelete", "--lock", "setnx-del", "--runs", "3", "--jobs", "1", "-o", table}},
+	} {
+		live := &fakeLive{stopped: 2}
+		setLive(t, live)
+		code, _, stderr := call(t, c.args...)
+		if want := "simrun: interrupted; " + c.says + "\n"; code != exitUndecided || live.runs != 2 || !strings.HasSuffix(stderr, want) {
+			t.Errorf("%v: exit %d after %d runs, %q; want it to end with %q", c.args, code, live.runs, stderr, want)
+		}
+	}
+	// It goes on: the first run is kept.
+	live := &fakeLive{}
+	setLive(t, live)
+	if code, _, stderr := call(t, "agree", "misdelete", "--lock", "setnx-del", "--runs", "3", "--jobs", "1", "-o", table); code != exitOK || live.runs != 2 {
+		t.Errorf("exit %d after %d runs, %s", code, live.runs, stderr)
+	}
 }
 
 func TestLiveAsJSON(t *testing.T) {

@@ -35,9 +35,10 @@ type app struct {
 	brief  bool // stderr gets progress and errors only
 	quiet  bool // stderr gets no progress, and a table only what was not as expected
 	speech sync.Mutex
-	exit   func(int) // ends the program; nil: os.Exit
-	nested bool      // simrun gives itself this command
-	failed error     // of the system, if the exit code is exitIO
+	exit   func(int)        // ends the program; nil: os.Exit
+	now    func() time.Time // of interrupts; nil: time.Now
+	nested bool             // simrun gives itself this command
+	failed error            // of the system, if the exit code is exitIO
 	// pace is the least time between two lines of progress; 0: paceOnTerminal or paceElsewhere.
 	pace time.Duration
 	// folders are the folders into which only this process writes, see folder.
@@ -75,6 +76,12 @@ func (e usageError) Unwrap() error { return e.error }
 
 func usagef(format string, args ...any) error { return usageError{fmt.Errorf(format, args...)} }
 
+// interruptedError reports that a command was interrupted before it had a result. Its text follows
+// the word "interrupted", and names the place, what was kept, or both.
+type interruptedError string
+
+func (e interruptedError) Error() string { return "interrupted" + string(e) }
+
 func (a *app) main(args []string) (code int) {
 	end := a.watchOutput()
 	defer func() { code = end(code) }()
@@ -89,9 +96,13 @@ func (a *app) main(args []string) (code int) {
 	root.SetArgs(append([]string{}, args...)) // not nil, which would stand for those of the program
 	err := root.Execute()
 	var bad usageError
+	var stopped interruptedError
 	switch {
 	case failedIO(err):
 		return a.failIO(err)
+	case errors.As(err, &stopped):
+		fmt.Fprintf(a.err, "simrun: %v\n", err)
+		return exitUndecided
 	case errors.As(err, &bad):
 		fmt.Fprintf(a.err, "simrun: %v\n", err)
 		return exitUsage

@@ -143,6 +143,7 @@ func TestExitCodes(t *testing.T) {
 		{"a folder to shrink", []string{"shrink", dir}, 64, "", dir + " is a folder; shrink takes a recording"},
 		{"a folder for a history", []string{"check", dir}, 64, "", dir + " is a folder; check takes a history"},
 		{"a file for a folder of results", []string{"serve", file}, 64, "", file + " is a file; serve takes a folder"},
+		{"a folder without a campaign", []string{"findings", filepath.Dir(file)}, 64, "", filepath.Dir(file) + " has no campaign, which explore --out DIR writes"},
 		{"a file for a campaign", []string{"findings", file}, 64, "", file + " is a file; findings takes the folders"},
 		{"a file for a shard", []string{"merge", file}, 64, "", file + " is a file; merge takes the folders"},
 		{"no folder for a shard", []string{"merge", filepath.Join(dir, "no")}, 64, "", "there is no folder " + filepath.Join(dir, "no") + "; merge takes the folders"},
@@ -257,6 +258,18 @@ func TestTheLastLineOfAFailingRunReplaysIt(t *testing.T) {
 	lines := strings.Split(strings.TrimSpace(out), "\n")
 	if last := lines[len(lines)-1]; last != "replay: go run ./cmd/simrun run misdelete --lock none --seed 4" {
 		t.Errorf("last line %q", last)
+	}
+}
+
+func TestScenariosThatApplyToNoLockAreToldByTheReason(t *testing.T) {
+	code, out, _ := call(t, "run", "crashed-watchdog", "watchdog-try-lock", "unlock-reply-lost", "a-lease-ends", "--lock", "setnx-cad", "--lock", "setnx-del")
+	const want = `
+Scenarios that do not apply:
+    2 scenarios: on setnx-cad nothing renews a hold; on setnx-del nothing renews a hold
+    1 scenario: setnx-cad counts no levels of a hold; setnx-del counts no levels of a hold
+`
+	if code != exitOK || !strings.Contains(out, want) || strings.Contains(out, "\ncrashed-watchdog") || !strings.Contains(out, "\na-lease-ends") {
+		t.Errorf("exit code %d, and\n%s", code, out)
 	}
 }
 

@@ -211,6 +211,17 @@ func TestAPairKeepsOneVerdictOfEachKind(t *testing.T) {
 	if err := a.play(context.Background(), &pair{sc: sc, lock: l, from: 1, to: 1 << 60}, &progress{a: a}, func(play.Verdict) error { return failed }); err != failed {
 		t.Errorf("got %v", err)
 	}
+	// The run that an interrupt meets ends there, and is not told.
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	asked := 0
+	cut := &pair{sc: sc, lock: l, from: 1, to: 3}
+	if err := a.play(endAfter(ctx, cancel, &asked, 1), cut, &progress{a: a}, func(v play.Verdict) error {
+		t.Errorf("told of seed %d: %s", v.Seed, v.Word)
+		return nil
+	}); err != nil || cut.runs != 0 {
+		t.Errorf("interrupted: %v, %d runs", err, cut.runs)
+	}
 }
 
 // With `in: some` the verdicts of all seeds wait for the one that is as expected. If there is

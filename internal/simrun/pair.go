@@ -83,10 +83,19 @@ func (a *app) play(ctx context.Context, p *pair, progress *progress, each func(p
 		waiting = nil
 		return nil
 	}
+	stopped := false // the run under way was, and says nothing
+	a.host.Stop = func() bool {
+		stopped = stopped || ctx.Err() != nil
+		return stopped
+	}
+	defer func() { a.host.Stop = nil }()
 	run := play.RunTwice
 	for seed := p.from; ctx.Err() == nil; seed++ {
 		progress.show(p, seed)
 		v := run(a.host, p.sc, p.lock, seed)
+		if stopped {
+			break
+		}
 		run = play.Run
 		first := p.add(v)
 		switch {

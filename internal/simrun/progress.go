@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"lockstep/explore"
+	"lockstep/internal/counted"
 )
 
 // The least time between two lines of progress, on a terminal and elsewhere.
@@ -71,6 +72,21 @@ func (p *pacer) tell(line func(now time.Time) string) {
 	}
 }
 
+// each tells line at the pace of p until ctx ends, also while nothing comes to an end. It must
+// not be used while this process plays.
+func (p *pacer) each(ctx context.Context, line func(now time.Time) string) {
+	tick := time.NewTicker(cmp.Or(p.a.pace, paceOnTerminal))
+	defer tick.Stop()
+	for {
+		select {
+		case <-tick.C:
+			p.tell(line)
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
 // exploreProgress tells on stderr how far a campaign is: every second in one line of a
 // terminal, and elsewhere in a line now and then.
 type exploreProgress struct {
@@ -88,21 +104,6 @@ type exploreProgress struct {
 
 func (a *app) tellProgress(limit time.Duration) *exploreProgress {
 	return &exploreProgress{a: a, limit: limit, begun: time.Now(), pace: a.paced()}
-}
-
-// each shows the progress at its pace until ctx ends, also while nothing comes to an end. It
-// must not be used while this process plays.
-func (t *exploreProgress) each(ctx context.Context) {
-	tick := time.NewTicker(paceOnTerminal)
-	defer tick.Stop()
-	for {
-		select {
-		case <-tick.C:
-			t.show()
-		case <-ctx.Done():
-			return
-		}
-	}
 }
 
 // played notes the progress of the runs.
@@ -131,20 +132,20 @@ func (t *exploreProgress) made(p explore.ShrinkProgress) {
 
 // show prints the progress, unless it was printed just now.
 func (t *exploreProgress) show() {
-	t.mu.Lock()
-	defer t.mu.Unlock()
 	t.pace.tell(t.line)
 }
 
 // line returns the line of progress at an instant.
 func (t *exploreProgress) line(now time.Time) string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
 	p := t.runs
 	rate := float64(p.Played) / now.Sub(t.begun).Seconds()
 	runs := fmt.Sprintf("%d of %d runs", p.Runs, p.Of)
 	if p.Of == 0 {
 		runs = fmt.Sprintf("%d schedules", p.Runs)
 	}
-	known := fmt.Sprintf("%d states, %s", p.States, counted(uint64(p.Groups), "failure"))
+	known := fmt.Sprintf("%d states, %s", p.States, counted.Of(p.Groups, "failure"))
 	if p.Died > 0 {
 		known += fmt.Sprintf(", %d died", p.Died)
 	}

@@ -2,12 +2,16 @@ package simrun
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"lockstep/explore"
+	"lockstep/scenarios"
+	"lockstep/scenarios/play"
+	"lockstep/scenarios/subject"
 )
 
 // Progress is told while nothing comes to an end, too: each second on a terminal, and at a
@@ -22,12 +26,36 @@ func TestProgressIsToldWhileNothingEnds(t *testing.T) {
 			told := (&app{err: &stderr, tty: c.tty}).tellProgress(0)
 			ctx, end := context.WithTimeout(t.Context(), time.Minute+time.Millisecond)
 			defer end()
-			told.each(ctx)
+			told.pace.each(ctx, told.line)
 			if got := strings.Count(stderr.String(), "playing: "); got != c.want {
 				t.Errorf("on a terminal: %v: %d lines in a minute, want %d\n%s", c.tty, got, c.want, &stderr)
 			}
 		})
 	}
+}
+
+// slowLive is a real server on which a run takes a minute.
+type slowLive struct{ fakeLive }
+
+func (*slowLive) Run(context.Context, *scenarios.Scenario, *subject.Subject, uint64, LiveOptions) (play.LiveRun, error) {
+	time.Sleep(time.Minute)
+	return play.LiveRun{}, nil
+}
+
+func TestALiveRunTellsThatItGoesOn(t *testing.T) {
+	Live = &slowLive{}
+	t.Cleanup(func() { Live = nil })
+	synctest.Test(t, func(t *testing.T) {
+		var stderr strings.Builder
+		p := &pair{sc: &scenarios.Scenario{Name: "misdelete"}, lock: &subject.Subject{Name: "setnx-del"}}
+		if _, err := (&app{err: &stderr}).liveRun(t.Context(), p, 2, 3, LiveOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		want := []string{"misdelete on setnx-del, run 2 of 3, for 15s", "misdelete on setnx-del, run 2 of 3, for 30s", "misdelete on setnx-del, run 2 of 3, for 45s"}
+		if got := strings.Split(strings.TrimSpace(stderr.String()), "\n"); !slices.Equal(got[:min(len(got), 3)], want) {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	})
 }
 
 func TestTheLineOfProgress(t *testing.T) {

@@ -18,6 +18,7 @@ import (
 
 	"lockstep/explore"
 	"lockstep/scenarios/subject"
+	"lockstep/sim"
 )
 
 // repeatabilityFile is the file that repeat writes.
@@ -86,8 +87,7 @@ func (a *app) repeat(in invocation, plan explore.Repetition, names []string, see
 		})
 		if stop.Err() != nil {
 			a.status("")
-			fmt.Fprintf(a.err, "simrun: interrupted at %s%s\n", l.Name, goesOn(dir))
-			return exitUndecided, nil
+			return 0, interruptedError(" at " + l.Name + goesOn(dir))
 		}
 		if err != nil {
 			return 0, err
@@ -179,6 +179,7 @@ func (a *app) repeater(args []string) (int, error) {
 	if len(args) != 1 {
 		return 0, usagef("%s takes one task", repeatCommand)
 	}
+	sim.LimitMemory(workerMemory)
 	var task repeatTask
 	if err := json.Unmarshal([]byte(args[0]), &task); err != nil {
 		return 0, usageError{err}

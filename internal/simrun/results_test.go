@@ -23,8 +23,8 @@ import (
 var otherwise = regexp.MustCompile(`^((explore|exhaustive|peers|peers-track-record|survey|upstream)/|(findings|exhaustive|peers|kill-table|performance|survey|upstream|agreement|agreement-ports|repeatability)\.md$|(agreement|upstream)\.jsonl$|survey\.(html|jsonl)$)`)
 
 // stepsMost is how many steps the runs of a scenario may have, all locks and seeds together,
-// where a short test plays it. Four scenarios have more, which are two thirds of all steps.
-const stepsMost = 25_000
+// where a short test plays it. Eight scenarios have more, which are four fifths of all steps.
+const stepsMost = 10_000
 
 // scenariosToPlay returns the names of the scenarios that a test plays: nil for all of them, in a
 // long test, else those with few steps in the committed verdicts. The others are longer.
@@ -129,11 +129,27 @@ func TestRecordingsAmongTheResultsReplay(t *testing.T) {
 		t.Fatalf("only %d recordings", len(recordings))
 	}
 	slices.Sort(recordings)
-	every := len(recordings) / longtest.Size(t, 60, len(recordings))
+	every := len(recordings) / longtest.Size(t, 40, len(recordings))
 	for i := 0; i < len(recordings); i += every {
 		if code, out, stderr := call(t, "replay", filepath.Join("../../results", recordings[i])); code != exitOK {
 			t.Errorf("%s: exit %d; if the same decisions are meant to give another record, raise the number sim.Version\n%s%s", recordings[i], code, out, stderr)
 		}
+	}
+}
+
+// A recording of a test is of a lock that only the test knows.
+func TestARecordingOfATestSaysWhatPlaysIt(t *testing.T) {
+	text, err := os.ReadFile("../../results/misdelete/setnx-del/1.lockstep")
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(t.TempDir(), "orders.lockstep")
+	if err := os.WriteFile(file, bytes.ReplaceAll(text, []byte("setnx-del"), []byte("orders")), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	const want = "A recording of a test is played by the test, with -lockstep.replay"
+	if code, _, stderr := call(t, "replay", file); code != exitUsage || !strings.Contains(stderr, `unknown lock "orders"`) || !strings.Contains(stderr, want) {
+		t.Errorf("exit %d, %q; want it to contain %q", code, stderr, want)
 	}
 }
 

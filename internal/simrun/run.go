@@ -2,9 +2,11 @@ package simrun
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"strconv"
@@ -13,6 +15,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"lockstep/internal/counted"
 	"lockstep/linearizability/judges"
 	"lockstep/report"
 	"lockstep/scenarios"
@@ -336,11 +339,31 @@ func byScenario(pairs []*pair) (all [][]*pair) {
 	return all
 }
 
+// reasons returns why a scenario applies to none of its locks, each reason once.
+func reasons(of []*pair) string {
+	var all []string
+	for _, p := range of {
+		if why := p.worst().Lacks; !slices.Contains(all, why) {
+			all = append(all, why)
+		}
+	}
+	return strings.Join(all, "; ")
+}
+
+// mostFirst returns the keys of a count, the largest first.
+func mostFirst(count map[string]int) []string {
+	return slices.SortedFunc(maps.Keys(count), func(x, y string) int {
+		return cmp.Or(cmp.Compare(count[y], count[x]), cmp.Compare(x, y))
+	})
+}
+
 // scenarioLines prints a line per scenario: on how many locks it was played, the runs, whether
-// all of them were as expected, and on how many locks each verdict came out. If pairs follow,
-// their header is the last line.
+// all of them were as expected, and on how many locks each verdict came out. Scenarios that
+// apply to none of the locks follow by the reason. If pairs follow, their header is the last
+// line.
 func (a *app) scenarioLines(pairs []*pair, pairsFollow bool) {
 	fmt.Fprintf(a.out, "%-36s %5s %7s  %-8s  %s\n", "scenario", "locks", "runs", "expected", "verdicts by locks")
+	lacking := map[string]int{} // the scenarios that apply to no lock, by the reason
 	for _, of := range byScenario(pairs) {
 		mark := "yes"
 		count := map[play.Word]int{}
@@ -350,6 +373,10 @@ func (a *app) scenarioLines(pairs []*pair, pairsFollow bool) {
 				mark = "NO"
 			}
 		}
+		if count[play.VerdictNotApplicable] == len(of) {
+			lacking[reasons(of)]++
+			continue
+		}
 		var verdicts []string
 		for _, w := range bestFirst {
 			if count[w] > 0 {
@@ -358,18 +385,16 @@ func (a *app) scenarioLines(pairs []*pair, pairsFollow bool) {
 		}
 		fmt.Fprintf(a.out, "%-36s %5d %7d  %-8s  %s\n", clip(of[0].sc.Name, 36), len(of), runsOf(of), mark, strings.Join(verdicts, ", "))
 	}
+	for i, lacks := range mostFirst(lacking) {
+		if i == 0 {
+			fmt.Fprintln(a.out, "\nScenarios that do not apply:")
+		}
+		fmt.Fprintf(a.out, "    %s: %s\n", counted.Of(lacking[lacks], "scenario"), lacks)
+	}
 	if pairsFollow {
 		fmt.Fprintln(a.out)
 		a.header()
 	}
-}
-
-// counted returns a number of things.
-func counted(n uint64, thing string) string {
-	if n != 1 {
-		thing += "s"
-	}
-	return fmt.Sprintf("%d %s", n, thing)
 }
 
 // summaryLine prints how many runs of the pairs were not as expected, and returns the last pair
@@ -386,13 +411,13 @@ func (a *app) summaryLine(pairs []*pair) (last *pair) {
 			na++
 		}
 	}
-	fmt.Fprintf(a.out, "%s of %s of scenario and lock; %d not as expected", counted(runsOf(pairs)-uint64(na), "run"), counted(uint64(len(pairs)-na), "pair"), odd)
+	fmt.Fprintf(a.out, "%s of %s of scenario and lock; %d not as expected", counted.Of(runsOf(pairs)-uint64(na), "run"), counted.Of(len(pairs)-na, "pair"), odd)
 	if na > 0 {
 		do := "do"
 		if na == 1 {
 			do = "does"
 		}
-		fmt.Fprintf(a.out, "; %s %s not apply", counted(uint64(na), "pair"), do)
+		fmt.Fprintf(a.out, "; %s %s not apply", counted.Of(na, "pair"), do)
 	}
 	fmt.Fprintln(a.out)
 	return last

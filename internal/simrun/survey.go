@@ -92,8 +92,7 @@ func (a *app) survey(in invocation, flags surveyFlags) (int, error) {
 		s.Locks, err = a.surveyAll(stop, locks, o, runsOf, jobs, dir)
 	}
 	if stop.Err() != nil {
-		fmt.Fprintf(a.err, "simrun: interrupted%s\n", goesOn(dir))
-		return exitUndecided, nil
+		return 0, interruptedError(goesOn(dir))
 	}
 	if err != nil {
 		return 0, err

@@ -108,7 +108,7 @@ func (a *app) upstream(in invocation, flags upstreamFlags) (int, error) {
 		return table.write(args)
 	})
 	if ctx.Err() != nil {
-		return 0, usagef("upstream: interrupted; the same command goes on")
+		return 0, interruptedError("; the defects that are done are kept, and the same command goes on")
 	}
 	if err != nil {
 		return 0, liveError(ctx, err)

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"lockstep/internal/counted"
 	"lockstep/model"
 	"lockstep/model/trace"
 )
@@ -32,7 +33,7 @@ func judgeWaitBound(r *run) []Finding {
 		f := Finding{Judge: model.JudgeWaitBound, Verdict: Broken, AtNs: o.ReturnedNs(), Ops: []OpRef{refOf(o)}, Facts: model.Facts{Lock: o.Lock, Thread: o.Caller},
 			Why: fmt.Sprintf("%s tried for %s from %s on, for %v, and returned at %s, which is %v later than its wait and %s of at most %v",
 				o.Caller, o.Lock, model.At(o.AtNs), time.Duration(o.WaitNs), model.At(o.ReturnedNs()), time.Duration(late),
-				plural(trips, "round trip"), time.Duration(r.roundTrip(o.Process)))}
+				counted.Of(trips, "round trip"), time.Duration(r.roundTrip(o.Process)))}
 		for _, p := range r.Record.Params.Processes {
 			if p.Name == o.Process && p.Skew >= time.Millisecond {
 				f.Excuses = append(f.Excuses, model.Excuse{Circumstance: model.ClocksApart, Clocks: true, Why: "the wall clock of " + p.Name + " is not the server's"})
@@ -43,13 +44,6 @@ func judgeWaitBound(r *run) []Finding {
 		out = append(out, f)
 	}
 	return out
-}
-
-func plural(n int, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return fmt.Sprintf("%d %ss", n, what)
 }
 
 // heldUp reports whether a fault may have cost the call time: it met a message of the

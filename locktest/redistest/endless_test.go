@@ -3,6 +3,7 @@ package redistest_test
 import (
 	"context"
 	"crypto/rand"
+	"strings"
 	"testing"
 	"time"
 
@@ -75,4 +76,7 @@ func TestWhatIsSaidOfALockWithoutALease(t *testing.T) {
 		t.Errorf("it passed:\n%s", text)
 	}
 	mustContain(t, text, "keeps every hold breaks ", "cause: ", "an unlock of orders by a/1 had returned, and the server still held it for a/1")
+	if strings.Contains(text, "cause: server and clients agreed") {
+		t.Errorf("a cause names none:\n%s", text)
+	}
 }

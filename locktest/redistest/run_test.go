@@ -126,11 +126,32 @@ func TestAFailureSaysWhatWhenAndHowToReplay(t *testing.T) {
 	const fingerprint = "mutual-exclusion.bug.acquire.hold-ended-by-another"
 	file := filepath.Join("testdata", "lockstep", "TestJudged", fingerprint+".lockstep")
 	mustContain(t, text, "exists-then-set breaks mutual-exclusion: ", "made small to 6 events", "lock x: granted",
-		"fingerprint: "+fingerprint, "replay:      go test -run '^TestJudged$' -lockstep.replay="+file, "recording:   "+file,
-		"page:        "+filepath.Join("pages", fingerprint+".html"))
+		"fingerprint: "+fingerprint, "replay:      go test lockstep/locktest/redistest -run '^TestJudged$' -lockstep.replay="+file, "recording:   "+file,
+		"page:        "+filepath.Join(dir, "pages", fingerprint+".html"))
 	page, err := os.ReadFile(filepath.Join(dir, "pages", fingerprint+".html"))
 	if err != nil || !strings.Contains(string(page), "exists-then-set") {
 		t.Errorf("the page: %v", err)
+	}
+
+	// No failure is in more schedules than have a bug, and a second run shows each failure once,
+	// with its recording.
+	number := func(text string) int {
+		n, err := strconv.Atoi(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	bugs := regexp.MustCompile(`schedules of exists-then-set: .*?(\d+) bug`).FindStringSubmatch(text)
+	for _, m := range regexp.MustCompile(`(\d+) of \d+ schedules do`).FindAllStringSubmatch(text, -1) {
+		if number(m[1]) > number(bugs[1]) {
+			t.Errorf("a failure is in %s schedules, and a bug in %s", m[1], bugs[1])
+		}
+	}
+	second, _ := outcome(t, dir, "exists-then-set", nil)
+	mustContain(t, second, "here too; the failure "+fingerprint+" is shown above")
+	if n := strings.Count(second, "fingerprint: "+fingerprint+"\n"); n != 1 {
+		t.Errorf("it is shown %d times:\n%s", n, second)
 	}
 
 	// The command that it names shows the same, and nothing else.
@@ -216,21 +237,23 @@ func TestAcceptedFindingsFailNothing(t *testing.T) {
 // What is wrong with a subject is said in a sentence, and the tests after it go on.
 func TestWrongSubjectsAreExplained(t *testing.T) {
 	for name, want := range map[string][]string{
-		"draws from math/rand/v2":    {"is nondeterministic: ", "the records differ from event ", `"kind":"send"`, reflect.TypeFor[setnx]().PkgPath() + ".", "math/rand/v2"},
-		"panics":                     {"panics", "the adapter's own panic"},
-		"panics in Unlock":           {" runs of panics in Unlock, run 0 the first, are undecided: harness: the lock panicked: the adapter's own panic"},
-		"does not open":              {`does not open cannot be opened: no licence`},
-		"opens nothing":              {"opens nothing cannot be opened: neither a client nor an error came from Open"},
-		"gives no lock":              {"gives no lock cannot be opened: the client gives neither a lock "},
-		"has no Open":                {`subject "has no Open" has no Open; give it a function that makes the client of a process`},
-		"has no servers":             {`subject "has no servers" has no Servers; give it redistest.Servers(1)`},
-		"is renewed without a lease": {`is Renewed and has no Lease; give it the Lease that is renewed`},
-		"renews and does not renew":  {`has a RenewEvery and is not Renewed; set Renewed, or take RenewEvery away`},
-		"renews too seldom":          {`has the RenewEvery 6s; give it a time of its Lease of 5s at most, or 0 for a third of it`},
-		"has a negative lease":       {`has the negative Lease -1s; give it the time after which a hold ends`},
-		"has a negative reconnect":   {`has the negative Reconnect -1s; give it the longest wait of a client before it connects again`},
-		"has negative parts":         {`has -1 Parts; give it the number of keys of a hold`},
-		"holds a mutex over calls":   {"the world stood still", "sync.Mutex", "guarded"},
+		"draws from math/rand/v2":              {"is nondeterministic: ", "the records differ from event ", `"kind":"send"`, reflect.TypeFor[setnx]().PkgPath() + ".", "math/rand/v2"},
+		"panics":                               {"panics", "the adapter's own panic"},
+		"panics in Unlock":                     {" runs of panics in Unlock, run 0 the first, are undecided: harness: the lock panicked: the adapter's own panic"},
+		"does not open":                        {`does not open cannot be opened: no licence`},
+		"opens nothing":                        {"opens nothing cannot be opened: neither a client nor an error came from Open"},
+		"gives no lock":                        {"gives no lock cannot be opened: the client gives neither a lock "},
+		"has no Open":                          {`subject "has no Open" has no Open; give it a function that makes the client of a process`},
+		"has no servers":                       {`subject "has no servers" has no Servers; give it redistest.Servers(1)`},
+		"has no State":                         {`subject "has no State" has no State, without which most judges cannot be asked`, "say in NoState why"},
+		"has a State and says why it has none": {`has a State and says in NoState why it has none`},
+		"is renewed without a lease":           {`is Renewed and has no Lease; give it the Lease that is renewed`},
+		"renews and does not renew":            {`has a RenewEvery and is not Renewed; set Renewed, or take RenewEvery away`},
+		"renews too seldom":                    {`has the RenewEvery 6s; give it a time of its Lease of 5s at most, or 0 for a third of it`},
+		"has a negative lease":                 {`has the negative Lease -1s; give it the time after which a hold ends`},
+		"has a negative reconnect":             {`has the negative Reconnect -1s; give it the longest wait of a client before it connects again`},
+		"has negative parts":                   {`has -1 Parts; give it the number of keys of a hold`},
+		"holds a mutex over calls":             {"the world stood still", "sync.Mutex", "guarded"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -288,17 +311,21 @@ func TestFuzzFindsAWrongLock(t *testing.T) {
 
 // A lock that nobody can look at is not said to hold.
 func TestWithoutStateTheJudgesThatAreNotAskedAreNamed(t *testing.T) {
-	text, passed := outcome(t, t.TempDir(), "has no State", nil, "-lockstep.runs=1")
+	text, passed := outcome(t, t.TempDir(), "says why it has no State", nil, "-lockstep.runs=1")
 	if !passed {
 		t.Errorf("it failed:\n%s", text)
 	}
-	mustContain(t, text, "has no State, so these judges are not asked: ", "mutual-exclusion", "does not say that the lock holds")
+	mustContain(t, text, "has no State (nobody can read the server), so these judges are not asked: ", "mutual-exclusion", "does not say that the lock holds")
 }
 
 func TestFlagsAreChecked(t *testing.T) {
 	for arg, want := range map[string]string{
-		"-lockstep.faults=network,gremlins": "gremlins",
-		"-lockstep.runs=-1":                 "Options.Runs is -1",
+		"-lockstep.faults=network,gremlins": `-lockstep.faults is "network,gremlins": unknown class of faults "gremlins"; known: all, network`,
+		"-lockstep.faults=netwrok":          `did you mean "network"?`,
+		"-lockstep.runs=-1":                 "-lockstep.runs is -1; it must be at least 1",
+		"-lockstep.runs=0":                  "-lockstep.runs is 0; it must be at least 1",
+		"-lockstep.hang=-1s":                "-lockstep.hang is -1s; it must be more than 0s",
+		"-lockstep.replay=":                 "-lockstep.replay is empty; give it a recording",
 		"-lockstep.replay=no/such.lockstep": "there is no recording no/such.lockstep",
 	} {
 		text, passed := outcome(t, t.TempDir(), "exists-then-set, mended", nil, arg)
@@ -395,6 +422,8 @@ func init() {
 	add("has no Open", func(s *locktest.Subject) { s.Open = nil })
 	add("has no servers", func(s *locktest.Subject) { s.Servers = nil })
 	add("has no State", func(s *locktest.Subject) { s.State = nil })
+	add("says why it has no State", func(s *locktest.Subject) { s.State, s.NoState = nil, "nobody can read the server" })
+	add("has a State and says why it has none", func(s *locktest.Subject) { s.NoState = "nobody can read the server" })
 	add("has a negative reconnect", func(s *locktest.Subject) { s.Reconnect = -time.Second })
 	add("has a negative lease", func(s *locktest.Subject) { s.Lease = -time.Second })
 	add("has negative parts", func(s *locktest.Subject) { s.Parts = -1 })

@@ -243,22 +243,7 @@ func (d *document) chapters() []chapter {
 	return out
 }
 
-// intro removes all that follows the first heading of the second level.
-func (d *document) intro() {
-	for n := d.root.FirstChild(); n != nil; {
-		next := n.NextSibling()
-		if level, _ := heading(n); level == 2 {
-			for ; n != nil; n = next {
-				next = n.NextSibling()
-				d.root.RemoveChild(d.root, n)
-			}
-			return
-		}
-		n = next
-	}
-}
-
-// lead takes the first heading and the paragraphs that follow it out of the document.
+// lead takes the first heading and the first paragraph out of the document.
 func (d *document) lead() *document {
 	out := &document{name: d.name, title: d.title, source: d.source, root: ast.NewDocument()}
 	for n := d.root.FirstChild(); n != nil; n = d.root.FirstChild() {
@@ -267,6 +252,9 @@ func (d *document) lead() *document {
 			break
 		}
 		out.root.AppendChild(out.root, n)
+		if level != 1 {
+			break
+		}
 	}
 	return out
 }

@@ -98,12 +98,11 @@ func (b *builder) render(d *document) Page {
 	return p
 }
 
-// front writes the front page: the beginning of the README, and what the site has.
+// front writes the front page: the README, and behind its first paragraph what the site has.
 func (b *builder) front() error {
 	p := Page{Front: true}
 	if text, err := b.Repository.ReadFile(readme); err == nil {
 		d := parse(readme, text)
-		d.intro()
 		d.leadTo("index.html", b.at)
 		p.Lead = template.HTML(d.lead().html())
 		p.Body = template.HTML(d.html())

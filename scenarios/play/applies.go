@@ -10,19 +10,27 @@ import (
 	"lockstep/scenarios/subject"
 )
 
+// A Misfit says why a scenario does not apply to a lock. Lacks is the reason without the place in
+// the file, so that scenarios with the same reason can be told together.
+type Misfit struct {
+	Lacks string
+	error
+}
+
 // Applies returns an error that names the first step of a scenario that the lock does
 // not offer, or the first fault of a server that the lock does not have, or says that the
 // lock runs in no simulated world; nil if there is none of these.
 func Applies(sc *scenarios.Scenario, l *subject.Subject) error {
 	if l.Port != nil {
-		return fmt.Errorf("%s: %s runs on real servers only; %s stands for it in a simulated world", sc.File, l.Name, l.Port.Name)
+		lacks := l.Name + " runs on real servers only"
+		return &Misfit{lacks, fmt.Errorf("%s: %s; %s stands for it in a simulated world", sc.File, lacks, l.Port.Name)}
 	}
 	if err := StepsApply(sc, l); err != nil {
 		return err
 	}
 	for _, f := range sc.Faults {
 		if lacks := l.LacksFault(f.FaultSpec, f.Servers); lacks != "" {
-			return fmt.Errorf("%s:%d: the fault does not apply: %s", f.Pos.File, f.Pos.Line, lacks)
+			return &Misfit{lacks, fmt.Errorf("%s:%d: the fault does not apply: %s", f.Pos.File, f.Pos.Line, lacks)}
 		}
 	}
 	return nil
@@ -48,7 +56,8 @@ func StepsApply(sc *scenarios.Scenario, l *subject.Subject) error {
 		default:
 			continue
 		}
-		return fmt.Errorf("%s:%d: the step %s does not apply: %s %s", s.Pos.File, s.Pos.Line, s.Kind, l.Name, lacks)
+		lacks = l.Name + " " + lacks
+		return &Misfit{lacks, fmt.Errorf("%s:%d: the step %s does not apply: %s", s.Pos.File, s.Pos.Line, s.Kind, lacks)}
 	}
 	return nil
 }
@@ -75,14 +84,15 @@ func Claims(sc *scenarios.Scenario, l *subject.Subject) error {
 		return nil
 	}
 	levels, extended := !l.Uncounted && !l.NonReentrant, false
+	noLevels := l.Name + " counts no levels of a hold"
 	for t := range sc.Threads {
 		if s := reentry(sc.Threads[t].Steps); s != nil && !levels {
-			return fmt.Errorf("%s:%d: the step %s enters again, and %s counts no levels of a hold", s.Pos.File, s.Pos.Line, s.Kind, l.Name)
+			return &Misfit{noLevels, fmt.Errorf("%s:%d: the step %s enters again, and %s", s.Pos.File, s.Pos.Line, s.Kind, noLevels)}
 		}
 	}
 	for _, s := range sc.All() {
 		if onlyWants(s, model.StillHeld) && !levels {
-			return fmt.Errorf("%s:%d: the step %s gives up one level of several, and %s counts no levels of a hold", s.Pos.File, s.Pos.Line, s.Kind, l.Name)
+			return &Misfit{noLevels, fmt.Errorf("%s:%d: the step %s gives up one level of several, and %s", s.Pos.File, s.Pos.Line, s.Kind, noLevels)}
 		}
 		extended = extended || s.Kind == scenarios.StepExtend
 	}
@@ -98,7 +108,8 @@ func Claims(sc *scenarios.Scenario, l *subject.Subject) error {
 		default:
 			continue
 		}
-		return fmt.Errorf("%s: each run must reach %s, and on %s %s", sc.File, state, l.Name, lacks)
+		lacks = "on " + l.Name + " " + lacks
+		return &Misfit{lacks, fmt.Errorf("%s: each run must reach %s, and %s", sc.File, state, lacks)}
 	}
 	about, params := About(sc), Params(sc, l)
 	why := ""
@@ -114,7 +125,8 @@ func Claims(sc *scenarios.Scenario, l *subject.Subject) error {
 	if len(about) == 0 {
 		return nil
 	}
-	return fmt.Errorf("%s: the scenario is about %s, which %s does not promise%s", sc.File, strings.Join(about, ", "), l.Name, why)
+	lacks := fmt.Sprintf("%s does not promise %s", l.Name, strings.Join(about, ", "))
+	return &Misfit{lacks, fmt.Errorf("%s: the scenario is about %s, which %s does not promise%s", sc.File, strings.Join(about, ", "), l.Name, why)}
 }
 
 // reentry returns the first step that takes the lock that the step before it took, if both must

@@ -79,7 +79,13 @@ func (r *Recording) Write(w io.Writer, comment []string) error {
 // ReadRecording reads a recording, its scenario and its lock, which is registered. Errors
 // are *scenarios.FileError, or *WrongWorldError for one that is whole but of another world.
 func ReadRecording(file string, text []byte) (*Recording, *scenarios.Scenario, *subject.Subject, error) {
-	return ReadRecordingOf(file, text, subject.Find)
+	return ReadRecordingOf(file, text, func(name string) (*subject.Subject, error) {
+		l, err := subject.Find(name)
+		if err != nil {
+			err = fmt.Errorf("%w. A recording of a test is played by the test, with -lockstep.replay", err)
+		}
+		return l, err
+	})
 }
 
 // ReadRecordingOf is ReadRecording with a function that finds a lock by its name.

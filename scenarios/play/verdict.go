@@ -1,6 +1,7 @@
 package play
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -41,7 +42,9 @@ type Verdict struct {
 	Waits      judges.Waits
 	// Why says what an undecided or nondeterministic run lacks, or why a scenario does
 	// not apply; else "".
-	Why    string
+	Why string
+	// Lacks is why a scenario does not apply, see Misfit.
+	Lacks  string
 	Played Played
 	Digest string
 }
@@ -54,22 +57,31 @@ func Run(h *sim.Host, sc *scenarios.Scenario, l *subject.Subject, seed uint64) V
 			return NotApplicable(sc, l, seed, err)
 		}
 	}
-	return Judge(h, sc, l, seed, Play(h, sc, l, sim.NewSeeded(seed)))
+	p := Play(h, sc, l, sim.NewSeeded(seed))
+	if h.Stopped() {
+		return Verdict{Scenario: sc, Lock: l, Seed: seed, Word: VerdictUndecided, Why: "the run was stopped"}
+	}
+	return Judge(h, sc, l, seed, p)
 }
 
 // NotApplicable is the verdict on a scenario that was not played, with the reason.
 func NotApplicable(sc *scenarios.Scenario, l *subject.Subject, seed uint64, reason error) Verdict {
-	return Verdict{Scenario: sc, Lock: l, Seed: seed, Word: VerdictNotApplicable, AsExpected: true, Why: reason.Error()}
+	v := Verdict{Scenario: sc, Lock: l, Seed: seed, Word: VerdictNotApplicable, AsExpected: true, Why: reason.Error()}
+	var m *Misfit
+	if errors.As(reason, &m) {
+		v.Lacks = m.Lacks
+	}
+	return v
 }
 
 // RunTwice runs twice. If the digests differ, the verdict is nondeterministic.
 func RunTwice(h *sim.Host, sc *scenarios.Scenario, l *subject.Subject, seed uint64) Verdict {
 	v := Run(h, sc, l, seed)
-	if v.Word == VerdictNotApplicable {
+	if v.Word == VerdictNotApplicable || h.Stopped() {
 		return v
 	}
 	again := Play(h, sc, l, sim.NewSeeded(seed)).Record.Digest()
-	if again != v.Digest {
+	if again != v.Digest && !h.Stopped() {
 		v.Word, v.AsExpected = VerdictNondeterministic, false
 		v.Why = fmt.Sprintf("two runs of seed %d gave different records: %.12s and %.12s", seed, v.Digest, again)
 		if where := Explain(h, sc, l, func() sim.Chooser { return sim.NewSeeded(seed) }); where != "" {
