@@ -794,6 +794,37 @@ processes: {a: {}}
 steps:
   a/1: [{try_lock: {name: x, lease: 2ms}}, {try_lock: x}, {at: 1s}, {try_lock: x}, {sleep: 1s}]
 `},
+	{"R-4818", "mutual-exclusion", "redisson@3.21.3, redisson@3.43.0, redisson-fenced@4.7.0", `
+network: {latency: 1ms}
+processes: {c: {threads: 2}}
+steps:
+  c/2: [{lock: {name: x, lease: 2ms}}, {sleep: 1s}, {lock: x}]
+  c/1: [{sleep: 0s}, {lock: x}, {lock: x}, {unlock: x}]
+`},
+	{"R-4818-long", "lease", "redisson@3.21.3, redisson@4.7.0, redisson-fenced@4.7.0", `
+processes: {b: {threads: 2}}
+steps:
+  b/1: [{lock: {name: y, lease: 40s}}]
+  b/2: [{lock: y}, {lock: y}, {unlock: y}]
+`},
+	{"R-7223", "fifo", "redisson-fair@4.7.0", `
+# It leaves in time, and returns late.
+network: {latency: 5ms..200ms}
+processes: {a: {threads: 2}, b: {client: {response_timeout: 300ms}}}
+steps:
+  a/1: [{sleep: 1s}, {repeat: {times: 2, steps: [{try_lock: {name: x, wait: 1s, lease: 500ms}}, {sleep: 4s}]}}]
+  a/2: [{repeat: {times: 2, steps: [{try_lock: x}, {unlock: x}]}}, {sleep: 6s}, {try_lock: x}]
+  b/1: [{sleep: 5s}, {repeat: {times: 2, steps: [{try_lock: {name: x, wait: 2s, lease: 800ms}}, {sleep: 800ms}]}}]
+seeds: 140503247819507..140503247819507
+`},
+	{"R-try-ends-unsubscribed", "fifo", "redisson-fair@4.7.0", `
+network: {latency: 102ms..200ms}
+processes: {a: {}, b: {client: {response_timeout: 300ms}}}
+steps:
+  a/1: [{repeat: {times: 2, steps: [{try_lock: {name: x, wait: 1s}}]}}]
+  b/1: [{repeat: {times: 2, steps: [{try_lock: {name: x, wait: 2s, lease: 800ms}}, {sleep: 600ms}]}}]
+seeds: 3..3
+`},
 	{"R-fair-sleeps-unqueued", "workload", "redisson-fair@3.12.4, redisson-fair@3.21.3", `
 resources: {stock: {start: 10, end: 9}}
 processes: {a: {}, b: {client: {fair_wait: 1s}}}

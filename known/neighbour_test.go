@@ -174,7 +174,7 @@ func without(rec *model.Record, c Cause) *model.Record {
 				e.LeaseNs = int64(rec.Params.Watchdog)
 			}
 		case defect.RenewalFailed, defect.RenewalPending, defect.RenewalUnderWay, defect.RenewalOfLast, defect.RenewalOfOther,
-			defect.Unconfirmed, defect.SendsAgain, defect.UnansweredTry, defect.ThrownUnsent:
+			defect.Unconfirmed, defect.UnsubscribedTry, defect.SendsAgain, defect.UnansweredTry, defect.ThrownUnsent:
 			waits := run.Command(e.Msg) != nil && run.Command(e.Msg).WaitOf != nil && in(run.Command(e.Msg).WaitOf.Msg)
 			keep = !(in(e.Msg) || waits) || e.Kind == model.KindSend || e.Kind == model.KindState
 			if e.Kind == model.KindSend && (in(e.Msg) || waits) {

@@ -9,6 +9,7 @@ import (
 
 	"lockstep/linearizability/judges"
 	"lockstep/model"
+	"lockstep/sim"
 )
 
 // ms is a millisecond in nanoseconds.
@@ -136,5 +137,25 @@ func TestAFindingCountsIfEachFormOfTheRecordHasIt(t *testing.T) {
 				t.Errorf("%v, want %v", got, c.want)
 			}
 		})
+	}
+}
+
+// On a busy machine the request of a library is at the proxy before the parent hears that its call
+// began.
+func TestARequestThatOvertakesItsCallBelongsToIt(t *testing.T) {
+	s := testSession(t)
+	s.foreign = &Foreign{}
+	a := &side{s: s, threads: make([]threadState, 1), ops: map[int]model.Event{}}
+	a.process.Name = "a"
+	sent := func(c *side, role model.Role, atNs int64) *message {
+		m := &message{side: c, cmd: sim.Command{Script: role, Owners: []string{"a/1"}}, sentNs: atNs}
+		s.messages = append(s.messages, m)
+		return m
+	}
+	before, its := sent(a, model.RoleUnlock, 8*ms), sent(a, model.RoleUnlock, 10*ms)
+	renewal, others := sent(a, model.RoleRenew, 11*ms), sent(request(s, "GET orders", 12*ms).side, model.RoleUnlock, 12*ms)
+	a.happened(model.Event{Kind: model.KindInvoke, AtNs: 9 * ms, Process: "a", Thread: 1, Op: 5, Action: model.ActUnlock})
+	if its.op != 5 || before.op != 0 || renewal.op != 0 || others.op != 0 {
+		t.Errorf("its request has operation %d, and those before it, of a renewal and of another process have %d, %d and %d", its.op, before.op, renewal.op, others.op)
 	}
 }

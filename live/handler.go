@@ -8,6 +8,7 @@ import (
 
 	"lockstep/live/proxy"
 	"lockstep/model"
+	"lockstep/scenarios/play"
 	"lockstep/sim"
 	simredis "lockstep/sim/redis"
 )
@@ -51,6 +52,11 @@ func (c *side) Request(p *proxy.Message) proxy.Fate {
 		}
 	}
 	p.Data = m
+	if c.torn[p.Conn.ID] && !c.partitioned() {
+		s.lose(m, "request", model.LostReset)
+		s.mu.Unlock()
+		return proxy.Fate{Cut: true}
+	}
 	if !m.hidden {
 		if f, stays := c.meet(m, "request", p.Conn); stays {
 			s.mu.Unlock()
@@ -210,6 +216,9 @@ func (c *side) meet(m *message, dir string, x *proxy.Conn) (f proxy.Fate, stays 
 	switch r.fault.Do {
 	case "drop":
 		s.lose(m, dir, model.LostDropped)
+		if dir != "push" && m.request.Listens == model.ListensNot {
+			c.tear(x)
+		}
 		return proxy.Fate{Drop: true}, true
 	case "delay":
 		if dir == "request" {
@@ -245,6 +254,30 @@ func (c *side) meet(m *message, dir string, x *proxy.Conn) (f proxy.Fate, stays 
 		}
 	}
 	return f, false
+}
+
+// tearsAfter is how much later than the response timeout of its client a torn connection ends.
+const tearsAfter = 200 * time.Millisecond
+
+// tear notes that a connection has lost a message. TCP delivers nothing behind a lost message. If
+// the proxy did, the client would take the next answer for the lost one. So the next request that
+// passes resets the connection, or the end of the client's patience does. Guarded by s.mu.
+func (c *side) tear(x *proxy.Conn) {
+	if c.torn[x.ID] {
+		return
+	}
+	c.torn[x.ID] = true
+	patience := play.Params(c.s.sc, c.s.lock).ResponseTimeout
+	if own := c.process.ClientOptions.ResponseTimeout; own != nil {
+		patience = *own
+	}
+	go func() {
+		select {
+		case <-time.After(patience + tearsAfter):
+			x.Reset()
+		case <-x.Gone():
+		}
+	}()
 }
 
 // twice draws a round trip. Guarded by mu.

@@ -125,6 +125,9 @@ type side struct {
 	proxy   *proxy.Proxy
 	names   connNames
 	conns   map[int]string // the names of connections, by the proxy's number; guarded by s.mu
+	// torn are the connections that lost a message, by the proxy's number: see tear.
+	// Guarded by s.mu.
+	torn    map[int]bool
 	cmd     *exec.Cmd
 	in      io.WriteCloser
 	enc     *gob.Encoder
@@ -195,7 +198,7 @@ const opening = 400 * time.Millisecond
 // begin starts the children, and lets time begin.
 func (s *session) begin(dir string) error {
 	for i, p := range s.sc.Processes {
-		c := &side{s: s, index: i, process: p, over: make(chan struct{}), ready: make(chan error, 1), threads: make([]threadState, p.Threads), conns: map[int]string{}, ops: map[int]model.Event{}}
+		c := &side{s: s, index: i, process: p, over: make(chan struct{}), ready: make(chan error, 1), threads: make([]threadState, p.Threads), conns: map[int]string{}, torn: map[int]bool{}, ops: map[int]model.Event{}}
 		welcome := c.welcome
 		if s.foreign != nil {
 			welcome = nil // its client does not know of it
@@ -430,6 +433,7 @@ func (c *side) happened(e model.Event) {
 		case model.KindInvoke:
 			*state = calling
 			c.ops[e.Op] = e
+			c.claim(e)
 		case model.KindReturn:
 			*state = stepping
 			delete(c.ops, e.Op)
@@ -516,13 +520,34 @@ func (s *session) namesIn(keys map[string]key) map[string]key {
 // it. Guarded by s.mu.
 func (c *side) opOf(cmd sim.Command) int {
 	for op, e := range c.ops {
-		switch {
-		case cmd.Script == model.RoleForceUnlock && e.Action == model.ActForceUnlock,
-			cmd.Script != "" && cmd.Script != model.RoleRenew && slices.Contains(cmd.Owners, e.ThreadName()):
+		if sentFor(cmd, e) {
 			return op
 		}
 	}
 	return 0
+}
+
+// sentFor reports whether a command may be of the operation that an event begins.
+func sentFor(cmd sim.Command, e model.Event) bool {
+	return cmd.Script == model.RoleForceUnlock && e.Action == model.ActForceUnlock ||
+		cmd.Script != "" && cmd.Script != model.RoleRenew && slices.Contains(cmd.Owners, e.ThreadName())
+}
+
+// claim gives an operation the requests that a Foreign sent for it before its beginning was heard
+// of: on a busy machine a request may overtake the event, which takes another way. Guarded by
+// s.mu.
+func (c *side) claim(e model.Event) {
+	if c.s.foreign == nil {
+		return
+	}
+	for _, m := range slices.Backward(c.s.messages) {
+		if m.sentNs < e.AtNs {
+			return
+		}
+		if m.side == c && sentFor(m.cmd, e) {
+			m.op = e.Op
+		}
+	}
 }
 
 // answer answers a question of the child.

@@ -52,6 +52,7 @@ const (
 
 	// Waiting.
 	Unconfirmed      Kind = "unconfirmed"
+	UnsubscribedTry  Kind = "unsubscribed-try"
 	SleptAnew        Kind = "slept-anew"
 	SleptLate        Kind = "slept-late"
 	SleepsOn         Kind = "sleeps-on"
@@ -115,6 +116,7 @@ var texts = map[Kind]string{
 	LongTimer:      "the answer set a timer for a third of a longer lease than the watchdog's",
 
 	Unconfirmed:      "the subscription was without confirmation, and its waiter asked for nothing",
+	UnsubscribedTry:  "the subscription had no confirmation in time, and its call left the queue and came back as busy before its time was over",
 	SleptAnew:        "the interrupt made a waiter begin its sleep anew",
 	SleptLate:        "the answer came when replicas had answered, and its waiter slept from then on",
 	SleepsOn:         "the answer told the time to live of a hold that ended sooner",

@@ -36,20 +36,50 @@ func entered(c *defect.Case, kind defect.Kind, test func(*trace.Call, *trace.Com
 }
 
 // startedShort finds a grant of the thread without a lease that got a shorter one than
-// the watchdog's, and with which the hold ended.
+// the watchdog's, and with which the hold ended, or a later unlock that left levels.
 func startedShort(c *defect.Case) *defect.Cause {
 	last := c.StateAt(c.Lock, c.HoldEnded()-1)
-	return entered(c, defect.ShortLease, func(o *trace.Call, m *trace.Command) bool {
-		return o.LeaseNs == 0 && m.After(c.Lock).ExpiresMs == last.ExpiresMs && time.Duration(m.After(c.Lock).ExpiresMs)*time.Millisecond-time.Duration(m.Executed.AtNs) < c.Watchdog()-time.Millisecond
+	return fieldsLease(c, defect.ShortLease, func(m *trace.Command, lease time.Duration) (other, found bool) {
+		return lease < c.Watchdog()-time.Millisecond, m.After(c.Lock).ExpiresMs == last.ExpiresMs
 	})
 }
 
 // startedLong finds a grant of the thread without a lease that got a longer one than
-// the watchdog's, at the instant of the finding.
+// the watchdog's, and is at the instant of the finding, or a later unlock that left levels.
 func startedLong(c *defect.Case) *defect.Cause {
-	return entered(c, defect.LongLease, func(o *trace.Call, m *trace.Command) bool {
-		return o.LeaseNs == 0 && m.Executed.AtNs == c.AtNs &&
-			time.Duration(m.After(c.Lock).ExpiresMs)*time.Millisecond-time.Duration(m.Executed.AtNs) > c.Watchdog()
+	return fieldsLease(c, defect.LongLease, func(m *trace.Command, lease time.Duration) (other, found bool) {
+		return lease > c.Watchdog(), m.Executed.AtNs == c.AtNs
+	})
+}
+
+// fieldsLease finds a grant of the thread without a lease that got another one than the
+// watchdog's. If the finding is not about that grant, it is about an unlock of the same hold
+// that left levels, and got such a lease too. test says whether the lease that a command gave is
+// another one, and whether the finding is about the command.
+func fieldsLease(c *defect.Case, kind defect.Kind, test func(*trace.Command, time.Duration) (other, found bool)) *defect.Cause {
+	leased := func(m *trace.Command) (other, found bool) {
+		return test(m, time.Duration(m.After(c.Lock).ExpiresMs)*time.Millisecond-time.Duration(m.Executed.AtNs))
+	}
+	granted := entered(c, kind, func(o *trace.Call, m *trace.Command) bool {
+		other, found := leased(m)
+		return o.LeaseNs == 0 && other && found
+	})
+	if granted != nil {
+		return granted
+	}
+	unlock := c.SentThat(model.RoleUnlock, func(o *trace.Call, m *trace.Command) bool {
+		if o.Caller != c.Who || !m.MovedLevels(c.Lock, c.Who) || m.Executed.AtNs > c.AtNs || m.After(c.Lock).Owner != c.Who {
+			return false
+		}
+		other, found := leased(m)
+		return other && found
+	})
+	if unlock == nil {
+		return nil
+	}
+	return entered(c, kind, func(o *trace.Call, m *trace.Command) bool {
+		other, _ := leased(m)
+		return o.LeaseNs == 0 && other && c.HoldBegan() <= m.Executed.AtNs && m.Executed.AtNs < unlock.Executed.AtNs
 	})
 }
 

@@ -270,7 +270,7 @@ var Defects = []defect.Defect{
 	{
 		ID:      "R-4818",
 		Title:   "a hold without lease starts with the lease that its lock object was last given, and may end before the first renewal (4818)",
-		Story:   "The lock object keeps the lease of an earlier call; a later lock without one starts with that. A short one is over before the watchdog's first renewal. The release is to blame, where a lock object is used with and without leases.",
+		Story:   "The lock object keeps the lease of an earlier call; a later lock without one starts with that, and so does the hold at an unlock that leaves levels. A short one is over before the watchdog's first renewal. The release is to blame, where a lock object is used with and without leases.",
 		Issues:  []int{4818},
 		Judges:  onHold,
 		Applies: of(since("3.15.0")),
@@ -368,6 +368,14 @@ var Defects = []defect.Defect{
 		Judges:  []string{model.JudgeLiveness},
 		Applies: of(),
 		Cause:   unconfirmed,
+	},
+	{
+		ID:      "R-try-ends-unsubscribed",
+		Title:   "a tryLock whose subscription is not confirmed in the response timeout leaves the queue and answers false before its time is over",
+		Story:   "The answer to a SUBSCRIBE is late or lost, and the client gives it up after its response timeout. A tryLock that waits for it leaves the queue then and answers false, although its time is not over: whoever came later gets the lock before it. The release is to blame: it could wait on without a subscription.",
+		Judges:  []string{model.JudgeFIFO},
+		Applies: of(since("3.21.3")),
+		Cause:   unsubscribedTry,
 	},
 	{
 		ID:      "R-sleep-begun-anew",

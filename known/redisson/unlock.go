@@ -14,7 +14,7 @@ import (
 // busy before its time was over.
 func gaveUpUnheard(c *defect.Case) *defect.Cause {
 	o := c.Call
-	if o == nil || o.Action != model.ActTryLockTimed || o.Return == nil || o.Return.Outcome != model.Busy || o.Return.AtNs >= o.AtNs+o.WaitNs {
+	if o == nil || o.Action != model.ActTryLockTimed || o.Return == nil || o.Return.Outcome != model.Busy || gaveUpAt(o) >= o.AtNs+o.WaitNs {
 		return nil
 	}
 	for _, m := range o.Sent {
@@ -23,6 +23,14 @@ func gaveUpUnheard(c *defect.Case) *defect.Cause {
 		}
 	}
 	return nil
+}
+
+// gaveUpAt returns when a call gave up: when it first left the queue, or returned.
+func gaveUpAt(o *trace.Call) int64 {
+	if left := o.First(model.RoleLeave); left != nil {
+		return left.AtNs
+	}
+	return o.Return.AtNs
 }
 
 // returnedUnlocked finds a lock() that returned as granted although none of its

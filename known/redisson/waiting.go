@@ -102,18 +102,8 @@ func unheard(c *defect.Case, o *trace.Call) *trace.Command {
 	if o == nil {
 		return nil
 	}
-	channels := []string{c.Verdict.Lock.Channel(c.Lock, "all")}
-	for _, other := range c.Calls {
-		if other.Process == o.Process {
-			channels = append(channels, c.Verdict.Lock.Channel(c.Lock, other.Caller))
-		}
-	}
 	first := slices.IndexFunc(o.Sent, func(a *trace.Command) bool { return a.Script == model.RoleAcquire })
-	for _, m := range c.Commands {
-		if m.Command != "SUBSCRIBE" && m.Command != "SSUBSCRIBE" || m.Process != o.Process || m.AtNs > c.Until() ||
-			!slices.ContainsFunc(m.Args, func(channel string) bool { return slices.Contains(channels, channel) }) {
-			continue
-		}
+	for _, m := range subscriptions(c, o.Process) {
 		told := m.DeliveredNs
 		if told < 0 {
 			told = math.MaxInt64
@@ -126,6 +116,49 @@ func unheard(c *defect.Case, o *trace.Call) *trace.Command {
 		}
 	}
 	return nil
+}
+
+// subscriptions returns the subscriptions to the lock that a process sent until the finding.
+func subscriptions(c *defect.Case, process string) (out []*trace.Command) {
+	channels := []string{c.Verdict.Lock.Channel(c.Lock, "all")}
+	for _, o := range c.Calls {
+		if o.Process == process {
+			channels = append(channels, c.Verdict.Lock.Channel(c.Lock, o.Caller))
+		}
+	}
+	for _, m := range c.Commands {
+		if (m.Command == "SUBSCRIBE" || m.Command == "SSUBSCRIBE") && m.Process == process && m.AtNs <= c.Until() &&
+			slices.ContainsFunc(m.Args, func(channel string) bool { return slices.Contains(channels, channel) }) {
+			out = append(out, m)
+		}
+	}
+	return out
+}
+
+// unsubscribedTry finds the subscription of a timed try that its client had given up when its
+// confirmation came, if it came. So the try left the queue and came back as busy before its time
+// was over.
+func unsubscribedTry(c *defect.Case) *defect.Cause {
+	o := c.Call
+	if o == nil || o.Action != model.ActTryLockTimed || o.Return == nil || o.Return.Outcome != model.Busy {
+		return nil
+	}
+	for _, m := range subscriptions(c, o.Process) {
+		left := slices.IndexFunc(o.Sent, func(s *trace.Command) bool {
+			return s.Script == model.RoleLeave && m.AtNs <= s.AtNs && s.AtNs < o.AtNs+o.WaitNs
+		})
+		if o.AtNs <= m.AtNs && left >= 0 && (m.DeliveredNs < 0 || m.DeliveredNs >= o.Sent[left].AtNs || unsubscribedAt(c, m, m.DeliveredNs)) {
+			return defect.ByCommands(defect.UnsubscribedTry, m)
+		}
+	}
+	return nil
+}
+
+// unsubscribedAt reports whether a process left the channel of its subscription m at an instant.
+func unsubscribedAt(c *defect.Case, m *trace.Command, atNs int64) bool {
+	return slices.ContainsFunc(c.Commands, func(u *trace.Command) bool {
+		return u.Process == m.Process && u.AtNs == atNs && (u.Command == "UNSUBSCRIBE" || u.Command == "SUNSUBSCRIBE") && slices.Equal(u.Args, m.Args)
+	})
 }
 
 // sleepsOn finds the answer on which the waiter of a free lock sleeps. The answer told the

@@ -42,19 +42,24 @@ func TestMain(m *testing.M) {
 
 // playCalls plays manyCalls once.
 func playCalls(lock string) (play.LiveRun, error) {
+	text := manyCalls
+	if strings.HasSuffix(lock, "@3.4.2") { // where the watchdog timeout is no setting
+		text = strings.Replace(text, "watchdog: 3s\n", "", 1)
+	}
+	sc, err := scenarios.Parse("calls.yaml", []byte(text), subject.Find)
+	if err != nil {
+		return play.LiveRun{}, err
+	}
+	return playOnce(sc, lock)
+}
+
+// playOnce plays a scenario once.
+func playOnce(sc *scenarios.Scenario, lock string) (play.LiveRun, error) {
 	self, err := os.Executable()
 	if err != nil {
 		return play.LiveRun{}, err
 	}
 	l, err := subject.Find(lock)
-	if err != nil {
-		return play.LiveRun{}, err
-	}
-	text := manyCalls
-	if l.Release == "3.4.2" { // where the watchdog timeout is no setting
-		text = strings.Replace(text, "watchdog: 3s\n", "", 1)
-	}
-	sc, err := scenarios.Parse("calls.yaml", []byte(text), subject.Find)
 	if err != nil {
 		return play.LiveRun{}, err
 	}
@@ -152,6 +157,40 @@ func TestTheLibraryPlaysLive(t *testing.T) {
 			}
 			if executed < 6 {
 				t.Errorf("%d acquires belong to a call, want one for each call at least", executed)
+			}
+		})
+	}
+}
+
+// A connection that has lost a reply does not go on: the library would take the answer to its next
+// request for the lost one, or keep that request behind it.
+func TestWhatFollowsALostReplyIsNotTakenForIt(t *testing.T) {
+	needPrograms(t)
+	for _, c := range []struct {
+		scenario, lock string
+		want           model.Outcome
+	}{
+		{"unlock-reply-lost", "redisson-java@4.7.0", model.Released},
+		{"acquire-reply-lost", "redisson-java@3.12.4", model.StillHeld},
+	} {
+		t.Run(c.scenario, func(t *testing.T) {
+			t.Parallel()
+			sc, err := scenarios.Find(c.scenario)
+			if err != nil {
+				t.Fatal(err)
+			}
+			r, err := playOnce(sc, c.lock)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var last model.Outcome // of the unlocks of a
+			for _, e := range r.Played.Record.Events {
+				if e.Kind == model.KindReturn && e.Process == "a" && e.Action == model.ActUnlock {
+					last = e.Outcome
+				}
+			}
+			if last != c.want {
+				t.Errorf("the last unlock of a is %s, want %s; the verdict is %s: %s %v", last, c.want, r.Word, r.Why, r.Findings)
 			}
 		})
 	}
