@@ -5,11 +5,13 @@ import (
 	"crypto/sha256"
 	"embed"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"syscall"
 )
 
 // sources are the driver's.
@@ -46,10 +48,19 @@ func build(version string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	dir := filepath.Join(cache, "lockstep", "interop", version+"-"+print)
+	all := filepath.Join(cache, "lockstep", "interop")
+	dir := filepath.Join(all, version+"-"+print)
 	complete := filepath.Join(dir, "complete")
 	if _, err := os.Stat(complete); err == nil {
 		return dir, nil
+	}
+	release, err := lock(all)
+	if err != nil {
+		return "", err
+	}
+	defer release()
+	if _, err := os.Stat(complete); err == nil {
+		return dir, nil // somebody else built it
 	}
 	from, err := os.MkdirTemp("", "lockstep-driver-")
 	if err != nil {
@@ -71,6 +82,26 @@ func build(version string) (string, error) {
 		}
 	}
 	return "", fmt.Errorf("%w\n%s", err, out.String())
+}
+
+// lock makes a folder, and waits until no other build of any process has it. Two builds at a time
+// would write the same files: those of a release, and those of Maven's own repository.
+func lock(dir string) (release func(), err error) {
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return nil, err
+	}
+	f, err := os.Open(dir)
+	if err != nil {
+		return nil, err
+	}
+	for {
+		switch err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX); {
+		case err == nil:
+			return func() { _ = f.Close() }, nil
+		case !errors.Is(err, syscall.EINTR):
+			return nil, errors.Join(fmt.Errorf("locking %s: %w", dir, err), f.Close())
+		}
+	}
 }
 
 // fingerprint returns a hash of the names and contents of the files of a folder.
