@@ -57,6 +57,7 @@ var rooms = map[string]room{
 		"linearizability/judges", "live/proxy", "lockimpl", "model", "model/trace", "scenarios", "scenarios/play", "scenarios/subject", "scenarios/subject/onredis",
 		"sim", "sim/redis"}, words: []*regexp.Regexp{locks}},
 	"live/java":       {imports: []string{"interop/library", "live", "lockimpl", "model", "scenarios/subject", "scenarios/subject/builtin", "scenarios/subject/onredis", "sim"}},
+	"live/livecmd":    {imports: []string{"internal/simrun", "live", "scenarios", "scenarios/play", "scenarios/subject"}, modules: none, words: []*regexp.Regexp{locks}},
 	"live/upstream":   {imports: []string{"linearizability/judges", "model", "model/trace", "scenarios", "scenarios/play", "scenarios/subject"}, modules: none},
 	"interop":         {imports: []string{"interop/library", "live/proxy", "lockimpl"}},
 	"interop/library": {modules: none},
@@ -107,14 +108,14 @@ var rooms = map[string]room{
 		"explore", "explore/draw", "explore/failure", "explore/spread", "internal/counted", "internal/simrun", "linearizability/judges", "lockimpl", "model", "report",
 		"scenarios", "scenarios/play", "scenarios/subject", "sim"}, words: []*regexp.Regexp{locks, roles}},
 	"locktest/redistest": {imports: []string{"locktest", "scenarios/subject/builtin", "sim", "sim/goredis", "sim/redis"}, words: []*regexp.Regexp{locks}},
-	"peers":              {imports: []string{"bench", "explore/spread", "locktest", "locktest/redistest", "model", "sim"}},
+	"peers":              {imports: []string{"bench", "explore/spread", "live/livecmd", "locktest", "locktest/redistest", "model", "sim"}},
 	"bench/command":      {imports: []string{"sim"}, modules: none, words: []*regexp.Regexp{locks, roles}},
 	"bench": {imports: []string{
 		"bench/command", "explore", "explore/draw", "explore/strategy", "internal", "interop/library", "known", "lockimpl", "model", "scenarios", "scenarios/play", "scenarios/subject", "scenarios/subject/builtin", "sim"}},
 	"internal/simrun": {imports: []string{
 		"bench/command", "explore", "explore/coverage", "explore/draw", "explore/failure", "explore/shrink", "explore/spread", "explore/strategy", "explore/survey",
 		"internal", "internal/counted", "known", "linearizability", "linearizability/judges", "live/upstream", "model", "report", "report/site", "scenarios", "scenarios/play", "scenarios/subject", "sim"}},
-	"cmd": {imports: []string{"bench", "internal/simrun", "live", "live/java", "locktest", "scenarios", "scenarios/play", "scenarios/subject", "scenarios/subject/builtin"}},
+	"cmd": {imports: []string{"bench", "internal/simrun", "live/java", "live/livecmd", "locktest", "scenarios/subject/builtin"}},
 }
 
 // roomsOf are the rooms that may import a module of the command line. Who imports a lock does

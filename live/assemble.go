@@ -151,7 +151,7 @@ func (s *session) held(shift int64) (out []event) {
 	// change records what is different in the locks.
 	change := func(at int64, m *message) {
 		for _, lock := range locks {
-			now := s.state(keys, lock)
+			now := s.state(at, keys, lock)
 			if states[lock].Equal(now) {
 				continue
 			}

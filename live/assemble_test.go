@@ -51,7 +51,9 @@ func story(events []event) string {
 
 func testSession(t *testing.T) *session {
 	s := newSession(parse(t, overstay), lockOf(t, "setnx-del"), Options{})
-	s.name = s.proto.Commands([]string{"orders"})
+	if err := s.reads(); err != nil {
+		t.Fatal(err)
+	}
 	return s
 }
 

@@ -290,6 +290,7 @@ func (c *client) play(t *thread, run func(play.Thread)) {
 			c.record(model.Event{Kind: model.KindDefect, Process: c.name, Thread: t.number, Text: fmt.Sprintf("the lock panicked: %v", r)})
 		}
 	}()
+	c.process.Enters(t.number)
 	t.At(0)
 	run(t)
 	t.Record(model.Event{Kind: model.KindDone})
@@ -361,6 +362,7 @@ func (t *thread) Call(what sim.Operation, f func(context.Context) (model.Outcome
 	x.cancel = cancel
 	defer cancel(nil)
 	t.call = x
+	c.process.Begins(t.number, x.op, what)
 	c.record(model.Event{Kind: model.KindInvoke, Process: c.name, Thread: t.number, Op: x.op, Action: what.Action, Lock: what.Lock, LeaseNs: what.LeaseNs, WaitNs: what.WaitNs})
 	c.mu.Unlock()
 	t.token = 0
@@ -371,6 +373,7 @@ func (t *thread) Call(what sim.Operation, f func(context.Context) (model.Outcome
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	c.process.Ends(t.number)
 	if t.call != x { // all have left
 		runtime.Goexit()
 	}
@@ -473,7 +476,8 @@ func (s *socket) Write(b []byte) (int, error) {
 			break
 		}
 		s.rest = s.rest[len(raw):]
-		s.c.tell(up{Sent: &sent{Conn: s.name, Index: s.sent, AtNs: s.c.now(), Op: s.c.process.OpOf(words), Words: words}})
+		by, op := s.c.process.SenderOf(words)
+		s.c.tell(up{Sent: &sent{Conn: s.name, Index: s.sent, AtNs: s.c.now(), Op: op, By: by, Words: words}})
 		s.sent++
 	}
 	return s.TCPConn.Write(b)

@@ -45,6 +45,15 @@ func (c *side) Request(p *proxy.Message) proxy.Fate {
 	s.mu.Lock()
 	m := s.message(c, c.connName(p.Conn), p.Index, p.Words)
 	m.came = true
+	if s.owners != nil && !m.told { // the child tells before it writes, on another way
+		s.mu.Unlock()
+		select {
+		case <-m.known:
+		case <-p.Conn.Gone():
+		case <-time.After(patience): // its connection was not dialled as it should be
+		}
+		s.mu.Lock()
+	}
 	if !m.told {
 		m.sentNs = s.now()
 		if s.foreign != nil {

@@ -91,6 +91,7 @@ type sent struct {
 	Index int    // counts the requests of the connection from 0
 	AtNs  int64
 	Op    int
+	By    sim.Author
 	Words []string
 }
 

@@ -16,7 +16,6 @@ import (
 	"lockstep/scenarios"
 	"lockstep/scenarios/play"
 	"lockstep/scenarios/subject"
-	"lockstep/scenarios/subject/onredis"
 	"lockstep/sim"
 )
 
@@ -123,11 +122,9 @@ func playOnce(ctx context.Context, sc *scenarios.Scenario, l *subject.Subject, o
 	if o.Address != "" {
 		s.prefix = fmt.Sprintf("lockstep:%016x:", s.rng.Uint64())
 	}
-	var locks []string
-	for _, name := range play.LockNames(sc) {
-		locks = append(locks, s.prefix+name)
+	if err := s.reads(); err != nil {
+		return nil, err
 	}
-	s.name = s.proto.Commands(locks)
 	if err := s.play(ctx, dir); err != nil {
 		return nil, s.explain(dir, err)
 	}
@@ -136,7 +133,7 @@ func playOnce(ctx context.Context, sc *scenarios.Scenario, l *subject.Subject, o
 
 func newSession(sc *scenarios.Scenario, l *subject.Subject, o Options) *session {
 	s := &session{
-		o: o, sc: sc, lock: l, proto: l.Servers.(*onredis.Protocol),
+		o: o, sc: sc, lock: l,
 		turn: make(chan struct{}, 1), poke: make(chan struct{}, 1),
 		byConn: map[connKey]*message{}, published: map[string]int64{},
 		rng: rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64())), // real time repeats nothing, and neither need this
@@ -147,6 +144,19 @@ func newSession(sc *scenarios.Scenario, l *subject.Subject, o Options) *session 
 	}
 	s.resources = sim.NewResources(start)
 	return s
+}
+
+// reads prepares the reading of requests and of the state, once the prefix is known.
+func (s *session) reads() (err error) {
+	var locks []string
+	for _, name := range play.LockNames(s.sc) {
+		locks = append(locks, s.prefix+name)
+	}
+	s.name = s.lock.Servers.Commands(locks)
+	if s.reading, err = readingOf(s.lock, locks); err == nil && s.reading.learns() {
+		s.owners, s.valued = sim.NewOwners(), map[string]*model.LockState{}
+	}
+	return err
 }
 
 // explain adds what the children said to an error.

@@ -30,14 +30,17 @@ import (
 
 // session is one run: the parent's side.
 type session struct {
-	o      Options
-	sc     *scenarios.Scenario
-	lock   *subject.Subject
-	proto  *onredis.Protocol
-	name   func(words []string, by sim.Author) sim.Command
-	prefix string // of the keys of the run
-	logs   string // the folder of the logs, if they are kept
-	server *server
+	o    Options
+	sc   *scenarios.Scenario
+	lock *subject.Subject
+	name func(words []string, by sim.Author) sim.Command
+	// reading reads states, and owners learns whose the values in them are; nil: they name
+	// threads.
+	reading reading
+	owners  *sim.Owners
+	prefix  string // of the keys of the run
+	logs    string // the folder of the logs, if they are kept
+	server  *server
 	// foreign is the lock if it is not Go code, and called gives each of its owners the
 	// name that the port would give it.
 	foreign *Foreign
@@ -56,6 +59,7 @@ type session struct {
 	byConn    map[connKey]*message
 	begun     bool // what came before is in no record
 	looks     []look
+	valued    map[string]*model.LockState // the states of the last look, with values; nil without owners
 	rules     []*rule
 	resources *sim.Resources
 	published map[string]int64
@@ -84,7 +88,9 @@ type message struct {
 	conn    string
 	request sim.Request
 	cmd     sim.Command
-	channel string // of a push
+	author  sim.Author    // if there are owners
+	known   chan struct{} // closed when the child has told of the request
+	channel string        // of a push
 	push    bool
 	hidden  bool // the greeting of a client, which a world answers at once
 	came    bool // the proxy has it
@@ -168,7 +174,7 @@ func (s *session) play(ctx context.Context, dir string) (err error) {
 		return err
 	}
 	defer s.server.stop()
-	for text := range s.proto.Scripts { // as on a server that has served other clients before
+	for _, text := range s.reading.server.Scripts() { // as on a server that has served other clients before
 		if err := s.server.rdb.ScriptLoad(ctx, text).Err(); err != nil {
 			return err
 		}
@@ -402,7 +408,14 @@ func (c *side) hear(u up) {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		m := s.message(c, u.Sent.Conn, u.Sent.Index, u.Sent.Words)
+		if m.told {
+			return
+		}
 		m.sentNs, m.op, m.told = u.Sent.AtNs, u.Sent.Op, true
+		close(m.known)
+		if s.owners != nil {
+			s.author(m, u.Sent.By)
+		}
 	case u.Ask != nil:
 		go c.answer(*u.Ask)
 	case u.Gap != nil:
@@ -437,6 +450,9 @@ func (c *side) happened(e model.Event) {
 		case model.KindReturn:
 			*state = stepping
 			delete(c.ops, e.Op)
+			if held := c.s.valued[e.Lock]; e.Outcome == model.Granted && held != nil {
+				c.s.owners.Granted(sim.Writer{Process: e.Process, Thread: e.ThreadName()}, e.Lock, held.Owner)
+			}
 		case model.KindDone:
 			*state = finished
 		case model.KindDefect:
@@ -461,18 +477,56 @@ func (s *session) message(c *side, conn string, index int, words []string) *mess
 	key := connKey{c.process.Name, conn, index}
 	m := s.byConn[key]
 	if m == nil {
-		m = &message{side: c, conn: conn, look: -1}
+		m = &message{side: c, conn: conn, look: -1, known: make(chan struct{})}
 		words = s.names(words)
 		m.request = simRequest(words)
 		m.hidden = !s.begun || m.request.Name == "HELLO" && !m.request.Streams
-		m.cmd = s.name(words, sim.Author{})
-		for i, lock := range m.cmd.Locks {
-			m.cmd.Locks[i] = s.bare(lock)
+		if s.owners == nil {
+			s.describe(m, sim.Author{})
 		}
 		s.byConn[key] = m
 		s.messages = append(s.messages, m)
 	}
 	return m
+}
+
+// describe says what a request is for. Guarded by mu.
+func (s *session) describe(m *message, by sim.Author) {
+	m.cmd = s.name(m.request.Words, by)
+	for i, lock := range m.cmd.Locks {
+		m.cmd.Locks[i] = s.bare(lock)
+	}
+}
+
+// author notes who sent a request, as a world does. Guarded by mu.
+func (s *session) author(m *message, by sim.Author) {
+	switch {
+	case by.Kept:
+		if held := s.valued[by.Lock]; held == nil || s.owners.Name(by.Lock, held, nil).Owner != by.Thread {
+			by.Lock = ""
+		}
+	case by.Thread != "" && by.Lock == "":
+		by.Lock = s.owners.About(m.request.Words)
+	}
+	s.owners.Wrote(by.Thread, m.request.Words)
+	m.author = by
+	s.describe(m, by)
+}
+
+// learn learns from the keys that a request led to whose values they are; nil: no request did.
+// Guarded by mu.
+func (s *session) learn(m *message, l look) {
+	if s.owners == nil {
+		return
+	}
+	var by *sim.Writer
+	if m != nil {
+		by = &sim.Writer{Process: m.side.process.Name, Thread: m.author.Thread}
+	}
+	for _, lock := range play.LockNames(s.sc) {
+		s.valued[lock] = s.reading.state(l.readNs, keyspace{l.keys, s.startMs}, s.prefix+lock)
+		s.owners.Name(lock, s.valued[lock], by)
+	}
 }
 
 // bare returns a name without the prefix of the run.
@@ -559,7 +613,7 @@ func (c *side) answer(a ask) {
 		s.alone(func() { s.look(nil, look{fromNs: s.now()}) })
 		s.mu.Lock()
 		last := s.looks[len(s.looks)-1]
-		out.State = s.state(last.keys, a.Lock)
+		out.State = s.state(last.readNs, last.keys, a.Lock)
 		s.mu.Unlock()
 	case askReply:
 		s.mu.Lock()
@@ -648,9 +702,13 @@ func (s *session) alone(f func()) {
 	<-s.turn
 }
 
-// state reads what the server holds of a lock from its keys. Guarded by mu.
-func (s *session) state(keys map[string]key, lock string) *model.LockState {
-	return s.proto.Observe(keyspace{keys, s.startMs}, s.prefix+lock)
+// state reads what the server holds of a lock from its keys at an instant. Guarded by mu.
+func (s *session) state(atNs int64, keys map[string]key, lock string) *model.LockState {
+	state := s.owners.Name(lock, s.reading.state(atNs, keyspace{keys, s.startMs}, s.prefix+lock), nil)
+	if state == nil {
+		return &model.LockState{}
+	}
+	return state
 }
 
 // look reads the keys after something may have changed them, and adds l to the looks. The
@@ -667,6 +725,7 @@ func (s *session) look(m *message, l look) {
 	keys = s.namesIn(keys)
 	at := wallNs - s.startMs*1e6
 	l.msg, l.keys, l.readNs = m, keys, min(at, read)
+	s.learn(m, l)
 	// The wall clock of the machine may step or be slewed, and with it the server's.
 	s.skewNs = max(s.skewNs, at-read, l.fromNs-at)
 	if l.toNs == 0 {
@@ -838,7 +897,7 @@ func (s *session) leave(ctx context.Context, length play.Lengths) {
 		free := s.failed != nil || !s.any(calling) && !slices.ContainsFunc(s.sides, func(c *side) bool { return !c.dead && !c.left })
 		last := s.looks[len(s.looks)-1]
 		for _, lock := range play.LockNames(s.sc) {
-			free = free && (s.failed != nil || !s.state(last.keys, lock).Held())
+			free = free && (s.failed != nil || !s.state(last.readNs, last.keys, lock).Held())
 		}
 		s.mu.Unlock()
 		if free {

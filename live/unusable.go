@@ -10,7 +10,6 @@ import (
 	"lockstep/scenarios"
 	"lockstep/scenarios/play"
 	"lockstep/scenarios/subject"
-	"lockstep/scenarios/subject/onredis"
 )
 
 // unusable is an error of what the caller gave or the machine lacks. Nothing was played.
@@ -26,8 +25,8 @@ func unusablef(format string, args ...any) error { return unusable{fmt.Errorf(fo
 // Check reports why a scenario cannot be played live on a lock, with the file and the line;
 // nil if it can. shared: the server is somebody else's, so that no fault may strike it.
 func Check(sc *scenarios.Scenario, l *subject.Subject, shared bool) error {
-	if _, ok := l.Servers.(*onredis.Protocol); !ok {
-		return unusablef("%s: not possible live: %s is no lock on one redis-server of which live knows how to read the state", sc.File, l.Name)
+	if _, err := readingOf(l, nil); err != nil {
+		return unusablef("%s: not possible live: %w", sc.File, err)
 	}
 	if l.Replicated {
 		return unusablef("%s: not possible live: %s is configured for replicas, and live has one redis-server", sc.File, l.Name)

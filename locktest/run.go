@@ -53,6 +53,7 @@ var flags struct {
 	seed   *uint64
 	faults *string
 	replay *string
+	live   *int
 	report *string
 	hang   *time.Duration
 }
@@ -62,6 +63,7 @@ func init() {
 	flags.seed = flag.Uint64("lockstep.seed", 0, "explore with this seed, instead of the one that the test asks for")
 	flags.faults = flag.String("lockstep.faults", "", "explore under these classes of faults, separated by commas, instead of those that the test asks for")
 	flags.replay = flag.String("lockstep.replay", "", "only replay this recording")
+	flags.live = flag.Int("lockstep.live", 0, "play the recording of -lockstep.replay so many times on a real server, too")
 	flags.hang = flag.Duration("lockstep.hang", 10*time.Second, "fail a test whose world stands still for so long, in real time")
 	flags.report = flag.String("lockstep.report", "", "write the page of each failure into this folder")
 }
@@ -76,6 +78,10 @@ func (o Options) plan(lock string) (explore.Plan, error) {
 		return explore.Plan{}, fmt.Errorf("-lockstep.runs is %d; it must be at least 1", *flags.runs)
 	case given["lockstep.replay"] && *flags.replay == "":
 		return explore.Plan{}, errors.New("-lockstep.replay is empty; give it a recording")
+	case given["lockstep.live"] && *flags.live < 1:
+		return explore.Plan{}, fmt.Errorf("-lockstep.live is %d; it must be at least 1", *flags.live)
+	case given["lockstep.live"] && *flags.replay == "":
+		return explore.Plan{}, errors.New("-lockstep.live plays the recording that -lockstep.replay names; give it one")
 	case *flags.hang <= 0:
 		return explore.Plan{}, fmt.Errorf("-lockstep.hang is %v; it must be more than 0s", *flags.hang)
 	}
@@ -137,8 +143,12 @@ func Run(t *testing.T, s Subject, o Options) {
 	if !r.open() {
 		return
 	}
+	r.serveLive()
 	if file := *flags.replay; file != "" {
 		t.Run("replay", func(t *testing.T) { r.on(t, func(h *sim.Host) { r.replay(t, h, file) }) })
+		if runs := *flags.live; runs > 0 {
+			t.Run("live", func(t *testing.T) { r.live(t, file, runs) })
+		}
 		return
 	}
 	r.recordings()
@@ -244,8 +254,9 @@ func (r *runner) recordings() {
 	}
 }
 
-// replay plays a recording. It fails the test if the lock still breaks a promise.
-func (r *runner) replay(t *testing.T, h *sim.Host, file string) {
+// read reads a recording. It ends the test if the recording is not of this lock, or of another
+// world.
+func (r *runner) read(t *testing.T, file string) (*play.Recording, *scenarios.Scenario, *subject.Subject) {
 	t.Helper()
 	text, err := os.ReadFile(file)
 	if err != nil {
@@ -270,6 +281,13 @@ func (r *runner) replay(t *testing.T, h *sim.Host, file string) {
 	if err := play.Applies(sc, lock); err != nil {
 		t.Skipf("n/a: %v", err)
 	}
+	return rec, sc, lock
+}
+
+// replay plays a recording. It fails the test if the lock still breaks a promise.
+func (r *runner) replay(t *testing.T, h *sim.Host, file string) {
+	t.Helper()
+	rec, sc, lock := r.read(t, file)
 	v, diverged := play.Replay(h, rec, sc, lock)
 	fingerprint := strings.TrimSuffix(filepath.Base(file), ".lockstep")
 	if diverged != "" {
@@ -556,7 +574,7 @@ func (r *runner) fail(t *testing.T, f failure) {
 			fmt.Fprintf(text, "the recording could not be written: %v\n", err)
 		}
 	}
-	replay := fmt.Sprintf("go test %s-run '^%s$' -lockstep.replay=%s", testedPackage(), strings.ReplaceAll(r.t.Name(), "/", "$/^"), file)
+	replay := fmt.Sprintf("go test %s-run '%s' -lockstep.replay=%s", testedPackage(), patternOf(r.t.Name()), file)
 	page := r.page(f.verdict, replay)
 	page.Cause = cause
 	short := page

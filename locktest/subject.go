@@ -10,7 +10,6 @@ import (
 	"net"
 	"runtime/debug"
 	"sync"
-	"testing/synctest"
 	"time"
 
 	"lockstep/lockimpl"
@@ -329,7 +328,7 @@ func (s Subject) open(p *sim.Process, addrs []string) (lockimpl.Client, error) {
 			a.err = errors.New("neither a client nor an error came from Open")
 		}
 	}()
-	synctest.Wait()
+	p.Settle(a.opened)
 	select {
 	case <-a.opened:
 		if stack != nil {

@@ -21,9 +21,9 @@ type Author struct {
 	Op     int
 	Action model.Action
 	Lock   string
-	// kept: without an operation, the request is about Lock if Thread holds it, and about
+	// Kept: without an operation, the request is about Lock if Thread holds it, and about
 	// nothing otherwise.
-	kept bool
+	Kept bool
 }
 
 // lineage tells which thread a goroutine works for. A client whose commands carry no
@@ -135,7 +135,7 @@ func (l *lineage) author(p *Process) Author {
 		if a, ok := l.calls[b.thread]; ok && a.Lock == b.serves && !b.keeps {
 			return a
 		}
-		return Author{Thread: b.thread.name, Lock: b.serves, kept: true}
+		return Author{Thread: b.thread.name, Lock: b.serves, Kept: true}
 	case b.op < 0:
 		if a, ok := l.calls[b.thread]; ok {
 			return a

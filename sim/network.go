@@ -71,17 +71,17 @@ func (w *World) send(c *conn, r *Request, writer string, by Author, pipe *pipeli
 		by = c.p.asker(r.Words, by)
 	}
 	switch {
-	case by.kept:
+	case by.Kept:
 		if s := w.held[by.Lock]; s == nil || s.Owner != by.Thread {
 			by.Lock = ""
 		}
 	case by.Thread != "" && by.Lock == "":
-		by.Lock = w.owners.about(words)
+		by.Lock = w.owners.About(words)
 	}
 	if c.node.stream != nil && by.Op == 0 && by.Lock != "" {
 		by.Thread = w.owners.whose(by.Lock, words, by.Thread)
 	}
-	w.owners.wrote(by.Thread, words)
+	w.owners.Wrote(by.Thread, words)
 	m := &message{id: w.msgs, conn: c, request: *r, cmd: w.cfg.Name(r.Words, by), op: c.p.opOf(r.Words, writer), author: by, pipe: pipe}
 	if by.Op > 0 {
 		m.op = by.Op

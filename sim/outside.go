@@ -12,11 +12,14 @@ type Dialer func(ctx context.Context, network, addr string) (net.Conn, error)
 // NewOutside returns a process that is in no world, so that a lock is opened there as it is
 // opened in a world. It runs in real time from start on, and dial gives it its connections.
 // Its wall clock is that of the machine with the offset, drift and steps of cfg. Its ids and
-// its jitter come from seed, and no two indexes give the same ids. It has no threads: who
-// makes a call passes the context of OutsideCall. No request waits for a turn.
+// its jitter come from seed, and no two indexes give the same ids. Its threads have no bodies:
+// who plays one says so by Enters, Begins and Ends, and makes calls with the context of
+// OutsideCall. No request waits for a turn. The calling goroutine works for no thread.
 func NewOutside(cfg ProcessConfig, index int, seed uint64, start time.Time, dial Dialer) *Process {
-	w := &World{start: start, noTurns: true, notify: make(chan struct{}, 1)}
-	return &Process{w: w, index: index, cfg: cfg, entropy: seed, dial: dial, notes: map[string][]*note{}}
+	w := &World{start: start, noTurns: true, notify: make(chan struct{}, 1), lineage: newLineage()}
+	p := &Process{w: w, index: index, cfg: cfg, entropy: seed, dial: dial, notes: map[string][]*note{}}
+	p.addThreads()
+	return p
 }
 
 // OutsideCall returns a context for an operation of a process that is in no world.
@@ -24,10 +27,28 @@ func OutsideCall(ctx context.Context, op int) context.Context {
 	return context.WithValue(ctx, callKey{}, op)
 }
 
-// OpOf returns the operation for which the calling goroutine writes a request of these
-// words, 0 if there is none. It belongs to a process that is in no world: its connections
-// ask.
-func (p *Process) OpOf(words []string) int { return p.opOf(words, goroutine()) }
+// Enters makes the calling goroutine the one of a thread, by its number, of a process that
+// is in no world.
+func (p *Process) Enters(thread int) { p.w.lineage.register(p.threads[thread-1]) }
+
+// Begins and Ends bracket an operation of a thread of a process that is in no world.
+func (p *Process) Begins(thread, op int, what Operation) {
+	p.w.lineage.begins(p.threads[thread-1], op, what)
+}
+
+// Ends is the end of Begins.
+func (p *Process) Ends(thread int) { p.w.lineage.ends(p.threads[thread-1]) }
+
+// SenderOf returns for whom the calling goroutine writes a request of these words, and the
+// operation in which it does, 0 if it is in none. It belongs to a process that is in no world: its
+// connections ask.
+func (p *Process) SenderOf(words []string) (by Author, op int) {
+	by = p.asker(words, p.w.lineage.author(p))
+	if by.Op > 0 {
+		return by, by.Op
+	}
+	return by, p.opOf(words, goroutine())
+}
 
 // StepWallClock lets the wall clock of a process jump that is in no world.
 func (p *Process) StepWallClock(by time.Duration) {

@@ -2,15 +2,16 @@ package sim
 
 import "lockstep/model"
 
-// owners learns which thread the values that a server holds stand for. A lock writes a
+// Owners learns which thread the values that a server holds stand for. A lock writes a
 // value of its choice, such as a random text, to mark its holder. The value that a
-// request of a thread made the server hold first belongs to that thread.
-type owners struct {
+// request of a thread made the server hold first belongs to that thread. A nil *Owners
+// learns nothing: states name threads.
+type Owners struct {
 	threads map[string]string // process/thread by lock and value
-	// unknown holds the values whose writer the world could not tell: the process that
+	// unknown holds the values whose writer nobody could tell: the process that
 	// wrote them. Once a call of the process is granted the lock that has such a value,
 	// the value belongs to its thread.
-	unknown map[string]*Process
+	unknown map[string]string
 	// writers are the threads that first sent a request with a word. The value that a server
 	// holds without a request that led to it belongs to the writer of that word.
 	writers map[string]string
@@ -18,12 +19,16 @@ type owners struct {
 	locks map[string]string
 }
 
-func newOwners() *owners {
-	return &owners{threads: map[string]string{}, unknown: map[string]*Process{}, writers: map[string]string{}, locks: map[string]string{}}
+// NewOwners returns an Owners that has learned nothing yet.
+func NewOwners() *Owners {
+	return &Owners{threads: map[string]string{}, unknown: map[string]string{}, writers: map[string]string{}, locks: map[string]string{}}
 }
 
-// wrote notes that a thread sent a request of these words.
-func (o *owners) wrote(thread string, words []string) {
+// A Writer is the sender of a request. Thread is "" if only the process is known.
+type Writer struct{ Process, Thread string }
+
+// Wrote notes that a thread sent a request of these words.
+func (o *Owners) Wrote(thread string, words []string) {
 	if o == nil || thread == "" {
 		return
 	}
@@ -36,28 +41,28 @@ func (o *owners) wrote(thread string, words []string) {
 
 func valueKey(lock, value string) string { return lock + "\x00" + value }
 
-// name replaces the values in a state by the threads that they stand for. m is the
+// Name replaces the values in a state by the threads that they stand for. by sent the
 // request that led to the state; nil: none did. A value of an unknown thread stays.
-func (o *owners) name(lock string, s *model.LockState, m *message) *model.LockState {
+func (o *Owners) Name(lock string, s *model.LockState, by *Writer) *model.LockState {
 	if o == nil || s == nil {
 		return s
 	}
 	named := *s
-	named.Owner = o.thread(lock, s.Owner, m)
+	named.Owner = o.thread(lock, s.Owner, by)
 	named.Queue, named.Deadlines = nil, nil
 	for _, value := range s.Queue {
-		named.Queue = append(named.Queue, o.thread(lock, value, m))
+		named.Queue = append(named.Queue, o.thread(lock, value, by))
 	}
 	for value, deadline := range s.Deadlines {
 		if named.Deadlines == nil {
 			named.Deadlines = map[string]int64{}
 		}
-		named.Deadlines[o.thread(lock, value, m)] = deadline
+		named.Deadlines[o.thread(lock, value, by)] = deadline
 	}
 	return &named
 }
 
-func (o *owners) thread(lock, value string, m *message) string {
+func (o *Owners) thread(lock, value string, by *Writer) string {
 	if value == "" {
 		return ""
 	}
@@ -70,22 +75,22 @@ func (o *owners) thread(lock, value string, m *message) string {
 	} else {
 		o.locks[value] = lock
 	}
-	if m != nil && m.author.Thread != "" {
-		o.threads[key] = m.author.Thread
-		return m.author.Thread
+	if by != nil && by.Thread != "" {
+		o.threads[key] = by.Thread
+		return by.Thread
 	}
-	if t := o.writers[value]; m == nil && t != "" {
+	if t := o.writers[value]; by == nil && t != "" {
 		o.threads[key] = t
 		return t
 	}
-	if m != nil && o.unknown[key] == nil {
-		o.unknown[key] = m.conn.p
+	if by != nil && o.unknown[key] == "" {
+		o.unknown[key] = by.Process
 	}
 	return value
 }
 
-// about returns the lock that a request is about, by the values in it; "" if it has none.
-func (o *owners) about(words []string) string {
+// About returns the lock that a request is about, by the values in it; "" if it has none.
+func (o *Owners) About(words []string) string {
 	if o == nil {
 		return ""
 	}
@@ -99,7 +104,7 @@ func (o *owners) about(words []string) string {
 
 // whose returns the thread of a value of a lock that is among words; if there is none, or
 // it is unknown, it returns other.
-func (o *owners) whose(lock string, words []string, other string) string {
+func (o *Owners) whose(lock string, words []string, other string) string {
 	for _, word := range words {
 		if t := o.threads[valueKey(lock, word)]; t != "" {
 			return t
@@ -108,30 +113,41 @@ func (o *owners) whose(lock string, words []string, other string) string {
 	return other
 }
 
-// granted is called when a call of t on a lock returned with a grant. A value that the
-// server holds for the lock, and whose writer is unknown, belongs to t if a request of
-// t's process wrote it. The record then says so from the beginning.
-func (o *owners) granted(t *Thread, lock string) {
-	if o == nil {
-		return
+// Granted is called when a call of a thread was granted a lock that the server held with
+// that value then. If nobody knows who wrote the value, and a request of the thread's process
+// wrote it, it belongs to the thread. Granted reports whether it learned that.
+func (o *Owners) Granted(by Writer, lock, value string) bool {
+	if o == nil || value == "" {
+		return false
 	}
-	w := t.p.w
-	s := w.held[lock]
-	if s == nil || s.Owner == "" {
-		return
+	key := valueKey(lock, value)
+	if o.unknown[key] != by.Process || o.threads[key] != "" {
+		return false
 	}
-	value, key := s.Owner, valueKey(lock, s.Owner)
-	if o.unknown[key] != t.p || o.threads[key] != "" {
-		return
-	}
-	o.threads[key] = t.name
+	o.threads[key] = by.Thread
 	delete(o.unknown, key)
+	return true
+}
+
+// granted is called when a call of t on a lock returned with a grant. If that tells whose a
+// value is, the record says so from the beginning.
+func (w *World) granted(t *Thread, lock string) {
+	s := w.held[lock]
+	if s == nil || !w.owners.Granted(Writer{t.p.cfg.Name, t.name}, lock, s.Owner) {
+		return
+	}
 	for i := range w.rec.Events {
 		if e := &w.rec.Events[i]; e.Kind == model.KindState && e.Lock == lock {
-			e.State = o.name(lock, e.State, nil)
+			e.State = w.owners.Name(lock, e.State, nil)
 		}
 	}
-	if s.Owner == value {
-		s.Owner = t.name
+	s.Owner = t.name
+}
+
+// writer returns who sent a request; nil for no request.
+func (m *message) writer() *Writer {
+	if m == nil {
+		return nil
 	}
+	return &Writer{m.conn.p.cfg.Name, m.author.Thread}
 }

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"syscall"
+	"testing/synctest"
 	"time"
 
 	"lockstep/model"
@@ -55,6 +56,13 @@ type note struct {
 	// goroutine sends the request, and sends it again. It is "" when nobody else was
 	// sending the same words at the beginning.
 	goroutine string
+}
+
+// addThreads adds the threads that the configuration counts.
+func (p *Process) addThreads() {
+	for n := 1; n <= p.cfg.Threads; n++ {
+		p.threads = append(p.threads, &Thread{p: p, number: n, name: model.ThreadName(p.cfg.Name, n), resume: make(chan struct{})})
+	}
 }
 
 // Name is the process's name.
@@ -115,6 +123,16 @@ func (p *Process) TimersLeft(f func() bool) {
 
 func (p *Process) leavesTimers() bool {
 	return len(p.timersLeft) == 0 && len(p.conns) > 0 || slices.ContainsFunc(p.timersLeft, func(f func() bool) bool { return f() })
+}
+
+// Settle waits until done is closed, or until nothing happens any more without the scheduler
+// of the world. A process that is in no world waits for done alone.
+func (p *Process) Settle(done <-chan struct{}) {
+	if p.dial != nil {
+		<-done
+		return
+	}
+	synctest.Wait()
 }
 
 // OnClose sets the function that shuts the process's clients down in order.
@@ -235,7 +253,7 @@ func (p *Process) Asks(words []string) {
 func (p *Process) Keeper(lock string) func(words []string) {
 	var by Author
 	if t := p.w.lineage.of(); t != nil {
-		by = Author{Thread: t.name, Lock: lock, kept: true}
+		by = Author{Thread: t.name, Lock: lock, Kept: true}
 	}
 	return func(words []string) { p.ask(by, by, words) }
 }
@@ -637,7 +655,7 @@ func (t *Thread) Call(what Operation, f func(context.Context) (model.Outcome, er
 			w.moved = w.now()
 			w.lineage.ends(t)
 			if outcome == model.Granted {
-				w.owners.granted(t, what.Lock)
+				w.granted(t, what.Lock)
 			}
 			if t.call == c {
 				t.call = nil

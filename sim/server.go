@@ -498,7 +498,7 @@ func (n *node) observe(m *message) {
 		return
 	}
 	for _, name := range n.w.cfg.Locks {
-		n.w.change(n.w.held, name, n.w.owners.name(name, n.w.cfg.State(n.w.now(), name), m), m)
+		n.w.change(n.w.held, name, n.w.owners.Name(name, n.w.cfg.State(n.w.now(), name), m.writer()), m)
 	}
 }
 

@@ -87,7 +87,7 @@ type World struct {
 	sched     schedule
 	orders    *orders                     // nil: messages have latencies
 	lineage   *lineage                    // nil: clients say which operation a request belongs to
-	owners    *owners                     // nil: states name threads
+	owners    *Owners                     // nil: states name threads
 	held      map[string]*model.LockState // what Config.State returned last
 	writers   map[int][]string            // see Result; nil if nobody asks
 	processes []*Process
@@ -192,15 +192,13 @@ func newWorld(cfg Config) *World {
 		w.lineage = newLineage()
 	}
 	if cfg.State != nil {
-		w.owners, w.held = newOwners(), map[string]*model.LockState{}
+		w.owners, w.held = NewOwners(), map[string]*model.LockState{}
 	}
 	for i, pc := range cfg.Processes {
 		p := &Process{w: w, index: i, cfg: pc, object: "process " + pc.Name, notes: map[string][]*note{},
 			cutUntil: make([]int64, len(cfg.Nodes))}
 		p.entropy = w.chooser.Choose("entropy/"+pc.Name, 1<<62)
-		for n := 1; n <= pc.Threads; n++ {
-			p.threads = append(p.threads, &Thread{p: p, number: n, name: model.ThreadName(pc.Name, n), resume: make(chan struct{})})
-		}
+		p.addThreads()
 		w.processes = append(w.processes, p)
 	}
 	for i, n := range cfg.Nodes {
@@ -592,7 +590,7 @@ func (w *World) between(min, max time.Duration, stream string) int64 {
 // node that keeps the lock, or the first node of all when none does.
 func (w *World) State(lock string) *model.LockState {
 	if w.cfg.State != nil {
-		return w.owners.name(lock, w.cfg.State(w.now(), lock), nil)
+		return w.owners.Name(lock, w.cfg.State(w.now(), lock), nil)
 	}
 	if len(w.nodes) == 0 {
 		return nil

@@ -159,6 +159,9 @@ func TestAFailureSaysWhatWhenAndHowToReplay(t *testing.T) {
 	if passed || strings.Contains(again, "stories") {
 		t.Errorf("the replay:\n%s", again)
 	}
+	if live, _ := outcome(t, dir, "exists-then-set", nil, "-lockstep.replay="+file, "-lockstep.live=1"); !strings.Contains(live, `-lockstep.live needs Linux, and this import in the test: _ "lockstep/live/livecmd"`) {
+		t.Errorf("it does not say what a live run needs:\n%s", live)
+	}
 	sentence := regexp.MustCompile(`exists-then-set breaks mutual-exclusion: .*`)
 	if first, second := sentence.FindAllString(text, -1), sentence.FindString(again); second == "" || !strings.Contains(strings.Join(first, "\n"), second) {
 		t.Errorf("the replay says %q, and the failure said %q", second, first)
@@ -326,6 +329,8 @@ func TestFlagsAreChecked(t *testing.T) {
 		"-lockstep.runs=0":                  "-lockstep.runs is 0; it must be at least 1",
 		"-lockstep.hang=-1s":                "-lockstep.hang is -1s; it must be more than 0s",
 		"-lockstep.replay=":                 "-lockstep.replay is empty; give it a recording",
+		"-lockstep.live=0":                  "-lockstep.live is 0; it must be at least 1",
+		"-lockstep.live=3":                  "-lockstep.live plays the recording that -lockstep.replay names; give it one",
 		"-lockstep.replay=no/such.lockstep": "there is no recording no/such.lockstep",
 	} {
 		text, passed := outcome(t, t.TempDir(), "exists-then-set, mended", nil, arg)

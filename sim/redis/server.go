@@ -45,6 +45,7 @@ type Server struct {
 	// ahead is how far the wall clock is ahead of simulated time, in whole milliseconds.
 	ahead   time.Duration
 	nowNs   int64        // the instant at which the current call began
+	shown   Keyspace     // see Show
 	out     *sim.Effects // the effects of the current call
 	conns   map[sim.ConnID]*conn
 	pushing pushing
@@ -340,13 +341,15 @@ func (s *Server) Published(channel string) int64 { return s.published[channel] }
 
 // State implements sim.Server.
 func (s *Server) State(nowNs int64, lock string) *model.LockState {
-	s.nowNs = nowNs
-	s.setClock()
+	keys := s.At(nowNs)
 	if s.cfg.Observe == nil {
 		return nil
 	}
-	return s.cfg.Observe(s, lock)
+	return s.cfg.Observe(keys, lock)
 }
+
+// Scripts returns the scripts that are in the cache from the start.
+func (s *Server) Scripts() []string { return s.cfg.Scripts }
 
 // Leftovers implements sim.Server.
 func (s *Server) Leftovers(out *sim.Effects) {

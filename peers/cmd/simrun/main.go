@@ -4,6 +4,7 @@ package main
 import (
 	"io/fs"
 
+	_ "lockstep/live/livecmd"
 	"lockstep/locktest"
 	"lockstep/peers/chubby"
 	"lockstep/peers/etcd"

@@ -1,0 +1,95 @@
+package locktest
+
+import (
+	"fmt"
+	"os"
+	"path"
+	"reflect"
+	"runtime"
+	"strings"
+	"testing"
+
+	"lockstep/internal/counted"
+	"lockstep/internal/simrun"
+	"lockstep/linearizability/judges"
+	"lockstep/scenarios/play"
+	"lockstep/scenarios/subject"
+)
+
+// liveClient is the variable that makes a test one process of a live run. It has the name of
+// the test.
+const liveClient = "LOCKSTEP_LIVE_CLIENT"
+
+// serveLive plays a process of a live run, if that is what this program was started for. It does
+// not return then.
+func (r *runner) serveLive() {
+	if os.Getenv(liveClient) != r.t.Name() {
+		return
+	}
+	subject.Register(r.lock)
+	out := os.Stdout
+	os.Stdout = os.Stderr // for what the lock prints
+	if err := simrun.Live.Client(os.Stdin, out); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	os.Exit(0)
+}
+
+// live plays the scenario of a recording on a real server, so many times. It fails the test if a run
+// has a bug. A recording is of one schedule, and a live run has the schedule that the machine gives it.
+func (r *runner) live(t *testing.T, file string, runs int) {
+	t.Helper()
+	if simrun.Live == nil {
+		livecmd := path.Join(path.Dir(reflect.TypeFor[Subject]().PkgPath()), "live", "livecmd")
+		t.Fatalf("locktest: -lockstep.live needs Linux, and this import in the test: _ %q", livecmd)
+	}
+	if _, err := subject.Find(r.s.Name); err == nil {
+		t.Fatalf("locktest: subject %q has the name of a built-in lock; give it one of its own", r.s.Name)
+	}
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal("locktest:", err)
+	}
+	_, sc, _ := r.read(t, file)
+	if err := os.Setenv(liveClient, r.t.Name()); err != nil {
+		t.Fatal("locktest:", err)
+	}
+	defer func() { _ = os.Unsetenv(liveClient) }()
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(runtime.NumCPU())) // nothing is simulated here
+	o := simrun.LiveOptions{Program: []string{self, "-test.run=" + patternOf(r.t.Name())}}
+	seen := map[string][]string{} // by judge, one text per run with a bug
+	var order []string
+	words := map[play.Word]int{}
+	server := ""
+	for n := range runs {
+		v, err := simrun.Live.Run(t.Context(), sc, r.lock, uint64(n+1), o)
+		if err != nil {
+			t.Fatal("locktest:", err)
+		}
+		words[v.Word]++
+		server = strings.Join(v.Programs, ", ")
+		met := map[string]bool{}
+		for _, f := range v.Findings {
+			if f.Class != judges.ClassBug || met[f.Judge] {
+				continue
+			}
+			met[f.Judge] = true
+			if seen[f.Judge] == nil {
+				order = append(order, f.Judge)
+			}
+			seen[f.Judge] = append(seen[f.Judge], f.Why)
+		}
+	}
+	for _, judge := range order {
+		t.Errorf("locktest: %s breaks %s on %s, in %d of %s: %s", r.s.Name, judge, server, len(seen[judge]), counted.Of(runs, "run"), seen[judge][0])
+	}
+	if len(order) == 0 {
+		// Of the test and not of this part, so that it is shown if the replay failed.
+		r.t.Logf("locktest: %s shows no bug on %s in %s: %d held, %d limit, %d undecided. A recording is of one schedule; a live run has the schedule that the machine gives it",
+			r.s.Name, server, counted.Of(runs, "run"), words[play.VerdictHeld], words[play.VerdictLimit], words[play.VerdictUndecided])
+	}
+}
+
+// patternOf returns the pattern of -run that matches a test and nothing else.
+func patternOf(test string) string { return "^" + strings.ReplaceAll(test, "/", "$/^") + "$" }
