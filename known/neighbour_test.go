@@ -273,6 +273,51 @@ steps:
     - {unlock: x}
     - {unlock: x}
 `}},
+	// The misdelete is over. The answer to an unlock of an own hold was late.
+	{"SETNX-misdelete", story{"SETNX-unlock-resend", "hold-count", "setnx-del", `
+processes: {a: {client: {response_timeout: 80ms, retry_attempts: 1}}, b: {}}
+steps:
+  a/1: [{at: 1s}, {try_lock: x}, {unlock: x}, {at: 10s}, {try_lock: x}, {unlock: x}]
+  b/1: [{lock: x}, {at: 2s}, {unlock: x}]
+faults:
+  - {when: {process: a, script: unlock, direction: reply, nth: 2}, do: delay, for: 100ms}
+`}},
+	{"SETNX-misdelete", story{"late-unlock", "mutual-exclusion", "setnx-del", `
+network: {latency: 1ms}
+processes: {a: {}, b: {}}
+steps:
+  a/1: [{at: 1s}, {try_lock: x}, {unlock: x}, {at: 10s}, {lock: {name: x, lease: 4s}}, {unlock: x}, {at: 15s}, {lock: {name: x, lease: 30s}}, {at: 30s}]
+  b/1: [{lock: x}, {at: 2s}, {unlock: x}, {at: 22s}, {try_lock: x}]
+faults:
+  - {when: {process: a, script: unlock, direction: request, nth: 2}, do: delay, for: 10s}
+`}},
+	// The owner that entered again has given up the hold. A late unlock ended a later one.
+	{"STRING-reentry", story{"late-unlock", "mutual-exclusion", "string-reentrant", `
+network: {latency: 1ms}
+processes: {a: {}, b: {}}
+steps:
+  a/1: [{lock: x}, {lock: x}, {unlock: x}, {unlock: x}, {at: 10s}, {lock: {name: x, lease: 4s}}, {unlock: x}, {at: 15s}, {lock: {name: x, lease: 30s}}, {at: 30s}]
+  b/1: [{at: 22s}, {try_lock: x}]
+faults:
+  - {when: {script: unlock, direction: request, nth: 3}, do: delay, for: 10s}
+`}},
+	// The unlock of the free lock was before. The attempt to lock was sent again.
+	{"R-fair-free-unlock", story{"R-6025", "hold-count", "redisson-fair@3.21.3", `
+processes: {a: {client: {response_timeout: 80ms, retry_attempts: 1}}}
+steps:
+  a/1: [{unlock: x}, {at: 1s}, {try_lock: x}]
+faults:
+  - {when: {script: acquire, direction: reply, nth: 1}, do: delay, for: 100ms}
+`}},
+	// When the unlock of the free lock is refused, a force_unlock that ran twice is left.
+	{"R-fair-free-unlock", story{"R-force-unlock-resend", "linearizable", "redisson-fair@4.7.0", `
+processes: {a: {}, b: {}}
+steps:
+  a/1: [{unlock: x}, {at: 1s}, {lock: x}]
+  b/1: [{at: 2s}, {force_unlock: x}]
+faults:
+  - {when: {script: force_unlock, direction: reply, nth: 1}, do: drop}
+`}},
 }
 
 func TestALookalikeIsNotTheDefect(t *testing.T) {
