@@ -216,6 +216,14 @@ func without(rec *model.Record, c Cause) *model.Record {
 	return out
 }
 
+// overlaps names, by defect, the second defect whose cause each of its stories has, too. There
+// the order of the list decides, and other findings of the story are not compared.
+var overlaps = map[string]string{
+	"R-5623":                 "R-partial-unlock-lease", // the object of the unlock has the watchdog's lease
+	"R-watchdog-level-taken": "R-watchdog-levels-left", // the hold ended by another hand
+	"R-fair-ghost":           "R-fair-sleeps-unqueued", // the waiter behind the ghost lost its place
+}
+
 // A story of one defect is a record that looks like those of all others that the same
 // judge sees on the same lock, and must not be one of them. So the order of the list names
 // no finding: the list from its end gives each the same name.
@@ -230,10 +238,10 @@ func TestAStoryIsOfOneDefect(t *testing.T) {
 				v := runStory(t, h, c, lock)
 				forth, back := NewNamer(h, v, All), NewNamer(h, v, backward)
 				for _, f := range v.Findings {
-					if f.Class != judges.ClassBug {
+					if f.Class != judges.ClassBug || overlaps[c.id] != "" && f.Judge != c.judge {
 						continue
 					}
-					if a, b := forth.Name(f).ID, back.Name(f).ID; a != b {
+					if a, b := forth.Name(f).ID, back.Name(f).ID; a != b && overlaps[a] != b {
 						t.Errorf("%s: %s\nis named %q, and %q by the list from its end", f.Judge, f.Why, a, b)
 					}
 				}
