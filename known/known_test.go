@@ -3,6 +3,7 @@ package known
 import (
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -839,6 +840,134 @@ steps:
   a/1: [{lock: {name: x, lease: 1s}}, {at: 2s}, {lock: x}, {use: {resource: stock, for: 3s}}]
   b/1: [{at: 2500ms}, {lock: x}, {use: {resource: stock, for: 3s}}]
 `},
+	{"STRING-reentry", "hold-count", "string-reentrant", `
+processes: {a: {}}
+steps:
+  a/1: [{try_lock: x}, {try_lock: x}]
+`},
+	{"STRING-reentry", "mutual-exclusion", "string-reentrant", `
+processes: {a: {}, b: {}}
+steps:
+  a/1: [{lock: x}, {lock: x}, {unlock: x}, {at: 2s}, {unlock: x}]
+  b/1: [{at: 1s}, {try_lock: x}]
+`},
+	{"R-2018", "linearizable", "redisson@3.4.2", `
+processes: {a: {}}
+steps:
+  a/1: [{unlock: x}]
+`},
+	{"R-late-unlock", "mutual-exclusion", "redisson@3.4.2", `
+network: {latency: 1ms}
+processes: {a: {}, b: {}}
+steps:
+  a/1: [{lock: {name: x, lease: 4s}}, {unlock: x}, {at: 15s}, {lock: {name: x, lease: 30s}}, {at: 40s}]
+  b/1: [{at: 25s}, {try_lock: x}]
+faults:
+  - {when: {script: unlock, direction: request, nth: 1}, do: delay, for: 20s}
+`},
+	{"R-late-unlock", "mutual-exclusion", "redisson@4.7.0", `
+network: {latency: 1ms}
+processes: {a: {client: {response_timeout: 1s, retry_attempts: 0}}, b: {}}
+steps:
+  a/1: [{lock: {name: x, lease: 4s}}, {unlock: x}, {at: 5s}, {lock: {name: x, lease: 30s}}, {at: 20s}]
+  b/1: [{at: 12s}, {try_lock: x}]
+faults:
+  - {when: {script: unlock, direction: request, nth: 1}, do: delay, for: 10s}
+`},
+	{"R-6025", "hold-count", "redisson-fair@3.12.4, redisson@3.21.3", `
+network: {latency: 50ms}
+processes: {a: {client: {response_timeout: 1ms}}}
+steps:
+  a/1: [{lock: x}]
+`},
+	{"R-1602", "liveness", "redisson@3.4.2", `
+network: {latency: 1ms}
+processes: {a: {threads: 2}}
+steps:
+  a/1: [{lock: x}, {unlock: x}]
+  a/2: [{lock: x}]
+faults:
+  - {when: {script: unlock, nth: 1}, until: 40s, do: reset}
+`},
+	{"R-watchdog-unknown-level", "lease", "redisson@3.4.2", `
+network: {latency: 1ms}
+processes: {a: {client: {response_timeout: 2ms}}}
+steps:
+  a/1: [{lock: x}, {with_lock: {name: x}}]
+faults:
+  - {when: {direction: reply, nth: 1}, do: delay, for: 1ms}
+`},
+	{"R-2515", "lease", "redisson@3.11.0", `
+processes: {b: {}, c: {}}
+steps:
+  b/1: [{at: 1s}, {force_unlock: x}]
+  c/1: [{lock: x}, {at: 2s}, {unlock: x}]
+`},
+	{"R-3194", "lease", "redisson-fair@3.11.0, redisson-fair@3.12.4", `
+network: {latency: 50ms}
+watchdog: 1s
+processes: {a: {}, b: {}}
+steps:
+  a/1: [{unlock: x}, {force_unlock: y}]
+  b/1: [{lock: y}, {sleep: 1s}, {lock: y}, {sleep: 1s}]
+`},
+	{"R-5623", "lease", "redisson@3.21.3, redisson-fair@3.21.3", `
+network: {latency: 50ms}
+processes: {b: {}}
+steps:
+  b/1: [{try_lock: {name: x, lease: 1s}}, {try_lock: {name: x, lease: 1s}}, {try_lock: {name: x, lease: 1s}}, {unlock: x}, {unlock: x}]
+`},
+	{"R-watchdog-level-taken", "lease", "redisson@3.12.4", `
+network: {latency: 1ms}
+processes: {c: {}}
+steps:
+  c/1: [{at: 137ms}, {try_lock: x}, {try_lock: x}, {unlock: x}]
+faults:
+  - {at: 141ms, key: x, do: expire}
+`},
+	{"R-fair-failed-lock-keeps-place", "tidy", "redisson-fair@3.4.2", `
+network: {latency: 5ms}
+processes: {a: {client: {response_timeout: 5ms}}, b: {}}
+steps:
+  a/1: [{sleep: 0s}, {lock: x}]
+  b/1: [{lock: x}]
+`},
+	{"R-fair-ghost", "liveness", "redisson-fair@3.21.3", `
+network: {latency: 1ms}
+processes: {a: {}, b: {}, c: {}}
+steps:
+  a/1: [{try_lock: y}]
+  b/1: [{try_lock: x}, {unlock: x}, {lock: y}, {lock: y}]
+  c/1: [{unlock: y}, {unlock: y}, {unlock: y}, {lock: y}, {unlock: y}]
+faults:
+  - {when: {}, until: 1m0s, do: hold}
+`},
+	{"R-2099", "liveness", "redisson-fair@3.4.2", `
+network: {latency: 1ms}
+processes: {a: {threads: 2}, b: {}}
+steps:
+  a/1: [{try_lock: x}]
+  a/2: [{lock: x}]
+  b/1: [{lock: x}]
+faults:
+  - {at: 1s, crash: a}
+`},
+	{"R-4705", "liveness", "redisson-fair@3.11.0, redisson-fair@3.12.4", `
+network: {latency: 1ms}
+processes: {b: {}, c: {}, d: {}}
+steps:
+  b/1: [{sleep: 1s}, {lock: x}]
+  c/1: [{sleep: 0s}, {lock: {name: x, lease: 1s}}]
+  d/1: [{lock: {name: x, lease: 2s}}]
+`},
+	{"R-fair-zero-wait-behind-dead", "traffic", "redisson-fair@3.43.0, redisson-fair@4.7.0", `
+network: {latency: 10ms}
+processes: {a: {threads: 2, client: {fair_wait: 1s}}, b: {}}
+steps:
+  a/1: [{sleep: 1ms}, close]
+  a/2: [{at: 0s}, {lock: y}]
+  b/1: [{lock: y}, {unlock: y}, {lock: y}, {unlock: y}]
+`},
 }
 
 func TestDefectsAreNamed(t *testing.T) {
@@ -969,6 +1098,9 @@ func TestDefectsHaveStories(t *testing.T) {
 			t.Errorf("%q is the row %s, which is none", d.ID, d.Row)
 		}
 		rows[d.Row] = true
+		if !slices.ContainsFunc(stories, func(s story) bool { return s.id == d.ID }) {
+			t.Errorf("no story in this file shows %s", d.ID)
+		}
 	}
 	for row, told := range rows {
 		if !told {

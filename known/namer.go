@@ -50,7 +50,7 @@ func (n *Namer) Name(f judges.Finding) Named {
 		}
 		return n.explain(c)
 	}
-	if f.Judge == model.JudgeLinearizable && c.FreeUnlock() != nil {
+	if f.Judge == model.JudgeLinearizable {
 		if rest := c.Hidden(); len(rest) > 0 {
 			return n.explain(rest[0])
 		}

@@ -216,6 +216,14 @@ func without(rec *model.Record, c Cause) *model.Record {
 	return out
 }
 
+// overlaps names, by defect, the second defect whose cause each of its stories has, too. There
+// the order of the list decides, and other findings of the story are not compared.
+var overlaps = map[string]string{
+	"R-5623":                 "R-partial-unlock-lease", // the object of the unlock has the watchdog's lease
+	"R-watchdog-level-taken": "R-watchdog-levels-left", // the hold ended by another hand
+	"R-fair-ghost":           "R-fair-sleeps-unqueued", // the waiter behind the ghost lost its place
+}
+
 // A story of one defect is a record that looks like those of all others that the same
 // judge sees on the same lock, and must not be one of them. So the order of the list names
 // no finding: the list from its end gives each the same name.
@@ -230,10 +238,10 @@ func TestAStoryIsOfOneDefect(t *testing.T) {
 				v := runStory(t, h, c, lock)
 				forth, back := NewNamer(h, v, All), NewNamer(h, v, backward)
 				for _, f := range v.Findings {
-					if f.Class != judges.ClassBug {
+					if f.Class != judges.ClassBug || overlaps[c.id] != "" && f.Judge != c.judge {
 						continue
 					}
-					if a, b := forth.Name(f).ID, back.Name(f).ID; a != b {
+					if a, b := forth.Name(f).ID, back.Name(f).ID; a != b && overlaps[a] != b {
 						t.Errorf("%s: %s\nis named %q, and %q by the list from its end", f.Judge, f.Why, a, b)
 					}
 				}
@@ -272,6 +280,51 @@ steps:
     - lock: {name: x, lease: 5s}
     - {unlock: x}
     - {unlock: x}
+`}},
+	// The misdelete is over. The answer to an unlock of an own hold was late.
+	{"SETNX-misdelete", story{"SETNX-unlock-resend", "hold-count", "setnx-del", `
+processes: {a: {client: {response_timeout: 80ms, retry_attempts: 1}}, b: {}}
+steps:
+  a/1: [{at: 1s}, {try_lock: x}, {unlock: x}, {at: 10s}, {try_lock: x}, {unlock: x}]
+  b/1: [{lock: x}, {at: 2s}, {unlock: x}]
+faults:
+  - {when: {process: a, script: unlock, direction: reply, nth: 2}, do: delay, for: 100ms}
+`}},
+	{"SETNX-misdelete", story{"late-unlock", "mutual-exclusion", "setnx-del", `
+network: {latency: 1ms}
+processes: {a: {}, b: {}}
+steps:
+  a/1: [{at: 1s}, {try_lock: x}, {unlock: x}, {at: 10s}, {lock: {name: x, lease: 4s}}, {unlock: x}, {at: 15s}, {lock: {name: x, lease: 30s}}, {at: 30s}]
+  b/1: [{lock: x}, {at: 2s}, {unlock: x}, {at: 22s}, {try_lock: x}]
+faults:
+  - {when: {process: a, script: unlock, direction: request, nth: 2}, do: delay, for: 10s}
+`}},
+	// The owner that entered again has given up the hold. A late unlock ended a later one.
+	{"STRING-reentry", story{"late-unlock", "mutual-exclusion", "string-reentrant", `
+network: {latency: 1ms}
+processes: {a: {}, b: {}}
+steps:
+  a/1: [{lock: x}, {lock: x}, {unlock: x}, {unlock: x}, {at: 10s}, {lock: {name: x, lease: 4s}}, {unlock: x}, {at: 15s}, {lock: {name: x, lease: 30s}}, {at: 30s}]
+  b/1: [{at: 22s}, {try_lock: x}]
+faults:
+  - {when: {script: unlock, direction: request, nth: 3}, do: delay, for: 10s}
+`}},
+	// The unlock of the free lock was before. The attempt to lock was sent again.
+	{"R-fair-free-unlock", story{"R-6025", "hold-count", "redisson-fair@3.21.3", `
+processes: {a: {client: {response_timeout: 80ms, retry_attempts: 1}}}
+steps:
+  a/1: [{unlock: x}, {at: 1s}, {try_lock: x}]
+faults:
+  - {when: {script: acquire, direction: reply, nth: 1}, do: delay, for: 100ms}
+`}},
+	// When the unlock of the free lock is refused, a force_unlock that ran twice is left.
+	{"R-fair-free-unlock", story{"R-force-unlock-resend", "linearizable", "redisson-fair@4.7.0", `
+processes: {a: {}, b: {}}
+steps:
+  a/1: [{unlock: x}, {at: 1s}, {lock: x}]
+  b/1: [{at: 2s}, {force_unlock: x}]
+faults:
+  - {when: {script: force_unlock, direction: reply, nth: 1}, do: drop}
 `}},
 }
 

@@ -4,6 +4,7 @@ package bare
 
 import (
 	"slices"
+	"time"
 
 	"lockstep/known/defect"
 	"lockstep/model"
@@ -28,14 +29,15 @@ var (
 	anyBare    = among("setnx-del", "setnx-get-del", "setnx-cad", "string-reentrant")
 )
 
-// misdeleted finds the command that ended another owner's hold before the harm was done.
+// misdeleted finds the command that ended another owner's hold and so did the harm of the
+// finding.
 func misdeleted(c *defect.Case) *defect.Cause {
 	for _, f := range c.Verdict.Findings {
-		if f.Judge != model.JudgeMisdelete || f.AtNs > c.Until() || c.Lock != "" && f.Lock != c.Lock {
+		if f.Judge != model.JudgeMisdelete {
 			continue
 		}
 		for _, s := range c.Changes(f.Lock) {
-			if s.AtNs == f.AtNs && s.By != nil {
+			if s.AtNs == f.AtNs && s.Ended() && s.MadeFor(f.Thread) && harmed(c, s) {
 				return defect.ByChange(defect.EndedOthersHold, s)
 			}
 		}
@@ -43,15 +45,79 @@ func misdeleted(c *defect.Case) *defect.Cause {
 	return nil
 }
 
-// enteredAgain finds an acquire that ran for the owner that held the lock already.
+// harmed reports whether the command that ended a hold did the harm of the finding. The
+// finding is about this command, or about the loss that it made, or about a call during the
+// time in which the owner still counted on the hold.
+func harmed(c *defect.Case, s *trace.Change) bool {
+	switch loss := c.Finding.Loss; {
+	case c.Judged(model.JudgeMisdelete):
+		return s.Lock == c.Lock && s.AtNs == c.AtNs && s.MadeFor(c.Who)
+	case c.Judged(model.JudgeLinearizable):
+		return s.Lock == c.Lock && s.AtNs <= c.Until() && c.AtNs <= countedOnUntil(c, s.AtNs, s.Before)
+	default:
+		return loss != nil && loss.Cause == model.LossEnded && loss.Lock == s.Lock && loss.Msg == s.By.Msg
+	}
+}
+
+// countedOnUntil returns the instant until which the calls of the owner say that it has the hold
+// that the server held at an instant. That is the return of the unlock of its last level, or the
+// end of a lease that the owner asked for.
+func countedOnUntil(c *defect.Case, at int64, hold *model.LockState) int64 {
+	until, levels := trace.Never, 0
+	for _, o := range c.CallsOn(c.Lock) {
+		switch {
+		case o.Caller != hold.Owner:
+		case o.Action.Acquires() && (o.Outcome == model.Granted || o.Outcome == model.Unknown):
+			levels++
+			switch {
+			case o.AtNs > at:
+			case o.LeaseNs > 0 && hold.ExpiresMs >= 0:
+				until = (hold.ExpiresMs + 1) * int64(time.Millisecond)
+			default:
+				until = trace.Never
+			}
+		case o.Action == model.ActUnlock && (o.Outcome == model.Released || o.Outcome == model.StillHeld || o.Outcome == model.NotHeld):
+			if levels = max(0, levels-1); levels == 0 && o.ReturnedNs() >= at {
+				return min(until, o.ReturnedNs())
+			}
+		}
+	}
+	return until
+}
+
+// enteredAgain finds an acquire that ran for the owner that held the lock already. The finding is
+// about the hold that the owner entered again, or about a call during the time in which the owner
+// counted on it.
 func enteredAgain(c *defect.Case) *defect.Cause {
 	m := c.CommandThat(model.RoleAcquire, func(m *trace.Command) bool {
-		return m.Executed != nil && m.Executed.AtNs <= c.Until() && m.Before(c.Lock).Owner != "" && slices.Contains(m.Owners, m.Before(c.Lock).Owner)
+		if m.Executed == nil || m.Executed.AtNs > c.Until() {
+			return false
+		}
+		hold := m.Before(c.Lock)
+		if hold.Owner == "" || !slices.Contains(m.Owners, hold.Owner) {
+			return false
+		}
+		if c.Judged(model.JudgeLinearizable) {
+			return c.AtNs <= countedOnUntil(c, m.Executed.AtNs, m.After(c.Lock))
+		}
+		return hold.Owner == c.Who && ofLastHold(c, m)
 	})
 	if m == nil {
 		return nil
 	}
 	return defect.ByCommands(defect.SecondEntry, m)
+}
+
+// ofLastHold reports whether a command ran during the hold that the thread of the case had, or
+// lost, last.
+func ofLastHold(c *defect.Case, m *trace.Command) bool {
+	began := int64(0)
+	for _, s := range c.Changes(c.Lock) {
+		if loss := c.Finding.Loss; s.AtNs <= c.Until() && (loss == nil || s.AtNs < loss.AtNs) && s.Started() && s.After.Owner == c.Who {
+			began = s.AtNs
+		}
+	}
+	return began <= m.Executed.AtNs && (c.Finding.Loss == nil || m.Executed.AtNs <= c.Finding.Loss.AtNs)
 }
 
 // foundItself finds a command that met the hold that an earlier command of its call had
@@ -102,7 +168,7 @@ var Defects = []defect.Defect{
 		ID:      "SETNX-misdelete",
 		Title:   "DEL takes whatever hold is there when it arrives, and what follows from it",
 		Story:   "A holder works past its lease, the key goes to another, and the holder's DEL removes that one's key: the misdelete. A comparison before it does not help when the lease ends between GET and DEL. The lock is to blame: compare and delete must be one script.",
-		Judges:  model.Judges,
+		Judges:  []string{model.JudgeMutualExclusion, model.JudgeMisdelete, model.JudgeLinearizable, model.JudgeWorkload},
 		Applies: deletesAny,
 		Cause:   misdeleted,
 	},

@@ -19,6 +19,8 @@ type Case struct {
 	Who     string      // the thread that the finding is about, as process/thread
 	Call    *trace.Call // the call that the finding is about; nil: none
 	AtNs    int64       // when the harm was done
+
+	hidden *[]*Case // what Hidden returns; nil until somebody asks
 }
 
 // NewCase returns the case of a finding of a run.

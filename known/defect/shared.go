@@ -74,11 +74,14 @@ func (c *Case) LateUnlock() *Cause {
 }
 
 // FreeUnlock finds an unlock that found the lock free and was answered as if its thread had
-// held the lock. For a finding of linearizability any unlock counts. For other findings only
-// earlier unlocks of the case's thread count.
+// held the lock. A finding of linearizability rests on such unlocks, earlier and later ones, if
+// none is left when they are refused. Any other finding must be about the unlock itself.
 func (c *Case) FreeUnlock() *Cause {
-	for _, o := range c.Calls {
-		if o.Lock == c.Lock && (c.Judged(model.JudgeLinearizable) || o.AtNs <= c.Until() && o.Caller == c.Who) {
+	if c.Judged(model.JudgeLinearizable) && len(c.Hidden()) > 0 {
+		return nil
+	}
+	for _, o := range c.CallsOn(c.Lock) {
+		if c.Judged(model.JudgeLinearizable) || o == c.Call {
 			if m := FoundFree(o); m != nil {
 				return ByCommands(FreeUnlock, m)
 			}
@@ -107,8 +110,21 @@ func FoundFree(o *trace.Call) *trace.Command {
 }
 
 // Hidden judges linearizability again as if each unlock of a free lock had been refused. It
-// returns the cases that it finds. Such unlocks can hide other findings.
-func (c *Case) Hidden() (out []*Case) {
+// returns the cases that it finds. Such unlocks can hide other findings. It returns nil if the
+// lock has no such unlock.
+func (c *Case) Hidden() []*Case {
+	if c.hidden != nil {
+		return *c.hidden
+	}
+	out := c.judgedRefused()
+	c.hidden = &out
+	return out
+}
+
+func (c *Case) judgedRefused() (out []*Case) {
+	if !slices.ContainsFunc(c.CallsOn(c.Lock), func(o *trace.Call) bool { return FoundFree(o) != nil }) {
+		return nil
+	}
 	refused := &model.Record{Params: c.Record.Params, Events: slices.Clone(c.Record.Events)}
 	for i := range refused.Events {
 		if e := &refused.Events[i]; e.Kind == model.KindReturn && FoundFree(c.Calls[e.Op-1]) != nil {
