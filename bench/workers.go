@@ -84,10 +84,10 @@ func (b *bench) workers() (section, error) {
 	}
 	r := ratioOf(costs[0], costs[1], wallOf)
 	s := section{
-		title: "Workers",
-		text:  []string{fmt.Sprintf("Runs a second, by the clock, of `%s` on one worker and on two; both play the same %d runs.", campaign().String(), n*explore.FamilyRuns)},
-		head:  []string{"", "runs a second", "ratio"},
-		goals: []goal{atLeast("two workers against one", 1.8, r.median, r.String(),
+		Title: "Workers",
+		Text:  []string{fmt.Sprintf("Runs a second, by the clock, of `%s` on one worker and on two; both play the same %d runs.", campaign().String(), n*explore.FamilyRuns)},
+		Head:  []string{"", "runs a second", "ratio"},
+		Goals: []goal{atLeast("two workers against one", 1.8, r.median, r.String(),
 			"A worker plays families of runs and asks nobody meanwhile. What two take from each other was not found: the same two as programs of their own, without a campaign, would tell.")},
 	}
 	for i, name := range []string{"one worker", "two workers"} {
@@ -119,9 +119,9 @@ func peak(pid int) (float64, error) {
 func (b *bench) memory() (section, error) {
 	first, last := max(1, b.count(1000)/explore.FamilyRuns), max(2, b.count(10_000)/explore.FamilyRuns)
 	s := section{
-		title: "Memory",
-		text:  []string{fmt.Sprintf("The most memory that a worker had (VmHWM), after so many runs of `%s`.", campaign().String())},
-		head:  []string{"runs", "peak", "by the clock"},
+		Title: "Memory",
+		Text:  []string{fmt.Sprintf("The most memory that a worker had (VmHWM), after so many runs of `%s`.", campaign().String())},
+		Head:  []string{"runs", "peak", "by the clock"},
 	}
 	a, err := b.away()
 	if err != nil {
@@ -145,7 +145,7 @@ func (b *bench) memory() (section, error) {
 		s.row(strconv.Itoa(runs[len(runs)-1]), size(most), span(float64(time.Since(begun))))
 	}
 	r := peaks[3] / peaks[1]
-	s.goals = []goal{atMost(fmt.Sprintf("a worker's peak after %d runs against that after %d", runs[4], runs[2]), 1.1, r, "", digits(r),
+	s.Goals = []goal{atMost(fmt.Sprintf("a worker's peak after %d runs against that after %d", runs[4], runs[2]), 1.1, r, "", digits(r),
 		"The largest run so far sets it: nothing of a run is kept, but the collector sleeps while one is under way.")}
 	return s, nil
 }
