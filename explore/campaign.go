@@ -63,8 +63,11 @@ type Progress struct {
 	Played   int // of Runs, those that this start has played
 	Steps    int64
 	States   int // new ones
-	Groups   int
-	Died     int
+	// CellsMet is the number of cells that faults met, and CellsOf of those that they met or
+	// could have met. A campaign without faults has none.
+	CellsMet, CellsOf int
+	Groups            int
+	Died              int
 }
 
 // The files in the folder of a campaign: the plan, the runs, and the result, which other
@@ -124,7 +127,7 @@ func (c *Campaign) Run() (runs []Run, complete bool, err error) {
 	}
 
 	w := &writer{
-		out: log, c: c, runs: before, states: map[uint64]bool{}, ending: newEnding(c.Plan), progress: Progress{Of: c.size()},
+		out: log, c: c, runs: before, states: map[uint64]bool{}, cells: cellSet{all: map[int]bool{}}, ending: newEnding(c.Plan), progress: Progress{Of: c.size()},
 		found: &foundRecordings{dir: c.Dir, best: map[string]foundRun{}},
 	}
 	byFamily := map[int][]Run{}
@@ -491,6 +494,7 @@ type writer struct {
 	runs     []Run
 	found    *foundRecordings
 	states   map[uint64]bool
+	cells    cellSet // of the runs in the order in which they end
 	ending   *ending
 	progress Progress
 }
@@ -536,6 +540,8 @@ func (w *writer) count(r Run) {
 		w.states[s] = true
 	}
 	w.progress.States = len(w.states)
+	w.cells.add(r)
+	w.progress.CellsMet, w.progress.CellsOf = w.cells.met, len(w.cells.all)
 	if r.Died {
 		w.progress.Died++
 	}
