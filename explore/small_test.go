@@ -227,8 +227,11 @@ func TestALongRunStaysAsItWasFound(t *testing.T) {
 	s := Shrinking{Stop: t.Context(), Player: func() (Player, error) { return nil, errors.New("a worker was asked") }}
 	for steps, want := range map[int64]bool{shrink.LongestRun: false, shrink.LongestRun + 1: true} {
 		small, err := s.one(ShrinkTask{Run: Run{Index: 7, Steps: steps}})
-		if found := err == nil && small.Run == 7 && !small.Unfinished; found != want {
+		if found := err == nil && small.Run == 7 && !small.Unfinished && small.TooLong; found != want {
 			t.Errorf("%d steps: %+v, %v", steps, small, err)
+		}
+		if said := strings.Contains(small.Shrinking(), "more than 40000 steps"); said != want {
+			t.Errorf("%d steps: it says %q", steps, small.Shrinking())
 		}
 	}
 }

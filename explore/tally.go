@@ -168,6 +168,7 @@ type jsonGroup struct {
 	// Seeded is Shrunk.Seeded, and Unfinished is Shrunk.Unfinished.
 	Seeded     bool `json:"seeded,omitempty"`
 	Unfinished bool `json:"unfinished,omitempty"`
+	TooLong    bool `json:"too_long,omitempty"` // Shrunk.TooLong
 }
 
 type jsonTotal struct {
@@ -199,7 +200,7 @@ func (o Tally) WriteJSON(w io.Writer, small []Shrunk) error {
 		err := enc.Encode(jsonGroup{
 			Group: g.folder(), Judge: g.Judge, Class: g.Class, Op: g.Op, Faults: g.Faults, Origin: g.Origin, Cause: s.Cause, Runs: g.Count,
 			MedianRuns: o.Medians[g.Defect], FirstSeed: g.First.Seed, Size: s.Size, Why: s.Why, Parting: s.Parting, Recording: g.Recording(s),
-			Seeded: s.Seeded, Unfinished: s.Unfinished,
+			Seeded: s.Seeded, Unfinished: s.Unfinished, TooLong: s.TooLong,
 		})
 		if err != nil {
 			return err
@@ -266,6 +267,9 @@ func WriteTally(dir, program string, o Tally, small []Shrunk) error {
 		class, why := string(g.Class), s.Why
 		if cause := s.CauseText(); cause != "" {
 			why += "; cause: " + cause
+		}
+		if s.TooLong {
+			why += "; " + s.Shrinking()
 		}
 		switch {
 		case g.Defect != "":

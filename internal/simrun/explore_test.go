@@ -274,6 +274,13 @@ func TestTheExitCodeOfACampaignThatWasCutShort(t *testing.T) {
 	}
 }
 
+func TestTheWordsOfWhatShrinkingCosts(t *testing.T) {
+	const want = "4 of 5 failures small, each within 600 runs of smaller scenarios, 10s at most; a failure of a run of more than 40000 steps stays as it was found"
+	if got := shrinkingCost(explore.ShrinkProgress{Done: 1, Begun: 2, Of: 5}, shrinkBudget, ", 10s at most"); got != want {
+		t.Errorf("%s\nwant\n%s", got, want)
+	}
+}
+
 func TestTheWordsOfACampaignThatWasCutShort(t *testing.T) {
 	o := explore.Tally{Plan: explore.Plan{Runs: 90}, Runs: 50, Missing: 40, Unfinished: 1, Groups: make([]explore.Found, 3)}
 	if got, want := cutShort(o, "interrupted", true), "interrupted after 50 of 90 runs, with 1 of 3 failures not made small yet. The same command goes on from there"; got != want {
