@@ -625,9 +625,31 @@ func tallyCode(o explore.Tally, inTime bool) int {
 	return exitOK
 }
 
+// neverMost is the number of empty cells that the terminal names.
+const neverMost = 4
+
+// neverMet names cells that the campaign never met, and says where all of them are; "": it met
+// all, or has none.
+func neverMet(o explore.Tally, dir string) string {
+	if o.Cells == nil {
+		return ""
+	}
+	text := o.Cells.NeverMet(neverMost)
+	switch {
+	case text == "":
+		return ""
+	case dir == "":
+		return text + " (--out DIR writes a table, and --json has all)"
+	}
+	return fmt.Sprintf("%s (table: %s)", text, filepath.Join(dir, "verdicts.md"))
+}
+
 // tally prints the totals of a campaign and the failures that it found.
 func (a *app) tally(o explore.Tally, small []explore.Shrunk, dir string) {
 	fmt.Fprint(a.out, wrap(o.Total(), "", 100))
+	if text := neverMet(o, dir); text != "" && !a.quiet {
+		fmt.Fprint(a.out, wrap(text, "    ", 100))
+	}
 	for i, g := range o.Groups {
 		if a.quiet && g.Class != judges.ClassBug {
 			continue
