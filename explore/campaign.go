@@ -127,7 +127,7 @@ func (c *Campaign) Run() (runs []Run, complete bool, err error) {
 	}
 
 	w := &writer{
-		out: log, c: c, runs: before, states: map[uint64]bool{}, cells: cellSet{all: map[int]bool{}}, ending: newEnding(c.Plan), progress: Progress{Of: c.size()},
+		out: log, c: c, runs: before, states: map[uint64]bool{}, ending: newEnding(c.Plan), progress: Progress{Of: c.size()},
 		found: &foundRecordings{dir: c.Dir, best: map[string]foundRun{}},
 	}
 	byFamily := map[int][]Run{}

@@ -25,10 +25,10 @@ type ending struct {
 }
 
 func newEnding(p Plan) *ending {
-	return &ending{plan: p, later: map[int]Run{}, cells: cellSet{all: map[int]bool{}}}
+	return &ending{plan: p, later: map[int]Run{}}
 }
 
-// A cellSet has the cells of some runs.
+// A cellSet has the cells of some runs. The zero value is empty.
 type cellSet struct {
 	all map[int]bool // the codes of the cells that runs met, with true, or could have met, with false
 	met int          // of all, those that runs met
@@ -37,6 +37,9 @@ type cellSet struct {
 // add adds the cells of a run. It reports whether one of them is new: the first run met it, or
 // could have met it.
 func (s *cellSet) add(r Run) (fresh bool) {
+	if s.all == nil {
+		s.all = map[int]bool{}
+	}
 	for _, code := range r.Open {
 		if _, known := s.all[code]; !known {
 			s.all[code] = false
