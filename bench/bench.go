@@ -24,6 +24,7 @@ var parts = []part{
 	{"hour", (*bench).hour, false},
 	{"workers", (*bench).workers, false},
 	{"memory", (*bench).memory, false},
+	{"shrinking", (*bench).shrinking, false},
 	{"real-time", (*bench).realTime, false},
 	{"lock", (*bench).lock, false},
 	{"growth", (*bench).growth, false},

@@ -22,7 +22,7 @@ func TestBenchRefusesWhatItCannotDo(t *testing.T) {
 		args []string
 		want string
 	}{
-		{[]string{"--only", "steps"}, `there is no part "steps"; did you mean "step"? known: step, schedule, run, hour, workers, memory, real-time, lock, growth`},
+		{[]string{"--only", "steps"}, `there is no part "steps"; did you mean "step"? known: step, schedule, run, hour, workers, memory, shrinking, real-time, lock, growth`},
 		{[]string{"--rounds", "0"}, "bench: --rounds 0: from 1 to 1000"},
 		{[]string{"step"}, `"step" is no option; bench takes options only`},
 		{[]string{"--out", "nowhere/at/all.md"}, "there is no folder nowhere/at"},
@@ -47,8 +47,8 @@ func TestBenchWritesWhatItMeasured(t *testing.T) {
 	parts := "hour"
 	wants := []string{"* processor: ", "* Go: ", "* redis-server: ", "* Java: ", "| IdleHour | at most 20.0 ms | ", "times real time"}
 	if longtest.Asked() {
-		parts = "hour,workers,memory"
-		wants = append(wants, "| two workers against one | at least 1.80 | ", "| 500 | ")
+		parts = "hour,workers,memory,shrinking"
+		wants = append(wants, "| two workers against one | at least 1.80 | ", "| 500 | ", "| the most memory of a worker that makes a failure small | at most 512 MiB | ")
 	}
 	t.Chdir("../..")
 	file := filepath.Join(t.TempDir(), "performance.md")
