@@ -87,6 +87,23 @@ func TestEveryLinkLeadsSomewhere(t *testing.T) {
 	}
 }
 
+// A document names the source files by their paths from the root, and they are there.
+func TestTheFilesThatDocumentsNameAreThere(t *testing.T) {
+	file := regexp.MustCompile("`([A-Za-z0-9_.-]+/[A-Za-z0-9_./-]+\\.(?:go|lua))`")
+	files := 0
+	for _, page := range documents(t) {
+		for _, m := range file.FindAllStringSubmatch(fence.ReplaceAllString(text(t, page), ""), -1) {
+			files++
+			if _, err := os.Stat(m[1]); err != nil {
+				t.Errorf("%s: there is no %s", page, m[1])
+			}
+		}
+	}
+	if files < 20 {
+		t.Errorf("only %d files were found", files)
+	}
+}
+
 // The table of contents names every document.
 func TestTheTableOfContentsIsWhole(t *testing.T) {
 	contents := text(t, "docs/README.md")

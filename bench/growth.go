@@ -73,9 +73,9 @@ const linear = 1.15
 
 func (b *bench) growth() (section, error) {
 	s := section{
-		title: "How cost grows",
-		text:  []string{"One run of each size; processor time of playing it and of judging it. The law is a power through the upper half of the sizes."},
-		head:  []string{"", "n", "played", "judged", "for each n", "events", "steps", "verdict"},
+		Title: "How cost grows",
+		Text:  []string{"One run of each size; processor time of playing it and of judging it. The law is a power through the upper half of the sizes."},
+		Head:  []string{"", "n", "played", "judged", "for each n", "events", "steps", "verdict"},
 	}
 	for _, c := range curves {
 		sizes := c.sizes
@@ -108,7 +108,7 @@ func (b *bench) growth() (section, error) {
 		if max(play, judge) > linear {
 			text += " " + c.why
 		}
-		s.after = append(s.after, strings.Join(append([]string{text}, undecided...), " "))
+		s.After = append(s.After, strings.Join(append([]string{text}, undecided...), " "))
 	}
 	return s, nil
 }

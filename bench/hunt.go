@@ -1,6 +1,7 @@
 package bench
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
@@ -108,34 +109,103 @@ func bugsOfRow(h *sim.Host, sc *scenarios.Scenario) (bugs []explore.Bug, err err
 	return bugs, nil
 }
 
+// hunted has the hunts of one bug with one strategy, by seed, from 1.
+type hunted struct {
+	Bug      string          `json:"bug"`
+	Lock     string          `json:"lock"`
+	Strategy string          `json:"strategy"`
+	Used     []time.Duration `json:"used_ns"` // of processors
+	Runs     []int           `json:"runs"`    // 0: the hunt did not meet the bug
+}
+
+// medians returns the medians of the processor time and of the runs; runs is 0 if half of the
+// seeds or more did not meet the bug.
+func (h hunted) medians() (used time.Duration, runs int) {
+	order := make([]int, len(h.Used))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortStableFunc(order, func(i, k int) int { return cmp.Compare(h.Used[i], h.Used[k]) })
+	middle := order[len(order)/2]
+	return h.Used[middle], h.Runs[middle]
+}
+
+// keepHunts is the processor time after which the hunts so far are kept: an interrupt loses no
+// more, and the hunt that was under way.
+const keepHunts = 10 * time.Second
+
 // hunt measures how soon campaigns with all faults meet each bug.
 func (b *bench) hunt() (section, error) {
 	limit := huntTime
 	if b.Quick {
 		limit /= 20
 	}
-	s := section{
-		title: "Time to bug",
-		text: []string{fmt.Sprintf("Processor time (and runs) until a campaign first meets the bug, in the median of %d seeds; nobody tells it which fault to use: "+
-			"all faults, profile full. Draws of the strategy plain are independent; it is the baseline. A hunt ends after %v of processors: a cell with > has a median beyond that.", b.Rounds, limit)},
-		head: append([]string{"bug", "lock"}, huntStrategies...),
-	}
-	all, err := quarries(b.Host)
+	quarries, err := quarries(b.Host)
 	if err != nil {
-		return s, err
+		return section{}, err
+	}
+	return b.huntEach(quarries, limit, keepHunts)
+}
+
+// huntEach hunts each quarry with each strategy and each seed. It goes on where an earlier call
+// was interrupted, and keeps what it has whenever it has used so much processor time.
+func (b *bench) huntEach(quarries []quarry, limit, keep time.Duration) (section, error) {
+	var all []hunted
+	kept := processorTime()
+	for i, q := range quarries {
+		if b.Progress != nil {
+			b.Progress(fmt.Sprintf("hunt %d of %d: %s", i+1, len(quarries), q.name))
+		}
+		for _, name := range huntStrategies {
+			h := hunted{Bug: q.name, Lock: q.lock, Strategy: name}
+			if b.earlier != nil {
+				if i := slices.IndexFunc(b.earlier.Hunted, func(e hunted) bool { return e.Bug == q.name && e.Lock == q.lock && e.Strategy == name }); i >= 0 {
+					h = b.earlier.Hunted[i]
+				}
+			}
+			all = append(all, h)
+			for len(h.Runs) < b.Rounds {
+				used, runs, err := b.huntOnce(q, name, uint64(len(h.Runs)+1), limit)
+				if err != nil {
+					return section{}, fmt.Errorf("%s: %w", q.name, err)
+				}
+				h.Used, h.Runs = append(h.Used, used), append(h.Runs, runs)
+				all[len(all)-1] = h
+				if now := processorTime(); now-kept >= keep && b.keep != nil {
+					if err := b.keep(b.huntSection(all, len(quarries), limit), slices.Clone(all)); err != nil {
+						return section{}, err
+					}
+					kept = now
+				}
+			}
+		}
+	}
+	if b.keep != nil {
+		if err := b.keep(b.huntSection(all, len(quarries), limit), all); err != nil {
+			return section{}, err
+		}
+	}
+	return b.huntSection(all, len(quarries), limit), nil
+}
+
+// huntSection returns the section of the bugs that were hunted with each strategy and seed. It
+// has no goals before all bugs were.
+func (b *bench) huntSection(all []hunted, bugs int, limit time.Duration) section {
+	s := section{
+		Title: "Time to bug",
+		Text: []string{fmt.Sprintf("Processor time (and runs) until a campaign first meets the bug, in the median of %d seeds; nobody tells it which fault to use: "+
+			"all faults, profile full. Draws of the strategy plain are independent; it is the baseline. A hunt ends after %v of processors: a cell with > has a median beyond that.", b.Rounds, limit)},
+		Head: append([]string{"bug", "lock"}, huntStrategies...),
 	}
 	sums := make([]float64, len(huntStrategies))
 	missed := make([]int, len(huntStrategies))
-	for i, q := range all {
-		if b.Progress != nil {
-			b.Progress(fmt.Sprintf("hunt %d of %d: %s", i+1, len(all), q.name))
+	for row := range slices.Chunk(all, len(huntStrategies)) {
+		if last := row[len(row)-1]; len(row) < len(huntStrategies) || len(last.Runs) < b.Rounds {
+			break
 		}
-		cells := []string{q.name, q.lock}
-		for k, name := range huntStrategies {
-			used, runs, err := b.hunts(q, name, limit)
-			if err != nil {
-				return s, fmt.Errorf("%s: %w", q.name, err)
-			}
+		cells := []string{row[0].Bug, row[0].Lock}
+		for k, h := range row {
+			used, runs := h.medians()
 			sums[k] += float64(used)
 			if runs == 0 {
 				missed[k]++
@@ -146,40 +216,30 @@ func (b *bench) hunt() (section, error) {
 		}
 		s.row(cells...)
 	}
+	if len(s.Rows) < bugs {
+		s.After = append(s.After, fmt.Sprintf("%d of %d bugs were hunted.", len(s.Rows), bugs))
+		return s
+	}
 	var told []string
 	for k, name := range huntStrategies {
-		told = append(told, fmt.Sprintf("%s %s, %d of %d not met", name, span(sums[k]), missed[k], len(all)))
+		told = append(told, fmt.Sprintf("%s %s, %d of %d not met", name, span(sums[k]), missed[k], bugs))
 	}
-	s.after = append(s.after, "Sum of the medians, a bug that is not met counted with the limit: "+strings.Join(told, "; ")+".")
+	s.After = append(s.After, "Sum of the medians, a bug that is not met counted with the limit: "+strings.Join(told, "; ")+".")
 	best := slices.Index(sums, slices.Min(sums))
-	s.goals = append(s.goals,
+	s.Goals = append(s.Goals,
 		atMost("sum of the medians, of the best strategy, relative to the baseline", 0.2, sums[best]/sums[0], "", digits(sums[best]/sums[0])+" ("+huntStrategies[best]+")", ""),
-		goal{"bugs that the best strategy meets", strconv.Itoa(len(all)), strconv.Itoa(len(all) - missed[best]), missed[best] == 0, "The table names them."})
-	return s, nil
+		goal{"bugs that the best strategy meets", strconv.Itoa(bugs), strconv.Itoa(bugs - missed[best]), missed[best] == 0, "The table names them."})
+	return s
 }
 
-// hunts looks for a bug with each seed. It returns the medians of the processor time and of
-// the runs; runs is 0 if half of the seeds or more did not meet it.
-func (b *bench) hunts(q quarry, name string, limit time.Duration) (used time.Duration, runs int, err error) {
-	type hunted struct {
-		used time.Duration
-		runs int
+// huntOnce looks for a bug with one seed. It returns the processor time and the runs until the
+// bug is met, or the limit and 0 if it is not.
+func (b *bench) huntOnce(q quarry, name string, seed uint64, limit time.Duration) (used time.Duration, runs int, err error) {
+	p := explore.Plan{World: sim.Version, Lock: q.lock, Faults: draw.Classes, Profile: draw.Full, Strategy: name, Depth: 3, Seed: seed, Runs: huntRuns}
+	begun := processorTime()
+	runs, err = q.seek(b.Host, p, func() bool { return processorTime()-begun > limit })
+	if err != nil || runs == 0 {
+		return limit, 0, err
 	}
-	var all []hunted
-	for seed := range b.Rounds {
-		p := explore.Plan{World: sim.Version, Lock: q.lock, Faults: draw.Classes, Profile: draw.Full, Strategy: name, Depth: 3, Seed: uint64(seed + 1), Runs: huntRuns}
-		begun := processorTime()
-		n, err := q.seek(b.Host, p, func() bool { return processorTime()-begun > limit })
-		if err != nil {
-			return 0, 0, err
-		}
-		one := hunted{processorTime() - begun, n}
-		if n == 0 {
-			one.used = limit
-		}
-		all = append(all, one)
-	}
-	slices.SortFunc(all, func(x, y hunted) int { return int(x.used - y.used) })
-	middle := all[len(all)/2]
-	return middle.used, middle.runs, nil
+	return processorTime() - begun, runs, nil
 }

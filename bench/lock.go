@@ -277,10 +277,10 @@ func startServer() (dir string, server *redisserver.Server, stop func(), err err
 
 func (b *bench) lock() (section, error) {
 	s := section{
-		title: "Lock and unlock on a real server",
-		text: []string{"By the clock, on a redis-server on loopback. One client: a lock and an unlock, with nobody else there. Hand-over: one client waits while the other holds for 5 to 14 ms; " +
+		Title: "Lock and unlock on a real server",
+		Text: []string{"By the clock, on a redis-server on loopback. One client: a lock and an unlock, with nobody else there. Hand-over: one client waits while the other holds for 5 to 14 ms; " +
 			"from the call of its unlock to the return of the other's lock. The floor is two EVALSHA round trips of the port's acquire script by redis-benchmark on one connection."},
-		head: []string{"", "p50", "p90", "p99", "pairs a second", "p50 of the floor's", "hand-over p50", "p90", "p99"},
+		Head: []string{"", "p50", "p90", "p99", "pairs a second", "p50 of the floor's", "hand-over p50", "p90", "p99"},
 	}
 	dir, server, stop, err := startServer()
 	if server == nil {
@@ -290,7 +290,7 @@ func (b *bench) lock() (section, error) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(runtime.NumCPU())) // what a user of the locks has
 	parties, missing := b.parties(dir)
 	for _, m := range missing {
-		s.after = append(s.after, m+".")
+		s.After = append(s.After, m+".")
 	}
 	pairs, overs, warmup := b.count(2000), b.count(60), b.count(500)
 	alone, handed := make([][]time.Duration, len(parties)), make([][]time.Duration, len(parties))
@@ -321,7 +321,7 @@ func (b *bench) lock() (section, error) {
 		}
 	}
 	if noFloor != nil {
-		s.after = append(s.after, "There is nothing to compare with: "+noFloor.Error()+".")
+		s.After = append(s.After, "There is nothing to compare with: "+noFloor.Error()+".")
 	} else {
 		floor := median(floors, func(x float64) float64 { return x })
 		s.row("two EVALSHA by redis-benchmark", span(floor), "", "", digits(1e9/floor), "1", "", "", "")
@@ -355,11 +355,11 @@ func (b *bench) lock() (section, error) {
 		s.row(cells...)
 	}
 	if noFloor == nil {
-		s.goals = append(s.goals, atMost("lock and unlock, uncontended, against the floor", 1.15, port.median, "", port.String(),
+		s.Goals = append(s.Goals, atMost("lock and unlock, uncontended, against the floor", 1.15, port.median, "", port.String(),
 			"Two scripts through go-redis, the second line of the table, are what the port cannot go below; the rest is a goroutine for each command, as the library's executor has it, and the latch of an unlock, which is deleted behind the caller's back."))
 	}
 	if bestPoll > 0 {
-		s.goals = append(s.goals, atMost("hand-over (p50) against the fastest peer that polls", 1, portOver/bestPoll, "", digits(portOver/bestPoll),
+		s.Goals = append(s.Goals, atMost("hand-over (p50) against the fastest peer that polls", 1, portOver/bestPoll, "", digits(portOver/bestPoll),
 			"That peer asks a thousand times a second, and finds the lock free within a millisecond."))
 	}
 	return s, nil

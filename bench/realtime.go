@@ -39,9 +39,9 @@ func story(name string) (*scenarios.Scenario, *subject.Subject, error) {
 
 func (b *bench) realTime() (section, error) {
 	s := section{
-		title: "Against real time",
-		text:  []string{"The five stories in the world, and the same steps with the same locks on a redis-server in real time, side by side there. `inventory-small` is played without its pause, in both."},
-		head:  []string{"story", "lock", "in the world, by the clock", "real time", "factor", "wanted and got, for real"},
+		Title: "Against real time",
+		Text:  []string{"The five stories in the world, and the same steps with the same locks on a redis-server in real time, side by side there. `inventory-small` is played without its pause, in both."},
+		Head:  []string{"story", "lock", "in the world, by the clock", "real time", "factor", "wanted and got, for real"},
 	}
 	_, server, stop, err := startServer()
 	if server == nil {
@@ -66,7 +66,7 @@ func (b *bench) realTime() (section, error) {
 		pairs = append(pairs, p)
 	}
 	if b.Quick { // nobody waits a minute for a look
-		s.after = append(s.after, "Not played in real time with --quick.")
+		s.After = append(s.After, "Not played in real time with --quick.")
 	} else {
 		var done sync.WaitGroup
 		for _, p := range pairs {

@@ -1,6 +1,7 @@
 package bench
 
 import (
+	"bytes"
 	"math"
 	"os"
 	"strings"
@@ -72,11 +73,11 @@ func TestLengths(t *testing.T) {
 }
 
 func TestAGoalSaysByHowMuchItIsMissed(t *testing.T) {
-	r := report{sections: []section{{title: "S", goals: []goal{
+	r := report{all: []measurement{{Section: section{Title: "S", Goals: []goal{
 		atMost("a", 2, 3, "", "3.00", "Why a."), atLeast("b", 5, 4, "4.00", "Why b."), atMost("c", 20, 13, " ms", "13.0 ms", "Why c."),
-	}}}}
+	}}}}}
 	var b strings.Builder
-	if err := r.Write(&b, "command"); err != nil {
+	if err := r.WritePage(&b); err != nil {
 		t.Fatal(err)
 	}
 	for _, want := range []string{
@@ -90,14 +91,60 @@ func TestAGoalSaysByHowMuchItIsMissed(t *testing.T) {
 	}
 }
 
+// A call replaces the measurements of its own parts. The page has all of them, in the order of
+// the parts, and each says when, where and how it was measured.
+func TestAPageKeepsThePartsOfEarlierCalls(t *testing.T) {
+	var data bytes.Buffer
+	first := &report{}
+	for _, m := range []measurement{
+		{Part: "growth", Command: "bench", Machine: []string{"processor: old"}, Section: section{Title: "Growth", Rows: [][]string{{"a<b"}}, Head: []string{"n"}}},
+		{Part: "step", Command: "bench", Begun: time.Date(2026, 1, 2, 3, 4, 0, 0, time.UTC), Machine: []string{"processor: old"}, Section: section{Title: "Step", After: []string{"figures of old"}}},
+		{Part: "gone", Section: section{Title: "Gone"}},
+	} {
+		first.put(m)
+	}
+	if err := first.WriteData(&data); err != nil {
+		t.Fatal(err)
+	}
+	r, err := readReport(data.Bytes())
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.command = "bench --only step"
+	r.put(measurement{Part: "step", Command: r.command, Begun: time.Date(2026, 5, 6, 7, 8, 0, 0, time.UTC), Took: 9 * time.Second, Rounds: 3, Machine: []string{"processor: new"}, Section: section{Title: "Step", After: []string{"now"}}})
+	var page strings.Builder
+	if err := r.WritePage(&page); err != nil {
+		t.Fatal(err)
+	}
+	at := 0
+	for _, want := range []string{
+		"Written by `bench --only step`.", "Machine 1:\n\n* processor: new\n", "Machine 2:\n\n* processor: old\n", "Not measured: schedule, run,",
+		"## Step\n\nMeasured on 6 May 2026, 07:08 UTC on machine 1 by `bench --only step` in 9s, 3 rounds;", "now", "## Growth\n\nMeasured on 1 January 0001, 00:00 UTC on machine 2 by `bench` in", "| a<b |",
+	} {
+		i := strings.Index(page.String()[at:], want)
+		if i < 0 {
+			t.Fatalf("no %q after byte %d of\n%s", want, at, &page)
+		}
+		at += i + len(want)
+	}
+	for _, unwanted := range []string{"figures of old", "Gone"} {
+		if strings.Contains(page.String(), unwanted) {
+			t.Errorf("%q is left in\n%s", unwanted, &page)
+		}
+	}
+	if _, err := readReport(append(data.Bytes(), "{\"part\""...)); err == nil {
+		t.Error("a line that was cut off is read")
+	}
+}
+
 // A part for which something is missing says so, and the others go on.
 func TestWithoutARedisServer(t *testing.T) {
 	t.Setenv("PATH", t.TempDir())
-	b := &bench{command.Options{Rounds: 1, Quick: true}}
+	b := &bench{Options: command.Options{Rounds: 1, Quick: true}}
 	for name, measure := range map[string]func() (section, error){"lock": b.lock, "real-time": b.realTime} {
 		s, err := measure()
-		if err != nil || len(s.rows)+len(s.goals) > 0 || strings.Join(s.after, "") != "Not measured: there is no redis-server here." {
-			t.Errorf("%s: %v: %d rows, %d goals, %q", name, err, len(s.rows), len(s.goals), s.after)
+		if err != nil || len(s.Rows)+len(s.Goals) > 0 || strings.Join(s.After, "") != "Not measured: there is no redis-server here." {
+			t.Errorf("%s: %v: %d rows, %d goals, %q", name, err, len(s.Rows), len(s.Goals), s.After)
 		}
 	}
 }

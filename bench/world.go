@@ -31,11 +31,11 @@ func (b *bench) step() (section, error) {
 	)
 	r := ratioOf(costs[1], costs[0], cpuOf)
 	s := section{
-		title: "A command",
-		text: []string{fmt.Sprintf("Floor: a GET through go-redis, a pipe in memory and miniredis, in a bubble. Step: a command through the whole world, recorded and not judged, "+
+		Title: "A command",
+		Text: []string{fmt.Sprintf("Floor: a GET through go-redis, a pipe in memory and miniredis, in a bubble. Step: a command through the whole world, recorded and not judged, "+
 			"of %d locks and unlocks on `%s` by one thread.", n, plainLock)},
-		head: costHead,
-		goals: []goal{atMost("Step against Floor", 2, r.median, "", r.String(),
+		Head: costHead,
+		Goals: []goal{atMost("Step against Floor", 2, r.median, "", r.String(),
 			"A command of the lock is a goroutine of its own, a script with several commands inside, and two or three events that are woken singly and recorded.")},
 	}
 	s.add("Floor", costs[0], "")
@@ -45,9 +45,9 @@ func (b *bench) step() (section, error) {
 
 func (b *bench) schedule() (section, error) {
 	s := section{
-		title: "A run",
-		text:  []string{"Schedule: three processes with three critical sections each, a network that fails each of them in another way, all judges; with our interpreter, and with miniredis's own EVAL."},
-		head:  costHead,
+		Title: "A run",
+		Text:  []string{"Schedule: three processes with three critical sections each, a network that fails each of them in another way, all judges; with our interpreter, and with miniredis's own EVAL."},
+		Head:  costHead,
 	}
 	for _, c := range []struct {
 		lock string
@@ -67,7 +67,7 @@ func (b *bench) schedule() (section, error) {
 		s.add(c.lock, costs[0], "")
 		s.add(c.lock+", miniredis's EVAL", costs[1], r.String()+" of the line above")
 		if c.lock == plainLock {
-			s.goals = append(s.goals, atLeast("Schedule: miniredis's EVAL against ours", 5, r.median, r.String(),
+			s.Goals = append(s.Goals, atLeast("Schedule: miniredis's EVAL against ours", 5, r.median, r.String(),
 				"What scripts cost is nearly gone; what is left is clients, connections, the server and the record, which both have."))
 		}
 	}
@@ -96,10 +96,10 @@ func (b *bench) run() (section, error) {
 	setup := ratioOf(costs[0], costs[1], cpuOf)
 	judged := ratioOf(costs[2], costs[1], cpuOf)
 	s := section{
-		title: "What a run is made of",
-		text:  []string{"A run of the same three clients in which nothing happens: what making a world and clearing it away costs. Schedule played and not judged. Schedule judged too, with what is played again to tell a bug from a limit."},
-		head:  costHead,
-		goals: []goal{atMost("a world made and cleared away, of a short run", 0.1, setup.median, "", setup.String(),
+		Title: "What a run is made of",
+		Text:  []string{"A run of the same three clients in which nothing happens: what making a world and clearing it away costs. Schedule played and not judged. Schedule judged too, with what is played again to tell a bug from a limit."},
+		Head:  costHead,
+		Goals: []goal{atMost("a world made and cleared away, of a short run", 0.1, setup.median, "", setup.String(),
 			"Clients, their connections and miniredis are made anew for each run, and nobody's goroutines are left behind.")},
 	}
 	s.add("nothing happens", costs[0], setup.String()+" of Schedule played")
@@ -113,10 +113,10 @@ func (b *bench) hour() (section, error) {
 	costs := inTurn(b.Rounds, func() float64 { IdleHour(b.Host, n); return float64(n) })
 	cpu := median(costs[0], cpuOf)
 	s := section{
-		title: "An hour",
-		text:  []string{"IdleHour: one thread holds `" + plainLock + "` for an hour, which the watchdog renews every ten seconds."},
-		head:  costHead,
-		goals: []goal{atMost("IdleHour", 20, cpu/1e6, " ms", span(cpu), "Each of its 360 renewals is a command through the world.")},
+		Title: "An hour",
+		Text:  []string{"IdleHour: one thread holds `" + plainLock + "` for an hour, which the watchdog renews every ten seconds."},
+		Head:  costHead,
+		Goals: []goal{atMost("IdleHour", 20, cpu/1e6, " ms", span(cpu), "Each of its 360 renewals is a command through the world.")},
 	}
 	s.add("IdleHour", costs[0], digits(float64(time.Hour)/cpu)+" times real time")
 	return s, nil

@@ -26,10 +26,10 @@ var worldsFaults = []draw.Class{draw.ClassNetwork, draw.ClassPause}
 func (b *bench) worlds() (section, error) {
 	n := b.count(40)
 	s := section{
-		title: "Worlds per second",
-		text: []string{fmt.Sprintf("Runs a second of one processor, by processor time: %d drawn runs of each lock, with network faults and pauses, played and judged as in a campaign. "+
+		Title: "Worlds per second",
+		Text: []string{fmt.Sprintf("Runs a second of one processor, by processor time: %d drawn runs of each lock, with network faults and pauses, played and judged as in a campaign. "+
 			"The start of the process is not in it.", n)},
-		head: []string{"lock", "a run", "runs a second", "simulated time of a run"},
+		Head: []string{"lock", "a run", "runs a second", "simulated time of a run"},
 	}
 	dir, err := os.MkdirTemp("", "lockstep-worlds-")
 	if err != nil {

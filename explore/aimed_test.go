@@ -65,8 +65,12 @@ func TestAimingMeetsMoreCells(t *testing.T) {
 func TestTheTallyHasTheTableOfCells(t *testing.T) {
 	h := sim.NewHost(t)
 	p := aimedPlan(StrategyAimed, 20)
-	runs := played(t, h, Campaign{Plan: p})
+	var told Progress
+	runs := played(t, h, Campaign{Plan: p, Progress: func(p Progress) { told = p }})
 	o := Sum(p, runs)
+	if told.CellsMet != o.Cells.Met || told.CellsOf != o.Cells.Of {
+		t.Errorf("the progress has %d of %d cells, and the table %d of %d", told.CellsMet, told.CellsOf, o.Cells.Met, o.Cells.Of)
+	}
 	if o.Cells == nil || o.Cells.Met != cellsOf(runs) || o.Cells.Of <= o.Cells.Met || len(o.Cells.Rows) < 15 {
 		t.Fatalf("the runs met %d cells, and the table is %+v", cellsOf(runs), o.Cells)
 	}

@@ -63,8 +63,11 @@ type Progress struct {
 	Played   int // of Runs, those that this start has played
 	Steps    int64
 	States   int // new ones
-	Groups   int
-	Died     int
+	// CellsMet is the number of cells that faults met, and CellsOf of those that they met or
+	// could have met. A campaign without faults has none.
+	CellsMet, CellsOf int
+	Groups            int
+	Died              int
 }
 
 // The files in the folder of a campaign: the plan, the runs, and the result, which other
@@ -491,6 +494,7 @@ type writer struct {
 	runs     []Run
 	found    *foundRecordings
 	states   map[uint64]bool
+	cells    cellSet // of the runs in the order in which they end
 	ending   *ending
 	progress Progress
 }
@@ -536,6 +540,8 @@ func (w *writer) count(r Run) {
 		w.states[s] = true
 	}
 	w.progress.States = len(w.states)
+	w.cells.add(r)
+	w.progress.CellsMet, w.progress.CellsOf = w.cells.met, len(w.cells.all)
 	if r.Died {
 		w.progress.Died++
 	}

@@ -17,10 +17,7 @@ type ending struct {
 	runs  int         // that were taken: those before the first gap
 	later map[int]Run // those after it
 	steps int64
-	// cells has the cells that the runs met, with true, and the other ones that they could have
-	// met, with false.
-	cells map[int]bool
-	never int // of cells, those that no run met
+	cells cellSet
 	last  int // the number of runs until the last new cell
 	// spent and full say why the campaign ends with the last run: the budget of steps is used
 	// up, or the campaign is full.
@@ -28,7 +25,35 @@ type ending struct {
 }
 
 func newEnding(p Plan) *ending {
-	return &ending{plan: p, later: map[int]Run{}, cells: map[int]bool{}}
+	return &ending{plan: p, later: map[int]Run{}}
+}
+
+// A cellSet has the cells of some runs. The zero value is empty.
+type cellSet struct {
+	all map[int]bool // the codes of the cells that runs met, with true, or could have met, with false
+	met int          // of all, those that runs met
+}
+
+// add adds the cells of a run. It reports whether one of them is new: the first run met it, or
+// could have met it.
+func (s *cellSet) add(r Run) (fresh bool) {
+	if s.all == nil {
+		s.all = map[int]bool{}
+	}
+	for _, code := range r.Open {
+		if _, known := s.all[code]; !known {
+			s.all[code] = false
+			fresh = true
+		}
+	}
+	for _, code := range r.Cells {
+		if c, ok := coverage.CellOf(code); ok && c.Fault != coverage.None && !s.all[code] {
+			s.all[code] = true
+			s.met++
+			fresh = true
+		}
+	}
+	return fresh
 }
 
 // over reports whether the campaign ends with the last run that was taken.
@@ -51,28 +76,11 @@ func (e *ending) read(r Run) {
 func (e *ending) take(r Run) {
 	e.runs++
 	e.steps += r.Steps
-	for _, code := range r.Open {
-		if _, known := e.cells[code]; !known {
-			e.cells[code] = false
-			e.never++
-			e.last = e.runs
-		}
-	}
-	for _, code := range r.Cells {
-		if c, ok := coverage.CellOf(code); !ok || c.Fault == coverage.None {
-			continue
-		}
-		met, known := e.cells[code]
-		if !met {
-			e.cells[code] = true
-			e.last = e.runs
-		}
-		if known && !met {
-			e.never--
-		}
+	if e.cells.add(r) {
+		e.last = e.runs
 	}
 	e.spent = e.plan.Steps > 0 && e.steps >= e.plan.Steps
-	e.full = e.plan.Settled > 0 && len(e.cells) > 0 && e.never == 0 && e.runs-e.last >= e.plan.Settled
+	e.full = e.plan.Settled > 0 && len(e.cells.all) > 0 && e.cells.met == len(e.cells.all) && e.runs-e.last >= e.plan.Settled
 }
 
 // why returns the reason for which the campaign ends; "": it does not.

@@ -235,6 +235,9 @@ func (g jsonGroup) where(t retold) string {
 	if g.Unfinished {
 		events += ", not as small as they may be"
 	}
+	if g.TooLong {
+		events += ", too many to be made fewer"
+	}
 	return fmt.Sprintf("* %s: %s at %s, with %s: %d of %d runs; %s: %s%s\n", t.total.Plan.Lock, g.Judge, g.Op, faults, g.Runs, t.total.Runs,
 		events, g.Why, shown)
 }

@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"lockstep/explore/failure"
+	"lockstep/explore/shrink"
+	"lockstep/internal/counted"
 	"lockstep/known"
 	"lockstep/scenarios/subject"
 	"lockstep/sim"
@@ -52,6 +54,22 @@ type Shrunk struct {
 	// Unfinished reports whether the failure is as it was found, or was made smaller only until
 	// the time was over. Group.Faults may be nil then.
 	Unfinished bool `json:"unfinished,omitempty"`
+	// TooLong reports whether the failure stays as it was found because its run has more than
+	// shrink.LongestRun steps. Group.Faults may be nil then.
+	TooLong bool `json:"too_long,omitempty"`
+}
+
+// Shrinking returns how the failure was made small, for people.
+func (s Shrunk) Shrinking() string {
+	switch {
+	case s.TooLong:
+		return fmt.Sprintf("as it was found, since a run of more than %d steps is too long to be made small", shrink.LongestRun)
+	case s.Runs == 0:
+		return "as it was found"
+	case s.Unfinished:
+		return fmt.Sprintf("after %s of shrinking, which were too few", counted.Of(s.Runs, "run"))
+	}
+	return fmt.Sprintf("after %s of shrinking", counted.Of(s.Runs, "run"))
 }
 
 // CauseText returns the cause of the failure for people, or "" if nobody knows it.

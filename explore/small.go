@@ -250,7 +250,7 @@ func (s *Shrinking) share(left int) time.Time {
 func (s *Shrinking) one(t ShrinkTask) (Shrunk, error) {
 	if t.Run.Steps > shrink.LongestRun {
 		found := s.asFound(t)
-		found.Unfinished = false
+		found.Unfinished, found.TooLong = false, true
 		return found, nil
 	}
 	over := func() bool { return s.Stop.Err() != nil || !s.Until.IsZero() && !time.Now().Before(s.Until) }

@@ -161,6 +161,55 @@ func TestFailuresShareTheTime(t *testing.T) {
 	}
 }
 
+// hanging is a process that never answers, and takes a second to die when it is killed.
+type hanging struct{ stop context.Context }
+
+func (h hanging) Family(int, []Run, func(Run) error) error {
+	<-h.stop.Done()
+	time.Sleep(time.Second)
+	return h.stop.Err()
+}
+
+func (h hanging) Shrink(ShrinkTask) (Shrunk, error) { return Shrunk{}, h.Family(0, nil, nil) }
+
+func (hanging) Close() {}
+
+// An interrupt ends a campaign within five seconds, whatever its processes do: while it plays, and
+// while it makes many failures small, which stay as they were found.
+func TestAnInterruptEndsWhatHangs(t *testing.T) {
+	const most = 5 * time.Second
+	interrupted := func(t *testing.T, work func(stop context.Context, player func() (Player, error))) {
+		t.Helper()
+		stop, interrupt := context.WithCancel(t.Context())
+		time.AfterFunc(time.Minute, interrupt)
+		begun := time.Now()
+		work(stop, func() (Player, error) { return hanging{stop}, nil })
+		if took := time.Since(begun) - time.Minute; took < 0 || took > most {
+			t.Errorf("it ended %v after the interrupt", took)
+		}
+	}
+	dir := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		interrupted(t, func(stop context.Context, player func() (Player, error)) {
+			c := Campaign{Plan: plan("setnx-cad", 1000), Of: 1, Jobs: 2, Dir: dir, Stop: stop, Player: player}
+			if runs, complete, err := c.Run(); len(runs) > 0 || complete || err != nil {
+				t.Errorf("%d runs, complete %v, error %v", len(runs), complete, err)
+			}
+		})
+	})
+	synctest.Test(t, func(t *testing.T) {
+		interrupted(t, func(stop context.Context, player func() (Player, error)) {
+			s := Shrinking{Jobs: 2, Stop: stop, Player: player}
+			small, problems := s.all(make([]ShrinkTask, 40), nil)
+			for i := range small {
+				if !small[i].Unfinished || small[i].Runs != 0 || problems[i] != nil {
+					t.Errorf("failure %d: %+v, error %v", i, small[i], problems[i])
+				}
+			}
+		})
+	})
+}
+
 // A campaign keeps the recording of the smallest run of each group, whoever plays first.
 func TestTheSmallestRunIsKeptAsFound(t *testing.T) {
 	run := func(index, size int) Run {
@@ -227,8 +276,11 @@ func TestALongRunStaysAsItWasFound(t *testing.T) {
 	s := Shrinking{Stop: t.Context(), Player: func() (Player, error) { return nil, errors.New("a worker was asked") }}
 	for steps, want := range map[int64]bool{shrink.LongestRun: false, shrink.LongestRun + 1: true} {
 		small, err := s.one(ShrinkTask{Run: Run{Index: 7, Steps: steps}})
-		if found := err == nil && small.Run == 7 && !small.Unfinished; found != want {
+		if found := err == nil && small.Run == 7 && !small.Unfinished && small.TooLong; found != want {
 			t.Errorf("%d steps: %+v, %v", steps, small, err)
+		}
+		if said := strings.Contains(small.Shrinking(), "more than 40000 steps"); said != want {
+			t.Errorf("%d steps: it says %q", steps, small.Shrinking())
 		}
 	}
 }

@@ -168,6 +168,7 @@ type jsonGroup struct {
 	// Seeded is Shrunk.Seeded, and Unfinished is Shrunk.Unfinished.
 	Seeded     bool `json:"seeded,omitempty"`
 	Unfinished bool `json:"unfinished,omitempty"`
+	TooLong    bool `json:"too_long,omitempty"` // Shrunk.TooLong
 }
 
 type jsonTotal struct {
@@ -199,7 +200,7 @@ func (o Tally) WriteJSON(w io.Writer, small []Shrunk) error {
 		err := enc.Encode(jsonGroup{
 			Group: g.folder(), Judge: g.Judge, Class: g.Class, Op: g.Op, Faults: g.Faults, Origin: g.Origin, Cause: s.Cause, Runs: g.Count,
 			MedianRuns: o.Medians[g.Defect], FirstSeed: g.First.Seed, Size: s.Size, Why: s.Why, Parting: s.Parting, Recording: g.Recording(s),
-			Seeded: s.Seeded, Unfinished: s.Unfinished,
+			Seeded: s.Seeded, Unfinished: s.Unfinished, TooLong: s.TooLong,
 		})
 		if err != nil {
 			return err
@@ -267,6 +268,9 @@ func WriteTally(dir, program string, o Tally, small []Shrunk) error {
 		if cause := s.CauseText(); cause != "" {
 			why += "; cause: " + cause
 		}
+		if s.TooLong {
+			why += "; " + s.Shrinking()
+		}
 		switch {
 		case g.Defect != "":
 			class += "; known: " + g.Defect + ", " + known.Title(g.Defect)
@@ -288,7 +292,7 @@ func WriteTally(dir, program string, o Tally, small []Shrunk) error {
 		fmt.Fprintf(&md, "| %d | %d |\n", p.Runs, p.States)
 	}
 	if o.Cells != nil && len(o.Cells.Rows) > 0 {
-		fmt.Fprintf(&md, "\n## What the faults met\n\nA row is a kind of fault, and a column a moment of an operation. *3 of 24*: at this moment, such faults could meet 24 cells, each of which is an operation and who had the lock then, and met 3 of them.\n\n%s", o.Cells.Markdown())
+		fmt.Fprintf(&md, "\n## What the faults met\n\nA row is a kind of fault, and a column a moment of an operation. *3 of 24*: at this moment, such faults could meet 24 cells, each of which is an operation and who had the lock then, and met 3 of them. The first empty cells of each kind are below; `verdicts.jsonl` has all of them, as `never`.\n\n%s", o.Cells.Markdown())
 	}
 	if err := o.WriteJSON(&lines, small); err != nil {
 		return err

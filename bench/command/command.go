@@ -20,6 +20,11 @@ type Options struct {
 	Rounds int
 	// Quick measures a tenth of everything or less, for a first look.
 	Quick bool
+	// Command is the command line of this call. The page names it where the figures are.
+	Command string
+	// Kept is what WriteData wrote in an earlier call, or nothing. The report keeps its parts
+	// that are not measured now. A hunt that was interrupted goes on.
+	Kept []byte
 	// Worker returns a command that plays runs as a worker of a campaign does (explore.Serve).
 	Worker func() *exec.Cmd
 	// Root is the folder of this repository. Benchmarks build the programs of other
@@ -33,14 +38,16 @@ type Options struct {
 type Benchmarks interface {
 	// Check returns an error if the options are not valid.
 	Check() error
-	// Run measures the parts. It calls each after every part with the report so far. A part
-	// for which a program is missing on this machine says so in the report. An error is a
-	// defect, or an error of each.
+	// Run measures the parts. It calls each after every part, and now and then during a hunt,
+	// with the report so far. A part for which a program is missing on this machine says so in
+	// the report. An error is a defect, or an error of each.
 	Run(each func(Report) error) error
 }
 
 // Report holds the measured figures.
 type Report interface {
-	// Write writes the report. The command that measured the figures stands on top.
-	Write(w io.Writer, command string) error
+	// WritePage writes the figures for people.
+	WritePage(w io.Writer) error
+	// WriteData writes the figures as JSON Lines, a part each, for a later call.
+	WriteData(w io.Writer) error
 }

@@ -120,6 +120,52 @@ func TestCellsThatFaultsMeet(t *testing.T) {
 	}
 }
 
+// The empty cells are named by kind of fault. Where they are many, some of each kind are named,
+// and the number of the others.
+func TestEmptyCellsAreNamed(t *testing.T) {
+	anywhere := func(coverage.Moment) string { return "" }
+	var met, open []int
+	for _, state := range coverage.States {
+		for _, m := range []coverage.Moment{coverage.ToServer, coverage.FromServer, coverage.AtRenewal} {
+			for _, op := range []model.Action{model.ActLock, model.ActUnlock, model.ActExtend} {
+				c := coverage.Cell{State: state, Op: op, Moment: m}
+				met = append(met, c.Code())
+				if c.Fault = coverage.Drop; m == coverage.AtRenewal || op != model.ActLock {
+					open = append(open, c.Code())
+				} else {
+					met = append(met, c.Code())
+				}
+				if c.Fault = coverage.Crash; op == model.ActLock && state == coverage.Free {
+					open = append(open, c.Code())
+				}
+			}
+		}
+	}
+	table := coverage.Sum(met, open, []coverage.Asked{{Kind: coverage.Drop, At: anywhere}, {Kind: coverage.Crash, At: anywhere}, {Kind: coverage.Pause, At: anywhere}})
+	if n := len(table.Empty()); n != 7*8+3 || n != table.Of-table.Met {
+		t.Errorf("%d cells are empty, of %d that faults could meet they met %d", n, table.Of, table.Met)
+	}
+	for most, want := range map[int]string{
+		3: "never met: drop at lock, at the renewal, free; crash at lock, between request and effect, free; drop at lock, at the renewal, held by the thread; and 56 more",
+		0: "",
+	} {
+		if got := table.NeverMet(most); got != want {
+			t.Errorf("%d of them: %s\nwant\n%s", most, got, want)
+		}
+	}
+	for _, want := range []string{
+		"* drop never met 56 of 72: lock at the renewal (free, held by the thread, ", "; unlock between request and effect (free, held by the thread); ", "; and 44 more.\n",
+		"* crash never met 3 of 3: lock between request and effect (free); lock between effect and reply (free); lock at the renewal (free).\n",
+	} {
+		if !strings.Contains(table.Markdown(), want) {
+			t.Errorf("no %q in\n%s", want, table.Markdown())
+		}
+	}
+	if full := coverage.Sum(open, open, []coverage.Asked{{Kind: coverage.Drop, At: anywhere}}); full.NeverMet(3) != "" || full.Met != full.Of {
+		t.Errorf("of a full table: %q", full.NeverMet(3))
+	}
+}
+
 func TestTheTableCountsSituations(t *testing.T) {
 	section := coverage.Cell{State: coverage.Own, Op: model.ActLock, Moment: coverage.InSection}
 	waited := section
@@ -150,7 +196,8 @@ func TestTheTableCountsSituations(t *testing.T) {
 	text := table.Markdown()
 	for _, want := range []string{
 		"| crash | – | no run | no run | no run | no run | 1 of 2 | 0 of 1 | no run |\n", "* isolate: one server is alone.\n",
-		"* crash was never met: between request and effect (no run had room for it);", "at the renewal; after the lease (no run had room for it).\n",
+		"* crash never met 2 of 3: lock at the renewal (held by the thread); lock in the critical section (held by the thread and waited for).\n",
+		"* crash had no room in any run: between request and effect;", "at the wake-up; after the lease.\n",
 		"* cannot be (no message is on its way): drop before the request,",
 	} {
 		if !strings.Contains(text, want) {

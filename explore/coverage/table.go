@@ -134,6 +134,84 @@ func (t Table) String() string {
 	return fmt.Sprintf("faults met %d of the %d cells that they could meet", t.Met, t.Of)
 }
 
+// Empty returns the cells that faults could have met, and never met, by kind of fault and then in
+// the order of Grid.
+func (t Table) Empty() (cells []Cell) {
+	for _, r := range t.Rows {
+		for _, s := range t.Grid {
+			if slices.Contains(s.Never, r.Fault) {
+				cells = append(cells, Cell{State: s.State, Op: s.Op, Moment: s.Moment, Fault: r.Fault})
+			}
+		}
+	}
+	return cells
+}
+
+// NeverMet names some of the empty cells, of as many kinds of faults as there are, and says how
+// many more there are; "": there is none.
+func (t Table) NeverMet(most int) string {
+	left := map[Kind][]Cell{}
+	empty := t.Empty()
+	for _, c := range empty {
+		left[c.Fault] = append(left[c.Fault], c)
+	}
+	var some []string
+	for len(some) < min(most, len(empty)) {
+		for _, r := range t.Rows {
+			if cells := left[r.Fault]; len(cells) > 0 && len(some) < most {
+				some = append(some, fmt.Sprintf("%s at %s", r.Fault, cells[0].Situation()))
+				left[r.Fault] = cells[1:]
+			}
+		}
+	}
+	if len(some) == 0 {
+		return ""
+	}
+	text := "never met: " + strings.Join(some, "; ")
+	if more := len(empty) - len(some); more > 0 {
+		text += fmt.Sprintf("; and %d more", more)
+	}
+	return text
+}
+
+// listedMost is the number of empty cells that Markdown lists of a kind of fault.
+const listedMost = 12
+
+// never lists the first empty cells of a row: the states of each operation and moment.
+func (t Table) never(r Row) string {
+	var places []string // operations and moments
+	states := map[string][]string{}
+	cells, of := 0, 0
+	for _, c := range t.Empty() {
+		if c.Fault != r.Fault {
+			continue
+		}
+		if cells++; cells > listedMost {
+			continue
+		}
+		place := fmt.Sprintf("%s %s", c.Op, c.Moment)
+		if states[place] == nil {
+			places = append(places, place)
+		}
+		states[place] = append(states[place], string(c.State))
+	}
+	for _, e := range r.Entries {
+		of += e.Of
+	}
+	if cells == 0 {
+		return ""
+	}
+	var told []string
+	for _, p := range places {
+		told = append(told, fmt.Sprintf("%s (%s)", p, strings.Join(states[p], ", ")))
+	}
+	text := fmt.Sprintf("* %s never met %d of %d: %s", r.Fault, cells, of, strings.Join(told, "; "))
+	if cells > listedMost {
+		text += fmt.Sprintf("; and %d more", cells-listedMost)
+	}
+	return text + ".\n"
+}
+
 // Markdown returns the table, and below it what was never met and what cannot be.
 func (t Table) Markdown() string {
 	if len(t.Rows) == 0 {
@@ -153,7 +231,7 @@ func (t Table) Markdown() string {
 			continue
 		}
 		fmt.Fprintf(&b, "| %s |", r.Fault)
-		var missed []string
+		var roomless []string
 		for _, e := range r.Entries {
 			switch {
 			case e.Cannot != "":
@@ -164,17 +242,15 @@ func (t Table) Markdown() string {
 				reasons[e.Cannot] = append(reasons[e.Cannot], fmt.Sprintf("%s %s", r.Fault, e.Moment))
 			case e.Of == 0:
 				b.WriteString(" no run |")
-				missed = append(missed, string(e.Moment)+" (no run had room for it)")
+				roomless = append(roomless, string(e.Moment))
 			default:
 				fmt.Fprintf(&b, " %d of %d |", e.Met, e.Of)
-				if e.Met == 0 {
-					missed = append(missed, string(e.Moment))
-				}
 			}
 		}
 		b.WriteString("\n")
-		if len(missed) > 0 {
-			fmt.Fprintf(&never, "* %s was never met: %s.\n", r.Fault, strings.Join(missed, "; "))
+		never.WriteString(t.never(r))
+		if len(roomless) > 0 {
+			fmt.Fprintf(&never, "* %s had no room in any run: %s.\n", r.Fault, strings.Join(roomless, "; "))
 		}
 	}
 	b.WriteString("\n" + never.String())

@@ -3,12 +3,15 @@ package simrun
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 
+	"github.com/google/renameio/v2"
 	"github.com/spf13/cobra"
 
 	"lockstep/bench/command"
@@ -23,14 +26,15 @@ func (a *app) benchCommand() *cobra.Command {
 	c := a.command(guide{
 		use: "bench", optionsOnly: true, short: "measure what runs cost, into results/performance.md",
 		long: "Bench measures the cost of runs on this machine and writes the figures to results/performance.md. Call it in a clone of Lockstep.\n" +
-			"The parts are step, schedule, run, hour, workers, memory, real-time, lock, growth and worlds; and hunt, which takes hours and is measured only if it is named.",
+			"The page keeps the sections of the parts that are not measured now, from the data beside it (performance.jsonl). A hunt that was interrupted goes on when the same command is given again.\n" +
+			"The parts are step, schedule, run, hour, workers, memory, shrinking, real-time, lock, growth and worlds; and hunt, which takes hours and is measured only if it is named.",
 		examples: []string{"bench --only hour --quick --rounds 1 --out -"},
 	}, func(in invocation) (int, error) { return a.bench(in, o, out) })
 	f := c.Flags()
 	f.StringSliceVar(&o.Only, "only", nil, "these `PARTS`")
 	whole(f, &o.Rounds, "rounds", 5, bounds{1, 1000}, "how often each comparison is measured in turn")
 	f.BoolVar(&o.Quick, "quick", false, "little of everything, for a look")
-	f.StringVar(&out, "out", filepath.Join("results", "performance.md"), "write to `FILE`; - is here")
+	f.StringVar(&out, "out", filepath.Join("results", "performance.md"), "write the page to `FILE`, and its data beside it; - is here")
 	return c
 }
 
@@ -39,11 +43,33 @@ func (a *app) bench(in invocation, o command.Options, out string) (int, error) {
 	if NewBenchmarks == nil {
 		return 0, usagef("bench: this program has no benchmarks; run go run ./cmd/simrun bench in a clone of Lockstep")
 	}
-	if err := NewBenchmarks(o).Check(); err != nil {
-		return 0, usageError{fmt.Errorf("bench: %w", err)}
+	check := func() error {
+		if err := NewBenchmarks(o).Check(); err != nil {
+			return usageError{fmt.Errorf("bench: %w", err)}
+		}
+		return nil
 	}
+	if err := check(); err != nil {
+		return 0, err
+	}
+	o.Command = strings.Join(append([]string{program() + " bench"}, in.args...), " ")
+	data := strings.TrimSuffix(out, filepath.Ext(out)) + ".jsonl"
 	if out != "-" {
 		if err := inputFolder(filepath.Dir(out), "bench --out takes a file in a folder that is there"); err != nil {
+			return 0, err
+		}
+		if data == out {
+			return 0, usagef("bench --out %s: that is where the data beside a page go; name the page, as in performance.md", out)
+		}
+		kept, err := os.ReadFile(data)
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return 0, err
+		}
+		if _, page := os.Stat(out); err != nil && page == nil && len(o.Only) > 0 {
+			return 0, usagef("bench: %s would lose its other sections, since their data are not in %s; measure all parts, or name another file with --out", out, data)
+		}
+		o.Kept = kept
+		if err := check(); err != nil {
 			return 0, err
 		}
 	}
@@ -51,20 +77,20 @@ func (a *app) bench(in invocation, o command.Options, out string) (int, error) {
 		return 0, usagef("bench: run it in the folder of the repository, where go.mod is: it builds what it compares with")
 	}
 	o.Progress = func(part string) { fmt.Fprintf(a.err, "measuring: %s\n", part) }
-	again := strings.Join(append([]string{program() + " bench"}, in.args...), " ")
-	var text bytes.Buffer
-	err := NewBenchmarks(o).Run(func(r command.Report) error { // writes after every part, so that an interrupt loses no figures
-		text.Reset()
-		if err := r.Write(&text, again); err != nil || out == "-" {
+	var page, figures bytes.Buffer
+	err := NewBenchmarks(o).Run(func(r command.Report) error { // writes what there is, so that an interrupt loses no figures
+		page.Reset()
+		figures.Reset()
+		if err := errors.Join(r.WritePage(&page), r.WriteData(&figures)); err != nil || out == "-" {
 			return err
 		}
-		return os.WriteFile(out, text.Bytes(), 0o644)
+		return errors.Join(renameio.WriteFile(data, figures.Bytes(), 0o644), renameio.WriteFile(out, page.Bytes(), 0o644))
 	})
 	if err != nil {
 		return 0, err
 	}
 	if out == "-" {
-		_, err = a.out.Write(text.Bytes())
+		_, err = a.out.Write(page.Bytes())
 		return exitOK, err
 	}
 	fmt.Fprintf(a.out, "written to %s\n", out)

@@ -21,6 +21,7 @@ import (
 
 	"lockstep/explore"
 	"lockstep/explore/draw"
+	"lockstep/explore/shrink"
 	"lockstep/explore/strategy"
 	"lockstep/internal/counted"
 	"lockstep/known"
@@ -551,7 +552,7 @@ func (a *app) conclude(t timing, s *explore.Shrinking, told *exploreProgress, ru
 	s.Progress = func(p explore.ShrinkProgress) {
 		if told.made(p); !began && !a.quiet && t.stop.Err() == nil {
 			began = true
-			a.say("making %d of %d failures small, within %d runs each%s", p.Of-p.Done, p.Of, s.Budget, told.within("", time.Now()))
+			a.say("making %s", shrinkingCost(p, s.Budget, told.within("", time.Now())))
 		}
 	}
 	o, small, err := s.Conclude(runs)
@@ -571,6 +572,12 @@ func (a *app) conclude(t timing, s *explore.Shrinking, told *exploreProgress, ru
 		a.say("simrun: %s", cutShort(o, t.over(), dir != ""))
 	}
 	return tallyCode(o, t.inTime()), nil
+}
+
+// shrinkingCost says what making failures small may cost.
+func shrinkingCost(p explore.ShrinkProgress, budget int, left string) string {
+	return fmt.Sprintf("%d of %s small, each within %d runs of smaller scenarios%s; a failure of a run of more than %d steps stays as it was found",
+		p.Of-p.Done, counted.Of(p.Of, "failure"), budget, left, shrink.LongestRun)
 }
 
 // cutShort says how far a campaign came that ended before it was done, and how to go on with it.
@@ -618,9 +625,31 @@ func tallyCode(o explore.Tally, inTime bool) int {
 	return exitOK
 }
 
+// neverMost is the number of empty cells that the terminal names.
+const neverMost = 4
+
+// neverMet names cells that the campaign never met, and says where all of them are; "": it met
+// all, or has none.
+func neverMet(o explore.Tally, dir string) string {
+	if o.Cells == nil {
+		return ""
+	}
+	text := o.Cells.NeverMet(neverMost)
+	switch {
+	case text == "":
+		return ""
+	case dir == "":
+		return text + " (--out DIR writes a table, and --json has all)"
+	}
+	return fmt.Sprintf("%s (table: %s)", text, filepath.Join(dir, "verdicts.md"))
+}
+
 // tally prints the totals of a campaign and the failures that it found.
 func (a *app) tally(o explore.Tally, small []explore.Shrunk, dir string) {
 	fmt.Fprint(a.out, wrap(o.Total(), "", 100))
+	if text := neverMet(o, dir); text != "" && !a.quiet {
+		fmt.Fprint(a.out, wrap(text, "    ", 100))
+	}
 	for i, g := range o.Groups {
 		if a.quiet && g.Class != judges.ClassBug {
 			continue
@@ -634,15 +663,8 @@ func (a *app) tally(o explore.Tally, small []explore.Shrunk, dir string) {
 			cause = ", excused: " + g.Excuse
 		}
 		fmt.Fprintf(a.out, "%s %s at %s, with %s\n", a.paint(word, fmt.Sprintf("%-5s", word)), g.Judge, g.Op, g.FaultWords())
-		how := fmt.Sprintf("after %d runs of shrinking", small[i].Runs)
-		switch {
-		case small[i].Runs == 0:
-			how = "as it was found"
-		case small[i].Unfinished:
-			how += ", which were too few"
-		}
 		fmt.Fprint(a.out, wrap(fmt.Sprintf("%d of %d runs, first seed %d; %d events %s%s",
-			g.Count, o.Runs, g.First.Seed, small[i].Size, how, cause), "    ", 100))
+			g.Count, o.Runs, g.First.Seed, small[i].Size, small[i].Shrinking(), cause), "    ", 100))
 		fmt.Fprint(a.out, wrap(small[i].Why, "    ", 100))
 		if cause := small[i].CauseText(); cause != "" {
 			fmt.Fprint(a.out, wrap("cause: "+cause, "    ", 100))

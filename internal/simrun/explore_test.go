@@ -274,6 +274,34 @@ func TestTheExitCodeOfACampaignThatWasCutShort(t *testing.T) {
 	}
 }
 
+func TestTheWordsOfEmptyCells(t *testing.T) {
+	if got := neverMet(explore.Tally{}, "dir"); got != "" {
+		t.Errorf("without cells it says %q", got)
+	}
+	cells := coverage.Table{Rows: []coverage.Row{{Fault: coverage.Pause}}, Grid: []coverage.Situation{{Op: "lock", State: coverage.Free, Moment: coverage.Waiting, Met: []coverage.Kind{coverage.Pause}}}}
+	o := explore.Tally{Cells: &cells}
+	if got := neverMet(o, "dir"); got != "" {
+		t.Errorf("of a full table it says %q", got)
+	}
+	for range neverMost + 1 {
+		cells.Grid = append(cells.Grid, coverage.Situation{Op: "unlock", State: coverage.Own, Moment: coverage.ToServer, Never: []coverage.Kind{coverage.Pause}})
+	}
+	const cell = "pause at unlock, between request and effect, held by the thread"
+	for dir, where := range map[string]string{"": "--out DIR writes a table, and --json has all", "dir": "table: " + filepath.Join("dir", "verdicts.md")} {
+		want := "never met: " + strings.Join(slices.Repeat([]string{cell}, neverMost), "; ") + "; and 1 more (" + where + ")"
+		if got := neverMet(o, dir); got != want {
+			t.Errorf("%s\nwant\n%s", got, want)
+		}
+	}
+}
+
+func TestTheWordsOfWhatShrinkingCosts(t *testing.T) {
+	const want = "4 of 5 failures small, each within 600 runs of smaller scenarios, 10s at most; a failure of a run of more than 40000 steps stays as it was found"
+	if got := shrinkingCost(explore.ShrinkProgress{Done: 1, Begun: 2, Of: 5}, shrinkBudget, ", 10s at most"); got != want {
+		t.Errorf("%s\nwant\n%s", got, want)
+	}
+}
+
 func TestTheWordsOfACampaignThatWasCutShort(t *testing.T) {
 	o := explore.Tally{Plan: explore.Plan{Runs: 90}, Runs: 50, Missing: 40, Unfinished: 1, Groups: make([]explore.Found, 3)}
 	if got, want := cutShort(o, "interrupted", true), "interrupted after 50 of 90 runs, with 1 of 3 failures not made small yet. The same command goes on from there"; got != want {

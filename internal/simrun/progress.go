@@ -11,10 +11,12 @@ import (
 	"lockstep/internal/counted"
 )
 
-// The least time between two lines of progress, on a terminal and elsewhere.
+// The least time between two lines of progress, on a terminal and elsewhere. The lines of a
+// campaign tell more than that it goes on.
 const (
 	paceOnTerminal = time.Second
 	paceElsewhere  = 15 * time.Second
+	paceOfCampaign = 5 * time.Second // elsewhere
 )
 
 // say prints a line to stderr, above the line of progress.
@@ -44,19 +46,20 @@ func (a *app) status(format string, args ...any) {
 // A pacer tells progress on stderr: every second in one line of a terminal, and elsewhere in
 // a line now and then. Its methods may be called at the same time.
 type pacer struct {
-	a     *app
-	mu    sync.Mutex
-	shown time.Time
+	a         *app
+	elsewhere time.Duration // the pace where there is no terminal
+	mu        sync.Mutex
+	shown     time.Time
 }
 
 // paced returns a pacer that says nothing at first.
-func (a *app) paced() *pacer { return &pacer{a: a, shown: time.Now()} }
+func (a *app) paced() *pacer { return &pacer{a: a, elsewhere: paceElsewhere, shown: time.Now()} }
 
 // tell prints the line of this instant, unless a line was printed just now.
 func (p *pacer) tell(line func(now time.Time) string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	pace := cmp.Or(p.a.pace, paceElsewhere)
+	pace := cmp.Or(p.a.pace, p.elsewhere)
 	if p.a.tty {
 		pace = cmp.Or(p.a.pace, paceOnTerminal)
 	}
@@ -100,10 +103,13 @@ type exploreProgress struct {
 	shrinking *explore.ShrinkProgress
 	since     time.Time
 	first     int // failures that were small when it began
+	cells     int // that the last line told as met
 }
 
 func (a *app) tellProgress(limit time.Duration) *exploreProgress {
-	return &exploreProgress{a: a, limit: limit, begun: time.Now(), pace: a.paced()}
+	t := &exploreProgress{a: a, limit: limit, begun: time.Now(), pace: a.paced()}
+	t.pace.elsewhere = paceOfCampaign
+	return t
 }
 
 // played notes the progress of the runs.
@@ -135,7 +141,8 @@ func (t *exploreProgress) show() {
 	t.pace.tell(t.line)
 }
 
-// line returns the line of progress at an instant.
+// line returns the line of progress at an instant. The cells that it calls new are those since
+// the line before.
 func (t *exploreProgress) line(now time.Time) string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -145,7 +152,12 @@ func (t *exploreProgress) line(now time.Time) string {
 	if p.Of == 0 {
 		runs = fmt.Sprintf("%d schedules", p.Runs)
 	}
-	known := fmt.Sprintf("%d states, %s", p.States, counted.Of(p.Groups, "failure"))
+	known := counted.Of(p.States, "state")
+	if p.CellsOf > 0 {
+		known = fmt.Sprintf("%d of %d cells met, %d of them new", p.CellsMet, p.CellsOf, p.CellsMet-t.cells)
+		t.cells = p.CellsMet
+	}
+	known += ", " + counted.Of(p.Groups, "kind") + " of failure"
 	if p.Died > 0 {
 		known += fmt.Sprintf(", %d died", p.Died)
 	}

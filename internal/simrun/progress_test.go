@@ -14,13 +14,13 @@ import (
 	"lockstep/scenarios/subject"
 )
 
-// Progress is told while nothing comes to an end, too: each second on a terminal, and at a
-// calmer pace elsewhere.
+// Progress of a campaign is told while nothing comes to an end, too: each second on a terminal,
+// and every five seconds elsewhere.
 func TestProgressIsToldWhileNothingEnds(t *testing.T) {
 	for _, c := range []struct {
 		tty  bool
 		want int // lines in a minute
-	}{{true, 60}, {false, 4}} {
+	}{{true, 60}, {false, 12}} {
 		synctest.Test(t, func(t *testing.T) {
 			var stderr strings.Builder
 			told := (&app{err: &stderr, tty: c.tty}).tellProgress(0)
@@ -69,13 +69,18 @@ func TestTheLineOfProgress(t *testing.T) {
 		}
 		time.Sleep(10 * time.Second)
 		told.played(explore.Progress{Runs: 700, Played: 200, Of: 1000, States: 40, Groups: 3, Died: 1})
-		is("playing: 700 of 1000 runs, 20 a second, about 15s more, 1m50s at most; 40 states, 3 failures, 1 died")
+		is("playing: 700 of 1000 runs, 20 a second, about 15s more, 1m50s at most; 40 states, 3 kinds of failure, 1 died")
+		told.played(explore.Progress{Runs: 700, Played: 200, Of: 1000, States: 40, CellsMet: 30, CellsOf: 50, Groups: 1})
+		is("playing: 700 of 1000 runs, 20 a second, about 15s more, 1m50s at most; 30 of 50 cells met, 30 of them new, 1 kind of failure")
+		told.played(explore.Progress{Runs: 800, Played: 300, Of: 1000, States: 50, CellsMet: 32, CellsOf: 51, Groups: 1})
+		is("playing: 800 of 1000 runs, 30 a second, about 7s more, 1m50s at most; 32 of 51 cells met, 2 of them new, 1 kind of failure")
+		told.played(explore.Progress{Runs: 700, Played: 200, Of: 1000, States: 40, Groups: 3, Died: 1})
 		told.limit = 0
 		told.made(explore.ShrinkProgress{Done: 1, Begun: 2, Of: 13})
-		is("making failure 2 of 13 small, 1 done; 700 of 1000 runs, 40 states, 3 failures, 1 died")
+		is("making failure 2 of 13 small, 1 done; 700 of 1000 runs, 40 states, 3 kinds of failure, 1 died")
 		time.Sleep(12 * time.Second)
 		told.made(explore.ShrinkProgress{Done: 3, Begun: 4, Of: 13})
-		is("making failure 4 of 13 small, 3 done, about 1m0s more; 700 of 1000 runs, 40 states, 3 failures, 1 died")
+		is("making failure 4 of 13 small, 3 done, about 1m0s more; 700 of 1000 runs, 40 states, 3 kinds of failure, 1 died")
 	})
 }
 
