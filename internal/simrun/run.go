@@ -259,6 +259,9 @@ func (a *app) line(p *pair) {
 	mark := "yes"
 	if !p.asExpected() {
 		mark = "NO: " + w.Expected
+		if !w.Names() {
+			mark += ", as not named"
+		}
 	} else if w.Expected != "held" && w.Expected != "" {
 		mark = "yes: " + w.Expected
 	}
@@ -275,6 +278,9 @@ func (a *app) why(v play.Verdict) {
 	}
 	if v.Why != "" {
 		fmt.Fprint(a.out, wrap(v.Why, "    ", 100))
+	}
+	if !v.AsExpected && !v.Names() && len(v.Findings) > 0 {
+		fmt.Fprint(a.out, wrap(fmt.Sprintf("%s does not name the lock %s. Nothing is expected of such a lock but that it keeps its promises, and it did not:", v.Scenario.Name, v.Lock.Name), "    ", 100))
 	}
 	a.firstFindings(v)
 	if len(v.Findings) > 0 || v.Why != "" && v.Word != play.VerdictNotApplicable {
