@@ -12,6 +12,7 @@ import (
 	"path"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -337,13 +338,13 @@ func readSurvey(root *os.Root, file string) ([]report.Table, error) {
 	if err != nil {
 		return nil, err
 	}
-	kept := report.Table{Title: "Survey of locks: which promises hold", Head: []string{"lock"}}
+	kept := report.Table{Title: "Survey of locks: which promises hold", Head: []string{"lock", "runs"}}
 	for _, p := range survey.Promises {
 		kept.Head = append(kept.Head, p.Name)
 	}
 	costs := report.Table{Title: "Survey of locks: what an acquire costs", Head: survey.CostHead}
 	for _, l := range s.Locks {
-		row := []report.TableCell{{Text: l.Name}}
+		row := []report.TableCell{{Text: l.Name}, {Text: strconv.Itoa(l.Judged())}}
 		for _, p := range survey.Promises {
 			sum := l.Summary(p.Name)
 			cell := report.TableCell{Text: sum.String()}
