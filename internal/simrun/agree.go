@@ -42,6 +42,7 @@ func (a *app) agreeCommand() *cobra.Command {
 	liveJobsFlag(f, &o.jobs, "live runs at a time")
 	f.StringVarP(&o.out, "out", "o", "", "write the comparison to `FILE`")
 	f.StringVar(&o.differing, "differing", "", "write the live runs that do not agree to `DIR`, for report")
+	a.progressFlag(f)
 	c.ValidArgsFunction = scenariosOrFiles
 	return c
 }

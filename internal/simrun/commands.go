@@ -197,7 +197,7 @@ func available(root *cobra.Command) (names []string) {
 }
 
 func (a *app) unknownCommand(root *cobra.Command, name string) error {
-	return usagef("unknown command %q; %ssimrun help lists the commands", name, nearest.Hint(nearest.Near(name, available(root))))
+	return usagef("unknown command %q; %s%s help lists the commands", name, nearest.Hint(nearest.Near(name, available(root))), program())
 }
 
 // optionError words an error of the options of a command.

@@ -282,7 +282,7 @@ func (w planWords) complete(p *explore.Plan) (err error) {
 	if p.Profile, err = draw.ParseProfile(w.profile); err != nil {
 		return fmt.Errorf("--profile: %w", err)
 	}
-	first, last, err := seedRange(w.seeds)
+	first, last, err := seedRange("--seed", w.seeds)
 	if err != nil {
 		return err
 	}
@@ -399,7 +399,7 @@ func covered(p *explore.Plan, given *pflag.FlagSet, w planWords) (*strategy.Sear
 		}
 	}
 	if p.Lock == "" {
-		return nil, errors.New("--lock is missing; simrun list names the locks")
+		return nil, errNoLock()
 	}
 	l, err := findSimulated(p.Lock)
 	if err != nil {
@@ -434,7 +434,7 @@ const defaultDepth = 3
 // and the campaign.
 func planned(p *explore.Plan, c *explore.Campaign, w planWords, shard string) error {
 	if p.Lock == "" {
-		return errors.New("--lock is missing; simrun list names the locks")
+		return errNoLock()
 	}
 	l, err := findSimulated(p.Lock)
 	if err != nil {
@@ -458,7 +458,7 @@ func planned(p *explore.Plan, c *explore.Campaign, w planWords, shard string) er
 			return fmt.Errorf("--shard %q: write I/N, as in 1/8 for the first of eight", shard)
 		}
 		if c.Dir == "" {
-			return errors.New("--shard needs --out: simrun merge reads the folders of all shards")
+			return fmt.Errorf("--shard needs --out: %s merge reads the folders of all shards", program())
 		}
 		c.Shard, c.Of = first-1, of
 	}

@@ -124,7 +124,7 @@ func chooseBugs(names []string) ([]*subject.PlantedBug, error) {
 		name = strings.TrimPrefix(name, subject.PlantedPrefix)
 		i := slices.IndexFunc(subject.PlantedBugs(), func(b *subject.PlantedBug) bool { return b.Name == name })
 		if i < 0 {
-			problems = append(problems, fmt.Errorf("no planted bug is called %q; %ssimrun list --planted names them", name, nearest.Hint(nearest.Near(name, plantedNames()))))
+			problems = append(problems, fmt.Errorf("no planted bug is called %q; %s%s list --planted names them", name, nearest.Hint(nearest.Near(name, plantedNames())), program()))
 			continue
 		}
 		chosen = append(chosen, subject.PlantedBugs()[i])

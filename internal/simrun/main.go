@@ -104,7 +104,7 @@ func (a *app) main(args []string) (code int) {
 		fmt.Fprintf(a.err, "simrun: %v\n", err)
 		return exitUndecided
 	case errors.As(err, &bad):
-		fmt.Fprintf(a.err, "simrun: %v\n", err)
+		fmt.Fprintf(a.err, "simrun: %s\n", hinted(err))
 		return exitUsage
 	case err != nil:
 		fmt.Fprintf(a.err, "simrun: %v\n", err)

@@ -1,6 +1,7 @@
 package simrun
 
 import (
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -117,6 +118,24 @@ func TestQuietDoesNotChangeWhatProgramsRead(t *testing.T) {
 		loud, quiet := callOnce(t, words...), callOnce(t, append(words, "--quiet")...)
 		if loud.out != quiet.out || loud.code != quiet.code || quiet.stderr != "" {
 			t.Errorf("%s: exit %d and %d\n%s\n%s%s", args, loud.code, quiet.code, loud.out, quiet.out, quiet.stderr)
+		}
+	}
+}
+
+// Each command that tells progress has --quiet, which leaves it out.
+func TestQuietLeavesTheProgressOut(t *testing.T) {
+	root := (&app{out: io.Discard, err: io.Discard}).root()
+	for _, name := range []string{"run", "matrix", "explore", "survey", "repeat", "live", "agree", "upstream", "kill", "results", "bench", "site", "report", "merge"} {
+		c, _, err := root.Find([]string{name})
+		if err != nil || c.Flags().Lookup("quiet") == nil {
+			t.Errorf("%s has no --quiet (%v)", name, err)
+		}
+	}
+	for _, args := range []string{"survey --lock none --runs 1", "repeat --lock none --runs 1 --seeds 1"} {
+		words := strings.Fields(args)
+		loud, quiet := callOnce(t, words...), callOnce(t, append(words, "--quiet")...)
+		if told := "lock 1 of 1: none\n"; loud.stderr != told || quiet.stderr != "" || loud.code != quiet.code {
+			t.Errorf("%s: exit %d and %d; stderr %q, and %q with --quiet; want %q and nothing", args, loud.code, quiet.code, loud.stderr, quiet.stderr, told)
 		}
 	}
 }

@@ -88,6 +88,7 @@ func (a *app) resultsCommand() *cobra.Command {
 	f.BoolVar(&check, "check", false, "name the parts that an older program wrote, and write nothing")
 	whole(f, &r.runs, "runs", 0, atLeast(1), "play at most this many runs of each campaign; default: its own number")
 	jobsFlag(f, &r.jobs)
+	a.progressFlag(f)
 	c.ValidArgsFunction = folders
 	return c
 }

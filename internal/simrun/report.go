@@ -57,6 +57,7 @@ func (a *app) reportCommand() *cobra.Command {
 	f.BoolVar(&o.mermaid, "mermaid", false, "the same as a sequence diagram")
 	f.BoolVar(&o.blame, "blame", false, "and which decision made the failure inevitable")
 	whole(f, &o.runs, "runs", 20, bounds{1, 1_000_000}, "with --blame: runs for each decision that is tried")
+	a.progressFlag(f)
 	c.ValidArgsFunction = files("lockstep", "live")
 	return c
 }
@@ -291,7 +292,7 @@ func readIndex(root *os.Root, dir string) (report.Index, error) {
 		}
 	}
 	if len(x.Runs)+len(x.Campaigns)+len(x.Tables) == 0 {
-		return x, usagef("%s holds no results: neither %s nor a campaign; simrun run --out DIR and simrun explore --out DIR write such folders", dir, explore.VerdictsFile)
+		return x, usagef("%s holds no results: neither %s nor a campaign; %s run --out DIR and %[3]s explore --out DIR write such folders", dir, explore.VerdictsFile, program())
 	}
 	return x, nil
 }

@@ -27,6 +27,7 @@ func (a *app) siteCommand() *cobra.Command {
 		examples: []string{"site site-of-mine"},
 	}, func(in invocation) (int, error) { return a.site(in.names, repository) })
 	c.Flags().StringVar(&repository, "repository", repository, "the root of the repository is `DIR`")
+	a.progressFlag(c.Flags())
 	c.ValidArgsFunction = folders
 	return c
 }

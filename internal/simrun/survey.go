@@ -57,6 +57,7 @@ func (a *app) surveyCommand() *cobra.Command {
 	jobsFlag(f, &o.jobs)
 	f.StringVar(&o.out, "out", "", "write the survey to `DIR`")
 	jsonFlag(f, &o.asJSON, "an object per lock, one per line")
+	a.progressFlag(f)
 	return c
 }
 
@@ -187,11 +188,7 @@ func (a *app) surveyAll(stop context.Context, locks []*subject.Subject, o survey
 		if stop.Err() != nil {
 			break
 		}
-		if a.tty {
-			a.status("lock %d of %d: %s", i+1, len(locks), l.Name)
-		} else {
-			fmt.Fprintf(a.err, "lock %d of %d: %s\n", i+1, len(locks), l.Name)
-		}
+		a.advance("lock %d of %d: %s", i+1, len(locks), l.Name)
 		select {
 		case turn <- i:
 		case <-stop.Done():

@@ -52,6 +52,7 @@ func (a *app) upstreamCommand() *cobra.Command {
 	f.StringVar(&o.out, "out", "results/upstream", "write to `DIR`, and to DIR.md beside it")
 	f.StringVar(&o.results, "results", "results", "`DIR` with what campaigns kept")
 	f.BoolVar(&o.again, "again", false, "play all anew")
+	a.progressFlag(f)
 	c.ValidArgsFunction = only(defectIDs)
 	return c
 }
@@ -101,7 +102,7 @@ func (a *app) upstream(in invocation, flags upstreamFlags) (int, error) {
 		table.mu.Lock()
 		defer table.mu.Unlock()
 		done++
-		a.say("%d of %d in %v; %s: %s", done, len(cases), time.Since(begun).Round(time.Second), c.ID, c.entry().summary())
+		a.advance("%d of %d in %v; %s: %s", done, len(cases), time.Since(begun).Round(time.Second), c.ID, c.entry().summary())
 		if err := table.put(c.entry()); err != nil {
 			return err
 		}
