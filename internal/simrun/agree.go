@@ -3,14 +3,11 @@ package simrun
 import (
 	"bytes"
 	"cmp"
-	"context"
 	"fmt"
 	"os"
-	"os/signal"
 	"runtime"
 	"slices"
 	"strings"
-	"syscall"
 
 	"github.com/google/renameio/v2"
 	"github.com/spf13/cobra"
@@ -71,7 +68,7 @@ func (a *app) agree(in invocation, flags agreeFlags) (int, error) {
 		return 0, usageError{fmt.Errorf("agree: %w", err)}
 	}
 	defer earlier.close()
-	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
+	ctx, stop := a.interruptible()
 	defer stop()
 	compared := make([]*comparison, len(pairs))
 	for i, p := range pairs {

@@ -47,6 +47,7 @@ func (a *app) command(g guide, run func(invocation) (int, error)) *cobra.Command
 			if g.optionsOnly && len(names) > 0 {
 				return usagef("%s: %q is no option; %s takes options only", c.Name(), names[0], c.Name())
 			}
+			defer a.endOnInterrupt()()
 			a.code, err = run(invocation{a.args[slices.Index(a.args, c.Name())+1:], names, c.Flags()})
 			return err
 		},

@@ -313,10 +313,11 @@ func (a *app) clock() time.Time {
 // interrupts returns a context that the first interrupt ends. The command then tells what it
 // has. A second interrupt calls cleanup and ends the program.
 func (a *app) interrupts(cleanup func()) (stop context.Context, release func()) {
+	a.caught.Store(true)
 	stop, end := context.WithCancel(context.Background())
 	released := make(chan struct{})
 	signals := make(chan os.Signal, 2)
-	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	signal.Notify(signals, interruptions...)
 	go func() {
 		var first time.Time
 		for {
@@ -331,11 +332,7 @@ func (a *app) interrupts(cleanup func()) (stop context.Context, release func()) 
 				}
 				cleanup()
 				a.say("simrun: interrupted again; what was kept until now stays")
-				exit := a.exit
-				if exit == nil {
-					exit = os.Exit
-				}
-				exit(exitUndecided)
+				a.end(exitUndecided)
 				return
 			}
 			a.say("simrun: interrupted; what was found until now follows. Interrupt again to end at once")

@@ -2,7 +2,6 @@ package simrun
 
 import (
 	"cmp"
-	"context"
 	"encoding/json"
 	"fmt"
 	"html"
@@ -13,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"lockstep/explore"
+	"lockstep/internal/counted"
 	"lockstep/linearizability/judges"
 	"lockstep/model"
 	"lockstep/scenarios"
@@ -73,12 +73,17 @@ func (a *app) matrix(in invocation, o matrixFlags) (int, error) {
 	if different && len(o.locks) == 0 {
 		pairs = withNeighbours(pairs)
 	}
+	stop, release := a.interruptible()
+	defer release()
 	progress := a.newProgress(pairs)
 	t := &table{command: strings.Join(append([]string{program() + " matrix"}, in.args...), " "), different: different}
 	var odd []byte // lines of the pairs that were not as expected
 	for _, p := range pairs {
-		if err := a.play(context.Background(), p, progress, nil); err != nil {
+		if err := a.play(stop, p, progress, nil); err != nil {
 			return 0, err
+		}
+		if stop.Err() != nil {
+			return 0, interruptedError(fmt.Sprintf(" after %d of %s; there is no table", runsOf(pairs), counted.Of(progress.total, "run")))
 		}
 		t.add(p)
 		if a.quiet && !p.asExpected() {

@@ -7,11 +7,9 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/signal"
 	"path/filepath"
 	"strings"
 	"sync"
-	"syscall"
 
 	"github.com/google/renameio/v2"
 	"github.com/spf13/cobra"
@@ -77,7 +75,7 @@ func (a *app) repeat(in invocation, plan explore.Repetition, names []string, see
 		return 0, usageError{fmt.Errorf("repeat: %w", err)}
 	}
 	defer release()
-	stop, quiet := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	stop, quiet := a.interruptible()
 	defer quiet()
 
 	command := strings.Join(append([]string{program(), "repeat"}, in.args...), " ")

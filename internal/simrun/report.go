@@ -2,13 +2,11 @@ package simrun
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
-	"os/signal"
 	"path"
 	"path/filepath"
 	"slices"
@@ -22,6 +20,7 @@ import (
 	"lockstep/explore/coverage"
 	"lockstep/explore/failure"
 	"lockstep/explore/survey"
+	"lockstep/internal/counted"
 	"lockstep/known"
 	"lockstep/linearizability/judges"
 	"lockstep/report"
@@ -471,7 +470,7 @@ func (a *app) reportFolder(dir string, o reportOptions) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	ctx, stop := a.interruptible()
 	defer stop()
 	of := map[string]bool{}
 	x.EachRecording(func(recording string, _ *string) { of[recording] = true })
@@ -513,8 +512,7 @@ func (a *app) reportFolder(dir string, o reportOptions) (int, error) {
 	})
 	a.status("")
 	if ctx.Err() != nil {
-		fmt.Fprintf(a.err, "simrun: interrupted after %d reports; there is no index\n", len(written))
-		return exitUndecided, nil
+		return 0, interruptedError(fmt.Sprintf(" after %s; there is no index", counted.Of(len(written), "report")))
 	}
 	var b bytes.Buffer
 	if err := report.WriteIndex(&b, x); err != nil {
@@ -523,12 +521,12 @@ func (a *app) reportFolder(dir string, o reportOptions) (int, error) {
 	if err := index.replace(b.Bytes()); err != nil {
 		return 0, err
 	}
-	fmt.Fprintf(a.out, "%s, with %d reports\n", filepath.Join(o.out, "index.html"), reports)
+	fmt.Fprintf(a.out, "%s, with %s\n", filepath.Join(o.out, "index.html"), counted.Of(reports, "report"))
 	if len(bad) > 0 {
 		fmt.Fprintf(a.err, "simrun: without a report:\n%v\n", errors.Join(bad...))
 	}
 	if foreign > 0 {
-		fmt.Fprintf(a.err, "simrun: without a report: %d recordings of locks that this program does not know\n", foreign)
+		fmt.Fprintf(a.err, "simrun: without a report: %s of locks that this program does not know\n", counted.Of(foreign, "recording"))
 	}
 	if len(bad)+foreign > 0 {
 		return exitUndecided, nil

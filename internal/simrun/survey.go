@@ -9,7 +9,6 @@ import (
 	"io/fs"
 	"os"
 	"os/exec"
-	"os/signal"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -90,7 +89,7 @@ func (a *app) survey(in invocation, flags surveyFlags) (int, error) {
 		return 0, usageError{fmt.Errorf("survey: %w", err)}
 	}
 	defer release()
-	stop, quiet := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	stop, quiet := a.interruptible()
 	defer quiet()
 	if again != nil {
 		err = a.surveyAgain(stop, &s, again, jobs, dir)

@@ -10,11 +10,9 @@ import (
 	"io/fs"
 	"os"
 	"os/exec"
-	"os/signal"
 	"path/filepath"
 	"runtime"
 	"slices"
-	"syscall"
 	"time"
 
 	"github.com/google/renameio/v2"
@@ -86,7 +84,7 @@ func (a *app) upstream(in invocation, flags upstreamFlags) (int, error) {
 	if len(ids) == 0 && !flags.again { // the same command goes on where it ended
 		cases = slices.DeleteFunc(cases, func(c *upstreamCase) bool { return table.has(c.ID) })
 	}
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	ctx, stop := a.interruptible()
 	defer stop()
 	runtime.GOMAXPROCS(runtime.NumCPU()) // nothing is simulated from here on
 	begun, done := time.Now(), 0
