@@ -55,9 +55,12 @@ func (r Repetition) each(l *subject.Subject, f func(Repeatable, *scenarios.Scena
 		if !slices.Contains(sc.Locks, l.Name) || play.Applies(sc, l) != nil {
 			continue
 		}
-		for i := range r.SeedLast - r.SeedFirst + 1 {
-			if err := f(Repeatable{Scenario: sc.ShortName(), Seed: r.SeedFirst + i}, sc); err != nil {
+		for seed := r.SeedFirst; ; seed++ { // SeedLast may be the largest number
+			if err := f(Repeatable{Scenario: sc.ShortName(), Seed: seed}, sc); err != nil {
 				return err
+			}
+			if seed == r.SeedLast {
+				break
 			}
 		}
 	}

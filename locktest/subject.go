@@ -298,7 +298,7 @@ func (s Subject) compile(offers offers) *subject.Subject {
 	}
 	if s.State == nil {
 		for _, judge := range serverJudges {
-			out.Promises[judge] = model.Promise{Waived: true, Unjudged: true, Source: "not judged: " + s.NoState}
+			out.Promises[judge] = model.Promise{Waived: true, Unjudged: true, Source: s.NoState}
 		}
 	}
 	if !s.Reentrant {

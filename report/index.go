@@ -273,11 +273,12 @@ func WriteIndex(w io.Writer, x Index) error {
 		Counts   string
 		Odd      int
 		Signs    map[string]string
+		Gaps     bool // a cell of the matrices is empty
 		Style    template.CSS
 		Script   template.JS
 	}{
 		x, list, matrices(list), slices.ContainsFunc(x.Runs, func(r IndexRun) bool { return r.Waits.Granted > 0 }),
-		len(x.Runs), strings.Join(counts, ", "), odd, signs, template.CSS(pageCSS + cellsCSS), template.JS(indexJS),
+		len(x.Runs), strings.Join(counts, ", "), odd, signs, gaps(matrices(list)), template.CSS(pageCSS + cellsCSS), template.JS(indexJS),
 	})
 }
 
@@ -397,6 +398,13 @@ type matrixRow struct {
 // Odd reports whether a cell has an unexpected verdict.
 func (r matrixRow) Odd() bool {
 	return slices.ContainsFunc(r.Cells, func(c *indexRow) bool { return c != nil && !c.AsExpected })
+}
+
+// gaps reports whether a scenario was not played on a lock that has a column.
+func gaps(all []matrix) bool {
+	return slices.ContainsFunc(all, func(m matrix) bool {
+		return slices.ContainsFunc(m.Rows, func(r matrixRow) bool { return slices.Contains(r.Cells, nil) })
+	})
 }
 
 // otherLocks is the title of the matrix of all locks that have no other release.

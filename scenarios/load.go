@@ -50,7 +50,10 @@ type FileError struct {
 	File         string
 	Line, Column int
 	Msg          string
+	Cause        error // nil: there is none but Msg
 }
+
+func (e *FileError) Unwrap() error { return e.Cause }
 
 func (e *FileError) Error() string {
 	return fmt.Sprintf("%s:%d:%d: %s", e.File, e.Line, e.Column, e.Msg)
@@ -203,6 +206,7 @@ func (l *loader) lock(n *yaml.Node) *subject.Subject {
 	lock, err := l.knownLock(text)
 	if err != nil {
 		l.fail(n, "%v", err)
+		l.errs[len(l.errs)-1].Cause = err
 		return nil
 	}
 	return lock

@@ -174,11 +174,22 @@ func Find(nameOrFile string) (*Scenario, error) {
 	text, err := input.Read(nameOrFile, "name a scenario, or the file of one")
 	if err != nil {
 		if _, there := os.Stat(nameOrFile); errors.Is(there, fs.ErrNotExist) && !strings.ContainsAny(nameOrFile, "./\\") {
-			return nil, fmt.Errorf("no scenario %q and no such file; %ssimrun list names all %d scenarios", nameOrFile, nearest.Hint(nearest.Near(nameOrFile, names)), len(names))
+			return nil, &UnknownError{Name: nameOrFile, Meant: nearest.Near(nameOrFile, names), Known: len(names)}
 		}
 		return nil, err
 	}
 	return Parse(path.Clean(nameOrFile), text, subject.Find)
+}
+
+// An UnknownError says that no registered scenario has a name, and no file either.
+type UnknownError struct {
+	Name  string
+	Meant string // the name that may have been meant; "": none
+	Known int    // how many scenarios are registered
+}
+
+func (e *UnknownError) Error() string {
+	return nearest.Unknown(fmt.Sprintf("no scenario %q and no such file", e.Name), e.Meant)
 }
 
 // fullName returns the name that no other registered scenario has.

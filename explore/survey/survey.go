@@ -49,21 +49,23 @@ type Promise struct {
 	// Of reports whether a lock with these traits claims to keep it. Nil: every lock that
 	// promises something to the judge does.
 	Of func(model.Traits) bool
+	// Lacks says why a lock does not claim it whose traits do not imply it.
+	Lacks string
 }
 
 // Promises are the promises of a survey, in order.
 var Promises = []Promise{
 	{Name: "one owner at a time", Judge: model.JudgeMutualExclusion},
 	{Name: "not freed by another", Judge: model.JudgeMisdelete},
-	{Name: "re-entrant", Judge: model.JudgeHoldCount, Of: func(t model.Traits) bool { return !t.Uncounted && !t.NonReentrant }},
-	{Name: "fair", Judge: model.JudgeFIFO},
+	{Name: "re-entrant", Judge: model.JudgeHoldCount, Of: func(t model.Traits) bool { return !t.Uncounted && !t.NonReentrant }, Lacks: "it counts no levels of a hold"},
+	{Name: "fair", Judge: model.JudgeFIFO, Lacks: "its waiters have no order"},
 	{Name: "bounded wait", Judge: model.JudgeWaitBound},
 	{Name: "live after a crash", Judge: model.JudgeLiveness},
 	{Name: "lease kept", Judge: model.JudgeLease},
 	// A holder that is told in time believes in its hold no longer when another gets the
 	// lock, so the judge of mutual exclusion finds the holder that is told too late.
-	{Name: "lost hold told", Judge: model.JudgeMutualExclusion, Of: func(t model.Traits) bool { return t.Watched }},
-	{Name: "fencing", Judge: model.JudgeFencing},
+	{Name: "lost hold told", Judge: model.JudgeMutualExclusion, Of: func(t model.Traits) bool { return t.Watched }, Lacks: "it does not tell a holder that the hold is gone"},
+	{Name: "fencing", Judge: model.JudgeFencing, Lacks: "it gives no fencing token"},
 	{Name: "answers in one order", Judge: model.JudgeLinearizable},
 	{Name: "little traffic", Judge: model.JudgeTraffic},
 	{Name: "nothing left behind", Judge: model.JudgeTidy},
@@ -97,6 +99,9 @@ type Cell struct {
 	Excuses []string `json:"excuses,omitempty"`
 	Defects []string `json:"defects,omitempty"`
 	Why     string   `json:"why,omitempty"`
+	// Reason says why the promise was not asked of the lock. It is "" in surveys that an older
+	// program wrote.
+	Reason string `json:"reason,omitempty"`
 	// Recording names a recording of the lock, see Lock.Recordings; "" unless Word is Bug.
 	Recording string `json:"recording,omitempty"`
 }
@@ -120,6 +125,30 @@ type Lock struct {
 func (l Lock) Cell(promise, faults string) Cell {
 	i := slices.IndexFunc(l.Cells, func(c Cell) bool { return c.Promise == promise && c.Faults == faults })
 	return l.Cells[i]
+}
+
+// Judged returns the number of runs that were judged, of all campaigns.
+func (l Lock) Judged() (runs int) {
+	for _, p := range Promises {
+		runs = max(runs, l.Summary(p.Name).Runs)
+	}
+	return runs
+}
+
+// Reasons says of each promise that was not asked of the lock, and of each class of faults that
+// it does not have, why.
+func (l Lock) Reasons() (all []string) {
+	for _, c := range l.Cells {
+		about := c.Promise
+		if c.Word == NoSuchFault {
+			about = "faults of the class " + c.Faults
+		}
+		text := fmt.Sprintf("%s: %s: %s", about, c.Word, c.Reason)
+		if c.Reason != "" && !slices.Contains(all, text) {
+			all = append(all, text)
+		}
+	}
+	return all
 }
 
 // sample is the number of runs whose time says how long runs of a lock take, and the least
@@ -170,8 +199,12 @@ func Of(h *sim.Host, l *subject.Subject, o Options, spent func() time.Duration) 
 			classes = nil
 		}
 		if name != NoFaults && !draw.Meets(l, classes[0]) {
+			reason := "no server of the lock has a fault of this class"
+			if classes[0] == draw.ClassWatchdog && l.NoWatchdog {
+				reason = "nothing renews a hold of the lock"
+			}
 			for _, p := range Promises {
-				out.Cells = append(out.Cells, Cell{Promise: p.Name, Faults: name, Word: NoSuchFault})
+				out.Cells = append(out.Cells, Cell{Promise: p.Name, Faults: name, Word: NoSuchFault, Reason: reason})
 			}
 			continue
 		}
@@ -234,10 +267,13 @@ func (c *campaign) cell(l *subject.Subject, p Promise) (Cell, *explore.Shrunk, e
 	promise, ok := params.Promise(p.Judge)
 	switch {
 	case promise.Unjudged:
-		out.Word = NotJudged
+		out.Word, out.Reason = NotJudged, promise.Source
+		return out, nil, nil
+	case promise.Waived:
+		out.Word, out.Reason = NotPromised, promise.Source
 		return out, nil, nil
 	case !ok, p.Of != nil && !p.Of(l.Traits):
-		out.Word = NotPromised
+		out.Word, out.Reason = NotPromised, p.Lacks
 		return out, nil, nil
 	}
 	for _, word := range []play.Word{play.VerdictHeld, play.VerdictLimit, play.VerdictBug} {

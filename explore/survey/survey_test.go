@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"lockstep/linearizability/judges"
+	"lockstep/model"
 	"lockstep/scenarios/play"
 	"lockstep/scenarios/subject"
 	_ "lockstep/scenarios/subject/builtin"
@@ -46,15 +47,19 @@ func TestASurveyOfALock(t *testing.T) {
 	for _, c := range []struct {
 		promise, faults string
 		want            Word
+		reason          string
 	}{
-		{"fair", NoFaults, NotPromised},
-		{"lost hold told", "pause", NotPromised},
-		{"fencing", "crash", NotPromised},
-		{"not freed by another", NoFaults, Held},
+		{"fair", NoFaults, NotPromised, "its waiters have no order"},
+		{"lost hold told", "pause", NotPromised, "it does not tell a holder that the hold is gone"},
+		{"fencing", "crash", NotPromised, "it gives no fencing token"},
+		{"not freed by another", NoFaults, Held, ""},
 	} {
-		if got := l.Cell(c.promise, c.faults); got.Word != c.want {
-			t.Errorf("%s, %s: %q (%s); want %q", c.promise, c.faults, got.Word, got.Why, c.want)
+		if got := l.Cell(c.promise, c.faults); got.Word != c.want || got.Reason != c.reason {
+			t.Errorf("%s, %s: %q (%s), %q; want %q, %q", c.promise, c.faults, got.Word, got.Why, got.Reason, c.want, c.reason)
 		}
+	}
+	if runs := o.Runs * len(Campaigns()); l.Judged()+l.Odd != runs {
+		t.Errorf("%d runs were judged and %d were odd; want %d in all", l.Judged(), l.Odd, runs)
 	}
 	for _, c := range l.Cells {
 		if (c.Word == Bug) != (c.Recording != "") || (c.Word == Limit) != (len(c.Excuses) > 0) {
@@ -113,6 +118,9 @@ func testWriting(t *testing.T, s Survey, bug Cell) {
 	}
 	file := RecordingFile(s.Locks[0].Name, bug.Recording)
 	for _, written := range []string{markdown.String(), html.String()} {
+		if !strings.Contains(written, "fair: not promised: its waiters have no order") {
+			t.Errorf("no reason in:\n%s", written)
+		}
 		if !strings.Contains(written, file) {
 			t.Errorf("no link to %s in:\n%s", file, written)
 		}
@@ -123,6 +131,29 @@ func TestASurveyThatIsNoneIsRefused(t *testing.T) {
 	for _, text := range []string{"", "{}\n", `{"lock":"x"}` + "\n", "survey\n", `{"survey":"simrun survey"}` + "\n{\n"} {
 		if _, _, err := Read(strings.NewReader(text)); err == nil || !strings.Contains(err.Error(), "not a survey") {
 			t.Errorf("%q: %v; want an error", text, err)
+		}
+	}
+}
+
+// A promise that is waived, and a class of faults that a lock does not have, are told with the
+// reason.
+func TestWhatIsNotAskedHasAReason(t *testing.T) {
+	waived := *find(t, "setnx-cad")
+	waived.Promises = model.Promises{
+		model.JudgeTidy:      {Waived: true, Source: "an operator sweeps"},
+		model.JudgeMisdelete: {Waived: true, Unjudged: true, Source: "it does not say what its server holds"},
+	}
+	l, err := Of(sim.NewHost(t), &waived, Options{Runs: 1, Seed: 1, Budget: 1}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := strings.Join(l.Reasons(), "\n")
+	for _, want := range []string{
+		"not freed by another: not judged: it does not say what its server holds", "re-entrant: not promised: it counts no levels of a hold",
+		"nothing left behind: not promised: an operator sweeps", "faults of the class watchdog: no such fault: nothing renews a hold of the lock",
+	} {
+		if !strings.Contains(all, want) {
+			t.Errorf("no %q in\n%s", want, all)
 		}
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"html/template"
 	"io"
 	"path"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -30,6 +31,15 @@ type Survey struct {
 	Chosen  []string // the names of the locks that it asks for; nil: all locks, as the program chooses
 	Options Options
 	Locks   []Lock
+	// Versions are those of the program that played it. The zero value is this program.
+	Versions explore.Versions
+}
+
+func (s Survey) versions() explore.Versions {
+	if s.Versions == (explore.Versions{}) {
+		return explore.CurrentVersions()
+	}
+	return s.Versions
 }
 
 // RecordingFile returns the file of a recording, relative to the folder of the survey.
@@ -50,7 +60,7 @@ type head struct {
 func (s Survey) WriteJSON(w io.Writer) error {
 	enc := json.NewEncoder(w)
 	enc.SetEscapeHTML(false)
-	if err := enc.Encode(head{s.Command, s.Chosen, explore.CurrentVersions(), s.Options}); err != nil {
+	if err := enc.Encode(head{s.Command, s.Chosen, s.versions(), s.Options}); err != nil {
 		return err
 	}
 	for _, l := range s.Locks {
@@ -97,11 +107,15 @@ func (s Survey) about() string {
 	if fewer != "" {
 		fewer += ". "
 	}
+	reasons := ""
+	if slices.ContainsFunc(s.Locks, func(l Lock) bool { return len(l.Reasons()) > 0 }) {
+		reasons = " The reasons are below, lock by lock."
+	}
 	return fmt.Sprintf("Each lock met %d drawn schedules without faults, and as many with each class of faults that its servers have. "+fewer+
 		"The callers do everything but force a lock open (profile orderly), and the seed is %d. "+
-		"held: the promise held in all runs that were judged. limit: it broke under a circumstance in which no such lock keeps it. "+
+		"runs: those of all classes that were judged. held: the promise held in all of them, which says no more than their number. limit: it broke under a circumstance in which no such lock keeps it. "+
 		"bug: it broke although its condition held. not promised: the lock does not claim it. "+
-		"not judged: the lock does not show what the judge needs.", s.Options.Runs, s.Options.Seed)
+		"not judged: the lock does not show what the judge needs."+reasons, s.Options.Runs, s.Options.Seed)
 }
 
 // CostHead is the head of the table of costs.
@@ -126,15 +140,15 @@ const costAbout = "Measured without a fault on a network of 1 ms one way. The cl
 // WriteMarkdown writes the survey for people.
 func (s Survey) WriteMarkdown(w io.Writer) error {
 	b := bufio.NewWriter(w)
-	fmt.Fprintf(b, "<!-- written by: %s -->\n%s# Survey of locks\n\nWritten by `%s`.\n\n%s\n\n## Which promises hold\n\n", s.Command, explore.CurrentVersions().Comment(), s.Command, s.about())
-	names := []string{"lock"}
+	fmt.Fprintf(b, "<!-- written by: %s -->\n%s# Survey of locks\n\nWritten by `%s`.\n\n%s\n\n## Which promises hold\n\n", s.Command, s.versions().Comment(), s.Command, s.about())
+	names := []string{"lock", "runs"}
 	for _, p := range Promises {
 		names = append(names, p.Name)
 	}
 	row(b, names)
 	rule(b, len(names))
 	for _, l := range s.Locks {
-		cells := []string{fmt.Sprintf("[`%s`](#%s)", l.Name, anchor(l.Name))}
+		cells := []string{fmt.Sprintf("[`%s`](#%s)", l.Name, anchor(l.Name)), strconv.Itoa(l.Judged())}
 		for _, p := range Promises {
 			sum := l.Summary(p.Name)
 			text := sum.String()
@@ -201,6 +215,12 @@ func (l Lock) markdown(b *bufio.Writer) {
 			cells = append(cells, text)
 		}
 		row(b, cells)
+	}
+	for i, reason := range l.Reasons() {
+		if i == 0 {
+			fmt.Fprint(b, "\n")
+		}
+		fmt.Fprintf(b, "* %s\n", reason)
 	}
 	if l.Odd > 0 {
 		fmt.Fprintf(b, "\nUndecided, or not the same when played twice: %s.\n", counted.Of(l.Odd, "run"))

@@ -53,6 +53,15 @@ func Hint(word string) string {
 	return fmt.Sprintf("did you mean %q? ", word)
 }
 
+// Unknown is a whole message about an unknown word: what, then the question whether a word was
+// meant, if there is one.
+func Unknown(what, meant string) string {
+	if meant == "" {
+		return what
+	}
+	return what + "; " + strings.TrimSpace(Hint(meant))
+}
+
 // distance returns how many letters must be inserted, dropped or replaced, or change places with
 // the next one, to turn a into b (the distance of optimal string alignment).
 func distance(a, b string) int {

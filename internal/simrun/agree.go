@@ -3,14 +3,11 @@ package simrun
 import (
 	"bytes"
 	"cmp"
-	"context"
 	"fmt"
 	"os"
-	"os/signal"
 	"runtime"
 	"slices"
 	"strings"
-	"syscall"
 
 	"github.com/google/renameio/v2"
 	"github.com/spf13/cobra"
@@ -42,6 +39,7 @@ func (a *app) agreeCommand() *cobra.Command {
 	liveJobsFlag(f, &o.jobs, "live runs at a time")
 	f.StringVarP(&o.out, "out", "o", "", "write the comparison to `FILE`")
 	f.StringVar(&o.differing, "differing", "", "write the live runs that do not agree to `DIR`, for report")
+	a.progressFlag(f)
 	c.ValidArgsFunction = scenariosOrFiles
 	return c
 }
@@ -70,7 +68,7 @@ func (a *app) agree(in invocation, flags agreeFlags) (int, error) {
 		return 0, usageError{fmt.Errorf("agree: %w", err)}
 	}
 	defer earlier.close()
-	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
+	ctx, stop := a.interruptible()
 	defer stop()
 	compared := make([]*comparison, len(pairs))
 	for i, p := range pairs {

@@ -193,10 +193,8 @@ func (t *liveProgress) played(before bool, what string) {
 		left = more(now.Sub(t.begun) / time.Duration(n) * time.Duration(t.of-t.done))
 	}
 	line := fmt.Sprintf("%d of %d live runs%s; %s", t.done, t.of, left, what)
-	if t.a.tty {
-		t.a.status("%s", line)
-	} else if now.Sub(t.shown) >= paceElsewhere {
+	if t.a.tty || now.Sub(t.shown) >= paceElsewhere {
 		t.shown = now
-		t.a.say("%s", line)
+		t.a.advance("%s", line)
 	}
 }

@@ -35,6 +35,7 @@ func (a *app) benchCommand() *cobra.Command {
 	whole(f, &o.Rounds, "rounds", 5, bounds{1, 1000}, "how often each comparison is measured in turn")
 	f.BoolVar(&o.Quick, "quick", false, "little of everything, for a look")
 	f.StringVar(&out, "out", filepath.Join("results", "performance.md"), "write the page to `FILE`, and its data beside it; - is here")
+	a.progressFlag(f)
 	return c
 }
 
@@ -76,7 +77,7 @@ func (a *app) bench(in invocation, o command.Options, out string) (int, error) {
 	if _, err := os.Stat("go.mod"); err != nil {
 		return 0, usagef("bench: run it in the folder of the repository, where go.mod is: it builds what it compares with")
 	}
-	o.Progress = func(part string) { fmt.Fprintf(a.err, "measuring: %s\n", part) }
+	o.Progress = func(part string) { a.advance("measuring: %s", part) }
 	var page, figures bytes.Buffer
 	err := NewBenchmarks(o).Run(func(r command.Report) error { // writes what there is, so that an interrupt loses no figures
 		page.Reset()

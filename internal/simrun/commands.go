@@ -47,6 +47,7 @@ func (a *app) command(g guide, run func(invocation) (int, error)) *cobra.Command
 			if g.optionsOnly && len(names) > 0 {
 				return usagef("%s: %q is no option; %s takes options only", c.Name(), names[0], c.Name())
 			}
+			defer a.endOnInterrupt()()
 			a.code, err = run(invocation{a.args[slices.Index(a.args, c.Name())+1:], names, c.Flags()})
 			return err
 		},
@@ -197,7 +198,7 @@ func available(root *cobra.Command) (names []string) {
 }
 
 func (a *app) unknownCommand(root *cobra.Command, name string) error {
-	return usagef("unknown command %q; %ssimrun help lists the commands", name, nearest.Hint(nearest.Near(name, available(root))))
+	return usagef("unknown command %q; %s%s help lists the commands", name, nearest.Hint(nearest.Near(name, available(root))), program())
 }
 
 // optionError words an error of the options of a command.

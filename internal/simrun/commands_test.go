@@ -148,7 +148,7 @@ func TestTheExamplesWork(t *testing.T) {
 func TestAMistakeIsAnsweredInASentence(t *testing.T) {
 	recording := filepath.Join("..", "..", "results", "misdelete", "setnx-del", "1.lockstep")
 	for _, c := range []struct{ args, want string }{
-		{"explor --lock setnx-del", `unknown command "explor"; did you mean "explore"? simrun help lists the commands`},
+		{"explor --lock setnx-del", `unknown command "explor"; did you mean "explore"? go run ./cmd/simrun help lists the commands`},
 		{"rnu --bogus", `unknown command "rnu"; did you mean "run"?`},
 		{"explode", `unknown command "explode"; did you mean "explore"?`},
 		{"help surrvey", `unknown command "surrvey"; did you mean "survey"?`},
@@ -157,10 +157,17 @@ func TestAMistakeIsAnsweredInASentence(t *testing.T) {
 		{"completion", "completion takes a shell: bash, zsh, fish, powershell"},
 		{"version x", `version takes no argument, got "x"`},
 		{"--versoin", `unknown option --versoin; did you mean "--version"?`},
-		{"run misdelet", `no scenario "misdelet" and no such file; did you mean "misdelete"? simrun list names all `},
+		{"run misdelet", `no scenario "misdelet" and no such file; did you mean "misdelete"? go run ./cmd/simrun list names all `},
 		{"run --tag trak-record", `no scenario is tagged "trak-record"; did you mean "track-record"? known: `},
-		{"run misdelete --lock setnx-dell", `unknown lock "setnx-dell"; did you mean "setnx-del"? simrun list names all `},
-		{"explore --lock redisson@3.44.0", `unknown lock "redisson@3.44.0"; did you mean "redisson@3.43.0"? simrun list names all `},
+		{"run misdelete --lock setnx-dell", `unknown lock "setnx-dell"; did you mean "setnx-del"? go run ./cmd/simrun list names all `},
+		{"explore --lock redisson@3.44.0", `unknown lock "redisson@3.44.0"; did you mean "redisson@3.43.0"? go run ./cmd/simrun list names all `},
+		{"run misdelete --lock qqqqqqqq", `unknown lock "qqqqqqqq"; go run ./cmd/simrun list names all `},
+		{"explore --lock etcd-mutex", `unknown lock "etcd-mutex"; the program in peers/ knows etcd-mutex: (cd peers && go run ./cmd/simrun list)`},
+		{"explore", "--lock is missing; go run ./cmd/simrun list names the locks"},
+		{"run --tag=", `run: --tag "": an empty tag; without --tag`},
+		{"matrix --tag=", `matrix: --tag "": an empty tag; without --tag`},
+		{"repeat --lock none --seeds 0..18446744073709551615", "--seeds 0..18446744073709551615: what each run came to is kept until the last one; at most 100000 seeds"},
+		{"repeat --lock none --seeds 2..1", `--seeds "2..1": write one number`},
 		{"explore --lock setnx-del --faults network,crush", `explore: --faults network,crush: did you mean "crash"? known are network, crash, `},
 		{"explore --lock setnx-del --strategy exhaustiv", `explore: --strategy exhaustiv: did you mean "exhaustive"? known are plain, `},
 		{"explore --lock setnx-del --profile fulll", `explore: --profile fulll: did you mean "full"? known are simple, orderly, full`},
@@ -172,7 +179,7 @@ func TestAMistakeIsAnsweredInASentence(t *testing.T) {
 		{"matrix --format markdwon", `matrix: --format markdwon: did you mean "markdown"? known are text, json, markdown, html`},
 		{"shrink " + recording + " --judge fiffo", `shrink: --judge fiffo: did you mean "fifo"? known are mutual-exclusion, `},
 		{"check x --model fiar", `check: --model fiar: did you mean "fair"? known are reentrant, fair, fenced`},
-		{"kill unlock-by-anyon", `no planted bug is called "unlock-by-anyon"; did you mean "unlock-by-anyone"? simrun list --planted names them`},
+		{"kill unlock-by-anyon", `no planted bug is called "unlock-by-anyon"; did you mean "unlock-by-anyone"? go run ./cmd/simrun list --planted names them`},
 		{"results ../../results --check --only verdcts", `--only verdcts: did you mean "verdicts"? known are verdicts, track-record, `},
 		{"bench --only scedule", `there is no part "scedule"; did you mean "schedule"? known: step, `},
 	} {

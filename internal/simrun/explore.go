@@ -283,7 +283,7 @@ func (w planWords) complete(p *explore.Plan) (err error) {
 	if p.Profile, err = draw.ParseProfile(w.profile); err != nil {
 		return fmt.Errorf("--profile: %w", err)
 	}
-	first, last, err := seedRange(w.seeds)
+	first, last, err := seedRange("--seed", w.seeds)
 	if err != nil {
 		return err
 	}
@@ -314,10 +314,11 @@ func (a *app) clock() time.Time {
 // interrupts returns a context that the first interrupt ends. The command then tells what it
 // has. A second interrupt calls cleanup and ends the program.
 func (a *app) interrupts(cleanup func()) (stop context.Context, release func()) {
+	a.caught.Store(true)
 	stop, end := context.WithCancel(context.Background())
 	released := make(chan struct{})
 	signals := make(chan os.Signal, 2)
-	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	signal.Notify(signals, interruptions...)
 	go func() {
 		var first time.Time
 		for {
@@ -332,11 +333,7 @@ func (a *app) interrupts(cleanup func()) (stop context.Context, release func()) 
 				}
 				cleanup()
 				a.say("simrun: interrupted again; what was kept until now stays")
-				exit := a.exit
-				if exit == nil {
-					exit = os.Exit
-				}
-				exit(exitUndecided)
+				a.end(exitUndecided)
 				return
 			}
 			a.say("simrun: interrupted; what was found until now follows. Interrupt again to end at once")
@@ -400,7 +397,7 @@ func covered(p *explore.Plan, given *pflag.FlagSet, w planWords) (*strategy.Sear
 		}
 	}
 	if p.Lock == "" {
-		return nil, errors.New("--lock is missing; simrun list names the locks")
+		return nil, errNoLock()
 	}
 	l, err := findSimulated(p.Lock)
 	if err != nil {
@@ -435,7 +432,7 @@ const defaultDepth = 3
 // and the campaign.
 func planned(p *explore.Plan, c *explore.Campaign, w planWords, shard string) error {
 	if p.Lock == "" {
-		return errors.New("--lock is missing; simrun list names the locks")
+		return errNoLock()
 	}
 	l, err := findSimulated(p.Lock)
 	if err != nil {
@@ -459,7 +456,7 @@ func planned(p *explore.Plan, c *explore.Campaign, w planWords, shard string) er
 			return fmt.Errorf("--shard %q: write I/N, as in 1/8 for the first of eight", shard)
 		}
 		if c.Dir == "" {
-			return errors.New("--shard needs --out: simrun merge reads the folders of all shards")
+			return fmt.Errorf("--shard needs --out: %s merge reads the folders of all shards", program())
 		}
 		c.Shard, c.Of = first-1, of
 	}

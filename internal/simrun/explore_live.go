@@ -79,7 +79,7 @@ func liveCampaign(p *explore.Plan, w planWords, given *pflag.FlagSet, c *explore
 	case len(other) > 0:
 		return nil, fmt.Errorf("%s does not belong to it", strings.Join(other, ", "))
 	case p.Lock == "":
-		return nil, errors.New("--lock is missing; simrun list names the locks")
+		return nil, errNoLock()
 	case limit <= 0:
 		return nil, errors.New("it plays in real time: say for how long, as in --time 1h")
 	}

@@ -6,10 +6,8 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"os/signal"
 	"path/filepath"
 	"sync"
-	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -234,7 +232,7 @@ func (a *app) farmWork(url string, workers int) (int, error) {
 	if url == "" {
 		return 0, usagef("farm work: --queue is missing, the URL of the queue")
 	}
-	stop, release := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	stop, release := a.interruptible()
 	defer release()
 	ctx, fail := context.WithCancelCause(stop)
 	defer fail(nil)

@@ -2,6 +2,7 @@ package simrun
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -11,11 +12,13 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"syscall"
 
 	"github.com/spf13/cobra"
 
 	"lockstep/explore"
 	"lockstep/explore/draw"
+	"lockstep/internal/counted"
 	"lockstep/internal/nearest"
 	"lockstep/known"
 	"lockstep/scenarios/subject"
@@ -67,7 +70,12 @@ func (a *app) kill(in invocation, out string, seeds, jobs int, asJSON bool) (int
 			return 0, err
 		}
 	}
-	all, err := a.killAll(chosen, seeds, jobs)
+	stop, release := a.interruptible()
+	defer release()
+	all, done, err := a.killAll(stop, chosen, seeds, jobs)
+	if stop.Err() != nil {
+		return 0, interruptedError(fmt.Sprintf(" after %d of %s; there is no table", done, counted.Of(len(chosen), "planted bug")))
+	}
 	if err != nil {
 		return 0, err
 	}
@@ -124,7 +132,7 @@ func chooseBugs(names []string) ([]*subject.PlantedBug, error) {
 		name = strings.TrimPrefix(name, subject.PlantedPrefix)
 		i := slices.IndexFunc(subject.PlantedBugs(), func(b *subject.PlantedBug) bool { return b.Name == name })
 		if i < 0 {
-			problems = append(problems, fmt.Errorf("no planted bug is called %q; %ssimrun list --planted names them", name, nearest.Hint(nearest.Near(name, plantedNames()))))
+			problems = append(problems, fmt.Errorf("no planted bug is called %q; %s%s list --planted names them", name, nearest.Hint(nearest.Near(name, plantedNames())), program()))
 			continue
 		}
 		chosen = append(chosen, subject.PlantedBugs()[i])
@@ -139,41 +147,56 @@ func plantedNames() (names []string) {
 	return names
 }
 
-// killAll plays each bug in a process of its own, jobs processes at a time.
-func (a *app) killAll(chosen []*subject.PlantedBug, seeds, jobs int) ([]killed, error) {
-	all := make([]killed, len(chosen))
+// killAll plays each bug in a process of its own, jobs processes at a time, until stop ends. done
+// are the bugs that were played to the end.
+func (a *app) killAll(stop context.Context, chosen []*subject.PlantedBug, seeds, jobs int) (all []killed, done int, err error) {
+	all = make([]killed, len(chosen))
 	problems := make([]error, len(chosen))
 	turn := make(chan int)
 	var players sync.WaitGroup
 	for range min(jobs, len(chosen)) {
 		players.Go(func() {
 			for i := range turn {
-				all[i], problems[i] = killAway(chosen[i].Name, seeds)
+				all[i], problems[i] = killAway(stop, chosen[i].Name, seeds)
 			}
 		})
 	}
+	begun := 0
 	for i, b := range chosen {
-		a.status("looking for %d of %d planted bugs: %s", i+1, len(chosen), b.Name)
-		turn <- i
+		if stop.Err() != nil {
+			break
+		}
+		a.status("looking for %d of %s: %s", i+1, counted.Of(len(chosen), "planted bug"), b.Name)
+		select {
+		case turn <- i:
+			begun++
+		case <-stop.Done():
+		}
 	}
 	close(turn)
 	players.Wait()
 	a.status("")
-	return all, errors.Join(problems...)
+	for _, problem := range problems[:begun] {
+		if problem == nil {
+			done++
+		}
+	}
+	return all, done, errors.Join(problems...)
 }
 
 // killerCommand is the command with which simrun starts itself to look for one planted bug.
 // It is not for users.
 const killerCommand = "kill-worker"
 
-func killAway(name string, seeds int) (k killed, err error) {
+func killAway(stop context.Context, name string, seeds int) (k killed, err error) {
 	self, err := os.Executable()
 	if err != nil {
 		return k, err
 	}
 	var stderr bytes.Buffer
-	cmd := exec.Command(self, killerCommand, name, strconv.Itoa(seeds))
+	cmd := exec.CommandContext(stop, self, killerCommand, name, strconv.Itoa(seeds))
 	cmd.Stderr = &stderr
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // an interrupt of the terminal goes to simrun alone
 	text, err := cmd.Output()
 	if err == nil {
 		err = json.Unmarshal(text, &k)

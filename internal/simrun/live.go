@@ -10,13 +10,11 @@ import (
 	"io"
 	"os"
 	"os/exec"
-	"os/signal"
 	"path/filepath"
 	"runtime"
 	"slices"
 	"strings"
 	"sync"
-	"syscall"
 	"time"
 
 	"github.com/google/renameio/v2"
@@ -117,7 +115,7 @@ func (a *app) live(in invocation, l liveFlags) (int, error) {
 		}
 	}
 	runtime.GOMAXPROCS(runtime.NumCPU()) // nothing is simulated from here on
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	ctx, stop := a.interruptible()
 	defer stop()
 	enc := json.NewEncoder(a.out)
 	enc.SetEscapeHTML(false)

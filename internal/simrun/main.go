@@ -3,11 +3,13 @@
 package simrun
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"lockstep/sim"
@@ -38,6 +40,8 @@ type app struct {
 	exit   func(int)        // ends the program; nil: os.Exit
 	now    func() time.Time // of interrupts; nil: time.Now
 	nested bool             // simrun gives itself this command
+	stop   context.Context  // of the command around a nested one; may be nil
+	caught atomic.Bool      // the command catches interrupts
 	failed error            // of the system, if the exit code is exitIO
 	// pace is the least time between two lines of progress; 0: paceOnTerminal or paceElsewhere.
 	pace time.Duration
@@ -104,7 +108,7 @@ func (a *app) main(args []string) (code int) {
 		fmt.Fprintf(a.err, "simrun: %v\n", err)
 		return exitUndecided
 	case errors.As(err, &bad):
-		fmt.Fprintf(a.err, "simrun: %v\n", err)
+		fmt.Fprintf(a.err, "simrun: %s\n", hinted(err))
 		return exitUsage
 	case err != nil:
 		fmt.Fprintf(a.err, "simrun: %v\n", err)

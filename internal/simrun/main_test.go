@@ -74,7 +74,7 @@ func TestExitCodes(t *testing.T) {
 	steps := "steps:\n  a/1:\n    - lock: {name: x, want: granted}\n    - unlock: x\n"
 	held := write("held.yaml", head+steps)
 	surprise := write("surprise.yaml", head+strings.Replace(steps, "granted", "error", 1))
-	unreached := write("unreached.yaml", head+"reach: [renewed]\n"+steps)
+	unreached := write("unreached.yaml", head+"reach: [lease_expired]\n"+steps)
 	badStep := write("bad.yaml", head+"steps:\n  a/1:\n    - lok: x\n")
 	replicas := write("replicas.yaml", head+"server: {replicas: 1, lag: 1s}\n"+steps)
 	line := `{"process":"a","thread":1,"lock":"x","op":"acquire","call_ns":0,"return_ns":10,"outcome":"granted"}` + "\n"
@@ -126,14 +126,14 @@ func TestExitCodes(t *testing.T) {
 	}{
 		{"as expected", []string{"run", held}, 0, "0 not as expected", ""},
 		{"a verdict that was not expected", []string{"run", surprise}, 1, "got granted", ""},
-		{"undecided", []string{"run", unreached}, 2, "did not reach renewed", ""},
+		{"undecided", []string{"run", unreached}, 2, "did not reach lease_expired", ""},
 		{"a bug counts before undecided", []string{"run", unreached, surprise}, 1, "", ""},
 		{"help", []string{"help"}, 0, "simrun run", ""},
 		{"no command", nil, 64, "simrun run", ""},
 		{"an unknown command", []string{"explode"}, 64, "", `unknown command "explode"`},
 		{"an unknown option", []string{"run", "--sede", "1"}, 64, "", "run knows --details, --format, --json, --lock, --out, --quiet, --seed, --tag"},
-		{"an unknown scenario", []string{"run", "misdelte"}, 64, "", `no scenario "misdelte" and no such file; did you mean "misdelete"? simrun list names all `},
-		{"an unknown lock", []string{"run", held, "--lock", "redison"}, 64, "", `unknown lock "redison"; did you mean "redisson"? simrun list names all `},
+		{"an unknown scenario", []string{"run", "misdelte"}, 64, "", `no scenario "misdelte" and no such file; did you mean "misdelete"? go run ./cmd/simrun list names all `},
+		{"an unknown lock", []string{"run", held, "--lock", "redison"}, 64, "", `unknown lock "redison"; did you mean "redisson"? go run ./cmd/simrun list names all `},
 		{"a bad seed", []string{"run", held, "--seed", "5..1"}, 64, "", "the smaller first"},
 		{"a bad step: file, line and column", []string{"run", badStep}, 64, "", "bad.yaml:7:7: unknown"},
 		{"nothing is run when one file is bad", []string{"run", held, badStep}, 64, "", "did you mean"},

@@ -2,7 +2,6 @@ package simrun
 
 import (
 	"cmp"
-	"context"
 	"encoding/json"
 	"fmt"
 	"html"
@@ -13,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"lockstep/explore"
+	"lockstep/internal/counted"
 	"lockstep/linearizability/judges"
 	"lockstep/model"
 	"lockstep/scenarios"
@@ -73,12 +73,17 @@ func (a *app) matrix(in invocation, o matrixFlags) (int, error) {
 	if different && len(o.locks) == 0 {
 		pairs = withNeighbours(pairs)
 	}
+	stop, release := a.interruptible()
+	defer release()
 	progress := a.newProgress(pairs)
 	t := &table{command: strings.Join(append([]string{program() + " matrix"}, in.args...), " "), different: different}
 	var odd []byte // lines of the pairs that were not as expected
 	for _, p := range pairs {
-		if err := a.play(context.Background(), p, progress, nil); err != nil {
+		if err := a.play(stop, p, progress, nil); err != nil {
 			return 0, err
+		}
+		if stop.Err() != nil {
+			return 0, interruptedError(fmt.Sprintf(" after %d of %s; there is no table", runsOf(pairs), counted.Of(progress.total, "run")))
 		}
 		t.add(p)
 		if a.quiet && !p.asExpected() {
@@ -334,7 +339,11 @@ func (t *table) byVerdict(say func(*cell) string) [][]string {
 	return grid
 }
 
-const matrixKey = "held: what the scenario is about did not break. bug, limit: it broke; the number is the first seed that shows it. –: not applicable. !: not what the scenario expects."
+const (
+	matrixKey = "held: what the scenario is about did not break. bug, limit: it broke; the number is the first seed that shows it. !: not what the scenario expects."
+	// unnamedKey explains the cells of locks that a scenario does not name and to which it applies.
+	unnamedKey = " –: not played, since the scenario does not name the lock."
+)
 
 // key explains the cells.
 func (t *table) key() string {
@@ -342,10 +351,24 @@ func (t *table) key() string {
 		return "held: what the scenario is about did not break. bug, limit: it broke; the number is the first seed that shows it. !: not what the scenario expects. " +
 			"n/a: a lock of other scenarios here does not offer what the scenario asks for; the reason is below. –: none of these locks."
 	}
+	key := matrixKey
 	if slices.ContainsFunc(t.cells, func(c cell) bool { return c.verdict.Word == play.VerdictNotApplicable }) {
-		return matrixKey + " n/a: the lock does not offer what the scenario asks for, or does not claim what it asks about."
+		key += " n/a: the lock does not offer what the scenario asks for, or does not claim what it asks about; the reason is below."
 	}
-	return matrixKey
+	if t.gaps() {
+		key += unnamedKey
+	}
+	return key
+}
+
+// gaps reports whether the table has a cell of a scenario and a lock that was not played.
+func (t *table) gaps() bool {
+	empty := false
+	t.grid(func(c *cell) string {
+		empty = empty || c == nil
+		return c.say()
+	})
+	return empty
 }
 
 func (a *app) matrixText(t *table) error {

@@ -161,6 +161,21 @@ func (w *words) Set(text string) error {
 	return nil
 }
 
+// A tag is the value of an option that takes the tag of scenarios.
+type tag struct{ to *string }
+
+func (t tag) String() string { return *t.to }
+
+func (tag) Type() string { return "TAG" }
+
+func (t tag) Set(text string) error {
+	if text == "" {
+		return unfitError("an empty tag; without --tag the scenarios of all tags are meant")
+	}
+	*t.to = text
+	return nil
+}
+
 // The options that several commands have.
 
 func lockFlag(f *pflag.FlagSet, to *[]string, usage string) {
@@ -168,7 +183,7 @@ func lockFlag(f *pflag.FlagSet, to *[]string, usage string) {
 }
 
 func tagFlag(f *pflag.FlagSet, to *string) {
-	f.StringVar(to, "tag", "", "the scenarios with this `TAG`: track-record, six-properties; in peers peers-track-record, stories")
+	f.Var(tag{to}, "tag", "the scenarios with this `TAG`: track-record, six-properties; in peers peers-track-record, stories")
 }
 
 func seedFlag(f *pflag.FlagSet, to *string, value, usage string) {
@@ -181,6 +196,11 @@ func jsonFlag(f *pflag.FlagSet, to *bool, usage string) { f.BoolVar(to, "json", 
 // --format print is the same with it.
 func (a *app) quietFlag(f *pflag.FlagSet, usage string) {
 	f.BoolVar(&a.quiet, "quiet", false, usage+"; no progress")
+}
+
+// progressFlag declares --quiet for a command whose output it does not change.
+func (a *app) progressFlag(f *pflag.FlagSet) {
+	f.BoolVar(&a.quiet, "quiet", false, "no progress")
 }
 
 // jobsMost limits the processes that play, and liveJobsMost the live runs at a time.

@@ -24,15 +24,15 @@ const ours = "cmd/simrun"
 
 // programOf returns the command for a program that was built so and called by this path. go
 // run leaves no program that could be called again, so the command names the package: its
-// folder in its module, or the version that was downloaded. Any other program has a name. A
-// test of the command line stands for simrun.
+// folder in its module, or the version that was downloaded. Any other program is called again
+// by the same path, since its folder need not be in the PATH. A test of the command line stands for simrun.
 func programOf(info *debug.BuildInfo, called string) string {
 	folder, inside := strings.CutPrefix(info.Path, info.Main.Path+"/")
 	switch {
 	case strings.HasSuffix(info.Path, ".test"):
 		return "go run ./" + ours
 	case !ranByGo(called):
-		return filepath.Base(called)
+		return quoted(called)
 	case info.Main.Sum != "": // only a module that was downloaded has one
 		return "go run " + info.Path + "@" + info.Main.Version
 	case info.Path == info.Main.Path:
@@ -41,6 +41,17 @@ func programOf(info *debug.BuildInfo, called string) string {
 		return "go run ./" + folder
 	}
 	return "go run " + filepath.Base(called) + ".go" // of files, go run names the program after the first
+}
+
+// plain matches the paths that a shell takes as they are.
+var plain = regexp.MustCompile(`^[A-Za-z0-9_@%+=:,./-]+$`)
+
+// quoted returns a path as it is written in a command.
+func quoted(path string) string {
+	if plain.MatchString(path) {
+		return path
+	}
+	return "'" + strings.ReplaceAll(path, "'", `'\''`) + "'"
 }
 
 // goRun matches the paths by which go run starts a program: in a temporary folder when it has

@@ -22,15 +22,16 @@ func TestTheProgramIsCalledAsItWasStarted(t *testing.T) {
 		want   string
 	}{
 		{"installed", downloaded, "simrun", "simrun"},
-		{"installed, by its path", downloaded, "/home/me/go/bin/simrun", "simrun"},
+		{"installed, by its path", downloaded, "/home/me/go/bin/simrun", "/home/me/go/bin/simrun"},
 		{"downloaded by go run", downloaded, built + "simrun", "go run example.com/you/lockstep/cmd/simrun@v0.1.0"},
 		{"of a clone", inClone, built + "simrun", "go run ./cmd/simrun"},
 		{"of a clone, from the cache", inClone, cached + "simrun", "go run ./cmd/simrun"},
-		{"built in a clone", inClone, "./locks", "locks"},
+		{"built in a clone", inClone, "./locks", "./locks"},
+		{"in a folder with a blank", inClone, "/home/my name/it's", `'/home/my name/it'\''s'`},
 		{"somebody's", in("example.com/shop/cmd/locks"), cached + "locks", "go run ./cmd/locks"},
 		{"somebody's whole module", in("example.com/shop"), cached + "shop", "go run ."},
 		{"files", &debug.BuildInfo{Path: "command-line-arguments"}, built + "locks", "go run locks.go"},
-		{"of no build that is known", &debug.BuildInfo{}, "/usr/bin/simrun", "simrun"},
+		{"of no build that is known", &debug.BuildInfo{}, "/usr/bin/simrun", "/usr/bin/simrun"},
 		{"a test", in("example.com/shop/internal/simrun.test"), built[:len(built)-len("exe/")] + "simrun.test", "go run ./cmd/simrun"},
 	} {
 		if got := programOf(c.info, c.called); got != c.want {

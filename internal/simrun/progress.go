@@ -43,6 +43,17 @@ func (a *app) status(format string, args ...any) {
 	fmt.Fprintf(a.err, "\r\x1b[K"+format, args...)
 }
 
+// advance tells progress at once: in the line of a terminal, and elsewhere in a line of its own.
+func (a *app) advance(format string, args ...any) {
+	switch {
+	case a.quiet:
+	case a.tty:
+		a.status(format, args...)
+	default:
+		a.say(format, args...)
+	}
+}
+
 // A pacer tells progress on stderr: every second in one line of a terminal, and elsewhere in
 // a line now and then. Its methods may be called at the same time.
 type pacer struct {

@@ -1,6 +1,7 @@
 package simrun
 
 import (
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -76,7 +77,7 @@ pause-past-lease                         1       1  yes       1 bug
 		{"run misdelete pause-past-lease --lock setnx-del --seed 1 --details", []string{good, "\nmisdelete ", "yes: bug misdelete\n    misdelete: ", "\npause-past-lease ", "\n\n" + good}, "locks"},
 		{"run misdelete pause-past-lease --lock setnx-del,none --seed 1", []string{
 			"4 runs of 4 pairs of scenario and lock; 2 not as expected\n\nscenario ", "\nmisdelete                                2       2  NO        1 bug, 1 undecided", "\npause-past-lease ",
-			"\n\nscenario ", "\nmisdelete                    none ", "NO: held", "\npause-past-lease             none ",
+			"\n\nscenario ", "\nmisdelete                    none ", "NO: held, as not named\n", "misdelete does not name the lock none. ", "\n    mutual-exclusion: ", "\npause-past-lease             none ",
 			"\n\n4 runs of 4 pairs of scenario and lock; 2 not as expected\nreplay: ",
 		}, "yes: "},
 		{"run misdelete --lock setnx-del,setnx-cad --seed 1", []string{"2 runs of 2 pairs", "\nmisdelete ", "yes: bug misdelete\n    misdelete: ", "\nmisdelete ", "held       yes", "\n\n" + good}, "locks"},
@@ -118,6 +119,24 @@ func TestQuietDoesNotChangeWhatProgramsRead(t *testing.T) {
 		loud, quiet := callOnce(t, words...), callOnce(t, append(words, "--quiet")...)
 		if loud.out != quiet.out || loud.code != quiet.code || quiet.stderr != "" {
 			t.Errorf("%s: exit %d and %d\n%s\n%s%s", args, loud.code, quiet.code, loud.out, quiet.out, quiet.stderr)
+		}
+	}
+}
+
+// Each command that tells progress has --quiet, which leaves it out.
+func TestQuietLeavesTheProgressOut(t *testing.T) {
+	root := (&app{out: io.Discard, err: io.Discard}).root()
+	for _, name := range []string{"run", "matrix", "explore", "survey", "repeat", "live", "agree", "upstream", "kill", "results", "bench", "site", "report", "merge"} {
+		c, _, err := root.Find([]string{name})
+		if err != nil || c.Flags().Lookup("quiet") == nil {
+			t.Errorf("%s has no --quiet (%v)", name, err)
+		}
+	}
+	for _, args := range []string{"survey --lock none --runs 1", "repeat --lock none --runs 1 --seeds 1"} {
+		words := strings.Fields(args)
+		loud, quiet := callOnce(t, words...), callOnce(t, append(words, "--quiet")...)
+		if told := "lock 1 of 1: none\n"; loud.stderr != told || quiet.stderr != "" || loud.code != quiet.code {
+			t.Errorf("%s: exit %d and %d; stderr %q, and %q with --quiet; want %q and nothing", args, loud.code, quiet.code, loud.stderr, quiet.stderr, told)
 		}
 	}
 }

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"os/signal"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -88,6 +87,7 @@ func (a *app) resultsCommand() *cobra.Command {
 	f.BoolVar(&check, "check", false, "name the parts that an older program wrote, and write nothing")
 	whole(f, &r.runs, "runs", 0, atLeast(1), "play at most this many runs of each campaign; default: its own number")
 	jobsFlag(f, &r.jobs)
+	a.progressFlag(f)
 	c.ValidArgsFunction = folders
 	return c
 }
@@ -362,7 +362,7 @@ func (r *renewal) check(parts []part) (int, error) {
 // writeAll writes parts one after another and prints the cost of each. It skips the parts
 // that an interrupted earlier call has finished.
 func (r *renewal) writeAll(parts []part) (int, error) {
-	stop, release := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	stop, release := r.a.interruptible()
 	defer release()
 	r.stop = stop
 	head := r.journal(parts)
@@ -498,12 +498,16 @@ func (r *renewal) command(args ...string) error {
 
 func (r *renewal) run(args ...string) (string, error) {
 	var out, quiet bytes.Buffer
-	a := &app{host: r.a.host, out: &out, err: &quiet, tty: r.a.tty, brief: r.a.tty, folders: r.a.folders, nested: true}
+	a := &app{host: r.a.host, out: &out, err: &quiet, tty: r.a.tty, brief: r.a.tty, folders: r.a.folders, nested: true, stop: r.stop}
 	if a.tty {
 		a.err = r.a.err
 	}
 	code := a.main(args)
 	switch code {
+	case exitUndecided:
+		if r.stop != nil && r.stop.Err() != nil {
+			return "", r.stop.Err() // what it printed is not all
+		}
 	case exitUsage, exitDefect:
 		return "", fmt.Errorf("simrun %s: exit %d\n%s", strings.Join(args, " "), code, quiet.String())
 	case exitIO:

@@ -7,11 +7,9 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/signal"
 	"path/filepath"
 	"strings"
 	"sync"
-	"syscall"
 
 	"github.com/google/renameio/v2"
 	"github.com/spf13/cobra"
@@ -47,14 +45,27 @@ func (a *app) repeatCommand() *cobra.Command {
 	f.StringVar(&seeds, "seeds", "1..20", "the seeds of each scenario, `N or A..B`")
 	jobsFlag(f, &jobs)
 	f.StringVar(&dir, "out", "", "write repeatability.md to `DIR`")
+	a.progressFlag(f)
 	return c
+}
+
+// repeatSeedsMost limits the seeds of a scenario, since what each run came to is kept in memory.
+const repeatSeedsMost = 100_000
+
+// repeatSeeds reads the value of --seeds.
+func repeatSeeds(s string) (from, to uint64, err error) {
+	from, to, err = seedRange("--seeds", s)
+	if err == nil && to-from >= repeatSeedsMost {
+		err = fmt.Errorf("--seeds %s: what each run came to is kept until the last one; at most %d seeds", s, repeatSeedsMost)
+	}
+	return from, to, err
 }
 
 // repeat plays runs of locks twice, each time in another process, and tells which differ.
 func (a *app) repeat(in invocation, plan explore.Repetition, names []string, seeds string, jobs int, dir string) (int, error) {
 	locks, err := surveyed(names)
 	if err == nil {
-		plan.SeedFirst, plan.SeedLast, err = seedRange(seeds)
+		plan.SeedFirst, plan.SeedLast, err = repeatSeeds(seeds)
 	}
 	if err != nil {
 		return 0, usageError{fmt.Errorf("repeat: %w", err)}
@@ -64,7 +75,7 @@ func (a *app) repeat(in invocation, plan explore.Repetition, names []string, see
 		return 0, usageError{fmt.Errorf("repeat: %w", err)}
 	}
 	defer release()
-	stop, quiet := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	stop, quiet := a.interruptible()
 	defer quiet()
 
 	command := strings.Join(append([]string{program(), "repeat"}, in.args...), " ")
@@ -76,11 +87,7 @@ func (a *app) repeat(in invocation, plan explore.Repetition, names []string, see
 	var text bytes.Buffer
 	differ := 0
 	for i, l := range locks {
-		if a.tty {
-			a.status("lock %d of %d: %s", i+1, len(locks), l.Name)
-		} else {
-			fmt.Fprintf(a.err, "lock %d of %d: %s\n", i+1, len(locks), l.Name)
-		}
+		a.advance("lock %d of %d: %s", i+1, len(locks), l.Name)
 		plan.Lock = l.Name
 		one, err := kept(keep, l.Name, played{plan, explore.CurrentVersions().Recorded()}, func(played) (explore.Repeated, error) {
 			return repeated(stop, plan, jobs)

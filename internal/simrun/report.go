@@ -2,16 +2,15 @@ package simrun
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
-	"os/signal"
 	"path"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -21,6 +20,7 @@ import (
 	"lockstep/explore/coverage"
 	"lockstep/explore/failure"
 	"lockstep/explore/survey"
+	"lockstep/internal/counted"
 	"lockstep/known"
 	"lockstep/linearizability/judges"
 	"lockstep/report"
@@ -56,6 +56,7 @@ func (a *app) reportCommand() *cobra.Command {
 	f.BoolVar(&o.mermaid, "mermaid", false, "the same as a sequence diagram")
 	f.BoolVar(&o.blame, "blame", false, "and which decision made the failure inevitable")
 	whole(f, &o.runs, "runs", 20, bounds{1, 1_000_000}, "with --blame: runs for each decision that is tried")
+	a.progressFlag(f)
 	c.ValidArgsFunction = files("lockstep", "live")
 	return c
 }
@@ -290,7 +291,7 @@ func readIndex(root *os.Root, dir string) (report.Index, error) {
 		}
 	}
 	if len(x.Runs)+len(x.Campaigns)+len(x.Tables) == 0 {
-		return x, usagef("%s holds no results: neither %s nor a campaign; simrun run --out DIR and simrun explore --out DIR write such folders", dir, explore.VerdictsFile)
+		return x, usagef("%s holds no results: neither %s nor a campaign; %s run --out DIR and %[3]s explore --out DIR write such folders", dir, explore.VerdictsFile, program())
 	}
 	return x, nil
 }
@@ -337,13 +338,13 @@ func readSurvey(root *os.Root, file string) ([]report.Table, error) {
 	if err != nil {
 		return nil, err
 	}
-	kept := report.Table{Title: "Survey of locks: which promises hold", Head: []string{"lock"}}
+	kept := report.Table{Title: "Survey of locks: which promises hold", Head: []string{"lock", "runs"}}
 	for _, p := range survey.Promises {
 		kept.Head = append(kept.Head, p.Name)
 	}
 	costs := report.Table{Title: "Survey of locks: what an acquire costs", Head: survey.CostHead}
 	for _, l := range s.Locks {
-		row := []report.TableCell{{Text: l.Name}}
+		row := []report.TableCell{{Text: l.Name}, {Text: strconv.Itoa(l.Judged())}}
 		for _, p := range survey.Promises {
 			sum := l.Summary(p.Name)
 			cell := report.TableCell{Text: sum.String()}
@@ -469,7 +470,7 @@ func (a *app) reportFolder(dir string, o reportOptions) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	ctx, stop := a.interruptible()
 	defer stop()
 	of := map[string]bool{}
 	x.EachRecording(func(recording string, _ *string) { of[recording] = true })
@@ -511,8 +512,7 @@ func (a *app) reportFolder(dir string, o reportOptions) (int, error) {
 	})
 	a.status("")
 	if ctx.Err() != nil {
-		fmt.Fprintf(a.err, "simrun: interrupted after %d reports; there is no index\n", len(written))
-		return exitUndecided, nil
+		return 0, interruptedError(fmt.Sprintf(" after %s; there is no index", counted.Of(len(written), "report")))
 	}
 	var b bytes.Buffer
 	if err := report.WriteIndex(&b, x); err != nil {
@@ -521,12 +521,12 @@ func (a *app) reportFolder(dir string, o reportOptions) (int, error) {
 	if err := index.replace(b.Bytes()); err != nil {
 		return 0, err
 	}
-	fmt.Fprintf(a.out, "%s, with %d reports\n", filepath.Join(o.out, "index.html"), reports)
+	fmt.Fprintf(a.out, "%s, with %s\n", filepath.Join(o.out, "index.html"), counted.Of(reports, "report"))
 	if len(bad) > 0 {
 		fmt.Fprintf(a.err, "simrun: without a report:\n%v\n", errors.Join(bad...))
 	}
 	if foreign > 0 {
-		fmt.Fprintf(a.err, "simrun: without a report: %d recordings of locks that this program does not know\n", foreign)
+		fmt.Fprintf(a.err, "simrun: without a report: %s of locks that this program does not know\n", counted.Of(foreign, "recording"))
 	}
 	if len(bad)+foreign > 0 {
 		return exitUndecided, nil

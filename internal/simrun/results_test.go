@@ -337,6 +337,23 @@ func TestARowThatALockDoesNotClaim(t *testing.T) {
 	}
 }
 
+// A table with a cell that was not played says why, and no other table does.
+func TestMatrixSaysWhyACellIsEmpty(t *testing.T) {
+	for _, c := range []struct {
+		scenarios []string
+		row       string
+		why       bool
+	}{
+		{[]string{"fair-third-waiter-shares-deadline", "fair-deadline-drift"}, "fair-third-waiter-shares-deadline fair bug 1 bug 1 held held held held – ", true},
+		{[]string{"fair-trylock-unit-mismatch", "fair-deadline-drift"}, "fair-trylock-unit-mismatch fair held held held bug 1 bug 1 bug 1 held ", false},
+	} {
+		_, out, _ := call(t, append([]string{"matrix", "--seed", "1"}, c.scenarios...)...)
+		if out = squeeze(out); !strings.Contains(out, c.row) || strings.Contains(out, "–: not played, since the scenario does not name the lock.") != c.why {
+			t.Errorf("want the row %q, and a reason: %v\n%s", c.row, c.why, out)
+		}
+	}
+}
+
 // Scenarios about different locks are the rows, each with its locks by verdict and with those
 // that lack what it asks for.
 func TestMatrixOfScenariosAboutDifferentLocks(t *testing.T) {

@@ -184,7 +184,7 @@ func choose(names []string, tag string, locks []string, seeds string) ([]*pair, 
 	var from, to uint64
 	if seeds != "" {
 		var err error
-		if from, to, err = seedRange(seeds); err != nil {
+		if from, to, err = seedRange("--seed", seeds); err != nil {
 			problems = append(problems, err)
 		}
 	}
@@ -230,13 +230,13 @@ func choose(names []string, tag string, locks []string, seeds string) ([]*pair, 
 func findSimulated(name string) (*subject.Subject, error) {
 	l, err := subject.Find(name)
 	if err == nil && l.Port != nil {
-		err = fmt.Errorf("%s runs on real servers only (simrun live); %s stands for it in a simulated world", l.Name, l.Port.Name)
+		err = fmt.Errorf("%s runs on real servers only (%s live); %s stands for it in a simulated world", l.Name, program(), l.Port.Name)
 	}
 	return l, err
 }
 
-// seedRange reads the value of --seed.
-func seedRange(s string) (from, to uint64, err error) {
+// seedRange reads the value of an option that takes one seed or several.
+func seedRange(option, s string) (from, to uint64, err error) {
 	first, last, isRange := strings.Cut(s, "..")
 	from, err1 := strconv.ParseUint(first, 10, 64)
 	to, err2 := from, error(nil)
@@ -244,7 +244,7 @@ func seedRange(s string) (from, to uint64, err error) {
 		to, err2 = strconv.ParseUint(last, 10, 64)
 	}
 	if err1 != nil || err2 != nil || to < from {
-		return 0, 0, fmt.Errorf("--seed %q: write one number, or two as in 1..100, the smaller first", s)
+		return 0, 0, fmt.Errorf("%s %q: write one number, or two as in 1..100, the smaller first", option, s)
 	}
 	return from, to, nil
 }
@@ -259,6 +259,9 @@ func (a *app) line(p *pair) {
 	mark := "yes"
 	if !p.asExpected() {
 		mark = "NO: " + w.Expected
+		if !w.Names() {
+			mark += ", as not named"
+		}
 	} else if w.Expected != "held" && w.Expected != "" {
 		mark = "yes: " + w.Expected
 	}
@@ -275,6 +278,9 @@ func (a *app) why(v play.Verdict) {
 	}
 	if v.Why != "" {
 		fmt.Fprint(a.out, wrap(v.Why, "    ", 100))
+	}
+	if !v.AsExpected && !v.Names() && len(v.Findings) > 0 {
+		fmt.Fprint(a.out, wrap(fmt.Sprintf("%s does not name the lock %s. Nothing is expected of such a lock but that it keeps its promises, and it did not:", v.Scenario.Name, v.Lock.Name), "    ", 100))
 	}
 	a.firstFindings(v)
 	if len(v.Findings) > 0 || v.Why != "" && v.Word != play.VerdictNotApplicable {

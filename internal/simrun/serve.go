@@ -2,17 +2,14 @@ package simrun
 
 import (
 	"bytes"
-	"context"
 	"errors"
 	"fmt"
 	"io/fs"
 	"net"
 	"net/http"
 	"os"
-	"os/signal"
 	"strings"
 	"sync"
-	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -55,7 +52,7 @@ func (a *app) serve(dirs []string, addr string) (int, error) {
 	if err != nil {
 		return 0, usagef("serve: %w", err)
 	}
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	ctx, stop := a.interruptible()
 	defer stop()
 	server := &http.Server{Handler: &folderServer{app: a, root: root, dir: dirs[0]}, ReadHeaderTimeout: 10 * time.Second}
 	go func() {

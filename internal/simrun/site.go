@@ -2,14 +2,11 @@ package simrun
 
 import (
 	"bytes"
-	"context"
 	"errors"
 	"fmt"
 	"os"
-	"os/signal"
 	"path/filepath"
 	"slices"
-	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -27,6 +24,7 @@ func (a *app) siteCommand() *cobra.Command {
 		examples: []string{"site site-of-mine"},
 	}, func(in invocation) (int, error) { return a.site(in.names, repository) })
 	c.Flags().StringVar(&repository, "repository", repository, "the root of the repository is `DIR`")
+	a.progressFlag(c.Flags())
 	c.ValidArgsFunction = folders
 	return c
 }
@@ -68,7 +66,7 @@ func (a *app) site(names []string, repository string) (int, error) {
 	if err != nil {
 		return 0, usagef("site: %w", err)
 	}
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	ctx, stop := a.interruptible()
 	defer stop()
 	pace := a.paced()
 	w, err := folder.Write(ctx, site.Source{

@@ -9,7 +9,6 @@ import (
 	"io/fs"
 	"os"
 	"os/exec"
-	"os/signal"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -22,6 +21,7 @@ import (
 
 	"lockstep/explore"
 	"lockstep/explore/survey"
+	"lockstep/internal/counted"
 	"lockstep/scenarios/subject"
 )
 
@@ -34,7 +34,7 @@ type surveyFlags struct {
 	locks, runsOf, again []string
 	jobs                 int
 	out                  string
-	asJSON               bool
+	asJSON, tables       bool
 }
 
 func (a *app) surveyCommand() *cobra.Command {
@@ -52,15 +52,20 @@ func (a *app) surveyCommand() *cobra.Command {
 	f.StringSliceVar(&o.runsOf, "runs-of", nil, "so many runs for this lock, `LOCK=N`; may be repeated")
 	f.StringSliceVar(&o.again, "again", nil, "survey `LOCK` of the survey in --out again, and leave the others; may be repeated")
 	f.Uint64Var(&o.Seed, "seed", 1, "the seed, `N`")
+	f.BoolVar(&o.tables, "tables", false, "play nothing; write the tables in --out anew from its survey.jsonl")
 	jobsFlag(f, &o.jobs)
 	f.StringVar(&o.out, "out", "", "write the survey to `DIR`")
 	jsonFlag(f, &o.asJSON, "an object per lock, one per line")
+	a.progressFlag(f)
 	return c
 }
 
 // survey compares locks and prints, or writes to a folder, what each of them promises, keeps
 // and costs.
 func (a *app) survey(in invocation, flags surveyFlags) (int, error) {
+	if flags.tables {
+		return a.surveyTables(in, flags.out)
+	}
 	names, own, again, jobs, dir, asJSON, o := flags.locks, flags.runsOf, flags.again, flags.jobs, flags.out, flags.asJSON, flags.Options
 	var locks []*subject.Subject
 	var err error
@@ -84,7 +89,7 @@ func (a *app) survey(in invocation, flags surveyFlags) (int, error) {
 		return 0, usageError{fmt.Errorf("survey: %w", err)}
 	}
 	defer release()
-	stop, quiet := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	stop, quiet := a.interruptible()
 	defer quiet()
 	if again != nil {
 		err = a.surveyAgain(stop, &s, again, jobs, dir)
@@ -182,11 +187,7 @@ func (a *app) surveyAll(stop context.Context, locks []*subject.Subject, o survey
 		if stop.Err() != nil {
 			break
 		}
-		if a.tty {
-			a.status("lock %d of %d: %s", i+1, len(locks), l.Name)
-		} else {
-			fmt.Fprintf(a.err, "lock %d of %d: %s\n", i+1, len(locks), l.Name)
-		}
+		a.advance("lock %d of %d: %s", i+1, len(locks), l.Name)
 		select {
 		case turn <- i:
 		case <-stop.Done():
@@ -327,11 +328,28 @@ func writeSurvey(dir string, s survey.Survey) error {
 			}
 		}
 	}
+	var b bytes.Buffer
+	if err := s.WriteJSON(&b); err != nil {
+		return err
+	}
+	if err := renameio.WriteFile(filepath.Join(dir, survey.LocksFile), b.Bytes(), 0o644); err != nil {
+		return err
+	}
+	if err := writeSurveyTables(dir, s); err != nil {
+		return err
+	}
+	if err := os.RemoveAll(filepath.Join(dir, surveyingDir)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return nil
+}
+
+// writeSurveyTables writes the files of a survey that are for people.
+func writeSurveyTables(dir string, s survey.Survey) error {
 	for _, f := range []struct {
 		name  string
 		write func(*bytes.Buffer) error
 	}{
-		{survey.LocksFile, func(b *bytes.Buffer) error { return s.WriteJSON(b) }},
 		{survey.MarkdownFile, func(b *bytes.Buffer) error { return s.WriteMarkdown(b) }},
 		{survey.PageFile, func(b *bytes.Buffer) error { return s.WritePage(b) }},
 	} {
@@ -343,24 +361,21 @@ func writeSurvey(dir string, s survey.Survey) error {
 			return err
 		}
 	}
-	if err := os.RemoveAll(filepath.Join(dir, surveyingDir)); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
 	return nil
 }
 
 // surveyText prints, per lock, the promises that were broken and the cost of an acquire.
 func (a *app) surveyText(s survey.Survey, dir string) {
 	for _, l := range s.Locks {
-		var held, not []string
+		var held []string
 		fmt.Fprintf(a.out, "%s: %s\n", l.Name, l.About)
+		fmt.Fprintf(a.out, "    %s\n", counted.Of(l.Judged(), "run"))
 		for _, p := range survey.Promises {
 			sum := l.Summary(p.Name)
 			switch sum.Word {
 			case survey.Held:
 				held = append(held, p.Name)
-			case survey.NotPromised, survey.NotJudged:
-				not = append(not, p.Name)
+			case survey.NotPromised, survey.NotJudged: // below, with the reasons
 			default:
 				text, word := sum.String(), string(sum.Word)
 				fmt.Fprintf(a.out, "    %s %s%s\n", a.paint(word, fmt.Sprintf("%-9s", word)), p.Name, strings.TrimPrefix(text, word))
@@ -369,8 +384,8 @@ func (a *app) surveyText(s survey.Survey, dir string) {
 		if len(held) > 0 {
 			fmt.Fprint(a.out, wrap("held: "+strings.Join(held, ", "), "    ", 100))
 		}
-		if len(not) > 0 {
-			fmt.Fprint(a.out, wrap("not promised, or not judged: "+strings.Join(not, ", "), "    ", 100))
+		for _, reason := range l.Reasons() {
+			fmt.Fprint(a.out, wrap(reason, "    ", 100))
 		}
 		c := l.Cost
 		fmt.Fprint(a.out, wrap(fmt.Sprintf("cost: an acquire %d requests in %g round trips, an unlock %d in %g; a hand-over %d messages in %g ms; ten waiters %g requests a second",

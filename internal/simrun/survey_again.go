@@ -8,6 +8,9 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
+
+	"github.com/spf13/pflag"
 
 	"lockstep/explore"
 	"lockstep/explore/survey"
@@ -53,6 +56,36 @@ func toSurveyAgain(names []string, dir string) (survey.Survey, error) {
 		}
 	}
 	return s, nil
+}
+
+// surveyTables writes the tables of a survey anew. They say which program played it.
+func (a *app) surveyTables(in invocation, dir string) (int, error) {
+	var others []string
+	in.given.Visit(func(f *pflag.Flag) {
+		if f.Name != "tables" && f.Name != "out" && f.Name != "quiet" {
+			others = append(others, "--"+f.Name)
+		}
+	})
+	switch {
+	case dir == "":
+		return 0, usagef("survey: --tables needs --out, the folder of the survey")
+	case len(others) > 0:
+		return 0, usagef("survey: --tables plays nothing, and takes no %s", strings.Join(others, ", "))
+	}
+	s, v, err := openSurvey(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		err = fmt.Errorf("--tables: there is no survey in %s", dir)
+	}
+	if err != nil {
+		return 0, usageError{fmt.Errorf("survey: %w", err)}
+	}
+	release, err := a.folder(dir)
+	if err != nil {
+		return 0, usageError{fmt.Errorf("survey: %w", err)}
+	}
+	defer release()
+	s.Versions = v
+	return exitOK, writeSurveyTables(dir, s)
 }
 
 // fixedByASurvey are the options that --again takes from the survey.

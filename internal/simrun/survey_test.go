@@ -3,6 +3,8 @@ package simrun
 import (
 	"os"
 	"path/filepath"
+	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -131,6 +133,37 @@ func TestSomeLocksAreSurveyedAgain(t *testing.T) {
 	}
 }
 
+// The tables of a survey can be written anew without a run. They keep the versions of the program
+// that played it, and a survey without reasons can be read.
+func TestTheTablesOfASurveyAreWrittenAnew(t *testing.T) {
+	dir := t.TempDir()
+	old, err := os.ReadFile(filepath.Join("..", "..", "results", survey.LocksFile))
+	if err != nil {
+		t.Fatal(err)
+	}
+	versions := regexp.MustCompile(`"world":\d+`)
+	old = versions.ReplaceAll(old, []byte(`"world":6`))
+	if err := os.WriteFile(filepath.Join(dir, survey.LocksFile), old, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if code, _, stderr := call(t, "survey", "--tables", "--out", dir); code != exitOK {
+		t.Fatalf("exit %d: %s", code, stderr)
+	}
+	after := filetest.Contents(t, dir)
+	if after[survey.LocksFile] != string(old) || !strings.Contains(after[survey.MarkdownFile], "<!-- versions: world 6, ") || !strings.Contains(after[survey.PageFile], "<th>runs</th>") {
+		t.Errorf("written:\n%.600s", after[survey.MarkdownFile])
+	}
+	for _, c := range []struct{ args, want string }{
+		{"--tables", "--tables needs --out"},
+		{"--tables --runs 3 --lock none --out " + dir, "--tables plays nothing, and takes no --lock, --runs"},
+		{"--tables --out " + filepath.Join(dir, "none"), "there is no survey in"},
+	} {
+		if code, _, stderr := call(t, append([]string{"survey"}, strings.Fields(c.args)...)...); code != exitUsage || !strings.Contains(stderr, c.want) {
+			t.Errorf("survey %s: exit %d, %s", c.args, code, stderr)
+		}
+	}
+}
+
 // TestTheIndexShowsTheSurvey writes a survey into a folder and makes the index of it.
 func TestTheIndexShowsTheSurvey(t *testing.T) {
 	dir := t.TempDir()
@@ -155,7 +188,10 @@ func TestTheIndexShowsTheSurvey(t *testing.T) {
 	if len(x.Tables) != 2 {
 		t.Fatalf("%d tables; want one of promises and one of costs", len(x.Tables))
 	}
-	cell := x.Tables[0].Rows[0][1]
+	if runs, want := x.Tables[0].Rows[0][1].Text, strconv.Itoa(len(survey.Campaigns())); runs != want {
+		t.Errorf("%s runs; want %s", runs, want)
+	}
+	cell := x.Tables[0].Rows[0][2]
 	if cell.Text != "bug without a fault" || cell.Recording != "survey/mine/r.lockstep" {
 		t.Errorf("the cell of the bug: %+v", cell)
 	}

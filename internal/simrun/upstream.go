@@ -10,11 +10,9 @@ import (
 	"io/fs"
 	"os"
 	"os/exec"
-	"os/signal"
 	"path/filepath"
 	"runtime"
 	"slices"
-	"syscall"
 	"time"
 
 	"github.com/google/renameio/v2"
@@ -52,6 +50,7 @@ func (a *app) upstreamCommand() *cobra.Command {
 	f.StringVar(&o.out, "out", "results/upstream", "write to `DIR`, and to DIR.md beside it")
 	f.StringVar(&o.results, "results", "results", "`DIR` with what campaigns kept")
 	f.BoolVar(&o.again, "again", false, "play all anew")
+	a.progressFlag(f)
 	c.ValidArgsFunction = only(defectIDs)
 	return c
 }
@@ -85,7 +84,7 @@ func (a *app) upstream(in invocation, flags upstreamFlags) (int, error) {
 	if len(ids) == 0 && !flags.again { // the same command goes on where it ended
 		cases = slices.DeleteFunc(cases, func(c *upstreamCase) bool { return table.has(c.ID) })
 	}
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	ctx, stop := a.interruptible()
 	defer stop()
 	runtime.GOMAXPROCS(runtime.NumCPU()) // nothing is simulated from here on
 	begun, done := time.Now(), 0
@@ -101,7 +100,7 @@ func (a *app) upstream(in invocation, flags upstreamFlags) (int, error) {
 		table.mu.Lock()
 		defer table.mu.Unlock()
 		done++
-		a.say("%d of %d in %v; %s: %s", done, len(cases), time.Since(begun).Round(time.Second), c.ID, c.entry().summary())
+		a.advance("%d of %d in %v; %s: %s", done, len(cases), time.Since(begun).Round(time.Second), c.ID, c.entry().summary())
 		if err := table.put(c.entry()); err != nil {
 			return err
 		}

@@ -196,7 +196,7 @@ func TestABadRecordingIsRefused(t *testing.T) {
 		{"an unknown field", "{\"lockstep_recording\":1,\"wat\":2}", `unknown field "wat"`},
 		{"a wrong type", "{\"lockstep_recording\":1,\"world\":\"one\"}", "world cannot be a string"},
 		{"another format", strings.Replace(whole, `"lockstep_recording":1`, `"lockstep_recording":9`, 1), "recording format 9; this program reads format 1"},
-		{"an unknown lock", strings.Replace(whole, `"lock":"setnx-cad"`, `"lock":"setnx-cat"`, 1), `unknown lock "setnx-cat"; did you mean "setnx-cad"? simrun list names all `},
+		{"an unknown lock", strings.Replace(whole, `"lock":"setnx-cad"`, `"lock":"setnx-cat"`, 1), `unknown lock "setnx-cat"; did you mean "setnx-cad"?`},
 		{"a scenario that does not load", strings.Replace(whole, `lockstep: 1\n`, `lockstep: 7\n`, 1), "the scenario in the recording: builtin/misdelete.yaml:1:"},
 		{"something behind it", whole + "more", "something follows"},
 	}

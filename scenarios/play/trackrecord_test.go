@@ -53,7 +53,7 @@ func TestTheTrackRecordIsWhole(t *testing.T) {
 		if !shows {
 			t.Errorf("%s shows its bug on no lock: a row needs one with {bug: [JUDGE]} or {limit: [JUDGE]} under expect", sc.Name)
 		}
-		switch alone := sc.Name == "fair-waiter-without-score" || sc.Name == "fair-trylock-unit-mismatch"; {
+		switch alone := sc.Name == "fair-waiter-without-score"; {
 		case alone && holds:
 			t.Errorf("%s holds on a lock now: it is no longer one of those that hold on none", sc.Name)
 		case !alone && !holds:

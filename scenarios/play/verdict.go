@@ -49,6 +49,10 @@ type Verdict struct {
 	Digest string
 }
 
+// Names reports whether the scenario names the lock. If it does not, no outcome is expected but
+// that the lock keeps its promises.
+func (v Verdict) Names() bool { return slices.Contains(v.Scenario.Locks, v.Lock.Expected()) }
+
 // Run plays one seed of a scenario on a lock and judges it. A scenario that does not
 // apply to the lock is not played, and neither is one that asks what the lock does not claim.
 func Run(h *sim.Host, sc *scenarios.Scenario, l *subject.Subject, seed uint64) Verdict {

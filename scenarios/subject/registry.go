@@ -94,7 +94,18 @@ func Find(name string) (*Subject, error) {
 	case len(names) == 0:
 		return nil, fmt.Errorf("unknown lock %q: none is registered (import %s/builtin for the built-in ones)", name, reflect.TypeFor[Subject]().PkgPath())
 	}
-	return nil, fmt.Errorf("unknown lock %q; %ssimrun list names all %d locks", name, nearest.Hint(meant(name)), len(names))
+	return nil, &UnknownError{Name: name, Meant: meant(name), Known: len(names)}
+}
+
+// An UnknownError says that no registered lock has a name.
+type UnknownError struct {
+	Name  string
+	Meant string // the name that may have been meant; "": none
+	Known int    // how many locks are listed
+}
+
+func (e *UnknownError) Error() string {
+	return nearest.Unknown(fmt.Sprintf("unknown lock %q", e.Name), e.Meant)
 }
 
 // meant returns the name that a registered lock has and that somebody may have meant by name, or

@@ -5,10 +5,12 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
 	"lockstep/internal/longtest"
+	commandline "lockstep/internal/simrun"
 )
 
 // The tests call this program again, and so do campaigns, which start it to play their
@@ -35,6 +37,17 @@ func simrun(t *testing.T, args ...string) (code int, out, stderr string) {
 		t.Fatal(err)
 	}
 	return cmd.ProcessState.ExitCode(), o.String(), e.String()
+}
+
+// Simrun tells where a lock of this module is known.
+func TestSimrunKnowsTheNamesOfTheLocks(t *testing.T) {
+	var names []string
+	for _, s := range locks() {
+		names = append(names, s.Name)
+	}
+	if !slices.Equal(names, commandline.PeersLocks) {
+		t.Errorf("the locks are\n%q, and internal/simrun has\n%q", names, commandline.PeersLocks)
+	}
 }
 
 func TestOtherPeoplesLocksStandBesideTheBuiltIn(t *testing.T) {

@@ -1,0 +1,57 @@
+package simrun
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+)
+
+// interruptions are the signals that end a command: of a terminal, and of whoever ends processes.
+var interruptions = []os.Signal{os.Interrupt, syscall.SIGTERM}
+
+// interruptible returns a context that an interrupt ends. The command then says what it has, and
+// its exit code is exitUndecided. The context of a command that simrun gives itself ends with
+// that of the command around it.
+func (a *app) interruptible() (stop context.Context, release func()) {
+	a.caught.Store(true)
+	if a.stop != nil {
+		return context.WithCancel(a.stop)
+	}
+	return signal.NotifyContext(context.Background(), interruptions...)
+}
+
+// endOnInterrupt ends the program at an interrupt as long as the command does not catch it.
+func (a *app) endOnInterrupt() (release func()) {
+	if a.nested {
+		return func() {}
+	}
+	signals, released := make(chan os.Signal, 1), make(chan struct{})
+	signal.Notify(signals, interruptions...)
+	go func() {
+		for {
+			select {
+			case <-signals:
+			case <-released:
+				return
+			}
+			if a.caught.Load() {
+				continue
+			}
+			a.status("")
+			fmt.Fprintln(a.err, "simrun: interrupted")
+			a.end(exitUndecided)
+		}
+	}()
+	return func() { signal.Stop(signals); close(released) }
+}
+
+// end ends the program.
+func (a *app) end(code int) {
+	if a.exit != nil {
+		a.exit(code)
+		return
+	}
+	os.Exit(code)
+}
