@@ -59,7 +59,7 @@ func (a *app) upstreamCommand() *cobra.Command {
 // upstream finds out which known defects of a release the library itself has, and writes a report
 // for its issue tracker for each.
 func (a *app) upstream(in invocation, flags upstreamFlags) (int, error) {
-	ids, args := in.names, in.args
+	ids := in.names
 	release, out, results, runs, tries, jobs := flags.release, flags.out, flags.results, flags.runs, flags.tries, flags.jobs
 	o, err := liveOptions("", "")
 	if err != nil {
@@ -78,6 +78,7 @@ func (a *app) upstream(in invocation, flags upstreamFlags) (int, error) {
 	if err := table.read(); err != nil {
 		return 0, usageError{fmt.Errorf("upstream: %w", err)}
 	}
+	args := func() []string { return table.args(in) }
 	cases, err := a.upstreamCases(ids, release, results)
 	if err != nil {
 		return 0, err
@@ -105,7 +106,7 @@ func (a *app) upstream(in invocation, flags upstreamFlags) (int, error) {
 		if err := table.put(c.entry()); err != nil {
 			return err
 		}
-		return table.write(args)
+		return table.write(args())
 	})
 	if ctx.Err() != nil {
 		return 0, interruptedError("; the defects that are done are kept, and the same command goes on")
@@ -113,7 +114,7 @@ func (a *app) upstream(in invocation, flags upstreamFlags) (int, error) {
 	if err != nil {
 		return 0, liveError(ctx, err)
 	}
-	return exitOK, table.write(args)
+	return exitOK, table.write(args())
 }
 
 // An upstreamCase is a defect under way.
