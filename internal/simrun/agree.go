@@ -58,6 +58,9 @@ func (a *app) agree(in invocation, flags agreeFlags) (int, error) {
 	if err != nil {
 		return 0, err
 	}
+	if err := liveReady(locksOf(pairs), o); err != nil {
+		return 0, err
+	}
 	if len(flags.again) > 0 && out == "" {
 		return 0, usagef("agree: --again plays anew what an earlier command kept; give the -o of that command")
 	}

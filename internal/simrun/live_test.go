@@ -16,6 +16,7 @@ import (
 	"syscall"
 	"testing"
 
+	"lockstep/lockimpl"
 	"lockstep/scenarios"
 	"lockstep/scenarios/play"
 	"lockstep/scenarios/subject"
@@ -31,6 +32,7 @@ type fakeLive struct {
 	after   int    // it fails after so many runs; 0: it does not
 	other   string // the lock that it plays in the place of each; "": none
 	refuses string
+	lacks   error // what the machine lacks
 	fails   error
 	stopped int // this process is interrupted while it plays that run, numbered from 1; 0: none
 }
@@ -45,6 +47,8 @@ func (f *fakeLive) Check(sc *scenarios.Scenario, l *subject.Subject, _ bool) err
 	}
 	return nil
 }
+
+func (f *fakeLive) Ready([]*subject.Subject, LiveOptions) error { return f.lacks }
 
 func (f *fakeLive) Run(ctx context.Context, sc *scenarios.Scenario, l *subject.Subject, number uint64, _ LiveOptions) (play.LiveRun, error) {
 	f.mu.Lock() // one world at a time
@@ -336,5 +340,38 @@ func TestAgreePlaysAScenarioAnew(t *testing.T) {
 		if code, _, stderr := call(t, strings.Fields(c.args)...); code != exitUsage || !strings.Contains(stderr, c.want) {
 			t.Errorf("%s: exit %d, %s; want %q", c.args, code, stderr, c.want)
 		}
+	}
+}
+
+// What the machine lacks is told before a scenario is simulated or played, by each command that plays
+// live.
+func TestWhatTheMachineLacksIsToldFirst(t *testing.T) {
+	fakeLibrary(t)
+	opened := 0
+	setnx, err := subject.Find("setnx-cad")
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := *setnx
+	l.Name, l.Unlisted = "counts-its-clients", true
+	l.Open = func(p *sim.Process, o subject.Options) (lockimpl.Client, error) {
+		opened++
+		return setnx.Open(p, o)
+	}
+	subject.Register(&l)
+	for _, args := range []string{
+		"live misdelete --lock counts-its-clients", "agree misdelete --lock counts-its-clients --runs 1",
+		"upstream R-none", "explore --live --lock counts-its-clients --time 1h",
+	} {
+		live := &fakeLive{lacks: unusableError{errors.New("there is no such program here; install it")}}
+		setLive(t, live)
+		code, _, stderr := call(t, strings.Fields(args)...)
+		if code != exitUsage || !strings.Contains(stderr, "install it") || live.runs > 0 || opened > 0 {
+			t.Errorf("%s: exit %d after %d runs and %d simulated clients, %s", args, code, live.runs, opened, stderr)
+		}
+	}
+	setLive(t, &fakeLive{})
+	if code, _, stderr := call(t, "agree", "misdelete", "--lock", "counts-its-clients", "--runs", "1"); code != exitOK || opened == 0 {
+		t.Errorf("exit %d after %d simulated clients, %s", code, opened, stderr)
 	}
 }
