@@ -183,7 +183,7 @@ func (s *session) strikeServer(ctx context.Context, number int, f scenarios.Faul
 	switch f.Server {
 	case model.ServerStall:
 		p := s.server.cmd.Process
-		if err := p.Signal(syscall.SIGSTOP); err != nil {
+		if err := kill(p.Pid, syscall.SIGSTOP); err != nil {
 			return err
 		}
 		stopped(p.Pid)

@@ -22,6 +22,8 @@ type Foreign struct {
 	Watchdog time.Duration
 	// NoFairWait says that the wait in the queue of a fair lock is no setting of the lock.
 	NoFairWait bool
+	// Needs are the programs that Build and Start run.
+	Needs []Needed
 	// Build makes ready what the programs of a run need, and returns it for Start. An
 	// error says what the machine lacks.
 	Build func() (built string, err error)

@@ -5,6 +5,7 @@ package live
 import (
 	"bufio"
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"os"
@@ -16,6 +17,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/redis/go-redis/v9"
 
 	"lockstep/internal/longtest"
 	"lockstep/linearizability/judges"
@@ -513,13 +516,104 @@ func TestBadInput(t *testing.T) {
 			}
 		})
 	}
-	t.Run("no redis-server", func(t *testing.T) {
-		t.Setenv("PATH", "")
-		_, err := Run(t.Context(), sc, l, 1, o)
-		if _, bad := err.(interface{ Unusable() }); !bad || !strings.Contains(err.Error(), "apt-get install redis-server") {
-			t.Errorf("%v, want bad input that says what to install", err)
+}
+
+// What the machine lacks is said before a server is started.
+func TestWhatTheMachineLacksIsSaid(t *testing.T) {
+	o := options(t)
+	theirs := o
+	theirs.Address = "127.0.0.1:1"
+	port := lockOf(t, "setnx-del")
+	foreign := *port
+	foreign.Name, foreign.Port, foreign.Unlisted = "needs-programs", port, true
+	RegisterForeign(&Foreign{Lock: &foreign, Needs: []Needed{{"no-such-program", "its-package"}, {"no-such-tool", "its-tools"}}})
+	server, err := exec.LookPath(program)
+	if err != nil {
+		t.Fatal(err)
+	}
+	withServer := func(script string) string {
+		dir := t.TempDir()
+		if err := os.WriteFile(filepath.Join(dir, program), []byte("#!/bin/sh\n"+script+"\n"), 0o755); err != nil {
+			t.Fatal(err)
 		}
-	})
+		return dir
+	}
+	denied := func(int, syscall.Signal) error { return syscall.EPERM }
+	for _, c := range []struct {
+		rule string
+		lock *subject.Subject
+		o    Options
+		path string
+		kill func(int, syscall.Signal) error
+		want []string // of the sentence; none: nothing is lacking
+	}{
+		{"nothing", port, o, filepath.Dir(server), syscall.Kill, nil},
+		{"no server", port, o, "", syscall.Kill, []string{"there is no redis-server here; install it: apt-get install redis-server"}},
+		{"no server, where it is somebody else's", port, theirs, "", syscall.Kill, nil},
+		{"an old server", port, o, withServer("echo 'Redis server v=6.2.14 sha=0'"), syscall.Kill, []string{"the server is Redis 6.2.14; live needs 7 or later"}},
+		{"a server that does not run", port, o, withServer("exit 1"), syscall.Kill, []string{"--version: exit status 1"}},
+		{"programs of a lock", &foreign, theirs, "", syscall.Kill, []string{"no no-such-program here; install it: apt-get install its-package", "no no-such-tool here; install it: apt-get install its-tools"}},
+		{"no permission to signal", port, o, filepath.Dir(server), denied, []string{"this program may not signal the processes that it starts", "operation not permitted"}},
+	} {
+		t.Run(c.rule, func(t *testing.T) {
+			t.Setenv("PATH", c.path)
+			kill = c.kill
+			defer func() { kill = syscall.Kill }()
+			before := len(childrenOf(os.Getpid()))
+			err := Ready([]*subject.Subject{c.lock}, c.o)
+			if _, bad := err.(interface{ Unusable() }); bad != (c.want != nil) || !bad && err != nil {
+				t.Fatalf("%v, want %q", err, c.want)
+			}
+			for _, want := range c.want {
+				if !strings.Contains(err.Error(), want) {
+					t.Errorf("%v lacks %q", err, want)
+				}
+			}
+			if after := len(childrenOf(os.Getpid())); after != before {
+				t.Errorf("there were %d children, and are %d", before, after)
+			}
+		})
+	}
+}
+
+// A server that this program may not signal is told of before the scenario begins, and ended.
+func TestAServerThatMayNotBeSignalled(t *testing.T) {
+	o := options(t)
+	kill = func(int, syscall.Signal) error { return syscall.EPERM }
+	defer func() { kill = syscall.Kill }()
+	_, err := Run(t.Context(), parse(t, paused), lockOf(t, "setnx-del"), 1, o)
+	if _, bad := err.(interface{ Unusable() }); !bad || !strings.Contains(err.Error(), "may not signal") {
+		t.Errorf("%v, want bad input", err)
+	}
+	if pids := childrenOf(os.Getpid()); len(pids) > 0 {
+		t.Errorf("%v are left", pids)
+	}
+}
+
+// A server whose port is in use is started at another one, and no longer than a few times.
+func TestAPortInUse(t *testing.T) {
+	options(t) // skips where there is no server
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = taken.Close() }()
+	for _, inUse := range []int{0, 2, 3} {
+		asked := 0
+		s, err := startServer(t.TempDir(), func() (string, error) {
+			if asked++; asked <= inUse {
+				return taken.Addr().String(), nil
+			}
+			return redisserver.FreeAddr()
+		})
+		if err == nil {
+			s.stop()
+		}
+		_, bad := err.(interface{ Unusable() })
+		if inUse < 3 && (err != nil || asked != inUse+1) || inUse == 3 && (!bad || !strings.Contains(err.Error(), taken.Addr().String())) {
+			t.Errorf("%d ports are in use: %v after %d", inUse, err, asked)
+		}
+	}
 }
 
 // fakeServer answers everything with one text, and returns its address.
@@ -579,4 +673,45 @@ func TestAServerOfSomebodyElseKeepsNothingOfTheRun(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.stop()
+}
+
+// A run on somebody else's server leaves alone what others write while it plays, and tells nothing of
+// it.
+func TestAKeyThatSomebodyElseWritesDuringTheRunStays(t *testing.T) {
+	o := options(t)
+	server := redisserver.Start(t, program)
+	o.Address = server.Addr
+	others := redis.NewClient(&redis.Options{Addr: server.Addr, Protocol: 2, DisableIdentity: true})
+	defer func() { _ = others.Close() }()
+	written := make(chan error, 1)
+	go func() { // as soon as the run has a key
+		for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
+			n, err := others.DBSize(t.Context()).Result()
+			if err == nil && n > 0 {
+				err = others.MSet(t.Context(), "orders", "theirs", "lockstep:theirs", "theirs").Err()
+			}
+			if err != nil || n > 0 {
+				written <- err
+				return
+			}
+		}
+		written <- errors.New("the run has no key")
+	}()
+	r, err := Run(t.Context(), parse(t, overstay), lockOf(t, "setnx-cad"), 1, o)
+	if err = errors.Join(err, <-written); err != nil {
+		t.Fatal(err)
+	}
+	if r.Word != play.VerdictHeld {
+		t.Errorf("%s (%s), want held", r.Word, found(r.Verdict))
+	}
+	for _, e := range r.Played.Record.Events {
+		if e.State != nil && strings.Contains(e.State.Owner, "theirs") || strings.Contains(e.Key, "theirs") {
+			t.Errorf("the record tells of the key of somebody else: %+v", e)
+		}
+	}
+	keys, err := others.Keys(t.Context(), "*").Result()
+	slices.Sort(keys)
+	if err != nil || !slices.Equal(keys, []string{"lockstep:theirs", "orders"}) {
+		t.Errorf("%v: the server has %q, want what somebody else wrote", err, keys)
+	}
 }

@@ -46,11 +46,11 @@ type server struct {
 	looks   int
 }
 
-// startServer starts a server of its own that works in dir.
-func startServer(dir string) (*server, error) {
-	path, err := exec.LookPath(program)
+// startServer starts a server of its own that works in dir, at an address that free gives.
+func startServer(dir string, free func() (string, error)) (*server, error) {
+	path, err := Needed{program, program}.find()
 	if err != nil {
-		return nil, unusablef("there is no %s here; install it: apt-get install %s", program, program)
+		return nil, err
 	}
 	log, err := os.Create(filepath.Join(dir, program+".log"))
 	if err != nil {
@@ -58,7 +58,7 @@ func startServer(dir string) (*server, error) {
 	}
 	s := &server{path: path, dir: dir, log: log}
 	for range 3 { // somebody may take the port before the server does
-		if s.addr, err = redisserver.FreeAddr(); err != nil {
+		if s.addr, err = free(); err != nil {
 			return nil, err
 		}
 		if err = s.launch(); err == nil {
@@ -68,6 +68,10 @@ func startServer(dir string) (*server, error) {
 	if err != nil {
 		_ = log.Close()
 		return nil, unusable{err}
+	}
+	if err := mayStop(s.cmd.Process.Pid); err != nil {
+		s.stop()
+		return nil, err
 	}
 	if err := s.connect(); err != nil {
 		s.stop()
@@ -132,9 +136,8 @@ func (s *server) connect() error {
 			s.version = v
 		}
 	}
-	first, _, _ := strings.Cut(s.version, ".")
-	if n, err := strconv.Atoi(first); err != nil || n < oldest {
-		return unusablef("the server is Redis %s; live needs %d or later, whose PEXPIRETIME says when a key ends", s.version, oldest)
+	if err := checkVersion(s.version); err != nil {
+		return err
 	}
 	s.monitor, err = net.DialTimeout("tcp", s.addr, 5*time.Second)
 	if err != nil {

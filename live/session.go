@@ -20,6 +20,7 @@ import (
 	"time"
 
 	"lockstep/live/proxy"
+	"lockstep/lockimpl/redisserver"
 	"lockstep/model"
 	"lockstep/scenarios"
 	"lockstep/scenarios/play"
@@ -166,7 +167,7 @@ func (s *session) at(t time.Time) int64 { return int64(t.Sub(s.base)) }
 // play plays the scenario, and returns when everything has ended.
 func (s *session) play(ctx context.Context, dir string) (err error) {
 	if s.o.Address == "" {
-		s.server, err = startServer(dir)
+		s.server, err = startServer(dir, redisserver.FreeAddr)
 	} else {
 		s.server, err = useServer(s.o.Address)
 	}
@@ -359,7 +360,7 @@ func (c *side) signal(sig syscall.Signal) error {
 		return os.ErrProcessDone
 	default:
 	}
-	err := syscall.Kill(-c.cmd.Process.Pid, sig)
+	err := kill(-c.cmd.Process.Pid, sig)
 	if errors.Is(err, syscall.ESRCH) {
 		return os.ErrProcessDone
 	}
@@ -952,6 +953,7 @@ func (s *session) end() {
 	for _, c := range s.sides {
 		if c.cmd != nil && c.cmd.Process != nil {
 			_ = c.signal(syscall.SIGKILL)
+			_ = c.in.Close() // without a parent it ends, also if no signal may reach it
 			<-c.over
 		}
 		c.proxy.Close()

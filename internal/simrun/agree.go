@@ -19,7 +19,7 @@ import (
 
 // agreeFlags are the options of simrun agree.
 type agreeFlags struct {
-	locks               []string
+	locks, again        []string
 	tag, out, differing string
 	runs, jobs          int
 }
@@ -38,6 +38,7 @@ func (a *app) agreeCommand() *cobra.Command {
 	whole(f, &o.runs, "runs", 3, bounds{1, runsMost}, "how often each scenario is played live")
 	liveJobsFlag(f, &o.jobs, "live runs at a time")
 	f.StringVarP(&o.out, "out", "o", "", "write the comparison to `FILE`")
+	f.StringSliceVar(&o.again, "again", nil, "play all runs of `SCENARIO` anew, and keep those of the others; may be repeated")
 	f.StringVar(&o.differing, "differing", "", "write the live runs that do not agree to `DIR`, for report")
 	a.progressFlag(f)
 	c.ValidArgsFunction = scenariosOrFiles
@@ -54,6 +55,17 @@ func (a *app) agree(in invocation, flags agreeFlags) (int, error) {
 	pairs, left, err := playableInBoth(names, tag, locks)
 	if err != nil {
 		return 0, err
+	}
+	if err := liveReady(locksOf(pairs), o); err != nil {
+		return 0, err
+	}
+	if len(flags.again) > 0 && out == "" {
+		return 0, usagef("agree: --again plays anew what an earlier command kept; give the -o of that command")
+	}
+	for _, name := range flags.again {
+		if !slices.ContainsFunc(pairs, func(p *pair) bool { return p.sc.Name == name }) {
+			return 0, usagef("agree: --again %s: no pair of scenario and lock is of that scenario", name)
+		}
 	}
 	if info, err := os.Stat(out); err == nil && info.IsDir() {
 		return 0, usagef("-o %s is a folder; give a file", out)
@@ -92,7 +104,7 @@ func (a *app) agree(in invocation, flags agreeFlags) (int, error) {
 	err = sideBySide(ctx, len(compared)*runs, jobs, func(i int) error {
 		c, n := compared[i/runs], i%runs+1
 		x, ok := earlier.find(c.pair, n)
-		if !ok {
+		if ok = ok && !slices.Contains(flags.again, c.sc.Name); !ok {
 			r, err := Live.Run(ctx, c.sc, c.lock, uint64(n), o)
 			if err != nil {
 				return fmt.Errorf("%s on %s: %w", c.sc.Name, c.lock.Name, err)
@@ -123,10 +135,13 @@ func (a *app) agree(in invocation, flags agreeFlags) (int, error) {
 	for _, c := range compared {
 		c.sort()
 	}
-	text := agreement(compared, left, in.args, runs)
+	text := agreement(compared, left, in.argsBut("again"), runs)
 	if out == "" {
 		_, err := a.out.Write(text)
 		return exitOK, err
+	}
+	if err := earlier.tidy(); err != nil {
+		return 0, err
 	}
 	return exitOK, renameio.WriteFile(out, text, 0o666)
 }

@@ -16,6 +16,8 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/google/renameio/v2"
+
 	"lockstep/linearizability/judges"
 	"lockstep/scenarios/play"
 )
@@ -48,12 +50,16 @@ func (r agreedRun) key() string {
 	return fmt.Sprintf("%s %s %s %d %d", r.Scenario, r.Text, r.Lock, r.Run, r.Judges)
 }
 
+// place is what the newest run of a table has the place of.
+func (r agreedRun) place() string { return fmt.Sprintf("%s %s %d", r.Scenario, r.Lock, r.Run) }
+
 // agreedRuns are the runs in a file, to which each run is added when it has ended, so that a
 // command that was interrupted or killed goes on. The zero value keeps nothing.
 type agreedRuns struct {
 	file *os.File
 	mu   sync.Mutex
 	runs map[string]agreedRun
+	all  []agreedRun // in the order of the file
 }
 
 // openAgreed reads the runs beside the table out, in a file of the same name that ends in
@@ -98,6 +104,7 @@ func (k *agreedRuns) read() error {
 			return fmt.Errorf("line %d is no run of agree: %w", i+1, err)
 		}
 		k.runs[r.key()] = r
+		k.all = append(k.all, r)
 	}
 	if err := k.file.Truncate(int64(whole)); err != nil {
 		return err
@@ -121,14 +128,47 @@ func (k *agreedRuns) add(r agreedRun) error {
 	if k.file == nil {
 		return nil
 	}
+	k.all = append(k.all, r)
+	text, err := linesOf(r)
+	if err != nil {
+		return err
+	}
+	_, err = k.file.Write(text)
+	return err
+}
+
+func linesOf(runs ...agreedRun) ([]byte, error) {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
 	enc.SetEscapeHTML(false)
-	if err := enc.Encode(r); err != nil {
+	for _, r := range runs {
+		if err := enc.Encode(r); err != nil {
+			return nil, err
+		}
+	}
+	return b.Bytes(), nil
+}
+
+// tidy removes the runs from the file in whose place there is a newer one. Nothing is added behind it.
+func (k *agreedRuns) tidy() error {
+	newest := map[string]int{}
+	for i, r := range k.all {
+		newest[r.place()] = i
+	}
+	if k.file == nil || len(newest) == len(k.all) {
+		return nil
+	}
+	var left []agreedRun
+	for i, r := range k.all {
+		if newest[r.place()] == i {
+			left = append(left, r)
+		}
+	}
+	text, err := linesOf(left...)
+	if err != nil {
 		return err
 	}
-	_, err := k.file.Write(b.Bytes())
-	return err
+	return renameio.WriteFile(k.file.Name(), text, 0o666)
 }
 
 func (k *agreedRuns) close() {

@@ -21,6 +21,21 @@ type invocation struct {
 	given *pflag.FlagSet // the options
 }
 
+// argsBut returns the arguments without an option, for a table on which the command goes on: who
+// repeats the command that it names plays nothing anew.
+func (in invocation) argsBut(option string) (out []string) {
+	for i := 0; i < len(in.args); i++ {
+		name, _, hasValue := strings.Cut(in.args[i], "=")
+		switch {
+		case name != "--"+option:
+			out = append(out, in.args[i])
+		case !hasValue && in.given.Lookup(option).NoOptDefVal == "":
+			i++ // its value
+		}
+	}
+	return out
+}
+
 // A guide tells users what a command is for.
 type guide struct {
 	use      string   // its name and its arguments

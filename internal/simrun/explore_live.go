@@ -39,6 +39,9 @@ func (a *app) exploreLive(p explore.Plan, w planWords, given *pflag.FlagSet, c *
 	if err != nil {
 		return 0, err
 	}
+	if err := liveReady([]*subject.Subject{l}, o); err != nil {
+		return 0, err
+	}
 	free, err := a.folder(c.Dir)
 	if err != nil {
 		return 0, usageError{fmt.Errorf("explore --live: %w", err)}

@@ -33,6 +33,8 @@ var Live LivePlayer
 type LivePlayer interface {
 	// Check reports why a scenario cannot be played on a lock.
 	Check(sc *scenarios.Scenario, l *subject.Subject, shared bool) error
+	// Ready reports what the machine lacks for runs on these locks.
+	Ready(locks []*subject.Subject, o LiveOptions) error
 	Run(ctx context.Context, sc *scenarios.Scenario, l *subject.Subject, number uint64, o LiveOptions) (play.LiveRun, error)
 	// Folder makes a temporary folder that a later program removes if this one is killed.
 	Folder() (dir string, free func(), err error)
@@ -107,6 +109,9 @@ func (a *app) live(in invocation, l liveFlags) (int, error) {
 		return 0, err
 	}
 	if err := livePossible(pairs, l.address != ""); err != nil {
+		return 0, err
+	}
+	if err := liveReady(locksOf(pairs), o); err != nil {
 		return 0, err
 	}
 	if out != "" {
@@ -223,6 +228,24 @@ func livePossible(pairs []*pair, shared bool) error {
 		return usageError{errors.Join(problems...)}
 	}
 	return nil
+}
+
+// liveReady says what the machine lacks for runs on locks, before a scenario is simulated or played.
+func liveReady(locks []*subject.Subject, o LiveOptions) error {
+	if err := Live.Ready(locks, o); err != nil {
+		return liveError(context.Background(), err)
+	}
+	return nil
+}
+
+// locksOf returns the locks of pairs that are played.
+func locksOf(pairs []*pair) (locks []*subject.Subject) {
+	for _, p := range pairs {
+		if play.Claims(p.sc, p.lock) == nil && !slices.Contains(locks, p.lock) {
+			locks = append(locks, p.lock)
+		}
+	}
+	return locks
 }
 
 // liveError says what kind of an error a live run gave.

@@ -10,11 +10,13 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
 	"testing"
 
+	"lockstep/lockimpl"
 	"lockstep/scenarios"
 	"lockstep/scenarios/play"
 	"lockstep/scenarios/subject"
@@ -30,6 +32,7 @@ type fakeLive struct {
 	after   int    // it fails after so many runs; 0: it does not
 	other   string // the lock that it plays in the place of each; "": none
 	refuses string
+	lacks   error // what the machine lacks
 	fails   error
 	stopped int // this process is interrupted while it plays that run, numbered from 1; 0: none
 }
@@ -44,6 +47,8 @@ func (f *fakeLive) Check(sc *scenarios.Scenario, l *subject.Subject, _ bool) err
 	}
 	return nil
 }
+
+func (f *fakeLive) Ready([]*subject.Subject, LiveOptions) error { return f.lacks }
 
 func (f *fakeLive) Run(ctx context.Context, sc *scenarios.Scenario, l *subject.Subject, number uint64, _ LiveOptions) (play.LiveRun, error) {
 	f.mu.Lock() // one world at a time
@@ -293,5 +298,80 @@ func TestAgreeGoesOn(t *testing.T) {
 	}
 	if code, stderr := play(&fakeLive{}); code != exitUsage || !strings.Contains(stderr, "line 1 is no run of agree") {
 		t.Errorf("a file of somebody else: exit %d, %s", code, stderr)
+	}
+}
+
+// The runs of a scenario are played anew in the place of the kept ones, and the table names the command
+// that keeps them.
+func TestAgreePlaysAScenarioAnew(t *testing.T) {
+	dir := t.TempDir()
+	table := filepath.Join(dir, "agreement.md")
+	kept := filepath.Join(dir, "agreement.jsonl")
+	command := []string{"agree", "misdelete", "pause-past-lease", "--lock", "setnx-cad", "--runs", "2", "--jobs", "1", "-o", table}
+	setLive(t, &fakeLive{other: "setnx-del"}) // differs in misdelete
+	if code, _, stderr := call(t, command...); code != exitOK || !strings.Contains(read(t, table), "**0 of 2**") {
+		t.Fatalf("exit %d, %s\n%s", code, stderr, read(t, table))
+	}
+	before := strings.Split(strings.TrimSpace(read(t, kept)), "\n")
+	for _, again := range [][]string{{"--again", "misdelete"}, {"--again=misdelete"}} {
+		anew := &fakeLive{}
+		setLive(t, anew)
+		if code, _, stderr := call(t, append(slices.Clone(command), again...)...); code != exitOK || anew.runs != 2 {
+			t.Errorf("%v: exit %d, %s; %d runs, want those of misdelete", again, code, stderr, anew.runs)
+		}
+		text := read(t, table)
+		if !strings.Contains(text, "| misdelete | setnx-cad | held | held (2 of 2) | 2 of 2 |") || !strings.HasPrefix(text, "<!-- "+program()+" "+strings.Join(command, " ")+" -->\n") {
+			t.Errorf("%v: the table is\n%s", again, text)
+		}
+		after := strings.Split(strings.TrimSpace(read(t, kept)), "\n")
+		if len(before) != 4 || len(after) != 4 || after[0] != before[2] || after[1] != before[3] || !strings.Contains(after[2], `"outcome":"held"`) {
+			t.Errorf("%v: the runs were\n%s\nand are\n%s", again, strings.Join(before, "\n"), strings.Join(after, "\n"))
+		}
+	}
+	none := &fakeLive{}
+	setLive(t, none)
+	if code, _, stderr := call(t, command...); code != exitOK || none.runs != 0 {
+		t.Errorf("exit %d, %s; %d runs were played again", code, stderr, none.runs)
+	}
+	for _, c := range []struct{ args, want string }{
+		{"agree misdelete --lock setnx-cad --again misdelete", "give the -o"},
+		{"agree misdelete --lock setnx-cad --again inventory -o " + table, "--again inventory: no pair"},
+	} {
+		if code, _, stderr := call(t, strings.Fields(c.args)...); code != exitUsage || !strings.Contains(stderr, c.want) {
+			t.Errorf("%s: exit %d, %s; want %q", c.args, code, stderr, c.want)
+		}
+	}
+}
+
+// What the machine lacks is told before a scenario is simulated or played, by each command that plays
+// live.
+func TestWhatTheMachineLacksIsToldFirst(t *testing.T) {
+	fakeLibrary(t)
+	opened := 0
+	setnx, err := subject.Find("setnx-cad")
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := *setnx
+	l.Name, l.Unlisted = "counts-its-clients", true
+	l.Open = func(p *sim.Process, o subject.Options) (lockimpl.Client, error) {
+		opened++
+		return setnx.Open(p, o)
+	}
+	subject.Register(&l)
+	for _, args := range []string{
+		"live misdelete --lock counts-its-clients", "agree misdelete --lock counts-its-clients --runs 1",
+		"upstream R-none", "explore --live --lock counts-its-clients --time 1h",
+	} {
+		live := &fakeLive{lacks: unusableError{errors.New("there is no such program here; install it")}}
+		setLive(t, live)
+		code, _, stderr := call(t, strings.Fields(args)...)
+		if code != exitUsage || !strings.Contains(stderr, "install it") || live.runs > 0 || opened > 0 {
+			t.Errorf("%s: exit %d after %d runs and %d simulated clients, %s", args, code, live.runs, opened, stderr)
+		}
+	}
+	setLive(t, &fakeLive{})
+	if code, _, stderr := call(t, "agree", "misdelete", "--lock", "counts-its-clients", "--runs", "1"); code != exitOK || opened == 0 {
+		t.Errorf("exit %d after %d simulated clients, %s", code, opened, stderr)
 	}
 }

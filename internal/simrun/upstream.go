@@ -58,15 +58,18 @@ func (a *app) upstreamCommand() *cobra.Command {
 // upstream finds out which known defects of a release the library itself has, and writes a report
 // for its issue tracker for each.
 func (a *app) upstream(in invocation, flags upstreamFlags) (int, error) {
-	ids, args := in.names, in.args
+	ids := in.names
 	release, out, results, runs, tries, jobs := flags.release, flags.out, flags.results, flags.runs, flags.tries, flags.jobs
 	o, err := liveOptions("", "")
 	if err != nil {
 		return 0, err
 	}
-	mvn, err := exec.LookPath("mvn")
-	if err != nil && tries > 0 {
-		return 0, usagef("upstream: there is no mvn here, which runs the tests; install it: apt-get install maven; or give --tries 0")
+	locks, err := libraryOf(release)
+	if err != nil {
+		return 0, err
+	}
+	if err := liveReady(locks, o); err != nil {
+		return 0, err
 	}
 	free, err := a.folder(out)
 	if err != nil {
@@ -77,7 +80,8 @@ func (a *app) upstream(in invocation, flags upstreamFlags) (int, error) {
 	if err := table.read(); err != nil {
 		return 0, usageError{fmt.Errorf("upstream: %w", err)}
 	}
-	cases, err := a.upstreamCases(ids, release, results)
+	args := func() []string { return table.args(in) }
+	cases, err := a.upstreamCases(ids, release, locks, results)
 	if err != nil {
 		return 0, err
 	}
@@ -94,7 +98,7 @@ func (a *app) upstream(in invocation, flags upstreamFlags) (int, error) {
 		if err := c.playLive(ctx, o, runs); err != nil {
 			return fmt.Errorf("%s: %w", c.ID, err)
 		}
-		if err := c.write(ctx, filepath.Join(out, c.ID), mvn, tries); err != nil {
+		if err := c.write(ctx, filepath.Join(out, c.ID), tries); err != nil {
 			return fmt.Errorf("%s: %w", c.ID, err)
 		}
 		table.mu.Lock()
@@ -104,7 +108,7 @@ func (a *app) upstream(in invocation, flags upstreamFlags) (int, error) {
 		if err := table.put(c.entry()); err != nil {
 			return err
 		}
-		return table.write(args)
+		return table.write(args())
 	})
 	if ctx.Err() != nil {
 		return 0, interruptedError("; the defects that are done are kept, and the same command goes on")
@@ -112,7 +116,7 @@ func (a *app) upstream(in invocation, flags upstreamFlags) (int, error) {
 	if err != nil {
 		return 0, liveError(ctx, err)
 	}
-	return exitOK, table.write(args)
+	return exitOK, table.write(args())
 }
 
 // An upstreamCase is a defect under way.
@@ -123,11 +127,8 @@ type upstreamCase struct {
 	reason string           // why there is no folder, or no live run; "": there is
 }
 
-// upstreamCases returns the defects of those IDs; of none, all of the release. It simulates what
-// shows them.
-func (a *app) upstreamCases(ids []string, release, results string) (out []*upstreamCase, err error) {
-	wanted := func(id string) bool { return len(ids) == 0 || slices.Contains(ids, id) }
-	var locks []*subject.Subject // of the library itself
+// libraryOf returns the locks of a release of the library itself.
+func libraryOf(release string) (locks []*subject.Subject, err error) {
 	for _, name := range []string{"redisson-java", "redisson-java-fair"} {
 		l, err := subject.Find(name + "@" + release)
 		if err != nil {
@@ -135,6 +136,13 @@ func (a *app) upstreamCases(ids []string, release, results string) (out []*upstr
 		}
 		locks = append(locks, l)
 	}
+	return locks, nil
+}
+
+// upstreamCases returns the defects of those IDs; of none, all of the release. It simulates what
+// shows them.
+func (a *app) upstreamCases(ids []string, release string, locks []*subject.Subject, results string) (out []*upstreamCase, err error) {
+	wanted := func(id string) bool { return len(ids) == 0 || slices.Contains(ids, id) }
 	for i := range upstream.Cases {
 		if x := &upstream.Cases[i]; wanted(x.ID) && release == upstream.CasesRelease {
 			out = append(out, &upstreamCase{
@@ -290,7 +298,7 @@ func (c *upstreamCase) playLive(ctx context.Context, o LiveOptions, runs int) er
 
 // write writes the folder of a defect and runs its test. There is a folder for what the library
 // was seen to do.
-func (c *upstreamCase) write(ctx context.Context, dir, mvn string, tries int) error {
+func (c *upstreamCase) write(ctx context.Context, dir string, tries int) error {
 	if err := os.RemoveAll(dir); err != nil {
 		return err
 	}
@@ -313,7 +321,7 @@ func (c *upstreamCase) write(ctx context.Context, dir, mvn string, tries int) er
 		return err
 	}
 	if err == nil && tries > 0 && files["pom.xml"] != nil {
-		if c.Test, err = runMaven(ctx, mvn, dir); err != nil {
+		if c.Test, err = runMaven(ctx, dir); err != nil {
 			return err
 		}
 	}
@@ -334,7 +342,7 @@ func writeFiles(dir string, files map[string][]byte) error {
 }
 
 // runMaven plays the test of a project, in a copy that is removed.
-func runMaven(ctx context.Context, mvn, project string) (*upstream.TestRun, error) {
+func runMaven(ctx context.Context, project string) (*upstream.TestRun, error) {
 	dir, free, err := Live.Folder()
 	if err != nil {
 		return nil, err
@@ -345,7 +353,7 @@ func runMaven(ctx context.Context, mvn, project string) (*upstream.TestRun, erro
 	}
 	var out bytes.Buffer
 	for _, mode := range []string{"-o", "-U"} { // what Maven has, before what it could fetch
-		cmd := exec.CommandContext(ctx, mvn, mode, "-q", "-B", "test")
+		cmd := exec.CommandContext(ctx, "mvn", mode, "-q", "-B", "test")
 		cmd.Dir, cmd.Stdout, cmd.Stderr, cmd.WaitDelay = dir, &out, &out, time.Minute
 		out.Reset()
 		err := Live.Spawn(cmd)

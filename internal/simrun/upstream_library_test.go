@@ -46,7 +46,7 @@ func TestAReportRunsOnItsOwn(t *testing.T) {
 		if err := writeFiles(dir, files); err != nil {
 			t.Fatal(err)
 		}
-		got, err := runMaven(context.Background(), "mvn", dir)
+		got, err := runMaven(context.Background(), dir)
 		if err != nil {
 			t.Fatal(err)
 		}

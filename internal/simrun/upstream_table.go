@@ -110,6 +110,16 @@ func (t *upstreamTable) put(e upstreamEntry) error {
 	return renameio.WriteFile(t.file, b.Bytes(), 0o666)
 }
 
+// args returns the arguments of the command that plays the defects of the table: those of the
+// command that is under way, which may name some of the defects only.
+func (t *upstreamTable) args(in invocation) []string {
+	args := in.argsBut("again")
+	if slices.ContainsFunc(t.entries, func(e upstreamEntry) bool { return !slices.Contains(in.names, e.ID) }) {
+		args = slices.DeleteFunc(args, func(x string) bool { return slices.Contains(in.names, x) })
+	}
+	return args
+}
+
 // write writes the text.
 func (t *upstreamTable) write(args []string) error {
 	var b bytes.Buffer

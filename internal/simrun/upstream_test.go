@@ -103,11 +103,19 @@ func TestUpstreamWritesWhatItSaw(t *testing.T) {
 	if !strings.Contains(java, `t.lock("x", 10000, lock -> lock.lock(10000, MILLISECONDS));`) || !strings.Contains(java, `story.assertHoldStays("x", "a/1");`) {
 		t.Errorf("the test is\n%s", java)
 	}
+	command := func(want string) {
+		t.Helper()
+		if got, _, _ := strings.Cut(read(t, out+".md"), "\n"); got != "<!-- written by: "+program()+" upstream "+want+" --out "+out+" -->" {
+			t.Errorf("the table names the command %s", got)
+		}
+	}
+	command("R-watchdog-leased-level R-4818-long --runs 2 --tries 0")
 	// The library is another one, and does not do it.
 	setLive(t, &fakeLive{other: "reference"})
 	if code, _, stderr := call(t, "upstream", "R-4818-long", "--runs", "3", "--tries", "0", "--out", out); code != exitOK {
 		t.Fatalf("exit %d, %s", code, stderr)
 	}
+	command("--runs 3 --tries 0") // some of its defects are not named
 	table = read(t, out+".md")
 	if !strings.Contains(table, "| #4818 | 0 of 3 | no test | the library was not seen to do it |") || !strings.Contains(table, "| R-watchdog-leased-level |") {
 		t.Errorf("the table is\n%s", table)

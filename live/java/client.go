@@ -18,10 +18,11 @@ import (
 	"lockstep/model"
 )
 
-// member is the name of the client in its JVM, and operator that of the thread whose calls
-// have no owner.
+// member is the name of the client in its JVM, warmer that of the client that sends the first
+// renewal, and operator that of the thread whose calls have no owner.
 const (
 	member   = "client"
+	warmer   = "warmer"
 	operator = "operator"
 )
 
@@ -89,7 +90,11 @@ func (c *client) connect(o live.ForeignOptions) error {
 			c.owners = append(c.owners, a.Owner())
 		}
 	}
-	return c.warmUp(o.Locks[0] + ":" + c.owners[0]) // a lock of its own, with the prefix of the run
+	lock := o.Locks[0] + ":" + c.owners[0] // of its own, with the prefix of the run
+	if err := c.warmUp(lock); err != nil {
+		return err
+	}
+	return c.warmUpRenewal(o.Addrs[0], lock)
 }
 
 // create makes the library's client. On a busy machine its connections may take longer than its
@@ -103,7 +108,9 @@ func (c *client) create(f library.Fields) (err error) {
 	return err
 }
 
-// warmUp makes some calls of each kind. On a busy machine the code of the library may load for
+// warmUp makes some calls of each kind, so that the lock sends each script but that of a
+// renewal: the first use of a script that the server does not know takes three requests of the
+// newer releases. On a busy machine the code of the library may load for
 // longer than the client's response timeout, so that a round may fail and is made again.
 func (c *client) warmUp(lock string) error {
 	const rounds, most = 5, 20
@@ -126,6 +133,15 @@ func (c *client) warmUpOnce(lock string) error {
 	if _, err := c.call(1, "lock", lock, library.Fields{"lease", 60_000}); err != nil {
 		return err
 	}
+	for _, wait := range []library.Fields{nil, {"wait", 20, "lease", 60_000}} { // the second leaves the queue of a fair lock
+		a, err := c.call(2, "try_lock", lock, wait)
+		if err != nil {
+			return err
+		}
+		if a.Value() != "false" {
+			return fmt.Errorf("a try for the lock of another thread gave %s", a.Value())
+		}
+	}
 	waiting := c.jvm.Send("call", c.fields(2, "try_lock", lock, library.Fields{"wait", 2000, "lease", 60_000}))
 	time.Sleep(30 * time.Millisecond)
 	_, err := c.call(1, "unlock", lock, nil)
@@ -142,6 +158,48 @@ func (c *client) warmUpOnce(lock string) error {
 		}
 	}
 	return nil
+}
+
+// warmUpRenewal lets the JVM send a renewal. The client of the scenario renews at a third of a
+// watchdog timeout that may be long, so that another client does it.
+func (c *client) warmUpRenewal(addr, lock string) error {
+	const watchdog, most = 1500 * time.Millisecond, 5
+	of := library.Fields{"client", warmer}
+	a, err := c.jvm.Ask("client", append(of, "address", addr, "watchdog", watchdog.Milliseconds()))
+	if err != nil {
+		return err
+	}
+	defer func() { _, _ = c.jvm.Ask("close", of) }()
+	if a.Value() != fmt.Sprint(watchdog.Milliseconds()) {
+		return nil // 3.4.2, where it is a constant; that release sends the text of each script anyway
+	}
+	call := func(op string) (library.Answer, error) {
+		return c.jvm.Ask("call", append(of, "thread", 1, "kind", c.kind, "lock", lock+":renewed", "op", op))
+	}
+	for range most {
+		if _, err := call("lock"); err != nil {
+			return err
+		}
+		renewed := false
+		for left := int64(0); left >= 0 && !renewed; time.Sleep(20 * time.Millisecond) {
+			before := left
+			if a, err = call("remain_ttl"); err != nil {
+				return err
+			}
+			if left, err = strconv.ParseInt(a.Value(), 10, 64); err != nil {
+				return err
+			}
+			renewed = before > 0 && left > before
+		}
+		if renewed {
+			_, err := call("unlock")
+			return err
+		}
+		if _, err := call("force_unlock"); err != nil { // the hold ended while the machine stood still
+			return err
+		}
+	}
+	return fmt.Errorf("the client renewed none of %d holds", most)
 }
 
 // fields are the words of a call.

@@ -3,9 +3,7 @@
 package java
 
 import (
-	"errors"
 	"fmt"
-	"os/exec"
 	"regexp"
 	"slices"
 	"strings"
@@ -52,6 +50,7 @@ func lockOf(port *subject.Subject, rel *redisson.Release, name, kind string) *li
 	l.Servers = &protocol
 	f := &live.Foreign{
 		Lock:  &l,
+		Needs: []live.Needed{{Program: "java", Package: "default-jdk-headless"}, {Program: "mvn", Package: "maven"}},
 		Build: func() (string, error) { return build(l.Release) },
 		Start: func(o live.ForeignOptions) (live.ForeignClient, error) { return start(l.Release, kind, o) },
 	}
@@ -74,13 +73,7 @@ func fairWaitIsASetting(version string) bool {
 
 // build compiles the driver with a release and returns the class path.
 func build(release string) (string, error) {
-	if _, err := exec.LookPath("java"); err != nil {
-		return "", errors.New("there is no java here; install it: apt-get install default-jdk-headless")
-	}
 	classpath, err := library.Classpath(release)
-	if errors.Is(err, exec.ErrNotFound) {
-		return "", errors.New("there is no mvn here, which fetches the library; install it: apt-get install maven")
-	}
 	if err != nil {
 		return "", fmt.Errorf("the library of release %s cannot be built: %w", release, err)
 	}

@@ -21,6 +21,10 @@ func (livePlayer) Check(sc *scenarios.Scenario, l *subject.Subject, shared bool)
 	return live.Check(sc, l, shared)
 }
 
+func (livePlayer) Ready(locks []*subject.Subject, o simrun.LiveOptions) error {
+	return live.Ready(locks, live.Options(o))
+}
+
 func (livePlayer) Run(ctx context.Context, sc *scenarios.Scenario, l *subject.Subject, number uint64, o simrun.LiveOptions) (play.LiveRun, error) {
 	return live.Run(ctx, sc, l, number, live.Options(o))
 }

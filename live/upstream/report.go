@@ -107,6 +107,19 @@ type TestRun struct {
 	Message string `json:"message,omitempty"` // of the first try that failed
 }
 
+// says says what the tries show.
+func (t *TestRun) says() string {
+	switch {
+	case t.Failed == 0 && t.Errors == 0:
+		return "The test fails if the defect shows, which it did in none of the tries."
+	case t.Failed == 0:
+		return fmt.Sprintf("The test fails if the defect shows, which it did in none of the tries; %d went wrong.", t.Errors)
+	case t.Failed < t.Tries:
+		return "The test fails if the defect shows, which it did in some of the tries."
+	}
+	return "The test fails because of the defect."
+}
+
 // Project returns the files of a Maven project with the test, by their names. The error is
 // ErrInexpressible if there is no such test.
 func (r *Report) Project() (map[string][]byte, error) {
@@ -173,7 +186,7 @@ func (r *Report) Text() []byte {
 	}
 	p("\n")
 	if r.Test != nil {
-		p("`mvn test` in this folder plays it, with `redis-server` on the PATH, or with `-Dredis.port=PORT` on an empty one. The test fails because of the defect.\n\n")
+		p("`mvn test` in this folder plays it, with `redis-server` on the PATH, or with `-Dredis.port=PORT` on an empty one. %s\n\n", r.Test.says())
 		p("How often: %d of %d tries of the test.", r.Test.Failed, r.Test.Tries)
 	}
 	if r.Runs > 0 {

@@ -1,0 +1,117 @@
+//go:build linux
+
+package live
+
+import (
+	"errors"
+	"fmt"
+	"os/exec"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+
+	"lockstep/scenarios/subject"
+)
+
+// A Needed is a program that must be there, and the Debian package that has it.
+type Needed struct{ Program, Package string }
+
+// find reports a program that is not there.
+func (n Needed) find() (path string, err error) {
+	if path, err = exec.LookPath(n.Program); err != nil {
+		return "", unusablef("there is no %s here; install it: apt-get install %s", n.Program, n.Package)
+	}
+	return path, nil
+}
+
+// Ready reports what the machine lacks for live runs on these locks: a program, a release of it that is
+// new enough, or the permission to signal processes. No scenario begins to run that must end for such a
+// reason.
+func Ready(locks []*subject.Subject, o Options) error {
+	var missing []error
+	seen := []Needed{}
+	for _, l := range locks {
+		f := foreignOf(l)
+		if f == nil {
+			continue
+		}
+		for _, n := range f.Needs {
+			if slices.Contains(seen, n) {
+				continue
+			}
+			seen = append(seen, n)
+			if _, err := n.find(); err != nil {
+				missing = append(missing, err)
+			}
+		}
+	}
+	if o.Address == "" {
+		path, err := Needed{program, program}.find()
+		if err == nil {
+			err = newEnough(path)
+		}
+		if err != nil {
+			missing = append(missing, err)
+		}
+	}
+	if len(missing) > 0 {
+		return unusable{errors.Join(missing...)}
+	}
+	return signals(o.Program)
+}
+
+// newEnough reports that a server is too old. A server that does not tell its release in the way of
+// Redis is asked when it runs.
+func newEnough(path string) error {
+	text, err := exec.Command(path, "--version").Output()
+	if err != nil {
+		return unusablef("%s --version: %w", path, err)
+	}
+	for word := range strings.FieldsSeq(string(text)) {
+		if v, ok := strings.CutPrefix(word, "v="); ok {
+			return checkVersion(v)
+		}
+	}
+	return nil
+}
+
+// checkVersion reports that a release of the server is too old.
+func checkVersion(version string) error {
+	first, _, _ := strings.Cut(version, ".")
+	if n, err := strconv.Atoi(first); err != nil || n < oldest {
+		return unusablef("the server is Redis %s; live needs %d or later, whose PEXPIRETIME says when a key ends", version, oldest)
+	}
+	return nil
+}
+
+// kill sends a signal to a process, or to a group. A test replaces it.
+var kill = syscall.Kill
+
+// signals reports that this program may not signal a process that it started, as faults do.
+func signals(client []string) error {
+	cmd := exec.Command(client[0], client[1:]...)
+	in, err := cmd.StdinPipe() // the client waits until it is told something
+	if err != nil {
+		return err
+	}
+	defer func() { _ = in.Close() }()
+	if err := Spawn(cmd); err != nil {
+		return unusablef("no process can be started: %w", err)
+	}
+	err = mayStop(-cmd.Process.Pid)
+	_ = cmd.Process.Kill()
+	_ = in.Close()
+	_ = cmd.Wait()
+	return err
+}
+
+// mayStop reports that this program may not stop a process, or the processes of a group.
+func mayStop(pid int) error {
+	for _, sig := range []syscall.Signal{syscall.SIGSTOP, syscall.SIGCONT} {
+		if err := kill(pid, sig); err != nil {
+			return unusable{fmt.Errorf("this program may not signal the processes that it starts, as pauses and crashes do: %w; run it where it may", err)}
+		}
+	}
+	return nil
+}
