@@ -101,7 +101,8 @@ func (p *player) fails(name string, c comparison, releases []string) []string {
 	run := exec.CommandContext(ctx, p.binary(name), "-test.parallel", strconv.Itoa(len(releases)),
 		"-test.run", "^"+c.test+"$/^("+strings.Join(releases, "|")+")$")
 	run.Dir = filepath.Join(p.root, "interop")
-	run.Env = append(os.Environ(), "LOCKSTEP_REQUIRE=all") // a comparison that is skipped fails
+	// A comparison that is skipped fails, and none leaves out a part.
+	run.Env = append(os.Environ(), "LOCKSTEP_REQUIRE=all", "LOCKSTEP_LONG=1")
 	// The servers and the library are in the process group of the test and end with it.
 	run.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	run.Cancel = func() error { return syscall.Kill(-run.Process.Pid, syscall.SIGKILL) }
