@@ -247,7 +247,7 @@ func eachTogether(t *testing.T, f func(t *testing.T, server *Server, rel *rediss
 
 // until waits for a condition. It returns an error if the condition does not come.
 func until(what string, ok func() bool) error {
-	for end := time.Now().Add(10 * time.Second); !ok(); time.Sleep(time.Millisecond) {
+	for end := time.Now().Add(30 * time.Second); !ok(); time.Sleep(time.Millisecond) {
 		if time.Now().After(end) {
 			return fmt.Errorf("waited in vain until %s", what)
 		}

@@ -18,8 +18,8 @@ type rule struct {
 	unproved string
 }
 
-// rules lists the rules of the client code. Those of the scripts are not among them: TestScripts
-// compares each script in random states.
+// rules lists the rules of the client code. Those of the scripts are not among them: TestScriptsInRandomStates
+// compares these.
 var rules = []rule{
 	// Leases.
 	{says: "An attempt without a lease sends the lease of the lock object (issue 4818).", releases: "3.21.3 on", mutants: []string{"attempt-sends-field"}},
