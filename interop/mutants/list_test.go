@@ -360,6 +360,7 @@ func TestWrongOptionsAreRefused(t *testing.T) {
 		{options{parallel: 0}, nil, "-parallel 0: at least 1"},
 		{options{parallel: 1, only: "batch-owner,stray"}, nil, `no mutant is called "stray"`},
 		{options{parallel: 1, by: "guesses"}, nil, `no comparison is called "guesses"`},
+		{options{parallel: 1, story: "renewal"}, nil, "-story needs -by"},
 		{options{parallel: 1}, []string{"batch-owner"}, `"batch-owner" is no option`},
 	} {
 		if err := run(t.Context(), c.options, c.rest); err == nil || !strings.Contains(err.Error(), c.want) {

@@ -2,7 +2,7 @@
 // with the library. It writes a table of the results, and one of the rules of the client
 // code, into docs/fidelity.md:
 //
-//	go run ./interop/mutants [-only id,id] [-by comparison] [-parallel n] [-table]
+//	go run ./interop/mutants [-only id,id] [-by comparison [-story name]] [-parallel n] [-table]
 //
 // It needs redis-server, Java and Maven. A comparison catches a mutant if the
 // mutant fails it twice in a row and the unchanged port passes it. The results
@@ -98,7 +98,7 @@ var failure = regexp.MustCompile(`(?m)^    --- FAIL: [A-Za-z]+/(\S+) `)
 func (p *player) fails(name string, c comparison, releases []string) []string {
 	ctx, cancel := context.WithTimeout(p.stop, limit)
 	defer cancel()
-	run := exec.CommandContext(ctx, p.binary(name), "-test.parallel", strconv.Itoa(len(releases)),
+	run := exec.CommandContext(ctx, p.binary(name), "-story", p.story, "-test.parallel", strconv.Itoa(len(releases)),
 		"-test.run", "^"+c.test+"$/^("+strings.Join(releases, "|")+")$")
 	run.Dir = filepath.Join(p.root, "interop")
 	// A comparison that is skipped fails, and none leaves out a part.
@@ -140,6 +140,7 @@ func (p *player) failsTwice(name string, c comparison, releases []string) (twice
 type player struct {
 	root, dir string
 	by        []comparison
+	story     string          // part of the names of the stories that are played; "": all
 	stop      context.Context // ends when the command is interrupted
 }
 
@@ -186,8 +187,10 @@ func (p *player) play(m mutant, result played) (played, error) {
 	}
 	defer func() { _ = os.Remove(p.binary(m.id)) }()
 	for _, c := range p.by {
-		result.Passed = slices.DeleteFunc(result.Passed, func(name string) bool { return name == c.name })
-		result.Unusable = slices.DeleteFunc(result.Unusable, func(name string) bool { return name == c.name })
+		if p.story == "" {
+			again := func(name string) bool { return name == c.name }
+			result.Passed, result.Unusable = slices.DeleteFunc(result.Passed, again), slices.DeleteFunc(result.Unusable, again)
+		}
 		caught := p.failsTwice(m.id, c, releases)
 		var bad []string // the releases on which the unchanged port fails
 		if len(caught) > 0 {
@@ -203,9 +206,11 @@ func (p *player) play(m mutant, result played) (played, error) {
 		if releases = slices.DeleteFunc(releases, func(v string) bool { return slices.Contains(caught, v) }); len(releases) == 0 {
 			return result, nil
 		}
-		if len(bad) > 0 {
+		switch {
+		case p.story != "": // the other stories may catch it
+		case len(bad) > 0:
 			result.Unusable = append(result.Unusable, c.name)
-		} else {
+		default:
 			result.Passed = append(result.Passed, c.name)
 		}
 	}
@@ -214,15 +219,16 @@ func (p *player) play(m mutant, result played) (played, error) {
 
 // options are the flags of the command.
 type options struct {
-	only, by string
-	parallel int
-	table    bool
+	only, by, story string
+	parallel        int
+	table           bool
 }
 
 func main() {
 	var o options
 	flag.StringVar(&o.only, "only", "", "play these mutants only: their IDs, with commas between them")
 	flag.StringVar(&o.by, "by", "", "play this comparison only, and add what it catches to what is known")
+	flag.StringVar(&o.story, "story", "", "with -by: play only the stories, losses and lines whose name has this in it")
 	flag.IntVar(&o.parallel, "parallel", 2, "the number of mutants that are played at once")
 	flag.BoolVar(&o.table, "table", false, "play nothing; write the tables from the kept results")
 	flag.Parse()
@@ -241,6 +247,9 @@ func (o options) choose(rest []string) ([]mutant, []comparison, error) {
 	}
 	if o.parallel < 1 {
 		return nil, nil, fmt.Errorf("-parallel %d: at least 1", o.parallel)
+	}
+	if o.story != "" && o.by == "" {
+		return nil, nil, errors.New("-story needs -by: it plays a part of one comparison")
 	}
 	chosen := mutants
 	if o.only != "" {
@@ -293,7 +302,7 @@ func run(stop context.Context, o options, rest []string) error {
 		return err
 	}
 	defer func() { _ = os.RemoveAll(dir) }()
-	p := &player{root: root, dir: dir, by: by, stop: stop}
+	p := &player{root: root, dir: dir, by: by, story: o.story, stop: stop}
 	if err := p.build(unchanged, ""); err != nil {
 		return err
 	}
