@@ -205,10 +205,11 @@ func (p *portPlayer) interrupt(thread int) {
 	}
 }
 
-func (p *portPlayer) lock(kind, name string) (lockimpl.Lock, error) {
+// lock gives the lock object of a name, or a fresh one, which is not kept.
+func (p *portPlayer) lock(kind, name string, fresh bool) (lockimpl.Lock, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if l := p.plain[kind+" "+name]; l != nil {
+	if l := p.plain[kind+" "+name]; l != nil && !fresh {
 		return l, nil
 	}
 	var l lockimpl.Lock
@@ -227,7 +228,9 @@ func (p *portPlayer) lock(kind, name string) (lockimpl.Lock, error) {
 	default:
 		err = fmt.Errorf("unknown kind of lock %s", kind)
 	}
-	p.plain[kind+" "+name] = l
+	if !fresh {
+		p.plain[kind+" "+name] = l
+	}
 	return l, err
 }
 
@@ -237,7 +240,7 @@ func (p *portPlayer) do(thread int, op string, f Fields) <-chan string {
 	for i := 0; i+1 < len(f); i += 2 {
 		words[fmt.Sprint(f[i])] = fmt.Sprint(f[i+1])
 	}
-	l, err := p.lock(words["kind"], words["lock"])
+	l, err := p.lock(words["kind"], words["lock"], words["object"] == "fresh")
 	if err != nil {
 		out <- "error " + err.Error()
 		return out

@@ -94,13 +94,42 @@ var ruleStories = []story{
 		from := len(s.via.Sent(0))
 		time.Sleep(s.watchdog)
 		most := 0
-		for _, c := range s.via.Sent(from) {
-			if len(c.Words) > 2 && slices.Contains([]string{"EVAL", "EVALSHA", "eval", "evalsha"}, c.Words[0]) {
-				n, _ := strconv.Atoi(c.Words[2])
-				most = max(most, n)
-			}
+		for _, r := range s.batches(from) {
+			most = max(most, r.locks)
 		}
 		s.note("most locks of one renewal: %d", most)
+		// The renewal that is struck is the first of its tick.
+		struck := func(v Verdict) []batch {
+			s.strike(most, 1, v)
+			from := len(s.via.Sent(0))
+			time.Sleep(s.watchdog)
+			all := s.batches(from)
+			first := slices.IndexFunc(all, func(b batch) bool { return b.locks == most })
+			if first < 0 || len(all) < first+3 {
+				s.note("too few renewals: %v", all)
+				return nil
+			}
+			return all[first : first+3]
+		}
+		if r := struck(Verdict{Error: "ERR made up"}); r != nil {
+			s.note("locks of a renewal that failed and of the next two: %d, %d, %d", r[0].locks, r[1].locks, r[2].locks)
+		}
+		if r := struck(Verdict{Delay: keptBack / 2}); r != nil {
+			s.note("locks of a renewal with a late answer and of the next: %d, %d; sent before the answer: %v",
+				r[0].locks, r[1].locks, r[1].at-r[0].at < keptBack/4)
+		}
+	}},
+	{name: "a renewal whose answer is lost", set: settings{watchdog: 9 * time.Second, response: 600 * time.Millisecond, idle: 6}, tell: func(s *stage) {
+		if s.rel.Watchdog == redisson.WatchdogTimer {
+			return // it sends nothing again
+		}
+		s.call(1, "lock")
+		s.strike(1, 1, Verdict{Drop: true})
+		from := len(s.via.Sent(0))
+		const period = 3 * time.Second
+		time.Sleep(2 * period) // the longest delay before it is sent again is 1.5 s
+		all := scriptsOf(s.via.Sent(from))
+		s.note("sent again within a period: %v", len(all) > 1 && all[1].At-all[0].At < period)
 	}},
 	{name: "the timer of two holds, and after an unlock that failed", tell: func(s *stage) {
 		if s.rel.Watchdog != redisson.WatchdogTimer {
@@ -109,8 +138,42 @@ var ruleStories = []story{
 		s.call(1, "lock")
 		s.call(1, "lock")
 		s.call(2, "unlock")
+		s.note("renewals in nine seconds: %d", s.countRenewals(9*time.Second))
+		s.note("renewals in two more: %d", s.countRenewals(2*time.Second))
+	}},
+	{name: "the timer after a forceUnlock", tell: func(s *stage) {
+		if s.rel.Watchdog != redisson.WatchdogTimer {
+			return
+		}
+		s.call(1, "lock")
+		<-s.begin(2, "force_unlock") // a method without a result
 		s.note("renewals in eleven seconds: %d", s.countRenewals(11*time.Second))
 	}},
+	{name: "the lease of a renewal, after an attempt with a lease", tell: func(s *stage) {
+		if s.rel.Watchdog != redisson.WatchdogTimer {
+			return
+		}
+		s.call(1, "lock")
+		s.call(1, "lock", "lease", 120_000)
+		s.note("renewals in eleven seconds: %d", s.countRenewals(11*time.Second))
+		s.note("more than a minute to live: %v", s.rdb.PTTL(context.Background(), s.lock).Val() > time.Minute)
+	}},
+}
+
+// batch is a renewal of several locks.
+type batch struct {
+	locks int
+	at    time.Duration
+}
+
+// batches gives the scripts of several locks that were sent after the first from messages.
+func (s *stage) batches(from int) (all []batch) {
+	for _, c := range scriptsOf(s.via.Sent(from)) {
+		if n, _ := strconv.Atoi(c.Words[2]); n > 1 {
+			all = append(all, batch{n, c.At})
+		}
+	}
+	return all
 }
 
 // strikeAttempt makes the n-th attempt of a thread meet a fault. The first is 1.

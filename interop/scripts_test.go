@@ -72,15 +72,17 @@ type spoken struct {
 }
 
 // listen has a client send a script.
-func listen(t *testing.T, rel *redisson.Release, p player, u use, lock string) (spoken, error) {
+func listen(t *testing.T, p player, u use, lock string) (spoken, error) {
 	via := p.proxies()[0]
 	from := len(via.Sent(0))
 	for _, m := range u.moves {
 		if m.thread == 0 {
-			if rel.Watchdog == redisson.WatchdogTimer {
-				time.Sleep(redisson.DefaultWatchdog/3 - watchdogForScripts/3) // its timeout is no setting
+			called := len(via.Sent(0))
+			if err := until("a renewal is sent", func() bool { // by 3.4.2 after 10 s
+				return slices.ContainsFunc(via.Sent(called), func(s Sent) bool { return evals(u.keys)(s.Words) })
+			}); err != nil {
+				return spoken{}, err
 			}
-			time.Sleep(watchdogForScripts)
 			continue
 		}
 		await(t, p.do(m.thread, m.op, append(Fields{"kind", u.kind, "lock", lock}, m.with...)))
@@ -107,7 +109,7 @@ func listen(t *testing.T, rel *redisson.Release, p player, u use, lock string) (
 	return last, nil
 }
 
-// watchdogForScripts is a lockWatchdogTimeout within which a renewal comes.
+// watchdogForScripts is a lockWatchdogTimeout after which renewals come soon.
 const watchdogForScripts = 600 * time.Millisecond
 
 // The library's scripts and the port's, in the same random states on a server:
@@ -138,7 +140,7 @@ func TestScriptsInRandomStates(t *testing.T) {
 				var hearing sync.WaitGroup
 				errs := make([]error, 2)
 				for side, p := range speak {
-					hearing.Go(func() { pair[side], errs[side] = listen(t, rel, p, u, fmt.Sprintf("speak%d", i)) })
+					hearing.Go(func() { pair[side], errs[side] = listen(t, p, u, fmt.Sprintf("speak%d", i)) })
 				}
 				hearing.Wait()
 				if err := errors.Join(errs...); err != nil {

@@ -17,6 +17,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"lockstep/internal/realtime"
 	"lockstep/lockimpl"
 	"lockstep/lockimpl/redisson"
 )
@@ -133,80 +134,103 @@ func TestTogetherOnlyOneIsInside(t *testing.T) {
 func TestTogetherReleasesWakeTheOtherSide(t *testing.T) {
 	t.Parallel()
 	eachTogether(t, func(t *testing.T, server *Server, rel *redisson.Release, l *Library, kind string) {
-		name := "handed over " + kind
-		members := mixed(t, server, rel, l, kind, name)
-		ctx := context.Background()
-		for _, m := range members { // with its first use a script may be sent twice
-			if err := errors.Join(m.lock(ctx), m.unlock()); err != nil {
-				t.Fatal(err)
+		realtime.Case(t, fmt.Sprintf("redisson %s, %s", rel.Version, kind), func(try int) string {
+			if err := handOver(t, server, rel, l, kind, fmt.Sprintf("handed over %s %d", kind, try)); err != nil {
+				return err.Error()
 			}
+			return ""
+		})
+	})
+}
+
+// handOver hands a lock from member to member.
+func handOver(t *testing.T, server *Server, rel *redisson.Release, l *Library, kind, name string) error {
+	members := mixed(t, server, rel, l, kind, name)
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	for _, m := range members { // with its first use a script may be sent twice
+		if err := errors.Join(m.lock(ctx), m.unlock()); err != nil {
+			return fmt.Errorf("%s: %w", m.name, err)
 		}
-		seen := attemptsOn(t, server, name)
-		holder := members[0]
-		if err := holder.lock(ctx); err != nil {
-			t.Fatal(err)
-		}
-		before := map[string]int{}
-		waiters := members[1:]
-		if kind == plain {
-			// A message wakes a waiter of every client: here one at a time.
-			waiters = members[1:2]
-		}
-		granted := make(chan member, len(waiters))
-		wait := func(m member) {
-			before[m.owner] = seen.of(m.owner)
-			go func() {
-				if err := m.lock(ctx); err != nil {
-					t.Errorf("%s: %v", m.name, err)
-				}
-				granted <- m
-			}()
-			until(t, m.name+" makes its second attempt", func() bool { return seen.of(m.owner) == before[m.owner]+2 })
-		}
-		pass := func(next member, mayWait ...member) {
-			t.Helper()
-			time.Sleep(50 * time.Millisecond) // in which nobody may ask
-			for _, m := range append(mayWait, next) {
-				if n := seen.of(m.owner) - before[m.owner]; n != 2 {
-					t.Errorf("%s asked %d times before a message came, not twice", m.name, n)
-				}
-			}
-			if err := holder.unlock(); err != nil {
-				t.Fatalf("%s: %v", holder.name, err)
-			}
-			select {
-			case got := <-granted:
-				if got.owner != next.owner {
-					t.Fatalf("%s has the lock, and %s was next", got.name, next.name)
-				}
-			case <-time.After(5 * time.Second):
-				t.Fatalf("%s did not wake: its lease would have been 30 s", next.name)
-			}
-			asked := func() int { return seen.of(next.owner) - before[next.owner] }
-			until(t, next.name+" is seen to ask", func() bool { return asked() > 2 })
-			if n := asked(); n != 3 {
-				t.Errorf("%s asked %d times, not once for the message", next.name, n-2)
-			}
-			holder = next
-		}
-		if kind == plain {
-			// Each in turn waits for the other side, and back.
-			for _, next := range []member{members[1], members[2], members[3], members[0]} {
-				wait(next)
-				pass(next)
-			}
-		} else {
-			for _, m := range waiters {
-				wait(m)
-			}
-			for i, next := range waiters {
-				pass(next, waiters[i+1:]...)
+	}
+	seen := attemptsOn(t, server, name)
+	holder := members[0]
+	if err := holder.lock(ctx); err != nil {
+		return fmt.Errorf("%s: %w", holder.name, err)
+	}
+	before := map[string]int{}
+	waiters := members[1:]
+	if kind == plain {
+		// A message wakes a waiter of every client: here one at a time.
+		waiters = members[1:2]
+	}
+	type grant struct {
+		member
+		err error
+	}
+	granted := make(chan grant, len(members)) // whoever is granted after a failure finds room
+	wait := func(m member) error {
+		before[m.owner] = seen.of(m.owner)
+		go func() { granted <- grant{m, m.lock(ctx)} }()
+		return until(m.name+" makes its second attempt", func() bool { return seen.of(m.owner) == before[m.owner]+2 })
+	}
+	pass := func(next member, mayWait ...member) error {
+		time.Sleep(50 * time.Millisecond) // in which nobody may ask
+		for _, m := range append(mayWait, next) {
+			if n := seen.of(m.owner) - before[m.owner]; n != 2 {
+				return fmt.Errorf("%s asked %d times before a message came, not twice", m.name, n)
 			}
 		}
 		if err := holder.unlock(); err != nil {
-			t.Error(err)
+			return fmt.Errorf("%s: %w", holder.name, err)
 		}
-	})
+		select {
+		case got := <-granted:
+			if got.err != nil {
+				return fmt.Errorf("%s: %w", got.name, got.err)
+			}
+			if got.owner != next.owner {
+				return fmt.Errorf("%s has the lock, and %s was next", got.name, next.name)
+			}
+		case <-time.After(5 * time.Second):
+			return fmt.Errorf("%s did not wake: its lease would have been 30 s", next.name)
+		}
+		asked := func() int { return seen.of(next.owner) - before[next.owner] }
+		if err := until(next.name+" is seen to ask", func() bool { return asked() > 2 }); err != nil {
+			return err
+		}
+		if n := asked(); n != 3 {
+			return fmt.Errorf("%s asked %d times, not once for the message", next.name, n-2)
+		}
+		holder = next
+		return nil
+	}
+	if kind == plain {
+		// Each in turn waits for the other side, and back.
+		for _, next := range []member{members[1], members[2], members[3], members[0]} {
+			if err := wait(next); err != nil {
+				return err
+			}
+			if err := pass(next); err != nil {
+				return err
+			}
+		}
+	} else {
+		for _, m := range waiters {
+			if err := wait(m); err != nil {
+				return err
+			}
+		}
+		for i, next := range waiters {
+			if err := pass(next, waiters[i+1:]...); err != nil {
+				return err
+			}
+		}
+	}
+	if err := holder.unlock(); err != nil {
+		return fmt.Errorf("%s: %w", holder.name, err)
+	}
+	return nil
 }
 
 func eachTogether(t *testing.T, f func(t *testing.T, server *Server, rel *redisson.Release, l *Library, kind string)) {
@@ -221,13 +245,14 @@ func eachTogether(t *testing.T, f func(t *testing.T, server *Server, rel *rediss
 	}
 }
 
-func until(t *testing.T, what string, ok func() bool) {
-	t.Helper()
-	for end := time.Now().Add(10 * time.Second); !ok(); time.Sleep(time.Millisecond) {
+// until waits for a condition. It returns an error if the condition does not come.
+func until(what string, ok func() bool) error {
+	for end := time.Now().Add(30 * time.Second); !ok(); time.Sleep(time.Millisecond) {
 		if time.Now().After(end) {
-			t.Fatalf("waited in vain until %s", what)
+			return fmt.Errorf("waited in vain until %s", what)
 		}
 	}
+	return nil
 }
 
 // attempted counts scripts on one lock by the owner that they name.

@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -96,8 +97,8 @@ func TestEachMutantCompiles(t *testing.T) {
 	}
 }
 
-// The table in the document lists the mutants in order, with their kept results.
-func TestTheDocumentHasTheTableOfMutants(t *testing.T) {
+// The tables in the document list rules and mutants in order, with the kept results.
+func TestTheDocumentHasTheTablesOfRulesAndMutants(t *testing.T) {
 	all, err := readPlayed(root(t))
 	if err != nil {
 		t.Fatal(err)
@@ -107,16 +108,136 @@ func TestTheDocumentHasTheTableOfMutants(t *testing.T) {
 			t.Errorf("%s tells of a mutant that is not on the list: %s", playedFile, id)
 		}
 	}
+	stale, err := all.forgetStale(root(t))
+	if err != nil {
+		t.Fatal(err)
+	}
 	text, err := os.ReadFile(filepath.Join(root(t), document))
 	if err != nil {
 		t.Fatal(err)
 	}
-	want, err := withTable(string(text), all)
+	want, err := withTables(string(text), all)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if want != string(text) {
-		t.Errorf("%s does not have the table of mutants as it would be written; run `go run ./interop/mutants -table`", document)
+	if want == string(text) {
+		return
+	}
+	t.Errorf("%s does not have the tables of rules and mutants as they would be written; run `go run ./interop/mutants -table`", document)
+	if len(stale) > 0 {
+		t.Errorf("the code changed that these mutants change, and their results do not count: play them, `go run ./interop/mutants -only %s`", strings.Join(stale, ","))
+	}
+}
+
+// A mutant breaks one rule, on releases that have it.
+func TestEachMutantBreaksARule(t *testing.T) {
+	named := map[string]int{}
+	said := map[string]bool{}
+	for _, r := range rules {
+		if said[r.says] {
+			t.Errorf("two rules say %q", r.says)
+		}
+		said[r.says] = true
+		has, err := on("the rule", r.releases)
+		if err != nil {
+			t.Errorf("%q: %v", r.says, err)
+		}
+		for _, id := range r.mutants {
+			named[id]++
+			i := slices.IndexFunc(mutants, func(m mutant) bool { return m.id == id })
+			if i < 0 {
+				t.Errorf("%q: no mutant is called %s", r.says, id)
+				continue
+			}
+			breaks, err := mutants[i].on()
+			if err != nil {
+				t.Error(err)
+			}
+			for _, v := range breaks {
+				if !slices.Contains(has, v) {
+					t.Errorf("mutant %s is of %s, which does not have its rule", id, v)
+				}
+			}
+		}
+	}
+	for _, m := range mutants {
+		if named[m.id] != 1 {
+			t.Errorf("%d rules name the mutant %s, not one", named[m.id], m.id)
+		}
+	}
+}
+
+// A rule that nothing shows says why, and no other does. The test that compares a rule exists.
+func TestEachRuleIsShownOrSaysWhyNot(t *testing.T) {
+	all, err := readPlayed(root(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := all.forgetStale(root(t)); err != nil {
+		t.Fatal(err)
+	}
+	tests := map[string]bool{}
+	paths, err := filepath.Glob(filepath.Join(root(t), "interop", "*_test.go"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range paths {
+		parsed, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.SkipObjectResolution)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, d := range parsed.Decls {
+			if f, is := d.(*ast.FuncDecl); is {
+				tests[f.Name.Name] = true
+			}
+		}
+	}
+	for _, r := range rules {
+		if r.seen != "" && !tests[r.seen] {
+			t.Errorf("%q: package interop has no %s", r.says, r.seen)
+		}
+		v, err := r.verdict(all)
+		switch {
+		case err != nil:
+			t.Errorf("%q: %v", r.says, err)
+		case len(v.unplayed) > 0:
+		case len(v.unproved) > 0 && r.unproved == "":
+			t.Errorf("nothing shows %q on %s, and the list does not say why", r.says, strings.Join(v.unproved, ", "))
+		case len(v.unproved) == 0 && r.unproved != "":
+			t.Errorf("the list says why nothing shows %q, and something does", r.says)
+		}
+	}
+}
+
+func TestTheVerdictOnARule(t *testing.T) {
+	m := mutants[slices.IndexFunc(mutants, func(m mutant) bool { return m.id == "request-fresh" })] // of 3.43.0 and 4.7.0
+	var names []string
+	for _, c := range comparisons {
+		names = append(names, c.name)
+	}
+	both := []catch{{names[0], "3.43.0"}, {names[1], "4.7.0"}}
+	for _, c := range []struct {
+		name   string
+		rule   rule
+		result played
+		want   verdict
+	}{
+		{"caught on each", rule{releases: "3.43.0, 4.7.0"}, played{Caught: both}, verdict{proved: []string{"3.43.0", "4.7.0"}}},
+		{"the rule is of one release more", rule{releases: "3.21.3 on"}, played{Caught: both}, verdict{proved: []string{"3.43.0", "4.7.0"}, unproved: []string{"3.21.3"}}},
+		{"passes on one", rule{releases: "3.43.0, 4.7.0"}, played{Caught: both[:1], Passed: names[1:]}, verdict{proved: []string{"3.43.0"}, unproved: []string{"4.7.0"}}},
+		{"not played to the end", rule{releases: "3.43.0, 4.7.0"}, played{Caught: both[:1]}, verdict{proved: []string{"3.43.0"}, unplayed: []string{"4.7.0"}}},
+		{"not played", rule{releases: "3.43.0, 4.7.0"}, played{}, verdict{unplayed: []string{"3.43.0", "4.7.0"}}},
+	} {
+		c.rule.mutants = []string{m.id}
+		if got, err := c.rule.verdict(outcomes{m.id: c.result}); err != nil || !reflect.DeepEqual(got, c.want) {
+			t.Errorf("%s: %+v, %v; want %+v", c.name, got, err, c.want)
+		}
+	}
+	if got, err := (rule{releases: "4.7.0"}).verdict(nil); err != nil || len(got.unproved) != 1 {
+		t.Errorf("without a mutant: %+v, %v", got, err)
+	}
+	if got, err := (rule{releases: "4.7.0", seen: "TestLostAnswers"}).verdict(nil); err != nil || len(got.proved) != 1 {
+		t.Errorf("seen by a test: %+v, %v", got, err)
 	}
 }
 
@@ -148,15 +269,62 @@ func TestAMutantThatLostItsPlaceIsAnError(t *testing.T) {
 	}
 }
 
-func TestAMutantThatChangedCountsAsNotPlayed(t *testing.T) {
-	m := mutants[0]
-	all := outcomes{m.id: {Mutant: m.digest(), CaughtBy: "stories of rules", On: "4.7.0"}}
+// A result counts as long as the mutant and the function that it changes are as they were. Comments
+// and other functions may change.
+func TestAResultOfOtherCodeIsStale(t *testing.T) {
+	m := mutants[slices.IndexFunc(mutants, func(m mutant) bool { return m.id == "late-subscription" })] // in giveUp
+	whole, err := m.whole(root(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	was, err := m.digest(root(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		name, from, to string
+		stale          bool
+	}{
+		{"nothing", "", "", false},
+		{"a comment", "func (s *subscriptions) giveUp(", "// another comment\nfunc (s *subscriptions) giveUp(", false},
+		{"another function", "e.users++\n", "e.users += 1\n", false},
+		{"the function", "if !s.outlasts(e, s.client.response) {", "if !s.outlasts(e, 2*s.client.response) {", true},
+	} {
+		if !strings.Contains(whole, c.from) {
+			t.Fatalf("%s: %s lacks %q", c.name, m.file, c.from)
+		}
+		dir := t.TempDir()
+		if err := os.MkdirAll(filepath.Join(dir, portDir), 0o777); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(dir, portDir, m.file), []byte(strings.Replace(whole, c.from, c.to, 1)), 0o666); err != nil {
+			t.Fatal(err)
+		}
+		now, err := m.digest(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if (now != was) != c.stale {
+			t.Errorf("%s changed: the digest changed: %v, want %v", c.name, now != was, c.stale)
+		}
+	}
+	m.after += " // more"
+	if now, err := m.digest(root(t)); err != nil || now == was {
+		t.Errorf("the mutant changed: %s, %v; want another digest than %s", now, err, was)
+	}
+
+	all := outcomes{"late-subscription": {Mutant: "another"}, "batch-owner": {}}
+	if m, err := mutants[0].digest(root(t)); err != nil || mutants[0].id != "batch-owner" {
+		t.Fatal(mutants[0].id, err)
+	} else {
+		all["batch-owner"] = played{Mutant: m, Caught: []catch{{"stories of rules", "4.7.0"}}}
+	}
+	stale, err := all.forgetStale(root(t))
+	if err != nil || !slices.Equal(stale, []string{"late-subscription"}) || len(all) != 1 {
+		t.Errorf("stale: %v, %v; left: %v", stale, err, all)
+	}
 	if !strings.Contains(table(all), "stories of rules (4.7.0)") {
 		t.Error("the table does not tell what caught the mutant")
-	}
-	all[m.id] = played{Mutant: "another", CaughtBy: "stories of rules", On: "4.7.0"}
-	if strings.Contains(table(all), "stories of rules") {
-		t.Error("the table tells what caught another mutant")
 	}
 }
 
@@ -174,7 +342,8 @@ func TestAMutantIsUnprovedByAllComparisons(t *testing.T) {
 		{played{Passed: names[1:]}, "not played"},
 		{played{Passed: names[1:], Unusable: names[:1]}, "not played"},
 		{played{}, "not played"},
-		{played{CaughtBy: names[0], On: "4.7.0"}, names[0] + " (4.7.0)"},
+		{played{Caught: []catch{{names[0], "4.7.0"}}}, names[0] + " (4.7.0)"},
+		{played{Caught: []catch{{names[0], "3.4.2, 3.11.0"}, {names[1], "4.7.0"}}}, names[0] + " (3.4.2, 3.11.0), " + names[1] + " (4.7.0)"},
 	} {
 		if got := c.result.text(); got != c.want {
 			t.Errorf("%+v: %q, want %q", c.result, got, c.want)
@@ -191,6 +360,7 @@ func TestWrongOptionsAreRefused(t *testing.T) {
 		{options{parallel: 0}, nil, "-parallel 0: at least 1"},
 		{options{parallel: 1, only: "batch-owner,stray"}, nil, `no mutant is called "stray"`},
 		{options{parallel: 1, by: "guesses"}, nil, `no comparison is called "guesses"`},
+		{options{parallel: 1, story: "renewal"}, nil, "-story needs -by"},
 		{options{parallel: 1}, []string{"batch-owner"}, `"batch-owner" is no option`},
 	} {
 		if err := run(t.Context(), c.options, c.rest); err == nil || !strings.Contains(err.Error(), c.want) {

@@ -1,13 +1,15 @@
 // Mutants plays the mutants of the port's client code against the comparisons
-// with the library. It writes a table of the results into docs/fidelity.md:
+// with the library. It writes a table of the results, and one of the rules of the client
+// code, into docs/fidelity.md:
 //
-//	go run ./interop/mutants [-only id,id] [-by comparison] [-parallel n] [-table]
+//	go run ./interop/mutants [-only id,id] [-by comparison [-story name]] [-parallel n] [-table]
 //
 // It needs redis-server, Java and Maven. A comparison catches a mutant if the
 // mutant fails it twice in a row and the unchanged port passes it. The results
 // are kept in interop/mutants/played.json, so that some of the mutants can be
-// played again. A result of an older text of a mutant does not count. With -table
-// the command plays nothing and writes the table from the kept results.
+// played again. A result does not count any more when the mutant changed, or the function
+// that it changes. With -table the command plays nothing and writes the tables from the kept
+// results.
 package main
 
 import (
@@ -49,36 +51,41 @@ var comparisons = []comparison{
 	{"wire, one server", "TestWireOnOneServer"},
 	{"unsynced replicas", "TestUnsynced"},
 	{"lost answers beside replicas", "TestLostBesideReplicas"},
+	{"wire, replicas", "TestWireOfReplicas"},
+	{"wire, cluster", "TestWireOfCluster"},
 }
 
 // limit is the time that one comparison may take. A mutant that hangs fails at it.
 const limit = 6 * time.Minute
 
-// on returns the releases that have the rule, oldest first.
-func (m mutant) on() ([]string, error) {
+// on returns the releases on which the mutant breaks its rule, oldest first.
+func (m mutant) on() ([]string, error) { return on("mutant "+m.id, m.releases) }
+
+// on returns the releases that a list or a range names, oldest first. An error names whose it is.
+func on(whose, releases string) ([]string, error) {
 	var all []string
 	for _, rel := range redisson.Releases {
 		all = append(all, rel.Version)
 	}
-	from, to, ranged := strings.Cut(m.releases, " to ")
-	since, open := strings.CutSuffix(m.releases, " on")
+	from, to, ranged := strings.Cut(releases, " to ")
+	since, open := strings.CutSuffix(releases, " on")
 	switch {
-	case m.releases == "all":
+	case releases == "all":
 		return all, nil
 	case open:
 		from, to = since, all[len(all)-1]
 	case !ranged:
-		list := strings.Split(m.releases, ", ")
+		list := strings.Split(releases, ", ")
 		for _, v := range list {
 			if !slices.Contains(all, v) {
-				return nil, fmt.Errorf("mutant %s: unknown release %q", m.id, v)
+				return nil, fmt.Errorf("%s: unknown release %q", whose, v)
 			}
 		}
 		return list, nil
 	}
 	i, j := slices.Index(all, from), slices.Index(all, to)
 	if i < 0 || j < i {
-		return nil, fmt.Errorf("mutant %s: unknown releases %q", m.id, m.releases)
+		return nil, fmt.Errorf("%s: unknown releases %q", whose, releases)
 	}
 	return all[i : j+1], nil
 }
@@ -91,10 +98,11 @@ var failure = regexp.MustCompile(`(?m)^    --- FAIL: [A-Za-z]+/(\S+) `)
 func (p *player) fails(name string, c comparison, releases []string) []string {
 	ctx, cancel := context.WithTimeout(p.stop, limit)
 	defer cancel()
-	run := exec.CommandContext(ctx, p.binary(name), "-test.parallel", strconv.Itoa(len(releases)),
+	run := exec.CommandContext(ctx, p.binary(name), "-story", p.story, "-test.parallel", strconv.Itoa(len(releases)),
 		"-test.run", "^"+c.test+"$/^("+strings.Join(releases, "|")+")$")
 	run.Dir = filepath.Join(p.root, "interop")
-	run.Env = append(os.Environ(), "LOCKSTEP_REQUIRE=all") // a comparison that is skipped fails
+	// A comparison that is skipped fails, and none leaves out a part.
+	run.Env = append(os.Environ(), "LOCKSTEP_REQUIRE=all", "LOCKSTEP_LONG=1")
 	// The servers and the library are in the process group of the test and end with it.
 	run.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	run.Cancel = func() error { return syscall.Kill(-run.Process.Pid, syscall.SIGKILL) }
@@ -132,6 +140,7 @@ func (p *player) failsTwice(name string, c comparison, releases []string) (twice
 type player struct {
 	root, dir string
 	by        []comparison
+	story     string          // part of the names of the stories that are played; "": all
 	stop      context.Context // ends when the command is interrupted
 }
 
@@ -154,12 +163,20 @@ func (p *player) build(name, overlay string) error {
 	return nil
 }
 
-// play plays a mutant until a comparison catches it.
-func (p *player) play(m mutant) (played, error) {
-	result := played{Mutant: m.digest()}
+// play plays a mutant until comparisons have caught it on each release that has the rule. The result
+// adds to what is known of the mutant already.
+func (p *player) play(m mutant, result played) (played, error) {
+	var err error
+	if result.Mutant, err = m.digest(p.root); err != nil {
+		return result, err
+	}
 	releases, err := m.on()
 	if err != nil {
 		return result, err
+	}
+	releases = slices.DeleteFunc(releases, func(v string) bool { return slices.Contains(result.caughtOn(), v) })
+	if len(releases) == 0 {
+		return result, nil
 	}
 	overlay, err := m.overlay(p.root, p.dir)
 	if err != nil {
@@ -170,38 +187,50 @@ func (p *player) play(m mutant) (played, error) {
 	}
 	defer func() { _ = os.Remove(p.binary(m.id)) }()
 	for _, c := range p.by {
-		caught := p.failsTwice(m.id, c, releases)
-		if len(caught) == 0 {
-			result.Passed = append(result.Passed, c.name)
-			continue
+		if p.story == "" {
+			again := func(name string) bool { return name == c.name }
+			result.Passed, result.Unusable = slices.DeleteFunc(result.Passed, again), slices.DeleteFunc(result.Unusable, again)
 		}
-		bad := p.fails(unchanged, c, caught)
+		caught := p.failsTwice(m.id, c, releases)
+		var bad []string // the releases on which the unchanged port fails
+		if len(caught) > 0 {
+			bad = p.fails(unchanged, c, caught)
+		}
 		if err := p.stop.Err(); err != nil {
 			return result, err // what it stopped counts as failed
 		}
 		caught = slices.DeleteFunc(caught, func(v string) bool { return slices.Contains(bad, v) })
 		if len(caught) > 0 {
-			result.CaughtBy, result.On, result.Passed = c.name, strings.Join(caught, ", "), nil
+			result.Caught = append(result.Caught, catch{c.name, strings.Join(caught, ", ")})
+		}
+		if releases = slices.DeleteFunc(releases, func(v string) bool { return slices.Contains(caught, v) }); len(releases) == 0 {
 			return result, nil
 		}
-		result.Unusable = append(result.Unusable, c.name)
+		switch {
+		case p.story != "": // the other stories may catch it
+		case len(bad) > 0:
+			result.Unusable = append(result.Unusable, c.name)
+		default:
+			result.Passed = append(result.Passed, c.name)
+		}
 	}
 	return result, nil
 }
 
 // options are the flags of the command.
 type options struct {
-	only, by string
-	parallel int
-	table    bool
+	only, by, story string
+	parallel        int
+	table           bool
 }
 
 func main() {
 	var o options
 	flag.StringVar(&o.only, "only", "", "play these mutants only: their IDs, with commas between them")
-	flag.StringVar(&o.by, "by", "", "play this comparison only, and keep what it catches")
+	flag.StringVar(&o.by, "by", "", "play this comparison only, and add what it catches to what is known")
+	flag.StringVar(&o.story, "story", "", "with -by: play only the stories, losses and lines whose name has this in it")
 	flag.IntVar(&o.parallel, "parallel", 2, "the number of mutants that are played at once")
-	flag.BoolVar(&o.table, "table", false, "play nothing; write the table from the kept results")
+	flag.BoolVar(&o.table, "table", false, "play nothing; write the tables from the kept results")
 	flag.Parse()
 	stop, cancel := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer cancel()
@@ -218,6 +247,9 @@ func (o options) choose(rest []string) ([]mutant, []comparison, error) {
 	}
 	if o.parallel < 1 {
 		return nil, nil, fmt.Errorf("-parallel %d: at least 1", o.parallel)
+	}
+	if o.story != "" && o.by == "" {
+		return nil, nil, errors.New("-story needs -by: it plays a part of one comparison")
 	}
 	chosen := mutants
 	if o.only != "" {
@@ -254,8 +286,11 @@ func run(stop context.Context, o options, rest []string) error {
 	if err != nil {
 		return fmt.Errorf("run it from the root of the repository: %w", err)
 	}
+	if _, err := all.forgetStale(root); err != nil {
+		return err
+	}
 	if o.table {
-		return writeTable(root, all)
+		return writeTables(root, all)
 	}
 	for _, program := range []string{"redis-server", "java", "mvn"} {
 		if _, err := exec.LookPath(program); err != nil {
@@ -267,7 +302,7 @@ func run(stop context.Context, o options, rest []string) error {
 		return err
 	}
 	defer func() { _ = os.RemoveAll(dir) }()
-	p := &player{root: root, dir: dir, by: by, stop: stop}
+	p := &player{root: root, dir: dir, by: by, story: o.story, stop: stop}
 	if err := p.build(unchanged, ""); err != nil {
 		return err
 	}
@@ -282,7 +317,13 @@ func run(stop context.Context, o options, rest []string) error {
 			if stop.Err() != nil {
 				return
 			}
-			result, err := p.play(m)
+			var known played
+			if o.by != "" {
+				mu.Lock()
+				known = all[m.id]
+				mu.Unlock()
+			}
+			result, err := p.play(m, known)
 			mu.Lock()
 			defer mu.Unlock()
 			switch {
@@ -290,9 +331,6 @@ func run(stop context.Context, o options, rest []string) error {
 				return
 			case err != nil:
 				problems = append(problems, err)
-				return
-			case len(by) < len(comparisons) && result.CaughtBy == "":
-				fmt.Println(m.id, "- not caught by", o.by)
 				return
 			}
 			all[m.id] = result
@@ -306,5 +344,5 @@ func run(stop context.Context, o options, rest []string) error {
 	if stop.Err() != nil {
 		problems = append(problems, errors.New("interrupted; the results so far are kept"))
 	}
-	return errors.Join(append(problems, writeTable(root, all))...)
+	return errors.Join(append(problems, writeTables(root, all))...)
 }
