@@ -75,7 +75,7 @@ type liveFlags struct {
 func (a *app) liveCommand() *cobra.Command {
 	var l liveFlags
 	c := a.command(guide{
-		use: "live SCENARIO or FILE ...", short: "play scenarios on a real redis-server, in real time",
+		use: "live SCENARIO, FILE or RECORDING ...", short: "play scenarios on a real redis-server, in real time",
 		long: "Live plays scenarios in real time on a redis-server that it starts, each process of a scenario as a process of the machine, and gives the record to the same judges. " +
 			"The locks redisson-java@R and redisson-java-fair@R are the Java library itself.",
 		examples: []string{"live misdelete --lock setnx-del", "live misdelete --lock redisson-java@4.7.0 --runs 3 --out live-runs"},
@@ -104,7 +104,7 @@ func (a *app) live(in invocation, l liveFlags) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	pairs, err := choose(names, tag, locks, "")
+	pairs, err := liveChoice(names, tag, locks)
 	if err != nil {
 		return 0, err
 	}
@@ -197,6 +197,36 @@ func (a *app) liveRun(ctx context.Context, p *pair, n, of int, o LiveOptions) (p
 	told.Wait()
 	a.status("")
 	return r, err
+}
+
+// liveChoice returns what live plays: scenarios, and the scenarios of recordings, which are on the
+// lock that they were recorded of if no lock is named.
+func liveChoice(names []string, tag string, locks []string) (pairs []*pair, err error) {
+	var others []string
+	for _, name := range names {
+		if filepath.Ext(name) != ".lockstep" {
+			others = append(others, name)
+			continue
+		}
+		rec, sc, lock, err := readRecording("live", []string{name})
+		if err != nil {
+			return nil, err
+		}
+		on := []*subject.Subject{lock}
+		if len(locks) > 0 {
+			if on, err = findLocks(locks); err != nil {
+				return nil, usageError{err}
+			}
+		}
+		for _, l := range on {
+			pairs = append(pairs, &pair{sc: sc, lock: l, from: rec.Seed, to: rec.Seed})
+		}
+	}
+	if len(others) == 0 && tag == "" {
+		return pairs, nil
+	}
+	chosen, err := choose(others, tag, locks, "")
+	return append(pairs, chosen...), err
 }
 
 // liveOptions checks the options of a live run.

@@ -114,6 +114,30 @@ func TestAnInterruptOfALiveCommand(t *testing.T) {
 	}
 }
 
+// A recording is played by its scenario, on its lock or on those that are named.
+func TestLivePlaysTheScenarioOfARecording(t *testing.T) {
+	const recording = "../../results/misdelete/setnx-del/1.lockstep"
+	for _, c := range []struct {
+		args  []string
+		want  string
+		lines int
+	}{
+		{nil, "misdelete                    setnx-del             2       bug", 1},
+		{[]string{"--lock", "setnx-cad"}, "misdelete                    setnx-cad             2       held", 1},
+		{[]string{"misdelete", "--lock", "setnx-cad"}, "misdelete                    setnx-cad             2       held", 2},
+	} {
+		live := &fakeLive{}
+		setLive(t, live)
+		code, out, stderr := call(t, append([]string{"live", recording, "--runs", "2"}, c.args...)...)
+		if code != exitOK || strings.Count(out, c.want) != c.lines {
+			t.Errorf("%v: exit %d, %d runs\n%s%s", c.args, code, live.runs, out, stderr)
+		}
+	}
+	if code, _, stderr := call(t, "live", recording, "--lock", "setnx-cat"); code != exitUsage || !strings.Contains(stderr, "setnx-cad") {
+		t.Errorf("exit %d, %s", code, stderr)
+	}
+}
+
 func TestLiveAsJSON(t *testing.T) {
 	setLive(t, &fakeLive{})
 	dir := t.TempDir()

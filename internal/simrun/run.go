@@ -170,16 +170,9 @@ func choose(names []string, tag string, locks []string, seeds string) ([]*pair, 
 		}
 		chosen = append(chosen, sc)
 	}
-	var on []*subject.Subject
-	for _, name := range locks {
-		l, err := subject.Find(name)
-		if err != nil {
-			problems = append(problems, err)
-			continue
-		}
-		if !slices.Contains(on, l) {
-			on = append(on, l)
-		}
+	on, err := findLocks(locks)
+	if err != nil {
+		problems = append(problems, err)
 	}
 	var from, to uint64
 	if seeds != "" {
@@ -224,6 +217,19 @@ func choose(names []string, tag string, locks []string, seeds string) ([]*pair, 
 		return nil, usageError{errors.Join(problems...)}
 	}
 	return pairs, nil
+}
+
+// findLocks returns the locks of these names, each once.
+func findLocks(names []string) (found []*subject.Subject, err error) {
+	for _, name := range names {
+		l, problem := subject.Find(name)
+		if problem != nil {
+			err = errors.Join(err, problem)
+		} else if !slices.Contains(found, l) {
+			found = append(found, l)
+		}
+	}
+	return found, err
 }
 
 // findSimulated finds a lock that runs in a simulated world.
