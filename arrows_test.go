@@ -75,7 +75,7 @@ var rooms = map[string]room{
 	"scenarios/play": {imports: []string{
 		"linearizability/judges", "lockimpl", "model", "model/trace", "scenarios", "scenarios/subject", "sim"}, modules: none, words: []*regexp.Regexp{locks}},
 
-	"known":          {imports: []string{"known/bare", "known/defect", "known/redisson", "linearizability/judges", "model", "scenarios/play", "sim"}},
+	"known":          {imports: []string{"known/bare", "known/defect", "known/redisson", "linearizability/judges", "model", "scenarios/play", "scenarios/subject", "sim"}},
 	"known/defect":   {imports: []string{"linearizability/judges", "model", "model/trace", "scenarios/play", "scenarios/subject"}, words: []*regexp.Regexp{locks}},
 	"known/bare":     {imports: []string{"known/defect", "model", "model/trace", "scenarios/subject"}},
 	"known/redisson": {imports: []string{"known/defect", "linearizability/judges", "model", "model/trace", "scenarios/subject"}},

@@ -21,6 +21,7 @@ import (
 	"lockstep/explore"
 	"lockstep/explore/survey"
 	"lockstep/internal/nearest"
+	"lockstep/known"
 	"lockstep/scenarios"
 	"lockstep/scenarios/subject"
 )
@@ -34,6 +35,9 @@ type part struct {
 	file string
 	// uses are the versions that it depends on.
 	uses explore.Versions
+	// names is the oldest version of the list of defects that names its findings as this one
+	// does; 0: that of this program.
+	names int
 	// foreign reports whether it is about a lock that this program does not know.
 	foreign bool
 	write   func(*renewal) error
@@ -177,7 +181,7 @@ func (r *renewal) parts() ([]part, error) {
 		for _, file := range found {
 			name := kind.folder + "/" + filepath.Base(filepath.Dir(file))
 			all = append(all, part{
-				name: name, file: name + "/" + explore.VerdictsFile, uses: now, foreign: r.foreign(name),
+				name: name, file: name + "/" + explore.VerdictsFile, uses: now, names: r.namesOf(name), foreign: r.foreign(name),
 				write: func(r *renewal) error { return r.campaign(name) },
 			})
 		}
@@ -302,6 +306,9 @@ func (r *renewal) versions(p part) (v explore.Versions, err error) {
 	}
 	if missing := v.Missing(p.uses); missing != "" {
 		return v, fmt.Errorf("%s says nothing of the versions of %s: %s", p.file, p.name, missing)
+	}
+	if p.names > 0 && p.names <= v.Names && v.Names < p.uses.Names {
+		v.Names = p.uses.Names // no defect of its lock has changed since
 	}
 	return v, nil
 }
@@ -614,4 +621,17 @@ func (r *renewal) foreign(name string) bool {
 	}
 	_, err = subject.Find(plan.Lock)
 	return err != nil
+}
+
+// namesOf returns part.names of a campaign; 0 if it cannot be read or its lock is unknown.
+func (r *renewal) namesOf(name string) int {
+	plan, _, err := explore.ReadCampaign(filepath.Join(r.dir, name))
+	if err != nil {
+		return 0
+	}
+	lock, err := subject.Find(plan.Lock)
+	if err != nil {
+		return 0
+	}
+	return known.VersionOf(lock)
 }

@@ -13,6 +13,8 @@ import (
 
 	"lockstep/explore"
 	"lockstep/internal/filetest"
+	"lockstep/known"
+	"lockstep/scenarios/subject"
 )
 
 // Every part of the results names the versions of the program that wrote it. The test logs
@@ -277,6 +279,13 @@ func TestResultsOfAnOlderProgram(t *testing.T) {
 	now := explore.CurrentVersions()
 	older := now
 	older.Judges--
+	lock, err := subject.Find("setnx-del")
+	if err != nil {
+		t.Fatal(err)
+	}
+	enough, tooOld := now, now
+	enough.Names = known.VersionOf(lock)
+	tooOld.Names = enough.Names - 1
 	field := func(versions any) string {
 		text, err := json.Marshal(versions)
 		if err != nil {
@@ -291,6 +300,8 @@ func TestResultsOfAnOlderProgram(t *testing.T) {
 	}{
 		{"the same", field(now), exitOK, "0 of 2 parts are older"},
 		{"older judges", field(older), exitOK, fmt.Sprintf("explore/one: judges %d, and the program has %d", now.Judges-1, now.Judges)},
+		{"names of a list in which only other locks differ", field(enough), exitOK, "0 of 2 parts are older"},
+		{"older names", field(tooOld), exitOK, fmt.Sprintf("explore/one: names %d, and the program has %d", tooOld.Names, now.Names)},
 		{"not all versions", field(now.Played()), exitUsage, "says nothing of the versions of explore/one: names, drawing"},
 		{"no number", field(map[string]string{"world": "x"}), exitUsage, "verdicts.jsonl:"},
 		{"no versions", "", exitUsage, "says nothing of the versions of explore/one: world, judges, names, drawing"},

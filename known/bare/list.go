@@ -171,6 +171,7 @@ var Defects = []defect.Defect{
 		Judges:  []string{model.JudgeMutualExclusion, model.JudgeMisdelete, model.JudgeLinearizable, model.JudgeWorkload},
 		Applies: deletesAny,
 		Cause:   misdeleted,
+		Since:   5,
 	},
 	{
 		ID:      "STRING-reentry",
@@ -179,6 +180,7 @@ var Defects = []defect.Defect{
 		Judges:  []string{model.JudgeLinearizable, model.JudgeHoldCount, model.JudgeMutualExclusion},
 		Applies: oneString,
 		Cause:   enteredAgain,
+		Since:   5,
 	},
 	{
 		ID:      "SETNX-acquire-resend-busy",

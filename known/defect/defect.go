@@ -33,6 +33,9 @@ type Defect struct {
 	// Cause returns the cause of a case's finding, or nil if the finding is not this
 	// defect.
 	Cause func(*Case) *Cause
+	// Since is the version of the list of defects at which Judges, Applies or Cause last
+	// changed; 0: one before versions were kept by defect.
+	Since int
 }
 
 // Explains returns the cause of a case's finding if the finding is this defect. Otherwise it

@@ -28,6 +28,7 @@ var Defects = []defect.Defect{
 		Judges:  []string{model.JudgeLinearizable, model.JudgeHoldCount},
 		Applies: of(plain, upTo("3.10.5")),
 		Cause:   (*defect.Case).FreeUnlock,
+		Since:   5,
 	},
 	{
 		ID:      "R-leaver-in-front",
@@ -45,6 +46,7 @@ var Defects = []defect.Defect{
 		Judges:  []string{model.JudgeLinearizable, model.JudgeHoldCount},
 		Applies: of(fair),
 		Cause:   (*defect.Case).FreeUnlock,
+		Since:   5,
 	},
 	{
 		ID:      "R-force-unlock-resend",
