@@ -80,8 +80,8 @@ type section struct {
 
 func (s *section) row(cells ...string) { s.rows = append(s.rows, cells) }
 
-// without returns the section of a part that could not be measured.
-func (s section) without(why string) section {
+// unmeasured returns the section of a part that could not be measured.
+func (s section) unmeasured(why string) section {
 	s.after = append(s.after, "Not measured: "+why+".")
 	return s
 }

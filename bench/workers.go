@@ -139,7 +139,7 @@ func (b *bench) memory() (section, error) {
 		from, runs = to, append(runs, runs[len(runs)-1]+n)
 		most, err := peak(a.process.Pid)
 		if err != nil {
-			return s.without(err.Error()), nil
+			return s.unmeasured(err.Error()), nil
 		}
 		peaks = append(peaks, most)
 		s.row(strconv.Itoa(runs[len(runs)-1]), size(most), span(float64(time.Since(begun))))

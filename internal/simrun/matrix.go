@@ -198,7 +198,8 @@ func wordOf(v play.Verdict, about []string) string {
 	return string(word)
 }
 
-func (t *table) of(sc *scenarios.Scenario, column string) *cell {
+// cell returns the cell of a scenario in a column; nil: none.
+func (t *table) cell(sc *scenarios.Scenario, column string) *cell {
 	for i := range t.cells {
 		if c, _ := columnOf(t.cells[i].pair); t.cells[i].sc == sc && c == column {
 			return &t.cells[i]
@@ -285,7 +286,7 @@ func (t *table) grid(say func(*cell) string) (grid [][]string, others []string) 
 		for _, lock := range others {
 			row := []string{lock}
 			for _, sc := range t.rows {
-				row = append(row, say(t.of(sc, lock)))
+				row = append(row, say(t.cell(sc, lock)))
 			}
 			grid = append(grid, row)
 		}
@@ -299,7 +300,7 @@ func (t *table) grid(say func(*cell) string) (grid [][]string, others []string) 
 		}
 		row := []string{sc.Name, kind}
 		for _, r := range releases {
-			row = append(row, say(t.of(sc, r)))
+			row = append(row, say(t.cell(sc, r)))
 		}
 		grid = append(grid, row)
 	}
@@ -367,7 +368,7 @@ func (a *app) matrixText(t *table) error {
 	}
 	for _, sc := range t.rows {
 		for _, lock := range others {
-			if c := t.of(sc, lock); c != nil {
+			if c := t.cell(sc, lock); c != nil {
 				fmt.Fprint(a.out, wrap(fmt.Sprintf("%s on %s: %s", sc.Name, lock, c.say()), "", 100))
 			}
 		}
@@ -452,7 +453,7 @@ func (a *app) matrixMarkdown(t *table) error {
 			fmt.Fprintf(a.out, " Each run reaches: %s.", strings.Join(sc.Reach, ", "))
 		}
 		for _, lock := range others {
-			if c := t.of(sc, lock); c != nil {
+			if c := t.cell(sc, lock); c != nil {
 				fmt.Fprintf(a.out, " On `%s`: %s.", lock, link(c))
 			}
 		}
@@ -519,7 +520,7 @@ func (a *app) matrixHTML(t *table) error {
 	for _, sc := range t.rows {
 		fmt.Fprintf(a.out, "<h2>%s</h2>\n<p>%s</p>\n<p>Source: %s.", sc.Name, html.EscapeString(squeeze(sc.About)), html.EscapeString(sc.Source))
 		for _, lock := range others {
-			if c := t.of(sc, lock); c != nil {
+			if c := t.cell(sc, lock); c != nil {
 				fmt.Fprintf(a.out, " On %s: %s.", html.EscapeString(lock), c.say())
 			}
 		}
