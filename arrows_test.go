@@ -72,7 +72,7 @@ var rooms = map[string]room{
 	"scenarios/subject/builtin": {imports: []string{
 		"lockimpl", "model", "scenarios/subject", "scenarios/subject/onredis", "sim", "sim/goredis", "sim/redis"}, words: []*regexp.Regexp{apart}},
 	"scenarios/play": {imports: []string{
-		"linearizability/judges", "lockimpl", "model", "model/trace", "scenarios", "scenarios/subject", "sim"}, modules: none, words: []*regexp.Regexp{locks}},
+		"linearizability/judges", "lockimpl", "model", "model/trace", "scenarios", "scenarios/subject", "sim"}, modules: none, words: []*regexp.Regexp{locks, apart}},
 
 	"known":          {imports: []string{"known/bare", "known/defect", "known/redisson", "linearizability/judges", "model", "scenarios/play", "sim"}, words: []*regexp.Regexp{apart}},
 	"known/defect":   {imports: []string{"linearizability/judges", "model", "model/trace", "scenarios/play", "scenarios/subject"}, words: []*regexp.Regexp{locks, apart}},
