@@ -46,13 +46,13 @@ var (
 // rooms are all rooms.
 var rooms = map[string]room{
 	"model":       {modules: none, words: []*regexp.Regexp{locks, wire}},
-	"model/trace": {imports: []string{"model"}, modules: none, words: []*regexp.Regexp{locks, roles, wire}},
+	"model/trace": {imports: []string{"model"}, modules: none, words: []*regexp.Regexp{locks, roles, wire, apart}},
 	"sim":         {imports: []string{"internal", "model"}, modules: none, words: []*regexp.Regexp{locks, servers, roles}},
 	"sim/redis":   {imports: []string{"model", "sim"}},
 	"sim/goredis": {imports: []string{"sim"}},
 	"lockimpl":    {},
 	"lockimpl/otellock": {imports: []string{"lockimpl"},
-		modules: []string{"go.opentelemetry.io/otel/attribute", "go.opentelemetry.io/otel/metric"}},
+		modules: []string{"go.opentelemetry.io/otel/attribute", "go.opentelemetry.io/otel/metric"}, words: []*regexp.Regexp{apart}},
 	"live": {imports: []string{
 		"linearizability/judges", "live/proxy", "lockimpl", "model", "model/trace", "scenarios", "scenarios/play", "scenarios/subject", "scenarios/subject/onredis",
 		"sim", "sim/redis"}, words: []*regexp.Regexp{locks}},
@@ -63,21 +63,21 @@ var rooms = map[string]room{
 	"interop/library": {modules: none},
 	"live/proxy":      {modules: none, words: []*regexp.Regexp{locks}},
 
-	"linearizability":        {imports: []string{"model"}, words: []*regexp.Regexp{locks, wire, redis}},
+	"linearizability":        {imports: []string{"model"}, modules: []string{"github.com/anishathalye/porcupine", "olympos.io/encoding/edn"}, words: []*regexp.Regexp{locks, wire, redis}},
 	"linearizability/judges": {imports: []string{"internal/counted", "linearizability", "model", "model/trace"}, modules: none, words: []*regexp.Regexp{locks, roles, wire, redis}},
 
 	"scenarios":                 {imports: []string{"internal", "model", "scenarios/subject"}},
-	"scenarios/scenariotest":    {imports: []string{"scenarios", "scenarios/subject"}, modules: none, words: []*regexp.Regexp{locks}},
+	"scenarios/scenariotest":    {imports: []string{"scenarios", "scenarios/subject"}, modules: none, words: []*regexp.Regexp{locks, apart}},
 	"scenarios/subject":         {imports: []string{"internal", "lockimpl", "model", "sim"}, modules: none, words: []*regexp.Regexp{locks}},
-	"scenarios/subject/onredis": {imports: []string{"model", "scenarios/subject", "sim", "sim/goredis", "sim/redis"}, words: []*regexp.Regexp{locks}},
+	"scenarios/subject/onredis": {imports: []string{"model", "scenarios/subject", "sim", "sim/goredis", "sim/redis"}, words: []*regexp.Regexp{locks, apart}},
 	"scenarios/subject/builtin": {imports: []string{
-		"lockimpl", "model", "scenarios/subject", "scenarios/subject/onredis", "sim", "sim/goredis", "sim/redis"}},
+		"lockimpl", "model", "scenarios/subject", "scenarios/subject/onredis", "sim", "sim/goredis", "sim/redis"}, words: []*regexp.Regexp{apart}},
 	"scenarios/play": {imports: []string{
-		"linearizability/judges", "lockimpl", "model", "model/trace", "scenarios", "scenarios/subject", "sim"}, modules: none, words: []*regexp.Regexp{locks}},
+		"linearizability/judges", "lockimpl", "model", "model/trace", "scenarios", "scenarios/subject", "sim"}, modules: none, words: []*regexp.Regexp{locks, apart}},
 
-	"known":          {imports: []string{"known/bare", "known/defect", "known/redisson", "linearizability/judges", "model", "scenarios/play", "scenarios/subject", "sim"}},
-	"known/defect":   {imports: []string{"linearizability/judges", "model", "model/trace", "scenarios/play", "scenarios/subject"}, words: []*regexp.Regexp{locks}},
-	"known/bare":     {imports: []string{"known/defect", "model", "model/trace", "scenarios/subject"}},
+	"known":          {imports: []string{"known/bare", "known/defect", "known/redisson", "linearizability/judges", "model", "scenarios/play", "scenarios/subject", "sim"}, words: []*regexp.Regexp{apart}},
+	"known/defect":   {imports: []string{"linearizability/judges", "model", "model/trace", "scenarios/play", "scenarios/subject"}, words: []*regexp.Regexp{locks, apart}},
+	"known/bare":     {imports: []string{"known/defect", "model", "model/trace", "scenarios/subject"}, words: []*regexp.Regexp{apart}},
 	"known/redisson": {imports: []string{"known/defect", "linearizability/judges", "model", "model/trace", "scenarios/subject"}},
 
 	"explore": {imports: []string{
@@ -93,7 +93,7 @@ var rooms = map[string]room{
 	"explore/strategy": {imports: []string{
 		"model", "model/trace", "scenarios", "scenarios/play", "scenarios/subject", "sim"}, modules: none, words: []*regexp.Regexp{locks, roles}},
 
-	"explore/spread": {imports: []string{"explore", "scenarios/subject"}, modules: none, words: []*regexp.Regexp{locks, roles}},
+	"explore/spread": {imports: []string{"explore", "scenarios/subject"}, modules: none, words: []*regexp.Regexp{locks, roles, apart}},
 	"explore/survey": {imports: []string{
 		"explore", "explore/draw", "internal/counted", "linearizability/judges", "model", "model/trace", "scenarios", "scenarios/play", "scenarios/subject", "sim"},
 		modules: none, words: []*regexp.Regexp{locks}},
@@ -103,19 +103,19 @@ var rooms = map[string]room{
 		"github.com/yuin/goldmark", "github.com/yuin/goldmark/ast", "github.com/yuin/goldmark/extension", "github.com/yuin/goldmark/parser",
 		"github.com/yuin/goldmark/renderer", "github.com/yuin/goldmark/text", "github.com/yuin/goldmark/util"}, words: []*regexp.Regexp{locks, roles, wire}},
 	"internal":         {},
-	"internal/counted": {modules: none},
+	"internal/counted": {modules: none, words: []*regexp.Regexp{apart}},
 	"locktest": {imports: []string{
 		"explore", "explore/draw", "explore/failure", "explore/spread", "internal/counted", "internal/simrun", "linearizability/judges", "lockimpl", "model", "report",
 		"scenarios", "scenarios/play", "scenarios/subject", "sim"}, words: []*regexp.Regexp{locks, roles}},
-	"locktest/redistest": {imports: []string{"locktest", "scenarios/subject/builtin", "sim", "sim/goredis", "sim/redis"}, words: []*regexp.Regexp{locks}},
+	"locktest/redistest": {imports: []string{"locktest", "scenarios/subject/builtin", "sim", "sim/goredis", "sim/redis"}, words: []*regexp.Regexp{locks, apart}},
 	"peers":              {imports: []string{"bench", "explore/spread", "live/livecmd", "locktest", "locktest/redistest", "model", "sim"}},
-	"bench/command":      {imports: []string{"sim"}, modules: none, words: []*regexp.Regexp{locks, roles}},
+	"bench/command":      {imports: []string{"sim"}, modules: none, words: []*regexp.Regexp{locks, roles, apart}},
 	"bench": {imports: []string{
 		"bench/command", "explore", "explore/draw", "explore/strategy", "internal", "interop/library", "known", "lockimpl", "model", "scenarios", "scenarios/play", "scenarios/subject", "scenarios/subject/builtin", "sim"}},
 	"internal/simrun": {imports: []string{
 		"bench/command", "explore", "explore/coverage", "explore/draw", "explore/failure", "explore/shrink", "explore/spread", "explore/strategy", "explore/survey",
 		"internal", "internal/counted", "known", "linearizability", "linearizability/judges", "live/upstream", "model", "report", "report/site", "scenarios", "scenarios/play", "scenarios/subject", "sim"}},
-	"cmd": {imports: []string{"bench", "internal/simrun", "live/java", "live/livecmd", "locktest", "scenarios/subject/builtin"}},
+	"cmd": {imports: []string{"bench", "internal/simrun", "live/java", "live/livecmd", "locktest", "scenarios/subject/builtin"}, words: []*regexp.Regexp{apart}},
 }
 
 // roomsOf are the rooms that may import a module of the command line. Who imports a lock does

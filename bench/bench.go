@@ -87,8 +87,8 @@ type section struct {
 
 func (s *section) row(cells ...string) { s.Rows = append(s.Rows, cells) }
 
-// without returns the section of a part that could not be measured.
-func (s section) without(why string) section {
+// unmeasured returns the section of a part that could not be measured.
+func (s section) unmeasured(why string) section {
 	s.After = append(s.After, "Not measured: "+why+".")
 	return s
 }

@@ -284,7 +284,7 @@ func (b *bench) lock() (section, error) {
 	}
 	dir, server, stop, err := startServer()
 	if server == nil {
-		return s.without("there is no redis-server here"), err
+		return s.unmeasured("there is no redis-server here"), err
 	}
 	defer stop()
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(runtime.NumCPU())) // what a user of the locks has

@@ -143,7 +143,7 @@ func (b *bench) memory() (section, error) {
 		from, runs = to, append(runs, runs[len(runs)-1]+n)
 		most, err := peak(a.process.Pid)
 		if err != nil {
-			return s.without(err.Error()), nil
+			return s.unmeasured(err.Error()), nil
 		}
 		peaks = append(peaks, most)
 		s.row(strconv.Itoa(runs[len(runs)-1]), size(most), span(float64(time.Since(begun))))
@@ -200,7 +200,7 @@ func (b *bench) shrinking() (section, error) {
 			var used float64
 			if used, err = peak(a.process.Pid); err != nil {
 				a.Close()
-				return s.without(err.Error()), nil
+				return s.unmeasured(err.Error()), nil
 			}
 			most = max(most, used)
 			s.row(strconv.FormatInt(r.Steps, 10), strconv.Itoa(r.Failures[0].Size), strconv.Itoa(small.Runs), strconv.Itoa(small.Size), size(used))

@@ -40,7 +40,7 @@ func (b *bench) worlds() (section, error) {
 	build := exec.Command("go", "build", "-o", program, "./cmd/simrun")
 	build.Dir = filepath.Join(b.Root, "peers")
 	if out, err := build.CombinedOutput(); err != nil {
-		return s.without(fmt.Sprintf("building the program of peers: %v %s", err, firstOf(out))), nil
+		return s.unmeasured(fmt.Sprintf("building the program of peers: %v %s", err, firstOf(out))), nil
 	}
 	locks, err := locksOf(program)
 	if err != nil {

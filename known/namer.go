@@ -79,8 +79,8 @@ func (n *Namer) explain(c *defect.Case) Named {
 }
 
 func (n *Namer) convicted(f judges.Finding) Named {
-	without := play.ExcuseKey(f.Excuses)
-	key := [2]string{without, f.Judge}
+	excuses := play.ExcuseKey(f.Excuses)
+	key := [2]string{excuses, f.Judge}
 	named, ok := n.named[key]
 	if !ok {
 		named = n.replay(f).all(f.Judge)
@@ -96,11 +96,11 @@ func (n *Namer) convicted(f judges.Finding) Named {
 
 // replay returns a namer of the findings of the replay that convicts a finding.
 func (n *Namer) replay(f judges.Finding) *Namer {
-	without := play.ExcuseKey(f.Excuses)
-	if n.replays[without] == nil {
-		n.replays[without] = NewNamer(n.host, n.verdict.Without(n.host, f), n.defects)
+	excuses := play.ExcuseKey(f.Excuses)
+	if n.replays[excuses] == nil {
+		n.replays[excuses] = NewNamer(n.host, n.verdict.Without(n.host, f), n.defects)
 	}
-	return n.replays[without]
+	return n.replays[excuses]
 }
 
 // Parting returns where server and clients parted before a finding, and the fault that did

@@ -74,7 +74,7 @@ func hasNeighbour(t *testing.T, h *sim.Host, v play.Verdict, id, judge, why stri
 		}
 		// A record may have the cause more than once, each with an effect of its own.
 		causes[named.Cause.String()] = true
-		v.Played.Record = without(v.Played.Record, *named.Cause)
+		v.Played.Record = removeEffect(v.Played.Record, *named.Cause)
 		v.Played.Trace = trace.New(v.Played.Record)
 	}
 }
@@ -121,8 +121,8 @@ func runStory(t *testing.T, h *sim.Host, c story, lock string) play.Verdict {
 	return play.Run(h, sc, scenariotest.Lock(t, lock), sc.SeedFirst)
 }
 
-// without returns the record without the effect of a cause.
-func without(rec *model.Record, c Cause) *model.Record {
+// removeEffect returns a copy of the record that lacks the effect of a cause.
+func removeEffect(rec *model.Record, c Cause) *model.Record {
 	run := trace.New(rec)
 	in := func(msg int) bool { return slices.Contains(c.Msgs, msg) }
 	// did is the message that took effect at the instant of the cause.

@@ -321,7 +321,7 @@ type keyspace struct {
 	startMs int64 // since 1970
 }
 
-func (k keyspace) of(name, kind string) []string {
+func (k keyspace) values(name, kind string) []string {
 	if x, ok := k.keys[name]; ok && x.kind == kind {
 		return x.value
 	}
@@ -329,7 +329,7 @@ func (k keyspace) of(name, kind string) []string {
 }
 
 func (k keyspace) String(name string) (string, bool) {
-	v := k.of(name, "string")
+	v := k.values(name, "string")
 	if len(v) == 0 {
 		return "", false
 	}
@@ -337,7 +337,7 @@ func (k keyspace) String(name string) (string, bool) {
 }
 
 func (k keyspace) Hash(name string) map[string]string {
-	v := k.of(name, "hash")
+	v := k.values(name, "hash")
 	if v == nil {
 		return nil
 	}
@@ -348,10 +348,10 @@ func (k keyspace) Hash(name string) map[string]string {
 	return h
 }
 
-func (k keyspace) List(name string) []string { return k.of(name, "list") }
+func (k keyspace) List(name string) []string { return k.values(name, "list") }
 
 func (k keyspace) SortedSet(name string) map[string]float64 {
-	v := k.of(name, "zset")
+	v := k.values(name, "zset")
 	if v == nil {
 		return nil
 	}

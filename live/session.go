@@ -422,7 +422,7 @@ func (c *side) hear(u up) {
 	case u.Gap != nil:
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		s.gapNs = max(s.gapNs, without(u.Gap.FromNs, u.Gap.ToNs, c.pauses))
+		s.gapNs = max(s.gapNs, lengthOutside(u.Gap.FromNs, u.Gap.ToNs, c.pauses))
 	case u.Left:
 		s.mu.Lock()
 		defer s.mu.Unlock()
@@ -430,8 +430,8 @@ func (c *side) hear(u up) {
 	}
 }
 
-// without returns the length of a time without the times that it shares with others.
-func without(from, to int64, others [][2]int64) int64 {
+// lengthOutside returns the length of a time less the times that it shares with others.
+func lengthOutside(from, to int64, others [][2]int64) int64 {
 	length := to - from
 	for _, x := range others {
 		length -= max(0, min(to, x[1])-max(from, x[0]))
@@ -747,7 +747,7 @@ func (s *session) look(m *message, l look) {
 		m.look = len(s.looks)
 	}
 	s.looks = append(s.looks, l)
-	s.gapNs = max(s.gapNs, without(l.fromNs, read, s.stalls))
+	s.gapNs = max(s.gapNs, lengthOutside(l.fromNs, read, s.stalls))
 	s.nextEnd = 0
 	for _, k := range keys {
 		if at := s.gone(k); k.endMs >= 0 && (s.nextEnd == 0 || at < s.nextEnd) {

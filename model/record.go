@@ -197,6 +197,13 @@ func ProcessOf(thread string) string {
 	return thread[:max(strings.LastIndexByte(thread, '/'), 0)]
 }
 
+// NumberOf returns the number of a thread within its process, see ThreadName; 0 if the name has
+// none.
+func NumberOf(thread string) int {
+	n, _ := strconv.Atoi(thread[strings.LastIndexByte(thread, '/')+1:])
+	return n
+}
+
 // Params holds the facts about a run that the judges need besides its events.
 type Params struct {
 	Lock string // the name of the lock under test

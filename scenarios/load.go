@@ -76,6 +76,14 @@ type loader struct {
 // its lock, which need not be registered. The lock that it returns has nothing but a name.
 func AnyLock(name string) (*subject.Subject, error) { return &subject.Subject{Name: name}, nil }
 
+// NameIn returns the name that the text of a scenario gives itself, even if the scenario cannot
+// be read otherwise; "" if it gives none.
+func NameIn(text string) string {
+	var head struct{ Name string }
+	_ = yaml.Unmarshal([]byte(text), &head)
+	return head.Name
+}
+
 // Parse parses and checks one scenario. Errors carry the name file. knownLock returns a
 // lock, such as redisson@4.7.0 for "redisson", or an error that lists the known locks;
 // subject.Find is one. A rule may name a command that the servers of each lock know.

@@ -657,3 +657,17 @@ func FuzzParse(f *testing.F) {
 		}
 	})
 }
+
+// A recording of another version may hold a scenario that this one refuses.
+func TestTheNameOfAScenarioIsReadEvenIfTheRestIsNot(t *testing.T) {
+	for text, want := range map[string]string{
+		"lockstep: 99\nname: orders\nnew: [1, 2]\n": "orders",
+		"name: \"two words\"\n":                     "two words",
+		"about: nothing\n":                          "",
+		"name: [":                                   "",
+	} {
+		if got := NameIn(text); got != want {
+			t.Errorf("%q: %q; want %q", text, got, want)
+		}
+	}
+}

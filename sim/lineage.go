@@ -81,8 +81,8 @@ func (l *lineage) serve(thread *Thread, lock string, keeps bool) {
 	l.born[own] = birth{thread: thread, op: -1, serves: lock, keeps: keeps}
 }
 
-// of returns the thread that the calling goroutine works for; nil if it is unknown.
-func (l *lineage) of() *Thread {
+// caller returns the thread that the calling goroutine works for; nil if it is unknown.
+func (l *lineage) caller() *Thread {
 	if l == nil {
 		return nil
 	}
@@ -153,9 +153,9 @@ func (l *lineage) author(p *Process) Author {
 	return Author{}
 }
 
-// thread returns the thread that the calling goroutine works for; "" if it is unknown.
+// thread returns the name of the thread that the calling goroutine works for; "" if it is unknown.
 func (l *lineage) thread() string {
-	if t := l.of(); t != nil {
+	if t := l.caller(); t != nil {
 		return t.name
 	}
 	return ""

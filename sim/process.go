@@ -252,7 +252,7 @@ func (p *Process) Asks(words []string) {
 // lock, whoever calls the function. They belong to no call.
 func (p *Process) Keeper(lock string) func(words []string) {
 	var by Author
-	if t := p.w.lineage.of(); t != nil {
+	if t := p.w.lineage.caller(); t != nil {
 		by = Author{Thread: t.name, Lock: lock, Kept: true}
 	}
 	return func(words []string) { p.ask(by, by, words) }
@@ -293,7 +293,7 @@ func (p *Process) Keeps(lock string, f func()) { p.serve(lock, true, f) }
 
 func (p *Process) serve(lock string, keeps bool, f func()) {
 	l := p.w.lineage
-	t, done := l.of(), make(chan struct{})
+	t, done := l.caller(), make(chan struct{})
 	go func() {
 		defer close(done)
 		if t != nil {

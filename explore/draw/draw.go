@@ -363,8 +363,8 @@ func (w Weights) String() string {
 	return strings.Join(parts, ", ")
 }
 
-// of returns the weight of a word. It reports false if there is none.
-func (w Weights) of(word string) (int, bool) {
+// weight returns the weight of a word. It reports false if there is none.
+func (w Weights) weight(word string) (int, bool) {
 	for _, one := range w {
 		if one.Word == word {
 			return one.N, true
@@ -393,7 +393,7 @@ func (d *drawer) pick(what string, w Weights) string {
 
 // odds draws whether a feature is used this time.
 func (d *drawer) odds(what string) bool {
-	n, _ := d.knobs.Chance.of(what)
+	n, _ := d.knobs.Chance.weight(what)
 	return n > 0 && d.draw(what, 100) >= 100-n
 }
 

@@ -204,7 +204,7 @@ func (d *drawer) anyThread() string {
 // interrupts draws a process that only interrupts, since the threads under test are inside
 // their calls.
 func (d *drawer) interrupts() {
-	if n, _ := d.knobs.Faults.of("interrupt"); n == 0 {
+	if n, _ := d.knobs.Faults.weight("interrupt"); n == 0 {
 		return
 	}
 	var steps []scenarios.Step

@@ -40,14 +40,18 @@ func (l Lock) Summary(promise string) Summary {
 	return s
 }
 
-// String returns the word and the campaigns that broke the promise. A promise that breaks
-// without a fault breaks with any.
-func (s Summary) String() string {
-	if s.Word != Bug && s.Word != Limit {
-		return string(s.Word)
+// String returns the word and the campaigns that broke the promise.
+func (s Summary) String() string { return string(s.Word) + s.Where() }
+
+// Where says after the word in which campaigns the promise broke; "" if it did in none. A
+// promise that breaks without a fault breaks with any.
+func (s Summary) Where() string {
+	switch {
+	case s.Word != Bug && s.Word != Limit:
+		return ""
+	case slices.Contains(s.Campaigns, NoFaults):
+		return " without a fault"
+	default:
+		return ": " + strings.Join(s.Campaigns, ", ")
 	}
-	if slices.Contains(s.Campaigns, NoFaults) {
-		return string(s.Word) + " without a fault"
-	}
-	return string(s.Word) + ": " + strings.Join(s.Campaigns, ", ")
 }

@@ -203,7 +203,8 @@ func wordOf(v play.Verdict, about []string) string {
 	return string(word)
 }
 
-func (t *table) of(sc *scenarios.Scenario, column string) *cell {
+// cell returns the cell of a scenario in a column; nil: none.
+func (t *table) cell(sc *scenarios.Scenario, column string) *cell {
 	for i := range t.cells {
 		if c, _ := columnOf(t.cells[i].pair); t.cells[i].sc == sc && c == column {
 			return &t.cells[i]
@@ -267,44 +268,78 @@ func (c *cell) say() string {
 	if c.word != string(play.VerdictHeld) && c.word != string(play.VerdictNotApplicable) {
 		s += fmt.Sprintf(" %d", c.verdict.Seed)
 	}
-	if !c.asExpected() {
-		s += "!"
+	return s + c.mark()
+}
+
+// mark returns "!" if the verdict is not what the scenario expects.
+func (c *cell) mark() string {
+	if c.asExpected() {
+		return ""
 	}
-	return s
+	return "!"
+}
+
+// entry is a text of the table. Its word is the verdict that it is about; "" for none. A gap is
+// the entry of a scenario and a lock that was not played.
+type entry struct {
+	word, text string
+	gap        bool
+}
+
+// entry returns the entry of a cell, whose text show may change.
+func (c *cell) entry(show showing) entry {
+	if c == nil {
+		return entry{text: c.say(), gap: true}
+	}
+	return entry{word: c.word, text: show(c, c.say())}
+}
+
+// showing returns the text of a cell as the format of the table has it.
+type showing func(c *cell, text string) string
+
+func plainText(_ *cell, text string) string { return text }
+
+// labels returns entries that are about no verdict.
+func labels(texts ...string) []entry {
+	var out []entry
+	for _, text := range texts {
+		out = append(out, entry{text: text})
+	}
+	return out
 }
 
 // grid returns the texts of the table: the head, then one row per scenario, or one row per
 // lock if there are no columns of releases and some lock plays all scenarios. others are the
 // locks that are in no row and no column.
-func (t *table) grid(say func(*cell) string) (grid [][]string, others []string) {
+func (t *table) grid(show showing) (grid [][]entry, others []string) {
 	releases, others := t.columns()
 	if len(releases) == 0 && t.different {
-		return t.byVerdict(say), nil
+		return t.byVerdict(show), nil
 	}
 	if len(releases) == 0 {
 		head := []string{"lock"}
 		for _, sc := range t.rows {
 			head = append(head, sc.Name)
 		}
-		grid = append(grid, head)
+		grid = append(grid, labels(head...))
 		for _, lock := range others {
-			row := []string{lock}
+			row := labels(lock)
 			for _, sc := range t.rows {
-				row = append(row, say(t.of(sc, lock)))
+				row = append(row, t.cell(sc, lock).entry(show))
 			}
 			grid = append(grid, row)
 		}
 		return grid, nil
 	}
-	grid = append(grid, append([]string{"scenario", "lock"}, releases...))
+	grid = append(grid, labels(append([]string{"scenario", "lock"}, releases...)...))
 	for _, sc := range t.rows {
 		kind := "plain"
 		if model.Family(sc.Locks[0]) == "redisson-fair" {
 			kind = "fair"
 		}
-		row := []string{sc.Name, kind}
+		row := labels(sc.Name, kind)
 		for _, r := range releases {
-			row = append(row, say(t.of(sc, r)))
+			row = append(row, t.cell(sc, r).entry(show))
 		}
 		grid = append(grid, row)
 	}
@@ -313,26 +348,30 @@ func (t *table) grid(say func(*cell) string) (grid [][]string, others []string) 
 
 // byVerdict returns the texts of a table of scenarios about different locks: per scenario, the
 // locks that broke, those that held, and those to which it does not apply.
-func (t *table) byVerdict(say func(*cell) string) [][]string {
+func (t *table) byVerdict(show showing) [][]entry {
 	held, lacks := string(play.VerdictHeld), string(play.VerdictNotApplicable)
-	grid := [][]string{{"scenario", "source", "broken", held, lacks}}
+	head := []string{"scenario", "source", "broken", held, lacks}
+	grid := [][]entry{labels(head...)}
 	for _, sc := range t.rows {
-		columns := map[string][]string{}
+		texts, words := map[string][]string{}, map[string]string{}
 		for i := range t.cells {
 			c := &t.cells[i]
-			switch text := say(c); {
+			switch {
 			case c.sc != sc:
 			case c.word == lacks:
-				columns[lacks] = append(columns[lacks], c.lock.Name)
+				texts[lacks] = append(texts[lacks], c.lock.Name)
+			case c.word == held && c.asExpected():
+				texts[held] = append(texts[held], c.lock.Name)
 			case c.word == held:
-				columns[held] = append(columns[held], c.lock.Name+strings.TrimPrefix(text, held))
+				texts[held] = append(texts[held], show(c, c.lock.Name+c.mark()))
 			default:
-				columns["broken"] = append(columns["broken"], text+" on "+c.lock.Name)
+				words["broken"] = cmp.Or(words["broken"], c.word)
+				texts["broken"] = append(texts["broken"], show(c, c.say())+" on "+c.lock.Name)
 			}
 		}
-		row := []string{sc.Name, squeeze(sc.Source)}
-		for _, column := range grid[0][2:] {
-			row = append(row, cmp.Or(strings.Join(columns[column], ", "), "–"))
+		row := labels(sc.Name, squeeze(sc.Source))
+		for _, column := range head[2:] {
+			row = append(row, entry{word: words[column], text: cmp.Or(strings.Join(texts[column], ", "), "–")})
 		}
 		grid = append(grid, row)
 	}
@@ -363,34 +402,31 @@ func (t *table) key() string {
 
 // gaps reports whether the table has a cell of a scenario and a lock that was not played.
 func (t *table) gaps() bool {
-	empty := false
-	t.grid(func(c *cell) string {
-		empty = empty || c == nil
-		return c.say()
+	grid, _ := t.grid(plainText)
+	return slices.ContainsFunc(grid, func(row []entry) bool {
+		return slices.ContainsFunc(row, func(e entry) bool { return e.gap })
 	})
-	return empty
 }
 
 func (a *app) matrixText(t *table) error {
-	grid, others := t.grid((*cell).say)
+	grid, others := t.grid(plainText)
 	widths := make([]int, len(grid[0]))
 	for _, row := range grid {
-		for i, s := range row {
-			widths[i] = max(widths[i], len([]rune(s)))
+		for i, e := range row {
+			widths[i] = max(widths[i], len([]rune(e.text)))
 		}
 	}
 	for _, row := range grid {
 		var line strings.Builder
-		for i, s := range row {
-			padded := s + strings.Repeat(" ", widths[i]-len([]rune(s)))
-			word, _, _ := strings.Cut(s, " ")
-			line.WriteString(a.paint(word, padded) + " ")
+		for i, e := range row {
+			padded := e.text + strings.Repeat(" ", widths[i]-len([]rune(e.text)))
+			line.WriteString(a.paint(e.word, padded) + " ")
 		}
 		fmt.Fprintln(a.out, strings.TrimRight(line.String(), " "))
 	}
 	for _, sc := range t.rows {
 		for _, lock := range others {
-			if c := t.of(sc, lock); c != nil {
+			if c := t.cell(sc, lock); c != nil {
 				fmt.Fprint(a.out, wrap(fmt.Sprintf("%s on %s: %s", sc.Name, lock, c.say()), "", 100))
 			}
 		}
@@ -451,17 +487,20 @@ func judgesNamed(sc *scenarios.Scenario) string {
 }
 
 func (a *app) matrixMarkdown(t *table) error {
-	link := func(c *cell) string {
-		s := c.say()
-		if c != nil && c.recording() != "" {
-			s = "[" + s + "](" + c.recording() + ")"
+	link := func(c *cell, text string) string {
+		if c.recording() != "" {
+			text = "[" + text + "](" + c.recording() + ")"
 		}
-		return s
+		return text
 	}
 	grid, others := t.grid(link)
 	fmt.Fprintf(a.out, "<!-- written by: %s -->\n%s# Scenarios by locks\n\nWritten by `%s`. %s\n\n", t.command, explore.CurrentVersions().Played().Comment(), t.command, t.key())
 	for i, row := range grid {
-		fmt.Fprintf(a.out, "| %s |\n", strings.Join(row, " | "))
+		fmt.Fprint(a.out, "|")
+		for _, e := range row {
+			fmt.Fprintf(a.out, " %s |", e.text)
+		}
+		fmt.Fprintln(a.out)
 		if i == 0 {
 			fmt.Fprintf(a.out, "|%s\n", strings.Repeat("---|", len(row)))
 		}
@@ -475,8 +514,8 @@ func (a *app) matrixMarkdown(t *table) error {
 			fmt.Fprintf(a.out, " Each run reaches: %s.", strings.Join(sc.Reach, ", "))
 		}
 		for _, lock := range others {
-			if c := t.of(sc, lock); c != nil {
-				fmt.Fprintf(a.out, " On `%s`: %s.", lock, link(c))
+			if c := t.cell(sc, lock); c != nil {
+				fmt.Fprintf(a.out, " On `%s`: %s.", lock, link(c, c.say()))
 			}
 		}
 		fmt.Fprintln(a.out)
@@ -518,7 +557,7 @@ func (t *table) shown(w io.Writer, sc *scenarios.Scenario) {
 func squeeze(s string) string { return strings.Join(strings.Fields(s), " ") }
 
 func (a *app) matrixHTML(t *table) error {
-	grid, others := t.grid((*cell).say)
+	grid, others := t.grid(plainText)
 	fmt.Fprintf(a.out, `<!doctype html>
 <html lang="en"><meta charset="utf-8"><title>Scenarios by locks</title>
 <style>body{font-family:sans-serif;max-width:70em;margin:2em auto}td,th{padding:.2em .6em;text-align:left}.bug{background:#f8d0d0}.limit{background:#f8e8c0}.held{background:#d8f0d8}</style>
@@ -532,9 +571,8 @@ func (a *app) matrixHTML(t *table) error {
 			tag = "th"
 		}
 		fmt.Fprint(a.out, "<tr>")
-		for _, s := range row {
-			word, _, _ := strings.Cut(s, " ")
-			fmt.Fprintf(a.out, `<%s class="%s">%s</%s>`, tag, html.EscapeString(strings.TrimSuffix(word, "!")), html.EscapeString(s), tag)
+		for _, e := range row {
+			fmt.Fprintf(a.out, `<%s class="%s">%s</%s>`, tag, html.EscapeString(e.word), html.EscapeString(e.text), tag)
 		}
 		fmt.Fprintln(a.out, "</tr>")
 	}
@@ -542,7 +580,7 @@ func (a *app) matrixHTML(t *table) error {
 	for _, sc := range t.rows {
 		fmt.Fprintf(a.out, "<h2>%s</h2>\n<p>%s</p>\n<p>Source: %s.", sc.Name, html.EscapeString(squeeze(sc.About)), html.EscapeString(sc.Source))
 		for _, lock := range others {
-			if c := t.of(sc, lock); c != nil {
+			if c := t.cell(sc, lock); c != nil {
 				fmt.Fprintf(a.out, " On %s: %s.", html.EscapeString(lock), c.say())
 			}
 		}

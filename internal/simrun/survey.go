@@ -377,8 +377,8 @@ func (a *app) surveyText(s survey.Survey, dir string) {
 				held = append(held, p.Name)
 			case survey.NotPromised, survey.NotJudged: // below, with the reasons
 			default:
-				text, word := sum.String(), string(sum.Word)
-				fmt.Fprintf(a.out, "    %s %s%s\n", a.paint(word, fmt.Sprintf("%-9s", word)), p.Name, strings.TrimPrefix(text, word))
+				word := string(sum.Word)
+				fmt.Fprintf(a.out, "    %s %s%s\n", a.paint(word, fmt.Sprintf("%-9s", word)), p.Name, sum.Where())
 			}
 		}
 		if len(held) > 0 {

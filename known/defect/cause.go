@@ -3,6 +3,7 @@ package defect
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"lockstep/model"
@@ -53,12 +54,17 @@ func (c Cause) String() string {
 
 // listed writes numbers as in "12, 14 and 17".
 func listed(numbers []int) string {
-	words := strings.Fields(strings.Trim(fmt.Sprint(numbers), "[]"))
-	n := len(words)
-	if n == 1 {
-		return words[0]
+	s := ""
+	for i, n := range numbers {
+		switch {
+		case i > 0 && i == len(numbers)-1:
+			s += " and "
+		case i > 0:
+			s += ", "
+		}
+		s += strconv.Itoa(n)
 	}
-	return strings.Join(words[:n-1], ", ") + " and " + words[n-1]
+	return s
 }
 
 // ByCommands returns a cause that consists of commands. It took effect when the last of them

@@ -14,8 +14,8 @@ import (
 
 // Which releases have a defect.
 
-// of returns whether a lock is one of Redisson's for which all conditions hold.
-func of(conditions ...func(*subject.Subject) bool) func(*subject.Subject) bool {
+// locks returns whether a lock is one of Redisson's for which all conditions hold.
+func locks(conditions ...func(*subject.Subject) bool) func(*subject.Subject) bool {
 	return defect.Of("redisson", append([]func(*subject.Subject) bool{whole}, conditions...)...)
 }
 

@@ -26,7 +26,7 @@ var Defects = []defect.Defect{
 		Row:     "unlock-of-a-free-lock",
 		Issues:  []int{2018},
 		Judges:  []string{model.JudgeLinearizable, model.JudgeHoldCount},
-		Applies: of(plain, upTo("3.10.5")),
+		Applies: locks(plain, upTo("3.10.5")),
 		Cause:   (*defect.Case).FreeUnlock,
 		Since:   5,
 	},
@@ -35,7 +35,7 @@ var Defects = []defect.Defect{
 		Title:   "a try of the fair lock whose time is over stands in the queue until it has left, and others are refused meanwhile although the lock is free",
 		Story:   "A timed try of the fair lock is queued, finds that its time is over, and leaves with a second command. Until that has arrived it stands in front of the others: tries that come meanwhile are refused though the lock is free, and stand in the way of more in their turn. The release is to blame, which cannot ask without queueing.",
 		Judges:  []string{model.JudgeLinearizable},
-		Applies: of(fair),
+		Applies: locks(fair),
 		Cause:   refusedByLeaver,
 	},
 	{
@@ -44,7 +44,7 @@ var Defects = []defect.Defect{
 		Story:   "The fair lock's unlock answers success when the key is missing, to anybody, and wakes the head of the queue. The library means it so; a caller who asks whether it still held the lock is told wrong.",
 		Row:     "fair-unlock-of-a-free-lock",
 		Judges:  []string{model.JudgeLinearizable, model.JudgeHoldCount},
-		Applies: of(fair),
+		Applies: locks(fair),
 		Cause:   (*defect.Case).FreeUnlock,
 		Since:   5,
 	},
@@ -53,7 +53,7 @@ var Defects = []defect.Defect{
 		Title:   "a force_unlock that is sent again ends the next owner's hold too, or answers that there was none",
 		Story:   "The answer to a force unlock is lost, the executor sends it again, and a thread that had got the lock in between loses it. The release is to blame: a force unlock leaves no mark by which its second run could be told.",
 		Judges:  []string{model.JudgeLinearizable},
-		Applies: of(since("3.11.0")),
+		Applies: locks(since("3.11.0")),
 		Cause:   func(c *defect.Case) *defect.Cause { return c.RanTwice(model.ActForceUnlock) },
 	},
 	{
@@ -63,7 +63,7 @@ var Defects = []defect.Defect{
 		Row:     "unlock-reply-lost",
 		Issues:  []int{4871},
 		Judges:  append([]string{model.JudgeLease, model.JudgeMutualExclusion, model.JudgeFIFO}, onServer...),
-		Applies: of(sendsAgain, upTo("3.23.5")),
+		Applies: locks(sendsAgain, upTo("3.23.5")),
 		Cause:   func(c *defect.Case) *defect.Cause { return c.RanTwice(model.ActUnlock) },
 	},
 	{
@@ -71,7 +71,7 @@ var Defects = []defect.Defect{
 		Title:   "an unlock that was given up as unknown arrives later and takes a level of a later hold of its thread (an owner is client and thread, not one acquisition)",
 		Story:   "An unlock that no answer came to is still on its way when the thread locks anew; then it arrives and ends the new hold. Owners are named by client and thread and not by acquisition, in every release and in most locks of this kind: the form is to blame, and a caller who locks again after an unknown outcome.",
 		Judges:  append([]string{model.JudgeMutualExclusion, model.JudgeLease}, onServer...),
-		Applies: of(),
+		Applies: locks(),
 		Cause:   (*defect.Case).LateUnlock,
 	},
 
@@ -83,7 +83,7 @@ var Defects = []defect.Defect{
 		Row:     "acquire-reply-lost",
 		Issues:  []int{6025, 7367},
 		Judges:  append([]string{model.JudgeLease, model.JudgeMutualExclusion, model.JudgeFIFO}, onServer...),
-		Applies: of(sendsAgain),
+		Applies: locks(sendsAgain),
 		Cause:   func(c *defect.Case) *defect.Cause { return c.RanTwice(model.ActLock) },
 	},
 	{
@@ -92,7 +92,7 @@ var Defects = []defect.Defect{
 		Story:   "A tryLock is over, or a lock() has ended with an error, when another run of its acquire reaches the server and is granted. Nobody knows of the hold, and it lasts for its lease. The release is to blame.",
 		Issues:  []int{6025, 7367},
 		Judges:  append([]string{model.JudgeLease, model.JudgeMutualExclusion, model.JudgeFIFO}, onServer...),
-		Applies: of(sendsAgain),
+		Applies: locks(sendsAgain),
 		Cause:   (*defect.Case).GrantedUnheard,
 	},
 	{
@@ -101,7 +101,7 @@ var Defects = []defect.Defect{
 		Story:   "Since 4.7.0 a tryLock that gets no answer in time answers false in place of an error, although the outcome is unknown: the lock may be held, for nobody, until its lease ends. The release is to blame for saying more than it knows.",
 		Issues:  []int{7223, 7224},
 		Judges:  append([]string{model.JudgeLease, model.JudgeMutualExclusion, model.JudgeFIFO}, onServer...),
-		Applies: of(since("4.7.0")),
+		Applies: locks(since("4.7.0")),
 		Cause:   unansweredTry,
 	},
 	{
@@ -111,7 +111,7 @@ var Defects = []defect.Defect{
 		Row:     "interrupted-lock-returns-unlocked",
 		Issues:  []int{1593},
 		Judges:  append([]string{model.JudgeMutualExclusion, model.JudgeLease, model.JudgeFIFO}, onServer...),
-		Applies: of(upTo("3.10.5")),
+		Applies: locks(upTo("3.10.5")),
 		Cause:   returnedUnlocked,
 	},
 	{
@@ -121,7 +121,7 @@ var Defects = []defect.Defect{
 		Row:     "interrupted-trylock-renewed-forever",
 		Issues:  []int{2714, 4368},
 		Judges:  []string{model.JudgeLease, model.JudgeLiveness},
-		Applies: of(since("3.8.1")),
+		Applies: locks(since("3.8.1")),
 		Cause:   unless(unrenewed, interruptedGrant),
 	},
 	{
@@ -129,7 +129,7 @@ var Defects = []defect.Defect{
 		Title:   "a try is told that the lock is held while it is for a grant that is given back, since no replica had it in time",
 		Story:   "While a client waits for replicas, the lock is held on the server, and a try of another is told so. Then the grant is given back, and nobody is ever told that he had the lock: the try was refused for nothing. The releases that give back are to blame, where replicas lag.",
 		Judges:  []string{model.JudgeLinearizable},
-		Applies: of(replicated, since("3.20.0")),
+		Applies: locks(replicated, since("3.20.0")),
 		Cause:   toldOfGivenBack,
 	},
 
@@ -141,7 +141,7 @@ var Defects = []defect.Defect{
 		Row:     "failed-unlock-renewed-forever",
 		Issues:  []int{1602},
 		Judges:  []string{model.JudgeLease, model.JudgeLiveness},
-		Applies: of(upTo("3.8.0")),
+		Applies: locks(upTo("3.8.0")),
 		Cause:   unless(unrenewed, unlocked(defect.UnlockFailed, model.Failed, model.Unknown, model.NotHeld)),
 	},
 	{
@@ -149,7 +149,7 @@ var Defects = []defect.Defect{
 		Title:   "an unlock that is interrupted goes on, and the renewal goes on until it is answered",
 		Story:   "A thread is interrupted while its unlock is under way, and told that the outcome is unknown. The renewal is cancelled by the answer to the unlock, and not by the call: until it comes, or the client has given up sending it again, the watchdog renews a hold that its owner has given up. The release is to blame.",
 		Judges:  []string{model.JudgeLease},
-		Applies: of(since("3.8.1")),
+		Applies: locks(since("3.8.1")),
 		Cause:   only(lateRenewal, endlessUnlock),
 	},
 	{
@@ -157,7 +157,7 @@ var Defects = []defect.Defect{
 		Title:   "the level that an acquire of unknown outcome leaves is renewed for ever: only the release of the last level ends the renewal",
 		Story:   "An acquire whose outcome the caller never learned has added a level. The unlocks that the caller knows of leave one, and the watchdog goes on renewing it. The release is to blame: it ends the renewal by what the server counts and not by what the caller holds.",
 		Judges:  []string{model.JudgeLease},
-		Applies: of(upTo("3.10.4")),
+		Applies: locks(upTo("3.10.4")),
 		Cause:   only(lateRenewal, unknownLevel),
 	},
 	{
@@ -165,7 +165,7 @@ var Defects = []defect.Defect{
 		Title:   "a level with a lease is renewed when one without was entered above it and released: only the release of the last level ends the renewal",
 		Story:   "A thread enters with a lease and again without one, and unlocks once. What is left is the level with the lease, which the caller may well leave to end by itself; but the renewal that the other level began goes on, and others wait as long as the process lives. The release is to blame, where leases are mixed.",
 		Judges:  []string{model.JudgeLiveness},
-		Applies: of(upTo("3.10.4")),
+		Applies: locks(upTo("3.10.4")),
 		Cause:   renewedRest,
 	},
 	{
@@ -173,7 +173,7 @@ var Defects = []defect.Defect{
 		Title:   "a renewal under way when the unlock is answered sets the timer again",
 		Story:   "The unlock cancels the timer while a renewal is on its way; its answer sets the timer again, and a lock that nobody holds is renewed if somebody of that name takes it. Where the thread has locked again before the answer, there are two timers then, of which its unlock ends one. The release is to blame.",
 		Judges:  []string{model.JudgeLease},
-		Applies: of(upTo("3.10.4")),
+		Applies: locks(upTo("3.10.4")),
 		Cause:   only(lateRenewal, renewedAcrossUnlock),
 	},
 	{
@@ -181,7 +181,7 @@ var Defects = []defect.Defect{
 		Title:   "a renewal that found nothing is answered when a thread of its client has locked again, and the timer of the new hold is forgotten, which no unlock ends then",
 		Story:   "The answer to a renewal forgets whichever timer of the lock there is. One that finds the hold gone, and is answered when the thread, or another of its client, has locked anew, forgets the timer of that hold, which runs all the same: the unlock finds none to end, or ends one that entering again has set. The release is to blame: an answer is taken for whatever hold is there when it comes.",
 		Judges:  []string{model.JudgeLease},
-		Applies: of(upTo("3.10.4")),
+		Applies: locks(upTo("3.10.4")),
 		Cause:   only(lateRenewal, forgotTimer),
 	},
 	{
@@ -190,7 +190,7 @@ var Defects = []defect.Defect{
 		Story:   "An unlock that is refused because the hold was lost does not cancel the renewal, which goes on asking and renews the thread's next hold with the old timer. The release is to blame.",
 		Issues:  []int{2515},
 		Judges:  []string{model.JudgeLease},
-		Applies: of(since("3.10.5"), upTo("3.12.0")),
+		Applies: locks(since("3.10.5"), upTo("3.12.0")),
 		Cause:   only(renewedTooLong, unlocked(defect.UnlockFoundNone, model.NotHeld)),
 	},
 	{
@@ -198,7 +198,7 @@ var Defects = []defect.Defect{
 		Title:   "an unlock that failed stops the renewal although the hold stays (since 3.8.1)",
 		Story:   "An unlock fails before it reached the server, or its error says so; the hold stays, but its renewal was cancelled, and the lock is lost one lease later while the owner may still work. The mirror of 1602, made by its fix: the release is to blame, and a caller who works on after a failed unlock.",
 		Judges:  onHold,
-		Applies: of(since("3.8.1")),
+		Applies: locks(since("3.8.1")),
 		Cause:   only((*defect.Case).LeaseEnded, stoppedByFailedUnlock),
 	},
 	{
@@ -206,7 +206,7 @@ var Defects = []defect.Defect{
 		Title:   "a force_unlock ends the renewal of its client's hold before it is sent, and the hold stays when it fails",
 		Story:   "The first thing that a force unlock does is to cancel the renewal of the lock in its own client. When its command is lost, the hold stays and is renewed no longer: it ends with its lease while its owner works. The release is to blame, and whoever forces open what another thread of the same process holds.",
 		Judges:  onHold,
-		Applies: of(),
+		Applies: locks(),
 		Cause:   only((*defect.Case).LeaseEnded, forcedInVain),
 	},
 	{
@@ -216,7 +216,7 @@ var Defects = []defect.Defect{
 		Row:     "one-failed-renewal-ends-it",
 		Issues:  []int{5698},
 		Judges:  onHold,
-		Applies: of(upTo("3.43.0")),
+		Applies: locks(upTo("3.43.0")),
 		Cause:   only((*defect.Case).LeaseEnded, renewalFailed),
 	},
 	{
@@ -224,7 +224,7 @@ var Defects = []defect.Defect{
 		Title:   "no renewal is sent before the one before has its answer, so that a lost one costs the response timeout, which a short watchdog timeout does not outlast",
 		Story:   "The watchdog sends no renewal while one is under way. When its message is lost the client waits for the response timeout, and with a watchdog timeout of a few seconds the hold is over by then. The release is to blame, and whoever sets a watchdog timeout that is not several response timeouts long.",
 		Judges:  onHold,
-		Applies: of(),
+		Applies: locks(),
 		Cause:   only((*defect.Case).LeaseEnded, renewalPending),
 	},
 	{
@@ -232,7 +232,7 @@ var Defects = []defect.Defect{
 		Title:   "an unlock that is answered when another thread of its client has got the lock ends the renewal of that hold: a client has one timer a lock",
 		Story:   "A thread unlocks, its own hold or a lock that is free, which the earliest of these releases answer with success too. Before the answer comes another thread of the client has got the lock, and the answer cancels the one timer that the client has for that lock: the new hold is not renewed, ends with its lease, and a third thread enters beside its owner. The releases are to blame; it needs nothing but two threads of one process that use one lock and an unlock that is answered a little late.",
 		Judges:  onHold,
-		Applies: of(upTo("3.10.4")),
+		Applies: locks(upTo("3.10.4")),
 		Cause:   only((*defect.Case).LeaseEnded, stoppedByAnother),
 	},
 	{
@@ -242,7 +242,7 @@ var Defects = []defect.Defect{
 		Row:     "key-removed-then-never-renewed",
 		Issues:  []int{3194, 3712},
 		Judges:  onHold,
-		Applies: of(since("3.10.7"), upTo("3.16.0")),
+		Applies: locks(since("3.10.7"), upTo("3.16.0")),
 		Cause:   only((*defect.Case).LeaseEnded, neverRenewed),
 	},
 	{
@@ -250,7 +250,7 @@ var Defects = []defect.Defect{
 		Title:   "an attempt on a lock object, a failed one too, changes the lease and the period of the renewals of the hold that it waits for (up to 3.12.4)",
 		Story:   "The lock object keeps the lease of its last attempt, whosever it was and whatever came of it, and the watchdog's renewals take lease and period from there. A thread holds, another of its client asks with a lease of a second: the next renewal asks for a second only, and the one after it comes too late, or the hold gets longer than anybody asked. The releases are to blame, where threads share a lock object and leases are mixed.",
 		Judges:  append([]string{model.JudgeTraffic}, onHold...),
-		Applies: of(upTo("3.12.4")),
+		Applies: locks(upTo("3.12.4")),
 		Cause:   renewedOtherwise,
 	},
 	{
@@ -258,7 +258,7 @@ var Defects = []defect.Defect{
 		Title:   "a re-entered hold leaves its thread in the watchdog's queue after the last unlock (3.37.0 to 3.43.0)",
 		Story:   "Each entry queues the thread once more with the watchdog, and the last unlock takes it out once. The rest keeps asking for a hold that is over. The release is to blame.",
 		Judges:  []string{model.JudgeLease, model.JudgeLiveness},
-		Applies: of(since("3.37.0"), upTo("3.43.0")),
+		Applies: locks(since("3.37.0"), upTo("3.43.0")),
 		Cause:   unless(unrenewed, reenteredLeft),
 	},
 	{
@@ -266,7 +266,7 @@ var Defects = []defect.Defect{
 		Title:   "a renewal that was lost, late or could not leave, or had to ask for replicas first, is sent, or arrives, when the lock was unlocked meanwhile",
 		Story:   "A renewal is under way, or waits to be sent again, when its lock is unlocked, and reaches the server after that. It finds nothing, or the thread's next hold, which it may give another lease. All releases do so; it is harmless but where the next hold has a shorter lease of its own.",
 		Judges:  []string{model.JudgeLease, model.JudgeLiveness},
-		Applies: of(),
+		Applies: locks(),
 		Cause:   unless(unrenewed, renewalUnderWay),
 	},
 	{
@@ -275,7 +275,7 @@ var Defects = []defect.Defect{
 		Story:   "The lock object keeps the lease of an earlier call; a later lock without one starts with that, and so does the hold at an unlock that leaves levels. A short one is over before the watchdog's first renewal. The release is to blame, where a lock object is used with and without leases.",
 		Issues:  []int{4818},
 		Judges:  onHold,
-		Applies: of(since("3.15.0")),
+		Applies: locks(since("3.15.0")),
 		Cause:   only((*defect.Case).LeaseEnded, startedShort),
 	},
 	{
@@ -283,7 +283,7 @@ var Defects = []defect.Defect{
 		Title:   "entering again with a lease gives the whole hold that lease, and a level without lease ends with it",
 		Story:   "A thread that holds under the watchdog enters again with a short lease: the key has one time to live, so the outer level ends with the inner one's lease. By the form of data, in all releases; the caller mixes leases.",
 		Judges:  onHold,
-		Applies: of(),
+		Applies: locks(),
 		Cause:   only((*defect.Case).LeaseEnded, shortenedItself),
 	},
 	{
@@ -293,7 +293,7 @@ var Defects = []defect.Defect{
 		Row:     "partial-unlock-stretches-the-lease",
 		Issues:  []int{5623},
 		Judges:  []string{model.JudgeLease},
-		Applies: of(since("3.15.2"), upTo("3.23.5")),
+		Applies: locks(since("3.15.2"), upTo("3.23.5")),
 		Cause:   only(longLease, unlocked(defect.UnlockLeft, model.StillHeld, model.Released)),
 	},
 	{
@@ -301,7 +301,7 @@ var Defects = []defect.Defect{
 		Title:   "an unlock that leaves levels gives the hold the lease that its lock object keeps: the watchdog's, where the object is another one or was released meanwhile",
 		Story:   "An unlock that leaves levels starts the lease anew, with what the lock object at hand keeps. Through another object of the same name, or after a release by another thread of the process, that is the watchdog's lease: a hold with a short lease lasts longer than granted, and one with a long lease is over before its time. In all releases; a relative of 5623.",
 		Judges:  []string{model.JudgeLease, model.JudgeLiveness, model.JudgeMutualExclusion},
-		Applies: of(),
+		Applies: locks(),
 		Cause:   stretchedByUnlock,
 	},
 	{
@@ -309,7 +309,7 @@ var Defects = []defect.Defect{
 		Title:   "an unlock that found nothing takes one level off the watchdog, which goes on renewing what was entered more than once",
 		Story:   "The hold was lost, the unlock is refused, and takes one level off the watchdog's count, which had more: the watchdog goes on for a hold that is over. The release is to blame.",
 		Judges:  []string{model.JudgeLease},
-		Applies: of(since("3.12.1")),
+		Applies: locks(since("3.12.1")),
 		Cause:   only(lateRenewal, foundNone),
 	},
 	{
@@ -317,7 +317,7 @@ var Defects = []defect.Defect{
 		Title:   "a hold that others ended leaves its levels with the watchdog, which renews the thread's next hold, whatever its lease, and when it is given up",
 		Story:   "A force unlock or an operator ended a hold of several levels, of which the watchdog keeps count. The thread's next hold is renewed although it has a lease of its own, and the renewals go on when it was given up. The release is to blame.",
 		Judges:  []string{model.JudgeLease},
-		Applies: of(since("3.10.5")),
+		Applies: locks(since("3.10.5")),
 		Cause:   only(renewedTooLong, lostLevels),
 	},
 	{
@@ -325,7 +325,7 @@ var Defects = []defect.Defect{
 		Title:   "a hold that others ended leaves its timer, which renews the thread's next hold, whatever its lease",
 		Story:   "A force unlock or an operator ended a hold. The timer of its renewals, one for a lock and a client, hears of that with the next renewal only; when the thread has locked again by then, with a lease of its own, that hold is renewed and does not end. The release is to blame: a timer is of a name, and not of a hold.",
 		Judges:  []string{model.JudgeLease},
-		Applies: of(upTo("3.10.4")),
+		Applies: locks(upTo("3.10.4")),
 		Cause:   only(longLease, lostLevels),
 	},
 	{
@@ -333,7 +333,7 @@ var Defects = []defect.Defect{
 		Title:   "the watchdog asks for the first thread of a client only: one whose hold others had ended keeps it from renewing the next",
 		Story:   "Of a client's threads that hold or held a lock the watchdog asks for the first. When that one's hold was ended by others, the answer is no, and the next thread's hold, which is real, goes without its renewal. The release is to blame.",
 		Judges:  onHold,
-		Applies: of(),
+		Applies: locks(),
 		Cause:   only((*defect.Case).LeaseEnded, renewedForAnother),
 	},
 	{
@@ -341,7 +341,7 @@ var Defects = []defect.Defect{
 		Title:   "a renewal that found nothing is answered when the thread has locked again, and ends the renewal of the new hold",
 		Story:   "A renewal finds the hold gone; before its answer comes the thread has locked anew. The answer ends the renewal of the new hold, which is over one lease later while its owner works. The release is to blame: an answer is taken for whatever hold is there when it comes.",
 		Judges:  onHold,
-		Applies: of(),
+		Applies: locks(),
 		Cause:   only((*defect.Case).LeaseEnded, toldOfLastHold),
 	},
 	{
@@ -349,7 +349,7 @@ var Defects = []defect.Defect{
 		Title:   "an unlock of a level with a lease takes a level off the watchdog, which renews the levels without one no longer",
 		Story:   "A thread enters without a lease and again with one, and unlocks once. The watchdog counted one level, and that is gone now: the hold that is left is not renewed. The release is to blame, where leases are mixed.",
 		Judges:  onHold,
-		Applies: of(since("3.10.5")),
+		Applies: locks(since("3.10.5")),
 		Cause:   only((*defect.Case).LeaseEnded, countedOut),
 	},
 	{
@@ -358,7 +358,7 @@ var Defects = []defect.Defect{
 		Story:   "The lock object keeps the lease of an earlier call, and a later one without a lease is granted that: a crash then blocks the others for that lease, and not for the watchdog's. The release is to blame, where a lock object is used with and without leases.",
 		Issues:  []int{4818},
 		Judges:  []string{model.JudgeLease},
-		Applies: of(),
+		Applies: locks(),
 		Cause:   only(longLease, startedLong),
 	},
 
@@ -368,7 +368,7 @@ var Defects = []defect.Defect{
 		Title:   "a waiter asks for nothing until its subscription is confirmed, however free the lock is",
 		Story:   "The answer to a SUBSCRIBE is late or lost. The waiter waits for it and does not look at the lock meanwhile, which may have been given up at once: for 7.5 s, or in a timed try until its time is over, and in 3.21.3 for the response timeout at most. The release is to blame: it could ask again without a subscription.",
 		Judges:  []string{model.JudgeLiveness},
-		Applies: of(),
+		Applies: locks(),
 		Cause:   unconfirmed,
 	},
 	{
@@ -376,7 +376,7 @@ var Defects = []defect.Defect{
 		Title:   "a tryLock whose subscription is not confirmed in the response timeout leaves the queue and answers false before its time is over",
 		Story:   "The answer to a SUBSCRIBE is late or lost, and the client gives it up after its response timeout. A tryLock that waits for it leaves the queue then and answers false, although its time is not over: whoever came later gets the lock before it. The release is to blame: it could wait on without a subscription.",
 		Judges:  []string{model.JudgeFIFO},
-		Applies: of(since("3.21.3")),
+		Applies: locks(since("3.21.3")),
 		Cause:   unsubscribedTry,
 	},
 	{
@@ -384,7 +384,7 @@ var Defects = []defect.Defect{
 		Title:   "an interrupt of a lock() that takes none makes it sleep its whole time anew, past the end of the hold",
 		Story:   "A thread waits in lock(), which takes no interrupts, and is interrupted. It swallows that, and begins the sleep that it was in once more, with the whole time that it was told before: the hold ends meanwhile, and the waiter, and on the fair lock those behind it, wait for the rest. The release is to blame.",
 		Judges:  []string{model.JudgeLiveness},
-		Applies: of(since("3.10.6")),
+		Applies: locks(since("3.10.6")),
 		Cause:   interruptedAsleep,
 	},
 	{
@@ -392,7 +392,7 @@ var Defects = []defect.Defect{
 		Title:   "a waiter hears how long to wait when replicas have answered, up to a second later, and sleeps so long from then on",
 		Story:   "WAIT follows the script that tells a waiter how long the present hold has to live. The client takes both answers together, up to a second later when replicas are behind, and sleeps the whole time from then on: the lock is free meanwhile, and the end of a lease wakes nobody. The release is to blame, where replicas lag.",
 		Judges:  []string{model.JudgeLiveness},
-		Applies: of(replicated, since("3.13.0")),
+		Applies: locks(replicated, since("3.13.0")),
 		Cause:   sleepsLate,
 	},
 	{
@@ -400,7 +400,7 @@ var Defects = []defect.Defect{
 		Title:   "a waiter sleeps on the time to live that it was told, although that hold was given up or its lease cut short: an unlock wakes one thread of a client, and the end of a lease nobody",
 		Story:   "A waiter sleeps for the time to live that its last try was told. An unlock wakes one waiter of each client, and a lease that ends wakes none, so that the lock can be free and the waiter asleep until that time is over. In all releases; it ends by itself.",
 		Judges:  []string{model.JudgeLiveness},
-		Applies: of(plain),
+		Applies: locks(plain),
 		Cause:   sleepsOn,
 	},
 
@@ -410,7 +410,7 @@ var Defects = []defect.Defect{
 		Title:   "a grant that no replica had in time is given back, and its caller has no place in the queue until it asks again",
 		Story:   "A replica is behind, so that WAIT counts none; the client gives the grant back and asks again later. A grant takes its thread out of the queue, and giving it back puts it nowhere: who came later goes first. The releases that give back are to blame; the caller waits on, and does not know that it has lost its place.",
 		Judges:  []string{model.JudgeFIFO, model.JudgeLinearizable},
-		Applies: of(fair, replicated, since("3.20.0")),
+		Applies: locks(fair, replicated, since("3.20.0")),
 		Cause:   gaveBack,
 	},
 	{
@@ -418,7 +418,7 @@ var Defects = []defect.Defect{
 		Title:   "lock() that ends with an error keeps its place in the queue, and its thread comes back to it (acquireFailed is not called)",
 		Story:   "A lock() of the fair lock ends with an error, and does not leave the queue as a tryLock does. Its place stands in the way of others until its deadline, and the thread finds it again when it comes back. The release is to blame.",
 		Judges:  []string{model.JudgeFIFO, model.JudgeLinearizable, model.JudgeLiveness, model.JudgeTidy},
-		Applies: of(fair),
+		Applies: locks(fair),
 		Cause:   keptPlace,
 	},
 	{
@@ -427,7 +427,7 @@ var Defects = []defect.Defect{
 		Story:   "A call of the fair lock gives up without an answer and leaves the queue; its acquire reaches the server after that, and queues a thread that no longer waits. Others wait for its deadline. The release is to blame, which names a place by owner and not by call.",
 		Row:     "fair-ghost-after-reply-timeout",
 		Judges:  []string{model.JudgeFIFO, model.JudgeLinearizable, model.JudgeLiveness, model.JudgeTidy},
-		Applies: of(fair),
+		Applies: locks(fair),
 		Cause:   queuedLate,
 	},
 	{
@@ -435,7 +435,7 @@ var Defects = []defect.Defect{
 		Title:   "an acquire that arrives when its lock() has ended with an error takes the turn of its thread, and the place of the call that waits by then",
 		Story:   "A lock() of the fair lock ends with an error, since its acquire is late; its thread calls again and waits in its turn. Then the late acquire arrives, finds its owner at the head of a free lock and takes it, and the place with it, for a call that is over. Who waits in the second call has a hold that it does not know of, and when that ends, those who came later go first. The release is to blame, which names holds and places by owner and not by call.",
 		Judges:  []string{model.JudgeFIFO, model.JudgeLinearizable},
-		Applies: of(fair),
+		Applies: locks(fair),
 		Cause:   tookItsOwnTurn,
 	},
 	{
@@ -445,7 +445,7 @@ var Defects = []defect.Defect{
 		Row:     "fair-waiter-without-score",
 		Issues:  []int{4153, 5989},
 		Judges:  []string{model.JudgeLiveness, model.JudgeTidy},
-		Applies: of(fair, since("3.31.0")),
+		Applies: locks(fair, since("3.31.0")),
 		Cause:   unscored,
 	},
 	{
@@ -453,7 +453,7 @@ var Defects = []defect.Defect{
 		Title:   "who has a deadline and no place in the queue is not queued again, and no unlock wakes it",
 		Story:   "The queue was removed and the set of deadlines stayed, so that waiters have a deadline and no place. The script that finds a deadline queues nobody, so they stay without; an unlock finds no head to wake, and they sleep on what they were told. The mirror of the waiter without a score: the release is to blame, which keeps one truth under two keys.",
 		Judges:  []string{model.JudgeLiveness},
-		Applies: of(fair),
+		Applies: locks(fair),
 		Cause:   unplaced,
 	},
 	{
@@ -463,7 +463,7 @@ var Defects = []defect.Defect{
 		Row:     "fair-third-waiter-shares-deadline",
 		Issues:  []int{2099},
 		Judges:  []string{model.JudgeLiveness},
-		Applies: of(fair, upTo("3.11.0")),
+		Applies: locks(fair, upTo("3.11.0")),
 		Cause:   deadHead,
 	},
 	{
@@ -471,7 +471,7 @@ var Defects = []defect.Defect{
 		Title:   "a dead waiter's place is kept for the time to live that the hold had when it came, however soon that was given up, and for its wait besides",
 		Story:   "A waiter's deadline is the hold's time to live when it came, and its wait. It dies, the hold is given up at once, and those behind it wait for a deadline that counts with a hold which is over. The release is to blame; nothing takes the rest of a hold off the deadlines when it ends.",
 		Judges:  []string{model.JudgeLiveness},
-		Applies: of(fair, since("3.11.1")),
+		Applies: locks(fair, since("3.11.1")),
 		Cause:   deadHead,
 	},
 	{
@@ -481,7 +481,7 @@ var Defects = []defect.Defect{
 		Row:     "fair-head-sleeps-past-expiry",
 		Issues:  []int{4705},
 		Judges:  []string{model.JudgeLiveness},
-		Applies: of(fair, upTo("3.31.0")),
+		Applies: locks(fair, upTo("3.31.0")),
 		Cause:   sleepsOnDeadline,
 	},
 	{
@@ -489,7 +489,7 @@ var Defects = []defect.Defect{
 		Title:   "a waiter that was thrown out of the queue and queues again is told the deadline of the one before it, and sleeps so long, past the end of the hold",
 		Story:   "A waiter lost its place, asks, and is queued again at the end, with the deadline of the one before it as its answer. It sleeps until then, though the lock may be free much earlier and unlocks wake the head only. The release is to blame.",
 		Judges:  []string{model.JudgeLiveness},
-		Applies: of(fair, since("3.31.1")),
+		Applies: locks(fair, since("3.31.1")),
 		Cause:   sleepsOnDeadline,
 	},
 	{
@@ -499,7 +499,7 @@ var Defects = []defect.Defect{
 		Row:     "fair-trylock-unit-mismatch",
 		Issues:  []int{4743},
 		Judges:  []string{model.JudgeFIFO, model.JudgeLinearizable},
-		Applies: of(fair, since("3.21.3")),
+		Applies: locks(fair, since("3.21.3")),
 		Cause:   evictedByUnit,
 	},
 	{
@@ -507,7 +507,7 @@ var Defects = []defect.Defect{
 		Title:   "a waiter whose deadline is nearer than its wait is told a negative time and sleeps without bound",
 		Story:   "The queueing script answers the deadline less the wait less the time now, which is negative for one who asks a little early; the client takes a negative time for no bound and sleeps until a message comes. The release is to blame.",
 		Judges:  []string{model.JudgeLiveness, model.JudgeFIFO, model.JudgeLinearizable},
-		Applies: of(fair, since("3.11.1"), upTo("3.31.0")),
+		Applies: locks(fair, since("3.11.1"), upTo("3.31.0")),
 		Cause:   sleepsForever,
 	},
 	{
@@ -515,7 +515,7 @@ var Defects = []defect.Defect{
 		Title:   "a waiter sleeps on what it was told before others acquired, which took their waits off its deadline, and is thrown out of the queue",
 		Story:   "Every acquire takes its wait off the deadlines behind it, while the waiters sleep on what they were told before. One that sleeps past its new deadline is taken for dead and thrown out; it comes back at the end of the queue. The release is to blame.",
 		Judges:  []string{model.JudgeFIFO, model.JudgeLinearizable},
-		Applies: of(fair, since("3.11.1"), upTo("3.31.0")),
+		Applies: locks(fair, since("3.11.1"), upTo("3.31.0")),
 		Cause:   evictedAsleep,
 	},
 	{
@@ -524,7 +524,7 @@ var Defects = []defect.Defect{
 		Story:   "All waiters behind the first share one deadline, and each that leaves the head of the queue takes its whole wait off it. After two have left the deadline of the rest is past, while they sleep on what they were told before: they are taken for dead, and come back behind those who came later. The release is to blame.",
 		Issues:  []int{1104, 2099},
 		Judges:  []string{model.JudgeFIFO, model.JudgeLinearizable},
-		Applies: of(fair, since("3.5.5"), upTo("3.11.0")),
+		Applies: locks(fair, since("3.5.5"), upTo("3.11.0")),
 		Cause:   evictedAsleep,
 	},
 	{
@@ -532,7 +532,7 @@ var Defects = []defect.Defect{
 		Title:   "a waiter sleeps on what it was told past its own deadline, where a hold outlasts the wait of its place, and is thrown out of the queue",
 		Story:   "A waiter is told the time to live of the hold, which is longer than the wait that its place is kept for. It sleeps past its deadline, is taken for dead, and loses its place to who came later. The release is to blame.",
 		Judges:  []string{model.JudgeFIFO, model.JudgeLinearizable},
-		Applies: of(fair, since("3.31.1")),
+		Applies: locks(fair, since("3.31.1")),
 		Cause:   evictedAsleep,
 	},
 	{
@@ -540,7 +540,7 @@ var Defects = []defect.Defect{
 		Title:   "a waiter is thrown out of the queue while its client waits to send again what it had no answer to in time",
 		Story:   "The answer to a waiter's acquire comes later than the response timeout, because the way there and back is longer. The client has stopped listening and sends it again after a delay, and meanwhile the waiter's deadline passes: the next one that asks throws it out and goes first. The release is to blame, and a response timeout that is shorter than a round trip.",
 		Judges:  []string{model.JudgeFIFO, model.JudgeLinearizable},
-		Applies: of(fair, sendsAgain),
+		Applies: locks(fair, sendsAgain),
 		Cause:   evictedUnanswered,
 	},
 	{
@@ -548,7 +548,7 @@ var Defects = []defect.Defect{
 		Title:   "who stands first in the queue waits to send again what its client had no answer to in time, and holds up those behind it",
 		Story:   "The answer to an acquire comes later than the response timeout, because a message or the replicas are slow. The client has stopped listening, and sends it again after a delay; its place at the head of the queue stays, and the lock is free meanwhile. The release is to blame, and a response timeout that is shorter than a round trip and the wait for replicas.",
 		Judges:  []string{model.JudgeLiveness},
-		Applies: of(fair, sendsAgain),
+		Applies: locks(fair, sendsAgain),
 		Cause:   frontSendsAgain,
 	},
 	{
@@ -556,7 +556,7 @@ var Defects = []defect.Defect{
 		Title:   "a waiter that was thrown out of the queue while it slept is woken by no unlock, and sleeps on what it was told",
 		Story:   "A waiter lost its place while it slept; unlocks publish to the head's own channel, so none reaches it, and with nobody else in the queue the lock is free while it sleeps. It ends with what it was told. The release is to blame.",
 		Judges:  []string{model.JudgeLiveness},
-		Applies: of(fair),
+		Applies: locks(fair),
 		Cause:   sleepsUnqueued,
 	},
 	{
@@ -564,7 +564,7 @@ var Defects = []defect.Defect{
 		Title:   "behind a dead waiter of a free lock the next one is told to wait 0 ms, and asks again at once, until that one's deadline (since 3.32.0)",
 		Story:   "The lock is free and a dead waiter is first in the queue. The next one is told the hold's time to live, of which there is none, so it asks again at once, some hundred times a second, until the dead one's deadline. The release is to blame.",
 		Judges:  []string{model.JudgeTraffic},
-		Applies: of(fair, since("3.32.0")),
+		Applies: locks(fair, since("3.32.0")),
 		Cause:   toldNothing,
 	},
 	{
@@ -572,7 +572,7 @@ var Defects = []defect.Defect{
 		Title:   "a waiter that asks in the last millisecond of what it waits for is told 0 ms, and asks again at once until that millisecond is over",
 		Story:   "A waiter wakes when a hold, or its own place in the fair queue, has less than a millisecond left. The answer is in whole milliseconds, 0, and a wait of 0 ms is none: it asks again at once, and again, until the millisecond is over. On a network of 20 us that is some thirty commands, on one of 1 ms it is one. The release is to blame, mildly: it ends by itself.",
 		Judges:  []string{model.JudgeTraffic},
-		Applies: of(),
+		Applies: locks(),
 		Cause:   toldZero,
 	},
 	{
@@ -580,7 +580,7 @@ var Defects = []defect.Defect{
 		Title:   "a waiter sleeps on the time to live of a hold that was given up (scenario fair-sleeps-on-an-old-lease)",
 		Story:   "The head was told the time to live of a long hold and sleeps on it. The hold is given up before the head listens, or when another stands first who does not listen any more and leaves, or a short one follows and ends by its lease, of which nobody is told: the lock is free, and the head asleep. In all releases; it ends by itself.",
 		Judges:  []string{model.JudgeLiveness},
-		Applies: of(fair),
+		Applies: locks(fair),
 		Cause:   sleepsOnOldLease,
 	},
 	{
@@ -588,7 +588,7 @@ var Defects = []defect.Defect{
 		Title:   "a timer that was set while the lock object kept a longer lease fires past the end of the hold (up to 3.12.4)",
 		Story:   "An attempt with a lease, a failed one too, leaves that lease in the lock object, and a timer of the watchdog that is set then waits for a third of it. A client has one timer a lock, so that a later hold without a lease, which lasts as long as the watchdog's, may be over before that timer fires. The release is to blame, where leases are mixed.",
 		Judges:  onHold,
-		Applies: of(upTo("3.12.4")),
+		Applies: locks(upTo("3.12.4")),
 		Cause:   only((*defect.Case).LeaseEnded, timerTooLong),
 	},
 }

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"math"
 	"slices"
-	"strings"
 	"time"
 
 	"lockstep/linearizability"
@@ -163,7 +162,7 @@ func (r *run) restored(lock string, settled bool) []linearizability.Op {
 			told = c.By == nil || c.Call() != nil || r.givenUp(c)
 		}
 		if who := c.After.Owner; told && c.Started() && c.By != nil && c.Call() == nil && c.MadeFor(who) {
-			process, thread := splitName(who)
+			process, thread := model.ProcessOf(who), model.NumberOf(who)
 			op := linearizability.Op{Process: process, Thread: thread, Lock: lock, Op: linearizability.OpAcquire, CallNs: c.AtNs, Outcome: model.AnswerUnknown}
 			if settled {
 				at := c.AtNs
@@ -653,7 +652,7 @@ func (r *run) renewals(lock string, settled bool) []linearizability.Op {
 			if l != lock || i >= len(m.Owners) {
 				continue
 			}
-			process, thread := splitName(m.Owners[i])
+			process, thread := model.ProcessOf(m.Owners[i]), model.NumberOf(m.Owners[i])
 			op := linearizability.Op{Process: process, Thread: thread, Lock: lock, Op: linearizability.OpRenew, CallNs: m.AtNs, Outcome: model.AnswerUnknown}
 			known := m.RepliedNs >= 0
 			if m.Executed != nil && r.triedOnly(lock, m.Owners[i], m.Executed.AtNs) {
@@ -721,7 +720,7 @@ func (r *run) prolongedByServers(lock string, settled bool) []linearizability.Op
 		if !r.serversProlonged(c) {
 			continue
 		}
-		process, thread := splitName(c.After.Owner)
+		process, thread := model.ProcessOf(c.After.Owner), model.NumberOf(c.After.Owner)
 		ops = append(ops, r.prolongation(&trace.Call{Event: &model.Event{Process: process, Thread: thread, Lock: lock, AtNs: c.AtNs}}, c, settled))
 	}
 	return ops
@@ -803,12 +802,4 @@ func lastRun(o *trace.Call) *trace.Command {
 func (r *run) sameLease(op *linearizability.Op, lock string, m *trace.Command, settled bool) {
 	now := r.StateAt(lock, m.Executed.AtNs)
 	r.lease(op, &trace.Change{AtNs: m.Executed.AtNs, Before: now, After: now}, settled)
-}
-
-func splitName(who string) (process string, thread int) {
-	process, number, _ := strings.Cut(who, "/")
-	for _, d := range number {
-		thread = thread*10 + int(d-'0')
-	}
-	return process, thread
 }

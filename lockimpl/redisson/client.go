@@ -100,7 +100,7 @@ func NewClient(rdb redis.UniversalClient, cfg Config) *Client {
 		c.attempts = max(0, cfg.RetryAttempts)
 	}
 	if cfg.TimerWheel {
-		c.wheel = newWheel(tickOf(rel.RetryDelay.of(c.attempts, 0, c.env), c.response), c.env)
+		c.wheel = newWheel(tickOf(rel.RetryDelay.draw(c.attempts, 0, c.env), c.response), c.env)
 	}
 	if c.id == "" {
 		c.id = c.env.NewID(0)
@@ -245,7 +245,7 @@ func (c *Client) publishCommand() string {
 
 func (c *Client) latchLife(o lockimpl.Owner) time.Duration {
 	attempts := max(c.attempts, 1)
-	return (c.response + c.rel.RetryDelay.of(attempts, o, c.env)) * time.Duration(attempts)
+	return (c.response + c.rel.RetryDelay.draw(attempts, o, c.env)) * time.Duration(attempts)
 }
 
 // ChannelName is where releases of a lock are published: its own channel, the

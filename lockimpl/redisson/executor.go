@@ -29,8 +29,8 @@ func (r reply) long() (n int64, ok bool) {
 	return n, ok
 }
 
-// of draws the delay before resend number attempt (from 0).
-func (d Delay) of(attempt int, o lockimpl.Owner, env lockimpl.Environment) time.Duration {
+// draw draws the delay before resend number attempt (from 0).
+func (d Delay) draw(attempt int, o lockimpl.Owner, env lockimpl.Environment) time.Duration {
 	if d.Min == 0 {
 		return d.Fixed
 	}
@@ -116,7 +116,7 @@ func (c *Client) execute(ctx context.Context, o lockimpl.Owner, kind ScriptKind,
 		if again == never || again == limited && n >= c.attempts {
 			return reply{err: unknownIf(mayHaveRun, err)}
 		}
-		if !c.sleep(c.wheel.until(delay.of(n, o, c.env))) {
+		if !c.sleep(c.wheel.until(delay.draw(n, o, c.env))) {
 			return reply{err: unknownIf(mayHaveRun, lockimpl.ErrClosed)}
 		}
 	}

@@ -429,7 +429,7 @@ func TestDelays(t *testing.T) {
 		{jitterRetry, 3, time.Second, 2 * time.Second},
 		{jitterRetry, 1000, time.Second, 2 * time.Second}, // no overflow
 	} {
-		same(t, "least delay", c.delay.of(c.attempt, 0, jitter(0)), c.min)
-		same(t, "greatest delay", c.delay.of(c.attempt, 0, jitter(1)), c.max)
+		same(t, "least delay", c.delay.draw(c.attempt, 0, jitter(0)), c.min)
+		same(t, "greatest delay", c.delay.draw(c.attempt, 0, jitter(1)), c.max)
 	}
 }

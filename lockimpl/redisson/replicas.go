@@ -161,7 +161,7 @@ func (l *lock) runSynced(ctx context.Context, s Script, v operands, done func(re
 			}
 			_ = l.run(ctx, l.unlock, undo) // whatever comes of it
 		}
-		if attempt >= l.c.attempts || !l.c.sleep(l.c.rel.RetryDelay.of(attempt, v.owner, l.c.env)) {
+		if attempt >= l.c.attempts || !l.c.sleep(l.c.rel.RetryDelay.draw(attempt, v.owner, l.c.env)) {
 			return r
 		}
 		if v.request != "" && !l.c.rel.RequestKept {

@@ -170,10 +170,5 @@ func Replay(h *sim.Host, r *Recording, sc *scenarios.Scenario, l *subject.Subjec
 // ScenarioName returns the name of the scenario of a recording, even if the scenario
 // itself cannot be read any more.
 func (r *Recording) ScenarioName() string {
-	for _, line := range strings.Split(r.Scenario, "\n") {
-		if name, ok := strings.CutPrefix(line, "name:"); ok {
-			return strings.TrimSpace(name)
-		}
-	}
-	return r.File
+	return cmp.Or(scenarios.NameIn(r.Scenario), r.File)
 }

@@ -34,10 +34,10 @@ func newGuard(name string, client *redisson.Client, key string) (guard, error) {
 	switch name {
 	case "plain":
 		l, err := client.GetLock(key)
-		return locked(l, plainly(l)), err
+		return locked(l, withoutToken(l)), err
 	case "fair":
 		l, err := client.GetFairLock(key)
-		return locked(l, plainly(l)), err
+		return locked(l, withoutToken(l)), err
 	case "fenced":
 		l, err := client.GetFencedLock(key)
 		return locked(l, func(ctx context.Context, o lockimpl.Owner) (int64, error) {
@@ -52,7 +52,7 @@ func unguarded(ctx context.Context, _ lockimpl.Owner, work func(context.Context,
 	return work(context.WithoutCancel(ctx), 0)
 }
 
-func plainly(l lockimpl.Lock) func(context.Context, lockimpl.Owner) (int64, error) {
+func withoutToken(l lockimpl.Lock) func(context.Context, lockimpl.Owner) (int64, error) {
 	return func(ctx context.Context, o lockimpl.Owner) (int64, error) {
 		return 0, l.Lock(ctx, o, lockimpl.LockOptions{Interruptible: true})
 	}

@@ -15,7 +15,8 @@ type Equivalent struct {
 	Why     string
 }
 
-func (e Equivalent) is(script string, m Mutant) bool {
+// matches reports whether the mutant of a script is one of these.
+func (e Equivalent) matches(script string, m Mutant) bool {
 	begins := func(either, text string) bool {
 		return slices.ContainsFunc(strings.Split(either, "|"), func(one string) bool { return strings.HasPrefix(text, one) })
 	}
@@ -51,7 +52,7 @@ func (h *Hunt[C]) Script(name, text string, cases []C, differs func(mutant strin
 			continue
 		}
 		h.mutants++
-		e, step := slices.IndexFunc(h.Equivalents, func(e Equivalent) bool { return e.is(name, m) }), 1
+		e, step := slices.IndexFunc(h.Equivalents, func(e Equivalent) bool { return e.matches(name, m) }), 1
 		if e >= 0 {
 			h.excused[e], step = true, max(h.Every, 1)
 		}

@@ -301,7 +301,7 @@ func (s *Server) Holder(lock string) (owner string, waiting []string) {
 	if state != sql.LockInUse {
 		delete(s.holds, lock)
 	} else if h := s.holds[lock]; h.life != l.number || h.session != id {
-		s.holds[lock] = hold{l.number, id, l.nameOf(id, l.asked.of(id).number)}
+		s.holds[lock] = hold{l.number, id, l.nameOf(id, l.asked.latest(id).number)}
 	}
 	for _, w := range l.asked.waitingFor(lock) {
 		if w.session != id || state != sql.LockInUse {
@@ -390,8 +390,8 @@ func (p *statements) RemoveConnection(id uint32) {
 	p.ProcessList.RemoveConnection(id)
 }
 
-// of returns the last statement of a session.
-func (p *statements) of(session uint32) statement {
+// latest returns the last statement of a session.
+func (p *statements) latest(session uint32) statement {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if s := p.last[session]; s != nil {

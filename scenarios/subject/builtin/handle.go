@@ -60,8 +60,8 @@ func (l handleLock) granted(o lockimpl.Owner, h *reference.Hold) {
 	l.c.held[holdOf{l.Name(), o}] = &handle{Hold: h}
 }
 
-// of returns the handle of a thread, or nil.
-func (l handleLock) of(o lockimpl.Owner) *handle {
+// handle returns the handle of a thread, or nil.
+func (l handleLock) handle(o lockimpl.Owner) *handle {
 	l.c.mu.Lock()
 	defer l.c.mu.Unlock()
 	return l.c.held[holdOf{l.Name(), o}]
@@ -109,7 +109,7 @@ func (l handleLock) try(ctx context.Context, o lockimpl.Owner, opt lockimpl.TryO
 // a careful caller does: the answer to either is the outcome of the call. After an earlier call whose
 // outcome stayed unknown nobody can tell which of the calls gave the hold up.
 func (l handleLock) Unlock(ctx context.Context, o lockimpl.Owner) (lockimpl.Release, error) {
-	h := l.of(o)
+	h := l.handle(o)
 	if h == nil {
 		return 0, fmt.Errorf("%w: the thread has no handle", lockimpl.ErrNotHeld)
 	}
@@ -129,12 +129,12 @@ func (l handleLock) Unlock(ctx context.Context, o lockimpl.Owner) (lockimpl.Rele
 
 // Lost implements lockimpl.Watched. Only the loss of the hold counts.
 func (l handleLock) Lost(o lockimpl.Owner) <-chan struct{} {
-	return lossOf(l.of(o).Context(context.Background()))
+	return lossOf(l.handle(o).Context(context.Background()))
 }
 
 // Token is the fencing token of a thread's hold, for Subject.Token.
 func (l handleLock) Token(o lockimpl.Owner) (int64, error) {
-	h := l.of(o)
+	h := l.handle(o)
 	if h == nil {
 		return 0, lockimpl.ErrNotHeld
 	}
