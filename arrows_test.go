@@ -3,6 +3,8 @@
 package lockstep
 
 import (
+	"encoding/json"
+	"fmt"
 	"go/parser"
 	"go/token"
 	"io/fs"
@@ -201,16 +203,80 @@ func TestTheHouseIsAsTheDesignHasIt(t *testing.T) {
 	}
 }
 
+// locksBuild has the modules that a program builds that imports one of the locks for production.
+func locksBuild() map[string][]string {
+	redis := []string{"github.com/cespare/xxhash/v2", "github.com/redis/go-redis/v9", "go.uber.org/atomic", "golang.org/x/sys"}
+	return map[string][]string{
+		"lockimpl/reference": redis,
+		"lockimpl/redisson":  redis,
+		"lockimpl/otellock":  append([]string{"go.opentelemetry.io/otel", "go.opentelemetry.io/otel/metric"}, redis...),
+	}
+}
+
+// go get of a lock writes the modules that the lock builds into go.mod and go.sum of an empty
+// module, and no others.
+func TestWhatGoGetOfALockWrites(t *testing.T) {
+	module := reflect.TypeFor[room]().PkgPath()
+	here, err := os.Getwd()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range locksBuild() {
+		dir := t.TempDir()
+		text := fmt.Sprintf("module shop\n\ngo 1.26.0\n\nreplace %s => %s\n", module, strconv.Quote(here))
+		if err := os.WriteFile(filepath.Join(dir, "go.mod"), []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		goIn := func(args ...string) string {
+			cmd := exec.Command("go", args...)
+			cmd.Dir = dir
+			cmd.Env = append(os.Environ(), "GOPROXY=off", "GOSUMDB=off", "GOFLAGS=-mod=mod", "GOWORK=off") // all is in the cache already
+			out, err := cmd.CombinedOutput()
+			if err != nil {
+				t.Fatalf("%s: go %s: %v\n%s", name, strings.Join(args, " "), err, out)
+			}
+			return string(out)
+		}
+		goIn("get", module+"/"+name)
+		var asked struct{ Require []struct{ Path string } }
+		if err := json.Unmarshal([]byte(goIn("mod", "edit", "-json")), &asked); err != nil {
+			t.Fatal(err)
+		}
+		var required []string
+		for _, r := range asked.Require {
+			if r.Path != module {
+				required = append(required, r.Path)
+			}
+		}
+		sums, err := os.ReadFile(filepath.Join(dir, "go.sum"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var summed []string
+		for line := range strings.Lines(string(sums)) {
+			summed = append(summed, strings.Fields(line)[0])
+		}
+		slices.Sort(want)
+		for file, got := range map[string][]string{"go.mod": required, "go.sum": summed} {
+			slices.Sort(got)
+			if got = slices.Compact(got); !slices.Equal(got, want) {
+				t.Errorf("go get of %s writes %v into %s, want %v", name, got, file, want)
+			}
+		}
+	}
+}
+
 // A program that imports one of these packages builds the modules in its row, and no others.
 func TestWhatAProgramBuilds(t *testing.T) {
 	module := reflect.TypeFor[room]().PkgPath()
-	redis := []string{"github.com/cespare/xxhash/v2", "github.com/redis/go-redis/v9", "go.uber.org/atomic", "golang.org/x/sys"}
+	rows := locksBuild()
 	for name, want := range map[string][]string{
-		"lockimpl/reference": redis,
-		"lockimpl/otellock":  append([]string{"go.opentelemetry.io/otel", "go.opentelemetry.io/otel/metric"}, redis...),
 		"locktest": {
 			"github.com/anishathalye/porcupine", "github.com/google/renameio/v2", "github.com/spf13/cobra", "github.com/spf13/pflag", "github.com/yuin/goldmark", "go.yaml.in/yaml/v3", "olympos.io/encoding/edn"},
 	} {
+		rows[name] = want
+	}
+	for name, want := range rows {
 		out, err := exec.Command("go", "list", "-deps", "-f", "{{with .Module}}{{.Path}}{{end}}", "./"+name).CombinedOutput()
 		if err != nil {
 			t.Fatalf("%s: %v\n%s", name, err, out)

@@ -121,3 +121,13 @@ func TestTheReadmeIsShort(t *testing.T) {
 		t.Errorf("README.md has %d lines; move what is more than 150 to docs/", lines)
 	}
 }
+
+// The pages that lead to the site give the command that makes a page of each run.
+func TestTheWholeSiteHasItsCommandWhereOneLooks(t *testing.T) {
+	const whole = "`(cd peers && go run ./cmd/simrun site --repository .. ../public)`"
+	for _, page := range []string{"README.md", "docs/README.md", "docs/site.md"} {
+		if !strings.Contains(text(t, page), whole) {
+			t.Errorf("%s does not say %s", page, whole)
+		}
+	}
+}

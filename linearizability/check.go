@@ -45,7 +45,17 @@ type Options struct {
 	// repeats.
 	StepLimit int
 
+	// At writes an instant for people. Nil writes it exactly.
+	At func(ns int64) string
+
 	stretchMin int // operations; 0: stretchMin
+}
+
+func (o Options) at() func(int64) string {
+	if o.At != nil {
+		return o.At
+	}
+	return model.Seconds
 }
 
 // Verdict is what a check found.
@@ -190,7 +200,7 @@ func (h *history) convicted(r *LockResult, c *conflict, exact bool) {
 		}
 	}
 	r.State = "held by " + c.earlier.owner()
-	r.Why = c.why()
+	r.Why = c.why(h.opt.at())
 }
 
 // window returns the instants between which the lease that op starts may end:

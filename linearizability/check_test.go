@@ -613,3 +613,25 @@ func ExampleCheck() {
 	// orders broken
 	// a/1 release (2.104s..2.106s) answered released, but the lock was held by b/1 with count 1
 }
+
+// Whoever checks says how instants are written.
+func TestInstantsAreWrittenAsAsked(t *testing.T) {
+	ret := int64(5_000_123)
+	ops := []Op{
+		{Process: "a", Thread: 1, Lock: "x", Op: OpAcquire, CallNs: 1, ReturnNs: &ret, Outcome: model.AnswerGranted},
+		{Process: "b", Thread: 1, Lock: "x", Op: OpAcquire, CallNs: 7_000_456, ReturnNs: new(int64), Outcome: model.AnswerGranted},
+	}
+	*ops[1].ReturnNs = 8_000_789
+	for _, c := range []struct {
+		at   func(int64) string
+		want string
+	}{
+		{nil, "b/1 acquire (0.007000456s..0.008000789s) answered granted, but a/1 held the lock from 0.005000123s at the latest for good"},
+		{model.At, "b/1 acquire (0.007s..0.008s) answered granted, but a/1 held the lock from 0.005s at the latest for good"},
+	} {
+		r := Check(ops, Options{At: c.at})
+		if len(r.Locks) != 1 || r.Locks[0].Why != c.want {
+			t.Errorf("%+v; want %s", r.Locks, c.want)
+		}
+	}
+}

@@ -9,7 +9,10 @@ import (
 
 // String says what the operation was, when, and what came of it, as the
 // sentences of a finding begin: a/1 release (2.104s..2.106s) answered released.
-func (o Op) String() string {
+func (o Op) String() string { return o.text(model.Seconds) }
+
+// text is String with the instants as at writes them.
+func (o Op) text(at func(int64) string) string {
 	var b strings.Builder
 	switch {
 	case o.Op == OpLost:
@@ -21,11 +24,11 @@ func (o Op) String() string {
 	}
 	switch {
 	case o.Op == OpCrash:
-		fmt.Fprintf(&b, " (%s)", model.Seconds(o.CallNs))
+		fmt.Fprintf(&b, " (%s)", at(o.CallNs))
 	case o.ReturnNs == nil:
-		fmt.Fprintf(&b, " (%s..)", model.Seconds(o.CallNs))
+		fmt.Fprintf(&b, " (%s..)", at(o.CallNs))
 	default:
-		fmt.Fprintf(&b, " (%s..%s)", model.Seconds(o.CallNs), model.Seconds(*o.ReturnNs))
+		fmt.Fprintf(&b, " (%s..%s)", at(o.CallNs), at(*o.ReturnNs))
 	}
 	switch {
 	case o.environment():
@@ -45,6 +48,7 @@ func (o Op) String() string {
 // why says which operation no order can place and what the lock was when it
 // was refused. The state is that of the way that came farthest.
 func (s *search) why(e *entry) string {
+	at := s.history.opt.at()
 	refusal := s.history.spec.Refusal(s.best.state, e.in)
 	if refusal == "" {
 		// The state would allow it, but every order in which it was placed here
@@ -52,9 +56,9 @@ func (s *search) why(e *entry) string {
 		refusal = "no order of the operations before it allows that; in the one that came farthest the lock was " + s.best.state.String()
 	}
 	if e.in.Do == model.DoExpire {
-		return fmt.Sprintf("the lease of %s had to end by %s, but %s", e.op, model.Seconds(e.ret), refusal)
+		return fmt.Sprintf("the lease of %s had to end by %s, but %s", e.op.text(at), at(e.ret), refusal)
 	}
-	return fmt.Sprintf("%s, but %s", e.op, refusal)
+	return fmt.Sprintf("%s, but %s", e.op.text(at), refusal)
 }
 
 func (s *search) whyUndecided() string {
@@ -66,11 +70,11 @@ func (s *search) whyUndecided() string {
 }
 
 // why says which two holds the monitor found at one instant.
-func (c *conflict) why() string {
+func (c *conflict) why(at func(int64) string) string {
 	until := "for good"
 	if c.until != forever {
-		until = "to " + model.Seconds(c.until) + " at the earliest"
+		until = "to " + at(c.until) + " at the earliest"
 	}
 	return fmt.Sprintf("%s, but %s held the lock from %s at the latest %s",
-		c.later, c.earlier.owner(), model.Seconds(c.earlier.ret()), until)
+		c.later.text(at), c.earlier.owner(), at(c.earlier.ret()), until)
 }

@@ -416,7 +416,7 @@ func (n *tally) judge(t *testing.T, ops []Op, specName string) (linearizable boo
 		if c != nil {
 			n.convicted++
 			if want {
-				fail("the monitor convicts a history that is linearizable: %s", c.why())
+				fail("the monitor convicts a history that is linearizable: %s", c.why(model.Seconds))
 			}
 		}
 		if exact {

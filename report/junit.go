@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"io"
 	"strings"
+
+	"lockstep/internal/counted"
 )
 
 // A Case is a run in the form in which it is written for other programs.
@@ -158,7 +160,7 @@ func WriteGitHub(w io.Writer, cases []Case) error {
 			return err
 		}
 	}
-	_, err := fmt.Fprintf(w, "%d runs, %d not as expected\n", len(cases), odd)
+	_, err := fmt.Fprintf(w, "%s, %d not as expected\n", counted.Of(len(cases), "run"), odd)
 	return err
 }
 

@@ -2,6 +2,7 @@ package report
 
 import (
 	"fmt"
+	"lockstep/internal/counted"
 	"lockstep/model"
 	"slices"
 	"strings"
@@ -76,7 +77,7 @@ func Mermaid(r Run) string {
 		fmt.Fprintf(&b, "    participant P%d as %s\n", i, plain(l.Name))
 	}
 	if left > 0 {
-		fmt.Fprintf(&b, "    Note over %s: … %d steps before\n", everybody, left)
+		fmt.Fprintf(&b, "    Note over %s: … %s before\n", everybody, counted.Of(left, "step"))
 	}
 	for _, l := range lines[left:] {
 		fmt.Fprintf(&b, "    %s\n", l.text)

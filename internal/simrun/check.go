@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"lockstep/internal/counted"
 	"lockstep/internal/input"
 	"lockstep/linearizability"
 	"lockstep/linearizability/judges"
@@ -88,13 +89,13 @@ func (a *app) check(files []string, spec string, drift int64, out string, asJSON
 			}
 			continue
 		}
-		fmt.Fprintf(a.out, "%s: %s (%d operations, %s)\n", file, a.paint(o.Verdict, o.Verdict), o.Ops, spec)
+		fmt.Fprintf(a.out, "%s: %s (%s, %s)\n", file, a.paint(o.Verdict, o.Verdict), counted.Of(o.Ops, "operation"), spec)
 		for _, l := range res.Locks {
 			if l.Verdict != linearizability.OK {
 				fmt.Fprint(a.out, wrap(fmt.Sprintf("lock %s: %s", l.Lock, l.Why), "    ", 100))
 				if l.First != nil {
-					fmt.Fprint(a.out, wrap(fmt.Sprintf("line %d is the first that no order can place; %d operations before it can be; the state then: %s",
-						l.First.Line, l.Prefix, l.State), "    ", 100))
+					fmt.Fprint(a.out, wrap(fmt.Sprintf("line %d is the first that no order can place; %s before it can be; the state then: %s",
+						l.First.Line, counted.Of(l.Prefix, "operation"), l.State), "    ", 100))
 				}
 			}
 			if l.Verdict == linearizability.Broken && out != "" {

@@ -660,8 +660,8 @@ func (a *app) tally(o explore.Tally, small []explore.Shrunk, dir string) {
 			cause = ", excused: " + g.Excuse
 		}
 		fmt.Fprintf(a.out, "%s %s at %s, with %s\n", a.paint(word, fmt.Sprintf("%-5s", word)), g.Judge, g.Op, g.FaultWords())
-		fmt.Fprint(a.out, wrap(fmt.Sprintf("%d of %d runs, first seed %d; %d events %s%s",
-			g.Count, o.Runs, g.First.Seed, small[i].Size, small[i].Shrinking(), cause), "    ", 100))
+		fmt.Fprint(a.out, wrap(fmt.Sprintf("%d of %d runs, first seed %d; %s %s%s",
+			g.Count, o.Runs, g.First.Seed, counted.Of(small[i].Size, "event"), small[i].Shrinking(), cause), "    ", 100))
 		fmt.Fprint(a.out, wrap(small[i].Why, "    ", 100))
 		if cause := small[i].CauseText(); cause != "" {
 			fmt.Fprint(a.out, wrap("cause: "+cause, "    ", 100))

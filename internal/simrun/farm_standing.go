@@ -22,6 +22,7 @@ import (
 	"lockstep/explore"
 	"lockstep/explore/draw"
 	"lockstep/explore/spread"
+	"lockstep/internal/counted"
 	"lockstep/internal/input"
 	"lockstep/linearizability/judges"
 	"lockstep/scenarios/subject"
@@ -252,7 +253,7 @@ func (c *canaries) alarm(b *subject.PlantedBug) string {
 	}
 	switch {
 	case s.Missed:
-		return fmt.Sprintf("not found in %d runs", b.Runs)
+		return fmt.Sprintf("not found in %s", counted.Of(b.Runs, "run"))
 	case c.now().Sub(since) > c.every:
 		return fmt.Sprintf("not found for %v", c.every)
 	}
@@ -341,7 +342,7 @@ func (a *app) standing(o farmFlags, given *pflag.FlagSet) (code int, err error) 
 		return 0, err
 	}
 	for _, m := range s.members {
-		fmt.Fprintf(a.out, "%d runs, %d kinds of failures: %s\n", m.row.Runs, len(m.row.Groups), m.row.Command)
+		fmt.Fprintf(a.out, "%s, %s of failure: %s\n", counted.Of(m.row.Runs, "run"), counted.Of(len(m.row.Groups), "kind"), m.row.Command)
 	}
 	if _, alarms := birds.rows(); len(alarms) > 0 {
 		for _, alarm := range alarms {
@@ -456,7 +457,7 @@ func (a *app) look(playing context.Context, b *subject.PlantedBug, birds *canari
 	birds.looked(b, after)
 	page.mu.Unlock()
 	if after == 0 {
-		a.say("simrun: the planted bug %s was not found in %d runs", b.Name, p.Runs)
+		a.say("simrun: the planted bug %s was not found in %s", b.Name, counted.Of(p.Runs, "run"))
 	}
 	return birds.write(o.dir)
 }

@@ -116,9 +116,9 @@ func (a *app) killsInShort(all []killed) {
 			alive = append(alive, k)
 		}
 	}
-	fmt.Fprintf(a.out, "%d of %d planted bugs were found with every seed\n", len(all)-len(alive), len(all))
+	fmt.Fprintf(a.out, "%d of %s found with every seed\n", len(all)-len(alive), counted.Of(len(all), "planted bug"))
 	for _, k := range alive {
-		fmt.Fprintf(a.out, "%s: %s found it with %d of %d seeds\n", k.Bug, k.Judge, len(k.Kills)-k.alive(), len(k.Kills))
+		fmt.Fprintf(a.out, "%s: %s found it with %d of %s\n", k.Bug, k.Judge, len(k.Kills)-k.alive(), counted.Of(len(k.Kills), "seed"))
 	}
 }
 

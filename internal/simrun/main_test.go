@@ -173,7 +173,7 @@ func TestExitCodes(t *testing.T) {
 		{"shrink below a file", []string{"shrink", late, "-o", filepath.Join(file, "x.yaml")}, 64, "", "-o"},
 		{"shrink into nothing", []string{"shrink", late, "-o", ""}, 64, "", "-o needs a file"},
 		{"shrink into itself", []string{"shrink", late, "-o", late}, 64, "", "is the recording itself"},
-		{"linearizable", []string{"check", valid}, 0, "held (1 operations, reentrant)", ""},
+		{"linearizable", []string{"check", valid}, 0, "held (1 operation, reentrant)", ""},
 		{"not linearizable", []string{"check", valid, broken}, 1, "line 2 is the first that no order can place", ""},
 		{"a history that is cut off", []string{"check", cut}, 64, "", "cut.jsonl:2:"},
 		{"an empty history", []string{"check", file}, 64, "", "file:1:1: the history has no call of a thread, so there is nothing to judge"},

@@ -51,7 +51,7 @@ func TestTheSummaryComesFirst(t *testing.T) {
 			t.Errorf("%s --quiet: no %q:\n%s", c.args, c.quiet, quiet.out)
 		}
 	}
-	if a := callOnce(t, "kill", "acquire-without-lease", "--seeds", "1", "--quiet"); a.out != "1 of 1 planted bugs were found with every seed\n" {
+	if a := callOnce(t, "kill", "acquire-without-lease", "--seeds", "1", "--quiet"); a.out != "1 of 1 planted bug found with every seed\n" {
 		t.Errorf("kill --quiet: %s", a.out)
 	}
 }
@@ -104,7 +104,7 @@ func TestAKillThatFailedIsToldInShort(t *testing.T) {
 	var out strings.Builder
 	a := &app{out: &out}
 	a.killsInShort([]killed{{Bug: "found", Kills: killsAfter(3, 4)}, {Bug: "lives", Judge: "lease", Kills: killsAfter(3, 0, 0)}})
-	if want := "1 of 2 planted bugs were found with every seed\nlives: lease found it with 1 of 3 seeds\n"; out.String() != want {
+	if want := "1 of 2 planted bugs found with every seed\nlives: lease found it with 1 of 3 seeds\n"; out.String() != want {
 		t.Errorf("got %s, want %s", out.String(), want)
 	}
 }

@@ -48,9 +48,6 @@ func (a *app) replay(files []string, scenario, asJSON bool) (int, error) {
 	}
 	v, why := a.again(rec, sc, lock)
 	same := why == ""
-	if !same {
-		v.Word, v.AsExpected, v.Why = play.VerdictNondeterministic, false, why
-	}
 	if asJSON {
 		enc := json.NewEncoder(a.out)
 		enc.SetEscapeHTML(false)
@@ -86,15 +83,25 @@ func readRecording(command string, files []string) (*play.Recording, *scenarios.
 	return rec, sc, lock, nil
 }
 
-// again replays a recording. why says how the replay differs from the recording. It is "" if
-// the two are equal.
+// again replays a recording. why says how the replay differs from the recording, and so does the
+// verdict. It is "" if the two are equal. If a second replay is equal to the first one, the runs
+// repeat, and the code is another than that which was recorded.
 func (a *app) again(rec *play.Recording, sc *scenarios.Scenario, lock *subject.Subject) (v play.Verdict, why string) {
 	v, diverged := play.Replay(a.host, rec, sc, lock)
-	if v.Digest != rec.Digest || diverged != "" {
-		why = fmt.Sprintf("the recording has digest %.12s, the replay %.12s", rec.Digest, v.Digest)
-		if diverged != "" {
-			why += "; " + diverged
-		}
+	if v.Digest == rec.Digest && diverged == "" {
+		return v, ""
 	}
+	why = fmt.Sprintf("the recording has digest %.12s, the replay %.12s", rec.Digest, v.Digest)
+	word := play.VerdictNondeterministic
+	if second, again := play.Replay(a.host, rec, sc, lock); second.Digest == v.Digest && again == diverged {
+		word = play.VerdictUndecided
+		why = fmt.Sprintf("%s changed since it was recorded, or a package that it is built with: two replays agree with each other; %s", lock.Name, why)
+	} else {
+		why += fmt.Sprintf(", and another replay %.12s", second.Digest)
+	}
+	if diverged != "" {
+		why += "; " + diverged
+	}
+	v.Word, v.AsExpected, v.Why = word, false, why
 	return v, why
 }

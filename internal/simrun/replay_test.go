@@ -1,14 +1,70 @@
 package simrun
 
 import (
+	"encoding/json"
 	"fmt"
 	"os"
 	"strings"
 	"testing"
 
+	"lockstep/lockimpl"
 	"lockstep/scenarios"
+	"lockstep/scenarios/subject"
 	"lockstep/sim"
 )
+
+// A replay that differs from its recording tells a lock that changed from one that does not repeat.
+func TestAReplayThatDiffersSaysWhy(t *testing.T) {
+	t.Chdir(t.TempDir())
+	cad, err := subject.Find("setnx-cad")
+	if err != nil {
+		t.Fatal(err)
+	}
+	del, err := subject.Find("setnx-del")
+	if err != nil {
+		t.Fatal(err)
+	}
+	edited, opened, fickle := *cad, 0, false
+	edited.Name, edited.Unlisted = "edited", true
+	open := cad.Open
+	edited.Open = func(p *sim.Process, o subject.Options) (lockimpl.Client, error) {
+		if opened++; fickle && opened > 1 {
+			return del.Open(p, o)
+		}
+		return open(p, o)
+	}
+	subject.Register(&edited)
+	if code, _, stderr := call(t, "run", "pause-past-lease", "--lock", "edited", "--seed", "1", "--out", "r"); code > exitUndecided {
+		t.Fatal(stderr)
+	}
+	const file = "r/pause-past-lease/edited/1.lockstep"
+	for _, c := range []struct {
+		change  func()
+		verdict string
+		says    string // "": it is the same again
+	}{
+		{func() {}, "", ""},
+		{func() { open = del.Open }, "undecided", "edited changed since it was recorded, or a package that it is built with: two replays agree with each other; the recording has digest "},
+		{func() { open, fickle, opened = cad.Open, true, 0 }, "nondeterministic", ", and another replay "},
+	} {
+		c.change()
+		code, out, stderr := call(t, "replay", file, "--json")
+		var o object
+		if err := json.Unmarshal([]byte(out), &o); err != nil {
+			t.Fatal(err, stderr)
+		}
+		if c.says == "" {
+			if code != exitOK {
+				t.Errorf("exit %d: %s", code, out)
+			}
+			continue
+		}
+		why := o.Findings[len(o.Findings)-1].Why
+		if code != exitUndecided || o.Verdict != c.verdict || !strings.Contains(why, c.says) {
+			t.Errorf("exit %d, %s: %s; want %s: %s", code, o.Verdict, why, c.verdict, c.says)
+		}
+	}
+}
 
 // A recording of another world version does not replay, but its scenario is still printed.
 func TestReplayPrintsTheScenario(t *testing.T) {

@@ -96,7 +96,7 @@ func TestReport(t *testing.T) {
 	})
 	t.Run("a folder", func(t *testing.T) {
 		code, out, stderr := call(t, "report", "r")
-		if code != exitOK || out != filepath.FromSlash("r-report/index.html")+", with 1 reports\n" {
+		if code != exitOK || out != filepath.FromSlash("r-report/index.html")+", with 1 report\n" {
 			t.Fatalf("exit %d, %q, %q", code, out, stderr)
 		}
 		if index := read(t, "r-report/index.html"); !strings.Contains(index, `href="./misdelete/setnx-del/1.html"`) || !strings.Contains(index, "9.89ms, at most 2.02s") {
@@ -118,7 +118,7 @@ func TestReport(t *testing.T) {
 		}
 		write(t, "all/kill-table.md", "# Which judge sees what\n| fault | killed |\n|---|---|\n| one | [yes](below/misdelete/setnx-del/1.lockstep) |\n")
 		code, out, stderr := call(t, "report", "all")
-		if code != exitOK || out != filepath.FromSlash("all-report/index.html")+", with 1 reports\n" {
+		if code != exitOK || out != filepath.FromSlash("all-report/index.html")+", with 1 report\n" {
 			t.Fatalf("exit %d, %q, %q", code, out, stderr)
 		}
 		const link = `href="./below/misdelete/setnx-del/1.html"`
@@ -147,7 +147,7 @@ func TestReport(t *testing.T) {
 		}
 		write(t, "foreign/misdelete/setnx-del/1.lockstep", strings.ReplaceAll(read(t, recording), `"lock":"setnx-del"`, `"lock":"a-foreign-lock"`))
 		code, out, stderr := call(t, "report", "foreign", "-o", "foreign-out")
-		if code != exitUndecided || out != filepath.FromSlash("foreign-out/index.html")+", with 0 reports\n" || stderr != "simrun: without a report: 1 recordings of locks that this program does not know\n" {
+		if code != exitUndecided || out != filepath.FromSlash("foreign-out/index.html")+", with 0 reports\n" || stderr != "simrun: without a report: 1 recording of locks that this program does not know\n" {
 			t.Errorf("exit %d, %q, %q", code, out, stderr)
 		}
 	})
@@ -169,7 +169,7 @@ func TestReport(t *testing.T) {
 		{"no runs", []string{recording, "--blame", "--runs", "0"}, "from 1"},
 		{"a folder as text", []string{"r", "--text"}, "are for a recording"},
 		{"a folder without results", []string{"r/misdelete"}, "holds no results"},
-		{"an unknown option", []string{recording, "--html"}, "report knows --blame, --mermaid, --out, --runs, --text"},
+		{"an unknown option", []string{recording, "--html"}, "report knows --blame, --mermaid, --out, --quiet, --runs, --text"},
 	}
 	for _, c := range bad {
 		t.Run(c.rule, func(t *testing.T) {

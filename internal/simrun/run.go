@@ -120,7 +120,7 @@ func (a *app) run(in invocation, o runFlags) (int, error) {
 	part := ""
 	code := exitCode(finished)
 	if ctx.Err() != nil {
-		part = fmt.Sprintf("interrupted after %d of %d runs", runsOf(finished), progress.total)
+		part = fmt.Sprintf("interrupted after %d of %s", runsOf(finished), counted.Of(progress.total, "run"))
 		if code == exitOK {
 			code = exitUndecided
 		}

@@ -12,6 +12,7 @@ import (
 
 	"lockstep/explore/failure"
 	"lockstep/explore/shrink"
+	"lockstep/internal/counted"
 	"lockstep/known"
 	"lockstep/model"
 	"lockstep/scenarios/play"
@@ -83,7 +84,7 @@ func (a *app) shrink(in invocation, out, judge string) (int, error) {
 	for _, p := range phases {
 		fmt.Fprintf(a.out, "%s%-10s %5d runs  %s\n", mark, p.Name, p.Runs, p.Did)
 	}
-	fmt.Fprintf(a.out, "%s%s (%s) in %d runs: %d events, now %d\n", mark, finding.Judge, finding.Class, phases.Runs(), failure.Size(v), failure.Size(small.Verdict))
+	fmt.Fprintf(a.out, "%s%s (%s) in %s: %s, now %d\n", mark, finding.Judge, finding.Class, counted.Of(phases.Runs(), "run"), counted.Of(failure.Size(v), "event"), failure.Size(small.Verdict))
 	origin, _ := failure.OriginOf(failure.NewNamer(a.host, small.Verdict), small.Finding)
 	for _, line := range []string{"it was: " + finding.Why, "it is: " + small.Finding.Why, sameOrigin(origin)} {
 		fmt.Fprint(a.out, wrap(line, mark+"    ", 100))

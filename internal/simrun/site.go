@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"lockstep/internal/counted"
 	"lockstep/report"
 	"lockstep/report/site"
 )
@@ -100,9 +101,9 @@ func (a *app) site(names []string, repository string) (int, error) {
 			bad = append(bad, err.Error())
 		}
 	}
-	fmt.Fprintf(a.out, "%s, with %d documents and %d runs\n", filepath.Join(names[0], "index.html"), w.Documents, w.Runs)
+	fmt.Fprintf(a.out, "%s, with %s and %s\n", filepath.Join(names[0], "index.html"), counted.Of(w.Documents, "document"), counted.Of(w.Runs, "run"))
 	if len(foreign) > 0 {
-		fmt.Fprintf(a.out, "%d recordings are of locks that this program does not know, and are there as files\n", len(foreign))
+		fmt.Fprintf(a.out, "there as files, since this program does not know their locks: %s\n", counted.Of(len(foreign), "recording"))
 	}
 	if len(bad) > 0 {
 		slices.Sort(bad)

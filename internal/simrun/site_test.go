@@ -24,7 +24,7 @@ func TestSite(t *testing.T) {
 	recording := repository(t)
 	for range 2 { // the second call renews the site
 		code, out, stderr := call(t, "site", "public")
-		if code != exitOK || stderr != "" || out != filepath.FromSlash("public/index.html")+", with 2 documents and 1 runs\n" {
+		if code != exitOK || stderr != "" || out != filepath.FromSlash("public/index.html")+", with 2 documents and 1 run\n" {
 			t.Fatalf("exit %d, %q, %q", code, out, stderr)
 		}
 	}
@@ -47,7 +47,7 @@ func TestSite(t *testing.T) {
 			t.Fatal(err)
 		}
 		t.Chdir(t.TempDir())
-		if code, out, stderr := call(t, "site", "public", "--repository", here); code != exitOK || !strings.Contains(out, "2 documents and 1 runs") {
+		if code, out, stderr := call(t, "site", "public", "--repository", here); code != exitOK || !strings.Contains(out, "2 documents and 1 run") {
 			t.Errorf("exit %d, %q, %q", code, out, stderr)
 		}
 	})
@@ -55,7 +55,7 @@ func TestSite(t *testing.T) {
 		text := read(t, recording)
 		write(t, recording, strings.ReplaceAll(text, `"lock":"setnx-del"`, `"lock":"a-foreign-lock"`))
 		code, out, stderr := call(t, "site", "foreign")
-		if code != exitOK || stderr != "" || !strings.Contains(out, "2 documents and 0 runs\n1 recordings are of locks that this program does not know, and are there as files\n") {
+		if code != exitOK || stderr != "" || !strings.Contains(out, "2 documents and 0 runs\nthere as files, since this program does not know their locks: 1 recording\n") {
 			t.Errorf("exit %d, %q, %q", code, out, stderr)
 		}
 		if !strings.Contains(read(t, "foreign/results/misdelete/setnx-del/1.lockstep"), "a-foreign-lock") {

@@ -511,7 +511,7 @@ func TestMisdelete(t *testing.T) {
 			2000 a/1 takes lease=1000
 			2500 server fault 1 delete of key l -> free
 			9000 server leave`},
-		{rule: "a level taken away", finds: "misdelete bug: unlock of b/1 (EVAL, sent at 0.200s) changed to 1 levels the hold of a/1\n hold-count bug", record: `
+		{rule: "a level taken away", finds: "misdelete bug: unlock of b/1 (EVAL, sent at 0.200s) changed to 1 level the hold of a/1\n hold-count bug", record: `
 			0    a/1 takes lease=9000
 			100  a/1 takes lease=9000 -> a/1 2 9101
 			200  b/1 invoke unlock

@@ -23,8 +23,8 @@ func judgeLinearizable(r *run) []Finding {
 		if r.resurrected(lock) {
 			continue // a failover brought something back: no history can say so
 		}
-		settled := r.check(lock, linearizability.Options{Spec: spec}, true)
-		blind := r.check(lock, linearizability.Options{Spec: spec, StepLimit: blindSteps}, false)
+		settled := r.check(lock, linearizability.Options{Spec: spec, At: model.At}, true)
+		blind := r.check(lock, linearizability.Options{Spec: spec, StepLimit: blindSteps, At: model.At}, false)
 		switch {
 		case settled.Verdict == linearizability.Broken:
 			f := r.unplaceable(lock, settled)

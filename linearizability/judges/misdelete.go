@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"lockstep/internal/counted"
 	"lockstep/model"
 	"lockstep/model/trace"
 )
@@ -25,7 +26,7 @@ func judgeMisdelete(r *run) []Finding {
 			case c.After.Owner != c.Before.Owner:
 				what = "ended"
 			case c.After.Count != c.Before.Count:
-				what = fmt.Sprintf("changed to %d levels", c.After.Count)
+				what = "changed to " + counted.Of(c.After.Count, "level")
 			case c.After.ExpiresMs < c.Before.ExpiresMs && c.After.ExpiresMs >= 0:
 				what = "shortened"
 			case c.After.ExpiresMs != c.Before.ExpiresMs:

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"lockstep/internal/counted"
 	"lockstep/model"
 	"lockstep/model/trace"
 )
@@ -42,7 +43,7 @@ func judgeTraffic(r *run) []Finding {
 		}
 		if from, n, ok := burst(sent, woken[o.Process], TrafficMost*max(r.Record.Params.Parts, 1)); ok {
 			out = append(out, Finding{Judge: model.JudgeTraffic, Verdict: Broken, AtNs: from, Ops: []OpRef{refOf(o)}, Facts: model.Facts{Lock: o.Lock, Thread: o.Caller},
-				Why: fmt.Sprintf("%s sent %d commands for %s in the second from %s on, %d more than it was woken", o.Caller, n, o.Lock,
+				Why: fmt.Sprintf("%s sent %s for %s in the second from %s on, %d more than it was woken", o.Caller, counted.Of(n, "command"), o.Lock,
 					model.At(from), n-inSecond(woken[o.Process], from))})
 		}
 	}

@@ -206,7 +206,7 @@ func Convict(sc *scenarios.Scenario, j *judges.Judgement, again func(less *scena
 		if _, bug := replay.Has(f.Judge); bug {
 			f.Class = judges.ClassBug
 			f.Convicted = true
-			f.Why += "; it is so too without " + names
+			f.Why += "; it happens without " + names + ", too"
 		}
 	}
 }

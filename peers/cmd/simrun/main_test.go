@@ -211,9 +211,13 @@ func TestTheTrackRecordIsWhatThisProgramWrites(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
 	_, got, _ := strings.Cut(out, "\n# ")
 	_, want, _ := strings.Cut(string(committed), "\n# ")
-	if got = strings.ReplaceAll(got, "`simrun.test matrix", "`go run ./cmd/simrun matrix"); code != 0 || got == "" || got != want {
+	if got = strings.ReplaceAll(got, "`"+self+" matrix", "`go run ./cmd/simrun matrix"); code != 0 || got == "" || got != want {
 		t.Errorf("exit %d: %s/table.md differs; write it with: go run ./cmd/simrun results ../results --only peers-track-record\n%s%s", code, folder, stderr, out)
 	}
 	recordings, err := filepath.Glob(folder + "/*/*/*.lockstep")
