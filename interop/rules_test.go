@@ -27,9 +27,12 @@ var ruleStories = []story{
 		s.call(1, "lock")
 		other := s.lock + "other"
 		s.note("2 lock of another: %s", await(s.t, s.p.do(2, "lock", Fields{"kind", "plain", "lock", other})))
+		from := len(s.via.Sent(0))
 		time.Sleep(2 * s.watchdog)
 		s.state()
 		s.note("the other: %v", s.rdb.HVals(context.Background(), other).Val())
+		// A second timer would send twice as many.
+		s.note("at most eight renewals of both together: %v", len(s.batches(from)) <= 8)
 	}},
 	{name: "a message that comes while the waiter asks", set: settings{watchdog: 4 * keptBack, idle: 6}, tell: func(s *stage) {
 		s.call(2, "lock")

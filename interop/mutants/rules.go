@@ -24,13 +24,17 @@ var rules = []rule{
 	// Leases.
 	{says: "An attempt without a lease sends the lease of the lock object (issue 4818).", releases: "3.21.3 on", mutants: []string{"attempt-sends-field"}},
 	{says: "Every attempt, a failed one too, writes its lease to the lock object.", releases: "3.4.2 to 3.12.4", mutants: []string{"attempt-writes-field"}},
+	{says: "A grant with a lease writes it to the lock object.", releases: "3.21.3 on", mutants: []string{"grant-writes-field"}},
 	{says: "Of the negative leases only -1 ms means none.", releases: "3.4.2 to 3.12.4", mutants: []string{"minus-one"}},
 	{says: "An unlock that leaves a level sets the lease of the lock object.", releases: "all", mutants: []string{"unlock-field"}},
+	{says: "Every answer to an unlock resets the lease of the lock object.", releases: "3.21.3", mutants: []string{"unlock-resets-field"}},
+	{says: "An unlock that released, or found nothing, resets the lease of the lock object.", releases: "3.43.0, 4.7.0", mutants: []string{"release-resets-field"}},
 	{says: "An unlock that leaves a level does not reset the lease of the lock object.", releases: "3.43.0, 4.7.0", mutants: []string{"still-held-keeps-field"}},
 	{says: "A forceUnlock resets the lease of the lock object.", releases: "3.21.3 on", mutants: []string{"force-resets-field"}},
 	{says: "A renewal that finds nothing resets the lease of the lock object.", releases: "3.21.3, 3.43.0", mutants: []string{"zero-resets-field"}},
 
 	// The watchdog.
+	{says: "A hold without a lease is renewed, and one with a lease is not.", releases: "all", mutants: []string{"lease-not-renewed"}},
 	{says: "The period of renewals is a third of the lease that they ask for.", releases: "all", mutants: []string{"renew-period", "renew-period-task"}},
 	{says: "A renewal takes lease and period from the lock object.", releases: "3.4.2 to 3.12.4", mutants: []string{"renew-from-field"}},
 	{says: "A renewal takes the watchdog timeout, whatever the lock object has.", releases: "3.21.3, 3.43.0", mutants: []string{"renew-from-config"}},
@@ -57,6 +61,7 @@ var rules = []rule{
 	{says: "A tryLock without arguments never enters the queue.", releases: "all", mutants: []string{"try-queues"}},
 	{says: "After it has subscribed, lock() asks again before it waits.", releases: "all", mutants: []string{"ask-after-subscribing"}},
 	{says: "An answer below 0 makes a waiter wait without bound.", releases: "all", mutants: []string{"endless-wait"}},
+	{says: "A timed tryLock asks again when the time is over that it was told.", releases: "all", mutants: []string{"told-time"}},
 	{says: "A timed tryLock takes the time that passed off its wait once.", releases: "all", mutants: []string{"elapsed-once"}},
 	{says: "A timed tryLock measures its wait on the wall clock.", releases: "all", unproved: "no comparison steps the clock of a JVM"},
 	{says: "A response timeout inside the loop of a timed tryLock becomes false.", releases: "4.7.0", mutants: []string{"timeout-is-false"}},
@@ -72,6 +77,7 @@ var rules = []rule{
 	{says: "A message wakes one waiting thread of a client.", releases: "all", mutants: []string{"one-waiter-wakes"}},
 	{says: "A message that comes while nobody waits lets the next waiter ask at once.", releases: "all", mutants: []string{"stored-permit"}},
 	{says: "A message that is stored lets a call for a token ask at once (issue 5761).", releases: "3.43.0, 4.7.0", unproved: "no story sends a message between the attempt and the wait of such a call"},
+	{says: "lock() waits for its subscription for the response timeout and all retry delays.", releases: "3.4.2 to 3.12.4", mutants: []string{"subscription-limit"}},
 	{says: "lock() waits 7.5 s for its subscription, whatever the response timeout is.", releases: "3.43.0, 4.7.0", mutants: []string{"subscription-timeout"}},
 	{says: "A subscription that is not acknowledged within the response timeout is given up.", releases: "3.11.0, 3.21.3, 3.43.0, 4.7.0", mutants: []string{"late-subscription", "late-subscription-fails"}},
 	{says: "When the time of the lock() that began a subscription is over, all who wait for it are told.", releases: "3.12.4, 3.43.0, 4.7.0", mutants: []string{"late-subscription-shared"}},
@@ -80,6 +86,7 @@ var rules = []rule{
 
 	// The fair queue.
 	{says: "A waiter is queued with the client's wait, and leaves with it, whatever its own is.", releases: "3.4.2 to 3.12.4", mutants: []string{"client-wait"}},
+	{says: "A timed tryLock that gives up leaves the fair queue.", releases: "all", mutants: []string{"leaves-queue"}},
 	{says: "A timed tryLock leaves the fair queue with its own wait.", releases: "3.21.3 on", mutants: []string{"leave-wait"}},
 	{says: "Without a lease the script is told the number of the wait as milliseconds, whatever its unit is (issue 4743).", releases: "3.21.3 on", mutants: []string{"wait-unit"}},
 	{says: "A timed tryLock that is interrupted while it waits stays in the fair queue.", releases: "all", mutants: []string{"interrupted-stays-queued"}},
