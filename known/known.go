@@ -52,8 +52,6 @@ func Row(id string) string {
 
 // OutOfReach gives the reason why no campaign names a row of the track record.
 var OutOfReach = map[string]string{
-	"fair-dead-waiters-add-up":   "it is a limit and no defect: liveness with a crash, below",
-	"fair-deadline-drift":        "callers must come back with a short wait for half a minute, as in one of 32 runs of the profile full; its finding goes by R-4705",
-	"fair-trylock-unit-mismatch": "it needs the profile full on a fair lock from 3.21.3 on: a tryLock in seconds, without a lease, behind a hold that lasts longer",
-	"fair-waiter-without-score":  "it needs an operator who removes the one key of a fair lock that has the deadlines while somebody waits",
+	"fair-dead-waiters-add-up": "it is a limit and no defect: liveness with a crash, below",
+	"fair-deadline-drift":      "callers must come back with a short wait for half a minute, as in one of 32 runs of the profile full; its finding goes by R-4705",
 }

@@ -1,7 +1,11 @@
 package known
 
 import (
+	"bytes"
+	"encoding/json"
 	"fmt"
+	"os"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -1066,6 +1070,29 @@ func checkCause(t *testing.T, v play.Verdict, c Cause) {
 	}
 	if strings.HasSuffix(c.String(), ": ") {
 		t.Errorf("%q has no words for people", c.Kind)
+	}
+}
+
+// A row for which a reason is given why no campaign names it is named by none.
+func TestNoCampaignNamesWhatIsOutOfReach(t *testing.T) {
+	files, err := filepath.Glob("../results/explore/*/verdicts.jsonl")
+	if err != nil || len(files) < 10 {
+		t.Fatalf("%d campaigns (%v)", len(files), err)
+	}
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for line := range bytes.Lines(text) {
+			var g struct{ Defect string }
+			if err := json.Unmarshal(line, &g); err != nil {
+				t.Fatalf("%s: %v", file, err)
+			}
+			if row := Row(g.Defect); row != "" && OutOfReach[row] != "" {
+				t.Errorf("%s names %s, the row %s", file, g.Defect, row)
+			}
+		}
 	}
 }
 
