@@ -341,19 +341,28 @@ func writeFiles(dir string, files map[string][]byte) error {
 	return nil
 }
 
-// runMaven plays the test of a project, in a copy that is removed.
+// runMaven plays the test of a project, in a copy that is removed. However this program ends, nothing
+// stays: Maven ends with it and plays the test in its own JVM, and redis-server ends with the JVM.
 func runMaven(ctx context.Context, project string) (*upstream.TestRun, error) {
-	dir, free, err := Live.Folder()
+	folder, free, err := Live.Folder()
 	if err != nil {
 		return nil, err
 	}
 	defer free()
+	dir, programs := filepath.Join(folder, "project"), filepath.Join(folder, "programs")
 	if err := os.CopyFS(dir, os.DirFS(project)); err != nil {
+		return nil, err
+	}
+	if err := os.Mkdir(programs, 0o777); err != nil {
+		return nil, err
+	}
+	if err := guarded(programs, "redis-server"); err != nil {
 		return nil, err
 	}
 	var out bytes.Buffer
 	for _, mode := range []string{"-o", "-U"} { // what Maven has, before what it could fetch
-		cmd := exec.CommandContext(ctx, "mvn", mode, "-q", "-B", "test")
+		cmd := exec.CommandContext(ctx, "mvn", mode, "-q", "-B", "-DforkCount=0", "test")
+		cmd.Env = append(os.Environ(), "PATH="+programs+string(filepath.ListSeparator)+os.Getenv("PATH"))
 		cmd.Dir, cmd.Stdout, cmd.Stderr, cmd.WaitDelay = dir, &out, &out, time.Minute
 		out.Reset()
 		err := Live.Spawn(cmd)

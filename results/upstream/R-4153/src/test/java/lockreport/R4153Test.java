@@ -16,7 +16,7 @@ class R4153Test {
             Story.Client c = story.client("c", (config, server) -> {});
             story.thread("a/1", t -> {
                 t.lock("orders", 0, lock -> lock.lock());
-                t.at(40000);
+                t.at(42000);
                 t.unlock("orders");
                 t.at(70000);
             });
@@ -26,7 +26,7 @@ class R4153Test {
                 t.unlock("orders");
             });
             story.thread("c/1", t -> {
-                t.at(10000);
+                t.at(12000);
                 t.lock("orders", 10000, lock -> lock.lockInterruptibly(10000, MILLISECONDS));
                 t.unlock("orders");
             });
@@ -35,7 +35,7 @@ class R4153Test {
                 story.interrupt("c/1");
             });
             story.at(5000, () -> story.delete("redisson_lock_timeout:*"));
-            story.play(44000, "orders");
+            story.play(46000, "orders");
             story.assertNoGhost("orders", "b/1");
         }
     }

@@ -1,0 +1,39 @@
+package simrun
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+)
+
+// guardCommand is the hidden command that becomes a program and ends with the process that started it.
+const guardCommand = "live-guard"
+
+func (a *app) guard(args []string) (int, error) {
+	if len(args) == 0 || !filepath.IsAbs(args[0]) {
+		return 0, usagef("%s is a part of live; call simrun upstream", guardCommand)
+	}
+	return 0, become(args)
+}
+
+// guarded puts a program into dir that runs a program of the path, and ends with the process that starts
+// it. It is for the programs of a test that is to run without this repository, too, so that the test
+// itself does not do it.
+func guarded(dir, program string) error {
+	path, err := exec.LookPath(program)
+	if err != nil {
+		return err
+	}
+	if path, err = filepath.Abs(path); err != nil {
+		return err
+	}
+	self, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	quote := func(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }
+	text := fmt.Sprintf("#!/bin/sh\nexec %s %s %s \"$@\"\n", quote(self), guardCommand, quote(path))
+	return os.WriteFile(filepath.Join(dir, program), []byte(text), 0o777)
+}
