@@ -12,8 +12,8 @@ type Dialer func(ctx context.Context, network, addr string) (net.Conn, error)
 // NewOutside returns a process that is in no world, so that a lock is opened there as it is
 // opened in a world. It runs in real time from start on, and dial gives it its connections.
 // Its wall clock is that of the machine with the offset, drift and steps of cfg. Its ids and
-// its jitter come from seed, and no two indexes give the same ids. It has no threads: who
-// makes a call passes the context of OutsideCall. No request waits for a turn.
+// its jitter come from seed, and no two indexes give the same ids. It has no threads: the
+// maker of a call passes the context of OutsideCall. No request waits for a turn.
 func NewOutside(cfg ProcessConfig, index int, seed uint64, start time.Time, dial Dialer) *Process {
 	w := &World{start: start, noTurns: true, notify: make(chan struct{}, 1)}
 	return &Process{w: w, index: index, cfg: cfg, entropy: seed, dial: dial, notes: map[string][]*note{}}
