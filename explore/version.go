@@ -17,18 +17,18 @@ import (
 // it, and NotUsed where the results do not depend on it.
 type Versions struct{ World, Judges, Names, Draw int }
 
-// NotUsed is the version of what had no part in results.
+// NotUsed is the version of a part of the program that the results do not depend on.
 const NotUsed = -1
 
-// noVersions are the versions of results that say none.
+// noVersions are the versions of results that name no version.
 var noVersions = Versions{NotUsed, NotUsed, NotUsed, NotUsed}
 
-// CurrentVersions are those of this program.
+// CurrentVersions returns the versions of this program.
 func CurrentVersions() Versions {
 	return Versions{World: sim.Version, Judges: judges.Version, Names: known.Version, Draw: draw.Version}
 }
 
-// Played leaves out what has no part in the verdicts of given scenarios.
+// Played leaves out the versions that do not matter to the verdicts of given scenarios.
 func (v Versions) Played() Versions {
 	v.Names, v.Draw = NotUsed, NotUsed
 	return v

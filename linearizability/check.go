@@ -112,7 +112,7 @@ type LockResult struct {
 }
 
 // Check judges whether every lock of a history is linearizable with leases.
-// The order of ops does not matter, except between those of one thread that
+// The order of ops does not matter, except between operations of one thread that
 // are called at the same instant.
 //
 // It panics when opt.Spec is no specification.
@@ -286,9 +286,9 @@ type entry struct {
 	rank      int // in order of returns; -1 for what may happen at any time
 }
 
-// entries returns what must be placed for the history as it was known at the
-// instant until: later calls are not there yet, and those that return then or
-// later may already have happened or not.
+// entries returns the operations that must be placed, for the history as it was known at
+// the instant until. Later calls do not exist yet. Calls that return then or later may have
+// taken effect or not.
 func (h *history) entries(until int64) []*entry {
 	var all []*entry
 	add := func(e entry) { all = append(all, &e) }

@@ -194,7 +194,7 @@ func (p *jepsenParser) invoke(e jepsenEntry, process string, at int64, number in
 	return ""
 }
 
-// handOver hands over what was called before the first call that is open.
+// handOver hands over the operations that were called before the first open call.
 func (p *jepsenParser) handOver() {
 	n := 0
 	for n < len(p.queue) && p.open[p.queue[n].Process] != p.queue[n] {

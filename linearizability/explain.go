@@ -45,8 +45,8 @@ func (o Op) text(at func(int64) string) string {
 	return b.String()
 }
 
-// why says which operation no order can place and what the lock was when it
-// was refused. The state is that of the way that came farthest.
+// why names the operation that no order can place, and the state of the lock that refused
+// it. The state is that of the longest order that was found.
 func (s *search) why(e *entry) string {
 	at := s.history.opt.at()
 	refusal := s.history.spec.Refusal(s.best.state, e.in)

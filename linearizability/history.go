@@ -32,7 +32,7 @@ type Op struct {
 	// Line is the line of the file, from 1; 0 when there is none.
 	Line int `json:"-"`
 
-	// What follows no file says; a record of a simulated run does.
+	// The following fields come from the record of a simulated run. No file has them.
 
 	// ExpireNs is the exact instant at which the lease that this operation
 	// started ended, or would have, had it not been replaced or given back. Not

@@ -38,9 +38,9 @@ func Picture(lock string, ops []Op, opt Options, notes []Note, w io.Writer) erro
 	return h.picture(notes, w)
 }
 
-// PictureOf is Picture for a history from elsewhere that is broken: of what was
-// done with the lock from when it was last surely free to the return of res.First,
-// with the notes beside it.
+// PictureOf is Picture for a broken history from elsewhere. It shows the operations on the
+// lock from the instant at which it was last surely free to the return of res.First, with
+// the notes beside them.
 func PictureOf(res LockResult, notes []Note, w io.Writer) error {
 	if res.broken == nil {
 		return fmt.Errorf("the history of %s is %s, and only of a broken one there is a picture", res.Lock, res.Verdict)
@@ -88,11 +88,11 @@ func (h *history) picture(notes []Note, w io.Writer) error {
 	if s.stopped {
 		return fmt.Errorf("the search for every order of %s met its limit of %d steps", h.lock, pictureSteps)
 	}
-	// It walks along what it found once more.
+	// Porcupine plays the orders that it found once more.
 	s.steps, s.made = 0, 0
 	for _, orders := range info.PartialLinearizations() {
-		// Porcupine takes them from a map. It draws them by length, and those of one
-		// length as they come.
+		// Porcupine takes the orders from a map. It draws them by length, and orders of one
+		// length in the order of the map.
 		slices.SortFunc(orders, func(a, b []int) int { return cmp.Or(cmp.Compare(len(b), len(a)), slices.Compare(a, b)) })
 	}
 	info.AddAnnotations(annotations(notes))

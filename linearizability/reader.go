@@ -95,7 +95,7 @@ type openCall struct {
 	returnNs int64
 }
 
-// openCalls are those of the threads that may be open.
+// openCalls holds the calls that may be open, by thread.
 type openCalls map[string]openCall
 
 // forget drops calls that had returned by an instant, whenever there are twice as

@@ -35,8 +35,8 @@ func ReadHistory(r io.Reader, file string) (*History, error) {
 
 // Stream reads a history and hands over its operations in order of call, each as
 // soon as it and those called before it are known whole; file is the name that
-// errors carry. The format is what it is: JSON Lines, one operation a line in order
-// of call_ns, or what Jepsen writes of a lock, EDN; either may be packed with gzip.
+// errors carry. The content decides the format: JSON Lines, with one operation per line in
+// order of call_ns, or the EDN that Jepsen writes of a lock. Either may be packed with gzip.
 //
 // The first line that is not valid ends the reading with a [*FormatError]: half a
 // history would be judged wrongly. A history in which no thread calls anything gives a

@@ -1,32 +1,32 @@
 package linearizability
 
-// A history is judged in stretches, so that neither the search, which remembers
-// of each configuration which operations it has placed, nor memory grows with the
-// length of a history. Between two stretches stands a cut: an instant at which the
-// lock is free in every order, and nothing of before can come after.
+// A history is judged in stretches. The search remembers for each configuration the
+// operations that it has placed. With stretches neither this memory nor that of the checker
+// grows with the length of a history. Between two stretches is a cut: an instant at which
+// the lock is free in every order, and after which no earlier operation can come.
 //
 // # Where it may be cut
 //
-// Let R be a release answered released that returned at t. There is a cut at t if
-// of all other operations called by t each
+// Let R be a release answered released that returned at t. There is a cut at t if two
+// conditions hold. First, each of the other operations that were called by t
 //
 //   - returned before R was called, or
 //   - is a waiting acquire: granted, after t, with no lease that may end by t; or
-//   - failed, which has no effect,
+//   - failed, which has no effect.
 //
-// and no lease that a returned operation started may end from the call of R on:
-// it ended before, or an operation stands whole between the return of the one
-// that started it and the earliest instant of its end, after which another lease
-// runs or none. R is such an operation for those that end after t.
+// Second, no lease that a returned operation started may end from the call of R on.
+// Either the lease ended before. Or another operation is called after the operation that
+// started the lease has returned, and returns before the earliest end of the lease; after
+// it another lease runs or none. R is such an operation for the leases that end after t.
 //
-// Then R is the last of those before the cut in every order, and it leaves the
-// lock free. It remains that a waiting acquire W, by w, does not stand before R.
-// Suppose it does. R needs a hold of its own owner o, which an acquire A of o
-// began that stands before R and is no waiting acquire, as those of o itself would
-// be called by t while R was open; where W is called at t, R comes first or is
-// refused. W cannot stand between A and R. If it stands before A, then w holds, and
-// must have lost it by A. W returns after t, so that no release by w that is called
-// later ends that hold, nor does its lease. So W is waiting only if
+// Then R is the last of the operations before the cut in every order, and it leaves the
+// lock free. It remains to show that a waiting acquire W, by w, does not stand before R.
+// Suppose it does. R needs a hold of its own owner o. An acquire A of o began that hold
+// and stands before R. A is no waiting acquire, since a waiting acquire of o itself would
+// be called by t while R was open. (If W is called at t, R comes first or is refused.) W
+// cannot stand between A and R. If W stands before A, then w holds the lock, and must have
+// lost its hold by A. W returns after t, so neither a later release by w nor its lease
+// ends that hold. So W is waiting only if
 //
 //   - no force_release and no lost key returned at or after the call of W, and
 //   - no operation of w was open when W was called. One that returned at just that
@@ -34,25 +34,23 @@ package linearizability
 //     unless w surely held the lock before it, so that W would have entered again,
 //     and the answer would have been still_held.
 //
-// A fair lock has a queue besides, in which those who wait stand before the cut and
-// after it: who arrived by t does so before the cut, where nobody may overtake it,
-// and is there at the begin of the next stretch. Their order is that of their
-// arrivals. Whether a waiter was refused meanwhile, which the orders may differ in,
-// matters to those only that are told busy. What failed stood in the queue until it
-// returned, and so has to have returned before R was called.
+// A fair lock also has a queue. A waiter that arrived by t stands in it before the cut,
+// where nobody may overtake it, and at the beginning of the next stretch. Waiters are in
+// the order of their arrivals. The orders may differ in whether a waiter was refused
+// meanwhile. That matters only to operations that answer busy. An operation that failed
+// stood in the queue until it returned, so it must have returned before R was called.
 //
-// A fenced lock remembers its greatest token. It is that of the order that the
-// search found, and the same in every order if no lease ended, no key was lost and
-// nobody was forced since the last cut: then it is certain which grant began a
-// hold.
+// A fenced lock remembers its greatest token. This is the token of the order that the
+// search found. It is the same in every order if since the last cut no lease ended, no key
+// was lost and no unlock was forced: then it is certain which grants began a hold.
 //
-// Each stretch is searched by itself, with the waiting acquires in the one after
-// the cut. A history has an order if and only if each stretch has: orders one after
-// the other are one, and the order of the whole has its stretches one after the
-// other.
+// Each stretch is searched by itself, and a waiting acquire belongs to the stretch after
+// the cut. A history has an order if and only if each stretch has one: orders of the
+// stretches, one after the other, are an order of the history; and an order of the history
+// has the operations of one stretch after those of the other.
 //
-// An operation of unknown outcome may take effect at any time after it, so that
-// from there on nothing is cut.
+// An operation of unknown outcome may take effect at any time after its call, so there is
+// no cut after it.
 
 import (
 	"cmp"
@@ -68,9 +66,9 @@ import (
 // more than they save.
 const stretchMin = 1000
 
-// Checker judges a history while it is read: it remembers of each lock what was
-// done since the lock was last surely free, see the comment of this file, and
-// what is open.
+// Checker judges a history while it is read. For each lock it remembers the operations
+// since the lock was last surely free (see the comment of this file), and the open
+// operations.
 type Checker struct {
 	spec    model.Spec
 	opt     Options
@@ -109,8 +107,8 @@ func (c *Checker) Add(op *Op) {
 	l.add(op)
 }
 
-// Result judges what is left, and returns the verdict on all. The checker is at
-// its end.
+// Result judges the remaining operations, and returns the verdict on the whole history.
+// The checker cannot be used any more.
 func (c *Checker) Result() Result {
 	var r Result
 	for _, name := range slices.Sorted(maps.Keys(c.locks)) {
@@ -121,7 +119,7 @@ func (c *Checker) Result() Result {
 	return r
 }
 
-// lockHistory is what is remembered of one lock.
+// lockHistory is what the checker remembers about one lock.
 type lockHistory struct {
 	checker *Checker
 	result  LockResult  // so far
@@ -137,7 +135,7 @@ type lockHistory struct {
 	owners map[string]ownerSeen
 }
 
-// byReturn is a heap of what is open, the first to return on top.
+// byReturn is a heap of open operations, the first to return on top.
 type byReturn []*Op
 
 func (h byReturn) Len() int           { return len(h) }
@@ -152,7 +150,7 @@ func (h *byReturn) Pop() any {
 	return op
 }
 
-// ownerSeen is what is known of an owner from its operations that are over.
+// ownerSeen holds the facts about an owner that follow from its finished operations.
 type ownerSeen struct {
 	ret   int64 // the last return
 	since int64 // the call of the operation since which it surely holds; MaxInt64: none
@@ -224,7 +222,7 @@ func (l *lockHistory) lasts(op *Op) int64 {
 	return math.MaxInt64
 }
 
-// seenWith is what is known of an operation's owner now that it is over too.
+// seenWith returns the facts about an operation's owner, now that the operation is finished, too.
 func (l *lockHistory) seenWith(op *Op) ownerSeen {
 	s, ok := l.owners[op.owner()]
 	if !ok {
@@ -253,8 +251,8 @@ func (l *lockHistory) seenWith(op *Op) ownerSeen {
 	return next
 }
 
-// leasesOverBy says whether no lease may end from call on that is not replaced by
-// what was called then and returned at ret. Leases that ended are forgotten.
+// leasesOverBy reports whether every lease either ended before call, or is replaced by the
+// operation that was called then and returned at ret. It forgets leases that ended.
 func (l *lockHistory) leasesOverBy(call, ret int64) bool {
 	over := true
 	l.leases = slices.DeleteFunc(l.leases, func(op *Op) bool {
@@ -294,7 +292,7 @@ func (l *lockHistory) waits(op *Op, at int64) bool {
 	return !ok || seen.ret < op.CallNs || seen.ret == op.CallNs && !seen.ends
 }
 
-// cut judges what was called by that instant, but what is open.
+// cut judges the operations that were called by that instant, except the open ones.
 func (l *lockHistory) cut(at int64) {
 	waiting := map[*Op]bool{}
 	for _, op := range l.open {
@@ -314,8 +312,8 @@ func (l *lockHistory) cut(at int64) {
 	}
 	verdict, free := h.check(l.result.Verdict == OK)
 	if verdict.Verdict == Broken {
-		// That nothing which waits comes before the release need not be so where
-		// there is no order at all: what is to be explained is all that is known.
+		// If there is no order at all, a waiting acquire may come before the release. So the
+		// explanation uses all known operations.
 		switch known := l.history(l.ops).known(at); known.Verdict {
 		case OK: // it breaks later
 			l.whole = true
@@ -336,7 +334,7 @@ func (l *lockHistory) cut(at int64) {
 	l.open = append(byReturn(nil), left...)
 	heap.Init(&l.open)
 	l.quiet, l.ended, l.leases = at, false, nil
-	// Of those that wait only what returned when they called counts.
+	// For a waiting acquire only the operations count that had returned at its call.
 	kept := map[string]ownerSeen{}
 	for _, op := range left {
 		if seen, ok := l.owners[op.owner()]; ok && seen.ret == op.CallNs {
@@ -346,7 +344,7 @@ func (l *lockHistory) cut(at int64) {
 	l.owners = kept
 }
 
-// judge adds the verdict on what was done since the last cut to the result.
+// judge adds the verdict on the operations since the last cut to the result.
 func (l *lockHistory) judge() {
 	switch {
 	case l.result.Verdict == Broken:

@@ -101,11 +101,15 @@ func (s *session) strike(ctx context.Context, number int, f scenarios.Fault) err
 	switch f.Kind {
 	case model.FaultCrash:
 		c := s.side(f.Processes[0])
-		err := c.signal(syscall.SIGKILL)
-		if err != nil {
-			return err
+		s.mu.Lock()
+		again := c.dead // as in a world, the fault happens, and does nothing
+		s.mu.Unlock()
+		if !again {
+			if err := c.signal(syscall.SIGKILL); err != nil {
+				return err
+			}
+			<-c.over // what it told before is heard
 		}
-		<-c.over // what it told before is heard
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		c.dead = true

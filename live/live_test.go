@@ -159,6 +159,17 @@ faults:
   - {at: 9500ms, server: restart, keep_data: false}
   - {at: 11s, key: "ord*", do: delete}
 `
+	crashedTwice = `lockstep: 1
+name: crashed-twice
+locks: [setnx-cad]
+processes: {a: {}, b: {}}
+steps:
+  a/1: [lock: {name: orders, lease: 1s, want: granted}, sleep: 3s, unlock: orders]
+  b/1: [at: 500ms, lock: {name: orders, lease: 1s, want: granted}, unlock: {name: orders, want: released}]
+faults:
+  - {at: 200ms, crash: a}
+  - {at: 300ms, crash: a}
+`
 	cutOff = `lockstep: 1
 name: cut-off
 locks: [setnx-cad]
@@ -238,6 +249,7 @@ func TestScenariosComeToTheSameAsInTheSimulatedWorld(t *testing.T) {
 		{renewalFails, "reference", play.VerdictHeld, ""},
 		{serverFaults, "redisson@4.7.0", play.VerdictHeld, ""},
 		{cutOff, "setnx-cad", play.VerdictHeld, ""},
+		{crashedTwice, "setnx-cad", play.VerdictHeld, ""},
 		// Locks that are wrong on purpose.
 		{acquireReplyLost, "planted/acquire-without-lease", play.VerdictBug, "lease"},
 		{overstay, "planted/unlock-by-anyone", play.VerdictBug, "misdelete"},

@@ -1,11 +1,11 @@
-// Package lockimpl holds distributed locks on Redis behind one interface: the
-// faithful ports of Redisson (lockimpl/redisson) and the bare ones of this
-// package, that people write in an afternoon.
+// Package lockimpl has the interface of distributed locks on Redis, and their errors. The
+// locks are in folders below it: the ports of Redisson in redisson, simple locks of one key
+// in bare, and the lock of this project in reference.
 //
-// The locks run against any Redis and know nothing of a simulation. What a
-// lock takes from its process beside the connection, the wall clock, unique
-// ids and retry jitter, comes through Environment, so that a test can skew,
-// step and repeat it; the zero Environment is the machine's own.
+// The locks run on any Redis and know nothing of a simulation. Beside its connection a
+// lock takes three things from its process: the wall clock, unique ids and retry jitter.
+// They come through Environment, so that a test can skew, step and repeat them. The zero
+// Environment is that of the machine.
 package lockimpl
 
 import (
@@ -19,8 +19,8 @@ import (
 	"time"
 )
 
-// Owner tells apart those who share one client. Redisson uses the Java thread
-// id; Go has none, so the caller names one. Two goroutines that use one Owner
+// Owner tells the users of one client apart. Redisson uses the Java thread
+// id; Go has none, so the caller chooses a number. Two goroutines that use one Owner
 // share its holds.
 type Owner int64
 

@@ -8,7 +8,7 @@ type Facts struct {
 	Form Form
 	Lock string
 	// Thread is the thread that the finding is about, as process/thread: the owner
-	// who is wronged, or who does wrong where nobody else is.
+	// that is wronged. If nobody is wronged, it is the thread that does wrong.
 	Thread string
 	// Threads are the threads that worked on a resource at one time, and the one
 	// that lost an update.

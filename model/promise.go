@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// Circumstance is what can excuse a broken promise. It speaks of the holder or
-// the waiter and of the time: that a fault of the class was on excuses nothing.
+// Circumstance is a fact that can excuse a broken promise. It is about the holder or
+// the waiter, and about the time: a fault elsewhere in the run excuses nothing.
 type Circumstance string
 
 // The circumstances.
@@ -28,16 +28,16 @@ const (
 	Unguarded Circumstance = "caller worked without the lock"
 	// ClocksApart: wall clocks differed.
 	ClocksApart Circumstance = "wall clocks apart"
-	// ServerClockStepped: the wall clock of a server jumped, and what the server keeps
-	// for a time ended earlier or later.
+	// ServerClockStepped: the wall clock of a server jumped, and its keys ended earlier or
+	// later.
 	ServerClockStepped Circumstance = "wall clock of a server stepped"
 	// WaiterAway: the waiter was paused, cut off or its messages were lost when
 	// it should have asked.
 	WaiterAway Circumstance = "waiter away when its turn came"
 	// WaiterGone: the waiter died, or closed its client, in the queue.
 	WaiterGone Circumstance = "waiter gone from the queue"
-	// HolderGone: who held the lock died, closed its client, or never heard of its hold,
-	// and a hold of the lock has no end of its own.
+	// HolderGone: the holder died, closed its client, or never heard of its hold, and a
+	// hold of the lock has no end of its own.
 	HolderGone Circumstance = "holder gone from a hold without a lease"
 	// DeadWaiters: more than one waiter died in the queue.
 	DeadWaiters Circumstance = "several dead waiters in the queue"
@@ -57,7 +57,7 @@ type Excuse struct {
 // Removable says whether the run can be repeated without the excuse.
 func (e Excuse) Removable() bool { return e.Fault > 0 || e.Clocks }
 
-// Promise says what a lock answers for to one judge.
+// Promise says what a lock promises that one judge checks.
 type Promise struct {
 	// Waived: the lock does not promise it, so the judge's findings are left out.
 	Waived bool

@@ -215,9 +215,8 @@ type Params struct {
 	Kept []string
 	// Processes are the processes of the run, in order.
 	Processes []ProcessParams
-	// Uncertainty bounds how far the instants of the record may be from those of which they
-	// tell, and by how much a process may have been late with whatever it did. It is 0 in a
-	// simulated world.
+	// Uncertainty bounds the error of the instants of the record, and the lateness of a
+	// process with any of its actions. It is 0 in a simulated world.
 	Uncertainty time.Duration
 	// Latency is the longest time that a message takes one way where no fault meets it; 0: it is
 	// not known.

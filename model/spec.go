@@ -421,9 +421,9 @@ func (st State) Equal(other State) bool {
 		slices.Equal(st.Waiting, other.Waiting) && slices.Equal(st.Begun, other.Begun)
 }
 
-// Hash returns a number that is the same for equal states. The two lists are
-// left out: which operations they name follows from which have taken effect,
-// and that is compared with the state.
+// Hash returns a number that is the same for equal states. It leaves the two lists out. The
+// operations in them follow from the set of operations that have taken effect, and the
+// search compares that set beside the state.
 func (st State) Hash() uint64 {
 	const prime = 1099511628211 // FNV-1a
 	h := uint64(14695981039346656037)

@@ -122,7 +122,7 @@ func (s *socket) Read(b []byte) (int, error) {
 	}
 }
 
-// Write implements net.Conn. What the server answers at once never leaves.
+// Write implements net.Conn. A request that the server answers at once never leaves.
 func (s *socket) Write(b []byte) (int, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -372,9 +372,9 @@ func (w *World) decode(list []Request, n *node, text string) (requests []Request
 	return list, text
 }
 
-// collectPushes hands what a server has sent without being asked to its connections, and
-// lets their sockets be collected. What a stream server sent on the connection of served
-// is the reply to that.
+// collectPushes hands the messages that a server has sent without a request to its
+// connections, and lets their sockets be collected. If a stream server sent bytes on the
+// connection of served, they are the reply to served.
 func (w *World) collectPushes(n *node, served *message) {
 	w.pushed = n.Server.Pushed(w.pushed[:0])
 	for _, p := range w.pushed {

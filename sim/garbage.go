@@ -31,9 +31,9 @@ type collector struct {
 	next   uint64 // bytes from which relieve collects
 }
 
-// LimitMemory makes this process, which must be one of Main, live with that many bytes if
-// what it keeps leaves room. Long runs then collect between two steps, where no goroutine can
-// run and none is reordered; a program without a limit never collects within a run.
+// LimitMemory makes this process, which must be one of Main, try to use at most that many
+// bytes. Long runs then collect between two steps, when no goroutine can run and none is
+// reordered. A program without a limit never collects within a run.
 func LimitMemory(bytes int64) {
 	garbage.mu.Lock()
 	defer garbage.mu.Unlock()
@@ -64,10 +64,9 @@ const (
 	memoryMax = 2 << 30
 	// garbageMax is how many bytes short runs may leave before somebody collects.
 	garbageMax = 32 << 20
-	// percentMin is how far the heap may grow where no run is under way, at least, in a
-	// program that belongs to its worlds:
-	// with less, what one run leaves is collected, and its memory given up, just
-	// before the next one needs it.
+	// percentMin is the least growth of the heap between runs, in a program that belongs to
+	// its worlds. With less growth, the garbage of one run would be collected, and its
+	// memory given up, just before the next run needs it.
 	percentMin = 400
 )
 

@@ -15,9 +15,9 @@ import (
 // GuestHost makes the host of a test in a program that has other tests, which may be
 // anybody's and may run in parallel.
 //
-// Unlike NewHost it leaves the program as it is: what is global changes only while a
-// world runs. That is GOMAXPROCS, which is 1 then; the garbage collector, which is off
-// then and comes back up to 50 ms later; and what Host.Chance names. Worlds of one
+// Unlike NewHost it leaves the program as it is: global settings change only while a
+// world runs. These are GOMAXPROCS, which is 1 then; the garbage collector, which is off
+// then and comes back up to 50 ms later; and the chance that Host.Chance names. Worlds of one
 // program take turns. A world that hangs panics in the goroutine that called Run, with
 // a *Hung, and later worlds run.
 //

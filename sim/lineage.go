@@ -16,8 +16,8 @@ type Author struct {
 	// Thread is process/thread; "": unknown.
 	Thread string
 	// Op is the operation in which the request was sent; 0: none, or unknown. Action and
-	// Lock are those of the operation. Without one, Lock is the lock that the request
-	// itself tells of, by a value that was written for it; "": none.
+	// Lock are those of the operation. If there is no operation, Lock is the lock for which a
+	// value in the request was written; "": none.
 	Op     int
 	Action model.Action
 	Lock   string
@@ -179,8 +179,8 @@ func (l *lineage) find() birth {
 	return b
 }
 
-// forebear looks for a known goroutine among the forebears of one that is not known.
-// Those that have ended are lost.
+// forebear looks for a known goroutine among the forebears of an unknown goroutine. It
+// cannot find forebears that have ended.
 func (l *lineage) forebear(g uint64) birth {
 	parents := map[uint64]uint64{}
 	for _, stack := range strings.Split(stacks(), "\n\n") {

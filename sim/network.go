@@ -225,8 +225,8 @@ func (w *World) executed(m *message, reply Reply, changed bool) {
 	}
 }
 
-// hangUp lets the server close a connection. The client notices behind what the server has
-// sent before.
+// hangUp lets the server close a connection. The client notices it after all that the
+// server has sent before.
 func (w *World) hangUp(c *conn) {
 	c.closed = true
 	w.disconnect(c)
@@ -244,8 +244,8 @@ func (w *World) answered(c *conn, reply Reply, changed bool) {
 	}
 }
 
-// putOff lets a request arrive again when the server goes on, behind those of its
-// connection that wait already.
+// putOff lets a request arrive again when the server goes on, after the requests of its
+// connection that already wait.
 func (w *World) putOff(m *message) {
 	m.conn.stalled++
 	w.sched.add(max(w.now(), m.conn.node.stallTill), ClassDelivery, func() {
@@ -326,7 +326,7 @@ func (w *World) deliver(m *message, dir string, again bool) {
 	case shut:
 		w.lost(m, dir, model.LostUnwanted)
 	case c.p.paused() || !again && c.putOff > 0:
-		// Behind those of this connection that wait already.
+		// After the messages of this connection that already wait.
 		c.putOff++
 		w.sched.add(max(w.now(), c.p.pausedUntil), ClassDelivery, func() {
 			c.putOff--

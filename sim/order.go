@@ -14,17 +14,17 @@ import (
 // of every line, see Candidate). Time passes only when nothing is left to
 // choose from.
 //
-// What is chosen in a row happens within one slot, a few nanoseconds apart.
-// Such a burst has a place of its own in its millisecond, later than that of
-// every burst before, so that whatever was set in bursts before, to fire at
-// this millisecond, has fired: timers come before what is chosen, and the order
-// within a burst cannot decide which of two timers is too late for a later one.
-// (After a hundred bursts the places begin anew.) One such run stands for all
-// those in which no message takes a millisecond and things come in this order,
-// but that a line carries no more than perBurst in one burst.
+// Events that are chosen in a row, a burst, happen within one slot, a few nanoseconds
+// apart. A burst has a place of its own in its millisecond, later than the place of
+// every earlier burst. So every timer that earlier bursts set for this millisecond has
+// fired: timers come before the chosen events, and the order within a burst cannot
+// decide which of two timers is too late for a later event. (After a hundred bursts
+// the places begin anew.) One such run stands for all runs in which no message takes a
+// millisecond and events come in this order, except that a line carries at most perBurst
+// messages in one burst.
 //
-// When all leave, the choices end: what is still sent is delivered in the
-// order in which it was sent.
+// When all leave, the choices end: messages that are still under way are delivered in
+// the order in which they were sent.
 type Orders struct {
 	// Lose lets the chooser lose a message, Late delay it by one of these:
 	// stream "fate", 0 for neither. Only one message of a run meets this, and

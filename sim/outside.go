@@ -13,8 +13,8 @@ type Dialer func(ctx context.Context, network, addr string) (net.Conn, error)
 // opened in a world. It runs in real time from start on, and dial gives it its connections.
 // Its wall clock is that of the machine with the offset, drift and steps of cfg. Its ids and
 // its jitter come from seed, and no two indexes give the same ids. Its threads have no bodies:
-// who plays one says so by Enters, Begins and Ends, and makes calls with the context of
-// OutsideCall. No request waits for a turn. The calling goroutine works for no thread.
+// the player of a thread calls Enters, Begins and Ends, and passes the context of OutsideCall to
+// each call. No request waits for a turn. The calling goroutine works for no thread.
 func NewOutside(cfg ProcessConfig, index int, seed uint64, start time.Time, dial Dialer) *Process {
 	w := &World{start: start, noTurns: true, notify: make(chan struct{}, 1), lineage: newLineage()}
 	p := &Process{w: w, index: index, cfg: cfg, entropy: seed, dial: dial, notes: map[string][]*note{}}

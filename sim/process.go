@@ -258,8 +258,8 @@ func (p *Process) Keeper(lock string) func(words []string) {
 	return func(words []string) { p.ask(by, by, words) }
 }
 
-// Turn is Asks for what belongs to no thread: the segments that are written in the turn
-// have no author.
+// Turn is Asks for requests that belong to no thread: the segments that are written in the
+// turn have no author.
 func (p *Process) Turn() { p.ask(p.w.lineage.author(p), Author{}, nil) }
 
 // ask waits for the turn of caller, to write for by.
@@ -281,14 +281,14 @@ func (p *Process) ask(caller, by Author, words []string) {
 	<-a.turn
 }
 
-// Serves runs f, which starts a client that the calling thread has for one lock. What the
-// goroutines write that f starts belongs to the call on the lock that the thread is in at
-// that time. If it is in none, they write for the thread, and what they write keeps its hold,
-// if it has one. Any goroutine.
+// Serves runs f, which starts a client that the calling thread has for one lock. A request
+// of the goroutines that f starts belongs to the call on the lock that the thread is in at
+// that time. If the thread is in no call, they write for the thread, and their requests
+// renew its hold, if it has one. Any goroutine.
 func (p *Process) Serves(lock string, f func()) { p.serve(lock, false, f) }
 
-// Keeps is Serves for what belongs to no call even while the thread is in one, such as
-// requests that the server answers much later. Any goroutine.
+// Keeps is Serves for requests that belong to no call, even if the thread is in a call. An
+// example are requests that the server answers much later. Any goroutine.
 func (p *Process) Keeps(lock string, f func()) { p.serve(lock, true, f) }
 
 func (p *Process) serve(lock string, keeps bool, f func()) {
@@ -328,7 +328,7 @@ func (w *World) endTurn() {
 	w.turn = nil
 }
 
-// endTurns lets everybody go on who asks, from now on.
+// endTurns lets every caller of Asks go on at once, from now on.
 func (w *World) endTurns() {
 	for w.nextAsk() {
 	}
@@ -337,8 +337,8 @@ func (w *World) endTurns() {
 	w.noTurns = true
 }
 
-// asker returns who asked for a request of these words, or, where nobody asks, who wrote
-// it.
+// asker returns the author that asked for a request of these words. If nobody asks, it
+// returns the author that wrote the request.
 func (p *Process) asker(words []string, writer Author) Author {
 	p.w.mu.Lock()
 	defer p.w.mu.Unlock()
@@ -348,8 +348,8 @@ func (p *Process) asker(words []string, writer Author) Author {
 	return p.asked[strings.Join(words, "\x00")]
 }
 
-// speaker returns who has the turn to write on a stream, and the words that it asked for.
-// Where nobody asks it is who wrote.
+// speaker returns the author whose turn it is to write on a stream, and the words that it
+// asked for. If nobody asks, it returns the author that wrote.
 func (p *Process) speaker(writer Author) (Author, []string) {
 	p.w.mu.Lock()
 	defer p.w.mu.Unlock()

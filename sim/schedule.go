@@ -43,8 +43,8 @@ type Instant struct {
 }
 
 // Instant gives p an instant that nothing else in the world has. A client uses it
-// for what it does by itself, beside its callers: two goroutines that wake at one
-// instant go on in any order.
+// for work of its own, beside its callers: two goroutines that wake at one
+// instant would go on in any order.
 func (p *Process) Instant() Instant { return p.w.instant() }
 
 func (w *World) instant() Instant {

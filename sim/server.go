@@ -56,8 +56,8 @@ type Server interface {
 	// Effects.Answer: until then nothing else of the connection is handled. An answer among
 	// effects that are Changed tells the world that the state changed by that request.
 	Handle(nowNs int64, c ConnID, r *Request, out *Effects) (Reply, bool)
-	// Pushed appends to list what the server has sent without being asked since
-	// Pushed was called last, and returns the list.
+	// Pushed appends to list the messages that the server has sent without a request since
+	// the last call of Pushed, and returns the list.
 	Pushed(list []Push) []Push
 
 	// Next is the instant of the next Tick that the server needs, for leases that
@@ -65,12 +65,12 @@ type Server interface {
 	// may have changed the answer: a Tick, a Strike, any other call that set
 	// Effects.Changed.
 	Next() (atNs int64, ok bool)
-	// Tick lets happen what is due.
+	// Tick carries out the changes that are due.
 	Tick(nowNs int64, out *Effects)
 
-	// Strike makes a fault of the server happen, and Describe says, just before,
-	// what it is about to do. Of a stall a server must only see that nothing which
-	// it planned itself happens before the end: the world holds back requests.
+	// Strike makes a fault of the server happen. Just before that, Describe says
+	// what the fault is about to do. During a stall the world holds requests back, so a
+	// server must only keep its own planned changes from happening before the end.
 	Strike(nowNs int64, f model.FaultSpec, out *Effects)
 	Describe(f model.FaultSpec) string
 
@@ -129,12 +129,12 @@ func Lacks(s Server, f model.FaultSpec) string {
 	return ""
 }
 
-// Setup is what a server is told of its run.
+// Setup has the facts of a run that its servers are given.
 type Setup struct {
 	Start time.Time
 	// Orders is the mode of the world; nil: messages have latencies.
 	Orders *Orders
-	// Faults are those of the run that strike this server.
+	// Faults are the faults of the run that strike this server.
 	Faults []model.FaultSpec
 	// NoShortcuts is Host.NoShortcuts.
 	NoShortcuts bool
@@ -146,8 +146,8 @@ type Setup struct {
 	// which Start is zero: the world has not begun.
 	Listen  func() net.Listener
 	Changed func()
-	// Instant is that of Process, for what the server does by itself at many instants, such
-	// as asking again and again whether a lock is free.
+	// Instant is like Process.Instant. It is for a server that acts by itself at many
+	// instants, for example to ask again and again whether a lock is free.
 	Instant func() Instant
 }
 
@@ -171,20 +171,20 @@ type Request struct {
 	Listens model.Listening
 	// Program: the request carries a program that the server runs.
 	Program bool
-	// Marks: the request may set its connection apart from others, or it rests on
-	// what was sent there before.
+	// Marks: the request may give its connection a state of its own, or it depends on
+	// earlier requests of the connection.
 	Marks bool
-	// Unordered: its answers have no place among those of other requests, so that
-	// it is not part of a pipeline.
+	// Unordered: its answers have no place among the answers to other requests, so it
+	// is not part of a pipeline.
 	Unordered bool
 	// Streams: from here on the client takes the messages of the connection in their
-	// order, and goes on when one is missing. Such a connection loses no message and
-	// goes on: those behind a lost one are lost, and it is reset when messages pass.
+	// order, and does not notice that one is missing. So if such a connection loses a
+	// message, the messages behind it are lost, too, and it is reset when messages pass.
 	Streams bool
-	// Stays: what it does lasts as long as its connection. It is lost when the
-	// client has closed that.
+	// Stays: its effect lasts as long as its connection. The request is lost if the
+	// client has closed the connection.
 	Stays bool
-	// Blocks: it may keep its connection waiting. It is lost when the server knows
+	// Blocks: it may keep its connection waiting. The request is lost if the server knows
 	// that the connection has ended.
 	Blocks bool
 }
@@ -211,7 +211,7 @@ type Push struct {
 	to *message // the segment that it is the reply to; nil: none
 }
 
-// Effects are what comes out of a call of a server beside a reply. The world makes
+// Effects are the results of a call of a server beside its reply. The world makes
 // them happen after the call, in the order in which they were given.
 type Effects struct {
 	// Changed: the state of locks, or what Next answers, may be another.
@@ -274,8 +274,8 @@ func (e *Effects) Answer(c ConnID, r Reply) {
 	e.list = append(e.list, effect{kind: effectAnswer, conn: c, reply: r})
 }
 
-// HangUp lets the server close a connection that no reply closes. The client notices behind
-// what the server has sent before the call.
+// HangUp lets the server close a connection that no reply closes. The client notices it
+// after all that the server has sent before the call.
 func (e *Effects) HangUp(c ConnID) {
 	e.list = append(e.list, effect{kind: effectHangUp, conn: c})
 }

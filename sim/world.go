@@ -115,7 +115,7 @@ type World struct {
 	dirty []*socket
 	asks  []*ask
 	turn  *ask // the last that got its turn, until what came of it is collected
-	// watches are those that have not ended, and closed are those whose channel was
+	// watches are the watches that have not ended. closed are the watches whose channel was
 	// closed since the scheduler last looked.
 	watches, closed []*watch
 	panics          []panicked
@@ -229,7 +229,7 @@ func (w *World) begin(noShortcuts bool) {
 	w.plan(w.cfg.Faults)
 }
 
-// setupOf is what a node's server is told of the run.
+// setupOf returns the facts of the run that a node's server is given.
 func (w *World) setupOf(n *node, noShortcuts bool) Setup {
 	setup := Setup{Start: w.start, Orders: w.cfg.Orders, NoShortcuts: noShortcuts}
 	for _, f := range w.cfg.Faults {
@@ -317,9 +317,9 @@ func (w *World) loop(res *Result, h *Host) {
 	res.SimNs = w.now()
 }
 
-// rest says how long to sleep before the next event, 0 when it is due, and
-// when everything is over. A run goes through three phases: with faults, calm,
-// and leaving; it passes on when for Quiet no thread has taken a step.
+// rest returns the time to sleep before the next event, 0 if the event is due. done reports
+// that the run is over. A run has three phases: with faults, calm, and leaving. A phase ends
+// when no thread has taken a step for Quiet.
 func (w *World) rest(e *event, at int64) (wait int64, done bool) {
 	now := w.now()
 	until := w.endAt
@@ -434,7 +434,7 @@ func (w *World) allDone() bool {
 	return true
 }
 
-// heal begins the calm phase: rules end, what they held is let go.
+// heal begins the calm phase: rules end, and release the messages that they held.
 func (w *World) heal() {
 	w.calm = true
 	w.moved = w.now()

@@ -184,8 +184,8 @@ type Opening struct {
 	// LeftNs is the time from FromNs on until the hold of the lock ends, if nobody prolongs
 	// it; 0: nobody holds the lock, or the hold has no end.
 	LeftNs int64
-	// Role and Command say what leaves at FromNs, and Nth that it is the n-th such command of
-	// the process. At the wake-up, Nth counts the published messages to the process. Nth is 0
+	// Role and Command are those of the command that leaves at FromNs, and it is the Nth such
+	// command of the process. At the wake-up, Nth counts the published messages to the process. Nth is 0
 	// if no message leaves in the opening: then no fault of messages can strike in it.
 	Role    model.Role
 	Command string

@@ -17,10 +17,10 @@ import (
 )
 
 // Version is the version of the drawing. It is raised by hand whenever the same
-// seed draws another scenario, or a campaign changes one in another way.
+// seed draws another scenario, or aiming changes a scenario in another way.
 const Version = 2
 
-// Profile is how wild the workloads are.
+// Profile says what the callers of a workload may do.
 type Profile string
 
 // The profiles.
@@ -336,8 +336,8 @@ func (d *drawer) underWay() (at time.Duration, who string) {
 	return b.at + (time.Duration(d.draw("times", 25)) * way / 4).Round(10*time.Microsecond), b.who
 }
 
-// Knobs say which features a drawing uses, and how often. They are a swarm: a feature that
-// is always on would hide what happens without it.
+// Knobs say which features a drawing uses, and how often. Each drawing leaves some features
+// out (swarm testing): a feature that is always on would hide failures that need its absence.
 type Knobs struct {
 	Calls  Weights // weight per kind of call that takes a lock
 	Chance Weights // features, each with a percentage

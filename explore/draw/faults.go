@@ -308,8 +308,8 @@ func (d *drawer) match(f *model.FaultSpec) {
 const subscribe = "SUBSCRIBE"
 
 // commands returns the commands that rules name: the commands that the lock's client sends, as
-// far as the servers of the lock know them. Where they know none of them, it returns all that
-// they know. It returns nil if a server does not tell what it knows.
+// far as the servers of the lock know them. If the servers know none of them, it returns all
+// commands that the servers know. It returns nil if a server does not list its commands.
 func (d *drawer) commands() []string {
 	sent := d.lock.Campaign.Commands
 	if sent == nil {

@@ -11,8 +11,8 @@ import (
 // Scheduler with Probabilistic Guarantees of Finding Bugs (ASPLOS 2010), that knows which steps
 // commute. Every actor, which is a process or a replica, has a random priority. At depth-1
 // decisions, which are drawn beforehand among the first estimate decisions, an actor falls below all
-// that had not fallen. A message takes the longer the lower its process stands: the shortest
-// latency for the highest, the longest for the lowest, others in even steps between them.
+// actors that have not fallen. The lower a process stands, the longer its messages take: the highest
+// has the shortest latency, the lowest the longest, and the others are in even steps between them.
 // Everything else (ids, and the jitter that comes from them) is drawn at random from the seed.
 //
 // # Decisions
@@ -31,9 +31,9 @@ import (
 //
 // # The bound
 //
-// Whatever goes wrong in all schedules that keep to some set of depth orderings (this before
-// that) goes wrong in one run with at least the probability of TaPCTBound, for as many actors as
-// there are, and as many decisions as estimate says, if the run has no more than that. These
+// Suppose that a bug shows in all schedules that keep to some set of depth orderings (this message
+// before that one). Then one run shows it with at least the probability of TaPCTBound, for the number
+// of actors and estimate decisions, if the run has no more decisions than that. These
 // are the conditions. The orderings must be between messages of different processes that are
 // decisions. Each must come about whenever the process that has to wait stands lowest from the
 // message before on: its message must be under way together with those that have to overtake it, and

@@ -100,9 +100,9 @@ func (r *run) miscounts(lock string) []Finding {
 	return out
 }
 
-// settledLevels returns what a call has added to its owner's levels when it returns:
-// what its answer says, or, of a call of unknown outcome, what the record says that it
-// did until then. It reports false if that effect may still come.
+// settledLevels returns the number of levels that a call has added to its owner when it
+// returns. The answer of the call tells it. If the outcome is unknown, the record tells what
+// the call did until then. It reports false if the effect may still come.
 func (r *run) settledLevels(o *trace.Call) (n int, counted bool) {
 	switch {
 	case o.Action == model.ActForceUnlock:

@@ -8,8 +8,8 @@ import (
 	"lockstep/model/trace"
 )
 
-// takenBy returns the excuse for what a fault took from a server, or gave back. A step of
-// the server's clock is a circumstance of its own.
+// takenBy returns the excuse for a hold or a place that a fault took from a server, or
+// restored. A step of the server's clock is a circumstance of its own.
 func takenBy(t trace.Fault, otherwise model.Circumstance, why string) model.Excuse {
 	if t.Spec.StepsServerClock() {
 		otherwise = model.ServerClockStepped

@@ -18,7 +18,7 @@ const (
 	ClassLimit Class = "limit"
 )
 
-// Verdict tells a broken promise from one of which a judge cannot tell.
+// Verdict says whether a promise is broken, or whether the judge cannot decide it.
 type Verdict string
 
 // The verdicts. Undecided means that the promise may be broken or kept: the search for
@@ -70,9 +70,9 @@ type Resource struct {
 	End        *int64
 }
 
-// Judge returns what each judge finds in a run. It leaves out findings of
-// what the lock does not promise. A finding with excuses is a limit until a replay
-// without them says otherwise.
+// Judge returns the findings of each judge in a run. It leaves out findings about promises
+// that the lock does not make. A finding with excuses is a limit until a replay without
+// them shows that it is a bug.
 func Judge(t *trace.Run, resources []Resource) Judgement {
 	r := &run{t}
 	var found []Finding
@@ -91,7 +91,7 @@ func JudgeLinearizable(t *trace.Run) []Finding {
 	return classed(t.Record.Params, judgeLinearizable(&run{t}))
 }
 
-// classed returns the findings of what the lock promises, with their classes, in
+// classed returns the findings about promises that the lock makes, with their classes, in
 // their order.
 func classed(params model.Params, found []Finding) (out []Finding) {
 	for _, f := range found {

@@ -30,8 +30,8 @@ func (r *run) changes(o *trace.Call) []*trace.Change {
 // one that last gave its thread a place in the queue; a place of an earlier one may be there,
 // too, and the thread has one hold.
 //
-// Servers that fail over may do what the master before was asked for, and did not do or
-// answer any more. The acquire is the last one that its thread had called.
+// After a failover the new master may execute a request that the old master got, and neither
+// executed nor answered. The acquire is the last one that its thread had called.
 func (r *run) handedTo(c *trace.Change) *trace.Call {
 	who := c.After.Owner
 	if !r.Record.Params.PerGrant || !c.Started() || c.MadeFor(who) {

@@ -13,9 +13,9 @@ import (
 const blindSteps = 50_000
 
 // judgeLinearizable checks the history of a run twice: settled, with every
-// unknown outcome and every lease's end as the record has them, and blind, as
-// a user who wrote down the calls would have to. Blind and not settled broken
-// would be a mistake of ours.
+// unknown outcome and every lease's end as the record has them, and blind, with the
+// knowledge of a user who wrote down the calls. If only the blind check finds the history
+// broken, that is a defect of Lockstep.
 func judgeLinearizable(r *run) []Finding {
 	spec := r.spec()
 	var out []Finding

@@ -515,9 +515,9 @@ func (r *run) lastTouch(x *trace.Call) int64 {
 	return at
 }
 
-// roundTrips is how many round trips an acquire of a free lock may take when the network is slow: it may
-// connect, begin a session, make what the lock stands in, and try again when its first try came to
-// nothing because others tried too.
+// roundTrips is how many round trips an acquire of a free lock may take when the network is
+// slow. It may connect, begin a session, and create a parent of the lock. It may try again
+// if its first try failed because others tried at the same time.
 const roundTrips = 8
 
 // bound returns how long a waiter may get nothing from the instant from on, and why.

@@ -266,9 +266,9 @@ func (noneLock) RemainTimeToLive(context.Context) (time.Duration, error) {
 	return -2 * time.Millisecond, nil
 }
 
-// outcome wraps an error of the client with what was being done, and with
-// ErrUnknownOutcome where the command may have run. Of a client that retries only
-// the last error is known, and an earlier attempt may have run.
+// outcome wraps an error of the client with the name of the work, and with
+// ErrUnknownOutcome if the command may have run. A client that retries reports only
+// its last error, and an earlier attempt may have run.
 func (c *Client) outcome(doing string, err error) error {
 	if err == nil {
 		return nil

@@ -3,9 +3,9 @@
 // tell how much a run without a finding is worth.
 //
 // Bugs is the table. A bug is in a script (an Edit of its text), in a choice of
-// the release, or in the client: in what it sends and makes of the answers
+// the release, or in the client: in its commands and their answers
 // (Send), in its connections (Conn), or in its calls (Call). No lock knows of
-// them: what is changed stands between the lock and its server, or between the
+// them: a change is made between the lock and its server, or between the
 // lock and its caller.
 package planted
 
@@ -39,7 +39,7 @@ type Bug struct {
 
 	Edit    *Edit
 	Release func(*redisson.Release)
-	// Send, Conn and Call are called once a client: what they give may remember.
+	// Send, Conn and Call are called once per client, so their results may keep state.
 	Send func(next Sender) Sender
 	Conn func() func(net.Conn) net.Conn
 	Call func(lockimpl.Lock) lockimpl.Lock
@@ -59,8 +59,8 @@ type Command struct {
 	Script string // what it is for, as in Edit.Of
 	Keys   []string
 	Args   []any
-	// Attempt counts what one call has sent of that script, from 1; it is 0 for
-	// what belongs to no call.
+	// Attempt counts the commands with that script that one call has sent, from 1. It is 0
+	// for a command that belongs to no call.
 	Attempt int
 
 	text, sha string // as the server is to have it; sha alone for EVALSHA
@@ -69,9 +69,9 @@ type Command struct {
 // Sender sends a command and gives the server's answer.
 type Sender func(context.Context, Command) (any, error)
 
-// Apply gives the texts that take the place of a lock's scripts, which are given
-// by their text with what they are for. An error says that the edit does not
-// fit: nothing has its text, or a script has it more than once.
+// Apply returns the texts that replace a lock's scripts. scripts maps the text of each
+// script to its purpose. An error says that the edit does not fit: no script has its text,
+// or a script has it more than once.
 func (e Edit) Apply(scripts map[string]string) (map[string]string, error) {
 	edited := map[string]string{}
 	for _, text := range slices.Sorted(maps.Keys(scripts)) {

@@ -12,8 +12,8 @@ import (
 	"lockstep/lockimpl"
 )
 
-// What is wrong in clients. Arguments are those of redisson 4.7.0 and of the
-// reference locks; the heads of their scripts name them.
+// This file has the bugs in clients. The numbers of arguments are those of redisson 4.7.0
+// and of the reference locks; the heads of their scripts name the arguments.
 
 // changing changes one argument of the scripts of one kind.
 func changing(script string, arg int, to func(any) any) func(Sender) Sender {
@@ -102,7 +102,7 @@ func roundedTo(unit time.Duration, up bool) func(any) any {
 	}
 }
 
-// sleepsFirst does not ask again once it listens, but sleeps for what the attempt
+// sleepsFirst does not ask again once it listens, but sleeps for the time that the attempt
 // before was told.
 func sleepsFirst(next Sender) Sender {
 	var mu sync.Mutex

@@ -11,9 +11,8 @@ import (
 	"lockstep/lockimpl"
 )
 
-// Server puts the bug between a lock's client and its server; scripts are the
-// lock's by their text, with what they are for, and edited is what Edit.Apply
-// gave.
+// Server puts the bug between a lock's client and its server. scripts maps the text of
+// each script of the lock to its purpose, and edited is the result of Edit.Apply.
 func (b *Bug) Server(rdb redis.UniversalClient, scripts, edited map[string]string) redis.UniversalClient {
 	if b.Conn != nil {
 		rdb.AddHook(dials{b.Conn()})

@@ -7,6 +7,6 @@
 // Owners are written as CLIENT:OWNER, as Redisson writes UUID:THREAD, so that
 // a Java client and this one can contend for one lock.
 //
-// What a Java thread's interrupt does, the end of a context does here: it is
-// noticed where Redisson notices it, and swallowed where Redisson swallows it.
+// The end of a context takes the place of a Java thread's interrupt: it is noticed where
+// Redisson notices an interrupt, and swallowed where Redisson swallows it.
 package redisson

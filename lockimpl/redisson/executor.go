@@ -101,9 +101,9 @@ func (c *Client) execute(ctx context.Context, o lockimpl.Owner, kind ScriptKind,
 		lost := redisclient.MayHaveRun(err)
 		mayHaveRun = mayHaveRun || lost
 		if lost {
-			// The library does not notice that a connection ends: what was
-			// written on it waits for the response timeout like what is not
-			// answered.
+			// The library does not notice that a connection ends: a command
+			// that was written on it waits for the response timeout, as if its
+			// answer did not come.
 			err = fmt.Errorf("%w: %w", errResponseTimeout, err)
 			if left := c.wheel.until(time.Until(sent.Add(got.response))); left > 0 {
 				c.sleep(left)
@@ -129,8 +129,8 @@ const (
 	endlessly
 )
 
-// again says what the release does about an error: it lost the reply, it found
-// nothing written, or the server refused to run the command.
+// again says what the release does about an error: the reply was lost, nothing was
+// written, or the server refused to run the command.
 func (c *Client) again(kind ScriptKind, lost bool, err error) (int, Delay) {
 	var answered redis.Error
 	switch {

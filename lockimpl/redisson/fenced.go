@@ -17,8 +17,8 @@ type FencedLock interface {
 	lockimpl.Lock
 	// LockAndGetToken is Lock, and gives the hold's token. The library ignores
 	// the lease of this call (as of 4.7.0), and so does this: the hold is
-	// renewed by the watchdog. An interrupt ends each of the calls that tell a token,
-	// at every stage; what is granted after it is given back.
+	// renewed by the watchdog. An interrupt ends each of the calls that return a token,
+	// at every stage; a later grant is given back.
 	LockAndGetToken(ctx context.Context, o lockimpl.Owner, opt lockimpl.LockOptions) (token int64, err error)
 	// TryLockAndGetToken gives the hold's token. Without a wait the library waits
 	// without bound (as of 4.7.0), and so does this: ok is false only with an error.
@@ -66,8 +66,8 @@ func tokenOf(got answer, err error) (int64, bool, error) {
 const endlessWait time.Duration = math.MaxInt64
 
 // tokenWithin is tryLockAndGetTokenAsync and the wait for its result. An interrupt
-// ends the wait at every stage. What goes on in the background then gives back what it
-// is granted, and stays subscribed until it is woken.
+// ends the wait at every stage. The attempt then goes on in the background, gives back a
+// grant, and stays subscribed until it is woken.
 func (l fencedLock) tokenWithin(ctx context.Context, verb string, o lockimpl.Owner, lease, wait time.Duration) (answer, error) {
 	type result struct {
 		got answer

@@ -14,8 +14,8 @@ import (
 	"lockstep/lockimpl"
 )
 
-// lock is one RLock object. What it keeps, the lease field, is why it matters
-// how many objects there are of one name.
+// lock is one RLock object. It keeps the lease field, so it matters how many objects there
+// are of one name.
 type lock struct {
 	c    *Client
 	name string
@@ -60,7 +60,7 @@ func (l *lock) setField(d time.Duration) {
 	l.leaseField = d
 }
 
-// operands are what a script may take, beside what client and lock know.
+// operands are the values that a script may take, beside those that client and lock know.
 type operands struct {
 	owner   lockimpl.Owner
 	lease   time.Duration
@@ -131,8 +131,8 @@ func (l *lock) argument(name string, v operands) any {
 	panic("redisson: a script asks for an unknown argument: " + name)
 }
 
-// queueWait is what a waiter is queued and taken out with, in ms: its own wait
-// where the release lets it, else the client's default.
+// queueWait is the wait with which a waiter is queued and taken out, in ms: its own wait
+// if the release sends it, else the client's default.
 func (l *lock) queueWait(own time.Duration) int64 {
 	if own > 0 && l.c.rel.FairOwnWait {
 		return own.Milliseconds()
@@ -146,8 +146,8 @@ func (l *lock) noLease(lease time.Duration) bool {
 	return lease == 0 || lease == -time.Millisecond || lease < 0 && !l.c.rel.OnlyMinusOne
 }
 
-// leaseToSend is what an attempt sends; where the release has it so, it is
-// written to the lock object, whatever comes of the attempt.
+// leaseToSend is the lease that an attempt sends. Some releases also write it to the lock
+// object, whatever the outcome of the attempt.
 func (l *lock) leaseToSend(lease time.Duration) time.Duration {
 	if l.c.rel.LeaseField == FieldOfAttempt {
 		if l.noLease(lease) {
@@ -181,9 +181,9 @@ func answerTo(r reply) answer {
 	return answer{granted: !busy, ttl: time.Duration(ms) * time.Millisecond}
 }
 
-// attempt is tryAcquire. What a grant does to field and watchdog is the first
-// listener of its promise: it happens whether or not anybody still waits, so
-// that an interrupted caller leaves a renewed hold behind (issues 2714, 4368).
+// attempt is tryAcquire. The first listener of its promise changes field and watchdog after
+// a grant. This happens whether or not anybody still waits, so an interrupted caller
+// leaves a renewed hold behind (issues 2714, 4368).
 func (l *lock) attempt(ctx context.Context, doing string, s Script, o lockimpl.Owner, wait, lease time.Duration) (answer, error) {
 	sent, asked := l.leaseToSend(lease), time.Now()
 	r, err := l.c.await(ctx, doing, l.eval(ctx, s, operands{owner: o, lease: sent, wait: wait}, func(r reply, _ operands) {

@@ -137,7 +137,7 @@ const (
 	// (issues 3194, 3712).
 	WatchdogEntry
 	// WatchdogEntryDropped is W8 up to 3.36.0: as before, but an error or a
-	// reply of 0 drops the entry (issue 5698: also of one who still holds). A
+	// reply of 0 drops the entry (issue 5698: even if its owner still holds). A
 	// reply of 0 also resets the lease field of the lock object to the
 	// watchdog timeout.
 	WatchdogEntryDropped
@@ -214,7 +214,7 @@ var (
 	jitterRetry = Delay{Min: time.Second, Max: 2 * time.Second}
 )
 
-// refusals, by what was added when.
+// The refusals, each list with the additions of a release.
 var (
 	refusals    = []string{"MOVED", "ASK", "LOADING", "TRYAGAIN"}
 	refusals313 = append([]string{"CLUSTERDOWN", "BUSY"}, refusals...)

@@ -94,8 +94,8 @@ func (s *subscriptions) givenUp(e *subscription) bool {
 	return e.late
 }
 
-// acknowledge tells all who wait for the entry that the server knows it. It returns false
-// if it was given up before.
+// acknowledge tells all waiters of the entry that the server knows it. It returns false
+// if the entry was given up before.
 func (s *subscriptions) acknowledge(e *subscription) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -170,9 +170,9 @@ func (s *subscriptions) failAfterLeaving(e *subscription) {
 	}
 }
 
-// listen opens the channel and hands out permits, one a message, until the
-// entry is closed. go-redis subscribes again after a lost connection; what was
-// published in between is lost.
+// listen opens the channel and hands out permits, one per message, until the
+// entry is closed. go-redis subscribes again after a lost connection; messages that were
+// published in between are lost.
 func (s *subscriptions) listen(ctx context.Context, e *subscription) {
 	subscribe := e.pubsub.Subscribe
 	if s.client.sharded() {
@@ -314,8 +314,8 @@ func (c *Client) acknowledged(ctx context.Context, e *subscription, limit time.D
 // permit. The library's listener sends its attempt before the message gives the permit.
 const wakeTime = 100 * time.Microsecond
 
-// release tells the first listener, and gives one permit: to the one who has waited
-// longest, else it stays.
+// release tells the first listener, and gives one permit to the waiter that has waited
+// longest. If nobody waits, the permit stays.
 func (e *subscription) release() {
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -35,7 +35,7 @@ const (
 	// time, up to retryMax, and up to half of that by chance.
 	retryMin = 100 * time.Millisecond
 	retryMax = time.Second
-	// Those who ask because a connection is there again do so within spread.
+	// When a connection is there again, all waiters ask within spread.
 	spread = 20 * time.Millisecond
 	// answerWithin is how long one attempt is waited for, or half a heartbeat if
 	// that is less, if the go-redis client does not give up sooner.

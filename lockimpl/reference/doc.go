@@ -27,11 +27,11 @@
 //     one heartbeat. One that is in front when its time is up takes the lock if it
 //     is free, rather than have kept others from it for nothing.
 //
-// What no lock with leases can promise, these do not promise either: that a
-// holder who is stopped or cut off for longer than its lease is alone, and that
-// a server which loses acknowledged writes in a failover keeps a hold. Let the
-// resource check Token where that matters. Nor is a request known again by a
-// server that was made to forget it while it was under way, by a failover, an
-// eviction or an operator: an unlock that had run may then be answered as if it
-// had not, and a waiter of the fair lock comes last.
+// Two things no lock with leases can promise, and these locks do not promise them either:
+// that a holder that is stopped or cut off for longer than its lease is alone, and that
+// a server that loses acknowledged writes in a failover keeps a hold. Let the resource
+// check Token if that matters. Nor does a server recognize a request that it was made to
+// forget while the request was under way, by a failover, an eviction or an operator. An
+// unlock that had run may then be answered as if it had not, and a waiter of the fair lock
+// comes last.
 package reference

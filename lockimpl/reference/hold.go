@@ -25,8 +25,8 @@ type holdKey struct {
 	owner string // as the server knows it
 }
 
-// hold is one grant, entered again or not. Its fields are guarded by holds.mu
-// but for those that never change.
+// hold is one grant, entered again or not. holds.mu guards its fields, except the fields
+// that never change.
 type hold struct {
 	key   holdKey
 	owner owner

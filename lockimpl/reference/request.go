@@ -51,8 +51,8 @@ type request struct {
 	refused    int       // errors that the server answered
 }
 
-// try sends the request once. The attempt is bounded in time and not by ctx, so that a cancelled call still learns what
-// came of what it has sent.
+// try sends the request once. The attempt is bounded in time and not by ctx, so that a
+// cancelled call still learns the outcome of its request.
 func (r *request) try(ctx context.Context) (answer, error) {
 	ctx = context.WithoutCancel(ctx)
 	now, err := r.c.serverNow(ctx)
@@ -105,9 +105,9 @@ func (c *Client) run(ctx context.Context, how scriptRun, keys []string, args ...
 // scriptRun is a way to run a script, of redis.Script.
 type scriptRun func(ctx context.Context, c redis.Scripter, keys []string, args ...any) *redis.Cmd
 
-// bounded waits for an answer so long at most. What nobody waits for any more sends
-// nothing more: a server that was silent, and comes back without its scripts, would
-// get the text of every attempt of the meantime at once.
+// bounded waits for an answer for at most this time. An attempt that nobody waits for any
+// more sends nothing more. Otherwise a server that was silent, and comes back without its
+// scripts, would get the text of all these attempts at once.
 func bounded[T any](ctx context.Context, most time.Duration, ask func(context.Context) (T, error)) (none T, err error) {
 	type result struct {
 		reply T
@@ -203,8 +203,8 @@ func (r *request) hopeless() bool {
 	return r.refused >= refusals || r.mayHaveRun && time.Since(r.since) >= patience
 }
 
-// bothErrors are why something ended and what had failed before, once where that is
-// the same: an attempt and the wait after it may end with the client.
+// bothErrors joins the reason of an end and the failure before it. If they are the same, it
+// has the error once: an attempt and the wait after it may both end with the client.
 func bothErrors(why, failed error) error {
 	if why != nil && errors.Is(failed, why) {
 		return failed

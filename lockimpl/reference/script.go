@@ -16,7 +16,7 @@ type script struct {
 	name, text string
 }
 
-// scripts are those of one kind of lock.
+// scripts are the scripts of one kind of lock.
 type scripts struct{ acquire, unlock, forceUnlock, leave, renew script }
 
 var (

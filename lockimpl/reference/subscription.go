@@ -11,7 +11,7 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// channels are those that somebody of this client waits at, by name; each has a
+// channels are the channels on which waiters of this client listen, by name. Each has a
 // connection of its own.
 type channels struct {
 	client *Client

@@ -49,7 +49,7 @@ type Command struct {
 	Threads     []string       // the threads for which it speaks; its caller if it names none
 	Executed    *model.Event   // nil if the server did not execute it, or did not know the script
 	RepliedNs   int64          // when its own reply arrived; -1: never
-	DeliveredNs int64          // when its process had all replies it waited for, that to Wait included; -1: never
+	DeliveredNs int64          // when its process had all replies that it waited for, the reply to Wait included; -1: never
 	Lost        *model.Event   // nil if neither the request nor the reply was lost
 	Hits        []*model.Event // the hits of faults' rules, on it or on a message that it arrived behind
 	Wait        *Command       // the WAIT that was sent with it; nil if there was none

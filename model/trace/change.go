@@ -38,8 +38,9 @@ func (c *Change) Ended() bool {
 }
 
 // handsToItself reports whether a change of a lock without re-entry ended the hold of a thread
-// that waited behind itself. A thread does so whose unlock was lost, and who asks again. When the
-// hold runs out, or the unlock arrives late, the thread leaves the queue and has another lease.
+// that waited behind itself. A thread waits behind itself if its unlock was lost and it asks
+// again. When the hold runs out, or the unlock arrives late, the thread leaves the queue and
+// has another lease.
 func (c *Change) handsToItself() bool {
 	who := c.Before.Owner
 	return (c.Expired || c.By != nil && c.By.Script == model.RoleUnlock) &&
@@ -134,7 +135,7 @@ func (r *Run) Departures(lock string) map[string][]*Change {
 	return l.departures
 }
 
-// withoutCommonEnds cuts off two queues what they begin and end with in common.
+// withoutCommonEnds removes the common beginning and the common end of two queues.
 func withoutCommonEnds(a, b []string) (restOfA, restOfB []string) {
 	for len(a) > 0 && len(b) > 0 && a[0] == b[0] {
 		a, b = a[1:], b[1:]

@@ -30,7 +30,7 @@ var WithoutDelay = subject("chubby-without-delay", "Chubby's kind: sessions and 
 // another master, and asks one after the other.
 const recovery = 2*server.Election + 2*server.SessionLease + 5*client.Patience
 
-// closing is how long a handle tries to close a session of which it does not know what it has.
+// closing is how long a handle tries to close a session whose holds it does not know.
 // After that it leaves the session to its lease.
 const closing = 2 * time.Second
 

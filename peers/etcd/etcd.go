@@ -41,7 +41,7 @@ var Mutex = locktest.Subject{
 	},
 }
 
-// state reads the keys of a lock: the first one is the holder's, the others are those of
+// state reads the keys of a lock: the first one belongs to the holder, the others to
 // waiters. A key is known by its session.
 func state(s locktest.Snapshot, lock string) *locktest.State {
 	var st *locktest.State
@@ -58,8 +58,8 @@ func state(s locktest.Snapshot, lock string) *locktest.State {
 	return st
 }
 
-// newClient makes a client that dials in the world, and whose requests are told apart by
-// who asks for them.
+// newClient makes a client that dials in the world. Its requests are told apart by their
+// callers.
 func newClient(p *locktest.Process) (*client, error) {
 	steady := backoff.DefaultConfig
 	steady.Jitter = 0 // its chance cannot be seeded
@@ -273,8 +273,8 @@ func (l *lock) Unlock(ctx context.Context) error {
 	return nil
 }
 
-// errGone is what an unlock comes to that follows one of unknown outcome: Unlock does not
-// tell whether there was a key to delete.
+// errGone is the error of an unlock that follows an unlock of unknown outcome: Unlock does
+// not tell whether there was a key to delete.
 var errGone = errors.New("the key is gone, by this unlock or by the one before")
 
 // Lost implements locktest.Watched.

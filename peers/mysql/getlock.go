@@ -19,7 +19,7 @@ type held struct {
 	unclear bool
 }
 
-// errUnclear is what an unlock comes to that follows one of unknown outcome.
+// errUnclear is the error of an unlock that follows an unlock of unknown outcome.
 var errUnclear = errors.New("the session was closed before, and the server may not know yet")
 
 // acquire takes the lock as try does, on a connection of its own.

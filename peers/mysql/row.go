@@ -36,8 +36,8 @@ const (
 	read   = "SELECT token FROM locks WHERE name = ? AND owner = ?"
 )
 
-// errGone is what an acquire comes to whose hold is gone before the token is read: the lease
-// is over, or somebody deleted the row. Nobody else need have the lock.
+// errGone is the error of an acquire whose hold is gone before the token is read: the lease
+// is over, or somebody deleted the row. The lock may be free.
 var errGone = errors.New("the row was taken, and is gone")
 
 const micros = int64(lease / time.Microsecond)

@@ -393,8 +393,8 @@ func (h *hold) isLost() bool {
 	}
 }
 
-// errGone is what the delete of a key without a revision comes to when the hold was lost:
-// nobody tells whether there was a key, and whose.
+// errGone is the error of a delete without a revision after the hold was lost: nobody tells
+// whether there was a key, and whose.
 var errGone = errors.New("the key is gone, whoever had it")
 
 // Lost implements locktest.Watched.

@@ -108,9 +108,10 @@ func (e *UnknownError) Error() string {
 	return nearest.Unknown(fmt.Sprintf("unknown lock %q", e.Name), e.Meant)
 }
 
-// meant returns the name that a registered lock has and that somebody may have meant by name, or
-// "" if there is none. Of a release that is not registered it is the nearest one of the same
-// configuration. A planted bug is meant only by a name that says so. The caller holds the registry.
+// meant returns the name of a registered lock that somebody may have meant by name, or "" if
+// there is none. If the release is not registered, it returns the nearest release with the
+// same configuration. It returns a planted bug only if name has the prefix of planted bugs.
+// The caller holds the registry.
 func meant(name string) string {
 	var names, families []string
 	releases := map[string][]string{} // by family

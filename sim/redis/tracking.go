@@ -11,8 +11,8 @@ import (
 	"lockstep/sim"
 )
 
-// miniredis does not know CLIENT TRACKING. The world keeps who read which key, finds
-// out which keys a command changed, and tells the readers.
+// miniredis does not know CLIENT TRACKING. The world remembers the readers of each key,
+// finds out which keys a command changed, and tells their readers.
 
 // invalidations is the channel of an invalidation in rules and in the record. Redis
 // gives it this name where a client of RESP2 listens to it.
@@ -46,8 +46,8 @@ type access struct {
 	flush          bool // every key is gone; there is no key then
 }
 
-// accesses returns the keys that a command looks at. What it writes is a guess on the
-// safe side for rare commands: whether a key changed is seen in the data.
+// accesses returns the keys that a command looks at. For rare commands it may report writes
+// that do not happen. This does no harm, since the data shows whether a key changed.
 func accesses(cmd string, args []string) (list []access) {
 	switch {
 	case cmd == "FLUSHALL" || cmd == "FLUSHDB":
@@ -129,8 +129,8 @@ func ran(name string, reply []byte) bool {
 	return len(reply) > 0 && reply[0] != '-'
 }
 
-// endTracking tells of the keys that a command of c changed, and notes those that it
-// read. ran is false for a command that did not run.
+// endTracking tells the readers of the keys that a command of c changed, and notes the keys
+// that it read. ran is false for a command that did not run.
 func (s *Server) endTracking(c *conn, ran bool) {
 	t := &s.tracking
 	if t.before == nil {

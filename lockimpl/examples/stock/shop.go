@@ -70,8 +70,8 @@ func (s *shop) settle() {
 	}
 }
 
-// clear removes the shop's keys, and those that the lock keeps for good. (What
-// else the lock leaves behind ends by itself within seconds.)
+// clear removes the shop's keys, and the keys that the lock keeps for good. (Other keys of
+// the lock end by themselves within seconds.)
 func (s *shop) clear() {
 	ctx, cancel := atTheEnd()
 	defer cancel()
@@ -85,7 +85,7 @@ func (s *shop) clear() {
 	}
 }
 
-// atTheEnd is for what must be done after an interrupt, too.
+// atTheEnd returns a context for work that must be done even after an interrupt.
 func atTheEnd() (context.Context, context.CancelFunc) {
 	return context.WithTimeout(context.Background(), 5*time.Second)
 }
@@ -97,7 +97,7 @@ type books struct {
 	unknown          int // booked or not, nobody knows
 }
 
-// balance says what the books come to; false where they cannot be right.
+// balance sums up the books. It reports false if they cannot be right.
 func (b books) balance(stock, left int) (string, bool) {
 	text := fmt.Sprintf("sold %d, left %d, turned away %d", b.sold, left, b.turnedAway)
 	if b.givenUp > 0 {
@@ -195,8 +195,8 @@ func (s *shop) tell(ctx context.Context, order int64, o lockimpl.Owner, sold boo
 	}
 }
 
-// sell sells one piece: look, pack, book. It may be sold and an error follow,
-// of the lock that could not be given up.
+// sell sells one piece: look, pack, book. It may return an error although the piece is
+// sold: then the lock could not be given up.
 func (s *shop) sell(ctx context.Context, o lockimpl.Owner) (sold bool, err error) {
 	err = s.guard(ctx, o, func(ctx context.Context, token int64) error {
 		left, err := s.rdb.Get(ctx, s.counter()).Int()
@@ -252,7 +252,7 @@ func (s *shop) book(ctx context.Context, left int, token int64) error {
 	return nil
 }
 
-// failed names what was being done, or that the hold is over, where that is why.
+// failed names the work that failed. If it failed because the hold is over, it says so.
 func (s *shop) failed(ctx context.Context, doing string, err error) error {
 	if cause := context.Cause(ctx); cause != nil {
 		return fmt.Errorf("%s: %w", doing, cause)

@@ -112,7 +112,7 @@ func (s *Session) extend(end time.Time) {
 	s.after(time.Until(end), s.endanger)
 }
 
-// after lets f run later, in the place of what was to run before.
+// after lets f run later, in the place of the function of an earlier call.
 func (s *Session) after(d time.Duration, f func(*time.Timer)) {
 	if s.timer != nil {
 		s.timer.Stop()
@@ -312,7 +312,8 @@ func ask(l *line, q server.Request) (server.Reply, error) {
 }
 
 // call asks the master, until it answers, ctx ends or the session is over. In jeopardy it
-// blocks, unless it closes the session. It sets sent, unless that is nil, to when it asked for what was answered.
+// blocks, unless it closes the session. It sets sent, unless that is nil, to the instant at
+// which it sent the request that was answered.
 func (s *Session) call(ctx context.Context, q server.Request, sent *time.Time) (server.Reply, error) {
 	for tried := false; ; tried = true {
 		s.mu.Lock()

@@ -48,8 +48,8 @@ func (servers) Nodes() []sim.Node {
 	return nodes
 }
 
-// cell is the replicas together, as who stands outside of the world sees them. No replica
-// learns anything by it that it has not been sent, but where the others are.
+// cell has all replicas, for an observer outside of the world. Through it a replica learns
+// only the addresses of the others. Everything else must be sent to it.
 type cell struct {
 	replicas []*Replica
 	// sessionEnds and delayEnds are what masters said last of the ends of sessions and of

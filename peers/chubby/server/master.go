@@ -26,8 +26,8 @@ type master struct {
 	epoch    uint64
 	sessions map[string]*lease
 	delays   map[string]int64 // the ends of lock-delays, by lock
-	// proposed has who waits for a command of the log, by its id. A command of the master's own
-	// has a call without a connection.
+	// proposed has the calls that wait for a command of the log, by the id of the command. A
+	// command of the master's own has a call without a connection.
 	proposed map[uint64]*call
 	waiters  map[string][]*call // for locks, in the order in which they came
 	// early are calls that came before each session was heard of.
@@ -69,7 +69,7 @@ func newMaster(r *Replica, nowNs int64) *master {
 	return m
 }
 
-// resign tells everybody who waits to look for another master.
+// resign tells every waiting caller to look for another master.
 func (m *master) resign(out *sim.Effects) {
 	for _, c := range m.waiting() {
 		out.Answer(c.conn, answer(m.r.redirect()))
@@ -283,7 +283,7 @@ func (m *master) begin(c *call) (reply Reply, done bool) {
 // propose proposes a command, whose outcome is for c.
 func (m *master) propose(c *call) { m.proposed[m.r.propose(command{Request: c.Request})] = c }
 
-// applied does what follows from a command that is in the database now.
+// applied reacts to a command that is in the database now.
 func (m *master) applied(nowNs int64, c command, reply Reply, out *sim.Effects) {
 	out.Changed = true
 	who := &call{}
@@ -348,7 +348,7 @@ func (m *master) end(nowNs int64, c command, out *sim.Effects) {
 	out.Record(model.Event{Kind: model.KindExpire, Key: c.Session})
 }
 
-// serve proposes to give each lock to the first who waits for it and may have it.
+// serve proposes to give each lock to its first waiter that may have it.
 func (m *master) serve() {
 	for _, name := range slices.Sorted(maps.Keys(m.waiters)) {
 		list := m.waiters[name]

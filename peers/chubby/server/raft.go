@@ -20,7 +20,7 @@ const (
 	electionTicks = 4
 	// Election is the time within which a replica stands for election when the leader is gone.
 	Election = 2 * electionTicks * tick
-	// MasterLease is how long a master serves after it sent what a majority has answered. A
+	// MasterLease is how long a master serves after it sent messages that a majority has answered. A
 	// replica that has answered votes for nobody in that time: it counts whole ticks, of which
 	// the first may be short.
 	MasterLease = (electionTicks - 1) * tick
@@ -35,10 +35,10 @@ type consensus struct {
 	soft   raft.SoftState
 	term   uint64
 	tickNs int64 // the next tick
-	// silentNs is until when a replica that has started again votes for nobody, because it
-	// does not know what it had promised before.
+	// silentNs is the instant until which a replica that has started again votes for nobody,
+	// because it does not know its earlier promises.
 	silentNs int64
-	// As a follower: when the leader of this term sent what was heard of it last.
+	// As a follower: when the leader of this term sent its last message that has arrived.
 	heardNs int64
 	// As a leader: when it sent what each replica has answered last, in this term.
 	answeredNs map[uint64]int64
@@ -143,8 +143,8 @@ func (c *consensus) leaseNs(replicas int) int64 {
 	return answered[len(answered)-others] + int64(MasterLease)
 }
 
-// ready writes what there is to the disk, and hands over what is to be sent and to be
-// applied.
+// ready writes new entries to the disk, and hands over the messages to send and the commands
+// to apply.
 func (c *consensus) ready(nowNs int64, send func(to uint64, e envelope)) {
 	c.look()
 	for c.node.HasReady() {

@@ -15,10 +15,10 @@
 // connection carries one request at a time, so a client keeps one connection for its
 // KeepAlives and another for its calls. A replica that is not the master answers NotMaster, and
 // names the master if it knows it. A call of a session carries the epoch of the master that it
-// is for. A new master answers WrongEpoch to those that are for an earlier one, and keeps
+// is for. A new master answers WrongEpoch to calls that are for an earlier master, and keeps
 // calls waiting until each session has sent a KeepAlive, or has expired (section 2.9).
 //
-// What the paper has beside that is not there: access control, the contents of files and their
+// Other parts of the paper are left out: access control, the contents of files and their
 // cache, directories, and events. A client learns of a fail-over by the epoch, and of a lock by
 // the answer to its Acquire.
 package server
@@ -76,7 +76,7 @@ func (*Replica) Stop() {}
 // Open implements sim.Server.
 func (*Replica) Open(sim.ConnID) {}
 
-// Close implements sim.Server. Who waits on the connection waits no longer.
+// Close implements sim.Server. A call that waits on the connection is given up.
 func (r *Replica) Close(_ int64, c sim.ConnID, out *sim.Effects) {
 	if r.master != nil {
 		r.master.hungUp(c, out)
@@ -264,7 +264,7 @@ func (r *Replica) propose(c command) (id uint64) {
 	return c.ID
 }
 
-// State implements sim.Server. What a lock is, its subject knows.
+// State implements sim.Server. Only the subject of a lock can read its state.
 func (*Replica) State(int64, string) *model.LockState { return nil }
 
 // Leftovers implements sim.Server. The cell tells of them once. The file of a lock stays.

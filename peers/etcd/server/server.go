@@ -195,8 +195,8 @@ func (s *Server) Strike(int64, model.FaultSpec, *sim.Effects) {
 	disk.Crash("etcd", old.dir, true, old.end, s.begin)
 }
 
-// Entries returns the keys under a prefix, those that were created first in front. While
-// the server is down they are those that it had before.
+// Entries returns the keys under a prefix, in the order of their creation. While the server
+// is down, these are the keys that it had before.
 func (s *Server) Entries(prefix string) []Entry {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -210,7 +210,7 @@ func (s *Server) find(nowNs int64, key string) *item {
 
 func keyObject(key string) string { return "key " + key }
 
-// State implements sim.Server. What a lock is, its subject knows.
+// State implements sim.Server. Only the subject of a lock can read its state.
 func (*Server) State(int64, string) *model.LockState { return nil }
 
 // Item returns the value of a key at an instant, and the instant at which the key ends;

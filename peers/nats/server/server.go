@@ -108,8 +108,8 @@ func (s *Server) Boot(setup sim.Setup) error {
 	return s.begin(dir)
 }
 
-// options are those of a server that was started with -js and a directory, but for what
-// depends on chance that cannot be seeded, or on the machine.
+// options returns the options of a server that was started with -js and a directory. Only
+// settings that depend on the machine, or on chance that cannot be seeded, differ.
 func options(dir string) *server.Options {
 	return &server.Options{
 		ServerName: "nats", JetStream: true, StoreDir: dir, DontListen: true, NoLog: true, NoSigs: true,
@@ -269,8 +269,8 @@ func (s *Server) Strike(_ int64, f model.FaultSpec, _ *sim.Effects) {
 	disk.Crash("nats", old.dir, f.KeepData, old.end, s.begin)
 }
 
-// Entry returns what a key holds; false: nothing. While the server is down it is what the
-// key held before.
+// Entry returns the value of a key; false: it has none. While the server is down it is the
+// value that the key had before.
 func (s *Server) Entry(key string) (Entry, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

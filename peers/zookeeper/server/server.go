@@ -250,7 +250,7 @@ func (s *Server) push(c sim.ConnID, x change) {
 	s.pushes = append(s.pushes, sim.Push{Conn: c, Channel: x.path, Bytes: w.frame()})
 }
 
-// State implements sim.Server. What a lock is, its subject knows.
+// State implements sim.Server. Only the subject of a lock can read its state.
 func (*Server) State(int64, string) *model.LockState { return nil }
 
 // Leftovers implements sim.Server. The nodes that every server has are no leftovers.
@@ -395,7 +395,7 @@ func (x *execution) connect(in *reader) sim.Reply {
 	return sim.Reply{Bytes: w.frame(), Shown: fmt.Sprintf("session %#x", own.id)}
 }
 
-// result is what a request comes to. The body of an error is empty.
+// result is the result of a request. The body of an error is empty.
 type result struct {
 	op    int32 // the type of a write
 	err   code
@@ -561,8 +561,8 @@ func (x *execution) list(in *reader, withStat bool) (r result) {
 	return r
 }
 
-// rewatch lets a connection wait for what an earlier one of its session waited for. Of what
-// has changed since, it is told at once.
+// rewatch sets the watches that an earlier connection of the session had on a new connection.
+// The client is told at once of nodes that have changed since.
 func (x *execution) rewatch(since int64, data, exist, children []string) {
 	s := x.s
 	for _, path := range data {

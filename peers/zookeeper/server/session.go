@@ -42,8 +42,8 @@ func (s *Server) endsNs(x *session) int64 {
 	return max((x.endsMs-s.bootMs)*millisecond, s.stalledNs)
 }
 
-// inOrder returns the sessions in the order in which they end, and those of one tick by
-// their ids.
+// inOrder returns the sessions in the order in which they end. Sessions that end at one tick
+// are in the order of their ids.
 func (s *Server) inOrder() []*session {
 	return slices.SortedFunc(maps.Values(s.sessions), func(a, b *session) int {
 		return cmp.Or(cmp.Compare(a.endsMs, b.endsMs), cmp.Compare(a.id, b.id))

@@ -57,7 +57,7 @@ type node struct {
 	owner               int64 // the session of an ephemeral node, containerOwner, or 0
 }
 
-// stat is what a client is told of a node.
+// stat holds the facts about a node that an answer to a client has.
 type stat struct {
 	czxid, mzxid, pzxid         int64
 	ctimeMs, mtimeMs            int64
