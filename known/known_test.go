@@ -467,6 +467,14 @@ steps:
   d/1: [{at: 1200ms}, {lock: x}]
   e/1: [{at: 32s}, {lock: x}]
 `},
+	{"R-fair-deadline-drift", "liveness", "redisson-fair@3.4.2", `
+processes: {a: {}, b: {}, c: {}, d: {}}
+steps:
+  a/1: [{lock: {name: x, lease: 5s}}]
+  b/1: [{at: 50ms}, {repeat: {until: 3s, steps: [{try_lock: {name: x, wait: 500ms}}]}}]
+  c/1: [{at: 100ms}, {repeat: {until: 3s, steps: [{try_lock: {name: x, wait: 500ms}}]}}]
+  d/1: [{at: 2800ms}, {lock: x}]
+`},
 	{"R-fair-unplaced", "liveness", "redisson-fair@4.7.0", `
 processes: {a: {}, b: {}}
 steps:

@@ -462,7 +462,17 @@ var Defects = []defect.Defect{
 		Issues:  []int{2099},
 		Judges:  []string{model.JudgeLiveness},
 		Applies: of(fair, upTo("3.11.0")),
-		Cause:   deadHead,
+		Cause:   unless(drifting, deadHead),
+	},
+	{
+		ID:      "R-fair-deadline-drift",
+		Title:   "each head that gives up leaves its wait on the deadlines behind it, which drift minutes ahead: a free lock waits for them (1104, up to 3.5.4)",
+		Story:   "Every deadline in the queue is counted from the head's. A head that gives up leaves the queue, the next one is head with a deadline of one wait more, and who comes then is counted from that. With callers that come back again and again the deadlines drift minutes ahead, and a waiter sleeps on one, or waits for a dead one to pass, while the lock is free. The release is to blame; 3.5.5 takes the wait of a head that leaves off the others.",
+		Row:     "fair-deadline-drift",
+		Issues:  []int{1104},
+		Judges:  []string{model.JudgeLiveness},
+		Applies: of(fair, upTo("3.5.4")),
+		Cause:   drifted,
 	},
 	{
 		ID:      "R-fair-dead-place",
@@ -480,7 +490,7 @@ var Defects = []defect.Defect{
 		Issues:  []int{4705},
 		Judges:  []string{model.JudgeLiveness},
 		Applies: of(fair, upTo("3.31.0")),
-		Cause:   sleepsOnDeadline,
+		Cause:   unless(drifting, sleepsOnDeadline),
 	},
 	{
 		ID:      "R-fair-told-neighbours-deadline",
