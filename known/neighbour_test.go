@@ -187,7 +187,7 @@ func without(rec *model.Record, c Cause) *model.Record {
 				out.Events = append(out.Events, e, ran, told)
 				continue
 			}
-		case defect.NoDeadline, defect.NoPlace:
+		case defect.NoDeadline, defect.NoPlace, defect.TwoPlaces:
 			if e.Kind == model.KindState {
 				s := *e.State
 				s.Deadlines = maps.Clone(s.Deadlines)

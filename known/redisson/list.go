@@ -439,10 +439,10 @@ var Defects = []defect.Defect{
 	{
 		ID:      "R-4153",
 		Title:   "who stands in the queue without a score is never thrown out of it (4153, 5989)",
-		Story:   "The set of deadlines was removed and the queue stayed, so that a waiter has a place and no deadline. Scripts that look at it fail, or take it for one that is not over: nobody behind it ever enters. The release is to blame, which keeps one truth under two keys.",
+		Story:   "The set of deadlines was removed and the queue stayed, so that a waiter has a place and no deadline. Scripts that look at it fail, or take it for one that is not over: nobody behind it ever enters. Or it is queued a second time, and the place that is left when it has entered takes a turn out of order. The release is to blame, which keeps one truth under two keys.",
 		Row:     "fair-waiter-without-score",
 		Issues:  []int{4153, 5989},
-		Judges:  []string{model.JudgeLiveness, model.JudgeTidy},
+		Judges:  []string{model.JudgeFIFO, model.JudgeLinearizable, model.JudgeLiveness, model.JudgeTidy},
 		Applies: of(fair, since("3.31.0")),
 		Cause:   unscored,
 	},

@@ -91,18 +91,40 @@ func unscored(c *defect.Case) *defect.Cause {
 			return slices.Contains(s.Queue, now.Queue[0]) && !scored(s, now.Queue[0])
 		})
 	}
-	return parted(c, defect.NoDeadline, func(s *model.LockState) bool {
-		stood := map[string]bool{}
-		for _, who := range s.Queue {
-			if stood[who] {
-				return true
-			}
-			stood[who] = true
+	if c.Judged(model.JudgeFIFO, model.JudgeLinearizable) {
+		if c.Judged(model.JudgeLinearizable) && c.FreeUnlock() != nil {
+			return nil // that has a name of its own
 		}
-		return slices.ContainsFunc(s.Queue, func(who string) bool {
+		return leftOver(c)
+	}
+	return parted(c, defect.NoDeadline, func(s *model.LockState) bool {
+		return twice(s) || slices.ContainsFunc(s.Queue, func(who string) bool {
 			return slices.Contains(now.Queue, who) && !scored(s, who) && !scored(now, who)
 		})
 	})
+}
+
+// twice reports whether a thread stands in the queue twice, or more often.
+func twice(s *model.LockState) bool {
+	queue := slices.Sorted(slices.Values(s.Queue))
+	return len(slices.Compact(queue)) < len(s.Queue)
+}
+
+// leftOver finds how a thread came to stand in the queue twice. Its second place takes a turn,
+// or blocks a free lock, for as long as the queue is not empty.
+func leftOver(c *defect.Case) (cause *defect.Cause) {
+	for _, s := range c.Changes(c.Lock) {
+		switch {
+		case s.AtNs > c.Until():
+			return cause
+		case len(s.Before.Queue) == 0:
+			cause = nil
+		}
+		if cause == nil && twice(s.After) {
+			cause = defect.ByChange(defect.TwoPlaces, s)
+		}
+	}
+	return cause
 }
 
 // unplaced finds how the waiter of a free lock, which has a deadline, lost its place.
