@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"lockstep/explore/draw"
-	"lockstep/linearizability/judges"
 	"lockstep/model"
 	"lockstep/scenarios"
 	"lockstep/scenarios/play"
@@ -33,9 +32,7 @@ func TestDenseCallersMeetTheDeadlineDrift(t *testing.T) {
 			}
 			dense++
 			v := play.Run(h, sc, l, seed)
-			if drifts(sc, v.Played.Record) && slices.ContainsFunc(v.Findings, func(f judges.Finding) bool {
-				return f.Judge == model.JudgeLiveness && f.Class == judges.ClassBug
-			}) {
+			if drifts(sc, v.Played.Record) && slices.ContainsFunc(sightings(h, v), func(f sighting) bool { return f.Defect == "R-fair-deadline-drift" }) {
 				met[name]++
 			}
 		}

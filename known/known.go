@@ -53,5 +53,4 @@ func Row(id string) string {
 // OutOfReach gives the reason why no campaign names a row of the track record.
 var OutOfReach = map[string]string{
 	"fair-dead-waiters-add-up": "it is a limit and no defect: liveness with a crash, below",
-	"fair-deadline-drift":      "callers must come back with a short wait for half a minute, as in one of 32 runs of the profile full; its finding goes by R-4705",
 }

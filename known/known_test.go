@@ -468,6 +468,14 @@ steps:
   d/1: [{at: 1200ms}, {lock: x}]
   e/1: [{at: 32s}, {lock: x}]
 `},
+	{"R-fair-deadline-drift", "liveness", "redisson-fair@3.4.2", `
+processes: {a: {}, b: {}, c: {}, d: {}}
+steps:
+  a/1: [{lock: {name: x, lease: 5s}}]
+  b/1: [{at: 50ms}, {repeat: {until: 3s, steps: [{try_lock: {name: x, wait: 500ms}}]}}]
+  c/1: [{at: 100ms}, {repeat: {until: 3s, steps: [{try_lock: {name: x, wait: 500ms}}]}}]
+  d/1: [{at: 2800ms}, {lock: x}]
+`},
 	{"R-fair-unplaced", "liveness", "redisson-fair@4.7.0", `
 processes: {a: {}, b: {}}
 steps:
@@ -484,6 +492,27 @@ steps:
   a/2: [{at: 1ms}, {lock: x}]
 faults:
   - {at: 230ms, key: "redisson_lock_timeout:{x}", do: delete}
+`},
+	// The place that is left over takes a turn, or blocks the free lock.
+	{"R-4153", "fifo", "redisson-fair@3.43.0, redisson-fair@4.7.0", `
+network: {latency: 50ms}
+processes: {a: {}, b: {threads: 2}}
+steps:
+  a/1: [{lock: x}, {unlock: x}, {at: 200ms}, {lock: x}]
+  b/1: [{repeat: {times: 2, steps: [{lock: x}, {unlock: x}]}}]
+  b/2: [{repeat: {times: 2, steps: [{lock: x}, {unlock: x}]}}]
+faults:
+  - {at: 60ms, key: "redisson_lock_timeout:{x}", do: delete}
+`},
+	{"R-4153", "linearizable", "redisson-fair@3.43.0, redisson-fair@4.7.0", `
+network: {latency: 5ms}
+processes: {a: {}, b: {}, c: {}}
+steps:
+  a/1: [{lock: x}, {at: 110ms}, {unlock: x}]
+  b/1: [{at: 80ms}, {lock: {name: x, lease: 1s}}]
+  c/1: [{at: 2s}, {try_lock: x}]
+faults:
+  - {at: 100ms, key: "redisson_lock_timeout:{x}", do: expire}
 `},
 	// Behind it c asks again with every round trip.
 	{"R-sleep-begun-anew", "liveness", "redisson-fair@4.7.0", `

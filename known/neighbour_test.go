@@ -187,7 +187,7 @@ func removeEffect(rec *model.Record, c Cause) *model.Record {
 				out.Events = append(out.Events, e, ran, told)
 				continue
 			}
-		case defect.NoDeadline, defect.NoPlace:
+		case defect.NoDeadline, defect.NoPlace, defect.TwoPlaces:
 			if e.Kind == model.KindState {
 				s := *e.State
 				s.Deadlines = maps.Clone(s.Deadlines)
@@ -265,6 +265,15 @@ faults:
   - {when: {script: unlock, direction: request}, until: 39s, do: error, with: "ERR injected"}
   - {when: {script: renew, direction: request}, from: 41s, do: error, with: "ERR injected"}
 `}},
+	// One head left, and most of what the next waiter was told is the time of the hold.
+	{"R-fair-deadline-drift", story{"R-4705", "liveness", "redisson-fair@3.4.2", `
+processes: {a: {}, b: {}, c: {}, d: {}}
+steps:
+  a/1: [{lock: {name: x, lease: 15s}}]
+  b/1: [{at: 50ms}, {try_lock: {name: x, wait: 500ms}}]
+  c/1: [{at: 100ms}, {try_lock: {name: x, wait: 3s}}]
+  d/1: [{at: 2800ms}, {lock: x}]
+`}},
 	// The hold that began with a short lease is over. An unlock that left a level made this
 	// one too long.
 	{"R-4818", story{"R-5623", "lease", "redisson@3.21.3", `
@@ -326,6 +335,35 @@ steps:
 faults:
   - {when: {script: force_unlock, direction: reply, nth: 1}, do: drop}
 `}},
+}
+
+// Whoever waits behind a dead head waits for its deadline. That is the drift if heads that left
+// put most of the deadline off.
+func TestTheDeadlineOfADeadHeadDrifts(t *testing.T) {
+	h := sim.NewHost(t)
+	for _, c := range []struct{ lock, until, want string }{
+		{"redisson-fair@3.4.2", "9s", "R-fair-deadline-drift"},
+		{"redisson-fair@3.4.2", "60ms", "R-2099"},
+		{"redisson-fair@3.11.0", "9s", "R-2099"},
+	} {
+		v := runStory(t, h.For(t), story{steps: strings.ReplaceAll(`
+processes: {a: {}, b: {}, c: {}, d: {}}
+steps:
+  a/1: [{lock: {name: x, lease: 14s}}]
+  b/1: [{at: 50ms}, {repeat: {until: END, steps: [{try_lock: {name: x, wait: 500ms}}]}}, {at: 7s}, {lock: x}]
+  c/1: [{at: 100ms}, {repeat: {until: END, steps: [{try_lock: {name: x, wait: 500ms}}]}}, {at: 7s}, {lock: x}]
+  d/1: [{at: 10s}, {lock: x}]
+faults:
+  - {at: 8s, crash: b}
+  - {at: 8s, crash: c}
+`, "END", c.until)}, c.lock)
+		// The crashes excuse what the judge finds, if it finds anything. The case is that of the
+		// waiter, a second after the hold.
+		f := judges.Finding{Judge: model.JudgeLiveness, Class: judges.ClassBug, AtNs: int64(15 * time.Second), Facts: model.Facts{Lock: "x", Thread: "d/1"}}
+		if got := NewNamer(h, v, All).Name(f).ID; got != c.want {
+			t.Errorf("%s until %s: it is named %q; want %q", c.lock, c.until, got, c.want)
+		}
+	}
 }
 
 func TestALookalikeIsNotTheDefect(t *testing.T) {

@@ -66,7 +66,9 @@ const (
 	KeptPlace    Kind = "kept-place"
 	NoDeadline   Kind = "no-deadline"
 	NoPlace      Kind = "no-place"
+	TwoPlaces    Kind = "two-places"
 	DeadHead     Kind = "dead-head"
+	Drift        Kind = "deadline-drift"
 	ThrownAsleep Kind = "thrown-out-asleep"
 	ThrownByUnit Kind = "thrown-out-by-unit"
 	ThrownUnsent Kind = "thrown-out-unanswered"
@@ -129,7 +131,9 @@ var texts = map[Kind]string{
 	KeptPlace:    "the call ended without a grant, and its thread stayed in the queue",
 	NoDeadline:   "the deadline of a thread in the queue was gone",
 	NoPlace:      "the place of a thread with a deadline was gone",
+	TwoPlaces:    "a thread with a place and no deadline was queued a second time",
 	DeadHead:     "the process of the thread in front died",
+	Drift:        "the head left the queue, and the deadlines behind it kept its wait",
 	ThrownAsleep: "the second command threw a waiter out of the queue that slept on the answer to the first",
 	ThrownByUnit: "the second command threw a waiter out of the queue whose wait was taken for milliseconds",
 	ThrownUnsent: "the second command threw a waiter out of the queue that had no answer to the first",

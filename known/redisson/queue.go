@@ -1,6 +1,7 @@
 package redisson
 
 import (
+	"maps"
 	"slices"
 	"time"
 
@@ -90,18 +91,40 @@ func unscored(c *defect.Case) *defect.Cause {
 			return slices.Contains(s.Queue, now.Queue[0]) && !scored(s, now.Queue[0])
 		})
 	}
-	return parted(c, defect.NoDeadline, func(s *model.LockState) bool {
-		stood := map[string]bool{}
-		for _, who := range s.Queue {
-			if stood[who] {
-				return true
-			}
-			stood[who] = true
+	if c.Judged(model.JudgeFIFO, model.JudgeLinearizable) {
+		if c.Judged(model.JudgeLinearizable) && c.FreeUnlock() != nil {
+			return nil // that has a name of its own
 		}
-		return slices.ContainsFunc(s.Queue, func(who string) bool {
+		return leftOver(c)
+	}
+	return parted(c, defect.NoDeadline, func(s *model.LockState) bool {
+		return twice(s) || slices.ContainsFunc(s.Queue, func(who string) bool {
 			return slices.Contains(now.Queue, who) && !scored(s, who) && !scored(now, who)
 		})
 	})
+}
+
+// twice reports whether a thread stands in the queue twice, or more often.
+func twice(s *model.LockState) bool {
+	queue := slices.Sorted(slices.Values(s.Queue))
+	return len(slices.Compact(queue)) < len(s.Queue)
+}
+
+// leftOver finds how a thread came to stand in the queue twice. Its second place takes a turn,
+// or blocks a free lock, for as long as the queue is not empty.
+func leftOver(c *defect.Case) (cause *defect.Cause) {
+	for _, s := range c.Changes(c.Lock) {
+		switch {
+		case s.AtNs > c.Until():
+			return cause
+		case len(s.Before.Queue) == 0:
+			cause = nil
+		}
+		if cause == nil && twice(s.After) {
+			cause = defect.ByChange(defect.TwoPlaces, s)
+		}
+	}
+	return cause
 }
 
 // unplaced finds how the waiter of a free lock, which has a deadline, lost its place.
@@ -137,6 +160,94 @@ func deadHead(c *defect.Case) *defect.Cause {
 	}
 	crash, _ := c.Crash(s.Queue[0])
 	return defect.ByFault(defect.DeadHead, crash)
+}
+
+// A drift is the part of a waiter's deadline that no wait in front of it explains.
+type drift struct {
+	ns int64
+	by *trace.Command // the last command that added to it
+}
+
+// drifts returns the drift of each waiter's deadline at an instant. A deadline is counted from
+// the deadline of the head. When the head gives up and leaves, each deadline behind it that was
+// counted from the head's own is one wait too late, unless the wait is taken off. Who is queued
+// behind a new head inherits the drift of its deadline.
+func drifts(c *defect.Case, atNs int64) map[string]drift {
+	const ms = int64(time.Millisecond)
+	all := map[string]drift{}
+	for _, s := range c.Changes(c.Lock) {
+		if s.AtNs > atNs {
+			break
+		}
+		for _, who := range s.After.Queue {
+			before, stood := s.Before.Deadlines[who]
+			after := s.After.Deadlines[who]
+			switch head := s.After.Queue[0]; {
+			case s.By != nil && s.By.Script == model.RoleLeave && stood && left(s):
+				leaver := s.Before.Deadlines[s.Before.Queue[0]]
+				kept := min(int64(c.Record.Params.FairWait), (before-leaver)*ms) - (before-after)*ms
+				if kept > 0 {
+					all[who] = drift{all[who].ns + kept, s.By}
+				}
+			case stood && before == after:
+			case who == head:
+				delete(all, who)
+			default:
+				all[who] = all[head]
+			}
+		}
+		maps.DeleteFunc(all, func(who string, _ drift) bool { return !slices.Contains(s.After.Queue, who) })
+	}
+	return all
+}
+
+// left reports whether the head of the queue is gone after a change.
+func left(s *trace.Change) bool {
+	return len(s.Before.Queue) > 0 && !slices.Contains(s.After.Queue, s.Before.Queue[0])
+}
+
+// drifted finds the last command that made a deadline drift on which a free lock waits: the
+// deadline of a dead head, or the one that the thread in front sleeps on. Most of the time that
+// the lock waits is drift.
+func drifted(c *defect.Case) *defect.Cause {
+	if deadHead(c) != nil {
+		head := c.Now().Queue[0]
+		d, m := drifts(c, c.AtNs)[head], lastQueued(c, head)
+		if d.by == nil || m == nil || 2*d.ns <= c.Now().Deadlines[head]*int64(time.Millisecond)-m.Executed.AtNs {
+			return nil
+		}
+		return defect.ByCommands(defect.Drift, d.by)
+	}
+	if sleepsOnDeadline(c) == nil {
+		return nil
+	}
+	for _, who := range living(c) {
+		m := lastTry(c, who)
+		before := m.Before(c.Lock).Queue
+		if len(before) == 0 {
+			return nil
+		}
+		d := drifts(c, m.Executed.AtNs-1)[before[0]]
+		if d.by != nil && 2*d.ns > int64(toldBy(m)) {
+			return defect.ByCommands(defect.Drift, d.by)
+		}
+	}
+	return nil
+}
+
+// drifting holds of a free lock that waits for a deadline that drifted, in a release in which
+// that is a defect of its own.
+func drifting(c *defect.Case) bool { return upTo("3.5.4")(c.Verdict.Lock) && drifted(c) != nil }
+
+// lastQueued returns the last command before the finding that gave a thread its deadline.
+func lastQueued(c *defect.Case, who string) (last *trace.Command) {
+	for _, s := range c.Changes(c.Lock) {
+		if s.AtNs <= c.AtNs && s.By != nil && s.By.Script == model.RoleAcquire && s.By.Executed != nil &&
+			slices.Contains(s.By.Owners, who) && s.Before.Deadlines[who] != s.After.Deadlines[who] {
+			last = s.By
+		}
+	}
+	return last
 }
 
 // evicted finds a waiter that lost its place in the queue, or came back behind a thread
