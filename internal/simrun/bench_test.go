@@ -19,7 +19,7 @@ func TestBenchRefusesWhatItCannotDo(t *testing.T) {
 		{[]string{"--rounds", "0"}, "bench: --rounds 0: from 1 to 1000"},
 		{[]string{"step"}, `"step" is no option; bench takes options only`},
 		{[]string{"--out", "nowhere/at/all.md"}, "there is no folder nowhere/at"},
-		{[]string{"--fast"}, "bench knows --only, --out, --quick, --rounds"},
+		{[]string{"--fast"}, "bench knows --only, --out, --quick, --quiet, --rounds"},
 	} {
 		code, out, stderr := call(t, append([]string{"bench"}, c.args...)...)
 		if code != exitUsage || out != "" || !strings.Contains(stderr, c.want) {
