@@ -29,7 +29,7 @@ func TestBenchRefusesWhatItCannotDo(t *testing.T) {
 		{[]string{"--out", filepath.Join(t.TempDir(), "figures.jsonl")}, "name the page, as in performance.md"},
 		{[]string{"--only", "hour", "--out", page}, "would lose its other sections"},
 		{[]string{"--out", broken}, "the figures of an earlier call cannot be read"},
-		{[]string{"--fast"}, "bench knows --only, --out, --quick, --rounds"},
+		{[]string{"--fast"}, "bench knows --only, --out, --quick, --quiet, --rounds"},
 	} {
 		code, out, stderr := call(t, append([]string{"bench"}, c.args...)...)
 		if code != exitUsage || out != "" || !strings.Contains(stderr, c.want) {
