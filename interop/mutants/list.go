@@ -506,8 +506,8 @@ var mutants = []mutant{
 		id: "resend-delay", releases: "all",
 		breaks: "it is sent at once",
 		file:   "executor.go",
-		before: "c.sleep(c.wheel.until(delay.of(n, o, c.env)))",
-		after:  "c.sleep(c.wheel.until(0 * delay.of(n, o, c.env)))",
+		before: "c.sleep(c.wheel.until(delay.draw(n, o, c.env)))",
+		after:  "c.sleep(c.wheel.until(0 * delay.draw(n, o, c.env)))",
 	},
 	{
 		id: "retry-doubling", releases: "4.7.0",
