@@ -243,3 +243,23 @@ func dial(t *testing.T, p *Proxy) net.Conn {
 	t.Cleanup(func() { _ = c.Close() })
 	return c
 }
+
+func TestWhichValuesArePushes(t *testing.T) {
+	for _, c := range []struct {
+		raw, channel string
+		pushed       bool
+	}{
+		{"*3\r\n$7\r\nmessage\r\n$6\r\norders\r\n$1\r\n0\r\n", "orders", true},
+		{"*4\r\n$8\r\npmessage\r\n$2\r\no*\r\n$6\r\norders\r\n$1\r\n0\r\n", "orders", true},
+		{">3\r\n$8\r\nsmessage\r\n$6\r\norders\r\n$1\r\n0\r\n", "orders", true},
+		{">2\r\n$10\r\ninvalidate\r\n*1\r\n$6\r\norders\r\n", "__redis__:invalidate", true},
+		{"*2\r\n$10\r\ninvalidate\r\n$6\r\norders\r\n", "", false}, // a list of somebody's
+		{">3\r\n$9\r\nsubscribe\r\n$6\r\norders\r\n:1\r\n", "", false},
+		{"*1\r\n$6\r\norders\r\n", "", false},
+		{":1\r\n", "", false},
+	} {
+		if channel, ok := pushed([]byte(c.raw)); channel != c.channel || ok != c.pushed {
+			t.Errorf("%q: channel %q, %v; want %q, %v", c.raw, channel, ok, c.channel, c.pushed)
+		}
+	}
+}

@@ -80,7 +80,11 @@ func ReadReply(in *bufio.Reader) ([]byte, error) {
 }
 
 // kinds of pushes, each with the place of the channel behind the kind.
-var kinds = map[string]int{"message": 1, "smessage": 1, "pmessage": 2, "invalidate": 0}
+var kinds = map[string]int{"message": 1, "smessage": 1, "pmessage": 2}
+
+// invalidations is the channel of an invalidation, which RESP3 pushes without one. It has the name
+// that Redis gives it where a client of RESP2 listens to it, as in a world.
+const invalidations = "__redis__:invalidate"
 
 // pushed reports whether a value is a message that answers no request, and its channel. A
 // reply to SUBSCRIBE is none, although RESP3 marks it as a push.
@@ -101,6 +105,9 @@ func pushed(raw []byte) (channel string, ok bool) {
 		} else {
 			words[i] = string(bytes.TrimSpace(value[1:]))
 		}
+	}
+	if words[0] == "invalidate" && raw[0] == '>' {
+		return invalidations, true
 	}
 	at, known := kinds[words[0]]
 	if kind, _ := listening(words[0]); kind != "" || !known && raw[0] == '*' {
