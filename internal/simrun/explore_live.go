@@ -49,7 +49,7 @@ func (a *app) exploreLive(p explore.Plan, w planWords, given *pflag.FlagSet, c *
 	defer free()
 	stop, release := a.interrupts(func() {})
 	defer release()
-	h := &liveHunt{a: a, plan: p, lock: l, dir: c.Dir, options: o, began: time.Now(), limit: limit, verdicts: map[play.Word]int{}, found: []liveFound{}}
+	h := newLiveHunt(a, p, l, c.Dir, o, limit)
 	runtime.GOMAXPROCS(runtime.NumCPU()) // nothing is simulated from here on
 	// A run that is under way at the end is not judged.
 	ctx, cancel := context.WithTimeout(stop, limit)
@@ -64,10 +64,11 @@ func (a *app) exploreLive(p explore.Plan, w planWords, given *pflag.FlagSet, c *
 	}
 	all.Wait()
 	a.status("")
-	if err := h.failed(); err != nil {
-		return 0, liveError(context.Background(), err)
+	code, err := h.conclude(asJSON)
+	if failed := h.failed(); failed != nil {
+		return 0, liveError(context.Background(), failed)
 	}
-	return h.conclude(asJSON)
+	return code, err
 }
 
 // liveCampaign checks the options of a live campaign and returns its lock.
@@ -116,19 +117,33 @@ type liveHunt struct {
 	runs       int
 	impossible int // drawn, and not possible live
 	verdicts   map[play.Word]int
-	found      []liveFound
+	found      []liveFound // runs with a bug
+	undecided  []liveFound
+	broken     []liveFound // runs that could not be played to their end
+	inARow     int         // of broken, those since the last run that was played
 	programs   []string
 }
 
-// liveFound is a run with a finding.
+func newLiveHunt(a *app, p explore.Plan, l *subject.Subject, dir string, o LiveOptions, limit time.Duration) *liveHunt {
+	return &liveHunt{
+		a: a, plan: p, lock: l, dir: dir, options: o, began: time.Now(), limit: limit,
+		verdicts: map[play.Word]int{}, found: []liveFound{}, undecided: []liveFound{}, broken: []liveFound{},
+	}
+}
+
+// brokenMost is the number of runs in a row that cannot be played before a campaign ends. Some
+// other cause than the scenarios stands behind them.
+const brokenMost = 10
+
+// liveFound is a run that somebody may want to look at.
 type liveFound struct {
 	Index     int       `json:"index"`
-	Seed      uint64    `json:"seed"` // of the drawing
-	Verdict   play.Word `json:"verdict"`
-	Judges    []string  `json:"judges"`
-	Why       string    `json:"why"` // of the first finding
+	Seed      uint64    `json:"seed"`              // of the drawing
+	Verdict   play.Word `json:"verdict,omitempty"` // "": the run was not played to its end
+	Judges    []string  `json:"judges,omitempty"`
+	Why       string    `json:"why"` // of the first finding with that verdict, or of the run
 	Scenario  string    `json:"scenario"`
-	Recording string    `json:"recording"`
+	Recording string    `json:"recording,omitempty"`
 }
 
 func (h *liveHunt) failed() error {
@@ -167,28 +182,62 @@ func (h *liveHunt) next(ctx context.Context) {
 		return
 	}
 	if err != nil {
-		h.fail(fmt.Errorf("%s: %w", name, err))
-		return
+		err = h.brokeOff(liveFound{Index: index, Seed: seed, Why: err.Error()}, sc, err)
+	} else {
+		err = h.add(index, seed, r)
 	}
-	if err := h.add(index, seed, r); err != nil {
+	if err != nil {
 		h.fail(err)
 	}
 }
 
-// add counts a run, and writes one in which a promise was broken.
+// brokeOff counts and keeps a run that ended in an error. It returns an error if no run can be
+// played any more.
+func (h *liveHunt) brokeOff(f liveFound, sc *scenarios.Scenario, why error) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.inARow++; h.inARow == brokenMost {
+		return fmt.Errorf("%s in a row could not be played, the last because of this: %w", counted.Of(brokenMost, "run"), why)
+	}
+	h.a.say("%s could not be played: %v", strings.TrimSuffix(sc.File, ".yaml"), why)
+	if err := h.keep(&f, sc); err != nil {
+		return err
+	}
+	h.broken = append(h.broken, f)
+	return nil
+}
+
+// keep writes the scenario of a run, if there is a folder.
+func (h *liveHunt) keep(f *liveFound, sc *scenarios.Scenario) error {
+	if h.dir == "" {
+		return nil
+	}
+	f.Scenario = filepath.Join(h.dir, sc.File)
+	return renameio.WriteFile(f.Scenario, []byte(sc.Text), 0o666)
+}
+
+// add counts a run, and keeps it if a promise was broken or may have been.
 func (h *liveHunt) add(index int, seed uint64, r play.LiveRun) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.runs++
+	h.inARow = 0
 	h.verdicts[r.Word]++
 	h.programs = r.Programs
 	h.a.status("%d runs in %v of %v, %d bugs", h.runs, time.Since(h.began).Round(time.Second), h.limit, h.verdicts[play.VerdictBug])
-	if r.Word != play.VerdictBug {
+	var list *[]liveFound
+	matters := func(f judges.Finding) bool { return f.Class == judges.ClassBug }
+	switch r.Word {
+	case play.VerdictBug:
+		list = &h.found
+	case play.VerdictUndecided:
+		list, matters = &h.undecided, func(f judges.Finding) bool { return f.Verdict == judges.Undecided }
+	default:
 		return nil
 	}
 	f := liveFound{Index: index, Seed: seed, Verdict: r.Word}
 	for _, x := range r.Findings {
-		if x.Class != judges.ClassBug {
+		if !matters(x) {
 			continue
 		}
 		f.Why = cmp.Or(f.Why, x.Why)
@@ -196,35 +245,38 @@ func (h *liveHunt) add(index int, seed uint64, r play.LiveRun) error {
 			f.Judges = append(f.Judges, x.Judge)
 		}
 	}
+	f.Why = cmp.Or(f.Why, r.Why)
+	if err := h.keep(&f, r.Scenario); err != nil {
+		return err
+	}
 	if h.dir != "" {
-		f.Scenario = filepath.Join(h.dir, r.Scenario.File)
 		f.Recording = strings.TrimSuffix(f.Scenario, ".yaml") + ".live"
-		if err := renameio.WriteFile(f.Scenario, []byte(r.Scenario.Text), 0o666); err != nil {
-			return err
-		}
 		if err := writeLiveFile(f.Recording, r); err != nil {
 			return err
 		}
 	}
-	h.found = append(h.found, f)
+	*list = append(*list, f)
 	return nil
 }
 
 // conclude prints what the campaign found.
 func (h *liveHunt) conclude(asJSON bool) (int, error) {
-	slices.SortFunc(h.found, func(x, y liveFound) int { return x.Index - y.Index })
+	for _, list := range [][]liveFound{h.found, h.undecided, h.broken} {
+		slices.SortFunc(list, func(x, y liveFound) int { return x.Index - y.Index })
+	}
 	code := exitOK
 	switch {
 	case len(h.found) > 0:
 		code = exitUnexpected
-	case h.verdicts[play.VerdictUndecided] > 0:
+	case h.verdicts[play.VerdictUndecided] > 0, len(h.broken) > 0:
 		code = exitUndecided
 	}
 	if asJSON {
 		enc := json.NewEncoder(h.a.out)
 		enc.SetEscapeHTML(false)
 		return code, enc.Encode(map[string]any{
-			"lock": h.lock.Name, "runs": h.runs, "not_possible_live": h.impossible, "verdicts": h.verdicts, "programs": h.programs, "found": h.found,
+			"lock": h.lock.Name, "runs": h.runs, "not_possible_live": h.impossible, "verdicts": h.verdicts, "programs": h.programs,
+			"found": h.found, "undecided": h.undecided, "not_played": h.broken,
 		})
 	}
 	var words []string
@@ -241,12 +293,20 @@ func (h *liveHunt) conclude(asJSON bool) (int, error) {
 	if h.impossible > 0 {
 		summary += fmt.Sprintf(" %d more were drawn that are not possible live.", h.impossible)
 	}
+	if n := len(h.broken); n > 0 {
+		summary += fmt.Sprintf(" %s could not be played to the end, the first, run %d, because of this: %s.", counted.Of(n, "run"), h.broken[0].Index, h.broken[0].Why)
+	}
 	fmt.Fprint(h.a.out, wrap(summary, "", 100))
 	for _, f := range h.found {
 		fmt.Fprintf(h.a.out, "\nrun %d: %s\n", f.Index, strings.Join(f.Judges, ", "))
 		fmt.Fprint(h.a.out, wrap(f.Why, "    ", 100))
 		if f.Scenario != "" {
 			fmt.Fprintf(h.a.out, "    look at it:            %s report %s\n    in the simulated world: %s run %s --lock %s\n", program(), f.Recording, program(), f.Scenario, cmp.Or(h.lock.Port, h.lock).Name)
+		}
+	}
+	if h.dir != "" {
+		for _, f := range h.undecided {
+			fmt.Fprint(h.a.out, wrap(fmt.Sprintf("run %d is undecided: %s; look at it: %s report %s", f.Index, f.Why, program(), f.Recording), "", 100))
 		}
 	}
 	if len(h.found) > 0 && h.dir == "" {

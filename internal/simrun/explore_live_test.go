@@ -45,11 +45,8 @@ func TestOptionsOfALiveCampaign(t *testing.T) {
 func hunted(t *testing.T, f *fakeLive, runs int) *liveHunt {
 	t.Helper()
 	setLive(t, f)
-	h := &liveHunt{
-		a: &app{out: &bytes.Buffer{}, err: &bytes.Buffer{}}, dir: t.TempDir(), began: time.Now(), limit: time.Hour, verdicts: map[play.Word]int{}, found: []liveFound{},
-		plan: explore.Plan{World: sim.Version, Lock: "setnx-del", Profile: draw.Simple, Faults: []draw.Class{draw.ClassPause}, Seed: 1, Seeds: 1},
-		lock: scenariotest.Lock(t, "setnx-del"),
-	}
+	p := explore.Plan{World: sim.Version, Lock: "setnx-del", Profile: draw.Simple, Faults: []draw.Class{draw.ClassPause}, Seed: 1, Seeds: 1}
+	h := newLiveHunt(&app{out: &bytes.Buffer{}, err: &bytes.Buffer{}}, p, scenariotest.Lock(t, "setnx-del"), t.TempDir(), LiveOptions{}, time.Hour)
 	for range runs {
 		h.next(t.Context())
 	}
@@ -110,5 +107,24 @@ func TestALiveCampaignCountsWhatIsNotPossible(t *testing.T) {
 	h.verdicts[play.VerdictUndecided]++
 	if code, err := h.conclude(true); code != exitUndecided || err != nil || !strings.Contains(h.a.out.(*bytes.Buffer).String(), `"found":[]`) {
 		t.Errorf("with a run that nobody can decide: exit %d, %v\n%s", code, err, h.a.out)
+	}
+}
+
+// A run that cannot be played is kept and told, and the campaign goes on. Many in a row end it.
+func TestALiveCampaignOutlivesARunThatCannotBePlayed(t *testing.T) {
+	h := hunted(t, &fakeLive{after: 3}, 3+brokenMost-1)
+	code, err := h.conclude(false)
+	out := h.a.out.(*bytes.Buffer).String()
+	if len(h.found) == 0 && code != exitUndecided || err != nil || h.runs != 3 || !strings.Contains(squeeze(out), "9 runs could not be played to the end, the first, run 3, because of this: the machine is gone.") {
+		t.Errorf("exit %d, %v, %d runs:\n%s", code, err, h.runs, out)
+	}
+	for _, f := range h.broken {
+		if _, err := os.Stat(f.Scenario); err != nil {
+			t.Errorf("run %d: %v", f.Index, err)
+		}
+	}
+	h.next(t.Context())
+	if err := h.failed(); err == nil || err.Error() != "10 runs in a row could not be played, the last because of this: the machine is gone" {
+		t.Errorf("it goes on: %v", err)
 	}
 }
