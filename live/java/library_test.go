@@ -5,6 +5,7 @@ package java
 import (
 	"context"
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -13,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"lockstep/internal/realtime"
 	"lockstep/live"
 	"lockstep/lockimpl/redisserver"
 	"lockstep/model"
@@ -117,49 +119,58 @@ func TestTheLibraryPlaysLive(t *testing.T) {
 	for _, name := range []string{"redisson-java@4.7.0", "redisson-java-fair@4.7.0", "redisson-java@3.4.2", "redisson-java-fair@3.12.4"} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel() // they mostly wait
-			r, err := playCalls(name)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if r.Word == play.VerdictBug || r.Word == play.VerdictUndecided {
-				t.Errorf("the verdict is %s: %s %v", r.Word, r.Why, r.Findings)
-			}
-			roles := map[model.Role]bool{}
-			owners := map[string]bool{}
-			executed := 0
-			for _, e := range r.Played.Record.Events {
-				switch e.Kind {
-				case model.KindCheck:
-					if !e.Met {
-						t.Error(e.Text)
-					}
-				case model.KindState:
-					owners[e.State.Owner] = true
-				case model.KindExec:
-					roles[e.Script] = true
-					if e.Script == model.RoleAcquire && e.Op > 0 {
-						executed++
-					}
+			realtime.Case(t, name, func(int) string {
+				r, err := playCalls(name)
+				if err != nil {
+					return err.Error()
 				}
-			}
-			for _, role := range []model.Role{model.RoleAcquire, model.RoleUnlock, model.RoleForceUnlock} {
-				if !roles[role] {
-					t.Errorf("no request has the role %s", role)
-				}
-			}
-			if r.Lock.Fair && !roles[model.RoleLeave] {
-				t.Error("no request leaves the queue")
-			}
-			for owner := range owners {
-				if owner != "" && !slices.Contains([]string{"a/1", "b/1", "c/1", "d/1"}, owner) {
-					t.Errorf("%s is an owner, and no thread", owner)
-				}
-			}
-			if executed < 6 {
-				t.Errorf("%d acquires belong to a call, want one for each call at least", executed)
-			}
+				return strings.Join(oddities(r), "\n")
+			})
 		})
 	}
+}
+
+// oddities says what is wrong with a run of manyCalls.
+func oddities(r play.LiveRun) (odd []string) {
+	add := func(format string, args ...any) { odd = append(odd, fmt.Sprintf(format, args...)) }
+	if r.Word == play.VerdictBug || r.Word == play.VerdictUndecided {
+		add("the verdict is %s: %s %v", r.Word, r.Why, r.Findings)
+	}
+	roles := map[model.Role]bool{}
+	owners := map[string]bool{}
+	executed := 0
+	for _, e := range r.Played.Record.Events {
+		switch e.Kind {
+		case model.KindCheck:
+			if !e.Met {
+				add("%s", e.Text)
+			}
+		case model.KindState:
+			owners[e.State.Owner] = true
+		case model.KindExec:
+			roles[e.Script] = true
+			if e.Script == model.RoleAcquire && e.Op > 0 {
+				executed++
+			}
+		}
+	}
+	for _, role := range []model.Role{model.RoleAcquire, model.RoleUnlock, model.RoleForceUnlock} {
+		if !roles[role] {
+			add("no request has the role %s", role)
+		}
+	}
+	if r.Lock.Fair && !roles[model.RoleLeave] {
+		add("no request leaves the queue")
+	}
+	for _, owner := range slices.Sorted(maps.Keys(owners)) {
+		if owner != "" && !slices.Contains([]string{"a/1", "b/1", "c/1", "d/1"}, owner) {
+			add("%s is an owner, and no thread", owner)
+		}
+	}
+	if executed < 6 {
+		add("%d acquires belong to a call, want one for each call at least", executed)
+	}
+	return odd
 }
 
 // A connection that has lost a reply does not go on: the library would take the answer to its next
@@ -179,19 +190,22 @@ func TestWhatFollowsALostReplyIsNotTakenForIt(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			r, err := playOnce(sc, c.lock)
-			if err != nil {
-				t.Fatal(err)
-			}
-			var last model.Outcome // of the unlocks of a
-			for _, e := range r.Played.Record.Events {
-				if e.Kind == model.KindReturn && e.Process == "a" && e.Action == model.ActUnlock {
-					last = e.Outcome
+			realtime.Case(t, c.scenario, func(int) string {
+				r, err := playOnce(sc, c.lock)
+				if err != nil {
+					return err.Error()
 				}
-			}
-			if last != c.want {
-				t.Errorf("the last unlock of a is %s, want %s; the verdict is %s: %s %v", last, c.want, r.Word, r.Why, r.Findings)
-			}
+				var last model.Outcome // of the unlocks of a
+				for _, e := range r.Played.Record.Events {
+					if e.Kind == model.KindReturn && e.Process == "a" && e.Action == model.ActUnlock {
+						last = e.Outcome
+					}
+				}
+				if last != c.want {
+					return fmt.Sprintf("the last unlock of a is %s, want %s; the verdict is %s: %s %v", last, c.want, r.Word, r.Why, r.Findings)
+				}
+				return ""
+			})
 		})
 	}
 }
