@@ -3,6 +3,7 @@ package sim
 import (
 	"reflect"
 	"runtime"
+	"runtime/debug"
 	"strings"
 )
 
@@ -29,6 +30,30 @@ func writers() []string {
 			return list
 		}
 	}
+}
+
+// OwnWriters returns those of some functions that are of the main module of the program, without
+// those of the world: the code of whoever wrote the program.
+func OwnWriters(functions []string) []string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return nil
+	}
+	return ownWriters(functions, info.Main.Path)
+}
+
+func ownWriters(functions []string, module string) (own []string) {
+	for _, f := range functions {
+		if pkg := packageOf(f); within(pkg, module) && !within(pkg, here) {
+			own = append(own, f)
+		}
+	}
+	return own
+}
+
+// within reports whether a package has a path or is below it.
+func within(pkg, path string) bool {
+	return path != "" && (pkg == path || strings.HasPrefix(pkg, path+"/"))
 }
 
 // here is the import path of this package. It begins with the path of the module.

@@ -30,10 +30,19 @@ const explainTries = 10
 // they do and whose code made the difference. chooser makes the decisions anew. It
 // returns "" if all records are the same.
 func Explain(h *sim.Host, sc *scenarios.Scenario, l *subject.Subject, chooser func() sim.Chooser) string {
+	return explain(h, func(traced *sim.Host) Played { return Play(traced, sc, l, chooser()) })
+}
+
+// Explain is the function Explain for the schedule of a recording.
+func (r *Recording) Explain(h *sim.Host, sc *scenarios.Scenario, l *subject.Subject) string {
+	return explain(h, func(traced *sim.Host) Played { return PlayIn(traced, sc, l, sim.NewReplayer(r.Decisions), r.Orders) })
+}
+
+func explain(h *sim.Host, play func(*sim.Host) Played) string {
 	traced := h.Traced()
-	first := Play(traced, sc, l, chooser())
+	first := play(traced)
 	for range explainTries {
-		again := Play(traced, sc, l, chooser())
+		again := play(traced)
 		if d, ok := differenceOf(first.Result, again.Result); ok {
 			return d.String()
 		}
@@ -75,6 +84,16 @@ func shownEvent(e *model.Event) string {
 	return string(line)
 }
 
+// shownWriters returns the functions that are named of those that wrote a request: the user's own,
+// or else the innermost.
+func shownWriters(code []string) []string {
+	shown := sim.OwnWriters(code)
+	if len(shown) == 0 {
+		shown = code
+	}
+	return shown[:min(len(shown), writersShown)]
+}
+
 // String names the event in both records, the code that wrote it and the likely causes.
 func (d difference) String() string {
 	var b strings.Builder
@@ -88,7 +107,7 @@ func (d difference) String() string {
 	}
 	for _, code := range d.code {
 		if len(code) > 0 {
-			fmt.Fprintf(&b, "written by %s\n", strings.Join(code[:min(len(code), writersShown)], ", called by "))
+			fmt.Fprintf(&b, "written by %s\n", strings.Join(shownWriters(code), ", called by "))
 			break
 		}
 	}
