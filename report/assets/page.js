@@ -638,12 +638,12 @@ function showState(t) {
     if (S.lock && S.lock !== lock) continue;
     const x = latest(D.truth, t, h => h.lock === lock) || {};
     owner[lock] = x.owner || "";
-    const rows = [["hash", x.owner ? `{ ${x.owner}: ${x.count || 1} }` : "no such key: the lock is free"]];
+    const rows = [["owner", x.owner ? x.owner + (x.count > 1 ? `, ${x.count} levels` : "") : "nobody: the lock is free"]];
     if (x.owner) rows.push(["time to live", x.exp < 0 ? "none: it never ends" : `${span(Math.max(0, x.exp * ms - t))}, to ${at(x.exp * ms)}`]);
     if (x.queue && x.queue.length) {
       rows.push(["queue", x.queue.map((w, i) => `${i + 1}. ${w}`).join(", ")]);
       if (x.due) rows.push(["deadlines", x.due.map((d, i) => d < 0 ? `${x.queue[i]} none` : `${x.queue[i]} ${at(d * ms)}` + (d * ms < t ? " (over)" : "")).join(", ")]);
-    } else rows.push(["queue", "empty"]);
+    } else if (D.truth.some(h => h.lock === lock && h.queue && h.queue.length)) rows.push(["queue", "empty"]);
     server.push(table("The server holds of " + lock, rows));
   }
   const channels = [...new Set(D.subs.map(s => s.channel))], heard = [];
