@@ -52,7 +52,8 @@ func Shortened(r Run, most int) string {
 const afterFinding = 10
 
 // endOf returns the number of events that a timeline of the finding f has: all that happen at
-// its instant, and those until its calls have returned if they are few.
+// its instant, and those until its calls have returned and what was sent then has run, if they are
+// few. A timeline shows a command when the server runs it.
 func endOf(v *view, f finding) int {
 	if f.Event < 0 {
 		return 0 // its line was cut away
@@ -61,8 +62,15 @@ func endOf(v *view, f finding) int {
 	for end < len(v.Events) && v.Events[end].AtNs == f.AtNs {
 		end++
 	}
+	var sent []int
+	for i := end - 1; i >= 0 && v.Events[i].AtNs == f.AtNs; i-- {
+		if e := v.Events[i]; e.Kind == string(model.KindSend) {
+			sent = append(sent, e.Msg)
+		}
+	}
 	for i := min(end+afterFinding, len(v.Events)) - 1; i >= end; i-- {
-		if e := v.Events[i]; e.Op != 0 && slices.Contains(f.Ops, e.Op) {
+		e := v.Events[i]
+		if e.Op != 0 && slices.Contains(f.Ops, e.Op) || e.Kind == string(model.KindExec) && slices.Contains(sent, e.Msg) {
 			return i + 1
 		}
 	}

@@ -3,6 +3,7 @@ package report_test
 import (
 	"encoding/xml"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -74,6 +75,20 @@ func TestTheShortStoryEndsAtTheFinding(t *testing.T) {
 	r.Findings = nil
 	if s := report.Shortened(r, 5); s != "" {
 		t.Errorf("a run that held has a story: %s", s)
+	}
+}
+
+// A finding about a command that was sent is shown with the command, which the server runs later.
+func TestTheShortStoryHasTheCommandThatIsAccused(t *testing.T) {
+	r := played(t, "interrupted-trylock-renewed-forever", "redisson@3.11.0")
+	i := slices.IndexFunc(r.Findings, func(f judges.Finding) bool { return f.Form == model.FormLateRenewal })
+	if i < 0 {
+		t.Fatalf("no renewal is late: %v", r.Findings)
+	}
+	r.Findings = r.Findings[i : i+1]
+	story := strings.TrimSpace(report.Shortened(r, 5))
+	if last := story[strings.LastIndex(story, "\n")+1:]; !strings.Contains(last, "renew of ") {
+		t.Errorf("the story ends without the renewal:\n%s", story)
 	}
 }
 
