@@ -420,7 +420,7 @@ func covered(p *explore.Plan, given *pflag.FlagSet, w planWords) (*strategy.Sear
 	if p.Case == "" {
 		s.Scenario, err = scenarios.Parse("small.yaml", []byte(strategy.SmallCase(l)), subject.Find)
 	} else {
-		s.Scenario, err = scenarios.Find(p.Case)
+		s.Scenario, err = findScenario(p.Case)
 	}
 	return s, err
 }

@@ -200,6 +200,9 @@ func TestALiveRecordingIsDrawn(t *testing.T) {
 	if code, _, stderr := call(t, "replay", file); code != exitUsage || !strings.Contains(stderr, "cannot be played again") {
 		t.Errorf("replay: exit %d, %s", code, stderr)
 	}
+	if code, _, stderr := call(t, "run", file); code != exitUsage || stderr != "simrun: "+file+" is a live run; go run ./cmd/simrun report "+file+" draws it\n" {
+		t.Errorf("run: exit %d, %s", code, stderr)
+	}
 	// What the file has is what the run had.
 	run, err := play.ReadLive(file, text)
 	if err != nil {

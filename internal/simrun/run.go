@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"maps"
 	"math"
+	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -163,7 +164,7 @@ func choose(names []string, tag string, locks []string, seeds string) ([]*pair, 
 		chosen = all
 	}
 	for _, name := range names {
-		sc, err := scenarios.Find(name)
+		sc, err := findScenario(name)
 		if err != nil {
 			problems = append(problems, err)
 			continue
@@ -217,6 +218,23 @@ func choose(names []string, tag string, locks []string, seeds string) ([]*pair, 
 		return nil, usageError{errors.Join(problems...)}
 	}
 	return pairs, nil
+}
+
+// findScenario finds a scenario by its name or file, and says what else a file is.
+func findScenario(name string) (*scenarios.Scenario, error) {
+	sc, err := scenarios.Find(name)
+	var unread *scenarios.FileError
+	if !errors.As(err, &unread) {
+		return sc, err
+	}
+	switch text, problem := os.ReadFile(name); {
+	case problem != nil:
+	case play.IsRecording(text):
+		err = fmt.Errorf("%s is a recording; %s replay %s plays it", name, program(), quoted(name))
+	case play.IsLive(text):
+		err = fmt.Errorf("%s is a live run; %s report %s draws it", name, program(), quoted(name))
+	}
+	return nil, err
 }
 
 // findLocks returns the locks of these names, each once.
