@@ -54,7 +54,7 @@ func (a *app) agree(in invocation, flags agreeFlags) (int, error) {
 	}
 	pairs, left, err := playableInBoth(names, tag, locks)
 	if err != nil {
-		return 0, err
+		return 0, realServerError{err}
 	}
 	if err := liveReady(locksOf(pairs), o); err != nil {
 		return 0, err

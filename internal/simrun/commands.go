@@ -213,6 +213,9 @@ func available(root *cobra.Command) (names []string) {
 }
 
 func (a *app) unknownCommand(root *cobra.Command, name string) error {
+	if _, err := findScenario(name); err == nil {
+		return usagef("unknown command %q; it is a scenario: %s run %s", name, program(), quoted(name))
+	}
 	return usagef("unknown command %q; %s%s help lists the commands", name, nearest.Hint(nearest.Near(name, available(root))), program())
 }
 

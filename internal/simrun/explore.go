@@ -420,7 +420,7 @@ func covered(p *explore.Plan, given *pflag.FlagSet, w planWords) (*strategy.Sear
 	if p.Case == "" {
 		s.Scenario, err = scenarios.Parse("small.yaml", []byte(strategy.SmallCase(l)), subject.Find)
 	} else {
-		s.Scenario, err = scenarios.Find(p.Case)
+		s.Scenario, err = findScenario(p.Case)
 	}
 	return s, err
 }
@@ -647,6 +647,7 @@ func (a *app) tally(o explore.Tally, small []explore.Shrunk, dir string) {
 	if text := neverMet(o, dir); text != "" && !a.quiet {
 		fmt.Fprint(a.out, wrap(text, "    ", 100))
 	}
+	unkept := false // a failure that is told has no recording
 	for i, g := range o.Groups {
 		if a.quiet && g.Class != judges.ClassBug {
 			continue
@@ -666,8 +667,15 @@ func (a *app) tally(o explore.Tally, small []explore.Shrunk, dir string) {
 		if cause := small[i].CauseText(); cause != "" {
 			fmt.Fprint(a.out, wrap("cause: "+cause, "    ", 100))
 		}
-		if recording := g.Recording(small[i]); dir != "" && recording != "" {
+		switch recording := g.Recording(small[i]); {
+		case recording == "":
+		case dir == "":
+			unkept = true
+		default:
 			fmt.Fprintf(a.out, "    replay: %s replay %s\n", program(), filepath.Join(dir, recording))
 		}
+	}
+	if unkept {
+		fmt.Fprintln(a.out, "The same command with --out DIR writes a recording of each failure.")
 	}
 }

@@ -33,7 +33,7 @@ const liveJobs = 4
 func (a *app) exploreLive(p explore.Plan, w planWords, given *pflag.FlagSet, c *explore.Campaign, limit time.Duration, asJSON bool) (int, error) {
 	l, err := liveCampaign(&p, w, given, c, limit)
 	if err != nil {
-		return 0, usageError{fmt.Errorf("explore --live: %w", err)}
+		return 0, usageError{fmt.Errorf("explore --live: %w", realServerError{err})}
 	}
 	o, err := liveOptions("", "")
 	if err != nil {

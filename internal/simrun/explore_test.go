@@ -2,6 +2,7 @@ package simrun
 
 import (
 	"bufio"
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -299,6 +300,35 @@ func TestTheWordsOfWhatShrinkingCosts(t *testing.T) {
 	const want = "4 of 5 failures small, each within 600 runs of smaller scenarios, 10s at most; a failure of a run of more than 40000 steps stays as it was found"
 	if got := shrinkingCost(explore.ShrinkProgress{Done: 1, Begun: 2, Of: 5}, shrinkBudget, ", 10s at most"); got != want {
 		t.Errorf("%s\nwant\n%s", got, want)
+	}
+}
+
+// Whoever kept nothing learns how to get a recording to replay. With --quiet a limit is not told.
+func TestATallySaysHowAFailureIsPlayedAgain(t *testing.T) {
+	found := func(class judges.Class) (explore.Tally, []explore.Shrunk) {
+		f := explore.Found{}
+		f.Class, f.Judge = class, "misdelete"
+		return explore.Tally{Groups: []explore.Found{f}}, []explore.Shrunk{{Recording: "{}"}}
+	}
+	const hint = "The same command with --out DIR writes a recording of each failure.\n"
+	for _, c := range []struct {
+		rule  string
+		class judges.Class
+		dir   string
+		quiet bool
+		want  string
+	}{
+		{"without a folder", judges.ClassBug, "", false, hint},
+		{"with a folder", judges.ClassBug, "d", false, "replay: go run ./cmd/simrun replay d/"},
+		{"a bug with --quiet", judges.ClassBug, "", true, hint},
+		{"a limit with --quiet", judges.ClassLimit, "", true, ""},
+	} {
+		var out bytes.Buffer
+		o, small := found(c.class)
+		(&app{out: &out, quiet: c.quiet}).tally(o, small, c.dir)
+		if said := strings.Contains(out.String(), hint); said != (c.want == hint) || !strings.Contains(out.String(), c.want) {
+			t.Errorf("%s:\n%s", c.rule, &out)
+		}
 	}
 }
 

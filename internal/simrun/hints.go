@@ -1,6 +1,7 @@
 package simrun
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -12,13 +13,24 @@ import (
 // errNoLock is the error of a command that needs the option --lock.
 func errNoLock() error { return fmt.Errorf("--lock is missing; %s list names the locks", program()) }
 
-// PeersLocks are the locks of other people's libraries, which the program in peers/ registers.
-var PeersLocks = []string{
-	"redsync-1", "redsync-5", "redsync-5-set-on-extend", "redislock", "rueidislock-1", "rueidislock-2",
-	"memcached-add", "memcached-add-forever", "memcached-cas", "zookeeper", "zookeeper-closing", "etcd-mutex",
-	"nats-kv", "nats-kv-on-time", "nats-kv-blind", "nats-kv-key-ttl", "chubby", "chubby-without-delay",
-	"mysql-get-lock", "mysql-get-lock-pool", "mysql-row",
+// A PeersLock is a lock of somebody else's library, which the program in peers/ registers.
+type PeersLock struct {
+	Name string
+	Live bool // it is on one Redis server, so that live plays it
 }
+
+// PeersLocks are the locks of the program in peers/.
+var PeersLocks = []PeersLock{
+	{"redsync-1", true}, {"redsync-5", false}, {"redsync-5-set-on-extend", false}, {"redislock", true}, {"rueidislock-1", true}, {"rueidislock-2", true},
+	{"memcached-add", false}, {"memcached-add-forever", false}, {"memcached-cas", false}, {"zookeeper", false}, {"zookeeper-closing", false}, {"etcd-mutex", false},
+	{"nats-kv", false}, {"nats-kv-on-time", false}, {"nats-kv-blind", false}, {"nats-kv-key-ttl", false}, {"chubby", false}, {"chubby-without-delay", false},
+	{"mysql-get-lock", false}, {"mysql-get-lock-pool", false}, {"mysql-row", false},
+}
+
+// A realServerError is an error of a command that plays on a real server.
+type realServerError struct{ error }
+
+func (e realServerError) Unwrap() error { return e.error }
 
 // hinted returns the text of an error with its hints, on the same line if the text is one line.
 func hinted(err error) string {
@@ -44,13 +56,19 @@ func hints(err error) (all []string) {
 			all = append(all, hint)
 		}
 	}
+	var real realServerError
+	onRealServer := errors.As(err, &real)
 	for _, err := range causes(err) {
 		switch err := err.(type) {
 		case *subject.UnknownError:
-			if slices.Contains(PeersLocks, err.Name) {
-				add("the program in peers/ knows %s: (cd peers && go run ./%s list) in a clone of this project", err.Name, ours)
-			} else {
+			i := slices.IndexFunc(PeersLocks, func(l PeersLock) bool { return l.Name == err.Name })
+			switch {
+			case i < 0:
 				add("%s list names all %d locks", program(), err.Known)
+			case onRealServer && !PeersLocks[i].Live:
+				add("%s, of the program in peers/, is not possible live: it is not on one Redis server", err.Name)
+			default:
+				add("the program in peers/ knows %s: (cd peers && go run ./%s list) in a clone of this project", err.Name, ours)
 			}
 		case *scenarios.UnknownError:
 			add("%s list names all %d scenarios", program(), err.Known)

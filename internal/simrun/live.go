@@ -106,7 +106,7 @@ func (a *app) live(in invocation, l liveFlags) (int, error) {
 	}
 	pairs, err := liveChoice(names, tag, locks)
 	if err != nil {
-		return 0, err
+		return 0, realServerError{err}
 	}
 	if err := livePossible(pairs, l.address != ""); err != nil {
 		return 0, err

@@ -138,6 +138,27 @@ func TestLivePlaysTheScenarioOfARecording(t *testing.T) {
 	}
 }
 
+// A command that plays live does not send its user to the program in peers/ for a lock that live
+// does not play there either.
+func TestTheHintForALockThatIsNotPossibleLive(t *testing.T) {
+	setLive(t, &fakeLive{})
+	const not, there = " is not possible live: it is not on one Redis server\n", "(cd peers && go run ./cmd/simrun list)"
+	for _, c := range []struct{ args, want string }{
+		{"live misdelete --lock etcd-mutex", "; etcd-mutex, of the program in peers/," + not},
+		{"live misdelete --lock redsync-5", "; redsync-5, of the program in peers/," + not},
+		{"live ../../results/misdelete/setnx-del/1.lockstep --lock redsync-5", "; redsync-5, of the program in peers/," + not},
+		{"live misdelete --lock redislock", there},
+		{"agree misdelete --lock etcd-mutex", not},
+		{"agree misdelete --lock redislock", there},
+		{"explore --live --time 1s --lock etcd-mutex", not},
+		{"run misdelete --lock etcd-mutex", there},
+	} {
+		if code, _, stderr := call(t, strings.Fields(c.args)...); code != exitUsage || !strings.Contains(stderr, c.want) {
+			t.Errorf("%s: exit %d, %s; want %s", c.args, code, stderr, c.want)
+		}
+	}
+}
+
 func TestLiveAsJSON(t *testing.T) {
 	setLive(t, &fakeLive{})
 	dir := t.TempDir()
@@ -199,6 +220,9 @@ func TestALiveRecordingIsDrawn(t *testing.T) {
 	}
 	if code, _, stderr := call(t, "replay", file); code != exitUsage || !strings.Contains(stderr, "cannot be played again") {
 		t.Errorf("replay: exit %d, %s", code, stderr)
+	}
+	if code, _, stderr := call(t, "run", file); code != exitUsage || stderr != "simrun: "+file+" is a live run; go run ./cmd/simrun report "+file+" draws it\n" {
+		t.Errorf("run: exit %d, %s", code, stderr)
 	}
 	// What the file has is what the run had.
 	run, err := play.ReadLive(file, text)

@@ -90,6 +90,7 @@ func TestExitCodes(t *testing.T) {
 	pictures := filepath.Join(dir, "pictures")
 	empty := write("empty.lockstep", "")
 	file := write("file", "")
+	long := strings.Repeat("x", 250)
 	record := func(name string, args ...string) string {
 		out := filepath.Join(dir, name)
 		if code, _, stderr := call(t, append([]string{"run", "--out", out}, args...)...); code > exitUndecided {
@@ -169,7 +170,9 @@ func TestExitCodes(t *testing.T) {
 		{"shrink for no judge", []string{"shrink", late, "--judge", "nobody"}, 64, "", "known are mutual-exclusion"},
 		{"shrink nothing", []string{"shrink"}, 64, "", "one recording, got 0"},
 		{"shrink into a folder", []string{"shrink", late, "-o", dir}, 64, "", "is a folder"},
-		{"shrink into no folder", []string{"shrink", late, "-o", filepath.Join(dir, "no", "x.yaml")}, 64, "", "cannot be written"},
+		{"shrink into no folder", []string{"shrink", late, "-o", filepath.Join(dir, "no", "x.yaml")}, 64, "", "simrun: there is no folder " + filepath.Join(dir, "no") + "; -o takes a file in a folder that exists\n"},
+		{"a report into no folder", []string{"report", late, "-o", filepath.Join(dir, "no", "x.html")}, 64, "", "simrun: there is no folder " + filepath.Join(dir, "no") + "; -o "},
+		{"a report into a file with no room for a temporary name", []string{"report", late, "-o", filepath.Join(dir, long)}, 64, "", "simrun: -o " + filepath.Join(dir, long) + " cannot be written: file name too long\n"},
 		{"shrink below a file", []string{"shrink", late, "-o", filepath.Join(file, "x.yaml")}, 64, "", "-o"},
 		{"shrink into nothing", []string{"shrink", late, "-o", ""}, 64, "", "-o needs a file"},
 		{"shrink into itself", []string{"shrink", late, "-o", late}, 64, "", "is the recording itself"},

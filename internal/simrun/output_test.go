@@ -166,7 +166,7 @@ func TestAnInterruptedRunKeepsWhatItPlayed(t *testing.T) {
 				t.Errorf("exit %d; kept %d lines and printed\n%s%s", code, len(lines), out, &stderr)
 			}
 			part := fmt.Sprintf("interrupted after %d of 18446744073709551615 runs", len(lines))
-			if !strings.Contains(kept["verdicts.md"], "\nThis is a part of what was asked for: "+part+".\n") || !strings.Contains(stderr.String(), part) {
+			if !strings.Contains(kept["verdicts.md"], "\nThis is a part of what was asked for: "+part+".\n") || !strings.Contains(stderr.String(), part+"; what they came to is kept in r\n") {
 				t.Errorf("nothing says %q:\n%s%s", part, kept["verdicts.md"], &stderr)
 			}
 			if !strings.Contains(kept["verdicts.md"], fmt.Sprintf("| misdelete | setnx-del | 1..%d | bug | yes |", len(lines))) || kept["misdelete/setnx-del/1.lockstep"] == "" {
@@ -181,6 +181,20 @@ func TestAnInterruptedRunKeepsWhatItPlayed(t *testing.T) {
 				t.Errorf("the versions of a part are said to be those of the whole: %s", kept["versions.json"])
 			}
 		})
+	}
+}
+
+// Without --out an interrupted run says that nothing is kept. A scenario that does not apply to a
+// lock is no run, neither of those that were played nor of all.
+func TestAnInterruptedRunWithoutAFolderKeepsNothing(t *testing.T) {
+	out := &afterLines{lines: 3, do: func() { _ = syscall.Kill(os.Getpid(), syscall.SIGINT) }}
+	var stderr bytes.Buffer
+	a := &app{host: sim.NewHost(t), out: out, err: &stderr}
+	code := a.main([]string{"run", "crashed-watchdog", "misdelete", "--lock", "setnx-cad", "--seed", "1..1000000", "--json"})
+	played := strings.Count(out.String(), `"verdict":"held"`)
+	want := fmt.Sprintf("simrun: interrupted after %d of 1000000 runs; nothing of it is kept without --out DIR\n", played)
+	if code != exitUndecided || played < 2 || strings.Count(out.String(), `"verdict":"n/a"`) != 1 || !strings.HasSuffix(stderr.String(), want) {
+		t.Errorf("exit %d\n%s%s; want %s", code, out, &stderr, want)
 	}
 }
 
@@ -221,6 +235,24 @@ func TestAPairKeepsOneVerdictOfEachKind(t *testing.T) {
 		return nil
 	}); err != nil || cut.runs != 0 {
 		t.Errorf("interrupted: %v, %d runs", err, cut.runs)
+	}
+}
+
+// A pair that does not apply is no run of the progress.
+func TestTheProgressCountsTheRunsThatArePlayed(t *testing.T) {
+	pairs, err := choose([]string{"crashed-watchdog", "misdelete"}, "", []string{"setnx-cad"}, "1..3")
+	if err != nil {
+		t.Fatal(err)
+	}
+	a := &app{host: sim.NewHost(t), err: &bytes.Buffer{}}
+	progress := a.newProgress(pairs)
+	for _, p := range pairs {
+		if err := a.play(context.Background(), p, progress, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if progress.done != 3 || progress.total != 3 || runsOf(pairs) != 3 {
+		t.Errorf("%d of %d runs, and the pairs have %d; want 3", progress.done, progress.total, runsOf(pairs))
 	}
 }
 

@@ -18,7 +18,7 @@ type pair struct {
 	lock     *subject.Subject
 	from, to uint64
 	kinds    []kind // in the order of their first seeds
-	runs     uint64
+	runs     uint64 // that were played: none if the scenario does not apply to the lock
 	last     uint64 // the last seed that was played
 	met      bool   // some seed was as expected
 }
@@ -35,7 +35,9 @@ type kind struct {
 
 // add counts a verdict. It reports whether the verdict is the first of its kind.
 func (p *pair) add(v play.Verdict) (first bool) {
-	p.runs++
+	if v.Word != play.VerdictNotApplicable {
+		p.runs++
+	}
 	p.last = v.Seed
 	p.met = p.met || v.AsExpected
 	shown := wordOf(v, play.About(p.sc))
@@ -67,7 +69,7 @@ func (p *pair) settled(v play.Verdict) play.Verdict {
 // play runs the seeds of a pair until ctx ends, the first one twice. It gives each verdict to
 // each, unless that is nil, and then forgets it, if it is not the first of its kind. With `in:
 // some` the verdicts wait until a seed is as expected; if ctx ends before, nothing can be said
-// of them, and the pair has no run.
+// of them, and the pair has no verdict.
 func (a *app) play(ctx context.Context, p *pair, progress *progress, each func(play.Verdict) error) error {
 	if each == nil {
 		each = func(play.Verdict) error { return nil }
@@ -98,6 +100,9 @@ func (a *app) play(ctx context.Context, p *pair, progress *progress, each func(p
 		}
 		run = play.Run
 		first := p.add(v)
+		if v.Word != play.VerdictNotApplicable {
+			progress.done++
+		}
 		switch {
 		case p.some() && !p.met:
 			if !first {

@@ -20,6 +20,16 @@ func inputFolder(dir, takes string) error {
 	return nil
 }
 
+// unwritable says that the file or the folder that an option names cannot be written. The reason
+// does not name the temporary file that was tried.
+func unwritable(option, name string, err error) error {
+	var path *fs.PathError
+	if errors.As(err, &path) {
+		err = path.Err
+	}
+	return usagef("%s %s cannot be written: %w", option, name, err)
+}
+
 // outputFolder makes the folder that an option names.
 func outputFolder(option, dir string) error {
 	if info, err := os.Stat(dir); err == nil && !info.IsDir() {

@@ -33,11 +33,11 @@ func openResults(dir string, args []string) (*results, error) {
 	}
 	tmp, err := os.MkdirTemp(dir, ".writing-")
 	if err != nil {
-		return nil, usagef("--out %s cannot be written: %w", dir, err)
+		return nil, unwritable("--out", dir, err)
 	}
 	file, err := os.Create(filepath.Join(tmp, explore.VerdictsFile))
 	if err != nil {
-		return nil, errors.Join(usagef("--out %s cannot be written: %w", dir, err), os.RemoveAll(tmp))
+		return nil, errors.Join(unwritable("--out", dir, err), os.RemoveAll(tmp))
 	}
 	command := program() + " run"
 	for i := 0; i < len(args); i++ {

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"maps"
 	"math"
+	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -105,7 +106,7 @@ func (a *app) run(in invocation, o runFlags) (int, error) {
 		if err != nil {
 			return 0, err
 		}
-		if p.runs == 0 {
+		if len(p.kinds) == 0 { // interrupted
 			break
 		}
 		if results != nil {
@@ -131,7 +132,11 @@ func (a *app) run(in invocation, o runFlags) (int, error) {
 		}
 	}
 	if part != "" {
-		a.say("simrun: %s; what they came to is kept", part)
+		kept := "nothing of it is kept without --out DIR"
+		if o.out != "" {
+			kept = "what they came to is kept in " + o.out
+		}
+		a.say("simrun: %s; %s", part, kept)
 	}
 	if table && !a.quiet && !details {
 		lines = append(a.captured(func() { a.scenarioLines(finished, len(lines) > 0) }), lines...)
@@ -163,7 +168,7 @@ func choose(names []string, tag string, locks []string, seeds string) ([]*pair, 
 		chosen = all
 	}
 	for _, name := range names {
-		sc, err := scenarios.Find(name)
+		sc, err := findScenario(name)
 		if err != nil {
 			problems = append(problems, err)
 			continue
@@ -217,6 +222,23 @@ func choose(names []string, tag string, locks []string, seeds string) ([]*pair, 
 		return nil, usageError{errors.Join(problems...)}
 	}
 	return pairs, nil
+}
+
+// findScenario finds a scenario by its name or file, and says what else a file is.
+func findScenario(name string) (*scenarios.Scenario, error) {
+	sc, err := scenarios.Find(name)
+	var unread *scenarios.FileError
+	if !errors.As(err, &unread) {
+		return sc, err
+	}
+	switch text, problem := os.ReadFile(name); {
+	case problem != nil:
+	case play.IsRecording(text):
+		err = fmt.Errorf("%s is a recording; %s replay %s plays it", name, program(), quoted(name))
+	case play.IsLive(text):
+		err = fmt.Errorf("%s is a live run; %s report %s draws it", name, program(), quoted(name))
+	}
+	return nil, err
 }
 
 // findLocks returns the locks of these names, each once.
@@ -423,7 +445,7 @@ func (a *app) summaryLine(pairs []*pair) (last *pair) {
 			na++
 		}
 	}
-	fmt.Fprintf(a.out, "%s of %s of scenario and lock; %d not as expected", counted.Of(runsOf(pairs)-uint64(na), "run"), counted.Of(len(pairs)-na, "pair"), odd)
+	fmt.Fprintf(a.out, "%s of %s of scenario and lock; %d not as expected", counted.Of(runsOf(pairs), "run"), counted.Of(len(pairs)-na, "pair"), odd)
 	if na > 0 {
 		do := "do"
 		if na == 1 {
@@ -534,9 +556,13 @@ type progress struct {
 	shown       bool
 }
 
+// newProgress returns the progress of runs on pairs. Those that do not apply have no run.
 func (a *app) newProgress(pairs []*pair) *progress {
 	p := &progress{a: a, begun: time.Now(), told: time.Now()}
 	for _, x := range pairs {
+		if play.Plays(x.sc, x.lock) != nil {
+			continue
+		}
 		if more := x.to - x.from; more < math.MaxUint64-p.total {
 			p.total += more + 1
 		} else {
@@ -556,7 +582,6 @@ func (p *progress) show(x *pair, seed uint64) {
 		p.a.say("%d of %d runs", p.done, p.total)
 		p.told = time.Now()
 	}
-	p.done++
 }
 
 func (p *progress) clear() {

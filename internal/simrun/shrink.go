@@ -138,9 +138,12 @@ func newTarget(file, from string) (*target, error) {
 			return nil, usagef("-o: %w", err)
 		}
 	}
+	if err := inputFolder(filepath.Dir(t.file), "-o takes a file in a folder that exists"); err != nil {
+		return nil, err
+	}
 	tmp, err := renameio.TempFile("", t.file)
 	if err != nil {
-		return nil, usagef("-o %s cannot be written: %w", file, err)
+		return nil, unwritable("-o", file, err)
 	}
 	return t, tmp.Cleanup()
 }

@@ -36,6 +36,14 @@ func Applies(sc *scenarios.Scenario, l *subject.Subject) error {
 	return nil
 }
 
+// Plays returns an error that says why Run does not play a scenario on a lock; nil if it does.
+func Plays(sc *scenarios.Scenario, l *subject.Subject) error {
+	if err := Applies(sc, l); err != nil {
+		return err
+	}
+	return Claims(sc, l)
+}
+
 // StepsApply is Applies for the steps of a scenario, whatever its faults are.
 func StepsApply(sc *scenarios.Scenario, l *subject.Subject) error {
 	for _, s := range sc.All() {

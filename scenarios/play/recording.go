@@ -76,6 +76,11 @@ func (r *Recording) Write(w io.Writer, comment []string) error {
 	return err
 }
 
+// IsRecording reports whether a file is a recording of any format.
+func IsRecording(text []byte) bool {
+	return bytes.HasPrefix(withoutComment(text), []byte(`{"lockstep_recording":`))
+}
+
 // ReadRecording reads a recording, its scenario and its lock, which is registered. Errors
 // are *scenarios.FileError, or *WrongWorldError for one that is whole but of another world.
 func ReadRecording(file string, text []byte) (*Recording, *scenarios.Scenario, *subject.Subject, error) {

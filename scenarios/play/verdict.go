@@ -56,10 +56,8 @@ func (v Verdict) Names() bool { return slices.Contains(v.Scenario.Locks, v.Lock.
 // Run plays one seed of a scenario on a lock and judges it. A scenario that does not
 // apply to the lock is not played, and neither is one that asks what the lock does not claim.
 func Run(h *sim.Host, sc *scenarios.Scenario, l *subject.Subject, seed uint64) Verdict {
-	for _, asks := range []func(*scenarios.Scenario, *subject.Subject) error{Applies, Claims} {
-		if err := asks(sc, l); err != nil {
-			return NotApplicable(sc, l, seed, err)
-		}
+	if err := Plays(sc, l); err != nil {
+		return NotApplicable(sc, l, seed, err)
 	}
 	p := Play(h, sc, l, sim.NewSeeded(seed))
 	if h.Stopped() {

@@ -45,8 +45,33 @@ func TestSimrunKnowsTheNamesOfTheLocks(t *testing.T) {
 	for _, s := range locks() {
 		names = append(names, s.Name)
 	}
-	if !slices.Equal(names, commandline.PeersLocks) {
-		t.Errorf("the locks are\n%q, and internal/simrun has\n%q", names, commandline.PeersLocks)
+	var known []string
+	for _, l := range commandline.PeersLocks {
+		known = append(known, l.Name)
+	}
+	if !slices.Equal(names, known) {
+		t.Errorf("the locks are\n%q, and internal/simrun has\n%q", names, known)
+	}
+}
+
+// Simrun tells which of these locks are possible live.
+func TestSimrunKnowsWhichLocksArePossibleLive(t *testing.T) {
+	if commandline.Live == nil {
+		t.Skip("nothing is possible live on this system")
+	}
+	file := filepath.Join(t.TempDir(), "s.yaml")
+	if err := os.WriteFile(file, []byte("lockstep: 1\nname: one\nlocks: [none]\nprocesses: {a: {}}\nsteps: {a/1: [{lock: orders}, {unlock: orders}]}\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	args := []string{"live", file}
+	for _, l := range commandline.PeersLocks {
+		args = append(args, "--lock", l.Name)
+	}
+	code, out, stderr := simrun(t, args...)
+	for _, l := range commandline.PeersLocks {
+		if refused := strings.Contains(stderr, "not possible live: "+l.Name+" is "); code != 64 || refused == l.Live {
+			t.Errorf("%s: possible live: %v; want %v. Exit %d: %s%s", l.Name, !refused, l.Live, code, out, stderr)
+		}
 	}
 }
 
