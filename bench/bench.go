@@ -60,7 +60,7 @@ func (b *bench) Check() error {
 
 type bench struct {
 	command.Options
-	// earlier is what an earlier call left of the part that is measured now, or nil.
+	// earlier has the figures that an earlier call left of the part that is measured now; nil: none.
 	earlier *measurement
 	// keep keeps what is measured so far of the part that is measured now. It may be nil.
 	keep func(section, []hunted) error

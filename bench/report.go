@@ -14,7 +14,7 @@ import (
 	"lockstep/explore"
 )
 
-// measurement is what one call measured of one part. It is a line of the data beside the page.
+// measurement has the figures of one part, measured in one call. It is a line of the data beside the page.
 type measurement struct {
 	Part     string           `json:"part"`
 	Command  string           `json:"command"`

@@ -22,7 +22,7 @@ type Options struct {
 	Quick bool
 	// Command is the command line of this call. The page names it where the figures are.
 	Command string
-	// Kept is what WriteData wrote in an earlier call, or nothing. The report keeps its parts
+	// Kept has the data that WriteData wrote in an earlier call, if any. The report keeps its parts
 	// that are not measured now. A hunt that was interrupted goes on.
 	Kept []byte
 	// Worker returns a command that plays runs as a worker of a campaign does (explore.Serve).

@@ -50,7 +50,7 @@ func (r agreedRun) key() string {
 	return fmt.Sprintf("%s %s %s %d %d", r.Scenario, r.Text, r.Lock, r.Run, r.Judges)
 }
 
-// place is what the newest run of a table has the place of.
+// place names the place of a run in the table. A newer run of the same place replaces it.
 func (r agreedRun) place() string { return fmt.Sprintf("%s %s %d", r.Scenario, r.Lock, r.Run) }
 
 // agreedRuns are the runs in a file, to which each run is added when it has ended, so that a
