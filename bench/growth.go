@@ -24,7 +24,7 @@ var curves = []curve{
 	{"clients", plainLock, []int{2, 5, 10, 20, 50, 100, 200}, manyClients,
 		"Every release is published to all clients that wait, and each that is woken asks again: of n clients the last one's turn comes after n releases, so n clients send about n² messages. " +
 			"That is what the library does, and it must be played as it is."},
-	{"operations", plainLock, []int{10, 100, 1000, 10_000, 100_000}, steps,
+	{"operations", plainLock, []int{10, 100, 1000, 10_000, 40_000}, steps,
 		"The record is kept in memory until it is judged, 3.4 KB an operation; what else a longer run costs was not looked into."},
 	{"waiters in the fair queue", fairLock, []int{1, 10, 100, 300, 1000}, fairWaiters,
 		"The scripts of the fair lock read queue and deadlines, and the record has the whole queue whenever it changes: n waiters are n changes of a queue of up to n. " +

@@ -58,3 +58,10 @@ func BenchmarkEmpty(b *testing.B) {
 }
 
 func BenchmarkIdleHour(b *testing.B) { inTest(b, func(h *sim.Host) { IdleHour(h, b.N) }) }
+
+// A scenario may have so many steps and no more.
+func TestTheLargestScenariosOfTheCurvesAreAccepted(t *testing.T) {
+	for _, c := range curves {
+		c.scenario(c.sizes[len(c.sizes)-1]) // panics otherwise
+	}
+}
