@@ -8,7 +8,7 @@ import (
 	"syscall"
 )
 
-// interruptions are the signals that end a command: of a terminal, and of whoever ends processes.
+// interruptions are the signals that end a command: a terminal sends the first, and kill the second.
 var interruptions = []os.Signal{os.Interrupt, syscall.SIGTERM}
 
 // interruptible returns a context that an interrupt ends. The command then says what it has, and

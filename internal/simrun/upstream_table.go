@@ -110,8 +110,8 @@ func (t *upstreamTable) put(e upstreamEntry) error {
 	return renameio.WriteFile(t.file, b.Bytes(), 0o666)
 }
 
-// args returns the arguments of the command that plays the defects of the table: those of the
-// command that is under way, which may name some of the defects only.
+// args returns the arguments of the command that plays all defects of the table. The command that
+// is under way may name only some of them.
 func (t *upstreamTable) args(in invocation) []string {
 	args := in.argsBut("again")
 	if slices.ContainsFunc(t.entries, func(e upstreamEntry) bool { return !slices.Contains(in.names, e.ID) }) {

@@ -85,7 +85,7 @@ func build(version string) (string, error) {
 }
 
 // lock makes a folder, and waits until no other build of any process has it. Two builds at a time
-// would write the same files: those of a release, and those of Maven's own repository.
+// would write the same files, in the folder of the release and in Maven's own repository.
 func lock(dir string) (release func(), err error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, err

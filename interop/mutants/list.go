@@ -6,7 +6,7 @@ package main
 type mutant struct {
 	id       string
 	releases string // where the rule holds, and this breaks it
-	breaks   string // what the mutant does instead of what the rule says
+	breaks   string // how the mutant breaks the rule
 	file     string // of lockimpl/redisson
 	before   string // occurs once in the file
 	after    string
