@@ -11,7 +11,9 @@ import (
 	"lockstep/explore/draw"
 	"lockstep/explore/failure"
 	"lockstep/explore/strategy"
+	"lockstep/linearizability/judges"
 	"lockstep/model/trace"
+	"lockstep/report/sentence"
 	"lockstep/scenarios"
 	"lockstep/scenarios/play"
 	"lockstep/scenarios/subject"
@@ -152,6 +154,9 @@ type Run struct {
 	// group so far in the family. It is not in the file of the runs: a campaign keeps it in
 	// FoundDir.
 	Recording string `json:"-"`
+	// Doubtful is the finding that leaves the run undecided. It is not in the file of the runs,
+	// and nil if no finding does.
+	Doubtful *judges.Finding `json:"-"`
 }
 
 // odd reports whether the judges could not say what the run shows.
@@ -240,8 +245,11 @@ func (p Plan) play(h *sim.Host, l *subject.Subject, t task, f *family) (Run, err
 	if t, ok := chooser.(*strategy.TaPCT); ok {
 		r.Actors, r.Decisions = t.Actors(), t.Decisions()
 	}
-	r.Word, r.Why, r.Steps, r.SimNs = v.Word, v.Why, int64(v.Played.Steps), v.Played.SimNs
+	r.Word, r.Why, r.Steps, r.SimNs = v.Word, sentence.Verdict(v), int64(v.Played.Steps), v.Played.SimNs
 	r.States = strategy.States(v.Played.Trace)
+	if f, ok := v.Doubtful(); ok {
+		r.Doubtful = &f
+	}
 	f.last, f.openings = t.index, coverage.Openings(v.Played.Trace)
 	r.Cells = coverage.Cells(v.Played.Trace, f.openings)
 	r.Open = f.openCells(l, p)

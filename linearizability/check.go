@@ -45,17 +45,7 @@ type Options struct {
 	// repeats.
 	StepLimit int
 
-	// At writes an instant for people. Nil writes it exactly.
-	At func(ns int64) string
-
 	stretchMin int // operations; 0: stretchMin
-}
-
-func (o Options) at() func(int64) string {
-	if o.At != nil {
-		return o.At
-	}
-	return model.Seconds
 }
 
 // Verdict is what a check found.
@@ -103,12 +93,48 @@ type LockResult struct {
 	// First is the first operation, in order of returns, that no order can
 	// place. Nil unless broken.
 	First *Op
-	// State is the state that refused First, in words. Empty unless broken.
-	State string
-	// Why says what went wrong, in one sentence. Empty when ok.
-	Why string
+	Reason
 
 	broken *history // the stretch that is
+}
+
+// Reason says what went wrong with a history. One field is set; none is when it is ok.
+type Reason struct {
+	Limit   *Limit   `json:",omitempty"` // of an undecided one
+	Overlap *Overlap `json:",omitempty"`
+	Refused *Refused `json:",omitempty"`
+}
+
+// Limit is the limit that a search met.
+type Limit struct {
+	Memory bool // it is that of the memory, not that of the steps
+	Steps  int  // tried in this search
+}
+
+// Overlap says that Later was granted the lock while another owner surely held it.
+type Overlap struct {
+	Later  Op
+	Holder string // process/thread
+	// The hold of Holder is sure from FromNs to UntilNs, or without an end if that is [NoEnd].
+	FromNs, UntilNs int64
+}
+
+// NoEnd is the end of a hold that nothing ends.
+const NoEnd = forever
+
+// Refused says that no order can place an operation.
+type Refused struct {
+	Op Op
+	// State is the state that does not allow the step, at the end of the longest order that
+	// was found.
+	State model.State
+	// In is the operation itself, or with DoExpire the end of the lease that it started.
+	In model.Input
+	// EndNs is the instant up to which the lease had to end, of DoExpire.
+	EndNs int64
+	// By is the rule. If it is Allowed, the state allows the step, and every order in which
+	// the search placed it was seen before and came no farther.
+	By model.Refusal
 }
 
 // Check judges whether every lock of a history is linearizable with leases.
@@ -199,8 +225,7 @@ func (h *history) convicted(r *LockResult, c *conflict, exact bool) {
 			r.Prefix++
 		}
 	}
-	r.State = "held by " + c.earlier.owner()
-	r.Why = c.why(h.opt.at())
+	r.Reason = Reason{Overlap: c.overlap()}
 }
 
 // window returns the instants between which the lease that op starts may end:
@@ -561,11 +586,10 @@ func (s *search) result(r *LockResult) {
 		}
 	}
 	if s.verdict == Undecided {
-		r.Why = s.whyUndecided()
+		r.Reason = Reason{Limit: &Limit{Memory: s.steps < s.history.opt.StepLimit, Steps: s.steps}}
 		return
 	}
 	e := s.byReturn[s.best.low]
 	r.First = e.op
-	r.State = s.best.state.String()
-	r.Why = s.why(e)
+	r.Reason = Reason{Refused: &Refused{Op: *e.op, State: s.best.state, In: e.in, EndNs: e.ret, By: s.history.spec.Refusal(s.best.state, e.in)}}
 }

@@ -132,7 +132,7 @@ func TestLargeBrokenHistoryEnds(t *testing.T) {
 				ops := contend(5000, lease)
 				c.harm(ops)
 				r := Check(ops, Options{Spec: spec}).Locks[0]
-				t.Logf("%s, %s, leases %v: %s after %d steps, prefix %d: %s", c.rule, spec, lease, r.Verdict, r.Steps, r.Prefix, r.Why)
+				t.Logf("%s, %s, leases %v: %s after %d steps, prefix %d: %s", c.rule, spec, lease, r.Verdict, r.Steps, r.Prefix, Sentence(r.Reason, model.Seconds))
 				if r.Verdict == OK || c.want != "" && r.Verdict != c.want {
 					t.Errorf("%s, %s, leases %v: %s, want %s", c.rule, spec, lease, r.Verdict, c.want)
 				}

@@ -109,6 +109,10 @@ type conflict struct {
 	until          int64 // the hold of earlier is sure until then
 }
 
+func (c *conflict) overlap() *Overlap {
+	return &Overlap{Later: *c.later, Holder: c.earlier.owner(), FromNs: c.earlier.ret(), UntilNs: c.until}
+}
+
 // sureHold is the time in which an owner surely holds.
 type sureHold struct {
 	op       *Op // the anchor

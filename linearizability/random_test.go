@@ -416,7 +416,7 @@ func (n *tally) judge(t *testing.T, ops []Op, specName string) (linearizable boo
 		if c != nil {
 			n.convicted++
 			if want {
-				fail("the monitor convicts a history that is linearizable: %s", c.why(model.Seconds))
+				fail("the monitor convicts a history that is linearizable: %+v", c.overlap())
 			}
 		}
 		if exact {
@@ -480,7 +480,7 @@ func cuts(ops []Op, spec string) (all, waiting int) {
 // to the first operation that no order can place there is an order, and with it
 // there is none.
 func (n *tally) prefix(ops []Op, specName string, r LockResult, fail func(string, ...any)) {
-	if r.First == nil || r.Why == "" || r.State == "" {
+	if r.First == nil || r.Reason == (Reason{}) {
 		fail("nothing explains %+v", r)
 	}
 	before, at := 0, 0
@@ -550,7 +550,7 @@ func TestBruteForcePorcupineAndMonitorAgree(t *testing.T) {
 func (n *tally) judgeValid(t *testing.T, ops []Op, spec string) {
 	t.Helper()
 	for _, l := range Check(ops, Options{Spec: spec}).Locks {
-		t.Log(l.Why)
+		t.Log(Sentence(l.Reason, model.Seconds))
 	}
 	for _, op := range ops {
 		t.Logf("%s lease %v arrived %v expires %v never %v", op, deref(op.LeaseMs), deref(op.ArrivedNs), deref(op.ExpireNs), op.NeverExpires)

@@ -9,6 +9,7 @@ import (
 
 	"lockstep/linearizability/judges"
 	"lockstep/model"
+	"lockstep/report/sentence"
 	"lockstep/sim"
 )
 
@@ -112,7 +113,7 @@ func TestARequestAtAStalledServerRunsBehindTheStall(t *testing.T) {
 
 func TestAFindingCountsIfEachFormOfTheRecordHasIt(t *testing.T) {
 	s := testSession(t)
-	broken := judges.Finding{Judge: model.JudgeMisdelete, Verdict: judges.Broken, Class: judges.ClassBug, Why: "it did", Facts: model.Facts{Lock: "orders", Thread: "a/1"}}
+	broken := judges.Finding{Judge: model.JudgeMisdelete, Verdict: judges.Broken, Class: judges.ClassBug, Detail: judges.Endless{}, Facts: model.Facts{Lock: "orders", Thread: "a/1"}}
 	other := broken
 	other.Thread = "b/1"
 	with, without := judges.Judgement{Findings: []judges.Finding{broken}}, judges.Judgement{}
@@ -131,8 +132,8 @@ func TestAFindingCountsIfEachFormOfTheRecordHasIt(t *testing.T) {
 			var got []judges.Verdict
 			for _, f := range s.agree(c.a, c.b).Findings {
 				got = append(got, f.Verdict)
-				if f.Verdict == judges.Undecided && !strings.HasPrefix(f.Why, "within the uncertainty of 2ms: ") {
-					t.Errorf("why: %s", f.Why)
+				if f.Verdict == judges.Undecided && !strings.HasPrefix(sentence.Finding(f), "within the uncertainty of 2ms: ") {
+					t.Errorf("why: %s", sentence.Finding(f))
 				}
 			}
 			if fmt.Sprint(got) != fmt.Sprint(c.want) {

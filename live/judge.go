@@ -3,7 +3,6 @@
 package live
 
 import (
-	"fmt"
 	"slices"
 	"time"
 
@@ -41,7 +40,7 @@ func (s *session) judge() judges.Judgement {
 
 // agree keeps the findings that both judgements have, and makes the others undecided.
 func (s *session) agree(a, b judges.Judgement) judges.Judgement {
-	doubt := fmt.Sprintf("within the uncertainty of %v", s.doubt())
+	doubt := judges.Doubt{Uncertainty: s.doubt()}
 	out := judges.Judgement{Waits: a.Waits}
 	for _, f := range a.Findings {
 		if !has(b, f) {
@@ -72,9 +71,8 @@ func has(j judges.Judgement, f judges.Finding) bool {
 }
 
 // undecide makes a finding undecided.
-func undecide(f *judges.Finding, why string) {
+func undecide(f *judges.Finding, doubt judges.Doubt) {
 	if f.Verdict == judges.Broken {
-		f.Verdict, f.Class, f.Excuses = judges.Undecided, "", nil
-		f.Why = why + ": " + f.Why
+		f.Verdict, f.Class, f.Doubt = judges.Undecided, "", doubt
 	}
 }

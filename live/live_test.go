@@ -23,6 +23,7 @@ import (
 	"lockstep/internal/longtest"
 	"lockstep/linearizability/judges"
 	"lockstep/lockimpl/redisserver"
+	"lockstep/report/sentence"
 	"lockstep/scenarios"
 	"lockstep/scenarios/play"
 	"lockstep/scenarios/subject"
@@ -290,7 +291,7 @@ func TestScenariosComeToTheSameAsInTheSimulatedWorld(t *testing.T) {
 		if !asWanted(i) {
 			t.Errorf("%s on %s: %s (%s) %s, want %s %s", r.Scenario.Name, c.lock, r.Word, found(r.Verdict), r.Why, c.word, c.names)
 			for _, f := range r.Findings {
-				t.Logf("%s: %s", f.Judge, f.Why)
+				t.Logf("%s: %s", f.Judge, sentence.Finding(f))
 			}
 		}
 		if len(r.Programs) != 1 || !strings.HasPrefix(r.Programs[0], program+" ") {

@@ -13,6 +13,7 @@ import (
 	"lockstep/linearizability/judges"
 	"lockstep/model"
 	"lockstep/model/trace"
+	"lockstep/report/sentence"
 	"lockstep/scenarios"
 	"lockstep/scenarios/play"
 	"lockstep/scenarios/subject"
@@ -71,15 +72,16 @@ func run(ctx context.Context, sc *scenarios.Scenario, l *subject.Subject, number
 		return r, "", nil
 	}
 	if gap := time.Duration(s.gapNs); gap > still {
-		doubt = fmt.Sprintf("the machine stood still for %v", gap.Round(time.Millisecond))
+		gap = gap.Round(time.Millisecond)
+		doubt = sentence.StoodStill(gap)
 		for i := range r.Findings {
-			undecide(&r.Findings[i], doubt)
+			undecide(&r.Findings[i], judges.Doubt{StoodStill: gap})
 		}
 		r.Word, r.Why = play.VerdictUndecided, doubt
 		return r, doubt, nil
 	}
 	if v.Word == play.VerdictUndecided {
-		doubt = "the verdict was undecided: " + v.Why
+		doubt = "the verdict was undecided: " + sentence.Verdict(v)
 	}
 	return r, doubt, nil
 }

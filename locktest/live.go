@@ -12,6 +12,7 @@ import (
 	"lockstep/internal/counted"
 	"lockstep/internal/simrun"
 	"lockstep/linearizability/judges"
+	"lockstep/report/sentence"
 	"lockstep/scenarios/play"
 	"lockstep/scenarios/subject"
 )
@@ -78,7 +79,7 @@ func (r *runner) live(t *testing.T, file string, runs int) {
 			if seen[f.Judge] == nil {
 				order = append(order, f.Judge)
 			}
-			seen[f.Judge] = append(seen[f.Judge], f.Why)
+			seen[f.Judge] = append(seen[f.Judge], sentence.Finding(f))
 		}
 	}
 	for _, judge := range order {

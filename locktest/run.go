@@ -21,6 +21,7 @@ import (
 	"lockstep/internal/counted"
 	"lockstep/linearizability/judges"
 	"lockstep/report"
+	"lockstep/report/sentence"
 	"lockstep/scenarios"
 	"lockstep/scenarios/play"
 	"lockstep/scenarios/subject"
@@ -388,7 +389,7 @@ func (r *runner) scenario(t *testing.T, v play.Verdict) {
 	t.Helper()
 	if v.AsExpected {
 		for _, f := range v.Findings {
-			t.Logf("as expected, %s: %s", f.Judge, f.Why)
+			t.Logf("as expected, %s: %s", f.Judge, sentence.Finding(f))
 		}
 		if shown := report.Shortened(r.page(v, ""), timelineEvents); shown != "" {
 			t.Log("\n" + shown)
@@ -400,9 +401,9 @@ func (r *runner) scenario(t *testing.T, v play.Verdict) {
 			how: fmt.Sprintf("the scenario %s, seed %d: expected was %s", v.Scenario.File, v.Seed, v.Expected)})
 		return
 	}
-	r.errorf(t, "locktest: %s, seed %d: expected was %s, and %s is %s", v.Scenario.File, v.Seed, v.Expected, r.s.Name, strings.TrimSuffix(fmt.Sprintf("%s: %s", v.Word, v.Why), ": "))
+	r.errorf(t, "locktest: %s, seed %d: expected was %s, and %s is %s", v.Scenario.File, v.Seed, v.Expected, r.s.Name, strings.TrimSuffix(fmt.Sprintf("%s: %s", v.Word, sentence.Verdict(v)), ": "))
 	for _, f := range v.Findings {
-		t.Logf("%s, %s: %s", f.Class, f.Judge, f.Why)
+		t.Logf("%s, %s: %s", f.Class, f.Judge, sentence.Finding(f))
 	}
 }
 
@@ -414,14 +415,14 @@ func (r *runner) rest(t *testing.T, v play.Verdict) {
 		r.pointless = "the lock is nondeterministic"
 		fallthrough
 	case play.VerdictUndecided:
-		r.errorf(t, "locktest: %s is %s: %s", r.s.Name, v.Word, v.Why)
+		r.errorf(t, "locktest: %s is %s: %s", r.s.Name, v.Word, sentence.Verdict(v))
 	case play.VerdictLimit:
 		for _, f := range v.Findings {
 			var excuses []string
 			for _, e := range f.Excuses {
-				excuses = append(excuses, e.Why)
+				excuses = append(excuses, sentence.Excuse(e))
 			}
-			t.Logf("limit, %s: %s. Not promised here: %s", f.Judge, f.Why, strings.Join(excuses, "; "))
+			t.Logf("limit, %s: %s. Not promised here: %s", f.Judge, sentence.Finding(f), strings.Join(excuses, "; "))
 		}
 	}
 }
@@ -440,6 +441,21 @@ func firstBug(v play.Verdict) (judges.Finding, bool) {
 // shrinkRuns bounds the runs in which one failure is made small. The time usually ends
 // first.
 const shrinkRuns = 3000
+
+// odd is what is alike in runs that the judges cannot decide, or that were not the same when
+// they were played twice.
+type odd struct {
+	word  play.Word
+	judge string
+	facts string // the rule, the lock and the thread of the finding that nobody can decide
+}
+
+func oddOf(r explore.Run) odd {
+	if f := r.Doubtful; f != nil {
+		return odd{r.Word, f.Judge, fmt.Sprintf("%T %q %q", f.Detail, f.Lock, f.Thread)}
+	}
+	return odd{word: r.Word}
+}
 
 // explore draws schedules and plays them.
 func (r *runner) explore(t *testing.T, h *sim.Host) {
@@ -464,13 +480,12 @@ func (r *runner) explore(t *testing.T, h *sim.Host) {
 	}
 	total := explore.Sum(r.plan, runs)
 	t.Logf("%d schedules of %s: %s", total.Runs, r.s.Name, words(total.Words))
-	type odd struct{ word, why string }
 	alike := map[odd]int{}
 	for _, one := range total.Odd {
-		alike[odd{string(one.Word), one.Why}]++
+		alike[oddOf(one)]++
 	}
 	for _, one := range total.Odd { // the first of those that are alike
-		key := odd{string(one.Word), one.Why}
+		key := oddOf(one)
 		switch n := alike[key]; {
 		case n > 1:
 			r.errorf(t, "locktest: %d of %s of %s, run %d the first, are %s: %s", n, counted.Of(r.plan.Runs, "run"), r.s.Name, one.Index, one.Word, one.Why)
@@ -569,7 +584,7 @@ func (r *runner) fail(t *testing.T, f failure) {
 	again := r.met[f.fingerprint]
 	r.met[f.fingerprint] = true
 	if slices.Contains(r.o.Accept, f.fingerprint) {
-		t.Logf("accepted, %s: %s", f.fingerprint, f.finding.Why)
+		t.Logf("accepted, %s: %s", f.fingerprint, sentence.Finding(f.finding))
 		return
 	}
 	if again {
@@ -577,7 +592,7 @@ func (r *runner) fail(t *testing.T, f failure) {
 		return
 	}
 	text := &bytes.Buffer{}
-	fmt.Fprintf(text, "%s breaks %s: %s\n", r.s.Name, f.finding.Judge, f.finding.Why)
+	fmt.Fprintf(text, "%s breaks %s: %s\n", r.s.Name, f.finding.Judge, sentence.Finding(f.finding))
 	cause := explored.PartingOf(explored.NewNamer(r.host(t), f.verdict), f.finding)
 	if cause != "" {
 		fmt.Fprintf(text, "cause: %s\n", cause)
@@ -607,7 +622,7 @@ func (r *runner) fail(t *testing.T, f failure) {
 		}
 	}
 	r.annotate(t, fmt.Sprintf("%s breaks %s", r.s.Name, f.finding.Judge),
-		fmt.Sprintf("%s\n%s\nfingerprint: %s\nreplay: %s", f.finding.Why, f.how, f.fingerprint, replay))
+		fmt.Sprintf("%s\n%s\nfingerprint: %s\nreplay: %s", sentence.Finding(f.finding), f.how, f.fingerprint, replay))
 	t.Error("\n" + text.String())
 }
 
@@ -629,7 +644,7 @@ func testedPackage() string {
 func (r *runner) page(v play.Verdict, replay string) report.Run {
 	return report.Run{
 		Scenario: v.Scenario.Name, About: v.Scenario.About, Lock: r.s.Name, Seed: v.Seed, Verdict: string(v.Word), Expected: v.Expected,
-		Why: v.Why, Replay: replay, Digest: v.Digest, Record: v.Played.Record, Findings: v.Findings,
+		Why: sentence.Verdict(v), Replay: replay, Digest: v.Digest, Record: v.Played.Record, Findings: v.Findings,
 	}
 }
 
@@ -640,7 +655,7 @@ const timelineEvents = 40
 func (r *runner) keep(f failure) (file string, err error) {
 	var b bytes.Buffer
 	comment := []string{
-		fmt.Sprintf("Lockstep recording of %s: %s", r.s.Name, f.finding.Judge), f.finding.Why,
+		fmt.Sprintf("Lockstep recording of %s: %s", r.s.Name, f.finding.Judge), sentence.Finding(f.finding),
 		"go test replays it. Remove it when the lock is not to be judged in this schedule any more.",
 	}
 	if err := f.verdict.Recording().Write(&b, comment); err != nil {

@@ -3,6 +3,7 @@ package model
 import (
 	"slices"
 	"strings"
+	"time"
 )
 
 // Circumstance is a fact that can excuse a broken promise. It is about the holder or
@@ -50,9 +51,39 @@ type Excuse struct {
 	Fault int
 	// Clocks: the skew of wall clocks is to be left out.
 	Clocks bool
-	// Why is a clause for people: which fault, when.
-	Why string
+	// Cause is for people.
+	Cause Cause
 }
+
+// Cause says what a circumstance comes from: which fault, when. Its kind says which other
+// fields are set.
+type Cause struct {
+	Kind       CauseKind
+	Fault      string // the text of the fault
+	Thread     string // process/thread, or the process alone
+	Other      string // another thread
+	AtNs, ToNs int64  // simulated time since the start
+	Lease      time.Duration
+}
+
+// CauseKind is a kind of causes.
+type CauseKind string
+
+// The kinds of causes.
+const (
+	CauseFault      CauseKind = "fault"      // Fault, at any time
+	CauseFaultAt    CauseKind = "fault-at"   // Fault at AtNs
+	CauseFaultFrom  CauseKind = "fault-from" // Fault from AtNs to ToNs
+	CauseFaultLast  CauseKind = "fault-last" // Fault, last at ToNs
+	CauseForced     CauseKind = "forced"     // Thread forced the lock open at AtNs
+	CauseClocks     CauseKind = "clocks"     // the wall clocks of the processes differ
+	CauseClock      CauseKind = "clock"      // the wall clock of the process Thread is not the server's
+	CauseClosed     CauseKind = "closed"     // the client of Thread closed at AtNs
+	CauseOwnClosed  CauseKind = "own-closed" // so did the client of the finding's thread
+	CauseInterrupt  CauseKind = "interrupt"  // Thread was interrupted at AtNs
+	CauseOverstayed CauseKind = "overstayed" // Thread worked past Lease
+	CauseNoLock     CauseKind = "no-lock"    // Thread and Other held no lock in common
+)
 
 // Removable says whether the run can be repeated without the excuse.
 func (e Excuse) Removable() bool { return e.Fault > 0 || e.Clocks }

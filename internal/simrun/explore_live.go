@@ -19,6 +19,7 @@ import (
 	"lockstep/explore"
 	"lockstep/internal/counted"
 	"lockstep/linearizability/judges"
+	"lockstep/report/sentence"
 	"lockstep/scenarios"
 	"lockstep/scenarios/play"
 	"lockstep/scenarios/subject"
@@ -240,12 +241,12 @@ func (h *liveHunt) add(index int, seed uint64, r play.LiveRun) error {
 		if !matters(x) {
 			continue
 		}
-		f.Why = cmp.Or(f.Why, x.Why)
+		f.Why = cmp.Or(f.Why, sentence.Finding(x))
 		if !slices.Contains(f.Judges, x.Judge) {
 			f.Judges = append(f.Judges, x.Judge)
 		}
 	}
-	f.Why = cmp.Or(f.Why, r.Why)
+	f.Why = cmp.Or(f.Why, sentence.Verdict(r.Verdict))
 	if err := h.keep(&f, r.Scenario); err != nil {
 		return err
 	}

@@ -20,6 +20,7 @@ import (
 	"github.com/google/renameio/v2"
 	"github.com/spf13/cobra"
 
+	"lockstep/report/sentence"
 	"lockstep/scenarios"
 	"lockstep/scenarios/play"
 	"lockstep/scenarios/subject"
@@ -328,8 +329,8 @@ func (a *app) liveLine(p *pair, all []play.LiveRun) {
 	if !w.AsExpected {
 		fmt.Fprint(a.out, shortStory(w))
 	}
-	if w.Why != "" {
-		fmt.Fprint(a.out, wrap(w.Why, "    ", 100))
+	if why := sentence.Verdict(w); why != "" {
+		fmt.Fprint(a.out, wrap(why, "    ", 100))
 	}
 	a.firstFindings(w)
 	for _, r := range all {

@@ -19,6 +19,7 @@ import (
 	"lockstep/internal/counted"
 	"lockstep/linearizability/judges"
 	"lockstep/report"
+	"lockstep/report/sentence"
 	"lockstep/scenarios"
 	"lockstep/scenarios/play"
 	"lockstep/scenarios/subject"
@@ -304,8 +305,8 @@ func (a *app) why(v play.Verdict) {
 	if !v.AsExpected {
 		fmt.Fprint(a.out, shortStory(v))
 	}
-	if v.Why != "" {
-		fmt.Fprint(a.out, wrap(v.Why, "    ", 100))
+	if why := sentence.Verdict(v); why != "" {
+		fmt.Fprint(a.out, wrap(why, "    ", 100))
 	}
 	if !v.AsExpected && !v.Names() && len(v.Findings) > 0 {
 		fmt.Fprint(a.out, wrap(fmt.Sprintf("%s does not name the lock %s. Nothing is expected of such a lock but that it keeps its promises, and it did not:", v.Scenario.Name, v.Lock.Name), "    ", 100))
@@ -327,10 +328,10 @@ func (a *app) firstFindings(v play.Verdict) {
 		if f.Class == judges.ClassLimit {
 			label += " (limit)"
 		}
-		fmt.Fprint(a.out, wrap(label+": "+f.Why, "    ", 100))
+		fmt.Fprint(a.out, wrap(label+": "+sentence.Finding(f), "    ", 100))
 		for _, e := range f.Excuses {
 			if f.Class == judges.ClassLimit {
-				fmt.Fprint(a.out, wrap("not promised here: "+e.Why, "      ", 100))
+				fmt.Fprint(a.out, wrap("not promised here: "+sentence.Excuse(e), "      ", 100))
 				break
 			}
 		}
@@ -520,12 +521,12 @@ func asObject(v play.Verdict, recording string) object {
 	if o.Reached == nil {
 		o.Reached = []string{}
 	}
-	if v.Why != "" {
+	if why := sentence.Verdict(v); why != "" {
 		finding := string(judges.Undecided)
 		if v.Word == play.VerdictNotApplicable {
 			finding = string(v.Word)
 		}
-		o.Findings = append(o.Findings, findingObject{Judge: string(v.Word), Finding: finding, Why: v.Why, Ops: []opObject{}})
+		o.Findings = append(o.Findings, findingObject{Judge: string(v.Word), Finding: finding, Why: why, Ops: []opObject{}})
 	}
 	return o
 }
@@ -533,7 +534,7 @@ func asObject(v play.Verdict, recording string) object {
 func findingObjects(fs []judges.Finding) []findingObject {
 	out := []findingObject{}
 	for _, f := range fs {
-		fo := findingObject{Judge: f.Judge, Finding: string(f.Verdict), Class: string(f.Class), Why: f.Why, AtNs: f.AtNs, Ops: []opObject{}}
+		fo := findingObject{Judge: f.Judge, Finding: string(f.Verdict), Class: string(f.Class), Why: sentence.Finding(f), AtNs: f.AtNs, Ops: []opObject{}}
 		for _, op := range f.Ops {
 			oo := opObject{Process: op.Process, Thread: op.Thread, Op: op.Op, CallNs: op.CallNs}
 			if op.ReturnNs >= 0 {

@@ -296,7 +296,7 @@ faults:
 		if f.Judge == "mutual-exclusion" {
 			found = true
 			if f.Class != "bug" {
-				t.Errorf("one millisecond of pause excuses nothing, got %s: %s", f.Class, f.Why)
+				t.Errorf("one millisecond of pause excuses nothing, got %s: %s", f.Class, f.Detail)
 			}
 		}
 	}
