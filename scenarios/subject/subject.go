@@ -111,8 +111,8 @@ type Campaign struct {
 	// They would only wait for themselves.
 	NoReentry bool
 	// Commands are the commands that a client of the lock sends, for rules on messages.
-	// Nil: those of Redis that run scripts, subscribe and delete. If the servers know
-	// none of them, a rule may name any command that they know.
+	// Nil: those of the servers' sim.Drawing. If the servers know none of them, a rule may
+	// name any command that they know.
 	Commands []string
 	// Channels returns globs of the channels of a lock, for rules on messages; at
 	// least one. Nil: all channels, and the one on which the lock publishes to all.
@@ -177,6 +177,19 @@ func (s *Subject) Commands() []string {
 	}
 	slices.Sort(all)
 	return slices.Compact(all)
+}
+
+// Drawing returns what campaigns draw for clients of the first server of the lock that tells
+// it. It returns zero if none does.
+func (s *Subject) Drawing() sim.Drawing {
+	if s.Servers != nil {
+		for _, n := range s.Servers.New(nil, ServerOptions{}).Nodes {
+			if server, tells := n.Server.(sim.Drawable); tells {
+				return server.Drawing()
+			}
+		}
+	}
+	return sim.Drawing{}
 }
 
 // Family returns the name of the lock without its release.
