@@ -29,6 +29,14 @@ type Options struct {
 	Address string
 	// Keep is the folder in which the run leaves the logs of its processes; "": none.
 	Keep string
+	// Tell hears what the run does, whenever it begins something else; nil: nobody listens.
+	Tell func(doing string)
+}
+
+func (o Options) tell(doing string) {
+	if o.Tell != nil {
+		o.Tell(doing)
+	}
 }
 
 // Run plays a scenario once, judges it, and gives it that number. If the machine stood still
@@ -42,6 +50,7 @@ func Run(ctx context.Context, sc *scenarios.Scenario, l *subject.Subject, number
 	if err != nil || doubt == "" {
 		return r, err
 	}
+	o.tell("playing it once more, because " + doubt)
 	again, still, err := run(ctx, sc, l, number, o)
 	if err != nil {
 		return again, err
@@ -93,8 +102,10 @@ func judged(ctx context.Context, sc *scenarios.Scenario, l *subject.Subject, o O
 	if err != nil {
 		return nil, judges.Judgement{}, err
 	}
+	o.tell("judging")
 	j := s.judge()
 	play.Convict(sc, &j, func(less *scenarios.Scenario, _ []model.Excuse) judges.Judgement {
+		o.tell("playing it once more, without a fault that excuses a finding")
 		_, again, e := judged(ctx, less, l, o)
 		if e != nil {
 			err = e

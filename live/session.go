@@ -166,6 +166,7 @@ func (s *session) at(t time.Time) int64 { return int64(t.Sub(s.base)) }
 
 // play plays the scenario, and returns when everything has ended.
 func (s *session) play(ctx context.Context, dir string) (err error) {
+	s.o.tell("starting the processes")
 	if s.o.Address == "" {
 		s.server, err = startServer(dir, redisserver.FreeAddr)
 	} else {
@@ -813,12 +814,15 @@ func (s *session) run(ctx context.Context) {
 	struck := s.plan(ctx)
 	defer struck()
 	length := play.LengthsOf(s.sc, s.lock)
+	s.o.tell("playing the steps and the faults")
 	if s.rest(ctx, length) {
 		s.mu.Lock()
 		s.heal()
 		s.mu.Unlock()
+		s.o.tell("waiting until calls have returned and renewals have stopped")
 		s.rest(ctx, length)
 	}
+	s.o.tell("waiting until no lock is held any more")
 	s.leave(ctx, length)
 }
 

@@ -2,12 +2,14 @@ package locktest
 
 import (
 	"fmt"
+	"io"
 	"os"
 	"path"
 	"reflect"
 	"runtime"
 	"strings"
 	"testing"
+	"time"
 
 	"lockstep/internal/counted"
 	"lockstep/internal/simrun"
@@ -64,10 +66,13 @@ func (r *runner) live(t *testing.T, file string, runs int) {
 	words := map[play.Word]int{}
 	server := ""
 	for n := range runs {
+		told := tellLive(os.Stderr, fmt.Sprintf("locktest: %s, live run %d of %d", r.s.Name, n+1, runs))
+		o.Tell = told.tell
 		v, err := simrun.Live.Run(t.Context(), sc, r.lock, uint64(n+1), o)
 		if err != nil {
 			t.Fatal("locktest:", err)
 		}
+		told.tell(string(v.Word))
 		words[v.Word]++
 		server = strings.Join(v.Programs, ", ")
 		met := map[string]bool{}
@@ -90,6 +95,22 @@ func (r *runner) live(t *testing.T, file string, runs int) {
 		r.t.Logf("locktest: %s shows no bug on %s in %s: %d held, %d limit, %d undecided. A recording is of one schedule; a live run has the schedule that the machine gives it",
 			r.s.Name, server, counted.Of(runs, "run"), words[play.VerdictHeld], words[play.VerdictLimit], words[play.VerdictUndecided])
 	}
+}
+
+// liveProgress tells what a live run does. A live run takes up to minutes, and a test that is
+// silent for so long looks as if it hung.
+type liveProgress struct {
+	w     io.Writer
+	run   string // which one it is
+	begun time.Time
+}
+
+func tellLive(w io.Writer, run string) liveProgress { return liveProgress{w, run, time.Now()} }
+
+// tell writes a line. It does not use the log of the test, which go test keeps until the test has ended
+// unless it was called with -v.
+func (p liveProgress) tell(doing string) {
+	_, _ = fmt.Fprintf(p.w, "%s, after %v: %s\n", p.run, time.Since(p.begun).Round(time.Second), doing)
 }
 
 // patternOf returns the pattern of -run that matches a test and nothing else.

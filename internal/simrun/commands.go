@@ -87,7 +87,9 @@ const helpColumns = 100
 
 // aboutSimrun is the help of the program above its list of commands, and moreAboutSimrun below it.
 const (
-	aboutSimrun     = `simrun runs distributed-lock code in a simulated world and judges which promises it kept.`
+	aboutSimrun = `simrun runs distributed-lock code in a simulated world and judges which promises it kept.
+
+A file needs no command: simrun FILE.lockstep replays a recording, simrun FILE.yaml runs a scenario.`
 	moreAboutSimrun = `
 
 Exit codes:
@@ -212,9 +214,34 @@ func available(root *cobra.Command) (names []string) {
 	return names
 }
 
+// withCommand puts the command that plays a file before the arguments if they begin with a
+// recording or a scenario file.
+func withCommand(args []string) []string {
+	if len(args) == 0 || strings.HasPrefix(args[0], "-") {
+		return args
+	}
+	switch filepath.Ext(args[0]) {
+	case ".lockstep":
+		return append([]string{"replay"}, args...)
+	case ".yaml", ".yml":
+		return append([]string{"run"}, args...)
+	}
+	return args
+}
+
 func (a *app) unknownCommand(root *cobra.Command, name string) error {
 	if _, err := findScenario(name); err == nil {
 		return usagef("unknown command %q; it is a scenario: %s run %s", name, program(), quoted(name))
+	}
+	if info, err := os.Stat(name); err == nil {
+		kind, commands := "file", "run plays a scenario, replay a recording, and check judges a history"
+		switch {
+		case info.IsDir():
+			kind, commands = "folder", "report and serve make pages of a folder of results"
+		case filepath.Ext(name) == ".live":
+			kind, commands = "live run", "report draws it"
+		}
+		return usagef("unknown command %q; it is a %s: %s; %s help lists the commands", name, kind, commands, program())
 	}
 	return usagef("unknown command %q; %s%s help lists the commands", name, nearest.Hint(nearest.Near(name, available(root))), program())
 }

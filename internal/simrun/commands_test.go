@@ -144,6 +144,41 @@ func TestTheExamplesWork(t *testing.T) {
 	}
 }
 
+// A recording and a scenario file are played without the name of the command, and take its options.
+func TestAFileIsPlayedWithoutACommand(t *testing.T) {
+	recording := filepath.Join("..", "..", "results", "misdelete", "setnx-del", "1.lockstep")
+	scenario := filepath.Join("..", "..", "scenarios", "builtin", "misdelete.yaml")
+	yml := filepath.Join(t.TempDir(), "mine.yml")
+	text, err := os.ReadFile(scenario)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(yml, text, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct{ command, args string }{
+		{"replay", recording},
+		{"replay", recording + " --json"},
+		{"replay", recording + " --scenario"},
+		{"replay", recording + " " + recording},
+		{"run", scenario + " --lock setnx-del --seed 1"},
+		{"run", scenario + " --seed 1 --json " + yml},
+		{"run", yml + " --lock setnx-del"},
+		{"run", scenario + " " + recording},
+		{"run", scenario + " --format junit"},
+	} {
+		args := strings.Fields(c.args)
+		code, out, stderr := call(t, args...)
+		wantCode, wantOut, wantErr := call(t, append([]string{c.command}, args...)...)
+		if code != wantCode || out != wantOut || stderr != wantErr {
+			t.Errorf("%s: exit %d\n%s%s\nwith %s: exit %d\n%s%s", c.args, code, out, stderr, c.command, wantCode, wantOut, wantErr)
+		}
+	}
+	if code, out, _ := call(t, scenario, "--lock", "setnx-del", "--seed", "1"); code != exitOK || !strings.Contains(out, "yes: bug misdelete") {
+		t.Errorf("exit %d:\n%s", code, out)
+	}
+}
+
 // A message is one line on stderr, names what may have been meant, and is not followed by a help text.
 func TestAMistakeIsAnsweredInASentence(t *testing.T) {
 	recording := filepath.Join("..", "..", "results", "misdelete", "setnx-del", "1.lockstep")
@@ -155,6 +190,12 @@ func TestAMistakeIsAnsweredInASentence(t *testing.T) {
 		{"help run misdelete", `unknown command "run misdelete"; `},
 		{"misdelete", `unknown command "misdelete"; it is a scenario: go run ./cmd/simrun run misdelete`},
 		{"misdelete --lock setnx-del", `unknown command "misdelete"; it is a scenario: go run ./cmd/simrun run misdelete`},
+		{"../../results", `unknown command "../../results"; it is a folder: report and serve make pages of a folder of results; go run ./cmd/simrun help lists the commands`},
+		{"commands.go", `unknown command "commands.go"; it is a file: run plays a scenario, replay a recording, and check judges a history; `},
+		{"help " + recording, `unknown command "` + recording + `"; it is a file: run plays a scenario, `},
+		{"no.lockstep", "there is no file no.lockstep; replay takes a recording"},
+		{"no.yaml --quiet", "there is no file no.yaml; name a scenario, or the file of one"},
+		{recording + " --tag x", "replay: unknown option --tag; replay knows --json, --scenario"},
 		{"completion fihs", `completion: unknown shell "fihs"; did you mean "fish"? known: bash, zsh, fish, powershell`},
 		{"completion", "completion takes a shell: bash, zsh, fish, powershell"},
 		{"version x", `version takes no argument, got "x"`},

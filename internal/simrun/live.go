@@ -15,6 +15,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/google/renameio/v2"
@@ -50,6 +51,8 @@ type LiveOptions struct {
 	Program []string // of a client: this program with clientCommand
 	Address string   // of a server that somebody else runs; "": none
 	Keep    string   // the folder for the logs of the processes; "": they are removed
+	// Tell hears what a run does, whenever it begins something else; nil: nobody listens.
+	Tell func(doing string)
 }
 
 // clientCommand is the hidden command that plays one process of a scenario for live.
@@ -181,17 +184,20 @@ func (a *app) live(in invocation, l liveFlags) (int, error) {
 	return exitCode(pairs), nil
 }
 
-// liveRun plays run n of a pair, and tells on stderr which run it is and since when.
+// liveRun plays run n of a pair, and tells on stderr which run it is, since when, and what it does.
 func (a *app) liveRun(ctx context.Context, p *pair, n, of int, o LiveOptions) (play.LiveRun, error) {
-	what := func(passed time.Duration) string {
-		return fmt.Sprintf("%s on %s, run %d of %d, for %v", p.sc.Name, p.lock.Name, n, of, passed.Round(time.Second))
+	var doing atomic.Value
+	doing.Store("")
+	o.Tell = func(what string) { doing.Store(": " + what) }
+	line := func(passed time.Duration) string {
+		return fmt.Sprintf("%s on %s, run %d of %d, for %v%s", p.sc.Name, p.lock.Name, n, of, passed.Round(time.Second), doing.Load())
 	}
 	begun := time.Now()
-	a.status("%s", what(0))
+	a.status("%s", line(0))
 	telling, stop := context.WithCancel(ctx)
 	var told sync.WaitGroup
 	told.Go(func() {
-		a.paced().each(telling, func(now time.Time) string { return what(now.Sub(begun)) })
+		a.paced().each(telling, func(now time.Time) string { return line(now.Sub(begun)) })
 	})
 	r, err := Live.Run(ctx, p.sc, p.lock, uint64(n), o)
 	stop()
