@@ -220,6 +220,19 @@ func (x *Index) Add(folder string, y Index) {
 	}
 }
 
+// A Table is a table beside the verdicts.
+type Table struct {
+	Title string
+	Head  []string
+	Rows  [][]TableCell
+}
+
+// A TableCell is the text of a cell. If the cell links to a recording, Recording is its
+// file, and Link is the address of its report.
+type TableCell struct {
+	Text, Recording, Link string
+}
+
 // EachRecording calls do for every recording of a run, a group or a table. It passes the
 // recording and a pointer to the link to its report.
 func (x *Index) EachRecording(do func(recording string, link *string)) {

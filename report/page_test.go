@@ -861,7 +861,8 @@ func theIndex(t *testing.T, chromium context.Context) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	x.Tables = report.ReadTables("# Which judge sees what\n\nSome words.\n\n| fault | <i>judge</i> |\n|---|---|\n| a \\| b | [**killed**](k/1.lockstep) |\n\nand more\n")
+	x.Tables = []report.Table{{Title: "Which judge sees what", Head: []string{"fault", "<i>judge</i>"},
+		Rows: [][]report.TableCell{{{Text: "a | b"}, {Text: "killed", Recording: "k/1.lockstep"}}}}}
 	x.EachRecording(func(recording string, link *string) { *link = "./to/" + recording })
 	var b bytes.Buffer
 	if err := report.WriteIndex(&b, x); err != nil {

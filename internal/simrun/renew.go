@@ -40,7 +40,9 @@ type part struct {
 	names int
 	// foreign reports whether it is about a lock that this program does not know.
 	foreign bool
-	write   func(*renewal) error
+	// live are the locks that it plays on real servers; nil: it plays none.
+	live  []string
+	write func(*renewal) error
 }
 
 // campaignFolders are the folders of campaigns, and the files in which they are written up.
@@ -72,7 +74,7 @@ type renewal struct {
 // is also a part for each folder below them, such as explore/FOLDER.
 var partNames = []string{
 	"verdicts", "track-record", "six-properties", peersRecord, "repeatability", "kill", "exhaustive", "explore", "peers",
-	"exhaustive-summary", "explore-summary", "peers-summary", "survey", "performance",
+	"exhaustive-summary", "explore-summary", "peers-summary", "survey", "agreement", "agreement-ports", "upstream", "performance",
 }
 
 func (a *app) resultsCommand() *cobra.Command {
@@ -82,7 +84,8 @@ func (a *app) resultsCommand() *cobra.Command {
 	c := a.command(guide{
 		use: "results [DIR]", short: "write all of a folder of results anew",
 		long: "Results writes all of a folder of results anew, and prints the cost of each part. All campaigns take hours. After an interruption the same command goes on. Without a name the folder is results.\n" +
-			"The parts are " + strings.Join(partNames, ", ") + ", and a folder of campaigns, such as explore/FOLDER.",
+			"The parts are " + strings.Join(partNames, ", ") + ", and a folder of campaigns, such as explore/FOLDER. " +
+			"Those that are played live (agreement, agreement-ports, upstream) are left out where redis-server, Java or Maven is missing, unless --only names them.",
 		examples: []string{"results --check", "results --only verdicts,track-record,six-properties"},
 	}, func(in invocation) (int, error) { return a.renew(in, r, only, check, older) })
 	f := c.Flags()
@@ -136,7 +139,7 @@ func (a *app) renew(in invocation, r *renewal, only []string, check, older bool)
 			return 0, usageError{fmt.Errorf("results: %w", err)}
 		}
 	}
-	return r.writeAll(parts)
+	return r.writeAll(parts, only)
 }
 
 // parts lists the parts of the folder in the order in which they are written. A summary
@@ -209,6 +212,11 @@ func (r *renewal) parts() ([]part, error) {
 		}})
 	case !errors.Is(err, fs.ErrNotExist):
 		return nil, err
+	}
+	for _, p := range r.liveParts() {
+		if _, err := os.Stat(filepath.Join(r.dir, p.name+".md")); err == nil || Live != nil {
+			all = append(all, p)
+		}
 	}
 	return append(all, part{name: "performance", write: func(r *renewal) error {
 		if out := filepath.Join(r.dir, "performance.md"); out != filepath.Join("results", "performance.md") {
@@ -367,8 +375,17 @@ func (r *renewal) check(parts []part) (int, error) {
 }
 
 // writeAll writes parts one after another and prints the cost of each. It skips the parts
-// that an interrupted earlier call has finished.
-func (r *renewal) writeAll(parts []part) (int, error) {
+// that an interrupted earlier call has finished, and those for which the machine lacks a
+// program, unless the user names them: only has the names.
+func (r *renewal) writeAll(parts []part, only []string) (int, error) {
+	lacking := map[string]error{}
+	for _, p := range parts {
+		if err := p.lacks(); err != nil && slices.Contains(only, p.name) {
+			return 0, err
+		} else if err != nil {
+			lacking[p.name] = err
+		}
+	}
 	stop, release := r.a.interruptible()
 	defer release()
 	r.stop = stop
@@ -384,6 +401,10 @@ func (r *renewal) writeAll(parts []part) (int, error) {
 		}
 		if p.foreign {
 			fmt.Fprintf(r.a.out, "%-50s is of locks that this program does not know\n", p.name)
+			continue
+		}
+		if err := lacking[p.name]; err != nil {
+			fmt.Fprintf(r.a.out, "%-50s is not written: %v\n", p.name, err)
 			continue
 		}
 		r.a.status("part %d of %d: %s", i+1, len(parts), p.name)

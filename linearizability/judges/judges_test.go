@@ -1,6 +1,7 @@
 package judges
 
 import (
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -52,6 +53,9 @@ func expect(t *testing.T, finds string, j Judgement) {
 		}
 		for _, e := range f.Excuses {
 			head += " (" + string(e.Circumstance) + ")"
+		}
+		if !slices.ContainsFunc(Details, func(d Detail) bool { return reflect.TypeOf(d) == reflect.TypeOf(f.Detail) }) {
+			t.Errorf("%T is not in Details", f.Detail)
 		}
 		got = append(got, head+": "+Sentence(f))
 		ok = ok && head == want[i][0] && strings.Contains(Sentence(f), want[i][1])
