@@ -25,7 +25,7 @@ var (
 	// Clients that were shut down leave memory behind in early releases, and after 160 of them the
 	// heap is full.
 	togetherFlag = flag.Int("together", 60, "drawn stories that a JVM tells before another takes its place")
-	aloneFlag    = flag.Bool("alone", true, "have the library tell stories that differ again, alone")
+	againFlag    = flag.Bool("again", true, "have the library tell stories that differ again, few at a time")
 	toldFlag     = flag.String("told", "", "folder for what the library tells of drawn stories; what is there is not told again, unless it was disturbed")
 	kindFlag     = flag.String("kind", "", "tell drawn stories of this kind of lock only, plain or fair")
 )
@@ -50,7 +50,8 @@ func TestLibraryAndPortTellTheSame(t *testing.T) {
 	tellers := map[*redisson.Release]*drawnTeller{}
 	library := map[*redisson.Release]map[string][]timedTelling{}
 	for _, rel := range releases(t) {
-		tellers[rel] = &drawnTeller{rel: rel, server: StartServer(t), lib: StartLibrary(t, rel.Version)}
+		server := StartServer(t)
+		tellers[rel] = &drawnTeller{rel: rel, server: server, pace: startPace(t, server), keep: map[string]func([]timedTelling){}}
 		library[rel] = map[string][]timedTelling{}
 	}
 	// The port tells when no library does: it is a matter of processors, the library of time.
@@ -82,8 +83,8 @@ func TestLibraryAndPortTellTheSame(t *testing.T) {
 						kept++
 					}
 				}
-				if *aloneFlag {
-					apart = tellers[rel].tellAlone(t, kind, apart, &count)
+				if *againFlag && len(apart) > 0 {
+					apart = tellers[rel].tellAgain(t, kind, apart, &count)
 				}
 				t.Logf("redisson %s, %s: %v", rel.Version, kind, count)
 				for seed, how := range apart {
@@ -103,54 +104,60 @@ func TestLibraryAndPortTellTheSame(t *testing.T) {
 type drawnTeller struct {
 	rel       *redisson.Release
 	server    *Server
+	pace      *pace
 	lib       *Library
-	warm      bool
-	told      int // stories by this JVM
+	told      int                             // stories by this JVM
+	keep      map[string]func([]timedTelling) // by kind, writes tellings into -told
 	tags      atomic.Int64
 	disturbed atomic.Int64 // tellings
 }
 
-// warmUp lets the library use its classes for the first time, which takes long.
-func (d *drawnTeller) warmUp() {
-	if d.warm {
-		return
+// start starts a JVM in place of the one before, and lets it use the library's classes for the first
+// time, which takes long.
+func (d *drawnTeller) start(t *testing.T) {
+	t.Helper()
+	if d.lib != nil {
+		d.lib.Stop()
 	}
-	d.warm = true
+	d.lib, d.told = StartLibrary(t, d.rel.Version), 0
+	if err := d.pace.hear(d.lib); err != nil {
+		t.Fatal(err)
+	}
+	var warming sync.WaitGroup
 	for _, kind := range []string{plain, fair} {
-		var warming sync.WaitGroup
 		for n := range 4 {
 			warming.Go(func() { _, _, _ = d.once(drawStory(kind, n+1)) })
 		}
-		warming.Wait()
 	}
+	warming.Wait()
 }
 
 func (d *drawnTeller) once(s timedStory) (timedTelling, time.Duration, error) {
-	return tellByLibrary(d.lib, d.server, d.rel, s.kinds[0], s, fmt.Sprint("drawn", d.tags.Add(1)))
+	return tellByLibrary(d.lib, d.server, d.rel, s.kinds[0], s, fmt.Sprint("drawn", d.tags.Add(1)), d.pace)
 }
 
 // drawnTries is how often the library tells a story before it is given up because the machine
 // disturbs it.
 const drawnTries = 5
 
-// tell has the library tell stories, and one that the machine disturbed again.
-func (d *drawnTeller) tell(t *testing.T, kind string, seeds []int) (all []timedTelling) {
+// tell has the library tell stories, and one that the machine disturbed again; under is how many are
+// under way at once.
+func (d *drawnTeller) tell(t *testing.T, kind string, seeds []int, under int) (all []timedTelling) {
 	t.Helper()
 	for these := range slices.Chunk(seeds, *togetherFlag) {
-		if d.told += len(these); d.told > *togetherFlag {
-			d.lib.Stop()
-			d.lib, d.warm, d.told = StartLibrary(t, d.rel.Version), false, len(these)
+		if d.lib == nil || d.told+len(these) > *togetherFlag {
+			d.start(t)
 		}
-		all = append(all, d.tellTogether(t, kind, these)...)
+		d.told += len(these)
+		all = append(all, d.tellTogether(t, kind, these, under)...)
 	}
 	return all
 }
 
-func (d *drawnTeller) tellTogether(t *testing.T, kind string, seeds []int) []timedTelling {
+func (d *drawnTeller) tellTogether(t *testing.T, kind string, seeds []int, under int) []timedTelling {
 	t.Helper()
-	d.warmUp()
 	all := make([]timedTelling, len(seeds))
-	enough := make(chan bool, *underFlag)
+	enough := make(chan bool, under)
 	var failed atomic.Bool
 	var telling sync.WaitGroup
 	for i, seed := range seeds {
@@ -186,7 +193,7 @@ func (d *drawnTeller) tellTogether(t *testing.T, kind string, seeds []int) []tim
 func (d *drawnTeller) tellOrRead(t *testing.T, kind string, seeds []int) []timedTelling {
 	t.Helper()
 	if *toldFlag == "" {
-		return d.tell(t, kind, seeds)
+		return d.tell(t, kind, seeds, *underFlag)
 	}
 	path := filepath.Join(*toldFlag, d.rel.Version+"-"+kind+".jsonl")
 	kept, err := readTimed(path, d.rel.Version)
@@ -196,6 +203,15 @@ func (d *drawnTeller) tellOrRead(t *testing.T, kind string, seeds []int) []timed
 	told := map[string]timedTelling{}
 	for _, x := range kept.tellings {
 		told[x.Story] = x
+	}
+	d.keep[kind] = func(all []timedTelling) {
+		for _, x := range all {
+			told[x.Story] = x
+		}
+		sorted := slices.SortedFunc(maps.Values(told), func(x, y timedTelling) int { return strings.Compare(x.Story, y.Story) })
+		if err := d.recording(t, sorted).write(path); err != nil {
+			t.Fatal(err)
+		}
 	}
 	var missing []int
 	for _, seed := range seeds {
@@ -207,13 +223,7 @@ func (d *drawnTeller) tellOrRead(t *testing.T, kind string, seeds []int) []timed
 		}
 	}
 	for these := range slices.Chunk(missing, *togetherFlag) {
-		for _, x := range d.tell(t, kind, these) {
-			told[x.Story] = x
-		}
-		all := slices.SortedFunc(maps.Values(told), func(x, y timedTelling) int { return strings.Compare(x.Story, y.Story) })
-		if err := d.recording(t, all).write(path); err != nil {
-			t.Fatal(err)
-		}
+		d.keep[kind](d.tell(t, kind, these, *underFlag))
 	}
 	var all []timedTelling
 	for _, seed := range seeds {
@@ -231,31 +241,40 @@ func (d *drawnTeller) recording(t *testing.T, all []timedTelling) timedRecording
 	return timedRecording{Format: timedFormat, WrittenBy: drawnCommand, Redisson: d.rel.Version, RedisServer: version, tellings: all}
 }
 
-// aloneTries is how often the library tells a story alone before a difference counts.
-const aloneTries = 3
+const (
+	// againTries is how often the library tells a story again before a difference counts.
+	againTries = 3
+	// againUnder is how many stories are then under way at once.
+	againUnder = 4
+)
 
-// tellAlone has the library tell the stories that differ again, one at a time, and gives those
+// tellAgain has the library tell the stories that differ again, few at a time, and gives those
 // that the port tells in none of the orders that the library shows.
-func (d *drawnTeller) tellAlone(t *testing.T, kind string, apart map[int]string, count *drawnCount) map[int]string {
-	still := map[int]string{}
-	d.told = *togetherFlag // the last JVM ended with the test that began it
-	for seed, how := range apart {
-		still[seed] = how
-		for range aloneTries {
-			x := d.tell(t, kind, []int{seed})
-			again, left := tellDrawn(t, d.rel, kind, []int{seed}, x)
-			if again.disturbed > 0 {
-				continue
+func (d *drawnTeller) tellAgain(t *testing.T, kind string, apart map[int]string, count *drawnCount) map[int]string {
+	count.again = len(apart)
+	still := maps.Clone(apart)
+	d.lib = nil // it ended with the test that began it
+	for range againTries {
+		seeds := slices.Sorted(maps.Keys(still))
+		for these := range slices.Chunk(seeds, *togetherFlag) {
+			tellings := d.tell(t, kind, these, againUnder)
+			_, left := tellDrawn(t, d.rel, kind, these, tellings)
+			var agree []timedTelling
+			for i, seed := range these {
+				if how, differs := left[seed]; differs {
+					still[seed] = how
+				} else if !tellings[i].Disturbed {
+					agree = append(agree, tellings[i])
+					delete(still, seed)
+				}
 			}
-			if again.apart == 0 {
-				count.apart--
-				count.inOneOrder++
-				delete(still, seed)
-				break
+			if keep := d.keep[kind]; keep != nil && len(agree) > 0 {
+				keep(agree)
 			}
-			still[seed] = left[seed]
 		}
 	}
+	count.inOneOrder += count.apart - len(still)
+	count.apart = len(still)
 	return still
 }
 
