@@ -99,9 +99,8 @@ func TestLibraryTellsAsKept(t *testing.T) {
 }
 
 // tellByLibrary has clients of their own tell a story; tag begins their names and those of
-// their locks. stall is the longest time by which the machine was late; it includes what the pace
-// knows, unless the pace is nil.
-func tellByLibrary(l *Library, server *Server, rel *redisson.Release, kind string, s timedStory, tag string, p *pace) (x timedTelling, stall time.Duration, err error) {
+// their locks. late includes what the pace knows, unless the pace is nil.
+func tellByLibrary(l *Library, server *Server, rel *redisson.Release, kind string, s timedStory, tag string, p *pace) (x timedTelling, late lateness, err error) {
 	x = timedTelling{Story: s.name, Kind: kind, WatchdogMS: timedWatchdog(rel, s)}
 	n := names{owners: map[string]string{}, prefix: tag + "."}
 	party := timedLibrary{theLibrary{l, tag}, map[string]*Proxy{}}
@@ -110,19 +109,19 @@ func tellByLibrary(l *Library, server *Server, rel *redisson.Release, kind strin
 		if s.crashes(c) {
 			via, err := startProxy(server.Addr)
 			if err != nil {
-				return x, 0, err
+				return x, late, err
 			}
 			defer via.Close()
 			party.via[c], address = via, via.Addr
 		}
 		if _, err := l.Ask("client", Fields{"client", party.client(c), "address", address, "watchdog", s.watchdog.Milliseconds()}); err != nil {
-			return x, 0, err
+			return x, late, err
 		}
 		defer l.Send("close", Fields{"client", party.client(c)})
 		for _, thread := range threadIDs {
 			a, err := l.Ask("thread", Fields{"client", party.client(c), "thread", thread})
 			if err != nil {
-				return x, 0, err
+				return x, late, err
 			}
 			n.owners[a.Owner()] = fmt.Sprintf("%s:%d", c, thread)
 		}
@@ -139,14 +138,14 @@ func tellByLibrary(l *Library, server *Server, rel *redisson.Release, kind strin
 		scripts = p.end(n.prefix)
 	}
 	if err != nil {
-		return x, 0, err
+		return x, late, err
 	}
-	stall = came.stall
+	late = came.stall
 	if p != nil {
-		stall = max(stall, p.judge(n, came, scripts))
+		p.judge(n, came, scripts, &late)
 	}
 	x.Told = came.told
-	return x, stall, letGo(rdb, n, came)
+	return x, late, letGo(rdb, n, came)
 }
 
 // crashes says whether the client crashes in the story.

@@ -129,11 +129,11 @@ func (p *pace) still(since time.Time) (longest time.Duration) {
 	return longest
 }
 
-// judge writes into each call of a telling when its first command took effect. It gives the longest
-// time by which the machine was late: between a call and its first command, between the command by
+// judge writes into each call of a telling when its first command took effect. It notes by which
+// time the machine was late: between a call and its first command, between the command by
 // which a call was granted and its return, and while the JVM stood still.
-func (p *pace) judge(n names, came outcome, scripts []seenScript) (stall time.Duration) {
-	stall = p.still(came.began)
+func (p *pace) judge(n names, came outcome, scripts []seenScript, s *lateness) {
+	s.note(p.still(came.began), "the JVM stood still")
 	owners := map[string]string{} // by thread
 	for owner, thread := range n.owners {
 		owners[thread] = owner
@@ -148,15 +148,15 @@ func (p *pace) judge(n names, came outcome, scripts []seenScript) (stall time.Du
 			back = came.began.Add(time.Duration(a.BackMS+1) * time.Millisecond)
 		}
 		var own []time.Time // instants of the call's scripts
-		for _, s := range scripts {
-			if s.key == n.prefix+a.Op.Lock && slices.Contains(s.args, owners[a.Op.thread()]) && !s.at.Before(begin) && !s.at.After(back) {
-				own = append(own, s.at)
+		for _, x := range scripts {
+			if x.key == n.prefix+a.Op.Lock && slices.Contains(x.args, owners[a.Op.thread()]) && !x.at.Before(begin) && !x.at.After(back) {
+				own = append(own, x.at)
 			}
 		}
 		if len(own) == 0 {
 			// A forceUnlock names no owner, and a client may crash before it sends.
 			if a.Op.mayWait() && !crashedBy(came.told, a.Op.Client, a.AtMS+drawnShift.Milliseconds()) {
-				stall = max(stall, time.Second)
+				s.note(time.Second, "a call sent no command")
 			}
 			continue
 		}
@@ -165,12 +165,11 @@ func (p *pace) judge(n names, came outcome, scripts []seenScript) (stall time.Du
 		if !a.Op.mayWait() {
 			continue // tellTimed looks how long it took
 		}
-		stall = max(stall, late)
+		s.note(late, "the first command of a call came late")
 		if (a.Reply == "ok" || a.Reply == "true") && !interruptedIn(came.told, a) {
-			stall = max(stall, back.Sub(own[len(own)-1]))
+			s.note(back.Sub(own[len(own)-1]), "the answer to a call came late")
 		}
 	}
-	return stall
 }
 
 // crashedBy reports whether a client has crashed by an instant of a story.
@@ -229,9 +228,10 @@ func TestPaceSeesALateMachine(t *testing.T) {
 			p.gaps = []gap{{since(c.still[0]), since(c.still[1])}}
 		}
 		came := outcome{told: c.told, began: began}
-		stall := p.judge(names{prefix: "drawn1.", owners: map[string]string{"uuid:7": "a:1"}}, came, p.end("drawn1."))
-		if late := stall > drawnShift; late != c.late {
-			t.Errorf("%s: the machine was late by %v", name, stall)
+		var s lateness
+		p.judge(names{prefix: "drawn1.", owners: map[string]string{"uuid:7": "a:1"}}, came, p.end("drawn1."), &s)
+		if late := s.long > drawnShift; late != c.late {
+			t.Errorf("%s: the machine was late by %v: %s", name, s.long, s.why)
 		}
 		if len(c.scripts) > 0 && came.told[0].LateMS != c.scripts[0]-100 {
 			t.Errorf("%s: the call took effect %d ms late, not %d", name, came.told[0].LateMS, c.scripts[0]-100)

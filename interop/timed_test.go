@@ -329,7 +329,7 @@ func tellTimed(p timedParty, rdb redis.UniversalClient, n names, kind string, s 
 		acted := time.Now()
 		thread, key := a.op.thread(), n.prefix+a.op.Lock
 		mu.Lock()
-		x.stall = max(x.stall, acted.Sub(due))
+		x.stall.note(acted.Sub(due), "an act began late")
 		out[i] = told{AtMS: a.at, Op: a.op, LateMS: acted.Sub(due).Milliseconds()}
 		_, busy := under[thread]
 		mu.Unlock()
@@ -376,7 +376,7 @@ func tellTimed(p timedParty, rdb redis.UniversalClient, n names, kind string, s 
 				}
 				out[i].Reply, out[i].BackMS = reply, since()
 				if !a.op.mayWait() {
-					x.stall = max(x.stall, time.Since(acted))
+					x.stall.note(time.Since(acted), "a call that waits for nobody took long")
 				}
 			})
 		}
@@ -384,7 +384,7 @@ func tellTimed(p timedParty, rdb redis.UniversalClient, n names, kind string, s 
 			return outcome{}, fmt.Errorf("%v: %w", a.op, err)
 		}
 		mu.Lock()
-		x.stall = max(x.stall, time.Since(acted))
+		x.stall.note(time.Since(acted), "an act took long")
 		mu.Unlock()
 	}
 	time.Sleep(500 * time.Millisecond)
@@ -406,8 +406,20 @@ type outcome struct {
 	began time.Time
 	// stall is the longest time by which an act began too late, or an act took that waits for
 	// nobody.
-	stall time.Duration
+	stall lateness
 	under map[string]Op // calls of living clients that are still under way, by thread
+}
+
+// lateness is the longest time by which the machine was late in a story, and where that was.
+type lateness struct {
+	long time.Duration
+	why  string
+}
+
+func (s *lateness) note(long time.Duration, why string) {
+	if long > s.long {
+		*s = lateness{long, why}
+	}
 }
 
 // calls says that the act is a call of the lock.
