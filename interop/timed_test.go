@@ -598,7 +598,8 @@ func tellByPort(rel *redisson.Release, kind string, s timedStory, c *chance) (ti
 			Dialer: func(context.Context, string, string) (net.Conn, error) {
 				conn, err := m.Dial()
 				x := &slow{Conn: conn}
-				if c.varies() {
+				// The first client is the one that looks at the state: it looks when it is told to.
+				if c.varies() && client > 0 {
 					x.late = c.lengths(client<<8 + int(dialled.Add(1)))
 				}
 				return x, err
