@@ -77,13 +77,19 @@ type Fields []any
 type Options struct {
 	Java      string // the program
 	Classpath string // see Classpath
+	// HeapMB is the size of a heap that is seldom collected; 0: a heap that grows to 512 MB.
+	HeapMB int
 	// Start starts the process; nil: exec.Cmd.Start.
 	Start func(*exec.Cmd) error
 }
 
 // Start starts the driver with a release.
 func Start(version string, o Options) (*Library, error) {
-	args := []string{"-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"}
+	args := []string{"-Xmx512m"}
+	if o.HeapMB != 0 {
+		args = []string{fmt.Sprintf("-Xms%dm", o.HeapMB), fmt.Sprintf("-Xmx%dm", o.HeapMB), fmt.Sprintf("-Xmn%dm", o.HeapMB*3/4), "-XX:MetaspaceSize=256m"}
+	}
+	args = append(args, "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
 	for _, pkg := range []string{"lang", "math", "net", "nio", "text", "time", "util", "util.concurrent"} {
 		// The older releases look into the JDK's own classes.
 		args = append(args, "--add-opens", "java.base/java."+pkg+"=ALL-UNNAMED")

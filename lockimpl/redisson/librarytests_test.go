@@ -2,6 +2,7 @@ package redisson
 
 import (
 	"errors"
+	"flag"
 	"fmt"
 	"maps"
 	"os"
@@ -12,6 +13,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"lockstep/internal/longtest"
 	"lockstep/lockimpl"
 )
 
@@ -76,6 +78,17 @@ func (x *libraryCase) succeeds(what string, err error) {
 	if err != nil {
 		x.miss("%s: %s", what, errorWord(err))
 	}
+}
+
+var full = flag.Bool("full", false, "play the library's own tests with the numbers that they have in the library")
+
+// size is a number of a test: all with -full, long with LOCKSTEP_LONG=1, else some.
+func (x *libraryCase) size(some, long, all int) int {
+	x.t.Helper()
+	if *full {
+		return all
+	}
+	return longtest.Size(x.t, some, long)
 }
 
 // fails notes a call that did not fail with an error.
