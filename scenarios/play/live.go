@@ -141,7 +141,7 @@ func ReadLive(file string, text []byte) (LiveRun, error) {
 	}
 	v := Verdict{
 		Scenario: sc, Lock: l, Seed: r.Run, Word: r.Verdict, Expected: r.Expected, AsExpected: r.AsExpected, Why: r.Why,
-		Findings: r.Findings, Reached: r.Reached, Digest: rec.Digest(),
+		Findings: r.Findings, Reached: r.Reached,
 	}
 	v.Played.Record = rec
 	v.Played.Trace = trace.New(rec)
