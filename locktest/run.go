@@ -295,7 +295,7 @@ func (r *runner) replay(t *testing.T, h *sim.Host, file string) {
 		t.Logf("locktest: the lock no longer sends what it sent when it was recorded (%s); its schedule is a neighbouring one", diverged)
 	}
 	same := true // as when it was recorded
-	if v.Digest != rec.Digest {
+	if v.Digest() != rec.Digest {
 		if where := rec.Explain(h, sc, lock); where != "" {
 			same = false
 			r.errorf(t, "locktest: %s is nondeterministic: the schedule of %s gives different records, %s", r.s.Name, file, where)
@@ -644,7 +644,7 @@ func testedPackage() string {
 func (r *runner) page(v play.Verdict, replay string) report.Run {
 	return report.Run{
 		Scenario: v.Scenario.Name, About: v.Scenario.About, Lock: r.s.Name, Seed: v.Seed, Verdict: string(v.Word), Expected: v.Expected,
-		Why: sentence.Verdict(v), Replay: replay, Digest: v.Digest, Record: v.Played.Record, Findings: v.Findings,
+		Why: sentence.Verdict(v), Replay: replay, Digest: v.Digest(), Record: v.Played.Record, Findings: v.Findings,
 	}
 }
 

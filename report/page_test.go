@@ -49,7 +49,7 @@ func played(t *testing.T, scenario, lock string) report.Run {
 	v := play.Run(sim.NewHost(t), sc, l, 1)
 	return report.Run{
 		Scenario: sc.Name, About: sc.About, Lock: l.Name, Seed: 1, Verdict: string(v.Word), Expected: v.Expected, Why: sentence.Verdict(v),
-		Replay: "replay it", Digest: v.Digest, Record: v.Played.Record, Findings: v.Findings,
+		Replay: "replay it", Digest: v.Digest(), Record: v.Played.Record, Findings: v.Findings,
 	}
 }
 

@@ -27,6 +27,8 @@ type Process struct {
 	object  string // its name among the objects of Effect
 	threads []*Thread
 	entropy uint64
+	// latencies are the streams of latencies, by direction. Only the scheduler uses them.
+	latencies map[string]string
 
 	conns       []*conn // in the order of dialling; numbered when they first speak
 	spoken      int     // the number of numbered connections
@@ -63,6 +65,7 @@ func (p *Process) addThreads() {
 	for n := 1; n <= p.cfg.Threads; n++ {
 		p.threads = append(p.threads, &Thread{p: p, number: n, name: model.ThreadName(p.cfg.Name, n), resume: make(chan struct{})})
 	}
+	p.w.threads[threadNew] += p.cfg.Threads
 }
 
 // Name is the process's name.
@@ -143,7 +146,7 @@ func (p *Process) closeClient() {
 		return
 	}
 	p.closed = true
-	p.w.record(model.Event{Kind: model.KindClose, Process: p.cfg.Name})
+	p.w.record(&model.Event{Kind: model.KindClose, Process: p.cfg.Name})
 	if p.close != nil {
 		go p.runClose() // may wait for what only the scheduler can bring
 	}
@@ -318,6 +321,7 @@ func (w *World) nextAsk() bool {
 	w.asks = slices.DeleteFunc(w.asks, func(a *ask) bool { return a == first })
 	w.turn = first
 	close(first.turn)
+	w.stirred = true
 	return true
 }
 
@@ -445,6 +449,9 @@ func (p *Process) crash() {
 		return
 	}
 	p.dead = true
+	for _, t := range p.threads {
+		p.w.threads[t.state]--
+	}
 	slices.SortStableFunc(p.conns, func(a, b *conn) int { // connections dialled together are in any order
 		return cmp.Compare(uint(a.id-1), uint(b.id-1))
 	})
@@ -500,18 +507,27 @@ func (t *Thread) Number() int { return t.number }
 // Name is process/thread.
 func (t *Thread) Name() string { return t.name }
 
+// enter changes the state of the thread.
+func (t *Thread) enter(s threadState) {
+	if w := t.p.w; !t.p.dead {
+		w.threads[t.state]--
+		w.threads[s]++
+	}
+	t.state = s
+}
+
 // Start gives the thread its body.
 func (t *Thread) Start(body func()) {
-	t.state = threadStepping
+	t.enter(threadStepping)
 	go func() {
 		t.p.w.lineage.register(t)
 		t.step(func(done func()) { done() })
 		defer t.recovered()
 		body()
 		t.post(func() {
-			t.state = threadDone
+			t.enter(threadDone)
 			t.p.w.moved = t.p.w.now()
-			t.p.w.record(model.Event{Kind: model.KindDone, Process: t.p.cfg.Name, Thread: t.number})
+			t.p.w.record(&model.Event{Kind: model.KindDone, Process: t.p.cfg.Name, Thread: t.number})
 		})
 	}()
 }
@@ -523,8 +539,9 @@ func (t *Thread) recovered() {
 		return
 	}
 	t.post(func() {
-		t.state, t.call = threadDone, nil
-		t.p.w.record(model.Event{Kind: model.KindDefect, Process: t.p.cfg.Name, Thread: t.number, Text: fmt.Sprintf("the lock panicked: %v", r)})
+		t.enter(threadDone)
+		t.call = nil
+		t.p.w.record(&model.Event{Kind: model.KindDefect, Process: t.p.cfg.Name, Thread: t.number, Text: fmt.Sprintf("the lock panicked: %v", r)})
 	})
 }
 
@@ -555,7 +572,12 @@ func (t *Thread) handle() {
 
 // step lets the scheduler do f, and goes on when f calls done.
 func (t *Thread) step(f func(done func())) {
-	t.post(func() { f(func() { t.resume <- struct{}{} }) })
+	t.post(func() {
+		f(func() {
+			t.resume <- struct{}{}
+			t.p.w.stirred = true
+		})
+	})
 	<-t.resume
 	if t.killed {
 		runtime.Goexit()
@@ -618,7 +640,7 @@ func (t *Thread) Do(f func()) {
 // Record adds an event of this thread. Only within Do.
 func (t *Thread) Record(e model.Event) {
 	e.Process, e.Thread = t.p.cfg.Name, t.number
-	t.p.w.record(e)
+	t.p.w.record(&e)
 }
 
 // Call performs one operation: f with a context that an interrupt cancels.
@@ -633,7 +655,8 @@ func (t *Thread) Call(what Operation, f func(context.Context) (model.Outcome, er
 			var cancel context.CancelCauseFunc
 			ctx, cancel = context.WithCancelCause(context.WithValue(context.Background(), callKey{}, w.ops))
 			c = &call{op: w.ops, what: what, cancel: cancel}
-			t.call, t.state = c, threadCalling
+			t.call = c
+			t.enter(threadCalling)
 			w.lineage.begins(t, c.op, what)
 			t.Record(model.Event{Kind: model.KindInvoke, Op: c.op, Action: what.Action, Lock: what.Lock, LeaseNs: what.LeaseNs, WaitNs: what.WaitNs})
 			done()
@@ -651,7 +674,7 @@ func (t *Thread) Call(what Operation, f func(context.Context) (model.Outcome, er
 			if t.p.dead {
 				return
 			}
-			t.state = threadStepping
+			t.enter(threadStepping)
 			w.moved = w.now()
 			w.lineage.ends(t)
 			if outcome == model.Granted {

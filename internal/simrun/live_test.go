@@ -233,9 +233,9 @@ func TestALiveRecordingIsDrawn(t *testing.T) {
 	l, _ := subject.Find("setnx-del")
 	want := play.Run(sim.NewHost(t), sc, l, 1)
 	again := play.Judge(sim.NewHost(t), sc, l, 1, play.Played{Result: run.Played.Result})
-	if run.Digest != want.Digest || len(again.Findings) != len(want.Findings) || strings.Join(again.Reached, " ") != strings.Join(want.Reached, " ") {
+	if run.Digest() != want.Digest() || len(again.Findings) != len(want.Findings) || strings.Join(again.Reached, " ") != strings.Join(want.Reached, " ") {
 		t.Errorf("the record in the file has digest %s, %d findings and reached %v; want %s, %d and %v",
-			run.Digest, len(again.Findings), again.Reached, want.Digest, len(want.Findings), want.Reached)
+			run.Digest(), len(again.Findings), again.Reached, want.Digest(), len(want.Findings), want.Reached)
 	}
 	for _, c := range []struct{ rule, text, want string }{
 		{"cut off", string(text[:len(text)/2]), "not a live recording"},

@@ -88,16 +88,16 @@ func readRecording(command string, files []string) (*play.Recording, *scenarios.
 // repeat, and the code is another than that which was recorded.
 func (a *app) again(rec *play.Recording, sc *scenarios.Scenario, lock *subject.Subject) (v play.Verdict, why string) {
 	v, diverged := play.Replay(a.host, rec, sc, lock)
-	if v.Digest == rec.Digest && diverged == "" {
+	if v.Digest() == rec.Digest && diverged == "" {
 		return v, ""
 	}
-	why = fmt.Sprintf("the recording has digest %.12s, the replay %.12s", rec.Digest, v.Digest)
+	why = fmt.Sprintf("the recording has digest %.12s, the replay %.12s", rec.Digest, v.Digest())
 	word := play.VerdictNondeterministic
-	if second, again := play.Replay(a.host, rec, sc, lock); second.Digest == v.Digest && again == diverged {
+	if second, again := play.Replay(a.host, rec, sc, lock); second.Digest() == v.Digest() && again == diverged {
 		word = play.VerdictUndecided
 		why = fmt.Sprintf("%s changed since it was recorded, or a package that it is built with: two replays agree with each other; %s", lock.Name, why)
 	} else {
-		why += fmt.Sprintf(", and another replay %.12s", second.Digest)
+		why += fmt.Sprintf(", and another replay %.12s", second.Digest())
 	}
 	if diverged != "" {
 		why += "; " + diverged

@@ -200,7 +200,7 @@ func (a *app) blame(rec *play.Recording, v play.Verdict, file string, runs int) 
 func reportOf(v play.Verdict, replay string) report.Run {
 	return report.Run{
 		Scenario: v.Scenario.Name, About: v.Scenario.About, Lock: v.Lock.Name, Seed: v.Seed, Verdict: string(v.Word), Expected: v.Expected,
-		Why: sentence.Verdict(v), Replay: replay, Digest: v.Digest, Record: v.Played.Record, Findings: v.Findings,
+		Why: sentence.Verdict(v), Replay: replay, Digest: v.Digest(), Record: v.Played.Record, Findings: v.Findings,
 	}
 }
 

@@ -516,7 +516,7 @@ func asObject(v play.Verdict, recording string) object {
 	o := object{
 		Scenario: v.Scenario.Name, Lock: v.Lock.Name, Seed: v.Seed, Verdict: string(v.Word), Expected: v.Expected,
 		AsExpected: v.AsExpected, Findings: findingObjects(v.Findings), Reached: v.Reached, Waits: waitsObject(v.Waits),
-		Steps: v.Played.Steps, SimNs: v.Played.SimNs, Digest: v.Digest, Recording: recording,
+		Steps: v.Played.Steps, SimNs: v.Played.SimNs, Digest: v.Digest(), Recording: recording,
 	}
 	if o.Reached == nil {
 		o.Reached = []string{}

@@ -67,7 +67,7 @@ func (a *app) shrink(in invocation, out, judge string) (int, error) {
 		return 0, usagef("%s: %s", files[0], what)
 	}
 	f := failure.Failure{Verdict: v, Finding: finding}
-	f.Seeded = play.Play(a.host, sc, lock, sim.NewSeeded(rec.Seed)).Record.Digest() == v.Digest
+	f.Seeded = play.Play(a.host, sc, lock, sim.NewSeeded(rec.Seed)).Record.Digest() == v.Digest()
 	small, phases := shrink.Shrink(a.host, f, shrinkRuns, nil)
 
 	text, what := []byte(small.Verdict.Scenario.Text), "a scenario: "+program()+" run "

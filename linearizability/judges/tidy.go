@@ -49,7 +49,8 @@ func (r *run) standing(lock string, leaving bool) []Finding {
 	last := map[string]*trace.Call{}     // by thread, its last acquiring call
 	moving := map[string]int{}           // by thread, how many of its commands have not arrived
 	now := new(model.LockState)          // what the server holds
-	var parted *trace.Change             // when queue and deadlines became different
+	differ := false                      // the queue and the deadlines have different members
+	var parted *trace.Change             // when they became different
 	queued := map[string]*trace.Change{} // by thread, how it came into the queue, unless it has asked again since
 	changes := r.Changes(lock)
 	look := func(at int64) {
@@ -84,13 +85,11 @@ func (r *run) standing(lock string, leaving bool) []Finding {
 			}
 			out = append(out, f)
 		}
-		if torn || !settled {
-			return
-		}
-		if a, b := membersOf(now); r.Record.Params.Deadlines && !slices.Equal(a, b) {
+		if differ && !torn && settled {
 			torn = true
+			queue, deadlines := membersOf(now)
 			out = append(out, Finding{Judge: model.JudgeTidy, Verdict: Broken, AtNs: at, Excuses: r.byHand(parted), Facts: model.Facts{Form: model.FormTornQueue, Lock: lock},
-				Detail: TornQueue{Queue: a, Deadlines: b}})
+				Detail: TornQueue{Queue: queue, Deadlines: deadlines}})
 		}
 	}
 	executed := int64(-1) // the instant of a command whose change comes next
@@ -105,12 +104,11 @@ func (r *run) standing(lock string, leaving bool) []Finding {
 		case e.Kind == model.KindState && e.Lock == lock:
 			c := changes[0]
 			now, changes = c.After, changes[1:]
-			for _, who := range now.Queue {
-				if !slices.Contains(c.Before.Queue, who) {
-					queued[who] = c
-				}
+			for _, who := range entered(c.Before.Queue, now.Queue) {
+				queued[who] = c
 			}
-			if isTorn(now) && !isTorn(c.Before) {
+			differed := differ
+			if differ = r.Record.Params.Deadlines && isTorn(now); differ && !differed {
 				parted = c
 			}
 			look(e.AtNs)
@@ -135,10 +133,31 @@ func (r *run) standing(lock string, leaving bool) []Finding {
 	return out
 }
 
+// entered returns the threads that are in the queue after a change and were not before.
+func entered(before, after []string) (fresh []string) {
+	next := 0 // nearly always the place of the next thread, since threads keep their order
+	for _, who := range after {
+		if next < len(before) && before[next] == who {
+			next++
+		} else if i := slices.Index(before, who); i >= 0 {
+			next = i + 1
+		} else {
+			fresh = append(fresh, who)
+		}
+	}
+	return fresh
+}
+
 // isTorn reports whether a queue and its deadlines have different members.
 func isTorn(s *model.LockState) bool {
-	queue, deadlines := membersOf(s)
-	return !slices.Equal(queue, deadlines)
+	members := make(map[string]bool, len(s.Queue))
+	for _, who := range s.Queue {
+		if _, ok := s.Deadlines[who]; !ok {
+			return true
+		}
+		members[who] = true
+	}
+	return len(members) != len(s.Deadlines)
 }
 
 // membersOf returns the threads in the queue and the threads with a deadline, sorted.

@@ -28,14 +28,16 @@ func judgeTraffic(r *run) []Finding {
 		}
 		var sent []int64
 		pauses, inPause := r.pauses(o.Caller), map[string]int{}
+		words := func(m *trace.Command) string {
+			return strings.Join(append([]string{cmp.Or(string(m.Script), m.Command)}, m.Args...), "\x00")
+		}
 		for _, m := range o.Sent {
-			words := strings.Join(append([]string{cmp.Or(string(m.Script), m.Command)}, m.Args...), "\x00")
 			switch {
 			case slices.ContainsFunc(pauses, func(p trace.Fault) bool { return p.FromNs <= m.AtNs && m.AtNs < p.ToNs }):
-				inPause[words]++
+				inPause[words(m)]++
 			case len(m.Hits) > 0 || m.Lost != nil || m.UnknownScript():
-			case inPause[words] > 0:
-				inPause[words]--
+			case len(pauses) > 0 && inPause[words(m)] > 0:
+				inPause[words(m)]--
 			default:
 				sent = append(sent, m.AtNs)
 			}

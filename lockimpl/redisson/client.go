@@ -274,5 +274,5 @@ func prefixName(prefix, name string) string {
 	if strings.Contains(name, "{") {
 		return prefix + ":" + name
 	}
-	return fmt.Sprintf("%s:{%s}", prefix, name)
+	return prefix + ":{" + name + "}"
 }

@@ -108,7 +108,7 @@ func TestWhatRunsBesideDoesNotMatter(t *testing.T) {
 			}
 			for i := 0; i < len(sc.Locks); i += every {
 				name := sc.Locks[i]
-				digest := Run(h, sc, scenariotest.Lock(t, name), sc.SeedFirst).Digest
+				digest := Run(h, sc, scenariotest.Lock(t, name), sc.SeedFirst).Digest()
 				if busy && alone[sc.Name+" on "+name] != digest {
 					t.Errorf("%s on %s, seed %d: other goroutines change the record", sc.Name, name, sc.SeedFirst)
 				}
@@ -163,12 +163,12 @@ func TestARecordingReplays(t *testing.T) {
 		t.Fatal(err)
 	}
 	again, diverged := Replay(h, rec, sc2, l)
-	if again.Digest != v.Digest || diverged != "" || again.Word != VerdictBug {
-		t.Errorf("replay: digest %.12s (want %.12s), %s, diverged %q", again.Digest, v.Digest, again.Word, diverged)
+	if again.Digest() != v.Digest() || diverged != "" || again.Word != VerdictBug {
+		t.Errorf("replay: digest %.12s (want %.12s), %s, diverged %q", again.Digest(), v.Digest(), again.Word, diverged)
 	}
 
 	rec.Decisions["latency/a/request"][0] ^= 1
-	if changed, _ := Replay(h, rec, sc2, l); changed.Digest == v.Digest {
+	if changed, _ := Replay(h, rec, sc2, l); changed.Digest() == v.Digest() {
 		t.Error("another latency gave the same digest")
 	}
 	delete(rec.Decisions, "latency/b/reply")
@@ -333,7 +333,7 @@ func TestAFailoverOfAServerWithReplicas(t *testing.T) {
 					t.Errorf("%s (%s %v), want %s", v.Word, v.Why, v.Findings, c.word)
 				}
 				again, diverged := Replay(h, v.Recording(), sc, l)
-				if again.Digest != v.Digest || diverged != "" {
+				if again.Digest() != v.Digest() || diverged != "" {
 					t.Errorf("the recording gives another run: %s", diverged)
 				}
 			})

@@ -46,7 +46,14 @@ type Verdict struct {
 	// Lacks is why a scenario does not apply, see Misfit.
 	Lacks  string
 	Played Played
-	Digest string
+}
+
+// Digest returns the digest of the run's record, or "" if the scenario was not played.
+func (v Verdict) Digest() string {
+	if v.Played.Record == nil {
+		return ""
+	}
+	return v.Played.Record.Digest()
 }
 
 // Names reports whether the scenario names the lock. If it does not, no outcome is expected but
@@ -82,10 +89,10 @@ func RunTwice(h *sim.Host, sc *scenarios.Scenario, l *subject.Subject, seed uint
 	if v.Word == VerdictNotApplicable || h.Stopped() {
 		return v
 	}
-	again := Play(h, sc, l, sim.NewSeeded(seed)).Record.Digest()
-	if again != v.Digest && !h.Stopped() {
+	once, again := v.Digest(), Play(h, sc, l, sim.NewSeeded(seed)).Record.Digest()
+	if again != once && !h.Stopped() {
 		v.Word, v.AsExpected = VerdictNondeterministic, false
-		v.Why = fmt.Sprintf("two runs of seed %d gave different records: %.12s and %.12s", seed, v.Digest, again)
+		v.Why = fmt.Sprintf("two runs of seed %d gave different records: %.12s and %.12s", seed, once, again)
 		if where := Explain(h, sc, l, func() sim.Chooser { return sim.NewSeeded(seed) }); where != "" {
 			v.Why += "; " + where
 		}
@@ -109,7 +116,7 @@ func Decide(sc *scenarios.Scenario, l *subject.Subject, seed uint64, p Played, j
 	}
 	v := Verdict{
 		Scenario: sc, Lock: l, Seed: seed, Expected: e.String(), Findings: j.Findings, Reached: j.Reached, Waits: j.Waits,
-		Played: p, Digest: p.Record.Digest(),
+		Played: p,
 	}
 	v.Word = word(j)
 	if missing := missing(append(slices.Clone(sc.Reach), e.Reach...), j.Reached); len(missing) > 0 && v.Word != VerdictUndecided {
