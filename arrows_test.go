@@ -64,6 +64,7 @@ var rooms = map[string]room{
 	"interop":         {imports: []string{"interop/library", "live/proxy", "lockimpl"}},
 	"interop/library": {modules: none},
 	"live/proxy":      {modules: none, words: []*regexp.Regexp{locks}},
+	"live/topology":   {imports: []string{"lockimpl"}, words: []*regexp.Regexp{locks}},
 
 	"linearizability":        {imports: []string{"model"}, modules: []string{"github.com/anishathalye/porcupine", "olympos.io/encoding/edn"}, words: []*regexp.Regexp{locks, wire, redis}},
 	"linearizability/judges": {imports: []string{"internal/counted", "linearizability", "model", "model/trace"}, modules: none, words: []*regexp.Regexp{locks, roles, wire, redis}},
