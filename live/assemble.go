@@ -147,7 +147,7 @@ func (s *session) held(shift int64) (out []event) {
 	locks := play.LockNames(s.sc)
 	states := map[string]*model.LockState{}
 	last := int64(0)
-	var keys map[string]key
+	keys := make([]map[string]key, len(s.reading.servers)) // by node
 	// change records what is different in the locks.
 	change := func(at int64, m *message) {
 		for _, lock := range locks {
@@ -162,17 +162,19 @@ func (s *session) held(shift int64) (out []event) {
 	// expire lets the keys end whose time is over at an instant.
 	expire := func(until int64) {
 		for {
-			first, name := int64(0), ""
-			for n, k := range keys {
-				if at := s.gone(k); k.endMs >= 0 && at <= until && (name == "" || at < first || at == first && n < name) {
-					first, name = at, n
+			first, name, node := int64(0), "", 0
+			for i, on := range keys {
+				for n, k := range on {
+					if at := s.gone(k); k.endMs >= 0 && at <= until && (name == "" || at < first || at == first && i == node && n < name) {
+						first, name, node = at, n, i
+					}
 				}
 			}
 			if name == "" {
 				return
 			}
-			keys = maps.Clone(keys)
-			delete(keys, name)
+			keys[node] = maps.Clone(keys[node])
+			delete(keys[node], name)
 			last = max(last, first)
 			out = append(out, event{model.Event{AtNs: last, Kind: model.KindExpire, Key: s.bare(name)}, nil})
 			change(last, nil)
@@ -182,21 +184,22 @@ func (s *session) held(shift int64) (out []event) {
 		at := s.instant(l, shift, last)
 		expire(at)
 		last = at
-		before := keys
-		keys = maps.Clone(l.keys)
+		before := keys[l.node]
+		now := maps.Clone(l.keys)
+		keys[l.node] = now
 		if l.msg != nil || l.fault > 0 {
 			// A key that is gone may have ended between the command and the look, or the
 			// command took it. The early form says the latter.
 			for n, k := range before {
-				if _, there := keys[n]; !there && shift >= 0 && k.endMs >= 0 && s.gone(k) > at && s.gone(k) <= l.readNs+s.wallError() && !slices.Contains(l.removed, n) {
-					keys[n] = k
+				if _, there := now[n]; !there && shift >= 0 && k.endMs >= 0 && s.gone(k) > at && s.gone(k) <= l.readNs+s.wallError() && !slices.Contains(l.removed, n) {
+					now[n] = k
 				}
 			}
 		} else if !l.first {
 			// Nothing but time changes keys between two commands.
 			for n, k := range before {
-				if _, there := keys[n]; !there {
-					keys[n] = k
+				if _, there := now[n]; !there {
+					now[n] = k
 				}
 			}
 			expire(max(at, l.readNs))

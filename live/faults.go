@@ -156,18 +156,22 @@ func (s *session) strike(ctx context.Context, number int, f scenarios.Fault) err
 	case model.FaultKey:
 		var err error
 		s.alone(func() {
-			s.look(nil, look{fromNs: s.now()})
-			l := look{fromNs: s.now(), fault: number, text: e.Text}
-			s.movedNs = l.fromNs
-			if s.failed == nil {
-				keys := s.looks[len(s.looks)-1].keys
-				var gone []string
-				gone, err = s.server.strikeKeys(f.Key, f.KeyDo, keys)
-				if f.KeyDo == "expire" {
-					l.removed = gone
+			for i, n := range s.struck(f) {
+				s.look(nil, look{node: n.index, fromNs: s.now()})
+				l := look{node: n.index, fromNs: s.now()}
+				if i == 0 { // the fault is one event
+					l.fault, l.text = number, e.Text
 				}
+				s.movedNs = l.fromNs
+				if s.failed == nil {
+					gone, e := n.redis.strikeKeys(f.Key, f.KeyDo, s.looks[len(s.looks)-1].keys)
+					err = errors.Join(err, e)
+					if f.KeyDo == "expire" {
+						l.removed = gone
+					}
+				}
+				s.look(nil, l)
 			}
-			s.look(nil, l)
 		})
 		return err
 	case model.FaultServer:
@@ -186,11 +190,13 @@ func (s *session) strike(ctx context.Context, number int, f scenarios.Fault) err
 func (s *session) strikeServer(ctx context.Context, number int, f scenarios.Fault, begins, ends func()) (err error) {
 	switch f.Server {
 	case model.ServerStall:
-		p := s.server.cmd.Process
-		if err := kill(p.Pid, syscall.SIGSTOP); err != nil {
-			return err
+		nodes := s.struck(f)
+		for _, n := range nodes {
+			if err := kill(n.Pid(), syscall.SIGSTOP); err != nil {
+				return err
+			}
+			stopped(n.Pid())
 		}
-		stopped(p.Pid)
 		s.mu.Lock()
 		begins()
 		from := s.now()
@@ -202,29 +208,42 @@ func (s *session) strikeServer(ctx context.Context, number int, f scenarios.Faul
 		stall[1] = s.now()
 		ends()
 		s.mu.Unlock()
-		return p.Signal(syscall.SIGCONT)
+		for _, n := range nodes {
+			err = errors.Join(err, kill(n.Pid(), syscall.SIGCONT))
+		}
+		return err
 	case model.ServerFlushScripts:
 		s.alone(func() {
-			l := look{fromNs: s.now(), fault: number, text: f.FaultSpec.String()}
-			err = s.server.rdb.ScriptFlush(ctx).Err()
-			s.look(nil, l)
+			for i, n := range s.struck(f) {
+				l := look{node: n.index, fromNs: s.now()}
+				if i == 0 {
+					l.fault, l.text = number, f.FaultSpec.String()
+				}
+				err = errors.Join(err, n.redis.rdb.ScriptFlush(ctx).Err())
+				s.look(nil, l)
+			}
 		})
 		return err
 	}
 	// A restart. Requests wait until the server serves again, and connections are new.
 	s.turn <- struct{}{}
 	defer func() { <-s.turn }()
-	l := look{fromNs: s.now(), fault: number, text: f.FaultSpec.String()}
-	if err := s.server.restart(f.KeepData); err != nil {
-		return err
-	}
-	s.mu.Lock()
-	s.stalls = append(s.stalls, [2]int64{l.fromNs, s.now()})
-	s.movedNs = s.now()
-	s.look(nil, l)
-	s.mu.Unlock()
-	for _, c := range s.sides {
-		c.proxy.Reset()
+	for i, n := range s.struck(f) {
+		l := look{node: n.index, fromNs: s.now()}
+		if i == 0 {
+			l.fault, l.text = number, f.FaultSpec.String()
+		}
+		if err := n.Restart(f.KeepData); err != nil {
+			return err
+		}
+		s.mu.Lock()
+		s.stalls = append(s.stalls, [2]int64{l.fromNs, s.now()})
+		s.movedNs = s.now()
+		s.look(nil, l)
+		s.mu.Unlock()
+		for _, c := range s.sides {
+			c.gates[n.index].proxy.Reset()
+		}
 	}
 	return nil
 }

@@ -619,7 +619,7 @@ func TestAPortInUse(t *testing.T) {
 			return redisserver.FreeAddr()
 		})
 		if err == nil {
-			s.stop()
+			s.Stop()
 		}
 		_, bad := err.(interface{ Unusable() })
 		if inUse < 3 && (err != nil || asked != inUse+1) || inUse == 3 && (!bad || !strings.Contains(err.Error(), taken.Addr().String())) {
@@ -684,7 +684,7 @@ func TestAServerOfSomebodyElseKeepsNothingOfTheRun(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.stop()
+	s.Stop()
 }
 
 // A run on somebody else's server leaves alone what others write while it plays, and tells nothing of

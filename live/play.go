@@ -66,7 +66,7 @@ func run(ctx context.Context, sc *scenarios.Scenario, l *subject.Subject, number
 	p.SimNs = p.Record.Events[len(p.Record.Events)-1].AtNs
 	p.Trace = trace.New(p.Record)
 	v := play.Decide(sc, l, number, p, j)
-	r = play.LiveRun{Verdict: v, Programs: []string{program + " " + s.server.version}, Logs: s.logs}
+	r = play.LiveRun{Verdict: v, Programs: s.programs(), Logs: s.logs}
 	if v.AsExpected {
 		return r, "", nil
 	}

@@ -27,6 +27,7 @@ import (
 	"lockstep/scenarios/subject"
 	"lockstep/scenarios/subject/onredis"
 	"lockstep/sim"
+	simredis "lockstep/sim/redis"
 )
 
 // session is one run: the parent's side.
@@ -41,7 +42,8 @@ type session struct {
 	owners  *sim.Owners
 	prefix  string // of the keys of the run
 	logs    string // the folder of the logs, if they are kept
-	server  *server
+	kind    Kind
+	nodes   []*node // the servers, by node
 	// foreign is the lock if it is not Go code, and called gives each of its owners the
 	// name that the port would give it.
 	foreign *Foreign
@@ -110,8 +112,9 @@ type connKey struct {
 	index         int
 }
 
-// look is one time that the parent read the keys, and what came before.
+// look is one time that the parent read the keys of a node, and what came before.
 type look struct {
+	node         int   // its index
 	fromNs, toNs int64 // what happened before the look, and behind the last one, happened between
 	atNs         int64 // when the server says that it did; 0: it does not say
 	readNs       int64 // when the server read the keys
@@ -120,21 +123,17 @@ type look struct {
 	text         string
 	removed      []string // the keys that the fault let expire
 	published    []model.Event
-	keys         map[string]key
+	keys         map[string]key // of the node
 	first        bool
 }
 
-// side is a process of the scenario: the child process and its proxy.
+// side is a process of the scenario: the child process and its ways to the servers.
 type side struct {
 	s       *session
 	index   int
 	process scenarios.Process
-	proxy   *proxy.Proxy
+	gates   []*gate // by node
 	names   connNames
-	conns   map[int]string // the names of connections, by the proxy's number; guarded by s.mu
-	// torn are the connections that lost a message, by the proxy's number: see tear.
-	// Guarded by s.mu.
-	torn    map[int]bool
 	cmd     *exec.Cmd
 	in      io.WriteCloser
 	enc     *gob.Encoder
@@ -149,6 +148,17 @@ type side struct {
 	pauses  [][2]int64
 	threads []threadState
 	ops     map[int]model.Event // the calls under way, by operation
+}
+
+// gate is the way of a process to a node: a proxy.
+type gate struct {
+	*side
+	node  *node
+	proxy *proxy.Proxy
+	conns map[int]string // the names of connections, by the proxy's number; guarded by s.mu
+	// torn are the connections that lost a message, by the proxy's number: see tear.
+	// Guarded by s.mu.
+	torn map[int]bool
 }
 
 type threadState int
@@ -166,18 +176,15 @@ func (s *session) at(t time.Time) int64 { return int64(t.Sub(s.base)) }
 
 // play plays the scenario, and returns when everything has ended.
 func (s *session) play(ctx context.Context, dir string) (err error) {
-	if s.o.Address == "" {
-		s.server, err = startServer(dir, redisserver.FreeAddr)
-	} else {
-		s.server, err = useServer(s.o.Address)
-	}
-	if err != nil {
+	if err := s.serve(dir); err != nil {
 		return err
 	}
-	defer s.server.stop()
-	for _, text := range s.reading.server.Scripts() { // as on a server that has served other clients before
-		if err := s.server.rdb.ScriptLoad(ctx, text).Err(); err != nil {
-			return err
+	defer s.stop()
+	for i, n := range s.nodes {
+		for _, text := range s.reading.servers[i].Scripts() { // as on a server that has served other clients before
+			if err := n.redis.rdb.ScriptLoad(ctx, text).Err(); err != nil {
+				return err
+			}
 		}
 	}
 	if s.o.Address != "" {
@@ -199,26 +206,80 @@ func (s *session) play(ctx context.Context, dir string) (err error) {
 	return errors.Join(s.failed, ctx.Err())
 }
 
+// serve starts the servers, or uses that of somebody else.
+func (s *session) serve(dir string) error {
+	var servers []Server
+	if s.o.Address == "" {
+		kind, err := kindOf(s.lock)
+		if err != nil {
+			return unusable{err}
+		}
+		s.kind = kind
+		if servers, err = kind.Start(StartOptions{Scenario: s.sc, Lock: s.lock, Dir: dir, Free: redisserver.FreeAddr, Spawn: Spawn, Program: s.o.Program}); err != nil {
+			return err
+		}
+	} else {
+		server, err := useServer(s.o.Address)
+		if err != nil {
+			return err
+		}
+		servers = []Server{server}
+	}
+	for i, server := range servers {
+		redis, _ := server.(*redisServer)
+		s.nodes = append(s.nodes, &node{i, server, redis})
+	}
+	return nil
+}
+
+// stop ends the servers.
+func (s *session) stop() {
+	for _, n := range s.nodes {
+		n.Stop()
+	}
+}
+
+// programs returns the programs of the servers with their versions, each once.
+func (s *session) programs() (all []string) {
+	for _, n := range s.nodes {
+		if v := n.Version(); !slices.Contains(all, v) {
+			all = append(all, v)
+		}
+	}
+	return all
+}
+
+// struck returns the nodes that a fault strikes.
+func (s *session) struck(f scenarios.Fault) (all []*node) {
+	for _, n := range s.nodes {
+		if len(f.Servers) == 0 || slices.Contains(f.Servers, n.index+1) {
+			all = append(all, n)
+		}
+	}
+	return all
+}
+
 // opening is how long the children have to start.
 const opening = 400 * time.Millisecond
 
 // begin starts the children, and lets time begin.
 func (s *session) begin(dir string) error {
 	for i, p := range s.sc.Processes {
-		c := &side{s: s, index: i, process: p, over: make(chan struct{}), ready: make(chan error, 1), threads: make([]threadState, p.Threads), conns: map[int]string{}, torn: map[int]bool{}, ops: map[int]model.Event{}}
+		c := &side{s: s, index: i, process: p, over: make(chan struct{}), ready: make(chan error, 1), threads: make([]threadState, p.Threads), ops: map[int]model.Event{}}
 		welcome := c.welcome
 		if s.foreign != nil {
 			welcome = nil // its client does not know of it
 		}
-		var err error
-		c.proxy, err = proxy.Start(proxy.Options{
-			Addr: "127.0.0.1:0", Handler: c, Patience: patience, Welcome: welcome,
-			Dial: func() (net.Conn, error) { return s.dial() },
-		})
-		if err != nil {
-			return err
-		}
 		s.sides = append(s.sides, c)
+		for _, n := range s.nodes {
+			g := &gate{side: c, node: n, conns: map[int]string{}, torn: map[int]bool{}}
+			var err error
+			g.proxy, err = proxy.Start(proxy.Options{Addr: "127.0.0.1:0", Handler: g, Patience: patience, Welcome: welcome, Dial: n.dial})
+			if err != nil {
+				return err
+			}
+			c.gates = append(c.gates, g)
+		}
 		if err := c.start(dir); err != nil {
 			return err
 		}
@@ -251,16 +312,22 @@ func (s *session) begin(dir string) error {
 		s.gapNs = late
 	}
 	s.mu.Lock()
-	s.look(nil, look{first: true, fromNs: s.now()})
+	for i := range s.nodes {
+		s.look(nil, look{node: i, first: true, fromNs: s.now()})
+	}
 	s.mu.Unlock()
 	return nil
 }
 
 // began is what a child must know, but for the start.
 func (s *session) began(c *side) began {
+	var addrs []string
+	for _, g := range c.gates {
+		addrs = append(addrs, g.proxy.Addr())
+	}
 	return began{
 		File: s.sc.File, Scenario: s.sc.Text, Lock: s.lock.Name, Process: c.process.Name, Index: c.index,
-		Addr: c.proxy.Addr(), Prefix: s.prefix, Seed: s.rng.Uint64(),
+		Addrs: addrs, Prefix: s.prefix, Seed: s.rng.Uint64(),
 		Offset: c.process.WallOffset, DriftPPM: c.process.WallDriftPPM, Built: s.built,
 	}
 }
@@ -313,8 +380,12 @@ func (s *session) prepare() error {
 	s.called = strings.NewReplacer(called...)
 	s.mu.Unlock()
 	s.clean()
-	_, _, _, err := s.server.look(s.glob()) // MONITOR told of it
-	return err
+	for _, n := range s.nodes {
+		if _, _, _, err := n.redis.look(s.glob()); err != nil { // MONITOR told of it
+			return err
+		}
+	}
+	return nil
 }
 
 // start starts the child.
@@ -371,9 +442,9 @@ func (c *side) signal(sig syscall.Signal) error {
 func (c *side) tell(d down) { _ = c.enc.Encode(d) }
 
 // dial connects to the server. While the server restarts it waits.
-func (s *session) dial() (net.Conn, error) {
+func (n *node) dial() (net.Conn, error) {
 	for end := time.Now().Add(patience); ; time.Sleep(5 * time.Millisecond) {
-		c, err := net.DialTimeout("tcp", s.server.addr, patience)
+		c, err := net.DialTimeout("tcp", n.Addr(), patience)
 		if err == nil || time.Now().After(end) {
 			return c, err
 		}
@@ -525,7 +596,7 @@ func (s *session) learn(m *message, l look) {
 		by = &sim.Writer{Process: m.side.process.Name, Thread: m.author.Thread}
 	}
 	for _, lock := range play.LockNames(s.sc) {
-		s.valued[lock] = s.reading.state(l.readNs, keyspace{l.keys, s.startMs}, s.prefix+lock)
+		s.valued[lock] = s.reading.state(l.readNs, s.keyspaces(s.keysOf(l)), s.prefix+lock)
 		s.owners.Name(lock, s.valued[lock], by)
 	}
 }
@@ -611,10 +682,9 @@ func (c *side) answer(a ask) {
 	out := answer{ID: a.ID}
 	switch a.What {
 	case askState:
-		s.alone(func() { s.look(nil, look{fromNs: s.now()}) })
+		s.alone(s.lookAtAll)
 		s.mu.Lock()
-		last := s.looks[len(s.looks)-1]
-		out.State = s.state(last.readNs, last.keys, a.Lock)
+		out.State = s.state(s.looks[len(s.looks)-1].readNs, s.keys(), a.Lock)
 		s.mu.Unlock()
 	case askReply:
 		s.mu.Lock()
@@ -703,20 +773,59 @@ func (s *session) alone(f func()) {
 	<-s.turn
 }
 
-// state reads what the server holds of a lock from its keys at an instant. Guarded by mu.
-func (s *session) state(atNs int64, keys map[string]key, lock string) *model.LockState {
-	state := s.owners.Name(lock, s.reading.state(atNs, keyspace{keys, s.startMs}, s.prefix+lock), nil)
+// lookAtAll looks at every node. The caller has the turn, and mu.
+func (s *session) lookAtAll() {
+	for i := range s.nodes {
+		s.look(nil, look{node: i, fromNs: s.now()})
+	}
+}
+
+// keys returns the keys of each node when it was looked at last. Guarded by mu.
+func (s *session) keys() []map[string]key {
+	all := make([]map[string]key, len(s.reading.servers))
+	missing := len(all)
+	for _, l := range slices.Backward(s.looks) {
+		if all[l.node] == nil {
+			all[l.node] = l.keys
+			if missing--; missing == 0 {
+				break
+			}
+		}
+	}
+	return all
+}
+
+// keysOf is keys with those of a look that is newer. Guarded by mu.
+func (s *session) keysOf(l look) []map[string]key {
+	all := s.keys()
+	all[l.node] = l.keys
+	return all
+}
+
+// keyspaces gives the keys of each node to the reader of a lock's state.
+func (s *session) keyspaces(keys []map[string]key) []simredis.Keyspace {
+	out := make([]simredis.Keyspace, len(keys))
+	for i, k := range keys {
+		out[i] = keyspace{k, s.startMs}
+	}
+	return out
+}
+
+// state reads what the servers hold of a lock from the keys of each node at an instant. Guarded
+// by mu.
+func (s *session) state(atNs int64, keys []map[string]key, lock string) *model.LockState {
+	state := s.owners.Name(lock, s.reading.state(atNs, s.keyspaces(keys), s.prefix+lock), nil)
 	if state == nil {
 		return &model.LockState{}
 	}
 	return state
 }
 
-// look reads the keys after something may have changed them, and adds l to the looks. The
-// caller has the turn, and mu, which look gives back meanwhile.
+// look reads the keys of a node after something may have changed them, and adds l to the looks.
+// The caller has the turn, and mu, which look gives back meanwhile.
 func (s *session) look(m *message, l look) {
 	s.mu.Unlock()
-	keys, seen, wallNs, err := s.server.look(s.glob())
+	keys, seen, wallNs, err := s.nodes[l.node].redis.look(s.glob())
 	read := s.now()
 	s.mu.Lock()
 	if err != nil {
@@ -749,9 +858,11 @@ func (s *session) look(m *message, l look) {
 	s.looks = append(s.looks, l)
 	s.gapNs = max(s.gapNs, lengthOutside(l.fromNs, read, s.stalls))
 	s.nextEnd = 0
-	for _, k := range keys {
-		if at := s.gone(k); k.endMs >= 0 && (s.nextEnd == 0 || at < s.nextEnd) {
-			s.nextEnd = at
+	for _, keys := range s.keys() {
+		for _, k := range keys {
+			if at := s.gone(k); k.endMs >= 0 && (s.nextEnd == 0 || at < s.nextEnd) {
+				s.nextEnd = at
+			}
 		}
 	}
 	select {
@@ -778,7 +889,7 @@ func (s *session) watchEnds(stop <-chan struct{}) {
 			return
 		case <-s.poke:
 		case <-due:
-			s.alone(func() { s.look(nil, look{fromNs: s.now()}) })
+			s.alone(s.lookAtAll)
 		}
 	}
 }
@@ -896,9 +1007,9 @@ func (s *session) leave(ctx context.Context, length play.Lengths) {
 	for end := time.Now().Add(length.Drain); time.Now().Before(end) && ctx.Err() == nil; time.Sleep(20 * time.Millisecond) {
 		s.mu.Lock()
 		free := s.failed != nil || !s.any(calling) && !slices.ContainsFunc(s.sides, func(c *side) bool { return !c.dead && !c.left })
-		last := s.looks[len(s.looks)-1]
+		last, keys := s.looks[len(s.looks)-1].readNs, s.keys()
 		for _, lock := range play.LockNames(s.sc) {
-			free = free && (s.failed != nil || !s.state(last.readNs, last.keys, lock).Held())
+			free = free && (s.failed != nil || !s.state(last, keys, lock).Held())
 		}
 		s.mu.Unlock()
 		if free {
@@ -906,23 +1017,29 @@ func (s *session) leave(ctx context.Context, length play.Lengths) {
 		}
 	}
 	time.Sleep(brief)
-	s.alone(func() { s.look(nil, look{fromNs: s.now()}) })
+	s.alone(s.lookAtAll)
 	s.leftovers()
 }
 
 // leftovers records what the server still has and what has no end.
 func (s *session) leftovers() {
-	channels, err := s.server.rdb.PubSubChannels(context.Background(), "*").Result()
+	var channels []string
+	var err error
+	for _, n := range s.nodes {
+		found, e := n.redis.rdb.PubSubChannels(context.Background(), "*").Result()
+		channels, err = append(channels, found...), errors.Join(err, e)
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.failed = errors.Join(s.failed, err); s.failed != nil {
 		return
 	}
-	last := s.looks[len(s.looks)-1]
 	var keys []string
-	for name, k := range last.keys {
-		if k.endMs < 0 {
-			keys = append(keys, s.bare(name))
+	for _, all := range s.keys() {
+		for name, k := range all {
+			if k.endMs < 0 {
+				keys = append(keys, s.bare(name))
+			}
 		}
 	}
 	slices.Sort(keys)
@@ -939,12 +1056,14 @@ func (s *session) leftovers() {
 
 // clean removes the keys of the run.
 func (s *session) clean() {
-	keys, _, _, err := s.server.look(s.glob())
-	if err != nil {
-		return
-	}
-	for name := range keys {
-		_ = s.server.rdb.Del(context.Background(), name).Err()
+	for _, n := range s.nodes {
+		keys, _, _, err := n.redis.look(s.glob())
+		if err != nil {
+			continue
+		}
+		for name := range keys {
+			_ = n.redis.rdb.Del(context.Background(), name).Err()
+		}
 	}
 }
 
@@ -956,6 +1075,8 @@ func (s *session) end() {
 			_ = c.in.Close() // without a parent it ends, also if no signal may reach it
 			<-c.over
 		}
-		c.proxy.Close()
+		for _, g := range c.gates {
+			g.proxy.Close()
+		}
 	}
 }

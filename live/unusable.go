@@ -25,14 +25,15 @@ func unusablef(format string, args ...any) error { return unusable{fmt.Errorf(fo
 // Check reports why a scenario cannot be played live on a lock, with the file and the line;
 // nil if it can. shared: the server is somebody else's, so that no fault may strike it.
 func Check(sc *scenarios.Scenario, l *subject.Subject, shared bool) error {
-	if _, err := readingOf(l, nil); err != nil {
+	kind, err := kindOf(l)
+	if err != nil {
 		return unusablef("%s: not possible live: %w", sc.File, err)
 	}
-	if l.Replicated {
-		return unusablef("%s: not possible live: %s is configured for replicas, and live has one redis-server", sc.File, l.Name)
+	if _, redis := kind.(redisKind); shared && !redis {
+		return unusablef("%s: not possible live: %s is not on Redis, and --address is for a Redis server", sc.File, l.Name)
 	}
-	if sc.Server.Replicas > 0 {
-		return unusablef("%s: not possible live: the scenario has replicas, and live has one redis-server", sc.File)
+	if lacks := kind.Lacks(sc, l); lacks != "" {
+		return unusablef("%s: not possible live: %s", sc.File, lacks)
 	}
 	if err := play.StepsApply(sc, l); err != nil {
 		return unusable{err}
@@ -62,17 +63,21 @@ func Check(sc *scenarios.Scenario, l *subject.Subject, shared bool) error {
 			why = "the wall clock of a real server is the machine's"
 		case f.Kind == model.FaultWallClock && l.Port != nil:
 			why = l.Name + " reads the wall clock of the machine"
-		case f.Server == model.ServerFailover:
-			why = "a server without replicas has nothing to fail over to"
 		case shared && (f.Kind == model.FaultServer || f.Kind == model.FaultKey):
 			why = "no fault strikes a server of --address"
 		case f.Kind == model.FaultKey && badGlob(f.Key):
 			why = "the glob of the key cannot be read"
 		default:
 			for _, n := range f.Servers {
-				if n > 1 {
-					why = fmt.Sprintf("it strikes server %d, and there is one", n)
+				if most := l.Servers.Count(); n > most {
+					why = fmt.Sprintf("it strikes server %d, and there are %d", n, most)
+					if most == 1 {
+						why = fmt.Sprintf("it strikes server %d, and there is one", n)
+					}
 				}
+			}
+			if why == "" {
+				why = kind.LacksFault(f.FaultSpec)
 			}
 		}
 		if why != "" {
