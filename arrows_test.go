@@ -56,8 +56,8 @@ var rooms = map[string]room{
 	"lockimpl/otellock": {imports: []string{"lockimpl"},
 		modules: []string{"go.opentelemetry.io/otel/attribute", "go.opentelemetry.io/otel/metric"}, words: []*regexp.Regexp{apart}},
 	"live": {imports: []string{
-		"linearizability/judges", "live/proxy", "lockimpl", "model", "model/trace", "scenarios", "scenarios/play", "scenarios/subject", "scenarios/subject/onredis",
-		"sim", "sim/redis"}, words: []*regexp.Regexp{locks}},
+		"linearizability/judges", "live/proxy", "live/topology", "lockimpl", "model", "model/trace", "scenarios", "scenarios/play", "scenarios/subject",
+		"scenarios/subject/onredis", "sim", "sim/redis"}, words: []*regexp.Regexp{locks}},
 	"live/java":       {imports: []string{"interop/library", "live", "lockimpl", "model", "scenarios/subject", "scenarios/subject/builtin", "scenarios/subject/onredis", "sim"}},
 	"live/livecmd":    {imports: []string{"internal/simrun", "live", "scenarios", "scenarios/play", "scenarios/subject"}, modules: none, words: []*regexp.Regexp{locks}},
 	"live/upstream":   {imports: []string{"linearizability/judges", "model", "model/trace", "scenarios", "scenarios/play", "scenarios/subject"}, modules: none},

@@ -145,6 +145,14 @@ func (c *client) open(b began) (run func(play.Thread), err error) {
 		}
 		l = &opened
 	}
+	if b.Setup != "" {
+		opened := *l
+		opened.Open = func(p *sim.Process, o subject.Options) (lockimpl.Client, error) {
+			o.Setup = b.Setup
+			return l.Open(p, o)
+		}
+		return play.Open(sc, &opened, c.process, b.Addrs, b.Prefix, place{c})
+	}
 	return play.Open(sc, l, c.process, b.Addrs, b.Prefix, place{c})
 }
 
@@ -438,6 +446,9 @@ func (t *thread) visit(v sim.Visit) model.Event {
 
 // dial connects to the proxy.
 func (c *client) dial(ctx context.Context, network, addr string) (net.Conn, error) {
+	if proxied, ok := c.begin.Routes[addr]; ok {
+		addr = proxied
+	}
 	var d net.Dialer
 	x, err := d.DialContext(ctx, network, addr)
 	if err != nil {

@@ -45,6 +45,7 @@ func (c *gate) Request(p *proxy.Message) proxy.Fate {
 	s.mu.Lock()
 	m := s.message(c.side, c.connName(p.Conn), p.Index, p.Words)
 	m.came = true
+	m.hidden = m.hidden || c.node.sentinel || s.group != nil && asksForNodes(m.request.Name)
 	if s.owners != nil && !m.told { // the child tells before it writes, on another way
 		s.mu.Unlock()
 		select {
@@ -81,7 +82,7 @@ func (c *gate) Request(p *proxy.Message) proxy.Fate {
 		return proxy.Fate{Drop: true}
 	}
 	select {
-	case s.turn <- struct{}{}:
+	case c.node.turn <- struct{}{}:
 	case <-p.Conn.Gone():
 		c.lost(m, "request", model.LostReset)
 		return proxy.Fate{Drop: true}
@@ -89,23 +90,36 @@ func (c *gate) Request(p *proxy.Message) proxy.Fate {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if c.partitioned() {
-		<-s.turn
+		<-c.node.turn
 		s.lose(m, "request", model.LostPartition)
 		return proxy.Fate{Drop: true}
 	}
+	if c.node.down {
+		<-c.node.turn
+		s.lose(m, "request", model.LostReset)
+		return proxy.Fate{Cut: true}
+	}
 	m.fromNs = s.now()
+	if m.request.Blocks {
+		<-c.node.turn // it keeps its connection waiting, and nobody else
+	}
 	return proxy.Fate{}
 }
 
 // Answered implements proxy.Handler.
 func (c *gate) Answered(p *proxy.Message, raw []byte) proxy.Fate {
 	s, m := c.s, p.Data.(*message)
+	if m.request.Blocks { // it is executed when it is answered, as in a world
+		now := s.now()
+		c.node.turn <- struct{}{}
+		m.fromNs = now
+	}
 	s.mu.Lock()
 	if !m.hidden {
 		m.reply = simredis.ReplyOf(raw)
 		s.look(m, look{node: c.node.index, fromNs: m.fromNs, toNs: s.now()})
 	}
-	<-s.turn
+	<-c.node.turn
 	if m.hidden {
 		s.mu.Unlock()
 		return proxy.Fate{NotBefore: time.Now().Add(s.latency())}
@@ -126,9 +140,10 @@ func (c *gate) Answered(p *proxy.Message, raw []byte) proxy.Fate {
 func (c *gate) Pushed(x *proxy.Conn, channel string, _ []byte) proxy.Fate {
 	s := c.s
 	s.mu.Lock()
-	if !s.begun {
+	if !s.begun || c.node.sentinel {
+		drop := c.partitioned()
 		s.mu.Unlock()
-		return proxy.Fate{}
+		return proxy.Fate{Drop: drop}
 	}
 	if s.called != nil {
 		channel = s.called.Replace(channel)
@@ -153,11 +168,15 @@ func (c *gate) Unanswered(p *proxy.Message) {
 	if m.fromNs == 0 {
 		return
 	}
+	if m.request.Blocks {
+		c.lost(m, "request", model.LostReset)
+		return
+	}
 	s.mu.Lock()
-	if s.begun {
+	if s.begun && !m.hidden {
 		s.look(nil, look{node: c.node.index, fromNs: m.fromNs})
 	}
-	<-s.turn
+	<-c.node.turn
 	if !m.hidden {
 		s.lose(m, "request", model.LostReset)
 	}
@@ -215,7 +234,7 @@ func (c *gate) meet(m *message, dir string, x *proxy.Conn) (f proxy.Fate, stays 
 		s.lose(m, dir, model.LostPartition)
 		return proxy.Fate{Drop: true}, true
 	}
-	r := s.rule(m, dir)
+	r := s.rule(m, dir, c.node)
 	if r == nil {
 		return f, false
 	}
@@ -320,12 +339,12 @@ func (s *session) wait(d time.Duration, until <-chan struct{}, x *proxy.Conn, m 
 
 // rule counts the message on every rule that matches it and returns the first that fires.
 // Guarded by mu.
-func (s *session) rule(m *message, dir string) *rule {
+func (s *session) rule(m *message, dir string, n *node) *rule {
 	var found *rule
 	for _, r := range s.rules {
 		if r.ended || s.calm || !sim.Meets(r.fault, s.now(), sim.Passing{
 			Process: m.side.process.Name, Dir: dir, Script: m.cmd.Script, Command: m.request.Name,
-			Channel: m.channel, Channels: m.request.Channels,
+			Node: n.name, Channel: m.channel, Channels: m.request.Channels,
 		}) {
 			continue
 		}

@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"sync"
 
+	"lockstep/live/topology"
 	"lockstep/model"
 	"lockstep/scenarios"
 	"lockstep/scenarios/subject"
@@ -51,7 +52,7 @@ type StartOptions struct {
 
 // A Server is a server of a run. Its methods are called by one goroutine at a time.
 type Server interface {
-	// Addr is its address on loopback, as host:port. It does not change.
+	// Addr is its address on loopback, as host:port. Only a failover changes it.
 	Addr() string
 	// Version is the program with its version, such as "redis-server 7.0.15".
 	Version() string
@@ -104,8 +105,25 @@ func kindOf(l *subject.Subject) (Kind, error) {
 // node is a server of a run, with what the parent needs to look at it.
 type node struct {
 	index int
+	world int // the index of the server of a world for which it stands
 	Server
-	redis *redisServer // the same; nil: its messages are not taken apart
+	// The rest of a member of a group, see group. member is nil for a sentinel.
+	member   *topology.Node
+	sentinel bool
+	down     bool         // its process has ended; guarded by session.mu
+	redis    *redisServer // the same; nil: its messages are not taken apart
+	name     string       // the address that it began at, by which the record names it
+	// turn is held by the request that is at the server, or by the parent.
+	turn chan struct{}
+	// stalls are the times in which a fault kept the server from executing anything, and stalled
+	// says how many of them go on. Both are guarded by session.mu.
+	stalls  [][2]int64
+	stalled int
+}
+
+func newNode(index int, server Server) *node {
+	redis, _ := server.(*redisServer)
+	return &node{index: index, world: index, Server: server, redis: redis, name: server.Addr(), turn: make(chan struct{}, 1)}
 }
 
 // startEach starts a server at a time, and ends those before if one fails.

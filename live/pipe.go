@@ -28,8 +28,10 @@ type began struct {
 	Lock           string
 	Process        string
 	Index          int
-	Addrs          []string // of the proxies, one per node
-	Prefix         string   // of the names of locks
+	Addrs          []string          // of the proxies, one per node; see subject.Options
+	Routes         map[string]string // the proxy for each address that servers of a group tell
+	Setup          string            // of a group: see subject.Options
+	Prefix         string            // of the names of locks
 	Seed           uint64
 	StartNs        int64         // on the monotonic clock
 	Offset         time.Duration // of the wall clock

@@ -14,12 +14,14 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 	"github.com/redis/go-redis/v9/maintnotifications"
 
+	"lockstep/live/topology"
 	"lockstep/lockimpl/redisserver"
 	"lockstep/model"
 	"lockstep/scenarios"
@@ -58,26 +60,29 @@ func (redisKind) Ready() error {
 // Lacks implements Kind.
 func (redisKind) Lacks(sc *scenarios.Scenario, l *subject.Subject) string {
 	switch {
-	case l.Servers.Count() != 1:
-		return fmt.Sprintf("%s is on %d servers, and live has one redis-server", l.Name, l.Servers.Count())
-	case l.Replicated:
-		return l.Name + " is configured for replicas, and live has one redis-server"
-	case sc.Server.Replicas > 0:
-		return "the scenario has replicas, and live has one redis-server"
+	case sc.Server.Replicas > 0 && l.Servers.Count() > 1:
+		return fmt.Sprintf("the scenario has replicas, and %s is on %d servers", l.Name, l.Servers.Count())
 	}
 	return ""
 }
 
 // LacksFault implements Kind.
 func (redisKind) LacksFault(f model.FaultSpec) string {
-	if f.Server == model.ServerFailover {
-		return "a server without replicas has nothing to fail over to"
+	if f.Server == model.ServerIsolate {
+		return "servers of Redis that know nothing of one another cannot be isolated"
 	}
 	return ""
 }
 
 // Start implements Kind.
 func (redisKind) Start(o StartOptions) ([]Server, error) {
+	if o.Scenario.Server.Replicas > 0 {
+		s, err := startReplicas(o)
+		if err != nil {
+			return nil, err
+		}
+		return []Server{s}, nil
+	}
 	n := o.Lock.Servers.Count()
 	return startEach(n, func(i int) (Server, error) {
 		dir := o.Dir
@@ -93,6 +98,7 @@ func (redisKind) Start(o StartOptions) ([]Server, error) {
 
 // redisServer is a redis-server, and the two connections on which the parent looks at it.
 type redisServer struct {
+	moving  sync.Mutex // of addr, which a failover changes
 	addr    string
 	version string
 	path    string // of the program; "" if somebody else runs it
@@ -100,6 +106,8 @@ type redisServer struct {
 	log     io.WriteCloser
 	cmd     *exec.Cmd
 	over    <-chan struct{}
+	// replicas are the server with its replicas, of which it is the master; nil: it has none.
+	replicas *topology.Replicas
 
 	rdb     *redis.Client
 	monitor net.Conn
@@ -230,16 +238,25 @@ func (s *redisServer) connect() error {
 func (s *redisServer) disconnect() {
 	if s.rdb != nil {
 		_ = s.rdb.Close()
+		s.rdb = nil
 	}
 	if s.monitor != nil {
 		_ = s.monitor.Close()
 		for range s.lines { // until its reader has ended
 		}
+		s.monitor = nil
 	}
 }
 
 // Restart implements Server.
 func (s *redisServer) Restart(keepData bool) error {
+	if s.replicas != nil {
+		s.disconnect()
+		if err := s.replicas.Restart(context.Background(), keepData); err != nil {
+			return err
+		}
+		return s.connect()
+	}
 	dump := filepath.Join(s.dir, "dump.rdb")
 	if keepData {
 		if err := s.rdb.Save(context.Background()).Err(); err != nil {
@@ -261,13 +278,20 @@ func (s *redisServer) Restart(keepData bool) error {
 }
 
 // Addr implements Server.
-func (s *redisServer) Addr() string { return s.addr }
+func (s *redisServer) Addr() string {
+	s.moving.Lock()
+	defer s.moving.Unlock()
+	return s.addr
+}
 
 // Version implements Server.
 func (s *redisServer) Version() string { return program + " " + s.version }
 
 // Pid implements Server.
 func (s *redisServer) Pid() int {
+	if s.replicas != nil {
+		return s.replicas.Master().Pid()
+	}
 	if s.cmd == nil {
 		return 0
 	}
@@ -277,6 +301,9 @@ func (s *redisServer) Pid() int {
 // Stop implements Server. A server of somebody else goes on.
 func (s *redisServer) Stop() {
 	s.disconnect()
+	if s.replicas != nil {
+		s.replicas.Stop()
+	}
 	if s.cmd != nil {
 		_ = s.cmd.Process.Signal(syscall.SIGKILL) // also if it is stopped
 		<-s.over

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"math/rand/v2"
 	"net"
 	"os"
@@ -44,6 +45,8 @@ type session struct {
 	logs    string // the folder of the logs, if they are kept
 	kind    Kind
 	nodes   []*node // the servers, by node
+	group   *group  // the nodes know of one another; nil: they do not
+	serving []int   // the indexes of the nodes that take writes; guarded by mu
 	// foreign is the lock if it is not Go code, and called gives each of its owners the
 	// name that the port would give it.
 	foreign *Foreign
@@ -54,7 +57,6 @@ type session struct {
 	baseNs, startMs int64
 
 	sides []*side // by process, in the scenario's order
-	turn  chan struct{}
 
 	mu        sync.Mutex
 	events    []event
@@ -70,9 +72,8 @@ type session struct {
 	leaving   bool
 	faultsDue int
 	movedNs   int64
-	gapNs     int64      // the longest that a process stood still without a fault
-	skewNs    int64      // how far the server's clock was seen to be from the start's
-	stalls    [][2]int64 // of the server, by faults
+	gapNs     int64 // the longest that a process stood still without a fault
+	skewNs    int64 // how far the server's clock was seen to be from the start's
 	rng       *rand.Rand
 	failed    error
 	nextEnd   int64         // when a key ends next, in ns since the start; 0: none
@@ -125,6 +126,8 @@ type look struct {
 	published    []model.Event
 	keys         map[string]key // of the node
 	first        bool
+	serving      []int // the nodes that take writes from here on; nil: the same as before
+	blind        bool  // the node takes no writes, and its keys were not read
 }
 
 // side is a process of the scenario: the child process and its ways to the servers.
@@ -144,7 +147,6 @@ type side struct {
 	// The rest is guarded by s.mu.
 	dead    bool
 	left    bool
-	cut     int64 // the end of a partition
 	pauses  [][2]int64
 	threads []threadState
 	ops     map[int]model.Event // the calls under way, by operation
@@ -159,6 +161,7 @@ type gate struct {
 	// torn are the connections that lost a message, by the proxy's number: see tear.
 	// Guarded by s.mu.
 	torn map[int]bool
+	cut  int64 // the end of a partition; guarded by s.mu
 }
 
 type threadState int
@@ -180,8 +183,8 @@ func (s *session) play(ctx context.Context, dir string) (err error) {
 		return err
 	}
 	defer s.stop()
-	for i, n := range s.nodes {
-		for _, text := range s.reading.servers[i].Scripts() { // as on a server that has served other clients before
+	for _, n := range s.masters() {
+		for _, text := range s.reading.servers[n.world].Scripts() { // as on a server that has served other clients before
 			if err := n.redis.rdb.ScriptLoad(ctx, text).Err(); err != nil {
 				return err
 			}
@@ -209,6 +212,9 @@ func (s *session) play(ctx context.Context, dir string) (err error) {
 // serve starts the servers, or uses that of somebody else.
 func (s *session) serve(dir string) error {
 	var servers []Server
+	if s.o.Servers != "" {
+		return s.serveGroup(dir)
+	}
 	if s.o.Address == "" {
 		kind, err := kindOf(s.lock)
 		if err != nil {
@@ -226,14 +232,17 @@ func (s *session) serve(dir string) error {
 		servers = []Server{server}
 	}
 	for i, server := range servers {
-		redis, _ := server.(*redisServer)
-		s.nodes = append(s.nodes, &node{i, server, redis})
+		s.nodes = append(s.nodes, newNode(i, server))
+		s.serving = append(s.serving, i)
 	}
 	return nil
 }
 
 // stop ends the servers.
 func (s *session) stop() {
+	if s.group != nil {
+		defer s.group.stop()
+	}
 	for _, n := range s.nodes {
 		n.Stop()
 	}
@@ -242,6 +251,9 @@ func (s *session) stop() {
 // programs returns the programs of the servers with their versions, each once.
 func (s *session) programs() (all []string) {
 	for _, n := range s.nodes {
+		if n.sentinel {
+			continue
+		}
 		if v := n.Version(); !slices.Contains(all, v) {
 			all = append(all, v)
 		}
@@ -249,12 +261,22 @@ func (s *session) programs() (all []string) {
 	return all
 }
 
-// struck returns the nodes that a fault strikes.
+// struck returns the nodes that take writes of the servers that a fault strikes.
 func (s *session) struck(f scenarios.Fault) (all []*node) {
-	for _, n := range s.nodes {
-		if len(f.Servers) == 0 || slices.Contains(f.Servers, n.index+1) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, n := range s.masters() {
+		if (len(f.Servers) == 0 || slices.Contains(f.Servers, n.world+1)) && !n.down {
 			all = append(all, n)
 		}
+	}
+	return all
+}
+
+// masters returns the nodes that take writes. Guarded by mu.
+func (s *session) masters() (all []*node) {
+	for _, i := range s.serving {
+		all = append(all, s.nodes[i])
 	}
 	return all
 }
@@ -266,13 +288,13 @@ const opening = 400 * time.Millisecond
 func (s *session) begin(dir string) error {
 	for i, p := range s.sc.Processes {
 		c := &side{s: s, index: i, process: p, over: make(chan struct{}), ready: make(chan error, 1), threads: make([]threadState, p.Threads), ops: map[int]model.Event{}}
-		welcome := c.welcome
-		if s.foreign != nil {
-			welcome = nil // its client does not know of it
-		}
 		s.sides = append(s.sides, c)
 		for _, n := range s.nodes {
 			g := &gate{side: c, node: n, conns: map[int]string{}, torn: map[int]bool{}}
+			welcome := g.welcome
+			if s.foreign != nil {
+				welcome = nil // its client does not know of it
+			}
 			var err error
 			g.proxy, err = proxy.Start(proxy.Options{Addr: "127.0.0.1:0", Handler: g, Patience: patience, Welcome: welcome, Dial: n.dial})
 			if err != nil {
@@ -312,8 +334,8 @@ func (s *session) begin(dir string) error {
 		s.gapNs = late
 	}
 	s.mu.Lock()
-	for i := range s.nodes {
-		s.look(nil, look{node: i, first: true, fromNs: s.now()})
+	for _, n := range s.masters() {
+		s.look(nil, look{node: n.index, first: true, fromNs: s.now(), serving: s.serving})
 	}
 	s.mu.Unlock()
 	return nil
@@ -322,12 +344,17 @@ func (s *session) begin(dir string) error {
 // began is what a child must know, but for the start.
 func (s *session) began(c *side) began {
 	var addrs []string
-	for _, g := range c.gates {
-		addrs = append(addrs, g.proxy.Addr())
+	var routes map[string]string
+	if s.group != nil {
+		addrs, routes = s.group.ways(c)
+	} else {
+		for _, g := range c.gates {
+			addrs = append(addrs, g.proxy.Addr())
+		}
 	}
 	return began{
 		File: s.sc.File, Scenario: s.sc.Text, Lock: s.lock.Name, Process: c.process.Name, Index: c.index,
-		Addrs: addrs, Prefix: s.prefix, Seed: s.rng.Uint64(),
+		Addrs: addrs, Routes: routes, Setup: s.o.Servers, Prefix: s.prefix, Seed: s.rng.Uint64(),
 		Offset: c.process.WallOffset, DriftPPM: c.process.WallDriftPPM, Built: s.built,
 	}
 }
@@ -441,8 +468,12 @@ func (c *side) signal(sig syscall.Signal) error {
 // tell tells the child something. A child that has ended hears nothing.
 func (c *side) tell(d down) { _ = c.enc.Encode(d) }
 
-// dial connects to the server. While the server restarts it waits.
+// dial connects to the server. While the server restarts it waits, unless another server may take
+// its place.
 func (n *node) dial() (net.Conn, error) {
+	if n.member != nil || n.sentinel {
+		return net.DialTimeout("tcp", n.Addr(), patience)
+	}
 	for end := time.Now().Add(patience); ; time.Sleep(5 * time.Millisecond) {
 		c, err := net.DialTimeout("tcp", n.Addr(), patience)
 		if err == nil || time.Now().After(end) {
@@ -451,15 +482,16 @@ func (n *node) dial() (net.Conn, error) {
 	}
 }
 
-// welcome reports whether the process may connect: one that is cut off may not.
-func (c *side) welcome() bool {
+// welcome reports whether the process may connect: one that is cut off may not, and nobody may
+// connect to a server that has ended.
+func (c *gate) welcome() bool {
 	c.s.mu.Lock()
 	defer c.s.mu.Unlock()
-	return !c.partitioned()
+	return !c.partitioned() && !c.node.down
 }
 
 // partitioned reports whether no message passes. Guarded by s.mu.
-func (c *side) partitioned() bool { return !c.s.leaving && c.cut > c.s.now() }
+func (c *gate) partitioned() bool { return !c.s.leaving && c.cut > c.s.now() }
 
 // hear takes what the child tells.
 func (c *side) hear(u up) {
@@ -596,7 +628,7 @@ func (s *session) learn(m *message, l look) {
 		by = &sim.Writer{Process: m.side.process.Name, Thread: m.author.Thread}
 	}
 	for _, lock := range play.LockNames(s.sc) {
-		s.valued[lock] = s.reading.state(l.readNs, s.keyspaces(s.keysOf(l)), s.prefix+lock)
+		s.valued[lock] = s.reading.state(l.readNs, s.keyspaces(s.byServer(s.keysOf(l))), s.prefix+lock)
 		s.owners.Name(lock, s.valued[lock], by)
 	}
 }
@@ -682,9 +714,10 @@ func (c *side) answer(a ask) {
 	out := answer{ID: a.ID}
 	switch a.What {
 	case askState:
-		s.alone(s.lookAtAll)
+		s.lookAtAll()
 		s.mu.Lock()
-		out.State = s.state(s.looks[len(s.looks)-1].readNs, s.keys(), a.Lock)
+		at := s.looks[len(s.looks)-1].readNs
+		out.State = s.state(at, s.keysAt(at), a.Lock)
 		s.mu.Unlock()
 	case askReply:
 		s.mu.Lock()
@@ -764,33 +797,80 @@ func (s *session) latency() time.Duration {
 	return min + time.Duration(s.rng.Int64N(int64(max-min)+1))
 }
 
-// alone runs f while no request is at the server, with mu held.
-func (s *session) alone(f func()) {
-	s.turn <- struct{}{}
+// alone runs f while no request is at a node, with mu held.
+func (s *session) alone(n *node, f func()) {
+	n.turn <- struct{}{}
 	s.mu.Lock()
 	f()
 	s.mu.Unlock()
-	<-s.turn
+	<-n.turn
 }
 
-// lookAtAll looks at every node. The caller has the turn, and mu.
-func (s *session) lookAtAll() {
-	for i := range s.nodes {
-		s.look(nil, look{node: i, fromNs: s.now()})
+// lookAtAll looks at every node. Of several it leaves out those that a fault has stalled, since
+// they would hold up the others. It reports whether it left none out.
+func (s *session) lookAtAll() (all bool) {
+	all = true
+	s.mu.Lock()
+	masters := s.masters()
+	s.mu.Unlock()
+	for _, n := range masters {
+		s.mu.Lock()
+		away := n.stalled > 0 && len(masters) > 1 || n.down
+		s.mu.Unlock()
+		if away {
+			all = false
+			continue
+		}
+		s.alone(n, func() {
+			if !n.down {
+				s.look(nil, look{node: n.index, fromNs: s.now()})
+			}
+		})
 	}
+	return all
 }
 
 // keys returns the keys of each node when it was looked at last. Guarded by mu.
 func (s *session) keys() []map[string]key {
-	all := make([]map[string]key, len(s.reading.servers))
-	missing := len(all)
+	all := make([]map[string]key, len(s.nodes))
+	missing := len(s.serving)
 	for _, l := range slices.Backward(s.looks) {
-		if all[l.node] == nil {
+		if all[l.node] == nil && !l.blind && slices.Contains(s.serving, l.node) {
 			all[l.node] = l.keys
 			if missing--; missing == 0 {
 				break
 			}
 		}
+	}
+	return all
+}
+
+// byServer returns the keys of each server of a world, from the keys of the nodes. The nodes of a
+// cluster are one server of a world. Of a key that several nodes have, as when its slot moves, the
+// last node counts.
+func (s *session) byServer(keys []map[string]key) []map[string]key {
+	if s.group == nil {
+		return keys
+	}
+	all := make([]map[string]key, len(s.reading.servers))
+	for i, n := range s.nodes {
+		if keys[i] == nil {
+			continue
+		}
+		if all[n.world] == nil {
+			all[n.world] = map[string]key{}
+		}
+		maps.Copy(all[n.world], keys[i])
+	}
+	return all
+}
+
+// keysAt is keys without those that have ended at an instant. Guarded by mu.
+func (s *session) keysAt(nowNs int64) []map[string]key {
+	all := s.keys()
+	for i, on := range all {
+		all[i] = maps.Clone(on)
+		maps.DeleteFunc(all[i], func(_ string, k key) bool { return k.endMs >= 0 && s.gone(k) <= nowNs })
 	}
 	return all
 }
@@ -814,7 +894,7 @@ func (s *session) keyspaces(keys []map[string]key) []simredis.Keyspace {
 // state reads what the servers hold of a lock from the keys of each node at an instant. Guarded
 // by mu.
 func (s *session) state(atNs int64, keys []map[string]key, lock string) *model.LockState {
-	state := s.owners.Name(lock, s.reading.state(atNs, s.keyspaces(keys), s.prefix+lock), nil)
+	state := s.owners.Name(lock, s.reading.state(atNs, s.keyspaces(s.byServer(keys)), s.prefix+lock), nil)
 	if state == nil {
 		return &model.LockState{}
 	}
@@ -824,6 +904,10 @@ func (s *session) state(atNs int64, keys []map[string]key, lock string) *model.L
 // look reads the keys of a node after something may have changed them, and adds l to the looks.
 // The caller has the turn, and mu, which look gives back meanwhile.
 func (s *session) look(m *message, l look) {
+	if n := s.nodes[l.node]; n.member != nil && (n.redis.rdb == nil || n.down) {
+		s.lookAway(m, l)
+		return
+	}
 	s.mu.Unlock()
 	keys, seen, wallNs, err := s.nodes[l.node].redis.look(s.glob())
 	read := s.now()
@@ -844,7 +928,7 @@ func (s *session) look(m *message, l look) {
 	for _, w := range seen {
 		w.words = s.names(w.words)
 		at := w.wallNs - s.startMs*1e6
-		if m != nil && l.atNs == 0 && !w.script && slices.Equal(w.words, m.request.Words) {
+		if m != nil && !m.request.Blocks && l.atNs == 0 && !w.script && slices.Equal(w.words, m.request.Words) {
 			l.atNs = at
 		}
 		if len(w.words) == 3 && (equalFold(w.words[0], "PUBLISH") || equalFold(w.words[0], "SPUBLISH")) {
@@ -856,7 +940,10 @@ func (s *session) look(m *message, l look) {
 		m.look = len(s.looks)
 	}
 	s.looks = append(s.looks, l)
-	s.gapNs = max(s.gapNs, lengthOutside(l.fromNs, read, s.stalls))
+	if l.serving != nil {
+		s.serving = l.serving
+	}
+	s.gapNs = max(s.gapNs, lengthOutside(l.fromNs, read, s.nodes[l.node].stalls))
 	s.nextEnd = 0
 	for _, keys := range s.keys() {
 		for _, k := range keys {
@@ -889,7 +976,9 @@ func (s *session) watchEnds(stop <-chan struct{}) {
 			return
 		case <-s.poke:
 		case <-due:
-			s.alone(s.lookAtAll)
+			if !s.lookAtAll() {
+				time.Sleep(20 * time.Millisecond) // until it is asked again
+			}
 		}
 	}
 }
@@ -1017,7 +1106,7 @@ func (s *session) leave(ctx context.Context, length play.Lengths) {
 		}
 	}
 	time.Sleep(brief)
-	s.alone(s.lookAtAll)
+	s.lookAtAll()
 	s.leftovers()
 }
 
@@ -1025,7 +1114,7 @@ func (s *session) leave(ctx context.Context, length play.Lengths) {
 func (s *session) leftovers() {
 	var channels []string
 	var err error
-	for _, n := range s.nodes {
+	for _, n := range s.struck(scenarios.Fault{}) {
 		found, e := n.redis.rdb.PubSubChannels(context.Background(), "*").Result()
 		channels, err = append(channels, found...), errors.Join(err, e)
 	}

@@ -23,8 +23,9 @@ func (unusable) Unusable() {}
 func unusablef(format string, args ...any) error { return unusable{fmt.Errorf(format, args...)} }
 
 // Check reports why a scenario cannot be played live on a lock, with the file and the line;
-// nil if it can. shared: the server is somebody else's, so that no fault may strike it.
-func Check(sc *scenarios.Scenario, l *subject.Subject, shared bool) error {
+// nil if it can. No fault may strike a server of somebody else's, at Address.
+func Check(sc *scenarios.Scenario, l *subject.Subject, o Options) error {
+	shared := o.Address != ""
 	kind, err := kindOf(l)
 	if err != nil {
 		return unusablef("%s: not possible live: %w", sc.File, err)
@@ -32,7 +33,16 @@ func Check(sc *scenarios.Scenario, l *subject.Subject, shared bool) error {
 	if _, redis := kind.(redisKind); shared && !redis {
 		return unusablef("%s: not possible live: %s is not on Redis, and --address is for a Redis server", sc.File, l.Name)
 	}
-	if lacks := kind.Lacks(sc, l); lacks != "" {
+	lacks, lacksFault := "", kind.LacksFault
+	if o.Servers == "" {
+		lacks = kind.Lacks(sc, l)
+	} else {
+		lacks, lacksFault = lacksGroup(o.Servers, sc, l), lacksGroupFault
+	}
+	if lacks == "" && shared && (o.Servers != "" || sc.Server.Replicas > 0) {
+		lacks = "a server of --address has no replicas that this program starts"
+	}
+	if lacks != "" {
 		return unusablef("%s: not possible live: %s", sc.File, lacks)
 	}
 	if err := play.StepsApply(sc, l); err != nil {
@@ -65,6 +75,8 @@ func Check(sc *scenarios.Scenario, l *subject.Subject, shared bool) error {
 			why = l.Name + " reads the wall clock of the machine"
 		case shared && (f.Kind == model.FaultServer || f.Kind == model.FaultKey):
 			why = "no fault strikes a server of --address"
+		case f.Server == model.ServerFailover && o.Servers == "" && sc.Server.Replicas == 0:
+			why = "a server without replicas has nothing to fail over to"
 		case f.Kind == model.FaultKey && badGlob(f.Key):
 			why = "the glob of the key cannot be read"
 		default:
@@ -77,7 +89,7 @@ func Check(sc *scenarios.Scenario, l *subject.Subject, shared bool) error {
 				}
 			}
 			if why == "" {
-				why = kind.LacksFault(f.FaultSpec)
+				why = lacksFault(f.FaultSpec)
 			}
 		}
 		if why != "" {

@@ -347,27 +347,26 @@ func (m *Move) Finish(ctx context.Context) error {
 }
 
 // Failover ends the master of a key, waits until its replica is promoted, and starts the old master
-// again without data, as a replica. promoted, if not nil, is called when the new master takes writes.
-// lacks is the number of bytes of replication that the promoted replica lacks.
-func (c *Cluster) Failover(ctx context.Context, key string, promoted func(*Node)) (lacks int64, err error) {
+// again without data, as a replica.
+func (c *Cluster) Failover(ctx context.Context, key string, tell Failing) error {
 	slot, err := c.Slot(ctx, key)
 	if err != nil {
-		return 0, err
+		return err
 	}
 	old, err := c.Owner(ctx, slot)
 	if err != nil {
-		return 0, err
+		return err
 	}
 	info, err := old.info(ctx, "replication")
 	if err != nil {
-		return 0, err
+		return err
 	}
 	wrote := number(info["master_repl_offset"])
 	var replica *Node
 	for _, n := range c.Nodes {
 		all, err := n.members(ctx)
 		if err != nil {
-			return 0, err
+			return err
 		}
 		for _, m := range all {
 			if m.id == c.id(n) && m.master == c.id(old) {
@@ -376,12 +375,13 @@ func (c *Cluster) Failover(ctx context.Context, key string, promoted func(*Node)
 		}
 	}
 	if replica == nil {
-		return 0, fmt.Errorf("%s has no replica", old.Name)
+		return fmt.Errorf("%s has no replica", old.Name)
 	}
 	old.Kill()
+	tell.killed()
 	c.lag(0, 0) // until all is ready
 	if info, err = replica.info(ctx, "replication"); err != nil {
-		return 0, err
+		return err
 	}
 	has := number(info["slave_repl_offset"])
 	if err := await(ctx, func(ctx context.Context) (string, error) {
@@ -394,16 +394,14 @@ func (c *Cluster) Failover(ctx context.Context, key string, promoted func(*Node)
 		}
 		return "", nil
 	}); err != nil {
-		return 0, err
+		return err
 	}
-	if promoted != nil {
-		promoted(replica)
-	}
+	tell.promoted(replica, wrote-has)
 	if err := old.Forget(); err != nil {
-		return 0, err
+		return err
 	}
 	if err := old.Launch(); err != nil {
-		return 0, err
+		return err
 	}
-	return wrote - has, c.Ready(ctx)
+	return c.Ready(ctx)
 }

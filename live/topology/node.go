@@ -51,6 +51,26 @@ type Node struct {
 	rdb   *redis.Client
 }
 
+// Failing tells of the steps of a failover. A function may be nil.
+type Failing struct {
+	Killed func() // the old master has ended
+	// Promoted is called when the new master takes writes. lacks is the number of bytes of
+	// replication that it lacks.
+	Promoted func(n *Node, lacks int64)
+}
+
+func (f Failing) killed() {
+	if f.Killed != nil {
+		f.Killed()
+	}
+}
+
+func (f Failing) promoted(n *Node, lacks int64) {
+	if f.Promoted != nil {
+		f.Promoted(n, lacks)
+	}
+}
+
 // errEnded says that a server ended before it served.
 var errEnded = errors.New("it ended before it served")
 

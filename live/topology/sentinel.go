@@ -220,16 +220,16 @@ func pairs(words []string) map[string]string {
 }
 
 // Failover ends the master, waits until the sentinels have promoted a replica, and starts the old
-// master again without data, as a replica. promoted, if not nil, is called when the new master takes
-// writes. lacks is the number of bytes of replication that the promoted replica lacks.
-func (s *Sentinels) Failover(ctx context.Context, promoted func()) (lacks int64, err error) {
+// master again without data, as a replica.
+func (s *Sentinels) Failover(ctx context.Context, tell Failing) error {
 	old := s.Master()
 	info, err := old.info(ctx, "replication")
 	if err != nil {
-		return 0, err
+		return err
 	}
 	wrote := number(info["master_repl_offset"])
 	old.Kill()
+	tell.killed()
 	s.lag(0, 0) // until all is ready
 	has := map[string]int64{}
 	for _, n := range s.Nodes {
@@ -238,7 +238,7 @@ func (s *Sentinels) Failover(ctx context.Context, promoted func()) (lacks int64,
 		}
 		info, err := n.info(ctx, "replication")
 		if err != nil {
-			return 0, err
+			return err
 		}
 		has[n.Name] = number(info["slave_repl_offset"])
 	}
@@ -258,11 +258,9 @@ func (s *Sentinels) Failover(ctx context.Context, promoted func()) (lacks int64,
 		}
 		return "no replica was promoted", nil
 	}); err != nil {
-		return 0, err
+		return err
 	}
-	if promoted != nil {
-		promoted()
-	}
+	tell.promoted(s.Master(), wrote-has[s.Master().Name])
 	// The sentinels order the other replica to follow the new master.
 	if err := await(ctx, func(ctx context.Context) (string, error) {
 		for _, w := range s.watchers {
@@ -276,17 +274,17 @@ func (s *Sentinels) Failover(ctx context.Context, promoted func()) (lacks int64,
 		}
 		return "", nil
 	}); err != nil {
-		return 0, err
+		return err
 	}
 	if err := old.Forget(); err != nil {
-		return 0, err
+		return err
 	}
 	host, port, err := net.SplitHostPort(s.Master().Announced())
 	if err != nil {
-		return 0, err
+		return err
 	}
 	if err := old.Launch("--replicaof", host+" "+port); err != nil {
-		return 0, err
+		return err
 	}
-	return wrote - has[s.Master().Name], s.Ready(ctx)
+	return s.Ready(ctx)
 }

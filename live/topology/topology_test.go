@@ -184,13 +184,13 @@ func TestSentinelsPromoteAReplica(t *testing.T) {
 			s.Lag(time.Hour, time.Hour)
 			old.must(t, "SET", "orders", "b")
 		}
-		told := false
-		lacks, err := s.Failover(t.Context(), func() { told = true })
+		killed, told, lacks := false, false, int64(0)
+		err := s.Failover(t.Context(), Failing{func() { killed = true }, func(n *Node, bytes int64) { told, lacks = n == s.Master(), bytes }})
 		s.Lag(0, 0)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if s.Master() == old || !told || kept != (lacks == 0) {
+		if s.Master() == old || !killed || !told || kept != (lacks == 0) {
 			t.Errorf("round %d: the master is %s, told %v, which lacks %d bytes", round, s.Master().Name, told, lacks)
 		}
 		for _, n := range s.Nodes {
@@ -255,7 +255,7 @@ func TestAClusterPromotesAReplicaAndMovesASlot(t *testing.T) {
 		t.Fatalf("WAIT: %v, want 1", n)
 	}
 	var told *Node
-	if _, err := c.Failover(ctx, "orders", func(n *Node) { told = n }); err != nil {
+	if err := c.Failover(ctx, "orders", Failing{Promoted: func(n *Node, _ int64) { told = n }}); err != nil {
 		t.Fatal(err)
 	}
 	if told == nil || told == m.To || owner() != told {
