@@ -216,7 +216,7 @@ func (s *session) held(shift int64) (out []event) {
 					now[n] = k
 				}
 			}
-		} else if !l.first {
+		} else if !l.first && !l.moved {
 			// Nothing but time changes keys between two commands.
 			for n, k := range before {
 				if _, there := now[n]; !there {

@@ -241,7 +241,10 @@ func (s *session) strikeServer(ctx context.Context, number int, f scenarios.Faul
 		}
 		return err
 	}
-	if s.group != nil {
+	switch {
+	case f.Server == model.ServerMoveSlot:
+		return s.moveSlot(ctx, number, f, ends)
+	case s.group != nil:
 		return s.failoverOfGroup(ctx, number)
 	}
 	for i, n := range s.struck(f) {

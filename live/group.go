@@ -3,6 +3,7 @@
 package live
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -56,7 +57,8 @@ func lacksGroup(setup string, sc *scenarios.Scenario, l *subject.Subject) string
 
 // lacksGroupFault returns why a fault is not possible on a group; "": it is possible.
 func lacksGroupFault(f model.FaultSpec) string {
-	if f.Kind == model.FaultServer && f.Server != model.ServerFailover && f.Server != model.ServerFlushScripts {
+	possible := []model.ServerFault{model.ServerFailover, model.ServerFlushScripts, model.ServerMoveSlot}
+	if f.Kind == model.FaultServer && !slices.Contains(possible, f.Server) {
 		return "servers that know of one another answer it by a failover; server: failover is possible"
 	}
 	return ""
@@ -84,7 +86,7 @@ func (s *session) serveGroup(dir string) error {
 	}
 	s.group = g
 	for _, m := range members {
-		n := newNode(len(s.nodes), &redisServer{addr: m.Addr()})
+		n := newNode(len(s.nodes), &redisServer{addr: m.Addr(), clustered: g.cluster != nil})
 		n.world, n.member = 0, m
 		s.nodes = append(s.nodes, n)
 		if !slices.Contains(masters, m) {
@@ -137,6 +139,9 @@ func (g *group) ways(c *side) (addrs []string, routes map[string]string) {
 	}
 	return addrs, routes
 }
+
+// ofSentinels reports whether a channel is one on which sentinels talk to one another.
+func ofSentinels(channel string) bool { return strings.HasPrefix(channel, "__sentinel__:") }
 
 // asksForNodes reports whether a client asks by a command which nodes there are, and what
 // commands they know. It does so by itself, at any time.
@@ -236,6 +241,48 @@ func (s *session) failoverOfGroup(ctx context.Context, number int) (err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	old.down = false
+	return nil
+}
+
+// moveSlot moves the slot of a key to another master. The keys move at once, and the slot when the
+// fault ends.
+func (s *session) moveSlot(ctx context.Context, number int, f scenarios.Fault, ends func()) error {
+	m, err := s.group.cluster.Move(ctx, f.Key)
+	if err != nil {
+		return err
+	}
+	from, to := s.nodeOf(m.From), s.nodeOf(m.To)
+	// Nobody asks either of them while the keys move.
+	both := []*node{from, to}
+	slices.SortFunc(both, func(a, b *node) int { return cmp.Compare(a.index, b.index) })
+	moved := func(move func(context.Context) error, l look) error {
+		for _, n := range both {
+			n.turn <- struct{}{}
+			defer func() { <-n.turn }()
+		}
+		l.fromNs = s.now()
+		if err := move(ctx); err != nil {
+			return err
+		}
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		// The parent looks first at the node that has the keys now, so that it misses none.
+		l.node = to.index
+		s.look(nil, l)
+		s.look(nil, look{node: from.index, fromNs: s.now(), moved: true})
+		s.movedNs = s.now()
+		return nil
+	}
+	if err := moved(m.Keys, look{fault: number, text: fmt.Sprintf("%s: slot %d moves from %s to %s", f.FaultSpec, m.Slot, m.From.Name, m.To.Name)}); err != nil {
+		return err
+	}
+	s.sleepUntil(ctx, f.At+f.For)
+	if err := moved(m.Finish, look{}); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	ends()
 	return nil
 }
 

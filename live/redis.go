@@ -109,6 +109,8 @@ type redisServer struct {
 	// replicas are the server with its replicas, of which it is the master; nil: it has none.
 	replicas *topology.Replicas
 
+	clustered bool // it is a node of a cluster
+
 	rdb     *redis.Client
 	monitor net.Conn
 	lines   chan string
@@ -334,7 +336,16 @@ return out`
 func (s *redisServer) look(glob string) (keys map[string]key, seen []watched, wallNs int64, err error) {
 	s.looks++
 	mark := "lockstep look " + strconv.Itoa(s.looks)
-	found, err := s.rdb.Eval(context.Background(), lookScript, nil, mark, glob).Slice()
+	var read *redis.Cmd
+	// Each command has its own error.
+	_, _ = s.rdb.Pipelined(context.Background(), func(p redis.Pipeliner) error {
+		if s.clustered {
+			p.Do(context.Background(), "ASKING") // for the keys of a slot that moves here
+		}
+		read = p.Eval(context.Background(), lookScript, nil, mark, glob)
+		return nil
+	})
+	found, err := read.Slice()
 	if err != nil {
 		return nil, nil, 0, fmt.Errorf("the server does not answer the parent: %w", err)
 	}

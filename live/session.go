@@ -127,6 +127,7 @@ type look struct {
 	keys         map[string]key // of the node
 	first        bool
 	serving      []int // the nodes that take writes from here on; nil: the same as before
+	moved        bool  // keys may have moved to another node
 	blind        bool  // the node takes no writes, and its keys were not read
 }
 
@@ -931,7 +932,7 @@ func (s *session) look(m *message, l look) {
 		if m != nil && !m.request.Blocks && l.atNs == 0 && !w.script && slices.Equal(w.words, m.request.Words) {
 			l.atNs = at
 		}
-		if len(w.words) == 3 && (equalFold(w.words[0], "PUBLISH") || equalFold(w.words[0], "SPUBLISH")) {
+		if len(w.words) == 3 && !ofSentinels(w.words[1]) && (equalFold(w.words[0], "PUBLISH") || equalFold(w.words[0], "SPUBLISH")) {
 			s.published[w.words[1]]++
 			l.published = append(l.published, model.Event{Kind: model.KindPublish, Channel: w.words[1], Text: w.words[2]})
 		}
@@ -1136,6 +1137,7 @@ func (s *session) leftovers() {
 		s.record(model.Event{Kind: model.KindLeft, Key: k}, nil)
 	}
 	slices.Sort(channels)
+	channels = slices.DeleteFunc(channels, ofSentinels)
 	for _, ch := range channels {
 		if s.o.Address == "" {
 			s.record(model.Event{Kind: model.KindLeft, Channel: ch}, nil)

@@ -10,6 +10,7 @@ import (
 	"lockstep/scenarios"
 	"lockstep/scenarios/play"
 	"lockstep/scenarios/subject"
+	"lockstep/scenarios/subject/onredis"
 )
 
 // unusable is an error of what the caller gave or the machine lacks. Nothing was played.
@@ -75,6 +76,8 @@ func Check(sc *scenarios.Scenario, l *subject.Subject, o Options) error {
 			why = l.Name + " reads the wall clock of the machine"
 		case shared && (f.Kind == model.FaultServer || f.Kind == model.FaultKey):
 			why = "no fault strikes a server of --address"
+		case f.Server == model.ServerMoveSlot && o.Servers != onredis.Cluster:
+			why = "only a cluster has slots (--servers redis-cluster)"
 		case f.Server == model.ServerFailover && o.Servers == "" && sc.Server.Replicas == 0:
 			why = "a server without replicas has nothing to fail over to"
 		case f.Kind == model.FaultKey && badGlob(f.Key):
