@@ -21,6 +21,9 @@ import (
 // groups are the setups of servers that know of one another.
 var groups = []string{onredis.Sentinel, onredis.Cluster}
 
+// replicasWatched is the number of replicas under sentinels, unless the scenario has a number.
+const replicasWatched = 2
+
 // group is servers that know of one another, and promote a replica by themselves. They stand for
 // one server of a world. Each of them is a node. The nodes that take writes change: see
 // session.serving. The parent looks at these only.
@@ -43,14 +46,13 @@ func (g *group) stop() {
 
 // lacksGroup returns why a scenario is not possible on a group; "": it is possible.
 func lacksGroup(setup string, sc *scenarios.Scenario, l *subject.Subject) string {
-	replicas := map[string]int{onredis.Sentinel: 2, onredis.Cluster: 1}[setup]
 	switch {
 	case !slices.Contains(groups, setup):
 		return fmt.Sprintf("there are no servers %q; there are %s", setup, strings.Join(groups, " and "))
 	case !slices.Contains(l.Setups, setup):
 		return fmt.Sprintf("%s makes no client for %s", l.Name, setup)
-	case sc.Server.Replicas > 0 && sc.Server.Replicas != replicas:
-		return fmt.Sprintf("the scenario has %d replicas, and %s has %d for each master", sc.Server.Replicas, setup, replicas)
+	case setup == onredis.Cluster && sc.Server.Replicas > 1:
+		return fmt.Sprintf("the scenario has %d replicas, and each master of the cluster has one", sc.Server.Replicas)
 	}
 	return ""
 }
@@ -73,7 +75,7 @@ func (s *session) serveGroup(dir string) error {
 	ctx, o, g := context.Background(), topology.Options{Path: path, Dir: dir, Start: Spawn}, &group{}
 	var members, masters []*topology.Node
 	if s.o.Servers == onredis.Sentinel {
-		if g.sentinels, err = topology.StartSentinels(ctx, o); err == nil {
+		if g.sentinels, err = topology.StartSentinels(ctx, o, cmp.Or(s.sc.Server.Replicas, replicasWatched)); err == nil {
 			members, masters = g.sentinels.Nodes, []*topology.Node{g.sentinels.Master()}
 		}
 	} else if g.cluster, err = topology.StartCluster(ctx, o); err == nil {

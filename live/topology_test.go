@@ -43,7 +43,7 @@ func TestServersThatKnowOfOneAnother(t *testing.T) {
 	}{
 		{"failover-loses-a-grant", "redisson@3.4.2+replicas", "", play.VerdictLimit, "mutual-exclusion"},
 		{"cluster-slot-moves", "setnx-cad", onredis.Cluster, play.VerdictHeld, ""},
-		{"sentinel-failover-of-a-hold", "reference", onredis.Sentinel, play.VerdictHeld, ""},
+		{"failover-of-a-hold", "reference", onredis.Sentinel, play.VerdictHeld, ""},
 		{"failover-loses-a-grant", "redisson@4.7.0+replicas", "", play.VerdictHeld, ""},
 		{"failover-loses-a-grant", "redisson@3.4.2+replicas", onredis.Sentinel, play.VerdictLimit, "mutual-exclusion"},
 		{"subscription-dies-with-its-node", "redisson@4.7.0+replicas", onredis.Sentinel, play.VerdictHeld, ""},

@@ -33,7 +33,7 @@ const (
 	quorum    = 2
 )
 
-// Sentinels is a master with two replicas under three sentinels. The sentinels notice that the
+// Sentinels is a master with replicas under three sentinels. The sentinels notice that the
 // master is dead, and promote a replica.
 type Sentinels struct {
 	*Replicas
@@ -48,10 +48,10 @@ type sentinel struct {
 	rdb        *redis.Client
 }
 
-// StartSentinels starts a master, two replicas and three sentinels, and waits until the sentinels
+// StartSentinels starts a master with n replicas and three sentinels, and waits until the sentinels
 // know them all and one another. The caller calls Stop.
-func StartSentinels(ctx context.Context, o Options) (*Sentinels, error) {
-	r, err := StartReplicas(ctx, o, 2)
+func StartSentinels(ctx context.Context, o Options, n int) (*Sentinels, error) {
+	r, err := StartReplicas(ctx, o, n)
 	if err != nil {
 		return nil, err
 	}

@@ -159,7 +159,7 @@ func TestARestartOfAMasterWithReplicas(t *testing.T) {
 
 func TestSentinelsPromoteAReplica(t *testing.T) {
 	t.Parallel()
-	s, err := StartSentinels(t.Context(), options(t))
+	s, err := StartSentinels(t.Context(), options(t), 2)
 	if err != nil {
 		t.Fatal(err)
 	}
