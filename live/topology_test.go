@@ -42,12 +42,13 @@ func TestServersThatKnowOfOneAnother(t *testing.T) {
 		names                   string // the judges that are broken
 	}{
 		{"failover-loses-a-grant", "redisson@3.4.2+replicas", "", play.VerdictLimit, "mutual-exclusion"},
-		{"cluster-slot-moves", "setnx-cad", onredis.Cluster, play.VerdictHeld, ""},
+		{"cluster-slot-moves", "redisson@4.7.0+cluster", onredis.Cluster, play.VerdictHeld, ""},
 		{"failover-of-a-hold", "reference", onredis.Sentinel, play.VerdictHeld, ""},
 		{"failover-loses-a-grant", "redisson@4.7.0+replicas", "", play.VerdictHeld, ""},
 		{"failover-loses-a-grant", "redisson@3.4.2+replicas", onredis.Sentinel, play.VerdictLimit, "mutual-exclusion"},
 		{"subscription-dies-with-its-node", "redisson@4.7.0+replicas", onredis.Sentinel, play.VerdictHeld, ""},
 		{"subscription-dies-with-its-node", "reference", onredis.Cluster, play.VerdictHeld, ""},
+		{"cluster-unlock-while-the-slot-moves", "setnx-cad", onredis.Cluster, play.VerdictHeld, ""},
 	}
 	cases = cases[:longtest.Size(t, 3, len(cases))]
 	runs := make([]play.LiveRun, len(cases))

@@ -69,8 +69,8 @@ const runsMost = 10_000
 type liveFlags struct {
 	locks                            []string
 	tag, out, keep, address, servers string
-	runs                    int
-	asJSON                  bool
+	runs                             int
+	asJSON                           bool
 }
 
 func (a *app) liveCommand() *cobra.Command {
@@ -254,7 +254,9 @@ func livePossible(pairs []*pair, o LiveOptions) error {
 	var problems []error
 	for _, p := range pairs {
 		if err := Live.Check(p.sc, p.lock, o); err != nil {
-			problems = append(problems, err)
+			if !slices.ContainsFunc(problems, func(p error) bool { return p.Error() == err.Error() }) { // of several locks
+				problems = append(problems, err)
+			}
 		}
 	}
 	if len(problems) > 0 {
