@@ -334,11 +334,9 @@ func (s *session) begin(dir string) error {
 	if late := s.now(); late > 0 {
 		s.gapNs = late
 	}
-	s.mu.Lock()
-	for _, n := range s.masters() {
-		s.look(nil, look{node: n.index, first: true, fromNs: s.now(), serving: s.serving})
+	for _, n := range s.masters() { // a client that was late to begin may have a request there already
+		s.alone(n, func() { s.look(nil, look{node: n.index, first: true, fromNs: s.now(), serving: s.serving}) })
 	}
-	s.mu.Unlock()
 	return nil
 }
 
