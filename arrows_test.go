@@ -61,14 +61,15 @@ var rooms = map[string]room{
 	"lockimpl/otellock": {imports: []string{"lockimpl"},
 		modules: []string{"go.opentelemetry.io/otel/attribute", "go.opentelemetry.io/otel/metric"}, words: []*regexp.Regexp{apart}},
 	"live": {imports: []string{
-		"linearizability/judges", "live/proxy", "lockimpl", "model", "model/trace", "report/sentence", "scenarios", "scenarios/play", "scenarios/subject", "scenarios/subject/onredis",
-		"sim", "sim/redis"}, words: []*regexp.Regexp{locks}},
+		"linearizability/judges", "live/proxy", "live/topology", "lockimpl", "model", "model/trace", "report/sentence",
+		"scenarios", "scenarios/play", "scenarios/subject", "scenarios/subject/onredis", "sim", "sim/redis"}, words: []*regexp.Regexp{locks}},
 	"live/java":       {imports: []string{"interop/library", "live", "lockimpl", "model", "scenarios/subject", "scenarios/subject/builtin", "scenarios/subject/onredis", "sim"}},
 	"live/livecmd":    {imports: []string{"internal/simrun", "live", "scenarios", "scenarios/play", "scenarios/subject"}, modules: none, words: []*regexp.Regexp{locks}},
 	"live/upstream":   {imports: []string{"linearizability/judges", "model", "model/trace", "report/sentence", "scenarios", "scenarios/play", "scenarios/subject"}, modules: none},
 	"interop":         {imports: []string{"interop/library", "live/proxy", "lockimpl"}},
 	"interop/library": {modules: none},
 	"live/proxy":      {modules: none, words: []*regexp.Regexp{locks}},
+	"live/topology":   {imports: []string{"lockimpl"}, words: []*regexp.Regexp{locks}},
 
 	"linearizability":        {imports: []string{"model"}, modules: []string{"github.com/anishathalye/porcupine", "olympos.io/encoding/edn"}, words: []*regexp.Regexp{locks, wire, redis, reasons}},
 	"linearizability/judges": {imports: []string{"linearizability", "model", "model/trace"}, modules: none, words: []*regexp.Regexp{locks, roles, wire, redis, spoken, reasons}},
@@ -78,7 +79,7 @@ var rooms = map[string]room{
 	"scenarios/subject":         {imports: []string{"internal", "lockimpl", "model", "sim"}, modules: none, words: []*regexp.Regexp{locks}},
 	"scenarios/subject/onredis": {imports: []string{"model", "scenarios/subject", "sim", "sim/goredis", "sim/redis"}, words: []*regexp.Regexp{locks, apart}},
 	"scenarios/subject/builtin": {imports: []string{
-		"lockimpl", "model", "scenarios/subject", "scenarios/subject/onredis", "sim", "sim/goredis", "sim/redis"}, words: []*regexp.Regexp{apart}},
+		"lockimpl", "model", "scenarios/subject", "scenarios/subject/onredis", "sim", "sim/redis"}, words: []*regexp.Regexp{apart}},
 	"scenarios/play": {imports: []string{
 		"linearizability/judges", "lockimpl", "model", "model/trace", "scenarios", "scenarios/subject", "sim"}, modules: none, words: []*regexp.Regexp{locks, apart}},
 

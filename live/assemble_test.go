@@ -55,6 +55,7 @@ func testSession(t *testing.T) *session {
 	if err := s.reads(); err != nil {
 		t.Fatal(err)
 	}
+	s.nodes = []*node{{}}
 	return s
 }
 
@@ -104,7 +105,7 @@ func TestTimeEndsKeysBetweenCommands(t *testing.T) {
 
 func TestARequestAtAStalledServerRunsBehindTheStall(t *testing.T) {
 	s := testSession(t)
-	s.stalls = [][2]int64{{1000 * ms, 3000 * ms}}
+	s.nodes[0].stalls = [][2]int64{{1000 * ms, 3000 * ms}}
 	l := look{fromNs: 1500 * ms, toNs: 3010 * ms, msg: request(s, "GET orders", 1500*ms)}
 	if at := s.instant(l, -ms, 0); at != 3000*ms {
 		t.Errorf("it ran at %d ms, want not before 3000", at/ms)

@@ -104,7 +104,7 @@ func (c *client) prepare(b began) error {
 		return err
 	}
 	o := ForeignOptions{
-		Options: subject.Options{Addrs: []string{b.Addr}, Watchdog: sc.Watchdog, ClientOptions: p.ClientOptions},
+		Options: subject.Options{Addrs: b.Addrs, Watchdog: sc.Watchdog, ClientOptions: p.ClientOptions},
 		Built:   b.Built, Threads: p.Threads, Spawn: spawnInGroup, Gap: c.gap, Reply: c.replyOf,
 	}
 	for _, name := range play.LockNames(sc) {
@@ -145,7 +145,15 @@ func (c *client) open(b began) (run func(play.Thread), err error) {
 		}
 		l = &opened
 	}
-	return play.Open(sc, l, c.process, []string{b.Addr}, b.Prefix, place{c})
+	if b.Setup != "" {
+		opened := *l
+		opened.Open = func(p *sim.Process, o subject.Options) (lockimpl.Client, error) {
+			o.Setup = b.Setup
+			return l.Open(p, o)
+		}
+		return play.Open(sc, &opened, c.process, b.Addrs, b.Prefix, place{c})
+	}
+	return play.Open(sc, l, c.process, b.Addrs, b.Prefix, place{c})
 }
 
 // now is the time since the start of the run.
@@ -438,6 +446,9 @@ func (t *thread) visit(v sim.Visit) model.Event {
 
 // dial connects to the proxy.
 func (c *client) dial(ctx context.Context, network, addr string) (net.Conn, error) {
+	if proxied, ok := c.begin.Routes[addr]; ok {
+		addr = proxied
+	}
 	var d net.Dialer
 	x, err := d.DialContext(ctx, network, addr)
 	if err != nil {
@@ -450,7 +461,7 @@ func (c *client) dial(ctx context.Context, network, addr string) (net.Conn, erro
 		}
 		return nil, err
 	}
-	return &socket{TCPConn: x.(*net.TCPConn), c: c, name: c.names.next(x.LocalAddr().String())}, nil
+	return &socket{TCPConn: x.(*net.TCPConn), c: c, name: c.names.next(x.LocalAddr().String(), x.RemoteAddr().String())}, nil
 }
 
 // socket tells the parent for which operation a request is written, before it is written. It

@@ -28,8 +28,10 @@ type began struct {
 	Lock           string
 	Process        string
 	Index          int
-	Addr           string // of the proxy
-	Prefix         string // of the names of locks
+	Addrs          []string          // of the proxies, one per node; see subject.Options
+	Routes         map[string]string // the proxy for each address that servers of a group tell
+	Setup          string            // of a group: see subject.Options
+	Prefix         string            // of the names of locks
 	Seed           uint64
 	StartNs        int64         // on the monotonic clock
 	Offset         time.Duration // of the wall clock
@@ -68,14 +70,15 @@ type prepared struct {
 // gapped is a time in which the process did not run.
 type gapped struct{ FromNs, ToNs int64 }
 
-// connNames names the connections of a process at both ends: by the client's address, and how
-// often it had that address.
+// connNames names the connections of a process at both ends: by the addresses of the client and of
+// the proxy, and how often a connection had both.
 type connNames struct {
 	mu   sync.Mutex
 	used map[string]int
 }
 
-func (n *connNames) next(addr string) string {
+func (n *connNames) next(client, proxy string) string {
+	addr := client + ">" + proxy
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.used == nil {

@@ -27,6 +27,9 @@ type Options struct {
 	// Address is a server that somebody else runs; "": the run starts one. It must be empty;
 	// the keys of the run have a prefix, and only these are removed.
 	Address string
+	// Servers is how the servers belong together: onredis.Sentinel or onredis.Cluster. "": as
+	// the scenario and the lock have them.
+	Servers string
 	// Keep is the folder in which the run leaves the logs of its processes; "": none.
 	Keep string
 	// Tell hears what the run does, whenever it begins something else; nil: nobody listens.
@@ -43,7 +46,7 @@ func (o Options) tell(doing string) {
 // for long, or the finding depends on instants that nobody knows exactly, Run plays once more,
 // and the note says so. The error is Unusable (see Check) if nothing could be played.
 func Run(ctx context.Context, sc *scenarios.Scenario, l *subject.Subject, number uint64, o Options) (play.LiveRun, error) {
-	if err := Check(sc, l, o.Address != ""); err != nil {
+	if err := Check(sc, l, o); err != nil {
 		return play.LiveRun{}, err
 	}
 	r, doubt, err := run(ctx, sc, l, number, o)
@@ -76,7 +79,7 @@ func run(ctx context.Context, sc *scenarios.Scenario, l *subject.Subject, number
 	p.SimNs = p.Record.Events[len(p.Record.Events)-1].AtNs
 	p.Trace = trace.New(p.Record)
 	v := play.Decide(sc, l, number, p, j)
-	r = play.LiveRun{Verdict: v, Programs: []string{program + " " + s.server.version}, Logs: s.logs}
+	r = play.LiveRun{Verdict: v, Programs: s.programs(), Logs: s.logs}
 	if v.AsExpected {
 		return r, "", nil
 	}
@@ -147,7 +150,7 @@ func playOnce(ctx context.Context, sc *scenarios.Scenario, l *subject.Subject, o
 func newSession(sc *scenarios.Scenario, l *subject.Subject, o Options) *session {
 	s := &session{
 		o: o, sc: sc, lock: l,
-		turn: make(chan struct{}, 1), poke: make(chan struct{}, 1),
+		poke:   make(chan struct{}, 1),
 		byConn: map[connKey]*message{}, published: map[string]int64{},
 		rng: rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64())), // real time repeats nothing, and neither need this
 	}

@@ -117,6 +117,9 @@ func Lacks(s Server, f model.FaultSpec) string {
 	if _, ok := s.(Peer); !ok && f.Server == model.ServerIsolate {
 		return "has no other servers to be isolated from"
 	}
+	if f.Server == model.ServerMoveSlot {
+		return "has no slots; only a real cluster has"
+	}
 	if _, ok := s.(Clocked); !ok && f.StepsServerClock() {
 		return "has no wall clock"
 	}

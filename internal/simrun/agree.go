@@ -168,7 +168,7 @@ func playableInBoth(names []string, tag string, locks []string) (pairs []*pair, 
 		return nil, nil, err
 	}
 	for _, p := range chosen {
-		err := Live.Check(p.sc, p.lock, false)
+		err := Live.Check(p.sc, p.lock, LiveOptions{})
 		if err == nil {
 			err = play.Applies(p.sc, simulated(p.lock))
 		}

@@ -172,7 +172,7 @@ func (h *liveHunt) next(ctx context.Context) {
 		h.fail(err)
 		return
 	}
-	if Live.Check(sc, h.lock, false) != nil {
+	if Live.Check(sc, h.lock, LiveOptions{}) != nil {
 		h.mu.Lock()
 		h.impossible++
 		h.mu.Unlock()

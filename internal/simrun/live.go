@@ -34,7 +34,7 @@ var Live LivePlayer
 // and nothing was played.
 type LivePlayer interface {
 	// Check reports why a scenario cannot be played on a lock.
-	Check(sc *scenarios.Scenario, l *subject.Subject, shared bool) error
+	Check(sc *scenarios.Scenario, l *subject.Subject, o LiveOptions) error
 	// Ready reports what the machine lacks for runs on these locks.
 	Ready(locks []*subject.Subject, o LiveOptions) error
 	Run(ctx context.Context, sc *scenarios.Scenario, l *subject.Subject, number uint64, o LiveOptions) (play.LiveRun, error)
@@ -50,6 +50,7 @@ type LivePlayer interface {
 type LiveOptions struct {
 	Program []string // of a client: this program with clientCommand
 	Address string   // of a server that somebody else runs; "": none
+	Servers string   // how the servers belong together; "": as the scenario and the lock have them
 	Keep    string   // the folder for the logs of the processes; "": they are removed
 	// Tell hears what a run does, whenever it begins something else; nil: nobody listens.
 	Tell func(doing string)
@@ -70,10 +71,10 @@ const runsMost = 10_000
 
 // liveFlags are the options of simrun live.
 type liveFlags struct {
-	locks                   []string
-	tag, out, keep, address string
-	runs                    int
-	asJSON                  bool
+	locks                            []string
+	tag, out, keep, address, servers string
+	runs                             int
+	asJSON                           bool
 }
 
 func (a *app) liveCommand() *cobra.Command {
@@ -91,6 +92,7 @@ func (a *app) liveCommand() *cobra.Command {
 	f.StringVar(&l.out, "out", "", "write each run to `DIR`, for report")
 	f.StringVar(&l.keep, "keep", "", "leave the logs of the processes in `DIR`; without =DIR, in the folder for temporary files")
 	f.Lookup("keep").NoOptDefVal = os.TempDir()
+	f.StringVar(&l.servers, "servers", "", "play on `SERVERS` that know of one another: redis-sentinel or redis-cluster")
 	f.StringVar(&l.address, "address", "", "use the empty server at `ADDRESS`; no fault strikes it")
 	jsonFlag(f, &l.asJSON, "one object per run, one per line")
 	a.quietFlag(f, "only the summary and what was not as expected")
@@ -105,6 +107,7 @@ func (a *app) live(in invocation, l liveFlags) (int, error) {
 		return 0, usagef("live plays in real time: name the scenarios, or a --tag")
 	}
 	o, err := liveOptions(l.address, l.keep)
+	o.Servers = l.servers
 	if err != nil {
 		return 0, err
 	}
@@ -112,7 +115,7 @@ func (a *app) live(in invocation, l liveFlags) (int, error) {
 	if err != nil {
 		return 0, realServerError{err}
 	}
-	if err := livePossible(pairs, l.address != ""); err != nil {
+	if err := livePossible(pairs, o); err != nil {
 		return 0, err
 	}
 	if err := liveReady(locksOf(pairs), o); err != nil {
@@ -254,11 +257,13 @@ func liveOptions(address, keep string) (o LiveOptions, err error) {
 }
 
 // livePossible names each pair that cannot be played live.
-func livePossible(pairs []*pair, shared bool) error {
+func livePossible(pairs []*pair, o LiveOptions) error {
 	var problems []error
 	for _, p := range pairs {
-		if err := Live.Check(p.sc, p.lock, shared); err != nil {
-			problems = append(problems, err)
+		if err := Live.Check(p.sc, p.lock, o); err != nil {
+			if !slices.ContainsFunc(problems, func(p error) bool { return p.Error() == err.Error() }) { // of several locks
+				problems = append(problems, err)
+			}
 		}
 	}
 	if len(problems) > 0 {

@@ -41,7 +41,7 @@ type unusableError struct{ error }
 
 func (unusableError) Unusable() {}
 
-func (f *fakeLive) Check(sc *scenarios.Scenario, l *subject.Subject, _ bool) error {
+func (f *fakeLive) Check(sc *scenarios.Scenario, l *subject.Subject, _ LiveOptions) error {
 	if l.Name == f.refuses {
 		return unusableError{errors.New(sc.File + ":7: not possible live: a reason")}
 	}

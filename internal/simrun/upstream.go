@@ -240,7 +240,7 @@ func (a *app) show(c *upstreamCase, d *known.Defect, on []*subject.Subject, resu
 			if !slices.Contains(x.sc.Locks, l.Port.Name) {
 				continue
 			}
-			if err := Live.Check(x.sc, l, false); err != nil {
+			if err := Live.Check(x.sc, l, LiveOptions{}); err != nil {
 				c.reason = err.Error()
 				continue
 			}

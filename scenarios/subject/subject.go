@@ -79,6 +79,9 @@ type Subject struct {
 	// Control reports whether the lock is a control, on which any finding is a fault
 	// of Lockstep.
 	Control bool
+	// Setups are the setups of real servers for which Open makes a client, beside that of
+	// a world: see Options.Setup.
+	Setups []string
 	// Port is the lock that stands for this one in a simulated world, if this one runs
 	// on real servers only. Scenarios expect of this lock what they expect of its port.
 	// Nil: the lock runs in a simulated world.
@@ -121,8 +124,11 @@ type Campaign struct {
 
 // Options are the settings of a process's client.
 type Options struct {
-	Addrs    []string      // of the servers
+	Addrs    []string      // of the servers, or of those that Setup says
 	Watchdog time.Duration // of the world
+	// Setup says how the servers at Addrs belong together. "": they know nothing of one
+	// another. A world has no other setup. See Subject.Setups.
+	Setup string
 	ClientOptions
 }
 

@@ -13,7 +13,6 @@ import (
 	"lockstep/scenarios/subject"
 	"lockstep/scenarios/subject/onredis"
 	"lockstep/sim"
-	"lockstep/sim/goredis"
 	simredis "lockstep/sim/redis"
 )
 
@@ -92,7 +91,7 @@ func (l redissonLock) subject() *subject.Subject {
 		Open:     l.open,
 		Servers:  &onredis.Protocol{Scripts: scripts, Parties: l.parties, State: l.state},
 		Keys:     l.keys, Kept: l.kept, Channel: l.channel,
-		Library: "redisson", Release: l.rel.Version, Replicated: l.replicated(),
+		Library: "redisson", Release: l.rel.Version, Replicated: l.replicated(), Setups: l.topology.setups,
 		// Releases from 3.11.0 to 3.36.0 send again. So does every client that sends WAIT
 		// after the script (issue 7367).
 		SendsAgain: slices.Contains(l.rel.Resend, redisson.KindAcquire) || l.replicated() && l.rel.Sync != redisson.SyncNone,
@@ -113,7 +112,7 @@ func (l redissonLock) times(watchdog time.Duration) model.Timing {
 
 func (l redissonLock) open(p *sim.Process, o subject.Options) (lockimpl.Client, error) {
 	ro := onredis.Options(p, o)
-	rdb := goredis.NewClient(p, redisson.Options(ro))
+	rdb := onredis.NewClient(p, o, redisson.Options(ro))
 	cfg := redisson.Config{
 		Release: l.rel, Topology: l.topology.kind, ID: p.Name(), WatchdogTimeout: o.Watchdog, ResponseTimeout: ro.ReadTimeout,
 		TimerWheel: true, Environment: subject.Environment(p),
@@ -171,12 +170,13 @@ type topology struct {
 	suffix, what string
 	kind         redisson.Topology
 	has          func(*redisson.Release) bool // nil: every release of every family has it
+	setups       []string                     // of real servers
 }
 
 var topologies = []topology{
-	{"", "", redisson.Single, nil},
-	{"+replicas", ", with replicas", redisson.Replicated, func(*redisson.Release) bool { return true }},
-	{"+cluster", ", in a cluster", redisson.Cluster, (*redisson.Release).Sharded},
+	{"", "", redisson.Single, nil, nil},
+	{"+replicas", ", with replicas", redisson.Replicated, func(*redisson.Release) bool { return true }, []string{onredis.Sentinel}},
+	{"+cluster", ", in a cluster", redisson.Cluster, (*redisson.Release).Sharded, []string{onredis.Cluster}},
 }
 
 // A lockClient is a Redisson client that makes locks of one kind.

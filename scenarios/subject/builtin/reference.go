@@ -12,7 +12,6 @@ import (
 	"lockstep/scenarios/subject"
 	"lockstep/scenarios/subject/onredis"
 	"lockstep/sim"
-	"lockstep/sim/goredis"
 	simredis "lockstep/sim/redis"
 )
 
@@ -47,7 +46,7 @@ func (l referenceLock) subject() *subject.Subject {
 		Keys:          l.keys,
 		Channel:       l.channel,
 		Token:         tokenOf,
-		Interruptible: true, Control: true,
+		Interruptible: true, Control: true, Setups: []string{onredis.Sentinel, onredis.Cluster},
 		Campaign: subject.Campaign{ShortWaits: true, NoReentry: true, Commands: plainCommands, Channels: channels},
 	}
 	if l.fair {
@@ -86,7 +85,7 @@ func (l referenceLock) open(p *sim.Process, o subject.Options) (lockimpl.Client,
 	if o.FairWait != nil {
 		cfg.Heartbeat = max(*o.FairWait, time.Second)
 	}
-	rdb := goredis.NewClient(p, ro)
+	rdb := onredis.NewClient(p, o, ro)
 	c, err := reference.NewClient(l.through.on(rdb), cfg)
 	if err != nil {
 		return nil, err

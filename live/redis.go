@@ -14,14 +14,20 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 	"github.com/redis/go-redis/v9/maintnotifications"
 
+	"lockstep/live/topology"
 	"lockstep/lockimpl/redisserver"
+	"lockstep/model"
+	"lockstep/scenarios"
+	"lockstep/scenarios/subject"
 	"lockstep/sim"
+	simredis "lockstep/sim/redis"
 )
 
 // program is the server that this package starts.
@@ -30,8 +36,69 @@ const program = "redis-server"
 // oldest is the oldest release of the server that the parent can read, by its first number.
 const oldest = 7
 
-// server is the server of a run, and the two connections on which the parent looks at it.
-type server struct {
+// redisKind is the kind of redis-server. It implements Kind.
+type redisKind struct{}
+
+// Name implements Kind.
+func (redisKind) Name() string { return program }
+
+// Models implements Kind.
+func (redisKind) Models(s sim.Server) bool {
+	_, ok := s.(*simredis.Server)
+	return ok
+}
+
+// Ready implements Kind.
+func (redisKind) Ready() error {
+	path, err := Needed{program, program}.Find()
+	if err == nil {
+		err = newEnough(path)
+	}
+	return err
+}
+
+// Lacks implements Kind.
+func (redisKind) Lacks(sc *scenarios.Scenario, l *subject.Subject) string {
+	switch {
+	case sc.Server.Replicas > 0 && l.Servers.Count() > 1:
+		return fmt.Sprintf("the scenario has replicas, and %s is on %d servers", l.Name, l.Servers.Count())
+	}
+	return ""
+}
+
+// LacksFault implements Kind.
+func (redisKind) LacksFault(f model.FaultSpec) string {
+	if f.Server == model.ServerIsolate {
+		return "servers of Redis that know nothing of one another cannot be isolated"
+	}
+	return ""
+}
+
+// Start implements Kind.
+func (redisKind) Start(o StartOptions) ([]Server, error) {
+	if o.Scenario.Server.Replicas > 0 {
+		s, err := startReplicas(o)
+		if err != nil {
+			return nil, err
+		}
+		return []Server{s}, nil
+	}
+	n := o.Lock.Servers.Count()
+	return startEach(n, func(i int) (Server, error) {
+		dir := o.Dir
+		if n > 1 {
+			dir = filepath.Join(dir, strconv.Itoa(i+1))
+			if err := os.Mkdir(dir, 0o755); err != nil {
+				return nil, err
+			}
+		}
+		return startServer(dir, o.Free)
+	})
+}
+
+// redisServer is a redis-server, and the two connections on which the parent looks at it.
+type redisServer struct {
+	moving  sync.Mutex // of addr, which a failover changes
 	addr    string
 	version string
 	path    string // of the program; "" if somebody else runs it
@@ -39,6 +106,10 @@ type server struct {
 	log     io.WriteCloser
 	cmd     *exec.Cmd
 	over    <-chan struct{}
+	// replicas are the server with its replicas, of which it is the master; nil: it has none.
+	replicas *topology.Replicas
+
+	clustered bool // it is a node of a cluster
 
 	rdb     *redis.Client
 	monitor net.Conn
@@ -47,8 +118,8 @@ type server struct {
 }
 
 // startServer starts a server of its own that works in dir, at an address that free gives.
-func startServer(dir string, free func() (string, error)) (*server, error) {
-	path, err := Needed{program, program}.find()
+func startServer(dir string, free func() (string, error)) (*redisServer, error) {
+	path, err := Needed{program, program}.Find()
 	if err != nil {
 		return nil, err
 	}
@@ -56,7 +127,7 @@ func startServer(dir string, free func() (string, error)) (*server, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &server{path: path, dir: dir, log: log}
+	s := &redisServer{path: path, dir: dir, log: log}
 	for range 3 { // somebody may take the port before the server does
 		if s.addr, err = free(); err != nil {
 			return nil, err
@@ -70,33 +141,33 @@ func startServer(dir string, free func() (string, error)) (*server, error) {
 		return nil, unusable{err}
 	}
 	if err := mayStop(s.cmd.Process.Pid); err != nil {
-		s.stop()
+		s.Stop()
 		return nil, err
 	}
 	if err := s.connect(); err != nil {
-		s.stop()
+		s.Stop()
 		return nil, err
 	}
 	return s, nil
 }
 
 // useServer uses a server that somebody else runs. It must have no key.
-func useServer(addr string) (*server, error) {
+func useServer(addr string) (*redisServer, error) {
 	if _, _, err := net.SplitHostPort(addr); err != nil {
 		return nil, unusablef("--address %s: want HOST:PORT", addr)
 	}
-	s := &server{addr: addr}
+	s := &redisServer{addr: addr}
 	if err := s.connect(); err != nil {
-		s.stop()
+		s.Stop()
 		return nil, unusablef("--address %s: %w", addr, err)
 	}
 	n, err := s.rdb.DBSize(context.Background()).Result()
 	switch {
 	case err != nil:
-		s.stop()
+		s.Stop()
 		return nil, unusablef("--address %s: %w", addr, err)
 	case n > 0:
-		s.stop()
+		s.Stop()
 		return nil, unusablef("--address %s: the server has %d keys; give one that is empty, so that every key of it is the run's", addr, n)
 	}
 	return s, nil
@@ -106,7 +177,7 @@ func useServer(addr string) (*server, error) {
 var errEnded = errors.New("it ended before it served")
 
 // launch starts the program at s.addr.
-func (s *server) launch() (err error) {
+func (s *redisServer) launch() (err error) {
 	s.cmd, s.over, err = redisserver.Launch(s.path, s.dir, s.addr, s.log, Spawn, "--dbfilename", "dump.rdb")
 	if err == nil && s.cmd == nil {
 		err = errEnded
@@ -122,7 +193,7 @@ func (s *server) launch() (err error) {
 const patience = 2 * time.Minute
 
 // connect opens the parent's connections.
-func (s *server) connect() error {
+func (s *redisServer) connect() error {
 	s.rdb = redis.NewClient(&redis.Options{
 		Addr: s.addr, PoolSize: 1, MaxRetries: -1, Protocol: 2, DisableIdentity: true, ReadTimeout: patience, WriteTimeout: patience, DialTimeout: 5 * time.Second,
 		MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
@@ -166,19 +237,28 @@ func (s *server) connect() error {
 }
 
 // disconnect closes the parent's connections.
-func (s *server) disconnect() {
+func (s *redisServer) disconnect() {
 	if s.rdb != nil {
 		_ = s.rdb.Close()
+		s.rdb = nil
 	}
 	if s.monitor != nil {
 		_ = s.monitor.Close()
 		for range s.lines { // until its reader has ended
 		}
+		s.monitor = nil
 	}
 }
 
-// restart ends the server and starts it again at the same address, with its data or without.
-func (s *server) restart(keepData bool) error {
+// Restart implements Server.
+func (s *redisServer) Restart(keepData bool) error {
+	if s.replicas != nil {
+		s.disconnect()
+		if err := s.replicas.Restart(context.Background(), keepData); err != nil {
+			return err
+		}
+		return s.connect()
+	}
 	dump := filepath.Join(s.dir, "dump.rdb")
 	if keepData {
 		if err := s.rdb.Save(context.Background()).Err(); err != nil {
@@ -199,9 +279,33 @@ func (s *server) restart(keepData bool) error {
 	return s.connect()
 }
 
-// stop ends the server, if it is the run's own.
-func (s *server) stop() {
+// Addr implements Server.
+func (s *redisServer) Addr() string {
+	s.moving.Lock()
+	defer s.moving.Unlock()
+	return s.addr
+}
+
+// Version implements Server.
+func (s *redisServer) Version() string { return program + " " + s.version }
+
+// Pid implements Server.
+func (s *redisServer) Pid() int {
+	if s.replicas != nil {
+		return s.replicas.Master().Pid()
+	}
+	if s.cmd == nil {
+		return 0
+	}
+	return s.cmd.Process.Pid
+}
+
+// Stop implements Server. A server of somebody else goes on.
+func (s *redisServer) Stop() {
 	s.disconnect()
+	if s.replicas != nil {
+		s.replicas.Stop()
+	}
 	if s.cmd != nil {
 		_ = s.cmd.Process.Signal(syscall.SIGKILL) // also if it is stopped
 		<-s.over
@@ -229,10 +333,19 @@ return out`
 
 // look reads the keys that match a glob, and what MONITOR says of the time since the last look.
 // wallNs is when the server read them, by its wall clock.
-func (s *server) look(glob string) (keys map[string]key, seen []watched, wallNs int64, err error) {
+func (s *redisServer) look(glob string) (keys map[string]key, seen []watched, wallNs int64, err error) {
 	s.looks++
 	mark := "lockstep look " + strconv.Itoa(s.looks)
-	found, err := s.rdb.Eval(context.Background(), lookScript, nil, mark, glob).Slice()
+	var read *redis.Cmd
+	// Each command has its own error.
+	_, _ = s.rdb.Pipelined(context.Background(), func(p redis.Pipeliner) error {
+		if s.clustered {
+			p.Do(context.Background(), "ASKING") // for the keys of a slot that moves here
+		}
+		read = p.Eval(context.Background(), lookScript, nil, mark, glob)
+		return nil
+	})
+	found, err := read.Slice()
 	if err != nil {
 		return nil, nil, 0, fmt.Errorf("the server does not answer the parent: %w", err)
 	}
@@ -377,7 +490,7 @@ func (k keyspace) StartMs() int64 { return k.startMs }
 
 // strikeKeys does what an operator does to the keys that match a glob of a fault, and returns
 // their names.
-func (s *server) strikeKeys(glob, do string, keys map[string]key) (gone []string, err error) {
+func (s *redisServer) strikeKeys(glob, do string, keys map[string]key) (gone []string, err error) {
 	for name := range keys {
 		if !sim.Match(glob, name) {
 			continue
