@@ -163,7 +163,9 @@ func (s *session) strike(ctx context.Context, number int, f scenarios.Fault) err
 					l.fault, l.text = number, e.Text
 				}
 				s.movedNs = l.fromNs
-				if s.failed == nil {
+				if n.observed != nil {
+					err = errors.Join(err, n.observed.Strike(f.FaultSpec))
+				} else if s.failed == nil {
 					gone, e := n.redis.strikeKeys(f.Key, f.KeyDo, s.looks[len(s.looks)-1].keys)
 					err = errors.Join(err, e)
 					if f.KeyDo == "expire" {

@@ -43,7 +43,12 @@ func (c *gate) connName(x *proxy.Conn) string {
 func (c *gate) Request(p *proxy.Message) proxy.Fate {
 	s := c.s
 	s.mu.Lock()
-	m := s.message(c.side, c.connName(p.Conn), p.Index, p.Words)
+	var m *message
+	if s.bytes {
+		m = s.unread(c.side, c.connName(p.Conn), p.Index)
+	} else {
+		m = s.message(c.side, c.connName(p.Conn), p.Index, p.Words)
+	}
 	m.came = true
 	if s.owners != nil && !m.told { // the child tells before it writes, on another way
 		s.mu.Unlock()
@@ -61,6 +66,14 @@ func (c *gate) Request(p *proxy.Message) proxy.Fate {
 		}
 	}
 	p.Data = m
+	if m.request.Streams && c.streams != nil {
+		c.streams[p.Conn.ID] = true
+	}
+	if c.torn[p.Conn.ID] && c.streams[p.Conn.ID] && c.partitioned() {
+		s.lose(m, "request", model.LostPartition)
+		s.mu.Unlock()
+		return proxy.Fate{Drop: true}
+	}
 	if c.torn[p.Conn.ID] && !c.partitioned() {
 		s.lose(m, "request", model.LostReset)
 		s.mu.Unlock()
@@ -91,6 +104,9 @@ func (c *gate) Request(p *proxy.Message) proxy.Fate {
 	if c.partitioned() {
 		<-s.turn
 		s.lose(m, "request", model.LostPartition)
+		if c.streams[p.Conn.ID] {
+			c.breaks(p.Conn)
+		}
 		return proxy.Fate{Drop: true}
 	}
 	m.fromNs = s.now()
@@ -213,6 +229,9 @@ func (c *gate) meet(m *message, dir string, x *proxy.Conn) (f proxy.Fate, stays 
 	s := c.s
 	if c.partitioned() {
 		s.lose(m, dir, model.LostPartition)
+		if c.streams[x.ID] {
+			c.breaks(x)
+		}
 		return proxy.Fate{Drop: true}, true
 	}
 	r := s.rule(m, dir)
@@ -225,7 +244,9 @@ func (c *gate) meet(m *message, dir string, x *proxy.Conn) (f proxy.Fate, stays 
 	switch r.fault.Do {
 	case "drop":
 		s.lose(m, dir, model.LostDropped)
-		if dir != "push" && m.request.Listens == model.ListensNot {
+		if c.streams[x.ID] {
+			c.breaks(x)
+		} else if dir != "push" && m.request.Listens == model.ListensNot {
 			c.tear(x)
 		}
 		return proxy.Fate{Drop: true}, true

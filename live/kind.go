@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"sync"
 
+	"lockstep/live/proxy"
 	"lockstep/model"
 	"lockstep/scenarios"
 	"lockstep/scenarios/subject"
@@ -26,8 +27,8 @@ type Kind interface {
 	// Lacks returns why a part of the scenario is not possible on real servers of this kind; "":
 	// all of it is. Check asks beforehand what is impossible on any real server.
 	Lacks(sc *scenarios.Scenario, l *subject.Subject) string
-	// LacksFault is Lacks for a fault of the server, of keys or of messages. The text follows
-	// the fault in a sentence.
+	// LacksFault is Lacks for a fault of the server, of keys or of messages that servers of the
+	// world have. The text follows the fault in a sentence.
 	LacksFault(f model.FaultSpec) string
 	// Start starts the servers of a run, one per node of a world, in that order. It returns when
 	// they serve. If it returns an error, no process of it is left.
@@ -44,9 +45,6 @@ type StartOptions struct {
 	Free func() (string, error)
 	// Spawn starts a process that the kernel ends when this program is gone.
 	Spawn func(*exec.Cmd) error
-	// Program is the command line of a process that runs Client. A server whose code is part of
-	// this program is started by another command line of it.
-	Program []string
 }
 
 // A Server is a server of a run. Its methods are called by one goroutine at a time.
@@ -62,6 +60,32 @@ type Server interface {
 	Restart(keepData bool) error
 	// Stop ends the server, also if its process is stopped.
 	Stop()
+}
+
+// A Settle says when a server has done what some bytes asked for. Stands is set by the run.
+type Settle = proxy.Settle
+
+// An Observed is a server whose protocol the parent does not know. One message at a time is at the
+// server: what a client writes at once, or a request if the servers of the world take requests one
+// by one. After each the parent looks.
+type Observed interface {
+	Server
+	// Settle says how long the server may take to do what a message asks for.
+	Settle() Settle
+	// Look reads what the server holds of locks, on a connection of its own. It returns what the
+	// server held since the last Look, in its order; the last view is of an instant within the
+	// call. A view that could not be read in between is left out.
+	Look(locks []string) (views []any, err error)
+	// Show lets the server of a world that stands for this one hold a view, so that the State of
+	// a subject reads it.
+	Show(of sim.Server, view any)
+	// Changed gets a value when the server may hold something else, such as after the end of a
+	// lease. It is the same channel for the life of the server.
+	Changed() <-chan struct{}
+	// Strike does to keys what a fault of keys says.
+	Strike(f model.FaultSpec) error
+	// Left returns the keys that the server has at the end of a run.
+	Left() ([]string, error)
 }
 
 // kinds are the kinds of servers by their registration.
@@ -105,11 +129,12 @@ func kindOf(l *subject.Subject) (Kind, error) {
 type node struct {
 	index int
 	Server
-	redis *redisServer // the same; nil: its messages are not taken apart
+	redis    *redisServer // the same; nil: its protocol is not known
+	observed Observed     // the same; nil: it is a redis-server
 }
 
-// startEach starts a server at a time, and ends those before if one fails.
-func startEach(n int, start func(i int) (Server, error)) ([]Server, error) {
+// StartEach starts a server at a time, and ends those before if one fails.
+func StartEach(n int, start func(i int) (Server, error)) ([]Server, error) {
 	var all []Server
 	for i := range n {
 		s, err := start(i)

@@ -79,7 +79,7 @@ func (redisKind) LacksFault(f model.FaultSpec) string {
 // Start implements Kind.
 func (redisKind) Start(o StartOptions) ([]Server, error) {
 	n := o.Lock.Servers.Count()
-	return startEach(n, func(i int) (Server, error) {
+	return StartEach(n, func(i int) (Server, error) {
 		dir := o.Dir
 		if n > 1 {
 			dir = filepath.Join(dir, strconv.Itoa(i+1))

@@ -40,8 +40,10 @@ type session struct {
 	// threads.
 	reading reading
 	owners  *sim.Owners
-	prefix  string // of the keys of the run
-	logs    string // the folder of the logs, if they are kept
+	bytes   bool          // the servers are Observed
+	world   subject.World // of servers that show views, if they are
+	prefix  string        // of the keys of the run
+	logs    string        // the folder of the logs, if they are kept
 	kind    Kind
 	nodes   []*node // the servers, by node
 	// foreign is the lock if it is not Go code, and called gives each of its owners the
@@ -62,6 +64,8 @@ type session struct {
 	byConn    map[connKey]*message
 	begun     bool // what came before is in no record
 	looks     []look
+	viewed    map[string]*model.LockState // of a run with Observed servers: the newest states, with values
+	widthNs   int64                       // the greatest width of a time in which a change came
 	valued    map[string]*model.LockState // the states of the last look, with values; nil without owners
 	rules     []*rule
 	resources *sim.Resources
@@ -102,6 +106,7 @@ type message struct {
 	op     int // the process's own number
 	told   bool
 	fromNs int64 // when it went to the server
+	cameNs int64 // when the last bytes of its reply came, of an Observed server; 0: none came
 	look   int   // the index of the look behind it; -1: it was not executed
 	reply  sim.Reply
 }
@@ -123,7 +128,10 @@ type look struct {
 	text         string
 	removed      []string // the keys that the fault let expire
 	published    []model.Event
-	keys         map[string]key // of the node
+	keys         map[string]key                // of the node
+	views        []map[string]*model.LockState // of Observed servers: the states by lock, with values
+	before       int64                         // when the node was looked at before
+	after        *message                      // which may have made what no message made
 	first        bool
 }
 
@@ -138,6 +146,7 @@ type side struct {
 	in      io.WriteCloser
 	enc     *gob.Encoder
 	over    chan struct{} // the child has ended
+	here    chan struct{} // closed when the child runs
 	ready   chan error
 	program prepared // of a Foreign
 
@@ -159,6 +168,9 @@ type gate struct {
 	// torn are the connections that lost a message, by the proxy's number: see tear.
 	// Guarded by s.mu.
 	torn map[int]bool
+	// streams are the connections whose clients do not notice that a message is missing, by the
+	// proxy's number. Nil if messages are taken apart. Guarded by s.mu.
+	streams map[int]bool
 }
 
 type threadState int
@@ -180,8 +192,9 @@ func (s *session) play(ctx context.Context, dir string) (err error) {
 		return err
 	}
 	defer s.stop()
-	for i, n := range s.nodes {
-		for _, text := range s.reading.servers[i].Scripts() { // as on a server that has served other clients before
+	for i, simulated := range s.reading.servers {
+		n := s.nodes[i]
+		for _, text := range simulated.Scripts() { // as on a server that has served other clients before
 			if err := n.redis.rdb.ScriptLoad(ctx, text).Err(); err != nil {
 				return err
 			}
@@ -215,7 +228,7 @@ func (s *session) serve(dir string) error {
 			return unusable{err}
 		}
 		s.kind = kind
-		if servers, err = kind.Start(StartOptions{Scenario: s.sc, Lock: s.lock, Dir: dir, Free: redisserver.FreeAddr, Spawn: Spawn, Program: s.o.Program}); err != nil {
+		if servers, err = kind.Start(StartOptions{Scenario: s.sc, Lock: s.lock, Dir: dir, Free: redisserver.FreeAddr, Spawn: Spawn}); err != nil {
 			return err
 		}
 	} else {
@@ -227,7 +240,8 @@ func (s *session) serve(dir string) error {
 	}
 	for i, server := range servers {
 		redis, _ := server.(*redisServer)
-		s.nodes = append(s.nodes, &node{i, server, redis})
+		observed, _ := server.(Observed)
+		s.nodes = append(s.nodes, &node{i, server, redis, observed})
 	}
 	return nil
 }
@@ -265,7 +279,7 @@ const opening = 400 * time.Millisecond
 // begin starts the children, and lets time begin.
 func (s *session) begin(dir string) error {
 	for i, p := range s.sc.Processes {
-		c := &side{s: s, index: i, process: p, over: make(chan struct{}), ready: make(chan error, 1), threads: make([]threadState, p.Threads), ops: map[int]model.Event{}}
+		c := &side{s: s, index: i, process: p, over: make(chan struct{}), here: make(chan struct{}), ready: make(chan error, 1), threads: make([]threadState, p.Threads), ops: map[int]model.Event{}}
 		welcome := c.welcome
 		if s.foreign != nil {
 			welcome = nil // its client does not know of it
@@ -273,8 +287,15 @@ func (s *session) begin(dir string) error {
 		s.sides = append(s.sides, c)
 		for _, n := range s.nodes {
 			g := &gate{side: c, node: n, conns: map[int]string{}, torn: map[int]bool{}}
+			o := proxy.Options{Addr: "127.0.0.1:0", Handler: g, Patience: patience, Welcome: welcome, Dial: n.dial}
+			if n.observed != nil {
+				g.streams = map[int]bool{}
+				settle := n.observed.Settle()
+				settle.Stands = s.stands
+				o.Handler, o.Settle = &bytesGate{g, map[int]*message{}}, &settle
+			}
 			var err error
-			g.proxy, err = proxy.Start(proxy.Options{Addr: "127.0.0.1:0", Handler: g, Patience: patience, Welcome: welcome, Dial: n.dial})
+			g.proxy, err = proxy.Start(o)
 			if err != nil {
 				return err
 			}
@@ -282,6 +303,15 @@ func (s *session) begin(dir string) error {
 		}
 		if err := c.start(dir); err != nil {
 			return err
+		}
+	}
+	for _, c := range s.sides { // a large program takes its time to start
+		select {
+		case <-c.here:
+		case <-c.over:
+			return fmt.Errorf("the client of process %s ended before it began; see its log", c.process.Name)
+		case <-time.After(patience):
+			return fmt.Errorf("the client of process %s does not start", c.process.Name)
 		}
 	}
 	if s.foreign != nil {
@@ -328,7 +358,7 @@ func (s *session) began(c *side) began {
 	return began{
 		File: s.sc.File, Scenario: s.sc.Text, Lock: s.lock.Name, Process: c.process.Name, Index: c.index,
 		Addrs: addrs, Prefix: s.prefix, Seed: s.rng.Uint64(),
-		Offset: c.process.WallOffset, DriftPPM: c.process.WallDriftPPM, Built: s.built,
+		Offset: c.process.WallOffset, DriftPPM: c.process.WallDriftPPM, Built: s.built, Bytes: s.bytes,
 	}
 }
 
@@ -468,6 +498,8 @@ func (c *side) hear(u up) {
 	case u.Prepared != nil:
 		c.program = *u.Prepared
 		c.ready <- nil
+	case u.Here:
+		close(c.here)
 	case u.Ready:
 		c.ready <- nil
 	case u.Err != "":
@@ -479,14 +511,22 @@ func (c *side) hear(u up) {
 	case u.Sent != nil:
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		m := s.message(c, u.Sent.Conn, u.Sent.Index, u.Sent.Words)
+		var m *message
+		asked := u.Sent.Asked
+		if u.Sent.Request != nil {
+			m = s.unread(c, u.Sent.Conn, u.Sent.Index)
+			m.request = *u.Sent.Request
+		} else {
+			m = s.message(c, u.Sent.Conn, u.Sent.Index, u.Sent.Words)
+			asked = m.request.Words
+		}
 		if m.told {
 			return
 		}
 		m.sentNs, m.op, m.told = u.Sent.AtNs, u.Sent.Op, true
 		close(m.known)
 		if s.owners != nil {
-			s.author(m, u.Sent.By)
+			s.author(m, u.Sent.By, asked)
 		}
 	case u.Ask != nil:
 		go c.answer(*u.Ask)
@@ -570,17 +610,21 @@ func (s *session) describe(m *message, by sim.Author) {
 	}
 }
 
-// author notes who sent a request, as a world does. Guarded by mu.
-func (s *session) author(m *message, by sim.Author) {
+// author notes who sent a request, and the words that it is known by, as a world does. Guarded by
+// mu.
+func (s *session) author(m *message, by sim.Author, words []string) {
 	switch {
 	case by.Kept:
 		if held := s.valued[by.Lock]; held == nil || s.owners.Name(by.Lock, held, nil).Owner != by.Thread {
 			by.Lock = ""
 		}
 	case by.Thread != "" && by.Lock == "":
-		by.Lock = s.owners.About(m.request.Words)
+		by.Lock = s.owners.About(words)
 	}
-	s.owners.Wrote(by.Thread, m.request.Words)
+	if s.bytes && by.Op == 0 && by.Lock != "" {
+		by.Thread = s.owners.Whose(by.Lock, words, by.Thread)
+	}
+	s.owners.Wrote(by.Thread, words)
 	m.author = by
 	s.describe(m, by)
 }
@@ -684,7 +728,7 @@ func (c *side) answer(a ask) {
 	case askState:
 		s.alone(s.lookAtAll)
 		s.mu.Lock()
-		out.State = s.state(s.looks[len(s.looks)-1].readNs, s.keys(), a.Lock)
+		out.State = s.present(a.Lock)
 		s.mu.Unlock()
 	case askReply:
 		s.mu.Lock()
@@ -821,9 +865,21 @@ func (s *session) state(atNs int64, keys []map[string]key, lock string) *model.L
 	return state
 }
 
+// present returns what the servers held of a lock at the last look. Guarded by mu.
+func (s *session) present(lock string) *model.LockState {
+	if s.bytes {
+		return s.named(lock, s.viewed[lock])
+	}
+	return s.state(s.looks[len(s.looks)-1].readNs, s.keys(), lock)
+}
+
 // look reads the keys of a node after something may have changed them, and adds l to the looks.
 // The caller has the turn, and mu, which look gives back meanwhile.
 func (s *session) look(m *message, l look) {
+	if s.bytes {
+		s.view(m, l)
+		return
+	}
 	s.mu.Unlock()
 	keys, seen, wallNs, err := s.nodes[l.node].redis.look(s.glob())
 	read := s.now()
@@ -917,7 +973,13 @@ func (s *session) beat(stop <-chan struct{}) {
 func (s *session) run(ctx context.Context) {
 	stop := make(chan struct{})
 	var beside sync.WaitGroup
-	beside.Go(func() { s.watchEnds(stop) })
+	if s.bytes {
+		for _, n := range s.nodes {
+			beside.Go(func() { s.watchChanges(n, stop) })
+		}
+	} else {
+		beside.Go(func() { s.watchEnds(stop) })
+	}
 	beside.Go(func() { s.beat(stop) })
 	defer beside.Wait()
 	defer close(stop)
@@ -1007,9 +1069,8 @@ func (s *session) leave(ctx context.Context, length play.Lengths) {
 	for end := time.Now().Add(length.Drain); time.Now().Before(end) && ctx.Err() == nil; time.Sleep(20 * time.Millisecond) {
 		s.mu.Lock()
 		free := s.failed != nil || !s.any(calling) && !slices.ContainsFunc(s.sides, func(c *side) bool { return !c.dead && !c.left })
-		last, keys := s.looks[len(s.looks)-1].readNs, s.keys()
 		for _, lock := range play.LockNames(s.sc) {
-			free = free && (s.failed != nil || !s.state(last, keys, lock).Held())
+			free = free && (s.failed != nil || !s.present(lock).Held())
 		}
 		s.mu.Unlock()
 		if free {
@@ -1025,6 +1086,10 @@ func (s *session) leave(ctx context.Context, length play.Lengths) {
 func (s *session) leftovers() {
 	var channels []string
 	var err error
+	if s.bytes {
+		s.left()
+		return
+	}
 	for _, n := range s.nodes {
 		found, e := n.redis.rdb.PubSubChannels(context.Background(), "*").Result()
 		channels, err = append(channels, found...), errors.Join(err, e)

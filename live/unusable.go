@@ -76,6 +76,9 @@ func Check(sc *scenarios.Scenario, l *subject.Subject, shared bool) error {
 					}
 				}
 			}
+			if _, redis := kind.(redisKind); !redis && why == "" {
+				why = lacksAsBytes(f.FaultSpec, f.Servers, l)
+			}
 			if why == "" {
 				why = kind.LacksFault(f.FaultSpec)
 			}
@@ -90,4 +93,15 @@ func Check(sc *scenarios.Scenario, l *subject.Subject, shared bool) error {
 func badGlob(glob string) bool {
 	_, err := path.Match(glob, "")
 	return err != nil
+}
+
+// lacksAsBytes says why a fault is not possible where the protocol of the servers is not known.
+func lacksAsBytes(f model.FaultSpec, servers []int, l *subject.Subject) string {
+	switch {
+	case f.Server == model.ServerStall:
+		return "" // no server of the world with timers of its own has it, but a process has
+	case f.Do == "error":
+		return "the proxy does not know the protocol, and cannot answer in the place of the server"
+	}
+	return l.LacksFault(f, servers)
 }
