@@ -188,7 +188,7 @@ func (s *session) view(m *message, l look) {
 		break
 	}
 	for _, v := range views {
-		n.observed.Show(s.world.Nodes[l.node].Server, v)
+		n.observed.Show(s.world.Nodes[l.node].Server, v, l.readNs)
 		states := map[string]*model.LockState{}
 		for _, lock := range locks {
 			now := s.world.State(l.readNs, lock)
@@ -314,12 +314,19 @@ func (s *session) views(shift int64) (out []event) {
 			at = from + (late-from)/2
 		}
 		switch {
-		case shift < 0:
+		case shift < 0 || l.fault > 0:
 			at = from
 		case shift > 0:
 			at = late
 		}
 		at = max(at, last)
+		by := l.msg
+		if by == nil && shift < 0 {
+			by = l.after
+		}
+		if len(l.views) > 0 {
+			s.runOut(states, l, by, at, shift, &out)
+		}
 		if m := l.msg; m != nil {
 			e := m.facts(m.event(model.KindExec, ""))
 			e.AtNs, e.Reply, e.Answer = at, m.reply.Shown, m.reply.Answer
@@ -333,24 +340,38 @@ func (s *session) views(shift int64) (out []event) {
 					continue
 				}
 				states[lock] = now
-				by := l.msg
-				if by == nil && shift < 0 {
-					by = l.after
-				}
-				if s.ranOut(before, to) && (before.Owner != now.Owner) {
-					if by != nil && shift >= 0 {
-						by = nil // the end of the lease did it, or the message
-					}
-					if by == nil && !s.streamed(l.node) {
-						out = append(out, event{model.Event{AtNs: at, Kind: model.KindExpire, Key: lock}, nil})
-					}
-				}
 				last = at
 				out = append(out, event{model.Event{AtNs: at, Kind: model.KindState, Lock: lock, State: now}, by})
 			}
 		}
 	}
 	return out
+}
+
+// runOut lets the holds end whose leases are over when a look sees that they have ended. A message
+// that takes a lock ends no lease. Another message may have ended the hold just before the lease did:
+// the early form says so.
+func (s *session) runOut(states map[string]*model.LockState, l look, by *message, at, shift int64, out *[]event) {
+	for _, lock := range play.LockNames(s.sc) {
+		before, now := states[lock], s.named(lock, l.views[0][lock])
+		if before == nil || before.Owner == now.Owner || !s.ranOut(before, l.readNs) {
+			continue
+		}
+		if by != nil && by.cmd.Script != model.RoleAcquire && shift < 0 {
+			continue
+		}
+		if !s.streamed(l.node) {
+			*out = append(*out, event{model.Event{AtNs: at, Kind: model.KindExpire, Key: lock}, nil})
+		}
+		free := &model.LockState{Token: before.Token}
+		if s.streamed(l.node) || len(before.Queue) > 0 { // the next one has it at once
+			if slices.Contains(before.Queue, now.Owner) || now.Owner == "" {
+				free = now
+			}
+		}
+		states[lock] = free
+		*out = append(*out, event{model.Event{AtNs: at, Kind: model.KindState, Lock: lock, State: free}, nil})
+	}
 }
 
 // ranOut reports whether the lease of a hold was over at an instant, as far as it was read.

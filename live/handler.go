@@ -93,6 +93,17 @@ func (c *gate) Request(p *proxy.Message) proxy.Fate {
 		c.lost(m, "request", model.LostReset)
 		return proxy.Fate{Drop: true}
 	}
+	if c.node.observed != nil && c.node.observed.AsksNothing(p.Raw) {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if c.partitioned() {
+			s.lose(m, "request", model.LostPartition)
+			c.breaks(p.Conn)
+			return proxy.Fate{Drop: true}
+		}
+		s.record(m.facts(m.event(model.KindExec, "")), m)
+		return proxy.Fate{Free: true}
+	}
 	select {
 	case s.turn <- struct{}{}:
 	case <-p.Conn.Gone():

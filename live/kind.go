@@ -72,13 +72,16 @@ type Observed interface {
 	Server
 	// Settle says how long the server may take to do what a message asks for.
 	Settle() Settle
+	// AsksNothing reports whether the server does nothing to locks for a message, and need not
+	// answer it, such as one that says how much a client has read. It passes beside others.
+	AsksNothing(message []byte) bool
 	// Look reads what the server holds of locks, on a connection of its own. It returns what the
 	// server held since the last Look, in its order; the last view is of an instant within the
 	// call. A view that could not be read in between is left out.
 	Look(locks []string) (views []any, err error)
 	// Show lets the server of a world that stands for this one hold a view, so that the State of
-	// a subject reads it.
-	Show(of sim.Server, view any)
+	// a subject reads it. nowNs is the instant of the view.
+	Show(of sim.Server, view any, nowNs int64)
 	// Changed gets a value when the server may hold something else, such as after the end of a
 	// lease. It is the same channel for the life of the server.
 	Changed() <-chan struct{}

@@ -13,6 +13,10 @@ import (
 	"lockstep/sim"
 )
 
+// Monotonic reads the clock that all processes of the machine share, in nanoseconds: that of the
+// kernel, CLOCK_MONOTONIC.
+func Monotonic() int64 { return monotonic() }
+
 // monotonic reads the clock that all processes of the machine share, in nanoseconds.
 func monotonic() int64 {
 	var t unix.Timespec

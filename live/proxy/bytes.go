@@ -78,13 +78,17 @@ func (c *Conn) upBytes() {
 		}
 		if gone {
 			c.mu.Unlock()
-			c.unanswered(m)
+			if !f.Free {
+				c.unanswered(m)
+			}
 			continue
 		}
-		c.queue = append(c.queue, m)
-		c.askedAt = time.Now()
-		c.settles = c.askedAt.Add(c.proxy.o.Settle.First)
-		_ = c.server.SetReadDeadline(c.settles)
+		if !f.Free {
+			c.queue = append(c.queue, m)
+			c.askedAt = time.Now()
+			c.settles = c.askedAt.Add(c.proxy.o.Settle.First)
+			_ = c.server.SetReadDeadline(c.settles)
+		}
 		c.mu.Unlock()
 		if _, err := c.server.Write(raw); err != nil && !c.isSevered() {
 			return

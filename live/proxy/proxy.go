@@ -36,6 +36,9 @@ type Handler interface {
 type Fate struct {
 	Drop bool // the message is lost, and the connection lives on
 	Cut  bool // the connection is reset in place of the message
+	// Free lets a request pass for whose answer nobody waits, where there is a Settle: neither
+	// Answered nor Unanswered is called for it.
+	Free bool
 	// Error is the reply in the place of the message; the server hears nothing of a
 	// request. It begins with its code.
 	Error string

@@ -37,6 +37,8 @@ type Kind[V any] struct {
 	View func(of sim.Server, view V)
 	// Times are how long the server may take; Stands is not set.
 	Times live.Settle
+	// Nothing reports whether a message asks for nothing, as live.Observed has it.
+	Nothing func(message []byte) bool
 }
 
 // A Reader reads what a server holds, in the process of the server.
@@ -320,6 +322,9 @@ func (p *process[V]) Stop() {
 // Settle implements live.Observed.
 func (p *process[V]) Settle() live.Settle { return p.k.Times }
 
+// AsksNothing implements live.Observed.
+func (p *process[V]) AsksNothing(message []byte) bool { return p.k.Nothing(message) }
+
 // Look implements live.Observed.
 func (p *process[V]) Look(locks []string) (views []any, err error) {
 	a, err := p.ask(question{Locks: locks})
@@ -330,7 +335,7 @@ func (p *process[V]) Look(locks []string) (views []any, err error) {
 }
 
 // Show implements live.Observed.
-func (p *process[V]) Show(of sim.Server, view any) { p.k.View(of, view.(V)) }
+func (p *process[V]) Show(of sim.Server, view any, _ int64) { p.k.View(of, view.(V)) }
 
 // Changed implements live.Observed.
 func (p *process[V]) Changed() <-chan struct{} { return p.changed }

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"bytes"
 	"net"
 	"time"
 
@@ -32,9 +33,35 @@ func init() {
 			}
 			return &observer{m, m.etcd.KV().Rev()}, m.watch(changed)
 		},
-		View:  func(of sim.Server, v view) { sim.Streaming(of).(*Server).Show(v) },
-		Times: live.Settle{First: 25 * time.Millisecond, Quiet: 8 * time.Millisecond, Most: 200 * time.Millisecond},
+		View:    func(of sim.Server, v view) { sim.Streaming(of).(*Server).Show(v) },
+		Times:   live.Settle{First: 25 * time.Millisecond, Quiet: 6 * time.Millisecond, Most: 200 * time.Millisecond},
+		Nothing: housekeeping,
 	})
+}
+
+// preface is how a client of HTTP/2 begins.
+const preface = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
+
+// housekeeping reports whether bytes are whole frames of HTTP/2 that neither begin a request nor
+// carry a part of one: RFC 9113, section 6.
+func housekeeping(b []byte) bool {
+	const head, data, headers, reset, continuation = 9, 0, 1, 3, 9
+	b = bytes.TrimPrefix(b, []byte(preface))
+	for len(b) > 0 {
+		if len(b) < head {
+			return false
+		}
+		size := head + int(b[0])<<16 + int(b[1])<<8 + int(b[2])
+		switch b[3] {
+		case data, headers, reset, continuation:
+			return false
+		}
+		if len(b) < size {
+			return false
+		}
+		b = b[size:]
+	}
+	return true
 }
 
 // Look implements embedded.Reader. Each revision since the last one is a view.
