@@ -97,10 +97,7 @@ func badGlob(glob string) bool {
 
 // lacksAsBytes says why a fault is not possible where the protocol of the servers is not known.
 func lacksAsBytes(f model.FaultSpec, servers []int, l *subject.Subject) string {
-	switch {
-	case f.Server == model.ServerStall:
-		return "" // no server of the world with timers of its own has it, but a process has
-	case f.Do == "error":
+	if f.Do == "error" {
 		return "the proxy does not know the protocol, and cannot answer in the place of the server"
 	}
 	return l.LacksFault(f, servers)
