@@ -68,7 +68,7 @@ type answer[V any] struct {
 // Register makes a kind of server known to live runs. In a process that is to be such a server it
 // does not return.
 func Register[V any](k Kind[V]) {
-	if os.Getenv(variable) == k.Program {
+	if os.Getenv(variable) == k.Program && len(os.Args) == 4 {
 		runtime.GOMAXPROCS(max(2, runtime.NumCPU()))
 		out := os.Stdout
 		os.Stdout = os.Stderr // for what the server prints

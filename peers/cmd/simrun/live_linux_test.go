@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"lockstep/lockimpl/redisserver"
 )
@@ -21,6 +22,19 @@ var onRealServers = []struct {
 	{"memcached-cas", [][2]string{{"memcached", "memcached"}}},
 	{"zookeeper", [][2]string{{"java", "default-jre-headless"}, {"/usr/share/java/zookeeper.jar", "zookeeper"}}},
 	{"mysql-row", [][2]string{{"mariadbd", "mariadb-server"}}},
+}
+
+// needs skips the test if a program is missing.
+func needs(t *testing.T, programs [][2]string) {
+	t.Helper()
+	for _, p := range programs {
+		if _, err := exec.LookPath(p[0]); err == nil {
+			continue
+		}
+		if _, err := os.Stat(p[0]); err != nil {
+			redisserver.Missing(t, p[0], p[1])
+		}
+	}
 }
 
 const handOver = `lockstep: 1
@@ -44,13 +58,7 @@ func TestLocksOnOtherServersPlayLive(t *testing.T) {
 	for _, c := range onRealServers {
 		t.Run(c.lock, func(t *testing.T) {
 			t.Parallel() // it mostly waits
-			for _, p := range c.programs {
-				if _, err := exec.LookPath(p[0]); err != nil {
-					if _, err := os.Stat(p[0]); err != nil {
-						redisserver.Missing(t, p[0], p[1])
-					}
-				}
-			}
+			needs(t, c.programs)
 			for try := 1; ; try++ {
 				code, out, stderr := simrun(t, "live", file, "--lock", c.lock)
 				if code == 0 && strings.Contains(out, " held ") {
@@ -90,5 +98,60 @@ func TestWhatIsNotPossibleOnOtherServersIsSaid(t *testing.T) {
 	}
 	if code, out, stderr := simrun(t, "live", file, "--lock", "etcd-mutex", "--address", "127.0.0.1:1"); code != 64 || !strings.Contains(stderr, "etcd-mutex is not on Redis, and --address is for a Redis server") {
 		t.Errorf("exit %d: %s%s", code, out, stderr)
+	}
+}
+
+// below returns the processes that work in a folder.
+func below(t *testing.T, dir string) (pids []string) {
+	t.Helper()
+	all, err := filepath.Glob("/proc/[0-9]*/cwd")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, link := range all {
+		if cwd, err := os.Readlink(link); err == nil && cwd == dir {
+			status, _ := os.ReadFile(filepath.Join(filepath.Dir(link), "status"))
+			if !strings.Contains(string(status), "(zombie)") {
+				pids = append(pids, filepath.Base(filepath.Dir(link)))
+			}
+		}
+	}
+	return pids
+}
+
+// When the program is killed, its servers and clients end, whatever kind they are.
+func TestNoServerOutlivesTheProgram(t *testing.T) {
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(t.TempDir(), "hand-over.yaml")
+	if err := os.WriteFile(file, []byte(handOver), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range onRealServers {
+		t.Run(c.lock, func(t *testing.T) {
+			t.Parallel() // it mostly waits
+			needs(t, c.programs)
+			dir := t.TempDir()
+			cmd := exec.Command(self, "live", file, "--lock", c.lock)
+			cmd.Dir, cmd.Env = dir, append(os.Environ(), "TMPDIR="+dir)
+			if err := cmd.Start(); err != nil {
+				t.Fatal(err)
+			}
+			for began := time.Now(); len(below(t, dir)) < 4; time.Sleep(20 * time.Millisecond) { // the program, a server and two clients
+				if time.Since(began) > 2*time.Minute {
+					t.Errorf("it has the processes %v after two minutes", below(t, dir))
+					break
+				}
+			}
+			_ = cmd.Process.Kill()
+			_ = cmd.Wait()
+			for began := time.Now(); len(below(t, dir)) > 0; time.Sleep(20 * time.Millisecond) {
+				if time.Since(began) > 30*time.Second {
+					t.Fatalf("%v are left", below(t, dir))
+				}
+			}
+		})
 	}
 }

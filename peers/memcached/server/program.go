@@ -14,7 +14,9 @@ func launch(path, addr string, log io.Writer, start func(*exec.Cmd) error) (*ext
 	if err != nil {
 		return nil, err
 	}
-	cmd := exec.Command(path, "-l", "127.0.0.1", "-p", port, "-U", "0", "-u", "nobody", "-o", "no_lru_maintainer")
+	// It stays the user that it is: the kernel forgets to end a process with its parent when the
+	// process becomes another user.
+	cmd := exec.Command(path, "-l", "127.0.0.1", "-p", port, "-U", "0", "-u", "root", "-o", "no_lru_maintainer")
 	return external.Launch(cmd, log, start, func() bool {
 		c, err := net.Dial("tcp", addr)
 		if err != nil {

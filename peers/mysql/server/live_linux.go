@@ -64,7 +64,7 @@ func (r *realServer) begin(empty bool) (err error) {
 		if err := os.MkdirAll(dir, 0o755); err != nil {
 			return err
 		}
-		if err := install(dir, r.o.Log); err != nil {
+		if err := install(dir, r.o.Log, r.o.Spawn); err != nil {
 			return err
 		}
 	}

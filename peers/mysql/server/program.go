@@ -21,11 +21,15 @@ const (
 )
 
 // install makes the first data of the real program in a folder.
-func install(dir string, log io.Writer) error {
+func install(dir string, log io.Writer, start func(*exec.Cmd) error) error {
 	cmd := exec.Command(installer, "--no-defaults", "--user=root", "--datadir="+filepath.Join(dir, "data"), "--auth-root-authentication-method=normal", "--skip-test-db",
 		"--innodb-log-file-size=4M")
 	cmd.Stdout, cmd.Stderr = log, log
-	if err := cmd.Run(); err != nil {
+	err := start(cmd)
+	if err == nil {
+		err = cmd.Wait()
+	}
+	if err != nil {
 		return fmt.Errorf("%s: %w", installer, err)
 	}
 	return nil

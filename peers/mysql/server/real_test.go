@@ -29,7 +29,7 @@ func mariadb(t *testing.T) *sql.DB {
 		}
 	}
 	dir := t.TempDir()
-	if err := install(dir, io.Discard); err != nil {
+	if err := install(dir, io.Discard, (*exec.Cmd).Start); err != nil {
 		t.Fatal(err)
 	}
 	p, db, err := launch(dir, "", io.Discard, (*exec.Cmd).Start)
