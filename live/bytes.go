@@ -196,6 +196,9 @@ func (s *session) view(m *message, l look) {
 				now = &model.LockState{}
 			}
 			states[lock] = steady(s.viewed[lock], now)
+			if m == nil || m.cmd.Script != model.RoleRenew && m.cmd.Script != model.RoleUnlock {
+				s.revise(lock, s.viewed[lock], states[lock])
+			}
 			s.viewed[lock] = states[lock]
 			s.learnFrom(m, &l, lock, states[lock])
 		}
@@ -222,6 +225,31 @@ func steady(before, now *model.LockState) *model.LockState {
 	return now
 }
 
+// revisedMost is how wrong the first reading of the end of a hold may be, where a server tells it by
+// a clock that ticks once a second.
+const revisedMost = 1500 * time.Millisecond
+
+// revise corrects the end of a hold in earlier views, if a view has another end of the same hold and
+// no message could have moved it. Guarded by mu.
+func (s *session) revise(lock string, before, now *model.LockState) {
+	if before == nil || !before.Held() || before.Owner != now.Owner || before.ExpiresMs < 0 || now.ExpiresMs < 0 || before.ExpiresMs == now.ExpiresMs {
+		return
+	}
+	if d := now.ExpiresMs - before.ExpiresMs; max(d, -d) > revisedMost.Milliseconds() {
+		return
+	}
+	for _, l := range slices.Backward(s.looks) {
+		for _, v := range slices.Backward(l.views) {
+			if v[lock].Owner != now.Owner || v[lock].ExpiresMs != before.ExpiresMs {
+				return
+			}
+			same := *v[lock]
+			same.ExpiresMs = now.ExpiresMs
+			v[lock] = &same
+		}
+	}
+}
+
 // learnFrom learns whose the values of a state are. A value that a message carried belongs to the
 // thread that sent it first. Otherwise it belongs to the thread whose message was at the server.
 // Guarded by mu.
@@ -231,6 +259,12 @@ func (s *session) learnFrom(m *message, l *look, lock string, state *model.LockS
 			continue
 		}
 		by := s.sender(value)
+		if by != nil && by != m && by.fromNs > 0 && (m == nil || by.fromNs < m.fromNs) {
+			if l.causes == nil {
+				l.causes = map[string]*message{}
+			}
+			l.causes[lock] = by // the look after it came too early
+		}
 		if by == nil {
 			by = cmp.Or(m, l.after)
 		}
@@ -324,8 +358,18 @@ func (s *session) views(shift int64) (out []event) {
 		if by == nil && shift < 0 {
 			by = l.after
 		}
-		if len(l.views) > 0 {
+		if len(l.views) > 0 && l.fault == 0 {
 			s.runOut(states, l, by, at, shift, &out)
+		}
+		// What an earlier message did was seen late, and had been done before this one.
+		for _, lock := range play.LockNames(s.sc) {
+			if m := l.causes[lock]; m != nil && len(l.views) > 0 {
+				if now := s.named(lock, l.views[0][lock]); !now.Equal(states[lock]) {
+					states[lock] = now
+					last = max(last, m.fromNs)
+					out = append(out, event{model.Event{AtNs: last, Kind: model.KindState, Lock: lock, State: now}, m})
+				}
+			}
 		}
 		if m := l.msg; m != nil {
 			e := m.facts(m.event(model.KindExec, ""))
@@ -341,6 +385,15 @@ func (s *session) views(shift int64) (out []event) {
 				}
 				states[lock] = now
 				last = at
+				// Whoever is not the owner does not move the end of the hold.
+				if before != nil && before.Held() && before.Owner == now.Owner && before.ExpiresMs != now.ExpiresMs && by != nil && !slices.Contains(by.cmd.Owners, now.Owner) {
+					moved := *before
+					moved.ExpiresMs = now.ExpiresMs
+					out = append(out, event{model.Event{AtNs: at, Kind: model.KindState, Lock: lock, State: &moved}, nil})
+					if moved.Equal(now) {
+						continue
+					}
+				}
 				out = append(out, event{model.Event{AtNs: at, Kind: model.KindState, Lock: lock, State: now}, by})
 			}
 		}
@@ -348,16 +401,15 @@ func (s *session) views(shift int64) (out []event) {
 	return out
 }
 
-// runOut lets the holds end whose leases are over when a look sees that they have ended. A message
-// that takes a lock ends no lease. Another message may have ended the hold just before the lease did:
-// the early form says so.
+// runOut lets the holds end whose leases are over when a look sees that they have ended. An unlock
+// may have ended the hold just before the lease did: the early form says so.
 func (s *session) runOut(states map[string]*model.LockState, l look, by *message, at, shift int64, out *[]event) {
 	for _, lock := range play.LockNames(s.sc) {
 		before, now := states[lock], s.named(lock, l.views[0][lock])
 		if before == nil || before.Owner == now.Owner || !s.ranOut(before, l.readNs) {
 			continue
 		}
-		if by != nil && by.cmd.Script != model.RoleAcquire && shift < 0 {
+		if by != nil && (by.cmd.Script == model.RoleUnlock || by.cmd.Script == model.RoleForceUnlock) && shift < 0 {
 			continue
 		}
 		if !s.streamed(l.node) {

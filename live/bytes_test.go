@@ -131,3 +131,49 @@ func TestAnAnswerIsShownIfItIsText(t *testing.T) {
 }
 
 var _ proxy.Handler = (*bytesGate)(nil)
+
+// Whoever is not the owner does not move the end of a hold: something else did that nobody saw.
+func TestAnotherMovesNoEnd(t *testing.T) {
+	s := viewed(t)
+	other, owner := asked(s, "CREATE", model.RoleAcquire), asked(s, "PING", model.RoleRenew)
+	other.cmd.Owners, owner.cmd.Owners = []string{"b/1"}, []string{"a/1"}
+	s.looks = []look{
+		{readNs: 100 * ms, views: held("a/1", 1000)},
+		{fromNs: 200 * ms, toNs: 201 * ms, readNs: 201 * ms, before: 100 * ms, msg: other, views: held("a/1", 3000)},
+		{fromNs: 300 * ms, toNs: 301 * ms, readNs: 301 * ms, before: 201 * ms, msg: owner, views: held("a/1", 5000)},
+	}
+	if got, want := story(s.views(0)), "[a/1] CREATE [a/1] PING [by PING a/1]"; got != want {
+		t.Errorf("%s, want %s", got, want)
+	}
+}
+
+// The end of a hold is corrected from its beginning, when a later reading of it is better.
+func TestTheEndOfAHoldIsRevised(t *testing.T) {
+	s := viewed(t)
+	s.looks = []look{{views: held("b/1", 500)}, {views: held("a/1", 7448)}, {views: held("a/1", 7448)}}
+	s.revise("orders", held("a/1", 7448)[0]["orders"], held("a/1", 6471)[0]["orders"])
+	for i, want := range []int64{500, 6471, 6471} {
+		if got := s.looks[i].views[0]["orders"].ExpiresMs; got != want {
+			t.Errorf("look %d: the hold ends at %d ms, want %d", i, got, want)
+		}
+	}
+	s.revise("orders", held("a/1", 6471)[0]["orders"], held("a/1", 9000)[0]["orders"]) // a renewal that nobody saw
+	if got := s.looks[1].views[0]["orders"].ExpiresMs; got != 6471 {
+		t.Errorf("the hold ended at %d ms before it was renewed, want 6471", got)
+	}
+}
+
+// A look that came too early for a message is made good for by the next one, if the message carried
+// the value that appears.
+func TestWhatAMessageDidIsSeenLate(t *testing.T) {
+	s := viewed(t)
+	put, next := asked(s, "PUT", model.RoleAcquire), asked(s, "NEXT", model.RoleRenew)
+	s.looks = []look{
+		{readNs: 100 * ms, views: held("", 0)},
+		{fromNs: 200 * ms, toNs: 201 * ms, readNs: 201 * ms, before: 100 * ms, msg: put, views: held("", 0)},
+		{fromNs: 300 * ms, toNs: 301 * ms, readNs: 301 * ms, before: 201 * ms, msg: next, views: held("a/1", 5000), causes: map[string]*message{"orders": put}},
+	}
+	if got, want := story(s.views(ms)), "PUT [by PUT a/1] NEXT"; got != want {
+		t.Errorf("%s, want %s", got, want)
+	}
+}

@@ -243,12 +243,23 @@ func (s *session) strikeServer(ctx context.Context, number int, f scenarios.Faul
 		s.movedNs = s.now()
 		s.look(nil, l)
 		s.mu.Unlock()
+		if took := time.Duration(s.now() - l.fromNs); took > startsMost {
+			s.mu.Lock()
+			s.gapNs = max(s.gapNs, int64(took))
+			s.mu.Unlock()
+		}
+		if n.observed != nil {
+			continue // its end closed the connections, and those behind are new
+		}
 		for _, c := range s.sides {
 			c.gates[n.index].proxy.Reset()
 		}
 	}
 	return nil
 }
+
+// startsMost is how long a server may take to start again on a machine that is not busy.
+const startsMost = 3 * time.Second
 
 // stopped waits until the kernel says that a process stands still.
 func stopped(pid int) {

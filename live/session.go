@@ -131,6 +131,7 @@ type look struct {
 	keys         map[string]key                // of the node
 	views        []map[string]*model.LockState // of Observed servers: the states by lock, with values
 	before       int64                         // when the node was looked at before
+	causes       map[string]*message           // by lock, the earlier message that carried a new value
 	after        *message                      // which may have made what no message made
 	first        bool
 }

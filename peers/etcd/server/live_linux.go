@@ -34,7 +34,7 @@ func init() {
 			return &observer{m, m.etcd.KV().Rev()}, m.watch(changed)
 		},
 		View:    func(of sim.Server, v view) { sim.Streaming(of).(*Server).Show(v) },
-		Times:   live.Settle{First: 25 * time.Millisecond, Quiet: 6 * time.Millisecond, Most: 200 * time.Millisecond},
+		Times:   live.Settle{First: 25 * time.Millisecond, Quiet: 10 * time.Millisecond, Most: 200 * time.Millisecond},
 		Nothing: housekeeping,
 	})
 }

@@ -52,15 +52,3 @@ func TestTheEndOfATick(t *testing.T) {
 		}
 	}
 }
-
-func TestAPingAsksNothing(t *testing.T) {
-	ping := []byte{0, 0, 0, 8, 0xff, 0xff, 0xff, 0xfe, 0, 0, 0, 11}
-	for _, c := range []struct {
-		message []byte
-		want    bool
-	}{{ping, true}, {ping[:8], false}, {append(ping[:11:11], 1), false}} {
-		if got := (*realServer)(nil).AsksNothing(c.message); got != c.want {
-			t.Errorf("% x: %v, want %v", c.message, got, c.want)
-		}
-	}
-}
