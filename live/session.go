@@ -65,7 +65,6 @@ type session struct {
 	begun     bool // what came before is in no record
 	looks     []look
 	viewed    map[string]*model.LockState // of a run with Observed servers: the newest states, with values
-	widthNs   int64                       // the greatest width of a time in which a change came
 	valued    map[string]*model.LockState // the states of the last look, with values; nil without owners
 	rules     []*rule
 	resources *sim.Resources
