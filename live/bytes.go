@@ -23,7 +23,7 @@ func (s *session) viewsOf(locks []string) {
 	s.bytes = true
 	s.world = s.lock.Servers.New(locks, subject.ServerOptions{})
 	s.viewed = map[string]*model.LockState{}
-	s.owners, s.valued = sim.NewOwners(), s.viewed
+	s.owners, s.valued, s.appeared = sim.NewOwners(), s.viewed, map[appearance]bool{}
 }
 
 // stands reports whether a fault stalls the servers now.
@@ -255,9 +255,11 @@ func (s *session) revise(lock string, before, now *model.LockState) {
 // Guarded by mu.
 func (s *session) learnFrom(m *message, l *look, lock string, state *model.LockState) {
 	for _, value := range append([]string{state.Owner}, state.Queue...) {
-		if value == "" || s.owners.Name(lock, &model.LockState{Owner: value}, nil).Owner != value {
+		key := appearance{lock, value}
+		if value == "" || s.appeared[key] {
 			continue
 		}
+		s.appeared[key] = true
 		by := s.sender(value)
 		if by != nil && by != m && by.fromNs > 0 && (m == nil || by.fromNs < m.fromNs) {
 			if l.causes == nil {
@@ -275,6 +277,9 @@ func (s *session) learnFrom(m *message, l *look, lock string, state *model.LockS
 		s.owners.Name(lock, &model.LockState{Owner: value}, writer)
 	}
 }
+
+// appearance is a value in the views of a lock.
+type appearance struct{ lock, value string }
 
 // valueLeast is the least length of a value that is looked for in messages.
 const valueLeast = 8

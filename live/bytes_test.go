@@ -17,7 +17,7 @@ func viewed(t *testing.T, looks ...look) *session {
 	t.Helper()
 	s := newSession(parse(t, overstay), lockOf(t, "setnx-del"), Options{})
 	s.bytes, s.world = true, subject.World{Nodes: []sim.Node{{}}}
-	s.owners, s.viewed = sim.NewOwners(), map[string]*model.LockState{}
+	s.owners, s.viewed, s.appeared = sim.NewOwners(), map[string]*model.LockState{}, map[appearance]bool{}
 	s.looks = looks
 	return s
 }

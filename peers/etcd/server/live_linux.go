@@ -3,6 +3,7 @@ package server
 import (
 	"bytes"
 	"net"
+	"sync/atomic"
 	"time"
 
 	"lockstep/live"
@@ -16,7 +17,8 @@ type view map[string][]Entry
 // observer reads the keys of a member in its own process.
 type observer struct {
 	m        *member
-	revision int64 // of the last view
+	revision int64        // of the last view
+	told     atomic.Int64 // the newest revision that the watch told of, which is before the store has it
 }
 
 func init() {
@@ -31,7 +33,11 @@ func init() {
 			if err != nil {
 				return nil, err
 			}
-			return &observer{m, m.etcd.KV().Rev()}, m.watch(changed)
+			o := &observer{m: m, revision: m.etcd.KV().Rev()}
+			return o, m.watch(func(revision int64) {
+				o.told.Store(revision)
+				changed()
+			})
 		},
 		View:    func(of sim.Server, v view) { sim.Streaming(of).(*Server).Show(v) },
 		Times:   live.Settle{First: 25 * time.Millisecond, Quiet: 10 * time.Millisecond, Most: 200 * time.Millisecond},
@@ -67,6 +73,9 @@ func housekeeping(b []byte) bool {
 // Look implements embedded.Reader. Each revision since the last one is a view.
 func (o *observer) Look(locks []string) (views []view, err error) {
 	newest := o.m.etcd.KV().Rev()
+	for told := o.told.Load(); newest < told; newest = o.m.etcd.KV().Rev() {
+		time.Sleep(time.Millisecond)
+	}
 	for r := min(o.revision+1, newest); r <= newest; r++ {
 		v := view{}
 		for _, lock := range locks {

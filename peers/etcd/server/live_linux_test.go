@@ -37,7 +37,7 @@ func TestTheObserverTellsEachRevision(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(m.end)
-	o := &observer{m, m.etcd.KV().Rev()}
+	o := &observer{m: m, revision: m.etcd.KV().Rev()}
 	c, session := connect(t, l.Addr().String())
 	if _, err := c.Put(t.Context(), "orders/a", "", clientv3.WithLease(session.Lease())); err != nil {
 		t.Fatal(err)

@@ -108,15 +108,16 @@ func (s *Server) begin(dir string) error {
 		return nil
 	}
 	go func() { _ = m.grpc.Serve(l) }()
-	if err := m.watch(s.setup.Changed); err != nil {
+	if err := m.watch(func(int64) { s.setup.Changed() }); err != nil {
 		return err
 	}
 	s.setup.Changed()
 	return nil
 }
 
-// watch calls changed after whatever changes a key, such as the end of a lease.
-func (m *member) watch(changed func()) error {
+// watch calls changed for whatever changes a key, such as the end of a lease, with the revision that
+// the store has next or already.
+func (m *member) watch(changed func(revision int64)) error {
 	watch := m.etcd.KV().NewWatchStream()
 	if _, err := watch.Watch(context.Background(), 0, []byte{0}, []byte{}, 0); err != nil {
 		return fmt.Errorf("etcd: watching its keys: %w", err)
@@ -125,8 +126,12 @@ func (m *member) watch(changed func()) error {
 		defer watch.Close()
 		for {
 			select {
-			case <-watch.Chan():
-				changed()
+			case r := <-watch.Chan():
+				revision := int64(0)
+				for _, e := range r.Events {
+					revision = max(revision, e.Kv.ModRevision)
+				}
+				changed(revision)
 			case <-m.etcd.StopNotify():
 				return
 			}
