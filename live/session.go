@@ -65,7 +65,7 @@ type session struct {
 	begun     bool // what came before is in no record
 	looks     []look
 	viewed    map[string]*model.LockState // of a run with Observed servers: the newest states, with values
-	appeared  map[connKey]bool            // of such a run: the locks and values that views had
+	appeared  map[appearance]bool         // of such a run: what views had
 	valued    map[string]*model.LockState // the states of the last look, with values; nil without owners
 	rules     []*rule
 	resources *sim.Resources

@@ -94,7 +94,8 @@ func (r *realServer) begin() (err error) {
 		return err
 	}
 	r.stopped = make(chan struct{})
-	r.polled.Go(func() { r.poll(poller, r.stopped) })
+	stopped := r.stopped
+	r.polled.Go(func() { r.poll(poller, stopped) })
 	return nil
 }
 
@@ -229,7 +230,10 @@ func (r *realServer) Restart(bool) error {
 }
 
 func (r *realServer) end() {
-	close(r.stopped)
+	if r.stopped != nil {
+		close(r.stopped)
+		r.stopped = nil // it may not start again, and is stopped then
+	}
 	_ = r.link.Close()
 	r.process.Kill()
 	r.polled.Wait()

@@ -207,7 +207,10 @@ func (r *realServer) Restart(keepData bool) error {
 }
 
 func (r *realServer) end() {
-	close(r.stopped)
+	if r.stopped != nil {
+		close(r.stopped)
+		r.stopped = nil // it may not start again, and is stopped then
+	}
 	r.process.Kill()
 	r.polled.Wait()
 	_ = r.db.Close()

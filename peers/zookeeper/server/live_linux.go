@@ -74,7 +74,8 @@ func (r *realServer) begin(empty bool) error {
 	first, _, _ := strings.Cut(answer, "\n")
 	r.version, _, _ = strings.Cut(strings.TrimPrefix(first, "Zookeeper version: "), "-")
 	r.stopped = make(chan struct{})
-	r.polled.Go(func() { r.poll(r.stopped) })
+	stopped := r.stopped
+	r.polled.Go(func() { r.poll(stopped) })
 	return nil
 }
 
@@ -120,7 +121,10 @@ func (r *realServer) Restart(keepData bool) error {
 }
 
 func (r *realServer) end() {
-	close(r.stopped)
+	if r.stopped != nil {
+		close(r.stopped)
+		r.stopped = nil // it may not start again, and is stopped then
+	}
 	r.process.Kill()
 	r.polled.Wait()
 }
