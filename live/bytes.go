@@ -196,9 +196,7 @@ func (s *session) view(m *message, l look) {
 				now = &model.LockState{}
 			}
 			states[lock] = steady(s.viewed[lock], now)
-			if m == nil || m.cmd.Script != model.RoleRenew && m.cmd.Script != model.RoleUnlock {
-				s.revise(lock, s.viewed[lock], states[lock])
-			}
+			s.correct(n, m, l, lock, s.viewed[lock], states[lock])
 			s.viewed[lock] = states[lock]
 			s.learnFrom(m, &l, lock, states[lock])
 		}
@@ -225,26 +223,38 @@ func steady(before, now *model.LockState) *model.LockState {
 	return now
 }
 
-// revisedMost is how wrong the first reading of the end of a hold may be, where a server tells it by
-// a clock that ticks once a second.
-const revisedMost = 1500 * time.Millisecond
+// correct corrects the end of a hold in earlier views: if a server that is Vague tells another end of
+// the same hold, and no message could have moved it; and if a hold ends a little earlier than the
+// server told. Guarded by mu.
+func (s *session) correct(n *node, m *message, l look, lock string, before, now *model.LockState) {
+	if before == nil || !before.Held() || before.ExpiresMs < 0 {
+		return
+	}
+	if before.Owner != now.Owner {
+		seen := l.fromNs/1e6 - 1
+		if before.ExpiresMs > seen && s.ranOut(before, l.readNs) {
+			s.revise(lock, before, seen)
+		}
+		return
+	}
+	vague, ok := n.observed.(Vague)
+	if !ok || now.ExpiresMs < 0 || m != nil && (m.cmd.Script == model.RoleRenew || m.cmd.Script == model.RoleUnlock) {
+		return
+	}
+	if d := now.ExpiresMs - before.ExpiresMs; d != 0 && max(d, -d) <= vague.EndsWithin().Milliseconds() {
+		s.revise(lock, before, now.ExpiresMs)
+	}
+}
 
-// revise corrects the end of a hold in earlier views, if a view has another end of the same hold and
-// no message could have moved it. Guarded by mu.
-func (s *session) revise(lock string, before, now *model.LockState) {
-	if before == nil || !before.Held() || before.Owner != now.Owner || before.ExpiresMs < 0 || now.ExpiresMs < 0 || before.ExpiresMs == now.ExpiresMs {
-		return
-	}
-	if d := now.ExpiresMs - before.ExpiresMs; max(d, -d) > revisedMost.Milliseconds() {
-		return
-	}
+// revise gives a hold that views have now another end. Guarded by mu.
+func (s *session) revise(lock string, held *model.LockState, endMs int64) {
 	for _, l := range slices.Backward(s.looks) {
 		for _, v := range slices.Backward(l.views) {
-			if v[lock].Owner != now.Owner || v[lock].ExpiresMs != before.ExpiresMs {
+			if v[lock].Owner != held.Owner || v[lock].ExpiresMs != held.ExpiresMs {
 				return
 			}
 			same := *v[lock]
-			same.ExpiresMs = now.ExpiresMs
+			same.ExpiresMs = endMs
 			v[lock] = &same
 		}
 	}

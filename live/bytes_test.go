@@ -151,17 +151,33 @@ func TestAnotherMovesNoEnd(t *testing.T) {
 func TestTheEndOfAHoldIsRevised(t *testing.T) {
 	s := viewed(t)
 	s.looks = []look{{views: held("b/1", 500)}, {views: held("a/1", 7448)}, {views: held("a/1", 7448)}}
-	s.revise("orders", held("a/1", 7448)[0]["orders"], held("a/1", 6471)[0]["orders"])
-	for i, want := range []int64{500, 6471, 6471} {
-		if got := s.looks[i].views[0]["orders"].ExpiresMs; got != want {
-			t.Errorf("look %d: the hold ends at %d ms, want %d", i, got, want)
+	n := &node{observed: vague{}}
+	states := func(endMs int64) *model.LockState { return held("a/1", endMs)[0]["orders"] }
+	ends := func(want ...int64) {
+		t.Helper()
+		for i, want := range want {
+			if got := s.looks[i].views[0]["orders"].ExpiresMs; got != want {
+				t.Errorf("look %d: the hold ends at %d ms, want %d", i, got, want)
+			}
 		}
 	}
-	s.revise("orders", held("a/1", 6471)[0]["orders"], held("a/1", 9000)[0]["orders"]) // a renewal that nobody saw
-	if got := s.looks[1].views[0]["orders"].ExpiresMs; got != 6471 {
-		t.Errorf("the hold ended at %d ms before it was renewed, want 6471", got)
-	}
+	s.correct(n, nil, look{}, "orders", states(7448), states(6471))
+	ends(500, 6471, 6471)
+	s.correct(n, nil, look{}, "orders", states(6471), states(9000)) // a renewal that nobody saw
+	ends(500, 6471, 6471)
+	s.correct(&node{observed: exact{}}, nil, look{}, "orders", states(6471), states(6700))
+	ends(500, 6471, 6471)
+	s.correct(n, nil, look{fromNs: 6450 * ms, readNs: 6451 * ms}, "orders", states(6471), &model.LockState{})
+	ends(500, 6449, 6449)
 }
+
+// exact is a server that tells the ends of leases, and vague one that tells them roughly.
+type (
+	exact struct{ Observed }
+	vague struct{ Observed }
+)
+
+func (vague) EndsWithin() time.Duration { return 1500 * time.Millisecond }
 
 // A look that came too early for a message is made good for by the next one, if the message carried
 // the value that appears.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os/exec"
 	"sync"
+	"time"
 
 	"lockstep/live/proxy"
 	"lockstep/model"
@@ -89,6 +90,14 @@ type Observed interface {
 	Strike(f model.FaultSpec) error
 	// Left returns the keys that the server has at the end of a run.
 	Left() ([]string, error)
+}
+
+// A Vague server is an Observed one that tells the ends of leases only roughly.
+type Vague interface {
+	Observed
+	// EndsWithin is how wrong the first reading of the end of a lease may be. A later reading of the
+	// same end is better.
+	EndsWithin() time.Duration
 }
 
 // kinds are the kinds of servers by their registration.
