@@ -206,7 +206,13 @@ func (s *session) view(m *message, l look) {
 		m.look = len(s.looks)
 	}
 	s.looks = append(s.looks, l)
-	s.gapNs = max(s.gapNs, lengthOutside(l.fromNs, l.readNs, s.stalls)-int64(n.observed.Settle().Most))
+	// The time until an answer has settled is no stop of the machine.
+	settle := n.observed.Settle()
+	quiet := settle.Quiet
+	if m != nil && m.cameNs == 0 {
+		quiet = settle.First
+	}
+	s.gapNs = max(s.gapNs, lengthOutside(l.fromNs, l.readNs, s.stalls)-int64(quiet))
 }
 
 // steady returns a state with the end of the hold that an earlier state has, if both mean the same
