@@ -117,7 +117,8 @@ var rooms = map[string]room{
 		"explore", "explore/draw", "explore/failure", "explore/spread", "internal/counted", "internal/simrun", "linearizability/judges", "lockimpl", "model", "report",
 		"report/sentence", "scenarios", "scenarios/play", "scenarios/subject", "sim"}, words: []*regexp.Regexp{locks, roles}},
 	"locktest/redistest": {imports: []string{"locktest", "scenarios/subject/builtin", "sim", "sim/goredis", "sim/redis"}, words: []*regexp.Regexp{locks, apart}},
-	"peers":              {imports: []string{"bench", "explore/spread", "live/livecmd", "locktest", "locktest/redistest", "model", "sim"}},
+	"peers": {imports: []string{
+		"bench", "explore/spread", "live", "live/livecmd", "locktest", "locktest/redistest", "model", "scenarios", "scenarios/subject", "sim"}},
 	"bench/command":      {imports: []string{"sim"}, modules: none, words: []*regexp.Regexp{locks, roles, apart}},
 	"bench": {imports: []string{
 		"bench/command", "explore", "explore/draw", "explore/strategy", "internal", "interop/library", "known", "lockimpl", "model", "report/sentence", "scenarios", "scenarios/play", "scenarios/subject", "scenarios/subject/builtin", "sim"}},

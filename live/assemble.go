@@ -31,7 +31,11 @@ func (s *session) assemble(shift int64) *model.Record {
 			out = append(out, event{lost, m})
 		}
 	}
-	out = append(out, s.held(shift)...)
+	if s.bytes {
+		out = append(out, s.views(shift)...)
+	} else {
+		out = append(out, s.held(shift)...)
+	}
 	s.afterPauses(out)
 	slices.SortStableFunc(out, func(a, b event) int {
 		return cmp.Or(cmp.Compare(a.AtNs, b.AtNs), cmp.Compare(rank(a.Kind), rank(b.Kind)))

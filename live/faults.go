@@ -167,7 +167,9 @@ func (s *session) strike(ctx context.Context, number int, f scenarios.Fault) err
 					l.fault, l.text = number, e.Text
 				}
 				s.movedNs = l.fromNs
-				if s.failed == nil {
+				if n.observed != nil {
+					err = errors.Join(err, n.observed.Strike(f.FaultSpec))
+				} else if s.failed == nil {
 					gone, e := n.redis.strikeKeys(f.Key, f.KeyDo, s.looks[len(s.looks)-1].keys)
 					err = errors.Join(err, e)
 					if f.KeyDo == "expire" {
@@ -263,6 +265,9 @@ func (s *session) strikeServer(ctx context.Context, number int, f scenarios.Faul
 	return nil
 }
 
+// startsMost is how long a server may take to start again on a machine that is not busy.
+const startsMost = 3 * time.Second
+
 // restart ends a server and lets it serve again, as again does, which returns what happened.
 // Requests wait until it serves again, and connections are new. The fault with that number is
 // recorded; 0: none.
@@ -281,7 +286,13 @@ func (s *session) restart(n *node, number int, again func() (text string, err er
 	n.stalls = append(n.stalls, [2]int64{l.fromNs, s.now()})
 	s.movedNs = s.now()
 	s.look(nil, l)
+	if took := s.now() - l.fromNs; took > int64(startsMost) {
+		s.gapNs = max(s.gapNs, took)
+	}
 	s.mu.Unlock()
+	if n.observed != nil {
+		return nil // its end closed the connections, and those behind are new
+	}
 	for _, c := range s.sides {
 		c.gates[n.index].proxy.Reset()
 	}

@@ -43,7 +43,12 @@ func (c *gate) connName(x *proxy.Conn) string {
 func (c *gate) Request(p *proxy.Message) proxy.Fate {
 	s := c.s
 	s.mu.Lock()
-	m := s.message(c.side, c.connName(p.Conn), p.Index, p.Words)
+	var m *message
+	if s.bytes {
+		m = s.unread(c.side, c.connName(p.Conn), p.Index)
+	} else {
+		m = s.message(c.side, c.connName(p.Conn), p.Index, p.Words)
+	}
 	m.came = true
 	m.hidden = m.hidden || c.node.sentinel || s.group != nil && asksForNodes(m.request.Name)
 	if s.owners != nil && !m.told { // the child tells before it writes, on another way
@@ -62,6 +67,14 @@ func (c *gate) Request(p *proxy.Message) proxy.Fate {
 		}
 	}
 	p.Data = m
+	if m.request.Streams && c.streams != nil {
+		c.streams[p.Conn.ID] = true
+	}
+	if c.torn[p.Conn.ID] && c.streams[p.Conn.ID] && c.partitioned() {
+		s.lose(m, "request", model.LostPartition)
+		s.mu.Unlock()
+		return proxy.Fate{Drop: true}
+	}
 	if c.torn[p.Conn.ID] && !c.partitioned() {
 		s.lose(m, "request", model.LostReset)
 		s.mu.Unlock()
@@ -81,6 +94,17 @@ func (c *gate) Request(p *proxy.Message) proxy.Fate {
 		c.lost(m, "request", model.LostReset)
 		return proxy.Fate{Drop: true}
 	}
+	if c.node.observed != nil && c.node.observed.AsksNothing(p.Raw) {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if c.partitioned() {
+			s.lose(m, "request", model.LostPartition)
+			c.breaks(p.Conn)
+			return proxy.Fate{Drop: true}
+		}
+		s.record(m.facts(m.event(model.KindExec, "")), m)
+		return proxy.Fate{Free: true}
+	}
 	select {
 	case c.node.turn <- struct{}{}:
 	case <-p.Conn.Gone():
@@ -92,6 +116,9 @@ func (c *gate) Request(p *proxy.Message) proxy.Fate {
 	if c.partitioned() {
 		<-c.node.turn
 		s.lose(m, "request", model.LostPartition)
+		if c.streams[p.Conn.ID] {
+			c.breaks(p.Conn)
+		}
 		return proxy.Fate{Drop: true}
 	}
 	if c.node.down {
@@ -232,6 +259,9 @@ func (c *gate) meet(m *message, dir string, x *proxy.Conn) (f proxy.Fate, stays 
 	s := c.s
 	if c.partitioned() {
 		s.lose(m, dir, model.LostPartition)
+		if c.streams[x.ID] {
+			c.breaks(x)
+		}
 		return proxy.Fate{Drop: true}, true
 	}
 	r := s.rule(m, dir, c.node)
@@ -244,7 +274,9 @@ func (c *gate) meet(m *message, dir string, x *proxy.Conn) (f proxy.Fate, stays 
 	switch r.fault.Do {
 	case "drop":
 		s.lose(m, dir, model.LostDropped)
-		if dir != "push" && m.request.Listens == model.ListensNot {
+		if c.streams[x.ID] {
+			c.breaks(x)
+		} else if dir != "push" && m.request.Listens == model.ListensNot {
 			c.tear(x)
 		}
 		return proxy.Fate{Drop: true}, true

@@ -22,7 +22,14 @@ func (s *session) doubt() time.Duration { return time.Duration(2 * s.wallError()
 
 // wallError is how far the instants that the server tells may be from the monotonic clock: the
 // server counts in whole milliseconds, and reads its clock a little before it runs a command.
-func (s *session) wallError() int64 { return int64(time.Millisecond) + s.skewNs }
+//
+// Of Observed servers it is half the longest time in which a change may have come.
+func (s *session) wallError() int64 {
+	if s.bytes {
+		return int64(time.Millisecond) + s.width()/2
+	}
+	return int64(time.Millisecond) + s.skewNs
+}
 
 // judge judges the record in three forms: with the instants that nobody observed where they
 // are most likely, as early as possible and as late as possible. A finding counts if it is in

@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"os/exec"
 	"sync"
+	"time"
 
+	"lockstep/live/proxy"
 	"lockstep/live/topology"
 	"lockstep/model"
 	"lockstep/scenarios"
@@ -27,8 +29,8 @@ type Kind interface {
 	// Lacks returns why a part of the scenario is not possible on real servers of this kind; "":
 	// all of it is. Check asks beforehand what is impossible on any real server.
 	Lacks(sc *scenarios.Scenario, l *subject.Subject) string
-	// LacksFault is Lacks for a fault of the server, of keys or of messages. The text follows
-	// the fault in a sentence.
+	// LacksFault is Lacks for a fault of the server, of keys or of messages that servers of the
+	// world have. The text follows the fault in a sentence.
 	LacksFault(f model.FaultSpec) string
 	// Start starts the servers of a run, one per node of a world, in that order. It returns when
 	// they serve. If it returns an error, no process of it is left.
@@ -45,9 +47,6 @@ type StartOptions struct {
 	Free func() (string, error)
 	// Spawn starts a process that the kernel ends when this program is gone.
 	Spawn func(*exec.Cmd) error
-	// Program is the command line of a process that runs Client. A server whose code is part of
-	// this program is started by another command line of it.
-	Program []string
 }
 
 // A Server is a server of a run. Its methods are called by one goroutine at a time.
@@ -63,6 +62,43 @@ type Server interface {
 	Restart(keepData bool) error
 	// Stop ends the server, also if its process is stopped.
 	Stop()
+}
+
+// A Settle says when a server has done what some bytes asked for. Stands is set by the run.
+type Settle = proxy.Settle
+
+// An Observed is a server whose protocol the parent does not know. One message at a time is at the
+// server: what a client writes at once, or a request if the servers of the world take requests one
+// by one. After each the parent looks.
+type Observed interface {
+	Server
+	// Settle says how long the server may take to do what a message asks for.
+	Settle() Settle
+	// AsksNothing reports whether the server does nothing to locks for a message, and need not
+	// answer it, such as one that says how much a client has read. It passes beside others.
+	AsksNothing(message []byte) bool
+	// Look reads what the server holds of locks, on a connection of its own. It returns what the
+	// server held since the last Look, in its order; the last view is of an instant within the
+	// call. A view that could not be read in between is left out.
+	Look(locks []string) (views []any, err error)
+	// Show lets the server of a world that stands for this one hold a view, so that the State of
+	// a subject reads it. nowNs is the instant of the view.
+	Show(of sim.Server, view any, nowNs int64)
+	// Changed gets a value when the server may hold something else, such as after the end of a
+	// lease. It is the same channel for the life of the server.
+	Changed() <-chan struct{}
+	// Strike does to keys what a fault of keys says.
+	Strike(f model.FaultSpec) error
+	// Left returns the keys that the server has at the end of a run.
+	Left() ([]string, error)
+}
+
+// A Vague server is an Observed one that tells the ends of leases only roughly.
+type Vague interface {
+	Observed
+	// EndsWithin is how wrong the first reading of the end of a lease may be. A later reading of the
+	// same end is better.
+	EndsWithin() time.Duration
 }
 
 // kinds are the kinds of servers by their registration.
@@ -111,7 +147,8 @@ type node struct {
 	member   *topology.Node
 	sentinel bool
 	down     bool         // its process has ended; guarded by session.mu
-	redis    *redisServer // the same; nil: its messages are not taken apart
+	redis    *redisServer // the same; nil: its protocol is not known
+	observed Observed     // the same; nil: it is a redis-server
 	name     string       // the address that it began at, by which the record names it
 	// turn is held by the request that is at the server, or by the parent.
 	turn chan struct{}
@@ -123,11 +160,12 @@ type node struct {
 
 func newNode(index int, server Server) *node {
 	redis, _ := server.(*redisServer)
-	return &node{index: index, world: index, Server: server, redis: redis, name: server.Addr(), turn: make(chan struct{}, 1)}
+	observed, _ := server.(Observed)
+	return &node{index: index, world: index, Server: server, redis: redis, observed: observed, name: server.Addr(), turn: make(chan struct{}, 1)}
 }
 
-// startEach starts a server at a time, and ends those before if one fails.
-func startEach(n int, start func(i int) (Server, error)) ([]Server, error) {
+// StartEach starts a server at a time, and ends those before if one fails.
+func StartEach(n int, start func(i int) (Server, error)) ([]Server, error) {
 	var all []Server
 	for i := range n {
 		s, err := start(i)

@@ -13,6 +13,10 @@ import (
 	"lockstep/sim"
 )
 
+// Monotonic reads the clock that all processes of the machine share, in nanoseconds: that of the
+// kernel, CLOCK_MONOTONIC.
+func Monotonic() int64 { return monotonic() }
+
 // monotonic reads the clock that all processes of the machine share, in nanoseconds.
 func monotonic() int64 {
 	var t unix.Timespec
@@ -37,6 +41,7 @@ type began struct {
 	Offset         time.Duration // of the wall clock
 	DriftPPM       int64
 	Built          string // for the program of a Foreign
+	Bytes          bool   // the proxies read frames
 }
 
 // down is what the parent tells a client. One field is set.
@@ -51,6 +56,7 @@ type down struct {
 
 // up is what a client tells the parent. One field is set.
 type up struct {
+	Here     bool // the process runs, and waits to be told
 	Prepared *prepared
 	Ready    bool
 	Err      string       // why the lock cannot be opened
@@ -96,6 +102,10 @@ type sent struct {
 	Op    int
 	By    sim.Author
 	Words []string
+	// Request, if not nil, is the request as the servers of the world read it, and Asked are the
+	// words for which the turn of its writer is.
+	Request *sim.Request
+	Asked   []string
 }
 
 // question is what a client asks the parent.

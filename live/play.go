@@ -169,6 +169,12 @@ func (s *session) reads() (err error) {
 		locks = append(locks, s.prefix+name)
 	}
 	s.name = s.lock.Servers.Commands(locks)
+	if kind, e := kindOf(s.lock); e == nil {
+		if _, redis := kind.(redisKind); !redis {
+			s.viewsOf(locks)
+			return nil
+		}
+	}
 	if s.reading, err = readingOf(s.lock, locks); err == nil && s.reading.learns() {
 		s.owners, s.valued = sim.NewOwners(), map[string]*model.LockState{}
 	}

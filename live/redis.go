@@ -84,7 +84,7 @@ func (redisKind) Start(o StartOptions) ([]Server, error) {
 		return []Server{s}, nil
 	}
 	n := o.Lock.Servers.Count()
-	return startEach(n, func(i int) (Server, error) {
+	return StartEach(n, func(i int) (Server, error) {
 		dir := o.Dir
 		if n > 1 {
 			dir = filepath.Join(dir, strconv.Itoa(i+1))

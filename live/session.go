@@ -41,8 +41,10 @@ type session struct {
 	// threads.
 	reading reading
 	owners  *sim.Owners
-	prefix  string // of the keys of the run
-	logs    string // the folder of the logs, if they are kept
+	bytes   bool          // the servers are Observed
+	world   subject.World // of servers that show views, if they are
+	prefix  string        // of the keys of the run
+	logs    string        // the folder of the logs, if they are kept
 	kind    Kind
 	nodes   []*node // the servers, by node
 	group   *group  // the nodes know of one another; nil: they do not
@@ -64,6 +66,8 @@ type session struct {
 	byConn    map[connKey]*message
 	begun     bool // what came before is in no record
 	looks     []look
+	viewed    map[string]*model.LockState // of a run with Observed servers: the newest states, with values
+	appeared  map[appearance]bool         // of such a run: what views had
 	valued    map[string]*model.LockState // the states of the last look, with values; nil without owners
 	rules     []*rule
 	resources *sim.Resources
@@ -103,6 +107,7 @@ type message struct {
 	op     int // the process's own number
 	told   bool
 	fromNs int64 // when it went to the server
+	cameNs int64 // when the last bytes of its reply came, of an Observed server; 0: none came
 	look   int   // the index of the look behind it; -1: it was not executed
 	reply  sim.Reply
 }
@@ -124,7 +129,11 @@ type look struct {
 	text         string
 	removed      []string // the keys that the fault let expire
 	published    []model.Event
-	keys         map[string]key // of the node
+	keys         map[string]key                // of the node
+	views        []map[string]*model.LockState // of Observed servers: the states by lock, with values
+	before       int64                         // when the node was looked at before
+	causes       map[string]*message           // by lock, the earlier message that carried a new value
+	after        *message                      // which may have made what no message made
 	first        bool
 	serving      []int // the nodes that take writes from here on; nil: the same as before
 	moved        bool  // keys may have moved to another node
@@ -142,6 +151,7 @@ type side struct {
 	in      io.WriteCloser
 	enc     *gob.Encoder
 	over    chan struct{} // the child has ended
+	here    chan struct{} // closed when the child runs
 	ready   chan error
 	program prepared // of a Foreign
 
@@ -163,6 +173,9 @@ type gate struct {
 	// Guarded by s.mu.
 	torn map[int]bool
 	cut  int64 // the end of a partition; guarded by s.mu
+	// streams are the connections whose clients do not notice that a message is missing, by the
+	// proxy's number. Nil if messages are taken apart. Guarded by s.mu.
+	streams map[int]bool
 }
 
 type threadState int
@@ -186,6 +199,9 @@ func (s *session) play(ctx context.Context, dir string) (err error) {
 	}
 	defer s.stop()
 	for _, n := range s.masters() {
+		if n.redis == nil {
+			continue // it has no scripts
+		}
 		for _, text := range s.reading.servers[n.world].Scripts() { // as on a server that has served other clients before
 			if err := n.redis.rdb.ScriptLoad(ctx, text).Err(); err != nil {
 				return err
@@ -223,7 +239,7 @@ func (s *session) serve(dir string) error {
 			return unusable{err}
 		}
 		s.kind = kind
-		if servers, err = kind.Start(StartOptions{Scenario: s.sc, Lock: s.lock, Dir: dir, Free: redisserver.FreeAddr, Spawn: Spawn, Program: s.o.Program}); err != nil {
+		if servers, err = kind.Start(StartOptions{Scenario: s.sc, Lock: s.lock, Dir: dir, Free: redisserver.FreeAddr, Spawn: Spawn}); err != nil {
 			return err
 		}
 	} else {
@@ -289,7 +305,7 @@ const opening = 400 * time.Millisecond
 // begin starts the children, and lets time begin.
 func (s *session) begin(dir string) error {
 	for i, p := range s.sc.Processes {
-		c := &side{s: s, index: i, process: p, over: make(chan struct{}), ready: make(chan error, 1), threads: make([]threadState, p.Threads), ops: map[int]model.Event{}}
+		c := &side{s: s, index: i, process: p, over: make(chan struct{}), here: make(chan struct{}), ready: make(chan error, 1), threads: make([]threadState, p.Threads), ops: map[int]model.Event{}}
 		s.sides = append(s.sides, c)
 		for _, n := range s.nodes {
 			g := &gate{side: c, node: n, conns: map[int]string{}, torn: map[int]bool{}}
@@ -297,8 +313,15 @@ func (s *session) begin(dir string) error {
 			if s.foreign != nil {
 				welcome = nil // its client does not know of it
 			}
+			o := proxy.Options{Addr: "127.0.0.1:0", Handler: g, Patience: patience, Welcome: welcome, Dial: n.dial}
+			if n.observed != nil {
+				g.streams = map[int]bool{}
+				settle := n.observed.Settle()
+				settle.Stands = func() bool { return s.stands(n) }
+				o.Handler, o.Settle = &bytesGate{g, map[int]*message{}}, &settle
+			}
 			var err error
-			g.proxy, err = proxy.Start(proxy.Options{Addr: "127.0.0.1:0", Handler: g, Patience: patience, Welcome: welcome, Dial: n.dial})
+			g.proxy, err = proxy.Start(o)
 			if err != nil {
 				return err
 			}
@@ -306,6 +329,15 @@ func (s *session) begin(dir string) error {
 		}
 		if err := c.start(dir); err != nil {
 			return err
+		}
+	}
+	for _, c := range s.sides { // a large program takes its time to start
+		select {
+		case <-c.here:
+		case <-c.over:
+			return fmt.Errorf("the client of process %s ended before it began; see its log", c.process.Name)
+		case <-time.After(patience):
+			return fmt.Errorf("the client of process %s does not start", c.process.Name)
 		}
 	}
 	if s.foreign != nil {
@@ -355,7 +387,7 @@ func (s *session) began(c *side) began {
 	return began{
 		File: s.sc.File, Scenario: s.sc.Text, Lock: s.lock.Name, Process: c.process.Name, Index: c.index,
 		Addrs: addrs, Routes: routes, Setup: s.o.Servers, Prefix: s.prefix, Seed: s.rng.Uint64(),
-		Offset: c.process.WallOffset, DriftPPM: c.process.WallDriftPPM, Built: s.built,
+		Offset: c.process.WallOffset, DriftPPM: c.process.WallDriftPPM, Built: s.built, Bytes: s.bytes,
 	}
 }
 
@@ -500,6 +532,8 @@ func (c *side) hear(u up) {
 	case u.Prepared != nil:
 		c.program = *u.Prepared
 		c.ready <- nil
+	case u.Here:
+		close(c.here)
 	case u.Ready:
 		c.ready <- nil
 	case u.Err != "":
@@ -511,14 +545,22 @@ func (c *side) hear(u up) {
 	case u.Sent != nil:
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		m := s.message(c, u.Sent.Conn, u.Sent.Index, u.Sent.Words)
+		var m *message
+		asked := u.Sent.Asked
+		if u.Sent.Request != nil {
+			m = s.unread(c, u.Sent.Conn, u.Sent.Index)
+			m.request = *u.Sent.Request
+		} else {
+			m = s.message(c, u.Sent.Conn, u.Sent.Index, u.Sent.Words)
+			asked = m.request.Words
+		}
 		if m.told {
 			return
 		}
 		m.sentNs, m.op, m.told = u.Sent.AtNs, u.Sent.Op, true
 		close(m.known)
 		if s.owners != nil {
-			s.author(m, u.Sent.By)
+			s.author(m, u.Sent.By, asked)
 		}
 	case u.Ask != nil:
 		go c.answer(*u.Ask)
@@ -602,17 +644,21 @@ func (s *session) describe(m *message, by sim.Author) {
 	}
 }
 
-// author notes who sent a request, as a world does. Guarded by mu.
-func (s *session) author(m *message, by sim.Author) {
+// author notes who sent a request, and the words that it is known by, as a world does. Guarded by
+// mu.
+func (s *session) author(m *message, by sim.Author, words []string) {
 	switch {
 	case by.Kept:
 		if held := s.valued[by.Lock]; held == nil || s.owners.Name(by.Lock, held, nil).Owner != by.Thread {
 			by.Lock = ""
 		}
 	case by.Thread != "" && by.Lock == "":
-		by.Lock = s.owners.About(m.request.Words)
+		by.Lock = s.owners.About(words)
 	}
-	s.owners.Wrote(by.Thread, m.request.Words)
+	if s.bytes && by.Op == 0 && by.Lock != "" {
+		by.Thread = s.owners.Whose(by.Lock, words, by.Thread)
+	}
+	s.owners.Wrote(by.Thread, words)
 	m.author = by
 	s.describe(m, by)
 }
@@ -716,8 +762,7 @@ func (c *side) answer(a ask) {
 	case askState:
 		s.lookAtAll()
 		s.mu.Lock()
-		at := s.looks[len(s.looks)-1].readNs
-		out.State = s.state(at, s.keysAt(at), a.Lock)
+		out.State = s.present(a.Lock)
 		s.mu.Unlock()
 	case askReply:
 		s.mu.Lock()
@@ -901,11 +946,23 @@ func (s *session) state(atNs int64, keys []map[string]key, lock string) *model.L
 	return state
 }
 
+// present returns what the servers held of a lock at the last look. Guarded by mu.
+func (s *session) present(lock string) *model.LockState {
+	if s.bytes {
+		return s.named(lock, s.viewed[lock])
+	}
+	return s.state(s.looks[len(s.looks)-1].readNs, s.keys(), lock)
+}
+
 // look reads the keys of a node after something may have changed them, and adds l to the looks.
 // The caller has the turn, and mu, which look gives back meanwhile.
 func (s *session) look(m *message, l look) {
 	if n := s.nodes[l.node]; n.member != nil && (n.redis.rdb == nil || n.down) {
 		s.lookAway(m, l)
+		return
+	}
+	if s.bytes {
+		s.view(m, l)
 		return
 	}
 	s.mu.Unlock()
@@ -1006,7 +1063,13 @@ func (s *session) beat(stop <-chan struct{}) {
 func (s *session) run(ctx context.Context) {
 	stop := make(chan struct{})
 	var beside sync.WaitGroup
-	beside.Go(func() { s.watchEnds(stop) })
+	if s.bytes {
+		for _, n := range s.nodes {
+			beside.Go(func() { s.watchChanges(n, stop) })
+		}
+	} else {
+		beside.Go(func() { s.watchEnds(stop) })
+	}
 	beside.Go(func() { s.beat(stop) })
 	defer beside.Wait()
 	defer close(stop)
@@ -1099,9 +1162,8 @@ func (s *session) leave(ctx context.Context, length play.Lengths) {
 	for end := time.Now().Add(length.Drain); time.Now().Before(end) && ctx.Err() == nil; time.Sleep(20 * time.Millisecond) {
 		s.mu.Lock()
 		free := s.failed != nil || !s.any(calling) && !slices.ContainsFunc(s.sides, func(c *side) bool { return !c.dead && !c.left })
-		last, keys := s.looks[len(s.looks)-1].readNs, s.keys()
 		for _, lock := range play.LockNames(s.sc) {
-			free = free && (s.failed != nil || !s.state(last, keys, lock).Held())
+			free = free && (s.failed != nil || !s.present(lock).Held())
 		}
 		s.mu.Unlock()
 		if free {
@@ -1117,6 +1179,10 @@ func (s *session) leave(ctx context.Context, length play.Lengths) {
 func (s *session) leftovers() {
 	var channels []string
 	var err error
+	if s.bytes {
+		s.left()
+		return
+	}
 	for _, n := range s.struck(scenarios.Fault{}) {
 		found, e := n.redis.rdb.PubSubChannels(context.Background(), "*").Result()
 		channels, err = append(channels, found...), errors.Join(err, e)

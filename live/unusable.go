@@ -91,6 +91,9 @@ func Check(sc *scenarios.Scenario, l *subject.Subject, o Options) error {
 					}
 				}
 			}
+			if _, redis := kind.(redisKind); !redis && why == "" {
+				why = lacksAsBytes(f.FaultSpec, f.Servers, l)
+			}
 			if why == "" {
 				why = lacksFault(f.FaultSpec)
 			}
@@ -105,4 +108,12 @@ func Check(sc *scenarios.Scenario, l *subject.Subject, o Options) error {
 func badGlob(glob string) bool {
 	_, err := path.Match(glob, "")
 	return err != nil
+}
+
+// lacksAsBytes says why a fault is not possible where the protocol of the servers is not known.
+func lacksAsBytes(f model.FaultSpec, servers []int, l *subject.Subject) string {
+	if f.Do == "error" {
+		return "the proxy does not know the protocol, and cannot answer in the place of the server"
+	}
+	return l.LacksFault(f, servers)
 }

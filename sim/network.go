@@ -79,7 +79,7 @@ func (w *World) send(c *conn, r *Request, writer string, by Author, pipe *pipeli
 		by.Lock = w.owners.About(words)
 	}
 	if c.node.stream != nil && by.Op == 0 && by.Lock != "" {
-		by.Thread = w.owners.whose(by.Lock, words, by.Thread)
+		by.Thread = w.owners.Whose(by.Lock, words, by.Thread)
 	}
 	w.owners.Wrote(by.Thread, words)
 	m := &message{id: w.msgs, conn: c, request: *r, cmd: w.cfg.Name(r.Words, by), op: c.p.opOf(r.Words, writer), author: by, pipe: pipe}

@@ -41,6 +41,8 @@ type Process struct {
 	jump        time.Duration // steps of the wall clock so far
 	close       func()
 	dial        Dialer        // of a process that is in no world, see NewOutside
+	turns       chan struct{} // see TakesTurns; nil: nobody waits for a turn
+	talks       *talk         // whose turn it is; guarded by w.mu
 	timersLeft  []func() bool // guarded by w.mu
 
 	rand  *rand.Rand       // made by Rand; guarded by w.mu
@@ -282,6 +284,9 @@ func (p *Process) ask(caller, by Author, words []string) {
 	w.mu.Unlock()
 	w.wake()
 	<-a.turn
+	if p.turns != nil {
+		p.takeTurn(by, words)
+	}
 }
 
 // Serves runs f, which starts a client that the calling thread has for one lock. A request

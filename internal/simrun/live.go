@@ -80,8 +80,9 @@ type liveFlags struct {
 func (a *app) liveCommand() *cobra.Command {
 	var l liveFlags
 	c := a.command(guide{
-		use: "live SCENARIO, FILE or RECORDING ...", short: "play scenarios on a real redis-server, in real time",
-		long: "Live plays scenarios in real time on a redis-server that it starts, each process of a scenario as a process of the machine, and gives the record to the same judges. " +
+		use: "live SCENARIO, FILE or RECORDING ...", short: "play scenarios on real servers, in real time",
+		long: "Live plays scenarios in real time on servers that it starts, each process of a scenario as a process of the machine, and gives the record to the same judges. " +
+			"The servers are those of the lock: redis-server, and for the locks of the program in peers/ also etcd, NATS, ZooKeeper, Memcached and MariaDB. " +
 			"The locks redisson-java@R and redisson-java-fair@R are the Java library itself.",
 		examples: []string{"live misdelete --lock setnx-del", "live misdelete --lock redisson-java@4.7.0 --runs 3 --out live-runs"},
 	}, func(in invocation) (int, error) { return a.live(in, l) })

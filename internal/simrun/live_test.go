@@ -142,15 +142,16 @@ func TestLivePlaysTheScenarioOfARecording(t *testing.T) {
 // does not play there either.
 func TestTheHintForALockThatIsNotPossibleLive(t *testing.T) {
 	setLive(t, &fakeLive{})
-	const not, there = " is not possible live: it is not on one Redis server\n", "(cd peers && go run ./cmd/simrun list)"
+	const not, there = " is not possible live: no program starts its servers\n", "(cd peers && go run ./cmd/simrun list)"
 	for _, c := range []struct{ args, want string }{
-		{"live misdelete --lock etcd-mutex", "; etcd-mutex, of the program in peers/," + not},
+		{"live misdelete --lock chubby", "; chubby, of the program in peers/," + not},
 		{"live misdelete --lock redsync-5", "; redsync-5, of the program in peers/," + not},
 		{"live ../../results/misdelete/setnx-del/1.lockstep --lock redsync-5", "; redsync-5, of the program in peers/," + not},
 		{"live misdelete --lock redislock", there},
-		{"agree misdelete --lock etcd-mutex", not},
+		{"agree misdelete --lock chubby", not},
 		{"agree misdelete --lock redislock", there},
-		{"explore --live --time 1s --lock etcd-mutex", not},
+		{"explore --live --time 1s --lock chubby", not},
+		{"live misdelete --lock etcd-mutex", there},
 		{"run misdelete --lock etcd-mutex", there},
 	} {
 		if code, _, stderr := call(t, strings.Fields(c.args)...); code != exitUsage || !strings.Contains(stderr, c.want) {

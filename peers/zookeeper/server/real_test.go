@@ -8,7 +8,6 @@ import (
 	"net"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -17,9 +16,6 @@ import (
 	"lockstep/lockimpl/redisserver"
 	"lockstep/sim"
 )
-
-// jar is the real program, where Debian has it.
-const jar = "/usr/share/java/zookeeper.jar"
 
 // zookeeper starts the real program for the time of the test, alone and with so many
 // milliseconds in a tick, and returns its address.
@@ -33,42 +29,19 @@ func zookeeper(t *testing.T, tickMs int) string {
 		redisserver.Missing(t, "zookeeper", "zookeeper")
 	}
 	addr := freePort(t)
-	_, port, _ := net.SplitHostPort(addr)
-	dir := t.TempDir()
-	config := filepath.Join(dir, "zoo.cfg")
-	text := fmt.Sprintf("tickTime=%d\ndataDir=%s/data\nclientPortAddress=127.0.0.1\nclientPort=%s\nmaxClientCnxns=0\nadmin.enableServer=false\n", tickMs, dir, port)
-	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	cmd := exec.Command(java, "-Xshare:auto", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xmx256m", "-Dzookeeper.forceSync=no",
-		"-Dznode.container.checkIntervalMs=3600000", // empty containers stay, however long this takes
-		"-cp", jar,
-		"org.apache.zookeeper.server.ZooKeeperServerMain", config)
 	var said strings.Builder
-	cmd.Stdout, cmd.Stderr, cmd.WaitDelay = &said, &said, 5*time.Second
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
+	p, err := launch(java, t.TempDir(), addr, tickMs, &said, (*exec.Cmd).Start,
+		"-Dzookeeper.forceSync=no", "-Dznode.container.checkIntervalMs=3600000") // empty containers stay, however long this takes
+	if err != nil {
+		t.Fatalf("%v:\n%s", err, said.String())
 	}
 	t.Cleanup(func() {
-		_ = cmd.Process.Kill()
-		_ = cmd.Wait()
+		p.Kill()
 		if t.Failed() {
 			t.Log(said.String())
 		}
 	})
-	for began := time.Now(); time.Since(began) < 30*time.Second; time.Sleep(20 * time.Millisecond) {
-		if c, err := net.Dial("tcp", addr); err == nil {
-			_ = c.SetDeadline(time.Now().Add(5 * time.Second))
-			_, _ = io.WriteString(c, "srvr")
-			answer, _ := io.ReadAll(c)
-			_ = c.Close()
-			if strings.Contains(string(answer), "Mode: standalone") {
-				return addr
-			}
-		}
-	}
-	t.Fatalf("zookeeper does not listen on %s:\n%s", addr, said.String())
-	return ""
+	return addr
 }
 
 // freePort returns an address that nobody has. The system gives its port to no client:
