@@ -41,6 +41,12 @@ var (
 	// which the context of such a hold ends; Redisson does not tell its holder
 	// (issue 4698).
 	ErrHoldLost = errors.New("hold lost")
+	// ErrBusy: another owner holds the lock, or waits for it before this one. Nothing is
+	// left behind.
+	ErrBusy = errors.New("lock held by another owner")
+	// ErrReleased: the hold was given up by a handle's Release. It is the cause with which the
+	// context of such a hold ends.
+	ErrReleased = errors.New("hold released")
 	// ErrClosed: the client was closed.
 	ErrClosed = errors.New("client closed")
 	// ErrInvalid: an argument was refused before anything was sent.
@@ -118,6 +124,22 @@ type Watched interface {
 type Extender interface {
 	// Extend gives the owner's hold another lease from now on.
 	Extend(ctx context.Context, o Owner) error
+}
+
+// Handled is a Lock that package handle can take by handles.
+type Handled interface {
+	Lock
+	// NewOwner returns an owner that the client has not returned before. It is below zero, so
+	// numbers of a caller's choice should not be.
+	NewOwner() Owner
+	// HoldContext returns a context that ends with parent, and with the hold of an owner. Its
+	// cause is ErrHoldLost, at the latest when the hold may have ended on the server, ErrClosed, or
+	// another error if the owner gave the hold up. Nothing is sent for it. The error is
+	// ErrNotHeld if the owner has no hold, and ErrInvalid if the client does not watch holds.
+	HoldContext(parent context.Context, o Owner) (context.Context, error)
+	// Abandon gives up, in the background, what an owner of NewOwner has or is yet granted by a
+	// call that ended without the grant. Nobody else could.
+	Abandon(ctx context.Context, o Owner)
 }
 
 // Fenced is a Lock that tells its owners the fencing token of a hold.

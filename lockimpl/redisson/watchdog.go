@@ -57,18 +57,27 @@ func (l *lock) renew(o lockimpl.Owner) (held bool, err error) {
 	return n == 1, r.err
 }
 
-// settleRenewal tells log and holder what came of a renewal.
+// settleRenewal tells log, observer and holder what came of a renewal. The observer does not hear
+// of a renewal whose hold was given up while it was under way.
 func (c *Client) settleRenewal(lock string, o lockimpl.Owner, held bool, err error, asked time.Time, lease time.Duration) {
 	log := c.log.With("lock", lock, "owner", c.owner(o))
+	open := c.holds.find(lock, o) != nil
+	var outcome lockimpl.RenewalOutcome
 	switch {
 	case err != nil:
+		outcome = lockimpl.RenewalFailed
 		log.Error("can't update lock expiration", "err", err)
 	case held:
+		outcome = lockimpl.RenewalRenewed
 		c.holds.renewed(lock, o, asked, lease)
 		log.Debug("renewed")
 	default:
+		outcome = lockimpl.RenewalGone
 		c.holds.lost(lock, o)
 		log.Info("renewal found the lock not held")
+	}
+	if open {
+		c.observer.RenewalEnded(lockimpl.RenewalEnded{Lock: lock, Outcome: outcome})
 	}
 }
 

@@ -69,7 +69,7 @@ type Config struct {
 	// lost. nil: nothing.
 	Log *slog.Logger
 	// Observer is told of calls and holds, for metrics. nil: nobody is.
-	Observer Observer
+	Observer lockimpl.Observer
 }
 
 // Client makes the locks of one process. It implements lockimpl.Client for the
@@ -82,7 +82,7 @@ type Client struct {
 	heartbeat time.Duration
 	env       lockimpl.Environment
 	log       *slog.Logger
-	observer  Observer
+	observer  lockimpl.Observer
 	answer    time.Duration // how long one is waited for
 	requests  atomic.Int64  // numbers the requests, from 1
 	handles   atomic.Int64  // numbers the owners of handles, from 1
@@ -99,7 +99,7 @@ type Client struct {
 // is given up keeps its connection until the ReadTimeout. It sends nothing. Close does not
 // close rdb. A duration of the Config that is too short gives ErrInvalid.
 func NewClient(rdb redis.UniversalClient, cfg Config) (*Client, error) {
-	c := &Client{rdb: rdb, retries: redisclient.Retries(rdb), id: cfg.ID, watchdog: cfg.WatchdogTimeout, heartbeat: cfg.Heartbeat, env: cfg.Environment.WithDefaults(), log: cfg.Log, observer: cfg.Observer}
+	c := &Client{rdb: rdb, retries: redisclient.Retries(rdb), id: cfg.ID, watchdog: cfg.WatchdogTimeout, heartbeat: cfg.Heartbeat, env: cfg.Environment.WithDefaults(), log: cfg.Log, observer: lockimpl.Unobserved(cfg.Observer)}
 	if c.id == "" {
 		c.id = c.env.NewID(0)
 	}
@@ -115,9 +115,6 @@ func NewClient(rdb redis.UniversalClient, cfg Config) (*Client, error) {
 	c.answer = min(answerWithin, c.heartbeat/2)
 	if c.log == nil {
 		c.log = slog.New(slog.DiscardHandler)
-	}
-	if c.observer == nil {
-		c.observer = nobody{}
 	}
 	c.closing, c.close = context.WithCancel(context.Background())
 	c.channels = channels{client: c, open: map[string]*channel{}}

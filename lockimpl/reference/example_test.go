@@ -135,7 +135,7 @@ func ExampleLock_TryAcquire() {
 	hold, err := lock.TryAcquire(ctx)
 	fmt.Println(hold != nil, err)
 	_, err = lock.TryAcquire(ctx)
-	fmt.Println(errors.Is(err, reference.ErrBusy), err)
+	fmt.Println(errors.Is(err, lockimpl.ErrBusy), err)
 	// Output:
 	// true <nil>
 	// true acquire "stock": lock held by another owner
@@ -189,7 +189,7 @@ func ExampleHold_Release() {
 		switch err := hold.Release(ctx); {
 		case err == nil:
 			fmt.Println("given up, and held until then")
-		case errors.Is(err, reference.ErrReleased):
+		case errors.Is(err, lockimpl.ErrReleased):
 			fmt.Println("given up before")
 		case errors.Is(err, lockimpl.ErrHoldLost):
 			fmt.Println("lost before")

@@ -10,16 +10,6 @@ import (
 	"lockstep/lockimpl"
 )
 
-// Errors of handles; match them with errors.Is.
-var (
-	// ErrBusy: another owner holds the lock, or waits for it before this one. Nothing is
-	// left behind.
-	ErrBusy = errors.New("lock held by another owner")
-	// ErrReleased: the hold was given up by Release. It is the cause with which the context of
-	// such a hold ends.
-	ErrReleased = errors.New("hold released")
-)
-
 // Hold is a handle on one grant of a lock. Each has an owner of its own, which no number
 // names, so two goroutines share a hold only if they share its handle. Its methods may be
 // called by many goroutines.
@@ -50,7 +40,7 @@ func (l *Lock) Acquire(ctx context.Context, opts ...AcquireOption) (*Hold, error
 	return l.handle(ctx, -1, opts)
 }
 
-// TryAcquire is Acquire that does not wait for others: it makes the single attempt that never queues. ErrBusy
+// TryAcquire is Acquire that does not wait for others: it makes the single attempt that never queues. lockimpl.ErrBusy
 // says that another owner holds the lock.
 func (l *Lock) TryAcquire(ctx context.Context, opts ...AcquireOption) (*Hold, error) {
 	return l.handle(ctx, 0, opts)
@@ -70,7 +60,7 @@ func (l *Lock) handle(ctx context.Context, wait time.Duration, opts []AcquireOpt
 	case err != nil:
 		return nil, err
 	case held == nil:
-		return nil, fmt.Errorf("%s: %w", doing, ErrBusy)
+		return nil, fmt.Errorf("%s: %w", doing, lockimpl.ErrBusy)
 	}
 	return &Hold{l: l, held: held, turn: make(chan struct{}, 1)}, nil
 }
@@ -82,7 +72,7 @@ func (c *Client) ownerOfHold() owner {
 }
 
 // Context gives a context for the work that the lock guards. It ends with parent, and its cause
-// is then the parent's. Otherwise its cause is ErrReleased when the hold was given up,
+// is then the parent's. Otherwise its cause is lockimpl.ErrReleased when the hold was given up,
 // lockimpl.ErrClosed when the client was closed, and lockimpl.ErrHoldLost as soon as the hold may have
 // ended on the server, at the latest (see HoldContext).
 //
@@ -106,7 +96,7 @@ func (h *Hold) Token() int64 { return h.held.token }
 //     remembers it for Memory. After that the outcome stays unknown, and the lock is not held by this hold in any case.
 //   - an error without it: nothing was sent that may have run. A further Release may give the hold up.
 //   - ErrHoldLost, with ErrNotHeld: the hold had ended before. Every further Release says so.
-//   - ErrReleased, with ErrNotHeld: an earlier Release gave the hold up. Nothing was sent.
+//   - lockimpl.ErrReleased, with ErrNotHeld: an earlier Release gave the hold up. Nothing was sent.
 //   - ErrClosed: the client was closed; the hold ends with its lease.
 func (h *Hold) Release(ctx context.Context) error {
 	doing := fmt.Sprintf("release %q", h.l.name)
@@ -128,7 +118,7 @@ func (h *Hold) Release(ctx context.Context) error {
 		h.unlock, before = h.l.request(h.l.scripts.unlock, h.held.owner, ChannelName(h.l.name), c.holds.releasing(h.held.key)), nil
 	}
 	h.unlock.again()
-	_, err := h.l.unlock(ctx, doing, h.unlock, ErrReleased, before)
+	_, err := h.l.unlock(ctx, doing, h.unlock, lockimpl.ErrReleased, before)
 	switch {
 	case err == nil:
 		h.settled = errAlreadyReleased
@@ -141,7 +131,7 @@ func (h *Hold) Release(ctx context.Context) error {
 
 // What a settled hold says.
 var (
-	errAlreadyReleased = fmt.Errorf("%w: %w", lockimpl.ErrNotHeld, ErrReleased)
+	errAlreadyReleased = fmt.Errorf("%w: %w", lockimpl.ErrNotHeld, lockimpl.ErrReleased)
 	errLost            = fmt.Errorf("%w: %w", lockimpl.ErrNotHeld, lockimpl.ErrHoldLost)
 )
 

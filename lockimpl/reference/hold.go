@@ -17,7 +17,7 @@ type holds struct {
 	client *Client
 	mu     sync.Mutex
 	open   map[holdKey]*hold
-	ended  []HoldEnded // since mu was taken; told of when it is given up
+	ended  []lockimpl.HoldEnded // since mu was taken; told of when it is given up
 }
 
 type holdKey struct {
@@ -118,16 +118,16 @@ func (h *holds) renew(ctx context.Context, held *hold, pause time.Duration) {
 		case ctx.Err() != nil:
 			return
 		case err != nil:
-			c.observer.RenewalEnded(RenewalEnded{held.key.lock, RenewalFailed})
+			c.observer.RenewalEnded(lockimpl.RenewalEnded{Lock: held.key.lock, Outcome: lockimpl.RenewalFailed})
 			c.log.Warn("a renewal failed", "lock", held.key.lock, "owner", held.key.owner, "err", err)
 			pause = c.backoff(held.owner, failed, retryMax)
 			failed++
 		case kept == int64(0):
-			c.observer.RenewalEnded(RenewalEnded{held.key.lock, RenewalGone})
+			c.observer.RenewalEnded(lockimpl.RenewalEnded{Lock: held.key.lock, Outcome: lockimpl.RenewalGone})
 			h.lost(held)
 			return
 		default:
-			c.observer.RenewalEnded(RenewalEnded{held.key.lock, RenewalRenewed})
+			c.observer.RenewalEnded(lockimpl.RenewalEnded{Lock: held.key.lock, Outcome: lockimpl.RenewalRenewed})
 			h.renewed(held, asked.Add(c.watchdog))
 			pause, failed = time.Until(asked.Add(c.watchdog/3)), 0
 		}
@@ -162,8 +162,8 @@ func (h *holds) expired(held *hold) {
 
 func (h *holds) tell(held *hold, cause error) {
 	if held.ctx.Err() == nil {
-		e := HoldEnded{held.key.lock, holdOutcome(cause), time.Since(held.since)}
-		if e.Outcome == HoldLost {
+		e := lockimpl.HoldEnded{Lock: held.key.lock, Outcome: lockimpl.EndOf(cause), Held: time.Since(held.since)}
+		if e.Outcome == lockimpl.HoldLost {
 			h.client.log.Error("a hold is lost", "lock", held.key.lock, "owner", held.key.owner)
 		}
 		h.ended = append(h.ended, e)

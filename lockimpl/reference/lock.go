@@ -144,7 +144,7 @@ func (l *Lock) acquire(ctx context.Context, doing string, o owner, lease, wait t
 
 // ended tells of the end of the call.
 func (a *acquisition) ended(ctx context.Context, begun time.Time, held *hold, err error) {
-	e := AcquireEnded{Lock: a.l.name, Outcome: acquireOutcome(ctx, held, err), Took: time.Since(begun)}
+	e := lockimpl.AcquireEnded{Lock: a.l.name, Outcome: lockimpl.OutcomeOf(ctx, held != nil, err), Took: time.Since(begun)}
 	if a.place > 0 && !a.busy.IsZero() {
 		e.Waited = time.Since(a.busy)
 	}

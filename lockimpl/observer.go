@@ -1,11 +1,9 @@
-package reference
+package lockimpl
 
 import (
 	"context"
 	"errors"
 	"time"
-
-	"lockstep/lockimpl"
 )
 
 // Observer is told what came of the calls and the holds of a client, so that a program can count and
@@ -77,14 +75,14 @@ const (
 	HoldClosed   HoldOutcome = "closed"   // its client was closed
 )
 
-// acquireOutcome is the outcome of a call that returned so.
-func acquireOutcome(ctx context.Context, held *hold, err error) AcquireOutcome {
+// OutcomeOf returns the outcome of a call for a lock that returned err, and whether the lock was granted.
+func OutcomeOf(ctx context.Context, granted bool, err error) AcquireOutcome {
 	switch {
-	case held != nil:
+	case granted:
 		return AcquireGranted
 	case err == nil:
 		return AcquireBusy
-	case errors.Is(err, lockimpl.ErrUnknownOutcome):
+	case errors.Is(err, ErrUnknownOutcome):
 		return AcquireUnknown
 	case ctx.Err() != nil:
 		return AcquireCanceled
@@ -92,15 +90,23 @@ func acquireOutcome(ctx context.Context, held *hold, err error) AcquireOutcome {
 	return AcquireFailed
 }
 
-// holdOutcome is the outcome of a hold that ended for that cause.
-func holdOutcome(cause error) HoldOutcome {
+// EndOf returns the outcome of a hold whose context ended with cause.
+func EndOf(cause error) HoldOutcome {
 	switch {
-	case errors.Is(cause, lockimpl.ErrHoldLost):
+	case errors.Is(cause, ErrHoldLost):
 		return HoldLost
-	case errors.Is(cause, lockimpl.ErrClosed):
+	case errors.Is(cause, ErrClosed):
 		return HoldClosed
 	}
 	return HoldReleased
+}
+
+// Unobserved returns o, or an observer that does nothing if o is nil.
+func Unobserved(o Observer) Observer {
+	if o == nil {
+		return nobody{}
+	}
+	return o
 }
 
 // nobody observes nothing.
