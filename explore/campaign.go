@@ -78,7 +78,7 @@ const (
 	VerdictsFile = "verdicts.jsonl"
 )
 
-// shardFile is what PlanFile holds.
+// shardFile is the content of PlanFile.
 type shardFile struct {
 	Plan
 	Shard int `json:"shard"`

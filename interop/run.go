@@ -14,7 +14,7 @@ import (
 	"lockstep/lockimpl/redisson"
 )
 
-// Step is what came of one operation.
+// Step is the outcome of one operation.
 type Step struct {
 	Op Op `json:"op"`
 	// Reply is the call's result, or what was thrown; blocked: it waits for a
@@ -90,7 +90,7 @@ func (s Step) String() string {
 	return b.String()
 }
 
-// party is who runs the calls: the library or the port.
+// party is the side that runs the calls: the library or the port.
 type party interface {
 	// begin makes the call; done gets its reply, on any goroutine.
 	begin(kind string, op Op, key string, done func(reply string)) error

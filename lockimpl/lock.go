@@ -53,7 +53,7 @@ var (
 	ErrInvalid = errors.New("invalid argument")
 )
 
-// Release is what an unlock that succeeded did.
+// Release is the effect of an unlock that succeeded.
 type Release int
 
 const (
@@ -159,8 +159,8 @@ type Client interface {
 	Close() error
 }
 
-// Environment is what a client takes from its process. Nil fields mean the
-// machine's own. Owner 0 is the client itself (its watchdog).
+// Environment has the parts of its process that a client uses. Nil fields mean the machine's own.
+// Owner 0 is the client itself (its watchdog).
 type Environment struct {
 	// Now reads the wall clock; locks read it in whole milliseconds.
 	Now func() time.Time

@@ -30,7 +30,7 @@ type AcquireEnded struct {
 	Waited time.Duration
 }
 
-// AcquireOutcome is what came of a call that asked for a lock.
+// AcquireOutcome is the outcome of a call that asked for a lock.
 type AcquireOutcome string
 
 // The outcomes of a call that asked for a lock.
@@ -48,7 +48,7 @@ type RenewalEnded struct {
 	Outcome RenewalOutcome
 }
 
-// RenewalOutcome is what came of an attempt to renew a hold.
+// RenewalOutcome is the outcome of an attempt to renew a hold.
 type RenewalOutcome string
 
 // The outcomes of a renewal.

@@ -37,8 +37,8 @@ func (s independent) Nodes() []sim.Node {
 	return nodes
 }
 
-// servers are the servers of a subject, as the rest of Lockstep has them. Nothing has to
-// say what a command means: the world knows in which call it was sent.
+// servers are the servers of a subject, as the rest of Lockstep has them. No command needs an
+// explanation: the world knows the call that sent it.
 type servers struct{ of Subject }
 
 // Check implements subject.Servers.

@@ -203,10 +203,10 @@ func (p *Process) Value(drawn string) string {
 	return p.values[drawn]
 }
 
-// Serves runs f, which starts a client that the calling thread has for one lock, such as a
-// session. What the goroutines of that client write belongs to the call on the lock that the
-// thread is in when they write it. Outside of calls it renews the hold that the thread has, if
-// it has one. Without Serves they send in no call once the call is over in which they began.
+// Serves runs f, which starts a client that the calling thread has for one lock, such as a session. A
+// request of that client's goroutines belongs to the call that the thread is in when it is written.
+// Outside of calls it renews the hold that the thread has, if it has one. Without Serves they send in
+// no call once the call is over in which they began.
 func (p *Process) Serves(lock string, f func()) { p.p.Serves(lock, f) }
 
 // Keeps is Serves for what belongs to no call even while the thread is in one, such as requests

@@ -45,7 +45,7 @@ func (s Spec) Fair() bool { return s.fair }
 // Fenced reports whether the tokens of new holds must grow.
 func (s Spec) Fenced() bool { return s.fenced }
 
-// Do is what one step of the machine does.
+// Do is the action of one step of the machine.
 type Do uint8
 
 // The steps. The last six are nobody's calls.
@@ -78,7 +78,7 @@ const (
 	AnswerUnknown   = "unknown"
 )
 
-// What [Input].Lease says besides the id of a lease.
+// The values of [Input].Lease besides the id of a lease.
 const (
 	KeepLease = 0  // the lease that runs goes on
 	NoExpiry  = -1 // from here on the hold has no end of its own
@@ -128,8 +128,8 @@ type Waiter struct {
 	Refused bool
 }
 
-// A State is what the lock knows between two steps. States are values: Step
-// never changes the one that it is given.
+// A State is the state of the lock between two steps. States are values: Step never changes the one
+// that it is given.
 type State struct {
 	Owner   string // process/thread, empty when free
 	Count   int    // levels of re-entry, 0 when free

@@ -43,7 +43,7 @@ func Register(name string, files fs.FS) {
 	registry.all = append(registry.all, collection{name, files})
 }
 
-// All loads the registered scenarios, the built-in ones first. Those of a collection are
+// All loads the registered scenarios, the built-in ones first. The scenarios of a collection are
 // sorted by name.
 func All() ([]*Scenario, error) {
 	registry.Lock()

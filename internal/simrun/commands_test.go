@@ -28,8 +28,8 @@ func commandsOf(t *testing.T) []*cobra.Command {
 	return all
 }
 
-// Whoever asks for help sees the commands first, then the exit codes, then a scenario. The help of a
-// command has its own matters only.
+// The help shows the commands first, then the exit codes, then a scenario. The help of a command has
+// its own matters only.
 func TestTheHelpBeginsWithTheCommands(t *testing.T) {
 	_, help, _ := call(t, "help")
 	rest := help

@@ -25,7 +25,7 @@ type full struct{}
 
 func (full) Write([]byte) (int, error) { return 0, syscall.ENOSPC }
 
-// What does not reach the output is an error of the system, whatever the command prints.
+// Text that does not reach the output is an error of the system, for each command.
 func TestAnOutputThatFails(t *testing.T) {
 	dir := t.TempDir()
 	history := filepath.Join(dir, "history.jsonl")

@@ -556,7 +556,7 @@ type progress struct {
 	shown       bool
 }
 
-// newProgress returns the progress of runs on pairs. Those that do not apply have no run.
+// newProgress returns the progress of runs on pairs. A scenario that does not apply has no run.
 func (a *app) newProgress(pairs []*pair) *progress {
 	p := &progress{a: a, begun: time.Now(), told: time.Now()}
 	for _, x := range pairs {

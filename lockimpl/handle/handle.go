@@ -49,7 +49,7 @@ type options struct{ lease time.Duration }
 func WithLease(d time.Duration) Option { return func(o *options) { o.lease = d } }
 
 // Acquire waits until it has the lock, or ctx ends. ctx bounds the wait alone: the hold outlives it.
-// The error is nil exactly if there is a hold. Errors are those of the lock.
+// The error is nil exactly if there is a hold. It returns the errors of the lock.
 //
 // After lockimpl.ErrUnknownOutcome the lock may be held for nobody. It is given up in the background as soon
 // as its client hears of the grant. If the client never hears of it, nothing renews the hold, and it
@@ -123,7 +123,7 @@ type Hold struct {
 
 	turn    chan struct{} // holds one while a Release is under way
 	asked   bool          // a Release may have run unheard
-	settled error         // the result of each further Release; nil while no Release knows what came of the hold
+	settled error         // the result of each further Release; nil while the outcome is open
 }
 
 // Context returns a context for the work that the lock guards. It ends with parent, and its cause is

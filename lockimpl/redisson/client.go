@@ -15,8 +15,7 @@ import (
 	"lockstep/lockimpl"
 )
 
-// Config is what a Redisson configuration file would say. Zero values mean the
-// release's defaults.
+// Config has the settings of a Redisson configuration file. Zero values mean the release's defaults.
 type Config struct {
 	Release  *Release // nil: the newest
 	Topology Topology // of the servers; the zero value is Single

@@ -17,7 +17,7 @@ import (
 // (RedisResponseTimeoutException).
 var errResponseTimeout = errors.New("no response in time")
 
-// reply is what a command came to: a value (nil for Redis's nil) or an error.
+// reply is the outcome of a command: a value (nil for Redis's nil) or an error.
 type reply struct {
 	val any
 	err error
@@ -72,7 +72,7 @@ func (c *Client) evalScript(ctx context.Context, o lockimpl.Owner, s Script, key
 	})
 }
 
-// attempt is what sending a command once came to.
+// attempt is the outcome of sending a command once.
 type attempt struct {
 	val any
 	err error

@@ -110,8 +110,7 @@ func (a *asking) end(o lockimpl.Owner) (abandoned bool) {
 	return abandoned
 }
 
-// holds are what this client's owners may believe to hold. A nil *holds
-// watches nothing.
+// holds are the holds in which this client's owners may believe. A nil *holds watches nothing.
 type holds struct {
 	observer lockimpl.Observer
 

@@ -27,7 +27,7 @@ type lock struct {
 	leaseField time.Duration
 }
 
-// family is what makes a lock plain or fair, fenced or non-reentrant.
+// family has the scripts that make a lock plain or fair, fenced or non-reentrant.
 type family struct {
 	acquire Script
 	// tryAcquire is the attempt that never queues.
@@ -69,7 +69,7 @@ type operands struct {
 	request string
 }
 
-// unlockMessage is what a release publishes.
+// unlockMessage is the message that a release publishes.
 const unlockMessage = 0
 
 // eval sends a script in the background. done sees the reply before anybody
@@ -163,7 +163,7 @@ func (l *lock) leaseToSend(lease time.Duration) time.Duration {
 	return lease
 }
 
-// answer is what an attempt came to.
+// answer is the result of an attempt.
 type answer struct {
 	granted bool
 	ttl     time.Duration // when not granted: in which time to ask again

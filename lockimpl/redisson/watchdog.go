@@ -47,8 +47,8 @@ func (l *lock) afterPeriod(f func()) *time.Timer {
 	return time.AfterFunc(l.c.wheel.until(l.renewalLease()/3), f)
 }
 
-// renew asks once for one owner's hold, with the executor's resends; held is
-// what the script answered.
+// renew asks once for one owner's hold, with the executor's resends; held reports whether the script
+// found the hold.
 func (l *lock) renew(o lockimpl.Owner) (held bool, err error) {
 	c, lease, asked := l.c, l.renewalLease(), time.Now()
 	r := c.evalScript(context.Background(), 0, c.rel.Renew, []string{l.name}, []any{lease.Milliseconds(), c.owner(o)})
@@ -131,8 +131,8 @@ func (w *timerWatchdog) stop() {
 	}
 }
 
-// renewalEntry is what is known of one lock's holds: how often each thread
-// entered, and in which order threads came.
+// renewalEntry has the holds of one lock: how often each thread entered, and in which order threads
+// came.
 type renewalEntry struct {
 	counts map[lockimpl.Owner]int
 	queue  []lockimpl.Owner

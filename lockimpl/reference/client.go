@@ -155,7 +155,7 @@ func (c *Client) Close() error {
 	return nil
 }
 
-// owner is who asks for a lock.
+// owner is the caller that asks for a lock.
 type owner struct {
 	name   string         // as the server knows it
 	jitter lockimpl.Owner // whose jitter it draws
@@ -191,7 +191,7 @@ func DeadlinesName(lock string) string { return prefixed("reference_deadlines", 
 // hold.
 func TokenName(lock string) string { return prefixed("reference_token", lock) }
 
-// MemoryName is what is remembered of an owner, CLIENT:OWNER, for a minute.
+// MemoryName is the key that remembers the newest request of an owner, CLIENT:OWNER, for a minute.
 func MemoryName(lock, owner string) string { return prefixed("reference_memory", lock) + ":" + owner }
 
 // prefixed keeps a lock's keys in one slot of a cluster.
@@ -202,7 +202,7 @@ func prefixed(prefix, name string) string {
 	return prefix + ":{" + name + "}"
 }
 
-// serverClock is what is known of the server's clock.
+// serverClock is an estimate of the server's clock.
 type serverClock struct {
 	mu    sync.Mutex
 	known bool

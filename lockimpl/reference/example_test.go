@@ -56,7 +56,7 @@ func Example() {
 			return err
 		}
 		defer func() {
-			// Not with ctx: what is over must be given up all the same.
+			// ctx may have ended, and the hold must be given up all the same.
 			_, unlockErr := lock.Unlock(context.WithoutCancel(ctx), o)
 			err = errors.Join(err, unlockErr)
 		}()
@@ -178,7 +178,7 @@ func ExampleHold_Context() {
 	// true
 }
 
-// What to make of the errors of a release.
+// A program tells the errors of a release apart.
 func ExampleHold_Release() {
 	rdb, stop := connect()
 	defer stop()
@@ -217,8 +217,8 @@ func ExampleHold_Release() {
 	// lost before
 }
 
-// guarded is what a lock guards. It keeps the greatest token that it has seen, together with the
-// value, and refuses whoever comes with a smaller one.
+// guarded is the resource that a lock guards. It keeps the greatest token that it has seen, together
+// with the value, and refuses whoever comes with a smaller one.
 type guarded struct {
 	value string
 	token int64

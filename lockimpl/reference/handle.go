@@ -34,7 +34,7 @@ type acquireOptions struct{ lease time.Duration }
 func WithLease(d time.Duration) AcquireOption { return func(o *acquireOptions) { o.lease = d } }
 
 // Acquire waits until it has the lock, or ctx ends. ctx bounds the wait alone: the hold outlives it.
-// The error is nil exactly if there is a hold. Errors are those of Lock. After ErrUnknownOutcome
+// The error is nil exactly if there is a hold. It returns the errors of Lock. After ErrUnknownOutcome
 // the server may hold the lock for nobody until the lease or the watchdog timeout has passed.
 func (l *Lock) Acquire(ctx context.Context, opts ...AcquireOption) (*Hold, error) {
 	return l.handle(ctx, -1, opts)
@@ -129,7 +129,7 @@ func (h *Hold) Release(ctx context.Context) error {
 	return err
 }
 
-// What a settled hold says.
+// The errors of a settled hold.
 var (
 	errAlreadyReleased = fmt.Errorf("%w: %w", lockimpl.ErrNotHeld, lockimpl.ErrReleased)
 	errLost            = fmt.Errorf("%w: %w", lockimpl.ErrNotHeld, lockimpl.ErrHoldLost)

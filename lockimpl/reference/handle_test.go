@@ -158,7 +158,7 @@ func TestAReleaseSaysWhatCameOfTheHold(t *testing.T) {
 	}
 }
 
-// Whoever is cancelled gives up what it holds.
+// A call that is cancelled gives up its hold.
 func TestAReleaseIsSentAlthoughItsContextHasEnded(t *testing.T) {
 	both(t, func(b *bench, fair bool) {
 		h := b.acquire(b.lock("a", fair))
@@ -284,7 +284,7 @@ var life = rapid.SliceOfN(rapid.Custom(func(t *rapid.T) step {
 	}
 }), 1, 30)
 
-// known is what is true of a handle.
+// known has the facts about a handle.
 type known struct {
 	h       *Hold
 	held    bool      // the server keeps it
@@ -294,7 +294,7 @@ type known struct {
 	asked   time.Time // when the server last ran a request of it, which it remembers for Memory
 }
 
-// What handles say is true in every drawn life.
+// In every drawn life the answers of handles are true.
 func TestWhatHandlesSayIsTrue(t *testing.T) {
 	for name, fair := range map[string]bool{"plain": false, "fair": true} {
 		t.Run(name, func(t *testing.T) {

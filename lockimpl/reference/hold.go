@@ -12,7 +12,7 @@ import (
 	"lockstep/lockimpl"
 )
 
-// holds are what this client's owners have been granted and not given up.
+// holds are the holds of this client's owners that were granted and not given up.
 type holds struct {
 	client *Client
 	mu     sync.Mutex

@@ -310,7 +310,7 @@ func (l *Lock) ForceUnlock(ctx context.Context) (bool, error) {
 	switch {
 	case got.word == answerReleased:
 		return true, nil
-	case r.mayHaveRun: // it is free now, and who freed it a server that lost its memory cannot tell
+	case r.mayHaveRun: // it is free now; a server that lost its memory cannot tell who freed it
 		return false, fmt.Errorf("%s: %w", doing, lockimpl.ErrUnknownOutcome)
 	}
 	return false, nil

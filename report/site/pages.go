@@ -120,7 +120,7 @@ func (b *builder) list() error {
 	out.WriteString("<h1>Documents</h1>\n")
 	folder := ""
 	documents := slices.Clone(b.documents)
-	// Those of the root come first, then docs, then results and the folders below it.
+	// The pages of the root come first, then docs, then results and the folders below it.
 	slices.SortStableFunc(documents, func(x, y *document) int { return strings.Compare(folderOf(x), folderOf(y)) })
 	for i, d := range documents {
 		if f := folderOf(d); i == 0 || f != folder {

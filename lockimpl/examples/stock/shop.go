@@ -90,7 +90,7 @@ func atTheEnd() (context.Context, context.CancelFunc) {
 	return context.WithTimeout(context.Background(), 5*time.Second)
 }
 
-// books are what became of the orders.
+// books are the outcomes of the orders.
 type books struct {
 	sold, turnedAway int
 	givenUp          int // the hold was lost before anything was booked

@@ -179,7 +179,7 @@ func redissonByHandles(object func(*redisson.Client, string) (lockimpl.Lock, err
 }
 
 // ofThread is a lock whose new owners are numbers that show the thread: the watchdog of a client renews
-// the holds of several threads at once, so that a command does not tell whose owner it names.
+// the holds of several threads at once, so that the sender of a command is not the owner that it names.
 type ofThread struct {
 	lockimpl.Handled
 	thread lockimpl.Owner
