@@ -578,9 +578,9 @@ type Tally struct {
 	// decisions than expected, the most actors in one of them, and the most decisions that
 	// were expected of one.
 	Within, Actors, Estimate int
-	// Medians has for each known defect the number of runs until it was met, in the median
-	// of the parts of the campaign, each of which is as good as a campaign of another seed.
-	// A defect that half of the parts did not meet is missing.
+	// Medians has for each known defect the number of runs until it was met, in the median of the parts of
+	// the campaign. Each part is as good as a campaign of another seed. A defect that half of the parts
+	// did not meet is missing.
 	Medians map[string]int
 	// Coverage belongs to the exhaustive strategy, whose runs are schedules.
 	Coverage *strategy.Coverage

@@ -247,9 +247,9 @@ func drawOps(t *rapid.T, kind string) []Op {
 	return ops
 }
 
-// drawnOps are what is drawn, each as often as it stands here. expire is an
-// attempt with a lease that ends at once; outlast such a hold and a call by
-// another thread that waits for its end.
+// drawnOps are the operations that are drawn, each as often as it stands here. expire is an attempt
+// with a lease that ends at once. outlast is such a hold, and a call by another thread that waits for
+// its end.
 var drawnOps = []string{
 	doLock, doLock, doLock, doLock,
 	doLockInterruptibly, doLockInterruptibly, doLockInterruptibly, doLockInterruptibly,

@@ -113,7 +113,7 @@ func look(ctx context.Context, rdb redis.UniversalClient, n names, nowMS func() 
 			found[name] = cmds{
 				p.HGetAll(ctx, key), p.Do(ctx, "PTTL", key),
 				p.LRange(ctx, queue, 0, -1), p.ZRangeWithScores(ctx, zset, 0, -1),
-				p.MGet(ctx, token), // not GET, of which a missing key is an error
+				p.MGet(ctx, token), // not GET, for which a missing key is an error
 			}
 		}
 		return nil

@@ -202,9 +202,8 @@ func (h *history) convicted(r *LockResult, c *conflict, exact bool) {
 	r.Why = c.why(h.opt.at())
 }
 
-// window returns the instants between which the lease that op starts may end:
-// not before lo, and, unless hi is forever, not after hi. ok is false when op
-// starts no lease that ends by itself.
+// window returns the first and the last instant at which the lease that op starts may end. If hi is
+// forever, there is no last one. ok is false when op starts no lease that ends by itself.
 func (h *history) window(op *Op) (lo, hi int64, ok bool) {
 	if !op.startsLease() || op.NeverExpires {
 		return 0, 0, false

@@ -7,8 +7,8 @@ import (
 	"lockstep/model"
 )
 
-// String says what the operation was, when, and what came of it, as the
-// sentences of a finding begin: a/1 release (2.104s..2.106s) answered released.
+// String returns the operation, its instants and its outcome, as the sentences of a finding begin: a/1
+// release (2.104s..2.106s) answered released.
 func (o Op) String() string { return o.text(model.Seconds) }
 
 // text is String with the instants as at writes them.

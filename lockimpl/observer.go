@@ -6,9 +6,10 @@ import (
 	"time"
 )
 
-// Observer is told what came of the calls and the holds of a client, so that a program can count and
-// time them. Package otellock has one for OpenTelemetry. Its methods are called by many goroutines,
-// within the calls and the renewals of the client, and return soon. No mutex of the client is held.
+// Observer is told the outcomes of the calls and the holds of a client, so that a program can count
+// and time them. Package otellock has one for OpenTelemetry. Its methods are called by many
+// goroutines, within the calls and the renewals of the client, and return soon. No mutex of the client
+// is held.
 type Observer interface {
 	// AcquireEnded tells of a call that asked for a lock, by an owner or by a handle. A call with an
 	// invalid argument is not told of. ctx is that of the call.
@@ -70,7 +71,7 @@ type HoldOutcome string
 
 // The ends of a hold.
 const (
-	HoldReleased HoldOutcome = "released" // given up by its holder, whatever came of that
+	HoldReleased HoldOutcome = "released" // given up by its holder, with any outcome
 	HoldLost     HoldOutcome = "lost"     // it may have ended on the server
 	HoldClosed   HoldOutcome = "closed"   // its client was closed
 )

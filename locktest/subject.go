@@ -35,9 +35,9 @@ type Subject struct {
 	// lease. Then an unlock ends a hold, or the end of its session, or nothing, and the
 	// Expires of its State is negative.
 	Lease time.Duration
-	// Recovery is the time after a fault that interrupts servers in which they may serve nobody,
-	// because they elect another master, for example, and clients look for it. 0: they serve
-	// again when the fault is over.
+	// Recovery is the time for which servers may serve nobody after a fault that interrupts them, for
+	// example because they elect another master and clients look for it. 0: they serve again when the
+	// fault is over.
 	Recovery time.Duration
 	// Reconnect is the longest time that a client waits before it connects again, after a fault
 	// that met its connections is over. A client whose waits grow with each attempt that fails

@@ -133,8 +133,8 @@ func (p *Params) Promise(judge string) (promise Promise, ok bool) {
 	return p.Implies(judge)
 }
 
-// Family returns the name of a lock without its release: a lock of which there are
-// several releases is called FAMILY@RELEASE.
+// Family returns the name of a lock without its release. A lock with several releases is called
+// FAMILY@RELEASE.
 func Family(lock string) string {
 	family, _, _ := strings.Cut(lock, "@")
 	return family

@@ -16,9 +16,9 @@ import (
 //   - fair: besides, holds are given out in the order of arrival.
 //   - fenced: besides, every new hold has a token greater than all before.
 //
-// A specification has no clock. Time comes in as steps that nobody called: the
-// end of a lease is a [DoExpire] of the operation that started it, and whoever
-// checks a history decides where in the order it may stand.
+// A specification has no clock. Time comes in as steps that nobody called: the end of a lease is a
+// [DoExpire] of the operation that started it. The checker of a history decides about its place in the
+// order.
 type Spec struct {
 	name   string
 	fair   bool

@@ -135,7 +135,7 @@ func (h *Hold) Context(parent context.Context) context.Context {
 	return ctx
 }
 
-// Release gives the hold up. Its context has ended when Release returns, whatever came of it. The
+// Release gives the hold up. Its context has ended when Release returns, also if Release failed. The
 // server is asked at least once, also if ctx has ended already, for one second then. nil says that the
 // server kept the hold until then, and has given it up. Errors:
 //

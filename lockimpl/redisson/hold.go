@@ -12,12 +12,11 @@ import (
 	"lockstep/lockimpl"
 )
 
-// HoldContext gives a context for the work that a lock guards. It ends with
-// parent, when the owner has given up its last level (context.Canceled), when
-// the client was closed (lockimpl.ErrClosed), and with the cause lockimpl.ErrHoldLost
-// when the hold may have ended on the server: a lease counts from the instant
-// at which its command was sent, so that the context ends before the key does,
-// as far as the two clocks run alike.
+// HoldContext gives a context for the work that a lock guards. It ends with parent, when the owner has
+// given up its last level (context.Canceled), when the client was closed (lockimpl.ErrClosed), and
+// with the cause lockimpl.ErrHoldLost when the hold may have ended on the server. A lease counts from
+// the instant at which its command was sent, so the context ends before the key does, as far as the
+// two clocks run alike.
 //
 // It takes a lock of a client with Config.WatchHolds or Config.Observer, else it gives ErrInvalid;
 // an owner that does not hold it gives ErrNotHeld. Nothing is sent for it, and

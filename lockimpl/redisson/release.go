@@ -55,8 +55,8 @@ type Release struct {
 	// LockReturnsInterrupted: lock() comes back from an interrupted wait as if
 	// it had the lock (issue 1593).
 	LockReturnsInterrupted bool
-	// LateSubscription: what becomes of a subscription that the server does not
-	// acknowledge within the response timeout.
+	// LateSubscription says what happens to a subscription that the server does not acknowledge within the
+	// response timeout.
 	LateSubscription LateSubscription
 	// FalseOnTimeout: a response timeout inside tryLock's loop becomes false
 	// instead of an error (issue 5019).

@@ -57,8 +57,8 @@ func (l *lock) renew(o lockimpl.Owner) (held bool, err error) {
 	return n == 1, r.err
 }
 
-// settleRenewal tells log, observer and holder what came of a renewal. The observer does not hear
-// of a renewal whose hold was given up while it was under way.
+// settleRenewal tells log, observer and holder the outcome of a renewal. The observer does not hear of
+// a renewal whose hold was given up while it was under way.
 func (c *Client) settleRenewal(lock string, o lockimpl.Owner, held bool, err error, asked time.Time, lease time.Duration) {
 	log := c.log.With("lock", lock, "owner", c.owner(o))
 	open := c.holds.find(lock, o) != nil

@@ -45,9 +45,9 @@ const (
 	refusals = 3
 )
 
-// Memory is how long the server remembers what it did for an owner: as long as
-// a request may be sent again and an attempt may take, so that nothing that it
-// has forgotten can run any more.
+// Memory is the time for which the server remembers its last action for an owner. It is as long as a
+// request may be sent again and an attempt may take, so that no request that it has forgotten can run
+// any more.
 const Memory = valid + patience
 
 // Config is how a client is set up. Zero values mean the defaults.

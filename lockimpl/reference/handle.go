@@ -21,7 +21,7 @@ type Hold struct {
 	held    *hold
 	turn    chan struct{} // holds one while a Release is under way
 	unlock  *request      // of every Release; nil before the first
-	settled error         // what each further Release returns; nil while the server has not said what came of one
+	settled error         // the result of each further Release; nil while the outcome is open
 }
 
 // AcquireOption is a choice of Acquire and TryAcquire.
@@ -84,8 +84,8 @@ func (h *Hold) Context(parent context.Context) context.Context { return h.held.c
 // lock, by whomever. It stays the same when the hold has ended (see Lock.Token).
 func (h *Hold) Token() int64 { return h.held.token }
 
-// Release gives the hold up. The hold is not renewed any more from its first call on, whatever comes
-// of it, and its context has ended when it returns.
+// Release gives the hold up. From its first call on the hold is not renewed any more, also if Release
+// fails. Its context has ended when Release returns.
 //
 // The server is asked at least once, also if ctx has ended already, for one second at
 // most, and again until it answers or ctx ends. nil says that the server kept the hold until then, and has given it up. Errors:

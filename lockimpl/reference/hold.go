@@ -269,13 +269,11 @@ func (h *holds) find(key holdKey) *hold {
 	return h.open[key]
 }
 
-// HoldContext gives a context for the work that the lock guards. It ends with
-// parent, when the owner has given up its last level (context.Canceled), when
-// the client was closed (lockimpl.ErrClosed), and with the cause lockimpl.ErrHoldLost
-// as soon as the hold may have ended on the server: its lease counts from the
-// instant at which it was asked for, so that the context ends before the hold
-// does, as far as the two clocks run alike. An owner that does not hold the
-// lock gets ErrNotHeld. Nothing is sent.
+// HoldContext gives a context for the work that the lock guards. It ends with parent, when the owner
+// has given up its last level (context.Canceled), when the client was closed (lockimpl.ErrClosed), and
+// with the cause lockimpl.ErrHoldLost as soon as the hold may have ended on the server. Its lease
+// counts from the instant at which it was asked for, so the context ends before the hold does, as far
+// as the two clocks run alike. An owner that does not hold the lock gets ErrNotHeld. Nothing is sent.
 func (l *Lock) HoldContext(parent context.Context, o lockimpl.Owner) (context.Context, error) {
 	held := l.c.holds.find(holdKey{l.name, l.c.owner(o).name})
 	if held == nil {

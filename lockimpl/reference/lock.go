@@ -239,8 +239,7 @@ func (a *acquisition) leave(ctx context.Context, takes bool) (got answer, asked 
 // queued: it may have a place in the queue.
 func (a *acquisition) queued() bool { return a.place > 0 && a.l.fair() && a.asked }
 
-// unfinished is the error of an acquire of which the server has not said the
-// last word.
+// unfinished is the error of an acquire whose outcome the server has not told yet.
 func (a *acquisition) unfinished(doing string, why, failed error) error {
 	err := bothErrors(why, failed)
 	if err == nil && a.queued() && a.l.c.closing.Err() != nil {
@@ -264,9 +263,9 @@ func (l *Lock) Unlock(ctx context.Context, o lockimpl.Owner) (lockimpl.Release, 
 	return l.unlock(ctx, doing, l.request(l.scripts.unlock, owner, ChannelName(l.name), l.c.holds.releasing(holdKey{l.name, owner.name})), context.Canceled, nil)
 }
 
-// unlock settles a request that gives up a level, and takes that level from what the
-// client knows of the hold, which ends for cause when none is left. before is the hold of
-// an earlier unlock by the same request; nil: there was none.
+// unlock settles a request that gives up a level, and takes that level from the client's own hold. The
+// hold ends with cause when no level is left. before is the hold of an earlier unlock by the same
+// request; nil: there was none.
 func (l *Lock) unlock(ctx context.Context, doing string, r *request, cause error, before *hold) (lockimpl.Release, error) {
 	key := holdKey{l.name, r.owner.name}
 	got, err := r.settle(ctx)

@@ -84,7 +84,7 @@ func (b *builder) page(name, title string, p Page) error {
 	return b.folder.write(name, out.Bytes())
 }
 
-// chaptersLeast is the least number of chapters of which a list stands above the text.
+// chaptersLeast is the least number of chapters for which a list stands above the text.
 const chaptersLeast = 3
 
 // render returns the page of a document.

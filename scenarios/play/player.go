@@ -80,7 +80,7 @@ type player struct {
 	sc      *scenarios.Scenario
 	lock    *subject.Subject
 	place   Place
-	prefix  string // of the names by which the client knows the locks
+	prefix  string // of the names under which the client knows the locks
 	client  lockimpl.Client
 	perCall bool
 

@@ -125,7 +125,7 @@ var (
 	errStale   = errors.New("a later hold has booked already")
 )
 
-// add books what became of one order; false where the shop must close.
+// add books the outcome of one order. It returns false if the shop must close.
 func (b *books) add(sold bool, err error) bool {
 	lost := errors.Is(err, lockimpl.ErrHoldLost) || errors.Is(err, errStale)
 	switch {

@@ -178,8 +178,8 @@ func redissonByHandles(object func(*redisson.Client, string) (lockimpl.Lock, err
 	}, nil
 }
 
-// ofThread is a lock whose new owners are numbers that show the thread: the watchdog of a client renews
-// the holds of several threads at once, so that the sender of a command is not the owner that it names.
+// ofThread is a lock whose new owners are numbers that show the thread. The watchdog of a client renews
+// the holds of several threads at once, so a command may name owners of other threads than its sender.
 type ofThread struct {
 	lockimpl.Handled
 	thread lockimpl.Owner
