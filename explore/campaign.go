@@ -436,10 +436,19 @@ func (p Plan) difference(o Plan) string {
 	return ""
 }
 
+// pathOf returns the path of an error of package os.
+func pathOf(err error) string {
+	var path *fs.PathError
+	if errors.As(err, &path) {
+		return path.Path
+	}
+	return ""
+}
+
 // noCampaign explains the error of a file that explore writes and that a folder lacks.
 func noCampaign(dir string, err error) error {
 	if errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("%s has no campaign, which explore --out DIR writes: %w", dir, err)
+		return fmt.Errorf("%s has no campaign, which explore --out DIR writes: it has no %s", dir, filepath.Base(pathOf(err)))
 	}
 	return err
 }
