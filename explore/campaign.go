@@ -436,19 +436,24 @@ func (p Plan) difference(o Plan) string {
 	return ""
 }
 
-// pathOf returns the path of an error of package os.
-func pathOf(err error) string {
-	var path *fs.PathError
-	if errors.As(err, &path) {
-		return path.Path
-	}
-	return ""
+// missingError is the error of a file that explore writes and that a folder lacks. Its text does not
+// have the words of package os.
+type missingError struct {
+	dir string
+	err *fs.PathError
 }
+
+func (e *missingError) Error() string {
+	return fmt.Sprintf("%s has no campaign, which explore --out DIR writes: it has no %s", e.dir, filepath.Base(e.err.Path))
+}
+
+func (e *missingError) Unwrap() error { return e.err }
 
 // noCampaign explains the error of a file that explore writes and that a folder lacks.
 func noCampaign(dir string, err error) error {
-	if errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("%s has no campaign, which explore --out DIR writes: it has no %s", dir, filepath.Base(pathOf(err)))
+	var path *fs.PathError
+	if errors.Is(err, fs.ErrNotExist) && errors.As(err, &path) {
+		return &missingError{dir, path}
 	}
 	return err
 }
