@@ -52,12 +52,13 @@ var (
 
 // rooms are all rooms.
 var rooms = map[string]room{
-	"model":       {modules: none, words: []*regexp.Regexp{locks, wire}},
-	"model/trace": {imports: []string{"model"}, modules: none, words: []*regexp.Regexp{locks, roles, wire, apart}},
-	"sim":         {imports: []string{"internal", "model"}, modules: none, words: []*regexp.Regexp{locks, servers, roles}},
-	"sim/redis":   {imports: []string{"model", "sim"}},
-	"sim/goredis": {imports: []string{"sim"}},
-	"lockimpl":    {},
+	"model":           {modules: none, words: []*regexp.Regexp{locks, wire}},
+	"model/trace":     {imports: []string{"model"}, modules: none, words: []*regexp.Regexp{locks, roles, wire, apart}},
+	"sim":             {imports: []string{"internal", "model"}, modules: none, words: []*regexp.Regexp{locks, servers, roles}},
+	"sim/redis":       {imports: []string{"model", "sim"}},
+	"sim/goredis":     {imports: []string{"sim"}},
+	"lockimpl":        {},
+	"lockimpl/handle": {imports: []string{"lockimpl"}, modules: none, words: []*regexp.Regexp{apart}},
 	"lockimpl/otellock": {imports: []string{"lockimpl"},
 		modules: []string{"go.opentelemetry.io/otel/attribute", "go.opentelemetry.io/otel/metric"}, words: []*regexp.Regexp{apart}},
 	"live": {imports: []string{
@@ -79,7 +80,7 @@ var rooms = map[string]room{
 	"scenarios/subject":         {imports: []string{"internal", "lockimpl", "model", "sim"}, modules: none, words: []*regexp.Regexp{locks}},
 	"scenarios/subject/onredis": {imports: []string{"model", "scenarios/subject", "sim", "sim/goredis", "sim/redis"}, words: []*regexp.Regexp{locks, apart}},
 	"scenarios/subject/builtin": {imports: []string{
-		"lockimpl", "model", "scenarios/subject", "scenarios/subject/onredis", "sim", "sim/redis"}, words: []*regexp.Regexp{apart}},
+		"lockimpl", "lockimpl/handle", "model", "scenarios/subject", "scenarios/subject/onredis", "sim", "sim/redis"}, words: []*regexp.Regexp{apart}},
 	"scenarios/play": {imports: []string{
 		"linearizability/judges", "lockimpl", "model", "model/trace", "scenarios", "scenarios/subject", "sim"}, modules: none, words: []*regexp.Regexp{locks, apart}},
 
@@ -119,7 +120,7 @@ var rooms = map[string]room{
 	"locktest/redistest": {imports: []string{"locktest", "scenarios/subject/builtin", "sim", "sim/goredis", "sim/redis"}, words: []*regexp.Regexp{locks, apart}},
 	"peers": {imports: []string{
 		"bench", "explore/spread", "live", "live/livecmd", "locktest", "locktest/redistest", "model", "scenarios", "scenarios/subject", "sim"}},
-	"bench/command":      {imports: []string{"sim"}, modules: none, words: []*regexp.Regexp{locks, roles, apart}},
+	"bench/command": {imports: []string{"sim"}, modules: none, words: []*regexp.Regexp{locks, roles, apart}},
 	"bench": {imports: []string{
 		"bench/command", "explore", "explore/draw", "explore/strategy", "internal", "interop/library", "known", "lockimpl", "model", "report/sentence", "scenarios", "scenarios/play", "scenarios/subject", "scenarios/subject/builtin", "sim"}},
 	"internal/simrun": {imports: []string{
@@ -217,7 +218,7 @@ func locksBuild() map[string][]string {
 	return map[string][]string{
 		"lockimpl/reference": redis,
 		"lockimpl/redisson":  redis,
-		"lockimpl/otellock":  append([]string{"go.opentelemetry.io/otel", "go.opentelemetry.io/otel/metric"}, redis...),
+		"lockimpl/otellock":  {"github.com/cespare/xxhash/v2", "go.opentelemetry.io/otel", "go.opentelemetry.io/otel/metric"},
 	}
 }
 

@@ -141,8 +141,8 @@ type Run struct {
 	// run, and that no earlier run of the family could have filled.
 	Open     []int    `json:"open,omitempty"`
 	Failures []Failed `json:"failures,omitempty"`
-	// Scenario is kept if it may be needed again: for failures that may stand for their group,
-	// and for whoever looks into an odd run.
+	// Scenario is kept if it may be needed again: for failures that may stand for their group, and for
+	// readers of an odd run.
 	draw.Scenario
 	// Estimate, Actors and Decisions belong to strategies with a bound.
 	Estimate  int `json:"estimate,omitempty"`

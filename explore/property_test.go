@@ -110,6 +110,39 @@ func TestWhatIsPromisedHolds(t *testing.T) {
 	}
 }
 
+// A lock of Redisson's that is taken by handles shows only the known defects of the lock.
+func TestHandlesAddNoBug(t *testing.T) {
+	h := sim.NewHost(t)
+	for _, c := range []struct {
+		lock  string
+		draws uint64
+	}{{"redisson-handle@4.7.0", 400}, {"redisson-fair-handle@4.7.0", 200}} {
+		t.Run(c.lock, func(t *testing.T) {
+			h, l := h.For(t), scenariotest.Lock(t, c.lock)
+			held, released := 0, 0
+			for seed := range longtest.Size(t, c.draws/8, c.draws) {
+				v := play.Run(h, scenariotest.Parse(t, draw.New(sim.NewSeeded(seed), l, draw.Simple, simpleClasses).Text), l, seed)
+				for _, f := range v.Findings {
+					if f.Class != judges.ClassLimit && failure.NewNamer(h, v).Name(f).ID == "" {
+						t.Errorf("seed %d: %s: %s\n%s", seed, f.Judge, sentence.Finding(f), v.Scenario.Text)
+					}
+				}
+				for _, e := range v.Played.Record.Events {
+					switch {
+					case e.Kind == model.KindReturn && e.Outcome == model.Granted:
+						held++
+					case e.Kind == model.KindReturn && e.Outcome == model.Released:
+						released++
+					}
+				}
+			}
+			if held < 20 || released < 10 {
+				t.Errorf("%d grants and %d releases say little", held, released)
+			}
+		})
+	}
+}
+
 // In a world without faults, the newest release shows only known defects, whatever its
 // callers do.
 func TestFullWorkloadsShowWhatIsKnown(t *testing.T) {

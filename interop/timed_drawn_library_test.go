@@ -35,8 +35,8 @@ const drawnHeapMB = 2048
 // drawnFirst is the seed of the first drawn story.
 const drawnFirst = 2_000_000
 
-// What the library tells of a drawn story, the port tells, too. With -record the tellings of
-// the first stories on which they agree are kept.
+// The port and the library give the same record of a drawn story. With -record the tellings of the
+// first stories on which they agree are kept.
 func TestLibraryAndPortTellTheSame(t *testing.T) {
 	kinds := []string{plain, fair}
 	if *kindFlag != "" {
@@ -205,8 +205,8 @@ func (d *drawnTeller) tellTogether(t *testing.T, kind string, seeds, places []in
 	}
 }
 
-// tellOrRead reads what the library told before, where it is kept, and has it tell the rest. What a
-// JVM tells is kept before the next one begins.
+// tellOrRead reads what the library told before, where it is kept, and has it tell the rest. The
+// records of a JVM are kept before the next JVM begins.
 func (d *drawnTeller) tellOrRead(t *testing.T, kind string, seeds []int) []timedTelling {
 	t.Helper()
 	if *toldFlag == "" {

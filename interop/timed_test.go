@@ -26,9 +26,8 @@ import (
 	"lockstep/lockimpl/redisson"
 )
 
-// timedStory is what happens to one lock at which instants. Unlike a drawn sequence
-// it may be about renewals, about leases that end while somebody waits, and about how
-// long a call takes.
+// timedStory has the acts on one lock, with their instants. Unlike a drawn sequence it may be about
+// renewals, about leases that end while somebody waits, and about how long a call takes.
 type timedStory struct {
 	name string
 	// kinds of lock that it is told of; nil: plain and fair.
@@ -38,7 +37,7 @@ type timedStory struct {
 	acts     []act
 }
 
-// act is what happens at one instant.
+// act is an action at one instant.
 type act struct {
 	at int64 // ms since the story began
 	op Op
@@ -227,7 +226,7 @@ var timedStories = []timedStory{
 // once, and chance decides where an interrupt meets it.)
 var unbounded = []string{plain}
 
-// told is what came of an act.
+// told is the outcome of an act.
 type told struct {
 	AtMS  int64  `json:"at_ms"`
 	Op    Op     `json:"op"`
@@ -400,7 +399,7 @@ func tellTimed(p timedParty, rdb redis.UniversalClient, n names, kind string, s 
 	return x, nil
 }
 
-// outcome is what came of a story.
+// outcome is the outcome of a story.
 type outcome struct {
 	told  []told
 	began time.Time
@@ -443,7 +442,7 @@ const (
 
 func timedPath(version string) string { return filepath.Join("testdata", "timed", version+".jsonl") }
 
-// timedRecording is what the library told: a file in testdata/timed, a header and then a
+// timedRecording has the library's records of stories: a file in testdata/timed, with a header and one
 // telling per line.
 type timedRecording struct {
 	Format      int    `json:"format"`

@@ -338,7 +338,7 @@ faults:
 `}},
 }
 
-// Whoever waits behind a dead head waits for its deadline. That is the drift if heads that left
+// A waiter behind a dead head waits for the deadline of the head. That is the drift if heads that left
 // put most of the deadline off.
 func TestTheDeadlineOfADeadHeadDrifts(t *testing.T) {
 	h := sim.NewHost(t)

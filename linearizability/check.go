@@ -30,8 +30,8 @@ const (
 // Options say how to judge. The zero value is the reentrant specification on
 // perfect clocks.
 type Options struct {
-	// Spec is one of [model.Specs]; empty is the first. Whoever takes the name
-	// from a user checks it with [model.SpecNamed].
+	// Spec is one of [model.Specs]; empty is the first. A caller that takes the name from a user checks it
+	// with [model.SpecNamed].
 	Spec string
 	// DriftPPM bounds how far apart lease clocks run, in parts per million.
 	DriftPPM int64
@@ -48,7 +48,7 @@ type Options struct {
 	stretchMin int // operations; 0: stretchMin
 }
 
-// Verdict is what a check found.
+// Verdict is the result of a check.
 type Verdict string
 
 // The verdicts. Undecided means that the search was stopped by a limit: there
@@ -85,10 +85,9 @@ type LockResult struct {
 	Ops     int // operations judged: all of the lock but failed ones
 	Steps   int // steps that the search tried; 0 when the monitor knew
 
-	// Prefix is the length of the longest linearizable prefix: so many
-	// operations, counted in order of their returns, can be placed. Where the
-	// search met its limit, it is how many were; where the monitor convicts
-	// after that, how many returned before First.
+	// Prefix is the number of operations in the longest linearizable prefix, in the order of their
+	// returns. Where the search met its limit, it is how many were; where the monitor convicts after that,
+	// how many returned before First.
 	Prefix int
 	// First is the first operation, in order of returns, that no order can
 	// place. Nil unless broken.
@@ -162,7 +161,7 @@ type history struct {
 	spec    model.Spec
 	opt     Options
 	crashes map[string][]int64 // by process, in order
-	free    model.State        // of the lock, at the begin, with those who wait
+	free    model.State        // of the lock at the beginning, with the owners that wait
 	waiting []*Op              // fair: acquires that stand in the queue at the end
 }
 
@@ -228,9 +227,8 @@ func (h *history) convicted(r *LockResult, c *conflict, exact bool) {
 	r.Reason = Reason{Overlap: c.overlap()}
 }
 
-// window returns the instants between which the lease that op starts may end:
-// not before lo, and, unless hi is forever, not after hi. ok is false when op
-// starts no lease that ends by itself.
+// window returns the first and the last instant at which the lease that op starts may end. If hi is
+// forever, there is no last one. ok is false when op starts no lease that ends by itself.
 func (h *history) window(op *Op) (lo, hi int64, ok bool) {
 	if !op.startsLease() || op.NeverExpires {
 		return 0, 0, false
@@ -308,7 +306,7 @@ type entry struct {
 	call, ret int64
 	op        *Op // the call, or the one that the step belongs to; nil for the end
 	own       bool
-	rank      int // in order of returns; -1 for what may happen at any time
+	rank      int // in order of returns; -1 for an operation that may happen at any time
 }
 
 // entries returns the operations that must be placed, for the history as it was known at
@@ -573,7 +571,7 @@ func (n *node) placed(st model.State, rank int) *node {
 	return next
 }
 
-// result fills in what the search found.
+// result fills in the outcome of the search.
 func (s *search) result(r *LockResult) {
 	r.Verdict, r.Steps = s.verdict, s.steps
 	if s.verdict == OK {

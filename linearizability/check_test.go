@@ -13,8 +13,8 @@ import (
 //
 //	a/1 acquire 0..2 granted lease=10 token=3
 //
-// with times in milliseconds, on lock l unless lock= names another. What only a
-// record knows is written expires=7, never and evicted.
+// with times in milliseconds, on lock l unless lock= names another. The facts that only a record knows
+// are written expires=7, never and evicted.
 func parse(t *testing.T, text string) []Op {
 	t.Helper()
 	var ops []Op

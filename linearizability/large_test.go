@@ -8,7 +8,7 @@ import (
 	"lockstep/model"
 )
 
-// contend is what 20 threads saw, as contending has it.
+// contend returns the history of 20 threads, which contending makes.
 func contend(n int, lease bool) []Op { return contending(20, n, lease, false) }
 
 // contending returns what threads saw that contended for one lock which is right:

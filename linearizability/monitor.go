@@ -313,8 +313,8 @@ func (h *history) sureHolds() []sureHold {
 	return holds
 }
 
-// A bound is an instant before which an operation cannot have ended a hold, to
-// be heeded by whoever acquired before the operation returned.
+// A bound is an instant before which an operation cannot have ended a hold. It concerns each owner
+// that acquired before the operation returned.
 type bound struct {
 	ret, at int64
 	least   int64 // of at, from here on

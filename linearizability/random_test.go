@@ -31,9 +31,8 @@ type simCall struct {
 	unknown bool
 }
 
-// simulate plays up to most operations on a lock that is right and returns what
-// its clients saw. What really happened to the leases goes into the history when
-// settled is set.
+// simulate plays up to most operations on a lock that is right and returns what its clients saw. If
+// settled is set, the history has the true ends of the leases.
 func simulate(rng *rand.Rand, most int, plain, settled, fair bool) []Op {
 	l := &simLock{expires: -1}
 	var ops []*Op
@@ -110,7 +109,7 @@ func simulate(rng *rand.Rand, most int, plain, settled, fair bool) []Op {
 				l.queue = append(l.queue, c)
 				c.arrive, op.ArrivedNs = t, at(t)
 			}
-			// The head of the queue is who arrived first.
+			// The head of the queue is the owner that arrived first.
 			head := true
 			for _, q := range l.queue {
 				if fair && q != c && q.arrive < c.arrive {

@@ -23,15 +23,15 @@ import (
 // the test.
 const liveClient = "LOCKSTEP_LIVE_CLIENT"
 
-// serveLive plays a process of a live run, if that is what this program was started for. It does
-// not return then.
+// serveLive plays a process of a live run, if this program was started for one. Then it does not
+// return.
 func (r *runner) serveLive() {
 	if os.Getenv(liveClient) != r.t.Name() {
 		return
 	}
 	subject.Register(r.lock)
 	out := os.Stdout
-	os.Stdout = os.Stderr // for what the lock prints
+	os.Stdout = os.Stderr // the lock may print to stdout
 	if err := simrun.Live.Client(os.Stdin, out); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
@@ -39,8 +39,9 @@ func (r *runner) serveLive() {
 	os.Exit(0)
 }
 
-// live plays the scenario of a recording on a real server, so many times. It fails the test if a run
-// has a bug. A recording is of one schedule, and a live run has the schedule that the machine gives it.
+// live plays the scenario of a recording on a real server, as often as runs says. It fails the test if
+// a run has a bug. A recording is of one schedule, and a live run has the schedule that the machine
+// gives it.
 func (r *runner) live(t *testing.T, file string, runs int) {
 	t.Helper()
 	if simrun.Live == nil {
@@ -101,7 +102,7 @@ func (r *runner) live(t *testing.T, file string, runs int) {
 // silent for so long looks as if it hung.
 type liveProgress struct {
 	w     io.Writer
-	run   string // which one it is
+	run   string // its name and number
 	begun time.Time
 }
 

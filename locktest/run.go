@@ -303,7 +303,7 @@ func (r *runner) replay(t *testing.T, h *sim.Host, file string) {
 	}
 	f, found := firstBug(v)
 	if !found && !same {
-		return // nobody knows in which runs it holds
+		return // the lock may hold in some runs and not in others
 	}
 	if !found {
 		t.Logf("locktest: %s holds in the schedule that broke it before; the verdict is %s. Keep the recording: it is a test now", r.s.Name, v.Word)
@@ -484,7 +484,7 @@ func (r *runner) explore(t *testing.T, h *sim.Host) {
 	for _, one := range total.Odd {
 		alike[oddOf(one)]++
 	}
-	for _, one := range total.Odd { // the first of those that are alike
+	for _, one := range total.Odd { // one line for all that are alike
 		key := oddOf(one)
 		switch n := alike[key]; {
 		case n > 1:
@@ -571,7 +571,7 @@ type failure struct {
 	fingerprint string
 	verdict     play.Verdict
 	finding     judges.Finding
-	schedules   map[int]bool // the indexes of those that showed it, if it was explored
+	schedules   map[int]bool // the indexes of the schedules that showed it, if it was explored
 	size        int          // in events
 	how         string       // in which schedules, for people
 	file        string       // the recording; "": it is to be written

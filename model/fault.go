@@ -61,7 +61,7 @@ type FaultSpec struct {
 	With  string         // the text of the error
 }
 
-// When is what a rule matches. An empty field matches every message.
+// When has the conditions of a rule. An empty field matches every message.
 type When struct {
 	Process   string
 	Direction string // request, reply or "" (both); a published message is a reply

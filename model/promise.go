@@ -25,7 +25,7 @@ const (
 	MemoryRemoved Circumstance = "memory of a call removed by another hand"
 	// Overstayed: the caller worked past the lease that it asked for.
 	Overstayed Circumstance = "caller worked past its own lease"
-	// Unguarded: the caller worked on what a lock guards without having it.
+	// Unguarded: the caller worked on the resource that a lock guards without having the lock.
 	Unguarded Circumstance = "caller worked without the lock"
 	// ClocksApart: wall clocks differed.
 	ClocksApart Circumstance = "wall clocks apart"
@@ -92,8 +92,8 @@ func (e Excuse) Removable() bool { return e.Fault > 0 || e.Clocks }
 type Promise struct {
 	// Waived: the lock does not promise it, so the judge's findings are left out.
 	Waived bool
-	// Unjudged reports whether it is waived because the lock does not show what the judge
-	// needs, such as what its servers hold.
+	// Unjudged reports whether it is waived because the lock does not show the facts that the judge needs,
+	// such as the state of its servers.
 	Unjudged bool
 	// Unless are the circumstances that excuse a broken promise.
 	Unless []Circumstance
@@ -101,8 +101,8 @@ type Promise struct {
 	Source string
 }
 
-// Promises are the promises of one lock that differ from what its traits imply, by
-// judge. The zero value promises what the traits imply.
+// Promises are the promises of one lock that differ from the promises that its traits imply, by judge.
+// The zero value promises what the traits imply.
 type Promises map[string]Promise
 
 // Implies returns what a lock with these traits promises to a judge unless it says
@@ -164,8 +164,8 @@ func (p *Params) Promise(judge string) (promise Promise, ok bool) {
 	return p.Implies(judge)
 }
 
-// Family returns the name of a lock without its release: a lock of which there are
-// several releases is called FAMILY@RELEASE.
+// Family returns the name of a lock without its release. A lock with several releases is called
+// FAMILY@RELEASE.
 func Family(lock string) string {
 	family, _, _ := strings.Cut(lock, "@")
 	return family

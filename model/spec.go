@@ -16,9 +16,9 @@ import (
 //   - fair: besides, holds are given out in the order of arrival.
 //   - fenced: besides, every new hold has a token greater than all before.
 //
-// A specification has no clock. Time comes in as steps that nobody called: the
-// end of a lease is a [DoExpire] of the operation that started it, and whoever
-// checks a history decides where in the order it may stand.
+// A specification has no clock. Time comes in as steps that nobody called: the end of a lease is a
+// [DoExpire] of the operation that started it. The checker of a history decides about its place in the
+// order.
 type Spec struct {
 	name   string
 	fair   bool
@@ -45,7 +45,7 @@ func (s Spec) Fair() bool { return s.fair }
 // Fenced reports whether the tokens of new holds must grow.
 func (s Spec) Fenced() bool { return s.fenced }
 
-// Do is what one step of the machine does.
+// Do is the action of one step of the machine.
 type Do uint8
 
 // The steps. The last six are nobody's calls.
@@ -78,7 +78,7 @@ const (
 	AnswerUnknown   = "unknown"
 )
 
-// What [Input].Lease says besides the id of a lease.
+// The values of [Input].Lease besides the id of a lease.
 const (
 	KeepLease = 0  // the lease that runs goes on
 	NoExpiry  = -1 // from here on the hold has no end of its own
@@ -128,8 +128,8 @@ type Waiter struct {
 	Refused bool
 }
 
-// A State is what the lock knows between two steps. States are values: Step
-// never changes the one that it is given.
+// A State is the state of the lock between two steps. States are values: Step never changes the one
+// that it is given.
 type State struct {
 	Owner   string // process/thread, empty when free
 	Count   int    // levels of re-entry, 0 when free

@@ -120,7 +120,7 @@ func (g IndexGroup) FaultWords() string {
 	return strings.Join(g.Faults, ", ")
 }
 
-// An IndexPoint says how many states the first so many runs had met.
+// An IndexPoint is the number of states that were met up to a run.
 type IndexPoint struct {
 	Runs   int `json:"runs"`
 	States int `json:"states"`

@@ -25,13 +25,13 @@ const (
 	RecordingsDir = "survey"
 )
 
-// Survey is what a survey says of several locks.
+// Survey is the result of a survey of several locks.
 type Survey struct {
 	Command string   // that wrote it
 	Chosen  []string // the names of the locks that it asks for; nil: all locks, as the program chooses
 	Options Options
 	Locks   []Lock
-	// Versions are those of the program that played it. The zero value is this program.
+	// Versions are the versions of the program that played it. The zero value is this program.
 	Versions explore.Versions
 }
 

@@ -190,7 +190,7 @@ func playableInBoth(names []string, tag string, locks []string) (pairs []*pair, 
 	return pairs, left, nil
 }
 
-// comparison is a pair with what it came to in both worlds.
+// comparison is a pair with its verdicts in both worlds.
 type comparison struct {
 	*pair
 	simulated []string // the outcomes of the seeds

@@ -135,6 +135,9 @@ func (a *app) judgeHistory(file string, opt linearizability.Options) (j judgedHi
 		c.Add(op)
 	})
 	j.result = c.Result()
+	if text, problem := os.ReadFile(file); err != nil && j.ops == 0 && problem == nil {
+		err = kindOf(file, text, err)
+	}
 	return j, err
 }
 

@@ -151,7 +151,7 @@ func (a *app) root() *cobra.Command {
 	}{
 		{"Scenarios:", []*cobra.Command{a.listCommand(), a.runCommand(), a.matrixCommand()}},
 		{"Recordings and results:", []*cobra.Command{a.replayCommand(), a.reportCommand(), a.serveCommand(), a.siteCommand(), a.shrinkCommand()}},
-		{"What nobody scripted:", append([]*cobra.Command{a.exploreCommand(), a.mergeCommand()}, append(a.farmCommands(),
+		{"Random runs and campaigns:", append([]*cobra.Command{a.exploreCommand(), a.mergeCommand()}, append(a.farmCommands(),
 			a.findingsCommand(), a.surveyCommand(), a.repeatCommand())...)},
 		{"On real servers:", []*cobra.Command{a.liveCommand(), a.agreeCommand(), a.upstreamCommand()}},
 		{"Histories and the tool itself:", []*cobra.Command{a.checkCommand(), a.killCommand(), a.resultsCommand(), a.benchCommand(), a.versionCommand()}},
@@ -262,8 +262,11 @@ func (a *app) optionError(c *cobra.Command, err error) error {
 		}
 	})
 	knows := fmt.Sprintf("%s knows --%s", c.Name(), strings.Join(options, ", --"))
-	if len(options) == 0 {
-		knows = c.Name() + " knows none"
+	switch {
+	case len(options) == 0:
+		knows = c.Name() + " has no options"
+	case !c.HasParent():
+		knows += "; the options of a command stand after its name, and those of a file after the file"
 	}
 	var wrong *pflag.InvalidValueError
 	var unknown *pflag.NotExistError

@@ -28,8 +28,8 @@ func commandsOf(t *testing.T) []*cobra.Command {
 	return all
 }
 
-// Whoever asks for help sees the commands first, then the exit codes, then a scenario. The help of a
-// command has its own matters only.
+// The help shows the commands first, then the exit codes, then a scenario. The help of a command has
+// its own matters only.
 func TestTheHelpBeginsWithTheCommands(t *testing.T) {
 	_, help, _ := call(t, "help")
 	rest := help
@@ -198,6 +198,15 @@ func TestAMistakeIsAnsweredInASentence(t *testing.T) {
 		{recording + " --tag x", "replay: unknown option --tag; replay knows --json, --scenario"},
 		{"completion fihs", `completion: unknown shell "fihs"; did you mean "fish"? known: bash, zsh, fish, powershell`},
 		{"completion", "completion takes a shell: bash, zsh, fish, powershell"},
+		{"version --json", `version: unknown option --json; version has no options`},
+		{"--seed 1 x.yaml", "unknown option --seed; simrun knows --version; the options of a command stand after its name, and those of a file after the file"},
+		{"replay ../../scenarios/builtin/misdelete.yaml", "../../scenarios/builtin/misdelete.yaml is a scenario; go run ./cmd/simrun run ../../scenarios/builtin/misdelete.yaml plays it"},
+		{"report ../../scenarios/builtin/misdelete.yaml", "../../scenarios/builtin/misdelete.yaml is a scenario; go run ./cmd/simrun run "},
+		{"check ../../scenarios/builtin/misdelete.yaml", "../../scenarios/builtin/misdelete.yaml is a scenario; go run ./cmd/simrun run "},
+		{"check " + recording, recording + " is a recording; go run ./cmd/simrun replay " + recording + " plays it"},
+		{"replay commands.go", "commands.go:1:1: not a recording: "},
+		{"report nowhere", "there is no file nowhere; report takes a recording, a file SEED.lockstep, or a folder of results"},
+		{"findings ../../docs", "findings: ../../docs has no campaign, which explore --out DIR writes: it has no verdicts.jsonl"},
 		{"version x", `version takes no argument, got "x"`},
 		{"--versoin", `unknown option --versoin; did you mean "--version"?`},
 		{"run misdelet", `no scenario "misdelet" and no such file; did you mean "misdelete"? go run ./cmd/simrun list names all `},

@@ -121,9 +121,9 @@ type campaigning struct {
 	limit  time.Duration // of the whole command; 0: none
 	jobs   int           // processes that make failures small
 	asJSON bool
-	// begin says who plays the campaign, until playing has ended. It sets the Player or the
-	// Family of the campaign. Whoever plays ends the campaign by fail. end is called when all is
-	// played, or when the play ended before.
+	// begin says who plays the campaign, until playing has ended. It sets the Player or the Family of the
+	// campaign. The player ends the campaign by fail. end is called when all is played, or when the play
+	// ended before.
 	begin func(playing context.Context, fail func(error)) (end func(complete bool), err error)
 	// cleanup is called before the program ends by a second interrupt.
 	cleanup func()

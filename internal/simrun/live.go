@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -244,6 +245,9 @@ func liveChoice(names []string, tag string, locks []string) (pairs []*pair, err 
 func liveOptions(address, keep string) (o LiveOptions, err error) {
 	if Live == nil {
 		return o, usagef("this program does not play live. On Linux, cmd/simrun of Lockstep does, with the built-in locks on Redis and the Java library")
+	}
+	if _, _, err := net.SplitHostPort(address); address != "" && err != nil {
+		return o, usagef("--address %s: want HOST:PORT", address)
 	}
 	self, err := os.Executable()
 	if err != nil {

@@ -29,7 +29,7 @@ type fakeLive struct {
 	host    *sim.Host
 	mu      sync.Mutex
 	runs    int
-	after   int    // it fails after so many runs; 0: it does not
+	after   int    // the number of runs after which it fails; 0: it does not
 	other   string // the lock that it plays in the place of each; "": none
 	refuses string
 	lacks   error // what the machine lacks
@@ -225,7 +225,7 @@ func TestALiveRecordingIsDrawn(t *testing.T) {
 	if code, _, stderr := call(t, "run", file); code != exitUsage || stderr != "simrun: "+file+" is a live run; go run ./cmd/simrun report "+file+" draws it\n" {
 		t.Errorf("run: exit %d, %s", code, stderr)
 	}
-	// What the file has is what the run had.
+	// The file has the same events as the run.
 	run, err := play.ReadLive(file, text)
 	if err != nil {
 		t.Fatal(err)
@@ -392,8 +392,7 @@ func TestAgreePlaysAScenarioAnew(t *testing.T) {
 	}
 }
 
-// What the machine lacks is told before a scenario is simulated or played, by each command that plays
-// live.
+// Each command that plays live says which program is missing before it simulates or plays a scenario.
 func TestWhatTheMachineLacksIsToldFirst(t *testing.T) {
 	fakeLibrary(t)
 	opened := 0

@@ -181,8 +181,8 @@ func TestResultsGoOnWhereTheyWereStopped(t *testing.T) {
 	same(t, filetest.Contents(t, "r"), want)
 }
 
-// A campaign of more runs than asked for is played with fewer. What an interrupted call with
-// more runs has left is not in the way.
+// A campaign of more runs than asked for is played with fewer. The files of an interrupted call with
+// more runs do no harm.
 func TestResultsOfFewerRuns(t *testing.T) {
 	littleResults(t)
 	if code, _, stderr := call(t, "explore", "--lock", "setnx-del", "--faults", "pause", "--runs", "30", "--out", "r/.renewing/explore/one"); code != exitOK && code != exitUnexpected {

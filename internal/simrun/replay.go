@@ -68,7 +68,11 @@ func readRecording(command string, files []string) (*play.Recording, *scenarios.
 	if len(files) != 1 {
 		return nil, nil, nil, usagef("%s takes one recording, got %d", command, len(files))
 	}
-	text, err := input.Read(files[0], command+" takes a recording, a file SEED.lockstep")
+	takes := command + " takes a recording, a file SEED.lockstep"
+	if command == "report" {
+		takes += ", or a folder of results"
+	}
+	text, err := input.Read(files[0], takes)
 	if err != nil {
 		return nil, nil, nil, usageError{err}
 	}
@@ -77,6 +81,9 @@ func readRecording(command string, files []string) (*play.Recording, *scenarios.
 		var other *play.WrongWorldError
 		if errors.As(err, &other) {
 			return nil, nil, nil, usagef("%w; try: %s run %s --lock %s --seed %d", err, program(), other.Recording.ScenarioName(), other.Recording.Lock, other.Recording.Seed)
+		}
+		if !play.IsRecording(text) {
+			err = kindOf(files[0], text, err)
 		}
 		return nil, nil, nil, usageError{err}
 	}

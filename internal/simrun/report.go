@@ -123,7 +123,7 @@ func (o *reportOptions) target(scenario, lock string, number uint64, file string
 	return newTarget(o.out, file)
 }
 
-// reportLive writes the report of a live recording. What is in the file is not judged again.
+// reportLive writes the report of a live recording. The findings in the file are not judged again.
 func (a *app) reportLive(file string, text []byte, o reportOptions) (int, error) {
 	if o.blame {
 		return 0, usagef("report: --blame: %s is a live run, which had no decisions", file)

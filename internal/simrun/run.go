@@ -9,6 +9,7 @@ import (
 	"maps"
 	"math"
 	"os"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -232,15 +233,28 @@ func findScenario(name string) (*scenarios.Scenario, error) {
 	if !errors.As(err, &unread) {
 		return sc, err
 	}
-	switch text, problem := os.ReadFile(name); {
-	case problem != nil:
-	case play.IsRecording(text):
-		err = fmt.Errorf("%s is a recording; %s replay %s plays it", name, program(), quoted(name))
-	case play.IsLive(text):
-		err = fmt.Errorf("%s is a live run; %s report %s draws it", name, program(), quoted(name))
+	if text, problem := os.ReadFile(name); problem == nil {
+		err = kindOf(name, text, err)
 	}
 	return nil, err
 }
+
+// kindOf returns an error that names the command for a file that was given to another command, or err if no
+// command reads such a file.
+func kindOf(file string, text []byte, err error) error {
+	switch {
+	case play.IsRecording(text):
+		return fmt.Errorf("%s is a recording; %s replay %s plays it", file, program(), quoted(file))
+	case play.IsLive(text):
+		return fmt.Errorf("%s is a live run; %s report %s draws it", file, program(), quoted(file))
+	case scenarioHead.Match(text):
+		return fmt.Errorf("%s is a scenario; %s run %s plays it", file, program(), quoted(file))
+	}
+	return err
+}
+
+// scenarioHead matches the line with which a scenario file begins, after comments.
+var scenarioHead = regexp.MustCompile(`\A(?:[ \t]*(?:#.*)?\n)*lockstep:`)
 
 // findLocks returns the locks of these names, each once.
 func findLocks(names []string) (found []*subject.Subject, err error) {
@@ -557,7 +571,7 @@ type progress struct {
 	shown       bool
 }
 
-// newProgress returns the progress of runs on pairs. Those that do not apply have no run.
+// newProgress returns the progress of runs on pairs. A scenario that does not apply has no run.
 func (a *app) newProgress(pairs []*pair) *progress {
 	p := &progress{a: a, begun: time.Now(), told: time.Now()}
 	for _, x := range pairs {

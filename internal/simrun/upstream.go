@@ -299,8 +299,8 @@ func (c *upstreamCase) playLive(ctx context.Context, o LiveOptions, runs int) er
 	return nil
 }
 
-// write writes the folder of a defect and runs its test. There is a folder for what the library
-// was seen to do.
+// write writes the folder of a defect and runs its test. Each defect that was seen on the library has
+// a folder.
 func (c *upstreamCase) write(ctx context.Context, dir string, tries int) error {
 	if err := os.RemoveAll(dir); err != nil {
 		return err

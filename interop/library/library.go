@@ -40,7 +40,7 @@ func (a Answer) Value() string { return a["value"] }
 // Owner is how the library writes the thread that answered: UUID:THREAD.
 func (a Answer) Owner() string { return a["uuid"] + ":" + a["jvm_thread"] }
 
-// Exception is the class of what was thrown, without its package; "" for none.
+// Exception is the class of the exception that was thrown, without its package; "" for none.
 func (a Answer) Exception() string {
 	return a["error"][strings.LastIndexByte(a["error"], '.')+1:]
 }
@@ -62,7 +62,7 @@ func (a Answer) InterruptedUnderWay() bool {
 		a["message"] == "Unexpected exception while processing command" && a["cause"] == "" // up to 3.12.4
 }
 
-// Err is what was thrown, as an error.
+// Err returns the exception as an error.
 func (a Answer) Err() error {
 	if a["error"] == "" {
 		return nil
@@ -122,7 +122,7 @@ func Start(version string, o Options) (*Library, error) {
 // Pid is the process of the JVM.
 func (l *Library) Pid() int { return l.cmd.Process.Pid }
 
-// Stop ends the JVM. What its clients hold is not unlocked.
+// Stop ends the JVM. The holds of its clients are not unlocked.
 func (l *Library) Stop() {
 	_ = l.stdin.Close()
 	_ = l.cmd.Process.Kill()
@@ -200,7 +200,7 @@ func (l *Library) end(why error) {
 	}
 }
 
-// tail keeps the last of what is written to it.
+// tail keeps the end of the text that is written to it.
 type tail struct {
 	mu   sync.Mutex
 	text []byte

@@ -10,11 +10,10 @@ import (
 
 // The causes in this file are common to libraries.
 
-// RanTwice finds a call of which several commands ran. Of an acquire, the commands that were
-// granted count, less the grants that were given back. Of an unlock, all commands count if
-// one of them had an effect. Of a force_unlock, the commands count from the first one that
-// had an effect. The action stands for all actions that acquire, that unlock, or that
-// force_unlock.
+// RanTwice finds a call that ran several commands. Of an acquire, the commands that were granted
+// count, less the grants that were given back. Of an unlock, all commands count if one of them had an
+// effect. Of a force_unlock, the commands count from the first one that had an effect. The action
+// stands for all actions that acquire, that unlock, or that force_unlock.
 func (c *Case) RanTwice(action model.Action) *Cause {
 	script := map[model.Action]model.Role{model.ActLock: model.RoleAcquire, model.ActUnlock: model.RoleUnlock, model.ActForceUnlock: model.RoleForceUnlock}[action]
 	forced := action == model.ActForceUnlock

@@ -266,7 +266,7 @@ func TestAcceptedFindingsFailNothing(t *testing.T) {
 	mustContain(t, text, "accepted, "+known[0], "the accepted finding never.seen did not occur")
 }
 
-// What is wrong with a subject is said in a sentence, and the tests after it go on.
+// A sentence says what is wrong with a subject, and the tests after it go on.
 func TestWrongSubjectsAreExplained(t *testing.T) {
 	for name, want := range map[string][]string{
 		"draws from math/rand/v2":              {"is nondeterministic: ", "the records differ from event ", `"kind":"send"`, reflect.TypeFor[setnx]().PkgPath() + ".", "math/rand/v2"},

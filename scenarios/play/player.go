@@ -17,8 +17,8 @@ import (
 	"lockstep/sim"
 )
 
-// Thread plays the steps of one thread: a sim.Thread of a world, or a thread of a process in
-// real time. Its methods are those of sim.Thread.
+// Thread plays the steps of one thread: a sim.Thread of a world, or a thread of a process in real
+// time. It has the methods of sim.Thread.
 type Thread interface {
 	Number() int
 	Name() string
@@ -80,7 +80,7 @@ type player struct {
 	sc      *scenarios.Scenario
 	lock    *subject.Subject
 	place   Place
-	prefix  string // of the names by which the client knows the locks
+	prefix  string // of the names under which the client knows the locks
 	client  lockimpl.Client
 	perCall bool
 

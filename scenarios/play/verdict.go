@@ -108,7 +108,7 @@ func Judge(h *sim.Host, sc *scenarios.Scenario, l *subject.Subject, seed uint64,
 	return Decide(sc, l, seed, p, j)
 }
 
-// Decide makes the verdict on a run of what the judges found in it.
+// Decide makes the verdict on a run from the findings of the judges.
 func Decide(sc *scenarios.Scenario, l *subject.Subject, seed uint64, p Played, j judges.Judgement) Verdict {
 	e := sc.Expect[l.Expected()]
 	if e.Class == "" {

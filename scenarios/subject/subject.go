@@ -97,7 +97,7 @@ type Subject struct {
 	Campaign Campaign
 }
 
-// Expected returns the name by which a scenario says what it expects of the lock.
+// Expected returns the name under which a scenario has its expectation of the lock.
 func (s *Subject) Expected() string {
 	if s.Port != nil {
 		return s.Port.Name

@@ -93,13 +93,34 @@ func (l referenceLock) open(p *sim.Process, o subject.Options) (lockimpl.Client,
 	p.OnClose(func() { _ = c.Close(); _ = rdb.Close() })
 	switch {
 	case l.handles:
-		return &handles{Client: c, fair: l.fair, held: map[holdOf]*handle{}}, nil
+		open := c.NewLock
+		if l.fair {
+			open = c.NewFairLock
+		}
+		return newHandles(c, func(name string) (byHandles, error) { return referenceByHandles(open, name) }), nil
 	case l.fair:
 		return fairReference{c}, nil
 	case l.watched:
 		return watchedReference{c}, nil
 	}
 	return c, nil
+}
+
+// referenceByHandles opens a lock of package reference, which has handles of its own.
+func referenceByHandles(open func(string) (*reference.Lock, error), name string) (byHandles, error) {
+	l, err := open(name)
+	if err != nil {
+		return byHandles{}, err
+	}
+	return byHandles{
+		Lock: l,
+		acquire: func(ctx context.Context, _ lockimpl.Owner, lease time.Duration) (hold, error) {
+			return l.Acquire(ctx, reference.WithLease(lease))
+		},
+		try: func(ctx context.Context, _ lockimpl.Owner, lease time.Duration) (hold, error) {
+			return l.TryAcquire(ctx, reference.WithLease(lease))
+		},
+	}, nil
 }
 
 type fairReference struct{ *reference.Client }

@@ -1,16 +1,15 @@
-package reference
+package lockimpl
 
 import (
 	"context"
 	"errors"
 	"time"
-
-	"lockstep/lockimpl"
 )
 
-// Observer is told what came of the calls and the holds of a client, so that a program can count and
-// time them. Package otellock has one for OpenTelemetry. Its methods are called by many goroutines,
-// within the calls and the renewals of the client, and return soon. No mutex of the client is held.
+// Observer is told the outcomes of the calls and the holds of a client, so that a program can count
+// and time them. Package otellock has one for OpenTelemetry. Its methods are called by many
+// goroutines, within the calls and the renewals of the client, and return soon. No mutex of the client
+// is held.
 type Observer interface {
 	// AcquireEnded tells of a call that asked for a lock, by an owner or by a handle. A call with an
 	// invalid argument is not told of. ctx is that of the call.
@@ -32,7 +31,7 @@ type AcquireEnded struct {
 	Waited time.Duration
 }
 
-// AcquireOutcome is what came of a call that asked for a lock.
+// AcquireOutcome is the outcome of a call that asked for a lock.
 type AcquireOutcome string
 
 // The outcomes of a call that asked for a lock.
@@ -50,7 +49,7 @@ type RenewalEnded struct {
 	Outcome RenewalOutcome
 }
 
-// RenewalOutcome is what came of an attempt to renew a hold.
+// RenewalOutcome is the outcome of an attempt to renew a hold.
 type RenewalOutcome string
 
 // The outcomes of a renewal.
@@ -72,19 +71,19 @@ type HoldOutcome string
 
 // The ends of a hold.
 const (
-	HoldReleased HoldOutcome = "released" // given up by its holder, whatever came of that
+	HoldReleased HoldOutcome = "released" // given up by its holder, with any outcome
 	HoldLost     HoldOutcome = "lost"     // it may have ended on the server
 	HoldClosed   HoldOutcome = "closed"   // its client was closed
 )
 
-// acquireOutcome is the outcome of a call that returned so.
-func acquireOutcome(ctx context.Context, held *hold, err error) AcquireOutcome {
+// OutcomeOf returns the outcome of a call for a lock that returned err, and whether the lock was granted.
+func OutcomeOf(ctx context.Context, granted bool, err error) AcquireOutcome {
 	switch {
-	case held != nil:
+	case granted:
 		return AcquireGranted
 	case err == nil:
 		return AcquireBusy
-	case errors.Is(err, lockimpl.ErrUnknownOutcome):
+	case errors.Is(err, ErrUnknownOutcome):
 		return AcquireUnknown
 	case ctx.Err() != nil:
 		return AcquireCanceled
@@ -92,15 +91,23 @@ func acquireOutcome(ctx context.Context, held *hold, err error) AcquireOutcome {
 	return AcquireFailed
 }
 
-// holdOutcome is the outcome of a hold that ended for that cause.
-func holdOutcome(cause error) HoldOutcome {
+// EndOf returns the outcome of a hold whose context ended with cause.
+func EndOf(cause error) HoldOutcome {
 	switch {
-	case errors.Is(cause, lockimpl.ErrHoldLost):
+	case errors.Is(cause, ErrHoldLost):
 		return HoldLost
-	case errors.Is(cause, lockimpl.ErrClosed):
+	case errors.Is(cause, ErrClosed):
 		return HoldClosed
 	}
 	return HoldReleased
+}
+
+// Unobserved returns o, or an observer that does nothing if o is nil.
+func Unobserved(o Observer) Observer {
+	if o == nil {
+		return nobody{}
+	}
+	return o
 }
 
 // nobody observes nothing.
