@@ -172,6 +172,15 @@ func (p *pace) judge(n names, came outcome, scripts []seenScript, s *lateness) {
 	}
 }
 
+// calls says that the act is a call of the lock.
+func (o Op) calls() bool {
+	switch o.Do {
+	case doRemove, doPersist, doLook, doCrash, doInterrupt:
+		return false
+	}
+	return true
+}
+
 // crashedBy reports whether a client has crashed by an instant of a story.
 func crashedBy(all []told, client string, ms int64) bool {
 	return slices.ContainsFunc(all, func(a told) bool { return a.Op.Do == doCrash && a.Op.Client == client && a.AtMS <= ms })

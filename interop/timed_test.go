@@ -421,15 +421,6 @@ func (s *lateness) note(long time.Duration, why string) {
 	}
 }
 
-// calls says that the act is a call of the lock.
-func (o Op) calls() bool {
-	switch o.Do {
-	case doRemove, doPersist, doLook, doCrash, doInterrupt:
-		return false
-	}
-	return true
-}
-
 // mayWait says that the call may wait for others.
 func (o Op) mayWait() bool {
 	return o.Do == doLock || o.Do == doLockInterruptibly || o.timed() && o.WaitMS > 0
