@@ -91,8 +91,9 @@ func (l *rowLock) Lock(ctx context.Context) error {
 	}
 }
 
-// keep renews a hold until its context ends. If it could not for a lease, or if the server
-// says that the hold is gone, it tells the holder.
+// keep renews a hold every third of its lease until its context ends. A renewal without an answer
+// is given up when the next one is due. If no renewal succeeded for a lease, or if the server says
+// that the hold is gone, keep tells the holder.
 func (l *rowLock) keep(ctx context.Context, h *hold, since time.Time) {
 	defer h.stop()
 	for next := since.Add(lease / 3); ; next = next.Add(lease / 3) {
@@ -102,7 +103,7 @@ func (l *rowLock) keep(ctx context.Context, h *hold, since time.Time) {
 		case <-time.After(time.Until(next)):
 			l.own.Wait()
 		}
-		limited, end := context.WithDeadline(ctx, since.Add(lease))
+		limited, end := context.WithDeadline(ctx, earlier(next.Add(lease/3), since.Add(lease)))
 		sent := time.Now()
 		kept, err := did(limited, l.db, extend, micros, l.name, h.owner)
 		end()
@@ -116,6 +117,13 @@ func (l *rowLock) keep(ctx context.Context, h *hold, since time.Time) {
 			return
 		}
 	}
+}
+
+func earlier(a, b time.Time) time.Time {
+	if b.Before(a) {
+		return b
+	}
+	return a
 }
 
 func (l *rowLock) Unlock(ctx context.Context) error {
