@@ -40,6 +40,10 @@ const (
 // is over, or somebody deleted the row. The lock may be free.
 var errGone = errors.New("the row was taken, and is gone")
 
+// errLate is the error of an acquire that took longer than a lease, such as to connect: the holder
+// counts its lease from before, and would be told to stop at once. The lease ends by itself.
+var errLate = errors.New("the row was taken later than a lease after the call began")
+
 const micros = int64(lease / time.Microsecond)
 
 // did reports whether a statement changed a row.
@@ -69,6 +73,8 @@ func (l *rowLock) TryLock(ctx context.Context) (bool, error) {
 		return false, errGone
 	case err != nil:
 		return false, err // the lease ends by itself
+	case time.Since(sent) >= lease:
+		return false, errLate
 	}
 	renew, stop := context.WithCancel(context.Background())
 	h.stop = stop

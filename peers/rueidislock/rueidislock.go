@@ -34,11 +34,16 @@ import (
 // 27, 61 and 64). So a single extension that is lost may lose the hold.
 const validity = 5 * time.Second
 
+// renewEvery is how long a key goes without an extension: the next one is due an interval after the
+// answer to the last one, and a network on which an answer takes longer than TryNextAfter, which is
+// 20 ms by default (line 67), lets nobody have a lock.
+const renewEvery = validity/2 + 20*time.Millisecond
+
 // Subject returns the lock that must have so many of 2*majority-1 keys. 2 is the default.
 func Subject(majority int) locktest.Subject {
 	return locktest.Subject{
 		Name: fmt.Sprintf("rueidislock-%d", majority), About: fmt.Sprintf("rueidislock's locker, keys that must agree: %d", majority), Servers: redistest.Servers(1),
-		Parts: 2*majority - 1, Lease: validity, Renewed: true, RenewEvery: validity / 2, State: redistest.Majority(2*majority-1, func(i int, lock string) string { return fmt.Sprintf("rueidislock:%d:%s", i, lock) }),
+		Parts: 2*majority - 1, Lease: validity, Renewed: true, RenewEvery: renewEvery, State: redistest.Majority(2*majority-1, func(i int, lock string) string { return fmt.Sprintf("rueidislock:%d:%s", i, lock) }),
 		Open: func(p *locktest.Process) (locktest.Client, error) {
 			l, err := rueidislock.NewLocker(rueidislock.LockerOption{KeyMajority: int32(majority), NoLoopTracking: true, ClientOption: rueidistest.Options(p, 0), ClientBuilder: rueidistest.Builder(p)})
 			return client{l}, err
