@@ -110,8 +110,9 @@ var rooms = map[string]room{
 		"explore", "explore/draw", "explore/failure", "explore/spread", "internal/counted", "internal/simrun", "linearizability/judges", "lockimpl", "model", "report",
 		"scenarios", "scenarios/play", "scenarios/subject", "sim"}, words: []*regexp.Regexp{locks, roles}},
 	"locktest/redistest": {imports: []string{"locktest", "scenarios/subject/builtin", "sim", "sim/goredis", "sim/redis"}, words: []*regexp.Regexp{locks, apart}},
-	"peers":              {imports: []string{"bench", "explore/spread", "live/livecmd", "locktest", "locktest/redistest", "model", "sim"}},
-	"bench/command":      {imports: []string{"sim"}, modules: none, words: []*regexp.Regexp{locks, roles, apart}},
+	"peers": {imports: []string{
+		"bench", "explore/spread", "known", "known/defect", "live/livecmd", "locktest", "locktest/redistest", "model", "model/trace", "scenarios/subject", "sim"}},
+	"bench/command": {imports: []string{"sim"}, modules: none, words: []*regexp.Regexp{locks, roles, apart}},
 	"bench": {imports: []string{
 		"bench/command", "explore", "explore/draw", "explore/strategy", "internal", "interop/library", "known", "lockimpl", "model", "scenarios", "scenarios/play", "scenarios/subject", "scenarios/subject/builtin", "sim"}},
 	"internal/simrun": {imports: []string{

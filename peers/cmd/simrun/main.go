@@ -4,11 +4,13 @@ package main
 import (
 	"io/fs"
 
+	"lockstep/known"
 	_ "lockstep/live/livecmd"
 	"lockstep/locktest"
 	"lockstep/peers/chubby"
 	"lockstep/peers/etcd"
 	"lockstep/peers/farm"
+	defects "lockstep/peers/known"
 	"lockstep/peers/memcached"
 	"lockstep/peers/mysql"
 	"lockstep/peers/nats"
@@ -23,6 +25,7 @@ func main() {
 		locktest.RegisterScenarios(s.collection, s.files)
 	}
 	locktest.RegisterFarm(farm.JetStream{})
+	known.Register(defects.Defects...)
 	locktest.Main(locks()...)
 }
 
