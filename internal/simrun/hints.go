@@ -21,7 +21,7 @@ type PeersLock struct {
 
 // PeersLocks are the locks of the program in peers/.
 var PeersLocks = []PeersLock{
-	{"redsync-1", true}, {"redsync-5", false}, {"redsync-5-set-on-extend", false}, {"redislock", true}, {"rueidislock-1", true}, {"rueidislock-2", true},
+	{"redsync-1", true}, {"redsync-5", false}, {"redsync-5-set-on-extend", false}, {"redislock", true}, {"rueidislock-1", true}, {"rueidislock-2", true}, {"rueidislock-patient", true},
 	{"memcached-add", false}, {"memcached-add-forever", false}, {"memcached-cas", false}, {"zookeeper", false}, {"zookeeper-closing", false}, {"etcd-mutex", false},
 	{"nats-kv", false}, {"nats-kv-on-time", false}, {"nats-kv-blind", false}, {"nats-kv-key-ttl", false}, {"chubby", false}, {"chubby-without-delay", false},
 	{"mysql-get-lock", false}, {"mysql-get-lock-pool", false}, {"mysql-row", false},

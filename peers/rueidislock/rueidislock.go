@@ -41,11 +41,22 @@ const renewEvery = validity/2 + 20*time.Millisecond
 
 // Subject returns the lock that must have so many of 2*majority-1 keys. 2 is the default.
 func Subject(majority int) locktest.Subject {
+	return subject(fmt.Sprintf("rueidislock-%d", majority), fmt.Sprintf("rueidislock's locker, keys that must agree: %d", majority), majority, 0)
+}
+
+// Patient is the lock with one key whose tries have a second each (TryNextAfter) and not 20 ms, so
+// that a slow network does not end them.
+var Patient = subject("rueidislock-patient", "rueidislock's locker, one key, and a second for each try (TryNextAfter)", 1, time.Second)
+
+// subject returns the lock whose tries have so much time; 0: the default.
+func subject(name, about string, majority int, tryNextAfter time.Duration) locktest.Subject {
 	return locktest.Subject{
-		Name: fmt.Sprintf("rueidislock-%d", majority), About: fmt.Sprintf("rueidislock's locker, keys that must agree: %d", majority), Servers: redistest.Servers(1),
+		Name: name, About: about, Servers: redistest.Servers(1),
 		Parts: 2*majority - 1, Lease: validity, Renewed: true, RenewEvery: renewEvery, State: redistest.Majority(2*majority-1, func(i int, lock string) string { return fmt.Sprintf("rueidislock:%d:%s", i, lock) }),
 		Open: func(p *locktest.Process) (locktest.Client, error) {
-			l, err := rueidislock.NewLocker(rueidislock.LockerOption{KeyMajority: int32(majority), NoLoopTracking: true, ClientOption: rueidistest.Options(p, 0), ClientBuilder: rueidistest.Builder(p)})
+			l, err := rueidislock.NewLocker(rueidislock.LockerOption{
+				KeyMajority: int32(majority), TryNextAfter: tryNextAfter, NoLoopTracking: true, ClientOption: rueidistest.Options(p, 0), ClientBuilder: rueidistest.Builder(p),
+			})
 			return client{l}, err
 		},
 	}
