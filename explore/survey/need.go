@@ -53,7 +53,7 @@ var Needs = []Need{
 		cost:  func(l Lock) float64 { return l.Cost.HandOverMs },
 	},
 	{
-		Name: "It must survive the loss of a server",
+		Name: "It must survive a restart or a fail-over of its servers",
 		Asks: "one owner at a time, not freed by another, live after a crash and lease kept: held under faults of servers",
 		meets: func(l Lock) bool {
 			return !slices.ContainsFunc(sound, func(promise string) bool { return l.Cell(promise, string(draw.ClassServer)).Word != Held })
