@@ -25,6 +25,21 @@ const jar = "/usr/share/java/zookeeper.jar"
 // milliseconds in a tick, and returns its address.
 func zookeeper(t *testing.T, tickMs int) string {
 	t.Helper()
+	p := newProgram(t, tickMs)
+	p.start()
+	return p.addr
+}
+
+// program is the real program, with an address and a data directory that outlive it.
+type program struct {
+	t                  *testing.T
+	java, addr, config string
+	cmd                *exec.Cmd
+	said               strings.Builder
+}
+
+func newProgram(t *testing.T, tickMs int) *program {
+	t.Helper()
 	java, err := exec.LookPath("java")
 	if err != nil {
 		redisserver.Missing(t, "java", "default-jre-headless")
@@ -40,35 +55,48 @@ func zookeeper(t *testing.T, tickMs int) string {
 	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.Command(java, "-Xshare:auto", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xmx256m", "-Dzookeeper.forceSync=no",
-		"-Dznode.container.checkIntervalMs=3600000", // empty containers stay, however long this takes
-		"-cp", jar,
-		"org.apache.zookeeper.server.ZooKeeperServerMain", config)
-	var said strings.Builder
-	cmd.Stdout, cmd.Stderr, cmd.WaitDelay = &said, &said, 5*time.Second
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	p := &program{t: t, java: java, addr: addr, config: config}
 	t.Cleanup(func() {
-		_ = cmd.Process.Kill()
-		_ = cmd.Wait()
+		p.kill()
 		if t.Failed() {
-			t.Log(said.String())
+			t.Log(p.said.String())
 		}
 	})
+	return p
+}
+
+// start starts the program and waits until it serves.
+func (p *program) start() {
+	p.t.Helper()
+	p.cmd = exec.Command(p.java, "-Xshare:auto", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xmx256m", "-Dzookeeper.forceSync=no",
+		"-Dznode.container.checkIntervalMs=3600000", // empty containers stay, however long this takes
+		"-cp", jar,
+		"org.apache.zookeeper.server.ZooKeeperServerMain", p.config)
+	p.cmd.Stdout, p.cmd.Stderr, p.cmd.WaitDelay = &p.said, &p.said, 5*time.Second
+	if err := p.cmd.Start(); err != nil {
+		p.t.Fatal(err)
+	}
 	for began := time.Now(); time.Since(began) < 30*time.Second; time.Sleep(20 * time.Millisecond) {
-		if c, err := net.Dial("tcp", addr); err == nil {
+		if c, err := net.Dial("tcp", p.addr); err == nil {
 			_ = c.SetDeadline(time.Now().Add(5 * time.Second))
 			_, _ = io.WriteString(c, "srvr")
 			answer, _ := io.ReadAll(c)
 			_ = c.Close()
 			if strings.Contains(string(answer), "Mode: standalone") {
-				return addr
+				return
 			}
 		}
 	}
-	t.Fatalf("zookeeper does not listen on %s:\n%s", addr, said.String())
-	return ""
+	p.t.Fatalf("zookeeper does not listen on %s:\n%s", p.addr, p.said.String())
+}
+
+// kill ends the program, which may not end in order.
+func (p *program) kill() {
+	if p.cmd != nil {
+		_ = p.cmd.Process.Kill()
+		_ = p.cmd.Wait()
+		p.cmd = nil
+	}
 }
 
 // freePort returns an address that nobody has. The system gives its port to no client:
