@@ -21,7 +21,7 @@ type PeersLock struct {
 
 // PeersLocks are the locks of the program in peers/.
 var PeersLocks = []PeersLock{
-	{"redsync-1", true}, {"redsync-5", false}, {"redsync-5-set-on-extend", false}, {"redislock", true}, {"rueidislock-1", true}, {"rueidislock-2", true},
+	{"redsync-1", true}, {"redsync-5", true}, {"redsync-5-set-on-extend", true}, {"redislock", true}, {"rueidislock-1", true}, {"rueidislock-2", true}, {"rueidislock-patient", true},
 	{"memcached-add", true}, {"memcached-add-forever", true}, {"memcached-cas", true}, {"zookeeper", true}, {"zookeeper-closing", true}, {"etcd-mutex", true},
 	{"nats-kv", true}, {"nats-kv-on-time", true}, {"nats-kv-blind", true}, {"nats-kv-key-ttl", true}, {"chubby", false}, {"chubby-without-delay", false},
 	{"mysql-get-lock", true}, {"mysql-get-lock-pool", true}, {"mysql-row", true},

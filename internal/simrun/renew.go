@@ -154,7 +154,7 @@ func (r *renewal) parts() ([]part, error) {
 		{name: "six-properties", file: versionsFile, uses: now.Played(), write: func(r *renewal) error {
 			return r.output("six-properties.md", "matrix", "--tag", "six-properties", "--format", "markdown")
 		}},
-		{name: "kill", file: versionsFile, uses: now, write: func(r *renewal) error {
+		{name: "kill", file: versionsFile, uses: now, names: known.Version, write: func(r *renewal) error {
 			return r.command("kill", "--jobs", strconv.Itoa(r.jobs), "-o", filepath.Join(r.dir, "kill-table.md"))
 		}},
 	}

@@ -14,12 +14,29 @@ import (
 
 	"lockstep/internal/longtest"
 	"lockstep/lockimpl/redisserver"
+	"lockstep/peers/external"
 	"lockstep/sim"
 )
 
 // zookeeper starts the real program for the time of the test, alone and with so many
 // milliseconds in a tick, and returns its address.
 func zookeeper(t *testing.T, tickMs int) string {
+	t.Helper()
+	p := newProgram(t, tickMs)
+	p.start()
+	return p.addr
+}
+
+// program is the real program, with an address and a data directory that outlive it.
+type program struct {
+	t               *testing.T
+	java, addr, dir string
+	tickMs          int
+	running         *external.Process
+	said            strings.Builder
+}
+
+func newProgram(t *testing.T, tickMs int) *program {
 	t.Helper()
 	java, err := exec.LookPath("java")
 	if err != nil {
@@ -29,19 +46,33 @@ func zookeeper(t *testing.T, tickMs int) string {
 		redisserver.Missing(t, "zookeeper", "zookeeper")
 	}
 	addr := freePort(t)
-	var said strings.Builder
-	p, err := launch(java, t.TempDir(), addr, tickMs, &said, (*exec.Cmd).Start,
-		"-Dzookeeper.forceSync=no", "-Dznode.container.checkIntervalMs=3600000") // empty containers stay, however long this takes
-	if err != nil {
-		t.Fatalf("%v:\n%s", err, said.String())
-	}
+	p := &program{t: t, java: java, addr: addr, dir: t.TempDir(), tickMs: tickMs}
 	t.Cleanup(func() {
-		p.Kill()
+		p.kill()
 		if t.Failed() {
-			t.Log(said.String())
+			t.Log(p.said.String())
 		}
 	})
-	return addr
+	return p
+}
+
+// start starts the program and waits until it serves.
+func (p *program) start() {
+	p.t.Helper()
+	var err error
+	p.running, err = launch(p.java, p.dir, p.addr, p.tickMs, &p.said, (*exec.Cmd).Start,
+		"-Dzookeeper.forceSync=no", "-Dznode.container.checkIntervalMs=3600000") // empty containers stay, however long this takes
+	if err != nil {
+		p.t.Fatalf("%v:\n%s", err, p.said.String())
+	}
+}
+
+// kill ends the program, which may not end in order.
+func (p *program) kill() {
+	if p.running != nil {
+		p.running.Kill()
+		p.running = nil
+	}
 }
 
 // freePort returns an address that nobody has. The system gives its port to no client:
