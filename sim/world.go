@@ -507,7 +507,6 @@ func (w *World) end() (clean bool) {
 			n.Server.Stop() // its timers would go on
 		}
 	}
-	alone := false
 	for range 4 { // sleepers may start others
 		time.Sleep(time.Minute)
 		synctest.Wait()
@@ -519,7 +518,7 @@ func (w *World) end() (clean bool) {
 			}
 		}
 		// Listing goroutines costs more than counting them.
-		if alone = runtime.NumGoroutine() == w.goroutines; alone || len(bubbleGoroutines()) == 0 {
+		if runtime.NumGoroutine() == w.goroutines || len(bubbleGoroutines()) == 0 {
 			break
 		}
 	}
@@ -531,10 +530,8 @@ func (w *World) end() (clean bool) {
 	synctest.Wait()
 	w.over = false
 	var left []string
-	if !alone {
-		for _, g := range bubbleGoroutines() {
-			left = append(left, "goroutine "+topFunction(g))
-		}
+	for _, g := range bubbleGoroutines() { // not only counted: one outside the world may have ended meanwhile
+		left = append(left, "goroutine "+topFunction(g))
 	}
 	slices.Sort(left) // the runtime lists them in no order that repeats
 	for _, text := range left {
