@@ -16,6 +16,7 @@ import (
 func viewed(t *testing.T, looks ...look) *session {
 	t.Helper()
 	s := newSession(parse(t, overstay), lockOf(t, "setnx-del"), Options{})
+	s.nodes = []*node{{}}
 	s.bytes, s.world = true, subject.World{Nodes: []sim.Node{{}}}
 	s.owners, s.viewed, s.appeared = sim.NewOwners(), map[string]*model.LockState{}, map[appearance]bool{}
 	s.looks = looks

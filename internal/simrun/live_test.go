@@ -145,8 +145,8 @@ func TestTheHintForALockThatIsNotPossibleLive(t *testing.T) {
 	const not, there = " is not possible live: no program starts its servers\n", "(cd peers && go run ./cmd/simrun list)"
 	for _, c := range []struct{ args, want string }{
 		{"live misdelete --lock chubby", "; chubby, of the program in peers/," + not},
-		{"live misdelete --lock redsync-5", "; redsync-5, of the program in peers/," + not},
-		{"live ../../results/misdelete/setnx-del/1.lockstep --lock redsync-5", "; redsync-5, of the program in peers/," + not},
+		{"live misdelete --lock chubby", "; chubby, of the program in peers/," + not},
+		{"live ../../results/misdelete/setnx-del/1.lockstep --lock chubby", "; chubby, of the program in peers/," + not},
 		{"live misdelete --lock redislock", there},
 		{"agree misdelete --lock chubby", not},
 		{"agree misdelete --lock redislock", there},

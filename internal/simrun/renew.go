@@ -40,6 +40,8 @@ type part struct {
 	names int
 	// foreign reports whether it is about a lock that this program does not know.
 	foreign bool
+	// absent reports whether the folder does not have it yet.
+	absent bool
 	// live are the locks that it plays on real servers; nil: it plays none.
 	live  []string
 	write func(*renewal) error
@@ -74,7 +76,7 @@ type renewal struct {
 // is also a part for each folder below them, such as explore/FOLDER.
 var partNames = []string{
 	"verdicts", "track-record", "six-properties", peersRecord, "repeatability", "kill", "exhaustive", "explore", "peers",
-	"exhaustive-summary", "explore-summary", "peers-summary", "survey", "agreement", "agreement-ports", "upstream", "performance",
+	"exhaustive-summary", "explore-summary", "peers-summary", "survey", "agreement", "agreement-ports", "agreement-peers", "upstream", "performance",
 }
 
 func (a *app) resultsCommand() *cobra.Command {
@@ -85,7 +87,7 @@ func (a *app) resultsCommand() *cobra.Command {
 		use: "results [DIR]", short: "write all of a folder of results anew",
 		long: "Results writes all of a folder of results anew, and prints the cost of each part. All campaigns take hours. After an interruption the same command goes on. Without a name the folder is results.\n" +
 			"The parts are " + strings.Join(partNames, ", ") + ", and a folder of campaigns, such as explore/FOLDER. " +
-			"Those that are played live (agreement, agreement-ports, upstream) are left out where redis-server, Java or Maven is missing, unless --only names them.",
+			"Those that are played live (agreement, agreement-ports, agreement-peers, upstream) are left out where redis-server, Java or Maven is missing, unless --only names them.",
 		examples: []string{"results --check", "results --only verdicts,track-record,six-properties"},
 	}, func(in invocation) (int, error) { return a.renew(in, r, only, check, older) })
 	f := c.Flags()
@@ -160,16 +162,16 @@ func (r *renewal) parts() ([]part, error) {
 	}
 	_, err := scenarios.Tagged(peersRecord)
 	unknown := err != nil
-	if _, err := os.Stat(filepath.Join(r.dir, peersRecord)); err == nil || !unknown {
-		all = append(all, part{name: peersRecord, file: versionsFile, uses: now.Played(), foreign: unknown, write: func(r *renewal) error {
+	if absent := r.lacks(peersRecord); !absent || !unknown {
+		all = append(all, part{name: peersRecord, file: versionsFile, uses: now.Played(), foreign: unknown, absent: absent, write: func(r *renewal) error {
 			if err := r.command("run", "--tag", peersRecord, "--out", filepath.Join(r.dir, peersRecord)); err != nil {
 				return err
 			}
 			return r.output(filepath.Join(peersRecord, "table.md"), "matrix", "--tag", peersRecord, "--format", "markdown")
 		}})
 	}
-	if _, err := os.Stat(filepath.Join(r.dir, repeatabilityFile)); err == nil || !unknown {
-		all = append(all, part{name: "repeatability", file: versionsFile, uses: now.Recorded(), foreign: unknown, write: func(r *renewal) error {
+	if absent := r.lacks(repeatabilityFile); !absent || !unknown {
+		all = append(all, part{name: "repeatability", file: versionsFile, uses: now.Recorded(), foreign: unknown, absent: absent, write: func(r *renewal) error {
 			return r.command("repeat", "--runs", "2000", "--seeds", "1..200", "--jobs", strconv.Itoa(r.jobs), "--out", r.dir)
 		}})
 	}
@@ -291,6 +293,12 @@ func keepVersions(dir, part string, v explore.Versions) error {
 	return renameio.WriteFile(filepath.Join(dir, versionsFile), append(text, '\n'), 0o644)
 }
 
+// lacks reports whether the folder does not have a file.
+func (r *renewal) lacks(name string) bool {
+	_, err := os.Stat(filepath.Join(r.dir, name))
+	return err != nil
+}
+
 // versions reads the versions of the program that wrote a part. It returns an error if the
 // part does not name all versions that it uses.
 func (r *renewal) versions(p part) (v explore.Versions, err error) {
@@ -341,13 +349,17 @@ func (r *renewal) older(parts []part) ([]part, error) {
 	return chosen, nil
 }
 
-// check lists the parts that an older program wrote. A part that does not name its versions
-// is an error.
+// check lists the parts that an older program wrote, and those that nobody has written. A part that
+// does not name its versions is an error.
 func (r *renewal) check(parts []part) (int, error) {
 	versioned, old := 0, 0
 	var problems []error
 	for _, p := range parts {
 		if p.file == "" {
+			continue
+		}
+		if p.absent {
+			fmt.Fprintf(r.a.out, "%s: not written yet\n", p.name)
 			continue
 		}
 		versioned++

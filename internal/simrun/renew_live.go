@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"lockstep/explore"
+	"lockstep/scenarios"
 	"lockstep/scenarios/subject"
 )
 
@@ -16,6 +17,13 @@ const library = "4.7.0"
 var (
 	agreedPorts = []string{"misdelete", "pause-past-lease", "acquire-reply-lost", "unlock-reply-lost", "one-failed-renewal-ends-it", "unlock-of-a-free-lock"}
 	agreedLocks = []string{"setnx-del", "setnx-cad", "reference"}
+)
+
+// peersStories is the tag of the stories of the locks in peers/, and peersAgreementFile the
+// comparison of both worlds by them.
+const (
+	peersStories       = "stories"
+	peersAgreementFile = "agreement-peers.md"
 )
 
 // liveParts lists the parts that are played on real servers in real time. They need programs
@@ -41,13 +49,26 @@ func (r *renewal) liveParts() []part {
 			return r.command(append(args, "--runs", "2", "-o", filepath.Join(r.dir, file))...)
 		}
 	}
-	return []part{
+	all := []part{
 		{name: "agreement", file: versionsFile, uses: now.Played(), live: java, write: agree("agreement.md", nil, java)},
 		{name: "agreement-ports", file: versionsFile, uses: now.Played(), live: ports, write: agree("agreement-ports.md", agreedPorts, ports)},
 		{name: "upstream", file: versionsFile, uses: upstreamVersions(), live: java, write: func(r *renewal) error {
 			return r.command("upstream", "--release", library, "--runs", "2", "--out", filepath.Join(r.dir, "upstream"), "--results", r.dir)
 		}},
 	}
+	_, err := scenarios.Tagged(peersStories)
+	unknown := err != nil
+	if absent := r.lacks(peersAgreementFile); !absent || !unknown {
+		var locks []string
+		for _, l := range PeersLocks {
+			if l.Live && !unknown {
+				locks = append(locks, l.Name)
+			}
+		}
+		all = append(all, part{name: "agreement-peers", file: versionsFile, uses: now.Played(), live: locks, foreign: unknown, absent: absent,
+			write: agree(peersAgreementFile, []string{"--tag", peersStories}, nil)})
+	}
+	return all
 }
 
 // lacks says why a part that is played live cannot be written on this machine; nil: it can, or is

@@ -82,7 +82,7 @@ func readRecording(command string, files []string) (*play.Recording, *scenarios.
 		if errors.As(err, &other) {
 			return nil, nil, nil, usagef("%w; try: %s run %s --lock %s --seed %d", err, program(), other.Recording.ScenarioName(), other.Recording.Lock, other.Recording.Seed)
 		}
-		if !play.IsRecording(text) {
+		if !play.IsRecording(text) && !play.IsLive(text) { // of a live run the error says more
 			err = kindOf(files[0], text, err)
 		}
 		return nil, nil, nil, usageError{err}

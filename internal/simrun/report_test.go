@@ -159,7 +159,7 @@ func TestReport(t *testing.T) {
 	}{
 		{"nothing", nil, "one recording or one folder of results, got 0"},
 		{"two", []string{recording, recording}, "got 2"},
-		{"no such file", []string{"no.lockstep"}, "simrun: there is no file no.lockstep; report takes a recording, a file SEED.lockstep\n"},
+		{"no such file", []string{"no.lockstep"}, "simrun: there is no file no.lockstep; report takes a recording, a file SEED.lockstep, or a folder of results\n"},
 		{"no recording", []string{"out.html"}, "out.html:1:"},
 		{"into itself", []string{recording, "-o", recording}, "is the recording itself"},
 		{"into a folder", []string{recording, "-o", "r"}, "is a folder"},

@@ -233,7 +233,7 @@ func findScenario(name string) (*scenarios.Scenario, error) {
 	if !errors.As(err, &unread) {
 		return sc, err
 	}
-	if text, problem := os.ReadFile(name); problem == nil {
+	if text, problem := os.ReadFile(name); problem == nil && !scenarioHead.Match(text) {
 		err = kindOf(name, text, err)
 	}
 	return nil, err

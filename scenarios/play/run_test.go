@@ -391,3 +391,26 @@ func TestARunKnowsTheParts(t *testing.T) {
 		}
 	}
 }
+
+// A call may fail at the instant at which it is made. Steps that are repeated until an instant come
+// to an end all the same.
+func TestARepetitionWhoseCallsFailAtOnceEnds(t *testing.T) {
+	v := Run(sim.NewHost(t), scenariotest.Parse(t, `lockstep: 1
+name: t
+locks: [setnx-cad]
+processes: {a: {}}
+steps:
+  a/1: [{repeat: {until: 3s, steps: [{try_lock: {name: x, wait: 1s, lease: 8s}}]}}]
+faults:
+  - {at: 0s, partition: a, for: 5s}
+`), scenariotest.Lock(t, "setnx-cad"), 1)
+	calls := 0
+	for _, e := range v.Played.Record.Events {
+		if e.Kind == model.KindReturn {
+			calls++
+		}
+	}
+	if v.Word != "held" || calls < 200 || calls > 400 {
+		t.Errorf("the run is %s with %d calls; want held, and about 300 of them: %s", v.Word, calls, v.Why)
+	}
+}
