@@ -52,9 +52,18 @@ func (c Cause) String() string {
 	return s
 }
 
-// listed writes numbers as in "12, 14 and 17".
+// listedMost is the number of messages that a sentence lists.
+const listedMost = 8
+
+// listed writes numbers as in "12, 14 and 17", and counts those beyond listedMost.
 func listed(numbers []int) string {
 	s := ""
+	if more := len(numbers) - listedMost; more > 0 {
+		for _, n := range numbers[:listedMost] {
+			s += strconv.Itoa(n) + ", "
+		}
+		return strings.TrimSuffix(s, ", ") + fmt.Sprintf(" and %d more", more)
+	}
 	for i, n := range numbers {
 		switch {
 		case i > 0 && i == len(numbers)-1:
