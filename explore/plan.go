@@ -229,9 +229,17 @@ func (p Plan) draw(h *sim.Host, l *subject.Subject, t task, f *family) (Run, err
 	return Run{Index: t.index, Seed: own, From: -1, Estimate: t.estimate, Scenario: draw.New(c, l, p.Profile, p.Faults)}, nil
 }
 
+// mostSteps is the number of steps after which a drawn run is undecided. The longest runs of
+// campaigns take some 20 000; a client that tries again at once, without end, takes any number. The
+// record of so many steps takes some 150 MB.
+const mostSteps = 100_000
+
 // play plays a run of a family and judges it. In the result, States has all states that
 // the run reached, Cells all cells, and Scenario is kept.
 func (p Plan) play(h *sim.Host, l *subject.Subject, t task, f *family) (Run, error) {
+	limited := *h
+	limited.MostSteps = mostSteps
+	h = &limited
 	r, err := p.draw(h, l, t, f)
 	if err != nil {
 		return r, err

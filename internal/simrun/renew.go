@@ -323,8 +323,11 @@ func (r *renewal) versions(p part) (v explore.Versions, err error) {
 	if missing := v.Missing(p.uses); missing != "" {
 		return v, fmt.Errorf("%s says nothing of the versions of %s: %s", p.file, p.name, missing)
 	}
-	if p.names > 0 && p.names <= v.Names && v.Names < p.uses.Names {
+	switch {
+	case p.names > 0 && p.names <= v.Names && v.Names < p.uses.Names:
 		v.Names = p.uses.Names // no defect of its lock has changed since
+	case p.foreign && v.Names > p.uses.Names:
+		v.Names = p.uses.Names // the program that wrote it knows the defects of more locks
 	}
 	return v, nil
 }

@@ -181,7 +181,7 @@ func (p *player) step(t Thread, s scenarios.Step) {
 // A repetition of less than noTime is followed by a pause. Otherwise time would never reach that
 // instant.
 const (
-	noTime = 10 * time.Microsecond
+	noTime = 100 * time.Microsecond
 	pause  = 10 * time.Millisecond
 )
 
