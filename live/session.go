@@ -951,7 +951,8 @@ func (s *session) present(lock string) *model.LockState {
 	if s.bytes {
 		return s.named(lock, s.viewed[lock])
 	}
-	return s.state(s.looks[len(s.looks)-1].readNs, s.keys(), lock)
+	at := s.looks[len(s.looks)-1].readNs
+	return s.state(at, s.keysAt(at), lock)
 }
 
 // look reads the keys of a node after something may have changed them, and adds l to the looks.
