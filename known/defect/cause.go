@@ -57,23 +57,18 @@ const listedMost = 8
 
 // listed writes numbers as in "12, 14 and 17", and counts those beyond listedMost.
 func listed(numbers []int) string {
-	s := ""
+	var words []string
+	for _, n := range numbers[:min(len(numbers), listedMost)] {
+		words = append(words, strconv.Itoa(n))
+	}
 	if more := len(numbers) - listedMost; more > 0 {
-		for _, n := range numbers[:listedMost] {
-			s += strconv.Itoa(n) + ", "
-		}
-		return strings.TrimSuffix(s, ", ") + fmt.Sprintf(" and %d more", more)
+		words = append(words, fmt.Sprint(more, " more"))
 	}
-	for i, n := range numbers {
-		switch {
-		case i > 0 && i == len(numbers)-1:
-			s += " and "
-		case i > 0:
-			s += ", "
-		}
-		s += strconv.Itoa(n)
+	last := len(words) - 1
+	if last == 0 {
+		return words[0]
 	}
-	return s
+	return strings.Join(words[:last], ", ") + " and " + words[last]
 }
 
 // ByCommands returns a cause that consists of commands. It took effect when the last of them
